@@ -1,0 +1,16 @@
+# Protobuf, gRPC and Abseil come before libtorch: a torch CMake file would put a dummy
+# protobuf::libprotobuf in their place. libtorch itself is cmake/PenstockTorch.cmake, used by shard/ only.
+find_package(Threads REQUIRED)
+find_package(Protobuf REQUIRED)
+find_package(gRPC CONFIG REQUIRED)
+find_package(absl REQUIRED)
+find_package(Boost 1.81 REQUIRED COMPONENTS json url)
+find_package(OpenSSL REQUIRED)
+find_package(spdlog REQUIRED)
+find_package(yaml-cpp REQUIRED)
+if(PENSTOCK_TESTS)
+  find_package(GTest REQUIRED)
+  include(GoogleTest)
+  enable_testing()
+  add_custom_target(penstock_tests)
+endif()

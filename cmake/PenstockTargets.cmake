@@ -1,0 +1,38 @@
+# One library per idea; sources are listed, never globbed.
+#
+#   penstock_library(name SOURCES a.cc b.cc DEPS penstock_common ...)   static; header-only if no sources
+#   penstock_binary(name SOURCES main.cc DEPS ...)                      lands in build/bin
+#   penstock_test(name SOURCES a_test.cc DEPS ... [DATA key=value ...]) GoogleTest; each TEST is a ctest case
+function(penstock_library name)
+  cmake_parse_arguments(A "" "" "SOURCES;DEPS" ${ARGN})
+  if(A_SOURCES)
+    add_library(${name} STATIC ${A_SOURCES})
+    set(scope PUBLIC)
+  else()
+    add_library(${name} INTERFACE)
+    set(scope INTERFACE)
+  endif()
+  target_include_directories(${name} ${scope} "${CMAKE_SOURCE_DIR}")
+  target_link_libraries(${name} ${scope} ${A_DEPS})
+endfunction()
+
+function(penstock_binary name)
+  cmake_parse_arguments(A "" "" "SOURCES;DEPS" ${ARGN})
+  add_executable(${name} ${A_SOURCES})
+  target_include_directories(${name} PRIVATE "${CMAKE_SOURCE_DIR}")
+  target_link_libraries(${name} PRIVATE ${A_DEPS})
+endfunction()
+
+function(penstock_test name)
+  if(NOT PENSTOCK_TESTS)
+    return()
+  endif()
+  cmake_parse_arguments(A "" "" "SOURCES;DEPS" ${ARGN})
+  add_executable(${name} ${A_SOURCES})
+  set_target_properties(${name} PROPERTIES RUNTIME_OUTPUT_DIRECTORY "${CMAKE_BINARY_DIR}/tests")
+  target_include_directories(${name} PRIVATE "${CMAKE_SOURCE_DIR}")
+  target_compile_definitions(${name} PRIVATE PENSTOCK_SOURCE_DIR="${CMAKE_SOURCE_DIR}")
+  target_link_libraries(${name} PRIVATE ${A_DEPS} GTest::gmock GTest::gtest_main)
+  gtest_discover_tests(${name} DISCOVERY_MODE PRE_TEST PROPERTIES TIMEOUT 120)
+  add_dependencies(penstock_tests ${name})
+endfunction()

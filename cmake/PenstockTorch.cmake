@@ -1,0 +1,16 @@
+# libtorch from the unpacked PyPI wheel, CPU part only: libtorch.so would pull in libtorch_cuda.
+# torch/ stays beside nvidia/ because the RPATH inside libtorch_cpu.so is relative.
+set(PENSTOCK_TORCH_SITE "${PENSTOCK_DEPS_DIR}/site" CACHE PATH "Folder that holds torch/ and nvidia/")
+set(_torch "${PENSTOCK_TORCH_SITE}/torch")
+if(NOT EXISTS "${_torch}/lib/libtorch_cpu.so")
+  message(FATAL_ERROR "libtorch is not in ${_torch}: run deploy/bootstrap, or set PENSTOCK_DEPS_DIR")
+endif()
+foreach(lib c10 torch_cpu)
+  add_library(torch::${lib} SHARED IMPORTED)
+  set_target_properties(torch::${lib} PROPERTIES IMPORTED_LOCATION "${_torch}/lib/lib${lib}.so")
+endforeach()
+add_library(penstock_torch INTERFACE)
+target_include_directories(penstock_torch SYSTEM INTERFACE "${_torch}/include")
+target_link_libraries(penstock_torch INTERFACE
+  -Wl,--no-as-needed torch::torch_cpu torch::c10 -Wl,--as-needed)
+target_link_options(penstock_torch INTERFACE "-Wl,-rpath,${_torch}/lib" -Wl,--allow-shlib-undefined)
