@@ -1,0 +1,35 @@
+// What a formed group offers the scheduler: sizes agreed at Commit and measured step times.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "common/time.h"
+
+namespace penstock {
+
+struct GroupCapacity {
+  std::uint32_t blocks = 0;               // KV blocks, the minimum over the ranks
+  std::uint32_t block_size = 16;          // tokens per block
+  std::uint32_t slots = 0;                // sequences that the shards hold at once
+  std::uint32_t max_sequence_length = 0;  // prompt + output tokens, bounded by the model's context
+  std::uint32_t max_step_tokens = 0;      // what the shards warmed up for
+  bool padded_attention = false;          // cost by padded cells: the splitter may run
+  friend bool operator==(const GroupCapacity&, const GroupCapacity&) = default;
+};
+
+// Measured by Warmup. Enters the core as input, so that a replay sees the same numbers.
+struct StepTimeSample {
+  std::uint32_t prefill_tokens = 0;
+  std::uint32_t decode_rows = 0;
+  std::uint32_t context_tokens = 0;  // per decode row
+  Duration time{0};
+  friend bool operator==(const StepTimeSample&, const StepTimeSample&) = default;
+};
+
+struct Calibration {
+  std::vector<StepTimeSample> samples;
+  friend bool operator==(const Calibration&, const Calibration&) = default;
+};
+
+}  // namespace penstock

@@ -1,0 +1,51 @@
+// How the next token of a sequence is chosen. Opaque to the scheduler; executed by shard/sampling.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+#include "common/ids.h"
+
+namespace penstock {
+
+// Neutral values switch a processor off. Ranges are checked where a request enters (router/api,
+// shard/service), so code behind those borders may rely on them.
+struct SamplingParams {
+  bool do_sample = false;           // false: argmax after penalties, ties to the lowest id
+  float temperature = 1.0f;         // > 0
+  std::uint32_t top_k = 0;          // 0 = off
+  float top_p = 1.0f;               // (0, 1]; 1 = off
+  float typical_p = 1.0f;           // (0, 1]; 1 = off
+  float min_p = 0.0f;               // [0, 1); 0 = off
+  float repetition_penalty = 1.0f;  // > 0; counts prompt and generated tokens (CTRL rule)
+  float frequency_penalty = 0.0f;   // [-2, 2]; counts generated tokens only (OpenAI rule)
+  float presence_penalty = 0.0f;    // [-2, 2]; generated tokens only
+  std::uint64_t seed = 0;           // key of the Philox generator; position is the counter
+  std::uint32_t sibling = 0;        // best_of / n: part of the Philox key
+  struct LogitBias {
+    TokenId token;
+    float bias;  // [-100, 100]
+    friend bool operator==(const LogitBias&, const LogitBias&) = default;
+  };
+  std::vector<LogitBias> logit_bias;
+  float penalty_alpha = 0.0f;  // > 0: contrastive search with top_k candidates (later)
+
+  friend bool operator==(const SamplingParams&, const SamplingParams&) = default;
+};
+
+// What the shard reports beside each sampled token.
+struct LogprobRequest {
+  enum class Kind : std::uint8_t {
+    kNone,       // no logprobs
+    kRaw,        // log-softmax of the model's logits
+    kProcessed,  // log-softmax after all processors (what TGI reports)
+  };
+  Kind kind = Kind::kNone;
+  std::uint32_t top_n = 0;       // alternatives per token, most probable first
+  bool prompt_logprobs = false;  // one per prompt token; the first has none
+
+  friend bool operator==(const LogprobRequest&, const LogprobRequest&) = default;
+};
+
+}  // namespace penstock

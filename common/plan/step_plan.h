@@ -1,0 +1,118 @@
+// One engine step as the router decides it: what every rank of a group must do, in order of
+// application. The wire form is penstock.v1.StepPlan; proto/plan_conversion.h is the one
+// conversion.
+//
+// Length vocabulary, the same everywhere:
+//   prompt_length     tokens of the prompt
+//   cached_length     leading prompt tokens whose K/V are already in the given blocks
+//   committed length  positions whose K/V have been computed and whose token is final. After a
+//   whole
+//                     prompt of P tokens it is P; the first sampled token is known but not
+//                     committed (its K/V are written by the next decode).
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "common/ids.h"
+#include "common/plan/sampling.h"
+
+namespace penstock {
+
+// Lifts the block table of a slot. Fields not used by a kind are zero.
+struct BlockOp {
+  enum class Kind : std::uint8_t {
+    kAppend,   // block `dst` becomes the next entry of slot's table for kv_group
+    kCopy,     // device copy src -> dst (copy on write, forks)
+    kRelease,  // the table entry that holds `src` is dropped (sliding windows)
+    kExport,   // asynchronous kinds, answered by done_tickets; reserved
+    kImport,
+    kSwapOut,
+    kSwapIn,
+  };
+  Kind kind = Kind::kAppend;
+  std::uint32_t kv_group = 0;
+  SlotId slot;
+  BlockId src;
+  BlockId dst;
+  std::uint32_t tier = 0;
+  std::uint32_t peer = 0;
+  std::uint64_t ticket = 0;
+  friend bool operator==(const BlockOp&, const BlockOp&) = default;
+};
+
+// Sequence enters the shard. The slot must be free (never used, or ended in an earlier plan).
+struct SequenceStart {
+  SlotId slot;
+  SequenceId sequence;
+  std::vector<TokenId> prompt;
+  std::uint32_t prompt_length = 0;  // == prompt.size() unless a later version streams prompts
+  std::uint32_t cached_length = 0;  // < prompt_length
+  std::uint32_t sample_index_base =
+      0;  // position of the first sampled token in the *request's* output
+  SamplingParams sampling;
+  LogprobRequest logprobs;
+  std::vector<TokenId> stop_token_ids;  // end the sequence as kStopToken
+  bool ignore_eos = false;
+  std::uint32_t min_new_tokens = 0;  // eos and stop tokens are masked until then
+  std::uint32_t max_new_tokens = 0;  // 0 = no bound of the shard's own
+  std::string grammar;               // reserved
+  std::string adapter_id;            // reserved
+  std::string trace_id;
+  friend bool operator==(const SequenceStart&, const SequenceStart&) = default;
+};
+
+struct Truncate {
+  SlotId slot;
+  std::uint32_t length = 0;  // new committed length, <= the present one
+  friend bool operator==(const Truncate&, const Truncate&) = default;
+};
+
+// Tokens whose values the router forces (grammar runs, restarts), appended uncomputed.
+struct AppendTokens {
+  SlotId slot;
+  std::vector<TokenId> tokens;
+  friend bool operator==(const AppendTokens&, const AppendTokens&) = default;
+};
+
+struct Segment {
+  enum class Kind : std::uint8_t { kPrompt, kDecode };
+  enum class Logits : std::uint8_t { kNone, kLast, kAll };
+  Kind kind = Kind::kDecode;
+  SlotId slot;
+  // kPrompt: positions [first, first + count) of the prompt. kLast samples the first token.
+  std::uint32_t first = 0;
+  std::uint32_t count = 0;
+  Logits logits = Logits::kNone;
+  // kDecode: starts at the shard's committed length; bounds rows and K/V writes. A slot that has
+  // already finished on the shard computes nothing and reports nothing.
+  std::uint32_t max_rows = 1;
+
+  std::uint32_t Rows() const { return kind == Kind::kPrompt ? count : max_rows; }
+  friend bool operator==(const Segment&, const Segment&) = default;
+};
+
+// Attention sub-batch: indexes into StepPlan::segments. No groups = one group of everything.
+struct SegmentGroup {
+  std::vector<std::uint32_t> segments;
+  friend bool operator==(const SegmentGroup&, const SegmentGroup&) = default;
+};
+
+struct StepPlan {
+  Epoch epoch;
+  StepId step;
+  std::vector<SlotId> ends;  // slots freed before anything else in this plan
+  std::vector<Truncate> truncates;
+  std::vector<BlockOp> block_ops;  // applied after `starts`' slots exist; see order note below
+  std::vector<SequenceStart> starts;
+  std::vector<AppendTokens> append_tokens;
+  std::vector<Segment> segments;
+  std::vector<SegmentGroup> groups;
+
+  // Order of application: ends, truncates, starts (create slots), block_ops, append_tokens,
+  // segments.
+  friend bool operator==(const StepPlan&, const StepPlan&) = default;
+};
+
+}  // namespace penstock

@@ -1,0 +1,59 @@
+// What a rank answers to one StepPlan. Rank 0 carries tokens; the others carry only the digest.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "common/ids.h"
+#include "common/time.h"
+
+namespace penstock {
+
+// Why the shard ended a sequence. kLength only when SequenceStart::max_new_tokens was given.
+enum class ShardFinish : std::uint8_t { kNone, kEos, kLength, kStopToken, kError };
+
+struct TokenLogprob {
+  TokenId token = 0;
+  float logprob = 0.0f;
+  friend bool operator==(const TokenLogprob&, const TokenLogprob&) = default;
+};
+
+struct SampledToken {
+  TokenId token = 0;
+  float logprob = 0.0f;  // meaningful when logprobs were asked for
+  std::vector<TokenLogprob> alternatives;
+  friend bool operator==(const SampledToken&, const SampledToken&) = default;
+};
+
+struct SequenceResult {
+  SlotId slot;
+  SequenceId sequence;
+  std::vector<SampledToken> tokens;  // 0 … max_rows, in order of position
+  std::uint32_t committed_length = 0;
+  ShardFinish finish = ShardFinish::kNone;  // an EOS or stop token is the last of `tokens`
+  std::string error;                        // kError: one line for the client
+  // For prompt segments with Logits::kAll: logprob of prompt token first+i+1 given its prefix.
+  std::vector<float> prompt_logprobs;
+  friend bool operator==(const SequenceResult&, const SequenceResult&) = default;
+};
+
+struct StepTimings {
+  Duration queued{0};   // plan received -> model thread took it
+  Duration forward{0};  // model
+  Duration sample{0};   // logits processors, sampling, broadcast
+  friend bool operator==(const StepTimings&, const StepTimings&) = default;
+};
+
+struct StepResult {
+  Epoch epoch;
+  StepId step;
+  std::uint64_t digest = 0;  // over plan and control state; equal on all ranks or the group is lost
+  std::vector<SequenceResult> sequences;
+  std::vector<std::uint64_t> done_tickets;
+  StepTimings timings;
+  std::uint64_t memory_bytes = 0;  // allocated by the rank now
+  friend bool operator==(const StepResult&, const StepResult&) = default;
+};
+
+}  // namespace penstock

@@ -1,0 +1,27 @@
+// Integer time. The core never reads a clock: time is a value that enters with each input.
+#pragma once
+
+#include <chrono>
+
+namespace penstock {
+
+using Duration = std::chrono::nanoseconds;
+
+// Monotonic nanoseconds since an arbitrary start (steady clock in production, virtual in the
+// simulator). A tag clock: it has no now().
+struct EngineClock {
+  using duration = Duration;
+  using rep = duration::rep;
+  using period = duration::period;
+  using time_point = std::chrono::time_point<EngineClock, Duration>;
+  static constexpr bool is_steady = true;
+};
+using Time = EngineClock::time_point;
+
+// The steady clock of this process as engine time. Used by shells only, never by the core.
+inline Time SteadyNow() {
+  return Time(
+      std::chrono::duration_cast<Duration>(std::chrono::steady_clock::now().time_since_epoch()));
+}
+
+}  // namespace penstock

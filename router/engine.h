@@ -1,0 +1,174 @@
+// The seam between the HTTP side (bytes, dialects) and the generation side (text, tokens,
+// scheduler). A dialect lowers its JSON to one GenerationRequest and raises GenerationEvents back
+// to its own JSON or SSE. Neither side sees the other's libraries.
+#pragma once
+
+#include <absl/status/status.h>
+#include <absl/status/statusor.h>
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "common/ids.h"
+#include "common/plan/sampling.h"
+#include "common/time.h"
+#include "scheduler/output.h"
+
+namespace penstock::router {
+
+// Chat input; JSON texts as the client sent them (order of keys kept).
+struct ChatInput {
+  std::string messages_json;
+  std::string tools_json;   // empty = none
+  std::string kwargs_json;  // extra template variables, empty = none
+  bool add_generation_prompt = true;
+};
+
+struct GenerationRequest {
+  std::string client_id;  // X-Request-Id given or made; for logs and GET /requests/{id}
+  std::variant<std::string, std::vector<TokenId>, ChatInput> prompt;
+  bool add_special_tokens = true;
+  std::optional<std::uint32_t> truncate;        // keep the last N prompt tokens
+  std::optional<std::uint32_t> max_new_tokens;  // absent: what is left of max_total_tokens
+  std::uint32_t min_new_tokens = 0;
+  std::vector<std::string> stop;  // stop strings, not empty each
+  std::vector<TokenId> stop_token_ids;
+  bool ignore_eos = false;
+  SamplingParams sampling;
+  std::optional<std::uint64_t> seed;  // absent: drawn at admission and reported
+  LogprobRequest logprobs;
+  // true: the stop string stays in text and tokens are delivered as they come (TGI).
+  // false: text is held back so that no part of a stop string is ever delivered (OpenAI).
+  bool include_stop_text = false;
+  std::int32_t priority = 0;
+  std::string tenant;
+};
+
+struct TokenInfo {
+  TokenId id = 0;
+  std::string text;  // this token's own increment; may be empty while a character is incomplete
+  std::optional<float> logprob;
+  bool special = false;
+};
+
+// --- Events, in order. Exactly one GenerationEnd or GenerationError, and nothing after it.
+
+struct GenerationStart {
+  RequestId request;
+  std::uint32_t prompt_tokens = 0;
+  std::uint32_t prompt_characters = 0;
+  std::uint64_t seed = 0;
+  std::vector<TokenInfo> prompt;  // filled when prompt logprobs were asked for
+};
+
+struct GenerationToken {
+  std::uint32_t index = 0;  // 0-based position in the output
+  TokenInfo token;
+  std::vector<TokenInfo> top;  // alternatives, most probable first
+  std::string delta;           // text now safe to show (hold-back applied), valid UTF-8
+};
+
+struct RequestTimings {
+  Duration validation{0};   // arrival -> queued
+  Duration queue{0};        // queued -> first plan
+  Duration inference{0};    // first plan -> end
+  Duration first_token{0};  // arrival -> first token
+  Duration total{0};
+};
+
+struct GenerationEnd {
+  scheduler::FinishReason reason = scheduler::FinishReason::kLength;
+  std::uint32_t generated_tokens = 0;
+  std::uint32_t prompt_tokens = 0;
+  std::uint32_t cached_tokens = 0;
+  std::string tail;  // held-back text released at the end
+  std::string text;  // the whole generated text by the request's include_stop_text rule
+  std::optional<std::string> stop;  // the stop string that matched
+  std::uint64_t seed = 0;
+  bool sampled = false;
+  RequestTimings timings;
+};
+
+// Closed set; router/api/errors.h maps each to HTTP status, dialect body and retry advice.
+enum class ErrorKind : std::uint8_t {
+  kValidation,   // the request is wrong: field, value, limit
+  kTemplate,     // chat template refused or missing
+  kOverloaded,   // queue or permits full
+  kUnavailable,  // no group is up, or draining
+  kGeneration,   // failed after it was accepted
+  kInternal,
+};
+
+struct GenerationError {
+  ErrorKind kind = ErrorKind::kInternal;
+  std::string message;
+  std::string field;  // empty when no single field is at fault
+};
+
+using GenerationEvent =
+    std::variant<GenerationStart, GenerationToken, GenerationEnd, GenerationError>;
+
+// Receives the events of one request. OnEvents is called by one thread at a time, in order, never
+// from inside Submit. It must not block. It returns false when it will not take more (the client
+// is too slow or gone): the engine cancels the request and calls no more.
+class GenerationSink {
+ public:
+  virtual ~GenerationSink() = default;
+  virtual bool OnEvents(std::vector<GenerationEvent> events) = 0;
+};
+
+// Facts for /info, /v1/models and limits; fixed once the engine is ready.
+struct ModelFacts {
+  std::string model_id;
+  std::string served_name;
+  std::string dtype;
+  std::string device;
+  std::uint32_t max_input_tokens = 0;
+  std::uint32_t max_total_tokens = 0;
+  std::uint32_t max_batch_total_tokens = 0;
+  std::uint32_t vocabulary = 0;
+  bool has_chat_template = false;
+};
+
+enum class Health : std::uint8_t { kStarting, kReady, kDraining, kFailed };
+
+struct HealthReport {
+  Health state = Health::kStarting;
+  std::string detail;  // one line, e.g. which rank was lost
+};
+
+// A request as GET /requests/{id} shows it.
+struct RequestRecord {
+  RequestId request;
+  std::string client_id;
+  std::string state;  // queued, running, finished, cancelled, failed
+  std::uint32_t prompt_tokens = 0;
+  std::uint32_t generated_tokens = 0;
+  std::vector<scheduler::Decision> decisions;  // the newest ones, bounded
+  Time arrived;
+};
+
+// Thread-safe.
+class Engine {
+ public:
+  virtual ~Engine() = default;
+
+  // Takes the request; all outcomes, errors too, arrive at the sink. The id is known at once.
+  virtual RequestId Submit(GenerationRequest request, std::shared_ptr<GenerationSink> sink) = 0;
+
+  // The client is gone. No event follows for it once the sink has returned false or Cancel returned
+  // and the events already on their way were delivered. Unknown ids are ignored.
+  virtual void Cancel(RequestId request) = 0;
+
+  virtual ModelFacts Facts() const = 0;
+  virtual HealthReport CheckHealth() const = 0;
+
+  // By client id or by the decimal request id. NotFound when unknown or forgotten.
+  virtual absl::StatusOr<RequestRecord> Explain(const std::string& id) const = 0;
+};
+
+}  // namespace penstock::router

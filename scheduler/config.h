@@ -1,0 +1,27 @@
+// Settings of the core. Fixed for the life of a Scheduler; part of the input log's header.
+#pragma once
+
+#include <cstdint>
+
+namespace penstock::scheduler {
+
+enum class Batching : std::uint8_t { kNone, kStatic, kContinuous };
+enum class Prefill : std::uint8_t { kChunked, kWhole };
+enum class Admission : std::uint8_t { kGuaranteed, kOptimistic };
+enum class Order : std::uint8_t { kFcfs, kLongestPrefix, kPriority, kShortestPredicted };
+
+struct Config {
+  std::uint32_t max_step_tokens = 512;         // decode rows + prefill tokens of one step
+  std::uint32_t max_batch_prefill_tokens = 0;  // prefill share inside it; 0 = no own bound
+  std::uint32_t max_batch_total_tokens = 0;    // reserved tokens of all running; 0 = the pool
+  std::uint32_t max_batch_size = 0;            // running sequences; 0 = the group's slots
+  std::uint32_t max_waiting_requests = 512;    // queue bound; a further arrival is refused
+  std::uint32_t pipeline_depth = 2;            // plans in flight per group
+  Batching batching = Batching::kContinuous;
+  Prefill prefill = Prefill::kChunked;
+  Admission admission = Admission::kGuaranteed;
+  Order order = Order::kFcfs;
+  friend bool operator==(const Config&, const Config&) = default;
+};
+
+}  // namespace penstock::scheduler

@@ -1,0 +1,130 @@
+// Everything that the core asks for or tells. Collected per apply(); the shell sends plans before
+// it delivers events, so that the accelerator never waits for a client.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "common/ids.h"
+#include "common/plan/step_plan.h"
+#include "common/plan/step_result.h"
+#include "common/time.h"
+
+namespace penstock::scheduler {
+
+struct PlanOut {
+  GroupId group;
+  StepPlan plan;  // to every rank of the group
+};
+
+// --- Events: per request, in order; exactly one terminal event (Finished or Failed), guarantee G2.
+
+// First plan that computes for the request was made.
+struct Started {
+  std::uint32_t prompt_tokens = 0;
+  std::uint32_t cached_tokens = 0;
+};
+
+// Committed tokens, gapless from the previous event (G3).
+struct Tokens {
+  std::uint32_t first_index = 0;  // index of tokens[0] in the request's output
+  std::vector<SampledToken> tokens;
+};
+
+// Logprobs of prompt tokens 1 … prompt_length-1, once, before the first Tokens.
+struct PromptLogprobs {
+  std::vector<float> logprobs;
+};
+
+enum class FinishReason : std::uint8_t { kEos, kLength, kStopToken, kStopString, kCancelled };
+
+struct Finished {
+  FinishReason reason = FinishReason::kLength;
+  std::uint32_t generated_tokens = 0;  // final count; a kStopString cuts to its token_count
+};
+
+enum class FailureKind : std::uint8_t {
+  kQueueFull,   // retry later
+  kTooLarge,    // can never fit; the text has the numbers
+  kDraining,    // going away
+  kGroupLost,   // the shards died under it
+  kShardError,  // this sequence failed on the shard
+};
+
+struct Failed {
+  FailureKind kind = FailureKind::kShardError;
+  std::string message;  // one line for the client: field, value, limit
+};
+
+struct Event {
+  RequestId request;
+  std::variant<Started, PromptLogprobs, Tokens, Finished, Failed> what;
+};
+
+// --- Decisions: why, for people. Kept per request in a ring and served at GET /requests/{id}.
+
+enum class DecisionKind : std::uint8_t {
+  kQueued,
+  kAdmitted,
+  kDeferred,
+  kChunked,
+  kSplit,
+  kPreempted,
+  kRefused,
+  kRetired,
+  kFinished,
+};
+
+// What was short, when a decision says "not now".
+enum class Budget : std::uint8_t {
+  kNone,
+  kStepTokens,
+  kPrefillTokens,
+  kTotalTokens,
+  kBlocks,
+  kSlots,
+  kBatchSize,
+  kQueue,
+  kOrder,  // an earlier request must go first
+  kGroup,  // no group is up
+};
+
+struct Decision {
+  Time at;
+  RequestId request;
+  DecisionKind kind = DecisionKind::kQueued;
+  Budget short_of = Budget::kNone;
+  std::uint64_t needed = 0;  // in the budget's unit
+  std::uint64_t available = 0;
+  std::optional<RequestId> behind;  // who holds what is needed, or goes first
+  std::optional<StepId> step;
+};
+
+// State after a plan or result, for --step-log and the gauges.
+struct StepInfo {
+  GroupId group;
+  StepId step;
+  std::uint32_t decode_rows = 0;
+  std::uint32_t prefill_tokens = 0;
+  std::uint32_t sequences = 0;  // named in the plan's segments
+  std::uint32_t waiting = 0;
+  std::uint32_t blocks_free = 0;
+  std::uint32_t blocks_used = 0;
+  std::uint32_t blocks_cached = 0;
+  std::uint32_t blocks_retiring = 0;
+};
+
+struct Outputs {
+  std::vector<PlanOut> plans;
+  std::vector<StepInfo> steps;  // one per plan, in the same order
+  std::vector<Event> events;
+  std::vector<Decision> decisions;
+  std::optional<Time> wake_at;
+
+  void Clear() { *this = Outputs{}; }
+};
+
+}  // namespace penstock::scheduler
