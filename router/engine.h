@@ -103,10 +103,18 @@ enum class ErrorKind : std::uint8_t {
   kInternal,
 };
 
+// Numbers behind a request that is too long, for dialects with a wording of their own.
+struct LengthExceeded {
+  std::uint32_t prompt_tokens = 0;
+  std::uint32_t max_new_tokens = 0;  // 0: the prompt alone is over max_input_tokens
+  std::uint32_t limit = 0;           // max_total_tokens, or max_input_tokens for the prompt alone
+};
+
 struct GenerationError {
   ErrorKind kind = ErrorKind::kInternal;
-  std::string message;
-  std::string field;  // empty when no single field is at fault
+  std::string message;  // TGI's words for a validation error, without its prefix
+  std::string field;    // empty when no single field is at fault
+  std::optional<LengthExceeded> length;  // with kValidation
 };
 
 using GenerationEvent =

@@ -1,0 +1,223 @@
+#include "router/metrics/metrics.h"
+
+#include <prometheus/counter.h>
+#include <prometheus/family.h>
+#include <prometheus/gauge.h>
+#include <prometheus/histogram.h>
+#include <prometheus/registry.h>
+#include <prometheus/text_serializer.h>
+
+#include <algorithm>
+#include <atomic>
+#include <sstream>
+#include <utility>
+#include <vector>
+
+namespace penstock::router {
+namespace {
+
+using prometheus::BuildCounter;
+using prometheus::BuildGauge;
+using prometheus::BuildHistogram;
+using prometheus::Counter;
+using prometheus::Family;
+using prometheus::Gauge;
+using prometheus::Histogram;
+using prometheus::Registry;
+using Buckets = Histogram::BucketBoundaries;
+
+double Seconds(Duration duration) { return std::chrono::duration<double>(duration).count(); }
+
+// `count` bounds from `first`, each `factor` times the last.
+Buckets Geometric(double first, double factor, int count) {
+  Buckets bounds;
+  double bound = first;
+  for (int i = 0; i < count; ++i, bound *= factor) bounds.push_back(bound);
+  return bounds;
+}
+
+Buckets LatencyBuckets() { return Geometric(0.001, 1.6, 26); }      // 1 ms … 126 s
+Buckets InterTokenBuckets() { return Geometric(0.0002, 1.6, 22); }  // 0.2 ms … 3.9 s
+Buckets TokenBuckets() { return Geometric(1, 2, 18); }              // 1 … 131,072
+
+Family<Counter>& Counters(Registry& registry, const char* name, const char* help) {
+  return BuildCounter().Name(name).Help(help).Register(registry);
+}
+Gauge& OneGauge(Registry& registry, const char* name, const char* help) {
+  return BuildGauge().Name(name).Help(help).Register(registry).Add({});
+}
+Histogram& OneHistogram(Registry& registry, const char* name, const char* help,
+                        const Buckets& buckets) {
+  return BuildHistogram().Name(name).Help(help).Register(registry).Add({}, buckets);
+}
+
+}  // namespace
+
+struct Metrics::Impl {
+  Registry registry;
+
+  Family<Counter>& responses =
+      Counters(registry, "penstock_http_responses_total", "HTTP responses by route and status.");
+  Gauge& connections = OneGauge(registry, "penstock_http_connections", "Open client connections.");
+  Counter& connections_refused =
+      Counters(registry, "penstock_http_connections_refused_total",
+               "Connections refused because the connection limit was reached.")
+          .Add({});
+
+  Family<Counter>& requests =
+      Counters(registry, "penstock_requests_total", "Generation requests received, by route.");
+  Family<Counter>& success = Counters(registry, "penstock_requests_success_total",
+                                      "Generation requests that ended well, by finish reason.");
+  Family<Counter>& failure = Counters(registry, "penstock_requests_failure_total",
+                                      "Generation requests that ended in an error, by kind.");
+  Counter& cancelled = Counters(registry, "penstock_requests_cancelled_total",
+                                "Generation requests whose client went away or read too slowly.")
+                           .Add({});
+  Family<Counter>& unknown_keys =
+      Counters(registry, "penstock_unknown_keys_total",
+               "Keys in request bodies that no dialect knows; they are ignored.");
+
+  Histogram& first_token = OneHistogram(registry, "penstock_time_to_first_token_seconds",
+                                        "From arrival to the first token.", LatencyBuckets());
+  Histogram& inter_token =
+      OneHistogram(registry, "penstock_inter_token_latency_seconds",
+                   "Between one token and the next of a request.", InterTokenBuckets());
+  Histogram& queue_time = OneHistogram(registry, "penstock_request_queue_seconds",
+                                       "From queued to the first plan.", LatencyBuckets());
+  Histogram& duration = OneHistogram(registry, "penstock_request_duration_seconds",
+                                     "From arrival to the last token.", LatencyBuckets());
+  Counter& prompt_total =
+      Counters(registry, "penstock_prompt_tokens_total", "Prompt tokens of all requests.").Add({});
+  Counter& cached_total = Counters(registry, "penstock_cached_prompt_tokens_total",
+                                   "Prompt tokens found in the prefix cache.")
+                              .Add({});
+  Counter& generated_total =
+      Counters(registry, "penstock_generated_tokens_total", "Tokens generated.").Add({});
+  Histogram& prompt_tokens = OneHistogram(registry, "penstock_request_prompt_tokens",
+                                          "Prompt tokens per request.", TokenBuckets());
+  Histogram& generated_tokens = OneHistogram(registry, "penstock_request_generated_tokens",
+                                             "Generated tokens per request.", TokenBuckets());
+
+  Gauge& waiting = OneGauge(registry, "penstock_queue_size", "Requests waiting for admission.");
+  Gauge& running = OneGauge(registry, "penstock_requests_running", "Requests being computed.");
+  Family<Gauge>& blocks = BuildGauge()
+                              .Name("penstock_kv_blocks")
+                              .Help("KV cache blocks by state; the states sum to the pool.")
+                              .Register(registry);
+  Gauge& blocks_free = blocks.Add({{"state", "free"}});
+  Gauge& blocks_used = blocks.Add({{"state", "used"}});
+  Gauge& blocks_cached = blocks.Add({{"state", "cached"}});
+  Gauge& blocks_retiring = blocks.Add({{"state", "retiring"}});
+
+  Family<Counter>& execute_messages =
+      Counters(registry, "penstock_execute_messages_total",
+               "Messages on the Execute streams, by direction and rank.");
+  Gauge& plans_in_flight =
+      OneGauge(registry, "penstock_plans_in_flight", "Plans sent and not yet answered.");
+  Gauge& plans_in_flight_max = OneGauge(registry, "penstock_plans_in_flight_max",
+                                        "Greatest number of plans in flight since the start.");
+  Histogram& step_seconds = OneHistogram(registry, "penstock_step_duration_seconds",
+                                         "From sending a plan to its result.", InterTokenBuckets());
+  Counter& decode_rows =
+      Counters(registry, "penstock_step_decode_rows_total", "Decode rows in all plans.").Add({});
+  Counter& prefill_tokens =
+      Counters(registry, "penstock_step_prefill_tokens_total", "Prefill tokens in all plans.")
+          .Add({});
+
+  std::atomic<std::uint64_t> most_plans{0};
+};
+
+Metrics::Metrics(std::string_view version) : impl_(std::make_unique<Impl>()) {
+  BuildGauge()
+      .Name("penstock_build_info")
+      .Help("Always 1; the version is the label.")
+      .Register(impl_->registry)
+      .Add({{"version", std::string(version)}})
+      .Set(1);
+}
+
+Metrics::~Metrics() = default;
+
+void Metrics::HttpResponse(std::string_view route, int status) {
+  impl_->responses.Add({{"route", std::string(route)}, {"code", std::to_string(status)}})
+      .Increment();
+}
+void Metrics::ConnectionOpened() { impl_->connections.Increment(); }
+void Metrics::ConnectionClosed() { impl_->connections.Decrement(); }
+void Metrics::ConnectionRefused() { impl_->connections_refused.Increment(); }
+
+void Metrics::RequestArrived(std::string_view route) {
+  impl_->requests.Add({{"route", std::string(route)}}).Increment();
+}
+void Metrics::RequestSucceeded(std::string_view finish_reason) {
+  impl_->success.Add({{"finish_reason", std::string(finish_reason)}}).Increment();
+}
+void Metrics::RequestFailed(std::string_view kind) {
+  impl_->failure.Add({{"kind", std::string(kind)}}).Increment();
+}
+void Metrics::RequestCancelled() { impl_->cancelled.Increment(); }
+
+void Metrics::UnknownKeys(std::string_view dialect, std::uint64_t count) {
+  if (count == 0) return;
+  impl_->unknown_keys.Add({{"dialect", std::string(dialect)}})
+      .Increment(static_cast<double>(count));
+}
+
+void Metrics::FirstToken(Duration since_arrival) {
+  impl_->first_token.Observe(Seconds(since_arrival));
+}
+void Metrics::InterToken(Duration since_previous) {
+  impl_->inter_token.Observe(Seconds(since_previous));
+}
+void Metrics::QueueTime(Duration queued) { impl_->queue_time.Observe(Seconds(queued)); }
+void Metrics::RequestDuration(Duration total) { impl_->duration.Observe(Seconds(total)); }
+
+void Metrics::RequestTokens(std::uint64_t prompt, std::uint64_t cached, std::uint64_t generated) {
+  impl_->prompt_total.Increment(static_cast<double>(prompt));
+  impl_->cached_total.Increment(static_cast<double>(cached));
+  impl_->generated_total.Increment(static_cast<double>(generated));
+  impl_->prompt_tokens.Observe(static_cast<double>(prompt));
+  impl_->generated_tokens.Observe(static_cast<double>(generated));
+}
+
+void Metrics::SetQueue(std::uint64_t waiting, std::uint64_t running) {
+  impl_->waiting.Set(static_cast<double>(waiting));
+  impl_->running.Set(static_cast<double>(running));
+}
+
+void Metrics::SetBlocks(std::uint64_t free, std::uint64_t used, std::uint64_t cached,
+                        std::uint64_t retiring) {
+  impl_->blocks_free.Set(static_cast<double>(free));
+  impl_->blocks_used.Set(static_cast<double>(used));
+  impl_->blocks_cached.Set(static_cast<double>(cached));
+  impl_->blocks_retiring.Set(static_cast<double>(retiring));
+}
+
+void Metrics::ExecuteMessage(Direction direction, std::uint32_t rank) {
+  const char* name = direction == Direction::kPlan ? "plan" : "result";
+  impl_->execute_messages.Add({{"direction", name}, {"rank", std::to_string(rank)}}).Increment();
+}
+
+void Metrics::SetPlansInFlight(std::uint64_t plans) {
+  impl_->plans_in_flight.Set(static_cast<double>(plans));
+  std::uint64_t most = impl_->most_plans.load();
+  while (plans > most && !impl_->most_plans.compare_exchange_weak(most, plans)) {
+  }
+  // Set from the atomic, so that two callers cannot leave the smaller value behind for good.
+  impl_->plans_in_flight_max.Set(static_cast<double>(impl_->most_plans.load()));
+}
+
+void Metrics::Step(Duration sent_to_result, std::uint64_t decode_rows,
+                   std::uint64_t prefill_tokens) {
+  impl_->step_seconds.Observe(Seconds(sent_to_result));
+  impl_->decode_rows.Increment(static_cast<double>(decode_rows));
+  impl_->prefill_tokens.Increment(static_cast<double>(prefill_tokens));
+}
+
+std::string Metrics::Render() const {
+  std::ostringstream out;
+  prometheus::TextSerializer().Serialize(out, impl_->registry.Collect());
+  return std::move(out).str();
+}
+
+}  // namespace penstock::router

@@ -1,0 +1,72 @@
+// Everything that GET /metrics shows, behind plain methods: who counts does not see Prometheus, and
+// every name stands in one file (metrics.cc).
+//
+// Who counts what, so that nothing is counted twice:
+//   router/http      responses by route and status, open connections
+//   router/api       requests (arrived, succeeded, failed, cancelled), latencies, tokens, unknown
+//   keys router/dispatch  queue and running gauges, KV blocks, steps, Execute messages, plans in
+//   flight
+//
+// Labels never hold client input: routes are the patterns of the route table, kinds are closed
+// sets.
+//
+// Thread-safe. Counters and gauges are atomics, histograms take a short lock, and a label set seen
+// for the first time takes the registry's lock.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <string_view>
+
+#include "common/time.h"
+
+namespace penstock::router {
+
+class Metrics {
+ public:
+  // `version` is shown as a label of penstock_build_info.
+  explicit Metrics(std::string_view version = "");
+  ~Metrics();
+  Metrics(const Metrics&) = delete;
+  Metrics& operator=(const Metrics&) = delete;
+
+  // --- router/http
+  void HttpResponse(std::string_view route, int status);
+  void ConnectionOpened();
+  void ConnectionClosed();
+  void ConnectionRefused();  // over the connection limit
+
+  // --- router/api. Each request that arrived ends in exactly one of succeeded, failed, cancelled.
+  void RequestArrived(std::string_view route);
+  void RequestSucceeded(std::string_view finish_reason);
+  void RequestFailed(std::string_view kind);
+  void RequestCancelled();  // the client went away or was too slow
+  void UnknownKeys(std::string_view dialect, std::uint64_t count);
+
+  void FirstToken(Duration since_arrival);
+  void InterToken(Duration since_previous);
+  void QueueTime(Duration queued);
+  void RequestDuration(Duration total);
+  // Totals and histograms; for a request that ended early with what it had computed.
+  void RequestTokens(std::uint64_t prompt, std::uint64_t cached, std::uint64_t generated);
+
+  // --- router/dispatch
+  void SetQueue(std::uint64_t waiting, std::uint64_t running);
+  void SetBlocks(std::uint64_t free, std::uint64_t used, std::uint64_t cached,
+                 std::uint64_t retiring);
+  enum class Direction : std::uint8_t { kPlan, kResult };  // router -> rank, rank -> router
+  void ExecuteMessage(Direction direction, std::uint32_t rank);
+  // Plans sent and not yet answered, over all groups; the greatest value seen is kept beside it.
+  void SetPlansInFlight(std::uint64_t plans);
+  void Step(Duration sent_to_result, std::uint64_t decode_rows, std::uint64_t prefill_tokens);
+
+  // The text exposition format 0.0.4.
+  std::string Render() const;
+
+ private:
+  struct Impl;
+  std::unique_ptr<Impl> impl_;
+};
+
+}  // namespace penstock::router

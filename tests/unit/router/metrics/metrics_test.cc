@@ -1,0 +1,95 @@
+#include "router/metrics/metrics.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <thread>
+#include <vector>
+
+namespace penstock::router {
+namespace {
+
+using std::chrono::milliseconds;
+using ::testing::HasSubstr;
+using ::testing::Not;
+
+TEST(Metrics, EveryCounterWithoutLabelsIsThereFromTheStart) {
+  const std::string text = Metrics("1.2.3").Render();
+  EXPECT_THAT(text, HasSubstr("penstock_build_info{version=\"1.2.3\"} 1\n"));
+  EXPECT_THAT(text, HasSubstr("\npenstock_requests_cancelled_total 0\n"));
+  EXPECT_THAT(text, HasSubstr("\npenstock_queue_size 0\n"));
+  EXPECT_THAT(text, HasSubstr("\npenstock_kv_blocks{state=\"retiring\"} 0\n"));
+  EXPECT_THAT(text, HasSubstr("\npenstock_plans_in_flight_max 0\n"));
+  EXPECT_THAT(text, HasSubstr("\npenstock_generated_tokens_total 0\n"));
+}
+
+TEST(Metrics, RequestOutcomesAreCountedByTheirLabels) {
+  Metrics metrics;
+  metrics.RequestArrived("/generate");
+  metrics.RequestArrived("/generate");
+  metrics.RequestSucceeded("length");
+  metrics.RequestFailed("validation");
+  metrics.RequestCancelled();
+  metrics.UnknownKeys("tgi", 0);
+  metrics.UnknownKeys("openai", 3);
+  metrics.HttpResponse("/generate", 422);
+  const std::string text = metrics.Render();
+  EXPECT_THAT(text, HasSubstr("penstock_requests_total{route=\"/generate\"} 2\n"));
+  EXPECT_THAT(text, HasSubstr("penstock_requests_success_total{finish_reason=\"length\"} 1\n"));
+  EXPECT_THAT(text, HasSubstr("penstock_requests_failure_total{kind=\"validation\"} 1\n"));
+  EXPECT_THAT(text, HasSubstr("penstock_requests_cancelled_total 1\n"));
+  EXPECT_THAT(text, HasSubstr("penstock_unknown_keys_total{dialect=\"openai\"} 3\n"));
+  EXPECT_THAT(text, Not(HasSubstr("penstock_unknown_keys_total{dialect=\"tgi\"}")));
+  EXPECT_THAT(text,
+              HasSubstr("penstock_http_responses_total{code=\"422\",route=\"/generate\"} 1\n"));
+}
+
+TEST(Metrics, LatenciesAreSecondsAndTokensAreSummed) {
+  Metrics metrics;
+  metrics.FirstToken(milliseconds(250));
+  metrics.InterToken(milliseconds(100));
+  metrics.InterToken(milliseconds(150));
+  metrics.RequestTokens(7, 2, 20);
+  metrics.RequestTokens(5, 0, 10);
+  const std::string text = metrics.Render();
+  EXPECT_THAT(text, HasSubstr("penstock_time_to_first_token_seconds_sum 0.25\n"));
+  EXPECT_THAT(text, HasSubstr("penstock_inter_token_latency_seconds_count 2\n"));
+  EXPECT_THAT(text, HasSubstr("penstock_inter_token_latency_seconds_sum 0.25\n"));
+  EXPECT_THAT(text, HasSubstr("penstock_prompt_tokens_total 12\n"));
+  EXPECT_THAT(text, HasSubstr("penstock_cached_prompt_tokens_total 2\n"));
+  EXPECT_THAT(text, HasSubstr("penstock_generated_tokens_total 30\n"));
+  EXPECT_THAT(text, HasSubstr("penstock_request_generated_tokens_count 2\n"));
+}
+
+TEST(Metrics, PlansInFlightKeepsItsGreatestValue) {
+  Metrics metrics;
+  for (const std::uint64_t plans : {1, 2, 1, 0}) metrics.SetPlansInFlight(plans);
+  const std::string text = metrics.Render();
+  EXPECT_THAT(text, HasSubstr("\npenstock_plans_in_flight 0\n"));
+  EXPECT_THAT(text, HasSubstr("\npenstock_plans_in_flight_max 2\n"));
+}
+
+TEST(Metrics, CountsFromManyThreadsAddUp) {
+  Metrics metrics;
+  std::vector<std::thread> threads;
+  for (int t = 0; t < 4; ++t) {
+    threads.emplace_back([&metrics] {
+      for (int i = 0; i < 1000; ++i) {
+        metrics.ExecuteMessage(Metrics::Direction::kPlan, 0);
+        metrics.ExecuteMessage(Metrics::Direction::kResult, 1);
+        metrics.ConnectionOpened();
+        metrics.ConnectionClosed();
+      }
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  const std::string text = metrics.Render();
+  EXPECT_THAT(text,
+              HasSubstr("penstock_execute_messages_total{direction=\"plan\",rank=\"0\"} 4000\n"));
+  EXPECT_THAT(text,
+              HasSubstr("penstock_execute_messages_total{direction=\"result\",rank=\"1\"} 4000\n"));
+  EXPECT_THAT(text, HasSubstr("penstock_http_connections 0\n"));
+}
+
+}  // namespace
+}  // namespace penstock::router
