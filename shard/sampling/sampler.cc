@@ -1,0 +1,145 @@
+#include "shard/sampling/sampler.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstddef>
+#include <limits>
+#include <string>
+
+#include "shard/sampling/philox.h"
+#include "shard/sampling/processors.h"
+
+namespace penstock::shard {
+namespace {
+
+constexpr float kMinusInfinity = -std::numeric_limits<float>::infinity();
+
+struct RowMaximum {
+  std::uint32_t token = 0;
+  float logit = kMinusInfinity;
+  bool valid = true;
+};
+
+// Ties go to the lowest id. NaN and +inf make the row invalid.
+RowMaximum FindMaximum(std::span<const float> logits) {
+  RowMaximum best;
+  bool finite = true;
+  for (std::size_t i = 0; i < logits.size(); ++i) {
+    const float logit = logits[i];
+    finite = finite && (logit < std::numeric_limits<float>::infinity());
+    if (logit > best.logit) {
+      best.logit = logit;
+      best.token = static_cast<std::uint32_t>(i);
+    }
+  }
+  best.valid = finite && best.logit > kMinusInfinity;
+  return best;
+}
+
+double LogSumExp(std::span<const float> logits, float max_logit) {
+  double sum = 0;
+  for (float logit : logits) sum += std::exp(logit - max_logit);
+  return max_logit + std::log(sum);
+}
+
+bool MoreProbable(const Candidate& a, const Candidate& b) {
+  return a.logit != b.logit ? a.logit > b.logit : a.token < b.token;
+}
+
+// Leaves the n most probable of `all` in `top`, most probable first.
+void SelectTop(const std::vector<Candidate>& all, std::uint32_t n, std::vector<Candidate>& top) {
+  top.resize(std::min<std::size_t>(n, all.size()));
+  std::partial_sort_copy(all.begin(), all.end(), top.begin(), top.end(), MoreProbable);
+}
+
+void Append(const std::vector<Candidate>& top, double log_sum, SampledToken& sampled) {
+  for (const Candidate& candidate : top) {
+    sampled.alternatives.push_back(
+        {static_cast<TokenId>(candidate.token), static_cast<float>(candidate.logit - log_sum)});
+  }
+}
+
+}  // namespace
+
+// Takes a token with p/q above the best so far. Since exp(-x) >= 1 - x, a token whose u does not
+// exceed 1 - p/best cannot win, which spares the logarithm for nearly all of a large vocabulary.
+std::uint32_t Sampler::Draw(const SampleRequest& request, float max_logit) {
+  TokenNoise noise(request.params.seed, request.params.sibling, request.position);
+  std::uint32_t winner = candidates_.front().token;
+  double best = 0;
+  for (const Candidate& candidate : candidates_) {
+    const double u = noise.Uniform(candidate.token);
+    const double p = std::exp(candidate.logit - max_logit);
+    if (u <= 1.0 - p / best) continue;  // best = 0: -inf, never skips
+    const double score = p / -std::log(u);
+    if (score > best) {
+      best = score;
+      winner = candidate.token;
+    }
+  }
+  return winner;
+}
+
+void Sampler::ReportRow(std::span<const float> logits, std::uint32_t top_n, SampledToken& sampled) {
+  const double log_sum = LogSumExp(logits, FindMaximum(logits).logit);
+  sampled.logprob = static_cast<float>(logits[static_cast<std::size_t>(sampled.token)] - log_sum);
+  if (top_n == 0) return;
+  candidates_.clear();
+  for (std::size_t i = 0; i < logits.size(); ++i) {
+    if (logits[i] == kMinusInfinity) continue;
+    candidates_.push_back({static_cast<std::uint32_t>(i), logits[i]});
+  }
+  SelectTop(candidates_, top_n, top_);
+  Append(top_, log_sum, sampled);
+}
+
+void Sampler::ReportCandidates(std::uint32_t top_n, SampledToken& sampled) {
+  float max_logit = kMinusInfinity;
+  for (const Candidate& candidate : candidates_) max_logit = std::max(max_logit, candidate.logit);
+  double sum = 0;
+  float picked = max_logit;
+  for (const Candidate& candidate : candidates_) {
+    sum += std::exp(candidate.logit - max_logit);
+    if (static_cast<TokenId>(candidate.token) == sampled.token) picked = candidate.logit;
+  }
+  const double log_sum = max_logit + std::log(sum);
+  sampled.logprob = static_cast<float>(picked - log_sum);
+  SelectTop(candidates_, top_n, top_);
+  Append(top_, log_sum, sampled);
+}
+
+absl::StatusOr<SampledToken> Sampler::Sample(std::span<float> logits,
+                                             const SampleRequest& request) {
+  using Kind = LogprobRequest::Kind;
+  // The raw row is needed after the pick only when processing will change it.
+  if (request.logprobs.kind == Kind::kRaw) raw_.assign(logits.begin(), logits.end());
+  if (std::any_of(logits.begin(), logits.end(), [](float logit) { return std::isnan(logit); })) {
+    return absl::InternalError("the model gave NaN logits");
+  }
+  ProcessLogits(request.params, request.history, request.masked, logits);
+  const RowMaximum maximum = FindMaximum(logits);
+  if (!maximum.valid) return absl::InternalError("no token has a finite logit");
+
+  SampledToken sampled;
+  sampled.token = static_cast<TokenId>(maximum.token);
+  if (request.params.do_sample) {
+    FilterCandidates(request.params, logits, candidates_);
+    sampled.token = static_cast<TokenId>(Draw(request, maximum.logit / request.params.temperature));
+  }
+  if (request.logprobs.kind == Kind::kNone) return sampled;
+  if (request.logprobs.kind == Kind::kRaw) {
+    ReportRow(raw_, request.logprobs.top_n, sampled);
+  } else if (request.params.do_sample) {
+    ReportCandidates(request.logprobs.top_n, sampled);
+  } else {
+    ReportRow(logits, request.logprobs.top_n, sampled);
+  }
+  return sampled;
+}
+
+float LogSoftmaxAt(std::span<const float> logits, TokenId token) {
+  const double log_sum = LogSumExp(logits, FindMaximum(logits).logit);
+  return static_cast<float>(logits[static_cast<std::size_t>(token)] - log_sum);
+}
+
+}  // namespace penstock::shard
