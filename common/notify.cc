@@ -1,0 +1,88 @@
+#include "common/notify.h"
+
+#include <fcntl.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <charconv>
+#include <cstdlib>
+#include <utility>
+
+namespace penstock {
+namespace {
+
+constexpr std::size_t kMaxLine = 1000;
+
+template <typename T>
+bool ParseWhole(std::string_view text, T& value) {
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  return error == std::errc() && end == text.data() + text.size();
+}
+
+// Cuts the first word off `rest`.
+std::string_view NextWord(std::string_view& rest) {
+  const std::string_view word = rest.substr(0, rest.find(' '));
+  rest.remove_prefix(word.size() < rest.size() ? word.size() + 1 : rest.size());
+  return word;
+}
+
+}  // namespace
+
+Notifier Notifier::FromEnvironment() {
+  const char* text = std::getenv(kNotifyVariable);
+  int fd = -1;
+  const bool valid = text != nullptr && ParseWhole(std::string_view(text), fd) && fd > 2 &&
+                     ::fcntl(fd, F_SETFD, FD_CLOEXEC) == 0;
+  ::unsetenv(kNotifyVariable);
+  return valid ? Notifier(fd) : Notifier();
+}
+
+Notifier::Notifier(Notifier&& other) noexcept : fd_(std::exchange(other.fd_, -1)) {}
+
+Notifier& Notifier::operator=(Notifier&& other) noexcept {
+  std::swap(fd_, other.fd_);
+  return *this;
+}
+
+Notifier::~Notifier() {
+  if (fd_ >= 0) ::close(fd_);
+}
+
+void Notifier::Progress(std::string_view stage, std::uint64_t done, std::uint64_t total,
+                        std::string_view unit) const {
+  std::string line =
+      "PROGRESS " + std::string(stage) + " " + std::to_string(done) + " " + std::to_string(total);
+  if (!unit.empty()) line += " " + std::string(unit);
+  Send(std::move(line));
+}
+
+void Notifier::Ready(std::string_view text) const { Send("READY " + std::string(text)); }
+
+void Notifier::Failed(std::string_view message) const { Send("FAILED " + std::string(message)); }
+
+void Notifier::Send(std::string line) const {
+  if (fd_ < 0) return;
+  if (line.size() >= kMaxLine) line.resize(kMaxLine - 1);
+  for (char& c : line) {
+    if (c == '\n' || c == '\r') c = ' ';
+  }
+  line += '\n';
+  // A launcher that has gone is noticed elsewhere (the parent-death signal), so the result does not
+  // matter here.
+  (void)!::send(fd_, line.data(), line.size(), MSG_NOSIGNAL | MSG_DONTWAIT);
+}
+
+Notice ParseNotice(std::string_view line) {
+  const std::string_view kind = NextWord(line);
+  if (kind == "READY") return ReadyNotice{std::string(line)};
+  if (kind == "FAILED") return FailedNotice{std::string(line)};
+  if (kind != "PROGRESS") return std::monostate();
+  ProgressNotice notice;
+  notice.stage = std::string(NextWord(line));
+  if (!ParseWhole(NextWord(line), notice.done)) return std::monostate();
+  if (!ParseWhole(NextWord(line), notice.total)) return std::monostate();
+  notice.unit = std::string(line);
+  return notice;
+}
+
+}  // namespace penstock

@@ -1,0 +1,56 @@
+#include "absl/strings/str_cat.h"
+#include "common/options/values.h"
+
+namespace penstock::options {
+namespace {
+
+// `low` must be below (or at most) `high` where both have a value.
+struct Ordering {
+  std::string_view low;
+  std::string_view high;
+  bool strict;
+};
+
+constexpr Ordering kOrderings[] = {
+    {"max-input-tokens", "max-total-tokens", true},
+    {"max-total-tokens", "max-batch-total-tokens", false},
+    {"max-batch-prefill-tokens", "max-batch-total-tokens", false},
+    {"rank", "world-size", true},
+};
+
+void CheckOrdering(const Values& values, const Ordering& rule, std::vector<std::string>& errors) {
+  for (std::string_view name : {rule.low, rule.high}) {
+    if (Find(values.program(), name) == nullptr) return;
+  }
+  const std::optional<std::int64_t> low = values.FindInt(rule.low);
+  const std::optional<std::int64_t> high = values.FindInt(rule.high);
+  if (!low.has_value() || !high.has_value()) return;
+  if (rule.strict ? *low < *high : *low <= *high) return;
+  errors.push_back(absl::StrCat("--", std::string(rule.low), " ", *low, ": must be ",
+                                rule.strict ? "below --" : "at most --", std::string(rule.high),
+                                " ", *high));
+}
+
+// Whole prompts must fit into one step, or they would wait forever.
+void CheckWholePrefill(const Values& values, std::vector<std::string>& errors) {
+  if (Find(values.program(), "prefill") == nullptr || values.GetString("prefill") != "whole")
+    return;
+  const std::optional<std::int64_t> input = values.FindInt("max-input-tokens");
+  for (std::string_view name : {"max-step-tokens", "max-batch-prefill-tokens"}) {
+    const std::optional<std::int64_t> budget = values.FindInt(name);
+    if (!input.has_value() || !budget.has_value() || *input <= *budget) continue;
+    errors.push_back(absl::StrCat("--max-input-tokens ", *input, ": must be at most --",
+                                  std::string(name), " ", *budget, " with --prefill whole"));
+  }
+}
+
+}  // namespace
+
+std::vector<std::string> CheckTogether(const Values& values) {
+  std::vector<std::string> errors;
+  for (const Ordering& rule : kOrderings) CheckOrdering(values, rule, errors);
+  CheckWholePrefill(values, errors);
+  return errors;
+}
+
+}  // namespace penstock::options

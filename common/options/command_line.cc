@@ -1,0 +1,53 @@
+#include <cstdio>
+#include <cstdlib>
+#include <utility>
+
+#include "common/exit_codes.h"
+#include "common/options/values.h"
+#include "common/version.h"
+
+namespace penstock::options {
+namespace {
+
+void PrintErrors(const Program& program, std::string_view lines) {
+  while (!lines.empty()) {
+    const std::string_view line = lines.substr(0, lines.find('\n'));
+    lines.remove_prefix(std::min(lines.size(), line.size() + 1));
+    std::fprintf(stderr, "%s: error: %s\n", std::string(program.name).c_str(),
+                 std::string(line).c_str());
+  }
+}
+
+}  // namespace
+
+CommandLine ReadCommandLine(const Program& program, int argc, const char* const* argv,
+                            ReadConfig read_config) {
+  Sources sources;
+  for (int i = 1; i < argc; ++i) sources.arguments.emplace_back(argv[i]);
+  sources.environment = [](const std::string& name) { return std::getenv(name.c_str()); };
+  sources.read_config = std::move(read_config);
+  absl::StatusOr<Values> values = Parse(program, sources);
+  if (!values.ok()) {
+    PrintErrors(program, {values.status().message().data(), values.status().message().size()});
+    return {Values(program), kExitUsage};
+  }
+  CommandLine result{*std::move(values), std::nullopt};
+  for (const std::string& warning : result.values.warnings()) {
+    std::fprintf(stderr, "%s: warning: %s\n", std::string(program.name).c_str(), warning.c_str());
+  }
+  std::string text;
+  if (result.values.HasValue("help")) {
+    text = HelpText(program, result.values.GetString("help"));
+  } else if (result.values.GetBool("version")) {
+    text = std::string(program.name) + " " + std::string(Version()) + "\n";
+  } else if (result.values.GetBool("print-config")) {
+    text = result.values.Describe();
+  } else {
+    return result;
+  }
+  std::fputs(text.c_str(), stdout);
+  result.exit_code = kExitOk;
+  return result;
+}
+
+}  // namespace penstock::options

@@ -1,0 +1,189 @@
+// --help and docs/api/options.md.
+#include <algorithm>
+#include <cctype>
+
+#include "absl/strings/str_cat.h"
+#include "common/options/table.h"
+#include "common/options/value.h"
+
+namespace penstock::options {
+namespace {
+
+constexpr std::size_t kHelpColumn = 30;
+constexpr std::size_t kHelpWidth = 100;
+
+std::string_view Placeholder(Type type) {
+  switch (type) {
+    case Type::kString:
+      return "TEXT";
+    case Type::kPath:
+      return "PATH";
+    case Type::kInt:
+      return "N";
+    case Type::kFloat:
+      return "X";
+    case Type::kBool:
+      return "";
+    case Type::kBytes:
+      return "BYTES";
+    case Type::kMemory:
+      return "AMOUNT";
+    case Type::kDuration:
+      return "TIME";
+    case Type::kEnum:
+      return "CHOICE";
+    case Type::kList:
+      return "A,B";
+  }
+  return "";
+}
+
+// Breaks `text` into lines that end before kHelpWidth, each after the first indented by
+// kHelpColumn.
+std::string Wrap(std::string_view text) {
+  std::string out;
+  std::size_t width = kHelpColumn;
+  while (!text.empty()) {
+    std::string_view word = text.substr(0, text.find(' '));
+    text.remove_prefix(std::min(text.size(), word.size() + 1));
+    if (width + word.size() > kHelpWidth) {
+      out += "\n" + std::string(kHelpColumn, ' ');
+      width = kHelpColumn;
+    } else if (width > kHelpColumn) {
+      out += ' ';
+    }
+    out += word;
+    width += word.size() + 1;
+  }
+  return out;
+}
+
+std::string Details(const OptionSpec& spec) {
+  std::string details(spec.help);
+  if (spec.type == Type::kEnum) {
+    std::string accepted = DescribeAccepted(spec);
+    if (accepted.find(' ') != accepted.npos) details += " One of " + accepted + ".";
+  }
+  if (!spec.default_text.empty() && spec.type != Type::kBool) {
+    details += " [" + std::string(spec.default_text) + "]";
+  }
+  return details;
+}
+
+std::string HelpEntry(const OptionSpec& spec) {
+  std::string head = spec.short_name != 0 ? std::string("  -") + spec.short_name + ", " : "      ";
+  head += "--" + std::string(spec.name);
+  std::string_view placeholder = Placeholder(spec.type);
+  if (spec.flag_text.empty()) head += " " + std::string(placeholder);
+  if (head.size() + 2 > kHelpColumn) {
+    head += "\n" + std::string(kHelpColumn, ' ');
+  } else {
+    head.resize(kHelpColumn, ' ');
+  }
+  return head + Wrap(Details(spec)) + "\n";
+}
+
+std::string Lower(std::string_view text) {
+  std::string lower(text);
+  for (char& c : lower) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
+  return lower;
+}
+
+bool Shown(const OptionSpec& spec, std::string_view which) {
+  if (which == "all") return true;
+  if (which.empty() || which == "common") return !spec.advanced;
+  return Lower(spec.group).find(Lower(which)) != std::string::npos;
+}
+
+std::string ComponentNames(Components components) {
+  constexpr std::pair<Components, std::string_view> kNames[] = {
+      {kLauncher, "launcher"}, {kRouter, "router"}, {kShard, "shard"}, {kSimshard, "simshard"}};
+  std::string text;
+  for (const auto& [bit, name] : kNames) {
+    if ((components & bit) == 0) continue;
+    if (!text.empty()) text += ", ";
+    text += name;
+  }
+  return text;
+}
+
+std::string Cell(std::string_view text) {
+  std::string cell;
+  for (char c : text) {
+    if (c == '|') cell += '\\';
+    cell += c;
+  }
+  return cell;
+}
+
+std::string MarkdownRow(const OptionSpec& spec) {
+  std::string names = "`--" + std::string(spec.name) + "`";
+  if (spec.short_name != 0) names += std::string(", `-") + spec.short_name + "`";
+  std::string_view rest = spec.aliases;
+  while (!rest.empty()) {
+    std::string_view alias = rest.substr(0, rest.find('|'));
+    rest.remove_prefix(std::min(rest.size(), alias.size() + 1));
+    names += ", `--" + std::string(alias) + "`";
+  }
+  std::string fallback = spec.default_text.empty()
+                             ? std::string(spec.required != 0 ? "required" : "unset")
+                             : "`" + std::string(spec.default_text) + "`";
+  return absl::StrCat("| ", names, " | ", fallback, " | ", Cell(DescribeAccepted(spec)), " | ",
+                      ComponentNames(spec.components), " | ", Cell(spec.help), " |\n");
+}
+
+constexpr std::string_view kMarkdownHead = R"(# Options
+
+<!-- Generated from common/options/rows.
+     After a change: PENSTOCK_UPDATE_DOCS=1 build/tests/common_options_test -->
+
+Every option `--some-name` can be given in three ways. The first in this list that sets it counts:
+
+1. on the command line: `--some-name value` or `--some-name=value`; switches: `--name`,
+   `--name=false`, `--no-name`;
+2. in the environment: `PENSTOCK_SOME_NAME=value` (names without the prefix never count);
+3. in a YAML file that the launcher reads with `--config FILE`: `some_name: value`
+   (or `some-name: value`).
+
+`--print-config` prints each value and where it came from. The launcher hands every value on to the
+processes that it starts. Sizes are bytes or carry a unit: `64KiB`, `16MiB`, `8GiB` (powers of 1024;
+`K`, `M`, `G` mean the same) or `KB`, `MB`, `GB` (powers of 1000). Times are seconds or carry a unit:
+`90s`, `250ms`, `10us`, `5m`, `1h`.
+)";
+
+}  // namespace
+
+std::string HelpText(const Program& program, std::string_view which) {
+  std::string text = absl::StrCat("Usage: ", std::string(program.name), " [options]\n",
+                                  std::string(program.summary), "\n");
+  std::string_view group;
+  bool any = false;
+  for (const OptionSpec* spec : program.options) {
+    if (!Shown(*spec, which)) continue;
+    any = true;
+    if (spec->group != group || (group.empty() && text.find("\n\n") == text.npos)) {
+      group = spec->group;
+      text += "\n" + std::string(group.empty() ? "Options" : group) + ":\n";
+    }
+    text += HelpEntry(*spec);
+  }
+  if (!any) text += "\nNo group of options is called \"" + std::string(which) + "\".\n";
+  if (which != "all") text += "\n--help=all shows every option.\n";
+  return text;
+}
+
+std::string MarkdownPage() {
+  std::string page(kMarkdownHead);
+  std::string_view group;
+  for (const OptionSpec& spec : Table()) {
+    if (spec.group != group) {
+      group = spec.group;
+      page += "\n## " + std::string(group) +
+              "\n\n| Option | Default | Accepts | Programs | Meaning |\n|---|---|---|---|---|\n";
+    }
+    page += MarkdownRow(spec);
+  }
+  return page;
+}
+
+}  // namespace penstock::options

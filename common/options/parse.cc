@@ -1,0 +1,241 @@
+#include <algorithm>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "common/options/values.h"
+
+namespace penstock::options {
+namespace {
+
+// One setting found on the command line, before its text is checked.
+struct Setting {
+  const OptionSpec* spec = nullptr;
+  std::string text;
+  std::string written;  // as the user wrote it, for messages: "--port 70000", "PENSTOCK_PORT=70000"
+  std::string where;
+};
+
+class Parser {
+ public:
+  Parser(const Program& program, const Sources& sources)
+      : program_(program), sources_(sources), values_(program) {}
+
+  absl::StatusOr<Values> Run();
+
+ private:
+  void ReadArguments();
+  void ReadArgument(std::size_t& index);
+  void ReadLong(std::string_view body, std::size_t& index);
+  void ReadShort(std::string_view argument, std::size_t& index);
+  void TakeValue(Setting setting, std::size_t& index);
+  void AddCommandLine(Setting setting);
+  void ApplyConfigFile();
+  void ApplyConfigEntry(const ConfigEntry& entry);
+  void ApplyEnvironment();
+  void ApplyCommandLine();
+  void Apply(const Setting& setting, Source source);
+  void CheckRequired();
+  std::string ConfigPath() const;
+  void Unknown(std::string_view written, std::string_view name, std::string_view prefix);
+
+  const Program& program_;
+  const Sources& sources_;
+  Values values_;
+  std::vector<Setting> command_line_;
+  std::vector<std::string> errors_;
+};
+
+// Kubernetes gives every pod <SERVICE>_PORT=tcp://address:port variables; a service called
+// "penstock" would set ours.
+bool IsKubernetesServiceLink(std::string_view text) {
+  return text.starts_with("tcp://") || text.starts_with("udp://");
+}
+
+absl::StatusOr<Values> Parser::Run() {
+  ReadArguments();
+  ApplyConfigFile();
+  ApplyEnvironment();
+  ApplyCommandLine();
+  const bool asks = values_.HasValue("help") || values_.GetBool("version");
+  if (asks) return std::move(values_);
+  CheckRequired();
+  if (errors_.empty()) errors_ = CheckTogether(values_);
+  if (!errors_.empty()) return absl::InvalidArgumentError(absl::StrJoin(errors_, "\n"));
+  return std::move(values_);
+}
+
+void Parser::ReadArguments() {
+  for (std::size_t index = 0; index < sources_.arguments.size(); ++index) ReadArgument(index);
+}
+
+void Parser::ReadArgument(std::size_t& index) {
+  const std::string& argument = sources_.arguments[index];
+  if (argument.starts_with("--") && argument.size() > 2) {
+    ReadLong(std::string_view(argument).substr(2), index);
+  } else if (argument.starts_with('-') && argument.size() > 1) {
+    ReadShort(argument, index);
+  } else {
+    errors_.push_back(absl::StrCat("\"", argument,
+                                   "\": not an option (a switch is turned off with --name=false)"));
+  }
+}
+
+void Parser::ReadLong(std::string_view body, std::size_t& index) {
+  const std::size_t equals = body.find('=');
+  const std::string name(body.substr(0, equals));
+  Setting setting;
+  setting.spec = Find(program_, name);
+  if (setting.spec == nullptr && name.starts_with("no-") && equals == body.npos) {
+    const OptionSpec* positive = Find(program_, name.substr(3));
+    if (positive != nullptr && positive->type == Type::kBool) {
+      return AddCommandLine({positive, "false", "--" + name, ""});
+    }
+  }
+  if (setting.spec == nullptr) {
+    // What follows an unknown option is most likely its value: one mistake, one line.
+    const bool has_next = index + 1 < sources_.arguments.size();
+    if (equals == body.npos && has_next && !sources_.arguments[index + 1].starts_with('-')) ++index;
+    return Unknown("--" + name, name, "--");
+  }
+  setting.written = "--" + name;
+  if (equals == body.npos) return TakeValue(std::move(setting), index);
+  setting.text = std::string(body.substr(equals + 1));
+  setting.written += "=" + setting.text;
+  AddCommandLine(std::move(setting));
+}
+
+// -p 3000 or -p3000.
+void Parser::ReadShort(std::string_view argument, std::size_t& index) {
+  Setting setting;
+  setting.spec = FindShort(program_, argument[1]);
+  if (setting.spec == nullptr) return Unknown(argument, argument.substr(1), "--");
+  setting.written = std::string(argument.substr(0, 2));
+  if (argument.size() == 2) return TakeValue(std::move(setting), index);
+  setting.text = std::string(argument.substr(2));
+  setting.written = std::string(argument);
+  AddCommandLine(std::move(setting));
+}
+
+// The value of an option that was written without '='.
+void Parser::TakeValue(Setting setting, std::size_t& index) {
+  if (!setting.spec->flag_text.empty()) {
+    setting.text = std::string(setting.spec->flag_text);
+    return AddCommandLine(std::move(setting));
+  }
+  const bool missing =
+      index + 1 >= sources_.arguments.size() || sources_.arguments[index + 1].starts_with("--");
+  if (missing) {
+    errors_.push_back(absl::StrCat(setting.written, ": a value is missing; it must be ",
+                                   DescribeAccepted(*setting.spec)));
+    return;
+  }
+  setting.text = sources_.arguments[++index];
+  setting.written += " " + setting.text;
+  AddCommandLine(std::move(setting));
+}
+
+// A list given several times grows; of anything else the last one counts, so that a script can
+// append overrides.
+void Parser::AddCommandLine(Setting setting) {
+  if (setting.spec->type == Type::kList) {
+    for (Setting& earlier : command_line_) {
+      if (earlier.spec != setting.spec) continue;
+      earlier.text += "," + setting.text;
+      return;
+    }
+  }
+  command_line_.push_back(std::move(setting));
+}
+
+std::string Parser::ConfigPath() const {
+  const OptionSpec* spec = Find(program_, "config");
+  if (spec == nullptr) return "";
+  std::string path;
+  if (sources_.environment) {
+    const char* text = sources_.environment(EnvironmentName(*spec));
+    if (text != nullptr) path = text;
+  }
+  for (const Setting& setting : command_line_) {
+    if (setting.spec == spec) path = setting.text;
+  }
+  return path;
+}
+
+void Parser::ApplyConfigFile() {
+  const std::string path = ConfigPath();
+  if (path.empty() || !sources_.read_config) return;
+  absl::StatusOr<std::vector<ConfigEntry>> entries = sources_.read_config(path);
+  if (!entries.ok()) {
+    errors_.push_back(std::string(entries.status().message()));
+    return;
+  }
+  for (const ConfigEntry& entry : *entries) ApplyConfigEntry(entry);
+}
+
+void Parser::ApplyConfigEntry(const ConfigEntry& entry) {
+  const OptionSpec* spec = Find(program_, entry.key);
+  const std::string written = absl::StrCat(entry.where, ": ", entry.key);
+  if (spec == nullptr) return Unknown(written, entry.key, "");
+  if (spec->group == "Program") {
+    errors_.push_back(written + ": belongs on the command line, not into a file");
+    return;
+  }
+  if (entry.values.size() != 1 && spec->type != Type::kList) {
+    errors_.push_back(written + ": must be one value: " + DescribeAccepted(*spec));
+    return;
+  }
+  const std::string text = absl::StrJoin(entry.values, ",");
+  Apply({spec, text, absl::StrCat(written, ": ", text), entry.where}, Source::kConfigFile);
+}
+
+void Parser::ApplyEnvironment() {
+  if (!sources_.environment) return;
+  for (const OptionSpec* spec : program_.options) {
+    if (spec->group == "Program" && spec->name != "config") continue;
+    const std::string name = EnvironmentName(*spec);
+    const char* text = sources_.environment(name);
+    if (text == nullptr || *text == '\0') continue;
+    if (spec->type == Type::kInt && IsKubernetesServiceLink(text)) {
+      values_.AddWarning(
+          absl::StrCat(name, "=", text, ": ignored, it is a Kubernetes service link"));
+      continue;
+    }
+    Apply({spec, text, absl::StrCat(name, "=", text), name}, Source::kEnvironment);
+  }
+}
+
+void Parser::ApplyCommandLine() {
+  for (const Setting& setting : command_line_) Apply(setting, Source::kCommandLine);
+}
+
+void Parser::Apply(const Setting& setting, Source source) {
+  absl::Status status = values_.Set(setting.spec->name, setting.text, source, setting.where);
+  if (status.ok()) return;
+  errors_.push_back(absl::StrCat(setting.written, ": ", status.message()));
+}
+
+void Parser::CheckRequired() {
+  for (const OptionSpec* spec : program_.options) {
+    const bool required = (spec->required & program_.component) != 0;
+    if (!required || values_.HasValue(spec->name)) continue;
+    errors_.push_back(absl::StrCat("--", std::string(spec->name), ": is required; it must be ",
+                                   DescribeAccepted(*spec)));
+  }
+}
+
+void Parser::Unknown(std::string_view written, std::string_view name, std::string_view prefix) {
+  std::string near(Nearest(program_, name));
+  if (prefix.empty()) std::replace(near.begin(), near.end(), '-', '_');
+  std::string line = std::string(written) + ": unknown option";
+  if (!near.empty()) line += "; did you mean " + std::string(prefix) + near + "?";
+  errors_.push_back(std::move(line));
+}
+
+}  // namespace
+
+absl::StatusOr<Values> Parse(const Program& program, const Sources& sources) {
+  return Parser(program, sources).Run();
+}
+
+}  // namespace penstock::options

@@ -1,0 +1,233 @@
+#include "common/options/table.h"
+
+#include <algorithm>
+#include <limits>
+
+#include "absl/strings/str_cat.h"
+#include "common/options/rows/rows.h"
+#include "common/options/value.h"
+
+namespace penstock::options {
+namespace {
+
+void Append(std::vector<OptionSpec>& table, std::string_view group,
+            std::span<const OptionSpec> rows) {
+  for (OptionSpec row : rows) {
+    row.group = group;
+    if (row.type == Type::kBool) row.flag_text = "true";
+    table.push_back(row);
+  }
+}
+
+std::vector<OptionSpec> BuildTable() {
+  std::vector<OptionSpec> table;
+  Append(table, "Program", ProgramRows());
+  Append(table, "Model", ModelRows());
+  Append(table, "Server", ServerRows());
+  Append(table, "Request limits", LimitRows());
+  Append(table, "Scheduling", SchedulingRows());
+  Append(table, "Processes", ProcessRows());
+  Append(table, "Logs", LogRows());
+  Append(table, "Simulation", SimulationRows());
+  return table;
+}
+
+struct ComponentText {
+  Components bit;
+  std::string_view name;
+  std::string_view summary;
+};
+
+constexpr ComponentText kComponentTexts[] = {
+    {kLauncher, "penstock-launcher",
+     "Starts, watches and stops a server: one router and the shards of the model."},
+    {kRouter, "penstock-router", "Speaks HTTP to clients and drives the shards, step by step."},
+    {kShard, "penstock-shard", "Holds one rank of the model and its KV cache, and runs it."},
+    {kSimshard, "penstock-simshard", "A shard without a model: the same protocol, made-up tokens."},
+};
+
+std::string Canonical(std::string_view name) {
+  std::string text(name);
+  std::replace(text.begin(), text.end(), '_', '-');
+  return text;
+}
+
+// Calls `visit` for every piece of `text` between '|'.
+template <typename Visitor>
+void ForEachPiece(std::string_view text, Visitor visit) {
+  while (!text.empty()) {
+    std::string_view piece = text.substr(0, text.find('|'));
+    visit(piece);
+    text.remove_prefix(std::min(text.size(), piece.size() + 1));
+  }
+}
+
+bool HasName(const OptionSpec& spec, std::string_view name) {
+  bool found = spec.name == name;
+  ForEachPiece(spec.aliases, [&](std::string_view alias) { found = found || alias == name; });
+  return found;
+}
+
+std::string DescribeNumber(const OptionSpec& spec, double value) {
+  if (spec.type == Type::kBytes || spec.type == Type::kMemory) {
+    return FormatBytes(static_cast<std::int64_t>(value));
+  }
+  if (spec.type == Type::kDuration) return absl::StrCat(static_cast<std::int64_t>(value), "s");
+  if (spec.type == Type::kInt) return absl::StrCat(static_cast<std::int64_t>(value));
+  return absl::StrCat(value);
+}
+
+std::string DescribeRange(const OptionSpec& spec) {
+  const bool has_min = spec.min != -std::numeric_limits<double>::infinity();
+  const bool has_max = spec.max != std::numeric_limits<double>::infinity();
+  if (has_min && has_max) {
+    return absl::StrCat(" from ", DescribeNumber(spec, spec.min), " to ",
+                        DescribeNumber(spec, spec.max));
+  }
+  if (has_min) return absl::StrCat(" of at least ", DescribeNumber(spec, spec.min));
+  if (has_max) return absl::StrCat(" of at most ", DescribeNumber(spec, spec.max));
+  return "";
+}
+
+std::string DescribeChoices(std::string_view choices) {
+  std::vector<std::string_view> pieces;
+  ForEachPiece(choices, [&](std::string_view piece) { pieces.push_back(piece); });
+  std::string text;
+  for (std::size_t i = 0; i < pieces.size(); ++i) {
+    if (i > 0) text += i + 1 == pieces.size() ? " or " : ", ";
+    text += pieces[i];
+  }
+  return text;
+}
+
+std::string DescribeType(const OptionSpec& spec) {
+  switch (spec.type) {
+    case Type::kString:
+      return "a text that is not empty";
+    case Type::kPath:
+      return "a path";
+    case Type::kInt:
+      return "an integer" + DescribeRange(spec);
+    case Type::kFloat:
+      return "a number" + DescribeRange(spec);
+    case Type::kBool:
+      return "true or false";
+    case Type::kBytes:
+      return "a number of bytes (65536, 64KiB, 16MiB)" + DescribeRange(spec);
+    case Type::kMemory:
+      return "a number of bytes (8GiB)" + DescribeRange(spec) +
+             ", a share above 0 and up to 1.0 (0.5) or a percentage (50%)";
+    case Type::kDuration:
+      return "a duration (90s, 250ms, 5m)" + DescribeRange(spec);
+    case Type::kEnum:
+      return DescribeChoices(spec.choices);
+    case Type::kList:
+      return "a list of texts separated by commas";
+  }
+  return "";
+}
+
+// Levenshtein's distance.
+std::size_t EditDistance(std::string_view a, std::string_view b) {
+  std::vector<std::size_t> row(b.size() + 1);
+  for (std::size_t j = 0; j <= b.size(); ++j) row[j] = j;
+  for (std::size_t i = 1; i <= a.size(); ++i) {
+    std::size_t diagonal = row[0];
+    row[0] = i;
+    for (std::size_t j = 1; j <= b.size(); ++j) {
+      const std::size_t substitute = diagonal + (a[i - 1] == b[j - 1] ? 0 : 1);
+      diagonal = row[j];
+      row[j] = std::min({row[j] + 1, row[j - 1] + 1, substitute});
+    }
+  }
+  return row[b.size()];
+}
+
+}  // namespace
+
+const std::vector<OptionSpec>& Table() {
+  static const std::vector<OptionSpec>& table = *new std::vector<OptionSpec>(BuildTable());
+  return table;
+}
+
+Program ProgramFor(Components component) {
+  Program program;
+  program.component = component;
+  for (const ComponentText& text : kComponentTexts) {
+    if (text.bit != component) continue;
+    program.name = text.name;
+    program.summary = text.summary;
+  }
+  for (const OptionSpec& spec : Table()) {
+    if ((spec.components & component) != 0) program.options.push_back(&spec);
+  }
+  return program;
+}
+
+Program ProgramWith(std::string_view name, std::string_view summary,
+                    std::span<const OptionSpec> rows) {
+  Program program;
+  program.component = kTool;
+  program.name = name;
+  program.summary = summary;
+  for (const OptionSpec& spec : Table()) {
+    if ((spec.components & kTool) != 0) program.options.push_back(&spec);
+  }
+  for (const OptionSpec& spec : rows) program.options.push_back(&spec);
+  return program;
+}
+
+const OptionSpec* Find(const Program& program, std::string_view name) {
+  const std::string wanted = Canonical(name);
+  for (const OptionSpec* spec : program.options) {
+    if (HasName(*spec, wanted)) return spec;
+  }
+  return nullptr;
+}
+
+const OptionSpec* FindShort(const Program& program, char short_name) {
+  for (const OptionSpec* spec : program.options) {
+    if (spec->short_name == short_name) return spec;
+  }
+  return nullptr;
+}
+
+std::string EnvironmentName(const OptionSpec& spec) {
+  std::string name = absl::StrCat("PENSTOCK_", std::string(spec.name));
+  for (char& c : name) {
+    if (c == '-') c = '_';
+    if (c >= 'a' && c <= 'z') c = static_cast<char>(c - 'a' + 'A');
+  }
+  return name;
+}
+
+std::string YamlKey(const OptionSpec& spec) {
+  std::string key(spec.name);
+  std::replace(key.begin(), key.end(), '-', '_');
+  return key;
+}
+
+std::string DescribeAccepted(const OptionSpec& spec) {
+  return (spec.allow_auto ? "auto or " : "") + DescribeType(spec);
+}
+
+std::string_view Nearest(const Program& program, std::string_view name) {
+  const std::string wanted = Canonical(name);
+  std::string_view best;
+  std::size_t best_distance = std::max<std::size_t>(2, wanted.size() / 3) + 1;
+  for (const OptionSpec* spec : program.options) {
+    auto consider = [&](std::string_view candidate) {
+      const bool cut_off = wanted.size() >= 4 && candidate.starts_with(wanted);
+      const std::size_t distance = cut_off ? 1 : EditDistance(wanted, candidate);
+      if (distance < best_distance) {
+        best_distance = distance;
+        best = candidate;
+      }
+    };
+    consider(spec->name);
+    ForEachPiece(spec->aliases, consider);
+  }
+  return best;
+}
+
+}  // namespace penstock::options

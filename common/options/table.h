@@ -1,0 +1,51 @@
+// The options table of the whole project, and what follows from it without any value: names, help
+// and documentation. All of it is immutable after the first call, from any thread.
+#pragma once
+
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "common/options/spec.h"
+
+namespace penstock::options {
+
+// A program and the rows that it takes. `rows` outlives the Program.
+struct Program {
+  std::string_view name;     // "penstock-router"
+  std::string_view summary;  // one sentence
+  Components component = kTool;
+  std::vector<const OptionSpec*> options;
+};
+
+// Every row, in the order of the documentation.
+const std::vector<OptionSpec>& Table();
+
+// penstock-launcher, -router, -shard or -simshard; `component` is exactly one of their bits.
+Program ProgramFor(Components component);
+
+// A program with its own rows (a tool): `rows` plus --help, --version and --print-config.
+Program ProgramWith(std::string_view name, std::string_view summary,
+                    std::span<const OptionSpec> rows);
+
+// The row of that name or alias, with underscores or hyphens; null if there is none.
+const OptionSpec* Find(const Program& program, std::string_view name);
+const OptionSpec* FindShort(const Program& program, char short_name);
+
+std::string EnvironmentName(const OptionSpec& spec);  // PENSTOCK_MAX_STEP_TOKENS
+std::string YamlKey(const OptionSpec& spec);          // max_step_tokens
+
+// What the option accepts, in words: "an integer from 0 to 65535", "chunked or whole".
+std::string DescribeAccepted(const OptionSpec& spec);
+
+// The option of `program` whose name is nearest to `name`; empty if none is near.
+std::string_view Nearest(const Program& program, std::string_view name);
+
+// `which`: empty for the common options, "all", or (part of) a group's name.
+std::string HelpText(const Program& program, std::string_view which);
+
+// docs/api/options.md.
+std::string MarkdownPage();
+
+}  // namespace penstock::options

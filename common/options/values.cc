@@ -1,0 +1,153 @@
+#include "common/options/values.h"
+
+#include <cstdio>
+#include <cstdlib>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+
+namespace penstock::options {
+namespace {
+
+[[noreturn]] void Misuse(std::string_view name, const char* what) {
+  std::fprintf(stderr, "option %.*s: %s\n", static_cast<int>(name.size()), name.data(), what);
+  std::abort();
+}
+
+// The text that ParseValue reads back as the same value; aliases of an enum become its canonical
+// spelling.
+std::string CanonicalText(const Parsed& value, std::string_view text) {
+  if (const bool* flag = std::get_if<bool>(&value)) return *flag ? "true" : "false";
+  if (const auto* choice = std::get_if<std::string>(&value)) return *choice;
+  if (const auto* list = std::get_if<std::vector<std::string>>(&value)) {
+    return absl::StrJoin(*list, ",");
+  }
+  return std::string(text);
+}
+
+}  // namespace
+
+std::string_view SourceName(Source source) {
+  switch (source) {
+    case Source::kDefault:
+      return "default";
+    case Source::kConfigFile:
+      return "config file";
+    case Source::kEnvironment:
+      return "environment";
+    case Source::kCommandLine:
+      return "command line";
+    case Source::kProgram:
+      return "derived";
+  }
+  return "";
+}
+
+Values::Values(Program program) : program_(std::move(program)) {
+  for (const OptionSpec* spec : program_.options) {
+    Entry& entry = entries_[std::string(spec->name)];
+    entry.spec = spec;
+    if (spec->default_text.empty()) continue;
+    absl::StatusOr<Parsed> parsed = ParseValue(*spec, spec->default_text);
+    if (!parsed.ok()) Misuse(spec->name, "its default is not a value that it accepts");
+    entry.text = CanonicalText(*parsed, spec->default_text);
+    entry.value = *std::move(parsed);
+  }
+}
+
+const Values::Entry& Values::At(std::string_view name) const {
+  auto found = entries_.find(name);
+  if (found == entries_.end()) Misuse(name, "is not in this program's table");
+  return found->second;
+}
+
+template <typename T>
+const T& Values::As(std::string_view name) const {
+  const T* value = std::get_if<T>(&At(name).value);
+  if (value == nullptr) Misuse(name, "was read as another type, or has no value");
+  return *value;
+}
+
+std::int64_t Values::GetInt(std::string_view name) const { return As<std::int64_t>(name); }
+double Values::GetDouble(std::string_view name) const { return As<double>(name); }
+bool Values::GetBool(std::string_view name) const { return As<bool>(name); }
+std::int64_t Values::GetBytes(std::string_view name) const { return As<std::int64_t>(name); }
+
+std::chrono::nanoseconds Values::GetDuration(std::string_view name) const {
+  return As<std::chrono::nanoseconds>(name);
+}
+
+const std::string& Values::GetString(std::string_view name) const {
+  static const std::string& empty = *new std::string;
+  return HasValue(name) ? As<std::string>(name) : empty;
+}
+
+const std::vector<std::string>& Values::GetList(std::string_view name) const {
+  static const std::vector<std::string>& empty = *new std::vector<std::string>;
+  return HasValue(name) ? As<std::vector<std::string>>(name) : empty;
+}
+
+std::optional<std::int64_t> Values::FindInt(std::string_view name) const {
+  const Parsed& value = At(name).value;
+  if (!HasValue(name) || std::holds_alternative<Auto>(value)) return std::nullopt;
+  return As<std::int64_t>(name);
+}
+
+std::optional<MemoryAmount> Values::FindMemory(std::string_view name) const {
+  const Parsed& value = At(name).value;
+  if (!HasValue(name) || std::holds_alternative<Auto>(value)) return std::nullopt;
+  return As<MemoryAmount>(name);
+}
+
+bool Values::IsSet(std::string_view name) const { return At(name).source != Source::kDefault; }
+
+bool Values::HasValue(std::string_view name) const {
+  return !std::holds_alternative<std::monostate>(At(name).value);
+}
+
+Source Values::SourceOf(std::string_view name) const { return At(name).source; }
+
+const std::string& Values::TextOf(std::string_view name) const { return At(name).text; }
+
+absl::Status Values::Set(std::string_view name, std::string_view text, Source source,
+                         std::string_view where) {
+  auto found = entries_.find(name);
+  if (found == entries_.end()) Misuse(name, "is not in this program's table");
+  Entry& entry = found->second;
+  absl::StatusOr<Parsed> parsed = ParseValue(*entry.spec, text);
+  if (!parsed.ok()) return parsed.status();
+  entry.text = CanonicalText(*parsed, text);
+  entry.value = *std::move(parsed);
+  entry.source = source;
+  entry.where = std::string(where);
+  return absl::OkStatus();
+}
+
+std::vector<std::string> Values::ToArgv(Components component) const {
+  std::vector<std::string> arguments;
+  for (const OptionSpec* spec : program_.options) {
+    const Entry& entry = At(spec->name);
+    if ((spec->components & component) == 0 || entry.source == Source::kDefault) continue;
+    if (spec->group == "Program") continue;
+    arguments.push_back(absl::StrCat("--", std::string(spec->name), "=", entry.text));
+  }
+  return arguments;
+}
+
+std::string Values::Describe() const {
+  std::string text;
+  for (const OptionSpec* spec : program_.options) {
+    const Entry& entry = At(spec->name);
+    if (spec->group == "Program" && spec->name != "config") continue;
+    std::string line = absl::StrCat(std::string(spec->name), " = ",
+                                    HasValue(spec->name) ? entry.text : std::string("(unset)"));
+    line.resize(std::max<std::size_t>(line.size() + 2, 50), ' ');
+    line += std::string(SourceName(entry.source));
+    if (!entry.where.empty()) line += " (" + entry.where + ")";
+    text += line + "\n";
+  }
+  return text;
+}
+
+}  // namespace penstock::options

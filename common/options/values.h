@@ -1,0 +1,129 @@
+// The values of one program's options, and the parser that gathers them from the command line, the
+// environment and a configuration file, in this order of precedence, then the defaults.
+//
+//   options::CommandLine cli = options::ReadCommandLine(options::ProgramFor(options::kRouter),
+//   argc, argv); if (cli.exit_code.has_value()) return *cli.exit_code;     // --help, --version,
+//   --print-config or errors: printed int port = cli.values.GetInt("port");
+//
+// A Values object is not synchronised; after parsing it is normally only read, from any thread.
+// Asking for a name that is not in the program's table, or by a getter of another type, is a
+// mistake of ours and aborts.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "common/options/table.h"
+#include "common/options/value.h"
+
+namespace penstock::options {
+
+enum class Source { kDefault, kConfigFile, kEnvironment, kCommandLine, kProgram };
+
+std::string_view SourceName(Source source);  // "default", "config file", "environment", ...
+
+class Values {
+ public:
+  explicit Values(Program program);
+
+  // The value; the option must have one (a default, or `required`).
+  std::int64_t GetInt(std::string_view name) const;
+  double GetDouble(std::string_view name) const;
+  bool GetBool(std::string_view name) const;
+  std::int64_t GetBytes(std::string_view name) const;
+  std::chrono::nanoseconds GetDuration(std::string_view name) const;
+
+  // kString, kPath and kEnum; empty when unset. A list is empty when unset.
+  const std::string& GetString(std::string_view name) const;
+  const std::vector<std::string>& GetList(std::string_view name) const;
+
+  // Nothing when the option is unset or "auto".
+  std::optional<std::int64_t> FindInt(std::string_view name) const;
+  std::optional<MemoryAmount> FindMemory(std::string_view name) const;
+
+  bool IsSet(std::string_view name) const;  // by anyone but the default
+  bool HasValue(std::string_view name) const;
+  Source SourceOf(std::string_view name) const;
+
+  // The text as it would stand on a command line; empty when unset.
+  const std::string& TextOf(std::string_view name) const;
+
+  // Sets a value that the program itself has worked out.
+  absl::Status Set(std::string_view name, std::string_view text, Source source = Source::kProgram,
+                   std::string_view where = {});
+
+  // The command line (without the program's name) that gives `component` the same values. Values
+  // that are set reach it whatever its environment says; defaults are left to its own table, which
+  // is the same one.
+  std::vector<std::string> ToArgv(Components component) const;
+
+  // One line per option: name, value, source and place (--print-config).
+  std::string Describe() const;
+
+  const Program& program() const { return program_; }
+
+  // Oddities that did not stop the parser, one line each.
+  const std::vector<std::string>& warnings() const { return warnings_; }
+  void AddWarning(std::string line) { warnings_.push_back(std::move(line)); }
+
+ private:
+  struct Entry {
+    const OptionSpec* spec = nullptr;
+    Parsed value;
+    std::string text;
+    Source source = Source::kDefault;
+    std::string where;  // "PENSTOCK_PORT", "server.yaml:3"; empty for a default
+  };
+
+  const Entry& At(std::string_view name) const;
+  template <typename T>
+  const T& As(std::string_view name) const;
+
+  Program program_;
+  std::map<std::string, Entry, std::less<>> entries_;  // by canonical name
+  std::vector<std::string> warnings_;
+};
+
+// One `name: value` of a configuration file. A list has several values.
+struct ConfigEntry {
+  std::string key;
+  std::vector<std::string> values;
+  std::string where;  // "server.yaml:3"
+};
+
+using ReadConfig = std::function<absl::StatusOr<std::vector<ConfigEntry>>(const std::string& path)>;
+
+struct Sources {
+  std::vector<std::string> arguments;  // without the program's name
+  std::function<const char*(const std::string& name)> environment = {};  // null: no environment
+  ReadConfig read_config = {};  // for --config, if the program has it
+};
+
+// Values or InvalidArgument with every error that was found, one line each, naming option, value
+// and limit. With --help or --version among the arguments, other errors do not count.
+absl::StatusOr<Values> Parse(const Program& program, const Sources& sources);
+
+struct CommandLine {
+  Values values;
+  std::optional<int> exit_code;  // set: print nothing more and return it from main
+};
+
+// Parse with the process environment; prints help, version, configuration (stdout), warnings and
+// errors (stderr).
+CommandLine ReadCommandLine(const Program& program, int argc, const char* const* argv,
+                            ReadConfig read_config = {});
+
+// Rules between options ("max-input-tokens must be below max-total-tokens"): one line for each that
+// is broken.
+std::vector<std::string> CheckTogether(const Values& values);
+
+}  // namespace penstock::options

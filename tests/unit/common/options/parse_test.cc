@@ -1,0 +1,194 @@
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <map>
+
+#include "absl/strings/str_split.h"
+#include "common/options/values.h"
+
+namespace penstock::options {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+
+using Environment = std::map<std::string, std::string>;
+
+absl::StatusOr<Values> ParseLauncher(std::vector<std::string> arguments, Environment env = {},
+                                     std::vector<ConfigEntry> config = {}) {
+  Sources sources;
+  sources.arguments = std::move(arguments);
+  if (!config.empty()) sources.arguments.push_back("--config=server.yaml");
+  sources.environment = [env](const std::string& name) -> const char* {
+    auto found = env.find(name);
+    return found == env.end() ? nullptr : found->second.c_str();
+  };
+  sources.read_config = [config](const std::string&) { return config; };
+  return Parse(ProgramFor(kLauncher), sources);
+}
+
+std::vector<std::string> ErrorsOf(const absl::StatusOr<Values>& values) {
+  if (values.ok()) return {};
+  return absl::StrSplit(values.status().message(), '\n');
+}
+
+std::vector<std::string> Launch(std::vector<std::string> arguments) {
+  arguments.insert(arguments.begin(), "--model-id=m");
+  return arguments;
+}
+
+TEST(ParseTest, EveryWayOfWriting) {
+  absl::StatusOr<Values> values =
+      ParseLauncher({"--model-id", "m", "-p", "81", "--host=::1", "-g5", "--json-output",
+                     "--num_shard=2", "--served-model-name=a,b", "--served-model-name", "c"});
+  ASSERT_TRUE(values.ok()) << values.status();
+  EXPECT_EQ(values->GetString("model-id"), "m");
+  EXPECT_EQ(values->GetInt("port"), 81);
+  EXPECT_EQ(values->GetString("hostname"), "::1");
+  EXPECT_EQ(values->GetDuration("graceful-termination-timeout"), std::chrono::seconds(5));
+  EXPECT_TRUE(values->GetBool("json-output"));
+  EXPECT_EQ(values->GetInt("num-shard"), 2);
+  EXPECT_THAT(values->GetList("served-model-name"), ElementsAre("a", "b", "c"));
+}
+
+TEST(ParseTest, SwitchesTurnOff) {
+  for (const char* off : {"--no-json-output", "--json-output=false", "--json-output=0"}) {
+    absl::StatusOr<Values> values = ParseLauncher(Launch({"--json-output", off}));
+    ASSERT_TRUE(values.ok()) << values.status();
+    EXPECT_FALSE(values->GetBool("json-output")) << off;
+  }
+}
+
+TEST(ParseTest, CommandLineBeatsEnvironmentBeatsFileBeatsDefault) {
+  absl::StatusOr<Values> values =
+      ParseLauncher(Launch({"--port=1"}), {{"PENSTOCK_PORT", "2"}, {"PENSTOCK_MAX_BEST_OF", "2"}},
+                    {{"port", {"3"}, "server.yaml:1"},
+                     {"max_best_of", {"3"}, "server.yaml:2"},
+                     {"max-stop-sequences", {"3"}, "server.yaml:3"}});
+  ASSERT_TRUE(values.ok()) << values.status();
+  EXPECT_EQ(values->GetInt("port"), 1);
+  EXPECT_EQ(values->SourceOf("port"), Source::kCommandLine);
+  EXPECT_EQ(values->GetInt("max-best-of"), 2);
+  EXPECT_EQ(values->SourceOf("max-best-of"), Source::kEnvironment);
+  EXPECT_EQ(values->GetInt("max-stop-sequences"), 3);
+  EXPECT_EQ(values->SourceOf("max-stop-sequences"), Source::kConfigFile);
+  EXPECT_EQ(values->SourceOf("io-threads"), Source::kDefault);
+  const std::string described = values->Describe();
+  EXPECT_THAT(described, HasSubstr("environment (PENSTOCK_MAX_BEST_OF)"));
+  EXPECT_THAT(described, HasSubstr("config file (server.yaml:3)"));
+}
+
+TEST(ParseTest, UnprefixedEnvironmentNamesDoNotCount) {
+  absl::StatusOr<Values> values =
+      ParseLauncher(Launch({}), {{"PORT", "80"}, {"HOSTNAME", "pod-1"}, {"NUM_SHARD", "4"}});
+  ASSERT_TRUE(values.ok()) << values.status();
+  EXPECT_EQ(values->GetInt("port"), 3000);
+  EXPECT_EQ(values->GetString("hostname"), "127.0.0.1");
+  EXPECT_EQ(values->GetInt("num-shard"), 1);
+}
+
+TEST(ParseTest, KubernetesServiceLinkIsIgnoredWithAWarning) {
+  absl::StatusOr<Values> values =
+      ParseLauncher(Launch({}), {{"PENSTOCK_PORT", "tcp://10.0.0.7:3000"}});
+  ASSERT_TRUE(values.ok()) << values.status();
+  EXPECT_EQ(values->GetInt("port"), 3000);
+  EXPECT_THAT(values->warnings(), ElementsAre(HasSubstr("PENSTOCK_PORT=tcp://10.0.0.7:3000")));
+}
+
+TEST(ParseTest, AllErrorsAreReportedEachWithFieldValueAndLimit) {
+  absl::StatusOr<Values> values =
+      ParseLauncher({"--port", "70000", "--prot=1", "--dtype=int3", "stray", "--hostname"},
+                    {{"PENSTOCK_NUM_SHARD", "two"}},
+                    {{"max_best_off", {"1"}, "server.yaml:4"},
+                     {"io_threads", {"0"}, "server.yaml:5"},
+                     {"order", {"a", "b"}, "server.yaml:6"},
+                     {"version", {"1"}, "server.yaml:7"}});
+  EXPECT_THAT(ErrorsOf(values),
+              ::testing::UnorderedElementsAre(
+                  "--port 70000: must be an integer from 0 to 65535",
+                  "--prot: unknown option; did you mean --port?",
+                  "--dtype=int3: must be auto, float32, bfloat16 or float16",
+                  "\"stray\": not an option (a switch is turned off with --name=false)",
+                  "--hostname: a value is missing; it must be a text that is not empty",
+                  "PENSTOCK_NUM_SHARD=two: must be an integer from 1 to 64",
+                  "server.yaml:4: max_best_off: unknown option; did you mean max_best_of?",
+                  "server.yaml:5: io_threads: 0: must be an integer from 1 to 64",
+                  "server.yaml:6: order: must be one value: fcfs",
+                  "server.yaml:7: version: belongs on the command line, not into a file",
+                  "--model-id: is required; it must be a path"));
+}
+
+TEST(ParseTest, ValueOfAnUnknownOptionIsNotASecondError) {
+  EXPECT_THAT(ErrorsOf(ParseLauncher(Launch({"--prot", "81", "-p", "82"}))),
+              ElementsAre("--prot: unknown option; did you mean --port?"));
+}
+
+TEST(ParseTest, HelpAndVersionNeedNothingElse) {
+  absl::StatusOr<Values> values = ParseLauncher({"--help", "--port", "x"});
+  ASSERT_TRUE(values.ok()) << values.status();
+  EXPECT_EQ(values->GetString("help"), "common");
+  values = ParseLauncher({"--help=all"});
+  ASSERT_TRUE(values.ok());
+  EXPECT_EQ(values->GetString("help"), "all");
+  EXPECT_TRUE(ParseLauncher({"-V"}).ok());
+}
+
+TEST(ParseTest, OptionsAreCheckedAgainstEachOther) {
+  EXPECT_THAT(ErrorsOf(ParseLauncher(Launch({"--max-input-tokens=100", "--max-total-tokens=100"}))),
+              ElementsAre("--max-input-tokens 100: must be below --max-total-tokens 100"));
+  EXPECT_THAT(ErrorsOf(ParseLauncher(
+                  Launch({"--prefill=whole", "--max-input-tokens=100", "--max-step-tokens=64"}))),
+              ElementsAre(HasSubstr("--max-input-tokens 100: must be at most")));
+  EXPECT_THAT(ErrorsOf(ParseLauncher(Launch({"--max-step-tokens=64"}))), IsEmpty());
+}
+
+TEST(ParseTest, DTypeAliasesBecomeTheCanonicalName) {
+  absl::StatusOr<Values> values = ParseLauncher(Launch({"--dtype=BF16"}));
+  ASSERT_TRUE(values.ok()) << values.status();
+  EXPECT_EQ(values->GetString("dtype"), "bfloat16");
+}
+
+TEST(ParseTest, AutoAndUnsetHaveNoNumber) {
+  absl::StatusOr<Values> values = ParseLauncher(Launch({}));
+  ASSERT_TRUE(values.ok());
+  EXPECT_EQ(values->FindInt("max-step-tokens"), std::nullopt);
+  EXPECT_EQ(values->FindInt("max-total-tokens"), std::nullopt);
+  EXPECT_EQ(values->FindMemory("kv-cache-memory"), std::nullopt);
+  EXPECT_EQ(values->FindInt("port"), 3000);
+  EXPECT_TRUE(values->HasValue("max-step-tokens"));
+  EXPECT_FALSE(values->HasValue("max-total-tokens"));
+}
+
+TEST(ToArgvTest, GivesTheChildTheSameValues) {
+  absl::StatusOr<Values> values =
+      ParseLauncher(Launch({"--dtype", "half", "--max-total-tokens=2k", "--no-json-output"}));
+  EXPECT_FALSE(values.ok());
+  values = ParseLauncher(Launch({"--dtype", "half", "--log-level=debug", "--port=0"}),
+                         {{"PENSTOCK_BLOCK_SIZE", "32"}});
+  ASSERT_TRUE(values.ok()) << values.status();
+  ASSERT_TRUE(values->Set("kv-cache-memory", "1MiB").ok());
+  EXPECT_THAT(values->ToArgv(kShard),
+              ElementsAre("--model-id=m", "--dtype=float16", "--kv-cache-memory=1MiB",
+                          "--block-size=32", "--log-level=debug"));
+  std::vector<std::string> arguments = values->ToArgv(kShard);
+  arguments.push_back("--shard-uds-path=/tmp/x");
+  absl::StatusOr<Values> child = Parse(ProgramFor(kShard), {.arguments = arguments});
+  ASSERT_TRUE(child.ok()) << child.status();
+  EXPECT_EQ(child->FindMemory("kv-cache-memory")->bytes, 1 << 20);
+}
+
+TEST(ToArgvTest, LaterSettingsReplaceEarlierOnes) {
+  absl::StatusOr<Values> values = ParseLauncher(Launch({"--port=1", "--port=2"}));
+  ASSERT_TRUE(values.ok());
+  EXPECT_EQ(values->GetInt("port"), 2);
+}
+
+TEST(ValuesDeathTest, UnknownNamesAreMistakesOfOurs) {
+  Values values(ProgramFor(kRouter));
+  EXPECT_DEATH(values.GetInt("step-time"), "not in this program's table");
+  EXPECT_DEATH(values.GetInt("hostname"), "read as another type");
+}
+
+}  // namespace
+}  // namespace penstock::options

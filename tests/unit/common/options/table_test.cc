@@ -1,0 +1,112 @@
+#include "common/options/table.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <set>
+
+#include "common/options/values.h"
+
+namespace penstock::options {
+namespace {
+
+using ::testing::HasSubstr;
+using ::testing::Not;
+
+constexpr Components kPrograms[] = {kLauncher, kRouter, kShard, kSimshard};
+
+TEST(TableTest, NamesAreUniqueInEveryProgram) {
+  for (Components component : kPrograms) {
+    std::set<std::string> names;
+    std::set<char> letters;
+    for (const OptionSpec* spec : ProgramFor(component).options) {
+      EXPECT_TRUE(names.insert(std::string(spec->name)).second) << spec->name;
+      if (spec->short_name != 0) {
+        EXPECT_TRUE(letters.insert(spec->short_name).second) << spec->name;
+      }
+      std::string_view rest = spec->aliases;
+      while (!rest.empty()) {
+        std::string_view alias = rest.substr(0, rest.find('|'));
+        rest.remove_prefix(std::min(rest.size(), alias.size() + 1));
+        EXPECT_TRUE(names.insert(std::string(alias)).second) << alias;
+      }
+    }
+  }
+}
+
+TEST(TableTest, EveryRowIsComplete) {
+  for (const OptionSpec& spec : Table()) {
+    EXPECT_NE(spec.components, 0u) << spec.name;
+    EXPECT_TRUE(spec.help.ends_with('.')) << spec.name;
+    EXPECT_EQ(spec.required & ~spec.components, 0u) << spec.name;
+    EXPECT_EQ(spec.type == Type::kEnum, !spec.choices.empty()) << spec.name;
+    EXPECT_EQ(spec.name.find_first_not_of("abcdefghijklmnopqrstuvwxyz0123456789-"), spec.name.npos)
+        << spec.name;
+  }
+}
+
+TEST(TableTest, DefaultsAreAccepted) {
+  for (Components component : kPrograms) Values values(ProgramFor(component));
+}
+
+TEST(TableTest, NamesFollowFromTheRow) {
+  const OptionSpec* spec = Find(ProgramFor(kRouter), "max-step-tokens");
+  ASSERT_NE(spec, nullptr);
+  EXPECT_EQ(EnvironmentName(*spec), "PENSTOCK_MAX_STEP_TOKENS");
+  EXPECT_EQ(YamlKey(*spec), "max_step_tokens");
+}
+
+TEST(TableTest, FindsByAliasAndWithUnderscores) {
+  Program router = ProgramFor(kRouter);
+  ASSERT_NE(Find(router, "max_input_length"), nullptr);
+  EXPECT_EQ(Find(router, "max_input_length"), Find(router, "max-input-tokens"));
+  EXPECT_EQ(Find(router, "step-time"), nullptr);
+}
+
+TEST(TableTest, SuggestsTheNearestName) {
+  Program launcher = ProgramFor(kLauncher);
+  EXPECT_EQ(Nearest(launcher, "max-total-token"), "max-total-tokens");
+  EXPECT_EQ(Nearest(launcher, "prot"), "port");
+  EXPECT_EQ(Nearest(launcher, "num_shards"), "num-shard");
+  EXPECT_EQ(Nearest(launcher, "graceful"), "graceful-termination-timeout");
+  EXPECT_EQ(Nearest(launcher, "xyzzy"), "");
+}
+
+TEST(HelpTest, ShowsCommonOptionsInGroupsAndAdvancedOnesOnRequest) {
+  Program launcher = ProgramFor(kLauncher);
+  const std::string common = HelpText(launcher, "common");
+  EXPECT_THAT(common, HasSubstr("\nModel:\n"));
+  EXPECT_THAT(common, HasSubstr("  -p, --port N"));
+  EXPECT_THAT(common, HasSubstr("[3000]"));
+  EXPECT_THAT(common, Not(HasSubstr("--io-threads")));
+  EXPECT_THAT(HelpText(launcher, "all"), HasSubstr("--io-threads"));
+  EXPECT_THAT(HelpText(launcher, "sched"), Not(HasSubstr("--port")));
+  EXPECT_THAT(HelpText(launcher, "nonsense"), HasSubstr("No group"));
+}
+
+TEST(HelpTest, LinesFitTheScreen) {
+  for (Components component : kPrograms) {
+    std::string help = HelpText(ProgramFor(component), "all");
+    std::size_t start = 0;
+    while (start < help.size()) {
+      const std::size_t end = help.find('\n', start);
+      EXPECT_LE(end - start, 100u) << help.substr(start, end - start);
+      start = end + 1;
+    }
+  }
+}
+
+TEST(ProgramWithTest, ToolsBringTheirOwnRows) {
+  static constexpr OptionSpec kRows[] = {
+      {.name = "rate", .type = Type::kFloat, .default_text = "1", .min = 0, .help = "Per second."}};
+  Program bench = ProgramWith("penstock-bench", "Measures a server.", kRows);
+  absl::StatusOr<Values> values = Parse(bench, {.arguments = {"--rate", "2.5"}});
+  ASSERT_TRUE(values.ok()) << values.status();
+  EXPECT_DOUBLE_EQ(values->GetDouble("rate"), 2.5);
+  EXPECT_THAT(HelpText(bench, "common"), HasSubstr("--rate X"));
+  EXPECT_THAT(HelpText(bench, "common"), HasSubstr("\nOptions:\n"));
+  EXPECT_EQ(Find(bench, "port"), nullptr);
+}
+
+}  // namespace
+}  // namespace penstock::options
