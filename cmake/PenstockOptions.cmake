@@ -10,7 +10,8 @@ endif()
 set(CMAKE_CXX_FLAGS_RELEASE "-O2")
 set(CMAKE_CXX_FLAGS_DEBUG "-O1 -g1")
 
-add_compile_options(-Wall -Wextra -fstack-protector-strong -fno-omit-frame-pointer)
+# Designated initialisers leave members at their defaults on purpose.
+add_compile_options(-Wall -Wextra -Wno-missing-field-initializers -fstack-protector-strong -fno-omit-frame-pointer)
 if(PENSTOCK_WERROR)
   add_compile_options(-Werror)
 endif()

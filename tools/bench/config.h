@@ -1,0 +1,40 @@
+// What penstock-bench is asked to do. One run = one load shape against one server.
+#pragma once
+
+#include <absl/status/statusor.h>
+
+#include <chrono>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace penstock::bench {
+
+enum class Api : std::uint8_t { kTgi, kOpenAiChat, kOpenAiCompletions };
+
+struct Config {
+  std::string host = "127.0.0.1";
+  std::uint16_t port = 3000;
+  Api api = Api::kTgi;
+  double rate = 0;                // requests/s of a Poisson process; 0 = closed loop
+  std::uint32_t concurrency = 8;  // closed loop: requests in flight; open loop: the most allowed
+  std::uint32_t requests = 100;   // total, after warm-up
+  std::uint32_t warmup = 0;       // requests before, not counted
+  std::uint32_t max_new_tokens = 64;
+  std::uint32_t prompt_words = 32;    // words of a made prompt; ignored when prompts are given
+  std::vector<std::string> prompts;   // taken in turn
+  std::optional<double> temperature;  // absent: greedy
+  std::uint64_t seed = 1;
+  std::chrono::milliseconds timeout{120'000};  // of one request
+  std::string model = "penstock";
+  std::string api_key;
+  std::vector<int> server_pids;  // their CPU time is reported per token
+  std::string output;            // JSON file; empty = standard output
+  bool progress = true;
+};
+
+// Exits the process for --help; otherwise errors name the option and its limit.
+absl::StatusOr<Config> ParseCommandLine(int argc, char** argv);
+
+}  // namespace penstock::bench

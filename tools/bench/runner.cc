@@ -1,0 +1,251 @@
+#include "tools/bench/runner.h"
+
+#include <unistd.h>
+
+#include <boost/asio.hpp>
+#include <boost/beast/core.hpp>
+#include <boost/beast/http.hpp>
+#include <cstdio>
+#include <deque>
+#include <fstream>
+#include <iterator>
+#include <memory>
+#include <random>
+#include <sstream>
+#include <string>
+#include <utility>
+
+#include "tools/bench/request_body.h"
+#include "tools/bench/sse_reader.h"
+
+namespace penstock::bench {
+namespace {
+
+namespace asio = boost::asio;
+namespace beast = boost::beast;
+namespace http = beast::http;
+using tcp = asio::ip::tcp;
+using ErrorCode = boost::system::error_code;
+
+constexpr auto kNoThrow = asio::as_tuple(asio::use_awaitable);
+
+struct Connection {
+  explicit Connection(asio::io_context& io) : stream(io) {}
+  beast::tcp_stream stream;
+  beast::flat_buffer buffer;
+};
+
+// utime + stime of a process; 0 when it is gone.
+double CpuSeconds(int pid) {
+  std::ifstream file("/proc/" + std::to_string(pid) + "/stat");
+  const std::string text((std::istreambuf_iterator<char>(file)), {});
+  const auto end_of_name = text.rfind(')');
+  if (end_of_name == std::string::npos) return 0;
+  std::istringstream fields(text.substr(end_of_name + 2));
+  std::string skipped;
+  for (int i = 0; i < 11; ++i) fields >> skipped;
+  double user = 0, system = 0;
+  fields >> user >> system;
+  return (user + system) / static_cast<double>(sysconf(_SC_CLK_TCK));
+}
+
+double CpuSeconds(const std::vector<int>& pids) {
+  double sum = 0;
+  for (int pid : pids) sum += CpuSeconds(pid);
+  return sum;
+}
+
+class Load {
+ public:
+  explicit Load(const Config& config) : config_(config), random_(config.seed), timer_(io_) {}
+
+  absl::StatusOr<RunReport> Run() {
+    ErrorCode error;
+    tcp::resolver resolver(io_);
+    const auto found = resolver.resolve(config_.host, std::to_string(config_.port), error);
+    if (error || found.empty()) return absl::UnavailableError("url: " + error.message());
+    endpoint_ = found.begin()->endpoint();
+    if (config_.warmup > 0) RunPhase(config_.warmup);
+    const double cpu = CpuSeconds(config_.server_pids);
+    const auto begin = Clock::now();
+    RunPhase(config_.requests);
+    const std::chrono::duration<double> seconds = Clock::now() - begin;
+    return MakeReport(records_, seconds.count(), CpuSeconds(config_.server_pids) - cpu);
+  }
+
+ private:
+  void RunPhase(std::uint32_t requests) {
+    records_.clear();
+    records_.reserve(requests);
+    left_ = requests;
+    total_ = requests;
+    io_.restart();
+    if (config_.rate > 0) {
+      asio::co_spawn(io_, Arrivals(), asio::detached);
+    } else {
+      for (std::uint32_t i = 0; i < std::min(config_.concurrency, requests); ++i) {
+        asio::co_spawn(io_, Worker(), asio::detached);
+      }
+    }
+    io_.run();
+    if (config_.progress) std::fprintf(stderr, "\n");
+  }
+
+  // Closed loop: one request after the other.
+  asio::awaitable<void> Worker() {
+    while (left_ > 0) {
+      --left_;
+      co_await OneRequest(Clock::now());
+    }
+  }
+
+  // Open loop. An arrival beyond `concurrency` waits for a free place; its latency counts from
+  // here.
+  asio::awaitable<void> Arrivals() {
+    std::exponential_distribution<double> gap(config_.rate);
+    auto when = Clock::now();
+    while (left_ > 0) {
+      --left_;
+      timer_.expires_at(when);
+      co_await timer_.async_wait(kNoThrow);
+      waiting_.push_back(when);
+      StartWaiting();
+      when +=
+          std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(gap(random_)));
+    }
+  }
+
+  void StartWaiting() {
+    while (!waiting_.empty() && in_flight_ < config_.concurrency) {
+      ++in_flight_;
+      asio::co_spawn(io_, OpenRequest(waiting_.front()), asio::detached);
+      waiting_.pop_front();
+    }
+  }
+
+  asio::awaitable<void> OpenRequest(Clock::time_point arrival) {
+    co_await OneRequest(arrival);
+    --in_flight_;
+    StartWaiting();
+  }
+
+  asio::awaitable<void> OneRequest(Clock::time_point arrival) {
+    RequestRecord record;
+    record.arrival = arrival;
+    auto connection = TakeConnection();
+    const bool reusable = co_await Exchange(*connection, record);
+    record.end = Clock::now();
+    if (reusable) idle_.push_back(std::move(connection));
+    if (record.tokens == 0) record.tokens = static_cast<std::uint32_t>(record.token_events.size());
+    records_.push_back(std::move(record));
+    ShowProgress();
+  }
+
+  std::unique_ptr<Connection> TakeConnection() {
+    if (idle_.empty()) return std::make_unique<Connection>(io_);
+    auto connection = std::move(idle_.back());
+    idle_.pop_back();
+    return connection;
+  }
+
+  // True when the connection may be used again.
+  asio::awaitable<bool> Exchange(Connection& connection, RequestRecord& record) {
+    connection.stream.expires_after(config_.timeout);
+    if (!connection.stream.socket().is_open()) {
+      auto [error] = co_await connection.stream.async_connect(endpoint_, kNoThrow);
+      if (error) co_return Fail(record, "connect: " + error.message());
+      connection.stream.socket().set_option(tcp::no_delay(true));
+    }
+    auto [error, bytes] = co_await http::async_write(connection.stream, MakeRequest(), kNoThrow);
+    if (error) co_return Fail(record, "write: " + error.message());
+    co_return co_await ReadStream(connection, record);
+  }
+
+  asio::awaitable<bool> ReadStream(Connection& connection, RequestRecord& record) {
+    http::response_parser<http::string_body> parser;
+    parser.body_limit(boost::none);
+    auto [header_error, header_bytes] =
+        co_await http::async_read_header(connection.stream, connection.buffer, parser, kNoThrow);
+    if (header_error) co_return Fail(record, "read: " + header_error.message());
+    SseReader reader;
+    const bool streaming = parser.get().result() == http::status::ok;
+    while (true) {
+      std::string& body = parser.get().body();
+      if (streaming) {
+        reader.Feed(body, [&](std::string_view payload) { OnEvent(payload, record); });
+        body.clear();
+      }
+      if (parser.is_done()) break;
+      auto [error, bytes] =
+          co_await http::async_read_some(connection.stream, connection.buffer, parser, kNoThrow);
+      if (error) co_return Fail(record, "stream: " + error.message());
+    }
+    if (!streaming) {
+      record.error = std::to_string(parser.get().result_int()) + " " + parser.get().body();
+    }
+    co_return parser.get().keep_alive();
+  }
+
+  void OnEvent(std::string_view payload, RequestRecord& record) {
+    const StreamEvent event = ReadEvent(config_.api, payload);
+    if (event.is_error) record.error = std::string(payload);
+    if (event.is_token) record.token_events.push_back(Clock::now());
+    if (event.total_tokens) record.tokens = *event.total_tokens;
+  }
+
+  bool Fail(RequestRecord& record, std::string text) {
+    record.error = std::move(text);
+    return false;
+  }
+
+  http::request<http::string_body> MakeRequest() {
+    http::request<http::string_body> request(http::verb::post, Target(config_.api), 11);
+    request.set(http::field::host, config_.host + ":" + std::to_string(config_.port));
+    request.set(http::field::content_type, "application/json");
+    if (!config_.api_key.empty()) {
+      request.set(http::field::authorization, "Bearer " + config_.api_key);
+    }
+    request.body() = RequestBody(config_, NextPrompt());
+    request.prepare_payload();
+    return request;
+  }
+
+  std::string NextPrompt() {
+    if (!config_.prompts.empty()) return config_.prompts[next_prompt_++ % config_.prompts.size()];
+    static constexpr const char* kWords[] = {"river", "stone",  "little",  "the",  "a",     "jumps",
+                                             "over",  "bright", "morning", "said", "house", "and"};
+    std::string prompt;
+    for (std::uint32_t i = 0; i < config_.prompt_words; ++i) {
+      if (i > 0) prompt += ' ';
+      prompt += kWords[random_() % std::size(kWords)];
+    }
+    return prompt;
+  }
+
+  void ShowProgress() const {
+    const auto done = static_cast<std::uint32_t>(records_.size());
+    if (!config_.progress || (done % std::max(1u, total_ / 50) != 0 && done != total_)) return;
+    const int filled = static_cast<int>(40ull * done / total_);
+    std::fprintf(stderr, "\r[%.*s%*s] %u/%u", filled, "########################################",
+                 40 - filled, "", done, total_);
+  }
+
+  const Config& config_;
+  asio::io_context io_{1};
+  std::mt19937_64 random_;
+  asio::steady_timer timer_;
+  tcp::endpoint endpoint_;
+  std::vector<std::unique_ptr<Connection>> idle_;
+  std::deque<Clock::time_point> waiting_;  // bounded by the number of requests
+  std::vector<RequestRecord> records_;
+  std::uint32_t left_ = 0;
+  std::uint32_t total_ = 0;
+  std::uint32_t in_flight_ = 0;
+  std::size_t next_prompt_ = 0;
+};
+
+}  // namespace
+
+absl::StatusOr<RunReport> Run(const Config& config) { return Load(config).Run(); }
+
+}  // namespace penstock::bench

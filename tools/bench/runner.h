@@ -1,0 +1,15 @@
+// Drives the load: one thread, one coroutine per request in flight.
+#pragma once
+
+#include <absl/status/statusor.h>
+
+#include "tools/bench/config.h"
+#include "tools/bench/stats.h"
+
+namespace penstock::bench {
+
+// Unavailable when the server cannot be reached at all; failures of single requests are in the
+// report.
+absl::StatusOr<RunReport> Run(const Config& config);
+
+}  // namespace penstock::bench

@@ -1,0 +1,111 @@
+#include "tools/bench/stats.h"
+
+#include <algorithm>
+#include <boost/json.hpp>
+#include <cmath>
+#include <numeric>
+#include <string_view>
+
+namespace penstock::bench {
+namespace {
+
+namespace json = boost::json;
+
+double Milliseconds(Clock::duration duration) {
+  return std::chrono::duration<double, std::milli>(duration).count();
+}
+
+json::object ToObject(const Percentiles& p) {
+  return {{"mean_ms", p.mean_ms},
+          {"p50_ms", p.p50_ms},
+          {"p90_ms", p.p90_ms},
+          {"p99_ms", p.p99_ms},
+          {"max_ms", p.max_ms}};
+}
+
+std::string_view Name(Api api) {
+  switch (api) {
+    case Api::kTgi:
+      return "tgi";
+    case Api::kOpenAiChat:
+      return "openai-chat";
+    case Api::kOpenAiCompletions:
+      return "openai-completions";
+  }
+  return "";
+}
+
+double PerSecond(std::uint64_t count, double seconds) {
+  return seconds > 0 ? static_cast<double>(count) / seconds : 0;
+}
+
+}  // namespace
+
+Percentiles Summarise(std::vector<double> values_ms) {
+  if (values_ms.empty()) return {};
+  std::sort(values_ms.begin(), values_ms.end());
+  const auto size = static_cast<double>(values_ms.size());
+  const auto at = [&](double share) {
+    const double rank = std::ceil(share * size);
+    return values_ms[static_cast<std::size_t>(std::max(rank, 1.0)) - 1];
+  };
+  const double sum = std::accumulate(values_ms.begin(), values_ms.end(), 0.0);
+  return {sum / size, at(0.5), at(0.9), at(0.99), values_ms.back()};
+}
+
+RunReport MakeReport(const std::vector<RequestRecord>& records, double seconds,
+                     double server_cpu_seconds) {
+  RunReport report;
+  report.seconds = seconds;
+  report.server_cpu_seconds = server_cpu_seconds;
+  std::vector<double> first, gaps, total;
+  for (const RequestRecord& record : records) {
+    ++report.requests;
+    report.tokens += record.tokens;
+    if (!record.error.empty()) {
+      ++report.failures;
+      if (report.first_error.empty()) report.first_error = record.error;
+      continue;
+    }
+    total.push_back(Milliseconds(record.end - record.arrival));
+    if (record.token_events.empty()) continue;
+    first.push_back(Milliseconds(record.token_events.front() - record.arrival));
+    for (std::size_t i = 1; i < record.token_events.size(); ++i) {
+      gaps.push_back(Milliseconds(record.token_events[i] - record.token_events[i - 1]));
+    }
+  }
+  report.ttft = Summarise(std::move(first));
+  report.inter_token = Summarise(std::move(gaps));
+  report.end_to_end = Summarise(std::move(total));
+  return report;
+}
+
+std::string ToJson(const Config& config, const RunReport& report) {
+  json::object load = {{"api", Name(config.api)},
+                       {"mode", config.rate > 0 ? "open-loop" : "closed-loop"},
+                       {"rate", config.rate},
+                       {"concurrency", config.concurrency},
+                       {"max_new_tokens", config.max_new_tokens},
+                       {"seed", config.seed}};
+  json::object result = {
+      {"load", load},
+      {"requests", report.requests},
+      {"failures", report.failures},
+      {"seconds", report.seconds},
+      {"requests_per_second", PerSecond(report.requests - report.failures, report.seconds)},
+      {"tokens", report.tokens},
+      {"tokens_per_second", PerSecond(report.tokens, report.seconds)},
+      {"ttft", ToObject(report.ttft)},
+      {"inter_token_latency", ToObject(report.inter_token)},
+      {"end_to_end", ToObject(report.end_to_end)}};
+  if (!report.first_error.empty()) result["first_error"] = report.first_error;
+  if (!config.server_pids.empty()) {
+    result["server_cpu_seconds"] = report.server_cpu_seconds;
+    result["server_cpu_us_per_token"] =
+        report.tokens > 0 ? 1e6 * report.server_cpu_seconds / static_cast<double>(report.tokens)
+                          : 0.0;
+  }
+  return json::serialize(result);
+}
+
+}  // namespace penstock::bench

@@ -1,0 +1,46 @@
+// Latencies of a run and their summary. Names as the field uses them: TTFT (arrival to first
+// token), inter-token latency (gap between two token events of one stream), end-to-end.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "tools/bench/config.h"
+
+namespace penstock::bench {
+
+using Clock = std::chrono::steady_clock;
+
+struct RequestRecord {
+  Clock::time_point arrival;  // when the load shape wanted it, not when it was sent
+  std::vector<Clock::time_point> token_events;
+  Clock::time_point end;
+  std::uint32_t tokens = 0;  // by the server's count, else the number of token events
+  std::string error;         // empty: succeeded
+};
+
+struct Percentiles {
+  double mean_ms = 0, p50_ms = 0, p90_ms = 0, p99_ms = 0, max_ms = 0;
+};
+
+// Nearest-rank percentiles. Zeroes when there are no values.
+Percentiles Summarise(std::vector<double> values_ms);
+
+struct RunReport {
+  std::uint64_t requests = 0;
+  std::uint64_t failures = 0;
+  std::string first_error;
+  std::uint64_t tokens = 0;
+  double seconds = 0;
+  Percentiles ttft, inter_token, end_to_end;
+  double server_cpu_seconds = 0;  // of --server-pid processes
+};
+
+RunReport MakeReport(const std::vector<RequestRecord>& records, double seconds,
+                     double server_cpu_seconds);
+
+std::string ToJson(const Config& config, const RunReport& report);
+
+}  // namespace penstock::bench
