@@ -34,7 +34,11 @@ struct Config {
   bool progress = true;
 };
 
-// Exits the process for --help; otherwise errors name the option and its limit.
-absl::StatusOr<Config> ParseCommandLine(int argc, char** argv);
+struct CommandLine {
+  absl::StatusOr<Config> config;  // Cancelled: everything was printed already (--help, bad options)
+  int exit_code = 0;              // when there is no config
+};
+
+CommandLine ReadCommandLine(int argc, char** argv);
 
 }  // namespace penstock::bench
