@@ -1,0 +1,58 @@
+#!/usr/bin/env python3
+"""Unpacks the parts of the downloaded wheels that Penstock builds and runs with.
+
+usage: unpack_wheels.py WHEEL_DIR SITE_DIR
+
+SITE_DIR appears only when everything is in it (a rename), so a broken run leaves no half of it behind.
+The folder layout of the wheels is kept: the run path inside libtorch_cpu.so is relative.
+"""
+import os
+import shutil
+import sys
+import zipfile
+
+# Everything else in the wheels (Python code, the CUDA half of libtorch, profilers) is left out.
+KEPT = (
+    "torch/include/",
+    "torch/lib/libc10.so",
+    "torch/lib/libtorch_cpu.so",
+    "torch/lib/libgomp",
+    "nvidia/cu13/lib/libcudart.so",
+    "nvidia/cu13/lib/libcupti.so",
+)
+
+
+def is_kept(name):
+    return name.startswith(KEPT) or (".dist-info/" in name and "LICENSE" in name.upper())
+
+
+def unpack(wheel, target):
+    with zipfile.ZipFile(wheel) as archive:
+        members = [m for m in archive.infolist() if is_kept(m.filename) and not m.is_dir()]
+        total = sum(m.file_size for m in members)
+        done, next_report = 0, 0.25
+        for member in members:
+            path = os.path.join(target, member.filename)
+            os.makedirs(os.path.dirname(path), exist_ok=True)
+            with archive.open(member) as source, open(path, "wb") as sink:
+                shutil.copyfileobj(source, sink, 1 << 20)
+            os.chmod(path, 0o755 if ".so" in member.filename else 0o644)
+            done += member.file_size
+            if total > 100e6 and done / total >= next_report:
+                print(f"    unpacked {done / 1e6:.0f} of {total / 1e6:.0f} MB", flush=True)
+                next_report += 0.25
+
+
+def main():
+    wheel_dir, site = sys.argv[1:]
+    partial = site + ".partial"
+    shutil.rmtree(partial, ignore_errors=True)
+    for name in sorted(os.listdir(wheel_dir)):
+        if name.endswith(".whl"):
+            unpack(os.path.join(wheel_dir, name), partial)
+    shutil.rmtree(site, ignore_errors=True)
+    os.rename(partial, site)
+
+
+if __name__ == "__main__":
+    main()
