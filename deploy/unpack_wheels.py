@@ -6,6 +6,7 @@ usage: unpack_wheels.py WHEEL_DIR SITE_DIR
 SITE_DIR appears only when everything is in it (a rename), so a broken run leaves no half of it behind.
 The folder layout of the wheels is kept: the run path inside libtorch_cpu.so is relative.
 """
+
 import os
 import shutil
 import sys
@@ -26,21 +27,34 @@ def is_kept(name):
     return name.startswith(KEPT) or (".dist-info/" in name and "LICENSE" in name.upper())
 
 
+class Progress:
+    """Prints a line for each quarter of a large total."""
+
+    def __init__(self, total):
+        self.total, self.done, self.next_report = total, 0, 0.25
+
+    def add(self, count):
+        self.done += count
+        if self.total > 100e6 and self.done / self.total >= self.next_report:
+            print(f"    unpacked {self.done / 1e6:.0f} of {self.total / 1e6:.0f} MB", flush=True)
+            self.next_report += 0.25
+
+
+def extract(archive, member, path, progress):
+    os.makedirs(os.path.dirname(path), exist_ok=True)
+    with archive.open(member) as source, open(path, "wb") as sink:
+        while block := source.read(1 << 22):
+            sink.write(block)
+            progress.add(len(block))
+    os.chmod(path, 0o755 if ".so" in member.filename else 0o644)
+
+
 def unpack(wheel, target):
     with zipfile.ZipFile(wheel) as archive:
         members = [m for m in archive.infolist() if is_kept(m.filename) and not m.is_dir()]
-        total = sum(m.file_size for m in members)
-        done, next_report = 0, 0.25
+        progress = Progress(sum(m.file_size for m in members))
         for member in members:
-            path = os.path.join(target, member.filename)
-            os.makedirs(os.path.dirname(path), exist_ok=True)
-            with archive.open(member) as source, open(path, "wb") as sink:
-                shutil.copyfileobj(source, sink, 1 << 20)
-            os.chmod(path, 0o755 if ".so" in member.filename else 0o644)
-            done += member.file_size
-            if total > 100e6 and done / total >= next_report:
-                print(f"    unpacked {done / 1e6:.0f} of {total / 1e6:.0f} MB", flush=True)
-                next_report += 0.25
+            extract(archive, member, os.path.join(target, member.filename), progress)
 
 
 def main():

@@ -1,0 +1,36 @@
+# The commands of this repository. `make help` lists them; the work is done by deploy/ and tests/.
+.PHONY: help build serve test bench format lint oracle cuda bundle clean
+.DEFAULT_GOAL := help
+
+help: ## this list
+	@sed -n 's/^\([a-z]*\): ## /  make \1  \t/p' Makefile
+
+build: ## set up the machine and build every program into build/bin
+	@deploy/build
+
+serve: ## build, then serve the demo model (ARGS="--model-id PATH ..." for another)
+	@deploy/serve $(ARGS)
+
+test: ## build everything and run every test
+	@tests/run
+
+bench: ## router cost per token and tokens/s, as JSON
+	@tests/bench/run
+
+format: ## rewrite C++ and Rust sources in the project's format
+	@tests/checks/run --fix
+
+lint: ## run the checks that .ci/run makes after the tests
+	@tests/checks/run
+
+oracle: ## regenerate the golden files with HF transformers (downloads 2.7 GB once)
+	@tests/oracle/run
+
+cuda: ## compile the CUDA parts (no GPU needed)
+	@deploy/build_cuda
+
+bundle: ## pack binaries and libraries into a tarball that runs without a compiler
+	@deploy/bundle
+
+clean: ## remove build folders (keeps .deps and .venv)
+	rm -rf build build-asan build-tsan build-cuda

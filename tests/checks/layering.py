@@ -1,0 +1,149 @@
+#!/usr/bin/env python3
+"""Dependencies run one way (docs/architecture.md), and torch headers stay where they belong.
+
+usage: layering.py [ROOT]
+"""
+
+import re
+import sys
+from pathlib import Path
+
+from sources import blank, list_cpp, report, root_from
+
+# Folder -> folders whose headers it may include, besides its own.
+ARROWS = {
+    "common": set(),
+    "scheduler": {"common"},
+    "proto": {"common"},
+    "text": {"common"},
+    "sim": {"common", "scheduler"},
+    "router": {"common", "scheduler", "proto", "text"},
+    "shard": {"common", "proto", "text"},
+    "launcher": {"common"},
+    "tools": {"common", "scheduler", "sim", "proto", "text", "shard"},
+    "tests": {
+        "common",
+        "scheduler",
+        "sim",
+        "proto",
+        "text",
+        "router",
+        "shard",
+        "launcher",
+        "tools",
+    },
+}
+EXTRA_FILES = {"shard": {"scheduler/block_pool.h"}}
+# Folder -> folders that its parent may know and it may not.
+FORBIDDEN = {
+    "router/http": ("router/api", "router/dispatch", "router/stream", "scheduler", "text", "proto"),
+    "router/api": ("router/dispatch", "scheduler", "proto"),
+    "router/stream": ("router/api", "router/http", "scheduler", "proto"),
+}
+TORCH_PLACES = (
+    "shard/backend/reference/",
+    "shard/backend/cuda/",
+    "tests/unit/shard/backend/",
+    "tests/gpu/",
+)
+TORCH_ALLOCATOR_FILES = ("shard/cache/torch_allocator.cc",)
+TORCH_HEADER = re.compile(r"^(ATen|c10|caffe2|torch)/")
+STANDARD_HEADER = re.compile(r"^[a-z_]+$")
+GENERATED_HEADER = re.compile(r"\.(pb|grpc\.pb)\.h$")
+INCLUDE = re.compile(r'^[ \t]*#[ \t]*include[ \t]*([<"])([^>"]+)[>"]', re.MULTILINE)
+
+
+def read_includes(root):
+    """File -> list of (line, is_quoted, header)."""
+    graph = {}
+    for path in list_cpp(root):
+        text = blank((root / path).read_text(errors="replace"), keep_strings=True)
+        graph[path.as_posix()] = [
+            (text.count("\n", 0, m.start(1)) + 1, m.group(1) == '"', m.group(2))
+            for m in INCLUDE.finditer(text)
+        ]
+    return graph
+
+
+def folder_of(header):
+    return "proto" if GENERATED_HEADER.search(header) else header.split("/")[0]
+
+
+def is_ours(header):
+    """Whether a quoted header claims to be of this repository; absl/ and the like may be quoted too."""
+    return "/" not in header or header.split("/")[0] in ARROWS
+
+
+def arrow_problems(graph):
+    for path, includes in graph.items():
+        folder = path.split("/")[0]
+        if folder not in ARROWS or "/" not in path:
+            continue
+        for line, quoted, header in includes:
+            target = folder_of(header)
+            if quoted and is_ours(header) and header not in graph:
+                yield f'{path}:{line}: "{header}" is no header of this repository, named from its root'
+            elif (
+                target in ARROWS
+                and target != folder
+                and target not in ARROWS[folder]
+                and header not in EXTRA_FILES.get(folder, ())
+            ):
+                yield f'{path}:{line}: {folder}/ must not include {target}/ ("{header}")'
+            for inner, banned in FORBIDDEN.items():
+                if path.startswith(inner + "/") and header.startswith(
+                    tuple(b + "/" for b in banned)
+                ):
+                    yield f'{path}:{line}: {inner}/ must not include "{header}"'
+
+
+def scheduler_problems(graph):
+    for path, includes in graph.items():
+        if path.startswith("scheduler/"):
+            for line, quoted, header in includes:
+                if not (quoted and is_ours(header)) and not STANDARD_HEADER.match(header):
+                    yield f"{path}:{line}: scheduler/ includes only common/ and the standard library, not <{header}>"
+
+
+def may_use_torch(path):
+    return path.startswith(TORCH_PLACES) or path in TORCH_ALLOCATOR_FILES
+
+
+def torch_route(path, graph, routes):
+    """How path reaches a torch header: a list of files that ends in it, or None."""
+    if path in routes:
+        return routes[path]
+    routes[path] = None  # cuts cycles
+    for _, _, header in graph[path]:
+        if TORCH_HEADER.match(header):
+            routes[path] = [path, header]
+            break
+        onward = torch_route(header, graph, routes) if header in graph else None
+        if onward:
+            routes[path] = [path] + onward
+            break
+    return routes[path]
+
+
+def torch_problems(graph):
+    routes = {}
+    for path, includes in graph.items():
+        for line, _, header in includes:
+            if header == "torch/torch.h":
+                yield f"{path}:{line}: torch/torch.h costs 20 s a file: include the ATen headers that are needed"
+        route = None if may_use_torch(path) else torch_route(path, graph, routes)
+        if route:
+            yield f"{path}:1: reaches a torch header outside its places: {' -> '.join(route)}"
+
+
+def check(root):
+    graph = read_includes(root)
+    problems = [*arrow_problems(graph), *scheduler_problems(graph), *torch_problems(graph)]
+    return (
+        problems,
+        f"{len(graph)} files, {sum(map(len, graph.values()))} includes follow the arrows",
+    )
+
+
+if __name__ == "__main__":
+    sys.exit(report("layering", *check(Path(root_from(sys.argv[1:])))))

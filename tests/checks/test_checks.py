@@ -1,0 +1,212 @@
+"""Each check finds a planted violation and passes a clean tree."""
+
+import shutil
+from pathlib import Path
+from xml.etree import ElementTree
+
+import format_cpp
+import layering
+import pytest
+import rules
+import sizes
+import summary
+import unbuilt
+from functions import cpp_functions, python_functions, rust_functions
+
+
+def plant(root, files):
+    for name, text in files.items():
+        path = root / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text)
+
+
+def problems_of(check, root, files):
+    plant(root, files)
+    return check(root)[0]
+
+
+@pytest.mark.parametrize(
+    "path, include, expected",
+    [
+        ("scheduler/core.cc", '"router/engine.h"', "scheduler/ must not include router/"),
+        ("scheduler/core.cc", "<absl/status/status.h>", "only common/ and the standard library"),
+        ("scheduler/core.cc", '"absl/status/status.h"', "only common/ and the standard library"),
+        ("common/ids.cc", '"scheduler/core.h"', "common/ must not include scheduler/"),
+        ("shard/executor/run.cc", '"scheduler/core.h"', "shard/ must not include scheduler/"),
+        ("tools/bench.cc", '"router/engine.h"', "tools/ must not include router/"),
+        ("router/http/session.cc", '"scheduler/core.h"', "router/http/ must not include"),
+        ("launcher/main.cc", '"penstock/v1/shard.pb.h"', "launcher/ must not include proto/"),
+        ("shard/executor/run.cc", '"run.h"', "named from its root"),
+        ("shard/executor/run.cc", "<ATen/core/Tensor.h>", "reaches a torch header"),
+        (
+            "shard/executor/run.cc",
+            '"shard/backend/reference/tensor.h"',
+            "tensor.h -> ATen/core/Tensor.h",
+        ),
+        ("shard/backend/reference/ops.cc", "<torch/torch.h>", "costs 20 s"),
+    ],
+)
+def test_layering_finds(tmp_path, path, include, expected):
+    headers = {
+        "scheduler/core.h": "",
+        "router/engine.h": "",
+        "shard/backend/reference/tensor.h": "#include <ATen/core/Tensor.h>\n",
+    }
+    found = problems_of(layering.check, tmp_path, {**headers, path: f"#include {include}\n"})
+    assert len(found) == 1 and expected in found[0] and found[0].startswith(path)
+
+
+def test_layering_passes_what_the_design_allows(tmp_path):
+    assert (
+        problems_of(
+            layering.check,
+            tmp_path,
+            {
+                "common/ids.h": "#include <cstdint>\n",
+                "scheduler/block_pool.h": '#include "common/ids.h"\n',
+                "shard/cache/x.cc": '#include "scheduler/block_pool.h"\n#include "penstock/v1/shard.pb.h"\n',
+                "shard/backend/reference/ops.cc": "#include <ATen/core/Tensor.h>\n",
+                "router/a.cc": '// #include "tools/no.h"\n#include "absl/status/status.h"\n',
+            },
+        )
+        == []
+    )
+
+
+def test_sizes_finds_long_files_functions_mains_and_deep_nesting(tmp_path):
+    body = "  f();\n" * 69
+    deep = "if (a) { " * 5 + "}" * 5
+    found = problems_of(
+        sizes.check,
+        tmp_path,
+        {
+            "a.cc": "int x;\n" * 501,
+            "b.cc": "void F() {\n" + body + "}\n",
+            "c.cc": "TEST(A, B) {\n" + body + "}\n",
+            "d.cc": f"void G() {{ {deep} }}\n",
+            "tools/x/main.cc": "int x;\n" * 61,
+            "ok.cc": "void F() {\n" + "  f();\n" * 68 + "}\n",
+        },
+    )
+    assert [p.split(":")[0] for p in found] == ["a.cc", "b.cc", "c.cc", "d.cc", "tools/x/main.cc"]
+
+
+def test_cpp_functions_are_told_from_types_initializers_and_literals():
+    source = r"""
+namespace a { namespace {
+constexpr int kTable[] = {1, 2, 3};
+struct S { int x = 3; explicit S(int y) : x{y}, z_(y) {} bool operator==(const S&) const = default;
+  std::vector<int> v() const { return {1, 2}; } };
+enum class E : int { kA, kB };
+const char* k = R"({ "a": { )"; char c = '{'; // {
+#define M(x) { x
+auto f = [](int a) { return a; };
+template <typename T> requires (sizeof(T) > 1)
+T Get(T a) {
+  for (;;) { if (a) { [&] { return a; }(); } }
+}
+std::vector<int> G() noexcept
+try { return {1'000}; } catch (...) { throw; }
+}}
+"""
+    found = {f.name: f for f in cpp_functions(source)}
+    assert {"S", "v", "G"} <= set(found) and "kTable" not in found and "E" not in found
+    assert (found["Get"].lines, found["Get"].nesting, found["Get"].line) == (4, 2, 10)
+
+
+def test_rust_and_python_functions():
+    rust = list(
+        rust_functions('fn a() {\n  let s = "}";\n}\ntrait T { fn b(&self); }\npub fn c() { x }\n')
+    )
+    assert [(f.name, f.lines) for f in rust] == [("a", 3), ("c", 1)]
+    assert [(f.name, f.lines) for f in python_functions("def a():\n  x = 1\n  return x\n")] == [
+        ("a", 3)
+    ]
+
+
+@pytest.mark.parametrize(
+    "name, text, expected",
+    [
+        ("a.cc", "std::this_thread::sleep_for(1ms);\n", "sleeps"),
+        ("a.rs", "std::thread::sleep(d);\n", "sleeps"),
+        ("a.py", "time." + "sleep(1)\n", "sleeps"),
+        ("a.sh", "sleep 1\n", "sleeps"),
+        ("a.cc", "// TO" + "DO: later\n", "left behind"),
+        ("docs/a.md", "see /home" + "/me/x\n", "a path of one machine"),
+        ("a.cc", "int " + "x" * 100 + ";\n", "columns"),
+        ("a.h", "int x;\n", "no #pragma once"),
+        ("a.h", "#pragma once\nabsl::string_view x();\n", "absl::string_view"),
+    ],
+)
+def test_rules_find(tmp_path, name, text, expected):
+    found = problems_of(rules.check, tmp_path, {name: text})
+    assert len(found) == 1 and expected in found[0]
+
+
+def test_rules_pass_comments_strings_and_paths_of_every_machine(tmp_path):
+    assert (
+        problems_of(
+            rules.check,
+            tmp_path,
+            {
+                "a.cc": '// never sleep(1)\nauto x = "sleep(1)";\nauto y = "/opt/ml/model";\n',
+                "b.cc": 'auto j = R"({"k": "' + "v" * 120 + '"})";\n',
+                "run": 'echo "${HOME:-/root}/x"\n',
+            },
+        )
+        == []
+    )
+
+
+def test_unbuilt_finds_a_source_that_no_list_names(tmp_path):
+    found = problems_of(
+        unbuilt.check,
+        tmp_path,
+        {
+            "a/CMakeLists.txt": "penstock_library(a SOURCES x.cc b/y.cc DEPS c)\n",
+            "a/x.cc": "",
+            "a/b/y.cc": "",
+            "a/z.cc": "",
+            "a/b/x.cc": "",
+        },
+    )
+    assert [p.split(":")[0] for p in found] == ["a/b/x.cc", "a/z.cc"]
+
+
+@pytest.mark.skipif(not shutil.which("clang-format"), reason="no clang-format on this machine")
+def test_format_finds_and_fixes(tmp_path):
+    style = (Path(__file__).parents[2] / ".clang-format").read_text()
+    plant(tmp_path, {".clang-format": style, "a.cc": "int   x ;\n"})
+    assert len(format_cpp.check(tmp_path)[0]) >= 1
+    format_cpp.check(tmp_path, fix=True)
+    assert (tmp_path / "a.cc").read_text() == "int x;\n" and format_cpp.check(tmp_path)[0] == []
+
+
+def junit(path, cases):
+    suite = ElementTree.Element("testsuite")
+    for name, child, text in cases:
+        case = ElementTree.SubElement(suite, "testcase", name=name)
+        if child:
+            ElementTree.SubElement(case, child, message="m").text = text
+    ElementTree.ElementTree(suite).write(path)
+
+
+def test_summary_counts_every_runner_and_a_crash(tmp_path, capsys, monkeypatch):
+    junit(tmp_path / "ctest.xml", [("a", None, ""), ("b", "failure", "why"), ("c", "skipped", "")])
+    (tmp_path / "cargo.log").write_text(
+        "test x ... ok\ntest y ... ignored, slow\ntest result: ok. 1 passed\n"
+    )
+    (tmp_path / "pytest.status").write_text("4\n")
+    monkeypatch.setattr("sys.argv", ["summary.py", str(tmp_path), "--last-line"])
+    assert summary.main() == 1
+    output = capsys.readouterr().out
+    assert output.splitlines()[-1] == "2 passed, 2 failed, 2 skipped"
+    assert (
+        "skipped  ctest: c: m" in output and "skipped  cargo: y: slow" in output and "why" in output
+    )
+
+
+def test_summary_of_nothing_is_a_failure(tmp_path, monkeypatch):
+    monkeypatch.setattr("sys.argv", ["summary.py", str(tmp_path)])
+    assert summary.main() == 1
