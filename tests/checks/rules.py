@@ -11,8 +11,20 @@ from pathlib import Path
 from sources import CPP_SUFFIXES, blank, list_files, report, root_from
 
 WIDTH_MAX = {".py": 120}  # others: 100
-WIDE_SUFFIXES = CPP_SUFFIXES + (".rs", ".py", ".proto", ".cmake", ".sh")
-TEXT_SUFFIXES = WIDE_SUFFIXES + (".md", ".txt", ".json", ".yaml", ".yml", ".toml", ".cfg", "")
+WIDE_SUFFIXES = CPP_SUFFIXES + (".rs", ".py")
+TEXT_SUFFIXES = WIDE_SUFFIXES + (
+    ".proto",
+    ".cmake",
+    ".sh",
+    ".md",
+    ".txt",
+    ".json",
+    ".yaml",
+    ".yml",
+    ".toml",
+    ".cfg",
+    "",
+)
 SELF = "tests/checks/"  # these files name what they forbid
 # File -> why its sleep is right. Waiting is for events with a deadline; this list stays short.
 SLEEP_ALLOWED = {}
