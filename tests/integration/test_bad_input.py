@@ -1,0 +1,157 @@
+"""Bad input: one line that names field, value and limit; the server goes on serving."""
+
+import json
+import shutil
+import socket
+import struct
+
+import pytest
+from penstock_testing import BIN, DEMO_MODEL, Process, Server
+
+
+def copy_model(tmp_path):
+    return shutil.copytree(DEMO_MODEL, tmp_path / "model")
+
+
+def edit_config(model, **changes):
+    path = model / "config.json"
+    config = json.loads(path.read_text())
+    config.update(changes)
+    path.write_text(json.dumps(config))
+
+
+def refuse(*options, model):
+    """Output and exit code of a launcher that must not come up."""
+    process = Process([BIN / "penstock-launcher", "--model-id", model, "--port", "0", *options])
+    code = process.wait_exit(60)
+    assert code != 0
+    return process.lines[-1]
+
+
+def test_missing_model_folder(tmp_path):
+    assert str(tmp_path / "nowhere") in refuse(model=tmp_path / "nowhere")
+
+
+def test_broken_config(tmp_path):
+    model = copy_model(tmp_path)
+    (model / "config.json").write_text("{")
+    assert "config.json" in refuse(model=model)
+
+
+def test_unsupported_architecture(tmp_path):
+    model = copy_model(tmp_path)
+    edit_config(model, model_type="mamba", architectures=["MambaForCausalLM"])
+    line = refuse(model=model)
+    assert "model_type" in line and "mamba" in line
+
+
+def test_truncated_weights(tmp_path):
+    model = copy_model(tmp_path)
+    weights = model / "model.safetensors"
+    weights.write_bytes(weights.read_bytes()[:-1000])
+    line = refuse(model=model)
+    assert "model.safetensors" in line
+
+
+def test_hostile_weights_header(tmp_path):
+    model = copy_model(tmp_path)
+    (model / "model.safetensors").write_bytes(struct.pack("<Q", 1 << 60) + b"{}")
+    assert "model.safetensors" in refuse(model=model)
+
+
+def test_world_size_that_does_not_divide():
+    line = refuse("--num-shard", "3", model=DEMO_MODEL)
+    assert "3" in line and ("heads" in line or "num_attention_heads" in line), line
+
+
+def test_busy_port():
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        port = taken.getsockname()[1]
+        line = refuse("--port", str(port), model=DEMO_MODEL)
+        assert f"127.0.0.1:{port}" in line or str(port) in line
+
+
+def test_device_cuda_is_refused_with_a_reason():
+    assert "cuda" in refuse("--device", "cuda", model=DEMO_MODEL)
+
+
+def test_unknown_option_suggests_the_nearest():
+    process = Process([BIN / "penstock-launcher", "--model-idd", "x"])
+    assert process.wait_exit() == 2
+    assert "--model-id" in process.output()
+
+
+@pytest.fixture(scope="module")
+def server():
+    with Server("--max-input-tokens", "64", "--max-total-tokens", "128") as running:
+        yield running
+        # Whatever the tests sent, it still serves.
+        assert running.generate("Once", max_new_tokens=2)["details"]["generated_tokens"] == 2
+
+
+def post(server, path, body, expect):
+    status, _, payload = server.request("POST", path, body)
+    assert status == expect, payload
+    return payload.decode()
+
+
+@pytest.mark.parametrize("path, body, status, words", [
+    ("/generate", {"inputs": "word " * 200}, 422, ["64"]),
+    ("/generate", {"inputs": "x", "parameters": {"max_new_tokens": 500}}, 422, ["128", "500"]),
+    ("/generate", {"inputs": "x", "parameters": {"temperature": 0}}, 422, ["temperature"]),
+    ("/generate", {"inputs": "x", "parameters": {"top_p": 1.5}}, 422, ["top_p"]),
+    ("/generate", {"inputs": ""}, 422, ["inputs"]),
+    ("/generate", {"inputs": 5}, 422, ["inputs"]),
+    ("/generate", '{"inputs": ', 400, []),
+    ("/generate", "", 400, []),
+    ("/generate_stream", {"inputs": "x", "parameters": {"best_of": 2}}, 422, ["best_of"]),
+    ("/v1/chat/completions", {"messages": "hello"}, 400, ["messages"]),
+    ("/v1/chat/completions", {"model": "m"}, 400, ["messages"]),
+    ("/v1/chat/completions", {"messages": []}, 400, ["messages"]),
+    ("/v1/completions", {"model": "m", "prompt": "x", "temperature": 3}, 400, ["temperature", "3"]),
+    ("/v1/completions", {"model": "m", "prompt": "x", "max_tokens": -1}, 400, ["max_tokens", "-1"]),
+    ("/v1/completions", {"model": "m", "prompt": "word " * 200, "max_tokens": 4}, 400, ["64"]),
+    ("/v1/completions", "[1,2", 400, []),
+])
+def test_wrong_bodies(server, path, body, status, words):
+    text = post(server, path, body, status)
+    for word in words:
+        assert word in text, text
+
+
+def test_openai_errors_have_the_openai_envelope(server):
+    error = json.loads(post(server, "/v1/completions", {"prompt": "x", "max_tokens": 0}, 400))
+    assert set(error["error"]) >= {"message", "type", "param", "code"}
+    assert error["error"]["param"] == "max_tokens"
+
+
+def test_tgi_errors_have_the_tgi_envelope(server):
+    error = json.loads(post(server, "/generate", {"inputs": ""}, 422))
+    assert error == {"error": "Input validation error: `inputs` cannot be empty",
+                     "error_type": "validation"}
+
+
+def test_unknown_route_and_method(server):
+    assert server.request("GET", "/nothing")[0] == 404
+    status, headers, _ = server.request("GET", "/generate")
+    assert status == 405 and "POST" in headers.get("Allow", headers.get("allow", ""))
+
+
+def test_a_huge_body_is_refused_early(server):
+    connection = server.connect()
+    connection.putrequest("POST", "/generate")
+    connection.putheader("Content-Type", "application/json")
+    connection.putheader("Content-Length", str(100 * 1024 * 1024))
+    connection.endheaders()
+    response = connection.getresponse()  # answered before the body was sent
+    assert response.status == 413
+    assert b"limit" in response.read().lower()
+
+
+def test_garbage_on_the_wire(server):
+    with socket.create_connection((server.host, server.port), timeout=10) as raw:
+        raw.sendall(b"\x00\xff NOT HTTP\r\n\r\n")
+        answer = raw.recv(4096)
+        assert answer == b"" or b"400" in answer.split(b"\r\n")[0]

@@ -1,0 +1,88 @@
+"""Continuous batching and cancellation as seen from outside: step log, metrics, answers."""
+
+import json
+import threading
+
+from penstock_testing import Server, read_step_log
+
+BLOCK_GAUGES = ["free", "used", "cached", "retiring"]
+
+
+def blocks(server):
+    metrics = server.metrics()
+    return {state: metrics[f'penstock_kv_blocks{{state="{state}"}}'] for state in BLOCK_GAUGES}
+
+
+def test_a_short_request_joins_and_leaves_a_long_one(tmp_path):
+    log = tmp_path / "steps.jsonl"
+    with Server("--dtype", "float32", "--step-log", log) as server:
+        body = {"model": "m", "prompt": "Once upon a time", "max_tokens": 500, "temperature": 0,
+                "ignore_eos": True, "stream": True}
+        solo = server.stream("/v1/completions", body).events()
+        steps_before = len(read_step_log(log))
+
+        long_stream = server.stream("/v1/completions", body)
+        first = [next(long_stream) for _ in range(5)]
+        order = []
+
+        def short():
+            server.json("POST", "/v1/completions", {
+                "model": "m", "prompt": "A dog", "max_tokens": 5, "temperature": 0,
+                "ignore_eos": True})
+            order.append("short")
+
+        thread = threading.Thread(target=short)
+        thread.start()
+        rest = list(long_stream)
+        order.append("long")
+        thread.join(60)
+        assert order == ["short", "long"]
+        assert text_of(first + rest) == text_of(solo)
+    sizes = [step["sequences"] for step in read_step_log(log)[steps_before:] if step["sequences"]]
+    changes = [a for a, b in zip(sizes, [None] + sizes) if a != b]
+    assert changes == [1, 2, 1]
+
+
+def text_of(events):
+    text = ""
+    for event in events:
+        if isinstance(event, str):
+            if event == "[DONE]":
+                continue
+            event = json.loads(event)
+        text += "".join(choice["text"] for choice in event["choices"])
+    return text
+
+
+def test_a_killed_stream_leaves_the_batch_and_frees_its_blocks(simulated, tmp_path):
+    log = tmp_path / "steps.jsonl"
+    server = simulated("--step-time", "20ms", "--step-log", log)
+    baseline = blocks(server)
+    stream = server.generate_stream("Once upon a time", max_new_tokens=400)
+    for _ in range(10):
+        next(stream)
+    assert blocks(server)["used"] > baseline["used"]
+    stream.close()
+    server.wait_metric("penstock_requests_cancelled_total", lambda value: value == 1)
+    server.wait_metric('penstock_kv_blocks{state="free"}', lambda v: v == baseline["free"])
+    assert blocks(server) == baseline
+    steps = read_step_log(log)
+    # The cancelled sequence was alone: after the cancel no plan names a sequence, and two results
+    # later nothing of it is left.
+    assert len([s for s in steps if s["sequences"]]) < 100
+    assert server.generate("again", max_new_tokens=3)["details"]["generated_tokens"] == 3
+
+
+def test_one_execute_message_per_step_and_rank_with_two_in_flight(simulated, tmp_path):
+    log = tmp_path / "steps.jsonl"
+    server = simulated("--step-time", "5ms", "--step-log", log, ranks=2)
+    streams = [server.generate_stream(f"prompt {i}", max_new_tokens=40) for i in range(32)]
+    for stream in streams:
+        assert len(stream.events()) >= 1
+    server.wait_metric("penstock_plans_in_flight", lambda value: value == 0)
+    metrics = server.metrics()
+    steps = len(read_step_log(log))
+    counts = {name: value for name, value in metrics.items()
+              if name.startswith("penstock_execute_messages_total")}
+    assert len(counts) == 4 and set(counts.values()) == {steps}, (counts, steps)
+    assert metrics["penstock_plans_in_flight_max"] == 2
