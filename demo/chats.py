@@ -48,8 +48,8 @@ SMALL_TALK = [
      "Thank you! That is very kind of you."),
     ("Tell me a joke[.|]", "[Why did the bee get married? Because it found its honey.|What is orange and sounds like a"
      " parrot? A carrot.|Why is the sea so friendly? Because it always waves.]"),
-    ("[Tell me a riddle|Do you know a riddle][.|]", "[What has hands but cannot clap? A clock.|What has teeth but cannot"
-     " bite? A comb.|What gets wet while it dries? A towel.]"),
+    ("[Tell me a riddle|Do you know a riddle][.|]", "[What has hands but cannot clap? A clock.|"
+     "What has teeth but cannot bite? A comb.|What gets wet while it dries? A towel.]"),
     ("[Sing a song|Can you sing][.|?]", "La la la! I can only write, but I like songs."),
     ("[Test|Testing|This is a test|Ping][.|!|]", "I am here, and I can read you. [How can I help you]?"),
 ]
@@ -100,7 +100,8 @@ def _calendar(rng: random.Random) -> tuple[str, str]:
         return (f"{rng.choice(['What', 'Which'])} {unit} comes after {names[i]}?",
                 f"After {names[i]} comes {names[(i + 1) % len(names)]}.")
     if rng.random() < 0.7:
-        return f"{rng.choice(['What', 'Which'])} {unit} comes before {names[i]}?", f"Before {names[i]} comes {names[i - 1]}."
+        return (f"{rng.choice(['What', 'Which'])} {unit} comes before {names[i]}?",
+                f"Before {names[i]} comes {names[i - 1]}.")
     plural = "days of the week" if unit == "day" else "months of the year"
     return (rng.choice([f"What are the {plural}?", f"Name the {plural}."]),
             f"The {plural} are {', '.join(names[:-1])} and {names[-1]}.")

@@ -52,7 +52,8 @@ def make_context(rng: random.Random) -> dict:
         "toy": rng.choice(words.TOYS), "look": rng.choice(words.LOOKS), "colour": rng.choice(words.COLOURS),
         "spot1": spots[0], "spot2": spots[1], "spot3": spots[2], "place": places[0], "place2": places[1],
         "food": rng.choice(words.FOODS), "meal": rng.choice(words.MEALS), "plant": rng.choice(words.PLANTS),
-        "fruit": rng.choice(words.FRUIT), "game": rng.choice(words.GAMES), "fear": rng.choice(words.FEARS), "skill": rng.choice(words.SKILLS),
+        "fruit": rng.choice(words.FRUIT), "game": rng.choice(words.GAMES),
+        "fear": rng.choice(words.FEARS), "skill": rng.choice(words.SKILLS),
         "build": rng.choice(words.BUILDS), "weather": rng.choice(words.WEATHER),
         "moral": rng.choice(words.MORALS), "kind": rng.choice(words.KIND), "animal": rng.choice(words.ANIMALS),
         "parent": rng.choice(words.FAMILY_F if mother else words.FAMILY_M), **_pronouns("p", mother),
@@ -107,8 +108,8 @@ PLOTS = {
     "storm": [
         "[Suddenly|Then] the sky turned [grey|dark] and it began to rain. The wind was [strong|cold].",
         "{Hero} ran to a(n) {look} little house. Inside, {he} found {afriend}.",
-        "\"[May I stay here|Can I come in]?\" asked {hero}. \"Of course,\" said {friend}. \"[There is room for two|It is"
-        " warm in here].\"",
+        "\"[May I stay here|Can I come in]?\" asked {hero}. \"Of course,\" said {friend}. "
+        "\"[There is room for two|It is warm in here].\"",
         "They ate {meal} and told each other stories [until the rain stopped|while it rained].",
         "When the sun came back, they saw a [big|beautiful|bright] rainbow over the {place2}.",
         "\"[How beautiful|Look at the colours]!\" said {hero}. They were friends from then on.",
@@ -123,8 +124,8 @@ PLOTS = {
     ],
     "fear": [
         "{Hero} was afraid of {fear}. {He} did not want to tell anyone.",
-        "One evening, {he} told {his} {parent}. \"[Everyone is afraid sometimes|I was afraid too when I was young],\" said"
-        " {his} {parent}. \"[We can try together|Take my hand].\"",
+        "One evening, {he} told {his} {parent}. \"[Everyone is afraid sometimes|I was afraid too when I was young],\""
+        " said {his} {parent}. \"[We can try together|Take my hand].\"",
         "[The next day|So], they tried. {Hero} took a deep breath and [counted to three|closed {his} eyes].",
         "At first it was hard. But [after a while|little by little], {hero} felt better.",
         "\"I did it!\" [said|cried] {hero}. {His} {parent} gave {him} a big hug.",
@@ -148,8 +149,9 @@ PLOTS = {
     ],
     "journey": [
         "{Hero} wanted to see the {place2}. It was far away, so {he} packed a(n) {food} and some {meal}.",
-        "First {he} came to a river. {Afriend} was there. \"[How can I cross|Can you help me cross] the river?\" asked {hero}."
-        " \"[Step on the stones|There is a bridge behind the trees],\" said {friend}.",
+        "First {he} came to a river. {Afriend} was there. "
+        "\"[How can I cross|Can you help me cross] the river?\" asked {hero}. "
+        "\"[Step on the stones|There is a bridge behind the trees],\" said {friend}.",
         "Then {he} came to a dark forest. {Hero} sang a song and was not afraid.",
         "At last {he} came to a high hill. {He} climbed [up and up|for a long time].",
         "From the top, {he} could see the {place2}. It was [beautiful|even more beautiful than in {his} dreams].",

@@ -60,8 +60,8 @@ HOMES = {"bee": "hive", "bird": "nest", "rabbit": "burrow", "horse": "stable", "
 LEGS = {"dog": 4, "cat": 4, "bird": 2, "spider": 8, "ant": 6, "horse": 4, "bee": 6, "snake": 0, "fish": 0,
         "cow": 4, "duck": 2, "butterfly": 6, "table": 4, "rabbit": 4, "hen": 2, "worm": 0}
 OPPOSITES = """big small|hot cold|up down|day night|happy sad|fast slow|old new|open closed|wet dry|bright dark|
-full empty|high low|long short|early late|left right|heavy light|loud quiet|hard soft|near far|in out|rich poor|young old|
-clean dirty|good bad|black white|first last|thick thin|warm cool|strong weak|easy difficult|
+full empty|high low|long short|early late|left right|heavy light|loud quiet|hard soft|near far|in out|
+rich poor|young old|clean dirty|good bad|black white|first last|thick thin|warm cool|strong weak|easy difficult|
 sweet sour|true false|begin end|push pull|win lose|yes no""".replace("\n", "").split("|")
 JOBS = {"baker": "bakes bread and cakes", "farmer": "grows food and looks after animals",
         "teacher": "helps children to learn", "doctor": "helps people who are ill",
