@@ -1,0 +1,28 @@
+"""One server with the demo model in float32 for all client libraries; answers are known to the letter."""
+
+import json
+import pathlib
+import sys
+
+import pytest
+
+REPOSITORY = pathlib.Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(REPOSITORY / "tests" / "integration"))
+
+from penstock_testing import BIN, Server  # noqa: E402
+
+
+@pytest.fixture(scope="session")
+def server():
+    if not (BIN / "penstock-launcher").exists():
+        pytest.skip(f"binaries are not built in {BIN.parent.name}/bin")
+    with Server("--dtype", "float32") as running:
+        yield running
+
+
+@pytest.fixture(scope="session")
+def golden():
+    """golden(name): the case of that name of tests/data/goldens/demo.json."""
+    path = REPOSITORY / "tests" / "data" / "goldens" / "demo.json"
+    cases = {case["name"]: case for case in json.loads(path.read_text())["cases"]}
+    return cases.__getitem__
