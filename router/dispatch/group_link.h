@@ -1,0 +1,115 @@
+// All ranks of one replica group: formation in the order of the protocol, then one plan to every
+// rank and one result back, with the digests of the other ranks compared as they come.
+//
+// A stream that ends, an error, or digests that differ lose the group: OnGroupLost comes once and
+// names the rank. Nothing comes after it.
+#pragma once
+
+#include <absl/status/status.h>
+#include <absl/status/statusor.h>
+
+#include <chrono>
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "common/plan/group.h"
+#include "common/time.h"
+#include "router/dispatch/shard_client.h"
+
+namespace penstock::router {
+
+class Metrics;
+
+struct GroupLinkOptions {
+  std::vector<std::string> sockets;  // by rank
+  Epoch epoch{1};
+  std::string rendezvous;                 // fresh name, e.g. with pid and epoch
+  std::uint32_t max_step_tokens = 512;    // 0 = 512 on CPU, 2,048 on CUDA
+  std::uint32_t max_sequences = 128;      // slots
+  std::uint32_t max_sequence_length = 0;  // 0 = what the model was made for
+  std::chrono::milliseconds startup_timeout{std::chrono::minutes(10)};
+};
+
+// What came out of formation.
+struct GroupFormed {
+  ShardFacts facts;  // of rank 0; the others agree in all that matters
+  GroupCapacity capacity;
+  Calibration calibration;
+};
+
+// Called from gRPC threads, one call at a time; must not block and must not destroy the link.
+class GroupListener {
+ public:
+  virtual ~GroupListener() = default;
+  virtual void OnStepDone(StepResult result) = 0;
+  virtual void OnGroupLost(std::string reason) = 0;
+};
+
+class GroupLink final : private ExecuteListener {
+ public:
+  using Progress = std::function<void(std::uint32_t rank, const ShardLoadProgress&)>;
+
+  // Blocks until the group is committed or the startup timeout has passed. `progress` is called
+  // from one thread per rank. `metrics` may be null.
+  static absl::StatusOr<std::unique_ptr<GroupLink>> Form(GroupLinkOptions options,
+                                                         const Progress& progress,
+                                                         Metrics* metrics);
+  ~GroupLink() override;
+
+  const GroupFormed& formed() const { return formed_; }
+
+  // Opens Execute on every rank. The listener must outlive the link or the end of Close.
+  void Open(GroupListener* listener);
+
+  // Any thread; never blocks.
+  void Send(const StepPlan& plan);
+
+  // When the oldest plan without all its results was sent; nothing in flight: nullopt.
+  std::optional<Time> OldestInFlight() const;
+  // The first rank that has not answered the oldest plan, for "which rank hangs".
+  std::string DescribeOldest() const;
+
+  // Ends all streams; no listener call after it has returned.
+  void Close();
+
+ private:
+  struct InFlight {
+    Time sent;
+    std::vector<std::optional<std::uint64_t>> digests;  // by rank
+  };
+
+  GroupLink(GroupLinkOptions options, Metrics* metrics);
+
+  absl::Status RunFormation(const Progress& progress);
+  absl::Status DescribeAll(ShardClient::Deadline deadline, const Progress& progress);
+  absl::Status ConfigureAll(ShardClient::Deadline deadline);
+  absl::Status WarmupAndCommit(ShardClient::Deadline deadline);
+  // Runs `call` for every rank at the same time; the first error in rank order.
+  absl::Status OnAllRanks(const std::function<absl::Status(ShardClient&)>& call);
+
+  void OnResult(std::uint32_t rank, StepResult result) override;
+  void OnStreamEnd(std::uint32_t rank, absl::Status status) override;
+  // The reason when the result breaks the group. With mutex_ held.
+  std::optional<std::string> Reconcile(std::uint32_t rank, const StepResult& result);
+  void Lose(std::string reason);
+
+  GroupLinkOptions options_;
+  Metrics* metrics_;
+  GroupFormed formed_;
+  GroupListener* listener_ = nullptr;
+
+  mutable std::mutex mutex_;
+  std::map<StepId, InFlight> in_flight_;  // bounded by the pipeline depth
+  bool over_ = false;                     // lost or closed: the listener hears nothing more
+
+  std::mutex listener_mutex_;  // one listener call at a time, none after Close
+  std::vector<std::unique_ptr<ShardClient>> ranks_;  // last: its streams call back into the rest
+};
+
+}  // namespace penstock::router

@@ -1,0 +1,151 @@
+#include "router/dispatch/shard_client.h"
+
+#include <grpcpp/grpcpp.h>
+
+#include <utility>
+
+#include "common/status.h"
+#include "penstock/v1/shard.grpc.pb.h"
+#include "router/dispatch/execute_stream.h"
+#include "router/dispatch/grpc_status.h"
+
+namespace penstock::router {
+namespace {
+
+// A step result carries at most a batch of tokens with alternatives; a plan carries prompts.
+constexpr int kMaxMessageBytes = 64 * 1024 * 1024;
+constexpr int kReconnectMs = 100;
+
+std::shared_ptr<grpc::Channel> MakeChannel(const std::string& socket) {
+  grpc::ChannelArguments arguments;
+  arguments.SetMaxReceiveMessageSize(kMaxMessageBytes);
+  arguments.SetMaxSendMessageSize(kMaxMessageBytes);
+  arguments.SetInt(GRPC_ARG_INITIAL_RECONNECT_BACKOFF_MS, kReconnectMs);
+  arguments.SetInt(GRPC_ARG_MIN_RECONNECT_BACKOFF_MS, kReconnectMs);
+  arguments.SetInt(GRPC_ARG_MAX_RECONNECT_BACKOFF_MS, kReconnectMs);
+  arguments.SetInt(GRPC_ARG_ENABLE_HTTP_PROXY, 0);
+  arguments.SetString(GRPC_ARG_DEFAULT_AUTHORITY, "localhost");
+  return grpc::CreateCustomChannel("unix:" + socket, grpc::InsecureChannelCredentials(), arguments);
+}
+
+ShardFacts ToFacts(const v1::DescribeResponse& wire) {
+  ShardFacts facts;
+  facts.loaded = wire.loaded();
+  facts.model_id = wire.model_id();
+  facts.model_type = wire.model_type();
+  facts.dtype = wire.dtype();
+  facts.device = wire.device();
+  facts.fingerprint = wire.fingerprint();
+  facts.rank = wire.rank();
+  facts.world_size = wire.world_size();
+  facts.vocabulary = wire.vocabulary();
+  facts.max_position = wire.max_position();
+  facts.block_size = wire.block_size();
+  facts.padded_attention = wire.attention() == v1::ATTENTION_LAYOUT_PADDED;
+  facts.eos_token_ids.assign(wire.eos_token_ids().begin(), wire.eos_token_ids().end());
+  return facts;
+}
+
+}  // namespace
+
+struct ShardClient::Connection {
+  explicit Connection(const std::string& socket) : stub(v1::Shard::NewStub(MakeChannel(socket))) {}
+  std::unique_ptr<v1::Shard::Stub> stub;
+};
+
+ShardClient::ShardClient(std::string socket, std::uint32_t rank)
+    : socket_(std::move(socket)), rank_(rank), connection_(std::make_unique<Connection>(socket_)) {}
+
+ShardClient::~ShardClient() = default;
+
+absl::Status ShardClient::WithRank(const absl::Status& status, const char* call) const {
+  return WithContext(status, "shard " + std::to_string(rank_) + ": " + call);
+}
+
+absl::StatusOr<ShardFacts> ShardClient::Describe(Deadline deadline) {
+  grpc::ClientContext context;
+  context.set_deadline(deadline);
+  context.set_wait_for_ready(true);
+  v1::DescribeResponse response;
+  const grpc::Status status = connection_->stub->Describe(&context, {}, &response);
+  if (!status.ok()) return WithRank(FromGrpc(status), "Describe");
+  return ToFacts(response);
+}
+
+absl::Status ShardClient::WatchLoad(Deadline deadline,
+                                    const std::function<void(const ShardLoadProgress&)>& progress) {
+  grpc::ClientContext context;
+  context.set_deadline(deadline);
+  const auto reader = connection_->stub->WatchLoad(&context, {});
+  std::string error;
+  for (v1::LoadProgress wire; reader->Read(&wire);) {
+    if (!wire.error().empty()) error = wire.error();
+    progress({wire.stage(), wire.bytes_done(), wire.bytes_total()});
+  }
+  const grpc::Status status = reader->Finish();
+  if (!error.empty()) return WithRank(absl::FailedPreconditionError(error), "loading");
+  return WithRank(FromGrpc(status), "WatchLoad");
+}
+
+absl::Status ShardClient::Configure(const ShardConfiguration& configuration, Deadline deadline) {
+  grpc::ClientContext context;
+  context.set_deadline(deadline);
+  v1::ConfigureRequest request;
+  request.set_epoch(configuration.epoch.value());
+  request.set_world_size(configuration.world_size);
+  request.set_rank(rank_);
+  request.set_rendezvous(configuration.rendezvous);
+  request.set_fingerprint(configuration.fingerprint);
+  v1::Limits& limits = *request.mutable_limits();
+  limits.set_max_step_tokens(configuration.max_step_tokens);
+  limits.set_max_sequences(configuration.max_sequences);
+  limits.set_max_sequence_length(configuration.max_sequence_length);
+  limits.set_max_decode_rows(1);
+  v1::ConfigureResponse response;
+  return WithRank(FromGrpc(connection_->stub->Configure(&context, request, &response)),
+                  "Configure");
+}
+
+absl::StatusOr<ShardWarmup> ShardClient::Warmup(Epoch epoch, Deadline deadline) {
+  grpc::ClientContext context;
+  context.set_deadline(deadline);
+  v1::WarmupRequest request;
+  request.set_epoch(epoch.value());
+  v1::WarmupResponse response;
+  const grpc::Status status = connection_->stub->Warmup(&context, request, &response);
+  if (!status.ok()) return WithRank(FromGrpc(status), "Warmup");
+  ShardWarmup warmup;
+  warmup.blocks = response.blocks();
+  for (const v1::StepTime& time : response.step_times()) {
+    warmup.calibration.samples.push_back({time.prefill_tokens(), time.decode_rows(),
+                                          time.context_tokens(), Duration(time.nanoseconds())});
+  }
+  return warmup;
+}
+
+absl::Status ShardClient::Commit(Epoch epoch, std::uint32_t blocks, Deadline deadline) {
+  grpc::ClientContext context;
+  context.set_deadline(deadline);
+  v1::CommitRequest request;
+  request.set_epoch(epoch.value());
+  request.set_blocks(blocks);
+  v1::CommitResponse response;
+  return WithRank(FromGrpc(connection_->stub->Commit(&context, request, &response)), "Commit");
+}
+
+void ShardClient::PrepareExecute(ExecuteListener* listener) {
+  stream_ = std::make_unique<Stream>(*connection_->stub, rank_, listener);
+}
+
+void ShardClient::StartExecute() { stream_->Start(); }
+void ShardClient::Send(const StepPlan& plan) { stream_->Send(plan); }
+
+void ShardClient::CloseExecute(std::chrono::milliseconds grace) {
+  if (stream_ != nullptr) stream_->Close(grace);
+}
+
+void ShardClient::AbortExecute() {
+  if (stream_ != nullptr) stream_->Abort();
+}
+
+}  // namespace penstock::router

@@ -1,0 +1,115 @@
+// One rank of a group as the router sees it: unary calls that form the group, then the long Execute
+// stream. Formation calls block with a deadline and may come from any thread; Execute is driven by
+// callbacks.
+#pragma once
+
+#include <absl/status/status.h>
+#include <absl/status/statusor.h>
+
+#include <chrono>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "common/ids.h"
+#include "common/plan/group.h"
+#include "common/plan/step_plan.h"
+#include "common/plan/step_result.h"
+
+namespace penstock::router {
+
+// Answer to Describe, and what every rank of a group must agree on.
+struct ShardFacts {
+  bool loaded = false;
+  std::string model_id;
+  std::string model_type;
+  std::string dtype;
+  std::string device;
+  std::string fingerprint;
+  std::uint32_t rank = 0;
+  std::uint32_t world_size = 0;
+  std::uint32_t vocabulary = 0;
+  std::uint32_t max_position = 0;
+  std::uint32_t block_size = 0;
+  bool padded_attention = false;
+  std::vector<TokenId> eos_token_ids;
+};
+
+struct ShardLoadProgress {
+  std::string stage;
+  std::uint64_t bytes_done = 0;
+  std::uint64_t bytes_total = 0;
+};
+
+struct ShardConfiguration {
+  Epoch epoch;
+  std::uint32_t world_size = 1;
+  std::string rendezvous;
+  std::string fingerprint;
+  std::uint32_t max_step_tokens = 0;
+  std::uint32_t max_sequences = 0;
+  std::uint32_t max_sequence_length = 0;
+};
+
+struct ShardWarmup {
+  std::uint32_t blocks = 0;
+  Calibration calibration;
+};
+
+// Events of the Execute stream, from gRPC threads, one at a time.
+class ExecuteListener {
+ public:
+  virtual ~ExecuteListener() = default;
+  virtual void OnResult(std::uint32_t rank, StepResult result) = 0;
+  // Exactly once, last. OK when Close was asked for.
+  virtual void OnStreamEnd(std::uint32_t rank, absl::Status status) = 0;
+};
+
+class ShardClient {
+ public:
+  using Deadline = std::chrono::system_clock::time_point;
+
+  // `socket`: path of a Unix socket. Connecting happens with the first call.
+  ShardClient(std::string socket, std::uint32_t rank);
+  ~ShardClient();
+  ShardClient(const ShardClient&) = delete;
+  ShardClient& operator=(const ShardClient&) = delete;
+
+  // Waits for the shard's socket to appear, until the deadline.
+  absl::StatusOr<ShardFacts> Describe(Deadline deadline);
+  // Returns when loading has ended; `progress` is called from the calling thread.
+  absl::Status WatchLoad(Deadline deadline,
+                         const std::function<void(const ShardLoadProgress&)>& progress);
+  absl::Status Configure(const ShardConfiguration& configuration, Deadline deadline);
+  absl::StatusOr<ShardWarmup> Warmup(Epoch epoch, Deadline deadline);
+  absl::Status Commit(Epoch epoch, std::uint32_t blocks, Deadline deadline);
+
+  // Makes the stream, then starts it: two calls, so that the streams of all ranks exist before the
+  // first can fail. The listener must live until OnStreamEnd or the end of this object.
+  void PrepareExecute(ExecuteListener* listener);
+  void StartExecute();
+  // Any thread; never blocks. The caller bounds what is outstanding (pipeline depth).
+  void Send(const StepPlan& plan);
+  // Ends the stream in order (the shard frees its sequences), after `grace` by force, and waits
+  // until no callback runs. Not from a callback.
+  void CloseExecute(std::chrono::milliseconds grace);
+  // Ends the stream at once; any thread, callbacks too.
+  void AbortExecute();
+
+  std::uint32_t rank() const { return rank_; }
+
+ private:
+  class Stream;
+  struct Connection;
+
+  absl::Status WithRank(const absl::Status& status, const char* call) const;
+
+  std::string socket_;
+  std::uint32_t rank_;
+  std::unique_ptr<Connection> connection_;
+  std::unique_ptr<Stream> stream_;
+};
+
+}  // namespace penstock::router
