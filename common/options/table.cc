@@ -21,7 +21,6 @@ void Append(std::vector<OptionSpec>& table, std::string_view group,
 
 std::vector<OptionSpec> BuildTable() {
   std::vector<OptionSpec> table;
-  Append(table, "Program", ProgramRows());
   Append(table, "Model", ModelRows());
   Append(table, "Server", ServerRows());
   Append(table, "Request limits", LimitRows());
@@ -29,6 +28,7 @@ std::vector<OptionSpec> BuildTable() {
   Append(table, "Processes", ProcessRows());
   Append(table, "Logs", LogRows());
   Append(table, "Simulation", SimulationRows());
+  Append(table, "Program", ProgramRows());
   return table;
 }
 

@@ -7,7 +7,7 @@ std::span<const OptionSpec> LogRows() {
       {.name = "log-level",
        .type = Type::kEnum,
        .default_text = "info",
-       .choices = "trace|debug|info|warning|error",
+       .choices = "debug|info|warning|error",
        .components = kAllComponents & ~kTool,
        .help = "Least severe message that is logged."},
       {.name = "log-format",

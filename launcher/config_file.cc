@@ -1,0 +1,82 @@
+#include "launcher/config_file.h"
+
+#include <absl/status/status.h>
+#include <yaml-cpp/yaml.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <fstream>
+#include <sstream>
+#include <utility>
+
+namespace penstock::launcher {
+namespace {
+
+using options::ConfigEntry;
+
+std::string Place(const std::string& name, const YAML::Mark& mark) {
+  return mark.is_null() ? name : name + ":" + std::to_string(mark.line + 1);
+}
+
+absl::Status Broken(const std::string& where, const std::string& what) {
+  return absl::InvalidArgumentError(where + ": " + what);
+}
+
+absl::StatusOr<ConfigEntry> ReadEntry(const YAML::Node& key, const YAML::Node& value,
+                                      const std::string& name) {
+  ConfigEntry entry;
+  entry.where = Place(name, key.Mark());
+  if (!key.IsScalar()) return Broken(entry.where, "must be `name: value`");
+  entry.key = key.Scalar();
+  if (value.IsScalar()) {
+    entry.values.push_back(value.Scalar());
+  } else if (value.IsSequence()) {
+    for (const YAML::Node& item : value) {
+      if (!item.IsScalar()) {
+        return Broken(entry.where, entry.key + ": must be a list of plain values");
+      }
+      entry.values.push_back(item.Scalar());
+    }
+  } else if (value.IsMap()) {
+    return Broken(entry.where, entry.key + ": must be a value or a list, not a map");
+  }
+  return entry;
+}
+
+absl::StatusOr<std::vector<ConfigEntry>> ReadMap(const YAML::Node& root, const std::string& name) {
+  std::vector<ConfigEntry> entries;
+  if (root.IsNull()) return entries;
+  if (!root.IsMap()) return Broken(Place(name, root.Mark()), "must be lines of `name: value`");
+  for (const auto& pair : root) {
+    absl::StatusOr<ConfigEntry> entry = ReadEntry(pair.first, pair.second, name);
+    if (!entry.ok()) return entry.status();
+    const bool twice = std::any_of(entries.begin(), entries.end(), [&](const ConfigEntry& other) {
+      return other.key == entry->key;
+    });
+    if (twice) return Broken(entry->where, entry->key + ": is given twice");
+    if (!entry->values.empty()) entries.push_back(*std::move(entry));
+  }
+  return entries;
+}
+
+}  // namespace
+
+absl::StatusOr<std::vector<ConfigEntry>> ParseConfigText(const std::string& text,
+                                                         const std::string& name) {
+  try {
+    return ReadMap(YAML::Load(text), name);
+  } catch (const YAML::Exception& error) {  // the library's border: nothing of it goes further
+    return Broken(Place(name, error.mark), "not YAML: " + error.msg);
+  }
+}
+
+absl::StatusOr<std::vector<ConfigEntry>> ReadConfigFile(const std::string& path) {
+  std::ifstream file(path);
+  std::stringstream text;
+  if (file) text << file.rdbuf();
+  if (!file) return Broken("--config " + path, std::string("cannot be read: ") + strerror(errno));
+  return ParseConfigText(text.str(), path);
+}
+
+}  // namespace penstock::launcher

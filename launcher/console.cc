@@ -1,0 +1,112 @@
+#include "launcher/console.h"
+
+#include <unistd.h>
+
+#include <cctype>
+#include <cstdio>
+#include <filesystem>
+
+#include "common/log.h"
+#include "common/version.h"
+
+namespace penstock::launcher {
+namespace {
+
+std::chrono::nanoseconds ProgressInterval() {
+  return ::isatty(STDERR_FILENO) != 0 ? std::chrono::seconds(1) : std::chrono::seconds(10);
+}
+
+std::string ModelName(const options::Values& values) {
+  const auto& names = values.GetList("served-model-name");
+  if (!names.empty()) return names.front();
+  std::filesystem::path folder = values.GetString("model-id");
+  if (!folder.has_filename()) folder = folder.parent_path();
+  return folder.filename();
+}
+
+// Where a client on this machine reaches the server.
+std::string LocalAddress(std::string_view address) {
+  for (const auto& [wildcard, local] :
+       {std::pair<std::string_view, std::string_view>{"0.0.0.0:", "127.0.0.1:"},
+        {"[::]:", "[::1]:"}}) {
+    if (address.starts_with(wildcard)) {
+      return std::string(local) + std::string(address.substr(wildcard.size()));
+    }
+  }
+  return std::string(address);
+}
+
+bool IsLoopback(std::string_view address) {
+  return address.starts_with("127.") || address.starts_with("[::1]") ||
+         address.starts_with("localhost:");
+}
+
+}  // namespace
+
+std::string ReadyBlock(const options::Values& values, std::string_view address,
+                       std::chrono::nanoseconds startup) {
+  const std::int64_t ranks = values.GetInt("num-shard");
+  char seconds[32];
+  std::snprintf(seconds, sizeof seconds, "%.1f", std::chrono::duration<double>(startup).count());
+  std::string text =
+      "\nPenstock " + std::string(Version()) + " is ready after " + seconds + " s.\n";
+  text += "  model:   " + ModelName(values) + " (" + values.GetString("model-id") + "), " +
+          std::to_string(ranks) + (ranks == 1 ? " shard\n" : " shards\n");
+  text += "  address: http://" + std::string(address) + "\n";
+  text += "  try it:  curl http://" + LocalAddress(address) +
+          "/generate -H 'Content-Type: application/json' -d '{\"inputs\":\"Once upon a time\","
+          "\"parameters\":{\"max_new_tokens\":60}}'\n\n";
+  return text;
+}
+
+bool IsLogRecord(std::string_view line, bool json) {
+  if (json) return line.starts_with("{\"timestamp\":\"") && line.ends_with('}');
+  constexpr std::string_view kTime = "0000-00-00T00:00:00.000Z ";
+  if (line.size() <= kTime.size()) return false;
+  for (std::size_t i = 0; i < kTime.size(); ++i) {
+    const bool digit = std::isdigit(static_cast<unsigned char>(line[i])) != 0;
+    if (kTime[i] == '0' ? !digit : line[i] != kTime[i]) return false;
+  }
+  return true;
+}
+
+Console::Console(const options::Values& values)
+    : values_(values),
+      json_(values.GetString("log-format") == "json"),
+      progress_(ProgressInterval()),
+      began_(std::chrono::steady_clock::now()) {}
+
+void Console::OnLine(const ChildSpec& child, std::string_view line) {
+  if (!IsLogRecord(line, json_)) return log::Info(child.name + " | " + std::string(line));
+  std::fprintf(stderr, "%.*s\n", static_cast<int>(line.size()), line.data());
+}
+
+void Console::OnProgress(const ChildSpec& child, const ProgressNotice& progress) {
+  const std::optional<std::string> line =
+      progress_.Line(child.name, progress, std::chrono::steady_clock::now());
+  if (line.has_value()) log::Info(child.name + ": " + *line);
+}
+
+void Console::OnReady(std::string_view address) {
+  if (!IsLoopback(address)) {
+    log::Warn("listening on " + std::string(address) +
+              " without an API key: whoever reaches this address can use the server");
+  }
+  const auto startup = std::chrono::steady_clock::now() - began_;
+  std::fputs(ReadyBlock(values_, address, startup).c_str(), stdout);
+  std::fflush(stdout);
+}
+
+void Console::OnStopping(std::string_view reason) { log::Info("stopping: " + std::string(reason)); }
+
+void Console::Report(const Outcome& outcome) const {
+  if (outcome.error.empty()) return log::Info("stopped");
+  if (!outcome.last_lines.empty()) log::Error("last lines of " + outcome.culprit + ":");
+  for (const std::string& line : outcome.last_lines) {
+    log::Error("  " + outcome.culprit + " | " + line);
+  }
+  if (json_) return log::Error(outcome.error);
+  std::fprintf(stderr, "penstock-launcher: error: %s\n", outcome.error.c_str());
+}
+
+}  // namespace penstock::launcher

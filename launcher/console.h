@@ -1,0 +1,43 @@
+// What the launcher's user sees: the merged log on standard error, and one block on standard output
+// when the server is ready.
+#pragma once
+
+#include <chrono>
+#include <string>
+
+#include "common/options/values.h"
+#include "launcher/progress_text.h"
+#include "launcher/supervisor.h"
+
+namespace penstock::launcher {
+
+// The block: model, address, a curl line to paste. `address` is host:port; a wildcard host is
+// replaced by the loopback address in the curl line.
+std::string ReadyBlock(const options::Values& values, std::string_view address,
+                       std::chrono::nanoseconds startup);
+
+// Whether `line` is a record of our own log in this format, complete with time and component.
+bool IsLogRecord(std::string_view line, bool json);
+
+class Console : public SupervisorObserver {
+ public:
+  explicit Console(const options::Values& values);
+
+  // Records of our own log pass as they are; any other line becomes a record with the child's name
+  // in front.
+  void OnLine(const ChildSpec& child, std::string_view line) override;
+  void OnProgress(const ChildSpec& child, const ProgressNotice& progress) override;
+  void OnReady(std::string_view address) override;
+  void OnStopping(std::string_view reason) override;
+
+  // The last lines of the culprit, then the error as the very last line.
+  void Report(const Outcome& outcome) const;
+
+ private:
+  const options::Values& values_;
+  bool json_;
+  ProgressText progress_;
+  std::chrono::steady_clock::time_point began_;
+};
+
+}  // namespace penstock::launcher

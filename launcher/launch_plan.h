@@ -1,0 +1,35 @@
+// What to start: the options of the whole server turned into one command line per process. Pure:
+// everything about the machine comes in as a value.
+#pragma once
+
+#include <absl/status/statusor.h>
+
+#include <string>
+#include <vector>
+
+#include "common/options/values.h"
+#include "launcher/child_process.h"
+
+namespace penstock::launcher {
+
+struct Machine {
+  int cores = 1;              // that this process may use
+  std::string program_dir;    // folder of the launcher's own executable
+  std::string socket_prefix;  // rank r listens on socket_prefix-r
+};
+
+struct LaunchPlan {
+  std::vector<ChildSpec> shards;  // by rank
+  ChildSpec router;
+};
+
+// Every set option goes to the programs that take it. The launcher divides what the ranks of this
+// host share: --cpu-threads (the cores if unset, at least one each) and --kv-cache-memory (bytes
+// and shares alike; `auto` is left to the shard, which knows its needs and is told the number of
+// local ranks). An error if a part falls below its limit.
+absl::StatusOr<LaunchPlan> MakeLaunchPlan(const options::Values& values, const Machine& machine);
+
+// Whether the shards are penstock-simshard, which needs no weights.
+bool UsesSimulatedShards(const options::Values& values);
+
+}  // namespace penstock::launcher

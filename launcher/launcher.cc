@@ -1,0 +1,86 @@
+#include "launcher/launcher.h"
+
+#include <signal.h>
+#include <sys/signalfd.h>
+
+#include <cerrno>
+#include <utility>
+
+#include "common/exit_codes.h"
+#include "common/options/log_setup.h"
+#include "common/status.h"
+#include "launcher/console.h"
+#include "launcher/launch_plan.h"
+#include "launcher/machine.h"
+#include "launcher/preflight.h"
+#include "launcher/socket_dir.h"
+#include "launcher/supervisor.h"
+
+namespace penstock::launcher {
+namespace {
+
+// The router ends its own drain in time; this is for one that hangs.
+constexpr std::chrono::seconds kDrainMargin(5);
+constexpr std::chrono::seconds kShardStop(10);
+// After a failure: long enough for the router to tell its clients.
+constexpr std::chrono::seconds kFailureStop(5);
+
+absl::StatusOr<UniqueFd> BlockSignals() {
+  ::signal(SIGPIPE,
+           SIG_IGN);  // a reader of our log that goes away must not take the server with it
+  sigset_t set;
+  sigemptyset(&set);
+  for (int signal : {SIGINT, SIGTERM, SIGHUP}) sigaddset(&set, signal);
+  UniqueFd fd;
+  if (::sigprocmask(SIG_BLOCK, &set, nullptr) == 0) {
+    fd = UniqueFd(::signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK));
+  }
+  if (!fd.open()) return absl::ErrnoToStatus(errno, "signalfd");
+  return fd;
+}
+
+Timeouts MakeTimeouts(const options::Values& values) {
+  Timeouts timeouts;
+  timeouts.startup = values.GetDuration("startup-timeout");
+  timeouts.drain = values.GetDuration("graceful-termination-timeout") + kDrainMargin;
+  timeouts.stop = kShardStop;
+  timeouts.failure = kFailureStop;
+  return timeouts;
+}
+
+absl::StatusOr<Outcome> Supervise(const options::Values& values, Console& console) {
+  PENSTOCK_ASSIGN_OR_RETURN(const UniqueFd signals, BlockSignals());
+  PENSTOCK_ASSIGN_OR_RETURN(const SocketDir sockets,
+                            SocketDir::Create(SocketBase(values.GetString("socket-dir"))));
+  Machine machine;
+  machine.cores = UsableCores();
+  PENSTOCK_ASSIGN_OR_RETURN(machine.program_dir, ProgramFolder());
+  machine.socket_prefix = sockets.SocketPrefix();
+  PENSTOCK_ASSIGN_OR_RETURN(LaunchPlan plan, MakeLaunchPlan(values, machine));
+  Supervisor supervisor(std::move(plan.shards), std::move(plan.router), MakeTimeouts(values),
+                        signals.get(), console);
+  return supervisor.Run();
+}
+
+}  // namespace
+
+int Launch(options::Values values) {
+  if (values.GetBool("json-output")) {
+    const absl::Status status = values.Set("log-format", "json");
+    if (!status.ok()) return kExitFailure;
+  }
+  options::ConfigureLog(values, "launcher");
+  Console console(values);
+  const Problem problem = CheckBeforeStart(values);
+  if (!problem.error.empty()) {
+    console.Report({.exit_code = problem.exit_code, .error = problem.error});
+    return problem.exit_code;
+  }
+  absl::StatusOr<Outcome> outcome = Supervise(values, console);
+  if (!outcome.ok())
+    outcome = Outcome{.exit_code = kExitFailure, .error = Message(outcome.status())};
+  console.Report(*outcome);
+  return outcome->exit_code;
+}
+
+}  // namespace penstock::launcher

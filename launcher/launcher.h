@@ -1,0 +1,13 @@
+// The launcher as a function of its options.
+#pragma once
+
+#include "common/options/values.h"
+
+namespace penstock::launcher {
+
+// Starts the server, waits until it has ended and gives the exit code (common/exit_codes.h). Errors
+// go to standard error, the cause last. Blocks SIGINT, SIGTERM and SIGHUP in the calling thread,
+// which must be the only one.
+int Launch(options::Values values);
+
+}  // namespace penstock::launcher

@@ -1,0 +1,40 @@
+#include "launcher/machine.h"
+
+#include <sched.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <fstream>
+#include <sstream>
+#include <system_error>
+
+namespace penstock::launcher {
+
+int CoresOfQuota(const std::string& cpu_max) {
+  std::istringstream text(cpu_max);
+  long long quota = 0;
+  long long period = 0;
+  if (!(text >> quota >> period) || quota <= 0 || period <= 0) return 0;
+  return static_cast<int>(std::min<long long>((quota + period - 1) / period, 1 << 16));
+}
+
+int UsableCores() {
+  cpu_set_t set;
+  int cores = 1;
+  if (::sched_getaffinity(0, sizeof set, &set) == 0) cores = std::max(1, CPU_COUNT(&set));
+  // In a container the group's own limit is at the root of its view.
+  std::ifstream file("/sys/fs/cgroup/cpu.max");
+  std::string line;
+  std::getline(file, line);
+  const int quota = CoresOfQuota(line);
+  return quota > 0 ? std::min(cores, quota) : cores;
+}
+
+absl::StatusOr<std::string> ProgramFolder() {
+  std::error_code error;
+  const std::filesystem::path program = std::filesystem::read_symlink("/proc/self/exe", error);
+  if (error) return absl::UnavailableError("/proc/self/exe cannot be read: " + error.message());
+  return program.parent_path().string();
+}
+
+}  // namespace penstock::launcher

@@ -1,0 +1,14 @@
+// penstock-launcher: starts, watches and stops a server.
+#include <utility>
+
+#include "common/options/values.h"
+#include "launcher/config_file.h"
+#include "launcher/launcher.h"
+
+int main(int argc, char** argv) {
+  using namespace penstock;
+  options::CommandLine cli = options::ReadCommandLine(options::ProgramFor(options::kLauncher), argc,
+                                                      argv, launcher::ReadConfigFile);
+  if (cli.exit_code.has_value()) return *cli.exit_code;
+  return launcher::Launch(std::move(cli.values));
+}

@@ -1,0 +1,119 @@
+#include "launcher/preflight.h"
+
+#include <netdb.h>
+#include <sys/socket.h>
+
+#include <boost/json/parse.hpp>
+#include <cerrno>
+#include <cstring>
+#include <filesystem>
+#include <fstream>
+#include <memory>
+#include <sstream>
+
+#include "common/exit_codes.h"
+#include "common/status.h"
+#include "launcher/launch_plan.h"
+#include "launcher/unique_fd.h"
+
+namespace penstock::launcher {
+namespace {
+
+namespace fs = std::filesystem;
+
+absl::Status ModelError(const std::string& folder, const std::string& what) {
+  return absl::InvalidArgumentError("--model-id " + folder + ": " + what);
+}
+
+absl::StatusOr<std::string> ReadFile(const std::string& folder, const std::string& name) {
+  errno = 0;
+  std::ifstream file(folder + "/" + name);
+  std::stringstream text;
+  if (file) text << file.rdbuf();
+  if (!file) return ModelError(folder, name + " cannot be read: " + std::strerror(errno));
+  return text.str();
+}
+
+absl::Status CheckConfig(const std::string& folder) {
+  absl::StatusOr<std::string> text = ReadFile(folder, "config.json");
+  if (!text.ok()) return text.status();
+  boost::system::error_code error;
+  const boost::json::value config = boost::json::parse(*text, error);
+  if (error || !config.is_object()) {
+    return ModelError(folder, "config.json must be a JSON object" +
+                                  (error ? ": " + error.message() : std::string()));
+  }
+  if (!config.as_object().contains("model_type")) {
+    return ModelError(folder, "config.json must have a model_type");
+  }
+  return absl::OkStatus();
+}
+
+bool HasSafetensors(const std::string& folder) {
+  std::error_code error;
+  for (const fs::directory_entry& entry : fs::directory_iterator(folder, error)) {
+    if (entry.path().extension() == ".safetensors") return true;
+  }
+  return false;
+}
+
+}  // namespace
+
+absl::Status CheckModelFolder(const std::string& folder, bool weights) {
+  std::error_code error;
+  const fs::file_status status = fs::status(folder, error);
+  if (!fs::exists(status)) {
+    return ModelError(folder, "there is no such folder; a model is loaded from a local folder");
+  }
+  if (!fs::is_directory(status)) return ModelError(folder, "must be a folder, not a file");
+  absl::Status config = CheckConfig(folder);
+  if (!config.ok()) return config;
+  absl::StatusOr<std::string> tokenizer = ReadFile(folder, "tokenizer.json");
+  if (!tokenizer.ok()) return tokenizer.status();
+  if (weights && !HasSafetensors(folder)) {
+    return ModelError(folder, "must hold a .safetensors file; other formats are not read");
+  }
+  return absl::OkStatus();
+}
+
+absl::Status CheckAddress(const std::string& host, int port) {
+  if (port == 0) return absl::OkStatus();
+  addrinfo hints = {};
+  hints.ai_flags = AI_PASSIVE;
+  hints.ai_socktype = SOCK_STREAM;
+  addrinfo* found = nullptr;
+  const int error = ::getaddrinfo(host.c_str(), std::to_string(port).c_str(), &hints, &found);
+  if (error != 0) {
+    return absl::InvalidArgumentError(
+        "--hostname " + host + ": must be an address of this machine: " + gai_strerror(error));
+  }
+  const std::unique_ptr<addrinfo, decltype(&::freeaddrinfo)> address(found, &::freeaddrinfo);
+  const UniqueFd fd(::socket(address->ai_family, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  // As the router does, so that connections of a server just stopped do not count.
+  const int on = 1;
+  ::setsockopt(fd.get(), SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
+  if (fd.open() && ::bind(fd.get(), address->ai_addr, address->ai_addrlen) == 0 &&
+      ::listen(fd.get(), 1) == 0) {
+    return absl::OkStatus();
+  }
+  const std::string where = "--hostname " + host + " --port " + std::to_string(port);
+  if (errno == EADDRINUSE) {
+    return absl::UnavailableError(where + ": in use by another program; --port 0 takes a free one");
+  }
+  return absl::UnavailableError(where + ": cannot listen there: " + std::strerror(errno));
+}
+
+Problem CheckBeforeStart(const options::Values& values) {
+  const absl::Status model =
+      CheckModelFolder(values.GetString("model-id"), !UsesSimulatedShards(values));
+  if (!model.ok()) return {kExitModel, Message(model)};
+  if (values.GetString("device") == "cuda") {
+    return {kExitDevice, "--device cuda: must be auto or cpu; this build has no CUDA shard yet"};
+  }
+  const absl::Status address =
+      CheckAddress(values.GetString("hostname"), static_cast<int>(values.GetInt("port")));
+  if (!address.ok()) return {kExitAddress, Message(address)};
+  return {};
+}
+
+}  // namespace penstock::launcher

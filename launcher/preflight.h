@@ -1,0 +1,29 @@
+// What can be seen to be wrong before any process is started. Each error is one line.
+#pragma once
+
+#include <absl/status/status.h>
+
+#include <string>
+
+#include "common/options/values.h"
+
+namespace penstock::launcher {
+
+// A failed check and the exit code that goes with it (common/exit_codes.h).
+struct Problem {
+  int exit_code = 0;
+  std::string error;  // empty: none
+};
+
+// The model's folder, the address and the device, in this order.
+Problem CheckBeforeStart(const options::Values& values);
+
+// The folder has a readable config.json (a JSON object with model_type) and tokenizer.json, and, if
+// `weights`, a safetensors file.
+absl::Status CheckModelFolder(const std::string& folder, bool weights);
+
+// Binds host and port for a moment. Port 0 always passes. The router may still lose the port to
+// someone else; then the error is its own.
+absl::Status CheckAddress(const std::string& host, int port);
+
+}  // namespace penstock::launcher
