@@ -4,11 +4,9 @@
 #include <yaml-cpp/yaml.h>
 
 #include <algorithm>
-#include <cerrno>
-#include <cstring>
-#include <fstream>
-#include <sstream>
 #include <utility>
+
+#include "launcher/read_file.h"
 
 namespace penstock::launcher {
 namespace {
@@ -72,11 +70,9 @@ absl::StatusOr<std::vector<ConfigEntry>> ParseConfigText(const std::string& text
 }
 
 absl::StatusOr<std::vector<ConfigEntry>> ReadConfigFile(const std::string& path) {
-  std::ifstream file(path);
-  std::stringstream text;
-  if (file) text << file.rdbuf();
-  if (!file) return Broken("--config " + path, std::string("cannot be read: ") + strerror(errno));
-  return ParseConfigText(text.str(), path);
+  absl::StatusOr<std::string> text = ReadFile(path, "--config " + path + ":");
+  if (!text.ok()) return text.status();
+  return ParseConfigText(*text, path);
 }
 
 }  // namespace penstock::launcher

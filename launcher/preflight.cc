@@ -7,13 +7,12 @@
 #include <cerrno>
 #include <cstring>
 #include <filesystem>
-#include <fstream>
 #include <memory>
-#include <sstream>
 
 #include "common/exit_codes.h"
 #include "common/status.h"
 #include "launcher/launch_plan.h"
+#include "launcher/read_file.h"
 #include "launcher/unique_fd.h"
 
 namespace penstock::launcher {
@@ -25,17 +24,12 @@ absl::Status ModelError(const std::string& folder, const std::string& what) {
   return absl::InvalidArgumentError("--model-id " + folder + ": " + what);
 }
 
-absl::StatusOr<std::string> ReadFile(const std::string& folder, const std::string& name) {
-  errno = 0;
-  std::ifstream file(folder + "/" + name);
-  std::stringstream text;
-  if (file) text << file.rdbuf();
-  if (!file) return ModelError(folder, name + " cannot be read: " + std::strerror(errno));
-  return text.str();
+absl::StatusOr<std::string> ReadModelFile(const std::string& folder, const std::string& name) {
+  return ReadFile(folder + "/" + name, "--model-id " + folder + ": " + name);
 }
 
 absl::Status CheckConfig(const std::string& folder) {
-  absl::StatusOr<std::string> text = ReadFile(folder, "config.json");
+  absl::StatusOr<std::string> text = ReadModelFile(folder, "config.json");
   if (!text.ok()) return text.status();
   boost::system::error_code error;
   const boost::json::value config = boost::json::parse(*text, error);
@@ -57,6 +51,17 @@ bool HasSafetensors(const std::string& folder) {
   return false;
 }
 
+absl::Status CheckSimulation(const options::Values& values) {
+  if (UsesSimulatedShards(values)) return absl::OkStatus();
+  for (const options::OptionSpec* spec : values.program().options) {
+    if (spec->group != "Simulation" || !values.IsSet(spec->name)) continue;
+    return absl::InvalidArgumentError("--" + std::string(spec->name) + " " +
+                                      values.TextOf(spec->name) +
+                                      ": must come with --shard-program .../penstock-simshard");
+  }
+  return absl::OkStatus();
+}
+
 }  // namespace
 
 absl::Status CheckModelFolder(const std::string& folder, bool weights) {
@@ -68,7 +73,7 @@ absl::Status CheckModelFolder(const std::string& folder, bool weights) {
   if (!fs::is_directory(status)) return ModelError(folder, "must be a folder, not a file");
   absl::Status config = CheckConfig(folder);
   if (!config.ok()) return config;
-  absl::StatusOr<std::string> tokenizer = ReadFile(folder, "tokenizer.json");
+  absl::StatusOr<std::string> tokenizer = ReadModelFile(folder, "tokenizer.json");
   if (!tokenizer.ok()) return tokenizer.status();
   if (weights && !HasSafetensors(folder)) {
     return ModelError(folder, "must hold a .safetensors file; other formats are not read");
@@ -104,6 +109,8 @@ absl::Status CheckAddress(const std::string& host, int port) {
 }
 
 Problem CheckBeforeStart(const options::Values& values) {
+  const absl::Status simulation = CheckSimulation(values);
+  if (!simulation.ok()) return {kExitUsage, Message(simulation)};
   const absl::Status model =
       CheckModelFolder(values.GetString("model-id"), !UsesSimulatedShards(values));
   if (!model.ok()) return {kExitModel, Message(model)};

@@ -15,7 +15,7 @@ struct Problem {
   std::string error;  // empty: none
 };
 
-// The model's folder, the address and the device, in this order.
+// Options for simulated shards only, the model's folder, the device and the address, in this order.
 Problem CheckBeforeStart(const options::Values& values);
 
 // The folder has a readable config.json (a JSON object with model_type) and tokenizer.json, and, if

@@ -2,38 +2,41 @@
 
 namespace penstock::options {
 
-std::span<const OptionSpec> LogRows() {
-  static constexpr OptionSpec kRows[] = {
-      {.name = "log-level",
-       .type = Type::kEnum,
-       .default_text = "info",
-       .choices = "debug|info|warning|error",
-       .components = kAllComponents & ~kTool,
-       .help = "Least severe message that is logged."},
-      {.name = "log-format",
-       .type = Type::kEnum,
-       .default_text = "text",
-       .choices = "text|json",
-       .components = kAllComponents & ~kTool,
-       .help = "text for people, json for one JSON object a line."},
-      {.name = "json-output",
-       .type = Type::kBool,
-       .default_text = "false",
-       .components = kLauncher,
-       .help = "The same as --log-format json."},
-      {.name = "step-log",
-       .type = Type::kPath,
-       .components = kLauncher | kRouter,
-       .help = "File that gets one JSON line per engine step: rows, prefill tokens, sequences, "
-               "blocks."},
-      {.name = "input-log",
-       .type = Type::kPath,
-       .advanced = true,
-       .components = kLauncher | kRouter,
-       .help = "File that gets every input of the scheduler, for replay. It holds the prompts' "
-               "token ids."},
-  };
-  return kRows;
-}
+namespace {
+
+constexpr OptionSpec kRows[] = {
+    {.name = "log-level",
+     .type = Type::kEnum,
+     .default_text = "info",
+     .choices = "debug|info|warning|error",
+     .components = kAllComponents & ~kTool,
+     .help = "Least severe message that is logged."},
+    {.name = "log-format",
+     .type = Type::kEnum,
+     .default_text = "text",
+     .choices = "text|json",
+     .components = kAllComponents & ~kTool,
+     .help = "text for people, json for one JSON object a line."},
+    {.name = "json-output",
+     .type = Type::kBool,
+     .default_text = "false",
+     .components = kLauncher,
+     .help = "The same as --log-format json."},
+    {.name = "step-log",
+     .type = Type::kPath,
+     .components = kLauncher | kRouter,
+     .help = "File that gets one JSON line per engine step: rows, prefill tokens, sequences, "
+             "blocks."},
+    {.name = "input-log",
+     .type = Type::kPath,
+     .advanced = true,
+     .components = kLauncher | kRouter,
+     .help = "File that gets every input of the scheduler, for replay. It holds the prompts' "
+             "token ids."},
+};
+
+}  // namespace
+
+std::span<const OptionSpec> LogRows() { return kRows; }
 
 }  // namespace penstock::options

@@ -11,61 +11,60 @@ std::optional<std::string> CanonicalDType(std::string_view text) {
   return std::string(DTypeName(*dtype));
 }
 
+constexpr OptionSpec kRows[] = {
+    {.name = "model-id",
+     .type = Type::kPath,
+     .required = kLauncher | kRouter | kShard,
+     .components = kLauncher | kRouter | kShard | kSimshard,
+     .help = "Folder of the model: config.json, tokenizer.json and safetensors files."},
+    {.name = "served-model-name",
+     .type = Type::kList,
+     .components = kLauncher | kRouter,
+     .help = "Names under which the model answers; the first one is reported. Unset: the "
+             "folder's own name, and the text of --model-id."},
+    {.name = "device",
+     .type = Type::kEnum,
+     .default_text = "auto",
+     .choices = "auto|cpu|cuda",
+     .components = kLauncher | kShard,
+     .help = "Device of the shards; auto takes the best one that this build supports."},
+    {.name = "dtype",
+     .type = Type::kEnum,
+     .default_text = "auto",
+     .choices = "auto|float32|bfloat16|float16",
+     .canonical = CanonicalDType,
+     .components = kLauncher | kShard,
+     .help = "Type of weights and arithmetic; auto takes the model's own. Short names (fp32, "
+             "f32, bf16, fp16, f16, half) are understood."},
+    {.name = "kv-cache-memory",
+     .type = Type::kMemory,
+     .default_text = "auto",
+     .min = 1024,
+     .allow_auto = true,
+     .components = kLauncher | kShard,
+     .help = "Memory for the KV cache: bytes (8GiB), or a share of the free memory (0.5, 50%). "
+             "The launcher divides it among the ranks of a host."},
+    {.name = "block-size",
+     .type = Type::kInt,
+     .default_text = "16",
+     .min = 1,
+     .max = 1024,
+     .advanced = true,
+     .components = kLauncher | kShard | kSimshard,
+     .help = "Tokens in one block of the KV cache."},
+    {.name = "cpu-threads",
+     .type = Type::kInt,
+     .default_text = "auto",
+     .min = 1,
+     .max = 1024,
+     .allow_auto = true,
+     .components = kLauncher | kShard,
+     .help = "Worker threads: of all ranks together for the launcher, which divides them; of "
+             "this rank for the shard. auto takes the cores that the process may use."},
+};
+
 }  // namespace
 
-std::span<const OptionSpec> ModelRows() {
-  static constexpr OptionSpec kRows[] = {
-      {.name = "model-id",
-       .type = Type::kPath,
-       .required = kLauncher | kRouter | kShard,
-       .components = kLauncher | kRouter | kShard | kSimshard,
-       .help = "Folder of the model: config.json, tokenizer.json and safetensors files."},
-      {.name = "served-model-name",
-       .type = Type::kList,
-       .components = kLauncher | kRouter,
-       .help = "Names under which the model answers; the first one is reported. Unset: the "
-               "folder's own name, and the text of --model-id."},
-      {.name = "device",
-       .type = Type::kEnum,
-       .default_text = "auto",
-       .choices = "auto|cpu|cuda",
-       .components = kLauncher | kShard,
-       .help = "Device of the shards; auto takes the best one that this build supports."},
-      {.name = "dtype",
-       .type = Type::kEnum,
-       .default_text = "auto",
-       .choices = "auto|float32|bfloat16|float16",
-       .canonical = CanonicalDType,
-       .components = kLauncher | kShard,
-       .help = "Type of weights and arithmetic; auto takes the model's own. Short names (fp32, "
-               "f32, bf16, fp16, f16, half) are understood."},
-      {.name = "kv-cache-memory",
-       .type = Type::kMemory,
-       .default_text = "auto",
-       .min = 1024,
-       .allow_auto = true,
-       .components = kLauncher | kShard,
-       .help = "Memory for the KV cache: bytes (8GiB), or a share of the free memory (0.5, 50%). "
-               "The launcher divides it among the ranks of a host."},
-      {.name = "block-size",
-       .type = Type::kInt,
-       .default_text = "16",
-       .min = 1,
-       .max = 1024,
-       .advanced = true,
-       .components = kLauncher | kShard | kSimshard,
-       .help = "Tokens in one block of the KV cache."},
-      {.name = "cpu-threads",
-       .type = Type::kInt,
-       .default_text = "auto",
-       .min = 1,
-       .max = 1024,
-       .allow_auto = true,
-       .components = kLauncher | kShard,
-       .help = "Worker threads: of all ranks together for the launcher, which divides them; of "
-               "this rank for the shard. auto takes the cores that the process may use."},
-  };
-  return kRows;
-}
+std::span<const OptionSpec> ModelRows() { return kRows; }
 
 }  // namespace penstock::options

@@ -1,0 +1,86 @@
+#include "launcher/launch_plan.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "common/status.h"
+
+namespace penstock::launcher {
+namespace {
+
+using ::testing::Contains;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::Not;
+using ::testing::StartsWith;
+
+const Machine kMachine = {.cores = 6, .program_dir = "/opt/bin", .socket_prefix = "/run/x/shard"};
+
+options::Values ValuesOf(std::vector<std::string> arguments) {
+  arguments.push_back("--model-id=m");
+  auto values = options::Parse(options::ProgramFor(options::kLauncher), {.arguments = arguments});
+  EXPECT_TRUE(values.ok()) << values.status();
+  return *std::move(values);
+}
+
+LaunchPlan PlanOf(std::vector<std::string> arguments) {
+  auto plan = MakeLaunchPlan(ValuesOf(std::move(arguments)), kMachine);
+  EXPECT_TRUE(plan.ok()) << plan.status();
+  return *std::move(plan);
+}
+
+TEST(LaunchPlanTest, OneProcessPerRankAndARouter) {
+  const LaunchPlan plan = PlanOf({"--num-shard=2", "--dtype=f32", "--port=0"});
+  ASSERT_EQ(plan.shards.size(), 2u);
+  EXPECT_EQ(plan.shards[1].name, "shard-1");
+  EXPECT_EQ(plan.shards[1].rank, 1);
+  EXPECT_EQ(plan.shards[1].program, "/opt/bin/penstock-shard");
+  EXPECT_THAT(plan.shards[1].arguments,
+              ElementsAre("--model-id=m", "--dtype=float32", "--cpu-threads=3", "--rank=1",
+                          "--world-size=2", "--local-ranks=2", "--shard-uds-path=/run/x/shard"));
+  EXPECT_EQ(plan.router.program, "/opt/bin/penstock-router");
+  EXPECT_THAT(plan.router.arguments, ElementsAre("--model-id=m", "--port=0", "--num-shard=2",
+                                                 "--shard-uds-path=/run/x/shard"));
+}
+
+TEST(LaunchPlanTest, ChildrenUnderstandTheirCommandLines) {
+  const LaunchPlan plan = PlanOf({"--num-shard=4", "--kv-cache-memory=50%", "--log-level=debug"});
+  auto shard =
+      options::Parse(options::ProgramFor(options::kShard), {.arguments = plan.shards[3].arguments});
+  ASSERT_TRUE(shard.ok()) << shard.status();
+  EXPECT_DOUBLE_EQ(shard->FindMemory("kv-cache-memory")->share, 0.125);
+  EXPECT_EQ(shard->GetInt("rank"), 3);
+  auto router =
+      options::Parse(options::ProgramFor(options::kRouter), {.arguments = plan.router.arguments});
+  ASSERT_TRUE(router.ok()) << router.status();
+  EXPECT_EQ(router->GetInt("num-shard"), 4);
+}
+
+TEST(LaunchPlanTest, DividesMemoryAndThreadsSoThatRanksNeverOvercommit) {
+  const LaunchPlan bytes = PlanOf({"--num-shard=4", "--kv-cache-memory=1MiB", "--cpu-threads=2"});
+  for (const ChildSpec& shard : bytes.shards) {
+    EXPECT_THAT(shard.arguments, Contains("--kv-cache-memory=262144"));
+    EXPECT_THAT(shard.arguments, Contains("--cpu-threads=1"));
+  }
+  const LaunchPlan automatic = PlanOf({"--num-shard=4"});
+  EXPECT_THAT(automatic.shards[0].arguments, Not(Contains(StartsWith("--kv-cache-memory"))));
+  EXPECT_THAT(automatic.shards[0].arguments, Contains("--local-ranks=4"));
+}
+
+TEST(LaunchPlanTest, APartBelowTheLimitIsAnError) {
+  auto plan = MakeLaunchPlan(ValuesOf({"--num-shard=4", "--kv-cache-memory=2KiB"}), kMachine);
+  EXPECT_THAT(Message(plan.status()), HasSubstr("--kv-cache-memory 2KiB: divided among 4 ranks"));
+}
+
+TEST(LaunchPlanTest, SimulatedShardsGetTheirOwnOptions) {
+  const LaunchPlan plan = PlanOf({"--shard-program=build/bin/penstock-simshard", "--dtype=f32",
+                                  "--step-time=100ms", "--kv-cache-memory=1MiB"});
+  EXPECT_EQ(plan.shards[0].program, "build/bin/penstock-simshard");
+  auto shard = options::Parse(options::ProgramFor(options::kSimshard),
+                              {.arguments = plan.shards[0].arguments});
+  ASSERT_TRUE(shard.ok()) << shard.status();
+  EXPECT_EQ(shard->GetDuration("step-time"), std::chrono::milliseconds(100));
+}
+
+}  // namespace
+}  // namespace penstock::launcher

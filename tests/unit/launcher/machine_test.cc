@@ -1,0 +1,23 @@
+#include "launcher/machine.h"
+
+#include <gtest/gtest.h>
+
+namespace penstock::launcher {
+namespace {
+
+TEST(MachineTest, AQuotaIsRoundedUpToCores) {
+  EXPECT_EQ(CoresOfQuota("200000 100000"), 2);
+  EXPECT_EQ(CoresOfQuota("150000 100000"), 2);
+  EXPECT_EQ(CoresOfQuota("50000 100000"), 1);
+  EXPECT_EQ(CoresOfQuota("max 100000"), 0);
+  EXPECT_EQ(CoresOfQuota(""), 0);
+}
+
+TEST(MachineTest, ThereIsACoreAndAProgram) {
+  EXPECT_GE(UsableCores(), 1);
+  ASSERT_TRUE(ProgramFolder().ok());
+  EXPECT_TRUE(ProgramFolder()->starts_with('/'));
+}
+
+}  // namespace
+}  // namespace penstock::launcher

@@ -1,0 +1,120 @@
+#include "launcher/preflight.h"
+
+#include <arpa/inet.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <sys/socket.h>
+
+#include "common/exit_codes.h"
+#include "common/status.h"
+#include "launcher/unique_fd.h"
+#include "tests/unit/launcher/temp_dir.h"
+
+namespace penstock::launcher {
+namespace {
+
+using ::testing::HasSubstr;
+
+class ModelFolderTest : public ::testing::Test {
+ protected:
+  void WriteGoodModel() {
+    dir_.File("config.json", R"({"model_type": "llama"})");
+    dir_.File("tokenizer.json", "{}");
+    dir_.File("model.safetensors", "");
+  }
+  std::string Error(bool weights = true) { return Message(CheckModelFolder(dir_.path(), weights)); }
+
+  TempDir dir_;
+};
+
+TEST_F(ModelFolderTest, AcceptsAModel) {
+  WriteGoodModel();
+  EXPECT_EQ(Error(), "");
+}
+
+TEST_F(ModelFolderTest, NamesWhatIsMissing) {
+  EXPECT_EQ(Error(), "--model-id " + dir_.path() +
+                         ": config.json cannot be read: No such file or directory");
+  dir_.File("config.json", R"({"model_type": "llama"})");
+  EXPECT_THAT(Error(), HasSubstr("tokenizer.json cannot be read"));
+  dir_.File("tokenizer.json", "{}");
+  EXPECT_THAT(Error(), HasSubstr("must hold a .safetensors file"));
+  EXPECT_EQ(Error(false), "");
+}
+
+TEST_F(ModelFolderTest, ABrokenConfigIsNamed) {
+  WriteGoodModel();
+  dir_.File("config.json", "{\"model_type\": ");
+  EXPECT_THAT(Error(), HasSubstr("config.json must be a JSON object: "));
+  dir_.File("config.json", "[]");
+  EXPECT_THAT(Error(), HasSubstr("config.json must be a JSON object"));
+  dir_.File("config.json", "{}");
+  EXPECT_THAT(Error(), HasSubstr("config.json must have a model_type"));
+}
+
+TEST_F(ModelFolderTest, TheFolderMustBeOne) {
+  EXPECT_THAT(Message(CheckModelFolder(dir_.path() + "/no", true)), HasSubstr("no such folder"));
+  const std::string file = dir_.File("x", "");
+  EXPECT_THAT(Message(CheckModelFolder(file, true)), HasSubstr("must be a folder, not a file"));
+}
+
+// Listens on a free port of the loopback address.
+class Listener {
+ public:
+  Listener() : fd_(::socket(AF_INET, SOCK_STREAM, 0)) {
+    sockaddr_in address = {};
+    address.sin_family = AF_INET;
+    address.sin_addr.s_addr = ::htonl(INADDR_LOOPBACK);
+    socklen_t size = sizeof address;
+    auto* generic = reinterpret_cast<sockaddr*>(&address);
+    ::bind(fd_.get(), generic, size);
+    ::listen(fd_.get(), 1);
+    ::getsockname(fd_.get(), generic, &size);
+    port_ = ::ntohs(address.sin_port);
+  }
+  int port() const { return port_; }
+
+ private:
+  UniqueFd fd_;
+  int port_ = 0;
+};
+
+TEST(AddressTest, ABusyPortIsNamedWithItsHost) {
+  int port = 0;
+  {
+    const Listener listener;
+    port = listener.port();
+    EXPECT_THAT(Message(CheckAddress("127.0.0.1", port)),
+                HasSubstr("--hostname 127.0.0.1 --port " + std::to_string(port) + ": in use"));
+  }
+  EXPECT_TRUE(CheckAddress("127.0.0.1", port).ok());
+}
+
+TEST(AddressTest, AnAddressOfAnotherMachineIsRefused) {
+  EXPECT_THAT(Message(CheckAddress("192.0.2.1", 4711)), HasSubstr("cannot listen there"));
+  EXPECT_THAT(Message(CheckAddress("no host", 4711)), HasSubstr("--hostname no host: must be"));
+}
+
+TEST(CheckBeforeStartTest, EachProblemHasItsExitCode) {
+  TempDir dir;
+  options::Values values(options::ProgramFor(options::kLauncher));
+  ASSERT_TRUE(values.Set("model-id", dir.path()).ok());
+  ASSERT_TRUE(values.Set("port", "0").ok());
+  EXPECT_EQ(CheckBeforeStart(values).exit_code, kExitModel);
+  dir.File("config.json", R"({"model_type": "llama"})");
+  dir.File("tokenizer.json", "{}");
+  dir.File("model.safetensors", "");
+  EXPECT_EQ(CheckBeforeStart(values).error, "");
+  const Listener listener;
+  ASSERT_TRUE(values.Set("port", std::to_string(listener.port())).ok());
+  EXPECT_EQ(CheckBeforeStart(values).exit_code, kExitAddress);
+  ASSERT_TRUE(values.Set("device", "cuda").ok());
+  EXPECT_EQ(CheckBeforeStart(values).exit_code, kExitDevice);
+  EXPECT_THAT(CheckBeforeStart(values).error, HasSubstr("--device cuda"));
+  ASSERT_TRUE(values.Set("tokens", "echo").ok());
+  EXPECT_EQ(CheckBeforeStart(values).exit_code, kExitUsage);
+  EXPECT_THAT(CheckBeforeStart(values).error, HasSubstr("--tokens echo"));
+}
+
+}  // namespace
+}  // namespace penstock::launcher

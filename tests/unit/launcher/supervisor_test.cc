@@ -1,0 +1,245 @@
+#include "launcher/supervisor.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <signal.h>
+#include <sys/signalfd.h>
+#include <unistd.h>
+
+#include <functional>
+
+#include "common/exit_codes.h"
+
+namespace penstock::launcher {
+namespace {
+
+using std::chrono::milliseconds;
+using std::chrono::seconds;
+using ::testing::AllOf;
+using ::testing::Contains;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::Not;
+using ::testing::StartsWith;
+
+// A child that is ready and then waits for SIGTERM, which it reports and obeys.
+constexpr const char* kGood =
+    "trap 'echo got TERM; exit 0' TERM; echo READY 127.0.0.1:1 >&$PENSTOCK_NOTIFY_FD; "
+    "while :; do sleep 1000 & wait; done";
+constexpr const char* kDeaf =
+    "trap '' TERM; echo READY 127.0.0.1:1 >&$PENSTOCK_NOTIFY_FD; "
+    "while :; do sleep 1000 & wait; done";
+
+class SupervisorTest : public ::testing::Test, public SupervisorObserver {
+ protected:
+  SupervisorTest() {
+    EXPECT_EQ(::pipe(signals_), 0);
+    timeouts_ = {
+        .startup = seconds(60), .drain = seconds(60), .stop = seconds(60), .failure = seconds(60)};
+  }
+  ~SupervisorTest() override {
+    ::close(signals_[0]);
+    ::close(signals_[1]);
+  }
+
+  static ChildSpec Shell(const std::string& name, const std::string& script) {
+    return {.name = name,
+            .rank = {},
+            .program = "/bin/sh",
+            .arguments = {"-c", script},
+            .environment = {}};
+  }
+
+  Outcome Run(const std::vector<std::string>& shard_scripts, const std::string& router_script) {
+    std::vector<ChildSpec> shards;
+    for (const std::string& script : shard_scripts) {
+      const int rank = static_cast<int>(shards.size());
+      shards.push_back(Shell("shard-" + std::to_string(rank), script));
+      shards.back().rank = rank;
+    }
+    Supervisor supervisor(std::move(shards), Shell("router", router_script), timeouts_, signals_[0],
+                          *this);
+    return supervisor.Run();
+  }
+
+  void Send(int signal) {
+    signalfd_siginfo info = {};
+    info.ssi_signo = static_cast<std::uint32_t>(signal);
+    ASSERT_EQ(::write(signals_[1], &info, sizeof info), static_cast<ssize_t>(sizeof info));
+  }
+
+  void OnLine(const ChildSpec& child, std::string_view line) override {
+    events_.push_back(child.name + " says " + std::string(line));
+    if (line.starts_with("pid ")) shard_pid_ = std::stoi(std::string(line.substr(4)));
+    if (on_line_) on_line_(std::string(line));
+  }
+  void OnProgress(const ChildSpec& child, const ProgressNotice& progress) override {
+    events_.push_back(child.name + " at " + progress.stage);
+  }
+  void OnReady(std::string_view address) override {
+    events_.push_back("ready at " + std::string(address));
+    if (on_ready_) on_ready_();
+  }
+  void OnStopping(std::string_view reason) override {
+    events_.push_back("stopping: " + std::string(reason));
+    if (on_stopping_) on_stopping_();
+  }
+
+  int signals_[2];
+  Timeouts timeouts_;
+  std::vector<std::string> events_;
+  pid_t shard_pid_ = 0;  // of a shard that says "pid N"
+  std::function<void()> on_ready_;
+  std::function<void()> on_stopping_;
+  std::function<void(const std::string&)> on_line_;
+};
+
+TEST_F(SupervisorTest, StartsTheRouterAfterTheShardsAndStopsItBeforeThem) {
+  on_ready_ = [&] { Send(SIGTERM); };
+  const std::string shard = std::string("echo shard starts; ") + kGood;
+  const Outcome outcome = Run({shard, shard}, std::string("echo router starts; ") + kGood);
+  EXPECT_EQ(outcome.exit_code, 0);
+  EXPECT_EQ(outcome.error, "");
+  ASSERT_EQ(events_.size(), 8u) << ::testing::PrintToString(events_);
+  EXPECT_THAT(
+      std::vector(events_.begin(), events_.begin() + 2),
+      ::testing::UnorderedElementsAre("shard-0 says shard starts", "shard-1 says shard starts"));
+  EXPECT_THAT(std::vector(events_.begin() + 2, events_.begin() + 6),
+              ElementsAre("router says router starts", "ready at 127.0.0.1:1",
+                          "stopping: received SIGTERM", "router says got TERM"));
+  EXPECT_THAT(std::vector(events_.begin() + 6, events_.end()),
+              ::testing::UnorderedElementsAre("shard-0 says got TERM", "shard-1 says got TERM"));
+}
+
+TEST_F(SupervisorTest, AKilledShardIsNamedAndTheRestIsStopped) {
+  const std::string victim =
+      "echo one; echo two; echo READY >&$PENSTOCK_NOTIFY_FD; read x; kill -9 $$";
+  // Standard input is empty, so `read` returns at once; the kill comes after READY in any case.
+  const Outcome outcome = Run({kGood, victim}, kGood);
+  EXPECT_EQ(outcome.exit_code, kExitShardLost);
+  EXPECT_THAT(outcome.error, AllOf(StartsWith("shard-1 (rank 1, pid "),
+                                   HasSubstr("was killed by signal 9 (SIGKILL)")));
+  EXPECT_EQ(outcome.culprit, "shard-1");
+  EXPECT_THAT(outcome.last_lines, ElementsAre("one", "two"));
+  EXPECT_THAT(events_, Contains("shard-0 says got TERM"));
+}
+
+TEST_F(SupervisorTest, AShardKilledWhileServingStopsTheRouterFirst) {
+  on_ready_ = [&] { ::kill(shard_pid_, SIGKILL); };
+  const Outcome outcome = Run({std::string("echo pid $$; ") + kGood}, kGood);
+  EXPECT_EQ(outcome.exit_code, kExitShardLost);
+  EXPECT_THAT(events_,
+              ElementsAre(StartsWith("shard-0 says pid"), "ready at 127.0.0.1:1",
+                          StartsWith("stopping: shard-0 (rank 0"), "router says got TERM"));
+}
+
+TEST_F(SupervisorTest, AChildsOwnErrorAndExitCodeAreHandedThrough) {
+  const Outcome outcome =
+      Run({"echo 'FAILED num_shard must divide 8 heads. Given: 3' >&$PENSTOCK_NOTIFY_FD; exit 3"},
+          kGood);
+  EXPECT_EQ(outcome.exit_code, kExitModel);
+  EXPECT_THAT(outcome.error,
+              HasSubstr("exited with status 3: num_shard must divide 8 heads. Given: 3"));
+  EXPECT_THAT(events_, Not(Contains(HasSubstr("router"))));
+}
+
+TEST_F(SupervisorTest, WithoutANoticeTheLastErrorLineIsTheCause) {
+  const Outcome outcome =
+      Run({"echo 'penstock-shard: error: --rank x: must be an integer' >&2; exit 2"}, kGood);
+  EXPECT_EQ(outcome.exit_code, kExitUsage);
+  EXPECT_THAT(outcome.error, HasSubstr("exited with status 2: --rank x: must be an integer"));
+}
+
+TEST_F(SupervisorTest, ARouterThatEndsIsAFailureToo) {
+  const Outcome outcome = Run({kGood}, "exit 7");
+  EXPECT_EQ(outcome.exit_code, kExitAddress);
+  EXPECT_THAT(outcome.error, StartsWith("router (pid "));
+  EXPECT_THAT(events_, Contains("shard-0 says got TERM"));
+}
+
+TEST_F(SupervisorTest, AShardThatEndsWithoutAnErrorIsLostAllTheSame) {
+  EXPECT_EQ(Run({"exit 0"}, kGood).exit_code, kExitShardLost);
+}
+
+TEST_F(SupervisorTest, AProgramThatIsMissingStopsWhatHasStarted) {
+  std::vector<ChildSpec> shards = {Shell("shard-0", kGood), Shell("shard-1", "")};
+  shards[1].program = "/nowhere/shard";
+  Supervisor supervisor(std::move(shards), Shell("router", kGood), timeouts_, signals_[0], *this);
+  const Outcome outcome = supervisor.Run();
+  EXPECT_EQ(outcome.exit_code, kExitFailure);
+  EXPECT_EQ(outcome.error, "shard-1: cannot start /nowhere/shard: No such file or directory");
+}
+
+TEST_F(SupervisorTest, NoProgressForTooLongIsAFailureThatNamesWhoIsWaitedFor) {
+  timeouts_.startup = milliseconds(200);
+  const Outcome outcome =
+      Run({"echo PROGRESS loading 5 10 bytes >&$PENSTOCK_NOTIFY_FD; exec sleep 1000"}, kGood);
+  EXPECT_EQ(outcome.exit_code, kExitFailure);
+  EXPECT_EQ(outcome.error,
+            "not ready: no progress for 0.200 s (--startup-timeout), still waiting for shard-0 "
+            "(loading 5 of 10 bytes)");
+}
+
+TEST_F(SupervisorTest, ProgressKeepsASlowStartAlive) {
+  timeouts_.startup = milliseconds(1500);
+  on_ready_ = [&] { Send(SIGINT); };
+  // 2 s in all, but never 1.5 s without news.
+  const std::string slow = std::string(
+                               "for i in 1 2 3 4 5 6 7 8 9 10; do sleep 0.2; "
+                               "echo PROGRESS loading $i 10 >&$PENSTOCK_NOTIFY_FD; done; ") +
+                           kGood;
+  EXPECT_EQ(Run({slow}, kGood).error, "");
+}
+
+TEST_F(SupervisorTest, AStubbornRouterAndShardAreKilledAfterTheirTimeLimits) {
+  timeouts_.drain = milliseconds(100);
+  timeouts_.stop = milliseconds(100);
+  on_ready_ = [&] { Send(SIGTERM); };
+  const Outcome outcome = Run({kDeaf}, kDeaf);
+  EXPECT_EQ(outcome.exit_code, 0);
+  EXPECT_THAT(events_,
+              ElementsAre("ready at 127.0.0.1:1", "stopping: received SIGTERM",
+                          "stopping: router: still running after its time limit, killed",
+                          "stopping: shards: still running after their time limit, killed"));
+}
+
+TEST_F(SupervisorTest, ASecondSignalStopsAtOnce) {
+  int count = 0;
+  on_ready_ = [&] { Send(SIGINT); };
+  on_stopping_ = [&] {
+    if (++count == 1) Send(SIGINT);
+  };
+  const Outcome outcome = Run({kDeaf, kDeaf}, kDeaf);
+  EXPECT_EQ(outcome.exit_code, kExitFailure);
+  EXPECT_EQ(outcome.error, "stopped at once, as asked");
+}
+
+TEST_F(SupervisorTest, ASignalBeforeReadyStopsInOrder) {
+  on_line_ = [&](const std::string& line) {
+    if (line == "loading") Send(SIGTERM);
+  };
+  const Outcome outcome =
+      Run({"trap 'exit 0' TERM; echo loading; while :; do sleep 1000 & wait; done"}, kGood);
+  EXPECT_EQ(outcome.exit_code, 0);
+  EXPECT_EQ(outcome.error, "");
+}
+
+TEST_F(SupervisorTest, AShardLostDuringTheDrainIsStillReported) {
+  on_ready_ = [&] { Send(SIGTERM); };
+  on_stopping_ = [&] { ::kill(shard_pid_, SIGKILL); };
+  const std::string slow_router =
+      "trap 'sleep 0.5; exit 0' TERM; echo READY 127.0.0.1:1 >&$PENSTOCK_NOTIFY_FD; "
+      "while :; do sleep 1000 & wait; done";
+  const Outcome outcome = Run({std::string("echo pid $$; ") + kGood}, slow_router);
+  EXPECT_EQ(outcome.exit_code, kExitShardLost);
+  EXPECT_THAT(outcome.error, StartsWith("shard-0 (rank 0, pid "));
+}
+
+TEST_F(SupervisorTest, AFloodOfOutputHoldsNobodyUp) {
+  on_ready_ = [&] { Send(SIGTERM); };
+  const Outcome outcome = Run({std::string("yes & ") + kGood, kGood}, kGood);
+  EXPECT_EQ(outcome.exit_code, 0);
+}
+
+}  // namespace
+}  // namespace penstock::launcher
