@@ -42,6 +42,8 @@ struct RaggedBatch {
   std::span<const std::uint32_t> logit_rows;  // rows whose logits are wanted, ascending
 };
 
+class Communicator;
+
 struct BlockCopy {
   BlockId src;
   BlockId dst;
@@ -58,8 +60,10 @@ class Backend {
  public:
   virtual ~Backend() = default;
 
-  // Allocates everything but the cache. Called again, it replaces the former limits.
-  virtual absl::Status Prepare(const BackendLimits& limits) = 0;
+  // Allocates everything but the cache. `communicator` joins the ranks and serves the backend's
+  // device; it outlives the last collective call and may be null with world 1. Called again for a
+  // group that forms anew, it replaces both.
+  virtual absl::Status Prepare(const BackendLimits& limits, Communicator* communicator) = 0;
 
   // K/V storage of `blocks` blocks in every layer, zeroed; replaces a former one.
   virtual absl::Status AllocateCache(std::uint32_t blocks) = 0;

@@ -1,0 +1,68 @@
+#include "shard/backend/reference/attention.h"
+
+#include <algorithm>
+#include <limits>
+
+namespace penstock::shard {
+namespace {
+
+constexpr double kMinusInfinity = -std::numeric_limits<double>::infinity();
+
+// Queries at positions [first, first + count) against keys at [first_key, first_key + keys).
+struct Tile {
+  std::int64_t first;
+  std::int64_t count;
+  std::int64_t first_key;
+  std::int64_t keys;
+};
+
+Tile MakeTile(const AttentionShape& shape, const SegmentInputs& segment, std::int64_t row) {
+  const std::int64_t first = segment.context_length + row;
+  const std::int64_t count = std::min(kQueryTile, segment.query_count - row);
+  const std::int64_t first_key =
+      shape.window == 0 ? 0 : std::max<std::int64_t>(0, first - shape.window + 1);
+  return {first, count, first_key, first + count - first_key};
+}
+
+// scores: [kv_heads, group, queries, keys].
+void MaskScores(const AttentionShape& shape, const Tile& tile, at::Tensor scores) {
+  if (tile.count == 1) return;  // its keys are exactly the visible ones
+  const auto options = at::TensorOptions().dtype(at::kLong).device(scores.device());
+  const at::Tensor query = at::arange(tile.first, tile.first + tile.count, options).unsqueeze(1);
+  const at::Tensor key =
+      at::arange(tile.first_key, tile.first_key + tile.keys, options).unsqueeze(0);
+  at::Tensor hidden = key.gt(query);
+  if (shape.window > 0) hidden.logical_or_(key.le(query.sub(shape.window)));
+  scores.masked_fill_(hidden, kMinusInfinity);
+}
+
+}  // namespace
+
+void SegmentAttention(const AttentionShape& shape, const KvStore& cache, std::uint32_t layer,
+                      const SegmentInputs& segment, const at::Tensor& queries, at::Tensor out) {
+  const std::int64_t group = shape.heads / shape.kv_heads;
+  for (std::int64_t row = 0; row < segment.query_count; row += kQueryTile) {
+    const Tile tile = MakeTile(shape, segment, row);
+    // [keys, kv_heads, head_dim] -> [kv_heads, head_dim, keys] and [kv_heads, keys, head_dim]
+    const at::Tensor keys =
+        cache.Keys(layer, segment.blocks, tile.first_key, tile.keys).permute({1, 2, 0});
+    const at::Tensor values =
+        cache.Values(layer, segment.blocks, tile.first_key, tile.keys).transpose(0, 1);
+    // [queries, kv_heads, group, head_dim] -> [kv_heads, group * queries, head_dim]
+    const at::Tensor q = queries.narrow(0, segment.query_start + row, tile.count)
+                             .to(at::kFloat)
+                             .view({tile.count, shape.kv_heads, group, shape.head_dim})
+                             .permute({1, 2, 0, 3})
+                             .reshape({shape.kv_heads, group * tile.count, shape.head_dim});
+    at::Tensor scores = at::bmm(q, keys).mul_(shape.scale);
+    MaskScores(shape, tile, scores.view({shape.kv_heads, group, tile.count, tile.keys}));
+    const at::Tensor mixed = at::bmm(at::softmax(scores, -1), values)
+                                 .view({shape.kv_heads, group, tile.count, shape.head_dim})
+                                 .permute({2, 0, 1, 3});
+    out.narrow(0, segment.query_start + row, tile.count)
+        .view({tile.count, shape.kv_heads, group, shape.head_dim})
+        .copy_(mixed);
+  }
+}
+
+}  // namespace penstock::shard

@@ -1,0 +1,29 @@
+// Causal grouped-query attention of one segment over the paged cache.
+#pragma once
+
+#include <cstdint>
+
+#include "shard/backend/reference/aten.h"
+#include "shard/backend/reference/batch_inputs.h"
+#include "shard/backend/reference/kv_store.h"
+
+namespace penstock::shard {
+
+struct AttentionShape {
+  std::int64_t heads = 0;     // of this rank
+  std::int64_t kv_heads = 0;  // divides heads
+  std::int64_t head_dim = 0;
+  double scale = 1.0;
+  std::int64_t window = 0;  // positions a query sees, itself included; 0 = all before it
+};
+
+// Query rows per matrix product: bounds the scratch for scores at
+// kQueryTile * heads * context floats.
+inline constexpr std::int64_t kQueryTile = 64;
+
+// queries, out: [rows of the batch, heads * head_dim] (views of wider buffers are fine). K and V of
+// the segment's own rows must be in the cache already. Softmax and sums in float32.
+void SegmentAttention(const AttentionShape& shape, const KvStore& cache, std::uint32_t layer,
+                      const SegmentInputs& segment, const at::Tensor& queries, at::Tensor out);
+
+}  // namespace penstock::shard

@@ -1,0 +1,48 @@
+// A ragged batch as index tensors on the backend's device.
+#pragma once
+
+#include <absl/status/statusor.h>
+
+#include <cstdint>
+#include <vector>
+
+#include "shard/backend/backend.h"
+#include "shard/backend/reference/aten.h"
+#include "shard/model/program.h"
+
+namespace penstock::shard {
+
+struct SegmentInputs {
+  std::int64_t query_start = 0;
+  std::int64_t query_count = 0;
+  std::int64_t context_length = 0;
+  at::Tensor blocks;  // int64 [blocks of the sequence]
+};
+
+// Row-wise tensors have `padded_rows` entries; those behind `rows` are 0.
+struct BatchInputs {
+  std::int64_t rows = 0;
+  std::int64_t padded_rows = 0;
+  at::Tensor token_rows;  // int64: row of this rank's embedding (0 for tokens of other ranks)
+  at::Tensor token_mask;  // float [padded_rows, 1]: 0 for tokens of other ranks; undefined: all 1
+  at::Tensor positions;   // int64
+  at::Tensor kv_slots;    // int64 [rows]: block * block_size + offset
+  at::Tensor logit_rows;  // int64
+  std::vector<SegmentInputs> segments;
+};
+
+struct BatchShape {
+  std::int64_t row_multiple = 1;
+  std::uint32_t block_size = 16;
+  std::uint32_t blocks = 0;  // of the cache
+};
+
+// InvalidArgument names the field that breaks a rule of RaggedBatch.
+absl::Status CheckBatch(const RaggedBatch& batch, const BackendLimits& limits,
+                        const Program& program, const BatchShape& shape);
+
+// The batch must have passed CheckBatch.
+BatchInputs MakeBatchInputs(const RaggedBatch& batch, const Program& program,
+                            const BatchShape& shape, at::Device device);
+
+}  // namespace penstock::shard

@@ -1,0 +1,55 @@
+#include "shard/backend/reference/operations.h"
+
+namespace penstock::shard {
+namespace {
+
+void Product(const at::Tensor& x, const at::Tensor& weight_t, const at::Tensor& bias,
+             at::Tensor out) {
+  if (bias.defined()) {
+    at::addmm_out(out, bias, x, weight_t);
+  } else {
+    at::mm_out(out, x, weight_t);
+  }
+}
+
+}  // namespace
+
+void RmsNorm(const at::Tensor& x, const at::Tensor& weight, double eps, at::Tensor out) {
+  const at::Tensor wide = x.to(at::kFloat);
+  const at::Tensor scale = at::mean(wide.square(), {-1}, true).add_(eps).rsqrt_();
+  if (out.scalar_type() == at::kFloat) {
+    at::mul_out(out, wide, scale).mul_(weight);
+    return;
+  }
+  out.copy_(wide.mul(scale)).mul_(weight);
+}
+
+void Linear(const at::Tensor& x, const at::Tensor& weight, const at::Tensor& bias, at::Tensor out) {
+  const at::Tensor weight_t = weight.t();
+  const std::int64_t rows = x.size(0);
+  if (!x.is_cpu() || x.scalar_type() != at::kFloat) {
+    Product(x, weight_t, bias, out);
+    return;
+  }
+  for (std::int64_t row = 0; row < rows; row += kRowTile) {
+    Product(x.narrow(0, row, kRowTile), weight_t, bias, out.narrow(0, row, kRowTile));
+  }
+}
+
+void RotateHalves(at::Tensor x, const at::Tensor& cos, const at::Tensor& sin) {
+  const std::int64_t half = x.size(-1) / 2;
+  const at::Tensor wide = x.to(at::kFloat);
+  const at::Tensor first = wide.narrow(-1, 0, half);
+  const at::Tensor second = wide.narrow(-1, half, half);
+  const at::Tensor rotated_first = at::mul(first, cos).addcmul_(second, sin, -1);
+  const at::Tensor rotated_second = at::mul(second, cos).addcmul_(first, sin);
+  x.narrow(-1, 0, half).copy_(rotated_first);
+  x.narrow(-1, half, half).copy_(rotated_second);
+}
+
+void SiluGate(const at::Tensor& x, at::Tensor out) {
+  const std::int64_t half = x.size(1) / 2;
+  at::silu_out(out, x.narrow(1, 0, half)).mul_(x.narrow(1, half, half));
+}
+
+}  // namespace penstock::shard

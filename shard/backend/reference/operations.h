@@ -1,0 +1,25 @@
+// The row-wise operations of a Program on ATen tensors. Shapes: [rows, width], row-major rows.
+#pragma once
+
+#include "shard/backend/reference/aten.h"
+
+namespace penstock::shard {
+
+// Rows per matrix product in float32 on the CPU (see reference_backend.h).
+inline constexpr std::int64_t kRowTile = 16;
+
+// out = x / rms(x) * weight over the last dimension, in float32, rounded to out's type before the
+// weight as transformers does. x and out may be the same.
+void RmsNorm(const at::Tensor& x, const at::Tensor& weight, double eps, at::Tensor out);
+
+// out = x * weight^T + bias. bias may be undefined. float32 on the CPU: the rows of x are a
+// multiple of kRowTile.
+void Linear(const at::Tensor& x, const at::Tensor& weight, const at::Tensor& bias, at::Tensor out);
+
+// Rotates x [rows, heads, head_dim] in place. cos and sin: float32 [rows, 1, head_dim / 2].
+void RotateHalves(at::Tensor x, const at::Tensor& cos, const at::Tensor& sin);
+
+// out = silu(first half of x's columns) * second half.
+void SiluGate(const at::Tensor& x, at::Tensor out);
+
+}  // namespace penstock::shard

@@ -1,0 +1,353 @@
+#include "shard/backend/reference/reference_backend.h"
+
+#include <algorithm>
+#include <array>
+#include <exception>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "common/status.h"
+#include "shard/backend/reference/aten.h"
+#include "shard/backend/reference/attention.h"
+#include "shard/backend/reference/batch_inputs.h"
+#include "shard/backend/reference/kv_store.h"
+#include "shard/backend/reference/operations.h"
+#include "shard/model/rope_table.h"
+#include "shard/parallel/communicator.h"
+
+namespace penstock::shard {
+namespace {
+
+// The border behind which libtorch may throw. Its messages carry a stack trace after the first
+// line.
+template <class Body>
+absl::Status Guarded(Body body) {
+  const c10::InferenceMode inference;  // thread-local, so it is set for each call
+  try {
+    return body();
+  } catch (const std::exception& error) {
+    std::string text = error.what();
+    text.resize(std::min(text.find('\n'), text.size()));
+    const bool memory = text.find("allocate memory") != std::string::npos ||
+                        text.find("out of memory") != std::string::npos;
+    return memory ? absl::ResourceExhaustedError(text) : absl::InternalError("libtorch: " + text);
+  }
+}
+
+class ReferenceBackend final : public Backend {
+ public:
+  explicit ReferenceBackend(ReferenceOptions options)
+      : options_(std::move(options)), device_(ToAtDevice(options_.device)) {}
+
+  absl::Status Initialize();
+  absl::Status Prepare(const BackendLimits& limits, Communicator* communicator) override;
+  absl::Status AllocateCache(std::uint32_t blocks) override;
+  absl::Status CopyBlocks(std::span<const BlockCopy> copies) override;
+  absl::Status Execute(const RaggedBatch& batch) override;
+  absl::StatusOr<TensorView> Logits(std::uint32_t first, std::uint32_t count) override;
+  std::uint64_t MemoryBytes() const override;
+
+ private:
+  // Rows [0, rows) of a buffer; for the head, of the rows at `logits_first_`.
+  struct Rows {
+    std::int64_t first = 0;
+    std::int64_t count = 0;         // rows that mean something
+    std::int64_t padded_count = 0;  // rows that are computed
+  };
+
+  absl::Status Run(const Op& op);
+  void Embed(const Op& op);
+  void Norm(const Op& op);
+  void HeadNorm(const Op& op);
+  void RopeKvWrite(const Op& op);
+  void Attention(const Op& op);
+  void SelectRows(const Op& op);
+  absl::Status AllReduce(const Op& op);
+  absl::Status AllGather(const Op& op);
+  void StoreLogits();
+
+  const Program& program() const { return options_.program; }
+  const at::Tensor& Weight(std::int32_t index) const {
+    return index == kNoWeight ? no_weight_ : weights_[static_cast<std::size_t>(index)];
+  }
+  at::Tensor& Whole(Buffer buffer) { return buffers_[static_cast<std::size_t>(buffer)]; }
+  at::Tensor Padded(Buffer buffer) {
+    return Whole(buffer).narrow(0, FirstRow(buffer), rows_.padded_count);
+  }
+  // kSelected is read in pieces; every other buffer begins at row 0.
+  std::int64_t FirstRow(Buffer buffer) const {
+    return buffer == Buffer::kSelected ? rows_.first : 0;
+  }
+  std::int64_t PadRows(std::int64_t rows) const {
+    return (rows + row_multiple_ - 1) / row_multiple_ * row_multiple_;
+  }
+  // [rows, heads, head_dim] view of heads [first, first + count) of kQkv.
+  at::Tensor Heads(std::int64_t first, std::int64_t count);
+
+  ReferenceOptions options_;
+  at::Device device_;
+  std::int64_t row_multiple_ = 1;
+  std::vector<at::Tensor> weights_;
+  at::Tensor no_weight_;  // undefined
+  BackendLimits limits_;
+  Communicator* communicator_ = nullptr;
+  std::array<at::Tensor, kBufferCount> buffers_;
+  at::Tensor cos_, sin_;    // float [max_sequence_length, 1, head_dim / 2]
+  at::Tensor reduce_;       // float staging of AllReduce for 16-bit types
+  at::Tensor gathered_;     // float [world, max_logit_rows, vocabulary share]
+  at::Tensor host_logits_;  // float [max_logit_rows, vocabulary]
+  KvStore cache_;
+
+  // Of the present step.
+  BatchInputs inputs_;
+  at::Tensor step_cos_, step_sin_;
+  std::int64_t logit_count_ = 0;
+  Rows rows_;
+};
+
+absl::Status ReferenceBackend::Initialize() {
+  return Guarded([this] {
+    if (device_.is_cpu()) row_multiple_ = options_.dtype == DType::kFloat32 ? kRowTile : 4;
+    for (const TensorView& view : options_.weights.views) {
+      const at::IntArrayRef shape(view.shape.data(), view.rank);
+      weights_.push_back(at::from_blob(view.data, shape, ToScalarType(view.dtype)).to(device_));
+    }
+    if (!device_.is_cpu()) options_.weights = {};
+    return absl::OkStatus();
+  });
+}
+
+absl::Status ReferenceBackend::Prepare(const BackendLimits& limits, Communicator* communicator) {
+  if (program().part.world > 1 && communicator == nullptr) {
+    return absl::InternalError("a backend of several ranks needs a communicator");
+  }
+  limits_ = limits;
+  communicator_ = communicator;
+  return Guarded([this] {
+    at::set_num_threads(static_cast<int>(options_.cpu_threads));
+    const std::int64_t step_rows = PadRows(limits_.max_step_tokens);
+    const std::int64_t logit_rows = PadRows(limits_.max_logit_rows);
+    const auto wide = at::TensorOptions().dtype(at::kFloat).device(device_);
+    const auto narrow = wide.dtype(ToScalarType(options_.dtype));
+    for (std::size_t i = 0; i < kBufferCount; ++i) {
+      const auto buffer = static_cast<Buffer>(i);
+      const std::int64_t rows = buffer == Buffer::kLogits     ? logit_rows
+                                : buffer == Buffer::kSelected ? step_rows + logit_rows
+                                                              : step_rows;
+      buffers_[i] = at::zeros({rows, program().Width(buffer)}, narrow);
+    }
+    const std::int64_t half = program().head_dim / 2;
+    RopeTable table =
+        BuildRopeTable(program().rope, program().head_dim, limits_.max_sequence_length);
+    const std::array<std::int64_t, 3> shape = {limits_.max_sequence_length, 1, half};
+    cos_ = at::from_blob(table.cos.data(), shape, at::kFloat).to(device_, at::kFloat, false, true);
+    sin_ = at::from_blob(table.sin.data(), shape, at::kFloat).to(device_, at::kFloat, false, true);
+    const std::int64_t world = program().part.world;
+    if (world > 1 && options_.dtype != DType::kFloat32) {
+      reduce_ = at::empty({step_rows, program().Width(Buffer::kHidden)}, wide);
+    }
+    if (world > 1) {
+      gathered_ =
+          at::empty({world * limits_.max_logit_rows * program().Width(Buffer::kLogits)}, wide);
+    }
+    host_logits_ = at::empty({limits_.max_logit_rows, program().vocabulary}, at::kFloat);
+    return absl::OkStatus();
+  });
+}
+
+absl::Status ReferenceBackend::AllocateCache(std::uint32_t blocks) {
+  return Guarded([this, blocks] {
+    cache_ = KvStore();  // freed first: the two need not fit together
+    const PagedLayout layout{program().layers, options_.block_size, program().part.kv_heads,
+                             program().head_dim, options_.dtype};
+    cache_ = KvStore(layout, blocks, device_);
+    return absl::OkStatus();
+  });
+}
+
+absl::Status ReferenceBackend::CopyBlocks(std::span<const BlockCopy> copies) {
+  return Guarded([this, copies]() -> absl::Status {
+    for (const BlockCopy& copy : copies) {
+      const std::uint32_t largest = std::max(copy.src.value(), copy.dst.value());
+      if (largest >= cache_.blocks()) {
+        return BadValue("block copy", std::to_string(largest),
+                        "below the cache's " + std::to_string(cache_.blocks()));
+      }
+      cache_.CopyBlock(copy.src.value(), copy.dst.value());
+    }
+    return absl::OkStatus();
+  });
+}
+
+absl::Status ReferenceBackend::Execute(const RaggedBatch& batch) {
+  return Guarded([this, &batch]() -> absl::Status {
+    logit_count_ = 0;
+    const BatchShape shape{row_multiple_, options_.block_size, cache_.blocks()};
+    PENSTOCK_RETURN_IF_ERROR(CheckBatch(batch, limits_, program(), shape));
+    inputs_ = MakeBatchInputs(batch, program(), shape, device_);
+    step_cos_ = at::index_select(cos_, 0, inputs_.positions);
+    step_sin_ = at::index_select(sin_, 0, inputs_.positions);
+    rows_ = {0, inputs_.rows, inputs_.padded_rows};
+    for (const Op& op : program().body) PENSTOCK_RETURN_IF_ERROR(Run(op));
+    logit_count_ = static_cast<std::int64_t>(batch.logit_rows.size());
+    return absl::OkStatus();
+  });
+}
+
+absl::StatusOr<TensorView> ReferenceBackend::Logits(std::uint32_t first, std::uint32_t count) {
+  const std::int64_t end = std::int64_t{first} + count;
+  if (count == 0 || count > limits_.max_logit_rows || end > logit_count_) {
+    return BadValue("logit rows", std::to_string(first) + " + " + std::to_string(count),
+                    "1 to " + std::to_string(limits_.max_logit_rows) + " rows within the batch's " +
+                        std::to_string(logit_count_));
+  }
+  PENSTOCK_RETURN_IF_ERROR(Guarded([this, first, count]() -> absl::Status {
+    rows_ = {first, count, PadRows(count)};
+    for (const Op& op : program().head) PENSTOCK_RETURN_IF_ERROR(Run(op));
+    if (program().part.world == 1) StoreLogits();
+    return absl::OkStatus();
+  }));
+  return TensorView::Matrix(host_logits_.data_ptr(), count, program().vocabulary, DType::kFloat32);
+}
+
+std::uint64_t ReferenceBackend::MemoryBytes() const {
+  std::uint64_t bytes = cache_.Bytes();
+  const auto add = [&bytes](const at::Tensor& tensor) {
+    if (tensor.defined()) bytes += tensor.nbytes();
+  };
+  for (const at::Tensor& tensor : weights_) add(tensor);
+  for (const at::Tensor& tensor : buffers_) add(tensor);
+  for (const at::Tensor* tensor : {&cos_, &sin_, &reduce_, &gathered_, &host_logits_}) add(*tensor);
+  return bytes;
+}
+
+absl::Status ReferenceBackend::Run(const Op& op) {
+  switch (op.kind) {
+    case OpKind::kEmbed:
+      Embed(op);
+      break;
+    case OpKind::kNorm:
+      Norm(op);
+      break;
+    case OpKind::kLinear:
+      Linear(Padded(op.in), Weight(op.weight), Weight(op.bias), Padded(op.out));
+      break;
+    case OpKind::kHeadNorm:
+      HeadNorm(op);
+      break;
+    case OpKind::kRopeKvWrite:
+      RopeKvWrite(op);
+      break;
+    case OpKind::kAttention:
+      Attention(op);
+      break;
+    case OpKind::kGatedActivation:
+      SiluGate(Padded(op.in), Padded(op.out));
+      break;
+    case OpKind::kAllReduce:
+      return AllReduce(op);
+    case OpKind::kSelectRows:
+      SelectRows(op);
+      break;
+    case OpKind::kAllGather:
+      return AllGather(op);
+  }
+  return absl::OkStatus();
+}
+
+void ReferenceBackend::Embed(const Op& op) {
+  at::Tensor out = Padded(op.out);
+  at::index_select_out(out, Weight(op.weight), 0, inputs_.token_rows);
+  if (inputs_.token_mask.defined()) out.mul_(inputs_.token_mask);
+}
+
+void ReferenceBackend::Norm(const Op& op) {
+  const at::Tensor in = Padded(op.in);
+  if (op.add != Buffer::kNone) in.add_(Padded(op.add));
+  RmsNorm(in, Weight(op.weight), program().norm_eps, Padded(op.out));
+}
+
+at::Tensor ReferenceBackend::Heads(std::int64_t first, std::int64_t count) {
+  const std::int64_t dim = program().head_dim;
+  return Padded(Buffer::kQkv)
+      .narrow(1, first * dim, count * dim)
+      .view({rows_.padded_count, count, dim});
+}
+
+void ReferenceBackend::HeadNorm(const Op& op) {
+  const std::int64_t heads = program().part.heads;
+  const at::Tensor queries = Heads(0, heads);
+  const at::Tensor keys = Heads(heads, program().part.kv_heads);
+  RmsNorm(queries, Weight(op.weight), program().norm_eps, queries);
+  RmsNorm(keys, Weight(op.weight2), program().norm_eps, keys);
+}
+
+void ReferenceBackend::RopeKvWrite(const Op& op) {
+  const Partition& part = program().part;
+  const std::int64_t dim = program().head_dim;
+  RotateHalves(Heads(0, part.heads + part.kv_heads), step_cos_, step_sin_);
+  const at::Tensor qkv = Whole(op.in).narrow(0, 0, rows_.count);
+  const at::Tensor keys = qkv.narrow(1, part.heads * dim, part.kv_heads * dim);
+  const at::Tensor values = qkv.narrow(1, (part.heads + part.kv_heads) * dim, part.kv_heads * dim);
+  cache_.Write(op.layer, inputs_.kv_slots, keys, values);
+}
+
+void ReferenceBackend::Attention(const Op& op) {
+  const Partition& part = program().part;
+  const AttentionShape shape{part.heads, part.kv_heads, program().head_dim,
+                             program().attention_scale, op.window};
+  const at::Tensor queries = Whole(op.in).narrow(1, 0, shape.heads * shape.head_dim);
+  for (const SegmentInputs& segment : inputs_.segments) {
+    SegmentAttention(shape, cache_, op.layer, segment, queries, Whole(op.out));
+  }
+}
+
+void ReferenceBackend::SelectRows(const Op& op) {
+  const std::int64_t count = inputs_.logit_rows.size(0);
+  if (count == 0) return;
+  at::Tensor out = Whole(op.out).narrow(0, 0, count);
+  at::index_select_out(out, Whole(op.in), 0, inputs_.logit_rows);
+}
+
+absl::Status ReferenceBackend::AllReduce(const Op& op) {
+  at::Tensor data = Whole(op.in).narrow(0, 0, rows_.count);
+  const auto count = static_cast<std::size_t>(data.numel());
+  if (data.scalar_type() == at::kFloat) {
+    return communicator_->AllReduceSum(data.data_ptr<float>(), count);
+  }
+  at::Tensor staging = reduce_.narrow(0, 0, rows_.count);
+  staging.copy_(data);
+  PENSTOCK_RETURN_IF_ERROR(communicator_->AllReduceSum(staging.data_ptr<float>(), count));
+  data.copy_(staging);
+  return absl::OkStatus();
+}
+
+absl::Status ReferenceBackend::AllGather(const Op& op) {
+  const std::int64_t world = program().part.world;
+  const std::int64_t share = program().Width(op.in);
+  const at::Tensor mine = Whole(op.in).narrow(0, 0, rows_.count).to(at::kFloat).contiguous();
+  PENSTOCK_RETURN_IF_ERROR(
+      communicator_->AllGather(mine.data_ptr(), mine.nbytes(), gathered_.data_ptr()));
+  const at::Tensor all = gathered_.narrow(0, 0, world * rows_.count * share)
+                             .view({world, rows_.count, share})
+                             .transpose(0, 1)
+                             .reshape({rows_.count, world * share})
+                             .narrow(1, 0, program().vocabulary);
+  host_logits_.narrow(0, 0, rows_.count).copy_(all);
+  return absl::OkStatus();
+}
+
+void ReferenceBackend::StoreLogits() {
+  host_logits_.narrow(0, 0, rows_.count).copy_(Whole(Buffer::kLogits).narrow(0, 0, rows_.count));
+}
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<Backend>> MakeReferenceBackend(ReferenceOptions options) {
+  auto backend = std::make_unique<ReferenceBackend>(std::move(options));
+  PENSTOCK_RETURN_IF_ERROR(backend->Initialize());
+  return std::unique_ptr<Backend>(std::move(backend));
+}
+
+}  // namespace penstock::shard

@@ -1,0 +1,123 @@
+#include "shard/model/config_reader.h"
+
+#include <boost/json/parse.hpp>
+#include <boost/json/serialize.hpp>
+#include <cmath>
+
+#include "common/status.h"
+
+namespace penstock::shard {
+
+namespace json = boost::json;
+
+absl::StatusOr<json::object> ParseConfig(const std::string& text, const std::string& file) {
+  json::parse_options options;
+  options.max_depth = 32;
+  json::error_code ec;
+  json::value root = json::parse(text, ec, {}, options);
+  if (ec) return absl::InvalidArgumentError(file + ": is not valid JSON: " + ec.message());
+  if (!root.is_object()) return absl::InvalidArgumentError(file + ": is not a JSON object");
+  return std::move(root.get_object());
+}
+
+const json::value* ConfigReader::Find(std::string_view key) const {
+  const json::value* value = object_.if_contains(json::string_view(key.data(), key.size()));
+  return value == nullptr || value->is_null() ? nullptr : value;
+}
+
+absl::Status ConfigReader::Bad(std::string_view key, std::string_view limit) const {
+  const json::value* value = Find(key);
+  std::string given = value == nullptr ? "nothing" : json::serialize(*value);
+  if (given.size() > 100) given = given.substr(0, 100) + "…";
+  return WithContext(BadValue(key, given, limit), where_);
+}
+
+absl::StatusOr<std::uint32_t> ConfigReader::Integer(std::string_view key, std::uint32_t low,
+                                                    std::uint32_t high) const {
+  const json::value* value = Find(key);
+  if (value == nullptr || !value->is_int64() || value->get_int64() < low ||
+      value->get_int64() > high) {
+    return Bad(key, "an integer from " + std::to_string(low) + " to " + std::to_string(high));
+  }
+  return static_cast<std::uint32_t>(value->get_int64());
+}
+
+absl::StatusOr<std::uint32_t> ConfigReader::IntegerOr(std::string_view key, std::uint32_t absent,
+                                                      std::uint32_t low, std::uint32_t high) const {
+  if (!Has(key)) return absent;
+  return Integer(key, low, high);
+}
+
+absl::StatusOr<double> ConfigReader::Number(std::string_view key, double low, double high) const {
+  const json::value* value = Find(key);
+  if (value != nullptr && value->is_number()) {
+    const double number = value->to_number<double>();
+    if (number >= low && number <= high) return number;
+  }
+  const auto text = [](double bound) { return json::serialize(json::value(bound)); };
+  return Bad(key, "a number from " + text(low) + " to " + text(high));
+}
+
+absl::StatusOr<double> ConfigReader::NumberOr(std::string_view key, double absent, double low,
+                                              double high) const {
+  if (!Has(key)) return absent;
+  return Number(key, low, high);
+}
+
+absl::StatusOr<bool> ConfigReader::BoolOr(std::string_view key, bool absent) const {
+  const json::value* value = Find(key);
+  if (value == nullptr) return absent;
+  if (!value->is_bool()) return Bad(key, "true or false");
+  return value->get_bool();
+}
+
+absl::StatusOr<std::string> ConfigReader::StringOr(std::string_view key,
+                                                   const std::string& absent) const {
+  const json::value* value = Find(key);
+  if (value == nullptr) return absent;
+  if (!value->is_string()) return Bad(key, "a string");
+  return std::string(value->get_string().c_str());
+}
+
+absl::StatusOr<std::vector<std::string>> ConfigReader::StringsOr(std::string_view key) const {
+  std::vector<std::string> strings;
+  const json::value* value = Find(key);
+  if (value == nullptr) return strings;
+  if (!value->is_array()) return Bad(key, "a list of strings");
+  for (const json::value& item : value->get_array()) {
+    if (!item.is_string()) return Bad(key, "a list of strings");
+    strings.emplace_back(item.get_string().c_str());
+  }
+  return strings;
+}
+
+absl::StatusOr<std::vector<std::int32_t>> ConfigReader::TokenIds(std::string_view key,
+                                                                 std::uint32_t limit) const {
+  std::vector<std::int32_t> ids;
+  const json::value* value = Find(key);
+  if (value == nullptr) return ids;
+  const auto add = [&ids, limit](const json::value& item) {
+    if (!item.is_int64() || item.get_int64() < 0 || item.get_int64() >= limit) return false;
+    ids.push_back(static_cast<std::int32_t>(item.get_int64()));
+    return true;
+  };
+  bool good = true;
+  if (value->is_array()) {
+    for (const json::value& item : value->get_array()) good = good && add(item);
+  } else {
+    good = add(*value);
+  }
+  if (!good) {
+    return Bad(key, "a token id or a list of them below `vocab_size` " + std::to_string(limit));
+  }
+  return ids;
+}
+
+absl::StatusOr<std::optional<ConfigReader>> ConfigReader::Object(std::string_view key) const {
+  const json::value* value = Find(key);
+  if (value == nullptr) return std::nullopt;
+  if (!value->is_object()) return Bad(key, "an object");
+  return ConfigReader(value->get_object(), where_ + ": " + std::string(key));
+}
+
+}  // namespace penstock::shard

@@ -1,0 +1,116 @@
+#include "shard/model/model.h"
+
+#include <algorithm>
+#include <filesystem>
+
+#include "common/status.h"
+#include "shard/model/program_builder.h"
+#include "shard/weights/checkpoint_index.h"
+
+namespace penstock::shard {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr std::uint64_t kMaxConfigBytes = 4 << 20;
+constexpr char kConfigFile[] = "config.json";
+constexpr char kGenerationFile[] = "generation_config.json";
+
+// Empty text if an optional file is absent.
+absl::StatusOr<std::string> ReadConfigFile(const std::string& folder, const char* name,
+                                           bool optional) {
+  auto text = ReadSmallFile((fs::path(folder) / name).string(), kMaxConfigBytes);
+  if (text.ok() || (optional && absl::IsNotFound(text.status()))) {
+    return text.ok() ? *text : std::string();
+  }
+  return WithContext(text.status(), (fs::path(folder) / name).string());
+}
+
+// FNV-1a of 64 bits: tells folders apart that differ by accident; not a defence.
+class Fingerprint {
+ public:
+  void Add(std::string_view text) {
+    for (unsigned char c : text) Mix(c);
+    Mix(0xff);  // never in UTF-8: "ab" + "c" differs from "a" + "bc"
+  }
+  std::string Hex() const {
+    std::string text;
+    for (int shift = 60; shift >= 0; shift -= 4) text += "0123456789abcdef"[(hash_ >> shift) & 15];
+    return text;
+  }
+
+ private:
+  void Mix(unsigned char byte) { hash_ = (hash_ ^ byte) * 0x100000001b3u; }
+  std::uint64_t hash_ = 0xcbf29ce484222325u;
+};
+
+std::string FingerprintOf(const std::string& config, const std::string& generation, DType dtype,
+                          const Checkpoint& checkpoint) {
+  Fingerprint fingerprint;
+  fingerprint.Add(config);
+  fingerprint.Add(generation);
+  fingerprint.Add(DTypeName(dtype));
+  for (const CheckpointTensor& tensor : checkpoint.tensors()) {
+    fingerprint.Add(tensor.info->name);
+    fingerprint.Add(tensor.info->type);
+    fingerprint.Add(ShapeText(tensor.info->shape));
+  }
+  return fingerprint.Hex();
+}
+
+DType ChooseDType(const ModelOptions& options, const ModelSpec& spec,
+                  const Checkpoint& checkpoint) {
+  if (options.dtype.has_value()) return *options.dtype;
+  std::optional<DType> stored = spec.stored_dtype;
+  if (!stored.has_value()) {
+    const CheckpointTensor* embedding = checkpoint.Find(spec.embedding_tensor);
+    if (embedding != nullptr) stored = embedding->info->dtype;
+  }
+  const DType dtype = stored.value_or(DType::kFloat32);
+  // CPUs convert halves one by one; float32 holds them exactly.
+  const bool cpu = options.device.kind == Device::Kind::kCpu;
+  return cpu && dtype == DType::kFloat16 ? DType::kFloat32 : dtype;
+}
+
+}  // namespace
+
+absl::StatusOr<Model> Model::Open(const ModelOptions& options) {
+  std::error_code ec;
+  if (!fs::is_directory(options.folder, ec)) {
+    return absl::NotFoundError(options.folder + ": is not a folder of a model");
+  }
+  PENSTOCK_ASSIGN_OR_RETURN(const std::string config,
+                            ReadConfigFile(options.folder, kConfigFile, false));
+  PENSTOCK_ASSIGN_OR_RETURN(const std::string generation,
+                            ReadConfigFile(options.folder, kGenerationFile, true));
+  Model model;
+  PENSTOCK_ASSIGN_OR_RETURN(model.checkpoint, Checkpoint::Open(options.folder));
+  PENSTOCK_ASSIGN_OR_RETURN(model.spec, ReadModelSpec(config, generation, model.checkpoint));
+  model.dtype = ChooseDType(options, model.spec, model.checkpoint);
+
+  // What a single rank would use is every tensor of the model.
+  PENSTOCK_ASSIGN_OR_RETURN(const Partition whole, MakePartition(model.spec, 0, 1));
+  const WeightPlan everything = BuildProgram(model.spec, whole).weights;
+  PENSTOCK_RETURN_IF_ERROR(CheckParts(model.checkpoint, everything));
+  const std::set<std::string> ignored = {"lm_head.weight"};  // a copy, where the head is tied
+  PENSTOCK_RETURN_IF_ERROR(CheckAllConsumed(model.checkpoint, everything, ignored));
+  model.parameters = everything.Elements();
+
+  PENSTOCK_ASSIGN_OR_RETURN(model.part, MakePartition(model.spec, options.rank, options.world));
+  BuiltProgram built = BuildProgram(model.spec, model.part);
+  model.program = std::move(built.program);
+  model.weight_plan = std::move(built.weights);
+  model.fingerprint = FingerprintOf(config, generation, model.dtype, model.checkpoint);
+  return model;
+}
+
+std::uint64_t Model::KvBytesPerToken() const {
+  return std::uint64_t{2} * spec.layers * part.kv_heads * spec.head_dim * DTypeBytes(dtype);
+}
+
+std::uint32_t Model::KvWindow() const {
+  const auto same = [this](std::uint32_t window) { return window == spec.windows.front(); };
+  return std::all_of(spec.windows.begin(), spec.windows.end(), same) ? spec.windows.front() : 0;
+}
+
+}  // namespace penstock::shard

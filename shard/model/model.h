@@ -1,0 +1,57 @@
+// A model folder as one rank sees it: everything that is known before a weight is read (what
+// Describe answers and the memory plan needs), and the way to read the weights.
+#pragma once
+
+#include <absl/status/statusor.h>
+
+#include <cstdint>
+#include <optional>
+#include <string>
+
+#include "shard/model/model_spec.h"
+#include "shard/model/partition.h"
+#include "shard/model/program.h"
+#include "shard/tensor_view.h"
+#include "shard/weights/checkpoint.h"
+#include "shard/weights/loader.h"
+#include "shard/weights/weight_plan.h"
+
+namespace penstock::shard {
+
+struct ModelOptions {
+  std::string folder;
+  std::optional<DType> dtype;  // nothing = auto: the checkpoint's, but float32 for float16 on a CPU
+  Device device;
+  std::uint32_t rank = 0;
+  std::uint32_t world = 1;
+};
+
+struct Model {
+  ModelSpec spec;
+  DType dtype = DType::kFloat32;  // in which the model computes and caches
+  Partition part;
+  Program program;
+  WeightPlan weight_plan;        // of this rank
+  std::uint64_t parameters = 0;  // of the whole model; tied weights count once
+  std::string fingerprint;       // of config, dtype and tensor table: equal on all ranks
+  Checkpoint checkpoint;
+
+  // Reads config.json, generation_config.json and the headers, and checks them against each other.
+  // One line: file, key or tensor, value, limit.
+  static absl::StatusOr<Model> Open(const ModelOptions& options);
+
+  // Memory that LoadWeights will take on this rank.
+  std::uint64_t WeightBytes() const { return weight_plan.Bytes(dtype); }
+
+  // K and V of one token in all layers of this rank.
+  std::uint64_t KvBytesPerToken() const;
+
+  // The window of the one kv_group: that of all layers if they agree, else 0 (none may be dropped).
+  std::uint32_t KvWindow() const;
+
+  absl::StatusOr<LoadedWeights> Load(const LoadProgress& progress) const {
+    return LoadWeights(checkpoint, weight_plan, dtype, progress);
+  }
+};
+
+}  // namespace penstock::shard

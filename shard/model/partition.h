@@ -1,0 +1,32 @@
+// Which part of the model a tensor-parallel rank holds.
+#pragma once
+
+#include <absl/status/statusor.h>
+
+#include <cstdint>
+
+#include "shard/model/model_spec.h"
+
+namespace penstock::shard {
+
+struct Partition {
+  std::uint32_t rank = 0;
+  std::uint32_t world = 1;
+  std::uint32_t first_head = 0;
+  std::uint32_t heads = 0;
+  std::uint32_t first_kv_head =
+      0;  // with world > kv_heads, world / kv_heads ranks hold the same one
+  std::uint32_t kv_heads = 0;
+  std::uint32_t first_intermediate = 0;
+  std::uint32_t intermediate = 0;
+  std::uint32_t first_vocabulary = 0;
+  std::uint32_t vocabulary = 0;         // rows with weights; the last rank may hold fewer
+  std::uint32_t vocabulary_padded = 0;  // the same on every rank; padding rows are zero
+};
+
+// InvalidArgument with the numbers when `world` does not divide the query heads or the FFN width,
+// or neither divides nor is divided by the K/V heads.
+absl::StatusOr<Partition> MakePartition(const ModelSpec& spec, std::uint32_t rank,
+                                        std::uint32_t world);
+
+}  // namespace penstock::shard

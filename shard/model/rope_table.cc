@@ -1,0 +1,75 @@
+#include "shard/model/rope_table.h"
+
+#include <algorithm>
+#include <cmath>
+#include <numbers>
+
+namespace penstock::shard {
+namespace {
+
+constexpr double kTwoPi = 2.0 * std::numbers::pi;
+
+// The formulas are those of transformers' modeling_rope_utils.py.
+float Llama3Frequency(const RopeSpec& rope, float frequency) {
+  const double wavelength = kTwoPi / frequency;
+  if (wavelength < rope.original_max_position / rope.high_freq_factor) return frequency;
+  const auto slow = static_cast<float>(frequency / rope.factor);
+  if (wavelength > rope.original_max_position / rope.low_freq_factor) return slow;
+  const double smooth = (rope.original_max_position / wavelength - rope.low_freq_factor) /
+                        (rope.high_freq_factor - rope.low_freq_factor);
+  return static_cast<float>((1.0 - smooth) * frequency / rope.factor + smooth * frequency);
+}
+
+// The dimension whose wavelength makes `rotations` turns over the original context.
+double YarnDimension(const RopeSpec& rope, std::uint32_t dim, double rotations) {
+  return dim * std::log(rope.original_max_position / (rotations * kTwoPi)) /
+         (2.0 * std::log(rope.theta));
+}
+
+void ApplyYarn(const RopeSpec& rope, std::uint32_t dim, std::vector<float>& frequencies) {
+  double low = YarnDimension(rope, dim, rope.beta_fast);
+  double high = YarnDimension(rope, dim, rope.beta_slow);
+  if (rope.truncate) {
+    low = std::floor(low);
+    high = std::ceil(high);
+  }
+  low = std::max(low, 0.0);
+  high = std::min(high, dim - 1.0);
+  if (low == high) high += 0.001;
+  for (std::size_t i = 0; i < frequencies.size(); ++i) {
+    const double ramp = std::clamp((static_cast<double>(i) - low) / (high - low), 0.0, 1.0);
+    const double original = frequencies[i];
+    frequencies[i] = static_cast<float>(original / rope.factor * ramp + original * (1.0 - ramp));
+  }
+}
+
+}  // namespace
+
+std::vector<float> RopeFrequencies(const RopeSpec& rope, std::uint32_t head_dim) {
+  std::vector<float> frequencies(head_dim / 2);
+  for (std::size_t i = 0; i < frequencies.size(); ++i) {
+    const float exponent = static_cast<float>(2 * i) / static_cast<float>(head_dim);
+    frequencies[i] = 1.0f / static_cast<float>(std::pow(rope.theta, static_cast<double>(exponent)));
+    if (rope.type == RopeType::kLinear) frequencies[i] /= static_cast<float>(rope.factor);
+    if (rope.type == RopeType::kLlama3) frequencies[i] = Llama3Frequency(rope, frequencies[i]);
+  }
+  if (rope.type == RopeType::kYarn) ApplyYarn(rope, head_dim, frequencies);
+  return frequencies;
+}
+
+RopeTable BuildRopeTable(const RopeSpec& rope, std::uint32_t head_dim, std::uint32_t positions) {
+  const std::vector<float> frequencies = RopeFrequencies(rope, head_dim);
+  RopeTable table;
+  table.cos.reserve(std::size_t{positions} * frequencies.size());
+  table.sin.reserve(std::size_t{positions} * frequencies.size());
+  for (std::uint32_t position = 0; position < positions; ++position) {
+    for (const float frequency : frequencies) {
+      const double angle = static_cast<float>(position) * frequency;
+      table.cos.push_back(static_cast<float>(std::cos(angle) * rope.attention_factor));
+      table.sin.push_back(static_cast<float>(std::sin(angle) * rope.attention_factor));
+    }
+  }
+  return table;
+}
+
+}  // namespace penstock::shard

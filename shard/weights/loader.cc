@@ -1,0 +1,126 @@
+#include "shard/weights/loader.h"
+
+#include <algorithm>
+#include <memory>
+#include <tuple>
+
+#include "common/status.h"
+#include "shard/weights/convert.h"
+
+namespace penstock::shard {
+namespace {
+
+constexpr std::uint64_t kAlignment = 64;
+constexpr std::uint64_t kChunkBytes = 4 << 20;
+
+struct Job {
+  const CheckpointTensor* tensor;
+  const WeightPart* part;
+  const TensorView* target;
+};
+
+std::uint64_t StoredColumns(const WeightPart& part) {
+  return part.stored_shape.size() == 2 ? part.stored_shape[1] : 1;
+}
+
+// A column slice is strided in the file, so its rows are read whole.
+std::uint64_t BytesToRead(const Job& job) {
+  return job.part->rows.count * StoredColumns(*job.part) * DTypeBytes(*job.tensor->info->dtype);
+}
+
+class Loader {
+ public:
+  Loader(const Checkpoint& checkpoint, const LoadProgress& progress)
+      : checkpoint_(checkpoint), progress_(progress) {}
+
+  absl::Status Run(std::vector<Job> jobs) {
+    // In the order of the files, so that a disk reads forward.
+    std::sort(jobs.begin(), jobs.end(), [](const Job& a, const Job& b) {
+      return std::tuple(a.tensor->file, a.tensor->info->offset, a.part->rows.first) <
+             std::tuple(b.tensor->file, b.tensor->info->offset, b.part->rows.first);
+    });
+    for (const Job& job : jobs) total_ += BytesToRead(job);
+    Report(0);
+    for (const Job& job : jobs) PENSTOCK_RETURN_IF_ERROR(Load(job));
+    return absl::OkStatus();
+  }
+
+ private:
+  absl::Status Load(const Job& job) {
+    const WeightPart& part = *job.part;
+    const std::uint64_t stored_row_bytes =
+        StoredColumns(part) * DTypeBytes(*job.tensor->info->dtype);
+    const std::uint64_t step =
+        std::max<std::uint64_t>(1, kChunkBytes / std::max<std::uint64_t>(1, stored_row_bytes));
+    for (std::uint64_t row = 0; row < part.rows.count; row += step) {
+      const std::uint64_t rows = std::min(step, part.rows.count - row);
+      PENSTOCK_RETURN_IF_ERROR(LoadRows(job, row, rows));
+      Report(rows * stored_row_bytes);
+    }
+    return absl::OkStatus();
+  }
+
+  // Rows [row, row + rows) of the part.
+  absl::Status LoadRows(const Job& job, std::uint64_t row, std::uint64_t rows) {
+    const WeightPart& part = *job.part;
+    const DType stored = *job.tensor->info->dtype;
+    const DType wanted = job.target->dtype;
+    const std::uint64_t stored_columns = StoredColumns(part);
+    const std::uint64_t columns = part.columns.count;
+    const std::uint64_t offset = (part.rows.first + row) * stored_columns * DTypeBytes(stored);
+    const std::uint64_t bytes = rows * stored_columns * DTypeBytes(stored);
+    char* out = static_cast<char*>(job.target->data) +
+                (part.target_row + row) * columns * DTypeBytes(wanted);
+    if (columns == stored_columns && stored == wanted) {
+      return checkpoint_.Read(*job.tensor, offset, bytes, out);
+    }
+    staging_.resize(std::max<std::size_t>(staging_.size(), bytes));
+    PENSTOCK_RETURN_IF_ERROR(checkpoint_.Read(*job.tensor, offset, bytes, staging_.data()));
+    for (std::uint64_t i = 0; i < rows; ++i) {
+      const char* from =
+          staging_.data() + (i * stored_columns + part.columns.first) * DTypeBytes(stored);
+      ConvertElements(from, stored, out + i * columns * DTypeBytes(wanted), wanted, columns);
+    }
+    return absl::OkStatus();
+  }
+
+  void Report(std::uint64_t bytes) {
+    done_ += bytes;
+    if (progress_) progress_("weights", done_, total_);
+  }
+
+  const Checkpoint& checkpoint_;
+  const LoadProgress& progress_;
+  std::vector<char> staging_;
+  std::uint64_t done_ = 0;
+  std::uint64_t total_ = 0;
+};
+
+}  // namespace
+
+absl::StatusOr<LoadedWeights> LoadWeights(const Checkpoint& checkpoint, const WeightPlan& plan,
+                                          DType dtype, const LoadProgress& progress) {
+  LoadedWeights weights;
+  auto region = MemoryRegion::Allocate(plan.Bytes(dtype));
+  if (!region.ok()) return WithContext(region.status(), "weights");
+  weights.memory = std::move(*region);
+  std::byte* next = weights.memory.data();
+  for (const WeightTarget& target : plan.targets) {
+    const auto rows = static_cast<std::int64_t>(target.rows);
+    weights.views.push_back(
+        target.vector
+            ? TensorView::Vector(next, rows, dtype)
+            : TensorView::Matrix(next, rows, static_cast<std::int64_t>(target.columns), dtype));
+    next += (weights.views.back().Bytes() + kAlignment - 1) / kAlignment * kAlignment;
+  }
+  std::vector<Job> jobs;
+  for (std::size_t i = 0; i < plan.targets.size(); ++i) {
+    for (const WeightPart& part : plan.targets[i].parts) {
+      jobs.push_back({checkpoint.Find(part.tensor), &part, &weights.views[i]});
+    }
+  }
+  PENSTOCK_RETURN_IF_ERROR(Loader(checkpoint, progress).Run(std::move(jobs)));
+  return weights;
+}
+
+}  // namespace penstock::shard

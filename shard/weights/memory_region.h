@@ -1,0 +1,33 @@
+// One private anonymous mapping: page-aligned, zeroed, huge pages where the kernel grants them.
+#pragma once
+
+#include <absl/status/statusor.h>
+
+#include <cstddef>
+#include <utility>
+
+namespace penstock::shard {
+
+class MemoryRegion {
+ public:
+  MemoryRegion() = default;
+  // ResourceExhausted names the size. Zero bytes give an empty region.
+  static absl::StatusOr<MemoryRegion> Allocate(std::size_t bytes);
+  ~MemoryRegion();
+  MemoryRegion(MemoryRegion&& other) noexcept
+      : data_(std::exchange(other.data_, nullptr)), bytes_(std::exchange(other.bytes_, 0)) {}
+  MemoryRegion& operator=(MemoryRegion&& other) noexcept {
+    std::swap(data_, other.data_);
+    std::swap(bytes_, other.bytes_);
+    return *this;
+  }
+
+  std::byte* data() const { return data_; }
+  std::size_t bytes() const { return bytes_; }
+
+ private:
+  std::byte* data_ = nullptr;
+  std::size_t bytes_ = 0;
+};
+
+}  // namespace penstock::shard

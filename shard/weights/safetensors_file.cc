@@ -1,0 +1,96 @@
+#include "shard/weights/safetensors_file.h"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <array>
+#include <cerrno>
+#include <cstring>
+#include <filesystem>
+#include <system_error>
+
+#include "common/status.h"
+
+namespace penstock::shard {
+namespace {
+
+namespace fs = std::filesystem;
+
+// The path to open with O_NOFOLLOW: `path` itself, or the blob behind a hub cache's link.
+absl::StatusOr<std::string> ResolveHubLink(const std::string& path) {
+  std::error_code ec;
+  if (!fs::is_symlink(path, ec)) return path;
+  fs::path target = fs::read_symlink(path, ec);
+  if (ec) return absl::NotFoundError("cannot read the symbolic link: " + ec.message());
+  if (target.is_relative()) target = fs::path(path).parent_path() / target;
+  if (target.parent_path().filename() != "blobs") {
+    return absl::InvalidArgumentError(
+        "is a symbolic link that does not lead into the blobs folder of a hub cache");
+  }
+  return target.string();
+}
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<SafetensorsFile>> SafetensorsFile::Open(const std::string& path) {
+  const std::string name = fs::path(path).filename().string();
+  auto resolved = ResolveHubLink(path);
+  if (!resolved.ok()) return WithContext(resolved.status(), name);
+  const int fd = ::open(resolved->c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
+  if (fd < 0) {
+    const std::string reason = std::generic_category().message(errno);
+    return absl::NotFoundError(name + ": cannot be opened: " + reason);
+  }
+  std::unique_ptr<SafetensorsFile> file(new SafetensorsFile(name, fd));
+  const absl::Status status = file->ReadHeader();
+  if (!status.ok()) return WithContext(status, name);
+  return file;
+}
+
+SafetensorsFile::~SafetensorsFile() { ::close(fd_); }
+
+absl::Status SafetensorsFile::ReadHeader() {
+  struct stat info = {};
+  if (::fstat(fd_, &info) != 0 || !S_ISREG(info.st_mode)) {
+    return absl::InvalidArgumentError("is not a regular file");
+  }
+  const auto size = static_cast<std::uint64_t>(info.st_size);
+  if (size < 8) return BadValue("file size", std::to_string(size), "at least 8 bytes");
+  std::array<unsigned char, 8> prefix;
+  PENSTOCK_RETURN_IF_ERROR(Read(0, prefix.size(), prefix.data()));
+  std::uint64_t length = 0;
+  for (std::size_t i = 0; i < 8; ++i) length |= std::uint64_t{prefix[i]} << (8 * i);
+  const std::uint64_t limit = std::min(kMaxHeaderBytes, size - 8);
+  if (length > limit) {
+    return BadValue(
+        "header length", std::to_string(length),
+        "at most " + std::to_string(limit) + " bytes in a file of " + std::to_string(size));
+  }
+  std::string text(length, '\0');
+  PENSTOCK_RETURN_IF_ERROR(Read(8, length, text.data()));
+  PENSTOCK_ASSIGN_OR_RETURN(tensors_, ParseSafetensorsHeader(text, 8 + length, size - 8 - length));
+  return absl::OkStatus();
+}
+
+absl::Status SafetensorsFile::Read(std::uint64_t offset, std::uint64_t bytes, void* out) const {
+  auto* next = static_cast<char*>(out);
+  while (bytes > 0) {
+    const ssize_t got = ::pread(fd_, next, bytes, static_cast<off_t>(offset));
+    if (got < 0 && errno == EINTR) continue;
+    if (got < 0) {
+      return absl::UnavailableError(name_ + ": read failed at byte " + std::to_string(offset) +
+                                    ": " + std::generic_category().message(errno));
+    }
+    if (got == 0) {
+      return absl::DataLossError(name_ + ": ends at byte " + std::to_string(offset) + ", " +
+                                 std::to_string(bytes) + " bytes early");
+    }
+    next += got;
+    offset += static_cast<std::uint64_t>(got);
+    bytes -= static_cast<std::uint64_t>(got);
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace penstock::shard

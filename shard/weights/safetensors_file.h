@@ -1,0 +1,42 @@
+// One open safetensors file: its checked header, and reads of byte ranges.
+//
+// Threading: Read may be called from several threads.
+#pragma once
+
+#include <absl/status/status.h>
+#include <absl/status/statusor.h>
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "shard/weights/safetensors_header.h"
+
+namespace penstock::shard {
+
+class SafetensorsFile {
+ public:
+  // Messages begin with the last part of `path`. A symbolic link is followed only where it has the
+  // form of a hub cache's (into a folder named "blobs").
+  static absl::StatusOr<std::unique_ptr<SafetensorsFile>> Open(const std::string& path);
+  ~SafetensorsFile();
+  SafetensorsFile(const SafetensorsFile&) = delete;
+  SafetensorsFile& operator=(const SafetensorsFile&) = delete;
+
+  const std::string& name() const { return name_; }
+  const std::vector<TensorInfo>& tensors() const { return tensors_; }  // in order of offset
+
+  // Fills `out`. DataLoss where the file has become shorter, Unavailable where reading fails.
+  absl::Status Read(std::uint64_t offset, std::uint64_t bytes, void* out) const;
+
+ private:
+  SafetensorsFile(std::string name, int fd) : name_(std::move(name)), fd_(fd) {}
+  absl::Status ReadHeader();
+
+  std::string name_;
+  int fd_;
+  std::vector<TensorInfo> tensors_;
+};
+
+}  // namespace penstock::shard

@@ -1,0 +1,42 @@
+// The header of a safetensors file: 8 bytes of length, a JSON object, then the data.
+// Format: huggingface/safetensors, README.md and safetensors/src/tensor.rs. A header comes from a
+// stranger, so every rule of the format is checked before a number in it is used.
+#pragma once
+
+#include <absl/status/statusor.h>
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "common/dtype.h"
+
+namespace penstock::shard {
+
+inline constexpr std::uint64_t kMaxHeaderBytes = 100'000'000;  // limit of the format
+inline constexpr std::size_t kMaxTensorNameBytes = 512;        // limits of our own
+inline constexpr std::size_t kMaxTensorCount = 1'000'000;
+inline constexpr std::size_t kMaxTensorRank = 16;
+
+struct TensorInfo {
+  std::string name;
+  std::string_view type;       // name in the file, e.g. "BF16"; points to a static table
+  std::optional<DType> dtype;  // nothing: a type of the format that Penstock does not load
+  std::vector<std::uint64_t> shape;
+  std::uint64_t offset = 0;  // of the first byte, from the start of the file
+  std::uint64_t bytes = 0;
+};
+
+// `json` is the header's text, `data_bytes` the size of what follows it, `file_bytes_before` 8 plus
+// the header's length. Gives the tensors in order of offset. InvalidArgument otherwise, one line
+// that names tensor, value and limit (the caller adds the file).
+absl::StatusOr<std::vector<TensorInfo>> ParseSafetensorsHeader(std::string_view json,
+                                                               std::uint64_t file_bytes_before,
+                                                               std::uint64_t data_bytes);
+
+// "[2, 3]".
+std::string ShapeText(const std::vector<std::uint64_t>& shape);
+
+}  // namespace penstock::shard

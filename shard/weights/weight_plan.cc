@@ -1,0 +1,71 @@
+#include "shard/weights/weight_plan.h"
+
+#include <unordered_set>
+
+namespace penstock::shard {
+namespace {
+
+constexpr std::uint64_t kAlignment = 64;
+
+// Buffers that old versions of the transformers library saved beside the weights.
+bool IsKnownBuffer(std::string_view name) {
+  return name.ends_with(".rotary_emb.inv_freq") || name.ends_with(".attn.bias") ||
+         name.ends_with(".masked_bias");
+}
+
+}  // namespace
+
+std::uint64_t WeightPlan::Elements() const {
+  std::uint64_t sum = 0;
+  for (const WeightTarget& target : targets) sum += target.Elements();
+  return sum;
+}
+
+std::uint64_t WeightPlan::Bytes(DType dtype) const {
+  std::uint64_t sum = 0;
+  for (const WeightTarget& target : targets) {
+    const std::uint64_t bytes = target.Elements() * DTypeBytes(dtype);
+    sum += (bytes + kAlignment - 1) / kAlignment * kAlignment;
+  }
+  return sum;
+}
+
+absl::Status CheckParts(const Checkpoint& checkpoint, const WeightPlan& plan) {
+  for (const WeightTarget& target : plan.targets) {
+    for (const WeightPart& part : target.parts) {
+      const CheckpointTensor* tensor = checkpoint.Find(part.tensor);
+      if (tensor == nullptr) {
+        return absl::NotFoundError("tensor " + part.tensor + " is missing; config.json asks for " +
+                                   ShapeText(part.stored_shape));
+      }
+      const std::string who = checkpoint.FileName(*tensor) + ": tensor " + part.tensor;
+      if (tensor->info->shape != part.stored_shape) {
+        return absl::InvalidArgumentError(who + " has shape " + ShapeText(tensor->info->shape) +
+                                          "; config.json asks for " + ShapeText(part.stored_shape));
+      }
+      if (!tensor->info->dtype.has_value()) {
+        return absl::InvalidArgumentError(who + " has dtype " + std::string(tensor->info->type) +
+                                          "; Penstock loads F32, BF16 and F16");
+      }
+    }
+  }
+  return absl::OkStatus();
+}
+
+absl::Status CheckAllConsumed(const Checkpoint& checkpoint, const WeightPlan& plan,
+                              const std::set<std::string>& ignored) {
+  std::unordered_set<std::string_view> used;
+  for (const WeightTarget& target : plan.targets) {
+    for (const WeightPart& part : target.parts) used.insert(part.tensor);
+  }
+  for (const CheckpointTensor& tensor : checkpoint.tensors()) {
+    const std::string& name = tensor.info->name;
+    if (used.contains(name) || ignored.contains(name) || IsKnownBuffer(name)) continue;
+    return absl::InvalidArgumentError(checkpoint.FileName(tensor) + ": tensor " + name + " " +
+                                      ShapeText(tensor.info->shape) +
+                                      " has no place in this model type");
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace penstock::shard
