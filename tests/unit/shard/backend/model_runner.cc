@@ -1,0 +1,151 @@
+#include "tests/unit/shard/backend/model_runner.h"
+
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstdlib>
+#include <filesystem>
+#include <numeric>
+#include <random>
+#include <thread>
+
+#include "shard/backend/reference/reference_backend.h"
+#include "shard/parallel/shm_communicator.h"
+
+namespace penstock::shard {
+
+std::string SharedData(const std::string& path) {
+  const char* folder = std::getenv("PENSTOCK_SHARED_DATA");
+  const std::filesystem::path root =
+      folder != nullptr ? std::filesystem::path(folder)
+                        : std::filesystem::path(PENSTOCK_SOURCE_DIR) / ".." / "shared" / "data";
+  return std::filesystem::exists(root / path) ? (root / path).string() : std::string();
+}
+
+std::unique_ptr<ModelRunner> ModelRunner::Open(const RunnerOptions& options,
+                                               Communicator* communicator) {
+  auto runner = std::make_unique<ModelRunner>();
+  runner->options_ = options;
+  auto model = Model::Open({options.folder, options.dtype, Device(), options.rank, options.world});
+  EXPECT_TRUE(model.ok()) << model.status();
+  if (!model.ok()) return nullptr;
+  runner->model_ = std::move(*model);
+  auto weights = runner->model_.Load(nullptr);
+  EXPECT_TRUE(weights.ok()) << weights.status();
+  if (!weights.ok()) return nullptr;
+  ReferenceOptions reference;
+  reference.program = runner->model_.program;
+  reference.weights = std::move(*weights);
+  reference.dtype = runner->model_.dtype;
+  reference.block_size = options.block_size;
+  reference.cpu_threads = options.cpu_threads;
+  auto backend = MakeReferenceBackend(std::move(reference));
+  EXPECT_TRUE(backend.ok()) << backend.status();
+  if (!backend.ok()) return nullptr;
+  runner->backend_ = std::move(*backend);
+  const absl::Status prepared = runner->backend_->Prepare(
+      {options.max_step_tokens, options.max_sequence_length, 8}, communicator);
+  EXPECT_TRUE(prepared.ok()) << prepared;
+
+  const std::uint32_t per_sequence =
+      (options.max_sequence_length + options.block_size - 1) / options.block_size;
+  std::vector<std::uint32_t> ids(per_sequence * kSequences);
+  std::iota(ids.begin(), ids.end(), 0u);
+  std::shuffle(ids.begin(), ids.end(), std::mt19937(7));
+  for (std::size_t i = 0; i < ids.size(); ++i) {
+    runner->tables_[static_cast<int>(i % kSequences)].push_back(BlockId(ids[i]));
+  }
+  const absl::Status cache =
+      runner->backend_->AllocateCache(static_cast<std::uint32_t>(ids.size()));
+  EXPECT_TRUE(cache.ok()) << cache;
+  return runner;
+}
+
+std::vector<std::vector<float>> ModelRunner::Step(const std::vector<Feed>& feeds) {
+  std::vector<TokenId> tokens;
+  std::vector<RaggedSegment> segments;
+  std::vector<std::uint32_t> rows;
+  for (const Feed& feed : feeds) {
+    RaggedSegment segment;
+    segment.query_start = static_cast<std::uint32_t>(tokens.size());
+    segment.query_count = static_cast<std::uint32_t>(feed.tokens.size());
+    segment.context_length = lengths_[feed.sequence];
+    segment.blocks = tables_[feed.sequence];
+    segments.push_back(segment);
+    tokens.insert(tokens.end(), feed.tokens.begin(), feed.tokens.end());
+    lengths_[feed.sequence] += segment.query_count;
+    rows.push_back(static_cast<std::uint32_t>(tokens.size()) - 1);
+  }
+  const absl::Status status = backend_->Execute({tokens, segments, rows});
+  EXPECT_TRUE(status.ok()) << status;
+  std::vector<std::vector<float>> logits;
+  for (std::uint32_t i = 0; i < rows.size(); ++i) {
+    auto view = backend_->Logits(i, 1);
+    EXPECT_TRUE(view.ok()) << view.status();
+    if (!view.ok()) return logits;
+    const auto* data = static_cast<const float*>(view->data);
+    logits.emplace_back(data, data + view->shape[1]);
+  }
+  return logits;
+}
+
+std::vector<float> ModelRunner::Prefill(int sequence, const std::vector<TokenId>& tokens,
+                                        std::size_t chunk) {
+  std::vector<float> logits;
+  for (std::size_t i = 0; i < tokens.size(); i += chunk) {
+    const std::size_t end = std::min(tokens.size(), i + chunk);
+    logits = Step({{sequence, {tokens.begin() + i, tokens.begin() + end}}}).at(0);
+  }
+  return logits;
+}
+
+std::vector<TokenId> ModelRunner::Greedy(int sequence, const std::vector<TokenId>& prompt,
+                                         std::size_t count, std::size_t chunk) {
+  Reset(sequence);
+  std::vector<TokenId> ids = {Argmax(Prefill(sequence, prompt, chunk))};
+  while (ids.size() < count) ids.push_back(Argmax(Step({{sequence, {ids.back()}}}).at(0)));
+  return ids;
+}
+
+TokenId Argmax(const std::vector<float>& logits) {
+  return static_cast<TokenId>(std::max_element(logits.begin(), logits.end()) - logits.begin());
+}
+
+float MaxDifference(const std::vector<float>& a, const std::vector<float>& b) {
+  EXPECT_EQ(a.size(), b.size());
+  float largest = 0.0f;
+  for (std::size_t i = 0; i < std::min(a.size(), b.size()); ++i) {
+    // Not std::max: a NaN must count.
+    const float difference = std::fabs(a[i] - b[i]);
+    if (!(difference <= largest)) largest = difference;
+  }
+  return largest;
+}
+
+void OnRanks(RunnerOptions options, std::uint32_t world,
+             const std::function<void(ModelRunner&)>& body) {
+  static int count = 0;
+  const std::string name =
+      "penstock-backend-test-" + std::to_string(getpid()) + "-" + std::to_string(++count);
+  options.world = world;
+  std::vector<std::thread> threads;
+  for (std::uint32_t rank = 0; rank < world; ++rank) {
+    threads.emplace_back([=, &body]() mutable {
+      options.rank = rank;
+      ShmOptions shm;
+      shm.name = name;
+      shm.rank = static_cast<int>(rank);
+      shm.world = static_cast<int>(world);
+      auto communicator = JoinShmGroup(shm);
+      ASSERT_TRUE(communicator.ok()) << communicator.status();
+      auto runner = ModelRunner::Open(options, communicator->get());
+      ASSERT_NE(runner, nullptr);
+      body(*runner);
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+}
+
+}  // namespace penstock::shard

@@ -1,0 +1,79 @@
+// Drives a Backend as the executor does, but in a few lines: slots with scrambled block tables,
+// steps of any mixture of prompts and decodes, greedy choice.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "shard/backend/backend.h"
+#include "shard/model/model.h"
+#include "shard/parallel/communicator.h"
+
+namespace penstock::shard {
+
+struct RunnerOptions {
+  std::string folder;
+  std::optional<DType> dtype;
+  std::uint32_t rank = 0;
+  std::uint32_t world = 1;
+  std::uint32_t block_size = 16;
+  std::uint32_t max_sequence_length = 512;
+  std::uint32_t max_step_tokens = 128;
+  std::uint32_t cpu_threads = 1;
+};
+
+// Folder of shared test inputs; empty if absent.
+std::string SharedData(const std::string& path);
+
+class ModelRunner {
+ public:
+  struct Feed {
+    int sequence;
+    std::vector<TokenId> tokens;
+  };
+  static constexpr int kSequences = 4;
+
+  // Fails the test and gives nothing on an error.
+  static std::unique_ptr<ModelRunner> Open(const RunnerOptions& options,
+                                           Communicator* communicator = nullptr);
+
+  // One step; the logits of the last row of each feed.
+  std::vector<std::vector<float>> Step(const std::vector<Feed>& feeds);
+
+  // Forgets the sequence; its blocks stay as they are.
+  void Reset(int sequence) { lengths_[sequence] = 0; }
+
+  // `count` greedy tokens after `prompt`, which is computed in pieces of `chunk`.
+  std::vector<TokenId> Greedy(int sequence, const std::vector<TokenId>& prompt, std::size_t count,
+                              std::size_t chunk = 128);
+
+  // Logits of the last row of `tokens`, fed in pieces of `chunk`.
+  std::vector<float> Prefill(int sequence, const std::vector<TokenId>& tokens, std::size_t chunk);
+
+  const Model& model() const { return model_; }
+  Backend& backend() { return *backend_; }
+  std::vector<BlockId>& table(int sequence) { return tables_[sequence]; }
+  std::uint32_t length(int sequence) const { return lengths_.at(sequence); }
+
+ private:
+  RunnerOptions options_;
+  Model model_;
+  std::unique_ptr<Backend> backend_;
+  std::map<int, std::vector<BlockId>> tables_;
+  std::map<int, std::uint32_t> lengths_;
+};
+
+TokenId Argmax(const std::vector<float>& logits);
+
+float MaxDifference(const std::vector<float>& a, const std::vector<float>& b);
+
+// Runs `body` on every rank of a shared-memory group, each in its own thread.
+void OnRanks(RunnerOptions options, std::uint32_t world,
+             const std::function<void(ModelRunner&)>& body);
+
+}  // namespace penstock::shard
