@@ -40,6 +40,7 @@ absl::StatusOr<std::unique_ptr<GroupLink>> GroupLink::Form(GroupLinkOptions opti
 
 GroupLink::GroupLink(GroupLinkOptions options, Metrics* metrics)
     : options_(std::move(options)), metrics_(metrics) {
+  formed_.epoch = options_.epoch;
   for (std::size_t rank = 0; rank < options_.sockets.size(); ++rank) {
     ranks_.push_back(
         std::make_unique<ShardClient>(options_.sockets[rank], static_cast<std::uint32_t>(rank)));

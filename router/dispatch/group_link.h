@@ -38,6 +38,7 @@ struct GroupLinkOptions {
 
 // What came out of formation.
 struct GroupFormed {
+  Epoch epoch;
   ShardFacts facts;  // of rank 0; the others agree in all that matters
   GroupCapacity capacity;
   Calibration calibration;

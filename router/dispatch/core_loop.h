@@ -1,0 +1,96 @@
+// The shell round the pure core: the one thread that owns the Scheduler. It takes inputs from a
+// mailbox, stamps them with the time, applies them, sends plans to the shards and hands events on.
+// Between inputs it sleeps on a condition variable until the next deadline; idle, it never wakes.
+//
+// The mailbox is bounded: an arrival beyond `mailbox_arrivals` waiting ones is refused by Post, and
+// everything else is bounded by the requests that were let in (one cancel, one finish_at and one
+// result per plan each).
+//
+// Threading: Post, Attach and Stop from any thread; the listener is called on the loop's own
+// thread.
+#pragma once
+
+#include <absl/status/status.h>
+
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "router/dispatch/group_link.h"
+#include "scheduler/config.h"
+#include "scheduler/input.h"
+#include "scheduler/output.h"
+
+namespace penstock::router {
+
+class Metrics;
+
+class CoreListener {
+ public:
+  virtual ~CoreListener() = default;
+  // After the plans of the same inputs were sent. Must not block.
+  virtual void OnOutputs(std::vector<scheduler::Event> events,
+                         std::vector<scheduler::Decision> decisions) = 0;
+  // The group serves no more; failed requests are in an OnOutputs call before.
+  virtual void OnGroupLost(std::string reason) = 0;
+};
+
+struct CoreLoopOptions {
+  scheduler::Config scheduler;
+  std::size_t mailbox_arrivals = 1024;
+  std::chrono::milliseconds step_timeout{60'000};  // a plan without its results loses the group
+  std::string step_log;                            // file, empty = none: one JSON line per step
+  std::string input_log;                           // file, empty = none: the replay log
+};
+
+class CoreLoop final : private GroupListener {
+ public:
+  // The listener and the metrics must outlive the loop.
+  CoreLoop(CoreLoopOptions options, CoreListener& listener, Metrics& metrics);
+  ~CoreLoop() override;  // Stop
+  CoreLoop(const CoreLoop&) = delete;
+  CoreLoop& operator=(const CoreLoop&) = delete;
+
+  // Opens the log files and starts the thread. Errors name the option and the file.
+  absl::Status Start();
+
+  // From now on this group runs plans. Once.
+  void Attach(std::unique_ptr<GroupLink> link);
+
+  using What = decltype(scheduler::Input::what);
+  // False: the mailbox is full (arrivals only) or the loop has stopped; the input was not taken.
+  bool Post(What what);
+
+  // Ends the loop, then the group's streams. No listener call after it has returned.
+  void Stop();
+
+ private:
+  struct Mailbox;
+  struct Logs;
+
+  void OnStepDone(StepResult result) override;
+  void OnGroupLost(std::string reason) override;
+
+  void Run();
+  void Apply(What what);
+  void CountResult(const scheduler::StepDone& done, Time now);
+  void SendPlans(Time now);
+  void Deliver();
+  void LoseHungGroup();
+  std::chrono::steady_clock::time_point NextDeadline() const;
+
+  const CoreLoopOptions options_;
+  CoreListener& listener_;
+  Metrics& metrics_;
+  std::unique_ptr<Mailbox> mailbox_;
+
+  // The loop's thread only.
+  struct Core;
+  std::unique_ptr<Core> core_;
+  std::unique_ptr<Logs> logs_;
+};
+
+}  // namespace penstock::router

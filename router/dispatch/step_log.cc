@@ -1,0 +1,28 @@
+#include "router/dispatch/step_log.h"
+
+#include <cerrno>
+#include <cstring>
+
+#include "common/status.h"
+
+namespace penstock::router {
+
+absl::Status StepLog::Open(const std::string& path) {
+  if (path.empty()) return absl::OkStatus();
+  file_.open(path, std::ios::trunc);
+  if (file_) return absl::OkStatus();
+  return BadValue("step-log", path, std::string("a writable file: ") + std::strerror(errno));
+}
+
+void StepLog::Write(const scheduler::StepInfo& info) {
+  if (!file_.is_open()) return;
+  file_ << "{\"group\":" << info.group.value() << ",\"step\":" << info.step.value()
+        << ",\"rows\":" << info.decode_rows << ",\"prefill_tokens\":" << info.prefill_tokens
+        << ",\"sequences\":" << info.sequences << ",\"waiting\":" << info.waiting
+        << ",\"blocks_free\":" << info.blocks_free << ",\"blocks_used\":" << info.blocks_used
+        << ",\"blocks_cached\":" << info.blocks_cached
+        << ",\"blocks_retiring\":" << info.blocks_retiring << "}\n";
+  file_.flush();
+}
+
+}  // namespace penstock::router
