@@ -1,0 +1,51 @@
+#include "text/incremental_decoder.h"
+
+#include <utility>
+
+#include "common/status.h"
+#include "text/rust_call.h"
+
+namespace penstock::text {
+
+absl::StatusOr<IncrementalDecoder> IncrementalDecoder::Create(const Tokenizer& tokenizer,
+                                                              bool skip_special,
+                                                              std::span<const TokenId> context) {
+  penstock_decoder* handle = nullptr;
+  RustBytes error;
+  const int32_t code = penstock_decoder_new(tokenizer.handle(), skip_special ? 1 : 0,
+                                            reinterpret_cast<const uint32_t*>(context.data()),
+                                            context.size(), &handle, error.out());
+  PENSTOCK_RETURN_IF_ERROR(ToStatus(code, error));
+  return IncrementalDecoder(handle);
+}
+
+IncrementalDecoder::~IncrementalDecoder() { penstock_decoder_free(handle_); }
+
+IncrementalDecoder::IncrementalDecoder(IncrementalDecoder&& other) noexcept
+    : handle_(std::exchange(other.handle_, nullptr)) {}
+
+IncrementalDecoder& IncrementalDecoder::operator=(IncrementalDecoder&& other) noexcept {
+  std::swap(handle_, other.handle_);
+  return *this;
+}
+
+absl::StatusOr<std::string_view> IncrementalDecoder::Push(TokenId id) {
+  const char* text = nullptr;
+  size_t size = 0;
+  RustBytes error;
+  const int32_t code =
+      penstock_decoder_push(handle_, static_cast<uint32_t>(id), &text, &size, error.out());
+  PENSTOCK_RETURN_IF_ERROR(ToStatus(code, error));
+  return std::string_view(text, size);
+}
+
+absl::StatusOr<std::string_view> IncrementalDecoder::Finish() {
+  const char* text = nullptr;
+  size_t size = 0;
+  RustBytes error;
+  const int32_t code = penstock_decoder_finish(handle_, &text, &size, error.out());
+  PENSTOCK_RETURN_IF_ERROR(ToStatus(code, error));
+  return std::string_view(text, size);
+}
+
+}  // namespace penstock::text

@@ -1,0 +1,14 @@
+//! Tokenizers, chat templates and grammars of Penstock behind one C interface
+//! (`include/penstock_text.h`). One static library, since two Rust ones in a binary would collide.
+//!
+//! Nothing here logs, reads a clock, opens a socket or starts a thread; no panic crosses the border.
+
+mod config;
+mod decoder;
+mod error;
+mod ffi;
+mod files;
+mod python;
+mod template;
+mod tokenizer;
+mod version;

@@ -1,0 +1,253 @@
+//! Chat templates: Jinja2 as Hugging Face transformers runs it, with limits.
+//!
+//! A compiled template is immutable; rendering takes all its inputs as arguments, the clock too, so
+//! it can run on many threads at once.
+
+mod clock;
+mod filters;
+mod methods;
+
+use std::io::Write;
+
+use minijinja::value::Value;
+use minijinja::{AutoEscape, Environment, ErrorKind, UndefinedBehavior};
+
+use crate::error::{Result, TextError};
+use crate::python;
+
+/// Source text of a template, in bytes.
+pub const MAX_SOURCE_BYTES: usize = 1 << 20;
+/// Nested macros and loops.
+const MAX_RECURSION: usize = 128;
+const TEMPLATE_NAME: &str = "chat";
+
+/// Bounds of one rendering.
+#[derive(Debug, Clone, Copy)]
+pub struct Limits {
+    /// JSON texts together, in bytes.
+    pub input_bytes: usize,
+    /// Rendered text, in bytes.
+    pub output_bytes: usize,
+    /// Template instructions.
+    pub steps: u64,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self {
+            input_bytes: 32 << 20,
+            output_bytes: 32 << 20,
+            steps: 1_000_000,
+        }
+    }
+}
+
+/// What one rendering sees. JSON texts keep the client's order of keys.
+#[derive(Debug, Default)]
+pub struct Conversation<'a> {
+    pub messages_json: &'a str,
+    /// Absent: `tools` is None in the template.
+    pub tools_json: Option<&'a str>,
+    /// An object of further variables; it cannot replace the named ones.
+    pub kwargs_json: Option<&'a str>,
+    pub add_generation_prompt: bool,
+    /// Local wall-clock time that `strftime_now` prints, in seconds since 1970.
+    pub now_seconds: i64,
+}
+
+pub struct ChatTemplate {
+    environment: Environment<'static>,
+    globals: Vec<(String, Value)>,
+}
+
+impl ChatTemplate {
+    /// `globals_json`: an object of variables that every rendering sees (bos_token, eos_token, …).
+    pub fn compile(source: &str, globals_json: &str) -> Result<Self> {
+        if source.len() > MAX_SOURCE_BYTES {
+            return Err(TextError::limit(format!(
+                "chat_template must have at most {MAX_SOURCE_BYTES} bytes. Given: {}",
+                source.len()
+            )));
+        }
+        let globals = parse_object("template globals", globals_json)?;
+        let mut environment = Environment::new();
+        configure(&mut environment);
+        environment
+            .add_template_owned(TEMPLATE_NAME, without_generation_tags(source))
+            .map_err(|error| TextError::template(describe(&error)))?;
+        Ok(Self {
+            environment,
+            globals,
+        })
+    }
+
+    pub fn render(&self, conversation: &Conversation, limits: &Limits) -> Result<String> {
+        let context = self.context(conversation, limits)?;
+        let mut environment = self.environment.clone();
+        environment.set_fuel(Some(limits.steps));
+        let template = environment
+            .get_template(TEMPLATE_NAME)
+            .map_err(|error| TextError::internal(describe(&error)))?;
+        let mut out = BoundedWriter {
+            bytes: Vec::new(),
+            limit: limits.output_bytes,
+            full: false,
+        };
+        let rendered = template.render_captured_to(context, &mut out);
+        if out.full {
+            return Err(TextError::limit(format!(
+                "rendered chat template must have at most {} bytes",
+                limits.output_bytes
+            )));
+        }
+        match rendered {
+            Ok(_) => String::from_utf8(out.bytes).map_err(|_| {
+                TextError::internal("the chat template gave bytes that are not UTF-8")
+            }),
+            Err(error) if root(&error).kind() == ErrorKind::OutOfFuel => Err(TextError::limit(
+                format!("chat template must end within {} steps", limits.steps),
+            )),
+            Err(error) => Err(TextError::template(describe(root(&error)))),
+        }
+    }
+
+    fn context(&self, conversation: &Conversation, limits: &Limits) -> Result<Value> {
+        let given = conversation.messages_json.len()
+            + conversation.tools_json.map_or(0, str::len)
+            + conversation.kwargs_json.map_or(0, str::len);
+        if given > limits.input_bytes {
+            return Err(TextError::limit(format!(
+                "messages, tools and template arguments must have at most {} bytes. Given: {given}",
+                limits.input_bytes
+            )));
+        }
+        let mut variables: indexmap::IndexMap<String, Value> =
+            self.globals.iter().cloned().collect();
+        variables.insert("documents".into(), Value::from(()));
+        if let Some(json) = conversation.kwargs_json {
+            variables.extend(parse_object("chat_template_kwargs", json)?);
+        }
+        let tools = match conversation.tools_json {
+            Some(json) => parse("tools", json)?,
+            None => Value::from(()),
+        };
+        variables.insert(
+            "messages".into(),
+            parse("messages", conversation.messages_json)?,
+        );
+        variables.insert("tools".into(), tools);
+        let prompt = Value::from(conversation.add_generation_prompt);
+        variables.insert("add_generation_prompt".into(), prompt);
+        let now = conversation.now_seconds;
+        let strftime = move |format: &str| clock::strftime(format, now);
+        variables.insert("strftime_now".into(), Value::from_function(strftime));
+        variables.insert(
+            "raise_exception".into(),
+            Value::from_function(raise_exception),
+        );
+        Ok(Value::from_iter(variables))
+    }
+}
+
+/// The switches that transformers sets on Jinja2.
+fn configure(environment: &mut Environment) {
+    filters::add_to(environment);
+    environment.set_trim_blocks(true);
+    environment.set_lstrip_blocks(true);
+    environment.set_undefined_behavior(UndefinedBehavior::Lenient);
+    environment.set_recursion_limit(MAX_RECURSION);
+    environment.set_auto_escape_callback(|_| AutoEscape::None);
+    environment.set_unknown_method_callback(methods::call);
+    environment.set_formatter(|out, _, value| {
+        out.write_str(&python::to_str(value))
+            .map_err(minijinja::Error::from)
+    });
+}
+
+fn raise_exception(message: &str) -> std::result::Result<Value, minijinja::Error> {
+    Err(minijinja::Error::new(
+        ErrorKind::InvalidOperation,
+        message.to_owned(),
+    ))
+}
+
+/// `{% generation %}` marks assistant text for training and prints nothing.
+fn without_generation_tags(source: &str) -> String {
+    let tag = regex::Regex::new(r"(\{%[-+]?\s*)(end)?generation(\s*[-+]?%\})");
+    let Ok(tag) = tag else {
+        return source.to_owned();
+    };
+    tag.replace_all(source, |groups: &regex::Captures| {
+        let word = if groups.get(2).is_some() {
+            "endif"
+        } else {
+            "if true"
+        };
+        format!("{}{word}{}", &groups[1], &groups[3])
+    })
+    .into_owned()
+}
+
+fn parse(field: &str, json: &str) -> Result<Value> {
+    serde_json::from_str(json)
+        .map(python::from_json)
+        .map_err(|error| TextError::invalid(format!("{field} must be valid JSON: {error}")))
+}
+
+fn parse_object(field: &str, json: &str) -> Result<Vec<(String, Value)>> {
+    let parsed: serde_json::Map<String, serde_json::Value> = serde_json::from_str(json)
+        .map_err(|error| TextError::invalid(format!("{field} must be a JSON object: {error}")))?;
+    Ok(parsed
+        .into_iter()
+        .map(|(key, value)| (key, python::from_json(value)))
+        .collect())
+}
+
+/// The error that started it: an error inside a macro or block is wrapped on its way out.
+fn root(error: &minijinja::Error) -> &minijinja::Error {
+    let mut deepest = error;
+    let mut source = std::error::Error::source(error);
+    while let Some(inner) = source {
+        if let Some(inner) = inner.downcast_ref::<minijinja::Error>() {
+            deepest = inner;
+        }
+        source = inner.source();
+    }
+    deepest
+}
+
+fn describe(error: &minijinja::Error) -> String {
+    let what = match (error.kind(), error.detail()) {
+        (ErrorKind::InvalidOperation, Some(detail)) => detail.to_owned(),
+        (kind, Some(detail)) => format!("{kind}: {detail}"),
+        (kind, None) => kind.to_string(),
+    };
+    match error.line() {
+        Some(line) => format!("{what} (line {line})"),
+        None => what,
+    }
+}
+
+struct BoundedWriter {
+    bytes: Vec<u8>,
+    limit: usize,
+    full: bool,
+}
+
+impl Write for BoundedWriter {
+    fn write(&mut self, chunk: &[u8]) -> std::io::Result<usize> {
+        if self.bytes.len() + chunk.len() > self.limit {
+            self.full = true;
+            return Err(std::io::Error::other("output limit"));
+        }
+        self.bytes.extend_from_slice(chunk);
+        Ok(chunk.len())
+    }
+
+    fn flush(&mut self) -> std::io::Result<()> {
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,133 @@
+#include "text/tokenizer.h"
+
+#include "common/status.h"
+#include "text/rust_call.h"
+
+namespace penstock::text {
+namespace {
+
+// Ids and offsets made by the Rust library, freed at the end of the scope.
+struct RustTokens {
+  RustTokens() = default;
+  ~RustTokens() { penstock_tokens_free(&tokens); }
+  RustTokens(const RustTokens&) = delete;
+  RustTokens& operator=(const RustTokens&) = delete;
+  penstock_tokens tokens{};
+};
+
+absl::Status Encode(const penstock_tokenizer* tokenizer, std::string_view text, bool add_special,
+                    bool with_offsets, RustTokens& out) {
+  RustBytes error;
+  const int32_t code =
+      penstock_tokenizer_encode(tokenizer, text.data(), text.size(), add_special ? 1 : 0,
+                                with_offsets ? 1 : 0, &out.tokens, error.out());
+  return ToStatus(code, error);
+}
+
+std::vector<TokenId> Ids(const penstock_tokens& tokens) {
+  return {tokens.ids, tokens.ids + tokens.size};
+}
+
+}  // namespace
+
+absl::StatusOr<std::shared_ptr<const Tokenizer>> Tokenizer::Load(const std::string& folder) {
+  penstock_tokenizer* handle = nullptr;
+  RustBytes error;
+  const int32_t code = penstock_tokenizer_load(folder.data(), folder.size(), &handle, error.out());
+  PENSTOCK_RETURN_IF_ERROR(ToStatus(code, error));
+  return std::shared_ptr<const Tokenizer>(new Tokenizer(handle));
+}
+
+Tokenizer::~Tokenizer() { penstock_tokenizer_free(handle_); }
+
+absl::StatusOr<std::vector<TokenId>> Tokenizer::Encode(std::string_view text,
+                                                       bool add_special_tokens) const {
+  RustTokens out;
+  PENSTOCK_RETURN_IF_ERROR(text::Encode(handle_, text, add_special_tokens, false, out));
+  return Ids(out.tokens);
+}
+
+absl::StatusOr<Encoding> Tokenizer::EncodeWithOffsets(std::string_view text,
+                                                      bool add_special_tokens) const {
+  RustTokens out;
+  PENSTOCK_RETURN_IF_ERROR(text::Encode(handle_, text, add_special_tokens, true, out));
+  Encoding encoding{.ids = Ids(out.tokens), .offsets = {}};
+  encoding.offsets.reserve(out.tokens.size);
+  for (std::size_t i = 0; i < out.tokens.size; ++i) {
+    encoding.offsets.emplace_back(out.tokens.offsets[2 * i], out.tokens.offsets[2 * i + 1]);
+  }
+  return encoding;
+}
+
+absl::StatusOr<std::string> Tokenizer::Decode(std::span<const TokenId> ids,
+                                              bool skip_special) const {
+  static_assert(sizeof(TokenId) == sizeof(uint32_t));
+  RustBytes text, error;
+  const int32_t code =
+      penstock_tokenizer_decode(handle_, reinterpret_cast<const uint32_t*>(ids.data()), ids.size(),
+                                skip_special ? 1 : 0, text.out(), error.out());
+  PENSTOCK_RETURN_IF_ERROR(ToStatus(code, error));
+  return text.str();
+}
+
+std::optional<std::string> Tokenizer::Token(TokenId id) const {
+  RustBytes token;
+  int32_t special = 0;
+  const int32_t code = penstock_tokenizer_token(handle_, static_cast<uint32_t>(id), token.out(),
+                                                &special, nullptr);
+  if (code != PENSTOCK_TEXT_OK) return std::nullopt;
+  return token.str();
+}
+
+std::optional<TokenId> Tokenizer::Id(std::string_view token) const {
+  uint32_t id = 0;
+  if (penstock_tokenizer_id(handle_, token.data(), token.size(), &id, nullptr) !=
+      PENSTOCK_TEXT_OK) {
+    return std::nullopt;
+  }
+  return static_cast<TokenId>(id);
+}
+
+bool Tokenizer::IsSpecial(TokenId id) const {
+  return penstock_tokenizer_is_special(handle_, static_cast<uint32_t>(id)) != 0;
+}
+
+std::uint32_t Tokenizer::vocabulary() const { return penstock_tokenizer_vocabulary(handle_); }
+
+std::optional<std::string> Tokenizer::NamedToken(std::string_view name) const {
+  RustBytes token;
+  if (penstock_tokenizer_named_token(handle_, name.data(), name.size(), token.out(), nullptr) !=
+      PENSTOCK_TEXT_OK) {
+    return std::nullopt;
+  }
+  return token.str();
+}
+
+std::optional<TokenId> Tokenizer::NamedId(std::string_view name) const {
+  const std::optional<std::string> token = NamedToken(name);
+  return token ? Id(*token) : std::nullopt;
+}
+
+std::string Tokenizer::NamedTokensJson() const {
+  RustBytes json;
+  if (penstock_tokenizer_named_tokens_json(handle_, json.out(), nullptr) != PENSTOCK_TEXT_OK) {
+    return "{}";
+  }
+  return json.str();
+}
+
+std::optional<std::string> Tokenizer::ChatTemplateSource(std::string_view name) const {
+  RustBytes source;
+  if (penstock_tokenizer_chat_template(handle_, name.data(), name.size(), source.out(), nullptr) !=
+      PENSTOCK_TEXT_OK) {
+    return std::nullopt;
+  }
+  return source.str();
+}
+
+std::string LibraryVersion() {
+  RustBytes version;
+  return penstock_text_version(version.out(), nullptr) == PENSTOCK_TEXT_OK ? version.str() : "";
+}
+
+}  // namespace penstock::text

@@ -1,0 +1,84 @@
+// A Hugging Face tokenizer: text to token ids and back, and the facts beside it.
+//
+// Errors of this library (text/): InvalidArgument for bad input or a broken file, NotFound for a
+// missing file, ResourceExhausted for a bound that was reached, FailedPrecondition when a chat
+// template refused the conversation or is itself wrong, Internal for a defect. Each message is one
+// line.
+#pragma once
+
+#include <absl/status/statusor.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "common/ids.h"
+
+struct penstock_tokenizer;
+
+namespace penstock::text {
+
+struct Encoding {
+  std::vector<TokenId> ids;
+  // Begin and end of each token in the input, in bytes; {0, 0} for tokens that were added.
+  std::vector<std::pair<std::size_t, std::size_t>> offsets;
+};
+
+// Immutable; any number of threads may use one at once. Encoding takes time in proportion to the
+// text (about 1 ms per 4 KB), so it belongs on a text thread.
+class Tokenizer {
+ public:
+  // `folder` holds tokenizer.json and, optionally, tokenizer_config.json, special_tokens_map.json,
+  // chat_template.jinja or chat_template.json.
+  static absl::StatusOr<std::shared_ptr<const Tokenizer>> Load(const std::string& folder);
+  ~Tokenizer();
+  Tokenizer(const Tokenizer&) = delete;
+  Tokenizer& operator=(const Tokenizer&) = delete;
+
+  // Special tokens spelled out in `text` become their ids. Text that is not UTF-8 is refused.
+  absl::StatusOr<std::vector<TokenId>> Encode(std::string_view text, bool add_special_tokens) const;
+  absl::StatusOr<Encoding> EncodeWithOffsets(std::string_view text, bool add_special_tokens) const;
+
+  // Ids outside the vocabulary decode to nothing. For text that grows token by token use
+  // IncrementalDecoder.
+  absl::StatusOr<std::string> Decode(std::span<const TokenId> ids, bool skip_special) const;
+
+  // The vocabulary's spelling of a token ("Ġthe", "▁the", "<0x0A>"), not its text.
+  std::optional<std::string> Token(TokenId id) const;
+  std::optional<TokenId> Id(std::string_view token) const;
+  bool IsSpecial(TokenId id) const;
+
+  // Largest id + 1, added tokens included. A model may have more rows than that.
+  std::uint32_t vocabulary() const;
+
+  // A named token's spelling: "bos_token", "eos_token", "pad_token", "unk_token", …
+  std::optional<std::string> NamedToken(std::string_view name) const;
+  std::optional<TokenId> bos() const { return NamedId("bos_token"); }
+  std::optional<TokenId> eos() const { return NamedId("eos_token"); }
+  std::optional<TokenId> pad() const { return NamedId("pad_token"); }
+
+  // All named tokens as a JSON object, as chat templates see them.
+  std::string NamedTokensJson() const;
+  // Source of the model's chat template ("" = the default one).
+  std::optional<std::string> ChatTemplateSource(std::string_view name) const;
+
+  // For the other wrappers of this folder.
+  const penstock_tokenizer* handle() const { return handle_; }
+
+ private:
+  explicit Tokenizer(penstock_tokenizer* handle) : handle_(handle) {}
+  std::optional<TokenId> NamedId(std::string_view name) const;
+
+  penstock_tokenizer* handle_;
+};
+
+// Names and versions of the libraries behind text/.
+std::string LibraryVersion();
+
+}  // namespace penstock::text
