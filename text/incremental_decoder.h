@@ -1,10 +1,10 @@
 // Text of generated tokens as it becomes printable.
 //
-// Every increment is whole UTF-8: while the text ends in U+FFFD nothing is given out, since the next
-// token may complete the character (the rule of transformers and TGI). The increments joined are the
-// text that decoding all tokens at once gives after the context's text. One exception: where a
-// SentencePiece run of byte tokens begins with whole characters and then breaks, decoding at once
-// turns the whole run into U+FFFD; the characters given out already stay.
+// Every increment is whole UTF-8: while the text ends in U+FFFD nothing is given out, since the
+// next token may complete the character (the rule of transformers and TGI). The increments joined
+// are the text that decoding all tokens at once gives after the context's text. One exception:
+// where a SentencePiece run of byte tokens begins with whole characters and then breaks, decoding
+// at once turns the whole run into U+FFFD; the characters given out already stay.
 #pragma once
 
 #include <absl/status/statusor.h>
@@ -26,8 +26,8 @@ class IncrementalDecoder {
   // So many tokens of context are always enough.
   static constexpr std::size_t kContextTokens = 6;
 
-  // `context`: the end of the prompt, oldest first. The generated text continues it; it decides, for
-  // instance, whether SentencePiece's leading space stays. The tokenizer is kept alive.
+  // `context`: the end of the prompt, oldest first. The generated text continues it; it decides,
+  // for instance, whether SentencePiece's leading space stays. The tokenizer is kept alive.
   static absl::StatusOr<IncrementalDecoder> Create(const Tokenizer& tokenizer, bool skip_special,
                                                    std::span<const TokenId> context);
   ~IncrementalDecoder();

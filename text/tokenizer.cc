@@ -73,8 +73,8 @@ absl::StatusOr<std::string> Tokenizer::Decode(std::span<const TokenId> ids,
 std::optional<std::string> Tokenizer::Token(TokenId id) const {
   RustBytes token;
   int32_t special = 0;
-  const int32_t code = penstock_tokenizer_token(handle_, static_cast<uint32_t>(id), token.out(),
-                                                &special, nullptr);
+  const int32_t code =
+      penstock_tokenizer_token(handle_, static_cast<uint32_t>(id), token.out(), &special, nullptr);
   if (code != PENSTOCK_TEXT_OK) return std::nullopt;
   return token.str();
 }

@@ -12,8 +12,8 @@
  * Threads. A penstock_tokenizer and a penstock_template are immutable: any number of threads may
  * use one at once. A penstock_decoder belongs to one thread at a time.
  *
- * Texts are UTF-8 given by pointer and length, may hold NUL and need no terminator. A pointer may be
- * NULL where its length is 0.
+ * Texts are UTF-8 given by pointer and length, may hold NUL and need no terminator. A pointer may
+ * be NULL where its length is 0.
  */
 #pragma once
 
@@ -62,8 +62,8 @@ int32_t penstock_text_version(penstock_bytes* version, penstock_bytes* error);
 /* `folder` holds tokenizer.json and, optionally, tokenizer_config.json, special_tokens_map.json and
  * the chat template: chat_template.jinja, else chat_template.json, else in tokenizer_config.json.
  * A truncation or padding saved in tokenizer.json is switched off. */
-int32_t penstock_tokenizer_load(const char* folder, size_t folder_size, penstock_tokenizer** tokenizer,
-                                penstock_bytes* error);
+int32_t penstock_tokenizer_load(const char* folder, size_t folder_size,
+                                penstock_tokenizer** tokenizer, penstock_bytes* error);
 void penstock_tokenizer_free(penstock_tokenizer* tokenizer);
 
 /* Largest id + 1, added tokens included. A model may have more rows than that. */
@@ -102,15 +102,16 @@ int32_t penstock_tokenizer_named_token(const penstock_tokenizer* tokenizer, cons
 int32_t penstock_tokenizer_named_tokens_json(const penstock_tokenizer* tokenizer,
                                              penstock_bytes* json, penstock_bytes* error);
 
-/* Source of the chat template called `name` ("" = the default one). NOT_FOUND when there is none. */
+/* Source of the chat template called `name` ("" = the default one). NOT_FOUND when there is none.
+ */
 int32_t penstock_tokenizer_chat_template(const penstock_tokenizer* tokenizer, const char* name,
                                          size_t name_size, penstock_bytes* source,
                                          penstock_bytes* error);
 
 /* --- Incremental decoding -------------------------------------------------------------------- */
 
-/* Text of generated tokens as it becomes printable. `context` is the end of the prompt (a handful of
- * tokens, oldest first), which the text continues. The decoder keeps the tokenizer alive. */
+/* Text of generated tokens as it becomes printable. `context` is the end of the prompt (a handful
+ * of tokens, oldest first), which the text continues. The decoder keeps the tokenizer alive. */
 int32_t penstock_decoder_new(const penstock_tokenizer* tokenizer, int32_t skip_special,
                              const uint32_t* context, size_t context_size,
                              penstock_decoder** decoder, penstock_bytes* error);
@@ -128,7 +129,8 @@ int32_t penstock_decoder_finish(penstock_decoder* decoder, const char** text, si
 
 /* --- Chat template --------------------------------------------------------------------------- */
 
-/* Jinja2 as transformers runs it. `globals_json`: an object of variables that each rendering sees. */
+/* Jinja2 as transformers runs it. `globals_json`: an object of variables that each rendering sees.
+ */
 int32_t penstock_template_compile(const char* source, size_t source_size, const char* globals_json,
                                   size_t globals_json_size, penstock_template** compiled,
                                   penstock_bytes* error);

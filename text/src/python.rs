@@ -57,6 +57,24 @@ impl Object for List {
     }
 }
 
+/// What Jinja2's lazy filters give: it can be looped over but has no JSON form.
+#[derive(Debug)]
+struct Generator(Vec<Value>);
+
+impl Object for Generator {
+    fn repr(self: &Arc<Self>) -> ObjectRepr {
+        ObjectRepr::Iterable
+    }
+
+    fn enumerate(self: &Arc<Self>) -> Enumerator {
+        Enumerator::Values(self.0.clone())
+    }
+}
+
+pub fn generator(items: Vec<Value>) -> Value {
+    Value::from_object(Generator(items))
+}
+
 /// A JSON value as `json.loads` would give it to a template.
 pub fn from_json(json: serde_json::Value) -> Value {
     match json {
@@ -245,7 +263,12 @@ fn write_json(
         ValueKind::String => {
             write_json_string(value.as_str().unwrap_or_default(), style.ensure_ascii, out);
         }
-        ValueKind::Seq => write_json_items(value, style, depth, ('[', ']'), out)?,
+        _ if value.downcast_object_ref::<Generator>().is_some() => {
+            return Err("object of type generator is not JSON serializable".to_owned());
+        }
+        ValueKind::Seq | ValueKind::Iterable => {
+            write_json_items(value, style, depth, ('[', ']'), out)?;
+        }
         ValueKind::Map => write_json_items(value, style, depth, ('{', '}'), out)?,
         kind => return Err(format!("object of type {kind} is not JSON serializable")),
     }

@@ -42,7 +42,9 @@ pub unsafe extern "C" fn penstock_tokenizer_vocabulary(tokenizer: *const Handle)
 /// See `include/penstock_text.h`.
 #[no_mangle]
 pub unsafe extern "C" fn penstock_tokenizer_is_special(tokenizer: *const Handle, id: u32) -> i32 {
-    tokenizer.as_ref().map_or(0, |handle| i32::from(handle.0.is_special(id)))
+    tokenizer
+        .as_ref()
+        .map_or(0, |handle| i32::from(handle.0.is_special(id)))
 }
 
 /// # Safety

@@ -1,7 +1,9 @@
 //! Filters, tests and functions of Jinja2; those whose printing differs from Python's are our own.
 
+use std::borrow::Cow;
+
 use minijinja::value::{Kwargs, Rest, Value, ValueKind};
-use minijinja::{Environment, Error, ErrorKind};
+use minijinja::{Environment, Error, ErrorKind, State};
 
 use crate::python::{self, JsonStyle};
 
@@ -11,6 +13,43 @@ pub fn add_to(environment: &mut Environment) {
     environment.add_filter("tojson", to_json);
     environment.add_filter("string", |value: &Value| python::to_str(value));
     environment.add_filter("join", join);
+    add_lazy_filters(environment);
+    environment.add_test("iterable", |value: &Value| {
+        !value.is_none() && value.try_iter().is_ok()
+    });
+}
+
+/// In Jinja2 these give generators, which can be looped over but not printed as JSON.
+fn add_lazy_filters(environment: &mut Environment) {
+    use minijinja::filters;
+    type Name<'a> = Option<Cow<'a, str>>;
+    environment.add_filter("map", |state: &State, value: Value, args: Rest<Value>| {
+        filters::map(state, value, args).map(python::generator)
+    });
+    environment.add_filter(
+        "select",
+        |s: &State, v: Value, test: Name, args: Rest<Value>| {
+            filters::select(s, v, test, args).map(python::generator)
+        },
+    );
+    environment.add_filter(
+        "reject",
+        |s: &State, v: Value, test: Name, args: Rest<Value>| {
+            filters::reject(s, v, test, args).map(python::generator)
+        },
+    );
+    environment.add_filter(
+        "selectattr",
+        |s: &State, v: Value, attribute: Cow<'_, str>, test: Name, args: Rest<Value>| {
+            filters::selectattr(s, v, attribute, test, args).map(python::generator)
+        },
+    );
+    environment.add_filter(
+        "rejectattr",
+        |s: &State, v: Value, attribute: Cow<'_, str>, test: Name, args: Rest<Value>| {
+            filters::rejectattr(s, v, attribute, test, args).map(python::generator)
+        },
+    );
 }
 
 /// transformers' own `tojson`: `json.dumps` without HTML escapes.

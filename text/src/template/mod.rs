@@ -73,7 +73,7 @@ impl ChatTemplate {
         let mut environment = Environment::new();
         configure(&mut environment);
         environment
-            .add_template_owned(TEMPLATE_NAME, without_generation_tags(source))
+            .add_template_owned(TEMPLATE_NAME, prepare(source))
             .map_err(|error| TextError::template(describe(&error)))?;
         Ok(Self {
             environment,
@@ -171,13 +171,15 @@ fn raise_exception(message: &str) -> std::result::Result<Value, minijinja::Error
     ))
 }
 
-/// `{% generation %}` marks assistant text for training and prints nothing.
-fn without_generation_tags(source: &str) -> String {
+/// Line ends become "\n", as Jinja2's lexer makes them, and `{% generation %}`, which marks
+/// assistant text for training, prints nothing.
+fn prepare(source: &str) -> String {
+    let source = source.replace("\r\n", "\n").replace('\r', "\n");
     let tag = regex::Regex::new(r"(\{%[-+]?\s*)(end)?generation(\s*[-+]?%\})");
     let Ok(tag) = tag else {
         return source.to_owned();
     };
-    tag.replace_all(source, |groups: &regex::Captures| {
+    tag.replace_all(&source, |groups: &regex::Captures| {
         let word = if groups.get(2).is_some() {
             "endif"
         } else {
