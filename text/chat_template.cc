@@ -42,9 +42,8 @@ absl::StatusOr<ChatTemplate::Handle> ChatTemplate::CompileOne(std::string_view s
                                                               std::string_view globals_json) {
   penstock_template* compiled = nullptr;
   RustBytes error;
-  const int32_t code =
-      penstock_template_compile(source.data(), source.size(), globals_json.data(),
-                                globals_json.size(), &compiled, error.out());
+  const int32_t code = penstock_template_compile(source.data(), source.size(), globals_json.data(),
+                                                 globals_json.size(), &compiled, error.out());
   PENSTOCK_RETURN_IF_ERROR(ToStatus(code, error));
   return Handle(compiled);
 }
