@@ -2,6 +2,8 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
+#include <string>
 
 namespace penstock::scheduler {
 
@@ -17,11 +19,16 @@ struct Config {
   std::uint32_t max_batch_size = 0;            // running sequences; 0 = the group's slots
   std::uint32_t max_waiting_requests = 512;    // queue bound; a further arrival is refused
   std::uint32_t pipeline_depth = 2;            // plans in flight per group
+  std::uint32_t max_decode_rows = 1;           // per sequence and step; more with drafts
   Batching batching = Batching::kContinuous;
   Prefill prefill = Prefill::kChunked;
   Admission admission = Admission::kGuaranteed;
   Order order = Order::kFcfs;
   friend bool operator==(const Config&, const Config&) = default;
 };
+
+// One line with field, limit and value when the core cannot run with these settings. A Scheduler
+// must only be made from a configuration that passes.
+std::optional<std::string> WhyInvalid(const Config& config);
 
 }  // namespace penstock::scheduler

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <utility>
 #include <variant>
 #include <vector>
 
@@ -125,6 +126,13 @@ struct Outputs {
   std::optional<Time> wake_at;
 
   void Clear() { *this = Outputs{}; }
+
+  template <class T>
+  void AddEvent(RequestId request, T what) {
+    Event& event = events.emplace_back();
+    event.request = request;
+    event.what.template emplace<T>(std::move(what));
+  }
 };
 
 }  // namespace penstock::scheduler

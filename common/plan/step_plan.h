@@ -81,7 +81,9 @@ struct Segment {
   enum class Logits : std::uint8_t { kNone, kLast, kAll };
   Kind kind = Kind::kDecode;
   SlotId slot;
-  // kPrompt: positions [first, first + count) of the prompt. kLast samples the first token.
+  // kPrompt: positions [first, first + count) of the prompt. A chunk that reaches the prompt's end
+  // carries kLast or kAll and samples the first token; an earlier one never samples, and carries
+  // kNone or (prompt logprobs wanted) kAll.
   std::uint32_t first = 0;
   std::uint32_t count = 0;
   Logits logits = Logits::kNone;
@@ -99,6 +101,12 @@ struct SegmentGroup {
   friend bool operator==(const SegmentGroup&, const SegmentGroup&) = default;
 };
 
+// A plan without segments is legal: when the last sequences have ended and nothing else is to be
+// computed, one plan with only `ends` tells the shards that the slots are free. It gets a result
+// like any other (no sequences). After it the group is idle: no plan, no message.
+//
+// A slot stands in `ends` once, after every plan that names it has its result; the same plan may
+// start a new sequence on it.
 struct StepPlan {
   Epoch epoch;
   StepId step;

@@ -33,7 +33,9 @@ struct SequenceResult {
   std::uint32_t committed_length = 0;
   ShardFinish finish = ShardFinish::kNone;  // an EOS or stop token is the last of `tokens`
   std::string error;                        // kError: one line for the client
-  // For prompt segments with Logits::kAll: logprob of prompt token first+i+1 given its prefix.
+  // For prompt segments with Logits::kAll: logprob of prompt token first+i+1 given its prefix, for
+  // i < count, or i < count-1 in the chunk that reaches the prompt's end (the row that is left
+  // samples). All chunks of a prompt of P tokens together give P-1.
   std::vector<float> prompt_logprobs;
   friend bool operator==(const SequenceResult&, const SequenceResult&) = default;
 };

@@ -1,0 +1,29 @@
+#include "scheduler/config.h"
+
+namespace penstock::scheduler {
+namespace {
+
+std::optional<std::string> AtLeastOne(const char* field, std::uint32_t value) {
+  if (value > 0) return std::nullopt;
+  return "`" + std::string(field) + "` must be >= 1. Given: 0";
+}
+
+}  // namespace
+
+std::optional<std::string> WhyInvalid(const Config& config) {
+  if (auto error = AtLeastOne("max-step-tokens", config.max_step_tokens)) return error;
+  if (auto error = AtLeastOne("max-waiting-requests", config.max_waiting_requests)) return error;
+  if (auto error = AtLeastOne("pipeline-depth", config.pipeline_depth)) return error;
+  if (auto error = AtLeastOne("max-decode-rows", config.max_decode_rows)) return error;
+  if (config.max_decode_rows > config.max_step_tokens) {
+    return "`max-decode-rows` must be <= " + std::to_string(config.max_step_tokens) +
+           " (max-step-tokens). Given: " + std::to_string(config.max_decode_rows);
+  }
+  if (config.admission != Admission::kGuaranteed) {
+    return "`admission` must be guaranteed (the only policy of this version)";
+  }
+  if (config.order != Order::kFcfs) return "`order` must be fcfs (the only one of this version)";
+  return std::nullopt;
+}
+
+}  // namespace penstock::scheduler

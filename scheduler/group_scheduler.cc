@@ -1,0 +1,308 @@
+#include "scheduler/group_scheduler.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "scheduler/check.h"
+
+namespace penstock::scheduler {
+namespace {
+
+Decision MakeDecision(Time at, const Sequence& sequence, DecisionKind kind) {
+  Decision decision;
+  decision.at = at;
+  decision.request = sequence.request.request;
+  decision.kind = kind;
+  return decision;
+}
+
+// Where two reasons meet at the same position the order is length, EOS or stop token, stop string
+// (TGI's order); a lower position always wins, since tokens beyond it are cut before.
+std::optional<FinishReason> ReasonToFinish(const Sequence& sequence, ShardFinish shard) {
+  if (sequence.tokens_received >= sequence.request.max_new_tokens) return FinishReason::kLength;
+  if (shard == ShardFinish::kLength) return FinishReason::kLength;
+  if (shard == ShardFinish::kEos) return FinishReason::kEos;
+  if (shard == ShardFinish::kStopToken) return FinishReason::kStopToken;
+  if (sequence.finish_at && sequence.tokens_received >= *sequence.finish_at) {
+    return FinishReason::kStopString;
+  }
+  return std::nullopt;
+}
+
+}  // namespace
+
+GroupScheduler::GroupScheduler(const Config& config, const GroupUp& up)
+    : config_(config),
+      id_(up.group),
+      epoch_(up.epoch),
+      capacity_(up.capacity),
+      admission_(config, up.capacity),
+      table_(up.capacity) {}
+
+std::optional<RequestId> GroupScheduler::OldestRunning() const {
+  const Sequence* oldest = table_.Oldest();
+  if (oldest == nullptr) return std::nullopt;
+  return oldest->request.request;
+}
+
+std::optional<Refusal> GroupScheduler::WhyNeverFits(const Arrival& arrival) const {
+  return admission_.WhyNeverFits(arrival);
+}
+
+std::optional<Shortage> GroupScheduler::Check(const Arrival& arrival) const {
+  const std::uint32_t running = table_.running();
+  if (config_.batching == Batching::kStatic && running > 0 && !forming_) {
+    return Shortage{Budget::kBatchSize, running + 1u, running};  // the batch is closed
+  }
+  GroupState state;
+  state.blocks_available = table_.pool().available();
+  state.slots_available = table_.slots().available();
+  state.running = running;
+  state.reserved_tokens = table_.reserved_tokens();
+  return admission_.Check(arrival, state);
+}
+
+void GroupScheduler::BeginStep(Time now, Outputs& out) {
+  PENSTOCK_CHECK(CanPlan(), "at most pipeline_depth plans are in flight");
+  const StepBudget budget = MakeStepBudget(config_, capacity_.max_step_tokens);
+  draft_.emplace(Draft{StepComposer(budget, config_.prefill), StepPlan{}, {}});
+  forming_ = table_.running() == 0;
+  for (auto& [id, sequence] : table_.all()) AddDecode(sequence);
+  for (auto& [id, sequence] : table_.all()) AddChunk(sequence, now, out);
+}
+
+void GroupScheduler::AddDecode(Sequence& sequence) {
+  const std::uint32_t wanted = sequence.NextDecodeRows(config_.max_decode_rows);
+  const std::uint32_t rows = draft_->composer.AddDecode(sequence.slot, wanted);
+  if (rows == 0) return;
+  sequence.blocks.GrowTo(table_.pool(), capacity_.block_size, sequence.PositionsAfterDecode(rows),
+                         sequence.slot, draft_->plan.block_ops);
+  Name(sequence, rows);
+}
+
+void GroupScheduler::AddChunk(Sequence& sequence, Time now, Outputs& out) {
+  if (sequence.retiring || sequence.PromptLeft() == 0) return;
+  const PrefillDemand demand{sequence.slot, sequence.prompt_planned, sequence.PromptLeft(),
+                             sequence.request.logprobs.prompt_logprobs};
+  const std::uint32_t count = draft_->composer.AddPrefill(demand);
+  if (count == 0) return;
+  if (!sequence.started) Start(sequence, out);
+  sequence.prompt_planned += count;
+  sequence.blocks.GrowTo(table_.pool(), capacity_.block_size, sequence.prompt_planned,
+                         sequence.slot, draft_->plan.block_ops);
+  Name(sequence, sequence.PromptLeft() == 0 ? 1 : 0);
+  if (sequence.PromptLeft() == 0 || sequence.chunked) return;
+
+  sequence.chunked = true;
+  Decision decision = MakeDecision(now, sequence, DecisionKind::kChunked);
+  decision.short_of =
+      draft_->composer.StepIsTighter() ? Budget::kStepTokens : Budget::kPrefillTokens;
+  decision.needed = demand.remaining;
+  decision.available = count;
+  decision.step = StepId(last_step_.value() + 1);
+  out.decisions.push_back(decision);
+}
+
+void GroupScheduler::Start(Sequence& sequence, Outputs& out) {
+  const Arrival& request = sequence.request;
+  sequence.started = true;
+  SequenceStart start;
+  start.slot = sequence.slot;
+  start.sequence = sequence.id;
+  start.prompt = request.prompt;
+  start.prompt_length = sequence.PromptLength();
+  start.sampling = request.sampling;
+  start.logprobs = request.logprobs;
+  start.stop_token_ids = request.stop_token_ids;
+  start.ignore_eos = request.ignore_eos;
+  start.min_new_tokens = request.min_new_tokens;
+  start.max_new_tokens = request.max_new_tokens;
+  start.trace_id = request.trace_id;
+  draft_->plan.starts.push_back(std::move(start));
+  out.AddEvent(request.request, Started{sequence.PromptLength(), 0});
+}
+
+void GroupScheduler::Name(Sequence& sequence, std::uint32_t most_tokens) {
+  sequence.tokens_in_flight += most_tokens;
+  ++sequence.plans_in_flight;
+  sequence.last_plan = StepId(last_step_.value() + 1);
+  draft_->named.push_back({sequence.id, most_tokens});
+}
+
+std::optional<Shortage> GroupScheduler::CheckStep(const Arrival& arrival) const {
+  if (config_.batching == Batching::kStatic) return std::nullopt;  // chunks follow in later steps
+  const StepComposer& composer = draft_->composer;
+  const std::uint64_t prompt = arrival.prompt.size();
+  const std::uint64_t needed = config_.prefill == Prefill::kWhole ? prompt : 1;
+  if (composer.PrefillLeft() >= needed) return std::nullopt;
+  return Shortage{composer.StepIsTighter() ? Budget::kStepTokens : Budget::kPrefillTokens, prompt,
+                  composer.PrefillLeft()};
+}
+
+void GroupScheduler::Admit(Arrival arrival, SequenceId id, Time now, Outputs& out) {
+  const std::uint32_t blocks = admission_.WorstCaseBlocks(arrival);
+  Sequence& sequence = table_.Add(std::move(arrival), id, blocks);
+  Decision decision = MakeDecision(now, sequence, DecisionKind::kAdmitted);
+  decision.needed = blocks;
+  decision.available = table_.pool().available() + blocks;
+  decision.step = StepId(last_step_.value() + 1);
+  out.decisions.push_back(decision);
+  AddChunk(sequence, now, out);
+}
+
+bool GroupScheduler::FinishStep(std::uint32_t waiting, Outputs& out) {
+  Draft draft = std::move(*draft_);
+  draft_.reset();
+  forming_ = false;
+  const bool only_ends = draft.composer.empty();
+  // While a plan is in flight, ends wait for company: its result makes the next plan.
+  if (only_ends && !(in_flight_.empty() && table_.slots().has_ends())) return false;
+
+  last_step_ = StepId(last_step_.value() + 1);
+  draft.plan.epoch = epoch_;
+  draft.plan.step = last_step_;
+  draft.plan.ends = table_.slots().TakeEnds();
+  draft.plan.segments = draft.composer.TakeSegments();
+  in_flight_.push_back({last_step_, std::move(draft.named)});
+
+  StepInfo info;
+  info.group = id_;
+  info.step = last_step_;
+  info.decode_rows = draft.composer.decode_rows();
+  info.prefill_tokens = draft.composer.prefill_tokens();
+  info.sequences = static_cast<std::uint32_t>(draft.plan.segments.size());
+  info.waiting = waiting;
+  info.blocks_free = table_.pool().free();
+  info.blocks_used = table_.pool().used();
+  info.blocks_cached = table_.pool().cached();
+  info.blocks_retiring = table_.pool().retiring();
+  const std::uint32_t counted =
+      info.blocks_free + info.blocks_used + info.blocks_cached + info.blocks_retiring;
+  PENSTOCK_CHECK(counted == table_.pool().total(), "free + used + cached + retiring = total");
+  PENSTOCK_CHECK(info.decode_rows + info.prefill_tokens <= config_.max_step_tokens,
+                 "no step exceeds its token budget");
+  out.steps.push_back(info);
+  out.plans.push_back({id_, std::move(draft.plan)});
+  return true;
+}
+
+void GroupScheduler::OnResult(const StepResult& result, Time now, Outputs& out) {
+  if (in_flight_.empty() || in_flight_.front().step != result.step) return;
+  const InFlight done = std::move(in_flight_.front());
+  in_flight_.pop_front();
+  for (const Named& named : done.named) {
+    Sequence* sequence = table_.Find(named.sequence);
+    PENSTOCK_CHECK(sequence != nullptr, "a sequence lives while a plan in flight names it");
+    sequence->tokens_in_flight -= named.most_tokens;
+    --sequence->plans_in_flight;
+  }
+  for (const SequenceResult& part : result.sequences) TakeResult(part, now, out);
+  for (const Named& named : done.named) {
+    Sequence* sequence = table_.Find(named.sequence);
+    if (sequence != nullptr && sequence->retiring) ReclaimIfUnnamed(*sequence, now, out);
+  }
+}
+
+void GroupScheduler::TakeResult(const SequenceResult& result, Time now, Outputs& out) {
+  Sequence* sequence = table_.Find(result.sequence);
+  // A surplus row of a sequence that ended meanwhile is computed but never reported.
+  if (sequence == nullptr || sequence->retiring || sequence->slot != result.slot) return;
+
+  const std::uint32_t last =
+      std::min(sequence->request.max_new_tokens, sequence->finish_at.value_or(UINT32_MAX));
+  const auto given = static_cast<std::uint32_t>(result.tokens.size());
+  const std::uint32_t count = std::min(given, last - sequence->tokens_received);
+  ReportTokens(*sequence, result, count, out);
+
+  const bool all_taken = count == given;
+  const ShardFinish shard = all_taken ? result.finish : ShardFinish::kNone;
+  if (const auto reason = ReasonToFinish(*sequence, shard)) {
+    Finish(*sequence, *reason, sequence->tokens_received, now, out);
+  } else if (shard == ShardFinish::kError) {
+    Fail(*sequence, FailureKind::kShardError, result.error, now, out);
+  }
+}
+
+void GroupScheduler::ReportTokens(Sequence& sequence, const SequenceResult& result,
+                                  std::uint32_t count, Outputs& out) {
+  const RequestId request = sequence.request.request;
+  sequence.prompt_logprobs.insert(sequence.prompt_logprobs.end(), result.prompt_logprobs.begin(),
+                                  result.prompt_logprobs.end());
+  if (count == 0) return;
+  if (sequence.tokens_received == 0 && sequence.request.logprobs.prompt_logprobs) {
+    out.AddEvent(request, PromptLogprobs{std::move(sequence.prompt_logprobs)});
+  }
+  Tokens tokens;
+  tokens.first_index = sequence.tokens_received;
+  tokens.tokens.assign(result.tokens.begin(), result.tokens.begin() + count);
+  out.AddEvent(request, std::move(tokens));
+  sequence.tokens_received += count;
+}
+
+bool GroupScheduler::Cancel(RequestId request, Time now, Outputs& out) {
+  Sequence* sequence = table_.FindRunning(request);
+  if (sequence == nullptr) return false;
+  Finish(*sequence, FinishReason::kCancelled, sequence->tokens_received, now, out);
+  ReclaimIfUnnamed(*sequence, now, out);
+  return true;
+}
+
+bool GroupScheduler::FinishAt(RequestId request, std::uint32_t token_count, Time now,
+                              Outputs& out) {
+  Sequence* sequence = table_.FindRunning(request);
+  if (sequence == nullptr) return false;
+  if (token_count > sequence->tokens_received) {
+    sequence->finish_at = std::min(token_count, sequence->finish_at.value_or(UINT32_MAX));
+    return true;
+  }
+  Finish(*sequence, FinishReason::kStopString, token_count, now, out);
+  ReclaimIfUnnamed(*sequence, now, out);
+  return true;
+}
+
+void GroupScheduler::Finish(Sequence& sequence, FinishReason reason, std::uint32_t tokens, Time now,
+                            Outputs& out) {
+  out.AddEvent(sequence.request.request, Finished{reason, tokens});
+  Retire(sequence, now, out);
+}
+
+void GroupScheduler::Fail(Sequence& sequence, FailureKind kind, std::string message, Time now,
+                          Outputs& out) {
+  out.AddEvent(sequence.request.request, Failed{kind, std::move(message)});
+  Retire(sequence, now, out);
+}
+
+void GroupScheduler::Retire(Sequence& sequence, Time now, Outputs& out) {
+  table_.Retire(sequence);
+  Decision decision = MakeDecision(now, sequence, DecisionKind::kFinished);
+  if (sequence.started) decision.step = sequence.last_plan;
+  out.decisions.push_back(decision);
+}
+
+void GroupScheduler::ReclaimIfUnnamed(Sequence& sequence, Time now, Outputs& out) {
+  if (sequence.plans_in_flight > 0) return;
+  Decision decision = MakeDecision(now, sequence, DecisionKind::kRetired);
+  if (sequence.started) decision.step = sequence.last_plan;
+  decision.available = sequence.blocks.blocks().size();
+  out.decisions.push_back(decision);
+  table_.Reclaim(sequence);
+}
+
+void GroupScheduler::Lose(const std::string& reason, Time now, Outputs& out) {
+  for (auto& [id, sequence] : table_.all()) {
+    if (!sequence.retiring) Fail(sequence, FailureKind::kGroupLost, reason, now, out);
+  }
+}
+
+void GroupScheduler::AddTo(Snapshot& sum) const {
+  sum.running += table_.running();
+  sum.retiring += table_.retiring();
+  sum.blocks_free += table_.pool().free();
+  sum.blocks_used += table_.pool().used();
+  sum.blocks_cached += table_.pool().cached();
+  sum.blocks_retiring += table_.pool().retiring();
+  sum.blocks_total += table_.pool().total();
+  sum.plans_in_flight += static_cast<std::uint32_t>(in_flight_.size());
+}
+
+}  // namespace penstock::scheduler

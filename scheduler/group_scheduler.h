@@ -1,0 +1,104 @@
+// The scheduler of one formed replica group: keeps up to pipeline_depth plans in flight, takes
+// their results, and knows for every sequence what may still come back.
+//
+// A step is made in three calls, so that admission (one queue for all groups) stays outside:
+//   BeginStep            decodes of everybody, then chunks of the prompts already started
+//   CheckNow / Admit     newcomers, as many as the budgets allow
+//   FinishStep           the plan, if there is anything to do
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "common/ids.h"
+#include "common/time.h"
+#include "scheduler/config.h"
+#include "scheduler/guaranteed_admission.h"
+#include "scheduler/input.h"
+#include "scheduler/output.h"
+#include "scheduler/scheduler.h"
+#include "scheduler/sequence_table.h"
+#include "scheduler/step_composer.h"
+
+namespace penstock::scheduler {
+
+class GroupScheduler {
+ public:
+  GroupScheduler(const Config& config, const GroupUp& up);
+
+  GroupId id() const { return id_; }
+  Epoch epoch() const { return epoch_; }
+  std::uint32_t running() const { return table_.running(); }
+  // The running request admitted first: who holds what others wait for.
+  std::optional<RequestId> OldestRunning() const;
+
+  // Why the request can never run here.
+  std::optional<Refusal> WhyNeverFits(const Arrival& arrival) const;
+  // What is short for admitting it now, other than the token budget of the step being made.
+  std::optional<Shortage> Check(const Arrival& arrival) const;
+
+  bool CanPlan() const { return in_flight_.size() < config_.pipeline_depth; }
+  void BeginStep(Time now, Outputs& out);
+  // Token budget of the step being made.
+  std::optional<Shortage> CheckStep(const Arrival& arrival) const;
+  // Both Checks must have passed.
+  void Admit(Arrival arrival, SequenceId id, Time now, Outputs& out);
+  // Puts out the plan. False when there is nothing to compute and nothing that must be said.
+  bool FinishStep(std::uint32_t waiting, Outputs& out);
+
+  // A result of any other step than the oldest in flight is ignored.
+  void OnResult(const StepResult& result, Time now, Outputs& out);
+  // False when the request does not run here.
+  bool Cancel(RequestId request, Time now, Outputs& out);
+  bool FinishAt(RequestId request, std::uint32_t token_count, Time now, Outputs& out);
+  // Ends every running request with an error. The object must not be used afterwards.
+  void Lose(const std::string& reason, Time now, Outputs& out);
+
+  void AddTo(Snapshot& sum) const;
+
+ private:
+  // What a plan in flight may yield for one sequence.
+  struct Named {
+    SequenceId sequence;
+    std::uint32_t most_tokens = 0;
+  };
+  struct InFlight {
+    StepId step;
+    std::vector<Named> named;
+  };
+  // The plan being made.
+  struct Draft {
+    StepComposer composer;
+    StepPlan plan;
+    std::vector<Named> named;
+  };
+
+  void AddDecode(Sequence& sequence);
+  void AddChunk(Sequence& sequence, Time now, Outputs& out);
+  void Start(Sequence& sequence, Outputs& out);
+  void Name(Sequence& sequence, std::uint32_t most_tokens);
+  void TakeResult(const SequenceResult& result, Time now, Outputs& out);
+  void ReportTokens(Sequence& sequence, const SequenceResult& result, std::uint32_t count,
+                    Outputs& out);
+  void Finish(Sequence& sequence, FinishReason reason, std::uint32_t tokens, Time now,
+              Outputs& out);
+  void Fail(Sequence& sequence, FailureKind kind, std::string message, Time now, Outputs& out);
+  void Retire(Sequence& sequence, Time now, Outputs& out);
+  void ReclaimIfUnnamed(Sequence& sequence, Time now, Outputs& out);
+
+  const Config config_;
+  const GroupId id_;
+  const Epoch epoch_;
+  const GroupCapacity capacity_;
+  const GuaranteedAdmission admission_;
+  SequenceTable table_;
+  StepId last_step_;
+  std::deque<InFlight> in_flight_;
+  std::optional<Draft> draft_;
+  bool forming_ = false;  // Batching::kStatic: the batch is open during the step that starts it
+};
+
+}  // namespace penstock::scheduler

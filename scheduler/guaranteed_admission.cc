@@ -1,0 +1,96 @@
+#include "scheduler/guaranteed_admission.h"
+
+#include <algorithm>
+
+#include "scheduler/block_table.h"
+#include "scheduler/step_composer.h"
+
+namespace penstock::scheduler {
+namespace {
+
+Refusal TooLong(const Arrival& arrival, std::uint64_t limit, const std::string& of_what) {
+  Refusal refusal;
+  refusal.shortage = {Budget::kTotalTokens, GuaranteedAdmission::WorstCaseTokens(arrival), limit};
+  refusal.message = "`inputs` tokens + `max_new_tokens` must be <= " + std::to_string(limit) +
+                    " (" + of_what + "). Given: " + std::to_string(arrival.prompt.size()) +
+                    " `inputs` tokens and " + std::to_string(arrival.max_new_tokens) +
+                    " `max_new_tokens`";
+  return refusal;
+}
+
+Refusal TooLongForOneStep(const Arrival& arrival, std::uint32_t limit) {
+  Refusal refusal;
+  refusal.shortage = {Budget::kPrefillTokens, arrival.prompt.size(), limit};
+  refusal.message = "`inputs` must have <= " + std::to_string(limit) +
+                    " tokens (prompts are computed whole, in one step). Given: " +
+                    std::to_string(arrival.prompt.size());
+  return refusal;
+}
+
+}  // namespace
+
+GuaranteedAdmission::GuaranteedAdmission(const Config& config, const GroupCapacity& capacity)
+    : config_(config), capacity_(capacity) {}
+
+std::uint64_t GuaranteedAdmission::WorstCaseTokens(const Arrival& arrival) {
+  return static_cast<std::uint64_t>(arrival.prompt.size()) + arrival.max_new_tokens;
+}
+
+std::uint32_t GuaranteedAdmission::WorstCaseBlocks(const Arrival& arrival) const {
+  return BlocksFor(WorstCaseTokens(arrival), capacity_.block_size);
+}
+
+std::optional<Refusal> GuaranteedAdmission::WhyNeverFits(const Arrival& arrival) const {
+  const std::uint64_t tokens = WorstCaseTokens(arrival);
+  if (tokens > capacity_.max_sequence_length) {
+    return TooLong(arrival, capacity_.max_sequence_length, "the longest sequence of the shards");
+  }
+  if (config_.max_batch_total_tokens > 0 && tokens > config_.max_batch_total_tokens) {
+    return TooLong(arrival, config_.max_batch_total_tokens, "max-batch-total-tokens");
+  }
+  const std::uint64_t pool = std::uint64_t{capacity_.blocks} * capacity_.block_size;
+  if (tokens > pool) {
+    return TooLong(arrival, pool,
+                   "a KV cache of " + std::to_string(capacity_.blocks) + " blocks of " +
+                       std::to_string(capacity_.block_size) + " tokens");
+  }
+  const std::uint32_t whole = MakeStepBudget(config_, capacity_.max_step_tokens).prefill_tokens;
+  if (config_.prefill == Prefill::kWhole && arrival.prompt.size() > whole) {
+    return TooLongForOneStep(arrival, whole);
+  }
+  return std::nullopt;
+}
+
+std::optional<Shortage> GuaranteedAdmission::Check(const Arrival& arrival,
+                                                   const GroupState& state) const {
+  const std::uint32_t max_running = MaxRunning();
+  if (state.running >= max_running) {
+    return Shortage{Budget::kBatchSize, state.running + 1u, max_running};
+  }
+  if (state.slots_available == 0) return Shortage{Budget::kSlots, 1, 0};
+
+  // Every running sequence must get its decode rows in every step.
+  const std::uint64_t rows = std::uint64_t{state.running + 1} * config_.max_decode_rows;
+  const std::uint32_t step = MakeStepBudget(config_, capacity_.max_step_tokens).step_tokens;
+  if (state.running > 0 && rows > step) return Shortage{Budget::kStepTokens, rows, step};
+
+  const std::uint64_t tokens = WorstCaseTokens(arrival);
+  if (config_.max_batch_total_tokens > 0 &&
+      state.reserved_tokens + tokens > config_.max_batch_total_tokens) {
+    return Shortage{Budget::kTotalTokens, tokens,
+                    config_.max_batch_total_tokens - state.reserved_tokens};
+  }
+  const std::uint32_t blocks = WorstCaseBlocks(arrival);
+  if (blocks > state.blocks_available) {
+    return Shortage{Budget::kBlocks, blocks, state.blocks_available};
+  }
+  return std::nullopt;
+}
+
+std::uint32_t GuaranteedAdmission::MaxRunning() const {
+  if (config_.batching == Batching::kNone) return 1;
+  return config_.max_batch_size > 0 ? std::min(config_.max_batch_size, capacity_.slots)
+                                    : capacity_.slots;
+}
+
+}  // namespace penstock::scheduler

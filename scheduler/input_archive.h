@@ -1,0 +1,177 @@
+// Bytes of the input log: variable-length integers, fixed 32-bit floats, lengths before strings and
+// lists. A field list (input_log_fields.h) drives writer and reader alike, so they cannot disagree.
+#pragma once
+
+#include <bit>
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <type_traits>
+#include <utility>
+#include <variant>
+#include <vector>
+
+#include "common/ids.h"
+#include "common/time.h"
+
+namespace penstock::scheduler {
+
+// Specialised per struct: `static void Each(auto& archive, auto& value)` passes all fields.
+template <class T>
+struct Fields;
+
+class ArchiveWriter {
+ public:
+  template <class... T>
+  void operator()(const T&... values) {
+    (Put(values), ...);
+  }
+  std::string Take() { return std::move(bytes_); }
+
+  void PutVarint(std::uint64_t value) {
+    for (; value >= 0x80; value >>= 7) bytes_.push_back(static_cast<char>(value | 0x80));
+    bytes_.push_back(static_cast<char>(value));
+  }
+
+ private:
+  template <class T>
+  void Put(const T& value) {
+    if constexpr (std::is_enum_v<T>) {
+      PutVarint(static_cast<std::uint64_t>(value));
+    } else if constexpr (std::is_floating_point_v<T>) {
+      static_assert(sizeof(T) == 4);
+      const auto bits = std::bit_cast<std::uint32_t>(value);
+      for (int shift = 0; shift < 32; shift += 8)
+        bytes_.push_back(static_cast<char>(bits >> shift));
+    } else if constexpr (std::is_signed_v<T>) {
+      const auto wide = static_cast<std::int64_t>(value);
+      PutVarint((static_cast<std::uint64_t>(wide) << 1) ^ static_cast<std::uint64_t>(wide >> 63));
+    } else if constexpr (std::is_integral_v<T>) {
+      PutVarint(value);
+    } else {
+      Fields<T>::Each(*this, value);
+    }
+  }
+  template <class Tag, class Rep>
+  void Put(const Id<Tag, Rep>& id) {
+    Put(id.value());
+  }
+  void Put(const Time& time) { Put(time.time_since_epoch().count()); }
+  void Put(const Duration& duration) { Put(duration.count()); }
+  void Put(const std::string& text) {
+    PutVarint(text.size());
+    bytes_ += text;
+  }
+  template <class T>
+  void Put(const std::vector<T>& list) {
+    PutVarint(list.size());
+    for (const T& item : list) Put(item);
+  }
+  template <class... T>
+  void Put(const std::variant<T...>& choice) {
+    PutVarint(choice.index());
+    std::visit([this](const auto& value) { Put(value); }, choice);
+  }
+
+  std::string bytes_;
+};
+
+// After an error ok() is false and all further values stay as they are.
+class ArchiveReader {
+ public:
+  explicit ArchiveReader(std::string_view bytes) : rest_(bytes) {}
+
+  template <class... T>
+  void operator()(T&... values) {
+    (Get(values), ...);
+  }
+  bool ok() const { return ok_; }
+  std::string_view rest() const { return rest_; }
+
+  std::uint64_t GetVarint() {
+    std::uint64_t value = 0;
+    for (int shift = 0; shift < 64; shift += 7) {
+      const std::string_view byte = GetBytes(1);
+      if (byte.empty()) return 0;
+      const auto bits = static_cast<unsigned char>(byte[0]);
+      value |= std::uint64_t{bits & 0x7fu} << shift;
+      if (bits < 0x80) return value;
+    }
+    ok_ = false;
+    return 0;
+  }
+
+  // Empty when fewer are left.
+  std::string_view GetBytes(std::uint64_t count) {
+    if (!ok_ || count > rest_.size()) {
+      ok_ = false;
+      return {};
+    }
+    const std::string_view taken = rest_.substr(0, count);
+    rest_.remove_prefix(count);
+    return taken;
+  }
+
+ private:
+  template <class T>
+  void Get(T& value) {
+    if constexpr (std::is_enum_v<T>) {
+      value = static_cast<T>(GetVarint());
+    } else if constexpr (std::is_floating_point_v<T>) {
+      std::uint32_t bits = 0;
+      const std::string_view bytes = GetBytes(4);
+      for (std::size_t i = 0; i < bytes.size(); ++i) {
+        bits |= std::uint32_t{static_cast<unsigned char>(bytes[i])} << (8 * i);
+      }
+      value = std::bit_cast<float>(bits);
+    } else if constexpr (std::is_signed_v<T>) {
+      const std::uint64_t zigzag = GetVarint();
+      value = static_cast<T>((zigzag >> 1) ^ (~(zigzag & 1) + 1));
+    } else if constexpr (std::is_integral_v<T>) {
+      value = static_cast<T>(GetVarint());
+    } else {
+      Fields<T>::Each(*this, value);
+    }
+  }
+  template <class Tag, class Rep>
+  void Get(Id<Tag, Rep>& id) {
+    Rep value = 0;
+    Get(value);
+    id = Id<Tag, Rep>(value);
+  }
+  void Get(Time& time) {
+    Duration since{0};
+    Get(since);
+    time = Time(since);
+  }
+  void Get(Duration& duration) {
+    Duration::rep count = 0;
+    Get(count);
+    duration = Duration(count);
+  }
+  void Get(std::string& text) { text = GetBytes(GetVarint()); }
+  template <class T>
+  void Get(std::vector<T>& list) {
+    const std::uint64_t size = GetVarint();
+    // An item takes at least a byte: a broken length cannot make us allocate more than the input.
+    if (size > rest_.size()) ok_ = false;
+    list.clear();
+    for (std::uint64_t i = 0; ok_ && i < size; ++i) Get(list.emplace_back());
+  }
+  template <class... T>
+  void Get(std::variant<T...>& choice) {
+    const std::uint64_t index = GetVarint();
+    if (index >= sizeof...(T)) ok_ = false;
+    if (ok_) GetAlternative(choice, index, std::index_sequence_for<T...>{});
+  }
+  template <class V, std::size_t... I>
+  void GetAlternative(V& choice, std::uint64_t index, std::index_sequence<I...>) {
+    ((I == index ? Get(choice.template emplace<I>()) : void()), ...);
+  }
+
+  std::string_view rest_;
+  bool ok_ = true;
+};
+
+}  // namespace penstock::scheduler

@@ -1,0 +1,67 @@
+#include "scheduler/sequence_table.h"
+
+#include <utility>
+
+#include "scheduler/check.h"
+#include "scheduler/guaranteed_admission.h"
+
+namespace penstock::scheduler {
+
+SequenceTable::SequenceTable(const GroupCapacity& capacity)
+    : pool_(capacity.blocks), slots_(capacity.slots) {}
+
+Sequence& SequenceTable::Add(Arrival request, SequenceId id, std::uint32_t blocks) {
+  const auto [it, fresh] = sequences_.try_emplace(id);
+  PENSTOCK_CHECK(fresh, "every start is a new sequence id");
+  Sequence& sequence = it->second;
+  sequence.id = id;
+  sequence.slot = slots_.Take();
+  PENSTOCK_CHECK(sequence.blocks.Reserve(pool_, blocks), "the worst case of an admitted fits");
+  sequence.request = std::move(request);
+  reserved_tokens_ += GuaranteedAdmission::WorstCaseTokens(sequence.request);
+  by_request_.emplace(sequence.request.request, id);
+  return sequence;
+}
+
+Sequence* SequenceTable::Find(SequenceId id) {
+  const auto it = sequences_.find(id);
+  return it == sequences_.end() ? nullptr : &it->second;
+}
+
+Sequence* SequenceTable::FindRunning(RequestId request) {
+  const auto it = by_request_.find(request);
+  return it == by_request_.end() ? nullptr : Find(it->second);
+}
+
+const Sequence* SequenceTable::Oldest() const {
+  for (const auto& [id, sequence] : sequences_) {
+    if (!sequence.retiring) return &sequence;
+  }
+  return nullptr;
+}
+
+void SequenceTable::Retire(Sequence& sequence) {
+  PENSTOCK_CHECK(!sequence.retiring, "a sequence ends once");
+  sequence.retiring = true;
+  sequence.blocks.Retire(pool_);
+  reserved_tokens_ -= GuaranteedAdmission::WorstCaseTokens(sequence.request);
+  by_request_.erase(sequence.request.request);
+}
+
+void SequenceTable::Reclaim(Sequence& sequence) {
+  PENSTOCK_CHECK(sequence.retiring && sequence.plans_in_flight == 0,
+                 "blocks are freed when no plan in flight names their sequence");
+  sequence.blocks.Reclaim(pool_);
+  if (sequence.started) {
+    slots_.End(sequence.slot);
+  } else {
+    slots_.PutBack(sequence.slot);
+  }
+  sequences_.erase(sequence.id);
+}
+
+std::uint32_t SequenceTable::retiring() const {
+  return static_cast<std::uint32_t>(sequences_.size() - by_request_.size());
+}
+
+}  // namespace penstock::scheduler
