@@ -1,0 +1,111 @@
+#include "scheduler/guaranteed_admission.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+namespace penstock::scheduler {
+namespace {
+
+using ::testing::HasSubstr;
+
+class GuaranteedAdmissionTest : public ::testing::Test {
+ protected:
+  GuaranteedAdmissionTest() {
+    capacity_.blocks = 10;
+    capacity_.block_size = 16;
+    capacity_.slots = 4;
+    capacity_.max_sequence_length = 1000;
+    capacity_.max_step_tokens = 64;
+    config_.max_step_tokens = 64;
+    state_.blocks_available = 10;
+    state_.slots_available = 4;
+  }
+
+  static Arrival Request(std::uint32_t prompt, std::uint32_t max_new) {
+    Arrival arrival;
+    arrival.prompt.resize(prompt);
+    arrival.max_new_tokens = max_new;
+    return arrival;
+  }
+  std::optional<Shortage> Check(const Arrival& arrival) const {
+    return GuaranteedAdmission(config_, capacity_).Check(arrival, state_);
+  }
+  std::string WhyNever(const Arrival& arrival) const {
+    const auto why = GuaranteedAdmission(config_, capacity_).WhyNeverFits(arrival);
+    return why ? why->message : "";
+  }
+
+  Config config_;
+  GroupCapacity capacity_;
+  GroupState state_;
+};
+
+TEST_F(GuaranteedAdmissionTest, TheWorstCaseIsRoundedUpToBlocks) {
+  const GuaranteedAdmission admission(config_, capacity_);
+  EXPECT_EQ(admission.WorstCaseBlocks(Request(16, 16)), 2u);
+  EXPECT_EQ(admission.WorstCaseBlocks(Request(16, 17)), 3u);
+}
+
+TEST_F(GuaranteedAdmissionTest, ARequestAsLargeAsThePoolFits) {
+  EXPECT_EQ(WhyNever(Request(100, 60)), "");
+  EXPECT_EQ(Check(Request(100, 60)), std::nullopt);
+}
+
+TEST_F(GuaranteedAdmissionTest, WhatCanNeverFitIsRefusedWithTheNumbers) {
+  EXPECT_EQ(WhyNever(Request(100, 61)),
+            "`inputs` tokens + `max_new_tokens` must be <= 160 (a KV cache of 10 blocks of 16 "
+            "tokens). Given: 100 `inputs` tokens and 61 `max_new_tokens`");
+  config_.max_batch_total_tokens = 99;
+  EXPECT_THAT(WhyNever(Request(60, 40)), HasSubstr("<= 99 (max-batch-total-tokens)"));
+  capacity_.max_sequence_length = 50;
+  EXPECT_THAT(WhyNever(Request(31, 20)), HasSubstr("<= 50 (the longest sequence"));
+}
+
+TEST_F(GuaranteedAdmissionTest, AWholePromptMustFitOneStep) {
+  config_.prefill = Prefill::kWhole;
+  EXPECT_EQ(WhyNever(Request(64, 1)), "");
+  EXPECT_THAT(WhyNever(Request(65, 1)), HasSubstr("`inputs` must have <= 64 tokens"));
+  config_.max_batch_prefill_tokens = 20;
+  EXPECT_THAT(WhyNever(Request(21, 1)), HasSubstr("<= 20 tokens"));
+}
+
+TEST_F(GuaranteedAdmissionTest, ShortageSaysWhatAndHowMuch) {
+  state_.blocks_available = 3;
+  const auto blocks = Check(Request(40, 24));
+  ASSERT_TRUE(blocks);
+  EXPECT_EQ(blocks->budget, Budget::kBlocks);
+  EXPECT_EQ(blocks->needed, 4u);
+  EXPECT_EQ(blocks->available, 3u);
+
+  state_.slots_available = 0;
+  EXPECT_EQ(Check(Request(1, 1))->budget, Budget::kSlots);
+
+  state_ = {10, 4, 2, 80};
+  config_.max_batch_total_tokens = 100;
+  const auto tokens = Check(Request(20, 1));
+  ASSERT_TRUE(tokens);
+  EXPECT_EQ(tokens->budget, Budget::kTotalTokens);
+  EXPECT_EQ(tokens->needed, 21u);
+  EXPECT_EQ(tokens->available, 20u);
+
+  config_.max_batch_size = 2;
+  EXPECT_EQ(Check(Request(1, 1))->budget, Budget::kBatchSize);
+}
+
+TEST_F(GuaranteedAdmissionTest, EveryRunningSequenceGetsItsRowsInEveryStep) {
+  config_.max_step_tokens = 3;
+  state_.running = 2;
+  EXPECT_EQ(Check(Request(1, 1)), std::nullopt);
+  state_.running = 3;
+  EXPECT_EQ(Check(Request(1, 1))->budget, Budget::kStepTokens);
+}
+
+TEST_F(GuaranteedAdmissionTest, WithoutBatchingRequestsRunAlone) {
+  config_.batching = Batching::kNone;
+  EXPECT_EQ(Check(Request(1, 1)), std::nullopt);
+  state_.running = 1;
+  EXPECT_EQ(Check(Request(1, 1))->budget, Budget::kBatchSize);
+}
+
+}  // namespace
+}  // namespace penstock::scheduler

@@ -1,0 +1,97 @@
+// One Scheduler with one simulated shard, driven by hand: each call applies one input and returns
+// its outputs; plans are executed at once and their results wait to be delivered by Result().
+#pragma once
+
+#include <deque>
+#include <utility>
+#include <vector>
+
+#include "scheduler/scheduler.h"
+#include "tests/unit/scheduler/fake_shard.h"
+
+namespace penstock::scheduler {
+
+class Harness {
+ public:
+  static GroupCapacity Capacity() {
+    GroupCapacity capacity;
+    capacity.blocks = 64;
+    capacity.block_size = 4;
+    capacity.slots = 8;
+    capacity.max_sequence_length = 256;
+    capacity.max_step_tokens = 1024;
+    return capacity;
+  }
+
+  explicit Harness(Config config = {}, GroupCapacity capacity = Capacity(),
+                   FakeShardOptions options = {})
+      : capacity_(capacity), options_(options), scheduler_(config), shard_(capacity, options) {}
+
+  // A scheduler whose group 0 is up.
+  Outputs Up() {
+    epoch_ = Epoch(epoch_.value() + 1);
+    shard_ = FakeShard(capacity_, options_);
+    results_.clear();
+    return Apply(GroupUp{GroupId(0), epoch_, capacity_, {}});
+  }
+
+  static Arrival Request(std::uint64_t id, std::uint32_t prompt, std::uint32_t max_new) {
+    Arrival arrival;
+    arrival.request = RequestId(id);
+    arrival.prompt.assign(prompt, static_cast<TokenId>(100 + id));
+    arrival.max_new_tokens = max_new;
+    return arrival;
+  }
+  Outputs Arrive(std::uint64_t id, std::uint32_t prompt, std::uint32_t max_new) {
+    return Apply(Request(id, prompt, max_new));
+  }
+
+  // Delivers the oldest result. There must be one.
+  Outputs Result() {
+    StepResult result = std::move(results_.front());
+    results_.pop_front();
+    return Apply(StepDone{GroupId(0), std::move(result)});
+  }
+
+  Outputs Apply(decltype(Input::what) what) {
+    now_ += Duration(10);
+    Outputs out;
+    scheduler_.Apply({now_, std::move(what)}, out);
+    for (const PlanOut& plan : out.plans) results_.push_back(shard_.Execute(plan.plan));
+    return out;
+  }
+
+  std::size_t in_flight() const { return results_.size(); }
+  Epoch epoch() const { return epoch_; }
+  Snapshot state() const { return scheduler_.Inspect(); }
+  const FakeShard& shard() const { return shard_; }
+
+ private:
+  GroupCapacity capacity_;
+  FakeShardOptions options_;
+  Scheduler scheduler_;
+  FakeShard shard_;
+  std::deque<StepResult> results_;
+  Epoch epoch_;
+  Time now_;
+};
+
+// Events of one kind, in order.
+template <class T>
+std::vector<T> All(const Outputs& out) {
+  std::vector<T> found;
+  for (const Event& event : out.events) {
+    if (const T* what = std::get_if<T>(&event.what)) found.push_back(*what);
+  }
+  return found;
+}
+
+inline std::vector<Decision> All(const Outputs& out, DecisionKind kind) {
+  std::vector<Decision> found;
+  for (const Decision& decision : out.decisions) {
+    if (decision.kind == kind) found.push_back(decision);
+  }
+  return found;
+}
+
+}  // namespace penstock::scheduler

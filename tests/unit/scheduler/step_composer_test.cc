@@ -1,0 +1,63 @@
+#include "scheduler/step_composer.h"
+
+#include <gtest/gtest.h>
+
+namespace penstock::scheduler {
+namespace {
+
+StepComposer Make(std::uint32_t step, std::uint32_t prefill, Prefill mode = Prefill::kChunked) {
+  return StepComposer({step, prefill}, mode);
+}
+
+TEST(StepComposer, PrefillGetsWhatDecodesLeave) {
+  StepComposer step = Make(10, 10);
+  for (std::uint32_t slot = 0; slot < 4; ++slot) EXPECT_EQ(step.AddDecode(SlotId(slot), 1), 1u);
+  EXPECT_EQ(step.AddPrefill({SlotId(4), 0, 100, false}), 6u);
+  EXPECT_EQ(step.AddPrefill({SlotId(5), 0, 1, false}), 0u);
+  EXPECT_EQ(step.decode_rows(), 4u);
+  EXPECT_EQ(step.prefill_tokens(), 6u);
+  EXPECT_EQ(step.TakeSegments().size(), 5u);
+}
+
+TEST(StepComposer, ThePrefillShareBoundsPromptsOnly) {
+  StepComposer step = Make(10, 3);
+  EXPECT_EQ(step.AddDecode(SlotId(0), 5), 5u);
+  EXPECT_FALSE(step.StepIsTighter());
+  EXPECT_EQ(step.AddPrefill({SlotId(1), 0, 4, false}), 3u);
+  EXPECT_EQ(step.PrefillLeft(), 0u);
+}
+
+TEST(StepComposer, AWholePromptFitsOrWaits) {
+  StepComposer step = Make(10, 10, Prefill::kWhole);
+  EXPECT_EQ(step.AddPrefill({SlotId(0), 0, 11, false}), 0u);
+  EXPECT_TRUE(step.empty());
+  EXPECT_EQ(step.AddPrefill({SlotId(0), 0, 10, false}), 10u);
+}
+
+TEST(StepComposer, OnlyTheLastChunkSamples) {
+  StepComposer step = Make(10, 10);
+  step.AddPrefill({SlotId(0), 4, 3, false});
+  step.AddPrefill({SlotId(1), 0, 3, true});
+  step.AddPrefill({SlotId(2), 0, 9, false});
+  const std::vector<Segment> segments = step.TakeSegments();
+  ASSERT_EQ(segments.size(), 3u);
+  EXPECT_EQ(segments[0].logits, Segment::Logits::kLast);
+  EXPECT_EQ(segments[0].first, 4u);
+  EXPECT_EQ(segments[1].logits, Segment::Logits::kAll) << "prompt logprobs need every row";
+  EXPECT_EQ(segments[2].logits, Segment::Logits::kNone);
+  EXPECT_EQ(segments[2].count, 4u);
+}
+
+TEST(StepComposer, TheTighterOfServerAndGroupBoundsTheStep) {
+  Config config;
+  config.max_step_tokens = 512;
+  config.max_batch_prefill_tokens = 300;
+  EXPECT_EQ(MakeStepBudget(config, 400).step_tokens, 400u);
+  EXPECT_EQ(MakeStepBudget(config, 400).prefill_tokens, 300u);
+  EXPECT_EQ(MakeStepBudget(config, 200).prefill_tokens, 200u);
+  config.max_batch_prefill_tokens = 0;
+  EXPECT_EQ(MakeStepBudget(config, 1000).prefill_tokens, 512u);
+}
+
+}  // namespace
+}  // namespace penstock::scheduler
