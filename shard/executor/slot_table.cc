@@ -1,0 +1,71 @@
+#include "shard/executor/slot_table.h"
+
+#include <algorithm>
+#include <utility>
+
+namespace penstock::shard {
+namespace {
+
+bool Contains(std::span<const TokenId> tokens, TokenId token) {
+  return std::find(tokens.begin(), tokens.end(), token) != tokens.end();
+}
+
+ShardFinish FinishAfter(const Sequence& sequence, TokenId token, std::span<const TokenId> eos) {
+  const SequenceStart& start = sequence.start;
+  const std::uint32_t generated = sequence.Generated();
+  if (start.max_new_tokens > 0 && generated >= start.max_new_tokens) return ShardFinish::kLength;
+  if (generated <= start.min_new_tokens) return ShardFinish::kNone;
+  if (!start.ignore_eos && Contains(eos, token)) return ShardFinish::kEos;
+  if (Contains(start.stop_token_ids, token)) return ShardFinish::kStopToken;
+  return ShardFinish::kNone;
+}
+
+Sequence MakeSequence(const SequenceStart& start, std::uint32_t kv_groups) {
+  Sequence sequence;
+  sequence.start = start;
+  sequence.tokens = std::move(sequence.start.prompt);
+  sequence.start.prompt.clear();
+  sequence.committed = start.cached_length;
+  sequence.tables.resize(kv_groups);
+  return sequence;
+}
+
+// Keeps the token at position `length` if it was sampled: its K/V are what comes next.
+void TruncateTo(Sequence& sequence, std::uint32_t length) {
+  sequence.committed = length;
+  const std::size_t keep = std::max<std::size_t>(sequence.start.prompt_length, length + 1);
+  if (sequence.tokens.size() > keep) sequence.tokens.resize(keep);
+}
+
+}  // namespace
+
+SlotTable::SlotTable(std::uint32_t slots, std::uint32_t kv_groups)
+    : kv_groups_(kv_groups), slots_(slots) {}
+
+void SlotTable::Apply(const StepPlan& plan) {
+  for (SlotId slot : plan.ends) slots_[slot.value()].reset();
+  for (const Truncate& truncate : plan.truncates) TruncateTo(at(truncate.slot), truncate.length);
+  for (const SequenceStart& start : plan.starts) {
+    slots_[start.slot.value()] = MakeSequence(start, kv_groups_);
+  }
+  for (const BlockOp& op : plan.block_ops) {
+    if (op.kind == BlockOp::Kind::kAppend) at(op.slot).tables[op.kv_group].push_back(op.dst);
+  }
+}
+
+void SlotTable::Reset() { std::fill(slots_.begin(), slots_.end(), std::nullopt); }
+
+void CollectMasked(const Sequence& sequence, std::span<const TokenId> eos,
+                   std::vector<TokenId>& out) {
+  out.clear();
+  if (sequence.Generated() >= sequence.start.min_new_tokens) return;
+  if (!sequence.start.ignore_eos) out.assign(eos.begin(), eos.end());
+  out.insert(out.end(), sequence.start.stop_token_ids.begin(), sequence.start.stop_token_ids.end());
+}
+
+void AcceptToken(Sequence& sequence, TokenId token, std::span<const TokenId> eos) {
+  sequence.tokens.push_back(token);
+  sequence.finish = FinishAfter(sequence, token, eos);
+}
+
+}  // namespace penstock::shard

@@ -1,0 +1,214 @@
+#include "shard/service/execute_reactor.h"
+
+#include <algorithm>
+#include <deque>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <utility>
+
+#include "common/log.h"
+#include "common/time.h"
+#include "proto/plan_conversion.h"
+#include "shard/service/grpc_status.h"
+#include "shard/service/shard_service.h"
+
+namespace penstock::shard {
+namespace {
+
+using Reactor = grpc::ServerBidiReactor<v1::StepPlan, v1::StepResult>;
+
+// Life: Start posts the opening; plans follow; whatever ends the stream posts Close, once, which
+// frees the sequences and gives up the driver's seat; then, with the outbox empty, Finish.
+class ExecuteReactor final : public Reactor, public std::enable_shared_from_this<ExecuteReactor> {
+ public:
+  explicit ExecuteReactor(ServiceState& state) : state_(state) {}
+
+  void Start() {
+    self_ = shared_from_this();
+    if (!state_.thread.Post([this] { state_.session.OpenExecute(); })) {
+      PostClose(absl::UnavailableError("the shard is stopping"));
+      return;
+    }
+    StartRead(&incoming_);
+  }
+
+  // Instead of Start: the call is not allowed now.
+  void Refuse(const absl::Status& status) {
+    self_ = shared_from_this();
+    FinishWith(status);
+  }
+
+  void OnReadDone(bool ok) override {
+    if (!ok) {
+      PostClose(absl::OkStatus());
+      return;
+    }
+    const Time received = SteadyNow();
+    auto plan = proto::FromProto(incoming_);
+    if (!plan.ok()) {
+      log::Error("a plan that cannot be read ends the group: " + Message(plan.status()));
+      PostClose(plan.status());
+      return;
+    }
+    if (!CountPlan()) return;
+    const bool posted = state_.thread.Post(
+        [self = shared_from_this(), received, plan = std::make_shared<StepPlan>(*std::move(plan))] {
+          self->RunPlan(*plan, received);
+        });
+    if (!posted) PostClose(absl::UnavailableError("the shard is stopping"));
+  }
+
+  void OnWriteDone(bool ok) override {
+    std::lock_guard lock(mutex_);
+    writing_ = false;
+    ++results_;
+    outbox_.pop_front();
+    if (!ok) outbox_.clear();
+    Pump();
+  }
+
+  void OnCancel() override { PostClose(absl::CancelledError("the driver cancelled the stream")); }
+
+  void OnDone() override { self_.reset(); }
+
+ private:
+  // Counts a plan that was read and reads on while there is room. False: the stream is ending.
+  bool CountPlan() {
+    std::lock_guard lock(mutex_);
+    if (ending_) return false;
+    ++plans_;
+    ++queued_;
+    deepest_ = std::max(deepest_, plans_ - results_);
+    if (queued_ < kMaxQueuedPlans) {
+      StartRead(&incoming_);
+    } else {
+      read_paused_ = true;
+    }
+    return true;
+  }
+
+  // Model thread.
+  void RunPlan(const StepPlan& plan, Time received) {
+    if (!TakePlan()) return;
+    const Duration queued = SteadyNow() - received;
+    auto result = state_.session.Step(plan);
+    if (!result.ok()) {
+      const std::string text = " ends the group: " + Message(result.status());
+      log::Error("step " + std::to_string(plan.step.value()) + text);
+      Close(result.status());
+      return;
+    }
+    result->timings.queued = queued;
+    auto message = std::make_unique<v1::StepResult>();
+    proto::ToProto(*result, *message);
+    std::lock_guard lock(mutex_);
+    outbox_.push_back(std::move(message));
+    Pump();
+  }
+
+  // One plan leaves the queue. False: the stream is ending, drop it.
+  bool TakePlan() {
+    std::lock_guard lock(mutex_);
+    --queued_;
+    if (read_paused_ && !ending_) {
+      read_paused_ = false;
+      StartRead(&incoming_);
+    }
+    return !ending_ || half_closed_;
+  }
+
+  // Any thread: the first reason to end counts. An orderly end lets queued plans run first.
+  void PostClose(const absl::Status& status) {
+    {
+      std::lock_guard lock(mutex_);
+      if (ending_) {
+        half_closed_ =
+            half_closed_ && status.ok();  // cancelled after the half-close: drop the rest
+        return;
+      }
+      ending_ = true;
+      half_closed_ = status.ok();
+    }
+    const bool posted =
+        state_.thread.Post([self = shared_from_this(), status] { self->Close(status); });
+    if (!posted) FinishWith(status.ok() ? absl::UnavailableError("the shard is stopping") : status);
+  }
+
+  // Model thread. Runs once: later reasons and queued plans find `closed_`.
+  void Close(const absl::Status& status) {
+    {
+      std::lock_guard lock(mutex_);
+      ending_ = true;
+      half_closed_ = false;
+      if (closed_) return;
+      closed_ = true;
+    }
+    // A driver that goes away leaves the group in order; anything else breaks it. The seat may be
+    // given up first: what the next driver posts runs after this.
+    const bool intact = status.ok() || absl::IsCancelled(status);
+    state_.formation.End(FormationCall::kExecute, intact);
+    state_.session.CloseExecute();
+    LogCounters();
+    FinishWith(status);
+  }
+
+  void LogCounters() {
+    std::lock_guard lock(mutex_);
+    log::Info("Execute ended: " + std::to_string(plans_) + " plans in, " +
+              std::to_string(results_ + outbox_.size()) + " results out, at most " +
+              std::to_string(deepest_) + " in flight");
+  }
+
+  void FinishWith(const absl::Status& status) {
+    std::lock_guard lock(mutex_);
+    final_ = status;
+    Pump();
+  }
+
+  // Starts the next write, or finishes when all is said. Under mutex_.
+  void Pump() {
+    if (writing_ || finished_) return;
+    if (!outbox_.empty()) {
+      writing_ = true;
+      StartWrite(outbox_.front().get());
+      return;
+    }
+    if (!final_.has_value()) return;
+    finished_ = true;
+    Finish(ToGrpc(*final_));
+  }
+
+  ServiceState& state_;
+  std::shared_ptr<ExecuteReactor> self_;  // until OnDone
+  v1::StepPlan incoming_;                 // owned by the read in flight
+
+  std::mutex mutex_;
+  std::deque<std::unique_ptr<v1::StepResult>> outbox_;  // front: being written when writing_
+  bool writing_ = false;
+  bool read_paused_ = false;
+  bool ending_ = false;
+  bool half_closed_ = false;  // ending in order: plans that were read still run
+  bool closed_ = false;
+  bool finished_ = false;
+  std::optional<absl::Status> final_;
+  std::uint64_t plans_ = 0;
+  std::uint64_t results_ = 0;  // written
+  std::uint64_t queued_ = 0;   // waiting for the model thread
+  std::uint64_t deepest_ = 0;  // most plans without a written result
+};
+
+}  // namespace
+
+Reactor* StartExecute(ServiceState& state) {
+  auto reactor = std::make_shared<ExecuteReactor>(state);
+  if (absl::Status begun = state.formation.Begin(FormationCall::kExecute); begun.ok()) {
+    reactor->Start();
+  } else {
+    reactor->Refuse(begun);
+  }
+  return reactor.get();
+}
+
+}  // namespace penstock::shard

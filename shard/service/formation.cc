@@ -1,0 +1,91 @@
+#include "shard/service/formation.h"
+
+#include <string>
+
+#include "common/status.h"
+
+namespace penstock::shard {
+namespace {
+
+const char* NameOf(FormationCall call) {
+  switch (call) {
+    case FormationCall::kConfigure:
+      return "Configure";
+    case FormationCall::kWarmup:
+      return "Warmup";
+    case FormationCall::kCommit:
+      return "Commit";
+    case FormationCall::kExecute:
+      return "Execute";
+  }
+  return "";
+}
+
+FormationCall After(FormationCall call) {
+  switch (call) {
+    case FormationCall::kConfigure:
+      return FormationCall::kWarmup;
+    case FormationCall::kWarmup:
+      return FormationCall::kCommit;
+    default:
+      return FormationCall::kExecute;
+  }
+}
+
+}  // namespace
+
+void Formation::Loaded() {
+  std::lock_guard lock(mutex_);
+  loaded_ = true;
+}
+
+bool Formation::loaded() const {
+  std::lock_guard lock(mutex_);
+  return loaded_;
+}
+
+absl::Status Formation::Begin(FormationCall call, Epoch epoch) {
+  std::lock_guard lock(mutex_);
+  const std::string name = NameOf(call);
+  if (!loaded_) {
+    return absl::FailedPreconditionError(
+        name + " came while the model is loading: expected the end of WatchLoad first");
+  }
+  if (running_) {
+    const std::string running = NameOf(current_);
+    return absl::FailedPreconditionError(
+        name + " came while " + running +
+        " is running: a shard has one driver at a time, expected its " + running + " to end first");
+  }
+  if (call != FormationCall::kConfigure && call != expected_) {
+    return absl::FailedPreconditionError(name + " came out of order: expected " +
+                                         NameOf(expected_));
+  }
+  PENSTOCK_RETURN_IF_ERROR(CheckEpoch(call, epoch));
+  if (call == FormationCall::kConfigure) epoch_ = epoch;
+  running_ = true;
+  current_ = call;
+  return absl::OkStatus();
+}
+
+absl::Status Formation::CheckEpoch(FormationCall call, Epoch epoch) const {
+  const std::string present = std::to_string(epoch_.value());
+  if (call == FormationCall::kConfigure && epoch <= epoch_) {
+    return absl::FailedPreconditionError(Message(BadValue(
+        "epoch", std::to_string(epoch.value()), "above " + present + ", the last group's")));
+  }
+  const bool named = call == FormationCall::kWarmup || call == FormationCall::kCommit;
+  if (named && epoch != epoch_) {
+    return absl::FailedPreconditionError(
+        Message(BadValue("epoch", std::to_string(epoch.value()), present + ", that of Configure")));
+  }
+  return absl::OkStatus();
+}
+
+void Formation::End(FormationCall call, bool ok) {
+  std::lock_guard lock(mutex_);
+  running_ = false;
+  expected_ = ok ? After(call) : FormationCall::kConfigure;
+}
+
+}  // namespace penstock::shard

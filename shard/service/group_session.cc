@@ -1,0 +1,101 @@
+#include "shard/service/group_session.h"
+
+#include <string>
+#include <utility>
+
+#include "common/status.h"
+
+namespace penstock::shard {
+namespace {
+
+constexpr std::uint32_t kMaxSlots = 65'536;
+constexpr std::uint32_t kMaxStepTokens = 1u << 20;
+
+// The caller talks to another shard than it thinks: refused by name.
+absl::Status Mismatch(const char* field, const std::string& given, const std::string& mine) {
+  return absl::FailedPreconditionError(Message(BadValue(field, given, mine + ", this shard's")));
+}
+
+absl::Status CheckRange(const char* field, std::uint32_t value, std::uint32_t low,
+                        std::uint32_t high) {
+  if (value >= low && value <= high) return absl::OkStatus();
+  return BadValue(field, std::to_string(value),
+                  "from " + std::to_string(low) + " to " + std::to_string(high));
+}
+
+}  // namespace
+
+absl::Status GroupSession::Configure(const GroupSetup& setup) {
+  const EngineFacts facts = engine_.Facts();
+  if (setup.fingerprint != facts.fingerprint) {
+    return Mismatch("fingerprint", setup.fingerprint, facts.fingerprint);
+  }
+  if (setup.world_size != facts.world_size) {
+    return Mismatch("world_size", std::to_string(setup.world_size),
+                    std::to_string(facts.world_size));
+  }
+  if (setup.rank != facts.rank) {
+    return Mismatch("rank", std::to_string(setup.rank), std::to_string(facts.rank));
+  }
+  PENSTOCK_RETURN_IF_ERROR(CheckLimits(setup.limits));
+  setup_ = setup;
+  checker_.reset();
+  return engine_.Configure(setup_);
+}
+
+absl::Status GroupSession::CheckLimits(const GroupLimits& limits) const {
+  PENSTOCK_RETURN_IF_ERROR(
+      CheckRange("limits.max_step_tokens", limits.max_step_tokens, 1, kMaxStepTokens));
+  PENSTOCK_RETURN_IF_ERROR(CheckRange("limits.max_sequences", limits.max_sequences, 1, kMaxSlots));
+  PENSTOCK_RETURN_IF_ERROR(CheckRange("limits.max_sequence_length", limits.max_sequence_length, 1,
+                                      engine_.Facts().max_position));
+  return CheckRange("limits.max_decode_rows", limits.max_decode_rows, 1, 1);
+}
+
+absl::StatusOr<WarmupReport> GroupSession::Warmup() {
+  auto report = engine_.Warmup();
+  if (report.ok()) blocks_ = report->blocks;
+  return report;
+}
+
+absl::StatusOr<std::uint64_t> GroupSession::Commit(std::uint32_t blocks) {
+  PENSTOCK_RETURN_IF_ERROR(CheckRange("blocks", blocks, 1, blocks_));
+  PENSTOCK_ASSIGN_OR_RETURN(const std::uint64_t bytes, engine_.Commit(blocks));
+  const EngineFacts facts = engine_.Facts();
+  PlanBounds bounds;
+  bounds.epoch = setup_.epoch;
+  bounds.vocabulary = facts.vocabulary;
+  bounds.slots = setup_.limits.max_sequences;
+  bounds.blocks = blocks;
+  bounds.block_size = facts.block_size;
+  bounds.max_step_tokens = setup_.limits.max_step_tokens;
+  bounds.max_sequence_length = setup_.limits.max_sequence_length;
+  bounds.max_decode_rows = setup_.limits.max_decode_rows;
+  bounds.windows.clear();
+  for (const KvGroupFacts& group : facts.kv_groups) bounds.windows.push_back(group.window);
+  checker_.emplace(std::move(bounds));
+  return bytes;
+}
+
+void GroupSession::OpenExecute() {
+  engine_.Reset();
+  checker_->Reset();
+  digest_.Reset();
+}
+
+absl::StatusOr<StepResult> GroupSession::Step(const StepPlan& plan) {
+  PENSTOCK_RETURN_IF_ERROR(checker_->Check(plan));
+  PENSTOCK_ASSIGN_OR_RETURN(StepResult result, engine_.Execute(plan));
+  PENSTOCK_RETURN_IF_ERROR(checker_->Observe(plan, result));
+  digest_.Mix(plan);
+  digest_.Mix(result);
+  result.epoch = plan.epoch;
+  result.step = plan.step;
+  result.digest = digest_.value();
+  if (setup_.rank != 0) result.sequences.clear();
+  return result;
+}
+
+void GroupSession::CloseExecute() { engine_.Reset(); }
+
+}  // namespace penstock::shard

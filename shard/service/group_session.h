@@ -1,0 +1,49 @@
+// One rank's life in a group, call by call: checks what a call says against the engine's facts and
+// the agreed limits, then lets the engine do it. Everything that the gRPC service posts to the
+// model thread ends here, so the whole protocol can be tested without a socket.
+//
+// One owner: the model thread.
+#pragma once
+
+#include <absl/status/status.h>
+#include <absl/status/statusor.h>
+
+#include <cstdint>
+#include <optional>
+
+#include "shard/service/plan_checker.h"
+#include "shard/service/plan_digest.h"
+#include "shard/service/step_engine.h"
+
+namespace penstock::shard {
+
+class GroupSession {
+ public:
+  // `engine` outlives the session.
+  explicit GroupSession(StepEngine& engine) : engine_(engine) {}
+
+  // FAILED_PRECONDITION names a fingerprint, rank or world size that is not this shard's;
+  // INVALID_ARGUMENT names a limit out of range.
+  absl::Status Configure(const GroupSetup& setup);
+  absl::StatusOr<WarmupReport> Warmup();
+
+  // `blocks`: the minimum over the ranks, at most what this rank's Warmup gave. Gives cache bytes.
+  absl::StatusOr<std::uint64_t> Commit(std::uint32_t blocks);
+
+  void OpenExecute();
+
+  // Checks, executes, and puts the digest into the result. Only rank 0 keeps sequences in it.
+  absl::StatusOr<StepResult> Step(const StepPlan& plan);
+  void CloseExecute();
+
+ private:
+  absl::Status CheckLimits(const GroupLimits& limits) const;
+
+  StepEngine& engine_;
+  GroupSetup setup_;
+  std::uint32_t blocks_ = 0;  // of the last Warmup
+  std::optional<PlanChecker> checker_;
+  PlanDigest digest_;
+};
+
+}  // namespace penstock::shard

@@ -1,0 +1,44 @@
+#include "shard/service/model_thread.h"
+
+#include <utility>
+
+namespace penstock::shard {
+
+ModelThread::ModelThread(std::size_t capacity) : capacity_(capacity), thread_([this] { Run(); }) {}
+
+ModelThread::~ModelThread() { Stop(); }
+
+bool ModelThread::Post(std::function<void()> task) {
+  {
+    std::lock_guard lock(mutex_);
+    if (closed_ || inbox_.size() >= capacity_) return false;
+    inbox_.push_back(std::move(task));
+  }
+  changed_.notify_one();
+  return true;
+}
+
+void ModelThread::Stop() {
+  {
+    std::lock_guard lock(mutex_);
+    closed_ = true;
+  }
+  changed_.notify_one();
+  if (thread_.joinable()) thread_.join();
+}
+
+void ModelThread::Run() {
+  std::unique_lock lock(mutex_);
+  while (true) {
+    changed_.wait(lock, [this] { return closed_ || !inbox_.empty(); });
+    if (inbox_.empty()) return;
+    std::function<void()> task = std::move(inbox_.front());
+    inbox_.pop_front();
+    lock.unlock();
+    task();
+    task = nullptr;  // what it owns must not die under the lock
+    lock.lock();
+  }
+}
+
+}  // namespace penstock::shard

@@ -1,0 +1,379 @@
+#include "shard/service/plan_checker.h"
+
+#include <algorithm>
+#include <string>
+#include <utility>
+
+#include "common/status.h"
+
+namespace penstock::shard {
+namespace {
+
+std::string Of(SlotId slot) { return " (slot " + std::to_string(slot.value()) + ")"; }
+
+absl::Status Bad(const char* field, std::uint64_t value, const std::string& limit) {
+  return BadValue(field, std::to_string(value), limit);
+}
+
+// Another rank or the router made no mistake: this engine answered what no plan asked for.
+absl::Status EngineMistake(const char* field, std::uint64_t value, const std::string& limit) {
+  return absl::InternalError(Message(Bad(field, value, limit)));
+}
+
+}  // namespace
+
+PlanChecker::PlanChecker(PlanBounds bounds) : bounds_(std::move(bounds)) { Reset(); }
+
+void PlanChecker::Reset() {
+  next_step_ = 1;
+  slots_.assign(bounds_.slots, std::nullopt);
+  sequences_.clear();
+  block_uses_.assign(bounds_.blocks, 0);
+}
+
+absl::Status PlanChecker::Check(const StepPlan& plan) {
+  PENSTOCK_RETURN_IF_ERROR(CheckHeader(plan));
+  PENSTOCK_RETURN_IF_ERROR(ApplyEnds(plan));
+  PENSTOCK_RETURN_IF_ERROR(ApplyTruncates(plan));
+  PENSTOCK_RETURN_IF_ERROR(ApplyStarts(plan));
+  PENSTOCK_RETURN_IF_ERROR(ApplyBlockOps(plan));
+  if (!plan.append_tokens.empty()) {
+    return Bad("append_tokens", plan.append_tokens.size(),
+               "empty: this shard does not offer the capability append_tokens");
+  }
+  PENSTOCK_RETURN_IF_ERROR(ApplySegments(plan));
+  return CheckGroups(plan);
+}
+
+absl::Status PlanChecker::CheckHeader(const StepPlan& plan) {
+  if (plan.epoch != bounds_.epoch) {
+    return Bad("epoch", plan.epoch.value(),
+               std::to_string(bounds_.epoch.value()) + ", that of Configure");
+  }
+  if (plan.step.value() != next_step_) {
+    return Bad("step", plan.step.value(), std::to_string(next_step_) + ", the next step");
+  }
+  ++next_step_;
+  return absl::OkStatus();
+}
+
+absl::Status PlanChecker::ApplyEnds(const StepPlan& plan) {
+  for (SlotId id : plan.ends) {
+    Slot* slot = nullptr;
+    PENSTOCK_RETURN_IF_ERROR(FindActive(id, "ends", &slot));
+    Free(*slot);
+    slots_[id.value()].reset();
+  }
+  return absl::OkStatus();
+}
+
+absl::Status PlanChecker::ApplyTruncates(const StepPlan& plan) {
+  for (const Truncate& truncate : plan.truncates) {
+    Slot* slot = nullptr;
+    PENSTOCK_RETURN_IF_ERROR(FindActive(truncate.slot, "truncates.slot", &slot));
+    if (truncate.length > slot->committed) {
+      return Bad(
+          "truncates.length", truncate.length,
+          "at most the committed length " + std::to_string(slot->committed) + Of(truncate.slot));
+    }
+    slot->committed = truncate.length;
+    slot->computed = std::min(slot->computed, truncate.length);
+  }
+  return absl::OkStatus();
+}
+
+absl::Status PlanChecker::ApplyStarts(const StepPlan& plan) {
+  for (const SequenceStart& start : plan.starts) {
+    if (start.slot.value() >= slots_.size()) {
+      return Bad("starts.slot", start.slot.value(), "below " + std::to_string(slots_.size()));
+    }
+    if (slots_[start.slot.value()].has_value()) {
+      return Bad("starts.slot", start.slot.value(), "a free slot");
+    }
+    PENSTOCK_RETURN_IF_ERROR(CheckStart(start));
+    if (!sequences_.insert(start.sequence.value()).second) {
+      return Bad("starts.sequence", start.sequence.value(), "an id that no other slot has");
+    }
+    Slot slot;
+    slot.sequence = start.sequence;
+    slot.prompt_length = start.prompt_length;
+    slot.computed = start.cached_length;
+    slot.committed = start.cached_length;
+    slot.tables.resize(bounds_.windows.size());
+    slots_[start.slot.value()] = std::move(slot);
+  }
+  return absl::OkStatus();
+}
+
+absl::Status PlanChecker::CheckStart(const SequenceStart& start) const {
+  if (start.prompt.empty()) return Bad("starts.prompt", 0, "at least one token long");
+  if (start.prompt_length != start.prompt.size()) {
+    return Bad("starts.prompt_length", start.prompt_length,
+               std::to_string(start.prompt.size()) + ", the number of prompt tokens");
+  }
+  if (start.prompt_length > bounds_.max_sequence_length) {
+    return Bad("starts.prompt_length", start.prompt_length,
+               "at most max_sequence_length " + std::to_string(bounds_.max_sequence_length));
+  }
+  if (start.cached_length >= start.prompt_length) {
+    return Bad("starts.cached_length", start.cached_length,
+               "below prompt_length " + std::to_string(start.prompt_length));
+  }
+  PENSTOCK_RETURN_IF_ERROR(CheckTokens(start.prompt, bounds_.vocabulary, "starts.prompt"));
+  PENSTOCK_RETURN_IF_ERROR(
+      CheckTokens(start.stop_token_ids, bounds_.vocabulary, "starts.stop_token_ids"));
+  if (start.logprobs.top_n > bounds_.vocabulary) {
+    return Bad("starts.logprobs.top_n", start.logprobs.top_n,
+               "at most the vocabulary " + std::to_string(bounds_.vocabulary));
+  }
+  if (!start.grammar.empty()) {
+    return Bad("starts.grammar", start.grammar.size(), "empty: grammars are not offered");
+  }
+  if (!start.adapter_id.empty()) {
+    return BadValue("starts.adapter_id", start.adapter_id, "empty: adapters are not offered");
+  }
+  return CheckSampling(start.sampling, bounds_.vocabulary);
+}
+
+absl::Status PlanChecker::ApplyBlockOps(const StepPlan& plan) {
+  for (const BlockOp& op : plan.block_ops) {
+    if (op.kv_group >= bounds_.windows.size()) {
+      return Bad("block_ops.kv_group", op.kv_group,
+                 "below " + std::to_string(bounds_.windows.size()));
+    }
+    switch (op.kind) {
+      case BlockOp::Kind::kAppend:
+        PENSTOCK_RETURN_IF_ERROR(ApplyAppend(op));
+        break;
+      case BlockOp::Kind::kCopy:
+        PENSTOCK_RETURN_IF_ERROR(ApplyCopy(op));
+        break;
+      case BlockOp::Kind::kRelease:
+        PENSTOCK_RETURN_IF_ERROR(ApplyRelease(op));
+        break;
+      default:
+        return Bad("block_ops.kind", static_cast<std::uint64_t>(op.kind),
+                   "append, copy or release: transfers are not offered");
+    }
+  }
+  return absl::OkStatus();
+}
+
+absl::Status PlanChecker::ApplyAppend(const BlockOp& op) {
+  Slot* slot = nullptr;
+  PENSTOCK_RETURN_IF_ERROR(FindActive(op.slot, "block_ops.slot", &slot));
+  PENSTOCK_RETURN_IF_ERROR(CheckBlock(op.dst, "block_ops.dst"));
+  auto& table = slot->tables[op.kv_group];
+  const std::uint64_t longest =
+      (std::uint64_t{bounds_.max_sequence_length} + bounds_.block_size - 1) / bounds_.block_size;
+  if (table.size() >= longest) {
+    return Bad("block_ops.dst", op.dst.value(),
+               "one of at most " + std::to_string(longest) + " blocks of a sequence" + Of(op.slot));
+  }
+  if (std::find(table.begin(), table.end(), op.dst) != table.end()) {
+    return Bad("block_ops.dst", op.dst.value(),
+               "a block that the table does not hold yet" + Of(op.slot));
+  }
+  table.push_back(op.dst);
+  ++block_uses_[op.dst.value()];
+  return absl::OkStatus();
+}
+
+absl::Status PlanChecker::ApplyCopy(const BlockOp& op) const {
+  PENSTOCK_RETURN_IF_ERROR(CheckBlock(op.src, "block_ops.src"));
+  PENSTOCK_RETURN_IF_ERROR(CheckBlock(op.dst, "block_ops.dst"));
+  if (op.src == op.dst) return Bad("block_ops.dst", op.dst.value(), "another block than src");
+  if (block_uses_[op.dst.value()] > 1) {
+    return Bad("block_ops.dst", op.dst.value(), "a block of one table: a copy writes it");
+  }
+  return absl::OkStatus();
+}
+
+absl::Status PlanChecker::ApplyRelease(const BlockOp& op) {
+  Slot* slot = nullptr;
+  PENSTOCK_RETURN_IF_ERROR(FindActive(op.slot, "block_ops.slot", &slot));
+  PENSTOCK_RETURN_IF_ERROR(CheckBlock(op.src, "block_ops.src"));
+  auto& table = slot->tables[op.kv_group];
+  const auto entry = std::find(table.begin(), table.end(), op.src);
+  if (entry == table.end()) {
+    return Bad("block_ops.src", op.src.value(), "a block of the slot's table" + Of(op.slot));
+  }
+  const std::uint64_t end =
+      (static_cast<std::uint64_t>(entry - table.begin()) + 1) * bounds_.block_size;
+  const std::uint32_t window = bounds_.windows[op.kv_group];
+  // The next row, at `computed` or later, still attends to the window - 1 positions before it.
+  if (window == 0 || end + window > std::uint64_t{slot->committed} + 1) {
+    return Bad("block_ops.src", op.src.value(),
+               "a block that lies wholly before the attention window" + Of(op.slot));
+  }
+  entry->reset();
+  --block_uses_[op.src.value()];
+  return absl::OkStatus();
+}
+
+absl::Status PlanChecker::ApplySegments(const StepPlan& plan) {
+  std::uint64_t rows = 0;
+  std::unordered_set<std::uint32_t> seen;
+  for (const Segment& segment : plan.segments) {
+    const bool prompt = segment.kind == Segment::Kind::kPrompt;
+    const char* field = prompt ? "segments.prompt.slot" : "segments.decode.slot";
+    Slot* slot = nullptr;
+    PENSTOCK_RETURN_IF_ERROR(FindActive(segment.slot, field, &slot));
+    if (!seen.insert(segment.slot.value()).second) {
+      return Bad(field, segment.slot.value(), "named by one segment of a plan only");
+    }
+    PENSTOCK_RETURN_IF_ERROR(prompt ? ApplyPrompt(segment, *slot) : CheckDecode(segment, *slot));
+    rows += segment.Rows();
+  }
+  if (rows > bounds_.max_step_tokens) {
+    return Bad("segments", rows,
+               "at most max_step_tokens " + std::to_string(bounds_.max_step_tokens) + " rows");
+  }
+  return absl::OkStatus();
+}
+
+absl::Status PlanChecker::ApplyPrompt(const Segment& segment, Slot& slot) {
+  if (segment.first != slot.computed) {
+    return Bad("segments.prompt.first", segment.first,
+               std::to_string(slot.computed) + ", where the prompt was left" + Of(segment.slot));
+  }
+  const std::uint32_t rest = slot.prompt_length - std::min(slot.computed, slot.prompt_length);
+  if (segment.count == 0 || segment.count > rest) {
+    return Bad("segments.prompt.count", segment.count,
+               "from 1 to " + std::to_string(rest) + ", the rest of the prompt" + Of(segment.slot));
+  }
+  const bool whole = segment.count == rest;
+  if (whole && segment.logits == Segment::Logits::kNone) {
+    return BadValue("segments.prompt.logits", "none",
+                    "last or all in the last chunk of a prompt" + Of(segment.slot));
+  }
+  if (!whole && segment.logits == Segment::Logits::kLast) {
+    return BadValue("segments.prompt.logits", "last",
+                    "none or all before the last chunk of a prompt" + Of(segment.slot));
+  }
+  if (!slot.finished) {
+    PENSTOCK_RETURN_IF_ERROR(
+        CheckWritable(slot, segment.first, segment.count, "segments.prompt.count"));
+  }
+  slot.computed += segment.count;
+  slot.committed = slot.computed;
+  return absl::OkStatus();
+}
+
+absl::Status PlanChecker::CheckDecode(const Segment& segment, const Slot& slot) const {
+  if (segment.max_rows == 0 || segment.max_rows > bounds_.max_decode_rows) {
+    return Bad("segments.decode.max_rows", segment.max_rows,
+               "from 1 to max_decode_rows " + std::to_string(bounds_.max_decode_rows));
+  }
+  if (slot.computed < slot.prompt_length) {
+    return Bad("segments.decode.slot", segment.slot.value(),
+               "a slot whose whole prompt was computed: " + std::to_string(slot.computed) + " of " +
+                   std::to_string(slot.prompt_length) + " tokens were");
+  }
+  if (slot.finished) return absl::OkStatus();
+  const std::uint64_t end = std::uint64_t{slot.committed} + segment.max_rows;
+  if (end > bounds_.max_sequence_length) {
+    return Bad("segments.decode.max_rows", segment.max_rows,
+               "within max_sequence_length " + std::to_string(bounds_.max_sequence_length) +
+                   " from committed length " + std::to_string(slot.committed) + Of(segment.slot));
+  }
+  return CheckWritable(slot, slot.committed, segment.max_rows, "segments.decode.max_rows");
+}
+
+absl::Status PlanChecker::CheckWritable(const Slot& slot, std::uint32_t first, std::uint32_t count,
+                                        const char* field) const {
+  const std::string sequence = " (sequence " + std::to_string(slot.sequence.value()) + ")";
+  const std::uint32_t last_index = (first + count - 1) / bounds_.block_size;
+  for (const auto& table : slot.tables) {
+    if (last_index >= table.size()) {
+      return Bad(field, count,
+                 "within the " + std::to_string(table.size()) +
+                     " blocks of the table from position " + std::to_string(first) + sequence);
+    }
+    for (std::uint32_t index = first / bounds_.block_size; index <= last_index; ++index) {
+      const auto& block = table[index];
+      if (!block.has_value() || block_uses_[block->value()] != 1) {
+        return Bad(field, count,
+                   "within blocks that no other table holds; entry " + std::to_string(index) +
+                       " is shared or released" + sequence);
+      }
+    }
+  }
+  return absl::OkStatus();
+}
+
+absl::Status PlanChecker::CheckGroups(const StepPlan& plan) const {
+  if (plan.groups.empty()) return absl::OkStatus();
+  std::vector<bool> named(plan.segments.size(), false);
+  std::size_t count = 0;
+  for (const SegmentGroup& group : plan.groups) {
+    for (std::uint32_t index : group.segments) {
+      if (index >= named.size() || named[index]) {
+        return Bad("groups.segments", index,
+                   "an index of segments (below " + std::to_string(named.size()) + "), named once");
+      }
+      named[index] = true;
+      ++count;
+    }
+  }
+  if (count == named.size()) return absl::OkStatus();
+  return Bad("groups.segments", count, "all " + std::to_string(named.size()) + " segments");
+}
+
+absl::Status PlanChecker::Observe(const StepPlan& plan, const StepResult& result) {
+  std::size_t next = 0;
+  for (const Segment& segment : plan.segments) {
+    if (slots_[segment.slot.value()]->finished) continue;
+    if (next >= result.sequences.size()) {
+      return EngineMistake("sequences", result.sequences.size(), "one per unfinished segment");
+    }
+    PENSTOCK_RETURN_IF_ERROR(ObserveSequence(result.sequences[next++], segment));
+  }
+  if (next == result.sequences.size()) return absl::OkStatus();
+  return EngineMistake("sequences", result.sequences.size(), "one per unfinished segment");
+}
+
+absl::Status PlanChecker::ObserveSequence(const SequenceResult& result, const Segment& segment) {
+  Slot& slot = *slots_[segment.slot.value()];
+  if (result.slot != segment.slot || result.sequence != slot.sequence) {
+    return EngineMistake("sequences.slot", result.slot.value(),
+                         std::to_string(segment.slot.value()) + ", in the order of segments");
+  }
+  slot.finished = result.finish != ShardFinish::kNone;
+  if (result.finish == ShardFinish::kError) return absl::OkStatus();
+  const bool decode = segment.kind == Segment::Kind::kDecode;
+  const std::uint32_t least = decode ? slot.committed + 1 : slot.computed;
+  const std::uint32_t most = decode ? slot.committed + segment.max_rows : slot.computed;
+  if (result.committed_length < least || result.committed_length > most) {
+    return EngineMistake(
+        "sequences.committed_length", result.committed_length,
+        "from " + std::to_string(least) + " to " + std::to_string(most) + Of(segment.slot));
+  }
+  slot.committed = result.committed_length;
+  return absl::OkStatus();
+}
+
+absl::Status PlanChecker::FindActive(SlotId id, const char* field, Slot** slot) {
+  if (id.value() >= slots_.size()) {
+    return Bad(field, id.value(), "below " + std::to_string(slots_.size()));
+  }
+  if (!slots_[id.value()].has_value()) return Bad(field, id.value(), "a slot that was started");
+  *slot = &*slots_[id.value()];
+  return absl::OkStatus();
+}
+
+absl::Status PlanChecker::CheckBlock(BlockId block, const char* field) const {
+  if (block.value() < bounds_.blocks) return absl::OkStatus();
+  return Bad(field, block.value(), "below " + std::to_string(bounds_.blocks));
+}
+
+void PlanChecker::Free(Slot& slot) {
+  sequences_.erase(slot.sequence.value());
+  for (const auto& table : slot.tables) {
+    for (const auto& block : table) {
+      if (block.has_value()) --block_uses_[block->value()];
+    }
+  }
+}
+
+}  // namespace penstock::shard

@@ -1,0 +1,101 @@
+// Decides whether a plan makes sense for the present state of the shard. A plan that does not is a
+// mistake of the router: the error is INVALID_ARGUMENT and names the field, the value and the
+// limit, and the group ends.
+//
+// The checker keeps its own small copy of the control state, derived from plans and results alone:
+// which slots are taken, how far each prompt was computed, each block table, and in how many tables
+// each block stands. From it follow the guarantees that it enforces:
+//   - lengths are gapless: a prompt segment starts where the one before ended, a decode only after
+//     the whole prompt;
+//   - no position is computed without a block, and a block is written only while it stands in one
+//     table (G1: no block has two writers);
+//   - no plan exceeds the step budget (G5).
+//
+// Pure: no threads, no clock. One owner (the model thread).
+#pragma once
+
+#include <absl/status/status.h>
+
+#include <cstdint>
+#include <optional>
+#include <unordered_set>
+#include <vector>
+
+#include "common/ids.h"
+#include "common/plan/step_plan.h"
+#include "common/plan/step_result.h"
+
+namespace penstock::shard {
+
+// What was agreed at Commit.
+struct PlanBounds {
+  Epoch epoch;
+  std::uint32_t vocabulary = 0;
+  std::uint32_t slots = 0;
+  std::uint32_t blocks = 0;
+  std::uint32_t block_size = 16;
+  std::uint32_t max_step_tokens = 0;
+  std::uint32_t max_sequence_length = 0;
+  std::uint32_t max_decode_rows = 1;
+  std::vector<std::uint32_t> windows = {0};  // per kv_group, 0 = full attention
+};
+
+class PlanChecker {
+ public:
+  explicit PlanChecker(PlanBounds bounds);
+
+  // Checks `plan` against the state and moves the state on. After an error the state is undefined
+  // until Reset.
+  absl::Status Check(const StepPlan& plan);
+
+  // Takes in the result of the plan checked last. An error (INTERNAL) is a mistake of the engine.
+  absl::Status Observe(const StepPlan& plan, const StepResult& result);
+
+  // All slots free; the next step is 1.
+  void Reset();
+
+ private:
+  struct Slot {
+    SequenceId sequence;
+    std::uint32_t prompt_length = 0;
+    std::uint32_t computed = 0;   // prompt positions planned so far
+    std::uint32_t committed = 0;  // positions with K/V, by results; `computed` while in the prompt
+    bool finished = false;
+    // Per kv_group; nullopt = released.
+    std::vector<std::vector<std::optional<BlockId>>> tables;
+  };
+
+  absl::Status CheckHeader(const StepPlan& plan);
+  absl::Status ApplyEnds(const StepPlan& plan);
+  absl::Status ApplyTruncates(const StepPlan& plan);
+  absl::Status ApplyStarts(const StepPlan& plan);
+  absl::Status CheckStart(const SequenceStart& start) const;
+  absl::Status ApplyBlockOps(const StepPlan& plan);
+  absl::Status ApplyAppend(const BlockOp& op);
+  absl::Status ApplyCopy(const BlockOp& op) const;
+  absl::Status ApplyRelease(const BlockOp& op);
+  absl::Status ApplySegments(const StepPlan& plan);
+  absl::Status ApplyPrompt(const Segment& segment, Slot& slot);
+  absl::Status CheckDecode(const Segment& segment, const Slot& slot) const;
+  absl::Status CheckWritable(const Slot& slot, std::uint32_t first, std::uint32_t count,
+                             const char* field) const;
+  absl::Status CheckGroups(const StepPlan& plan) const;
+  absl::Status ObserveSequence(const SequenceResult& result, const Segment& segment);
+
+  absl::Status FindActive(SlotId id, const char* field, Slot** slot);
+  absl::Status CheckBlock(BlockId block, const char* field) const;
+  void Free(Slot& slot);
+
+  PlanBounds bounds_;
+  std::uint64_t next_step_ = 1;
+  std::vector<std::optional<Slot>> slots_;
+  std::unordered_set<std::uint64_t> sequences_;
+  std::vector<std::uint32_t> block_uses_;  // number of tables that hold the block
+};
+
+// The parts of a start that do not depend on state. INVALID_ARGUMENT names the field.
+absl::Status CheckSampling(const SamplingParams& params, std::uint32_t vocabulary);
+absl::Status CheckTokens(const std::vector<TokenId>& tokens, std::uint32_t vocabulary,
+                         const char* field);
+
+}  // namespace penstock::shard

@@ -1,0 +1,125 @@
+#include "shard/service/shard_server.h"
+
+#include <grpcpp/ext/proto_server_reflection_plugin.h>
+#include <grpcpp/health_check_service_interface.h>
+#include <grpcpp/server.h>
+#include <grpcpp/server_builder.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <chrono>
+#include <utility>
+
+#include "common/log.h"
+#include "common/status.h"
+#include "shard/service/shard_service.h"
+#include "shard/service/socket_path.h"
+
+namespace penstock::shard {
+namespace {
+
+// Calls still open at Stop get this long: the last word of WatchLoad, the error of a plan.
+constexpr std::chrono::milliseconds kStopGrace{500};
+
+constexpr const char* kServiceName = "penstock.v1.Shard";
+
+}  // namespace
+
+class ShardServer::Impl {
+ public:
+  Impl(std::unique_ptr<StepEngine> engine, ShardServerOptions options)
+      : engine_(std::move(engine)),
+        options_(std::move(options)),
+        state_(*engine_),
+        service_(state_) {}
+
+  ~Impl() { Stop(); }
+
+  absl::Status Start() {
+    PENSTOCK_ASSIGN_OR_RETURN(path_, SocketPath(options_.socket_prefix, options_.rank));
+    PENSTOCK_RETURN_IF_ERROR(PrepareSocketPath(path_, made_directory_));
+    PENSTOCK_RETURN_IF_ERROR(Listen());
+    state_.thread.Post([this] { Load(); });
+    return absl::OkStatus();
+  }
+
+  void Stop() {
+    if (stopped_) return;
+    stopped_ = true;
+    engine_->Interrupt();
+    if (server_ != nullptr) server_->Shutdown(std::chrono::system_clock::now() + kStopGrace);
+    state_.thread.Stop();
+    if (server_ == nullptr) return;
+    server_.reset();
+    unlink(path_.c_str());
+    // Fails, rightly, while another rank's socket is in it.
+    if (made_directory_) rmdir(path_.substr(0, path_.rfind('/')).c_str());
+  }
+
+  const std::string& path() const { return path_; }
+
+ private:
+  absl::Status Listen() {
+    grpc::EnableDefaultHealthCheckService(true);
+    grpc::reflection::InitProtoReflectionServerBuilderPlugin();
+    grpc::ServerBuilder builder;
+    builder.AddListeningPort("unix:" + path_, grpc::InsecureServerCredentials());
+    builder.SetMaxReceiveMessageSize(static_cast<int>(options_.max_receive_bytes));
+    builder.SetMaxSendMessageSize(static_cast<int>(options_.max_send_bytes));
+    builder.RegisterService(&service_);
+    // Reflection is the only service on the synchronous API: one thread is enough for it.
+    builder.SetSyncServerOption(grpc::ServerBuilder::SyncServerOption::NUM_CQS, 1);
+    builder.SetSyncServerOption(grpc::ServerBuilder::SyncServerOption::MAX_POLLERS, 1);
+    server_ = builder.BuildAndStart();
+    if (server_ == nullptr) return absl::UnavailableError("cannot listen on " + path_);
+    server_->GetHealthCheckService()->SetServingStatus(kServiceName, false);
+    if (chmod(path_.c_str(), 0600) != 0) {
+      return absl::UnavailableError("cannot set the mode of " + path_);
+    }
+    return absl::OkStatus();
+  }
+
+  // Model thread.
+  void Load() {
+    LoadState last;
+    const absl::Status status = engine_->Load([this, &last](const LoadProgress& progress) {
+      last.progress = progress;
+      state_.load.Publish(last);
+      options_.on_progress(progress);
+    });
+    last.done = true;
+    if (status.ok()) {
+      state_.SetFacts(engine_->Facts());
+      state_.formation.Loaded();
+      server_->GetHealthCheckService()->SetServingStatus(kServiceName, true);
+    } else {
+      last.error = Message(status);
+    }
+    state_.load.Publish(last);
+    options_.on_loaded(status);
+  }
+
+  std::unique_ptr<StepEngine> engine_;
+  ShardServerOptions options_;
+  ServiceState state_;
+  ShardService service_;
+  std::string path_;
+  bool made_directory_ = false;
+  std::unique_ptr<grpc::Server> server_;
+  bool stopped_ = false;
+};
+
+ShardServer::ShardServer(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
+ShardServer::~ShardServer() = default;
+
+absl::StatusOr<std::unique_ptr<ShardServer>> ShardServer::Start(std::unique_ptr<StepEngine> engine,
+                                                                ShardServerOptions options) {
+  auto impl = std::make_unique<Impl>(std::move(engine), std::move(options));
+  PENSTOCK_RETURN_IF_ERROR(impl->Start());
+  return std::unique_ptr<ShardServer>(new ShardServer(std::move(impl)));
+}
+
+void ShardServer::Stop() { impl_->Stop(); }
+const std::string& ShardServer::socket_path() const { return impl_->path(); }
+
+}  // namespace penstock::shard

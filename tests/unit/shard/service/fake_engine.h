@@ -1,0 +1,116 @@
+// An engine whose calls and answers a test can see and steer. It commits what plans ask and says
+// token 1 for each sampled row.
+#pragma once
+
+#include <algorithm>
+#include <chrono>
+#include <condition_variable>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include "shard/service/step_engine.h"
+
+namespace penstock::shard {
+
+class FakeEngine final : public StepEngine {
+ public:
+  // Shared with the test; thread-safe.
+  struct Control {
+    std::mutex mutex;
+    std::condition_variable changed;
+    std::vector<std::string> calls;
+    bool hold_load = false;
+    bool hold_steps = false;  // Execute waits until it is false
+    bool interrupted = false;
+    absl::Status load_status;
+    std::uint64_t fail_at_step = 0;
+
+    void Note(const std::string& call) {
+      std::lock_guard lock(mutex);
+      calls.push_back(call);
+      changed.notify_all();
+    }
+    void Set(bool Control::*flag, bool value) {
+      std::lock_guard lock(mutex);
+      this->*flag = value;
+      changed.notify_all();
+    }
+    void WaitWhile(bool Control::*flag) {
+      std::unique_lock lock(mutex);
+      changed.wait(lock, [&] { return interrupted || !(this->*flag); });
+    }
+    // False when `call` was not seen within ten seconds.
+    bool WaitForCall(const std::string& call, std::size_t times = 1) {
+      std::unique_lock lock(mutex);
+      return changed.wait_for(lock, std::chrono::seconds(10), [&] {
+        return static_cast<std::size_t>(std::count(calls.begin(), calls.end(), call)) >= times;
+      });
+    }
+  };
+
+  FakeEngine(Control& control, std::uint32_t rank) : control_(control), rank_(rank) {}
+
+  EngineFacts Facts() const override {
+    EngineFacts facts;
+    facts.model_id = "fake";
+    facts.rank = rank_;
+    facts.world_size = 2;
+    facts.vocabulary = 100;
+    facts.eos_token_ids = {2};
+    facts.max_position = 64;
+    facts.kv_groups = {{16, 2, 0}};
+    facts.block_size = 4;
+    facts.fingerprint = "the-right-one";
+    return facts;
+  }
+  absl::Status Load(const LoadCallback& progress) override {
+    progress({"weights", 10, 100, 5, std::chrono::milliseconds(18)});
+    control_.WaitWhile(&Control::hold_load);
+    return control_.load_status;
+  }
+  absl::Status Configure(const GroupSetup& setup) override {
+    control_.Note("Configure");
+    slots_.assign(setup.limits.max_sequences, {});
+    return absl::OkStatus();
+  }
+  absl::StatusOr<WarmupReport> Warmup() override {
+    control_.Note("Warmup");
+    return WarmupReport{8, {{4, 0, 0, Duration(1000)}}, 123};
+  }
+  absl::StatusOr<std::uint64_t> Commit(std::uint32_t blocks) override {
+    control_.Note("Commit");
+    return std::uint64_t{blocks} * 64;
+  }
+  absl::StatusOr<StepResult> Execute(const StepPlan& plan) override {
+    control_.Note("Execute");
+    control_.WaitWhile(&Control::hold_steps);
+    if (plan.step.value() == control_.fail_at_step) return absl::InternalError("step failed");
+    for (const SequenceStart& start : plan.starts) slots_[start.slot.value()] = {start, 0};
+    StepResult result;
+    for (const Segment& segment : plan.segments) {
+      State& state = slots_[segment.slot.value()];
+      state.committed += segment.Rows();
+      SequenceResult sequence;
+      sequence.slot = segment.slot;
+      sequence.sequence = state.start.sequence;
+      sequence.committed_length = state.committed;
+      sequence.tokens = {{1, 0.0f, {}}};
+      result.sequences.push_back(sequence);
+    }
+    return result;
+  }
+  void Reset() override { control_.Note("Reset"); }
+  void Interrupt() override { control_.Set(&Control::interrupted, true); }
+
+ private:
+  struct State {
+    SequenceStart start;
+    std::uint32_t committed = 0;
+  };
+  Control& control_;
+  const std::uint32_t rank_;
+  std::vector<State> slots_;
+};
+
+}  // namespace penstock::shard

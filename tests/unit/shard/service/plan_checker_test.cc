@@ -1,0 +1,372 @@
+#include "shard/service/plan_checker.h"
+
+#include <gmock/gmock.h>
+
+#include <cmath>
+
+#include "common/status.h"
+
+namespace penstock::shard {
+namespace {
+
+using testing::HasSubstr;
+
+constexpr Epoch kEpoch(7);
+
+// Vocabulary of the tests: a checker with small bounds, plans built a step at a time.
+class PlanCheckerTest : public testing::Test {
+ protected:
+  PlanCheckerTest() : checker_(Bounds()) {}
+
+  static PlanBounds Bounds() {
+    PlanBounds bounds;
+    bounds.epoch = kEpoch;
+    bounds.vocabulary = 100;
+    bounds.slots = 4;
+    bounds.blocks = 8;
+    bounds.block_size = 4;
+    bounds.max_step_tokens = 16;
+    bounds.max_sequence_length = 20;
+    return bounds;
+  }
+
+  StepPlan NextPlan() {
+    StepPlan plan;
+    plan.epoch = kEpoch;
+    plan.step = StepId(++step_);
+    return plan;
+  }
+
+  static SequenceStart Start(std::uint32_t slot, std::uint32_t prompt_length) {
+    SequenceStart start;
+    start.slot = SlotId(slot);
+    start.sequence = SequenceId(100 + slot);
+    start.prompt.assign(prompt_length, 5);
+    start.prompt_length = prompt_length;
+    return start;
+  }
+  static BlockOp Append(std::uint32_t slot, std::uint32_t block) {
+    BlockOp op;
+    op.slot = SlotId(slot);
+    op.dst = BlockId(block);
+    return op;
+  }
+  static Segment Prompt(std::uint32_t slot, std::uint32_t first, std::uint32_t count,
+                        Segment::Logits logits = Segment::Logits::kLast) {
+    Segment segment;
+    segment.kind = Segment::Kind::kPrompt;
+    segment.slot = SlotId(slot);
+    segment.first = first;
+    segment.count = count;
+    segment.logits = logits;
+    return segment;
+  }
+  static Segment Decode(std::uint32_t slot) {
+    Segment segment;
+    segment.slot = SlotId(slot);
+    return segment;
+  }
+
+  // Starts `slot` with a whole prompt of four tokens in block `block`.
+  StepPlan WholePrompt(std::uint32_t slot, std::uint32_t block) {
+    StepPlan plan = NextPlan();
+    plan.starts = {Start(slot, 4)};
+    plan.block_ops = {Append(slot, block)};
+    plan.segments = {Prompt(slot, 0, 4)};
+    return plan;
+  }
+
+  static SequenceResult ResultOf(const Segment& segment, std::uint32_t committed,
+                                 ShardFinish finish = ShardFinish::kNone) {
+    SequenceResult result;
+    result.slot = segment.slot;
+    result.sequence = SequenceId(100 + segment.slot.value());
+    result.committed_length = committed;
+    result.finish = finish;
+    return result;
+  }
+
+  // Runs the plan as an engine would: every segment ends where `committed` says.
+  void Run(const StepPlan& plan, std::uint32_t committed, ShardFinish finish = ShardFinish::kNone) {
+    ASSERT_EQ(Message(checker_.Check(plan)), "");
+    StepResult result;
+    for (const Segment& segment : plan.segments) {
+      result.sequences.push_back(ResultOf(segment, committed, finish));
+    }
+    ASSERT_EQ(Message(checker_.Observe(plan, result)), "");
+  }
+
+  void ExpectRefused(const StepPlan& plan, const std::string& part) {
+    const absl::Status status = checker_.Check(plan);
+    EXPECT_TRUE(absl::IsInvalidArgument(status)) << status;
+    EXPECT_THAT(Message(status), HasSubstr(part));
+  }
+
+  PlanChecker checker_;
+  std::uint64_t step_ = 0;
+};
+
+TEST_F(PlanCheckerTest, AcceptsAWholeLife) {
+  Run(WholePrompt(0, 0), 4);
+  StepPlan decode = NextPlan();
+  decode.block_ops = {Append(0, 1)};
+  decode.segments = {Decode(0)};
+  Run(decode, 5);
+  StepPlan end = NextPlan();
+  end.ends = {SlotId(0)};
+  end.starts = {Start(0, 2)};
+  end.block_ops = {Append(0, 0)};
+  end.segments = {Prompt(0, 0, 2)};
+  Run(end, 2);
+}
+
+TEST_F(PlanCheckerTest, AcceptsAPromptInChunks) {
+  StepPlan first = NextPlan();
+  first.starts = {Start(0, 7)};
+  first.block_ops = {Append(0, 3), Append(0, 1)};
+  first.segments = {Prompt(0, 0, 5, Segment::Logits::kNone)};
+  Run(first, 5);
+  StepPlan second = NextPlan();
+  second.segments = {Prompt(0, 5, 2)};
+  Run(second, 7);
+}
+
+TEST_F(PlanCheckerTest, NamesTheEpoch) {
+  StepPlan plan = NextPlan();
+  plan.epoch = Epoch(6);
+  ExpectRefused(plan, "`epoch` must be 7");
+}
+
+TEST_F(PlanCheckerTest, StepsAreGapless) {
+  NextPlan();
+  ExpectRefused(NextPlan(), "`step` must be 1");
+}
+
+TEST_F(PlanCheckerTest, ResetStartsAgainAtStepOne) {
+  Run(WholePrompt(0, 0), 4);
+  checker_.Reset();
+  step_ = 0;
+  Run(WholePrompt(0, 0), 4);
+}
+
+TEST_F(PlanCheckerTest, UnknownSlotsAreNamed) {
+  StepPlan ends = NextPlan();
+  ends.ends = {SlotId(2)};
+  ExpectRefused(ends, "`ends` must be a slot that was started. Given: 2");
+  checker_.Reset();
+  StepPlan decode = NextPlan();
+  decode.step = StepId(1);
+  decode.segments = {Decode(9)};
+  ExpectRefused(decode, "`segments.decode.slot` must be below 4. Given: 9");
+}
+
+TEST_F(PlanCheckerTest, ATakenSlotIsRefused) {
+  Run(WholePrompt(0, 0), 4);
+  StepPlan plan = NextPlan();
+  plan.starts = {Start(0, 1)};
+  ExpectRefused(plan, "`starts.slot` must be a free slot");
+}
+
+TEST_F(PlanCheckerTest, ASequenceIdIsUsedOnce) {
+  Run(WholePrompt(0, 0), 4);
+  StepPlan plan = NextPlan();
+  plan.starts = {Start(1, 1)};
+  plan.starts[0].sequence = SequenceId(100);
+  ExpectRefused(plan, "`starts.sequence`");
+}
+
+TEST_F(PlanCheckerTest, BlocksOutOfRangeAreNamed) {
+  StepPlan plan = NextPlan();
+  plan.starts = {Start(0, 4)};
+  plan.block_ops = {Append(0, 8)};
+  ExpectRefused(plan, "`block_ops.dst` must be below 8. Given: 8");
+}
+
+TEST_F(PlanCheckerTest, TransfersAreNotOffered) {
+  Run(WholePrompt(0, 0), 4);
+  StepPlan plan = NextPlan();
+  plan.block_ops = {Append(0, 1)};
+  plan.block_ops[0].kind = BlockOp::Kind::kExport;
+  ExpectRefused(plan, "`block_ops.kind`");
+}
+
+TEST_F(PlanCheckerTest, ASegmentMustContinueThePrompt) {
+  StepPlan plan = NextPlan();
+  plan.starts = {Start(0, 6)};
+  plan.block_ops = {Append(0, 0), Append(0, 1)};
+  plan.segments = {Prompt(0, 1, 5)};
+  ExpectRefused(plan, "`segments.prompt.first` must be 0");
+}
+
+TEST_F(PlanCheckerTest, ASegmentMustNotLeaveThePrompt) {
+  StepPlan plan = NextPlan();
+  plan.starts = {Start(0, 3)};
+  plan.block_ops = {Append(0, 0)};
+  plan.segments = {Prompt(0, 0, 4)};
+  ExpectRefused(plan, "`segments.prompt.count` must be from 1 to 3");
+}
+
+TEST_F(PlanCheckerTest, TheLastChunkSamples) {
+  StepPlan plan = NextPlan();
+  plan.starts = {Start(0, 3)};
+  plan.block_ops = {Append(0, 0)};
+  plan.segments = {Prompt(0, 0, 3, Segment::Logits::kNone)};
+  ExpectRefused(plan, "`segments.prompt.logits`");
+}
+
+TEST_F(PlanCheckerTest, ADecodeNeedsTheWholePrompt) {
+  StepPlan plan = NextPlan();
+  plan.starts = {Start(0, 3)};
+  plan.block_ops = {Append(0, 0)};
+  plan.segments = {Decode(0)};
+  ExpectRefused(plan, "a slot whose whole prompt was computed: 0 of 3");
+}
+
+TEST_F(PlanCheckerTest, ADecodeNeedsABlock) {
+  Run(WholePrompt(0, 0), 4);
+  StepPlan plan = NextPlan();
+  plan.segments = {Decode(0)};
+  ExpectRefused(plan, "within the 1 blocks of the table");
+}
+
+TEST_F(PlanCheckerTest, AFinishedSlotNeedsNoBlock) {
+  Run(WholePrompt(0, 0), 4, ShardFinish::kEos);
+  StepPlan plan = NextPlan();
+  plan.segments = {Decode(0)};
+  EXPECT_EQ(Message(checker_.Check(plan)), "");
+  EXPECT_EQ(Message(checker_.Observe(plan, StepResult())), "");
+}
+
+TEST_F(PlanCheckerTest, ABlockHasOneWriter) {
+  Run(WholePrompt(0, 0), 4);
+  ExpectRefused(WholePrompt(1, 0), "is shared or released");
+}
+
+TEST_F(PlanCheckerTest, ASharedPrefixMayBeRead) {
+  StepPlan first = NextPlan();
+  first.starts = {Start(0, 6)};
+  first.block_ops = {Append(0, 0), Append(0, 1)};
+  first.segments = {Prompt(0, 0, 6)};
+  Run(first, 6);
+  StepPlan second = NextPlan();
+  second.starts = {Start(1, 6)};
+  second.starts[0].cached_length = 4;
+  second.block_ops = {Append(1, 0), Append(1, 2)};
+  second.segments = {Prompt(1, 4, 2)};
+  Run(second, 6);
+}
+
+TEST_F(PlanCheckerTest, TheStepBudgetHolds) {
+  StepPlan plan = NextPlan();
+  plan.starts = {Start(0, 17)};
+  plan.block_ops = {Append(0, 0), Append(0, 1), Append(0, 2), Append(0, 3), Append(0, 4)};
+  plan.segments = {Prompt(0, 0, 17)};
+  ExpectRefused(plan, "at most max_step_tokens 16 rows. Given: 17");
+}
+
+TEST_F(PlanCheckerTest, TheSequenceLengthHolds) {
+  StepPlan plan = NextPlan();
+  plan.starts = {Start(0, 21)};
+  ExpectRefused(plan, "at most max_sequence_length 20. Given: 21");
+}
+
+TEST_F(PlanCheckerTest, ASlotHasOneSegment) {
+  Run(WholePrompt(0, 0), 4);
+  StepPlan plan = NextPlan();
+  plan.block_ops = {Append(0, 1)};
+  plan.segments = {Decode(0), Decode(0)};
+  ExpectRefused(plan, "named by one segment of a plan only");
+}
+
+TEST_F(PlanCheckerTest, GroupsPartitionTheSegments) {
+  StepPlan plan = WholePrompt(0, 0);
+  plan.groups = {{{0}}, {{0}}};
+  ExpectRefused(plan, "`groups.segments`");
+}
+
+TEST_F(PlanCheckerTest, GroupsMissNoSegment) {
+  StepPlan plan = WholePrompt(0, 0);
+  plan.groups = {{{}}};
+  ExpectRefused(plan, "`groups.segments` must be all 1 segments. Given: 0");
+}
+
+TEST_F(PlanCheckerTest, PromptTokensLieInTheVocabulary) {
+  for (const TokenId token : {-1, 100}) {
+    checker_.Reset();
+    StepPlan plan = NextPlan();
+    plan.step = StepId(1);
+    plan.starts = {Start(0, 2)};
+    plan.starts[0].prompt[1] = token;
+    ExpectRefused(
+        plan, "`starts.prompt` must be token ids from 0 to 99. Given: " + std::to_string(token));
+  }
+}
+
+TEST_F(PlanCheckerTest, TruncatedSequencesGoOnFromThere) {
+  StepPlan first = NextPlan();
+  first.starts = {Start(0, 6)};
+  first.block_ops = {Append(0, 0), Append(0, 1)};
+  first.segments = {Prompt(0, 0, 6)};
+  Run(first, 6);
+  StepPlan cut = NextPlan();
+  cut.truncates = {{SlotId(0), 2}};
+  cut.segments = {Prompt(0, 2, 4)};
+  Run(cut, 6);
+  StepPlan longer = NextPlan();
+  longer.truncates = {{SlotId(0), 7}};
+  ExpectRefused(longer, "`truncates.length` must be at most the committed length 6");
+}
+
+TEST_F(PlanCheckerTest, AnEngineThatSkipsPositionsIsFound) {
+  Run(WholePrompt(0, 0), 4);
+  StepPlan plan = NextPlan();
+  plan.block_ops = {Append(0, 1)};
+  plan.segments = {Decode(0)};
+  ASSERT_EQ(Message(checker_.Check(plan)), "");
+  StepResult result;
+  result.sequences = {ResultOf(plan.segments[0], 6)};
+  const absl::Status status = checker_.Observe(plan, result);
+  EXPECT_TRUE(absl::IsInternal(status));
+  EXPECT_THAT(Message(status), HasSubstr("`sequences.committed_length` must be from 5 to 5"));
+}
+
+struct SamplingCase {
+  const char* field;
+  void (*spoil)(SamplingParams&);
+};
+
+class SamplingRange : public testing::TestWithParam<SamplingCase> {};
+
+TEST_P(SamplingRange, IsNamed) {
+  SamplingParams params;
+  ASSERT_TRUE(CheckSampling(params, 100).ok());
+  GetParam().spoil(params);
+  const absl::Status status = CheckSampling(params, 100);
+  EXPECT_TRUE(absl::IsInvalidArgument(status));
+  EXPECT_THAT(Message(status), HasSubstr(GetParam().field));
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Fields, SamplingRange,
+    testing::Values(
+        SamplingCase{"temperature", [](SamplingParams& p) { p.temperature = 0; }},
+        SamplingCase{"temperature", [](SamplingParams& p) { p.temperature = NAN; }},
+        SamplingCase{"top_p", [](SamplingParams& p) { p.top_p = 0; }},
+        SamplingCase{"top_p", [](SamplingParams& p) { p.top_p = 1.5f; }},
+        SamplingCase{"typical_p", [](SamplingParams& p) { p.typical_p = 0; }},
+        SamplingCase{"min_p", [](SamplingParams& p) { p.min_p = 1; }},
+        SamplingCase{"repetition_penalty", [](SamplingParams& p) { p.repetition_penalty = 0; }},
+        SamplingCase{"frequency_penalty", [](SamplingParams& p) { p.frequency_penalty = 3; }},
+        SamplingCase{"presence_penalty", [](SamplingParams& p) { p.presence_penalty = -3; }},
+        SamplingCase{"bias_tokens",
+                     [](SamplingParams& p) {
+                       p.logit_bias = {{100, 1}};
+                     }},
+        SamplingCase{"bias_values",
+                     [](SamplingParams& p) {
+                       p.logit_bias = {{1, 101}};
+                     }},
+        SamplingCase{"penalty_alpha", [](SamplingParams& p) { p.penalty_alpha = 0.6f; }}));
+
+}  // namespace
+}  // namespace penstock::shard
