@@ -1,0 +1,235 @@
+#include "tools/simshard/sim_engine.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "common/status.h"
+
+namespace penstock::simshard {
+
+using shard::Sequence;
+
+namespace {
+
+std::uint64_t HashText(std::uint64_t state, const std::string& text) {
+  for (char c : text) state = MixHash(state, static_cast<unsigned char>(c));
+  return state;
+}
+
+Duration StepTime(const SimOptions& options, std::uint64_t rows) {
+  return options.step_time + options.token_time * static_cast<Duration::rep>(rows);
+}
+
+std::uint64_t RowsOf(const StepPlan& plan) {
+  std::uint64_t rows = 0;
+  for (const Segment& segment : plan.segments) rows += segment.Rows();
+  return rows;
+}
+
+}  // namespace
+
+SimEngine::SimEngine(SimOptions options) : options_(std::move(options)) {}
+
+shard::EngineFacts SimEngine::Facts() const {
+  shard::EngineFacts facts;
+  facts.model_id = options_.model_folder.empty() ? "simulated" : options_.model_folder;
+  facts.rank = options_.rank;
+  facts.world_size = options_.world_size;
+  if (!loaded_) return facts;
+  facts.model_type = facts_.model_type;
+  facts.dtype = "float32";
+  facts.device = "cpu";
+  facts.vocabulary = facts_.vocabulary;
+  facts.eos_token_ids = facts_.eos_token_ids;
+  const std::uint32_t cells = options_.blocks * options_.block_size;
+  facts.max_position = facts_.max_position > 0 ? facts_.max_position : cells;
+  if (options_.max_sequence_length > 0) facts.max_position = options_.max_sequence_length;
+  facts.kv_groups = {{sizeof(std::uint64_t), 1, 0}};
+  facts.block_size = options_.block_size;
+  facts.capabilities = {"simulated", "truncate", "copy"};
+  const std::uint64_t hash =
+      HashText(MixHash(facts_.vocabulary, facts.max_position), facts_.model_type);
+  facts.fingerprint = "simulated-" + std::to_string(hash);
+  return facts;
+}
+
+absl::Status SimEngine::Load(const shard::LoadCallback& progress) {
+  progress({"tokenizer", 0, 0, 0, {}});
+  if (options_.model_folder.empty()) {
+    facts_ = PlainFacts(options_.vocabulary);
+  } else {
+    PENSTOCK_ASSIGN_OR_RETURN(facts_, ReadModelFacts(options_.model_folder));
+  }
+  loaded_ = true;
+  return absl::OkStatus();
+}
+
+absl::Status SimEngine::Configure(const shard::GroupSetup& setup) {
+  setup_ = setup;
+  return absl::OkStatus();
+}
+
+absl::StatusOr<shard::WarmupReport> SimEngine::Warmup() {
+  const std::uint32_t budget = setup_.limits.max_step_tokens;
+  const std::uint32_t rows = std::min(setup_.limits.max_sequences, budget);
+  shard::WarmupReport report;
+  report.blocks = options_.blocks;
+  report.step_times = {{budget, 0, 0, StepTime(options_, budget)},
+                       {0, 1, 1, StepTime(options_, 1)},
+                       {0, rows, 1, StepTime(options_, rows)}};
+  return report;
+}
+
+absl::StatusOr<std::uint64_t> SimEngine::Commit(std::uint32_t blocks) {
+  cache_ = SimCache(blocks, options_.block_size);
+  slots_ = shard::SlotTable(setup_.limits.max_sequences, 1);
+  stories_.assign(setup_.limits.max_sequences, std::nullopt);
+  return cache_.Bytes();
+}
+
+void SimEngine::Reset() {
+  slots_.Reset();
+  std::fill(stories_.begin(), stories_.end(), std::nullopt);
+}
+
+void SimEngine::Interrupt() {
+  {
+    std::lock_guard lock(mutex_);
+    interrupted_ = true;
+  }
+  interrupted_changed_.notify_all();
+}
+
+absl::StatusOr<StepResult> SimEngine::Execute(const StepPlan& plan) {
+  const Time begin = SteadyNow();
+  PENSTOCK_RETURN_IF_ERROR(Disturb(plan));
+  std::vector<Segment> live;
+  ApplyControl(plan);
+  for (const Segment& segment : plan.segments) {
+    if (slots_.at(segment.slot).finish == ShardFinish::kNone) live.push_back(segment);
+  }
+  // All rows are written before any is read, as in a real step: two writers of a block are seen.
+  for (const Segment& segment : live) WriteRows(segment);
+  for (const Segment& segment : live) PENSTOCK_RETURN_IF_ERROR(CheckContext(segment));
+  StepResult result;
+  for (const Segment& segment : live) result.sequences.push_back(Answer(segment));
+  const Duration cost = StepTime(options_, RowsOf(plan));
+  if (cost > Duration(0)) PENSTOCK_RETURN_IF_ERROR(WaitUntil(begin + cost));
+  result.timings.forward = SteadyNow() - begin;
+  result.memory_bytes = cache_.Bytes();
+  return result;
+}
+
+absl::Status SimEngine::Disturb(const StepPlan& plan) {
+  const std::uint64_t step = plan.step.value();
+  if (step == options_.fail_at_step) {
+    return Die("failing at step " + std::to_string(step) + " as asked");
+  }
+  if (step == options_.hang_at_step) return WaitUntil(std::nullopt);
+  return absl::OkStatus();
+}
+
+absl::Status SimEngine::WaitUntil(std::optional<Time> deadline) {
+  std::unique_lock lock(mutex_);
+  const auto interrupted = [this] { return interrupted_; };
+  if (deadline.has_value()) {
+    const std::chrono::steady_clock::time_point until(deadline->time_since_epoch());
+    interrupted_changed_.wait_until(lock, until, interrupted);
+  } else {
+    interrupted_changed_.wait(lock, interrupted);
+  }
+  return interrupted_ ? absl::CancelledError("the shard is stopping") : absl::OkStatus();
+}
+
+void SimEngine::ApplyControl(const StepPlan& plan) {
+  slots_.Apply(plan);
+  for (SlotId slot : plan.ends) stories_[slot.value()].reset();
+  for (const SequenceStart& start : plan.starts) {
+    Story story{TokenScript(start, options_.tokens, facts_), {}};
+    ExtendHashes(slots_.at(start.slot), story);
+    stories_[start.slot.value()] = std::move(story);
+  }
+  for (const Truncate& truncate : plan.truncates) {
+    auto& hashes = stories_[truncate.slot.value()]->hashes;
+    hashes.resize(std::min(hashes.size(), slots_.at(truncate.slot).tokens.size()));
+  }
+  for (const BlockOp& op : plan.block_ops) {
+    if (op.kind == BlockOp::Kind::kCopy) cache_.Copy(op.src, op.dst);
+  }
+}
+
+void SimEngine::ExtendHashes(const Sequence& sequence, Story& story) const {
+  for (std::size_t i = story.hashes.size(); i < sequence.tokens.size(); ++i) {
+    const std::uint64_t before = i == 0 ? 1 : story.hashes[i - 1];
+    // Never 0, which is the content of a cell that nobody wrote.
+    story.hashes.push_back(MixHash(before, static_cast<std::uint64_t>(sequence.tokens[i])) | 1);
+  }
+}
+
+void SimEngine::WriteRows(const Segment& segment) {
+  Sequence& sequence = slots_.at(segment.slot);
+  const Story& story = *stories_[segment.slot.value()];
+  // A decode computes one row: the simulated model never drafts.
+  const std::uint32_t rows = segment.kind == Segment::Kind::kPrompt ? segment.count : 1;
+  for (std::uint32_t i = 0; i < rows; ++i) {
+    const std::uint32_t position = sequence.committed + i;
+    cache_.Write(sequence.tables[0], position, story.hashes[position]);
+  }
+  sequence.committed += rows;
+}
+
+absl::Status SimEngine::CheckContext(const Segment& segment) {
+  const Sequence& sequence = slots_.at(segment.slot);
+  const std::span<const std::uint64_t> hashes(stories_[segment.slot.value()]->hashes);
+  const std::int64_t wrong = cache_.FindWrong(sequence.tables[0], hashes.first(sequence.committed));
+  if (wrong < 0) return absl::OkStatus();
+  const BlockId block = sequence.tables[0][static_cast<std::size_t>(wrong) / options_.block_size];
+  return Die("sequence " + std::to_string(sequence.start.sequence.value()) + " reads position " +
+             std::to_string(wrong) + " in block " + std::to_string(block.value()) +
+             ", which holds something else than its own prefix");
+}
+
+SequenceResult SimEngine::Answer(const Segment& segment) {
+  Sequence& sequence = slots_.at(segment.slot);
+  SequenceResult result;
+  result.slot = segment.slot;
+  result.sequence = sequence.start.sequence;
+  const std::uint32_t prompt_length = sequence.start.prompt_length;
+  if (segment.kind == Segment::Kind::kPrompt && segment.logits == Segment::Logits::kAll) {
+    // Row i tells the token at first + i + 1; the prompt's last row tells the first new token.
+    const std::uint32_t end = std::min(segment.first + segment.count + 1, prompt_length);
+    for (std::uint32_t p = segment.first + 1; p < end; ++p) {
+      result.prompt_logprobs.push_back(SimulatedLogprob(p));
+    }
+  }
+  if (sequence.committed >= prompt_length) {
+    result.tokens.push_back(Sample(sequence, *stories_[segment.slot.value()]));
+  }
+  result.committed_length = sequence.committed;
+  result.finish = sequence.finish;
+  return result;
+}
+
+SampledToken SimEngine::Sample(Sequence& sequence, Story& story) {
+  const std::uint32_t index = sequence.NextOutputIndex();
+  const bool end_masked = sequence.Generated() < sequence.start.min_new_tokens;
+  SampledToken sampled;
+  sampled.token = story.script.At(index, end_masked);
+  const LogprobRequest& wanted = sequence.start.logprobs;
+  if (wanted.kind != LogprobRequest::Kind::kNone) sampled.logprob = SimulatedLogprob(index);
+  for (std::uint32_t j = 0; j < wanted.top_n; ++j) {
+    const auto token = (static_cast<std::uint32_t>(sampled.token) + j) % facts_.vocabulary;
+    sampled.alternatives.push_back(
+        {static_cast<TokenId>(token), SimulatedLogprob(index) - static_cast<float>(j)});
+  }
+  shard::AcceptToken(sequence, sampled.token, facts_.eos_token_ids);
+  ExtendHashes(sequence, story);
+  return sampled;
+}
+
+absl::Status SimEngine::Die(const std::string& why) {
+  options_.die(why);
+  return absl::InternalError("simshard: " + why);
+}
+
+}  // namespace penstock::simshard

@@ -1,0 +1,84 @@
+// A shard without a model: takes every plan as a real one would, checks that the plans would have
+// given a real model the right keys (SimCache), and says tokens by rule (TokenScript). A test
+// oracle: a violation is loud.
+//
+// Threading: as StepEngine. Waiting (step time, hang) ends at its deadline or by Interrupt.
+#pragma once
+
+#include <condition_variable>
+#include <functional>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "common/time.h"
+#include "shard/executor/slot_table.h"
+#include "shard/service/step_engine.h"
+#include "tools/simshard/model_facts.h"
+#include "tools/simshard/sim_cache.h"
+#include "tools/simshard/token_script.h"
+
+namespace penstock::simshard {
+
+struct SimOptions {
+  std::string model_folder;  // empty: a plain vocabulary
+  std::uint32_t vocabulary = 32'000;
+  TokenRule tokens = TokenRule::kHash;
+  std::uint32_t rank = 0;
+  std::uint32_t world_size = 1;
+  std::uint32_t blocks = 4096;
+  std::uint32_t block_size = 16;
+  std::uint32_t max_sequence_length = 0;  // 0 = the model's, else all blocks
+  Duration step_time{0};
+  Duration token_time{0};          // for each row beside step_time
+  std::uint64_t fail_at_step = 0;  // 0 = never
+  std::uint64_t hang_at_step = 0;  // 0 = never
+  // Called at fail_at_step and at a violation, with one line. May not return; when it does, the
+  // step ends with INTERNAL.
+  std::function<void(const std::string&)> die = [](const std::string&) {};
+};
+
+class SimEngine final : public shard::StepEngine {
+ public:
+  explicit SimEngine(SimOptions options);
+
+  shard::EngineFacts Facts() const override;
+  absl::Status Load(const shard::LoadCallback& progress) override;
+  absl::Status Configure(const shard::GroupSetup& setup) override;
+  absl::StatusOr<shard::WarmupReport> Warmup() override;
+  absl::StatusOr<std::uint64_t> Commit(std::uint32_t blocks) override;
+  absl::StatusOr<StepResult> Execute(const StepPlan& plan) override;
+  void Reset() override;
+  void Interrupt() override;
+
+ private:
+  struct Story {
+    TokenScript script;
+    std::vector<std::uint64_t> hashes;  // by position, as far as tokens are known
+  };
+
+  absl::Status Disturb(const StepPlan& plan);
+  absl::Status WaitUntil(std::optional<Time> deadline);
+  void ApplyControl(const StepPlan& plan);
+  void WriteRows(const Segment& segment);
+  absl::Status CheckContext(const Segment& segment);
+  SequenceResult Answer(const Segment& segment);
+  SampledToken Sample(shard::Sequence& sequence, Story& story);
+  void ExtendHashes(const shard::Sequence& sequence, Story& story) const;
+  absl::Status Die(const std::string& why);
+
+  SimOptions options_;
+  ModelFacts facts_;
+  bool loaded_ = false;
+  shard::GroupSetup setup_;
+  shard::SlotTable slots_;
+  std::vector<std::optional<Story>> stories_;  // by slot
+  SimCache cache_;
+
+  std::mutex mutex_;
+  std::condition_variable interrupted_changed_;
+  bool interrupted_ = false;  // under mutex_
+};
+
+}  // namespace penstock::simshard
