@@ -114,7 +114,8 @@ int RunShards(std::vector<std::unique_ptr<StepEngine>> engines, const std::strin
   WaitForEnd(signals.get(), loads.fd());
   const absl::Status outcome = loads.error();
   if (outcome.ok()) log::Info("stopping");
-  for (auto& server : servers) server->Stop();
+  // The first one may have made the directory, and can remove it once it is empty.
+  while (!servers.empty()) servers.pop_back();
   return outcome.ok() ? kExitOk : Fail(outcome, LoadExitCode(outcome), notifier);
 }
 
