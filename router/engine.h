@@ -112,8 +112,8 @@ struct LengthExceeded {
 
 struct GenerationError {
   ErrorKind kind = ErrorKind::kInternal;
-  std::string message;  // TGI's words for a validation error, without its prefix
-  std::string field;    // empty when no single field is at fault
+  std::string message;                   // TGI's words for a validation error, without its prefix
+  std::string field;                     // empty when no single field is at fault
   std::optional<LengthExceeded> length;  // with kValidation
 };
 

@@ -39,7 +39,7 @@ def skip_reason(case, skipped):
 def read_junit(path):
     tally = Tally()
     for case in ElementTree.parse(path).getroot().iter("testcase"):
-        name = ".".join(filter(None, (case.get("classname"), case.get("name"))))
+        name = ".".join(dict.fromkeys(filter(None, (case.get("classname"), case.get("name")))))
         failures = case.findall("failure") + case.findall("error")
         skipped = case.find("skipped")
         if failures:

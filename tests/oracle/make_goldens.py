@@ -128,7 +128,8 @@ def golden_file(folder: Path, prompts: list) -> dict:
     oracle = Oracle(folder)
     return {
         "model": folder.relative_to(REPOSITORY).as_posix(), "dtype": "float32", "sha256": weights_digest(folder),
-        "made_with": versions(), "eos_token_ids": oracle.ends, "cases": [oracle.golden(name, prompt) for name, prompt in prompts]}
+        "made_with": versions(), "eos_token_ids": oracle.ends,
+        "cases": [oracle.golden(name, prompt) for name, prompt in prompts]}
 
 
 def all_goldens() -> dict[str, dict]:
