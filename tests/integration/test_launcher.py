@@ -1,0 +1,200 @@
+"""The launcher as its user sees it. Its children are shell scripts that speak the launcher's line
+protocol (common/notify.h), so that each test decides how they behave."""
+
+import json
+import os
+import re
+import signal
+import stat
+import subprocess
+
+import pytest
+from penstock_testing import BIN, DEMO_MODEL, Process, wait_gone
+
+READY = "echo READY 127.0.0.1:4711 >&$PENSTOCK_NOTIFY_FD"
+WAIT = "while :; do sleep 1000 & wait; done"
+GOOD = f"trap 'echo got TERM; exit 0' TERM; {READY}; {WAIT}"
+DEAF = f"trap '' TERM; {READY}; {WAIT}"
+
+
+@pytest.fixture
+def launch(tmp_path):
+    """launch(*options, shard=SCRIPT, router=SCRIPT): a launcher over shell scripts."""
+    started = []
+
+    def start(*options, shard=GOOD, router=GOOD, env=None):
+        programs = []
+        for name, script in (("shard", shard), ("router", router)):
+            path = tmp_path / name
+            path.write_text(f"#!/bin/sh\necho {name} $*\n{script}\n")
+            path.chmod(0o755)
+            programs += [f"--{name}-program", path]
+        process = Process([BIN / "penstock-launcher", "--model-id", DEMO_MODEL, "--port", "0",
+                           "--socket-dir", tmp_path, *programs, *options], env)
+        started.append(process)
+        return process
+
+    yield start
+    for process in started:
+        process.popen.kill()
+        process.stop()
+
+
+def run(*options, env=None):
+    """(exit code, stdout, stderr) of a launcher that ends by itself."""
+    clean = {k: v for k, v in os.environ.items() if not k.startswith("PENSTOCK_")}
+    done = subprocess.run([BIN / "penstock-launcher", *options], env={**clean, **(env or {})},
+                          capture_output=True, text=True, timeout=60)
+    return done.returncode, done.stdout, done.stderr
+
+
+def wait_ready(process):
+    return process.wait_line(r"address: http://127\.0\.0\.1:(\d+)")
+
+
+def children(process):
+    """Pids of the scripts, by what they print of themselves."""
+    found = {}
+    for pid in map(int, filter(str.isdigit, os.listdir("/proc"))):
+        try:
+            parent = int(open(f"/proc/{pid}/stat").read().rsplit(")", 1)[1].split()[1])
+            command = open(f"/proc/{pid}/cmdline").read().split("\0")
+        except OSError:
+            continue
+        if parent == process.popen.pid:
+            rank = [part for part in command if part.startswith("--rank=")]
+            found[rank[0] if rank else "router"] = pid
+    return found
+
+
+def socket_folders(tmp_path):
+    return [path for path in tmp_path.iterdir() if path.name.startswith("penstock-")]
+
+
+# --- options
+
+
+def test_print_config_says_where_each_value_came_from(tmp_path):
+    config = tmp_path / "server.yaml"
+    config.write_text("# limits\nmax_best_of: 7\nmax-stop-sequences: 9\nport: 1\n")
+    code, out, _ = run("--model-id", "m", "--config", config, "--dtype", "BF16", "--print-config",
+                       env={"PENSTOCK_MAX_BEST_OF": "8", "PORT": "80", "HOSTNAME": "pod",
+                            "PENSTOCK_PORT": "tcp://10.0.0.1:3000"})
+    assert code == 0
+    lines = {line.split(" = ")[0]: re.split(" {2,}", line.split(" = ")[1])
+             for line in out.splitlines()}
+    assert lines["dtype"] == ["bfloat16", "command line"]
+    assert lines["max-best-of"] == ["8", "environment (PENSTOCK_MAX_BEST_OF)"]
+    assert lines["max-stop-sequences"] == ["9", f"config file ({config}:3)"]
+    assert lines["port"] == ["1", f"config file ({config}:4)"]
+    assert lines["hostname"] == ["127.0.0.1", "default"]
+    assert lines["max-total-tokens"] == ["(unset)", "default"]
+
+
+def test_all_mistakes_are_reported_at_once(tmp_path):
+    config = tmp_path / "server.yaml"
+    config.write_text("max_total_token: 5\n")
+    code, out, err = run("--prot", "81", "--num-shard", "0", "--config", config,
+                         env={"PENSTOCK_MAX_BEST_OF": "x"})
+    assert code == 2 and out == ""
+    assert sorted(err.splitlines()) == sorted(f"penstock-launcher: error: {line}" for line in [
+        "--prot: unknown option; did you mean --port?",
+        "--num-shard 0: must be an integer from 1 to 64",
+        f"{config}:1: max_total_token: unknown option; did you mean max_total_tokens?",
+        "PENSTOCK_MAX_BEST_OF=x: must be an integer from 1 to 128",
+        "--model-id: is required; it must be a path"])
+
+
+def test_help_and_version():
+    code, out, _ = run("--version")
+    assert code == 0 and re.fullmatch(r"penstock-launcher \d+\.\d+\.\d+\n", out)
+    code, common, _ = run("--help")
+    assert code == 0 and "--model-id" in common and "--pipeline-depth" not in common
+    code, everything, _ = run("--help=all")
+    assert code == 0 and "--pipeline-depth" in everything
+
+
+# --- life and death of the processes
+
+
+def test_ready_block_then_an_orderly_stop(launch, tmp_path):
+    process = launch("--num-shard", "2")
+    assert wait_ready(process).group(1) == "4711"
+    assert process.wait_line(r"curl http://127\.0\.0\.1:4711/generate .*\"inputs\"")
+    assert len(children(process)) == 3
+    [folder] = socket_folders(tmp_path)
+    assert stat.S_IMODE(folder.stat().st_mode) == 0o700
+    process.popen.send_signal(signal.SIGTERM)
+    assert process.wait_exit() == 0
+    said = [line for line in process.lines if "got TERM" in line]
+    assert "router | got TERM" in said[0] and len(said) == 3
+    assert not folder.exists()
+
+
+def test_a_killed_rank_is_named_with_its_last_lines(launch, tmp_path):
+    process = launch("--num-shard", "2")
+    wait_ready(process)
+    pid = children(process)["--rank=1"]
+    os.kill(pid, signal.SIGKILL)
+    assert process.wait_exit() == 6
+    assert process.lines[-1] == (f"penstock-launcher: error: shard-1 (rank 1, pid {pid}) "
+                                 "was killed by signal 9 (SIGKILL)")
+    assert re.search(r"shard-1 \| shard .*--rank=1", process.lines[-2])
+    assert socket_folders(tmp_path) == []
+
+
+def test_no_child_survives_a_killed_launcher_and_the_next_one_cleans_up(launch, tmp_path):
+    process = launch("--num-shard", "2", shard=DEAF, router=DEAF)
+    wait_ready(process)
+    pids = list(children(process).values())
+    assert len(pids) == 3
+    process.popen.kill()
+    assert wait_gone(pids, seconds=2) == []
+    [abandoned] = socket_folders(tmp_path)
+    process = launch()
+    wait_ready(process)
+    [folder] = socket_folders(tmp_path)
+    assert folder != abandoned
+
+
+def test_a_second_ctrl_c_stops_at_once(launch):
+    process = launch(shard=DEAF, router=DEAF)
+    wait_ready(process)
+    pids = list(children(process).values())
+    process.popen.send_signal(signal.SIGINT)
+    process.wait_line("stopping: received SIGINT")
+    process.popen.send_signal(signal.SIGINT)
+    assert process.wait_exit() == 1
+    assert wait_gone(pids, seconds=2) == []
+
+
+def test_the_cause_of_a_failed_start_is_the_last_line(launch):
+    process = launch(shard="echo FAILED num_shard must divide 8 heads >&$PENSTOCK_NOTIFY_FD; exit 3")
+    assert process.wait_exit() == 3
+    assert process.lines[-1].endswith("exited with status 3: num_shard must divide 8 heads")
+
+
+def test_a_start_without_progress_ends(launch):
+    process = launch("--startup-timeout", "300ms", shard="exec sleep 1000")
+    assert process.wait_exit() == 1
+    assert "no progress for 0.300 s" in process.lines[-1]
+    assert process.lines[-1].endswith("still waiting for shard-0")
+
+
+def test_progress_is_shown(launch):
+    line = "echo PROGRESS loading 1048576 4194304 bytes >&$PENSTOCK_NOTIFY_FD"
+    process = launch(shard=f"{line}; {GOOD}")
+    process.wait_line(r"shard-0: loading 1\.0 MiB of 4\.0 MiB \(25 %\)")
+
+
+def test_json_logs_are_one_object_a_line(tmp_path):
+    script = tmp_path / "shard"
+    script.write_text("#!/bin/sh\necho 'a \"stray\" line'\nexit 4\n")
+    script.chmod(0o755)
+    code, _, err = run("--model-id", DEMO_MODEL, "--port", "0", "--json-output",
+                       "--shard-program", script)
+    assert code == 4
+    records = [json.loads(line) for line in err.splitlines()]
+    assert any(record["message"] == 'shard-0 | a "stray" line' for record in records)
+    assert "exited with status 4" in records[-1]["message"]
+    assert all(record["component"] == "launcher" for record in records)
