@@ -4,9 +4,11 @@
 #include <gtest/gtest.h>
 #include <signal.h>
 #include <sys/signalfd.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <functional>
+#include <map>
 
 #include "common/exit_codes.h"
 
@@ -70,7 +72,7 @@ class SupervisorTest : public ::testing::Test, public SupervisorObserver {
 
   void OnLine(const ChildSpec& child, std::string_view line) override {
     events_.push_back(child.name + " says " + std::string(line));
-    if (line.starts_with("pid ")) shard_pid_ = std::stoi(std::string(line.substr(4)));
+    if (line.starts_with("pid ")) pids_[child.name] = std::stoi(std::string(line.substr(4)));
     if (on_line_) on_line_(std::string(line));
   }
   void OnProgress(const ChildSpec& child, const ProgressNotice& progress) override {
@@ -88,7 +90,7 @@ class SupervisorTest : public ::testing::Test, public SupervisorObserver {
   int signals_[2];
   Timeouts timeouts_;
   std::vector<std::string> events_;
-  pid_t shard_pid_ = 0;  // of a shard that says "pid N"
+  std::map<std::string, pid_t> pids_;  // of children that say "pid N"
   std::function<void()> on_ready_;
   std::function<void()> on_stopping_;
   std::function<void(const std::string&)> on_line_;
@@ -125,12 +127,26 @@ TEST_F(SupervisorTest, AKilledShardIsNamedAndTheRestIsStopped) {
 }
 
 TEST_F(SupervisorTest, AShardKilledWhileServingStopsTheRouterFirst) {
-  on_ready_ = [&] { ::kill(shard_pid_, SIGKILL); };
+  on_ready_ = [&] { ::kill(pids_["shard-0"], SIGKILL); };
   const Outcome outcome = Run({std::string("echo pid $$; ") + kGood}, kGood);
   EXPECT_EQ(outcome.exit_code, kExitShardLost);
   EXPECT_THAT(events_,
               ElementsAre(StartsWith("shard-0 says pid"), "ready at 127.0.0.1:1",
                           StartsWith("stopping: shard-0 (rank 0"), "router says got TERM"));
+}
+
+TEST_F(SupervisorTest, AmongSeveralDeadTheOneThatASignalKilledIsNamed) {
+  on_ready_ = [&] {
+    ::kill(pids_["shard-0"], SIGTERM);
+    ::kill(pids_["shard-1"], SIGKILL);
+    siginfo_t info;
+    for (const auto& [name, pid] : pids_) {
+      ::waitid(P_PID, static_cast<id_t>(pid), &info, WEXITED | WNOWAIT);
+    }
+  };
+  const std::string shard = std::string("echo pid $$; ") + kGood;
+  const Outcome outcome = Run({shard, shard}, kGood);
+  EXPECT_EQ(outcome.culprit, "shard-1");
 }
 
 TEST_F(SupervisorTest, AChildsOwnErrorAndExitCodeAreHandedThrough) {
@@ -226,7 +242,7 @@ TEST_F(SupervisorTest, ASignalBeforeReadyStopsInOrder) {
 
 TEST_F(SupervisorTest, AShardLostDuringTheDrainIsStillReported) {
   on_ready_ = [&] { Send(SIGTERM); };
-  on_stopping_ = [&] { ::kill(shard_pid_, SIGKILL); };
+  on_stopping_ = [&] { ::kill(pids_["shard-0"], SIGKILL); };
   const std::string slow_router =
       "trap 'sleep 0.5; exit 0' TERM; echo READY 127.0.0.1:1 >&$PENSTOCK_NOTIFY_FD; "
       "while :; do sleep 1000 & wait; done";
