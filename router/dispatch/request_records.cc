@@ -1,0 +1,100 @@
+#include "router/dispatch/request_records.h"
+
+#include <charconv>
+#include <optional>
+#include <variant>
+
+namespace penstock::router {
+namespace {
+
+std::optional<RequestId> ParseDecimal(const std::string& text) {
+  std::uint64_t value = 0;
+  const char* end = text.data() + text.size();
+  const auto [stop, error] = std::from_chars(text.data(), end, value);
+  if (error != std::errc() || stop != end || text.empty()) return std::nullopt;
+  return RequestId(value);
+}
+
+}  // namespace
+
+void RequestRecords::Add(RequestId request, const std::string& client_id, Time arrived) {
+  const std::lock_guard lock(mutex_);
+  if (order_.size() >= max_requests_) {
+    const auto oldest = records_.find(order_.front());
+    const auto named = by_client_id_.find(oldest->second.client_id);
+    if (named != by_client_id_.end() && named->second == oldest->first) by_client_id_.erase(named);
+    records_.erase(oldest);
+    order_.pop_front();
+  }
+  RequestRecord& record = records_[request];
+  record.request = request;
+  record.client_id = client_id;
+  record.state = "preparing";
+  record.arrived = arrived;
+  order_.push_back(request);
+  if (!client_id.empty()) by_client_id_[client_id] = request;
+}
+
+void RequestRecords::SetPromptTokens(RequestId request, std::uint32_t prompt_tokens) {
+  const std::lock_guard lock(mutex_);
+  if (RequestRecord* record = At(request)) record->prompt_tokens = prompt_tokens;
+}
+
+void RequestRecords::SetState(RequestId request, const std::string& state) {
+  const std::lock_guard lock(mutex_);
+  if (RequestRecord* record = At(request)) record->state = state;
+}
+
+void RequestRecords::Take(const std::vector<scheduler::Event>& events,
+                          const std::vector<scheduler::Decision>& decisions) {
+  const std::lock_guard lock(mutex_);
+  for (const scheduler::Decision& decision : decisions) {
+    RequestRecord* record = At(decision.request);
+    if (record == nullptr) continue;
+    if (decision.kind == scheduler::DecisionKind::kQueued) record->state = "queued";
+    if (record->decisions.size() >= max_decisions_) {
+      const auto half = static_cast<std::ptrdiff_t>(max_decisions_ / 2);
+      record->decisions.erase(record->decisions.begin() + half);
+    }
+    record->decisions.push_back(decision);
+  }
+  for (const scheduler::Event& event : events) TakeEvent(event);
+}
+
+void RequestRecords::TakeEvent(const scheduler::Event& event) {
+  RequestRecord* record = At(event.request);
+  if (record == nullptr) return;
+  if (std::holds_alternative<scheduler::Started>(event.what)) {
+    record->state = "running";
+  } else if (const auto* tokens = std::get_if<scheduler::Tokens>(&event.what)) {
+    record->generated_tokens += static_cast<std::uint32_t>(tokens->tokens.size());
+  } else if (const auto* end = std::get_if<scheduler::Finished>(&event.what)) {
+    const bool cancelled = end->reason == scheduler::FinishReason::kCancelled;
+    record->state = cancelled ? "cancelled" : "finished";
+    record->generated_tokens = end->generated_tokens;
+  } else if (std::holds_alternative<scheduler::Failed>(event.what)) {
+    record->state = "failed";
+  }
+}
+
+absl::StatusOr<RequestRecord> RequestRecords::Find(const std::string& id) const {
+  const std::lock_guard lock(mutex_);
+  auto found = records_.end();
+  if (const auto named = by_client_id_.find(id); named != by_client_id_.end()) {
+    found = records_.find(named->second);
+  } else if (const auto number = ParseDecimal(id)) {
+    found = records_.find(*number);
+  }
+  if (found == records_.end()) {
+    return absl::NotFoundError("request `" + id + "` is not among the newest " +
+                               std::to_string(max_requests_));
+  }
+  return found->second;
+}
+
+RequestRecord* RequestRecords::At(RequestId request) {
+  const auto found = records_.find(request);
+  return found == records_.end() ? nullptr : &found->second;
+}
+
+}  // namespace penstock::router

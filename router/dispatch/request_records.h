@@ -1,0 +1,53 @@
+// What became of the newest requests, for GET /requests/{id}: state, counts and the scheduler's
+// decisions. Bounded twice: so many requests (the oldest are forgotten) with so many decisions each
+// (the first ones and the newest are kept).
+//
+// Thread-safe.
+#pragma once
+
+#include <absl/status/statusor.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <deque>
+#include <mutex>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "common/ids.h"
+#include "common/time.h"
+#include "router/engine.h"
+#include "scheduler/output.h"
+
+namespace penstock::router {
+
+class RequestRecords {
+ public:
+  explicit RequestRecords(std::size_t max_requests = 1024, std::size_t max_decisions = 64)
+      : max_requests_(max_requests), max_decisions_(max_decisions) {}
+
+  void Add(RequestId request, const std::string& client_id, Time arrived);
+  void SetPromptTokens(RequestId request, std::uint32_t prompt_tokens);
+  // A request that ended before the scheduler heard of it.
+  void SetState(RequestId request, const std::string& state);
+  // What the scheduler said, in order.
+  void Take(const std::vector<scheduler::Event>& events,
+            const std::vector<scheduler::Decision>& decisions);
+
+  // By client id (the newest of that name) or decimal request id.
+  absl::StatusOr<RequestRecord> Find(const std::string& id) const;
+
+ private:
+  RequestRecord* At(RequestId request);  // null when forgotten
+  void TakeEvent(const scheduler::Event& event);
+
+  const std::size_t max_requests_;
+  const std::size_t max_decisions_;
+  mutable std::mutex mutex_;
+  std::unordered_map<RequestId, RequestRecord> records_;
+  std::unordered_map<std::string, RequestId> by_client_id_;
+  std::deque<RequestId> order_;  // oldest first
+};
+
+}  // namespace penstock::router
