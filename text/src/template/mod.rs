@@ -19,7 +19,8 @@ use crate::python;
 pub const MAX_SOURCE_BYTES: usize = 1 << 20;
 /// Nested macros and loops.
 const MAX_RECURSION: usize = 128;
-const TEMPLATE_NAME: &str = "chat";
+/// Shown in error messages; the usual name of a template that is not a file.
+const TEMPLATE_NAME: &str = "<string>";
 
 /// Bounds of one rendering.
 #[derive(Debug, Clone, Copy)]
@@ -107,7 +108,7 @@ impl ChatTemplate {
             Err(error) if root(&error).kind() == ErrorKind::OutOfFuel => Err(TextError::limit(
                 format!("chat template must end within {} steps", limits.steps),
             )),
-            Err(error) => Err(TextError::template(describe(root(&error)))),
+            Err(error) => Err(TextError::template(describe(&error))),
         }
     }
 
@@ -166,7 +167,7 @@ fn configure(environment: &mut Environment) {
 
 fn raise_exception(message: &str) -> std::result::Result<Value, minijinja::Error> {
     Err(minijinja::Error::new(
-        ErrorKind::InvalidOperation,
+        ErrorKind::SyntaxError,
         message.to_owned(),
     ))
 }
@@ -218,16 +219,10 @@ fn root(error: &minijinja::Error) -> &minijinja::Error {
     deepest
 }
 
+/// minijinja's own words, which clients of other servers that use it already know:
+/// "syntax error: roles must alternate (in <string>:1)".
 fn describe(error: &minijinja::Error) -> String {
-    let what = match (error.kind(), error.detail()) {
-        (ErrorKind::InvalidOperation, Some(detail)) => detail.to_owned(),
-        (kind, Some(detail)) => format!("{kind}: {detail}"),
-        (kind, None) => kind.to_string(),
-    };
-    match error.line() {
-        Some(line) => format!("{what} (line {line})"),
-        None => what,
-    }
+    error.to_string()
 }
 
 struct BoundedWriter {
