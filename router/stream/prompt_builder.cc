@@ -1,0 +1,138 @@
+#include "router/stream/prompt_builder.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "common/status.h"
+
+namespace penstock::router {
+namespace {
+
+constexpr std::string_view kInputs = "inputs";
+
+GenerationError Invalid(std::string_view field, std::string message) {
+  return {.kind = ErrorKind::kValidation,
+          .message = std::move(message),
+          .field = std::string(field),
+          .length = {}};
+}
+
+// A failure of the text library as the client sees it.
+GenerationError FromStatus(std::string_view field, const absl::Status& status) {
+  GenerationError error = Invalid(field, Message(status));
+  if (status.code() == absl::StatusCode::kFailedPrecondition) error.kind = ErrorKind::kTemplate;
+  if (status.code() == absl::StatusCode::kInternal) error.kind = ErrorKind::kInternal;
+  return error;
+}
+
+std::uint32_t Characters(std::string_view text) {
+  return static_cast<std::uint32_t>(
+      std::count_if(text.begin(), text.end(), [](char c) { return (c & 0xc0) != 0x80; }));
+}
+
+bool IsEmpty(const std::variant<std::string, std::vector<TokenId>, ChatInput>& prompt) {
+  if (const auto* text = std::get_if<std::string>(&prompt)) return text->empty();
+  const auto* ids = std::get_if<std::vector<TokenId>>(&prompt);
+  return ids != nullptr && ids->empty();
+}
+
+// Keeps the last `count` ids.
+void TruncateLeft(std::vector<TokenId>& ids, std::uint32_t count) {
+  if (ids.size() > count) ids.erase(ids.begin(), ids.end() - count);
+}
+
+}  // namespace
+
+PromptBuilder::PromptBuilder(std::shared_ptr<const text::Tokenizer> tokenizer,
+                             std::shared_ptr<const text::ChatTemplate> chat, PromptLimits limits)
+    : tokenizer_(std::move(tokenizer)), chat_(std::move(chat)), limits_(limits) {}
+
+std::variant<Prompt, GenerationError> PromptBuilder::Build(const GenerationRequest& request) const {
+  if (request.max_new_tokens == 0u) {
+    return Invalid("max_new_tokens", "`max_new_tokens` must be strictly positive");
+  }
+  if (IsEmpty(request.prompt)) return Invalid(kInputs, "`inputs` cannot be empty");
+  if (request.truncate &&
+      (*request.truncate == 0 || *request.truncate > limits_.max_input_tokens)) {
+    return Invalid("truncate", "`truncate` must be strictly positive and less than " +
+                                   std::to_string(limits_.max_input_tokens) +
+                                   ". Given: " + std::to_string(*request.truncate));
+  }
+  Outcome outcome;
+  if (const auto* text = std::get_if<std::string>(&request.prompt)) {
+    outcome = FromText(*text, request.add_special_tokens);
+  } else if (const auto* ids = std::get_if<std::vector<TokenId>>(&request.prompt)) {
+    outcome = FromIds(*ids);
+  } else {
+    outcome = FromChat(std::get<ChatInput>(request.prompt), request.add_special_tokens);
+  }
+  if (auto* prompt = std::get_if<Prompt>(&outcome)) {
+    return WithinLimits(std::move(*prompt), request);
+  }
+  return outcome;
+}
+
+PromptBuilder::Outcome PromptBuilder::FromText(std::string_view text,
+                                               bool add_special_tokens) const {
+  auto ids = tokenizer_->Encode(text, add_special_tokens);
+  if (!ids.ok()) return FromStatus(kInputs, ids.status());
+  if (text.empty() || ids->empty()) return Invalid(kInputs, "`inputs` cannot be empty");
+  return Prompt{.ids = *std::move(ids), .characters = Characters(text), .max_new_tokens = 0};
+}
+
+PromptBuilder::Outcome PromptBuilder::FromIds(std::span<const TokenId> ids) const {
+  for (const TokenId id : ids) {
+    if (id >= 0 && static_cast<std::uint32_t>(id) < limits_.vocabulary) continue;
+    return Invalid(kInputs, "token ids of `inputs` must be >= 0 and < " +
+                                std::to_string(limits_.vocabulary) +
+                                ". Given: " + std::to_string(id));
+  }
+  return Prompt{.ids = {ids.begin(), ids.end()}, .characters = 0, .max_new_tokens = 0};
+}
+
+PromptBuilder::Outcome PromptBuilder::FromChat(const ChatInput& chat,
+                                               bool add_special_tokens) const {
+  if (chat_ == nullptr) {
+    GenerationError error = Invalid("messages", "template not found");
+    error.kind = ErrorKind::kTemplate;
+    return error;
+  }
+  const auto text = chat_->Render({.messages_json = chat.messages_json,
+                                   .tools_json = chat.tools_json,
+                                   .kwargs_json = chat.kwargs_json,
+                                   .add_generation_prompt = chat.add_generation_prompt,
+                                   .now_seconds = {}});
+  if (!text.ok()) return FromStatus("messages", text.status());
+  return FromText(*text, add_special_tokens);
+}
+
+// In TGI's order: all tokens first, then those of the prompt.
+PromptBuilder::Outcome PromptBuilder::WithinLimits(Prompt prompt,
+                                                   const GenerationRequest& request) const {
+  if (request.truncate) TruncateLeft(prompt.ids, *request.truncate);
+  const auto tokens = static_cast<std::uint32_t>(prompt.ids.size());
+  const std::uint32_t total = limits_.max_total_tokens;
+  const std::uint32_t room = total > tokens ? total - tokens : 0;
+  const std::uint32_t wanted = request.max_new_tokens.value_or(room);
+  const std::uint32_t checked = std::min(wanted, kCheckedNewTokens);
+  if (tokens > total || checked > room) {
+    GenerationError error = Invalid(
+        "max_new_tokens", "`inputs` tokens + `max_new_tokens` must be <= " + std::to_string(total) +
+                              ". Given: " + std::to_string(tokens) + " `inputs` tokens and " +
+                              std::to_string(checked) + " `max_new_tokens`");
+    error.length = {.prompt_tokens = tokens, .max_new_tokens = checked, .limit = total};
+    return error;
+  }
+  if (tokens > limits_.max_input_tokens || room == 0) {
+    const std::uint32_t limit = limits_.max_input_tokens;
+    GenerationError error =
+        Invalid(kInputs, "`inputs` must have less than " + std::to_string(limit) +
+                             " tokens. Given: " + std::to_string(tokens));
+    error.length = {.prompt_tokens = tokens, .max_new_tokens = 0, .limit = limit};
+    return error;
+  }
+  prompt.max_new_tokens = std::min(wanted, room);
+  return prompt;
+}
+
+}  // namespace penstock::router

@@ -1,0 +1,62 @@
+// From a request to the ids that a shard sees: chat template, tokenizer, truncation, limits.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+#include <variant>
+#include <vector>
+
+#include "common/ids.h"
+#include "router/engine.h"
+#include "text/chat_template.h"
+#include "text/tokenizer.h"
+
+namespace penstock::router {
+
+struct PromptLimits {
+  std::uint32_t max_input_tokens = 0;
+  std::uint32_t max_total_tokens = 0;  // prompt and generated tokens together
+  std::uint32_t vocabulary = 0;        // of the model: ids at or above it are refused
+};
+
+struct Prompt {
+  std::vector<TokenId> ids;  // not empty, at most max_input_tokens
+  // Unicode characters of the text, rendered in case of a chat; 0 for a prompt of ids.
+  std::uint32_t characters = 0;
+  std::uint32_t max_new_tokens = 0;  // 1 … max_total_tokens - ids.size()
+};
+
+// Immutable; any number of threads may use it at once. Work is in proportion to the prompt, so it
+// belongs on a text thread.
+class PromptBuilder {
+ public:
+  // A wish for more new tokens than fit is cut to what fits, as long as at least this many fit
+  // (TGI's rule: it checks one allocation of 1,024 tokens, whatever was asked).
+  static constexpr std::uint32_t kCheckedNewTokens = 1024;
+
+  // `chat` may be null: then chats are refused.
+  PromptBuilder(std::shared_ptr<const text::Tokenizer> tokenizer,
+                std::shared_ptr<const text::ChatTemplate> chat, PromptLimits limits);
+
+  // The error is of kind kValidation (the field is named) or kTemplate.
+  std::variant<Prompt, GenerationError> Build(const GenerationRequest& request) const;
+
+  const text::Tokenizer& tokenizer() const { return *tokenizer_; }
+
+ private:
+  using Outcome = std::variant<Prompt, GenerationError>;
+
+  Outcome FromText(std::string_view text, bool add_special_tokens) const;
+  Outcome FromIds(std::span<const TokenId> ids) const;
+  Outcome FromChat(const ChatInput& chat, bool add_special_tokens) const;
+  Outcome WithinLimits(Prompt prompt, const GenerationRequest& request) const;
+
+  std::shared_ptr<const text::Tokenizer> tokenizer_;
+  std::shared_ptr<const text::ChatTemplate> chat_;
+  PromptLimits limits_;
+};
+
+}  // namespace penstock::router

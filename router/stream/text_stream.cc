@@ -1,0 +1,146 @@
+#include "router/stream/text_stream.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "common/status.h"
+
+namespace penstock::router {
+namespace {
+
+StopMatcher::Where WhereOf(const TextStreamOptions& options) {
+  return options.include_stop_text ? StopMatcher::Where::kAtPieceEnd
+                                   : StopMatcher::Where::kAnywhere;
+}
+
+}  // namespace
+
+TextStreamOptions StreamOptionsOf(const GenerationRequest& request,
+                                  const std::vector<TokenId>& eos_ids) {
+  TextStreamOptions options{.stop = request.stop,
+                            .include_stop_text = request.include_stop_text,
+                            .logprobs = request.logprobs.kind != LogprobRequest::Kind::kNone,
+                            .end_ids = request.stop_token_ids};
+  if (!request.ignore_eos) {
+    options.end_ids.insert(options.end_ids.end(), eos_ids.begin(), eos_ids.end());
+  }
+  return options;
+}
+
+absl::StatusOr<TextStream> TextStream::Create(std::shared_ptr<const text::Tokenizer> tokenizer,
+                                              std::span<const TokenId> prompt,
+                                              TextStreamOptions options) {
+  const std::size_t size = std::min(prompt.size(), text::IncrementalDecoder::kContextTokens);
+  const std::span<const TokenId> context = prompt.last(size);
+  PENSTOCK_ASSIGN_OR_RETURN(auto own, text::IncrementalDecoder::Create(*tokenizer, false, context));
+  PENSTOCK_ASSIGN_OR_RETURN(auto visible,
+                            text::IncrementalDecoder::Create(*tokenizer, true, context));
+  return TextStream(std::move(tokenizer), std::move(options), std::move(own), std::move(visible));
+}
+
+TextStream::TextStream(std::shared_ptr<const text::Tokenizer> tokenizer, TextStreamOptions options,
+                       text::IncrementalDecoder own, text::IncrementalDecoder visible)
+    : tokenizer_(std::move(tokenizer)),
+      options_(std::move(options)),
+      own_(std::move(own)),
+      visible_(std::move(visible)),
+      matcher_(options_.stop, WhereOf(options_)) {}
+
+absl::StatusOr<std::optional<std::uint32_t>> TextStream::Push(
+    std::span<const SampledToken> tokens, std::vector<GenerationEvent>& events) {
+  if (match_) return std::nullopt;
+  for (const SampledToken& token : tokens) {
+    PENSTOCK_ASSIGN_OR_RETURN(GenerationToken event, Next(token));
+    events.emplace_back(std::move(event));
+    if (match_) return match_->token_count;
+  }
+  return std::nullopt;
+}
+
+absl::StatusOr<GenerationToken> TextStream::Next(const SampledToken& token) {
+  GenerationToken event;
+  event.index = count_++;
+  PENSTOCK_ASSIGN_OR_RETURN(const std::string_view own_text, own_.Push(token.token));
+  event.token = TokenInfo{.id = token.token,
+                          .text = std::string(own_text),
+                          .logprob = {},
+                          .special = tokenizer_->IsSpecial(token.token)};
+  if (options_.logprobs) event.token.logprob = token.logprob;
+  for (const TokenLogprob& alternative : token.alternatives) {
+    PENSTOCK_ASSIGN_OR_RETURN(TokenInfo info, Alternative(alternative));
+    event.top.push_back(std::move(info));
+  }
+  std::string_view visible_text;
+  if (!EndsGeneration(token.token)) {
+    PENSTOCK_ASSIGN_OR_RETURN(visible_text, visible_.Push(token.token));
+  }
+  event.delta = Release(own_text, visible_text);
+  return event;
+}
+
+absl::StatusOr<TokenInfo> TextStream::Alternative(const TokenLogprob& alternative) const {
+  const TokenId id = alternative.token;
+  PENSTOCK_ASSIGN_OR_RETURN(std::string text, tokenizer_->Decode({&id, 1}, false));
+  return TokenInfo{.id = id,
+                   .text = std::move(text),
+                   .logprob = alternative.logprob,
+                   .special = tokenizer_->IsSpecial(id)};
+}
+
+std::string TextStream::Release(std::string_view own_text, std::string_view visible_text) {
+  pending_ += visible_text;
+  std::size_t safe = pending_.size();
+  if (options_.include_stop_text) {
+    match_ = matcher_.Push(own_text);
+  } else {
+    match_ = matcher_.Push(visible_text);
+    safe = match_ ? match_->begin - text_.size() : safe - matcher_.held();
+  }
+  std::string delta = pending_.substr(0, safe);
+  pending_.erase(0, safe);
+  text_ += delta;
+  return delta;
+}
+
+bool TextStream::EndsGeneration(TokenId id) const {
+  return std::find(options_.end_ids.begin(), options_.end_ids.end(), id) != options_.end_ids.end();
+}
+
+absl::StatusOr<GenerationEnd> TextStream::Finish(const scheduler::Finished& finished) {
+  using scheduler::FinishReason;
+  GenerationEnd end;
+  end.reason = finished.reason;
+  end.generated_tokens = finished.generated_tokens;
+  const bool ended_with_it = match_ && finished.reason != FinishReason::kStopString &&
+                             finished.generated_tokens <= match_->token_count;
+  if (match_ && !(options_.include_stop_text && ended_with_it)) {
+    end.reason = FinishReason::kStopString;
+    end.generated_tokens = match_->token_count;
+    end.stop = matcher_.stop(match_->stop);
+  }
+  if (!match_ || options_.include_stop_text) {
+    PENSTOCK_ASSIGN_OR_RETURN(const std::string_view rest, visible_.Finish());
+    end.tail = pending_ + std::string(rest);
+  }
+  end.text = std::move(text_) + end.tail;
+  return end;
+}
+
+absl::StatusOr<std::vector<TokenInfo>> DescribePrompt(const text::Tokenizer& tokenizer,
+                                                      std::span<const TokenId> prompt,
+                                                      std::span<const float> logprobs) {
+  std::vector<TokenInfo> infos;
+  infos.reserve(prompt.size());
+  for (std::size_t i = 0; i < prompt.size(); ++i) {
+    PENSTOCK_ASSIGN_OR_RETURN(std::string text, tokenizer.Decode(prompt.subspan(i, 1), false));
+    TokenInfo info{.id = prompt[i],
+                   .text = std::move(text),
+                   .logprob = {},
+                   .special = tokenizer.IsSpecial(prompt[i])};
+    if (i > 0 && i <= logprobs.size()) info.logprob = logprobs[i - 1];
+    infos.push_back(std::move(info));
+  }
+  return infos;
+}
+
+}  // namespace penstock::router

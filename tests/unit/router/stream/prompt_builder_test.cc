@@ -1,0 +1,168 @@
+#include "router/stream/prompt_builder.h"
+
+#include <gtest/gtest.h>
+
+#include "tests/unit/text/tiny_tokenizer.h"
+
+namespace penstock::router {
+namespace {
+
+using Ids = std::vector<TokenId>;
+
+constexpr std::string_view kChat =
+    "{{ bos_token }}{% for m in messages %}{% if m.role == 'system' %}"
+    "{{ raise_exception('no system role') }}{% endif %}{{ m.content }}{% endfor %}"
+    "{% if add_generation_prompt %}>{% endif %}";
+
+PromptBuilder Builder(PromptLimits limits = {
+                          .max_input_tokens = 20, .max_total_tokens = 30, .vocabulary = 260}) {
+  const text::TemporaryFolder folder;
+  folder.Write("tokenizer.json", text::ByteLevelJson());
+  return PromptBuilder(text::Tokenizer::Load(folder.str()).value(),
+                       text::ChatTemplate::Compile(kChat, R"({"bos_token": "<s>"})").value(),
+                       limits);
+}
+
+GenerationRequest Text(std::string text) {
+  GenerationRequest request;
+  request.prompt = std::move(text);
+  return request;
+}
+
+Prompt Built(const PromptBuilder& builder, const GenerationRequest& request) {
+  const auto outcome = builder.Build(request);
+  const auto* error = std::get_if<GenerationError>(&outcome);
+  EXPECT_EQ(error, nullptr) << error->message;
+  return error == nullptr ? std::get<Prompt>(outcome) : Prompt{};
+}
+
+GenerationError Refused(const PromptBuilder& builder, const GenerationRequest& request) {
+  const auto outcome = builder.Build(request);
+  const auto* error = std::get_if<GenerationError>(&outcome);
+  EXPECT_NE(error, nullptr);
+  return error != nullptr ? *error : GenerationError{};
+}
+
+TEST(PromptBuilder, TokenizesTextAndCountsItsCharacters) {
+  GenerationRequest request = Text("hé he");
+  const Prompt prompt = Built(Builder(), request);
+  EXPECT_EQ(prompt.ids, (Ids{258, 'h', 0xc3, 0xa9, ' ', 256}));
+  EXPECT_EQ(prompt.characters, 5u);
+  EXPECT_EQ(prompt.max_new_tokens, 24u);  // what is left of max_total_tokens
+  request.add_special_tokens = false;
+  EXPECT_EQ(Built(Builder(), request).ids.front(), 'h');
+}
+
+TEST(PromptBuilder, TakesIdsAsTheyAreWithinTheVocabulary) {
+  GenerationRequest request;
+  request.prompt = Ids{1, 2, 259};
+  EXPECT_EQ(Built(Builder(), request).ids, (Ids{1, 2, 259}));
+  for (const TokenId bad : {260, -1}) {
+    request.prompt = Ids{1, bad};
+    const GenerationError error = Refused(Builder(), request);
+    EXPECT_EQ(error.kind, ErrorKind::kValidation);
+    EXPECT_EQ(error.message,
+              "token ids of `inputs` must be >= 0 and < 260. Given: " + std::to_string(bad));
+  }
+}
+
+TEST(PromptBuilder, RendersAChat) {
+  GenerationRequest request;
+  request.add_special_tokens = false;
+  ChatInput chat{.messages_json = R"([{"role": "user", "content": "he"}])",
+                 .tools_json = {},
+                 .kwargs_json = {},
+                 .add_generation_prompt = true};
+  request.prompt = chat;
+  EXPECT_EQ(Built(Builder(), request).ids, (Ids{258, 256, '>'}));
+  EXPECT_EQ(Built(Builder(), request).characters, 6u);
+
+  chat.messages_json = R"([{"role": "system", "content": "x"}])";
+  request.prompt = chat;
+  const GenerationError raised = Refused(Builder(), request);
+  EXPECT_EQ(raised.kind, ErrorKind::kTemplate);
+  EXPECT_EQ(raised.message, "syntax error: no system role (in <string>:1)");
+
+  chat.messages_json = "[";
+  request.prompt = chat;
+  EXPECT_EQ(Refused(Builder(), request).kind, ErrorKind::kValidation);
+}
+
+TEST(PromptBuilder, WithoutATemplateChatsAreRefused) {
+  const text::TemporaryFolder folder;
+  folder.Write("tokenizer.json", text::ByteLevelJson());
+  const PromptBuilder builder(text::Tokenizer::Load(folder.str()).value(), nullptr, {});
+  GenerationRequest request;
+  request.prompt = ChatInput{};
+  EXPECT_EQ(Refused(builder, request).kind, ErrorKind::kTemplate);
+  EXPECT_EQ(Refused(builder, request).message, "template not found");
+}
+
+TEST(PromptBuilder, TruncatesOnTheLeft) {
+  GenerationRequest request = Text("abcdef");
+  request.truncate = 2;
+  EXPECT_EQ(Built(Builder(), request).ids, (Ids{'e', 'f'}));
+  request.truncate = 20;
+  EXPECT_EQ(Built(Builder(), request).ids.size(), 7u);
+  for (const std::uint32_t bad : {0u, 21u}) {
+    request.truncate = bad;
+    const GenerationError error = Refused(Builder(), request);
+    EXPECT_EQ(error.field, "truncate");
+    EXPECT_EQ(error.message, "`truncate` must be strictly positive and less than 20. Given: " +
+                                 std::to_string(bad));
+  }
+}
+
+TEST(PromptBuilder, RefusesEmptyPrompts) {
+  GenerationRequest request = Text("");
+  request.truncate = 0;  // the prompt is looked at first
+  EXPECT_EQ(Refused(Builder(), request).message, "`inputs` cannot be empty");
+  request.prompt = Ids{};
+  EXPECT_EQ(Refused(Builder(), request).message, "`inputs` cannot be empty");
+}
+
+TEST(PromptBuilder, RefusesTextThatIsNotUtf8) {
+  const GenerationError error = Refused(Builder(), Text("a\xff"));
+  EXPECT_EQ(error.kind, ErrorKind::kValidation);
+  EXPECT_EQ(error.field, "inputs");
+}
+
+TEST(PromptBuilder, ChecksPromptAndNewTokensTogetherThenThePrompt) {
+  GenerationRequest request = Text("abcdefghi");  // 10 tokens with <s>
+  request.max_new_tokens = 20;
+  EXPECT_EQ(Built(Builder(), request).max_new_tokens, 20u);
+  request.max_new_tokens = 21;
+  GenerationError error = Refused(Builder(), request);
+  EXPECT_EQ(error.field, "max_new_tokens");
+  EXPECT_EQ(error.message,
+            "`inputs` tokens + `max_new_tokens` must be <= 30. Given: 10 `inputs` tokens and 21 "
+            "`max_new_tokens`");
+  ASSERT_TRUE(error.length);
+  EXPECT_EQ(error.length->prompt_tokens, 10u);
+  EXPECT_EQ(error.length->max_new_tokens, 21u);
+  EXPECT_EQ(error.length->limit, 30u);
+  request.max_new_tokens = 5'000;  // one allocation of 1,024 is checked
+  EXPECT_EQ(Refused(Builder(), request).length->max_new_tokens, 1024u);
+
+  request = Text(std::string(20, 'x'));
+  error = Refused(Builder(), request);
+  EXPECT_EQ(error.field, "inputs");
+  EXPECT_EQ(error.message, "`inputs` must have less than 20 tokens. Given: 21");
+  EXPECT_EQ(error.length->max_new_tokens, 0u);
+  request = Text(std::string(40, 'x'));
+  EXPECT_EQ(Refused(Builder(), request).length->limit, 30u);
+  request = Text("x");
+  request.max_new_tokens = 0;
+  EXPECT_EQ(Refused(Builder(), request).message, "`max_new_tokens` must be strictly positive");
+}
+
+TEST(PromptBuilder, CutsALongWishToWhatFits) {
+  const PromptBuilder builder =
+      Builder({.max_input_tokens = 100, .max_total_tokens = 2'000, .vocabulary = 260});
+  GenerationRequest request = Text("abc");  // 4 tokens
+  request.max_new_tokens = 100'000;
+  EXPECT_EQ(Built(builder, request).max_new_tokens, 1'996u);
+}
+
+}  // namespace
+}  // namespace penstock::router

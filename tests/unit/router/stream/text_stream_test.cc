@@ -1,0 +1,255 @@
+#include "router/stream/text_stream.h"
+
+#include <gtest/gtest.h>
+
+#include <boost/json.hpp>
+#include <random>
+
+#include "tests/unit/text/shared_data.h"
+#include "tests/unit/text/tiny_tokenizer.h"
+
+namespace penstock::router {
+namespace {
+
+using scheduler::FinishReason;
+using Ids = std::vector<TokenId>;
+
+constexpr TokenId kHe = 256, kT = 257, kBos = 258, kEos = 259;  // see tiny_tokenizer.h
+
+std::shared_ptr<const text::Tokenizer> Tiny() {
+  const text::TemporaryFolder folder;
+  folder.Write("tokenizer.json", text::ByteLevelJson());
+  return text::Tokenizer::Load(folder.str()).value();
+}
+
+std::vector<SampledToken> Sampled(const Ids& ids) {
+  std::vector<SampledToken> tokens;
+  for (const TokenId id : ids)
+    tokens.push_back({.token = id, .logprob = -0.5f, .alternatives = {}});
+  return tokens;
+}
+
+// Everything that one generation gave.
+struct Generated {
+  std::vector<GenerationToken> tokens;
+  std::optional<std::uint32_t> finish_at;
+  GenerationEnd end;
+
+  std::string Deltas() const {
+    std::string joined;
+    for (const GenerationToken& token : tokens) joined += token.delta;
+    return joined + end.tail;
+  }
+  std::vector<std::string> OwnTexts() const {
+    std::vector<std::string> texts;
+    for (const GenerationToken& token : tokens) texts.push_back(token.token.text);
+    return texts;
+  }
+};
+
+Generated Generate(const std::shared_ptr<const text::Tokenizer>& tokenizer, const Ids& ids,
+                   TextStreamOptions options, FinishReason reason = FinishReason::kLength,
+                   const Ids& prompt = {}) {
+  auto stream = TextStream::Create(tokenizer, prompt, std::move(options)).value();
+  Generated run;
+  std::vector<GenerationEvent> events;
+  for (const SampledToken& token : Sampled(ids)) {
+    const auto finish_at = stream.Push({&token, 1}, events).value();
+    if (finish_at) run.finish_at = finish_at;
+  }
+  for (GenerationEvent& event : events) {
+    run.tokens.push_back(std::move(std::get<GenerationToken>(event)));
+  }
+  run.end =
+      stream.Finish({.reason = reason, .generated_tokens = static_cast<std::uint32_t>(ids.size())})
+          .value();
+  EXPECT_EQ(run.Deltas(), run.end.text);
+  return run;
+}
+
+TextStreamOptions Options(std::vector<std::string> stop, bool include_stop_text) {
+  return {.stop = std::move(stop),
+          .include_stop_text = include_stop_text,
+          .logprobs = false,
+          .end_ids = {kEos}};
+}
+
+TEST(TextStream, DescribesEachToken) {
+  TextStreamOptions options = Options({}, false);
+  options.logprobs = true;
+  auto stream = TextStream::Create(Tiny(), {}, options).value();
+  const SampledToken token{.token = kHe, .logprob = -1.0f, .alternatives = {{kT, -2.0f}}};
+  std::vector<GenerationEvent> events;
+  ASSERT_TRUE(stream.Push({&token, 1}, events).ok());
+  ASSERT_TRUE(stream.Push({&token, 1}, events).ok());
+  const auto& event = std::get<GenerationToken>(events.at(1));
+  EXPECT_EQ(event.index, 1u);
+  EXPECT_EQ(event.token.id, kHe);
+  EXPECT_EQ(event.token.text, "he");
+  EXPECT_EQ(event.token.logprob, -1.0f);
+  ASSERT_EQ(event.top.size(), 1u);
+  EXPECT_EQ(event.top[0].text, " t");
+  EXPECT_EQ(event.top[0].logprob, -2.0f);
+}
+
+TEST(TextStream, TheEndTokenHasItsOwnTextButIsNotInTheText) {
+  for (const bool include : {false, true}) {
+    const Generated run = Generate(Tiny(), {kHe, kEos}, Options({}, include), FinishReason::kEos);
+    EXPECT_EQ(run.OwnTexts(), (std::vector<std::string>{"he", "</s>"}));
+    EXPECT_TRUE(run.tokens[1].token.special);
+    EXPECT_EQ(run.end.text, "he");
+    EXPECT_EQ(run.end.reason, FinishReason::kEos);
+  }
+  // A stop token that is an ordinary one.
+  TextStreamOptions options = Options({}, false);
+  options.end_ids = {kT};
+  EXPECT_EQ(Generate(Tiny(), {kHe, kT}, options, FinishReason::kStopToken).end.text, "he");
+}
+
+TEST(TextStream, NeverSplitsACharacterAndEndsItInTheTail) {
+  const Generated run = Generate(Tiny(), {'a', 0xf0, 0x9f, 0x98, 0x80, 0xc3}, Options({}, false));
+  std::vector<std::string> deltas;
+  for (const auto& token : run.tokens) deltas.push_back(token.delta);
+  EXPECT_EQ(deltas, (std::vector<std::string>{"a", "", "", "", "😀", ""}));
+  EXPECT_EQ(run.end.tail, "\uFFFD");
+  EXPECT_EQ(run.end.text, "a😀\uFFFD");
+}
+
+TEST(TextStream, HoldsAStopStringBackUntilItIsNoneOrAll) {
+  const Generated none = Generate(Tiny(), {'a', 'x', 'y', 'b'}, Options({"xyz"}, false));
+  EXPECT_EQ(none.tokens[1].delta, "");
+  EXPECT_EQ(none.tokens[2].delta, "");
+  EXPECT_EQ(none.tokens[3].delta, "xyb");
+  EXPECT_EQ(none.end.reason, FinishReason::kLength);
+
+  const Generated all = Generate(Tiny(), {'a', 'x', 'y', 'z', 'q', 'q'}, Options({"xyz"}, false));
+  EXPECT_EQ(all.tokens.size(), 4u);
+  EXPECT_EQ(all.finish_at, 4u);
+  EXPECT_EQ(all.end.text, "a");
+  EXPECT_EQ(all.end.reason, FinishReason::kStopString);
+  EXPECT_EQ(all.end.generated_tokens, 4u);
+  EXPECT_EQ(all.end.stop, "xyz");
+
+  const Generated cut = Generate(Tiny(), {'a', 'x'}, Options({"xyz"}, false));
+  EXPECT_EQ(cut.tokens[1].delta, "");
+  EXPECT_EQ(cut.end.tail, "x");
+}
+
+TEST(TextStream, TextBeforeAStopStringInsideATokenIsShown) {
+  const Generated run = Generate(Tiny(), {'a', kHe}, Options({"e"}, false));
+  EXPECT_EQ(run.tokens[1].delta, "h");
+  EXPECT_EQ(run.end.text, "ah");
+}
+
+TEST(TextStream, WithStopTextIncludedNothingIsHeldAndTheTextEndsWithIt) {
+  const Generated run = Generate(Tiny(), {'a', 'x', 'y', 'z', 'q'}, Options({"xyz"}, true));
+  EXPECT_EQ(run.OwnTexts(), (std::vector<std::string>{"a", "x", "y", "z"}));
+  EXPECT_EQ(run.tokens[1].delta, "x");
+  EXPECT_EQ(run.finish_at, 4u);
+  EXPECT_EQ(run.end.text, "axyz");
+  EXPECT_EQ(run.end.reason, FinishReason::kStopString);
+  // A stop string in the middle of a token is none.
+  EXPECT_FALSE(Generate(Tiny(), {kHe, 'x'}, Options({"h"}, true)).finish_at);
+}
+
+TEST(TextStream, TheEarliestOfTwoReasonsWins) {
+  // The stop string ends at token 2, EOS came at token 3 in the same step.
+  for (const bool include : {false, true}) {
+    const Generated run =
+        Generate(Tiny(), {'a', 'b', kEos}, Options({"ab"}, include), FinishReason::kEos);
+    EXPECT_EQ(run.end.reason, FinishReason::kStopString);
+    EXPECT_EQ(run.end.generated_tokens, 2u);
+  }
+  // Both at the last token: TGI reports the length, the others the stop string.
+  const Generated tgi = Generate(Tiny(), {'a', 'b'}, Options({"ab"}, true));
+  EXPECT_EQ(tgi.end.reason, FinishReason::kLength);
+  EXPECT_EQ(tgi.end.stop, std::nullopt);
+  EXPECT_EQ(tgi.end.text, "ab");
+  const Generated other = Generate(Tiny(), {'a', 'b'}, Options({"ab"}, false));
+  EXPECT_EQ(other.end.reason, FinishReason::kStopString);
+  EXPECT_EQ(other.end.text, "");
+}
+
+TEST(TextStream, OptionsComeFromTheRequest) {
+  GenerationRequest request;
+  request.stop = {"x"};
+  request.stop_token_ids = {7};
+  request.logprobs.kind = LogprobRequest::Kind::kRaw;
+  const TextStreamOptions options = StreamOptionsOf(request, {1, 2});
+  EXPECT_EQ(options.end_ids, (Ids{7, 1, 2}));
+  EXPECT_TRUE(options.logprobs);
+  request.ignore_eos = true;
+  EXPECT_EQ(StreamOptionsOf(request, {1, 2}).end_ids, Ids{7});
+}
+
+TEST(TextStream, DescribesThePrompt) {
+  const Ids prompt = {kBos, kHe, kT};
+  const std::vector<float> logprobs = {-1.0f, -2.0f};
+  const auto infos = DescribePrompt(*Tiny(), prompt, logprobs).value();
+  ASSERT_EQ(infos.size(), 3u);
+  EXPECT_EQ(infos[0].text, "<s>");
+  EXPECT_TRUE(infos[0].special);
+  EXPECT_EQ(infos[0].logprob, std::nullopt);
+  EXPECT_EQ(infos[1].text, "he");
+  EXPECT_EQ(infos[1].logprob, -1.0f);
+  EXPECT_EQ(infos[2].logprob, -2.0f);
+}
+
+// 200 texts that mix words, CJK, Arabic, combining marks, emoji and ZWJ sequences.
+std::vector<std::string> MixedTexts(std::mt19937& random) {
+  const std::vector<std::string> parts = {"Hello",
+                                          " world",
+                                          "日本語",
+                                          "你好，",
+                                          "한국어",
+                                          "السلام",
+                                          " عليكم",
+                                          "👨‍👩‍👧‍👦",
+                                          "🏳️‍🌈",
+                                          "👍🏽",
+                                          "🇫🇷",
+                                          "e\u0301",
+                                          "\n",
+                                          "  ",
+                                          "𝔘",
+                                          "\t",
+                                          "naïve",
+                                          "🧑🏿‍🚀",
+                                          "∮",
+                                          "\u200d"};
+  std::vector<std::string> texts;
+  for (int i = 0; i < 200; ++i) {
+    std::string text;
+    for (unsigned k = 0; k < 1 + random() % 12; ++k) text += parts[random() % parts.size()];
+    texts.push_back(std::move(text));
+  }
+  return texts;
+}
+
+TEST(TextStreamEcho, TheTextOfAnEchoedPromptIsThePrompt) {
+  PENSTOCK_SHARED_OR_SKIP(folder, "tokenizers/llama-3");
+  const auto tokenizer = text::Tokenizer::Load(folder).value();
+  const unsigned seed = std::random_device{}();
+  SCOPED_TRACE(seed);
+  std::mt19937 random(seed);
+  for (const std::string& text : MixedTexts(random)) {
+    const Ids prompt = tokenizer->Encode(text, true).value();
+    const Ids script(prompt.begin() + 1, prompt.end());  // without <|begin_of_text|>
+    // Text without any part of a stop string; one that would span tokens must not show either.
+    const std::size_t at = text.size() / 2;
+    for (const bool include : {false, true}) {
+      const Generated run =
+          Generate(tokenizer, script, Options({}, include), FinishReason::kLength, prompt);
+      ASSERT_EQ(run.end.text, text);
+    }
+    const std::string stop = text.substr(at);
+    if ((stop.front() & 0xc0) == 0x80) continue;
+    const Generated run =
+        Generate(tokenizer, script, Options({stop}, false), FinishReason::kLength, prompt);
+    ASSERT_EQ(run.end.text, text.substr(0, text.find(stop)));
+    ASSERT_EQ(run.Deltas(), run.end.text);
+  }
+}
+
+}  // namespace
+}  // namespace penstock::router
