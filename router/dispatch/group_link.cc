@@ -11,6 +11,8 @@ namespace penstock::router {
 namespace {
 
 constexpr auto kCloseGrace = std::chrono::milliseconds(500);
+// Ranks of a model synchronise in every step; one that does not keep pace has lost the group.
+constexpr std::size_t kMaxStepsBehind = 64;
 constexpr std::uint32_t kCpuStepTokens = 512;
 constexpr std::uint32_t kCudaStepTokens = 2048;
 
@@ -135,7 +137,7 @@ void GroupLink::Send(const StepPlan& plan) {
     InFlight& entry = in_flight_[plan.step];
     entry.sent = SteadyNow();
     entry.digests.resize(ranks_.size());
-    if (metrics_ != nullptr) metrics_->SetPlansInFlight(in_flight_.size());
+    if (metrics_ != nullptr) metrics_->SetPlansInFlight(WithoutResult());
   }
   for (const auto& shard : ranks_) {
     if (metrics_ != nullptr) {
@@ -152,7 +154,7 @@ void GroupLink::OnResult(std::uint32_t rank, StepResult result) {
     const std::lock_guard lock(mutex_);
     if (over_) return;
     broken = Reconcile(rank, result);
-    if (metrics_ != nullptr) metrics_->SetPlansInFlight(in_flight_.size());
+    if (metrics_ != nullptr) metrics_->SetPlansInFlight(WithoutResult());
   }
   if (broken.has_value()) return Lose(*std::move(broken));
   if (rank != 0) return;
@@ -177,7 +179,14 @@ std::optional<std::string> GroupLink::Reconcile(std::uint32_t rank, const StepRe
   const bool complete =
       std::all_of(digests.begin(), digests.end(), [](const auto& d) { return d.has_value(); });
   if (complete) in_flight_.erase(found);
-  return std::nullopt;
+  if (in_flight_.size() <= kMaxStepsBehind) return std::nullopt;
+  return "a shard is more than " + std::to_string(kMaxStepsBehind) + " steps behind the others";
+}
+
+std::uint64_t GroupLink::WithoutResult() const {
+  return static_cast<std::uint64_t>(
+      std::count_if(in_flight_.begin(), in_flight_.end(),
+                    [](const auto& entry) { return !entry.second.digests[0].has_value(); }));
 }
 
 void GroupLink::OnStreamEnd(std::uint32_t rank, absl::Status status) {

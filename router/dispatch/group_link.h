@@ -98,6 +98,8 @@ class GroupLink final : private ExecuteListener {
   void OnStreamEnd(std::uint32_t rank, absl::Status status) override;
   // The reason when the result breaks the group. With mutex_ held.
   std::optional<std::string> Reconcile(std::uint32_t rank, const StepResult& result);
+  // Plans that rank 0 has not answered: the pipeline's depth. With mutex_ held.
+  std::uint64_t WithoutResult() const;
   void Lose(std::string reason);
 
   GroupLinkOptions options_;
@@ -106,7 +108,7 @@ class GroupLink final : private ExecuteListener {
   GroupListener* listener_ = nullptr;
 
   mutable std::mutex mutex_;
-  std::map<StepId, InFlight> in_flight_;  // bounded by the pipeline depth
+  std::map<StepId, InFlight> in_flight_;  // until every rank has answered
   bool over_ = false;                     // lost or closed: the listener hears nothing more
 
   std::mutex listener_mutex_;  // one listener call at a time, none after Close

@@ -52,12 +52,18 @@ class ExecuteReactor final : public Reactor, public std::enable_shared_from_this
       PostClose(plan.status());
       return;
     }
-    if (!CountPlan()) return;
+    bool read_on = false;
+    if (!CountPlan(read_on)) return;
     const bool posted = state_.thread.Post(
         [self = shared_from_this(), received, plan = std::make_shared<StepPlan>(*std::move(plan))] {
           self->RunPlan(*plan, received);
         });
-    if (!posted) PostClose(absl::UnavailableError("the shard is stopping"));
+    if (!posted) {
+      PostClose(absl::UnavailableError("the shard is stopping"));
+      return;
+    }
+    // Only now: the next plan may arrive on another thread and must be posted behind this one.
+    if (read_on) StartRead(&incoming_);
   }
 
   void OnWriteDone(bool ok) override {
@@ -74,18 +80,15 @@ class ExecuteReactor final : public Reactor, public std::enable_shared_from_this
   void OnDone() override { self_.reset(); }
 
  private:
-  // Counts a plan that was read and reads on while there is room. False: the stream is ending.
-  bool CountPlan() {
+  // Counts a plan that was read; `read_on` while there is room. False: the stream is ending.
+  bool CountPlan(bool& read_on) {
     std::lock_guard lock(mutex_);
     if (ending_) return false;
     ++plans_;
     ++queued_;
     deepest_ = std::max(deepest_, plans_ - results_);
-    if (queued_ < kMaxQueuedPlans) {
-      StartRead(&incoming_);
-    } else {
-      read_paused_ = true;
-    }
+    read_on = queued_ < kMaxQueuedPlans;
+    read_paused_ = !read_on;
     return true;
   }
 

@@ -1,0 +1,301 @@
+// The scheduler thread and its shard clients over real Unix sockets, with simulated shards behind
+// them: the whole path of a plan and its result without HTTP and text.
+#include "router/dispatch/core_loop.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <condition_variable>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <functional>
+#include <map>
+#include <mutex>
+#include <sstream>
+
+#include "common/status.h"
+#include "router/metrics/metrics.h"
+#include "scheduler/input_log.h"
+#include "scheduler/scheduler.h"
+#include "shard/service/shard_server.h"
+#include "tools/simshard/sim_engine.h"
+
+namespace penstock::router {
+namespace {
+
+using scheduler::Arrival;
+using simshard::SimOptions;
+using testing::HasSubstr;
+
+constexpr auto kDeadline = std::chrono::seconds(30);
+
+// What the core said about each request; waits with a deadline.
+class Recorder final : public CoreListener {
+ public:
+  struct Story {
+    std::vector<TokenId> tokens;
+    std::optional<scheduler::Finished> finished;
+    std::optional<scheduler::Failed> failed;
+    bool ended() const { return finished.has_value() || failed.has_value(); }
+  };
+
+  void OnOutputs(std::vector<scheduler::Event> events,
+                 std::vector<scheduler::Decision> decisions) override {
+    const std::lock_guard lock(mutex_);
+    decisions_ += decisions.size();
+    for (const scheduler::Event& event : events) Take(event);
+    changed_.notify_all();
+  }
+  void OnGroupLost(std::string reason) override {
+    const std::lock_guard lock(mutex_);
+    lost_ = std::move(reason);
+    changed_.notify_all();
+  }
+
+  bool WaitUntil(const std::function<bool()>& condition) {
+    std::unique_lock lock(mutex_);
+    return changed_.wait_for(lock, kDeadline, condition);
+  }
+  bool WaitForEnd(std::uint64_t request) {
+    return WaitUntil([&] { return stories_[RequestId(request)].ended(); });
+  }
+  Story StoryOf(std::uint64_t request) {
+    const std::lock_guard lock(mutex_);
+    return stories_[RequestId(request)];
+  }
+  std::string WaitForLoss() {
+    return WaitUntil([&] { return lost_.has_value(); }) ? *lost_ : "(not lost)";
+  }
+
+  std::map<RequestId, Story> stories_;
+  std::optional<std::string> lost_;
+
+ private:
+  void Take(const scheduler::Event& event) {
+    Story& story = stories_[event.request];
+    EXPECT_FALSE(story.ended()) << "an event after the terminal one";
+    if (const auto* tokens = std::get_if<scheduler::Tokens>(&event.what)) {
+      EXPECT_EQ(tokens->first_index, story.tokens.size());
+      for (const SampledToken& token : tokens->tokens) story.tokens.push_back(token.token);
+    } else if (const auto* finished = std::get_if<scheduler::Finished>(&event.what)) {
+      story.finished = *finished;
+    } else if (const auto* failed = std::get_if<scheduler::Failed>(&event.what)) {
+      story.failed = *failed;
+    }
+  }
+
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  std::size_t decisions_ = 0;
+};
+
+class CoreLoopTest : public testing::Test {
+ protected:
+  void SetUp() override {
+    char name[] = "/tmp/penstock-test-XXXXXX";
+    ASSERT_NE(mkdtemp(name), nullptr);
+    directory_ = name;
+  }
+  void TearDown() override {
+    loop_.reset();
+    servers_.clear();
+    std::filesystem::remove_all(directory_);
+  }
+
+  void StartShards(std::uint32_t world, SimOptions options = {}) {
+    options.world_size = world;
+    for (std::uint32_t rank = 0; rank < world; ++rank) {
+      options.rank = rank;
+      shard::ShardServerOptions server;
+      server.socket_prefix = directory_ + "/shard";
+      server.rank = rank;
+      auto started = shard::ShardServer::Start(std::make_unique<simshard::SimEngine>(options),
+                                               std::move(server));
+      ASSERT_TRUE(started.ok()) << started.status();
+      servers_.push_back(*std::move(started));
+    }
+  }
+
+  void StartLoop(CoreLoopOptions options = {}) {
+    GroupLinkOptions link_options;
+    for (const auto& server : servers_) link_options.sockets.push_back(server->socket_path());
+    link_options.rendezvous = "penstock-core-loop-test";
+    link_options.startup_timeout = kDeadline;
+    auto link = GroupLink::Form(
+        link_options, [](std::uint32_t, const ShardLoadProgress&) {}, &metrics_);
+    ASSERT_TRUE(link.ok()) << link.status();
+    loop_ = std::make_unique<CoreLoop>(std::move(options), recorder_, metrics_);
+    ASSERT_EQ(Message(loop_->Start()), "");
+    loop_->Attach(*std::move(link));
+  }
+
+  static Arrival Request(std::uint64_t id, std::uint32_t prompt, std::uint32_t max_new) {
+    Arrival arrival;
+    arrival.request = RequestId(id);
+    for (std::uint32_t i = 0; i < prompt; ++i) {
+      arrival.prompt.push_back(static_cast<TokenId>(100 + id + i));
+    }
+    arrival.max_new_tokens = max_new;
+    arrival.ignore_eos = true;
+    return arrival;
+  }
+
+  std::string directory_;
+  Metrics metrics_;
+  Recorder recorder_;
+  std::vector<std::unique_ptr<shard::ShardServer>> servers_;
+  std::unique_ptr<CoreLoop> loop_;
+};
+
+std::string ReadFile(const std::string& path) {
+  std::ostringstream text;
+  text << std::ifstream(path, std::ios::binary).rdbuf();
+  return text.str();
+}
+
+TEST_F(CoreLoopTest, ManyRequestsOverTwoRanksGetTheirOwnTokensWhateverTheBatch) {
+  StartShards(2);
+  StartLoop();
+  for (std::uint64_t id = 1; id <= 40; ++id) {
+    ASSERT_TRUE(loop_->Post(Request(id, 5 + static_cast<std::uint32_t>(id), 30)));
+  }
+  for (std::uint64_t id = 1; id <= 40; ++id) {
+    ASSERT_TRUE(recorder_.WaitForEnd(id));
+    EXPECT_EQ(recorder_.StoryOf(id).tokens.size(), 30u);
+  }
+  // The simulated tokens depend on prompt and position alone: alone, a request gives the same.
+  ASSERT_TRUE(loop_->Post(Request(7 + 1000, 12, 30)));
+  ASSERT_TRUE(recorder_.WaitForEnd(1007));
+  Arrival again = Request(7, 12, 30);
+  again.request = RequestId(2000);
+  ASSERT_TRUE(loop_->Post(again));
+  ASSERT_TRUE(recorder_.WaitForEnd(2000));
+  EXPECT_EQ(recorder_.StoryOf(2000).tokens, recorder_.StoryOf(7).tokens);
+  EXPECT_NE(recorder_.StoryOf(1007).tokens, recorder_.StoryOf(7).tokens);
+}
+
+TEST_F(CoreLoopTest, OneMessagePerStepDirectionAndRankAndTwoPlansInFlight) {
+  StartShards(2);
+  CoreLoopOptions options;
+  options.step_log = directory_ + "/steps.jsonl";
+  StartLoop(options);
+  for (std::uint64_t id = 1; id <= 8; ++id) ASSERT_TRUE(loop_->Post(Request(id, 4, 50)));
+  for (std::uint64_t id = 1; id <= 8; ++id) ASSERT_TRUE(recorder_.WaitForEnd(id));
+  loop_->Stop();
+  const std::string log = ReadFile(options.step_log);
+  const auto steps = std::to_string(std::count(log.begin(), log.end(), '\n'));
+  const std::string page = metrics_.Render();
+  EXPECT_THAT(page, HasSubstr("{direction=\"plan\",rank=\"0\"} " + steps));
+  EXPECT_THAT(page, HasSubstr("{direction=\"plan\",rank=\"1\"} " + steps));
+  EXPECT_THAT(page, HasSubstr("penstock_plans_in_flight_max 2"));
+}
+
+TEST_F(CoreLoopTest, ACancelledRequestEndsAndTheOthersGoOn) {
+  SimOptions slow;
+  slow.step_time = std::chrono::milliseconds(2);
+  StartShards(1, slow);
+  StartLoop();
+  ASSERT_TRUE(loop_->Post(Request(1, 4, 2000)));
+  ASSERT_TRUE(loop_->Post(Request(2, 4, 100)));
+  ASSERT_TRUE(
+      recorder_.WaitUntil([&] { return recorder_.stories_[RequestId(1)].tokens.size() > 10; }));
+  ASSERT_TRUE(loop_->Post(scheduler::Cancel{RequestId(1)}));
+  ASSERT_TRUE(recorder_.WaitForEnd(1));
+  EXPECT_EQ(recorder_.StoryOf(1).finished->reason, scheduler::FinishReason::kCancelled);
+  ASSERT_TRUE(recorder_.WaitForEnd(2));
+  EXPECT_EQ(recorder_.StoryOf(2).tokens.size(), 100u);
+}
+
+TEST_F(CoreLoopTest, ALostRankFailsTheRunningAndIsNamed) {
+  SimOptions slow;
+  slow.step_time = std::chrono::milliseconds(5);
+  StartShards(2, slow);
+  StartLoop();
+  ASSERT_TRUE(loop_->Post(Request(1, 4, 3000)));
+  ASSERT_TRUE(
+      recorder_.WaitUntil([&] { return !recorder_.stories_[RequestId(1)].tokens.empty(); }));
+  servers_[1]->Stop();
+  EXPECT_THAT(recorder_.WaitForLoss(), HasSubstr("shard "));
+  ASSERT_TRUE(recorder_.WaitForEnd(1));
+  EXPECT_EQ(recorder_.StoryOf(1).failed->kind, scheduler::FailureKind::kGroupLost);
+}
+
+TEST_F(CoreLoopTest, AHungShardLosesTheGroupAtTheStepTimeout) {
+  SimOptions hangs;
+  hangs.hang_at_step = 3;
+  StartShards(1, hangs);
+  CoreLoopOptions options;
+  options.step_timeout = std::chrono::milliseconds(200);
+  StartLoop(options);
+  ASSERT_TRUE(loop_->Post(Request(1, 4, 100)));
+  EXPECT_THAT(recorder_.WaitForLoss(), HasSubstr("shard 0 has not answered step 3"));
+  ASSERT_TRUE(recorder_.WaitForEnd(1));
+  EXPECT_EQ(recorder_.StoryOf(1).failed->kind, scheduler::FailureKind::kGroupLost);
+}
+
+TEST_F(CoreLoopTest, TheInputLogReplaysToTheSamePlans) {
+  StartShards(1);
+  CoreLoopOptions options;
+  options.input_log = directory_ + "/inputs.log";
+  StartLoop(options);
+  for (std::uint64_t id = 1; id <= 5; ++id) ASSERT_TRUE(loop_->Post(Request(id, 9, 12)));
+  for (std::uint64_t id = 1; id <= 5; ++id) ASSERT_TRUE(recorder_.WaitForEnd(id));
+  loop_->Stop();
+
+  const std::string log = ReadFile(options.input_log);
+  scheduler::InputLogReader reader(log);
+  const auto config = reader.ReadHeader();
+  ASSERT_TRUE(config.has_value()) << reader.error();
+  scheduler::Scheduler replay(*config);
+  scheduler::Outputs outputs;
+  std::size_t finished = 0;
+  while (const auto input = reader.Next()) replay.Apply(*input, outputs);
+  EXPECT_EQ(reader.error(), "");
+  for (const auto& event : outputs.events) {
+    finished += std::holds_alternative<scheduler::Finished>(event.what) ? 1 : 0;
+  }
+  EXPECT_EQ(finished, 5u);
+}
+
+TEST_F(CoreLoopTest, AnUnwritableLogIsAnErrorThatNamesOptionAndFile) {
+  CoreLoopOptions options;
+  options.step_log = directory_ + "/missing/steps.jsonl";
+  CoreLoop loop(options, recorder_, metrics_);
+  const std::string message = Message(loop.Start());
+  EXPECT_THAT(message, HasSubstr("step-log"));
+  EXPECT_THAT(message, HasSubstr("missing/steps.jsonl"));
+}
+
+TEST_F(CoreLoopTest, ArrivalsBeyondTheMailboxAreRefused) {
+  CoreLoopOptions options;
+  options.mailbox_arrivals = 2;
+  CoreLoop loop(options, recorder_, metrics_);  // not started: nothing takes from the mailbox
+  EXPECT_TRUE(loop.Post(Request(1, 1, 1)));
+  EXPECT_TRUE(loop.Post(Request(2, 1, 1)));
+  EXPECT_FALSE(loop.Post(Request(3, 1, 1)));
+  EXPECT_TRUE(loop.Post(scheduler::Cancel{RequestId(1)}));
+}
+
+TEST(GroupLink, AMissingShardIsNamedAtTheDeadline) {
+  GroupLinkOptions options;
+  options.sockets = {"/tmp/penstock-no-such-socket-0"};
+  options.startup_timeout = std::chrono::milliseconds(100);
+  const auto link = GroupLink::Form(
+      options, [](std::uint32_t, const ShardLoadProgress&) {}, nullptr);
+  EXPECT_THAT(Message(link.status()), HasSubstr("shard 0: Describe"));
+}
+
+TEST_F(CoreLoopTest, RanksOfAnotherWorldAreRefusedByName) {
+  StartShards(1);
+  GroupLinkOptions options;
+  options.sockets = {servers_[0]->socket_path(), servers_[0]->socket_path()};
+  options.startup_timeout = kDeadline;
+  const auto link = GroupLink::Form(
+      options, [](std::uint32_t, const ShardLoadProgress&) {}, nullptr);
+  EXPECT_THAT(Message(link.status()), HasSubstr("world_size"));
+}
+
+}  // namespace
+}  // namespace penstock::router
