@@ -25,7 +25,6 @@
 #include "common/plan/step_result.h"
 #include "router/engine.h"
 #include "router/stream/stop_matcher.h"
-#include "scheduler/output.h"
 #include "text/incremental_decoder.h"
 #include "text/tokenizer.h"
 
