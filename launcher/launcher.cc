@@ -24,6 +24,8 @@ constexpr std::chrono::seconds kDrainMargin(5);
 constexpr std::chrono::seconds kShardStop(10);
 // After a failure: long enough for the router to tell its clients.
 constexpr std::chrono::seconds kFailureStop(5);
+// Shorter than anybody presses Ctrl-C twice on purpose.
+constexpr std::chrono::milliseconds kSameSignal(250);
 
 absl::StatusOr<UniqueFd> BlockSignals() {
   ::signal(SIGPIPE,
@@ -45,6 +47,7 @@ Timeouts MakeTimeouts(const options::Values& values) {
   timeouts.drain = values.GetDuration("graceful-termination-timeout") + kDrainMargin;
   timeouts.stop = kShardStop;
   timeouts.failure = kFailureStop;
+  timeouts.same_signal = kSameSignal;
   return timeouts;
 }
 

@@ -55,6 +55,8 @@ absl::Status CheckSimulation(const options::Values& values) {
   if (UsesSimulatedShards(values)) return absl::OkStatus();
   for (const options::OptionSpec* spec : values.program().options) {
     if (spec->group != "Simulation" || !values.IsSet(spec->name)) continue;
+    // A variable may be meant for simulated shards that are started by hand.
+    if (values.SourceOf(spec->name) == options::Source::kEnvironment) continue;
     return absl::InvalidArgumentError("--" + std::string(spec->name) + " " +
                                       values.TextOf(spec->name) +
                                       ": must come with --shard-program .../penstock-simshard");

@@ -128,17 +128,18 @@ void Supervisor::WaitForEvents() {
   if (fds[0].revents != 0) ReadSignals();
 }
 
-// Several signals that arrive together count once.
 void Supervisor::ReadSignals() {
   signalfd_siginfo info;
   int signal = 0;
   if (::read(signals_, &info, sizeof info) == sizeof info)
     signal = static_cast<int>(info.ssi_signo);
   if (signal == 0) return;
+  if (Clock::now() < first_signal_ + timeouts_.same_signal) return;
   if (phase_ == Phase::kDraining || phase_ == Phase::kStoppingShards) {
     if (!failed_) outcome_ = {.exit_code = kExitFailure, .error = "stopped at once, as asked"};
     return KillAll();
   }
+  first_signal_ = Clock::now();
   BeginStop(std::string("received SIG") + ::sigabbrev_np(signal));
 }
 

@@ -24,6 +24,9 @@ struct Timeouts {
   std::chrono::nanoseconds stop{0};     // a shard's, from its SIGTERM until SIGKILL
   // In the place of both once a child has failed: there is little left to finish.
   std::chrono::nanoseconds failure{0};
+  // A signal so soon after the first is taken for the same one: `timeout` and some shells send it
+  // to the process and to its group.
+  std::chrono::nanoseconds same_signal{0};
 };
 
 // What the supervisor tells its surroundings, on its own thread.
@@ -100,6 +103,7 @@ class Supervisor {
   SupervisorObserver& observer_;
   Phase phase_ = Phase::kStarting;
   std::optional<Clock::time_point> deadline_;
+  Clock::time_point first_signal_;
   bool failed_ = false;
   Outcome outcome_;
 };

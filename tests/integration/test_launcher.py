@@ -163,6 +163,9 @@ def test_a_second_ctrl_c_stops_at_once(launch):
     pids = list(children(process).values())
     process.popen.send_signal(signal.SIGINT)
     process.wait_line("stopping: received SIGINT")
+    process.popen.send_signal(signal.SIGINT)  # within 250 ms: taken for the same one
+    with pytest.raises(AssertionError, match="still running"):
+        process.wait_exit(0.5)
     process.popen.send_signal(signal.SIGINT)
     assert process.wait_exit() == 1
     assert wait_gone(pids, seconds=2) == []

@@ -230,6 +230,13 @@ TEST_F(SupervisorTest, ASecondSignalStopsAtOnce) {
   EXPECT_EQ(outcome.error, "stopped at once, as asked");
 }
 
+TEST_F(SupervisorTest, TheSameSignalSentTwiceIsOneSignal) {
+  timeouts_.same_signal = seconds(60);
+  on_ready_ = [&] { Send(SIGINT); };
+  on_stopping_ = [&] { Send(SIGINT); };
+  EXPECT_EQ(Run({kGood}, kGood).error, "");
+}
+
 TEST_F(SupervisorTest, ASignalBeforeReadyStopsInOrder) {
   on_line_ = [&](const std::string& line) {
     if (line == "loading") Send(SIGTERM);
