@@ -23,7 +23,7 @@ DEMO_MODEL = REPOSITORY / "demo" / "model"
 SHARED_DATA = pathlib.Path(
     os.environ.get("PENSTOCK_SHARED_DATA", REPOSITORY.parent / "shared" / "data"))
 START_SECONDS = 120
-ADDRESS = re.compile(r"http://([\d.]+):(\d+)")
+ADDRESS = re.compile(r"address: http://([\d.]+):(\d+)")
 
 
 def shared_data(*parts):
