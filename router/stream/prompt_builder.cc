@@ -60,11 +60,11 @@ std::variant<Prompt, GenerationError> PromptBuilder::Build(const GenerationReque
   }
   Outcome outcome;
   if (const auto* text = std::get_if<std::string>(&request.prompt)) {
-    outcome = FromText(*text, request.add_special_tokens);
+    outcome = FromText(*text, request);
   } else if (const auto* ids = std::get_if<std::vector<TokenId>>(&request.prompt)) {
     outcome = FromIds(*ids);
   } else {
-    outcome = FromChat(std::get<ChatInput>(request.prompt), request.add_special_tokens);
+    outcome = FromChat(std::get<ChatInput>(request.prompt), request);
   }
   if (auto* prompt = std::get_if<Prompt>(&outcome)) {
     return WithinLimits(std::move(*prompt), request);
@@ -73,8 +73,12 @@ std::variant<Prompt, GenerationError> PromptBuilder::Build(const GenerationReque
 }
 
 PromptBuilder::Outcome PromptBuilder::FromText(std::string_view text,
-                                               bool add_special_tokens) const {
-  auto ids = tokenizer_->Encode(text, add_special_tokens);
+                                               const GenerationRequest& request) const {
+  const std::size_t least = text.size() / kMaxBytesPerToken;
+  if (!request.truncate && least > limits_.max_input_tokens) {
+    return TooLong(static_cast<std::uint32_t>(least), "at least ");
+  }
+  auto ids = tokenizer_->Encode(text, request.add_special_tokens);
   if (!ids.ok()) return FromStatus(kInputs, ids.status());
   if (text.empty() || ids->empty()) return Invalid(kInputs, "`inputs` cannot be empty");
   return Prompt{.ids = *std::move(ids), .characters = Characters(text), .max_new_tokens = 0};
@@ -91,7 +95,7 @@ PromptBuilder::Outcome PromptBuilder::FromIds(std::span<const TokenId> ids) cons
 }
 
 PromptBuilder::Outcome PromptBuilder::FromChat(const ChatInput& chat,
-                                               bool add_special_tokens) const {
+                                               const GenerationRequest& request) const {
   if (chat_ == nullptr) {
     GenerationError error = Invalid("messages", "template not found");
     error.kind = ErrorKind::kTemplate;
@@ -103,7 +107,16 @@ PromptBuilder::Outcome PromptBuilder::FromChat(const ChatInput& chat,
                                    .add_generation_prompt = chat.add_generation_prompt,
                                    .now_seconds = {}});
   if (!text.ok()) return FromStatus("messages", text.status());
-  return FromText(*text, add_special_tokens);
+  return FromText(*text, request);
+}
+
+GenerationError PromptBuilder::TooLong(std::uint32_t tokens, std::string_view given) const {
+  const std::uint32_t limit = limits_.max_input_tokens;
+  GenerationError error =
+      Invalid(kInputs, "`inputs` must have less than " + std::to_string(limit) +
+                           " tokens. Given: " + std::string(given) + std::to_string(tokens));
+  error.length = {.prompt_tokens = tokens, .max_new_tokens = 0, .limit = limit};
+  return error;
 }
 
 // In TGI's order: all tokens first, then those of the prompt.
@@ -124,12 +137,7 @@ PromptBuilder::Outcome PromptBuilder::WithinLimits(Prompt prompt,
     return error;
   }
   if (tokens > limits_.max_input_tokens || room == 0) {
-    const std::uint32_t limit = limits_.max_input_tokens;
-    GenerationError error =
-        Invalid(kInputs, "`inputs` must have less than " + std::to_string(limit) +
-                             " tokens. Given: " + std::to_string(tokens));
-    error.length = {.prompt_tokens = tokens, .max_new_tokens = 0, .limit = limit};
-    return error;
+    return TooLong(tokens, "");
   }
   prompt.max_new_tokens = std::min(wanted, room);
   return prompt;

@@ -1,6 +1,7 @@
 // From a request to the ids that a shard sees: chat template, tokenizer, truncation, limits.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <span>
@@ -36,6 +37,9 @@ class PromptBuilder {
   // A wish for more new tokens than fit is cut to what fits, as long as at least this many fit
   // (TGI's rule: it checks one allocation of 1,024 tokens, whatever was asked).
   static constexpr std::uint32_t kCheckedNewTokens = 1024;
+  // No vocabulary has longer tokens. Text that cannot fit even so is refused without the seconds
+  // that tokenizing megabytes would take, unless `truncate` asks for its end.
+  static constexpr std::size_t kMaxBytesPerToken = 512;
 
   // `chat` may be null: then chats are refused.
   PromptBuilder(std::shared_ptr<const text::Tokenizer> tokenizer,
@@ -49,9 +53,10 @@ class PromptBuilder {
  private:
   using Outcome = std::variant<Prompt, GenerationError>;
 
-  Outcome FromText(std::string_view text, bool add_special_tokens) const;
+  Outcome FromText(std::string_view text, const GenerationRequest& request) const;
   Outcome FromIds(std::span<const TokenId> ids) const;
-  Outcome FromChat(const ChatInput& chat, bool add_special_tokens) const;
+  Outcome FromChat(const ChatInput& chat, const GenerationRequest& request) const;
+  GenerationError TooLong(std::uint32_t tokens, std::string_view given) const;
   Outcome WithinLimits(Prompt prompt, const GenerationRequest& request) const;
 
   std::shared_ptr<const text::Tokenizer> tokenizer_;

@@ -156,6 +156,16 @@ TEST(PromptBuilder, ChecksPromptAndNewTokensTogetherThenThePrompt) {
   EXPECT_EQ(Refused(Builder(), request).message, "`max_new_tokens` must be strictly positive");
 }
 
+TEST(PromptBuilder, RefusesHugeTextWithoutTokenizingIt) {
+  GenerationRequest request = Text(std::string(std::size_t{16} << 20, 'x'));
+  const GenerationError error = Refused(Builder(), request);
+  EXPECT_EQ(error.message, "`inputs` must have less than 20 tokens. Given: at least 32768");
+  EXPECT_EQ(error.length->prompt_tokens, 32768u);
+  request.prompt = std::string(20'000, 'x');
+  request.truncate = 5;
+  EXPECT_EQ(Built(Builder(), request).ids.size(), 5u);
+}
+
 TEST(PromptBuilder, CutsALongWishToWhatFits) {
   const PromptBuilder builder =
       Builder({.max_input_tokens = 100, .max_total_tokens = 2'000, .vocabulary = 260});
