@@ -33,7 +33,8 @@ struct GroupLinkOptions {
   std::uint32_t max_step_tokens = 512;    // 0 = 512 on CPU, 2,048 on CUDA
   std::uint32_t max_sequences = 128;      // slots
   std::uint32_t max_sequence_length = 0;  // 0 = what the model was made for
-  std::chrono::milliseconds startup_timeout{std::chrono::minutes(10)};
+  // The launcher watches the progress of loading; this ends a router that waits alone.
+  std::chrono::milliseconds startup_timeout{std::chrono::hours(1)};
 };
 
 // What came out of formation.

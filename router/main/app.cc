@@ -1,0 +1,183 @@
+#include "router/main/app.h"
+
+#include <chrono>
+#include <cstdlib>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <thread>
+#include <utility>
+
+#include "common/exit_codes.h"
+#include "common/log.h"
+#include "common/status.h"
+#include "common/version.h"
+#include "router/api/api.h"
+#include "router/dispatch/group_link.h"
+#include "router/dispatch/router_engine.h"
+#include "router/http/server.h"
+#include "router/main/process_events.h"
+#include "router/main/settings.h"
+#include "router/metrics/metrics.h"
+#include "text/chat_template.h"
+#include "text/tokenizer.h"
+
+namespace penstock::router {
+namespace {
+
+// How long answers of a lost group get to reach their clients.
+constexpr Duration kLostDrain = std::chrono::seconds(2);
+
+struct Failure {
+  int exit_code;
+  absl::Status status;
+};
+
+class App {
+ public:
+  App(const options::Values& values, const Notifier& notifier)
+      : values_(values), notifier_(notifier), metrics_(Version()) {}
+
+  int Run();
+
+ private:
+  std::optional<Failure> LoadText();
+  std::optional<Failure> FormGroup();
+  std::optional<Failure> StartEngine();
+  std::optional<Failure> StartHttp();
+  int Report(const Failure& failure);
+  int Serve();
+  void OnLost(const std::string& reason);
+
+  const options::Values& values_;
+  const Notifier& notifier_;
+  ProcessEvents events_;
+  Metrics metrics_;
+  std::shared_ptr<const text::Tokenizer> tokenizer_;
+  std::shared_ptr<const text::ChatTemplate> chat_;
+  std::unique_ptr<GroupLink> link_;
+  std::unique_ptr<RouterEngine> engine_;
+  std::unique_ptr<ApiContext> context_;
+  std::unique_ptr<Api> api_;
+  std::unique_ptr<HttpServer> server_;  // before the engine goes: its answers need the engine
+
+  std::mutex mutex_;
+  std::string lost_;  // under mutex_
+};
+
+std::optional<Failure> App::LoadText() {
+  const std::string& folder = values_.GetString("model-id");
+  auto tokenizer = text::Tokenizer::Load(folder);
+  if (!tokenizer.ok()) {
+    return Failure{kExitModel, WithContext(tokenizer.status(), "model-id " + folder)};
+  }
+  tokenizer_ = *std::move(tokenizer);
+  auto chat = text::ChatTemplate::Of(*tokenizer_);
+  if (chat.ok()) {
+    chat_ = *std::move(chat);
+  } else {
+    log::Warn("chats are refused: " + Message(chat.status()));
+  }
+  return std::nullopt;
+}
+
+// In a thread of its own, so that a signal during a long load ends the process at once.
+std::optional<Failure> App::FormGroup() {
+  const auto now = std::chrono::system_clock::now().time_since_epoch();
+  const Epoch epoch(static_cast<std::uint64_t>(
+      std::chrono::duration_cast<std::chrono::nanoseconds>(now).count()));
+  absl::StatusOr<std::unique_ptr<GroupLink>> link = absl::UnknownError("not formed");
+  std::thread former([&] {
+    link = GroupLink::Form(
+        LinkSettings(values_, epoch), [](std::uint32_t, const ShardLoadProgress&) {}, &metrics_);
+    events_.Say();
+  });
+  if (events_.Wait() == ProcessEvents::What::kSignal) {
+    log::Info("stopped before the shards were ready");
+    std::_Exit(kExitOk);  // calls to shards are under way; there is nothing to save
+  }
+  former.join();
+  if (!link.ok()) return Failure{kExitShardLost, link.status()};
+  link_ = *std::move(link);
+  return std::nullopt;
+}
+
+std::optional<Failure> App::StartEngine() {
+  auto facts = FactsOf(values_, link_->formed());
+  if (!facts.ok()) return Failure{kExitUsage, facts.status()};
+  RouterEngineOptions options;
+  options.core = CoreSettings(values_, link_->formed());
+  options.text_threads = static_cast<std::uint32_t>(values_.GetInt("validation-workers"));
+  if (const auto seed = values_.FindInt("seed")) options.seed = static_cast<std::uint64_t>(*seed);
+  options.facts = *std::move(facts);
+  options.facts.has_chat_template = chat_ != nullptr;
+  options.eos_ids = link_->formed().facts.eos_token_ids;
+  options.tokenizer = tokenizer_;
+  options.chat = chat_;
+  engine_ = std::make_unique<RouterEngine>(std::move(options), metrics_);
+  const absl::Status started =
+      engine_->Start(std::move(link_), [this](const std::string& reason) { OnLost(reason); });
+  if (!started.ok()) return Failure{kExitUsage, started};
+  return std::nullopt;
+}
+
+std::optional<Failure> App::StartHttp() {
+  context_ = std::make_unique<ApiContext>(ApiSettings(values_), *engine_, metrics_);
+  api_ = std::make_unique<Api>(*context_);
+  const HttpOptions options = HttpSettings(values_);
+  server_ = std::make_unique<HttpServer>(options, *api_, metrics_);
+  const auto port = server_->Start();
+  if (!port.ok()) return Failure{kExitAddress, port.status()};
+  const std::string address = options.host + ":" + std::to_string(*port);
+  log::Info("listening on " + address);
+  notifier_.Ready(address);
+  return std::nullopt;
+}
+
+void App::OnLost(const std::string& reason) {
+  {
+    const std::lock_guard lock(mutex_);
+    lost_ = reason;
+  }
+  log::Error("/health answers 503: " + reason);
+  events_.Say();
+}
+
+int App::Report(const Failure& failure) {
+  log::Error(Message(failure.status));
+  notifier_.Failed(Message(failure.status));
+  return failure.exit_code;
+}
+
+int App::Serve() {
+  const bool lost = events_.Wait() == ProcessEvents::What::kWord;
+  if (lost) {
+    server_->Stop(kLostDrain);
+    engine_->Stop();
+    const std::lock_guard lock(mutex_);
+    return Report({kExitShardLost, absl::UnavailableError(lost_)});
+  }
+  log::Info("stopping: open requests are finished first");
+  engine_->Drain();
+  server_->Stop(values_.GetDuration("graceful-termination-timeout"));
+  engine_->Stop();
+  log::Info("stopped");
+  return kExitOk;
+}
+
+int App::Run() {
+  using Step = std::optional<Failure> (App::*)();
+  for (const Step step : {&App::LoadText, &App::FormGroup, &App::StartEngine, &App::StartHttp}) {
+    if (const auto failure = (this->*step)()) return Report(*failure);
+  }
+  return Serve();
+}
+
+}  // namespace
+
+int RunRouter(const options::Values& values, const Notifier& notifier) {
+  return App(values, notifier).Run();
+}
+
+}  // namespace penstock::router

@@ -1,0 +1,14 @@
+#include "common/notify.h"
+#include "common/options/log_setup.h"
+#include "common/options/values.h"
+#include "router/main/app.h"
+
+int main(int argc, char** argv) {
+  using namespace penstock;
+  const options::CommandLine line =
+      options::ReadCommandLine(options::ProgramFor(options::kRouter), argc, argv);
+  if (line.exit_code.has_value()) return *line.exit_code;
+  options::ConfigureLog(line.values, "router");
+  const Notifier notifier = Notifier::FromEnvironment();
+  return router::RunRouter(line.values, notifier);
+}

@@ -1,0 +1,28 @@
+// What the main thread waits for: a termination signal, or another thread's word.
+#pragma once
+
+#include <cstdint>
+
+namespace penstock::router {
+
+class ProcessEvents {
+ public:
+  // Blocks SIGTERM and SIGINT in this thread and all that it starts later.
+  ProcessEvents();
+  ~ProcessEvents();
+  ProcessEvents(const ProcessEvents&) = delete;
+  ProcessEvents& operator=(const ProcessEvents&) = delete;
+
+  enum class What : std::uint8_t { kSignal, kWord };
+  // Blocks; a signal goes first. A word counts once.
+  What Wait();
+
+  // Any thread.
+  void Say();
+
+ private:
+  int signals_;
+  int word_;
+};
+
+}  // namespace penstock::router

@@ -1,0 +1,131 @@
+#include "router/main/settings.h"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <limits>
+
+#include "common/status.h"
+#include "common/version.h"
+
+namespace penstock::router {
+namespace {
+
+std::uint32_t Count(const options::Values& values, std::string_view name) {
+  return static_cast<std::uint32_t>(values.GetInt(name));
+}
+
+// 0 when unset or auto.
+std::uint32_t CountOrZero(const options::Values& values, std::string_view name) {
+  const std::int64_t value = values.FindInt(name).value_or(0);
+  return static_cast<std::uint32_t>(
+      std::min<std::int64_t>(value, std::numeric_limits<std::uint32_t>::max()));
+}
+
+std::chrono::milliseconds Milliseconds(const options::Values& values, std::string_view name) {
+  return std::chrono::duration_cast<std::chrono::milliseconds>(values.GetDuration(name));
+}
+
+scheduler::Batching BatchingOf(const std::string& name) {
+  if (name == "none") return scheduler::Batching::kNone;
+  return name == "static" ? scheduler::Batching::kStatic : scheduler::Batching::kContinuous;
+}
+
+// Tokens that the cache holds, at most what one sequence may have.
+std::uint32_t LongestSequence(const GroupFormed& formed) {
+  const auto pool = std::uint64_t{formed.capacity.blocks} * formed.capacity.block_size;
+  return static_cast<std::uint32_t>(
+      std::min<std::uint64_t>(pool, formed.capacity.max_sequence_length));
+}
+
+}  // namespace
+
+HttpOptions HttpSettings(const options::Values& values) {
+  HttpOptions http;
+  http.host = values.GetString("hostname");
+  http.port = static_cast<std::uint16_t>(values.GetInt("port"));
+  http.io_threads = Count(values, "io-threads");
+  http.limits.body_bytes = static_cast<std::size_t>(values.GetBytes("payload-limit"));
+  return http;
+}
+
+ApiOptions ApiSettings(const options::Values& values) {
+  ApiOptions api;
+  api.version = std::string(Version());
+  api.max_concurrent_requests = Count(values, "max-concurrent-requests");
+  api.max_best_of = Count(values, "max-best-of");
+  api.max_stop_sequences = Count(values, "max-stop-sequences");
+  api.max_top_n_tokens = Count(values, "max-top-n-tokens");
+  api.max_client_batch_size = Count(values, "max-client-batch-size");
+  api.validation_workers = Count(values, "validation-workers");
+  return api;
+}
+
+GroupLinkOptions LinkSettings(const options::Values& values, Epoch epoch) {
+  GroupLinkOptions link;
+  const std::string& prefix = values.GetString("shard-uds-path");
+  for (std::int64_t rank = 0; rank < values.GetInt("num-shard"); ++rank) {
+    link.sockets.push_back(prefix + "-" + std::to_string(rank));
+  }
+  link.epoch = epoch;
+  link.rendezvous = "penstock-" + std::to_string(::getpid()) + "-" + std::to_string(epoch.value());
+  link.max_step_tokens = CountOrZero(values, "max-step-tokens");
+  // A request holds one slot, so more slots than requests would stay empty.
+  link.max_sequences = CountOrZero(values, "max-batch-size");
+  if (link.max_sequences == 0) link.max_sequences = Count(values, "max-concurrent-requests");
+  link.max_sequence_length = CountOrZero(values, "max-total-tokens");
+  return link;
+}
+
+CoreLoopOptions CoreSettings(const options::Values& values, const GroupFormed& formed) {
+  CoreLoopOptions core;
+  scheduler::Config& config = core.scheduler;
+  config.max_step_tokens = formed.capacity.max_step_tokens;
+  config.max_batch_prefill_tokens = CountOrZero(values, "max-batch-prefill-tokens");
+  config.max_batch_total_tokens = CountOrZero(values, "max-batch-total-tokens");
+  config.max_batch_size = CountOrZero(values, "max-batch-size");
+  config.max_waiting_requests = Count(values, "max-concurrent-requests");
+  config.pipeline_depth = Count(values, "pipeline-depth");
+  config.batching = BatchingOf(values.GetString("batching"));
+  config.prefill = values.GetString("prefill") == "whole" ? scheduler::Prefill::kWhole
+                                                          : scheduler::Prefill::kChunked;
+  core.mailbox_arrivals = config.max_waiting_requests;
+  core.step_timeout = Milliseconds(values, "step-timeout");
+  core.step_log = values.GetString("step-log");
+  core.input_log = values.GetString("input-log");
+  return core;
+}
+
+absl::StatusOr<ModelFacts> FactsOf(const options::Values& values, const GroupFormed& formed) {
+  ModelFacts facts;
+  facts.model_id = values.GetString("model-id");
+  facts.served_name = values.GetString("served-model-name");
+  if (facts.served_name.empty()) facts.served_name = facts.model_id;
+  facts.dtype = formed.facts.dtype;
+  facts.device = formed.facts.device;
+  facts.vocabulary = formed.facts.vocabulary;
+
+  const std::uint32_t longest = LongestSequence(formed);
+  facts.max_total_tokens = CountOrZero(values, "max-total-tokens");
+  if (facts.max_total_tokens > longest) {
+    return BadValue("max-total-tokens", std::to_string(facts.max_total_tokens),
+                    "at most " + std::to_string(longest) + " (the model's context is " +
+                        std::to_string(formed.facts.max_position) + ", the KV cache holds " +
+                        std::to_string(formed.capacity.blocks) + " blocks of " +
+                        std::to_string(formed.capacity.block_size) + " tokens)");
+  }
+  if (facts.max_total_tokens == 0) facts.max_total_tokens = longest;
+  facts.max_input_tokens = CountOrZero(values, "max-input-tokens");
+  if (facts.max_input_tokens == 0) facts.max_input_tokens = facts.max_total_tokens - 1;
+  if (facts.max_input_tokens >= facts.max_total_tokens) {
+    return BadValue("max-input-tokens", std::to_string(facts.max_input_tokens),
+                    "below max-total-tokens (" + std::to_string(facts.max_total_tokens) + ")");
+  }
+  facts.max_batch_total_tokens = CountOrZero(values, "max-batch-total-tokens");
+  if (facts.max_batch_total_tokens == 0) {
+    facts.max_batch_total_tokens = formed.capacity.blocks * formed.capacity.block_size;
+  }
+  return facts;
+}
+
+}  // namespace penstock::router

@@ -1,0 +1,30 @@
+// The router's options as its parts want them. Pure.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+
+#include "common/options/values.h"
+#include "router/api/context.h"
+#include "router/dispatch/core_loop.h"
+#include "router/dispatch/group_link.h"
+#include "router/engine.h"
+#include "router/http/options.h"
+
+namespace penstock::router {
+
+HttpOptions HttpSettings(const options::Values& values);
+ApiOptions ApiSettings(const options::Values& values);
+
+// `epoch` must be above that of every earlier router of the same shards.
+GroupLinkOptions LinkSettings(const options::Values& values, Epoch epoch);
+
+// What can be decided once the group is formed.
+CoreLoopOptions CoreSettings(const options::Values& values, const GroupFormed& formed);
+
+// Limits and names for clients. InvalidArgument when --max-input-tokens or --max-total-tokens do
+// not fit the model or its cache, with the numbers.
+absl::StatusOr<ModelFacts> FactsOf(const options::Values& values, const GroupFormed& formed);
+
+}  // namespace penstock::router
