@@ -4,7 +4,6 @@
 
 #include <cctype>
 #include <cstdio>
-#include <filesystem>
 
 #include "common/log.h"
 #include "common/version.h"
@@ -16,12 +15,10 @@ std::chrono::nanoseconds ProgressInterval() {
   return ::isatty(STDERR_FILENO) != 0 ? std::chrono::seconds(1) : std::chrono::seconds(10);
 }
 
+// As GET /v1/models and GET /info show it.
 std::string ModelName(const options::Values& values) {
-  const auto& names = values.GetList("served-model-name");
-  if (!names.empty()) return names.front();
-  std::filesystem::path folder = values.GetString("model-id");
-  if (!folder.has_filename()) folder = folder.parent_path();
-  return folder.filename();
+  const std::string& served = values.GetString("served-model-name");
+  return served.empty() ? values.GetString("model-id") : served;
 }
 
 // Where a client on this machine reaches the server.
@@ -50,8 +47,8 @@ std::string ReadyBlock(const options::Values& values, std::string_view address,
   std::snprintf(seconds, sizeof seconds, "%.1f", std::chrono::duration<double>(startup).count());
   std::string text =
       "\nPenstock " + std::string(Version()) + " is ready after " + seconds + " s.\n";
-  text += "  model:   " + ModelName(values) + " (" + values.GetString("model-id") + "), " +
-          std::to_string(ranks) + (ranks == 1 ? " shard\n" : " shards\n");
+  text += "  model:   " + ModelName(values) + ", " + std::to_string(ranks) +
+          (ranks == 1 ? " shard\n" : " shards\n");
   text += "  address: http://" + std::string(address) + "\n";
   text += "  try it:  curl http://" + LocalAddress(address) +
           "/generate -H 'Content-Type: application/json' -d '{\"inputs\":\"Once upon a time\","

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "common/exit_codes.h"
+#include "common/log.h"
 #include "common/options/log_setup.h"
 #include "common/status.h"
 #include "launcher/console.h"
@@ -51,6 +52,14 @@ Timeouts MakeTimeouts(const options::Values& values) {
   return timeouts;
 }
 
+// Options that TGI has and that change nothing here.
+void WarnOfNoEffect(const options::Values& values) {
+  for (std::string_view name : {"max-waiting-tokens", "waiting-served-ratio"}) {
+    if (!values.IsSet(name)) continue;
+    log::Warn("--" + std::string(name) + " has no effect: waiting requests join at every step");
+  }
+}
+
 absl::StatusOr<Outcome> Supervise(const options::Values& values, Console& console) {
   PENSTOCK_ASSIGN_OR_RETURN(const UniqueFd signals, BlockSignals());
   PENSTOCK_ASSIGN_OR_RETURN(const SocketDir sockets,
@@ -73,6 +82,7 @@ int Launch(options::Values values) {
     if (!status.ok()) return kExitFailure;
   }
   options::ConfigureLog(values, "launcher");
+  WarnOfNoEffect(values);
   Console console(values);
   const Problem problem = CheckBeforeStart(values);
   if (!problem.error.empty()) {

@@ -18,10 +18,8 @@ constexpr OptionSpec kRows[] = {
      .components = kLauncher | kRouter | kShard | kSimshard,
      .help = "Folder of the model: config.json, tokenizer.json and safetensors files."},
     {.name = "served-model-name",
-     .type = Type::kList,
      .components = kLauncher | kRouter,
-     .help = "Names under which the model answers; the first one is reported. Unset: the "
-             "folder's own name, and the text of --model-id."},
+     .help = "Name under which the model is listed and answers. Unset: the text of --model-id."},
     {.name = "device",
      .type = Type::kEnum,
      .default_text = "auto",

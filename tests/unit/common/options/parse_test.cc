@@ -41,7 +41,7 @@ std::vector<std::string> Launch(std::vector<std::string> arguments) {
 TEST(ParseTest, EveryWayOfWriting) {
   absl::StatusOr<Values> values =
       ParseLauncher({"--model-id", "m", "-p", "81", "--host=::1", "-g5", "--json-output",
-                     "--num_shard=2", "--served-model-name=a,b", "--served-model-name", "c"});
+                     "--num_shard=2", "--served-model-name=a,b"});
   ASSERT_TRUE(values.ok()) << values.status();
   EXPECT_EQ(values->GetString("model-id"), "m");
   EXPECT_EQ(values->GetInt("port"), 81);
@@ -49,7 +49,16 @@ TEST(ParseTest, EveryWayOfWriting) {
   EXPECT_EQ(values->GetDuration("graceful-termination-timeout"), std::chrono::seconds(5));
   EXPECT_TRUE(values->GetBool("json-output"));
   EXPECT_EQ(values->GetInt("num-shard"), 2);
-  EXPECT_THAT(values->GetList("served-model-name"), ElementsAre("a", "b", "c"));
+  EXPECT_EQ(values->GetString("served-model-name"), "a,b");
+}
+
+TEST(ParseTest, ARepeatedListGrows) {
+  static constexpr OptionSpec kRows[] = {
+      {.name = "names", .type = Type::kList, .components = kTool, .help = "Names."}};
+  const Program tool = ProgramWith("tool", "A tool.", kRows);
+  absl::StatusOr<Values> values = Parse(tool, {.arguments = {"--names=a,b", "--names", "c"}});
+  ASSERT_TRUE(values.ok()) << values.status();
+  EXPECT_THAT(values->GetList("names"), ElementsAre("a", "b", "c"));
 }
 
 TEST(ParseTest, SwitchesTurnOff) {
