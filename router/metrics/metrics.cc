@@ -28,17 +28,18 @@ using Buckets = Histogram::BucketBoundaries;
 
 double Seconds(Duration duration) { return std::chrono::duration<double>(duration).count(); }
 
-// `count` bounds from `first`, each `factor` times the last.
-Buckets Geometric(double first, double factor, int count) {
+// 1, 2.5, 5 per decade.
+Buckets LatencyBuckets() {
+  return {0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 25, 50, 100, 250};
+}
+Buckets InterTokenBuckets() {
+  return {0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5};
+}
+Buckets TokenBuckets() {
   Buckets bounds;
-  double bound = first;
-  for (int i = 0; i < count; ++i, bound *= factor) bounds.push_back(bound);
+  for (int bound = 1; bound <= 131072; bound *= 2) bounds.push_back(bound);
   return bounds;
 }
-
-Buckets LatencyBuckets() { return Geometric(0.001, 1.6, 26); }      // 1 ms … 126 s
-Buckets InterTokenBuckets() { return Geometric(0.0002, 1.6, 22); }  // 0.2 ms … 3.9 s
-Buckets TokenBuckets() { return Geometric(1, 2, 18); }              // 1 … 131,072
 
 Family<Counter>& Counters(Registry& registry, const char* name, const char* help) {
   return BuildCounter().Name(name).Help(help).Register(registry);

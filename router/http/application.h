@@ -1,0 +1,63 @@
+// The seam between bytes and dialects. The HTTP side reads and frames, the application decides and
+// answers. Neither sees the other's libraries.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "router/http/message.h"
+
+namespace penstock::router {
+
+enum class CloseReason : std::uint8_t {
+  kClientGone,  // closed, half-closed or reset; what is written from now on goes nowhere
+  kTooSlow,     // over the stream buffer, or no progress for write_stall; as above
+  kTimeout,     // total_timeout passed: the answer may still be ended
+  kStopping,    // the server's drain time is over: as above
+};
+
+// The way back to one client. Either one Respond, or StartStream, any number of Write and one
+// Finish. Thread-safe, never blocks, may outlive its connection and the server. Letting go of it
+// without an answer answers 500 (or cuts the stream).
+class Exchange {
+ public:
+  virtual ~Exchange() = default;
+
+  // The whole answer.
+  virtual void Respond(HttpResponse response) = 0;
+
+  // An event stream; `head.body` is not used. While it is silent, comment lines are sent.
+  virtual void StartStream(HttpResponse head) = 0;
+  // Whole events. Those that pile up while the client reads are sent as one. False: the client is
+  // gone or too far behind, and nothing more will be taken.
+  virtual bool Write(std::string_view events) = 0;
+  virtual void Finish() = 0;
+
+  // `callback` runs at most once, on an io thread or, when it is too late already, inside OnClose;
+  // never after the answer is complete. It must not block. Set it once, before answering.
+  virtual void OnClose(std::function<void(CloseReason)> callback) = 0;
+};
+
+// What the application says about a request whose head has been read.
+struct Admission {
+  std::string_view route = "unmatched";  // pattern, for metrics and logs; static storage
+  bool quiet = false;                    // no access log (probes, metrics)
+  std::optional<HttpResponse> refusal;   // answered at once; the body is not read
+  std::function<void(HttpRequest, std::shared_ptr<Exchange>)> handle;  // set when not refused
+};
+
+// Called by the io threads at the same time: must be thread-safe and must not block.
+class Application {
+ public:
+  virtual ~Application() = default;
+
+  virtual Admission Admit(const RequestHead& head) const = 0;
+  // The body of an answer to a broken, oversized or late request, in the dialect of its path.
+  virtual HttpResponse Refuse(const RequestHead& head, const HttpFailure& failure) const = 0;
+};
+
+}  // namespace penstock::router

@@ -1,0 +1,142 @@
+#include "router/http/exchange_state.h"
+
+#include <utility>
+
+namespace penstock::router {
+namespace {
+
+bool IsDead(const std::optional<CloseReason>& closed) {
+  return closed == CloseReason::kClientGone || closed == CloseReason::kTooSlow;
+}
+
+class Handle final : public Exchange {
+ public:
+  explicit Handle(std::shared_ptr<ExchangeState> state) : state_(std::move(state)) {}
+  ~Handle() override { state_->Abandon(); }
+  void Respond(HttpResponse response) override { state_->Respond(std::move(response)); }
+  void StartStream(HttpResponse head) override { state_->StartStream(std::move(head)); }
+  bool Write(std::string_view events) override { return state_->Write(events); }
+  void Finish() override { state_->Finish(); }
+  void OnClose(std::function<void(CloseReason)> callback) override {
+    state_->OnClose(std::move(callback));
+  }
+
+ private:
+  std::shared_ptr<ExchangeState> state_;
+};
+
+}  // namespace
+
+std::shared_ptr<Exchange> MakeExchange(std::shared_ptr<ExchangeState> state) {
+  return std::make_shared<Handle>(std::move(state));
+}
+
+ExchangeState::ExchangeState(std::size_t max_behind, std::function<void()> wake)
+    : max_behind_(max_behind), wake_(std::move(wake)) {}
+
+void ExchangeState::WakeLocked() {
+  if (woken_ || !wake_) return;
+  woken_ = true;
+  wake_();
+}
+
+void ExchangeState::Respond(HttpResponse response) {
+  const std::lock_guard lock(mutex_);
+  if (answered_) return;
+  answered_ = finished_ = output_.finished = true;
+  output_.head = std::move(response);
+  WakeLocked();
+}
+
+void ExchangeState::StartStream(HttpResponse head) {
+  const std::lock_guard lock(mutex_);
+  if (answered_) return;
+  answered_ = streaming_ = output_.stream = true;
+  output_.head = std::move(head);
+  WakeLocked();
+}
+
+bool ExchangeState::Write(std::string_view events) {
+  const std::lock_guard lock(mutex_);
+  if (!streaming_ || finished_ || overflow_ || IsDead(closed_)) return false;
+  if (in_flight_ + output_.events.size() + events.size() > max_behind_) {
+    overflow_ = output_.overflow = true;
+    WakeLocked();
+    return false;
+  }
+  output_.events.append(events);
+  WakeLocked();
+  return true;
+}
+
+void ExchangeState::Finish() {
+  const std::lock_guard lock(mutex_);
+  if (!streaming_ || finished_) return;
+  finished_ = output_.finished = true;
+  WakeLocked();
+}
+
+void ExchangeState::OnClose(std::function<void(CloseReason)> callback) {
+  std::optional<CloseReason> closed;
+  {
+    const std::lock_guard lock(mutex_);
+    if (finished_) return;
+    closed = closed_;
+    if (!closed) on_close_ = std::move(callback);
+  }
+  if (closed) callback(*closed);
+}
+
+void ExchangeState::Abandon() {
+  std::function<void(CloseReason)> unused;  // destroyed without the mutex: it may own anything
+  const std::lock_guard lock(mutex_);
+  unused.swap(on_close_);
+  if (finished_) return;
+  finished_ = output_.finished = true;
+  if (!answered_) {
+    output_.head = HttpResponse{500, "text/plain; charset=utf-8", {}, "the request was dropped"};
+  } else {
+    output_.cut = true;
+  }
+  WakeLocked();
+}
+
+ExchangeState::Output ExchangeState::Take() {
+  const std::lock_guard lock(mutex_);
+  woken_ = false;
+  in_flight_ += output_.events.size();
+  Output taken = std::exchange(output_, Output{});
+  taken.overflow = overflow_;
+  return taken;
+}
+
+bool ExchangeState::Overflowed() {
+  const std::lock_guard lock(mutex_);
+  return overflow_;
+}
+
+void ExchangeState::Delivered() {
+  const std::lock_guard lock(mutex_);
+  in_flight_ = 0;
+}
+
+void ExchangeState::Close(CloseReason reason) {
+  std::function<void(CloseReason)> callback;
+  bool finished = false;
+  {
+    const std::lock_guard lock(mutex_);
+    if (IsDead(closed_)) return;
+    closed_ = reason;
+    finished = finished_;
+    callback.swap(on_close_);
+  }
+  // A finished answer has nothing left to stop.
+  if (callback && !finished) callback(reason);
+}
+
+void ExchangeState::Detach() {
+  const std::lock_guard lock(mutex_);
+  wake_ = nullptr;
+}
+
+}  // namespace penstock::router

@@ -1,0 +1,71 @@
+// One answer on its way from the application (any thread) to a connection (its io thread).
+//
+// The application's side appends under a mutex and wakes the connection once; the connection takes
+// all that has gathered, so a client that is behind gets its pending events in one write. The bound
+// is bytes that the client has not taken, those of the write in progress included; over it the
+// stream is over (kTooSlow), because neither waiting nor dropping events is possible.
+#pragma once
+
+#include <cstddef>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+
+#include "router/http/application.h"
+
+namespace penstock::router {
+
+class ExchangeState {
+ public:
+  // `wake` is called with the mutex held, at most once per Take; it must only post.
+  ExchangeState(std::size_t max_behind, std::function<void()> wake);
+
+  // --- The application's side.
+  void Respond(HttpResponse response);
+  void StartStream(HttpResponse head);
+  bool Write(std::string_view events);
+  void Finish();
+  void OnClose(std::function<void(CloseReason)> callback);
+  void Abandon();  // the application let go of it
+
+  // --- The connection's side.
+  struct Output {
+    std::optional<HttpResponse> head;
+    bool stream = false;    // `head` opened a stream
+    std::string events;     // not yet framed
+    bool finished = false;  // nothing will follow
+    bool overflow = false;  // the client is too far behind
+    bool cut = false;       // the application left a stream without its end
+  };
+  Output Take();
+  bool Overflowed();
+  // The client took all that was handed out.
+  void Delivered();
+  // Ends the exchange for the application. After kClientGone and kTooSlow nothing more is taken.
+  void Close(CloseReason reason);
+  // No wake after this.
+  void Detach();
+
+ private:
+  void WakeLocked();
+
+  const std::size_t max_behind_;
+  std::mutex mutex_;
+  std::function<void()> wake_;
+  bool woken_ = false;
+  Output output_;
+  bool answered_ = false;  // Respond or StartStream was called
+  bool streaming_ = false;
+  bool finished_ = false;
+  bool overflow_ = false;
+  std::size_t in_flight_ = 0;
+  std::optional<CloseReason> closed_;
+  std::function<void(CloseReason)> on_close_;
+};
+
+// The handle that the application holds.
+std::shared_ptr<Exchange> MakeExchange(std::shared_ptr<ExchangeState> state);
+
+}  // namespace penstock::router
