@@ -1,0 +1,133 @@
+#include "router/api/api.h"
+
+#include <string>
+#include <utility>
+
+#include "router/api/errors.h"
+#include "router/api/routes.h"
+#include "router/http/text.h"
+
+namespace penstock::router {
+namespace {
+
+Dialect DialectOf(std::string_view path) {
+  return path.starts_with("/v1/") || path == "/v1" ? Dialect::kOpenAi : Dialect::kTgi;
+}
+
+bool Serves(const Route& route, std::string_view method) {
+  return route.method == method || (route.method == "GET" && method == "HEAD");
+}
+
+// The methods of a path as Allow lists them; empty when the path is unknown.
+std::string Allowed(std::string_view path) {
+  std::string allowed;
+  for (const Route& route : Routes()) {
+    if (!Matches(route, path)) continue;
+    if (!allowed.empty()) allowed += ',';
+    allowed.append(route.method == "GET" ? "GET,HEAD" : route.method);
+  }
+  return allowed;
+}
+
+bool IsJson(std::string_view content_type) {
+  const std::string_view essence = Trim(content_type.substr(0, content_type.find(';')));
+  constexpr std::string_view kPrefix = "application/";
+  if (essence.size() <= kPrefix.size() ||
+      !EqualsIgnoreCase(essence.substr(0, kPrefix.size()), kPrefix)) {
+    return false;
+  }
+  const std::string_view subtype = essence.substr(kPrefix.size());
+  constexpr std::string_view kSuffix = "+json";
+  return EqualsIgnoreCase(subtype, "json") ||
+         (subtype.size() > kSuffix.size() &&
+          EqualsIgnoreCase(subtype.substr(subtype.size() - kSuffix.size()), kSuffix));
+}
+
+// A path as an error may show it: cut, and only what a URL may hold.
+std::string Shown(std::string_view path) {
+  std::string shown;
+  for (const char c : path.substr(0, 100)) shown += c > ' ' && c < 0x7f ? c : '?';
+  if (path.size() > 100) shown += "...";
+  return shown;
+}
+
+}  // namespace
+
+bool EqualInConstantTime(std::string_view given, std::string_view secret) {
+  unsigned difference = given.size() == secret.size() ? 0 : 1;
+  for (std::size_t i = 0; i < secret.size(); ++i) {
+    const char c = given.empty() ? '\0' : given[i % given.size()];
+    difference |= static_cast<unsigned char>(c ^ secret[i]);
+  }
+  return difference == 0;
+}
+
+bool Api::HasKey(const RequestHead& head) const {
+  if (context_.options.api_key.empty()) return true;
+  const std::string_view value = head.Find("authorization");
+  constexpr std::string_view kScheme = "Bearer ";
+  if (value.size() < kScheme.size() ||
+      !EqualsIgnoreCase(value.substr(0, kScheme.size()), kScheme)) {
+    return false;
+  }
+  return EqualInConstantTime(Trim(value.substr(kScheme.size())), context_.options.api_key);
+}
+
+Admission Api::Admit(const RequestHead& head) const {
+  Admission admission;
+  const Route* matched = nullptr;
+  const Route* same_path = nullptr;
+  for (const Route& route : Routes()) {
+    if (!Matches(route, head.path)) continue;
+    // A closed route decides for its path, so that methods cannot be probed without the key.
+    if (same_path == nullptr || route.access == Access::kKey) same_path = &route;
+    if (Serves(route, head.method)) matched = &route;
+  }
+  const Dialect dialect = same_path != nullptr ? same_path->dialect : DialectOf(head.path);
+  const auto refuse = [&](ApiErrorKind kind, std::string message) {
+    admission.refusal = ErrorResponse(dialect, {kind, std::move(message), ""});
+  };
+  if (head.method == "OPTIONS") {
+    admission.refusal = HttpResponse{200, "", {}, ""};
+    const std::string allowed = Allowed(head.path);
+    if (!allowed.empty()) admission.refusal->headers.push_back({"allow", allowed});
+    return admission;
+  }
+  if (same_path == nullptr) {
+    refuse(ApiErrorKind::kNotFound,
+           "no such route: " + Shown(head.method) + " " + Shown(head.path));
+    return admission;
+  }
+  admission.route = same_path->pattern;
+  const Access access = matched != nullptr ? matched->access : same_path->access;
+  if (access == Access::kKey && !HasKey(head)) {
+    refuse(ApiErrorKind::kUnauthorized, "`Authorization` must be `Bearer` and the API key");
+    return admission;
+  }
+  if (matched == nullptr) {
+    const std::string allowed = Allowed(head.path);
+    refuse(ApiErrorKind::kMethodNotAllowed, "the method of " + Shown(head.path) +
+                                                " must be one of " + allowed +
+                                                ". Given: " + Shown(head.method));
+    admission.refusal->headers.push_back({"allow", allowed});
+    return admission;
+  }
+  if (matched->method == "POST" && !IsJson(head.Find("content-type"))) {
+    refuse(ApiErrorKind::kContentType, "Expected request with `Content-Type: application/json`");
+    return admission;
+  }
+  admission.quiet = matched->quiet;
+  admission.handle = [&context = context_, handler = matched->handler](
+                         HttpRequest request, std::shared_ptr<Exchange> exchange) {
+    handler(context, std::move(request), std::move(exchange));
+  };
+  return admission;
+}
+
+HttpResponse Api::Refuse(const RequestHead& head, const HttpFailure& failure) const {
+  HttpResponse response = ErrorResponse(DialectOf(head.path), FromHttp(failure));
+  response.status = failure.status;
+  return response;
+}
+
+}  // namespace penstock::router

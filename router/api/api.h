@@ -1,0 +1,29 @@
+// All dialects as one HTTP application: finds the route, checks the key, answers what never reaches
+// a handler in the dialect of its path. Thread-safe.
+#pragma once
+
+#include <string_view>
+
+#include "router/api/context.h"
+#include "router/http/application.h"
+
+namespace penstock::router {
+
+class Api final : public Application {
+ public:
+  // `context` must outlive it.
+  explicit Api(ApiContext& context) : context_(context) {}
+
+  Admission Admit(const RequestHead& head) const override;
+  HttpResponse Refuse(const RequestHead& head, const HttpFailure& failure) const override;
+
+ private:
+  bool HasKey(const RequestHead& head) const;
+
+  ApiContext& context_;
+};
+
+// Compares in a time that depends on the secret's length alone.
+bool EqualInConstantTime(std::string_view given, std::string_view secret);
+
+}  // namespace penstock::router

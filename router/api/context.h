@@ -1,0 +1,37 @@
+// What every handler works with.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "router/api/permits.h"
+#include "router/engine.h"
+#include "router/metrics/metrics.h"
+
+namespace penstock::router {
+
+// Defaults are those of the options table.
+struct ApiOptions {
+  std::string api_key;  // empty: no key is asked for
+  std::string version = "0.1.0";
+  std::uint32_t max_concurrent_requests = 128;
+  std::uint32_t max_best_of = 2;  // also the cap of OpenAI's n
+  std::uint32_t max_stop_sequences = 4;
+  std::uint32_t max_top_n_tokens = 5;
+  std::uint32_t max_client_batch_size = 4;
+  std::uint32_t validation_workers = 2;  // shown by /info only
+  std::string compute_type;              // x-compute-type; empty: the model's device
+};
+
+// Outlives all requests. Options are fixed; the rest is thread-safe.
+struct ApiContext {
+  ApiContext(ApiOptions o, Engine& e, Metrics& m)
+      : options(std::move(o)), engine(e), metrics(m), permits(options.max_concurrent_requests) {}
+
+  const ApiOptions options;
+  Engine& engine;
+  Metrics& metrics;
+  Permits permits;
+};
+
+}  // namespace penstock::router

@@ -1,0 +1,185 @@
+#include "router/api/errors.h"
+
+#include <algorithm>
+#include <array>
+
+#include "router/api/json/writer.h"
+
+namespace penstock::router {
+namespace {
+
+using enum ApiErrorKind;
+
+constexpr std::string_view kInvalidRequest = "invalid_request_error";
+
+// google.rpc.Code
+constexpr int kInvalidArgument = 3, kDeadlineExceeded = 4, kGrpcNotFound = 5, kExhausted = 8,
+              kUnimplemented = 12, kGrpcInternal = 13, kGrpcUnavailable = 14, kUnauthenticated = 16;
+
+constexpr std::array kTable = {
+    ErrorRow{kValidation, "validation", 422, "validation", "Input validation error: ", 400,
+             kInvalidRequest, "invalid_value", kInvalidArgument, 0},
+    ErrorRow{kContextLength, "validation", 422, "validation", "Input validation error: ", 400,
+             kInvalidRequest, "context_length_exceeded", kInvalidArgument, 0},
+    ErrorRow{kMalformedJson, "json", 400, "", "Failed to parse the request body as JSON: ", 400,
+             kInvalidRequest, "invalid_json", kInvalidArgument, 0},
+    ErrorRow{kWrongType, "type", 422, "",
+             "Failed to deserialize the JSON body into the target type: ", 400, kInvalidRequest,
+             "invalid_type", kInvalidArgument, 0},
+    ErrorRow{kContentType, "content_type", 415, "", "", 415, kInvalidRequest,
+             "unsupported_media_type", kInvalidArgument, 0},
+    ErrorRow{kTemplate, "template", 422, "template_error", "Template error: ", 400, kInvalidRequest,
+             "template_error", kInvalidArgument, 0},
+    ErrorRow{kUnsupported, "unsupported", 422, "validation", "Input validation error: ", 400,
+             kInvalidRequest, "unsupported", kUnimplemented, 0},
+    ErrorRow{kUnauthorized, "unauthorized", 401, "unauthorized", "", 401, kInvalidRequest,
+             "invalid_api_key", kUnauthenticated, 0},
+    ErrorRow{kNotFound, "not_found", 404, "not_found", "", 404, kInvalidRequest, "not_found",
+             kGrpcNotFound, 0},
+    ErrorRow{kModelNotFound, "model_not_found", 404, "not_found", "", 404, kInvalidRequest,
+             "model_not_found", kGrpcNotFound, 0},
+    ErrorRow{kMethodNotAllowed, "method", 405, "method_not_allowed", "", 405, kInvalidRequest,
+             "method_not_allowed", kUnimplemented, 0},
+    ErrorRow{kTooLarge, "too_large", 413, "",
+             "Failed to buffer the request body: length limit exceeded: ", 413, kInvalidRequest,
+             "request_too_large", kExhausted, 0},
+    ErrorRow{kBadRequest, "http", 400, "bad_request", "", 400, kInvalidRequest, "bad_request",
+             kInvalidArgument, 0},
+    ErrorRow{kTimeout, "timeout", 408, "timeout", "", 408, "timeout_error", "request_timeout",
+             kDeadlineExceeded, 0},
+    ErrorRow{kOverloaded, "overloaded", 429, "overloaded", "", 429, "rate_limit_error",
+             "queue_full", kExhausted, 1},
+    ErrorRow{kUnavailable, "unavailable", 503, "unavailable", "", 503, "service_unavailable",
+             "no_ready_shards", kGrpcUnavailable, 2},
+    ErrorRow{kDeadline, "deadline", 504, "timeout", "", 504, "timeout_error", "deadline_exceeded",
+             kDeadlineExceeded, 0},
+    ErrorRow{kGeneration, "generation", 424, "generation", "Request failed during generation: ",
+             500, "server_error", "generation_failed", kGrpcInternal, 0},
+    ErrorRow{kInternal, "internal", 500, "internal", "", 500, "server_error", "internal_error",
+             kGrpcInternal, 0},
+};
+
+std::string ContextLength(const LengthExceeded& length) {
+  const std::string limit = std::to_string(length.limit);
+  const std::string prompt = std::to_string(length.prompt_tokens);
+  std::string text = "This model's maximum context length is " + limit + " tokens. However, ";
+  if (length.max_new_tokens == 0) return text + "your prompt has " + prompt + " tokens.";
+  const auto total = std::uint64_t{length.prompt_tokens} + length.max_new_tokens;
+  return text + "you requested " + std::to_string(total) + " tokens (" + prompt +
+         " in the prompt, " + std::to_string(length.max_new_tokens) + " in the completion).";
+}
+
+std::string TgiBody(const ErrorRow& row, const ApiError& error) {
+  const std::string message = std::string(row.tgi_prefix) + error.message;
+  if (row.tgi_type.empty()) return message;
+  std::string body = "{\"error\":";
+  json::AppendString(body, message);
+  body.append(",\"error_type\":");
+  json::AppendString(body, row.tgi_type);
+  return body + "}";
+}
+
+std::string OpenAiBody(const ErrorRow& row, const ApiError& error) {
+  std::string body = "{\"error\":{\"message\":";
+  json::AppendString(body, error.message);
+  body.append(",\"type\":");
+  json::AppendString(body, row.openai_type);
+  body.append(",\"param\":");
+  if (error.field.empty()) {
+    body.append("null");
+  } else {
+    json::AppendString(body, error.field);
+  }
+  body.append(",\"code\":");
+  if (row.openai_code.empty()) {
+    body.append("null");
+  } else {
+    json::AppendString(body, row.openai_code);
+  }
+  return body + "}}";
+}
+
+}  // namespace
+
+std::string_view Name(Dialect dialect) {
+  switch (dialect) {
+    case Dialect::kTgi:
+      return "tgi";
+    case Dialect::kOpenAi:
+      return "openai";
+    case Dialect::kNative:
+      break;
+  }
+  return "native";
+}
+
+std::span<const ErrorRow> ErrorTable() { return kTable; }
+
+const ErrorRow& RowOf(ApiErrorKind kind) {
+  return *std::find_if(kTable.begin(), kTable.end(),
+                       [kind](const ErrorRow& row) { return row.kind == kind; });
+}
+
+ApiError FromEngine(const GenerationError& error, Dialect dialect) {
+  ApiError api{kInternal, error.message, error.field};
+  switch (error.kind) {
+    case ErrorKind::kValidation:
+      api.kind = error.length ? kContextLength : kValidation;
+      break;
+    case ErrorKind::kTemplate:
+      api.kind = kTemplate;
+      break;
+    case ErrorKind::kOverloaded:
+      api.kind = kOverloaded;
+      break;
+    case ErrorKind::kUnavailable:
+      api.kind = kUnavailable;
+      break;
+    case ErrorKind::kGeneration:
+      api.kind = kGeneration;
+      break;
+    case ErrorKind::kInternal:
+      break;
+  }
+  if (dialect == Dialect::kOpenAi && error.length) api.message = ContextLength(*error.length);
+  // TGI says the same whatever was full.
+  if (dialect == Dialect::kTgi && api.kind == kOverloaded) api.message = "Model is overloaded";
+  return api;
+}
+
+ApiError FromHttp(const HttpFailure& failure) {
+  switch (failure.status) {
+    case 408:
+      return {kTimeout, failure.message, ""};
+    case 413:
+      return {kTooLarge, failure.message, ""};
+    case 503:
+      return {kUnavailable, failure.message, ""};
+    default:
+      return {kBadRequest, failure.message, ""};
+  }
+}
+
+std::string ErrorBody(Dialect dialect, const ApiError& error) {
+  const ErrorRow& row = RowOf(error.kind);
+  return dialect == Dialect::kOpenAi ? OpenAiBody(row, error) : TgiBody(row, error);
+}
+
+HttpResponse ErrorResponse(Dialect dialect, const ApiError& error) {
+  const ErrorRow& row = RowOf(error.kind);
+  HttpResponse response;
+  const bool openai = dialect == Dialect::kOpenAi;
+  response.status = openai ? row.openai_status : row.tgi_status;
+  const bool plain = !openai && row.tgi_type.empty();
+  response.content_type = plain ? "text/plain; charset=utf-8" : "application/json";
+  response.body = ErrorBody(dialect, error);
+  if (row.retry_after > 0) {
+    response.headers.push_back({"retry-after", std::to_string(row.retry_after)});
+    response.headers.push_back({"retry-after-ms", std::to_string(row.retry_after * 1000)});
+    response.headers.push_back({"x-should-retry", "true"});
+  }
+  if (error.kind == kUnauthorized) response.headers.push_back({"www-authenticate", "Bearer"});
+  return response;
+}
+
+}  // namespace penstock::router

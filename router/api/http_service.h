@@ -1,0 +1,40 @@
+// The HTTP face of the router in one object: listener, dialects and handlers on top of an Engine.
+//
+//   HttpService http(http_options, api_options, engine, metrics);
+//   auto port = http.Start();          // bound port, or why not
+//   …
+//   http.Stop(std::chrono::seconds(60));  // drains, see HttpServer::Stop
+//
+// `engine` and `metrics` must outlive it. Stop (or the destructor) returns only when no connection
+// is left; sinks that the engine still holds stay harmless, but the engine must not be called by
+// them any more, so stop the HTTP side first and the engine after it, and destroy the engine's
+// sinks before this object.
+#pragma once
+
+#include <absl/status/statusor.h>
+
+#include <cstdint>
+#include <memory>
+
+#include "common/time.h"
+#include "router/api/context.h"
+#include "router/http/options.h"
+
+namespace penstock::router {
+
+class HttpService {
+ public:
+  HttpService(HttpOptions http, ApiOptions api, Engine& engine, Metrics& metrics);
+  ~HttpService();
+  HttpService(const HttpService&) = delete;
+  HttpService& operator=(const HttpService&) = delete;
+
+  absl::StatusOr<std::uint16_t> Start();
+  void Stop(Duration drain);
+
+ private:
+  struct Impl;
+  std::unique_ptr<Impl> impl_;
+};
+
+}  // namespace penstock::router

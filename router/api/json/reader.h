@@ -1,0 +1,134 @@
+// A strict pull parser for request bodies. One pass, no tree: a dialect asks for the values that it
+// knows, in the order in which the client wrote them; the first error is kept with the path, line
+// and column where it is, and everything fails from then on.
+//
+// Why not a tree: messages, tools and schemas must be kept as the text that the client sent (key
+// order matters to templates and grammars), errors must name field, value and place, and the texts
+// of TGI's (serde_json's) errors are part of its interface. The rules of errors and positions
+// follow serde_json; limits are ours.
+//
+// Strings must be valid UTF-8 without lone surrogates. What follows the first value is not read.
+// One owner; not synchronised. The text must outlive the reader.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace penstock::router::json {
+
+struct Limits {
+  std::size_t depth = 64;          // nested arrays and objects
+  std::size_t members = 4096;      // keys of one object
+  std::size_t values = 1'000'000;  // of one body
+  bool null_is_absent = false;     // null for a plain field leaves its default
+  bool integral_floats = false;    // 1.0 is an integer
+};
+
+struct Error {
+  enum class Kind : std::uint8_t {
+    kSyntax,  // not JSON, or over a limit of structure
+    kData,    // JSON of another shape than asked for
+  };
+  Kind kind = Kind::kSyntax;
+  std::string path;      // "parameters.stop[0]"; empty at the top
+  std::string what;      // "invalid type: null, expected a string"
+  std::string found;     // for a wrong type or value: "null", "integer `5`", "string \"x\""
+  std::string expected;  // beside it: "a string"
+  std::size_t line = 1;
+  std::size_t column = 0;
+
+  // "path: what at line L column C", serde_json's form.
+  std::string Text() const;
+};
+
+struct Number {
+  enum class Kind : std::uint8_t { kUnsigned, kNegative, kFloat };
+  Kind kind = Kind::kUnsigned;
+  std::uint64_t magnitude = 0;  // kUnsigned
+  std::int64_t negative = 0;    // kNegative
+  double value = 0;             // all kinds
+};
+
+class Reader {
+ public:
+  explicit Reader(std::string_view text, Limits limits = {});
+
+  const Limits& limits() const { return limits_; }
+  // Keys that no table knows; they were skipped.
+  std::uint64_t unknown_keys() const { return unknown_keys_; }
+  void CountUnknownKey() { ++unknown_keys_; }
+  bool ok() const { return !failed_; }
+  const Error& error() const { return error_; }
+
+  // True, and the null is taken, when the next value is null.
+  bool TakeNull();
+  // Whether the next value begins with this character ('[', '{', '"' …).
+  bool NextIs(char c);
+
+  // Each takes one value of that kind or fails naming `expected`. False after any failure.
+  bool ReadBool(bool& out, std::string_view expected);
+  bool ReadString(std::string& out, std::string_view expected);
+  bool ReadNumber(Number& out, std::string_view expected);
+  // Any value; `out` is its text in the body.
+  bool ReadRaw(std::string_view& out);
+  bool Skip();
+
+  //   if (!r.EnterObject("a map")) …; while (r.NextKey(key)) { …; r.Colon() && r.ReadX(…); }
+  bool EnterObject(std::string_view expected);
+  bool NextKey(std::string& key);  // false at the end (which is taken) or on failure
+  bool Colon();                    // between a key and its value
+  bool EnterArray(std::string_view expected);
+  bool NextElement();  // false at the end (which is taken) or on failure
+
+  // Failures found by the caller, at the present place. All give false.
+  bool FailType(std::string_view found, std::string_view expected);   // "invalid type: …"
+  bool FailValue(std::string_view found, std::string_view expected);  // "invalid value: …"
+  // In the object itself, not in one of its members.
+  bool FailObject(std::string what);
+  // The next value is of another type than `expected`: takes it as far as is needed to say so.
+  bool FailNext(std::string_view expected);
+
+ private:
+  struct Level {
+    bool array = false;
+    bool first = true;
+    std::size_t index = 0;    // of the present element
+    std::size_t members = 0;  // keys seen
+    std::string key;          // of the present member
+    bool in_value = false;    // the present key's value is being read
+  };
+
+  bool Peek(char& c, std::string_view eof);
+  bool Fail(Error::Kind kind, std::string_view what, std::size_t index);
+  bool Syntax(std::string_view what) { return Fail(Error::Kind::kSyntax, what, position_); }
+  bool SyntaxPeek(std::string_view what);
+  bool Enter(bool array);
+  bool CountValue();
+  bool Ident(std::string_view rest);
+  bool Text(std::string& out);
+  bool Escape(std::string& out);
+  bool Hex4(std::uint32_t& out);
+  bool Digits(bool& any);
+  bool ScanNumber(Number& out);
+  bool ToNumber(std::string_view text, bool integral, Number& out);
+  std::string Path(std::size_t depth) const;
+
+  std::string_view text_;
+  Limits limits_;
+  std::size_t position_ = 0;
+  std::size_t values_ = 0;
+  std::uint64_t unknown_keys_ = 0;
+  std::vector<Level> levels_;
+  bool failed_ = false;
+  Error error_;
+};
+
+// "floating point `1.5`", "integer `-1`": how errors show a number.
+std::string Describe(const Number& number);
+// "string \"a\\nb\"", cut when very long.
+std::string DescribeString(std::string_view text);
+
+}  // namespace penstock::router::json

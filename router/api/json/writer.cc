@@ -1,0 +1,125 @@
+#include "router/api/json/writer.h"
+
+#include <array>
+#include <charconv>
+#include <cmath>
+
+#include "router/api/json/unicode.h"
+
+namespace penstock::router::json {
+namespace {
+
+// 0: as it is; 'u': \u00XX; else the letter behind the backslash.
+constexpr std::array<char, 256> MakeEscapes() {
+  std::array<char, 256> escapes{};
+  for (int c = 0; c < 0x20; ++c) escapes[static_cast<std::size_t>(c)] = 'u';
+  escapes['\b'] = 'b';
+  escapes['\f'] = 'f';
+  escapes['\n'] = 'n';
+  escapes['\r'] = 'r';
+  escapes['\t'] = 't';
+  escapes['"'] = '"';
+  escapes['\\'] = '\\';
+  return escapes;
+}
+constexpr std::array<char, 256> kEscapes = MakeEscapes();
+
+void AppendEscaped(std::string& out, std::string_view text) {
+  std::size_t run = 0;
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    const auto byte = static_cast<unsigned char>(text[i]);
+    const char escape = kEscapes[byte];
+    if (escape == 0) continue;
+    out.append(text.substr(run, i - run));
+    run = i + 1;
+    out += '\\';
+    out += escape;
+    if (escape == 'u') {
+      out += "00";
+      out += "0123456789abcdef"[byte >> 4];
+      out += "0123456789abcdef"[byte & 0xf];
+    }
+  }
+  out.append(text.substr(run));
+}
+
+std::string Repaired(std::string_view text) {
+  std::string good;
+  while (!text.empty()) {
+    std::size_t length = 1;
+    while (length <= 4 && length <= text.size() && !IsUtf8(text.substr(0, length))) ++length;
+    if (length > 4 || length > text.size()) {
+      good += "\xef\xbf\xbd";
+      text.remove_prefix(1);
+    } else {
+      good.append(text.substr(0, length));
+      text.remove_prefix(length);
+    }
+  }
+  return good;
+}
+
+// Lays out the digits of a scientific form as the ryu crate does: plain while the decimal point
+// stays within `most` digits and behind at most `zeros` leading zeros, else with an exponent.
+void Layout(std::string& out, std::string_view scientific, int most, int zeros) {
+  if (scientific.front() == '-') {
+    out += '-';
+    scientific.remove_prefix(1);
+  }
+  const std::size_t e = scientific.find('e');
+  int exponent = 0;
+  const std::size_t sign = scientific[e + 1] == '+' ? 1 : 0;
+  std::from_chars(scientific.data() + e + 1 + sign, scientific.data() + scientific.size(),
+                  exponent);
+  std::string digits(1, scientific[0]);
+  if (e > 2) digits.append(scientific.substr(2, e - 2));
+  const int length = static_cast<int>(digits.size());
+  const int point = exponent + 1;  // digits in front of the decimal point
+  if (length <= point && point <= most) {
+    out.append(digits).append(static_cast<std::size_t>(point - length), '0').append(".0");
+  } else if (point > 0 && point <= most) {
+    out.append(digits, 0, static_cast<std::size_t>(point)).append(".");
+    out.append(digits, static_cast<std::size_t>(point));
+  } else if (point > -zeros && point <= 0) {
+    out.append("0.").append(static_cast<std::size_t>(-point), '0').append(digits);
+  } else {
+    out += digits[0];
+    if (length > 1) out.append(".").append(digits, 1);
+    out.append("e").append(std::to_string(exponent));
+  }
+}
+
+template <class T>
+void AppendReal(std::string& out, T value, int most, int zeros) {
+  if (!std::isfinite(value)) {
+    out += "null";
+    return;
+  }
+  if (value == 0) {
+    out += std::signbit(value) ? "-0.0" : "0.0";
+    return;
+  }
+  std::array<char, 32> text;
+  const auto end =
+      std::to_chars(text.data(), text.data() + text.size(), value, std::chars_format::scientific)
+          .ptr;
+  Layout(out, {text.data(), static_cast<std::size_t>(end - text.data())}, most, zeros);
+}
+
+}  // namespace
+
+void AppendString(std::string& out, std::string_view text) {
+  out += '"';
+  if (IsUtf8(text)) {
+    AppendEscaped(out, text);
+  } else {
+    AppendEscaped(out, Repaired(text));
+  }
+  out += '"';
+}
+
+void AppendFloat(std::string& out, float value) { AppendReal(out, value, 13, 6); }
+
+void AppendDouble(std::string& out, double value) { AppendReal(out, value, 16, 5); }
+
+}  // namespace penstock::router::json

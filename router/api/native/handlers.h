@@ -1,0 +1,21 @@
+// Probes, metrics and the record of a request. One file per handler.
+#pragma once
+
+#include <memory>
+
+#include "router/api/context.h"
+#include "router/http/application.h"
+
+namespace penstock::router::native {
+
+// The process turns its event loop: 200 always.
+void Live(ApiContext& context, HttpRequest request, std::shared_ptr<Exchange> exchange);
+// 200 when requests would be served, else 503 with the reason.
+void Ready(ApiContext& context, HttpRequest request, std::shared_ptr<Exchange> exchange);
+// The same in TGI's words.
+void Health(ApiContext& context, HttpRequest request, std::shared_ptr<Exchange> exchange);
+void MetricsPage(ApiContext& context, HttpRequest request, std::shared_ptr<Exchange> exchange);
+// GET /requests/{id}: where a request is and every decision about it, with its reason.
+void Request(ApiContext& context, HttpRequest request, std::shared_ptr<Exchange> exchange);
+
+}  // namespace penstock::router::native

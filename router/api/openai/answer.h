@@ -1,0 +1,35 @@
+// Events raised to OpenAI's objects and chunks, for chat and for plain completions.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <string_view>
+
+#include "router/api/context.h"
+#include "router/api/run.h"
+
+namespace penstock::router::openai {
+
+struct AnswerStyle {
+  bool chat = true;
+  std::string id;     // "chatcmpl-…" or "cmpl-…"
+  std::string model;  // as served
+  std::int64_t created = 0;
+  std::string fingerprint;
+  std::size_t choices = 1;
+  std::size_t choices_per_prompt = 1;
+  bool logprobs = false;
+  bool include_usage = false;
+};
+
+AnswerStyle MakeStyle(const ApiContext& context, bool chat, const std::string& request_id);
+
+std::unique_ptr<AnswerWriter> MakePlainAnswer(std::shared_ptr<Exchange> exchange,
+                                              AnswerStyle style);
+// Errors before the first event get a status of their own. One behind it ends the stream as one
+// event with an `error` object, without [DONE].
+std::unique_ptr<AnswerWriter> MakeStreamAnswer(std::shared_ptr<Exchange> exchange,
+                                               AnswerStyle style);
+
+}  // namespace penstock::router::openai

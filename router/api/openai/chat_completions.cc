@@ -1,0 +1,16 @@
+#include "router/api/openai/flow.h"
+#include "router/api/openai/handlers.h"
+
+namespace penstock::router::openai {
+
+void ChatCompletions(ApiContext& context, HttpRequest http, std::shared_ptr<Exchange> exchange) {
+  const Parsed<ChatRequest> parsed = ParseChat(http.body);
+  if (!Accepted(context, "/v1/chat/completions", parsed, *exchange)) return;
+  const ChatRequest& request = parsed.request;
+  AnswerStyle style = MakeStyle(context, true, http.head.request_id);
+  style.logprobs = request.logprobs;
+  Launch(context, request, std::move(style), LowerChat(context, request, http.head.request_id),
+         http.head.arrived, std::move(exchange));
+}
+
+}  // namespace penstock::router::openai

@@ -1,0 +1,33 @@
+#include "router/api/openai/flow.h"
+
+namespace penstock::router::openai {
+
+void Launch(ApiContext& context, const Common& request, AnswerStyle style, Lowered lowered,
+            Time arrived, std::shared_ptr<Exchange> exchange) {
+  if (const auto* error = std::get_if<ApiError>(&lowered)) {
+    RefuseRequest(context, *exchange, Dialect::kOpenAi, *error);
+    return;
+  }
+  RunPlan plan;
+  plan.dialect = Dialect::kOpenAi;
+  plan.candidates = std::get<std::vector<GenerationRequest>>(std::move(lowered));
+  auto permit = context.permits.Take(static_cast<std::uint32_t>(plan.candidates.size()));
+  if (!permit) {
+    RefuseRequest(context, *exchange, Dialect::kOpenAi,
+                  {ApiErrorKind::kOverloaded,
+                   "too many concurrent requests; at most " +
+                       std::to_string(context.options.max_concurrent_requests) + " are taken",
+                   ""});
+    return;
+  }
+  style.choices = plan.candidates.size();
+  style.choices_per_prompt = request.n.value_or(1);
+  style.include_usage = request.stream_options.include_usage;
+  plan.writer = request.stream ? MakeStreamAnswer(exchange, std::move(style))
+                               : MakePlainAnswer(exchange, std::move(style));
+  plan.permit = *std::move(permit);
+  plan.arrived = arrived;
+  StartRun(context, std::move(exchange), std::move(plan));
+}
+
+}  // namespace penstock::router::openai

@@ -1,0 +1,279 @@
+#include "router/api/openai/lower.h"
+
+#include <algorithm>
+#include <optional>
+#include <utility>
+
+#include "router/api/json/reader.h"
+#include "router/api/json/unicode.h"
+#include "router/api/json/writer.h"
+
+namespace penstock::router::openai {
+namespace {
+
+constexpr std::size_t kMaxStops = 16;
+constexpr std::size_t kMaxStopBytes = 256;
+constexpr std::uint32_t kMaxTopLogprobs = 20;
+constexpr std::uint32_t kCompletionTokens = 16;  // OpenAI's default of max_tokens
+
+using Check = std::optional<ApiError>;
+
+// "`field` must be LIMIT. Given: VALUE"
+ApiError Bad(std::string_view field, std::string_view limit, std::string_view given) {
+  std::string message = "`";
+  message.append(field).append("` must be ").append(limit).append(". Given: ").append(given);
+  return {ApiErrorKind::kValidation, std::move(message), std::string(field)};
+}
+
+ApiError Unsupported(std::string_view field, std::string_view message) {
+  return {ApiErrorKind::kUnsupported, std::string(message), std::string(field)};
+}
+
+std::string Text(float value) {
+  std::string text;
+  json::AppendFloat(text, value);
+  return text == "null" ? "infinity" : text;
+}
+
+Check InRange(std::string_view field, const std::optional<float>& value, float least,
+              float greatest) {
+  if (!value || (*value >= least && *value <= greatest)) return std::nullopt;
+  return Bad(field, "from " + Text(least) + " to " + Text(greatest), Text(*value));
+}
+
+Check CheckModel(const ApiContext& context, const std::string& model) {
+  const ModelFacts facts = context.engine.Facts();
+  if (IsServedModel(facts, model)) return std::nullopt;
+  return ApiError{ApiErrorKind::kModelNotFound,
+                  "the model `" + std::string(json::CutUtf8(model, 200)) +
+                      "` does not exist. Served here: " + facts.served_name,
+                  "model"};
+}
+
+Check CheckSampling(const Common& c) {
+  if (auto error = InRange("temperature", c.temperature, 0, 2)) return error;
+  if (auto error = InRange("top_p", c.top_p, 0, 1)) return error;
+  if (auto error = InRange("frequency_penalty", c.frequency_penalty, -2, 2)) return error;
+  if (auto error = InRange("presence_penalty", c.presence_penalty, -2, 2)) return error;
+  if (auto error = InRange("min_p", c.min_p, 0, 1)) return error;
+  if (c.repetition_penalty && !(*c.repetition_penalty > 0 && *c.repetition_penalty <= 1e6f)) {
+    return Bad("repetition_penalty", "greater than 0 and at most 1e6", Text(*c.repetition_penalty));
+  }
+  if (c.top_k && *c.top_k < -1) {
+    return Bad("top_k", "positive, or 0 or -1 for none", std::to_string(*c.top_k));
+  }
+  return std::nullopt;
+}
+
+Check CheckStops(const Common& c) {
+  if (c.stop.strings.size() > kMaxStops) {
+    return Bad("stop", "at most " + std::to_string(kMaxStops) + " strings",
+               std::to_string(c.stop.strings.size()));
+  }
+  for (const std::string& stop : c.stop.strings) {
+    if (stop.empty()) return Bad("stop", "strings that are not empty", "\"\"");
+    if (stop.size() > kMaxStopBytes) {
+      return Bad("stop", "strings of at most " + std::to_string(kMaxStopBytes) + " bytes",
+                 std::to_string(stop.size()));
+    }
+  }
+  return std::nullopt;
+}
+
+Check CheckTokenIds(std::string_view field, const std::vector<TokenId>& ids,
+                    std::uint32_t vocabulary) {
+  for (const TokenId id : ids) {
+    if (id < 0 || static_cast<std::uint32_t>(id) >= vocabulary) {
+      return Bad(field, "token ids from 0 to " + std::to_string(vocabulary - 1),
+                 std::to_string(id));
+    }
+  }
+  return std::nullopt;
+}
+
+Check CheckBias(const Common& c, std::uint32_t vocabulary) {
+  if (!c.logit_bias.bad_key.empty()) {
+    return Bad("logit_bias", "keyed by token ids", json::DescribeString(c.logit_bias.bad_key));
+  }
+  std::vector<TokenId> ids;
+  for (const auto& entry : c.logit_bias.entries) ids.push_back(entry.token);
+  return CheckTokenIds("logit_bias", ids, vocabulary);
+}
+
+Check CheckCommon(const ApiContext& context, const Common& c) {
+  if (auto error = CheckModel(context, c.model)) return error;
+  const std::uint32_t n = c.n.value_or(1);
+  if (n == 0 || n > context.options.max_best_of) {
+    return Bad("n", "from 1 to " + std::to_string(context.options.max_best_of), std::to_string(n));
+  }
+  if (c.max_tokens && *c.max_tokens == 0) return Bad("max_tokens", "at least 1", "0");
+  if (auto error = CheckSampling(c)) return error;
+  if (auto error = CheckStops(c)) return error;
+  const std::uint32_t vocabulary = context.engine.Facts().vocabulary;
+  if (auto error = CheckBias(c, vocabulary)) return error;
+  return CheckTokenIds("stop_token_ids", c.stop_token_ids, vocabulary);
+}
+
+GenerationRequest LowerCommon(const Common& c, const std::string& client_id) {
+  GenerationRequest request;
+  request.client_id = client_id;
+  request.min_new_tokens = c.min_tokens;
+  request.stop = c.stop.strings;
+  request.stop_token_ids = c.stop_token_ids;
+  request.ignore_eos = c.ignore_eos;
+  if (c.seed && *c.seed >= 0) request.seed = static_cast<std::uint64_t>(*c.seed);
+  SamplingParams& s = request.sampling;
+  const float temperature = c.temperature.value_or(1.0f);
+  const float top_p = c.top_p.value_or(1.0f);
+  // Both zeros mean "the likeliest token".
+  s.do_sample = temperature > 0 && top_p > 0;
+  if (s.do_sample) {
+    s.temperature = temperature;
+    s.top_p = top_p;
+    s.top_k = static_cast<std::uint32_t>(std::max(0, c.top_k.value_or(0)));
+    s.min_p = std::min(c.min_p.value_or(0.0f), 0.999999f);
+  }
+  s.repetition_penalty = c.repetition_penalty.value_or(1.0f);
+  s.frequency_penalty = c.frequency_penalty.value_or(0.0f);
+  s.presence_penalty = c.presence_penalty.value_or(0.0f);
+  s.logit_bias = c.logit_bias.entries;
+  return request;
+}
+
+void AddChoices(std::vector<GenerationRequest>& all, const GenerationRequest& request,
+                std::uint32_t n) {
+  for (std::uint32_t i = 0; i < n; ++i) {
+    all.push_back(request);
+    all.back().sampling.sibling = i;
+  }
+}
+
+bool IsEmptyArray(const std::optional<json::Raw>& raw) {
+  if (!raw) return true;
+  json::Reader reader(raw->text);
+  return reader.EnterArray("") && !reader.NextElement() && reader.ok();
+}
+
+// The string that a raw value is, or nothing.
+std::optional<std::string> AsString(const std::optional<json::Raw>& raw) {
+  if (!raw || !raw->text.starts_with('"')) return std::nullopt;
+  std::string text;
+  json::Reader reader(raw->text);
+  if (!reader.ReadString(text, "")) return std::nullopt;
+  return text;
+}
+
+Check CheckChatFeatures(const ChatRequest& request) {
+  if (request.messages.count == 0) return Bad("messages", "at least one message", "0");
+  if (!IsEmptyArray(request.tools) && AsString(request.tool_choice) != "none") {
+    return Unsupported("tools",
+                       "`tools` are not supported; with `tool_choice` `none` the template "
+                       "sees them");
+  }
+  if (request.response_format) {
+    json::Reader reader(request.response_format->text);
+    std::string key, type;
+    if (!reader.EnterObject("an object")) {
+      return Bad("response_format", "an object", reader.error().found);
+    }
+    while (reader.NextKey(key) && reader.Colon()) {
+      key == "type" ? reader.ReadString(type, "a string") : reader.Skip();
+    }
+    if (type != "text") {
+      return Unsupported(
+          "response_format",
+          "`response_format` supports the type `text` only. Given: " + json::DescribeString(type));
+    }
+  }
+  if (request.chat_template) {
+    return Unsupported("chat_template", "`chat_template` in a request is not supported");
+  }
+  if (request.top_logprobs && !request.logprobs) {
+    return Bad("top_logprobs", "absent unless `logprobs` is true",
+               std::to_string(*request.top_logprobs));
+  }
+  if (request.top_logprobs.value_or(0) > kMaxTopLogprobs) {
+    return Bad("top_logprobs", "from 0 to " + std::to_string(kMaxTopLogprobs),
+               std::to_string(*request.top_logprobs));
+  }
+  if (request.max_completion_tokens && *request.max_completion_tokens == 0) {
+    return Bad("max_completion_tokens", "at least 1", "0");
+  }
+  return std::nullopt;
+}
+
+Check CheckCompletionFeatures(const ApiContext& context, const CompletionRequest& request) {
+  if (request.echo) return Unsupported("echo", "`echo` is not supported");
+  if (!request.suffix.empty()) return Unsupported("suffix", "`suffix` is not supported");
+  if (request.best_of && *request.best_of != request.n.value_or(1)) {
+    return Unsupported("best_of", "`best_of` must equal `n`");
+  }
+  const std::size_t prompts = request.prompt.list.size();
+  if (prompts == 0 || prompts > context.options.max_client_batch_size) {
+    return Bad("prompt",
+               "from 1 to " + std::to_string(context.options.max_client_batch_size) + " prompts",
+               std::to_string(prompts));
+  }
+  if (request.logprobs.value_or(0) > kMaxTopLogprobs) {
+    return Bad("logprobs", "from 0 to " + std::to_string(kMaxTopLogprobs),
+               std::to_string(*request.logprobs));
+  }
+  for (const Prompt& prompt : request.prompt.list) {
+    if (const auto* ids = std::get_if<std::vector<TokenId>>(&prompt)) {
+      if (ids->empty()) return Bad("prompt", "at least one token", "[]");
+      if (auto error = CheckTokenIds("prompt", *ids, context.engine.Facts().vocabulary)) {
+        return error;
+      }
+    } else if (std::get<std::string>(prompt).empty()) {
+      return Bad("prompt", "a string that is not empty", "\"\"");
+    }
+  }
+  return std::nullopt;
+}
+
+}  // namespace
+
+bool IsServedModel(const ModelFacts& facts, std::string_view name) {
+  return name.empty() || name == "tgi" || name == facts.served_name || name == facts.model_id;
+}
+
+Lowered LowerChat(const ApiContext& context, const ChatRequest& request,
+                  const std::string& client_id) {
+  if (auto error = CheckCommon(context, request)) return *std::move(error);
+  if (auto error = CheckChatFeatures(request)) return *std::move(error);
+  GenerationRequest lowered = LowerCommon(request, client_id);
+  ChatInput chat;
+  chat.messages_json = request.messages.json;
+  if (!IsEmptyArray(request.tools)) chat.tools_json = request.tools->text;
+  if (request.chat_template_kwargs) chat.kwargs_json = request.chat_template_kwargs->text;
+  chat.add_generation_prompt = request.add_generation_prompt;
+  lowered.prompt = std::move(chat);
+  lowered.add_special_tokens = false;  // the template writes them
+  lowered.max_new_tokens =
+      request.max_completion_tokens ? request.max_completion_tokens : request.max_tokens;
+  if (request.logprobs) {
+    lowered.logprobs = {LogprobRequest::Kind::kRaw, request.top_logprobs.value_or(0), false};
+  }
+  std::vector<GenerationRequest> all;
+  AddChoices(all, lowered, request.n.value_or(1));
+  return all;
+}
+
+Lowered LowerCompletion(const ApiContext& context, const CompletionRequest& request,
+                        const std::string& client_id) {
+  if (auto error = CheckCommon(context, request)) return *std::move(error);
+  if (auto error = CheckCompletionFeatures(context, request)) return *std::move(error);
+  GenerationRequest lowered = LowerCommon(request, client_id);
+  lowered.max_new_tokens = request.max_tokens.value_or(kCompletionTokens);
+  if (request.logprobs) {
+    lowered.logprobs = {LogprobRequest::Kind::kRaw, *request.logprobs, false};
+  }
+  std::vector<GenerationRequest> all;
+  for (const Prompt& prompt : request.prompt.list) {
+    std::visit([&](const auto& p) { lowered.prompt = p; }, prompt);
+    AddChoices(all, lowered, request.n.value_or(1));
+  }
+  return all;
+}
+
+}  // namespace penstock::router::openai

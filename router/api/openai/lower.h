@@ -1,0 +1,24 @@
+// OpenAI's bodies as generation requests, with the limits of this server.
+#pragma once
+
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "router/api/context.h"
+#include "router/api/openai/request.h"
+
+namespace penstock::router::openai {
+
+using Lowered = std::variant<std::vector<GenerationRequest>, ApiError>;
+
+// One generation per choice, in the order of their index.
+Lowered LowerChat(const ApiContext& context, const ChatRequest& request,
+                  const std::string& client_id);
+Lowered LowerCompletion(const ApiContext& context, const CompletionRequest& request,
+                        const std::string& client_id);
+
+// Whether `name` means the served model: its names, and what clients send when they do not care.
+bool IsServedModel(const ModelFacts& facts, std::string_view name);
+
+}  // namespace penstock::router::openai

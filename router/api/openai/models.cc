@@ -1,0 +1,45 @@
+#include <string>
+#include <utility>
+
+#include "router/api/errors.h"
+#include "router/api/json/unicode.h"
+#include "router/api/json/writer.h"
+#include "router/api/openai/handlers.h"
+#include "router/api/openai/lower.h"
+
+namespace penstock::router::openai {
+namespace {
+
+std::string ModelObject(const ModelFacts& facts) {
+  std::string out = "{\"id\":";
+  json::AppendString(out, facts.served_name);
+  out += ",\"object\":\"model\",\"created\":0,\"owned_by\":";
+  json::AppendString(out, facts.served_name);
+  out += ",\"max_model_len\":";
+  json::AppendInteger(out, facts.max_total_tokens);
+  return out + "}";
+}
+
+}  // namespace
+
+void Models(ApiContext& context, HttpRequest, std::shared_ptr<Exchange> exchange) {
+  std::string body = "{\"object\":\"list\",\"data\":[" + ModelObject(context.engine.Facts()) + "]}";
+  exchange->Respond({200, "application/json", {}, std::move(body)});
+}
+
+void Model(ApiContext& context, HttpRequest request, std::shared_ptr<Exchange> exchange) {
+  constexpr std::string_view kPrefix = "/v1/models/";
+  const std::string_view id = std::string_view(request.head.path).substr(kPrefix.size());
+  const ModelFacts facts = context.engine.Facts();
+  if (IsServedModel(facts, id)) {
+    exchange->Respond({200, "application/json", {}, ModelObject(facts)});
+    return;
+  }
+  exchange->Respond(
+      ErrorResponse(Dialect::kOpenAi, {ApiErrorKind::kModelNotFound,
+                                       "the model `" + std::string(json::CutUtf8(id, 200)) +
+                                           "` does not exist. Served here: " + facts.served_name,
+                                       "model"}));
+}
+
+}  // namespace penstock::router::openai

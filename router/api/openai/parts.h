@@ -1,0 +1,51 @@
+// Pieces that OpenAI's plain answers and chunks share.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "router/api/openai/answer.h"
+
+namespace penstock::router::openai {
+
+// {"id":…,"object":…,"created":…,"model":…,"system_fingerprint":…,"choices":[
+std::string AnswerPrefix(const AnswerStyle& style, std::string_view object);
+
+std::string_view FinishReasonName(scheduler::FinishReason reason);
+
+// Token counts of all choices; a prompt with several choices counts once.
+struct Usage {
+  std::uint64_t prompt = 0;
+  std::uint64_t cached = 0;
+  std::uint64_t completion = 0;
+  void Add(const AnswerStyle& style, std::size_t choice, const GenerationEnd& end);
+};
+// "usage":{…}
+void AppendUsage(std::string& out, const Usage& usage);
+
+// Logprobs of one choice on their way out. A token's entry is held until some of its text is, so
+// that a stop string does not show in the logprobs either.
+class Logprobs {
+ public:
+  explicit Logprobs(bool chat) : chat_(chat) {}
+  void Add(const GenerationToken& token);
+  void Commit() { committed_ = held_; }
+  void Drop() { entries_.resize(committed_), held_ = committed_; }
+  bool holds() const { return held_ > committed_; }
+  // The committed entries as OpenAI's object; starts anew behind them.
+  std::string Take();
+
+ private:
+  std::string TakeChat(std::size_t count) const;
+  std::string TakeCompletion(std::size_t count);
+
+  bool chat_;
+  std::vector<GenerationToken> entries_;
+  std::size_t committed_ = 0;
+  std::size_t held_ = 0;
+  std::uint64_t text_offset_ = 0;
+};
+
+}  // namespace penstock::router::openai

@@ -1,0 +1,98 @@
+#include "router/api/openai/request.h"
+
+#include <array>
+
+#include "router/api/openai/values.h"
+
+namespace penstock::router::openai {
+namespace {
+
+using json::MakeFieldOf;
+
+constexpr json::Limits kLimits{.null_is_absent = true, .integral_floats = true};
+
+template <class T>
+constexpr auto kCommon = std::array{
+    MakeFieldOf<T, &Common::model>("model", "a string"),
+    MakeFieldOf<T, &Common::max_tokens>("max_tokens", "a positive integer"),
+    MakeFieldOf<T, &Common::temperature>("temperature", "a number"),
+    MakeFieldOf<T, &Common::top_p>("top_p", "a number"),
+    MakeFieldOf<T, &Common::n>("n", "a positive integer"),
+    MakeFieldOf<T, &Common::stop>("stop", "a string or an array of strings"),
+    MakeFieldOf<T, &Common::stream>("stream", "a boolean"),
+    MakeFieldOf<T, &Common::stream_options>("stream_options", "an object"),
+    MakeFieldOf<T, &Common::seed>("seed", "an integer"),
+    MakeFieldOf<T, &Common::frequency_penalty>("frequency_penalty", "a number"),
+    MakeFieldOf<T, &Common::presence_penalty>("presence_penalty", "a number"),
+    MakeFieldOf<T, &Common::logit_bias>("logit_bias", "an object of token ids and biases"),
+    MakeFieldOf<T, &Common::top_k>("top_k", "an integer"),
+    MakeFieldOf<T, &Common::min_p>("min_p", "a number"),
+    MakeFieldOf<T, &Common::repetition_penalty>("repetition_penalty", "a number"),
+    MakeFieldOf<T, &Common::min_tokens>("min_tokens", "an integer that is not negative"),
+    MakeFieldOf<T, &Common::ignore_eos>("ignore_eos", "a boolean"),
+    MakeFieldOf<T, &Common::stop_token_ids>("stop_token_ids", "an array of token ids"),
+};
+
+constexpr auto kChat = json::Join(
+    kCommon<ChatRequest>,
+    std::array{
+        MakeFieldOf<ChatRequest, &ChatRequest::messages>("messages", "an array", true),
+        MakeFieldOf<ChatRequest, &ChatRequest::max_completion_tokens>("max_completion_tokens",
+                                                                      "a positive integer"),
+        MakeFieldOf<ChatRequest, &ChatRequest::logprobs>("logprobs", "a boolean"),
+        MakeFieldOf<ChatRequest, &ChatRequest::top_logprobs>("top_logprobs", "an integer"),
+        MakeFieldOf<ChatRequest, &ChatRequest::tools>("tools", "an array"),
+        MakeFieldOf<ChatRequest, &ChatRequest::tool_choice>("tool_choice", "a string or an object"),
+        MakeFieldOf<ChatRequest, &ChatRequest::response_format>("response_format", "an object"),
+        MakeFieldOf<ChatRequest, &ChatRequest::chat_template>("chat_template", "a string"),
+        MakeFieldOf<ChatRequest, &ChatRequest::chat_template_kwargs>("chat_template_kwargs",
+                                                                     "an object"),
+        MakeFieldOf<ChatRequest, &ChatRequest::add_generation_prompt>("add_generation_prompt",
+                                                                      "a boolean"),
+    });
+
+constexpr auto kCompletion = json::Join(
+    kCommon<CompletionRequest>,
+    std::array{
+        MakeFieldOf<CompletionRequest, &CompletionRequest::prompt>(
+            "prompt", "a string, an array of strings or of token ids", true),
+        MakeFieldOf<CompletionRequest, &CompletionRequest::logprobs>("logprobs", "an integer"),
+        MakeFieldOf<CompletionRequest, &CompletionRequest::echo>("echo", "a boolean"),
+        MakeFieldOf<CompletionRequest, &CompletionRequest::suffix>("suffix", "a string"),
+        MakeFieldOf<CompletionRequest, &CompletionRequest::best_of>("best_of",
+                                                                    "a positive integer"),
+    });
+
+ApiError ToApiError(const json::Error& error) {
+  if (error.kind == json::Error::Kind::kSyntax) {
+    return {ApiErrorKind::kMalformedJson, "the body is not valid JSON: " + error.Text(),
+            error.path};
+  }
+  const std::string field = error.path.empty() ? "body" : error.path;
+  if (!error.expected.empty()) {
+    return {ApiErrorKind::kWrongType,
+            "`" + field + "` must be " + error.expected + ". Given: " + error.found, error.path};
+  }
+  return {ApiErrorKind::kWrongType, error.Text(), error.path};
+}
+
+template <class T, std::size_t N>
+Parsed<T> Parse(std::string_view body, const std::array<json::Field<T>, N>& fields) {
+  Parsed<T> parsed;
+  json::Reader reader(body, kLimits);
+  if (!json::ReadObject<T>(reader, fields, parsed.request, "an object")) {
+    parsed.error = ToApiError(reader.error());
+  }
+  parsed.unknown_keys = reader.unknown_keys();
+  return parsed;
+}
+
+}  // namespace
+
+Parsed<ChatRequest> ParseChat(std::string_view body) { return Parse(body, kChat); }
+
+Parsed<CompletionRequest> ParseCompletion(std::string_view body) {
+  return Parse(body, kCompletion);
+}
+
+}  // namespace penstock::router::openai

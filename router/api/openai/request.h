@@ -1,0 +1,97 @@
+// Bodies of chat/completions and completions. null counts as absent, unknown keys are ignored,
+// whole floats are integers (expectations of the SDKs); wrong types are errors that name the key.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <variant>
+#include <vector>
+
+#include "router/api/errors.h"
+#include "router/api/json/fields.h"
+#include "router/engine.h"
+
+namespace penstock::router::openai {
+
+struct Stop {
+  std::vector<std::string> strings;  // from a string or an array
+};
+
+struct LogitBias {
+  std::vector<SamplingParams::LogitBias> entries;
+  std::string bad_key;  // the first key that is not a token id
+};
+
+struct StreamOptions {
+  bool include_usage = false;
+};
+
+// What both routes take.
+struct Common {
+  std::string model;
+  std::optional<std::uint32_t> max_tokens;
+  std::optional<float> temperature;
+  std::optional<float> top_p;
+  std::optional<std::uint32_t> n;
+  Stop stop;
+  bool stream = false;
+  StreamOptions stream_options;
+  std::optional<std::int64_t> seed;
+  std::optional<float> frequency_penalty;
+  std::optional<float> presence_penalty;
+  LogitBias logit_bias;
+  // Extensions that other servers have and benchmark tools send.
+  std::optional<std::int32_t> top_k;
+  std::optional<float> min_p;
+  std::optional<float> repetition_penalty;
+  std::uint32_t min_tokens = 0;
+  bool ignore_eos = false;
+  std::vector<std::int32_t> stop_token_ids;
+};
+
+struct Messages {
+  // The client's array, keys in its order; the parts of a list of text parts are joined.
+  std::string json;
+  std::size_t count = 0;
+};
+
+struct ChatRequest : Common {
+  Messages messages;
+  std::optional<std::uint32_t> max_completion_tokens;
+  bool logprobs = false;
+  std::optional<std::uint32_t> top_logprobs;
+  std::optional<json::Raw> tools;
+  std::optional<json::Raw> tool_choice;
+  std::optional<json::Raw> response_format;
+  std::optional<json::Raw> chat_template;
+  std::optional<json::Raw> chat_template_kwargs;
+  bool add_generation_prompt = true;
+};
+
+using Prompt = std::variant<std::string, std::vector<TokenId>>;
+struct Prompts {
+  std::vector<Prompt> list;
+};
+
+struct CompletionRequest : Common {
+  Prompts prompt;
+  std::optional<std::uint32_t> logprobs;
+  bool echo = false;
+  std::string suffix;
+  std::optional<std::uint32_t> best_of;
+};
+
+template <class T>
+struct Parsed {
+  std::optional<ApiError> error;
+  T request;
+  std::uint64_t unknown_keys = 0;
+};
+
+// `body` must outlive the result: raw values point into it.
+Parsed<ChatRequest> ParseChat(std::string_view body);
+Parsed<CompletionRequest> ParseCompletion(std::string_view body);
+
+}  // namespace penstock::router::openai

@@ -1,0 +1,18 @@
+// Values of OpenAI's bodies that are more than one JSON type; found by the field tables through
+// argument-dependent lookup.
+#pragma once
+
+#include <string_view>
+
+#include "router/api/json/reader.h"
+#include "router/api/openai/request.h"
+
+namespace penstock::router::openai {
+
+bool ReadValue(json::Reader& reader, Stop& out, std::string_view expected);
+bool ReadValue(json::Reader& reader, LogitBias& out, std::string_view expected);
+bool ReadValue(json::Reader& reader, StreamOptions& out, std::string_view expected);
+bool ReadValue(json::Reader& reader, Messages& out, std::string_view expected);
+bool ReadValue(json::Reader& reader, Prompts& out, std::string_view expected);
+
+}  // namespace penstock::router::openai

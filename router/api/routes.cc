@@ -1,0 +1,48 @@
+#include "router/api/routes.h"
+
+#include "router/api/native/handlers.h"
+#include "router/api/openai/handlers.h"
+#include "router/api/tgi/handlers.h"
+
+namespace penstock::router {
+namespace {
+
+constexpr std::string_view kId = "{id}";
+
+constexpr Route kRoutes[] = {
+    // TGI
+    {"POST", "/generate", Dialect::kTgi, tgi::Generate},
+    {"POST", "/generate_stream", Dialect::kTgi, tgi::GenerateStream},
+    {"POST", "/", Dialect::kTgi, tgi::Compat},
+    {"GET", "/info", Dialect::kTgi, tgi::Info, Access::kPublic},
+    {"GET", "/health", Dialect::kTgi, native::Health, Access::kPublic, true},
+    {"GET", "/ping", Dialect::kTgi, native::Health, Access::kPublic, true},
+    {"GET", "/", Dialect::kTgi, native::Health, Access::kPublic, true},
+    // OpenAI
+    {"POST", "/v1/chat/completions", Dialect::kOpenAi, openai::ChatCompletions},
+    {"POST", "/v1/completions", Dialect::kOpenAi, openai::Completions},
+    {"GET", "/v1/models", Dialect::kOpenAi, openai::Models, Access::kPublic},
+    {"GET", "/v1/models/{id}", Dialect::kOpenAi, openai::Model, Access::kPublic},
+    // Our own
+    {"GET", "/live", Dialect::kNative, native::Live, Access::kPublic, true},
+    {"GET", "/ready", Dialect::kNative, native::Ready, Access::kPublic, true},
+    {"GET", "/metrics", Dialect::kNative, native::MetricsPage, Access::kPublic, true},
+    {"GET", "/requests/{id}", Dialect::kNative, native::Request},
+};
+
+}  // namespace
+
+std::span<const Route> Routes() { return kRoutes; }
+
+bool Matches(const Route& route, std::string_view path) {
+  if (!route.pattern.ends_with(kId)) return route.pattern == path;
+  const std::string_view prefix = route.pattern.substr(0, route.pattern.size() - kId.size());
+  return path.size() > prefix.size() && path.starts_with(prefix);
+}
+
+std::string_view PathId(const Route& route, std::string_view path) {
+  if (!route.pattern.ends_with(kId)) return {};
+  return path.substr(route.pattern.size() - kId.size());
+}
+
+}  // namespace penstock::router

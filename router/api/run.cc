@@ -1,0 +1,204 @@
+#include "router/api/run.h"
+
+#include <mutex>
+#include <optional>
+#include <utility>
+
+namespace penstock::router {
+namespace {
+
+class Run;
+
+// What the engine holds for one candidate.
+class CandidateSink final : public GenerationSink {
+ public:
+  CandidateSink(std::shared_ptr<Run> run, std::size_t index)
+      : run_(std::move(run)), index_(index) {}
+  bool OnEvents(std::vector<GenerationEvent> events) override;
+
+ private:
+  std::shared_ptr<Run> run_;
+  std::size_t index_;
+};
+
+class Run final : public std::enable_shared_from_this<Run> {
+ public:
+  Run(ApiContext& context, RunPlan plan, std::size_t candidates)
+      : context_(context),
+        dialect_(plan.dialect),
+        arrived_(plan.arrived),
+        writer_(std::move(plan.writer)),
+        permit_(std::move(plan.permit)),
+        candidates_(candidates) {}
+
+  // Let go of without an end: an engine's mistake. The exchange answers 500.
+  ~Run() {
+    if (!over_) context_.metrics.RequestFailed(RowOf(ApiErrorKind::kInternal).name);
+  }
+  Run(const Run&) = delete;
+  Run& operator=(const Run&) = delete;
+
+  void Submit(Exchange& exchange, std::vector<GenerationRequest> requests) {
+    for (std::size_t i = 0; i < requests.size(); ++i) {
+      const RequestId id = context_.engine.Submit(
+          std::move(requests[i]), std::make_shared<CandidateSink>(shared_from_this(), i));
+      bool over = false;
+      {
+        const std::lock_guard lock(mutex_);
+        candidates_[i].id = id;
+        over = over_;
+      }
+      // Another candidate failed meanwhile.
+      if (over) context_.engine.Cancel(id);
+    }
+    exchange.OnClose([weak = weak_from_this()](CloseReason reason) {
+      if (const auto self = weak.lock()) self->Closed(reason);
+    });
+  }
+
+  bool OnEvents(std::size_t index, std::vector<GenerationEvent> events) {
+    std::vector<RequestId> losers;
+    bool more = false;
+    {
+      const std::lock_guard lock(mutex_);
+      for (GenerationEvent& event : events) {
+        if (over_) break;
+        std::visit([&](auto& e) { On(index, e, losers); }, event);
+      }
+      if (!over_) more = writer_->Flush();
+    }
+    for (const RequestId id : losers) context_.engine.Cancel(id);
+    return more;
+  }
+
+ private:
+  struct Candidate {
+    std::optional<RequestId> id;
+    std::uint32_t prompt_tokens = 0;
+    std::uint32_t tokens = 0;
+    Time last_token;
+    bool ended = false;
+  };
+
+  void On(std::size_t index, const GenerationStart& start, std::vector<RequestId>&) {
+    candidates_[index].prompt_tokens = start.prompt_tokens;
+    writer_->Start(index, start);
+  }
+
+  void On(std::size_t index, GenerationToken& token, std::vector<RequestId>&) {
+    Candidate& candidate = candidates_[index];
+    const Time now = SteadyNow();
+    if (candidate.tokens++ == 0) {
+      context_.metrics.FirstToken(now - arrived_);
+    } else {
+      context_.metrics.InterToken(now - candidate.last_token);
+    }
+    candidate.last_token = now;
+    writer_->Token(index, std::move(token));
+  }
+
+  void On(std::size_t index, GenerationEnd& end, std::vector<RequestId>&) {
+    Candidate& candidate = candidates_[index];
+    if (candidate.ended) return;
+    candidate.ended = true;
+    context_.metrics.QueueTime(end.timings.queue);
+    context_.metrics.RequestTokens(end.prompt_tokens, end.cached_tokens, end.generated_tokens);
+    const scheduler::FinishReason reason = end.reason;
+    writer_->End(index, std::move(end));
+    if (++ended_ < candidates_.size()) return;
+    over_ = true;
+    // Counted first: whoever has read the end of the answer finds it counted.
+    context_.metrics.RequestDuration(SteadyNow() - arrived_);
+    context_.metrics.RequestSucceeded(FinishName(reason));
+    permit_ = Permit();
+    writer_->AllEnded();
+  }
+
+  void On(std::size_t index, const GenerationError& error, std::vector<RequestId>& losers) {
+    candidates_[index].ended = true;
+    losers = Over();
+    const ApiError api = FromEngine(error, dialect_);
+    context_.metrics.RequestFailed(RowOf(api.kind).name);
+    writer_->Failed(api);
+  }
+
+  // Ends it before its time; gives the generations that still run. With the mutex held.
+  std::vector<RequestId> Over() {
+    over_ = true;
+    permit_ = Permit();
+    std::vector<RequestId> running;
+    for (const Candidate& candidate : candidates_) {
+      if (candidate.tokens > 0 && !candidate.ended) {
+        context_.metrics.RequestTokens(candidate.prompt_tokens, 0, candidate.tokens);
+      }
+      if (!candidate.ended && candidate.id) running.push_back(*candidate.id);
+    }
+    return running;
+  }
+
+  // On an io thread.
+  void Closed(CloseReason reason) {
+    std::vector<RequestId> running;
+    {
+      const std::lock_guard lock(mutex_);
+      if (over_) return;
+      running = Over();
+      if (reason == CloseReason::kTimeout) {
+        context_.metrics.RequestFailed(RowOf(ApiErrorKind::kDeadline).name);
+        writer_->Failed({ApiErrorKind::kDeadline, "the answer took too long", ""});
+      } else if (reason == CloseReason::kStopping) {
+        context_.metrics.RequestFailed(RowOf(ApiErrorKind::kUnavailable).name);
+        writer_->Failed({ApiErrorKind::kUnavailable, "the server is stopping", ""});
+      } else {
+        context_.metrics.RequestCancelled();
+      }
+    }
+    for (const RequestId id : running) context_.engine.Cancel(id);
+  }
+
+  ApiContext& context_;
+  const Dialect dialect_;
+  const Time arrived_;
+  std::mutex mutex_;
+  std::unique_ptr<AnswerWriter> writer_;
+  Permit permit_;
+  std::vector<Candidate> candidates_;
+  std::size_t ended_ = 0;
+  bool over_ = false;
+};
+
+bool CandidateSink::OnEvents(std::vector<GenerationEvent> events) {
+  return run_->OnEvents(index_, std::move(events));
+}
+
+}  // namespace
+
+void StartRun(ApiContext& context, std::shared_ptr<Exchange> exchange, RunPlan plan) {
+  std::vector<GenerationRequest> requests = std::move(plan.candidates);
+  const auto run = std::make_shared<Run>(context, std::move(plan), requests.size());
+  run->Submit(*exchange, std::move(requests));
+}
+
+void RefuseRequest(ApiContext& context, Exchange& exchange, Dialect dialect,
+                   const ApiError& error) {
+  context.metrics.RequestFailed(RowOf(error.kind).name);
+  exchange.Respond(ErrorResponse(dialect, error));
+}
+
+std::string_view FinishName(scheduler::FinishReason reason) {
+  switch (reason) {
+    case scheduler::FinishReason::kEos:
+      return "eos";
+    case scheduler::FinishReason::kLength:
+      return "length";
+    case scheduler::FinishReason::kStopToken:
+      return "stop_token";
+    case scheduler::FinishReason::kStopString:
+      return "stop_string";
+    case scheduler::FinishReason::kCancelled:
+      break;
+  }
+  return "cancelled";
+}
+
+}  // namespace penstock::router

@@ -1,0 +1,50 @@
+// One request on its way through the engine, whatever its dialect: submits, raises events to the
+// dialect's writer, cancels when the client goes, counts what happened.
+//
+// A request may have several candidates (best_of, n, a list of prompts): each is one generation.
+// Threads: the engine delivers a candidate's events on one thread at a time, but candidates may
+// come on different threads and a disconnect on an io thread, so a mutex serialises the writer.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string_view>
+#include <vector>
+
+#include "router/api/context.h"
+#include "router/api/errors.h"
+#include "router/http/application.h"
+
+namespace penstock::router {
+
+// A dialect's side: turns events into one answer. Never called by two threads at once. Calls end
+// with AllEnded or Failed, whichever comes first; both answer or end the exchange.
+class AnswerWriter {
+ public:
+  virtual ~AnswerWriter() = default;
+  virtual void Start(std::size_t candidate, const GenerationStart& start) = 0;
+  virtual void Token(std::size_t candidate, GenerationToken token) = 0;
+  virtual void End(std::size_t candidate, GenerationEnd end) = 0;
+  // Behind each batch of events. False: the client takes no more.
+  virtual bool Flush() { return true; }
+  virtual void AllEnded() = 0;
+  virtual void Failed(const ApiError& error) = 0;
+};
+
+struct RunPlan {
+  Dialect dialect = Dialect::kNative;
+  std::vector<GenerationRequest> candidates;
+  std::unique_ptr<AnswerWriter> writer;
+  Permit permit;
+  Time arrived;
+};
+
+// The caller has counted the arrival; the run counts the rest. `exchange` is the writer's as well.
+void StartRun(ApiContext& context, std::shared_ptr<Exchange> exchange, RunPlan plan);
+
+// Counts and answers a request that never reached the engine.
+void RefuseRequest(ApiContext& context, Exchange& exchange, Dialect dialect, const ApiError& error);
+
+std::string_view FinishName(scheduler::FinishReason reason);  // for metrics
+
+}  // namespace penstock::router

@@ -1,0 +1,53 @@
+#include "router/api/json/writer.h"
+#include "router/api/tgi/handlers.h"
+
+namespace penstock::router::tgi {
+namespace {
+
+void AppendText(std::string& out, std::string_view key, std::string_view value) {
+  json::AppendString(out, key);
+  out += ':';
+  if (value.empty()) {
+    out += "null";
+  } else {
+    json::AppendString(out, value);
+  }
+  out += ',';
+}
+
+void AppendCount(std::string& out, std::string_view key, std::uint64_t value) {
+  json::AppendString(out, key);
+  out += ':';
+  json::AppendInteger(out, value);
+  out += ',';
+}
+
+}  // namespace
+
+// TGI's keys in TGI's order, then those that older TGI releases had and dashboards still read.
+void Info(ApiContext& context, HttpRequest, std::shared_ptr<Exchange> exchange) {
+  const ModelFacts facts = context.engine.Facts();
+  const ApiOptions& options = context.options;
+  std::string body = "{";
+  AppendText(body, "model_id", facts.model_id);
+  AppendText(body, "model_sha", "");
+  AppendText(body, "model_pipeline_tag", "");
+  AppendCount(body, "max_concurrent_requests", options.max_concurrent_requests);
+  AppendCount(body, "max_best_of", options.max_best_of);
+  AppendCount(body, "max_stop_sequences", options.max_stop_sequences);
+  AppendCount(body, "max_input_tokens", facts.max_input_tokens);
+  AppendCount(body, "max_total_tokens", facts.max_total_tokens);
+  AppendCount(body, "validation_workers", options.validation_workers);
+  AppendCount(body, "max_client_batch_size", options.max_client_batch_size);
+  AppendText(body, "router", "penstock-router");
+  AppendText(body, "version", options.version);
+  AppendText(body, "sha", "");
+  AppendText(body, "docker_label", "");
+  AppendText(body, "model_dtype", facts.dtype);
+  AppendText(body, "model_device_type", facts.device);
+  AppendCount(body, "max_batch_total_tokens", facts.max_batch_total_tokens);
+  body.back() = '}';
+  exchange->Respond({200, "application/json", {}, std::move(body)});
+}
+
+}  // namespace penstock::router::tgi

@@ -1,0 +1,23 @@
+// TGI's JSON of tokens and finish reasons.
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "router/engine.h"
+
+namespace penstock::router::tgi {
+
+// {"id":1,"text":"a","logprob":-0.5,"special":false}
+void AppendToken(std::string& out, const TokenInfo& token);
+// {"id":1,"text":"a","logprob":null}
+void AppendPrefillToken(std::string& out, const TokenInfo& token);
+void AppendTokens(std::string& out, const std::vector<TokenInfo>& tokens);
+
+std::string_view FinishReasonName(scheduler::FinishReason reason);
+
+// The number, or null when the request was greedy.
+void AppendSeed(std::string& out, const GenerationEnd& end);
+
+}  // namespace penstock::router::tgi
