@@ -56,6 +56,8 @@ struct TokenInfo {
 };
 
 // --- Events, in order. Exactly one GenerationEnd or GenerationError, and nothing after it.
+// The last GenerationToken and the GenerationEnd come in one OnEvents call, because TGI's last
+// stream event carries both: a token that completes a stop string waits for the end.
 
 struct GenerationStart {
   RequestId request;

@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <boost/json/error.hpp>
 #include <boost/json/parse.hpp>
 #include <random>
 #include <string>
@@ -208,6 +209,7 @@ TEST(JsonReader, AcceptsExactlyWhatBoostJsonAccepts) {
     ok = ok && rest.find_first_not_of(" \t\r\n") == std::string_view::npos;
     // Numbers beyond binary64 are an error here and infinity there.
     if (!reader.ok() && reader.error().what == "number out of range") continue;
+    if (ec == boost::json::error::exponent_overflow) continue;
     ASSERT_EQ(ok, !ec) << "seed " << seed << ": " << text << " " << reader.error().Text();
     accepted += ok;
   }

@@ -1,0 +1,319 @@
+#include <chrono>
+#include <thread>
+
+#include "router/api/api.h"
+#include "router/api/errors.h"
+#include "router/api/routes.h"
+#include "tests/unit/router/api/api_fixture.h"
+
+namespace penstock::router {
+namespace {
+
+using scheduler::FinishReason;
+using std::chrono::milliseconds;
+using std::chrono::seconds;
+using ::testing::HasSubstr;
+using ::testing::Not;
+using testing::RawClient;
+using testing::RawResponse;
+using testing::TokenEvent;
+
+using ServiceTest = ApiTest;
+
+TEST_F(ServiceTest, ADisconnectedStreamIsCancelledInTheEngineAndCountedOnce) {
+  Start();
+  auto client = std::make_unique<RawClient>(port_);
+  client->Send(testing::Post("/generate_stream", R"({"inputs":"a"})"));
+  auto call = engine_.WaitForCall();
+  ASSERT_TRUE(call);
+  call->Send({GenerationStart{}, TokenEvent(0, 1, "x", -1)});
+  client->ReadHead();
+  client.reset();
+  EXPECT_TRUE(engine_.WaitForCancel(call->id));
+  EXPECT_FALSE(call->Send({TokenEvent(1, 1, "y", -1)}));
+  const std::string metrics = metrics_.Render();
+  EXPECT_THAT(metrics, HasSubstr("\npenstock_requests_cancelled_total 1\n"));
+  EXPECT_THAT(metrics, Not(HasSubstr("penstock_requests_failure_total{")));
+  EXPECT_THAT(metrics, Not(HasSubstr("penstock_requests_success_total{")));
+}
+
+TEST_F(ServiceTest, AClientThatLeavesWhileItWaitsForAPlainAnswerIsCancelled) {
+  Start();
+  auto client = std::make_unique<RawClient>(port_);
+  client->Send(
+      testing::Post("/v1/chat/completions", R"({"messages":[{"role":"user","content":"a"}]})"));
+  auto call = engine_.WaitForCall();
+  ASSERT_TRUE(call);
+  client.reset();
+  EXPECT_TRUE(engine_.WaitForCancel(call->id));
+}
+
+TEST_F(ServiceTest, AClientThatReadsTooSlowlyIsCancelled) {
+  http_.send_buffer = 4096;
+  Start();
+  RawClient client(port_, 4096);
+  client.Send(testing::Post("/generate_stream", R"({"inputs":"a"})"));
+  auto call = engine_.WaitForCall();
+  ASSERT_TRUE(call);
+  const std::string text(1000, 'x');
+  bool taken = true;
+  for (std::uint32_t i = 0; i < 3000 && taken; ++i)
+    taken = call->Send({TokenEvent(i, 1, text, -1)});
+  EXPECT_FALSE(taken);
+  EXPECT_TRUE(engine_.WaitForCancel(call->id));
+  EXPECT_THAT(metrics_.Render(), HasSubstr("\npenstock_requests_cancelled_total 1\n"));
+}
+
+TEST_F(ServiceTest, AnEngineThatForgetsARequestIsAnError500) {
+  Start();
+  RawClient client(port_);
+  client.Send(testing::Post("/generate", R"({"inputs":"a"})"));
+  ASSERT_TRUE(engine_.WaitForCall());
+  engine_.ForgetCalls();
+  EXPECT_EQ(client.ReadResponse().status, 500);
+}
+
+TEST_F(ServiceTest, StoppingEndsStreamsBehindTheDrainTimeWithOneErrorEvent) {
+  Start();
+  RawClient client(port_);
+  client.Send(testing::Post("/v1/completions", R"({"prompt":"a","stream":true})"));
+  auto call = engine_.WaitForCall();
+  ASSERT_TRUE(call);
+  call->Send({GenerationStart{}, TokenEvent(0, 1, "x", -1)});
+  service_->Stop(milliseconds(20));
+  const RawResponse response = client.ReadResponse();
+  EXPECT_THAT(response.body, HasSubstr("\"message\":\"the server is stopping\""));
+  EXPECT_THAT(response.body, Not(HasSubstr("[DONE]")));
+  EXPECT_TRUE(engine_.WaitForCancel(call->id));
+}
+
+TEST_F(ServiceTest, AnAnswerThatTakesTooLongIsA504) {
+  http_.total_timeout = milliseconds(50);
+  Start();
+  RawClient client(port_);
+  client.Send(testing::Post("/generate", R"({"inputs":"a"})"));
+  auto call = engine_.WaitForCall();
+  ASSERT_TRUE(call);
+  EXPECT_EQ(client.ReadResponse().status, 504);
+  EXPECT_TRUE(engine_.WaitForCancel(call->id));
+}
+
+TEST_F(ServiceTest, LatenciesAndTokensAreCounted) {
+  AnswerWith({"a", "b", "c"}, FinishReason::kLength);
+  Post("/generate", R"({"inputs":"a","unknown":1})");
+  const std::string metrics = metrics_.Render();
+  EXPECT_THAT(metrics, HasSubstr("penstock_requests_total{route=\"/generate\"} 1\n"));
+  EXPECT_THAT(metrics, HasSubstr("penstock_requests_success_total{finish_reason=\"length\"} 1\n"));
+  EXPECT_THAT(metrics, HasSubstr("penstock_time_to_first_token_seconds_count 1\n"));
+  EXPECT_THAT(metrics, HasSubstr("penstock_inter_token_latency_seconds_count 2\n"));
+  EXPECT_THAT(metrics, HasSubstr("penstock_prompt_tokens_total 5\n"));
+  EXPECT_THAT(metrics, HasSubstr("penstock_generated_tokens_total 3\n"));
+  EXPECT_THAT(metrics, HasSubstr("penstock_unknown_keys_total{dialect=\"tgi\"} 1\n"));
+}
+
+// --- Routes and access
+
+TEST_F(ServiceTest, UnknownRoutesAndMethodsAreOneLineInTheDialectOfThePath) {
+  const RawResponse unknown = Get("/nowhere");
+  EXPECT_EQ(unknown.status, 404);
+  EXPECT_EQ(unknown.body, R"({"error":"no such route: GET /nowhere","error_type":"not_found"})");
+  const RawResponse openai = Get("/v1/nowhere");
+  EXPECT_EQ(openai.status, 404);
+  EXPECT_THAT(openai.body, HasSubstr(R"("message":"no such route: GET /v1/nowhere")"));
+  const RawResponse method = Get("/generate");
+  EXPECT_EQ(method.status, 405);
+  EXPECT_EQ(method.headers.at("allow"), "POST");
+  EXPECT_EQ(method.body, R"({"error":"the method of /generate must be one of POST. Given: GET",)"
+                         R"("error_type":"method_not_allowed"})");
+  EXPECT_EQ(Post("/health", "{}").headers.at("allow"), "GET,HEAD");
+  EXPECT_EQ(Get("/").status, 200);
+  for (const char* path : {"/generate/", "//generate", "/Generate", "/g%65nerate", "/requests/"}) {
+    EXPECT_EQ(Post(path, "{}").status, 404) << path;
+  }
+}
+
+TEST_F(ServiceTest, OptionsAnswers200AndSaysWhatIsAllowed) {
+  Start();
+  const RawResponse response =
+      RawClient::Fetch(port_, "OPTIONS /generate HTTP/1.1\r\nHost: x\r\n\r\n");
+  EXPECT_EQ(response.status, 200);
+  EXPECT_EQ(response.headers.at("allow"), "POST");
+}
+
+TEST_F(ServiceTest, TheContentTypeMustBeJson) {
+  AnswerWith({"a"}, FinishReason::kLength);
+  Start();
+  const auto post = [&](std::string_view type) {
+    std::string request = "POST /generate HTTP/1.1\r\nHost: x\r\nContent-Length: 14\r\n";
+    if (!type.empty()) request.append("Content-Type: ").append(type).append("\r\n");
+    return RawClient::Fetch(port_, request + "\r\n{\"inputs\":\"a\"}");
+  };
+  for (const char* good :
+       {"application/json", "Application/JSON; charset=utf-8", "application/vnd.api+json"}) {
+    EXPECT_EQ(post(good).status, 200) << good;
+  }
+  for (const char* bad : {"", "text/plain", "json", "application/ json", "*/*",
+                          "application/json, text/plain", "application/+json"}) {
+    const RawResponse response = post(bad);
+    EXPECT_EQ(response.status, 415) << bad;
+    EXPECT_EQ(response.body, "Expected request with `Content-Type: application/json`");
+  }
+}
+
+TEST_F(ServiceTest, BrokenRequestsAreAnsweredInTheDialectOfThePath) {
+  http_.limits.body_bytes = 100;
+  const std::string large(101, 'x');
+  const RawResponse tgi = Post("/generate", large);
+  EXPECT_EQ(tgi.status, 413);
+  EXPECT_EQ(tgi.body,
+            "Failed to buffer the request body: length limit exceeded: the body must have at most "
+            "100 bytes. Given: 101");
+  const RawResponse openai = Post("/v1/completions", large);
+  EXPECT_EQ(openai.status, 413);
+  EXPECT_THAT(openai.body, HasSubstr("\"code\":\"request_too_large\""));
+  const RawResponse framing =
+      RawClient::Fetch(port_, "GET /health HTTP/1.1\r\nHost: a\r\nHost: b\r\n\r\n");
+  EXPECT_EQ(framing.status, 400);
+  EXPECT_EQ(framing.body, R"({"error":"`Host` is given twice","error_type":"bad_request"})");
+}
+
+TEST_F(ServiceTest, WithAKeyEveryRouteIsClosedUnlessItsRowOpensIt) {
+  api_.api_key = "open-sesame";
+  AnswerWith({"a"}, FinishReason::kLength);
+  for (const Route& route : Routes()) {
+    std::string path(route.pattern);
+    if (path.ends_with("{id}")) path.replace(path.size() - 4, 4, "demo");
+    const auto call = [&](std::string_view headers) {
+      return route.method == "GET" ? Get(path, headers) : Post(path, R"({"inputs":"a"})", headers);
+    };
+    const bool open = route.access == Access::kPublic;
+    for (const char* wrong :
+         {"", "Authorization: Bearer wrong\r\n", "Authorization: Bearer open-sesam\r\n",
+          "Authorization: Bearer OPEN-SESAME\r\n", "Authorization: open-sesame\r\n",
+          "Authorization: Basic open-sesame\r\n", "Authorization:\r\n",
+          "X-Api-Key: open-sesame\r\n"}) {
+      EXPECT_EQ(call(wrong).status == 401, !open) << route.pattern << " " << wrong;
+    }
+    EXPECT_NE(call("Authorization: Bearer open-sesame\r\n").status, 401) << route.pattern;
+    EXPECT_NE(call("authorization: bearer  open-sesame\r\n").status, 401) << route.pattern;
+  }
+  const RawResponse refused = Post("/v1/completions", "{}");
+  EXPECT_EQ(refused.headers.at("www-authenticate"), "Bearer");
+  EXPECT_THAT(refused.body, HasSubstr("\"code\":\"invalid_api_key\""));
+  EXPECT_EQ(Get("/generate").status, 401);  // methods are not told without the key
+}
+
+TEST(Access, ARouteIsClosedUnlessItSaysOtherwise) {
+  EXPECT_EQ(Route{}.access, Access::kKey);
+  for (const Route& route : Routes()) {
+    if (route.method != "POST") continue;
+    EXPECT_EQ(route.access, Access::kKey) << route.pattern;
+  }
+}
+
+TEST(Access, KeysAreComparedWhole) {
+  EXPECT_TRUE(EqualInConstantTime("abc", "abc"));
+  for (const char* wrong : {"", "ab", "abd", "abcabc", "ABC", "abc "}) {
+    EXPECT_FALSE(EqualInConstantTime(wrong, "abc")) << wrong;
+  }
+}
+
+// --- Probes and records
+
+TEST_F(ServiceTest, ProbesLookThroughToTheEngine) {
+  EXPECT_EQ(Get("/health").status, 200);
+  EXPECT_EQ(Get("/health").body, "");
+  EXPECT_EQ(Get("/ready").body, R"({"status":"ready"})");
+  engine_.SetHealth({Health::kFailed, "rank 1 was lost"});
+  const RawResponse health = Get("/health");
+  EXPECT_EQ(health.status, 503);
+  EXPECT_EQ(health.body, R"({"error":"unhealthy","error_type":"healthcheck"})");
+  const RawResponse ready = Get("/ready");
+  EXPECT_EQ(ready.status, 503);
+  EXPECT_EQ(ready.body, R"({"status":"failed","detail":"rank 1 was lost"})");
+  EXPECT_EQ(Get("/live").status, 200);
+  engine_.SetHealth({Health::kDraining, ""});
+  EXPECT_EQ(Get("/ping").status, 503);
+}
+
+TEST_F(ServiceTest, MetricsAreThere) {
+  const RawResponse response = Get("/metrics");
+  EXPECT_THAT(response.headers.at("content-type"), HasSubstr("text/plain"));
+  EXPECT_THAT(response.body, HasSubstr("penstock_requests_cancelled_total 0\n"));
+}
+
+TEST_F(ServiceTest, ARecordTellsTheDecisionsWithTheirReasons) {
+  RequestRecord record;
+  record.request = RequestId(12);
+  record.client_id = "abc";
+  record.state = "running";
+  record.prompt_tokens = 7;
+  record.generated_tokens = 3;
+  record.arrived = Time(seconds(5));
+  scheduler::Decision decision;
+  decision.at = Time(seconds(5) + milliseconds(2));
+  decision.kind = scheduler::DecisionKind::kDeferred;
+  decision.short_of = scheduler::Budget::kBlocks;
+  decision.needed = 9;
+  decision.available = 4;
+  decision.behind = RequestId(11);
+  record.decisions.push_back(decision);
+  decision = {};
+  decision.at = Time(seconds(6));
+  decision.kind = scheduler::DecisionKind::kAdmitted;
+  decision.step = StepId(3);
+  record.decisions.push_back(decision);
+  engine_.records["abc"] = record;
+  const std::string expected =
+      R"({"request":12,"client_id":"abc","state":"running","prompt_tokens":7,"generated_tokens":3,)"
+      R"("decisions":[{"after_ms":2.0,"decision":"deferred","short_of":"blocks","needed":9,)"
+      R"("available":4,"behind":11},{"after_ms":1000.0,"decision":"admitted","step":3}]})";
+  EXPECT_EQ(Get("/requests/abc").body, expected);
+  EXPECT_EQ(Get("/requests/chatcmpl-abc").body, expected);
+  EXPECT_EQ(Get("/requests/other").status, 404);
+}
+
+// --- The table of errors
+
+TEST(Errors, EveryKindHasOneRowAndEveryRowIsWhole) {
+  for (int kind = 0; kind <= static_cast<int>(ApiErrorKind::kInternal); ++kind) {
+    int rows = 0;
+    for (const ErrorRow& row : ErrorTable()) rows += row.kind == static_cast<ApiErrorKind>(kind);
+    EXPECT_EQ(rows, 1) << kind;
+  }
+  for (const ErrorRow& row : ErrorTable()) {
+    EXPECT_FALSE(row.name.empty());
+    EXPECT_FALSE(row.openai_type.empty());
+    EXPECT_GE(row.tgi_status, 400);
+    EXPECT_GE(row.openai_status, 400);
+    EXPECT_GT(row.grpc_code, 0);
+    // A client may retry by itself where the table says when.
+    EXPECT_EQ(row.retry_after > 0, row.tgi_status == 429 || row.tgi_status == 503) << row.name;
+  }
+}
+
+TEST(Errors, BothEnvelopesOfEveryRow) {
+  for (const ErrorRow& row : ErrorTable()) {
+    const ApiError error{row.kind, "the \"text\"", "field"};
+    const HttpResponse tgi = ErrorResponse(Dialect::kTgi, error);
+    EXPECT_EQ(tgi.status, row.tgi_status);
+    if (row.tgi_type.empty()) {
+      EXPECT_EQ(tgi.content_type, "text/plain; charset=utf-8");
+      EXPECT_EQ(tgi.body, std::string(row.tgi_prefix) + "the \"text\"");
+    } else {
+      const auto body = boost::json::parse(tgi.body);
+      EXPECT_EQ(body.at("error"), boost::json::value(std::string(row.tgi_prefix) + "the \"text\""));
+      EXPECT_EQ(body.at("error_type"), boost::json::value(std::string(row.tgi_type)));
+    }
+    const HttpResponse openai = ErrorResponse(Dialect::kOpenAi, error);
+    EXPECT_EQ(openai.status, row.openai_status);
+    const auto body = boost::json::parse(openai.body).at("error");
+    EXPECT_EQ(body.at("message"), "the \"text\"");
+    EXPECT_EQ(body.at("type"), boost::json::value(std::string(row.openai_type)));
+    EXPECT_EQ(body.at("param"), "field");
+    EXPECT_EQ(body.at("code"), boost::json::value(std::string(row.openai_code)));
+  }
+}
+
+}  // namespace
+}  // namespace penstock::router
