@@ -112,8 +112,10 @@ absl::Status MakeFolder(const Config& config) {
     return absl::AlreadyExistsError(config.output +
                                     ": holds a model already; --overwrite replaces it");
   }
-  // A former model of several files must not be taken for a part of this one.
-  fs::remove(fs::path(config.output) / "model.safetensors.index.json", ec);
+  // Nothing of a former model may be taken for a part of this one.
+  for (const char* name : {"config.json", "model.safetensors.index.json"}) {
+    fs::remove(fs::path(config.output) / name, ec);
+  }
   return absl::OkStatus();
 }
 

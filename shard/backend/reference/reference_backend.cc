@@ -35,6 +35,10 @@ absl::Status Guarded(Body body) {
   }
 }
 
+// Each thread wants this much of the weights: below it, forking and joining for every operation
+// costs more than the thread computes.
+constexpr std::size_t kWeightBytesPerThread = 16 << 20;
+
 class ReferenceBackend final : public Backend {
  public:
   explicit ReferenceBackend(ReferenceOptions options)
@@ -78,6 +82,12 @@ class ReferenceBackend final : public Backend {
   // kSelected is read in pieces; every other buffer begins at row 0.
   std::int64_t FirstRow(Buffer buffer) const {
     return buffer == Buffer::kSelected ? rows_.first : 0;
+  }
+  int Threads() const {
+    std::size_t bytes = 0;
+    for (const at::Tensor& weight : weights_) bytes += weight.nbytes();
+    const std::size_t useful = std::max<std::size_t>(1, bytes / kWeightBytesPerThread);
+    return static_cast<int>(std::min<std::size_t>(useful, options_.cpu_threads));
   }
   std::int64_t PadRows(std::int64_t rows) const {
     return (rows + row_multiple_ - 1) / row_multiple_ * row_multiple_;
@@ -125,7 +135,7 @@ absl::Status ReferenceBackend::Prepare(const BackendLimits& limits, Communicator
   limits_ = limits;
   communicator_ = communicator;
   return Guarded([this] {
-    at::set_num_threads(static_cast<int>(options_.cpu_threads));
+    at::set_num_threads(Threads());
     const std::int64_t step_rows = PadRows(limits_.max_step_tokens);
     const std::int64_t logit_rows = PadRows(limits_.max_logit_rows);
     const auto wide = at::TensorOptions().dtype(at::kFloat).device(device_);

@@ -28,7 +28,7 @@ struct ReferenceOptions {
   DType dtype = DType::kFloat32;
   Device device;
   std::uint32_t block_size = 16;
-  std::uint32_t cpu_threads = 1;
+  std::uint32_t cpu_threads = 1;  // at most; small models use fewer
 };
 
 absl::StatusOr<std::unique_ptr<Backend>> MakeReferenceBackend(ReferenceOptions options);

@@ -1,0 +1,234 @@
+// What a caller of Backend relies on beside right logits.
+#include "shard/backend/backend.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "common/status.h"
+#include "shard/backend/reference/reference_backend.h"
+#include "tests/unit/shard/backend/model_runner.h"
+#include "tests/unit/shard/temp_folder.h"
+#include "tools/make-model/make_model.h"
+
+namespace penstock::shard {
+namespace {
+
+using testing::HasSubstr;
+
+std::vector<TokenId> Prompt(std::size_t size, TokenId first) {
+  std::vector<TokenId> tokens;
+  for (std::size_t i = 0; i < size; ++i) {
+    tokens.push_back(static_cast<TokenId>((first + 37 * i) % 250 + 3));
+  }
+  return tokens;
+}
+
+class ReferenceBackendTest : public testing::Test {
+ protected:
+  // A tiny model of that type in float32.
+  std::unique_ptr<ModelRunner> Make(const std::string& type, std::uint32_t sliding_window = 0) {
+    make_model::Config config;
+    config.output = options_.folder = folder_.path();
+    config.type = type;
+    config.dtype = DType::kFloat32;
+    config.seed = 11;
+    config.sliding_window = sliding_window;
+    config.overwrite = true;
+    const auto made = make_model::MakeModel(config, nullptr);
+    EXPECT_TRUE(made.ok()) << made.status();
+    return ModelRunner::Open(options_);
+  }
+
+  TempFolder folder_;
+  RunnerOptions options_;
+};
+
+TEST_F(ReferenceBackendTest, BatchMatesDoNotChangeABitInFloat32) {
+  for (const char* type : {"llama", "qwen2", "qwen3", "mistral"}) {
+    auto runner = Make(type);
+    ASSERT_NE(runner, nullptr);
+    std::vector<std::vector<float>> alone = {runner->Prefill(0, Prompt(30, 1), 128)};
+    for (int i = 0; i < 40; ++i) {
+      alone.push_back(runner->Step({{0, {Argmax(alone.back())}}}).at(0));
+    }
+    // Again, in other blocks, while others come, are prefilled and go.
+    std::vector<float> logits = runner->Prefill(1, Prompt(30, 1), 128);
+    for (std::size_t i = 0; i < alone.size(); ++i) {
+      ASSERT_EQ(logits, alone[i]) << type << ", token " << i;
+      std::vector<ModelRunner::Feed> feeds = {{1, {Argmax(logits)}}};
+      if (i == 5) feeds.insert(feeds.begin(), {2, Prompt(50, 9)});
+      if (i == 6) feeds.push_back({3, Prompt(17, 4)});
+      if (i > 8 && i < 30) feeds.insert(feeds.begin(), {{3, {100}}, {2, {200}}});
+      const std::size_t mine = static_cast<std::size_t>(
+          std::find_if(feeds.begin(), feeds.end(),
+                       [](const auto& feed) { return feed.sequence == 1; }) -
+          feeds.begin());
+      logits = runner->Step(feeds).at(mine);
+    }
+  }
+}
+
+TEST_F(ReferenceBackendTest, WindowsAndChunksAgreeWithOneTokenAtATime) {
+  for (std::uint32_t window : {0u, 1u, 24u, 100u}) {
+    auto runner = Make("mistral", window);
+    ASSERT_NE(runner, nullptr);
+    const auto tokens = Prompt(120, 2);
+    const std::vector<float> single = runner->Prefill(0, tokens, 1);
+    for (std::size_t chunk : {5u, 64u, 65u, 120u}) {
+      runner->Reset(1);
+      EXPECT_LT(MaxDifference(runner->Prefill(1, tokens, chunk), single), 1e-4f)
+          << "window " << window << ", chunk " << chunk;
+    }
+    // Two layers of window 24 reach back 46 tokens from 119: 72 must not count, 73 must.
+    if (window != 24) continue;
+    auto changed = tokens;
+    changed[72] = 7;
+    runner->Reset(2);
+    EXPECT_EQ(MaxDifference(runner->Prefill(2, changed, 1), single), 0.0f);
+    changed[73] = 7;
+    runner->Reset(2);
+    EXPECT_GT(MaxDifference(runner->Prefill(2, changed, 1), single), 0.0f);
+  }
+}
+
+TEST_F(ReferenceBackendTest, BlocksBeforeTheWindowAreNotRead) {
+  auto runner = Make("mistral", 24);
+  ASSERT_NE(runner, nullptr);
+  runner->Prefill(0, Prompt(100, 2), 128);
+  runner->Prefill(1, Prompt(100, 2), 128);
+  const std::vector<float> whole = runner->Step({{0, {5}}}).at(0);
+  // Position 100 sees 77 … 100; the blocks of 0 … 63 have been given away.
+  for (int i = 0; i < 4; ++i) runner->table(1)[i] = BlockId(0xffffffff);
+  EXPECT_EQ(runner->Step({{1, {5}}}).at(0), whole);
+}
+
+TEST_F(ReferenceBackendTest, CopiedBlocksHoldTheSameKeysAndValues) {
+  auto runner = Make("llama");
+  ASSERT_NE(runner, nullptr);
+  runner->Prefill(0, Prompt(40, 3), 128);
+  runner->Prefill(1, Prompt(40, 77), 128);
+  std::vector<BlockCopy> copies;
+  for (int i = 0; i < 3; ++i) copies.push_back({runner->table(0)[i], runner->table(1)[i]});
+  ASSERT_TRUE(runner->backend().CopyBlocks(copies).ok());
+  EXPECT_EQ(runner->Step({{1, {9}}}).at(0), runner->Step({{0, {9}}}).at(0));
+  const std::vector<BlockCopy> beyond = {{BlockId(0), BlockId(1u << 20)}};
+  EXPECT_THAT(Message(runner->backend().CopyBlocks(beyond)), HasSubstr("below the cache's"));
+}
+
+TEST_F(ReferenceBackendTest, LogitsComeInPieces) {
+  auto runner = Make("qwen3");
+  ASSERT_NE(runner, nullptr);
+  Backend& backend = runner->backend();
+  const auto tokens = Prompt(20, 5);
+  RaggedSegment segment;
+  segment.query_count = 20;
+  segment.blocks = runner->table(0);
+  std::vector<std::uint32_t> rows(20);
+  for (std::uint32_t i = 0; i < 20; ++i) rows[i] = i;
+  ASSERT_TRUE(backend.Execute({tokens, {&segment, 1}, rows}).ok());
+  std::vector<float> pieces;
+  for (std::uint32_t first = 0; first < 20; first += 8) {
+    auto view = backend.Logits(first, std::min(8u, 20 - first));
+    ASSERT_TRUE(view.ok()) << view.status();
+    const auto* data = static_cast<const float*>(view->data);
+    pieces.insert(pieces.end(), data, data + view->Elements());
+  }
+  for (std::uint32_t i = 0; i < 20; ++i) {
+    auto view = backend.Logits(i, 1);
+    ASSERT_TRUE(view.ok()) << view.status();
+    const auto* data = static_cast<const float*>(view->data);
+    const std::size_t width = static_cast<std::size_t>(view->shape[1]);
+    EXPECT_EQ(std::vector<float>(data, data + width),
+              std::vector<float>(pieces.begin() + i * width, pieces.begin() + (i + 1) * width));
+  }
+  EXPECT_TRUE(absl::IsInvalidArgument(backend.Logits(0, 9).status()));   // max_logit_rows is 8
+  EXPECT_TRUE(absl::IsInvalidArgument(backend.Logits(19, 2).status()));  // beyond the batch
+  EXPECT_TRUE(absl::IsInvalidArgument(backend.Logits(0, 0).status()));
+}
+
+TEST_F(ReferenceBackendTest, NamesTheFieldOfABadBatchAndGoesOn) {
+  options_.max_step_tokens = 8;
+  options_.max_sequence_length = 64;
+  auto runner = Make("llama");
+  ASSERT_NE(runner, nullptr);
+  const std::vector<BlockId> blocks = runner->table(0);
+  const std::vector<BlockId> outside = {BlockId(1000)};
+  struct Case {
+    std::vector<TokenId> tokens;
+    std::vector<RaggedSegment> segments;
+    std::vector<std::uint32_t> rows;
+    const char* message;
+  };
+  const std::vector<Case> cases = {
+      {{}, {}, {}, "`tokens` must be 1 to 8"},
+      {std::vector<TokenId>(9, 1), {{0, 9, 0, blocks}}, {}, "`tokens` must be 1 to 8. Given: 9"},
+      {{320}, {{0, 1, 0, blocks}}, {}, "`token id` must be from 0 to 319. Given: 320"},
+      {{-1}, {{0, 1, 0, blocks}}, {}, "Given: -1"},
+      {{1, 2}, {{0, 1, 0, blocks}}, {}, "`segments` must be as many as tokens, 2. Given: 1"},
+      {{1, 2}, {{1, 2, 0, blocks}}, {}, "`segment.query_start` must be"},
+      {{1}, {{0, 0, 0, blocks}, {0, 1, 0, blocks}}, {}, "`segment.query_start` must be"},
+      {{1}, {{0, 1, 64, blocks}}, {}, "`segment length` must be at most 64. Given: 65"},
+      {{1}, {{0, 1, 0, {}}}, {}, "`segment.blocks` must be at least 1. Given: 0 entries"},
+      {{1}, {{0, 1, 0, outside}}, {}, "`segment.blocks[0]` must be below the cache's"},
+      {{1, 2}, {{0, 2, 0, blocks}}, {1, 0}, "`logit_rows` must be ascending"},
+      {{1, 2}, {{0, 2, 0, blocks}}, {2}, "`logit_rows` must be ascending"},
+  };
+  for (const Case& test : cases) {
+    const absl::Status status = runner->backend().Execute({test.tokens, test.segments, test.rows});
+    EXPECT_TRUE(absl::IsInvalidArgument(status)) << test.message;
+    EXPECT_THAT(Message(status), HasSubstr(test.message));
+    EXPECT_FALSE(runner->backend().Logits(0, 1).ok());
+  }
+  EXPECT_EQ(runner->Step({{0, {1, 2, 3}}}).size(), 1u);
+}
+
+TEST_F(ReferenceBackendTest, AGroupMayFormAnew) {
+  auto runner = Make("llama");
+  ASSERT_NE(runner, nullptr);
+  const auto before = runner->Prefill(0, Prompt(30, 1), 128);
+  ASSERT_TRUE(runner->backend().Prepare({256, 512, 8}, nullptr).ok());
+  ASSERT_TRUE(runner->backend().AllocateCache(128).ok());
+  runner->Reset(0);
+  EXPECT_EQ(runner->Prefill(0, Prompt(30, 1), 128), before);
+  // 128 blocks of 16 tokens, 2 layers, K and V, 4 heads of 16 floats.
+  const std::uint64_t cache = 128u * 16 * 2 * 2 * 4 * 16 * 4;
+  EXPECT_GT(runner->backend().MemoryBytes(), cache + runner->model().parameters * 4);
+}
+
+TEST_F(ReferenceBackendTest, MemoryThatIsNotThereIsAStatus) {
+  auto runner = Make("llama");
+  ASSERT_NE(runner, nullptr);
+  const absl::Status status = runner->backend().AllocateCache(0xffffffff);
+  EXPECT_TRUE(absl::IsResourceExhausted(status)) << status;
+  ASSERT_TRUE(runner->backend().AllocateCache(128).ok());
+  EXPECT_EQ(runner->Step({{0, {1}}}).size(), 1u);
+}
+
+TEST_F(ReferenceBackendTest, ALostRankEndsTheStepWithAnError) {
+  ASSERT_NE(Make("llama"), nullptr);
+  OnRanks(options_, 2, [](ModelRunner& runner) {
+    if (runner.model().part.rank == 1) return;  // leaves; its communicator goes with it
+    const std::vector<TokenId> token = {1};
+    RaggedSegment segment;
+    segment.query_count = 1;
+    segment.blocks = runner.table(0);
+    EXPECT_FALSE(runner.backend().Execute({token, {&segment, 1}, {}}).ok());
+  });
+}
+
+TEST_F(ReferenceBackendTest, SeveralRanksNeedACommunicator) {
+  ASSERT_NE(Make("llama"), nullptr);
+  auto model = Model::Open({folder_.path(), std::nullopt, Device(), 0, 2});
+  ASSERT_TRUE(model.ok());
+  auto weights = model->Load(nullptr);
+  ASSERT_TRUE(weights.ok());
+  ReferenceOptions options;
+  options.program = model->program;
+  options.weights = std::move(*weights);
+  auto backend = MakeReferenceBackend(std::move(options));
+  ASSERT_TRUE(backend.ok());
+  EXPECT_TRUE(absl::IsInternal((*backend)->Prepare({}, nullptr)));
+}
+
+}  // namespace
+}  // namespace penstock::shard

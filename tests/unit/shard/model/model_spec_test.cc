@@ -1,0 +1,246 @@
+// config.json as the families write it, and as it must not be.
+#include "shard/model/model_spec.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <boost/json/parse.hpp>
+#include <boost/json/serialize.hpp>
+
+#include "common/status.h"
+#include "shard/weights/safetensors_writer.h"
+#include "tests/unit/shard/temp_folder.h"
+
+namespace penstock::shard {
+namespace {
+
+using testing::Each;
+using testing::ElementsAre;
+using testing::HasSubstr;
+
+// A checkpoint with tensors of these names and no content.
+Checkpoint WithTensors(const std::vector<std::string>& names) {
+  TempFolder folder;
+  std::vector<TensorSpec> table;
+  for (const std::string& name : names) table.push_back({name, DType::kFloat32, {0}});
+  SafetensorsWriter writer(folder / "model.safetensors", table);
+  EXPECT_TRUE(writer.Finish().ok());
+  auto checkpoint = Checkpoint::Open(folder.path());
+  EXPECT_TRUE(checkpoint.ok()) << checkpoint.status();
+  return std::move(*checkpoint);
+}
+
+constexpr char kLlama[] = R"({
+  "architectures": ["LlamaForCausalLM"], "model_type": "llama", "hidden_size": 64,
+  "intermediate_size": 172, "num_hidden_layers": 3, "num_attention_heads": 8,
+  "num_key_value_heads": 4, "vocab_size": 512, "max_position_embeddings": 1024,
+  "rms_norm_eps": 1e-05, "rope_theta": 50000.0, "hidden_act": "silu", "bos_token_id": 1,
+  "eos_token_id": 2, "torch_dtype": "bfloat16", "tie_word_embeddings": false})";
+
+// kLlama with the members of `changes` set; null there removes a key that Penstock reads.
+std::string Config(const std::string& changes) {
+  boost::json::object config = boost::json::parse(kLlama).as_object();
+  const boost::json::object members = boost::json::parse(changes).as_object();
+  for (const auto& item : members) {
+    config[item.key()] = item.value();
+  }
+  return boost::json::serialize(config);
+}
+
+absl::StatusOr<ModelSpec> Read(const std::string& changes, const std::string& generation = "",
+                               const std::vector<std::string>& tensors = {"lm_head.weight"}) {
+  return ReadModelSpec(Config(changes), generation, WithTensors(tensors));
+}
+
+ModelSpec Good(const std::string& changes, const std::string& generation = "",
+               const std::vector<std::string>& tensors = {"lm_head.weight"}) {
+  auto spec = Read(changes, generation, tensors);
+  EXPECT_TRUE(spec.ok()) << changes << ": " << spec.status();
+  return spec.ok() ? *spec : ModelSpec();
+}
+
+std::string Error(const std::string& changes, const std::string& generation = "") {
+  auto spec = Read(changes, generation);
+  return spec.ok() ? "" : Message(spec.status());
+}
+
+TEST(ModelSpec, ReadsLlama) {
+  const ModelSpec spec = Good("{}");
+  EXPECT_EQ(spec.model_type, "llama");
+  EXPECT_EQ(spec.head_dim, 8u);
+  EXPECT_EQ(spec.kv_heads, 4u);
+  EXPECT_EQ(spec.max_position, 1024u);
+  EXPECT_EQ(spec.rope.theta, 50000.0);
+  EXPECT_EQ(spec.rope.type, RopeType::kDefault);
+  EXPECT_FLOAT_EQ(spec.norm_eps, 1e-5f);
+  EXPECT_EQ(spec.stored_dtype, DType::kBFloat16);
+  EXPECT_THAT(spec.windows, ElementsAre(0, 0, 0));
+  EXPECT_THAT(spec.eos_token_ids, ElementsAre(2));
+  EXPECT_EQ(spec.bos_token_id, 1);
+  EXPECT_FALSE(spec.qk_norm);
+  EXPECT_FALSE(spec.tied_head());
+}
+
+TEST(ModelSpec, KeyNamesOfTransformers5GiveTheSame) {
+  const ModelSpec spec = Good(R"({"rope_theta": null, "torch_dtype": null, "dtype": "float16",
+      "rope_parameters": {"rope_type": "default", "rope_theta": 123456.0}})");
+  EXPECT_EQ(spec.rope.theta, 123456.0);
+  EXPECT_EQ(spec.stored_dtype, DType::kFloat16);
+}
+
+TEST(ModelSpec, HeadDimIsExplicitOrDerivedOrTheClassDefault) {
+  EXPECT_EQ(Good(R"({"head_dim": 32})").head_dim, 32u);
+  EXPECT_EQ(Good(R"({"head_dim": null})").head_dim, 8u);
+  EXPECT_EQ(Good(R"({"model_type": "qwen3"})").head_dim, 128u);
+  EXPECT_EQ(Good(R"({"model_type": "qwen3", "head_dim": 16})").head_dim, 16u);
+  EXPECT_EQ(Good(R"({"hidden_size": 63, "head_dim": 8})").head_dim, 8u);
+}
+
+TEST(ModelSpec, KeyValueHeadsDefaultToTheClassOrTheHeads) {
+  EXPECT_EQ(Good(R"({"num_key_value_heads": null})").kv_heads, 8u);
+  EXPECT_EQ(Good(R"({"model_type": "mistral", "num_attention_heads": 16,
+                     "num_key_value_heads": null})")
+                .kv_heads,
+            8u);
+}
+
+TEST(ModelSpec, WindowsFollowTheFamily) {
+  const auto windows = [](const std::string& changes) { return Good(changes).windows; };
+  EXPECT_THAT(windows(R"({"model_type": "mistral", "sliding_window": 100})"), Each(100));
+  EXPECT_THAT(windows(R"({"model_type": "mistral", "sliding_window": null})"), Each(0));
+  EXPECT_THAT(windows(R"({"model_type": "mistral"})"), Each(4096));
+  EXPECT_THAT(windows(R"({"sliding_window": null})"), Each(0));
+  // Qwen: only with its switch, and only from max_window_layers on.
+  EXPECT_THAT(windows(R"({"model_type": "qwen2", "sliding_window": 100})"), Each(0));
+  EXPECT_THAT(windows(R"({"model_type": "qwen2", "sliding_window": 100,
+                          "use_sliding_window": true, "max_window_layers": 2})"),
+              ElementsAre(0, 0, 100));
+  EXPECT_THAT(windows(R"({"model_type": "qwen3", "sliding_window": 100,
+                          "use_sliding_window": true,
+                          "layer_types": ["sliding_attention", "full_attention",
+                                          "sliding_attention"]})"),
+              ElementsAre(100, 0, 100));
+}
+
+TEST(ModelSpec, EndTokensAreOneOrManyAndTheGenerationConfigWins) {
+  EXPECT_THAT(Good(R"({"eos_token_id": [1, 2]})").eos_token_ids, ElementsAre(1, 2));
+  EXPECT_TRUE(Good(R"({"eos_token_id": null})").eos_token_ids.empty());
+  EXPECT_THAT(Good("{}", R"({"eos_token_id": [7, 8]})").eos_token_ids, ElementsAre(7, 8));
+  EXPECT_THAT(Good("{}", R"({"do_sample": true})").eos_token_ids, ElementsAre(2));
+  EXPECT_EQ(Good(R"({"bos_token_id": null})").bos_token_id, -1);
+}
+
+TEST(ModelSpec, BiasesAndPrefixAreFactsOfTheCheckpoint) {
+  const ModelSpec qwen =
+      Good(R"({"model_type": "qwen2"})", "",
+           {"model.norm.weight", "lm_head.weight", "model.layers.0.self_attn.q_proj.bias"});
+  EXPECT_TRUE(qwen.qkv_bias);
+  EXPECT_FALSE(qwen.output_bias);
+  const ModelSpec bare =
+      Good("{}", "", {"norm.weight", "lm_head.weight", "layers.0.mlp.down_proj.bias"});
+  EXPECT_EQ(bare.prefix, "");
+  EXPECT_TRUE(bare.down_bias);
+}
+
+TEST(ModelSpec, TheHeadIsTiedByConfigOrByAbsence) {
+  const std::vector<std::string> embedding = {"model.norm.weight", "model.embed_tokens.weight"};
+  const std::vector<std::string> head = {"model.norm.weight", "lm_head.weight"};
+  EXPECT_TRUE(Good(R"({"tie_word_embeddings": true})", "", embedding).tied_head());
+  EXPECT_TRUE(Good(R"({"tie_word_embeddings": null})", "", embedding).tied_head());
+  EXPECT_FALSE(Good(R"({"tie_word_embeddings": false})", "", embedding).tied_head());
+  // The careless file: tied, but stored under the head's name.
+  EXPECT_EQ(Good(R"({"tie_word_embeddings": true})", "", head).embedding_tensor, "lm_head.weight");
+}
+
+TEST(ModelSpec, RopeScalingExtendsTheContextWhereTheTypeDoes) {
+  EXPECT_EQ(Good(R"({"rope_scaling": {"type": "linear", "factor": 4.0}})").max_position, 4096u);
+  EXPECT_EQ(Good(R"({"rope_scaling": {"type": "dynamic", "factor": 4.0}})").max_position, 1024u);
+  EXPECT_EQ(Good(R"({"rope_scaling": {"rope_type": "yarn", "factor": 4.0,
+                     "original_max_position_embeddings": 512}})")
+                .max_position,
+            2048u);
+  EXPECT_EQ(Good(R"({"rope_scaling": {"rope_type": "llama3", "factor": 8.0, "low_freq_factor": 1,
+                     "high_freq_factor": 4, "original_max_position_embeddings": 256}})")
+                .max_position,
+            1024u);
+}
+
+TEST(ModelSpec, RefusesByNameWhatItDoesNotSupport) {
+  struct Case {
+    const char* changes;
+    const char* message;
+  };
+  const Case cases[] = {
+      {R"({"model_type": "mamba"})",
+       "config.json: `model_type` must be one of llama, mistral, qwen2, qwen3. Given: \"mamba\""},
+      {R"({"model_type": null})", "Given: nothing"},
+      {R"({"model_type": 3})", "`model_type` must be a string. Given: 3"},
+      {R"({"quantization_config": {"bits": 4}})", "`quantization_config` must be absent"},
+      {R"({"auto_map": {"AutoModel": "x"}})", "`auto_map` must be absent"},
+      {R"({"architectures": ["LlamaForSequenceClassification"]})", "`architectures` must be"},
+      {R"({"hidden_act": "gelu"})", "`hidden_act` must be silu. Given: \"gelu\""},
+      {R"({"partial_rotary_factor": 0.5})", "`partial_rotary_factor` must be 1"},
+      {R"({"rope_scaling": {"type": "longrope", "factor": 4}})",
+       "config.json: rope_scaling: `type` must be one of default, linear, dynamic, llama3, yarn"},
+      {R"({"rope_parameters": {"full_attention": {}}})", "RoPE per layer type is not supported"},
+      {R"({"torch_dtype": "int8"})", "`torch_dtype` must be one of float32, bfloat16, float16"},
+      {R"({"layer_types": ["linear_attention", "full_attention", "full_attention"]})",
+       "`layer_types` must be full_attention or sliding_attention"},
+  };
+  for (const Case& test : cases) EXPECT_THAT(Error(test.changes), HasSubstr(test.message));
+}
+
+TEST(ModelSpec, NamesKeyValueAndLimitOfABadNumber) {
+  struct Case {
+    const char* changes;
+    const char* message;
+  };
+  const Case cases[] = {
+      {R"({"hidden_size": 0})", "`hidden_size` must be an integer from 1 to 1048576. Given: 0"},
+      {R"({"hidden_size": 64.5})", "Given: 6.45E1"},
+      {R"({"hidden_size": "64"})", "Given: \"64\""},
+      {R"({"num_hidden_layers": -1})", "`num_hidden_layers` must be"},
+      {R"({"num_hidden_layers": 1000000000})", "`num_hidden_layers` must be"},
+      {R"({"num_attention_heads": 7})", "`num_key_value_heads` must be a divisor of"},
+      {R"({"num_attention_heads": 12})",
+       "`num_attention_heads` must be a divisor of `hidden_size`"},
+      {R"({"num_key_value_heads": 3})", "a divisor of `num_attention_heads` 8. Given: 3"},
+      {R"({"head_dim": 7})", "`head_dim` must be even"},
+      {R"({"num_attention_heads": 64})", "`head_dim` must be"},
+      {R"({"vocab_size": 99999999999})", "`vocab_size` must be an integer from 1 to"},
+      {R"({"intermediate_size": null})", "Given: nothing"},
+      {R"({"max_position_embeddings": 0})", "`max_position_embeddings` must be"},
+      {R"({"rms_norm_eps": -1})", "`rms_norm_eps` must be a number from"},
+      {R"({"rope_theta": 0})", "`rope_theta` must be a number from"},
+      {R"({"rope_scaling": {"type": "linear", "factor": 1e9}})", "`factor` must be a number from"},
+      {R"({"rope_scaling": {"type": "linear"}})", "rope_scaling: `factor` must be"},
+      {R"({"rope_scaling": {"rope_type": "llama3", "factor": 8, "low_freq_factor": 4,
+           "high_freq_factor": 4, "original_max_position_embeddings": 64}})",
+       "`high_freq_factor` must be above `low_freq_factor`. Given: 4"},
+      {R"({"rope_scaling": 5})", "`rope_scaling` must be an object"},
+      {R"({"eos_token_id": 512})", "below `vocab_size` 512. Given: 512"},
+      {R"({"eos_token_id": [1, "2"]})", "`eos_token_id` must be a token id or a list"},
+      {R"({"tie_word_embeddings": "yes"})", "`tie_word_embeddings` must be true or false"},
+      {R"({"model_type": "mistral", "sliding_window": 0})", "`sliding_window` must be an integer"},
+      {R"({"layer_types": ["full_attention"]})", "`layer_types` must be a list of 3 names"},
+  };
+  for (const Case& test : cases) {
+    EXPECT_THAT(Error(test.changes), HasSubstr(test.message)) << test.changes;
+    EXPECT_THAT(Error(test.changes), testing::StartsWith("config.json: ")) << test.changes;
+  }
+  EXPECT_THAT(Error("{}", R"({"eos_token_id": -1})"),
+              testing::StartsWith("generation_config.json: `eos_token_id` must be"));
+}
+
+TEST(ModelSpec, BrokenJsonIsNamed) {
+  const Checkpoint checkpoint = WithTensors({});
+  const auto error = [&checkpoint](const std::string& text) {
+    return Message(ReadModelSpec(text, "", checkpoint).status());
+  };
+  EXPECT_THAT(error("{"), HasSubstr("config.json: is not valid JSON"));
+  EXPECT_THAT(error("[]"), HasSubstr("config.json: is not a JSON object"));
+  EXPECT_THAT(error(std::string(100000, '[')), HasSubstr("config.json: is not valid JSON"));
+}
+
+}  // namespace
+}  // namespace penstock::shard

@@ -1,0 +1,224 @@
+// Model folders as a rank sees them: partition, program, weight plan and what is refused.
+#include "shard/model/model.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <boost/json/parse.hpp>
+#include <boost/json/serialize.hpp>
+#include <fstream>
+#include <map>
+#include <set>
+#include <sstream>
+
+#include "common/status.h"
+#include "shard/model/program_builder.h"
+#include "tests/unit/shard/temp_folder.h"
+#include "tools/make-model/make_model.h"
+
+namespace penstock::shard {
+namespace {
+
+using testing::HasSubstr;
+
+class MadeModel : public testing::TestWithParam<const char*> {
+ protected:
+  void Make(const std::string& type) {
+    make_model::Config config;
+    config.output = folder_.path();
+    config.type = type;
+    config.overwrite = true;
+    const auto result = make_model::MakeModel(config, nullptr);
+    ASSERT_TRUE(result.ok()) << result.status();
+    parameters_ = result->parameters;
+  }
+
+  absl::StatusOr<Model> Open(std::uint32_t rank = 0, std::uint32_t world = 1,
+                             std::optional<DType> dtype = std::nullopt) {
+    return Model::Open({folder_.path(), dtype, Device(), rank, world});
+  }
+
+  std::string OpenError(std::uint32_t rank = 0, std::uint32_t world = 1) {
+    auto model = Open(rank, world);
+    return model.ok() ? "" : Message(model.status());
+  }
+
+  void ChangeConfig(const std::string& key, const boost::json::value& value) {
+    std::ifstream in(folder_ / "config.json");
+    std::stringstream text;
+    text << in.rdbuf();
+    auto config = boost::json::parse(text.str()).as_object();
+    config[key] = value;
+    folder_.Write("config.json", boost::json::serialize(config));
+  }
+
+  TempFolder folder_;
+  std::uint64_t parameters_ = 0;
+};
+
+TEST_P(MadeModel, IsDescribedBeforeAWeightIsRead) {
+  Make(GetParam());
+  auto model = Open();
+  ASSERT_TRUE(model.ok()) << model.status();
+  EXPECT_EQ(model->spec.model_type, GetParam());
+  EXPECT_EQ(model->dtype, DType::kBFloat16);
+  EXPECT_EQ(model->parameters, parameters_);
+  EXPECT_GE(model->WeightBytes(), parameters_ * 2);
+  EXPECT_EQ(model->KvBytesPerToken(), 2u * 2 * 4 * 16 * 2);  // K and V, layers, heads, dim, bytes
+  auto loaded = model->Load(nullptr);
+  ASSERT_TRUE(loaded.ok()) << loaded.status();
+  EXPECT_EQ(loaded->memory.bytes(), model->WeightBytes());
+}
+
+// Over all ranks, each stored element is loaded once, or on every rank where it is replicated.
+TEST_P(MadeModel, RanksShareTheWeightsWithoutGapsOrDoubles) {
+  Make(GetParam());
+  for (std::uint32_t world : {1u, 2u, 4u, 8u}) {
+    std::map<std::string, std::uint64_t> elements;
+    std::map<std::string, std::uint64_t> stored;
+    for (std::uint32_t rank = 0; rank < world; ++rank) {
+      auto model = Open(rank, world);
+      ASSERT_TRUE(model.ok()) << model.status();
+      for (const WeightTarget& target : model->weight_plan.targets) {
+        for (const WeightPart& part : target.parts) {
+          elements[part.tensor] += part.rows.count * part.columns.count;
+          stored[part.tensor] = 1;
+          for (std::uint64_t size : part.stored_shape) stored[part.tensor] *= size;
+        }
+      }
+    }
+    for (const auto& [tensor, count] : elements) {
+      const bool kv =
+          tensor.find("k_proj") != std::string::npos || tensor.find("v_proj") != std::string::npos;
+      const bool replicated = tensor.find("norm") != std::string::npos;
+      const std::uint64_t copies = replicated ? world : kv && world > 4 ? world / 4 : 1;
+      EXPECT_EQ(count, stored[tensor] * copies) << tensor << ", world " << world;
+    }
+  }
+}
+
+TEST_P(MadeModel, RanksAgreeOnTheFingerprint) {
+  Make(GetParam());
+  const std::string first = Open(0, 2)->fingerprint;
+  EXPECT_EQ(first.size(), 16u);
+  EXPECT_EQ(Open(1, 2)->fingerprint, first);
+  EXPECT_NE(Open(0, 2, DType::kFloat32)->fingerprint, first);
+  ChangeConfig("rope_theta", 20000.0);
+  EXPECT_NE(Open(0, 2)->fingerprint, first);
+}
+
+INSTANTIATE_TEST_SUITE_P(Types, MadeModel, testing::Values("llama", "qwen2", "qwen3", "mistral"),
+                         [](const auto& info) { return std::string(info.param); });
+
+class BrokenModel : public MadeModel {};
+
+TEST_F(BrokenModel, NamesTheMissingTensorAndItsShape) {
+  Make("llama");
+  ChangeConfig("num_hidden_layers", 3);
+  EXPECT_EQ(OpenError(),
+            "tensor model.layers.2.input_layernorm.weight is missing; config.json asks for [64]");
+}
+
+TEST_F(BrokenModel, NamesATensorOfTheWrongShape) {
+  Make("llama");
+  ChangeConfig("intermediate_size", 136);
+  EXPECT_EQ(OpenError(),
+            "model.safetensors: tensor model.layers.0.mlp.gate_proj.weight has shape [128, 64]; "
+            "config.json asks for [136, 64]");
+}
+
+TEST_F(BrokenModel, NamesATensorThatItCannotUse) {
+  Make("qwen3");
+  ChangeConfig("model_type", "llama");
+  EXPECT_EQ(OpenError(),
+            "model.safetensors: tensor model.layers.0.self_attn.k_norm.weight [16] has no place in "
+            "this model type");
+}
+
+TEST_F(BrokenModel, SaysWhyAWorldSizeDoesNotFit) {
+  Make("llama");  // 8 heads, 4 K/V heads, FFN 128
+  EXPECT_EQ(OpenError(0, 3),
+            "`world size` must be a divisor of the model's 8 attention heads. Given: 3");
+  EXPECT_EQ(OpenError(2, 2), "`rank` must be below the world size 2. Given: 2");
+  ModelSpec spec = Open()->spec;
+  spec.heads = spec.kv_heads = 12;
+  spec.intermediate = 128;
+  EXPECT_THAT(Message(MakePartition(spec, 0, 3).status()), HasSubstr("128 FFN columns. Given: 3"));
+  spec.intermediate = 240;
+  spec.kv_heads = 4;
+  EXPECT_THAT(Message(MakePartition(spec, 0, 6).status()),
+              HasSubstr("a divisor or a multiple of the model's 4 K/V heads. Given: 6"));
+}
+
+TEST_F(BrokenModel, SaysWhichFileIsMissing) {
+  EXPECT_THAT(OpenError(), HasSubstr("config.json: cannot be read"));
+  const auto absent = Model::Open({"/no/such/model", std::nullopt, Device(), 0, 1});
+  EXPECT_EQ(Message(absent.status()), "/no/such/model: is not a folder of a model");
+  Make("llama");
+  std::filesystem::remove(folder_ / "model.safetensors");
+  EXPECT_THAT(OpenError(), HasSubstr("has neither model.safetensors nor"));
+}
+
+TEST_F(BrokenModel, ATruncatedFileIsRefusedBeforeLoading) {
+  Make("llama");
+  std::filesystem::resize_file(folder_ / "model.safetensors", 100000);
+  EXPECT_THAT(OpenError(), testing::StartsWith("model.safetensors: "));
+}
+
+TEST(Partition, VocabularyIsPaddedToEqualShares) {
+  ModelSpec spec;
+  spec.heads = spec.kv_heads = 4;
+  spec.intermediate = 8;
+  spec.vocabulary = 9;
+  const auto last = MakePartition(spec, 3, 4);
+  ASSERT_TRUE(last.ok());
+  EXPECT_EQ(last->vocabulary_padded, 3u);
+  EXPECT_EQ(last->first_vocabulary, 9u);
+  EXPECT_EQ(last->vocabulary, 0u);
+  EXPECT_EQ(MakePartition(spec, 2, 4)->vocabulary, 3u);
+}
+
+TEST(DTypeChoice, AutoKeepsTheCheckpointsTypeButHalfOnACpu) {
+  TempFolder folder;
+  make_model::Config config;
+  config.output = folder.path();
+  config.dtype = DType::kFloat16;
+  ASSERT_TRUE(make_model::MakeModel(config, nullptr).ok());
+  ModelOptions options;
+  options.folder = folder.path();
+  EXPECT_EQ(Model::Open(options)->dtype, DType::kFloat32);
+  options.device.kind = Device::Kind::kCuda;
+  EXPECT_EQ(Model::Open(options)->dtype, DType::kFloat16);
+  options.dtype = DType::kBFloat16;
+  EXPECT_EQ(Model::Open(options)->dtype, DType::kBFloat16);
+}
+
+TEST(Program, IsAFlatListWithOneAllReducePerBranch) {
+  ModelSpec spec;
+  spec.hidden = 8;
+  spec.layers = 3;
+  spec.heads = spec.kv_heads = 2;
+  spec.head_dim = 4;
+  spec.intermediate = 8;
+  spec.vocabulary = 10;
+  spec.windows = {0, 5, 0};
+  spec.embedding_tensor = "e";
+  spec.head_tensor = "h";
+  for (std::uint32_t world : {1u, 2u}) {
+    const Program program = BuildProgram(spec, *MakePartition(spec, 0, world)).program;
+    std::map<OpKind, int> count;
+    std::vector<std::uint32_t> windows;
+    for (const Op& op : program.body) {
+      ++count[op.kind];
+      if (op.kind == OpKind::kAttention) windows.push_back(op.window);
+    }
+    EXPECT_EQ(count[OpKind::kLinear], 4 * 3);
+    EXPECT_EQ(count[OpKind::kNorm], 2 * 3 + 1);
+    EXPECT_EQ(count[OpKind::kAllReduce], world == 1 ? 0 : 2 * 3 + 1);  // + the embedding
+    EXPECT_EQ(windows, spec.windows);
+    EXPECT_EQ(program.head.size(), world);
+  }
+}
+
+}  // namespace
+}  // namespace penstock::shard
