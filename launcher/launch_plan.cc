@@ -55,6 +55,9 @@ ChildSpec ShardSpec(const Values& divided, const Machine& machine, std::int64_t 
   spec.arguments.push_back(Option("world-size", std::to_string(ranks)));
   if (!simulated) spec.arguments.push_back(Option("local-ranks", std::to_string(ranks)));
   spec.arguments.push_back(Option("shard-uds-path", machine.socket_prefix));
+  // libtorch's worker threads sleep at their barriers. By default they spin, and take the cores
+  // from those whom they wait for as soon as the machine has anything else to do.
+  spec.environment.push_back("OMP_WAIT_POLICY=passive");
   return spec;
 }
 
