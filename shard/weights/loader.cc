@@ -40,7 +40,7 @@ class Loader {
              std::tuple(b.tensor->file, b.tensor->info->offset, b.part->rows.first);
     });
     for (const Job& job : jobs) total_ += BytesToRead(job);
-    Report(0);
+    PENSTOCK_RETURN_IF_ERROR(Report(0));
     for (const Job& job : jobs) PENSTOCK_RETURN_IF_ERROR(Load(job));
     return absl::OkStatus();
   }
@@ -55,7 +55,7 @@ class Loader {
     for (std::uint64_t row = 0; row < part.rows.count; row += step) {
       const std::uint64_t rows = std::min(step, part.rows.count - row);
       PENSTOCK_RETURN_IF_ERROR(LoadRows(job, row, rows));
-      Report(rows * stored_row_bytes);
+      PENSTOCK_RETURN_IF_ERROR(Report(rows * stored_row_bytes));
     }
     return absl::OkStatus();
   }
@@ -84,9 +84,10 @@ class Loader {
     return absl::OkStatus();
   }
 
-  void Report(std::uint64_t bytes) {
+  absl::Status Report(std::uint64_t bytes) {
     done_ += bytes;
-    if (progress_) progress_("weights", done_, total_);
+    const bool go_on = !progress_ || progress_("weights", done_, total_);
+    return go_on ? absl::OkStatus() : absl::CancelledError("loading was interrupted");
   }
 
   const Checkpoint& checkpoint_;

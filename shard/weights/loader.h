@@ -16,7 +16,8 @@
 namespace penstock::shard {
 
 // Called on the loading thread: at the start, after each few megabytes, at the end (done == total).
-using LoadProgress = std::function<void(std::string_view stage, std::uint64_t bytes_done,
+// False ends loading with Cancelled.
+using LoadProgress = std::function<bool(std::string_view stage, std::uint64_t bytes_done,
                                         std::uint64_t bytes_total)>;
 
 // Owns the weights of one rank in host memory. views[i] belongs to plan.targets[i].
