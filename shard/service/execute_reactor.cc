@@ -52,24 +52,21 @@ class ExecuteReactor final : public Reactor, public std::enable_shared_from_this
       PostClose(plan.status());
       return;
     }
-    bool read_on = false;
-    if (!CountPlan(read_on)) return;
+    if (!CountPlan()) return;
     const bool posted = state_.thread.Post(
         [self = shared_from_this(), received, plan = std::make_shared<StepPlan>(*std::move(plan))] {
           self->RunPlan(*plan, received);
         });
-    if (!posted) {
+    if (posted) {
+      ReadOn();
+    } else {
       PostClose(absl::UnavailableError("the shard is stopping"));
-      return;
     }
-    // Only now: the next plan may arrive on another thread and must be posted behind this one.
-    if (read_on) StartRead(&incoming_);
   }
 
   void OnWriteDone(bool ok) override {
     std::lock_guard lock(mutex_);
     writing_ = false;
-    ++results_;
     outbox_.pop_front();
     if (!ok) outbox_.clear();
     Pump();
@@ -80,16 +77,25 @@ class ExecuteReactor final : public Reactor, public std::enable_shared_from_this
   void OnDone() override { self_.reset(); }
 
  private:
-  // Counts a plan that was read; `read_on` while there is room. False: the stream is ending.
-  bool CountPlan(bool& read_on) {
+  // Counts a plan that was read. False: the stream is ending.
+  bool CountPlan() {
     std::lock_guard lock(mutex_);
     if (ending_) return false;
     ++plans_;
     ++queued_;
     deepest_ = std::max(deepest_, plans_ - results_);
-    read_on = queued_ < kMaxQueuedPlans;
-    read_paused_ = !read_on;
     return true;
+  }
+
+  // Only after the plan before was posted: the next one may be read by another thread at once.
+  void ReadOn() {
+    std::lock_guard lock(mutex_);
+    if (ending_) return;
+    if (queued_ < kMaxQueuedPlans) {
+      StartRead(&incoming_);
+    } else {
+      read_paused_ = true;
+    }
   }
 
   // Model thread.
@@ -108,6 +114,7 @@ class ExecuteReactor final : public Reactor, public std::enable_shared_from_this
     proto::ToProto(*result, *message);
     std::lock_guard lock(mutex_);
     outbox_.push_back(std::move(message));
+    ++results_;
     Pump();
   }
 
@@ -160,8 +167,8 @@ class ExecuteReactor final : public Reactor, public std::enable_shared_from_this
   void LogCounters() {
     std::lock_guard lock(mutex_);
     log::Info("Execute ended: " + std::to_string(plans_) + " plans in, " +
-              std::to_string(results_ + outbox_.size()) + " results out, at most " +
-              std::to_string(deepest_) + " in flight");
+              std::to_string(results_) + " results out, at most " + std::to_string(deepest_) +
+              " in flight");
   }
 
   void FinishWith(const absl::Status& status) {
@@ -197,9 +204,9 @@ class ExecuteReactor final : public Reactor, public std::enable_shared_from_this
   bool finished_ = false;
   std::optional<absl::Status> final_;
   std::uint64_t plans_ = 0;
-  std::uint64_t results_ = 0;  // written
+  std::uint64_t results_ = 0;
   std::uint64_t queued_ = 0;   // waiting for the model thread
-  std::uint64_t deepest_ = 0;  // most plans without a written result
+  std::uint64_t deepest_ = 0;  // most plans without a result
 };
 
 }  // namespace

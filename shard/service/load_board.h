@@ -16,7 +16,7 @@
 namespace penstock::shard {
 
 struct LoadState {
-  LoadProgress progress;
+  LoadStage progress;
   bool done = false;
   std::string error;  // not empty: loading failed, with `done`
 };

@@ -102,7 +102,7 @@ int RunShards(std::vector<std::unique_ptr<StepEngine>> engines, const std::strin
     ShardServerOptions options;
     options.socket_prefix = socket_prefix;
     options.rank = engine->Facts().rank;
-    options.on_progress = [&notifier](const LoadProgress& progress) {
+    options.on_progress = [&notifier](const LoadStage& progress) {
       notifier.Progress(progress.stage, progress.bytes_done, progress.bytes_total, "bytes");
     };
     options.on_loaded = [&loads](const absl::Status& status) { loads.Done(status); };

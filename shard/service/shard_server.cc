@@ -82,7 +82,7 @@ class ShardServer::Impl {
   // Model thread.
   void Load() {
     LoadState last;
-    const absl::Status status = engine_->Load([this, &last](const LoadProgress& progress) {
+    const absl::Status status = engine_->Load([this, &last](const LoadStage& progress) {
       last.progress = progress;
       state_.load.Publish(last);
       options_.on_progress(progress);

@@ -26,7 +26,7 @@ struct ShardServerOptions {
   // (--payload-limit, 16 MiB unless it was raised).
   std::size_t max_receive_bytes = std::size_t{32} << 20;
   std::size_t max_send_bytes = std::size_t{64} << 20;
-  std::function<void(const LoadProgress&)> on_progress = [](const LoadProgress&) {};
+  std::function<void(const LoadStage&)> on_progress = [](const LoadStage&) {};
   std::function<void(const absl::Status&)> on_loaded = [](const absl::Status&) {};
 };
 

@@ -52,14 +52,14 @@ struct EngineFacts {
   std::uint64_t weight_bytes = 0;  // of this rank
 };
 
-struct LoadProgress {
+struct LoadStage {
   std::string stage;
   std::uint64_t bytes_done = 0;
   std::uint64_t bytes_total = 0;
   std::uint64_t bytes_per_second = 0;
   std::chrono::milliseconds eta{0};
 };
-using LoadCallback = std::function<void(const LoadProgress&)>;
+using LoadCallback = std::function<void(const LoadStage&)>;
 
 struct GroupLimits {
   std::uint32_t max_step_tokens = 0;

@@ -383,14 +383,14 @@ TEST_F(ShardServerTest, ACancelledDriverLeavesTheSeatToTheNext) {
   EXPECT_EQ(Configure(ConfigureOf(2)).error_message(), "");
 }
 
-TEST_F(ShardServerTest, MorePlansThanTheQueueHoldsAreHeldBackNotLost) {
+TEST_F(ShardServerTest, MorePlansThanTheQueueHoldsAreHeldBackNotLostNorReordered) {
   control_.Set(&FakeEngine::Control::hold_steps, true);
   StartLoaded();
   Form(1);
   grpc::ClientContext context;
   SetDeadline(context);
   auto stream = stub_->Execute(&context);
-  constexpr std::uint64_t kPlans = 100;
+  constexpr std::uint64_t kPlans = 2000;
   ASSERT_TRUE(stream->Write(PlanOf(1)));
   for (std::uint64_t step = 2; step <= kPlans; ++step) {
     v1::StepPlan idle = PlanOf(step);

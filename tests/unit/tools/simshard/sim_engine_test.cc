@@ -23,7 +23,7 @@ class SimEngineTest : public testing::Test {
     options.blocks = 8;
     options.vocabulary = 50;
     engine_ = std::make_unique<SimEngine>(options);
-    ASSERT_EQ(Message(engine_->Load([](const shard::LoadProgress&) {})), "");
+    ASSERT_EQ(Message(engine_->Load([](const shard::LoadStage&) {})), "");
     shard::GroupSetup setup;
     setup.limits = {.max_step_tokens = 16, .max_sequences = 2, .max_sequence_length = 32};
     ASSERT_EQ(Message(engine_->Configure(setup)), "");
