@@ -1,0 +1,30 @@
+#include <memory>
+#include <utility>
+#include <vector>
+
+#include "common/exit_codes.h"
+#include "common/log.h"
+#include "common/notify.h"
+#include "common/options/log_setup.h"
+#include "common/options/values.h"
+#include "common/status.h"
+#include "shard/app/shard_options.h"
+#include "shard/service/run_shards.h"
+
+int main(int argc, char** argv) {
+  using namespace penstock;
+  const options::CommandLine line =
+      options::ReadCommandLine(options::ProgramFor(options::kShard), argc, argv);
+  if (line.exit_code.has_value()) return *line.exit_code;
+  options::ConfigureLog(line.values, "shard-" + line.values.TextOf("rank"));
+  const Notifier notifier = Notifier::FromEnvironment();
+  auto engine_options = shard::ReadShardOptions(line.values);
+  if (!engine_options.ok()) {
+    log::Error(Message(engine_options.status()));
+    notifier.Failed(Message(engine_options.status()));
+    return kExitDevice;
+  }
+  std::vector<std::unique_ptr<shard::StepEngine>> engines;
+  engines.push_back(std::make_unique<shard::ModelEngine>(*std::move(engine_options)));
+  return shard::RunShards(std::move(engines), line.values.GetString("shard-uds-path"), notifier);
+}

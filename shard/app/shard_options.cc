@@ -1,0 +1,69 @@
+#include "shard/app/shard_options.h"
+
+#include <sched.h>
+
+#include <algorithm>
+#include <string_view>
+#include <utility>
+
+#include "shard/backend/reference/reference_backend.h"
+
+namespace penstock::shard {
+namespace {
+
+std::uint32_t CoresOfThisProcess() {
+  cpu_set_t cores;
+  CPU_ZERO(&cores);
+  if (sched_getaffinity(0, sizeof cores, &cores) != 0) return 1;
+  return static_cast<std::uint32_t>(std::max(1, CPU_COUNT(&cores)));
+}
+
+std::uint32_t Number(const options::Values& values, std::string_view name) {
+  return static_cast<std::uint32_t>(values.GetInt(name));
+}
+
+KvMemory ReadKvMemory(const options::Values& values) {
+  const auto amount = values.FindMemory("kv-cache-memory");
+  if (!amount.has_value()) return {};
+  return {static_cast<std::uint64_t>(amount->bytes), amount->share};
+}
+
+BackendFactory ReferenceFactory(std::uint32_t block_size, std::uint32_t cpu_threads,
+                                Device device) {
+  return [=](const Model& model, LoadedWeights weights) {
+    ReferenceOptions reference;
+    reference.program = model.program;
+    reference.weights = std::move(weights);
+    reference.dtype = model.dtype;
+    reference.device = device;
+    reference.block_size = block_size;
+    reference.cpu_threads = cpu_threads;
+    return MakeReferenceBackend(std::move(reference));
+  };
+}
+
+}  // namespace
+
+absl::StatusOr<ModelEngineOptions> ReadShardOptions(const options::Values& values) {
+  if (values.GetString("device") == "cuda") {
+    return absl::UnimplementedError(
+        "`device` must be auto or cpu: the executable for CUDA is penstock-shard-cuda, which is "
+        "not "
+        "part of this build. Given: cuda");
+  }
+  ModelEngineOptions options;
+  options.model.folder = values.GetString("model-id");
+  options.model.dtype = ParseDType(values.GetString("dtype"));  // nothing for "auto"
+  options.model.rank = Number(values, "rank");
+  options.model.world = Number(values, "world-size");
+  options.block_size = Number(values, "block-size");
+  options.local_ranks = Number(values, "local-ranks");
+  options.kv = ReadKvMemory(values);
+  const std::uint32_t share = CoresOfThisProcess() / options.local_ranks;
+  const std::uint32_t threads =
+      static_cast<std::uint32_t>(values.FindInt("cpu-threads").value_or(std::max(1u, share)));
+  options.make_backend = ReferenceFactory(options.block_size, threads, options.model.device);
+  return options;
+}
+
+}  // namespace penstock::shard

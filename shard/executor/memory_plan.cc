@@ -1,0 +1,68 @@
+#include "shard/executor/memory_plan.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstdio>
+
+namespace penstock::shard {
+
+std::string HumanBytes(std::uint64_t bytes) {
+  constexpr const char* kUnits[] = {"B", "KiB", "MiB", "GiB", "TiB"};
+  double value = static_cast<double>(bytes);
+  std::size_t unit = 0;
+  while (value >= 1024.0 && unit + 1 < std::size(kUnits)) {
+    value /= 1024.0;
+    ++unit;
+  }
+  char text[32];
+  std::snprintf(text, sizeof text, unit == 0 ? "%.0f %s" : "%.1f %s", value, kUnits[unit]);
+  return text;
+}
+
+std::uint64_t ScratchBytes(const Program& program, std::uint32_t step_tokens,
+                           std::uint32_t logit_rows, std::uint64_t element_bytes) {
+  std::uint64_t per_row = 0;
+  for (std::size_t i = 0; i < kBufferCount; ++i) {
+    if (static_cast<Buffer>(i) != Buffer::kLogits) per_row += program.widths[i];
+  }
+  const std::uint64_t logits = std::uint64_t{logit_rows} * program.Width(Buffer::kLogits);
+  // Logits for the host are float32 and of the whole vocabulary.
+  const std::uint64_t host = std::uint64_t{logit_rows} * program.vocabulary * sizeof(float);
+  return (per_row * step_tokens + logits) * element_bytes + host;
+}
+
+absl::StatusOr<std::uint64_t> ChooseKvBytes(const MemoryNeeds& needs, std::uint64_t free_bytes,
+                                            std::uint64_t wanted_bytes) {
+  if (needs.kv.bytes > 0) {
+    if (needs.kv.bytes <= free_bytes) return needs.kv.bytes;
+    return absl::ResourceExhaustedError(
+        "`kv-cache-memory` must be at most the free " + HumanBytes(free_bytes) + " of rank " +
+        std::to_string(needs.rank) + ". Given: " + HumanBytes(needs.kv.bytes));
+  }
+  if (needs.kv.share > 0) {
+    return static_cast<std::uint64_t>(std::floor(needs.kv.share * static_cast<double>(free_bytes)));
+  }
+  return std::min(wanted_bytes, free_bytes / 2 / std::max(1u, needs.local_ranks));
+}
+
+absl::StatusOr<std::string> DescribeMemoryPlan(const MemoryNeeds& needs, std::uint64_t free_bytes) {
+  std::string kv = "as much as needed, at most half of what is left";
+  std::uint64_t total = needs.weight_bytes + needs.scratch_bytes;
+  const std::uint64_t left = free_bytes - std::min(free_bytes, total);
+  if (needs.kv.bytes > 0 || needs.kv.share > 0) {
+    const std::uint64_t share =
+        static_cast<std::uint64_t>(needs.kv.share * static_cast<double>(left));
+    const std::uint64_t bytes = needs.kv.bytes > 0 ? needs.kv.bytes : share;
+    kv = HumanBytes(bytes);
+    total += bytes;
+  }
+  const std::string text = "memory plan of rank " + std::to_string(needs.rank) + ": weights " +
+                           HumanBytes(needs.weight_bytes) + ", scratch " +
+                           HumanBytes(needs.scratch_bytes) + " for steps of " +
+                           std::to_string(needs.scratch_step_tokens) + " tokens, KV cache " + kv +
+                           "; " + HumanBytes(total) + " of " + HumanBytes(free_bytes) + " free";
+  if (total <= free_bytes) return text;
+  return absl::ResourceExhaustedError(text + ": it does not fit");
+}
+
+}  // namespace penstock::shard

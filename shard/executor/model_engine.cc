@@ -1,0 +1,207 @@
+#include "shard/executor/model_engine.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "common/log.h"
+#include "common/status.h"
+#include "common/time.h"
+#include "shard/cache/paged/paged_layout.h"
+#include "shard/executor/free_memory.h"
+#include "shard/executor/warmup.h"
+#include "shard/parallel/local_communicator.h"
+#include "shard/parallel/shm_communicator.h"
+
+namespace penstock::shard {
+namespace {
+
+// Logits of so many rows at a time reach the host: 64 rows of a 128k vocabulary are 32 MiB.
+constexpr std::uint32_t kMaxLogitRows = 64;
+// The plan before loading is for the default step of a CPU; the group's limits come later.
+constexpr std::uint32_t kUsualStepTokens = 512;
+
+PagedLayout LayoutOf(const Model& model, std::uint32_t block_size) {
+  return {model.spec.layers, block_size, model.part.kv_heads, model.spec.head_dim, model.dtype};
+}
+
+std::string Stored(const Model& model) {
+  const std::optional<DType> stored = model.spec.stored_dtype;
+  return stored.has_value() ? "config.json says " + std::string(DTypeName(*stored))
+                            : "config.json does not say";
+}
+
+LoadStage Stage(std::string_view stage, std::uint64_t done, std::uint64_t total, Duration spent) {
+  LoadStage report{std::string(stage), done, total, 0, {}};
+  const double seconds = std::chrono::duration<double>(spent).count();
+  if (done == 0 || seconds <= 0) return report;
+  const double rate = static_cast<double>(done) / seconds;
+  report.bytes_per_second = static_cast<std::uint64_t>(rate);
+  const double left = static_cast<double>(total - done) / rate;
+  report.eta = std::chrono::milliseconds(static_cast<std::int64_t>(left * 1000));
+  return report;
+}
+
+}  // namespace
+
+ModelEngine::ModelEngine(ModelEngineOptions options) : options_(std::move(options)) {}
+ModelEngine::~ModelEngine() = default;
+
+EngineFacts ModelEngine::Facts() const {
+  EngineFacts facts;
+  facts.model_id = options_.model.folder;
+  facts.rank = options_.model.rank;
+  facts.world_size = options_.model.world;
+  facts.block_size = options_.block_size;
+  if (backend_ == nullptr) return facts;
+  const ModelSpec& spec = model_->spec;
+  facts.model_type = spec.model_type;
+  facts.dtype = std::string(DTypeName(model_->dtype));
+  facts.device = options_.model.device.kind == Device::Kind::kCpu ? "cpu" : "cuda";
+  facts.vocabulary = spec.vocabulary;
+  facts.eos_token_ids = spec.eos_token_ids;
+  if (spec.bos_token_id >= 0) facts.bos_token_id = spec.bos_token_id;
+  facts.max_position = spec.max_position;
+  facts.kv_groups = {{model_->KvBytesPerToken(), spec.layers, model_->KvWindow()}};
+  facts.capabilities = {"sampling", "penalties", "logprobs", "prompt_logprobs", "truncate", "copy"};
+  facts.fingerprint = model_->fingerprint;
+  facts.parameters = model_->parameters;
+  facts.weight_bytes = model_->WeightBytes();
+  return facts;
+}
+
+absl::Status ModelEngine::Load(const LoadCallback& progress) {
+  progress(Stage("config", 0, 0, Duration(0)));
+  PENSTOCK_ASSIGN_OR_RETURN(Model model, Model::Open(options_.model));
+  model_.emplace(std::move(model));
+  log::Info("computes in " + std::string(DTypeName(model_->dtype)) + " (" + Stored(*model_) + ")");
+  PENSTOCK_RETURN_IF_ERROR(PrintPlan());
+  PENSTOCK_ASSIGN_OR_RETURN(LoadedWeights weights, LoadWithProgress(progress));
+  PENSTOCK_ASSIGN_OR_RETURN(backend_, options_.make_backend(*model_, std::move(weights)));
+  return absl::OkStatus();
+}
+
+MemoryNeeds ModelEngine::Needs(std::uint32_t step_tokens) const {
+  MemoryNeeds needs;
+  needs.rank = options_.model.rank;
+  needs.local_ranks = options_.local_ranks;
+  needs.weight_bytes = model_->WeightBytes();
+  needs.scratch_bytes =
+      ScratchBytes(model_->program, step_tokens, kMaxLogitRows, DTypeBytes(model_->dtype));
+  needs.scratch_step_tokens = step_tokens;
+  needs.kv = options_.kv;
+  return needs;
+}
+
+absl::Status ModelEngine::PrintPlan() const {
+  PENSTOCK_ASSIGN_OR_RETURN(const std::uint64_t free_bytes, FreeMemory());
+  PENSTOCK_ASSIGN_OR_RETURN(const std::string plan,
+                            DescribeMemoryPlan(Needs(kUsualStepTokens), free_bytes));
+  log::Info(plan);
+  return absl::OkStatus();
+}
+
+absl::StatusOr<LoadedWeights> ModelEngine::LoadWithProgress(const LoadCallback& progress) {
+  const Time begin = SteadyNow();
+  auto weights = model_->Load([&](std::string_view stage, std::uint64_t done, std::uint64_t total) {
+    progress(Stage(stage, done, total, SteadyNow() - begin));
+    return !interrupted();
+  });
+  if (!weights.ok()) return weights.status();
+  const LoadStage all =
+      Stage("weights", model_->WeightBytes(), model_->WeightBytes(), SteadyNow() - begin);
+  log::Info("loaded " + HumanBytes(all.bytes_done) + " of weights at " +
+            HumanBytes(all.bytes_per_second) + "/s");
+  return weights;
+}
+
+absl::Status ModelEngine::Configure(const GroupSetup& setup) {
+  setup_ = setup;
+  executor_.reset();
+  PENSTOCK_RETURN_IF_ERROR(JoinGroup());
+  BackendLimits limits;
+  limits.max_step_tokens = setup.limits.max_step_tokens;
+  limits.max_sequence_length = setup.limits.max_sequence_length;
+  limits.max_logit_rows = kMaxLogitRows;
+  return backend_->Prepare(limits, communicator_.get());
+}
+
+absl::Status ModelEngine::JoinGroup() {
+  std::shared_ptr<Communicator> joined = std::make_shared<LocalCommunicator>();
+  if (setup_.world_size > 1) {
+    if (setup_.rendezvous.empty()) {
+      return BadValue("rendezvous", "nothing", "a name that all ranks share");
+    }
+    ShmOptions shm;
+    shm.name = setup_.rendezvous;
+    shm.rank = static_cast<int>(setup_.rank);
+    shm.world = static_cast<int>(setup_.world_size);
+    PENSTOCK_ASSIGN_OR_RETURN(joined, JoinShmGroup(shm));
+  }
+  const std::lock_guard lock(communicator_mutex_);
+  communicator_ = std::move(joined);
+  return interrupted() ? absl::CancelledError("the shard is stopping") : absl::OkStatus();
+}
+
+absl::StatusOr<WarmupReport> ModelEngine::Warmup() {
+  PENSTOCK_ASSIGN_OR_RETURN(const std::uint32_t expected, CountBlocks());
+  WarmupShape shape;
+  shape.max_step_tokens = setup_.limits.max_step_tokens;
+  shape.max_sequences = setup_.limits.max_sequences;
+  shape.max_sequence_length = setup_.limits.max_sequence_length;
+  shape.block_size = options_.block_size;
+  shape.max_logit_rows = kMaxLogitRows;
+  shape.pool_tokens = std::uint64_t{expected} * options_.block_size;
+  WarmupReport report;
+  PENSTOCK_ASSIGN_OR_RETURN(report.step_times,
+                            RunWarmup(shape, *backend_, [this] { return !interrupted(); }));
+  report.peak_memory_bytes = backend_->MemoryBytes();
+  // The small cache goes before the real one comes, and what is free now says what really fits.
+  PENSTOCK_RETURN_IF_ERROR(backend_->AllocateCache(0));
+  PENSTOCK_ASSIGN_OR_RETURN(report.blocks, CountBlocks());
+  return report;
+}
+
+absl::StatusOr<std::uint32_t> ModelEngine::CountBlocks() const {
+  const PagedLayout layout = LayoutOf(*model_, options_.block_size);
+  const std::uint64_t all_sequences = std::uint64_t{setup_.limits.max_sequences} *
+                                      layout.BlocksFor(setup_.limits.max_sequence_length);
+  MemoryNeeds needs = Needs(setup_.limits.max_step_tokens);
+  if (setup_.limits.kv_cache_bytes > 0) needs.kv = {setup_.limits.kv_cache_bytes, 0.0};
+  PENSTOCK_ASSIGN_OR_RETURN(const std::uint64_t free_bytes, FreeMemory());
+  PENSTOCK_ASSIGN_OR_RETURN(
+      const std::uint64_t bytes,
+      ChooseKvBytes(needs, free_bytes, all_sequences * layout.BytesPerBlock()));
+  const std::uint32_t blocks = layout.BlocksIn(bytes);
+  if (blocks > 0) return blocks;
+  return absl::ResourceExhaustedError("`kv-cache-memory` must be at least one block of " +
+                                      HumanBytes(layout.BytesPerBlock()) +
+                                      ". Given: " + HumanBytes(bytes));
+}
+
+absl::StatusOr<std::uint64_t> ModelEngine::Commit(std::uint32_t blocks) {
+  PENSTOCK_RETURN_IF_ERROR(backend_->AllocateCache(blocks));
+  ExecutorOptions options;
+  options.slots = setup_.limits.max_sequences;
+  options.vocabulary = model_->spec.vocabulary;
+  options.eos_token_ids = model_->spec.eos_token_ids;
+  options.max_logit_rows = kMaxLogitRows;
+  executor_ = std::make_unique<ModelExecutor>(std::move(options), *backend_, *communicator_);
+  const std::uint64_t bytes = LayoutOf(*model_, options_.block_size).Bytes(blocks);
+  log::Info("KV cache: " + std::to_string(blocks) + " blocks of " +
+            std::to_string(options_.block_size) + " tokens, " + HumanBytes(bytes));
+  return bytes;
+}
+
+absl::StatusOr<StepResult> ModelEngine::Execute(const StepPlan& plan) {
+  return executor_->Execute(plan);
+}
+
+void ModelEngine::Reset() { executor_->Reset(); }
+
+void ModelEngine::Interrupt() {
+  interrupted_ = true;
+  const std::lock_guard lock(communicator_mutex_);
+  if (communicator_ != nullptr) communicator_->Abort();
+}
+
+}  // namespace penstock::shard

@@ -1,0 +1,67 @@
+// The StepEngine of a real model: opens the folder, loads this rank's weights, forms the group,
+// sizes the cache, and hands plans to a ModelExecutor. Knows the Backend interface only; which
+// backend it is comes in as a factory.
+//
+// Threading: as StepEngine.
+#pragma once
+
+#include <atomic>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <optional>
+
+#include "shard/backend/backend.h"
+#include "shard/executor/memory_plan.h"
+#include "shard/executor/model_executor.h"
+#include "shard/model/model.h"
+#include "shard/parallel/communicator.h"
+#include "shard/service/step_engine.h"
+
+namespace penstock::shard {
+
+using BackendFactory =
+    std::function<absl::StatusOr<std::unique_ptr<Backend>>(const Model&, LoadedWeights)>;
+
+struct ModelEngineOptions {
+  ModelOptions model;
+  std::uint32_t block_size = 16;
+  KvMemory kv;
+  std::uint32_t local_ranks = 1;
+  BackendFactory make_backend;
+};
+
+class ModelEngine final : public StepEngine {
+ public:
+  explicit ModelEngine(ModelEngineOptions options);
+  ~ModelEngine() override;
+
+  EngineFacts Facts() const override;
+  absl::Status Load(const LoadCallback& progress) override;
+  absl::Status Configure(const GroupSetup& setup) override;
+  absl::StatusOr<WarmupReport> Warmup() override;
+  absl::StatusOr<std::uint64_t> Commit(std::uint32_t blocks) override;
+  absl::StatusOr<StepResult> Execute(const StepPlan& plan) override;
+  void Reset() override;
+  void Interrupt() override;
+
+ private:
+  absl::Status PrintPlan() const;
+  absl::StatusOr<LoadedWeights> LoadWithProgress(const LoadCallback& progress);
+  absl::Status JoinGroup();
+  absl::StatusOr<std::uint32_t> CountBlocks() const;
+  MemoryNeeds Needs(std::uint32_t step_tokens) const;
+  bool interrupted() const { return interrupted_.load(std::memory_order_relaxed); }
+
+  const ModelEngineOptions options_;
+  std::optional<Model> model_;
+  std::unique_ptr<Backend> backend_;
+  GroupSetup setup_;
+  std::unique_ptr<ModelExecutor> executor_;
+
+  std::atomic<bool> interrupted_ = false;
+  std::mutex communicator_mutex_;  // for Interrupt; the model thread reads it without
+  std::shared_ptr<Communicator> communicator_;
+};
+
+}  // namespace penstock::shard

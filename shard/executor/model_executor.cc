@@ -1,0 +1,176 @@
+#include "shard/executor/model_executor.h"
+
+#include <algorithm>
+#include <span>
+#include <utility>
+
+#include "common/status.h"
+#include "common/time.h"
+#include "shard/sampling/processors.h"
+
+namespace penstock::shard {
+namespace {
+
+constexpr TokenId kFailedPick = -1;
+
+// What earlier starts of the request have generated counts as generated.
+std::size_t OriginalPromptLength(const SequenceStart& start) {
+  const std::uint32_t length = start.prompt_length;
+  return length - std::min(start.sample_index_base, length);
+}
+
+}  // namespace
+
+ModelExecutor::ModelExecutor(ExecutorOptions options, Backend& backend, Communicator& communicator)
+    : options_(std::move(options)),
+      backend_(backend),
+      communicator_(communicator),
+      slots_(options_.slots, 1),
+      histories_(options_.slots) {}
+
+void ModelExecutor::Reset() {
+  slots_.Reset();
+  std::fill(histories_.begin(), histories_.end(), std::nullopt);
+}
+
+absl::StatusOr<StepResult> ModelExecutor::Execute(const StepPlan& plan) {
+  StepResult result;
+  const absl::Status status = Run(plan, result);
+  if (status.ok()) return result;
+  communicator_.Abort();
+  return status;
+}
+
+absl::Status ModelExecutor::Run(const StepPlan& plan, StepResult& result) {
+  PENSTOCK_RETURN_IF_ERROR(ApplyControl(plan));
+  batch_.Build(plan, slots_);
+  logits_time_ = Duration(0);
+  const Time begin = SteadyNow();
+  if (!batch_.work().empty()) PENSTOCK_RETURN_IF_ERROR(backend_.Execute(batch_.batch()));
+  const Time computed = SteadyNow();
+  for (const StepWork& work : batch_.work()) {
+    Sequence& sequence = slots_.at(work.segment.slot);
+    sequence.committed += work.rows;
+    SequenceResult& one = result.sequences.emplace_back();
+    one.slot = work.segment.slot;
+    one.sequence = sequence.start.sequence;
+    one.committed_length = sequence.committed;
+  }
+  PENSTOCK_RETURN_IF_ERROR(ReadLogits(result));
+  PENSTOCK_RETURN_IF_ERROR(SharePicks(result));
+  result.timings.forward = computed - begin + logits_time_;
+  result.timings.sample = SteadyNow() - computed - logits_time_;
+  result.memory_bytes = backend_.MemoryBytes();
+  return absl::OkStatus();
+}
+
+absl::Status ModelExecutor::ApplyControl(const StepPlan& plan) {
+  slots_.Apply(plan);
+  for (SlotId slot : plan.ends) histories_[slot.value()].reset();
+  for (const SequenceStart& start : plan.starts) StartHistory(start);
+  for (const Truncate& truncate : plan.truncates) RebuildHistory(truncate.slot);
+  std::vector<BlockCopy> copies;
+  for (const BlockOp& op : plan.block_ops) {
+    if (op.kind == BlockOp::Kind::kCopy) copies.push_back({op.src, op.dst});
+  }
+  return copies.empty() ? absl::OkStatus() : backend_.CopyBlocks(copies);
+}
+
+void ModelExecutor::StartHistory(const SequenceStart& start) {
+  std::optional<TokenHistory>& history = histories_[start.slot.value()];
+  history.reset();
+  if (!NeedsHistory(start.sampling)) return;
+  history.emplace();
+  const std::span<const TokenId> tokens = slots_.at(start.slot).tokens;
+  const std::size_t prompt = OriginalPromptLength(start);
+  history->AddPrompt(tokens.first(prompt));
+  for (TokenId token : tokens.subspan(prompt)) history->AddGenerated(token);
+}
+
+void ModelExecutor::RebuildHistory(SlotId slot) { StartHistory(slots_.at(slot).start); }
+
+absl::Status ModelExecutor::ReadLogits(StepResult& result) {
+  picks_.clear();
+  const auto total = static_cast<std::uint32_t>(batch_.batch().logit_rows.size());
+  std::size_t index = 0;  // into work()
+  for (std::uint32_t first = 0; first < total; first += options_.max_logit_rows) {
+    const std::uint32_t count = std::min(options_.max_logit_rows, total - first);
+    const Time begin = SteadyNow();
+    PENSTOCK_ASSIGN_OR_RETURN(const TensorView view, backend_.Logits(first, count));
+    logits_time_ += SteadyNow() - begin;
+    if (communicator_.rank() != 0) continue;
+    auto* rows = static_cast<float*>(view.data);
+    for (std::uint32_t row = first; row < first + count; ++row) {
+      while (row >= batch_.work()[index].first_logit + batch_.work()[index].logit_count) ++index;
+      const std::size_t offset = std::size_t{row - first} * options_.vocabulary;
+      UseRow(batch_.work()[index], row - batch_.work()[index].first_logit,
+             {rows + offset, options_.vocabulary}, result.sequences[index]);
+    }
+  }
+  return absl::OkStatus();
+}
+
+// `row`: of those whose logits are wanted in this segment.
+void ModelExecutor::UseRow(const StepWork& work, std::uint32_t row, std::span<float> logits,
+                           SequenceResult& result) {
+  const Sequence& sequence = slots_.at(work.segment.slot);
+  if (work.samples && row + 1 == work.logit_count) {
+    PickToken(sequence, logits, result);
+    return;
+  }
+  const std::size_t position = std::size_t{work.segment.first} + row;
+  result.prompt_logprobs.push_back(LogSoftmaxAt(logits, sequence.tokens[position + 1]));
+}
+
+void ModelExecutor::PickToken(const Sequence& sequence, std::span<float> logits,
+                              SequenceResult& result) {
+  const std::optional<TokenHistory>& history = histories_[result.slot.value()];
+  CollectMasked(sequence, options_.eos_token_ids, masked_);
+  const SampleRequest request{sequence.start.sampling, sequence.start.logprobs,
+                              history.has_value() ? &*history : nullptr, masked_,
+                              sequence.NextOutputIndex()};
+  auto sampled = sampler_.Sample(logits, request);
+  if (sampled.ok()) {
+    picks_.push_back(sampled->token);
+    result.tokens.push_back(*std::move(sampled));
+  } else {
+    picks_.push_back(kFailedPick);
+    result.error = Message(sampled.status());
+  }
+}
+
+absl::Status ModelExecutor::SharePicks(StepResult& result) {
+  if (batch_.sample_count() == 0) return absl::OkStatus();
+  picks_.resize(batch_.sample_count());
+  PENSTOCK_RETURN_IF_ERROR(
+      communicator_.Broadcast(picks_.data(), picks_.size() * sizeof(TokenId), 0));
+  std::size_t next = 0;
+  for (std::size_t i = 0; i < batch_.work().size(); ++i) {
+    if (!batch_.work()[i].samples) continue;
+    PENSTOCK_RETURN_IF_ERROR(TakePick(picks_[next++], result.sequences[i]));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status ModelExecutor::TakePick(TokenId pick, SequenceResult& result) {
+  Sequence& sequence = slots_.at(result.slot);
+  if (pick == kFailedPick) {
+    sequence.finish = ShardFinish::kError;
+    result.finish = ShardFinish::kError;
+    if (result.error.empty()) result.error = "rank 0 could not pick a token";
+    return absl::OkStatus();
+  }
+  if (pick < 0 || static_cast<std::uint32_t>(pick) >= options_.vocabulary) {
+    return absl::InternalError("rank 0 picked token " + std::to_string(pick) +
+                               ", which is not in the vocabulary");
+  }
+  AcceptToken(sequence, pick, options_.eos_token_ids);
+  if (auto& history = histories_[result.slot.value()]; history.has_value()) {
+    history->AddGenerated(pick);
+  }
+  if (result.tokens.empty()) result.tokens.push_back({pick, 0.0f, {}});
+  result.finish = sequence.finish;
+  return absl::OkStatus();
+}
+
+}  // namespace penstock::shard

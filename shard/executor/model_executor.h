@@ -1,0 +1,75 @@
+// Runs plans on a backend: applies the control part to the slots, builds the ragged batch, lets the
+// backend compute it, picks the next tokens on rank 0 and tells the other ranks.
+//
+// What concerns one sequence alone (a row of NaN logits) ends that sequence with kError. Any other
+// error ends the group; the communicator is aborted, so that no rank waits for this one.
+//
+// Threading: the model thread. With world > 1 every rank executes the same plans.
+#pragma once
+
+#include <absl/status/status.h>
+#include <absl/status/statusor.h>
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "common/plan/step_plan.h"
+#include "common/plan/step_result.h"
+#include "shard/backend/backend.h"
+#include "shard/executor/slot_table.h"
+#include "shard/executor/step_batch.h"
+#include "shard/parallel/communicator.h"
+#include "shard/sampling/sampler.h"
+#include "shard/sampling/token_history.h"
+
+namespace penstock::shard {
+
+struct ExecutorOptions {
+  std::uint32_t slots = 0;
+  std::uint32_t vocabulary = 0;
+  std::vector<TokenId> eos_token_ids;
+  std::uint32_t max_logit_rows = 64;  // as the backend was prepared
+};
+
+class ModelExecutor {
+ public:
+  // Both outlive the executor. The backend has its cache.
+  ModelExecutor(ExecutorOptions options, Backend& backend, Communicator& communicator);
+
+  absl::StatusOr<StepResult> Execute(const StepPlan& plan);
+  void Reset();
+
+ private:
+  absl::Status Run(const StepPlan& plan, StepResult& result);
+  absl::Status ApplyControl(const StepPlan& plan);
+  void StartHistory(const SequenceStart& start);
+  void RebuildHistory(SlotId slot);
+
+  // Rank 0 reads logits and picks; all ranks take part in gathering them.
+  absl::Status ReadLogits(StepResult& result);
+  void UseRow(const StepWork& work, std::uint32_t row, std::span<float> logits,
+              SequenceResult& result);
+  void PickToken(const Sequence& sequence, std::span<float> logits, SequenceResult& result);
+
+  // picks_ of rank 0 on every rank, then into sequences and results.
+  absl::Status SharePicks(StepResult& result);
+  absl::Status TakePick(TokenId pick, SequenceResult& result);
+
+  const ExecutorOptions options_;
+  Backend& backend_;
+  Communicator& communicator_;
+  SlotTable slots_;
+  std::vector<std::optional<TokenHistory>> histories_;  // by slot, where penalties need one
+  StepBatch batch_;
+  Sampler sampler_;
+
+  // Of the present step.
+  std::vector<TokenId> masked_;
+  std::vector<TokenId>
+      picks_;  // one per sampling segment, in order; kFailedPick = NaN and the like
+  Duration logits_time_{0};
+};
+
+}  // namespace penstock::shard

@@ -1,0 +1,44 @@
+// A plan's segments as the ragged batch that a backend computes. Segments of slots that have
+// finished are left out. One object is reused for all steps, so its memory is too.
+//
+// One owner: the model thread.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "common/plan/step_plan.h"
+#include "shard/backend/backend.h"
+#include "shard/executor/slot_table.h"
+
+namespace penstock::shard {
+
+// One unfinished segment and what is wanted from its rows.
+struct StepWork {
+  Segment segment;
+  std::uint32_t rows = 0;
+  std::uint32_t first_logit = 0;  // index into RaggedBatch::logit_rows
+  std::uint32_t logit_count = 0;
+  bool samples = false;  // the last row tells the next token
+};
+
+class StepBatch {
+ public:
+  // `slots` has the plan applied; its block tables must stay as they are while batch() is used.
+  void Build(const StepPlan& plan, const SlotTable& slots);
+
+  RaggedBatch batch() const { return {tokens_, segments_, logit_rows_}; }
+  const std::vector<StepWork>& work() const { return work_; }  // in the order of segments
+  std::uint32_t sample_count() const { return sample_count_; }
+
+ private:
+  void Add(const Segment& segment, const Sequence& sequence);
+
+  std::vector<TokenId> tokens_;
+  std::vector<RaggedSegment> segments_;
+  std::vector<std::uint32_t> logit_rows_;
+  std::vector<StepWork> work_;
+  std::uint32_t sample_count_ = 0;
+};
+
+}  // namespace penstock::shard
