@@ -52,10 +52,12 @@ constexpr OptionSpec kRows[] = {
     {.name = "batching",
      .type = Type::kEnum,
      .default_text = "continuous",
-     .choices = "continuous",
+     .choices = "none|static|continuous",
      .advanced = true,
      .components = kLauncher | kRouter,
-     .help = "How the batch is formed: continuous lets requests join and leave at every step."},
+     .help = "How the batch is formed: continuous lets requests join and leave at every step, "
+             "static starts the next batch when the whole one has ended, none runs one request "
+             "after the other."},
     {.name = "prefill",
      .type = Type::kEnum,
      .default_text = "chunked",

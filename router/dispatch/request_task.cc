@@ -1,0 +1,238 @@
+#include "router/dispatch/request_task.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "common/status.h"
+
+namespace penstock::router {
+namespace {
+
+GenerationError MakeError(ErrorKind kind, std::string message) {
+  GenerationError error;
+  error.kind = kind;
+  error.message = std::move(message);
+  return error;
+}
+
+GenerationError ToError(const scheduler::Failed& failed) {
+  switch (failed.kind) {
+    case scheduler::FailureKind::kQueueFull:
+      return MakeError(ErrorKind::kOverloaded, failed.message);
+    case scheduler::FailureKind::kTooLarge:
+      return MakeError(ErrorKind::kValidation, failed.message);
+    case scheduler::FailureKind::kDraining:
+      return MakeError(ErrorKind::kUnavailable, failed.message);
+    case scheduler::FailureKind::kGroupLost:
+    case scheduler::FailureKind::kShardError:
+      break;
+  }
+  return MakeError(ErrorKind::kGeneration, failed.message);
+}
+
+}  // namespace
+
+SeedSource::SeedSource(std::optional<std::uint64_t> fixed) : fixed_(fixed) {
+  std::random_device entropy;
+  std::seed_seq words{entropy(), entropy(), entropy(), entropy()};
+  generator_.seed(words);
+}
+
+std::uint64_t SeedSource::Draw() {
+  if (fixed_) return *fixed_;
+  const std::lock_guard lock(mutex_);
+  return generator_();
+}
+
+RequestTask::RequestTask(RequestId id, GenerationRequest request,
+                         std::shared_ptr<GenerationSink> sink, const RequestServices& services,
+                         Time arrived)
+    : id_(id),
+      request_(std::move(request)),
+      sink_(std::move(sink)),
+      services_(services),
+      arrived_(arrived) {}
+
+bool RequestTask::Begin() { return Put(Beginning{}); }
+
+bool RequestTask::Deliver(std::vector<scheduler::Event> events, Time at) {
+  return Put(CoreEvents{std::move(events), at});
+}
+
+bool RequestTask::Fail(GenerationError error) { return Put(std::move(error)); }
+
+bool RequestTask::Put(Item item) {
+  const std::lock_guard lock(mutex_);
+  mailbox_.push_back(std::move(item));
+  return !std::exchange(scheduled_, true);
+}
+
+bool RequestTask::RunOnce() {
+  std::vector<Item> items;
+  {
+    const std::lock_guard lock(mutex_);
+    items.swap(mailbox_);
+  }
+  for (Item& item : items) {
+    if (!ended_) Handle(std::move(item));
+  }
+  Flush();
+  const std::lock_guard lock(mutex_);
+  scheduled_ = !mailbox_.empty();
+  return scheduled_;
+}
+
+void RequestTask::Handle(Item item) {
+  if (const auto* step = std::get_if<CoreEvents>(&item)) {
+    now_ = step->at;
+    for (const scheduler::Event& event : step->events) {
+      if (!ended_) Take(event);
+    }
+  } else if (auto* error = std::get_if<GenerationError>(&item)) {
+    EndWith(std::move(*error));
+  } else {
+    Prepare();
+  }
+}
+
+void RequestTask::Prepare() {
+  if (abandoned_) {
+    ended_ = true;
+    services_.records.SetState(id_, "cancelled");
+    return services_.forget(id_);
+  }
+  auto built = services_.prompts.Build(request_);
+  if (auto* error = std::get_if<GenerationError>(&built)) {
+    EndWith(std::move(*error));
+    services_.records.SetState(id_, "refused");
+    return services_.forget(id_);
+  }
+  auto& prompt = std::get<Prompt>(built);
+  auto stream = TextStream::Create(services_.tokenizer, prompt.ids,
+                                   StreamOptionsOf(request_, services_.eos_ids));
+  if (!stream.ok()) {
+    EndBroken(stream.status());
+    return services_.forget(id_);
+  }
+  stream_.emplace(*std::move(stream));
+  Send(std::move(prompt));
+}
+
+void RequestTask::Send(Prompt prompt) {
+  prompt_tokens_ = static_cast<std::uint32_t>(prompt.ids.size());
+  prompt_characters_ = prompt.characters;
+  services_.records.SetPromptTokens(id_, prompt_tokens_);
+  if (wants_prompt_logprobs()) prompt_ = prompt.ids;
+  if (request_.sampling.do_sample && !request_.seed) request_.seed = services_.seeds.Draw();
+
+  scheduler::Arrival arrival;
+  arrival.request = id_;
+  arrival.prompt = std::move(prompt.ids);
+  arrival.max_new_tokens = prompt.max_new_tokens;
+  arrival.min_new_tokens = request_.min_new_tokens;
+  arrival.sampling = request_.sampling;
+  arrival.sampling.seed = request_.seed.value_or(0);
+  arrival.logprobs = request_.logprobs;
+  arrival.stop_token_ids = request_.stop_token_ids;
+  arrival.ignore_eos = request_.ignore_eos;
+  arrival.priority = request_.priority;
+  arrival.tenant = request_.tenant;
+  arrival.trace_id = request_.client_id;
+  queued_ = SteadyNow();
+  if (!services_.post(std::move(arrival))) {
+    EndWith(MakeError(ErrorKind::kOverloaded, "Model is overloaded"));
+    services_.records.SetState(id_, "refused");
+    return services_.forget(id_);
+  }
+  // A client that left before the arrival was posted: its own Cancel found nothing to cancel.
+  if (abandoned_) services_.post(scheduler::Cancel{id_});
+}
+
+void RequestTask::Take(const scheduler::Event& event) {
+  if (const auto* started = std::get_if<scheduler::Started>(&event.what)) {
+    OnStarted(*started);
+  } else if (const auto* logprobs = std::get_if<scheduler::PromptLogprobs>(&event.what)) {
+    auto described = DescribePrompt(*services_.tokenizer, prompt_, logprobs->logprobs);
+    if (!described.ok()) return EndBroken(described.status());
+    AddStart(*std::move(described));
+  } else if (const auto* tokens = std::get_if<scheduler::Tokens>(&event.what)) {
+    OnTokens(*tokens);
+  } else if (const auto* finished = std::get_if<scheduler::Finished>(&event.what)) {
+    OnFinished(*finished);
+  } else {
+    EndWith(ToError(std::get<scheduler::Failed>(event.what)));
+  }
+}
+
+void RequestTask::OnStarted(const scheduler::Started& started) {
+  started_ = now_;
+  cached_tokens_ = started.cached_tokens;
+  if (!wants_prompt_logprobs()) AddStart({});
+}
+
+void RequestTask::AddStart(std::vector<TokenInfo> prompt) {
+  GenerationStart start;
+  start.request = id_;
+  start.prompt_tokens = prompt_tokens_;
+  start.prompt_characters = prompt_characters_;
+  start.seed = request_.seed.value_or(0);
+  start.prompt = std::move(prompt);
+  events_.emplace_back(std::move(start));
+}
+
+void RequestTask::OnTokens(const scheduler::Tokens& tokens) {
+  if (!first_token_) first_token_ = now_;
+  const auto stop = stream_->Push(tokens.tokens, events_);
+  if (!stop.ok()) return EndBroken(stop.status());
+  if (!stop->has_value()) return;
+  awaits_end_ = true;
+  services_.post(scheduler::FinishAt{id_, **stop});
+}
+
+void RequestTask::OnFinished(const scheduler::Finished& finished) {
+  if (finished.reason == scheduler::FinishReason::kCancelled) {
+    ended_ = true;
+    return;
+  }
+  auto end = stream_->Finish(finished);
+  if (!end.ok()) return EndBroken(end.status());
+  end->prompt_tokens = prompt_tokens_;
+  end->cached_tokens = cached_tokens_;
+  end->seed = request_.seed.value_or(0);
+  end->sampled = request_.sampling.do_sample;
+  end->timings.validation = queued_ - arrived_;
+  end->timings.queue = started_ - queued_;
+  end->timings.inference = now_ - started_;
+  end->timings.first_token = first_token_.value_or(now_) - arrived_;
+  end->timings.total = now_ - arrived_;
+  events_.emplace_back(*std::move(end));
+  awaits_end_ = false;
+  Flush();
+  ended_ = true;
+}
+
+void RequestTask::EndWith(GenerationError error) {
+  events_.emplace_back(std::move(error));
+  awaits_end_ = false;
+  Flush();
+  ended_ = true;
+}
+
+// A defect of the text library: the request cannot go on, and the shards must not go on with it.
+void RequestTask::EndBroken(const absl::Status& status) {
+  services_.post(scheduler::Cancel{id_});
+  services_.records.SetState(id_, "failed");
+  EndWith(MakeError(ErrorKind::kInternal, Message(status)));
+}
+
+void RequestTask::Flush() {
+  if (awaits_end_) return;
+  std::vector<GenerationEvent> events = std::exchange(events_, {});
+  if (events.empty() || ended_ || abandoned_) return;
+  if (sink_->OnEvents(std::move(events))) return;
+  ended_ = true;
+  abandoned_ = true;
+  services_.post(scheduler::Cancel{id_});
+}
+
+}  // namespace penstock::router

@@ -1,0 +1,211 @@
+#include "router/dispatch/router_engine.h"
+
+#include <mutex>
+#include <unordered_map>
+#include <utility>
+
+#include "router/dispatch/request_records.h"
+#include "router/dispatch/request_task.h"
+#include "router/dispatch/text_pool.h"
+
+namespace penstock::router {
+namespace {
+
+GenerationError Unavailable(std::string message) {
+  GenerationError error;
+  error.kind = ErrorKind::kUnavailable;
+  error.message = std::move(message);
+  return error;
+}
+
+PromptLimits LimitsOf(const ModelFacts& facts) {
+  return {facts.max_input_tokens, facts.max_total_tokens, facts.vocabulary};
+}
+
+bool IsTerminal(const scheduler::Event& event) {
+  return std::holds_alternative<scheduler::Finished>(event.what) ||
+         std::holds_alternative<scheduler::Failed>(event.what);
+}
+
+// Runs of events of one request; the core gives those of one step one after another.
+std::vector<std::vector<scheduler::Event>> GroupByRequest(std::vector<scheduler::Event> events) {
+  std::vector<std::vector<scheduler::Event>> groups;
+  for (scheduler::Event& event : events) {
+    if (groups.empty() || groups.back().front().request != event.request) groups.emplace_back();
+    groups.back().push_back(std::move(event));
+  }
+  return groups;
+}
+
+}  // namespace
+
+class RouterEngine::Impl final : public CoreListener {
+ public:
+  Impl(RouterEngineOptions options, Metrics& metrics)
+      : facts_(std::move(options.facts)),
+        prompts_(options.tokenizer, options.chat, LimitsOf(facts_)),
+        seeds_(options.seed),
+        services_{
+            prompts_,
+            options.tokenizer,
+            std::move(options.eos_ids),
+            seeds_,
+            records_,
+            [this](decltype(scheduler::Input::what) what) { return core_.Post(std::move(what)); },
+            [this](RequestId request) { Forget(request); }},
+        core_(std::move(options.core), *this, metrics),
+        pool_(options.text_threads) {}
+
+  ~Impl() override { Stop(); }
+
+  absl::Status Start(std::unique_ptr<GroupLink> link,
+                     std::function<void(const std::string&)> on_lost) {
+    on_lost_ = std::move(on_lost);
+    absl::Status started = core_.Start();
+    if (!started.ok()) return started;
+    core_.Attach(std::move(link));
+    SetHealth(Health::kReady, "");
+    return absl::OkStatus();
+  }
+
+  void Drain() {
+    SetHealth(Health::kDraining, "the server is shutting down");
+    core_.Post(scheduler::Drain{});
+  }
+
+  void Stop() {
+    core_.Stop();
+    pool_.Stop();
+    const std::lock_guard lock(mutex_);
+    tasks_.clear();
+  }
+
+  RequestId Submit(GenerationRequest request, std::shared_ptr<GenerationSink> sink) {
+    const Time now = SteadyNow();
+    std::shared_ptr<RequestTask> task;
+    RequestId id;
+    std::string closed;
+    {
+      const std::lock_guard lock(mutex_);
+      id = RequestId(++last_request_);
+      records_.Add(id, request.client_id, now);
+      task = std::make_shared<RequestTask>(id, std::move(request), std::move(sink), services_, now);
+      if (health_.state == Health::kReady) {
+        tasks_.emplace(id, task);
+      } else {
+        closed = health_.detail;
+      }
+    }
+    const bool schedule = closed.empty() ? task->Begin() : task->Fail(Unavailable(closed));
+    if (!closed.empty()) records_.SetState(id, "refused");
+    if (schedule) pool_.Schedule(std::move(task));
+    return id;
+  }
+
+  void Cancel(RequestId request) {
+    {
+      const std::lock_guard lock(mutex_);
+      const auto found = tasks_.find(request);
+      if (found == tasks_.end()) return;
+      found->second->Abandon();
+    }
+    core_.Post(scheduler::Cancel{request});
+  }
+
+  ModelFacts Facts() const { return facts_; }
+
+  HealthReport CheckHealth() const {
+    const std::lock_guard lock(mutex_);
+    return health_;
+  }
+
+  absl::StatusOr<RequestRecord> Explain(const std::string& id) const { return records_.Find(id); }
+
+ private:
+  // --- CoreListener, on the core's thread
+
+  void OnOutputs(std::vector<scheduler::Event> events,
+                 std::vector<scheduler::Decision> decisions) override {
+    const Time now = SteadyNow();
+    records_.Take(events, decisions);
+    std::vector<std::shared_ptr<Lane>> lanes;
+    {
+      const std::lock_guard lock(mutex_);
+      for (std::vector<scheduler::Event>& own : GroupByRequest(std::move(events))) {
+        const auto found = tasks_.find(own.front().request);
+        if (found == tasks_.end()) continue;
+        const std::shared_ptr<RequestTask> task = found->second;
+        if (IsTerminal(own.back())) tasks_.erase(found);
+        if (task->Deliver(std::move(own), now)) lanes.push_back(task);
+      }
+    }
+    pool_.ScheduleAll(std::move(lanes));
+  }
+
+  void OnGroupLost(std::string reason) override {
+    std::vector<std::shared_ptr<Lane>> lanes;
+    {
+      const std::lock_guard lock(mutex_);
+      health_ = {Health::kFailed, reason};
+      // Those that ran have their error from the core; no group will come for those that wait.
+      for (auto& [id, task] : tasks_) {
+        records_.SetState(id, "failed");
+        if (task->Fail(Unavailable(reason))) lanes.push_back(task);
+      }
+      tasks_.clear();
+    }
+    pool_.ScheduleAll(std::move(lanes));
+    if (on_lost_) on_lost_(reason);
+  }
+
+  // A request that the core does not know.
+  void Forget(RequestId request) {
+    const std::lock_guard lock(mutex_);
+    tasks_.erase(request);
+  }
+
+  void SetHealth(Health state, std::string detail) {
+    const std::lock_guard lock(mutex_);
+    if (health_.state == Health::kFailed) return;
+    health_ = {state, std::move(detail)};
+  }
+
+  const ModelFacts facts_;
+  const PromptBuilder prompts_;
+  SeedSource seeds_;
+  RequestRecords records_;
+  std::function<void(const std::string&)> on_lost_;
+
+  mutable std::mutex mutex_;
+  HealthReport health_{Health::kStarting, "the model is being loaded"};
+  std::uint64_t last_request_ = 0;
+  // Open requests: from Submit until the core's terminal event.
+  std::unordered_map<RequestId, std::shared_ptr<RequestTask>> tasks_;
+
+  const RequestServices services_;
+  CoreLoop core_;
+  TextPool pool_;  // last: its threads use all of the above
+};
+
+RouterEngine::RouterEngine(RouterEngineOptions options, Metrics& metrics)
+    : impl_(std::make_unique<Impl>(std::move(options), metrics)) {}
+RouterEngine::~RouterEngine() = default;
+
+absl::Status RouterEngine::Start(std::unique_ptr<GroupLink> link,
+                                 std::function<void(const std::string& reason)> on_lost) {
+  return impl_->Start(std::move(link), std::move(on_lost));
+}
+void RouterEngine::Drain() { impl_->Drain(); }
+void RouterEngine::Stop() { impl_->Stop(); }
+
+RequestId RouterEngine::Submit(GenerationRequest request, std::shared_ptr<GenerationSink> sink) {
+  return impl_->Submit(std::move(request), std::move(sink));
+}
+void RouterEngine::Cancel(RequestId request) { impl_->Cancel(request); }
+ModelFacts RouterEngine::Facts() const { return impl_->Facts(); }
+HealthReport RouterEngine::CheckHealth() const { return impl_->CheckHealth(); }
+absl::StatusOr<RequestRecord> RouterEngine::Explain(const std::string& id) const {
+  return impl_->Explain(id);
+}
+
+}  // namespace penstock::router

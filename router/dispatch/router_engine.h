@@ -1,0 +1,67 @@
+// The generation side behind router/engine.h: requests in, text events out, round one CoreLoop and
+// one replica group.
+//
+//   Submit -> text pool (prompt) -> CoreLoop (mailbox, scheduler, shards) -> text pool (text) ->
+//   sink
+//
+// Threads: Submit, Cancel, Facts, CheckHealth, Explain, Drain from any; the text pool and the core
+// loop's thread are its own.
+#pragma once
+
+#include <absl/status/status.h>
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "router/dispatch/core_loop.h"
+#include "router/engine.h"
+#include "router/metrics/metrics.h"
+#include "text/chat_template.h"
+#include "text/tokenizer.h"
+
+namespace penstock::router {
+
+struct RouterEngineOptions {
+  CoreLoopOptions core;
+  std::uint32_t text_threads = 2;
+  std::optional<std::uint64_t> seed;  // of sampled requests that bring none; absent: drawn
+  ModelFacts facts;                   // its limits are enforced
+  std::vector<TokenId> eos_ids;
+  std::shared_ptr<const text::Tokenizer> tokenizer;
+  std::shared_ptr<const text::ChatTemplate> chat;  // null: chats are refused
+};
+
+class RouterEngine final : public Engine {
+ public:
+  // The metrics must outlive the engine.
+  RouterEngine(RouterEngineOptions options, Metrics& metrics);
+  ~RouterEngine() override;  // Stop
+
+  // Starts the core and gives it the formed group; ready from then on. `on_lost` is called once, on
+  // the core's thread, when the group serves no more and every open request has got its error; it
+  // must not block. Once.
+  absl::Status Start(std::unique_ptr<GroupLink> link,
+                     std::function<void(const std::string& reason)> on_lost);
+
+  // Takes no new requests; what is open ends normally.
+  void Drain();
+
+  // Ends everything; no sink is called after it has returned. What is still open is dropped.
+  void Stop();
+
+  RequestId Submit(GenerationRequest request, std::shared_ptr<GenerationSink> sink) override;
+  void Cancel(RequestId request) override;
+  ModelFacts Facts() const override;
+  HealthReport CheckHealth() const override;
+  absl::StatusOr<RequestRecord> Explain(const std::string& id) const override;
+
+ private:
+  class Impl;
+  std::unique_ptr<Impl> impl_;
+};
+
+}  // namespace penstock::router

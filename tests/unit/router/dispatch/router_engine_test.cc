@@ -1,0 +1,345 @@
+// The whole generation side over simulated shards: requests in, text events out.
+#include "router/dispatch/router_engine.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <chrono>
+#include <condition_variable>
+#include <cstdlib>
+#include <filesystem>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "common/status.h"
+#include "shard/service/shard_server.h"
+#include "tools/simshard/sim_engine.h"
+
+namespace penstock::router {
+namespace {
+
+using simshard::SimOptions;
+using testing::HasSubstr;
+
+constexpr auto kDeadline = std::chrono::seconds(30);
+const std::string kModel = std::string(PENSTOCK_SOURCE_DIR) + "/demo/model";
+
+// Keeps the events of one request; may refuse after so many tokens, as a slow client does.
+class Sink final : public GenerationSink {
+ public:
+  explicit Sink(std::size_t refuse_after = SIZE_MAX) : refuse_after_(refuse_after) {}
+
+  bool OnEvents(std::vector<GenerationEvent> events) override {
+    const std::lock_guard lock(mutex_);
+    EXPECT_FALSE(refused_) << "an event after a refusal";
+    const bool ends = std::holds_alternative<GenerationEnd>(events.back());
+    EXPECT_TRUE(!ends || events.size() >= 2) << "the last token comes with the end";
+    for (GenerationEvent& event : events) Take(std::move(event));
+    refused_ = tokens_.size() >= refuse_after_;
+    changed_.notify_all();
+    return !refused_;
+  }
+
+  bool WaitUntil(const std::function<bool(const Sink&)>& condition) {
+    std::unique_lock lock(mutex_);
+    return changed_.wait_for(lock, kDeadline, [&] { return condition(*this); });
+  }
+  bool WaitForEnd() {
+    return WaitUntil([](const Sink& s) { return s.end_.has_value() || s.error_.has_value(); });
+  }
+
+  // After WaitForEnd, or inside a condition.
+  std::string deltas_;
+  std::vector<GenerationToken> tokens_;
+  std::optional<GenerationStart> start_;
+  std::optional<GenerationEnd> end_;
+  std::optional<GenerationError> error_;
+
+ private:
+  void Take(GenerationEvent event) {
+    EXPECT_FALSE(end_ || error_) << "an event after the terminal one";
+    if (auto* start = std::get_if<GenerationStart>(&event)) {
+      EXPECT_FALSE(start_);
+      start_ = std::move(*start);
+    } else if (auto* token = std::get_if<GenerationToken>(&event)) {
+      EXPECT_TRUE(start_);
+      EXPECT_EQ(token->index, tokens_.size());
+      deltas_ += token->delta;
+      tokens_.push_back(std::move(*token));
+    } else if (auto* end = std::get_if<GenerationEnd>(&event)) {
+      deltas_ += end->tail;
+      end_ = std::move(*end);
+    } else {
+      error_ = std::get<GenerationError>(std::move(event));
+    }
+  }
+
+  const std::size_t refuse_after_;
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  bool refused_ = false;
+};
+
+class RouterEngineTest : public testing::Test {
+ protected:
+  void SetUp() override {
+    char name[] = "/tmp/penstock-test-XXXXXX";
+    ASSERT_NE(mkdtemp(name), nullptr);
+    directory_ = name;
+    auto tokenizer = text::Tokenizer::Load(kModel);
+    ASSERT_TRUE(tokenizer.ok()) << tokenizer.status();
+    tokenizer_ = *tokenizer;
+  }
+  void TearDown() override {
+    engine_.reset();
+    server_.reset();
+    std::filesystem::remove_all(directory_);
+  }
+
+  void Start(SimOptions shard, scheduler::Config config = {}) {
+    shard.model_folder = kModel;
+    shard::ShardServerOptions server;
+    server.socket_prefix = directory_ + "/shard";
+    auto started =
+        shard::ShardServer::Start(std::make_unique<simshard::SimEngine>(shard), std::move(server));
+    ASSERT_TRUE(started.ok()) << started.status();
+    server_ = *std::move(started);
+
+    GroupLinkOptions link_options;
+    link_options.sockets = {server_->socket_path()};
+    link_options.rendezvous = "penstock-router-engine-test";
+    link_options.startup_timeout = kDeadline;
+    auto link = GroupLink::Form(
+        link_options, [](std::uint32_t, const ShardLoadProgress&) {}, &metrics_);
+    ASSERT_TRUE(link.ok()) << link.status();
+
+    RouterEngineOptions options;
+    options.core.scheduler = config;
+    options.core.step_timeout = std::chrono::milliseconds(500);
+    options.facts.max_total_tokens = 256;
+    options.facts.max_input_tokens = 255;
+    options.facts.vocabulary = (*link)->formed().facts.vocabulary;
+    options.eos_ids = (*link)->formed().facts.eos_token_ids;
+    options.tokenizer = tokenizer_;
+    engine_ = std::make_unique<RouterEngine>(std::move(options), metrics_);
+    ASSERT_EQ(Message(engine_->Start(*std::move(link),
+                                     [this](const std::string& reason) {
+                                       const std::lock_guard lock(mutex_);
+                                       lost_ = reason;
+                                       changed_.notify_all();
+                                     })),
+              "");
+  }
+
+  static GenerationRequest Request(std::string prompt, std::uint32_t max_new) {
+    GenerationRequest request;
+    request.client_id = prompt;
+    request.prompt = std::move(prompt);
+    request.max_new_tokens = max_new;
+    return request;
+  }
+  std::shared_ptr<Sink> Submit(GenerationRequest request, std::size_t refuse_after = SIZE_MAX) {
+    auto sink = std::make_shared<Sink>(refuse_after);
+    last_ = engine_->Submit(std::move(request), sink);
+    return sink;
+  }
+  bool WaitForLoss() {
+    std::unique_lock lock(mutex_);
+    return changed_.wait_for(lock, kDeadline, [this] { return lost_.has_value(); });
+  }
+  // The sink learns of the end before the record does, or the other way round.
+  bool WaitForState(const std::string& id, const std::string& state) {
+    const auto deadline = std::chrono::steady_clock::now() + kDeadline;
+    while (engine_->Explain(id).value_or(RequestRecord{}).state != state) {
+      if (std::chrono::steady_clock::now() > deadline) return false;
+      std::this_thread::yield();
+    }
+    return true;
+  }
+
+  std::string directory_;
+  Metrics metrics_;
+  std::shared_ptr<const text::Tokenizer> tokenizer_;
+  std::unique_ptr<shard::ShardServer> server_;
+  std::unique_ptr<RouterEngine> engine_;
+  RequestId last_;
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  std::optional<std::string> lost_;
+};
+
+SimOptions Echo() {
+  SimOptions options;
+  options.tokens = simshard::TokenRule::kEcho;
+  return options;
+}
+
+SimOptions Slow() {
+  SimOptions options;
+  options.step_time = std::chrono::milliseconds(2);
+  return options;
+}
+
+TEST_F(RouterEngineTest, AnEchoComesBackAsTheText) {
+  Start(Echo());
+  const std::string prompt = "Once upon a time there was a small dog.";
+  const auto sink = Submit(Request(prompt, 200));
+  ASSERT_TRUE(sink->WaitForEnd());
+  ASSERT_TRUE(sink->end_) << sink->error_->message;
+  EXPECT_EQ(sink->end_->reason, scheduler::FinishReason::kEos);
+  EXPECT_EQ(sink->end_->text, prompt);
+  EXPECT_EQ(sink->deltas_, prompt);
+  EXPECT_EQ(sink->end_->generated_tokens, sink->tokens_.size());
+  EXPECT_EQ(sink->end_->prompt_tokens, sink->start_->prompt_tokens);
+  EXPECT_EQ(sink->start_->prompt_characters, prompt.size());
+  EXPECT_FALSE(sink->end_->sampled);
+  EXPECT_GE(sink->end_->timings.total, sink->end_->timings.first_token);
+}
+
+TEST_F(RouterEngineTest, ManyRequestsGetTheirOwnText) {
+  Start(Echo());
+  std::vector<std::pair<std::string, std::shared_ptr<Sink>>> open;
+  for (int i = 0; i < 100; ++i) {
+    std::string prompt = "The dog number " + std::to_string(i) + " ran to the tree.";
+    auto sink = Submit(Request(prompt, 150));
+    open.emplace_back(std::move(prompt), std::move(sink));
+  }
+  for (const auto& [prompt, sink] : open) {
+    ASSERT_TRUE(sink->WaitForEnd());
+    ASSERT_TRUE(sink->end_) << sink->error_->message;
+    EXPECT_EQ(sink->deltas_, prompt);
+  }
+}
+
+TEST_F(RouterEngineTest, AStopStringEndsTheTextBeforeIt) {
+  Start(Echo());
+  GenerationRequest request = Request("Tom saw a cat and a small dog.", 100);
+  request.stop = {"and a"};
+  const auto sink = Submit(std::move(request));
+  ASSERT_TRUE(sink->WaitForEnd());
+  ASSERT_TRUE(sink->end_);
+  EXPECT_EQ(sink->end_->reason, scheduler::FinishReason::kStopString);
+  EXPECT_EQ(sink->deltas_, "Tom saw a cat ");
+  EXPECT_EQ(sink->end_->stop, "and a");
+}
+
+TEST_F(RouterEngineTest, ACancelledRequestHearsNothingMoreAndTheRecordSaysSo) {
+  Start(Slow());
+  const auto sink = Submit(Request("a", 200));
+  ASSERT_TRUE(sink->WaitUntil([](const Sink& s) { return s.tokens_.size() > 3; }));
+  engine_->Cancel(last_);
+  EXPECT_TRUE(WaitForState("a", "cancelled"));
+  EXPECT_FALSE(sink->end_ || sink->error_);
+}
+
+TEST_F(RouterEngineTest, ACancelRightAfterSubmitIsNotLost) {
+  Start(Slow());
+  for (int i = 0; i < 50; ++i) {
+    Submit(Request("request " + std::to_string(i), 200));
+    engine_->Cancel(last_);
+  }
+  for (int i = 0; i < 50; ++i) {
+    EXPECT_TRUE(WaitForState("request " + std::to_string(i), "cancelled")) << i;
+  }
+}
+
+TEST_F(RouterEngineTest, ARefusingSinkCancelsItsRequest) {
+  Start(Slow());
+  Submit(Request("slow client", 200), 5);
+  EXPECT_TRUE(WaitForState("slow client", "cancelled"));
+}
+
+TEST_F(RouterEngineTest, ABadRequestIsRefusedWithItsField) {
+  Start(Echo());
+  const auto sink = Submit(Request("a b c", 400));
+  ASSERT_TRUE(sink->WaitForEnd());
+  ASSERT_TRUE(sink->error_);
+  EXPECT_EQ(sink->error_->kind, ErrorKind::kValidation);
+  EXPECT_TRUE(WaitForState("a b c", "refused"));
+}
+
+TEST_F(RouterEngineTest, AFullQueueIsOverload) {
+  scheduler::Config config;
+  config.max_batch_size = 1;
+  config.max_waiting_requests = 1;
+  Start(Slow(), config);
+  const auto running = Submit(Request("one", 200));
+  ASSERT_TRUE(running->WaitUntil([](const Sink& s) { return !s.tokens_.empty(); }));
+  Submit(Request("two", 200));
+  ASSERT_TRUE(WaitForState("two", "queued"));
+  const auto third = Submit(Request("three", 200));
+  ASSERT_TRUE(third->WaitForEnd());
+  ASSERT_TRUE(third->error_);
+  EXPECT_EQ(third->error_->kind, ErrorKind::kOverloaded);
+}
+
+TEST_F(RouterEngineTest, SampledRequestsGetASeedAndReportIt) {
+  Start(Echo());
+  GenerationRequest drawn = Request("a dog", 3);
+  drawn.sampling.do_sample = true;
+  GenerationRequest given = drawn;
+  given.seed = 42;
+  const auto first = Submit(drawn);
+  const auto second = Submit(drawn);
+  const auto third = Submit(given);
+  ASSERT_TRUE(first->WaitForEnd() && second->WaitForEnd() && third->WaitForEnd());
+  EXPECT_NE(first->end_->seed, second->end_->seed);
+  EXPECT_EQ(third->end_->seed, 42u);
+  EXPECT_TRUE(third->end_->sampled);
+}
+
+TEST_F(RouterEngineTest, DrainRefusesNewRequestsAndEndsTheOthers) {
+  Start(Slow());
+  const auto open = Submit(Request("open", 40));
+  ASSERT_TRUE(open->WaitUntil([](const Sink& s) { return !s.tokens_.empty(); }));
+  engine_->Drain();
+  EXPECT_EQ(engine_->CheckHealth().state, Health::kDraining);
+  const auto late = Submit(Request("late", 5));
+  ASSERT_TRUE(late->WaitForEnd());
+  ASSERT_TRUE(late->error_);
+  EXPECT_EQ(late->error_->kind, ErrorKind::kUnavailable);
+  ASSERT_TRUE(open->WaitForEnd());
+  EXPECT_TRUE(open->end_) << open->error_->message;
+}
+
+TEST_F(RouterEngineTest, ALostGroupFailsEveryOpenRequestOnce) {
+  SimOptions hangs = Slow();
+  hangs.hang_at_step = 20;
+  scheduler::Config config;
+  config.max_batch_size = 1;
+  Start(hangs, config);
+  const auto running = Submit(Request("running", 200));
+  ASSERT_TRUE(running->WaitUntil([](const Sink& s) { return !s.tokens_.empty(); }));
+  const auto waiting = Submit(Request("waiting", 200));
+  ASSERT_TRUE(WaitForLoss());
+  EXPECT_EQ(engine_->CheckHealth().state, Health::kFailed);
+  EXPECT_THAT(engine_->CheckHealth().detail, HasSubstr("shard 0 has not answered"));
+  ASSERT_TRUE(running->WaitForEnd() && waiting->WaitForEnd());
+  ASSERT_TRUE(running->error_ && waiting->error_);
+  EXPECT_EQ(running->error_->kind, ErrorKind::kGeneration);
+  EXPECT_EQ(waiting->error_->kind, ErrorKind::kUnavailable);
+  const auto late = Submit(Request("late", 5));
+  ASSERT_TRUE(late->WaitForEnd());
+  EXPECT_EQ(late->error_->kind, ErrorKind::kUnavailable);
+}
+
+TEST_F(RouterEngineTest, PromptLogprobsComeWithTheStart) {
+  Start(Echo());
+  GenerationRequest request = Request("a small dog", 3);
+  request.logprobs = {LogprobRequest::Kind::kProcessed, 0, true};
+  const auto sink = Submit(std::move(request));
+  ASSERT_TRUE(sink->WaitForEnd());
+  ASSERT_TRUE(sink->end_) << sink->error_->message;
+  EXPECT_EQ(sink->start_->prompt.size(), sink->start_->prompt_tokens);
+  EXPECT_FALSE(sink->start_->prompt.front().logprob) << "the first token has none";
+  EXPECT_TRUE(sink->tokens_.front().token.logprob);
+}
+
+}  // namespace
+}  // namespace penstock::router
