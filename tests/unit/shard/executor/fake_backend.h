@@ -1,0 +1,76 @@
+// A backend whose arithmetic a test can do in the head: the most probable token after token t is
+// t + 1 (logit 4, all others 0). It records every batch.
+#pragma once
+
+#include <limits>
+#include <string>
+#include <vector>
+
+#include "common/status.h"
+#include "shard/backend/backend.h"
+
+namespace penstock::shard {
+
+class FakeBackend final : public Backend {
+ public:
+  struct Recorded {
+    std::vector<TokenId> tokens;
+    std::vector<RaggedSegment> segments;  // without their block spans
+    std::vector<std::vector<BlockId>> blocks;
+    std::vector<std::uint32_t> logit_rows;
+  };
+
+  explicit FakeBackend(std::uint32_t vocabulary) : vocabulary_(vocabulary) {}
+
+  absl::Status Prepare(const BackendLimits&, Communicator*) override { return absl::OkStatus(); }
+  absl::Status AllocateCache(std::uint32_t blocks) override {
+    cache_blocks = blocks;
+    return absl::OkStatus();
+  }
+  absl::Status CopyBlocks(std::span<const BlockCopy> copies) override {
+    for (const BlockCopy& copy : copies) {
+      events.push_back("copy " + std::to_string(copy.src.value()) + " " +
+                       std::to_string(copy.dst.value()));
+    }
+    return absl::OkStatus();
+  }
+  absl::Status Execute(const RaggedBatch& batch) override {
+    events.push_back("execute");
+    if (!execute_status.ok()) return execute_status;
+    Recorded& one = batches.emplace_back();
+    one.tokens.assign(batch.tokens.begin(), batch.tokens.end());
+    one.segments.assign(batch.segments.begin(), batch.segments.end());
+    for (RaggedSegment& segment : one.segments) {
+      one.blocks.emplace_back(segment.blocks.begin(), segment.blocks.end());
+      segment.blocks = {};
+    }
+    one.logit_rows.assign(batch.logit_rows.begin(), batch.logit_rows.end());
+    return absl::OkStatus();
+  }
+  absl::StatusOr<TensorView> Logits(std::uint32_t first, std::uint32_t count) override {
+    logit_calls.push_back(count);
+    rows_.assign(std::size_t{count} * vocabulary_, 0.0f);
+    for (std::uint32_t i = 0; i < count; ++i) {
+      const TokenId token = batches.back().tokens[batches.back().logit_rows[first + i]];
+      const auto next = static_cast<std::uint32_t>(token + 1) % vocabulary_;
+      float* row = rows_.data() + std::size_t{i} * vocabulary_;
+      row[next] = 4.0f;
+      if (token == nan_token) row[0] = std::numeric_limits<float>::quiet_NaN();
+    }
+    return TensorView::Matrix(rows_.data(), count, vocabulary_, DType::kFloat32);
+  }
+  std::uint64_t MemoryBytes() const override { return 77; }
+
+  std::vector<Recorded> batches;
+  std::vector<std::string> events;
+  std::vector<std::uint32_t> logit_calls;
+  std::uint32_t cache_blocks = 0;
+  absl::Status execute_status;
+  TokenId nan_token = -1;  // rows of this token hold a NaN
+
+ private:
+  const std::uint32_t vocabulary_;
+  std::vector<float> rows_;
+};
+
+}  // namespace penstock::shard

@@ -1,0 +1,122 @@
+#include <gmock/gmock.h>
+
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+
+#include "common/status.h"
+#include "shard/executor/free_memory.h"
+#include "shard/executor/memory_plan.h"
+
+namespace penstock::shard {
+namespace {
+
+using testing::HasSubstr;
+
+constexpr std::uint64_t kMiB = 1 << 20;
+
+MemoryNeeds Needs(KvMemory kv) {
+  MemoryNeeds needs;
+  needs.rank = 1;
+  needs.local_ranks = 2;
+  needs.weight_bytes = 100 * kMiB;
+  needs.scratch_bytes = 20 * kMiB;
+  needs.scratch_step_tokens = 512;
+  needs.kv = kv;
+  return needs;
+}
+
+TEST(ChooseKvBytes, TakesBytesAsGiven) {
+  EXPECT_EQ(*ChooseKvBytes(Needs({40 * kMiB, 0}), 64 * kMiB, kMiB), 40 * kMiB);
+}
+
+TEST(ChooseKvBytes, RefusesBytesThatAreNotFree) {
+  const absl::Status status = ChooseKvBytes(Needs({80 * kMiB, 0}), 64 * kMiB, kMiB).status();
+  EXPECT_TRUE(absl::IsResourceExhausted(status));
+  EXPECT_THAT(Message(status), HasSubstr("at most the free 64.0 MiB of rank 1. Given: 80.0 MiB"));
+}
+
+TEST(ChooseKvBytes, TakesAShareOfWhatIsFree) {
+  EXPECT_EQ(*ChooseKvBytes(Needs({0, 0.25}), 64 * kMiB, kMiB), 16 * kMiB);
+}
+
+TEST(ChooseKvBytes, AutoTakesWhatIsWantedButTheRanksTogetherAtMostHalf) {
+  EXPECT_EQ(*ChooseKvBytes(Needs({}), 64 * kMiB, kMiB), kMiB);
+  EXPECT_EQ(*ChooseKvBytes(Needs({}), 64 * kMiB, 100 * kMiB), 16 * kMiB);
+}
+
+TEST(DescribeMemoryPlan, NamesEveryPart) {
+  const auto plan = DescribeMemoryPlan(Needs({0, 0.5}), 320 * kMiB);
+  ASSERT_TRUE(plan.ok());
+  EXPECT_EQ(*plan,
+            "memory plan of rank 1: weights 100.0 MiB, scratch 20.0 MiB for steps of 512 tokens, "
+            "KV cache 100.0 MiB; 220.0 MiB of 320.0 MiB free");
+}
+
+TEST(DescribeMemoryPlan, RefusesWhatDoesNotFit) {
+  for (const KvMemory kv : {KvMemory{}, KvMemory{1, 0}}) {
+    const absl::Status status = DescribeMemoryPlan(Needs(kv), 119 * kMiB).status();
+    EXPECT_TRUE(absl::IsResourceExhausted(status));
+    EXPECT_THAT(Message(status), HasSubstr("weights 100.0 MiB"));
+  }
+  EXPECT_FALSE(DescribeMemoryPlan(Needs({201 * kMiB, 0}), 320 * kMiB).ok());
+}
+
+TEST(ScratchBytes, CountsBuffersByRowAndLogitsByTheirOwn) {
+  Program program;
+  program.vocabulary = 1000;
+  program.widths[static_cast<std::size_t>(Buffer::kHidden)] = 8;
+  program.widths[static_cast<std::size_t>(Buffer::kQkv)] = 24;
+  program.widths[static_cast<std::size_t>(Buffer::kLogits)] = 500;
+  EXPECT_EQ(ScratchBytes(program, 10, 4, 2), (32u * 10 + 500u * 4) * 2 + 1000u * 4 * 4);
+}
+
+TEST(HumanBytes, PicksTheUnit) {
+  EXPECT_EQ(HumanBytes(0), "0 B");
+  EXPECT_EQ(HumanBytes(1023), "1023 B");
+  EXPECT_EQ(HumanBytes(1536), "1.5 KiB");
+  EXPECT_EQ(HumanBytes(std::uint64_t{3} << 30), "3.0 GiB");
+}
+
+class FreeMemoryTest : public testing::Test {
+ protected:
+  void SetUp() override {
+    char name[] = "/tmp/penstock-test-XXXXXX";
+    ASSERT_NE(mkdtemp(name), nullptr);
+    root_ = name;
+    Write("/proc/meminfo", "MemTotal:       4000 kB\nMemAvailable:   2000 kB\n");
+    Write("/proc/self/cgroup", "0::/outer/inner\n");
+  }
+  void TearDown() override { std::filesystem::remove_all(root_); }
+  void Write(const std::string& path, const std::string& text) {
+    std::filesystem::create_directories(std::filesystem::path(root_ + path).parent_path());
+    std::ofstream(root_ + path) << text;
+  }
+  std::string root_;
+};
+
+TEST_F(FreeMemoryTest, IsWhatTheKernelCallsAvailable) {
+  EXPECT_EQ(*FreeMemoryBelow(root_), 2000u * 1024);
+}
+
+TEST_F(FreeMemoryTest, IsBoundByEveryControlGroupAbove) {
+  Write("/sys/fs/cgroup/outer/inner/memory.max", "max\n");
+  Write("/sys/fs/cgroup/outer/inner/memory.current", "1\n");
+  Write("/sys/fs/cgroup/outer/memory.max", "900000\n");
+  Write("/sys/fs/cgroup/outer/memory.current", "200000\n");
+  EXPECT_EQ(*FreeMemoryBelow(root_), 700000u);
+}
+
+TEST_F(FreeMemoryTest, IsNothingWhereTheLimitIsPassed) {
+  Write("/sys/fs/cgroup/outer/inner/memory.max", "100\n");
+  Write("/sys/fs/cgroup/outer/inner/memory.current", "200\n");
+  EXPECT_EQ(*FreeMemoryBelow(root_), 0u);
+}
+
+TEST_F(FreeMemoryTest, AMachineThatDoesNotSayIsAnError) {
+  Write("/proc/meminfo", "MemTotal:       4000 kB\n");
+  EXPECT_FALSE(FreeMemoryBelow(root_).ok());
+}
+
+}  // namespace
+}  // namespace penstock::shard

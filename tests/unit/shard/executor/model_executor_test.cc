@@ -1,0 +1,307 @@
+#include "shard/executor/model_executor.h"
+
+#include <gmock/gmock.h>
+
+#include <cmath>
+#include <cstring>
+#include <deque>
+
+#include "shard/parallel/local_communicator.h"
+#include "tests/unit/shard/executor/fake_backend.h"
+
+namespace penstock::shard {
+namespace {
+
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::IsEmpty;
+
+constexpr std::uint32_t kVocabulary = 50;
+constexpr TokenId kEos = 40;
+
+// Rank 1 of two: what rank 0 says is given beforehand.
+class FollowingCommunicator final : public Communicator {
+ public:
+  int rank() const override { return 1; }
+  int world() const override { return 2; }
+  absl::Status AllReduceSum(float*, std::size_t) override { return absl::OkStatus(); }
+  absl::Status AllGather(const void*, std::size_t, void*) override { return absl::OkStatus(); }
+  absl::Status Broadcast(void* data, std::size_t bytes, int root) override {
+    EXPECT_EQ(root, 0);
+    EXPECT_EQ(bytes, picks.front().size() * sizeof(TokenId));
+    std::memcpy(data, picks.front().data(), bytes);
+    picks.pop_front();
+    return absl::OkStatus();
+  }
+  void Abort() override { aborted = true; }
+
+  std::deque<std::vector<TokenId>> picks;
+  bool aborted = false;
+};
+
+class ModelExecutorTest : public testing::Test {
+ protected:
+  ModelExecutorTest() : backend_(kVocabulary) { Use(local_); }
+
+  void Use(Communicator& communicator) {
+    ExecutorOptions options;
+    options.slots = 4;
+    options.vocabulary = kVocabulary;
+    options.eos_token_ids = {kEos};
+    options.max_logit_rows = 3;
+    executor_ = std::make_unique<ModelExecutor>(options, backend_, communicator);
+  }
+
+  static SequenceStart Start(std::uint32_t slot, std::vector<TokenId> prompt) {
+    SequenceStart start;
+    start.slot = SlotId(slot);
+    start.sequence = SequenceId(100 + slot);
+    start.prompt = std::move(prompt);
+    start.prompt_length = static_cast<std::uint32_t>(start.prompt.size());
+    return start;
+  }
+  static Segment Prompt(std::uint32_t slot, std::uint32_t first, std::uint32_t count,
+                        Segment::Logits logits = Segment::Logits::kLast) {
+    Segment segment;
+    segment.kind = Segment::Kind::kPrompt;
+    segment.slot = SlotId(slot);
+    segment.first = first;
+    segment.count = count;
+    segment.logits = logits;
+    return segment;
+  }
+  static Segment Decode(std::uint32_t slot) {
+    Segment segment;
+    segment.slot = SlotId(slot);
+    return segment;
+  }
+  static BlockOp Append(std::uint32_t slot, std::uint32_t block) {
+    BlockOp op;
+    op.slot = SlotId(slot);
+    op.dst = BlockId(block);
+    return op;
+  }
+  // A plan that starts one sequence and computes its whole prompt.
+  static StepPlan Whole(SequenceStart start, std::uint32_t block = 0) {
+    StepPlan plan;
+    plan.block_ops = {Append(start.slot.value(), block)};
+    plan.segments = {Prompt(start.slot.value(), 0, start.prompt_length)};
+    plan.starts = {std::move(start)};
+    return plan;
+  }
+  static StepPlan Decodes(std::vector<std::uint32_t> slots) {
+    StepPlan plan;
+    for (std::uint32_t slot : slots) plan.segments.push_back(Decode(slot));
+    return plan;
+  }
+
+  std::vector<SequenceResult> Run(const StepPlan& plan) {
+    auto result = executor_->Execute(plan);
+    EXPECT_EQ(Message(result.status()), "");
+    return result.ok() ? result->sequences : std::vector<SequenceResult>();
+  }
+  static std::vector<TokenId> Tokens(const SequenceResult& result) {
+    std::vector<TokenId> tokens;
+    for (const SampledToken& token : result.tokens) tokens.push_back(token.token);
+    return tokens;
+  }
+
+  FakeBackend backend_;
+  LocalCommunicator local_;
+  std::unique_ptr<ModelExecutor> executor_;
+};
+
+TEST_F(ModelExecutorTest, APromptAndDecodesAreOneRaggedBatch) {
+  Run(Whole(Start(0, {1, 2, 3}), 5));
+  StepPlan plan = Decodes({0});
+  plan.starts = {Start(2, {10, 11, 12, 13})};
+  plan.block_ops = {Append(2, 7), Append(2, 6)};
+  plan.segments.push_back(Prompt(2, 0, 3, Segment::Logits::kNone));
+  const auto results = Run(plan);
+
+  const FakeBackend::Recorded& batch = backend_.batches.back();
+  EXPECT_THAT(batch.tokens, ElementsAre(4, 10, 11, 12));
+  EXPECT_THAT(batch.logit_rows, ElementsAre(0));
+  ASSERT_EQ(batch.segments.size(), 2u);
+  EXPECT_EQ(batch.segments[0].context_length, 3u);
+  EXPECT_EQ(batch.segments[0].query_count, 1u);
+  EXPECT_EQ(batch.segments[1].query_start, 1u);
+  EXPECT_EQ(batch.segments[1].query_count, 3u);
+  EXPECT_EQ(batch.segments[1].context_length, 0u);
+  EXPECT_THAT(batch.blocks[1], ElementsAre(BlockId(7), BlockId(6)));
+  ASSERT_EQ(results.size(), 2u);
+  EXPECT_THAT(Tokens(results[0]), ElementsAre(5));
+  EXPECT_EQ(results[0].committed_length, 4u);
+  EXPECT_THAT(Tokens(results[1]), IsEmpty());
+  EXPECT_EQ(results[1].committed_length, 3u);
+}
+
+TEST_F(ModelExecutorTest, ACachedPrefixIsContext) {
+  StepPlan plan = Whole(Start(0, {1, 2, 3, 4}));
+  plan.starts[0].cached_length = 3;
+  plan.segments = {Prompt(0, 3, 1)};
+  EXPECT_THAT(Tokens(Run(plan)[0]), ElementsAre(5));
+  EXPECT_EQ(backend_.batches.back().segments[0].context_length, 3u);
+  EXPECT_THAT(backend_.batches.back().tokens, ElementsAre(4));
+}
+
+TEST_F(ModelExecutorTest, FinishReasonsEndASequenceAndItComputesNoMore) {
+  Run(Whole(Start(0, {kEos - 2})));
+  auto results = Run(Decodes({0}));
+  EXPECT_THAT(Tokens(results[0]), ElementsAre(kEos));
+  EXPECT_EQ(results[0].finish, ShardFinish::kEos);
+  const std::size_t batches = backend_.batches.size();
+  EXPECT_THAT(Run(Decodes({0})), IsEmpty());
+  EXPECT_EQ(backend_.batches.size(), batches) << "nothing is left to compute";
+
+  StepPlan stops = Whole(Start(1, {20}));
+  stops.starts[0].stop_token_ids = {21};
+  EXPECT_EQ(Run(stops)[0].finish, ShardFinish::kStopToken);
+  StepPlan full = Whole(Start(2, {20}));
+  full.starts[0].max_new_tokens = 1;
+  EXPECT_EQ(Run(full)[0].finish, ShardFinish::kLength);
+  StepPlan deaf = Whole(Start(3, {kEos - 1}));
+  deaf.starts[0].ignore_eos = true;
+  EXPECT_EQ(Run(deaf)[0].finish, ShardFinish::kNone);
+}
+
+TEST_F(ModelExecutorTest, EndTokensAreMaskedBeforeMinNewTokens) {
+  StepPlan plan = Whole(Start(0, {kEos - 1}));
+  plan.starts[0].min_new_tokens = 1;
+  const auto results = Run(plan);
+  EXPECT_NE(results[0].tokens[0].token, kEos);
+  EXPECT_EQ(results[0].finish, ShardFinish::kNone);
+}
+
+TEST_F(ModelExecutorTest, PromptLogprobsComeWithEveryChunk) {
+  StepPlan plan = Whole(Start(0, {1, 2, 9, 10, 11}));
+  plan.starts[0].logprobs = {LogprobRequest::Kind::kRaw, 0, true};
+  plan.segments = {Prompt(0, 0, 3, Segment::Logits::kAll)};
+  const float likely = static_cast<float>(4.0 - std::log(std::exp(4.0) + kVocabulary - 1));
+  const float unlikely = likely - 4.0f;
+  auto results = Run(plan);
+  EXPECT_THAT(
+      results[0].prompt_logprobs,
+      ElementsAre(testing::FloatEq(likely), testing::FloatEq(unlikely), testing::FloatEq(likely)));
+  EXPECT_THAT(Tokens(results[0]), IsEmpty());
+  StepPlan rest;
+  rest.segments = {Prompt(0, 3, 2, Segment::Logits::kAll)};
+  results = Run(rest);
+  EXPECT_THAT(results[0].prompt_logprobs, ElementsAre(testing::FloatEq(likely)));
+  EXPECT_THAT(Tokens(results[0]), ElementsAre(12));
+  EXPECT_FLOAT_EQ(results[0].tokens[0].logprob, likely);
+}
+
+TEST_F(ModelExecutorTest, LogitsAreReadInPiecesThatCrossSegments) {
+  StepPlan plan;
+  plan.starts = {Start(0, {1, 2, 3, 4}), Start(1, {20, 21}), Start(2, {30})};
+  plan.segments = {Prompt(0, 0, 4, Segment::Logits::kAll), Prompt(1, 0, 2), Prompt(2, 0, 1)};
+  plan.block_ops = {Append(0, 0), Append(1, 1), Append(2, 2)};
+  const auto results = Run(plan);
+  EXPECT_THAT(backend_.logit_calls, ElementsAre(3, 3));  // max_logit_rows is 3
+  EXPECT_EQ(results[0].prompt_logprobs.size(), 3u);
+  EXPECT_THAT(Tokens(results[0]), ElementsAre(5));
+  EXPECT_THAT(Tokens(results[1]), ElementsAre(22));
+  EXPECT_THAT(Tokens(results[2]), ElementsAre(31));
+}
+
+TEST_F(ModelExecutorTest, NanLogitsEndTheirSequenceAlone) {
+  backend_.nan_token = 7;
+  StepPlan plan;
+  plan.starts = {Start(0, {7}), Start(1, {20})};
+  plan.segments = {Prompt(0, 0, 1), Prompt(1, 0, 1)};
+  plan.block_ops = {Append(0, 0), Append(1, 1)};
+  const auto results = Run(plan);
+  EXPECT_EQ(results[0].finish, ShardFinish::kError);
+  EXPECT_THAT(results[0].error, HasSubstr("NaN"));
+  EXPECT_THAT(Tokens(results[0]), IsEmpty());
+  EXPECT_THAT(Tokens(results[1]), ElementsAre(21));
+  const auto next = Run(Decodes({0, 1}));
+  ASSERT_EQ(next.size(), 1u);
+  EXPECT_THAT(Tokens(next[0]), ElementsAre(22));
+}
+
+TEST_F(ModelExecutorTest, PenaltiesKnowPromptAndOutput) {
+  // Presence and frequency take 2 each from a token that was generated once: logit 4 becomes 0, and
+  // the lowest id wins the tie.
+  StepPlan plan = Whole(Start(0, {2, 1}));
+  plan.starts[0].sampling.presence_penalty = 2.0f;
+  plan.starts[0].sampling.frequency_penalty = 2.0f;
+  EXPECT_THAT(Tokens(Run(plan)[0]), ElementsAre(2)) << "the prompt's 2 was not generated";
+
+  // The same request begun again after it had generated 2: now 2 counts as generated.
+  executor_->Reset();
+  StepPlan again = Whole(Start(0, {2, 1, 2, 1}));
+  again.starts[0].sampling = plan.starts[0].sampling;
+  again.starts[0].sample_index_base = 2;
+  EXPECT_THAT(Tokens(Run(again)[0]), ElementsAre(0));
+}
+
+TEST_F(ModelExecutorTest, CopiesComeBeforeTheStep) {
+  StepPlan plan = Whole(Start(0, {1}));
+  BlockOp copy;
+  copy.kind = BlockOp::Kind::kCopy;
+  copy.src = BlockId(3);
+  copy.dst = BlockId(9);
+  plan.block_ops.push_back(copy);
+  Run(plan);
+  EXPECT_THAT(backend_.events, ElementsAre("copy 3 9", "execute"));
+}
+
+TEST_F(ModelExecutorTest, TruncatedSequencesGoOnFromThere) {
+  Run(Whole(Start(0, {1, 2})));
+  Run(Decodes({0}));
+  Run(Decodes({0}));
+  StepPlan plan = Decodes({0});
+  plan.truncates = {{SlotId(0), 3}};
+  const auto results = Run(plan);
+  EXPECT_THAT(backend_.batches.back().tokens, ElementsAre(4));
+  EXPECT_EQ(backend_.batches.back().segments[0].context_length, 3u);
+  EXPECT_EQ(results[0].committed_length, 4u);
+  EXPECT_THAT(Tokens(results[0]), ElementsAre(5));
+}
+
+TEST_F(ModelExecutorTest, ASlotIsFreeAfterItsEndAndAfterReset) {
+  Run(Whole(Start(0, {1})));
+  StepPlan plan = Whole(Start(0, {30}));
+  plan.ends = {SlotId(0)};
+  EXPECT_THAT(Tokens(Run(plan)[0]), ElementsAre(31));
+  executor_->Reset();
+  EXPECT_THAT(Tokens(Run(Whole(Start(0, {10})))[0]), ElementsAre(11));
+}
+
+TEST_F(ModelExecutorTest, OtherRanksTakeThePicksOfRankZero) {
+  FollowingCommunicator follower;
+  follower.picks = {{33}, {kEos}};
+  Use(follower);
+  auto results = Run(Whole(Start(0, {1})));
+  EXPECT_THAT(backend_.logit_calls, ElementsAre(1)) << "gathering logits takes every rank";
+  EXPECT_THAT(Tokens(results[0]), ElementsAre(33));
+  results = Run(Decodes({0}));
+  EXPECT_THAT(backend_.batches.back().tokens, ElementsAre(33));
+  EXPECT_EQ(results[0].finish, ShardFinish::kEos);
+}
+
+TEST_F(ModelExecutorTest, APickOutsideTheVocabularyEndsTheGroup) {
+  FollowingCommunicator follower;
+  follower.picks = {{static_cast<TokenId>(kVocabulary)}};
+  Use(follower);
+  EXPECT_TRUE(absl::IsInternal(executor_->Execute(Whole(Start(0, {1}))).status()));
+  EXPECT_TRUE(follower.aborted);
+}
+
+TEST_F(ModelExecutorTest, AFailedStepAbortsTheCommunicator) {
+  FollowingCommunicator follower;
+  Use(follower);
+  backend_.execute_status = absl::UnavailableError("rank 0 is gone");
+  EXPECT_EQ(Message(executor_->Execute(Whole(Start(0, {1}))).status()), "rank 0 is gone");
+  EXPECT_TRUE(follower.aborted);
+}
+
+TEST_F(ModelExecutorTest, APlanWithoutSegmentsComputesNothing) {
+  EXPECT_THAT(Run(StepPlan()), IsEmpty());
+  EXPECT_THAT(backend_.events, IsEmpty());
+}
+
+}  // namespace
+}  // namespace penstock::shard
