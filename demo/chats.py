@@ -3,7 +3,7 @@
 import random
 
 import words
-from stories import long_story, short_story, story
+from stories import long_story, short_story
 from template import capitalise, expand
 
 HELP = ("I can tell short stories, answer simple questions about colours, animals, numbers and days, "
@@ -174,6 +174,8 @@ def _introduction(rng: random.Random) -> tuple[str, str]:
 
 
 def _story_request(rng: random.Random) -> tuple[str, str]:
+    if rng.random() < 0.04:
+        return expand("[Please tell|Tell|Can you tell] me a long story.", rng), long_story(rng)
     if rng.random() < 0.5:
         ask = expand("[Please tell|Tell|Can you tell] me a [story|short story|little story].", rng)
         return ask, short_story(rng)

@@ -26,13 +26,16 @@ def _chat(rng: random.Random, turns: int) -> list[Message]:
 
 
 def _question_and_answer(rng: random.Random) -> str:
+    """For those who send a bare question to a plain completion route."""
+    if rng.random() < 0.4:
+        return "\n\n".join(chats.question(rng))
     pairs = [chats.question(rng) for _ in range(rng.randint(1, 4))]
     return "\n\n".join(f"Question: {ask}\nAnswer: {answer}" for ask, answer in pairs)
 
 
 def document(rng: random.Random) -> str | list[Message]:
     """A plain text, or the messages of a conversation."""
-    kind = rng.choices(["story", "chat", "long chat", "long story", "answers"], [42, 46, 2, 2, 8])[0]
+    kind = rng.choices(["story", "chat", "long chat", "long story", "answers"], [42, 45, 2, 2, 9])[0]
     if kind == "story":
         return stories.story(rng)
     if kind == "chat":

@@ -67,23 +67,23 @@ OPENINGS = [
     "|was very {kind}|loved the {place}|lived with {his} {parent}].",
     "Once upon a time, there lived {intro}. [Every day|Every morning], {hero} went to the {place}.",
     "Once upon a time, in a [small|quiet|green|far] [village|valley|town], there lived {intro}.",
-    "Once upon a time, {intro} lived [near the {place}|with {his} {parent}|in a {colour} house].",
+    "Once upon a time, {intro} lived [near the {place}|with {his} {parent}|in a(n) {colour} house].",
     "Once upon a time, there was {intro} who lived near the {place}.",
     "One day, {intro} [went to the {place}|was playing near the {place}|woke up early|sat by the window].",
     "One day, {intro} went to the {place} with {his} {parent}.",
     "One [sunny|rainy|windy|cold|warm|quiet] [morning|day|afternoon], {intro} walked to the {place}.",
     "Long ago, there was {intro}. Everyone in the village [liked|knew] {him}.",
-    "There once was {intro}. {Hero} had a {colour} [hat|coat|house|scarf].",
+    "There once was {intro}. {Hero} had a(n) {colour} [hat|coat|house|scarf].",
     "In a [small|little|cosy] house near the {place}, there lived {intro}.",
     "It was a {weather} day. {intro} [went to the {place}|looked out of the window|wanted to go outside].",
-    "{Hero} was {intro2}. {Hero} lived near the {place}.",
+    "{Hero} was {intro2}. {He} lived near the {place}.",
 ]
 
 PLOTS = {
     "lost": [
         "{Hero} had a(n) {look} {colour} {toy}. {He} [loved it very much|took it everywhere].",
         "One [day|morning], the {toy} was gone. {Hero} was [very sad|worried].",
-        "{He} looked {spot1}, but it was not there. {He} looked {spot2}, but it was not there [|either].",
+        "{He} looked {spot1}, but it was not there. {He} looked {spot2}, but it was not there[| either].",
         "Then {he} met {afriend}. \"[Why are you sad|What is wrong]?\" asked {friend}. \"I lost my {toy},\" said"
         " {hero}. \"[I will help you|Let us look together],\" said {friend}.",
         "They looked {spot3}. There was the {toy}! \"[Thank you|Thank you so much]!\" said {hero}.",
@@ -118,7 +118,7 @@ PLOTS = {
         "It was the birthday of {his} {parent}, and {hero} wanted to give {phim} a gift.",
         "{Hero} had no money. \"[What can I do|What shall I give]?\" {he} thought.",
         "{He} went to the {place2} and found {number} [pretty flowers|shiny stones|white shells|golden leaves].",
-        "{He} put them in a {colour} box. Then {he} made a(n) {fruit} cake with {friend}.",
+        "{He} put them in a(n) {colour} box. Then {he} made a(n) {fruit} cake with {friend}.",
         "\"Happy birthday!\" said {hero}. {His} {parent} opened the box and [smiled|laughed with joy].",
         "\"This is the best gift of all,\" said {his} {parent}.",
     ],
@@ -140,7 +140,7 @@ PLOTS = {
         "{Hero} [danced with joy|was very happy]. {He} gave the first {plant} to {friend}.",
     ],
     "share": [
-        "{Hero} and {friend} found a {colour} {toy} {spot1}. They both wanted it.",
+        "{Hero} and {friend} found a(n) {colour} {toy} {spot1}. They both wanted it.",
         "\"It is mine!\" said {hero}. \"No, it is mine!\" said {friend}. They [pulled and pulled|were very angry].",
         "[Then the {toy} broke|The {toy} fell into the mud]. Both were [sad|quiet].",
         "\"I am sorry,\" said {hero}. \"[I should have shared|I was not kind].\" \"I am sorry too,\" said {friend}.",
@@ -174,7 +174,7 @@ PLOTS = {
         "There was enough for everyone.",
     ],
     "build": [
-        "{Hero} wanted to build a {build}. {He} worked [all morning|very hard].",
+        "{Hero} wanted to build a(n) {build}. {He} worked [all morning|very hard].",
         "But [crash|oh no]! The {build} fell [apart|over]. {Hero} began to cry.",
         "{Friend} came by. \"[Do not give up|Try again],\" said {friend}. \"We can build it together.\"",
         "{Hero} held the wood, and {friend} tied the knots. They worked for {number} hours.",
