@@ -234,7 +234,9 @@ Check CheckCompletionFeatures(const ApiContext& context, const CompletionRequest
 }  // namespace
 
 bool IsServedModel(const ModelFacts& facts, std::string_view name) {
-  return name.empty() || name == "tgi" || name == facts.served_name || name == facts.model_id;
+  // Clients that know only a URL: TGI documents "tgi", huggingface_hub sends "dummy".
+  return name.empty() || name == "tgi" || name == "dummy" || name == facts.served_name ||
+         name == facts.model_id;
 }
 
 Lowered LowerChat(const ApiContext& context, const ChatRequest& request,
