@@ -1,4 +1,7 @@
-"""huggingface_hub.InferenceClient, used as its own documentation shows it for a TGI server."""
+"""huggingface_hub.InferenceClient, used as its own documentation shows it for a TGI server.
+
+The client posts to `/`, where TGI puts the prompt before the text unless return_full_text is false.
+"""
 
 import pytest
 from huggingface_hub import InferenceClient
@@ -14,26 +17,30 @@ def reason_of(case):
     return "eos_token" if case["greedy"]["finish"] == "eos" else "length"
 
 
+def full_text(case):
+    return case["text"] + case["greedy"]["text"]
+
+
 def close(got, expected):
     return got == pytest.approx(expected, abs=1e-3)
 
 
 def test_plain_text(client, golden):
     case = golden("story")
-    assert client.text_generation(case["text"], max_new_tokens=64) == case["greedy"]["text"]
+    assert client.text_generation(case["text"], max_new_tokens=64) == full_text(case)
 
 
-def test_return_full_text_puts_the_prompt_first(client, golden):
+def test_return_full_text_false_gives_new_text_alone(client, golden):
     case = golden("story")
-    text = client.text_generation(case["text"], max_new_tokens=64, return_full_text=True)
-    assert text == case["text"] + case["greedy"]["text"]
+    text = client.text_generation(case["text"], max_new_tokens=64, return_full_text=False)
+    assert text == case["greedy"]["text"]
 
 
 @pytest.mark.parametrize("name", ["story", "girl", "unicode"])
 def test_details_carry_ids_and_logprobs(client, golden, name):
     case = golden(name)
     answer = client.text_generation(case["text"], max_new_tokens=64, details=True)
-    assert answer.generated_text == case["greedy"]["text"]
+    assert answer.generated_text == full_text(case)
     assert answer.details.finish_reason == reason_of(case)
     assert answer.details.generated_tokens == len(case["greedy"]["ids"])
     assert [token.id for token in answer.details.tokens] == case["greedy"]["ids"]
@@ -65,7 +72,7 @@ def test_the_stream_with_details_ends_with_the_whole_text(client, golden, name):
     events = list(client.text_generation(case["text"], max_new_tokens=64, stream=True, details=True))
     assert [event.token.id for event in events] == case["greedy"]["ids"]
     assert all(event.generated_text is None and event.details is None for event in events[:-1])
-    assert events[-1].generated_text == case["greedy"]["text"]
+    assert events[-1].generated_text == full_text(case)
     assert events[-1].details.finish_reason == reason_of(case)
     assert events[-1].details.generated_tokens == len(case["greedy"]["ids"])
     assert events[-1].details.input_length == len(case["ids"])
@@ -84,7 +91,7 @@ def test_a_stop_sequence_ends_the_text_and_stays_in_it(client, golden):
     case = golden("story")
     answer = client.text_generation(case["text"], max_new_tokens=64, stop=["."], details=True)
     assert answer.details.finish_reason == "stop_sequence"
-    assert answer.generated_text == case["greedy"]["text"].split(".")[0] + "."
+    assert answer.generated_text == full_text(case).split(".")[0] + "."
 
 
 def test_a_seed_makes_sampling_repeatable(client):
