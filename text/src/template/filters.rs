@@ -13,6 +13,8 @@ pub fn add_to(environment: &mut Environment) {
     environment.add_filter("tojson", to_json);
     environment.add_filter("string", |value: &Value| python::to_str(value));
     environment.add_filter("join", join);
+    environment.add_filter("int", to_int);
+    environment.add_filter("float", to_float);
     add_lazy_filters(environment);
     environment.add_test("iterable", |value: &Value| {
         !value.is_none() && value.try_iter().is_ok()
@@ -126,4 +128,35 @@ fn join(
         }
     }
     Ok(out)
+}
+
+/// `int(value)`, else `int(float(value))`, else the default.
+fn to_int(value: &Value, default: Option<Value>) -> Value {
+    let whole = match value.as_str() {
+        Some(text) => text.trim().parse::<i64>().ok(),
+        None if value.kind() == ValueKind::Bool => Some(i64::from(value.is_true())),
+        None => i64::try_from(value.clone()).ok(),
+    };
+    let truncated = || float_of(value).filter(|x| x.abs() < 9e18).map(|x| x as i64);
+    match whole.or_else(truncated) {
+        Some(number) => Value::from(number),
+        None => default.unwrap_or_else(|| Value::from(0)),
+    }
+}
+
+/// `float(value)`, else the default.
+fn to_float(value: &Value, default: Option<Value>) -> Value {
+    match float_of(value) {
+        Some(number) => Value::from(number),
+        None => default.unwrap_or_else(|| Value::from(0.0)),
+    }
+}
+
+fn float_of(value: &Value) -> Option<f64> {
+    match value.as_str() {
+        Some(text) => text.trim().parse().ok(),
+        None if value.kind() == ValueKind::Bool => Some(f64::from(u8::from(value.is_true()))),
+        None if value.kind() == ValueKind::Number => f64::try_from(value.clone()).ok(),
+        None => None,
+    }
 }

@@ -3,14 +3,20 @@
 //! A compiled template is immutable; rendering takes all its inputs as arguments, the clock too, so
 //! it can run on many threads at once.
 
+mod budget;
 mod clock;
 mod filters;
 mod methods;
+mod operators;
+mod program;
 
-use std::io::Write;
+use std::sync::Arc;
 
 use minijinja::value::Value;
-use minijinja::{AutoEscape, Environment, ErrorKind, UndefinedBehavior};
+use minijinja::{Environment, ErrorKind, UndefinedBehavior};
+
+use budget::Budget;
+use program::Program;
 
 use crate::error::{Result, TextError};
 use crate::python;
@@ -19,8 +25,8 @@ use crate::python;
 pub const MAX_SOURCE_BYTES: usize = 1 << 20;
 /// Nested macros and loops.
 const MAX_RECURSION: usize = 128;
-/// Shown in error messages; the usual name of a template that is not a file.
-const TEMPLATE_NAME: &str = "<string>";
+/// Bytes that blocks, macros and joined texts may have together, as a multiple of the output's bound.
+const WORK_FACTOR: u64 = 4;
 
 /// Bounds of one rendering.
 #[derive(Debug, Clone, Copy)]
@@ -57,6 +63,7 @@ pub struct Conversation<'a> {
 }
 
 pub struct ChatTemplate {
+    program: Program,
     environment: Environment<'static>,
     globals: Vec<(String, Value)>,
 }
@@ -71,45 +78,40 @@ impl ChatTemplate {
             )));
         }
         let globals = parse_object("template globals", globals_json)?;
-        let mut environment = Environment::new();
-        configure(&mut environment);
-        environment
-            .add_template_owned(TEMPLATE_NAME, prepare(source))
-            .map_err(|error| TextError::template(describe(&error)))?;
+        let program = Program::compile(prepare(source))
+            .map_err(|error| TextError::template(error.to_string()))?;
         Ok(Self {
-            environment,
+            program,
+            environment: environment(),
             globals,
         })
     }
 
     pub fn render(&self, conversation: &Conversation, limits: &Limits) -> Result<String> {
         let context = self.context(conversation, limits)?;
+        let budget = Arc::new(Budget::new(limits.output_bytes as u64 * WORK_FACTOR));
         let mut environment = self.environment.clone();
         environment.set_fuel(Some(limits.steps));
-        let template = environment
-            .get_template(TEMPLATE_NAME)
-            .map_err(|error| TextError::internal(describe(&error)))?;
-        let mut out = BoundedWriter {
-            bytes: Vec::new(),
-            limit: limits.output_bytes,
-            full: false,
-        };
-        let rendered = template.render_captured_to(context, &mut out);
-        if out.full {
+        spend_from(&mut environment, &budget);
+        let rendered = self.program.run(&environment, context);
+        let too_long = rendered
+            .as_ref()
+            .is_ok_and(|text| text.len() > limits.output_bytes);
+        if too_long || budget.is_spent() {
             return Err(TextError::limit(format!(
                 "rendered chat template must have at most {} bytes",
                 limits.output_bytes
             )));
         }
-        match rendered {
-            Ok(_) => String::from_utf8(out.bytes).map_err(|_| {
-                TextError::internal("the chat template gave bytes that are not UTF-8")
-            }),
-            Err(error) if root(&error).kind() == ErrorKind::OutOfFuel => Err(TextError::limit(
-                format!("chat template must end within {} steps", limits.steps),
+        rendered.map_err(|error| match root(&error).kind() {
+            ErrorKind::OutOfFuel => TextError::limit(format!(
+                "chat template must end within {} steps",
+                limits.steps
             )),
-            Err(error) => Err(TextError::template(describe(&error))),
-        }
+            // minijinja's own words, which clients of other servers that use it already know:
+            // "syntax error: roles must alternate (in <string>:1)".
+            _ => TextError::template(error.to_string()),
+        })
     }
 
     fn context(&self, conversation: &Conversation, limits: &Limits) -> Result<Value> {
@@ -151,17 +153,31 @@ impl ChatTemplate {
 }
 
 /// The switches that transformers sets on Jinja2.
-fn configure(environment: &mut Environment) {
-    filters::add_to(environment);
-    environment.set_trim_blocks(true);
-    environment.set_lstrip_blocks(true);
+fn environment() -> Environment<'static> {
+    let mut environment = Environment::new();
+    filters::add_to(&mut environment);
     environment.set_undefined_behavior(UndefinedBehavior::Lenient);
     environment.set_recursion_limit(MAX_RECURSION);
-    environment.set_auto_escape_callback(|_| AutoEscape::None);
     environment.set_unknown_method_callback(methods::call);
-    environment.set_formatter(|out, _, value| {
-        out.write_str(&python::to_str(value))
-            .map_err(minijinja::Error::from)
+    environment
+}
+
+/// What one rendering makes is counted: output, captured blocks and joined texts.
+fn spend_from(environment: &mut Environment, budget: &Arc<Budget>) {
+    let own = budget.clone();
+    environment.add_filter(program::ADD, move |a: &Value, b: &Value| {
+        operators::add(a, b, &own)
+    });
+    let own = budget.clone();
+    environment.add_filter(program::CONCAT, move |a: &Value, b: &Value| {
+        operators::concat(a, b, &own)
+    });
+    environment.add_filter(program::LOOP_OVER, operators::loop_over);
+    let own = budget.clone();
+    environment.set_formatter(move |out, _, value| {
+        let text = python::to_str(value);
+        own.take(text.len())?;
+        out.write_str(&text).map_err(minijinja::Error::from)
     });
 }
 
@@ -217,33 +233,6 @@ fn root(error: &minijinja::Error) -> &minijinja::Error {
         source = inner.source();
     }
     deepest
-}
-
-/// minijinja's own words, which clients of other servers that use it already know:
-/// "syntax error: roles must alternate (in <string>:1)".
-fn describe(error: &minijinja::Error) -> String {
-    error.to_string()
-}
-
-struct BoundedWriter {
-    bytes: Vec<u8>,
-    limit: usize,
-    full: bool,
-}
-
-impl Write for BoundedWriter {
-    fn write(&mut self, chunk: &[u8]) -> std::io::Result<usize> {
-        if self.bytes.len() + chunk.len() > self.limit {
-            self.full = true;
-            return Err(std::io::Error::other("output limit"));
-        }
-        self.bytes.extend_from_slice(chunk);
-        Ok(chunk.len())
-    }
-
-    fn flush(&mut self) -> std::io::Result<()> {
-        Ok(())
-    }
 }
 
 #[cfg(test)]

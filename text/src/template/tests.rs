@@ -117,7 +117,21 @@ fn hostile_templates_end_with_an_error() {
     let output = "{% for a in range(90000) %}{{ 'x' * 1000 }}{% endfor %}";
     let repeat = "{{ 'x' * 1000000000000 }}";
     let deep = format!("{{{{ {}1{} }}}}", "(".repeat(100_000), ")".repeat(100_000));
+    let doubling = "{% set n = namespace(x='x') %}{% for a in range(90) %}\
+        {% set n.x = n.x + n.x %}{% endfor %}";
+    let joining = doubling.replace("n.x + n.x", "n.x ~ n.x");
+    let lists = doubling.replace("x='x'", "x=[1]");
+    let captured =
+        "{% set x %}{% for a in range(90000) %}{{ 'x' * 10000 }}{% endfor %}{% endset %}";
+    let line = "x".repeat(9_000);
+    let raw =
+        format!("{{% set x %}}{{% for a in range(90000) %}}{line}{{% endfor %}}{{% endset %}}");
     for source in [
+        doubling,
+        &joining,
+        &lists,
+        captured,
+        &raw,
         loops,
         recursion,
         output,
@@ -176,4 +190,64 @@ fn bad_json_names_its_field() {
         .unwrap_err()
         .message
         .starts_with("messages"));
+}
+
+#[test]
+fn operators_are_those_of_python() {
+    assert_eq!(
+        render("{{ 1 + 2 }} {{ 1 + 0.5 }} {{ true + 1 }} {{ [1] + ['a'] }}"),
+        "3 1.5 2 [1, 'a']"
+    );
+    assert_eq!(
+        render("{% set x = '\"a\"' %}{{ x + '<b>'|safe + x }}"),
+        "&#34;a&#34;<b>&#34;a&#34;"
+    );
+    assert_eq!(
+        render("{% set x = [1, 'a'] %}{{ x ~ none ~ nope ~ 1.0 }}"),
+        "[1, 'a']None1.0"
+    );
+    assert_eq!(
+        render("{% for x in [3, 1] if x > 1 %}{{ x }}{% else %}-{% endfor %}"),
+        "3"
+    );
+    assert_eq!(
+        render("{% for x in (none if false else [7]) %}{{ x }}{% endfor %}"),
+        "7"
+    );
+    assert_eq!(
+        render("{% for x in nope %}{% else %}empty{% endfor %}"),
+        "empty"
+    );
+    for source in [
+        "{{ 'a' + messages }}",
+        "{{ 'a' + none }}",
+        "{% for x in none %}{% endfor %}",
+    ] {
+        let conversation = Conversation {
+            messages_json: "[]",
+            ..Conversation::default()
+        };
+        assert!(render_with(source, &conversation).is_err(), "{source}");
+    }
+}
+
+#[test]
+fn jumps_survive_the_replacement_of_operators() {
+    let source = "{% macro m(a, b='x' + 'y') %}{% for i in range(3) %}{% if i == 1 %}{% continue %}\
+        {% endif %}{{ a + b ~ i }}{% endfor %}{{ caller(1) if caller }}{% endmacro %}\
+        {% for i in messages recursive %}{{ m('p') if i and (i.role + '' == 'user') else 'q' + 'r' }}\
+        {% endfor %}{% call(z) m('c') %}{{ z + 1 }}{% endcall %}";
+    assert_eq!(render(source), "pxy0pxy2cxy0cxy22");
+}
+
+#[test]
+fn numbers_that_are_none_become_the_default() {
+    assert_eq!(
+        render("{{ ' 7 '|int }} {{ '7.9'|int }} {{ 'x'|int }} {{ {}|int(5) }}"),
+        "7 7 0 5"
+    );
+    assert_eq!(
+        render("{{ '1.5'|float }} {{ 'x'|float }} {{ none|float(2.0) }} {{ true|float }}"),
+        "1.5 0.0 2.0 1.0"
+    );
 }
