@@ -18,8 +18,8 @@ struct Problem {
 // Options for simulated shards only, the model's folder, the device and the address, in this order.
 Problem CheckBeforeStart(const options::Values& values);
 
-// The folder has a readable config.json (a JSON object with model_type) and tokenizer.json, and, if
-// `weights`, a safetensors file.
+// The folder has a readable tokenizer.json and, if `weights`, also config.json (a JSON object with
+// model_type) and a safetensors file. Simulated shards run without the latter two.
 absl::Status CheckModelFolder(const std::string& folder, bool weights);
 
 // Binds host and port for a moment. Port 0 always passes. The router may still lose the port to

@@ -99,6 +99,12 @@ std::string OpenAiBody(const ErrorRow& row, const ApiError& error) {
   return body + "}}";
 }
 
+// The engine speaks of fields by the names of the native dialect.
+std::string OpenAiField(const std::string& field) {
+  if (field == "max_new_tokens") return "max_tokens";
+  return field == "inputs" ? "" : field;  // `messages` or `prompt`
+}
+
 }  // namespace
 
 std::string_view Name(Dialect dialect) {
@@ -122,6 +128,7 @@ const ErrorRow& RowOf(ApiErrorKind kind) {
 
 ApiError FromEngine(const GenerationError& error, Dialect dialect) {
   ApiError api{kInternal, error.message, error.field};
+  if (dialect == Dialect::kOpenAi) api.field = OpenAiField(error.field);
   switch (error.kind) {
     case ErrorKind::kValidation:
       api.kind = error.length ? kContextLength : kValidation;

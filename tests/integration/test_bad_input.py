@@ -98,7 +98,8 @@ def post(server, path, body, expect):
 
 
 @pytest.mark.parametrize("path, body, status, words", [
-    ("/generate", {"inputs": "word " * 200}, 422, ["64"]),
+    ("/generate", {"inputs": "word " * 90}, 422, ["64"]),
+    ("/generate", {"inputs": "word " * 200}, 422, ["128", "204"]),
     ("/generate", {"inputs": "x", "parameters": {"max_new_tokens": 500}}, 422, ["128", "500"]),
     ("/generate", {"inputs": "x", "parameters": {"temperature": 0}}, 422, ["temperature"]),
     ("/generate", {"inputs": "x", "parameters": {"top_p": 1.5}}, 422, ["top_p"]),
@@ -106,13 +107,14 @@ def post(server, path, body, expect):
     ("/generate", {"inputs": 5}, 422, ["inputs"]),
     ("/generate", '{"inputs": ', 400, []),
     ("/generate", "", 400, []),
-    ("/generate_stream", {"inputs": "x", "parameters": {"best_of": 2}}, 422, ["best_of"]),
+    # TGI's streams carry errors as events of an answer with status 200.
+    ("/generate_stream", {"inputs": "x", "parameters": {"best_of": 2}}, 200, ["error", "best_of"]),
     ("/v1/chat/completions", {"messages": "hello"}, 400, ["messages"]),
-    ("/v1/chat/completions", {"model": "m"}, 400, ["messages"]),
+    ("/v1/chat/completions", {"model": "tgi"}, 400, ["messages"]),
     ("/v1/chat/completions", {"messages": []}, 400, ["messages"]),
-    ("/v1/completions", {"model": "m", "prompt": "x", "temperature": 3}, 400, ["temperature", "3"]),
-    ("/v1/completions", {"model": "m", "prompt": "x", "max_tokens": -1}, 400, ["max_tokens", "-1"]),
-    ("/v1/completions", {"model": "m", "prompt": "word " * 200, "max_tokens": 4}, 400, ["64"]),
+    ("/v1/completions", {"model": "tgi", "prompt": "x", "temperature": 3}, 400, ["temperature", "3"]),
+    ("/v1/completions", {"model": "tgi", "prompt": "x", "max_tokens": -1}, 400, ["max_tokens", "-1"]),
+    ("/v1/completions", {"model": "tgi", "prompt": "word " * 90, "max_tokens": 4}, 400, ["64"]),
     ("/v1/completions", "[1,2", 400, []),
 ])
 def test_wrong_bodies(server, path, body, status, words):
@@ -125,6 +127,9 @@ def test_openai_errors_have_the_openai_envelope(server):
     error = json.loads(post(server, "/v1/completions", {"prompt": "x", "max_tokens": 0}, 400))
     assert set(error["error"]) >= {"message", "type", "param", "code"}
     assert error["error"]["param"] == "max_tokens"
+    error = json.loads(post(server, "/v1/completions", {"prompt": "x", "max_tokens": 999}, 400))
+    assert error["error"]["param"] == "max_tokens"
+    assert error["error"]["code"] == "context_length_exceeded"
 
 
 def test_tgi_errors_have_the_tgi_envelope(server):

@@ -16,7 +16,7 @@ def blocks(server):
 def test_a_short_request_joins_and_leaves_a_long_one(tmp_path):
     log = tmp_path / "steps.jsonl"
     with Server("--dtype", "float32", "--step-log", log) as server:
-        body = {"model": "m", "prompt": "Once upon a time", "max_tokens": 500, "temperature": 0,
+        body = {"model": "tgi", "prompt": "Once upon a time", "max_tokens": 500, "temperature": 0,
                 "ignore_eos": True, "stream": True}
         solo = server.stream("/v1/completions", body).events()
         steps_before = len(read_step_log(log))
@@ -27,7 +27,7 @@ def test_a_short_request_joins_and_leaves_a_long_one(tmp_path):
 
         def short():
             server.json("POST", "/v1/completions", {
-                "model": "m", "prompt": "A dog", "max_tokens": 5, "temperature": 0,
+                "model": "tgi", "prompt": "A dog", "max_tokens": 5, "temperature": 0,
                 "ignore_eos": True})
             order.append("short")
 

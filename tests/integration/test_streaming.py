@@ -41,7 +41,7 @@ def test_stream_equals_prompt_and_answer_for_hard_texts(simulated):
         assert text == prompt
         assert events[-1]["generated_text"] == prompt
         chunks = server.stream("/v1/completions", {
-            "model": "m", "prompt": prompt, "max_tokens": 400, "stream": True}).events()
+            "model": "tgi", "prompt": prompt, "max_tokens": 400, "stream": True}).events()
         assert chunks[-1] == "[DONE]"
         assert "".join(c["choices"][0]["text"] for c in chunks[:-1] if c["choices"]) == prompt
 
@@ -54,7 +54,7 @@ def test_a_stop_string_over_two_tokens_is_never_partly_shown(simulated):
         ("emoji 👩‍👩‍👧‍👦 family", "👩‍👩‍👧‍👦", "emoji "),
         ("almost STOPHER but not", "STOPHERE", "almost STOPHER but not"),
     ]:
-        request = {"model": "m", "prompt": body, "max_tokens": 100, "stop": [stop]}
+        request = {"model": "tgi", "prompt": body, "max_tokens": 100, "stop": [stop]}
         chunks = server.stream("/v1/completions", {**request, "stream": True}).events()
         parts = [c["choices"][0]["text"] for c in chunks[:-1] if c["choices"]]
         assert "".join(parts) == shown
