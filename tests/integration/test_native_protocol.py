@@ -96,6 +96,8 @@ def test_two_ranks_agree_on_sampled_tokens_and_repeat_them():
             assert [r.digest for r in results[0]] == [r.digest for r in results[1]]
             runs.append(tokens_of(results[0]))
         assert runs[0] == runs[1] != runs[2]
+        for process in group.processes:
+            process.wait_line("20 plans in, 20 results out, at most [12] in flight")
 
 
 def test_min_new_tokens_keep_the_end_away_and_stop_tokens_end():
@@ -214,3 +216,18 @@ def test_simshard_hosts_all_ranks_in_one_process(tmp_path):
         assert ranks == [0, 1]
     finally:
         assert process.stop() == 0
+
+
+def test_simshard_dies_or_hangs_at_its_step():
+    limits = {"max_sequence_length": 64}
+    for option, code in (("--fail-at-step", 1), ("--hang-at-step", 0)):
+        with Group(option, "2", program="penstock-simshard", limits=limits) as group:
+            group.form()
+            plans = solo_plans(group.shards[0], group.epoch, [5, 6, 7], 2)
+            results = group.shards[0].execute(iter(plans))
+            assert tokens_of([next(results)])
+            if code == 0:  # hangs until it is told to stop
+                group.processes[0].popen.terminate()
+            assert group.processes[0].wait_exit() == code
+            with pytest.raises(grpc.RpcError):
+                next(results)

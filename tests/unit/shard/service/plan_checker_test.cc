@@ -51,6 +51,13 @@ class PlanCheckerTest : public testing::Test {
     op.dst = BlockId(block);
     return op;
   }
+  static BlockOp Release(std::uint32_t slot, std::uint32_t block) {
+    BlockOp op;
+    op.kind = BlockOp::Kind::kRelease;
+    op.slot = SlotId(slot);
+    op.src = BlockId(block);
+    return op;
+  }
   static Segment Prompt(std::uint32_t slot, std::uint32_t first, std::uint32_t count,
                         Segment::Logits logits = Segment::Logits::kLast) {
     Segment segment;
@@ -300,6 +307,57 @@ TEST_F(PlanCheckerTest, PromptTokensLieInTheVocabulary) {
     ExpectRefused(
         plan, "`starts.prompt` must be token ids from 0 to 99. Given: " + std::to_string(token));
   }
+}
+
+TEST_F(PlanCheckerTest, FullAttentionReleasesNothing) {
+  Run(WholePrompt(0, 0), 4);
+  StepPlan plan = NextPlan();
+  plan.block_ops = {Release(0, 0)};
+  ExpectRefused(plan, "wholly before the attention window");
+}
+
+TEST_F(PlanCheckerTest, AWindowReleasesWhatLiesBeforeIt) {
+  PlanBounds bounds = Bounds();
+  bounds.windows = {3};
+  checker_ = PlanChecker(bounds);
+  StepPlan first = NextPlan();
+  first.starts = {Start(0, 5)};
+  first.block_ops = {Append(0, 0), Append(0, 1)};
+  first.segments = {Prompt(0, 0, 5)};
+  Run(first, 5);
+  // The next row stands at position 5 and sees 3, 4 and itself: 3 lies in block 0.
+  StepPlan early = NextPlan();
+  early.block_ops = {Release(0, 0)};
+  ExpectRefused(early, "wholly before the attention window");
+}
+
+TEST_F(PlanCheckerTest, AReleasedBlockMayServeAnother) {
+  PlanBounds bounds = Bounds();
+  bounds.windows = {2};
+  checker_ = PlanChecker(bounds);
+  StepPlan first = NextPlan();
+  first.starts = {Start(0, 5)};
+  first.block_ops = {Append(0, 0), Append(0, 1)};
+  first.segments = {Prompt(0, 0, 5)};
+  Run(first, 5);
+  StepPlan second = NextPlan();
+  second.starts = {Start(1, 2)};
+  second.block_ops = {Release(0, 0), Append(1, 0)};
+  second.segments = {Prompt(1, 0, 2)};
+  Run(second, 2);
+}
+
+TEST_F(PlanCheckerTest, ACopyNeverWritesASharedBlock) {
+  StepPlan first = NextPlan();
+  first.starts = {Start(0, 6), Start(1, 6)};
+  first.starts[1].cached_length = 4;
+  first.block_ops = {Append(0, 0), Append(0, 1), Append(1, 0)};
+  BlockOp copy;
+  copy.kind = BlockOp::Kind::kCopy;
+  copy.src = BlockId(1);
+  copy.dst = BlockId(0);
+  first.block_ops.push_back(copy);
+  ExpectRefused(first, "`block_ops.dst` must be a block of one table");
 }
 
 TEST_F(PlanCheckerTest, TruncatedSequencesGoOnFromThere) {
