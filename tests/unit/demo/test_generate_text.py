@@ -72,7 +72,8 @@ def test_most_stories_differ(documents):
 
 
 @pytest.mark.parametrize("given, expected", [
-    ("a(n) apple fell.", "An apple fell."), ("[x|x] said \"yes.\" then a(n) dog ran.", "X said \"yes.\" then a dog ran."),
+    ("a(n) apple fell.", "An apple fell."),
+    ("[x|x] said \"yes.\" then a(n) dog ran.", "X said \"yes.\" then a dog ran."),
     ("{Hero} ran. {he} hid.", "Tom ran. He hid.")])
 def test_templates_expand(given, expected):
     assert template.expand(given, random.Random(1), {"hero": "Tom", "he": "he"}) == expected

@@ -98,6 +98,7 @@ TEST_F(Loading, ReportsProgressFromNothingToAll) {
     EXPECT_EQ(stage, "weights");
     EXPECT_EQ(total, 96u + 24u);
     seen.push_back(done);
+    return true;
   };
   ASSERT_TRUE(LoadWeights(checkpoint_, plan, DType::kFloat32, progress).ok());
   EXPECT_THAT(seen, ElementsAre(0, 96, 120));
