@@ -66,19 +66,20 @@ absl::Status CheckSimulation(const options::Values& values) {
 
 }  // namespace
 
-absl::Status CheckModelFolder(const std::string& folder, bool weights) {
+absl::Status CheckModelFolder(const std::string& folder, ModelUse use) {
   std::error_code error;
   const fs::file_status status = fs::status(folder, error);
   if (!fs::exists(status)) {
     return ModelError(folder, "there is no such folder; a model is loaded from a local folder");
   }
   if (!fs::is_directory(status)) return ModelError(folder, "must be a folder, not a file");
-  // Simulated shards run on a tokenizer alone.
-  absl::Status config = weights ? CheckConfig(folder) : absl::OkStatus();
-  if (!config.ok()) return config;
+  if (use == ModelUse::kWeights) {
+    const absl::Status config = CheckConfig(folder);
+    if (!config.ok()) return config;
+  }
   absl::StatusOr<std::string> tokenizer = ReadModelFile(folder, "tokenizer.json");
   if (!tokenizer.ok()) return tokenizer.status();
-  if (weights && !HasSafetensors(folder)) {
+  if (use == ModelUse::kWeights && !HasSafetensors(folder)) {
     return ModelError(folder, "must hold a .safetensors file; other formats are not read");
   }
   return absl::OkStatus();
@@ -114,8 +115,8 @@ absl::Status CheckAddress(const std::string& host, int port) {
 Problem CheckBeforeStart(const options::Values& values) {
   const absl::Status simulation = CheckSimulation(values);
   if (!simulation.ok()) return {kExitUsage, Message(simulation)};
-  const absl::Status model =
-      CheckModelFolder(values.GetString("model-id"), !UsesSimulatedShards(values));
+  const ModelUse use = UsesSimulatedShards(values) ? ModelUse::kTokenizer : ModelUse::kWeights;
+  const absl::Status model = CheckModelFolder(values.GetString("model-id"), use);
   if (!model.ok()) return {kExitModel, Message(model)};
   if (values.GetString("device") == "cuda") {
     return {kExitDevice, "--device cuda: must be auto or cpu; this build has no CUDA shard yet"};

@@ -18,9 +18,12 @@ struct Problem {
 // Options for simulated shards only, the model's folder, the device and the address, in this order.
 Problem CheckBeforeStart(const options::Values& values);
 
-// The folder has a readable tokenizer.json and, if `weights`, also config.json (a JSON object with
-// model_type) and a safetensors file. Simulated shards run without the latter two.
-absl::Status CheckModelFolder(const std::string& folder, bool weights);
+// Who will read the folder: the router and shards with weights, or the router alone.
+enum class ModelUse { kWeights, kTokenizer };
+
+// The folder has a readable tokenizer.json and, for kWeights, a config.json (a JSON object with
+// model_type) and a safetensors file.
+absl::Status CheckModelFolder(const std::string& folder, ModelUse use);
 
 // Binds host and port for a moment. Port 0 always passes. The router may still lose the port to
 // someone else; then the error is its own.

@@ -22,7 +22,9 @@ class ModelFolderTest : public ::testing::Test {
     dir_.File("tokenizer.json", "{}");
     dir_.File("model.safetensors", "");
   }
-  std::string Error(bool weights = true) { return Message(CheckModelFolder(dir_.path(), weights)); }
+  std::string Error(ModelUse use = ModelUse::kWeights) {
+    return Message(CheckModelFolder(dir_.path(), use));
+  }
 
   TempDir dir_;
 };
@@ -39,7 +41,8 @@ TEST_F(ModelFolderTest, NamesWhatIsMissing) {
   EXPECT_THAT(Error(), HasSubstr("tokenizer.json cannot be read"));
   dir_.File("tokenizer.json", "{}");
   EXPECT_THAT(Error(), HasSubstr("must hold a .safetensors file"));
-  EXPECT_EQ(Error(false), "");
+  std::filesystem::remove(dir_.path() + "/config.json");
+  EXPECT_EQ(Error(ModelUse::kTokenizer), "");
 }
 
 TEST_F(ModelFolderTest, ABrokenConfigIsNamed) {
@@ -53,9 +56,11 @@ TEST_F(ModelFolderTest, ABrokenConfigIsNamed) {
 }
 
 TEST_F(ModelFolderTest, TheFolderMustBeOne) {
-  EXPECT_THAT(Message(CheckModelFolder(dir_.path() + "/no", true)), HasSubstr("no such folder"));
+  EXPECT_THAT(Message(CheckModelFolder(dir_.path() + "/no", ModelUse::kWeights)),
+              HasSubstr("no such folder"));
   const std::string file = dir_.File("x", "");
-  EXPECT_THAT(Message(CheckModelFolder(file, true)), HasSubstr("must be a folder, not a file"));
+  EXPECT_THAT(Message(CheckModelFolder(file, ModelUse::kWeights)),
+              HasSubstr("must be a folder, not a file"));
 }
 
 // Listens on a free port of the loopback address.
