@@ -58,7 +58,7 @@ void Configure(std::string_view component, Level level, Format format) {
                                   name + R"(","message":%v})",
                               spdlog::pattern_time_type::utc);
   } else {
-    state.logger->set_pattern("%Y-%m-%dT%H:%M:%S.%eZ %-5!l " + name + ": %v",
+    state.logger->set_pattern("%Y-%m-%dT%H:%M:%S.%eZ %-7l " + name + ": %v",
                               spdlog::pattern_time_type::utc);
   }
 }

@@ -129,7 +129,9 @@ std::optional<Failure> App::StartHttp() {
   server_ = std::make_unique<HttpServer>(options, *api_, metrics_);
   const auto port = server_->Start();
   if (!port.ok()) return Failure{kExitAddress, port.status()};
-  const std::string address = options.host + ":" + std::to_string(*port);
+  const bool is_ipv6 = options.host.find(':') != std::string::npos;
+  const std::string host = is_ipv6 ? "[" + options.host + "]" : options.host;
+  const std::string address = host + ":" + std::to_string(*port);
   log::Info("listening on " + address);
   notifier_.Ready(address);
   return std::nullopt;
