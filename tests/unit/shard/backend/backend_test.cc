@@ -6,6 +6,7 @@
 
 #include "common/status.h"
 #include "shard/backend/reference/reference_backend.h"
+#include "shard/weights/safetensors_writer.h"
 #include "tests/unit/shard/backend/model_runner.h"
 #include "tests/unit/shard/temp_folder.h"
 #include "tools/make-model/make_model.h"
@@ -37,6 +38,31 @@ class ReferenceBackendTest : public testing::Test {
     const auto made = make_model::MakeModel(config, nullptr);
     EXPECT_TRUE(made.ok()) << made.status();
     return ModelRunner::Open(options_);
+  }
+
+  // Gives every projection of the made model a bias, as `attention_bias` and `mlp_bias` do.
+  void AddBiases() {
+    auto checkpoint = Checkpoint::Open(folder_.path());
+    ASSERT_TRUE(checkpoint.ok()) << checkpoint.status();
+    std::vector<TensorSpec> table;
+    std::string data;
+    for (const CheckpointTensor& tensor : checkpoint->tensors()) {
+      const std::string& name = tensor.info->name;
+      table.push_back({name, DType::kFloat32, tensor.info->shape});
+      const std::size_t begin = data.size();
+      data.resize(begin + tensor.info->bytes);
+      ASSERT_TRUE(checkpoint->Read(tensor, 0, tensor.info->bytes, data.data() + begin).ok());
+      if (name.find("_proj.weight") == std::string::npos) continue;
+      const std::uint64_t rows = tensor.info->shape[0];
+      table.push_back({name.substr(0, name.size() - 6) + "bias", DType::kFloat32, {rows}});
+      for (std::uint64_t i = 0; i < rows; ++i) {
+        const float value = static_cast<float>(i % 7) * 0.1f - 0.2f;
+        data.append(reinterpret_cast<const char*>(&value), sizeof(value));
+      }
+    }
+    SafetensorsWriter writer(folder_ / "model.safetensors", table);
+    writer.Append(std::as_bytes(std::span(data)));
+    ASSERT_TRUE(writer.Finish().ok());
   }
 
   TempFolder folder_;
@@ -202,6 +228,24 @@ TEST_F(ReferenceBackendTest, MemoryThatIsNotThereIsAStatus) {
   EXPECT_TRUE(absl::IsResourceExhausted(status)) << status;
   ASSERT_TRUE(runner->backend().AllocateCache(128).ok());
   EXPECT_EQ(runner->Step({{0, {1}}}).size(), 1u);
+}
+
+// Biases behind a sum over the ranks must be added once.
+TEST_F(ReferenceBackendTest, BiasesOfEveryProjectionCountOnceOnAnyNumberOfRanks) {
+  auto plain = Make("llama");
+  ASSERT_NE(plain, nullptr);
+  const auto tokens = Prompt(30, 1);
+  const std::vector<float> without = plain->Prefill(0, tokens, 128);
+  AddBiases();
+  auto runner = ModelRunner::Open(options_);
+  ASSERT_NE(runner, nullptr);
+  const std::vector<float> with = runner->Prefill(0, tokens, 128);
+  EXPECT_GT(MaxDifference(with, without), 0.1f);
+  for (std::uint32_t world : {2u, 4u}) {
+    OnRanks(options_, world, [&](ModelRunner& rank) {
+      EXPECT_LT(MaxDifference(rank.Prefill(0, tokens, 128), with), 1e-4f) << world << " ranks";
+    });
+  }
 }
 
 TEST_F(ReferenceBackendTest, ALostRankEndsTheStepWithAnError) {
