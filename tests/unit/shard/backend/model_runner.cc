@@ -84,7 +84,10 @@ std::vector<std::vector<float>> ModelRunner::Step(const std::vector<Feed>& feeds
   for (std::uint32_t i = 0; i < rows.size(); ++i) {
     auto view = backend_->Logits(i, 1);
     EXPECT_TRUE(view.ok()) << view.status();
-    if (!view.ok()) return logits;
+    if (!view.ok()) {
+      // A test on several threads must fail without an exception.
+      return std::vector(feeds.size(), std::vector<float>(model_.spec.vocabulary));
+    }
     const auto* data = static_cast<const float*>(view->data);
     logits.emplace_back(data, data + view->shape[1]);
   }
