@@ -18,7 +18,9 @@ struct Tile {
 
 Tile MakeTile(const AttentionShape& shape, const SegmentInputs& segment, std::int64_t row) {
   const std::int64_t first = segment.context_length + row;
-  const std::int64_t count = std::min(kQueryTile, segment.query_count - row);
+  const std::int64_t fitting = kMaxScores / (shape.heads * (first + kQueryTile));
+  const std::int64_t tile = std::clamp<std::int64_t>(fitting, 1, kQueryTile);
+  const std::int64_t count = std::min(tile, segment.query_count - row);
   const std::int64_t first_key =
       shape.window == 0 ? 0 : std::max<std::int64_t>(0, first - shape.window + 1);
   return {first, count, first_key, first + count - first_key};
@@ -41,7 +43,7 @@ void MaskScores(const AttentionShape& shape, const Tile& tile, at::Tensor scores
 void SegmentAttention(const AttentionShape& shape, const KvStore& cache, std::uint32_t layer,
                       const SegmentInputs& segment, const at::Tensor& queries, at::Tensor out) {
   const std::int64_t group = shape.heads / shape.kv_heads;
-  for (std::int64_t row = 0; row < segment.query_count; row += kQueryTile) {
+  for (std::int64_t row = 0; row < segment.query_count;) {
     const Tile tile = MakeTile(shape, segment, row);
     // [keys, kv_heads, head_dim] -> [kv_heads, head_dim, keys] and [kv_heads, keys, head_dim]
     const at::Tensor keys =
@@ -62,6 +64,7 @@ void SegmentAttention(const AttentionShape& shape, const KvStore& cache, std::ui
     out.narrow(0, segment.query_start + row, tile.count)
         .view({tile.count, shape.kv_heads, group, shape.head_dim})
         .copy_(mixed);
+    row += tile.count;
   }
 }
 

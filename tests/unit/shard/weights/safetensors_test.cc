@@ -2,6 +2,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <random>
+
 #include "common/status.h"
 #include "shard/weights/safetensors_file.h"
 #include "shard/weights/safetensors_writer.h"
@@ -150,6 +152,29 @@ TEST(Safetensors, RefusesHolesAndOverlaps) {
 
 TEST(Safetensors, DeepNestingEndsBeforeTheStackDoes) {
   EXPECT_NE(HeaderError("{\"a\": " + std::string(1 << 20, '['), 0), "");
+}
+
+// Whatever the bytes say: an error or a table whose every tensor lies in the file.
+TEST(Safetensors, ChangedBytesNeverLeadOutOfTheFile) {
+  const std::string header =
+      R"({"__metadata__": {"format": "pt"}, )" + std::string(kOneFloat) +
+      R"(, "b": {"dtype": "BF16", "shape": [2, 3], "data_offsets": [4, 16]}})";
+  const std::string alphabet = "{}[]\",:0129-eE.ab \\\xff";
+  for (std::uint32_t seed = 0; seed < 3000; ++seed) {
+    std::mt19937 random(seed);
+    std::string changed = header;
+    for (std::uint32_t i = 0; i <= random() % 4; ++i) {
+      changed[random() % changed.size()] = alphabet[random() % alphabet.size()];
+    }
+    const auto tensors = ParseSafetensorsHeader(changed, 8 + changed.size(), 16);
+    if (!tensors.ok()) {
+      ASSERT_NE(Message(tensors.status()), "") << "seed " << seed;
+      continue;
+    }
+    for (const TensorInfo& tensor : *tensors) {
+      ASSERT_LE(tensor.offset + tensor.bytes, 8 + changed.size() + 16) << "seed " << seed;
+    }
+  }
 }
 
 TEST(Safetensors, FollowsLinksOfAHubCacheOnly) {
