@@ -20,7 +20,7 @@ struct AttentionShape {
 // Query rows per matrix product. Fewer behind a long context, so that the scores stay within
 // kMaxScores floats (and one row).
 inline constexpr std::int64_t kQueryTile = 64;
-inline constexpr std::int64_t kMaxScores = std::int64_t{1} << 22;
+inline constexpr std::int64_t kMaxScores = std::int64_t{1} << 20;
 
 // queries, out: [rows of the batch, heads * head_dim] (views of wider buffers are fine). K and V of
 // the segment's own rows must be in the cache already. Softmax and sums in float32.

@@ -117,6 +117,17 @@ TEST_F(ReferenceBackendTest, WindowsAndChunksAgreeWithOneTokenAtATime) {
   }
 }
 
+TEST_F(ReferenceBackendTest, ALongContextIsAttendedInSmallerPieces) {
+  options_.max_sequence_length = 2400;
+  options_.max_step_tokens = 400;
+  auto runner = Make("llama");
+  ASSERT_NE(runner, nullptr);
+  const auto tokens = Prompt(2400, 1);
+  const std::vector<float> chunked = runner->Prefill(0, tokens, 400);
+  runner->Prefill(1, {tokens.begin(), tokens.end() - 1}, 400);
+  EXPECT_LT(MaxDifference(runner->Step({{1, {tokens.back()}}}).at(0), chunked), 1e-4f);
+}
+
 TEST_F(ReferenceBackendTest, BlocksBeforeTheWindowAreNotRead) {
   auto runner = Make("mistral", 24);
   ASSERT_NE(runner, nullptr);
