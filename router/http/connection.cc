@@ -191,7 +191,10 @@ Connection::Awaitable<bool> Connection::ReadBodyBytes(Present& present) {
 Connection::Awaitable<bool> Connection::Answer(Present& present) {
   auto wake = [weak = weak_from_this(), executor = socket_.get_executor()] {
     asio::post(executor, [weak] {
-      if (const auto self = weak.lock()) self->Wake();
+      const auto self = weak.lock();
+      if (!self) return;
+      if (self->exchange_) self->exchange_->WakeSeen();
+      self->Wake();
     });
   };
   exchange_ = std::make_shared<ExchangeState>(context_.options.stream_buffer, std::move(wake));

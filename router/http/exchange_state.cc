@@ -101,9 +101,13 @@ void ExchangeState::Abandon() {
   WakeLocked();
 }
 
-ExchangeState::Output ExchangeState::Take() {
+void ExchangeState::WakeSeen() {
   const std::lock_guard lock(mutex_);
   woken_ = false;
+}
+
+ExchangeState::Output ExchangeState::Take() {
+  const std::lock_guard lock(mutex_);
   in_flight_ += output_.events.size();
   Output taken = std::exchange(output_, Output{});
   taken.overflow = overflow_;

@@ -19,7 +19,7 @@ namespace penstock::router {
 
 class ExchangeState {
  public:
-  // `wake` is called with the mutex held, at most once per Take; it must only post.
+  // `wake` is called with the mutex held and must only post; not again until WakeSeen.
   ExchangeState(std::size_t max_behind, std::function<void()> wake);
 
   // --- The application's side.
@@ -39,6 +39,9 @@ class ExchangeState {
     bool overflow = false;  // the client is too far behind
     bool cut = false;       // the application left a stream without its end
   };
+  // What was posted by `wake` has arrived. Take alone does not say so: a connection that is busy
+  // writing must still hear of an overflow.
+  void WakeSeen();
   Output Take();
   bool Overflowed();
   // The client took all that was handed out.
