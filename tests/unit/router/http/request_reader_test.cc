@@ -88,6 +88,7 @@ std::string Repeat(const std::string& text, int times) {
 }
 
 std::vector<Attack> Attacks() {
+  using namespace std::string_literals;  // one literal holds a NUL
   const std::string post = "POST / HTTP/1.1\r\nHost: x\r\n";
   const std::string chunked = post + "Transfer-Encoding: chunked\r\n\r\n";
   return {
@@ -111,7 +112,7 @@ std::vector<Attack> Attacks() {
       {"space before colon", "GET / HTTP/1.1\r\nHost : a\r\n\r\n", 400},
       {"bare lf", "GET / HTTP/1.1\nHost: a\r\n\r\n", 400},
       {"bare lf in a header", "GET / HTTP/1.1\r\nHost: a\nX: y\r\n\r\n", 400},
-      {"nul in a value", std::string("GET / HTTP/1.1\r\nHost: a\r\nX: a\0b\r\n\r\n", 38), 400},
+      {"nul in a value", "GET / HTTP/1.1\r\nHost: a\r\nX: a\0b\r\n\r\n"s, 400},
       {"cr in a value", "GET / HTTP/1.1\r\nHost: a\r\nX: a\rb\r\n\r\n", 400},
       {"absolute form", "GET http://evil/ HTTP/1.1\r\nHost: a\r\n\r\n", 400},
       {"fragment", "GET /#a HTTP/1.1\r\nHost: a\r\n\r\n", 400},
