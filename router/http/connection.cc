@@ -143,6 +143,7 @@ Connection::Awaitable<bool> Connection::ReadHead() {
 
 // Reserves memory, asks for the body where the client waits for that, reads it and answers.
 Connection::Awaitable<bool> Connection::ReadBody(Present& present) {
+  if (!reader_.BodyFits()) co_return co_await RefuseAndClose(present, reader_.failure());
   const std::size_t reserved =
       reader_.has_body() ? reader_.content_length().value_or(context_.options.limits.body_bytes)
                          : 0;

@@ -106,10 +106,6 @@ RequestReader::State RequestReader::Impl::ParseHead(std::string_view text) {
     return Fail({400, "the request head is malformed: " + (ec ? ec.message() : "incomplete")});
   }
   CopyHead();
-  if (length && *length > limits.body_bytes) {
-    return Fail({413, "the body must have at most " + std::to_string(limits.body_bytes) +
-                          " bytes. Given: " + std::to_string(*length)});
-  }
   if (parser->chunked()) parser->body_limit(limits.body_bytes);
   return State::kReady;
 }
@@ -130,7 +126,16 @@ void RequestReader::Impl::CopyHead() {
   expects_continue = !head.http10 && !head.Find("expect").empty();
 }
 
+bool RequestReader::BodyFits() {
+  Impl& impl = *impl_;
+  if (!impl.length || *impl.length <= impl.limits.body_bytes) return true;
+  impl.Fail({413, "the body must have at most " + std::to_string(impl.limits.body_bytes) +
+                      " bytes. Given: " + std::to_string(*impl.length)});
+  return false;
+}
+
 RequestReader::State RequestReader::ReadBody(std::string& in) {
+  if (!BodyFits()) return State::kFailed;
   Impl& impl = *impl_;
   impl.parser->eager(true);
   std::size_t used = 0;

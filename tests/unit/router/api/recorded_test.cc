@@ -108,7 +108,7 @@ bool IsOurs(const value& exchange) {
   const std::string id = Str(exchange.at("id"));
   if (id.ends_with(".deepok") || id.ends_with(".deep2")) return true;
   // An empty stop string ends every generation at once; it is refused.
-  return Has(Field(exchange.at("request"), "body"), "\"stop\": [\"\"");
+  return Has(Field(exchange.at("request"), "body"), "\"stop\": [\"\"]");
 }
 
 class RecordedTest : public ApiTest, public ::testing::WithParamInterface<const char*> {

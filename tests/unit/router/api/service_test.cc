@@ -203,6 +203,13 @@ TEST_F(ServiceTest, WithAKeyEveryRouteIsClosedUnlessItsRowOpensIt) {
   EXPECT_EQ(Get("/generate").status, 401);  // methods are not told without the key
 }
 
+TEST_F(ServiceTest, WithoutTheKeyASizeIsNotTold) {
+  api_.api_key = "open-sesame";
+  http_.limits.body_bytes = 100;
+  EXPECT_EQ(Post("/generate", std::string(101, 'x')).status, 401);
+  EXPECT_EQ(Post("/nowhere", std::string(101, 'x')).status, 404);
+}
+
 TEST(Access, ARouteIsClosedUnlessItSaysOtherwise) {
   EXPECT_EQ(Route{}.access, Access::kKey);
   for (const Route& route : Routes()) {
