@@ -71,7 +71,7 @@ def measure_router(requests):
 
 def measure_shard():
     with Server(model=DEMO_MODEL) as server:
-        return [{"streams": n, **load(server, n, max(4, 2 * n), 128)} for n in (1, 8, 32)]
+        return [{"streams": n, **load(server, n, max(16, 4 * n), 128)} for n in (1, 8, 32)]
 
 
 def describe_machine():
@@ -93,7 +93,7 @@ def describe_machine():
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--requests", type=int, default=512, help="requests of the simulated run")
+    parser.add_argument("--requests", type=int, default=4096, help="requests of the simulated run")
     arguments = parser.parse_args()
     result = {
         "machine": describe_machine(),
