@@ -155,7 +155,7 @@ struct HealthReport {
 struct RequestRecord {
   RequestId request;
   std::string client_id;
-  std::string state;  // queued, running, finished, cancelled, failed
+  std::string state;  // preparing, queued, running, finished, cancelled, failed, refused
   std::uint32_t prompt_tokens = 0;
   std::uint32_t generated_tokens = 0;
   std::vector<scheduler::Decision> decisions;  // the newest ones, bounded

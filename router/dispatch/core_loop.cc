@@ -14,6 +14,7 @@
 #include <utility>
 #include <variant>
 
+#include "common/log.h"
 #include "common/status.h"
 #include "common/time.h"
 #include "router/dispatch/step_log.h"
@@ -122,7 +123,7 @@ void CoreLoop::OnStepDone(StepResult result) {
 }
 
 void CoreLoop::OnGroupLost(std::string reason) {
-  Post(scheduler::GroupLost{GroupId(0), core_->link->formed().epoch, std::move(reason)});
+  Post(scheduler::GroupLost{GroupId(0), epoch_, std::move(reason)});
 }
 
 SteadyTime CoreLoop::NextDeadline() const {
@@ -160,8 +161,13 @@ void CoreLoop::Run() {
 void CoreLoop::Apply(What what) {
   Core& core = *core_;
   const scheduler::Input input{SteadyNow(), std::move(what)};
-  if (std::holds_alternative<scheduler::GroupUp>(input.what)) core.link->Open(this);
-  if (const auto* lost = std::get_if<scheduler::GroupLost>(&input.what)) core.lost = lost->reason;
+  if (const auto* up = std::get_if<scheduler::GroupUp>(&input.what)) {
+    epoch_ = up->epoch;
+    core.link->Open(this);
+  }
+  // A second reason for the same loss (a hang, then its broken streams) is no news.
+  const auto* lost = std::get_if<scheduler::GroupLost>(&input.what);
+  if (lost != nullptr && core.link != nullptr && !core.lost) core.lost = lost->reason;
   if (const auto* done = std::get_if<scheduler::StepDone>(&input.what)) {
     CountResult(*done, input.now);
   }
@@ -200,12 +206,12 @@ void CoreLoop::LoseHungGroup() {
   if (!oldest || SteadyNow() - *oldest < options_.step_timeout) return;
   std::string reason = core_->link->DescribeOldest() + " for " +
                        std::to_string(options_.step_timeout.count()) + " ms (--step-timeout)";
-  Apply(scheduler::GroupLost{GroupId(0), core_->link->formed().epoch, std::move(reason)});
+  Apply(scheduler::GroupLost{GroupId(0), epoch_, std::move(reason)});
 }
 
 void CoreLoop::Deliver() {
   Core& core = *core_;
-  if (logs_->inputs.is_open()) logs_->inputs.flush();
+  FlushInputLog();
   const scheduler::Snapshot now = core.scheduler.Inspect();
   metrics_.SetQueue(now.waiting, now.running);
   metrics_.SetBlocks(now.blocks_free, now.blocks_used, now.blocks_cached, now.blocks_retiring);
@@ -217,6 +223,13 @@ void CoreLoop::Deliver() {
     core.link.reset();
     listener_.OnGroupLost(*std::exchange(core.lost, std::nullopt));
   }
+}
+
+// A recording with a gap is worth nothing, so the first write that fails ends it. Serving goes on.
+void CoreLoop::FlushInputLog() {
+  if (!logs_->inputs.is_open() || logs_->inputs.flush()) return;
+  log::Warn("input-log " + options_.input_log + ": cannot be written any more, recording ends");
+  logs_->inputs.close();
 }
 
 }  // namespace penstock::router

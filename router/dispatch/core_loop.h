@@ -80,12 +80,14 @@ class CoreLoop final : private GroupListener {
   void SendPlans(Time now);
   void Deliver();
   void LoseHungGroup();
+  void FlushInputLog();
   std::chrono::steady_clock::time_point NextDeadline() const;
 
   const CoreLoopOptions options_;
   CoreListener& listener_;
   Metrics& metrics_;
   std::unique_ptr<Mailbox> mailbox_;
+  Epoch epoch_;  // of the group; set before its streams open, constant while they may call
 
   // The loop's thread only.
   struct Core;

@@ -61,6 +61,7 @@ void Invariants::NoteInput(const Input& input) {
                         Request& request = requests_[f.request];
                         if (request.terminals == 0) request.finish_at.insert(f.token_count);
                       },
+                      [this](const GroupUp& up) { epochs_[up.group] = up.epoch; },
                       [this](const GroupLost& lost) {
                         slots_.erase(lost.group);
                         std::erase_if(retiring_, [&lost](const auto& entry) {
@@ -133,7 +134,7 @@ void Invariants::CheckDecision(const Decision& decision) {
 
 void Invariants::CheckRetiring(const Input& input) {
   const auto* done = std::get_if<StepDone>(&input.what);
-  if (done == nullptr) return;
+  if (done == nullptr || done->result.epoch != epochs_[done->group]) return;
   for (auto& [request, entry] : retiring_) {
     if (entry.group != done->group || ++entry.results < config_.pipeline_depth) continue;
     Complain("G8: " + Name(request) + " still holds blocks after pipeline_depth results");

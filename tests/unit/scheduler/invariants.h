@@ -56,6 +56,7 @@ class Invariants {
   std::map<RequestId, Request> requests_;
   std::map<SequenceId, RequestId> sequences_;              // by order of Started events
   std::map<GroupId, std::map<SlotId, SequenceId>> slots_;  // as the plans say
+  std::map<GroupId, Epoch> epochs_;
   std::map<RequestId, GroupId> group_of_;
   std::map<RequestId, Retiring> retiring_;
   std::vector<std::string> violations_;

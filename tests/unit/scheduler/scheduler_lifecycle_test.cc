@@ -111,6 +111,16 @@ TEST(SchedulerLifecycle, AStopStringInReportedTokensEndsAtOnceWithItsCount) {
   EXPECT_EQ(All<Finished>(out)[0].generated_tokens, 3u);
 }
 
+TEST(SchedulerLifecycle, AStopStringAtTheNewestTokenEndsAtOnceToo) {
+  Harness harness;
+  harness.Up();
+  harness.Arrive(1, 4, 50);
+  for (int i = 0; i < 5; ++i) harness.Result();
+  const Outputs out = harness.Apply(FinishAt{RequestId(1), 5});
+  ASSERT_EQ(All<Finished>(out).size(), 1u);
+  EXPECT_EQ(All<Finished>(out)[0].generated_tokens, 5u);
+}
+
 TEST(SchedulerLifecycle, AStopStringInTokensToComeCutsThere) {
   Harness harness;
   harness.Up();
@@ -158,6 +168,20 @@ TEST(SchedulerLifecycle, ALostGroupFailsWhatRunsAndKeepsWhatWaits) {
   ASSERT_FALSE(up.plans.empty());
   EXPECT_EQ(up.plans[0].plan.starts.size(), 1u);
   EXPECT_EQ(up.plans[0].plan.step, StepId(1)) << "a new epoch counts its steps anew";
+}
+
+TEST(SchedulerLifecycle, AResultOfAnOldEpochIsIgnoredByTheNewOne) {
+  Harness harness;
+  harness.Up();
+  harness.Arrive(1, 4, 50);
+  const Epoch old = harness.epoch();
+  harness.Up();
+  harness.Arrive(2, 4, 50);
+  StepResult late;
+  late.epoch = old;
+  late.step = StepId(1);
+  EXPECT_THAT(harness.Apply(StepDone{GroupId(0), late}).plans, IsEmpty());
+  EXPECT_EQ(harness.state().plans_in_flight, 2u);
 }
 
 TEST(SchedulerLifecycle, AFailureOnTheShardEndsOnlyThatRequest) {

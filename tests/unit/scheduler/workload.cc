@@ -83,6 +83,7 @@ void Workload::RandomInput() {
   const std::uint32_t dice = Draw(100);
   if (dice < 35) return Arrive();
   if (dice < 85) {
+    if (OneIn(4)) DeliverLate();
     DeliverAny();
     return;
   }
@@ -151,9 +152,17 @@ void Workload::LoseGroup(GroupId id) {
   const auto& found = group.shard->violations();
   shard_violations_.insert(shard_violations_.end(), found.begin(), found.end());
   group.shard = nullptr;
-  const std::deque<StepResult> late = std::exchange(group.results, {});
+  for (StepResult& result : group.results) late_.emplace_back(id, std::move(result));
+  group.results.clear();
   Apply(GroupLost{id, group.epoch, "rank 1 of group 0 died"});
-  for (const StepResult& result : late) Apply(StepDone{id, result});  // must be ignored
+}
+
+// Must be ignored, also when the group is up again and has plans of the same numbers in flight.
+void Workload::DeliverLate() {
+  if (late_.empty()) return;
+  const auto [group, result] = std::move(late_.back());
+  late_.pop_back();
+  Apply(StepDone{group, result});
 }
 
 std::vector<std::string> Workload::Violations() const {

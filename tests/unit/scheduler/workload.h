@@ -8,6 +8,7 @@
 #include <memory>
 #include <random>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "scheduler/scheduler.h"
@@ -56,6 +57,7 @@ class Workload {
   void Hurt();
   void Deliver(GroupId id);
   bool DeliverAny();
+  void DeliverLate();
   void BringUp(GroupId id);
   void LoseGroup(GroupId id);
 
@@ -64,6 +66,7 @@ class Workload {
   Scheduler scheduler_;
   Invariants invariants_;
   std::map<GroupId, Group> groups_;
+  std::vector<std::pair<GroupId, StepResult>> late_;  // of epochs that are over
   std::vector<std::string> shard_violations_;
   std::vector<RequestId> requests_;
   std::vector<Input> inputs_;
