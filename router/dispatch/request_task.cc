@@ -103,8 +103,8 @@ void RequestTask::Prepare() {
   }
   auto built = services_.prompts.Build(request_);
   if (auto* error = std::get_if<GenerationError>(&built)) {
-    EndWith(std::move(*error));
     services_.records.SetState(id_, "refused");
+    EndWith(std::move(*error));
     return services_.forget(id_);
   }
   auto& prompt = std::get<Prompt>(built);
@@ -140,8 +140,8 @@ void RequestTask::Send(Prompt prompt) {
   arrival.trace_id = request_.client_id;
   queued_ = SteadyNow();
   if (!services_.post(std::move(arrival))) {
-    EndWith(MakeError(ErrorKind::kOverloaded, "Model is overloaded"));
     services_.records.SetState(id_, "refused");
+    EndWith(MakeError(ErrorKind::kOverloaded, "Model is overloaded"));
     return services_.forget(id_);
   }
   // A client that left before the arrival was posted: its own Cancel found nothing to cancel.
