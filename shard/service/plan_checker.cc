@@ -11,6 +11,10 @@ namespace {
 
 std::string Of(SlotId slot) { return " (slot " + std::to_string(slot.value()) + ")"; }
 
+std::string OfSequence(SequenceId sequence) {
+  return " (sequence " + std::to_string(sequence.value()) + ")";
+}
+
 absl::Status Bad(const char* field, std::uint64_t value, const std::string& limit) {
   return BadValue(field, std::to_string(value), limit);
 }
@@ -282,20 +286,20 @@ absl::Status PlanChecker::CheckDecode(const Segment& segment, const Slot& slot) 
 
 absl::Status PlanChecker::CheckWritable(const Slot& slot, std::uint32_t first, std::uint32_t count,
                                         const char* field) const {
-  const std::string sequence = " (sequence " + std::to_string(slot.sequence.value()) + ")";
   const std::uint32_t last_index = (first + count - 1) / bounds_.block_size;
   for (const auto& table : slot.tables) {
     if (last_index >= table.size()) {
       return Bad(field, count,
                  "within the " + std::to_string(table.size()) +
-                     " blocks of the table from position " + std::to_string(first) + sequence);
+                     " blocks of the table from position " + std::to_string(first) +
+                     OfSequence(slot.sequence));
     }
     for (std::uint32_t index = first / bounds_.block_size; index <= last_index; ++index) {
       const auto& block = table[index];
       if (!block.has_value() || block_uses_[block->value()] != 1) {
         return Bad(field, count,
                    "within blocks that no other table holds; entry " + std::to_string(index) +
-                       " is shared or released" + sequence);
+                       " is shared or released" + OfSequence(slot.sequence));
       }
     }
   }
