@@ -2,7 +2,7 @@
 #
 #   penstock_library(name SOURCES a.cc b.cc DEPS penstock_common ...)   static; header-only if no sources
 #   penstock_binary(name SOURCES main.cc DEPS ...)                      lands in build/bin
-#   penstock_test(name SOURCES a_test.cc DEPS ... [DATA key=value ...]) GoogleTest; each TEST is a ctest case
+#   penstock_test(name SOURCES a_test.cc DEPS ...) GoogleTest; each TEST is a ctest case
 function(penstock_library name)
   cmake_parse_arguments(A "" "" "SOURCES;DEPS" ${ARGN})
   if(A_SOURCES)
@@ -35,10 +35,4 @@ function(penstock_test name)
   target_link_libraries(${name} PRIVATE ${A_DEPS} GTest::gmock GTest::gtest_main)
   gtest_discover_tests(${name} DISCOVERY_MODE PRE_TEST PROPERTIES TIMEOUT 120)
   add_dependencies(penstock_tests ${name})
-endfunction()
-
-function(add_subdirectory_if_present folder)
-  if(EXISTS "${CMAKE_CURRENT_SOURCE_DIR}/${folder}/CMakeLists.txt")
-    add_subdirectory(${folder})
-  endif()
 endfunction()
