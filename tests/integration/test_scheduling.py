@@ -57,6 +57,8 @@ def text_of(events):
 def test_a_killed_stream_leaves_the_batch_and_frees_its_blocks(simulated, tmp_path):
     log = tmp_path / "steps.jsonl"
     server = simulated("--step-time", "20ms", "--step-log", log)
+    # Ready is said while the core may still be taking the group in.
+    server.wait_metric('penstock_kv_blocks{state="free"}', lambda value: value > 0)
     baseline = blocks(server)
     stream = server.generate_stream("Once upon a time", max_new_tokens=400)
     for _ in range(10):
