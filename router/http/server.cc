@@ -96,6 +96,8 @@ absl::StatusOr<std::uint16_t> HttpServer::Start() {
   impl.threads.resize(std::max(1U, impl.options.io_threads));
   auto port = impl.Listen();
   if (!port.ok()) {
+    impl.acceptor.reset();
+    impl.back_off.reset();
     impl.threads.clear();
     return port;
   }
@@ -129,7 +131,6 @@ absl::Status HttpServer::Impl::Open(const tcp::endpoint& endpoint) {
   if (!ec) acceptor->bind(endpoint, ec);
   if (!ec) acceptor->listen(asio::socket_base::max_listen_connections, ec);
   if (!ec) return absl::OkStatus();
-  acceptor.reset();
   if (ec == asio::error::address_in_use || ec == asio::error::access_denied) {
     return BadValue("port", std::to_string(options.port) + " (" + ec.message() + ")",
                     "free to listen on at " + options.host);
