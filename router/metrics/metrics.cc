@@ -188,10 +188,11 @@ void Metrics::SetQueue(std::uint64_t waiting, std::uint64_t running) {
 
 void Metrics::SetBlocks(std::uint64_t free, std::uint64_t used, std::uint64_t cached,
                         std::uint64_t retiring) {
-  impl_->blocks_free.Set(static_cast<double>(free));
   impl_->blocks_used.Set(static_cast<double>(used));
   impl_->blocks_cached.Set(static_cast<double>(cached));
   impl_->blocks_retiring.Set(static_cast<double>(retiring));
+  // Last: who sees blocks come free sees them gone from the other states.
+  impl_->blocks_free.Set(static_cast<double>(free));
 }
 
 void Metrics::ExecuteMessage(Direction direction, std::uint32_t rank) {
