@@ -11,8 +11,6 @@ namespace penstock::router {
 namespace {
 
 constexpr auto kCloseGrace = std::chrono::milliseconds(500);
-// Ranks of a model synchronise in every step; one that does not keep pace has lost the group.
-constexpr std::size_t kMaxStepsBehind = 64;
 constexpr std::uint32_t kCpuStepTokens = 512;
 constexpr std::uint32_t kCudaStepTokens = 2048;
 
@@ -151,18 +149,40 @@ void GroupLink::OnResult(std::uint32_t rank, StepResult result) {
   if (metrics_ != nullptr) metrics_->ExecuteMessage(Metrics::Direction::kResult, rank);
   std::optional<std::string> broken;
   {
-    const std::lock_guard lock(mutex_);
-    if (over_) return;
-    broken = Reconcile(rank, result);
-    if (metrics_ != nullptr) metrics_->SetPlansInFlight(WithoutResult());
+    // Held over both parts, so that results go on in the order of their steps.
+    const std::lock_guard listening(listener_mutex_);
+    std::vector<StepResult> ready;
+    {
+      const std::lock_guard lock(mutex_);
+      if (over_) return;
+      broken = Reconcile(rank, std::move(result));
+      if (!broken.has_value()) ready = TakeReady();
+      if (metrics_ != nullptr) metrics_->SetPlansInFlight(WithoutResult());
+    }
+    for (StepResult& done : ready) {
+      if (listener_ != nullptr) listener_->OnStepDone(std::move(done));
+    }
   }
-  if (broken.has_value()) return Lose(*std::move(broken));
-  if (rank != 0) return;
-  const std::lock_guard lock(listener_mutex_);
-  if (listener_ != nullptr) listener_->OnStepDone(std::move(result));
+  if (broken.has_value()) Lose(*std::move(broken));
 }
 
-std::optional<std::string> GroupLink::Reconcile(std::uint32_t rank, const StepResult& result) {
+std::vector<StepResult> GroupLink::TakeReady() {
+  std::vector<StepResult> ready;
+  while (!in_flight_.empty()) {
+    InFlight& oldest = in_flight_.begin()->second;
+    if (oldest.result.has_value()) {
+      ready.push_back(*std::exchange(oldest.result, std::nullopt));
+    }
+    const auto& digests = oldest.digests;
+    if (!std::all_of(digests.begin(), digests.end(), [](const auto& d) { return d.has_value(); })) {
+      break;
+    }
+    in_flight_.erase(in_flight_.begin());
+  }
+  return ready;
+}
+
+std::optional<std::string> GroupLink::Reconcile(std::uint32_t rank, StepResult result) {
   const auto found = in_flight_.find(result.step);
   const std::string where = " for step " + std::to_string(result.step.value());
   if (result.epoch != options_.epoch || found == in_flight_.end() ||
@@ -176,11 +196,8 @@ std::optional<std::string> GroupLink::Reconcile(std::uint32_t rank, const StepRe
     return RankName(rank) + " and " + RankName(static_cast<std::uint32_t>(other)) + " disagree" +
            where + ": their digests differ";
   }
-  const bool complete =
-      std::all_of(digests.begin(), digests.end(), [](const auto& d) { return d.has_value(); });
-  if (complete) in_flight_.erase(found);
-  if (in_flight_.size() <= kMaxStepsBehind) return std::nullopt;
-  return "a shard is more than " + std::to_string(kMaxStepsBehind) + " steps behind the others";
+  if (rank == 0) found->second.result = std::move(result);
+  return std::nullopt;
 }
 
 std::uint64_t GroupLink::WithoutResult() const {

@@ -84,6 +84,7 @@ class GroupLink final : private ExecuteListener {
   struct InFlight {
     Time sent;
     std::vector<std::optional<std::uint64_t>> digests;  // by rank
+    std::optional<StepResult> result;                   // of rank 0, until it may go on
   };
 
   GroupLink(GroupLinkOptions options, Metrics* metrics);
@@ -98,7 +99,10 @@ class GroupLink final : private ExecuteListener {
   void OnResult(std::uint32_t rank, StepResult result) override;
   void OnStreamEnd(std::uint32_t rank, absl::Status status) override;
   // The reason when the result breaks the group. With mutex_ held.
-  std::optional<std::string> Reconcile(std::uint32_t rank, const StepResult& result);
+  std::optional<std::string> Reconcile(std::uint32_t rank, StepResult result);
+  // Results that may go on: a step's once every rank has answered the step before it. So a rank
+  // that lags holds the pipeline, at most one step beyond its depth. With mutex_ held.
+  std::vector<StepResult> TakeReady();
   // Plans that rank 0 has not answered: the pipeline's depth. With mutex_ held.
   std::uint64_t WithoutResult() const;
   void Lose(std::string reason);

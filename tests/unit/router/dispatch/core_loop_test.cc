@@ -106,16 +106,17 @@ class CoreLoopTest : public testing::Test {
 
   void StartShards(std::uint32_t world, SimOptions options = {}) {
     options.world_size = world;
-    for (std::uint32_t rank = 0; rank < world; ++rank) {
-      options.rank = rank;
-      shard::ShardServerOptions server;
-      server.socket_prefix = directory_ + "/shard";
-      server.rank = rank;
-      auto started = shard::ShardServer::Start(std::make_unique<simshard::SimEngine>(options),
-                                               std::move(server));
-      ASSERT_TRUE(started.ok()) << started.status();
-      servers_.push_back(*std::move(started));
-    }
+    for (options.rank = 0; options.rank < world; ++options.rank) StartShard(options);
+  }
+
+  void StartShard(const SimOptions& options) {
+    shard::ShardServerOptions server;
+    server.socket_prefix = directory_ + "/shard";
+    server.rank = options.rank;
+    auto started = shard::ShardServer::Start(std::make_unique<simshard::SimEngine>(options),
+                                             std::move(server));
+    ASSERT_TRUE(started.ok()) << started.status();
+    servers_.push_back(*std::move(started));
   }
 
   void StartLoop(CoreLoopOptions options = {}) {
@@ -233,6 +234,23 @@ TEST_F(CoreLoopTest, AHungShardLosesTheGroupAtTheStepTimeout) {
   EXPECT_THAT(recorder_.WaitForLoss(), HasSubstr("shard 0 has not answered step 3"));
   ASSERT_TRUE(recorder_.WaitForEnd(1));
   EXPECT_EQ(recorder_.StoryOf(1).failed->kind, scheduler::FailureKind::kGroupLost);
+}
+
+TEST_F(CoreLoopTest, ARankThatHangsHoldsThePipelineUntilTheStepTimeoutNamesIt) {
+  SimOptions options;
+  options.world_size = 2;
+  for (options.rank = 0; options.rank < 2; ++options.rank) {
+    options.hang_at_step = options.rank == 1 ? 4 : 0;
+    StartShard(options);
+  }
+  CoreLoopOptions loop;
+  loop.step_timeout = std::chrono::milliseconds(300);
+  StartLoop(loop);
+  ASSERT_TRUE(loop_->Post(Request(1, 4, 500)));
+  EXPECT_THAT(recorder_.WaitForLoss(), HasSubstr("shard 1 has not answered step 4"));
+  ASSERT_TRUE(recorder_.WaitForEnd(1));
+  // Steps 1 to 3 were answered by both ranks; the result of step 4 goes on because step 3 is whole.
+  EXPECT_LE(recorder_.StoryOf(1).tokens.size(), 4u);
 }
 
 TEST_F(CoreLoopTest, TheInputLogReplaysToTheSamePlans) {
