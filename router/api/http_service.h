@@ -5,10 +5,9 @@
 //   …
 //   http.Stop(std::chrono::seconds(60));  // drains, see HttpServer::Stop
 //
-// `engine` and `metrics` must outlive it. Stop (or the destructor) returns only when no connection
-// is left; sinks that the engine still holds stay harmless, but the engine must not be called by
-// them any more, so stop the HTTP side first and the engine after it, and destroy the engine's
-// sinks before this object.
+// `engine` and `metrics` must outlive it. Stop the HTTP side first and the engine after it: Stop
+// returns when no connection is left, and a request whose connection ended calls nothing any more,
+// however long the engine keeps its sink. Listening beyond loopback without a key is warned of.
 #pragma once
 
 #include <absl/status/statusor.h>

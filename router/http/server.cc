@@ -11,6 +11,7 @@
 #include <boost/asio/steady_timer.hpp>
 #include <condition_variable>
 #include <deque>
+#include <exception>
 #include <mutex>
 #include <optional>
 #include <string>
@@ -52,6 +53,17 @@ void Tune(Connection::Socket& socket, const HttpOptions& options) {
                sizeof(kUserTimeoutMs));
   if (options.send_buffer > 0) {
     socket.set_option(asio::socket_base::send_buffer_size(options.send_buffer), ignored);
+  }
+}
+
+// Out of memory is the only way for a handler to throw: its connection suffers, the others go on.
+void RunLoop(asio::io_context& context) {
+  while (!context.stopped()) {
+    try {
+      context.run();
+    } catch (const std::exception& failure) {
+      log::Error("a handler of the event loop failed: " + std::string(failure.what()));
+    }
   }
 }
 
@@ -103,7 +115,7 @@ absl::StatusOr<std::uint16_t> HttpServer::Start() {
   }
   impl.Accept();
   for (IoThread& thread : impl.threads) {
-    thread.thread = std::thread([&thread] { thread.context.run(); });
+    thread.thread = std::thread([&thread] { RunLoop(thread.context); });
   }
   return port;
 }

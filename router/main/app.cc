@@ -13,10 +13,9 @@
 #include "common/log.h"
 #include "common/status.h"
 #include "common/version.h"
-#include "router/api/api.h"
+#include "router/api/http_service.h"
 #include "router/dispatch/group_link.h"
 #include "router/dispatch/router_engine.h"
-#include "router/http/server.h"
 #include "router/main/process_events.h"
 #include "router/main/settings.h"
 #include "router/metrics/metrics.h"
@@ -58,9 +57,7 @@ class App {
   std::shared_ptr<const text::ChatTemplate> chat_;
   std::unique_ptr<GroupLink> link_;
   std::unique_ptr<RouterEngine> engine_;
-  std::unique_ptr<ApiContext> context_;
-  std::unique_ptr<Api> api_;
-  std::unique_ptr<HttpServer> server_;  // before the engine goes: its answers need the engine
+  std::unique_ptr<HttpService> http_;  // before the engine goes: its answers need the engine
 
   std::mutex mutex_;
   std::string lost_;  // under mutex_
@@ -123,11 +120,9 @@ std::optional<Failure> App::StartEngine() {
 }
 
 std::optional<Failure> App::StartHttp() {
-  context_ = std::make_unique<ApiContext>(ApiSettings(values_), *engine_, metrics_);
-  api_ = std::make_unique<Api>(*context_);
   const HttpOptions options = HttpSettings(values_);
-  server_ = std::make_unique<HttpServer>(options, *api_, metrics_);
-  const auto port = server_->Start();
+  http_ = std::make_unique<HttpService>(options, ApiSettings(values_), *engine_, metrics_);
+  const auto port = http_->Start();
   if (!port.ok()) return Failure{kExitAddress, port.status()};
   const bool is_ipv6 = options.host.find(':') != std::string::npos;
   const std::string host = is_ipv6 ? "[" + options.host + "]" : options.host;
@@ -155,14 +150,14 @@ int App::Report(const Failure& failure) {
 int App::Serve() {
   const bool lost = events_.Wait() == ProcessEvents::What::kWord;
   if (lost) {
-    server_->Stop(kLostDrain);
+    http_->Stop(kLostDrain);
     engine_->Stop();
     const std::lock_guard lock(mutex_);
     return Report({kExitShardLost, absl::UnavailableError(lost_)});
   }
   log::Info("stopping: open requests are finished first");
   engine_->Drain();
-  server_->Stop(values_.GetDuration("graceful-termination-timeout"));
+  http_->Stop(values_.GetDuration("graceful-termination-timeout"));
   engine_->Stop();
   log::Info("stopped");
   return kExitOk;
