@@ -220,6 +220,7 @@ TEST(Access, ARouteIsClosedUnlessItSaysOtherwise) {
 
 TEST(Access, KeysAreComparedWhole) {
   EXPECT_TRUE(EqualInConstantTime("abc", "abc"));
+  EXPECT_FALSE(EqualInConstantTime("ab", "abab"));
   for (const char* wrong : {"", "ab", "abd", "abcabc", "ABC", "abc "}) {
     EXPECT_FALSE(EqualInConstantTime(wrong, "abc")) << wrong;
   }
