@@ -65,7 +65,7 @@ std::optional<Shortage> GroupScheduler::Check(const Arrival& arrival) const {
 void GroupScheduler::BeginStep(Time now, Outputs& out) {
   PENSTOCK_CHECK(CanPlan(), "at most pipeline_depth plans are in flight");
   const StepBudget budget = MakeStepBudget(config_, capacity_.max_step_tokens);
-  draft_.emplace(Draft{StepComposer(budget, config_.prefill), StepPlan{}, {}});
+  draft_.emplace(Draft{StepComposer(budget, config_.prefill), StepPlan{}, {}, {}});
   forming_ = table_.running() == 0;
   for (auto& [id, sequence] : table_.all()) AddDecode(sequence);
   for (auto& [id, sequence] : table_.all()) AddChunk(sequence, now, out);
@@ -119,6 +119,7 @@ void GroupScheduler::Start(Sequence& sequence, Outputs& out) {
   start.max_new_tokens = request.max_new_tokens;
   start.trace_id = request.trace_id;
   draft_->plan.starts.push_back(std::move(start));
+  draft_->requests.push_back(request.request);
   out.AddEvent(request.request, Started{sequence.PromptLength(), 0});
 }
 
@@ -182,7 +183,7 @@ bool GroupScheduler::FinishStep(std::uint32_t waiting, Outputs& out) {
   PENSTOCK_CHECK(info.decode_rows + info.prefill_tokens <= config_.max_step_tokens,
                  "no step exceeds its token budget");
   out.steps.push_back(info);
-  out.plans.push_back({id_, std::move(draft.plan)});
+  out.plans.push_back({id_, std::move(draft.plan), std::move(draft.requests)});
   return true;
 }
 

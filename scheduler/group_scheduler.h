@@ -73,6 +73,7 @@ class GroupScheduler {
   struct Draft {
     StepComposer composer;
     StepPlan plan;
+    std::vector<RequestId> requests;  // of plan.starts
     std::vector<Named> named;
   };
 

@@ -18,7 +18,8 @@ namespace penstock::scheduler {
 
 struct PlanOut {
   GroupId group;
-  StepPlan plan;  // to every rank of the group
+  StepPlan plan;                    // to every rank of the group
+  std::vector<RequestId> requests;  // of plan.starts, in the same order
 };
 
 // --- Events: per request, in order; exactly one terminal event (Finished or Failed), guarantee G2.

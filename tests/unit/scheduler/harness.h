@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "scheduler/scheduler.h"
-#include "tests/unit/scheduler/fake_shard.h"
+#include "sim/sim_group.h"
 
 namespace penstock::scheduler {
 
@@ -24,13 +24,13 @@ class Harness {
   }
 
   explicit Harness(Config config = {}, GroupCapacity capacity = Capacity(),
-                   FakeShardOptions options = {})
+                   sim::SimGroupOptions options = {})
       : capacity_(capacity), options_(options), scheduler_(config), shard_(capacity, options) {}
 
   // A scheduler whose group 0 is up.
   Outputs Up() {
     epoch_ = Epoch(epoch_.value() + 1);
-    shard_ = FakeShard(capacity_, options_);
+    shard_ = sim::SimGroup(capacity_, options_);
     results_.clear();
     return Apply(GroupUp{GroupId(0), epoch_, capacity_, {}});
   }
@@ -64,13 +64,13 @@ class Harness {
   std::size_t in_flight() const { return results_.size(); }
   Epoch epoch() const { return epoch_; }
   Snapshot state() const { return scheduler_.Inspect(); }
-  const FakeShard& shard() const { return shard_; }
+  const sim::SimGroup& shard() const { return shard_; }
 
  private:
   GroupCapacity capacity_;
-  FakeShardOptions options_;
+  sim::SimGroupOptions options_;
   Scheduler scheduler_;
-  FakeShard shard_;
+  sim::SimGroup shard_;
   std::deque<StepResult> results_;
   Epoch epoch_;
   Time now_;

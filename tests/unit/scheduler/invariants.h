@@ -10,13 +10,13 @@
 #include <vector>
 
 #include "scheduler/scheduler.h"
-#include "tests/unit/scheduler/fake_shard.h"
+#include "sim/sim_group.h"
 
 namespace penstock::scheduler {
 
 class Invariants {
  public:
-  Invariants(const Config& config, const FakeShardOptions& shard)
+  Invariants(const Config& config, const sim::SimGroupOptions& shard)
       : config_(config), shard_options_(shard) {}
 
   // After Apply(input, out); `state` is Inspect().
@@ -28,7 +28,7 @@ class Invariants {
 
  private:
   struct Request {
-    TokenId first = 0;
+    std::vector<TokenId> output;  // what the shard would say alone
     std::uint32_t max_new_tokens = 0;
     std::uint32_t tokens = 0;  // reported
     bool prompt_logprobs = false;
@@ -52,7 +52,7 @@ class Invariants {
   void CheckRetiring(const Input& input);
 
   Config config_;
-  FakeShardOptions shard_options_;
+  sim::SimGroupOptions shard_options_;
   std::map<RequestId, Request> requests_;
   std::map<SequenceId, RequestId> sequences_;              // by order of Started events
   std::map<GroupId, std::map<SlotId, SequenceId>> slots_;  // as the plans say

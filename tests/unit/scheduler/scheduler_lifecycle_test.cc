@@ -11,21 +11,26 @@ using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 
+// Tokens until the end of sequence of a request with a prompt of four tokens.
+std::uint32_t EosOf(std::uint64_t id, const sim::SimGroupOptions& options) {
+  const auto output = options.tokens.Output(Harness::Request(id, 4, 40).prompt, 40);
+  return output.back() == sim::kEosToken ? static_cast<std::uint32_t>(output.size()) : 0;
+}
+
 // A request whose shard says EOS after a few tokens, well below its length.
-std::uint64_t RequestWithEosAt(const FakeShardOptions& options, std::uint32_t from) {
-  for (std::uint64_t id = 1;; ++id) {
-    const auto eos = FakeShard({}, options).EosPosition(static_cast<TokenId>(100 + id), 40);
-    if (eos && *eos >= from) return id;
-  }
+std::uint64_t RequestWithEosAt(const sim::SimGroupOptions& options, std::uint32_t from) {
+  std::uint64_t id = 1;
+  while (EosOf(id, options) < from) ++id;
+  return id;
 }
 
 TEST(SchedulerLifecycle, ASurplusRowIsComputedButNeverReported) {
-  FakeShardOptions options;
-  options.eos_one_in = 5;
+  sim::SimGroupOptions options;
+  options.tokens.eos_one_in = 5;
   Harness harness({}, Harness::Capacity(), options);
   harness.Up();
   const std::uint64_t id = RequestWithEosAt(options, 3);
-  const std::uint32_t eos = *FakeShard({}, options).EosPosition(static_cast<TokenId>(100 + id), 40);
+  const std::uint32_t eos = EosOf(id, options);
   harness.Arrive(id, 4, 40);
   Outputs out;
   while (All<Finished>(out).empty()) out = harness.Result();
@@ -135,12 +140,12 @@ TEST(SchedulerLifecycle, AStopStringInTokensToComeCutsThere) {
 }
 
 TEST(SchedulerLifecycle, TheLowestPositionWins) {
-  FakeShardOptions options;
-  options.eos_one_in = 5;
+  sim::SimGroupOptions options;
+  options.tokens.eos_one_in = 5;
   Harness harness({}, Harness::Capacity(), options);
   harness.Up();
   const std::uint64_t id = RequestWithEosAt(options, 3);
-  const std::uint32_t eos = *FakeShard({}, options).EosPosition(static_cast<TokenId>(100 + id), 40);
+  const std::uint32_t eos = EosOf(id, options);
   harness.Arrive(id, 4, 40);
   harness.Apply(FinishAt{RequestId(id), eos + 1});
   Outputs out;
@@ -185,7 +190,7 @@ TEST(SchedulerLifecycle, AResultOfAnOldEpochIsIgnoredByTheNewOne) {
 }
 
 TEST(SchedulerLifecycle, AFailureOnTheShardEndsOnlyThatRequest) {
-  FakeShardOptions options;
+  sim::SimGroupOptions options;
   options.error_one_in = 3;
   Harness harness({}, Harness::Capacity(), options);
   harness.Up();

@@ -38,8 +38,7 @@ TEST(Scheduler, OneRequestRunsToItsLength) {
     }
     all.events.insert(all.events.end(), out.events.begin(), out.events.end());
   }
-  EXPECT_THAT(tokens, ElementsAre(FakeShard::TokenAt(101, 0), FakeShard::TokenAt(101, 1),
-                                  FakeShard::TokenAt(101, 2)));
+  EXPECT_EQ(tokens, sim::TokenSource{}.Output(Harness::Request(1, 5, 3).prompt, 3));
   const std::vector<Finished> ends = All<Finished>(all);
   ASSERT_EQ(ends.size(), 1u);
   EXPECT_EQ(ends[0].reason, FinishReason::kLength);

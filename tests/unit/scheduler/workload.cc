@@ -25,7 +25,7 @@ WorkloadOptions RandomOptions(std::uint64_t seed) {
   options.config.pipeline_depth = draw(1, 3);
   options.config.batching = static_cast<Batching>(draw(0, 2));
   options.config.prefill = static_cast<Prefill>(draw(0, 1));
-  options.shard.eos_one_in = draw(0, 1) * draw(3, 30);
+  options.shard.tokens.eos_one_in = draw(0, 1) * draw(3, 30);
   options.shard.error_one_in = draw(0, 3) == 0 ? 8 : 0;
   options.shard.variable_rows = options.config.max_decode_rows > 1;
   options.groups = draw(1, 3);
@@ -142,7 +142,7 @@ void Workload::Deliver(GroupId id) {
 void Workload::BringUp(GroupId id) {
   Group& group = groups_[id];
   group.epoch = Epoch(group.epoch.value() + 1);
-  group.shard = std::make_unique<FakeShard>(options_.capacity, options_.shard);
+  group.shard = std::make_unique<sim::SimGroup>(options_.capacity, options_.shard);
   Apply(GroupUp{id, group.epoch, options_.capacity, {}});
 }
 

@@ -12,7 +12,7 @@
 #include <vector>
 
 #include "scheduler/scheduler.h"
-#include "tests/unit/scheduler/fake_shard.h"
+#include "sim/sim_group.h"
 #include "tests/unit/scheduler/invariants.h"
 
 namespace penstock::scheduler {
@@ -21,7 +21,7 @@ struct WorkloadOptions {
   std::uint64_t seed = 0;
   Config config;
   GroupCapacity capacity;
-  FakeShardOptions shard;
+  sim::SimGroupOptions shard;
   std::uint32_t groups = 1;
   std::uint32_t inputs = 400;
   bool faults = true;  // cancels, stop strings, lost groups
@@ -45,8 +45,8 @@ class Workload {
  private:
   struct Group {
     Epoch epoch;
-    std::unique_ptr<FakeShard> shard;  // null while the group is down
-    std::deque<StepResult> results;    // not yet delivered
+    std::unique_ptr<sim::SimGroup> shard;  // null while the group is down
+    std::deque<StepResult> results;        // not yet delivered
   };
 
   std::uint32_t Draw(std::uint32_t below);

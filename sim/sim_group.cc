@@ -1,0 +1,238 @@
+#include "sim/sim_group.h"
+
+#include <algorithm>
+#include <utility>
+
+namespace penstock::sim {
+namespace {
+
+bool Contains(const std::vector<TokenId>& tokens, TokenId token) {
+  return std::find(tokens.begin(), tokens.end(), token) != tokens.end();
+}
+
+}  // namespace
+
+SimGroup::SimGroup(const GroupCapacity& capacity, SimGroupOptions options)
+    : capacity_(capacity), options_(std::move(options)) {
+  if (options_.contents) cells_.resize(std::size_t{capacity.blocks} * capacity.block_size);
+}
+
+void SimGroup::Complain(const std::string& what) {
+  violations_.push_back("step " + std::to_string(step_.value()) + ": " + what);
+}
+
+std::uint32_t SimGroup::blocks_held() const {
+  std::set<BlockId> held;
+  for (const auto& [id, slot] : slots_) held.insert(slot.table.begin(), slot.table.end());
+  return static_cast<std::uint32_t>(held.size());
+}
+
+bool SimGroup::Fails(std::span<const TokenId> prompt) const {
+  return options_.error_one_in > 0 && Mix(HistoryOf(prompt), 3) % options_.error_one_in == 0;
+}
+
+SimGroup::Done SimGroup::Execute(const StepPlan& plan, Time sent) {
+  if (plan.step.value() != step_.value() + 1) Complain("steps are gapless");
+  if (step_ == StepId(0)) epoch_ = plan.epoch;
+  if (plan.epoch != epoch_) Complain("a plan of another epoch");
+  step_ = plan.step;
+  ApplyEnds(plan);
+  ApplyStarts(plan);
+  ApplyBlockOps(plan);
+
+  std::vector<std::pair<const Segment*, Slot*>> work;
+  std::vector<SegmentLoad> loads;
+  std::set<SlotId> named;
+  for (const Segment& segment : plan.segments) {
+    const auto it = slots_.find(segment.slot);
+    if (it == slots_.end() || !named.insert(segment.slot).second) {
+      Complain("a segment names a started slot, once");
+      continue;
+    }
+    loads.push_back(LoadOf(segment, it->second));
+    work.emplace_back(&segment, &it->second);
+    if (segment.kind == Segment::Kind::kPrompt) WritePrompt(segment, it->second);
+  }
+  Done done;
+  done.result.epoch = plan.epoch;
+  done.result.step = plan.step;
+  for (const auto& [segment, slot] : work) {
+    const bool prompt = segment->kind == Segment::Kind::kPrompt;
+    done.result.sequences.push_back(prompt ? RunPrompt(*segment, *slot)
+                                           : RunDecode(*segment, *slot));
+  }
+  const Duration time = options_.step_time ? options_.step_time(plan, loads) : Duration(0);
+  busy_until_ = std::max(busy_until_, sent) + time;
+  done.result.timings.forward = time;
+  done.at = busy_until_;
+  return done;
+}
+
+SegmentLoad SimGroup::LoadOf(const Segment& segment, const Slot& slot) const {
+  SegmentLoad load;
+  load.kind = segment.kind;
+  load.rows = segment.Rows();
+  const bool prompt = segment.kind == Segment::Kind::kPrompt;
+  load.context = prompt ? segment.first : slot.start.prompt_length + slot.generated - 1;
+  load.logits = !prompt || segment.logits != Segment::Logits::kNone;
+  return load;
+}
+
+void SimGroup::ApplyEnds(const StepPlan& plan) {
+  for (const SlotId slot : plan.ends) {
+    if (slots_.erase(slot) == 0) Complain("ends name a started slot");
+  }
+}
+
+void SimGroup::ApplyStarts(const StepPlan& plan) {
+  for (const SequenceStart& start : plan.starts) {
+    if (start.slot.value() >= capacity_.slots) Complain("the slot exists");
+    if (start.prompt.size() != start.prompt_length) Complain("the prompt is complete");
+    if (start.cached_length >= start.prompt_length) Complain("cached_length < prompt_length");
+    Slot slot;
+    slot.start = start;
+    for (std::uint32_t p = 0; p < start.cached_length; ++p) {
+      slot.written = Extend(slot.written, start.prompt[p]);
+      if ((p + 1) % capacity_.block_size == 0) slot.block_ends.push_back(slot.written);
+    }
+    slot.computed = start.cached_length;
+    if (!slots_.emplace(start.slot, std::move(slot)).second) Complain("a start needs a free slot");
+  }
+}
+
+void SimGroup::ApplyBlockOps(const StepPlan& plan) {
+  for (const BlockOp& op : plan.block_ops) {
+    if (op.dst.value() >= capacity_.blocks || op.src.value() >= capacity_.blocks) {
+      Complain("the block exists");
+      continue;
+    }
+    if (op.kind == BlockOp::Kind::kCopy) {
+      if (cells_.empty()) continue;
+      const auto size = static_cast<std::ptrdiff_t>(capacity_.block_size);
+      std::copy_n(cells_.begin() + op.src.value() * size, size,
+                  cells_.begin() + op.dst.value() * size);
+      continue;
+    }
+    const auto it = slots_.find(op.slot);
+    if (it == slots_.end()) {
+      Complain("a block op names a started slot");
+    } else if (op.kind == BlockOp::Kind::kAppend) {
+      it->second.table.push_back(op.dst);
+    } else {
+      Complain("a block op that no shard executes yet");
+    }
+  }
+}
+
+void SimGroup::Write(Slot& slot, std::uint32_t position, TokenId token) {
+  slot.written = Extend(slot.written, token);
+  const std::uint32_t size = capacity_.block_size;
+  if ((position + 1) % size == 0) slot.block_ends.push_back(slot.written);
+  if (position >= capacity_.max_sequence_length) Complain("the longest sequence is kept");
+  if (position >= slot.table.size() * size) {
+    return Complain("rows are written inside the sequence's blocks");
+  }
+  if (cells_.empty()) return;
+  cells_[std::size_t{slot.table[position / size].value()} * size + position % size] = slot.written;
+}
+
+// What attention of the row at `position` sees: the row's own history if every block holds it.
+History SimGroup::Read(const Slot& slot, std::uint32_t position) {
+  const std::uint32_t size = capacity_.block_size;
+  if (cells_.empty() || position >= slot.table.size() * size) return slot.written;
+  for (std::uint32_t block = 0; block * size <= position; ++block) {
+    const std::uint32_t last = std::min(position, block * size + size - 1);
+    const History cell = cells_[std::size_t{slot.table[block].value()} * size + last % size];
+    const History right = block < slot.block_ends.size() ? slot.block_ends[block] : slot.written;
+    if (cell == right) continue;
+    Complain("sequence " + std::to_string(slot.start.sequence.value()) + " reads position " +
+             std::to_string(last) + ", which does not hold its tokens");
+    return Mix(cell, slot.written);
+  }
+  return slot.written;
+}
+
+void SimGroup::WritePrompt(const Segment& segment, Slot& slot) {
+  if (segment.first != slot.computed) Complain("chunks follow each other");
+  if (segment.first + segment.count > slot.start.prompt_length || segment.count == 0) {
+    return Complain("a chunk ends in the prompt");
+  }
+  slot.computed = segment.first + segment.count;
+  for (std::uint32_t p = segment.first; p < slot.computed; ++p) {
+    Write(slot, p, slot.start.prompt[p]);
+  }
+}
+
+SequenceResult SimGroup::RunPrompt(const Segment& segment, Slot& slot) {
+  SequenceResult result;
+  result.slot = segment.slot;
+  result.sequence = slot.start.sequence;
+  const bool ends = slot.computed == slot.start.prompt_length;
+  if (segment.logits == (ends ? Segment::Logits::kNone : Segment::Logits::kLast)) {
+    Complain("exactly the chunk that ends the prompt samples");
+  }
+  if (segment.logits == Segment::Logits::kAll) {
+    const std::uint32_t last = ends ? slot.computed - 1 : slot.computed;
+    for (std::uint32_t p = segment.first; p < last; ++p) {
+      result.prompt_logprobs.push_back(-static_cast<float>(p + 1));
+    }
+  }
+  if (!ends) {
+    result.committed_length = slot.computed;
+    return result;
+  }
+  if (Fails(slot.start.prompt)) {
+    slot.finished = true;
+    result.finish = ShardFinish::kError;
+    result.error = "the logits are not numbers";
+    return result;
+  }
+  Sample(slot, result);
+  return result;
+}
+
+SequenceResult SimGroup::RunDecode(const Segment& segment, Slot& slot) {
+  SequenceResult result;
+  result.slot = segment.slot;
+  result.sequence = slot.start.sequence;
+  if (slot.finished) return result;
+  if (slot.generated == 0) {
+    Complain("a decode follows the prompt");
+    return result;
+  }
+  std::uint32_t rows = segment.max_rows;
+  if (options_.variable_rows) {
+    rows = static_cast<std::uint32_t>(Mix(slot.written, step_.value()) % (rows + 1));
+  }
+  for (; rows > 0 && !slot.finished; --rows) {
+    Write(slot, slot.start.prompt_length + slot.generated - 1, slot.newest);
+    Sample(slot, result);
+  }
+  result.committed_length = slot.start.prompt_length + slot.generated - 1;
+  return result;
+}
+
+void SimGroup::Sample(Slot& slot, SequenceResult& result) {
+  const std::uint32_t position = slot.start.prompt_length + slot.generated - 1;
+  const bool may_end = !slot.start.ignore_eos && slot.generated >= slot.start.min_new_tokens;
+  SampledToken token;
+  token.token = options_.tokens.After(Read(slot, position), may_end);
+  slot.newest = token.token;
+  ++slot.generated;
+  result.finish = FinishOf(slot, token.token);
+  slot.finished = result.finish != ShardFinish::kNone;
+  result.tokens.push_back(std::move(token));
+  result.committed_length = position + 1;
+}
+
+ShardFinish SimGroup::FinishOf(const Slot& slot, TokenId token) const {
+  const SequenceStart& start = slot.start;
+  if (start.max_new_tokens > 0 && slot.generated >= start.max_new_tokens) {
+    return ShardFinish::kLength;
+  }
+  if (slot.generated <= start.min_new_tokens) return ShardFinish::kNone;
+  if (token == kEosToken && !start.ignore_eos) return ShardFinish::kEos;
+  return Contains(start.stop_token_ids, token) ? ShardFinish::kStopToken : ShardFinish::kNone;
+}
+
+}  // namespace penstock::sim
