@@ -2,16 +2,10 @@
 
 #include <algorithm>
 
+#include "sim/random.h"
+
 namespace penstock::sim {
 namespace {
-
-// SplitMix64 (Steele, Lea, Flood 2014): a well mixed function of a counter.
-std::uint64_t Mix(std::uint64_t x) {
-  x += 0x9e3779b97f4a7c15ULL;
-  x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9ULL;
-  x = (x ^ (x >> 27)) * 0x94d049bb133111ebULL;
-  return x ^ (x >> 31);
-}
 
 // `count` tokens that depend on `key` alone. One Mix per two tokens: prompts are long.
 void AppendTokens(std::uint64_t key, std::uint32_t count, std::vector<TokenId>& tokens) {

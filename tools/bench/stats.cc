@@ -16,11 +16,11 @@ double Milliseconds(Clock::duration duration) {
 }
 
 json::object ToObject(const Percentiles& p) {
-  return {{"mean_ms", p.mean_ms},
-          {"p50_ms", p.p50_ms},
-          {"p90_ms", p.p90_ms},
-          {"p99_ms", p.p99_ms},
-          {"max_ms", p.max_ms}};
+  return {{"mean_ms", p.mean},
+          {"p50_ms", p.p50},
+          {"p90_ms", p.p90},
+          {"p99_ms", p.p99},
+          {"max_ms", p.max}};
 }
 
 std::string_view Name(Api api) {
@@ -40,18 +40,6 @@ double PerSecond(std::uint64_t count, double seconds) {
 }
 
 }  // namespace
-
-Percentiles Summarise(std::vector<double> values_ms) {
-  if (values_ms.empty()) return {};
-  std::sort(values_ms.begin(), values_ms.end());
-  const auto size = static_cast<double>(values_ms.size());
-  const auto at = [&](double share) {
-    const double rank = std::ceil(share * size);
-    return values_ms[static_cast<std::size_t>(std::max(rank, 1.0)) - 1];
-  };
-  const double sum = std::accumulate(values_ms.begin(), values_ms.end(), 0.0);
-  return {sum / size, at(0.5), at(0.9), at(0.99), values_ms.back()};
-}
 
 RunReport MakeReport(const std::vector<RequestRecord>& records, double seconds,
                      double server_cpu_seconds) {

@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "common/percentiles.h"
 #include "tools/bench/config.h"
 
 namespace penstock::bench {
@@ -21,21 +22,14 @@ struct RequestRecord {
   std::string error;         // empty: succeeded
 };
 
-struct Percentiles {
-  double mean_ms = 0, p50_ms = 0, p90_ms = 0, p99_ms = 0, max_ms = 0;
-};
-
-// Nearest-rank percentiles. Zeroes when there are no values.
-Percentiles Summarise(std::vector<double> values_ms);
-
 struct RunReport {
   std::uint64_t requests = 0;
   std::uint64_t failures = 0;
   std::string first_error;
   std::uint64_t tokens = 0;
   double seconds = 0;
-  Percentiles ttft, inter_token, end_to_end;
-  double server_cpu_seconds = 0;  // of --server-pid processes
+  Percentiles ttft, inter_token, end_to_end;  // ms
+  double server_cpu_seconds = 0;              // of --server-pid processes
 };
 
 RunReport MakeReport(const std::vector<RequestRecord>& records, double seconds,

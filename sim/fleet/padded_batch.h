@@ -1,0 +1,47 @@
+// The batch of a request-level server: everybody waits for the longest member, and the rows of
+// those that have ended go on being computed (as padding) until then.
+#pragma once
+
+#include <algorithm>
+#include <cstddef>
+#include <span>
+#include <utility>
+#include <vector>
+
+#include "scheduler/step_shape.h"
+#include "sim/sim_group.h"
+
+namespace penstock::sim {
+
+class PaddedBatch {
+ public:
+  void Join(std::size_t member) { members_.push_back(member); }
+
+  // One member has ended; true when it was the last.
+  bool Leave() { return ++ended_ == members_.size(); }
+
+  // The batch is over: its members, and the next batch begins empty.
+  std::vector<std::size_t> Take() {
+    ended_ = 0;
+    return std::exchange(members_, {});
+  }
+
+  // The step with a decode row for every member, each reading as far as the longest.
+  scheduler::StepShape Pad(scheduler::StepShape shape, std::span<const SegmentLoad> loads) const {
+    std::uint64_t longest = 0;
+    for (const SegmentLoad& load : loads) {
+      if (load.kind == Segment::Kind::kDecode)
+        longest = std::max<std::uint64_t>(longest, load.context);
+    }
+    if (shape.decode_rows == 0) return shape;
+    shape.decode_rows = std::max<std::uint64_t>(shape.decode_rows, members_.size());
+    shape.decode_context = shape.decode_rows * longest;
+    return shape;
+  }
+
+ private:
+  std::vector<std::size_t> members_;
+  std::size_t ended_ = 0;
+};
+
+}  // namespace penstock::sim
