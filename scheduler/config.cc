@@ -22,7 +22,7 @@ std::optional<std::string> WhyInvalid(const Config& config) {
   if (config.admission != Admission::kGuaranteed) {
     return "`admission` must be guaranteed (the only policy of this version)";
   }
-  if (config.order != Order::kFcfs) return "`order` must be fcfs (the only one of this version)";
+  if (config.order == Order::kLongestPrefix) return "`order` longest-prefix needs a prefix index";
   return std::nullopt;
 }
 

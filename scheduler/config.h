@@ -24,6 +24,12 @@ struct Config {
   Prefill prefill = Prefill::kChunked;
   Admission admission = Admission::kGuaranteed;
   Order order = Order::kFcfs;
+  // A waiting request is overtaken at most so often, then it goes first; 0 = max_waiting_requests.
+  // Under fcfs nobody is overtaken.
+  std::uint32_t max_overtakes = 0;
+  // TGI's joining rule, with Prefill::kWhole only (join_gate.h).
+  std::uint32_t waiting_served_permille = 300;
+  std::uint32_t max_waiting_tokens = 20;
   friend bool operator==(const Config&, const Config&) = default;
 };
 

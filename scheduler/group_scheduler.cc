@@ -31,12 +31,13 @@ std::optional<FinishReason> ReasonToFinish(const Sequence& sequence, ShardFinish
 
 }  // namespace
 
-GroupScheduler::GroupScheduler(const Config& config, const GroupUp& up)
+GroupScheduler::GroupScheduler(const Config& config, const GroupUp& up, OutputLengths& lengths)
     : config_(config),
       id_(up.group),
       epoch_(up.epoch),
       capacity_(up.capacity),
-      admission_(config, up.capacity),
+      lengths_(lengths),
+      admission_(MakeAdmissionPolicy(config, up.capacity, lengths)),
       table_(up.capacity) {}
 
 std::optional<RequestId> GroupScheduler::OldestRunning() const {
@@ -46,10 +47,10 @@ std::optional<RequestId> GroupScheduler::OldestRunning() const {
 }
 
 std::optional<Refusal> GroupScheduler::WhyNeverFits(const Arrival& arrival) const {
-  return admission_.WhyNeverFits(arrival);
+  return admission_->WhyNeverFits(arrival);
 }
 
-std::optional<Shortage> GroupScheduler::Check(const Arrival& arrival) const {
+std::optional<Shortage> GroupScheduler::Check(const Work& work) const {
   const std::uint32_t running = table_.running();
   if (config_.batching == Batching::kStatic && running > 0 && !forming_) {
     return Shortage{Budget::kBatchSize, running + 1u, running};  // the batch is closed
@@ -59,7 +60,7 @@ std::optional<Shortage> GroupScheduler::Check(const Arrival& arrival) const {
   state.slots_available = table_.slots().available();
   state.running = running;
   state.reserved_tokens = table_.reserved_tokens();
-  return admission_.Check(arrival, state);
+  return admission_->Check(work, state);
 }
 
 void GroupScheduler::BeginStep(Time now, Outputs& out) {
@@ -130,19 +131,20 @@ void GroupScheduler::Name(Sequence& sequence, std::uint32_t most_tokens) {
   draft_->named.push_back({sequence.id, most_tokens});
 }
 
-std::optional<Shortage> GroupScheduler::CheckStep(const Arrival& arrival) const {
+std::optional<Shortage> GroupScheduler::CheckStep(const Work& work) const {
   if (config_.batching == Batching::kStatic) return std::nullopt;  // chunks follow in later steps
   const StepComposer& composer = draft_->composer;
-  const std::uint64_t prompt = arrival.prompt.size();
+  const std::uint64_t prompt = work.request.prompt.size() + work.generated.size();
   const std::uint64_t needed = config_.prefill == Prefill::kWhole ? prompt : 1;
   if (composer.PrefillLeft() >= needed) return std::nullopt;
   return Shortage{composer.StepIsTighter() ? Budget::kStepTokens : Budget::kPrefillTokens, prompt,
                   composer.PrefillLeft()};
 }
 
-void GroupScheduler::Admit(Arrival arrival, SequenceId id, Time now, Outputs& out) {
-  const std::uint32_t blocks = admission_.WorstCaseBlocks(arrival);
-  Sequence& sequence = table_.Add(std::move(arrival), id, blocks);
+void GroupScheduler::Admit(Work work, SequenceId id, Time now, Outputs& out) {
+  const std::uint64_t tokens = admission_->TokensToReserve(work);
+  const std::uint32_t blocks = admission_->BlocksToReserve(work);
+  Sequence& sequence = table_.Add(std::move(work), id, blocks, tokens);
   Decision decision = MakeDecision(now, sequence, DecisionKind::kAdmitted);
   decision.needed = blocks;
   decision.available = table_.pool().available() + blocks;

@@ -9,16 +9,18 @@
 
 #include <cstdint>
 #include <deque>
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
 
 #include "common/ids.h"
 #include "common/time.h"
+#include "scheduler/admission_policy.h"
 #include "scheduler/config.h"
-#include "scheduler/guaranteed_admission.h"
 #include "scheduler/input.h"
 #include "scheduler/output.h"
+#include "scheduler/output_lengths.h"
 #include "scheduler/scheduler.h"
 #include "scheduler/sequence_table.h"
 #include "scheduler/step_composer.h"
@@ -27,7 +29,8 @@ namespace penstock::scheduler {
 
 class GroupScheduler {
  public:
-  GroupScheduler(const Config& config, const GroupUp& up);
+  // `lengths` must outlive the group; it learns from what ends here.
+  GroupScheduler(const Config& config, const GroupUp& up, OutputLengths& lengths);
 
   GroupId id() const { return id_; }
   Epoch epoch() const { return epoch_; }
@@ -38,14 +41,14 @@ class GroupScheduler {
   // Why the request can never run here.
   std::optional<Refusal> WhyNeverFits(const Arrival& arrival) const;
   // What is short for admitting it now, other than the token budget of the step being made.
-  std::optional<Shortage> Check(const Arrival& arrival) const;
+  std::optional<Shortage> Check(const Work& work) const;
 
   bool CanPlan() const { return in_flight_.size() < config_.pipeline_depth; }
   void BeginStep(Time now, Outputs& out);
   // Token budget of the step being made.
-  std::optional<Shortage> CheckStep(const Arrival& arrival) const;
+  std::optional<Shortage> CheckStep(const Work& work) const;
   // Both Checks must have passed.
-  void Admit(Arrival arrival, SequenceId id, Time now, Outputs& out);
+  void Admit(Work work, SequenceId id, Time now, Outputs& out);
   // Puts out the plan. False when there is nothing to compute and nothing that must be said.
   bool FinishStep(std::uint32_t waiting, Outputs& out);
 
@@ -94,7 +97,8 @@ class GroupScheduler {
   const GroupId id_;
   const Epoch epoch_;
   const GroupCapacity capacity_;
-  const GuaranteedAdmission admission_;
+  OutputLengths& lengths_;
+  const std::unique_ptr<AdmissionPolicy> admission_;
   SequenceTable table_;
   StepId last_step_;
   std::deque<InFlight> in_flight_;

@@ -5,7 +5,7 @@
 namespace penstock::scheduler {
 namespace {
 
-constexpr std::string_view kVersion = "penstock input log 1\n";
+constexpr std::string_view kVersion = "penstock input log 2\n";
 
 std::uint32_t Fnv1a(std::string_view bytes) {
   std::uint32_t hash = 2166136261u;
@@ -55,7 +55,7 @@ std::optional<T> InputLogReader::ReadRecord() {
 
 std::optional<Config> InputLogReader::ReadHeader() {
   if (rest_.substr(0, kVersion.size()) != kVersion) {
-    error_ = "not an input log of this version (it must begin with `penstock input log 1`)";
+    error_ = "not an input log of this version (it must begin with `penstock input log 2`)";
     return std::nullopt;
   }
   rest_.remove_prefix(kVersion.size());

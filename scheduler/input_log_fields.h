@@ -19,7 +19,8 @@ namespace penstock::scheduler {
 
 PENSTOCK_FIELDS(Config, a(v.max_step_tokens, v.max_batch_prefill_tokens, v.max_batch_total_tokens,
                           v.max_batch_size, v.max_waiting_requests, v.pipeline_depth,
-                          v.max_decode_rows, v.batching, v.prefill, v.admission, v.order));
+                          v.max_decode_rows, v.batching, v.prefill, v.admission, v.order,
+                          v.max_overtakes, v.waiting_served_permille, v.max_waiting_tokens));
 
 PENSTOCK_FIELDS(SamplingParams::LogitBias, a(v.token, v.bias));
 PENSTOCK_FIELDS(SamplingParams,
@@ -27,9 +28,9 @@ PENSTOCK_FIELDS(SamplingParams,
                   v.repetition_penalty, v.frequency_penalty, v.presence_penalty, v.seed, v.sibling,
                   v.logit_bias, v.penalty_alpha));
 PENSTOCK_FIELDS(LogprobRequest, a(v.kind, v.top_n, v.prompt_logprobs));
-PENSTOCK_FIELDS(Arrival,
-                a(v.request, v.prompt, v.max_new_tokens, v.min_new_tokens, v.sampling, v.logprobs,
-                  v.stop_token_ids, v.ignore_eos, v.priority, v.tenant, v.trace_id));
+PENSTOCK_FIELDS(Arrival, a(v.request, v.prompt, v.max_new_tokens, v.length_given, v.dialect,
+                           v.predicted_tokens, v.min_new_tokens, v.sampling, v.logprobs,
+                           v.stop_token_ids, v.ignore_eos, v.priority, v.tenant, v.trace_id));
 PENSTOCK_FIELDS(Cancel, a(v.request));
 PENSTOCK_FIELDS(FinishAt, a(v.request, v.token_count));
 

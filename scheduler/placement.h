@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "common/ids.h"
-#include "scheduler/guaranteed_admission.h"
+#include "scheduler/shortage.h"
 
 namespace penstock::scheduler {
 

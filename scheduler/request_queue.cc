@@ -7,25 +7,101 @@
 
 namespace penstock::scheduler {
 
-void RequestQueue::Push(Arrival arrival) {
+RequestQueue::RequestQueue(std::uint32_t capacity, std::unique_ptr<OrderPolicy> order,
+                           std::uint32_t max_overtakes)
+    : capacity_(capacity), order_(std::move(order)), max_overtakes_(max_overtakes) {}
+
+WaitingRequest& RequestQueue::Take(Work work) {
+  if (free_.empty()) free_.push_back(&places_.emplace_back());
+  WaitingRequest& place = *free_.back();
+  free_.pop_back();
+  static_cast<Work&>(place) = std::move(work);
+  place.deferred = {};
+  place.behind.reset();
+  place.overtaken = 0;
+  PENSTOCK_CHECK(by_request_.emplace(place.request.request, &place).second, "a request waits once");
+  return place;
+}
+
+WaitingRequest& RequestQueue::Push(Arrival arrival) {
   PENSTOCK_CHECK(!full(), "the queue is bounded");
-  waiting_.push_back({std::move(arrival), Budget::kNone});
+  Work work;
+  work.request = std::move(arrival);
+  work.number = ++last_number_;
+  WaitingRequest& place = Take(std::move(work));
+  place.older = std::exchange(youngest_, &place);
+  place.younger = nullptr;
+  (place.older != nullptr ? place.older->younger : oldest_) = &place;
+  order_->Add(place);
+  return place;
 }
 
-Arrival RequestQueue::Pop() {
-  PENSTOCK_CHECK(!empty(), "only a waiting request is taken");
-  Arrival arrival = std::move(waiting_.front().arrival);
-  waiting_.pop_front();
-  return arrival;
+WaitingRequest& RequestQueue::PushRestart(Work work) {
+  WaitingRequest& place = Take(std::move(work));
+  const auto younger = [](const WaitingRequest* a, const WaitingRequest* b) {
+    return a->number > b->number;
+  };
+  restarts_.insert(std::upper_bound(restarts_.begin(), restarts_.end(), &place, younger), &place);
+  return place;
 }
 
-bool RequestQueue::Remove(RequestId request) {
-  const auto it =
-      std::find_if(waiting_.begin(), waiting_.end(),
-                   [request](const WaitingRequest& w) { return w.arrival.request == request; });
-  if (it == waiting_.end()) return false;
-  waiting_.erase(it);
-  return true;
+WaitingRequest* RequestQueue::Front(GroupId group) {
+  if (!restarts_.empty()) return restarts_.back();
+  return OldestIsDue() ? oldest_ : order_->Next(group);
+}
+
+WaitingRequest* RequestQueue::Ahead(const WaitingRequest& request, GroupId group) {
+  WaitingRequest* front = Front(group);
+  if (front == &request) return nullptr;
+  if (request.restart()) {
+    return *std::next(std::find(restarts_.begin(), restarts_.end(), &request));
+  }
+  WaitingRequest* before = order_->Before(request);
+  return before != nullptr ? before : front;
+}
+
+WaitingRequest* RequestQueue::Behind(const WaitingRequest& request) {
+  if (!request.restart()) return order_->After(request);
+  const auto it = std::find(restarts_.begin(), restarts_.end(), &request);
+  return it == restarts_.begin() ? nullptr : *std::prev(it);
+}
+
+WaitingRequest* RequestQueue::Find(RequestId request) {
+  const auto it = by_request_.find(request);
+  return it == by_request_.end() ? nullptr : it->second;
+}
+
+Work RequestQueue::Admit(WaitingRequest& request) {
+  if (!request.restart() && request.older != nullptr) {
+    ++request.older->overtaken;
+    ++oldest_overtaken_;
+  }
+  return Leave(request);
+}
+
+Work RequestQueue::Remove(WaitingRequest& request) { return Leave(request); }
+
+Work RequestQueue::Leave(WaitingRequest& request) {
+  if (request.restart()) {
+    restarts_.erase(std::find(restarts_.begin(), restarts_.end(), &request));
+  } else {
+    order_->Remove(request);
+    Unlink(request);
+  }
+  by_request_.erase(request.request.request);
+  free_.push_back(&request);
+  return std::move(static_cast<Work&>(request));
+}
+
+void RequestQueue::Unlink(WaitingRequest& request) {
+  if (request.older != nullptr) {
+    request.older->overtaken += request.overtaken;
+    request.older->younger = request.younger;
+  } else {
+    oldest_overtaken_ -= request.overtaken;
+    oldest_ = request.younger;
+  }
+  (request.younger != nullptr ? request.younger->older : youngest_) = request.older;
 }
 
 }  // namespace penstock::scheduler

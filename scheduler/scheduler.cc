@@ -1,11 +1,15 @@
 #include "scheduler/scheduler.h"
 
+#include <algorithm>
 #include <map>
+#include <optional>
 #include <utility>
 #include <vector>
 
 #include "scheduler/check.h"
 #include "scheduler/group_scheduler.h"
+#include "scheduler/order_policy.h"
+#include "scheduler/output_lengths.h"
 #include "scheduler/placement.h"
 #include "scheduler/request_queue.h"
 
@@ -13,7 +17,9 @@ namespace penstock::scheduler {
 
 class Scheduler::Impl {
  public:
-  explicit Impl(Config config) : config_(config), queue_(config.max_waiting_requests) {
+  explicit Impl(Config config)
+      : config_(config),
+        queue_(config.max_waiting_requests, MakeKeyOrder(config.order), MaxOvertakes(config)) {
     PENSTOCK_CHECK(!WhyInvalid(config), "the configuration was validated");
   }
 
@@ -22,7 +28,7 @@ class Scheduler::Impl {
     now_ = input.now;
     std::visit([this, &out](const auto& what) { On(what, out); }, input.what);
     Advance(out);
-    ExplainArrival(input, out);
+    ExplainPlaces(out);
   }
 
   Snapshot Inspect() const {
@@ -49,14 +55,17 @@ class Scheduler::Impl {
       return Refuse(arrival.request, FailureKind::kQueueFull,
                     {{Budget::kQueue, limit + 1, limit}, message}, out);
     }
-    queue_.Push(arrival);
+    WaitingRequest& waiting = queue_.Push(arrival);
+    moved_.push_back(arrival.request);
+    if (const WaitingRequest* behind = queue_.Behind(waiting)) {
+      moved_.push_back(behind->request.request);
+    }
   }
 
   void On(const Cancel& cancel, Outputs& out) {
-    if (queue_.Remove(cancel.request)) {
-      out.AddEvent(cancel.request, Finished{FinishReason::kCancelled, 0});
-      Decide(cancel.request, DecisionKind::kFinished, out);
-      return;
+    if (WaitingRequest* waiting = queue_.Find(cancel.request)) {
+      return FinishWaiting(*waiting, FinishReason::kCancelled,
+                           static_cast<std::uint32_t>(waiting->generated.size()), out);
     }
     for (auto& [id, group] : groups_) {
       if (group.Cancel(cancel.request, now_, out)) return;
@@ -64,6 +73,8 @@ class Scheduler::Impl {
   }
 
   void On(const FinishAt& finish, Outputs& out) {
+    if (WaitingRequest* waiting = queue_.Find(finish.request))
+      return FinishRestart(*waiting, finish, out);
     for (auto& [id, group] : groups_) {
       if (group.FinishAt(finish.request, finish.token_count, now_, out)) return;
     }
@@ -77,7 +88,7 @@ class Scheduler::Impl {
 
   void On(const GroupUp& up, Outputs& out) {
     Lose(up.group, "the replica group was formed anew", out);
-    groups_.try_emplace(up.group, config_, up);
+    groups_.try_emplace(up.group, config_, up, lengths_);
   }
 
   void On(const GroupLost& lost, Outputs& out) {
@@ -87,6 +98,24 @@ class Scheduler::Impl {
   }
 
   void On(const Drain&, Outputs&) { draining_ = true; }
+
+  // A stop string of a request that was preempted meanwhile.
+  void FinishRestart(WaitingRequest& waiting, const FinishAt& finish, Outputs& out) {
+    if (!waiting.restart()) return;  // it has said nothing yet
+    if (finish.token_count > waiting.generated.size()) {
+      waiting.finish_at = std::min(finish.token_count, waiting.finish_at.value_or(UINT32_MAX));
+      return;
+    }
+    FinishWaiting(waiting, FinishReason::kStopString, finish.token_count, out);
+  }
+
+  void FinishWaiting(WaitingRequest& waiting, FinishReason reason, std::uint32_t tokens,
+                     Outputs& out) {
+    NoteBehind(waiting);
+    const RequestId request = queue_.Remove(waiting).request.request;
+    out.AddEvent(request, Finished{reason, tokens});
+    Decide(request, DecisionKind::kFinished, out);
+  }
   // Reserved: plans hold no asynchronous block operation yet, and no policy sets wake_at.
   void On(const TransferDone&, Outputs&) {}
   void On(const Tick&, Outputs&) {}
@@ -110,34 +139,37 @@ class Scheduler::Impl {
   bool MakeStep(GroupScheduler& group, Outputs& out) {
     if (!group.CanPlan()) return false;
     group.BeginStep(now_, out);
-    while (!queue_.empty() && AdmitFront(group, out)) {
+    while (AdmitFront(group, out)) {
     }
     return group.FinishStep(queue_.size(), out);
   }
 
   // Admits or refuses the front of the queue; false when it must go on waiting.
   bool AdmitFront(GroupScheduler& group, Outputs& out) {
-    WaitingRequest& front = queue_.Front();
-    if (const auto why = WhyNeverFits(front.arrival)) {
-      const RequestId request = queue_.Pop().request;
+    WaitingRequest* front = queue_.Front(group.id());
+    if (front == nullptr) return false;
+    if (const auto why = WhyNeverFits(front->request)) {
+      NoteBehind(*front);
+      const RequestId request = queue_.Remove(*front).request.request;
       Refuse(request, FailureKind::kTooLarge, *why, out);
       return true;
     }
-    const GroupOffer best = *ChooseGroup(OffersFor(front.arrival));
-    if (best.shortage) return Defer(front, *best.shortage, groups_.at(best.group), out);
+    const GroupOffer best = *ChooseGroup(OffersFor(*front));
+    if (best.shortage) return Defer(*front, *best.shortage, groups_.at(best.group), out);
     if (best.group != group.id()) return false;  // at the next step of a less loaded group
-    if (const auto shortage = group.CheckStep(front.arrival)) {
-      return Defer(front, *shortage, group, out);
+    if (const auto shortage = group.CheckStep(*front)) {
+      return Defer(*front, *shortage, group, out);
     }
-    group.Admit(queue_.Pop(), SequenceId(++last_sequence_), now_, out);
+    NoteBehind(*front);
+    group.Admit(queue_.Admit(*front), SequenceId(++last_sequence_), now_, out);
     return true;
   }
 
-  std::vector<GroupOffer> OffersFor(const Arrival& arrival) const {
+  std::vector<GroupOffer> OffersFor(const Work& work) const {
     std::vector<GroupOffer> offers;
     for (const auto& [id, group] : groups_) {
-      if (group.WhyNeverFits(arrival)) continue;
-      offers.push_back({id, group.running(), group.Check(arrival)});
+      if (group.WhyNeverFits(work.request)) continue;
+      offers.push_back({id, group.running(), group.Check(work)});
     }
     return offers;
   }
@@ -153,32 +185,52 @@ class Scheduler::Impl {
     return why;
   }
 
-  // Always false: the request goes on waiting. A reason is recorded when it changes.
+  // Always false: the request goes on waiting.
   bool Defer(WaitingRequest& waiting, const Shortage& shortage, const GroupScheduler& group,
              Outputs& out) {
-    if (waiting.deferred_by == shortage.budget) return false;
-    waiting.deferred_by = shortage.budget;
-    Decision& decision = Decide(waiting.arrival.request, DecisionKind::kDeferred, out);
+    return Explain(waiting, shortage, group.OldestRunning(), out);
+  }
+
+  // A reason is recorded when it changes. What a step has left of its token budget differs from
+  // step to step and is no news by itself.
+  bool Explain(WaitingRequest& waiting, const Shortage& shortage, std::optional<RequestId> behind,
+               Outputs& out) {
+    const bool of_a_step =
+        shortage.budget == Budget::kStepTokens || shortage.budget == Budget::kPrefillTokens;
+    const bool same_budget = waiting.deferred.budget == shortage.budget;
+    if (same_budget && (of_a_step || (waiting.deferred == shortage && waiting.behind == behind))) {
+      return false;
+    }
+    waiting.deferred = shortage;
+    waiting.behind = behind;
+    Decision& decision = Decide(waiting.request.request, DecisionKind::kDeferred, out);
     decision.short_of = shortage.budget;
     decision.needed = shortage.needed;
     decision.available = shortage.available;
-    decision.behind = group.OldestRunning();
+    decision.behind = behind;
     return false;
   }
 
-  // A newcomer that stays in the queue learns why: no group, or somebody before it.
-  void ExplainArrival(const Input& input, Outputs& out) {
-    const auto* arrival = std::get_if<Arrival>(&input.what);
-    if (arrival == nullptr || queue_.empty()) return;
-    WaitingRequest& last = queue_.Back();
-    if (last.arrival.request != arrival->request || last.deferred_by != Budget::kNone) return;
-    const RequestId front = queue_.Front().arrival.request;
-    if (!groups_.empty() && front == arrival->request) return;  // waits for a result only
-    last.deferred_by = groups_.empty() ? Budget::kGroup : Budget::kOrder;
-    Decision& decision = Decide(arrival->request, DecisionKind::kDeferred, out);
-    decision.short_of = last.deferred_by;
-    decision.needed = 1;
-    if (last.deferred_by == Budget::kOrder) decision.behind = front;
+  // The one behind a request that leaves the queue has somebody else before it then.
+  void NoteBehind(const WaitingRequest& leaves) {
+    if (const WaitingRequest* behind = queue_.Behind(leaves)) {
+      moved_.push_back(behind->request.request);
+    }
+  }
+
+  // Requests that came or changed their place and stay in the queue learn why: no group, or
+  // somebody before them. The front waits for what the last plan was short of, or for a result.
+  void ExplainPlaces(Outputs& out) {
+    for (const RequestId request : moved_) {
+      WaitingRequest* waiting = queue_.Find(request);
+      if (waiting == nullptr) continue;
+      if (groups_.empty()) {
+        Explain(*waiting, {Budget::kGroup, 1, 0}, {}, out);
+      } else if (const auto* ahead = queue_.Ahead(*waiting, groups_.begin()->first)) {
+        Explain(*waiting, {Budget::kOrder, 1, 0}, ahead->request.request, out);
+      }
+    }
+    moved_.clear();
   }
 
   Decision& Decide(RequestId request, DecisionKind kind, Outputs& out) {
@@ -200,9 +252,11 @@ class Scheduler::Impl {
   const Config config_;
   Time now_ = Time::min();
   RequestQueue queue_;
+  OutputLengths lengths_;
   std::map<GroupId, GroupScheduler> groups_;  // those that are up
   std::uint64_t last_sequence_ = 0;
   bool draining_ = false;
+  std::vector<RequestId> moved_;  // came to the queue or to another place in it, by this input
 };
 
 Scheduler::Scheduler(Config config) : impl_(std::make_unique<Impl>(config)) {}

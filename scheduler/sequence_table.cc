@@ -3,22 +3,24 @@
 #include <utility>
 
 #include "scheduler/check.h"
-#include "scheduler/guaranteed_admission.h"
 
 namespace penstock::scheduler {
 
 SequenceTable::SequenceTable(const GroupCapacity& capacity)
     : pool_(capacity.blocks), slots_(capacity.slots) {}
 
-Sequence& SequenceTable::Add(Arrival request, SequenceId id, std::uint32_t blocks) {
+Sequence& SequenceTable::Add(Work work, SequenceId id, std::uint32_t blocks, std::uint64_t tokens) {
   const auto [it, fresh] = sequences_.try_emplace(id);
   PENSTOCK_CHECK(fresh, "every start is a new sequence id");
   Sequence& sequence = it->second;
   sequence.id = id;
   sequence.slot = slots_.Take();
-  PENSTOCK_CHECK(sequence.blocks.Reserve(pool_, blocks), "the worst case of an admitted fits");
-  sequence.request = std::move(request);
-  reserved_tokens_ += GuaranteedAdmission::WorstCaseTokens(sequence.request);
+  PENSTOCK_CHECK(sequence.blocks.Reserve(pool_, blocks), "what an admitted reserves is there");
+  static_cast<Work&>(sequence) = std::move(work);
+  sequence.resumed = static_cast<std::uint32_t>(sequence.generated.size());
+  sequence.tokens_received = sequence.resumed;
+  sequence.reserved_tokens = tokens;
+  reserved_tokens_ += tokens;
   by_request_.emplace(sequence.request.request, id);
   return sequence;
 }
@@ -44,7 +46,7 @@ void SequenceTable::Retire(Sequence& sequence) {
   PENSTOCK_CHECK(!sequence.retiring, "a sequence ends once");
   sequence.retiring = true;
   sequence.blocks.Retire(pool_);
-  reserved_tokens_ -= GuaranteedAdmission::WorstCaseTokens(sequence.request);
+  reserved_tokens_ -= sequence.reserved_tokens;
   by_request_.erase(sequence.request.request);
 }
 

@@ -23,8 +23,9 @@ class SequenceTable {
  public:
   explicit SequenceTable(const GroupCapacity& capacity);
 
-  // Admits: takes a slot and promises `blocks`, which the admission policy found available.
-  Sequence& Add(Arrival request, SequenceId id, std::uint32_t blocks);
+  // Admits: takes a slot and promises `blocks`, which the admission policy found available, for
+  // `tokens` positions.
+  Sequence& Add(Work work, SequenceId id, std::uint32_t blocks, std::uint64_t tokens);
 
   // Running or retiring; null when unknown.
   Sequence* Find(SequenceId id);
@@ -52,7 +53,7 @@ class SequenceTable {
   SlotPool slots_;
   std::map<SequenceId, Sequence> sequences_;
   std::unordered_map<RequestId, SequenceId> by_request_;  // running ones; looked up, never iterated
-  std::uint64_t reserved_tokens_ = 0;                     // worst cases of the running
+  std::uint64_t reserved_tokens_ = 0;                     // of the running
 };
 
 }  // namespace penstock::scheduler

@@ -28,7 +28,9 @@ class GuaranteedAdmissionTest : public ::testing::Test {
     return arrival;
   }
   std::optional<Shortage> Check(const Arrival& arrival) const {
-    return GuaranteedAdmission(config_, capacity_).Check(arrival, state_);
+    Work work;
+    work.request = arrival;
+    return GuaranteedAdmission(config_, capacity_).Check(work, state_);
   }
   std::string WhyNever(const Arrival& arrival) const {
     const auto why = GuaranteedAdmission(config_, capacity_).WhyNeverFits(arrival);
@@ -42,8 +44,11 @@ class GuaranteedAdmissionTest : public ::testing::Test {
 
 TEST_F(GuaranteedAdmissionTest, TheWorstCaseIsRoundedUpToBlocks) {
   const GuaranteedAdmission admission(config_, capacity_);
-  EXPECT_EQ(admission.WorstCaseBlocks(Request(16, 16)), 2u);
-  EXPECT_EQ(admission.WorstCaseBlocks(Request(16, 17)), 3u);
+  Work work;
+  work.request = Request(16, 16);
+  EXPECT_EQ(admission.BlocksToReserve(work), 2u);
+  work.request = Request(16, 17);
+  EXPECT_EQ(admission.BlocksToReserve(work), 3u);
 }
 
 TEST_F(GuaranteedAdmissionTest, ARequestAsLargeAsThePoolFits) {
@@ -80,7 +85,7 @@ TEST_F(GuaranteedAdmissionTest, ShortageSaysWhatAndHowMuch) {
   state_.slots_available = 0;
   EXPECT_EQ(Check(Request(1, 1))->budget, Budget::kSlots);
 
-  state_ = {10, 4, 2, 80};
+  state_ = {10, 4, 2, 80, 0};
   config_.max_batch_total_tokens = 100;
   const auto tokens = Check(Request(20, 1));
   ASSERT_TRUE(tokens);

@@ -30,6 +30,9 @@ Arrival FullArrival() {
   a.request = RequestId(~std::uint64_t{0});
   a.prompt = {0, -1, std::numeric_limits<TokenId>::max(), std::numeric_limits<TokenId>::min()};
   a.max_new_tokens = 7;
+  a.length_given = false;
+  a.dialect = Dialect::kOpenAiChat;
+  a.predicted_tokens = 5;
   a.min_new_tokens = 3;
   a.sampling.do_sample = true;
   a.sampling.temperature = 0.1f;
@@ -56,6 +59,9 @@ TEST(InputLog, EveryFieldOfAnArrivalSurvives) {
   EXPECT_EQ(read.request, written.request);
   EXPECT_EQ(read.prompt, written.prompt);
   EXPECT_EQ(read.max_new_tokens, written.max_new_tokens);
+  EXPECT_EQ(read.length_given, written.length_given);
+  EXPECT_EQ(read.dialect, written.dialect);
+  EXPECT_EQ(read.predicted_tokens, written.predicted_tokens);
   EXPECT_EQ(read.min_new_tokens, written.min_new_tokens);
   EXPECT_EQ(read.sampling, written.sampling);
   EXPECT_EQ(read.logprobs, written.logprobs);
@@ -112,6 +118,11 @@ TEST(InputLog, TheConfigSurvives) {
   config.max_decode_rows = 7;
   config.batching = Batching::kStatic;
   config.prefill = Prefill::kWhole;
+  config.admission = Admission::kOptimistic;
+  config.order = Order::kPriority;
+  config.max_overtakes = 8;
+  config.waiting_served_permille = 9;
+  config.max_waiting_tokens = 10;
   const std::string log = EncodeLogHeader(config);
   EXPECT_EQ(InputLogReader(log).ReadHeader(), config);
 }

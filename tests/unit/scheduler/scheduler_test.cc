@@ -227,8 +227,8 @@ TEST(Scheduler, SettingsThatCannotRunAreNamed) {
   config.max_step_tokens = 0;
   EXPECT_THAT(*WhyInvalid(config), HasSubstr("`max-step-tokens` must be >= 1"));
   config = {};
-  config.order = Order::kPriority;
-  EXPECT_THAT(*WhyInvalid(config), HasSubstr("`order` must be fcfs"));
+  config.order = Order::kLongestPrefix;
+  EXPECT_THAT(*WhyInvalid(config), HasSubstr("`order` longest-prefix"));
   config = {};
   config.admission = Admission::kOptimistic;
   EXPECT_THAT(*WhyInvalid(config), HasSubstr("`admission` must be guaranteed"));

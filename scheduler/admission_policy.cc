@@ -1,8 +1,10 @@
-#include "scheduler/guaranteed_admission.h"
+#include "scheduler/admission_policy.h"
 
 #include <algorithm>
 
 #include "scheduler/block_table.h"
+#include "scheduler/guaranteed_admission.h"
+#include "scheduler/optimistic_admission.h"
 #include "scheduler/step_composer.h"
 
 namespace penstock::scheduler {
@@ -10,7 +12,7 @@ namespace {
 
 Refusal TooLong(const Arrival& arrival, std::uint64_t limit, const std::string& of_what) {
   Refusal refusal;
-  refusal.shortage = {Budget::kTotalTokens, GuaranteedAdmission::WorstCaseTokens(arrival), limit};
+  refusal.shortage = {Budget::kTotalTokens, AdmissionPolicy::WorstCaseTokens(arrival), limit};
   refusal.message = "`inputs` tokens + `max_new_tokens` must be <= " + std::to_string(limit) +
                     " (" + of_what + "). Given: " + std::to_string(arrival.prompt.size()) +
                     " `inputs` tokens and " + std::to_string(arrival.max_new_tokens) +
@@ -29,18 +31,18 @@ Refusal TooLongForOneStep(const Arrival& arrival, std::uint32_t limit) {
 
 }  // namespace
 
-GuaranteedAdmission::GuaranteedAdmission(const Config& config, const GroupCapacity& capacity)
+AdmissionPolicy::AdmissionPolicy(const Config& config, const GroupCapacity& capacity)
     : config_(config), capacity_(capacity) {}
 
-std::uint64_t GuaranteedAdmission::WorstCaseTokens(const Arrival& arrival) {
+std::uint64_t AdmissionPolicy::WorstCaseTokens(const Arrival& arrival) {
   return static_cast<std::uint64_t>(arrival.prompt.size()) + arrival.max_new_tokens;
 }
 
-std::uint32_t GuaranteedAdmission::WorstCaseBlocks(const Arrival& arrival) const {
-  return BlocksFor(WorstCaseTokens(arrival), capacity_.block_size);
+std::uint32_t AdmissionPolicy::BlocksToReserve(const Work& work) const {
+  return BlocksFor(TokensToReserve(work), capacity_.block_size);
 }
 
-std::optional<Refusal> GuaranteedAdmission::WhyNeverFits(const Arrival& arrival) const {
+std::optional<Refusal> AdmissionPolicy::WhyNeverFits(const Arrival& arrival) const {
   const std::uint64_t tokens = WorstCaseTokens(arrival);
   if (tokens > capacity_.max_sequence_length) {
     return TooLong(arrival, capacity_.max_sequence_length, "the longest sequence of the shards");
@@ -61,8 +63,7 @@ std::optional<Refusal> GuaranteedAdmission::WhyNeverFits(const Arrival& arrival)
   return std::nullopt;
 }
 
-std::optional<Shortage> GuaranteedAdmission::Check(const Arrival& arrival,
-                                                   const GroupState& state) const {
+std::optional<Shortage> AdmissionPolicy::Check(const Work& work, const GroupState& state) const {
   const std::uint32_t max_running = MaxRunning();
   if (state.running >= max_running) {
     return Shortage{Budget::kBatchSize, state.running + 1u, max_running};
@@ -74,23 +75,33 @@ std::optional<Shortage> GuaranteedAdmission::Check(const Arrival& arrival,
   const std::uint32_t step = MakeStepBudget(config_, capacity_.max_step_tokens).step_tokens;
   if (state.running > 0 && rows > step) return Shortage{Budget::kStepTokens, rows, step};
 
-  const std::uint64_t tokens = WorstCaseTokens(arrival);
+  const std::uint64_t tokens = TokensToReserve(work);
   if (config_.max_batch_total_tokens > 0 &&
       state.reserved_tokens + tokens > config_.max_batch_total_tokens) {
     return Shortage{Budget::kTotalTokens, tokens,
                     config_.max_batch_total_tokens - state.reserved_tokens};
   }
-  const std::uint32_t blocks = WorstCaseBlocks(arrival);
-  if (blocks > state.blocks_available) {
-    return Shortage{Budget::kBlocks, blocks, state.blocks_available};
+  const std::uint32_t blocks = BlocksFor(tokens, capacity_.block_size);
+  if (std::uint64_t{blocks} + state.blocks_kept_free > state.blocks_available) {
+    return Shortage{Budget::kBlocks, std::uint64_t{blocks} + state.blocks_kept_free,
+                    state.blocks_available};
   }
   return std::nullopt;
 }
 
-std::uint32_t GuaranteedAdmission::MaxRunning() const {
+std::uint32_t AdmissionPolicy::MaxRunning() const {
   if (config_.batching == Batching::kNone) return 1;
   return config_.max_batch_size > 0 ? std::min(config_.max_batch_size, capacity_.slots)
                                     : capacity_.slots;
+}
+
+std::unique_ptr<AdmissionPolicy> MakeAdmissionPolicy(const Config& config,
+                                                     const GroupCapacity& capacity,
+                                                     const OutputLengths& lengths) {
+  if (config.admission == Admission::kGuaranteed) {
+    return std::make_unique<GuaranteedAdmission>(config, capacity);
+  }
+  return std::make_unique<OptimisticAdmission>(config, capacity, lengths);
 }
 
 }  // namespace penstock::scheduler

@@ -1,0 +1,31 @@
+// Admission::kOptimistic: a request reserves its prompt and the output that is expected of it
+// (output_lengths.h), so that many more run together than worst cases would fit (vLLM, SOSP 2023,
+// without its reserve-nothing start). One that outgrows its reservation draws on free blocks; when
+// there are none, the request admitted last is preempted: its blocks go back and it is computed
+// anew from prompt and generated tokens. After kMaxPreemptions a request reserves its worst case
+// and is not preempted again (guarantee G7).
+#pragma once
+
+#include "scheduler/admission_policy.h"
+#include "scheduler/output_lengths.h"
+
+namespace penstock::scheduler {
+
+class OptimisticAdmission final : public AdmissionPolicy {
+ public:
+  static constexpr std::uint32_t kMaxPreemptions = 3;
+
+  OptimisticAdmission(const Config& config, const GroupCapacity& capacity,
+                      const OutputLengths& lengths)
+      : AdmissionPolicy(config, capacity), lengths_(lengths) {}
+
+  std::uint64_t TokensToReserve(const Work& work) const override;
+  bool MayBePreempted(const Work& work) const override {
+    return work.preemptions < kMaxPreemptions;
+  }
+
+ private:
+  const OutputLengths& lengths_;
+};
+
+}  // namespace penstock::scheduler
