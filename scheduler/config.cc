@@ -23,6 +23,9 @@ std::optional<std::string> WhyInvalid(const Config& config) {
     return "`admission` must be guaranteed (the only policy of this version)";
   }
   if (config.order == Order::kLongestPrefix) return "`order` longest-prefix needs a prefix index";
+  if (config.target_inter_token < Duration(0)) {
+    return "`target-inter-token-ms` must be >= 0";
+  }
   return std::nullopt;
 }
 

@@ -5,6 +5,8 @@
 #include <optional>
 #include <string>
 
+#include "common/time.h"
+
 namespace penstock::scheduler {
 
 enum class Batching : std::uint8_t { kNone, kStatic, kContinuous };
@@ -20,6 +22,7 @@ struct Config {
   std::uint32_t max_waiting_requests = 512;    // queue bound; a further arrival is refused
   std::uint32_t pipeline_depth = 2;            // plans in flight per group
   std::uint32_t max_decode_rows = 1;           // per sequence and step; more with drafts
+  Duration target_inter_token{0};              // bounds the prefill share by time; 0 = no bound
   Batching batching = Batching::kContinuous;
   Prefill prefill = Prefill::kChunked;
   Admission admission = Admission::kGuaranteed;

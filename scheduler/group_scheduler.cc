@@ -38,7 +38,8 @@ GroupScheduler::GroupScheduler(const Config& config, const GroupUp& up, OutputLe
       capacity_(up.capacity),
       lengths_(lengths),
       admission_(MakeAdmissionPolicy(config, up.capacity, lengths)),
-      table_(up.capacity) {}
+      table_(up.capacity),
+      cost_(up.calibration) {}
 
 std::optional<RequestId> GroupScheduler::OldestRunning() const {
   const Sequence* oldest = table_.Oldest();
@@ -66,7 +67,8 @@ std::optional<Shortage> GroupScheduler::Check(const Work& work) const {
 void GroupScheduler::BeginStep(Time now, Outputs& out) {
   PENSTOCK_CHECK(CanPlan(), "at most pipeline_depth plans are in flight");
   const StepBudget budget = MakeStepBudget(config_, capacity_.max_step_tokens);
-  draft_.emplace(Draft{StepComposer(budget, config_.prefill), StepPlan{}, {}, {}});
+  const StepTimeLimit limit{&cost_, config_.target_inter_token};
+  draft_.emplace(Draft{StepComposer(budget, config_.prefill, limit), StepPlan{}, {}, {}});
   forming_ = table_.running() == 0;
   for (auto& [id, sequence] : table_.all()) AddDecode(sequence);
   for (auto& [id, sequence] : table_.all()) AddChunk(sequence, now, out);
@@ -74,7 +76,8 @@ void GroupScheduler::BeginStep(Time now, Outputs& out) {
 
 void GroupScheduler::AddDecode(Sequence& sequence) {
   const std::uint32_t wanted = sequence.NextDecodeRows(config_.max_decode_rows);
-  const std::uint32_t rows = draft_->composer.AddDecode(sequence.slot, wanted);
+  const std::uint64_t context = sequence.PositionsAfterDecode(wanted);
+  const std::uint32_t rows = draft_->composer.AddDecode(sequence.slot, wanted, context);
   if (rows == 0) return;
   sequence.blocks.GrowTo(table_.pool(), capacity_.block_size, sequence.PositionsAfterDecode(rows),
                          sequence.slot, draft_->plan.block_ops);
@@ -85,7 +88,8 @@ void GroupScheduler::AddChunk(Sequence& sequence, Time now, Outputs& out) {
   if (sequence.retiring || sequence.PromptLeft() == 0) return;
   const PrefillDemand demand{sequence.slot, sequence.prompt_planned, sequence.PromptLeft(),
                              sequence.request.logprobs.prompt_logprobs};
-  const std::uint32_t count = draft_->composer.AddPrefill(demand);
+  const PrefillFit fit = draft_->composer.AddPrefill(demand);
+  const std::uint32_t count = fit.count;
   if (count == 0) return;
   if (!sequence.started) Start(sequence, out);
   sequence.prompt_planned += count;
@@ -96,8 +100,7 @@ void GroupScheduler::AddChunk(Sequence& sequence, Time now, Outputs& out) {
 
   sequence.chunked = true;
   Decision decision = MakeDecision(now, sequence, DecisionKind::kChunked);
-  decision.short_of =
-      draft_->composer.StepIsTighter() ? Budget::kStepTokens : Budget::kPrefillTokens;
+  decision.short_of = fit.short_of;
   decision.needed = demand.remaining;
   decision.available = count;
   decision.step = StepId(last_step_.value() + 1);
@@ -136,9 +139,9 @@ std::optional<Shortage> GroupScheduler::CheckStep(const Work& work) const {
   const StepComposer& composer = draft_->composer;
   const std::uint64_t prompt = work.request.prompt.size() + work.generated.size();
   const std::uint64_t needed = config_.prefill == Prefill::kWhole ? prompt : 1;
-  if (composer.PrefillLeft() >= needed) return std::nullopt;
-  return Shortage{composer.StepIsTighter() ? Budget::kStepTokens : Budget::kPrefillTokens, prompt,
-                  composer.PrefillLeft()};
+  const PrefillFit fit = composer.Fit(0, static_cast<std::uint32_t>(needed));
+  if (fit.count >= needed) return std::nullopt;
+  return Shortage{fit.short_of, prompt, fit.count};
 }
 
 void GroupScheduler::Admit(Work work, SequenceId id, Time now, Outputs& out) {
@@ -166,9 +169,11 @@ bool GroupScheduler::FinishStep(std::uint32_t waiting, Outputs& out) {
   draft.plan.step = last_step_;
   draft.plan.ends = table_.slots().TakeEnds();
   draft.plan.segments = draft.composer.TakeSegments();
-  in_flight_.push_back({last_step_, std::move(draft.named)});
+  const Duration predicted = cost_.Predict(draft.composer.shape());
+  in_flight_.push_back({last_step_, predicted, std::move(draft.named)});
 
   StepInfo info;
+  info.predicted = predicted;
   info.group = id_;
   info.step = last_step_;
   info.decode_rows = draft.composer.decode_rows();
@@ -193,6 +198,7 @@ void GroupScheduler::OnResult(const StepResult& result, Time now, Outputs& out) 
   if (in_flight_.empty() || in_flight_.front().step != result.step) return;
   const InFlight done = std::move(in_flight_.front());
   in_flight_.pop_front();
+  cost_.Observe(done.predicted, result.timings.forward + result.timings.sample);
   for (const Named& named : done.named) {
     Sequence* sequence = table_.Find(named.sequence);
     PENSTOCK_CHECK(sequence != nullptr, "a sequence lives while a plan in flight names it");

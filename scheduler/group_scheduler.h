@@ -18,6 +18,7 @@
 #include "common/time.h"
 #include "scheduler/admission_policy.h"
 #include "scheduler/config.h"
+#include "scheduler/cost_model.h"
 #include "scheduler/input.h"
 #include "scheduler/output.h"
 #include "scheduler/output_lengths.h"
@@ -70,6 +71,7 @@ class GroupScheduler {
   };
   struct InFlight {
     StepId step;
+    Duration predicted{0};
     std::vector<Named> named;
   };
   // The plan being made.
@@ -100,6 +102,7 @@ class GroupScheduler {
   OutputLengths& lengths_;
   const std::unique_ptr<AdmissionPolicy> admission_;
   SequenceTable table_;
+  CostModel cost_;
   StepId last_step_;
   std::deque<InFlight> in_flight_;
   std::optional<Draft> draft_;

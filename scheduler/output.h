@@ -90,8 +90,9 @@ enum class Budget : std::uint8_t {
   kSlots,
   kBatchSize,
   kQueue,
-  kOrder,  // an earlier request must go first
-  kGroup,  // no group is up
+  kOrder,     // an earlier request must go first
+  kGroup,     // no group is up
+  kStepTime,  // in tokens: what fits into the target time of a step
 };
 
 struct Decision {
@@ -117,6 +118,7 @@ struct StepInfo {
   std::uint32_t blocks_used = 0;
   std::uint32_t blocks_cached = 0;
   std::uint32_t blocks_retiring = 0;
+  Duration predicted{0};  // by the cost model; 0 = it does not know
 };
 
 struct Outputs {

@@ -14,7 +14,7 @@ StepBudget MakeStepBudget(const Config& config, std::uint32_t group_step_tokens)
   return budget;
 }
 
-std::uint32_t StepComposer::AddDecode(SlotId slot, std::uint32_t rows) {
+std::uint32_t StepComposer::AddDecode(SlotId slot, std::uint32_t rows, std::uint64_t context) {
   const std::uint32_t granted = std::min(rows, budget_.step_tokens);
   if (granted == 0) return 0;
   Segment segment;
@@ -24,12 +24,15 @@ std::uint32_t StepComposer::AddDecode(SlotId slot, std::uint32_t rows) {
   segments_.push_back(segment);
   budget_.step_tokens -= granted;
   decode_rows_ += granted;
+  shape_.AddDecode(context, granted);
   return granted;
 }
 
-std::uint32_t StepComposer::AddPrefill(const PrefillDemand& demand) {
-  const std::uint32_t granted = std::min(demand.remaining, PrefillLeft());
-  if (granted == 0 || (mode_ == Prefill::kWhole && granted < demand.remaining)) return 0;
+PrefillFit StepComposer::AddPrefill(const PrefillDemand& demand) {
+  const PrefillFit fit = Fit(demand.first, demand.remaining);
+  const std::uint32_t granted = fit.count;
+  const bool too_little = mode_ == Prefill::kWhole && granted < demand.remaining;
+  if (granted == 0 || too_little) return {0, fit.short_of};
   const bool reaches_end = granted == demand.remaining;
   Segment segment;
   segment.kind = Segment::Kind::kPrompt;
@@ -45,11 +48,26 @@ std::uint32_t StepComposer::AddPrefill(const PrefillDemand& demand) {
   budget_.step_tokens -= granted;
   budget_.prefill_tokens -= granted;
   prefill_tokens_ += granted;
-  return granted;
+  shape_.AddChunk(demand.first, granted);
+  return fit;
 }
 
-std::uint32_t StepComposer::PrefillLeft() const {
-  return std::min(budget_.step_tokens, budget_.prefill_tokens);
+bool StepComposer::TimeBinds() const {
+  return limit_.target > Duration(0) && limit_.cost != nullptr && limit_.cost->ready() &&
+         mode_ == Prefill::kChunked && decode_rows_ > 0;
+}
+
+PrefillFit StepComposer::Fit(std::uint32_t first, std::uint32_t wanted) const {
+  PrefillFit fit{std::min({wanted, budget_.step_tokens, budget_.prefill_tokens}), Budget::kNone};
+  if (fit.count < wanted) {
+    const bool step_is_tighter = budget_.step_tokens <= budget_.prefill_tokens;
+    fit.short_of = step_is_tighter ? Budget::kStepTokens : Budget::kPrefillTokens;
+  }
+  if (!TimeBinds()) return fit;
+  const std::uint32_t least = kLeastPrefillTokens - std::min(kLeastPrefillTokens, prefill_tokens_);
+  const std::uint32_t in_time = limit_.cost->LargestChunk(shape_, first, fit.count, limit_.target);
+  const std::uint32_t bound = std::max(in_time, std::min(least, fit.count));
+  return bound < fit.count ? PrefillFit{bound, Budget::kStepTime} : fit;
 }
 
 }  // namespace penstock::scheduler

@@ -2,6 +2,11 @@
 // running decode first, then prefill chunks with what is left. A decode row and a prompt token cost
 // one token each; the prefill share has its own smaller bound when configured.
 //
+// With a target time (--target-inter-token-ms) a step that holds decodes takes only as many prompt
+// tokens as the cost model says it can compute within it: the streams see no longer gap. A step in
+// which nobody decodes keeps nobody waiting and is bounded by tokens alone. When the decodes alone
+// take the target or more, kLeastPrefillTokens still go in, so that prompts always move.
+//
 // Use: AddDecode for all decodes, then AddPrefill in order of priority, then TakeSegments.
 // Guarantee G5: the rows of the segments never exceed the budget.
 #pragma once
@@ -11,7 +16,11 @@
 #include <vector>
 
 #include "common/plan/step_plan.h"
+#include "common/time.h"
 #include "scheduler/config.h"
+#include "scheduler/cost_model.h"
+#include "scheduler/output.h"
+#include "scheduler/step_shape.h"
 
 namespace penstock::scheduler {
 
@@ -23,6 +32,21 @@ struct StepBudget {
 // The budget of one step on a group that was warmed up for `group_step_tokens`.
 StepBudget MakeStepBudget(const Config& config, std::uint32_t group_step_tokens);
 
+// Prompt tokens of a step however long its decodes take (as far as its token budget goes).
+constexpr std::uint32_t kLeastPrefillTokens = 32;
+
+// Bound on a step's predicted time.
+struct StepTimeLimit {
+  const CostModel* cost = nullptr;  // null or not ready: no bound
+  Duration target{0};               // 0: no bound
+};
+
+// How much of a run of prompt tokens fits, and what keeps the rest out.
+struct PrefillFit {
+  std::uint32_t count = 0;
+  Budget short_of = Budget::kNone;
+};
+
 // A run of prompt tokens that wants to be computed.
 struct PrefillDemand {
   SlotId slot;
@@ -33,27 +57,32 @@ struct PrefillDemand {
 
 class StepComposer {
  public:
-  StepComposer(StepBudget budget, Prefill mode) : budget_(budget), mode_(mode) {}
+  // The limit's cost model must outlive the composer.
+  StepComposer(StepBudget budget, Prefill mode, StepTimeLimit limit = {})
+      : budget_(budget), mode_(mode), limit_(limit) {}
 
-  // Up to `rows` rows of one sequence; returns how many fitted.
-  std::uint32_t AddDecode(SlotId slot, std::uint32_t rows);
+  // Up to `rows` rows of one sequence, which read `context` positions; returns how many fitted.
+  std::uint32_t AddDecode(SlotId slot, std::uint32_t rows, std::uint64_t context);
 
-  // As many tokens of the demand as fit (all or nothing with Prefill::kWhole); returns how many.
-  std::uint32_t AddPrefill(const PrefillDemand& demand);
+  // As many tokens of the demand as fit (all or nothing with Prefill::kWhole).
+  PrefillFit AddPrefill(const PrefillDemand& demand);
 
-  // Prompt tokens that would still fit, by either bound.
-  std::uint32_t PrefillLeft() const;
-  // True when the step's own budget, not the prefill share, is the tighter bound now.
-  bool StepIsTighter() const { return budget_.step_tokens <= budget_.prefill_tokens; }
+  // Of `wanted` prompt tokens from position `first` on, what a chunk could hold now.
+  PrefillFit Fit(std::uint32_t first, std::uint32_t wanted) const;
 
   bool empty() const { return segments_.empty(); }
   std::uint32_t decode_rows() const { return decode_rows_; }
   std::uint32_t prefill_tokens() const { return prefill_tokens_; }
+  const StepShape& shape() const { return shape_; }
   std::vector<Segment> TakeSegments() { return std::move(segments_); }
 
  private:
+  bool TimeBinds() const;
+
   StepBudget budget_;  // what is left
   Prefill mode_;
+  StepTimeLimit limit_;
+  StepShape shape_;
   std::uint32_t decode_rows_ = 0;
   std::uint32_t prefill_tokens_ = 0;
   std::vector<Segment> segments_;

@@ -57,6 +57,8 @@ std::string_view BudgetName(Budget budget) {
       return "queue";
     case Budget::kOrder:
       return "order";
+    case Budget::kStepTime:
+      return "step_time";
     case Budget::kGroup:
       break;
   }

@@ -11,9 +11,9 @@ StepComposer Make(std::uint32_t step, std::uint32_t prefill, Prefill mode = Pref
 
 TEST(StepComposer, PrefillGetsWhatDecodesLeave) {
   StepComposer step = Make(10, 10);
-  for (std::uint32_t slot = 0; slot < 4; ++slot) EXPECT_EQ(step.AddDecode(SlotId(slot), 1), 1u);
-  EXPECT_EQ(step.AddPrefill({SlotId(4), 0, 100, false}), 6u);
-  EXPECT_EQ(step.AddPrefill({SlotId(5), 0, 1, false}), 0u);
+  for (std::uint32_t slot = 0; slot < 4; ++slot) EXPECT_EQ(step.AddDecode(SlotId(slot), 1, 10), 1u);
+  EXPECT_EQ(step.AddPrefill({SlotId(4), 0, 100, false}).count, 6u);
+  EXPECT_EQ(step.AddPrefill({SlotId(5), 0, 1, false}).count, 0u);
   EXPECT_EQ(step.decode_rows(), 4u);
   EXPECT_EQ(step.prefill_tokens(), 6u);
   EXPECT_EQ(step.TakeSegments().size(), 5u);
@@ -21,17 +21,17 @@ TEST(StepComposer, PrefillGetsWhatDecodesLeave) {
 
 TEST(StepComposer, ThePrefillShareBoundsPromptsOnly) {
   StepComposer step = Make(10, 3);
-  EXPECT_EQ(step.AddDecode(SlotId(0), 5), 5u);
-  EXPECT_FALSE(step.StepIsTighter());
-  EXPECT_EQ(step.AddPrefill({SlotId(1), 0, 4, false}), 3u);
-  EXPECT_EQ(step.PrefillLeft(), 0u);
+  EXPECT_EQ(step.AddDecode(SlotId(0), 5, 10), 5u);
+  EXPECT_EQ(step.Fit(0, 6).short_of, Budget::kPrefillTokens);
+  EXPECT_EQ(step.AddPrefill({SlotId(1), 0, 4, false}).count, 3u);
+  EXPECT_EQ(step.Fit(0, 1).count, 0u);
 }
 
 TEST(StepComposer, AWholePromptFitsOrWaits) {
   StepComposer step = Make(10, 10, Prefill::kWhole);
-  EXPECT_EQ(step.AddPrefill({SlotId(0), 0, 11, false}), 0u);
+  EXPECT_EQ(step.AddPrefill({SlotId(0), 0, 11, false}).count, 0u);
   EXPECT_TRUE(step.empty());
-  EXPECT_EQ(step.AddPrefill({SlotId(0), 0, 10, false}), 10u);
+  EXPECT_EQ(step.AddPrefill({SlotId(0), 0, 10, false}).count, 10u);
 }
 
 TEST(StepComposer, OnlyTheLastChunkSamples) {
@@ -57,6 +57,53 @@ TEST(StepComposer, TheTighterOfServerAndGroupBoundsTheStep) {
   EXPECT_EQ(MakeStepBudget(config, 200).prefill_tokens, 200u);
   config.max_batch_prefill_tokens = 0;
   EXPECT_EQ(MakeStepBudget(config, 1000).prefill_tokens, 512u);
+}
+
+// One millisecond for each token.
+CostModel MillisecondTokens() {
+  Calibration calibration;
+  for (const std::uint32_t tokens : {64u, 128u, 256u, 512u}) {
+    calibration.samples.push_back({tokens, 0, 0, std::chrono::milliseconds(tokens)});
+    calibration.samples.push_back({0, tokens, 1, std::chrono::milliseconds(tokens)});
+  }
+  return CostModel(calibration);
+}
+
+StepComposer Timed(const CostModel& cost, int target_ms, Prefill mode = Prefill::kChunked) {
+  return StepComposer({1000, 1000}, mode, {&cost, std::chrono::milliseconds(target_ms)});
+}
+
+TEST(StepComposer, TheTargetTimeBoundsWhatGoesBesideDecodes) {
+  const CostModel cost = MillisecondTokens();
+  StepComposer step = Timed(cost, 300);
+  step.AddDecode(SlotId(0), 100, 1);
+  const PrefillFit fit = step.AddPrefill({SlotId(1), 0, 1000, false});
+  EXPECT_NEAR(fit.count, 200, 10);
+  EXPECT_EQ(fit.short_of, Budget::kStepTime);
+  EXPECT_LE(cost.Predict(step.shape()), std::chrono::milliseconds(300));
+  EXPECT_EQ(step.AddPrefill({SlotId(2), 0, 10, false}).count, 0u);
+}
+
+TEST(StepComposer, WithoutDecodesNobodyWaitsForTheStep) {
+  const CostModel cost = MillisecondTokens();
+  StepComposer step = Timed(cost, 10);
+  EXPECT_EQ(step.AddPrefill({SlotId(1), 0, 900, false}).count, 900u);
+}
+
+TEST(StepComposer, PromptsMoveHoweverLongTheDecodesTake) {
+  const CostModel cost = MillisecondTokens();
+  StepComposer step = Timed(cost, 10);
+  step.AddDecode(SlotId(0), 100, 1);
+  EXPECT_EQ(step.AddPrefill({SlotId(1), 0, 20, false}).count, 20u);
+  EXPECT_EQ(step.AddPrefill({SlotId(2), 0, 900, false}).count, kLeastPrefillTokens - 20);
+  EXPECT_EQ(step.AddPrefill({SlotId(3), 0, 1, false}).count, 0u);
+}
+
+TEST(StepComposer, AWholePromptIsNotBoundByTime) {
+  const CostModel cost = MillisecondTokens();
+  StepComposer step = Timed(cost, 10, Prefill::kWhole);
+  step.AddDecode(SlotId(0), 100, 1);
+  EXPECT_EQ(step.AddPrefill({SlotId(1), 0, 900, false}).count, 900u);
 }
 
 }  // namespace
