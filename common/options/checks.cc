@@ -33,8 +33,10 @@ void CheckOrdering(const Values& values, const Ordering& rule, std::vector<std::
 
 // Whole prompts must fit into one step, or they would wait forever.
 void CheckWholePrefill(const Values& values, std::vector<std::string>& errors) {
-  if (Find(values.program(), "prefill") == nullptr || values.GetString("prefill") != "whole")
-    return;
+  for (std::string_view name : {"prefill", "max-input-tokens"}) {
+    if (Find(values.program(), name) == nullptr) return;
+  }
+  if (values.GetString("prefill") != "whole") return;
   const std::optional<std::int64_t> input = values.FindInt("max-input-tokens");
   for (std::string_view name : {"max-step-tokens", "max-batch-prefill-tokens"}) {
     const std::optional<std::int64_t> budget = values.FindInt(name);

@@ -1,0 +1,36 @@
+#include <cstdio>
+#include <string_view>
+
+#include "tools/replay/commands.h"
+
+namespace {
+
+struct Command {
+  std::string_view name;
+  int (*run)(int argc, const char* const* argv);
+};
+
+constexpr Command kCommands[] = {
+    {"trace", penstock::replay::TraceCommand},
+    {"search", penstock::replay::SearchCommand},
+};
+
+constexpr char kUsage[] =
+    "Usage: penstock-replay COMMAND [OPTIONS]\n"
+    "\n"
+    "  trace FILE|uniform   a request trace on simulated groups under a virtual clock\n"
+    "  search FILE|uniform  the highest request rate that meets an objective\n"
+    "\n"
+    "penstock-replay COMMAND --help prints the options.\n";
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  const std::string_view name = argc > 1 ? argv[1] : "";
+  for (const Command& command : kCommands) {
+    if (command.name == name) return command.run(argc - 1, argv + 1);
+  }
+  const bool help = name == "--help" || name == "-h" || name == "help";
+  std::fputs(kUsage, help ? stdout : stderr);
+  return help ? 0 : 2;
+}

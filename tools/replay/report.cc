@@ -1,0 +1,158 @@
+#include "tools/replay/report.h"
+
+#include <algorithm>
+#include <boost/json.hpp>
+#include <cstdio>
+#include <fstream>
+#include <utility>
+#include <vector>
+
+#include "common/status.h"
+#include "tools/replay/svg_chart.h"
+
+namespace penstock::replay {
+namespace {
+
+namespace json = boost::json;
+
+double Seconds(Duration duration) { return std::chrono::duration<double>(duration).count(); }
+double Milliseconds(Duration duration) { return static_cast<double>(duration.count()) * 1e-6; }
+
+json::object ToObject(const Percentiles& p) {
+  return {{"mean", p.mean}, {"p50", p.p50}, {"p90", p.p90}, {"p99", p.p99}, {"max", p.max}};
+}
+
+std::string Row(const char* name, const Percentiles& p) {
+  char line[160];
+  std::snprintf(line, sizeof line, "%-22s %10.2f %10.2f %10.2f %10.2f %10.2f\n", name, p.mean,
+                p.p50, p.p90, p.p99, p.max);
+  return line;
+}
+
+template <class... Values>
+std::string Format(const char* format, Values... values) {
+  char line[200];
+  std::snprintf(line, sizeof line, format, values...);
+  return line;
+}
+
+// Share of values (0 … 1) by value: at most 200 points of the sorted values.
+Curve Shares(std::string name, std::vector<double> values) {
+  Curve curve{std::move(name), {}};
+  std::sort(values.begin(), values.end());
+  const std::size_t points = std::min<std::size_t>(values.size(), 200);
+  for (std::size_t i = 0; i < points; ++i) {
+    const std::size_t at = points == 1 ? 0 : i * (values.size() - 1) / (points - 1);
+    curve.points.push_back(
+        {values[at], static_cast<double>(at + 1) / static_cast<double>(values.size())});
+  }
+  return curve;
+}
+
+// Maximum of `field` in each of 200 slices of the run.
+template <class Field>
+Curve Course(std::string name, const sim::FleetResult& result, Field field) {
+  constexpr std::size_t kSlices = 200;
+  std::vector<double> most(kSlices, 0);
+  const double end = std::max(Seconds(result.end), 1e-9);
+  for (const sim::StepRecord& step : result.steps) {
+    const auto slice = static_cast<std::size_t>(Seconds(step.at) / end * kSlices);
+    double& value = most[std::min(slice, kSlices - 1)];
+    value = std::max(value, static_cast<double>(field(step)));
+  }
+  Curve curve{std::move(name), {}};
+  for (std::size_t i = 0; i < kSlices; ++i) {
+    curve.points.push_back({end * static_cast<double>(i) / kSlices, most[i]});
+  }
+  return curve;
+}
+
+}  // namespace
+
+std::string ToText(const sim::Summary& s) {
+  std::string text =
+      Format("%-22s %10s %10s %10s %10s %10s\n", "ms", "mean", "p50", "p90", "p99", "max");
+  text += Row("time to first token", s.ttft_ms);
+  text += Row("inter-token latency", s.inter_token_ms);
+  text += Row("latency per token", s.normalised_ms);
+  text += Row("end to end", s.end_to_end_ms);
+  text +=
+      Format("requests %llu, failed %llu, in %.1f s: %.2f requests/s, %.0f tokens/s\n",
+             static_cast<unsigned long long>(s.requests), static_cast<unsigned long long>(s.failed),
+             s.seconds, s.requests_per_second, s.tokens_per_second);
+  text +=
+      Format("objective met by %.2f %%: goodput %.2f requests/s\n", 100 * s.attainment, s.goodput);
+  text +=
+      Format("prompt tokens from the cache %.2f %%, preemptions %llu (at most %u a request)\n",
+             100 * s.hit_rate, static_cast<unsigned long long>(s.preemptions), s.most_preemptions);
+  text += Format("steps %llu, largest batch %u, most / mean work of a group %.3f\n",
+                 static_cast<unsigned long long>(s.steps), s.most_decode_rows, s.imbalance);
+  return text;
+}
+
+std::string ToJson(const sim::Summary& s, std::optional<double> rate) {
+  json::object object = {{"requests", s.requests},
+                         {"failed", s.failed},
+                         {"seconds", s.seconds},
+                         {"requests_per_second", s.requests_per_second},
+                         {"tokens_per_second", s.tokens_per_second},
+                         {"ttft_ms", ToObject(s.ttft_ms)},
+                         {"inter_token_ms", ToObject(s.inter_token_ms)},
+                         {"normalised_ms", ToObject(s.normalised_ms)},
+                         {"end_to_end_ms", ToObject(s.end_to_end_ms)},
+                         {"attainment", s.attainment},
+                         {"goodput", s.goodput},
+                         {"hit_rate", s.hit_rate},
+                         {"cached_tokens", s.cached_tokens},
+                         {"preemptions", s.preemptions},
+                         {"most_preemptions", s.most_preemptions},
+                         {"imbalance", s.imbalance},
+                         {"steps", s.steps},
+                         {"most_decode_rows", s.most_decode_rows}};
+  if (rate) object["rate"] = *rate;
+  return json::serialize(object) + "\n";
+}
+
+std::string ToCsv(const sim::FleetResult& result) {
+  std::string text =
+      "arrival_s,ttft_ms,end_to_end_ms,worst_gap_ms,prompt_tokens,cached_tokens,output_tokens,"
+      "preemptions\n";
+  for (const sim::RequestRecord& record : result.requests) {
+    text += Format("%.6f,", Seconds(record.arrival));
+    text += record.first_token ? Format("%.3f,", Milliseconds(*record.first_token - record.arrival))
+                               : ",";
+    text += record.end ? Format("%.3f,", Milliseconds(*record.end - record.arrival)) : ",";
+    text += Format("%.3f,%u,%u,%u,%u\n", Milliseconds(record.worst_gap), record.prompt_tokens,
+                   record.cached_tokens, record.output_tokens, record.preemptions);
+  }
+  return text;
+}
+
+std::string ToSvg(const sim::FleetResult& result, const sim::Summary& summary) {
+  std::vector<double> first;
+  for (const sim::RequestRecord& record : result.requests) {
+    if (record.first_token) first.push_back(Milliseconds(*record.first_token - record.arrival));
+  }
+  const auto batch = [](const sim::StepRecord& step) { return step.decode_rows; };
+  const auto waiting = [](const sim::StepRecord& step) { return step.waiting; };
+  return ToSvg({{"Time to first token", "ms", "share of requests", {Shares("", first)}},
+                {"Inter-token latency", "ms", "share of gaps", {Shares("", result.gaps_ms)}},
+                {Format("Course of the run: %.2f requests/s", summary.requests_per_second),
+                 "s",
+                 "requests",
+                 {Course("largest batch", result, batch), Course("waiting", result, waiting)}}});
+}
+
+absl::Status WriteText(const std::string& path, const std::string& text) {
+  if (path == "-") {
+    std::fputs(text.c_str(), stdout);
+    return absl::OkStatus();
+  }
+  std::ofstream file(path, std::ios::binary);
+  file << text;
+  file.close();
+  if (!file) return absl::UnavailableError("cannot write `" + path + "`");
+  return absl::OkStatus();
+}
+
+}  // namespace penstock::replay

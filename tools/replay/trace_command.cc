@@ -1,0 +1,88 @@
+#include <cstdio>
+
+#include "common/status.h"
+#include "tools/replay/commands.h"
+#include "tools/replay/report.h"
+#include "tools/replay/trace_options.h"
+
+namespace penstock::replay {
+namespace {
+
+int Complain(const char* command, const absl::Status& status, int code) {
+  if (!absl::IsCancelled(status)) {
+    std::fprintf(stderr, "penstock-replay %s: %s\n", command, Message(status).c_str());
+  }
+  return code;
+}
+
+// A run at `rate` with its summary.
+struct Run {
+  sim::FleetResult result;
+  sim::Summary summary;
+};
+
+absl::StatusOr<Run> RunAt(const TraceOptions& options, double rate) {
+  Run run;
+  PENSTOCK_ASSIGN_OR_RETURN(run.result, sim::RunFleet(AtRate(options, rate), options.fleet));
+  run.summary = sim::Summarise(run.result, options.objective);
+  return run;
+}
+
+absl::Status Publish(const TraceOptions& options, const Run& run, std::optional<double> rate) {
+  if (!run.result.first_error.empty()) {
+    std::fprintf(stderr, "first failure: %s\n", run.result.first_error.c_str());
+  }
+  if (!options.csv.empty()) {
+    PENSTOCK_RETURN_IF_ERROR(WriteText(options.csv, ToCsv(run.result)));
+  }
+  if (!options.svg.empty()) {
+    PENSTOCK_RETURN_IF_ERROR(WriteText(options.svg, ToSvg(run.result, run.summary)));
+  }
+  if (options.json != "-") {
+    if (rate) std::printf("highest rate that meets the objective: %.3f requests/s\n", *rate);
+    std::fputs(ToText(run.summary).c_str(), stdout);
+  }
+  if (options.json.empty()) return absl::OkStatus();
+  return WriteText(options.json, ToJson(run.summary, rate));
+}
+
+absl::Status Search(const TraceOptions& options) {
+  if (options.min_rate > options.max_rate) {
+    return BadValue("min-rate", std::to_string(options.min_rate),
+                    "<= " + std::to_string(options.max_rate) + " (max-rate)");
+  }
+  absl::Status failure;
+  const auto good = [&](double rate) {
+    const auto run = RunAt(options, rate);
+    if (!run.ok()) failure = run.status();
+    return run.ok() && run->summary.attainment >= options.attainment;
+  };
+  const auto rate = sim::HighestGood(options.min_rate, options.max_rate, options.precision, good);
+  PENSTOCK_RETURN_IF_ERROR(failure);
+  // Not even the lowest rate: report what happens there.
+  PENSTOCK_ASSIGN_OR_RETURN(const Run run, RunAt(options, rate.value_or(options.min_rate)));
+  return Publish(options, run, rate.value_or(0));
+}
+
+absl::Status Trace(const TraceOptions& options) {
+  PENSTOCK_ASSIGN_OR_RETURN(const Run run, RunAt(options, options.rate));
+  return Publish(options, run, std::nullopt);
+}
+
+}  // namespace
+
+int TraceCommand(int argc, const char* const* argv) {
+  const TraceCommandLine line = ReadTraceCommandLine("penstock-replay trace", argc, argv);
+  if (!line.options.ok()) return Complain("trace", line.options.status(), line.exit_code);
+  const absl::Status status = Trace(*line.options);
+  return status.ok() ? 0 : Complain("trace", status, 1);
+}
+
+int SearchCommand(int argc, const char* const* argv) {
+  const TraceCommandLine line = ReadTraceCommandLine("penstock-replay search", argc, argv);
+  if (!line.options.ok()) return Complain("search", line.options.status(), line.exit_code);
+  const absl::Status status = Search(*line.options);
+  return status.ok() ? 0 : Complain("search", status, 1);
+}
+
+}  // namespace penstock::replay

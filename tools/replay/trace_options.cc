@@ -1,0 +1,164 @@
+#include "tools/replay/trace_options.h"
+
+#include <algorithm>
+#include <charconv>
+#include <utility>
+#include <vector>
+
+#include "common/options/values.h"
+#include "common/status.h"
+#include "scheduler/machine_model.h"
+#include "sim/trace/read_trace.h"
+#include "sim/trace/shape_trace.h"
+#include "tools/replay/trace_rows.h"
+
+namespace penstock::replay {
+namespace {
+
+using options::Values;
+
+std::uint32_t Count(const Values& values, std::string_view name) {
+  return static_cast<std::uint32_t>(values.GetInt(name));
+}
+
+// Zero, which is "no bound", when unset.
+std::uint32_t CountOrZero(const Values& values, std::string_view name) {
+  return static_cast<std::uint32_t>(values.FindInt(name).value_or(0));
+}
+
+// "32-512", or "64" for one length.
+absl::StatusOr<sim::LengthRange> ReadRange(const Values& values, std::string_view name) {
+  const std::string& text = values.GetString(name);
+  const char* const end = text.data() + text.size();
+  sim::LengthRange range;
+  const auto low = std::from_chars(text.data(), end, range.low);
+  range.high = range.low;
+  std::from_chars_result high = low;
+  if (low.ec == std::errc() && low.ptr != end && *low.ptr == '-') {
+    high = std::from_chars(low.ptr + 1, end, range.high);
+  }
+  if (high.ec != std::errc() || high.ptr != end || range.low < 1 || range.high < range.low ||
+      range.high > sim::kMaxTraceTokens) {
+    return BadValue(name, text, "LOW-HIGH with 1 <= LOW <= HIGH <= 1048576");
+  }
+  return range;
+}
+
+absl::StatusOr<sim::Trace> ReadWorkload(const std::string& source, const Values& values) {
+  const auto seed = static_cast<std::uint64_t>(values.GetInt("seed"));
+  const auto requests = values.FindInt("requests");
+  if (source == "uniform") {
+    PENSTOCK_ASSIGN_OR_RETURN(const sim::LengthRange prompt, ReadRange(values, "prompt-tokens"));
+    PENSTOCK_ASSIGN_OR_RETURN(const sim::LengthRange output, ReadRange(values, "output-tokens"));
+    return sim::UniformTrace(static_cast<std::uint32_t>(requests.value_or(1000)), prompt, output,
+                             seed);
+  }
+  PENSTOCK_ASSIGN_OR_RETURN(sim::Trace trace, sim::ReadTrace(source));
+  if (requests) trace = sim::Resample(trace, static_cast<std::uint32_t>(*requests), seed);
+  return trace;
+}
+
+void Shape(const Values& values, sim::Trace& trace) {
+  if (values.HasValue("whole-blocks")) sim::CountWholeBlocks(trace, Count(values, "whole-blocks"));
+  if (const auto most = values.FindInt("max-output")) {
+    for (sim::TraceRequest& request : trace.requests) {
+      request.output_tokens = std::min(request.output_tokens, static_cast<std::uint32_t>(*most));
+    }
+  }
+  const bool stamped = !values.HasValue("requests") && !trace.requests.front().blocks.empty();
+  if (stamped) sim::SpreadStamps(trace, values.GetDuration("spread-stamps"));
+  sim::ScaleTime(trace, values.GetDouble("time-scale"));
+}
+
+scheduler::Config ReadConfig(const Values& values) {
+  using namespace scheduler;
+  Config config;
+  config.max_step_tokens = Count(values, "max-step-tokens");
+  config.max_batch_prefill_tokens = CountOrZero(values, "max-batch-prefill-tokens");
+  config.max_batch_total_tokens = CountOrZero(values, "max-batch-total-tokens");
+  config.max_batch_size = CountOrZero(values, "max-batch-size");
+  config.max_waiting_requests = Count(values, "max-waiting-requests");
+  config.pipeline_depth = Count(values, "pipeline-depth");
+  const std::string& batching = values.GetString("batching");
+  if (batching == "none") config.batching = Batching::kNone;
+  if (batching == "static") config.batching = Batching::kStatic;
+  if (values.GetString("prefill") == "whole") config.prefill = Prefill::kWhole;
+  return config;
+}
+
+absl::StatusOr<sim::FleetOptions> ReadFleet(const Values& values) {
+  sim::FleetOptions fleet;
+  fleet.config = ReadConfig(values);
+  fleet.capacity.blocks = Count(values, "blocks");
+  fleet.capacity.block_size = Count(values, "block-size");
+  fleet.capacity.slots = Count(values, "slots");
+  fleet.capacity.max_sequence_length = Count(values, "max-sequence-length");
+  fleet.capacity.max_step_tokens = fleet.config.max_step_tokens;
+  fleet.groups = Count(values, "num-replicas");
+  fleet.padded_batches = values.GetBool("padded");
+  if (values.HasValue("declared-output")) fleet.declared_output = Count(values, "declared-output");
+  fleet.keep_steps = values.HasValue("svg");
+  const std::string& machine = values.GetString("machine");
+  const auto model = scheduler::MachineModel::Find(machine);
+  if (!model) {
+    std::string names;
+    for (const std::string& name : scheduler::MachineModel::Names()) names += " " + name;
+    return BadValue("machine", machine, "one of" + names);
+  }
+  fleet.step_time = [model = *model](const scheduler::StepShape& s) { return model.StepTime(s); };
+  return fleet;
+}
+
+std::optional<Duration> FindDuration(const Values& values, std::string_view name) {
+  if (!values.HasValue(name)) return std::nullopt;
+  return values.GetDuration(name);
+}
+
+absl::StatusOr<TraceOptions> ToOptions(const std::string& source, const Values& values) {
+  TraceOptions options;
+  PENSTOCK_ASSIGN_OR_RETURN(options.fleet, ReadFleet(values));
+  PENSTOCK_ASSIGN_OR_RETURN(options.trace, ReadWorkload(source, values));
+  Shape(values, options.trace);
+  options.objective = {FindDuration(values, "slo-ttft"), FindDuration(values, "slo-gap"),
+                       FindDuration(values, "slo-normalised")};
+  options.seed = static_cast<std::uint64_t>(values.GetInt("seed"));
+  options.rate = values.GetDouble("rate");
+  options.json = values.GetString("json");
+  options.csv = values.GetString("csv");
+  options.svg = values.GetString("svg");
+  options.attainment = values.GetDouble("attainment");
+  options.min_rate = values.GetDouble("min-rate");
+  options.max_rate = values.GetDouble("max-rate");
+  options.precision = values.GetDouble("precision");
+  return options;
+}
+
+}  // namespace
+
+TraceCommandLine ReadTraceCommandLine(std::string_view program, int argc, const char* const* argv) {
+  std::vector<const char*> rest(argv, argv + argc);
+  std::string source;
+  if (argc > 1 && *argv[1] != '-') {
+    source = argv[1];
+    rest.erase(rest.begin() + 1);
+  }
+  const auto table = options::ProgramWith(
+      program, "FILE|uniform: a request trace on simulated groups under a virtual clock.",
+      TraceRows());
+  const options::CommandLine line =
+      options::ReadCommandLine(table, static_cast<int>(rest.size()), rest.data());
+  if (line.exit_code.has_value()) return {absl::CancelledError(), *line.exit_code};
+  if (source.empty()) {
+    return {absl::InvalidArgumentError("give a trace file, or the word uniform, after the command"),
+            2};
+  }
+  return {ToOptions(source, line.values), 2};
+}
+
+sim::Trace AtRate(const TraceOptions& options, double rate) {
+  sim::Trace trace = options.trace;
+  if (rate > 0) sim::ArriveAtRate(trace, rate, options.seed + 1);
+  return trace;
+}
+
+}  // namespace penstock::replay
