@@ -8,8 +8,9 @@
 namespace penstock::scheduler {
 namespace {
 
-Decision MakeDecision(Time at, const Sequence& sequence, DecisionKind kind) {
+Decision MakeDecision(GroupId group, Time at, const Sequence& sequence, DecisionKind kind) {
   Decision decision;
+  decision.group = group;
   decision.at = at;
   decision.request = sequence.request.request;
   decision.kind = kind;
@@ -99,7 +100,7 @@ void GroupScheduler::AddChunk(Sequence& sequence, Time now, Outputs& out) {
   if (sequence.PromptLeft() == 0 || sequence.chunked) return;
 
   sequence.chunked = true;
-  Decision decision = MakeDecision(now, sequence, DecisionKind::kChunked);
+  Decision decision = MakeDecision(id_, now, sequence, DecisionKind::kChunked);
   decision.short_of = fit.short_of;
   decision.needed = demand.remaining;
   decision.available = count;
@@ -148,7 +149,7 @@ void GroupScheduler::Admit(Work work, SequenceId id, Time now, Outputs& out) {
   const std::uint64_t tokens = admission_->TokensToReserve(work);
   const std::uint32_t blocks = admission_->BlocksToReserve(work);
   Sequence& sequence = table_.Add(std::move(work), id, blocks, tokens);
-  Decision decision = MakeDecision(now, sequence, DecisionKind::kAdmitted);
+  Decision decision = MakeDecision(id_, now, sequence, DecisionKind::kAdmitted);
   decision.needed = blocks;
   decision.available = table_.pool().available() + blocks;
   decision.step = StepId(last_step_.value() + 1);
@@ -283,14 +284,14 @@ void GroupScheduler::Fail(Sequence& sequence, FailureKind kind, std::string mess
 
 void GroupScheduler::Retire(Sequence& sequence, Time now, Outputs& out) {
   table_.Retire(sequence);
-  Decision decision = MakeDecision(now, sequence, DecisionKind::kFinished);
+  Decision decision = MakeDecision(id_, now, sequence, DecisionKind::kFinished);
   if (sequence.started) decision.step = sequence.last_plan;
   out.decisions.push_back(decision);
 }
 
 void GroupScheduler::ReclaimIfUnnamed(Sequence& sequence, Time now, Outputs& out) {
   if (sequence.plans_in_flight > 0) return;
-  Decision decision = MakeDecision(now, sequence, DecisionKind::kRetired);
+  Decision decision = MakeDecision(id_, now, sequence, DecisionKind::kRetired);
   if (sequence.started) decision.step = sequence.last_plan;
   decision.available = sequence.blocks.blocks().size();
   out.decisions.push_back(decision);

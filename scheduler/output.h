@@ -103,7 +103,8 @@ struct Decision {
   std::uint64_t needed = 0;  // in the budget's unit
   std::uint64_t available = 0;
   std::optional<RequestId> behind;  // who holds what is needed, or goes first
-  std::optional<StepId> step;
+  std::optional<GroupId> group;     // where it has, or had, a place
+  std::optional<StepId> step;       // of that group
 };
 
 // State after a plan or result, for --step-log and the gauges.

@@ -1,0 +1,371 @@
+#include "sim/checker/checker.h"
+
+#include <algorithm>
+#include <utility>
+#include <variant>
+
+namespace penstock::sim {
+namespace {
+
+using scheduler::Admission;
+using scheduler::Arrival;
+using scheduler::Batching;
+using scheduler::Cancel;
+using scheduler::Decision;
+using scheduler::DecisionKind;
+using scheduler::FailureKind;
+using scheduler::FinishAt;
+using scheduler::FinishReason;
+using scheduler::GroupLost;
+using scheduler::GroupUp;
+using scheduler::Input;
+using scheduler::Order;
+using scheduler::Outputs;
+using scheduler::PlanOut;
+using scheduler::Prefill;
+using scheduler::Snapshot;
+using scheduler::Started;
+using scheduler::StepDone;
+using scheduler::StepInfo;
+using State = RequestModel::State;
+
+constexpr std::uint32_t kMaxPreemptions = 3;
+
+std::string Name(GroupId group) { return "group " + std::to_string(group.value()); }
+
+}  // namespace
+
+void Checker::Check(const Input& input, const Outputs& out, const Snapshot& state) {
+  now_ = input.now;
+  if (wake_at_ && *wake_at_ <= now_) wake_at_.reset();
+  if (out.wake_at) wake_at_ = out.wake_at;
+  std::visit([this](const auto& what) { On(what); }, input.what);
+  for (const RequestId id : alive_) {
+    const Request& request = requests_.at(id);
+    if (request.waiting() && NeverFits(request)) {
+      oracle_.AllowFailure(request, FailureKind::kTooLarge);
+    }
+  }
+  WalkOutputs(out);
+  CheckStarted(out);
+  oracle_.Check(out.events, requests_);
+  std::erase_if(alive_, [this](RequestId id) { return requests_.at(id).done(); });
+  CheckCounters(state);
+  CheckProgress();
+  CheckWorstCases();
+}
+
+// --- Inputs
+
+void Checker::On(const Arrival& arrival) {
+  Request& request = requests_[arrival.request];
+  request.arrival = arrival;
+  request.order = ++arrivals_;
+  const std::uint32_t before = waiting(false);
+  alive_.insert(arrival.request);
+  if (draining_) {
+    oracle_.ExpectFailure(request, FailureKind::kDraining);
+  } else if (NeverFits(request)) {
+    oracle_.ExpectFailure(request, FailureKind::kTooLarge);
+  } else if (before >= config_.max_waiting_requests) {
+    oracle_.ExpectFailure(request, FailureKind::kQueueFull);
+  }
+}
+
+void Checker::On(const Cancel& cancel) {
+  const auto it = requests_.find(cancel.request);
+  if (it == requests_.end() || it->second.done()) return;
+  EndSequence(it->second);
+  oracle_.ExpectEnd(it->second, FinishReason::kCancelled, it->second.received());
+}
+
+void Checker::On(const FinishAt& finish) {
+  const auto it = requests_.find(finish.request);
+  if (it == requests_.end() || it->second.done()) return;
+  Request& request = it->second;
+  const bool never_ran = request.waiting() && request.preemptions == 0;
+  if (never_ran) return;  // it has said nothing yet
+  if (finish.token_count > request.received()) {
+    request.finish_at = std::min(finish.token_count, request.finish_at.value_or(UINT32_MAX));
+    return;
+  }
+  EndSequence(request);
+  oracle_.ExpectEnd(request, FinishReason::kStopString, finish.token_count);
+}
+
+void Checker::On(const StepDone& done) {
+  const auto group = groups_.find(done.group);
+  if (group == groups_.end()) return;
+  std::vector<std::pair<RequestId, const SequenceResult*>> parts;
+  for (const SequenceResult& part : done.result.sequences) {
+    const SequenceModel* sequence = group->second.Find(part.sequence);
+    if (sequence != nullptr) parts.emplace_back(sequence->request, &part);
+  }
+  if (!group->second.TakeResult(done.result)) return;
+  for (const auto& [id, part] : parts) {
+    Request& request = requests_.at(id);
+    if (request.done() || request.sequence != part->sequence) continue;
+    oracle_.ExpectResult(request, *part);
+    if (request.done()) EndSequence(request);
+  }
+  RequeueSettled();
+}
+
+void Checker::On(const GroupUp& up) {
+  Lose(up.group);
+  groups_.try_emplace(up.group, config_, up, findings_);
+}
+
+void Checker::On(const GroupLost& lost) {
+  const auto it = groups_.find(lost.group);
+  if (it != groups_.end() && it->second.epoch() == lost.epoch) Lose(lost.group);
+}
+
+void Checker::Lose(GroupId group) {
+  if (!groups_.contains(group)) return;
+  for (const RequestId id : alive_) {
+    Request& request = requests_.at(id);
+    if (request.group == group) {
+      request.group.reset();
+      oracle_.ExpectFailure(request, FailureKind::kGroupLost);
+    } else if (request.leaves == group) {
+      oracle_.AllowFailure(request, FailureKind::kGroupLost);
+      Requeue(request);
+    }
+  }
+  groups_.erase(group);
+}
+
+void Checker::EndSequence(Request& request) {
+  if (request.group) groups_.at(*request.group).End(request);
+}
+
+void Checker::Requeue(Request& request) {
+  request.leaves.reset();
+  request.sequence.reset();
+  if (!request.done()) request.state = State::kWaiting;
+}
+
+void Checker::RequeueSettled() {
+  for (const RequestId id : alive_) {
+    Request& request = requests_.at(id);
+    if (!request.leaves) continue;
+    if (groups_.at(*request.leaves).Find(*request.sequence) == nullptr) Requeue(request);
+  }
+}
+
+bool Checker::NeverFits(const Request& request) const {
+  const auto fits = [&request](const auto& group) { return group.second.Fits(request); };
+  return !groups_.empty() && std::none_of(groups_.begin(), groups_.end(), fits);
+}
+
+std::uint32_t Checker::waiting(bool restarts_too) const {
+  std::uint32_t count = 0;
+  for (const RequestId id : alive_) {
+    const Request& request = requests_.at(id);
+    if (request.waiting() && (restarts_too || request.preemptions == 0)) ++count;
+  }
+  return count;
+}
+
+// --- Outputs
+
+// Decisions and plans are two lists; the decisions of a step stand before its plan is made.
+void Checker::WalkOutputs(const Outputs& out) {
+  if (out.plans.size() != out.steps.size()) findings_.Add("G5", "not one StepInfo per plan");
+  std::size_t next = 0;
+  for (std::size_t i = 0; i < out.plans.size() && i < out.steps.size(); ++i) {
+    const PlanOut& plan = out.plans[i];
+    std::size_t last = next;
+    for (std::size_t d = next; d < out.decisions.size(); ++d) {
+      const Decision& decision = out.decisions[d];
+      if (decision.group == plan.group && decision.step && *decision.step <= plan.plan.step) {
+        last = d + 1;
+      }
+    }
+    for (; next < last; ++next) TakeDecision(out.decisions[next]);
+    CheckPlan(plan, out.steps[i]);
+  }
+  for (; next < out.decisions.size(); ++next) TakeDecision(out.decisions[next]);
+}
+
+void Checker::CheckPlan(const PlanOut& plan, const StepInfo& info) {
+  const auto group = groups_.find(plan.group);
+  if (group == groups_.end()) {
+    return findings_.Add("G8", "a plan for " + Name(plan.group) + ", which is down");
+  }
+  for (const RequestId request : plan.requests) {
+    if (!requests_.contains(request)) return findings_.Add("G2", "a start that never arrived");
+  }
+  group->second.CheckPlan(plan, info, requests_, used_ids_);
+}
+
+void Checker::TakeDecision(const Decision& decision) {
+  const auto request = requests_.find(decision.request);
+  if (request == requests_.end()) return findings_.Add("G2", "a decision about nobody");
+  if (decision.kind == DecisionKind::kAdmitted) TakeAdmission(decision, request->second);
+  if (decision.kind == DecisionKind::kPreempted) TakePreemption(decision, request->second);
+}
+
+void Checker::TakeAdmission(const Decision& decision, Request& request) {
+  const auto group = groups_.find(decision.group.value_or(GroupId(UINT32_MAX)));
+  if (group == groups_.end()) return findings_.Add("G8", "an admission to a group that is down");
+  if (request.done()) findings_.Add("G8", Name(decision.request) + " is admitted after its end");
+  CountOvertakes(request);
+  group->second.Admit(request);
+}
+
+void Checker::TakePreemption(const Decision& decision, Request& request) {
+  if (request.state != State::kAdmitted || decision.group != request.group) {
+    return findings_.Add("G7", Name(decision.request) + " is preempted where it does not run");
+  }
+  ++preemptions_;
+  if (config_.admission == Admission::kGuaranteed) {
+    findings_.Add("G7", Name(decision.request) + " is preempted under guaranteed admission");
+  }
+  if (++request.preemptions > kMaxPreemptions) {
+    findings_.Add("G7", Name(decision.request) + " is preempted " +
+                            std::to_string(request.preemptions) + " times");
+  }
+  request.leaves = request.group;
+  request.state = State::kPreempted;
+  GroupModel& group = groups_.at(*request.group);
+  group.End(request);
+  if (!request.sequence || group.Find(*request.sequence) == nullptr) Requeue(request);
+}
+
+// Whoever waits and arrived before it was overtaken. A preempted request comes back to the front.
+void Checker::CountOvertakes(const Request& admitted) {
+  if (admitted.preemptions > 0) return;
+  const std::uint32_t bound = config_.order == Order::kFcfs ? 0
+                              : config_.max_overtakes > 0   ? config_.max_overtakes
+                                                            : config_.max_waiting_requests;
+  for (const RequestId id : alive_) {
+    Request& waits = requests_.at(id);
+    if (!waits.waiting() || waits.order >= admitted.order || waits.done()) continue;
+    if (waits.preemptions > 0) {
+      findings_.Add("G6", Name(id) + " was preempted, waits, and is overtaken by " +
+                              Name(admitted.arrival.request));
+    } else if (++waits.overtaken > bound) {
+      findings_.Add("G6", Name(id) + " is overtaken " + std::to_string(waits.overtaken) +
+                              " times; the bound is " + std::to_string(bound));
+    }
+  }
+}
+
+void Checker::CheckStarted(const Outputs& out) {
+  std::map<RequestId, const Started*> told;
+  for (const auto& event : out.events) {
+    if (const auto* started = std::get_if<Started>(&event.what)) told[event.request] = started;
+  }
+  for (const PlanOut& plan : out.plans) {
+    for (std::size_t i = 0; i < plan.plan.starts.size() && i < plan.requests.size(); ++i) {
+      const std::uint32_t cached = plan.plan.starts[i].cached_length;
+      cached_tokens_ += cached;
+      const auto it = told.find(plan.requests[i]);
+      if (it == told.end()) {
+        const auto request = requests_.find(plan.requests[i]);
+        if (request != requests_.end() && request->second.preemptions > 0) continue;
+        findings_.Add("G2", Name(plan.requests[i]) + " starts and is not told");
+      } else {
+        if (it->second->cached_tokens != cached) {
+          findings_.Add("G2", Name(plan.requests[i]) + " is told another cached length");
+        }
+        told.erase(it);
+      }
+    }
+  }
+  for (const auto& [id, started] : told) findings_.Add("G2", Name(id) + " is told a false start");
+}
+
+// --- After each input
+
+void Checker::CheckCounters(const Snapshot& state) {
+  Snapshot own;
+  for (const auto& [id, group] : groups_) {
+    own.running += group.running();
+    own.retiring += group.retiring();
+    own.blocks_used += group.kv().used();
+    own.blocks_retiring += group.kv().retiring();
+    own.blocks_total += group.kv().total();
+    own.plans_in_flight += group.in_flight();
+  }
+  own.waiting = waiting(true);
+  const auto compare = [this](const char* guarantee, const char* what, std::uint32_t mine,
+                              std::uint32_t told) {
+    if (mine == told) return;
+    findings_.Add(guarantee, std::string(what) + ": " + std::to_string(mine) + " by the plans, " +
+                                 std::to_string(told) + " by the core's count");
+  };
+  compare("G8", "blocks retiring", own.blocks_retiring, state.blocks_retiring);
+  compare("G1", "blocks used", own.blocks_used, state.blocks_used);
+  compare("G1", "blocks", own.blocks_total, state.blocks_total);
+  compare("G1", "blocks free or cached", own.blocks_total - own.blocks_used - own.blocks_retiring,
+          state.blocks_free + state.blocks_cached);
+  compare("G8", "sequences retiring", own.retiring, state.retiring);
+  compare("G2", "requests running", own.running, state.running);
+  compare("G2", "requests waiting", own.waiting, state.waiting);
+  compare("G4", "plans in flight", own.plans_in_flight, state.plans_in_flight);
+}
+
+// G4. All plans that could be made have been made, so nobody who could run may be left.
+void Checker::CheckProgress() {
+  for (const auto& [id, group] : groups_) {
+    if (group.in_flight() >= config_.pipeline_depth) continue;
+    const bool may_wait_for_blocks = config_.admission != Admission::kGuaranteed;
+    if (may_wait_for_blocks && group.in_flight() > 0) continue;
+    if (group.SomethingRunnable(requests_)) {
+      findings_.Add("G4", Name(id) + " could compute something and has no plan for it");
+    }
+    CheckQueue(id, group);
+  }
+}
+
+const RequestModel* Checker::OldestWaiting() const {
+  const Request* oldest = nullptr;
+  for (const RequestId id : alive_) {
+    const Request& request = requests_.at(id);
+    if (request.waiting() && (oldest == nullptr || request.order < oldest->order)) {
+      oldest = &request;
+    }
+  }
+  return oldest;
+}
+
+void Checker::CheckQueue(GroupId id, const GroupModel& group) {
+  const Request* oldest = OldestWaiting();
+  if (oldest == nullptr) return;
+  const bool plain = config_.order == Order::kFcfs && config_.prefill == Prefill::kChunked &&
+                     config_.batching == Batching::kContinuous &&
+                     config_.admission == Admission::kGuaranteed && groups_.size() == 1;
+  if (plain && group.HasRoomFor(*oldest, requests_)) {
+    return findings_.Add("G4", Name(oldest->arrival.request) + " could be admitted and waits");
+  }
+  if (group.running() > 0 || group.in_flight() > 0 || wake_at_) return;
+  for (const RequestId waits : alive_) {
+    const Request& request = requests_.at(waits);
+    if (request.waiting() && !group.Fits(request)) return;  // it may stand before the others
+  }
+  findings_.Add("G4", Name(id) + " is idle and " + Name(oldest->arrival.request) + " waits");
+}
+
+void Checker::CheckWorstCases() {
+  for (const auto& [id, group] : groups_) {
+    const std::uint64_t worst = group.WorstCaseBlocks(requests_);
+    if (worst <= group.kv().total()) continue;
+    findings_.Add("G7", Name(id) + " has promised " + std::to_string(worst) + " blocks of " +
+                            std::to_string(group.kv().total()));
+  }
+}
+
+void Checker::CheckEnd(const Snapshot& state) {
+  for (const RequestId id : alive_) findings_.Add("G2", Name(id) + " never ends");
+  if (state.blocks_free + state.blocks_cached != state.blocks_total) {
+    findings_.Add("G8", "blocks are held at the end");
+  }
+  if (state.running + state.waiting + state.retiring + state.plans_in_flight > 0) {
+    findings_.Add("G4", "something is left at the end");
+  }
+}
+
+}  // namespace penstock::sim

@@ -1,0 +1,394 @@
+#include "sim/checker/group_model.h"
+
+#include <algorithm>
+#include <utility>
+
+namespace penstock::sim {
+namespace {
+
+using scheduler::Admission;
+using scheduler::Batching;
+using scheduler::Config;
+using scheduler::GroupUp;
+using scheduler::PlanOut;
+using scheduler::Prefill;
+using scheduler::StepInfo;
+
+// The tenant is part of a prefix: nobody reads another tenant's blocks.
+History SaltOf(const std::string& tenant) {
+  History salt = kEmptyHistory;
+  for (const char c : tenant) salt = Extend(salt, c);
+  return salt;
+}
+
+std::uint64_t BlocksFor(std::uint64_t tokens, std::uint32_t block_size) {
+  return (tokens + block_size - 1) / block_size;
+}
+
+}  // namespace
+
+GroupModel::GroupModel(const Config& config, const GroupUp& up, Findings& findings)
+    : config_(config),
+      id_(up.group),
+      epoch_(up.epoch),
+      capacity_(up.capacity),
+      findings_(findings),
+      kv_(up.capacity) {}
+
+void GroupModel::Complain(const char* guarantee, const std::string& what) {
+  findings_.Add(guarantee, "group " + std::to_string(id_.value()) + ", step " +
+                               std::to_string(last_step_.value()) + ": " + what);
+}
+
+std::uint32_t GroupModel::step_tokens() const {
+  return std::min(config_.max_step_tokens, capacity_.max_step_tokens);
+}
+
+std::uint32_t GroupModel::prefill_tokens() const {
+  const std::uint32_t share = config_.max_batch_prefill_tokens;
+  return share > 0 ? std::min(share, step_tokens()) : step_tokens();
+}
+
+void GroupModel::Admit(RequestModel& request) {
+  if (!request.waiting()) Complain("G2", Name(request.arrival.request) + " is admitted twice");
+  request.state = RequestModel::State::kAdmitted;
+  request.group = id_;
+  request.sequence.reset();
+  ++running_;
+  reserved_tokens_ += request.WorstCase();
+  if (running_ > capacity_.slots) Complain("G5", "more sequences run than there are slots");
+  if (config_.max_batch_size > 0 && running_ > config_.max_batch_size) {
+    Complain("G5", std::to_string(running_) + " sequences run; max_batch_size is " +
+                       std::to_string(config_.max_batch_size));
+  }
+  if (config_.batching == Batching::kNone && running_ > 1) Complain("G5", "a batch of two");
+  if (config_.admission == Admission::kGuaranteed && config_.max_batch_total_tokens > 0 &&
+      reserved_tokens_ > config_.max_batch_total_tokens) {
+    Complain("G5", std::to_string(reserved_tokens_) + " tokens are promised; " +
+                       "max_batch_total_tokens is " +
+                       std::to_string(config_.max_batch_total_tokens));
+  }
+}
+
+void GroupModel::CheckPlan(const PlanOut& out, const StepInfo& info,
+                           std::map<RequestId, RequestModel>& requests,
+                           std::set<SequenceId>& used_ids) {
+  const StepPlan& plan = out.plan;
+  CheckHeader(plan);
+  CheckStallFree(plan, requests);
+  ApplyEnds(plan);
+  if (plan.starts.size() != out.requests.size()) return Complain("G3", "a start of no request");
+  for (std::size_t i = 0; i < plan.starts.size(); ++i) {
+    ApplyStart(plan.starts[i], requests[out.requests[i]], used_ids);
+  }
+  for (const BlockOp& op : plan.block_ops) ApplyBlockOp(op);
+  InFlight step{plan.step, {}};
+  for (const Segment& segment : plan.segments) {
+    const auto slot = slots_.find(segment.slot);
+    if (slot == slots_.end()) {
+      Complain("G8", "a segment names a slot that holds nothing");
+      continue;
+    }
+    SequenceModel& sequence = sequences_.at(slot->second);
+    ApplySegment(segment, requests[sequence.request], sequence, step);
+  }
+  for (const SequenceStart& start : plan.starts) {
+    const auto started = sequences_.find(start.sequence);
+    if (started != sequences_.end()) kv_.CheckPrefix(started->second.kv, findings_);
+  }
+  in_flight_.push_back(std::move(step));
+  CheckBudgets(plan, info);
+  CheckGroups(plan);
+}
+
+void GroupModel::CheckHeader(const StepPlan& plan) {
+  last_step_ = StepId(last_step_.value() + 1);
+  if (plan.epoch != epoch_) Complain("G3", "a plan of another epoch");
+  if (plan.step != last_step_) Complain("G3", "steps are gapless");
+  if (in_flight_.size() >= config_.pipeline_depth) Complain("G5", "more plans than pipeline_depth");
+  if (plan.segments.empty() && plan.ends.empty()) Complain("G4", "a plan says nothing");
+}
+
+void GroupModel::ApplyEnds(const StepPlan& plan) {
+  for (const SlotId slot : plan.ends) {
+    const auto it = slots_.find(slot);
+    if (it == slots_.end()) {
+      Complain("G8", "ends name a slot that holds nothing");
+      continue;
+    }
+    if (sequences_.contains(it->second)) {
+      Complain("G8", "ends name sequence " + std::to_string(it->second.value()) +
+                         ", which runs or stands in a plan in flight");
+    }
+    slots_.erase(it);
+  }
+}
+
+void GroupModel::ApplyStart(const SequenceStart& start, RequestModel& request,
+                            std::set<SequenceId>& used_ids) {
+  if (!used_ids.insert(start.sequence).second) Complain("G3", "a sequence id is used twice");
+  if (start.slot.value() >= capacity_.slots) Complain("G5", "a start on a slot that is not there");
+  if (!slots_.emplace(start.slot, start.sequence).second) {
+    Complain("G8", "a start on a slot whose sequence has not ended");
+    slots_[start.slot] = start.sequence;
+  }
+  if (request.state != RequestModel::State::kAdmitted || request.group != id_ || request.sequence) {
+    Complain("G8", Name(request.arrival.request) + " starts without a place");
+  }
+  request.sequence = start.sequence;
+  CheckStart(start, request);
+
+  SequenceModel sequence;
+  sequence.request = request.arrival.request;
+  sequence.slot = start.slot;
+  sequence.prompt_length = start.prompt_length;
+  sequence.base = request.received();
+  sequence.planned = start.cached_length;
+  sequence.kv.sequence = start.sequence;
+  sequence.kv.cached_length = start.cached_length;
+  History history = SaltOf(request.arrival.tenant);
+  for (const TokenId token : start.prompt) {
+    history = Extend(history, token);
+    sequence.kv.histories.push_back(history);
+  }
+  ++live_;
+  sequences_[start.sequence] = std::move(sequence);
+}
+
+void GroupModel::CheckStart(const SequenceStart& start, const RequestModel& request) {
+  const auto expect = [this, &request](bool right, const std::string& what) {
+    if (!right) Complain("G3", Name(request.arrival.request) + " starts with another " + what);
+  };
+  std::vector<TokenId> prompt = request.arrival.prompt;
+  prompt.insert(prompt.end(), request.tokens.begin(), request.tokens.end());
+  const std::uint32_t received = request.received();
+  const std::uint32_t min_new = request.arrival.min_new_tokens;
+  expect(start.prompt == prompt && start.prompt_length == prompt.size(), "prompt");
+  expect(start.sample_index_base == received, "sample_index_base");
+  expect(start.max_new_tokens == request.arrival.max_new_tokens - received, "max_new_tokens");
+  expect(start.min_new_tokens == min_new - std::min(min_new, received), "min_new_tokens");
+  expect(start.sampling == request.arrival.sampling, "sampling");
+  expect(start.stop_token_ids == request.arrival.stop_token_ids, "stop_token_ids");
+  expect(start.ignore_eos == request.arrival.ignore_eos, "ignore_eos");
+  expect(start.cached_length < prompt.size(), "cached_length");
+}
+
+void GroupModel::ApplyBlockOp(const BlockOp& op) {
+  const auto slot = slots_.find(op.slot);
+  if (slot == slots_.end() || !sequences_.contains(slot->second)) {
+    return Complain("G1", "a block for a slot that holds nothing");
+  }
+  SequenceModel& sequence = sequences_.at(slot->second);
+  if (sequence.ended) Complain("G8", "a block for a sequence that has ended");
+  if (op.kind == BlockOp::Kind::kAppend) {
+    kv_.Append(sequence.kv, op.dst, findings_);
+  } else if (op.kind == BlockOp::Kind::kCopy) {
+    kv_.Copy(op.src, op.dst, sequence.kv, findings_);
+  } else {
+    Complain("G1", "a block operation of a kind that is not used");
+  }
+}
+
+void GroupModel::ApplySegment(const Segment& segment, const RequestModel& request,
+                              SequenceModel& sequence, InFlight& step) {
+  if (sequence.ended) Complain("G8", Name(sequence.request) + " is in a plan after its end");
+  const bool prompt = segment.kind == Segment::Kind::kPrompt;
+  const std::uint32_t most =
+      prompt ? PlanPrompt(segment, sequence) : PlanDecode(segment, request, sequence);
+  if (!step.named.emplace(sequence.kv.sequence, most).second) {
+    Complain("G3", Name(sequence.request) + " is in one plan twice");
+    return;
+  }
+  sequence.tokens_in_flight += most;
+  ++sequence.plans_in_flight;
+}
+
+std::uint32_t GroupModel::PlanPrompt(const Segment& segment, SequenceModel& sequence) {
+  const std::uint32_t end = segment.first + segment.count;
+  if (segment.first != sequence.planned || segment.count == 0 || end > sequence.prompt_length) {
+    Complain("G3", Name(sequence.request) + ": chunk [" + std::to_string(segment.first) + ", " +
+                       std::to_string(end) + ") does not follow position " +
+                       std::to_string(sequence.planned));
+    return 0;
+  }
+  if (config_.prefill == Prefill::kWhole && end != sequence.prompt_length) {
+    Complain("G5", "a prompt is split although prompts are computed whole");
+  }
+  kv_.NeedPositions(sequence.kv, end, findings_);
+  for (std::uint32_t p = segment.first; p < end; ++p) kv_.Write(sequence.kv, p, findings_);
+  sequence.planned = end;
+  return end == sequence.prompt_length ? 1 : 0;
+}
+
+std::uint32_t GroupModel::PlanDecode(const Segment& segment, const RequestModel& request,
+                                     SequenceModel& sequence) {
+  const std::uint32_t rows = segment.max_rows;
+  const std::uint32_t most = sequence.generated + sequence.tokens_in_flight;
+  if (sequence.planned < sequence.prompt_length) {
+    Complain("G3", Name(sequence.request) + " decodes before its prompt is planned");
+  }
+  if (rows == 0 || rows > config_.max_decode_rows) Complain("G5", "rows of a decode");
+  if (sequence.base + most + rows > request.Last()) {
+    Complain("G3", Name(sequence.request) + " may yield " +
+                       std::to_string(sequence.base + most + rows) + " tokens and ends at " +
+                       std::to_string(request.Last()));
+  }
+  kv_.NeedPositions(sequence.kv, std::uint64_t{sequence.prompt_length} + most + rows - 1,
+                    findings_);
+  return rows;
+}
+
+void GroupModel::CheckBudgets(const StepPlan& plan, const StepInfo& info) {
+  std::uint32_t rows = 0;
+  std::uint32_t prefill = 0;
+  for (const Segment& segment : plan.segments) {
+    rows += segment.Rows();
+    if (segment.kind == Segment::Kind::kPrompt) prefill += segment.count;
+  }
+  if (rows > step_tokens()) {
+    Complain("G5", std::to_string(rows) + " rows in a step of " + std::to_string(step_tokens()));
+  }
+  if (prefill > prefill_tokens()) {
+    Complain("G5", std::to_string(prefill) + " prompt tokens in a step with a share of " +
+                       std::to_string(prefill_tokens()));
+  }
+  if (info.group != id_ || info.step != plan.step || info.prefill_tokens != prefill ||
+      info.decode_rows != rows - prefill || info.sequences != plan.segments.size()) {
+    Complain("G5", "StepInfo does not say what is in the plan");
+  }
+}
+
+void GroupModel::CheckGroups(const StepPlan& plan) {
+  if (plan.groups.empty()) return;
+  std::vector<std::uint32_t> named;
+  for (const SegmentGroup& group : plan.groups) {
+    if (group.segments.empty()) Complain("G5", "an attention group of nothing");
+    named.insert(named.end(), group.segments.begin(), group.segments.end());
+  }
+  std::sort(named.begin(), named.end());
+  for (std::uint32_t i = 0; i < named.size(); ++i) {
+    if (named[i] != i) return Complain("G5", "attention groups are no partition");
+  }
+  if (named.size() != plan.segments.size()) Complain("G5", "attention groups leave some out");
+}
+
+bool GroupModel::Decodable(const SequenceModel& sequence, const RequestModel& request) const {
+  return !sequence.ended && sequence.planned == sequence.prompt_length &&
+         sequence.base + sequence.generated + sequence.tokens_in_flight < request.Last();
+}
+
+// Whoever was admitted under a full reservation gets a row in every step.
+void GroupModel::CheckStallFree(const StepPlan& plan,
+                                const std::map<RequestId, RequestModel>& requests) {
+  if (config_.admission != Admission::kGuaranteed) return;
+  for (const auto& [id, sequence] : sequences_) {
+    if (!Decodable(sequence, requests.at(sequence.request))) continue;
+    const auto named = [&](const Segment& segment) { return segment.slot == sequence.slot; };
+    if (std::none_of(plan.segments.begin(), plan.segments.end(), named)) {
+      Complain("G4", Name(sequence.request) + " could decode and is left out of the plan");
+    }
+  }
+}
+
+bool GroupModel::TakeResult(const StepResult& result) {
+  if (in_flight_.empty() || result.epoch != epoch_ || in_flight_.front().step != result.step) {
+    return false;
+  }
+  const InFlight done = std::move(in_flight_.front());
+  in_flight_.pop_front();
+  for (const SequenceResult& part : result.sequences) TakePart(part);
+  for (const auto& [id, most] : done.named) {
+    SequenceModel& sequence = sequences_.at(id);
+    sequence.tokens_in_flight -= most;
+    --sequence.plans_in_flight;
+    ReclaimUnnamed(id);
+  }
+  return true;
+}
+
+// The content of decoded positions is known now: the newest token is written by the next decode.
+void GroupModel::TakePart(const SequenceResult& part) {
+  const auto it = sequences_.find(part.sequence);
+  if (it == sequences_.end()) return;
+  SequenceModel& sequence = it->second;
+  for (const SampledToken& token : part.tokens) {
+    const auto position = static_cast<std::uint32_t>(sequence.kv.histories.size());
+    sequence.kv.histories.push_back(Extend(sequence.kv.histories.back(), token.token));
+    if (++sequence.generated > 1) kv_.Write(sequence.kv, position - 1, findings_);
+  }
+}
+
+const SequenceModel* GroupModel::Find(SequenceId sequence) const {
+  const auto it = sequences_.find(sequence);
+  return it == sequences_.end() ? nullptr : &it->second;
+}
+
+void GroupModel::End(RequestModel& request) {
+  if (request.group != id_) return;
+  request.group.reset();
+  --running_;
+  reserved_tokens_ -= request.WorstCase();
+  if (!request.sequence) return;
+  SequenceModel& sequence = sequences_.at(*request.sequence);
+  sequence.ended = true;
+  --live_;
+  kv_.Retire(sequence.kv);
+  ReclaimUnnamed(*request.sequence);
+}
+
+void GroupModel::ReclaimUnnamed(SequenceId id) {
+  const auto it = sequences_.find(id);
+  if (it == sequences_.end() || !it->second.ended || it->second.plans_in_flight > 0) return;
+  kv_.Reclaim(it->second.kv);
+  sequences_.erase(it);
+}
+
+bool GroupModel::SomethingRunnable(const std::map<RequestId, RequestModel>& requests) const {
+  for (const auto& [id, sequence] : sequences_) {
+    if (sequence.ended) continue;
+    if (sequence.planned < sequence.prompt_length) return true;
+    if (Decodable(sequence, requests.at(sequence.request))) return true;
+  }
+  return false;
+}
+
+std::uint64_t GroupModel::WorstCaseBlocks(const std::map<RequestId, RequestModel>& requests) const {
+  std::vector<bool> held(kv_.total());
+  std::uint64_t blocks = 0;
+  for (const auto& [id, sequence] : sequences_) {
+    const RequestModel& request = requests.at(sequence.request);
+    const bool fixed = config_.admission == Admission::kGuaranteed || request.preemptions >= 3;
+    if (sequence.ended || !fixed) continue;
+    for (const BlockId block : sequence.kv.blocks) {
+      if (held[block.value()]) continue;
+      held[block.value()] = true;
+      ++blocks;
+    }
+    const std::uint64_t worst = BlocksFor(request.WorstCase(), kv_.block_size());
+    blocks += worst - std::min<std::uint64_t>(worst, sequence.kv.blocks.size());
+  }
+  return blocks;
+}
+
+bool GroupModel::Fits(const RequestModel& request) const {
+  const std::uint64_t worst = request.WorstCase();
+  if (worst > capacity_.max_sequence_length) return false;
+  if (config_.max_batch_total_tokens > 0 && worst > config_.max_batch_total_tokens) return false;
+  if (worst > std::uint64_t{capacity_.blocks} * capacity_.block_size) return false;
+  return config_.prefill != Prefill::kWhole || request.prompt() <= prefill_tokens();
+}
+
+bool GroupModel::HasRoomFor(const RequestModel& request,
+                            const std::map<RequestId, RequestModel>& requests) const {
+  const std::uint64_t worst = request.WorstCase();
+  const std::uint32_t batch = config_.max_batch_size;
+  if (running_ >= (batch > 0 ? std::min(batch, capacity_.slots) : capacity_.slots)) return false;
+  if (sequences_.size() >= capacity_.slots) return false;
+  if (running_ > 0 && (running_ + 1) * config_.max_decode_rows > step_tokens()) return false;
+  const std::uint64_t total = config_.max_batch_total_tokens;
+  if (total > 0 && reserved_tokens_ + worst > total) return false;
+  return BlocksFor(worst, capacity_.block_size) + WorstCaseBlocks(requests) + kv_.retiring() <=
+         kv_.total();
+}
+
+}  // namespace penstock::sim

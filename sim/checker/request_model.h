@@ -1,0 +1,50 @@
+// What the checker knows of one request, from inputs and outputs alone.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "scheduler/input.h"
+#include "scheduler/output.h"
+
+namespace penstock::sim {
+
+struct RequestModel {
+  enum class State : std::uint8_t {
+    kWaiting,    // in the queue
+    kAdmitted,   // has a place on a group, runs or is about to
+    kPreempted,  // its sequence is given up, its last results have not arrived
+    kDone,
+  };
+
+  scheduler::Arrival arrival;
+  std::uint64_t order = 0;  // of arrival
+  State state = State::kWaiting;
+  std::vector<TokenId> tokens;  // reported to the client
+  std::optional<std::uint32_t> finish_at;
+  std::uint32_t starts = 0;       // Started events
+  std::uint32_t preemptions = 0;  // kPreempted decisions
+  std::uint32_t overtaken = 0;
+  std::uint32_t prompt_logprobs = 0;  // gathered so far by the present sequence
+  bool prompt_logprobs_told = false;
+  std::optional<GroupId> group;
+  std::optional<SequenceId> sequence;
+  std::optional<GroupId> leaves;  // kPreempted: the group whose results are awaited
+
+  bool waiting() const { return state == State::kWaiting; }
+  bool done() const { return state == State::kDone; }
+  std::uint32_t received() const { return static_cast<std::uint32_t>(tokens.size()); }
+  std::uint32_t prompt() const { return static_cast<std::uint32_t>(arrival.prompt.size()); }
+  // No token beyond this one may be reported, or planned.
+  std::uint32_t Last() const {
+    return std::min(arrival.max_new_tokens, finish_at.value_or(UINT32_MAX));
+  }
+  std::uint64_t WorstCase() const { return std::uint64_t{prompt()} + arrival.max_new_tokens; }
+};
+
+inline std::string Name(RequestId request) { return "request " + std::to_string(request.value()); }
+
+}  // namespace penstock::sim

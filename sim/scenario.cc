@@ -1,0 +1,184 @@
+#include "sim/scenario.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "sim/random.h"
+#include "sim/token_source.h"
+
+namespace penstock::sim {
+namespace {
+
+using scheduler::Admission;
+using scheduler::Arrival;
+using scheduler::Batching;
+using scheduler::Config;
+using scheduler::Order;
+using scheduler::Prefill;
+
+constexpr Duration kUnit{1000};  // most times are small multiples of it
+
+class Draw {
+ public:
+  explicit Draw(std::uint64_t seed) : random_(seed) { scenario_.seed = seed; }
+
+  Scenario All() {
+    Groups();
+    Settings();
+    Times();
+    Load();
+    Faults();
+    std::stable_sort(scenario_.script.begin(), scenario_.script.end(),
+                     [](const TimedEvent& a, const TimedEvent& b) { return a.at < b.at; });
+    return std::move(scenario_);
+  }
+
+ private:
+  void Groups() {
+    const std::uint32_t count = random_.OneIn(3) ? random_.Between(2, 3) : 1;
+    GroupCapacity capacity;
+    capacity.block_size = random_.OneIn(4) ? random_.Between(1, 8) : 4;
+    capacity.slots = random_.Between(1, 10);
+    capacity.max_sequence_length = random_.Between(24, 160);
+    capacity.padded_attention = random_.OneIn(4);
+    for (std::uint32_t i = 0; i < count; ++i) {
+      // Tiny pools are the best finders; sometimes just the longest sequence fits.
+      const std::uint32_t longest = capacity.max_sequence_length / capacity.block_size + 1;
+      capacity.blocks = random_.OneIn(4) ? longest : random_.Between(4, 64);
+      scenario_.groups.push_back(capacity);
+      scenario_.up_at.push_back(random_.OneIn(3) ? kUnit * random_.Below(200) : Duration(0));
+    }
+  }
+
+  void Settings() {
+    Config& config = scenario_.config;
+    config.max_decode_rows = random_.OneIn(5) ? random_.Between(2, 4) : 1;
+    config.max_step_tokens = config.max_decode_rows + random_.Between(0, 40);
+    for (GroupCapacity& group : scenario_.groups) {
+      group.max_step_tokens = config.max_step_tokens + random_.Below(4);
+    }
+    if (random_.OneIn(2)) config.max_batch_prefill_tokens = random_.Between(1, 20);
+    if (random_.OneIn(4)) config.max_batch_total_tokens = random_.Between(30, 250);
+    if (random_.OneIn(4)) config.max_batch_size = random_.Between(1, 8);
+    config.max_waiting_requests = random_.Between(1, 20);
+    config.pipeline_depth = random_.OneIn(3) ? random_.Between(1, 4) : 2;
+    if (random_.OneIn(4)) config.batching = static_cast<Batching>(random_.Below(3));
+    if (random_.OneIn(4)) config.prefill = Prefill::kWhole;
+    Policies(config);
+  }
+
+  void Policies(Config& config) {
+    if (random_.OneIn(2)) config.order = static_cast<Order>(random_.Below(4));
+    if (random_.OneIn(2)) config.max_overtakes = random_.Between(1, 6);
+    if (random_.OneIn(2)) config.admission = Admission::kOptimistic;
+    if (WhyInvalid(config)) config.admission = Admission::kGuaranteed;
+    if (WhyInvalid(config)) config.order = Order::kFcfs;
+  }
+
+  void Times() {
+    scenario_.step_base = kUnit * random_.Between(0, 20);
+    scenario_.step_per_row = kUnit * random_.Below(2);
+    scenario_.network = kUnit * random_.Below(10);
+    scenario_.late_results = random_.OneIn(2);
+    if (random_.OneIn(2)) scenario_.eos_one_in = random_.Between(3, 30);
+    if (random_.OneIn(5)) scenario_.error_one_in = 8;
+  }
+
+  void Load() {
+    const std::uint32_t requests = random_.Between(4, 30);
+    const std::uint32_t pace = random_.Between(1, 40);  // bursts as well as trickles
+    const std::uint32_t families = random_.Between(1, 4);
+    Time now{};
+    for (std::uint32_t i = 1; i <= requests; ++i) {
+      if (!random_.OneIn(3)) now += kUnit * random_.Below(pace);
+      scenario_.script.push_back({now, Arrives(RequestId(i), families)});
+    }
+    end_ = now + kUnit * 200;
+  }
+
+  // Prompts of one family begin alike, so that prefixes are shared at every length.
+  std::vector<TokenId> Prompt(std::uint32_t families) {
+    const std::uint32_t length = 1 + random_.Below(random_.OneIn(5) ? 100 : 24);
+    const bool loner = random_.OneIn(3);
+    const std::uint32_t family = random_.Below(families);
+    const std::uint32_t common = loner ? 0 : random_.Below(2 * length);
+    const std::uint32_t own = random_.Below(1u << 20);
+    std::vector<TokenId> prompt(length);
+    for (std::uint32_t p = 0; p < length; ++p) {
+      const std::uint64_t source = p < common ? family : 1000 + own;
+      prompt[p] = static_cast<TokenId>(10 + Mix(source, p) % 1000);
+    }
+    return prompt;
+  }
+
+  ClientArrives Arrives(RequestId id, std::uint32_t families) {
+    ClientArrives client;
+    Arrival& arrival = client.arrival;
+    arrival.request = id;
+    arrival.prompt = Prompt(families);
+    arrival.max_new_tokens = 1 + random_.Below(random_.OneIn(5) ? 80 : 12);
+    arrival.min_new_tokens = random_.OneIn(6) ? random_.Below(6) : 0;
+    arrival.logprobs.prompt_logprobs = random_.OneIn(8);
+    arrival.ignore_eos = random_.OneIn(8);
+    arrival.priority = static_cast<std::int32_t>(random_.Below(4)) - 1;
+    arrival.tenant = random_.OneIn(4) ? "other" : "";
+    arrival.length_given = !random_.OneIn(4);
+    arrival.predicted_tokens = random_.OneIn(3) ? random_.Below(40) : 0;
+    arrival.dialect = static_cast<scheduler::Dialect>(random_.Below(5));
+    arrival.sampling.seed = random_.Next();
+    if (random_.OneIn(6)) arrival.stop_token_ids = {static_cast<TokenId>(10 + random_.Below(20))};
+    if (random_.OneIn(5)) client.stop_string_at = random_.Between(1, arrival.max_new_tokens);
+    if (random_.OneIn(8)) client.gives_up_at = random_.Between(1, arrival.max_new_tokens);
+    client.reaction = kUnit * random_.Below(6);
+    return client;
+  }
+
+  Time Sometime() {
+    return Time(
+        Duration(random_.Below(static_cast<std::uint32_t>(end_.time_since_epoch().count() + 1))));
+  }
+  GroupId SomeGroup() {
+    return GroupId(random_.Below(static_cast<std::uint32_t>(scenario_.groups.size())));
+  }
+  RequestId SomeRequest() {
+    return RequestId(1 + random_.Below(static_cast<std::uint32_t>(scenario_.script.size() + 2)));
+  }
+
+  void Faults() {
+    const std::uint32_t count = random_.OneIn(4) ? 0 : random_.Below(10);
+    for (std::uint32_t i = 0; i < count; ++i) scenario_.script.push_back({Sometime(), Fault()});
+    if (random_.OneIn(6)) scenario_.script.push_back({Sometime(), OperatorDrains{}});
+  }
+
+  ScriptEvent Fault() {
+    switch (random_.Below(12)) {
+      case 0:
+        return RankDies{SomeGroup(), kUnit * random_.Below(100)};
+      case 1:
+        return ResultIsLost{SomeGroup(), kUnit * random_.Below(100)};
+      case 2:
+        return ResultComesAgain{SomeGroup()};
+      case 3:
+        return GroupStalls{SomeGroup(), kUnit * random_.Below(100)};
+      case 4:
+        if (random_.OneIn(3)) return GroupFormedAnew{SomeGroup()};
+        return ClockTicks{};
+      case 5:
+      case 6:
+      case 7:
+        return StopStringClaimed{SomeRequest(), random_.Below(10)};
+      default:
+        return ClientCancels{SomeRequest()};
+    }
+  }
+
+  Random random_;
+  Scenario scenario_;
+  Time end_{};
+};
+
+}  // namespace
+
+Scenario DrawScenario(std::uint64_t seed) { return Draw(seed).All(); }
+
+}  // namespace penstock::sim

@@ -1,0 +1,203 @@
+#include "sim/simulation.h"
+
+#include <algorithm>
+
+#include "sim/random.h"
+
+namespace penstock::sim {
+namespace {
+
+using scheduler::Event;
+using scheduler::GroupUp;
+using scheduler::Input;
+using scheduler::Outputs;
+using scheduler::PlanOut;
+using scheduler::Tokens;
+
+// The scripts are short: no run comes near it unless the core goes on for ever.
+constexpr std::uint32_t kMostInputs = 20000;
+constexpr Duration kWatchdog{200000};
+
+SimGroupOptions ShardOptions(const Scenario& scenario) {
+  SimGroupOptions options;
+  options.tokens.eos_one_in = scenario.eos_one_in;
+  options.error_one_in = scenario.error_one_in;
+  options.variable_rows = scenario.config.max_decode_rows > 1;
+  options.step_time = [&scenario](const StepPlan& plan, std::span<const SegmentLoad> loads) {
+    std::uint32_t rows = 0;
+    for (const SegmentLoad& load : loads) rows += load.rows;
+    const Duration time = scenario.step_base + scenario.step_per_row * rows;
+    // 3 % of jitter and a rare hiccup.
+    const std::uint64_t dice = Mix(scenario.seed, plan.step.value());
+    return (time + time * static_cast<std::int64_t>(dice % 7) / 200) * (dice % 97 == 0 ? 3 : 1);
+  };
+  return options;
+}
+
+}  // namespace
+
+Simulation::Simulation(const Scenario& scenario, Observer& observer)
+    : scenario_(scenario), observer_(observer), scheduler_(scenario.config) {
+  for (std::uint32_t i = 0; i < scenario.groups.size(); ++i) {
+    groups_[GroupId(i)];
+    timeline_.At(Time(scenario.up_at[i]), Forms{GroupId(i), Epoch(0)});
+  }
+  for (const TimedEvent& event : scenario.script) timeline_.At(event.at, &event.what);
+}
+
+Simulation::End Simulation::Run() {
+  while (!timeline_.empty() && !stopped_) {
+    if (inputs_ > kMostInputs) return End::kEndless;
+    Happening next = timeline_.Next();
+    std::visit([this](auto& what) { Do(what); }, next);
+  }
+  for (auto& [id, group] : groups_) KeepViolations(group);
+  return stopped_ ? End::kStoppedByObserver : End::kPlayed;
+}
+
+void Simulation::Apply(What what) {
+  if (stopped_) return;
+  ++inputs_;
+  const Input input{timeline_.now(), std::move(what)};
+  Outputs out;
+  scheduler_.Apply(input, out);
+  stopped_ = !observer_.OnApplied(input, out, scheduler_.Inspect());
+  if (stopped_) return;
+  for (const PlanOut& plan : out.plans) Send(plan);
+  for (const Event& event : out.events) Listen(event);
+  if (out.wake_at && ticks_.insert(*out.wake_at).second) {
+    timeline_.At(*out.wake_at, What(scheduler::Tick{}));
+  }
+}
+
+void Simulation::Send(const PlanOut& out) {
+  Group& group = groups_[out.group];
+  if (group.shard == nullptr) {
+    violations_.push_back("a plan for a group that is down");
+    return;
+  }
+  SimGroup::Done done = group.shard->Execute(out.plan, timeline_.now());
+  // A stream keeps its order.
+  const Time at = std::max(group.last_delivery, done.at + std::exchange(group.stall, Duration(0)) +
+                                                    Jitter(done.result, 5));
+  group.last_delivery = at;
+  timeline_.At(at, Delivery{out.group, std::move(done.result)});
+}
+
+Duration Simulation::Jitter(const StepResult& result, std::uint64_t salt) const {
+  if (scenario_.network == Duration(0)) return Duration(0);
+  const std::uint64_t dice = Mix(Mix(scenario_.seed, salt), result.step.value());
+  return Duration(
+      static_cast<Duration::rep>(dice % static_cast<std::uint64_t>(scenario_.network.count())));
+}
+
+// The router reads along: stop strings and clients that go away.
+void Simulation::Listen(const Event& event) {
+  const auto* tokens = std::get_if<Tokens>(&event.what);
+  const auto it = clients_.find(event.request);
+  if (tokens == nullptr || it == clients_.end()) return;
+  Client& client = it->second;
+  const std::uint32_t before = client.heard;
+  client.heard = tokens->first_index + static_cast<std::uint32_t>(tokens->tokens.size());
+  const auto reached = [&](std::uint32_t at) { return at > before && at <= client.heard; };
+  if (reached(client.script.stop_string_at)) {
+    const scheduler::FinishAt finish{event.request, client.script.stop_string_at};
+    timeline_.After(client.script.reaction, What(finish));
+  }
+  if (reached(client.script.gives_up_at)) {
+    timeline_.After(client.script.reaction, What(scheduler::Cancel{event.request}));
+  }
+}
+
+void Simulation::Do(const ScriptEvent* event) {
+  std::visit([this](const auto& what) { Play(what); }, *event);
+}
+
+void Simulation::Do(Delivery& delivery) {
+  Group& group = groups_[delivery.group];
+  const bool late = group.shard == nullptr || delivery.result.epoch != group.epoch;
+  if (late) {
+    if (scenario_.late_results) Apply(scheduler::StepDone{delivery.group, delivery.result});
+    return;
+  }
+  if (std::exchange(group.lose_next, false)) {
+    group.mute = true;
+    timeline_.After(kWatchdog, GivesUp{delivery.group, group.epoch});
+  }
+  if (group.mute) return;
+  group.newest = delivery.result;
+  Apply(scheduler::StepDone{delivery.group, std::move(delivery.result)});
+}
+
+void Simulation::Do(const Forms& forms) {
+  const Group& group = groups_[forms.group];
+  if (group.shard == nullptr && group.epoch == forms.after) Form(forms.group);
+}
+
+void Simulation::Do(const GivesUp& gives_up) {
+  Group& group = groups_[gives_up.group];
+  if (group.shard == nullptr || group.epoch != gives_up.epoch) return;
+  Lose(gives_up.group, "no result within the time of a step", group.away);
+}
+
+void Simulation::Play(const ClientArrives& client) {
+  clients_[client.arrival.request] = {client, 0};
+  Apply(client.arrival);
+}
+
+// Stop strings are found in text, so only for somebody who has said something.
+void Simulation::Play(const StopStringClaimed& claim) {
+  const auto it = clients_.find(claim.request);
+  if (it != clients_.end() && it->second.heard > 0) {
+    Apply(scheduler::FinishAt{claim.request, claim.token_count});
+  }
+}
+
+void Simulation::Play(const RankDies& dies) {
+  if (groups_[dies.group].shard != nullptr) Lose(dies.group, "a rank died", dies.away);
+}
+
+void Simulation::Play(const ResultIsLost& lost) {
+  Group& group = groups_[lost.group];
+  group.lose_next = group.shard != nullptr && !group.mute;
+  group.away = lost.away;
+}
+
+void Simulation::Play(const ResultComesAgain& again) {
+  const Group& group = groups_[again.group];
+  if (group.newest) Apply(scheduler::StepDone{again.group, *group.newest});
+}
+
+void Simulation::Play(const GroupStalls& stalls) { groups_[stalls.group].stall += stalls.time; }
+
+void Simulation::Play(const GroupFormedAnew& anew) {
+  KeepViolations(groups_[anew.group]);
+  Form(anew.group);
+}
+
+void Simulation::Form(GroupId id) {
+  Group& group = groups_[id];
+  const GroupCapacity& capacity = scenario_.groups[id.value()];
+  group.epoch = Epoch(group.epoch.value() + 1);
+  group.shard = std::make_unique<SimGroup>(capacity, ShardOptions(scenario_));
+  group.mute = false;
+  group.lose_next = false;
+  Apply(GroupUp{id, group.epoch, capacity, {}});
+}
+
+void Simulation::Lose(GroupId id, const std::string& reason, Duration away) {
+  Group& group = groups_[id];
+  KeepViolations(group);
+  group.shard = nullptr;
+  group.last_delivery = Time{};
+  timeline_.After(away, Forms{id, group.epoch});
+  Apply(scheduler::GroupLost{id, group.epoch, reason});
+}
+
+void Simulation::KeepViolations(Group& group) {
+  if (group.shard == nullptr) return;
+  const std::vector<std::string>& found = group.shard->violations();
+  violations_.insert(violations_.end(), found.begin(), found.end());
+}
+
+}  // namespace penstock::sim
