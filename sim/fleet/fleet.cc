@@ -9,6 +9,7 @@
 
 #include "scheduler/scheduler.h"
 #include "sim/fleet/padded_batch.h"
+#include "sim/fleet/warm_up_table.h"
 #include "sim/sim_group.h"
 #include "sim/timeline.h"
 
@@ -44,8 +45,9 @@ class Fleet {
   }
 
   absl::StatusOr<FleetResult> Run() {
+    const Calibration table = WarmUpTable(options_.step_time);
     for (std::uint32_t i = 0; i < options_.groups; ++i) {
-      Apply(scheduler::GroupUp{GroupId(i), Epoch(1), options_.capacity, {}});
+      Apply(scheduler::GroupUp{GroupId(i), Epoch(1), options_.capacity, table});
     }
     ScheduleArrival(0);
     while (!timeline_.empty()) {
@@ -97,6 +99,7 @@ class Fleet {
     arrival.prompt = MakePrompt(trace_, arrive.index);
     arrival.max_new_tokens = std::max(request.output_tokens, options_.declared_output.value_or(1));
     arrival.ignore_eos = true;
+    if (options_.forecast) arrival.predicted_tokens = request.output_tokens;
     Apply(std::move(arrival));
   }
 

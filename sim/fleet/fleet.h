@@ -35,6 +35,7 @@ struct FleetOptions {
   // Given: what a request declares as its max_new_tokens (its true length, if that is more); its
   // end is then found as a stop string's is, from its tokens. Else the true length is declared.
   std::optional<std::uint32_t> declared_output;
+  bool forecast = false;    // requests carry their true length as the prediction
   bool keep_steps = false;  // fill FleetResult::steps
 };
 

@@ -8,6 +8,7 @@
 #include "common/options/values.h"
 #include "common/status.h"
 #include "scheduler/machine_model.h"
+#include "scheduler/order_policy.h"
 #include "sim/trace/read_trace.h"
 #include "sim/trace/shape_trace.h"
 #include "tools/replay/trace_rows.h"
@@ -83,6 +84,13 @@ scheduler::Config ReadConfig(const Values& values) {
   if (batching == "none") config.batching = Batching::kNone;
   if (batching == "static") config.batching = Batching::kStatic;
   if (values.GetString("prefill") == "whole") config.prefill = Prefill::kWhole;
+  if (values.GetString("admission") == "optimistic") config.admission = Admission::kOptimistic;
+  for (const Order order : {Order::kLongestPrefix, Order::kPriority, Order::kShortestPredicted}) {
+    if (OrderName(order) == values.GetString("order")) config.order = order;
+  }
+  config.max_overtakes = CountOrZero(values, "max-overtakes");
+  config.target_inter_token =
+      std::chrono::milliseconds(CountOrZero(values, "target-inter-token-ms"));
   return config;
 }
 
@@ -95,6 +103,7 @@ absl::StatusOr<sim::FleetOptions> ReadFleet(const Values& values) {
   fleet.capacity.max_sequence_length = Count(values, "max-sequence-length");
   fleet.capacity.max_step_tokens = fleet.config.max_step_tokens;
   fleet.groups = Count(values, "num-replicas");
+  fleet.forecast = values.GetBool("forecast");
   fleet.padded_batches = values.GetBool("padded");
   if (values.HasValue("declared-output")) fleet.declared_output = Count(values, "declared-output");
   fleet.keep_steps = values.HasValue("svg");

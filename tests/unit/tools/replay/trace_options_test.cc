@@ -45,7 +45,7 @@ TEST(TraceOptions, ErrorsNameTheOption) {
   EXPECT_EQ(ErrorOf({"uniform", "--prompt-tokens", "9-3"}),
             "`prompt-tokens` must be LOW-HIGH with 1 <= LOW <= HIGH <= 1048576. Given: 9-3");
   EXPECT_EQ(ErrorOf({"uniform", "--machine", "abacus"}).substr(0, 27),
-            "`machine` must be one of h1");
+            "`machine` must be one of a1");
   EXPECT_EQ(ErrorOf({"/nowhere/t.csv"}), "cannot open `/nowhere/t.csv`");
 }
 
