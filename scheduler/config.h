@@ -10,6 +10,8 @@
 namespace penstock::scheduler {
 
 enum class Batching : std::uint8_t { kNone, kStatic, kContinuous };
+// Which requests share a batch under Batching::kStatic (static_batch.h).
+enum class StaticGrouping : std::uint8_t { kWindow, kEqual };
 enum class Prefill : std::uint8_t { kChunked, kWhole };
 enum class Admission : std::uint8_t { kGuaranteed, kOptimistic };
 enum class Order : std::uint8_t { kFcfs, kLongestPrefix, kPriority, kShortestPredicted };
@@ -24,6 +26,7 @@ struct Config {
   std::uint32_t max_decode_rows = 1;           // per sequence and step; more with drafts
   Duration target_inter_token{0};              // bounds the prefill share by time; 0 = no bound
   Batching batching = Batching::kContinuous;
+  StaticGrouping static_grouping = StaticGrouping::kWindow;
   Prefill prefill = Prefill::kChunked;
   Admission admission = Admission::kGuaranteed;
   Order order = Order::kFcfs;

@@ -40,7 +40,8 @@ GroupScheduler::GroupScheduler(const Config& config, const GroupUp& up, OutputLe
       lengths_(lengths),
       admission_(MakeAdmissionPolicy(config, up.capacity, lengths)),
       table_(up.capacity),
-      cost_(up.calibration) {}
+      cost_(up.calibration),
+      batch_(config) {}
 
 std::optional<RequestId> GroupScheduler::OldestRunning() const {
   const Sequence* oldest = table_.Oldest();
@@ -54,9 +55,7 @@ std::optional<Refusal> GroupScheduler::WhyNeverFits(const Arrival& arrival) cons
 
 std::optional<Shortage> GroupScheduler::Check(const Work& work) const {
   const std::uint32_t running = table_.running();
-  if (config_.batching == Batching::kStatic && running > 0 && !forming_) {
-    return Shortage{Budget::kBatchSize, running + 1u, running};  // the batch is closed
-  }
+  if (const auto closed = batch_.Check(work, running)) return closed;
   GroupState state;
   state.blocks_available = table_.pool().available();
   state.slots_available = table_.slots().available();
@@ -70,7 +69,7 @@ void GroupScheduler::BeginStep(Time now, Outputs& out) {
   const StepBudget budget = MakeStepBudget(config_, capacity_.max_step_tokens);
   const StepTimeLimit limit{&cost_, config_.target_inter_token};
   draft_.emplace(Draft{StepComposer(budget, config_.prefill, limit), StepPlan{}, {}, {}});
-  forming_ = table_.running() == 0;
+  batch_.BeginStep(table_.running());
   for (auto& [id, sequence] : table_.all()) AddDecode(sequence);
   for (auto& [id, sequence] : table_.all()) AddChunk(sequence, now, out);
 }
@@ -146,6 +145,7 @@ std::optional<Shortage> GroupScheduler::CheckStep(const Work& work) const {
 }
 
 void GroupScheduler::Admit(Work work, SequenceId id, Time now, Outputs& out) {
+  batch_.Joined(work);
   const std::uint64_t tokens = admission_->TokensToReserve(work);
   const std::uint32_t blocks = admission_->BlocksToReserve(work);
   Sequence& sequence = table_.Add(std::move(work), id, blocks, tokens);
@@ -160,7 +160,7 @@ void GroupScheduler::Admit(Work work, SequenceId id, Time now, Outputs& out) {
 bool GroupScheduler::FinishStep(std::uint32_t waiting, Outputs& out) {
   Draft draft = std::move(*draft_);
   draft_.reset();
-  forming_ = false;
+  batch_.EndStep();
   const bool only_ends = draft.composer.empty();
   // While a plan is in flight, ends wait for company: its result makes the next plan.
   if (only_ends && !(in_flight_.empty() && table_.slots().has_ends())) return false;

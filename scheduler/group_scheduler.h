@@ -24,6 +24,7 @@
 #include "scheduler/output_lengths.h"
 #include "scheduler/scheduler.h"
 #include "scheduler/sequence_table.h"
+#include "scheduler/static_batch.h"
 #include "scheduler/step_composer.h"
 
 namespace penstock::scheduler {
@@ -43,6 +44,9 @@ class GroupScheduler {
   std::optional<Refusal> WhyNeverFits(const Arrival& arrival) const;
   // What is short for admitting it now, other than the token budget of the step being made.
   std::optional<Shortage> Check(const Work& work) const;
+
+  // The batch being gathered may take a request from behind one that it cannot take.
+  bool Selective() const { return batch_.Selective(table_.running()); }
 
   bool CanPlan() const { return in_flight_.size() < config_.pipeline_depth; }
   void BeginStep(Time now, Outputs& out);
@@ -106,7 +110,7 @@ class GroupScheduler {
   StepId last_step_;
   std::deque<InFlight> in_flight_;
   std::optional<Draft> draft_;
-  bool forming_ = false;  // Batching::kStatic: the batch is open during the step that starts it
+  StaticBatch batch_;
 };
 
 }  // namespace penstock::scheduler

@@ -146,7 +146,7 @@ class Scheduler::Impl {
 
   // Admits or refuses the front of the queue; false when it must go on waiting.
   bool AdmitFront(GroupScheduler& group, Outputs& out) {
-    WaitingRequest* front = queue_.Front(group.id());
+    WaitingRequest* front = Candidate(group);
     if (front == nullptr) return false;
     if (const auto why = WhyNeverFits(front->request)) {
       NoteBehind(*front);
@@ -163,6 +163,15 @@ class Scheduler::Impl {
     NoteBehind(*front);
     group.Admit(queue_.Admit(*front), SequenceId(++last_sequence_), now_, out);
     return true;
+  }
+
+  // The front of the queue. A static batch of equals may take somebody behind it.
+  WaitingRequest* Candidate(const GroupScheduler& group) {
+    WaitingRequest* const front = queue_.Front(group.id());
+    if (!group.Selective()) return front;
+    WaitingRequest* request = front;
+    while (request != nullptr && group.Check(*request)) request = queue_.Behind(*request);
+    return request != nullptr ? request : front;
   }
 
   std::vector<GroupOffer> OffersFor(const Work& work) const {

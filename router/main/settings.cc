@@ -87,6 +87,9 @@ CoreLoopOptions CoreSettings(const options::Values& values, const GroupFormed& f
   config.max_waiting_requests = Count(values, "max-concurrent-requests");
   config.pipeline_depth = Count(values, "pipeline-depth");
   config.batching = BatchingOf(values.GetString("batching"));
+  if (values.GetString("static-grouping") == "equal") {
+    config.static_grouping = scheduler::StaticGrouping::kEqual;
+  }
   config.prefill = values.GetString("prefill") == "whole" ? scheduler::Prefill::kWhole
                                                           : scheduler::Prefill::kChunked;
   core.mailbox_arrivals = config.max_waiting_requests;

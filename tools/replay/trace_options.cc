@@ -83,6 +83,9 @@ scheduler::Config ReadConfig(const Values& values) {
   const std::string& batching = values.GetString("batching");
   if (batching == "none") config.batching = Batching::kNone;
   if (batching == "static") config.batching = Batching::kStatic;
+  if (values.GetString("static-grouping") == "equal") {
+    config.static_grouping = StaticGrouping::kEqual;
+  }
   if (values.GetString("prefill") == "whole") config.prefill = Prefill::kWhole;
   if (values.GetString("admission") == "optimistic") config.admission = Admission::kOptimistic;
   for (const Order order : {Order::kLongestPrefix, Order::kPriority, Order::kShortestPredicted}) {

@@ -58,6 +58,14 @@ constexpr OptionSpec kRows[] = {
      .help = "How the batch is formed: continuous lets requests join and leave at every step, "
              "static starts the next batch when the whole one has ended, none runs one request "
              "after the other."},
+    {.name = "static-grouping",
+     .type = Type::kEnum,
+     .default_text = "window",
+     .choices = "window|equal",
+     .advanced = true,
+     .components = kLauncher | kRouter,
+     .help = "Who shares a batch with --batching static: window takes whoever waits, equal only "
+             "requests with equal prompt and output length."},
     {.name = "prefill",
      .type = Type::kEnum,
      .default_text = "chunked",

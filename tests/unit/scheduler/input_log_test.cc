@@ -117,6 +117,7 @@ TEST(InputLog, TheConfigSurvives) {
   config.pipeline_depth = 6;
   config.max_decode_rows = 7;
   config.batching = Batching::kStatic;
+  config.static_grouping = StaticGrouping::kEqual;
   config.prefill = Prefill::kWhole;
   config.admission = Admission::kOptimistic;
   config.order = Order::kPriority;
