@@ -19,9 +19,6 @@ std::optional<std::string> WhyInvalid(const Config& config) {
     return "`max-decode-rows` must be <= " + std::to_string(config.max_step_tokens) +
            " (max-step-tokens). Given: " + std::to_string(config.max_decode_rows);
   }
-  if (config.admission != Admission::kGuaranteed) {
-    return "`admission` must be guaranteed (the only policy of this version)";
-  }
   if (config.order == Order::kLongestPrefix) return "`order` longest-prefix needs a prefix index";
   if (config.target_inter_token < Duration(0)) {
     return "`target-inter-token-ms` must be >= 0";

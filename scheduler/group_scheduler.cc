@@ -8,15 +8,6 @@
 namespace penstock::scheduler {
 namespace {
 
-Decision MakeDecision(GroupId group, Time at, const Sequence& sequence, DecisionKind kind) {
-  Decision decision;
-  decision.group = group;
-  decision.at = at;
-  decision.request = sequence.request.request;
-  decision.kind = kind;
-  return decision;
-}
-
 // Where two reasons meet at the same position the order is length, EOS or stop token, stop string
 // (TGI's order); a lower position always wins, since tokens beyond it are cut before.
 std::optional<FinishReason> ReasonToFinish(const Sequence& sequence, ShardFinish shard) {
@@ -39,9 +30,19 @@ GroupScheduler::GroupScheduler(const Config& config, const GroupUp& up, OutputLe
       capacity_(up.capacity),
       lengths_(lengths),
       admission_(MakeAdmissionPolicy(config, up.capacity, lengths)),
+      growth_(config, up.capacity.block_size),
       table_(up.capacity),
       cost_(up.calibration),
       batch_(config) {}
+
+Decision GroupScheduler::MakeDecision(Time at, const Sequence& sequence, DecisionKind kind) const {
+  Decision decision;
+  decision.group = id_;
+  decision.at = at;
+  decision.request = sequence.request.request;
+  decision.kind = kind;
+  return decision;
+}
 
 std::optional<RequestId> GroupScheduler::OldestRunning() const {
   const Sequence* oldest = table_.Oldest();
@@ -61,6 +62,7 @@ std::optional<Shortage> GroupScheduler::Check(const Work& work) const {
   state.slots_available = table_.slots().available();
   state.running = running;
   state.reserved_tokens = table_.reserved_tokens();
+  state.blocks_kept_free = kept_free_;
   return admission_->Check(work, state);
 }
 
@@ -70,12 +72,15 @@ void GroupScheduler::BeginStep(Time now, Outputs& out) {
   const StepTimeLimit limit{&cost_, config_.target_inter_token};
   draft_.emplace(Draft{StepComposer(budget, config_.prefill, limit), StepPlan{}, {}, {}});
   batch_.BeginStep(table_.running());
-  for (auto& [id, sequence] : table_.all()) AddDecode(sequence);
+  MakeRoom(now, out);
+  for (auto& [id, sequence] : table_.all()) AddDecode(sequence, now, out);
+  KeepFree();
   for (auto& [id, sequence] : table_.all()) AddChunk(sequence, now, out);
 }
 
-void GroupScheduler::AddDecode(Sequence& sequence) {
+void GroupScheduler::AddDecode(Sequence& sequence, Time now, Outputs& out) {
   const std::uint32_t wanted = sequence.NextDecodeRows(config_.max_decode_rows);
+  if (wanted == 0 || !Secure(sequence, now, out)) return;
   const std::uint64_t context = sequence.PositionsAfterDecode(wanted);
   const std::uint32_t rows = draft_->composer.AddDecode(sequence.slot, wanted, context);
   if (rows == 0) return;
@@ -87,7 +92,7 @@ void GroupScheduler::AddDecode(Sequence& sequence) {
 void GroupScheduler::AddChunk(Sequence& sequence, Time now, Outputs& out) {
   if (sequence.retiring || sequence.PromptLeft() == 0) return;
   const PrefillDemand demand{sequence.slot, sequence.prompt_planned, sequence.PromptLeft(),
-                             sequence.request.logprobs.prompt_logprobs};
+                             sequence.WantsPromptLogprobs(), !FitsOneStep(sequence.PromptLength())};
   const PrefillFit fit = draft_->composer.AddPrefill(demand);
   const std::uint32_t count = fit.count;
   if (count == 0) return;
@@ -99,7 +104,7 @@ void GroupScheduler::AddChunk(Sequence& sequence, Time now, Outputs& out) {
   if (sequence.PromptLeft() == 0 || sequence.chunked) return;
 
   sequence.chunked = true;
-  Decision decision = MakeDecision(id_, now, sequence, DecisionKind::kChunked);
+  Decision decision = MakeDecision(now, sequence, DecisionKind::kChunked);
   decision.short_of = fit.short_of;
   decision.needed = demand.remaining;
   decision.available = count;
@@ -109,22 +114,27 @@ void GroupScheduler::AddChunk(Sequence& sequence, Time now, Outputs& out) {
 
 void GroupScheduler::Start(Sequence& sequence, Outputs& out) {
   const Arrival& request = sequence.request;
+  const std::uint32_t resumed = sequence.resumed;
   sequence.started = true;
   SequenceStart start;
   start.slot = sequence.slot;
   start.sequence = sequence.id;
   start.prompt = request.prompt;
+  start.prompt.insert(start.prompt.end(), sequence.generated.begin(), sequence.generated.end());
   start.prompt_length = sequence.PromptLength();
+  start.sample_index_base = resumed;
   start.sampling = request.sampling;
   start.logprobs = request.logprobs;
+  start.logprobs.prompt_logprobs = sequence.WantsPromptLogprobs();
   start.stop_token_ids = request.stop_token_ids;
   start.ignore_eos = request.ignore_eos;
-  start.min_new_tokens = request.min_new_tokens;
-  start.max_new_tokens = request.max_new_tokens;
+  start.min_new_tokens = request.min_new_tokens - std::min(request.min_new_tokens, resumed);
+  start.max_new_tokens = request.max_new_tokens - resumed;
   start.trace_id = request.trace_id;
   draft_->plan.starts.push_back(std::move(start));
   draft_->requests.push_back(request.request);
-  out.AddEvent(request.request, Started{sequence.PromptLength(), 0});
+  if (std::exchange(sequence.told, true)) return;
+  out.AddEvent(request.request, Started{static_cast<std::uint32_t>(request.prompt.size()), 0});
 }
 
 void GroupScheduler::Name(Sequence& sequence, std::uint32_t most_tokens) {
@@ -134,11 +144,16 @@ void GroupScheduler::Name(Sequence& sequence, std::uint32_t most_tokens) {
   draft_->named.push_back({sequence.id, most_tokens});
 }
 
+bool GroupScheduler::FitsOneStep(std::uint64_t prompt) const {
+  return prompt <= MakeStepBudget(config_, capacity_.max_step_tokens).prefill_tokens;
+}
+
 std::optional<Shortage> GroupScheduler::CheckStep(const Work& work) const {
   if (config_.batching == Batching::kStatic) return std::nullopt;  // chunks follow in later steps
   const StepComposer& composer = draft_->composer;
   const std::uint64_t prompt = work.request.prompt.size() + work.generated.size();
-  const std::uint64_t needed = config_.prefill == Prefill::kWhole ? prompt : 1;
+  const bool whole = config_.prefill == Prefill::kWhole && FitsOneStep(prompt);
+  const std::uint64_t needed = whole ? prompt : 1;
   const PrefillFit fit = composer.Fit(0, static_cast<std::uint32_t>(needed));
   if (fit.count >= needed) return std::nullopt;
   return Shortage{fit.short_of, prompt, fit.count};
@@ -149,7 +164,7 @@ void GroupScheduler::Admit(Work work, SequenceId id, Time now, Outputs& out) {
   const std::uint64_t tokens = admission_->TokensToReserve(work);
   const std::uint32_t blocks = admission_->BlocksToReserve(work);
   Sequence& sequence = table_.Add(std::move(work), id, blocks, tokens);
-  Decision decision = MakeDecision(id_, now, sequence, DecisionKind::kAdmitted);
+  Decision decision = MakeDecision(now, sequence, DecisionKind::kAdmitted);
   decision.needed = blocks;
   decision.available = table_.pool().available() + blocks;
   decision.step = StepId(last_step_.value() + 1);
@@ -216,7 +231,9 @@ void GroupScheduler::OnResult(const StepResult& result, Time now, Outputs& out) 
 void GroupScheduler::TakeResult(const SequenceResult& result, Time now, Outputs& out) {
   Sequence* sequence = table_.Find(result.sequence);
   // A surplus row of a sequence that ended meanwhile is computed but never reported.
-  if (sequence == nullptr || sequence->retiring || sequence->slot != result.slot) return;
+  if (sequence == nullptr || sequence->slot != result.slot) return;
+  // What is in flight for a preempted sequence counts; it goes on from there.
+  if (sequence->retiring && !sequence->preempted) return;
 
   const std::uint32_t last =
       std::min(sequence->request.max_new_tokens, sequence->finish_at.value_or(UINT32_MAX));
@@ -245,6 +262,9 @@ void GroupScheduler::ReportTokens(Sequence& sequence, const SequenceResult& resu
   Tokens tokens;
   tokens.first_index = sequence.tokens_received;
   tokens.tokens.assign(result.tokens.begin(), result.tokens.begin() + count);
+  if (config_.admission == Admission::kOptimistic) {
+    for (const SampledToken& token : tokens.tokens) sequence.generated.push_back(token.token);
+  }
   out.AddEvent(request, std::move(tokens));
   sequence.tokens_received += count;
 }
@@ -273,6 +293,7 @@ bool GroupScheduler::FinishAt(RequestId request, std::uint32_t token_count, Time
 void GroupScheduler::Finish(Sequence& sequence, FinishReason reason, std::uint32_t tokens, Time now,
                             Outputs& out) {
   out.AddEvent(sequence.request.request, Finished{reason, tokens});
+  if (reason != FinishReason::kCancelled) lengths_.Learn(sequence.request, tokens);
   Retire(sequence, now, out);
 }
 
@@ -284,22 +305,27 @@ void GroupScheduler::Fail(Sequence& sequence, FailureKind kind, std::string mess
 
 void GroupScheduler::Retire(Sequence& sequence, Time now, Outputs& out) {
   table_.Retire(sequence);
-  Decision decision = MakeDecision(id_, now, sequence, DecisionKind::kFinished);
+  Decision decision = MakeDecision(now, sequence, DecisionKind::kFinished);
   if (sequence.started) decision.step = sequence.last_plan;
   out.decisions.push_back(decision);
 }
 
 void GroupScheduler::ReclaimIfUnnamed(Sequence& sequence, Time now, Outputs& out) {
   if (sequence.plans_in_flight > 0) return;
-  Decision decision = MakeDecision(id_, now, sequence, DecisionKind::kRetired);
+  Decision decision = MakeDecision(now, sequence, DecisionKind::kRetired);
   if (sequence.started) decision.step = sequence.last_plan;
   decision.available = sequence.blocks.blocks().size();
   out.decisions.push_back(decision);
-  table_.Reclaim(sequence);
+  if (sequence.preempted) {
+    preempted_.push_back(table_.Requeue(sequence));
+  } else {
+    table_.Reclaim(sequence);
+  }
 }
 
 void GroupScheduler::Lose(const std::string& reason, Time now, Outputs& out) {
   for (auto& [id, sequence] : table_.all()) {
+    if (sequence.preempted) preempted_.push_back(std::move(static_cast<Work&>(sequence)));
     if (!sequence.retiring) Fail(sequence, FailureKind::kGroupLost, reason, now, out);
   }
 }

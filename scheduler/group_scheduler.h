@@ -12,6 +12,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "common/ids.h"
@@ -19,6 +20,7 @@
 #include "scheduler/admission_policy.h"
 #include "scheduler/config.h"
 #include "scheduler/cost_model.h"
+#include "scheduler/growth.h"
 #include "scheduler/input.h"
 #include "scheduler/output.h"
 #include "scheduler/output_lengths.h"
@@ -59,10 +61,14 @@ class GroupScheduler {
 
   // A result of any other step than the oldest in flight is ignored.
   void OnResult(const StepResult& result, Time now, Outputs& out);
+  // Requests that were preempted here and wait for admission again; asked after BeginStep, OnResult
+  // and Lose.
+  std::vector<Work> TakePreempted() { return std::exchange(preempted_, {}); }
   // False when the request does not run here.
   bool Cancel(RequestId request, Time now, Outputs& out);
   bool FinishAt(RequestId request, std::uint32_t token_count, Time now, Outputs& out);
-  // Ends every running request with an error. The object must not be used afterwards.
+  // Ends every running request with an error; preempted ones can go on elsewhere. The object must
+  // not be used afterwards.
   void Lose(const std::string& reason, Time now, Outputs& out);
 
   void AddTo(Snapshot& sum) const;
@@ -86,7 +92,13 @@ class GroupScheduler {
     std::vector<Named> named;
   };
 
-  void AddDecode(Sequence& sequence);
+  Decision MakeDecision(Time at, const Sequence& sequence, DecisionKind kind) const;
+  bool FitsOneStep(std::uint64_t prompt) const;
+  void MakeRoom(Time now, Outputs& out);
+  void Preempt(Sequence& victim, std::optional<RequestId> taker, Time now, Outputs& out);
+  void KeepFree();
+  bool Secure(Sequence& sequence, Time now, Outputs& out);
+  void AddDecode(Sequence& sequence, Time now, Outputs& out);
   void AddChunk(Sequence& sequence, Time now, Outputs& out);
   void Start(Sequence& sequence, Outputs& out);
   void Name(Sequence& sequence, std::uint32_t most_tokens);
@@ -105,12 +117,17 @@ class GroupScheduler {
   const GroupCapacity capacity_;
   OutputLengths& lengths_;
   const std::unique_ptr<AdmissionPolicy> admission_;
+  const Growth growth_;
   SequenceTable table_;
   CostModel cost_;
+  std::vector<Work> preempted_;
   StepId last_step_;
   std::deque<InFlight> in_flight_;
   std::optional<Draft> draft_;
   StaticBatch batch_;
+  Lack lacking_;        // of decodes whose growth is not secured yet, in the step being made
+  bool waits_ = false;  // one of them waits for a result, so those behind it do as well
+  std::uint32_t kept_free_ = 0;
 };
 
 }  // namespace penstock::scheduler

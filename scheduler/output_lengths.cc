@@ -44,10 +44,15 @@ std::uint32_t OutputLengths::LengthOf(const Arrival& request, std::size_t bucket
 std::uint32_t OutputLengths::Expect(const Arrival& request, std::uint32_t generated) const {
   const std::uint32_t most = request.max_new_tokens;
   const std::uint32_t least = std::min(most, generated + 1);
-  if (request.predicted_tokens > 0) return std::clamp(request.predicted_tokens, least, most);
-
+  // Who has outlasted a guess goes on for a while.
+  const auto guess = [=](std::uint32_t tokens) {
+    const std::uint64_t longer = std::uint64_t{generated} + generated / 4;
+    const std::uint64_t expected = tokens > generated ? tokens : longer;
+    return static_cast<std::uint32_t>(std::clamp<std::uint64_t>(expected, least, most));
+  };
+  if (request.predicted_tokens > 0) return guess(request.predicted_tokens);
   const Histogram& seen = classes_[ClassOf(request)];
-  if (seen.total < kEnough) return std::clamp(TableValue(request), least, most);
+  if (seen.total < kEnough) return guess(TableValue(request));
   const std::size_t first = BucketOf(request, least);
   std::uint64_t longer = 0;
   for (std::size_t i = first; i < kBuckets; ++i) longer += seen.counts[i];

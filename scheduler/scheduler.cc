@@ -84,6 +84,7 @@ class Scheduler::Impl {
     const auto it = groups_.find(done.group);
     if (it == groups_.end() || it->second.epoch() != done.result.epoch) return;
     it->second.OnResult(done.result, now_, out);
+    TakePreempted(it->second, out);
   }
 
   void On(const GroupUp& up, Outputs& out) {
@@ -124,7 +125,17 @@ class Scheduler::Impl {
     const auto it = groups_.find(id);
     if (it == groups_.end()) return;
     it->second.Lose(reason, now_, out);
+    TakePreempted(it->second, out);
     groups_.erase(it);
+  }
+
+  void TakePreempted(GroupScheduler& group, Outputs& out) {
+    for (Work& work : group.TakePreempted()) {
+      const WaitingRequest& waiting = queue_.PushRestart(std::move(work));
+      Decide(waiting.request.request, DecisionKind::kQueued, out);
+      moved_.push_back(waiting.request.request);
+      NoteBehind(waiting);
+    }
   }
 
   // Makes every plan that can be made (guarantee G4).
@@ -139,6 +150,7 @@ class Scheduler::Impl {
   bool MakeStep(GroupScheduler& group, Outputs& out) {
     if (!group.CanPlan()) return false;
     group.BeginStep(now_, out);
+    TakePreempted(group, out);
     while (AdmitFront(group, out)) {
     }
     return group.FinishStep(queue_.size(), out);

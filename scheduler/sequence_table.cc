@@ -42,7 +42,39 @@ const Sequence* SequenceTable::Oldest() const {
   return nullptr;
 }
 
+void SequenceTable::Preempt(Sequence& sequence) {
+  PENSTOCK_CHECK(!sequence.retiring, "only a running sequence is preempted");
+  sequence.retiring = true;
+  sequence.preempted = true;
+  ++sequence.preemptions;
+  ++preempted_;
+  sequence.blocks.Retire(pool_);
+  reserved_tokens_ -= sequence.reserved_tokens;
+}
+
+Work SequenceTable::Requeue(Sequence& sequence) {
+  PENSTOCK_CHECK(sequence.preempted, "only a preempted sequence is queued again");
+  by_request_.erase(sequence.request.request);
+  sequence.preempted = false;
+  --preempted_;
+  Work work = std::move(static_cast<Work&>(sequence));
+  Reclaim(sequence);
+  return work;
+}
+
+void SequenceTable::Extend(Sequence& sequence, std::uint32_t blocks, std::uint64_t tokens) {
+  PENSTOCK_CHECK(sequence.blocks.Reserve(pool_, blocks), "what a sequence grows by is there");
+  sequence.reserved_tokens += tokens;
+  reserved_tokens_ += tokens;
+}
+
 void SequenceTable::Retire(Sequence& sequence) {
+  if (sequence.preempted) {  // its blocks and tokens are on their way already
+    sequence.preempted = false;
+    --preempted_;
+    by_request_.erase(sequence.request.request);
+    return;
+  }
   PENSTOCK_CHECK(!sequence.retiring, "a sequence ends once");
   sequence.retiring = true;
   sequence.blocks.Retire(pool_);
@@ -63,7 +95,7 @@ void SequenceTable::Reclaim(Sequence& sequence) {
 }
 
 std::uint32_t SequenceTable::retiring() const {
-  return static_cast<std::uint32_t>(sequences_.size() - by_request_.size());
+  return static_cast<std::uint32_t>(sequences_.size()) - running();
 }
 
 }  // namespace penstock::scheduler

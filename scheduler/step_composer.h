@@ -53,6 +53,7 @@ struct PrefillDemand {
   std::uint32_t first = 0;
   std::uint32_t remaining = 0;  // until the prompt's end
   bool prompt_logprobs = false;
+  bool may_split = false;  // with Prefill::kWhole too: longer than a step, as only a restart can be
 };
 
 class StepComposer {

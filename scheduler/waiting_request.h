@@ -17,6 +17,7 @@ struct Work {
   std::uint64_t number = 0;        // order of arrival, from 1; kept over preemptions
   std::vector<TokenId> generated;  // reported tokens, kept only where a preemption may need them
   std::uint32_t preemptions = 0;
+  bool told = false;                       // the client had its Started event
   std::optional<std::uint32_t> finish_at;  // token count set by the router, not reached yet
 };
 

@@ -1,6 +1,7 @@
 #include "tests/unit/scheduler/invariants.h"
 
 #include <sstream>
+#include <utility>
 
 namespace penstock::scheduler {
 namespace {
@@ -18,23 +19,10 @@ std::string Name(RequestId request) { return "request " + std::to_string(request
 
 void Invariants::Check(const Input& input, const Outputs& out, const Snapshot& state) {
   NoteInput(input);
-  // Sequence ids are seen in plans, requests in Started events, both in the same order.
-  std::vector<RequestId> started;
-  for (const Event& event : out.events) {
-    if (std::holds_alternative<Started>(event.what)) started.push_back(event.request);
-  }
-  std::size_t next = 0;
-  for (const PlanOut& plan : out.plans) {
-    for (const SequenceStart& start : plan.plan.starts) {
-      if (next >= started.size()) return Complain("G2: a start without its Started event");
-      if (!sequences_.emplace(start.sequence, started[next]).second) {
-        Complain("G3: a sequence id is used twice");
-      }
-      group_of_[started[next++]] = plan.group;
-    }
-  }
+  // What a preempted request has still in flight comes before it starts again.
   for (const Event& event : out.events) CheckEvent(event);
   for (const Decision& decision : out.decisions) CheckDecision(decision);
+  for (const PlanOut& plan : out.plans) NoteStarts(plan);
   CheckRetiring(input);
   if (out.plans.size() != out.steps.size()) return Complain("one StepInfo per plan");
   for (std::size_t i = 0; i < out.plans.size(); ++i) CheckPlan(out.plans[i], out.steps[i]);
@@ -45,6 +33,22 @@ void Invariants::Check(const Input& input, const Outputs& out, const Snapshot& s
   const bool group_up = state.blocks_total > 0;
   if (group_up && state.plans_in_flight == 0 && state.running + state.waiting > 0) {
     Complain("G4: runnable, but no plan is in flight");
+  }
+}
+
+void Invariants::NoteStarts(const PlanOut& plan) {
+  if (plan.requests.size() != plan.plan.starts.size()) Complain("a plan names whom it starts");
+  for (std::size_t i = 0; i < plan.plan.starts.size(); ++i) {
+    const SequenceStart& start = plan.plan.starts[i];
+    if (!sequences_.emplace(start.sequence, plan.requests[i]).second) {
+      Complain("G3: a sequence id is used twice");
+    }
+    group_of_[plan.requests[i]] = plan.group;
+    const Request& request = requests_[plan.requests[i]];
+    if (request.preempted && plan.plan.step >= request.preempted_at) {
+      Complain("G8: a preempted request starts before it was queued again");
+    }
+    if (start.sample_index_base != request.tokens) Complain("G3: a restart goes on where it was");
   }
 }
 
@@ -129,7 +133,19 @@ void Invariants::CheckFinished(Request& request, const Finished& finished) {
 }
 
 void Invariants::CheckDecision(const Decision& decision) {
+  Request& request = requests_[decision.request];
   if (decision.kind == DecisionKind::kRetired) retiring_.erase(decision.request);
+  if (decision.kind == DecisionKind::kQueued && std::exchange(request.preempted, false)) {
+    group_of_.erase(decision.request);
+  }
+  if (decision.kind != DecisionKind::kPreempted) return;
+  if (config_.admission == Admission::kGuaranteed)
+    Complain("G7: a guaranteed request is preempted");
+  if (++request.preemptions > 3) Complain("G7: more than 3 preemptions");
+  request.preempted = true;
+  request.preempted_at = *decision.step;
+  const auto group = group_of_.find(decision.request);
+  if (group != group_of_.end()) retiring_[decision.request] = {group->second, 0};
 }
 
 void Invariants::CheckRetiring(const Input& input) {
@@ -151,6 +167,9 @@ void Invariants::CheckPlan(const PlanOut& out, const StepInfo& info) {
     rows += segment.Rows();
     if (segment.kind == Segment::Kind::kPrompt) prefill += segment.count;
     const RequestId request = sequences_[slots[segment.slot]];
+    if (requests_[request].preempted && out.plan.step >= requests_[request].preempted_at) {
+      Complain("G8: a preempted sequence is in a plan");
+    }
     if (requests_[request].terminals > 0) {
       Complain("G8: " + Name(request) + " is in a plan after its end");
     }

@@ -33,6 +33,9 @@ class Invariants {
     std::uint32_t tokens = 0;  // reported
     bool prompt_logprobs = false;
     bool cancelled = false;
+    bool preempted = false;  // and not yet queued again
+    StepId preempted_at;
+    std::uint32_t preemptions = 0;
     std::set<std::uint32_t> finish_at;
     int terminals = 0;
   };
@@ -43,6 +46,7 @@ class Invariants {
   };
 
   void Complain(const std::string& what) { violations_.push_back(what); }
+  void NoteStarts(const PlanOut& plan);
   void NoteInput(const Input& input);
   void CheckEvent(const Event& event);
   void CheckTokens(Request& request, const Tokens& tokens);

@@ -229,9 +229,6 @@ TEST(Scheduler, SettingsThatCannotRunAreNamed) {
   config = {};
   config.order = Order::kLongestPrefix;
   EXPECT_THAT(*WhyInvalid(config), HasSubstr("`order` longest-prefix"));
-  config = {};
-  config.admission = Admission::kOptimistic;
-  EXPECT_THAT(*WhyInvalid(config), HasSubstr("`admission` must be guaranteed"));
 }
 
 }  // namespace

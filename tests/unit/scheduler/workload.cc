@@ -1,5 +1,6 @@
 #include "tests/unit/scheduler/workload.h"
 
+#include <array>
 #include <utility>
 
 namespace penstock::scheduler {
@@ -25,6 +26,10 @@ WorkloadOptions RandomOptions(std::uint64_t seed) {
   options.config.pipeline_depth = draw(1, 3);
   options.config.batching = static_cast<Batching>(draw(0, 2));
   options.config.prefill = static_cast<Prefill>(draw(0, 1));
+  options.config.admission = static_cast<Admission>(draw(0, 1));
+  options.config.order =
+      std::array{Order::kFcfs, Order::kPriority, Order::kShortestPredicted}[draw(0, 2)];
+  options.config.max_overtakes = draw(0, 6);
   options.shard.tokens.eos_one_in = draw(0, 1) * draw(3, 30);
   options.shard.error_one_in = draw(0, 3) == 0 ? 8 : 0;
   options.shard.variable_rows = options.config.max_decode_rows > 1;
@@ -96,6 +101,10 @@ void Workload::Arrive() {
   arrival.prompt.assign(1 + Draw(OneIn(5) ? 120 : 20), 7);
   arrival.prompt[0] = static_cast<TokenId>(1000 + Draw(1u << 20));
   arrival.max_new_tokens = 1 + Draw(OneIn(5) ? 80 : 12);
+  arrival.length_given = OneIn(2);
+  arrival.dialect = static_cast<Dialect>(Draw(5));
+  arrival.predicted_tokens = OneIn(3) ? 1 + Draw(40) : 0;
+  arrival.priority = static_cast<std::int32_t>(Draw(4));
   arrival.logprobs.prompt_logprobs = OneIn(6);
   requests_.push_back(arrival.request);
   Apply(arrival);

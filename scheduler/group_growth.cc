@@ -1,0 +1,83 @@
+// The part of GroupScheduler that lets sequences grow beyond their reservations (growth.h).
+#include <optional>
+#include <utility>
+
+#include "scheduler/check.h"
+#include "scheduler/group_scheduler.h"
+#include "scheduler/optimistic_admission.h"
+
+namespace penstock::scheduler {
+
+// Preempts until what is free, or comes back with the results in flight, is enough for everybody's
+// next rows.
+void GroupScheduler::MakeRoom(Time now, Outputs& out) {
+  lacking_ = {};
+  waits_ = false;
+  if (config_.admission == Admission::kGuaranteed) return;
+  std::optional<RequestId> taker;
+  for (const auto& [id, sequence] : table_.all()) {
+    const Lack lack = growth_.OfNextDecode(sequence);
+    if (!taker && !lack.none()) taker = sequence.request.request;
+    lacking_ += lack;
+  }
+  while (!growth_.Covered(lacking_, table_, true)) {
+    Sequence* victim = growth_.Victim(table_, OptimisticAdmission::kMaxPreemptions);
+    PENSTOCK_CHECK(victim != nullptr, "the worst cases of what cannot be preempted fit the pool");
+    lacking_ -= growth_.OfNextDecode(*victim);
+    Preempt(*victim, taker, now, out);
+  }
+}
+
+void GroupScheduler::KeepFree() {
+  kept_free_ = 0;
+  if (config_.admission == Admission::kGuaranteed) return;
+  for (const auto& [id, sequence] : table_.all()) {
+    kept_free_ += static_cast<std::uint32_t>(growth_.OfPipeline(sequence));
+  }
+}
+
+void GroupScheduler::Preempt(Sequence& victim, std::optional<RequestId> taker, Time now,
+                             Outputs& out) {
+  Decision decision = MakeDecision(now, victim, DecisionKind::kPreempted);
+  const BlockPool& pool = table_.pool();
+  decision.short_of = lacking_.blocks > pool.available() ? Budget::kBlocks : Budget::kTotalTokens;
+  const bool blocks = decision.short_of == Budget::kBlocks;
+  decision.needed = blocks ? lacking_.blocks : lacking_.tokens;
+  decision.available =
+      blocks ? pool.available() : config_.max_batch_total_tokens - table_.reserved_tokens();
+  if (taker != victim.request.request) decision.behind = taker;
+  decision.step = StepId(last_step_.value() + 1);
+  out.decisions.push_back(decision);
+  table_.Preempt(victim);
+  PENSTOCK_CHECK(victim.preemptions <= OptimisticAdmission::kMaxPreemptions,
+                 "at most 3 preemptions");
+  ReclaimIfUnnamed(victim, now, out);
+}
+
+// Lets the sequence's reservation grow with what it has become, if it lacks anything for its next
+// rows. False: it waits for a result.
+bool GroupScheduler::Secure(Sequence& sequence, Time now, Outputs& out) {
+  const Lack lack = growth_.OfNextDecode(sequence);
+  if (lack.none()) return true;
+  if (waits_ || !growth_.Covered(lack, table_, false)) {
+    waits_ = true;
+    if (std::exchange(sequence.waits_for_room, true)) return false;
+    Decision decision = MakeDecision(now, sequence, DecisionKind::kDeferred);
+    decision.short_of = lack.blocks > 0 ? Budget::kBlocks : Budget::kTotalTokens;
+    decision.needed = lack.blocks > 0 ? lack.blocks : lack.tokens;
+    decision.available = lack.blocks > 0 ? table_.pool().available() : 0;
+    out.decisions.push_back(decision);
+    return false;
+  }
+  sequence.waits_for_room = false;
+  const Lack more = growth_.Stretch(sequence, lack, admission_->TokensToReserve(sequence));
+  Lack all = lacking_;
+  all -= lack;
+  all += more;
+  const Lack& granted = growth_.Covered(all, table_, false) ? more : lack;
+  lacking_ -= lack;
+  table_.Extend(sequence, static_cast<std::uint32_t>(granted.blocks), granted.tokens);
+  return true;
+}
+
+}  // namespace penstock::scheduler
