@@ -60,6 +60,10 @@ void Notifier::Ready(std::string_view text) const { Send("READY " + std::string(
 
 void Notifier::Failed(std::string_view message) const { Send("FAILED " + std::string(message)); }
 
+void Notifier::GroupLost(std::uint32_t group, std::string_view reason) const {
+  Send("GROUP_LOST " + std::to_string(group) + " " + std::string(reason));
+}
+
 void Notifier::Send(std::string line) const {
   if (fd_ < 0) return;
   if (line.size() >= kMaxLine) line.resize(kMaxLine - 1);
@@ -76,6 +80,12 @@ Notice ParseNotice(std::string_view line) {
   const std::string_view kind = NextWord(line);
   if (kind == "READY") return ReadyNotice{std::string(line)};
   if (kind == "FAILED") return FailedNotice{std::string(line)};
+  if (kind == "GROUP_LOST") {
+    GroupLostNotice lost;
+    if (!ParseWhole(NextWord(line), lost.group)) return std::monostate();
+    lost.reason = line;
+    return lost;
+  }
   if (kind != "PROGRESS") return std::monostate();
   ProgressNotice notice;
   notice.stage = std::string(NextWord(line));

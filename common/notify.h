@@ -2,10 +2,12 @@
 // ready, or why it gives up. The launcher hands each child one end of a stream socket and its
 // number in PENSTOCK_NOTIFY_FD; the child writes lines:
 //
-//   PROGRESS <stage> <done> <total> [unit]      loading 1048576 8388608 bytes; total 0 = unknown
-//   READY [text]                                the router's text is the address it listens on:
-//   127.0.0.1:3000 FAILED <one line>                           the error that ends the process; the
-//   launcher repeats it as its last line
+//   PROGRESS <stage> <done> <total> [unit]   loading 1048576 8388608 bytes; total 0 = unknown
+//   READY [text]                             the router's text is the address it listens on
+//   FAILED <one line>                        the error that ends the process; the launcher
+//                                            repeats it as its last line
+//   GROUP_LOST <group> <one line>            the router lost a replica group, whatever became
+//                                            of its processes
 //
 // Unknown lines are ignored. A process that nobody launched (no variable) has a notifier that does
 // nothing.
@@ -39,6 +41,7 @@ class Notifier {
                 std::string_view unit = {}) const;
   void Ready(std::string_view text = {}) const;
   void Failed(std::string_view message) const;
+  void GroupLost(std::uint32_t group, std::string_view reason) const;
 
   bool active() const { return fd_ >= 0; }
 
@@ -60,7 +63,12 @@ struct ReadyNotice {
 struct FailedNotice {
   std::string message;
 };
-using Notice = std::variant<std::monostate, ProgressNotice, ReadyNotice, FailedNotice>;
+struct GroupLostNotice {
+  std::uint32_t group = 0;
+  std::string reason;
+};
+using Notice =
+    std::variant<std::monostate, ProgressNotice, ReadyNotice, FailedNotice, GroupLostNotice>;
 
 // The launcher's side: one line without its line break. monostate for anything it does not know.
 Notice ParseNotice(std::string_view line);

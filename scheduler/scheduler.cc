@@ -31,6 +31,13 @@ class Scheduler::Impl {
     ExplainPlaces(out);
   }
 
+  Snapshot InspectGroup(GroupId id) const {
+    Snapshot own;
+    const auto it = groups_.find(id);
+    if (it != groups_.end()) it->second.AddTo(own);
+    return own;
+  }
+
   Snapshot Inspect() const {
     Snapshot sum;
     sum.waiting = queue_.size();
@@ -286,5 +293,6 @@ Scheduler::~Scheduler() = default;
 void Scheduler::Apply(const Input& input, Outputs& out) { impl_->Apply(input, out); }
 
 Snapshot Scheduler::Inspect() const { return impl_->Inspect(); }
+Snapshot Scheduler::InspectGroup(GroupId group) const { return impl_->InspectGroup(group); }
 
 }  // namespace penstock::scheduler

@@ -42,6 +42,8 @@ class Scheduler {
   void Apply(const Input& input, Outputs& out);
 
   Snapshot Inspect() const;
+  // Of one group; all zero when it is not up. Nothing waits in a group.
+  Snapshot InspectGroup(GroupId group) const;
 
  private:
   class Impl;

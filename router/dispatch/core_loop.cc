@@ -35,8 +35,8 @@ struct CoreLoop::Mailbox {
   std::mutex mutex;
   std::condition_variable news;
   std::deque<What> inputs;
-  std::size_t arrivals = 0;  // among inputs
-  std::unique_ptr<GroupLink> attached;
+  std::size_t arrivals = 0;                          // among inputs
+  std::vector<std::unique_ptr<GroupLink>> attached;  // their GroupUp is among inputs
   bool stopping = false;
   std::thread thread;
 };
@@ -48,9 +48,13 @@ struct CoreLoop::Core {
   std::vector<scheduler::Event> events;
   std::vector<scheduler::Decision> decisions;
   std::optional<Time> wake_at;
-  std::unique_ptr<GroupLink> link;
-  std::optional<std::string> lost;  // until the listener has heard of it
-  std::map<StepId, std::pair<Time, scheduler::StepInfo>> sent;  // plans in flight
+  struct Group {
+    std::unique_ptr<GroupLink> link;
+    std::map<StepId, std::pair<Time, scheduler::StepInfo>> sent;  // plans in flight
+  };
+  std::map<GroupId, Group> groups;                   // those that are up
+  std::vector<std::unique_ptr<GroupLink>> attached;  // not yet up
+  std::vector<LostGroup> lost;                       // until the listener has heard of them
 };
 
 struct CoreLoop::Logs {
@@ -84,10 +88,10 @@ absl::Status CoreLoop::Start() {
 
 void CoreLoop::Attach(std::unique_ptr<GroupLink> link) {
   const GroupFormed& formed = link->formed();
-  scheduler::GroupUp up{GroupId(0), formed.epoch, formed.capacity, formed.calibration};
+  scheduler::GroupUp up{formed.group, formed.epoch, formed.capacity, formed.calibration};
   {
     const std::lock_guard lock(mailbox_->mutex);
-    mailbox_->attached = std::move(link);
+    mailbox_->attached.push_back(std::move(link));
     mailbox_->inputs.push_back(std::move(up));
   }
   mailbox_->news.notify_one();
@@ -113,25 +117,24 @@ void CoreLoop::Stop() {
   }
   mailbox_->news.notify_one();
   if (mailbox_->thread.joinable()) mailbox_->thread.join();
-  if (core_->link != nullptr) core_->link->Close();
-  const std::lock_guard lock(mailbox_->mutex);
-  if (mailbox_->attached != nullptr) mailbox_->attached->Close();
+  for (auto& [id, group] : core_->groups) group.link->Close();
 }
 
-void CoreLoop::OnStepDone(StepResult result) {
-  Post(scheduler::StepDone{GroupId(0), std::move(result)});
+void CoreLoop::OnStepDone(GroupId group, StepResult result) {
+  Post(scheduler::StepDone{group, std::move(result)});
 }
 
-void CoreLoop::OnGroupLost(std::string reason) {
-  Post(scheduler::GroupLost{GroupId(0), epoch_, std::move(reason)});
+void CoreLoop::OnGroupLost(GroupId group, Epoch epoch, std::string reason) {
+  Post(scheduler::GroupLost{group, epoch, std::move(reason)});
 }
 
 SteadyTime CoreLoop::NextDeadline() const {
   SteadyTime deadline = SteadyTime::max();
   if (core_->wake_at) deadline = ToSteady(*core_->wake_at);
-  if (core_->link == nullptr) return deadline;
-  if (const auto oldest = core_->link->OldestInFlight()) {
-    deadline = std::min(deadline, ToSteady(*oldest) + options_.step_timeout);
+  for (const auto& [id, group] : core_->groups) {
+    if (const auto oldest = group.link->OldestInFlight()) {
+      deadline = std::min(deadline, ToSteady(*oldest) + options_.step_timeout);
+    }
   }
   return deadline;
 }
@@ -148,11 +151,13 @@ void CoreLoop::Run() {
     }
     std::deque<What> inputs = std::exchange(mailbox_->inputs, {});
     mailbox_->arrivals = 0;
-    if (mailbox_->attached != nullptr) core_->link = std::move(mailbox_->attached);
+    std::move(mailbox_->attached.begin(), mailbox_->attached.end(),
+              std::back_inserter(core_->attached));
+    mailbox_->attached.clear();
     lock.unlock();
     if (inputs.empty()) Apply(scheduler::Tick{});
     for (What& what : inputs) Apply(std::move(what));
-    LoseHungGroup();
+    LoseHungGroups();
     Deliver();
     lock.lock();
   }
@@ -161,13 +166,8 @@ void CoreLoop::Run() {
 void CoreLoop::Apply(What what) {
   Core& core = *core_;
   const scheduler::Input input{SteadyNow(), std::move(what)};
-  if (const auto* up = std::get_if<scheduler::GroupUp>(&input.what)) {
-    epoch_ = up->epoch;
-    core.link->Open(this);
-  }
-  // A second reason for the same loss (a hang, then its broken streams) is no news.
-  const auto* lost = std::get_if<scheduler::GroupLost>(&input.what);
-  if (lost != nullptr && core.link != nullptr && !core.lost) core.lost = lost->reason;
+  if (const auto* up = std::get_if<scheduler::GroupUp>(&input.what)) Up(*up);
+  if (const auto* lost = std::get_if<scheduler::GroupLost>(&input.what)) TakeOut(*lost);
   if (const auto* done = std::get_if<scheduler::StepDone>(&input.what)) {
     CountResult(*done, input.now);
   }
@@ -183,46 +183,84 @@ void CoreLoop::Apply(What what) {
             std::back_inserter(core.decisions));
 }
 
+void CoreLoop::Up(const scheduler::GroupUp& up) {
+  auto& attached = core_->attached;
+  const auto mine = [&up](const auto& link) {
+    return link->formed().group == up.group && link->formed().epoch == up.epoch;
+  };
+  const auto found = std::find_if(attached.begin(), attached.end(), mine);
+  if (found == attached.end()) return;
+  (*found)->Open(this);
+  core_->groups[up.group] = {std::move(*found), {}};
+  attached.erase(found);
+  metrics_.SetGroupUp(up.group, true);
+}
+
+// A second reason for the same loss (a hang, then its broken streams) is no news.
+void CoreLoop::TakeOut(const scheduler::GroupLost& lost) {
+  const auto found = core_->groups.find(lost.group);
+  if (found == core_->groups.end()) return;
+  if (found->second.link->formed().epoch != lost.epoch) return;
+  found->second.link->Abandon();
+  core_->lost.push_back({lost.group, lost.reason, std::move(found->second.link)});
+  core_->groups.erase(found);
+  metrics_.SetGroupUp(lost.group, false);
+  metrics_.SetGroupState(lost.group, {});
+}
+
 void CoreLoop::CountResult(const scheduler::StepDone& done, Time now) {
-  const auto found = core_->sent.find(done.result.step);
-  if (found == core_->sent.end()) return;
+  const auto group = core_->groups.find(done.group);
+  if (group == core_->groups.end()) return;
+  auto& all_sent = group->second.sent;
+  const auto found = all_sent.find(done.result.step);
+  if (found == all_sent.end()) return;
   const auto& [sent, info] = found->second;
   metrics_.Step(now - sent, info.decode_rows, info.prefill_tokens);
-  core_->sent.erase(found);
+  all_sent.erase(found);
 }
 
 void CoreLoop::SendPlans(Time now) {
   for (std::size_t i = 0; i < core_->outputs.plans.size(); ++i) {
     const scheduler::StepInfo& info = core_->outputs.steps[i];
-    core_->sent[info.step] = {now, info};
-    core_->link->Send(core_->outputs.plans[i].plan);
+    Core::Group& group = core_->groups.at(info.group);
+    group.sent[info.step] = {now, info};
+    group.link->Send(core_->outputs.plans[i].plan);
     logs_->steps.Write(info);
   }
 }
 
-void CoreLoop::LoseHungGroup() {
-  if (core_->link == nullptr) return;
-  const auto oldest = core_->link->OldestInFlight();
-  if (!oldest || SteadyNow() - *oldest < options_.step_timeout) return;
-  std::string reason = core_->link->DescribeOldest() + " for " +
-                       std::to_string(options_.step_timeout.count()) + " ms (--step-timeout)";
-  Apply(scheduler::GroupLost{GroupId(0), epoch_, std::move(reason)});
+void CoreLoop::LoseHungGroups() {
+  std::vector<scheduler::GroupLost> hung;
+  for (const auto& [id, group] : core_->groups) {
+    const auto oldest = group.link->OldestInFlight();
+    if (!oldest || SteadyNow() - *oldest < options_.step_timeout) continue;
+    hung.push_back({id, group.link->formed().epoch,
+                    group.link->DescribeOldest() + " for " +
+                        std::to_string(options_.step_timeout.count()) + " ms (--step-timeout)"});
+  }
+  for (scheduler::GroupLost& lost : hung) Apply(std::move(lost));
+}
+
+void CoreLoop::ShowGauges() {
+  const scheduler::Scheduler& scheduler = core_->scheduler;
+  for (const auto& [id, group] : core_->groups) {
+    const scheduler::Snapshot own = scheduler.InspectGroup(id);
+    metrics_.SetGroupState(id, {own.running, own.blocks_free, own.blocks_used, own.blocks_cached,
+                                own.blocks_retiring});
+  }
+  const scheduler::Snapshot all = scheduler.Inspect();
+  metrics_.SetQueue(all.waiting, all.running);
+  metrics_.SetBlocks(all.blocks_free, all.blocks_used, all.blocks_cached, all.blocks_retiring);
 }
 
 void CoreLoop::Deliver() {
   Core& core = *core_;
   FlushInputLog();
-  const scheduler::Snapshot now = core.scheduler.Inspect();
-  metrics_.SetQueue(now.waiting, now.running);
-  metrics_.SetBlocks(now.blocks_free, now.blocks_used, now.blocks_cached, now.blocks_retiring);
+  ShowGauges();
   if (!core.events.empty() || !core.decisions.empty()) {
     listener_.OnOutputs(std::exchange(core.events, {}), std::exchange(core.decisions, {}));
   }
-  if (core.lost.has_value()) {
-    core.sent.clear();
-    core.link.reset();
-    listener_.OnGroupLost(*std::exchange(core.lost, std::nullopt));
-  }
+  for (LostGroup& lost : std::exchange(core.lost, {})) listener_.OnGroupLost(std::move(lost));
 }
 
 // A recording with a gap is worth nothing, so the first write that fails ends it. Serving goes on.

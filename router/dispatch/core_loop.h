@@ -28,14 +28,21 @@ namespace penstock::router {
 
 class Metrics;
 
+struct LostGroup {
+  GroupId group;
+  std::string reason;
+  std::unique_ptr<GroupLink> link;  // abandoned
+};
+
 class CoreListener {
  public:
   virtual ~CoreListener() = default;
   // After the plans of the same inputs were sent. Must not block.
   virtual void OnOutputs(std::vector<scheduler::Event> events,
                          std::vector<scheduler::Decision> decisions) = 0;
-  // The group serves no more; failed requests are in an OnOutputs call before.
-  virtual void OnGroupLost(std::string reason) = 0;
+  // The group serves no more; failed requests are in an OnOutputs call before. Other groups are not
+  // affected. Must not block: who takes the link waits for the end of its streams elsewhere.
+  virtual void OnGroupLost(LostGroup lost) = 0;
 };
 
 struct CoreLoopOptions {
@@ -57,29 +64,33 @@ class CoreLoop final : private GroupListener {
   // Opens the log files and starts the thread. Errors name the option and the file.
   absl::Status Start();
 
-  // From now on this group runs plans. Once.
+  // From now on this group runs plans. A group may come again once its loss was told, with a higher
+  // epoch.
   void Attach(std::unique_ptr<GroupLink> link);
 
   using What = decltype(scheduler::Input::what);
   // False: the mailbox is full (arrivals only) or the loop has stopped; the input was not taken.
   bool Post(What what);
 
-  // Ends the loop, then the group's streams. No listener call after it has returned.
+  // Ends the loop, then the groups' streams. No listener call after it has returned.
   void Stop();
 
  private:
   struct Mailbox;
   struct Logs;
 
-  void OnStepDone(StepResult result) override;
-  void OnGroupLost(std::string reason) override;
+  void OnStepDone(GroupId group, StepResult result) override;
+  void OnGroupLost(GroupId group, Epoch epoch, std::string reason) override;
 
   void Run();
   void Apply(What what);
   void CountResult(const scheduler::StepDone& done, Time now);
   void SendPlans(Time now);
   void Deliver();
-  void LoseHungGroup();
+  void Up(const scheduler::GroupUp& up);
+  void TakeOut(const scheduler::GroupLost& lost);
+  void LoseHungGroups();
+  void ShowGauges();
   void FlushInputLog();
   std::chrono::steady_clock::time_point NextDeadline() const;
 
@@ -87,7 +98,6 @@ class CoreLoop final : private GroupListener {
   CoreListener& listener_;
   Metrics& metrics_;
   std::unique_ptr<Mailbox> mailbox_;
-  Epoch epoch_;  // of the group; set before its streams open, constant while they may call
 
   // The loop's thread only.
   struct Core;

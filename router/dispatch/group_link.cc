@@ -34,16 +34,19 @@ absl::StatusOr<std::unique_ptr<GroupLink>> GroupLink::Form(GroupLinkOptions opti
                                                            const Progress& progress,
                                                            Metrics* metrics) {
   std::unique_ptr<GroupLink> link(new GroupLink(std::move(options), metrics));
-  PENSTOCK_RETURN_IF_ERROR(link->RunFormation(progress));
-  return link;
+  absl::Status formed = link->RunFormation(progress);
+  if (formed.ok()) return link;
+  const std::string& name = link->options_.name;
+  return name.empty() ? formed : WithContext(formed, name);
 }
 
 GroupLink::GroupLink(GroupLinkOptions options, Metrics* metrics)
     : options_(std::move(options)), metrics_(metrics) {
+  formed_.group = options_.group;
   formed_.epoch = options_.epoch;
   for (std::size_t rank = 0; rank < options_.sockets.size(); ++rank) {
-    ranks_.push_back(
-        std::make_unique<ShardClient>(options_.sockets[rank], static_cast<std::uint32_t>(rank)));
+    ranks_.push_back(std::make_unique<ShardClient>(
+        options_.sockets[rank], static_cast<std::uint32_t>(rank), options_.stop));
   }
 }
 
@@ -135,18 +138,20 @@ void GroupLink::Send(const StepPlan& plan) {
     InFlight& entry = in_flight_[plan.step];
     entry.sent = SteadyNow();
     entry.digests.resize(ranks_.size());
-    if (metrics_ != nullptr) metrics_->SetPlansInFlight(WithoutResult());
+    if (metrics_ != nullptr) metrics_->SetPlansInFlight(options_.group, WithoutResult());
   }
   for (const auto& shard : ranks_) {
     if (metrics_ != nullptr) {
-      metrics_->ExecuteMessage(Metrics::Direction::kPlan, shard->rank());
+      metrics_->ExecuteMessage(Metrics::Direction::kPlan, options_.group, shard->rank());
     }
     shard->Send(plan);
   }
 }
 
 void GroupLink::OnResult(std::uint32_t rank, StepResult result) {
-  if (metrics_ != nullptr) metrics_->ExecuteMessage(Metrics::Direction::kResult, rank);
+  if (metrics_ != nullptr) {
+    metrics_->ExecuteMessage(Metrics::Direction::kResult, options_.group, rank);
+  }
   std::optional<std::string> broken;
   {
     // Held over both parts, so that results go on in the order of their steps.
@@ -157,10 +162,10 @@ void GroupLink::OnResult(std::uint32_t rank, StepResult result) {
       if (over_) return;
       broken = Reconcile(rank, std::move(result));
       if (!broken.has_value()) ready = TakeReady();
-      if (metrics_ != nullptr) metrics_->SetPlansInFlight(WithoutResult());
+      if (metrics_ != nullptr) metrics_->SetPlansInFlight(options_.group, WithoutResult());
     }
     for (StepResult& done : ready) {
-      if (listener_ != nullptr) listener_->OnStepDone(std::move(done));
+      if (listener_ != nullptr) listener_->OnStepDone(options_.group, std::move(done));
     }
   }
   if (broken.has_value()) Lose(*std::move(broken));
@@ -216,11 +221,14 @@ void GroupLink::Lose(std::string reason) {
     const std::lock_guard lock(mutex_);
     if (std::exchange(over_, true)) return;
     in_flight_.clear();
-    if (metrics_ != nullptr) metrics_->SetPlansInFlight(0);
+    if (metrics_ != nullptr) metrics_->SetPlansInFlight(options_.group, 0);
   }
   for (const auto& shard : ranks_) shard->AbortExecute();
+  if (!options_.name.empty()) reason = options_.name + ": " + reason;
   const std::lock_guard lock(listener_mutex_);
-  if (listener_ != nullptr) listener_->OnGroupLost(std::move(reason));
+  if (listener_ != nullptr) {
+    listener_->OnGroupLost(options_.group, options_.epoch, std::move(reason));
+  }
 }
 
 std::optional<Time> GroupLink::OldestInFlight() const {
@@ -235,19 +243,28 @@ std::string GroupLink::DescribeOldest() const {
   const auto& [step, entry] = *in_flight_.begin();
   std::size_t rank = 0;
   while (rank + 1 < entry.digests.size() && entry.digests[rank].has_value()) ++rank;
-  return RankName(static_cast<std::uint32_t>(rank)) + " has not answered step " +
+  const std::string who = options_.name.empty() ? "" : options_.name + ": ";
+  return who + RankName(static_cast<std::uint32_t>(rank)) + " has not answered step " +
          std::to_string(step.value());
 }
 
-void GroupLink::Close() {
+void GroupLink::Silence() {
   {
     const std::lock_guard lock(listener_mutex_);
     listener_ = nullptr;
   }
-  {
-    const std::lock_guard lock(mutex_);
-    over_ = true;
-  }
+  const std::lock_guard lock(mutex_);
+  over_ = true;
+  if (metrics_ != nullptr) metrics_->SetPlansInFlight(options_.group, 0);
+}
+
+void GroupLink::Abandon() {
+  Silence();
+  for (const auto& shard : ranks_) shard->AbortExecute();
+}
+
+void GroupLink::Close() {
+  Silence();
   // First all ends, then the destruction: a callback of one stream may abort the others.
   for (const auto& shard : ranks_) shard->CloseExecute(kCloseGrace);
   ranks_.clear();

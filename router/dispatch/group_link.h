@@ -15,6 +15,7 @@
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <stop_token>
 #include <string>
 #include <vector>
 
@@ -27,18 +28,22 @@ namespace penstock::router {
 class Metrics;
 
 struct GroupLinkOptions {
+  GroupId group{0};
+  std::string name;                  // begins each message: "group 1"; empty = the only one
   std::vector<std::string> sockets;  // by rank
   Epoch epoch{1};
   std::string rendezvous;                 // fresh name, e.g. with pid and epoch
   std::uint32_t max_step_tokens = 512;    // 0 = 512 on CPU, 2,048 on CUDA
   std::uint32_t max_sequences = 128;      // slots
   std::uint32_t max_sequence_length = 0;  // 0 = what the model was made for
+  std::stop_token stop;                   // ends the formation early
   // The launcher watches the progress of loading; this ends a router that waits alone.
   std::chrono::milliseconds startup_timeout{std::chrono::hours(1)};
 };
 
 // What came out of formation.
 struct GroupFormed {
+  GroupId group;
   Epoch epoch;
   ShardFacts facts;  // of rank 0; the others agree in all that matters
   GroupCapacity capacity;
@@ -49,8 +54,8 @@ struct GroupFormed {
 class GroupListener {
  public:
   virtual ~GroupListener() = default;
-  virtual void OnStepDone(StepResult result) = 0;
-  virtual void OnGroupLost(std::string reason) = 0;
+  virtual void OnStepDone(GroupId group, StepResult result) = 0;
+  virtual void OnGroupLost(GroupId group, Epoch epoch, std::string reason) = 0;
 };
 
 class GroupLink final : private ExecuteListener {
@@ -77,6 +82,10 @@ class GroupLink final : private ExecuteListener {
   // The first rank that has not answered the oldest plan, for "which rank hangs".
   std::string DescribeOldest() const;
 
+  // Begins the end of all streams and returns at once; no listener call after it has returned. For
+  // a lost group, whose end another thread can wait for (Close, the destructor). Not from a
+  // listener call.
+  void Abandon();
   // Ends all streams; no listener call after it has returned.
   void Close();
 
@@ -106,6 +115,8 @@ class GroupLink final : private ExecuteListener {
   // Plans that rank 0 has not answered: the pipeline's depth. With mutex_ held.
   std::uint64_t WithoutResult() const;
   void Lose(std::string reason);
+  // From now on the listener hears nothing.
+  void Silence();
 
   GroupLinkOptions options_;
   Metrics* metrics_;

@@ -54,23 +54,31 @@ class RouterEngine::Impl final : public CoreListener {
             [this](decltype(scheduler::Input::what) what) { return core_.Post(std::move(what)); },
             [this](RequestId request) { Forget(request); }},
         core_(std::move(options.core), *this, metrics),
+        groups_return_(options.groups_return),
         pool_(options.text_threads) {}
 
   ~Impl() override { Stop(); }
 
-  absl::Status Start(std::unique_ptr<GroupLink> link,
-                     std::function<void(const std::string&)> on_lost) {
+  absl::Status Start(std::function<void(LostGroup)> on_lost) {
     on_lost_ = std::move(on_lost);
-    absl::Status started = core_.Start();
-    if (!started.ok()) return started;
+    return core_.Start();
+  }
+
+  void Attach(std::unique_ptr<GroupLink> link) {
     core_.Attach(std::move(link));
-    SetHealth(Health::kReady, "");
-    return absl::OkStatus();
+    const std::lock_guard lock(mutex_);
+    ++groups_up_;
+    if (!draining_ && !over_) health_ = {Health::kReady, ""};
   }
 
   void Drain() {
-    SetHealth(Health::kDraining, "the server is shutting down");
+    {
+      const std::lock_guard lock(mutex_);
+      draining_ = true;
+      if (!over_) health_ = {Health::kDraining, "the server is shutting down"};
+    }
     core_.Post(scheduler::Drain{});
+    FailAllUnlessServed();
   }
 
   void Stop() {
@@ -142,20 +150,31 @@ class RouterEngine::Impl final : public CoreListener {
     pool_.ScheduleAll(std::move(lanes));
   }
 
-  void OnGroupLost(std::string reason) override {
+  void OnGroupLost(LostGroup lost) override {
+    {
+      const std::lock_guard lock(mutex_);
+      --groups_up_;
+      if (groups_up_ == 0 && !draining_) health_ = {Health::kFailed, lost.reason};
+      if (groups_up_ == 0) over_ = over_ || !groups_return_;
+    }
+    FailAllUnlessServed();
+    if (on_lost_) on_lost_(std::move(lost));
+  }
+
+  // Those that ran have their error from the core. Those that wait get theirs here once no group
+  // will come for them.
+  void FailAllUnlessServed() {
     std::vector<std::shared_ptr<Lane>> lanes;
     {
       const std::lock_guard lock(mutex_);
-      health_ = {Health::kFailed, reason};
-      // Those that ran have their error from the core; no group will come for those that wait.
+      if (groups_up_ > 0 || (!over_ && !draining_)) return;
       for (auto& [id, task] : tasks_) {
         records_.SetState(id, "failed");
-        if (task->Fail(Unavailable(reason))) lanes.push_back(task);
+        if (task->Fail(Unavailable(health_.detail))) lanes.push_back(task);
       }
       tasks_.clear();
     }
     pool_.ScheduleAll(std::move(lanes));
-    if (on_lost_) on_lost_(reason);
   }
 
   // A request that the core does not know.
@@ -164,26 +183,24 @@ class RouterEngine::Impl final : public CoreListener {
     tasks_.erase(request);
   }
 
-  void SetHealth(Health state, std::string detail) {
-    const std::lock_guard lock(mutex_);
-    if (health_.state == Health::kFailed) return;
-    health_ = {state, std::move(detail)};
-  }
-
   const ModelFacts facts_;
   const PromptBuilder prompts_;
   SeedSource seeds_;
   RequestRecords records_;
-  std::function<void(const std::string&)> on_lost_;
+  std::function<void(LostGroup)> on_lost_;
 
   mutable std::mutex mutex_;
   HealthReport health_{Health::kStarting, "the model is being loaded"};
+  std::size_t groups_up_ = 0;
+  bool draining_ = false;
+  bool over_ = false;  // no group is left and none will come
   std::uint64_t last_request_ = 0;
   // Open requests: from Submit until the core's terminal event.
   std::unordered_map<RequestId, std::shared_ptr<RequestTask>> tasks_;
 
   const RequestServices services_;
   CoreLoop core_;
+  const bool groups_return_;
   TextPool pool_;  // last: its threads use all of the above
 };
 
@@ -191,10 +208,10 @@ RouterEngine::RouterEngine(RouterEngineOptions options, Metrics& metrics)
     : impl_(std::make_unique<Impl>(std::move(options), metrics)) {}
 RouterEngine::~RouterEngine() = default;
 
-absl::Status RouterEngine::Start(std::unique_ptr<GroupLink> link,
-                                 std::function<void(const std::string& reason)> on_lost) {
-  return impl_->Start(std::move(link), std::move(on_lost));
+absl::Status RouterEngine::Start(std::function<void(LostGroup lost)> on_lost) {
+  return impl_->Start(std::move(on_lost));
 }
+void RouterEngine::Attach(std::unique_ptr<GroupLink> link) { impl_->Attach(std::move(link)); }
 void RouterEngine::Drain() { impl_->Drain(); }
 void RouterEngine::Stop() { impl_->Stop(); }
 

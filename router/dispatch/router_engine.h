@@ -1,11 +1,11 @@
 // The generation side behind router/engine.h: requests in, text events out, round one CoreLoop and
-// one replica group.
+// the replica groups that are up.
 //
 //   Submit -> text pool (prompt) -> CoreLoop (mailbox, scheduler, shards) -> text pool (text) ->
 //   sink
 //
-// Threads: Submit, Cancel, Facts, CheckHealth, Explain, Drain from any; the text pool and the core
-// loop's thread are its own.
+// Threads: Attach, Submit, Cancel, Facts, CheckHealth, Explain, Drain from any; the text pool and
+// the core loop's thread are its own.
 #pragma once
 
 #include <absl/status/status.h>
@@ -33,6 +33,9 @@ struct RouterEngineOptions {
   std::vector<TokenId> eos_ids;
   std::shared_ptr<const text::Tokenizer> tokenizer;
   std::shared_ptr<const text::ChatTemplate> chat;  // null: chats are refused
+  // Lost groups are formed again: without any group, queued requests wait, and new ones are told to
+  // try again later. Else the loss of the last group is the end of all.
+  bool groups_return = false;
 };
 
 class RouterEngine final : public Engine {
@@ -41,13 +44,15 @@ class RouterEngine final : public Engine {
   RouterEngine(RouterEngineOptions options, Metrics& metrics);
   ~RouterEngine() override;  // Stop
 
-  // Starts the core and gives it the formed group; ready from then on. `on_lost` is called once, on
-  // the core's thread, when the group serves no more and every open request has got its error; it
-  // must not block. Once.
-  absl::Status Start(std::unique_ptr<GroupLink> link,
-                     std::function<void(const std::string& reason)> on_lost);
+  // Starts the core; ready from the first group that is attached. `on_lost` is called on the core's
+  // thread each time a group serves no more and its requests have got their errors; it must not
+  // block. Once.
+  absl::Status Start(std::function<void(LostGroup lost)> on_lost);
 
-  // Takes no new requests; what is open ends normally.
+  // A newly formed group.
+  void Attach(std::unique_ptr<GroupLink> link);
+
+  // Takes no new requests; what is open ends normally, or with an error once no group is left.
   void Drain();
 
   // Ends everything; no sink is called after it has returned. What is still open is dropped.

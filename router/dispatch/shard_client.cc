@@ -53,8 +53,11 @@ struct ShardClient::Connection {
   std::unique_ptr<v1::Shard::Stub> stub;
 };
 
-ShardClient::ShardClient(std::string socket, std::uint32_t rank)
-    : socket_(std::move(socket)), rank_(rank), connection_(std::make_unique<Connection>(socket_)) {}
+ShardClient::ShardClient(std::string socket, std::uint32_t rank, std::stop_token stop)
+    : socket_(std::move(socket)),
+      rank_(rank),
+      stop_(std::move(stop)),
+      connection_(std::make_unique<Connection>(socket_)) {}
 
 ShardClient::~ShardClient() = default;
 
@@ -64,6 +67,7 @@ absl::Status ShardClient::WithRank(const absl::Status& status, const char* call)
 
 absl::StatusOr<ShardFacts> ShardClient::Describe(Deadline deadline) {
   grpc::ClientContext context;
+  const std::stop_callback on_stop(stop_, [&context] { context.TryCancel(); });
   context.set_deadline(deadline);
   context.set_wait_for_ready(true);
   v1::DescribeResponse response;
@@ -75,6 +79,7 @@ absl::StatusOr<ShardFacts> ShardClient::Describe(Deadline deadline) {
 absl::Status ShardClient::WatchLoad(Deadline deadline,
                                     const std::function<void(const ShardLoadProgress&)>& progress) {
   grpc::ClientContext context;
+  const std::stop_callback on_stop(stop_, [&context] { context.TryCancel(); });
   context.set_deadline(deadline);
   const auto reader = connection_->stub->WatchLoad(&context, {});
   std::string error;
@@ -89,6 +94,7 @@ absl::Status ShardClient::WatchLoad(Deadline deadline,
 
 absl::Status ShardClient::Configure(const ShardConfiguration& configuration, Deadline deadline) {
   grpc::ClientContext context;
+  const std::stop_callback on_stop(stop_, [&context] { context.TryCancel(); });
   context.set_deadline(deadline);
   v1::ConfigureRequest request;
   request.set_epoch(configuration.epoch.value());
@@ -108,6 +114,7 @@ absl::Status ShardClient::Configure(const ShardConfiguration& configuration, Dea
 
 absl::StatusOr<ShardWarmup> ShardClient::Warmup(Epoch epoch, Deadline deadline) {
   grpc::ClientContext context;
+  const std::stop_callback on_stop(stop_, [&context] { context.TryCancel(); });
   context.set_deadline(deadline);
   v1::WarmupRequest request;
   request.set_epoch(epoch.value());
@@ -125,6 +132,7 @@ absl::StatusOr<ShardWarmup> ShardClient::Warmup(Epoch epoch, Deadline deadline) 
 
 absl::Status ShardClient::Commit(Epoch epoch, std::uint32_t blocks, Deadline deadline) {
   grpc::ClientContext context;
+  const std::stop_callback on_stop(stop_, [&context] { context.TryCancel(); });
   context.set_deadline(deadline);
   v1::CommitRequest request;
   request.set_epoch(epoch.value());

@@ -10,6 +10,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <stop_token>
 #include <string>
 #include <vector>
 
@@ -71,8 +72,9 @@ class ShardClient {
  public:
   using Deadline = std::chrono::system_clock::time_point;
 
-  // `socket`: path of a Unix socket. Connecting happens with the first call.
-  ShardClient(std::string socket, std::uint32_t rank);
+  // `socket`: path of a Unix socket. Connecting happens with the first call. A request to stop ends
+  // a formation call that is under way and all later ones at once with Cancelled.
+  ShardClient(std::string socket, std::uint32_t rank, std::stop_token stop);
   ~ShardClient();
   ShardClient(const ShardClient&) = delete;
   ShardClient& operator=(const ShardClient&) = delete;
@@ -108,6 +110,7 @@ class ShardClient {
 
   std::string socket_;
   std::uint32_t rank_;
+  std::stop_token stop_;
   std::unique_ptr<Connection> connection_;
   std::unique_ptr<Stream> stream_;
 };

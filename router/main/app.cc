@@ -1,12 +1,10 @@
 #include "router/main/app.h"
 
 #include <chrono>
-#include <cstdlib>
 #include <memory>
 #include <mutex>
 #include <optional>
 #include <string>
-#include <thread>
 #include <utility>
 
 #include "common/exit_codes.h"
@@ -14,7 +12,7 @@
 #include "common/status.h"
 #include "common/version.h"
 #include "router/api/http_service.h"
-#include "router/dispatch/group_link.h"
+#include "router/dispatch/group_fleet.h"
 #include "router/dispatch/router_engine.h"
 #include "router/main/process_events.h"
 #include "router/main/settings.h"
@@ -36,26 +34,31 @@ struct Failure {
 class App {
  public:
   App(const options::Values& values, const Notifier& notifier)
-      : values_(values), notifier_(notifier), metrics_(Version()) {}
+      : values_(values),
+        notifier_(notifier),
+        groups_return_(FleetSettings(values).reattach),
+        metrics_(Version()) {}
 
   int Run();
 
  private:
   std::optional<Failure> LoadText();
-  std::optional<Failure> FormGroup();
+  std::optional<Failure> FormGroups();
   std::optional<Failure> StartEngine();
   std::optional<Failure> StartHttp();
   int Report(const Failure& failure);
   int Serve();
-  void OnLost(const std::string& reason);
+  void Stop();
+  void OnLost(LostGroup lost);
 
   const options::Values& values_;
   const Notifier& notifier_;
+  const bool groups_return_;
   ProcessEvents events_;
   Metrics metrics_;
   std::shared_ptr<const text::Tokenizer> tokenizer_;
   std::shared_ptr<const text::ChatTemplate> chat_;
-  std::unique_ptr<GroupLink> link_;
+  std::unique_ptr<GroupFleet> fleet_;  // outlives the engine, which hands lost links to it
   std::unique_ptr<RouterEngine> engine_;
   std::unique_ptr<HttpService> http_;  // before the engine goes: its answers need the engine
 
@@ -79,43 +82,40 @@ std::optional<Failure> App::LoadText() {
   return std::nullopt;
 }
 
-// In a thread of its own, so that a signal during a long load ends the process at once.
-std::optional<Failure> App::FormGroup() {
-  const auto now = std::chrono::system_clock::now().time_since_epoch();
-  const Epoch epoch(static_cast<std::uint64_t>(
-      std::chrono::duration_cast<std::chrono::nanoseconds>(now).count()));
-  absl::StatusOr<std::unique_ptr<GroupLink>> link = absl::UnknownError("not formed");
-  std::thread former([&] {
-    link = GroupLink::Form(
-        LinkSettings(values_, epoch), [](std::uint32_t, const ShardLoadProgress&) {}, &metrics_);
+std::optional<Failure> App::FormGroups() {
+  fleet_ = std::make_unique<GroupFleet>(FleetSettings(values_), &metrics_);
+  absl::Status outcome;  // written before the word is said
+  fleet_->Start([&](const absl::Status& status) {
+    outcome = status;
     events_.Say();
   });
   if (events_.Wait() == ProcessEvents::What::kSignal) {
+    fleet_->Stop();
     log::Info("stopped before the shards were ready");
-    std::_Exit(kExitOk);  // calls to shards are under way; there is nothing to save
+    return Failure{kExitOk, absl::OkStatus()};
   }
-  former.join();
-  if (!link.ok()) return Failure{kExitShardLost, link.status()};
-  link_ = *std::move(link);
+  if (!outcome.ok()) return Failure{kExitShardLost, outcome};
   return std::nullopt;
 }
 
 std::optional<Failure> App::StartEngine() {
-  auto facts = FactsOf(values_, link_->formed());
+  const GroupFormed formed = fleet_->Agreed();
+  auto facts = FactsOf(values_, formed);
   if (!facts.ok()) return Failure{kExitUsage, facts.status()};
   RouterEngineOptions options;
-  options.core = CoreSettings(values_, link_->formed());
+  options.core = CoreSettings(values_, formed);
   options.text_threads = static_cast<std::uint32_t>(values_.GetInt("validation-workers"));
   if (const auto seed = values_.FindInt("seed")) options.seed = static_cast<std::uint64_t>(*seed);
   options.facts = *std::move(facts);
   options.facts.has_chat_template = chat_ != nullptr;
-  options.eos_ids = link_->formed().facts.eos_token_ids;
+  options.eos_ids = formed.facts.eos_token_ids;
   options.tokenizer = tokenizer_;
   options.chat = chat_;
+  options.groups_return = groups_return_;
   engine_ = std::make_unique<RouterEngine>(std::move(options), metrics_);
-  const absl::Status started =
-      engine_->Start(std::move(link_), [this](const std::string& reason) { OnLost(reason); });
+  const absl::Status started = engine_->Start([this](LostGroup lost) { OnLost(std::move(lost)); });
   if (!started.ok()) return Failure{kExitUsage, started};
+  fleet_->Serve([this](std::unique_ptr<GroupLink> link) { engine_->Attach(std::move(link)); });
   return std::nullopt;
 }
 
@@ -132,40 +132,53 @@ std::optional<Failure> App::StartHttp() {
   return std::nullopt;
 }
 
-void App::OnLost(const std::string& reason) {
-  {
-    const std::lock_guard lock(mutex_);
-    lost_ = reason;
+// On the core's thread.
+void App::OnLost(LostGroup lost) {
+  const bool still_ready = engine_->CheckHealth().state == Health::kReady;
+  log::Error((still_ready ? "the other groups serve on: " : "/health answers 503: ") + lost.reason);
+  notifier_.GroupLost(lost.group.value(), lost.reason);
+  if (!groups_return_) {
+    {
+      const std::lock_guard lock(mutex_);
+      lost_ = lost.reason;
+    }
+    events_.Say();
   }
-  log::Error("/health answers 503: " + reason);
-  events_.Say();
+  fleet_->Lost(std::move(lost.link));
 }
 
 int App::Report(const Failure& failure) {
+  if (failure.status.ok()) return failure.exit_code;
   log::Error(Message(failure.status));
   notifier_.Failed(Message(failure.status));
   return failure.exit_code;
+}
+
+// No group joins any more, then the engine ends.
+void App::Stop() {
+  fleet_->Stop();
+  engine_->Stop();
 }
 
 int App::Serve() {
   const bool lost = events_.Wait() == ProcessEvents::What::kWord;
   if (lost) {
     http_->Stop(kLostDrain);
-    engine_->Stop();
+    Stop();
     const std::lock_guard lock(mutex_);
     return Report({kExitShardLost, absl::UnavailableError(lost_)});
   }
   log::Info("stopping: open requests are finished first");
   engine_->Drain();
   http_->Stop(values_.GetDuration("graceful-termination-timeout"));
-  engine_->Stop();
+  Stop();
   log::Info("stopped");
   return kExitOk;
 }
 
 int App::Run() {
   using Step = std::optional<Failure> (App::*)();
-  for (const Step step : {&App::LoadText, &App::FormGroup, &App::StartEngine, &App::StartHttp}) {
+  for (const Step step : {&App::LoadText, &App::FormGroups, &App::StartEngine, &App::StartHttp}) {
     if (const auto failure = (this->*step)()) return Report(*failure);
   }
   return Serve();

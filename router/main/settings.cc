@@ -1,10 +1,9 @@
 #include "router/main/settings.h"
 
-#include <unistd.h>
-
 #include <algorithm>
 #include <limits>
 
+#include "common/socket_names.h"
 #include "common/status.h"
 #include "common/version.h"
 
@@ -29,6 +28,16 @@ std::chrono::milliseconds Milliseconds(const options::Values& values, std::strin
 scheduler::Batching BatchingOf(const std::string& name) {
   if (name == "none") return scheduler::Batching::kNone;
   return name == "static" ? scheduler::Batching::kStatic : scheduler::Batching::kContinuous;
+}
+
+GroupLinkOptions LinkSettings(const options::Values& values) {
+  GroupLinkOptions link;
+  link.max_step_tokens = CountOrZero(values, "max-step-tokens");
+  // A request holds one slot, so more slots than requests would stay empty.
+  link.max_sequences = CountOrZero(values, "max-batch-size");
+  if (link.max_sequences == 0) link.max_sequences = Count(values, "max-concurrent-requests");
+  link.max_sequence_length = CountOrZero(values, "max-total-tokens");
+  return link;
 }
 
 // Tokens that the cache holds, at most what one sequence may have.
@@ -61,20 +70,26 @@ ApiOptions ApiSettings(const options::Values& values) {
   return api;
 }
 
-GroupLinkOptions LinkSettings(const options::Values& values, Epoch epoch) {
-  GroupLinkOptions link;
-  const std::string& prefix = values.GetString("shard-uds-path");
-  for (std::int64_t rank = 0; rank < values.GetInt("num-shard"); ++rank) {
-    link.sockets.push_back(prefix + "-" + std::to_string(rank));
+FleetOptions FleetSettings(const options::Values& values) {
+  FleetOptions fleet;
+  const std::uint32_t replicas = Count(values, "num-replicas");
+  for (std::uint32_t group = 0; group < replicas; ++group) {
+    GroupLinkOptions link = LinkSettings(values);
+    link.group = GroupId(group);
+    std::optional<std::int64_t> named;
+    if (replicas > 1) {
+      named = group;
+      link.name = "group " + std::to_string(group);
+    }
+    const std::string prefix = GroupSocketPrefix(values.GetString("shard-uds-path"), named);
+    for (std::uint32_t rank = 0; rank < Count(values, "num-shard"); ++rank) {
+      link.sockets.push_back(prefix + "-" + std::to_string(rank));
+    }
+    fleet.groups.push_back(std::move(link));
   }
-  link.epoch = epoch;
-  link.rendezvous = "penstock-" + std::to_string(::getpid()) + "-" + std::to_string(epoch.value());
-  link.max_step_tokens = CountOrZero(values, "max-step-tokens");
-  // A request holds one slot, so more slots than requests would stay empty.
-  link.max_sequences = CountOrZero(values, "max-batch-size");
-  if (link.max_sequences == 0) link.max_sequences = Count(values, "max-concurrent-requests");
-  link.max_sequence_length = CountOrZero(values, "max-total-tokens");
-  return link;
+  // The only group is restarted together with the router, by whoever watches both.
+  fleet.reattach = replicas > 1;
+  return fleet;
 }
 
 CoreLoopOptions CoreSettings(const options::Values& values, const GroupFormed& formed) {

@@ -8,7 +8,7 @@
 #include "common/options/values.h"
 #include "router/api/context.h"
 #include "router/dispatch/core_loop.h"
-#include "router/dispatch/group_link.h"
+#include "router/dispatch/group_fleet.h"
 #include "router/engine.h"
 #include "router/http/options.h"
 
@@ -17,8 +17,8 @@ namespace penstock::router {
 HttpOptions HttpSettings(const options::Values& values);
 ApiOptions ApiSettings(const options::Values& values);
 
-// `epoch` must be above that of every earlier router of the same shards.
-GroupLinkOptions LinkSettings(const options::Values& values, Epoch epoch);
+// The groups to form and what happens when one is lost.
+FleetOptions FleetSettings(const options::Values& values);
 
 // What can be decided once the group is formed.
 CoreLoopOptions CoreSettings(const options::Values& values, const GroupFormed& formed);

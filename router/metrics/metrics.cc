@@ -8,7 +8,8 @@
 #include <prometheus/text_serializer.h>
 
 #include <algorithm>
-#include <atomic>
+#include <map>
+#include <mutex>
 #include <sstream>
 #include <utility>
 #include <vector>
@@ -112,11 +113,12 @@ struct Metrics::Impl {
 
   Family<Counter>& execute_messages =
       Counters(registry, "penstock_execute_messages_total",
-               "Messages on the Execute streams, by direction and rank.");
+               "Messages on the Execute streams, by direction, group and rank.");
   Gauge& plans_in_flight =
       OneGauge(registry, "penstock_plans_in_flight", "Plans sent and not yet answered.");
-  Gauge& plans_in_flight_max = OneGauge(registry, "penstock_plans_in_flight_max",
-                                        "Greatest number of plans in flight since the start.");
+  Gauge& plans_in_flight_max =
+      OneGauge(registry, "penstock_plans_in_flight_max",
+               "Greatest number of plans in flight in one group since the start.");
   Histogram& step_seconds = OneHistogram(registry, "penstock_step_duration_seconds",
                                          "From sending a plan to its result.", InterTokenBuckets());
   Counter& decode_rows =
@@ -125,8 +127,54 @@ struct Metrics::Impl {
       Counters(registry, "penstock_step_prefill_tokens_total", "Prefill tokens in all plans.")
           .Add({});
 
-  std::atomic<std::uint64_t> most_plans{0};
+  // What is kept per replica group, made when the group is first named.
+  struct Group {
+    Gauge& up;
+    Counter& losses;
+    Gauge& running;
+    Gauge& blocks_free;
+    Gauge& blocks_used;
+    Gauge& blocks_cached;
+    Gauge& blocks_retiring;
+    Gauge& plans_in_flight;
+  };
+  Group& GroupOf(GroupId id);  // with groups_mutex held
+
+  Family<Gauge>& Gauges(const char* name, const char* help) {
+    return BuildGauge().Name(name).Help(help).Register(registry);
+  }
+  Family<Gauge>& group_up =
+      Gauges("penstock_group_up", "1 while the replica group serves, else 0.");
+  Family<Counter>& group_losses =
+      Counters(registry, "penstock_group_losses_total", "How often a replica group was lost.");
+  Family<Gauge>& group_running =
+      Gauges("penstock_group_requests_running", "Requests being computed, by replica group.");
+  Family<Gauge>& group_blocks =
+      Gauges("penstock_group_kv_blocks", "KV cache blocks by replica group and state.");
+  Family<Gauge>& group_plans =
+      Gauges("penstock_group_plans_in_flight", "Plans sent and not yet answered, by group.");
+
+  std::mutex groups_mutex;
+  std::map<GroupId, Group> groups;
 };
+
+Metrics::Impl::Group& Metrics::Impl::GroupOf(GroupId id) {
+  const auto found = groups.find(id);
+  if (found != groups.end()) return found->second;
+  const std::string name = std::to_string(id.value());
+  const auto blocks = [&](const char* state) -> Gauge& {
+    return group_blocks.Add({{"group", name}, {"state", state}});
+  };
+  const Group made{group_up.Add({{"group", name}}),
+                   group_losses.Add({{"group", name}}),
+                   group_running.Add({{"group", name}}),
+                   blocks("free"),
+                   blocks("used"),
+                   blocks("cached"),
+                   blocks("retiring"),
+                   group_plans.Add({{"group", name}})};
+  return groups.emplace(id, made).first->second;
+}
 
 Metrics::Metrics(std::string_view version) : impl_(std::make_unique<Impl>()) {
   BuildGauge()
@@ -195,18 +243,39 @@ void Metrics::SetBlocks(std::uint64_t free, std::uint64_t used, std::uint64_t ca
   impl_->blocks_free.Set(static_cast<double>(free));
 }
 
-void Metrics::ExecuteMessage(Direction direction, std::uint32_t rank) {
+void Metrics::ExecuteMessage(Direction direction, GroupId group, std::uint32_t rank) {
   const char* name = direction == Direction::kPlan ? "plan" : "result";
-  impl_->execute_messages.Add({{"direction", name}, {"rank", std::to_string(rank)}}).Increment();
+  impl_->execute_messages
+      .Add({{"direction", name},
+            {"group", std::to_string(group.value())},
+            {"rank", std::to_string(rank)}})
+      .Increment();
 }
 
-void Metrics::SetPlansInFlight(std::uint64_t plans) {
-  impl_->plans_in_flight.Set(static_cast<double>(plans));
-  std::uint64_t most = impl_->most_plans.load();
-  while (plans > most && !impl_->most_plans.compare_exchange_weak(most, plans)) {
-  }
-  // Set from the atomic, so that two callers cannot leave the smaller value behind for good.
-  impl_->plans_in_flight_max.Set(static_cast<double>(impl_->most_plans.load()));
+void Metrics::SetPlansInFlight(GroupId group, std::uint64_t plans) {
+  const auto value = static_cast<double>(plans);
+  const std::lock_guard lock(impl_->groups_mutex);
+  Gauge& own = impl_->GroupOf(group).plans_in_flight;
+  impl_->plans_in_flight.Increment(value - own.Value());
+  own.Set(value);
+  if (value > impl_->plans_in_flight_max.Value()) impl_->plans_in_flight_max.Set(value);
+}
+
+void Metrics::SetGroupUp(GroupId group, bool up) {
+  const std::lock_guard lock(impl_->groups_mutex);
+  Impl::Group& own = impl_->GroupOf(group);
+  if (!up && own.up.Value() == 1) own.losses.Increment();
+  own.up.Set(up ? 1 : 0);
+}
+
+void Metrics::SetGroupState(GroupId group, const GroupState& state) {
+  const std::lock_guard lock(impl_->groups_mutex);
+  Impl::Group& own = impl_->GroupOf(group);
+  own.running.Set(static_cast<double>(state.running));
+  own.blocks_used.Set(static_cast<double>(state.blocks_used));
+  own.blocks_cached.Set(static_cast<double>(state.blocks_cached));
+  own.blocks_retiring.Set(static_cast<double>(state.blocks_retiring));
+  own.blocks_free.Set(static_cast<double>(state.blocks_free));
 }
 
 void Metrics::Step(Duration sent_to_result, std::uint64_t decode_rows,

@@ -19,6 +19,7 @@
 #include <string>
 #include <string_view>
 
+#include "common/ids.h"
 #include "common/time.h"
 
 namespace penstock::router {
@@ -56,9 +57,19 @@ class Metrics {
   void SetBlocks(std::uint64_t free, std::uint64_t used, std::uint64_t cached,
                  std::uint64_t retiring);
   enum class Direction : std::uint8_t { kPlan, kResult };  // router -> rank, rank -> router
-  void ExecuteMessage(Direction direction, std::uint32_t rank);
-  // Plans sent and not yet answered, over all groups; the greatest value seen is kept beside it.
-  void SetPlansInFlight(std::uint64_t plans);
+  void ExecuteMessage(Direction direction, GroupId group, std::uint32_t rank);
+  // Plans of a group that were sent and not yet answered. Their sum over the groups is shown too,
+  // and the greatest value that any group had.
+  void SetPlansInFlight(GroupId group, std::uint64_t plans);
+  struct GroupState {
+    std::uint64_t running = 0;  // requests
+    std::uint64_t blocks_free = 0;
+    std::uint64_t blocks_used = 0;
+    std::uint64_t blocks_cached = 0;
+    std::uint64_t blocks_retiring = 0;
+  };
+  void SetGroupUp(GroupId group, bool up);  // each change from up to down counts as a loss
+  void SetGroupState(GroupId group, const GroupState& state);
   void Step(Duration sent_to_result, std::uint64_t decode_rows, std::uint64_t prefill_tokens);
 
   // The text exposition format 0.0.4.

@@ -1,4 +1,7 @@
+#include <cstdint>
 #include <memory>
+#include <optional>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -7,6 +10,7 @@
 #include "common/notify.h"
 #include "common/options/log_setup.h"
 #include "common/options/values.h"
+#include "common/socket_names.h"
 #include "common/status.h"
 #include "shard/app/shard_options.h"
 #include "shard/service/run_shards.h"
@@ -16,7 +20,8 @@ int main(int argc, char** argv) {
   const options::CommandLine line =
       options::ReadCommandLine(options::ProgramFor(options::kShard), argc, argv);
   if (line.exit_code.has_value()) return *line.exit_code;
-  options::ConfigureLog(line.values, "shard-" + line.values.TextOf("rank"));
+  const std::optional<std::int64_t> group = line.values.FindInt("group");
+  options::ConfigureLog(line.values, ShardName(group, line.values.GetInt("rank")));
   const Notifier notifier = Notifier::FromEnvironment();
   auto engine_options = shard::ReadShardOptions(line.values);
   if (!engine_options.ok()) {
@@ -26,5 +31,6 @@ int main(int argc, char** argv) {
   }
   std::vector<std::unique_ptr<shard::StepEngine>> engines;
   engines.push_back(std::make_unique<shard::ModelEngine>(*std::move(engine_options)));
-  return shard::RunShards(std::move(engines), line.values.GetString("shard-uds-path"), notifier);
+  const std::string prefix = GroupSocketPrefix(line.values.GetString("shard-uds-path"), group);
+  return shard::RunShards(std::move(engines), prefix, notifier);
 }

@@ -1,8 +1,11 @@
+#include <cstdint>
 #include <optional>
+#include <string>
 
 #include "common/notify.h"
 #include "common/options/log_setup.h"
 #include "common/options/values.h"
+#include "common/socket_names.h"
 #include "shard/service/run_shards.h"
 #include "tools/simshard/sim_options.h"
 
@@ -11,8 +14,9 @@ int main(int argc, char** argv) {
   const options::CommandLine line =
       options::ReadCommandLine(options::ProgramFor(options::kSimshard), argc, argv);
   if (line.exit_code.has_value()) return *line.exit_code;
-  options::ConfigureLog(line.values, "simshard-" + line.values.TextOf("rank"));
+  const std::optional<std::int64_t> group = line.values.FindInt("group");
+  options::ConfigureLog(line.values, "sim" + ShardName(group, line.values.GetInt("rank")));
   const Notifier notifier = Notifier::FromEnvironment();
-  return shard::RunShards(simshard::MakeEngines(line.values),
-                          line.values.GetString("shard-uds-path"), notifier);
+  const std::string prefix = GroupSocketPrefix(line.values.GetString("shard-uds-path"), group);
+  return shard::RunShards(simshard::MakeEngines(line.values), prefix, notifier);
 }

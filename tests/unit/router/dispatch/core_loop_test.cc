@@ -48,9 +48,10 @@ class Recorder final : public CoreListener {
     for (const scheduler::Event& event : events) Take(event);
     changed_.notify_all();
   }
-  void OnGroupLost(std::string reason) override {
+  void OnGroupLost(LostGroup lost) override {
     const std::lock_guard lock(mutex_);
-    lost_ = std::move(reason);
+    lost_ = lost.reason;
+    lost_groups_.push_back(std::move(lost));
     changed_.notify_all();
   }
 
@@ -65,12 +66,18 @@ class Recorder final : public CoreListener {
     const std::lock_guard lock(mutex_);
     return stories_[RequestId(request)];
   }
+  // Between two calls that brought tokens.
+  Duration LongestGap() {
+    const std::lock_guard lock(mutex_);
+    return longest_gap_;
+  }
   std::string WaitForLoss() {
     return WaitUntil([&] { return lost_.has_value(); }) ? *lost_ : "(not lost)";
   }
 
   std::map<RequestId, Story> stories_;
   std::optional<std::string> lost_;
+  std::vector<LostGroup> lost_groups_;
 
  private:
   void Take(const scheduler::Event& event) {
@@ -79,6 +86,9 @@ class Recorder final : public CoreListener {
     if (const auto* tokens = std::get_if<scheduler::Tokens>(&event.what)) {
       EXPECT_EQ(tokens->first_index, story.tokens.size());
       for (const SampledToken& token : tokens->tokens) story.tokens.push_back(token.token);
+      const Time now = SteadyNow();
+      if (last_tokens_) longest_gap_ = std::max(longest_gap_, now - *last_tokens_);
+      last_tokens_ = now;
     } else if (const auto* finished = std::get_if<scheduler::Finished>(&event.what)) {
       story.finished = *finished;
     } else if (const auto* failed = std::get_if<scheduler::Failed>(&event.what)) {
@@ -89,6 +99,8 @@ class Recorder final : public CoreListener {
   std::mutex mutex_;
   std::condition_variable changed_;
   std::size_t decisions_ = 0;
+  std::optional<Time> last_tokens_;
+  Duration longest_gap_{0};
 };
 
 class CoreLoopTest : public testing::Test {
@@ -109,9 +121,13 @@ class CoreLoopTest : public testing::Test {
     for (options.rank = 0; options.rank < world; ++options.rank) StartShard(options);
   }
 
-  void StartShard(const SimOptions& options) {
+  std::string PrefixOf(GroupId group) const {
+    return directory_ + "/shard-" + std::to_string(group.value());
+  }
+
+  void StartShard(const SimOptions& options, GroupId group = GroupId(0)) {
     shard::ShardServerOptions server;
-    server.socket_prefix = directory_ + "/shard";
+    server.socket_prefix = PrefixOf(group);
     server.rank = options.rank;
     auto started = shard::ShardServer::Start(std::make_unique<simshard::SimEngine>(options),
                                              std::move(server));
@@ -120,16 +136,45 @@ class CoreLoopTest : public testing::Test {
   }
 
   void StartLoop(CoreLoopOptions options = {}) {
+    loop_ = std::make_unique<CoreLoop>(std::move(options), recorder_, metrics_);
+    ASSERT_EQ(Message(loop_->Start()), "");
     GroupLinkOptions link_options;
     for (const auto& server : servers_) link_options.sockets.push_back(server->socket_path());
+    AttachGroup(std::move(link_options));
+  }
+
+  void AttachGroup(GroupLinkOptions link_options) {
     link_options.rendezvous = "penstock-core-loop-test";
     link_options.startup_timeout = kDeadline;
     auto link = GroupLink::Form(
         link_options, [](std::uint32_t, const ShardLoadProgress&) {}, &metrics_);
     ASSERT_TRUE(link.ok()) << link.status();
-    loop_ = std::make_unique<CoreLoop>(std::move(options), recorder_, metrics_);
-    ASSERT_EQ(Message(loop_->Start()), "");
     loop_->Attach(*std::move(link));
+  }
+
+  // Two groups of two ranks; the ranks of group 1 hang at this step.
+  void StartTwoGroups(std::uint64_t hang_at_step) {
+    SimOptions options;
+    options.world_size = 2;
+    options.step_time = std::chrono::milliseconds(2);
+    for (const GroupId group : {GroupId(0), GroupId(1)}) {
+      options.hang_at_step = group == GroupId(1) ? hang_at_step : 0;
+      for (options.rank = 0; options.rank < 2; ++options.rank) StartShard(options, group);
+    }
+    CoreLoopOptions loop;
+    loop.step_timeout = std::chrono::milliseconds(300);
+    loop.step_log = directory_ + "/steps.jsonl";
+    loop_ = std::make_unique<CoreLoop>(std::move(loop), recorder_, metrics_);
+    ASSERT_EQ(Message(loop_->Start()), "");
+    for (const GroupId group : {GroupId(0), GroupId(1)}) AttachGroup(LinkTo(group));
+  }
+
+  GroupLinkOptions LinkTo(GroupId group) const {
+    GroupLinkOptions link;
+    link.group = group;
+    link.name = "group " + std::to_string(group.value());
+    for (const char* rank : {"-0", "-1"}) link.sockets.push_back(PrefixOf(group) + rank);
+    return link;
   }
 
   static Arrival Request(std::uint64_t id, std::uint32_t prompt, std::uint32_t max_new) {
@@ -188,8 +233,8 @@ TEST_F(CoreLoopTest, OneMessagePerStepDirectionAndRankAndTwoPlansInFlight) {
   const std::string log = ReadFile(options.step_log);
   const auto steps = std::to_string(std::count(log.begin(), log.end(), '\n'));
   const std::string page = metrics_.Render();
-  EXPECT_THAT(page, HasSubstr("{direction=\"plan\",rank=\"0\"} " + steps));
-  EXPECT_THAT(page, HasSubstr("{direction=\"plan\",rank=\"1\"} " + steps));
+  EXPECT_THAT(page, HasSubstr("{direction=\"plan\",group=\"0\",rank=\"0\"} " + steps));
+  EXPECT_THAT(page, HasSubstr("{direction=\"plan\",group=\"0\",rank=\"1\"} " + steps));
   EXPECT_THAT(page, HasSubstr("penstock_plans_in_flight_max 2"));
 }
 
@@ -251,6 +296,54 @@ TEST_F(CoreLoopTest, ARankThatHangsHoldsThePipelineUntilTheStepTimeoutNamesIt) {
   ASSERT_TRUE(recorder_.WaitForEnd(1));
   // Steps 1 to 3 were answered by both ranks; the result of step 4 goes on because step 3 is whole.
   EXPECT_LE(recorder_.StoryOf(1).tokens.size(), 4u);
+}
+
+TEST_F(CoreLoopTest, AHungGroupIsLostInTimeAndTheOtherGoesOnWithoutAGap) {
+  StartTwoGroups(5);
+  for (std::uint64_t id = 1; id <= 8; ++id) ASSERT_TRUE(loop_->Post(Request(id, 4, 400)));
+  EXPECT_THAT(recorder_.WaitForLoss(), HasSubstr("group 1: shard 0 has not answered step 5"));
+  for (std::uint64_t id = 1; id <= 8; ++id) ASSERT_TRUE(recorder_.WaitForEnd(id));
+  std::size_t failed = 0;
+  for (std::uint64_t id = 1; id <= 8; ++id) {
+    const Recorder::Story story = recorder_.StoryOf(id);
+    failed += story.failed.has_value() ? 1 : 0;
+    if (!story.failed) {
+      EXPECT_EQ(story.tokens.size(), 400u);
+    }
+  }
+  EXPECT_EQ(failed, 4u);
+  // About 400 steps of 2 ms; the end of the hung streams takes no time away from them.
+  EXPECT_LT(recorder_.LongestGap(), std::chrono::milliseconds(200));
+  const std::string page = metrics_.Render();
+  EXPECT_THAT(page, HasSubstr("penstock_group_up{group=\"0\"} 1"));
+  EXPECT_THAT(page, HasSubstr("penstock_group_up{group=\"1\"} 0"));
+  EXPECT_THAT(page, HasSubstr("penstock_group_losses_total{group=\"1\"} 1"));
+  loop_->Stop();
+  EXPECT_THAT(ReadFile(directory_ + "/steps.jsonl"), HasSubstr("{\"group\":1,\"step\":4,"));
+}
+
+TEST_F(CoreLoopTest, ALostGroupComesBackAndTakesWorkAgain) {
+  StartTwoGroups(5);
+  for (std::uint64_t id = 1; id <= 2; ++id) ASSERT_TRUE(loop_->Post(Request(id, 4, 50)));
+  EXPECT_THAT(recorder_.WaitForLoss(), HasSubstr("group 1"));
+  for (std::uint64_t id = 1; id <= 2; ++id) ASSERT_TRUE(recorder_.WaitForEnd(id));
+  recorder_.lost_groups_.clear();
+  servers_.resize(2);  // the hung ones
+  SimOptions options;
+  options.world_size = 2;
+  for (options.rank = 0; options.rank < 2; ++options.rank) StartShard(options, GroupId(1));
+  GroupLinkOptions link = LinkTo(GroupId(1));
+  link.epoch = Epoch(2);
+  AttachGroup(std::move(link));
+  for (std::uint64_t id = 11; id <= 30; ++id) ASSERT_TRUE(loop_->Post(Request(id, 4, 50)));
+  for (std::uint64_t id = 11; id <= 30; ++id) {
+    ASSERT_TRUE(recorder_.WaitForEnd(id));
+    EXPECT_EQ(recorder_.StoryOf(id).tokens.size(), 50u);
+  }
+  EXPECT_THAT(metrics_.Render(), HasSubstr("penstock_group_up{group=\"1\"} 1"));
+  loop_->Stop();
+  const std::string log = ReadFile(directory_ + "/steps.jsonl");
+  EXPECT_THAT(log, HasSubstr("{\"group\":1,\"step\":40,"));
 }
 
 TEST_F(CoreLoopTest, TheInputLogReplaysToTheSamePlans) {

@@ -128,13 +128,13 @@ class RouterEngineTest : public testing::Test {
     options.eos_ids = (*link)->formed().facts.eos_token_ids;
     options.tokenizer = tokenizer_;
     engine_ = std::make_unique<RouterEngine>(std::move(options), metrics_);
-    ASSERT_EQ(Message(engine_->Start(*std::move(link),
-                                     [this](const std::string& reason) {
-                                       const std::lock_guard lock(mutex_);
-                                       lost_ = reason;
-                                       changed_.notify_all();
-                                     })),
+    ASSERT_EQ(Message(engine_->Start([this](LostGroup lost) {
+                const std::lock_guard lock(mutex_);
+                lost_ = lost.reason;
+                changed_.notify_all();
+              })),
               "");
+    engine_->Attach(*std::move(link));
   }
 
   static GenerationRequest Request(std::string prompt, std::uint32_t max_new) {

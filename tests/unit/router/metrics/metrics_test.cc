@@ -63,7 +63,7 @@ TEST(Metrics, LatenciesAreSecondsAndTokensAreSummed) {
 
 TEST(Metrics, PlansInFlightKeepsItsGreatestValue) {
   Metrics metrics;
-  for (const std::uint64_t plans : {1, 2, 1, 0}) metrics.SetPlansInFlight(plans);
+  for (const std::uint64_t plans : {1, 2, 1, 0}) metrics.SetPlansInFlight(GroupId(0), plans);
   const std::string text = metrics.Render();
   EXPECT_THAT(text, HasSubstr("\npenstock_plans_in_flight 0\n"));
   EXPECT_THAT(text, HasSubstr("\npenstock_plans_in_flight_max 2\n"));
@@ -75,8 +75,8 @@ TEST(Metrics, CountsFromManyThreadsAddUp) {
   for (int t = 0; t < 4; ++t) {
     threads.emplace_back([&metrics] {
       for (int i = 0; i < 1000; ++i) {
-        metrics.ExecuteMessage(Metrics::Direction::kPlan, 0);
-        metrics.ExecuteMessage(Metrics::Direction::kResult, 1);
+        metrics.ExecuteMessage(Metrics::Direction::kPlan, GroupId(0), 0);
+        metrics.ExecuteMessage(Metrics::Direction::kResult, GroupId(3), 1);
         metrics.ConnectionOpened();
         metrics.ConnectionClosed();
       }
@@ -84,10 +84,14 @@ TEST(Metrics, CountsFromManyThreadsAddUp) {
   }
   for (std::thread& thread : threads) thread.join();
   const std::string text = metrics.Render();
-  EXPECT_THAT(text,
-              HasSubstr("penstock_execute_messages_total{direction=\"plan\",rank=\"0\"} 4000\n"));
-  EXPECT_THAT(text,
-              HasSubstr("penstock_execute_messages_total{direction=\"result\",rank=\"1\"} 4000\n"));
+  EXPECT_THAT(
+      text,
+      HasSubstr(
+          "penstock_execute_messages_total{direction=\"plan\",group=\"0\",rank=\"0\"} 4000\n"));
+  EXPECT_THAT(
+      text,
+      HasSubstr(
+          "penstock_execute_messages_total{direction=\"result\",group=\"3\",rank=\"1\"} 4000\n"));
   EXPECT_THAT(text, HasSubstr("penstock_http_connections 0\n"));
 }
 

@@ -1,0 +1,23 @@
+// How the shards of one host are called, and the Unix sockets that they listen on: the same rule in
+// the launcher, the router and the shards. With one replica group the group is left out.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+
+namespace penstock {
+
+// `<prefix>-<group>` with several groups, else the prefix itself. Rank r listens on
+// `<result>-<r>`.
+inline std::string GroupSocketPrefix(const std::string& prefix, std::optional<std::int64_t> group) {
+  return group.has_value() ? prefix + "-" + std::to_string(*group) : prefix;
+}
+
+// "shard-0", with several groups "shard-1.0" for rank 0 of group 1.
+inline std::string ShardName(std::optional<std::int64_t> group, std::int64_t rank) {
+  const std::string text = std::to_string(rank);
+  return group.has_value() ? "shard-" + std::to_string(*group) + "." + text : "shard-" + text;
+}
+
+}  // namespace penstock

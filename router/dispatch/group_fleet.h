@@ -1,0 +1,91 @@
+// Keeps the replica groups formed: forms all of them side by side at the start, and forms a group
+// again after its loss, with a back-off between attempts. Every group must be of the first one's
+// model; one that is not is refused by name and tried again later.
+//
+// A group is formed by a thread of its own, which otherwise sleeps.
+#pragma once
+
+#include <absl/status/status.h>
+
+#include <chrono>
+#include <condition_variable>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <stop_token>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "router/dispatch/group_link.h"
+
+namespace penstock::router {
+
+class Metrics;
+
+struct FleetOptions {
+  std::vector<GroupLinkOptions> groups;  // group ids from 0; the fleet sets epochs and rendezvous
+  bool reattach = false;                 // whether a lost group is formed again
+  // The start is over with the first group that is formed, and has failed when the first attempt of
+  // every group has. Else all groups must come, and the first failure is one of the start.
+  bool start_with_any = false;
+  std::chrono::milliseconds first_pause{100};  // doubles with each failure
+  std::chrono::milliseconds longest_pause{5'000};
+};
+
+class GroupFleet {
+ public:
+  using Attach = std::function<void(std::unique_ptr<GroupLink>)>;
+
+  // `metrics` may be null.
+  GroupFleet(FleetOptions options, Metrics* metrics);
+  ~GroupFleet();  // Stop
+  GroupFleet(const GroupFleet&) = delete;
+  GroupFleet& operator=(const GroupFleet&) = delete;
+
+  // Begins to form the groups. `started` is called once, from another thread, when the start is
+  // over or has failed.
+  void Start(std::function<void(const absl::Status&)> started);
+
+  // After a good start: what all groups formed so far have. Sizes are the smallest among them.
+  GroupFormed Agreed() const;
+
+  // Hands over the groups formed so far, and each that comes later, from a thread of the fleet.
+  // `attach` must work until Stop has returned.
+  void Serve(Attach attach);
+
+  // Takes a lost group's link to its end and, with `reattach`, forms the group anew. Does not
+  // block.
+  void Lost(std::unique_ptr<GroupLink> dead);
+
+  // Ends attempts that are under way. Nothing is attached after it has returned.
+  void Stop();
+
+ private:
+  void Keep(std::size_t index, const std::stop_token& stop);
+  GroupLinkOptions Fresh(std::size_t index, const std::stop_token& stop) const;
+  absl::Status Offer(std::unique_ptr<GroupLink> link);
+  absl::Status CheckAgreement(const GroupFormed& formed) const;  // with mutex_ held
+  void CountFirst(const absl::Status& status);  // the outcome of a group's first attempt
+  void AwaitLoss(std::size_t index, const std::stop_token& stop);
+
+  const FleetOptions options_;
+  Metrics* const metrics_;
+  std::function<void(const absl::Status&)> started_;
+
+  mutable std::mutex mutex_;
+  std::condition_variable_any news_;
+  std::optional<GroupFormed> agreed_;
+  std::vector<std::unique_ptr<GroupLink>> formed_;  // not yet attached
+  std::vector<std::unique_ptr<GroupLink>> dead_;    // by group; until its thread takes it
+  Attach attach_;
+  std::size_t came_ = 0;    // groups whose first attempt went well
+  std::size_t failed_ = 0;  // groups whose first attempt did not
+  absl::Status first_error_;
+  bool reported_ = false;
+
+  std::vector<std::jthread> keepers_;  // last: they use all of the above
+};
+
+}  // namespace penstock::router
