@@ -17,6 +17,7 @@ namespace penstock::launcher {
 struct ChildSpec {
   std::string name;                      // "router", "shard-0"
   std::optional<int> rank;               // shards only
+  int group = 0;                         // replica group; shards only
   std::string program;                   // path of the executable
   std::vector<std::string> arguments;    // without the program
   std::vector<std::string> environment;  // NAME=value, added to the launcher's own

@@ -43,12 +43,15 @@ bool IsLoopback(std::string_view address) {
 std::string ReadyBlock(const options::Values& values, std::string_view address,
                        std::chrono::nanoseconds startup) {
   const std::int64_t ranks = values.GetInt("num-shard");
+  const std::int64_t replicas = values.GetInt("num-replicas");
   char seconds[32];
   std::snprintf(seconds, sizeof seconds, "%.1f", std::chrono::duration<double>(startup).count());
   std::string text =
       "\nPenstock " + std::string(Version()) + " is ready after " + seconds + " s.\n";
   text += "  model:   " + ModelName(values) + ", " + std::to_string(ranks) +
-          (ranks == 1 ? " shard\n" : " shards\n");
+          (ranks == 1 ? " shard" : " shards");
+  if (replicas > 1) text += " in each of " + std::to_string(replicas) + " replicas";
+  text += "\n";
   text += "  address: http://" + std::string(address) + "\n";
   text += "  try it:  curl http://" + LocalAddress(address) +
           "/generate -H 'Content-Type: application/json' -d '{\"inputs\":\"Once upon a time\","
@@ -95,6 +98,8 @@ void Console::OnReady(std::string_view address) {
 }
 
 void Console::OnStopping(std::string_view reason) { log::Info("stopping: " + std::string(reason)); }
+
+void Console::OnGroup(std::string_view news) { log::Warn(news); }
 
 void Console::Report(const Outcome& outcome) const {
   if (outcome.error.empty()) return log::Info("stopped");

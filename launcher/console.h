@@ -29,6 +29,7 @@ class Console : public SupervisorObserver {
   void OnProgress(const ChildSpec& child, const ProgressNotice& progress) override;
   void OnReady(std::string_view address) override;
   void OnStopping(std::string_view reason) override;
+  void OnGroup(std::string_view news) override;
 
   // The last lines of the culprit, then the error as the very last line.
   void Report(const Outcome& outcome) const;

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "common/socket_names.h"
 #include "common/status.h"
 
 namespace penstock::launcher {
@@ -44,21 +45,48 @@ absl::StatusOr<Values> DivideAmongRanks(const Values& values, const Machine& mac
                                  ": divided among " + std::to_string(ranks) + " ranks, each part");
 }
 
-ChildSpec ShardSpec(const Values& divided, const Machine& machine, std::int64_t ranks, int rank) {
+// Where one shard stands among all.
+struct Place {
+  std::optional<std::int64_t> group;  // with several groups
+  int rank = 0;
+  std::int64_t ranks = 1;    // of its group
+  std::int64_t on_host = 1;  // of all groups
+};
+
+ChildSpec ShardSpec(const Values& divided, const Machine& machine, const Place& place) {
   const bool simulated = UsesSimulatedShards(divided);
   ChildSpec spec;
-  spec.name = "shard-" + std::to_string(rank);
-  spec.rank = rank;
+  spec.name = ShardName(place.group, place.rank);
+  spec.rank = place.rank;
+  spec.group = static_cast<int>(place.group.value_or(0));
   spec.program = ProgramPath(divided, "shard-program", machine, "penstock-shard");
   spec.arguments = divided.ToArgv(simulated ? options::kSimshard : options::kShard);
-  spec.arguments.push_back(Option("rank", std::to_string(rank)));
-  spec.arguments.push_back(Option("world-size", std::to_string(ranks)));
-  if (!simulated) spec.arguments.push_back(Option("local-ranks", std::to_string(ranks)));
+  if (place.group) spec.arguments.push_back(Option("group", std::to_string(*place.group)));
+  spec.arguments.push_back(Option("rank", std::to_string(place.rank)));
+  spec.arguments.push_back(Option("world-size", std::to_string(place.ranks)));
+  if (!simulated) spec.arguments.push_back(Option("local-ranks", std::to_string(place.on_host)));
   spec.arguments.push_back(Option("shard-uds-path", machine.socket_prefix));
   // libtorch's worker threads sleep at their barriers. By default they spin, and take the cores
   // from those whom they wait for as soon as the machine has anything else to do.
   spec.environment.push_back("OMP_WAIT_POLICY=passive");
   return spec;
+}
+
+absl::Status AssignGpus(const Values& values, const Machine& machine,
+                        std::vector<ChildSpec>& shards) {
+  const std::string& device = values.GetString("device");
+  if (device == "cpu" || machine.gpus.empty() || UsesSimulatedShards(values)) {
+    return absl::OkStatus();
+  }
+  if (machine.gpus.size() < shards.size()) {
+    if (device != "cuda") return absl::OkStatus();
+    return BadValue("num-replicas x num-shard", std::to_string(shards.size()),
+                    "at most the GPUs that can be used, " + std::to_string(machine.gpus.size()));
+  }
+  for (std::size_t i = 0; i < shards.size(); ++i) {
+    shards[i].environment.push_back("CUDA_VISIBLE_DEVICES=" + machine.gpus[i]);
+  }
+  return absl::OkStatus();
 }
 
 }  // namespace
@@ -70,11 +98,18 @@ bool UsesSimulatedShards(const Values& values) {
 
 absl::StatusOr<LaunchPlan> MakeLaunchPlan(const Values& values, const Machine& machine) {
   LaunchPlan plan;
-  const std::int64_t ranks = values.GetInt("num-shard");
-  PENSTOCK_ASSIGN_OR_RETURN(const Values divided, DivideAmongRanks(values, machine, ranks));
-  for (int rank = 0; rank < ranks; ++rank) {
-    plan.shards.push_back(ShardSpec(divided, machine, ranks, rank));
+  const std::int64_t groups = values.GetInt("num-replicas");
+  Place place;
+  place.ranks = values.GetInt("num-shard");
+  place.on_host = groups * place.ranks;
+  PENSTOCK_ASSIGN_OR_RETURN(const Values divided, DivideAmongRanks(values, machine, place.on_host));
+  for (std::int64_t group = 0; group < groups; ++group) {
+    if (groups > 1) place.group = group;
+    for (place.rank = 0; place.rank < place.ranks; ++place.rank) {
+      plan.shards.push_back(ShardSpec(divided, machine, place));
+    }
   }
+  PENSTOCK_RETURN_IF_ERROR(AssignGpus(values, machine, plan.shards));
   plan.router.name = "router";
   plan.router.program = ProgramPath(values, "router-program", machine, "penstock-router");
   plan.router.arguments = values.ToArgv(options::kRouter);

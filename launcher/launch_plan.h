@@ -15,18 +15,25 @@ namespace penstock::launcher {
 struct Machine {
   int cores = 1;              // that this process may use
   std::string program_dir;    // folder of the launcher's own executable
-  std::string socket_prefix;  // rank r listens on socket_prefix-r
+  std::string socket_prefix;  // of common/socket_names.h
+  // Names of the GPUs that this process may use, as CUDA_VISIBLE_DEVICES has them.
+  std::vector<std::string> gpus = {};
 };
 
 struct LaunchPlan {
-  std::vector<ChildSpec> shards;  // by rank
+  std::vector<ChildSpec> shards;  // by group, then by rank
   ChildSpec router;
 };
 
 // Every set option goes to the programs that take it. The launcher divides what the ranks of this
 // host share: --cpu-threads (the cores if unset, at least one each) and --kv-cache-memory (bytes
 // and shares alike; `auto` is left to the shard, which knows its needs and is told the number of
-// local ranks). An error if a part falls below its limit.
+// local ranks); the ranks of all --num-replicas groups share alike. An error if a part falls below
+// its limit.
+//
+// Unless --device is cpu, each rank is given one GPU of its own, in the order of groups and ranks,
+// through CUDA_VISIBLE_DEVICES. Too few of them: an error with --device cuda, none for anybody with
+// auto.
 absl::StatusOr<LaunchPlan> MakeLaunchPlan(const options::Values& values, const Machine& machine);
 
 // Whether the shards are penstock-simshard, which needs no weights.

@@ -4,6 +4,7 @@
 #include <sys/signalfd.h>
 
 #include <cerrno>
+#include <cstdlib>
 #include <utility>
 
 #include "common/exit_codes.h"
@@ -66,6 +67,7 @@ absl::StatusOr<Outcome> Supervise(const options::Values& values, Console& consol
                             SocketDir::Create(SocketBase(values.GetString("socket-dir"))));
   Machine machine;
   machine.cores = UsableCores();
+  machine.gpus = UsableGpus(std::getenv("CUDA_VISIBLE_DEVICES"));
   PENSTOCK_ASSIGN_OR_RETURN(machine.program_dir, ProgramFolder());
   machine.socket_prefix = sockets.SocketPrefix();
   PENSTOCK_ASSIGN_OR_RETURN(LaunchPlan plan, MakeLaunchPlan(values, machine));

@@ -30,6 +30,22 @@ int UsableCores() {
   return quota > 0 ? std::min(cores, quota) : cores;
 }
 
+std::vector<std::string> UsableGpus(const char* visible_devices) {
+  std::vector<std::string> gpus;
+  if (visible_devices != nullptr) {
+    std::istringstream list(visible_devices);
+    // As CUDA reads it: the list ends at the first entry that names nothing.
+    for (std::string name; std::getline(list, name, ',') && !name.empty() && name != "-1";) {
+      gpus.push_back(name);
+    }
+    return gpus;
+  }
+  while (std::filesystem::exists("/dev/nvidia" + std::to_string(gpus.size()))) {
+    gpus.push_back(std::to_string(gpus.size()));
+  }
+  return gpus;
+}
+
 absl::StatusOr<std::string> ProgramFolder() {
   std::error_code error;
   const std::filesystem::path program = std::filesystem::read_symlink("/proc/self/exe", error);

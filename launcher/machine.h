@@ -4,6 +4,7 @@
 #include <absl/status/statusor.h>
 
 #include <string>
+#include <vector>
 
 namespace penstock::launcher {
 
@@ -13,6 +14,11 @@ int UsableCores();
 
 // Cores of a control group's cpu.max ("150000 100000" is 2); nothing to go by is 0.
 int CoresOfQuota(const std::string& cpu_max);
+
+// GPUs that this process may use, by the names that CUDA_VISIBLE_DEVICES takes: those of the given
+// list (that variable's present value, nullptr when it is not set), else the indices of the
+// devices that the NVIDIA driver shows.
+std::vector<std::string> UsableGpus(const char* visible_devices);
 
 // Folder of the running executable.
 absl::StatusOr<std::string> ProgramFolder();

@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
+#include <map>
 #include <utility>
 
 #include "common/exit_codes.h"
@@ -76,7 +77,12 @@ Supervisor::Supervisor(std::vector<ChildSpec> shards, ChildSpec router, Timeouts
                        int signals, SupervisorObserver& observer)
     : timeouts_(timeouts), signals_(signals), observer_(observer) {
   children_.reserve(shards.size() + 1);
-  for (ChildSpec& shard : shards) children_.emplace_back(std::move(shard));
+  for (ChildSpec& shard : shards) {
+    while (groups_.size() <= static_cast<std::size_t>(shard.group)) {
+      groups_.emplace_back(timeouts_.restart);
+    }
+    children_.emplace_back(std::move(shard));
+  }
   children_.emplace_back(std::move(router));
 }
 
@@ -90,17 +96,24 @@ Outcome Supervisor::Run() {
     if (phase_ == Phase::kEnded) break;
     WaitForEvents();
     CollectEnded();
+    TakeReports();
+    AdvanceGroups();
+    OnGroupsDue();
     if (deadline_.has_value() && Clock::now() >= *deadline_) OnDeadline();
   }
   return std::move(outcome_);
 }
 
 void Supervisor::Start(Child& child) {
+  const absl::Status started = Spawn(child);
+  if (!started.ok()) Fail(kExitFailure, Message(started), nullptr);
+}
+
+absl::Status Supervisor::Spawn(Child& child) {
   absl::StatusOr<ChildProcess> process = ChildProcess::Spawn(child.spec);
-  if (!process.ok()) {
-    return Fail(kExitFailure, child.spec.name + ": " + Message(process.status()), nullptr);
-  }
+  if (!process.ok()) return WithContext(process.status(), child.spec.name);
   child.process.emplace(*std::move(process));
+  return absl::OkStatus();
 }
 
 void Supervisor::WaitForEvents() {
@@ -113,8 +126,8 @@ void Supervisor::WaitForEvents() {
     }
   }
   int timeout_ms = -1;
-  if (deadline_.has_value()) {
-    const auto left = std::chrono::ceil<std::chrono::milliseconds>(*deadline_ - Clock::now());
+  if (const auto deadline = NextDeadline()) {
+    const auto left = std::chrono::ceil<std::chrono::milliseconds>(*deadline - Clock::now());
     timeout_ms = static_cast<int>(std::clamp<std::int64_t>(left.count(), 0, 3'600'000));
   }
   if (::poll(fds.data(), fds.size(), timeout_ms) <= 0) return;
@@ -165,18 +178,27 @@ void Supervisor::OnNotice(Child& child, std::string_view line) {
   const Notice notice = ParseNotice(line);
   if (const auto* failed = std::get_if<FailedNotice>(&notice)) child.failure = failed->message;
   if (const auto* ready = std::get_if<ReadyNotice>(&notice)) OnChildReady(child, *ready);
+  const auto* lost = std::get_if<GroupLostNotice>(&notice);
+  if (lost != nullptr && lost->group < groups_.size()) reported_lost_.push_back(*lost);
   const auto* progress = std::get_if<ProgressNotice>(&notice);
   if (progress == nullptr) return;
-  if (phase_ == Phase::kStarting && !SameProgress(child.progress, *progress)) {
-    SetDeadline(timeouts_.startup);
+  if (!SameProgress(child.progress, *progress)) {
+    if (phase_ == Phase::kStarting) SetDeadline(timeouts_.startup);
+    if (child.spec.rank && groups_[child.spec.group].state == GroupState::kLoading) {
+      SetGroupDeadline(child.spec.group);
+    }
   }
   child.progress = *progress;
   observer_.OnProgress(child.spec, *progress);
 }
 
 void Supervisor::OnChildReady(Child& child, const ReadyNotice& notice) {
-  if (child.ready || phase_ != Phase::kStarting) return;
+  if (child.ready) return;
   child.ready = true;
+  if (phase_ != Phase::kStarting) {
+    if (child.spec.rank.has_value()) OnGroupMemberReady(child.spec.group);
+    return;
+  }
   SetDeadline(timeouts_.startup);
   Child& router = children_.back();
   if (router.ready) {
@@ -188,10 +210,8 @@ void Supervisor::OnChildReady(Child& child, const ReadyNotice& notice) {
   }
 }
 
-// Collects every child that has ended. If several have ended since the last look, one that a signal
-// killed is named before one that ended by itself: the others of a group end because of it.
-void Supervisor::CollectEnded() {
-  const Child* culprit = nullptr;
+std::vector<const Supervisor::Child*> Supervisor::Reap() {
+  std::vector<const Child*> ended;
   for (Child& child : children_) {
     if (!child.alive()) continue;
     std::optional<ExitStatus> exit = child.process->Reap();
@@ -202,17 +222,39 @@ void Supervisor::CollectEnded() {
     child.process->CloseOutput();
     child.process->CloseNotices();
     child.exit = exit;
-    const bool better = culprit == nullptr || (exit->by_signal && !culprit->exit->by_signal);
-    if (better) culprit = &child;
+    ended.push_back(&child);
   }
-  const bool expected = phase_ == Phase::kDraining && culprit == &children_.back();
-  if (culprit == nullptr || expected || phase_ == Phase::kStoppingShards || failed_) return;
-  int exit_code = culprit->spec.rank.has_value() ? kExitShardLost : kExitFailure;
-  if (IsCodeOfOurs(*culprit->exit)) exit_code = culprit->exit->code;
-  std::string error = culprit->Label() + " " + culprit->exit->Describe();
-  const std::string cause = CauseOf(*culprit->exit, culprit->failure, culprit->lines);
-  if (!cause.empty()) error += ": " + cause;
-  Fail(exit_code, std::move(error), culprit);
+  return ended;
+}
+
+// Collects every child that has ended. If several have ended since the last look, one that a signal
+// killed is named before one that ended by itself: the others of a group end because of it.
+void Supervisor::CollectEnded() {
+  const Child* culprit = nullptr;
+  std::map<int, const Child*> of_groups;  // where a group ends alone
+  for (const Child* child : Reap()) {
+    const bool alone = GroupsRestart() && child->spec.rank.has_value();
+    const Child*& worst = alone ? of_groups[child->spec.group] : culprit;
+    const bool better = worst == nullptr || (child->exit->by_signal && !worst->exit->by_signal);
+    if (better) worst = child;
+  }
+  for (const auto& [group, child] : of_groups) FailGroup(group, Describe(*child));
+  if (culprit != nullptr) OnEnded(*culprit);
+}
+
+void Supervisor::OnEnded(const Child& culprit) {
+  const bool expected = phase_ == Phase::kDraining && &culprit == &children_.back();
+  if (expected || phase_ == Phase::kStoppingShards || failed_) return;
+  int exit_code = culprit.spec.rank.has_value() ? kExitShardLost : kExitFailure;
+  if (IsCodeOfOurs(*culprit.exit)) exit_code = culprit.exit->code;
+  Fail(exit_code, Describe(culprit), &culprit);
+}
+
+// "shard-1 (rank 1, pid 4711) was killed by signal 9 (SIGKILL)", with the cause if it left one.
+std::string Supervisor::Describe(const Child& ended) {
+  const std::string cause = CauseOf(*ended.exit, ended.failure, ended.lines);
+  const std::string text = ended.Label() + " " + ended.exit->Describe();
+  return cause.empty() ? text : text + ": " + cause;
 }
 
 void Supervisor::OnDeadline() {
@@ -247,6 +289,7 @@ void Supervisor::Fail(int exit_code, std::string error, const Child* culprit) {
 
 void Supervisor::BeginStop(std::string_view reason) {
   observer_.OnStopping(reason);
+  for (Group& group : groups_) group.due.reset();
   Child& router = children_.back();
   if (!router.alive()) return StopShards();
   phase_ = Phase::kDraining;
@@ -300,6 +343,14 @@ std::string Supervisor::WaitingFor() const {
             ")";
   }
   return text;
+}
+
+std::optional<Supervisor::Clock::time_point> Supervisor::NextDeadline() const {
+  std::optional<Clock::time_point> next = deadline_;
+  for (const Group& group : groups_) {
+    if (group.due.has_value() && (!next.has_value() || *group.due < *next)) next = group.due;
+  }
+  return next;
 }
 
 void Supervisor::SetDeadline(nanoseconds timeout) {

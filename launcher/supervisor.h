@@ -1,6 +1,11 @@
 // Starts the shards, then the router, watches them, and stops them in order: router first (it
-// finishes its requests), then the shards. Nothing is restarted: when a child ends by itself, the
-// rest is stopped and the outcome names the child.
+// finishes its requests), then the shards.
+//
+// With one replica group nothing is restarted: when a child ends by itself, the rest is stopped and
+// the outcome names the child. With several groups that holds until the server is ready, and for
+// the router. After that a group that loses a rank, or that the router has lost, is killed and
+// started again (RestartPolicy), and the others serve on; once every group has failed too often,
+// the server ends.
 //
 // One thread owns it and runs it. It waits in poll() for signals, ended children, their output and
 // their notices, with the next deadline as the only time limit: an idle server costs nothing.
@@ -15,6 +20,7 @@
 #include "common/notify.h"
 #include "launcher/child_process.h"
 #include "launcher/line_buffer.h"
+#include "launcher/restart_policy.h"
 
 namespace penstock::launcher {
 
@@ -27,6 +33,7 @@ struct Timeouts {
   // A signal so soon after the first is taken for the same one: `timeout` and some shells send it
   // to the process and to its group.
   std::chrono::nanoseconds same_signal{0};
+  RestartLimits restart;
 };
 
 // What the supervisor tells its surroundings, on its own thread.
@@ -38,6 +45,8 @@ class SupervisorObserver {
   // `address` is what the router reported: host and port.
   virtual void OnReady(std::string_view address) = 0;
   virtual void OnStopping(std::string_view reason) = 0;
+  // A replica group went down or came back; the server goes on.
+  virtual void OnGroup(std::string_view news) = 0;
 };
 
 struct Outcome {
@@ -66,6 +75,7 @@ class Supervisor {
     explicit Child(ChildSpec the_spec) : spec(std::move(the_spec)) {}
     std::string Label() const;  // "shard-1 (rank 1, pid 4711)"
     bool alive() const { return process.has_value() && !exit.has_value(); }
+    void Renew();  // as if it had never been started
 
     ChildSpec spec;
     std::optional<ChildProcess> process;
@@ -77,7 +87,26 @@ class Supervisor {
     bool ready = false;
   };
 
+  enum class GroupState {
+    kUp,
+    kEnding,   // its processes were killed and not all of them are gone
+    kWaiting,  // for its next start
+    kLoading,
+    kGivenUp,
+  };
+  struct Group {
+    explicit Group(const RestartLimits& limits) : policy(limits) {}
+    GroupState state = GroupState::kUp;
+    RestartPolicy policy;
+    std::optional<Clock::time_point> due;  // of the next start, or the end of loading's patience
+    std::string why;                       // it went down
+  };
+
   void Start(Child& child);
+  absl::Status Spawn(Child& child);
+  std::vector<const Child*> Reap();
+  void OnEnded(const Child& culprit);
+  static std::string Describe(const Child& ended);
   void WaitForEvents();
   void ReadSignals();
   void ReadOutput(Child& child);
@@ -95,9 +124,26 @@ class Supervisor {
   bool AnyShardAlive() const;
   std::string WaitingFor() const;
   void SetDeadline(std::chrono::nanoseconds timeout);
+  std::optional<Clock::time_point> NextDeadline() const;
 
-  std::vector<Child>
-      children_;  // the shards by rank, then the router; never resized after construction
+  // Several replica groups: supervisor_groups.cc
+  bool GroupsRestart() const;
+  static std::string GroupName(std::size_t group);
+  static bool InGroup(const Child& child, std::size_t group) {
+    return child.spec.rank.has_value() && static_cast<std::size_t>(child.spec.group) == group;
+  }
+  void FailGroup(std::size_t index, const std::string& why);
+  void TakeReports();
+  void AdvanceGroups();
+  void ScheduleRestart(std::size_t index);
+  void OnGroupsDue();
+  void StartGroup(std::size_t index);
+  void SetGroupDeadline(std::size_t index);
+  void OnGroupMemberReady(std::size_t index);
+
+  std::vector<Child> children_;  // the shards by group and rank, then the router; never resized
+  std::vector<Group> groups_;
+  std::vector<GroupLostNotice> reported_lost_;  // by the router
   Timeouts timeouts_;
   int signals_;
   SupervisorObserver& observer_;

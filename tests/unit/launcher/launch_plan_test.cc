@@ -72,6 +72,33 @@ TEST(LaunchPlanTest, APartBelowTheLimitIsAnError) {
   EXPECT_THAT(Message(plan.status()), HasSubstr("--kv-cache-memory 2KiB: divided among 4 ranks"));
 }
 
+TEST(LaunchPlanTest, ReplicasDivideTheMachineAndHaveSocketsOfTheirOwn) {
+  const LaunchPlan plan = PlanOf({"--num-replicas=2", "--num-shard=2"});
+  ASSERT_EQ(plan.shards.size(), 4u);
+  EXPECT_EQ(plan.shards[3].name, "shard-1.1");
+  EXPECT_EQ(plan.shards[3].group, 1);
+  EXPECT_THAT(plan.shards[3].arguments,
+              ElementsAre("--model-id=m", "--cpu-threads=1", "--group=1", "--rank=1",
+                          "--world-size=2", "--local-ranks=4", "--shard-uds-path=/run/x/shard"));
+  EXPECT_THAT(plan.router.arguments,
+              ElementsAre("--model-id=m", "--num-shard=2", "--num-replicas=2",
+                          "--shard-uds-path=/run/x/shard"));
+  EXPECT_THAT(plan.shards[3].environment, Not(Contains(StartsWith("CUDA_VISIBLE_DEVICES"))));
+}
+
+TEST(LaunchPlanTest, EachRankOfEachReplicaGetsAGpuOfItsOwn) {
+  Machine machine = kMachine;
+  machine.gpus = {"4", "5", "GPU-6", "7"};
+  auto plan = MakeLaunchPlan(ValuesOf({"--num-replicas=2", "--num-shard=2"}), machine);
+  ASSERT_TRUE(plan.ok()) << plan.status();
+  EXPECT_THAT(plan->shards[0].environment, Contains("CUDA_VISIBLE_DEVICES=4"));
+  EXPECT_THAT(plan->shards[2].environment, Contains("CUDA_VISIBLE_DEVICES=GPU-6"));
+  const auto cpu = MakeLaunchPlan(ValuesOf({"--device=cpu"}), machine);
+  EXPECT_THAT(cpu->shards[0].environment, Not(Contains(StartsWith("CUDA_VISIBLE_DEVICES"))));
+  const auto few = MakeLaunchPlan(ValuesOf({"--num-shard=5", "--device=cuda"}), machine);
+  EXPECT_THAT(Message(few.status()), HasSubstr("at most the GPUs that can be used, 4. Given: 5"));
+}
+
 TEST(LaunchPlanTest, SimulatedShardsGetTheirOwnOptions) {
   const LaunchPlan plan = PlanOf({"--shard-program=build/bin/penstock-simshard", "--dtype=f32",
                                   "--step-time=100ms", "--kv-cache-memory=1MiB"});

@@ -7,8 +7,10 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <functional>
 #include <map>
+#include <optional>
 
 #include "common/exit_codes.h"
 
@@ -51,12 +53,14 @@ class SupervisorTest : public ::testing::Test, public SupervisorObserver {
             .environment = {}};
   }
 
-  Outcome Run(const std::vector<std::string>& shard_scripts, const std::string& router_script) {
+  Outcome Run(const std::vector<std::string>& shard_scripts, const std::string& router_script,
+              int ranks_per_group = 1000) {
     std::vector<ChildSpec> shards;
     for (const std::string& script : shard_scripts) {
-      const int rank = static_cast<int>(shards.size());
-      shards.push_back(Shell("shard-" + std::to_string(rank), script));
-      shards.back().rank = rank;
+      const int index = static_cast<int>(shards.size());
+      shards.push_back(Shell("shard-" + std::to_string(index), script));
+      shards.back().rank = index % ranks_per_group;
+      shards.back().group = index / ranks_per_group;
     }
     Supervisor supervisor(std::move(shards), Shell("router", router_script), timeouts_, signals_[0],
                           *this);
@@ -81,6 +85,10 @@ class SupervisorTest : public ::testing::Test, public SupervisorObserver {
     events_.push_back("ready at " + std::string(address));
     if (on_ready_) on_ready_();
   }
+  void OnGroup(std::string_view news) override {
+    events_.push_back(std::string(news));
+    if (on_group_) on_group_(std::string(news));
+  }
   void OnStopping(std::string_view reason) override {
     events_.push_back("stopping: " + std::string(reason));
     if (on_stopping_) on_stopping_();
@@ -91,6 +99,7 @@ class SupervisorTest : public ::testing::Test, public SupervisorObserver {
   std::vector<std::string> events_;
   std::map<std::string, pid_t> pids_;  // of children that say "pid N"
   std::function<void()> on_ready_;
+  std::function<void(const std::string&)> on_group_;
   std::function<void()> on_stopping_;
   std::function<void(const std::string&)> on_line_;
 };
@@ -259,6 +268,88 @@ TEST_F(SupervisorTest, AFloodOfOutputHoldsNobodyUp) {
   on_ready_ = [&] { Send(SIGTERM); };
   const Outcome outcome = Run({std::string("yes & ") + kGood, kGood}, kGood);
   EXPECT_EQ(outcome.exit_code, 0);
+}
+
+// Groups of two: shard-0 and shard-1, shard-2 and shard-3.
+class SupervisorGroupsTest : public SupervisorTest {
+ protected:
+  SupervisorGroupsTest() {
+    timeouts_.restart.first_pause = milliseconds(1);
+    timeouts_.restart.longest_pause = milliseconds(1);
+  }
+
+  static std::string WithPid() { return std::string("echo pid $$; ") + kGood; }
+  Outcome RunGroups(const std::string& router) {
+    return Run({WithPid(), WithPid(), WithPid(), WithPid()}, router, 2);
+  }
+};
+
+TEST_F(SupervisorGroupsTest, ADeadRankTakesItsGroupOnlyWhichIsStartedAgain) {
+  std::map<std::string, pid_t> before;
+  on_ready_ = [&] {
+    before = pids_;
+    ::kill(pids_["shard-3"], SIGKILL);
+  };
+  on_group_ = [&](const std::string& news) {
+    if (news == "group 1 is loaded again") Send(SIGTERM);
+  };
+  const Outcome outcome = RunGroups(kGood);
+  EXPECT_EQ(outcome.exit_code, 0);
+  EXPECT_THAT(events_, Contains(StartsWith("group 1 is down: shard-3 (rank 1, pid ")));
+  EXPECT_EQ(pids_["shard-0"], before["shard-0"]);
+  EXPECT_EQ(pids_["shard-1"], before["shard-1"]);
+  EXPECT_NE(pids_["shard-2"], before["shard-2"]);
+  EXPECT_NE(pids_["shard-3"], before["shard-3"]);
+}
+
+TEST_F(SupervisorGroupsTest, AGroupThatTheRouterHasLostIsKilledAndStartedAgain) {
+  const std::string router = std::string("echo READY 127.0.0.1:1 >&$PENSTOCK_NOTIFY_FD; ") +
+                             "echo GROUP_LOST 0 rank 1 hangs >&$PENSTOCK_NOTIFY_FD; "
+                             "echo GROUP_LOST 9 nonsense >&$PENSTOCK_NOTIFY_FD; " +
+                             kGood;
+  on_group_ = [&](const std::string& news) {
+    if (news == "group 0 is loaded again") Send(SIGTERM);
+  };
+  const Outcome outcome = RunGroups(router);
+  EXPECT_EQ(outcome.exit_code, 0);
+  EXPECT_THAT(events_, Contains("group 0 is down: rank 1 hangs"));
+  EXPECT_THAT(events_, Not(Contains(StartsWith("group 1 is down"))));
+}
+
+TEST_F(SupervisorGroupsTest, AGroupThatKeepsFailingStaysDownAndTheLastOneEndsTheServer) {
+  timeouts_.restart.restarts = 2;
+  std::vector<std::string> down;
+  on_ready_ = [&] { ::kill(pids_["shard-0"], SIGKILL); };
+  on_group_ = [&](const std::string& news) {
+    down.push_back(news);
+    if (news == "group 0 is loaded again") ::kill(pids_["shard-1"], SIGKILL);
+    if (news == "group 0 failed too often and stays down") ::kill(pids_["shard-2"], SIGKILL);
+    if (news == "group 1 is loaded again") ::kill(pids_["shard-2"], SIGKILL);
+  };
+  const Outcome outcome = RunGroups(kGood);
+  EXPECT_EQ(outcome.exit_code, kExitShardLost);
+  EXPECT_THAT(outcome.error, HasSubstr("no replica group is left: shard-2 (rank 0"));
+  EXPECT_THAT(down, Contains("group 0 failed too often and stays down"));
+  EXPECT_THAT(down, Contains("group 1 failed too often and stays down"));
+  EXPECT_EQ(std::count(down.begin(), down.end(), "group 0 is loaded again"), 2);
+}
+
+TEST_F(SupervisorGroupsTest, ADeathDuringTheStartIsAFailureOfTheStart) {
+  const Outcome outcome = Run({kGood, kGood, kGood, "exit 3"}, kGood, 2);
+  EXPECT_EQ(outcome.exit_code, kExitModel);
+  EXPECT_THAT(outcome.error, StartsWith("shard-3 (rank 1"));
+}
+
+TEST(RestartPolicyTest, PausesDoubleUntilTheLimitAndTheWindowForgets) {
+  RestartPolicy policy({.first_pause = seconds(1),
+                        .longest_pause = seconds(3),
+                        .restarts = 4,
+                        .window = seconds(100)});
+  const RestartPolicy::Time begin{};
+  std::vector<std::optional<std::chrono::nanoseconds>> pauses;
+  for (int i = 0; i < 5; ++i) pauses.push_back(policy.OnFailure(begin + seconds(i)));
+  EXPECT_THAT(pauses, ElementsAre(seconds(1), seconds(2), seconds(3), seconds(3), std::nullopt));
+  EXPECT_EQ(policy.OnFailure(begin + seconds(1000)), seconds(1));
 }
 
 }  // namespace

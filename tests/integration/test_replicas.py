@@ -1,0 +1,141 @@
+"""Several replica groups behind one router: a group dies, the others serve on, it comes back."""
+
+import json
+import os
+import re
+import signal
+import threading
+import time
+
+import pytest
+
+STEP = 0.01
+
+
+@pytest.fixture
+def replicas(simulated):
+    """replicas(*options): two groups of two simulated ranks each."""
+    def start(*options):
+        return simulated("--num-replicas", "2", "--step-time", f"{int(STEP * 1000)}ms", *options,
+                         ranks=2)
+    return start
+
+
+def pid_of(server, group, rank):
+    for pid, command in server.children().items():
+        if f"--group={group}" in command and f"--rank={rank}" in command:
+            return pid
+    raise AssertionError(f"no rank {rank} of group {group} among {server.children()}")
+
+
+def up(server, group):
+    return server.metrics().get(f'penstock_group_up{{group="{group}"}}')
+
+
+class Reader(threading.Thread):
+    """Reads one stream to its end."""
+
+    def __init__(self, server, tokens):
+        super().__init__(daemon=True)
+        self.server, self.tokens = server, tokens
+        self.events = []
+        self.first = threading.Event()
+        self.start()
+
+    def run(self):
+        self.stream = self.server.generate_stream(f"prompt {self.tokens}",
+                                                  max_new_tokens=self.tokens)
+        for data in self.stream:
+            self.events.append(json.loads(data))
+            self.first.set()
+
+    def failed(self):
+        return "error" in self.events[-1]
+
+    def longest_gap(self):
+        times = self.stream.times
+        return max(b - a for a, b in zip(times, times[1:]))
+
+
+def run_readers_over(server, harm, seconds):
+    """Four streams; `harm()` once all run. The readers when all have ended."""
+    readers = [Reader(server, 120 + i) for i in range(4)]
+    for reader in readers:
+        assert reader.first.wait(20)
+    harm()
+    for reader in readers:
+        reader.join(seconds)
+        assert not reader.is_alive()
+    return readers
+
+
+def check_one_group_went_on(readers):
+    failed = [reader for reader in readers if reader.failed()]
+    whole = [reader for reader in readers if not reader.failed()]
+    assert len(failed) == 2 and len(whole) == 2, [reader.events[-1] for reader in readers]
+    for reader in whole:
+        assert reader.events[-1]["generated_text"] is not None
+        # A step takes 10 ms. The end of the other group must not take any of it away.
+        assert reader.longest_gap() < 0.25, reader.longest_gap()
+
+
+def test_a_killed_rank_takes_its_group_only_and_the_group_comes_back(replicas):
+    server = replicas()
+    victim = pid_of(server, group=1, rank=1)
+    readers = run_readers_over(server, lambda: os.kill(victim, signal.SIGKILL), 30)
+    check_one_group_went_on(readers)
+    server.wait_metric('penstock_group_up{group="1"}', lambda value: value == 1, seconds=20)
+    assert server.metrics()['penstock_group_losses_total{group="1"}'] == 1
+    assert pid_of(server, group=1, rank=1) != victim
+    assert server.request("GET", "/health")[0] == 200
+    again = run_readers_over(server, lambda: None, 30)  # both groups work
+    assert not any(reader.failed() for reader in again)
+    server.stop()
+    assert re.search(r"group 1 is down: .*shard[- ](1\.)?1 .*(killed by signal 9|was lost)",
+                     "\n".join(server.lines)), server.output()
+
+
+def test_a_stopped_rank_is_lost_at_its_deadline_killed_and_replaced(replicas):
+    server = replicas("--step-timeout", "500ms")
+    victim = pid_of(server, group=0, rank=0)
+    began = []
+
+    def harm():
+        os.kill(victim, signal.SIGSTOP)
+        began.append(time.monotonic())
+
+    readers = run_readers_over(server, harm, 30)
+    check_one_group_went_on(readers)
+    lost_after = min(r.stream.times[-1] for r in readers if r.failed()) - began[0]
+    assert 0.3 < lost_after < 1.5, lost_after
+    server.wait_metric('penstock_group_up{group="0"}', lambda value: value == 1, seconds=20)
+    assert pid_of(server, group=0, rank=0) != victim
+    assert server.stop() == 0
+
+
+def test_without_any_group_health_fails_and_queued_work_waits_for_the_first_that_returns(replicas):
+    server = replicas("--max-batch-size", "1")  # one runs on each group, the others wait
+    readers = [Reader(server, 60 + i) for i in range(2)]
+    for reader in readers:
+        assert reader.first.wait(20)
+    waiting = Reader(server, 40)
+    server.wait_metric("penstock_queue_size", lambda value: value == 1)
+    for group in (0, 1):
+        os.kill(pid_of(server, group, 0), signal.SIGKILL)
+    for reader in readers:
+        reader.join(20)
+        assert reader.failed()
+    if up(server, 0) == 0 and up(server, 1) == 0:
+        status, headers, _ = server.request("GET", "/health")
+        assert status == 503 and "retry-after" in {name.lower() for name in headers}
+    waiting.join(20)
+    assert not waiting.failed() and waiting.events[-1]["generated_text"] is not None
+    server.wait_metric('penstock_group_up{group="1"}', lambda value: value == 1, seconds=20)
+    assert server.request("GET", "/health")[0] == 200
+
+
+def test_sigterm_drains_all_groups(replicas):
+    server = replicas()
+    readers = run_readers_over(server, lambda: server.popen.send_signal(signal.SIGTERM), 30)
+    assert not any(reader.failed() for reader in readers)
+    assert server.wait_exit(30) == 0
