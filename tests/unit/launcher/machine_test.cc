@@ -13,6 +13,12 @@ TEST(MachineTest, AQuotaIsRoundedUpToCores) {
   EXPECT_EQ(CoresOfQuota(""), 0);
 }
 
+TEST(MachineTest, GpusAreThoseOfTheListUntilAnEntryThatNamesNothing) {
+  EXPECT_EQ(UsableGpus("2,GPU-7f"), (std::vector<std::string>{"2", "GPU-7f"}));
+  EXPECT_EQ(UsableGpus("1,-1,0"), std::vector<std::string>{"1"});
+  EXPECT_TRUE(UsableGpus("").empty());
+}
+
 TEST(MachineTest, ThereIsACoreAndAProgram) {
   EXPECT_GE(UsableCores(), 1);
   ASSERT_TRUE(ProgramFolder().ok());
