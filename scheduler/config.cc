@@ -20,6 +20,11 @@ std::optional<std::string> WhyInvalid(const Config& config) {
            " (max-step-tokens). Given: " + std::to_string(config.max_decode_rows);
   }
   if (config.order == Order::kLongestPrefix) return "`order` longest-prefix needs a prefix index";
+  if (auto error = AtLeastOne("max-splits", config.max_splits)) return error;
+  if (config.max_sparsity_ppm > 1'000'000) {
+    return "`max-sparsity` must be <= 1. Given: " + std::to_string(config.max_sparsity_ppm) +
+           " millionths";
+  }
   if (config.target_inter_token < Duration(0)) {
     return "`target-inter-token-ms` must be >= 0";
   }

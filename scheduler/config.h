@@ -6,6 +6,7 @@
 #include <string>
 
 #include "common/time.h"
+#include "scheduler/batch_splitter.h"
 
 namespace penstock::scheduler {
 
@@ -36,6 +37,10 @@ struct Config {
   // TGI's joining rule, with Prefill::kWhole only (join_gate.h).
   std::uint32_t waiting_served_permille = 300;
   std::uint32_t max_waiting_tokens = 20;
+  // How decode batches are split where attention costs padded cells.
+  SplitObjective split = SplitObjective::kCost;
+  std::uint32_t max_splits = 3;
+  std::uint32_t max_sparsity_ppm = 330'000;
   friend bool operator==(const Config&, const Config&) = default;
 };
 

@@ -12,9 +12,6 @@ __extension__ using Wide = unsigned __int128;
 
 constexpr std::uint64_t kMostTime = std::uint64_t{1} << 60;  // in units: eighteen minutes
 constexpr std::uint32_t kDriftOne = 1u << 16;
-// Splitting without a table: a launch costs what some hundred cells do.
-constexpr std::uint64_t kDefaultCellCost = 1;
-constexpr std::uint64_t kDefaultPartCost = 256;
 
 std::uint64_t Saturate(Wide value) {
   return value > kMostTime ? kMostTime : static_cast<std::uint64_t>(value);
@@ -85,12 +82,9 @@ std::uint32_t CostModel::LargestChunk(const StepShape& step, std::uint64_t cache
   return good;
 }
 
-std::uint64_t CostModel::CellCost() const {
-  return ready() ? std::max<std::uint64_t>(terms_->decode_context, 1) : kDefaultCellCost;
-}
-
-std::uint64_t CostModel::PartCost() const {
-  return ready() ? std::max<std::uint64_t>(terms_->decode_step, 1) : kDefaultPartCost;
+std::uint64_t CostModel::LaunchCells() const {
+  if (!ready()) return kDefaultLaunchCells;
+  return terms_->decode_step / std::max<std::uint64_t>(terms_->decode_context, 1);
 }
 
 }  // namespace penstock::scheduler

@@ -1,6 +1,6 @@
 // How long a step will take on one group, from the group's warm-up table and from the steps that it
-// has run since. The composer inverts it to keep a step under a time; the splitter takes its cost
-// of a cell and of a launch.
+// has run since. The composer inverts it to keep a step under a time; the splitter takes from it
+// what a launch costs.
 //
 // Integer throughout (nanoseconds), so every compiler predicts the same; see cost_terms.h for the
 // fit. Threading: one owner.
@@ -15,6 +15,8 @@
 #include "scheduler/step_shape.h"
 
 namespace penstock::scheduler {
+
+constexpr std::uint64_t kDefaultLaunchCells = 256;
 
 class CostModel {
  public:
@@ -36,9 +38,8 @@ class CostModel {
   std::uint32_t LargestChunk(const StepShape& step, std::uint64_t cached, std::uint32_t most,
                              Duration target) const;
 
-  // Cost of one attention cell, and of one more attention launch, in units of 2^-20 ns; at least 1.
-  std::uint64_t CellCost() const;
-  std::uint64_t PartCost() const;
+  // What one more attention launch costs, in attention cells; kDefaultLaunchCells while not ready.
+  std::uint64_t LaunchCells() const;
 
  private:
   std::uint64_t Linear(std::uint64_t tokens) const;

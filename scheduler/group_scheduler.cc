@@ -33,6 +33,7 @@ GroupScheduler::GroupScheduler(const Config& config, const GroupUp& up, OutputLe
       growth_(config, up.capacity.block_size),
       table_(up.capacity),
       cost_(up.calibration),
+      decode_groups_({config.split, config.max_splits, config.max_sparsity_ppm}),
       batch_(config) {}
 
 Decision GroupScheduler::MakeDecision(Time at, const Sequence& sequence, DecisionKind kind) const {
@@ -70,10 +71,11 @@ void GroupScheduler::BeginStep(Time now, Outputs& out) {
   PENSTOCK_CHECK(CanPlan(), "at most pipeline_depth plans are in flight");
   const StepBudget budget = MakeStepBudget(config_, capacity_.max_step_tokens);
   const StepTimeLimit limit{&cost_, config_.target_inter_token};
-  draft_.emplace(Draft{StepComposer(budget, config_.prefill, limit), StepPlan{}, {}, {}});
+  draft_.emplace(Draft{StepComposer(budget, config_.prefill, limit), StepPlan{}, {}, {}, {}});
   batch_.BeginStep(table_.running());
   MakeRoom(now, out);
   for (auto& [id, sequence] : table_.all()) AddDecode(sequence, now, out);
+  SplitDecodes(now, out);
   KeepFree();
   for (auto& [id, sequence] : table_.all()) AddChunk(sequence, now, out);
 }
@@ -86,7 +88,34 @@ void GroupScheduler::AddDecode(Sequence& sequence, Time now, Outputs& out) {
   if (rows == 0) return;
   sequence.blocks.GrowTo(table_.pool(), capacity_.block_size, sequence.PositionsAfterDecode(rows),
                          sequence.slot, draft_->plan.block_ops);
+  if (capacity_.padded_attention) {
+    const auto segment = static_cast<std::uint32_t>(draft_->decodes.size());
+    draft_->decodes.push_back({sequence.id, context, rows, segment});
+  }
   Name(sequence, rows);
+}
+
+void GroupScheduler::SplitDecodes(Time now, Outputs& out) {
+  const std::vector<DecodeRow>& rows = draft_->decodes;
+  if (rows.empty()) return;
+  const bool taken = decode_groups_.Update(rows, cost_.LaunchCells());
+  decode_groups_.AddGroups(rows, draft_->plan.groups);
+  for (std::size_t i = 0; taken && i < rows.size(); ++i) {
+    if (!decode_groups_.Moved(i)) continue;
+    Decision decision = MakeDecision(now, *table_.Find(rows[i].sequence), DecisionKind::kSplit);
+    decision.needed = decode_groups_.parts();
+    decision.available = decode_groups_.PartOf(i);
+    decision.step = StepId(last_step_.value() + 1);
+    out.decisions.push_back(decision);
+  }
+}
+
+// A chunk is a rectangle of its own, so it needs no company.
+void GroupScheduler::GroupPrompts(Draft& draft) const {
+  if (!capacity_.padded_attention) return;
+  for (std::size_t i = draft.decodes.size(); i < draft.plan.segments.size(); ++i) {
+    draft.plan.groups.push_back({{static_cast<std::uint32_t>(i)}});
+  }
 }
 
 void GroupScheduler::AddChunk(Sequence& sequence, Time now, Outputs& out) {
@@ -185,11 +214,17 @@ bool GroupScheduler::FinishStep(std::uint32_t waiting, Outputs& out) {
   draft.plan.step = last_step_;
   draft.plan.ends = table_.slots().TakeEnds();
   draft.plan.segments = draft.composer.TakeSegments();
+  GroupPrompts(draft);
   const Duration predicted = cost_.Predict(draft.composer.shape());
   in_flight_.push_back({last_step_, predicted, std::move(draft.named)});
 
   StepInfo info;
   info.predicted = predicted;
+  if (!draft.decodes.empty()) {
+    info.decode_parts = decode_groups_.parts();
+    info.decode_cells = decode_groups_.Cells();
+    for (const DecodeRow& row : draft.decodes) info.decode_tokens += row.length * row.weight;
+  }
   info.group = id_;
   info.step = last_step_;
   info.decode_rows = draft.composer.decode_rows();

@@ -20,6 +20,7 @@
 #include "scheduler/admission_policy.h"
 #include "scheduler/config.h"
 #include "scheduler/cost_model.h"
+#include "scheduler/decode_groups.h"
 #include "scheduler/growth.h"
 #include "scheduler/input.h"
 #include "scheduler/output.h"
@@ -90,6 +91,7 @@ class GroupScheduler {
     StepPlan plan;
     std::vector<RequestId> requests;  // of plan.starts
     std::vector<Named> named;
+    std::vector<DecodeRow> decodes;  // where they are split by length
   };
 
   Decision MakeDecision(Time at, const Sequence& sequence, DecisionKind kind) const;
@@ -101,6 +103,8 @@ class GroupScheduler {
   void AddDecode(Sequence& sequence, Time now, Outputs& out);
   void AddChunk(Sequence& sequence, Time now, Outputs& out);
   void Start(Sequence& sequence, Outputs& out);
+  void SplitDecodes(Time now, Outputs& out);
+  void GroupPrompts(Draft& draft) const;
   void Name(Sequence& sequence, std::uint32_t most_tokens);
   void TakeResult(const SequenceResult& result, Time now, Outputs& out);
   void ReportTokens(Sequence& sequence, const SequenceResult& result, std::uint32_t count,
@@ -121,6 +125,7 @@ class GroupScheduler {
   SequenceTable table_;
   CostModel cost_;
   std::vector<Work> preempted_;
+  DecodeGroups decode_groups_;
   StepId last_step_;
   std::deque<InFlight> in_flight_;
   std::optional<Draft> draft_;

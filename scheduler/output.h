@@ -100,8 +100,8 @@ struct Decision {
   RequestId request;
   DecisionKind kind = DecisionKind::kQueued;
   Budget short_of = Budget::kNone;
-  std::uint64_t needed = 0;  // in the budget's unit
-  std::uint64_t available = 0;
+  std::uint64_t needed = 0;         // in the budget's unit; kSplit: parts of the batch
+  std::uint64_t available = 0;      // kSplit: its part, from 0
   std::optional<RequestId> behind;  // who holds what is needed, or goes first
   std::optional<GroupId> group;     // where it has, or had, a place
   std::optional<StepId> step;       // of that group
@@ -120,6 +120,10 @@ struct StepInfo {
   std::uint32_t blocks_cached = 0;
   std::uint32_t blocks_retiring = 0;
   Duration predicted{0};  // by the cost model; 0 = it does not know
+  // Of decodes that are split by length; 0 where attention is ragged.
+  std::uint32_t decode_parts = 0;
+  std::uint64_t decode_cells = 0;   // padded
+  std::uint64_t decode_tokens = 0;  // thereof not padding
 };
 
 struct Outputs {

@@ -72,6 +72,12 @@ void AppendDecision(std::string& out, const Decision& decision, Time arrived) {
   json::AppendDouble(out, milliseconds);
   out += ",\"decision\":";
   json::AppendString(out, KindName(decision.kind));
+  if (decision.kind == DecisionKind::kSplit) {
+    out += ",\"parts\":";
+    json::AppendInteger(out, decision.needed);
+    out += ",\"part\":";
+    json::AppendInteger(out, decision.available);
+  }
   if (decision.short_of != Budget::kNone) {
     out += ",\"short_of\":";
     json::AppendString(out, BudgetName(decision.short_of));
