@@ -5,6 +5,7 @@
 #include <bit>
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <type_traits>
@@ -20,6 +21,15 @@ namespace penstock::scheduler {
 // Specialised per struct: `static void Each(auto& archive, auto& value)` passes all fields.
 template <class T>
 struct Fields;
+
+#define PENSTOCK_FIELDS(Type, ...)           \
+  template <>                                \
+  struct Fields<Type> {                      \
+    template <class Archive, class Value>    \
+    static void Each(Archive& a, Value& v) { \
+      __VA_ARGS__;                           \
+    }                                        \
+  }
 
 class ArchiveWriter {
  public:
@@ -67,6 +77,11 @@ class ArchiveWriter {
   void Put(const std::vector<T>& list) {
     PutVarint(list.size());
     for (const T& item : list) Put(item);
+  }
+  template <class T>
+  void Put(const std::optional<T>& maybe) {
+    PutVarint(maybe.has_value());
+    if (maybe) Put(*maybe);
   }
   template <class... T>
   void Put(const std::variant<T...>& choice) {

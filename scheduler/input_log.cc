@@ -1,11 +1,28 @@
 #include "scheduler/input_log.h"
 
+#include <algorithm>
+#include <utility>
+#include <variant>
+
 #include "scheduler/input_log_fields.h"
 
 namespace penstock::scheduler {
 namespace {
 
-constexpr std::string_view kVersion = "penstock input log 2\n";
+struct OutputDigest {
+  std::uint64_t value = 0;
+};
+
+}  // namespace
+
+PENSTOCK_FIELDS(OutputDigest, a(v.value));
+
+namespace {
+
+using Record = std::variant<Input, OutputDigest>;
+
+constexpr std::string_view kName = "penstock input log ";
+constexpr std::string_view kVersion = "penstock input log 3\n";
 
 std::uint32_t Fnv1a(std::string_view bytes) {
   std::uint32_t hash = 2166136261u;
@@ -30,7 +47,11 @@ std::string EncodeLogHeader(const Config& config) {
   return std::string(kVersion) + EncodeRecord(config);
 }
 
-std::string EncodeInput(const Input& input) { return EncodeRecord(input); }
+std::string EncodeInput(const Input& input) { return EncodeRecord(Record(input)); }
+
+std::string EncodeOutputDigest(std::uint64_t digest) {
+  return EncodeRecord(Record(OutputDigest{digest}));
+}
 
 template <class T>
 std::optional<T> InputLogReader::ReadRecord() {
@@ -55,16 +76,41 @@ std::optional<T> InputLogReader::ReadRecord() {
 
 std::optional<Config> InputLogReader::ReadHeader() {
   if (rest_.substr(0, kVersion.size()) != kVersion) {
-    error_ = "not an input log of this version (it must begin with `penstock input log 2`)";
+    const std::string_view line = rest_.substr(0, std::min(rest_.find('\n'), kVersion.size() + 8));
+    const bool other = line.substr(0, kName.size()) == kName;
+    error_ = other ? "an input log of version " + std::string(line.substr(kName.size())) +
+                         "; this program reads version " +
+                         std::string(kVersion.substr(kName.size(), 1)) + " only"
+                   : "not an input log (it must begin with `penstock input log 3`)";
     return std::nullopt;
   }
   rest_.remove_prefix(kVersion.size());
   return ReadRecord<Config>();
 }
 
-std::optional<Input> InputLogReader::Next() {
-  if (rest_.empty() || !error_.empty()) return std::nullopt;
-  return ReadRecord<Input>();
+std::optional<LoggedInput> InputLogReader::Next() {
+  LoggedInput next;
+  if (ahead_) {
+    static_cast<Input&>(next) = std::move(*std::exchange(ahead_, std::nullopt));
+  } else {
+    if (rest_.empty() || !error_.empty()) return std::nullopt;
+    auto record = ReadRecord<Record>();
+    if (!record) return std::nullopt;
+    if (!std::holds_alternative<Input>(*record)) {
+      error_ = "a digest of outputs without its input";
+      return std::nullopt;
+    }
+    static_cast<Input&>(next) = std::get<Input>(std::move(*record));
+  }
+  if (rest_.empty()) return next;
+  auto after = ReadRecord<Record>();
+  if (!after) return next;  // this input is whole; the next call tells the error
+  if (auto* input = std::get_if<Input>(&*after)) {
+    ahead_ = std::move(*input);
+  } else {
+    next.digest = std::get<OutputDigest>(*after).value;
+  }
+  return next;
 }
 
 }  // namespace penstock::scheduler

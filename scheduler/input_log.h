@@ -3,10 +3,13 @@
 //
 // Form: a first line of text with the version, then records. A record is its length (variable-
 // length integer), a 32-bit FNV-1a checksum and the bytes; the first holds the Config, each further
-// one an Input. Pure functions on bytes: writing files is the caller's business. A log that was cut
-// off by a crash is readable up to the cut.
+// one an Input or the digest of the Outputs of the Input before it. An input is written before it
+// is applied and the digest after, so the input that broke the core is the last of the log, alone.
+// Pure functions on bytes: writing files is the caller's business. A log that was cut off by a
+// crash is readable up to the cut.
 #pragma once
 
+#include <cstdint>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -20,6 +23,12 @@ namespace penstock::scheduler {
 std::string EncodeLogHeader(const Config& config);
 // One record, ready to be appended.
 std::string EncodeInput(const Input& input);
+// The record that follows it: DigestOf its Outputs.
+std::string EncodeOutputDigest(std::uint64_t digest);
+
+struct LoggedInput : Input {
+  std::optional<std::uint64_t> digest;  // of its outputs, if the log knows
+};
 
 class InputLogReader {
  public:
@@ -29,7 +38,7 @@ class InputLogReader {
   // First call. Nothing when this is no input log of this version; error() says why.
   std::optional<Config> ReadHeader();
   // The next input; nothing at the end, or at a broken record (then error() is not empty).
-  std::optional<Input> Next();
+  std::optional<LoggedInput> Next();
 
   const std::string& error() const { return error_; }
 
@@ -39,6 +48,7 @@ class InputLogReader {
 
   std::string_view rest_;
   std::string error_;
+  std::optional<Input> ahead_;  // read already: the record after an input without a digest
 };
 
 }  // namespace penstock::scheduler

@@ -6,15 +6,6 @@
 #include "scheduler/input.h"
 #include "scheduler/input_archive.h"
 
-#define PENSTOCK_FIELDS(Type, ...)           \
-  template <>                                \
-  struct Fields<Type> {                      \
-    template <class Archive, class Value>    \
-    static void Each(Archive& a, Value& v) { \
-      __VA_ARGS__;                           \
-    }                                        \
-  }
-
 namespace penstock::scheduler {
 
 PENSTOCK_FIELDS(Config, a(v.max_step_tokens, v.max_batch_prefill_tokens, v.max_batch_total_tokens,
@@ -57,5 +48,3 @@ PENSTOCK_FIELDS(Tick, (void)a, (void)v);
 PENSTOCK_FIELDS(Input, a(v.now, v.what));
 
 }  // namespace penstock::scheduler
-
-#undef PENSTOCK_FIELDS

@@ -203,6 +203,7 @@ void Checker::CheckPlan(const PlanOut& plan, const StepInfo& info) {
 void Checker::TakeDecision(const Decision& decision) {
   const auto request = requests_.find(decision.request);
   if (request == requests_.end()) return findings_.Add("G2", "a decision about nobody");
+  if (decision.kind == DecisionKind::kRefused) request->second.refused = true;
   if (decision.kind == DecisionKind::kAdmitted) TakeAdmission(decision, request->second);
   if (decision.kind == DecisionKind::kPreempted) TakePreemption(decision, request->second);
 }
@@ -242,7 +243,7 @@ void Checker::CountOvertakes(const Request& admitted) {
                                                             : config_.max_waiting_requests;
   for (const RequestId id : alive_) {
     Request& waits = requests_.at(id);
-    if (!waits.waiting() || waits.order >= admitted.order || waits.done()) continue;
+    if (!waits.waiting() || waits.order >= admitted.order || waits.refused) continue;
     if (waits.preemptions > 0) {
       findings_.Add("G6", Name(id) + " was preempted, waits, and is overtaken by " +
                               Name(admitted.arrival.request));

@@ -5,6 +5,7 @@
 namespace penstock::replay {
 
 // `argv[0]` is the subcommand's name.
+int RunCommand(int argc, const char* const* argv);
 int TraceCommand(int argc, const char* const* argv);
 int SearchCommand(int argc, const char* const* argv);
 

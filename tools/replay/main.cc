@@ -11,6 +11,7 @@ struct Command {
 };
 
 constexpr Command kCommands[] = {
+    {"run", penstock::replay::RunCommand},
     {"trace", penstock::replay::TraceCommand},
     {"search", penstock::replay::SearchCommand},
 };
@@ -18,6 +19,7 @@ constexpr Command kCommands[] = {
 constexpr char kUsage[] =
     "Usage: penstock-replay COMMAND [OPTIONS]\n"
     "\n"
+    "  run LOG              re-runs a recorded input log and compares the outputs\n"
     "  trace FILE|uniform   a request trace on simulated groups under a virtual clock\n"
     "  search FILE|uniform  the highest request rate that meets an objective\n"
     "\n"

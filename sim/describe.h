@@ -1,0 +1,18 @@
+// Inputs and outputs in words, for people who read a failing run.
+#pragma once
+
+#include <string>
+
+#include "scheduler/config.h"
+#include "scheduler/input.h"
+#include "scheduler/output.h"
+
+namespace penstock::sim {
+
+std::string Describe(const scheduler::Config& config);
+// One line.
+std::string Describe(const scheduler::Input& input);
+// One line for each plan, event and decision.
+std::string Describe(const scheduler::Outputs& out);
+
+}  // namespace penstock::sim

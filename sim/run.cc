@@ -1,0 +1,138 @@
+#include "sim/run.h"
+
+#include <map>
+#include <utility>
+#include <variant>
+
+#include "scheduler/check.h"
+#include "scheduler/input_log.h"
+#include "scheduler/output_digest.h"
+#include "sim/checker/checker.h"
+#include "sim/simulation.h"
+
+namespace penstock::sim {
+namespace {
+
+using scheduler::Arrival;
+using scheduler::Event;
+using scheduler::Input;
+using scheduler::Outputs;
+using scheduler::Snapshot;
+using scheduler::Tokens;
+
+// What the model would say if each request ran alone.
+class TokenOracle {
+ public:
+  explicit TokenOracle(const Scenario& scenario) { source_.eos_one_in = scenario.eos_one_in; }
+
+  void Note(const Input& input) {
+    const auto* arrival = std::get_if<Arrival>(&input.what);
+    if (arrival == nullptr) return;
+    said_[arrival->request] = {HistoryOf(arrival->prompt), 0,
+                               arrival->ignore_eos ? UINT32_MAX : arrival->min_new_tokens};
+  }
+
+  void Check(const Event& event, Findings& findings) {
+    const auto* tokens = std::get_if<Tokens>(&event.what);
+    if (tokens == nullptr) return;
+    Said& said = said_[event.request];
+    for (const SampledToken& token : tokens->tokens) {
+      const TokenId right = source_.After(said.history, said.count >= said.end_masked_until);
+      if (token.token != right) {
+        findings.Add("G3", Name(event.request) + " hears token " + std::to_string(token.token) +
+                               " at " + std::to_string(said.count) + "; alone it is " +
+                               std::to_string(right));
+      }
+      said.history = Extend(said.history, token.token);
+      ++said.count;
+    }
+  }
+
+ private:
+  struct Said {
+    History history = kEmptyHistory;
+    std::uint32_t count = 0;
+    std::uint32_t end_masked_until = 0;
+  };
+
+  TokenSource source_;
+  std::map<RequestId, Said> said_;
+};
+
+class Watch final : public Observer {
+ public:
+  Watch(const Scenario& scenario, bool keep_log)
+      : oracle_(scenario), checker_(scenario.config), twin_(scenario.config), keep_log_(keep_log) {
+    if (keep_log_) report_.log = scheduler::EncodeLogHeader(scenario.config);
+  }
+
+  bool OnApplied(const Input& input, const Outputs& out, const Snapshot& state) override {
+    ++report_.inputs;
+    report_.steps += out.plans.size();
+    const std::string bytes = scheduler::EncodeOutputs(out);
+    if (keep_log_) {
+      report_.log += scheduler::EncodeInput(input);
+      report_.log += scheduler::EncodeOutputDigest(scheduler::DigestOf(out));
+    }
+    oracle_.Note(input);
+    for (const Event& event : out.events) {
+      oracle_.Check(event, findings_);
+      if (const auto* tokens = std::get_if<Tokens>(&event.what)) {
+        report_.tokens += tokens->tokens.size();
+      }
+    }
+    checker_.Check(input, out, state);
+    Outputs again;
+    twin_.Apply(input, again);
+    if (bytes != scheduler::EncodeOutputs(again)) {
+      findings_.Add("G9", "a second core puts out something else for the same inputs");
+    }
+    return findings_.empty() && checker_.findings().empty();
+  }
+
+  // The core stopped at its own assertion.
+  void OnBroken(const std::string& what) { findings_.Add("core", what); }
+
+  RunReport Finish(const Simulation* simulation, Simulation::End end) {
+    if (end == Simulation::End::kEndless) findings_.Add("G4", "the run does not end");
+    if (end == Simulation::End::kPlayed) checker_.CheckEnd(simulation->state());
+    const auto keep = [this](const std::vector<std::string>& lines) {
+      report_.findings.insert(report_.findings.end(), lines.begin(), lines.end());
+    };
+    keep(checker_.findings().lines());
+    keep(findings_.lines());
+    if (simulation != nullptr) {
+      for (const std::string& line : simulation->violations()) {
+        report_.findings.push_back("shard: " + line);
+      }
+    }
+    report_.preemptions = checker_.preemptions();
+    report_.cached_tokens = checker_.cached_tokens();
+    return std::move(report_);
+  }
+
+ private:
+  TokenOracle oracle_;
+  Checker checker_;
+  scheduler::Scheduler twin_;
+  const bool keep_log_;
+  Findings findings_;
+  RunReport report_;
+};
+
+}  // namespace
+
+RunReport RunScenario(const Scenario& scenario, bool keep_log) {
+  const scheduler::ThrowBrokenInvariants guard;
+  Watch watch(scenario, keep_log);
+  try {
+    Simulation simulation(scenario, watch);
+    const Simulation::End end = simulation.Run();
+    return watch.Finish(&simulation, end);
+  } catch (const scheduler::BrokenInvariant& broken) {
+    watch.OnBroken(broken.what());
+    return watch.Finish(nullptr, Simulation::End::kStoppedByObserver);
+  }
+}
+
+}  // namespace penstock::sim

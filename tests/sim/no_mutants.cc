@@ -1,0 +1,7 @@
+#include "tests/sim/mutants.h"
+
+namespace penstock::sim {
+
+void SwitchMutant(const std::string&) {}
+
+}  // namespace penstock::sim

@@ -1,0 +1,63 @@
+#include "tests/sim/sweep.h"
+
+#include <atomic>
+#include <mutex>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "sim/scenario.h"
+#include "tests/sim/mutants.h"
+
+namespace penstock::sim {
+namespace {
+
+class Sweeper {
+ public:
+  explicit Sweeper(const SweepOptions& options)
+      : options_(options), next_(options.first), end_(options.first + options.count) {}
+
+  SweepResult Run() {
+    std::vector<std::thread> threads;
+    for (std::uint32_t i = 1; i < options_.threads; ++i) threads.emplace_back([this] { Work(); });
+    Work();
+    for (std::thread& thread : threads) thread.join();
+    return std::move(result_);
+  }
+
+ private:
+  void Work() {
+    SwitchMutant(options_.mutant);
+    // Seeds are taken in order, and none above a failing one, so the lowest failing seed is found.
+    for (std::uint64_t seed = next_++; seed < end_; seed = next_++) Add(seed, One(seed));
+    SwitchMutant("");
+  }
+
+  static RunReport One(std::uint64_t seed) { return RunScenario(DrawScenario(seed)); }
+
+  void Add(std::uint64_t seed, RunReport report) {
+    const std::lock_guard lock(mutex_);
+    ++result_.seeds;
+    result_.sum.inputs += report.inputs;
+    result_.sum.steps += report.steps;
+    result_.sum.tokens += report.tokens;
+    result_.sum.preemptions += report.preemptions;
+    result_.sum.cached_tokens += report.cached_tokens;
+    if (report.passed() || (result_.failed && *result_.failed < seed)) return;
+    result_.failed = seed;
+    result_.failure = std::move(report);
+    end_ = std::min(end_.load(), seed);
+  }
+
+  const SweepOptions options_;
+  std::atomic<std::uint64_t> next_;
+  std::atomic<std::uint64_t> end_;
+  std::mutex mutex_;
+  SweepResult result_;
+};
+
+}  // namespace
+
+SweepResult Sweep(const SweepOptions& options) { return Sweeper(options).Run(); }
+
+}  // namespace penstock::sim

@@ -1,0 +1,37 @@
+#include <chrono>
+#include <cstdio>
+#include <cstdlib>
+#include <fstream>
+#include <string>
+#include <string_view>
+
+#include "sim/shrink.h"
+#include "tests/sim/sweep.h"
+
+int main(int argc, char** argv) {
+  penstock::sim::SweepOptions options;
+  for (int i = 1; i + 1 < argc; i += 2) {
+    const std::string_view name = argv[i];
+    if (name == "--first") options.first = std::strtoull(argv[i + 1], nullptr, 10);
+    if (name == "--seeds") options.count = std::strtoull(argv[i + 1], nullptr, 10);
+    if (name == "--threads") options.threads = static_cast<std::uint32_t>(std::atoi(argv[i + 1]));
+  }
+  const auto start = std::chrono::steady_clock::now();
+  const auto result = penstock::sim::Sweep(options);
+  const std::chrono::duration<double> took = std::chrono::steady_clock::now() - start;
+  std::printf(
+      "%llu seeds, %.1f s, %llu inputs, %llu steps, %llu tokens, %llu preemptions, %llu cached "
+      "tokens\n",
+      (unsigned long long)result.seeds, took.count(), (unsigned long long)result.sum.inputs,
+      (unsigned long long)result.sum.steps, (unsigned long long)result.sum.tokens,
+      (unsigned long long)result.sum.preemptions, (unsigned long long)result.sum.cached_tokens);
+  if (!result.failed) return 0;
+  std::printf("seed %llu fails:\n", (unsigned long long)*result.failed);
+  for (const auto& line : result.failure.findings) std::printf("  %s\n", line.c_str());
+  const auto shrunk = penstock::sim::Shrink(penstock::sim::DrawScenario(*result.failed));
+  std::printf("shrunk to %zu events, %llu inputs after %u tries:\n", shrunk.scenario.script.size(),
+              (unsigned long long)shrunk.report.inputs, shrunk.tries);
+  for (const auto& line : shrunk.report.findings) std::printf("  %s\n", line.c_str());
+  std::ofstream("failed.log", std::ios::binary) << shrunk.report.log;
+  return 1;
+}

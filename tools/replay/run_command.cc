@@ -1,0 +1,124 @@
+// penstock-replay run LOG
+#include <cerrno>
+#include <cstdio>
+#include <cstring>
+#include <fstream>
+#include <sstream>
+#include <string>
+#include <vector>
+
+#include "common/options/spec.h"
+#include "common/options/values.h"
+#include "common/status.h"
+#include "scheduler/output_digest.h"
+#include "sim/describe.h"
+#include "sim/replay.h"
+#include "tools/replay/commands.h"
+
+namespace penstock::replay {
+namespace {
+
+using options::OptionSpec;
+using options::Type;
+
+constexpr OptionSpec kRows[] = {
+    {.name = "outputs",
+     .type = Type::kString,
+     .components = options::kTool,
+     .help = "File for all outputs as bytes, to be compared with those of another build."},
+    {.name = "print",
+     .type = Type::kBool,
+     .default_text = "false",
+     .flag_text = "true",
+     .components = options::kTool,
+     .help = "Print every input and what it causes, in words."},
+};
+
+int Complain(const std::string& what, int code) {
+  std::fprintf(stderr, "penstock-replay run: %s\n", what.c_str());
+  return code;
+}
+
+std::string Count(std::uint64_t count, const std::string& what) {
+  return std::to_string(count) + " " + what + (count == 1 ? "" : "s");
+}
+
+// One line, and one for each thing that is wrong.
+void Print(const sim::ReplayReport& report) {
+  const std::string line = Count(report.inputs, "input") + ", " + Count(report.compared, "output") +
+                           " compared, " + Count(report.plans, "plan") + ", " +
+                           Count(report.tokens, "token") + ", " + Count(report.cancels, "cancel") +
+                           ", " + Count(report.preemptions, "preemption") + ", " +
+                           Count(report.calibration_samples, "calibration sample");
+  std::printf("%s\n", line.c_str());
+  if (report.differs_at) {
+    std::printf("G9: input %s has other outputs than the log says\n",
+                std::to_string(*report.differs_at).c_str());
+  }
+  for (const std::string& finding : report.findings) {
+    std::printf("input %s: %s\n", std::to_string(report.unhappy_at).c_str(), finding.c_str());
+  }
+  if (report.good()) {
+    std::printf("%s\n", report.compared == report.inputs
+                            ? "the same outputs, byte for byte; all guarantees hold"
+                            : "all guarantees hold; not every output was in the log");
+  }
+}
+
+sim::ReplayHooks MakeHooks(bool print, std::ofstream& outputs) {
+  sim::ReplayHooks hooks;
+  if (print) {
+    hooks.on_config = [](const scheduler::Config& config) {
+      std::printf("%s\n", sim::Describe(config).c_str());
+    };
+    hooks.on_input = [](std::uint64_t number, const scheduler::Input& input) {
+      std::printf("%s. %s\n", std::to_string(number).c_str(), sim::Describe(input).c_str());
+    };
+  }
+  hooks.on_outputs = [print, &outputs](const scheduler::Outputs& out) {
+    if (outputs.is_open()) outputs << scheduler::EncodeOutputs(out);
+    if (!print) return;
+    std::istringstream lines(sim::Describe(out));
+    for (std::string line; std::getline(lines, line);) std::printf("    %s\n", line.c_str());
+  };
+  return hooks;
+}
+
+int RunLog(const std::string& path, const options::Values& values) {
+  std::ifstream file(path, std::ios::binary);
+  std::ostringstream log;
+  if (!file || !(log << file.rdbuf())) return Complain(path + ": " + std::strerror(errno), 2);
+  std::ofstream outputs;
+  const std::string outputs_path = values.GetString("outputs");
+  if (!outputs_path.empty()) {
+    outputs.open(outputs_path, std::ios::binary | std::ios::trunc);
+    if (!outputs) return Complain(outputs_path + ": " + std::strerror(errno), 2);
+  }
+  const sim::ReplayReport report =
+      sim::Replay(log.view(), MakeHooks(values.GetBool("print"), outputs));
+  if (report.inputs > 0) Print(report);
+  if (!report.error.empty()) return Complain(path + ": " + report.error, 1);
+  return report.good() ? 0 : 1;
+}
+
+}  // namespace
+
+int RunCommand(int argc, const char* const* argv) {
+  std::vector<const char*> rest(argv, argv + argc);
+  std::string path;
+  if (argc > 1 && *argv[1] != '-') {
+    path = argv[1];
+    rest.erase(rest.begin() + 1);
+  }
+  const auto table = options::ProgramWith("penstock-replay run",
+                                          "LOG: re-runs an input log (penstock-router --record) "
+                                          "and compares the outputs with those recorded.",
+                                          kRows);
+  const options::CommandLine line =
+      options::ReadCommandLine(table, static_cast<int>(rest.size()), rest.data());
+  if (line.exit_code.has_value()) return *line.exit_code;
+  if (path.empty()) return Complain("give the input log after the command", 2);
+  return RunLog(path, line.values);
+}
+
+}  // namespace penstock::replay
