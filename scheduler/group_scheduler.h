@@ -51,6 +51,7 @@ class GroupScheduler {
   // The batch being gathered may take a request from behind one that it cannot take.
   bool Selective() const { return batch_.Selective(table_.running()); }
 
+  std::uint32_t plans_in_flight() const { return static_cast<std::uint32_t>(in_flight_.size()); }
   bool CanPlan() const { return in_flight_.size() < config_.pipeline_depth; }
   void BeginStep(Time now, Outputs& out);
   // Token budget of the step being made.

@@ -7,7 +7,8 @@ namespace penstock::scheduler {
 
 std::optional<GroupOffer> ChooseGroup(const std::vector<GroupOffer>& offers) {
   const auto rank = [](const GroupOffer& offer) {
-    return std::make_tuple(offer.shortage.has_value(), offer.running, offer.group);
+    return std::make_tuple(offer.shortage.has_value(), offer.running, offer.plans_in_flight,
+                           offer.group);
   };
   const auto best =
       std::min_element(offers.begin(), offers.end(),

@@ -16,7 +16,8 @@ namespace penstock::scheduler {
 struct GroupOffer {
   GroupId group;
   std::uint32_t running = 0;
-  std::optional<Shortage> shortage;  // set: it cannot take the request now
+  std::optional<Shortage> shortage;   // set: it cannot take the request now
+  std::uint32_t plans_in_flight = 0;  // of equally loaded groups an idle one starts sooner
 };
 
 // The group that should take the request, or the least loaded one with its shortage. Nothing when

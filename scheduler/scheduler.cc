@@ -197,7 +197,7 @@ class Scheduler::Impl {
     std::vector<GroupOffer> offers;
     for (const auto& [id, group] : groups_) {
       if (group.WhyNeverFits(work.request)) continue;
-      offers.push_back({id, group.running(), group.Check(work)});
+      offers.push_back({id, group.running(), group.Check(work), group.plans_in_flight()});
     }
     return offers;
   }
