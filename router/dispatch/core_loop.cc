@@ -20,6 +20,7 @@
 #include "router/dispatch/step_log.h"
 #include "router/metrics/metrics.h"
 #include "scheduler/input_log.h"
+#include "scheduler/output_digest.h"
 #include "scheduler/scheduler.h"
 
 namespace penstock::router {
@@ -74,10 +75,10 @@ CoreLoop::~CoreLoop() { Stop(); }
 
 absl::Status CoreLoop::Start() {
   PENSTOCK_RETURN_IF_ERROR(logs_->steps.Open(options_.step_log));
-  if (!options_.input_log.empty()) {
-    logs_->inputs.open(options_.input_log, std::ios::trunc | std::ios::binary);
+  if (!options_.record.empty()) {
+    logs_->inputs.open(options_.record, std::ios::trunc | std::ios::binary);
     if (!logs_->inputs) {
-      return BadValue("input-log", options_.input_log,
+      return BadValue("record", options_.record,
                       std::string("a writable file: ") + std::strerror(errno));
     }
     logs_->inputs << scheduler::EncodeLogHeader(options_.scheduler);
@@ -171,11 +172,15 @@ void CoreLoop::Apply(What what) {
   if (const auto* done = std::get_if<scheduler::StepDone>(&input.what)) {
     CountResult(*done, input.now);
   }
-  if (logs_->inputs.is_open()) logs_->inputs << scheduler::EncodeInput(input);
+  // On disk before it is applied: an input that breaks the core is the last of the record.
+  if (logs_->inputs.is_open()) logs_->inputs << scheduler::EncodeInput(input) << std::flush;
 
   core.outputs.Clear();
   core.scheduler.Apply(input, core.outputs);
   SendPlans(input.now);
+  if (logs_->inputs.is_open()) {
+    logs_->inputs << scheduler::EncodeOutputDigest(scheduler::DigestOf(core.outputs));
+  }
   core.wake_at = core.outputs.wake_at;
   std::move(core.outputs.events.begin(), core.outputs.events.end(),
             std::back_inserter(core.events));
@@ -255,7 +260,7 @@ void CoreLoop::ShowGauges() {
 
 void CoreLoop::Deliver() {
   Core& core = *core_;
-  FlushInputLog();
+  FlushRecord();
   ShowGauges();
   if (!core.events.empty() || !core.decisions.empty()) {
     listener_.OnOutputs(std::exchange(core.events, {}), std::exchange(core.decisions, {}));
@@ -264,9 +269,9 @@ void CoreLoop::Deliver() {
 }
 
 // A recording with a gap is worth nothing, so the first write that fails ends it. Serving goes on.
-void CoreLoop::FlushInputLog() {
+void CoreLoop::FlushRecord() {
   if (!logs_->inputs.is_open() || logs_->inputs.flush()) return;
-  log::Warn("input-log " + options_.input_log + ": cannot be written any more, recording ends");
+  log::Warn("record " + options_.record + ": cannot be written any more, recording ends");
   logs_->inputs.close();
 }
 

@@ -50,7 +50,7 @@ struct CoreLoopOptions {
   std::size_t mailbox_arrivals = 1024;
   std::chrono::milliseconds step_timeout{60'000};  // a plan without its results loses the group
   std::string step_log;                            // file, empty = none: one JSON line per step
-  std::string input_log;                           // file, empty = none: the replay log
+  std::string record;                              // file, empty = none: the input log
 };
 
 class CoreLoop final : private GroupListener {
@@ -91,7 +91,7 @@ class CoreLoop final : private GroupListener {
   void TakeOut(const scheduler::GroupLost& lost);
   void LoseHungGroups();
   void ShowGauges();
-  void FlushInputLog();
+  void FlushRecord();
   std::chrono::steady_clock::time_point NextDeadline() const;
 
   const CoreLoopOptions options_;

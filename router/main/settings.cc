@@ -110,7 +110,7 @@ CoreLoopOptions CoreSettings(const options::Values& values, const GroupFormed& f
   core.mailbox_arrivals = config.max_waiting_requests;
   core.step_timeout = Milliseconds(values, "step-timeout");
   core.step_log = values.GetString("step-log");
-  core.input_log = values.GetString("input-log");
+  core.record = values.GetString("record");
   return core;
 }
 

@@ -27,12 +27,12 @@ constexpr OptionSpec kRows[] = {
      .components = kLauncher | kRouter,
      .help = "File that gets one JSON line per engine step: rows, prefill tokens, sequences, "
              "blocks."},
-    {.name = "input-log",
+    {.name = "record",
      .type = Type::kPath,
      .advanced = true,
      .components = kLauncher | kRouter,
-     .help = "File that gets every input of the scheduler, for replay. It holds the prompts' "
-             "token ids."},
+     .help = "File that gets every input of the scheduler, for `penstock-replay run`. It holds the "
+             "prompts' token ids."},
 };
 
 }  // namespace

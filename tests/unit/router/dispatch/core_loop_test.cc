@@ -17,9 +17,8 @@
 
 #include "common/status.h"
 #include "router/metrics/metrics.h"
-#include "scheduler/input_log.h"
-#include "scheduler/scheduler.h"
 #include "shard/service/shard_server.h"
+#include "sim/replay.h"
 #include "tools/simshard/sim_engine.h"
 
 namespace penstock::router {
@@ -348,28 +347,20 @@ TEST_F(CoreLoopTest, ALostGroupComesBackAndTakesWorkAgain) {
   EXPECT_THAT(log, HasSubstr("{\"group\":1,\"step\":40,"));
 }
 
-TEST_F(CoreLoopTest, TheInputLogReplaysToTheSamePlans) {
+TEST_F(CoreLoopTest, ARecordReplaysToTheSameOutputs) {
   StartShards(1);
   CoreLoopOptions options;
-  options.input_log = directory_ + "/inputs.log";
+  options.record = directory_ + "/inputs.log";
   StartLoop(options);
   for (std::uint64_t id = 1; id <= 5; ++id) ASSERT_TRUE(loop_->Post(Request(id, 9, 12)));
   for (std::uint64_t id = 1; id <= 5; ++id) ASSERT_TRUE(recorder_.WaitForEnd(id));
   loop_->Stop();
 
-  const std::string log = ReadFile(options.input_log);
-  scheduler::InputLogReader reader(log);
-  const auto config = reader.ReadHeader();
-  ASSERT_TRUE(config.has_value()) << reader.error();
-  scheduler::Scheduler replay(*config);
-  scheduler::Outputs outputs;
-  std::size_t finished = 0;
-  while (const auto input = reader.Next()) replay.Apply(*input, outputs);
-  EXPECT_EQ(reader.error(), "");
-  for (const auto& event : outputs.events) {
-    finished += std::holds_alternative<scheduler::Finished>(event.what) ? 1 : 0;
-  }
-  EXPECT_EQ(finished, 5u);
+  const sim::ReplayReport report = sim::Replay(ReadFile(options.record));
+  EXPECT_TRUE(report.good()) << report.error << testing::PrintToString(report.findings);
+  EXPECT_GT(report.inputs, 5u);
+  EXPECT_EQ(report.compared, report.inputs);
+  EXPECT_EQ(report.tokens, 60u);
 }
 
 TEST_F(CoreLoopTest, AnUnwritableLogIsAnErrorThatNamesOptionAndFile) {

@@ -1,0 +1,94 @@
+// The checker sees what is wrong in outputs that no core would put out (the planted bugs show that
+// it sees what a wrong core does).
+#include "sim/checker/checker.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+namespace penstock::sim {
+namespace {
+
+using scheduler::Input;
+using scheduler::Outputs;
+using scheduler::Snapshot;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+
+class CheckerTest : public ::testing::Test {
+ protected:
+  // A core with one group, and a correct plan for request 1 on the way.
+  void SetUp() override {
+    Apply(scheduler::GroupUp{GroupId(0), Epoch(1), {8, 4, 2, 32, 64, false}, {}});
+    scheduler::Arrival arrival;
+    arrival.request = RequestId(1);
+    arrival.prompt = {7, 8, 9};
+    arrival.max_new_tokens = 2;
+    Apply(arrival);
+    ASSERT_THAT(checker_.findings().lines(), IsEmpty());
+  }
+
+  void Apply(decltype(Input::what) what) {
+    input_ = {Time(Duration(++now_)), std::move(what)};
+    out_.Clear();
+    core_.Apply(input_, out_);
+    checker_.Check(input_, out_, core_.Inspect());
+  }
+  // The result of step 1, and what the core makes of it, before the checker sees it.
+  void Compute() {
+    StepResult result;
+    result.epoch = Epoch(1);
+    result.step = StepId(1);
+    result.sequences = {{SlotId(0), SequenceId(1), {{5}}, 3, ShardFinish::kNone, "", {}}};
+    input_ = {Time(Duration(++now_)), scheduler::StepDone{GroupId(0), result}};
+    out_.Clear();
+    core_.Apply(input_, out_);
+  }
+  std::string First() {
+    checker_.Check(input_, out_, core_.Inspect());
+    return checker_.findings().empty() ? "" : checker_.findings().lines().front();
+  }
+
+  scheduler::Scheduler core_{scheduler::Config{}};
+  Checker checker_{scheduler::Config{}};
+  Input input_;
+  Outputs out_;
+  std::int64_t now_ = 0;
+};
+
+TEST_F(CheckerTest, ACorrectCoreIsLeftAlone) {
+  Compute();
+  EXPECT_EQ(First(), "");
+}
+
+TEST_F(CheckerTest, ALostTokenIsNamed) {
+  Compute();
+  std::erase_if(out_.events, [](const auto& event) {
+    return std::holds_alternative<scheduler::Tokens>(event.what);
+  });
+  EXPECT_THAT(First(), HasSubstr("G3: request 1 must hear tokens from 0: 5"));
+}
+
+TEST_F(CheckerTest, ASecondEndIsNamed) {
+  Apply(scheduler::Cancel{RequestId(1)});
+  ASSERT_THAT(checker_.findings().lines(), IsEmpty());
+  out_.AddEvent(RequestId(1), scheduler::Finished{});
+  EXPECT_THAT(First(), HasSubstr("G2: request 1"));
+}
+
+TEST_F(CheckerTest, ACounterThatDiffersIsNamed) {
+  Compute();
+  Snapshot state = core_.Inspect();
+  ++state.blocks_retiring;
+  checker_.Check(input_, out_, state);
+  ASSERT_FALSE(checker_.findings().empty());
+  EXPECT_THAT(checker_.findings().lines().front(),
+              HasSubstr("G8: blocks retiring: 0 by the plans"));
+}
+
+TEST_F(CheckerTest, WhatNeverEndsIsNamed) {
+  checker_.CheckEnd(core_.Inspect());
+  EXPECT_THAT(checker_.findings().lines().front(), HasSubstr("G2: request 1 never ends"));
+}
+
+}  // namespace
+}  // namespace penstock::sim
