@@ -23,8 +23,9 @@ void GroupScheduler::MakeRoom(Time now, Outputs& out) {
   while (!growth_.Covered(lacking_, table_, true)) {
     Sequence* victim = growth_.Victim(table_, OptimisticAdmission::kMaxPreemptions);
     PENSTOCK_CHECK(victim != nullptr, "the worst cases of what cannot be preempted fit the pool");
-    lacking_ -= growth_.OfNextDecode(*victim);
-    Preempt(*victim, taker, now, out);
+    const Lack spared = growth_.OfNextDecode(*victim);
+    Preempt(*victim, taker, now, out);  // says what was lacking
+    lacking_ -= spared;
   }
 }
 

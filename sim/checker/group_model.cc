@@ -211,7 +211,9 @@ std::uint32_t GroupModel::PlanPrompt(const Segment& segment, SequenceModel& sequ
                        std::to_string(sequence.planned));
     return 0;
   }
-  if (config_.prefill == Prefill::kWhole && end != sequence.prompt_length) {
+  // A restart has grown: what fits no step is split all the same.
+  const bool fits = sequence.base == 0 || sequence.prompt_length <= prefill_tokens();
+  if (config_.prefill == Prefill::kWhole && fits && end != sequence.prompt_length) {
     Complain("G5", "a prompt is split although prompts are computed whole");
   }
   kv_.NeedPositions(sequence.kv, end, findings_);

@@ -28,7 +28,7 @@ struct RequestModel {
   std::uint32_t starts = 0;       // Started events
   std::uint32_t preemptions = 0;  // kPreempted decisions
   std::uint32_t overtaken = 0;
-  bool refused = false;  // by a decision
+  bool refused = false;               // by a decision
   std::uint32_t prompt_logprobs = 0;  // gathered so far by the present sequence
   bool prompt_logprobs_told = false;
   std::optional<GroupId> group;
