@@ -45,8 +45,9 @@ GroupLink::GroupLink(GroupLinkOptions options, Metrics* metrics)
   formed_.group = options_.group;
   formed_.epoch = options_.epoch;
   for (std::size_t rank = 0; rank < options_.sockets.size(); ++rank) {
-    ranks_.push_back(std::make_unique<ShardClient>(
-        options_.sockets[rank], static_cast<std::uint32_t>(rank), options_.stop));
+    ranks_.push_back(std::make_unique<ShardClient>(options_.sockets[rank],
+                                                   static_cast<std::uint32_t>(rank), options_.stop,
+                                                   options_.tls.get()));
   }
 }
 

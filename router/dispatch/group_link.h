@@ -30,7 +30,8 @@ class Metrics;
 struct GroupLinkOptions {
   GroupId group{0};
   std::string name;                  // begins each message: "group 1"; empty = the only one
-  std::vector<std::string> sockets;  // by rank
+  std::vector<std::string> sockets;  // addresses of ShardClient, by rank
+  std::shared_ptr<const TlsIdentity> tls = nullptr;  // for those on TCP
   Epoch epoch{1};
   std::string rendezvous;                 // fresh name, e.g. with pid and epoch
   std::uint32_t max_step_tokens = 512;    // 0 = 512 on CPU, 2,048 on CUDA

@@ -71,14 +71,16 @@ class RouterEngine::Impl final : public CoreListener {
     if (!draining_ && !over_) health_ = {Health::kReady, ""};
   }
 
-  void Drain() {
+  void Drain(std::function<void()> on_idle) {
     {
       const std::lock_guard lock(mutex_);
       draining_ = true;
+      on_idle_ = std::move(on_idle);
       if (!over_) health_ = {Health::kDraining, "the server is shutting down"};
     }
     core_.Post(scheduler::Drain{});
     FailAllUnlessServed();
+    TellIfIdle();
   }
 
   void Stop() {
@@ -148,6 +150,7 @@ class RouterEngine::Impl final : public CoreListener {
       }
     }
     pool_.ScheduleAll(std::move(lanes));
+    TellIfIdle();
   }
 
   void OnGroupLost(LostGroup lost) override {
@@ -158,6 +161,7 @@ class RouterEngine::Impl final : public CoreListener {
       if (groups_up_ == 0) over_ = over_ || !groups_return_;
     }
     FailAllUnlessServed();
+    TellIfIdle();
     if (on_lost_) on_lost_(std::move(lost));
   }
 
@@ -179,8 +183,20 @@ class RouterEngine::Impl final : public CoreListener {
 
   // A request that the core does not know.
   void Forget(RequestId request) {
-    const std::lock_guard lock(mutex_);
-    tasks_.erase(request);
+    {
+      const std::lock_guard lock(mutex_);
+      tasks_.erase(request);
+    }
+    TellIfIdle();
+  }
+
+  void TellIfIdle() {
+    std::function<void()> tell;
+    {
+      const std::lock_guard lock(mutex_);
+      if (draining_ && tasks_.empty()) tell = std::exchange(on_idle_, nullptr);
+    }
+    if (tell) tell();
   }
 
   const ModelFacts facts_;
@@ -193,6 +209,7 @@ class RouterEngine::Impl final : public CoreListener {
   HealthReport health_{Health::kStarting, "the model is being loaded"};
   std::size_t groups_up_ = 0;
   bool draining_ = false;
+  std::function<void()> on_idle_;
   bool over_ = false;  // no group is left and none will come
   std::uint64_t last_request_ = 0;
   // Open requests: from Submit until the core's terminal event.
@@ -212,7 +229,7 @@ absl::Status RouterEngine::Start(std::function<void(LostGroup lost)> on_lost) {
   return impl_->Start(std::move(on_lost));
 }
 void RouterEngine::Attach(std::unique_ptr<GroupLink> link) { impl_->Attach(std::move(link)); }
-void RouterEngine::Drain() { impl_->Drain(); }
+void RouterEngine::Drain(std::function<void()> on_idle) { impl_->Drain(std::move(on_idle)); }
 void RouterEngine::Stop() { impl_->Stop(); }
 
 RequestId RouterEngine::Submit(GenerationRequest request, std::shared_ptr<GenerationSink> sink) {

@@ -53,7 +53,8 @@ class RouterEngine final : public Engine {
   void Attach(std::unique_ptr<GroupLink> link);
 
   // Takes no new requests; what is open ends normally, or with an error once no group is left.
-  void Drain();
+  // `on_idle` is called once, from any thread, when nothing is open any more; it must not block.
+  void Drain(std::function<void()> on_idle);
 
   // Ends everything; no sink is called after it has returned. What is still open is dropped.
   void Stop();

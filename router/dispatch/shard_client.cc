@@ -2,6 +2,7 @@
 
 #include <grpcpp/grpcpp.h>
 
+#include <string_view>
 #include <utility>
 
 #include "common/status.h"
@@ -15,8 +16,20 @@ namespace {
 // A step result carries at most a batch of tokens with alternatives; a plan carries prompts.
 constexpr int kMaxMessageBytes = 64 * 1024 * 1024;
 constexpr int kReconnectMs = 100;
+constexpr int kTcpConnectMs = 2'000;  // a TLS handshake over a network
+constexpr int kKeepaliveMs = 10'000;
 
-std::shared_ptr<grpc::Channel> MakeChannel(const std::string& socket) {
+constexpr std::string_view kTcp = "tcp:";
+
+std::shared_ptr<grpc::ChannelCredentials> MutualTls(const TlsIdentity& tls) {
+  grpc::SslCredentialsOptions options;
+  options.pem_root_certs = tls.authority;
+  options.pem_private_key = tls.key;
+  options.pem_cert_chain = tls.certificate;
+  return grpc::SslCredentials(options);
+}
+
+std::shared_ptr<grpc::Channel> MakeChannel(const std::string& address, const TlsIdentity* tls) {
   grpc::ChannelArguments arguments;
   arguments.SetMaxReceiveMessageSize(kMaxMessageBytes);
   arguments.SetMaxSendMessageSize(kMaxMessageBytes);
@@ -24,8 +37,16 @@ std::shared_ptr<grpc::Channel> MakeChannel(const std::string& socket) {
   arguments.SetInt(GRPC_ARG_MIN_RECONNECT_BACKOFF_MS, kReconnectMs);
   arguments.SetInt(GRPC_ARG_MAX_RECONNECT_BACKOFF_MS, kReconnectMs);
   arguments.SetInt(GRPC_ARG_ENABLE_HTTP_PROXY, 0);
+  if (address.starts_with(kTcp)) {
+    // A machine that vanishes closes no connection.
+    arguments.SetInt(GRPC_ARG_KEEPALIVE_TIME_MS, kKeepaliveMs);
+    arguments.SetInt(GRPC_ARG_KEEPALIVE_TIMEOUT_MS, kKeepaliveMs);
+    arguments.SetInt(GRPC_ARG_MIN_RECONNECT_BACKOFF_MS, kTcpConnectMs);
+    return grpc::CreateCustomChannel(address.substr(kTcp.size()), MutualTls(*tls), arguments);
+  }
   arguments.SetString(GRPC_ARG_DEFAULT_AUTHORITY, "localhost");
-  return grpc::CreateCustomChannel("unix:" + socket, grpc::InsecureChannelCredentials(), arguments);
+  return grpc::CreateCustomChannel("unix:" + address, grpc::InsecureChannelCredentials(),
+                                   arguments);
 }
 
 ShardFacts ToFacts(const v1::DescribeResponse& wire) {
@@ -49,15 +70,16 @@ ShardFacts ToFacts(const v1::DescribeResponse& wire) {
 }  // namespace
 
 struct ShardClient::Connection {
-  explicit Connection(const std::string& socket) : stub(v1::Shard::NewStub(MakeChannel(socket))) {}
+  Connection(const std::string& address, const TlsIdentity* tls)
+      : stub(v1::Shard::NewStub(MakeChannel(address, tls))) {}
   std::unique_ptr<v1::Shard::Stub> stub;
 };
 
-ShardClient::ShardClient(std::string socket, std::uint32_t rank, std::stop_token stop)
-    : socket_(std::move(socket)),
-      rank_(rank),
+ShardClient::ShardClient(const std::string& address, std::uint32_t rank, std::stop_token stop,
+                         const TlsIdentity* tls)
+    : rank_(rank),
       stop_(std::move(stop)),
-      connection_(std::make_unique<Connection>(socket_)) {}
+      connection_(std::make_unique<Connection>(address, tls)) {}
 
 ShardClient::~ShardClient() = default;
 

@@ -18,6 +18,7 @@
 #include "common/plan/group.h"
 #include "common/plan/step_plan.h"
 #include "common/plan/step_result.h"
+#include "common/tls_identity.h"
 
 namespace penstock::router {
 
@@ -72,9 +73,11 @@ class ShardClient {
  public:
   using Deadline = std::chrono::system_clock::time_point;
 
-  // `socket`: path of a Unix socket. Connecting happens with the first call. A request to stop ends
-  // a formation call that is under way and all later ones at once with Cancelled.
-  ShardClient(std::string socket, std::uint32_t rank, std::stop_token stop);
+  // `address`: path of a Unix socket, or tcp:HOST:PORT, which needs `tls`. Connecting happens with
+  // the first call. A request to stop ends a formation call that is under way and all later ones at
+  // once with Cancelled.
+  ShardClient(const std::string& address, std::uint32_t rank, std::stop_token stop,
+              const TlsIdentity* tls = nullptr);
   ~ShardClient();
   ShardClient(const ShardClient&) = delete;
   ShardClient& operator=(const ShardClient&) = delete;
@@ -108,7 +111,6 @@ class ShardClient {
 
   absl::Status WithRank(const absl::Status& status, const char* call) const;
 
-  std::string socket_;
   std::uint32_t rank_;
   std::stop_token stop_;
   std::unique_ptr<Connection> connection_;

@@ -1,5 +1,6 @@
 #include "router/main/app.h"
 
+#include <algorithm>
 #include <chrono>
 #include <memory>
 #include <mutex>
@@ -34,10 +35,7 @@ struct Failure {
 class App {
  public:
   App(const options::Values& values, const Notifier& notifier)
-      : values_(values),
-        notifier_(notifier),
-        groups_return_(FleetSettings(values).reattach),
-        metrics_(Version()) {}
+      : values_(values), notifier_(notifier), metrics_(Version()) {}
 
   int Run();
 
@@ -53,7 +51,7 @@ class App {
 
   const options::Values& values_;
   const Notifier& notifier_;
-  const bool groups_return_;
+  bool groups_return_ = false;
   ProcessEvents events_;
   Metrics metrics_;
   std::shared_ptr<const text::Tokenizer> tokenizer_;
@@ -83,7 +81,10 @@ std::optional<Failure> App::LoadText() {
 }
 
 std::optional<Failure> App::FormGroups() {
-  fleet_ = std::make_unique<GroupFleet>(FleetSettings(values_), &metrics_);
+  auto options = FleetSettings(values_);
+  if (!options.ok()) return Failure{kExitUsage, options.status()};
+  groups_return_ = options->reattach;
+  fleet_ = std::make_unique<GroupFleet>(*std::move(options), &metrics_);
   absl::Status outcome;  // written before the word is said
   fleet_->Start([&](const absl::Status& status) {
     outcome = status;
@@ -169,11 +170,15 @@ int App::Serve() {
     return Report({kExitShardLost, absl::UnavailableError(lost_)});
   }
   log::Info("stopping: open requests are finished first");
-  engine_->Drain();
-  http_->Stop(values_.GetDuration("graceful-termination-timeout"));
+  const Time until = SteadyNow() + values_.GetDuration("graceful-termination-timeout");
+  engine_->Drain([this] { events_.Say(); });
+  // Until then the address answers: /health and new requests get 503 with Retry-After. A second
+  // signal ends it all.
+  const bool hurry = events_.WaitUntil(until) == ProcessEvents::What::kSignal;
+  http_->Stop(hurry ? Duration(0) : std::max(until - SteadyNow(), Duration(0)));
   Stop();
   log::Info("stopped");
-  return kExitOk;
+  return hurry ? kExitFailure : kExitOk;
 }
 
 int App::Run() {

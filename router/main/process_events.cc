@@ -6,7 +6,9 @@
 #include <sys/signalfd.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
+#include <chrono>
 
 namespace penstock::router {
 
@@ -25,10 +27,22 @@ ProcessEvents::~ProcessEvents() {
   ::close(word_);
 }
 
-ProcessEvents::What ProcessEvents::Wait() {
+ProcessEvents::What ProcessEvents::Wait() { return WaitFor(std::nullopt); }
+ProcessEvents::What ProcessEvents::WaitUntil(Time until) { return WaitFor(until); }
+
+ProcessEvents::What ProcessEvents::WaitFor(std::optional<Time> until) {
   pollfd fds[] = {{signals_, POLLIN, 0}, {word_, POLLIN, 0}};
-  while (::poll(fds, 2, -1) < 0 && errno == EINTR) {
+  int ready = -1;
+  while (ready < 0) {
+    int wait_ms = -1;
+    if (until.has_value()) {
+      const auto left = std::chrono::ceil<std::chrono::milliseconds>(*until - SteadyNow());
+      wait_ms = static_cast<int>(std::clamp<std::int64_t>(left.count(), 0, 100'000'000));
+    }
+    ready = ::poll(fds, 2, wait_ms);
+    if (ready < 0 && errno != EINTR) break;
   }
+  if (ready == 0) return What::kTimeout;
   if ((fds[0].revents & POLLIN) != 0) {
     signalfd_siginfo info;
     [[maybe_unused]] const auto read = ::read(signals_, &info, sizeof(info));

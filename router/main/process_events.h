@@ -2,6 +2,9 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
+
+#include "common/time.h"
 
 namespace penstock::router {
 
@@ -13,14 +16,18 @@ class ProcessEvents {
   ProcessEvents(const ProcessEvents&) = delete;
   ProcessEvents& operator=(const ProcessEvents&) = delete;
 
-  enum class What : std::uint8_t { kSignal, kWord };
+  enum class What : std::uint8_t { kSignal, kWord, kTimeout };
   // Blocks; a signal goes first. A word counts once.
   What Wait();
+  // The same, at most until then.
+  What WaitUntil(Time until);
 
   // Any thread.
   void Say();
 
  private:
+  What WaitFor(std::optional<Time> until);
+
   int signals_;
   int word_;
 };

@@ -3,9 +3,11 @@
 #include <algorithm>
 #include <limits>
 
+#include "common/options/shard_tls.h"
 #include "common/socket_names.h"
 #include "common/status.h"
 #include "common/version.h"
+#include "router/main/shard_addresses.h"
 
 namespace penstock::router {
 namespace {
@@ -40,6 +42,20 @@ GroupLinkOptions LinkSettings(const options::Values& values) {
   return link;
 }
 
+// Shards that the launcher has started.
+ShardGroups LaunchedGroups(const options::Values& values) {
+  ShardGroups groups(Count(values, "num-replicas"));
+  for (std::size_t group = 0; group < groups.size(); ++group) {
+    std::optional<std::int64_t> named;
+    if (groups.size() > 1) named = static_cast<std::int64_t>(group);
+    const std::string prefix = GroupSocketPrefix(values.GetString("shard-uds-path"), named);
+    for (std::uint32_t rank = 0; rank < Count(values, "num-shard"); ++rank) {
+      groups[group].push_back(prefix + "-" + std::to_string(rank));
+    }
+  }
+  return groups;
+}
+
 // Tokens that the cache holds, at most what one sequence may have.
 std::uint32_t LongestSequence(const GroupFormed& formed) {
   const auto pool = std::uint64_t{formed.capacity.blocks} * formed.capacity.block_size;
@@ -70,25 +86,37 @@ ApiOptions ApiSettings(const options::Values& values) {
   return api;
 }
 
-FleetOptions FleetSettings(const options::Values& values) {
+absl::StatusOr<FleetOptions> FleetSettings(const options::Values& values) {
+  const std::string& shards = values.GetString("shards");
+  const std::string& prefix = values.GetString("shard-uds-path");
+  if (shards.empty() == prefix.empty()) {
+    return absl::InvalidArgumentError("one of --shards and --shard-uds-path must be given");
+  }
   FleetOptions fleet;
-  const std::uint32_t replicas = Count(values, "num-replicas");
-  for (std::uint32_t group = 0; group < replicas; ++group) {
+  ShardGroups groups = LaunchedGroups(values);
+  const bool launched = shards.empty();
+  if (!launched) {
+    PENSTOCK_ASSIGN_OR_RETURN(groups, ParseShardGroups(shards));
+  }
+  PENSTOCK_ASSIGN_OR_RETURN(const auto tls, options::ReadShardTls(values));
+  if (tls == nullptr && shards.find("tcp:") != std::string::npos) {
+    return BadValue("shards", shards,
+                    "with --shard-tls-cert, -key and -ca: TCP needs mutual TLS between router and "
+                    "shards");
+  }
+  for (std::uint32_t group = 0; group < groups.size(); ++group) {
     GroupLinkOptions link = LinkSettings(values);
     link.group = GroupId(group);
-    std::optional<std::int64_t> named;
-    if (replicas > 1) {
-      named = group;
-      link.name = "group " + std::to_string(group);
-    }
-    const std::string prefix = GroupSocketPrefix(values.GetString("shard-uds-path"), named);
-    for (std::uint32_t rank = 0; rank < Count(values, "num-shard"); ++rank) {
-      link.sockets.push_back(prefix + "-" + std::to_string(rank));
-    }
+    if (groups.size() > 1) link.name = "group " + std::to_string(group);
+    link.sockets = std::move(groups[group]);
+    link.tls = tls;
+    const auto patience = Milliseconds(values, "startup-timeout");
+    if (!launched && patience.count() > 0) link.startup_timeout = patience;
     fleet.groups.push_back(std::move(link));
   }
-  // The only group is restarted together with the router, by whoever watches both.
-  fleet.reattach = replicas > 1;
+  // The launcher restarts its only group together with the router.
+  fleet.reattach = !launched || fleet.groups.size() > 1;
+  fleet.start_with_any = !launched;
   return fleet;
 }
 

@@ -5,6 +5,8 @@
 #include <optional>
 #include <string>
 
+#include <absl/status/statusor.h>
+
 #include "common/options/values.h"
 #include "router/api/context.h"
 #include "router/dispatch/core_loop.h"
@@ -18,7 +20,7 @@ HttpOptions HttpSettings(const options::Values& values);
 ApiOptions ApiSettings(const options::Values& values);
 
 // The groups to form and what happens when one is lost.
-FleetOptions FleetSettings(const options::Values& values);
+absl::StatusOr<FleetOptions> FleetSettings(const options::Values& values);
 
 // What can be decided once the group is formed.
 CoreLoopOptions CoreSettings(const options::Values& values, const GroupFormed& formed);

@@ -1,7 +1,6 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
-#include <string>
 #include <utility>
 #include <vector>
 
@@ -29,8 +28,14 @@ int main(int argc, char** argv) {
     notifier.Failed(Message(engine_options.status()));
     return kExitDevice;
   }
-  std::vector<std::unique_ptr<shard::StepEngine>> engines;
-  engines.push_back(std::make_unique<shard::ModelEngine>(*std::move(engine_options)));
-  const std::string prefix = GroupSocketPrefix(line.values.GetString("shard-uds-path"), group);
-  return shard::RunShards(std::move(engines), prefix, notifier);
+  const auto listen = shard::ReadShardListen(line.values);
+  if (!listen.ok()) {
+    log::Error(Message(listen.status()));
+    notifier.Failed(Message(listen.status()));
+    return kExitUsage;
+  }
+  std::vector<shard::HostedShard> shards;
+  shards.push_back(
+      {std::make_unique<shard::ModelEngine>(*std::move(engine_options)), listen->At(group, 0)});
+  return shard::RunShards(std::move(shards), notifier);
 }

@@ -93,22 +93,21 @@ int Fail(const absl::Status& status, int exit_code, const Notifier& notifier) {
 
 }  // namespace
 
-int RunShards(std::vector<std::unique_ptr<StepEngine>> engines, const std::string& socket_prefix,
-              const Notifier& notifier) {
+int RunShards(std::vector<HostedShard> shards, const Notifier& notifier) {
   const Descriptor signals(BlockSignals());
-  LoadWatch loads(engines.size(), notifier);
+  LoadWatch loads(shards.size(), notifier);
   std::vector<std::unique_ptr<ShardServer>> servers;
-  for (std::unique_ptr<StepEngine>& engine : engines) {
+  for (HostedShard& shard : shards) {
     ShardServerOptions options;
-    options.socket_prefix = socket_prefix;
-    options.rank = engine->Facts().rank;
+    options.listen = shard.listen;
+    options.rank = shard.engine->Facts().rank;
     options.on_progress = [&notifier](const LoadStage& progress) {
       notifier.Progress(progress.stage, progress.bytes_done, progress.bytes_total, "bytes");
     };
     options.on_loaded = [&loads](const absl::Status& status) { loads.Done(status); };
-    auto server = ShardServer::Start(std::move(engine), std::move(options));
+    auto server = ShardServer::Start(std::move(shard.engine), std::move(options));
     if (!server.ok()) return Fail(server.status(), kExitAddress, notifier);
-    log::Info("listening on " + (*server)->socket_path());
+    log::Info("listening on " + (*server)->address());
     servers.push_back(*std::move(server));
   }
   WaitForEnd(signals.get(), loads.fd());

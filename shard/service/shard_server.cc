@@ -2,6 +2,7 @@
 
 #include <grpcpp/ext/proto_server_reflection_plugin.h>
 #include <grpcpp/health_check_service_interface.h>
+#include <grpcpp/security/server_credentials.h>
 #include <grpcpp/server.h>
 #include <grpcpp/server_builder.h>
 #include <sys/stat.h>
@@ -36,8 +37,12 @@ class ShardServer::Impl {
   ~Impl() { Stop(); }
 
   absl::Status Start() {
-    PENSTOCK_ASSIGN_OR_RETURN(path_, SocketPath(options_.socket_prefix, options_.rank));
-    PENSTOCK_RETURN_IF_ERROR(PrepareSocketPath(path_, made_directory_));
+    if (on_tcp()) {
+      address_ = options_.listen.tcp;
+    } else {
+      PENSTOCK_ASSIGN_OR_RETURN(address_, SocketPath(options_.listen.socket_prefix, options_.rank));
+      PENSTOCK_RETURN_IF_ERROR(PrepareSocketPath(address_, made_directory_));
+    }
     PENSTOCK_RETURN_IF_ERROR(Listen());
     state_.thread.Post([this] { Load(); });
     return absl::OkStatus();
@@ -51,19 +56,36 @@ class ShardServer::Impl {
     state_.thread.Stop();
     if (server_ == nullptr) return;
     server_.reset();
-    unlink(path_.c_str());
+    if (on_tcp()) return;
+    unlink(address_.c_str());
     // Fails, rightly, while another rank's socket is in it.
-    if (made_directory_) rmdir(path_.substr(0, path_.rfind('/')).c_str());
+    if (made_directory_) rmdir(address_.substr(0, address_.rfind('/')).c_str());
   }
 
-  const std::string& path() const { return path_; }
+  const std::string& address() const { return address_; }
 
  private:
+  bool on_tcp() const { return !options_.listen.tcp.empty(); }
+
+  // Nobody gets in whose certificate is not of the authority.
+  std::shared_ptr<grpc::ServerCredentials> Credentials() const {
+    if (!on_tcp()) return grpc::InsecureServerCredentials();
+    const TlsIdentity& tls = *options_.listen.tls;
+    grpc::SslServerCredentialsOptions ssl(
+        GRPC_SSL_REQUEST_AND_REQUIRE_CLIENT_CERTIFICATE_AND_VERIFY);
+    ssl.pem_root_certs = tls.authority;
+    ssl.pem_key_cert_pairs.push_back({tls.key, tls.certificate});
+    return grpc::SslServerCredentials(ssl);
+  }
+
   absl::Status Listen() {
     grpc::EnableDefaultHealthCheckService(true);
     grpc::reflection::InitProtoReflectionServerBuilderPlugin();
     grpc::ServerBuilder builder;
-    builder.AddListeningPort("unix:" + path_, grpc::InsecureServerCredentials());
+    // Two shards on one port would share its connections.
+    builder.AddChannelArgument(GRPC_ARG_ALLOW_REUSEPORT, 0);
+    int port = 0;
+    builder.AddListeningPort(on_tcp() ? address_ : "unix:" + address_, Credentials(), &port);
     builder.SetMaxReceiveMessageSize(static_cast<int>(options_.max_receive_bytes));
     builder.SetMaxSendMessageSize(static_cast<int>(options_.max_send_bytes));
     builder.RegisterService(&service_);
@@ -71,10 +93,12 @@ class ShardServer::Impl {
     builder.SetSyncServerOption(grpc::ServerBuilder::SyncServerOption::NUM_CQS, 1);
     builder.SetSyncServerOption(grpc::ServerBuilder::SyncServerOption::MAX_POLLERS, 1);
     server_ = builder.BuildAndStart();
-    if (server_ == nullptr) return absl::UnavailableError("cannot listen on " + path_);
+    if (server_ == nullptr || port == 0) {
+      return absl::UnavailableError("cannot listen on " + address_);
+    }
     server_->GetHealthCheckService()->SetServingStatus(kServiceName, false);
-    if (chmod(path_.c_str(), 0600) != 0) {
-      return absl::UnavailableError("cannot set the mode of " + path_);
+    if (!on_tcp() && chmod(address_.c_str(), 0600) != 0) {
+      return absl::UnavailableError("cannot set the mode of " + address_);
     }
     return absl::OkStatus();
   }
@@ -103,7 +127,7 @@ class ShardServer::Impl {
   ShardServerOptions options_;
   ServiceState state_;
   ShardService service_;
-  std::string path_;
+  std::string address_;
   bool made_directory_ = false;
   std::unique_ptr<grpc::Server> server_;
   bool stopped_ = false;
@@ -120,6 +144,6 @@ absl::StatusOr<std::unique_ptr<ShardServer>> ShardServer::Start(std::unique_ptr<
 }
 
 void ShardServer::Stop() { impl_->Stop(); }
-const std::string& ShardServer::socket_path() const { return impl_->path(); }
+const std::string& ShardServer::address() const { return impl_->address(); }
 
 }  // namespace penstock::shard

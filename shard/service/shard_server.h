@@ -1,6 +1,6 @@
-// A rank's gRPC server: the native service, health and reflection on one Unix socket, with the
-// engine behind it. Loading starts at once; Describe and WatchLoad answer meanwhile, and the health
-// of "penstock.v1.Shard" turns SERVING when it has ended well.
+// A rank's gRPC server: the native service, health and reflection on one Unix socket or one TCP
+// port with mutual TLS, with the engine behind it. Loading starts at once; Describe and WatchLoad
+// answer meanwhile, and the health of "penstock.v1.Shard" turns SERVING when it has ended well.
 //
 // Threading: Start and Stop from one owner thread. `on_progress` is called on the model
 // thread, then `on_loaded` once.
@@ -15,12 +15,13 @@
 #include <memory>
 #include <string>
 
+#include "shard/service/shard_listen.h"
 #include "shard/service/step_engine.h"
 
 namespace penstock::shard {
 
 struct ShardServerOptions {
-  std::string socket_prefix;
+  ListenAddress listen;
   std::uint32_t rank = 0;
   // A plan holds the prompts that start in its step: 16 MiB beside the largest request body
   // (--payload-limit, 16 MiB unless it was raised).
@@ -39,7 +40,8 @@ class ShardServer {
   // Interrupts the engine, ends all calls, joins the model thread, removes the socket. Idempotent.
   void Stop();
 
-  const std::string& socket_path() const;
+  // The socket's path, or host:port.
+  const std::string& address() const;
 
  private:
   class Impl;

@@ -1,11 +1,14 @@
 #include <cstdint>
 #include <optional>
-#include <string>
+#include <utility>
 
+#include "common/exit_codes.h"
+#include "common/log.h"
 #include "common/notify.h"
 #include "common/options/log_setup.h"
 #include "common/options/values.h"
 #include "common/socket_names.h"
+#include "common/status.h"
 #include "shard/service/run_shards.h"
 #include "tools/simshard/sim_options.h"
 
@@ -17,6 +20,11 @@ int main(int argc, char** argv) {
   const std::optional<std::int64_t> group = line.values.FindInt("group");
   options::ConfigureLog(line.values, "sim" + ShardName(group, line.values.GetInt("rank")));
   const Notifier notifier = Notifier::FromEnvironment();
-  const std::string prefix = GroupSocketPrefix(line.values.GetString("shard-uds-path"), group);
-  return shard::RunShards(simshard::MakeEngines(line.values), prefix, notifier);
+  auto shards = simshard::MakeShards(line.values);
+  if (!shards.ok()) {
+    log::Error(Message(shards.status()));
+    notifier.Failed(Message(shards.status()));
+    return kExitUsage;
+  }
+  return shard::RunShards(*std::move(shards), notifier);
 }

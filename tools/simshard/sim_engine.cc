@@ -102,7 +102,8 @@ void SimEngine::Interrupt() {
 
 absl::StatusOr<StepResult> SimEngine::Execute(const StepPlan& plan) {
   const Time begin = SteadyNow();
-  PENSTOCK_RETURN_IF_ERROR(Disturb(plan));
+  const StepFaults faults = options_.faults.At(plan.step.value());
+  PENSTOCK_RETURN_IF_ERROR(Disturb(plan, faults));
   std::vector<Segment> live;
   ApplyControl(plan);
   for (const Segment& segment : plan.segments) {
@@ -113,20 +114,34 @@ absl::StatusOr<StepResult> SimEngine::Execute(const StepPlan& plan) {
   for (const Segment& segment : live) PENSTOCK_RETURN_IF_ERROR(CheckContext(segment));
   StepResult result;
   for (const Segment& segment : live) result.sequences.push_back(Answer(segment));
-  const Duration cost = StepTime(options_, RowsOf(plan));
+  Falsify(result, faults);
+  const Duration cost = StepTime(options_, RowsOf(plan)) * faults.factor + faults.delay;
   if (cost > Duration(0)) PENSTOCK_RETURN_IF_ERROR(WaitUntil(begin + cost));
   result.timings.forward = SteadyNow() - begin;
   result.memory_bytes = cache_.Bytes();
   return result;
 }
 
-absl::Status SimEngine::Disturb(const StepPlan& plan) {
+absl::Status SimEngine::Disturb(const StepPlan& plan, const StepFaults& faults) {
   const std::uint64_t step = plan.step.value();
+  if (faults.kill) options_.kill();
+  if (faults.fail) return absl::InternalError("simshard: step fails as asked");
+  if (faults.hang) return WaitUntil(std::nullopt);
   if (step == options_.fail_at_step) {
     return Die("failing at step " + std::to_string(step) + " as asked");
   }
   if (step == options_.hang_at_step) return WaitUntil(std::nullopt);
   return absl::OkStatus();
+}
+
+void SimEngine::Falsify(StepResult& result, const StepFaults& faults) const {
+  if (!faults.desync && !faults.invalid) return;
+  for (SequenceResult& sequence : result.sequences) {
+    for (SampledToken& token : sequence.tokens) {
+      if (faults.desync) token.token = (token.token + 1) % static_cast<TokenId>(facts_.vocabulary);
+      if (faults.invalid) token.token = static_cast<TokenId>(facts_.vocabulary);
+    }
+  }
 }
 
 absl::Status SimEngine::WaitUntil(std::optional<Time> deadline) {

@@ -15,6 +15,7 @@
 #include "common/time.h"
 #include "shard/executor/slot_table.h"
 #include "shard/service/step_engine.h"
+#include "tools/simshard/fault_script.h"
 #include "tools/simshard/model_facts.h"
 #include "tools/simshard/sim_cache.h"
 #include "tools/simshard/token_script.h"
@@ -31,9 +32,11 @@ struct SimOptions {
   std::uint32_t block_size = 16;
   std::uint32_t max_sequence_length = 0;  // 0 = the model's, else all blocks
   Duration step_time{0};
-  Duration token_time{0};          // for each row beside step_time
-  std::uint64_t fail_at_step = 0;  // 0 = never
-  std::uint64_t hang_at_step = 0;  // 0 = never
+  Duration token_time{0};              // for each row beside step_time
+  std::uint64_t fail_at_step = 0;      // 0 = never
+  std::uint64_t hang_at_step = 0;      // 0 = never
+  FaultScript faults = {};             // of this rank
+  std::function<void()> kill = [] {};  // by FaultScript; may not return
   // Called at fail_at_step and at a violation, with one line. May not return; when it does, the
   // step ends with INTERNAL.
   std::function<void(const std::string&)> die = [](const std::string&) {};
@@ -58,7 +61,8 @@ class SimEngine final : public shard::StepEngine {
     std::vector<std::uint64_t> hashes;  // by position, as far as tokens are known
   };
 
-  absl::Status Disturb(const StepPlan& plan);
+  absl::Status Disturb(const StepPlan& plan, const StepFaults& faults);
+  void Falsify(StepResult& result, const StepFaults& faults) const;
   absl::Status WaitUntil(std::optional<Time> deadline);
   void ApplyControl(const StepPlan& plan);
   void WriteRows(const Segment& segment);

@@ -1,10 +1,17 @@
 #include "tools/simshard/sim_options.h"
 
+#include <signal.h>
+
 #include <cstdlib>
+#include <fstream>
+#include <optional>
+#include <sstream>
 #include <string>
+#include <utility>
 
 #include "common/exit_codes.h"
 #include "common/log.h"
+#include "common/status.h"
 #include "tools/simshard/sim_engine.h"
 
 namespace penstock::simshard {
@@ -28,6 +35,7 @@ SimOptions ReadOptions(const options::Values& values) {
   options.token_time = values.GetDuration("token-time");
   options.fail_at_step = static_cast<std::uint64_t>(values.FindInt("fail-at-step").value_or(0));
   options.hang_at_step = static_cast<std::uint64_t>(values.FindInt("hang-at-step").value_or(0));
+  options.kill = [] { ::raise(SIGKILL); };
   options.die = [](const std::string& why) {
     log::Error(why);
     std::_Exit(kExitFailure);
@@ -35,21 +43,40 @@ SimOptions ReadOptions(const options::Values& values) {
   return options;
 }
 
+absl::StatusOr<FaultScript> ReadFaults(const options::Values& values) {
+  std::string text = values.GetString("faults");
+  if (text.starts_with('@')) {
+    std::ifstream file(text.substr(1), std::ios::binary);
+    if (!file) return BadValue("faults", text, "@ and a file that can be read");
+    std::ostringstream content;
+    content << file.rdbuf();
+    text = std::move(content).str();
+  }
+  return FaultScript::Parse(text, static_cast<std::uint64_t>(values.GetInt("fault-seed")));
+}
+
 }  // namespace
 
-std::vector<std::unique_ptr<shard::StepEngine>> MakeEngines(const options::Values& values) {
+absl::StatusOr<std::vector<shard::HostedShard>> MakeShards(const options::Values& values) {
   const SimOptions options = ReadOptions(values);
-  std::vector<std::unique_ptr<shard::StepEngine>> engines;
-  if (values.IsSet("rank")) {
-    engines.push_back(std::make_unique<SimEngine>(options));
-    return engines;
+  PENSTOCK_ASSIGN_OR_RETURN(const FaultScript faults, ReadFaults(values));
+  PENSTOCK_ASSIGN_OR_RETURN(const shard::ShardListen listen, shard::ReadShardListen(values));
+  const std::optional<std::int64_t> one = values.FindInt("group");
+  const std::uint32_t groups = Number(values, "num-groups");
+  if (one && groups > 1) return BadValue("num-groups", std::to_string(groups), "1 with --group");
+  std::vector<shard::HostedShard> shards;
+  for (std::uint32_t i = 0; i < groups; ++i) {
+    const std::optional<std::int64_t> group = groups > 1 ? std::optional<std::int64_t>(i) : one;
+    for (std::uint32_t rank = 0; rank < options.world_size; ++rank) {
+      if (values.IsSet("rank") && rank != options.rank) continue;
+      SimOptions mine = options;
+      mine.rank = rank;
+      mine.faults = faults.For(static_cast<std::uint32_t>(group.value_or(0)), rank);
+      shards.push_back({std::make_unique<SimEngine>(std::move(mine)),
+                        listen.At(group, static_cast<std::uint32_t>(shards.size()))});
+    }
   }
-  for (std::uint32_t rank = 0; rank < options.world_size; ++rank) {
-    SimOptions mine = options;
-    mine.rank = rank;
-    engines.push_back(std::make_unique<SimEngine>(mine));
-  }
-  return engines;
+  return shards;
 }
 
 }  // namespace penstock::simshard

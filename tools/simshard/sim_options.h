@@ -1,15 +1,17 @@
-// Options of penstock-simshard as the engines want them.
+// Options of penstock-simshard as what it hosts.
 #pragma once
 
-#include <memory>
+#include <absl/status/statusor.h>
+
 #include <vector>
 
 #include "common/options/values.h"
-#include "shard/service/step_engine.h"
+#include "shard/service/run_shards.h"
 
 namespace penstock::simshard {
 
-// One engine for --rank when it is given, else one for each rank of --world-size.
-std::vector<std::unique_ptr<shard::StepEngine>> MakeEngines(const options::Values& values);
+// One shard for --rank when it is given, else one for each rank of --world-size; all of that for
+// each group of --num-groups.
+absl::StatusOr<std::vector<shard::HostedShard>> MakeShards(const options::Values& values);
 
 }  // namespace penstock::simshard

@@ -126,7 +126,7 @@ class CoreLoopTest : public testing::Test {
 
   void StartShard(const SimOptions& options, GroupId group = GroupId(0)) {
     shard::ShardServerOptions server;
-    server.socket_prefix = PrefixOf(group);
+    server.listen.socket_prefix = PrefixOf(group);
     server.rank = options.rank;
     auto started = shard::ShardServer::Start(std::make_unique<simshard::SimEngine>(options),
                                              std::move(server));
@@ -138,7 +138,7 @@ class CoreLoopTest : public testing::Test {
     loop_ = std::make_unique<CoreLoop>(std::move(options), recorder_, metrics_);
     ASSERT_EQ(Message(loop_->Start()), "");
     GroupLinkOptions link_options;
-    for (const auto& server : servers_) link_options.sockets.push_back(server->socket_path());
+    for (const auto& server : servers_) link_options.sockets.push_back(server->address());
     AttachGroup(std::move(link_options));
   }
 
@@ -394,7 +394,7 @@ TEST(GroupLink, AMissingShardIsNamedAtTheDeadline) {
 TEST_F(CoreLoopTest, RanksOfAnotherWorldAreRefusedByName) {
   StartShards(1);
   GroupLinkOptions options;
-  options.sockets = {servers_[0]->socket_path(), servers_[0]->socket_path()};
+  options.sockets = {servers_[0]->address(), servers_[0]->address()};
   options.startup_timeout = kDeadline;
   const auto link = GroupLink::Form(
       options, [](std::uint32_t, const ShardLoadProgress&) {}, nullptr);

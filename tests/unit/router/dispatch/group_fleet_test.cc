@@ -37,7 +37,7 @@ class GroupFleetTest : public testing::Test {
 
   void StartShard(std::uint32_t group, SimOptions options = {}) {
     shard::ShardServerOptions server;
-    server.socket_prefix = directory_ + "/shard-" + std::to_string(group);
+    server.listen.socket_prefix = directory_ + "/shard-" + std::to_string(group);
     auto started = shard::ShardServer::Start(std::make_unique<simshard::SimEngine>(options),
                                              std::move(server));
     ASSERT_TRUE(started.ok()) << started.status();

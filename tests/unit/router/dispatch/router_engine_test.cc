@@ -104,14 +104,14 @@ class RouterEngineTest : public testing::Test {
   void Start(SimOptions shard, scheduler::Config config = {}) {
     shard.model_folder = kModel;
     shard::ShardServerOptions server;
-    server.socket_prefix = directory_ + "/shard";
+    server.listen.socket_prefix = directory_ + "/shard";
     auto started =
         shard::ShardServer::Start(std::make_unique<simshard::SimEngine>(shard), std::move(server));
     ASSERT_TRUE(started.ok()) << started.status();
     server_ = *std::move(started);
 
     GroupLinkOptions link_options;
-    link_options.sockets = {server_->socket_path()};
+    link_options.sockets = {server_->address()};
     link_options.rendezvous = "penstock-router-engine-test";
     link_options.startup_timeout = kDeadline;
     auto link = GroupLink::Form(
@@ -298,7 +298,7 @@ TEST_F(RouterEngineTest, DrainRefusesNewRequestsAndEndsTheOthers) {
   Start(Slow());
   const auto open = Submit(Request("open", 40));
   ASSERT_TRUE(open->WaitUntil([](const Sink& s) { return !s.tokens_.empty(); }));
-  engine_->Drain();
+  engine_->Drain([] {});
   EXPECT_EQ(engine_->CheckHealth().state, Health::kDraining);
   const auto late = Submit(Request("late", 5));
   ASSERT_TRUE(late->WaitForEnd());

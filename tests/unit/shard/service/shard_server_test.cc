@@ -39,14 +39,14 @@ class ShardServerTest : public testing::Test {
 
   absl::Status StartServer(std::uint32_t rank = 0) {
     ShardServerOptions options;
-    options.socket_prefix = directory_ + "/shard";
+    options.listen.socket_prefix = directory_ + "/shard";
     options.rank = rank;
     options.on_loaded = [this](const absl::Status&) { control_.Note("loaded"); };
     auto server = ShardServer::Start(std::make_unique<FakeEngine>(control_, rank), options);
     if (!server.ok()) return server.status();
     server_ = *std::move(server);
     stub_ = v1::Shard::NewStub(
-        grpc::CreateChannel("unix:" + server_->socket_path(), grpc::InsecureChannelCredentials()));
+        grpc::CreateChannel("unix:" + server_->address(), grpc::InsecureChannelCredentials()));
     return absl::OkStatus();
   }
   void StartLoaded(std::uint32_t rank = 0) {
@@ -137,7 +137,7 @@ class ShardServerTest : public testing::Test {
 TEST_F(ShardServerTest, TheSocketIsPrivateAndGoneAfterStop) {
   StartLoaded(3);
   const std::string path = directory_ + "/shard-3";
-  EXPECT_EQ(server_->socket_path(), path);
+  EXPECT_EQ(server_->address(), path);
   struct stat info {};
   ASSERT_EQ(lstat(path.c_str(), &info), 0);
   EXPECT_TRUE(S_ISSOCK(info.st_mode));
@@ -148,11 +148,11 @@ TEST_F(ShardServerTest, TheSocketIsPrivateAndGoneAfterStop) {
 
 TEST_F(ShardServerTest, AStaleSocketIsReplacedALiveOneIsNot) {
   StartLoaded();
-  const std::string path = server_->socket_path();
+  const std::string path = server_->address();
   // A second name keeps the socket of the first server after it has unlinked its own: a stale one.
   std::filesystem::create_hard_link(path, path + ".kept");
   auto taken = ShardServer::Start(std::make_unique<FakeEngine>(control_, 0),
-                                  {.socket_prefix = directory_ + "/shard"});
+                                  {.listen = {.socket_prefix = directory_ + "/shard"}});
   EXPECT_THAT(Message(taken.status()), HasSubstr("another process listens there"));
   server_->Stop();
   std::filesystem::rename(path + ".kept", path);
@@ -166,8 +166,8 @@ TEST_F(ShardServerTest, AnOpenDirectoryIsRefused) {
 
 TEST_F(ShardServerTest, TcpIsRefused) {
   for (const char* prefix : {"127.0.0.1:50051", "tcp://h:1", "", "relative"}) {
-    auto server =
-        ShardServer::Start(std::make_unique<FakeEngine>(control_, 0), {.socket_prefix = prefix});
+    auto server = ShardServer::Start(std::make_unique<FakeEngine>(control_, 0),
+                                     {.listen = {.socket_prefix = prefix}});
     EXPECT_THAT(Message(server.status()), HasSubstr("`shard-uds-path` must be an absolute path"));
   }
 }

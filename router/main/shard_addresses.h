@@ -1,0 +1,18 @@
+// The text of --shards.
+#pragma once
+
+#include <absl/status/statusor.h>
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace penstock::router {
+
+// By group, by rank: an absolute path of a Unix socket, or "tcp:HOST:PORT".
+using ShardGroups = std::vector<std::vector<std::string>>;
+
+// "unix:/run/a-0,unix:/run/a-1;tcp:10.0.0.2:7000". An error names the entry.
+absl::StatusOr<ShardGroups> ParseShardGroups(std::string_view text);
+
+}  // namespace penstock::router

@@ -1,0 +1,246 @@
+"""A router without a launcher: shards that run already, on Unix sockets or on TCP with mutual TLS."""
+
+import json
+import os
+import re
+import shutil
+import signal
+import subprocess
+import tempfile
+
+import pytest
+
+from penstock_testing import BIN, DEMO_MODEL, Process, Server
+
+ADDRESS = re.compile(r"listening on ([\d.]+):(\d+)")
+
+
+class Attached(Process):
+    """penstock-router alone; requests as on a Server."""
+
+    connect, request, json = Server.connect, Server.request, Server.json
+    generate, stream, generate_stream = Server.generate, Server.stream, Server.generate_stream
+    metrics, wait_metric = Server.metrics, Server.wait_metric
+
+    def __init__(self, shards, *options, prefix=()):
+        super().__init__([*prefix, BIN / "penstock-router", "--model-id", DEMO_MODEL, "--port", "0",
+                          "--shards", shards, *options])
+
+    def wait_ready(self):
+        found = self.wait_line(ADDRESS, 30)
+        self.host, self.port = found.group(1), int(found.group(2))
+        return self
+
+
+@pytest.fixture
+def run():
+    """run(process): stops it, and all others, at the end."""
+    processes = []
+
+    def keep(process):
+        processes.append(process)
+        return process
+
+    yield keep
+    for process in reversed(processes):
+        process.stop()
+
+
+@pytest.fixture
+def folder():
+    """A private folder with a short path: the path of a socket has at most 107 bytes."""
+    with tempfile.TemporaryDirectory(prefix="penstock-") as path:
+        yield path
+
+
+def simshard(*options, prefix=()):
+    shard = Process([*prefix, BIN / "penstock-simshard", "--model-id", DEMO_MODEL, *options])
+    shard.wait_line("listening on", 30)
+    return shard
+
+
+def unix(folder, *names):
+    return ",".join(f"unix:{folder}/{name}" for name in names)
+
+
+def test_groups_hosted_by_one_process_serve_and_a_failed_group_comes_back(run, folder):
+    run(simshard("--shard-uds-path", f"{folder}/s", "--num-groups", "2", "--world-size", "2",
+                 "--step-time", "5ms", "--faults", "fail at=20 group=1 rank=1"))
+    router = run(Attached(f"{unix(folder, 's-0-0', 's-0-1')};{unix(folder, 's-1-0', 's-1-1')}"))
+    router.wait_ready()
+    router.wait_metric('penstock_group_up{group="0"}', lambda value: value == 1)
+    router.wait_metric('penstock_group_up{group="1"}', lambda value: value == 1)
+    streams = [router.generate_stream(f"prompt {i}", max_new_tokens=60) for i in range(4)]
+    ends = [json.loads(list(stream)[-1]) for stream in streams]
+    assert sorted("error" in end for end in ends) == [False, False, True, True], ends
+    router.wait_metric('penstock_group_up{group="1"}', lambda value: value == 1)
+    assert router.metrics()['penstock_group_losses_total{group="1"}'] == 1
+    streams = [router.generate_stream(f"prompt {i}", max_new_tokens=60) for i in range(4)]
+    assert all("error" not in json.loads(list(stream)[-1]) for stream in streams)
+    assert router.stop() == 0
+
+
+@pytest.mark.parametrize("fault", ["desync at=5 rank=1", "desync at=5 rank=0", "invalid at=5"])
+def test_a_rank_out_of_step_or_protocol_ends_its_requests_and_the_router_serves_on(
+        run, folder, fault):
+    run(simshard("--shard-uds-path", f"{folder}/s", "--world-size", "2", "--faults", fault))
+    router = run(Attached(unix(folder, "s-0", "s-1"))).wait_ready()
+    json.loads(list(router.generate_stream("prompt", max_new_tokens=20))[-1])
+    router.wait_metric('penstock_group_up{group="0"}', lambda value: value == 1)
+    assert "error" not in json.loads(list(router.generate_stream("prompt", max_new_tokens=20))[-1])
+    losses = router.metrics().get('penstock_group_losses_total{group="0"}', 0)
+    assert losses == (1 if "desync" in fault else 0)
+
+
+def test_the_only_group_comes_back_after_a_restart_of_its_shard(run, folder):
+    options = ("--shard-uds-path", f"{folder}/s")
+    shard = run(simshard(*options))
+    router = run(Attached(unix(folder, "s-0"))).wait_ready()
+    router.generate("prompt", max_new_tokens=3)
+    shard.popen.send_signal(signal.SIGKILL)
+    router.wait_metric('penstock_group_up{group="0"}', lambda value: value == 0)
+    assert router.request("GET", "/health")[0] == 503
+    run(simshard(*options))
+    router.wait_metric('penstock_group_up{group="0"}', lambda value: value == 1)
+    router.generate("prompt", max_new_tokens=3)
+
+
+def test_an_absent_group_does_not_keep_the_other_from_serving(run, folder):
+    run(simshard("--shard-uds-path", f"{folder}/here"))
+    router = run(Attached(f"{unix(folder, 'absent-0')};{unix(folder, 'here-0')}")).wait_ready()
+    router.generate("prompt", max_new_tokens=3)
+    run(simshard("--shard-uds-path", f"{folder}/absent"))
+    router.wait_metric('penstock_group_up{group="0"}', lambda value: value == 1)
+
+
+def test_a_group_of_another_model_is_refused_by_name(run, folder):
+    run(simshard("--shard-uds-path", f"{folder}/a"))
+    run(simshard("--shard-uds-path", f"{folder}/b", "--max-sequence-length", "99"))
+    router = run(Attached(f"{unix(folder, 'a-0')};{unix(folder, 'b-0')}"))
+    router.wait_line(r"`group \d.fingerprint` must be simulated-\d+ as in group \d", 30)
+
+
+@pytest.mark.parametrize("options, message", [
+    (("--shards", "tcp:127.0.0.1:7000"), "shards.*with --shard-tls-cert"),
+    (("--shards", "unix:relative"), "shards.*unix:/PATH or tcp:HOST:PORT"),
+    (("--shards", "tcp:host:0"), "shards.*tcp:HOST:PORT"),
+    ((), "one of --shards and --shard-uds-path"),
+    (("--shards", "unix:/a", "--shard-tls-cert", "/missing"), "shard-tls-cert.*PEM file"),
+])
+def test_wrong_addresses_are_usage_errors(options, message):
+    router = Process([BIN / "penstock-router", "--model-id", DEMO_MODEL, *options])
+    assert router.wait_exit(30) == 2
+    assert re.search(message, router.output()), router.output()
+
+
+# --- TCP with mutual TLS
+
+def openssl(*arguments, folder):
+    subprocess.run(["openssl", *arguments], cwd=folder, check=True, capture_output=True)
+
+
+def make_authority(folder, name):
+    openssl("req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes",
+            "-keyout", f"{name}.key", "-out", f"{name}.pem", "-days", "2", "-subj", f"/CN={name}",
+            folder=folder)
+
+
+def make_certificate(folder, name, authority, addresses):
+    openssl("req", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes", "-keyout",
+            f"{name}.key", "-out", f"{name}.csr", "-subj", f"/CN={name}", folder=folder)
+    with open(f"{folder}/{name}.ext", "w", encoding="ascii") as file:
+        file.write("subjectAltName=" + ",".join(f"IP:{address}" for address in addresses))
+    openssl("x509", "-req", "-in", f"{name}.csr", "-CA", f"{authority}.pem", "-CAkey",
+            f"{authority}.key", "-CAcreateserial", "-days", "2", "-extfile", f"{name}.ext", "-out",
+            f"{name}.pem", folder=folder)
+
+
+def tls(folder, name, authority="ca"):
+    return ("--shard-tls-cert", f"{folder}/{name}.pem", "--shard-tls-key", f"{folder}/{name}.key",
+            "--shard-tls-ca", f"{folder}/{authority}.pem")
+
+
+@pytest.fixture
+def certificates(folder):
+    if shutil.which("openssl") is None:
+        pytest.skip("openssl is not installed")
+    for authority in ("ca", "other"):
+        make_authority(folder, authority)
+    make_certificate(folder, "shard", "ca", ["127.0.0.1", "10.91.0.2"])
+    make_certificate(folder, "router", "ca", ["127.0.0.1"])
+    make_certificate(folder, "stranger", "other", ["127.0.0.1"])
+    return folder
+
+
+def free_ports(count):
+    """The first of `count` ports in a row that nobody listens on."""
+    import contextlib
+    import random
+    import socket
+    for _ in range(100):
+        first = random.randrange(20000, 30000)
+        with contextlib.ExitStack() as stack, contextlib.suppress(OSError):
+            for port in range(first, first + count):
+                stack.enter_context(socket.socket()).bind(("127.0.0.1", port))
+            return first
+    raise AssertionError("no free ports")
+
+
+def test_ranks_on_tcp_with_mutual_tls(run, certificates):
+    port = free_ports(2)
+    run(simshard("--shard-listen", f"tcp:127.0.0.1:{port}", "--world-size", "2",
+                 *tls(certificates, "shard")))
+    shards = f"tcp:127.0.0.1:{port},tcp:127.0.0.1:{port + 1}"
+    router = run(Attached(shards, *tls(certificates, "router"))).wait_ready()
+    assert router.generate("prompt", max_new_tokens=9)["details"]["generated_tokens"] == 9
+
+
+@pytest.mark.parametrize("name, authority", [("stranger", "ca"), ("router", "other")])
+def test_strangers_are_kept_out_on_either_side(run, certificates, name, authority):
+    port = free_ports(1)
+    run(simshard("--shard-listen", f"tcp:127.0.0.1:{port}", *tls(certificates, "shard")))
+    router = run(Attached(f"tcp:127.0.0.1:{port}", "--startup-timeout", "1s",
+                          *tls(certificates, name, authority)))
+    assert router.wait_exit(30) == 6
+    assert "shard 0: Describe" in router.output()
+
+
+def test_a_shard_does_not_listen_on_tcp_without_tls():
+    shard = Process([BIN / "penstock-simshard", "--shard-listen", "tcp:127.0.0.1:7001"])
+    assert shard.wait_exit(30) == 2
+    assert "mutual TLS only" in shard.output()
+
+
+@pytest.fixture
+def namespace():
+    """A network namespace that is reached through 10.91.0.2."""
+    name = f"penstock{os.getpid()}"
+    # What was made, in reverse, is unmade even if a later step fails.
+    steps = [
+        ["ip", "netns", "add", name],
+        ["ip", "link", "add", "pst0", "type", "veth", "peer", "name", "pst1", "netns", name],
+        ["ip", "address", "add", "10.91.0.1/24", "dev", "pst0"],
+        ["ip", "link", "set", "pst0", "up"],
+        ["ip", "-n", name, "address", "add", "10.91.0.2/24", "dev", "pst1"],
+        ["ip", "-n", name, "link", "set", "pst1", "up"],
+        ["ip", "-n", name, "link", "set", "lo", "up"],
+    ]
+    try:
+        for step in steps:
+            done = subprocess.run(step, capture_output=True, text=True, check=False)
+            if done.returncode != 0:
+                pytest.skip(f"network namespaces cannot be made: {done.stderr.strip()}")
+        yield name
+    except FileNotFoundError:
+        pytest.skip("the program `ip` is not installed")
+    finally:
+        if shutil.which("ip"):
+            subprocess.run(["ip", "netns", "delete", name], capture_output=True, check=False)
+
+
+def test_shards_in_another_network_namespace(run, certificates, namespace):
+    inside = ("ip", "netns", "exec", namespace)
+    run(simshard("--shard-listen", "tcp:10.91.0.2:7100", *tls(certificates, "shard"),
+                 prefix=inside))
+    router = run(Attached("tcp:10.91.0.2:7100", *tls(certificates, "router"))).wait_ready()
+    assert router.generate("prompt", max_new_tokens=9)["details"]["generated_tokens"] == 9
