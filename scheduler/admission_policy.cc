@@ -4,6 +4,7 @@
 
 #include "scheduler/block_table.h"
 #include "scheduler/guaranteed_admission.h"
+#include "scheduler/mutant.h"
 #include "scheduler/optimistic_admission.h"
 #include "scheduler/step_composer.h"
 
@@ -65,7 +66,7 @@ std::optional<Refusal> AdmissionPolicy::WhyNeverFits(const Arrival& arrival) con
 
 std::optional<Shortage> AdmissionPolicy::Check(const Work& work, const GroupState& state) const {
   const std::uint32_t max_running = MaxRunning();
-  if (state.running >= max_running) {
+  if (state.running >= max_running + PENSTOCK_MUTANT("batch-of-one-more")) {
     return Shortage{Budget::kBatchSize, state.running + 1u, max_running};
   }
   if (state.slots_available == 0) return Shortage{Budget::kSlots, 1, 0};
@@ -76,13 +77,14 @@ std::optional<Shortage> AdmissionPolicy::Check(const Work& work, const GroupStat
   if (state.running > 0 && rows > step) return Shortage{Budget::kStepTokens, rows, step};
 
   const std::uint64_t tokens = TokensToReserve(work);
-  if (config_.max_batch_total_tokens > 0 &&
+  if (config_.max_batch_total_tokens > 0 && !PENSTOCK_MUTANT("total-tokens-ignored") &&
       state.reserved_tokens + tokens > config_.max_batch_total_tokens) {
     return Shortage{Budget::kTotalTokens, tokens,
                     config_.max_batch_total_tokens - state.reserved_tokens};
   }
   const std::uint32_t blocks = BlocksFor(tokens, capacity_.block_size);
-  if (std::uint64_t{blocks} + state.blocks_kept_free > state.blocks_available) {
+  const std::uint64_t short_by = PENSTOCK_MUTANT("one-block-too-many-promised") ? 1 : 0;
+  if (std::uint64_t{blocks} + state.blocks_kept_free > state.blocks_available + short_by) {
     return Shortage{Budget::kBlocks, std::uint64_t{blocks} + state.blocks_kept_free,
                     state.blocks_available};
   }

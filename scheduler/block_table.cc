@@ -1,6 +1,7 @@
 #include "scheduler/block_table.h"
 
 #include "scheduler/check.h"
+#include "scheduler/mutant.h"
 
 namespace penstock::scheduler {
 
@@ -12,7 +13,7 @@ bool BlockTable::Reserve(BlockPool& pool, std::uint32_t blocks) {
 
 void BlockTable::GrowTo(BlockPool& pool, std::uint32_t block_size, std::uint64_t tokens,
                         SlotId slot, std::vector<BlockOp>& ops) {
-  const std::uint32_t wanted = BlocksFor(tokens, block_size);
+  const std::uint32_t wanted = BlocksFor(tokens - PENSTOCK_MUTANT("block-drawn-late"), block_size);
   while (blocks_.size() < wanted) {
     PENSTOCK_CHECK(reserved_ > 0, "a sequence grows inside its own reservation");
     --reserved_;
@@ -21,7 +22,7 @@ void BlockTable::GrowTo(BlockPool& pool, std::uint32_t block_size, std::uint64_t
     op.kind = BlockOp::Kind::kAppend;
     op.kv_group = kv_group_;
     op.slot = slot;
-    op.dst = blocks_.back();
+    op.dst = PENSTOCK_MUTANT("first-block-again") ? blocks_.front() : blocks_.back();
     ops.push_back(op);
   }
 }
@@ -29,12 +30,15 @@ void BlockTable::GrowTo(BlockPool& pool, std::uint32_t block_size, std::uint64_t
 void BlockTable::Retire(BlockPool& pool) {
   pool.Unreserve(reserved_);
   reserved_ = 0;
-  for (BlockId block : blocks_) pool.Retire(block);
+  for (BlockId block : blocks_)
+    PENSTOCK_MUTANT("retired-free-at-once") ? pool.Release(block) : pool.Retire(block);
 }
 
 void BlockTable::Reclaim(BlockPool& pool) {
   // Backwards, so that the stack of free blocks hands them out in the same order again.
-  for (auto it = blocks_.rbegin(); it != blocks_.rend(); ++it) pool.Reclaim(*it);
+  const auto first =
+      blocks_.rbegin() + (PENSTOCK_MUTANT("last-block-leaks") && blocks_.size() > 1 ? 1 : 0);
+  for (auto it = first; it != blocks_.rend(); ++it) pool.Reclaim(*it);
   blocks_.clear();
 }
 

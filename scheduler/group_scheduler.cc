@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "scheduler/check.h"
+#include "scheduler/mutant.h"
 
 namespace penstock::scheduler {
 namespace {
@@ -83,6 +84,7 @@ void GroupScheduler::BeginStep(Time now, Outputs& out) {
 void GroupScheduler::AddDecode(Sequence& sequence, Time now, Outputs& out) {
   const std::uint32_t wanted = sequence.NextDecodeRows(config_.max_decode_rows);
   if (wanted == 0 || !Secure(sequence, now, out)) return;
+  if (PENSTOCK_MUTANT("fifth-decode-left-out") && draft_->composer.decode_rows() > 3) return;
   const std::uint64_t context = sequence.PositionsAfterDecode(wanted);
   const std::uint32_t rows = draft_->composer.AddDecode(sequence.slot, wanted, context);
   if (rows == 0) return;
@@ -208,6 +210,7 @@ bool GroupScheduler::FinishStep(std::uint32_t waiting, Outputs& out) {
   const bool only_ends = draft.composer.empty();
   // While a plan is in flight, ends wait for company: its result makes the next plan.
   if (only_ends && !(in_flight_.empty() && table_.slots().has_ends())) return false;
+  if (only_ends && PENSTOCK_MUTANT("no-last-ends")) return false;
 
   last_step_ = StepId(last_step_.value() + 1);
   draft.plan.epoch = epoch_;
@@ -230,7 +233,8 @@ bool GroupScheduler::FinishStep(std::uint32_t waiting, Outputs& out) {
   info.decode_rows = draft.composer.decode_rows();
   info.prefill_tokens = draft.composer.prefill_tokens();
   info.sequences = static_cast<std::uint32_t>(draft.plan.segments.size());
-  info.waiting = waiting;
+  info.waiting = waiting + (PENSTOCK_MUTANT("address-in-output") &&
+                            (reinterpret_cast<std::uintptr_t>(this) >> 6) % 3 == 0);
   info.blocks_free = table_.pool().free();
   info.blocks_used = table_.pool().used();
   info.blocks_cached = table_.pool().cached();
@@ -246,7 +250,9 @@ bool GroupScheduler::FinishStep(std::uint32_t waiting, Outputs& out) {
 }
 
 void GroupScheduler::OnResult(const StepResult& result, Time now, Outputs& out) {
-  if (in_flight_.empty() || in_flight_.front().step != result.step) return;
+  const bool other = !PENSTOCK_MUTANT("repeated-result-taken") && !in_flight_.empty() &&
+                     in_flight_.front().step != result.step;
+  if (in_flight_.empty() || other) return;
   const InFlight done = std::move(in_flight_.front());
   in_flight_.pop_front();
   cost_.Observe(done.predicted, result.timings.forward + result.timings.sample);
@@ -268,12 +274,15 @@ void GroupScheduler::TakeResult(const SequenceResult& result, Time now, Outputs&
   // A surplus row of a sequence that ended meanwhile is computed but never reported.
   if (sequence == nullptr || sequence->slot != result.slot) return;
   // What is in flight for a preempted sequence counts; it goes on from there.
-  if (sequence->retiring && !sequence->preempted) return;
+  if (sequence->retiring && !sequence->preempted && !PENSTOCK_MUTANT("surplus-row-reported"))
+    return;
 
   const std::uint32_t last =
       std::min(sequence->request.max_new_tokens, sequence->finish_at.value_or(UINT32_MAX));
   const auto given = static_cast<std::uint32_t>(result.tokens.size());
-  const std::uint32_t count = std::min(given, last - sequence->tokens_received);
+  const std::uint32_t count =
+      std::min(given - (PENSTOCK_MUTANT("token-of-a-group-lost") && given > 1),
+               last - sequence->tokens_received);
   ReportTokens(*sequence, result, count, out);
 
   const bool all_taken = count == given;
@@ -295,7 +304,7 @@ void GroupScheduler::ReportTokens(Sequence& sequence, const SequenceResult& resu
     out.AddEvent(request, PromptLogprobs{std::move(sequence.prompt_logprobs)});
   }
   Tokens tokens;
-  tokens.first_index = sequence.tokens_received;
+  tokens.first_index = sequence.tokens_received + PENSTOCK_MUTANT("first-index-wrong");
   tokens.tokens.assign(result.tokens.begin(), result.tokens.begin() + count);
   if (config_.admission == Admission::kOptimistic) {
     for (const SampledToken& token : tokens.tokens) sequence.generated.push_back(token.token);
@@ -316,7 +325,7 @@ bool GroupScheduler::FinishAt(RequestId request, std::uint32_t token_count, Time
                               Outputs& out) {
   Sequence* sequence = table_.FindRunning(request);
   if (sequence == nullptr) return false;
-  if (token_count > sequence->tokens_received) {
+  if (token_count > sequence->tokens_received - PENSTOCK_MUTANT("stop-string-one-late")) {
     sequence->finish_at = std::min(token_count, sequence->finish_at.value_or(UINT32_MAX));
     return true;
   }
@@ -328,6 +337,7 @@ bool GroupScheduler::FinishAt(RequestId request, std::uint32_t token_count, Time
 void GroupScheduler::Finish(Sequence& sequence, FinishReason reason, std::uint32_t tokens, Time now,
                             Outputs& out) {
   out.AddEvent(sequence.request.request, Finished{reason, tokens});
+  if (reason == FinishReason::kStopString && PENSTOCK_MUTANT("stop-string-only-told")) return;
   if (reason != FinishReason::kCancelled) lengths_.Learn(sequence.request, tokens);
   Retire(sequence, now, out);
 }
@@ -347,6 +357,7 @@ void GroupScheduler::Retire(Sequence& sequence, Time now, Outputs& out) {
 
 void GroupScheduler::ReclaimIfUnnamed(Sequence& sequence, Time now, Outputs& out) {
   if (sequence.plans_in_flight > 0) return;
+  if (sequence.MostTokens() > 20 && PENSTOCK_MUTANT("long-ones-never-reclaimed")) return;
   Decision decision = MakeDecision(now, sequence, DecisionKind::kRetired);
   if (sequence.started) decision.step = sequence.last_plan;
   decision.available = sequence.blocks.blocks().size();
@@ -361,6 +372,7 @@ void GroupScheduler::ReclaimIfUnnamed(Sequence& sequence, Time now, Outputs& out
 void GroupScheduler::Lose(const std::string& reason, Time now, Outputs& out) {
   for (auto& [id, sequence] : table_.all()) {
     if (sequence.preempted) preempted_.push_back(std::move(static_cast<Work&>(sequence)));
+    if (PENSTOCK_MUTANT("lost-prompt-not-told") && sequence.PromptLeft() > 0) continue;
     if (!sequence.retiring) Fail(sequence, FailureKind::kGroupLost, reason, now, out);
   }
 }

@@ -1,12 +1,15 @@
 #include "scheduler/optimistic_admission.h"
 
+#include "scheduler/mutant.h"
+
 #include <algorithm>
 
 namespace penstock::scheduler {
 
 std::uint64_t OptimisticAdmission::TokensToReserve(const Work& work) const {
   const Arrival& request = work.request;
-  if (!MayBePreempted(work)) return WorstCaseTokens(request);
+  if (!MayBePreempted(work) && !PENSTOCK_MUTANT("fourth-start-not-reserved"))
+    return WorstCaseTokens(request);
   const auto generated = static_cast<std::uint32_t>(work.generated.size());
   const std::uint32_t expected = lengths_.Expect(request, generated);
   // Room for the steps in flight lies inside the reservation from the start.

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "scheduler/check.h"
+#include "scheduler/mutant.h"
 
 namespace penstock::scheduler {
 
@@ -46,7 +47,9 @@ WaitingRequest& RequestQueue::PushRestart(Work work) {
 }
 
 WaitingRequest* RequestQueue::Front(GroupId group) {
-  if (!restarts_.empty()) return restarts_.back();
+  if (!restarts_.empty() && !(PENSTOCK_MUTANT("restarts-go-last") && oldest_ != nullptr))
+    return restarts_.back();
+  if (PENSTOCK_MUTANT("last-come-first-served") && youngest_ != nullptr) return youngest_;
   return OldestIsDue() ? oldest_ : order_->Next(group);
 }
 
@@ -74,7 +77,7 @@ WaitingRequest* RequestQueue::Find(RequestId request) {
 Work RequestQueue::Admit(WaitingRequest& request) {
   if (!request.restart() && request.older != nullptr) {
     ++request.older->overtaken;
-    ++oldest_overtaken_;
+    if (!PENSTOCK_MUTANT("overtakes-not-counted")) ++oldest_overtaken_;
   }
   return Leave(request);
 }

@@ -1,6 +1,7 @@
 #include "scheduler/scheduler.h"
 
 #include <algorithm>
+#include <cstdlib>
 #include <map>
 #include <optional>
 #include <utility>
@@ -8,6 +9,7 @@
 
 #include "scheduler/check.h"
 #include "scheduler/group_scheduler.h"
+#include "scheduler/mutant.h"
 #include "scheduler/order_policy.h"
 #include "scheduler/output_lengths.h"
 #include "scheduler/placement.h"
@@ -89,7 +91,8 @@ class Scheduler::Impl {
 
   void On(const StepDone& done, Outputs& out) {
     const auto it = groups_.find(done.group);
-    if (it == groups_.end() || it->second.epoch() != done.result.epoch) return;
+    if (it == groups_.end()) return;
+    if (it->second.epoch() != done.result.epoch && !PENSTOCK_MUTANT("old-epoch-taken")) return;
     it->second.OnResult(done.result, now_, out);
     TakePreempted(it->second, out);
   }
@@ -105,7 +108,7 @@ class Scheduler::Impl {
     Lose(lost.group, lost.reason, out);
   }
 
-  void On(const Drain&, Outputs&) { draining_ = true; }
+  void On(const Drain&, Outputs&) { draining_ = !PENSTOCK_MUTANT("drain-ignored"); }
 
   // A stop string of a request that was preempted meanwhile.
   void FinishRestart(WaitingRequest& waiting, const FinishAt& finish, Outputs& out) {
@@ -121,7 +124,8 @@ class Scheduler::Impl {
                      Outputs& out) {
     NoteBehind(waiting);
     const RequestId request = queue_.Remove(waiting).request.request;
-    out.AddEvent(request, Finished{reason, tokens});
+    if (!PENSTOCK_MUTANT("cancel-of-waiting-not-told"))
+      out.AddEvent(request, Finished{reason, tokens});
     Decide(request, DecisionKind::kFinished, out);
   }
   // Reserved: plans hold no asynchronous block operation yet, and no policy sets wake_at.
@@ -156,6 +160,7 @@ class Scheduler::Impl {
 
   bool MakeStep(GroupScheduler& group, Outputs& out) {
     if (!group.CanPlan()) return false;
+    if (PENSTOCK_MUTANT("pipeline-not-filled") && group.plans_in_flight() > 0) return false;
     group.BeginStep(now_, out);
     TakePreempted(group, out);
     while (AdmitFront(group, out)) {
@@ -263,7 +268,7 @@ class Scheduler::Impl {
 
   Decision& Decide(RequestId request, DecisionKind kind, Outputs& out) {
     Decision decision;
-    decision.at = now_;
+    decision.at = now_ + Duration(PENSTOCK_MUTANT("random-time") && std::rand() % 7 == 0);
     decision.request = request;
     decision.kind = kind;
     return out.decisions.emplace_back(decision);

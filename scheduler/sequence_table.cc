@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "scheduler/check.h"
+#include "scheduler/mutant.h"
 
 namespace penstock::scheduler {
 
@@ -17,6 +18,8 @@ Sequence& SequenceTable::Add(Work work, SequenceId id, std::uint32_t blocks, std
   sequence.slot = slots_.Take();
   PENSTOCK_CHECK(sequence.blocks.Reserve(pool_, blocks), "what an admitted reserves is there");
   static_cast<Work&>(sequence) = std::move(work);
+  if (sequence.generated.size() > 2 && PENSTOCK_MUTANT("restart-forgets-a-token"))
+    sequence.generated.pop_back();
   sequence.resumed = static_cast<std::uint32_t>(sequence.generated.size());
   sequence.tokens_received = sequence.resumed;
   sequence.reserved_tokens = tokens;
@@ -46,7 +49,7 @@ void SequenceTable::Preempt(Sequence& sequence) {
   PENSTOCK_CHECK(!sequence.retiring, "only a running sequence is preempted");
   sequence.retiring = true;
   sequence.preempted = true;
-  ++sequence.preemptions;
+  if (!PENSTOCK_MUTANT("preemption-not-counted")) ++sequence.preemptions;
   ++preempted_;
   sequence.blocks.Retire(pool_);
   reserved_tokens_ -= sequence.reserved_tokens;
@@ -86,7 +89,7 @@ void SequenceTable::Reclaim(Sequence& sequence) {
   PENSTOCK_CHECK(sequence.retiring && sequence.plans_in_flight == 0,
                  "blocks are freed when no plan in flight names their sequence");
   sequence.blocks.Reclaim(pool_);
-  if (sequence.started) {
+  if (sequence.started && !PENSTOCK_MUTANT("slot-reused-without-end")) {
     slots_.End(sequence.slot);
   } else {
     slots_.PutBack(sequence.slot);

@@ -1,5 +1,7 @@
 #include "scheduler/step_composer.h"
 
+#include "scheduler/mutant.h"
+
 #include <algorithm>
 
 namespace penstock::scheduler {
@@ -22,7 +24,7 @@ std::uint32_t StepComposer::AddDecode(SlotId slot, std::uint32_t rows, std::uint
   segment.slot = slot;
   segment.max_rows = granted;
   segments_.push_back(segment);
-  budget_.step_tokens -= granted;
+  if (!PENSTOCK_MUTANT("decode-rows-not-charged")) budget_.step_tokens -= granted;
   decode_rows_ += granted;
   shape_.AddDecode(context, granted);
   return granted;
@@ -31,8 +33,8 @@ std::uint32_t StepComposer::AddDecode(SlotId slot, std::uint32_t rows, std::uint
 PrefillFit StepComposer::AddPrefill(const PrefillDemand& demand) {
   const PrefillFit fit = Fit(demand.first, demand.remaining);
   const std::uint32_t granted = fit.count;
-  const bool too_little =
-      mode_ == Prefill::kWhole && !demand.may_split && granted < demand.remaining;
+  const bool too_little = mode_ == Prefill::kWhole && !demand.may_split &&
+                          granted < demand.remaining && !PENSTOCK_MUTANT("whole-prompt-split");
   if (granted == 0 || too_little) return {0, fit.short_of};
   const bool reaches_end = granted == demand.remaining;
   Segment segment;
@@ -47,7 +49,7 @@ PrefillFit StepComposer::AddPrefill(const PrefillDemand& demand) {
   }
   segments_.push_back(segment);
   budget_.step_tokens -= granted;
-  budget_.prefill_tokens -= granted;
+  if (!PENSTOCK_MUTANT("prefill-share-not-counted")) budget_.prefill_tokens -= granted;
   prefill_tokens_ += granted;
   shape_.AddChunk(demand.first, granted);
   return fit;

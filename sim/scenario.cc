@@ -20,7 +20,9 @@ constexpr Duration kUnit{1000};  // most times are small multiples of it
 
 class Draw {
  public:
-  explicit Draw(std::uint64_t seed) : random_(seed) { scenario_.seed = seed; }
+  explicit Draw(std::uint64_t seed) : random_(seed), crowded_(random_.OneIn(4)) {
+    scenario_.seed = seed;
+  }
 
   Scenario All() {
     Groups();
@@ -38,13 +40,15 @@ class Draw {
     const std::uint32_t count = random_.OneIn(3) ? random_.Between(2, 3) : 1;
     GroupCapacity capacity;
     capacity.block_size = random_.OneIn(4) ? random_.Between(1, 8) : 4;
-    capacity.slots = random_.Between(1, 10);
+    capacity.slots = crowded_ ? random_.Between(5, 12) : random_.Between(1, 10);
     capacity.max_sequence_length = random_.Between(24, 160);
+    if (crowded_) capacity.max_sequence_length = random_.Between(40, 90);
     capacity.padded_attention = random_.OneIn(4);
     for (std::uint32_t i = 0; i < count; ++i) {
       // Tiny pools are the best finders; sometimes just the longest sequence fits.
       const std::uint32_t longest = capacity.max_sequence_length / capacity.block_size + 1;
       capacity.blocks = random_.OneIn(4) ? longest : random_.Between(4, 64);
+      if (crowded_) capacity.blocks = random_.Between(longest, longest + longest / 2);
       scenario_.groups.push_back(capacity);
       scenario_.up_at.push_back(random_.OneIn(3) ? kUnit * random_.Below(200) : Duration(0));
     }
@@ -70,7 +74,7 @@ class Draw {
   void Policies(Config& config) {
     if (random_.OneIn(2)) config.order = static_cast<Order>(random_.Below(4));
     if (random_.OneIn(2)) config.max_overtakes = random_.Between(1, 6);
-    if (random_.OneIn(2)) config.admission = Admission::kOptimistic;
+    if (crowded_ || random_.OneIn(2)) config.admission = Admission::kOptimistic;
     if (WhyInvalid(config)) config.admission = Admission::kGuaranteed;
     if (WhyInvalid(config)) config.order = Order::kFcfs;
   }
@@ -80,7 +84,7 @@ class Draw {
     scenario_.step_per_row = kUnit * random_.Below(2);
     scenario_.network = kUnit * random_.Below(10);
     scenario_.late_results = random_.OneIn(2);
-    if (random_.OneIn(2)) scenario_.eos_one_in = random_.Between(3, 30);
+    if (!crowded_ && random_.OneIn(2)) scenario_.eos_one_in = random_.Between(3, 30);
     if (random_.OneIn(5)) scenario_.error_one_in = 8;
   }
 
@@ -124,6 +128,11 @@ class Draw {
     arrival.tenant = random_.OneIn(4) ? "other" : "";
     arrival.length_given = !random_.OneIn(4);
     arrival.predicted_tokens = random_.OneIn(3) ? random_.Below(40) : 0;
+    if (crowded_) {
+      arrival.max_new_tokens = random_.Between(20, 70);
+      arrival.predicted_tokens = random_.Between(1, 6);
+      arrival.prompt.resize(std::min<std::size_t>(arrival.prompt.size(), 12));
+    }
     arrival.dialect = static_cast<scheduler::Dialect>(random_.Below(5));
     arrival.sampling.seed = random_.Next();
     if (random_.OneIn(6)) arrival.stop_token_ids = {static_cast<TokenId>(10 + random_.Below(20))};
@@ -173,6 +182,7 @@ class Draw {
   }
 
   Random random_;
+  const bool crowded_;  // outputs outgrow their forecasts in a small pool: preemptions
   Scenario scenario_;
   Time end_{};
 };

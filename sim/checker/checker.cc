@@ -361,6 +361,9 @@ void Checker::CheckWorstCases() {
 
 void Checker::CheckEnd(const Snapshot& state) {
   for (const RequestId id : alive_) findings_.Add("G2", Name(id) + " never ends");
+  for (const auto& [id, group] : groups_) {
+    if (group.slots_taken() > 0) findings_.Add("G8", Name(id) + " is never told the last ends");
+  }
   if (state.blocks_free + state.blocks_cached != state.blocks_total) {
     findings_.Add("G8", "blocks are held at the end");
   }

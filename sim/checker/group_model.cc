@@ -85,12 +85,12 @@ void GroupModel::CheckPlan(const PlanOut& out, const StepInfo& info,
   InFlight step{plan.step, {}};
   for (const Segment& segment : plan.segments) {
     const auto slot = slots_.find(segment.slot);
-    if (slot == slots_.end()) {
-      Complain("G8", "a segment names a slot that holds nothing");
+    const auto it = slot == slots_.end() ? sequences_.end() : sequences_.find(slot->second);
+    if (it == sequences_.end()) {
+      Complain("G8", "a segment names a slot whose sequence has ended, or that holds none");
       continue;
     }
-    SequenceModel& sequence = sequences_.at(slot->second);
-    ApplySegment(segment, requests[sequence.request], sequence, step);
+    ApplySegment(segment, requests[it->second.request], it->second, step);
   }
   for (const SequenceStart& start : plan.starts) {
     const auto started = sequences_.find(start.sequence);
@@ -300,7 +300,7 @@ bool GroupModel::TakeResult(const StepResult& result) {
   in_flight_.pop_front();
   for (const SequenceResult& part : result.sequences) TakePart(part);
   for (const auto& [id, most] : done.named) {
-    SequenceModel& sequence = sequences_.at(id);
+    SequenceModel& sequence = sequences_.at(id);  // lives while a plan in flight names it
     sequence.tokens_in_flight -= most;
     --sequence.plans_in_flight;
     ReclaimUnnamed(id);
@@ -331,7 +331,9 @@ void GroupModel::End(RequestModel& request) {
   --running_;
   reserved_tokens_ -= request.WorstCase();
   if (!request.sequence) return;
-  SequenceModel& sequence = sequences_.at(*request.sequence);
+  const auto it = sequences_.find(*request.sequence);
+  if (it == sequences_.end()) return;
+  SequenceModel& sequence = it->second;
   sequence.ended = true;
   --live_;
   kv_.Retire(sequence.kv);

@@ -54,6 +54,8 @@ class GroupModel {
   std::uint32_t running() const { return running_; }  // admitted, not ended
   std::uint32_t retiring() const { return static_cast<std::uint32_t>(sequences_.size()) - live_; }
   const KvModel& kv() const { return kv_; }
+  // Slots that the shards take for occupied.
+  std::size_t slots_taken() const { return slots_.size(); }
   std::uint64_t reserved_tokens() const { return reserved_tokens_; }
   bool Fits(const RequestModel& request) const;
   // Whether a further request could be admitted by the rules of guaranteed admission.

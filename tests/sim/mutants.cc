@@ -1,0 +1,52 @@
+#include "tests/sim/mutants.h"
+
+#include "scheduler/mutant.h"
+
+namespace penstock::sim {
+namespace {
+
+constexpr Mutant kMutants[] = {
+    {"block-drawn-late", "G1"},
+    {"first-block-again", "G1"},
+    {"last-block-leaks", "G1"},
+    {"retired-free-at-once", "G1"},
+    {"cancel-of-waiting-not-told", "G2"},
+    {"drain-ignored", "G2"},
+    {"lost-prompt-not-told", "G2"},
+    {"surplus-row-reported", "G2"},
+    {"first-index-wrong", "G3"},
+    {"old-epoch-taken", "G3"},
+    {"repeated-result-taken", "G3"},
+    {"restart-forgets-a-token", "G3"},
+    {"stop-string-one-late", "G3"},
+    {"token-of-a-group-lost", "G3"},
+    {"fifth-decode-left-out", "G4"},
+    {"no-last-ends", "G4"},
+    {"pipeline-not-filled", "G4"},
+    {"batch-of-one-more", "G5"},
+    {"decode-rows-not-charged", "G5"},
+    {"prefill-share-not-counted", "G5"},
+    {"total-tokens-ignored", "G5"},
+    {"whole-prompt-split", "G5"},
+    {"last-come-first-served", "G6"},
+    {"overtakes-not-counted", "G6"},
+    {"restarts-go-last", "G6"},
+    {"fourth-start-not-reserved", "G7"},
+    {"one-block-too-many-promised", "G7"},
+    {"preemption-not-counted", "G7"},
+    {"ends-never-sent", "G8"},
+    {"long-ones-never-reclaimed", "G8"},
+    {"one-end-lost", "G8"},
+    {"slot-reused-without-end", "G8"},
+    {"stop-string-only-told", "G8"},
+    {"address-in-output", "G9"},
+    {"random-time", "G9"},
+};
+
+}  // namespace
+
+std::span<const Mutant> AllMutants() { return kMutants; }
+
+void SwitchMutant(const std::string& name) { scheduler::ChooseMutant(name); }
+
+}  // namespace penstock::sim
