@@ -18,6 +18,7 @@
 
 #include <cstdint>
 #include <span>
+#include <string>
 
 #include "common/ids.h"
 #include "shard/tensor_view.h"
@@ -59,6 +60,9 @@ struct BackendLimits {
 class Backend {
  public:
   virtual ~Backend() = default;
+
+  // What runs, for people: "reference", "cpu/avx512-bf16".
+  virtual std::string Name() const = 0;
 
   // Allocates everything but the cache. `communicator` joins the ranks and serves the backend's
   // device; it outlives the last collective call and may be null with world 1. Called again for a

@@ -1,8 +1,6 @@
 // A ragged batch as index tensors on the backend's device.
 #pragma once
 
-#include <absl/status/statusor.h>
-
 #include <cstdint>
 #include <vector>
 
@@ -36,10 +34,6 @@ struct BatchShape {
   std::uint32_t block_size = 16;
   std::uint32_t blocks = 0;  // of the cache
 };
-
-// InvalidArgument names the field that breaks a rule of RaggedBatch.
-absl::Status CheckBatch(const RaggedBatch& batch, const BackendLimits& limits,
-                        const Program& program, const BatchShape& shape);
 
 // The batch must have passed CheckBatch.
 BatchInputs MakeBatchInputs(const RaggedBatch& batch, const Program& program,

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "common/status.h"
+#include "shard/backend/batch_check.h"
 #include "shard/backend/reference/aten.h"
 #include "shard/backend/reference/attention.h"
 #include "shard/backend/reference/batch_inputs.h"
@@ -45,6 +46,7 @@ class ReferenceBackend final : public Backend {
       : options_(std::move(options)), device_(ToAtDevice(options_.device)) {}
 
   absl::Status Initialize();
+  std::string Name() const override { return "reference"; }
   absl::Status Prepare(const BackendLimits& limits, Communicator* communicator) override;
   absl::Status AllocateCache(std::uint32_t blocks) override;
   absl::Status CopyBlocks(std::span<const BlockCopy> copies) override;
@@ -194,7 +196,8 @@ absl::Status ReferenceBackend::Execute(const RaggedBatch& batch) {
   return Guarded([this, &batch]() -> absl::Status {
     logit_count_ = 0;
     const BatchShape shape{row_multiple_, options_.block_size, cache_.blocks()};
-    PENSTOCK_RETURN_IF_ERROR(CheckBatch(batch, limits_, program(), shape));
+    PENSTOCK_RETURN_IF_ERROR(
+        CheckBatch(batch, limits_, program(), {options_.block_size, cache_.blocks()}));
     inputs_ = MakeBatchInputs(batch, program(), shape, device_);
     step_cos_ = at::index_select(cos_, 0, inputs_.positions);
     step_sin_ = at::index_select(sin_, 0, inputs_.positions);

@@ -5,7 +5,6 @@
 #include <gtest/gtest.h>
 
 #include "common/status.h"
-#include "shard/backend/reference/reference_backend.h"
 #include "shard/weights/safetensors_writer.h"
 #include "tests/unit/shard/backend/model_runner.h"
 #include "tests/unit/shard/temp_folder.h"
@@ -24,8 +23,10 @@ std::vector<TokenId> Prompt(std::size_t size, TokenId first) {
   return tokens;
 }
 
-class ReferenceBackendTest : public testing::Test {
+class BackendTest : public testing::TestWithParam<Runs> {
  protected:
+  void SetUp() override { options_.backend = GetParam(); }
+
   // A tiny model of that type in float32.
   std::unique_ptr<ModelRunner> Make(const std::string& type, std::uint32_t sliding_window = 0) {
     make_model::Config config;
@@ -69,7 +70,7 @@ class ReferenceBackendTest : public testing::Test {
   RunnerOptions options_;
 };
 
-TEST_F(ReferenceBackendTest, BatchMatesDoNotChangeABitInFloat32) {
+TEST_P(BackendTest, BatchMatesDoNotChangeABitInFloat32) {
   for (const char* type : {"llama", "qwen2", "qwen3", "mistral"}) {
     auto runner = Make(type);
     ASSERT_NE(runner, nullptr);
@@ -94,7 +95,7 @@ TEST_F(ReferenceBackendTest, BatchMatesDoNotChangeABitInFloat32) {
   }
 }
 
-TEST_F(ReferenceBackendTest, WindowsAndChunksAgreeWithOneTokenAtATime) {
+TEST_P(BackendTest, WindowsAndChunksAgreeWithOneTokenAtATime) {
   for (std::uint32_t window : {0u, 1u, 24u, 100u}) {
     auto runner = Make("mistral", window);
     ASSERT_NE(runner, nullptr);
@@ -117,7 +118,7 @@ TEST_F(ReferenceBackendTest, WindowsAndChunksAgreeWithOneTokenAtATime) {
   }
 }
 
-TEST_F(ReferenceBackendTest, ALongContextIsAttendedInSmallerPieces) {
+TEST_P(BackendTest, ALongContextIsAttendedInSmallerPieces) {
   options_.max_sequence_length = 2400;
   options_.max_step_tokens = 400;
   auto runner = Make("llama");
@@ -128,7 +129,7 @@ TEST_F(ReferenceBackendTest, ALongContextIsAttendedInSmallerPieces) {
   EXPECT_LT(MaxDifference(runner->Step({{1, {tokens.back()}}}).at(0), chunked), 1e-4f);
 }
 
-TEST_F(ReferenceBackendTest, BlocksBeforeTheWindowAreNotRead) {
+TEST_P(BackendTest, BlocksBeforeTheWindowAreNotRead) {
   auto runner = Make("mistral", 24);
   ASSERT_NE(runner, nullptr);
   runner->Prefill(0, Prompt(100, 2), 128);
@@ -139,7 +140,7 @@ TEST_F(ReferenceBackendTest, BlocksBeforeTheWindowAreNotRead) {
   EXPECT_EQ(runner->Step({{1, {5}}}).at(0), whole);
 }
 
-TEST_F(ReferenceBackendTest, CopiedBlocksHoldTheSameKeysAndValues) {
+TEST_P(BackendTest, CopiedBlocksHoldTheSameKeysAndValues) {
   auto runner = Make("llama");
   ASSERT_NE(runner, nullptr);
   runner->Prefill(0, Prompt(40, 3), 128);
@@ -152,7 +153,7 @@ TEST_F(ReferenceBackendTest, CopiedBlocksHoldTheSameKeysAndValues) {
   EXPECT_THAT(Message(runner->backend().CopyBlocks(beyond)), HasSubstr("below the cache's"));
 }
 
-TEST_F(ReferenceBackendTest, LogitsComeInPieces) {
+TEST_P(BackendTest, LogitsComeInPieces) {
   auto runner = Make("qwen3");
   ASSERT_NE(runner, nullptr);
   Backend& backend = runner->backend();
@@ -183,7 +184,7 @@ TEST_F(ReferenceBackendTest, LogitsComeInPieces) {
   EXPECT_TRUE(absl::IsInvalidArgument(backend.Logits(0, 0).status()));
 }
 
-TEST_F(ReferenceBackendTest, NamesTheFieldOfABadBatchAndGoesOn) {
+TEST_P(BackendTest, NamesTheFieldOfABadBatchAndGoesOn) {
   options_.max_step_tokens = 8;
   options_.max_sequence_length = 64;
   auto runner = Make("llama");
@@ -219,7 +220,7 @@ TEST_F(ReferenceBackendTest, NamesTheFieldOfABadBatchAndGoesOn) {
   EXPECT_EQ(runner->Step({{0, {1, 2, 3}}}).size(), 1u);
 }
 
-TEST_F(ReferenceBackendTest, AGroupMayFormAnew) {
+TEST_P(BackendTest, AGroupMayFormAnew) {
   auto runner = Make("llama");
   ASSERT_NE(runner, nullptr);
   const auto before = runner->Prefill(0, Prompt(30, 1), 128);
@@ -232,7 +233,7 @@ TEST_F(ReferenceBackendTest, AGroupMayFormAnew) {
   EXPECT_GT(runner->backend().MemoryBytes(), cache + runner->model().parameters * 4);
 }
 
-TEST_F(ReferenceBackendTest, MemoryThatIsNotThereIsAStatus) {
+TEST_P(BackendTest, MemoryThatIsNotThereIsAStatus) {
   auto runner = Make("llama");
   ASSERT_NE(runner, nullptr);
   const absl::Status status = runner->backend().AllocateCache(0xffffffff);
@@ -242,7 +243,7 @@ TEST_F(ReferenceBackendTest, MemoryThatIsNotThereIsAStatus) {
 }
 
 // Biases behind a sum over the ranks must be added once.
-TEST_F(ReferenceBackendTest, BiasesOfEveryProjectionCountOnceOnAnyNumberOfRanks) {
+TEST_P(BackendTest, BiasesOfEveryProjectionCountOnceOnAnyNumberOfRanks) {
   auto plain = Make("llama");
   ASSERT_NE(plain, nullptr);
   const auto tokens = Prompt(30, 1);
@@ -259,7 +260,7 @@ TEST_F(ReferenceBackendTest, BiasesOfEveryProjectionCountOnceOnAnyNumberOfRanks)
   }
 }
 
-TEST_F(ReferenceBackendTest, ALostRankEndsTheStepWithAnError) {
+TEST_P(BackendTest, ALostRankEndsTheStepWithAnError) {
   ASSERT_NE(Make("llama"), nullptr);
   OnRanks(options_, 2, [](ModelRunner& runner) {
     if (runner.model().part.rank == 1) return;  // leaves; its communicator goes with it
@@ -271,19 +272,19 @@ TEST_F(ReferenceBackendTest, ALostRankEndsTheStepWithAnError) {
   });
 }
 
-TEST_F(ReferenceBackendTest, SeveralRanksNeedACommunicator) {
+TEST_P(BackendTest, SeveralRanksNeedACommunicator) {
   ASSERT_NE(Make("llama"), nullptr);
   auto model = Model::Open({folder_.path(), std::nullopt, Device(), 0, 2});
   ASSERT_TRUE(model.ok());
   auto weights = model->Load(nullptr);
   ASSERT_TRUE(weights.ok());
-  ReferenceOptions options;
-  options.program = model->program;
-  options.weights = std::move(*weights);
-  auto backend = MakeReferenceBackend(std::move(options));
+  auto backend = MakeBackend(options_, *model, std::move(*weights));
   ASSERT_TRUE(backend.ok());
   EXPECT_TRUE(absl::IsInternal((*backend)->Prepare({}, nullptr)));
 }
+
+INSTANTIATE_TEST_SUITE_P(Backends, BackendTest, testing::Values(Runs::kReference, Runs::kCpu),
+                         BackendName);
 
 }  // namespace
 }  // namespace penstock::shard

@@ -40,12 +40,13 @@ std::vector<Golden> ReadGoldens(const std::string& path) {
   return goldens;
 }
 
-class Stories : public testing::Test {
+class Stories : public testing::TestWithParam<Runs> {
  protected:
   void SetUp() override {
     options_.folder = SharedData("models/stories260K-hf");
     if (options_.folder.empty()) GTEST_SKIP() << "stories260K-hf is not among the test inputs";
     options_.dtype = DType::kFloat32;
+    options_.backend = GetParam();
     goldens_ = ReadGoldens(options_.folder + "/golden_greedy.json");
     ASSERT_EQ(goldens_.size(), 4u);
   }
@@ -53,7 +54,7 @@ class Stories : public testing::Test {
   std::vector<Golden> goldens_;
 };
 
-TEST_F(Stories, GreedyIdsAndFirstLogitsAreTheGoldens) {
+TEST_P(Stories, GreedyIdsAndFirstLogitsAreTheGoldens) {
   auto runner = ModelRunner::Open(options_);
   ASSERT_NE(runner, nullptr);
   for (const Golden& golden : goldens_) {
@@ -64,7 +65,7 @@ TEST_F(Stories, GreedyIdsAndFirstLogitsAreTheGoldens) {
   }
 }
 
-TEST_F(Stories, ChunksOfAnySizeGiveTheSameIds) {
+TEST_P(Stories, ChunksOfAnySizeGiveTheSameIds) {
   auto runner = ModelRunner::Open(options_);
   ASSERT_NE(runner, nullptr);
   const Golden& golden = goldens_[3];
@@ -73,7 +74,7 @@ TEST_F(Stories, ChunksOfAnySizeGiveTheSameIds) {
   }
 }
 
-TEST_F(Stories, RanksGiveTheSameIds) {
+TEST_P(Stories, RanksGiveTheSameIds) {
   for (std::uint32_t world : {2u, 4u}) {
     OnRanks(options_, world, [this](ModelRunner& runner) {
       for (const Golden& golden : goldens_) {
@@ -84,7 +85,7 @@ TEST_F(Stories, RanksGiveTheSameIds) {
   }
 }
 
-TEST_F(Stories, ShardedBf16CopyFollowsTheGoldensForFiftyTokens) {
+TEST_P(Stories, ShardedBf16CopyFollowsTheGoldensForFiftyTokens) {
   options_.folder = SharedData("models/stories260K-hf-bf16-sharded");
   if (options_.folder.empty()) GTEST_SKIP() << "the BF16 copy is not among the test inputs";
   const Golden& golden = goldens_[1];
@@ -97,6 +98,9 @@ TEST_F(Stories, ShardedBf16CopyFollowsTheGoldensForFiftyTokens) {
     EXPECT_EQ(runner->Greedy(0, golden.prompt, 50), expected);
   }
 }
+
+INSTANTIATE_TEST_SUITE_P(Backends, Stories, testing::Values(Runs::kReference, Runs::kCpu),
+                         BackendName);
 
 }  // namespace
 }  // namespace penstock::shard

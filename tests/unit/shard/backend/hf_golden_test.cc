@@ -1,4 +1,4 @@
-// The reference backend against HF transformers (tests/data/goldens, made by `make oracle`): the
+// The backends against HF transformers (tests/data/goldens, made by `make oracle`): the
 // demo model and one tiny model of each family, in float32, in chunks, on one and several ranks.
 #include <gtest/gtest.h>
 
@@ -53,14 +53,16 @@ Golden ReadGolden(const std::string& name) {
   return golden;
 }
 
-class HfGolden : public testing::TestWithParam<std::string> {
+class HfGolden : public testing::TestWithParam<std::tuple<std::string, Runs>> {
  protected:
   void SetUp() override {
-    golden_ = ReadGolden(GetParam());
+    const auto& [name, backend] = GetParam();
+    golden_ = ReadGolden(name);
     ASSERT_GE(golden_.cases.size(), 3u);
     options_.folder = golden_.folder;
     options_.dtype = DType::kFloat32;
-    options_.max_sequence_length = GetParam() == "demo" ? 512 : 256;
+    options_.backend = backend;
+    options_.max_sequence_length = name == "demo" ? 512 : 256;
   }
 
   // Logits after each golden position, whatever the size of the pieces the prompt comes in.
@@ -110,9 +112,14 @@ TEST_P(HfGolden, RanksGiveTheSameLogitsAndIds) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Models, HfGolden,
-                         testing::Values("demo", "llama", "mistral", "qwen2", "qwen3"),
-                         [](const auto& info) { return info.param; });
+INSTANTIATE_TEST_SUITE_P(
+    Models, HfGolden,
+    testing::Combine(testing::Values("demo", "llama", "mistral", "qwen2", "qwen3"),
+                     testing::Values(Runs::kReference, Runs::kCpu)),
+    [](const auto& info) {
+      const bool cpu = std::get<1>(info.param) == Runs::kCpu;
+      return std::get<0>(info.param) + (cpu ? "_cpu" : "_reference");
+    });
 
 }  // namespace
 }  // namespace penstock::shard

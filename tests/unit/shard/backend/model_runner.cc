@@ -11,6 +11,7 @@
 #include <random>
 #include <thread>
 
+#include "shard/backend/cpu/cpu_backend.h"
 #include "shard/backend/reference/reference_backend.h"
 #include "shard/parallel/shm_communicator.h"
 
@@ -24,6 +25,21 @@ std::string SharedData(const std::string& path) {
   return std::filesystem::exists(root / path) ? (root / path).string() : std::string();
 }
 
+absl::StatusOr<std::unique_ptr<Backend>> MakeBackend(const RunnerOptions& options,
+                                                     const Model& model, LoadedWeights weights) {
+  if (options.backend == Runs::kCpu) {
+    return MakeCpuBackend({model.program, std::move(weights), model.dtype, options.block_size,
+                           options.cpu_threads});
+  }
+  ReferenceOptions reference;
+  reference.program = model.program;
+  reference.weights = std::move(weights);
+  reference.dtype = model.dtype;
+  reference.block_size = options.block_size;
+  reference.cpu_threads = options.cpu_threads;
+  return MakeReferenceBackend(std::move(reference));
+}
+
 std::unique_ptr<ModelRunner> ModelRunner::Open(const RunnerOptions& options,
                                                Communicator* communicator) {
   auto runner = std::make_unique<ModelRunner>();
@@ -35,18 +51,12 @@ std::unique_ptr<ModelRunner> ModelRunner::Open(const RunnerOptions& options,
   auto weights = runner->model_.Load(nullptr);
   EXPECT_TRUE(weights.ok()) << weights.status();
   if (!weights.ok()) return nullptr;
-  ReferenceOptions reference;
-  reference.program = runner->model_.program;
-  reference.weights = std::move(*weights);
-  reference.dtype = runner->model_.dtype;
-  reference.block_size = options.block_size;
-  reference.cpu_threads = options.cpu_threads;
-  auto backend = MakeReferenceBackend(std::move(reference));
+  auto backend = MakeBackend(options, runner->model_, std::move(*weights));
   EXPECT_TRUE(backend.ok()) << backend.status();
   if (!backend.ok()) return nullptr;
   runner->backend_ = std::move(*backend);
   const absl::Status prepared = runner->backend_->Prepare(
-      {options.max_step_tokens, options.max_sequence_length, 8}, communicator);
+      {options.max_step_tokens, options.max_sequence_length, options.max_logit_rows}, communicator);
   EXPECT_TRUE(prepared.ok()) << prepared;
 
   const std::uint32_t per_sequence =

@@ -2,6 +2,8 @@
 // steps of any mixture of prompts and decodes, greedy choice.
 #pragma once
 
+#include <gtest/gtest.h>
+
 #include <cstdint>
 #include <functional>
 #include <map>
@@ -16,7 +18,10 @@
 
 namespace penstock::shard {
 
+enum class Runs { kReference, kCpu };
+
 struct RunnerOptions {
+  Runs backend = Runs::kReference;
   std::string folder;
   std::optional<DType> dtype;
   std::uint32_t rank = 0;
@@ -25,10 +30,19 @@ struct RunnerOptions {
   std::uint32_t max_sequence_length = 512;
   std::uint32_t max_step_tokens = 128;
   std::uint32_t cpu_threads = 1;
+  std::uint32_t max_logit_rows = 8;
 };
+
+// Names the cases of a suite that runs on each backend.
+inline std::string BackendName(const testing::TestParamInfo<Runs>& info) {
+  return info.param == Runs::kCpu ? "cpu" : "reference";
+}
 
 // Folder of shared test inputs; empty if absent.
 std::string SharedData(const std::string& path);
+
+absl::StatusOr<std::unique_ptr<Backend>> MakeBackend(const RunnerOptions& options,
+                                                     const Model& model, LoadedWeights weights);
 
 class ModelRunner {
  public:

@@ -22,6 +22,7 @@ class FakeBackend final : public Backend {
 
   explicit FakeBackend(std::uint32_t vocabulary) : vocabulary_(vocabulary) {}
 
+  std::string Name() const override { return "fake"; }
   absl::Status Prepare(const BackendLimits&, Communicator*) override { return absl::OkStatus(); }
   absl::Status AllocateCache(std::uint32_t blocks) override {
     cache_blocks = blocks;

@@ -1,0 +1,85 @@
+#include "shard/backend/batch_check.h"
+
+#include <algorithm>
+#include <string>
+
+#include "common/status.h"
+
+namespace penstock::shard {
+namespace {
+
+// Positions that a query sees in the layer with the widest window; 0 = all.
+std::uint32_t WidestWindow(const Program& program) {
+  std::uint32_t widest = 0;
+  for (const Op& op : program.body) {
+    if (op.kind != OpKind::kAttention) continue;
+    if (op.window == 0) return 0;
+    widest = std::max(widest, op.window);
+  }
+  return widest;
+}
+
+absl::Status CheckSegment(const RaggedSegment& segment, std::uint32_t expected_start,
+                          const BackendLimits& limits, std::uint32_t window,
+                          const CacheShape& cache) {
+  if (segment.query_start != expected_start || segment.query_count == 0) {
+    return BadValue("segment.query_start", std::to_string(segment.query_start),
+                    "where the segment before it ends, " + std::to_string(expected_start));
+  }
+  const std::uint64_t end = std::uint64_t{segment.context_length} + segment.query_count;
+  if (end > limits.max_sequence_length) {
+    return BadValue("segment length", std::to_string(end),
+                    "at most " + std::to_string(limits.max_sequence_length));
+  }
+  const std::uint64_t needed = (end + cache.block_size - 1) / cache.block_size;
+  if (segment.blocks.size() < needed) {
+    return BadValue("segment.blocks", std::to_string(segment.blocks.size()) + " entries",
+                    "at least " + std::to_string(needed));
+  }
+  const bool all = window == 0 || segment.context_length < window;
+  const std::uint64_t first_visible = all ? 0 : segment.context_length - window + 1;
+  for (std::uint64_t i = first_visible / cache.block_size; i < needed; ++i) {
+    if (segment.blocks[i].value() >= cache.blocks) {
+      return BadValue("segment.blocks[" + std::to_string(i) + "]",
+                      std::to_string(segment.blocks[i].value()),
+                      "below the cache's " + std::to_string(cache.blocks));
+    }
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+absl::Status CheckBatch(const RaggedBatch& batch, const BackendLimits& limits,
+                        const Program& program, const CacheShape& cache) {
+  if (batch.tokens.empty() || batch.tokens.size() > limits.max_step_tokens) {
+    return BadValue("tokens", std::to_string(batch.tokens.size()) + " rows",
+                    "1 to " + std::to_string(limits.max_step_tokens));
+  }
+  for (TokenId token : batch.tokens) {
+    if (token < 0 || static_cast<std::uint32_t>(token) >= program.vocabulary) {
+      return BadValue("token id", std::to_string(token),
+                      "from 0 to " + std::to_string(program.vocabulary - 1));
+    }
+  }
+  const std::uint32_t window = WidestWindow(program);
+  std::uint32_t rows = 0;
+  for (const RaggedSegment& segment : batch.segments) {
+    PENSTOCK_RETURN_IF_ERROR(CheckSegment(segment, rows, limits, window, cache));
+    rows += segment.query_count;
+  }
+  if (rows != batch.tokens.size()) {
+    return BadValue("segments", std::to_string(rows) + " rows in all",
+                    "as many as tokens, " + std::to_string(batch.tokens.size()));
+  }
+  std::int64_t before = -1;
+  for (std::uint32_t row : batch.logit_rows) {
+    if (row <= before || row >= rows) {
+      return BadValue("logit_rows", std::to_string(row), "ascending and below the number of rows");
+    }
+    before = row;
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace penstock::shard

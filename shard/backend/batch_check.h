@@ -1,0 +1,22 @@
+// The rules of RaggedBatch, checked before a backend computes anything.
+#pragma once
+
+#include <absl/status/status.h>
+
+#include <cstdint>
+
+#include "shard/backend/backend.h"
+#include "shard/model/program.h"
+
+namespace penstock::shard {
+
+struct CacheShape {
+  std::uint32_t block_size = 16;
+  std::uint32_t blocks = 0;
+};
+
+// InvalidArgument names the field that breaks a rule.
+absl::Status CheckBatch(const RaggedBatch& batch, const BackendLimits& limits,
+                        const Program& program, const CacheShape& cache);
+
+}  // namespace penstock::shard

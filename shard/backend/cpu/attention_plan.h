@@ -1,0 +1,81 @@
+// Who computes what of one step's attention: query rows in tiles, tiles times K/V heads in even
+// shares by cost. Where there are too few for that (one long sequence, few heads), the partitions
+// of an item are divided among threads: each is computed alone and merged from left to right by one
+// of them, so the bits are those of a single thread.
+//
+// Made once per step and attention window by the caller's thread, read by all.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "shard/backend/backend.h"
+
+namespace penstock::shard::cpu {
+
+// Rows of one sequence whose queries are computed together.
+struct TokenTile {
+  std::size_t segment = 0;
+  std::size_t row = 0;       // of the batch
+  std::size_t position = 0;  // of the first token
+  std::size_t tokens = 0;
+  std::size_t first_partition = 0;
+  std::size_t end_partition = 0;
+  std::uint64_t cost = 0;  // for one head
+};
+
+// A place in the list of (tile, head, partition).
+struct AttentionCursor {
+  std::size_t item = 0;  // tile * kv_heads + head
+  std::size_t partition = 0;
+};
+
+// An item that several threads compute; its partitions' results lie at consecutive places.
+struct SplitItem {
+  std::size_t item = 0;
+  std::size_t first_slot = 0;
+};
+
+struct AttentionShape {
+  std::size_t kv_heads = 1;
+  std::size_t group = 1;   // query heads per K/V head
+  std::size_t window = 0;  // 0 = all
+  std::size_t threads = 1;
+  std::size_t slots = 0;  // partial results that there is room for
+};
+
+// Most rows of a tile: enough to use what is read of K and V well.
+inline constexpr std::size_t kTileRows = 24;
+constexpr std::size_t TileTokens(std::size_t group) {
+  return group >= kTileRows ? 1 : kTileRows / group;
+}
+
+class AttentionPlan {
+ public:
+  void Build(const AttentionShape& shape, std::span<const RaggedSegment> segments);
+
+  const TokenTile& Tile(std::size_t item) const { return tiles_[item / shape_.kv_heads]; }
+  std::size_t Head(std::size_t item) const { return item % shape_.kv_heads; }
+  // Thread t computes [Begin(t), Begin(t + 1)).
+  const AttentionCursor& Begin(std::size_t thread) const { return bounds_[thread]; }
+  std::span<const SplitItem> splits() const { return splits_; }
+  // Of an item in splits(); null otherwise.
+  const SplitItem* FindSplit(std::size_t item) const;
+  const AttentionShape& shape() const { return shape_; }
+
+ private:
+  void AddTiles(std::span<const RaggedSegment> segments);
+  std::uint64_t PartitionCost(const TokenTile& tile, std::size_t partition) const;
+  AttentionCursor Locate(std::uint64_t cost, bool within_items) const;
+  bool Divide(bool within_items);
+
+  AttentionShape shape_;
+  std::vector<TokenTile> tiles_;
+  std::vector<std::uint64_t> before_;  // cost of all heads of all tiles before
+  std::vector<AttentionCursor> bounds_;
+  std::vector<SplitItem> splits_;
+};
+
+}  // namespace penstock::shard::cpu

@@ -1,0 +1,175 @@
+#include "shard/backend/cpu/cpu_backend.h"
+
+#include <algorithm>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "common/status.h"
+#include "shard/backend/batch_check.h"
+#include "shard/backend/cpu/kv_cache.h"
+#include "shard/backend/cpu/stages.h"
+#include "shard/backend/cpu/step_buffers.h"
+#include "shard/backend/cpu/step_runner.h"
+#include "shard/backend/cpu/weight_store.h"
+#include "shard/backend/cpu/worker_pool.h"
+#include "shard/model/rope_table.h"
+#include "shard/parallel/communicator.h"
+
+namespace penstock::shard {
+namespace cpu {
+namespace {
+
+class CpuBackend final : public Backend {
+ public:
+  CpuBackend(const CpuOptions& options, const Kernels& kernels)
+      : program_(options.program),
+        block_size_(options.block_size),
+        kernels_(kernels),
+        pool_(options.threads) {}
+
+  absl::Status Initialize(LoadedWeights weights);
+  std::string Name() const override;
+  absl::Status Prepare(const BackendLimits& limits, Communicator* communicator) override;
+  absl::Status AllocateCache(std::uint32_t blocks) override;
+  absl::Status CopyBlocks(std::span<const BlockCopy> copies) override;
+  absl::Status Execute(const RaggedBatch& batch) override;
+  absl::StatusOr<TensorView> Logits(std::uint32_t first, std::uint32_t count) override;
+  std::uint64_t MemoryBytes() const override;
+
+ private:
+  absl::Status GatherLogits(std::size_t first, std::size_t count);
+
+  const Program program_;
+  const std::uint32_t block_size_;
+  const Kernels& kernels_;
+  WorkerPool pool_;
+  std::optional<WeightStore> weights_;
+  BackendLimits limits_;
+  Communicator* communicator_ = nullptr;
+  RopeTable rope_;
+  StepBuffers buffers_;
+  KvCache cache_;
+  std::optional<StepRunner> runner_;
+  std::size_t logit_count_ = 0;  // of the last step
+};
+
+absl::Status CpuBackend::Initialize(LoadedWeights weights) {
+  auto store = WeightStore::Create(program_, std::move(weights), kernels_, pool_);
+  if (!store.ok()) return store.status();
+  weights_.emplace(std::move(*store));
+  return absl::OkStatus();
+}
+
+std::string CpuBackend::Name() const { return "cpu/" + std::string(IsaName(kernels_.isa)); }
+
+absl::Status CpuBackend::Prepare(const BackendLimits& limits, Communicator* communicator) {
+  if (program_.part.world > 1 && communicator == nullptr) {
+    return absl::InternalError("a backend of several ranks needs a communicator");
+  }
+  runner_.reset();
+  limits_ = limits;
+  communicator_ = communicator;
+  logit_count_ = 0;
+  buffers_ = StepBuffers();
+  PENSTOCK_ASSIGN_OR_RETURN(buffers_,
+                            StepBuffers::Create(program_, kernels_, limits, pool_.threads()));
+  rope_ = BuildRopeTable(program_.rope, program_.head_dim, limits.max_sequence_length);
+  runner_.emplace(StepParts{program_, kernels_, *weights_, cache_, buffers_, rope_, block_size_,
+                            pool_, communicator_});
+  return absl::OkStatus();
+}
+
+absl::Status CpuBackend::AllocateCache(std::uint32_t blocks) {
+  const PagedLayout layout{program_.layers, block_size_, program_.part.kv_heads, program_.head_dim,
+                           kernels_.weight};
+  return cache_.Allocate(layout, blocks, pool_);
+}
+
+absl::Status CpuBackend::CopyBlocks(std::span<const BlockCopy> copies) {
+  for (const BlockCopy& copy : copies) {
+    const std::uint32_t largest = std::max(copy.src.value(), copy.dst.value());
+    if (largest >= cache_.blocks()) {
+      return BadValue("block copy", std::to_string(largest),
+                      "below the cache's " + std::to_string(cache_.blocks()));
+    }
+    cache_.CopyBlock(copy.src.value(), copy.dst.value());
+  }
+  return absl::OkStatus();
+}
+
+absl::Status CpuBackend::Execute(const RaggedBatch& batch) {
+  logit_count_ = 0;
+  PENSTOCK_RETURN_IF_ERROR(CheckBatch(batch, limits_, program_, {block_size_, cache_.blocks()}));
+  PENSTOCK_RETURN_IF_ERROR(runner_->Execute(batch));
+  logit_count_ = batch.logit_rows.size();
+  return absl::OkStatus();
+}
+
+absl::StatusOr<TensorView> CpuBackend::Logits(std::uint32_t first, std::uint32_t count) {
+  const std::size_t end = std::size_t{first} + count;
+  if (count == 0 || count > limits_.max_logit_rows || end > logit_count_) {
+    return BadValue("logit rows", std::to_string(first) + " + " + std::to_string(count),
+                    "1 to " + std::to_string(limits_.max_logit_rows) + " rows within the batch's " +
+                        std::to_string(logit_count_));
+  }
+  const std::size_t vocabulary = program_.vocabulary;
+  if (program_.part.world > 1) {
+    PENSTOCK_RETURN_IF_ERROR(GatherLogits(first, count));
+  } else {
+    runner_->Logits(first, count, buffers_.logits(), vocabulary, vocabulary);
+  }
+  return TensorView::Matrix(buffers_.logits(), count, program_.vocabulary, DType::kFloat32);
+}
+
+absl::Status CpuBackend::GatherLogits(std::size_t first, std::size_t count) {
+  const std::size_t share = program_.Width(Buffer::kLogits);
+  const std::size_t vocabulary = program_.vocabulary;
+  float* mine = buffers_.View(Buffer::kLogits).Floats(0);
+  runner_->Logits(first, count, mine, share, share);
+  PENSTOCK_RETURN_IF_ERROR(
+      communicator_->AllGather(mine, count * share * sizeof(float), buffers_.gathered()));
+  for (std::size_t rank = 0; rank < program_.part.world; ++rank) {
+    const std::size_t begin = std::min(vocabulary, rank * share);
+    const std::size_t size = std::min(share, vocabulary - begin);
+    for (std::size_t row = 0; row < count; ++row) {
+      const float* from = buffers_.gathered() + (rank * count + row) * share;
+      std::copy_n(from, size, buffers_.logits() + row * vocabulary + begin);
+    }
+  }
+  return absl::OkStatus();
+}
+
+std::uint64_t CpuBackend::MemoryBytes() const {
+  return weights_->MemoryBytes() + buffers_.MemoryBytes() + cache_.MemoryBytes() +
+         (rope_.cos.size() + rope_.sin.size()) * sizeof(float);
+}
+
+}  // namespace
+}  // namespace cpu
+
+absl::Status CheckCpuBackend(const Program& program, DType dtype, std::uint32_t block_size) {
+  PENSTOCK_ASSIGN_OR_RETURN(const cpu::Isa isa, cpu::ChooseIsa());
+  const cpu::Kernels* kernels = cpu::FindKernels(isa, dtype);
+  if (kernels == nullptr) {
+    return absl::UnimplementedError("the cpu backend computes in float32 and bfloat16, not in " +
+                                    std::string(DTypeName(dtype)));
+  }
+  if (block_size % kernels->layout.pack != 0) {
+    return absl::UnimplementedError("the cpu backend needs an even block size in bfloat16, not " +
+                                    std::to_string(block_size));
+  }
+  return cpu::CheckOperations(program);
+}
+
+absl::StatusOr<std::unique_ptr<Backend>> MakeCpuBackend(CpuOptions options) {
+  PENSTOCK_RETURN_IF_ERROR(CheckCpuBackend(options.program, options.dtype, options.block_size));
+  PENSTOCK_ASSIGN_OR_RETURN(const cpu::Isa isa, cpu::ChooseIsa());
+  auto backend =
+      std::make_unique<cpu::CpuBackend>(options, *cpu::FindKernels(isa, options.dtype));
+  PENSTOCK_RETURN_IF_ERROR(backend->Initialize(std::move(options.weights)));
+  return std::unique_ptr<Backend>(std::move(backend));
+}
+
+}  // namespace penstock::shard

@@ -1,0 +1,42 @@
+// The backend for CPUs: own kernels for AVX2, AVX-512 and AVX-512 with bfloat16 products, own
+// threads, nothing of libtorch. Layout of the folder, from the outside in: cpu_backend (the Backend
+// interface) -> step_runner (stages on threads) -> stages (the Program, fused), attention_plan (who
+// attends to what) -> kernels.h (the routines of one instruction set) -> kernels/ (their
+// definitions); weight_store and packed_matrix, kv_cache, step_buffers hold the memory.
+//
+// Precision: float32 models compute in float32 throughout. bfloat16 models keep weights and K/V in
+// bfloat16 and everything that is added up (the residual stream, sums, softmax, norms) in float32;
+// what products read is rounded to bfloat16 where the processor multiplies bfloat16 pairs, and not
+// at all where weights are widened.
+//
+// Determinism: for one instruction set, type and world size the logits of a row depend on the
+// tokens before it and on nothing else: not on batch mates, chunks, cached prefixes or threads
+// (kernels.h says how).
+#pragma once
+
+#include <absl/status/statusor.h>
+
+#include <cstdint>
+#include <memory>
+
+#include "shard/backend/backend.h"
+#include "shard/model/program.h"
+#include "shard/weights/loader.h"
+
+namespace penstock::shard {
+
+struct CpuOptions {
+  Program program;
+  LoadedWeights weights;  // of the same BuildProgram; freed once packed
+  DType dtype = DType::kFloat32;
+  std::uint32_t block_size = 16;
+  std::uint32_t threads = 1;  // 1 … 64
+};
+
+// Unimplemented or FailedPrecondition, one line, for what this backend or this processor cannot
+// run; InvalidArgument for a wrong PENSTOCK_ISA.
+absl::Status CheckCpuBackend(const Program& program, DType dtype, std::uint32_t block_size);
+
+absl::StatusOr<std::unique_ptr<Backend>> MakeCpuBackend(CpuOptions options);
+
+}  // namespace penstock::shard

@@ -1,0 +1,52 @@
+#include "shard/backend/cpu/isa.h"
+
+#include <cstdlib>
+#include <optional>
+#include <string>
+
+#include "common/status.h"
+
+namespace penstock::shard::cpu {
+namespace {
+
+constexpr Isa kAll[] = {Isa::kAvx2, Isa::kAvx512, Isa::kAvx512Bf16};
+
+std::optional<Isa> Best() {
+  __builtin_cpu_init();
+  if (!__builtin_cpu_supports("avx2") || !__builtin_cpu_supports("fma")) return std::nullopt;
+  const bool avx512 = __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
+                      __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl");
+  if (!avx512) return Isa::kAvx2;
+  return __builtin_cpu_supports("avx512bf16") ? Isa::kAvx512Bf16 : Isa::kAvx512;
+}
+
+}  // namespace
+
+std::string_view IsaName(Isa isa) {
+  switch (isa) {
+    case Isa::kAvx2:
+      return "avx2";
+    case Isa::kAvx512:
+      return "avx512";
+    case Isa::kAvx512Bf16:
+      return "avx512-bf16";
+  }
+  return "";
+}
+
+absl::StatusOr<Isa> ChooseIsa() {
+  const std::optional<Isa> best = Best();
+  if (!best.has_value()) {
+    return absl::FailedPreconditionError("this processor has no AVX2 and FMA");
+  }
+  const char* wanted = std::getenv("PENSTOCK_ISA");
+  if (wanted == nullptr || *wanted == '\0') return *best;
+  for (Isa isa : kAll) {
+    if (IsaName(isa) == wanted && isa <= *best) return isa;
+  }
+  return BadValue("PENSTOCK_ISA", wanted,
+                  "avx2, avx512 or avx512-bf16, at most this processor's " +
+                      std::string(IsaName(*best)));
+}
+
+}  // namespace penstock::shard::cpu

@@ -1,0 +1,24 @@
+// Which instructions the kernels may use. Decided once per process, from the processor and the
+// environment variable PENSTOCK_ISA (avx2, avx512, avx512-bf16: at most this).
+#pragma once
+
+#include <absl/status/statusor.h>
+
+#include <cstdint>
+#include <string_view>
+
+namespace penstock::shard::cpu {
+
+enum class Isa : std::uint8_t {
+  kAvx2,        // with FMA and F16C: the least that the backend runs on
+  kAvx512,      // F, BW, DQ, VL
+  kAvx512Bf16,  // and dot products of bfloat16 pairs
+};
+
+std::string_view IsaName(Isa isa);
+
+// FailedPrecondition on a processor without AVX2 and FMA; InvalidArgument for a PENSTOCK_ISA that
+// is unknown or more than the processor has.
+absl::StatusOr<Isa> ChooseIsa();
+
+}  // namespace penstock::shard::cpu

@@ -1,0 +1,139 @@
+// The computing routines of one instruction set and one weight type, behind plain function
+// pointers: only their definitions (kernels/) are compiled for that instruction set.
+//
+// Determinism, the rule that all of them keep: what is computed for a row depends on that row
+// alone. Every output of a matrix product is one chain of fused multiply-adds over K in ascending
+// order; every sum over a vector has a fixed shape; attention is computed in partitions of 256
+// positions from position 0, each softmaxed alone, merged from left to right. So bits do not depend
+// on the number of rows, the split of a prompt into chunks, or the threads.
+//
+// Types: weights and K/V are float32 or bfloat16. `activation` is what products read: bfloat16
+// where the instruction set multiplies bfloat16 pairs, float32 elsewhere (bfloat16 weights are then
+// widened, and activations stay unrounded). Everything else is float32.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "common/dtype.h"
+#include "shard/backend/cpu/isa.h"
+
+namespace penstock::shard::cpu {
+
+inline constexpr std::size_t kPartition = 256;   // positions that are softmaxed together
+inline constexpr std::size_t kRowTile = 6;       // rows of a register tile
+inline constexpr std::size_t kGemmRowBlock = 480;  // rows whose partial sums fit the scratch
+inline constexpr std::size_t kMaxPanel = 64;     // columns of a panel of packed weights
+inline constexpr std::size_t kGemmScratch = kGemmRowBlock * kMaxPanel;  // floats, per thread
+
+// How weights and K/V are stored for a kernel: vectors of `lanes` columns, of which
+// `panel_vectors` make a panel, `pack` consecutive K together.
+struct Layout {
+  std::size_t lanes = 16;
+  std::size_t panel_vectors = 4;
+  std::size_t pack = 1;
+  std::size_t PanelColumns() const { return lanes * panel_vectors; }
+};
+
+enum class Epilogue : std::uint8_t {
+  kStore,  // float32 out = sum + bias
+  kAdd,    // float32 out += sum + bias
+  kGate,   // activation out = silu(gate) * up; vectors of gate and up alternate
+};
+
+struct GemmArgs {
+  const void* input = nullptr;  // activations [rows, input_stride], zero from K to its padded size
+  std::size_t input_stride = 0;
+  std::size_t rows = 0;
+  const void* weights = nullptr;  // packed
+  std::size_t steps = 0;          // K, padded, in units of `pack`
+  std::size_t first_vector = 0;   // of packed columns; for kGate even, as `vectors`
+  std::size_t vectors = 0;
+  const float* bias = nullptr;  // in packed order, padded; or null
+  void* out = nullptr;          // [rows, out_stride]
+  std::size_t out_stride = 0;
+  std::size_t out_columns = 0;  // nothing is written from here on
+  Epilogue epilogue = Epilogue::kStore;
+  float* scratch = nullptr;  // kGemmScratch floats of this thread
+};
+
+struct NormArgs {
+  float* input = nullptr;      // [size], multiple of lanes readable
+  const float* add = nullptr;  // joins input first; or null
+  const float* weight = nullptr;
+  std::size_t size = 0;
+  float eps = 0;
+  void* out = nullptr;
+};
+
+// K and V of one head of one layer. Block b begins at `base` + b * `block_bytes`. Inside, K is
+// [head_dim / pack][block_size][pack] (lanes are positions), V [block_size / pack][head_dim][pack]
+// (lanes are dimensions).
+struct HeadCache {
+  std::byte* base = nullptr;
+  std::size_t block_bytes = 0;
+  std::size_t value_offset = 0;  // of V from K
+  std::size_t block_size = 0;
+  std::size_t head_dim = 0;
+};
+
+// Query rows of one sequence that share a K/V head: `tokens` x `group` rows.
+struct AttentionTile {
+  HeadCache cache;
+  const std::uint32_t* blocks = nullptr;
+  const float* queries = nullptr;  // of the first token and head; heads follow each other
+  std::size_t query_stride = 0;    // floats from token to token
+  std::size_t tokens = 0;
+  std::size_t group = 1;
+  std::size_t position = 0;  // of the first token
+  std::size_t window = 0;    // 0 = all
+  float scale = 1.0f;
+  std::size_t Rows() const { return tokens * group; }
+};
+
+// Unnormalised result of a tile over some partitions: per row the maximum, the sum of exponents and
+// the weighted values. `floats` is [rows * (2 + value_stride)].
+struct AttentionState {
+  float* maximum = nullptr;
+  float* sum = nullptr;
+  float* values = nullptr;
+  std::size_t value_stride = 0;
+};
+
+struct AttentionScratch {
+  void* queries = nullptr;        // [rows, head_dim] activations, filled by load_queries
+  float* scores = nullptr;        // [rows, kScoreStride]
+  void* probabilities = nullptr;  // [rows, kPartition] activations
+};
+inline constexpr std::size_t kScoreStride = kPartition + 32;
+
+struct Kernels {
+  Isa isa = Isa::kAvx2;
+  DType weight = DType::kFloat32;  // and K/V
+  DType activation = DType::kFloat32;
+  Layout layout;
+
+  void (*gemm)(const GemmArgs& args);
+  void (*norm)(const NormArgs& args);       // RMSNorm to activations
+  void (*head_norm)(const NormArgs& args);  // RMSNorm to float32, in place is fine
+  // Rotates the pairs (i, i + half) of one head.
+  void (*rope)(float* head, const float* cosine, const float* sine, std::size_t half);
+  // `clear_partner`: the position after this one holds nothing yet (it may share a pair).
+  void (*write_kv)(const HeadCache& cache, std::uint32_t block, std::size_t offset, const float* k,
+                   const float* v, bool clear_partner);
+  void (*load_queries)(const AttentionTile& tile, AttentionScratch& scratch);
+  // Partition `index` alone into `state`.
+  void (*attend)(const AttentionTile& tile, std::size_t index, AttentionScratch& scratch,
+                 const AttentionState& state);
+  // `right` joins `left`, which covers the partitions before it.
+  void (*merge)(std::size_t rows, std::size_t head_dim, const AttentionState& right,
+                const AttentionState& left);
+  // Divides by the sums, into activations: out[token * out_stride + head * head_dim].
+  void (*finish)(const AttentionTile& tile, const AttentionState& state, void* out,
+                 std::size_t out_stride);
+};
+
+// Kernels for float32 or bfloat16 weights; null for other types.
+const Kernels* FindKernels(Isa isa, DType weight);
+
+}  // namespace penstock::shard::cpu

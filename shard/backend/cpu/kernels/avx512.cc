@@ -1,0 +1,21 @@
+// Kernels for processors with AVX-512 (F, BW, DQ, VL).
+#include "shard/backend/cpu/kernels/simd_avx512.h"
+//
+#include "shard/backend/cpu/kernels/tables.h"
+#include "shard/backend/cpu/kernels/vector_math.h"
+//
+#include "shard/backend/cpu/kernels/products.h"
+//
+#include "shard/backend/cpu/kernels/attention.h"
+#include "shard/backend/cpu/kernels/gemm.h"
+#include "shard/backend/cpu/kernels/rows.h"
+#include "shard/backend/cpu/kernels/table_of.h"
+
+namespace penstock::shard::cpu {
+
+constexpr Kernels kAvx512Float32 =
+    TableOf<Float32Product>(Isa::kAvx512, DType::kFloat32, DType::kFloat32);
+constexpr Kernels kAvx512BFloat16 =
+    TableOf<WidenedProduct>(Isa::kAvx512, DType::kBFloat16, DType::kFloat32);
+
+}  // namespace penstock::shard::cpu

@@ -1,0 +1,37 @@
+// Kernels for processors that multiply pairs of bfloat16 (AVX512_BF16).
+#include "shard/backend/cpu/kernels/simd_avx512.h"
+//
+#include "shard/backend/cpu/kernels/tables.h"
+#include "shard/backend/cpu/kernels/vector_math.h"
+//
+#include "shard/backend/cpu/kernels/products.h"
+//
+#include "shard/backend/cpu/kernels/attention.h"
+#include "shard/backend/cpu/kernels/gemm.h"
+#include "shard/backend/cpu/kernels/rows.h"
+#include "shard/backend/cpu/kernels/table_of.h"
+
+namespace penstock::shard::cpu {
+namespace {
+
+// Two bfloat16 products join a float32 sum in one instruction, in the processor's fixed order.
+struct DotProduct {
+  using Activation = std::uint16_t;
+  using Weight = std::uint16_t;
+  using Right = __m512i;
+  static constexpr std::size_t kPack = 2;
+  static Right LoadRight(const std::uint16_t* from) { return _mm512_loadu_si512(from); }
+  static Vec Step(Vec sum, const std::uint16_t* left, Right right) {
+    std::int32_t pair;
+    __builtin_memcpy(&pair, left, sizeof pair);
+    return _mm512_dpbf16_ps(sum, reinterpret_cast<__m512bh>(_mm512_set1_epi32(pair)),
+                            reinterpret_cast<__m512bh>(right));
+  }
+};
+
+}  // namespace
+
+constexpr Kernels kAvx512DotBFloat16 =
+    TableOf<DotProduct>(Isa::kAvx512Bf16, DType::kBFloat16, DType::kBFloat16);
+
+}  // namespace penstock::shard::cpu

@@ -1,0 +1,77 @@
+// How one step of a matrix product multiplies, for each pair of types, and the register tile that
+// all products share: matrix kernels, queries times keys, probabilities times values. Internal to
+// the including file.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+namespace penstock::shard::cpu {
+namespace {
+
+struct Float32Product {
+  using Activation = float;
+  using Weight = float;
+  using Right = Vec;
+  static constexpr std::size_t kPack = 1;
+  static Right LoadRight(const float* from) { return Load(from); }
+  static Vec Step(Vec sum, const float* left, Right right) {
+    return MultiplyAdd(Fill(*left), right, sum);
+  }
+};
+
+// bfloat16 weights widened to float32 (exact); activations float32.
+struct WidenedProduct {
+  using Activation = float;
+  using Weight = std::uint16_t;
+  using Right = Vec;
+  static constexpr std::size_t kPack = 1;
+  static Right LoadRight(const std::uint16_t* from) { return LoadBf16(from); }
+  static Vec Step(Vec sum, const float* left, Right right) {
+    return MultiplyAdd(Fill(*left), right, sum);
+  }
+};
+
+// sums[i][v] += left row i times right vector v over `steps` steps, each one chain in ascending
+// order whatever Rows and Vectors are. left_stride in activations, right_stride in weights from
+// step to step.
+template <class P, int Rows, int Vectors, bool Prefetch = false>
+[[gnu::always_inline]] inline void Accumulate(Vec (&sums)[Rows][Vectors],
+                                              const typename P::Activation* left,
+                                              std::size_t left_stride,
+                                              const typename P::Weight* right,
+                                              std::size_t vector_stride, std::size_t right_stride,
+                                              std::size_t steps) {
+  constexpr std::size_t kAhead = 2048 / sizeof(typename P::Weight);
+  for (std::size_t step = 0; step < steps; ++step) {
+    typename P::Right columns[Vectors];
+#pragma GCC unroll 8
+    for (int v = 0; v < Vectors; ++v) {
+      const typename P::Weight* from = right + static_cast<std::size_t>(v) * vector_stride;
+      if constexpr (Prefetch) _mm_prefetch(reinterpret_cast<const char*>(from + kAhead), _MM_HINT_T0);
+      columns[v] = P::LoadRight(from);
+    }
+#pragma GCC unroll 8
+    for (int i = 0; i < Rows; ++i) {
+      const typename P::Activation* row = left + static_cast<std::size_t>(i) * left_stride;
+#pragma GCC unroll 8
+      for (int v = 0; v < Vectors; ++v) sums[i][v] = P::Step(sums[i][v], row, columns[v]);
+    }
+    left += P::kPack;
+    right += right_stride;
+  }
+}
+
+// Rows of tile `index` when `rows` are divided into the fewest tiles of at most kRowTile.
+struct TileRows {
+  std::size_t first;
+  std::size_t count;
+};
+inline std::size_t TileCount(std::size_t rows) { return (rows + kRowTile - 1) / kRowTile; }
+inline TileRows TileAt(std::size_t rows, std::size_t tiles, std::size_t index) {
+  const std::size_t first = rows * index / tiles;
+  return {first, rows * (index + 1) / tiles - first};
+}
+
+}  // namespace
+}  // namespace penstock::shard::cpu

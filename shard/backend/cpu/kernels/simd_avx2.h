@@ -1,0 +1,83 @@
+// 8 lanes of float32. Included once by the file that is compiled for AVX2 and FMA; everything is
+// internal to that file, so that no such code leaks into files for lesser processors.
+#pragma once
+
+#include <immintrin.h>
+
+#include <cstddef>
+#include <cstdint>
+
+namespace penstock::shard::cpu {
+namespace {
+
+constexpr std::size_t kLanes = 8;
+constexpr std::size_t kPanelVectors = 2;
+using Vec = __m256;
+
+inline __m256i LaneNumbers() { return _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7); }
+inline __m256i FirstLanes(std::size_t count) {
+  const int lanes = count >= kLanes ? static_cast<int>(kLanes) : static_cast<int>(count);
+  return _mm256_cmpgt_epi32(_mm256_set1_epi32(lanes), LaneNumbers());
+}
+
+inline Vec Zero() { return _mm256_setzero_ps(); }
+inline Vec Fill(float value) { return _mm256_set1_ps(value); }
+inline Vec Load(const float* from) { return _mm256_loadu_ps(from); }
+inline void Store(float* to, Vec x) { _mm256_storeu_ps(to, x); }
+// `count` lanes, the others zero; any count of kLanes or more is all.
+inline Vec LoadFirst(const float* from, std::size_t count) {
+  return _mm256_maskload_ps(from, FirstLanes(count));
+}
+inline void StoreFirst(float* to, Vec x, std::size_t count) {
+  _mm256_maskstore_ps(to, FirstLanes(count), x);
+}
+
+inline Vec Add(Vec a, Vec b) { return _mm256_add_ps(a, b); }
+inline Vec Subtract(Vec a, Vec b) { return _mm256_sub_ps(a, b); }
+inline Vec Multiply(Vec a, Vec b) { return _mm256_mul_ps(a, b); }
+inline Vec Divide(Vec a, Vec b) { return _mm256_div_ps(a, b); }
+inline Vec MultiplyAdd(Vec a, Vec b, Vec c) { return _mm256_fmadd_ps(a, b, c); }
+// A NaN in the second operand stays.
+inline Vec Min(Vec a, Vec b) { return _mm256_min_ps(a, b); }
+inline Vec Max(Vec a, Vec b) { return _mm256_max_ps(a, b); }
+inline Vec RoundToWhole(Vec x) {
+  return _mm256_round_ps(x, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC);
+}
+// x * 2^n for whole n whose power is a normal number.
+inline Vec ScaleByPowerOfTwo(Vec x, Vec n) {
+  const __m256i exponent = _mm256_add_epi32(_mm256_cvtps_epi32(n), _mm256_set1_epi32(127));
+  return _mm256_mul_ps(x, _mm256_castsi256_ps(_mm256_slli_epi32(exponent, 23)));
+}
+
+// x where first <= lane < end, else `other`.
+inline Vec KeepLanes(Vec x, std::ptrdiff_t first, std::ptrdiff_t end, Vec other) {
+  const std::size_t below = first <= 0 ? 0 : static_cast<std::size_t>(first);
+  const std::size_t above = end <= 0 ? 0 : static_cast<std::size_t>(end);
+  const __m256i keep = _mm256_andnot_si256(FirstLanes(below), FirstLanes(above));
+  return _mm256_blendv_ps(other, x, _mm256_castsi256_ps(keep));
+}
+
+inline __m256 LowerPlusUpper(Vec x) { return x; }
+inline __m256 LowerMaxUpper(Vec x) { return x; }
+
+// 8 values from and to bfloat16, rounded to nearest even; NaN stays NaN.
+inline Vec LoadBf16(const std::uint16_t* from) {
+  const __m128i bits = _mm_loadu_si128(reinterpret_cast<const __m128i*>(from));
+  return _mm256_castsi256_ps(_mm256_slli_epi32(_mm256_cvtepu16_epi32(bits), 16));
+}
+inline void StoreFirstBf16(std::uint16_t* to, Vec x, std::size_t count) {
+  const __m256i bits = _mm256_castps_si256(x);
+  const __m256i odd = _mm256_and_si256(_mm256_srli_epi32(bits, 16), _mm256_set1_epi32(1));
+  const __m256i rounded =
+      _mm256_add_epi32(bits, _mm256_add_epi32(odd, _mm256_set1_epi32(0x7fff)));
+  const __m256i nan = _mm256_castps_si256(_mm256_cmp_ps(x, x, _CMP_UNORD_Q));
+  const __m256i quiet = _mm256_or_si256(bits, _mm256_set1_epi32(0x400000));
+  const __m256i upper = _mm256_srli_epi32(_mm256_blendv_epi8(rounded, quiet, nan), 16);
+  alignas(32) std::uint32_t words[kLanes];
+  _mm256_store_si256(reinterpret_cast<__m256i*>(words), upper);
+  const std::size_t lanes = count < kLanes ? count : kLanes;
+  for (std::size_t i = 0; i < lanes; ++i) to[i] = static_cast<std::uint16_t>(words[i]);
+}
+
+}  // namespace
+}  // namespace penstock::shard::cpu

@@ -1,0 +1,79 @@
+// 16 lanes of float32. Included once by each file that is compiled for AVX-512; everything is
+// internal to that file, so that no such code leaks into files for lesser processors.
+#pragma once
+
+#include <immintrin.h>
+
+#include <cstddef>
+#include <cstdint>
+
+namespace penstock::shard::cpu {
+namespace {
+
+constexpr std::size_t kLanes = 16;
+constexpr std::size_t kPanelVectors = 4;
+using Vec = __m512;
+
+inline __mmask16 FirstLanes(std::size_t count) {
+  return count >= kLanes ? __mmask16{0xffff} : static_cast<__mmask16>((1u << count) - 1u);
+}
+
+inline Vec Zero() { return _mm512_setzero_ps(); }
+inline Vec Fill(float value) { return _mm512_set1_ps(value); }
+inline Vec Load(const float* from) { return _mm512_loadu_ps(from); }
+inline void Store(float* to, Vec x) { _mm512_storeu_ps(to, x); }
+// `count` lanes, the others zero; any count of kLanes or more is all.
+inline Vec LoadFirst(const float* from, std::size_t count) {
+  return _mm512_maskz_loadu_ps(FirstLanes(count), from);
+}
+inline void StoreFirst(float* to, Vec x, std::size_t count) {
+  _mm512_mask_storeu_ps(to, FirstLanes(count), x);
+}
+
+inline Vec Add(Vec a, Vec b) { return _mm512_add_ps(a, b); }
+inline Vec Subtract(Vec a, Vec b) { return _mm512_sub_ps(a, b); }
+inline Vec Multiply(Vec a, Vec b) { return _mm512_mul_ps(a, b); }
+inline Vec Divide(Vec a, Vec b) { return _mm512_div_ps(a, b); }
+inline Vec MultiplyAdd(Vec a, Vec b, Vec c) { return _mm512_fmadd_ps(a, b, c); }
+// A NaN in the second operand stays.
+inline Vec Min(Vec a, Vec b) { return _mm512_min_ps(a, b); }
+inline Vec Max(Vec a, Vec b) { return _mm512_max_ps(a, b); }
+inline Vec RoundToWhole(Vec x) {
+  return _mm512_roundscale_ps(x, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC);
+}
+// x * 2^n for whole n whose power is a normal number.
+inline Vec ScaleByPowerOfTwo(Vec x, Vec n) { return _mm512_scalef_ps(x, n); }
+
+// x where first <= lane < end, else `other`.
+inline Vec KeepLanes(Vec x, std::ptrdiff_t first, std::ptrdiff_t end, Vec other) {
+  const std::size_t below = first <= 0 ? 0 : static_cast<std::size_t>(first);
+  const std::size_t above = end <= 0 ? 0 : static_cast<std::size_t>(end);
+  const auto keep = static_cast<__mmask16>(FirstLanes(above) & ~FirstLanes(below));
+  return _mm512_mask_blend_ps(keep, other, x);
+}
+
+inline __m256 LowerPlusUpper(Vec x) {
+  return _mm256_add_ps(_mm512_castps512_ps256(x), _mm512_extractf32x8_ps(x, 1));
+}
+inline __m256 LowerMaxUpper(Vec x) {
+  return _mm256_max_ps(_mm512_castps512_ps256(x), _mm512_extractf32x8_ps(x, 1));
+}
+
+// 16 values from and to bfloat16, rounded to nearest even; NaN stays NaN.
+inline Vec LoadBf16(const std::uint16_t* from) {
+  const __m256i bits = _mm256_loadu_si256(reinterpret_cast<const __m256i*>(from));
+  return _mm512_castsi512_ps(_mm512_slli_epi32(_mm512_cvtepu16_epi32(bits), 16));
+}
+inline void StoreFirstBf16(std::uint16_t* to, Vec x, std::size_t count) {
+  const __m512i bits = _mm512_castps_si512(x);
+  const __m512i odd = _mm512_and_si512(_mm512_srli_epi32(bits, 16), _mm512_set1_epi32(1));
+  const __m512i rounded =
+      _mm512_add_epi32(bits, _mm512_add_epi32(odd, _mm512_set1_epi32(0x7fff)));
+  const __mmask16 nan = _mm512_cmp_ps_mask(x, x, _CMP_UNORD_Q);
+  const __m512i safe = _mm512_mask_or_epi32(rounded, nan, bits, _mm512_set1_epi32(0x400000));
+  const __m256i upper = _mm512_cvtepi32_epi16(_mm512_srli_epi32(safe, 16));
+  _mm256_mask_storeu_epi16(to, FirstLanes(count), upper);
+}
+
+}  // namespace
+}  // namespace penstock::shard::cpu

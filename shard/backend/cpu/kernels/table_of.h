@@ -1,0 +1,29 @@
+// The table of one pair of types; included after all other kernel headers.
+#pragma once
+
+#include "shard/backend/cpu/kernels.h"
+
+namespace penstock::shard::cpu {
+namespace {
+
+template <class P>
+constexpr Kernels TableOf(Isa isa, DType weight, DType activation) {
+  Kernels kernels;
+  kernels.isa = isa;
+  kernels.weight = weight;
+  kernels.activation = activation;
+  kernels.layout = {kLanes, kPanelVectors, P::kPack};
+  kernels.gemm = Gemm<P>;
+  kernels.norm = RmsNorm<typename P::Activation>;
+  kernels.head_norm = RmsNorm<float>;
+  kernels.rope = Rope;
+  kernels.write_kv = WriteKv<P>;
+  kernels.load_queries = LoadQueries<P>;
+  kernels.attend = Attend<P>;
+  kernels.merge = Merge;
+  kernels.finish = Finish<P>;
+  return kernels;
+}
+
+}  // namespace
+}  // namespace penstock::shard::cpu

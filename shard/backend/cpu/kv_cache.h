@@ -1,0 +1,39 @@
+// K and V of every layer in the order of HeadCache (kernels.h): per layer one array of blocks, in a
+// block first K, then V, head by head. A block of a layer is one piece of memory.
+#pragma once
+
+#include <absl/status/status.h>
+
+#include <cstddef>
+#include <cstdint>
+
+#include "shard/backend/cpu/kernels.h"
+#include "shard/backend/cpu/worker_pool.h"
+#include "shard/cache/paged/paged_layout.h"
+#include "shard/weights/memory_region.h"
+
+namespace penstock::shard::cpu {
+
+class KvCache {
+ public:
+  // Zeroed, every page in memory; replaces the former contents first. ResourceExhausted.
+  absl::Status Allocate(const PagedLayout& layout, std::uint32_t blocks, WorkerPool& pool);
+
+  std::uint32_t blocks() const { return blocks_; }
+  std::uint64_t MemoryBytes() const { return region_.bytes(); }
+
+  HeadCache Head(std::size_t layer, std::size_t head) const;
+  void CopyBlock(std::uint32_t src, std::uint32_t dst);
+
+ private:
+  std::size_t BlockBytes() const { return layout_.BytesPerBlock() / layout_.layers; }
+  std::byte* Block(std::size_t layer, std::size_t block) const {
+    return region_.data() + (layer * blocks_ + block) * BlockBytes();
+  }
+
+  PagedLayout layout_;
+  std::uint32_t blocks_ = 0;
+  MemoryRegion region_;
+};
+
+}  // namespace penstock::shard::cpu

@@ -1,0 +1,130 @@
+#include "shard/backend/cpu/step_buffers.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "common/status.h"
+#include "shard/backend/cpu/attention_plan.h"
+
+namespace penstock::shard::cpu {
+namespace {
+
+constexpr std::size_t kPage = 4096;
+constexpr std::size_t kLine = 64;
+constexpr std::size_t kStrideUnit = 32;  // elements: whole vectors of every type
+// Room for results of divided attention items, per thread.
+constexpr std::size_t kSlotFloats = std::size_t{64} << 10;
+
+std::size_t RoundUp(std::size_t value, std::size_t multiple) {
+  return (value + multiple - 1) / multiple * multiple;
+}
+
+// Rows at multiples of a page apart would share few lines of the first cache.
+std::size_t StrideFor(std::size_t width, std::size_t element) {
+  const std::size_t stride = RoundUp(width, kStrideUnit);
+  return stride * element % kPage == 0 ? stride + kStrideUnit : stride;
+}
+
+bool HoldsActivations(Buffer buffer) {
+  return buffer == Buffer::kNormed || buffer == Buffer::kAttention || buffer == Buffer::kMlp ||
+         buffer == Buffer::kSelected;
+}
+
+}  // namespace
+
+struct StepBuffers::Sizes {
+  const Program& program;
+  const Kernels& kernels;
+  const BackendLimits& limits;
+  std::uint32_t threads;
+
+  std::size_t Group() const { return program.part.heads / program.part.kv_heads; }
+  std::size_t RowsOf(Buffer buffer) const {
+    if (buffer == Buffer::kGateUp) return 0;  // never leaves the registers
+    if (buffer == Buffer::kLogits) return program.part.world > 1 ? limits.max_logit_rows : 0;
+    return limits.max_step_tokens;
+  }
+  std::size_t ElementOf(Buffer buffer) const {
+    return HoldsActivations(buffer) ? DTypeBytes(kernels.activation) : sizeof(float);
+  }
+};
+
+// Hands out pieces of one region; counts them when there is none yet.
+class StepBuffers::Carver {
+ public:
+  explicit Carver(std::byte* base) : base_(base) {}
+  std::byte* Take(std::size_t bytes) {
+    std::byte* piece = base_ == nullptr ? nullptr : base_ + used_;
+    // A page between pieces of different threads, and readable space behind each.
+    used_ += RoundUp(bytes + kLine, kPage);
+    return piece;
+  }
+  float* Floats(std::size_t count) { return reinterpret_cast<float*>(Take(count * sizeof(float))); }
+  AttentionState State(std::size_t rows, std::size_t value_stride) {
+    float* memory = Floats(rows * (2 + value_stride));
+    if (memory == nullptr) return {};
+    return {memory, memory + rows, memory + 2 * rows, value_stride};
+  }
+  std::size_t used() const { return used_; }
+
+ private:
+  std::byte* base_;
+  std::size_t used_ = 0;
+};
+
+void StepBuffers::Carve(const Sizes& sizes, Carver& carver) {
+  const std::size_t hidden = sizes.program.Width(Buffer::kHidden);
+  const std::size_t activation = DTypeBytes(sizes.kernels.activation);
+  for (std::size_t i = 0; i < kBufferCount; ++i) {
+    const auto buffer = static_cast<Buffer>(i);
+    BufferView& view = views_[i];
+    view.element = sizes.ElementOf(buffer);
+    view.stride = StrideFor(sizes.program.widths[i], view.element);
+    view.data = carver.Take(sizes.RowsOf(buffer) * view.stride * view.element);
+  }
+  threads_.resize(sizes.threads);
+  for (ThreadScratch& thread : threads_) {
+    thread.gemm = carver.Floats(kGemmScratch);
+    thread.row = carver.Floats(hidden);
+    thread.normed = views_[static_cast<std::size_t>(Buffer::kNormed)];
+    thread.normed.data = carver.Take(kPrivateRows * thread.normed.stride * activation);
+    thread.attention.queries = carver.Take(tile_rows_ * sizes.program.head_dim * activation);
+    thread.attention.scores = carver.Floats(tile_rows_ * kScoreStride);
+    thread.attention.probabilities = carver.Take(tile_rows_ * kPartition * activation);
+    thread.partition = carver.State(tile_rows_, value_stride_);
+    thread.total = carver.State(tile_rows_, value_stride_);
+  }
+  slot_memory_ = carver.Floats(slots_ * tile_rows_ * (2 + value_stride_));
+  const std::size_t logit_rows = sizes.limits.max_logit_rows;
+  logits_ = carver.Floats(logit_rows * sizes.program.vocabulary);
+  const std::size_t world = sizes.program.part.world;
+  if (world > 1) {
+    gathered_ = carver.Floats(world * logit_rows * sizes.program.Width(Buffer::kLogits));
+  }
+}
+
+absl::StatusOr<StepBuffers> StepBuffers::Create(const Program& program, const Kernels& kernels,
+                                                const BackendLimits& limits,
+                                                std::uint32_t threads) {
+  const Sizes sizes{program, kernels, limits, threads};
+  StepBuffers buffers;
+  buffers.tile_rows_ = std::max(kTileRows, sizes.Group());
+  buffers.value_stride_ = RoundUp(program.head_dim, kernels.layout.lanes);
+  const std::size_t slot = buffers.tile_rows_ * (2 + buffers.value_stride_);
+  buffers.slots_ = threads == 1 ? 0 : std::max<std::size_t>(8, kSlotFloats * threads / slot);
+  Carver counter(nullptr);
+  buffers.Carve(sizes, counter);
+  auto region = MemoryRegion::Allocate(counter.used());
+  if (!region.ok()) return WithContext(region.status(), "scratch");
+  buffers.region_ = std::move(*region);
+  Carver carver(buffers.region_.data());
+  buffers.Carve(sizes, carver);
+  return buffers;
+}
+
+AttentionState StepBuffers::Slot(std::size_t slot) const {
+  float* memory = slot_memory_ + slot * tile_rows_ * (2 + value_stride_);
+  return {memory, memory + tile_rows_, memory + 2 * tile_rows_, value_stride_};
+}
+
+}  // namespace penstock::shard::cpu

@@ -1,0 +1,73 @@
+// Scratch of the largest step: the Program's buffers and what each thread needs for itself. One
+// allocation at Prepare; steps allocate nothing.
+#pragma once
+
+#include <absl/status/statusor.h>
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+#include "shard/backend/backend.h"
+#include "shard/backend/cpu/kernels.h"
+#include "shard/model/program.h"
+#include "shard/weights/memory_region.h"
+
+namespace penstock::shard::cpu {
+
+// Up to this many rows every thread computes a norm for itself, which costs less than meeting the
+// others after having shared it out.
+inline constexpr std::size_t kPrivateRows = 4;
+
+struct BufferView {
+  std::byte* data = nullptr;
+  std::size_t stride = 0;  // elements
+  std::size_t element = 4;
+  std::byte* Row(std::size_t row) const { return data + row * stride * element; }
+  float* Floats(std::size_t row) const { return reinterpret_cast<float*>(Row(row)); }
+};
+
+struct ThreadScratch {
+  float* gemm = nullptr;
+  float* row = nullptr;  // as wide as the hidden state
+  BufferView normed;     // kPrivateRows
+  AttentionScratch attention;
+  AttentionState partition;
+  AttentionState total;
+};
+
+class StepBuffers {
+ public:
+  StepBuffers() = default;
+  static absl::StatusOr<StepBuffers> Create(const Program& program, const Kernels& kernels,
+                                            const BackendLimits& limits, std::uint32_t threads);
+
+  const BufferView& View(Buffer buffer) const { return views_[static_cast<std::size_t>(buffer)]; }
+  ThreadScratch& Thread(std::size_t thread) { return threads_[thread]; }
+  // Result of a partition of a divided attention item.
+  AttentionState Slot(std::size_t slot) const;
+  std::size_t slots() const { return slots_; }
+  // float32 [max_logit_rows, vocabulary].
+  float* logits() const { return logits_; }
+  // float32 [world, max_logit_rows, share]; null with world 1.
+  float* gathered() const { return gathered_; }
+  std::uint64_t MemoryBytes() const { return region_.bytes(); }
+
+ private:
+  struct Sizes;
+  class Carver;
+  void Carve(const Sizes& sizes, Carver& carver);
+
+  MemoryRegion region_;
+  std::array<BufferView, kBufferCount> views_;
+  std::vector<ThreadScratch> threads_;
+  float* slot_memory_ = nullptr;
+  std::size_t slots_ = 0;
+  std::size_t tile_rows_ = 0;
+  std::size_t value_stride_ = 0;
+  float* logits_ = nullptr;
+  float* gathered_ = nullptr;
+};
+
+}  // namespace penstock::shard::cpu

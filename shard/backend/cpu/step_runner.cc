@@ -1,0 +1,306 @@
+#include "shard/backend/cpu/step_runner.h"
+
+#include <algorithm>
+#include <cstring>
+
+#include "shard/backend/cpu/work_split.h"
+
+namespace penstock::shard::cpu {
+
+StepRunner::StepRunner(const StepParts& parts)
+    : parts_(parts), stages_(BuildStages(parts.program, parts.weights)) {
+  std::vector<std::uint32_t> windows;
+  for (const Stage& stage : stages_.body) {
+    plan_of_stage_.push_back(0);
+    if (stage.kind != StageKind::kAttention) continue;
+    const auto known = std::find(windows.begin(), windows.end(), stage.window);
+    plan_of_stage_.back() = static_cast<std::size_t>(known - windows.begin());
+    if (known == windows.end()) windows.push_back(stage.window);
+  }
+  plans_.resize(windows.size());
+}
+
+absl::Status StepRunner::Execute(const RaggedBatch& batch) {
+  batch_ = &batch;
+  rows_ = batch.tokens.size();
+  status_ = absl::OkStatus();
+  PlaceRows(batch);
+  PlanAttention(batch);
+  parts_.pool.Run([this](std::uint32_t thread) {
+    for (const Stage& stage : stages_.body) {
+      RunStage(stage, thread);
+      if (stage.kind == StageKind::kNorm && IsPrivate(stage)) continue;
+      parts_.pool.Barrier();
+      if (stage.kind == StageKind::kAllReduce && !status_.ok()) return;
+    }
+  });
+  return status_;
+}
+
+void StepRunner::PlaceRows(const RaggedBatch& batch) {
+  places_.clear();
+  tables_.clear();
+  table_starts_.clear();
+  const std::uint32_t size = parts_.block_size;
+  for (const RaggedSegment& segment : batch.segments) {
+    table_starts_.push_back(tables_.size());
+    for (BlockId block : segment.blocks) tables_.push_back(block.value());
+    for (std::uint32_t i = 0; i < segment.query_count; ++i) {
+      const std::uint32_t position = segment.context_length + i;
+      places_.push_back({position, segment.blocks[position / size].value(), position % size,
+                         i + 1 == segment.query_count});
+    }
+  }
+}
+
+void StepRunner::PlanAttention(const RaggedBatch& batch) {
+  std::vector<bool> built(plans_.size(), false);
+  for (std::size_t i = 0; i < stages_.body.size(); ++i) {
+    const Stage& stage = stages_.body[i];
+    if (stage.kind != StageKind::kAttention || built[plan_of_stage_[i]]) continue;
+    built[plan_of_stage_[i]] = true;
+    const AttentionShape shape{parts_.program.part.kv_heads, group(), stage.window, threads(),
+                               parts_.buffers.slots()};
+    plans_[plan_of_stage_[i]].Build(shape, batch.segments);
+  }
+}
+
+void StepRunner::RunStage(const Stage& stage, std::size_t thread) {
+  switch (stage.kind) {
+    case StageKind::kEmbed:
+      return Embed(stage, thread);
+    case StageKind::kNorm:
+      return Norm(stage, thread);
+    case StageKind::kSelectNorm:
+      return SelectNorm(stage, thread);
+    case StageKind::kLinear:
+      return Linear(stage, GemmOf(stage, thread), thread);
+    case StageKind::kHeads:
+      return Heads(stage, thread);
+    case StageKind::kAttention:
+      return Attention(stage, thread);
+    case StageKind::kAllReduce:
+      if (thread == 0) AllReduce(stage);
+      return;
+  }
+}
+
+void StepRunner::Embed(const Stage& stage, std::size_t thread) {
+  const Partition& part = parts_.program.part;
+  const BufferView& out = parts_.buffers.View(stage.out);
+  const Share share = EvenShare(rows_, threads(), thread);
+  for (std::size_t row = share.first; row < share.first + share.count; ++row) {
+    const std::int64_t local = std::int64_t{batch_->tokens[row]} - part.first_vocabulary;
+    if (local >= 0 && local < part.vocabulary) {
+      parts_.weights.EmbeddingRow(stage.embedding, static_cast<std::size_t>(local),
+                                  out.Floats(row));
+    } else {
+      std::memset(out.Row(row), 0, parts_.program.Width(stage.out) * sizeof(float));
+    }
+  }
+}
+
+void StepRunner::NormRow(const Stage& stage, std::size_t row, void* out) {
+  NormArgs args;
+  args.input = parts_.buffers.View(stage.in).Floats(row);
+  if (stage.add != Buffer::kNone) args.add = parts_.buffers.View(stage.add).Floats(row);
+  args.weight = stage.weight;
+  args.size = parts_.program.Width(stage.in);
+  args.eps = parts_.program.norm_eps;
+  args.out = out;
+  parts_.kernels.norm(args);
+}
+
+void StepRunner::Norm(const Stage& stage, std::size_t thread) {
+  if (IsPrivate(stage)) {
+    const BufferView& out = parts_.buffers.Thread(thread).normed;
+    for (std::size_t row = 0; row < rows_; ++row) NormRow(stage, row, out.Row(row));
+    return;
+  }
+  const BufferView& out = parts_.buffers.View(stage.out);
+  const Share share = EvenShare(rows_, threads(), thread);
+  for (std::size_t row = share.first; row < share.first + share.count; ++row) {
+    NormRow(stage, row, out.Row(row));
+  }
+}
+
+void StepRunner::SelectNorm(const Stage& stage, std::size_t thread) {
+  const BufferView& out = parts_.buffers.View(stage.out);
+  const Share share = EvenShare(batch_->logit_rows.size(), threads(), thread);
+  for (std::size_t i = share.first; i < share.first + share.count; ++i) {
+    NormRow(stage, batch_->logit_rows[i], out.Row(i));
+  }
+}
+
+GemmArgs StepRunner::GemmOf(const Stage& stage, std::size_t thread) const {
+  const BufferView& in =
+      IsPrivate(stage) ? parts_.buffers.Thread(thread).normed : parts_.buffers.View(stage.in);
+  const BufferView& out = parts_.buffers.View(stage.out);
+  GemmArgs args;
+  args.input = in.data;
+  args.input_stride = in.stride;
+  args.rows = rows_;
+  args.out = out.data;
+  args.out_stride = out.stride;
+  args.out_columns = stage.matrix->outputs();
+  return args;
+}
+
+void StepRunner::Linear(const Stage& stage, const GemmArgs& whole, std::size_t thread) {
+  const PackedMatrix& matrix = *stage.matrix;
+  const BufferView& in = parts_.buffers.View(stage.in);
+  const BufferView& out = parts_.buffers.View(stage.out);
+  const std::size_t tiles = (whole.rows + kRowTile - 1) / kRowTile;
+  const GridShare share = SplitGrid(tiles, matrix.units(), threads(), thread);
+  const std::size_t first_row = share.rows.first * kRowTile;
+  const std::size_t end_row =
+      std::min(whole.rows, (share.rows.first + share.rows.count) * kRowTile);
+  if (first_row >= end_row || share.columns.count == 0) return;
+  GemmArgs args = whole;
+  args.input = static_cast<const std::byte*>(whole.input) +
+               first_row * whole.input_stride * in.element;
+  args.rows = end_row - first_row;
+  args.out = static_cast<std::byte*>(whole.out) + first_row * whole.out_stride * out.element;
+  args.weights = matrix.data();
+  args.steps = matrix.steps();
+  args.first_vector = share.columns.first * matrix.UnitVectors();
+  args.vectors = share.columns.count * matrix.UnitVectors();
+  args.bias = stage.weight;
+  args.epilogue = stage.epilogue;
+  args.scratch = parts_.buffers.Thread(thread).gemm;
+  parts_.kernels.gemm(args);
+}
+
+void StepRunner::Logits(std::size_t first, std::size_t count, float* out, std::size_t stride,
+                        std::size_t columns) {
+  const BufferView& in = parts_.buffers.View(stages_.head.in);
+  GemmArgs args;
+  args.input = in.Row(first);
+  args.input_stride = in.stride;
+  args.rows = count;
+  args.out = out;
+  args.out_stride = stride;
+  args.out_columns = columns;
+  parts_.pool.Run([&](std::uint32_t thread) { Linear(stages_.head, args, thread); });
+}
+
+void StepRunner::Heads(const Stage& stage, std::size_t thread) {
+  const std::size_t kv_heads = parts_.program.part.kv_heads;
+  const Share share = EvenShare(rows_ * kv_heads, threads(), thread);
+  for (std::size_t i = share.first; i < share.first + share.count; ++i) {
+    HeadsOf(stage, i / kv_heads, i % kv_heads);
+  }
+}
+
+// One K/V head of a row and the query heads that use it.
+void StepRunner::HeadsOf(const Stage& stage, std::size_t row, std::size_t kv_head) {
+  const Partition& part = parts_.program.part;
+  const RowPlace& place = places_[row];
+  const std::size_t half = dim() / 2;
+  float* heads = parts_.buffers.View(stage.in).Floats(row);
+  const float* cosine = parts_.rope.cos.data() + place.position * half;
+  const float* sine = parts_.rope.sin.data() + place.position * half;
+  const auto prepare = [&](float* head, const float* weight) {
+    if (weight != nullptr) {
+      parts_.kernels.head_norm({head, nullptr, weight, dim(), parts_.program.norm_eps, head});
+    }
+    parts_.kernels.rope(head, cosine, sine, half);
+  };
+  for (std::size_t i = 0; i < group(); ++i) {
+    prepare(heads + (kv_head * group() + i) * dim(), stage.weight);
+  }
+  float* key = heads + (part.heads + kv_head) * dim();
+  prepare(key, stage.weight2);
+  const float* value = heads + (part.heads + part.kv_heads + kv_head) * dim();
+  parts_.kernels.write_kv(parts_.cache.Head(stage.layer, kv_head), place.block, place.offset, key,
+                          value, place.last);
+}
+
+AttentionTile StepRunner::TileOf(const Stage& stage, const AttentionPlan& plan,
+                                 std::size_t item) const {
+  const TokenTile& token_tile = plan.Tile(item);
+  const std::size_t head = plan.Head(item);
+  const BufferView& in = parts_.buffers.View(stage.in);
+  AttentionTile tile;
+  tile.cache = parts_.cache.Head(stage.layer, head);
+  tile.blocks = tables_.data() + table_starts_[token_tile.segment];
+  tile.queries = in.Floats(token_tile.row) + head * group() * dim();
+  tile.query_stride = in.stride;
+  tile.tokens = token_tile.tokens;
+  tile.group = group();
+  tile.position = token_tile.position;
+  tile.window = stage.window;
+  tile.scale = parts_.program.attention_scale;
+  return tile;
+}
+
+void StepRunner::Attention(const Stage& stage, std::size_t thread) {
+  const AttentionPlan& plan = plans_[plan_of_stage_[static_cast<std::size_t>(
+      &stage - stages_.body.data())]];
+  ThreadScratch& scratch = parts_.buffers.Thread(thread);
+  const AttentionCursor begin = plan.Begin(thread);
+  const AttentionCursor end = plan.Begin(thread + 1);
+  for (std::size_t item = begin.item; item < end.item || (item == end.item && end.partition > 0);
+       ++item) {
+    const TokenTile& tile = plan.Tile(item);
+    const std::size_t first = item == begin.item ? begin.partition : 0;
+    const std::size_t stop =
+        item == end.item ? end.partition : tile.end_partition - tile.first_partition;
+    if (first < stop) AttendItem(stage, plan, item, first, stop, scratch);
+  }
+  if (plan.splits().empty()) return;
+  parts_.pool.Barrier();
+  for (std::size_t i = thread; i < plan.splits().size(); i += threads()) {
+    MergeItem(stage, plan, plan.splits()[i], scratch);
+  }
+}
+
+// Partitions [first, end) of an item, counted from its first.
+void StepRunner::AttendItem(const Stage& stage, const AttentionPlan& plan, std::size_t item,
+                            std::size_t first, std::size_t end, ThreadScratch& scratch) {
+  const AttentionTile tile = TileOf(stage, plan, item);
+  const std::size_t origin = plan.Tile(item).first_partition;
+  const SplitItem* split = plan.FindSplit(item);
+  parts_.kernels.load_queries(tile, scratch.attention);
+  if (split != nullptr) {
+    for (std::size_t p = first; p < end; ++p) {
+      parts_.kernels.attend(tile, origin + p, scratch.attention,
+                            parts_.buffers.Slot(split->first_slot + p));
+    }
+    return;
+  }
+  std::fill_n(scratch.total.maximum, tile.Rows(), -__builtin_huge_valf());
+  for (std::size_t p = first; p < end; ++p) {
+    parts_.kernels.attend(tile, origin + p, scratch.attention, scratch.partition);
+    parts_.kernels.merge(tile.Rows(), dim(), scratch.partition, scratch.total);
+  }
+  FinishItem(stage, plan, item, tile, scratch.total);
+}
+
+void StepRunner::MergeItem(const Stage& stage, const AttentionPlan& plan, const SplitItem& split,
+                           ThreadScratch& scratch) {
+  const AttentionTile tile = TileOf(stage, plan, split.item);
+  const TokenTile& token_tile = plan.Tile(split.item);
+  std::fill_n(scratch.total.maximum, tile.Rows(), -__builtin_huge_valf());
+  for (std::size_t p = 0; p < token_tile.end_partition - token_tile.first_partition; ++p) {
+    parts_.kernels.merge(tile.Rows(), dim(), parts_.buffers.Slot(split.first_slot + p),
+                         scratch.total);
+  }
+  FinishItem(stage, plan, split.item, tile, scratch.total);
+}
+
+void StepRunner::FinishItem(const Stage& stage, const AttentionPlan& plan, std::size_t item,
+                            const AttentionTile& tile, const AttentionState& state) {
+  const BufferView& out = parts_.buffers.View(stage.out);
+  std::byte* to =
+      out.Row(plan.Tile(item).row) + plan.Head(item) * group() * dim() * out.element;
+  parts_.kernels.finish(tile, state, to, out.stride);
+}
+
+// The padding of the rows goes along: it is zero on every rank.
+void StepRunner::AllReduce(const Stage& stage) {
+  const BufferView& data = parts_.buffers.View(stage.in);
+  status_ = parts_.communicator->AllReduceSum(data.Floats(0), rows_ * data.stride);
+}
+
+}  // namespace penstock::shard::cpu

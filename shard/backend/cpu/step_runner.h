@@ -1,0 +1,98 @@
+// Runs the stages of a step on the threads of a pool.
+//
+// Threading: the model thread calls; inside a call every thread of the pool walks the stages.
+#pragma once
+
+#include <absl/status/status.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+#include "shard/backend/backend.h"
+#include "shard/backend/cpu/attention_plan.h"
+#include "shard/backend/cpu/kv_cache.h"
+#include "shard/backend/cpu/stages.h"
+#include "shard/backend/cpu/step_buffers.h"
+#include "shard/backend/cpu/weight_store.h"
+#include "shard/backend/cpu/worker_pool.h"
+#include "shard/model/rope_table.h"
+#include "shard/parallel/communicator.h"
+
+namespace penstock::shard::cpu {
+
+// What a runner works on; all outlive it.
+struct StepParts {
+  const Program& program;
+  const Kernels& kernels;
+  const WeightStore& weights;
+  const KvCache& cache;
+  StepBuffers& buffers;
+  const RopeTable& rope;
+  std::uint32_t block_size;
+  WorkerPool& pool;
+  Communicator* communicator;  // null with world 1
+};
+
+class StepRunner {
+ public:
+  explicit StepRunner(const StepParts& parts);
+
+  // The batch has been checked.
+  absl::Status Execute(const RaggedBatch& batch);
+  // Logits of rows [first, first + count) of those selected: float32, `stride` apart.
+  void Logits(std::size_t first, std::size_t count, float* out, std::size_t stride,
+              std::size_t columns);
+
+ private:
+  struct RowPlace {
+    std::uint32_t position;
+    std::uint32_t block;
+    std::uint32_t offset;  // in the block
+    bool last;             // of its segment
+  };
+
+  void PlaceRows(const RaggedBatch& batch);
+  void PlanAttention(const RaggedBatch& batch);
+  // A stage's share of one thread.
+  void RunStage(const Stage& stage, std::size_t thread);
+  void Embed(const Stage& stage, std::size_t thread);
+  void Norm(const Stage& stage, std::size_t thread);
+  void NormRow(const Stage& stage, std::size_t row, void* out);
+  void SelectNorm(const Stage& stage, std::size_t thread);
+  void Linear(const Stage& stage, const GemmArgs& whole, std::size_t thread);
+  void Heads(const Stage& stage, std::size_t thread);
+  void HeadsOf(const Stage& stage, std::size_t row, std::size_t kv_head);
+  void Attention(const Stage& stage, std::size_t thread);
+  void AttendItem(const Stage& stage, const AttentionPlan& plan, std::size_t item,
+                  std::size_t first, std::size_t end, ThreadScratch& scratch);
+  void MergeItem(const Stage& stage, const AttentionPlan& plan, const SplitItem& split,
+                 ThreadScratch& scratch);
+  AttentionTile TileOf(const Stage& stage, const AttentionPlan& plan, std::size_t item) const;
+  void FinishItem(const Stage& stage, const AttentionPlan& plan, std::size_t item,
+                  const AttentionTile& tile, const AttentionState& state);
+  void AllReduce(const Stage& stage);
+  GemmArgs GemmOf(const Stage& stage, std::size_t thread) const;
+
+  bool IsPrivate(const Stage& stage) const {
+    return stage.private_rows && rows_ <= kPrivateRows;
+  }
+  std::size_t threads() const { return parts_.pool.threads(); }
+  std::size_t dim() const { return parts_.program.head_dim; }
+  std::size_t group() const { return parts_.program.part.heads / parts_.program.part.kv_heads; }
+
+  const StepParts parts_;
+  const Stages stages_;
+
+  // Of the present step; written by the caller's thread before the region.
+  const RaggedBatch* batch_ = nullptr;
+  std::size_t rows_ = 0;
+  std::vector<RowPlace> places_;
+  std::vector<std::uint32_t> tables_;             // of all segments, one after the other
+  std::vector<std::size_t> table_starts_;         // by segment
+  std::vector<AttentionPlan> plans_;              // by distinct window
+  std::vector<std::size_t> plan_of_stage_;        // by body stage
+  absl::Status status_;                           // of the communicator
+};
+
+}  // namespace penstock::shard::cpu

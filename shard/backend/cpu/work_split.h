@@ -1,0 +1,33 @@
+// Even shares of work for the threads of a pool. Who computes a part never changes its bits, so
+// shares are chosen by load alone.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+namespace penstock::shard::cpu {
+
+struct Share {
+  std::size_t first = 0;
+  std::size_t count = 0;
+  friend bool operator==(const Share&, const Share&) = default;
+};
+
+// Part `index` of `total` items; sizes differ by at most one.
+constexpr Share EvenShare(std::size_t total, std::size_t parts, std::size_t index) {
+  const std::size_t first = total * index / parts;
+  return {first, total * (index + 1) / parts - first};
+}
+
+// A matrix product divided in two directions.
+struct GridShare {
+  Share rows;     // in tiles of rows
+  Share columns;  // in units of columns
+};
+
+// Rows are divided only where columns alone would leave threads idle or uneven, since each group of
+// rows reads the weights again.
+GridShare SplitGrid(std::size_t row_tiles, std::size_t column_units, std::size_t threads,
+                    std::size_t thread);
+
+}  // namespace penstock::shard::cpu

@@ -1,0 +1,86 @@
+#include "shard/backend/cpu/worker_pool.h"
+
+#include <linux/futex.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <chrono>
+#include <climits>
+
+namespace penstock::shard::cpu {
+namespace {
+
+constexpr auto kSpin = std::chrono::microseconds(50);
+constexpr int kPausesPerLookAtTheClock = 16;
+constexpr std::uint32_t kMaxThreads = 64;
+
+void Futex(std::atomic<std::uint32_t>& word, int operation, std::uint32_t value) {
+  syscall(SYS_futex, reinterpret_cast<std::uint32_t*>(&word), operation | FUTEX_PRIVATE_FLAG, value,
+          nullptr, nullptr, 0);
+}
+
+}  // namespace
+
+void WaitCounter::Advance() {
+  value_.fetch_add(1);
+  // Sequentially consistent on both sides: either the sleeper is seen here, or it sees the new
+  // value and does not sleep.
+  if (sleepers_.load() > 0) Futex(value_, FUTEX_WAKE, INT_MAX);
+}
+
+void WaitCounter::AwaitChangeFrom(std::uint32_t seen) {
+  if (Value() != seen) return;
+  const auto end = std::chrono::steady_clock::now() + kSpin;
+  do {
+    for (int i = 0; i < kPausesPerLookAtTheClock; ++i) {
+      if (Value() != seen) return;
+      __builtin_ia32_pause();
+    }
+  } while (std::chrono::steady_clock::now() < end);
+  sleepers_.fetch_add(1);
+  while (value_.load() == seen) Futex(value_, FUTEX_WAIT, seen);
+  sleepers_.fetch_sub(1);
+}
+
+WorkerPool::WorkerPool(std::uint32_t threads) : threads_(std::clamp(threads, 1u, kMaxThreads)) {
+  for (std::uint32_t thread = 1; thread < threads_; ++thread) {
+    workers_.emplace_back([this, thread] { Work(thread); });
+  }
+}
+
+WorkerPool::~WorkerPool() {
+  stop_ = true;
+  regions_.Advance();
+  for (std::thread& worker : workers_) worker.join();
+}
+
+void WorkerPool::RunFunction(Function function, void* context) {
+  function_ = function;
+  context_ = context;
+  if (threads_ > 1) regions_.Advance();
+  function(context, 0);
+  Barrier();
+}
+
+void WorkerPool::Work(std::uint32_t thread) {
+  for (std::uint32_t seen = 0;; ++seen) {
+    regions_.AwaitChangeFrom(seen);
+    if (stop_) return;
+    function_(context_, thread);
+    Barrier();
+  }
+}
+
+void WorkerPool::Barrier() {
+  if (threads_ == 1) return;
+  const std::uint32_t seen = barriers_.Value();
+  if (arrived_.fetch_add(1, std::memory_order_acq_rel) + 1 < threads_) {
+    barriers_.AwaitChangeFrom(seen);
+    return;
+  }
+  arrived_.store(0, std::memory_order_relaxed);
+  barriers_.Advance();
+}
+
+}  // namespace penstock::shard::cpu
