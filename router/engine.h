@@ -137,6 +137,7 @@ struct ModelFacts {
   std::string served_name;
   std::string dtype;
   std::string device;
+  std::string backend;  // of the shards, "cpu/avx512-bf16"
   std::uint32_t max_input_tokens = 0;
   std::uint32_t max_total_tokens = 0;
   std::uint32_t max_batch_total_tokens = 0;

@@ -56,6 +56,7 @@ ShardFacts ToFacts(const v1::DescribeResponse& wire) {
   facts.model_type = wire.model_type();
   facts.dtype = wire.dtype();
   facts.device = wire.device();
+  facts.backend = wire.backend();
   facts.fingerprint = wire.fingerprint();
   facts.rank = wire.rank();
   facts.world_size = wire.world_size();

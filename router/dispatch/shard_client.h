@@ -29,6 +29,7 @@ struct ShardFacts {
   std::string model_type;
   std::string dtype;
   std::string device;
+  std::string backend;
   std::string fingerprint;
   std::uint32_t rank = 0;
   std::uint32_t world_size = 0;

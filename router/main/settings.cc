@@ -149,6 +149,7 @@ absl::StatusOr<ModelFacts> FactsOf(const options::Values& values, const GroupFor
   if (facts.served_name.empty()) facts.served_name = facts.model_id;
   facts.dtype = formed.facts.dtype;
   facts.device = formed.facts.device;
+  facts.backend = formed.facts.backend;
   facts.vocabulary = formed.facts.vocabulary;
 
   const std::uint32_t longest = LongestSequence(formed);

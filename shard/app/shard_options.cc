@@ -6,7 +6,7 @@
 #include <string_view>
 #include <utility>
 
-#include "shard/backend/reference/reference_backend.h"
+#include "shard/app/backend_choice.h"
 
 namespace penstock::shard {
 namespace {
@@ -26,20 +26,6 @@ KvMemory ReadKvMemory(const options::Values& values) {
   const auto amount = values.FindMemory("kv-cache-memory");
   if (!amount.has_value()) return {};
   return {static_cast<std::uint64_t>(amount->bytes), amount->share};
-}
-
-BackendFactory ReferenceFactory(std::uint32_t block_size, std::uint32_t cpu_threads,
-                                Device device) {
-  return [=](const Model& model, LoadedWeights weights) {
-    ReferenceOptions reference;
-    reference.program = model.program;
-    reference.weights = std::move(weights);
-    reference.dtype = model.dtype;
-    reference.device = device;
-    reference.block_size = block_size;
-    reference.cpu_threads = cpu_threads;
-    return MakeReferenceBackend(std::move(reference));
-  };
 }
 
 }  // namespace
@@ -62,7 +48,8 @@ absl::StatusOr<ModelEngineOptions> ReadShardOptions(const options::Values& value
   const std::uint32_t share = CoresOfThisProcess() / options.local_ranks;
   const std::uint32_t threads =
       static_cast<std::uint32_t>(values.FindInt("cpu-threads").value_or(std::max(1u, share)));
-  options.make_backend = ReferenceFactory(options.block_size, threads, options.model.device);
+  options.make_backend =
+      BackendChoice({values.GetString("backend"), options.block_size, threads, options.model.device});
   return options;
 }
 

@@ -62,6 +62,7 @@ EngineFacts ModelEngine::Facts() const {
   if (spec.bos_token_id >= 0) facts.bos_token_id = spec.bos_token_id;
   facts.max_position = spec.max_position;
   facts.kv_groups = {{model_->KvBytesPerToken(), spec.layers, model_->KvWindow()}};
+  facts.backend = backend_->Name();
   facts.capabilities = {"sampling", "penalties", "logprobs", "prompt_logprobs", "truncate", "copy"};
   facts.fingerprint = model_->fingerprint;
   facts.parameters = model_->parameters;

@@ -26,6 +26,7 @@ void ToProto(const EngineFacts& facts, bool loaded, v1::DescribeResponse& wire) 
   wire.set_model_type(facts.model_type);
   wire.set_dtype(facts.dtype);
   wire.set_device(facts.device);
+  wire.set_backend(facts.backend);
   wire.set_rank(facts.rank);
   wire.set_world_size(facts.world_size);
   wire.set_vocabulary(facts.vocabulary);

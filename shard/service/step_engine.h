@@ -37,6 +37,7 @@ struct EngineFacts {
   std::string model_type;
   std::string dtype;
   std::string device;
+  std::string backend;  // what computes, for people
   std::uint32_t rank = 0;
   std::uint32_t world_size = 1;
   std::uint32_t vocabulary = 0;

@@ -39,6 +39,7 @@ shard::EngineFacts SimEngine::Facts() const {
   facts.model_type = facts_.model_type;
   facts.dtype = "float32";
   facts.device = "cpu";
+  facts.backend = "simulated";
   facts.vocabulary = facts_.vocabulary;
   facts.eos_token_ids = facts_.eos_token_ids;
   const std::uint32_t cells = options_.blocks * options_.block_size;

@@ -26,6 +26,13 @@ constexpr OptionSpec kRows[] = {
      .choices = "auto|cpu|cuda",
      .components = kLauncher | kShard,
      .help = "Device of the shards; auto takes the best one that this build supports."},
+    {.name = "backend",
+     .type = Type::kEnum,
+     .default_text = "auto",
+     .choices = "auto|cpu|reference",
+     .components = kLauncher | kShard,
+     .help = "What computes: cpu (own kernels), reference (libtorch), or auto: cpu if it has every "
+             "operation of the model, else reference with a warning."},
     {.name = "dtype",
      .type = Type::kEnum,
      .default_text = "auto",

@@ -1,0 +1,22 @@
+// Which backend a shard runs (--backend).
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "shard/executor/model_engine.h"
+
+namespace penstock::shard {
+
+struct BackendChoiceOptions {
+  std::string wanted;  // auto | cpu | reference
+  std::uint32_t block_size = 16;
+  std::uint32_t cpu_threads = 1;  // at most; small models use fewer
+  Device device;
+};
+
+// `auto` is cpu on a CPU if it runs every operation of the model, else reference after a warning
+// that says what is missing. `cpu` refuses instead.
+BackendFactory BackendChoice(BackendChoiceOptions options);
+
+}  // namespace penstock::shard

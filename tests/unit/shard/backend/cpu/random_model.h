@@ -1,0 +1,98 @@
+// A decoder of any shape with random weights, without files: what odd sizes are tested with.
+#pragma once
+
+#include <cstdint>
+#include <cstring>
+#include <memory>
+#include <random>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "shard/model/model_spec.h"
+#include "shard/model/partition.h"
+#include "shard/model/program_builder.h"
+#include "shard/weights/loader.h"
+
+namespace penstock::shard {
+
+struct Shape {
+  std::string name;
+  std::uint32_t hidden, layers, heads, kv_heads, head_dim, intermediate;
+  std::uint32_t vocabulary = 90;
+  bool qkv_bias = false;
+  bool qk_norm = false;
+  bool tied = false;
+  std::uint32_t window = 0;  // of every second layer
+};
+
+inline ModelSpec SpecOf(const Shape& shape) {
+  ModelSpec spec;
+  spec.hidden = shape.hidden;
+  spec.layers = shape.layers;
+  spec.heads = shape.heads;
+  spec.kv_heads = shape.kv_heads;
+  spec.head_dim = shape.head_dim;
+  spec.intermediate = shape.intermediate;
+  spec.vocabulary = shape.vocabulary;
+  spec.max_position = 4096;
+  spec.qkv_bias = shape.qkv_bias;
+  spec.qk_norm = shape.qk_norm;
+  for (std::uint32_t i = 0; i < shape.layers; ++i) {
+    spec.windows.push_back(i % 2 == 0 ? shape.window : 0);
+  }
+  spec.prefix = "model.";
+  spec.embedding_tensor = "model.embed_tokens.weight";
+  spec.head_tensor = shape.tied ? spec.embedding_tensor : "lm_head.weight";
+  return spec;
+}
+
+// Value of a stored tensor's element: the same for every rank.
+inline float StoredValue(const WeightTarget& target, const WeightPart& part, std::uint64_t row,
+                         std::uint64_t column) {
+  const std::uint64_t stored_column = part.columns.first + column;
+  std::uint64_t hash = std::hash<std::string>()(part.tensor);
+  hash ^= ((part.rows.first + row) * 1000003 + stored_column + 1) * 0x9E3779B97F4A7C15u;
+  std::mt19937_64 random(hash);
+  const float unit = static_cast<float>(random() >> 40) * 0x1p-23f - 1.0f;  // in [-1, 1)
+  if (target.vector && target.name.find("norm") != std::string::npos) return 1.0f + 0.3f * unit;
+  const float width = static_cast<float>(part.stored_shape.back());
+  return unit * (target.vector ? 0.3f : 1.7f / __builtin_sqrtf(width));
+}
+
+inline void StoreAs(DType dtype, float value, std::byte* to) {
+  if (dtype == DType::kFloat32) {
+    std::memcpy(to, &value, sizeof value);
+    return;
+  }
+  std::uint32_t bits;
+  std::memcpy(&bits, &value, sizeof bits);
+  const auto upper = static_cast<std::uint16_t>(bits >> 16);
+  std::memcpy(to, &upper, sizeof upper);
+}
+
+inline LoadedWeights RandomWeights(const WeightPlan& plan, DType dtype) {
+  LoadedWeights weights;
+  auto region = MemoryRegion::Allocate(plan.Bytes(dtype));
+  weights.memory = std::move(*region);
+  std::byte* next = weights.memory.data();
+  for (const WeightTarget& target : plan.targets) {
+    const auto rows = static_cast<std::int64_t>(target.rows);
+    weights.views.push_back(
+        target.vector
+            ? TensorView::Vector(next, rows, dtype)
+            : TensorView::Matrix(next, rows, static_cast<std::int64_t>(target.columns), dtype));
+    for (const WeightPart& part : target.parts) {
+      for (std::uint64_t row = 0; row < part.rows.count; ++row) {
+        for (std::uint64_t column = 0; column < part.columns.count; ++column) {
+          const std::uint64_t at = (part.target_row + row) * target.columns + column;
+          StoreAs(dtype, StoredValue(target, part, row, column), next + at * DTypeBytes(dtype));
+        }
+      }
+    }
+    next += (weights.views.back().Bytes() + 63) / 64 * 64;
+  }
+  return weights;
+}
+
+}  // namespace penstock::shard

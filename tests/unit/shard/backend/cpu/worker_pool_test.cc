@@ -1,0 +1,120 @@
+#include "shard/backend/cpu/worker_pool.h"
+
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <chrono>
+#include <condition_variable>
+#include <ctime>
+#include <mutex>
+#include <vector>
+
+#include "shard/backend/cpu/work_split.h"
+
+namespace penstock::shard::cpu {
+namespace {
+
+class Pools : public testing::TestWithParam<std::uint32_t> {};
+
+TEST_P(Pools, EveryThreadRunsEachRegionOnce) {
+  WorkerPool pool(GetParam());
+  EXPECT_EQ(pool.threads(), GetParam());
+  std::vector<int> runs(pool.threads(), 0);
+  for (int region = 0; region < 50; ++region) {
+    pool.Run([&](std::uint32_t thread) { ++runs[thread]; });
+    for (int count : runs) ASSERT_EQ(count, region + 1);
+  }
+}
+
+// Each thread reads what its neighbour wrote before the barrier.
+TEST_P(Pools, WhatWasWrittenBeforeABarrierIsSeenBehindIt) {
+  WorkerPool pool(GetParam());
+  std::vector<int> values(pool.threads(), 0);
+  std::atomic<int> wrong = 0;
+  pool.Run([&](std::uint32_t thread) {
+    for (int round = 1; round <= 200; ++round) {
+      values[thread] = round;
+      pool.Barrier();
+      if (values[(thread + 1) % pool.threads()] != round) ++wrong;
+      pool.Barrier();
+    }
+  });
+  EXPECT_EQ(wrong, 0);
+}
+
+// More threads than cores is what a busy machine looks like.
+INSTANTIATE_TEST_SUITE_P(Threads, Pools, testing::Values(1u, 2u, 3u, 8u, 33u));
+
+// Longer than the spin: the sleepers are woken.
+TEST(WorkerPool, ALateThreadIsWaitedForAsleep) {
+  WorkerPool pool(3);
+  std::mutex mutex;
+  std::condition_variable never;
+  std::atomic<int> done = 0;
+  for (int i = 0; i < 5; ++i) {
+    pool.Run([&](std::uint32_t thread) {
+      if (thread == 2) {
+        std::unique_lock lock(mutex);
+        never.wait_for(lock, std::chrono::milliseconds(2), [] { return false; });
+      }
+      pool.Barrier();
+      ++done;
+    });
+  }
+  EXPECT_EQ(done, 15);
+}
+
+TEST(WorkerPool, AnIdlePoolTakesNoProcessorTime) {
+  WorkerPool pool(4);
+  pool.Run([](std::uint32_t) {});
+  std::mutex mutex;
+  std::condition_variable never;
+  std::unique_lock lock(mutex);
+  never.wait_for(lock, std::chrono::milliseconds(5), [] { return false; });  // spins are over
+  const std::clock_t before = std::clock();
+  never.wait_for(lock, std::chrono::milliseconds(50), [] { return false; });
+  EXPECT_LT(static_cast<double>(std::clock() - before) / CLOCKS_PER_SEC, 0.005);
+}
+
+TEST(WorkSplit, SharesCoverEverythingAndDifferByOne) {
+  for (std::size_t total : {0u, 1u, 7u, 36u, 1000u}) {
+    for (std::size_t parts : {1u, 2u, 3u, 8u, 64u}) {
+      std::size_t next = 0;
+      for (std::size_t i = 0; i < parts; ++i) {
+        const Share share = EvenShare(total, parts, i);
+        EXPECT_EQ(share.first, next);
+        EXPECT_GE(share.count, total / parts);
+        EXPECT_LE(share.count, total / parts + 1);
+        next += share.count;
+      }
+      EXPECT_EQ(next, total);
+    }
+  }
+}
+
+TEST(WorkSplit, GridsCoverEveryCellOnceAndAreEven) {
+  for (std::size_t threads : {1u, 2u, 3u, 8u, 64u}) {
+    for (std::size_t tiles : {1u, 2u, 22u, 86u}) {
+      for (std::size_t units : {1u, 12u, 36u, 500u}) {
+        std::vector<int> cells(tiles * units, 0);
+        std::size_t heaviest = 0;
+        for (std::size_t t = 0; t < threads; ++t) {
+          const GridShare share = SplitGrid(tiles, units, threads, t);
+          heaviest = std::max(heaviest, share.rows.count * share.columns.count);
+          for (std::size_t i = 0; i < share.rows.count * share.columns.count; ++i) {
+            const std::size_t row = share.rows.first + i / share.columns.count;
+            ++cells[row * units + share.columns.first + i % share.columns.count];
+          }
+        }
+        for (int count : cells) ASSERT_EQ(count, 1);
+        // Never worse than dividing columns alone; with room for all, within a third of even.
+        const std::size_t columns_alone = tiles * ((units + threads - 1) / threads);
+        EXPECT_LE(heaviest, columns_alone);
+        if (units >= 12 * threads) EXPECT_LE(heaviest * threads, tiles * units * 4 / 3);
+      }
+    }
+  }
+}
+
+}  // namespace
+}  // namespace penstock::shard::cpu
