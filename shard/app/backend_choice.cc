@@ -55,12 +55,13 @@ absl::StatusOr<std::unique_ptr<Backend>> Make(const BackendChoiceOptions& option
 }  // namespace
 
 BackendFactory BackendChoice(BackendChoiceOptions options) {
-  return [options = std::move(options)](const Model& model, LoadedWeights weights)
-             -> absl::StatusOr<std::unique_ptr<Backend>> {
-    auto backend = Make(options, model, std::move(weights));
-    if (backend.ok()) log::Info("backend: " + (*backend)->Name());
-    return backend;
-  };
+  return
+      [options = std::move(options)](
+          const Model& model, LoadedWeights weights) -> absl::StatusOr<std::unique_ptr<Backend>> {
+        auto backend = Make(options, model, std::move(weights));
+        if (backend.ok()) log::Info("backend: " + (*backend)->Name());
+        return backend;
+      };
 }
 
 }  // namespace penstock::shard

@@ -44,9 +44,9 @@ absl::StatusOr<Isa> ChooseIsa() {
   for (Isa isa : kAll) {
     if (IsaName(isa) == wanted && isa <= *best) return isa;
   }
-  return BadValue("PENSTOCK_ISA", wanted,
-                  "avx2, avx512 or avx512-bf16, at most this processor's " +
-                      std::string(IsaName(*best)));
+  return BadValue(
+      "PENSTOCK_ISA", wanted,
+      "avx2, avx512 or avx512-bf16, at most this processor's " + std::string(IsaName(*best)));
 }
 
 }  // namespace penstock::shard::cpu

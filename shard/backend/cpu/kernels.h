@@ -20,10 +20,10 @@
 
 namespace penstock::shard::cpu {
 
-inline constexpr std::size_t kPartition = 256;   // positions that are softmaxed together
-inline constexpr std::size_t kRowTile = 6;       // rows of a register tile
+inline constexpr std::size_t kPartition = 256;     // positions that are softmaxed together
+inline constexpr std::size_t kRowTile = 6;         // rows of a register tile
 inline constexpr std::size_t kGemmRowBlock = 480;  // rows whose partial sums fit the scratch
-inline constexpr std::size_t kMaxPanel = 64;     // columns of a panel of packed weights
+inline constexpr std::size_t kMaxPanel = 64;       // columns of a panel of packed weights
 inline constexpr std::size_t kGemmScratch = kGemmRowBlock * kMaxPanel;  // floats, per thread
 
 // How weights and K/V are stored for a kernel: vectors of `lanes` columns, of which

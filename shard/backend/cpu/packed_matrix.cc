@@ -78,8 +78,7 @@ void PackedMatrix::UnpackRow(std::size_t row, float* out) const {
   const std::size_t columns = layout_.PanelColumns();
   const std::size_t pack = layout_.pack;
   const std::size_t column = ColumnOf(row);
-  const std::size_t base =
-      column / columns * columns * steps() * pack + column % columns * pack;
+  const std::size_t base = column / columns * columns * steps() * pack + column % columns * pack;
   for (std::size_t k = 0; k < inner_; ++k) {
     out[k] = ReadElement(data_, base + k / pack * columns * pack + k % pack, dtype_);
   }

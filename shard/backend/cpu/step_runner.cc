@@ -157,8 +157,8 @@ void StepRunner::Linear(const Stage& stage, const GemmArgs& whole, std::size_t t
       std::min(whole.rows, (share.rows.first + share.rows.count) * kRowTile);
   if (first_row >= end_row || share.columns.count == 0) return;
   GemmArgs args = whole;
-  args.input = static_cast<const std::byte*>(whole.input) +
-               first_row * whole.input_stride * in.element;
+  args.input =
+      static_cast<const std::byte*>(whole.input) + first_row * whole.input_stride * in.element;
   args.rows = end_row - first_row;
   args.out = static_cast<std::byte*>(whole.out) + first_row * whole.out_stride * out.element;
   args.weights = matrix.data();
@@ -235,8 +235,8 @@ AttentionTile StepRunner::TileOf(const Stage& stage, const AttentionPlan& plan,
 }
 
 void StepRunner::Attention(const Stage& stage, std::size_t thread) {
-  const AttentionPlan& plan = plans_[plan_of_stage_[static_cast<std::size_t>(
-      &stage - stages_.body.data())]];
+  const AttentionPlan& plan =
+      plans_[plan_of_stage_[static_cast<std::size_t>(&stage - stages_.body.data())]];
   ThreadScratch& scratch = parts_.buffers.Thread(thread);
   const AttentionCursor begin = plan.Begin(thread);
   const AttentionCursor end = plan.Begin(thread + 1);
@@ -292,8 +292,7 @@ void StepRunner::MergeItem(const Stage& stage, const AttentionPlan& plan, const 
 void StepRunner::FinishItem(const Stage& stage, const AttentionPlan& plan, std::size_t item,
                             const AttentionTile& tile, const AttentionState& state) {
   const BufferView& out = parts_.buffers.View(stage.out);
-  std::byte* to =
-      out.Row(plan.Tile(item).row) + plan.Head(item) * group() * dim() * out.element;
+  std::byte* to = out.Row(plan.Tile(item).row) + plan.Head(item) * group() * dim() * out.element;
   parts_.kernels.finish(tile, state, to, out.stride);
 }
 

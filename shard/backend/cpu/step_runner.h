@@ -74,9 +74,7 @@ class StepRunner {
   void AllReduce(const Stage& stage);
   GemmArgs GemmOf(const Stage& stage, std::size_t thread) const;
 
-  bool IsPrivate(const Stage& stage) const {
-    return stage.private_rows && rows_ <= kPrivateRows;
-  }
+  bool IsPrivate(const Stage& stage) const { return stage.private_rows && rows_ <= kPrivateRows; }
   std::size_t threads() const { return parts_.pool.threads(); }
   std::size_t dim() const { return parts_.program.head_dim; }
   std::size_t group() const { return parts_.program.part.heads / parts_.program.part.kv_heads; }
@@ -88,11 +86,11 @@ class StepRunner {
   const RaggedBatch* batch_ = nullptr;
   std::size_t rows_ = 0;
   std::vector<RowPlace> places_;
-  std::vector<std::uint32_t> tables_;             // of all segments, one after the other
-  std::vector<std::size_t> table_starts_;         // by segment
-  std::vector<AttentionPlan> plans_;              // by distinct window
-  std::vector<std::size_t> plan_of_stage_;        // by body stage
-  absl::Status status_;                           // of the communicator
+  std::vector<std::uint32_t> tables_;       // of all segments, one after the other
+  std::vector<std::size_t> table_starts_;   // by segment
+  std::vector<AttentionPlan> plans_;        // by distinct window
+  std::vector<std::size_t> plan_of_stage_;  // by body stage
+  absl::Status status_;                     // of the communicator
 };
 
 }  // namespace penstock::shard::cpu

@@ -42,8 +42,7 @@ struct WeightStore::Plan {
   explicit Plan(const Program& program) {
     for (const std::vector<Op>* ops : {&program.body, &program.head}) {
       for (std::size_t i = 0; i < ops->size(); ++i) {
-        const bool gates =
-            i + 1 < ops->size() && (*ops)[i + 1].kind == OpKind::kGatedActivation;
+        const bool gates = i + 1 < ops->size() && (*ops)[i + 1].kind == OpKind::kGatedActivation;
         Add((*ops)[i], gates);
       }
     }

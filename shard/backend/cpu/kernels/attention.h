@@ -76,7 +76,8 @@ void ScoreRows(const typename P::Activation* queries, std::size_t dim,
   for (int i = 0; i < Rows; ++i) sums[i][0] = Zero();
   Accumulate<P, Rows, 1>(sums, queries, dim, keys, 0, key_stride, dim / P::kPack);
 #pragma GCC unroll 8
-  for (int i = 0; i < Rows; ++i) Store(scores + static_cast<std::size_t>(i) * kScoreStride, sums[i][0]);
+  for (int i = 0; i < Rows; ++i)
+    Store(scores + static_cast<std::size_t>(i) * kScoreStride, sums[i][0]);
 }
 
 // Values of `Rows` rows in `Vectors` vectors of dimensions, over all positions of the range.

@@ -56,10 +56,10 @@ using TileFunction = void (*)(const GemmTile&);
 template <class P>
 TileFunction TileFor(std::size_t rows, std::size_t vectors) {
   static_assert(kRowTile == 6 && (kPanelVectors == 4 || kPanelVectors == 2));
-#define PENSTOCK_TILES(v)                                                                   \
-  {                                                                                         \
+#define PENSTOCK_TILES(v)                                                                     \
+  {                                                                                           \
     RunTile<P, 1, v>, RunTile<P, 2, v>, RunTile<P, 3, v>, RunTile<P, 4, v>, RunTile<P, 5, v>, \
-        RunTile<P, 6, v>                                                                    \
+        RunTile<P, 6, v>                                                                      \
   }
   if constexpr (kPanelVectors == 4) {
     static constexpr TileFunction kTiles[4][6] = {PENSTOCK_TILES(1), PENSTOCK_TILES(2),
@@ -116,20 +116,21 @@ void ComputePiece(const GemmArgs& args, const GemmPiece& piece) {
   const auto* left =
       static_cast<const typename P::Activation*>(args.input) + piece.first_row * args.input_stride;
   const std::size_t panel = piece.vector / kPanelVectors;
-  const auto* right = static_cast<const typename P::Weight*>(args.weights) +
-                      (panel * args.steps * kPanel + piece.vector % kPanelVectors * kLanes) *
-                          P::kPack;
-  constexpr std::size_t kBlockSteps = kBlockBytes / (kPanel * P::kPack * sizeof(typename P::Weight));
+  const auto* right =
+      static_cast<const typename P::Weight*>(args.weights) +
+      (panel * args.steps * kPanel + piece.vector % kPanelVectors * kLanes) * P::kPack;
+  constexpr std::size_t kBlockSteps =
+      kBlockBytes / (kPanel * P::kPack * sizeof(typename P::Weight));
   const std::size_t block = piece.rows <= kRowTile ? args.steps : kBlockSteps;
   const std::size_t tiles = TileCount(piece.rows);
   for (std::size_t step = 0; step < args.steps; step += block) {
     const std::size_t steps = args.steps - step < block ? args.steps - step : block;
     for (std::size_t i = 0; i < tiles; ++i) {
       const TileRows rows = TileAt(piece.rows, tiles, i);
-      TileFor<P>(rows.count, piece.vectors)(
-          {left + rows.first * args.input_stride + step * P::kPack, args.input_stride,
-           right + step * kPanel * P::kPack, steps, args.scratch + rows.first * kMaxPanel,
-           step == 0});
+      TileFor<P>(rows.count,
+                 piece.vectors)({left + rows.first * args.input_stride + step * P::kPack,
+                                 args.input_stride, right + step * kPanel * P::kPack, steps,
+                                 args.scratch + rows.first * kMaxPanel, step == 0});
     }
   }
 }

@@ -48,7 +48,8 @@ template <class P, int Rows, int Vectors, bool Prefetch = false>
 #pragma GCC unroll 8
     for (int v = 0; v < Vectors; ++v) {
       const typename P::Weight* from = right + static_cast<std::size_t>(v) * vector_stride;
-      if constexpr (Prefetch) _mm_prefetch(reinterpret_cast<const char*>(from + kAhead), _MM_HINT_T0);
+      if constexpr (Prefetch)
+        _mm_prefetch(reinterpret_cast<const char*>(from + kAhead), _MM_HINT_T0);
       columns[v] = P::LoadRight(from);
     }
 #pragma GCC unroll 8

@@ -38,9 +38,7 @@ inline Vec Exp(Vec x) {
   return ScaleByPowerOfTwo(p, n);
 }
 
-inline Vec Silu(Vec x) {
-  return Divide(x, Add(Fill(1.0f), Exp(Subtract(Zero(), x))));
-}
+inline Vec Silu(Vec x) { return Divide(x, Add(Fill(1.0f), Exp(Subtract(Zero(), x)))); }
 
 inline void StoreActivations(float* to, Vec x, std::size_t count) { StoreFirst(to, x, count); }
 inline void StoreActivations(std::uint16_t* to, Vec x, std::size_t count) {

@@ -112,14 +112,14 @@ TEST_P(HfGolden, RanksGiveTheSameLogitsAndIds) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(
-    Models, HfGolden,
-    testing::Combine(testing::Values("demo", "llama", "mistral", "qwen2", "qwen3"),
-                     testing::Values(Runs::kReference, Runs::kCpu)),
-    [](const auto& info) {
-      const bool cpu = std::get<1>(info.param) == Runs::kCpu;
-      return std::get<0>(info.param) + (cpu ? "_cpu" : "_reference");
-    });
+INSTANTIATE_TEST_SUITE_P(Models, HfGolden,
+                         testing::Combine(testing::Values("demo", "llama", "mistral", "qwen2",
+                                                          "qwen3"),
+                                          testing::Values(Runs::kReference, Runs::kCpu)),
+                         [](const auto& info) {
+                           const bool cpu = std::get<1>(info.param) == Runs::kCpu;
+                           return std::get<0>(info.param) + (cpu ? "_cpu" : "_reference");
+                         });
 
 }  // namespace
 }  // namespace penstock::shard

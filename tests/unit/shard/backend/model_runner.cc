@@ -28,8 +28,8 @@ std::string SharedData(const std::string& path) {
 absl::StatusOr<std::unique_ptr<Backend>> MakeBackend(const RunnerOptions& options,
                                                      const Model& model, LoadedWeights weights) {
   if (options.backend == Runs::kCpu) {
-    return MakeCpuBackend({model.program, std::move(weights), model.dtype, options.block_size,
-                           options.cpu_threads});
+    return MakeCpuBackend(
+        {model.program, std::move(weights), model.dtype, options.block_size, options.cpu_threads});
   }
   ReferenceOptions reference;
   reference.program = model.program;

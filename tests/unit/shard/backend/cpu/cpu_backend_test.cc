@@ -28,15 +28,45 @@ constexpr int kSequences = 6;
 
 // Odd head sizes, K/V groups of 1 to 8, sizes that fill no vector.
 const Shape kShapes[] = {
-    {.name = "mha", .hidden = 24, .layers = 2, .heads = 3, .kv_heads = 3, .head_dim = 8,
+    {.name = "mha",
+     .hidden = 24,
+     .layers = 2,
+     .heads = 3,
+     .kv_heads = 3,
+     .head_dim = 8,
      .intermediate = 50},
-    {.name = "gqa8", .hidden = 96, .layers = 2, .heads = 8, .kv_heads = 1, .head_dim = 48,
-     .intermediate = 33, .tied = true},
-    {.name = "biased", .hidden = 56, .layers = 3, .heads = 4, .kv_heads = 2, .head_dim = 14,
-     .intermediate = 72, .qkv_bias = true, .window = 37},
-    {.name = "normed", .hidden = 40, .layers = 2, .heads = 4, .kv_heads = 2, .head_dim = 80,
-     .intermediate = 40, .qk_norm = true, .window = 300},
-    {.name = "wide", .hidden = 34, .layers = 1, .heads = 2, .kv_heads = 2, .head_dim = 256,
+    {.name = "gqa8",
+     .hidden = 96,
+     .layers = 2,
+     .heads = 8,
+     .kv_heads = 1,
+     .head_dim = 48,
+     .intermediate = 33,
+     .tied = true},
+    {.name = "biased",
+     .hidden = 56,
+     .layers = 3,
+     .heads = 4,
+     .kv_heads = 2,
+     .head_dim = 14,
+     .intermediate = 72,
+     .qkv_bias = true,
+     .window = 37},
+    {.name = "normed",
+     .hidden = 40,
+     .layers = 2,
+     .heads = 4,
+     .kv_heads = 2,
+     .head_dim = 80,
+     .intermediate = 40,
+     .qk_norm = true,
+     .window = 300},
+    {.name = "wide",
+     .hidden = 34,
+     .layers = 1,
+     .heads = 2,
+     .kv_heads = 2,
+     .head_dim = 256,
      .intermediate = 20},
 };
 
@@ -47,7 +77,8 @@ class ShapedBackend {
       : spec_(SpecOf(shape)) {
     BuiltProgram built = BuildProgram(spec_, *MakePartition(spec_, 0, 1));
     LoadedWeights weights = RandomWeights(built.weights, dtype);
-    auto made = Make(runs, std::move(built.program), std::move(weights), dtype, threads, block_size);
+    auto made =
+        Make(runs, std::move(built.program), std::move(weights), dtype, threads, block_size);
     EXPECT_TRUE(made.ok()) << made.status();
     backend_ = std::move(*made);
     EXPECT_TRUE(backend_->Prepare({768, 768, 64}, nullptr).ok());
@@ -86,7 +117,8 @@ class ShapedBackend {
     EXPECT_TRUE(status.ok()) << status;
     std::vector<std::vector<float>> logits;
     for (std::uint32_t first = 0; first < rows.size(); first += 64) {
-      const auto count = std::min<std::uint32_t>(64, static_cast<std::uint32_t>(rows.size()) - first);
+      const auto count =
+          std::min<std::uint32_t>(64, static_cast<std::uint32_t>(rows.size()) - first);
       auto view = backend_->Logits(first, count);
       EXPECT_TRUE(view.ok()) << view.status();
       const auto* data = static_cast<const float*>(view->data);
@@ -105,8 +137,9 @@ class ShapedBackend {
     std::vector<std::vector<float>> all;
     for (std::size_t i = 0; i < tokens.size(); i += chunk) {
       const std::size_t end = std::min(tokens.size(), i + chunk);
-      for (auto& row : Step({{sequence, {tokens.begin() + static_cast<std::ptrdiff_t>(i),
-                                         tokens.begin() + static_cast<std::ptrdiff_t>(end)}}})) {
+      for (auto& row : Step({{sequence,
+                              {tokens.begin() + static_cast<std::ptrdiff_t>(i),
+                               tokens.begin() + static_cast<std::ptrdiff_t>(end)}}})) {
         all.push_back(std::move(row));
       }
     }
@@ -204,24 +237,31 @@ TEST_P(CpuBackendShapes, BFloat16StaysNearFloat32) {
   }
 }
 
+// Logits of one token at a time on one thread against `chunk` at a time on `threads`.
+void ExpectSameBits(const Shape& shape, DType dtype, const std::vector<TokenId>& tokens,
+                    const std::vector<std::vector<float>>& expected, std::uint32_t threads) {
+  ShapedBackend backend(shape, dtype, Runs::kCpu, threads);
+  for (std::size_t chunk : {7u, 64u, 530u}) {
+    if (threads == 3 && chunk == 7) continue;  // time
+    const auto logits = backend.Feed1(1, tokens, chunk);
+    for (std::size_t i = 0; i < tokens.size(); ++i) {
+      ASSERT_TRUE(SameBits(logits[i], expected[i]))
+          << DTypeName(dtype) << ", " << threads << " threads, chunks of " << chunk << ", position "
+          << i;
+    }
+  }
+}
+
 TEST_P(CpuBackendShapes, ChunksAndThreadsChangeNoBit) {
   const auto tokens = Tokens(530, 4);  // three partitions
   for (const std::string& isa : Isas()) {
+    SCOPED_TRACE(isa);
     const IsaSwitch use(isa.c_str());
     for (DType dtype : {DType::kFloat32, DType::kBFloat16}) {
       ShapedBackend one(GetParam(), dtype, Runs::kCpu, 1);
       const auto expected = one.Feed1(0, tokens, 1);
       for (std::uint32_t threads : {1u, 2u, 3u}) {
-        ShapedBackend backend(GetParam(), dtype, Runs::kCpu, threads);
-        for (std::size_t chunk : {7u, 64u, 530u}) {
-          if (threads == 3 && chunk == 7) continue;  // time
-          const auto logits = backend.Feed1(1, tokens, chunk);
-          for (std::size_t i = 0; i < tokens.size(); ++i) {
-            ASSERT_TRUE(SameBits(logits[i], expected[i]))
-                << isa << " " << DTypeName(dtype) << ", " << threads << " threads, chunks of "
-                << chunk << ", position " << i;
-          }
-        }
+        ExpectSameBits(GetParam(), dtype, tokens, expected, threads);
       }
     }
   }

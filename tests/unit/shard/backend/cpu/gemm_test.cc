@@ -27,7 +27,10 @@ std::uint16_t ToBf16(float value) {
 struct Problem {
   Problem(const Kernels& table, std::size_t rows_of_input, std::size_t inner_size,
           std::size_t outputs, bool gated)
-      : kernels(table), rows(rows_of_input), inner(inner_size), stride((inner_size + 63) / 32 * 32),
+      : kernels(table),
+        rows(rows_of_input),
+        inner(inner_size),
+        stride((inner_size + 63) / 32 * 32),
         matrix(gated ? 2 * outputs : outputs, inner_size, gated, table.layout, table.weight) {
     std::mt19937 random(5);
     std::normal_distribution<float> normal;
@@ -198,7 +201,8 @@ TEST(Gemm, AddsToWhatIsThere) {
 
 TEST(Gemm, GatesWithSilu) {
   for (const Kernels* kernels : AllKernels()) {
-    if (kernels->activation != DType::kFloat32) continue;  // rounding is the backend tests' business
+    if (kernels->activation != DType::kFloat32)
+      continue;  // rounding is the backend tests' business
     const std::size_t outputs = 43;
     const Problem problem(*kernels, 9, 70, outputs, true);
     const auto gate = [kernels](GemmArgs args) {

@@ -2,11 +2,13 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <atomic>
 #include <chrono>
 #include <condition_variable>
 #include <ctime>
 #include <mutex>
+#include <string>
 #include <vector>
 
 #include "shard/backend/cpu/work_split.h"
@@ -92,27 +94,30 @@ TEST(WorkSplit, SharesCoverEverythingAndDifferByOne) {
   }
 }
 
+void ExpectEvenGrid(std::size_t tiles, std::size_t units, std::size_t threads) {
+  SCOPED_TRACE(std::to_string(tiles) + " x " + std::to_string(units) + " on " +
+               std::to_string(threads));
+  std::vector<int> cells(tiles * units, 0);
+  std::size_t heaviest = 0;
+  for (std::size_t t = 0; t < threads; ++t) {
+    const GridShare share = SplitGrid(tiles, units, threads, t);
+    heaviest = std::max(heaviest, share.rows.count * share.columns.count);
+    for (std::size_t i = 0; i < share.rows.count * share.columns.count; ++i) {
+      const std::size_t row = share.rows.first + i / share.columns.count;
+      ++cells[row * units + share.columns.first + i % share.columns.count];
+    }
+  }
+  for (int count : cells) ASSERT_EQ(count, 1);
+  // Never worse than dividing columns alone; with room for all, within a third of even.
+  EXPECT_LE(heaviest, tiles * ((units + threads - 1) / threads));
+  if (units < 12 * threads) return;
+  EXPECT_LE(heaviest * threads, tiles * units * 4 / 3);
+}
+
 TEST(WorkSplit, GridsCoverEveryCellOnceAndAreEven) {
   for (std::size_t threads : {1u, 2u, 3u, 8u, 64u}) {
     for (std::size_t tiles : {1u, 2u, 22u, 86u}) {
-      for (std::size_t units : {1u, 12u, 36u, 500u}) {
-        std::vector<int> cells(tiles * units, 0);
-        std::size_t heaviest = 0;
-        for (std::size_t t = 0; t < threads; ++t) {
-          const GridShare share = SplitGrid(tiles, units, threads, t);
-          heaviest = std::max(heaviest, share.rows.count * share.columns.count);
-          for (std::size_t i = 0; i < share.rows.count * share.columns.count; ++i) {
-            const std::size_t row = share.rows.first + i / share.columns.count;
-            ++cells[row * units + share.columns.first + i % share.columns.count];
-          }
-        }
-        for (int count : cells) ASSERT_EQ(count, 1);
-        // Never worse than dividing columns alone; with room for all, within a third of even.
-        const std::size_t columns_alone = tiles * ((units + threads - 1) / threads);
-        EXPECT_LE(heaviest, columns_alone);
-        if (units < 12 * threads) continue;
-        EXPECT_LE(heaviest * threads, tiles * units * 4 / 3);
-      }
+      for (std::size_t units : {1u, 12u, 36u, 500u}) ExpectEvenGrid(tiles, units, threads);
     }
   }
 }
