@@ -1,0 +1,241 @@
+// Kernels of the CPU backend, beside what the memory gives in the same seconds: JSON on stdout.
+//
+//   penstock-cpu-bench [threads]
+//
+// Each number is the best of several runs of about a tenth of a second in all. Read bandwidth is
+// measured before and after; shares are of the better one.
+#include <algorithm>
+#include <boost/json.hpp>
+#include <chrono>
+#include <cstdlib>
+#include <cstring>
+#include <functional>
+#include <iostream>
+#include <vector>
+
+#include "shard/backend/cpu/isa.h"
+#include "shard/backend/cpu/kernels.h"
+#include "shard/backend/cpu/kv_cache.h"
+#include "shard/backend/cpu/packed_matrix.h"
+#include "shard/backend/cpu/work_split.h"
+#include "shard/backend/cpu/worker_pool.h"
+#include "shard/weights/memory_region.h"
+
+namespace penstock::shard::cpu {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+// Seconds of the fastest call within the time.
+double Best(const std::function<void()>& call) {
+  double best = 1e9;
+  const auto end = Clock::now() + std::chrono::milliseconds(120);
+  do {
+    const auto begin = Clock::now();
+    call();
+    best = std::min(best, std::chrono::duration<double>(Clock::now() - begin).count());
+  } while (Clock::now() < end);
+  return best;
+}
+
+MemoryRegion Filled(std::size_t bytes) {
+  auto region = MemoryRegion::Allocate(bytes);
+  if (!region.ok()) std::abort();
+  std::memset(region->data(), 0x3c, bytes);
+  return std::move(*region);
+}
+
+double ReadBandwidth(WorkerPool& pool) {
+  static const MemoryRegion memory = Filled(std::size_t{512} << 20);
+  std::vector<std::uint64_t> sums(pool.threads() * 8);
+  const auto* words = reinterpret_cast<const std::uint64_t*>(memory.data());
+  const double seconds = Best([&] {
+    pool.Run([&](std::uint32_t thread) {
+      const Share share = EvenShare(memory.bytes() / 64, pool.threads(), thread);
+      std::uint64_t sum[8] = {};
+      for (std::size_t line = share.first; line < share.first + share.count; ++line) {
+        for (std::size_t i = 0; i < 8; ++i) sum[i] += words[line * 8 + i];
+      }
+      for (std::uint64_t part : sum) sums[thread * 8] += part;
+    });
+  });
+  return static_cast<double>(memory.bytes()) / seconds / 1e9;
+}
+
+struct MatrixShape {
+  const char* name;
+  std::size_t inner, outputs;
+};
+
+class GemmBench {
+ public:
+  GemmBench(const Kernels& kernels, WorkerPool& pool) : kernels_(kernels), pool_(pool) {
+    for (std::uint32_t i = 0; i < pool.threads(); ++i) scratch_.emplace_back(kGemmScratch);
+  }
+
+  boost::json::object Run(const MatrixShape& shape, std::size_t rows) {
+    PackedMatrix matrix(shape.outputs, shape.inner, false, kernels_.layout, kernels_.weight);
+    // Beyond the caches, as a model's weights are: several copies in turn.
+    const std::size_t copies =
+        rows > 8 ? 1 : std::max<std::size_t>(1, (std::size_t{400} << 20) / matrix.Bytes());
+    const MemoryRegion weights = Filled(copies * matrix.Bytes() + 4096);
+    const std::size_t stride = (shape.inner + 63) / 32 * 32;
+    const MemoryRegion input = Filled(rows * stride * 4 + 4096);
+    std::vector<float> out(rows * shape.outputs);
+    std::size_t copy = 0;
+    const double seconds = Best([&] {
+      copy = (copy + 1) % copies;
+      GemmArgs whole;
+      whole.input = input.data();
+      whole.input_stride = stride;
+      whole.weights = weights.data() + copy * matrix.Bytes();
+      whole.steps = matrix.steps();
+      whole.out_stride = whole.out_columns = shape.outputs;
+      pool_.Run([&](std::uint32_t thread) { Part(whole, matrix, rows, out.data(), thread); });
+    });
+    const double flops = 2.0 * static_cast<double>(rows * shape.inner * shape.outputs) / seconds;
+    const double bytes = static_cast<double>(matrix.Bytes()) / seconds;
+    return {{"shape", shape.name},
+            {"rows", rows},
+            {"gb_per_s", bytes / 1e9},
+            {"gflop_per_s", flops / 1e9}};
+  }
+
+ private:
+  void Part(GemmArgs args, const PackedMatrix& matrix, std::size_t rows, float* out,
+            std::uint32_t thread) {
+    const GridShare share =
+        SplitGrid((rows + kRowTile - 1) / kRowTile, matrix.units(), pool_.threads(), thread);
+    const std::size_t first = share.rows.first * kRowTile;
+    const std::size_t end = std::min(rows, (share.rows.first + share.rows.count) * kRowTile);
+    args.input = static_cast<const std::byte*>(args.input) +
+                 first * args.input_stride * DTypeBytes(kernels_.activation);
+    args.out = out + first * args.out_stride;
+    args.rows = end - first;
+    args.first_vector = share.columns.first;
+    args.vectors = share.columns.count;
+    args.scratch = scratch_[thread].data();
+    kernels_.gemm(args);
+  }
+
+  const Kernels& kernels_;
+  WorkerPool& pool_;
+  std::vector<std::vector<float>> scratch_;
+};
+
+// One query token per sequence, `context` positions each; 32 query and 4 K/V heads of 64.
+boost::json::object BenchAttention(const Kernels& kernels, WorkerPool& pool, std::size_t context) {
+  constexpr std::size_t kHeads = 4, kGroup = 8, kDim = 64, kSequences = 8, kBlock = 16;
+  const PagedLayout layout{1, kBlock, kHeads, kDim, kernels.weight};
+  const std::size_t per_sequence = context / kBlock;
+  KvCache cache;
+  if (!cache.Allocate(layout, static_cast<std::uint32_t>(kSequences * per_sequence), pool).ok()) {
+    std::abort();
+  }
+  std::vector<std::uint32_t> blocks(kSequences * per_sequence);
+  for (std::size_t i = 0; i < blocks.size(); ++i) {
+    blocks[i] = static_cast<std::uint32_t>(i * 7919 % blocks.size());
+  }
+  const std::vector<float> queries(kHeads * kGroup * kDim, 0.1f);
+  struct Scratch {
+    std::vector<float> memory = std::vector<float>(kGroup * (kScoreStride + kPartition + 3 * kDim));
+    std::vector<float> states = std::vector<float>(2 * kGroup * (2 + kDim));
+    std::vector<float> out = std::vector<float>(kGroup * kDim);
+  };
+  std::vector<Scratch> scratches(pool.threads());
+  const double seconds = Best([&] {
+    pool.Run([&](std::uint32_t thread) {
+      Scratch& own = scratches[thread];
+      float* memory = own.memory.data();
+      AttentionScratch scratch{memory, memory + kGroup * kDim,
+                               memory + kGroup * (kDim + kScoreStride)};
+      float* states = own.states.data();
+      const AttentionState part{states, states + kGroup, states + 2 * kGroup, kDim};
+      states += kGroup * (2 + kDim);
+      const AttentionState total{states, states + kGroup, states + 2 * kGroup, kDim};
+      const Share share = EvenShare(kSequences * kHeads, pool.threads(), thread);
+      for (std::size_t i = share.first; i < share.first + share.count; ++i) {
+        AttentionTile tile;
+        tile.cache = cache.Head(0, i % kHeads);
+        tile.blocks = blocks.data() + i / kHeads * per_sequence;
+        tile.queries = queries.data();
+        tile.tokens = 1;
+        tile.group = kGroup;
+        tile.position = context - 1;
+        tile.scale = 0.125f;
+        kernels.load_queries(tile, scratch);
+        std::fill_n(total.maximum, kGroup, -__builtin_huge_valf());
+        for (std::size_t p = 0; p * kPartition < context; ++p) {
+          kernels.attend(tile, p, scratch, part);
+          kernels.merge(kGroup, kDim, part, total);
+        }
+        kernels.finish(tile, total, own.out.data(), kGroup * kDim);
+      }
+    });
+  });
+  return {{"context", context},
+          {"gb_per_s",
+           static_cast<double>(layout.BytesPerToken() * context * kSequences) / seconds / 1e9}};
+}
+
+double BarrierMicroseconds(WorkerPool& pool) {
+  constexpr int kRounds = 1000;
+  return Best([&] {
+           pool.Run([&](std::uint32_t) {
+             for (int i = 0; i < kRounds; ++i) pool.Barrier();
+           });
+         }) /
+         kRounds * 1e6;
+}
+
+boost::json::object Report(Isa isa, DType dtype, WorkerPool& pool) {
+  const Kernels& kernels = *FindKernels(isa, dtype);
+  const double before = ReadBandwidth(pool);
+  GemmBench bench(kernels, pool);
+  boost::json::array products;
+  constexpr MatrixShape kShapes[] = {{"1.1B gate_up", 2048, 11264},
+                                     {"1.1B down", 5632, 2048},
+                                     {"135M qkv", 576, 960},
+                                     {"135M head", 576, 49152}};
+  for (const MatrixShape& shape : kShapes) {
+    for (std::size_t rows : {1u, 2u, 8u, 32u, 128u}) products.push_back(bench.Run(shape, rows));
+  }
+  boost::json::array attention;
+  for (std::size_t context : {256u, 1024u, 4096u}) {
+    attention.push_back(BenchAttention(kernels, pool, context));
+  }
+  const double bandwidth = std::max(before, ReadBandwidth(pool));
+  for (auto& one : products) {
+    one.as_object()["share_of_bandwidth"] = one.at("gb_per_s").as_double() / bandwidth;
+  }
+  for (auto& one : attention) {
+    one.as_object()["share_of_bandwidth"] = one.at("gb_per_s").as_double() / bandwidth;
+  }
+  return {{"isa", std::string(IsaName(isa))},
+          {"dtype", std::string(DTypeName(dtype))},
+          {"threads", pool.threads()},
+          {"read_gb_per_s", bandwidth},
+          {"barrier_us", BarrierMicroseconds(pool)},
+          {"products", products},
+          {"attention", attention}};
+}
+
+int Main(int argc, char** argv) {
+  const auto isa = ChooseIsa();
+  if (!isa.ok()) {
+    std::cerr << isa.status() << '\n';
+    return 1;
+  }
+  WorkerPool pool(argc > 1 ? static_cast<std::uint32_t>(std::atoi(argv[1])) : 2);
+  boost::json::array reports;
+  for (DType dtype : {DType::kBFloat16, DType::kFloat32}) {
+    reports.push_back(Report(*isa, dtype, pool));
+  }
+  std::cout << boost::json::serialize(reports) << '\n';
+  return 0;
+}
+
+}  // namespace
+}  // namespace penstock::shard::cpu
+
+int main(int argc, char** argv) { return penstock::shard::cpu::Main(argc, argv); }
