@@ -82,7 +82,7 @@ std::optional<Shortage> AdmissionPolicy::Check(const Work& work, const GroupStat
     return Shortage{Budget::kTotalTokens, tokens,
                     config_.max_batch_total_tokens - state.reserved_tokens};
   }
-  const std::uint32_t blocks = BlocksFor(tokens, capacity_.block_size);
+  const std::uint32_t blocks = BlocksFor(tokens, capacity_.block_size) - state.blocks_shared;
   const std::uint64_t short_by = PENSTOCK_MUTANT("one-block-too-many-promised") ? 1 : 0;
   if (std::uint64_t{blocks} + state.blocks_kept_free > state.blocks_available + short_by) {
     return Shortage{Budget::kBlocks, std::uint64_t{blocks} + state.blocks_kept_free,

@@ -25,12 +25,14 @@ class OutputLengths;
 
 // What a group has at this moment.
 struct GroupState {
-  std::uint32_t blocks_available = 0;  // free and not promised
+  std::uint32_t blocks_available = 0;  // free or cached, and not promised
   std::uint32_t slots_available = 0;
   std::uint32_t running = 0;          // admitted, not ended
   std::uint64_t reserved_tokens = 0;  // of all running
   // What the running may grow, beyond their own reservations, until a plan made now has its result.
   std::uint32_t blocks_kept_free = 0;
+  // Of the request's blocks, those that running sequences hold already: they cost nothing.
+  std::uint32_t blocks_shared = 0;
 };
 
 class AdmissionPolicy {

@@ -27,12 +27,12 @@ BlockId BlockPool::AllocateReserved() {
 }
 
 std::optional<BlockId> BlockPool::Allocate() {
-  if (available() == 0) return std::nullopt;
+  if (available() == 0 || free_.empty()) return std::nullopt;
   return Take();
 }
 
 BlockId BlockPool::Take() {
-  PENSTOCK_CHECK(!free_.empty(), "reserved <= free");
+  PENSTOCK_CHECK(!free_.empty(), "reserved <= free + cached, and cached blocks were evicted");
   const BlockId id = free_.back();
   free_.pop_back();
   At(id).holders = 1;
@@ -43,6 +43,7 @@ BlockId BlockPool::Take() {
 void BlockPool::AddHolder(BlockId id) {
   Block& block = At(id);
   PENSTOCK_CHECK(block.holders > 0 || block.cached, "a free block is taken by Allocate only");
+  PENSTOCK_CHECK(!block.cached || available() > 0, "a promised block is not held again");
   Leave(block);
   ++block.holders;
   block.cached = false;
@@ -82,12 +83,13 @@ void BlockPool::Retire(BlockId id) {
   Enter(id, block);
 }
 
-void BlockPool::Reclaim(BlockId id) {
+void BlockPool::Reclaim(BlockId id, bool to_cache) {
   Block& block = At(id);
   PENSTOCK_CHECK(block.retired_holders > 0, "only retired holders are reclaimed");
   Leave(block);
   --block.holders;
   --block.retired_holders;
+  block.cached = to_cache && block.holders == 0;
   Enter(id, block);
 }
 

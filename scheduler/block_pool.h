@@ -6,9 +6,10 @@
 //   retiring  all its holders have ended, but a plan in flight may still touch it
 //   cached    no holder; its contents are kept for a later prefix match
 //
-// A reservation is a number of free blocks promised to somebody who has not drawn them yet:
-// reserved <= free at all times, so drawing from a reservation never fails. That is what makes
-// guaranteed admission free of eviction.
+// A reservation is a number of blocks promised to somebody who has not drawn them yet:
+// reserved <= free + cached at all times, so drawing from a reservation never fails once cached
+// blocks have been evicted for it (block_cache.h does that). That is what makes guaranteed
+// admission free of preemption, and the cache free: it holds only what nobody was promised.
 //
 // Units: blocks. Ids run from `first` to first + total - 1; a caller that keeps block 0 out of use
 // passes first = 1. Order of reuse is last freed, first used: deterministic. Not synchronised.
@@ -30,12 +31,12 @@ class BlockPool {
   bool Reserve(std::uint32_t count);
   void Unreserve(std::uint32_t count);
 
-  // Draws one block of a reservation: free -> used, one holder.
+  // Draws one block of a reservation: free -> used, one holder. There must be a free one.
   BlockId AllocateReserved();
-  // Takes an unpromised block, if there is one.
+  // Takes an unpromised free block, if there is one.
   std::optional<BlockId> Allocate();
 
-  // One more holder of a used or cached block (-> used).
+  // One more holder of a used or cached block (-> used). A cached one must not be promised.
   void AddHolder(BlockId block);
   // A holder goes, and no plan in flight touches the block for it. The last one frees it.
   void Release(BlockId block);
@@ -46,8 +47,9 @@ class BlockPool {
 
   // A holder ends while plans in flight may still touch the block. It keeps its hold until Reclaim.
   void Retire(BlockId block);
-  // The result of the last plan that touches the block for a retired holder is in.
-  void Reclaim(BlockId block);
+  // The result of the last plan that touches the block for a retired holder is in. The last holder
+  // frees it, or leaves it cached.
+  void Reclaim(BlockId block, bool to_cache = false);
 
   std::uint32_t total() const { return static_cast<std::uint32_t>(blocks_.size()); }
   std::uint32_t free() const { return static_cast<std::uint32_t>(free_.size()); }
@@ -56,7 +58,7 @@ class BlockPool {
   std::uint32_t retiring() const { return retiring_; }
   std::uint32_t reserved() const { return reserved_; }
   // Blocks that may still be promised.
-  std::uint32_t available() const { return free() - reserved_; }
+  std::uint32_t available() const { return free() + cached_ - reserved_; }
   std::uint32_t holders(BlockId block) const { return At(block).holders; }
 
  private:

@@ -31,6 +31,7 @@ struct Config {
   Prefill prefill = Prefill::kChunked;
   Admission admission = Admission::kGuaranteed;
   Order order = Order::kFcfs;
+  bool prefix_caching = true;  // where the group can share blocks
   // A waiting request is overtaken at most so often, then it goes first; 0 = max_waiting_requests.
   // Under fcfs nobody is overtaken.
   std::uint32_t max_overtakes = 0;

@@ -22,6 +22,12 @@ std::optional<FinishReason> ReasonToFinish(const Sequence& sequence, ShardFinish
   return std::nullopt;
 }
 
+// A static batch admits more than one step starts; what they would hold from the cache until then,
+// nobody could evict. It is there for comparison, with what request-level batching has.
+bool SharesPrefixes(const Config& config, const GroupCapacity& capacity) {
+  return config.prefix_caching && capacity.shares_blocks && config.batching != Batching::kStatic;
+}
+
 }  // namespace
 
 GroupScheduler::GroupScheduler(const Config& config, const GroupUp& up, OutputLengths& lengths)
@@ -32,7 +38,8 @@ GroupScheduler::GroupScheduler(const Config& config, const GroupUp& up, OutputLe
       lengths_(lengths),
       admission_(MakeAdmissionPolicy(config, up.capacity, lengths)),
       growth_(config, up.capacity.block_size),
-      table_(up.capacity),
+      table_(up.capacity, SharesPrefixes(config, up.capacity)),
+      sharing_(table_),
       cost_(up.calibration),
       decode_groups_({config.split, config.max_splits, config.max_sparsity_ppm}),
       batch_(config) {}
@@ -59,8 +66,10 @@ std::optional<Refusal> GroupScheduler::WhyNeverFits(const Arrival& arrival) cons
 std::optional<Shortage> GroupScheduler::Check(const Work& work) const {
   const std::uint32_t running = table_.running();
   if (const auto closed = batch_.Check(work, running)) return closed;
+  const PrefixMatch match = sharing_.Match(work, NextStep());
   GroupState state;
   state.blocks_available = table_.pool().available();
+  state.blocks_shared = match.blocks - match.unlocked;
   state.slots_available = table_.slots().available();
   state.running = running;
   state.reserved_tokens = table_.reserved_tokens();
@@ -88,8 +97,8 @@ void GroupScheduler::AddDecode(Sequence& sequence, Time now, Outputs& out) {
   const std::uint64_t context = sequence.PositionsAfterDecode(wanted);
   const std::uint32_t rows = draft_->composer.AddDecode(sequence.slot, wanted, context);
   if (rows == 0) return;
-  sequence.blocks.GrowTo(table_.pool(), capacity_.block_size, sequence.PositionsAfterDecode(rows),
-                         sequence.slot, draft_->plan.block_ops);
+  sequence.blocks.GrowTo(table_.cache(), sequence.PositionsAfterDecode(rows), sequence.slot,
+                         draft_->plan.block_ops);
   if (capacity_.padded_attention) {
     const auto segment = static_cast<std::uint32_t>(draft_->decodes.size());
     draft_->decodes.push_back({sequence.id, context, rows, segment});
@@ -129,8 +138,9 @@ void GroupScheduler::AddChunk(Sequence& sequence, Time now, Outputs& out) {
   if (count == 0) return;
   if (!sequence.started) Start(sequence, out);
   sequence.prompt_planned += count;
-  sequence.blocks.GrowTo(table_.pool(), capacity_.block_size, sequence.prompt_planned,
-                         sequence.slot, draft_->plan.block_ops);
+  sequence.blocks.GrowTo(table_.cache(), sequence.prompt_planned, sequence.slot,
+                         draft_->plan.block_ops);
+  sharing_.Enter(sequence, NextStep());
   Name(sequence, sequence.PromptLeft() == 0 ? 1 : 0);
   if (sequence.PromptLeft() == 0 || sequence.chunked) return;
 
@@ -139,7 +149,7 @@ void GroupScheduler::AddChunk(Sequence& sequence, Time now, Outputs& out) {
   decision.short_of = fit.short_of;
   decision.needed = demand.remaining;
   decision.available = count;
-  decision.step = StepId(last_step_.value() + 1);
+  decision.step = NextStep();
   out.decisions.push_back(decision);
 }
 
@@ -153,6 +163,7 @@ void GroupScheduler::Start(Sequence& sequence, Outputs& out) {
   start.prompt = request.prompt;
   start.prompt.insert(start.prompt.end(), sequence.generated.begin(), sequence.generated.end());
   start.prompt_length = sequence.PromptLength();
+  start.cached_length = sequence.cached_length;
   start.sample_index_base = resumed;
   start.sampling = request.sampling;
   start.logprobs = request.logprobs;
@@ -165,13 +176,14 @@ void GroupScheduler::Start(Sequence& sequence, Outputs& out) {
   draft_->plan.starts.push_back(std::move(start));
   draft_->requests.push_back(request.request);
   if (std::exchange(sequence.told, true)) return;
-  out.AddEvent(request.request, Started{static_cast<std::uint32_t>(request.prompt.size()), 0});
+  out.AddEvent(request.request,
+               Started{static_cast<std::uint32_t>(request.prompt.size()), sequence.cached_length});
 }
 
 void GroupScheduler::Name(Sequence& sequence, std::uint32_t most_tokens) {
   sequence.tokens_in_flight += most_tokens;
   ++sequence.plans_in_flight;
-  sequence.last_plan = StepId(last_step_.value() + 1);
+  sequence.last_plan = NextStep();
   draft_->named.push_back({sequence.id, most_tokens});
 }
 
@@ -182,23 +194,31 @@ bool GroupScheduler::FitsOneStep(std::uint64_t prompt) const {
 std::optional<Shortage> GroupScheduler::CheckStep(const Work& work) const {
   if (config_.batching == Batching::kStatic) return std::nullopt;  // chunks follow in later steps
   const StepComposer& composer = draft_->composer;
-  const std::uint64_t prompt = work.request.prompt.size() + work.generated.size();
-  const bool whole = config_.prefill == Prefill::kWhole && FitsOneStep(prompt);
+  const std::uint32_t cached = sharing_.Match(work, NextStep()).blocks * capacity_.block_size;
+  const std::uint64_t length = work.request.prompt.size() + work.generated.size();
+  const bool whole = config_.prefill == Prefill::kWhole && FitsOneStep(length);
+  const std::uint64_t prompt = length - cached;
   const std::uint64_t needed = whole ? prompt : 1;
-  const PrefillFit fit = composer.Fit(0, static_cast<std::uint32_t>(needed));
+  const PrefillFit fit = composer.Fit(cached, static_cast<std::uint32_t>(needed));
   if (fit.count >= needed) return std::nullopt;
   return Shortage{fit.short_of, prompt, fit.count};
+}
+
+std::optional<PrefixSharing::Join> GroupScheduler::CheckJoin(const Work& work) const {
+  return sharing_.WhatToAwait(work, NextStep());
 }
 
 void GroupScheduler::Admit(Work work, SequenceId id, Time now, Outputs& out) {
   batch_.Joined(work);
   const std::uint64_t tokens = admission_->TokensToReserve(work);
   const std::uint32_t blocks = admission_->BlocksToReserve(work);
-  Sequence& sequence = table_.Add(std::move(work), id, blocks, tokens);
+  const PrefixMatch match = sharing_.Match(work, NextStep());
+  const std::uint32_t available = table_.pool().available();
+  Sequence& sequence = table_.Add(std::move(work), id, blocks, tokens, match);
   Decision decision = MakeDecision(now, sequence, DecisionKind::kAdmitted);
-  decision.needed = blocks;
-  decision.available = table_.pool().available() + blocks;
-  decision.step = StepId(last_step_.value() + 1);
+  decision.needed = blocks - (match.blocks - match.unlocked);
+  decision.available = available;
+  decision.step = NextStep();
   out.decisions.push_back(decision);
   AddChunk(sequence, now, out);
 }
@@ -212,7 +232,7 @@ bool GroupScheduler::FinishStep(std::uint32_t waiting, Outputs& out) {
   if (only_ends && !(in_flight_.empty() && table_.slots().has_ends())) return false;
   if (only_ends && PENSTOCK_MUTANT("no-last-ends")) return false;
 
-  last_step_ = StepId(last_step_.value() + 1);
+  last_step_ = NextStep();
   draft.plan.epoch = epoch_;
   draft.plan.step = last_step_;
   draft.plan.ends = table_.slots().TakeEnds();
@@ -290,6 +310,7 @@ void GroupScheduler::TakeResult(const SequenceResult& result, Time now, Outputs&
   if (const auto reason = ReasonToFinish(*sequence, shard)) {
     Finish(*sequence, *reason, sequence->tokens_received, now, out);
   } else if (shard == ShardFinish::kError) {
+    sequence->blocks.Spoil(table_.cache());
     Fail(*sequence, FailureKind::kShardError, result.error, now, out);
   }
 }
@@ -306,11 +327,10 @@ void GroupScheduler::ReportTokens(Sequence& sequence, const SequenceResult& resu
   Tokens tokens;
   tokens.first_index = sequence.tokens_received + PENSTOCK_MUTANT("first-index-wrong");
   tokens.tokens.assign(result.tokens.begin(), result.tokens.begin() + count);
-  if (config_.admission == Admission::kOptimistic) {
-    for (const SampledToken& token : tokens.tokens) sequence.generated.push_back(token.token);
-  }
+  for (const SampledToken& token : tokens.tokens) sequence.generated.push_back(token.token);
   out.AddEvent(request, std::move(tokens));
   sequence.tokens_received += count;
+  sharing_.Enter(sequence, sequence.last_plan);
 }
 
 bool GroupScheduler::Cancel(RequestId request, Time now, Outputs& out) {

@@ -25,6 +25,7 @@
 #include "scheduler/input.h"
 #include "scheduler/output.h"
 #include "scheduler/output_lengths.h"
+#include "scheduler/prefix_sharing.h"
 #include "scheduler/scheduler.h"
 #include "scheduler/sequence_table.h"
 #include "scheduler/static_batch.h"
@@ -56,7 +57,9 @@ class GroupScheduler {
   void BeginStep(Time now, Outputs& out);
   // Token budget of the step being made.
   std::optional<Shortage> CheckStep(const Work& work) const;
-  // Both Checks must have passed.
+  // Another request is about to compute what this one needs, too (prefix_sharing.h).
+  std::optional<PrefixSharing::Join> CheckJoin(const Work& work) const;
+  // All Checks must have passed.
   void Admit(Work work, SequenceId id, Time now, Outputs& out);
   // Puts out the plan. False when there is nothing to compute and nothing that must be said.
   bool FinishStep(std::uint32_t waiting, Outputs& out);
@@ -95,6 +98,7 @@ class GroupScheduler {
     std::vector<DecodeRow> decodes;  // where they are split by length
   };
 
+  StepId NextStep() const { return StepId(last_step_.value() + 1); }
   Decision MakeDecision(Time at, const Sequence& sequence, DecisionKind kind) const;
   bool FitsOneStep(std::uint64_t prompt) const;
   void MakeRoom(Time now, Outputs& out);
@@ -124,6 +128,7 @@ class GroupScheduler {
   const std::unique_ptr<AdmissionPolicy> admission_;
   const Growth growth_;
   SequenceTable table_;
+  PrefixSharing sharing_;
   CostModel cost_;
   std::vector<Work> preempted_;
   DecodeGroups decode_groups_;

@@ -8,11 +8,12 @@
 
 namespace penstock::scheduler {
 
-PENSTOCK_FIELDS(Config, a(v.max_step_tokens, v.max_batch_prefill_tokens, v.max_batch_total_tokens,
-                          v.max_batch_size, v.max_waiting_requests, v.pipeline_depth,
-                          v.max_decode_rows, v.batching, v.static_grouping, v.prefill, v.admission,
-                          v.order, v.max_overtakes, v.waiting_served_permille, v.max_waiting_tokens,
-                          v.target_inter_token, v.split, v.max_splits, v.max_sparsity_ppm));
+PENSTOCK_FIELDS(Config,
+                a(v.max_step_tokens, v.max_batch_prefill_tokens, v.max_batch_total_tokens,
+                  v.max_batch_size, v.max_waiting_requests, v.pipeline_depth, v.max_decode_rows,
+                  v.batching, v.static_grouping, v.prefill, v.admission, v.order, v.prefix_caching,
+                  v.max_overtakes, v.waiting_served_permille, v.max_waiting_tokens,
+                  v.target_inter_token, v.split, v.max_splits, v.max_sparsity_ppm));
 
 PENSTOCK_FIELDS(SamplingParams::LogitBias, a(v.token, v.bias));
 PENSTOCK_FIELDS(SamplingParams,
@@ -36,7 +37,7 @@ PENSTOCK_FIELDS(StepResult, a(v.epoch, v.step, v.digest, v.sequences, v.done_tic
 PENSTOCK_FIELDS(StepDone, a(v.group, v.result));
 
 PENSTOCK_FIELDS(GroupCapacity, a(v.blocks, v.block_size, v.slots, v.max_sequence_length,
-                                 v.max_step_tokens, v.padded_attention));
+                                 v.max_step_tokens, v.padded_attention, v.shares_blocks));
 PENSTOCK_FIELDS(StepTimeSample, a(v.prefill_tokens, v.decode_rows, v.context_tokens, v.time));
 PENSTOCK_FIELDS(Calibration, a(v.samples));
 PENSTOCK_FIELDS(GroupUp, a(v.group, v.epoch, v.capacity, v.calibration));

@@ -93,6 +93,7 @@ enum class Budget : std::uint8_t {
   kOrder,     // an earlier request must go first
   kGroup,     // no group is up
   kStepTime,  // in tokens: what fits into the target time of a step
+  kPrefix,    // prompt tokens that another request is about to compute
 };
 
 struct Decision {

@@ -119,6 +119,7 @@ std::optional<BlockId> PrefixIndex::Insert(std::string_view tenant, std::optiona
   Root& root = RootOf(tenant);
   const std::uint32_t before = parent ? parent->value() : kNone;
   PENSTOCK_CHECK(!parent || nodes_[before].root == root.id, "a node is of its parent's tenant");
+  if (parent && nodes_[before].spoilt) return parent;
   const std::uint64_t hash = hash_(parent ? nodes_[before].hash : root.hash, tokens);
   const std::uint32_t found = Find(hash, root.id, before, tokens);
   if (found != kNone) return BlockId(found);
@@ -196,10 +197,25 @@ std::optional<BlockId> PrefixIndex::Evict() {
   return BlockId(node);
 }
 
-void PrefixIndex::Spoil(BlockId block) {
-  Node& node = nodes_[block.value()];
-  PENSTOCK_CHECK(node.present && node.locks > 0, "a block is spoilt while somebody holds it");
-  node.spoilt = true;
+void PrefixIndex::Spoil(BlockId block, std::vector<BlockId>& gone) {
+  // Children stand before their parents in the list, so whatever goes is a leaf by then.
+  for (std::uint32_t node = oldest_; node != kNone;) {
+    const std::uint32_t newer = nodes_[node].newer;
+    if (IsAtOrAfter(node, block.value())) {
+      Unlink(node);
+      Remove(node);
+      gone.push_back(BlockId(node));
+    }
+    node = newer;
+  }
+  for (std::uint32_t node = 0; node < nodes_.size(); ++node) {
+    if (nodes_[node].present && IsAtOrAfter(node, block.value())) nodes_[node].spoilt = true;
+  }
+}
+
+bool PrefixIndex::IsAtOrAfter(std::uint32_t node, std::uint32_t first) const {
+  while (node != first && node != kNone) node = nodes_[node].parent;
+  return node == first;
 }
 
 void PrefixIndex::AddToTable(std::uint32_t node) {

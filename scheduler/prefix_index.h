@@ -60,7 +60,8 @@ class PrefixIndex {
 
   // Makes `block`, which `step` fills with `tokens` (block_size of them), a node after `parent`
   // (none: it holds the first tokens of a prompt). The new node has one lock, the caller's. When
-  // the tokens stand there already, nothing changes and the block that has them is returned.
+  // the tokens stand there already, or the parent is spoilt, nothing changes and the block that is
+  // in the way is returned.
   std::optional<BlockId> Insert(std::string_view tenant, std::optional<BlockId> parent,
                                 std::span<const TokenId> tokens, BlockId block, StepId step);
 
@@ -77,12 +78,12 @@ class PrefixIndex {
   // Takes out the least recently used unlocked leaf and returns its block.
   std::optional<BlockId> Evict();
 
-  // The block of a locked node will not hold what was promised (its computation failed): it is
-  // found no more, and gone with its last lock. The caller spoils everything after it, too.
-  void Spoil(BlockId block);
+  // What stands in this block, and in those after it, is not to be relied on (its sequence failed):
+  // they are found no more. Unlocked ones are taken out at once and appended to `gone`; locked ones
+  // go with their last lock. Slow, for what should not happen: looks at every node.
+  void Spoil(BlockId block, std::vector<BlockId>& gone);
 
   bool Contains(BlockId block) const { return nodes_[block.value()].present; }
-  bool Locked(BlockId block) const { return nodes_[block.value()].locks > 0; }
   std::uint32_t size() const { return size_; }
   std::uint32_t unlocked() const { return unlocked_; }
   std::uint64_t evictions() const { return evictions_; }
@@ -118,6 +119,7 @@ class PrefixIndex {
   std::size_t HomeOf(std::uint64_t hash) const { return hash & (table_.size() - 1); }
   void AddToTable(std::uint32_t node);
   void EraseFromTable(std::uint32_t node);
+  bool IsAtOrAfter(std::uint32_t node, std::uint32_t first) const;
   void Remove(std::uint32_t node);
   void Append(std::uint32_t node);  // to the list, as the newest
   void Unlink(std::uint32_t node);

@@ -181,6 +181,9 @@ class Scheduler::Impl {
     const GroupOffer best = *ChooseGroup(OffersFor(*front));
     if (best.shortage) return Defer(*front, *best.shortage, groups_.at(best.group), out);
     if (best.group != group.id()) return false;  // at the next step of a less loaded group
+    if (const auto join = group.CheckJoin(*front)) {
+      return Explain(*front, {Budget::kPrefix, join->shared, join->present}, join->owner, out);
+    }
     if (const auto shortage = group.CheckStep(*front)) {
       return Defer(*front, *shortage, group, out);
     }

@@ -7,16 +7,20 @@
 
 namespace penstock::scheduler {
 
-SequenceTable::SequenceTable(const GroupCapacity& capacity)
-    : pool_(capacity.blocks), slots_(capacity.slots) {}
+SequenceTable::SequenceTable(const GroupCapacity& capacity, bool sharing)
+    : cache_(capacity.blocks, capacity.block_size, sharing), slots_(capacity.slots) {}
 
-Sequence& SequenceTable::Add(Work work, SequenceId id, std::uint32_t blocks, std::uint64_t tokens) {
+Sequence& SequenceTable::Add(Work work, SequenceId id, std::uint32_t blocks, std::uint64_t tokens,
+                             const PrefixMatch& match) {
   const auto [it, fresh] = sequences_.try_emplace(id);
   PENSTOCK_CHECK(fresh, "every start is a new sequence id");
   Sequence& sequence = it->second;
   sequence.id = id;
   sequence.slot = slots_.Take();
-  PENSTOCK_CHECK(sequence.blocks.Reserve(pool_, blocks), "what an admitted reserves is there");
+  sequence.blocks.Adopt(cache_, match);
+  PENSTOCK_CHECK(sequence.blocks.Reserve(cache_, blocks - match.blocks),
+                 "what an admitted reserves is there");
+  sequence.cached_length = sequence.prompt_planned = match.blocks * cache_.block_size();
   static_cast<Work&>(sequence) = std::move(work);
   if (sequence.generated.size() > 2 && PENSTOCK_MUTANT("restart-forgets-a-token"))
     sequence.generated.pop_back();
@@ -51,7 +55,7 @@ void SequenceTable::Preempt(Sequence& sequence) {
   sequence.preempted = true;
   if (!PENSTOCK_MUTANT("preemption-not-counted")) ++sequence.preemptions;
   ++preempted_;
-  sequence.blocks.Retire(pool_);
+  sequence.blocks.Retire(cache_);
   reserved_tokens_ -= sequence.reserved_tokens;
 }
 
@@ -66,7 +70,7 @@ Work SequenceTable::Requeue(Sequence& sequence) {
 }
 
 void SequenceTable::Extend(Sequence& sequence, std::uint32_t blocks, std::uint64_t tokens) {
-  PENSTOCK_CHECK(sequence.blocks.Reserve(pool_, blocks), "what a sequence grows by is there");
+  PENSTOCK_CHECK(sequence.blocks.Reserve(cache_, blocks), "what a sequence grows by is there");
   sequence.reserved_tokens += tokens;
   reserved_tokens_ += tokens;
 }
@@ -80,7 +84,7 @@ void SequenceTable::Retire(Sequence& sequence) {
   }
   PENSTOCK_CHECK(!sequence.retiring, "a sequence ends once");
   sequence.retiring = true;
-  sequence.blocks.Retire(pool_);
+  sequence.blocks.Retire(cache_);
   reserved_tokens_ -= sequence.reserved_tokens;
   by_request_.erase(sequence.request.request);
 }
@@ -88,7 +92,7 @@ void SequenceTable::Retire(Sequence& sequence) {
 void SequenceTable::Reclaim(Sequence& sequence) {
   PENSTOCK_CHECK(sequence.retiring && sequence.plans_in_flight == 0,
                  "blocks are freed when no plan in flight names their sequence");
-  sequence.blocks.Reclaim(pool_);
+  sequence.blocks.Reclaim(cache_);
   if (sequence.started && !PENSTOCK_MUTANT("slot-reused-without-end")) {
     slots_.End(sequence.slot);
   } else {

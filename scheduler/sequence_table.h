@@ -14,7 +14,7 @@
 
 #include "common/ids.h"
 #include "common/plan/group.h"
-#include "scheduler/block_pool.h"
+#include "scheduler/block_cache.h"
 #include "scheduler/sequence.h"
 #include "scheduler/slot_pool.h"
 
@@ -22,11 +22,13 @@ namespace penstock::scheduler {
 
 class SequenceTable {
  public:
-  explicit SequenceTable(const GroupCapacity& capacity);
+  // `sharing`: full blocks are kept and found again by later prompts that begin alike.
+  SequenceTable(const GroupCapacity& capacity, bool sharing);
 
-  // Admits: takes a slot and promises `blocks`, which the admission policy found available, for
-  // `tokens` positions.
-  Sequence& Add(Work work, SequenceId id, std::uint32_t blocks, std::uint64_t tokens);
+  // Admits: takes a slot, holds the readable blocks of `match` and promises the rest of `blocks`,
+  // for `tokens` positions. The admission policy found both available.
+  Sequence& Add(Work work, SequenceId id, std::uint32_t blocks, std::uint64_t tokens,
+                const PrefixMatch& match);
 
   // Running or retiring; null when unknown.
   Sequence* Find(SequenceId id);
@@ -44,22 +46,25 @@ class SequenceTable {
   Work Requeue(Sequence& sequence);
   // More of a running sequence's reservation, which was found available.
   void Extend(Sequence& sequence, std::uint32_t blocks, std::uint64_t tokens);
-  // Frees blocks and slot of a retiring sequence that no plan in flight names, and forgets it.
+  // Frees (or leaves cached) blocks and frees the slot of a retiring sequence that no plan in
+  // flight names, and forgets it.
   void Reclaim(Sequence& sequence);
 
   std::map<SequenceId, Sequence>& all() { return sequences_; }
+  const std::map<SequenceId, Sequence>& all() const { return sequences_; }
   std::uint32_t running() const {
     return static_cast<std::uint32_t>(by_request_.size()) - preempted_;
   }
   std::uint32_t retiring() const;
   std::uint64_t reserved_tokens() const { return reserved_tokens_; }
-  BlockPool& pool() { return pool_; }
-  const BlockPool& pool() const { return pool_; }
+  BlockCache& cache() { return cache_; }
+  const BlockCache& cache() const { return cache_; }
+  const BlockPool& pool() const { return cache_.pool(); }
   SlotPool& slots() { return slots_; }
   const SlotPool& slots() const { return slots_; }
 
  private:
-  BlockPool pool_;
+  BlockCache cache_;
   SlotPool slots_;
   std::map<SequenceId, Sequence> sequences_;
   // Running and preempted ones; looked up, never iterated.

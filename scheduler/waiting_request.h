@@ -15,10 +15,19 @@ namespace penstock::scheduler {
 struct Work {
   Arrival request;
   std::uint64_t number = 0;        // order of arrival, from 1; kept over preemptions
-  std::vector<TokenId> generated;  // reported tokens, kept only where a preemption may need them
+  std::vector<TokenId> generated;  // reported tokens
   std::uint32_t preemptions = 0;
   bool told = false;                       // the client had its Started event
   std::optional<std::uint32_t> finish_at;  // token count set by the router, not reached yet
+
+  // Prompt and generated tokens at positions [first, first + count); `out` is overwritten.
+  void CopyTokens(std::size_t first, std::size_t count, std::vector<TokenId>& out) const {
+    const std::size_t prompt = request.prompt.size();
+    out.clear();
+    for (std::size_t i = first; i < first + count; ++i) {
+      out.push_back(i < prompt ? request.prompt[i] : generated[i - prompt]);
+    }
+  }
 };
 
 struct WaitingRequest : Work {

@@ -15,6 +15,7 @@ struct GroupCapacity {
   std::uint32_t max_sequence_length = 0;  // prompt + output tokens, bounded by the model's context
   std::uint32_t max_step_tokens = 0;      // what the shards warmed up for
   bool padded_attention = false;          // cost by padded cells: the splitter may run
+  bool shares_blocks = true;              // several sequences may read one block
   friend bool operator==(const GroupCapacity&, const GroupCapacity&) = default;
 };
 

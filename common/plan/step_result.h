@@ -32,7 +32,9 @@ struct SequenceResult {
   std::vector<SampledToken> tokens;  // 0 … max_rows, in order of position
   std::uint32_t committed_length = 0;
   ShardFinish finish = ShardFinish::kNone;  // an EOS or stop token is the last of `tokens`
-  std::string error;                        // kError: one line for the client
+  // kError: one line for the client. Only a segment that samples can fail, so the prompt has been
+  // computed, and others may go on reading its blocks.
+  std::string error;
   // For prompt segments with Logits::kAll: logprob of prompt token first+i+1 given its prefix, for
   // i < count, or i < count-1 in the chunk that reaches the prompt's end (the row that is left
   // samples). All chunks of a prompt of P tokens together give P-1.

@@ -92,6 +92,7 @@ absl::Status GroupLink::ConfigureAll(ShardClient::Deadline deadline) {
   GroupCapacity& capacity = formed_.capacity;
   capacity.block_size = facts.block_size;
   capacity.padded_attention = facts.padded_attention;
+  capacity.shares_blocks = facts.shares_blocks;
   capacity.slots = options_.max_sequences;
   capacity.max_step_tokens = options_.max_step_tokens;
   if (capacity.max_step_tokens == 0) {

@@ -2,6 +2,7 @@
 
 #include <grpcpp/grpcpp.h>
 
+#include <algorithm>
 #include <string_view>
 #include <utility>
 
@@ -64,6 +65,7 @@ ShardFacts ToFacts(const v1::DescribeResponse& wire) {
   facts.max_position = wire.max_position();
   facts.block_size = wire.block_size();
   facts.padded_attention = wire.attention() == v1::ATTENTION_LAYOUT_PADDED;
+  facts.shares_blocks = std::ranges::count(wire.capabilities(), "prefix_caching") > 0;
   facts.eos_token_ids.assign(wire.eos_token_ids().begin(), wire.eos_token_ids().end());
   return facts;
 }

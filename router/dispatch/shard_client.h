@@ -37,6 +37,7 @@ struct ShardFacts {
   std::uint32_t max_position = 0;
   std::uint32_t block_size = 0;
   bool padded_attention = false;
+  bool shares_blocks = false;  // capability "prefix_caching"
   std::vector<TokenId> eos_token_ids;
 };
 

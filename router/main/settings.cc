@@ -127,6 +127,7 @@ CoreLoopOptions CoreSettings(const options::Values& values, const GroupFormed& f
   config.max_batch_prefill_tokens = CountOrZero(values, "max-batch-prefill-tokens");
   config.max_batch_total_tokens = CountOrZero(values, "max-batch-total-tokens");
   config.max_batch_size = CountOrZero(values, "max-batch-size");
+  config.prefix_caching = values.GetBool("prefix-caching");
   config.max_waiting_requests = Count(values, "max-concurrent-requests");
   config.pipeline_depth = Count(values, "pipeline-depth");
   config.batching = BatchingOf(values.GetString("batching"));

@@ -63,7 +63,8 @@ EngineFacts ModelEngine::Facts() const {
   facts.max_position = spec.max_position;
   facts.kv_groups = {{model_->KvBytesPerToken(), spec.layers, model_->KvWindow()}};
   facts.backend = backend_->Name();
-  facts.capabilities = {"sampling", "penalties", "logprobs", "prompt_logprobs", "truncate", "copy"};
+  facts.capabilities = {"sampling", "penalties", "logprobs",      "prompt_logprobs",
+                        "truncate", "copy",      "prefix_caching"};
   facts.fingerprint = model_->fingerprint;
   facts.parameters = model_->parameters;
   facts.weight_bytes = model_->WeightBytes();

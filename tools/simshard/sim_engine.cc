@@ -47,7 +47,7 @@ shard::EngineFacts SimEngine::Facts() const {
   if (options_.max_sequence_length > 0) facts.max_position = options_.max_sequence_length;
   facts.kv_groups = {{sizeof(std::uint64_t), 1, 0}};
   facts.block_size = options_.block_size;
-  facts.capabilities = {"simulated", "truncate", "copy"};
+  facts.capabilities = {"simulated", "truncate", "copy", "prefix_caching"};
   const std::uint64_t hash =
       HashText(MixHash(facts_.vocabulary, facts.max_position), facts_.model_type);
   facts.fingerprint = "simulated-" + std::to_string(hash);

@@ -80,6 +80,13 @@ constexpr OptionSpec kRows[] = {
      .advanced = true,
      .components = kLauncher | kRouter,
      .help = "guaranteed reserves the worst case of a request, which is then never evicted."},
+    {.name = "prefix-caching",
+     .type = Type::kBool,
+     .default_text = "true",
+     .components = kLauncher | kRouter,
+     .aliases = "enable-prefix-caching",
+     .help = "Keep the KV blocks of ended requests and let prompts that begin alike share them, "
+             "within one tenant. Off where the shards cannot share blocks."},
     {.name = "order",
      .type = Type::kEnum,
      .default_text = "fcfs",

@@ -60,9 +60,11 @@ std::string_view BudgetName(Budget budget) {
     case Budget::kStepTime:
       return "step_time";
     case Budget::kGroup:
+      return "group";
+    case Budget::kPrefix:
       break;
   }
-  return "group";
+  return "prefix";
 }
 
 void AppendDecision(std::string& out, const Decision& decision, Time arrived) {

@@ -102,8 +102,11 @@ TEST(PrefixIndex, APinnedPrefixStaysUntilItIsUnpinned) {
 TEST(PrefixIndex, ASpoiltBlockIsNeverFoundAgain) {
   PrefixIndex index(8, 2);
   const auto path = Fill(index, {1, 2, 3, 4}, 0);
-  index.Spoil(BlockId(1));
+  std::vector<BlockId> gone;
+  index.Spoil(BlockId(1), gone);
+  EXPECT_TRUE(gone.empty());
   EXPECT_EQ(Find(index, {1, 2, 3, 4}).blocks, 1u);
+  EXPECT_TRUE(index.Insert("", BlockId(1), std::vector<TokenId>{5, 6}, BlockId(3), StepId(9)));
   EXPECT_FALSE(index.Unlock(BlockId(1))) << "its block is free at once";
   EXPECT_TRUE(index.Unlock(BlockId(0)));
   EXPECT_EQ(index.size(), 1u);
@@ -313,15 +316,18 @@ class Model {
     if (holder.path.empty()) return;
     const std::size_t depth = Draw(static_cast<std::uint32_t>(holder.path.size()));
     const std::vector<TokenId> spoilt = Of(holder.path[depth])->tokens;
+    std::vector<BlockId> gone;
+    index_.Spoil(holder.path[depth], gone);
+    std::vector<BlockId> expected;
     for (ModelNode& node : nodes_) {
       const bool below = node.tenant == holder.tenant && node.tokens.size() >= spoilt.size() &&
                          std::equal(spoilt.begin(), spoilt.end(), node.tokens.begin());
-      if (!below || node.locks == 0) continue;
-      node.spoilt = true;
-      index_.Spoil(node.block);
+      if (below && node.locks == 0) expected.push_back(node.block);
+      if (below) node.spoilt = true;
     }
-    // What nobody holds below it must go now: it could not be evicted later, being found no more.
-    while (std::ranges::any_of(nodes_, [](const ModelNode& n) { return n.locks == 0; })) Evict();
+    ASSERT_THAT(gone, ::testing::UnorderedElementsAreArray(expected));
+    for (const BlockId block : gone) Forget(block);
+    ++operations_;
   }
 
   std::mt19937_64 random_;
