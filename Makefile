@@ -33,4 +33,4 @@ bundle: ## pack binaries and libraries into a tarball that runs without a compil
 	@deploy/bundle
 
 clean: ## remove build folders (keeps .deps and .venv)
-	rm -rf build build-asan build-tsan build-cuda
+	rm -rf build build-asan build-clang build-tsan build-cuda

@@ -1,0 +1,77 @@
+"""A log recorded from a live router replays byte-identically, whatever compiler built the core."""
+
+import os
+import pathlib
+import re
+import subprocess
+import threading
+
+import pytest
+
+from penstock_testing import BIN, REPOSITORY
+
+# Built by tests/run from the same sources with clang 19.
+CLANG_BIN = pathlib.Path(os.environ.get("PENSTOCK_CLANG_BUILD_DIR",
+                                        REPOSITORY / "build-clang")) / "bin"
+
+
+def replay(program, log, outputs):
+    done = subprocess.run([program, "run", log, "--outputs", outputs], capture_output=True,
+                          text=True, timeout=120)
+    assert done.returncode == 0, done.stdout + done.stderr
+    numbers = {what: int(count) for count, what in re.findall(
+        r"(\d+) (input|output|plan|token|cancel|preemption|calibration sample)", done.stdout)}
+    return numbers, done.stdout
+
+
+@pytest.fixture(scope="module")
+def recorded(tmp_path_factory):
+    """The log of two replica groups of two ranks under load, with cancels and preemptions."""
+    from penstock_testing import DEMO_MODEL, Server
+    log = tmp_path_factory.mktemp("record") / "inputs.log"
+    with Server("--shard-program", BIN / "penstock-simshard", "--num-shard", "2",
+                "--num-replicas", "2", "--step-time", "1ms", "--blocks", "48",
+                "--admission", "optimistic", "--record", log, model=DEMO_MODEL) as server:
+        def read(number):
+            stream = server.generate_stream(f"story number {number}", max_new_tokens=300)
+            for count, _ in enumerate(stream):
+                if number % 4 == 0 and count == 30:
+                    break
+            stream.close()
+
+        readers = [threading.Thread(target=read, args=(i,)) for i in range(24)]
+        for reader in readers:
+            reader.start()
+        for reader in readers:
+            reader.join(100)
+        assert server.generate("and the last", max_new_tokens=5)["generated_text"]
+    return log
+
+
+def test_a_live_record_replays_byte_for_byte(recorded, tmp_path):
+    numbers, text = replay(BIN / "penstock-replay", recorded, tmp_path / "outputs")
+    assert "the same outputs, byte for byte; all guarantees hold" in text
+    assert numbers["output"] == numbers["input"] > 1000
+    assert numbers["cancel"] >= 6
+    assert numbers["preemption"] > 0
+    assert numbers["calibration sample"] > 0
+    assert numbers["token"] > 18 * 300
+
+
+def test_another_compiler_gives_the_same_bytes(recorded, tmp_path):
+    other = CLANG_BIN / "penstock-replay"
+    if not other.exists():
+        pytest.skip(f"no second build in {CLANG_BIN.parent.name} (tests/run makes it)")
+    replay(BIN / "penstock-replay", recorded, tmp_path / "gcc")
+    replay(other, recorded, tmp_path / "clang")
+    ours = (tmp_path / "gcc").read_bytes()
+    assert len(ours) > 100_000
+    assert ours == (tmp_path / "clang").read_bytes()
+
+
+def test_a_log_of_another_version_is_refused_with_its_version(recorded, tmp_path):
+    old = tmp_path / "old.log"
+    old.write_bytes(b"penstock input log 1\n" + recorded.read_bytes()[21:])
+    done = subprocess.run([BIN / "penstock-replay", "run", old], capture_output=True, text=True)
+    assert done.returncode == 1
+    assert "an input log of version 1; this program reads version" in done.stderr
