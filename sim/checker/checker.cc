@@ -70,6 +70,7 @@ void Checker::On(const Arrival& arrival) {
   } else if (before >= config_.max_waiting_requests) {
     oracle_.ExpectFailure(request, FailureKind::kQueueFull);
   }
+  request.most_steps = MostSteps();
 }
 
 void Checker::On(const Cancel& cancel) {
@@ -108,6 +109,7 @@ void Checker::On(const StepDone& done) {
     oracle_.ExpectResult(request, *part);
     if (request.done()) EndSequence(request);
   }
+  CountWaiting();
   RequeueSettled();
 }
 
@@ -251,6 +253,29 @@ void Checker::CountOvertakes(const Request& admitted) {
       findings_.Add("G6", Name(id) + " is overtaken " + std::to_string(waits.overtaken) +
                               " times; the bound is " + std::to_string(bound));
     }
+  }
+}
+
+// Everybody before it, one after the other: one prompt token a step, one output token a step.
+std::uint64_t Checker::MostSteps() const {
+  const bool simple = config_.order == Order::kFcfs && config_.max_decode_rows == 1 &&
+                      config_.admission == Admission::kGuaranteed &&
+                      config_.batching == Batching::kContinuous &&
+                      config_.prefill == Prefill::kChunked;
+  if (!simple) return 0;
+  std::uint64_t steps = 0;
+  for (const RequestId id : alive_) steps += requests_.at(id).WorstCase() + config_.pipeline_depth;
+  return steps;
+}
+
+void Checker::CountWaiting() {
+  if (groups_.size() != 1) return;  // several go at several paces
+  for (const RequestId id : alive_) {
+    Request& request = requests_.at(id);
+    if (!request.waiting() || request.most_steps == 0) continue;
+    if (++request.steps_waited <= request.most_steps) continue;
+    findings_.Add("G6", Name(id) + " waits " + std::to_string(request.steps_waited) +
+                            " steps; the bound is " + std::to_string(request.most_steps));
   }
 }
 

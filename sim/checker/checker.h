@@ -71,6 +71,9 @@ class Checker {
   void TakeAdmission(const scheduler::Decision& decision, Request& request);
   void TakePreemption(const scheduler::Decision& decision, Request& request);
   void CountOvertakes(const Request& admitted);
+  // G6 in steps, where the bound is simple: first come, first served, full reservations.
+  std::uint64_t MostSteps() const;
+  void CountWaiting();
   void CheckStarted(const scheduler::Outputs& out);
   void CheckPlan(const scheduler::PlanOut& plan, const scheduler::StepInfo& info);
 

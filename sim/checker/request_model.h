@@ -28,6 +28,8 @@ struct RequestModel {
   std::uint32_t starts = 0;       // Started events
   std::uint32_t preemptions = 0;  // kPreempted decisions
   std::uint32_t overtaken = 0;
+  std::uint64_t steps_waited = 0;     // results that came while it waited
+  std::uint64_t most_steps = 0;       // that it may wait; 0 = no bound is known
   bool refused = false;               // by a decision
   std::uint32_t prompt_logprobs = 0;  // gathered so far by the present sequence
   bool prompt_logprobs_told = false;
