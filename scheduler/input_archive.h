@@ -86,7 +86,7 @@ class ArchiveWriter {
   template <class... T>
   void Put(const std::variant<T...>& choice) {
     PutVarint(choice.index());
-    std::visit([this](const auto& value) { Put(value); }, choice);
+    std::visit([this](const auto& value) { this->Put(value); }, choice);
   }
 
   std::string bytes_;

@@ -30,8 +30,6 @@ class Draw {
     Times();
     Load();
     Faults();
-    std::stable_sort(scenario_.script.begin(), scenario_.script.end(),
-                     [](const TimedEvent& a, const TimedEvent& b) { return a.at < b.at; });
     return std::move(scenario_);
   }
 
@@ -44,6 +42,7 @@ class Draw {
     capacity.max_sequence_length = random_.Between(24, 160);
     if (crowded_) capacity.max_sequence_length = random_.Between(40, 90);
     capacity.padded_attention = random_.OneIn(4);
+    capacity.shares_blocks = !random_.OneIn(6);
     for (std::uint32_t i = 0; i < count; ++i) {
       // Tiny pools are the best finders; sometimes just the longest sequence fits.
       const std::uint32_t longest = capacity.max_sequence_length / capacity.block_size + 1;
@@ -73,6 +72,7 @@ class Draw {
 
   void Policies(Config& config) {
     if (random_.OneIn(2)) config.order = static_cast<Order>(random_.Below(4));
+    config.prefix_caching = !random_.OneIn(4);
     if (random_.OneIn(2)) config.max_overtakes = random_.Between(1, 6);
     if (crowded_ || random_.OneIn(2)) config.admission = Admission::kOptimistic;
     if (WhyInvalid(config)) config.admission = Admission::kGuaranteed;

@@ -73,7 +73,7 @@ struct Scenario {
   Duration step_base{0};
   Duration step_per_row{0};
   Duration network{0};  // the longest delay of a result
-  std::vector<TimedEvent> script;
+  std::vector<TimedEvent> script;  // in any order of time
 };
 
 // Draws everything from the seed: sizes, settings, load and faults.

@@ -338,8 +338,9 @@ void Checker::CheckCounters(const Snapshot& state) {
 void Checker::CheckProgress() {
   for (const auto& [id, group] : groups_) {
     if (group.in_flight() >= config_.pipeline_depth) continue;
-    const bool may_wait_for_blocks = config_.admission != Admission::kGuaranteed;
-    if (may_wait_for_blocks && group.in_flight() > 0) continue;
+    // For blocks, or for a prefix that a plan in flight computes.
+    const bool may_wait = config_.admission != Admission::kGuaranteed || config_.prefix_caching;
+    if (may_wait && group.in_flight() > 0) continue;
     if (group.SomethingRunnable(requests_)) {
       findings_.Add("G4", Name(id) + " could compute something and has no plan for it");
     }
@@ -363,7 +364,8 @@ void Checker::CheckQueue(GroupId id, const GroupModel& group) {
   if (oldest == nullptr) return;
   const bool plain = config_.order == Order::kFcfs && config_.prefill == Prefill::kChunked &&
                      config_.batching == Batching::kContinuous &&
-                     config_.admission == Admission::kGuaranteed && groups_.size() == 1;
+                     config_.admission == Admission::kGuaranteed && !config_.prefix_caching &&
+                     groups_.size() == 1;
   if (plain && group.HasRoomFor(*oldest, requests_)) {
     return findings_.Add("G4", Name(oldest->arrival.request) + " could be admitted and waits");
   }
