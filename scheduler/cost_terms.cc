@@ -175,15 +175,18 @@ std::optional<CostTerms> FitCost(const Calibration& calibration) {
     if (sample.time > Duration(0) && !empty) rows.push_back(MakeRow(sample));
   }
   if (rows.size() < 2) return std::nullopt;
+  // First the octave of the knee, then its half and the sharpness: thirty fits. A later one must be
+  // clearly better, so that noise alone does not choose.
   std::optional<Fit> best;
-  for (const int sharpness2 : {4, 3, 5, 7, 10}) {
-    double knee = 1;
-    for (int octave = 0; octave < 15; ++octave, knee *= 2) {
-      for (const double step : {1.0, 1.4142135623730951}) {
-        const Fit fit = FitAt(rows, knee * step, sharpness2);
-        // A later point of the grid must be clearly better: noise alone does not choose.
-        if (!best || fit.error < 0.999 * best->error - 1e-9) best = fit;
-      }
+  const auto try_at = [&rows, &best](double knee, int sharpness2) {
+    const Fit fit = FitAt(rows, knee, sharpness2);
+    if (!best || fit.error < 0.999 * best->error - 1e-9) best = fit;
+  };
+  for (double knee = 1; knee <= 16384; knee *= 2) try_at(knee, 5);
+  const double octave = best->knee;
+  for (const int sharpness2 : {4, 5, 3, 7, 10}) {
+    for (const double step : {1.0, 0.7071067811865476, 1.4142135623730951}) {
+      try_at(octave * step, sharpness2);
     }
   }
   return ToTerms(*best);

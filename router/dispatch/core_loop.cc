@@ -61,6 +61,10 @@ struct CoreLoop::Core {
 struct CoreLoop::Logs {
   StepLog steps;
   std::ofstream inputs;
+
+  void WriteUnanswered(const Core::Group& group) {
+    for (const auto& [step, sent] : group.sent) steps.Write(sent.second, std::nullopt);
+  }
 };
 
 CoreLoop::CoreLoop(CoreLoopOptions options, CoreListener& listener, Metrics& metrics)
@@ -162,6 +166,7 @@ void CoreLoop::Run() {
     Deliver();
     lock.lock();
   }
+  for (const auto& [id, group] : core_->groups) logs_->WriteUnanswered(group);
 }
 
 void CoreLoop::Apply(What what) {
@@ -207,6 +212,7 @@ void CoreLoop::TakeOut(const scheduler::GroupLost& lost) {
   if (found == core_->groups.end()) return;
   if (found->second.link->formed().epoch != lost.epoch) return;
   found->second.link->Abandon();
+  logs_->WriteUnanswered(found->second);
   core_->lost.push_back({lost.group, lost.reason, std::move(found->second.link)});
   core_->groups.erase(found);
   metrics_.SetGroupUp(lost.group, false);
@@ -220,6 +226,13 @@ void CoreLoop::CountResult(const scheduler::StepDone& done, Time now) {
   const auto found = all_sent.find(done.result.step);
   if (found == all_sent.end()) return;
   const auto& [sent, info] = found->second;
+  const StepTimings& timings = done.result.timings;
+  const Duration taken = timings.forward + timings.sample;
+  metrics_.StepPrediction(info.predicted, taken);
+  if (info.decode_parts > 0) {
+    metrics_.SetDecodeSplit(info.decode_parts, info.decode_cells, info.decode_tokens);
+  }
+  logs_->steps.Write(info, taken);
   metrics_.Step(now - sent, info.decode_rows, info.prefill_tokens);
   all_sent.erase(found);
 }
@@ -230,7 +243,6 @@ void CoreLoop::SendPlans(Time now) {
     Core::Group& group = core_->groups.at(info.group);
     group.sent[info.step] = {now, info};
     group.link->Send(core_->outputs.plans[i].plan);
-    logs_->steps.Write(info);
   }
 }
 

@@ -1,6 +1,7 @@
 #include "router/main/settings.h"
 
 #include <algorithm>
+#include <cmath>
 #include <limits>
 
 #include "common/options/shard_tls.h"
@@ -11,6 +12,9 @@
 
 namespace penstock::router {
 namespace {
+
+// --max-step-tokens auto where the target time is what bounds a step.
+constexpr std::uint32_t kTimedStepTokens = 2048;
 
 std::uint32_t Count(const options::Values& values, std::string_view name) {
   return static_cast<std::uint32_t>(values.GetInt(name));
@@ -27,6 +31,10 @@ std::chrono::milliseconds Milliseconds(const options::Values& values, std::strin
   return std::chrono::duration_cast<std::chrono::milliseconds>(values.GetDuration(name));
 }
 
+Duration TargetInterToken(const options::Values& values) {
+  return Duration(std::llround(values.GetDouble("target-inter-token-ms") * 1e6));
+}
+
 scheduler::Batching BatchingOf(const std::string& name) {
   if (name == "none") return scheduler::Batching::kNone;
   return name == "static" ? scheduler::Batching::kStatic : scheduler::Batching::kContinuous;
@@ -35,6 +43,9 @@ scheduler::Batching BatchingOf(const std::string& name) {
 GroupLinkOptions LinkSettings(const options::Values& values) {
   GroupLinkOptions link;
   link.max_step_tokens = CountOrZero(values, "max-step-tokens");
+  if (link.max_step_tokens == 0 && TargetInterToken(values) > Duration(0)) {
+    link.max_step_tokens = kTimedStepTokens;
+  }
   // A request holds one slot, so more slots than requests would stay empty.
   link.max_sequences = CountOrZero(values, "max-batch-size");
   if (link.max_sequences == 0) link.max_sequences = Count(values, "max-concurrent-requests");
@@ -130,6 +141,12 @@ CoreLoopOptions CoreSettings(const options::Values& values, const GroupFormed& f
   config.prefix_caching = values.GetBool("prefix-caching");
   config.max_waiting_requests = Count(values, "max-concurrent-requests");
   config.pipeline_depth = Count(values, "pipeline-depth");
+  config.target_inter_token = TargetInterToken(values);
+  config.split = values.GetString("split") == "sparsity" ? scheduler::SplitObjective::kSparsity
+                                                         : scheduler::SplitObjective::kCost;
+  config.max_splits = Count(values, "max-splits");
+  config.max_sparsity_ppm =
+      static_cast<std::uint32_t>(std::lround(values.GetDouble("max-sparsity") * 1e6));
   config.batching = BatchingOf(values.GetString("batching"));
   if (values.GetString("static-grouping") == "equal") {
     config.static_grouping = scheduler::StaticGrouping::kEqual;

@@ -123,6 +123,18 @@ struct Metrics::Impl {
                                          "From sending a plan to its result.", InterTokenBuckets());
   Counter& decode_rows =
       Counters(registry, "penstock_step_decode_rows_total", "Decode rows in all plans.").Add({});
+  Histogram& step_prediction =
+      OneHistogram(registry, "penstock_step_predicted_ratio",
+                   "Predicted by actual time of an engine step, by the shard's own clock",
+                   {0.5, 0.67, 0.8, 0.9, 0.95, 1.0, 1.05, 1.1, 1.25, 1.5, 2.0});
+  Gauge& split_parts = OneGauge(registry, "penstock_decode_parts",
+                                "Parts of the latest decode batch that was split by length");
+  Gauge& split_cells =
+      OneGauge(registry, "penstock_decode_cells", "Cells of that batch, padding included");
+  Gauge& split_sparsity = OneGauge(registry, "penstock_decode_sparsity",
+                                   "Padding by cells of that batch (--max-sparsity)");
+  Gauge& split_padding_per_token =
+      OneGauge(registry, "penstock_decode_padding_per_token", "Padding by tokens of that batch");
   Counter& prefill_tokens =
       Counters(registry, "penstock_step_prefill_tokens_total", "Prefill tokens in all plans.")
           .Add({});
@@ -283,6 +295,19 @@ void Metrics::Step(Duration sent_to_result, std::uint64_t decode_rows,
   impl_->step_seconds.Observe(Seconds(sent_to_result));
   impl_->decode_rows.Increment(static_cast<double>(decode_rows));
   impl_->prefill_tokens.Increment(static_cast<double>(prefill_tokens));
+}
+
+void Metrics::StepPrediction(Duration predicted, Duration taken) {
+  if (predicted <= Duration(0) || taken <= Duration(0)) return;
+  impl_->step_prediction.Observe(Seconds(predicted) / Seconds(taken));
+}
+
+void Metrics::SetDecodeSplit(std::uint64_t parts, std::uint64_t cells, std::uint64_t tokens) {
+  const auto padding = static_cast<double>(cells - tokens);
+  impl_->split_parts.Set(static_cast<double>(parts));
+  impl_->split_cells.Set(static_cast<double>(cells));
+  impl_->split_sparsity.Set(padding / static_cast<double>(cells));
+  impl_->split_padding_per_token.Set(padding / static_cast<double>(tokens));
 }
 
 std::string Metrics::Render() const {

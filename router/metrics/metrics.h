@@ -70,6 +70,10 @@ class Metrics {
   };
   void SetGroupUp(GroupId group, bool up);  // each change from up to down counts as a loss
   void SetGroupState(GroupId group, const GroupState& state);
+  // How long the shard took for a step, against the cost model's prediction (0 = there was none).
+  void StepPrediction(Duration predicted, Duration taken);
+  // The latest decode batch that was split by length: launches, padded cells, thereof tokens.
+  void SetDecodeSplit(std::uint64_t parts, std::uint64_t cells, std::uint64_t tokens);
   void Step(Duration sent_to_result, std::uint64_t decode_rows, std::uint64_t prefill_tokens);
 
   // The text exposition format 0.0.4.

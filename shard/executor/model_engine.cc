@@ -153,9 +153,15 @@ absl::StatusOr<WarmupReport> ModelEngine::Warmup() {
   shape.block_size = options_.block_size;
   shape.max_logit_rows = kMaxLogitRows;
   shape.pool_tokens = std::uint64_t{expected} * options_.block_size;
+  WarmupControl control;
+  control.go_on = [this] { return !interrupted(); };
+  control.agree = [this](bool mine) -> absl::StatusOr<bool> {
+    std::uint8_t answer = mine ? 1 : 0;
+    PENSTOCK_RETURN_IF_ERROR(communicator_->Broadcast(&answer, sizeof answer, 0));
+    return answer != 0;
+  };
   WarmupReport report;
-  PENSTOCK_ASSIGN_OR_RETURN(report.step_times,
-                            RunWarmup(shape, *backend_, [this] { return !interrupted(); }));
+  PENSTOCK_ASSIGN_OR_RETURN(report.step_times, RunWarmup(shape, *backend_, control));
   report.peak_memory_bytes = backend_->MemoryBytes();
   // The small cache goes before the real one comes, and what is free now says what really fits.
   PENSTOCK_RETURN_IF_ERROR(backend_->AllocateCache(0));

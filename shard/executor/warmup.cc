@@ -5,6 +5,7 @@
 
 #include "common/status.h"
 #include "common/time.h"
+#include "shard/executor/warmup_sweep.h"
 
 namespace penstock::shard {
 namespace {
@@ -52,37 +53,72 @@ class Warmup {
   std::vector<BlockId> table_;
 };
 
-StepTimeSample SampleOf(const Shape& step, Duration time) {
-  if (step.rows > 1) return {step.segments * step.rows, 0, 0, time};
-  return {0, step.segments, step.context, time};
+Shape ShapeOf(const StepTimeSample& step) {
+  if (step.decode_rows > 0) return {step.decode_rows, 1, step.context_tokens};
+  return {1, step.prefill_tokens, step.context_tokens};
 }
 
-}  // namespace
+// Times of one step in every round that ran it.
+struct Timed {
+  StepTimeSample step;
+  std::vector<Duration> times;
+};
 
-absl::StatusOr<std::vector<StepTimeSample>> RunWarmup(const WarmupShape& shape, Backend& backend,
-                                                      const std::function<bool()>& go_on) {
+// Memory first: what any step may need at most. These also wake threads and caches up.
+std::vector<Shape> Peaks(const WarmupShape& shape) {
   const std::uint32_t longest = shape.max_sequence_length;
   const std::uint32_t chunk = std::min(shape.max_step_tokens, longest);
   const std::uint32_t rows = std::min(shape.max_sequences, shape.max_step_tokens);
   const std::uint64_t fair = std::max<std::uint64_t>(shape.pool_tokens / rows, 1);
   const auto full = static_cast<std::uint32_t>(std::min<std::uint64_t>(longest, fair)) - 1;
+  return {{1, chunk, longest - chunk}, {rows, 1, full}};
+}
 
-  // First the steps that take the most memory; they also wake threads and caches up.
-  const Shape peaks[] = {{1, chunk, longest - chunk}, {rows, 1, full}};
-  const Shape measured[] = {
-      {1, chunk, 0}, {1, 1, 0}, {1, 1, longest - 1}, {rows, 1, 0}, {rows, 1, full}};
+// Of the sweep, what is timed however long it takes: a prompt and a decode batch.
+constexpr std::size_t kEssentialSteps = 2;
+
+std::vector<StepTimeSample> Medians(std::vector<Timed>& steps) {
+  std::vector<StepTimeSample> samples;
+  for (Timed& timed : steps) {
+    if (timed.times.empty()) continue;
+    const auto middle = timed.times.begin() + timed.times.size() / 2;
+    std::nth_element(timed.times.begin(), middle, timed.times.end());
+    timed.step.time = *middle;
+    samples.push_back(timed.step);
+  }
+  return samples;
+}
+
+}  // namespace
+
+absl::StatusOr<std::vector<StepTimeSample>> RunWarmup(const WarmupShape& shape, Backend& backend,
+                                                      const WarmupControl& control) {
   Warmup warmup(shape, backend);
   PENSTOCK_RETURN_IF_ERROR(warmup.AllocateCache());
-  std::vector<StepTimeSample> samples;
-  const auto run = [&](const Shape& step, bool keep) -> absl::Status {
-    if (!go_on()) return absl::CancelledError("the warm-up was interrupted");
-    PENSTOCK_ASSIGN_OR_RETURN(const Duration time, warmup.Run(step));
-    if (keep) samples.push_back(SampleOf(step, time));
-    return absl::OkStatus();
+  const auto run = [&](const Shape& step) -> absl::StatusOr<Duration> {
+    if (!control.go_on()) return absl::CancelledError("the warm-up was interrupted");
+    return warmup.Run(step);
   };
-  for (const Shape& step : peaks) PENSTOCK_RETURN_IF_ERROR(run(step, false));
-  for (const Shape& step : measured) PENSTOCK_RETURN_IF_ERROR(run(step, true));
-  return samples;
+  for (const Shape& step : Peaks(shape)) PENSTOCK_RETURN_IF_ERROR(run(step).status());
+
+  std::vector<Timed> steps;
+  for (const StepTimeSample& step : WarmupSweep({shape.max_step_tokens, shape.max_sequences,
+                                                 shape.max_sequence_length, shape.pool_tokens})) {
+    steps.push_back({step, {}});
+  }
+  const Time begin = SteadyNow();
+  for (int round = 0; round < kWarmupRounds; ++round) {
+    for (std::size_t i = 0; i < steps.size(); ++i) {
+      if (round > 0 || i >= kEssentialSteps) {
+        PENSTOCK_ASSIGN_OR_RETURN(const bool more,
+                                  control.agree(SteadyNow() - begin < kWarmupTime));
+        if (!more) return Medians(steps);
+      }
+      PENSTOCK_ASSIGN_OR_RETURN(const Duration time, run(ShapeOf(steps[i].step)));
+      steps[i].times.push_back(time);
+    }
+  }
+  return Medians(steps);
 }
 
 }  // namespace penstock::shard

@@ -1,5 +1,5 @@
-// Runs the worst steps that the limits allow, before the group serves: memory that any step will
-// need is taken here, and the times are the cost model's calibration.
+// Runs the worst steps that the limits allow, before the group serves, so that memory which any
+// step will need is taken here; then times a sweep of steps, the cost model's calibration.
 //
 // The steps read and write a small cache whose blocks all sequences share; what they compute means
 // nothing. With world > 1 every rank must run the same warm-up at the same time.
@@ -12,9 +12,15 @@
 #include <vector>
 
 #include "common/plan/group.h"
+#include "common/time.h"
 #include "shard/backend/backend.h"
 
 namespace penstock::shard {
+
+// The sweep is repeated up to kWarmupRounds times while it is within this time; medians are kept.
+// Every kind of step is timed at least once.
+constexpr Duration kWarmupTime = std::chrono::milliseconds(500);
+constexpr int kWarmupRounds = 3;
 
 struct WarmupShape {
   std::uint32_t max_step_tokens = 0;
@@ -25,9 +31,15 @@ struct WarmupShape {
   std::uint64_t pool_tokens = 0;  // what the cache will hold at most: bounds contexts
 };
 
-// Allocates the small cache and leaves it allocated. `go_on` is asked before each step; when it
-// says no, Cancelled.
+struct WarmupControl {
+  // Asked before each step; when it says no, Cancelled.
+  std::function<bool()> go_on;
+  // Whether the sweep goes on, `mine` being this rank's opinion: the same answer on every rank.
+  std::function<absl::StatusOr<bool>(bool mine)> agree;
+};
+
+// Allocates the small cache and leaves it allocated.
 absl::StatusOr<std::vector<StepTimeSample>> RunWarmup(const WarmupShape& shape, Backend& backend,
-                                                      const std::function<bool()>& go_on);
+                                                      const WarmupControl& control);
 
 }  // namespace penstock::shard

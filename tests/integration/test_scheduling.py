@@ -3,7 +3,7 @@
 import json
 import threading
 
-from penstock_testing import Server, read_step_log
+from penstock_testing import BIN, Process, Server, read_step_log
 
 BLOCK_GAUGES = ["free", "used", "cached", "retiring"]
 
@@ -82,9 +82,49 @@ def test_one_execute_message_per_step_and_rank_with_two_in_flight(simulated, tmp
     for stream in streams:
         assert len(stream.events()) >= 1
     server.wait_metric("penstock_plans_in_flight", lambda value: value == 0)
+    # A step is logged, then counted, when the core has its result.
+    messages = server.metrics()['penstock_execute_messages_total{direction="result",rank="0"}']
+    server.wait_metric("penstock_step_duration_seconds_count", lambda value: value == messages)
     metrics = server.metrics()
     steps = len(read_step_log(log))
     counts = {name: value for name, value in metrics.items()
               if name.startswith("penstock_execute_messages_total")}
     assert len(counts) == 4 and set(counts.values()) == {steps}, (counts, steps)
     assert metrics["penstock_plans_in_flight_max"] == 2
+
+
+def test_the_target_time_cuts_prompts_while_others_stream(simulated, tmp_path):
+    """--max-step-tokens auto: the budget comes from --target-inter-token-ms and the warm-up table."""
+    log = tmp_path / "steps.jsonl"
+    target = 36  # of steps that last three times as long as the machine's
+    server = simulated("--step-time-model", "h100-llama-3-8b-tp1", "--time-scale", 3,
+                       "--target-inter-token-ms", target, "--max-sequence-length", 8192,
+                       "--tokens", "echo", "--step-log", log)
+    token = server.json("POST", "/tokenize", {"inputs": "the the"})[-1]["id"]
+    other = server.json("POST", "/tokenize", {"inputs": "dog dog"})[-1]["id"]
+    running = server.stream("/v1/completions", {
+        "model": "tgi", "prompt": [token] * 500, "max_tokens": 490, "ignore_eos": True,
+        "temperature": 0, "stream": True})
+    next(running)
+    answer = server.json("POST", "/v1/completions", {
+        "model": "tgi", "prompt": [other] * 2000, "max_tokens": 2, "ignore_eos": True,
+        "temperature": 0})
+    assert answer["usage"]["prompt_tokens"] == 2000
+    running.close()
+    steps = read_step_log(log)
+    mixed = [s for s in steps if s["rows"] and s["prefill_tokens"] > 32]
+    assert sum(s["prefill_tokens"] for s in steps if s["rows"]) >= 1900
+    assert len(mixed) > 2, "one step would have held the whole prompt by tokens alone"
+    for step in mixed:
+        assert 0 < step["predicted_us"] <= target * 1000, step
+    assert steps[0]["prefill_tokens"] == 500, "nobody streams yet: no reason to cut"
+    assert all("taken_us" in s for s in steps[:10])
+    metrics = server.metrics()
+    assert metrics["penstock_step_predicted_ratio_count"] > 10
+
+
+def test_simshard_names_an_unknown_machine():
+    process = Process([BIN / "penstock-simshard", "--shard-uds-path", "unused",
+                       "--step-time-model", "h100-llama-3-8b-tp3"])
+    assert process.wait_exit() == 2
+    assert "step-time-model" in process.output() and "h100-llama-3-8b-tp1" in process.output()

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "common/status.h"
+#include "shard/executor/warmup_sweep.h"
 
 namespace penstock::simshard {
 
@@ -16,15 +17,9 @@ std::uint64_t HashText(std::uint64_t state, const std::string& text) {
   return state;
 }
 
-Duration StepTime(const SimOptions& options, std::uint64_t rows) {
-  return options.step_time + options.token_time * static_cast<Duration::rep>(rows);
-}
-
-std::uint64_t RowsOf(const StepPlan& plan) {
-  std::uint64_t rows = 0;
-  for (const Segment& segment : plan.segments) rows += segment.Rows();
-  return rows;
-}
+// A step that comes no later than this after the one before was waiting for it: the wake-up was
+// late, not the plan, so lateness does not add up.
+constexpr Duration kLateness = std::chrono::milliseconds(2);
 
 }  // namespace
 
@@ -71,14 +66,39 @@ absl::Status SimEngine::Configure(const shard::GroupSetup& setup) {
 }
 
 absl::StatusOr<shard::WarmupReport> SimEngine::Warmup() {
-  const std::uint32_t budget = setup_.limits.max_step_tokens;
-  const std::uint32_t rows = std::min(setup_.limits.max_sequences, budget);
   shard::WarmupReport report;
   report.blocks = options_.blocks;
-  report.step_times = {{budget, 0, 0, StepTime(options_, budget)},
-                       {0, 1, 1, StepTime(options_, 1)},
-                       {0, rows, 1, StepTime(options_, rows)}};
+  const std::uint64_t pool = std::uint64_t{options_.blocks} * options_.block_size;
+  for (StepTimeSample sample :
+       shard::WarmupSweep({setup_.limits.max_step_tokens, setup_.limits.max_sequences,
+                           setup_.limits.max_sequence_length, pool})) {
+    scheduler::StepShape step;
+    if (sample.prefill_tokens > 0) step.AddChunk(sample.context_tokens, sample.prefill_tokens);
+    if (sample.decode_rows > 0) step.AddDecode(sample.context_tokens, sample.decode_rows);
+    sample.time = StepTime(step);
+    report.step_times.push_back(sample);
+  }
   return report;
+}
+
+Duration SimEngine::StepTime(const scheduler::StepShape& step) const {
+  Duration time =
+      options_.step_time + options_.token_time * static_cast<Duration::rep>(step.Tokens());
+  if (options_.machine.has_value()) time += options_.machine->StepTime(step);
+  return std::chrono::duration_cast<Duration>(time * options_.time_scale);
+}
+
+// Before the rows are written.
+scheduler::StepShape SimEngine::ShapeOf(const std::vector<Segment>& segments) {
+  scheduler::StepShape step;
+  for (const Segment& segment : segments) {
+    if (segment.kind == Segment::Kind::kPrompt) {
+      step.AddChunk(segment.first, segment.count);
+    } else {
+      step.AddDecode(slots_.at(segment.slot).committed + 1);
+    }
+  }
+  return step;
 }
 
 absl::StatusOr<std::uint64_t> SimEngine::Commit(std::uint32_t blocks) {
@@ -110,14 +130,15 @@ absl::StatusOr<StepResult> SimEngine::Execute(const StepPlan& plan) {
   for (const Segment& segment : plan.segments) {
     if (slots_.at(segment.slot).finish == ShardFinish::kNone) live.push_back(segment);
   }
+  const Duration cost = StepTime(ShapeOf(live)) * faults.factor + faults.delay;
   // All rows are written before any is read, as in a real step: two writers of a block are seen.
   for (const Segment& segment : live) WriteRows(segment);
   for (const Segment& segment : live) PENSTOCK_RETURN_IF_ERROR(CheckContext(segment));
   StepResult result;
   for (const Segment& segment : live) result.sequences.push_back(Answer(segment));
   Falsify(result, faults);
-  const Duration cost = StepTime(options_, RowsOf(plan)) * faults.factor + faults.delay;
-  if (cost > Duration(0)) PENSTOCK_RETURN_IF_ERROR(WaitUntil(begin + cost));
+  free_at_ = (begin - free_at_ <= kLateness ? free_at_ : begin) + cost;
+  if (cost > Duration(0)) PENSTOCK_RETURN_IF_ERROR(WaitUntil(free_at_));
   result.timings.forward = SteadyNow() - begin;
   result.memory_bytes = cache_.Bytes();
   return result;

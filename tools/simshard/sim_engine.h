@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "common/time.h"
+#include "scheduler/machine_model.h"
 #include "shard/executor/slot_table.h"
 #include "shard/service/step_engine.h"
 #include "tools/simshard/fault_script.h"
@@ -32,11 +33,13 @@ struct SimOptions {
   std::uint32_t block_size = 16;
   std::uint32_t max_sequence_length = 0;  // 0 = the model's, else all blocks
   Duration step_time{0};
-  Duration token_time{0};              // for each row beside step_time
-  std::uint64_t fail_at_step = 0;      // 0 = never
-  std::uint64_t hang_at_step = 0;      // 0 = never
-  FaultScript faults = {};             // of this rank
-  std::function<void()> kill = [] {};  // by FaultScript; may not return
+  Duration token_time{0};                               // for each row beside step_time
+  std::optional<scheduler::MachineModel> machine = {};  // its step times beside both
+  double time_scale = 1;                                // every step lasts so many times as long
+  std::uint64_t fail_at_step = 0;                       // 0 = never
+  std::uint64_t hang_at_step = 0;                       // 0 = never
+  FaultScript faults = {};                              // of this rank
+  std::function<void()> kill = [] {};                   // by FaultScript; may not return
   // Called at fail_at_step and at a violation, with one line. May not return; when it does, the
   // step ends with INTERNAL.
   std::function<void(const std::string&)> die = [](const std::string&) {};
@@ -61,6 +64,8 @@ class SimEngine final : public shard::StepEngine {
     std::vector<std::uint64_t> hashes;  // by position, as far as tokens are known
   };
 
+  Duration StepTime(const scheduler::StepShape& step) const;
+  scheduler::StepShape ShapeOf(const std::vector<Segment>& segments);
   absl::Status Disturb(const StepPlan& plan, const StepFaults& faults);
   void Falsify(StepResult& result, const StepFaults& faults) const;
   absl::Status WaitUntil(std::optional<Time> deadline);
@@ -79,6 +84,7 @@ class SimEngine final : public shard::StepEngine {
   shard::SlotTable slots_;
   std::vector<std::optional<Story>> stories_;  // by slot
   SimCache cache_;
+  Time free_at_;  // when the simulated device has done what it was given
 
   std::mutex mutex_;
   std::condition_variable interrupted_changed_;

@@ -21,7 +21,7 @@ std::uint32_t Number(const options::Values& values, std::string_view name) {
   return static_cast<std::uint32_t>(values.FindInt(name).value_or(0));
 }
 
-SimOptions ReadOptions(const options::Values& values) {
+absl::StatusOr<SimOptions> ReadOptions(const options::Values& values) {
   SimOptions options;
   options.model_folder = values.GetString("model-id");
   options.vocabulary = Number(values, "vocab-size");
@@ -31,6 +31,16 @@ SimOptions ReadOptions(const options::Values& values) {
   options.blocks = Number(values, "blocks");
   options.block_size = Number(values, "block-size");
   options.max_sequence_length = Number(values, "max-sequence-length");
+  options.time_scale = values.GetDouble("time-scale");
+  const std::string& machine = values.GetString("step-time-model");
+  if (!machine.empty()) {
+    options.machine = scheduler::MachineModel::Find(machine);
+    if (!options.machine.has_value()) {
+      std::string names;
+      for (const std::string& name : scheduler::MachineModel::Names()) names += " " + name;
+      return BadValue("step-time-model", machine, "one of" + names);
+    }
+  }
   options.step_time = values.GetDuration("step-time");
   options.token_time = values.GetDuration("token-time");
   options.fail_at_step = static_cast<std::uint64_t>(values.FindInt("fail-at-step").value_or(0));
@@ -58,7 +68,7 @@ absl::StatusOr<FaultScript> ReadFaults(const options::Values& values) {
 }  // namespace
 
 absl::StatusOr<std::vector<shard::HostedShard>> MakeShards(const options::Values& values) {
-  const SimOptions options = ReadOptions(values);
+  PENSTOCK_ASSIGN_OR_RETURN(const SimOptions options, ReadOptions(values));
   PENSTOCK_ASSIGN_OR_RETURN(const FaultScript faults, ReadFaults(values));
   PENSTOCK_ASSIGN_OR_RETURN(const shard::ShardListen listen, shard::ReadShardListen(values));
   const std::optional<std::int64_t> one = values.FindInt("group");

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "shard/executor/warmup_sweep.h"
 #include "tests/unit/shard/executor/fake_backend.h"
 
 namespace penstock::shard {
@@ -20,6 +21,10 @@ WarmupShape Shape() {
   return shape;
 }
 
+WarmupControl Always() {
+  return {[] { return true; }, [](bool mine) -> absl::StatusOr<bool> { return mine; }};
+}
+
 // Whether some batch had `segments` sequences of `rows` rows after `context` positions.
 bool Ran(const FakeBackend& backend, std::size_t segments, std::uint32_t rows,
          std::uint32_t context) {
@@ -31,7 +36,7 @@ bool Ran(const FakeBackend& backend, std::size_t segments, std::uint32_t rows,
 
 TEST(Warmup, RunsTheWorstPrefillAndTheWorstDecode) {
   FakeBackend backend(10);
-  const auto samples = RunWarmup(Shape(), backend, [] { return true; });
+  const auto samples = RunWarmup(Shape(), backend, Always());
   ASSERT_TRUE(samples.ok());
   EXPECT_EQ(backend.cache_blocks, 5u);
   EXPECT_TRUE(Ran(backend, 1, 16, 24)) << "a full step at the end of the longest sequence";
@@ -52,21 +57,54 @@ TEST(Warmup, StaysWithinTheSmallestLimits) {
   shape.max_sequences = 1;
   shape.max_sequence_length = 1;
   shape.pool_tokens = 8;
-  EXPECT_TRUE(RunWarmup(shape, backend, [] { return true; }).ok());
+  EXPECT_TRUE(RunWarmup(shape, backend, Always()).ok());
 }
 
 TEST(Warmup, EndsWhenItIsInterrupted) {
   FakeBackend backend(10);
   int asked = 0;
-  const auto samples = RunWarmup(Shape(), backend, [&asked] { return ++asked < 3; });
+  WarmupControl control = Always();
+  control.go_on = [&asked] { return ++asked < 3; };
+  const auto samples = RunWarmup(Shape(), backend, control);
   EXPECT_TRUE(absl::IsCancelled(samples.status()));
   EXPECT_EQ(backend.batches.size(), 2u);
+}
+
+// All ranks must run the same steps, so the sweep ends where they agree, not by the own clock.
+TEST(Warmup, EndsTheSweepWhereTheRanksAgree) {
+  FakeBackend backend(10);
+  WarmupControl control = Always();
+  int asked = 0;
+  control.agree = [&asked](bool) -> absl::StatusOr<bool> { return ++asked < 4; };
+  const auto samples = RunWarmup(Shape(), backend, control);
+  ASSERT_TRUE(samples.ok());
+  EXPECT_EQ(samples->size(), 5u) << "the two that are always timed, and three more";
+  EXPECT_GT((*samples)[0].prefill_tokens, 0u);
+  EXPECT_GT((*samples)[1].decode_rows, 0u);
+}
+
+TEST(Warmup, TheSweepFitsTheLimits) {
+  for (const std::uint32_t length : {1u, 2u, 100u, 5000u, 200'000u}) {
+    for (const std::uint32_t sequences : {1u, 7u, 500u}) {
+      const SweepLimits limits{512, sequences, length, 40'000};
+      const auto steps = WarmupSweep(limits);
+      EXPECT_LE(steps.size(), 32u);
+      EXPECT_EQ(steps[0].prefill_tokens, std::min(512u, length));
+      EXPECT_EQ(steps[1].decode_rows, std::min(128u, sequences));
+      for (const StepTimeSample& step : steps) {
+        EXPECT_LE(step.prefill_tokens + step.context_tokens, length);
+        EXPECT_LE(step.prefill_tokens + step.decode_rows, 512u);
+        EXPECT_LE(step.decode_rows * step.context_tokens, limits.pool_tokens);
+        EXPECT_LT(step.decode_rows > 0 ? step.context_tokens : 0, length);
+      }
+    }
+  }
 }
 
 TEST(Warmup, GivesTheBackendsError) {
   FakeBackend backend(10);
   backend.execute_status = absl::ResourceExhaustedError("no memory");
-  EXPECT_TRUE(absl::IsResourceExhausted(RunWarmup(Shape(), backend, [] { return true; }).status()));
+  EXPECT_TRUE(absl::IsResourceExhausted(RunWarmup(Shape(), backend, Always()).status()));
 }
 
 }  // namespace

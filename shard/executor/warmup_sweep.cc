@@ -1,0 +1,63 @@
+#include "shard/executor/warmup_sweep.h"
+
+#include <algorithm>
+#include <initializer_list>
+
+namespace penstock::shard {
+namespace {
+
+// `values` up to `most`, and `most` itself in place of those beyond it.
+std::vector<std::uint32_t> Axis(std::initializer_list<std::uint32_t> values, std::uint32_t most) {
+  std::vector<std::uint32_t> axis;
+  for (const std::uint32_t value : values) {
+    if (value <= most) axis.push_back(value);
+  }
+  if (axis.size() < values.size() && (axis.empty() || axis.back() != most)) axis.push_back(most);
+  return axis;
+}
+
+std::uint64_t Work(const StepTimeSample& step) {
+  const std::uint64_t rows = step.prefill_tokens + step.decode_rows;
+  return rows * (1024 + step.context_tokens);
+}
+
+}  // namespace
+
+std::vector<StepTimeSample> WarmupSweep(const SweepLimits& limits) {
+  const std::uint32_t longest = limits.sequence_length;
+  const std::uint32_t chunk = std::min(limits.step_tokens, longest);
+  const std::uint32_t rows = std::min(limits.sequences, limits.step_tokens);
+  std::vector<StepTimeSample> steps;
+  for (const std::uint32_t tokens : Axis({1, 8, 32, 64, 128, 256, 512, 1024, 2048, 4096}, chunk)) {
+    steps.push_back({tokens, 0, 0, Duration(0)});
+  }
+  for (const std::uint32_t batch : Axis({1, 8, 32, 128}, rows)) {
+    // Each row writes a position behind its context.
+    const std::uint64_t fair = std::max<std::uint64_t>(limits.pool_tokens / batch, 1);
+    const auto most = static_cast<std::uint32_t>(std::min<std::uint64_t>(longest, fair)) - 1;
+    for (const std::uint32_t context : Axis({128, 1024, 4096, 16384}, most)) {
+      steps.push_back({0, batch, context, Duration(0)});
+    }
+  }
+  for (const std::uint32_t tokens : Axis({256, 1024}, chunk)) {
+    const std::uint32_t left = longest - std::min(longest, tokens);
+    for (const std::uint32_t cached : Axis({1024, 4096, 16384}, left)) {
+      if (cached > 0) steps.push_back({tokens, 0, cached, Duration(0)});
+    }
+  }
+  std::stable_sort(steps.begin(), steps.end(),
+                   [](const auto& a, const auto& b) { return Work(a) < Work(b); });
+  // The ends of the range pin the slopes: first the largest prompt and the largest decode batch.
+  const auto first = [&steps](auto&& size) {
+    const auto found = std::max_element(steps.begin(), steps.end(),
+                                        [&size](auto& a, auto& b) { return size(a) < size(b); });
+    std::rotate(steps.begin(), found, found + 1);
+  };
+  first([](const StepTimeSample& step) { return step.decode_rows; });
+  first([](const StepTimeSample& step) {
+    return step.context_tokens == 0 ? step.prefill_tokens : 0;
+  });
+  return steps;
+}
+
+}  // namespace penstock::shard

@@ -1,0 +1,149 @@
+#!/usr/bin/env python3
+"""What a long prompt does to running streams, through HTTP with the real router and simulated shards.
+
+usage: stall_free.py [--json FILE] [--time-scale K] [--machine NAME] [--budget TOKENS]
+
+32 requests stream at a context of about 1,024 tokens on one simulated machine; then a prompt of 4,096
+tokens comes. Run twice: with a token budget per step (chunked prefill), and with the prompt computed in
+one step (--prefill whole). Every simulated step lasts K times as long as on the machine, so that this
+machine keeps up; all times below are divided by K.
+
+Passes when the longest gap that any of the streams saw is at most 2.3 decode-only steps with the budget
+and at least 9 with the whole prompt, and the long prompt's first token comes at most 1.5 times as late.
+"""
+
+import argparse
+import json
+import pathlib
+import statistics
+import sys
+import threading
+import time
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "integration"))
+
+from penstock_testing import BIN, DEMO_MODEL, Server  # noqa: E402
+
+STREAMS = 32
+PROMPT = 960  # plus what is generated until the long prompt comes: about 1,024
+LONG_PROMPT = 4096
+STEADY_TOKENS = 12  # of every stream, before the long prompt comes
+GAP_AT_MOST = 2.3
+GAP_WHOLE_AT_LEAST = 9
+TTFT_AT_MOST = 1.5
+
+
+class Reader(threading.Thread):
+    """Reads one stream, and notes when each token came."""
+
+    def __init__(self, server, token, length, max_tokens):
+        super().__init__(daemon=True)
+        body = {
+            "model": "tgi",
+            "prompt": [token] * length,
+            "max_tokens": max_tokens,
+            "temperature": 0,
+            "ignore_eos": True,
+            "stream": True,
+        }
+        self.began = time.monotonic()
+        self.stream = server.stream("/v1/completions", body, timeout=300)
+        self.news = threading.Condition()
+        self.times = []
+
+    def run(self):
+        try:
+            for _ in self.stream:
+                with self.news:
+                    self.times.append(self.stream.times[-1])
+                    self.news.notify_all()
+        except (OSError, ValueError, AttributeError):
+            pass  # closed by us
+
+    def wait(self, count, seconds=300):
+        with self.news:
+            if not self.news.wait_for(lambda: len(self.times) >= count, seconds):
+                raise SystemExit(f"only {len(self.times)} tokens after {seconds} s")
+
+    def gaps(self, begin, end):
+        inside = [t for t in list(self.times) if begin <= t <= end]
+        return [b - a for a, b in zip(inside, inside[1:])]
+
+
+def measure(arguments, *options):
+    simulated = (
+        "--shard-program",
+        BIN / "penstock-simshard",
+        "--step-time-model",
+        arguments.machine,
+        "--time-scale",
+        arguments.time_scale,
+        "--tokens",
+        "echo",
+        "--blocks",
+        16384,
+        "--max-sequence-length",
+        8192,
+    )
+    with Server(*simulated, *options, model=DEMO_MODEL) as server:
+        token = server.json("POST", "/tokenize", {"inputs": "the the"})[-1]["id"]
+        readers = [Reader(server, token, PROMPT, 600) for _ in range(STREAMS)]
+        for reader in readers:
+            reader.start()
+        for reader in readers:
+            reader.wait(1)
+        steady = time.monotonic()
+        for reader in readers:
+            reader.wait(len(reader.times) + STEADY_TOKENS)
+        long_prompt = Reader(server, token, LONG_PROMPT, 4)
+        long_prompt.start()
+        long_prompt.wait(3)
+        end = time.monotonic()
+        decode_step = statistics.median(g for r in readers for g in r.gaps(steady, long_prompt.began))
+        longest = max(g for r in readers for g in r.gaps(long_prompt.began - decode_step, end))
+        for reader in readers:
+            reader.stream.close()
+    scale = arguments.time_scale / 1000
+    return {
+        "decode_step_ms": round(decode_step / scale, 3),
+        "longest_gap_ms": round(longest / scale, 3),
+        "gap_ratio": round(longest / decode_step, 3),
+        "ttft_ms": round((long_prompt.times[0] - long_prompt.began) / scale, 3),
+    }
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--json", help="file for the result; standard output when absent")
+    parser.add_argument("--time-scale", type=float, default=10)
+    parser.add_argument("--machine", default="h100-llama-3-8b-tp1")
+    parser.add_argument("--budget", type=int, default=512)
+    arguments = parser.parse_args()
+    chunked = measure(arguments, "--max-step-tokens", arguments.budget)
+    whole = measure(arguments, "--max-step-tokens", 8192, "--prefill", "whole")
+    ttft_ratio = round(chunked["ttft_ms"] / whole["ttft_ms"], 3)
+    result = {
+        "test": "stall_free",
+        "machine": arguments.machine,
+        "time_scale": arguments.time_scale,
+        "streams": STREAMS,
+        "long_prompt": LONG_PROMPT,
+        "budget": arguments.budget,
+        "chunked": chunked,
+        "whole": whole,
+        "ttft_ratio": ttft_ratio,
+        "limits": {"gap_at_most": GAP_AT_MOST, "gap_whole_at_least": GAP_WHOLE_AT_LEAST, "ttft_at_most": TTFT_AT_MOST},
+        "pass": chunked["gap_ratio"] <= GAP_AT_MOST
+        and whole["gap_ratio"] >= GAP_WHOLE_AT_LEAST
+        and ttft_ratio <= TTFT_AT_MOST,
+    }
+    text = json.dumps(result, indent=1)
+    if arguments.json:
+        pathlib.Path(arguments.json).write_text(text + "\n")
+    else:
+        print(text)
+    return 0 if result["pass"] else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())

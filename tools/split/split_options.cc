@@ -1,0 +1,100 @@
+#include "tools/split/split_options.h"
+
+#include <charconv>
+#include <cmath>
+
+#include "common/options/values.h"
+#include "common/status.h"
+
+namespace penstock::split {
+namespace {
+
+using options::OptionSpec;
+using options::Type;
+
+constexpr std::uint64_t kMaxLength = 16'777'216;
+constexpr std::size_t kMaxRows = 65'536;
+
+constexpr OptionSpec kRows[] = {
+    {.name = "lengths",
+     .type = Type::kList,
+     .required = options::kTool,
+     .components = options::kTool,
+     .help = "Lengths of the rows, for instance 38,33,24,22."},
+    {.name = "max-sparsity",
+     .type = Type::kFloat,
+     .default_text = "0.33",
+     .min = 0,
+     .max = 1,
+     .components = options::kTool,
+     .help = "Largest share of padding in all cells; the least parts that keep it are taken."},
+    {.name = "max-splits",
+     .type = Type::kInt,
+     .default_text = "3",
+     .min = 1,
+     .max = 65536,
+     .components = options::kTool,
+     .help = "Most parts, whatever the sparsity."},
+    {.name = "json",
+     .type = Type::kBool,
+     .default_text = "false",
+     .flag_text = "true",
+     .components = options::kTool,
+     .help = "Print one JSON object."},
+    {.name = "sweep",
+     .type = Type::kBool,
+     .default_text = "false",
+     .flag_text = "true",
+     .components = options::kTool,
+     .help = "Print what each number of parts up to --max-splits costs and saves, and plot it."},
+    {.name = "svg",
+     .type = Type::kPath,
+     .default_text = "penstock-split.svg",
+     .components = options::kTool,
+     .help = "File for the plot of --sweep."},
+};
+
+absl::StatusOr<std::vector<std::uint64_t>> ReadLengths(const std::vector<std::string>& texts) {
+  std::vector<std::uint64_t> lengths;
+  if (texts.empty() || texts.size() > kMaxRows) {
+    return BadValue("lengths", std::to_string(texts.size()) + " rows",
+                    "1 to " + std::to_string(kMaxRows) + " rows");
+  }
+  for (const std::string& text : texts) {
+    std::uint64_t length = 0;
+    const char* const end = text.data() + text.size();
+    const auto read = std::from_chars(text.data(), end, length);
+    if (read.ec != std::errc() || read.ptr != end || length < 1 || length > kMaxLength) {
+      return BadValue("lengths", text, "an integer from 1 to " + std::to_string(kMaxLength));
+    }
+    lengths.push_back(length);
+  }
+  return lengths;
+}
+
+absl::StatusOr<SplitOptions> ToOptions(const options::Values& values) {
+  SplitOptions options;
+  PENSTOCK_ASSIGN_OR_RETURN(options.lengths, ReadLengths(values.GetList("lengths")));
+  options.max_sparsity = values.GetDouble("max-sparsity");
+  options.rule.objective = scheduler::SplitObjective::kSparsity;
+  options.rule.max_sparsity_ppm =
+      static_cast<std::uint32_t>(std::lround(options.max_sparsity * 1e6));
+  options.rule.max_splits = static_cast<std::uint32_t>(values.GetInt("max-splits"));
+  options.json = values.GetBool("json");
+  options.sweep = values.GetBool("sweep");
+  options.svg = values.GetString("svg");
+  return options;
+}
+
+}  // namespace
+
+CommandLine ReadCommandLine(int argc, const char* const* argv) {
+  const auto program = options::ProgramWith(
+      "penstock-split", "How a padded batch of given lengths is split (docs/scheduling.md).",
+      kRows);
+  const options::CommandLine line = options::ReadCommandLine(program, argc, argv);
+  if (line.exit_code.has_value()) return {absl::CancelledError(), *line.exit_code};
+  return {ToOptions(line.values), 2};
+}
+
+}  // namespace penstock::split

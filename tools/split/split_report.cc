@@ -1,0 +1,141 @@
+#include "tools/split/split_report.h"
+
+#include <algorithm>
+#include <cstdio>
+
+#include "tools/replay/svg_chart.h"
+
+namespace penstock::split {
+namespace {
+
+SplitReport Report(const std::vector<std::uint64_t>& lengths, const scheduler::SplitRule& rule) {
+  std::vector<scheduler::SplitRow> rows;
+  for (const std::uint64_t length : lengths) rows.push_back({length, 1});
+  scheduler::BatchSplitter splitter;
+  const scheduler::Partition& partition = splitter.Split(rows, rule);
+  SplitReport report;
+  report.tokens = partition.tokens;
+  report.padding = partition.padding;
+  for (std::size_t p = 0; p < partition.ends.size(); ++p) {
+    report.parts.emplace_back();
+    report.lengths.emplace_back();
+    for (const std::uint32_t row : partition.Part(p)) {
+      report.parts.back().push_back(row + 1);
+      report.lengths.back().push_back(lengths[row]);
+    }
+  }
+  return report;
+}
+
+template <class T>
+std::string ListText(const std::vector<T>& list) {
+  std::string text;
+  for (const T& item : list) text += (text.empty() ? "" : ", ") + std::to_string(item);
+  return "[" + text + "]";
+}
+
+template <class T>
+std::string ListsText(const std::vector<std::vector<T>>& lists) {
+  std::string text;
+  for (const auto& list : lists) text += (text.empty() ? "" : ", ") + ListText(list);
+  return "[" + text + "]";
+}
+
+std::string Decimal(double value, int digits) {
+  char text[40];
+  std::snprintf(text, sizeof text, "%.*f", digits, value);
+  return text;
+}
+
+// As given: 0.1, not 0.100000.
+std::string Shortest(double value) {
+  char text[40];
+  std::snprintf(text, sizeof text, "%g", value);
+  return text;
+}
+
+}  // namespace
+
+double SplitReport::Sparsity() const {
+  return static_cast<double>(padding) / static_cast<double>(padding + tokens);
+}
+
+double SplitReport::PaddingPerToken() const {
+  return static_cast<double>(padding) / static_cast<double>(tokens);
+}
+
+SplitReport Split(const SplitOptions& options) { return Report(options.lengths, options.rule); }
+
+std::vector<SplitReport> Sweep(const SplitOptions& options) {
+  scheduler::SplitRule rule = options.rule;
+  rule.max_sparsity_ppm = 0;  // so that max_splits decides
+  const auto most = std::min<std::size_t>(rule.max_splits, options.lengths.size());
+  std::vector<SplitReport> sweep;
+  for (std::size_t parts = 1; parts <= most; ++parts) {
+    rule.max_splits = static_cast<std::uint32_t>(parts);
+    sweep.push_back(Report(options.lengths, rule));
+    if (sweep.back().padding == 0) break;
+  }
+  return sweep;
+}
+
+std::string ToText(const SplitOptions& options, const SplitReport& report) {
+  return "seq_lengths: " + ListText(options.lengths) +
+         "\nmax_sparsity: " + Shortest(options.max_sparsity) +
+         "\nnum_splits: " + std::to_string(report.parts.size()) +
+         "\npartition: " + ListsText(report.parts) +
+         "\npadding: " + std::to_string(report.padding) +
+         "\nsparsity: " + Decimal(report.Sparsity(), 3) +
+         "\npadding_per_token: " + Decimal(report.PaddingPerToken(), 3) + "\n";
+}
+
+std::string ToJson(const SplitReport& report) {
+  return "{\"parts\":" + ListsText(report.parts) + ",\"lengths\":" + ListsText(report.lengths) +
+         ",\"tokens\":" + std::to_string(report.tokens) +
+         ",\"padding\":" + std::to_string(report.padding) +
+         ",\"sparsity\":" + Decimal(report.Sparsity(), 6) +
+         ",\"padding_per_token\":" + Decimal(report.PaddingPerToken(), 6) + "}\n";
+}
+
+std::string ToJson(const std::vector<SplitReport>& sweep) {
+  std::string text;
+  for (const SplitReport& report : sweep) {
+    std::string object = ToJson(report);
+    object.pop_back();
+    text += (text.empty() ? "" : ",\n ") + object;
+  }
+  return "[" + text + "]\n";
+}
+
+std::string ToTable(const std::vector<SplitReport>& sweep) {
+  std::string table = "parts    padding      cells  sparsity  padding/token  partition\n";
+  for (const SplitReport& report : sweep) {
+    char line[96];
+    std::snprintf(line, sizeof line, "%5zu %10llu %10llu  %8.4f  %13.4f  ", report.parts.size(),
+                  static_cast<unsigned long long>(report.padding),
+                  static_cast<unsigned long long>(report.padding + report.tokens),
+                  report.Sparsity(), report.PaddingPerToken());
+    table += line + ListsText(report.lengths) + "\n";
+  }
+  return table;
+}
+
+std::string ToSvg(const std::vector<SplitReport>& sweep) {
+  replay::Chart space{"Space by launches per step", "parts (launches per step)", "cells", {}};
+  replay::Chart sparsity{
+      "Sparsity by launches per step", "parts (launches per step)", "share of padding", {}};
+  replay::Curve cells{"cells", {}};
+  replay::Curve tokens{"tokens", {}};
+  replay::Curve share{"", {}};
+  for (const SplitReport& report : sweep) {
+    const auto parts = static_cast<double>(report.parts.size());
+    cells.points.push_back({parts, static_cast<double>(report.padding + report.tokens)});
+    tokens.points.push_back({parts, static_cast<double>(report.tokens)});
+    share.points.push_back({parts, report.Sparsity()});
+  }
+  space.curves = {std::move(cells), std::move(tokens)};
+  sparsity.curves = {std::move(share)};
+  return replay::ToSvg({space, sparsity});
+}
+
+}  // namespace penstock::split
