@@ -86,7 +86,8 @@ def measure(arguments, *options):
         8192,
     )
     with Server(*simulated, *options, model=DEMO_MODEL) as server:
-        token = server.json("POST", "/tokenize", {"inputs": "the the"})[-1]["id"]
+        # An echo tells the id of a token with a text of its own.
+        token = server.generate(" dog dog", max_new_tokens=2)["details"]["tokens"][-1]["id"]
         readers = [Reader(server, token, PROMPT, 600) for _ in range(STREAMS)]
         for reader in readers:
             reader.start()
