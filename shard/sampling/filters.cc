@@ -3,12 +3,17 @@
 #include <algorithm>
 #include <cmath>
 #include <cstddef>
+#include <functional>
 #include <limits>
+
+#include "shard/sampling/row_scan.h"
 
 namespace penstock::shard {
 namespace {
 
 using Candidates = std::vector<Candidate>;
+
+constexpr float kMinusInfinity = -std::numeric_limits<float>::infinity();
 
 bool MoreProbable(const Candidate& a, const Candidate& b) {
   return a.logit != b.logit ? a.logit > b.logit : a.token < b.token;
@@ -101,15 +106,42 @@ void Typical(float m, Candidates& candidates) {
   candidates.resize(kept);
 }
 
+// The k-th largest block maximum: at least k tokens are as probable, so nothing below it is among
+// the k most probable. -inf when there are fewer blocks or finite maxima.
+float LowerBoundOfTop(std::uint32_t k, std::vector<float> maxima) {
+  if (k > maxima.size()) return kMinusInfinity;
+  const auto kth = maxima.begin() + static_cast<std::ptrdiff_t>(k - 1);
+  std::nth_element(maxima.begin(), kth, maxima.end(), std::greater<>());
+  return *kth;
+}
+
+// All tokens that may be among the `k` most probable after temperature, and possibly more; k = 0:
+// all. Looks at single tokens only in blocks that hold a large one.
+void Collect(std::span<const float> logits, float temperature, std::uint32_t k, Candidates& out) {
+  std::vector<float> maxima;
+  float bound = kMinusInfinity;
+  if (k > 0) {
+    BlockMaxima(logits, maxima);
+    // Compared after the division, which can make different logits equal.
+    bound = LowerBoundOfTop(k, maxima) / temperature;
+  }
+  for (std::size_t first = 0; first < logits.size(); first += kMaximumBlock) {
+    if (k > 0 && maxima[first / kMaximumBlock] / temperature < bound) continue;
+    const std::size_t end = std::min(logits.size(), first + kMaximumBlock);
+    for (std::size_t token = first; token < end; ++token) {
+      const float logit = logits[token] / temperature;
+      if (logits[token] == kMinusInfinity || logit < bound) continue;
+      out.push_back({static_cast<std::uint32_t>(token), logit});
+    }
+  }
+}
+
 }  // namespace
 
 void FilterCandidates(const SamplingParams& params, std::span<const float> logits,
                       std::vector<Candidate>& out) {
   out.clear();
-  for (std::size_t token = 0; token < logits.size(); ++token) {
-    if (logits[token] == -std::numeric_limits<float>::infinity()) continue;
-    out.push_back({static_cast<std::uint32_t>(token), logits[token] / params.temperature});
-  }
+  Collect(logits, params.temperature, params.top_k, out);
   if (out.empty()) return;
   TopK(params.top_k, out);
   TopP(params.top_p, out);

@@ -8,38 +8,15 @@
 
 #include "shard/sampling/philox.h"
 #include "shard/sampling/processors.h"
+#include "shard/sampling/row_scan.h"
 
 namespace penstock::shard {
 namespace {
 
 constexpr float kMinusInfinity = -std::numeric_limits<float>::infinity();
 
-struct RowMaximum {
-  std::uint32_t token = 0;
-  float logit = kMinusInfinity;
-  bool valid = true;
-};
-
-// Ties go to the lowest id. NaN and +inf make the row invalid.
-RowMaximum FindMaximum(std::span<const float> logits) {
-  RowMaximum best;
-  bool finite = true;
-  for (std::size_t i = 0; i < logits.size(); ++i) {
-    const float logit = logits[i];
-    finite = finite && (logit < std::numeric_limits<float>::infinity());
-    if (logit > best.logit) {
-      best.logit = logit;
-      best.token = static_cast<std::uint32_t>(i);
-    }
-  }
-  best.valid = finite && best.logit > kMinusInfinity;
-  return best;
-}
-
 double LogSumExp(std::span<const float> logits, float max_logit) {
-  double sum = 0;
-  for (float logit : logits) sum += std::exp(logit - max_logit);
-  return max_logit + std::log(sum);
+  return max_logit + std::log(SumOfExponents(logits, max_logit));
 }
 
 bool MoreProbable(const Candidate& a, const Candidate& b) {
@@ -113,12 +90,10 @@ absl::StatusOr<SampledToken> Sampler::Sample(std::span<float> logits,
   using Kind = LogprobRequest::Kind;
   // The raw row is needed after the pick only when processing will change it.
   if (request.logprobs.kind == Kind::kRaw) raw_.assign(logits.begin(), logits.end());
-  if (std::any_of(logits.begin(), logits.end(), [](float logit) { return std::isnan(logit); })) {
-    return absl::InternalError("the model gave NaN logits");
-  }
   ProcessLogits(request.params, request.history, request.masked, logits);
   const RowMaximum maximum = FindMaximum(logits);
-  if (!maximum.valid) return absl::InternalError("no token has a finite logit");
+  if (maximum.nan) return absl::InternalError("the model gave NaN logits");
+  if (!std::isfinite(maximum.logit)) return absl::InternalError("no token has a finite logit");
 
   SampledToken sampled;
   sampled.token = static_cast<TokenId>(maximum.token);

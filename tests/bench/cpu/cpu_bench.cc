@@ -11,6 +11,7 @@
 #include <cstring>
 #include <functional>
 #include <iostream>
+#include <random>
 #include <vector>
 
 #include "shard/backend/cpu/isa.h"
@@ -19,6 +20,7 @@
 #include "shard/backend/cpu/packed_matrix.h"
 #include "shard/backend/cpu/work_split.h"
 #include "shard/backend/cpu/worker_pool.h"
+#include "shard/sampling/sampler.h"
 #include "shard/weights/memory_region.h"
 
 namespace penstock::shard::cpu {
@@ -188,6 +190,31 @@ double BarrierMicroseconds(WorkerPool& pool) {
          kRounds * 1e6;
 }
 
+// Microseconds per token of a 128k vocabulary.
+boost::json::object BenchSampler() {
+  std::vector<float> logits(128256);
+  std::mt19937 random(1);
+  std::normal_distribution<float> normal(0.0f, 3.0f);
+  for (float& logit : logits) logit = normal(random);
+  Sampler sampler;
+  const auto measure = [&](const SamplingParams& params, LogprobRequest::Kind kind) {
+    LogprobRequest logprobs;
+    logprobs.kind = kind;
+    return Best([&] { (void)sampler.Sample(logits, {params, logprobs, nullptr, {}, 0}); }) * 1e6;
+  };
+  SamplingParams greedy;
+  greedy.do_sample = false;
+  SamplingParams filtered;
+  filtered.do_sample = true;
+  filtered.temperature = 0.8f;
+  filtered.top_k = 50;
+  filtered.top_p = 0.9f;
+  using Kind = LogprobRequest::Kind;
+  return {{"greedy_us", measure(greedy, Kind::kNone)},
+          {"greedy_logprob_us", measure(greedy, Kind::kRaw)},
+          {"top_k_top_p_us", measure(filtered, Kind::kNone)}};
+}
+
 boost::json::object Report(Isa isa, DType dtype, WorkerPool& pool) {
   const Kernels& kernels = *FindKernels(isa, dtype);
   const double before = ReadBandwidth(pool);
@@ -231,7 +258,9 @@ int Main(int argc, char** argv) {
   for (DType dtype : {DType::kBFloat16, DType::kFloat32}) {
     reports.push_back(Report(*isa, dtype, pool));
   }
-  std::cout << boost::json::serialize(reports) << '\n';
+  std::cout << boost::json::serialize(
+                   boost::json::object{{"sampler", BenchSampler()}, {"kernels", reports}})
+            << '\n';
   return 0;
 }
 

@@ -48,6 +48,32 @@ TEST(Filters, TopKKeepsAllTiesAtTheBorder) {
   EXPECT_EQ(Kept(TopK(50), {1, 3, 2}).size(), 3u) << "k above the vocabulary is clamped";
 }
 
+// Large vocabularies are not looked at token by token.
+TEST(Filters, TopKOfALargeVocabularyIsThatOfASort) {
+  std::mt19937 random(std::random_device{}());
+  for (std::size_t size : {4096u, 5001u, 128256u}) {
+    std::vector<float> logits(size);
+    // Few distinct values, so that there are ties at the border, and tokens that are masked.
+    for (float& logit : logits) logit = static_cast<float>(random() % 3000) * 0.01f;
+    for (int i = 0; i < 100; ++i) {
+      logits[random() % size] = -std::numeric_limits<float>::infinity();
+    }
+    for (std::uint32_t k : {1u, 2u, 50u, 63u, 64u, 65u, 1000u}) {
+      SamplingParams params = TopK(k);
+      params.temperature = 0.7f;
+      std::vector<float> sorted = logits;
+      std::sort(sorted.begin(), sorted.end(), std::greater<>());
+      Ids expected;
+      for (std::size_t i = 0; i < size; ++i) {
+        if (logits[i] / 0.7f >= sorted[k - 1] / 0.7f) {
+          expected.push_back(static_cast<std::uint32_t>(i));
+        }
+      }
+      ASSERT_EQ(Kept(params, logits), expected) << size << " tokens, k " << k;
+    }
+  }
+}
+
 TEST(Filters, TopPKeepsTheSmallestSetThatReachesTheMass) {
   const auto logits = Logs({0.1f, 0.5f, 0.25f, 0.15f});
   EXPECT_THAT(Kept(TopP(0.4f), logits), ElementsAre(1));
