@@ -1,5 +1,7 @@
 #include "shard/parallel/shm_communicator.h"
 
+#include <emmintrin.h>
+
 #include <algorithm>
 #include <cstdint>
 #include <cstring>
@@ -13,6 +15,14 @@ namespace penstock::shard {
 namespace {
 
 enum Kind : std::uint32_t { kJoin = 1, kReduce, kGather, kBroadcast };
+
+void AddTo(float* sums, const float* terms, std::size_t count) {
+  std::size_t i = 0;
+  for (; i + 4 <= count; i += 4) {
+    _mm_storeu_ps(sums + i, _mm_add_ps(_mm_loadu_ps(sums + i), _mm_loadu_ps(terms + i)));
+  }
+  for (; i < count; ++i) sums[i] += terms[i];
+}
 
 class ShmCommunicator final : public Communicator {
  public:
@@ -65,18 +75,18 @@ absl::Status ShmCommunicator::Exchange(const ShmOperation& operation, const void
 absl::Status ShmCommunicator::Await(int peer, const ShmOperation& operation) {
   ShmRank& other = segment_.rank(peer);
   const auto deadline = std::chrono::steady_clock::now() + options_.timeout;
+  const ShmWait outcome = WaitForCounter(other, chunks_, deadline);
+  const bool arrived = outcome == ShmWait::kArrived;
+  if (arrived && other.operation[static_cast<std::size_t>(half_)] == operation) {
+    return absl::OkStatus();
+  }
   const std::string pair =
       "rank " + std::to_string(rank()) + " waiting for rank " + std::to_string(peer);
-  switch (WaitForCounter(other, chunks_, deadline)) {
-    case ShmWait::kAborted:
-      return absl::AbortedError(pair + ": the group was aborted");
-    case ShmWait::kTimedOut:
-      return absl::DeadlineExceededError(pair + ": nothing for " +
-                                         std::to_string(options_.timeout.count()) + " ms");
-    case ShmWait::kArrived:
-      break;
+  if (outcome == ShmWait::kAborted) return absl::AbortedError(pair + ": the group was aborted");
+  if (outcome == ShmWait::kTimedOut) {
+    return absl::DeadlineExceededError(pair + ": nothing for " +
+                                       std::to_string(options_.timeout.count()) + " ms");
   }
-  if (other.operation[static_cast<std::size_t>(half_)] == operation) return absl::OkStatus();
   return absl::InternalError(pair + ": the ranks call different operations or sizes");
 }
 
@@ -96,7 +106,7 @@ absl::Status ShmCommunicator::AllReduceSum(float* data, std::size_t count) {
     std::memcpy(chunk, Part(0), n * sizeof(float));
     for (int peer = 1; peer < world(); ++peer) {
       const float* part = reinterpret_cast<const float*>(Part(peer));
-      for (std::size_t i = 0; i < n; ++i) chunk[i] += part[i];
+      AddTo(chunk, part, n);
     }
   }
   return absl::OkStatus();

@@ -4,6 +4,8 @@
 //
 // Each number is the best of several runs of about a tenth of a second in all. Read bandwidth is
 // measured before and after; shares are of the better one.
+#include <unistd.h>
+
 #include <algorithm>
 #include <boost/json.hpp>
 #include <chrono>
@@ -12,6 +14,8 @@
 #include <functional>
 #include <iostream>
 #include <random>
+#include <string>
+#include <thread>
 #include <vector>
 
 #include "shard/backend/cpu/isa.h"
@@ -20,6 +24,7 @@
 #include "shard/backend/cpu/packed_matrix.h"
 #include "shard/backend/cpu/work_split.h"
 #include "shard/backend/cpu/worker_pool.h"
+#include "shard/parallel/shm_communicator.h"
 #include "shard/sampling/sampler.h"
 #include "shard/weights/memory_region.h"
 
@@ -215,6 +220,32 @@ boost::json::object BenchSampler() {
           {"top_k_top_p_us", measure(filtered, Kind::kNone)}};
 }
 
+// Median of an all-reduce of 8 KiB between two ranks, in microseconds.
+double AllReduceMicroseconds() {
+  constexpr int kRounds = 20000;
+  std::vector<double> times(kRounds);
+  const std::string name = "penstock-cpu-bench-" + std::to_string(getpid());
+  const auto rank = [&](int number) {
+    ShmOptions options;
+    options.name = name;
+    options.rank = number;
+    auto group = JoinShmGroup(options);
+    if (!group.ok()) std::abort();
+    std::vector<float> data(2048, 1e-30f);
+    for (double& time : times) {  // rank 1 only walks along
+      const auto begin = Clock::now();
+      if (!(*group)->AllReduceSum(data.data(), data.size()).ok()) std::abort();
+      if (number == 0) time = std::chrono::duration<double>(Clock::now() - begin).count();
+      std::fill(data.begin(), data.end(), 1.0f);
+    }
+  };
+  std::thread other(rank, 1);
+  rank(0);
+  other.join();
+  std::nth_element(times.begin(), times.begin() + kRounds / 2, times.end());
+  return times[kRounds / 2] * 1e6;
+}
+
 boost::json::object Report(Isa isa, DType dtype, WorkerPool& pool) {
   const Kernels& kernels = *FindKernels(isa, dtype);
   const double before = ReadBandwidth(pool);
@@ -259,7 +290,9 @@ int Main(int argc, char** argv) {
     reports.push_back(Report(*isa, dtype, pool));
   }
   std::cout << boost::json::serialize(
-                   boost::json::object{{"sampler", BenchSampler()}, {"kernels", reports}})
+                   boost::json::object{{"sampler", BenchSampler()},
+                                       {"all_reduce_8k_us", AllReduceMicroseconds()},
+                                       {"kernels", reports}})
             << '\n';
   return 0;
 }
