@@ -87,8 +87,10 @@ MemoryNeeds ModelEngine::Needs(std::uint32_t step_tokens) const {
   needs.rank = options_.model.rank;
   needs.local_ranks = options_.local_ranks;
   needs.weight_bytes = model_->WeightBytes();
-  needs.scratch_bytes =
-      ScratchBytes(model_->program, step_tokens, kMaxLogitRows, DTypeBytes(model_->dtype));
+  // On a CPU most buffers are float32 whatever the model's type is.
+  const bool cpu = options_.model.device.kind == Device::Kind::kCpu;
+  const std::size_t element = cpu ? sizeof(float) : DTypeBytes(model_->dtype);
+  needs.scratch_bytes = ScratchBytes(model_->program, step_tokens, kMaxLogitRows, element);
   needs.scratch_step_tokens = step_tokens;
   needs.kv = options_.kv;
   return needs;
