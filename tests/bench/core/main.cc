@@ -1,0 +1,64 @@
+// penstock-core-bench [TRACE]: what the core costs, as JSON on standard output. TRACE: Mooncake
+// rows for the index; without it, generated prompts that share their beginnings.
+#include <boost/json.hpp>
+#include <cstdio>
+
+#include "common/status.h"
+#include "sim/trace/read_trace.h"
+#include "sim/trace/shape_trace.h"
+#include "tests/bench/core/index_cost.h"
+#include "tests/bench/core/step_cost.h"
+
+namespace {
+
+namespace bench = penstock::bench;
+namespace json = boost::json;
+namespace sim = penstock::sim;
+
+json::object ToObject(const bench::StepCost& cost) {
+  return {{"mean_us", cost.microseconds.mean},
+          {"p50_us", cost.microseconds.p50},
+          {"p99_us", cost.microseconds.p99},
+          {"allocations_per_step", cost.allocations_per_step}};
+}
+
+json::object ToObject(const bench::IndexCost& cost) {
+  return {{"ns_per_block_operation", cost.nanoseconds_per_operation},
+          {"block_operations_per_second", 1e9 / cost.nanoseconds_per_operation},
+          {"block_operations", cost.operations},
+          {"hit_rate", cost.hit_rate}};
+}
+
+// 2,000 prompts of up to 64 blocks, each the beginning of one of 50 long ones and a tail of its
+// own.
+sim::Trace SharedBeginnings() {
+  sim::Trace trace = sim::UniformTrace(2000, {1, 48}, {1, 1}, 1);
+  trace.block_tokens = 512;
+  std::uint32_t own = 1'000'000;
+  for (std::size_t i = 0; i < trace.requests.size(); ++i) {
+    sim::TraceRequest& request = trace.requests[i];
+    const std::uint32_t shared = request.prompt_tokens;
+    for (std::uint32_t b = 0; b < shared; ++b) {
+      request.blocks.push_back(static_cast<std::uint32_t>(i % 50) * 1000 + b);
+    }
+    for (std::uint32_t b = 0; b < 16; ++b) request.blocks.push_back(own++);
+    request.prompt_tokens = static_cast<std::uint32_t>(request.blocks.size()) * trace.block_tokens;
+  }
+  return trace;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  auto trace = argc > 1 ? sim::ReadTrace(argv[1]) : SharedBeginnings();
+  if (!trace.ok()) {
+    std::fprintf(stderr, "%s\n", penstock::Message(trace.status()).c_str());
+    return 2;
+  }
+  const json::object result = {{"step_256_running_4096_queued", ToObject(bench::MeasureSteps({}))},
+                               {"step_with_churn", ToObject(bench::MeasureSteps({.churn = true}))},
+                               {"index_512", ToObject(bench::MeasureIndex(*trace, 6800, 512))},
+                               {"index_16", ToObject(bench::MeasureIndex(*trace, 6800 * 32, 16))}};
+  std::printf("%s\n", json::serialize(result).c_str());
+  return 0;
+}
