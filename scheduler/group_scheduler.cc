@@ -81,7 +81,9 @@ void GroupScheduler::BeginStep(Time now, Outputs& out) {
   PENSTOCK_CHECK(CanPlan(), "at most pipeline_depth plans are in flight");
   const StepBudget budget = MakeStepBudget(config_, capacity_.max_step_tokens);
   const StepTimeLimit limit{&cost_, config_.target_inter_token};
-  draft_.emplace(Draft{StepComposer(budget, config_.prefill, limit), StepPlan{}, {}, {}, {}});
+  if (!draft_) draft_.emplace(Draft{StepComposer(budget, config_.prefill), StepPlan{}, {}, {}, {}});
+  draft_->Restart(budget, limit);
+  if (draft_->named.capacity() == 0) draft_->named.swap(spare_named_);
   batch_.BeginStep(table_.running());
   MakeRoom(now, out);
   for (auto& [id, sequence] : table_.all()) AddDecode(sequence, now, out);
@@ -184,7 +186,7 @@ void GroupScheduler::Name(Sequence& sequence, std::uint32_t most_tokens) {
   sequence.tokens_in_flight += most_tokens;
   ++sequence.plans_in_flight;
   sequence.last_plan = NextStep();
-  draft_->named.push_back({sequence.id, most_tokens});
+  draft_->named.push_back({sequence.id, sequence.slot, most_tokens});
 }
 
 bool GroupScheduler::FitsOneStep(std::uint64_t prompt) const {
@@ -224,8 +226,7 @@ void GroupScheduler::Admit(Work work, SequenceId id, Time now, Outputs& out) {
 }
 
 bool GroupScheduler::FinishStep(std::uint32_t waiting, Outputs& out) {
-  Draft draft = std::move(*draft_);
-  draft_.reset();
+  Draft& draft = *draft_;
   batch_.EndStep();
   const bool only_ends = draft.composer.empty();
   // While a plan is in flight, ends wait for company: its result makes the next plan.
@@ -236,7 +237,7 @@ bool GroupScheduler::FinishStep(std::uint32_t waiting, Outputs& out) {
   draft.plan.epoch = epoch_;
   draft.plan.step = last_step_;
   draft.plan.ends = table_.slots().TakeEnds();
-  draft.plan.segments = draft.composer.TakeSegments();
+  draft.composer.TakeSegments(draft.plan.segments);
   GroupPrompts(draft);
   const Duration predicted = cost_.Predict(draft.composer.shape());
   in_flight_.push_back({last_step_, predicted, std::move(draft.named)});
@@ -265,7 +266,7 @@ bool GroupScheduler::FinishStep(std::uint32_t waiting, Outputs& out) {
   PENSTOCK_CHECK(info.decode_rows + info.prefill_tokens <= config_.max_step_tokens,
                  "no step exceeds its token budget");
   out.steps.push_back(info);
-  out.plans.push_back({id_, std::move(draft.plan), std::move(draft.requests)});
+  out.AddPlan(id_, draft.plan, draft.requests);
   return true;
 }
 
@@ -273,24 +274,26 @@ void GroupScheduler::OnResult(const StepResult& result, Time now, Outputs& out) 
   const bool other = !PENSTOCK_MUTANT("repeated-result-taken") && !in_flight_.empty() &&
                      in_flight_.front().step != result.step;
   if (in_flight_.empty() || other) return;
-  const InFlight done = std::move(in_flight_.front());
-  in_flight_.pop_front();
+  InFlight done = std::move(in_flight_.front());
+  in_flight_.erase(in_flight_.begin());
   cost_.Observe(done.predicted, result.timings.forward + result.timings.sample);
   for (const Named& named : done.named) {
-    Sequence* sequence = table_.Find(named.sequence);
+    Sequence* sequence = table_.Find(named.slot, named.sequence);
     PENSTOCK_CHECK(sequence != nullptr, "a sequence lives while a plan in flight names it");
     sequence->tokens_in_flight -= named.most_tokens;
     --sequence->plans_in_flight;
   }
   for (const SequenceResult& part : result.sequences) TakeResult(part, now, out);
   for (const Named& named : done.named) {
-    Sequence* sequence = table_.Find(named.sequence);
+    Sequence* sequence = table_.Find(named.slot, named.sequence);
     if (sequence != nullptr && sequence->retiring) ReclaimIfUnnamed(*sequence, now, out);
   }
+  done.named.clear();
+  spare_named_.swap(done.named);
 }
 
 void GroupScheduler::TakeResult(const SequenceResult& result, Time now, Outputs& out) {
-  Sequence* sequence = table_.Find(result.sequence);
+  Sequence* sequence = table_.Find(result.slot, result.sequence);
   // A surplus row of a sequence that ended meanwhile is computed but never reported.
   if (sequence == nullptr || sequence->slot != result.slot) return;
   // What is in flight for a preempted sequence counts; it goes on from there.

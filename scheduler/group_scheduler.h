@@ -8,7 +8,6 @@
 #pragma once
 
 #include <cstdint>
-#include <deque>
 #include <memory>
 #include <optional>
 #include <string>
@@ -82,6 +81,7 @@ class GroupScheduler {
   // What a plan in flight may yield for one sequence.
   struct Named {
     SequenceId sequence;
+    SlotId slot;
     std::uint32_t most_tokens = 0;
   };
   struct InFlight {
@@ -89,8 +89,16 @@ class GroupScheduler {
     Duration predicted{0};
     std::vector<Named> named;
   };
-  // The plan being made.
+  // The plan being made. Its lists keep their room from step to step.
   struct Draft {
+    void Restart(StepBudget budget, StepTimeLimit limit) {
+      composer.Restart(budget, limit);
+      plan.Clear();
+      requests.clear();
+      named.clear();
+      decodes.clear();
+    }
+
     StepComposer composer;
     StepPlan plan;
     std::vector<RequestId> requests;  // of plan.starts
@@ -133,7 +141,8 @@ class GroupScheduler {
   std::vector<Work> preempted_;
   DecodeGroups decode_groups_;
   StepId last_step_;
-  std::deque<InFlight> in_flight_;
+  std::vector<InFlight> in_flight_;  // the oldest first; few
+  std::vector<Named> spare_named_;   // room of the last that came back
   std::optional<Draft> draft_;
   StaticBatch batch_;
   Lack lacking_;        // of decodes whose growth is not secured yet, in the step being made

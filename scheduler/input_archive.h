@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "common/ids.h"
+#include "common/small_vector.h"
 #include "common/time.h"
 
 namespace penstock::scheduler {
@@ -75,6 +76,11 @@ class ArchiveWriter {
   }
   template <class T>
   void Put(const std::vector<T>& list) {
+    PutVarint(list.size());
+    for (const T& item : list) Put(item);
+  }
+  template <class T, std::size_t N>
+  void Put(const SmallVector<T, N>& list) {
     PutVarint(list.size());
     for (const T& item : list) Put(item);
   }

@@ -2,7 +2,9 @@
 // it delivers events, so that the accelerator never waits for a client.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
+#include <iterator>
 #include <optional>
 #include <string>
 #include <utility>
@@ -12,6 +14,7 @@
 #include "common/ids.h"
 #include "common/plan/step_plan.h"
 #include "common/plan/step_result.h"
+#include "common/small_vector.h"
 #include "common/time.h"
 
 namespace penstock::scheduler {
@@ -33,7 +36,7 @@ struct Started {
 // Committed tokens, gapless from the previous event (G3).
 struct Tokens {
   std::uint32_t first_index = 0;  // index of tokens[0] in the request's output
-  std::vector<SampledToken> tokens;
+  SmallVector<SampledToken, 1> tokens;
 };
 
 // Logprobs of prompt tokens 1 … prompt_length-1, once, before the first Tokens.
@@ -127,6 +130,8 @@ struct StepInfo {
   std::uint64_t decode_tokens = 0;  // thereof not padding
 };
 
+// Meant to be used again and again: Clear keeps the memory of everything, of the plans' lists too,
+// so that steps which start nothing allocate nothing.
 struct Outputs {
   std::vector<PlanOut> plans;
   std::vector<StepInfo> steps;  // one per plan, in the same order
@@ -134,7 +139,26 @@ struct Outputs {
   std::vector<Decision> decisions;
   std::optional<Time> wake_at;
 
-  void Clear() { *this = Outputs{}; }
+  void Clear() {
+    std::move(plans.begin(), plans.end(), std::back_inserter(spare_));
+    plans.clear();
+    steps.clear();
+    events.clear();
+    decisions.clear();
+    wake_at.reset();
+  }
+
+  // Gives a plan out in exchange for an empty one with room.
+  void AddPlan(GroupId group, StepPlan& plan, std::vector<RequestId>& requests) {
+    if (spare_.empty()) spare_.emplace_back();
+    PlanOut& out = plans.emplace_back(std::move(spare_.back()));
+    spare_.pop_back();
+    out.group = group;
+    std::swap(out.plan, plan);
+    std::swap(out.requests, requests);
+    plan.Clear();
+    requests.clear();
+  }
 
   template <class T>
   void AddEvent(RequestId request, T what) {
@@ -142,6 +166,9 @@ struct Outputs {
     event.request = request;
     event.what.template emplace<T>(std::move(what));
   }
+
+ private:
+  std::vector<PlanOut> spare_;
 };
 
 }  // namespace penstock::scheduler

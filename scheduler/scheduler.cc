@@ -201,13 +201,13 @@ class Scheduler::Impl {
     return request != nullptr ? request : front;
   }
 
-  std::vector<GroupOffer> OffersFor(const Work& work) const {
-    std::vector<GroupOffer> offers;
+  const std::vector<GroupOffer>& OffersFor(const Work& work) {
+    offers_.clear();
     for (const auto& [id, group] : groups_) {
       if (group.WhyNeverFits(work.request)) continue;
-      offers.push_back({id, group.running(), group.Check(work), group.plans_in_flight()});
+      offers_.push_back({id, group.running(), group.Check(work), group.plans_in_flight()});
     }
-    return offers;
+    return offers_;
   }
 
   // Why no group that is up could ever run it; nothing when one can, or when none is up (then it is
@@ -292,7 +292,8 @@ class Scheduler::Impl {
   std::map<GroupId, GroupScheduler> groups_;  // those that are up
   std::uint64_t last_sequence_ = 0;
   bool draining_ = false;
-  std::vector<RequestId> moved_;  // came to the queue or to another place in it, by this input
+  std::vector<GroupOffer> offers_;  // of OffersFor
+  std::vector<RequestId> moved_;    // came to the queue or to another place in it, by this input
 };
 
 Scheduler::Scheduler(Config config) : impl_(std::make_unique<Impl>(config)) {}

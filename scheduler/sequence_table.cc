@@ -8,7 +8,9 @@
 namespace penstock::scheduler {
 
 SequenceTable::SequenceTable(const GroupCapacity& capacity, bool sharing)
-    : cache_(capacity.blocks, capacity.block_size, sharing), slots_(capacity.slots) {}
+    : cache_(capacity.blocks, capacity.block_size, sharing),
+      slots_(capacity.slots),
+      by_slot_(capacity.slots, nullptr) {}
 
 Sequence& SequenceTable::Add(Work work, SequenceId id, std::uint32_t blocks, std::uint64_t tokens,
                              const PrefixMatch& match) {
@@ -17,6 +19,7 @@ Sequence& SequenceTable::Add(Work work, SequenceId id, std::uint32_t blocks, std
   Sequence& sequence = it->second;
   sequence.id = id;
   sequence.slot = slots_.Take();
+  by_slot_[sequence.slot.value()] = &sequence;
   sequence.blocks.Adopt(cache_, match);
   PENSTOCK_CHECK(sequence.blocks.Reserve(cache_, blocks - match.blocks),
                  "what an admitted reserves is there");
@@ -35,6 +38,12 @@ Sequence& SequenceTable::Add(Work work, SequenceId id, std::uint32_t blocks, std
 Sequence* SequenceTable::Find(SequenceId id) {
   const auto it = sequences_.find(id);
   return it == sequences_.end() ? nullptr : &it->second;
+}
+
+Sequence* SequenceTable::Find(SlotId slot, SequenceId id) {
+  if (slot.value() >= by_slot_.size()) return nullptr;
+  Sequence* const sequence = by_slot_[slot.value()];
+  return sequence != nullptr && sequence->id == id ? sequence : nullptr;
 }
 
 Sequence* SequenceTable::FindRunning(RequestId request) {
@@ -98,6 +107,7 @@ void SequenceTable::Reclaim(Sequence& sequence) {
   } else {
     slots_.PutBack(sequence.slot);
   }
+  by_slot_[sequence.slot.value()] = nullptr;
   sequences_.erase(sequence.id);
 }
 

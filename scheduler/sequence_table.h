@@ -11,6 +11,7 @@
 #include <cstdint>
 #include <map>
 #include <unordered_map>
+#include <vector>
 
 #include "common/ids.h"
 #include "common/plan/group.h"
@@ -32,6 +33,8 @@ class SequenceTable {
 
   // Running or retiring; null when unknown.
   Sequence* Find(SequenceId id);
+  // The same in constant time; null also when it has another slot.
+  Sequence* Find(SlotId slot, SequenceId id);
   // Running, or preempted and not yet requeued; null when unknown.
   Sequence* FindRunning(RequestId request);
   // Admitted first of those that run; null when none does.
@@ -68,6 +71,7 @@ class SequenceTable {
   SlotPool slots_;
   std::map<SequenceId, Sequence> sequences_;
   // Running and preempted ones; looked up, never iterated.
+  std::vector<Sequence*> by_slot_;
   std::unordered_map<RequestId, SequenceId> by_request_;
   std::uint32_t preempted_ = 0;
   std::uint64_t reserved_tokens_ = 0;  // of the running

@@ -75,7 +75,19 @@ class StepComposer {
   std::uint32_t decode_rows() const { return decode_rows_; }
   std::uint32_t prefill_tokens() const { return prefill_tokens_; }
   const StepShape& shape() const { return shape_; }
-  std::vector<Segment> TakeSegments() { return std::move(segments_); }
+  const std::vector<Segment>& segments() const { return segments_; }
+  // In exchange for an empty list, whose room the next step uses.
+  void TakeSegments(std::vector<Segment>& segments) { segments_.swap(segments); }
+
+  // Begins another step.
+  void Restart(StepBudget budget, StepTimeLimit limit) {
+    budget_ = budget;
+    limit_ = limit;
+    decode_rows_ = 0;
+    prefill_tokens_ = 0;
+    shape_ = {};
+    segments_.clear();
+  }
 
  private:
   bool TimeBinds() const;

@@ -118,6 +118,17 @@ struct StepPlan {
   std::vector<Segment> segments;
   std::vector<SegmentGroup> groups;
 
+  // Empties every list and keeps its room.
+  void Clear() {
+    ends.clear();
+    truncates.clear();
+    block_ops.clear();
+    starts.clear();
+    append_tokens.clear();
+    segments.clear();
+    groups.clear();
+  }
+
   // Order of application: ends, truncates, starts (create slots), block_ops, append_tokens,
   // segments.
   friend bool operator==(const StepPlan&, const StepPlan&) = default;

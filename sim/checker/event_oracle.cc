@@ -1,6 +1,7 @@
 #include "sim/checker/event_oracle.h"
 
 #include <optional>
+#include <span>
 #include <utility>
 #include <variant>
 
@@ -16,7 +17,7 @@ using scheduler::PromptLogprobs;
 using scheduler::Started;
 using scheduler::Tokens;
 
-std::string DescribeTokens(std::uint32_t first, const std::vector<SampledToken>& tokens,
+std::string DescribeTokens(std::uint32_t first, std::span<const SampledToken> tokens,
                            std::size_t count) {
   std::string text = "tokens from " + std::to_string(first) + ":";
   for (std::size_t i = 0; i < count; ++i) text += " " + std::to_string(tokens[i].token);

@@ -16,7 +16,7 @@ TEST(StepComposer, PrefillGetsWhatDecodesLeave) {
   EXPECT_EQ(step.AddPrefill({SlotId(5), 0, 1, false}).count, 0u);
   EXPECT_EQ(step.decode_rows(), 4u);
   EXPECT_EQ(step.prefill_tokens(), 6u);
-  EXPECT_EQ(step.TakeSegments().size(), 5u);
+  EXPECT_EQ(step.segments().size(), 5u);
 }
 
 TEST(StepComposer, ThePrefillShareBoundsPromptsOnly) {
@@ -39,7 +39,7 @@ TEST(StepComposer, OnlyTheLastChunkSamples) {
   step.AddPrefill({SlotId(0), 4, 3, false});
   step.AddPrefill({SlotId(1), 0, 3, true});
   step.AddPrefill({SlotId(2), 0, 9, false});
-  const std::vector<Segment> segments = step.TakeSegments();
+  const std::vector<Segment> segments = step.segments();
   ASSERT_EQ(segments.size(), 3u);
   EXPECT_EQ(segments[0].logits, Segment::Logits::kLast);
   EXPECT_EQ(segments[0].first, 4u);
