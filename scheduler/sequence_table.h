@@ -70,8 +70,8 @@ class SequenceTable {
   BlockCache cache_;
   SlotPool slots_;
   std::map<SequenceId, Sequence> sequences_;
+  std::vector<Sequence*> by_slot_;  // null: the slot is free
   // Running and preempted ones; looked up, never iterated.
-  std::vector<Sequence*> by_slot_;
   std::unordered_map<RequestId, SequenceId> by_request_;
   std::uint32_t preempted_ = 0;
   std::uint64_t reserved_tokens_ = 0;  // of the running
