@@ -1,9 +1,9 @@
 # The commands of this repository. `make help` lists them; the work is done by deploy/ and tests/.
-.PHONY: help build serve test bench format lint oracle cuda bundle clean
+.PHONY: help build serve test bench bench-papers format lint oracle cuda bundle clean
 .DEFAULT_GOAL := help
 
 help: ## this list
-	@sed -n 's/^\([a-z]*\): ## /  make \1  \t/p' Makefile
+	@sed -n 's/^\([a-z-]*\): ## /  make \1  \t/p' Makefile
 
 build: ## set up the machine and build every program into build/bin
 	@deploy/build
@@ -16,6 +16,9 @@ test: ## build everything and run every test
 
 bench: ## router cost per token and tokens/s, as JSON
 	@tests/bench/run
+
+bench-papers: ## the acceptance tests of the founding papers, as JSON (ARGS=--write: docs/benchmarks.md)
+	@tests/bench/papers/run $(ARGS)
 
 format: ## rewrite C++ and Rust sources in the project's format
 	@tests/checks/run --fix

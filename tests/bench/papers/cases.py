@@ -30,11 +30,10 @@ def iteration_level():
 
 def stall_free():
     """Sarathi-Serve through HTTP: 32 decodes at 1k context, then a prompt of 4,096 tokens, budget 512."""
-    script = REPOSITORY / "tests/bench/papers/stall_free_http.py"
-    done = subprocess.run([sys.executable, script], check=True, stdout=subprocess.PIPE, text=True)
+    script = [sys.executable, REPOSITORY / "tests/bench/stall_free.py"]
+    done = subprocess.run(script, stdout=subprocess.PIPE, text=True)
     result = json.loads(done.stdout)
-    gap, whole = result["chunked"]["gap_ratio"], result["whole"]["gap_ratio"]
-    ttft = result["chunked"]["ttft_ms"] / result["whole"]["ttft_ms"]
+    gap, whole, ttft = result["chunked"]["gap_ratio"], result["whole"]["gap_ratio"], result["ttft_ratio"]
     return [
         row("longest gap / decode-only step", gap, "x", "<= 2.3", gap <= 2.3),
         row("the same with whole prompts", whole, "x", ">= 9", whole >= 9),

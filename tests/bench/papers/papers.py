@@ -10,6 +10,7 @@ import datetime
 import json
 import os
 import platform
+import subprocess
 import sys
 import time
 
@@ -23,7 +24,10 @@ BEGIN, END = "<!-- papers: begin -->", "<!-- papers: end -->"
 def run(number):
     case = CASES[number]
     start = time.monotonic()
-    rows = case()
+    try:
+        rows = case()
+    except (subprocess.CalledProcessError, json.JSONDecodeError) as error:
+        rows = [{"what": f"not measured: {error}", "value": 0, "unit": "", "pass": "a result", "ok": False}]
     seconds = time.monotonic() - start
     print(f"{number:3} {seconds:6.1f} s {'ok' if all(r['ok'] for r in rows) else 'MISSED'}", file=sys.stderr)
     return {"test": number, "title": case.__doc__.strip(), "seconds": seconds, "rows": rows}
@@ -65,7 +69,7 @@ def main():
     parser.add_argument("--write", action="store_true")
     arguments = parser.parse_args()
     if not TRACES.is_dir():
-        sys.exit(f"the public traces are absent: set PENSTOCK_SHARED_DATA to the folder that holds traces/")
+        sys.exit("the public traces are absent: set PENSTOCK_SHARED_DATA to the folder that holds traces/")
     report = {
         "date": datetime.date.today().isoformat(),
         "machine": f"{cpu()}, {os.cpu_count()} cores",
