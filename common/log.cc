@@ -1,10 +1,13 @@
 #include "common/log.h"
 
+#include "common/log_fields.h"
+
 #include <spdlog/sinks/stdout_sinks.h>
 #include <spdlog/spdlog.h>
 
 #include <boost/json/serialize.hpp>
 #include <boost/json/string.hpp>
+#include <boost/json/value.hpp>
 #include <memory>
 #include <string>
 
@@ -46,6 +49,14 @@ void Write(spdlog::level::level_enum level, std::string_view message) {
   state.logger->log(level, "{}", boost::json::serialize(text));
 }
 
+std::string ToJson(const std::variant<std::string_view, std::int64_t, double>& value) {
+  if (const auto* text = std::get_if<std::string_view>(&value)) {
+    return boost::json::serialize(boost::json::string(text->data(), text->size()));
+  }
+  if (const auto* number = std::get_if<std::int64_t>(&value)) return std::to_string(*number);
+  return boost::json::serialize(boost::json::value(std::get<double>(value)));
+}
+
 }  // namespace
 
 void Configure(std::string_view component, Level level, Format format) {
@@ -65,6 +76,15 @@ void Configure(std::string_view component, Level level, Format format) {
 
 void Debug(std::string_view message) { Write(spdlog::level::debug, message); }
 void Info(std::string_view message) { Write(spdlog::level::info, message); }
+void Info(std::string_view message, std::initializer_list<Field> fields) {
+  State& state = TheState();
+  if (!state.json || !state.logger->should_log(spdlog::level::info)) return Info(message);
+  std::string record = ToJson(message);
+  for (const Field& field : fields) {
+    record.append(",\"").append(field.name).append("\":").append(ToJson(field.value));
+  }
+  state.logger->log(spdlog::level::info, "{}", record);
+}
 void Warn(std::string_view message) { Write(spdlog::level::warn, message); }
 void Error(std::string_view message) { Write(spdlog::level::err, message); }
 

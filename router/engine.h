@@ -7,6 +7,7 @@
 #include <absl/status/statusor.h>
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -177,6 +178,11 @@ class Engine {
 
   virtual ModelFacts Facts() const = 0;
   virtual HealthReport CheckHealth() const = 0;
+  // The same, looking through to the shards if nothing has been heard of them for long. `answer` is
+  // called once, from any thread, perhaps inside; it must not block.
+  virtual void ProbeHealth(std::function<void(const HealthReport&)> answer) {
+    answer(CheckHealth());
+  }
 
   // By client id or by the decimal request id. NotFound when unknown or forgotten.
   virtual absl::StatusOr<RequestRecord> Explain(const std::string& id) const = 0;

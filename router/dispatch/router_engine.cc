@@ -55,6 +55,8 @@ class RouterEngine::Impl final : public CoreListener {
             [this](RequestId request) { Forget(request); }},
         core_(std::move(options.core), *this, metrics),
         groups_return_(options.groups_return),
+        probe_(options.health_probe,
+               [this](std::shared_ptr<GenerationSink> sink) { SubmitProbe(std::move(sink)); }),
         pool_(options.text_threads) {}
 
   ~Impl() override { Stop(); }
@@ -86,6 +88,7 @@ class RouterEngine::Impl final : public CoreListener {
   void Stop() {
     core_.Stop();
     pool_.Stop();
+    probe_.Stop();
     const std::lock_guard lock(mutex_);
     tasks_.clear();
   }
@@ -129,6 +132,17 @@ class RouterEngine::Impl final : public CoreListener {
     return health_;
   }
 
+  void ProbeHealth(HealthProbe::Answer answer) {
+    HealthReport report;
+    bool busy = false;
+    {
+      const std::lock_guard lock(mutex_);
+      report = health_;
+      busy = !tasks_.empty();
+    }
+    probe_.Ask(report, busy, std::move(answer));
+  }
+
   absl::StatusOr<RequestRecord> Explain(const std::string& id) const { return records_.Find(id); }
 
  private:
@@ -137,6 +151,7 @@ class RouterEngine::Impl final : public CoreListener {
   void OnOutputs(std::vector<scheduler::Event> events,
                  std::vector<scheduler::Decision> decisions) override {
     const Time now = SteadyNow();
+    if (!events.empty()) probe_.Used(now);
     records_.Take(events, decisions);
     std::vector<std::shared_ptr<Lane>> lanes;
     {
@@ -181,6 +196,16 @@ class RouterEngine::Impl final : public CoreListener {
     pool_.ScheduleAll(std::move(lanes));
   }
 
+  // Any token will do for a prompt.
+  void SubmitProbe(std::shared_ptr<GenerationSink> sink) {
+    GenerationRequest request;
+    request.client_id = "health";
+    request.prompt = std::vector<TokenId>{0};
+    request.max_new_tokens = 1;
+    request.ignore_eos = true;
+    Submit(std::move(request), std::move(sink));
+  }
+
   // A request that the core does not know.
   void Forget(RequestId request) {
     {
@@ -218,6 +243,7 @@ class RouterEngine::Impl final : public CoreListener {
   const RequestServices services_;
   CoreLoop core_;
   const bool groups_return_;
+  HealthProbe probe_;
   TextPool pool_;  // last: its threads use all of the above
 };
 
@@ -238,6 +264,9 @@ RequestId RouterEngine::Submit(GenerationRequest request, std::shared_ptr<Genera
 void RouterEngine::Cancel(RequestId request) { impl_->Cancel(request); }
 ModelFacts RouterEngine::Facts() const { return impl_->Facts(); }
 HealthReport RouterEngine::CheckHealth() const { return impl_->CheckHealth(); }
+void RouterEngine::ProbeHealth(std::function<void(const HealthReport&)> answer) {
+  impl_->ProbeHealth(std::move(answer));
+}
 absl::StatusOr<RequestRecord> RouterEngine::Explain(const std::string& id) const {
   return impl_->Explain(id);
 }

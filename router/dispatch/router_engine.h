@@ -18,6 +18,7 @@
 #include <vector>
 
 #include "router/dispatch/core_loop.h"
+#include "router/dispatch/health_probe.h"
 #include "router/engine.h"
 #include "router/metrics/metrics.h"
 #include "text/chat_template.h"
@@ -36,6 +37,7 @@ struct RouterEngineOptions {
   // Lost groups are formed again: without any group, queued requests wait, and new ones are told to
   // try again later. Else the loss of the last group is the end of all.
   bool groups_return = false;
+  HealthProbeOptions health_probe;  // off by default
 };
 
 class RouterEngine final : public Engine {
@@ -63,6 +65,7 @@ class RouterEngine final : public Engine {
   void Cancel(RequestId request) override;
   ModelFacts Facts() const override;
   HealthReport CheckHealth() const override;
+  void ProbeHealth(std::function<void(const HealthReport&)> answer) override;
   absl::StatusOr<RequestRecord> Explain(const std::string& id) const override;
 
  private:

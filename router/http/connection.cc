@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "common/log.h"
+#include "common/log_fields.h"
 #include "router/http/request_id.h"
 
 namespace penstock::router {
@@ -369,13 +370,22 @@ void Connection::FinishRequest(const Present& present, bool delivered) {
   const int status = delivered ? present.status : (read_closed_ || too_slow_ ? 499 : 500);
   context_.metrics.HttpResponse(present.admission.route, status);
   if (present.admission.quiet && status < 400) return;
-  std::string line = present.head.method.empty() ? "-" : present.head.method;
-  line.append(" ").append(present.head.path, 0, 200).append(" ").append(std::to_string(status));
+  const Duration took = SteadyNow() - present.head.arrived;
+  const std::string method = present.head.method.empty() ? "-" : present.head.method;
+  const std::string path = present.head.path.substr(0, 200);
+  std::string line = method + " " + path + " " + std::to_string(status);
   line.append(", ").append(std::to_string(present.sent)).append(" bytes in ");
-  line.append(Milliseconds(SteadyNow() - present.head.arrived)).append(" ms, request ");
+  line.append(Milliseconds(took)).append(" ms, request ");
   line.append(present.head.request_id).append(" from ").append(peer_);
   if (too_slow_) line.append(" (the client reads too slowly)");
-  log::Info(line);
+  log::Info(line, {{"method", method},
+                   {"path", path},
+                   {"route", present.admission.route},
+                   {"status", std::int64_t{status}},
+                   {"bytes", static_cast<std::int64_t>(present.sent)},
+                   {"duration_ms", std::chrono::duration<double, std::milli>(took).count()},
+                   {"request_id", present.head.request_id},
+                   {"peer", peer_}});
 }
 
 Connection::Awaitable<bool> Connection::Wait(Time deadline) {

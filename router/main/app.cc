@@ -113,6 +113,7 @@ std::optional<Failure> App::StartEngine() {
   options.tokenizer = tokenizer_;
   options.chat = chat_;
   options.groups_return = groups_return_;
+  options.health_probe.idle = values_.GetDuration("health-probe-idle");
   engine_ = std::make_unique<RouterEngine>(std::move(options), metrics_);
   const absl::Status started = engine_->Start([this](LostGroup lost) { OnLost(std::move(lost)); });
   if (!started.ok()) return Failure{kExitUsage, started};

@@ -25,6 +25,16 @@ constexpr OptionSpec kRows[] = {
      .max = 1073741824,
      .components = kLauncher | kRouter,
      .help = "Largest body of a request."},
+    {.name = "health-probe-idle",
+     .type = Type::kDuration,
+     .default_text = "30s",
+     .min = 0,
+     .max = 86400,
+     .advanced = true,
+     .components = kLauncher | kRouter,
+     .help =
+         "When nothing was computed for so long, /health generates one token to see whether the "
+         "shards still work; 0 never does."},
     {.name = "io-threads",
      .type = Type::kInt,
      .default_text = "2",

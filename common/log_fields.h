@@ -1,0 +1,19 @@
+// Log records with fields of their own beside the message, for those who read logs by machine:
+// they stand in JSON records, text records show the message alone.
+#pragma once
+
+#include <cstdint>
+#include <initializer_list>
+#include <string_view>
+#include <variant>
+
+namespace penstock::log {
+
+struct Field {
+  std::string_view name;  // no quotes or control characters
+  std::variant<std::string_view, std::int64_t, double> value;
+};
+
+void Info(std::string_view message, std::initializer_list<Field> fields);
+
+}  // namespace penstock::log
