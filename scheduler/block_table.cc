@@ -1,5 +1,7 @@
 #include "scheduler/block_table.h"
 
+#include <algorithm>
+
 #include "scheduler/check.h"
 #include "scheduler/mutant.h"
 
@@ -14,6 +16,8 @@ void BlockTable::Adopt(BlockCache& cache, const PrefixMatch& match) {
 bool BlockTable::Reserve(BlockCache& cache, std::uint32_t blocks) {
   if (!cache.Reserve(blocks)) return false;
   reserved_ += blocks;
+  const std::size_t most = blocks_.size() + reserved_;
+  if (most > blocks_.capacity()) blocks_.reserve(std::max(most, 2 * blocks_.capacity()));
   return true;
 }
 

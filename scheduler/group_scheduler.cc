@@ -327,11 +327,12 @@ void GroupScheduler::ReportTokens(Sequence& sequence, const SequenceResult& resu
   if (sequence.tokens_received == 0 && sequence.request.logprobs.prompt_logprobs) {
     out.AddEvent(request, PromptLogprobs{std::move(sequence.prompt_logprobs)});
   }
-  Tokens tokens;
+  Event& event = out.events.emplace_back();
+  event.request = request;
+  auto& tokens = event.what.emplace<Tokens>();  // in its place: this runs for every row
   tokens.first_index = sequence.tokens_received + PENSTOCK_MUTANT("first-index-wrong");
   tokens.tokens.assign(result.tokens.begin(), result.tokens.begin() + count);
   for (const SampledToken& token : tokens.tokens) sequence.generated.push_back(token.token);
-  out.AddEvent(request, std::move(tokens));
   sequence.tokens_received += count;
   sharing_.Enter(sequence, sequence.last_plan);
 }

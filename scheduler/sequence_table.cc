@@ -1,5 +1,6 @@
 #include "scheduler/sequence_table.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "scheduler/check.h"
@@ -27,6 +28,9 @@ Sequence& SequenceTable::Add(Work work, SequenceId id, std::uint32_t blocks, std
   static_cast<Work&>(sequence) = std::move(work);
   if (sequence.generated.size() > 2 && PENSTOCK_MUTANT("restart-forgets-a-token"))
     sequence.generated.pop_back();
+  // Room for all that it may become, so that a step allocates nothing.
+  sequence.generated.reserve(tokens -
+                             std::min<std::uint64_t>(tokens, sequence.request.prompt.size()));
   sequence.resumed = static_cast<std::uint32_t>(sequence.generated.size());
   sequence.tokens_received = sequence.resumed;
   sequence.reserved_tokens = tokens;
