@@ -20,7 +20,7 @@ constexpr Duration kUnit{1000};  // most times are small multiples of it
 
 class Draw {
  public:
-  explicit Draw(std::uint64_t seed) : random_(seed), crowded_(random_.OneIn(4)) {
+  explicit Draw(std::uint64_t seed) : random_(seed), crowded_(random_.OneIn(3)) {
     scenario_.seed = seed;
   }
 
@@ -38,7 +38,7 @@ class Draw {
     const std::uint32_t count = random_.OneIn(3) ? random_.Between(2, 3) : 1;
     GroupCapacity capacity;
     capacity.block_size = random_.OneIn(4) ? random_.Between(1, 8) : 4;
-    capacity.slots = crowded_ ? random_.Between(5, 12) : random_.Between(1, 10);
+    capacity.slots = crowded_ ? random_.Between(6, 12) : random_.Between(1, 10);
     capacity.max_sequence_length = random_.Between(24, 160);
     if (crowded_) capacity.max_sequence_length = random_.Between(40, 90);
     capacity.padded_attention = random_.OneIn(4);
@@ -47,7 +47,7 @@ class Draw {
       // Tiny pools are the best finders; sometimes just the longest sequence fits.
       const std::uint32_t longest = capacity.max_sequence_length / capacity.block_size + 1;
       capacity.blocks = random_.OneIn(4) ? longest : random_.Between(4, 64);
-      if (crowded_) capacity.blocks = random_.Between(longest, longest + longest / 2);
+      if (crowded_) capacity.blocks = random_.Between(longest, longest + longest / 4);
       scenario_.groups.push_back(capacity);
       scenario_.up_at.push_back(random_.OneIn(3) ? kUnit * random_.Below(200) : Duration(0));
     }
@@ -89,8 +89,9 @@ class Draw {
   }
 
   void Load() {
-    const std::uint32_t requests = random_.Between(4, 30);
-    const std::uint32_t pace = random_.Between(1, 40);  // bursts as well as trickles
+    const std::uint32_t requests = random_.Between(crowded_ ? 10 : 4, 30);
+    // Bursts as well as trickles.
+    const std::uint32_t pace = random_.Between(1, crowded_ ? 10 : 40);
     const std::uint32_t families = random_.Between(1, 4);
     Time now{};
     for (std::uint32_t i = 1; i <= requests; ++i) {
@@ -130,7 +131,7 @@ class Draw {
     arrival.predicted_tokens = random_.OneIn(3) ? random_.Below(40) : 0;
     if (crowded_) {
       arrival.max_new_tokens = random_.Between(20, 70);
-      arrival.predicted_tokens = random_.Between(1, 6);
+      arrival.predicted_tokens = random_.Between(1, 3);
       arrival.prompt.resize(std::min<std::size_t>(arrival.prompt.size(), 12));
     }
     arrival.dialect = static_cast<scheduler::Dialect>(random_.Below(5));

@@ -10,6 +10,7 @@ constexpr Mutant kMutants[] = {
     {"first-block-again", "G1"},
     {"last-block-leaks", "G1"},
     {"retired-free-at-once", "G1"},
+    {"tenants-share", "G1"},
     {"cancel-of-waiting-not-told", "G2"},
     {"drain-ignored", "G2"},
     {"lost-prompt-not-told", "G2"},
