@@ -19,6 +19,7 @@ struct SweepLimits {
 };
 
 // The extremes first, then cheap ones before expensive ones: a sweep may be cut short. Times are 0.
+// The context of a prompt's sample (no decode rows) is what the cache holds before the chunk.
 std::vector<StepTimeSample> WarmupSweep(const SweepLimits& limits);
 
 }  // namespace penstock::shard
