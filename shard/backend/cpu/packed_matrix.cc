@@ -39,11 +39,10 @@ std::size_t PackedMatrix::ColumnOf(std::size_t row) const {
   return (output / layout_.lanes * 2 + half) * layout_.lanes + output % layout_.lanes;
 }
 
-template <class Element>
+template <class Element, std::size_t kPack>
 void PackedMatrix::PackPanel(const Element* weights, std::size_t panel) {
   const std::size_t columns = layout_.PanelColumns();
-  const std::size_t pack = layout_.pack;
-  const std::size_t inner = steps() * pack;
+  const std::size_t inner = steps() * kPack;
   Element* out = reinterpret_cast<Element*>(data_) + panel * columns * inner;
   std::array<const Element*, kMaxPanel> sources{};
   for (std::size_t c = 0; c < columns; ++c) {
@@ -58,7 +57,7 @@ void PackedMatrix::PackPanel(const Element* weights, std::size_t panel) {
       const Element* source = sources[c];
       for (std::size_t k = first; k < end; ++k) {
         const bool real = source != nullptr && k < inner_;
-        out[k / pack * columns * pack + c * pack + k % pack] = real ? source[k] : Element(0);
+        out[k / kPack * columns * kPack + c * kPack + k % kPack] = real ? source[k] : Element(0);
       }
     }
   }
@@ -67,9 +66,11 @@ void PackedMatrix::PackPanel(const Element* weights, std::size_t panel) {
 void PackedMatrix::Pack(const TensorView& weights, Share panels) {
   for (std::size_t panel = panels.first; panel < panels.first + panels.count; ++panel) {
     if (dtype_ == DType::kFloat32) {
-      PackPanel(static_cast<const float*>(weights.data), panel);
+      PackPanel<float, 1>(static_cast<const float*>(weights.data), panel);
+    } else if (layout_.pack == 1) {
+      PackPanel<std::uint16_t, 1>(static_cast<const std::uint16_t*>(weights.data), panel);
     } else {
-      PackPanel(static_cast<const std::uint16_t*>(weights.data), panel);
+      PackPanel<std::uint16_t, 2>(static_cast<const std::uint16_t*>(weights.data), panel);
     }
   }
 }

@@ -48,7 +48,7 @@ class PackedMatrix {
   // Row of the weights in packed column `column`.
   std::size_t RowOf(std::size_t column) const;
   std::size_t ColumnOf(std::size_t row) const;
-  template <class Element>
+  template <class Element, std::size_t kPack>
   void PackPanel(const Element* weights, std::size_t panel);
 
   std::size_t rows_ = 0;
