@@ -29,6 +29,14 @@ struct ChatInput {
   bool add_generation_prompt = true;
 };
 
+// What the answer must match.
+struct Grammar {
+  enum class Kind : std::uint8_t { kNone, kJson, kRegex };
+  Kind kind = Kind::kNone;
+  std::string text;   // a JSON schema, or a regular expression
+  std::string error;  // why it cannot be; told when nothing else is wrong with the request
+};
+
 struct GenerationRequest {
   std::string client_id;  // X-Request-Id given or made; for logs and GET /requests/{id}
   std::variant<std::string, std::vector<TokenId>, ChatInput> prompt;
@@ -36,7 +44,8 @@ struct GenerationRequest {
   std::optional<std::uint32_t> truncate;        // keep the last N prompt tokens
   std::optional<std::uint32_t> max_new_tokens;  // absent: what is left of max_total_tokens
   std::uint32_t min_new_tokens = 0;
-  std::vector<std::string> stop;  // stop strings, not empty each
+  // Stop strings. An empty one (with include_stop_text only) ends behind the first token.
+  std::vector<std::string> stop;
   std::vector<TokenId> stop_token_ids;
   bool ignore_eos = false;
   SamplingParams sampling;
@@ -47,6 +56,10 @@ struct GenerationRequest {
   bool include_stop_text = false;
   std::int32_t priority = 0;
   std::string tenant;
+  bool asked_sampling = false;  // do_sample as the client wrote it; only shown to shards that ask
+  bool watermark = false;
+  Grammar grammar;
+  std::optional<std::string> adapter_id;
 };
 
 struct TokenInfo {
@@ -132,6 +145,16 @@ class GenerationSink {
   virtual bool OnEvents(std::vector<GenerationEvent> events) = 0;
 };
 
+// A token of a text and where it stands: begin and end in bytes, {0, 0} when it was added.
+struct TokenSpan {
+  TokenId id = 0;
+  std::uint32_t begin = 0;
+  std::uint32_t end = 0;
+};
+
+using RenderedChat = std::variant<std::string, GenerationError>;
+using TokenizedText = std::variant<std::vector<TokenSpan>, GenerationError>;
+
 // Facts for /info, /v1/models and limits; fixed once the engine is ready.
 struct ModelFacts {
   std::string model_id;
@@ -144,6 +167,11 @@ struct ModelFacts {
   std::uint32_t max_batch_total_tokens = 0;
   std::uint32_t vocabulary = 0;
   bool has_chat_template = false;
+  bool template_has_tools = false;  // the chat template reads `tools`
+  // What the shards offer beside plain sampling.
+  bool has_grammar = false;
+  bool has_watermark = false;
+  bool has_adapters = false;
 };
 
 enum class Health : std::uint8_t { kStarting, kReady, kDraining, kFailed };
@@ -171,6 +199,12 @@ class Engine {
 
   // Takes the request; all outcomes, errors too, arrive at the sink. The id is known at once.
   virtual RequestId Submit(GenerationRequest request, std::shared_ptr<GenerationSink> sink) = 0;
+
+  // A chat as its template writes it, and the tokens of a text. `done` is called once, on a thread
+  // of the text pool; it must not block. A call into a stopped engine is dropped.
+  virtual void Render(ChatInput chat, std::function<void(RenderedChat)> done) = 0;
+  virtual void Tokenize(std::string text, bool add_special_tokens,
+                        std::function<void(TokenizedText)> done) = 0;
 
   // The client is gone. No event follows for it once the sink has returned false or Cancel returned
   // and the events already on their way were delivered. Unknown ids are ignored.

@@ -3,6 +3,7 @@
 #include <string>
 #include <utility>
 
+#include "router/api/cors.h"
 #include "router/api/errors.h"
 #include "router/api/routes.h"
 #include "router/http/text.h"
@@ -10,7 +11,8 @@
 namespace penstock::router {
 namespace {
 
-Dialect DialectOf(std::string_view path) {
+Dialect DialectOf(std::string_view path, bool tgi_profile) {
+  if (tgi_profile) return Dialect::kTgi;
   return path.starts_with("/v1/") || path == "/v1" ? Dialect::kOpenAi : Dialect::kTgi;
 }
 
@@ -19,10 +21,10 @@ bool Serves(const Route& route, std::string_view method) {
 }
 
 // The methods of a path as Allow lists them; empty when the path is unknown.
-std::string Allowed(std::string_view path) {
+std::string Allowed(std::string_view path, bool tgi_profile) {
   std::string allowed;
   for (const Route& route : Routes()) {
-    if (!Matches(route, path)) continue;
+    if (!IsServed(route, tgi_profile) || !Matches(route, path)) continue;
     if (!allowed.empty()) allowed += ',';
     allowed.append(route.method == "GET" ? "GET,HEAD" : route.method);
   }
@@ -73,23 +75,56 @@ bool Api::HasKey(const RequestHead& head) const {
   return EqualInConstantTime(Trim(value.substr(kScheme.size())), context_.options.api_key);
 }
 
+// TGI's framework says nothing where ours would say why, and one thing where ours says more.
+HttpResponse InTgisWords(HttpResponse response) {
+  if (response.status == 401 || response.status == 404 || response.status == 405) {
+    response.content_type.clear();
+    response.body.clear();
+  } else if (response.status == 413) {
+    response.body = "Failed to buffer the request body: length limit exceeded";
+  }
+  return response;
+}
+
 Admission Api::Admit(const RequestHead& head) const {
+  Admission admission = AdmitPlain(head);
+  const std::vector<Header> cors = CorsHeaders(context_.options.cors_origins, head.Find("origin"));
+  if (cors.empty()) return admission;
+  if (admission.refusal) {
+    auto& headers = admission.refusal->headers;
+    headers.insert(headers.end(), cors.begin(), cors.end());
+    if (head.method == "OPTIONS") {
+      for (Header& header : PreflightHeaders()) headers.push_back(std::move(header));
+    }
+  } else {
+    admission.handle = [handle = std::move(admission.handle), cors](
+                           HttpRequest request, std::shared_ptr<Exchange> exchange) {
+      handle(std::move(request), WithHeaders(std::move(exchange), cors));
+    };
+  }
+  return admission;
+}
+
+Admission Api::AdmitPlain(const RequestHead& head) const {
+  const bool tgi_profile = context_.options.tgi_profile;
   Admission admission;
   const Route* matched = nullptr;
   const Route* same_path = nullptr;
   for (const Route& route : Routes()) {
-    if (!Matches(route, head.path)) continue;
+    if (!IsServed(route, tgi_profile) || !Matches(route, head.path)) continue;
     // A closed route decides for its path, so that methods cannot be probed without the key.
     if (same_path == nullptr || route.access == Access::kKey) same_path = &route;
     if (Serves(route, head.method)) matched = &route;
   }
-  const Dialect dialect = same_path != nullptr ? same_path->dialect : DialectOf(head.path);
+  const Dialect dialect =
+      same_path != nullptr ? same_path->dialect : DialectOf(head.path, tgi_profile);
   const auto refuse = [&](ApiErrorKind kind, std::string message) {
     admission.refusal = ErrorResponse(dialect, {kind, std::move(message), ""});
+    if (tgi_profile) admission.refusal = InTgisWords(*std::move(admission.refusal));
   };
   if (head.method == "OPTIONS") {
     admission.refusal = HttpResponse{200, "", {}, ""};
-    const std::string allowed = Allowed(head.path);
+    const std::string allowed = Allowed(head.path, tgi_profile);
     if (!allowed.empty()) admission.refusal->headers.push_back({"allow", allowed});
     return admission;
   }
@@ -102,10 +137,13 @@ Admission Api::Admit(const RequestHead& head) const {
   const Access access = matched != nullptr ? matched->access : same_path->access;
   if (access == Access::kKey && !HasKey(head)) {
     refuse(ApiErrorKind::kUnauthorized, "`Authorization` must be `Bearer` and the API key");
+    if (matched == nullptr) {
+      admission.refusal->headers.push_back({"allow", Allowed(head.path, tgi_profile)});
+    }
     return admission;
   }
   if (matched == nullptr) {
-    const std::string allowed = Allowed(head.path);
+    const std::string allowed = Allowed(head.path, tgi_profile);
     refuse(ApiErrorKind::kMethodNotAllowed, "the method of " + Shown(head.path) +
                                                 " must be one of " + allowed +
                                                 ". Given: " + Shown(head.method));
@@ -125,8 +163,13 @@ Admission Api::Admit(const RequestHead& head) const {
 }
 
 HttpResponse Api::Refuse(const RequestHead& head, const HttpFailure& failure) const {
-  HttpResponse response = ErrorResponse(DialectOf(head.path), FromHttp(failure));
+  const bool tgi_profile = context_.options.tgi_profile;
+  HttpResponse response = ErrorResponse(DialectOf(head.path, tgi_profile), FromHttp(failure));
   response.status = failure.status;
+  if (tgi_profile) response = InTgisWords(std::move(response));
+  for (Header& header : CorsHeaders(context_.options.cors_origins, head.Find("origin"))) {
+    response.headers.push_back(std::move(header));
+  }
   return response;
 }
 

@@ -18,6 +18,7 @@ class Api final : public Application {
   HttpResponse Refuse(const RequestHead& head, const HttpFailure& failure) const override;
 
  private:
+  Admission AdmitPlain(const RequestHead& head) const;
   bool HasKey(const RequestHead& head) const;
 
   ApiContext& context_;

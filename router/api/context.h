@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <string>
+#include <vector>
 
 #include "router/api/permits.h"
 #include "router/engine.h"
@@ -19,8 +20,11 @@ struct ApiOptions {
   std::uint32_t max_stop_sequences = 4;
   std::uint32_t max_top_n_tokens = 5;
   std::uint32_t max_client_batch_size = 4;
-  std::uint32_t validation_workers = 2;  // shown by /info only
-  std::string compute_type;              // x-compute-type; empty: the model's device
+  std::uint32_t validation_workers = 2;   // shown by /info only
+  std::string compute_type;               // x-compute-type; empty: the model's device
+  bool tgi_profile = false;               // OpenAI routes, HTTP's errors and facts in TGI's words
+  bool grammar = true;                    // where the shards offer it
+  std::vector<std::string> cors_origins;  // empty: no CORS headers; "*": all
 };
 
 // Outlives all requests. Options are fixed; the rest is thread-safe.

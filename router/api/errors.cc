@@ -30,6 +30,12 @@ constexpr std::array kTable = {
              "unsupported_media_type", kInvalidArgument, 0},
     ErrorRow{kTemplate, "template", 422, "template_error", "Template error: ", 400, kInvalidRequest,
              "template_error", kInvalidArgument, 0},
+    ErrorRow{kTool, "tool", 422, "tool_error", "Tool error: ", 400, kInvalidRequest, "tool_error",
+             kInvalidArgument, 0},
+    ErrorRow{kSuffix, "unsupported", 422, "suffix not supported", "", 400, kInvalidRequest,
+             "unsupported", kUnimplemented, 0},
+    ErrorRow{kBatchSize, "validation", 422, "batch size exceeded", "", 400, kInvalidRequest,
+             "invalid_value", kInvalidArgument, 0},
     ErrorRow{kUnsupported, "unsupported", 422, "validation", "Input validation error: ", 400,
              kInvalidRequest, "unsupported", kUnimplemented, 0},
     ErrorRow{kUnauthorized, "unauthorized", 401, "unauthorized", "", 401, kInvalidRequest,
@@ -53,8 +59,9 @@ constexpr std::array kTable = {
              "no_ready_shards", kGrpcUnavailable, 2},
     ErrorRow{kDeadline, "deadline", 504, "timeout", "", 504, "timeout_error", "deadline_exceeded",
              kDeadlineExceeded, 0},
-    ErrorRow{kGeneration, "generation", 424, "generation", "Request failed during generation: ",
-             500, "server_error", "generation_failed", kGrpcInternal, 0},
+    ErrorRow{kGeneration, "generation", 424, "generation",
+             "Request failed during generation: Server error: ", 500, "server_error",
+             "generation_failed", kGrpcInternal, 0},
     ErrorRow{kInternal, "internal", 500, "internal", "", 500, "server_error", "internal_error",
              kGrpcInternal, 0},
 };
@@ -70,7 +77,7 @@ std::string ContextLength(const LengthExceeded& length) {
 }
 
 std::string TgiBody(const ErrorRow& row, const ApiError& error) {
-  const std::string message = std::string(row.tgi_prefix) + error.message;
+  const std::string message = TgiMessage(error);
   if (row.tgi_type.empty()) return message;
   std::string body = "{\"error\":";
   json::AppendString(body, message);
@@ -165,6 +172,10 @@ ApiError FromHttp(const HttpFailure& failure) {
     default:
       return {kBadRequest, failure.message, ""};
   }
+}
+
+std::string TgiMessage(const ApiError& error) {
+  return std::string(RowOf(error.kind).tgi_prefix) + error.message;
 }
 
 std::string ErrorBody(Dialect dialect, const ApiError& error) {

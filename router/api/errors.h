@@ -24,6 +24,9 @@ enum class ApiErrorKind : std::uint8_t {
   kWrongType,  // JSON of another shape than the dialect's
   kContentType,
   kTemplate,
+  kTool,         // tools of TGI's chats
+  kSuffix,       // TGI's completions
+  kBatchSize,    // more prompts than one request may have
   kUnsupported,  // a feature that this server does not have
   kUnauthorized,
   kNotFound,
@@ -67,6 +70,8 @@ ApiError FromEngine(const GenerationError& error, Dialect dialect);
 ApiError FromHttp(const HttpFailure& failure);
 
 // The JSON (or text) alone, as an event stream carries it, and the whole answer.
+// The message with the prefix that TGI gives it.
+std::string TgiMessage(const ApiError& error);
 std::string ErrorBody(Dialect dialect, const ApiError& error);
 HttpResponse ErrorResponse(Dialect dialect, const ApiError& error);
 

@@ -14,15 +14,29 @@ constexpr Route kRoutes[] = {
     {"POST", "/generate", Dialect::kTgi, tgi::Generate},
     {"POST", "/generate_stream", Dialect::kTgi, tgi::GenerateStream},
     {"POST", "/", Dialect::kTgi, tgi::Compat},
+    {"POST", "/invocations", Dialect::kTgi, tgi::Invocations},
+    {"POST", "/vertex", Dialect::kTgi, tgi::Vertex},
+    {"POST", "/tokenize", Dialect::kTgi, tgi::Tokenize},
+    {"POST", "/chat_tokenize", Dialect::kTgi, tgi::ChatTokenize, Access::kPublic},
     {"GET", "/info", Dialect::kTgi, tgi::Info, Access::kPublic},
     {"GET", "/health", Dialect::kTgi, native::Health, Access::kPublic, true},
     {"GET", "/ping", Dialect::kTgi, native::Health, Access::kPublic, true},
     {"GET", "/", Dialect::kTgi, native::Health, Access::kPublic, true},
+    {"GET", "/docs", Dialect::kTgi, tgi::DocsRedirect, Access::kPublic},
+    {"GET", "/docs/", Dialect::kTgi, tgi::Docs, Access::kPublic},
+    {"GET", "/api-doc/openapi.json", Dialect::kTgi, tgi::OpenApiDocument, Access::kPublic},
     // OpenAI
-    {"POST", "/v1/chat/completions", Dialect::kOpenAi, openai::ChatCompletions},
-    {"POST", "/v1/completions", Dialect::kOpenAi, openai::Completions},
+    {"POST", "/v1/chat/completions", Dialect::kOpenAi, openai::ChatCompletions, Access::kKey, false,
+     Profiles::kPenstock},
+    {"POST", "/v1/completions", Dialect::kOpenAi, openai::Completions, Access::kKey, false,
+     Profiles::kPenstock},
     {"GET", "/v1/models", Dialect::kOpenAi, openai::Models, Access::kPublic},
-    {"GET", "/v1/models/{id}", Dialect::kOpenAi, openai::Model, Access::kPublic},
+    {"GET", "/v1/models/{id}", Dialect::kOpenAi, openai::Model, Access::kPublic, false,
+     Profiles::kPenstock},
+    {"POST", "/v1/chat/completions", Dialect::kTgi, tgi::ChatCompletions, Access::kKey, false,
+     Profiles::kTgi},
+    {"POST", "/v1/completions", Dialect::kTgi, tgi::Completions, Access::kKey, false,
+     Profiles::kTgi},
     // Our own
     {"GET", "/live", Dialect::kNative, native::Live, Access::kPublic, true},
     {"GET", "/ready", Dialect::kNative, native::Ready, Access::kPublic, true},
@@ -33,6 +47,10 @@ constexpr Route kRoutes[] = {
 }  // namespace
 
 std::span<const Route> Routes() { return kRoutes; }
+
+bool IsServed(const Route& route, bool tgi_profile) {
+  return route.profiles == Profiles::kAll || (route.profiles == Profiles::kTgi) == tgi_profile;
+}
 
 bool Matches(const Route& route, std::string_view path) {
   if (!route.pattern.ends_with(kId)) return route.pattern == path;

@@ -20,6 +20,9 @@ enum class Access : std::uint8_t {
   kPublic,  // probes, metrics and facts about the model
 };
 
+// The profiles (--api-profile) that have a route.
+enum class Profiles : std::uint8_t { kAll, kPenstock, kTgi };
+
 using Handler = void (*)(ApiContext& context, HttpRequest request,
                          std::shared_ptr<Exchange> exchange);
 
@@ -30,9 +33,12 @@ struct Route {
   Handler handler = nullptr;
   Access access = Access::kKey;
   bool quiet = false;  // no line in the access log when it goes well
+  Profiles profiles = Profiles::kAll;
 };
 
 std::span<const Route> Routes();
+
+bool IsServed(const Route& route, bool tgi_profile);
 
 bool Matches(const Route& route, std::string_view path);
 

@@ -40,6 +40,9 @@ class Run final : public std::enable_shared_from_this<Run> {
 
   void Submit(Exchange& exchange, std::vector<GenerationRequest> requests) {
     for (std::size_t i = 0; i < requests.size(); ++i) {
+      candidates_[i].max_new_tokens = requests[i].max_new_tokens;
+    }
+    for (std::size_t i = 0; i < requests.size(); ++i) {
       const RequestId id = context_.engine.Submit(
           std::move(requests[i]), std::make_shared<CandidateSink>(shared_from_this(), i));
       bool over = false;
@@ -74,6 +77,7 @@ class Run final : public std::enable_shared_from_this<Run> {
  private:
   struct Candidate {
     std::optional<RequestId> id;
+    std::optional<std::uint32_t> max_new_tokens;  // asked for
     std::uint32_t prompt_tokens = 0;
     std::uint32_t tokens = 0;
     Time last_token;
@@ -82,6 +86,9 @@ class Run final : public std::enable_shared_from_this<Run> {
 
   void On(std::size_t index, const GenerationStart& start, std::vector<RequestId>&) {
     candidates_[index].prompt_tokens = start.prompt_tokens;
+    const std::uint32_t total = context_.engine.Facts().max_total_tokens;
+    const std::uint32_t room = total > start.prompt_tokens ? total - start.prompt_tokens : 0;
+    context_.metrics.MaxNewTokens(candidates_[index].max_new_tokens.value_or(room));
     writer_->Start(index, start);
   }
 
@@ -103,21 +110,35 @@ class Run final : public std::enable_shared_from_this<Run> {
     candidate.ended = true;
     context_.metrics.QueueTime(end.timings.queue);
     context_.metrics.RequestTokens(end.prompt_tokens, end.cached_tokens, end.generated_tokens);
+    context_.metrics.RequestTimes(end.timings.validation, end.timings.queue, end.timings.inference,
+                                  end.generated_tokens);
     const scheduler::FinishReason reason = end.reason;
     writer_->End(index, std::move(end));
+    CandidateEnded(reason);
+  }
+
+  void CandidateEnded(scheduler::FinishReason reason) {
     if (++ended_ < candidates_.size()) return;
     over_ = true;
     // Counted first: whoever has read the end of the answer finds it counted.
     context_.metrics.RequestDuration(SteadyNow() - arrived_);
-    context_.metrics.RequestSucceeded(FinishName(reason));
+    if (failed_ == candidates_.size()) {
+      context_.metrics.RequestFailed(RowOf(ApiErrorKind::kGeneration).name);
+    } else {
+      context_.metrics.RequestSucceeded(FinishName(reason));
+    }
     permit_ = Permit();
     writer_->AllEnded();
   }
 
   void On(std::size_t index, const GenerationError& error, std::vector<RequestId>& losers) {
     candidates_[index].ended = true;
-    losers = Over();
     const ApiError api = FromEngine(error, dialect_);
+    if (writer_->FailedAlone(index, api)) {
+      ++failed_;
+      return CandidateEnded(scheduler::FinishReason::kCancelled);
+    }
+    losers = Over();
     context_.metrics.RequestFailed(RowOf(api.kind).name);
     writer_->Failed(api);
   }
@@ -164,6 +185,7 @@ class Run final : public std::enable_shared_from_this<Run> {
   Permit permit_;
   std::vector<Candidate> candidates_;
   std::size_t ended_ = 0;
+  std::size_t failed_ = 0;  // of them, without an answer
   bool over_ = false;
 };
 

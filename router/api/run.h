@@ -29,6 +29,8 @@ class AnswerWriter {
   virtual bool Flush() { return true; }
   virtual void AllEnded() = 0;
   virtual void Failed(const ApiError& error) = 0;
+  // One of several candidates failed. True: told, and the others go on; else all end with Failed.
+  virtual bool FailedAlone(std::size_t, const ApiError&) { return false; }
 };
 
 struct RunPlan {

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "common/status.h"
+#include "router/dispatch/shown_request.h"
 
 namespace penstock::router {
 namespace {
@@ -137,7 +138,10 @@ void RequestTask::Send(Prompt prompt) {
   arrival.ignore_eos = request_.ignore_eos;
   arrival.priority = request_.priority;
   arrival.tenant = request_.tenant;
-  arrival.trace_id = request_.client_id;
+  arrival.trace_id = services_.shows_requests
+                         ? ShownRequest(request_, prompt.max_new_tokens,
+                                        services_.prompts.limits().max_input_tokens)
+                         : request_.client_id;
   queued_ = SteadyNow();
   if (!services_.post(std::move(arrival))) {
     services_.records.SetState(id_, "refused");

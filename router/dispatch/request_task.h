@@ -51,6 +51,8 @@ struct RequestServices {
   const std::vector<TokenId> eos_ids;
   SeedSource& seeds;
   RequestRecords& records;
+  // Shards that ask for it (simulated ones) see the request itself in its trace id.
+  const bool shows_requests = false;
   // To the core. False: its mailbox is full or closed.
   const std::function<bool(decltype(scheduler::Input::what))> post;
   // The core never heard of this request, or never will again.

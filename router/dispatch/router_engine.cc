@@ -37,6 +37,19 @@ std::vector<std::vector<scheduler::Event>> GroupByRequest(std::vector<scheduler:
   return groups;
 }
 
+// One job without events, a lane of its own.
+class TextJob final : public Lane {
+ public:
+  explicit TextJob(std::function<void()> work) : work_(std::move(work)) {}
+  bool RunOnce() override {
+    work_();
+    return false;
+  }
+
+ private:
+  std::function<void()> work_;
+};
+
 }  // namespace
 
 class RouterEngine::Impl final : public CoreListener {
@@ -51,6 +64,7 @@ class RouterEngine::Impl final : public CoreListener {
             std::move(options.eos_ids),
             seeds_,
             records_,
+            options.show_requests,
             [this](decltype(scheduler::Input::what) what) { return core_.Post(std::move(what)); },
             [this](RequestId request) { Forget(request); }},
         core_(std::move(options.core), *this, metrics),
@@ -123,6 +137,19 @@ class RouterEngine::Impl final : public CoreListener {
       found->second->Abandon();
     }
     core_.Post(scheduler::Cancel{request});
+  }
+
+  void Render(ChatInput chat, std::function<void(RenderedChat)> done) {
+    pool_.Schedule(std::make_shared<TextJob>(
+        [this, chat = std::move(chat), done = std::move(done)] { done(prompts_.Render(chat)); }));
+  }
+
+  void Tokenize(std::string text, bool add_special_tokens,
+                std::function<void(TokenizedText)> done) {
+    pool_.Schedule(std::make_shared<TextJob>(
+        [this, text = std::move(text), add_special_tokens, done = std::move(done)] {
+          done(TokenizeText(prompts_.tokenizer(), text, add_special_tokens));
+        }));
   }
 
   ModelFacts Facts() const { return facts_; }
@@ -260,6 +287,13 @@ void RouterEngine::Stop() { impl_->Stop(); }
 
 RequestId RouterEngine::Submit(GenerationRequest request, std::shared_ptr<GenerationSink> sink) {
   return impl_->Submit(std::move(request), std::move(sink));
+}
+void RouterEngine::Render(ChatInput chat, std::function<void(RenderedChat)> done) {
+  impl_->Render(std::move(chat), std::move(done));
+}
+void RouterEngine::Tokenize(std::string text, bool add_special_tokens,
+                            std::function<void(TokenizedText)> done) {
+  impl_->Tokenize(std::move(text), add_special_tokens, std::move(done));
 }
 void RouterEngine::Cancel(RequestId request) { impl_->Cancel(request); }
 ModelFacts RouterEngine::Facts() const { return impl_->Facts(); }

@@ -32,6 +32,7 @@ struct RouterEngineOptions {
   std::optional<std::uint64_t> seed;  // of sampled requests that bring none; absent: drawn
   ModelFacts facts;                   // its limits are enforced
   std::vector<TokenId> eos_ids;
+  bool show_requests = false;  // see router/dispatch/shown_request.h
   std::shared_ptr<const text::Tokenizer> tokenizer;
   std::shared_ptr<const text::ChatTemplate> chat;  // null: chats are refused
   // Lost groups are formed again: without any group, queued requests wait, and new ones are told to
@@ -62,6 +63,9 @@ class RouterEngine final : public Engine {
   void Stop();
 
   RequestId Submit(GenerationRequest request, std::shared_ptr<GenerationSink> sink) override;
+  void Render(ChatInput chat, std::function<void(RenderedChat)> done) override;
+  void Tokenize(std::string text, bool add_special_tokens,
+                std::function<void(TokenizedText)> done) override;
   void Cancel(RequestId request) override;
   ModelFacts Facts() const override;
   HealthReport CheckHealth() const override;

@@ -66,6 +66,7 @@ ShardFacts ToFacts(const v1::DescribeResponse& wire) {
   facts.block_size = wire.block_size();
   facts.padded_attention = wire.attention() == v1::ATTENTION_LAYOUT_PADDED;
   facts.shares_blocks = std::ranges::count(wire.capabilities(), "prefix_caching") > 0;
+  facts.capabilities.assign(wire.capabilities().begin(), wire.capabilities().end());
   facts.eos_token_ids.assign(wire.eos_token_ids().begin(), wire.eos_token_ids().end());
   return facts;
 }

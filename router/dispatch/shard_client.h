@@ -39,6 +39,7 @@ struct ShardFacts {
   bool padded_attention = false;
   bool shares_blocks = false;  // capability "prefix_caching"
   std::vector<TokenId> eos_token_ids;
+  std::vector<std::string> capabilities;  // what it offers beside the protocol's minimum
 };
 
 struct ShardLoadProgress {

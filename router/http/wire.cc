@@ -14,6 +14,7 @@ struct Phrase {
 constexpr Phrase kPhrases[] = {
     {200, "OK"},
     {204, "No Content"},
+    {303, "See Other"},
     {400, "Bad Request"},
     {401, "Unauthorized"},
     {403, "Forbidden"},

@@ -109,6 +109,11 @@ std::optional<Failure> App::StartEngine() {
   if (const auto seed = values_.FindInt("seed")) options.seed = static_cast<std::uint64_t>(*seed);
   options.facts = *std::move(facts);
   options.facts.has_chat_template = chat_ != nullptr;
+  const auto source = tokenizer_->ChatTemplateSource("");
+  options.facts.template_has_tools = source && source->find("tools") != std::string::npos;
+  options.show_requests = HasCapability(formed, "shows-requests");
+  metrics_.AddTgiNames(options.facts.max_input_tokens, options.facts.max_total_tokens,
+                       formed.capacity.block_size);
   options.eos_ids = formed.facts.eos_token_ids;
   options.tokenizer = tokenizer_;
   options.chat = chat_;

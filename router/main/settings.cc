@@ -94,6 +94,12 @@ ApiOptions ApiSettings(const options::Values& values) {
   api.max_top_n_tokens = Count(values, "max-top-n-tokens");
   api.max_client_batch_size = Count(values, "max-client-batch-size");
   api.validation_workers = Count(values, "validation-workers");
+  api.api_key = values.GetString("api-key");
+  api.tgi_profile = values.GetString("api-profile") == "tgi";
+  api.cors_origins = values.GetList("cors-allow-origin");
+  if (api.tgi_profile && api.cors_origins.empty()) api.cors_origins = {"*"};
+  api.compute_type = values.GetString("compute-type");
+  api.grammar = !values.GetBool("disable-grammar-support");
   return api;
 }
 
@@ -160,6 +166,11 @@ CoreLoopOptions CoreSettings(const options::Values& values, const GroupFormed& f
   return core;
 }
 
+bool HasCapability(const GroupFormed& formed, std::string_view name) {
+  const std::vector<std::string>& all = formed.facts.capabilities;
+  return std::find(all.begin(), all.end(), name) != all.end();
+}
+
 absl::StatusOr<ModelFacts> FactsOf(const options::Values& values, const GroupFormed& formed) {
   ModelFacts facts;
   facts.model_id = values.GetString("model-id");
@@ -169,6 +180,9 @@ absl::StatusOr<ModelFacts> FactsOf(const options::Values& values, const GroupFor
   facts.device = formed.facts.device;
   facts.backend = formed.facts.backend;
   facts.vocabulary = formed.facts.vocabulary;
+  facts.has_grammar = HasCapability(formed, "grammar");
+  facts.has_watermark = HasCapability(formed, "watermark");
+  facts.has_adapters = HasCapability(formed, "adapters");
 
   const std::uint32_t longest = LongestSequence(formed);
   facts.max_total_tokens = CountOrZero(values, "max-total-tokens");

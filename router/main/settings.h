@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <string_view>
 
 #include <absl/status/statusor.h>
 
@@ -21,6 +22,9 @@ ApiOptions ApiSettings(const options::Values& values);
 
 // The groups to form and what happens when one is lost.
 absl::StatusOr<FleetOptions> FleetSettings(const options::Values& values);
+
+// Whether the shards announce it.
+bool HasCapability(const GroupFormed& formed, std::string_view name);
 
 // What can be decided once the group is formed.
 CoreLoopOptions CoreSettings(const options::Values& values, const GroupFormed& formed);

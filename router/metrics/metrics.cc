@@ -10,9 +10,12 @@
 #include <algorithm>
 #include <map>
 #include <mutex>
+#include <optional>
 #include <sstream>
 #include <utility>
 #include <vector>
+
+#include "router/metrics/tgi_metrics.h"
 
 namespace penstock::router {
 namespace {
@@ -57,6 +60,8 @@ Histogram& OneHistogram(Registry& registry, const char* name, const char* help,
 
 struct Metrics::Impl {
   Registry registry;
+  std::optional<TgiMetrics> tgi;
+  std::uint32_t block_size = 0;
 
   Family<Counter>& responses =
       Counters(registry, "penstock_http_responses_total", "HTTP responses by route and status.");
@@ -199,6 +204,12 @@ Metrics::Metrics(std::string_view version) : impl_(std::make_unique<Impl>()) {
 
 Metrics::~Metrics() = default;
 
+void Metrics::AddTgiNames(std::uint32_t max_input_tokens, std::uint32_t max_total_tokens,
+                          std::uint32_t block_size) {
+  impl_->block_size = block_size;
+  impl_->tgi.emplace(impl_->registry, max_input_tokens, max_total_tokens);
+}
+
 void Metrics::HttpResponse(std::string_view route, int status) {
   impl_->responses.Add({{"route", std::string(route)}, {"code", std::to_string(status)}})
       .Increment();
@@ -208,15 +219,21 @@ void Metrics::ConnectionClosed() { impl_->connections.Decrement(); }
 void Metrics::ConnectionRefused() { impl_->connections_refused.Increment(); }
 
 void Metrics::RequestArrived(std::string_view route) {
+  if (impl_->tgi) impl_->tgi->Arrived();
   impl_->requests.Add({{"route", std::string(route)}}).Increment();
 }
 void Metrics::RequestSucceeded(std::string_view finish_reason) {
+  if (impl_->tgi) impl_->tgi->Succeeded();
   impl_->success.Add({{"finish_reason", std::string(finish_reason)}}).Increment();
 }
 void Metrics::RequestFailed(std::string_view kind) {
+  if (impl_->tgi) impl_->tgi->Failed(kind);
   impl_->failure.Add({{"kind", std::string(kind)}}).Increment();
 }
-void Metrics::RequestCancelled() { impl_->cancelled.Increment(); }
+void Metrics::RequestCancelled() {
+  impl_->cancelled.Increment();
+  if (impl_->tgi) impl_->tgi->Failed("dropped");
+}
 
 void Metrics::UnknownKeys(std::string_view dialect, std::uint64_t count) {
   if (count == 0) return;
@@ -231,9 +248,22 @@ void Metrics::InterToken(Duration since_previous) {
   impl_->inter_token.Observe(Seconds(since_previous));
 }
 void Metrics::QueueTime(Duration queued) { impl_->queue_time.Observe(Seconds(queued)); }
-void Metrics::RequestDuration(Duration total) { impl_->duration.Observe(Seconds(total)); }
+void Metrics::RequestDuration(Duration total) {
+  impl_->duration.Observe(Seconds(total));
+  if (impl_->tgi) impl_->tgi->Duration(total);
+}
+
+void Metrics::RequestTimes(Duration validation, Duration queue, Duration inference,
+                           std::uint64_t generated) {
+  if (impl_->tgi) impl_->tgi->Times(validation, queue, inference, generated);
+}
+
+void Metrics::MaxNewTokens(std::uint64_t tokens) {
+  if (impl_->tgi) impl_->tgi->MaxNewTokens(tokens);
+}
 
 void Metrics::RequestTokens(std::uint64_t prompt, std::uint64_t cached, std::uint64_t generated) {
+  if (impl_->tgi) impl_->tgi->Tokens(prompt, cached, generated);
   impl_->prompt_total.Increment(static_cast<double>(prompt));
   impl_->cached_total.Increment(static_cast<double>(cached));
   impl_->generated_total.Increment(static_cast<double>(generated));
@@ -242,12 +272,14 @@ void Metrics::RequestTokens(std::uint64_t prompt, std::uint64_t cached, std::uin
 }
 
 void Metrics::SetQueue(std::uint64_t waiting, std::uint64_t running) {
+  if (impl_->tgi) impl_->tgi->Queue(waiting, running);
   impl_->waiting.Set(static_cast<double>(waiting));
   impl_->running.Set(static_cast<double>(running));
 }
 
 void Metrics::SetBlocks(std::uint64_t free, std::uint64_t used, std::uint64_t cached,
                         std::uint64_t retiring) {
+  if (impl_->tgi) impl_->tgi->ReservedTokens((used + retiring) * impl_->block_size);
   impl_->blocks_used.Set(static_cast<double>(used));
   impl_->blocks_cached.Set(static_cast<double>(cached));
   impl_->blocks_retiring.Set(static_cast<double>(retiring));
@@ -292,6 +324,7 @@ void Metrics::SetGroupState(GroupId group, const GroupState& state) {
 
 void Metrics::Step(Duration sent_to_result, std::uint64_t decode_rows,
                    std::uint64_t prefill_tokens) {
+  if (impl_->tgi) impl_->tgi->Step(sent_to_result, decode_rows, prefill_tokens);
   impl_->step_seconds.Observe(Seconds(sent_to_result));
   impl_->decode_rows.Increment(static_cast<double>(decode_rows));
   impl_->prefill_tokens.Increment(static_cast<double>(prefill_tokens));

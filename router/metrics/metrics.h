@@ -32,6 +32,10 @@ class Metrics {
   Metrics(const Metrics&) = delete;
   Metrics& operator=(const Metrics&) = delete;
 
+  // From now on everything is counted under TGI's names as well. Once, before the first request.
+  void AddTgiNames(std::uint32_t max_input_tokens, std::uint32_t max_total_tokens,
+                   std::uint32_t block_size);
+
   // --- router/http
   void HttpResponse(std::string_view route, int status);
   void ConnectionOpened();
@@ -49,6 +53,9 @@ class Metrics {
   void InterToken(Duration since_previous);
   void QueueTime(Duration queued);
   void RequestDuration(Duration total);
+  void RequestTimes(Duration validation, Duration queue, Duration inference,
+                    std::uint64_t generated);
+  void MaxNewTokens(std::uint64_t tokens);
   // Totals and histograms; for a request that ended early with what it had computed.
   void RequestTokens(std::uint64_t prompt, std::uint64_t cached, std::uint64_t generated);
 

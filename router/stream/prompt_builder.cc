@@ -94,20 +94,26 @@ PromptBuilder::Outcome PromptBuilder::FromIds(std::span<const TokenId> ids) cons
   return Prompt{.ids = {ids.begin(), ids.end()}, .characters = 0, .max_new_tokens = 0};
 }
 
-PromptBuilder::Outcome PromptBuilder::FromChat(const ChatInput& chat,
-                                               const GenerationRequest& request) const {
+RenderedChat PromptBuilder::Render(const ChatInput& chat) const {
   if (chat_ == nullptr) {
     GenerationError error = Invalid("messages", "template not found");
     error.kind = ErrorKind::kTemplate;
     return error;
   }
-  const auto text = chat_->Render({.messages_json = chat.messages_json,
-                                   .tools_json = chat.tools_json,
-                                   .kwargs_json = chat.kwargs_json,
-                                   .add_generation_prompt = chat.add_generation_prompt,
-                                   .now_seconds = {}});
+  auto text = chat_->Render({.messages_json = chat.messages_json,
+                             .tools_json = chat.tools_json,
+                             .kwargs_json = chat.kwargs_json,
+                             .add_generation_prompt = chat.add_generation_prompt,
+                             .now_seconds = {}});
   if (!text.ok()) return FromStatus("messages", text.status());
-  return FromText(*text, request);
+  return *std::move(text);
+}
+
+PromptBuilder::Outcome PromptBuilder::FromChat(const ChatInput& chat,
+                                               const GenerationRequest& request) const {
+  RenderedChat rendered = Render(chat);
+  if (auto* error = std::get_if<GenerationError>(&rendered)) return std::move(*error);
+  return FromText(std::get<std::string>(rendered), request);
 }
 
 GenerationError PromptBuilder::TooLong(std::uint32_t tokens, std::string_view given) const {
@@ -117,6 +123,20 @@ GenerationError PromptBuilder::TooLong(std::uint32_t tokens, std::string_view gi
                            " tokens. Given: " + std::string(given) + std::to_string(tokens));
   error.length = {.prompt_tokens = tokens, .max_new_tokens = 0, .limit = limit};
   return error;
+}
+
+TokenizedText TokenizeText(const text::Tokenizer& tokenizer, std::string_view text,
+                           bool add_special_tokens) {
+  const auto encoding = tokenizer.EncodeWithOffsets(text, add_special_tokens);
+  if (!encoding.ok()) return FromStatus(kInputs, encoding.status());
+  std::vector<TokenSpan> spans;
+  spans.reserve(encoding->ids.size());
+  for (std::size_t i = 0; i < encoding->ids.size(); ++i) {
+    const auto [begin, end] = encoding->offsets[i];
+    spans.push_back(
+        {encoding->ids[i], static_cast<std::uint32_t>(begin), static_cast<std::uint32_t>(end)});
+  }
+  return spans;
 }
 
 // In TGI's order: all tokens first, then those of the prompt.
@@ -139,6 +159,7 @@ PromptBuilder::Outcome PromptBuilder::WithinLimits(Prompt prompt,
   if (tokens > limits_.max_input_tokens || room == 0) {
     return TooLong(tokens, "");
   }
+  if (!request.grammar.error.empty()) return Invalid("grammar", request.grammar.error);
   prompt.max_new_tokens = std::min(wanted, room);
   return prompt;
 }

@@ -48,7 +48,11 @@ class PromptBuilder {
   // The error is of kind kValidation (the field is named) or kTemplate.
   std::variant<Prompt, GenerationError> Build(const GenerationRequest& request) const;
 
+  // The chat as text. The error is of kind kTemplate or kValidation.
+  RenderedChat Render(const ChatInput& chat) const;
+
   const text::Tokenizer& tokenizer() const { return *tokenizer_; }
+  const PromptLimits& limits() const { return limits_; }
 
  private:
   using Outcome = std::variant<Prompt, GenerationError>;
@@ -63,5 +67,9 @@ class PromptBuilder {
   std::shared_ptr<const text::ChatTemplate> chat_;
   PromptLimits limits_;
 };
+
+// For clients that ask for the tokens of a text.
+TokenizedText TokenizeText(const text::Tokenizer& tokenizer, std::string_view text,
+                           bool add_special_tokens);
 
 }  // namespace penstock::router

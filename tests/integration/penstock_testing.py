@@ -38,11 +38,11 @@ def shared_data(*parts):
 class Process:
     """A child whose merged output is read line by line as it comes."""
 
-    def __init__(self, arguments, env=None):
+    def __init__(self, arguments, env=None, cwd=None):
         full_env = {k: v for k, v in os.environ.items() if not k.startswith("PENSTOCK_")}
         full_env.update(env or {})
         self.arguments = [str(a) for a in arguments]
-        self.popen = subprocess.Popen(self.arguments, env=full_env, stdin=subprocess.DEVNULL,
+        self.popen = subprocess.Popen(self.arguments, env=full_env, cwd=cwd, stdin=subprocess.DEVNULL,
                                       stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
         self.lines = []
         self._news = queue.Queue()

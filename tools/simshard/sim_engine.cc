@@ -43,6 +43,12 @@ shard::EngineFacts SimEngine::Facts() const {
   facts.kv_groups = {{sizeof(std::uint64_t), 1, 0}};
   facts.block_size = options_.block_size;
   facts.capabilities = {"simulated", "truncate", "copy", "prefix_caching"};
+  if (tokenizer_ != nullptr) {
+    // An echo ignores what would change the tokens, and follows directives in the request's text.
+    for (const char* name : {"shows-requests", "grammar", "watermark", "adapters"}) {
+      facts.capabilities.emplace_back(name);
+    }
+  }
   const std::uint64_t hash =
       HashText(MixHash(facts_.vocabulary, facts.max_position), facts_.model_type);
   facts.fingerprint = "simulated-" + std::to_string(hash);
@@ -55,6 +61,9 @@ absl::Status SimEngine::Load(const shard::LoadCallback& progress) {
     facts_ = PlainFacts(options_.vocabulary);
   } else {
     PENSTOCK_ASSIGN_OR_RETURN(facts_, ReadModelFacts(options_.model_folder));
+    if (options_.tokens == TokenRule::kEcho) {
+      PENSTOCK_ASSIGN_OR_RETURN(tokenizer_, text::Tokenizer::Load(options_.model_folder));
+    }
   }
   loaded_ = true;
   return absl::OkStatus();
@@ -130,13 +139,17 @@ absl::StatusOr<StepResult> SimEngine::Execute(const StepPlan& plan) {
   for (const Segment& segment : plan.segments) {
     if (slots_.at(segment.slot).finish == ShardFinish::kNone) live.push_back(segment);
   }
-  const Duration cost = StepTime(ShapeOf(live)) * faults.factor + faults.delay;
+  Duration cost = StepTime(ShapeOf(live)) * faults.factor + faults.delay;
   // All rows are written before any is read, as in a real step: two writers of a block are seen.
   for (const Segment& segment : live) WriteRows(segment);
   for (const Segment& segment : live) PENSTOCK_RETURN_IF_ERROR(CheckContext(segment));
   StepResult result;
   for (const Segment& segment : live) result.sequences.push_back(Answer(segment));
   Falsify(result, faults);
+  for (const Segment& segment : live) {
+    const std::uint32_t slow = stories_[segment.slot.value()]->script.echo().slow_ms;
+    cost = std::max<Duration>(cost, std::chrono::milliseconds(slow));
+  }
   free_at_ = (begin - free_at_ <= kLateness ? free_at_ : begin) + cost;
   if (cost > Duration(0)) PENSTOCK_RETURN_IF_ERROR(WaitUntil(free_at_));
   result.timings.forward = SteadyNow() - begin;
@@ -182,7 +195,9 @@ void SimEngine::ApplyControl(const StepPlan& plan) {
   slots_.Apply(plan);
   for (SlotId slot : plan.ends) stories_[slot.value()].reset();
   for (const SequenceStart& start : plan.starts) {
-    Story story{TokenScript(start, options_.tokens, facts_), {}};
+    EchoScript echo;
+    if (tokenizer_ != nullptr) echo = ReadEchoScript(start, *tokenizer_);
+    Story story{TokenScript(start, options_.tokens, facts_, std::move(echo)), {}};
     ExtendHashes(slots_.at(start.slot), story);
     stories_[start.slot.value()] = std::move(story);
   }
@@ -240,7 +255,14 @@ SequenceResult SimEngine::Answer(const Segment& segment) {
     }
   }
   if (sequence.committed >= prompt_length) {
-    result.tokens.push_back(Sample(sequence, *stories_[segment.slot.value()]));
+    Story& story = *stories_[segment.slot.value()];
+    const std::uint32_t fail_at = story.script.echo().fail_at;
+    if (fail_at != 0 && sequence.NextOutputIndex() + 1 >= fail_at) {
+      sequence.finish = ShardFinish::kError;
+      result.error = "echo shard: failing at token " + std::to_string(fail_at) + " as asked";
+    } else {
+      result.tokens.push_back(Sample(sequence, story));
+    }
   }
   result.committed_length = sequence.committed;
   result.finish = sequence.finish;

@@ -7,6 +7,7 @@
 
 #include <condition_variable>
 #include <functional>
+#include <memory>
 #include <mutex>
 #include <optional>
 #include <string>
@@ -16,6 +17,7 @@
 #include "scheduler/machine_model.h"
 #include "shard/executor/slot_table.h"
 #include "shard/service/step_engine.h"
+#include "text/tokenizer.h"
 #include "tools/simshard/fault_script.h"
 #include "tools/simshard/model_facts.h"
 #include "tools/simshard/sim_cache.h"
@@ -79,6 +81,7 @@ class SimEngine final : public shard::StepEngine {
 
   SimOptions options_;
   ModelFacts facts_;
+  std::shared_ptr<const text::Tokenizer> tokenizer_;  // for echoes of a model folder
   bool loaded_ = false;
   shard::GroupSetup setup_;
   shard::SlotTable slots_;

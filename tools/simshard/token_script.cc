@@ -1,6 +1,7 @@
 #include "tools/simshard/token_script.h"
 
 #include <algorithm>
+#include <utility>
 
 namespace penstock::simshard {
 
@@ -12,8 +13,9 @@ std::uint64_t MixHash(std::uint64_t state, std::uint64_t word) {
   return mixed ^ (mixed >> 31);
 }
 
-TokenScript::TokenScript(const SequenceStart& start, TokenRule rule, const ModelFacts& facts)
-    : facts_(&facts), rule_(rule) {
+TokenScript::TokenScript(const SequenceStart& start, TokenRule rule, const ModelFacts& facts,
+                         EchoScript echo)
+    : facts_(&facts), rule_(rule), echo_(std::move(echo)) {
   const std::size_t generated_before =
       std::min<std::size_t>(start.sample_index_base, start.prompt.size());
   const std::span<const TokenId> prompt(start.prompt.data(),
@@ -26,6 +28,7 @@ TokenScript::TokenScript(const SequenceStart& start, TokenRule rule, const Model
       script_.push_back(token);
     }
   }
+  if (echo_.tokens) script_ = *std::exchange(echo_.tokens, std::nullopt);
 }
 
 TokenId TokenScript::At(std::uint32_t index, bool end_masked) const {
@@ -33,6 +36,7 @@ TokenId TokenScript::At(std::uint32_t index, bool end_masked) const {
     return facts_->regular[MixHash(key_, index) % facts_->regular.size()];
   }
   if (index < script_.size()) return script_[index];
+  if (echo_.endless && !script_.empty()) return script_[index % script_.size()];
   if (!end_masked) return facts_->eos_token_ids.front();
   return script_.empty() ? facts_->regular.front() : script_[index % script_.size()];
 }

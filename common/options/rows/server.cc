@@ -35,6 +35,26 @@ constexpr OptionSpec kRows[] = {
      .help =
          "When nothing was computed for so long, /health generates one token to see whether the "
          "shards still work; 0 never does."},
+    {.name = "api-key",
+     .components = kLauncher | kRouter,
+     .help = "Key that requests must bring as `Authorization: Bearer KEY`. Unset: none is asked "
+             "for."},
+    {.name = "cors-allow-origin",
+     .type = Type::kList,
+     .components = kLauncher | kRouter,
+     .help = "Origins whose pages may read answers; * for all. Unset: no CORS headers are sent, "
+             "or * where --api-profile is tgi."},
+    {.name = "api-profile",
+     .type = Type::kEnum,
+     .default_text = "penstock",
+     .choices = "penstock|tgi",
+     .components = kLauncher | kRouter,
+     .help = "tgi: OpenAI routes, errors of HTTP itself and facts answer in the words of "
+             "text-generation-inference, for its clients; penstock: as OpenAI's API."},
+    {.name = "compute-type",
+     .advanced = true,
+     .components = kLauncher | kRouter,
+     .help = "Value of the header x-compute-type. Unset: the device of the shards."},
     {.name = "io-threads",
      .type = Type::kInt,
      .default_text = "2",

@@ -2,6 +2,8 @@
 
 #include <cmath>
 
+#include "router/api/json/schema.h"
+
 namespace penstock::router::json {
 
 bool ReadInteger(Reader& reader, std::int64_t least, std::uint64_t greatest, std::uint64_t& bits,
@@ -36,6 +38,21 @@ bool ReadValue(Reader& reader, float& out, std::string_view expected) {
   if (!reader.ReadNumber(number, expected)) return false;
   out = static_cast<float>(number.value);
   return true;
+}
+
+std::string_view SchemaOfKind(std::string_view expected) {
+  if (expected == "a string") return "{\"type\":\"string\"}";
+  if (expected == "a boolean") return "{\"type\":\"boolean\"}";
+  if (expected == "a sequence") return "{\"type\":\"array\",\"items\":{}}";
+  if (expected == "f32") return "{\"type\":\"number\",\"format\":\"float\"}";
+  if (expected == "i32") return "{\"type\":\"integer\",\"format\":\"int32\"}";
+  if (expected == "u32" || expected == "u64" || expected == "usize") {
+    return "{\"type\":\"integer\",\"minimum\":0}";
+  }
+  if (expected == "struct GenerateParameters") {
+    return "{\"$ref\":\"#/components/schemas/GenerateParameters\"}";
+  }
+  return "{}";
 }
 
 namespace internal {

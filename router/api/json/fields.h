@@ -70,6 +70,8 @@ template <>
 inline constexpr std::string_view kElementExpected<std::string> = "a string";
 template <>
 inline constexpr std::string_view kElementExpected<std::int32_t> = "i32";
+template <>
+inline constexpr std::string_view kElementExpected<float> = "f32";
 
 template <class T>
 bool ReadValue(Reader& reader, std::vector<T>& out, std::string_view expected) {
@@ -87,7 +89,14 @@ struct Field {
   std::string_view expected;
   bool required = false;
   bool (*read)(Reader&, T&, std::string_view expected) = nullptr;
+  std::string_view alias = {};  // a second name; errors say the first
 };
+
+template <class T>
+constexpr Field<T> WithAlias(Field<T> field, std::string_view alias) {
+  field.alias = alias;
+  return field;
+}
 
 template <class T, class M>
 T ObjectOf(M T::*);
@@ -165,13 +174,17 @@ bool ReadObject(Reader& reader, std::span<const Field<T>> fields, T& out, std::s
   std::string key;
   while (reader.NextKey(key)) {
     std::size_t index = 0;
-    while (index < fields.size() && fields[index].name != key) ++index;
+    while (index < fields.size() && fields[index].name != key &&
+           (fields[index].alias.empty() || fields[index].alias != key)) {
+      ++index;
+    }
     if (index == fields.size()) {
       reader.CountUnknownKey();
-      if (!reader.Colon() || !reader.Skip()) return false;
+      if (!reader.Colon() || !reader.SkipIgnored()) return false;
       continue;
     }
-    if (!seen.Mark(index)) return reader.FailObject("duplicate field `" + key + "`");
+    if (!seen.Mark(index))
+      return reader.FailObject("duplicate field `" + std::string(fields[index].name) + "`");
     const Field<T>& field = fields[index];
     if (!reader.Colon()) return false;
     if (reader.limits().null_is_absent && !field.required && reader.TakeNull()) continue;

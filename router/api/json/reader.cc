@@ -14,130 +14,12 @@ constexpr std::string_view kEofValue = "EOF while parsing a value";
 constexpr std::string_view kEofString = "EOF while parsing a string";
 constexpr std::string_view kEofObject = "EOF while parsing an object";
 constexpr std::string_view kEofList = "EOF while parsing a list";
-constexpr std::size_t kShownText = 200;  // bytes of a client's string in an error
 
 bool IsDigit(char c) { return c >= '0' && c <= '9'; }
 
 }  // namespace
 
-std::string Error::Text() const {
-  std::string text = path.empty() ? "" : path + ": ";
-  text.append(what).append(" at line ").append(std::to_string(line));
-  return text.append(" column ").append(std::to_string(column));
-}
-
-std::string Describe(const Number& number) {
-  std::string text = "integer `";
-  switch (number.kind) {
-    case Number::Kind::kUnsigned:
-      text += std::to_string(number.magnitude);
-      break;
-    case Number::Kind::kNegative:
-      text += std::to_string(number.negative);
-      break;
-    case Number::Kind::kFloat:
-      text = "floating point `";
-      AppendDouble(text, number.value);
-      break;
-  }
-  return text + "`";
-}
-
-std::string DescribeString(std::string_view text) {
-  std::string shown = "string \"";
-  const std::string_view head = CutUtf8(text, kShownText);
-  for (const char c : head) {
-    switch (c) {
-      case '"':
-        shown += "\\\"";
-        break;
-      case '\\':
-        shown += "\\\\";
-        break;
-      case '\n':
-        shown += "\\n";
-        break;
-      case '\r':
-        shown += "\\r";
-        break;
-      case '\t':
-        shown += "\\t";
-        break;
-      case '\0':
-        shown += "\\0";
-        break;
-      default:
-        if (static_cast<unsigned char>(c) < 0x20 || c == 0x7f) {
-          constexpr std::string_view kHex = "0123456789abcdef";
-          shown += "\\u{";
-          if (c >= 0x10) shown += kHex[static_cast<unsigned char>(c) >> 4];
-          shown += kHex[static_cast<unsigned char>(c) & 0xf];
-          shown += '}';
-        } else {
-          shown += c;
-        }
-    }
-  }
-  if (head.size() < text.size()) shown += "…";
-  return shown + "\"";
-}
-
 Reader::Reader(std::string_view text, Limits limits) : text_(text), limits_(limits) {}
-
-// --- Errors
-
-bool Reader::Fail(Error::Kind kind, std::string_view what, std::size_t index) {
-  if (failed_) return false;
-  failed_ = true;
-  error_.kind = kind;
-  error_.what = what;
-  error_.path = Path(levels_.size());
-  index = std::min(index, text_.size());
-  const std::string_view before = text_.substr(0, index);
-  error_.line = 1 + static_cast<std::size_t>(std::count(before.begin(), before.end(), '\n'));
-  const std::size_t newline = before.rfind('\n');
-  error_.column = newline == std::string_view::npos ? index : index - newline - 1;
-  return false;
-}
-
-bool Reader::SyntaxPeek(std::string_view what) {
-  return Fail(Error::Kind::kSyntax, what, position_ + 1);
-}
-
-bool Reader::FailType(std::string_view found, std::string_view expected) {
-  if (failed_) return false;
-  error_.found = found;
-  error_.expected = expected;
-  return Fail(Error::Kind::kData,
-              "invalid type: " + std::string(found) + ", expected " + std::string(expected),
-              position_);
-}
-
-bool Reader::FailValue(std::string_view found, std::string_view expected) {
-  if (failed_) return false;
-  error_.found = found;
-  error_.expected = expected;
-  return Fail(Error::Kind::kData,
-              "invalid value: " + std::string(found) + ", expected " + std::string(expected),
-              position_);
-}
-
-bool Reader::FailObject(std::string what) { return Fail(Error::Kind::kData, what, position_); }
-
-std::string Reader::Path(std::size_t depth) const {
-  std::string path;
-  for (std::size_t i = 0; i < depth; ++i) {
-    const Level& level = levels_[i];
-    if (!level.in_value) break;
-    if (level.array) {
-      path.append("[").append(std::to_string(level.index)).append("]");
-    } else {
-      if (!path.empty()) path += '.';
-      path += level.key;
-    }
-  }
-  return path;
-}
 
 // --- Scanning
 
@@ -240,7 +122,7 @@ bool Reader::Text(std::string& out) {
     }
     if (!Escape(out)) return false;
   }
-  if (!IsUtf8(text_.substr(start, position_ - 1 - start))) {
+  if (!ignoring_ && !IsUtf8(text_.substr(start, position_ - 1 - start))) {
     return Syntax("invalid unicode code point");
   }
   return true;
@@ -276,6 +158,7 @@ bool Reader::Escape(std::string& out) {
   }
   std::uint32_t code = 0;
   if (!Hex4(code)) return false;
+  if (ignoring_) return true;
   if (code >= 0xdc00 && code <= 0xdfff) return Syntax("lone leading surrogate in hex escape");
   if (code >= 0xd800 && code <= 0xdbff) {
     for (const char expected : {'\\', 'u'}) {
@@ -371,9 +254,17 @@ bool Reader::ToNumber(std::string_view text, bool integral, Number& out) {
     // Too small is zero, too large is an error; from_chars leaves the value alone in both cases.
     const std::string copy(text);
     out.value = std::strtod(copy.c_str(), nullptr);
-    if (std::isinf(out.value)) return Syntax("number out of range");
+    if (std::isinf(out.value) && !ignoring_) return Syntax("number out of range");
   }
   return true;
+}
+
+bool Reader::AtEnd() {
+  if (failed_) return false;
+  const std::size_t next = text_.find_first_not_of(" \n\t\r", position_);
+  if (next == std::string_view::npos) return true;
+  position_ = next;
+  return SyntaxPeek("trailing characters");
 }
 
 // --- Structure
@@ -484,6 +375,65 @@ bool Reader::Skip() {
     if (!more) break;
   }
   return ok();
+}
+
+bool Reader::SkipIgnored() {
+  ignoring_ = true;
+  std::vector<bool> arrays;  // the open containers
+  std::string scratch;
+  char c = 0;
+  while (Peek(c, arrays.empty() ? kEofValue : arrays.back() ? kEofList : kEofObject)) {
+    const bool opened = c == '{' || c == '[';
+    if (opened) {
+      if (!CountValue()) break;
+      ++position_;
+      arrays.push_back(c == '[');
+    } else if (!SkipScalar(c, scratch)) {
+      break;
+    }
+    if (!SkipBetween(arrays, opened, scratch)) break;
+    if (arrays.empty()) break;
+  }
+  ignoring_ = false;
+  return ok();
+}
+
+bool Reader::SkipScalar(char c, std::string& scratch) {
+  bool boolean = false;
+  Number number;
+  if (c == '"') return ReadString(scratch, "");
+  if (c == 't' || c == 'f') return ReadBool(boolean, "");
+  if (c == 'n') return TakeNull();
+  return ReadNumber(number, "");
+}
+
+// From behind a value, or from the beginning of a container, to the next value or out of all.
+bool Reader::SkipBetween(std::vector<bool>& arrays, bool opened, std::string& scratch) {
+  char c = 0;
+  while (!arrays.empty()) {
+    const bool array = arrays.back();
+    if (!Peek(c, array ? kEofList : kEofObject)) return false;
+    if (c == (array ? ']' : '}')) {
+      ++position_;
+      arrays.pop_back();
+      opened = false;
+      continue;
+    }
+    if (!opened) {
+      if (c != ',') return SyntaxPeek(array ? "expected `,` or `]`" : "expected `,` or `}`");
+      ++position_;
+      if (!Peek(c, kEofValue)) return false;
+      if (c == (array ? ']' : '}')) return SyntaxPeek("trailing comma");
+    }
+    if (array) return true;
+    if (c != '"') return SyntaxPeek("key must be a string");
+    ++position_;
+    if (!Text(scratch) || !Peek(c, kEofObject)) return false;
+    if (c != ':') return SyntaxPeek("expected `:`");
+    ++position_;
+    return true;
+  }
+  return true;
 }
 
 bool Reader::ReadRaw(std::string_view& out) {

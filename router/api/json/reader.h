@@ -42,6 +42,8 @@ struct Error {
 
   // "path: what at line L column C", serde_json's form.
   std::string Text() const;
+  // Without the path.
+  std::string Place() const;
 };
 
 struct Number {
@@ -75,6 +77,12 @@ class Reader {
   // Any value; `out` is its text in the body.
   bool ReadRaw(std::string_view& out);
   bool Skip();
+  // A value that nobody reads: of any depth, and with numbers and characters that no type could
+  // hold, as serde ignores it. Errors name the key in front of it.
+  bool SkipIgnored();
+
+  // Behind the value: nothing but blanks may follow. Fails otherwise.
+  bool AtEnd();
 
   //   if (!r.EnterObject("a map")) …; while (r.NextKey(key)) { …; r.Colon() && r.ReadX(…); }
   bool EnterObject(std::string_view expected);
@@ -86,8 +94,12 @@ class Reader {
   // Failures found by the caller, at the present place. All give false.
   bool FailType(std::string_view found, std::string_view expected);   // "invalid type: …"
   bool FailValue(std::string_view found, std::string_view expected);  // "invalid value: …"
+  // As it is, at the present place.
+  bool FailHere(std::string what) { return Fail(Error::Kind::kData, what, position_); }
   // In the object itself, not in one of its members.
   bool FailObject(std::string what);
+  // Of a whole value that was read and fits no shape: where serde notices it.
+  bool FailShape(std::string what);
   // The next value is of another type than `expected`: takes it as far as is needed to say so.
   bool FailNext(std::string_view expected);
 
@@ -106,6 +118,8 @@ class Reader {
   bool Syntax(std::string_view what) { return Fail(Error::Kind::kSyntax, what, position_); }
   bool SyntaxPeek(std::string_view what);
   bool Enter(bool array);
+  bool SkipScalar(char c, std::string& scratch);
+  bool SkipBetween(std::vector<bool>& arrays, bool opened, std::string& scratch);
   bool CountValue();
   bool Ident(std::string_view rest);
   bool Text(std::string& out);
@@ -122,6 +136,7 @@ class Reader {
   std::size_t values_ = 0;
   std::uint64_t unknown_keys_ = 0;
   std::vector<Level> levels_;
+  bool ignoring_ = false;  // in SkipIgnored
   bool failed_ = false;
   Error error_;
 };
@@ -129,6 +144,8 @@ class Reader {
 // "floating point `1.5`", "integer `-1`": how errors show a number.
 std::string Describe(const Number& number);
 // "string \"a\\nb\"", cut when very long.
+// The whole of it with Rust's escapes, in quotes.
+std::string Quoted(std::string_view text);
 std::string DescribeString(std::string_view text);
 
 }  // namespace penstock::router::json

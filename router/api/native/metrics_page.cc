@@ -3,8 +3,9 @@
 namespace penstock::router::native {
 
 void MetricsPage(ApiContext& context, HttpRequest, std::shared_ptr<Exchange> exchange) {
-  exchange->Respond(
-      {200, "text/plain; version=0.0.4; charset=utf-8", {}, context.metrics.Render()});
+  const char* type = context.options.tgi_profile ? "text/plain; charset=utf-8"
+                                                 : "text/plain; version=0.0.4; charset=utf-8";
+  exchange->Respond({200, type, {}, context.metrics.Render()});
 }
 
 }  // namespace penstock::router::native

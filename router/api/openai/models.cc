@@ -10,20 +10,23 @@
 namespace penstock::router::openai {
 namespace {
 
-std::string ModelObject(const ModelFacts& facts) {
+std::string ModelObject(const ApiContext& context) {
+  const ModelFacts facts = context.engine.Facts();
   std::string out = "{\"id\":";
   json::AppendString(out, facts.served_name);
   out += ",\"object\":\"model\",\"created\":0,\"owned_by\":";
   json::AppendString(out, facts.served_name);
-  out += ",\"max_model_len\":";
-  json::AppendInteger(out, facts.max_total_tokens);
+  if (!context.options.tgi_profile) {
+    out += ",\"max_model_len\":";
+    json::AppendInteger(out, facts.max_total_tokens);
+  }
   return out + "}";
 }
 
 }  // namespace
 
 void Models(ApiContext& context, HttpRequest, std::shared_ptr<Exchange> exchange) {
-  std::string body = "{\"object\":\"list\",\"data\":[" + ModelObject(context.engine.Facts()) + "]}";
+  std::string body = "{\"object\":\"list\",\"data\":[" + ModelObject(context) + "]}";
   exchange->Respond({200, "application/json", {}, std::move(body)});
 }
 
@@ -32,7 +35,7 @@ void Model(ApiContext& context, HttpRequest request, std::shared_ptr<Exchange> e
   const std::string_view id = std::string_view(request.head.path).substr(kPrefix.size());
   const ModelFacts facts = context.engine.Facts();
   if (IsServedModel(facts, id)) {
-    exchange->Respond({200, "application/json", {}, ModelObject(facts)});
+    exchange->Respond({200, "application/json", {}, ModelObject(context)});
     return;
   }
   exchange->Respond(

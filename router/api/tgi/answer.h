@@ -3,6 +3,7 @@
 
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "router/api/context.h"
 #include "router/api/run.h"
@@ -25,6 +26,10 @@ std::unique_ptr<AnswerWriter> MakePlainAnswer(std::shared_ptr<Exchange> exchange
                                               std::size_t candidates);
 std::unique_ptr<AnswerWriter> MakeStreamAnswer(std::shared_ptr<Exchange> exchange,
                                                AnswerStyle style);
+
+// What every stream begins with, and the headers of a plain answer: who, how much, how long.
+HttpResponse StreamHead(const AnswerStyle& style);
+std::vector<Header> AnswerHeaders(const AnswerStyle& style, const GenerationEnd& end);
 
 // A stream that is nothing but an error: TGI answers 200 and one event.
 void StreamError(Exchange& exchange, const AnswerStyle& style, const ApiError& error);

@@ -43,10 +43,12 @@ void Info(ApiContext& context, HttpRequest, std::shared_ptr<Exchange> exchange) 
   AppendText(body, "version", options.version);
   AppendText(body, "sha", "");
   AppendText(body, "docker_label", "");
-  AppendText(body, "model_dtype", facts.dtype);
-  AppendText(body, "model_device_type", facts.device);
-  AppendText(body, "model_backend", facts.backend);
-  AppendCount(body, "max_batch_total_tokens", facts.max_batch_total_tokens);
+  if (!options.tgi_profile) {
+    AppendText(body, "model_dtype", facts.dtype);
+    AppendText(body, "model_device_type", facts.device);
+    AppendText(body, "model_backend", facts.backend);
+    AppendCount(body, "max_batch_total_tokens", facts.max_batch_total_tokens);
+  }
   body.back() = '}';
   exchange->Respond({200, "application/json", {}, std::move(body)});
 }

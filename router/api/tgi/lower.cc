@@ -42,9 +42,6 @@ std::optional<ApiError> CheckStops(const ApiOptions& options, const Parameters& 
     return Invalid("stop", "`stop` supports up to " + std::to_string(options.max_stop_sequences) +
                                " stop sequences. Given: " + std::to_string(p.stop.size()));
   }
-  for (const std::string& stop : p.stop) {
-    if (stop.empty()) return Invalid("stop", "`stop` must not hold an empty string");
-  }
   return std::nullopt;
 }
 
@@ -70,16 +67,21 @@ std::optional<ApiError> CheckRest(const ApiContext& context, const Request& requ
                                        std::to_string(context.options.max_top_n_tokens) +
                                        ". Given: " + std::to_string(*p.top_n_tokens));
   }
-  if (request.inputs.empty()) return Invalid("inputs", "`inputs` cannot be empty");
+  // Empty inputs are told before `truncate`, by the engine: of several prompts each for itself.
+  if (request.inputs.empty()) return std::nullopt;
   const std::uint32_t longest = context.engine.Facts().max_input_tokens;
   if (p.truncate && (*p.truncate == 0 || *p.truncate > longest)) {
     return Invalid("truncate", "`truncate` must be strictly positive and less than " +
                                    std::to_string(longest) +
                                    ". Given: " + std::to_string(*p.truncate));
   }
-  if (p.grammar) return Unsupported("grammar", "grammar is not supported");
-  if (p.watermark) return Unsupported("watermark", "`watermark` is not supported");
-  if (p.adapter_id) return Unsupported("adapter_id", "`adapter_id` is not supported");
+  const ModelFacts facts = context.engine.Facts();
+  if (p.watermark && !facts.has_watermark) {
+    return Unsupported("watermark", "`watermark` is not supported");
+  }
+  if (p.adapter_id && !facts.has_adapters) {
+    return Unsupported("adapter_id", "`adapter_id` is not supported");
+  }
   return std::nullopt;
 }
 
@@ -102,7 +104,7 @@ LogprobRequest ToLogprobs(const Parameters& p, Mode mode) {
   const bool shown = mode == Mode::kStream || p.details || p.decoder_input_details;
   const bool ranked = p.best_of.value_or(1) > 1;
   if (shown || ranked) logprobs.kind = LogprobRequest::Kind::kProcessed;
-  if (shown) logprobs.top_n = p.top_n_tokens.value_or(0);
+  logprobs.top_n = p.top_n_tokens.value_or(0);
   logprobs.prompt_logprobs = p.decoder_input_details;
   return logprobs;
 }
@@ -152,8 +154,23 @@ std::variant<std::vector<GenerationRequest>, ApiError> Lower(const ApiContext& c
   if (auto error = CheckRest(context, request)) return *std::move(error);
 
   GenerationRequest lowered;
+  if (p.grammar) {
+    const bool offered = context.options.grammar && context.engine.Facts().has_grammar;
+    if (!offered) return Unsupported("grammar", "grammar is not supported");
+    std::variant<Grammar, ApiError> grammar = LowerGrammar(*p.grammar);
+    // TGI looks at a grammar once the length is known to fit, which the engine finds out.
+    if (const auto* error = std::get_if<ApiError>(&grammar)) {
+      lowered.grammar.error = error->message;
+    } else {
+      lowered.grammar = std::get<Grammar>(std::move(grammar));
+    }
+  }
   lowered.client_id = client_id;
   lowered.prompt = request.inputs;
+  lowered.add_special_tokens = request.add_special_tokens;
+  lowered.asked_sampling = p.do_sample;
+  lowered.watermark = p.watermark;
+  lowered.adapter_id = p.adapter_id;
   if (p.truncate) lowered.truncate = static_cast<std::uint32_t>(*p.truncate);
   lowered.max_new_tokens = p.max_new_tokens;
   lowered.stop = p.stop;

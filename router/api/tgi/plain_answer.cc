@@ -57,7 +57,8 @@ class PlainAnswer final : public AnswerWriter {
     for (std::size_t i = 1; i < candidates_.size(); ++i) {
       if (Mean(candidates_[i]) > Mean(candidates_[best])) best = i;
     }
-    HttpResponse response{200, "application/json", Headers(candidates_[best].end), ""};
+    HttpResponse response{200, "application/json", AnswerHeaders(style_, candidates_[best].end),
+                          ""};
     std::string& body = response.body;
     body = style_.in_array ? "[{\"generated_text\":" : "{\"generated_text\":";
     json::AppendString(body, style_.prefix + candidates_[best].end.text);
@@ -113,29 +114,29 @@ class PlainAnswer final : public AnswerWriter {
     body.append(",\"top_tokens\":[").append(candidate.top_tokens).append("]");
   }
 
-  std::vector<Header> Headers(const GenerationEnd& end) const {
-    const RequestTimings& t = end.timings;
-    const Duration total = SteadyNow() - style_.arrived;
-    const Duration per_token = t.inference / std::max<std::uint32_t>(1, end.generated_tokens);
-    const double seconds = std::chrono::duration<double>(total).count();
-    return {{"x-compute-type", style_.compute_type},
-            {"x-compute-time", std::to_string(seconds)},
-            {"x-compute-characters", std::to_string(style_.characters)},
-            {"x-total-time", Milliseconds(total)},
-            {"x-validation-time", Milliseconds(t.validation)},
-            {"x-queue-time", Milliseconds(t.queue)},
-            {"x-inference-time", Milliseconds(t.inference)},
-            {"x-time-per-token", Milliseconds(per_token)},
-            {"x-prompt-tokens", std::to_string(end.prompt_tokens)},
-            {"x-generated-tokens", std::to_string(end.generated_tokens)}};
-  }
-
   std::shared_ptr<Exchange> exchange_;
   AnswerStyle style_;
   std::vector<Candidate> candidates_;
 };
 
 }  // namespace
+
+std::vector<Header> AnswerHeaders(const AnswerStyle& style, const GenerationEnd& end) {
+  const RequestTimings& t = end.timings;
+  const Duration total = SteadyNow() - style.arrived;
+  const Duration per_token = t.inference / std::max<std::uint32_t>(1, end.generated_tokens);
+  const double seconds = std::chrono::duration<double>(total).count();
+  return {{"x-compute-type", style.compute_type},
+          {"x-compute-time", std::to_string(seconds)},
+          {"x-compute-characters", std::to_string(style.characters)},
+          {"x-total-time", Milliseconds(total)},
+          {"x-validation-time", Milliseconds(t.validation)},
+          {"x-queue-time", Milliseconds(t.queue)},
+          {"x-inference-time", Milliseconds(t.inference)},
+          {"x-time-per-token", Milliseconds(per_token)},
+          {"x-prompt-tokens", std::to_string(end.prompt_tokens)},
+          {"x-generated-tokens", std::to_string(end.generated_tokens)}};
+}
 
 std::unique_ptr<AnswerWriter> MakePlainAnswer(std::shared_ptr<Exchange> exchange, AnswerStyle style,
                                               std::size_t candidates) {

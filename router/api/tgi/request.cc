@@ -2,6 +2,9 @@
 
 #include <array>
 
+#include "router/api/json/schema.h"
+#include "router/api/tgi/schemas.h"
+
 namespace penstock::router::tgi {
 namespace {
 
@@ -26,7 +29,7 @@ constexpr auto kParameters = std::array{
     MakeField<&Parameters::decoder_input_details>("decoder_input_details", "a boolean"),
     MakeField<&Parameters::seed>("seed", "u64"),
     MakeField<&Parameters::top_n_tokens>("top_n_tokens", "u32"),
-    MakeField<&Parameters::grammar>("grammar", "a grammar"),
+    MakeField<&Parameters::grammar>("grammar", "adjacently tagged enum GrammarType"),
     MakeField<&Parameters::adapter_id>("adapter_id", "a string"),
 };
 
@@ -48,18 +51,30 @@ bool ReadValue(json::Reader& reader, Parameters& out, std::string_view expected)
   return json::ReadObject<Parameters>(reader, kParameters, out, expected);
 }
 
+void AppendGenerateSchemas(std::string& out) {
+  json::AppendSchema<Parameters>(out, "GenerateParameters", kParameters);
+  out += ',';
+  json::AppendSchema<Request>(out, "GenerateRequest", kRequest);
+  out += ',';
+  json::AppendSchema<Request>(out, "CompatGenerateRequest", kCompatRequest);
+}
+
+ApiError ToApiError(const json::Error& error) {
+  const bool syntax = error.kind == json::Error::Kind::kSyntax;
+  return {syntax ? ApiErrorKind::kMalformedJson : ApiErrorKind::kWrongType, error.Text(),
+          error.path};
+}
+
 Parsed ParseRequest(std::string_view body, bool compat) {
   Parsed parsed;
-  json::Reader reader(body);
+  json::Reader reader(body, kLimits);
   const bool ok = compat ? json::ReadObject<Request>(reader, kCompatRequest, parsed.request,
                                                      "struct CompatGenerateRequest")
                          : json::ReadObject<Request>(reader, kRequest, parsed.request,
                                                      "struct GenerateRequest");
   parsed.unknown_keys = reader.unknown_keys();
   if (!ok) {
-    const bool syntax = reader.error().kind == json::Error::Kind::kSyntax;
-    parsed.error = ApiError{syntax ? ApiErrorKind::kMalformedJson : ApiErrorKind::kWrongType,
-                            reader.error().Text(), reader.error().path};
+    parsed.error = ToApiError(reader.error());
   }
   return parsed;
 }

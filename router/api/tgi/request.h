@@ -9,6 +9,7 @@
 
 #include "router/api/errors.h"
 #include "router/api/json/fields.h"
+#include "router/api/tgi/grammar.h"
 
 namespace penstock::router::tgi {
 
@@ -30,7 +31,7 @@ struct Parameters {
   bool decoder_input_details = false;
   std::optional<std::uint64_t> seed;
   std::optional<std::uint32_t> top_n_tokens;
-  std::optional<json::Raw> grammar;
+  std::optional<GrammarChoice> grammar;
   std::optional<std::string> adapter_id;
 };
 
@@ -38,7 +39,8 @@ struct Request {
   std::string inputs;
   // TGI samples when `parameters` is absent, and is greedy when it is present without do_sample.
   Parameters parameters = {.do_sample = true};
-  bool stream = false;  // POST / only
+  bool stream = false;             // POST / only
+  bool add_special_tokens = true;  // not in the body: chats bring theirs in the template
 };
 
 // For the field table of Request.
@@ -49,6 +51,11 @@ struct Parsed {
   Request request;
   std::uint64_t unknown_keys = 0;
 };
+
+// serde_json's bound of nesting.
+inline constexpr json::Limits kLimits = {.depth = 127};
+
+ApiError ToApiError(const json::Error& error);
 
 // `compat`: the body has `stream`.
 Parsed ParseRequest(std::string_view body, bool compat);

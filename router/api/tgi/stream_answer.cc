@@ -9,13 +9,6 @@
 namespace penstock::router::tgi {
 namespace {
 
-HttpResponse StreamHead(const AnswerStyle& style) {
-  HttpResponse head = sse::Head();
-  head.headers.push_back({"x-compute-type", style.compute_type});
-  head.headers.push_back({"x-compute-characters", std::to_string(style.characters)});
-  return head;
-}
-
 // TGI's last event carries the last token and the end together, so a token waits for what follows
 // it in its batch of events. The engine delivers the end in the batch of the last token.
 class StreamAnswer final : public AnswerWriter {
@@ -120,6 +113,13 @@ class StreamAnswer final : public AnswerWriter {
 };
 
 }  // namespace
+
+HttpResponse StreamHead(const AnswerStyle& style) {
+  HttpResponse head = sse::Head();
+  head.headers.push_back({"x-compute-type", style.compute_type});
+  head.headers.push_back({"x-compute-characters", std::to_string(style.characters)});
+  return head;
+}
 
 std::unique_ptr<AnswerWriter> MakeStreamAnswer(std::shared_ptr<Exchange> exchange,
                                                AnswerStyle style) {

@@ -213,7 +213,8 @@ TEST_F(ServiceTest, WithoutTheKeyASizeIsNotTold) {
 TEST(Access, ARouteIsClosedUnlessItSaysOtherwise) {
   EXPECT_EQ(Route{}.access, Access::kKey);
   for (const Route& route : Routes()) {
-    if (route.method != "POST") continue;
+    // TGI's tokenizer route for chats has always been open.
+    if (route.method != "POST" || route.pattern == "/chat_tokenize") continue;
     EXPECT_EQ(route.access, Access::kKey) << route.pattern;
   }
 }

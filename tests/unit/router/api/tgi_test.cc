@@ -192,8 +192,9 @@ TEST_F(TgiTest, AFailedCandidateEndsTheRequestAndCancelsTheOther) {
   first->Send({GenerationError{ErrorKind::kGeneration, "boom", "", {}}});
   const RawResponse response = client.ReadResponse();
   EXPECT_EQ(response.status, 424);
-  EXPECT_EQ(response.body,
-            R"({"error":"Request failed during generation: boom","error_type":"generation"})");
+  EXPECT_EQ(
+      response.body,
+      R"({"error":"Request failed during generation: Server error: boom","error_type":"generation"})");
   EXPECT_TRUE(engine_.WaitForCancel(second->id));
   EXPECT_FALSE(second->Send({GenerationStart{}}));
 }
@@ -221,7 +222,7 @@ TEST_F(TgiTest, AnErrorInTheMiddleOfAStreamIsOneEvent) {
   const RawResponse response = Post("/generate_stream", R"({"inputs":"a"})");
   EXPECT_TRUE(response.body.ends_with(
       "\"generated_text\":null,\"details\":null}\n\n"
-      "data: {\"error\":\"Request failed during generation: rank 1 was lost\","
+      "data: {\"error\":\"Request failed during generation: Server error: rank 1 was lost\","
       "\"error_type\":\"generation\"}\n\n"))
       << response.body;
 }
@@ -251,8 +252,7 @@ TEST_F(TgiTest, WhatIsNotThereYetIsRefusedByName) {
   for (const auto& [parameter, message] : std::vector<std::pair<std::string, std::string>>{
            {R"("grammar":{"type":"regex","value":"a"})", "grammar is not supported"},
            {R"("watermark":true)", "`watermark` is not supported"},
-           {R"("adapter_id":"x")", "`adapter_id` is not supported"},
-           {R"("stop":[""])", "`stop` must not hold an empty string"}}) {
+           {R"("adapter_id":"x")", "`adapter_id` is not supported"}}) {
     const RawResponse response =
         Post("/generate", R"({"inputs":"a","parameters":{)" + parameter + "}}");
     EXPECT_EQ(response.status, 422);

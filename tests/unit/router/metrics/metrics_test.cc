@@ -95,5 +95,28 @@ TEST(Metrics, CountsFromManyThreadsAddUp) {
   EXPECT_THAT(text, HasSubstr("penstock_http_connections 0\n"));
 }
 
+TEST(Metrics, TgisNamesCountTheSameEventsOnce) {
+  Metrics metrics;
+  EXPECT_THAT(metrics.Render(), Not(HasSubstr("tgi_")));
+  metrics.AddTgiNames(100, 200, 16);
+  metrics.RequestArrived("/generate");
+  metrics.RequestSucceeded("length");
+  metrics.RequestFailed("overloaded");
+  metrics.RequestTokens(7, 0, 20);
+  metrics.RequestTimes(milliseconds(1), milliseconds(2), milliseconds(400), 20);
+  metrics.SetQueue(3, 5);
+  metrics.SetBlocks(10, 2, 0, 1);
+  metrics.Step(milliseconds(5), 4, 0);
+  const std::string text = metrics.Render();
+  EXPECT_THAT(text, HasSubstr("\ntgi_request_count 1\n"));
+  EXPECT_THAT(text, HasSubstr("\ntgi_request_success 1\n"));
+  EXPECT_THAT(text, HasSubstr("tgi_request_failure{err=\"overloaded\"} 1\n"));
+  EXPECT_THAT(text, HasSubstr("\ntgi_request_input_length_sum 7\n"));
+  EXPECT_THAT(text, HasSubstr("\ntgi_request_mean_time_per_token_duration_sum 0.02\n"));
+  EXPECT_THAT(text, HasSubstr("\ntgi_queue_size 3\n"));
+  EXPECT_THAT(text, HasSubstr("\ntgi_batch_current_max_tokens 48\n"));
+  EXPECT_THAT(text, HasSubstr("tgi_batch_inference_count{method=\"decode\"} 1\n"));
+}
+
 }  // namespace
 }  // namespace penstock::router

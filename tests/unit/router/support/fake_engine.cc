@@ -22,6 +22,18 @@ FakeEngine::~FakeEngine() {
   ForgetCalls();
 }
 
+void FakeEngine::Render(ChatInput chat, std::function<void(RenderedChat)> done) {
+  done(std::move(chat.messages_json));
+}
+
+void FakeEngine::Tokenize(std::string text, bool, std::function<void(TokenizedText)> done) {
+  std::vector<TokenSpan> spans;
+  for (std::uint32_t i = 0; i < text.size(); ++i) {
+    spans.push_back({static_cast<TokenId>(static_cast<unsigned char>(text[i])), i, i + 1});
+  }
+  done(std::move(spans));
+}
+
 void FakeEngine::Cancel(RequestId request) {
   const std::lock_guard lock(mutex_);
   cancelled_.push_back(request);

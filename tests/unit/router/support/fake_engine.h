@@ -29,6 +29,10 @@ class FakeEngine final : public Engine {
   };
 
   RequestId Submit(GenerationRequest request, std::shared_ptr<GenerationSink> sink) override;
+  // Both answer at once: the messages' JSON as the text, one token per byte.
+  void Render(ChatInput chat, std::function<void(RenderedChat)> done) override;
+  void Tokenize(std::string text, bool add_special_tokens,
+                std::function<void(TokenizedText)> done) override;
   void Cancel(RequestId request) override;
   ModelFacts Facts() const override { return facts; }
   HealthReport CheckHealth() const override;

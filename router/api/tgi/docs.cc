@@ -1,0 +1,111 @@
+#include <string>
+#include <utility>
+
+#include "router/api/json/writer.h"
+#include "router/api/routes.h"
+#include "router/api/tgi/handlers.h"
+#include "router/api/tgi/schemas.h"
+
+namespace penstock::router::tgi {
+namespace {
+
+// The request body of a route; empty when it takes none.
+std::string_view BodyOf(std::string_view pattern) {
+  if (pattern == "/" || pattern == "/invocations") return "CompatGenerateRequest";
+  if (pattern == "/v1/chat/completions" || pattern == "/chat_tokenize") return "ChatRequest";
+  if (pattern == "/v1/completions") return "CompletionRequest";
+  if (pattern == "/vertex") return "VertexRequest";
+  return "GenerateRequest";
+}
+
+void AppendOperation(std::string& out, const Route& route) {
+  out += route.method == "GET" ? "\"get\":{" : "\"post\":{";
+  if (route.pattern.ends_with("{id}")) {
+    out +=
+        "\"parameters\":[{\"name\":\"id\",\"in\":\"path\",\"required\":true,"
+        "\"schema\":{\"type\":\"string\"}}],";
+  }
+  if (route.method == "POST") {
+    out +=
+        "\"requestBody\":{\"required\":true,\"content\":{\"application/json\":{\"schema\":"
+        "{\"$ref\":\"#/components/schemas/";
+    out.append(BodyOf(route.pattern)).append("\"}}}},");
+  }
+  if (route.access == Access::kKey) out += "\"security\":[{\"ApiKey\":[]}],";
+  out += "\"responses\":{\"200\":{\"description\":\"The answer\"}";
+  if (route.method == "POST") {
+    for (const auto& [status, text] :
+         {std::pair("422", "The request is wrong"), std::pair("424", "Generating failed"),
+          std::pair("429", "Too many requests")}) {
+      out.append(",\"").append(status).append("\":{\"description\":\"").append(text).append("\"}");
+    }
+  }
+  out += "}}";
+}
+
+// All routes of the profile, in the order of the table; the operations of a path together.
+std::string OpenApi(bool tgi_profile, const std::string& version) {
+  std::string out =
+      "{\"openapi\":\"3.0.3\",\"info\":{\"title\":\"Penstock\",\"license\":{\"name\":\"Apache "
+      "2.0\"},\"version\":";
+  json::AppendString(out, version);
+  out += "},\"paths\":{";
+  bool first = true;
+  std::string done;
+  for (const Route& route : Routes()) {
+    const std::string mark = "\n" + std::string(route.pattern) + "\n";
+    if (!IsServed(route, tgi_profile) || done.find(mark) != done.npos) continue;
+    done += mark;
+    if (!first) out += ',';
+    first = false;
+    json::AppendString(out, route.pattern);
+    out += ":{";
+    bool first_operation = true;
+    for (const Route& other : Routes()) {
+      if (other.pattern != route.pattern || !IsServed(other, tgi_profile)) continue;
+      if (!first_operation) out += ',';
+      first_operation = false;
+      AppendOperation(out, other);
+    }
+    out += '}';
+  }
+  out +=
+      "},\"components\":{\"securitySchemes\":{\"ApiKey\":{\"type\":\"http\",\"scheme\":"
+      "\"bearer\"}},\"schemas\":{";
+  AppendGenerateSchemas(out);
+  out += ',';
+  AppendChatSchema(out);
+  out += ',';
+  AppendCompletionSchema(out);
+  out +=
+      ",\"VertexRequest\":{\"type\":\"object\",\"required\":[\"instances\"],\"properties\":{"
+      "\"instances\":{\"type\":\"array\",\"items\":{\"type\":\"object\"}}}}";
+  return out + "}}}";
+}
+
+}  // namespace
+
+void DocsRedirect(ApiContext&, HttpRequest, std::shared_ptr<Exchange> exchange) {
+  exchange->Respond({303, "", {{"location", "/docs/"}}, ""});
+}
+
+// A page without scripts from elsewhere: the routes, and where the document is.
+void Docs(ApiContext& context, HttpRequest, std::shared_ptr<Exchange> exchange) {
+  std::string page =
+      "<!DOCTYPE html><html lang=\"en\"><head><meta charset=\"utf-8\"><title>Penstock</title>"
+      "</head><body><h1>Routes</h1><p>OpenAPI document: <a href=\"/api-doc/openapi.json\">"
+      "/api-doc/openapi.json</a></p><ul>";
+  for (const Route& route : Routes()) {
+    if (!IsServed(route, context.options.tgi_profile)) continue;
+    page.append("<li><code>").append(route.method).append(" ").append(route.pattern);
+    page.append("</code></li>");
+  }
+  exchange->Respond({200, "text/html", {}, page + "</ul></body></html>"});
+}
+
+void OpenApiDocument(ApiContext& context, HttpRequest, std::shared_ptr<Exchange> exchange) {
+  exchange->Respond(
+      {200, "application/json", {}, OpenApi(context.options.tgi_profile, context.options.version)});
+}
+
+}  // namespace penstock::router::tgi

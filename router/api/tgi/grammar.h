@@ -1,0 +1,29 @@
+// TGI's grammars: an adjacently tagged value ("type", "value") to what a shard enforces.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <variant>
+
+#include "router/api/errors.h"
+#include "router/api/json/value.h"
+#include "router/engine.h"
+
+namespace penstock::router::tgi {
+
+struct GrammarChoice {
+  enum class Type : std::uint8_t { kJson, kRegex };
+  Type type = Type::kJson;
+  json::Value schema;    // kJson
+  bool wrapped = false;  // it came as a json_schema's `schema`
+  std::string regex;     // kRegex
+};
+
+bool ReadValue(json::Reader& reader, GrammarChoice& out, std::string_view expected);
+
+// A JSON schema becomes a regular expression, as in TGI's router.
+std::variant<Grammar, ApiError> LowerGrammar(const GrammarChoice& choice);
+
+}  // namespace penstock::router::tgi

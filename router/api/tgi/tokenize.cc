@@ -1,0 +1,69 @@
+#include <utility>
+
+#include "router/api/json/writer.h"
+#include "router/api/run.h"
+#include "router/api/tgi/chat_prepare.h"
+#include "router/api/tgi/handlers.h"
+
+namespace penstock::router::tgi {
+namespace {
+
+// Ids with their places in the text, in characters.
+void AppendTokens(std::string& out, std::string_view text, const std::vector<TokenSpan>& tokens) {
+  out += '[';
+  for (const TokenSpan& token : tokens) {
+    if (out.back() != '[') out += ',';
+    out += "{\"id\":";
+    json::AppendInteger(out, token.id);
+    out += ",\"text\":";
+    json::AppendString(out, text.substr(token.begin, token.end - token.begin));
+    out += ",\"start\":";
+    json::AppendInteger(out, token.begin);
+    out += ",\"stop\":";
+    json::AppendInteger(out, token.end);
+    out += '}';
+  }
+  out += ']';
+}
+
+void Answer(ApiContext& context, const std::shared_ptr<Exchange>& exchange, std::string text,
+            bool add_special_tokens, bool chat) {
+  const auto done = [&context, exchange, text, chat](TokenizedText tokenized) {
+    if (const auto* error = std::get_if<GenerationError>(&tokenized)) {
+      return RefuseRequest(context, *exchange, Dialect::kTgi, FromEngine(*error, Dialect::kTgi));
+    }
+    std::string body = chat ? "{\"tokenize_response\":" : "";
+    AppendTokens(body, text, std::get<std::vector<TokenSpan>>(tokenized));
+    if (chat) {
+      body += ",\"templated_text\":";
+      json::AppendString(body, text);
+      body += '}';
+    }
+    exchange->Respond({200, "application/json", {}, std::move(body)});
+  };
+  context.engine.Tokenize(std::move(text), add_special_tokens, done);
+}
+
+}  // namespace
+
+void Tokenize(ApiContext& context, HttpRequest http, std::shared_ptr<Exchange> exchange) {
+  context.metrics.RequestArrived("/tokenize");
+  Parsed parsed = ParseRequest(http.body, false);
+  if (parsed.error) return RefuseRequest(context, *exchange, Dialect::kTgi, *parsed.error);
+  Answer(context, exchange, std::move(parsed.request.inputs), true, false);
+}
+
+void ChatTokenize(ApiContext& context, HttpRequest http, std::shared_ptr<Exchange> exchange) {
+  context.metrics.RequestArrived("/chat_tokenize");
+  const ParsedChat parsed = ParseChat(http.body);
+  if (parsed.error) return RefuseRequest(context, *exchange, Dialect::kTgi, *parsed.error);
+  PrepareChat(
+      context, parsed.request, [&context, exchange](std::variant<PreparedChat, ApiError> prepared) {
+        if (const auto* error = std::get_if<ApiError>(&prepared)) {
+          return RefuseRequest(context, *exchange, Dialect::kTgi, *error);
+        }
+        Answer(context, exchange, std::get<PreparedChat>(prepared).request.inputs, false, true);
+      });
+}
+
+}  // namespace penstock::router::tgi

@@ -1,0 +1,17 @@
+// A request as a simulated shard may see it: JSON of what TGI's wire would carry beside the token
+// ids (text, stop strings, truncation, grammar …). A stand-in shard answers by rules over these;
+// a shard with a model never gets it.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "router/engine.h"
+
+namespace penstock::router {
+
+// `max_new_tokens` and `max_input_tokens` as decided by the limits.
+std::string ShownRequest(const GenerationRequest& request, std::uint32_t max_new_tokens,
+                         std::uint32_t max_input_tokens);
+
+}  // namespace penstock::router

@@ -1,0 +1,42 @@
+// The metric names of text-generation-inference, so that its dashboards and alerts go on working:
+// the same events as our own, under its names, buckets and labels. What TGI counts twice is counted
+// once. Thread-safe as Metrics is.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string_view>
+
+#include "common/time.h"
+
+namespace prometheus {
+class Registry;
+}
+
+namespace penstock::router {
+
+class TgiMetrics {
+ public:
+  // Lengths have 100 buckets up to these.
+  TgiMetrics(prometheus::Registry& registry, std::uint32_t max_input_tokens,
+             std::uint32_t max_total_tokens);
+  ~TgiMetrics();
+
+  void Arrived();
+  void Succeeded();
+  void Failed(std::string_view err);  // validation, overloaded, generation, incomplete, dropped, …
+  void Duration(penstock::Duration total);
+  void Times(penstock::Duration validation, penstock::Duration queue, penstock::Duration inference,
+             std::uint64_t generated);
+  void Tokens(std::uint64_t prompt, std::uint64_t cached, std::uint64_t generated);
+  void MaxNewTokens(std::uint64_t tokens);
+  void Queue(std::uint64_t waiting, std::uint64_t running);
+  void ReservedTokens(std::uint64_t tokens);
+  void Step(penstock::Duration duration, std::uint64_t decode_rows, std::uint64_t prefill_tokens);
+
+ private:
+  struct Impl;
+  std::unique_ptr<Impl> impl_;
+};
+
+}  // namespace penstock::router

@@ -1,0 +1,251 @@
+"""Every parameter of TGI's routes at its bounds: just inside, just outside, of the wrong type.
+
+The texts are those of TGI (docs/api/http.md names the sheet of facts); the shard is simulated and
+echoes, so that a request that is let through costs nothing.
+"""
+
+import json
+import os
+import tempfile
+
+import pytest
+from penstock_testing import BIN, DEMO_MODEL, Process
+from tgi_recordings import fetch
+
+BEST_OF, STOPS, TOP_N, INPUT, TOTAL, PROMPTS = 2, 4, 5, 40, 60, 4
+INVALID = "Input validation error: "
+SHAPE = "Failed to deserialize the JSON body into the target type: "
+
+
+@pytest.fixture(scope="module")
+def port():
+    if not (BIN / "penstock-simshard").exists():
+        pytest.skip(f"binaries are not built in {BIN.parent.name}/bin")
+    with tempfile.TemporaryDirectory(prefix="bounds-") as folder:
+        socket = os.path.join(folder, "shard")
+        shard = Process([BIN / "penstock-simshard", "--tokens", "echo", "--model-id", DEMO_MODEL,
+                         "--shard-uds-path", socket])
+        router = Process([BIN / "penstock-router", "--api-profile", "tgi", "--port", "0",
+                          "--model-id", DEMO_MODEL, "--shard-uds-path", socket,
+                          "--max-best-of", BEST_OF, "--max-stop-sequences", STOPS,
+                          "--max-top-n-tokens", TOP_N, "--max-input-tokens", INPUT,
+                          "--max-total-tokens", TOTAL, "--max-client-batch-size", PROMPTS])
+        try:
+            yield int(router.wait_line(r"listening on [\d.]+:(\d+)").group(1))
+        finally:
+            router.stop()
+            shard.stop()
+
+
+def post(port, path, body):
+    request = {"method": "POST", "path": path, "body": json.dumps(body),
+               "headers": [["content-type", "application/json"]]}
+    status, _, text = fetch(port, request)
+    return status, text
+
+
+def positive(name):
+    error = f"`{name}` must be strictly positive"
+    return [(name, 1e-6, None), (name, 0.0, error), (name, -1, error), (name, "1", TypeError),
+            (name, None, None)]
+
+
+def open_interval(name):
+    error = f"`{name}` must be > 0.0 and < 1.0"
+    return [(name, 0.000001, None), (name, 0.999, None), (name, 0.0, error), (name, 1.0, error),
+            (name, [], TypeError), (name, None, None)]
+
+
+# (parameter, value, None = answered | text of the error | TypeError)
+PARAMETERS = [
+    *positive("temperature"), *positive("repetition_penalty"),
+    *open_interval("top_p"), *open_interval("typical_p"),
+    ("frequency_penalty", -2.0, None), ("frequency_penalty", 2.0, None),
+    ("frequency_penalty", 2.001, "`frequency_penalty` must be >= -2.0 and <= 2.0"),
+    ("frequency_penalty", -2.001, "`frequency_penalty` must be >= -2.0 and <= 2.0"),
+    ("frequency_penalty", True, TypeError),
+    ("top_k", 1, None), ("top_k", 0, "`top_k` must be strictly positive"),
+    ("top_k", -1, "`top_k` must be strictly positive"), ("top_k", 1.5, TypeError),
+    ("do_sample", True, None), ("do_sample", 1, TypeError), ("do_sample", None, TypeError),
+    ("max_new_tokens", 1, None), ("max_new_tokens", None, None),
+    ("max_new_tokens", 0, "`max_new_tokens` must be strictly positive"),
+    ("max_new_tokens", TOTAL, f"`inputs` tokens + `max_new_tokens` must be <= {TOTAL}. Given: "),
+    ("max_new_tokens", -1, TypeError), ("max_new_tokens", "5", TypeError),
+    ("return_full_text", True, None), ("return_full_text", "x", TypeError),
+    ("stop", ["a"] * STOPS, None),
+    ("stop", ["a"] * (STOPS + 1), f"`stop` supports up to {STOPS} stop sequences. Given: 5"),
+    ("stop", "a", TypeError), ("stop", [5], TypeError),
+    ("truncate", 1, None), ("truncate", INPUT, None),
+    ("truncate", 0, f"`truncate` must be strictly positive and less than {INPUT}. Given: 0"),
+    ("truncate", INPUT + 1,
+     f"`truncate` must be strictly positive and less than {INPUT}. Given: {INPUT + 1}"),
+    ("truncate", -1, TypeError),
+    ("watermark", True, None), ("watermark", "x", TypeError), ("watermark", None, TypeError),
+    ("details", True, None), ("details", 0, TypeError),
+    ("seed", 0, None), ("seed", 2**64 - 1, None), ("seed", -1, TypeError), ("seed", 2**64, TypeError),
+    ("top_n_tokens", 0, None), ("top_n_tokens", TOP_N, None),
+    ("top_n_tokens", TOP_N + 1, f"`top_n_tokens` must be >= 0 and <= {TOP_N}. Given: {TOP_N + 1}"),
+    ("top_n_tokens", -1, TypeError),
+    ("grammar", {"type": "regex", "value": "a+"}, None),
+    ("grammar", {"type": "json", "value": {"properties": {}}}, None),
+    ("grammar", {"type": "json", "value": 5}, "grammar is not supported"),
+    ("grammar", {"type": "json", "value": {}},
+     "grammar is not valid: Grammar must have a 'properties' field"),
+    ("grammar", {"type": "nope", "value": 5}, TypeError),
+    ("adapter_id", "x", None), ("adapter_id", 5, TypeError),
+]
+
+# Outside streams; best_of and the prompt's details are another matter in them.
+PLAIN = [
+    ("best_of", 0, None), ("best_of", 1, None),
+    ("best_of", BEST_OF, "you must use sampling when `best_of` is > 1"),
+    ("best_of", BEST_OF + 1, f"`best_of` must be > 0 and <= {BEST_OF}. Given: {BEST_OF + 1}"),
+    ("best_of", -1, TypeError),
+    ("decoder_input_details", True, None), ("decoder_input_details", 1, TypeError),
+]
+STREAM = [
+    ("best_of", 1, None), ("best_of", 0, "`best_of` != 1 is not supported when streaming tokens"),
+    ("best_of", 2, "`best_of` != 1 is not supported when streaming tokens"),
+    ("decoder_input_details", True,
+     "`decoder_input_details` == true is not supported when streaming tokens"),
+]
+
+ROUTES = {
+    "/generate": (PLAIN, {}),
+    "/generate_stream": (STREAM, {}),
+    "/": (PLAIN, {}),
+    "/ stream": (STREAM, {"stream": True}),
+    "/invocations": (PLAIN, {}),
+    "/invocations stream": (STREAM, {"stream": True}),
+}
+
+
+def error_of(text):
+    """The error that an answer or the last event of a stream tells; None without one."""
+    for line in text.splitlines():
+        line = line.removeprefix("data: ")
+        if line.startswith('{"error"'):
+            error = json.loads(line)["error"]
+            return error["message"] if isinstance(error, dict) else error
+    return None
+
+
+def check(status, text, expected, streams, union=False):
+    if expected is TypeError:
+        assert status == 422 and text.startswith(SHAPE), text
+        assert union or not text.startswith("{"), text
+    elif expected is None:
+        assert status == 200 and error_of(text) is None, text
+    else:
+        assert status == (200 if streams else 422), text
+        assert error_of(text).startswith(INVALID + expected), text
+
+
+@pytest.mark.parametrize("route", ROUTES)
+def test_parameters_of_generations(port, route):
+    more, extra = ROUTES[route]
+    path = route.split()[0]
+    streams = "stream" in route
+    for name, value, expected in PARAMETERS + more:
+        body = {"inputs": "Hello there", "parameters": {name: value}, **extra}
+        status, text = post(port, path, body)
+        try:
+            check(status, text, expected, streams)
+        except AssertionError as error:
+            raise AssertionError(f"{name} = {value!r}: {error}") from error
+
+
+CHAT = [
+    ("max_tokens", 1, None), ("max_tokens", 0, "`max_new_tokens` must be strictly positive"),
+    ("max_tokens", "1", TypeError), ("max_completion_tokens", 1, None),
+    ("temperature", 0, None), ("temperature", 2.0, None),
+    ("temperature", -1, "`temperature` must be strictly positive"), ("temperature", "x", TypeError),
+    ("top_p", 0.999, None), ("top_p", 1.0, "`top_p` must be > 0.0 and < 1.0"),
+    ("frequency_penalty", 2, None),
+    ("frequency_penalty", 2.1, "`frequency_penalty` must be >= -2.0 and <= 2.0"),
+    ("presence_penalty", -1.9, None),
+    ("presence_penalty", -2, "`repetition_penalty` must be strictly positive"),
+    ("stop", ["a"], None), ("stop", "a", TypeError),
+    ("stop", ["a"] * (STOPS + 1), f"`stop` supports up to {STOPS} stop sequences. Given: 5"),
+    ("seed", 0, None), ("seed", -1, TypeError),
+    ("top_logprobs", TOP_N, None),
+    ("top_logprobs", TOP_N + 1,
+     f"`top_n_tokens` must be >= 0 and <= {TOP_N}. Given: {TOP_N + 1}"),
+    ("logprobs", True, None), ("logprobs", 1, TypeError), ("logprobs", None, None),
+    ("n", 5, None), ("n", -1, TypeError), ("logit_bias", [0.5], None), ("logit_bias", {}, TypeError),
+    ("user", 5, None), ("stream_options", {}, None), ("stream_options", True, TypeError),
+    ("tool_choice", 5, TypeError), ("tools", "x", TypeError), ("tool_prompt", 5, TypeError),
+    ("response_format", {"type": "regex", "value": "a"}, None),
+    ("response_format", {"type": "json_object"}, TypeError),
+]
+
+
+@pytest.mark.parametrize("streams", [False, True])
+def test_parameters_of_chats(port, streams):
+    for name, value, expected in CHAT:
+        body = {"messages": [{"role": "user", "content": "Hi"}], "stream": streams,
+                "max_tokens": 2, name: value}
+        if name == "max_completion_tokens":
+            del body["max_tokens"]
+        status, text = post(port, "/v1/chat/completions", body)
+        try:
+            check(status, text, expected, streams)
+        except AssertionError as error:
+            raise AssertionError(f"{name} = {value!r}: {error}") from error
+
+
+COMPLETIONS = [
+    ("prompt", "a", None), ("prompt", ["a"] * PROMPTS, None), ("prompt", [], TypeError),
+    ("prompt", 5, TypeError), ("prompt", [1], TypeError),
+    ("max_tokens", 0, "`max_new_tokens` must be strictly positive"),
+    ("temperature", 0, None), ("temperature", -1, "`temperature` must be strictly positive"),
+    ("repetition_penalty", 0.1, None),
+    ("repetition_penalty", 0, "`repetition_penalty` must be strictly positive"),
+    ("top_p", 1.0, "`top_p` must be > 0.0 and < 1.0"), ("seed", 1.5, TypeError),
+    ("stop", ["a"], None), ("stop", "a", TypeError), ("echo", True, None),
+]
+
+
+@pytest.mark.parametrize("streams", [False, True])
+def test_parameters_of_completions(port, streams):
+    for name, value, expected in COMPLETIONS:
+        body = {"prompt": "Hi", "max_tokens": 2, "stream": streams, name: value}
+        status, text = post(port, "/v1/completions", body)
+        try:
+            check(status, text, expected, streams)
+        except AssertionError as error:
+            raise AssertionError(f"{name} = {value!r}: {error}") from error
+    for body, kind in (({"prompt": "a", "suffix": "b"}, "suffix not supported"),
+                       ({"prompt": ["a"] * (PROMPTS + 1)}, "batch size exceeded")):
+        status, text = post(port, "/v1/completions", body)
+        assert (status, json.loads(text)["error_type"]) == (422, kind)
+
+
+def test_lengths_of_inputs(port):
+    status, text = post(port, "/generate", {"inputs": ""})
+    assert (status, error_of(text)) == (422, INVALID + "`inputs` cannot be empty")
+    many = "Hello there " * INPUT
+    status, text = post(port, "/generate", {"inputs": many, "parameters": {"max_new_tokens": 1}})
+    assert status == 422 and error_of(text).startswith(INVALID), text
+    status, text = post(port, "/generate", {"inputs": many, "parameters": {"truncate": 5,
+                                                                           "max_new_tokens": 1}})
+    assert status == 200, text
+
+
+def test_the_document_names_every_route_and_parameter(port):
+    get = {"method": "GET", "path": "/api-doc/openapi.json", "headers": []}
+    document = json.loads(fetch(port, get)[2])
+    assert {"/", "/generate", "/generate_stream", "/invocations", "/v1/chat/completions",
+            "/v1/completions", "/tokenize", "/chat_tokenize", "/info", "/health",
+            "/metrics"} <= set(document["paths"])
+    named = document["components"]["schemas"]["GenerateParameters"]["properties"]
+    assert {name for name, _, _ in PARAMETERS + PLAIN} <= set(named)
+    assert {name for name, _, _ in CHAT} - {"max_completion_tokens", "user"} <= \
+        set(document["components"]["schemas"]["ChatRequest"]["properties"])
+
+
+def test_a_schema_that_explodes_is_refused_at_once(port):
+    schema = {"properties": {f"k{i}": {"type": "string"} for i in range(3000)}}
+    status, text = post(port, "/generate", {"inputs": "a", "parameters": {
+        "grammar": {"type": "json", "value": schema}}})
+    assert status == 422 and "longer than" in error_of(text), text[:300]

@@ -1,0 +1,74 @@
+// Grammars of the TGI dialect: what a schema becomes, and what is refused.
+#include <gtest/gtest.h>
+
+#include "router/api/tgi/schema_check.h"
+#include "router/api/tgi/schema_regex.h"
+#include "router/api/tgi/tools.h"
+
+namespace penstock::router::tgi {
+namespace {
+
+json::Value Parse(std::string_view text) {
+  json::Reader reader(text);
+  json::Value value;
+  EXPECT_TRUE(json::ReadValue(reader, value, "a value")) << text;
+  return value;
+}
+
+std::string Regex(std::string_view schema) {
+  auto outcome = SchemaToRegex(Parse(schema));
+  if (auto* error = std::get_if<SchemaError>(&outcome)) return "error: " + error->message;
+  return std::get<std::string>(outcome);
+}
+
+TEST(TgiSchema, PropertiesKeepTheirOrderAndOptionalOnesBringTheirComma) {
+  EXPECT_EQ(Regex(R"({"properties":{"a":{"type":"integer"}},"required":["a"]})"),
+            R"(\{[ ]?"a"[ ]?:[ ]?(-)?(0|[1-9][0-9]*)[ ]?\})");
+  EXPECT_EQ(
+      Regex(R"({"properties":{"a":{"type":"null"},"b":{"type":"null"},"c":{"type":"null"}},)"
+            R"("required":["b"]})"),
+      R"re(\{([ ]?"a"[ ]?:[ ]?null[ ]?,)?[ ]?"b"[ ]?:[ ]?null([ ]?,[ ]?"c"[ ]?:[ ]?null)?[ ]?\})re");
+  EXPECT_EQ(Regex(R"({"properties":{}})"), R"(\{()?[ ]?\})");
+}
+
+TEST(TgiSchema, AReferenceIsFollowedAndACycleEnds) {
+  EXPECT_EQ(Regex(R"({"properties":{"a":{"$ref":"#/$defs/x"}},"$defs":{"x":{"type":"boolean"}}})"),
+            R"re(\{([ ]?"a"[ ]?:[ ]?(true|false))?[ ]?\})re");
+  EXPECT_EQ(Regex(R"({"properties":{"a":{"$ref":"#/$defs/x"}}})"),
+            "error: Invalid reference path: $defs");
+  EXPECT_EQ(Regex(R"({"properties":{"a":{"$ref":"#"}}})"),
+            "error: the schema nests deeper than 64");
+}
+
+TEST(TgiSchema, AnExplodingSchemaIsRefusedBeforeItGrows) {
+  std::string schema = R"({"properties":{)";
+  for (int i = 0; i < 2000; ++i) {
+    schema += (i > 0 ? ",\"k" : "\"k") + std::to_string(i) + R"(":{"type":"string"})";
+  }
+  EXPECT_EQ(Regex(schema + "}}"), "error: the expression is longer than 1048576 bytes");
+}
+
+TEST(TgiSchema, ValuesThatNoSchemaMayHaveAreNamed) {
+  EXPECT_EQ(FindSchemaError(Parse(R"({"type":"object","properties":{"a":{}}})")), std::nullopt);
+  EXPECT_EQ(FindSchemaError(Parse(R"({"properties":5})")), "5 is not of type \"object\"");
+  EXPECT_EQ(FindSchemaError(Parse(R"({"properties":{"a":{"type":"nope"}}})")),
+            "\"nope\" is not valid under any of the schemas listed in the 'anyOf' keyword");
+  EXPECT_EQ(FindSchemaError(Parse("\"x\"")), "\"x\" is not of types \"boolean\", \"object\"");
+}
+
+TEST(TgiTools, ACallIsReadWholeAndWhileItIsWritten) {
+  const auto call = ReadCall(R"({"function": {"_name": "add", "a": 1, "b": "x"}})");
+  ASSERT_TRUE(std::holds_alternative<WrittenCall>(call));
+  EXPECT_EQ(std::get<WrittenCall>(call).name, "add");
+  EXPECT_EQ(json::ToText(std::get<WrittenCall>(call).arguments), R"({"a":1,"b":"x"})");
+  EXPECT_FALSE(ReadOpenCall(R"({"function": {"_name": "ad)").has_value());
+  ASSERT_TRUE(ReadOpenCall(R"({"function": {"_name": "add",)").has_value());
+  EXPECT_EQ(ReadOpenCall(R"({"function": {"_name": "add",)")->name, "add");
+  const auto wrong = ReadCall("{\"_name\": \"add\"}");
+  EXPECT_EQ(std::get<ApiError>(wrong).message,
+            "Failed to parse generated text: missing field `function` at line 1 column 16 "
+            R"("{\"_name\": \"add\"}")");
+}
+
+}  // namespace
+}  // namespace penstock::router::tgi
