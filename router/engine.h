@@ -17,6 +17,7 @@
 #include "common/ids.h"
 #include "common/plan/sampling.h"
 #include "common/time.h"
+#include "scheduler/input.h"
 #include "scheduler/output.h"
 
 namespace penstock::router {
@@ -54,7 +55,9 @@ struct GenerationRequest {
   // true: the stop string stays in text and tokens are delivered as they come (TGI).
   // false: text is held back so that no part of a stop string is ever delivered (OpenAI).
   bool include_stop_text = false;
-  std::int32_t priority = 0;
+  scheduler::Dialect dialect = scheduler::Dialect::kOther;
+  std::int32_t priority = 0;           // larger is sooner; with --order priority
+  std::uint32_t predicted_tokens = 0;  // the client's forecast of its output; 0 = none
   std::string tenant;
   bool asked_sampling = false;  // do_sample as the client wrote it; only shown to shards that ask
   bool watermark = false;

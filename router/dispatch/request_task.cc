@@ -130,6 +130,9 @@ void RequestTask::Send(Prompt prompt) {
   arrival.request = id_;
   arrival.prompt = std::move(prompt.ids);
   arrival.max_new_tokens = prompt.max_new_tokens;
+  arrival.length_given = request_.max_new_tokens.has_value();
+  arrival.dialect = request_.dialect;
+  arrival.predicted_tokens = request_.predicted_tokens;
   arrival.min_new_tokens = request_.min_new_tokens;
   arrival.sampling = request_.sampling;
   arrival.sampling.seed = request_.seed.value_or(0);

@@ -9,6 +9,7 @@
 #include "common/status.h"
 #include "common/version.h"
 #include "router/main/shard_addresses.h"
+#include "scheduler/order_policy.h"
 
 namespace penstock::router {
 namespace {
@@ -65,6 +66,14 @@ ShardGroups LaunchedGroups(const options::Values& values) {
     }
   }
   return groups;
+}
+
+scheduler::Order OrderOf(const std::string& name) {
+  for (const auto order : {scheduler::Order::kLongestPrefix, scheduler::Order::kPriority,
+                           scheduler::Order::kShortestPredicted}) {
+    if (scheduler::OrderName(order) == name) return order;
+  }
+  return scheduler::Order::kFcfs;
 }
 
 // Tokens that the cache holds, at most what one sequence may have.
@@ -159,6 +168,14 @@ CoreLoopOptions CoreSettings(const options::Values& values, const GroupFormed& f
   }
   config.prefill = values.GetString("prefill") == "whole" ? scheduler::Prefill::kWhole
                                                           : scheduler::Prefill::kChunked;
+  config.admission = values.GetString("admission") == "optimistic"
+                         ? scheduler::Admission::kOptimistic
+                         : scheduler::Admission::kGuaranteed;
+  config.order = OrderOf(values.GetString("order"));
+  config.max_overtakes = CountOrZero(values, "max-overtakes");
+  config.max_waiting_tokens = Count(values, "max-waiting-tokens");
+  config.waiting_served_permille =
+      static_cast<std::uint32_t>(std::lround(values.GetDouble("waiting-served-ratio") * 1000));
   core.mailbox_arrivals = config.max_waiting_requests;
   core.step_timeout = Milliseconds(values, "step-timeout");
   core.step_log = values.GetString("step-log");

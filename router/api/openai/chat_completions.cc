@@ -10,7 +10,7 @@ void ChatCompletions(ApiContext& context, HttpRequest http, std::shared_ptr<Exch
   AnswerStyle style = MakeStyle(context, true, http.head.request_id);
   style.logprobs = request.logprobs;
   Launch(context, request, std::move(style), LowerChat(context, request, http.head.request_id),
-         http.head.arrived, std::move(exchange));
+         http.head, std::move(exchange));
 }
 
 }  // namespace penstock::router::openai

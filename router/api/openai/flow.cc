@@ -1,16 +1,23 @@
 #include "router/api/openai/flow.h"
 
+#include "router/api/hints.h"
+
 namespace penstock::router::openai {
 
 void Launch(ApiContext& context, const Common& request, AnswerStyle style, Lowered lowered,
-            Time arrived, std::shared_ptr<Exchange> exchange) {
+            const RequestHead& head, std::shared_ptr<Exchange> exchange) {
   if (const auto* error = std::get_if<ApiError>(&lowered)) {
+    RefuseRequest(context, *exchange, Dialect::kOpenAi, *error);
+    return;
+  }
+  auto& candidates = std::get<std::vector<GenerationRequest>>(lowered);
+  if (const auto error = ApplyHints(head, candidates)) {
     RefuseRequest(context, *exchange, Dialect::kOpenAi, *error);
     return;
   }
   RunPlan plan;
   plan.dialect = Dialect::kOpenAi;
-  plan.candidates = std::get<std::vector<GenerationRequest>>(std::move(lowered));
+  plan.candidates = std::move(candidates);
   auto permit = context.permits.Take(static_cast<std::uint32_t>(plan.candidates.size()));
   if (!permit) {
     RefuseRequest(context, *exchange, Dialect::kOpenAi,
@@ -26,7 +33,7 @@ void Launch(ApiContext& context, const Common& request, AnswerStyle style, Lower
   plan.writer = request.stream ? MakeStreamAnswer(exchange, std::move(style))
                                : MakePlainAnswer(exchange, std::move(style));
   plan.permit = *std::move(permit);
-  plan.arrived = arrived;
+  plan.arrived = head.arrived;
   StartRun(context, std::move(exchange), std::move(plan));
 }
 

@@ -16,7 +16,7 @@ namespace penstock::router::openai {
 
 // Takes permits and starts the run, or answers with the error.
 void Launch(ApiContext& context, const Common& request, AnswerStyle style, Lowered lowered,
-            Time arrived, std::shared_ptr<Exchange> exchange);
+            const RequestHead& head, std::shared_ptr<Exchange> exchange);
 
 template <class T>
 bool Accepted(ApiContext& context, std::string_view route, const Parsed<T>& parsed,

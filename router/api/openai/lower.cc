@@ -250,6 +250,7 @@ Lowered LowerChat(const ApiContext& context, const ChatRequest& request,
   if (request.chat_template_kwargs) chat.kwargs_json = request.chat_template_kwargs->text;
   chat.add_generation_prompt = request.add_generation_prompt;
   lowered.prompt = std::move(chat);
+  lowered.dialect = scheduler::Dialect::kOpenAiChat;
   lowered.add_special_tokens = false;  // the template writes them
   lowered.max_new_tokens =
       request.max_completion_tokens ? request.max_completion_tokens : request.max_tokens;
@@ -267,6 +268,7 @@ Lowered LowerCompletion(const ApiContext& context, const CompletionRequest& requ
   if (auto error = CheckCompletionFeatures(context, request)) return *std::move(error);
   GenerationRequest lowered = LowerCommon(request, client_id);
   lowered.max_new_tokens = request.max_tokens.value_or(kCompletionTokens);
+  lowered.dialect = scheduler::Dialect::kOpenAiCompletion;
   if (request.logprobs) {
     lowered.logprobs = {LogprobRequest::Kind::kRaw, *request.logprobs, false};
   }

@@ -40,6 +40,7 @@ void StartJob(ApiContext& context, Job job) {
   if (const auto error = CheckBeforePermit(context.options, job.requests.front(), job.mode)) {
     return refuse(*error);
   }
+  if (const auto* error = std::get_if<ApiError>(&job.hints)) return refuse(*error);
   std::uint32_t count = 0;
   for (const Request& request : job.requests) count += Candidates(request);
   std::optional<Permit> permit = context.permits.Take(count);
@@ -51,6 +52,7 @@ void StartJob(ApiContext& context, Job job) {
     auto& candidates = std::get<std::vector<GenerationRequest>>(lowered);
     std::move(candidates.begin(), candidates.end(), std::back_inserter(plan.candidates));
   }
+  ApplyHints(std::get<Hints>(job.hints), plan.candidates);
   plan.dialect = Dialect::kTgi;
   plan.writer = job.make_writer(plan.candidates.size());
   plan.permit = *std::move(permit);
@@ -79,6 +81,7 @@ void Serve(ApiContext& context, const Flow& wanted, const RequestHead& head, Req
   job.mode = flow.mode;
   job.arrived = head.arrived;
   job.client_id = head.request_id;
+  job.hints = ReadHints(head);
   job.exchange = exchange;
   job.refuse = [exchange, style, mode = flow.mode](const ApiError& error) {
     if (mode == Mode::kStream) return StreamError(*exchange, style, error);

@@ -5,9 +5,11 @@
 #include <memory>
 #include <string>
 #include <string_view>
+#include <variant>
 #include <vector>
 
 #include "router/api/context.h"
+#include "router/api/hints.h"
 #include "router/api/run.h"
 #include "router/api/tgi/answer.h"
 #include "router/api/tgi/lower.h"
@@ -33,6 +35,7 @@ struct Job {
   Mode mode = Mode::kPlain;
   Time arrived;
   std::string client_id;
+  std::variant<Hints, ApiError> hints;  // of the head
   std::shared_ptr<Exchange> exchange;
   std::function<void(const ApiError&)> refuse;  // answers; the error is counted already
   std::function<std::unique_ptr<AnswerWriter>(std::size_t candidates)> make_writer;

@@ -178,6 +178,7 @@ std::variant<std::vector<GenerationRequest>, ApiError> Lower(const ApiContext& c
   lowered.seed = p.seed;
   lowered.logprobs = ToLogprobs(p, mode);
   lowered.include_stop_text = true;
+  lowered.dialect = scheduler::Dialect::kTgi;
   std::vector<GenerationRequest> candidates(Candidates(request), lowered);
   for (std::size_t i = 0; i < candidates.size(); ++i) {
     candidates[i].sampling.sibling = static_cast<std::uint32_t>(i);

@@ -1,0 +1,62 @@
+#include "router/api/hints.h"
+
+#include <charconv>
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <utility>
+
+#include "router/api/json/writer.h"
+
+namespace penstock::router {
+namespace {
+
+// Absent: `out` stays as it is.
+template <class T>
+std::optional<ApiError> ReadNumber(const RequestHead& head, std::string_view name,
+                                   std::string_view limit, T least, T& out) {
+  const std::string_view text = head.Find(name);
+  if (text.empty()) return std::nullopt;
+  T value = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (error != std::errc() || end != text.data() + text.size() || value < least) {
+    std::string message = "the header `";
+    message.append(name).append("` must be a whole number ").append(limit).append(". Given: ");
+    json::AppendString(message, text.substr(0, 40));
+    return ApiError{ApiErrorKind::kValidation, std::move(message), std::string(name)};
+  }
+  out = value;
+  return std::nullopt;
+}
+
+}  // namespace
+
+std::variant<Hints, ApiError> ReadHints(const RequestHead& head) {
+  Hints hints;
+  if (auto error = ReadNumber(head, "x-penstock-priority", "from -2147483648 to 2147483647",
+                              INT32_MIN, hints.priority)) {
+    return *std::move(error);
+  }
+  if (auto error = ReadNumber(head, "x-penstock-predicted-tokens", "from 1 to 4294967295",
+                              std::uint32_t{1}, hints.predicted_tokens)) {
+    return *std::move(error);
+  }
+  return hints;
+}
+
+void ApplyHints(const Hints& hints, std::vector<GenerationRequest>& candidates) {
+  for (GenerationRequest& candidate : candidates) {
+    candidate.priority = hints.priority;
+    candidate.predicted_tokens = hints.predicted_tokens;
+  }
+}
+
+std::optional<ApiError> ApplyHints(const RequestHead& head,
+                                   std::vector<GenerationRequest>& candidates) {
+  const auto hints = ReadHints(head);
+  if (const auto* error = std::get_if<ApiError>(&hints)) return *error;
+  ApplyHints(std::get<Hints>(hints), candidates);
+  return std::nullopt;
+}
+
+}  // namespace penstock::router

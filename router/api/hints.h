@@ -1,0 +1,33 @@
+// What a client may say about a request's place in the queue, on every generation route, as
+// headers, since no dialect has words for it:
+//   X-Penstock-Priority          -2147483648 … 2147483647, larger is sooner (--order priority)
+//   X-Penstock-Predicted-Tokens  1 … 4294967295, how long the answer is expected to be (--order
+//                                shortest-predicted, and --admission optimistic reserves by it)
+// A hint changes when a request runs, never what it answers.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <variant>
+#include <vector>
+
+#include "router/api/errors.h"
+#include "router/engine.h"
+#include "router/http/message.h"
+
+namespace penstock::router {
+
+struct Hints {
+  std::int32_t priority = 0;
+  std::uint32_t predicted_tokens = 0;  // 0 = none
+};
+
+// The hints of a head, or which header is wrong.
+std::variant<Hints, ApiError> ReadHints(const RequestHead& head);
+void ApplyHints(const Hints& hints, std::vector<GenerationRequest>& candidates);
+
+// Gives the hints of the head to every candidate, or says which header is wrong.
+std::optional<ApiError> ApplyHints(const RequestHead& head,
+                                   std::vector<GenerationRequest>& candidates);
+
+}  // namespace penstock::router
