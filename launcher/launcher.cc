@@ -53,11 +53,13 @@ Timeouts MakeTimeouts(const options::Values& values) {
   return timeouts;
 }
 
-// Options that TGI has and that change nothing here.
+// TGI's joining rule is one of whole prompts; with chunks TGI ignores it, too.
 void WarnOfNoEffect(const options::Values& values) {
+  if (values.GetString("prefill") == "whole") return;
   for (std::string_view name : {"max-waiting-tokens", "waiting-served-ratio"}) {
     if (!values.IsSet(name)) continue;
-    log::Warn("--" + std::string(name) + " has no effect: waiting requests join at every step");
+    log::Warn("--" + std::string(name) +
+              " has no effect without --prefill whole: waiting requests join at every step");
   }
 }
 

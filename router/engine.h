@@ -191,6 +191,8 @@ struct RequestRecord {
   std::string state;  // preparing, queued, running, finished, cancelled, failed, refused
   std::uint32_t prompt_tokens = 0;
   std::uint32_t generated_tokens = 0;
+  std::uint32_t cached_tokens = 0;
+  std::uint32_t preemptions = 0;
   std::vector<scheduler::Decision> decisions;  // the newest ones, bounded
   Time arrived;
 };

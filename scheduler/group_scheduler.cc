@@ -42,6 +42,7 @@ GroupScheduler::GroupScheduler(const Config& config, const GroupUp& up, OutputLe
       sharing_(table_),
       cost_(up.calibration),
       decode_groups_({config.split, config.max_splits, config.max_sparsity_ppm}),
+      gate_(config),
       batch_(config) {}
 
 Decision GroupScheduler::MakeDecision(Time at, const Sequence& sequence, DecisionKind kind) const {
@@ -63,18 +64,43 @@ std::optional<Refusal> GroupScheduler::WhyNeverFits(const Arrival& arrival) cons
   return admission_->WhyNeverFits(arrival);
 }
 
-std::optional<Shortage> GroupScheduler::Check(const Work& work) const {
-  const std::uint32_t running = table_.running();
-  if (const auto closed = batch_.Check(work, running)) return closed;
+GroupState GroupScheduler::StateFor(const Work& work) const {
   const PrefixMatch match = sharing_.Match(work, NextStep());
   GroupState state;
   state.blocks_available = table_.pool().available();
   state.blocks_shared = match.blocks - match.unlocked;
   state.slots_available = table_.slots().available();
-  state.running = running;
+  state.running = table_.running();
   state.reserved_tokens = table_.reserved_tokens();
   state.blocks_kept_free = kept_free_;
-  return admission_->Check(work, state);
+  return state;
+}
+
+GroupScheduler::Trial GroupScheduler::BeginTrial() const {
+  Trial trial;
+  trial.prefill_left = draft_->composer.Fit(0, UINT32_MAX).count;
+  return trial;
+}
+
+bool GroupScheduler::Join(Trial& trial, const Work& work) const {
+  const std::uint64_t prompt = work.request.prompt.size() + work.generated.size();
+  GroupState state = StateFor(work);
+  state.blocks_kept_free += trial.blocks;
+  state.reserved_tokens += trial.tokens;
+  state.running += trial.joined;
+  state.slots_available -= std::min(state.slots_available, trial.joined);
+  if (prompt > trial.prefill_left || admission_->Check(work, state)) return false;
+  trial.prefill_left -= prompt;
+  trial.blocks += admission_->BlocksToReserve(work) - state.blocks_shared;
+  trial.tokens += admission_->TokensToReserve(work);
+  ++trial.joined;
+  return true;
+}
+
+std::optional<Shortage> GroupScheduler::Check(const Work& work) const {
+  const std::uint32_t running = table_.running();
+  if (const auto closed = batch_.Check(work, running)) return closed;
+  return admission_->Check(work, StateFor(work));
 }
 
 void GroupScheduler::BeginStep(Time now, Outputs& out) {
@@ -212,6 +238,7 @@ std::optional<PrefixSharing::Join> GroupScheduler::CheckJoin(const Work& work) c
 
 void GroupScheduler::Admit(Work work, SequenceId id, Time now, Outputs& out) {
   batch_.Joined(work);
+  draft_->joined = true;
   const std::uint64_t tokens = admission_->TokensToReserve(work);
   const std::uint32_t blocks = admission_->BlocksToReserve(work);
   const PrefixMatch match = sharing_.Match(work, NextStep());
@@ -233,6 +260,7 @@ bool GroupScheduler::FinishStep(std::uint32_t waiting, Outputs& out) {
   if (only_ends && !(in_flight_.empty() && table_.slots().has_ends())) return false;
   if (only_ends && PENSTOCK_MUTANT("no-last-ends")) return false;
 
+  gate_.StepMade(draft.joined);
   last_step_ = NextStep();
   draft.plan.epoch = epoch_;
   draft.plan.step = last_step_;

@@ -22,6 +22,7 @@
 #include "scheduler/decode_groups.h"
 #include "scheduler/growth.h"
 #include "scheduler/input.h"
+#include "scheduler/join_gate.h"
 #include "scheduler/output.h"
 #include "scheduler/output_lengths.h"
 #include "scheduler/prefix_sharing.h"
@@ -50,6 +51,19 @@ class GroupScheduler {
 
   // The batch being gathered may take a request from behind one that it cannot take.
   bool Selective() const { return batch_.Selective(table_.running()); }
+
+  // How many newcomers must join together in the step being made; below 2 nobody is held up.
+  std::uint32_t LeastToJoin() const { return gate_.Least(table_.running()); }
+  // What newcomers that are tried one after the other find.
+  struct Trial {
+    std::uint64_t prefill_left = 0;
+    std::uint32_t joined = 0;  // with what they would reserve
+    std::uint32_t blocks = 0;
+    std::uint64_t tokens = 0;
+  };
+  Trial BeginTrial() const;
+  // Whether it fits beside those that joined the trial before.
+  bool Join(Trial& trial, const Work& work) const;
 
   std::uint32_t plans_in_flight() const { return static_cast<std::uint32_t>(in_flight_.size()); }
   bool CanPlan() const { return in_flight_.size() < config_.pipeline_depth; }
@@ -104,9 +118,11 @@ class GroupScheduler {
     std::vector<RequestId> requests;  // of plan.starts
     std::vector<Named> named;
     std::vector<DecodeRow> decodes;  // where they are split by length
+    bool joined = false;             // somebody was admitted
   };
 
   StepId NextStep() const { return StepId(last_step_.value() + 1); }
+  GroupState StateFor(const Work& work) const;
   Decision MakeDecision(Time at, const Sequence& sequence, DecisionKind kind) const;
   bool FitsOneStep(std::uint64_t prompt) const;
   void MakeRoom(Time now, Outputs& out);
@@ -140,6 +156,7 @@ class GroupScheduler {
   CostModel cost_;
   std::vector<Work> preempted_;
   DecodeGroups decode_groups_;
+  JoinGate gate_;
   StepId last_step_;
   std::vector<InFlight> in_flight_;  // the oldest first; few
   std::vector<Named> spare_named_;   // room of the last that came back

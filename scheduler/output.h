@@ -3,6 +3,7 @@
 #pragma once
 
 #include <algorithm>
+#include <cstddef>
 #include <cstdint>
 #include <iterator>
 #include <optional>
@@ -83,6 +84,8 @@ enum class DecisionKind : std::uint8_t {
   kFinished,
 };
 
+constexpr std::size_t kDecisionKinds = 9;
+
 // What was short, when a decision says "not now".
 enum class Budget : std::uint8_t {
   kNone,
@@ -97,7 +100,9 @@ enum class Budget : std::uint8_t {
   kGroup,     // no group is up
   kStepTime,  // in tokens: what fits into the target time of a step
   kPrefix,    // prompt tokens that another request is about to compute
+  kJoinSize,  // requests that join together; TGI's waiting_served_ratio
 };
+constexpr std::size_t kBudgets = 13;
 
 struct Decision {
   Time at;

@@ -74,6 +74,14 @@ WaitingRequest* RequestQueue::Find(RequestId request) {
   return it == by_request_.end() ? nullptr : it->second;
 }
 
+std::vector<const WaitingRequest*> RequestQueue::All() const {
+  std::vector<const WaitingRequest*> all(restarts_.rbegin(), restarts_.rend());
+  for (const WaitingRequest* each = oldest_; each != nullptr; each = each->younger) {
+    all.push_back(each);
+  }
+  return all;
+}
+
 Work RequestQueue::Admit(WaitingRequest& request) {
   if (!request.restart() && request.older != nullptr) {
     ++request.older->overtaken;

@@ -49,6 +49,9 @@ class RequestQueue {
   // Null when it does not wait here.
   WaitingRequest* Find(RequestId request);
 
+  // Everybody, oldest arrival first, preempted ones before. Takes time in proportion.
+  std::vector<const WaitingRequest*> All() const;
+
   // Leaves for a group; those who arrived before it were overtaken.
   Work Admit(WaitingRequest& request);
   // Leaves without having run.

@@ -1,6 +1,7 @@
 #include "scheduler/scheduler.h"
 
 #include <algorithm>
+#include <array>
 #include <cstdlib>
 #include <map>
 #include <optional>
@@ -43,6 +44,7 @@ class Scheduler::Impl {
   Snapshot Inspect() const {
     Snapshot sum;
     sum.waiting = queue_.size();
+    sum.waiting_for = reasons_;
     for (const auto& [id, group] : groups_) group.AddTo(sum);
     return sum;
   }
@@ -65,6 +67,7 @@ class Scheduler::Impl {
                     {{Budget::kQueue, limit + 1, limit}, message}, out);
     }
     WaitingRequest& waiting = queue_.Push(arrival);
+    CountReason(Budget::kNone, 1);
     moved_.push_back(arrival.request);
     if (const WaitingRequest* behind = queue_.Behind(waiting)) {
       moved_.push_back(behind->request.request);
@@ -99,6 +102,7 @@ class Scheduler::Impl {
 
   void On(const GroupUp& up, Outputs& out) {
     Lose(up.group, "the replica group was formed anew", out);
+    if (groups_.empty()) NoteAll();
     groups_.try_emplace(up.group, config_, up, lengths_);
   }
 
@@ -122,7 +126,7 @@ class Scheduler::Impl {
 
   void FinishWaiting(WaitingRequest& waiting, FinishReason reason, std::uint32_t tokens,
                      Outputs& out) {
-    NoteBehind(waiting);
+    NoteLeaving(waiting);
     const RequestId request = queue_.Remove(waiting).request.request;
     if (!PENSTOCK_MUTANT("cancel-of-waiting-not-told"))
       out.AddEvent(request, Finished{reason, tokens});
@@ -138,6 +142,12 @@ class Scheduler::Impl {
     it->second.Lose(reason, now_, out);
     TakePreempted(it->second, out);
     groups_.erase(it);
+    if (groups_.empty()) NoteAll();
+  }
+
+  // The first group is up, or the last one gone: everybody waits for something else.
+  void NoteAll() {
+    for (const WaitingRequest* each : queue_.All()) moved_.push_back(each->request.request);
   }
 
   void TakePreempted(GroupScheduler& group, Outputs& out) {
@@ -145,7 +155,10 @@ class Scheduler::Impl {
       const WaitingRequest& waiting = queue_.PushRestart(std::move(work));
       Decide(waiting.request.request, DecisionKind::kQueued, out);
       moved_.push_back(waiting.request.request);
-      NoteBehind(waiting);
+      if (const WaitingRequest* behind = queue_.Behind(waiting)) {
+        moved_.push_back(behind->request.request);
+      }
+      CountReason(Budget::kNone, 1);
     }
   }
 
@@ -163,9 +176,28 @@ class Scheduler::Impl {
     if (PENSTOCK_MUTANT("pipeline-not-filled") && group.plans_in_flight() > 0) return false;
     group.BeginStep(now_, out);
     TakePreempted(group, out);
-    while (AdmitFront(group, out)) {
+    if (!TooFewToJoin(group, out)) {
+      while (AdmitFront(group, out)) {
+      }
     }
     return group.FinishStep(queue_.size(), out);
+  }
+
+  // TGI's joining rule (join_gate.h). A preempted request has been let in before.
+  bool TooFewToJoin(const GroupScheduler& group, Outputs& out) {
+    const std::uint32_t least = group.LeastToJoin();
+    WaitingRequest* const front = queue_.Front(group.id());
+    if (least < 2 || front == nullptr || front->restart()) return false;
+    GroupScheduler::Trial trial = group.BeginTrial();
+    std::uint32_t together = 0;
+    for (const WaitingRequest* next = front; next != nullptr && together < least;
+         next = queue_.Behind(*next)) {
+      if (!group.Join(trial, *next)) break;
+      ++together;
+    }
+    if (together >= least) return false;
+    Explain(*front, {Budget::kJoinSize, least, together}, group.OldestRunning(), out);
+    return true;
   }
 
   // Admits or refuses the front of the queue; false when it must go on waiting.
@@ -173,7 +205,7 @@ class Scheduler::Impl {
     WaitingRequest* front = Candidate(group);
     if (front == nullptr) return false;
     if (const auto why = WhyNeverFits(front->request)) {
-      NoteBehind(*front);
+      NoteLeaving(*front);
       const RequestId request = queue_.Remove(*front).request.request;
       Refuse(request, FailureKind::kTooLarge, *why, out);
       return true;
@@ -187,7 +219,7 @@ class Scheduler::Impl {
     if (const auto shortage = group.CheckStep(*front)) {
       return Defer(*front, *shortage, group, out);
     }
-    NoteBehind(*front);
+    NoteLeaving(*front);
     group.Admit(queue_.Admit(*front), SequenceId(++last_sequence_), now_, out);
     return true;
   }
@@ -237,6 +269,8 @@ class Scheduler::Impl {
     if (same_budget && (of_a_step || (waiting.deferred == shortage && waiting.behind == behind))) {
       return false;
     }
+    CountReason(waiting.deferred.budget, -1);
+    CountReason(shortage.budget, 1);
     waiting.deferred = shortage;
     waiting.behind = behind;
     Decision& decision = Decide(waiting.request.request, DecisionKind::kDeferred, out);
@@ -247,8 +281,13 @@ class Scheduler::Impl {
     return false;
   }
 
+  void CountReason(Budget budget, int change) {
+    reasons_[static_cast<std::size_t>(budget)] += static_cast<std::uint32_t>(change);
+  }
+
   // The one behind a request that leaves the queue has somebody else before it then.
-  void NoteBehind(const WaitingRequest& leaves) {
+  void NoteLeaving(const WaitingRequest& leaves) {
+    CountReason(leaves.deferred.budget, -1);
     if (const WaitingRequest* behind = queue_.Behind(leaves)) {
       moved_.push_back(behind->request.request);
     }
@@ -294,6 +333,7 @@ class Scheduler::Impl {
   bool draining_ = false;
   std::vector<GroupOffer> offers_;  // of OffersFor
   std::vector<RequestId> moved_;    // came to the queue or to another place in it, by this input
+  std::array<std::uint32_t, kBudgets> reasons_{};  // waiting requests by the reason recorded last
 };
 
 Scheduler::Scheduler(Config config) : impl_(std::make_unique<Impl>(config)) {}

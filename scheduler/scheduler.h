@@ -8,6 +8,7 @@
 // appends.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <memory>
 
@@ -20,6 +21,8 @@ namespace penstock::scheduler {
 // Sums over all groups, for gauges and idle checks.
 struct Snapshot {
   std::uint32_t waiting = 0;
+  // Of those, by the reason recorded last; kNone: the next step will tell.
+  std::array<std::uint32_t, kBudgets> waiting_for{};
   std::uint32_t running = 0;   // admitted, not yet terminal
   std::uint32_t retiring = 0;  // terminal, still named by a plan in flight
   std::uint32_t blocks_free = 0;

@@ -1,6 +1,7 @@
 #include "router/dispatch/core_loop.h"
 
 #include <algorithm>
+#include <array>
 #include <cerrno>
 #include <condition_variable>
 #include <cstring>
@@ -19,7 +20,9 @@
 #include "common/time.h"
 #include "router/dispatch/step_log.h"
 #include "router/metrics/metrics.h"
+#include "scheduler/decision_names.h"
 #include "scheduler/input_log.h"
+#include "scheduler/order_policy.h"
 #include "scheduler/output_digest.h"
 #include "scheduler/scheduler.h"
 
@@ -48,6 +51,7 @@ struct CoreLoop::Core {
   scheduler::Outputs outputs;
   std::vector<scheduler::Event> events;
   std::vector<scheduler::Decision> decisions;
+  std::array<std::uint32_t, scheduler::kBudgets> waiting_for{};  // as the gauges show it
   std::optional<Time> wake_at;
   struct Group {
     std::unique_ptr<GroupLink> link;
@@ -267,13 +271,37 @@ void CoreLoop::ShowGauges() {
   }
   const scheduler::Snapshot all = scheduler.Inspect();
   metrics_.SetQueue(all.waiting, all.running);
+  for (std::size_t i = 0; i < all.waiting_for.size(); ++i) {
+    if (std::exchange(core_->waiting_for[i], all.waiting_for[i]) == all.waiting_for[i]) continue;
+    metrics_.SetWaitingFor(scheduler::BudgetName(static_cast<scheduler::Budget>(i)),
+                           all.waiting_for[i]);
+  }
   metrics_.SetBlocks(all.blocks_free, all.blocks_used, all.blocks_cached, all.blocks_retiring);
+}
+
+void CoreLoop::CountDecisions() {
+  using scheduler::DecisionKind;
+  std::array<std::uint64_t, scheduler::kDecisionKinds> counts{};
+  for (const scheduler::Decision& decision : core_->decisions) {
+    ++counts[static_cast<std::size_t>(decision.kind)];
+  }
+  for (std::size_t i = 0; i < counts.size(); ++i) {
+    if (counts[i] == 0) continue;
+    const auto kind = static_cast<DecisionKind>(i);
+    metrics_.Decisions(scheduler::DecisionName(kind), counts[i]);
+    if (kind == DecisionKind::kPreempted) metrics_.Preempted(counts[i]);
+    if (kind == DecisionKind::kAdmitted) {
+      metrics_.Admitted(scheduler::AdmissionName(options_.scheduler.admission),
+                        scheduler::OrderName(options_.scheduler.order), counts[i]);
+    }
+  }
 }
 
 void CoreLoop::Deliver() {
   Core& core = *core_;
   FlushRecord();
   ShowGauges();
+  CountDecisions();
   if (!core.events.empty() || !core.decisions.empty()) {
     listener_.OnOutputs(std::exchange(core.events, {}), std::exchange(core.decisions, {}));
   }

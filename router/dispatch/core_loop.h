@@ -86,6 +86,7 @@ class CoreLoop final : private GroupListener {
   void Apply(What what);
   void CountResult(const scheduler::StepDone& done, Time now);
   void SendPlans(Time now);
+  void CountDecisions();
   void Deliver();
   void Up(const scheduler::GroupUp& up);
   void TakeOut(const scheduler::GroupLost& lost);

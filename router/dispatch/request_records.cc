@@ -51,7 +51,7 @@ void RequestRecords::Take(const std::vector<scheduler::Event>& events,
   for (const scheduler::Decision& decision : decisions) {
     RequestRecord* record = At(decision.request);
     if (record == nullptr) continue;
-    if (decision.kind == scheduler::DecisionKind::kQueued) record->state = "queued";
+    TakeDecision(*record, decision.kind);
     if (record->decisions.size() >= max_decisions_) {
       const auto half = static_cast<std::ptrdiff_t>(max_decisions_ / 2);
       record->decisions.erase(record->decisions.begin() + half);
@@ -61,11 +61,20 @@ void RequestRecords::Take(const std::vector<scheduler::Event>& events,
   for (const scheduler::Event& event : events) TakeEvent(event);
 }
 
+void RequestRecords::TakeDecision(RequestRecord& record, scheduler::DecisionKind kind) {
+  if (kind == scheduler::DecisionKind::kQueued) record.state = "queued";
+  if (kind == scheduler::DecisionKind::kPreempted) ++record.preemptions;
+  // A first start is told by its event.
+  const bool again = record.preemptions > 0;
+  if (kind == scheduler::DecisionKind::kAdmitted && again) record.state = "running";
+}
+
 void RequestRecords::TakeEvent(const scheduler::Event& event) {
   RequestRecord* record = At(event.request);
   if (record == nullptr) return;
-  if (std::holds_alternative<scheduler::Started>(event.what)) {
+  if (const auto* started = std::get_if<scheduler::Started>(&event.what)) {
     record->state = "running";
+    record->cached_tokens = started->cached_tokens;
   } else if (const auto* tokens = std::get_if<scheduler::Tokens>(&event.what)) {
     record->generated_tokens += static_cast<std::uint32_t>(tokens->tokens.size());
   } else if (const auto* end = std::get_if<scheduler::Finished>(&event.what)) {

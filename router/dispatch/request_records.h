@@ -40,6 +40,7 @@ class RequestRecords {
 
  private:
   RequestRecord* At(RequestId request);  // null when forgotten
+  static void TakeDecision(RequestRecord& record, scheduler::DecisionKind kind);
   void TakeEvent(const scheduler::Event& event);
 
   const std::size_t max_requests_;

@@ -107,6 +107,19 @@ struct Metrics::Impl {
 
   Gauge& waiting = OneGauge(registry, "penstock_queue_size", "Requests waiting for admission.");
   Gauge& running = OneGauge(registry, "penstock_requests_running", "Requests being computed.");
+  Family<Gauge>& waiting_for = BuildGauge()
+                                   .Name("penstock_queue_reasons")
+                                   .Help("Waiting requests by what they wait for.")
+                                   .Register(registry);
+  Family<Counter>& decisions = Counters(registry, "penstock_scheduler_decisions_total",
+                                        "Decisions of the scheduler, by kind.");
+  Family<Counter>& admitted =
+      Counters(registry, "penstock_requests_admitted_total",
+               "Requests admitted, restarts too, by admission policy and order.");
+  Counter& preemptions =
+      Counters(registry, "penstock_preemptions_total",
+               "Running requests that gave way to others, to be computed again later.")
+          .Add({});
   Family<Gauge>& blocks = BuildGauge()
                               .Name("penstock_kv_blocks")
                               .Help("KV cache blocks by state; the states sum to the pool.")
@@ -275,6 +288,20 @@ void Metrics::SetQueue(std::uint64_t waiting, std::uint64_t running) {
   if (impl_->tgi) impl_->tgi->Queue(waiting, running);
   impl_->waiting.Set(static_cast<double>(waiting));
   impl_->running.Set(static_cast<double>(running));
+}
+
+void Metrics::SetWaitingFor(std::string_view short_of, std::uint64_t waiting) {
+  impl_->waiting_for.Add({{"short_of", std::string(short_of)}}).Set(static_cast<double>(waiting));
+}
+void Metrics::Decisions(std::string_view decision, std::uint64_t count) {
+  impl_->decisions.Add({{"decision", std::string(decision)}}).Increment(static_cast<double>(count));
+}
+void Metrics::Admitted(std::string_view admission, std::string_view order, std::uint64_t count) {
+  impl_->admitted.Add({{"admission", std::string(admission)}, {"order", std::string(order)}})
+      .Increment(static_cast<double>(count));
+}
+void Metrics::Preempted(std::uint64_t count) {
+  impl_->preemptions.Increment(static_cast<double>(count));
 }
 
 void Metrics::SetBlocks(std::uint64_t free, std::uint64_t used, std::uint64_t cached,

@@ -61,6 +61,12 @@ class Metrics {
 
   // --- router/dispatch
   void SetQueue(std::uint64_t waiting, std::uint64_t running);
+  // Waiting requests whose newest reason is `short_of`.
+  void SetWaitingFor(std::string_view short_of, std::uint64_t waiting);
+  // Decisions of one kind.
+  void Decisions(std::string_view decision, std::uint64_t count);
+  void Admitted(std::string_view admission, std::string_view order, std::uint64_t count);
+  void Preempted(std::uint64_t count);
   void SetBlocks(std::uint64_t free, std::uint64_t used, std::uint64_t cached,
                  std::uint64_t retiring);
   enum class Direction : std::uint8_t { kPlan, kResult };  // router -> rank, rank -> router

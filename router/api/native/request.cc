@@ -5,67 +5,16 @@
 #include "router/api/errors.h"
 #include "router/api/json/writer.h"
 #include "router/api/native/handlers.h"
+#include "scheduler/decision_names.h"
 
 namespace penstock::router::native {
 namespace {
 
 using scheduler::Budget;
+using scheduler::BudgetName;
 using scheduler::Decision;
 using scheduler::DecisionKind;
-
-std::string_view KindName(DecisionKind kind) {
-  switch (kind) {
-    case DecisionKind::kQueued:
-      return "queued";
-    case DecisionKind::kAdmitted:
-      return "admitted";
-    case DecisionKind::kDeferred:
-      return "deferred";
-    case DecisionKind::kChunked:
-      return "chunked";
-    case DecisionKind::kSplit:
-      return "split";
-    case DecisionKind::kPreempted:
-      return "preempted";
-    case DecisionKind::kRefused:
-      return "refused";
-    case DecisionKind::kRetired:
-      return "retired";
-    case DecisionKind::kFinished:
-      break;
-  }
-  return "finished";
-}
-
-std::string_view BudgetName(Budget budget) {
-  switch (budget) {
-    case Budget::kNone:
-      return "none";
-    case Budget::kStepTokens:
-      return "step_tokens";
-    case Budget::kPrefillTokens:
-      return "prefill_tokens";
-    case Budget::kTotalTokens:
-      return "total_tokens";
-    case Budget::kBlocks:
-      return "blocks";
-    case Budget::kSlots:
-      return "slots";
-    case Budget::kBatchSize:
-      return "batch_size";
-    case Budget::kQueue:
-      return "queue";
-    case Budget::kOrder:
-      return "order";
-    case Budget::kStepTime:
-      return "step_time";
-    case Budget::kGroup:
-      return "group";
-    case Budget::kPrefix:
-      break;
-  }
-  return "prefix";
-}
+using scheduler::DecisionName;
 
 void AppendDecision(std::string& out, const Decision& decision, Time arrived) {
   const double milliseconds =
@@ -73,7 +22,7 @@ void AppendDecision(std::string& out, const Decision& decision, Time arrived) {
   out += "{\"after_ms\":";
   json::AppendDouble(out, milliseconds);
   out += ",\"decision\":";
-  json::AppendString(out, KindName(decision.kind));
+  json::AppendString(out, DecisionName(decision.kind));
   if (decision.kind == DecisionKind::kSplit) {
     out += ",\"parts\":";
     json::AppendInteger(out, decision.needed);
@@ -95,6 +44,24 @@ void AppendDecision(std::string& out, const Decision& decision, Time arrived) {
   if (decision.step) {
     out += ",\"step\":";
     json::AppendInteger(out, decision.step->value());
+  }
+  out += '}';
+}
+
+// What the request waits for now, if it waits: the newest decision says so.
+void AppendBlocked(std::string& out, const RequestRecord& record) {
+  if (record.decisions.empty() || record.decisions.back().kind != DecisionKind::kDeferred) return;
+  if (record.state != "queued" && record.state != "running") return;
+  const Decision& newest = record.decisions.back();
+  out += ",\"waits_for\":{\"short_of\":";
+  json::AppendString(out, BudgetName(newest.short_of));
+  out += ",\"needed\":";
+  json::AppendInteger(out, newest.needed);
+  out += ",\"available\":";
+  json::AppendInteger(out, newest.available);
+  if (newest.behind) {
+    out += ",\"behind\":";
+    json::AppendInteger(out, newest.behind->value());
   }
   out += '}';
 }
@@ -128,6 +95,11 @@ void Request(ApiContext& context, HttpRequest request, std::shared_ptr<Exchange>
   json::AppendInteger(body, record->prompt_tokens);
   body += ",\"generated_tokens\":";
   json::AppendInteger(body, record->generated_tokens);
+  body += ",\"cached_tokens\":";
+  json::AppendInteger(body, record->cached_tokens);
+  body += ",\"preemptions\":";
+  json::AppendInteger(body, record->preemptions);
+  AppendBlocked(body, *record);
   body += ",\"decisions\":[";
   for (std::size_t i = 0; i < record->decisions.size(); ++i) {
     if (i > 0) body += ',';

@@ -10,8 +10,7 @@ void Completions(ApiContext& context, HttpRequest http, std::shared_ptr<Exchange
   AnswerStyle style = MakeStyle(context, false, http.head.request_id);
   style.logprobs = request.logprobs.has_value();
   Launch(context, request, std::move(style),
-         LowerCompletion(context, request, http.head.request_id), http.head,
-         std::move(exchange));
+         LowerCompletion(context, request, http.head.request_id), http.head, std::move(exchange));
 }
 
 }  // namespace penstock::router::openai
