@@ -14,9 +14,11 @@
 
 #include <cstdint>
 #include <memory>
+#include <string>
 #include <string_view>
 
 #include "common/ids.h"
+#include "common/plan/group.h"
 #include "scheduler/config.h"
 
 namespace penstock::scheduler {
@@ -49,5 +51,17 @@ std::string_view OrderName(Order order);
 // How often a waiting request can be overtaken by one that arrived later: the policy's starvation
 // bound (guarantee G6).
 std::uint32_t MaxOvertakes(const Config& config);
+
+// Steps of a group that a waiting request can see pass, at most, before it is admitted. Holds under
+// guaranteed admission with one group and one row per decode, batching continuous.
+//
+// Proof. At most slots + queue + MaxOvertakes requests go before it: those that run, those that
+// wait, those that overtake it. While it waits the group is never empty, and of those that run the
+// one admitted first gains a token (of its prompt or output) in every step, but for the steps in
+// flight when it ends: it is gone after max_sequence_length + pipeline_depth steps.
+std::uint64_t MaxWaitSteps(const Config& config, const GroupCapacity& capacity);
+
+// One line for the log: the order and its bounds.
+std::string DescribeOrder(const Config& config, const GroupCapacity& capacity);
 
 }  // namespace penstock::scheduler

@@ -208,6 +208,7 @@ void CoreLoop::Up(const scheduler::GroupUp& up) {
   core_->groups[up.group] = {std::move(*found), {}};
   attached.erase(found);
   metrics_.SetGroupUp(up.group, true);
+  log::Info(scheduler::DescribeOrder(options_.scheduler, up.capacity));
 }
 
 // A second reason for the same loss (a hang, then its broken streams) is no news.

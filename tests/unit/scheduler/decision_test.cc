@@ -6,6 +6,7 @@
 #include <map>
 #include <optional>
 
+#include "scheduler/order_policy.h"
 #include "tests/unit/scheduler/harness.h"
 
 namespace penstock::scheduler {
@@ -270,6 +271,34 @@ TEST_F(Blocked, ChunkedPromptsJoinAtAnyStepAsInTgi) {
   for (std::uint64_t id = 1; id <= 4; ++id) Arrive(id, 4, 40);
   Settle();
   EXPECT_THAT(admitted_, SizeIs(4));
+}
+
+// G6: the number of steps that is printed at start holds.
+TEST_F(Blocked, NoLongerThanTheOrderPromises) {
+  for (const Order order : {Order::kFcfs, Order::kPriority, Order::kShortestPredicted}) {
+    Config config;
+    config.order = order;
+    config.max_overtakes = 4;
+    config.max_waiting_requests = 6;
+    config.max_step_tokens = 9;
+    GroupCapacity capacity = Harness::Capacity();
+    capacity.blocks = 10;
+    capacity.slots = 3;
+    capacity.max_sequence_length = 40;
+    Make(config, capacity);
+    const std::uint64_t most = MaxWaitSteps(config, capacity);
+    std::map<std::uint64_t, std::uint64_t> arrived;
+    admitted_.clear();
+    last_plan_ = StepId(0);
+    for (std::uint64_t id = 1; id <= 600; ++id) {
+      arrived[id] = last_plan_.value();
+      Arrive(id, 1 + static_cast<std::uint32_t>(id * 7 % 30), 1 + id % 9, static_cast<int>(id % 5));
+      while (harness_->state().waiting == 6) Result();
+    }
+    while (harness_->in_flight() > 0) Result();
+    ASSERT_EQ(admitted_.size(), 600u);
+    for (const auto& [id, step] : admitted_) EXPECT_LE(step.value() - arrived[id], most);
+  }
 }
 
 // A queue of 4,096 entries is not searched and nothing is recorded over and over.
