@@ -51,7 +51,7 @@ void AppendDecision(std::string& out, const Decision& decision, Time arrived) {
 // What the request waits for now, if it waits: the newest decision says so.
 void AppendBlocked(std::string& out, const RequestRecord& record) {
   if (record.decisions.empty() || record.decisions.back().kind != DecisionKind::kDeferred) return;
-  if (record.state != "queued" && record.state != "running") return;
+  if (record.state != "queued") return;
   const Decision& newest = record.decisions.back();
   out += ",\"waits_for\":{\"short_of\":";
   json::AppendString(out, BudgetName(newest.short_of));
