@@ -17,6 +17,7 @@
 #include "common/ids.h"
 #include "common/plan/sampling.h"
 #include "common/time.h"
+#include "scheduler/decision_names.h"
 #include "scheduler/input.h"
 #include "scheduler/output.h"
 

@@ -5,7 +5,6 @@
 #include "router/api/errors.h"
 #include "router/api/json/writer.h"
 #include "router/api/native/handlers.h"
-#include "scheduler/decision_names.h"
 
 namespace penstock::router::native {
 namespace {
