@@ -111,6 +111,7 @@ class GroupScheduler {
       requests.clear();
       named.clear();
       decodes.clear();
+      joined = false;
     }
 
     StepComposer composer;
