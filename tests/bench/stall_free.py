@@ -84,10 +84,13 @@ def measure(arguments, *options):
         16384,
         "--max-sequence-length",
         8192,
+        "--graceful-termination-timeout",
+        "1s",
     )
     with Server(*simulated, *options, model=DEMO_MODEL) as server:
-        # An echo tells the id of a token with a text of its own.
-        token = server.generate(" dog dog", max_new_tokens=2)["details"]["tokens"][-1]["id"]
+        # An echo tells the ids of a text. The long prompt shares no prefix with the streams.
+        echo = server.generate(" dog cat", max_new_tokens=2)["details"]["tokens"]
+        token, other = (t["id"] for t in echo)
         readers = [Reader(server, token, PROMPT, 600) for _ in range(STREAMS)]
         for reader in readers:
             reader.start()
@@ -96,7 +99,7 @@ def measure(arguments, *options):
         steady = time.monotonic()
         for reader in readers:
             reader.wait(len(reader.times) + STEADY_TOKENS)
-        long_prompt = Reader(server, token, LONG_PROMPT, 4)
+        long_prompt = Reader(server, other, LONG_PROMPT, 4)
         long_prompt.start()
         long_prompt.wait(3)
         end = time.monotonic()
