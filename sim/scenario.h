@@ -72,7 +72,7 @@ struct Scenario {
   bool late_results = false;  // results of a lost epoch arrive after the group is formed anew
   Duration step_base{0};
   Duration step_per_row{0};
-  Duration network{0};  // the longest delay of a result
+  Duration network{0};             // the longest delay of a result
   std::vector<TimedEvent> script;  // in any order of time
 };
 
