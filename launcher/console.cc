@@ -11,14 +11,12 @@
 namespace penstock::launcher {
 namespace {
 
-std::chrono::nanoseconds ProgressInterval() {
-  return ::isatty(STDERR_FILENO) != 0 ? std::chrono::seconds(1) : std::chrono::seconds(10);
-}
-
 // As GET /v1/models and GET /info show it.
 std::string ModelName(const options::Values& values) {
   const std::string& served = values.GetString("served-model-name");
-  return served.empty() ? values.GetString("model-id") : served;
+  if (!served.empty()) return served;
+  const std::string& hub = values.GetString("hub-model-id");
+  return hub.empty() ? values.GetString("model-id") : hub;
 }
 
 // Where a client on this machine reaches the server.
@@ -39,6 +37,10 @@ bool IsLoopback(std::string_view address) {
 }
 
 }  // namespace
+
+std::chrono::nanoseconds ProgressInterval() {
+  return ::isatty(STDERR_FILENO) != 0 ? std::chrono::seconds(1) : std::chrono::seconds(10);
+}
 
 std::string ReadyBlock(const options::Values& values, std::string_view address,
                        std::chrono::nanoseconds startup) {

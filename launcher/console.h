@@ -19,6 +19,9 @@ std::string ReadyBlock(const options::Values& values, std::string_view address,
 // Whether `line` is a record of our own log in this format, complete with time and component.
 bool IsLogRecord(std::string_view line, bool json);
 
+// How often progress makes a line: more often where somebody watches.
+std::chrono::nanoseconds ProgressInterval();
+
 class Console : public SupervisorObserver {
  public:
   explicit Console(const options::Values& values);

@@ -4,6 +4,7 @@
 #include <sys/signalfd.h>
 
 #include <cerrno>
+#include <cstdio>
 #include <cstdlib>
 #include <utility>
 
@@ -14,6 +15,7 @@
 #include "launcher/console.h"
 #include "launcher/launch_plan.h"
 #include "launcher/machine.h"
+#include "launcher/model_source.h"
 #include "launcher/preflight.h"
 #include "launcher/socket_dir.h"
 #include "launcher/supervisor.h"
@@ -87,8 +89,14 @@ int Launch(options::Values values) {
   }
   options::ConfigureLog(values, "launcher");
   WarnOfNoEffect(values);
+  const absl::Status model = ResolveModelId(values);
   Console console(values);
-  const Problem problem = CheckBeforeStart(values);
+  const Problem problem =
+      model.ok() ? CheckBeforeStart(values) : Problem{kExitModel, Message(model)};
+  if (problem.error.empty() && values.GetBool("download-only")) {
+    std::puts(values.GetString("model-id").c_str());
+    return kExitOk;
+  }
   if (!problem.error.empty()) {
     console.Report({.exit_code = problem.exit_code, .error = problem.error});
     return problem.exit_code;

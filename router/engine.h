@@ -161,7 +161,8 @@ using TokenizedText = std::variant<std::vector<TokenSpan>, GenerationError>;
 
 // Facts for /info, /v1/models and limits; fixed once the engine is ready.
 struct ModelFacts {
-  std::string model_id;
+  std::string model_id;   // hub id or folder
+  std::string model_sha;  // commit of the hub id; empty for a folder
   std::string served_name;
   std::string dtype;
   std::string device;

@@ -190,7 +190,9 @@ bool HasCapability(const GroupFormed& formed, std::string_view name) {
 
 absl::StatusOr<ModelFacts> FactsOf(const options::Values& values, const GroupFormed& formed) {
   ModelFacts facts;
-  facts.model_id = values.GetString("model-id");
+  facts.model_id = values.GetString("hub-model-id");
+  if (facts.model_id.empty()) facts.model_id = values.GetString("model-id");
+  facts.model_sha = values.GetString("hub-commit");
   facts.served_name = values.GetString("served-model-name");
   if (facts.served_name.empty()) facts.served_name = facts.model_id;
   facts.dtype = formed.facts.dtype;

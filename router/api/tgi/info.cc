@@ -30,7 +30,7 @@ void Info(ApiContext& context, HttpRequest, std::shared_ptr<Exchange> exchange) 
   const ApiOptions& options = context.options;
   std::string body = "{";
   AppendText(body, "model_id", facts.model_id);
-  AppendText(body, "model_sha", "");
+  AppendText(body, "model_sha", facts.model_sha);
   AppendText(body, "model_pipeline_tag", "");
   AppendCount(body, "max_concurrent_requests", options.max_concurrent_requests);
   AppendCount(body, "max_best_of", options.max_best_of);

@@ -12,7 +12,9 @@ EchoScript Read(const std::string& shown) {
   start.prompt = {1, 2, 3};
   start.trace_id = shown;
   EchoScript script = ReadEchoScript(start, **tokenizer);
-  if (script.tokens) EXPECT_EQ(*script.tokens, *(*tokenizer)->Encode("Hi there", false));
+  if (script.tokens) {
+    EXPECT_EQ(*script.tokens, *(*tokenizer)->Encode("Hi there", false));
+  }
   return script;
 }
 

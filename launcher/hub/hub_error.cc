@@ -1,0 +1,78 @@
+#include "launcher/hub/hub_error.h"
+
+#include <algorithm>
+#include <charconv>
+
+namespace penstock::hub {
+namespace {
+
+constexpr int kTries = 6;
+constexpr std::chrono::milliseconds kFirstDelay(200);
+constexpr std::chrono::seconds kLongestDelay(300);
+
+constexpr long kUnauthorized = 401;
+constexpr long kForbidden = 403;
+constexpr long kNotFound = 404;
+constexpr long kTimeout = 408;
+constexpr long kTooMany = 429;
+
+std::string TokenAdvice(const HubSettings& settings) {
+  return settings.token.empty()
+             ? "set HF_TOKEN to a token of an account that may read it"
+             : "the token in HF_TOKEN belongs to an account that may not read it";
+}
+
+}  // namespace
+
+absl::Status HubError(const HubSettings& settings, const std::string& repo, const std::string& what,
+                      const HttpResponse& response) {
+  const std::string model = "--model-id " + repo;
+  const std::string code = response.Header("x-error-code");
+  const std::string answer = "answer " + std::to_string(response.code);
+  if (!response.status.ok()) {
+    return absl::UnavailableError(model + ": " + std::string(response.status.message()) +
+                                  "; HF_HUB_OFFLINE=1 uses only what is in the cache");
+  }
+  if (code == "GatedRepo") {
+    return absl::PermissionDeniedError(model + " is gated: accept its terms at " +
+                                       settings.endpoint + "/" + repo + "; " +
+                                       TokenAdvice(settings));
+  }
+  if (code == "RevisionNotFound") {
+    return absl::NotFoundError(model + ": --revision " + settings.revision +
+                               " is no branch, tag or commit of it");
+  }
+  if (code == "EntryNotFound" || (response.code == kNotFound && !what.empty())) {
+    return absl::NotFoundError(model + ": it has no file " + what);
+  }
+  if (response.code == kUnauthorized || response.code == kForbidden || response.code == kNotFound) {
+    return absl::NotFoundError(model + ": neither a folder here nor a model at " +
+                               settings.endpoint + " (" + answer +
+                               "). Check the spelling; if it is private, " + TokenAdvice(settings));
+  }
+  if (response.code == kTooMany) {
+    return absl::UnavailableError(model + ": " + settings.endpoint +
+                                  " asks to slow down (answer 429); try again later, or with an "
+                                  "HF_TOKEN, whose limits are higher");
+  }
+  return absl::UnavailableError(model + (what.empty() ? "" : ": " + what) + ": " +
+                                settings.endpoint + " gave " + answer);
+}
+
+bool IsTransient(const HttpResponse& response) {
+  return !response.status.ok() || response.code == kTimeout || response.code == kTooMany ||
+         response.code >= 500;
+}
+
+std::optional<std::chrono::milliseconds> RetryDelay(int failures, const HttpResponse& response) {
+  if (failures >= kTries) return std::nullopt;
+  const std::string asked = response.Header("retry-after");
+  int seconds = 0;
+  if (std::from_chars(asked.data(), asked.data() + asked.size(), seconds).ec == std::errc() &&
+      seconds >= 0) {
+    return std::min<std::chrono::milliseconds>(std::chrono::seconds(seconds), kLongestDelay);
+  }
+  return kFirstDelay * (1 << std::max(0, failures - 1));
+}
+
+}  // namespace penstock::hub

@@ -1,0 +1,27 @@
+// What an answer of the hub that is no success means for somebody who starts a server.
+#pragma once
+
+#include <absl/status/status.h>
+
+#include <chrono>
+#include <optional>
+#include <string>
+
+#include "launcher/hub/http_transfers.h"
+#include "launcher/hub/hub_settings.h"
+
+namespace penstock::hub {
+
+// One line with what to do: NotFound, PermissionDenied, Unavailable. `what` is a file of the model,
+// or empty for the model itself.
+absl::Status HubError(const HubSettings& settings, const std::string& repo, const std::string& what,
+                      const HttpResponse& response);
+
+// Whether asking again may help: no answer, 408, 429 and 5xx.
+bool IsTransient(const HttpResponse& response);
+
+// How long to wait before try number `failures` + 1: what the hub asks for, else doubling from 0.2
+// s. Nothing when it is time to give up.
+std::optional<std::chrono::milliseconds> RetryDelay(int failures, const HttpResponse& response);
+
+}  // namespace penstock::hub

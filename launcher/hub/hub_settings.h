@@ -1,0 +1,26 @@
+// Where models come from and where they are kept: the variables and options of the Hugging Face
+// libraries, with their meaning, so that a cache filled by Python serves here and the other way
+// round.
+#pragma once
+
+#include <functional>
+#include <string>
+
+namespace penstock::hub {
+
+struct HubSettings {
+  std::string endpoint = "https://huggingface.co";  // without a slash at the end
+  std::string token;                                // empty: anonymous
+  std::string cache;                                // folder of models--org--name folders
+  std::string revision = "main";                    // branch, tag or commit
+  bool offline = false;                             // never open a connection
+};
+
+using Environment = std::function<const char*(const char* name)>;
+
+// HF_ENDPOINT; HF_TOKEN, HF_API_TOKEN, HUGGING_FACE_HUB_TOKEN, else the file HF_TOKEN_PATH
+// ($HF_HOME/token); HF_HUB_OFFLINE; HF_HUB_CACHE, HUGGINGFACE_HUB_CACHE, else $HF_HOME/hub, where
+// HF_HOME is $XDG_CACHE_HOME/huggingface or ~/.cache/huggingface by default.
+HubSettings SettingsFromEnvironment(const Environment& environment);
+
+}  // namespace penstock::hub

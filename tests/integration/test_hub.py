@@ -1,0 +1,267 @@
+"""Model ids: what the launcher finds in the Hugging Face cache or fetches from a hub. No network:
+the hub is tests/integration/fake_hub.py."""
+
+import os
+import pathlib
+import signal
+import subprocess
+import threading
+
+import pytest
+from fake_hub import COMMIT, FakeHub
+from penstock_testing import BIN, DEMO_MODEL, Server
+
+REPO = "someone/little-model"
+FILES = {path.name: path.read_bytes() for path in DEMO_MODEL.iterdir() if path.name != "README.md"}
+WEIGHTS = "model.safetensors"
+
+
+@pytest.fixture
+def hub():
+    with FakeHub(REPO, dict(FILES)) as fake:
+        yield fake
+
+
+def environment(tmp_path, hub=None, **more):
+    clean = {k: v for k, v in os.environ.items()
+             if not k.startswith(("PENSTOCK_", "HF_", "HUGGING"))}
+    clean.update(HF_HOME=str(tmp_path / "home"), no_proxy="127.0.0.1,localhost")
+    if hub:
+        clean["HF_ENDPOINT"] = hub.url
+    return {**clean, **more}
+
+
+def fetch(tmp_path, hub=None, model=REPO, options=(), **env):
+    """(exit code, what was printed, last line of the log) of a launcher that only fetches."""
+    done = subprocess.run(
+        [BIN / "penstock-launcher", "--model-id", model, "--port", "0", "--download-only", *options],
+        env=environment(tmp_path, hub, **env), capture_output=True, text=True, timeout=60)
+    return done.returncode, done.stdout.strip(), (done.stderr.strip().splitlines() or [""])[-1]
+
+
+def check_snapshot(folder):
+    folder = pathlib.Path(folder)
+    assert {path.name: path.read_bytes() for path in folder.iterdir()} == FILES
+    assert all(path.is_symlink() for path in folder.iterdir())
+    blobs = {path.name for path in (folder.parent.parent / "blobs").iterdir()}
+    assert len(blobs) == len(FILES), "nothing half-done is left"
+
+
+def test_a_model_id_is_fetched_and_served(tmp_path, hub):
+    with Server(model=REPO, env=environment(tmp_path, hub)) as server:
+        info = server.json("GET", "/info")
+        assert (info["model_id"], info["model_sha"]) == (REPO, COMMIT)
+        assert server.generate("Once upon a time", max_new_tokens=4)["generated_text"]
+    check_snapshot(tmp_path / "home/hub/models--someone--little-model/snapshots" / COMMIT)
+
+
+def test_huggingface_hub_finds_what_was_fetched(tmp_path, hub):
+    huggingface_hub = pytest.importorskip("huggingface_hub")
+    code, folder, _ = fetch(tmp_path, hub)
+    assert code == 0
+    found = huggingface_hub.snapshot_download(REPO, cache_dir=tmp_path / "home/hub",
+                                              local_files_only=True)
+    assert os.path.samefile(found, folder)
+
+
+def test_the_cache_of_huggingface_hub_needs_no_hub(tmp_path, hub):
+    huggingface_hub = pytest.importorskip("huggingface_hub")
+    for name in FILES:
+        theirs = huggingface_hub.hf_hub_download(REPO, name, endpoint=hub.url, token=False,
+                                                 cache_dir=tmp_path / "cache")
+    code, folder, _ = fetch(tmp_path, HF_HUB_OFFLINE="1", HF_HUB_CACHE=str(tmp_path / "cache"))
+    assert code == 0 and os.path.samefile(folder, pathlib.Path(theirs).parent)
+
+
+def test_a_second_start_fetches_nothing(tmp_path, hub):
+    assert fetch(tmp_path, hub)[0] == 0
+    served = hub.served
+    assert fetch(tmp_path, hub)[0] == 0
+    assert hub.served == served
+
+
+def test_a_commit_that_is_whole_asks_nobody(tmp_path, hub):
+    assert fetch(tmp_path, hub, options=["--revision", COMMIT])[0] == 0
+    asked = len(hub.requests)
+    assert fetch(tmp_path, hub, options=["--revision", COMMIT])[0] == 0
+    assert len(hub.requests) == asked
+
+
+def test_an_unreachable_hub_leaves_the_cache_to_serve(tmp_path, hub):
+    assert fetch(tmp_path, hub)[0] == 0
+    code, folder, _ = fetch(tmp_path, HF_ENDPOINT="http://127.0.0.1:9")
+    assert code == 0
+    check_snapshot(folder)
+
+
+def test_weights_come_in_ranges(tmp_path, hub):
+    starts = []
+    hub.trouble[WEIGHTS] = lambda handler, start, end, content: starts.append(start)
+    assert fetch(tmp_path, hub)[0] == 0
+    assert len(starts) > 1 and len(set(starts)) == len(starts)
+
+
+def test_a_server_without_ranges_will_do(tmp_path, hub):
+    hub.ranges = False
+    code, folder, _ = fetch(tmp_path, hub)
+    assert code == 0
+    check_snapshot(folder)
+    assert hub.served <= sum(map(len, FILES.values()))
+
+
+@pytest.mark.parametrize("ranges", [True, False])
+def test_cut_connections_are_taken_up_again(tmp_path, hub, ranges):
+    hub.ranges = ranges
+    cuts = []
+
+    def cut(handler, start, end, content):
+        if len(cuts) >= 5:
+            return False
+        cuts.append(start)
+        hub.send_content(handler, start, end, content, only=300_000 * len(cuts))
+        return True
+
+    hub.trouble[WEIGHTS] = cut
+    code, folder, _ = fetch(tmp_path, hub)
+    assert code == 0
+    check_snapshot(folder)
+    if ranges:
+        assert hub.served < 1.1 * sum(map(len, FILES.values())), "only what was missing came again"
+
+
+def test_a_killed_start_goes_on_where_it_stopped(tmp_path, hub):
+    """Only a file's last range hangs; the others are on disk when the launcher is killed."""
+    reached = threading.Event()
+    release = threading.Event()
+    size = len(FILES[WEIGHTS])
+
+    def hang(handler, start, end, content):
+        if end < size:
+            return False
+        reached.set()
+        release.wait(30)
+        return True
+
+    hub.trouble[WEIGHTS] = hang
+    child = subprocess.Popen([BIN / "penstock-launcher", "--model-id", REPO, "--download-only"],
+                             env=environment(tmp_path, hub), stderr=subprocess.DEVNULL)
+    assert reached.wait(30)
+    child.send_signal(signal.SIGTERM)
+    assert child.wait(10) == 128 + signal.SIGTERM
+    release.set()
+    before = hub.served
+    del hub.trouble[WEIGHTS]
+    code, folder, _ = fetch(tmp_path, hub)
+    assert code == 0
+    check_snapshot(folder)
+    assert hub.served - before < size
+
+
+def test_busy_and_failing_hubs_are_asked_again(tmp_path, hub):
+    hub.api_answers = [(429, [("Retry-After", "0")]), (503, []), (500, [])]
+    failures = iter([503, 500, 429])
+
+    def fail(handler, start, end, content):
+        code = next(failures, None)
+        if code:
+            hub.refuse(handler, code)
+        return code is not None
+
+    hub.trouble["tokenizer.json"] = fail
+    code, folder, _ = fetch(tmp_path, hub)
+    assert code == 0
+    check_snapshot(folder)
+
+
+def test_wrong_contents_are_fetched_again(tmp_path, hub):
+    wrong = []
+
+    def spoil(handler, start, end, content):
+        if start or wrong:
+            return False
+        wrong.append(start)
+        hub.send_content(handler, start, end, content, wrong=True)
+        return True
+
+    hub.trouble[WEIGHTS] = spoil
+    code, folder, _ = fetch(tmp_path, hub)
+    assert code == 0 and wrong
+    check_snapshot(folder)
+
+
+def test_contents_that_stay_wrong_are_an_error_that_names_the_file(tmp_path, hub):
+    def spoil(handler, start, end, content):
+        hub.send_content(handler, start, end, content, wrong=True)
+        return True
+
+    hub.trouble["tokenizer.json"] = spoil
+    code, _, error = fetch(tmp_path, hub)
+    assert code == 3
+    assert "tokenizer.json came with wrong contents twice: checksum" in error
+
+
+def test_a_hub_that_keeps_failing_is_an_error(tmp_path, hub):
+    hub.api_answers = [(503, [("Retry-After", "0")])] * 20
+    code, _, error = fetch(tmp_path, hub)
+    assert code == 3
+    assert f"--model-id {REPO}: {hub.url} gave answer 503" in error
+
+
+def test_a_token_opens_a_gated_model_and_stays_on_the_hub(tmp_path):
+    with FakeHub(REPO, dict(FILES), token="hf_secret") as gated, \
+            FakeHub(REPO, dict(FILES)) as elsewhere:
+        gated.content_host = elsewhere.url.replace("127.0.0.1", "localhost")
+        code, _, error = fetch(tmp_path, gated)
+        assert code == 3
+        assert f"{REPO} is gated: accept its terms at {gated.url}/{REPO}; set HF_TOKEN" in error
+        code, folder, _ = fetch(tmp_path, gated, HF_TOKEN="hf_secret")
+        assert code == 0
+        check_snapshot(folder)
+        assert elsewhere.requests and {sent for _, _, sent in elsewhere.requests} == {None}
+
+
+def test_a_renamed_model_is_followed(tmp_path, hub):
+    hub.renamed_from = "someone/old-name"
+    old_api = hub.answer
+
+    def answer(handler, head):
+        handler.path = handler.path.replace("/api/models/someone/old-name", f"/api/models/{REPO}")
+        old_api(handler, head)
+
+    hub.answer = answer
+    code, folder, _ = fetch(tmp_path, hub, model="someone/old-name")
+    assert code == 0
+    check_snapshot(folder)
+
+
+@pytest.mark.parametrize("model, options, words", [
+    ("someone/else", [], "neither a folder here nor a model at"),
+    (REPO, ["--revision", "v9"], "--revision v9 is no branch, tag or commit"),
+    (REPO, ["--revision", "../../x"], "--revision ../../x: must be a branch, a tag or a commit"),
+    ("no such folder", [], "neither a folder here nor a model id of the form org/name"),
+    ("../secret", [], "neither a folder here nor a model id of the form org/name"),
+])
+def test_what_cannot_be_found_is_said(tmp_path, hub, model, options, words):
+    code, _, error = fetch(tmp_path, hub, model=model, options=options)
+    assert code == 3 and words in error
+
+
+def test_offline_without_the_model_is_an_error(tmp_path, hub):
+    code, _, error = fetch(tmp_path, hub, HF_HUB_OFFLINE="1")
+    assert code == 3 and "HF_HUB_OFFLINE forbids to fetch it" in error
+    assert not hub.requests
+
+
+def test_a_model_without_safetensors_is_an_error(tmp_path, hub):
+    hub.listed = [name for name in FILES if name != WEIGHTS] + ["pytorch_model.bin"]
+    code, _, error = fetch(tmp_path, hub)
+    assert code == 3 and "has no .safetensors files" in error
+
+
+def test_file_names_cannot_leave_the_cache(tmp_path, hub):
+    hub.files["../../evil.safetensors"] = b"x"
+    index = b'{"weight_map": {"a": "../../../evil.safetensors"}}'
+    hub.files["model.safetensors.index.json"] = index
+    code, _, error = fetch(tmp_path, hub)
+    assert code == 3 and "model.safetensors.index.json names no file for a" in error
+    assert not list(tmp_path.rglob("evil*"))
