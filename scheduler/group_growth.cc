@@ -58,6 +58,7 @@ void GroupScheduler::Preempt(Sequence& victim, std::optional<RequestId> taker, T
 // Lets the sequence's reservation grow with what it has become, if it lacks anything for its next
 // rows. False: it waits for a result.
 bool GroupScheduler::Secure(Sequence& sequence, Time now, Outputs& out) {
+  if (config_.admission == Admission::kGuaranteed) return true;
   const Lack lack = growth_.OfNextDecode(sequence);
   if (lack.none()) return true;
   if (waits_ || !growth_.Covered(lack, table_, false)) {

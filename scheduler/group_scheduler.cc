@@ -112,9 +112,14 @@ void GroupScheduler::BeginStep(Time now, Outputs& out) {
   if (draft_->named.capacity() == 0) draft_->named.swap(spare_named_);
   batch_.BeginStep(table_.running());
   MakeRoom(now, out);
-  for (auto& [id, sequence] : table_.all()) AddDecode(sequence, now, out);
+  bool prompts = false;
+  for (auto& [id, sequence] : table_.all()) {
+    AddDecode(sequence, now, out);
+    prompts = prompts || sequence.PromptLeft() > 0;
+  }
   SplitDecodes(now, out);
   KeepFree();
+  if (!prompts) return;  // as in most steps
   for (auto& [id, sequence] : table_.all()) AddChunk(sequence, now, out);
 }
 
@@ -313,6 +318,7 @@ void GroupScheduler::OnResult(const StepResult& result, Time now, Outputs& out) 
   }
   for (const SequenceResult& part : result.sequences) TakeResult(part, now, out);
   for (const Named& named : done.named) {
+    if (table_.retiring() == 0) break;
     Sequence* sequence = table_.Find(named.slot, named.sequence);
     if (sequence != nullptr && sequence->retiring) ReclaimIfUnnamed(*sequence, now, out);
   }
