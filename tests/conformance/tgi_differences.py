@@ -82,6 +82,8 @@ def _compressed(exchange):
 
 
 def _key_in_other_case(exchange):
+    if exchange["request"]["path"] == "/chat_tokenize":  # asks for no key
+        return False
     keys = [value for name, value in exchange["request"]["headers"] if name == "authorization"]
     return any("open-sesame" in key.lower() and "open-sesame" not in key for key in keys)
 
