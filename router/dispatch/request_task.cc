@@ -236,7 +236,8 @@ void RequestTask::Flush() {
   if (awaits_end_) return;
   std::vector<GenerationEvent> events = std::exchange(events_, {});
   if (events.empty() || ended_ || abandoned_) return;
-  if (sink_->OnEvents(std::move(events))) return;
+  const bool finished = std::holds_alternative<GenerationEnd>(events.back());
+  if (sink_->OnEvents(std::move(events)) || finished) return;  // nothing is left to cancel
   ended_ = true;
   abandoned_ = true;
   services_.post(scheduler::Cancel{id_});

@@ -153,7 +153,7 @@ PromptBuilder::Outcome PromptBuilder::WithinLimits(Prompt prompt,
         "max_new_tokens", "`inputs` tokens + `max_new_tokens` must be <= " + std::to_string(total) +
                               ". Given: " + std::to_string(tokens) + " `inputs` tokens and " +
                               std::to_string(checked) + " `max_new_tokens`");
-    error.length = {.prompt_tokens = tokens, .max_new_tokens = checked, .limit = total};
+    error.length = {.prompt_tokens = tokens, .max_new_tokens = wanted, .limit = total};
     return error;
   }
   if (tokens > limits_.max_input_tokens || room == 0) {

@@ -141,8 +141,10 @@ TEST(PromptBuilder, ChecksPromptAndNewTokensTogetherThenThePrompt) {
   EXPECT_EQ(error.length->prompt_tokens, 10u);
   EXPECT_EQ(error.length->max_new_tokens, 21u);
   EXPECT_EQ(error.length->limit, 30u);
-  request.max_new_tokens = 5'000;  // one allocation of 1,024 is checked
-  EXPECT_EQ(Refused(Builder(), request).length->max_new_tokens, 1024u);
+  request.max_new_tokens = 5'000;  // one allocation of 1,024 is checked, and named in TGI's words
+  const GenerationError large = Refused(Builder(), request);
+  EXPECT_TRUE(large.message.ends_with("10 `inputs` tokens and 1024 `max_new_tokens`"));
+  EXPECT_EQ(large.length->max_new_tokens, 5'000u);
 
   request = Text(std::string(20, 'x'));
   error = Refused(Builder(), request);
