@@ -30,6 +30,9 @@ class Draw {
     Times();
     Load();
     Faults();
+    SmallerGroups();
+    FollowUps();
+    EarlyCancels();
     return std::move(scenario_);
   }
 
@@ -158,6 +161,51 @@ class Draw {
     const std::uint32_t count = random_.OneIn(4) ? 0 : random_.Below(10);
     for (std::uint32_t i = 0; i < count; ++i) scenario_.script.push_back({Sometime(), Fault()});
     if (random_.OneIn(6)) scenario_.script.push_back({Sometime(), OperatorDrains{}});
+  }
+
+  // Groups that were warmed up for smaller steps than the settings allow.
+  void SmallerGroups() {
+    const Config& config = scenario_.config;
+    for (GroupCapacity& group : scenario_.groups) {
+      if (!random_.OneIn(4)) continue;
+      group.max_step_tokens = random_.Between(config.max_decode_rows, config.max_step_tokens);
+    }
+  }
+
+  // The next turn of a conversation: the prompt is an earlier one, its answer and something new.
+  void FollowUps() {
+    if (!random_.OneIn(2)) return;
+    const TokenSource says{scenario_.eos_one_in};
+    const std::size_t events = scenario_.script.size();
+    for (std::size_t i = 0; i < events; ++i) {
+      const TimedEvent event = scenario_.script[i];
+      const auto* client = std::get_if<ClientArrives>(&event.what);
+      if (client == nullptr || !random_.OneIn(3)) continue;
+      ClientArrives next = *client;
+      Arrival& arrival = next.arrival;
+      arrival.request = RequestId(1000 + arrival.request.value());
+      const std::uint32_t masked = arrival.ignore_eos ? UINT32_MAX : arrival.min_new_tokens;
+      const auto answer = says.Output(arrival.prompt, arrival.max_new_tokens, masked);
+      arrival.prompt.insert(arrival.prompt.end(), answer.begin(), answer.end());
+      for (std::uint32_t own = random_.Between(1, 6); own > 0; --own) {
+        arrival.prompt.push_back(static_cast<TokenId>(10 + random_.Below(1000)));
+      }
+      arrival.max_new_tokens = random_.Between(1, 12);
+      next.stop_string_at = next.gives_up_at = 0;
+      scenario_.script.push_back({event.at + kUnit * random_.Between(20, 500), std::move(next)});
+    }
+  }
+
+  // Clients that go away before they hear anything: while they wait, or their prompt is computed.
+  void EarlyCancels() {
+    const std::size_t events = scenario_.script.size();
+    for (std::size_t i = 0; i < events; ++i) {
+      const TimedEvent event = scenario_.script[i];
+      const auto* client = std::get_if<ClientArrives>(&event.what);
+      if (client == nullptr || !random_.OneIn(8)) continue;
+      const Time soon = event.at + kUnit * random_.Below(60);
+      scenario_.script.push_back({soon, ClientCancels{client->arrival.request}});
+    }
   }
 
   ScriptEvent Fault() {

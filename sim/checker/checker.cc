@@ -237,15 +237,21 @@ void Checker::TakePreemption(const Decision& decision, Request& request) {
   if (!request.sequence || group.Find(*request.sequence) == nullptr) Requeue(request);
 }
 
-// Whoever waits and arrived before it was overtaken. A preempted request comes back to the front.
+// Whoever waits and arrived before it was overtaken. A preempted request comes back to the front,
+// and among these the oldest goes first.
 void Checker::CountOvertakes(const Request& admitted) {
-  if (admitted.preemptions > 0) return;
+  const bool restart = admitted.preemptions > 0;
+  // A batch of equals takes those that fit it.
+  const bool equals = config_.batching == Batching::kStatic &&
+                      config_.static_grouping == scheduler::StaticGrouping::kEqual;
+  if (restart && equals) return;
   const std::uint32_t bound = config_.order == Order::kFcfs ? 0
                               : config_.max_overtakes > 0   ? config_.max_overtakes
                                                             : config_.max_waiting_requests;
   for (const RequestId id : alive_) {
     Request& waits = requests_.at(id);
     if (!waits.waiting() || waits.order >= admitted.order || waits.refused) continue;
+    if (restart && waits.preemptions == 0) continue;
     if (waits.preemptions > 0) {
       findings_.Add("G6", Name(id) + " was preempted, waits, and is overtaken by " +
                               Name(admitted.arrival.request));

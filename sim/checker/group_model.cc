@@ -82,6 +82,11 @@ void GroupModel::CheckPlan(const PlanOut& out, const StepInfo& info,
     ApplyStart(plan.starts[i], requests[out.requests[i]], used_ids);
   }
   for (const BlockOp& op : plan.block_ops) ApplyBlockOp(op);
+  // Before the plan's own rows: what they write, no other row of the plan may read.
+  for (const SequenceStart& start : plan.starts) {
+    const auto started = sequences_.find(start.sequence);
+    if (started != sequences_.end()) kv_.CheckPrefix(started->second.kv, findings_);
+  }
   InFlight step{plan.step, {}};
   for (const Segment& segment : plan.segments) {
     const auto slot = slots_.find(segment.slot);
@@ -92,12 +97,9 @@ void GroupModel::CheckPlan(const PlanOut& out, const StepInfo& info,
     }
     ApplySegment(segment, requests[it->second.request], it->second, step);
   }
-  for (const SequenceStart& start : plan.starts) {
-    const auto started = sequences_.find(start.sequence);
-    if (started != sequences_.end()) kv_.CheckPrefix(started->second.kv, findings_);
-  }
   in_flight_.push_back(std::move(step));
   CheckBudgets(plan, info);
+  CheckTotalTokens(requests);
   CheckGroups(plan);
 }
 
@@ -258,6 +260,21 @@ void GroupModel::CheckBudgets(const StepPlan& plan, const StepInfo& info) {
       info.decode_rows != rows - prefill || info.sequences != plan.segments.size()) {
     Complain("G5", "StepInfo does not say what is in the plan");
   }
+}
+
+// What the running have, at least, whatever they were promised.
+void GroupModel::CheckTotalTokens(const std::map<RequestId, RequestModel>& requests) {
+  if (config_.max_batch_total_tokens == 0) return;
+  std::uint64_t tokens = 0;
+  for (const auto& [id, request] : requests) {
+    if (request.group != id_) continue;
+    const SequenceModel* sequence = request.sequence ? Find(*request.sequence) : nullptr;
+    tokens += request.prompt() + request.received();
+    if (sequence != nullptr) tokens += sequence->tokens_in_flight;
+  }
+  if (tokens <= config_.max_batch_total_tokens) return;
+  Complain("G5", std::to_string(tokens) + " tokens run; max_batch_total_tokens is " +
+                     std::to_string(config_.max_batch_total_tokens));
 }
 
 void GroupModel::CheckGroups(const StepPlan& plan) {

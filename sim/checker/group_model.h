@@ -85,6 +85,7 @@ class GroupModel {
   std::uint32_t PlanDecode(const Segment& segment, const RequestModel& request,
                            SequenceModel& sequence);
   void CheckBudgets(const StepPlan& plan, const scheduler::StepInfo& info);
+  void CheckTotalTokens(const std::map<RequestId, RequestModel>& requests);
   void CheckGroups(const StepPlan& plan);
   void CheckStallFree(const StepPlan& plan, const std::map<RequestId, RequestModel>& requests);
   bool Decodable(const SequenceModel& sequence, const RequestModel& request) const;

@@ -2,9 +2,9 @@
 // a block, who may write it, and which token history each position holds.
 //
 // A block is written by the sequence that it was appended to as a fresh one, and by nobody else; a
-// reader may only see positions that an earlier plan or the same one computes, with its own tokens
-// in them. Contents are known when a plan computes prompt tokens, and when a result says what was
-// sampled for decoded ones.
+// reader may only see positions that an earlier plan computes, with its own tokens in them.
+// Contents are known when a plan computes prompt tokens, and when a result says what was sampled
+// for decoded ones.
 #pragma once
 
 #include <cstdint>
