@@ -11,6 +11,7 @@ void BlockTable::Adopt(BlockCache& cache, const PrefixMatch& match) {
   PENSTOCK_CHECK(blocks_.empty(), "a sequence begins with what the cache has");
   cache.Hold(match, blocks_);
   adopted_ = entered_ = match.blocks;
+  if (PENSTOCK_MUTANT("found-blocks-not-told")) told_ = adopted_;
 }
 
 bool BlockTable::Reserve(BlockCache& cache, std::uint32_t blocks) {

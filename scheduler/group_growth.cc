@@ -4,6 +4,7 @@
 
 #include "scheduler/check.h"
 #include "scheduler/group_scheduler.h"
+#include "scheduler/mutant.h"
 #include "scheduler/optimistic_admission.h"
 
 namespace penstock::scheduler {
@@ -61,7 +62,8 @@ bool GroupScheduler::Secure(Sequence& sequence, Time now, Outputs& out) {
   if (config_.admission == Admission::kGuaranteed) return true;
   const Lack lack = growth_.OfNextDecode(sequence);
   if (lack.none()) return true;
-  if (waits_ || !growth_.Covered(lack, table_, false)) {
+  const bool for_good = sequence.waits_for_room && PENSTOCK_MUTANT("waits-for-room-for-good");
+  if (for_good || waits_ || !growth_.Covered(lack, table_, false)) {
     waits_ = true;
     if (std::exchange(sequence.waits_for_room, true)) return false;
     Decision decision = MakeDecision(now, sequence, DecisionKind::kDeferred);

@@ -68,7 +68,8 @@ GroupState GroupScheduler::StateFor(const Work& work) const {
   const PrefixMatch match = sharing_.Match(work, NextStep());
   GroupState state;
   state.blocks_available = table_.pool().available();
-  state.blocks_shared = match.blocks - match.unlocked;
+  state.blocks_shared =
+      match.blocks - (PENSTOCK_MUTANT("cached-blocks-cost-nothing") ? 0 : match.unlocked);
   state.slots_available = table_.slots().available();
   state.running = table_.running();
   state.reserved_tokens = table_.reserved_tokens();
@@ -197,7 +198,7 @@ void GroupScheduler::Start(Sequence& sequence, Outputs& out) {
   start.prompt.insert(start.prompt.end(), sequence.generated.begin(), sequence.generated.end());
   start.prompt_length = sequence.PromptLength();
   start.cached_length = sequence.cached_length;
-  start.sample_index_base = resumed;
+  start.sample_index_base = resumed - (resumed > 0 && PENSTOCK_MUTANT("sample-index-one-behind"));
   start.sampling = request.sampling;
   start.logprobs = request.logprobs;
   start.logprobs.prompt_logprobs = sequence.WantsPromptLogprobs();
@@ -375,7 +376,7 @@ bool GroupScheduler::Cancel(RequestId request, Time now, Outputs& out) {
   Sequence* sequence = table_.FindRunning(request);
   if (sequence == nullptr) return false;
   Finish(*sequence, FinishReason::kCancelled, sequence->tokens_received, now, out);
-  ReclaimIfUnnamed(*sequence, now, out);
+  if (!PENSTOCK_MUTANT("cancelled-unplanned-kept")) ReclaimIfUnnamed(*sequence, now, out);
   return true;
 }
 
@@ -429,7 +430,8 @@ void GroupScheduler::ReclaimIfUnnamed(Sequence& sequence, Time now, Outputs& out
 
 void GroupScheduler::Lose(const std::string& reason, Time now, Outputs& out) {
   for (auto& [id, sequence] : table_.all()) {
-    if (sequence.preempted) preempted_.push_back(std::move(static_cast<Work&>(sequence)));
+    if (sequence.preempted && !PENSTOCK_MUTANT("preempted-lost-with-its-group"))
+      preempted_.push_back(std::move(static_cast<Work&>(sequence)));
     if (PENSTOCK_MUTANT("lost-prompt-not-told") && sequence.PromptLeft() > 0) continue;
     if (!sequence.retiring) Fail(sequence, FailureKind::kGroupLost, reason, now, out);
   }

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "scheduler/mutant.h"
+
 namespace penstock::scheduler {
 namespace {
 
@@ -23,7 +25,8 @@ std::uint32_t CommonBlocks(std::span<const TokenId> a, std::span<const TokenId> 
 
 std::span<const TokenId> PrefixSharing::Shareable(const Work& work) const {
   const std::size_t length = work.request.prompt.size() + work.generated.size();
-  if (work.generated.empty()) return std::span(work.request.prompt).first(length - 1);
+  if (work.generated.empty())
+    return std::span(work.request.prompt).first(length - !PENSTOCK_MUTANT("last-token-from-cache"));
   work.CopyTokens(0, length - 1, scratch_);
   return scratch_;
 }
@@ -61,7 +64,10 @@ std::optional<PrefixSharing::Join> PrefixSharing::WhatToAwait(const Work& work,
 void PrefixSharing::Enter(Sequence& sequence, StepId step) {
   BlockCache& cache = table_.cache();
   const std::uint32_t size = cache.block_size();
-  while (sequence.blocks.MayEnter(cache, sequence.KnownLength())) {
+  const bool early = sequence.tokens_received > sequence.resumed &&
+                     sequence.KnownLength() < sequence.blocks.blocks().size() * size &&
+                     PENSTOCK_MUTANT("newest-token-taken-for-written");
+  while (sequence.blocks.MayEnter(cache, sequence.KnownLength() + early)) {
     sequence.CopyTokens(std::size_t{sequence.blocks.entered()} * size, size, scratch_);
     sequence.blocks.Enter(cache, sequence.request.tenant, scratch_, step);
   }

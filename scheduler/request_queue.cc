@@ -40,7 +40,7 @@ WaitingRequest& RequestQueue::Push(Arrival arrival) {
 WaitingRequest& RequestQueue::PushRestart(Work work) {
   WaitingRequest& place = Take(std::move(work));
   const auto younger = [](const WaitingRequest* a, const WaitingRequest* b) {
-    return a->number > b->number;
+    return (a->number > b->number) != PENSTOCK_MUTANT("youngest-restart-first");
   };
   restarts_.insert(std::upper_bound(restarts_.begin(), restarts_.end(), &place, younger), &place);
   return place;
@@ -109,7 +109,8 @@ void RequestQueue::Unlink(WaitingRequest& request) {
     request.older->overtaken += request.overtaken;
     request.older->younger = request.younger;
   } else {
-    oldest_overtaken_ -= request.overtaken;
+    oldest_overtaken_ -=
+        PENSTOCK_MUTANT("overtakes-counted-anew") ? oldest_overtaken_ : request.overtaken;
     oldest_ = request.younger;
   }
   (request.younger != nullptr ? request.younger->older : youngest_) = request.older;

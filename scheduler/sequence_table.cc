@@ -84,12 +84,14 @@ Work SequenceTable::Requeue(Sequence& sequence) {
 
 void SequenceTable::Extend(Sequence& sequence, std::uint32_t blocks, std::uint64_t tokens) {
   PENSTOCK_CHECK(sequence.blocks.Reserve(cache_, blocks), "what a sequence grows by is there");
+  if (PENSTOCK_MUTANT("growth-not-charged")) tokens = 0;
   sequence.reserved_tokens += tokens;
   reserved_tokens_ += tokens;
 }
 
 void SequenceTable::Retire(Sequence& sequence) {
   if (sequence.preempted) {  // its blocks and tokens are on their way already
+    if (PENSTOCK_MUTANT("ended-while-preempted-comes-back")) return;
     sequence.preempted = false;
     --preempted_;
     by_request_.erase(sequence.request.request);

@@ -8,7 +8,9 @@ namespace penstock::scheduler {
 
 StepBudget MakeStepBudget(const Config& config, std::uint32_t group_step_tokens) {
   StepBudget budget;
-  budget.step_tokens = std::min(config.max_step_tokens, group_step_tokens);
+  budget.step_tokens = std::min(config.max_step_tokens, PENSTOCK_MUTANT("warm-up-limit-ignored")
+                                                            ? config.max_step_tokens
+                                                            : group_step_tokens);
   budget.prefill_tokens = budget.step_tokens;
   if (config.max_batch_prefill_tokens > 0) {
     budget.prefill_tokens = std::min(budget.prefill_tokens, config.max_batch_prefill_tokens);
