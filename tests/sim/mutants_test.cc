@@ -69,7 +69,7 @@ void HuntInChild(const Mutant& mutant) {
   int status = 0;
   waitpid(child, &status, 0);
   if (WIFSIGNALED(status)) row += "dies of signal " + std::to_string(WTERMSIG(status));
-  std::printf("%s%s %s\n", Padded(name, 28).c_str(), std::string(mutant.breaks).c_str(),
+  std::printf("%s%s %s\n", Padded(name, 33).c_str(), std::string(mutant.breaks).c_str(),
               row.c_str());
   EXPECT_EQ(row.find("survives"), row.npos) << name << ": " << kSeeds << " seeds";
   EXPECT_EQ(row.find("no hook"), row.npos) << name << " stands in no hook of scheduler/";
@@ -78,7 +78,7 @@ void HuntInChild(const Mutant& mutant) {
 // Two cases, so that ctest runs them side by side.
 void HuntEvery(std::size_t first) {
   const char* only = std::getenv("PENSTOCK_MUTANT");
-  std::printf("%sby %s%sfound as\n", Padded("planted bug", 28).c_str(), Padded("seeds", 6).c_str(),
+  std::printf("%sby %s%sfound as\n", Padded("planted bug", 33).c_str(), Padded("seeds", 6).c_str(),
               Padded("short", 6).c_str());
   for (std::size_t i = first; i < AllMutants().size(); i += 2) {
     const Mutant& mutant = AllMutants()[i];
