@@ -33,6 +33,7 @@ class Draw {
     SmallerGroups();
     FollowUps();
     EarlyCancels();
+    Timing();
     return std::move(scenario_);
   }
 
@@ -80,6 +81,30 @@ class Draw {
     if (crowded_ || random_.OneIn(2)) config.admission = Admission::kOptimistic;
     if (WhyInvalid(config)) config.admission = Admission::kGuaranteed;
     if (WhyInvalid(config)) config.order = Order::kFcfs;
+  }
+
+  // Modes that one run in a few has: a budget by time (with a warm-up table that may be short or
+  // wrong), batches of equal lengths, TGI's joining rule, every rule of splitting.
+  void Timing() {
+    Config& config = scenario_.config;
+    if (random_.OneIn(2)) {
+      const std::uint32_t points = random_.Below(9);
+      for (std::uint32_t i = 0; i < points; ++i) {
+        StepTimeSample sample;
+        sample.decode_rows = random_.Below(6);
+        sample.prefill_tokens = random_.Below(30);
+        sample.context_tokens = random_.Below(100);
+        sample.time = scenario_.step_base + kUnit * random_.Below(40);
+        scenario_.calibration.samples.push_back(sample);
+      }
+    }
+    if (random_.OneIn(2)) config.target_inter_token = kUnit * random_.Between(1, 60);
+    if (random_.OneIn(2)) config.static_grouping = scheduler::StaticGrouping::kEqual;
+    if (random_.OneIn(2)) config.waiting_served_permille = random_.Below(1500);
+    if (random_.OneIn(2)) config.max_waiting_tokens = random_.Below(30);
+    if (random_.OneIn(2)) config.split = scheduler::SplitObjective::kSparsity;
+    config.max_splits = random_.Between(1, 4);
+    config.max_sparsity_ppm = random_.Below(1'000'000);
   }
 
   void Times() {

@@ -67,6 +67,7 @@ struct Scenario {
   scheduler::Config config;
   std::vector<GroupCapacity> groups;  // GroupId is the index
   std::vector<Duration> up_at;        // when each group is formed first
+  Calibration calibration;            // of every group, as its warm-up measured it
   std::uint32_t eos_one_in = 0;
   std::uint32_t error_one_in = 0;
   bool late_results = false;  // results of a lost epoch arrive after the group is formed anew

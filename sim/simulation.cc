@@ -182,7 +182,7 @@ void Simulation::Form(GroupId id) {
   group.shard = std::make_unique<SimGroup>(capacity, ShardOptions(scenario_));
   group.mute = false;
   group.lose_next = false;
-  Apply(GroupUp{id, group.epoch, capacity, {}});
+  Apply(GroupUp{id, group.epoch, capacity, scenario_.calibration});
 }
 
 void Simulation::Lose(GroupId id, const std::string& reason, Duration away) {
