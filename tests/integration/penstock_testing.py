@@ -71,6 +71,11 @@ class Process:
             if match := re.search(pattern, line):
                 return match
 
+    def wait_said(self, pattern, seconds=20):
+        """Waits for a line with `pattern`, also among those seen: processes log side by side."""
+        if not any(re.search(pattern, line) for line in list(self.lines)):
+            self.wait_line(pattern, seconds)
+
     def wait_exit(self, seconds=60):
         try:
             code = self.popen.wait(seconds)

@@ -5,6 +5,8 @@ import json
 import threading
 import time
 
+from penstock_testing import Server
+
 LONG = 150
 
 
@@ -64,6 +66,51 @@ def test_a_small_pool_preempts_and_changes_no_answer(simulated):
     assert victim["state"] == "finished" and victim["generated_tokens"] == LONG
 
 
+def streams(server, count, tokens):
+    """The events of `count` simultaneous streams whose clients forecast one token and want many."""
+    results = [None] * count
+
+    def ask(i):
+        status, _, payload = server.request("POST", "/generate_stream", {
+            "inputs": f"Tell me story number {i}", "parameters": {
+                "max_new_tokens": tokens, "seed": i, "do_sample": i % 2 == 0,
+                "repetition_penalty": 1.0 + i % 3 / 10, "stop": [" dog"] if i % 4 == 3 else [],
+                "details": True}}, {"X-Penstock-Predicted-Tokens": "1"})
+        assert status == 200
+        results[i] = payload.decode().split("\n\n")
+
+    threads = [threading.Thread(target=ask, args=(i,)) for i in range(count)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(120)
+    return results
+
+
+def check_wrong_forecasts(server, expected, count, tokens, at_least):
+    assert streams(server, count, tokens) == expected
+    preemptions = server.metrics()["penstock_preemptions_total"]
+    assert preemptions >= at_least
+    records = [explain(server, i) for i in range(1, count + 1)]
+    assert sum(record["preemptions"] for record in records) == preemptions
+    assert max(record["preemptions"] for record in records) <= 3
+
+
+def test_wrong_forecasts_preempt_often_and_change_no_stream(simulated):
+    expected = streams(simulated("--max-total-tokens", "1000"), 100, 300)
+    tight = simulated("--blocks", "64", "--max-total-tokens", "1000", "--admission", "optimistic")
+    check_wrong_forecasts(tight, expected, 100, 300, at_least=100)
+
+
+def test_preemption_on_a_real_shard_changes_no_bit():
+    common = ("--backend", "cpu", "--dtype", "float32", "--max-total-tokens", "400")
+    with Server(*common) as server:
+        expected = streams(server, 16, 160)
+        assert "logprob" in expected[0][0]
+    with Server(*common, "--kv-cache-memory", "2MiB", "--admission", "optimistic") as server:
+        check_wrong_forecasts(server, expected, 16, 160, at_least=3)
+
+
 def test_a_blocked_request_names_budget_shortage_and_blocker(simulated):
     server = simulated("--blocks", "20", "--max-total-tokens", "320", "--step-time", "5ms")
     stream = server.generate_stream("Once upon a time", max_new_tokens=250)
@@ -98,8 +145,7 @@ def test_a_blocked_request_names_budget_shortage_and_blocker(simulated):
 
 def test_priority_goes_first_and_a_bad_hint_is_named(simulated):
     server = simulated("--order", "priority", "--max-batch-size", "1", "--step-time", "5ms")
-    assert any("order priority: nobody is overtaken more than 128 times" in line
-               for line in server.lines)
+    server.wait_said("order priority: nobody is overtaken more than 128 times")
     status, _, payload = server.request("POST", "/generate", {"inputs": "a"},
                                         {"X-Penstock-Priority": "high"})
     assert status == 422 and b"x-penstock-priority" in payload and b"high" in payload
