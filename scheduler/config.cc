@@ -19,7 +19,9 @@ std::optional<std::string> WhyInvalid(const Config& config) {
     return "`max-decode-rows` must be <= " + std::to_string(config.max_step_tokens) +
            " (max-step-tokens). Given: " + std::to_string(config.max_decode_rows);
   }
-  if (config.order == Order::kLongestPrefix) return "`order` longest-prefix needs a prefix index";
+  if (config.order == Order::kLongestPrefix && !config.prefix_caching) {
+    return "`order` longest-prefix needs prefix-caching";
+  }
   if (auto error = AtLeastOne("max-splits", config.max_splits)) return error;
   if (config.max_sparsity_ppm > 1'000'000) {
     return "`max-sparsity` must be <= 1. Given: " + std::to_string(config.max_sparsity_ppm) +

@@ -15,6 +15,7 @@ enum class Batching : std::uint8_t { kNone, kStatic, kContinuous };
 enum class StaticGrouping : std::uint8_t { kWindow, kEqual };
 enum class Prefill : std::uint8_t { kChunked, kWhole };
 enum class Admission : std::uint8_t { kGuaranteed, kOptimistic };
+enum class PlacementPolicy : std::uint8_t { kPrefixMatch, kLeastLoaded, kRoundRobin };
 enum class Order : std::uint8_t { kFcfs, kLongestPrefix, kPriority, kShortestPredicted };
 
 struct Config {
@@ -32,6 +33,8 @@ struct Config {
   Admission admission = Admission::kGuaranteed;
   Order order = Order::kFcfs;
   bool prefix_caching = true;  // where the group can share blocks
+  PlacementPolicy placement = PlacementPolicy::kLeastLoaded;
+  std::uint32_t placement_load_permille = 250;  // weight of a group's backlog against a match
   // A waiting request is overtaken at most so often, then it goes first; 0 = max_waiting_requests.
   // Under fcfs nobody is overtaken.
   std::uint32_t max_overtakes = 0;

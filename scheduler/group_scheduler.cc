@@ -228,7 +228,7 @@ bool GroupScheduler::FitsOneStep(std::uint64_t prompt) const {
 std::optional<Shortage> GroupScheduler::CheckStep(const Work& work) const {
   if (config_.batching == Batching::kStatic) return std::nullopt;  // chunks follow in later steps
   const StepComposer& composer = draft_->composer;
-  const std::uint32_t cached = sharing_.Match(work, NextStep()).blocks * capacity_.block_size;
+  const std::uint32_t cached = CachedTokens(work);
   const std::uint64_t length = work.request.prompt.size() + work.generated.size();
   const bool whole = config_.prefill == Prefill::kWhole && FitsOneStep(length);
   const std::uint64_t prompt = length - cached;

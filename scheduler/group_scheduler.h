@@ -70,6 +70,10 @@ class GroupScheduler {
   void BeginStep(Time now, Outputs& out);
   // Token budget of the step being made.
   std::optional<Shortage> CheckStep(const Work& work) const;
+  // Tokens of the request's prompt that the cache has.
+  std::uint32_t CachedTokens(const Work& work) const {
+    return sharing_.Match(work, NextStep()).blocks * capacity_.block_size;
+  }
   // Another request is about to compute what this one needs, too (prefix_sharing.h).
   std::optional<PrefixSharing::Join> CheckJoin(const Work& work) const;
   // All Checks must have passed.

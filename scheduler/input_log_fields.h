@@ -8,12 +8,12 @@
 
 namespace penstock::scheduler {
 
-PENSTOCK_FIELDS(Config,
-                a(v.max_step_tokens, v.max_batch_prefill_tokens, v.max_batch_total_tokens,
-                  v.max_batch_size, v.max_waiting_requests, v.pipeline_depth, v.max_decode_rows,
-                  v.batching, v.static_grouping, v.prefill, v.admission, v.order, v.prefix_caching,
-                  v.max_overtakes, v.waiting_served_permille, v.max_waiting_tokens,
-                  v.target_inter_token, v.split, v.max_splits, v.max_sparsity_ppm));
+PENSTOCK_FIELDS(Config, a(v.max_step_tokens, v.max_batch_prefill_tokens, v.max_batch_total_tokens,
+                          v.max_batch_size, v.max_waiting_requests, v.pipeline_depth,
+                          v.max_decode_rows, v.batching, v.static_grouping, v.prefill, v.admission,
+                          v.order, v.prefix_caching, v.placement, v.placement_load_permille,
+                          v.max_overtakes, v.waiting_served_permille, v.max_waiting_tokens,
+                          v.target_inter_token, v.split, v.max_splits, v.max_sparsity_ppm));
 
 PENSTOCK_FIELDS(SamplingParams::LogitBias, a(v.token, v.bias));
 PENSTOCK_FIELDS(SamplingParams,

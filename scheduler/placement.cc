@@ -5,10 +5,43 @@
 
 namespace penstock::scheduler {
 
-std::optional<GroupOffer> ChooseGroup(const std::vector<GroupOffer>& offers) {
-  const auto rank = [](const GroupOffer& offer) {
-    return std::make_tuple(offer.shortage.has_value(), offer.running, offer.plans_in_flight,
-                           offer.group);
+void Placement::Up(GroupId group) { given_[group] = given_.empty() ? 0 : Least(); }
+
+std::uint64_t Placement::Least() const {
+  std::uint64_t least = UINT64_MAX;
+  for (const auto& [group, tokens] : given_) least = std::min(least, tokens);
+  return least;
+}
+
+std::uint64_t Placement::Backlog(GroupId group) const {
+  const auto it = given_.find(group);
+  return it == given_.end() ? 0 : it->second - Least();
+}
+
+void Placement::Admitted(GroupId group, std::uint64_t uncached_tokens) {
+  given_[group] += uncached_tokens;
+  last_ = group;
+}
+
+std::uint64_t Placement::CostOf(const GroupOffer& offer) const {
+  switch (policy_) {
+    case PlacementPolicy::kPrefixMatch:
+      return offer.uncached_tokens * 1000 + Backlog(offer.group) * load_weight_permille_;
+    case PlacementPolicy::kRoundRobin:
+      return last_ && offer.group <= *last_ ? 1 : 0;  // then the lowest id after the last
+    case PlacementPolicy::kLeastLoaded:
+      break;
+  }
+  return 0;
+}
+
+std::optional<GroupOffer> Placement::Choose(const std::vector<GroupOffer>& offers,
+                                            bool idle_first) const {
+  const bool in_turn = policy_ == PlacementPolicy::kRoundRobin;
+  const auto rank = [&](const GroupOffer& offer) {
+    return std::make_tuple(offer.shortage.has_value(), idle_first && offer.plans_in_flight > 0,
+                           CostOf(offer), in_turn ? 0 : offer.running,
+                           in_turn ? 0 : offer.plans_in_flight, offer.group);
   };
   const auto best =
       std::min_element(offers.begin(), offers.end(),

@@ -4,6 +4,7 @@
 #include <array>
 #include <cstdlib>
 #include <map>
+#include <memory>
 #include <optional>
 #include <utility>
 #include <vector>
@@ -14,6 +15,7 @@
 #include "scheduler/order_policy.h"
 #include "scheduler/output_lengths.h"
 #include "scheduler/placement.h"
+#include "scheduler/prefix_order.h"
 #include "scheduler/request_queue.h"
 
 namespace penstock::scheduler {
@@ -22,7 +24,8 @@ class Scheduler::Impl {
  public:
   explicit Impl(Config config)
       : config_(config),
-        queue_(config.max_waiting_requests, MakeKeyOrder(config.order), MaxOvertakes(config)) {
+        queue_(config.max_waiting_requests, MakeOrder(), MaxOvertakes(config)),
+        placement_(config.placement, config.placement_load_permille) {
     PENSTOCK_CHECK(!WhyInvalid(config), "the configuration was validated");
   }
 
@@ -104,6 +107,7 @@ class Scheduler::Impl {
     Lose(up.group, "the replica group was formed anew", out);
     if (groups_.empty()) NoteAll();
     groups_.try_emplace(up.group, config_, up, lengths_);
+    placement_.Up(up.group);
   }
 
   void On(const GroupLost& lost, Outputs& out) {
@@ -142,6 +146,7 @@ class Scheduler::Impl {
     it->second.Lose(reason, now_, out);
     TakePreempted(it->second, out);
     groups_.erase(it);
+    placement_.Down(id);
     if (groups_.empty()) NoteAll();
   }
 
@@ -164,6 +169,19 @@ class Scheduler::Impl {
 
   // Makes every plan that can be made (guarantee G4).
   void Advance(Outputs& out) {
+    MakeSteps(out);
+    if (queue_.empty() || !SomeGroupIsIdle()) return;
+    idle_first_ = true;  // rather elsewhere than not at all
+    MakeSteps(out);
+    idle_first_ = false;
+  }
+
+  bool SomeGroupIsIdle() const {
+    return std::ranges::any_of(
+        groups_, [](const auto& entry) { return entry.second.plans_in_flight() == 0; });
+  }
+
+  void MakeSteps(Outputs& out) {
     bool progress = true;
     while (progress) {
       progress = false;
@@ -210,7 +228,7 @@ class Scheduler::Impl {
       Refuse(request, FailureKind::kTooLarge, *why, out);
       return true;
     }
-    const GroupOffer best = *ChooseGroup(OffersFor(*front));
+    const GroupOffer best = *placement_.Choose(OffersFor(*front), idle_first_);
     if (best.shortage) return Defer(*front, *best.shortage, groups_.at(best.group), out);
     if (best.group != group.id()) return false;  // at the next step of a less loaded group
     if (const auto join = group.CheckJoin(*front)) {
@@ -220,6 +238,7 @@ class Scheduler::Impl {
       return Defer(*front, *shortage, group, out);
     }
     NoteLeaving(*front);
+    placement_.Admitted(best.group, best.uncached_tokens);
     group.Admit(queue_.Admit(*front), SequenceId(++last_sequence_), now_, out);
     return true;
   }
@@ -233,11 +252,21 @@ class Scheduler::Impl {
     return request != nullptr ? request : front;
   }
 
+  std::unique_ptr<OrderPolicy> MakeOrder() {
+    if (config_.order != Order::kLongestPrefix) return MakeKeyOrder(config_.order);
+    return std::make_unique<PrefixOrder>([this](GroupId group, const Work& work) -> std::uint64_t {
+      const auto it = groups_.find(group);
+      return it == groups_.end() ? 0 : it->second.CachedTokens(work);
+    });
+  }
+
   const std::vector<GroupOffer>& OffersFor(const Work& work) {
     offers_.clear();
     for (const auto& [id, group] : groups_) {
       if (group.WhyNeverFits(work.request)) continue;
-      offers_.push_back({id, group.running(), group.Check(work), group.plans_in_flight()});
+      const std::uint64_t tokens = work.request.prompt.size() + work.generated.size();
+      offers_.push_back({id, group.running(), group.Check(work), group.plans_in_flight(),
+                         tokens - group.CachedTokens(work)});
     }
     return offers_;
   }
@@ -327,6 +356,8 @@ class Scheduler::Impl {
   const Config config_;
   Time now_ = Time::min();
   RequestQueue queue_;
+  Placement placement_;
+  bool idle_first_ = false;
   OutputLengths lengths_;
   std::map<GroupId, GroupScheduler> groups_;  // those that are up
   std::uint64_t last_sequence_ = 0;

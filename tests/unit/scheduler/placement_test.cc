@@ -7,6 +7,17 @@ namespace {
 
 constexpr Shortage kShort{Budget::kBlocks, 4, 1};
 
+std::optional<GroupOffer> ChooseGroup(const std::vector<GroupOffer>& offers) {
+  return Placement(PlacementPolicy::kLeastLoaded, 0).Choose(offers);
+}
+
+GroupOffer Offer(std::uint32_t group, std::uint64_t uncached_tokens) {
+  GroupOffer offer;
+  offer.group = GroupId(group);
+  offer.uncached_tokens = uncached_tokens;
+  return offer;
+}
+
 TEST(Placement, LeastLoadedWins) {
   const auto best = ChooseGroup({{GroupId(0), 3, {}}, {GroupId(1), 1, {}}, {GroupId(2), 2, {}}});
   ASSERT_TRUE(best);
@@ -28,6 +39,47 @@ TEST(Placement, WhenAllAreShortTheLeastLoadedSaysWhy) {
 }
 
 TEST(Placement, NoGroupNoChoice) { EXPECT_FALSE(ChooseGroup({})); }
+
+TEST(Placement, AMatchIsWorthAShareOfTheBacklog) {
+  Placement placement(PlacementPolicy::kPrefixMatch, 250);
+  placement.Up(GroupId(0));
+  placement.Up(GroupId(1));
+  const std::vector<GroupOffer> offers = {Offer(0, 100), Offer(1, 1000)};
+  placement.Admitted(GroupId(0), 3600);
+  EXPECT_EQ(placement.Choose(offers)->group, GroupId(0)) << "100 + 900 against 1000";
+  placement.Admitted(GroupId(0), 8);
+  EXPECT_EQ(placement.Choose(offers)->group, GroupId(1));
+  EXPECT_EQ(placement.Backlog(GroupId(0)), 3608u);
+}
+
+TEST(Placement, ANewGroupBeginsLevelWithTheLeast) {
+  Placement placement(PlacementPolicy::kPrefixMatch, 250);
+  placement.Up(GroupId(0));
+  placement.Admitted(GroupId(0), 5000);
+  placement.Up(GroupId(1));
+  EXPECT_EQ(placement.Backlog(GroupId(0)), 0u);
+  EXPECT_EQ(placement.Backlog(GroupId(1)), 0u);
+}
+
+TEST(Placement, AnIdleGroupTakesWhoWouldWaitOtherwise) {
+  Placement placement(PlacementPolicy::kPrefixMatch, 250);
+  placement.Up(GroupId(0));
+  placement.Up(GroupId(1));
+  std::vector<GroupOffer> offers = {Offer(0, 0), Offer(1, 1000)};
+  offers[0].plans_in_flight = 2;
+  EXPECT_EQ(placement.Choose(offers)->group, GroupId(0));
+  EXPECT_EQ(placement.Choose(offers, true)->group, GroupId(1)) << "rather there than not at all";
+}
+
+TEST(Placement, RoundRobinTakesTheNextOne) {
+  Placement placement(PlacementPolicy::kRoundRobin, 0);
+  std::vector<GroupId> taken;
+  for (int i = 0; i < 4; ++i) {
+    taken.push_back(placement.Choose({Offer(0, 0), Offer(1, 9), Offer(2, 9)})->group);
+    placement.Admitted(taken.back(), 1);
+  }
+  EXPECT_EQ(taken, (std::vector{GroupId(0), GroupId(1), GroupId(2), GroupId(0)}));
+}
 
 }  // namespace
 }  // namespace penstock::scheduler

@@ -228,6 +228,7 @@ TEST(Scheduler, SettingsThatCannotRunAreNamed) {
   EXPECT_THAT(*WhyInvalid(config), HasSubstr("`max-step-tokens` must be >= 1"));
   config = {};
   config.order = Order::kLongestPrefix;
+  config.prefix_caching = false;
   EXPECT_THAT(*WhyInvalid(config), HasSubstr("`order` longest-prefix"));
 }
 
