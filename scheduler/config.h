@@ -33,7 +33,7 @@ struct Config {
   Admission admission = Admission::kGuaranteed;
   Order order = Order::kFcfs;
   bool prefix_caching = true;  // where the group can share blocks
-  PlacementPolicy placement = PlacementPolicy::kLeastLoaded;
+  PlacementPolicy placement = PlacementPolicy::kPrefixMatch;
   std::uint32_t placement_load_permille = 250;  // weight of a group's backlog against a match
   // A waiting request is overtaken at most so often, then it goes first; 0 = max_waiting_requests.
   // Under fcfs nobody is overtaken.

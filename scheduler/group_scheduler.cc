@@ -258,12 +258,13 @@ void GroupScheduler::Admit(Work work, SequenceId id, Time now, Outputs& out) {
   AddChunk(sequence, now, out);
 }
 
-bool GroupScheduler::FinishStep(std::uint32_t waiting, Outputs& out) {
+bool GroupScheduler::FinishStep(std::uint32_t waiting, bool ends_alone, Outputs& out) {
   Draft& draft = *draft_;
   batch_.EndStep();
   const bool only_ends = draft.composer.empty();
   // While a plan is in flight, ends wait for company: its result makes the next plan.
-  if (only_ends && !(in_flight_.empty() && table_.slots().has_ends())) return false;
+  const bool told_alone = ends_alone && in_flight_.empty() && table_.slots().has_ends();
+  if (only_ends && !told_alone) return false;
   if (only_ends && PENSTOCK_MUTANT("no-last-ends")) return false;
 
   gate_.StepMade(draft.joined);

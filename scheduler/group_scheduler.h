@@ -78,8 +78,9 @@ class GroupScheduler {
   std::optional<PrefixSharing::Join> CheckJoin(const Work& work) const;
   // All Checks must have passed.
   void Admit(Work work, SequenceId id, Time now, Outputs& out);
-  // Puts out the plan. False when there is nothing to compute and nothing that must be said.
-  bool FinishStep(std::uint32_t waiting, Outputs& out);
+  // Puts out the plan. False when there is nothing to compute and nothing that must be said, which
+  // are ends alone only if `ends_alone`.
+  bool FinishStep(std::uint32_t waiting, bool ends_alone, Outputs& out);
 
   // A result of any other step than the oldest in flight is ignored.
   void OnResult(const StepResult& result, Time now, Outputs& out);

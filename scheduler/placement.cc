@@ -5,6 +5,18 @@
 
 namespace penstock::scheduler {
 
+std::string_view PlacementName(PlacementPolicy policy) {
+  switch (policy) {
+    case PlacementPolicy::kPrefixMatch:
+      return "prefix-match";
+    case PlacementPolicy::kLeastLoaded:
+      return "least-loaded";
+    case PlacementPolicy::kRoundRobin:
+      return "round-robin";
+  }
+  return "";
+}
+
 void Placement::Up(GroupId group) { given_[group] = given_.empty() ? 0 : Least(); }
 
 std::uint64_t Placement::Least() const {

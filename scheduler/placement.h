@@ -16,6 +16,7 @@
 #include <cstdint>
 #include <map>
 #include <optional>
+#include <string_view>
 #include <vector>
 
 #include "common/ids.h"
@@ -23,6 +24,8 @@
 #include "scheduler/shortage.h"
 
 namespace penstock::scheduler {
+
+std::string_view PlacementName(PlacementPolicy policy);
 
 struct GroupOffer {
   GroupId group;

@@ -53,6 +53,12 @@ class Scheduler::Impl {
   }
 
  private:
+  // Which groups a request is offered to when a group makes a step: all alike; all, but those with
+  // nothing to do first; or the one that makes the step alone, if it has nothing to do. The last is
+  // for an order that is each group's own (longest-prefix): of two idle groups each may name a
+  // request that is better off on the other.
+  enum class Reach { kAll, kIdleFirst, kOwn };
+
   void On(const Arrival& arrival, Outputs& out) {
     Decide(arrival.request, DecisionKind::kQueued, out);
     if (draining_) {
@@ -167,18 +173,22 @@ class Scheduler::Impl {
     }
   }
 
-  // Makes every plan that can be made (guarantee G4).
+  // Makes every plan that can be made (guarantee G4). A request that would rather go to a group
+  // that is busy goes to an idle one that has room.
   void Advance(Outputs& out) {
-    MakeSteps(out);
-    if (queue_.empty() || !SomeGroupIsIdle()) return;
-    idle_first_ = true;  // rather elsewhere than not at all
-    MakeSteps(out);
-    idle_first_ = false;
+    for (const Reach reach : {Reach::kAll, Reach::kIdleFirst, Reach::kOwn}) {
+      if (reach != Reach::kAll && !SomebodyIdles()) break;
+      if (reach != Reach::kAll && PENSTOCK_MUTANT("rather-idle-than-elsewhere")) break;
+      reach_ = reach;
+      MakeSteps(out);
+    }
   }
 
-  bool SomeGroupIsIdle() const {
-    return std::ranges::any_of(
-        groups_, [](const auto& entry) { return entry.second.plans_in_flight() == 0; });
+  // A group has nothing to do and somebody waits.
+  bool SomebodyIdles() const {
+    return !queue_.empty() && std::ranges::any_of(groups_, [](const auto& entry) {
+      return entry.second.plans_in_flight() == 0;
+    });
   }
 
   void MakeSteps(Outputs& out) {
@@ -198,7 +208,9 @@ class Scheduler::Impl {
       while (AdmitFront(group, out)) {
       }
     }
-    return group.FinishStep(queue_.size(), out);
+    // A plan that only tells ends must not make a group busy that might yet get work.
+    const bool ends_alone = reach_ == Reach::kOwn || queue_.empty();
+    return group.FinishStep(queue_.size(), ends_alone, out);
   }
 
   // TGI's joining rule (join_gate.h). A preempted request has been let in before.
@@ -228,7 +240,7 @@ class Scheduler::Impl {
       Refuse(request, FailureKind::kTooLarge, *why, out);
       return true;
     }
-    const GroupOffer best = *placement_.Choose(OffersFor(*front), idle_first_);
+    const GroupOffer best = *placement_.Choose(OffersFor(*front, group), reach_ != Reach::kAll);
     if (best.shortage) return Defer(*front, *best.shortage, groups_.at(best.group), out);
     if (best.group != group.id()) return false;  // at the next step of a less loaded group
     if (const auto join = group.CheckJoin(*front)) {
@@ -260,15 +272,20 @@ class Scheduler::Impl {
     });
   }
 
-  const std::vector<GroupOffer>& OffersFor(const Work& work) {
+  const std::vector<GroupOffer>& OffersFor(const Work& work, const GroupScheduler& asking) {
     offers_.clear();
-    for (const auto& [id, group] : groups_) {
-      if (group.WhyNeverFits(work.request)) continue;
-      const std::uint64_t tokens = work.request.prompt.size() + work.generated.size();
-      offers_.push_back({id, group.running(), group.Check(work), group.plans_in_flight(),
-                         tokens - group.CachedTokens(work)});
-    }
+    if (reach_ == Reach::kOwn && asking.plans_in_flight() == 0) AddOffer(asking, work);
+    if (!offers_.empty() && !offers_.front().shortage) return offers_;
+    offers_.clear();
+    for (const auto& [id, group] : groups_) AddOffer(group, work);
     return offers_;
+  }
+
+  void AddOffer(const GroupScheduler& group, const Work& work) {
+    if (group.WhyNeverFits(work.request)) return;
+    const std::uint64_t tokens = work.request.prompt.size() + work.generated.size();
+    offers_.push_back({group.id(), group.running(), group.Check(work), group.plans_in_flight(),
+                       tokens - group.CachedTokens(work)});
   }
 
   // Why no group that is up could ever run it; nothing when one can, or when none is up (then it is
@@ -357,7 +374,7 @@ class Scheduler::Impl {
   Time now_ = Time::min();
   RequestQueue queue_;
   Placement placement_;
-  bool idle_first_ = false;
+  Reach reach_ = Reach::kAll;
   OutputLengths lengths_;
   std::map<GroupId, GroupScheduler> groups_;  // those that are up
   std::uint64_t last_sequence_ = 0;

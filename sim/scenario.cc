@@ -14,6 +14,7 @@ using scheduler::Arrival;
 using scheduler::Batching;
 using scheduler::Config;
 using scheduler::Order;
+using scheduler::PlacementPolicy;
 using scheduler::Prefill;
 
 constexpr Duration kUnit{1000};  // most times are small multiples of it
@@ -34,6 +35,7 @@ class Draw {
     FollowUps();
     EarlyCancels();
     Timing();
+    Placing();
     return std::move(scenario_);
   }
 
@@ -105,6 +107,12 @@ class Draw {
     if (random_.OneIn(2)) config.split = scheduler::SplitObjective::kSparsity;
     config.max_splits = random_.Between(1, 4);
     config.max_sparsity_ppm = random_.Below(1'000'000);
+  }
+
+  void Placing() {
+    Config& config = scenario_.config;
+    config.placement = static_cast<PlacementPolicy>(random_.Below(3));
+    if (random_.OneIn(3)) config.placement_load_permille = random_.Below(3000);
   }
 
   void Times() {

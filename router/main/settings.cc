@@ -10,6 +10,7 @@
 #include "common/version.h"
 #include "router/main/shard_addresses.h"
 #include "scheduler/order_policy.h"
+#include "scheduler/placement.h"
 
 namespace penstock::router {
 namespace {
@@ -66,6 +67,14 @@ ShardGroups LaunchedGroups(const options::Values& values) {
     }
   }
   return groups;
+}
+
+scheduler::PlacementPolicy PlacementOf(const std::string& name) {
+  using enum scheduler::PlacementPolicy;
+  for (const auto policy : {kLeastLoaded, kRoundRobin}) {
+    if (scheduler::PlacementName(policy) == name) return policy;
+  }
+  return kPrefixMatch;
 }
 
 scheduler::Order OrderOf(const std::string& name) {
@@ -172,6 +181,9 @@ CoreLoopOptions CoreSettings(const options::Values& values, const GroupFormed& f
                          ? scheduler::Admission::kOptimistic
                          : scheduler::Admission::kGuaranteed;
   config.order = OrderOf(values.GetString("order"));
+  config.placement = PlacementOf(values.GetString("placement"));
+  config.placement_load_permille =
+      static_cast<std::uint32_t>(std::lround(values.GetDouble("placement-load-weight") * 1000));
   config.max_overtakes = CountOrZero(values, "max-overtakes");
   config.max_waiting_tokens = Count(values, "max-waiting-tokens");
   config.waiting_served_permille =

@@ -24,6 +24,7 @@ constexpr Mutant kMutants[] = {
     {"fifth-decode-left-out", "G4"},
     {"no-last-ends", "G4"},
     {"pipeline-not-filled", "G4"},
+    {"rather-idle-than-elsewhere", "G4"},
     {"batch-of-one-more", "G5"},
     {"decode-rows-not-charged", "G5"},
     {"prefill-share-not-counted", "G5"},

@@ -9,6 +9,7 @@
 #include "common/status.h"
 #include "scheduler/machine_model.h"
 #include "scheduler/order_policy.h"
+#include "scheduler/placement.h"
 #include "sim/trace/read_trace.h"
 #include "sim/trace/shape_trace.h"
 #include "tools/replay/trace_rows.h"
@@ -91,6 +92,11 @@ scheduler::Config ReadConfig(const Values& values) {
   for (const Order order : {Order::kLongestPrefix, Order::kPriority, Order::kShortestPredicted}) {
     if (OrderName(order) == values.GetString("order")) config.order = order;
   }
+  for (const auto policy : {PlacementPolicy::kLeastLoaded, PlacementPolicy::kRoundRobin}) {
+    if (PlacementName(policy) == values.GetString("placement")) config.placement = policy;
+  }
+  config.placement_load_permille =
+      static_cast<std::uint32_t>(values.GetDouble("placement-load-weight") * 1000);
   config.max_overtakes = CountOrZero(values, "max-overtakes");
   config.target_inter_token =
       std::chrono::milliseconds(CountOrZero(values, "target-inter-token-ms"));

@@ -128,11 +128,31 @@ constexpr OptionSpec kRows[] = {
     {.name = "order",
      .type = Type::kEnum,
      .default_text = "fcfs",
-     .choices = "fcfs|priority|shortest-predicted",
+     .choices = "fcfs|longest-prefix|priority|shortest-predicted",
      .advanced = true,
      .components = kLauncher | kRouter,
-     .help = "Order of waiting requests: first come, first served; greatest X-Penstock-Priority; "
-             "smallest X-Penstock-Predicted-Tokens."},
+     .help = "Order of waiting requests: first come, first served; who finds most of its prompt in "
+             "the prefix cache; greatest X-Penstock-Priority; smallest "
+             "X-Penstock-Predicted-Tokens."},
+    {.name = "placement",
+     .type = Type::kEnum,
+     .default_text = "prefix-match",
+     .choices = "prefix-match|least-loaded|round-robin",
+     .advanced = true,
+     .components = kLauncher | kRouter,
+     .help =
+         "Which replica group takes the next request: prefix-match weighs what it would have to "
+         "compute of the prompt and its backlog; least-loaded takes the fewest running, "
+         "round-robin one after the other. An idle group is never passed over."},
+    {.name = "placement-load-weight",
+     .type = Type::kFloat,
+     .default_text = "0.25",
+     .min = 0,
+     .max = 1000,
+     .advanced = true,
+     .components = kLauncher | kRouter,
+     .help = "With --placement prefix-match: how much a prompt token of a group's backlog weighs "
+             "against one that it need not compute."},
     {.name = "max-overtakes",
      .type = Type::kInt,
      .default_text = "auto",
