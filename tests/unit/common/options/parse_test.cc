@@ -123,7 +123,8 @@ TEST(ParseTest, AllErrorsAreReportedEachWithFieldValueAndLimit) {
                   "PENSTOCK_NUM_SHARD=two: must be an integer from 1 to 64",
                   "server.yaml:4: max_best_off: unknown option; did you mean max_best_of?",
                   "server.yaml:5: io_threads: 0: must be an integer from 1 to 64",
-                  "server.yaml:6: order: must be one value: fcfs, priority or shortest-predicted",
+                  "server.yaml:6: order: must be one value: fcfs, longest-prefix, priority or "
+                  "shortest-predicted",
                   "server.yaml:7: version: belongs on the command line, not into a file",
                   "--model-id: is required; it must be a path"));
 }
