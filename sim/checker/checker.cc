@@ -244,10 +244,6 @@ void Checker::TakePreemption(const Decision& decision, Request& request) {
 // and among these the oldest goes first.
 void Checker::CountOvertakes(const Request& admitted) {
   const bool restart = admitted.preemptions > 0;
-  // A batch of equals takes those that fit it.
-  const bool equals = config_.batching == Batching::kStatic &&
-                      config_.static_grouping == scheduler::StaticGrouping::kEqual;
-  if (restart && equals) return;
   const std::uint32_t bound = config_.order == Order::kFcfs ? 0
                               : config_.max_overtakes > 0   ? config_.max_overtakes
                                                             : config_.max_waiting_requests;
