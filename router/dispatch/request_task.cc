@@ -90,6 +90,7 @@ void RequestTask::Handle(Item item) {
       if (!ended_) Take(event);
     }
   } else if (auto* error = std::get_if<GenerationError>(&item)) {
+    services_.post(scheduler::Cancel{id_});  // the core may have it in its queue
     EndWith(std::move(*error));
   } else {
     Prepare();
@@ -236,8 +237,9 @@ void RequestTask::Flush() {
   if (awaits_end_) return;
   std::vector<GenerationEvent> events = std::exchange(events_, {});
   if (events.empty() || ended_ || abandoned_) return;
-  const bool finished = std::holds_alternative<GenerationEnd>(events.back());
-  if (sink_->OnEvents(std::move(events)) || finished) return;  // nothing is left to cancel
+  const bool last = std::holds_alternative<GenerationEnd>(events.back()) ||
+                    std::holds_alternative<GenerationError>(events.back());
+  if (sink_->OnEvents(std::move(events)) || last) return;  // nothing is left to cancel
   ended_ = true;
   abandoned_ = true;
   services_.post(scheduler::Cancel{id_});

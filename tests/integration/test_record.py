@@ -51,6 +51,8 @@ def recorded(tmp_path_factory):
         for reader in readers:
             reader.join(100)
         assert server.generate("and the last", max_new_tokens=5)["generated_text"]
+        for _ in range(20):
+            server.generate("too long", max_new_tokens=1000, expect=422)
     return log
 
 
