@@ -250,6 +250,8 @@ void GroupScheduler::Admit(Work work, SequenceId id, Time now, Outputs& out) {
   const PrefixMatch match = sharing_.Match(work, NextStep());
   const std::uint32_t available = table_.pool().available();
   Sequence& sequence = table_.Add(std::move(work), id, blocks, tokens, match);
+  if (table_.cache().sharing()) prefix_use_.looked_up_tokens += sequence.PromptLength();
+  prefix_use_.hit_tokens += sequence.cached_length;
   Decision decision = MakeDecision(now, sequence, DecisionKind::kAdmitted);
   decision.needed = blocks - (match.blocks - match.unlocked);
   decision.available = available;
@@ -284,6 +286,9 @@ bool GroupScheduler::FinishStep(std::uint32_t waiting, bool ends_alone, Outputs&
     info.decode_cells = decode_groups_.Cells();
     for (const DecodeRow& row : draft.decodes) info.decode_tokens += row.length * row.weight;
   }
+  const std::uint64_t evictions = table_.cache().index().evictions();
+  prefix_use_.evicted_blocks = evictions - std::exchange(evictions_told_, evictions);
+  info.prefix = std::exchange(prefix_use_, {});
   info.group = id_;
   info.step = last_step_;
   info.decode_rows = draft.composer.decode_rows();

@@ -171,6 +171,8 @@ class GroupScheduler {
   Lack lacking_;        // of decodes whose growth is not secured yet, in the step being made
   bool waits_ = false;  // one of them waits for a result, so those behind it do as well
   std::uint32_t kept_free_ = 0;
+  PrefixUse prefix_use_;  // since the step before
+  std::uint64_t evictions_told_ = 0;
 };
 
 }  // namespace penstock::scheduler

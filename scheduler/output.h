@@ -117,6 +117,13 @@ struct Decision {
 };
 
 // State after a plan or result, for --step-log and the gauges.
+// What the prefix cache did.
+struct PrefixUse {
+  std::uint64_t looked_up_tokens = 0;  // of those admitted, restarts too
+  std::uint64_t hit_tokens = 0;        // thereof found
+  std::uint64_t evicted_blocks = 0;
+};
+
 struct StepInfo {
   GroupId group;
   StepId step;
@@ -133,6 +140,7 @@ struct StepInfo {
   std::uint32_t decode_parts = 0;
   std::uint64_t decode_cells = 0;   // padded
   std::uint64_t decode_tokens = 0;  // thereof not padding
+  PrefixUse prefix;                 // since the group's step before
 };
 
 // Meant to be used again and again: Clear keeps the memory of everything, of the plans' lists too,

@@ -23,9 +23,10 @@ PENSTOCK_FIELDS(Failed, a(v.kind, v.message));
 PENSTOCK_FIELDS(Event, a(v.request, v.what));
 PENSTOCK_FIELDS(Decision, a(v.at, v.request, v.kind, v.short_of, v.needed, v.available, v.behind,
                             v.group, v.step));
-PENSTOCK_FIELDS(StepInfo,
-                a(v.group, v.step, v.decode_rows, v.prefill_tokens, v.sequences, v.waiting,
-                  v.blocks_free, v.blocks_used, v.blocks_cached, v.blocks_retiring, v.predicted));
+PENSTOCK_FIELDS(PrefixUse, a(v.looked_up_tokens, v.hit_tokens, v.evicted_blocks));
+PENSTOCK_FIELDS(StepInfo, a(v.group, v.step, v.decode_rows, v.prefill_tokens, v.sequences,
+                            v.waiting, v.blocks_free, v.blocks_used, v.blocks_cached,
+                            v.blocks_retiring, v.predicted, v.prefix));
 PENSTOCK_FIELDS(Outputs, a(v.plans, v.steps, v.events, v.decisions, v.wake_at));
 
 std::string EncodeOutputs(const Outputs& out) {

@@ -247,6 +247,8 @@ void CoreLoop::SendPlans(Time now) {
     const scheduler::StepInfo& info = core_->outputs.steps[i];
     Core::Group& group = core_->groups.at(info.group);
     group.sent[info.step] = {now, info};
+    metrics_.PrefixCache(info.prefix.looked_up_tokens, info.prefix.hit_tokens,
+                         info.prefix.evicted_blocks);
     group.link->Send(core_->outputs.plans[i].plan);
   }
 }

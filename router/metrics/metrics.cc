@@ -157,6 +157,18 @@ struct Metrics::Impl {
       Counters(registry, "penstock_step_prefill_tokens_total", "Prefill tokens in all plans.")
           .Add({});
 
+  Counter& prefix_looked_up =
+      Counters(registry, "penstock_prefix_cache_lookup_tokens_total",
+               "Prompt tokens of admitted requests that were looked up in the prefix cache.")
+          .Add({});
+  Counter& prefix_hits = Counters(registry, "penstock_prefix_cache_hit_tokens_total",
+                                  "Of these, tokens that were found.")
+                             .Add({});
+  Counter& prefix_evictions = Counters(registry, "penstock_prefix_cache_evicted_blocks_total",
+                                       "Blocks that the prefix cache gave up for others; "
+                                       "penstock_kv_blocks{state=\"cached\"} is what it holds.")
+                                  .Add({});
+
   // What is kept per replica group, made when the group is first named.
   struct Group {
     Gauge& up;
@@ -349,6 +361,12 @@ void Metrics::SetGroupState(GroupId group, const GroupState& state) {
   own.blocks_free.Set(static_cast<double>(state.blocks_free));
 }
 
+void Metrics::PrefixCache(std::uint64_t looked_up_tokens, std::uint64_t hit_tokens,
+                          std::uint64_t evicted_blocks) {
+  impl_->prefix_looked_up.Increment(static_cast<double>(looked_up_tokens));
+  impl_->prefix_hits.Increment(static_cast<double>(hit_tokens));
+  impl_->prefix_evictions.Increment(static_cast<double>(evicted_blocks));
+}
 void Metrics::Step(Duration sent_to_result, std::uint64_t decode_rows,
                    std::uint64_t prefill_tokens) {
   if (impl_->tgi) impl_->tgi->Step(sent_to_result, decode_rows, prefill_tokens);

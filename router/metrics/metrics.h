@@ -87,6 +87,9 @@ class Metrics {
   void StepPrediction(Duration predicted, Duration taken);
   // The latest decode batch that was split by length: launches, padded cells, thereof tokens.
   void SetDecodeSplit(std::uint64_t parts, std::uint64_t cells, std::uint64_t tokens);
+  // At the admissions and in the drawing of blocks for one plan.
+  void PrefixCache(std::uint64_t looked_up_tokens, std::uint64_t hit_tokens,
+                   std::uint64_t evicted_blocks);
   void Step(Duration sent_to_result, std::uint64_t decode_rows, std::uint64_t prefill_tokens);
 
   // The text exposition format 0.0.4.

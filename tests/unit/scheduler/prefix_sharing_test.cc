@@ -215,6 +215,8 @@ TEST_F(PrefixSharingTest, TheCacheGivesWayToWhoNeedsTheWholePool) {
   whole.request = RequestId(100);
   const Outputs out = harness_.Apply(whole);
   EXPECT_THAT(Cached(out), ElementsAre(20)) << "what the newest of them left";
+  EXPECT_EQ(out.steps.front().prefix.looked_up_tokens, 200u);
+  EXPECT_EQ(out.steps.front().prefix.hit_tokens, 20u);
   Finish();
   EXPECT_EQ(failed_, 0);
   EXPECT_EQ(harness_.state().blocks_total, 64u);

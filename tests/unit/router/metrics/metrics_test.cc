@@ -61,6 +61,16 @@ TEST(Metrics, LatenciesAreSecondsAndTokensAreSummed) {
   EXPECT_THAT(text, HasSubstr("penstock_request_generated_tokens_count 2\n"));
 }
 
+TEST(Metrics, PrefixCacheUseIsSummed) {
+  Metrics metrics;
+  metrics.PrefixCache(100, 64, 0);
+  metrics.PrefixCache(20, 0, 3);
+  const std::string text = metrics.Render();
+  EXPECT_THAT(text, HasSubstr("penstock_prefix_cache_lookup_tokens_total 120\n"));
+  EXPECT_THAT(text, HasSubstr("penstock_prefix_cache_hit_tokens_total 64\n"));
+  EXPECT_THAT(text, HasSubstr("penstock_prefix_cache_evicted_blocks_total 3\n"));
+}
+
 TEST(Metrics, PlansInFlightKeepsItsGreatestValue) {
   Metrics metrics;
   for (const std::uint64_t plans : {1, 2, 1, 0}) metrics.SetPlansInFlight(GroupId(0), plans);
