@@ -35,10 +35,12 @@ void Placement::Admitted(GroupId group, std::uint64_t uncached_tokens) {
   last_ = group;
 }
 
-std::uint64_t Placement::CostOf(const GroupOffer& offer) const {
+std::uint64_t Placement::CostOf(const GroupOffer& offer, std::uint64_t least) const {
+  const auto given = given_.find(offer.group);
   switch (policy_) {
     case PlacementPolicy::kPrefixMatch:
-      return offer.uncached_tokens * 1000 + Backlog(offer.group) * load_weight_permille_;
+      return offer.uncached_tokens * 1000 +
+             (given == given_.end() ? 0 : given->second - least) * load_weight_permille_;
     case PlacementPolicy::kRoundRobin:
       return last_ && offer.group <= *last_ ? 1 : 0;  // then the lowest id after the last
     case PlacementPolicy::kLeastLoaded:
@@ -50,15 +52,21 @@ std::uint64_t Placement::CostOf(const GroupOffer& offer) const {
 std::optional<GroupOffer> Placement::Choose(const std::vector<GroupOffer>& offers,
                                             bool idle_first) const {
   const bool in_turn = policy_ == PlacementPolicy::kRoundRobin;
+  const std::uint64_t least = Least();
   const auto rank = [&](const GroupOffer& offer) {
     return std::make_tuple(offer.shortage.has_value(), idle_first && offer.plans_in_flight > 0,
-                           CostOf(offer), in_turn ? 0 : offer.running,
+                           CostOf(offer, least), in_turn ? 0 : offer.running,
                            in_turn ? 0 : offer.plans_in_flight, offer.group);
   };
-  const auto best =
-      std::min_element(offers.begin(), offers.end(),
-                       [&rank](const auto& a, const auto& b) { return rank(a) < rank(b); });
-  if (best == offers.end()) return std::nullopt;
+  if (offers.empty()) return std::nullopt;
+  const GroupOffer* best = &offers.front();
+  auto best_rank = rank(*best);
+  for (const GroupOffer& offer : offers) {
+    const auto its_rank = rank(offer);
+    if (!(its_rank < best_rank)) continue;
+    best = &offer;
+    best_rank = its_rank;
+  }
   return *best;
 }
 

@@ -55,7 +55,7 @@ class Placement {
 
  private:
   std::uint64_t Least() const;
-  std::uint64_t CostOf(const GroupOffer& offer) const;
+  std::uint64_t CostOf(const GroupOffer& offer, std::uint64_t least) const;
 
   const PlacementPolicy policy_;
   const std::uint32_t load_weight_permille_;

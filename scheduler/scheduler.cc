@@ -33,6 +33,7 @@ class Scheduler::Impl {
     PENSTOCK_CHECK(input.now >= now_, "time does not run backwards");
     now_ = input.now;
     std::visit([this, &out](const auto& what) { On(what, out); }, input.what);
+    ++changes_;
     Advance(out);
     ExplainPlaces(out);
   }
@@ -180,6 +181,7 @@ class Scheduler::Impl {
       if (reach != Reach::kAll && !SomebodyIdles()) break;
       if (reach != Reach::kAll && PENSTOCK_MUTANT("rather-idle-than-elsewhere")) break;
       reach_ = reach;
+      ++changes_;
       MakeSteps(out);
     }
   }
@@ -202,6 +204,7 @@ class Scheduler::Impl {
   bool MakeStep(GroupScheduler& group, Outputs& out) {
     if (!group.CanPlan()) return false;
     if (PENSTOCK_MUTANT("pipeline-not-filled") && group.plans_in_flight() > 0) return false;
+    if (group.running() > 0) ++changes_;  // its decodes take room
     group.BeginStep(now_, out);
     TakePreempted(group, out);
     if (!TooFewToJoin(group, out)) {
@@ -210,7 +213,9 @@ class Scheduler::Impl {
     }
     // A plan that only tells ends must not make a group busy that might yet get work.
     const bool ends_alone = reach_ == Reach::kOwn || queue_.empty();
-    return group.FinishStep(queue_.size(), ends_alone, out);
+    const bool made = group.FinishStep(queue_.size(), ends_alone, out);
+    if (made) ++changes_;
+    return made;
   }
 
   // TGI's joining rule (join_gate.h). A preempted request has been let in before.
@@ -236,11 +241,12 @@ class Scheduler::Impl {
     if (front == nullptr) return false;
     if (const auto why = WhyNeverFits(front->request)) {
       NoteLeaving(*front);
+      ++changes_;
       const RequestId request = queue_.Remove(*front).request.request;
       Refuse(request, FailureKind::kTooLarge, *why, out);
       return true;
     }
-    const GroupOffer best = *placement_.Choose(OffersFor(*front, group), reach_ != Reach::kAll);
+    const GroupOffer best = BestFor(*front, group);
     if (best.shortage) return Defer(*front, *best.shortage, groups_.at(best.group), out);
     if (best.group != group.id()) return false;  // at the next step of a less loaded group
     if (const auto join = group.CheckJoin(*front)) {
@@ -250,6 +256,7 @@ class Scheduler::Impl {
       return Defer(*front, *shortage, group, out);
     }
     NoteLeaving(*front);
+    ++changes_;
     placement_.Admitted(best.group, best.uncached_tokens);
     group.Admit(queue_.Admit(*front), SequenceId(++last_sequence_), now_, out);
     return true;
@@ -270,6 +277,17 @@ class Scheduler::Impl {
       const auto it = groups_.find(group);
       return it == groups_.end() ? 0 : it->second.CachedTokens(work);
     });
+  }
+
+  // Every group asks where the front should go, and most of them learn that it is not to them: the
+  // answer is kept until something changes, or 64 groups would compare 64 groups each.
+  const GroupOffer& BestFor(const WaitingRequest& front, const GroupScheduler& asking) {
+    const bool known = reach_ != Reach::kOwn && best_for_ == front.number && best_at_ == changes_;
+    if (known) return best_;
+    best_ = *placement_.Choose(OffersFor(front, asking), reach_ != Reach::kAll);
+    best_for_ = front.number;
+    best_at_ = changes_;
+    return best_;
   }
 
   const std::vector<GroupOffer>& OffersFor(const Work& work, const GroupScheduler& asking) {
@@ -380,7 +398,11 @@ class Scheduler::Impl {
   std::uint64_t last_sequence_ = 0;
   bool draining_ = false;
   std::vector<GroupOffer> offers_;  // of OffersFor
-  std::vector<RequestId> moved_;    // came to the queue or to another place in it, by this input
+  std::uint64_t changes_ = 0;       // of anything that an offer depends on
+  GroupOffer best_;                 // for the request with this number, after so many changes
+  std::uint64_t best_for_ = 0;
+  std::uint64_t best_at_ = 0;
+  std::vector<RequestId> moved_;  // came to the queue or to another place in it, by this input
   std::array<std::uint32_t, kBudgets> reasons_{};  // waiting requests by the reason recorded last
 };
 

@@ -7,6 +7,8 @@
 #include "sim/trace/read_trace.h"
 #include "sim/trace/shape_trace.h"
 #include "tests/bench/core/index_cost.h"
+#include "tests/bench/core/route_cost.h"
+#include "tests/bench/core/split_cost.h"
 #include "tests/bench/core/step_cost.h"
 
 namespace {
@@ -15,11 +17,15 @@ namespace bench = penstock::bench;
 namespace json = boost::json;
 namespace sim = penstock::sim;
 
+json::object ToObject(const penstock::Percentiles& microseconds) {
+  return {
+      {"mean_us", microseconds.mean}, {"p50_us", microseconds.p50}, {"p99_us", microseconds.p99}};
+}
+
 json::object ToObject(const bench::StepCost& cost) {
-  return {{"mean_us", cost.microseconds.mean},
-          {"p50_us", cost.microseconds.p50},
-          {"p99_us", cost.microseconds.p99},
-          {"allocations_per_step", cost.allocations_per_step}};
+  json::object result = ToObject(cost.microseconds);
+  result["allocations_per_step"] = cost.allocations_per_step;
+  return result;
 }
 
 json::object ToObject(const bench::IndexCost& cost) {
@@ -55,7 +61,10 @@ int main(int argc, char** argv) {
     std::fprintf(stderr, "%s\n", penstock::Message(trace.status()).c_str());
     return 2;
   }
-  const json::object result = {{"step_256_running_4096_queued", ToObject(bench::MeasureSteps({}))},
+  const json::object result = {{"split_256_5", ToObject(bench::MeasureSplit(256, 5))},
+                               {"split_4096_5", ToObject(bench::MeasureSplit(4096, 5))},
+                               {"route_64_groups", ToObject(bench::MeasureRoutes(*trace, 64, 850))},
+                               {"step_256_running_4096_queued", ToObject(bench::MeasureSteps({}))},
                                {"step_with_churn", ToObject(bench::MeasureSteps({.churn = true}))},
                                {"index_512", ToObject(bench::MeasureIndex(*trace, 6800, 512))},
                                {"index_16", ToObject(bench::MeasureIndex(*trace, 6800 * 32, 16))}};

@@ -3,7 +3,6 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
-#include <chrono>
 #include <limits>
 #include <random>
 #include <vector>
@@ -201,25 +200,6 @@ TEST(BatchSplitter, EqualsBruteForce) {
     }
     ASSERT_EQ(before, rows.size());
   }
-}
-
-std::chrono::duration<double, std::micro> FastestSplit(std::uint32_t rows, std::uint32_t splits) {
-  std::mt19937 random(1);
-  std::vector<SplitRow> batch(rows);
-  for (SplitRow& row : batch) row.length = 1 + random() % 8192;
-  BatchSplitter splitter;
-  std::chrono::duration<double, std::micro> fastest = std::chrono::hours(1);
-  for (int run = 0; run < 50; ++run) {
-    const auto begin = std::chrono::steady_clock::now();
-    splitter.Split(batch, Sparsity(0, splits));
-    fastest = std::min<decltype(fastest)>(fastest, std::chrono::steady_clock::now() - begin);
-  }
-  return fastest;
-}
-
-TEST(BatchSplitter, IsQuick) {
-  EXPECT_LE(FastestSplit(256, 5).count(), 100);
-  EXPECT_LE(FastestSplit(4096, 5).count(), 4000);
 }
 
 }  // namespace

@@ -1,0 +1,13 @@
+// What it costs to split one decode batch (scheduler/batch_splitter.h).
+#pragma once
+
+#include <cstdint>
+
+#include "common/percentiles.h"
+
+namespace penstock::bench {
+
+// Microseconds to split `rows` random lengths into up to `splits` parts, none of them good enough.
+Percentiles MeasureSplit(std::uint32_t rows, std::uint32_t splits);
+
+}  // namespace penstock::bench
