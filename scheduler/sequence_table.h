@@ -10,6 +10,7 @@
 
 #include <cstdint>
 #include <map>
+#include <memory_resource>
 #include <unordered_map>
 #include <vector>
 
@@ -53,8 +54,9 @@ class SequenceTable {
   // flight names, and forgets it.
   void Reclaim(Sequence& sequence);
 
-  std::map<SequenceId, Sequence>& all() { return sequences_; }
-  const std::map<SequenceId, Sequence>& all() const { return sequences_; }
+  using Sequences = std::pmr::map<SequenceId, Sequence>;
+  Sequences& all() { return sequences_; }
+  const Sequences& all() const { return sequences_; }
   std::uint32_t running() const {
     return static_cast<std::uint32_t>(by_request_.size()) - preempted_;
   }
@@ -69,7 +71,10 @@ class SequenceTable {
  private:
   BlockCache cache_;
   SlotPool slots_;
-  std::map<SequenceId, Sequence> sequences_;
+  // Sequences lie together: every step reads all of them, twice.
+  std::pmr::unsynchronized_pool_resource memory_{
+      {.max_blocks_per_chunk = 256, .largest_required_pool_block = 4096}};
+  Sequences sequences_{&memory_};
   std::vector<Sequence*> by_slot_;  // null: the slot is free
   // Running and preempted ones; looked up, never iterated.
   std::unordered_map<RequestId, SequenceId> by_request_;
