@@ -1,5 +1,6 @@
 // penstock-core-bench [TRACE]: what the core costs, as JSON on standard output. TRACE: Mooncake
 // rows for the index; without it, generated prompts that share their beginnings.
+#include <algorithm>
 #include <boost/json.hpp>
 #include <cstdio>
 
@@ -35,6 +36,21 @@ json::object ToObject(const bench::IndexCost& cost) {
           {"hit_rate", cost.hit_rate}};
 }
 
+// Of five runs the one with the lowest median, and the median of the slowest beside it: what other
+// guests of the machine take comes and goes within seconds.
+json::object BestOfFive(const bench::StepCostOptions& options) {
+  bench::StepCost best = bench::MeasureSteps(options);
+  double slowest = best.microseconds.p50;
+  for (int run = 1; run < 5; ++run) {
+    const bench::StepCost cost = bench::MeasureSteps(options);
+    slowest = std::max(slowest, cost.microseconds.p50);
+    if (cost.microseconds.p50 < best.microseconds.p50) best = cost;
+  }
+  json::object result = ToObject(best);
+  result["slowest_p50_us"] = slowest;
+  return result;
+}
+
 // 2,000 prompts of up to 64 blocks, each the beginning of one of 50 long ones and a tail of its
 // own.
 sim::Trace SharedBeginnings() {
@@ -64,8 +80,8 @@ int main(int argc, char** argv) {
   const json::object result = {{"split_256_5", ToObject(bench::MeasureSplit(256, 5))},
                                {"split_4096_5", ToObject(bench::MeasureSplit(4096, 5))},
                                {"route_64_groups", ToObject(bench::MeasureRoutes(*trace, 64, 850))},
-                               {"step_256_running_4096_queued", ToObject(bench::MeasureSteps({}))},
-                               {"step_with_churn", ToObject(bench::MeasureSteps({.churn = true}))},
+                               {"step_256_running_4096_queued", BestOfFive({})},
+                               {"step_with_churn", BestOfFive({.churn = true})},
                                {"index_512", ToObject(bench::MeasureIndex(*trace, 6800, 512))},
                                {"index_16", ToObject(bench::MeasureIndex(*trace, 6800 * 32, 16))}};
   std::printf("%s\n", json::serialize(result).c_str());
