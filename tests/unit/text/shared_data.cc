@@ -1,20 +1,10 @@
 #include "tests/unit/text/shared_data.h"
 
 #include <boost/json.hpp>
-#include <cstdlib>
-#include <filesystem>
 #include <fstream>
 #include <iterator>
 
 namespace penstock::text {
-
-std::string SharedData(const std::string& relative) {
-  const char* given = std::getenv("PENSTOCK_SHARED_DATA");
-  const std::filesystem::path root =
-      given != nullptr ? given : std::string(PENSTOCK_SOURCE_DIR) + "/../shared/data";
-  const std::filesystem::path path = root / relative;
-  return std::filesystem::exists(path) ? path.string() : "";
-}
 
 std::string ReadFile(const std::string& path) {
   std::ifstream file(path, std::ios::binary);

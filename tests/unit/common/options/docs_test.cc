@@ -5,12 +5,13 @@
 #include <sstream>
 
 #include "common/options/table.h"
+#include "tests/unit/support/paths.h"
 
 namespace penstock::options {
 namespace {
 
 TEST(OptionsPageTest, IsUpToDate) {
-  const std::string path = PENSTOCK_SOURCE_DIR "/docs/api/options.md";
+  const std::string path = testing_support::SourcePath("docs/api/options.md");
   if (std::getenv("PENSTOCK_UPDATE_DOCS") != nullptr) std::ofstream(path) << MarkdownPage();
   std::ifstream file(path);
   std::stringstream text;

@@ -18,6 +18,7 @@
 
 #include "common/status.h"
 #include "shard/service/shard_server.h"
+#include "tests/unit/support/paths.h"
 #include "tools/simshard/sim_engine.h"
 
 namespace penstock::router {
@@ -27,7 +28,7 @@ using simshard::SimOptions;
 using testing::HasSubstr;
 
 constexpr auto kDeadline = std::chrono::seconds(30);
-const std::string kModel = std::string(PENSTOCK_SOURCE_DIR) + "/demo/model";
+const std::string kModel = testing_support::SourcePath("demo/model");
 
 // Keeps the events of one request; may refuse after so many tokens, as a slow client does.
 class Sink final : public GenerationSink {

@@ -7,6 +7,7 @@
 #include <sstream>
 
 #include "tests/unit/shard/backend/model_runner.h"
+#include "tests/unit/support/paths.h"
 
 namespace penstock::shard {
 namespace {
@@ -43,7 +44,7 @@ std::vector<Golden> ReadGoldens(const std::string& path) {
 class Stories : public testing::TestWithParam<Runs> {
  protected:
   void SetUp() override {
-    options_.folder = SharedData("models/stories260K-hf");
+    options_.folder = testing_support::SharedData("models/stories260K-hf");
     if (options_.folder.empty()) GTEST_SKIP() << "stories260K-hf is not among the test inputs";
     options_.dtype = DType::kFloat32;
     options_.backend = GetParam();
@@ -86,7 +87,7 @@ TEST_P(Stories, RanksGiveTheSameIds) {
 }
 
 TEST_P(Stories, ShardedBf16CopyFollowsTheGoldensForFiftyTokens) {
-  options_.folder = SharedData("models/stories260K-hf-bf16-sharded");
+  options_.folder = testing_support::SharedData("models/stories260K-hf-bf16-sharded");
   if (options_.folder.empty()) GTEST_SKIP() << "the BF16 copy is not among the test inputs";
   const Golden& golden = goldens_[1];
   const std::vector<TokenId> expected(golden.greedy.begin(), golden.greedy.begin() + 50);

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "tests/unit/shard/backend/model_runner.h"
+#include "tests/unit/support/paths.h"
 
 namespace penstock::shard {
 namespace {
@@ -43,12 +44,12 @@ Case ReadCase(const boost::json::value& item) {
 }
 
 Golden ReadGolden(const std::string& name) {
-  std::ifstream file(PENSTOCK_SOURCE_DIR "/tests/data/goldens/" + name + ".json");
+  std::ifstream file(testing_support::SourcePath("tests/data/goldens/" + name + ".json"));
   std::ostringstream text;
   text << file.rdbuf();
   const boost::json::value root = boost::json::parse(text.str());
   Golden golden;
-  golden.folder = PENSTOCK_SOURCE_DIR "/" + boost::json::value_to<std::string>(root.at("model"));
+  golden.folder = testing_support::SourcePath(boost::json::value_to<std::string>(root.at("model")));
   for (const auto& item : root.at("cases").as_array()) golden.cases.push_back(ReadCase(item));
   return golden;
 }

@@ -5,8 +5,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <cstdlib>
-#include <filesystem>
 #include <numeric>
 #include <random>
 #include <thread>
@@ -16,14 +14,6 @@
 #include "shard/parallel/shm_communicator.h"
 
 namespace penstock::shard {
-
-std::string SharedData(const std::string& path) {
-  const char* folder = std::getenv("PENSTOCK_SHARED_DATA");
-  const std::filesystem::path root =
-      folder != nullptr ? std::filesystem::path(folder)
-                        : std::filesystem::path(PENSTOCK_SOURCE_DIR) / ".." / "shared" / "data";
-  return std::filesystem::exists(root / path) ? (root / path).string() : std::string();
-}
 
 absl::StatusOr<std::unique_ptr<Backend>> MakeBackend(const RunnerOptions& options,
                                                      const Model& model, LoadedWeights weights) {

@@ -38,9 +38,6 @@ inline std::string BackendName(const testing::TestParamInfo<Runs>& info) {
   return info.param == Runs::kCpu ? "cpu" : "reference";
 }
 
-// Folder of shared test inputs; empty if absent.
-std::string SharedData(const std::string& path);
-
 absl::StatusOr<std::unique_ptr<Backend>> MakeBackend(const RunnerOptions& options,
                                                      const Model& model, LoadedWeights weights);
 

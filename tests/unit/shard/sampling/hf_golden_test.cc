@@ -12,12 +12,13 @@
 #include "shard/sampling/filters.h"
 #include "shard/sampling/processors.h"
 #include "shard/sampling/token_history.h"
+#include "tests/unit/support/paths.h"
 
 namespace penstock::shard {
 namespace {
 
 boost::json::array GoldenCases() {
-  std::ifstream file(PENSTOCK_SOURCE_DIR "/tests/data/goldens/sampling.json");
+  std::ifstream file(testing_support::SourcePath("tests/data/goldens/sampling.json"));
   std::ostringstream text;
   text << file.rdbuf();
   return boost::json::parse(text.str()).at("cases").as_array();

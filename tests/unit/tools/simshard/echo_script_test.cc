@@ -2,11 +2,13 @@
 
 #include <gtest/gtest.h>
 
+#include "tests/unit/support/paths.h"
+
 namespace penstock::simshard {
 namespace {
 
 EchoScript Read(const std::string& shown) {
-  auto tokenizer = text::Tokenizer::Load(PENSTOCK_SOURCE_DIR "/demo/model");
+  auto tokenizer = text::Tokenizer::Load(testing_support::SourcePath("demo/model"));
   EXPECT_TRUE(tokenizer.ok()) << tokenizer.status();
   SequenceStart start;
   start.prompt = {1, 2, 3};
