@@ -8,9 +8,9 @@
 namespace penstock::router {
 namespace {
 
-StopMatcher::Where WhereOf(const TextStreamOptions& options) {
-  return options.include_stop_text ? StopMatcher::Where::kAtPieceEnd
-                                   : StopMatcher::Where::kAnywhere;
+text::StopMatcher::Where WhereOf(const TextStreamOptions& options) {
+  return options.include_stop_text ? text::StopMatcher::Where::kAtPieceEnd
+                                   : text::StopMatcher::Where::kAnywhere;
 }
 
 }  // namespace

@@ -24,8 +24,8 @@
 
 #include "common/plan/step_result.h"
 #include "router/engine.h"
-#include "router/stream/stop_matcher.h"
 #include "text/incremental_decoder.h"
+#include "text/stop_matcher.h"
 #include "text/tokenizer.h"
 
 namespace penstock::router {
@@ -76,8 +76,8 @@ class TextStream {
   TextStreamOptions options_;
   text::IncrementalDecoder own_;
   text::IncrementalDecoder visible_;
-  StopMatcher matcher_;
-  std::optional<StopMatch> match_;
+  text::StopMatcher matcher_;
+  std::optional<text::StopMatch> match_;
   std::string text_;     // visible and given out
   std::string pending_;  // visible and held back
   std::uint32_t count_ = 0;

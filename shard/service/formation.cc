@@ -57,12 +57,21 @@ absl::Status Formation::Begin(FormationCall call, Epoch epoch) {
         name + " came while " + running +
         " is running: a shard has one driver at a time, expected its " + running + " to end first");
   }
+  if (second_calls_ > 0 || second_keeps_) {
+    return absl::FailedPreconditionError(
+        name +
+        " came while generate.v3 drives this shard: a shard has one driver at a time, expected its "
+        "batches to end or ClearCache first");
+  }
   if (call != FormationCall::kConfigure && call != expected_) {
     return absl::FailedPreconditionError(name + " came out of order: expected " +
                                          NameOf(expected_));
   }
   PENSTOCK_RETURN_IF_ERROR(CheckEpoch(call, epoch));
-  if (call == FormationCall::kConfigure) epoch_ = epoch;
+  if (call == FormationCall::kConfigure) {
+    epoch_ = epoch;
+    second_formed_ = false;
+  }
   running_ = true;
   current_ = call;
   return absl::OkStatus();
@@ -86,6 +95,36 @@ void Formation::End(FormationCall call, bool ok) {
   std::lock_guard lock(mutex_);
   running_ = false;
   expected_ = ok ? After(call) : FormationCall::kConfigure;
+}
+
+absl::Status Formation::BeginSecond() {
+  std::lock_guard lock(mutex_);
+  if (running_) {
+    const std::string running = NameOf(current_);
+    return absl::FailedPreconditionError(
+        "generate.v3 was called while " + running +
+        " of penstock.v1 is running: a shard has one driver at a time, expected its " + running +
+        " to end first");
+  }
+  ++second_calls_;
+  return absl::OkStatus();
+}
+
+void Formation::EndSecond(bool keeps) {
+  std::lock_guard lock(mutex_);
+  --second_calls_;
+  second_keeps_ = keeps;
+}
+
+void Formation::SecondFormed() {
+  std::lock_guard lock(mutex_);
+  second_formed_ = true;
+  expected_ = FormationCall::kConfigure;
+}
+
+bool Formation::second_formed() const {
+  std::lock_guard lock(mutex_);
+  return second_formed_;
 }
 
 }  // namespace penstock::shard

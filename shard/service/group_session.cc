@@ -84,6 +84,12 @@ void GroupSession::OpenExecute() {
 }
 
 absl::StatusOr<StepResult> GroupSession::Step(const StepPlan& plan) {
+  PENSTOCK_ASSIGN_OR_RETURN(StepResult result, StepWithTokens(plan));
+  if (setup_.rank != 0) result.sequences.clear();
+  return result;
+}
+
+absl::StatusOr<StepResult> GroupSession::StepWithTokens(const StepPlan& plan) {
   PENSTOCK_RETURN_IF_ERROR(checker_->Check(plan));
   PENSTOCK_ASSIGN_OR_RETURN(StepResult result, engine_.Execute(plan));
   PENSTOCK_RETURN_IF_ERROR(checker_->Observe(plan, result));
@@ -92,7 +98,6 @@ absl::StatusOr<StepResult> GroupSession::Step(const StepPlan& plan) {
   result.epoch = plan.epoch;
   result.step = plan.step;
   result.digest = digest_.value();
-  if (setup_.rank != 0) result.sequences.clear();
   return result;
 }
 

@@ -34,6 +34,9 @@ class GroupSession {
 
   // Checks, executes, and puts the digest into the result. Only rank 0 keeps sequences in it.
   absl::StatusOr<StepResult> Step(const StepPlan& plan);
+  // The same for a driver that sits beside each rank: every rank keeps its sequences. Logprobs are
+  // rank 0's alone.
+  absl::StatusOr<StepResult> StepWithTokens(const StepPlan& plan);
   void CloseExecute();
 
  private:

@@ -101,6 +101,7 @@ int RunShards(std::vector<HostedShard> shards, const Notifier& notifier) {
     ShardServerOptions options;
     options.listen = shard.listen;
     options.rank = shard.engine->Facts().rank;
+    options.second_driver = shard.second_driver;
     options.on_progress = [&notifier](const LoadStage& progress) {
       notifier.Progress(progress.stage, progress.bytes_done, progress.bytes_total, "bytes");
     };

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "common/notify.h"
+#include "shard/service/second_driver.h"
 #include "shard/service/shard_listen.h"
 #include "shard/service/step_engine.h"
 
@@ -13,6 +14,7 @@ namespace penstock::shard {
 struct HostedShard {
   std::unique_ptr<StepEngine> engine;
   ListenAddress listen;
+  SecondDriverFactory second_driver = nullptr;
 };
 
 // The ranks that this process hosts, of any number of groups.

@@ -10,6 +10,7 @@
 
 #include <chrono>
 #include <utility>
+#include <vector>
 
 #include "common/log.h"
 #include "common/status.h"
@@ -43,6 +44,7 @@ class ShardServer::Impl {
       PENSTOCK_ASSIGN_OR_RETURN(address_, SocketPath(options_.listen.socket_prefix, options_.rank));
       PENSTOCK_RETURN_IF_ERROR(PrepareSocketPath(address_, made_directory_));
     }
+    if (options_.second_driver) second_ = options_.second_driver(state_, options_.listen);
     PENSTOCK_RETURN_IF_ERROR(Listen());
     state_.thread.Post([this] { Load(); });
     return absl::OkStatus();
@@ -52,6 +54,7 @@ class ShardServer::Impl {
     if (stopped_) return;
     stopped_ = true;
     engine_->Interrupt();
+    if (second_ != nullptr) second_->Stop();
     if (server_ != nullptr) server_->Shutdown(std::chrono::system_clock::now() + kStopGrace);
     state_.thread.Stop();
     if (server_ == nullptr) return;
@@ -89,6 +92,7 @@ class ShardServer::Impl {
     builder.SetMaxReceiveMessageSize(static_cast<int>(options_.max_receive_bytes));
     builder.SetMaxSendMessageSize(static_cast<int>(options_.max_send_bytes));
     builder.RegisterService(&service_);
+    RegisterSecond(builder);
     // Reflection is the only service on the synchronous API: one thread is enough for it.
     builder.SetSyncServerOption(grpc::ServerBuilder::SyncServerOption::NUM_CQS, 1);
     builder.SetSyncServerOption(grpc::ServerBuilder::SyncServerOption::MAX_POLLERS, 1);
@@ -96,11 +100,25 @@ class ShardServer::Impl {
     if (server_ == nullptr || port == 0) {
       return absl::UnavailableError("cannot listen on " + address_);
     }
-    server_->GetHealthCheckService()->SetServingStatus(kServiceName, false);
+    SetHealth(false);
     if (!on_tcp() && chmod(address_.c_str(), 0600) != 0) {
       return absl::UnavailableError("cannot set the mode of " + address_);
     }
     return absl::OkStatus();
+  }
+
+  void RegisterSecond(grpc::ServerBuilder& builder) {
+    if (second_ == nullptr) return;
+    for (const SecondDriver::NamedService& named : second_->Services()) {
+      builder.RegisterService(named.service);
+      if (!named.name.empty()) health_names_.push_back(named.name);
+    }
+  }
+
+  void SetHealth(bool serving) {
+    for (const std::string& name : health_names_) {
+      server_->GetHealthCheckService()->SetServingStatus(name, serving);
+    }
   }
 
   // Model thread.
@@ -115,7 +133,7 @@ class ShardServer::Impl {
     if (status.ok()) {
       state_.SetFacts(engine_->Facts());
       state_.formation.Loaded();
-      server_->GetHealthCheckService()->SetServingStatus(kServiceName, true);
+      SetHealth(true);
     } else {
       last.error = Message(status);
     }
@@ -127,6 +145,8 @@ class ShardServer::Impl {
   ShardServerOptions options_;
   ServiceState state_;
   ShardService service_;
+  std::unique_ptr<SecondDriver> second_;
+  std::vector<std::string> health_names_{kServiceName};
   std::string address_;
   bool made_directory_ = false;
   std::unique_ptr<grpc::Server> server_;

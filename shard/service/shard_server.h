@@ -1,6 +1,7 @@
-// A rank's gRPC server: the native service, health and reflection on one Unix socket or one TCP
-// port with mutual TLS, with the engine behind it. Loading starts at once; Describe and WatchLoad
-// answer meanwhile, and the health of "penstock.v1.Shard" turns SERVING when it has ended well.
+// A rank's gRPC server: the native service, a second driver's where one is given, health and
+// reflection on one Unix socket or one TCP port with mutual TLS, with the engine behind it. Loading
+// starts at once; Describe and WatchLoad answer meanwhile, and the health of each service turns
+// SERVING when it has ended well.
 //
 // Threading: Start and Stop from one owner thread. `on_progress` is called on the model
 // thread, then `on_loaded` once.
@@ -15,6 +16,7 @@
 #include <memory>
 #include <string>
 
+#include "shard/service/second_driver.h"
 #include "shard/service/shard_listen.h"
 #include "shard/service/step_engine.h"
 
@@ -27,6 +29,7 @@ struct ShardServerOptions {
   // (--payload-limit, 16 MiB unless it was raised).
   std::size_t max_receive_bytes = std::size_t{32} << 20;
   std::size_t max_send_bytes = std::size_t{64} << 20;
+  SecondDriverFactory second_driver = nullptr;  // none: the native service alone
   std::function<void(const LoadStage&)> on_progress = [](const LoadStage&) {};
   std::function<void(const absl::Status&)> on_loaded = [](const absl::Status&) {};
 };

@@ -7,6 +7,7 @@
 #include "common/version.h"
 #include "shard/service/execute_reactor.h"
 #include "shard/service/grpc_status.h"
+#include "shard/service/second_driver.h"
 #include "shard/service/watch_reactor.h"
 
 namespace penstock::shard {
@@ -14,9 +15,10 @@ namespace {
 
 constexpr std::uint32_t kProtocolVersion = 1;
 
-// One formation call and one driver with kMaxQueuedPlans plans, its opening and its end; the rest
-// is room for loading and for a driver that leaves while the next one comes.
-constexpr std::size_t kInboxCapacity = 16;
+// One formation call and one driver with kMaxQueuedPlans plans, its opening and its end, or the
+// calls of a second driver (at most kMaxSecondCalls); the rest is room for loading and for a driver
+// that leaves while the next one comes.
+constexpr std::size_t kInboxCapacity = 16 + kMaxSecondCalls;
 
 void ToProto(const EngineFacts& facts, bool loaded, v1::DescribeResponse& wire) {
   wire.set_protocol_version(kProtocolVersion);

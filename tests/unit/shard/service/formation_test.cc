@@ -77,5 +77,33 @@ TEST_F(FormationTest, EpochsGrowAndAreRepeated) {
   Refuse(kCommit, Epoch(6), "`epoch` must be 5");
 }
 
+TEST_F(FormationTest, ASecondDriverHoldsTheSeatWhileItKeepsSequences) {
+  formation_.Loaded();
+  ASSERT_EQ(Message(formation_.BeginSecond()), "");
+  formation_.SecondFormed();
+  Refuse(kConfigure, Epoch(1), "generate.v3 drives this shard");
+  formation_.EndSecond(true);
+  Refuse(kConfigure, Epoch(1), "generate.v3 drives this shard");
+  ASSERT_EQ(Message(formation_.BeginSecond()), "");
+  formation_.EndSecond(false);
+  EXPECT_TRUE(formation_.second_formed());
+  Refuse(kExecute, Epoch(), "expected Configure");
+  Form(Epoch(1));
+  EXPECT_FALSE(formation_.second_formed());
+}
+
+TEST_F(FormationTest, ASecondDriverWaitsForTheEndOfExecute) {
+  formation_.Loaded();
+  Form(Epoch(1));
+  Allow(kExecute);
+  const absl::Status refused = formation_.BeginSecond();
+  EXPECT_TRUE(absl::IsFailedPrecondition(refused));
+  EXPECT_THAT(Message(refused), HasSubstr("Execute"));
+  formation_.End(kExecute, true);
+  EXPECT_EQ(Message(formation_.BeginSecond()), "");
+  formation_.EndSecond(false);
+  Do(kExecute);  // the native group stands as long as the second driver formed none
+}
+
 }  // namespace
 }  // namespace penstock::shard

@@ -1,10 +1,10 @@
-#include "router/stream/stop_matcher.h"
+#include "text/stop_matcher.h"
 
 #include <gtest/gtest.h>
 
 #include <random>
 
-namespace penstock::router {
+namespace penstock::text {
 namespace {
 
 using Where = StopMatcher::Where;
@@ -138,4 +138,4 @@ TEST(StopMatcher, AgreesWithANaiveSearchHoweverTheTextIsCut) {
 }
 
 }  // namespace
-}  // namespace penstock::router
+}  // namespace penstock::text

@@ -1,9 +1,9 @@
-#include "router/stream/stop_matcher.h"
+#include "text/stop_matcher.h"
 
 #include <algorithm>
 #include <utility>
 
-namespace penstock::router {
+namespace penstock::text {
 
 StopMatcher::StopMatcher(std::vector<std::string> stops, Where where) : where_(where) {
   automata_.reserve(stops.size());
@@ -64,4 +64,4 @@ std::size_t StopMatcher::held() const {
   return held;
 }
 
-}  // namespace penstock::router
+}  // namespace penstock::text

@@ -12,7 +12,7 @@
 #include <string_view>
 #include <vector>
 
-namespace penstock::router {
+namespace penstock::text {
 
 struct StopMatch {
   std::size_t stop = 0;           // index of the stop string
@@ -58,4 +58,4 @@ class StopMatcher {
   std::uint32_t pieces_ = 0;
 };
 
-}  // namespace penstock::router
+}  // namespace penstock::text
