@@ -114,6 +114,7 @@ absl::StatusOr<LaunchPlan> MakeLaunchPlan(const Values& values, const Machine& m
   plan.router.program = ProgramPath(values, "router-program", machine, "penstock-router");
   plan.router.arguments = values.ToArgv(options::kRouter);
   plan.router.arguments.push_back(Option("shard-uds-path", machine.socket_prefix));
+  plan.router.environment = values.ToEnvironment(options::kRouter);
   return plan;
 }
 

@@ -17,8 +17,10 @@
 #include "launcher/machine.h"
 #include "launcher/model_source.h"
 #include "launcher/preflight.h"
+#include "launcher/runtime_environment.h"
 #include "launcher/socket_dir.h"
 #include "launcher/supervisor.h"
+#include "launcher/tgi_rules.h"
 
 namespace penstock::launcher {
 namespace {
@@ -69,30 +71,42 @@ absl::StatusOr<Outcome> Supervise(const options::Values& values, Console& consol
   PENSTOCK_ASSIGN_OR_RETURN(const UniqueFd signals, BlockSignals());
   PENSTOCK_ASSIGN_OR_RETURN(const SocketDir sockets,
                             SocketDir::Create(SocketBase(values.GetString("socket-dir"))));
+  const std::string& given_prefix = values.GetString("shard-uds-path");
   Machine machine;
   machine.cores = UsableCores();
   machine.gpus = UsableGpus(std::getenv("CUDA_VISIBLE_DEVICES"));
   PENSTOCK_ASSIGN_OR_RETURN(machine.program_dir, ProgramFolder());
-  machine.socket_prefix = sockets.SocketPrefix();
+  machine.socket_prefix = given_prefix.empty() ? sockets.SocketPrefix() : given_prefix;
   PENSTOCK_ASSIGN_OR_RETURN(LaunchPlan plan, MakeLaunchPlan(values, machine));
   Supervisor supervisor(std::move(plan.shards), std::move(plan.router), MakeTimeouts(values),
                         signals.get(), console);
   return supervisor.Run();
 }
 
+// Options that stand for others, and --env. Gives what is wrong with them.
+Problem Prepare(options::Values& values) {
+  const absl::Status status =
+      values.GetBool("json-output") ? values.Set("log-format", "json") : absl::OkStatus();
+  options::ConfigureLog(values, "launcher");
+  if (!status.ok()) return {kExitUsage, Message(status)};
+  if (values.GetBool("env")) log::Info(RuntimeEnvironment());
+  const absl::Status rules =
+      ApplyTgiRules(values, UsableGpus(std::getenv("CUDA_VISIBLE_DEVICES")).size());
+  if (!rules.ok()) return {kExitUsage, Message(rules)};
+  WarnOfNoEffect(values);
+  return {};
+}
+
 }  // namespace
 
 int Launch(options::Values values) {
-  if (values.GetBool("json-output")) {
-    const absl::Status status = values.Set("log-format", "json");
-    if (!status.ok()) return kExitFailure;
-  }
-  options::ConfigureLog(values, "launcher");
-  WarnOfNoEffect(values);
-  const absl::Status model = ResolveModelId(values);
+  Problem problem = Prepare(values);
+  if (values.GetBool("env") && !values.HasValue("model-id")) return kExitOk;
   Console console(values);
-  const Problem problem =
-      model.ok() ? CheckBeforeStart(values) : Problem{kExitModel, Message(model)};
+  if (problem.error.empty()) {
+    const absl::Status model = ResolveModelId(values);
+    problem = model.ok() ? CheckBeforeStart(values) : Problem{kExitModel, Message(model)};
+  }
   if (problem.error.empty() && values.GetBool("download-only")) {
     std::puts(values.GetString("model-id").c_str());
     return kExitOk;

@@ -1,4 +1,4 @@
-// penstock-launcher: starts, watches and stops a server.
+// penstock-launcher, also as text-generation-launcher: starts, watches and stops a server.
 #include <utility>
 
 #include "common/options/values.h"
@@ -7,8 +7,8 @@
 
 int main(int argc, char** argv) {
   using namespace penstock;
-  options::CommandLine cli = options::ReadCommandLine(options::ProgramFor(options::kLauncher), argc,
-                                                      argv, launcher::ReadConfigFile);
+  options::CommandLine cli = options::ReadCommandLine(
+      options::ProgramAs(options::kLauncher, argv[0]), argc, argv, launcher::ReadConfigFile);
   if (cli.exit_code.has_value()) return *cli.exit_code;
   return launcher::Launch(std::move(cli.values));
 }

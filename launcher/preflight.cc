@@ -2,6 +2,8 @@
 
 #include <netdb.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include <boost/json/parse.hpp>
 #include <cerrno>
@@ -112,9 +114,24 @@ absl::Status CheckAddress(const std::string& host, int port) {
   return absl::UnavailableError(where + ": cannot listen there: " + std::strerror(errno));
 }
 
+absl::Status CheckSocketPrefix(const std::string& prefix) {
+  if (prefix.empty()) return absl::OkStatus();
+  const fs::path folder = fs::absolute(prefix).parent_path();
+  struct stat info = {};
+  // A folder that is missing is made, with the right mode.
+  if (::stat(folder.c_str(), &info) != 0) return absl::OkStatus();
+  if (info.st_uid == ::geteuid() && (info.st_mode & 077) == 0) return absl::OkStatus();
+  return absl::InvalidArgumentError(
+      "--shard-uds-path " + prefix + ": the folder " + folder.string() +
+      " must have mode 0700 and belong to the user of the server, since whoever reaches a socket "
+      "commands the shard; without the option a private folder is made");
+}
+
 Problem CheckBeforeStart(const options::Values& values) {
   const absl::Status simulation = CheckSimulation(values);
   if (!simulation.ok()) return {kExitUsage, Message(simulation)};
+  const absl::Status sockets = CheckSocketPrefix(values.GetString("shard-uds-path"));
+  if (!sockets.ok()) return {kExitUsage, Message(sockets)};
   const ModelUse use = UsesSimulatedShards(values) ? ModelUse::kTokenizer : ModelUse::kWeights;
   const absl::Status model = CheckModelFolder(values.GetString("model-id"), use);
   if (!model.ok()) return {kExitModel, Message(model)};

@@ -15,7 +15,8 @@ struct Problem {
   std::string error;  // empty: none
 };
 
-// Options for simulated shards only, the model's folder, the device and the address, in this order.
+// Options for simulated shards only, the sockets' folder, the model's, the device and the address,
+// in this order.
 Problem CheckBeforeStart(const options::Values& values);
 
 // Who will read the folder: the router and shards with weights, or the router alone.
@@ -24,6 +25,9 @@ enum class ModelUse { kWeights, kTokenizer };
 // The folder has a readable tokenizer.json and, for kWeights, a config.json (a JSON object with
 // model_type) and a safetensors file.
 absl::Status CheckModelFolder(const std::string& folder, ModelUse use);
+
+// The folder of a given --shard-uds-path is private, missing, or the option is empty.
+absl::Status CheckSocketPrefix(const std::string& prefix);
 
 // Binds host and port for a moment. Port 0 always passes. The router may still lose the port to
 // someone else; then the error is its own.

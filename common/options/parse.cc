@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <map>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -14,6 +15,7 @@ struct Setting {
   std::string text;
   std::string written;  // as the user wrote it, for messages: "--port 70000", "PENSTOCK_PORT=70000"
   std::string where;
+  std::string name = {};  // the long name on the command line, with hyphens; empty for others
 };
 
 class Parser {
@@ -24,17 +26,22 @@ class Parser {
   absl::StatusOr<Values> Run();
 
  private:
+  bool AsksOnly() const;
   void ReadArguments();
   void ReadArgument(std::size_t& index);
   void ReadLong(std::string_view body, std::size_t& index);
   void ReadShort(std::string_view argument, std::size_t& index);
   void TakeValue(Setting setting, std::size_t& index);
   void AddCommandLine(Setting setting);
+  void ApplyProfile();
   void ApplyConfigFile();
   void ApplyConfigEntry(const ConfigEntry& entry);
+  void ApplyProfileEnvironment();
+  void ApplyProfileVariable(const EnvironmentRow& row, const std::string& text);
   void ApplyEnvironment();
   void ApplyCommandLine();
   void Apply(const Setting& setting, Source source);
+  void CheckOffered(const Setting& setting);
   void CheckRequired();
   std::string ConfigPath() const;
   void Unknown(std::string_view written, std::string_view name, std::string_view prefix);
@@ -52,17 +59,36 @@ bool IsKubernetesServiceLink(std::string_view text) {
   return text.starts_with("tcp://") || text.starts_with("udp://");
 }
 
+// Which of its long names: the letter and --no-x are the option's own name.
+std::string LongName(const OptionSpec& spec, std::string name) {
+  std::replace(name.begin(), name.end(), '_', '-');
+  return name == spec.name ? "" : name;
+}
+
+// The value as messages show it.
+std::string Written(const OptionSpec& spec, std::string_view name, std::string_view text) {
+  return absl::StrCat(std::string(name), "=", spec.secret ? "***" : std::string(text));
+}
+
 absl::StatusOr<Values> Parser::Run() {
   ReadArguments();
+  ApplyProfile();
   ApplyConfigFile();
+  ApplyProfileEnvironment();
   ApplyEnvironment();
   ApplyCommandLine();
-  const bool asks = values_.HasValue("help") || values_.GetBool("version");
-  if (asks) return std::move(values_);
+  if (AsksOnly()) return std::move(values_);
   CheckRequired();
   if (errors_.empty()) errors_ = CheckTogether(values_);
   if (!errors_.empty()) return absl::InvalidArgumentError(absl::StrJoin(errors_, "\n"));
   return std::move(values_);
+}
+
+// Whether the program is to print something and nothing else, so that other errors do not count.
+bool Parser::AsksOnly() const {
+  if (values_.HasValue("help") || values_.GetBool("version")) return true;
+  const bool has_env = Find(program_, "env") != nullptr;
+  return has_env && values_.GetBool("env") && !values_.HasValue("model-id") && errors_.empty();
 }
 
 void Parser::ReadArguments() {
@@ -99,9 +125,10 @@ void Parser::ReadLong(std::string_view body, std::size_t& index) {
     return Unknown("--" + name, name, "--");
   }
   setting.written = "--" + name;
+  setting.name = LongName(*setting.spec, name);
   if (equals == body.npos) return TakeValue(std::move(setting), index);
   setting.text = std::string(body.substr(equals + 1));
-  setting.written += "=" + setting.text;
+  setting.written = Written(*setting.spec, setting.written, setting.text);
   AddCommandLine(std::move(setting));
 }
 
@@ -131,13 +158,19 @@ void Parser::TakeValue(Setting setting, std::size_t& index) {
     return;
   }
   setting.text = sources_.arguments[++index];
-  setting.written += " " + setting.text;
+  setting.written += setting.spec->secret ? " ***" : " " + setting.text;
   AddCommandLine(std::move(setting));
 }
 
 // A list given several times grows; of anything else the last one counts, so that a script can
-// append overrides.
+// append overrides. Under two names it is more likely a mistake.
 void Parser::AddCommandLine(Setting setting) {
+  for (const Setting& earlier : command_line_) {
+    if (earlier.spec != setting.spec || earlier.name == setting.name) continue;
+    errors_.push_back(absl::StrCat(setting.written, ": is --", std::string(setting.spec->name),
+                                   " by another name; give one of them"));
+    return;
+  }
   if (setting.spec->type == Type::kList) {
     for (Setting& earlier : command_line_) {
       if (earlier.spec != setting.spec) continue;
@@ -160,6 +193,13 @@ std::string Parser::ConfigPath() const {
     if (setting.spec == spec) path = setting.text;
   }
   return path;
+}
+
+void Parser::ApplyProfile() {
+  if (program_.profile == nullptr) return;
+  for (const Preset& preset : program_.profile->presets) {
+    Apply({Find(program_, preset.option), std::string(preset.text), "", ""}, Source::kProfile);
+  }
 }
 
 void Parser::ApplyConfigFile() {
@@ -189,6 +229,51 @@ void Parser::ApplyConfigEntry(const ConfigEntry& entry) {
   Apply({spec, text, absl::StrCat(written, ": ", text), entry.where}, Source::kConfigFile);
 }
 
+// Another program's variables. Two names of one option must not both be set.
+void Parser::ApplyProfileEnvironment() {
+  if (program_.profile == nullptr || !sources_.environment) return;
+  std::map<const OptionSpec*, std::string_view> seen;
+  for (const EnvironmentRow& row : program_.profile->environment) {
+    const char* text = sources_.environment(std::string(row.name));
+    if (text == nullptr || *text == '\0') continue;
+    const OptionSpec* spec = row.option.empty() ? nullptr : Find(program_, row.option);
+    const auto [before, is_first] = seen.try_emplace(spec, row.name);
+    if (spec != nullptr && !is_first) {
+      errors_.push_back(absl::StrCat(std::string(row.name), ": is ", std::string(before->second),
+                                     " by another name; set one of them"));
+      continue;
+    }
+    ApplyProfileVariable(row, text);
+  }
+}
+
+void Parser::ApplyProfileVariable(const EnvironmentRow& row, const std::string& text) {
+  const std::string name(row.name);
+  const OptionSpec* spec = row.option.empty() ? nullptr : Find(program_, row.option);
+  if (spec == nullptr) {
+    if (row.silent) return;
+    const std::string line = absl::StrCat(name, "=", text);
+    if (!row.option.empty()) {
+      errors_.push_back(line + ": is not offered");
+    } else {
+      values_.AddWarning(line + ": has no effect. " + std::string(row.note));
+    }
+    return;
+  }
+  if (spec->type == Type::kInt && IsKubernetesServiceLink(text)) {
+    values_.AddWarning(absl::StrCat(name, "=", text, ": ignored, it is a Kubernetes service link"));
+    return;
+  }
+  std::optional<std::string> meant = text;
+  if (row.translate != nullptr) meant = row.translate(text);
+  const std::string written = Written(*spec, name, text);
+  if (!meant.has_value()) {
+    values_.AddWarning(written + ": ignored, it is no value of --" + std::string(spec->name));
+    return;
+  }
+  Apply({spec, *meant, written, name}, Source::kEnvironment);
+}
+
 void Parser::ApplyEnvironment() {
   if (!sources_.environment) return;
   for (const OptionSpec* spec : program_.options) {
@@ -201,7 +286,7 @@ void Parser::ApplyEnvironment() {
           absl::StrCat(name, "=", text, ": ignored, it is a Kubernetes service link"));
       continue;
     }
-    Apply({spec, text, absl::StrCat(name, "=", text), name}, Source::kEnvironment);
+    Apply({spec, text, Written(*spec, name, text), name}, Source::kEnvironment);
   }
 }
 
@@ -211,8 +296,27 @@ void Parser::ApplyCommandLine() {
 
 void Parser::Apply(const Setting& setting, Source source) {
   absl::Status status = values_.Set(setting.spec->name, setting.text, source, setting.where);
-  if (status.ok()) return;
+  if (status.ok()) return CheckOffered(setting);
   errors_.push_back(absl::StrCat(setting.written, ": ", status.message()));
+}
+
+// What is refused, and what changes nothing, is said by the row.
+void Parser::CheckOffered(const Setting& setting) {
+  const OptionSpec& spec = *setting.spec;
+  const std::string& text = values_.TextOf(spec.name);
+  std::string_view rest = spec.harmless;
+  while (!rest.empty()) {
+    const std::string_view piece = rest.substr(0, rest.find('|'));
+    if (piece == text) return;
+    rest.remove_prefix(std::min(rest.size(), piece.size() + 1));
+  }
+  if (!spec.refusal.empty()) {
+    errors_.push_back(
+        absl::StrCat(setting.written, ": is not offered; ", std::string(spec.refusal)));
+  } else if (!spec.no_effect.empty()) {
+    values_.AddWarning(
+        absl::StrCat(setting.written, ": has no effect: ", std::string(spec.no_effect)));
+  }
 }
 
 void Parser::CheckRequired() {

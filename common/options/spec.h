@@ -54,6 +54,13 @@ struct OptionSpec {
   std::string_view group = {};      // set by the table from the file of rows
   std::string_view aliases =
       {};  // "host|address": other long names, on the command line and in YAML
+  // An option of another server that is not offered here: what to do instead, said for every value
+  // but those of `harmless` ("0|off"), which ask for nothing.
+  std::string_view refusal = {};
+  std::string_view harmless = {};
+  // Accepted, and why it changes nothing; said when it is set to a value that is not `harmless`.
+  std::string_view no_effect = {};
+  bool secret = false;  // never shown; children get it in their environment, not as an argument
   std::string_view help;
 };
 

@@ -5,6 +5,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "common/options/rows/rows.h"
+#include "common/options/tgi.h"
 #include "common/options/value.h"
 
 namespace penstock::options {
@@ -28,6 +29,7 @@ std::vector<OptionSpec> BuildTable() {
   Append(table, "Processes", ProcessRows());
   Append(table, "Logs", LogRows());
   Append(table, "Simulation", SimulationRows());
+  Append(table, "text-generation-inference", TgiRows());
   Append(table, "Program", ProgramRows());
   return table;
 }
@@ -161,6 +163,16 @@ Program ProgramFor(Components component) {
   for (const OptionSpec& spec : Table()) {
     if ((spec.components & component) != 0) program.options.push_back(&spec);
   }
+  return program;
+}
+
+Program ProgramAs(Components component, std::string_view started_as) {
+  Program program = ProgramFor(component);
+  const std::string_view name = started_as.substr(started_as.rfind('/') + 1);
+  const Profile* profile = FindTgiProfile(name);
+  if (profile == nullptr || profile->component != component) return program;
+  program.name = profile->name;
+  program.profile = profile;
   return program;
 }
 

@@ -7,6 +7,7 @@
 #include <string_view>
 #include <vector>
 
+#include "common/options/profile.h"
 #include "common/options/spec.h"
 
 namespace penstock::options {
@@ -17,6 +18,7 @@ struct Program {
   std::string_view summary;  // one sentence
   Components component = kTool;
   std::vector<const OptionSpec*> options;
+  const Profile* profile = nullptr;  // of the name that it was started by; null: its own
 };
 
 // Every row, in the order of the documentation.
@@ -24,6 +26,10 @@ const std::vector<OptionSpec>& Table();
 
 // penstock-launcher, -router, -shard or -simshard; `component` is exactly one of their bits.
 Program ProgramFor(Components component);
+
+// The same under the name that it was started by (argv[0], with or without a folder): the profile
+// of that name, if there is one.
+Program ProgramAs(Components component, std::string_view started_as);
 
 // A program with its own rows (a tool): `rows` plus --help, --version and --print-config.
 Program ProgramWith(std::string_view name, std::string_view summary,

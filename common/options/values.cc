@@ -32,6 +32,8 @@ std::string_view SourceName(Source source) {
   switch (source) {
     case Source::kDefault:
       return "default";
+    case Source::kProfile:
+      return "profile";
     case Source::kConfigFile:
       return "config file";
     case Source::kEnvironment:
@@ -100,7 +102,10 @@ std::optional<MemoryAmount> Values::FindMemory(std::string_view name) const {
   return As<MemoryAmount>(name);
 }
 
-bool Values::IsSet(std::string_view name) const { return At(name).source != Source::kDefault; }
+bool Values::IsSet(std::string_view name) const {
+  const Source source = At(name).source;
+  return source != Source::kDefault && source != Source::kProfile;
+}
 
 bool Values::HasValue(std::string_view name) const {
   return !std::holds_alternative<std::monostate>(At(name).value);
@@ -129,10 +134,22 @@ std::vector<std::string> Values::ToArgv(Components component) const {
   for (const OptionSpec* spec : program_.options) {
     const Entry& entry = At(spec->name);
     if ((spec->components & component) == 0 || entry.source == Source::kDefault) continue;
-    if (spec->group == "Program") continue;
+    if (spec->group == "Program" || spec->secret) continue;
+    if (!spec->no_effect.empty()) continue;  // said once
     arguments.push_back(absl::StrCat("--", std::string(spec->name), "=", entry.text));
   }
   return arguments;
+}
+
+std::vector<std::string> Values::ToEnvironment(Components component) const {
+  std::vector<std::string> variables;
+  for (const OptionSpec* spec : program_.options) {
+    const Entry& entry = At(spec->name);
+    if (!spec->secret || (spec->components & component) == 0) continue;
+    // An empty one hides what the parent's environment says.
+    variables.push_back(absl::StrCat(EnvironmentName(*spec), "=", entry.text));
+  }
+  return variables;
 }
 
 std::string Values::Describe() const {
@@ -140,8 +157,9 @@ std::string Values::Describe() const {
   for (const OptionSpec* spec : program_.options) {
     const Entry& entry = At(spec->name);
     if (spec->group == "Program" && spec->name != "config") continue;
+    const std::string shown = spec->secret ? "***" : entry.text;
     std::string line = absl::StrCat(std::string(spec->name), " = ",
-                                    HasValue(spec->name) ? entry.text : std::string("(unset)"));
+                                    HasValue(spec->name) ? shown : std::string("(unset)"));
     line.resize(std::max<std::size_t>(line.size() + 2, 50), ' ');
     line += std::string(SourceName(entry.source));
     if (!entry.where.empty()) line += " (" + entry.where + ")";

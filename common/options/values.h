@@ -27,7 +27,7 @@
 
 namespace penstock::options {
 
-enum class Source { kDefault, kConfigFile, kEnvironment, kCommandLine, kProgram };
+enum class Source { kDefault, kProfile, kConfigFile, kEnvironment, kCommandLine, kProgram };
 
 std::string_view SourceName(Source source);  // "default", "config file", "environment", ...
 
@@ -50,7 +50,7 @@ class Values {
   std::optional<std::int64_t> FindInt(std::string_view name) const;
   std::optional<MemoryAmount> FindMemory(std::string_view name) const;
 
-  bool IsSet(std::string_view name) const;  // by anyone but the default
+  bool IsSet(std::string_view name) const;  // by anyone but the default and the profile
   bool HasValue(std::string_view name) const;
   Source SourceOf(std::string_view name) const;
 
@@ -63,8 +63,10 @@ class Values {
 
   // The command line (without the program's name) that gives `component` the same values. Values
   // that are set reach it whatever its environment says; defaults are left to its own table, which
-  // is the same one.
+  // is the same one. Secrets are left to ToEnvironment: anybody can read a command line.
   std::vector<std::string> ToArgv(Components component) const;
+  // The secrets of `component`, as NAME=value.
+  std::vector<std::string> ToEnvironment(Components component) const;
 
   // One line per option: name, value, source and place (--print-config).
   std::string Describe() const;

@@ -6,7 +6,7 @@
 int main(int argc, char** argv) {
   using namespace penstock;
   const options::CommandLine line =
-      options::ReadCommandLine(options::ProgramFor(options::kRouter), argc, argv);
+      options::ReadCommandLine(options::ProgramAs(options::kRouter, argv[0]), argc, argv);
   if (line.exit_code.has_value()) return *line.exit_code;
   options::ConfigureLog(line.values, "router");
   const Notifier notifier = Notifier::FromEnvironment();

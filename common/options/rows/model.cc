@@ -16,6 +16,7 @@ constexpr OptionSpec kRows[] = {
      .type = Type::kPath,
      .required = kLauncher | kRouter | kShard,
      .components = kLauncher | kRouter | kShard | kSimshard,
+     .aliases = "tokenizer-name",
      .help = "Folder of the model: config.json, tokenizer.json and safetensors files. For the "
              "launcher also a Hugging Face model id (org/name), which is taken from the cache or "
              "fetched (HF_TOKEN, HF_ENDPOINT, HF_HUB_OFFLINE are understood)."},
@@ -26,7 +27,6 @@ constexpr OptionSpec kRows[] = {
     {.name = "huggingface-hub-cache",
      .type = Type::kPath,
      .components = kLauncher,
-     .aliases = "weights-cache-override",
      .help = "Folder of fetched models. Unset: HF_HUB_CACHE, HUGGINGFACE_HUB_CACHE, "
              "$HF_HOME/hub, else ~/.cache/huggingface/hub."},
     {.name = "hub-model-id",
@@ -45,6 +45,11 @@ constexpr OptionSpec kRows[] = {
     {.name = "served-model-name",
      .components = kLauncher | kRouter,
      .help = "Name under which the model is listed and answers. Unset: the text of --model-id."},
+    {.name = "tokenizer-config-path",
+     .type = Type::kPath,
+     .advanced = true,
+     .components = kLauncher | kRouter,
+     .help = "tokenizer_config.json whose chat template takes the place of the model's."},
     {.name = "device",
      .type = Type::kEnum,
      .default_text = "auto",

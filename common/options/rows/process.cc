@@ -63,9 +63,10 @@ constexpr OptionSpec kRows[] = {
      .help = "Program started as the router. Unset: penstock-router beside the launcher."},
     {.name = "shard-uds-path",
      .type = Type::kPath,
-     .components = kRouter | kShard | kSimshard,
+     .components = kLauncher | kRouter | kShard | kSimshard,
      .help = "Prefix of the shards' Unix sockets: rank r listens on PREFIX-r, with several "
-             "replica groups rank r of group g on PREFIX-g-r."},
+             "replica groups rank r of group g on PREFIX-g-r. Their folder must have mode 0700. "
+             "Unset for the launcher: a private folder in --socket-dir."},
     {.name = "shards",
      .advanced = true,
      .components = kRouter,

@@ -15,5 +15,6 @@ std::span<const OptionSpec> SchedulingRows();  // steps, batches, admission
 std::span<const OptionSpec> ProcessRows();     // processes, sockets, start and stop
 std::span<const OptionSpec> LogRows();         // logs and recordings
 std::span<const OptionSpec> SimulationRows();  // penstock-simshard only
+std::span<const OptionSpec> TgiRows();         // text-generation-inference's that are not ours
 
 }  // namespace penstock::options

@@ -37,8 +37,15 @@ constexpr OptionSpec kRows[] = {
          "shards still work; 0 never does."},
     {.name = "api-key",
      .components = kLauncher | kRouter,
-     .help = "Key that requests must bring as `Authorization: Bearer KEY`. Unset: none is asked "
-             "for."},
+     .secret = true,
+     .help =
+         "Key that requests must bring as `Authorization: Bearer KEY`; its name is \"default\". "
+         "Unset, like --api-keys-file: none is asked for."},
+    {.name = "api-keys-file",
+     .type = Type::kPath,
+     .components = kLauncher | kRouter,
+     .help = "File of keys, one `name:key` a line. The name is the tenant: tenants share no prefix "
+             "cache, and logs and metrics name them. SIGHUP reads the file again."},
     {.name = "cors-allow-origin",
      .type = Type::kList,
      .components = kLauncher | kRouter,

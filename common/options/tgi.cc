@@ -1,0 +1,186 @@
+#include "common/options/tgi.h"
+
+#include <algorithm>
+#include <cctype>
+
+#include "common/options/table.h"
+
+namespace penstock::options {
+namespace {
+
+constexpr TgiFlag kFlags[] = {
+    {"model-id", "Required: no model is assumed."},
+    {"revision"},
+    {"validation-workers"},
+    {"sharded"},
+    {"num-shard"},
+    {"quantize"},
+    {"speculate"},
+    {"dtype", "float32 and auto, too."},
+    {"kv-cache-dtype"},
+    {"trust-remote-code"},
+    {"max-concurrent-requests"},
+    {"max-best-of"},
+    {"max-stop-sequences"},
+    {"max-top-n-tokens"},
+    {"max-input-tokens"},
+    {"max-input-length"},
+    {"max-total-tokens"},
+    {"waiting-served-ratio"},
+    {"max-batch-prefill-tokens"},
+    {"max-batch-total-tokens", "Kept; text-generation-inference ignores it for most models."},
+    {"max-waiting-tokens"},
+    {"max-batch-size", "Kept at every step, not for the first batch only."},
+    {"cuda-graphs"},
+    {"hostname", "127.0.0.1 by default; 0.0.0.0 under the name text-generation-launcher."},
+    {"port"},
+    {"prometheus-port"},
+    {"shard-uds-path",
+     "The folder must have mode 0700 and belong to the user who starts the server. Unset: a "
+     "private folder."},
+    {"master-addr"},
+    {"master-port"},
+    {"huggingface-hub-cache"},
+    {"weights-cache-override"},
+    {"disable-custom-kernels"},
+    {"cuda-memory-fraction"},
+    {"rope-scaling"},
+    {"rope-factor"},
+    {"json-output"},
+    {"otlp-endpoint"},
+    {"otlp-service-name"},
+    {"cors-allow-origin"},
+    {"api-key", "Not visible in the list of processes; several keys: `--api-keys-file`."},
+    {"watermark-gamma"},
+    {"watermark-delta"},
+    {"ngrok"},
+    {"ngrok-authtoken"},
+    {"ngrok-edge"},
+    {"tokenizer-config-path"},
+    {"disable-grammar-support"},
+    {"env", "Ends after printing when no model is named."},
+    {"max-client-batch-size"},
+    {"lora-adapters"},
+    {"usage-stats"},
+    {"payload-limit",
+     "16 MiB by default; 2,000,000 bytes under the name text-generation-launcher."},
+    {"enable-prefill-logprobs"},
+    {"graceful-termination-timeout", "Queued and running requests are finished first."},
+    {"master-shard-uds-path", "", kRouter},
+    {"tokenizer-name", "A folder.", kRouter},
+    {"max-image-fetch-size"},
+};
+
+// "info,text_generation_router=debug" names modules that are not here: the plain level counts.
+std::optional<std::string> LogLevel(std::string_view text) {
+  const std::string_view first = text.substr(0, text.find(','));
+  std::string level;
+  for (const char c : first) {
+    level += static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
+  }
+  if (level == "warn") return "warning";
+  if (level == "trace") return "debug";
+  if (level == "debug" || level == "info" || level == "warning" || level == "error") return level;
+  return std::nullopt;
+}
+
+std::optional<std::string> Prefill(std::string_view text) {
+  if (text == "1" || text == "true" || text == "True") return "chunked";
+  if (text == "0" || text == "false" || text == "False") return "whole";
+  return std::nullopt;
+}
+
+std::optional<std::string> PythonBool(std::string_view text) {
+  if (text == "1" || text == "true" || text == "True") return "true";
+  if (text == "0" || text == "false" || text == "False") return "false";
+  return std::nullopt;
+}
+
+// Many machines have a variable ENV that names a stage ("production").
+std::optional<std::string> OnlyTrue(std::string_view text) {
+  if (text == "true") return "true";
+  return std::nullopt;
+}
+
+constexpr std::string_view kRead = "Read as the Hugging Face libraries read it.";
+
+constexpr EnvironmentRow kVariables[] = {
+    {"LOG_LEVEL", "log-level", LogLevel, "The plain level of a filter counts."},
+    {"COMPUTE_TYPE", "compute-type"},
+    {"PREFIX_CACHING", "prefix-caching", PythonBool},
+    {"USE_PREFIX_CACHING", "prefix-caching", PythonBool},
+    {"PREFILL_CHUNKING", "prefill", Prefill, "1: chunked; 0: whole."},
+    {"ATTENTION", "", nullptr, "There is one kind of attention for each device."},
+    {"USE_FLASH_ATTENTION", "", nullptr, "There is one kind of attention for each device."},
+    {"TGI_WIGGLE_ROOM", "", nullptr, "The cache is planned by bytes; --kv-cache-memory sets it."},
+    {"LOG_COLORIZE", "", nullptr, "Logs have no colours."},
+    {"REQUEST_LOGPROBS", "", nullptr, "Log-probabilities of prompts are always there."},
+    {.name = "HF_TOKEN", .note = kRead, .silent = true},
+    {.name = "HF_API_TOKEN", .note = kRead, .silent = true},
+    {.name = "HF_HOME", .note = kRead, .silent = true},
+    {.name = "HF_HUB_CACHE", .note = kRead, .silent = true},
+    {.name = "HF_HUB_OFFLINE", .note = kRead, .silent = true},
+    {.name = "HF_HUB_ENABLE_HF_TRANSFER",
+     .note = "Files always come in ranges over several connections.",
+     .silent = true},
+    {.name = "CUDA_VISIBLE_DEVICES",
+     .note = "Ranks get the GPUs that it names, in its order.",
+     .silent = true},
+    {.name = "NVIDIA_VISIBLE_DEVICES", .note = "The container's matter.", .silent = true},
+};
+
+std::string VariableOf(std::string_view flag) {
+  std::string name;
+  for (const char c : flag) {
+    name += c == '-' ? '_' : static_cast<char>(std::toupper(static_cast<unsigned char>(c)));
+  }
+  return name;
+}
+
+// Rows of one program; the names of the flags' variables live as long as the program runs.
+const std::vector<EnvironmentRow>& MakeVariables(Components component) {
+  auto& names = *new std::vector<std::string>(std::size(kFlags));
+  auto& rows = *new std::vector<EnvironmentRow>;
+  for (std::size_t i = 0; i < names.size(); ++i) {
+    if ((kFlags[i].components & component) == 0) continue;
+    names[i] = VariableOf(kFlags[i].name);
+    EnvironmentRow row{.name = names[i], .option = kFlags[i].name};
+    if (row.name == "ENV") row.translate = OnlyTrue;
+    rows.push_back(row);
+  }
+  rows.insert(rows.end(), std::begin(kVariables), std::end(kVariables));
+  return rows;
+}
+
+constexpr Preset kLauncherPresets[] = {
+    {"hostname", "0.0.0.0"}, {"api-profile", "tgi"}, {"payload-limit", "2000000"}};
+
+constexpr Preset kRouterPresets[] = {{"hostname", "0.0.0.0"},
+                                     {"api-profile", "tgi"},
+                                     {"payload-limit", "2000000"},
+                                     {"waiting-served-ratio", "1.2"}};
+
+}  // namespace
+
+std::span<const TgiFlag> TgiFlags() { return kFlags; }
+
+std::span<const EnvironmentRow> TgiOtherVariables() { return kVariables; }
+
+const std::vector<EnvironmentRow>& TgiVariables(Components component) {
+  static const auto& launcher = MakeVariables(kLauncher);
+  static const auto& router = MakeVariables(kRouter);
+  return component == kRouter ? router : launcher;
+}
+
+const Profile* FindTgiProfile(std::string_view program) {
+  static const Profile& launcher = *new Profile{"text-generation-launcher", kLauncher,
+                                                kLauncherPresets, TgiVariables(kLauncher)};
+  static const Profile& router =
+      *new Profile{"text-generation-router", kRouter, kRouterPresets, TgiVariables(kRouter)};
+  for (const Profile* profile : {&launcher, &router}) {
+    if (profile->name == program) return profile;
+  }
+  return nullptr;
+}
+
+}  // namespace penstock::options

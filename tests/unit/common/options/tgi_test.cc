@@ -1,0 +1,316 @@
+// Every flag and variable of text-generation-launcher and -router, by the list of its manual: each
+// works, is put into another option, or is refused or passed over with a reason.
+#include "common/options/tgi.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <fstream>
+#include <map>
+#include <sstream>
+
+#include "common/options/values.h"
+#include "tests/unit/support/paths.h"
+
+namespace penstock::options {
+namespace {
+
+using ::testing::AnyOf;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+
+using Environment = std::map<std::string, std::string>;
+
+absl::StatusOr<Values> ParseAs(const Program& program, std::vector<std::string> arguments,
+                               const Environment& env = {}) {
+  Sources sources;
+  sources.arguments = std::move(arguments);
+  sources.environment = [&env](const std::string& name) -> const char* {
+    auto found = env.find(name);
+    return found == env.end() ? nullptr : found->second.c_str();
+  };
+  return Parse(program, sources);
+}
+
+absl::StatusOr<Values> ParseTgi(std::vector<std::string> arguments, Environment env = {}) {
+  env.try_emplace("MODEL_ID", "m");
+  return ParseAs(ProgramAs(kLauncher, "/usr/bin/text-generation-launcher"), std::move(arguments),
+                 env);
+}
+
+enum class Fate { kWorks, kNoEffect, kRefused };
+
+// One line of the manual: a flag, a value, what becomes of it, and where the value can be seen.
+struct Case {
+  const char* flag;
+  const char* value;  // null: a switch
+  Fate fate;
+  const char* option = nullptr;  // when not the flag itself
+  const char* text = nullptr;    // its value, when not `value`
+};
+
+constexpr Case kCases[] = {
+    {"model-id", "org/name", Fate::kWorks},
+    {"revision", "refs/pr/1", Fate::kWorks},
+    {"validation-workers", "4", Fate::kWorks},
+    {"sharded", "true", Fate::kWorks},
+    {"sharded", "false", Fate::kWorks},
+    {"num-shard", "2", Fate::kWorks},
+    {"quantize", "awq", Fate::kRefused},
+    {"quantize", "fp8", Fate::kRefused},
+    {"quantize", "bitsandbytes-nf4", Fate::kRefused},
+    {"speculate", "2", Fate::kRefused},
+    {"speculate", "0", Fate::kWorks},
+    {"dtype", "float16", Fate::kWorks},
+    {"dtype", "bfloat16", Fate::kWorks},
+    {"kv-cache-dtype", "fp8_e4m3fn", Fate::kRefused},
+    {"kv-cache-dtype", "fp8_e5m2", Fate::kRefused},
+    {"trust-remote-code", nullptr, Fate::kNoEffect},
+    {"max-concurrent-requests", "64", Fate::kWorks},
+    {"max-best-of", "4", Fate::kWorks},
+    {"max-stop-sequences", "6", Fate::kWorks},
+    {"max-top-n-tokens", "8", Fate::kWorks},
+    {"max-input-tokens", "100", Fate::kWorks},
+    {"max-input-length", "100", Fate::kWorks, "max-input-tokens"},
+    {"max-total-tokens", "200", Fate::kWorks},
+    {"waiting-served-ratio", "1.2", Fate::kWorks},
+    {"max-batch-prefill-tokens", "4096", Fate::kWorks},
+    {"max-batch-total-tokens", "100000", Fate::kWorks},
+    {"max-waiting-tokens", "7", Fate::kWorks},
+    {"max-batch-size", "16", Fate::kWorks},
+    {"cuda-graphs", "1,2,4,8,16,32", Fate::kNoEffect},
+    {"cuda-graphs", "0", Fate::kWorks},
+    {"hostname", "127.0.0.1", Fate::kWorks},
+    {"port", "8080", Fate::kWorks},
+    {"prometheus-port", "9001", Fate::kNoEffect},
+    {"shard-uds-path", "/run/tgi/shard", Fate::kWorks},
+    {"master-addr", "10.0.0.1", Fate::kNoEffect},
+    {"master-port", "29501", Fate::kNoEffect},
+    {"huggingface-hub-cache", "/data", Fate::kWorks},
+    {"weights-cache-override", "/data", Fate::kRefused},
+    {"disable-custom-kernels", nullptr, Fate::kWorks},
+    {"cuda-memory-fraction", "0.5", Fate::kRefused},
+    {"cuda-memory-fraction", "1.0", Fate::kWorks},
+    {"rope-scaling", "dynamic", Fate::kRefused},
+    {"rope-factor", "2.0", Fate::kRefused},
+    {"json-output", nullptr, Fate::kWorks},
+    {"cors-allow-origin", "https://a.example", Fate::kWorks},
+    {"api-key", "a:b", Fate::kWorks},
+    {"ngrok", nullptr, Fate::kRefused},
+    {"ngrok-authtoken", "x", Fate::kRefused},
+    {"ngrok-edge", "x", Fate::kRefused},
+    {"tokenizer-config-path", "/data/tokenizer_config.json", Fate::kWorks},
+    {"disable-grammar-support", nullptr, Fate::kWorks},
+    {"env", nullptr, Fate::kWorks},
+    {"max-client-batch-size", "8", Fate::kWorks},
+    {"lora-adapters", "a=/b,c", Fate::kRefused},
+    {"usage-stats", "on", Fate::kNoEffect},
+    {"usage-stats", "no-stack", Fate::kNoEffect},
+    {"usage-stats", "off", Fate::kWorks},
+    {"payload-limit", "1000000", Fate::kWorks},
+    {"enable-prefill-logprobs", nullptr, Fate::kWorks},
+    {"graceful-termination-timeout", "30", Fate::kWorks},
+    {"max-image-fetch-size", "1073741824", Fate::kNoEffect},
+};
+
+// Rows that other features bring; without one the flag is refused as unknown.
+bool MayLackARow(std::string_view flag) {
+  return flag.starts_with("otlp-") || flag.starts_with("watermark-");
+}
+
+void CheckCase(const Case& c, const absl::StatusOr<Values>& values) {
+  SCOPED_TRACE(std::string("--") + c.flag + " " + (c.value != nullptr ? c.value : ""));
+  if (c.fate == Fate::kRefused) {
+    ASSERT_FALSE(values.ok());
+    EXPECT_THAT(std::string(values.status().message()), HasSubstr(": is not offered; "));
+    return;
+  }
+  ASSERT_TRUE(values.ok()) << values.status();
+  const std::string option = c.option != nullptr ? c.option : c.flag;
+  EXPECT_EQ(values->TextOf(option), c.value != nullptr ? c.value : "true");
+  if (c.fate == Fate::kNoEffect) {
+    EXPECT_THAT(values->warnings(), ElementsAre(HasSubstr(": has no effect: ")));
+  } else {
+    EXPECT_THAT(values->warnings(), IsEmpty());
+  }
+}
+
+std::string Upper(std::string_view flag) {
+  std::string name;
+  for (const char c : flag) name += c == '-' ? '_' : static_cast<char>(std::toupper(c));
+  return name;
+}
+
+TEST(TgiFlagsTest, EachWorksOrSaysWhyNot) {
+  for (const Case& c : kCases) {
+    const std::string flag = std::string("--") + c.flag;
+    std::vector<std::string> arguments = {flag};
+    if (c.value != nullptr) arguments.push_back(c.value);
+    CheckCase(c, ParseTgi(arguments));
+    if (c.value != nullptr) CheckCase(c, ParseTgi({flag + "=" + c.value}));
+  }
+}
+
+TEST(TgiFlagsTest, EachHasAVariable) {
+  for (const Case& c : kCases) {
+    CheckCase(c, ParseTgi({}, {{Upper(c.flag), c.value != nullptr ? c.value : "true"}}));
+  }
+}
+
+TEST(TgiFlagsTest, TheListIsTheManuals) {
+  for (const TgiFlag& flag : TgiFlags()) {
+    if ((flag.components & kLauncher) == 0 || MayLackARow(flag.name)) continue;
+    const bool tested = std::any_of(std::begin(kCases), std::end(kCases), [&](const Case& c) {
+      return std::string_view(c.flag) == flag.name;
+    });
+    EXPECT_TRUE(tested) << flag.name;
+    EXPECT_NE(Find(ProgramFor(kLauncher), flag.name), nullptr) << flag.name;
+  }
+}
+
+TEST(TgiFlagsTest, NoneIsSilentlyIgnored) {
+  for (const TgiFlag& flag : TgiFlags()) {
+    if (!MayLackARow(flag.name) || Find(ProgramFor(kLauncher), flag.name) != nullptr) continue;
+    EXPECT_FALSE(ParseTgi({}, {{Upper(flag.name), "x"}}).ok()) << flag.name;
+    EXPECT_FALSE(ParseTgi({"--" + std::string(flag.name), "x"}).ok()) << flag.name;
+  }
+}
+
+TEST(TgiFlagsTest, ShortLetters) {
+  auto values = ParseTgi({"-p", "81", "-g", "5", "-e"});
+  ASSERT_TRUE(values.ok()) << values.status();
+  EXPECT_EQ(values->GetInt("port"), 81);
+  EXPECT_EQ(values->GetDuration("graceful-termination-timeout"), std::chrono::seconds(5));
+  EXPECT_TRUE(values->GetBool("env"));
+}
+
+TEST(TgiFlagsTest, OurOwnNameKnowsThemToo) {
+  auto values = ParseAs(ProgramAs(kLauncher, "./penstock-launcher"),
+                        {"--model-id=m", "--quantize=awq", "--speculate", "0"});
+  EXPECT_EQ(values.status().message(),
+            "--quantize=awq: is not offered; quantized weights are not read; take the model's own "
+            "weights, with --dtype bfloat16 or float16 to halve float32 ones");
+}
+
+TEST(TgiProfileTest, DefaultsOfTheLauncher) {
+  auto values = ParseTgi({});
+  ASSERT_TRUE(values.ok()) << values.status();
+  EXPECT_EQ(values->GetString("hostname"), "0.0.0.0");
+  EXPECT_EQ(values->GetInt("port"), 3000);
+  EXPECT_EQ(values->GetBytes("payload-limit"), 2000000);
+  EXPECT_EQ(values->GetString("api-profile"), "tgi");
+  EXPECT_EQ(values->SourceOf("hostname"), Source::kProfile);
+  EXPECT_FALSE(values->IsSet("hostname"));
+  // The router is told: its own defaults are others.
+  const std::vector<std::string> router = values->ToArgv(kRouter);
+  EXPECT_THAT(router, ::testing::IsSupersetOf(
+                          {"--hostname=0.0.0.0", "--payload-limit=2000000", "--api-profile=tgi"}));
+
+  auto ours = ParseAs(ProgramAs(kLauncher, "penstock-launcher"), {"--model-id=m"},
+                      {{"PORT", "80"}, {"QUANTIZE", "awq"}});
+  ASSERT_TRUE(ours.ok()) << ours.status();
+  EXPECT_EQ(ours->GetString("hostname"), "127.0.0.1");
+  EXPECT_EQ(ours->GetInt("port"), 3000);
+}
+
+TEST(TgiProfileTest, CommandLineBeatsOurVariablesBeatTheirs) {
+  const Environment env = {{"PORT", "80"}, {"PENSTOCK_PORT", "81"}, {"MAX_BEST_OF", "3"}};
+  auto values = ParseTgi({"--max-best-of=4"}, env);
+  ASSERT_TRUE(values.ok()) << values.status();
+  EXPECT_EQ(values->GetInt("port"), 81);
+  EXPECT_EQ(values->GetInt("max-best-of"), 4);
+  EXPECT_EQ(ParseTgi({}, {{"PORT", "80"}})->GetInt("port"), 80);
+}
+
+TEST(TgiProfileTest, VariablesWithoutAFlag) {
+  auto values = ParseTgi({}, {{"LOG_LEVEL", "debug,text_generation_router=info"},
+                              {"COMPUTE_TYPE", "2-cpu"},
+                              {"PREFIX_CACHING", "0"},
+                              {"PREFILL_CHUNKING", "0"},
+                              {"HF_HUB_ENABLE_HF_TRANSFER", "1"},
+                              {"HF_TOKEN", "x"},
+                              {"PORT", ""}});
+  ASSERT_TRUE(values.ok()) << values.status();
+  EXPECT_EQ(values->GetString("log-level"), "debug");
+  EXPECT_EQ(values->GetString("compute-type"), "2-cpu");
+  EXPECT_FALSE(values->GetBool("prefix-caching"));
+  EXPECT_EQ(values->GetString("prefill"), "whole");
+  EXPECT_THAT(values->warnings(), IsEmpty());
+  EXPECT_EQ(ParseTgi({}, {{"LOG_LEVEL", "WARN"}})->GetString("log-level"), "warning");
+}
+
+TEST(TgiProfileTest, WhatHasNoEffectIsSaid) {
+  const Environment all = {{"ATTENTION", "paged"},        {"USE_FLASH_ATTENTION", "1"},
+                           {"TGI_WIGGLE_ROOM", "0.9"},    {"LOG_COLORIZE", "1"},
+                           {"REQUEST_LOGPROBS", "1"},     {"ENV", "production"},
+                           {"PORT", "tcp://10.0.0.1:80"}, {"LOG_LEVEL", "loud"}};
+  for (const auto& variable : all) {
+    auto values = ParseTgi({}, {variable});
+    ASSERT_TRUE(values.ok()) << values.status();
+    EXPECT_THAT(values->warnings(),
+                ElementsAre(AnyOf(HasSubstr("has no effect"), HasSubstr("ignored"))))
+        << variable.first;
+  }
+}
+
+TEST(TgiProfileTest, TwoNamesOfOneOptionAreAnError) {
+  EXPECT_THAT(
+      std::string(ParseTgi({"--max-input-tokens=5", "--max-input-length", "6"}).status().message()),
+      HasSubstr("--max-input-length 6: is --max-input-tokens by another name; give one of them"));
+  EXPECT_THAT(
+      std::string(
+          ParseTgi({}, {{"MAX_INPUT_TOKENS", "5"}, {"MAX_INPUT_LENGTH", "6"}}).status().message()),
+      HasSubstr("MAX_INPUT_LENGTH: is MAX_INPUT_TOKENS by another name; set one of them"));
+}
+
+TEST(TgiProfileTest, EnvAloneIsAnswered) {
+  const Program launcher = ProgramAs(kLauncher, "text-generation-launcher");
+  EXPECT_TRUE(ParseAs(launcher, {"--env"}).ok());
+  EXPECT_FALSE(ParseAs(launcher, {"--env", "--port=x"}).ok());
+  EXPECT_FALSE(ParseAs(launcher, {}).ok());
+}
+
+TEST(TgiProfileTest, TheRouterHasItsOwn) {
+  const Program router = ProgramAs(kRouter, "text-generation-router");
+  auto values = ParseAs(router, {"--tokenizer-name", "/model", "--master-shard-uds-path",
+                                 "/run/tgi/server-0", "--max-image-fetch-size", "1"});
+  ASSERT_TRUE(values.ok()) << values.status();
+  EXPECT_EQ(values->GetString("model-id"), "/model");
+  EXPECT_EQ(values->GetDouble("waiting-served-ratio"), 1.2);
+  EXPECT_EQ(values->GetString("hostname"), "0.0.0.0");
+}
+
+TEST(SecretsTest, AreNeitherShownNorHandedOnAsArguments) {
+  auto values = ParseTgi({"--api-key", "very-secret"});
+  ASSERT_TRUE(values.ok()) << values.status();
+  EXPECT_THAT(values->Describe(), ::testing::Not(HasSubstr("very-secret")));
+  for (const std::string& argument : values->ToArgv(kRouter)) {
+    EXPECT_THAT(argument, ::testing::Not(HasSubstr("very-secret")));
+  }
+  EXPECT_THAT(values->ToEnvironment(kRouter), ::testing::Contains("PENSTOCK_API_KEY=very-secret"));
+  EXPECT_THAT(values->ToEnvironment(kShard), IsEmpty());
+  auto refused = ParseTgi({"--ngrok-authtoken", "very-secret"});
+  EXPECT_THAT(std::string(refused.status().message()), ::testing::Not(HasSubstr("very-secret")));
+}
+
+// The page has the table between two marks.
+TEST(MigrationPageTest, FlagTableIsUpToDate) {
+  const std::string path = testing_support::SourcePath("docs/migrate-from-tgi.md");
+  std::stringstream text;
+  text << std::ifstream(path).rdbuf();
+  const std::string page = text.str();
+  const std::string begin = "<!-- flags: written by common_options_test -->\n";
+  const std::string end = "<!-- end of flags -->";
+  const std::size_t from = page.find(begin);
+  const std::size_t to = page.find(end);
+  ASSERT_TRUE(from != page.npos && to != page.npos);
+  const std::string fresh =
+      page.substr(0, from) + begin + "\n" + TgiMarkdownTable() + "\n" + page.substr(to);
+  if (std::getenv("PENSTOCK_UPDATE_DOCS") != nullptr) std::ofstream(path) << fresh;
+  EXPECT_TRUE(page == fresh || std::getenv("PENSTOCK_UPDATE_DOCS") != nullptr)
+      << path << " is stale. Run: PENSTOCK_UPDATE_DOCS=1 build/tests/common_options_test";
+}
+
+}  // namespace
+}  // namespace penstock::options
