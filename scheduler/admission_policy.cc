@@ -30,6 +30,16 @@ Refusal TooLongForOneStep(const Arrival& arrival, std::uint32_t limit) {
   return refusal;
 }
 
+Refusal TooManyCandidates(const Arrival& arrival, std::uint32_t limit) {
+  const std::uint32_t candidates = arrival.sampling.Candidates();
+  Refusal refusal;
+  refusal.shortage = {Budget::kStepTokens, candidates, limit};
+  refusal.message = limit == 0 ? "`penalty_alpha` needs the server's option contrastive-search"
+                               : "`top_k` must be <= " + std::to_string(limit) +
+                                     " with `penalty_alpha`. Given: " + std::to_string(candidates);
+  return refusal;
+}
+
 }  // namespace
 
 AdmissionPolicy::AdmissionPolicy(const Config& config, const GroupCapacity& capacity)
@@ -57,7 +67,12 @@ std::optional<Refusal> AdmissionPolicy::WhyNeverFits(const Arrival& arrival) con
                    "a KV cache of " + std::to_string(capacity_.blocks) + " blocks of " +
                        std::to_string(capacity_.block_size) + " tokens");
   }
-  const std::uint32_t whole = MakeStepBudget(config_, capacity_.max_step_tokens).prefill_tokens;
+  const StepBudget budget = MakeStepBudget(config_, capacity_.max_step_tokens);
+  if (arrival.sampling.Candidates() > 0) {
+    const std::uint32_t most = std::min(capacity_.max_candidates, budget.step_tokens);
+    if (arrival.sampling.Candidates() > most) return TooManyCandidates(arrival, most);
+  }
+  const std::uint32_t whole = budget.prefill_tokens;
   if (config_.prefill == Prefill::kWhole && arrival.prompt.size() > whole) {
     return TooLongForOneStep(arrival, whole);
   }
@@ -72,7 +87,7 @@ std::optional<Shortage> AdmissionPolicy::Check(const Work& work, const GroupStat
   if (state.slots_available == 0) return Shortage{Budget::kSlots, 1, 0};
 
   // Every running sequence must get its decode rows in every step.
-  const std::uint64_t rows = std::uint64_t{state.running + 1} * config_.max_decode_rows;
+  const std::uint64_t rows = std::uint64_t{state.decode_rows} + DecodeRows(work);
   const std::uint32_t step = MakeStepBudget(config_, capacity_.max_step_tokens).step_tokens;
   if (state.running > 0 && rows > step) return Shortage{Budget::kStepTokens, rows, step};
 
@@ -89,6 +104,12 @@ std::optional<Shortage> AdmissionPolicy::Check(const Work& work, const GroupStat
                     state.blocks_available};
   }
   return std::nullopt;
+}
+
+std::uint32_t AdmissionPolicy::DecodeRows(const Work& work) const {
+  const std::uint32_t candidates = work.Candidates();
+  return candidates > 0 && !PENSTOCK_MUTANT("candidates-count-as-one") ? candidates
+                                                                       : config_.max_decode_rows;
 }
 
 std::uint32_t AdmissionPolicy::MaxRunning() const {

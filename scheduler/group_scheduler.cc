@@ -72,9 +72,16 @@ GroupState GroupScheduler::StateFor(const Work& work) const {
       match.blocks - (PENSTOCK_MUTANT("cached-blocks-cost-nothing") ? 0 : match.unlocked);
   state.slots_available = table_.slots().available();
   state.running = table_.running();
+  state.decode_rows = DecodeRows();
   state.reserved_tokens = table_.reserved_tokens();
   state.blocks_kept_free = kept_free_;
   return state;
+}
+
+std::uint32_t GroupScheduler::DecodeRows() const {
+  const SequenceTable::Contrastive& contrastive = table_.contrastive();
+  return (table_.running() - contrastive.sequences) * config_.max_decode_rows +
+         contrastive.candidates;
 }
 
 GroupScheduler::Trial GroupScheduler::BeginTrial() const {
@@ -89,11 +96,13 @@ bool GroupScheduler::Join(Trial& trial, const Work& work) const {
   state.blocks_kept_free += trial.blocks;
   state.reserved_tokens += trial.tokens;
   state.running += trial.joined;
+  state.decode_rows += trial.rows;
   state.slots_available -= std::min(state.slots_available, trial.joined);
   if (prompt > trial.prefill_left || admission_->Check(work, state)) return false;
   trial.prefill_left -= prompt;
   trial.blocks += admission_->BlocksToReserve(work) - state.blocks_shared;
   trial.tokens += admission_->TokensToReserve(work);
+  trial.rows += admission_->DecodeRows(work);
   ++trial.joined;
   return true;
 }
@@ -128,16 +137,18 @@ void GroupScheduler::AddDecode(Sequence& sequence, Time now, Outputs& out) {
   const std::uint32_t wanted = sequence.NextDecodeRows(config_.max_decode_rows);
   if (wanted == 0 || !Secure(sequence, now, out)) return;
   if (PENSTOCK_MUTANT("fifth-decode-left-out") && draft_->composer.decode_rows() > 3) return;
-  const std::uint64_t context = sequence.PositionsAfterDecode(wanted);
-  const std::uint32_t rows = draft_->composer.AddDecode(sequence.slot, wanted, context);
+  const std::uint64_t context = sequence.PositionsAfter(sequence.TokensOfDecode(wanted));
+  const std::uint32_t least = std::max(1u, sequence.Candidates());
+  const std::uint32_t rows = draft_->composer.AddDecode(sequence.slot, wanted, context, least);
   if (rows == 0) return;
-  sequence.blocks.GrowTo(table_.cache(), sequence.PositionsAfterDecode(rows), sequence.slot,
+  const std::uint32_t tokens = sequence.TokensOfDecode(rows);
+  sequence.blocks.GrowTo(table_.cache(), sequence.PositionsAfter(tokens), sequence.slot,
                          draft_->plan.block_ops);
   if (capacity_.padded_attention) {
     const auto segment = static_cast<std::uint32_t>(draft_->decodes.size());
     draft_->decodes.push_back({sequence.id, context, rows, segment});
   }
-  Name(sequence, rows);
+  Name(sequence, tokens);
 }
 
 void GroupScheduler::SplitDecodes(Time now, Outputs& out) {
@@ -175,7 +186,7 @@ void GroupScheduler::AddChunk(Sequence& sequence, Time now, Outputs& out) {
   sequence.blocks.GrowTo(table_.cache(), sequence.prompt_planned, sequence.slot,
                          draft_->plan.block_ops);
   sharing_.Enter(sequence, NextStep());
-  Name(sequence, sequence.PromptLeft() == 0 ? 1 : 0);
+  Name(sequence, sequence.PromptLeft() == 0 && sequence.Candidates() == 0 ? 1 : 0);
   if (sequence.PromptLeft() == 0 || sequence.chunked) return;
 
   sequence.chunked = true;

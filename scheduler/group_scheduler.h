@@ -58,6 +58,7 @@ class GroupScheduler {
   struct Trial {
     std::uint64_t prefill_left = 0;
     std::uint32_t joined = 0;  // with what they would reserve
+    std::uint32_t rows = 0;
     std::uint32_t blocks = 0;
     std::uint64_t tokens = 0;
   };
@@ -129,6 +130,7 @@ class GroupScheduler {
 
   StepId NextStep() const { return StepId(last_step_.value() + 1); }
   GroupState StateFor(const Work& work) const;
+  std::uint32_t DecodeRows() const;  // of all running, when every one decodes
   Decision MakeDecision(Time at, const Sequence& sequence, DecisionKind kind) const;
   bool FitsOneStep(std::uint64_t prompt) const;
   void MakeRoom(Time now, Outputs& out);

@@ -26,15 +26,14 @@ Lack Growth::Beyond(const Sequence& sequence, std::uint64_t positions, std::uint
 Lack Growth::OfNextDecode(const Sequence& sequence) const {
   const std::uint32_t rows = sequence.NextDecodeRows(config_.max_decode_rows);
   if (rows == 0) return {};
-  const std::uint64_t positions = sequence.PositionsAfterDecode(rows);
-  return Beyond(sequence, positions, positions + 1);  // the newest token has no position yet
+  const std::uint64_t positions = sequence.PositionsAfter(sequence.TokensOfDecode(rows));
+  return Beyond(sequence, positions, positions + sequence.Unwritten());
 }
 
 std::uint64_t Growth::OfPipeline(const Sequence& sequence) const {
   if (sequence.retiring) return 0;
-  const std::uint64_t rows = std::uint64_t{config_.pipeline_depth} * config_.max_decode_rows;
-  const std::uint64_t positions =
-      std::uint64_t{sequence.request.prompt.size()} + sequence.MostTokens() - 1 + rows;
+  const std::uint64_t positions = sequence.PositionsAfter(
+      std::uint64_t{config_.pipeline_depth} * sequence.TokensOfDecode(config_.max_decode_rows));
   const std::uint64_t worst = AdmissionPolicy::WorstCaseTokens(sequence.request);
   return Beyond(sequence, std::min(positions, worst), 0).blocks;
 }

@@ -36,8 +36,9 @@ PENSTOCK_FIELDS(StepResult, a(v.epoch, v.step, v.digest, v.sequences, v.done_tic
                               v.memory_bytes));
 PENSTOCK_FIELDS(StepDone, a(v.group, v.result));
 
-PENSTOCK_FIELDS(GroupCapacity, a(v.blocks, v.block_size, v.slots, v.max_sequence_length,
-                                 v.max_step_tokens, v.padded_attention, v.shares_blocks));
+PENSTOCK_FIELDS(GroupCapacity,
+                a(v.blocks, v.block_size, v.slots, v.max_sequence_length, v.max_step_tokens,
+                  v.padded_attention, v.shares_blocks, v.max_candidates));
 PENSTOCK_FIELDS(StepTimeSample, a(v.prefill_tokens, v.decode_rows, v.context_tokens, v.time));
 PENSTOCK_FIELDS(Calibration, a(v.samples));
 PENSTOCK_FIELDS(GroupUp, a(v.group, v.epoch, v.capacity, v.calibration));

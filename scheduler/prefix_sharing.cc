@@ -7,11 +7,10 @@
 namespace penstock::scheduler {
 namespace {
 
-// Rows of all prompt tokens are needed for their logprobs, and contrastive search compares the
-// hidden states of all tokens, which the cache does not hold.
+// Rows of all prompt tokens are needed for their logprobs. Contrastive search finds what it needs
+// of the past in the blocks: the hidden-state plane.
 bool NeedsEveryRow(const Work& work) {
-  const bool logprobs = work.request.logprobs.prompt_logprobs && work.generated.empty();
-  return logprobs || work.request.sampling.penalty_alpha > 0;
+  return work.request.logprobs.prompt_logprobs && work.generated.empty();
 }
 
 // Whole blocks at the beginning of both.

@@ -4,6 +4,9 @@
 // decode of r rows yields 0 … r. Everything that must not be exceeded is counted with the most.
 //
 //   tokens_received <= tokens that exist <= MostTokens() <= max_new_tokens
+//
+// With contrastive search the prompt yields no token, only candidates for the first; a decode takes
+// a row for each candidate and yields one token, whose K/V it writes.
 #pragma once
 
 #include <algorithm>
@@ -50,22 +53,30 @@ struct Sequence : Work {
   // Positions that plans so far fill with tokens known here; past the prompt, those of results.
   std::uint32_t KnownLength() const {
     if (PromptLeft() > 0 || tokens_received == resumed) return prompt_planned;
-    return static_cast<std::uint32_t>(request.prompt.size()) + tokens_received - 1;
+    return static_cast<std::uint32_t>(request.prompt.size()) + tokens_received - Unwritten();
   }
   std::uint32_t MostTokens() const { return tokens_received + tokens_in_flight; }
+
+  // Tokens that have no K/V yet: the newest one's are written by the row that follows it.
+  std::uint32_t Unwritten() const { return Candidates() > 0 ? 0 : 1; }
 
   // Rows that the next plan may hold for it; 0 while its prompt is not fully planned, or when plans
   // in flight may already finish it.
   std::uint32_t NextDecodeRows(std::uint32_t max_rows) const {
     if (retiring || PromptLeft() > 0) return 0;
     const std::uint32_t last = std::min(request.max_new_tokens, finish_at.value_or(UINT32_MAX));
-    return std::min(max_rows, last - std::min(MostTokens(), last));
+    const std::uint32_t left = last - std::min(MostTokens(), last);
+    if (Candidates() > 0) return left > 0 ? Candidates() : 0;
+    return std::min(max_rows, left);
+  }
+  // Tokens that a decode of so many rows yields at most.
+  std::uint32_t TokensOfDecode(std::uint32_t rows) const {
+    return Candidates() > 0 ? std::min(rows, 1u) : rows;
   }
 
-  // Positions whose K/V may be written once a further decode of `rows` rows has run. The newest
-  // token's own K/V are written by the row that follows it, hence - 1.
-  std::uint64_t PositionsAfterDecode(std::uint32_t rows) const {
-    return std::uint64_t{request.prompt.size()} + MostTokens() - 1 + rows;
+  // Positions whose K/V may be written once further decodes that yield `tokens` have run.
+  std::uint64_t PositionsAfter(std::uint64_t tokens) const {
+    return std::uint64_t{request.prompt.size()} + MostTokens() - Unwritten() + tokens;
   }
 };
 

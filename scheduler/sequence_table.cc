@@ -35,6 +35,10 @@ Sequence& SequenceTable::Add(Work work, SequenceId id, std::uint32_t blocks, std
   sequence.tokens_received = sequence.resumed;
   sequence.reserved_tokens = tokens;
   reserved_tokens_ += tokens;
+  if (sequence.Candidates() > 0) {
+    ++contrastive_.sequences;
+    contrastive_.candidates += sequence.Candidates();
+  }
   by_request_.emplace(sequence.request.request, id);
   return sequence;
 }
@@ -69,7 +73,7 @@ void SequenceTable::Preempt(Sequence& sequence) {
   if (!PENSTOCK_MUTANT("preemption-not-counted")) ++sequence.preemptions;
   ++preempted_;
   sequence.blocks.Retire(cache_);
-  reserved_tokens_ -= sequence.reserved_tokens;
+  Uncount(sequence);
 }
 
 Work SequenceTable::Requeue(Sequence& sequence) {
@@ -100,8 +104,15 @@ void SequenceTable::Retire(Sequence& sequence) {
   PENSTOCK_CHECK(!sequence.retiring, "a sequence ends once");
   sequence.retiring = true;
   sequence.blocks.Retire(cache_);
-  reserved_tokens_ -= sequence.reserved_tokens;
+  Uncount(sequence);
   by_request_.erase(sequence.request.request);
+}
+
+void SequenceTable::Uncount(const Sequence& sequence) {
+  reserved_tokens_ -= sequence.reserved_tokens;
+  if (sequence.Candidates() == 0) return;
+  --contrastive_.sequences;
+  contrastive_.candidates -= sequence.Candidates();
 }
 
 void SequenceTable::Reclaim(Sequence& sequence) {

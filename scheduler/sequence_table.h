@@ -62,6 +62,12 @@ class SequenceTable {
   }
   std::uint32_t retiring() const;
   std::uint64_t reserved_tokens() const { return reserved_tokens_; }
+  // Of the running: those with contrastive search, and the candidates of all of them.
+  struct Contrastive {
+    std::uint32_t sequences = 0;
+    std::uint32_t candidates = 0;
+  };
+  const Contrastive& contrastive() const { return contrastive_; }
   BlockCache& cache() { return cache_; }
   const BlockCache& cache() const { return cache_; }
   const BlockPool& pool() const { return cache_.pool(); }
@@ -69,6 +75,9 @@ class SequenceTable {
   const SlotPool& slots() const { return slots_; }
 
  private:
+  // It no longer counts as running.
+  void Uncount(const Sequence& sequence);
+
   BlockCache cache_;
   SlotPool slots_;
   // Sequences lie together: every step reads all of them, twice.
@@ -80,6 +89,7 @@ class SequenceTable {
   std::unordered_map<RequestId, SequenceId> by_request_;
   std::uint32_t preempted_ = 0;
   std::uint64_t reserved_tokens_ = 0;  // of the running
+  Contrastive contrastive_;
 };
 
 }  // namespace penstock::scheduler

@@ -18,9 +18,10 @@ StepBudget MakeStepBudget(const Config& config, std::uint32_t group_step_tokens)
   return budget;
 }
 
-std::uint32_t StepComposer::AddDecode(SlotId slot, std::uint32_t rows, std::uint64_t context) {
+std::uint32_t StepComposer::AddDecode(SlotId slot, std::uint32_t rows, std::uint64_t context,
+                                      std::uint32_t least) {
   const std::uint32_t granted = std::min(rows, budget_.step_tokens);
-  if (granted == 0) return 0;
+  if (granted < least) return 0;
   Segment segment;
   segment.kind = Segment::Kind::kDecode;
   segment.slot = slot;

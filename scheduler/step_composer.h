@@ -62,8 +62,10 @@ class StepComposer {
   StepComposer(StepBudget budget, Prefill mode, StepTimeLimit limit = {})
       : budget_(budget), mode_(mode), limit_(limit) {}
 
-  // Up to `rows` rows of one sequence, which read `context` positions; returns how many fitted.
-  std::uint32_t AddDecode(SlotId slot, std::uint32_t rows, std::uint64_t context);
+  // Up to `rows` rows of one sequence, which read `context` positions; returns how many fitted:
+  // none, or at least `least`.
+  std::uint32_t AddDecode(SlotId slot, std::uint32_t rows, std::uint64_t context,
+                          std::uint32_t least = 1);
 
   // As many tokens of the demand as fit (all or nothing with Prefill::kWhole).
   PrefillFit AddPrefill(const PrefillDemand& demand);

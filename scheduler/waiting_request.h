@@ -20,6 +20,9 @@ struct Work {
   bool told = false;                       // the client had its Started event
   std::optional<std::uint32_t> finish_at;  // token count set by the router, not reached yet
 
+  // Rows of each decode under contrastive search; 0: it is not contrastive.
+  std::uint32_t Candidates() const { return request.sampling.Candidates(); }
+
   // Prompt and generated tokens at positions [first, first + count); `out` is overwritten.
   void CopyTokens(std::size_t first, std::size_t count, std::vector<TokenId>& out) const {
     const std::size_t prompt = request.prompt.size();

@@ -187,7 +187,22 @@ SequenceResult SimGroup::RunPrompt(const Segment& segment, Slot& slot) {
     result.error = "the logits are not numbers";
     return result;
   }
-  Sample(slot, result);
+  if (slot.start.sampling.Candidates() > 0) {  // candidates for the first token, no token
+    result.committed_length = slot.computed;
+  } else {
+    Sample(slot, slot.computed - 1, result);
+  }
+  return result;
+}
+
+// One token out of the rows; it is written at once.
+SequenceResult SimGroup::RunCandidates(const Segment& segment, Slot& slot, SequenceResult result) {
+  if (segment.max_rows != slot.start.sampling.Candidates()) Complain("one row for each candidate");
+  if (slot.computed < slot.start.prompt_length) Complain("a decode follows the prompt");
+  const std::uint32_t position = slot.start.prompt_length + slot.generated;
+  Sample(slot, position - 1, result);
+  Write(slot, position, slot.newest);
+  result.committed_length = position + 1;
   return result;
 }
 
@@ -196,6 +211,7 @@ SequenceResult SimGroup::RunDecode(const Segment& segment, Slot& slot) {
   result.slot = segment.slot;
   result.sequence = slot.start.sequence;
   if (slot.finished) return result;
+  if (slot.start.sampling.Candidates() > 0) return RunCandidates(segment, slot, std::move(result));
   if (slot.generated == 0) {
     Complain("a decode follows the prompt");
     return result;
@@ -206,14 +222,13 @@ SequenceResult SimGroup::RunDecode(const Segment& segment, Slot& slot) {
   }
   for (; rows > 0 && !slot.finished; --rows) {
     Write(slot, slot.start.prompt_length + slot.generated - 1, slot.newest);
-    Sample(slot, result);
+    Sample(slot, slot.start.prompt_length + slot.generated - 1, result);
   }
   result.committed_length = slot.start.prompt_length + slot.generated - 1;
   return result;
 }
 
-void SimGroup::Sample(Slot& slot, SequenceResult& result) {
-  const std::uint32_t position = slot.start.prompt_length + slot.generated - 1;
+void SimGroup::Sample(Slot& slot, std::uint32_t position, SequenceResult& result) {
   const bool may_end = !slot.start.ignore_eos && slot.generated >= slot.start.min_new_tokens;
   SampledToken token;
   token.token = options_.tokens.After(Read(slot, position), may_end);

@@ -72,7 +72,7 @@ class SimGroup {
     bool finished = false;
     std::vector<BlockId> table;
     History written = kEmptyHistory;  // up to the last written position
-    TokenId newest = 0;               // sampled, not written yet
+    TokenId newest = 0;               // sampled, not written yet (contrastive search: written)
     std::vector<History> block_ends;  // history at the last position of each full block
   };
 
@@ -86,7 +86,9 @@ class SimGroup {
   History Read(const Slot& slot, std::uint32_t position);
   SequenceResult RunPrompt(const Segment& segment, Slot& slot);
   SequenceResult RunDecode(const Segment& segment, Slot& slot);
-  void Sample(Slot& slot, SequenceResult& result);
+  SequenceResult RunCandidates(const Segment& segment, Slot& slot, SequenceResult result);
+  // The token behind `position`.
+  void Sample(Slot& slot, std::uint32_t position, SequenceResult& result);
   ShardFinish FinishOf(const Slot& slot, TokenId token) const;
   SegmentLoad LoadOf(const Segment& segment, const Slot& slot) const;
 

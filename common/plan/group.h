@@ -16,6 +16,7 @@ struct GroupCapacity {
   std::uint32_t max_step_tokens = 0;      // what the shards warmed up for
   bool padded_attention = false;          // cost by padded cells: the splitter may run
   bool shares_blocks = true;              // several sequences may read one block
+  std::uint32_t max_candidates = 0;       // of contrastive search; 0 = not offered
   friend bool operator==(const GroupCapacity&, const GroupCapacity&) = default;
 };
 

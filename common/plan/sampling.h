@@ -29,7 +29,16 @@ struct SamplingParams {
     friend bool operator==(const LogitBias&, const LogitBias&) = default;
   };
   std::vector<LogitBias> logit_bias;
-  float penalty_alpha = 0.0f;  // > 0: contrastive search with top_k candidates (later)
+  // Contrastive search (Su et al. 2022), not with do_sample: of the top_k most probable tokens the
+  // one with the largest (1 - alpha) * probability - alpha * (largest cosine of its last hidden
+  // state with an earlier token's). In [0, 1]; 0 = off. docs/api/sampling.md.
+  float penalty_alpha = 0.0f;
+
+  // Rows that a decode of the sequence computes side by side for one token; 0: not contrastive. One
+  // candidate has nothing to compare, so it is greedy.
+  std::uint32_t Candidates() const {
+    return !do_sample && penalty_alpha > 0 && top_k > 1 ? top_k : 0;
+  }
 
   friend bool operator==(const SamplingParams&, const SamplingParams&) = default;
 };

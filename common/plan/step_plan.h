@@ -82,13 +82,16 @@ struct Segment {
   Kind kind = Kind::kDecode;
   SlotId slot;
   // kPrompt: positions [first, first + count) of the prompt. A chunk that reaches the prompt's end
-  // carries kLast or kAll and samples the first token; an earlier one never samples, and carries
-  // kNone or (prompt logprobs wanted) kAll.
+  // carries kLast or kAll and samples the first token (contrastive search: it finds the first
+  // candidates and yields no token); an earlier one never samples, and carries kNone or (prompt
+  // logprobs wanted) kAll.
   std::uint32_t first = 0;
   std::uint32_t count = 0;
   Logits logits = Logits::kNone;
   // kDecode: starts at the shard's committed length; bounds rows and K/V writes. A slot that has
-  // already finished on the shard computes nothing and reports nothing.
+  // already finished on the shard computes nothing and reports nothing. Contrastive search: exactly
+  // SamplingParams::Candidates() rows, all for the one position at the committed length; one token
+  // comes of them and its K/V are written, so the newest token is always committed.
   std::uint32_t max_rows = 1;
 
   std::uint32_t Rows() const { return kind == Kind::kPrompt ? count : max_rows; }

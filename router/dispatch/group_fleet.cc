@@ -126,6 +126,7 @@ absl::Status GroupFleet::Offer(std::unique_ptr<GroupLink> link) {
     GroupCapacity& least = agreed_->capacity;
     least.blocks = std::min(least.blocks, formed.capacity.blocks);
     least.max_step_tokens = std::min(least.max_step_tokens, formed.capacity.max_step_tokens);
+    least.max_candidates = std::min(least.max_candidates, formed.capacity.max_candidates);
   }
   if (attach_) {
     log::Info(NameOf(formed) + " has joined");

@@ -102,6 +102,11 @@ absl::Status GroupLink::ConfigureAll(ShardClient::Deadline deadline) {
   if (options_.max_sequence_length > 0) {
     capacity.max_sequence_length = std::min(options_.max_sequence_length, facts.max_position);
   }
+  if (options_.max_candidates > 0 && !facts.contrastive_search) {
+    return absl::FailedPreconditionError(
+        "`contrastive-search` needs shards that were started with it, too; these do not offer it");
+  }
+  capacity.max_candidates = std::min(options_.max_candidates, capacity.max_step_tokens);
   ShardConfiguration configuration;
   configuration.epoch = options_.epoch;
   configuration.world_size = static_cast<std::uint32_t>(ranks_.size());
@@ -110,6 +115,7 @@ absl::Status GroupLink::ConfigureAll(ShardClient::Deadline deadline) {
   configuration.max_step_tokens = capacity.max_step_tokens;
   configuration.max_sequences = capacity.slots;
   configuration.max_sequence_length = capacity.max_sequence_length;
+  configuration.max_candidates = capacity.max_candidates;
   return OnAllRanks([&](ShardClient& shard) { return shard.Configure(configuration, deadline); });
 }
 

@@ -66,6 +66,7 @@ ShardFacts ToFacts(const v1::DescribeResponse& wire) {
   facts.block_size = wire.block_size();
   facts.padded_attention = wire.attention() == v1::ATTENTION_LAYOUT_PADDED;
   facts.shares_blocks = std::ranges::count(wire.capabilities(), "prefix_caching") > 0;
+  facts.contrastive_search = std::ranges::count(wire.capabilities(), "contrastive_search") > 0;
   facts.capabilities.assign(wire.capabilities().begin(), wire.capabilities().end());
   facts.eos_token_ids.assign(wire.eos_token_ids().begin(), wire.eos_token_ids().end());
   return facts;
@@ -133,6 +134,7 @@ absl::Status ShardClient::Configure(const ShardConfiguration& configuration, Dea
   limits.set_max_sequences(configuration.max_sequences);
   limits.set_max_sequence_length(configuration.max_sequence_length);
   limits.set_max_decode_rows(1);
+  limits.set_max_candidates(configuration.max_candidates);
   v1::ConfigureResponse response;
   return WithRank(FromGrpc(connection_->stub->Configure(&context, request, &response)),
                   "Configure");

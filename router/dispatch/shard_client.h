@@ -37,7 +37,8 @@ struct ShardFacts {
   std::uint32_t max_position = 0;
   std::uint32_t block_size = 0;
   bool padded_attention = false;
-  bool shares_blocks = false;  // capability "prefix_caching"
+  bool shares_blocks = false;       // capability "prefix_caching"
+  bool contrastive_search = false;  // capability of that name
   std::vector<TokenId> eos_token_ids;
   std::vector<std::string> capabilities;  // what it offers beside the protocol's minimum
 };
@@ -56,6 +57,7 @@ struct ShardConfiguration {
   std::uint32_t max_step_tokens = 0;
   std::uint32_t max_sequences = 0;
   std::uint32_t max_sequence_length = 0;
+  std::uint32_t max_candidates = 0;
 };
 
 struct ShardWarmup {

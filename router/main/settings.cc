@@ -52,6 +52,7 @@ GroupLinkOptions LinkSettings(const options::Values& values) {
   link.max_sequences = CountOrZero(values, "max-batch-size");
   if (link.max_sequences == 0) link.max_sequences = Count(values, "max-concurrent-requests");
   link.max_sequence_length = CountOrZero(values, "max-total-tokens");
+  if (values.GetBool("contrastive-search")) link.max_candidates = Count(values, "max-candidates");
   return link;
 }
 

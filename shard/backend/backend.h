@@ -35,6 +35,11 @@ struct RaggedSegment {
   // Block table of the sequence: entry p / block_size holds position p. Covers context and queries.
   // Entries that lie wholly before the window of every layer are not read.
   std::span<const BlockId> blocks;
+  // Contrastive search: the rows are alternatives for ONE position, context_length. Each sees the
+  // context and itself; all share the context's K/V (nothing of it is copied). They write neither
+  // K/V nor the hidden-state plane until CommitCandidates has named one of them. The segment has
+  // one logit row, its first, which stands for the row that will be named.
+  bool candidates = false;
 };
 
 struct RaggedBatch {
@@ -50,11 +55,20 @@ struct BlockCopy {
   BlockId dst;
 };
 
+struct CandidateChoice {
+  std::uint32_t segment = 0;  // index into RaggedBatch::segments, a candidate segment
+  std::uint32_t row = 0;      // of the segment
+};
+
 // Limits agreed at Configure.
 struct BackendLimits {
   std::uint32_t max_step_tokens = 512;       // rows of a batch
   std::uint32_t max_sequence_length = 1024;  // positions
   std::uint32_t max_logit_rows = 64;         // rows of one Logits call
+  // Rows of all candidate segments of a batch. Above 0 the cache has a hidden-state plane: one
+  // normalised vector (last hidden state, behind the final norm) per position, kept beside K and V
+  // in the same blocks, written for every row. 0: no contrastive search, no plane.
+  std::uint32_t max_candidate_rows = 0;
 };
 
 class Backend {
@@ -75,8 +89,19 @@ class Backend {
   // K and V of all layers, in order.
   virtual absl::Status CopyBlocks(std::span<const BlockCopy> copies) = 0;
 
-  // Writes K/V of every row to the cache. Afterwards Logits may be called for batch.logit_rows.
+  // Writes K/V of every row to the cache, except those of candidates. Afterwards, in this order:
+  // Similarities and CommitCandidates where there are candidate segments, then Logits for
+  // batch.logit_rows.
   virtual absl::Status Execute(const RaggedBatch& batch) = 0;
+
+  // For each row of a candidate segment of the last batch the largest cosine of its hidden state
+  // with that of any position of the context. `out` has query_count entries. Not collective.
+  virtual absl::Status Similarities(std::uint32_t segment, std::span<float> out) = 0;
+
+  // Writes K/V and hidden state of the named candidates to their position; from now on the
+  // segment's logit row is that row. One choice for each candidate segment of the last batch, in
+  // ascending order. Every rank makes the same call.
+  virtual absl::Status CommitCandidates(std::span<const CandidateChoice> choices) = 0;
 
   // float32 [count, vocabulary] in host memory for logit_rows[first, first + count), all ranks'
   // shares gathered. count <= max_logit_rows. Valid until the next call of any kind; the caller may

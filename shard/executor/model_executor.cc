@@ -11,8 +11,6 @@
 namespace penstock::shard {
 namespace {
 
-constexpr TokenId kFailedPick = -1;
-
 // What earlier starts of the request have generated counts as generated.
 std::size_t OriginalPromptLength(const SequenceStart& start) {
   const std::uint32_t length = start.prompt_length;
@@ -26,7 +24,8 @@ ModelExecutor::ModelExecutor(ExecutorOptions options, Backend& backend, Communic
       backend_(backend),
       communicator_(communicator),
       slots_(options_.slots, 1),
-      histories_(options_.slots) {}
+      histories_(options_.slots),
+      candidates_(options_.slots) {}
 
 void ModelExecutor::Reset() {
   slots_.Reset();
@@ -50,12 +49,13 @@ absl::Status ModelExecutor::Run(const StepPlan& plan, StepResult& result) {
   const Time computed = SteadyNow();
   for (const StepWork& work : batch_.work()) {
     Sequence& sequence = slots_.at(work.segment.slot);
-    sequence.committed += work.rows;
+    sequence.committed += work.commits;
     SequenceResult& one = result.sequences.emplace_back();
     one.slot = work.segment.slot;
     one.sequence = sequence.start.sequence;
     one.committed_length = sequence.committed;
   }
+  if (batch_.candidate_segments() > 0) PENSTOCK_RETURN_IF_ERROR(CommitWinners(result));
   PENSTOCK_RETURN_IF_ERROR(ReadLogits(result));
   PENSTOCK_RETURN_IF_ERROR(SharePicks(result));
   result.timings.forward = computed - begin + logits_time_;
@@ -114,22 +114,28 @@ absl::Status ModelExecutor::ReadLogits(StepResult& result) {
 void ModelExecutor::UseRow(const StepWork& work, std::uint32_t row, std::span<float> logits,
                            SequenceResult& result) {
   const Sequence& sequence = slots_.at(work.segment.slot);
-  if (work.samples && row + 1 == work.logit_count) {
-    PickToken(sequence, logits, result);
+  if (work.samples() && row + 1 == work.logit_count) {
+    if (sequence.start.sampling.Candidates() > 0) {
+      FindCandidates(work, logits, result);
+    } else {
+      PickToken(sequence, logits, result);
+    }
     return;
   }
   const std::size_t position = std::size_t{work.segment.first} + row;
   result.prompt_logprobs.push_back(LogSoftmaxAt(logits, sequence.tokens[position + 1]));
 }
 
+SampleRequest ModelExecutor::RequestFor(const Sequence& sequence) {
+  const std::optional<TokenHistory>& history = histories_[sequence.start.slot.value()];
+  CollectMasked(sequence, options_.eos_token_ids, masked_);
+  return {sequence.start.sampling, sequence.start.logprobs,
+          history.has_value() ? &*history : nullptr, masked_, sequence.NextOutputIndex()};
+}
+
 void ModelExecutor::PickToken(const Sequence& sequence, std::span<float> logits,
                               SequenceResult& result) {
-  const std::optional<TokenHistory>& history = histories_[result.slot.value()];
-  CollectMasked(sequence, options_.eos_token_ids, masked_);
-  const SampleRequest request{sequence.start.sampling, sequence.start.logprobs,
-                              history.has_value() ? &*history : nullptr, masked_,
-                              sequence.NextOutputIndex()};
-  auto sampled = sampler_.Sample(logits, request);
+  auto sampled = sampler_.Sample(logits, RequestFor(sequence));
   if (sampled.ok()) {
     picks_.push_back(sampled->token);
     result.tokens.push_back(*std::move(sampled));
@@ -140,37 +146,53 @@ void ModelExecutor::PickToken(const Sequence& sequence, std::span<float> logits,
 }
 
 absl::Status ModelExecutor::SharePicks(StepResult& result) {
-  if (batch_.sample_count() == 0) return absl::OkStatus();
-  picks_.resize(batch_.sample_count());
+  if (batch_.pick_count() == 0) return absl::OkStatus();
+  picks_.resize(batch_.pick_count());
   PENSTOCK_RETURN_IF_ERROR(
       communicator_.Broadcast(picks_.data(), picks_.size() * sizeof(TokenId), 0));
   std::size_t next = 0;
   for (std::size_t i = 0; i < batch_.work().size(); ++i) {
-    if (!batch_.work()[i].samples) continue;
-    PENSTOCK_RETURN_IF_ERROR(TakePick(picks_[next++], result.sequences[i]));
+    const StepWork& work = batch_.work()[i];
+    if (!work.samples()) continue;
+    const auto mine = std::span<const TokenId>(picks_).subspan(next, work.picks);
+    next += work.picks;
+    const bool one = slots_.at(work.segment.slot).start.sampling.Candidates() == 0;
+    PENSTOCK_RETURN_IF_ERROR(one ? TakePick(mine.front(), result.sequences[i])
+                                 : TakeCandidates(mine, result.sequences[i]));
   }
   return absl::OkStatus();
 }
 
 absl::Status ModelExecutor::TakePick(TokenId pick, SequenceResult& result) {
-  Sequence& sequence = slots_.at(result.slot);
   if (pick == kFailedPick) {
-    sequence.finish = ShardFinish::kError;
-    result.finish = ShardFinish::kError;
-    if (result.error.empty()) result.error = "rank 0 could not pick a token";
+    Fail(result);
     return absl::OkStatus();
   }
-  if (pick < 0 || static_cast<std::uint32_t>(pick) >= options_.vocabulary) {
-    return absl::InternalError("rank 0 picked token " + std::to_string(pick) +
-                               ", which is not in the vocabulary");
-  }
-  AcceptToken(sequence, pick, options_.eos_token_ids);
-  if (auto& history = histories_[result.slot.value()]; history.has_value()) {
-    history->AddGenerated(pick);
-  }
+  PENSTOCK_RETURN_IF_ERROR(CheckPick(pick));
+  Accept(pick, result);
   if (result.tokens.empty()) result.tokens.push_back({pick, 0.0f, {}});
-  result.finish = sequence.finish;
   return absl::OkStatus();
+}
+
+absl::Status ModelExecutor::CheckPick(TokenId pick) const {
+  if (pick >= 0 && static_cast<std::uint32_t>(pick) < options_.vocabulary) return absl::OkStatus();
+  return absl::InternalError("rank 0 picked token " + std::to_string(pick) +
+                             ", which is not in the vocabulary");
+}
+
+void ModelExecutor::Accept(TokenId token, SequenceResult& result) {
+  Sequence& sequence = slots_.at(result.slot);
+  AcceptToken(sequence, token, options_.eos_token_ids);
+  if (auto& history = histories_[result.slot.value()]; history.has_value()) {
+    history->AddGenerated(token);
+  }
+  result.finish = sequence.finish;
+}
+
+void ModelExecutor::Fail(SequenceResult& result) {
+  slots_.at(result.slot).finish = ShardFinish::kError;
+  result.finish = ShardFinish::kError;
+  if (result.error.empty()) result.error = "rank 0 could not pick a token";
 }
 
 }  // namespace penstock::shard

@@ -33,6 +33,10 @@ struct ExecutorOptions {
   std::uint32_t max_logit_rows = 64;  // as the backend was prepared
 };
 
+// Picks that are no token: rank 0 found none (NaN and the like), or there is none.
+inline constexpr TokenId kFailedPick = -1;
+inline constexpr TokenId kNoPick = -2;
+
 class ModelExecutor {
  public:
   // Both outlive the executor. The backend has its cache.
@@ -53,22 +57,38 @@ class ModelExecutor {
               SequenceResult& result);
   void PickToken(const Sequence& sequence, std::span<float> logits, SequenceResult& result);
 
+  // Contrastive search (contrastive_steps.cc): rank 0 chooses among the rows of each candidate
+  // segment, every rank commits the winners.
+  absl::Status CommitWinners(StepResult& result);
+  absl::Status ChooseWinners();
+  void TakeWinner(std::int32_t winner, SequenceResult& result);
+  // Rank 0: candidates for the position behind the row, into picks_.
+  void FindCandidates(const StepWork& work, std::span<float> logits, SequenceResult& result);
+  absl::Status TakeCandidates(std::span<const TokenId> picks, SequenceResult& result);
+
   // picks_ of rank 0 on every rank, then into sequences and results.
   absl::Status SharePicks(StepResult& result);
   absl::Status TakePick(TokenId pick, SequenceResult& result);
+  absl::Status CheckPick(TokenId pick) const;
+  void Accept(TokenId token, SequenceResult& result);
+  void Fail(SequenceResult& result);
+  SampleRequest RequestFor(const Sequence& sequence);
 
   const ExecutorOptions options_;
   Backend& backend_;
   Communicator& communicator_;
   SlotTable slots_;
   std::vector<std::optional<TokenHistory>> histories_;  // by slot, where penalties need one
+  std::vector<CandidateSet> candidates_;                // by slot, of contrastive search; on rank 0
   StepBatch batch_;
   Sampler sampler_;
 
   // Of the present step.
   std::vector<TokenId> masked_;
-  std::vector<TokenId>
-      picks_;  // one per sampling segment, in order; kFailedPick = NaN and the like
+  std::vector<TokenId> picks_;         // StepWork::picks per segment, in order
+  std::vector<std::int32_t> winners_;  // of candidate segments, in order
+  std::vector<CandidateChoice> choices_;
+  std::vector<float> similarities_;
   Duration logits_time_{0};
 };
 

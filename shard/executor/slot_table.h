@@ -20,8 +20,10 @@ struct Sequence {
   SequenceStart start;  // without its prompt, which opens `tokens`
 
   // Prompt, then what was sampled. While the sequence runs, tokens.size() is committed + 1 after
-  // the prompt: the last token is known, its K/V are not yet written.
+  // the prompt: the last token is known, its K/V are not yet written. With contrastive search it is
+  // committed: what comes next is one of `candidates`.
   std::vector<TokenId> tokens;
+  std::vector<TokenId> candidates;
   std::uint32_t committed = 0;  // positions whose K/V are written
   ShardFinish finish = ShardFinish::kNone;
   std::vector<std::vector<BlockId>> tables;  // per kv_group; a released entry keeps its id

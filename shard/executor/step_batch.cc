@@ -1,5 +1,7 @@
 #include "shard/executor/step_batch.h"
 
+#include <algorithm>
+
 namespace penstock::shard {
 
 void StepBatch::Build(const StepPlan& plan, const SlotTable& slots) {
@@ -7,7 +9,8 @@ void StepBatch::Build(const StepPlan& plan, const SlotTable& slots) {
   segments_.clear();
   logit_rows_.clear();
   work_.clear();
-  sample_count_ = 0;
+  pick_count_ = 0;
+  candidate_segments_ = 0;
   for (const Segment& segment : plan.segments) {
     const Sequence& sequence = slots.at(segment.slot);
     if (sequence.finish == ShardFinish::kNone) Add(segment, sequence);
@@ -16,29 +19,37 @@ void StepBatch::Build(const StepPlan& plan, const SlotTable& slots) {
 
 void StepBatch::Add(const Segment& segment, const Sequence& sequence) {
   const bool prompt = segment.kind == Segment::Kind::kPrompt;
+  const std::uint32_t wanted = sequence.start.sampling.Candidates();
+  const std::uint32_t first = sequence.committed;
   StepWork work;
   work.segment = segment;
-  work.rows = prompt ? segment.count : 1;  // without drafts a decode has one row
-  const std::uint32_t first = sequence.committed;
-  work.samples = first + work.rows >= sequence.start.prompt_length;
+  work.candidates = !prompt && wanted > 0;
+  // Without drafts a decode has one row.
+  work.commits = prompt ? segment.count : 1;
+  work.rows = work.commits;
+  if (work.candidates) work.rows = static_cast<std::uint32_t>(sequence.candidates.size());
+  const bool samples = first + work.commits >= sequence.start.prompt_length;
+  if (samples) work.picks = std::max(1u, wanted);
   work.first_logit = static_cast<std::uint32_t>(logit_rows_.size());
-  if (prompt && segment.logits == Segment::Logits::kAll) {
-    work.logit_count = work.rows;
-  } else {
-    work.logit_count = work.samples ? 1 : 0;
-  }
+  const bool all = prompt && segment.logits == Segment::Logits::kAll;
+  work.logit_count = all ? work.rows : (samples ? 1 : 0);
 
   RaggedSegment ragged;
   ragged.query_start = static_cast<std::uint32_t>(tokens_.size());
   ragged.query_count = work.rows;
   ragged.context_length = first;
   ragged.blocks = sequence.tables.front();
+  ragged.candidates = work.candidates;
   segments_.push_back(ragged);
-  const auto begin = sequence.tokens.begin() + first;
+  const std::vector<TokenId>& from = work.candidates ? sequence.candidates : sequence.tokens;
+  const auto begin = from.begin() + (work.candidates ? 0 : first);
   tokens_.insert(tokens_.end(), begin, begin + work.rows);
-  const auto end = static_cast<std::uint32_t>(tokens_.size());
+  // Of candidates the first, which stands for the winner; else the last ones.
+  const auto end =
+      work.candidates ? ragged.query_start + 1 : static_cast<std::uint32_t>(tokens_.size());
   for (std::uint32_t i = work.logit_count; i > 0; --i) logit_rows_.push_back(end - i);
-  if (work.samples) ++sample_count_;
+  pick_count_ += work.picks;
+  candidate_segments_ += work.candidates ? 1 : 0;
   work_.push_back(work);
 }
 

@@ -19,7 +19,11 @@ struct StepWork {
   std::uint32_t rows = 0;
   std::uint32_t first_logit = 0;  // index into RaggedBatch::logit_rows
   std::uint32_t logit_count = 0;
-  bool samples = false;  // the last row tells the next token
+  std::uint32_t commits = 0;  // positions; one for all rows of candidates
+  std::uint32_t picks = 0;    // ids that rank 0 tells the others; 0: the rows tell no next token
+  bool candidates = false;    // a decode of contrastive search
+
+  bool samples() const { return picks > 0; }
 };
 
 class StepBatch {
@@ -29,7 +33,8 @@ class StepBatch {
 
   RaggedBatch batch() const { return {tokens_, segments_, logit_rows_}; }
   const std::vector<StepWork>& work() const { return work_; }  // in the order of segments
-  std::uint32_t sample_count() const { return sample_count_; }
+  std::uint32_t pick_count() const { return pick_count_; }
+  std::uint32_t candidate_segments() const { return candidate_segments_; }
 
  private:
   void Add(const Segment& segment, const Sequence& sequence);
@@ -38,7 +43,8 @@ class StepBatch {
   std::vector<RaggedSegment> segments_;
   std::vector<std::uint32_t> logit_rows_;
   std::vector<StepWork> work_;
-  std::uint32_t sample_count_ = 0;
+  std::uint32_t pick_count_ = 0;  // of all work
+  std::uint32_t candidate_segments_ = 0;
 };
 
 }  // namespace penstock::shard

@@ -6,6 +6,7 @@
 #include <limits>
 #include <string>
 
+#include "common/status.h"
 #include "shard/sampling/philox.h"
 #include "shard/sampling/processors.h"
 #include "shard/sampling/row_scan.h"
@@ -85,21 +86,32 @@ void Sampler::ReportCandidates(std::uint32_t top_n, SampledToken& sampled) {
   Append(top_, log_sum, sampled);
 }
 
-absl::StatusOr<SampledToken> Sampler::Sample(std::span<float> logits,
-                                             const SampleRequest& request) {
-  using Kind = LogprobRequest::Kind;
+// Processes the row; gives its largest logit and, as `best`, that token.
+absl::StatusOr<float> Sampler::Process(std::span<float> logits, const SampleRequest& request,
+                                       std::uint32_t& best) {
   // The raw row is needed after the pick only when processing will change it.
-  if (request.logprobs.kind == Kind::kRaw) raw_.assign(logits.begin(), logits.end());
+  if (request.logprobs.kind == LogprobRequest::Kind::kRaw) {
+    raw_.assign(logits.begin(), logits.end());
+  }
   ProcessLogits(request.params, request.history, request.masked, logits);
   const RowMaximum maximum = FindMaximum(logits);
   if (maximum.nan) return absl::InternalError("the model gave NaN logits");
   if (!std::isfinite(maximum.logit)) return absl::InternalError("no token has a finite logit");
+  best = maximum.token;
+  return maximum.logit;
+}
+
+absl::StatusOr<SampledToken> Sampler::Sample(std::span<float> logits,
+                                             const SampleRequest& request) {
+  using Kind = LogprobRequest::Kind;
+  std::uint32_t best = 0;
+  PENSTOCK_ASSIGN_OR_RETURN(const float maximum, Process(logits, request, best));
 
   SampledToken sampled;
-  sampled.token = static_cast<TokenId>(maximum.token);
+  sampled.token = static_cast<TokenId>(best);
   if (request.params.do_sample) {
     FilterCandidates(request.params, logits, candidates_);
-    sampled.token = static_cast<TokenId>(Draw(request, maximum.logit / request.params.temperature));
+    sampled.token = static_cast<TokenId>(Draw(request, maximum / request.params.temperature));
   }
   if (request.logprobs.kind == Kind::kNone) return sampled;
   if (request.logprobs.kind == Kind::kRaw) {
@@ -110,6 +122,29 @@ absl::StatusOr<SampledToken> Sampler::Sample(std::span<float> logits,
     ReportRow(logits, request.logprobs.top_n, sampled);
   }
   return sampled;
+}
+
+absl::Status Sampler::FindCandidates(std::span<float> logits, const SampleRequest& request,
+                                     CandidateSet& out) {
+  using Kind = LogprobRequest::Kind;
+  out.Clear();
+  std::uint32_t best = 0;
+  PENSTOCK_ASSIGN_OR_RETURN(const float maximum, Process(logits, request, best));
+  const std::uint32_t wanted = request.params.Candidates();
+  SamplingParams filter;
+  filter.top_k = wanted;
+  FilterCandidates(filter, logits, candidates_);
+  SelectTop(candidates_, wanted, top_);
+  const double log_sum = LogSumExp(logits, maximum);
+  for (const Candidate& candidate : top_) {
+    SampledToken& token = out.tokens.emplace_back();
+    token.token = static_cast<TokenId>(candidate.token);
+    out.probabilities.push_back(static_cast<float>(std::exp(candidate.logit - log_sum)));
+  }
+  if (request.logprobs.kind == Kind::kNone) return absl::OkStatus();
+  const std::span<const float> row = request.logprobs.kind == Kind::kRaw ? raw_ : logits;
+  for (SampledToken& token : out.tokens) ReportRow(row, request.logprobs.top_n, token);
+  return absl::OkStatus();
 }
 
 float LogSoftmaxAt(std::span<const float> logits, TokenId token) {

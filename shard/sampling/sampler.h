@@ -15,6 +15,7 @@
 
 #include "common/plan/sampling.h"
 #include "common/plan/step_result.h"
+#include "shard/sampling/contrastive.h"
 #include "shard/sampling/filters.h"
 #include "shard/sampling/token_history.h"
 
@@ -34,7 +35,14 @@ class Sampler {
   // can be picked; the caller ends that sequence alone.
   absl::StatusOr<SampledToken> Sample(std::span<float> logits, const SampleRequest& request);
 
+  // The SamplingParams::Candidates() most probable tokens behind the processors (no warpers), fewer
+  // where fewer may be picked. Errors as above.
+  absl::Status FindCandidates(std::span<float> logits, const SampleRequest& request,
+                              CandidateSet& out);
+
  private:
+  absl::StatusOr<float> Process(std::span<float> logits, const SampleRequest& request,
+                                std::uint32_t& best);
   std::uint32_t Draw(const SampleRequest& request, float max_logit);
   void ReportRow(std::span<const float> logits, std::uint32_t top_n, SampledToken& sampled);
   void ReportCandidates(std::uint32_t top_n, SampledToken& sampled);

@@ -1,5 +1,6 @@
 #include "shard/service/group_session.h"
 
+#include <algorithm>
 #include <string>
 #include <utility>
 
@@ -49,6 +50,15 @@ absl::Status GroupSession::CheckLimits(const GroupLimits& limits) const {
   PENSTOCK_RETURN_IF_ERROR(CheckRange("limits.max_sequences", limits.max_sequences, 1, kMaxSlots));
   PENSTOCK_RETURN_IF_ERROR(CheckRange("limits.max_sequence_length", limits.max_sequence_length, 1,
                                       engine_.Facts().max_position));
+  if (limits.max_candidates > 0) {
+    const std::vector<std::string> offered = engine_.Facts().capabilities;
+    if (std::find(offered.begin(), offered.end(), "contrastive_search") == offered.end()) {
+      return BadValue("limits.max_candidates", std::to_string(limits.max_candidates),
+                      "0: this shard was not started with --contrastive-search");
+    }
+    PENSTOCK_RETURN_IF_ERROR(
+        CheckRange("limits.max_candidates", limits.max_candidates, 1, limits.max_step_tokens));
+  }
   return CheckRange("limits.max_decode_rows", limits.max_decode_rows, 1, 1);
 }
 
@@ -71,6 +81,7 @@ absl::StatusOr<std::uint64_t> GroupSession::Commit(std::uint32_t blocks) {
   bounds.max_step_tokens = setup_.limits.max_step_tokens;
   bounds.max_sequence_length = setup_.limits.max_sequence_length;
   bounds.max_decode_rows = setup_.limits.max_decode_rows;
+  bounds.max_candidates = setup_.limits.max_candidates;
   bounds.windows.clear();
   for (const KvGroupFacts& group : facts.kv_groups) bounds.windows.push_back(group.window);
   checker_.emplace(std::move(bounds));

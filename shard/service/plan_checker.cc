@@ -80,6 +80,10 @@ absl::Status PlanChecker::ApplyTruncates(const StepPlan& plan) {
           "truncates.length", truncate.length,
           "at most the committed length " + std::to_string(slot->committed) + Of(truncate.slot));
     }
+    if (slot->candidates > 0) {
+      return Bad("truncates.slot", truncate.slot.value(),
+                 "of a sequence without contrastive search: its candidates come of its last row");
+    }
     slot->committed = truncate.length;
     slot->computed = std::min(slot->computed, truncate.length);
   }
@@ -103,6 +107,7 @@ absl::Status PlanChecker::ApplyStarts(const StepPlan& plan) {
     slot.prompt_length = start.prompt_length;
     slot.computed = start.cached_length;
     slot.committed = start.cached_length;
+    slot.candidates = start.sampling.Candidates();
     slot.tables.resize(bounds_.windows.size());
     slots_[start.slot.value()] = std::move(slot);
   }
@@ -136,7 +141,7 @@ absl::Status PlanChecker::CheckStart(const SequenceStart& start) const {
   if (!start.adapter_id.empty()) {
     return BadValue("starts.adapter_id", start.adapter_id, "empty: adapters are not offered");
   }
-  return CheckSampling(start.sampling, bounds_.vocabulary);
+  return CheckSampling(start.sampling, bounds_.vocabulary, bounds_.max_candidates);
 }
 
 absl::Status PlanChecker::ApplyBlockOps(const StepPlan& plan) {
@@ -265,7 +270,12 @@ absl::Status PlanChecker::ApplyPrompt(const Segment& segment, Slot& slot) {
 }
 
 absl::Status PlanChecker::CheckDecode(const Segment& segment, const Slot& slot) const {
-  if (segment.max_rows == 0 || segment.max_rows > bounds_.max_decode_rows) {
+  if (slot.candidates > 0) {
+    if (segment.max_rows != slot.candidates) {
+      return Bad("segments.decode.max_rows", segment.max_rows,
+                 std::to_string(slot.candidates) + ", one for each candidate" + Of(segment.slot));
+    }
+  } else if (segment.max_rows == 0 || segment.max_rows > bounds_.max_decode_rows) {
     return Bad("segments.decode.max_rows", segment.max_rows,
                "from 1 to max_decode_rows " + std::to_string(bounds_.max_decode_rows));
   }
@@ -275,13 +285,14 @@ absl::Status PlanChecker::CheckDecode(const Segment& segment, const Slot& slot) 
                    std::to_string(slot.prompt_length) + " tokens were");
   }
   if (slot.finished) return absl::OkStatus();
-  const std::uint64_t end = std::uint64_t{slot.committed} + segment.max_rows;
+  const std::uint32_t writes = slot.Writes(segment.max_rows);
+  const std::uint64_t end = std::uint64_t{slot.committed} + writes;
   if (end > bounds_.max_sequence_length) {
     return Bad("segments.decode.max_rows", segment.max_rows,
                "within max_sequence_length " + std::to_string(bounds_.max_sequence_length) +
                    " from committed length " + std::to_string(slot.committed) + Of(segment.slot));
   }
-  return CheckWritable(slot, slot.committed, segment.max_rows, "segments.decode.max_rows");
+  return CheckWritable(slot, slot.committed, writes, "segments.decode.max_rows");
 }
 
 absl::Status PlanChecker::CheckWritable(const Slot& slot, std::uint32_t first, std::uint32_t count,
@@ -347,7 +358,8 @@ absl::Status PlanChecker::ObserveSequence(const SequenceResult& result, const Se
   if (result.finish == ShardFinish::kError) return absl::OkStatus();
   const bool decode = segment.kind == Segment::Kind::kDecode;
   const std::uint32_t least = decode ? slot.committed + 1 : slot.computed;
-  const std::uint32_t most = decode ? slot.committed + segment.max_rows : slot.computed;
+  const std::uint32_t most =
+      decode ? slot.committed + slot.Writes(segment.max_rows) : slot.computed;
   if (result.committed_length < least || result.committed_length > most) {
     return EngineMistake(
         "sequences.committed_length", result.committed_length,

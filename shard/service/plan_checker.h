@@ -37,6 +37,7 @@ struct PlanBounds {
   std::uint32_t max_step_tokens = 0;
   std::uint32_t max_sequence_length = 0;
   std::uint32_t max_decode_rows = 1;
+  std::uint32_t max_candidates = 0;          // of contrastive search; 0 = not offered
   std::vector<std::uint32_t> windows = {0};  // per kv_group, 0 = full attention
 };
 
@@ -61,6 +62,9 @@ class PlanChecker {
     std::uint32_t computed = 0;   // prompt positions planned so far
     std::uint32_t committed = 0;  // positions with K/V, by results; `computed` while in the prompt
     bool finished = false;
+    std::uint32_t candidates = 0;  // rows of each decode; 0: not contrastive
+    // Positions that a decode of `rows` rows may write, and commits at most.
+    std::uint32_t Writes(std::uint32_t rows) const { return candidates > 0 ? 1 : rows; }
     // Per kv_group; nullopt = released.
     std::vector<std::vector<std::optional<BlockId>>> tables;
   };
@@ -94,7 +98,8 @@ class PlanChecker {
 };
 
 // The parts of a start that do not depend on state. INVALID_ARGUMENT names the field.
-absl::Status CheckSampling(const SamplingParams& params, std::uint32_t vocabulary);
+absl::Status CheckSampling(const SamplingParams& params, std::uint32_t vocabulary,
+                           std::uint32_t max_candidates);
 absl::Status CheckTokens(const std::vector<TokenId>& tokens, std::uint32_t vocabulary,
                          const char* field);
 

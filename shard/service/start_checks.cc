@@ -15,6 +15,22 @@ absl::Status CheckRange(const char* field, float value, bool good, const char* l
   return BadValue(field, std::to_string(value), limit);
 }
 
+absl::Status CheckContrastive(const SamplingParams& params, std::uint32_t max_candidates) {
+  if (params.penalty_alpha == 0) return absl::OkStatus();
+  const char* const field = "starts.sampling.penalty_alpha";
+  PENSTOCK_RETURN_IF_ERROR(
+      CheckRange(field, params.penalty_alpha, max_candidates > 0,
+                 "0: contrastive search needs the option --contrastive-search"));
+  PENSTOCK_RETURN_IF_ERROR(
+      CheckRange(field, params.penalty_alpha, Within(params.penalty_alpha, 0, 1), "from 0 to 1"));
+  PENSTOCK_RETURN_IF_ERROR(
+      CheckRange(field, params.penalty_alpha, !params.do_sample, "0 with do_sample"));
+  if (params.top_k >= 1 && params.top_k <= max_candidates) return absl::OkStatus();
+  return BadValue(
+      "starts.sampling.top_k", std::to_string(params.top_k),
+      "from 1 to max_candidates " + std::to_string(max_candidates) + " with penalty_alpha");
+}
+
 }  // namespace
 
 absl::Status CheckTokens(const std::vector<TokenId>& tokens, std::uint32_t vocabulary,
@@ -28,7 +44,8 @@ absl::Status CheckTokens(const std::vector<TokenId>& tokens, std::uint32_t vocab
   return absl::OkStatus();
 }
 
-absl::Status CheckSampling(const SamplingParams& params, std::uint32_t vocabulary) {
+absl::Status CheckSampling(const SamplingParams& params, std::uint32_t vocabulary,
+                           std::uint32_t max_candidates) {
   PENSTOCK_RETURN_IF_ERROR(CheckRange("starts.sampling.temperature", params.temperature,
                                       std::isfinite(params.temperature) && params.temperature > 0,
                                       "above 0"));
@@ -48,9 +65,7 @@ absl::Status CheckSampling(const SamplingParams& params, std::uint32_t vocabular
                                       Within(params.frequency_penalty, -2, 2), "from -2 to 2"));
   PENSTOCK_RETURN_IF_ERROR(CheckRange("starts.sampling.presence_penalty", params.presence_penalty,
                                       Within(params.presence_penalty, -2, 2), "from -2 to 2"));
-  PENSTOCK_RETURN_IF_ERROR(CheckRange("starts.sampling.penalty_alpha", params.penalty_alpha,
-                                      params.penalty_alpha == 0,
-                                      "0: contrastive search is not offered"));
+  PENSTOCK_RETURN_IF_ERROR(CheckContrastive(params, max_candidates));
   for (const SamplingParams::LogitBias& bias : params.logit_bias) {
     PENSTOCK_RETURN_IF_ERROR(CheckTokens({bias.token}, vocabulary, "starts.sampling.bias_tokens"));
     PENSTOCK_RETURN_IF_ERROR(CheckRange("starts.sampling.bias_values", bias.bias,

@@ -67,7 +67,8 @@ struct GroupLimits {
   std::uint32_t max_sequences = 0;        // slots
   std::uint32_t max_sequence_length = 0;  // tokens, prompt and output
   std::uint64_t kv_cache_bytes = 0;       // 0 = the engine's own setting
-  std::uint32_t max_decode_rows = 1;      // per sequence and step
+  std::uint32_t max_decode_rows = 1;      // per sequence and step, without contrastive search
+  std::uint32_t max_candidates = 0;       // rows of a contrastive sequence; 0 = no such sequences
 };
 
 struct GroupSetup {

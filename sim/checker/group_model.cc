@@ -56,6 +56,7 @@ void GroupModel::Admit(RequestModel& request) {
   request.sequence.reset();
   ++running_;
   reserved_tokens_ += request.WorstCase();
+  decode_rows_ += RowsOf(request);
   if (running_ > capacity_.slots) Complain("G5", "more sequences run than there are slots");
   if (config_.max_batch_size > 0 && running_ > config_.max_batch_size) {
     Complain("G5", std::to_string(running_) + " sequences run; max_batch_size is " +
@@ -146,6 +147,7 @@ void GroupModel::ApplyStart(const SequenceStart& start, RequestModel& request,
   sequence.prompt_length = start.prompt_length;
   sequence.base = request.received();
   sequence.planned = start.cached_length;
+  sequence.candidates = start.sampling.Candidates();
   sequence.kv.sequence = start.sequence;
   sequence.kv.cached_length = start.cached_length;
   History history = SaltOf(request.arrival.tenant);
@@ -221,7 +223,7 @@ std::uint32_t GroupModel::PlanPrompt(const Segment& segment, SequenceModel& sequ
   kv_.NeedPositions(sequence.kv, end, findings_);
   for (std::uint32_t p = segment.first; p < end; ++p) kv_.Write(sequence.kv, p, findings_);
   sequence.planned = end;
-  return end == sequence.prompt_length ? 1 : 0;
+  return end == sequence.prompt_length && sequence.candidates == 0 ? 1 : 0;
 }
 
 std::uint32_t GroupModel::PlanDecode(const Segment& segment, const RequestModel& request,
@@ -231,15 +233,20 @@ std::uint32_t GroupModel::PlanDecode(const Segment& segment, const RequestModel&
   if (sequence.planned < sequence.prompt_length) {
     Complain("G3", Name(sequence.request) + " decodes before its prompt is planned");
   }
-  if (rows == 0 || rows > config_.max_decode_rows) Complain("G5", "rows of a decode");
-  if (sequence.base + most + rows > request.Last()) {
+  const bool contrastive = sequence.candidates > 0;
+  const bool wrong =
+      contrastive ? rows != sequence.candidates : rows == 0 || rows > config_.max_decode_rows;
+  if (wrong) Complain("G5", std::to_string(rows) + " rows of a decode");
+  const std::uint32_t tokens = contrastive ? 1 : rows;
+  if (sequence.base + most + tokens > request.Last()) {
     Complain("G3", Name(sequence.request) + " may yield " +
-                       std::to_string(sequence.base + most + rows) + " tokens and ends at " +
+                       std::to_string(sequence.base + most + tokens) + " tokens and ends at " +
                        std::to_string(request.Last()));
   }
-  kv_.NeedPositions(sequence.kv, std::uint64_t{sequence.prompt_length} + most + rows - 1,
-                    findings_);
-  return rows;
+  // The newest token's position is written with it, or by the decode behind it.
+  const std::uint64_t written = std::uint64_t{sequence.prompt_length} + most + tokens;
+  kv_.NeedPositions(sequence.kv, written - (contrastive ? 0 : 1), findings_);
+  return tokens;
 }
 
 void GroupModel::CheckBudgets(const StepPlan& plan, const StepInfo& info) {
@@ -333,7 +340,12 @@ void GroupModel::TakePart(const SequenceResult& part) {
   for (const SampledToken& token : part.tokens) {
     const auto position = static_cast<std::uint32_t>(sequence.kv.histories.size());
     sequence.kv.histories.push_back(Extend(sequence.kv.histories.back(), token.token));
-    if (++sequence.generated > 1) kv_.Write(sequence.kv, position - 1, findings_);
+    ++sequence.generated;
+    if (sequence.candidates > 0) {
+      kv_.Write(sequence.kv, position, findings_);
+    } else if (sequence.generated > 1) {
+      kv_.Write(sequence.kv, position - 1, findings_);
+    }
   }
 }
 
@@ -347,6 +359,7 @@ void GroupModel::End(RequestModel& request) {
   request.group.reset();
   --running_;
   reserved_tokens_ -= request.WorstCase();
+  decode_rows_ -= RowsOf(request);
   if (!request.sequence) return;
   const auto it = sequences_.find(*request.sequence);
   if (it == sequences_.end()) return;
@@ -396,6 +409,8 @@ bool GroupModel::Fits(const RequestModel& request) const {
   if (worst > capacity_.max_sequence_length) return false;
   if (config_.max_batch_total_tokens > 0 && worst > config_.max_batch_total_tokens) return false;
   if (worst > std::uint64_t{capacity_.blocks} * capacity_.block_size) return false;
+  const std::uint32_t candidates = request.arrival.sampling.Candidates();
+  if (candidates > std::min(capacity_.max_candidates, step_tokens())) return false;
   return config_.prefill != Prefill::kWhole || request.prompt() <= prefill_tokens();
 }
 
@@ -405,7 +420,7 @@ bool GroupModel::HasRoomFor(const RequestModel& request,
   const std::uint32_t batch = config_.max_batch_size;
   if (running_ >= (batch > 0 ? std::min(batch, capacity_.slots) : capacity_.slots)) return false;
   if (sequences_.size() >= capacity_.slots) return false;
-  if (running_ > 0 && (running_ + 1) * config_.max_decode_rows > step_tokens()) return false;
+  if (running_ > 0 && decode_rows_ + RowsOf(request) > step_tokens()) return false;
   const std::uint64_t total = config_.max_batch_total_tokens;
   if (total > 0 && reserved_tokens_ + worst > total) return false;
   return BlocksFor(worst, capacity_.block_size) + WorstCaseBlocks(requests) + kv_.retiring() <=

@@ -28,7 +28,8 @@ struct SequenceModel {
   std::uint32_t generated = 0;         // tokens in results, reported or surplus
   std::uint32_t tokens_in_flight = 0;  // the most that plans in flight yield
   std::uint32_t plans_in_flight = 0;
-  bool ended = false;  // terminal or preempted: in no later plan
+  std::uint32_t candidates = 0;  // of contrastive search, else 0
+  bool ended = false;            // terminal or preempted: in no later plan
 };
 
 class GroupModel {
@@ -72,6 +73,11 @@ class GroupModel {
     std::map<SequenceId, std::uint32_t> named;  // most tokens
   };
 
+  // Rows of a decode of the request.
+  std::uint32_t RowsOf(const RequestModel& request) const {
+    const std::uint32_t candidates = request.arrival.sampling.Candidates();
+    return candidates > 0 ? candidates : config_.max_decode_rows;
+  }
   void Complain(const char* guarantee, const std::string& what);
   void CheckHeader(const StepPlan& plan);
   void ApplyEnds(const StepPlan& plan);
@@ -105,6 +111,7 @@ class GroupModel {
   std::uint32_t live_ = 0;
   std::uint32_t running_ = 0;
   std::uint64_t reserved_tokens_ = 0;
+  std::uint32_t decode_rows_ = 0;  // of a step in which all running decode
 };
 
 }  // namespace penstock::sim

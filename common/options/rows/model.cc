@@ -79,6 +79,12 @@ constexpr OptionSpec kRows[] = {
      .components = kLauncher | kShard,
      .help = "Memory for the KV cache: bytes (8GiB), or a share of the free memory (0.5, 50%). "
              "The launcher divides it among the ranks of a host."},
+    {.name = "contrastive-search",
+     .type = Type::kBool,
+     .default_text = "false",
+     .components = kLauncher | kRouter | kShard,
+     .help = "Offer contrastive search (penalty_alpha, top_k). The KV cache then also keeps the "
+             "last hidden state of each token, which takes memory."},
     {.name = "block-size",
      .type = Type::kInt,
      .default_text = "16",

@@ -35,6 +35,8 @@ class CpuBackend final : public Backend {
   absl::Status AllocateCache(std::uint32_t blocks) override;
   absl::Status CopyBlocks(std::span<const BlockCopy> copies) override;
   absl::Status Execute(const RaggedBatch& batch) override;
+  absl::Status Similarities(std::uint32_t segment, std::span<float> out) override;
+  absl::Status CommitCandidates(std::span<const CandidateChoice> choices) override;
   absl::StatusOr<TensorView> Logits(std::uint32_t first, std::uint32_t count) override;
   std::uint64_t MemoryBytes() const override;
 
@@ -105,6 +107,14 @@ absl::Status CpuBackend::Execute(const RaggedBatch& batch) {
   PENSTOCK_RETURN_IF_ERROR(runner_->Execute(batch));
   logit_count_ = batch.logit_rows.size();
   return absl::OkStatus();
+}
+
+absl::Status CpuBackend::Similarities(std::uint32_t, std::span<float>) {
+  return absl::UnimplementedError("contrastive search");
+}
+
+absl::Status CpuBackend::CommitCandidates(std::span<const CandidateChoice>) {
+  return absl::UnimplementedError("contrastive search");
 }
 
 absl::StatusOr<TensorView> CpuBackend::Logits(std::uint32_t first, std::uint32_t count) {

@@ -51,6 +51,8 @@ class ReferenceBackend final : public Backend {
   absl::Status AllocateCache(std::uint32_t blocks) override;
   absl::Status CopyBlocks(std::span<const BlockCopy> copies) override;
   absl::Status Execute(const RaggedBatch& batch) override;
+  absl::Status Similarities(std::uint32_t segment, std::span<float> out) override;
+  absl::Status CommitCandidates(std::span<const CandidateChoice> choices) override;
   absl::StatusOr<TensorView> Logits(std::uint32_t first, std::uint32_t count) override;
   std::uint64_t MemoryBytes() const override;
 
@@ -206,6 +208,14 @@ absl::Status ReferenceBackend::Execute(const RaggedBatch& batch) {
     logit_count_ = static_cast<std::int64_t>(batch.logit_rows.size());
     return absl::OkStatus();
   });
+}
+
+absl::Status ReferenceBackend::Similarities(std::uint32_t, std::span<float>) {
+  return absl::UnimplementedError("contrastive search");
+}
+
+absl::Status ReferenceBackend::CommitCandidates(std::span<const CandidateChoice>) {
+  return absl::UnimplementedError("contrastive search");
 }
 
 absl::StatusOr<TensorView> ReferenceBackend::Logits(std::uint32_t first, std::uint32_t count) {

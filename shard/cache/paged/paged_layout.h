@@ -1,5 +1,7 @@
 // Sizes of the paged K/V cache of one rank: per layer one K and one V array of
-// [blocks, block_size, kv_heads, head_dim]. Block tables belong to the executor's slots.
+// [blocks, block_size, kv_heads, head_dim]; for contrastive search also the hidden-state plane, the
+// normalised last hidden state of each position, [blocks, block_size, hidden]. Block tables belong
+// to the executor's slots.
 #pragma once
 
 #include <cstdint>
@@ -15,9 +17,14 @@ struct PagedLayout {
   std::uint32_t kv_heads = 0;     // of this rank
   std::uint32_t head_dim = 0;
   DType dtype = DType::kFloat32;
+  std::uint32_t hidden = 0;  // width of the hidden-state plane; 0 = there is none
 
+  std::uint64_t LayerBytesPerToken() const {  // K and V of one layer
+    return std::uint64_t{2} * kv_heads * head_dim * DTypeBytes(dtype);
+  }
+  std::uint64_t HiddenBytesPerToken() const { return std::uint64_t{hidden} * DTypeBytes(dtype); }
   std::uint64_t BytesPerToken() const {
-    return std::uint64_t{2} * layers * kv_heads * head_dim * DTypeBytes(dtype);
+    return layers * LayerBytesPerToken() + HiddenBytesPerToken();
   }
   std::uint64_t BytesPerBlock() const { return BytesPerToken() * block_size; }
   std::uint64_t Bytes(std::uint32_t blocks) const { return BytesPerBlock() * blocks; }

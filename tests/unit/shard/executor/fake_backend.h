@@ -2,6 +2,7 @@
 // t + 1 (logit 4, all others 0). It records every batch.
 #pragma once
 
+#include <functional>
 #include <limits>
 #include <string>
 #include <vector>
@@ -48,6 +49,26 @@ class FakeBackend final : public Backend {
     one.logit_rows.assign(batch.logit_rows.begin(), batch.logit_rows.end());
     return absl::OkStatus();
   }
+  absl::Status Similarities(std::uint32_t segment, std::span<float> out) override {
+    events.push_back("similarities");
+    const RaggedSegment& ragged = batches.back().segments[segment];
+    for (std::size_t i = 0; i < out.size(); ++i) {
+      const TokenId token = batches.back().tokens[ragged.query_start + i];
+      out[i] = similarity_of ? similarity_of(token) : 0.0f;
+    }
+    return absl::OkStatus();
+  }
+  absl::Status CommitCandidates(std::span<const CandidateChoice> choices) override {
+    events.push_back("commit");
+    Recorded& batch = batches.back();
+    for (const CandidateChoice& choice : choices) {
+      const std::uint32_t first = batch.segments[choice.segment].query_start;
+      for (std::uint32_t& row : batch.logit_rows) {
+        if (row == first) row = first + choice.row;
+      }
+    }
+    return absl::OkStatus();
+  }
   absl::StatusOr<TensorView> Logits(std::uint32_t first, std::uint32_t count) override {
     logit_calls.push_back(count);
     rows_.assign(std::size_t{count} * vocabulary_, 0.0f);
@@ -67,7 +88,8 @@ class FakeBackend final : public Backend {
   std::vector<std::uint32_t> logit_calls;
   std::uint32_t cache_blocks = 0;
   absl::Status execute_status;
-  TokenId nan_token = -1;  // rows of this token hold a NaN
+  std::function<float(TokenId)> similarity_of;  // of a candidate; none: 0
+  TokenId nan_token = -1;                       // rows of this token hold a NaN
 
  private:
   const std::uint32_t vocabulary_;

@@ -397,9 +397,9 @@ class SamplingRange : public testing::TestWithParam<SamplingCase> {};
 
 TEST_P(SamplingRange, IsNamed) {
   SamplingParams params;
-  ASSERT_TRUE(CheckSampling(params, 100).ok());
+  ASSERT_TRUE(CheckSampling(params, 100, 0).ok());
   GetParam().spoil(params);
-  const absl::Status status = CheckSampling(params, 100);
+  const absl::Status status = CheckSampling(params, 100, 0);
   EXPECT_TRUE(absl::IsInvalidArgument(status));
   EXPECT_THAT(Message(status), HasSubstr(GetParam().field));
 }

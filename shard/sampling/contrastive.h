@@ -1,0 +1,32 @@
+// Contrastive search (Su et al., "A Contrastive Framework for Neural Text Generation", NeurIPS
+// 2022; the rule of HF transformers): which tokens are candidates for the next position, and which
+// of them wins once a forward pass has given each a hidden state. Exact rules:
+// docs/api/sampling.md.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <vector>
+
+#include "common/plan/step_result.h"
+
+namespace penstock::shard {
+
+// The most probable next tokens of one sequence, most probable first, ties by token id.
+struct CandidateSet {
+  std::vector<SampledToken> tokens;  // with the logprobs that were asked for
+  std::vector<float> probabilities;  // of the whole vocabulary, not renormalised
+
+  void Clear() {
+    tokens.clear();
+    probabilities.clear();
+  }
+};
+
+// Index of the largest (1 - alpha) * probability - alpha * similarity, the first of equal ones.
+// Nothing when a similarity is not a number.
+std::optional<std::uint32_t> ChooseCandidate(float alpha, std::span<const float> probabilities,
+                                             std::span<const float> similarities);
+
+}  // namespace penstock::shard
