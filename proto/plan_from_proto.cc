@@ -66,6 +66,7 @@ absl::StatusOr<SamplingParams> FromProto(const v1::Sampling& wire) {
     to.logit_bias.push_back({wire.bias_tokens(i), wire.bias_values(i)});
   }
   to.penalty_alpha = wire.penalty_alpha();
+  to.watermark = wire.watermark();
   return to;
 }
 
@@ -89,6 +90,13 @@ absl::StatusOr<LogprobRequest> FromProto(const v1::Logprobs& wire) {
   return to;
 }
 
+absl::StatusOr<GrammarSpec> FromProto(const v1::Grammar& wire) {
+  if (!v1::GrammarKind_IsValid(wire.kind())) {
+    return UnknownEnum("starts.grammar.kind", wire.kind());
+  }
+  return GrammarSpec{static_cast<GrammarSpec::Kind>(wire.kind()), wire.source()};
+}
+
 absl::StatusOr<SequenceStart> FromProto(const v1::SequenceStart& wire) {
   SequenceStart start;
   start.slot = SlotId(wire.slot());
@@ -103,7 +111,7 @@ absl::StatusOr<SequenceStart> FromProto(const v1::SequenceStart& wire) {
   start.ignore_eos = wire.ignore_eos();
   start.min_new_tokens = wire.min_new_tokens();
   start.max_new_tokens = wire.max_new_tokens();
-  start.grammar = wire.grammar();
+  PENSTOCK_ASSIGN_OR_RETURN(start.grammar, FromProto(wire.grammar()));
   start.adapter_id = wire.adapter_id();
   start.trace_id = wire.trace_id();
   return start;

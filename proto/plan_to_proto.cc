@@ -52,6 +52,7 @@ void ToProto(const SamplingParams& from, v1::Sampling& wire) {
     wire.add_bias_values(bias.bias);
   }
   wire.set_penalty_alpha(from.penalty_alpha);
+  wire.set_watermark(from.watermark);
 }
 
 v1::LogprobKind ToProto(LogprobRequest::Kind kind) {
@@ -64,6 +65,11 @@ v1::LogprobKind ToProto(LogprobRequest::Kind kind) {
       return v1::LOGPROB_KIND_PROCESSED;
   }
   return v1::LOGPROB_KIND_NONE;
+}
+
+void ToProto(const GrammarSpec& from, v1::Grammar& wire) {
+  wire.set_kind(static_cast<v1::GrammarKind>(from.kind));
+  wire.set_source(from.source);
 }
 
 void ToProto(const SequenceStart& start, v1::SequenceStart& wire) {
@@ -81,7 +87,7 @@ void ToProto(const SequenceStart& start, v1::SequenceStart& wire) {
   wire.set_ignore_eos(start.ignore_eos);
   wire.set_min_new_tokens(start.min_new_tokens);
   wire.set_max_new_tokens(start.max_new_tokens);
-  wire.set_grammar(start.grammar);
+  if (!start.grammar.empty()) ToProto(start.grammar, *wire.mutable_grammar());
   wire.set_adapter_id(start.adapter_id);
   wire.set_trace_id(start.trace_id);
 }

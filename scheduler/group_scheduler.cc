@@ -217,6 +217,7 @@ void GroupScheduler::Start(Sequence& sequence, Outputs& out) {
   start.ignore_eos = request.ignore_eos;
   start.min_new_tokens = request.min_new_tokens - std::min(request.min_new_tokens, resumed);
   start.max_new_tokens = request.max_new_tokens - resumed;
+  start.grammar = request.grammar;
   start.trace_id = request.trace_id;
   draft_->plan.starts.push_back(std::move(start));
   draft_->requests.push_back(request.request);

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "common/ids.h"
+#include "common/plan/grammar.h"
 #include "common/plan/group.h"
 #include "common/plan/sampling.h"
 #include "common/plan/step_result.h"
@@ -33,6 +34,7 @@ struct Arrival {
   std::vector<TokenId> stop_token_ids;
   bool ignore_eos = false;
   std::int32_t priority = 0;  // larger is sooner; used by Order::kPriority
+  GrammarSpec grammar;
   std::string tenant;         // prefix-cache salt and fairness key; empty = the one tenant
   std::string trace_id;
 };

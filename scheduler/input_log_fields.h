@@ -19,11 +19,13 @@ PENSTOCK_FIELDS(SamplingParams::LogitBias, a(v.token, v.bias));
 PENSTOCK_FIELDS(SamplingParams,
                 a(v.do_sample, v.temperature, v.top_k, v.top_p, v.typical_p, v.min_p,
                   v.repetition_penalty, v.frequency_penalty, v.presence_penalty, v.seed, v.sibling,
-                  v.logit_bias, v.penalty_alpha));
+                  v.logit_bias, v.watermark, v.penalty_alpha));
+PENSTOCK_FIELDS(GrammarSpec, a(v.kind, v.source));
 PENSTOCK_FIELDS(LogprobRequest, a(v.kind, v.top_n, v.prompt_logprobs));
-PENSTOCK_FIELDS(Arrival, a(v.request, v.prompt, v.max_new_tokens, v.length_given, v.dialect,
-                           v.predicted_tokens, v.min_new_tokens, v.sampling, v.logprobs,
-                           v.stop_token_ids, v.ignore_eos, v.priority, v.tenant, v.trace_id));
+PENSTOCK_FIELDS(Arrival,
+                a(v.request, v.prompt, v.max_new_tokens, v.length_given, v.dialect,
+                  v.predicted_tokens, v.min_new_tokens, v.sampling, v.logprobs, v.stop_token_ids,
+                  v.ignore_eos, v.priority, v.grammar, v.tenant, v.trace_id));
 PENSTOCK_FIELDS(Cancel, a(v.request));
 PENSTOCK_FIELDS(FinishAt, a(v.request, v.token_count));
 

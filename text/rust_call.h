@@ -5,7 +5,9 @@
 
 #include <string>
 #include <string_view>
+#include <vector>
 
+#include "common/ids.h"
 #include "text/include/penstock_text.h"
 
 namespace penstock::text {
@@ -26,6 +28,22 @@ class RustBytes {
 
  private:
   penstock_bytes bytes_{};
+};
+
+// Ids and offsets made by the Rust library, freed at the end of the scope.
+class RustTokens {
+ public:
+  RustTokens() = default;
+  ~RustTokens() { penstock_tokens_free(&tokens_); }
+  RustTokens(const RustTokens&) = delete;
+  RustTokens& operator=(const RustTokens&) = delete;
+
+  penstock_tokens* out() { return &tokens_; }
+  std::vector<TokenId> ids() const { return {tokens_.ids, tokens_.ids + tokens_.size}; }
+  const penstock_tokens& raw() const { return tokens_; }
+
+ private:
+  penstock_tokens tokens_{};
 };
 
 // OK for PENSTOCK_TEXT_OK, else the library's message under the code that text/tokenizer.h lists.

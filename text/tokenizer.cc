@@ -6,26 +6,13 @@
 namespace penstock::text {
 namespace {
 
-// Ids and offsets made by the Rust library, freed at the end of the scope.
-struct RustTokens {
-  RustTokens() = default;
-  ~RustTokens() { penstock_tokens_free(&tokens); }
-  RustTokens(const RustTokens&) = delete;
-  RustTokens& operator=(const RustTokens&) = delete;
-  penstock_tokens tokens{};
-};
-
 absl::Status Encode(const penstock_tokenizer* tokenizer, std::string_view text, bool add_special,
                     bool with_offsets, RustTokens& out) {
   RustBytes error;
   const int32_t code =
       penstock_tokenizer_encode(tokenizer, text.data(), text.size(), add_special ? 1 : 0,
-                                with_offsets ? 1 : 0, &out.tokens, error.out());
+                                with_offsets ? 1 : 0, out.out(), error.out());
   return ToStatus(code, error);
-}
-
-std::vector<TokenId> Ids(const penstock_tokens& tokens) {
-  return {tokens.ids, tokens.ids + tokens.size};
 }
 
 }  // namespace
@@ -44,17 +31,17 @@ absl::StatusOr<std::vector<TokenId>> Tokenizer::Encode(std::string_view text,
                                                        bool add_special_tokens) const {
   RustTokens out;
   PENSTOCK_RETURN_IF_ERROR(text::Encode(handle_, text, add_special_tokens, false, out));
-  return Ids(out.tokens);
+  return out.ids();
 }
 
 absl::StatusOr<Encoding> Tokenizer::EncodeWithOffsets(std::string_view text,
                                                       bool add_special_tokens) const {
   RustTokens out;
   PENSTOCK_RETURN_IF_ERROR(text::Encode(handle_, text, add_special_tokens, true, out));
-  Encoding encoding{.ids = Ids(out.tokens), .offsets = {}};
-  encoding.offsets.reserve(out.tokens.size);
-  for (std::size_t i = 0; i < out.tokens.size; ++i) {
-    encoding.offsets.emplace_back(out.tokens.offsets[2 * i], out.tokens.offsets[2 * i + 1]);
+  Encoding encoding{.ids = out.ids(), .offsets = {}};
+  encoding.offsets.reserve(encoding.ids.size());
+  for (std::size_t i = 0; i < encoding.ids.size(); ++i) {
+    encoding.offsets.emplace_back(out.raw().offsets[2 * i], out.raw().offsets[2 * i + 1]);
   }
   return encoding;
 }

@@ -29,6 +29,7 @@ struct SamplingParams {
     friend bool operator==(const LogitBias&, const LogitBias&) = default;
   };
   std::vector<LogitBias> logit_bias;
+  bool watermark = false;  // favour the green tokens (shard/sampling/watermark.h)
   // Contrastive search (Su et al. 2022), not with do_sample: of the top_k most probable tokens the
   // one with the largest (1 - alpha) * probability - alpha * (largest cosine of its last hidden
   // state with an earlier token's). In [0, 1]; 0 = off. docs/api/sampling.md.

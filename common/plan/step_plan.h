@@ -16,6 +16,7 @@
 #include <vector>
 
 #include "common/ids.h"
+#include "common/plan/grammar.h"
 #include "common/plan/sampling.h"
 
 namespace penstock {
@@ -57,7 +58,7 @@ struct SequenceStart {
   bool ignore_eos = false;
   std::uint32_t min_new_tokens = 0;  // eos and stop tokens are masked until then
   std::uint32_t max_new_tokens = 0;  // 0 = no bound of the shard's own
-  std::string grammar;               // reserved
+  GrammarSpec grammar;               // what the generated tokens must match
   std::string adapter_id;            // reserved
   std::string trace_id;
   friend bool operator==(const SequenceStart&, const SequenceStart&) = default;

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <string>
+#include <string_view>
 #include <utility>
 
 #include "common/status.h"
@@ -82,6 +83,12 @@ absl::StatusOr<std::uint64_t> GroupSession::Commit(std::uint32_t blocks) {
   bounds.max_sequence_length = setup_.limits.max_sequence_length;
   bounds.max_decode_rows = setup_.limits.max_decode_rows;
   bounds.max_candidates = setup_.limits.max_candidates;
+  const auto offers = [&facts](std::string_view name) {
+    return std::find(facts.capabilities.begin(), facts.capabilities.end(), name) !=
+           facts.capabilities.end();
+  };
+  bounds.grammars = offers("grammar");
+  bounds.watermarks = offers("watermark");
   bounds.windows.clear();
   for (const KvGroupFacts& group : facts.kv_groups) bounds.windows.push_back(group.window);
   checker_.emplace(std::move(bounds));

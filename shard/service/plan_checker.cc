@@ -135,8 +135,11 @@ absl::Status PlanChecker::CheckStart(const SequenceStart& start) const {
     return Bad("starts.logprobs.top_n", start.logprobs.top_n,
                "at most the vocabulary " + std::to_string(bounds_.vocabulary));
   }
-  if (!start.grammar.empty()) {
-    return Bad("starts.grammar", start.grammar.size(), "empty: grammars are not offered");
+  if (!start.grammar.empty() && !bounds_.grammars) {
+    return Bad("starts.grammar", start.grammar.source.size(), "empty: grammars are not offered");
+  }
+  if (start.sampling.watermark && !bounds_.watermarks) {
+    return Bad("starts.sampling.watermark", 1, "false: watermarks are not offered");
   }
   if (!start.adapter_id.empty()) {
     return BadValue("starts.adapter_id", start.adapter_id, "empty: adapters are not offered");

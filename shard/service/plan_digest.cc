@@ -42,6 +42,7 @@ void MixSampling(Mixer& mix, const SamplingParams& params) {
   mix.Add(std::uint64_t{params.top_k}).Add(params.top_p).Add(params.typical_p).Add(params.min_p);
   mix.Add(params.repetition_penalty).Add(params.frequency_penalty).Add(params.presence_penalty);
   mix.Add(params.seed).Add(std::uint64_t{params.sibling}).Add(params.penalty_alpha);
+  mix.Add(std::uint64_t{params.watermark});
   mix.Add(std::uint64_t{params.logit_bias.size()});
   for (const auto& bias : params.logit_bias) {
     mix.Add(static_cast<std::uint64_t>(bias.token)).Add(bias.bias);
@@ -55,7 +56,8 @@ void MixStart(Mixer& mix, const SequenceStart& start) {
   mix.Add(start.logprobs.kind).Add(std::uint64_t{start.logprobs.top_n});
   mix.Add(std::uint64_t{start.logprobs.prompt_logprobs}).Add(start.stop_token_ids);
   mix.Add(std::uint64_t{start.ignore_eos}).Add(std::uint64_t{start.min_new_tokens});
-  mix.Add(std::uint64_t{start.max_new_tokens}).Add(start.grammar).Add(start.adapter_id);
+  mix.Add(std::uint64_t{start.max_new_tokens}).Add(start.adapter_id);
+  mix.Add(start.grammar.kind).Add(start.grammar.source);
 }
 
 void MixBlockOp(Mixer& mix, const BlockOp& op) {

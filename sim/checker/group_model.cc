@@ -172,6 +172,7 @@ void GroupModel::CheckStart(const SequenceStart& start, const RequestModel& requ
   expect(start.max_new_tokens == request.arrival.max_new_tokens - received, "max_new_tokens");
   expect(start.min_new_tokens == min_new - std::min(min_new, received), "min_new_tokens");
   expect(start.sampling == request.arrival.sampling, "sampling");
+  expect(start.grammar == request.arrival.grammar, "grammar");
   expect(start.stop_token_ids == request.arrival.stop_token_ids, "stop_token_ids");
   expect(start.ignore_eos == request.arrival.ignore_eos, "ignore_eos");
   expect(start.cached_length < prompt.size(), "cached_length");

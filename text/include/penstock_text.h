@@ -1,4 +1,5 @@
-/* C interface of Penstock's text library (Rust): tokenizers, incremental decoding, chat templates.
+/* C interface of Penstock's text library (Rust): tokenizers, incremental decoding, chat templates,
+ * grammars.
  *
  * Errors. Every function that can fail returns a penstock_text_code; on failure `*error`, if
  * `error` is not NULL, receives one line of UTF-8 that names what was wrong, and the outputs are
@@ -9,8 +10,9 @@
  * buffer must be zeroed ({0}) or freed before it is passed as an output. Inputs are only read
  * during the call. All _free functions accept NULL and zeroed buffers.
  *
- * Threads. A penstock_tokenizer and a penstock_template are immutable: any number of threads may
- * use one at once. A penstock_decoder belongs to one thread at a time.
+ * Threads. A penstock_tokenizer, penstock_template, penstock_vocabulary and penstock_grammar are
+ * immutable: any number of threads may use one at once. A penstock_decoder and a penstock_matcher
+ * belong to one thread at a time.
  *
  * Texts are UTF-8 given by pointer and length, may hold NUL and need no terminator. A pointer may
  * be NULL where its length is 0.
@@ -50,6 +52,9 @@ typedef struct penstock_tokens {
 typedef struct penstock_tokenizer penstock_tokenizer;
 typedef struct penstock_decoder penstock_decoder;
 typedef struct penstock_template penstock_template;
+typedef struct penstock_vocabulary penstock_vocabulary;
+typedef struct penstock_grammar penstock_grammar;
+typedef struct penstock_matcher penstock_matcher;
 
 void penstock_bytes_free(penstock_bytes* bytes);
 void penstock_tokens_free(penstock_tokens* tokens);
@@ -154,6 +159,64 @@ typedef struct penstock_conversation {
 int32_t penstock_template_render(const penstock_template* compiled,
                                  const penstock_conversation* conversation, penstock_bytes* text,
                                  penstock_bytes* error);
+
+/* --- Grammars -------------------------------------------------------------------------------- */
+
+/* The vocabulary as a trie of bytes, built once per model (0.2 s for 128,000 tokens). `rows`: of
+ * the model's logits, which may be more than the tokenizer has tokens. `eos_ids`, at least one, end
+ * an output. `prepared`: also build tables that make masks cheaper (another 0.3 s). Keeps the
+ * tokenizer alive. */
+int32_t penstock_vocabulary_new(const penstock_tokenizer* tokenizer, uint32_t rows,
+                                const uint32_t* eos_ids, size_t eos_count, int32_t prepared,
+                                penstock_vocabulary** vocabulary, penstock_bytes* error);
+void penstock_vocabulary_free(penstock_vocabulary* vocabulary);
+
+typedef enum penstock_grammar_kind {
+  PENSTOCK_GRAMMAR_JSON_SCHEMA = 1, /* an object or `true`; blanks: at most one behind , and : */
+  PENSTOCK_GRAMMAR_REGEX = 2,       /* the whole output matches; syntax of Rust's regex crate */
+  PENSTOCK_GRAMMAR_LARK = 3         /* llguidance's variant of Lark */
+} penstock_grammar_kind;
+
+/* Work is counted, not timed, so the same grammar is refused everywhere. 0 = the default. */
+typedef struct penstock_grammar_limits {
+  size_t source_bytes;   /* 256 KiB */
+  uint64_t compile_fuel; /* 500,000 expressions */
+  uint64_t mask_fuel;    /* 100,000 expressions for one mask, some 7 ms */
+} penstock_grammar_limits;
+
+/* INVALID_ARGUMENT: it is no grammar, or nothing can match it. LIMIT: it is too large. `limits` may
+ * be NULL. Some grammars take long without spending fuel: callers that others wait for keep a clock
+ * beside it. Keeps the vocabulary's tables alive. */
+int32_t penstock_grammar_compile(const penstock_vocabulary* vocabulary, int32_t kind,
+                                 const char* source, size_t source_size,
+                                 const penstock_grammar_limits* limits, penstock_grammar** grammar,
+                                 penstock_bytes* error);
+void penstock_grammar_free(penstock_grammar* grammar);
+
+/* Where one output stands, at first at its beginning. Microseconds. May outlive the grammar. After
+ * an error the matcher is of no more use. */
+int32_t penstock_matcher_new(const penstock_grammar* grammar, penstock_matcher** matcher,
+                             penstock_bytes* error);
+void penstock_matcher_free(penstock_matcher* matcher);
+
+/* Token t may come next: bit t % 32 of words[t / 32]. All words are written. EOS tokens are among
+ * them exactly where the output may end; after the end they alone are. */
+int32_t penstock_matcher_mask(penstock_matcher* matcher, uint32_t* words, size_t word_count,
+                              penstock_bytes* error);
+
+/* The output goes on with these tokens; one that the mask forbids is an error. */
+int32_t penstock_matcher_accept(penstock_matcher* matcher, const uint32_t* ids, size_t size,
+                                penstock_bytes* error);
+
+/* Tokens that must come next whatever the model says, as the tokenizer itself would write them; the
+ * last one of a run is left out, since what follows may change it. None for tokenizers that do not
+ * keep texts byte for byte. Does not move the matcher. */
+int32_t penstock_matcher_forced(penstock_matcher* matcher, penstock_tokens* tokens,
+                                penstock_bytes* error);
+
+/* `*accepting`: the output may end here. `*complete`: nothing but its end may follow. */
+int32_t penstock_matcher_state(penstock_matcher* matcher, int32_t* accepting, int32_t* complete,
+                               penstock_bytes* error);
 
 #ifdef __cplusplus
 }

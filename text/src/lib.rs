@@ -8,6 +8,7 @@ mod decoder;
 mod error;
 mod ffi;
 mod files;
+mod grammar;
 mod python;
 mod template;
 mod tokenizer;

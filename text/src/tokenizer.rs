@@ -113,6 +113,12 @@ impl Tokenizer {
         self.inner.token_to_id(token)
     }
 
+    /// An added token: spelled as itself, whatever the decoder is.
+    pub fn is_added(&self, id: u32) -> bool {
+        let added = self.inner.get_added_vocabulary();
+        added.get_added_tokens_decoder().contains_key(&id)
+    }
+
     pub fn is_special(&self, id: u32) -> bool {
         let added = self.inner.get_added_vocabulary();
         added

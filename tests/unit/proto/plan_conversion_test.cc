@@ -38,13 +38,13 @@ SequenceStart RandomStart(Draw& draw) {
   start.sample_index_base = draw.Below(9);
   start.sampling = {draw.Coin(),   draw.Real(),        draw.Below(50), draw.Real(), draw.Real(),
                     draw.Real(),   draw.Real(),        draw.Real(),    draw.Real(), draw.Below(77),
-                    draw.Below(3), {{3, draw.Real()}}, draw.Real()};
+                    draw.Below(3), {{3, draw.Real()}}, draw.Coin(),    draw.Real()};
   start.logprobs = {static_cast<LogprobRequest::Kind>(draw.Below(3)), draw.Below(6), draw.Coin()};
   start.stop_token_ids = draw.List<TokenId>(100);
   start.ignore_eos = draw.Coin();
   start.min_new_tokens = draw.Below(10);
   start.max_new_tokens = draw.Below(100);
-  start.grammar = draw.Coin() ? "g" : "";
+  if (draw.Coin()) start.grammar = {GrammarSpec::Kind::kRegex, "[ab]+"};
   start.adapter_id = draw.Coin() ? "a" : "";
   start.trace_id = draw.Coin() ? "t" : "";
   return start;

@@ -119,7 +119,7 @@ impl IncrementalDecoder {
 }
 
 /// GPT-2's alphabet: the byte that a character of a byte-level token stands for.
-fn byte_of(c: char) -> Option<u8> {
+pub(crate) fn byte_of(c: char) -> Option<u8> {
     match c as u32 {
         code @ (0x21..=0x7e | 0xa1..=0xac | 0xae..=0xff) => Some(code as u8),
         code @ 0x100..=0x120 => Some((code - 0x100) as u8),
@@ -322,7 +322,7 @@ impl PieceState {
 }
 
 /// `<0x0A>` and kin.
-fn byte_token(token: &str) -> Option<u8> {
+pub(crate) fn byte_token(token: &str) -> Option<u8> {
     let hex = token.strip_prefix("<0x")?.strip_suffix('>')?;
     if hex.len() != 2 {
         None

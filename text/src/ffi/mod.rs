@@ -1,6 +1,7 @@
 //! The C interface. `include/penstock_text.h` is its documentation; names and layouts match it.
 
 mod decoder;
+mod grammar;
 mod template;
 mod tokenizer;
 

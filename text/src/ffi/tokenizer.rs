@@ -87,6 +87,16 @@ pub unsafe extern "C" fn penstock_tokenizer_encode(
     })
 }
 
+impl Tokens {
+    pub(super) fn without_offsets(ids: Vec<u32>) -> Self {
+        Self {
+            size: ids.len(),
+            ids: leak(ids),
+            offsets: std::ptr::null_mut(),
+        }
+    }
+}
+
 fn leak<T>(values: Vec<T>) -> *mut T {
     Box::leak(values.into_boxed_slice()).as_mut_ptr()
 }

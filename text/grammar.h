@@ -1,0 +1,119 @@
+// Grammars: what an output must match, and which tokens may come next so that it does. A JSON
+// schema, a regular expression or a Lark grammar, by llguidance. Errors as in text/tokenizer.h:
+// InvalidArgument (no grammar, or nothing can match it), ResourceExhausted (too large).
+//
+//   vocabulary = Vocabulary::Create(tokenizer, rows, eos_ids, Tables::kPrepared)   once per model
+//   grammar = vocabulary->Compile({GrammarSpec::Kind::kRegex, "[ab]+"}, limits)    may be cached
+//   matcher = grammar->Start()                                                     one per output
+//   matcher->Mask(words) … pick a token … matcher->Accept(token) …
+#pragma once
+
+#include <absl/status/statusor.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "common/ids.h"
+#include "common/plan/grammar.h"
+#include "text/tokenizer.h"
+
+struct penstock_vocabulary;
+struct penstock_grammar;
+struct penstock_matcher;
+
+namespace penstock::text {
+
+// Work is counted, not timed: the same grammar is refused on every machine. 0 = the default.
+struct GrammarLimits {
+  std::size_t source_bytes = 0;    // 256 KiB
+  std::uint64_t compile_fuel = 0;  // 500,000 expressions
+  std::uint64_t mask_fuel = 0;     // 100,000 expressions for one mask, some 7 ms
+};
+
+// Words of 32 bits that a mask over `rows` tokens has.
+constexpr std::size_t MaskWords(std::uint32_t rows) { return (std::size_t{rows} + 31) / 32; }
+
+// Where one output stands in its grammar. One thread at a time. After an error it is of no use.
+class GrammarMatcher {
+ public:
+  ~GrammarMatcher();
+  GrammarMatcher(const GrammarMatcher&) = delete;
+  GrammarMatcher& operator=(const GrammarMatcher&) = delete;
+
+  // Bit t % 32 of words[t / 32]: token t may come next. EOS tokens are among them exactly where the
+  // output may end, and alone once nothing else can follow. 2 to 30 us for usual grammars and a
+  // vocabulary of 128,000; some milliseconds at most.
+  absl::Status Mask(std::span<std::uint32_t> words);
+
+  // The output goes on with these tokens; one that the mask forbids is an error.
+  absl::Status Accept(std::span<const TokenId> tokens);
+
+  // Tokens that must come next whatever the model says, as the tokenizer itself would write them,
+  // but for the last of the run. Does not move the matcher.
+  absl::StatusOr<std::vector<TokenId>> Forced();
+
+  struct State {
+    bool accepting = false;  // the output may end here
+    bool complete = false;   // nothing but its end may follow
+  };
+  absl::StatusOr<State> Where();
+
+ private:
+  friend class CompiledGrammar;
+  explicit GrammarMatcher(penstock_matcher* handle) : handle_(handle) {}
+
+  penstock_matcher* handle_;
+};
+
+// Immutable; any number of threads. Matchers of one grammar share what they learn of it.
+class CompiledGrammar {
+ public:
+  ~CompiledGrammar();
+  CompiledGrammar(const CompiledGrammar&) = delete;
+  CompiledGrammar& operator=(const CompiledGrammar&) = delete;
+
+  absl::StatusOr<std::unique_ptr<GrammarMatcher>> Start() const;
+
+ private:
+  friend class Vocabulary;
+  explicit CompiledGrammar(penstock_grammar* handle) : handle_(handle) {}
+
+  penstock_grammar* handle_;
+};
+
+// A tokenizer's vocabulary as a trie of bytes. Immutable; any number of threads.
+class Vocabulary {
+ public:
+  enum class Tables : std::uint8_t {
+    kPlain,     // enough to compile and check
+    kPrepared,  // masks are cheaper; costs another 0.3 s for 128,000 tokens
+  };
+
+  // `rows`: of the model's logits, which may be more than the tokenizer has tokens. `eos_ids`: at
+  // least one. Fails for tokenizers that are neither byte-level nor SentencePiece.
+  static absl::StatusOr<std::shared_ptr<const Vocabulary>> Create(const Tokenizer& tokenizer,
+                                                                  std::uint32_t rows,
+                                                                  std::span<const TokenId> eos_ids,
+                                                                  Tables tables);
+  ~Vocabulary();
+  Vocabulary(const Vocabulary&) = delete;
+  Vocabulary& operator=(const Vocabulary&) = delete;
+
+  // Usually about a millisecond. A few grammars take long without spending fuel (a thousand
+  // optional properties), so whoever makes others wait keeps a clock beside it.
+  absl::StatusOr<std::shared_ptr<const CompiledGrammar>> Compile(const GrammarSpec& spec,
+                                                                 const GrammarLimits& limits) const;
+
+  std::uint32_t rows() const { return rows_; }
+
+ private:
+  Vocabulary(penstock_vocabulary* handle, std::uint32_t rows) : handle_(handle), rows_(rows) {}
+
+  penstock_vocabulary* handle_;
+  std::uint32_t rows_;
+};
+
+}  // namespace penstock::text

@@ -1,0 +1,178 @@
+use std::sync::Arc;
+
+use super::tokenizer::Handle;
+use super::{free, guard, object, put, slice, text, Bytes, Tokens};
+use crate::error::{Result, TextError};
+use crate::grammar::{Grammar, Kind, Limits, Matcher, Vocabulary};
+
+/// `penstock_grammar_limits`; 0 = the default.
+#[repr(C)]
+pub struct GrammarLimits {
+    source_bytes: usize,
+    compile_fuel: u64,
+    mask_fuel: u64,
+}
+
+impl GrammarLimits {
+    fn or_defaults(&self) -> Limits {
+        let mut limits = Limits::default();
+        if self.source_bytes > 0 {
+            limits.source_bytes = self.source_bytes;
+        }
+        if self.compile_fuel > 0 {
+            limits.compile_fuel = self.compile_fuel;
+        }
+        if self.mask_fuel > 0 {
+            limits.mask_fuel = self.mask_fuel;
+        }
+        limits
+    }
+}
+
+/// # Safety
+/// See `include/penstock_text.h`.
+#[no_mangle]
+pub unsafe extern "C" fn penstock_vocabulary_new(
+    tokenizer: *const Handle,
+    rows: u32,
+    eos_ids: *const u32,
+    eos_count: usize,
+    prepared: i32,
+    vocabulary: *mut *mut Vocabulary,
+    error: *mut Bytes,
+) -> i32 {
+    guard(error, || {
+        let tokenizer = Arc::clone(&object(tokenizer)?.0);
+        let eos_ids = slice(eos_ids, eos_count)?;
+        let made = Vocabulary::new(tokenizer, rows, eos_ids, prepared != 0)?;
+        put(vocabulary, Box::into_raw(Box::new(made)))
+    })
+}
+
+/// # Safety
+/// See `include/penstock_text.h`.
+#[no_mangle]
+pub unsafe extern "C" fn penstock_vocabulary_free(vocabulary: *mut Vocabulary) {
+    free(vocabulary);
+}
+
+/// # Safety
+/// See `include/penstock_text.h`.
+#[no_mangle]
+pub unsafe extern "C" fn penstock_grammar_compile(
+    vocabulary: *const Vocabulary,
+    kind: i32,
+    source: *const u8,
+    source_size: usize,
+    limits: *const GrammarLimits,
+    grammar: *mut *mut Grammar,
+    error: *mut Bytes,
+) -> i32 {
+    guard(error, || {
+        let source = text("it", source, source_size)?;
+        let limits = limits
+            .as_ref()
+            .map_or_else(Limits::default, GrammarLimits::or_defaults);
+        let made = object(vocabulary)?.compile(Kind::from_number(kind)?, source, &limits)?;
+        put(grammar, Box::into_raw(Box::new(made)))
+    })
+}
+
+/// # Safety
+/// See `include/penstock_text.h`.
+#[no_mangle]
+pub unsafe extern "C" fn penstock_grammar_free(grammar: *mut Grammar) {
+    free(grammar);
+}
+
+/// # Safety
+/// See `include/penstock_text.h`.
+#[no_mangle]
+pub unsafe extern "C" fn penstock_matcher_new(
+    grammar: *const Grammar,
+    matcher: *mut *mut Matcher,
+    error: *mut Bytes,
+) -> i32 {
+    guard(error, || {
+        let made = object(grammar)?.matcher()?;
+        put(matcher, Box::into_raw(Box::new(made)))
+    })
+}
+
+/// # Safety
+/// See `include/penstock_text.h`.
+#[no_mangle]
+pub unsafe extern "C" fn penstock_matcher_free(matcher: *mut Matcher) {
+    free(matcher);
+}
+
+unsafe fn exclusive<'a>(matcher: *mut Matcher) -> Result<&'a mut Matcher> {
+    matcher
+        .as_mut()
+        .ok_or_else(|| TextError::invalid("matcher must not be NULL"))
+}
+
+/// # Safety
+/// See `include/penstock_text.h`.
+#[no_mangle]
+pub unsafe extern "C" fn penstock_matcher_mask(
+    matcher: *mut Matcher,
+    words: *mut u32,
+    word_count: usize,
+    error: *mut Bytes,
+) -> i32 {
+    guard(error, || {
+        if words.is_null() {
+            return Err(TextError::invalid("output must not be NULL"));
+        }
+        let mask = exclusive(matcher)?.mask()?;
+        let out = std::slice::from_raw_parts_mut(words, word_count);
+        out.fill(0);
+        let from = mask.as_slice();
+        let count = from.len().min(word_count);
+        out[..count].copy_from_slice(&from[..count]);
+        Ok(())
+    })
+}
+
+/// # Safety
+/// See `include/penstock_text.h`.
+#[no_mangle]
+pub unsafe extern "C" fn penstock_matcher_accept(
+    matcher: *mut Matcher,
+    ids: *const u32,
+    size: usize,
+    error: *mut Bytes,
+) -> i32 {
+    guard(error, || exclusive(matcher)?.accept(slice(ids, size)?))
+}
+
+/// # Safety
+/// See `include/penstock_text.h`.
+#[no_mangle]
+pub unsafe extern "C" fn penstock_matcher_forced(
+    matcher: *mut Matcher,
+    tokens: *mut Tokens,
+    error: *mut Bytes,
+) -> i32 {
+    guard(error, || {
+        let ids = exclusive(matcher)?.forced();
+        put(tokens, Tokens::without_offsets(ids))
+    })
+}
+
+/// # Safety
+/// See `include/penstock_text.h`.
+#[no_mangle]
+pub unsafe extern "C" fn penstock_matcher_state(
+    matcher: *mut Matcher,
+    accepting: *mut i32,
+    complete: *mut i32,
+    error: *mut Bytes,
+) -> i32 {
+    guard(error, || {
+        let matcher = exclusive(matcher)?;
+        put(accepting, i32::from(matcher.accepting()))?;
+        put(complete, i32::from(matcher.complete()))
+    })
+}

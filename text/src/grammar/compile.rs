@@ -1,0 +1,154 @@
+//! From a source text to the engine's grammar, and from its errors to one line for a client.
+
+use llguidance::api::TopLevelGrammar;
+use llguidance::JsonCompileOptions;
+use serde_json::{json, Value};
+
+use super::Limits;
+use crate::error::{Code, Result, TextError};
+
+/// Numbers are those of `penstock_grammar_kind` in `include/penstock_text.h`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Kind {
+    JsonSchema,
+    Regex,
+    Lark,
+}
+
+impl Kind {
+    pub fn from_number(number: i32) -> Result<Self> {
+        match number {
+            1 => Ok(Kind::JsonSchema),
+            2 => Ok(Kind::Regex),
+            3 => Ok(Kind::Lark),
+            _ => Err(TextError::invalid(format!(
+                "grammar kind must be 1, 2 or 3. Given: {number}"
+            ))),
+        }
+    }
+}
+
+pub fn parse(kind: Kind, source: &str, limits: &Limits) -> Result<TopLevelGrammar> {
+    if source.len() > limits.source_bytes {
+        return Err(TextError::limit(format!(
+            "it must have at most {} bytes. Given: {}",
+            limits.source_bytes,
+            source.len()
+        )));
+    }
+    match kind {
+        Kind::JsonSchema => Ok(TopLevelGrammar::from_json_schema(schema(source)?)),
+        Kind::Regex => Ok(TopLevelGrammar::from_regex(without_anchors(source))),
+        Kind::Lark => Ok(TopLevelGrammar::from_lark(source.to_owned())),
+    }
+}
+
+/// The schema with our way of writing JSON: at most one blank behind `,` and `:`, as in TGI. A weak
+/// model would otherwise fill its whole answer with blanks.
+fn schema(source: &str) -> Result<Value> {
+    let schema: Value = serde_json::from_str(source)
+        .map_err(|error| TextError::invalid(format!("it is not JSON: {error}")))?;
+    let mut schema = match schema {
+        Value::Bool(true) => json!({}),
+        Value::Object(_) => schema,
+        _ => return Err(TextError::invalid("a schema must be an object or true")),
+    };
+    check_cost(&schema)?;
+    let options = JsonCompileOptions {
+        whitespace_pattern: Some(" ".to_owned()),
+        ..JsonCompileOptions::default()
+    };
+    options.apply_to(&mut schema);
+    Ok(schema)
+}
+
+/// The engine's time for an object is quadratic in its properties, and that for `multipleOf` grows
+/// with the number; neither spends fuel.
+const MAX_PROPERTIES: usize = 500;
+const MAX_SQUARED_PROPERTIES: usize = 500_000;
+const MAX_MULTIPLE: f64 = 1000.0;
+const MIN_MULTIPLE: f64 = 0.001;
+
+fn check_cost(schema: &Value) -> Result<()> {
+    let mut squares = 0;
+    let mut open = vec![schema];
+    while let Some(value) = open.pop() {
+        match value {
+            Value::Array(elements) => open.extend(elements),
+            Value::Object(members) => {
+                if let Some(count) = members.get("properties").and_then(Value::as_object) {
+                    squares += count.len() * count.len();
+                    check_properties(count.len(), squares)?;
+                }
+                check_multiple(members.get("multipleOf"))?;
+                open.extend(members.values());
+            }
+            _ => {}
+        }
+    }
+    Ok(())
+}
+
+fn check_properties(count: usize, squares: usize) -> Result<()> {
+    if count > MAX_PROPERTIES {
+        return Err(TextError::limit(format!(
+            "an object must have at most {MAX_PROPERTIES} properties. Given: {count}"
+        )));
+    }
+    if squares > MAX_SQUARED_PROPERTIES {
+        return Err(TextError::limit("it has too many large objects"));
+    }
+    Ok(())
+}
+
+fn check_multiple(multiple: Option<&Value>) -> Result<()> {
+    match multiple.and_then(Value::as_f64) {
+        Some(step) if !(MIN_MULTIPLE..=MAX_MULTIPLE).contains(&step) => Err(TextError::limit(
+            format!("`multipleOf` must be {MIN_MULTIPLE} to {MAX_MULTIPLE}. Given: {step}"),
+        )),
+        _ => Ok(()),
+    }
+}
+
+/// The whole output must match, so `^` in front and `$` behind say nothing new; the engine has no
+/// anchors.
+fn without_anchors(source: &str) -> &str {
+    let source = source.strip_prefix('^').unwrap_or(source);
+    match source.strip_suffix('$') {
+        Some(rest) if trailing_backslashes(rest).is_multiple_of(2) => rest,
+        _ => source,
+    }
+}
+
+fn trailing_backslashes(text: &str) -> usize {
+    text.bytes().rev().take_while(|&byte| byte == b'\\').count()
+}
+
+/// The engine's message without its own decorations; a limit that was reached keeps its code.
+pub fn explain(message: &str) -> TextError {
+    let text = message
+        .split("\n<state>")
+        .next()
+        .unwrap_or(message)
+        .trim_end_matches("<non-verbose/>")
+        .trim();
+    const LIMITS: [&str; 6] = [
+        "too many",
+        "too large",
+        "too complex",
+        "too big",
+        "fuel",
+        "limit",
+    ];
+    let lower = text.to_lowercase();
+    let is_limit = LIMITS.iter().any(|word| lower.contains(word));
+    let shown: String = text.chars().take(400).collect();
+    TextError {
+        code: if is_limit {
+            Code::LimitExceeded
+        } else {
+            Code::InvalidArgument
+        },
+        ..TextError::invalid(shown)
+    }
+}

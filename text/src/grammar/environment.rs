@@ -1,0 +1,92 @@
+//! The tokenizer as the grammar engine sees it.
+
+use std::sync::Arc;
+
+use toktrie::{TokRxInfo, TokTrie, TokenId, TokenizerEnv};
+
+use super::words::token_words;
+use crate::error::{Result, TextError};
+use crate::tokenizer::Tokenizer;
+
+/// A trie holds token ids in 24 bits.
+const MAX_ROWS: u32 = 1 << 24;
+
+/// The engine is told that its tokenization is not canonical, so it never follows a forced run of
+/// bytes to its end while it computes a mask: such a run may be a million bytes long. The model
+/// chooses among all spellings of a text, as with TGI; `Matcher::forced` is asked for instead.
+pub struct VocabularyEnvironment {
+    tokenizer: Arc<Tokenizer>,
+    trie: TokTrie,
+    keeps_text: bool,
+}
+
+impl VocabularyEnvironment {
+    pub fn new(tokenizer: Arc<Tokenizer>, rows: u32, eos_ids: &[u32]) -> Result<Self> {
+        if rows == 0 || rows >= MAX_ROWS {
+            return Err(TextError::invalid(format!(
+                "vocabulary must be 1 to {}. Given: {rows}",
+                MAX_ROWS - 1
+            )));
+        }
+        let Some(&eos) = eos_ids.first() else {
+            return Err(TextError::invalid(
+                "grammars need a model with an end-of-sequence token",
+            ));
+        };
+        if let Some(wrong) = eos_ids.iter().find(|&&id| id >= rows) {
+            return Err(TextError::invalid(format!(
+                "end-of-sequence token ids must be below {rows}. Given: {wrong}"
+            )));
+        }
+        let words = token_words(&tokenizer, rows)?;
+        let trie = TokTrie::from(&TokRxInfo::new(rows, eos), &words).with_eos_tokens(eos_ids);
+        let mut environment = Self {
+            tokenizer,
+            trie,
+            keeps_text: false,
+        };
+        environment.keeps_text = ["a", "{\"a\": 1}", " b", "\n", "\"", "é"]
+            .iter()
+            .all(|text| environment.exact(text).is_some());
+        Ok(environment)
+    }
+
+    /// Texts come back byte for byte, in the middle of an output too: only then can runs of tokens
+    /// be forced. SentencePiece's leading blank is why some tokenizers cannot.
+    pub fn keeps_text(&self) -> bool {
+        self.keeps_text
+    }
+
+    /// The tokenizer's own tokens for `text`, when they are that text and nothing else.
+    pub fn exact(&self, text: &str) -> Option<Vec<TokenId>> {
+        let ids = self.tokenizer.encode(text, false, false).ok()?.ids;
+        let same = self.bytes_of(&ids) == text.as_bytes();
+        same.then_some(ids)
+    }
+
+    /// Not `decode`, which would drop special tokens.
+    fn bytes_of(&self, ids: &[TokenId]) -> Vec<u8> {
+        ids.iter()
+            .flat_map(|&id| self.trie.token(id))
+            .copied()
+            .collect()
+    }
+}
+
+impl TokenizerEnv for VocabularyEnvironment {
+    fn tok_trie(&self) -> &TokTrie {
+        &self.trie
+    }
+
+    /// A special token spelled out in the text is text here, so it is cut greedily.
+    fn tokenize_bytes(&self, bytes: &[u8]) -> Vec<TokenId> {
+        self.trie.tokenize_with_greedy_fallback(bytes, |text| {
+            self.exact(text)
+                .unwrap_or_else(|| self.trie.greedy_tokenize(text.as_bytes()))
+        })
+    }
+
+    fn tokenize_is_canonical(&self) -> bool {
+        false
+    }
+}

@@ -1,0 +1,183 @@
+//! Grammars: which tokens may come next so that the whole output matches a JSON schema, a regular
+//! expression or a Lark grammar. A thin layer over llguidance, which works on derivatives and an
+//! Earley parser: nothing is compiled to an automaton up front, so compiling is quick and what it
+//! may cost, like each mask, is bounded by counted work ("fuel"), not by a clock.
+
+mod compile;
+mod environment;
+mod words;
+
+#[cfg(test)]
+mod tests;
+
+use std::sync::{Arc, Mutex};
+
+use llguidance::api::ParserLimits;
+use llguidance::earley::SlicedBiasComputer;
+use llguidance::{Matcher as Engine, ParserFactory};
+use toktrie::{InferenceCapabilities, SimpleVob, TokEnv};
+
+use crate::error::{Result, TextError};
+use crate::tokenizer::Tokenizer;
+use environment::VocabularyEnvironment;
+
+pub use compile::Kind;
+
+/// Bounds on compiling and on each mask; all counted, so they are the same on every machine.
+#[derive(Debug, Clone, Copy)]
+pub struct Limits {
+    pub source_bytes: usize,
+    pub compile_fuel: u64,
+    pub mask_fuel: u64,
+    pub mask_items: usize,
+    pub lexer_states: usize,
+    pub grammar_symbols: usize,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self {
+            source_bytes: 256 << 10,
+            compile_fuel: 500_000,
+            mask_fuel: 100_000,
+            mask_items: 50_000,
+            lexer_states: 25_000,
+            grammar_symbols: 500_000,
+        }
+    }
+}
+
+/// A tokenizer's vocabulary as a trie of bytes; what all grammars of a model share.
+pub struct Vocabulary {
+    factory: ParserFactory,
+    environment: Arc<VocabularyEnvironment>,
+}
+
+impl Vocabulary {
+    /// `rows`: of the model's logits, which may be more than the tokenizer has tokens. `eos_ids` end
+    /// an output that the grammar accepts. `prepared`: spend time now on tables that make masks
+    /// cheaper; without it grammars can be compiled and checked all the same.
+    pub fn new(
+        tokenizer: Arc<Tokenizer>,
+        rows: u32,
+        eos_ids: &[u32],
+        prepared: bool,
+    ) -> Result<Self> {
+        let environment = Arc::new(VocabularyEnvironment::new(tokenizer, rows, eos_ids)?);
+        let for_engine: TokEnv = environment.clone();
+        let slices = if prepared {
+            SlicedBiasComputer::general_slices()
+        } else {
+            Vec::new()
+        };
+        let mut factory =
+            ParserFactory::new(&for_engine, InferenceCapabilities::default(), &slices)
+                .map_err(|error| TextError::internal(error.to_string()))?;
+        factory.quiet();
+        Ok(Self {
+            factory,
+            environment,
+        })
+    }
+
+    /// The grammar, checked so far that the tokens which may come first are known.
+    pub fn compile(&self, kind: Kind, source: &str, limits: &Limits) -> Result<Grammar> {
+        let grammar = compile::parse(kind, source, limits)?;
+        let parser_limits = ParserLimits {
+            initial_lexer_fuel: limits.compile_fuel,
+            step_lexer_fuel: limits.mask_fuel,
+            step_max_items: limits.mask_items,
+            max_lexer_states: limits.lexer_states,
+            max_grammar_size: limits.grammar_symbols,
+            precompute_large_lexemes: false,
+            verbose_errors: false,
+            ..ParserLimits::default()
+        };
+        let parser = self
+            .factory
+            .create_parser_from_init_ext(
+                llguidance::api::GrammarInit::Serialized(grammar),
+                llguidance::Logger::new(0, 0),
+                InferenceCapabilities::default(),
+                parser_limits,
+            )
+            .map_err(|error| compile::explain(&error.to_string()))?;
+        let mut start = Engine::new(Ok(parser));
+        start
+            .clone()
+            .compute_mask_or_eos()
+            .map_err(|error| compile::explain(&error.to_string()))?;
+        if start.is_stopped() && !start.is_accepting().unwrap_or(false) {
+            return Err(TextError::invalid("nothing matches it"));
+        }
+        Ok(Grammar {
+            start: Mutex::new(start),
+            environment: self.environment.clone(),
+        })
+    }
+}
+
+/// A compiled grammar. Matchers of one grammar share what they learn about it.
+pub struct Grammar {
+    start: Mutex<Engine>,
+    environment: Arc<VocabularyEnvironment>,
+}
+
+impl Grammar {
+    pub fn matcher(&self) -> Result<Matcher> {
+        let start = self
+            .start
+            .lock()
+            .map_err(|_| TextError::internal("the grammar is broken"))?;
+        Ok(Matcher {
+            engine: start.clone(),
+            environment: self.environment.clone(),
+        })
+    }
+}
+
+/// Where one output stands in its grammar.
+pub struct Matcher {
+    engine: Engine,
+    environment: Arc<VocabularyEnvironment>,
+}
+
+impl Matcher {
+    /// Tokens that may come next, one bit each; EOS tokens where the output may end here.
+    pub fn mask(&mut self) -> Result<SimpleVob> {
+        self.engine
+            .compute_mask_or_eos()
+            .map_err(|error| compile::explain(&error.to_string()))
+    }
+
+    /// The output goes on with `tokens`. An EOS token ends it.
+    pub fn accept(&mut self, tokens: &[u32]) -> Result<()> {
+        self.engine
+            .consume_tokens(tokens)
+            .map_err(|error| compile::explain(&error.to_string()))
+    }
+
+    /// Tokens that must come next whatever the model says, spelled as the tokenizer would spell them.
+    /// The last one of a run is left to the model: what follows might change its spelling. Nothing
+    /// for tokenizers that do not keep texts byte for byte.
+    pub fn forced(&mut self) -> Vec<u32> {
+        if self.engine.is_stopped() || !self.environment.keeps_text() {
+            return Vec::new();
+        }
+        let bytes = self.engine.compute_ff_bytes();
+        let text = String::from_utf8(bytes).unwrap_or_default();
+        let mut tokens = self.environment.exact(&text).unwrap_or_default();
+        tokens.pop();
+        tokens
+    }
+
+    /// The output may end here.
+    pub fn accepting(&mut self) -> bool {
+        self.engine.is_accepting().unwrap_or(false)
+    }
+
+    /// Nothing but the end may follow.
+    pub fn complete(&self) -> bool {
+        self.engine.is_stopped() && !self.engine.is_error()
+    }
+}
