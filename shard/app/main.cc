@@ -13,6 +13,7 @@
 #include "common/status.h"
 #include "shard/app/shard_options.h"
 #include "shard/service/run_shards.h"
+#include "shard/tgi/tgi_driver.h"
 
 int main(int argc, char** argv) {
   using namespace penstock;
@@ -35,7 +36,8 @@ int main(int argc, char** argv) {
     return kExitUsage;
   }
   std::vector<shard::HostedShard> shards;
-  shards.push_back(
-      {std::make_unique<shard::ModelEngine>(*std::move(engine_options)), listen->At(group, 0)});
+  const shard::TgiOptions tgi{.model_folder = engine_options->model.folder};
+  shards.push_back({std::make_unique<shard::ModelEngine>(*std::move(engine_options)),
+                    listen->At(group, 0), shard::TgiDriverFactory(tgi)});
   return shard::RunShards(std::move(shards), notifier);
 }

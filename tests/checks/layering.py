@@ -33,7 +33,7 @@ ARROWS = {
         "tools",
     },
 }
-EXTRA_FILES = {"shard": {"scheduler/block_pool.h"}}
+EXTRA_FILES = {"shard": {"scheduler/block_pool.h", "scheduler/slot_pool.h"}}
 # Folder -> folders that its parent may know and it may not.
 FORBIDDEN = {
     "router/http": ("router/api", "router/dispatch", "router/stream", "scheduler", "text", "proto"),

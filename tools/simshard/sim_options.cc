@@ -12,6 +12,7 @@
 #include "common/exit_codes.h"
 #include "common/log.h"
 #include "common/status.h"
+#include "shard/tgi/tgi_driver.h"
 #include "tools/simshard/sim_engine.h"
 
 namespace penstock::simshard {
@@ -83,7 +84,8 @@ absl::StatusOr<std::vector<shard::HostedShard>> MakeShards(const options::Values
       mine.rank = rank;
       mine.faults = faults.For(static_cast<std::uint32_t>(group.value_or(0)), rank);
       shards.push_back({std::make_unique<SimEngine>(std::move(mine)),
-                        listen.At(group, static_cast<std::uint32_t>(shards.size()))});
+                        listen.At(group, static_cast<std::uint32_t>(shards.size())),
+                        shard::TgiDriverFactory({.model_folder = options.model_folder})});
     }
   }
   return shards;

@@ -1,0 +1,86 @@
+#include "shard/tgi/generation.h"
+
+#include <limits>
+#include <utility>
+
+#include "common/status.h"
+#include "generate/v3/generate.pb.h"
+
+namespace penstock::shard {
+namespace {
+
+namespace v3 = generate::v3;
+
+absl::Status AddToken(TokenId id, float logprob, const text::Tokenizer& tokenizer,
+                      v3::Tokens& out) {
+  PENSTOCK_ASSIGN_OR_RETURN(std::string text, tokenizer.Decode({&id, 1}, false));
+  out.add_ids(static_cast<std::uint32_t>(id));
+  out.add_logprobs(logprob);
+  out.add_texts(std::move(text));
+  return absl::OkStatus();
+}
+
+// The first prompt token has no logprob: NaN.
+absl::Status AddPrompt(const Member& member, const text::Tokenizer& tokenizer, v3::Tokens& out) {
+  const std::vector<TokenId>& prompt = member.request.start.prompt;
+  for (std::size_t i = 0; i < prompt.size(); ++i) {
+    const bool known = i > 0 && i <= member.prompt_logprobs.size();
+    const float logprob =
+        known ? member.prompt_logprobs[i - 1] : std::numeric_limits<float>::quiet_NaN();
+    PENSTOCK_RETURN_IF_ERROR(AddToken(prompt[i], logprob, tokenizer, out));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status AddTop(const SampledToken& token, const text::Tokenizer& tokenizer, v3::Tokens& out) {
+  for (const TokenLogprob& top : token.alternatives) {
+    PENSTOCK_RETURN_IF_ERROR(AddToken(top.token, top.logprob, tokenizer, out));
+    out.add_is_special(tokenizer.IsSpecial(top.token));
+  }
+  return absl::OkStatus();
+}
+
+bool HasEnded(const Member& member) {
+  return member.finish != ShardFinish::kNone || member.text.stopped();
+}
+
+v3::FinishReason ReasonOf(const Member& member) {
+  if (member.finish == ShardFinish::kLength) return v3::FINISH_REASON_LENGTH;
+  if (member.finish == ShardFinish::kEos) return v3::FINISH_REASON_EOS_TOKEN;
+  return v3::FINISH_REASON_STOP_SEQUENCE;
+}
+
+absl::Status AddEnd(Member& member, v3::GeneratedText& out) {
+  PENSTOCK_ASSIGN_OR_RETURN(std::string text, member.text.Finish());
+  out.set_text(std::move(text));
+  out.set_generated_tokens(member.generated);
+  out.set_finish_reason(ReasonOf(member));
+  const SamplingParams& sampling = member.request.start.sampling;
+  if (sampling.do_sample) out.set_seed(sampling.seed);
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+absl::Status TakeToken(Member& member, const text::Tokenizer& tokenizer, v3::Generation* out) {
+  const SampledToken& token = *member.sampled;
+  ++member.generated;
+  PENSTOCK_ASSIGN_OR_RETURN(std::string piece,
+                            member.text.Push(token.token, member.finish == ShardFinish::kEos));
+  member.stopped = HasEnded(member);
+  if (out == nullptr) return absl::OkStatus();
+  const LogprobRequest& asked = member.request.start.logprobs;
+  out->set_request_id(member.request.id);
+  if (member.generated == 1 && asked.prompt_logprobs) {
+    PENSTOCK_RETURN_IF_ERROR(AddPrompt(member, tokenizer, *out->mutable_prefill_tokens()));
+  }
+  v3::Tokens& tokens = *out->mutable_tokens();
+  tokens.add_ids(static_cast<std::uint32_t>(token.token));
+  tokens.add_logprobs(token.logprob);
+  tokens.add_texts(std::move(piece));
+  tokens.add_is_special(tokenizer.IsSpecial(token.token));
+  if (asked.top_n > 0) PENSTOCK_RETURN_IF_ERROR(AddTop(token, tokenizer, *out->add_top_tokens()));
+  return member.stopped ? AddEnd(member, *out->mutable_generated_text()) : absl::OkStatus();
+}
+
+}  // namespace penstock::shard

@@ -1,0 +1,22 @@
+// The way of ranks 1, 2, … to the meeting place of rank 0: a gRPC stream on rank 0's own socket.
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "shard/tgi/meeting_place.h"
+
+namespace grpc {
+class Service;
+}  // namespace grpc
+
+namespace penstock::shard {
+
+// Rank 0's service; `place` outlives it.
+std::unique_ptr<grpc::Service> MakeRankMeetingService(MeetingPlace& place);
+
+// The gate of another rank. `socket`: path of rank 0's Unix socket. The stream is opened by the
+// first call, and again after it broke; a broken stream fails what waits with UNAVAILABLE.
+std::unique_ptr<RankGate> MakeFollowingGate(const std::string& socket);
+
+}  // namespace penstock::shard

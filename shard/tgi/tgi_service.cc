@@ -1,0 +1,172 @@
+#include "shard/tgi/tgi_service.h"
+
+#include <algorithm>
+#include <chrono>
+#include <utility>
+
+#include "common/status.h"
+#include "shard/service/grpc_status.h"
+
+namespace penstock::shard {
+namespace {
+
+namespace v3 = generate::v3;
+
+// TGI's router sets no deadline; a call that does not come to all ranks ends after this.
+constexpr auto kLongestPatience = std::chrono::seconds(30);
+constexpr auto kLeastMargin = std::chrono::milliseconds(50);
+
+// The ranks must have met a little before the caller gives up, so that it hears why they did not.
+Time MeetingDeadline(const grpc::CallbackServerContext& context) {
+  const auto left = context.deadline() - std::chrono::system_clock::now();
+  Duration patience = kLongestPatience;
+  if (left < kLongestPatience) {
+    const Duration time = std::chrono::duration_cast<Duration>(left);
+    patience = std::max(Duration(0), time - std::max<Duration>(kLeastMargin, time / 10));
+  }
+  return SteadyNow() + patience;
+}
+
+// FNV-1a: the same on every rank, whatever built it.
+std::string KeyOf(const char* method, const google::protobuf::MessageLite& request) {
+  const std::string bytes = request.SerializeAsString();
+  std::uint64_t hash = 0xcbf29ce484222325ULL;
+  for (const char byte : bytes) {
+    hash = (hash ^ static_cast<unsigned char>(byte)) * 0x100000001b3ULL;
+  }
+  return std::string(method) + " " + std::to_string(bytes.size()) + " " + std::to_string(hash);
+}
+
+absl::Status NoGroup(std::uint64_t id) {
+  return absl::InternalError("Batch ID " + std::to_string(id) + " not found in cache.");
+}
+
+// The limits that the router asked for, or the model's own.
+absl::Status AnswerWarmup(const EngineFacts& facts, const v3::WarmupRequest& request,
+                          const TgiSession& session, v3::WarmupResponse& response) {
+  const std::uint64_t capacity = session.capacity_tokens();
+  const std::uint64_t most = std::min<std::uint64_t>(facts.max_position, capacity);
+  const std::uint64_t total = request.has_max_total_tokens() ? request.max_total_tokens() : most;
+  if (total > facts.max_position) {
+    return BadValue("max_total_tokens", std::to_string(total),
+                    "at most " + std::to_string(facts.max_position) + ", the model's context");
+  }
+  if (total > capacity) {
+    return absl::ResourceExhaustedError(
+        "Not enough memory to handle `max_total_tokens=" + std::to_string(total) +
+        "`: there is room for " + std::to_string(capacity));
+  }
+  response.set_max_supported_total_tokens(static_cast<std::uint32_t>(capacity));
+  response.set_max_total_tokens(static_cast<std::uint32_t>(total));
+  response.set_max_input_tokens(request.has_max_input_tokens()
+                                    ? request.max_input_tokens()
+                                    : static_cast<std::uint32_t>(total - 1));
+  return absl::OkStatus();
+}
+
+void Describe(const EngineFacts& facts, v3::InfoResponse& response) {
+  response.set_requires_padding(false);
+  response.set_dtype("torch." + facts.dtype);
+  response.set_device_type(facts.device);
+  response.set_speculate(0);
+  response.set_support_chunking(false);
+  response.set_use_prefix_caching(false);
+  response.set_attention_impl("paged");
+  response.set_block_size(facts.block_size);
+}
+
+}  // namespace
+
+grpc::ServerUnaryReactor* TgiService::Health(Context* context, const v3::HealthRequest*,
+                                             v3::HealthResponse*) {
+  Reactor* reactor = context->DefaultReactor();
+  reactor->Finish(ToGrpc(state_.formation.loaded()
+                             ? absl::OkStatus()
+                             : absl::UnavailableError("the model is loading")));
+  return reactor;
+}
+
+// Comes after loading: the model thread has it first.
+grpc::ServerUnaryReactor* TgiService::Info(Context* context, const v3::InfoRequest*,
+                                           v3::InfoResponse* response) {
+  Reactor* reactor = context->DefaultReactor();
+  const auto answer = [this, reactor, response] {
+    Describe(*state_.Facts(), *response);
+    reactor->Finish(grpc::Status::OK);
+  };
+  if (state_.formation.loaded()) {
+    answer();
+  } else if (!state_.thread.Post(answer)) {
+    reactor->Finish(ToGrpc(absl::UnavailableError("the shard is loading, or stopping")));
+  }
+  return reactor;
+}
+
+grpc::ServerUnaryReactor* TgiService::ServiceDiscovery(Context* context,
+                                                       const v3::ServiceDiscoveryRequest*,
+                                                       v3::ServiceDiscoveryResponse* response) {
+  for (const std::string& url : urls_) response->add_urls(url);
+  Reactor* reactor = context->DefaultReactor();
+  reactor->Finish(grpc::Status::OK);
+  return reactor;
+}
+
+grpc::ServerUnaryReactor* TgiService::Run(Context* context, const char* method,
+                                          const google::protobuf::MessageLite& request,
+                                          bool forms_group,
+                                          std::function<absl::Status(TgiSession*)> body) {
+  Reactor* reactor = context->DefaultReactor();
+  TgiCall call;
+  call.key = KeyOf(method, request);
+  call.deadline = MeetingDeadline(*context);
+  call.forms_group = forms_group;
+  call.body = std::move(body);
+  call.done = [reactor](const absl::Status& status) { reactor->Finish(ToGrpc(status)); };
+  runner_.Start(std::move(call));
+  return reactor;
+}
+
+grpc::ServerUnaryReactor* TgiService::ClearCache(Context* context,
+                                                 const v3::ClearCacheRequest* request,
+                                                 v3::ClearCacheResponse*) {
+  return Run(context, "ClearCache", *request, false, [request](TgiSession* session) {
+    if (session == nullptr) return absl::OkStatus();
+    session->ClearCache(request->has_id() ? std::optional(request->id()) : std::nullopt);
+    return absl::OkStatus();
+  });
+}
+
+grpc::ServerUnaryReactor* TgiService::FilterBatch(Context* context,
+                                                  const v3::FilterBatchRequest* request,
+                                                  v3::FilterBatchResponse* response) {
+  return Run(context, "FilterBatch", *request, false, [request, response](TgiSession* session) {
+    if (session == nullptr) return NoGroup(request->batch_id());
+    return session->FilterBatch(*request, *response);
+  });
+}
+
+grpc::ServerUnaryReactor* TgiService::Warmup(Context* context, const v3::WarmupRequest* request,
+                                             v3::WarmupResponse* response) {
+  return Run(context, "Warmup", *request, true, [this, request, response](TgiSession* session) {
+    runner_.SetMaxPrefillTokens(request->max_prefill_tokens());
+    return AnswerWarmup(*state_.Facts(), *request, *session, *response);
+  });
+}
+
+grpc::ServerUnaryReactor* TgiService::Prefill(Context* context, const v3::PrefillRequest* request,
+                                              v3::PrefillResponse* response) {
+  return Run(context, "Prefill", *request, true, [request, response](TgiSession* session) {
+    return session->Prefill(*request, *response);
+  });
+}
+
+grpc::ServerUnaryReactor* TgiService::Decode(Context* context, const v3::DecodeRequest* request,
+                                             v3::DecodeResponse* response) {
+  return Run(context, "Decode", *request, false, [request, response](TgiSession* session) {
+    if (session != nullptr) return session->Decode(*request, *response);
+    if (request->batches().empty()) return absl::InternalError("Must provide at least one batch");
+    return NoGroup(request->batches(0).id());
+  });
+}
+
+}  // namespace penstock::shard

@@ -1,0 +1,104 @@
+// The batches that generate.v3 keeps by id, and the four calls that move them on. Knows no gRPC, no
+// ranks and no threads: every rank of a group makes the same calls in the same order and reaches
+// the same state, for allocation, stopping and text are deterministic. Rank 0 alone reports
+// Generations, so each request yields exactly one a step over all ranks.
+//
+// Rules of TGI's shard that are kept (docs/api/grpc.md has them all): a call takes the batches that
+// it names and stores the result under the first one's id; members that stopped stay listed in the
+// answer of that step, and go with the next call; no batch in the answer when all have stopped.
+// A bad call (unknown id, bad field, no room) changes nothing, but that a Prefill drops a batch of
+// the same id before it begins, and its cached batch when it is refused. A request whose row failed
+// takes the batch of its call with it; an error of the engine ends the group, and with it the
+// session.
+//
+// One owner: the model thread.
+#pragma once
+
+#include <absl/status/status.h>
+#include <absl/status/statusor.h>
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include "shard/tgi/member.h"
+#include "shard/tgi/request.h"
+#include "shard/tgi/step_runner.h"
+#include "text/tokenizer.h"
+
+namespace generate::v3 {
+class Batch;
+class CachedBatch;
+class DecodeRequest;
+class DecodeResponse;
+class FilterBatchRequest;
+class FilterBatchResponse;
+class Generation;
+class PrefillRequest;
+class PrefillResponse;
+}  // namespace generate::v3
+
+namespace penstock::shard {
+
+// Of the formed group.
+struct TgiSessionOptions {
+  bool reports = true;  // rank 0
+  std::uint32_t slots = 0;
+  std::uint32_t blocks = 0;
+  std::uint32_t block_size = 16;
+  std::uint32_t max_step_tokens = 0;
+  RequestLimits limits;
+};
+
+class TgiSession {
+ public:
+  TgiSession(TgiSessionOptions options, std::shared_ptr<const text::Tokenizer> tokenizer,
+             RunPlan run);
+  ~TgiSession();
+
+  absl::Status Prefill(const generate::v3::PrefillRequest& request,
+                       generate::v3::PrefillResponse& response);
+  absl::Status Decode(const generate::v3::DecodeRequest& request,
+                      generate::v3::DecodeResponse& response);
+  absl::Status FilterBatch(const generate::v3::FilterBatchRequest& request,
+                           generate::v3::FilterBatchResponse& response);
+  // An unknown id is no error: the batch may have ended.
+  void ClearCache(std::optional<std::uint64_t> id);
+
+  // Bounds the prompt tokens of later chunks in a step.
+  void SetMaxPrefillTokens(std::uint32_t tokens) { max_prefill_tokens_ = tokens; }
+
+  bool empty() const { return batches_.empty(); }
+  // The engine failed: nothing is left, and the group is to be formed anew.
+  bool broken() const { return broken_; }
+  std::uint64_t capacity_tokens() const { return pool_.capacity_tokens(); }
+
+ private:
+  absl::StatusOr<Members> Admit(const generate::v3::Batch& batch);
+  absl::StatusOr<std::unique_ptr<Member>> MakeMember(TgiRequest request);
+  absl::StatusOr<Members> TakeBatch(std::uint64_t id);
+  void Release(Member& member);
+  void Release(Members& members);
+
+  // One step of `members`; then they are stored under `id`, unless all have stopped.
+  template <class Response>
+  absl::Status Advance(std::uint64_t id, Members members, Response& response);
+  absl::Status RunMembers(const Members& members);
+  template <class Response>
+  absl::Status Report(const Members& members, Response& response);
+  void ChooseChunks(const Members& members) const;
+  void Describe(std::uint64_t id, const Members& members, generate::v3::CachedBatch& out) const;
+
+  const TgiSessionOptions options_;
+  const std::shared_ptr<const text::Tokenizer> tokenizer_;
+  SequencePool pool_;
+  StepRunner runner_;
+  std::map<std::uint64_t, Members> batches_;
+  std::uint64_t next_sequence_ = 1;
+  std::uint32_t max_prefill_tokens_ = 0;  // 0 = no bound
+  bool broken_ = false;
+};
+
+}  // namespace penstock::shard
