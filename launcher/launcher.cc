@@ -99,8 +99,9 @@ Problem Prepare(options::Values& values) {
 
 }  // namespace
 
-int Launch(options::Values values) {
+int Launch(options::Values values, const ServingSource& serving) {
   Problem problem = Prepare(values);
+  serving.Tell();
   if (values.GetBool("env") && !values.HasValue("model-id")) return kExitOk;
   Console console(values);
   if (problem.error.empty()) {

@@ -2,12 +2,13 @@
 #pragma once
 
 #include "common/options/values.h"
+#include "launcher/serving/serving_properties.h"
 
 namespace penstock::launcher {
 
 // Starts the server, waits until it has ended and gives the exit code (common/exit_codes.h). Errors
 // go to standard error, the cause last. Blocks SIGINT, SIGTERM and SIGHUP in the calling thread,
-// which must be the only one.
-int Launch(options::Values values);
+// which must be the only one. `serving` has its say once the log is set up.
+int Launch(options::Values values, const ServingSource& serving);
 
 }  // namespace penstock::launcher

@@ -4,11 +4,14 @@
 #include "common/options/values.h"
 #include "launcher/config_file.h"
 #include "launcher/launcher.h"
+#include "launcher/serving/serving_properties.h"
 
 int main(int argc, char** argv) {
   using namespace penstock;
-  options::CommandLine cli = options::ReadCommandLine(
-      options::ProgramAs(options::kLauncher, argv[0]), argc, argv, launcher::ReadConfigFile);
+  launcher::ServingSource serving;
+  options::CommandLine cli =
+      options::ReadCommandLine(options::ProgramAs(options::kLauncher, argv[0]), argc, argv,
+                               launcher::ReadConfigFile, serving.Reader());
   if (cli.exit_code.has_value()) return *cli.exit_code;
-  return launcher::Launch(std::move(cli.values));
+  return launcher::Launch(std::move(cli.values), serving);
 }

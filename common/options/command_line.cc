@@ -21,11 +21,12 @@ void PrintErrors(const Program& program, std::string_view lines) {
 }  // namespace
 
 CommandLine ReadCommandLine(const Program& program, int argc, const char* const* argv,
-                            ReadConfig read_config) {
+                            ReadConfig read_config, ReadMore read_more) {
   Sources sources;
   for (int i = 1; i < argc; ++i) sources.arguments.emplace_back(argv[i]);
   sources.environment = [](const std::string& name) { return std::getenv(name.c_str()); };
   sources.read_config = std::move(read_config);
+  sources.read_more = std::move(read_more);
   absl::StatusOr<Values> values = Parse(program, sources);
   if (!values.ok()) {
     PrintErrors(program, {values.status().message().data(), values.status().message().size()});

@@ -43,7 +43,8 @@ class Parser {
   void Apply(const Setting& setting, Source source);
   void CheckOffered(const Setting& setting);
   void CheckRequired();
-  std::string ConfigPath() const;
+  void ApplyConfig(const absl::StatusOr<std::vector<ConfigEntry>>& entries);
+  std::string EarlyText(std::string_view name) const;
   void Unknown(std::string_view written, std::string_view name, std::string_view prefix);
 
   const Program& program_;
@@ -181,18 +182,19 @@ void Parser::AddCommandLine(Setting setting) {
   command_line_.push_back(std::move(setting));
 }
 
-std::string Parser::ConfigPath() const {
-  const OptionSpec* spec = Find(program_, "config");
+// Of an option that says where further settings are.
+std::string Parser::EarlyText(std::string_view name) const {
+  const OptionSpec* spec = Find(program_, name);
   if (spec == nullptr) return "";
-  std::string path;
+  std::string found;
   if (sources_.environment) {
     const char* text = sources_.environment(EnvironmentName(*spec));
-    if (text != nullptr) path = text;
+    if (text != nullptr) found = text;
   }
   for (const Setting& setting : command_line_) {
-    if (setting.spec == spec) path = setting.text;
+    if (setting.spec == spec) found = setting.text;
   }
-  return path;
+  return found;
 }
 
 void Parser::ApplyProfile() {
@@ -203,9 +205,13 @@ void Parser::ApplyProfile() {
 }
 
 void Parser::ApplyConfigFile() {
-  const std::string path = ConfigPath();
-  if (path.empty() || !sources_.read_config) return;
-  absl::StatusOr<std::vector<ConfigEntry>> entries = sources_.read_config(path);
+  const std::string path = EarlyText("config");
+  if (!path.empty() && sources_.read_config) ApplyConfig(sources_.read_config(path));
+  if (!sources_.read_more) return;
+  ApplyConfig(sources_.read_more([this](std::string_view name) { return EarlyText(name); }));
+}
+
+void Parser::ApplyConfig(const absl::StatusOr<std::vector<ConfigEntry>>& entries) {
   if (!entries.ok()) {
     errors_.push_back(std::string(entries.status().message()));
     return;

@@ -24,6 +24,7 @@ std::vector<OptionSpec> BuildTable() {
   std::vector<OptionSpec> table;
   Append(table, "Model", ModelRows());
   Append(table, "Server", ServerRows());
+  Append(table, "DJL", DjlRows());
   Append(table, "Request limits", LimitRows());
   Append(table, "Scheduling", SchedulingRows());
   Append(table, "Processes", ProcessRows());
@@ -129,22 +130,6 @@ std::string DescribeType(const OptionSpec& spec) {
   return "";
 }
 
-// Levenshtein's distance.
-std::size_t EditDistance(std::string_view a, std::string_view b) {
-  std::vector<std::size_t> row(b.size() + 1);
-  for (std::size_t j = 0; j <= b.size(); ++j) row[j] = j;
-  for (std::size_t i = 1; i <= a.size(); ++i) {
-    std::size_t diagonal = row[0];
-    row[0] = i;
-    for (std::size_t j = 1; j <= b.size(); ++j) {
-      const std::size_t substitute = diagonal + (a[i - 1] == b[j - 1] ? 0 : 1);
-      diagonal = row[j];
-      row[j] = std::min({row[j] + 1, row[j - 1] + 1, substitute});
-    }
-  }
-  return row[b.size()];
-}
-
 }  // namespace
 
 const std::vector<OptionSpec>& Table() {
@@ -221,6 +206,21 @@ std::string YamlKey(const OptionSpec& spec) {
 
 std::string DescribeAccepted(const OptionSpec& spec) {
   return (spec.allow_auto ? "auto or " : "") + DescribeType(spec);
+}
+
+std::size_t EditDistance(std::string_view a, std::string_view b) {
+  std::vector<std::size_t> row(b.size() + 1);
+  for (std::size_t j = 0; j <= b.size(); ++j) row[j] = j;
+  for (std::size_t i = 1; i <= a.size(); ++i) {
+    std::size_t diagonal = row[0];
+    row[0] = i;
+    for (std::size_t j = 1; j <= b.size(); ++j) {
+      const std::size_t substitute = diagonal + (a[i - 1] == b[j - 1] ? 0 : 1);
+      diagonal = row[j];
+      row[j] = std::min({row[j] + 1, row[j - 1] + 1, substitute});
+    }
+  }
+  return row[b.size()];
 }
 
 std::string_view Nearest(const Program& program, std::string_view name) {

@@ -2,6 +2,7 @@
 // and documentation. All of it is immutable after the first call, from any thread.
 #pragma once
 
+#include <cstddef>
 #include <span>
 #include <string>
 #include <string_view>
@@ -44,6 +45,9 @@ std::string YamlKey(const OptionSpec& spec);          // max_step_tokens
 
 // What the option accepts, in words: "an integer from 0 to 65535", "chunked or whole".
 std::string DescribeAccepted(const OptionSpec& spec);
+
+// Levenshtein's distance.
+std::size_t EditDistance(std::string_view a, std::string_view b);
 
 // The option of `program` whose name is nearest to `name`; empty if none is near.
 std::string_view Nearest(const Program& program, std::string_view name);

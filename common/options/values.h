@@ -104,10 +104,16 @@ struct ConfigEntry {
 
 using ReadConfig = std::function<absl::StatusOr<std::vector<ConfigEntry>>(const std::string& path)>;
 
+// Further entries, which count more than --config and less than the environment. `text_of` gives an
+// option's text on the command line or in the environment; empty when it is set in neither.
+using ReadMore = std::function<absl::StatusOr<std::vector<ConfigEntry>>(
+    const std::function<std::string(std::string_view name)>& text_of)>;
+
 struct Sources {
   std::vector<std::string> arguments;  // without the program's name
   std::function<const char*(const std::string& name)> environment = {};  // null: no environment
   ReadConfig read_config = {};  // for --config, if the program has it
+  ReadMore read_more = {};
 };
 
 // Values or InvalidArgument with every error that was found, one line each, naming option, value
@@ -122,7 +128,7 @@ struct CommandLine {
 // Parse with the process environment; prints help, version, configuration (stdout), warnings and
 // errors (stderr).
 CommandLine ReadCommandLine(const Program& program, int argc, const char* const* argv,
-                            ReadConfig read_config = {});
+                            ReadConfig read_config = {}, ReadMore read_more = {});
 
 // Rules between options ("max-input-tokens must be below max-total-tokens"): one line for each that
 // is broken.

@@ -54,10 +54,11 @@ constexpr OptionSpec kRows[] = {
     {.name = "api-profile",
      .type = Type::kEnum,
      .default_text = "penstock",
-     .choices = "penstock|tgi",
+     .choices = "penstock|tgi|djl",
      .components = kLauncher | kRouter,
      .help = "tgi: OpenAI routes, errors of HTTP itself and facts answer in the words of "
-             "text-generation-inference, for its clients; penstock: as OpenAI's API."},
+             "text-generation-inference, for its clients; penstock: as OpenAI's API; djl: the "
+             "same, and POST /invocations is DJL-Serving's."},
     {.name = "compute-type",
      .advanced = true,
      .components = kLauncher | kRouter,

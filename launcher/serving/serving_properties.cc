@@ -1,0 +1,205 @@
+#include "launcher/serving/serving_properties.h"
+
+#include <absl/status/status.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <map>
+#include <utility>
+
+#include "common/log.h"
+#include "common/status.h"
+#include "launcher/read_file.h"
+#include "launcher/serving/java_properties.h"
+#include "launcher/serving/serving_keys.h"
+
+namespace penstock::launcher {
+namespace {
+
+namespace fs = std::filesystem;
+using options::ConfigEntry;
+
+constexpr std::string_view kFileName = "serving.properties";
+constexpr std::int64_t kDefaultBatch = 32;
+constexpr std::int64_t kDefaultQueue = 1000;
+constexpr std::int64_t kMostRequests = 65536;  // of --max-concurrent-requests
+
+std::string LowerCase(std::string_view text) {
+  std::string lower(text);
+  for (char& c : lower) c = c >= 'A' && c <= 'Z' ? static_cast<char>(c + 32) : c;
+  return lower;
+}
+
+// A variable as the key that it stands for; empty when it is none.
+std::string KeyOf(std::string_view variable) {
+  constexpr std::pair<std::string_view, std::string_view> kOwn[] = {
+      {"HF_MODEL_ID", "option.model_id"},
+      {"HF_REVISION", "option.revision"},
+      {"HF_TRUST_REMOTE_CODE", "option.trust_remote_code"},
+      {"TENSOR_PARALLEL_DEGREE", "option.tensor_parallel_degree"},
+  };
+  for (const auto& [name, key] : kOwn) {
+    if (variable == name) return std::string(key);
+  }
+  constexpr std::string_view kOption = "OPTION_";
+  constexpr std::string_view kServing = "SERVING_";
+  if (variable.starts_with(kOption)) return "option." + LowerCase(variable.substr(kOption.size()));
+  if (variable.starts_with(kServing)) return LowerCase(variable.substr(kServing.size()));
+  return "";
+}
+
+// Gathers keys in the order of their weight; the later one counts.
+class Gatherer {
+ public:
+  Gatherer() {
+    Set("api-profile", "djl", "the djl profile");
+    Set("hostname", "0.0.0.0", "the djl profile");
+    Set("port", "8080", "the djl profile");
+    Set("payload-limit", "64MiB", "the djl profile");
+    Set("max-batch-size", std::to_string(kDefaultBatch), "the djl profile");
+    Set("max-concurrent-requests", std::to_string(kDefaultQueue), "the djl profile");
+  }
+
+  void Add(const std::string& key, const std::string& value, const std::string& where) {
+    const ServingKey* row = FindServingKey(key);
+    if (row == nullptr) return Unknown(key, where);
+    if (value.empty()) return;
+    const KeyEffect effect = ApplyServingKey(*row, value);
+    if (!effect.error.empty()) {
+      errors_ +=
+          (errors_.empty() ? "" : "\n") + where + ": " + key + "=" + value + " " + effect.error;
+      return;
+    }
+    for (const auto& [option, text] : effect.options) Set(option, text, where + ": " + key);
+    if (!effect.note.empty()) settings_.notes.push_back(effect.note);
+  }
+
+  // A relative folder is one beside the file.
+  void PlaceModel(const std::string& folder) {
+    auto model = chosen_.find("model-id");
+    std::error_code error;
+    if (model == chosen_.end()) return Set("model-id", folder, "the folder of the properties");
+    const fs::path beside = fs::path(folder) / model->second.first;
+    if (!fs::is_directory(model->second.first, error) && fs::is_directory(beside, error)) {
+      model->second.first = beside.string();
+    }
+  }
+
+  absl::StatusOr<ServingSettings> Finish() {
+    if (!errors_.empty()) return absl::InvalidArgumentError(errors_);
+    AddBatchToQueue();
+    for (auto& [option, text] : chosen_) {
+      settings_.entries.push_back({option, {text.first}, text.second});
+    }
+    return std::move(settings_);
+  }
+
+ private:
+  void Set(const std::string& option, std::string text, std::string where) {
+    chosen_[option] = {std::move(text), std::move(where)};
+  }
+
+  void Unknown(const std::string& key, const std::string& where) {
+    std::string line = where + ": " + key + ": unknown, ignored";
+    const std::string near = NearestServingKey(key);
+    if (!near.empty()) line += "; did you mean " + near + "?";
+    settings_.warnings.push_back(std::move(line));
+  }
+
+  // DJL's queue stands before the batch, ours counts both.
+  void AddBatchToQueue() {
+    std::string& requests = chosen_["max-concurrent-requests"].first;
+    const std::string& batch = chosen_["max-batch-size"].first;
+    const bool numbers = batch.find_first_not_of("0123456789") == batch.npos && batch.size() < 10;
+    if (!numbers || requests.size() > 10) return;  // refused as it is
+    requests = std::to_string(
+        std::min<std::int64_t>(kMostRequests, std::stoll(requests) + std::stoll(batch)));
+  }
+
+  ServingSettings settings_;
+  std::string errors_;
+  std::map<std::string, std::pair<std::string, std::string>> chosen_;  // value and where it is from
+};
+
+std::vector<Variable> ProcessEnvironment() {
+  std::vector<Variable> variables;
+  for (char** entry = ::environ; entry != nullptr && *entry != nullptr; ++entry) {
+    const std::string_view text(*entry);
+    const std::size_t equals = text.find('=');
+    if (equals == text.npos) continue;
+    variables.push_back(
+        {std::string(text.substr(0, equals)), std::string(text.substr(equals + 1))});
+  }
+  return variables;
+}
+
+}  // namespace
+
+absl::StatusOr<ServingSettings> ParseServingProperties(std::string_view text,
+                                                       const std::string& name,
+                                                       const std::string& folder,
+                                                       const std::vector<Variable>& environment) {
+  PENSTOCK_ASSIGN_OR_RETURN(const auto properties, ParseJavaProperties(text, name));
+  Gatherer gatherer;
+  for (const Variable& variable : environment) {
+    const std::string key = KeyOf(variable.name);
+    // SERVING_* is anybody's prefix: only what is known counts.
+    const bool known = FindServingKey(key) != nullptr;
+    if (key.starts_with("option.") || known) gatherer.Add(key, variable.value, variable.name);
+  }
+  for (const Property& property : properties) {
+    gatherer.Add(property.key, property.value, name + ":" + std::to_string(property.line));
+  }
+  gatherer.PlaceModel(folder);
+  return gatherer.Finish();
+}
+
+absl::StatusOr<ServingSettings> ReadServingProperties(const std::string& path,
+                                                      const std::vector<Variable>& environment) {
+  std::error_code error;
+  fs::path file = path;
+  if (fs::is_directory(path, error)) {
+    file /= kFileName;
+    if (!fs::exists(file, error)) return ParseServingProperties("", path, path, environment);
+  }
+  PENSTOCK_ASSIGN_OR_RETURN(
+      const std::string text,
+      ReadFile(file.string(),
+               "--serving-properties " + path + (file == path ? "" : "/serving.properties")));
+  const fs::path folder = file.has_parent_path() ? file.parent_path() : fs::path(".");
+  return ParseServingProperties(text, file.string(), folder.string(), environment);
+}
+
+options::ReadMore ServingSource::Reader() {
+  return [this](const auto& text_of) { return Read(text_of); };
+}
+
+absl::StatusOr<std::vector<ConfigEntry>> ServingSource::Read(
+    const std::function<std::string(std::string_view)>& text_of) {
+  std::string path = text_of("serving-properties");
+  if (path.empty() && text_of("api-profile") == "djl") path = kDjlModelFolder;
+  if (path.empty()) return std::vector<ConfigEntry>();
+  std::error_code error;
+  const bool assumed = text_of("serving-properties").empty() && !fs::is_directory(path, error);
+  absl::StatusOr<ServingSettings> settings =
+      assumed ? ParseServingProperties("", path, path, ProcessEnvironment())
+              : ReadServingProperties(path, ProcessEnvironment());
+  if (!settings.ok()) return settings.status();
+  path_ = path;
+  settings_ = *std::move(settings);
+  return settings_.entries;
+}
+
+void ServingSource::Tell() const {
+  if (path_.empty()) return;
+  std::string chosen;
+  for (const ConfigEntry& entry : settings_.entries) {
+    chosen += " --" + entry.key + " " + entry.values.front();
+  }
+  log::Info("serving.properties of " + path_ + ":" + chosen);
+  for (const std::string& note : settings_.notes) log::Info(note);
+  for (const std::string& warning : settings_.warnings) log::Warn(warning);
+}
+
+}  // namespace penstock::launcher
