@@ -10,7 +10,7 @@ namespace penstock::options {
 std::span<const OptionSpec> ProgramRows();     // --help, --version, ...: for every program
 std::span<const OptionSpec> ModelRows();       // which model, how it is loaded and stored
 std::span<const OptionSpec> ServerRows();      // the HTTP listener and its workers
-std::span<const OptionSpec> DjlRows();
+std::span<const OptionSpec> DjlRows();         // what files and clients of DJL-Serving expect
 std::span<const OptionSpec> LimitRows();       // what one request may ask for
 std::span<const OptionSpec> SchedulingRows();  // steps, batches, admission
 std::span<const OptionSpec> ProcessRows();     // processes, sockets, start and stop
