@@ -76,7 +76,7 @@ void Configure(std::string_view component, Level level, Format format) {
 
 void Debug(std::string_view message) { Write(spdlog::level::debug, message); }
 void Info(std::string_view message) { Write(spdlog::level::info, message); }
-void Info(std::string_view message, std::initializer_list<Field> fields) {
+void Info(std::string_view message, std::span<const Field> fields) {
   State& state = TheState();
   if (!state.json || !state.logger->should_log(spdlog::level::info)) return Info(message);
   std::string record = ToJson(message);

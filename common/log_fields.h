@@ -3,7 +3,7 @@
 #pragma once
 
 #include <cstdint>
-#include <initializer_list>
+#include <span>
 #include <string_view>
 #include <variant>
 
@@ -14,6 +14,6 @@ struct Field {
   std::variant<std::string_view, std::int64_t, double> value;
 };
 
-void Info(std::string_view message, std::initializer_list<Field> fields);
+void Info(std::string_view message, std::span<const Field> fields);
 
 }  // namespace penstock::log

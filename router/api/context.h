@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "router/api/effective/stats_book.h"
 #include "router/api/permits.h"
 #include "router/engine.h"
 #include "router/metrics/metrics.h"
@@ -21,6 +22,7 @@ struct ApiOptions {
   std::uint32_t max_top_n_tokens = 5;
   std::uint32_t max_client_batch_size = 4;
   std::uint32_t validation_workers = 2;   // shown by /info only
+  std::string batching = "continuous";    // shown by GET /stats only
   std::string compute_type;               // x-compute-type; empty: the model's device
   bool tgi_profile = false;               // OpenAI routes, HTTP's errors and facts in TGI's words
   bool grammar = true;                    // where the shards offer it
@@ -36,6 +38,7 @@ struct ApiContext {
   Engine& engine;
   Metrics& metrics;
   Permits permits;
+  effective::StatsBook effective;
 };
 
 }  // namespace penstock::router

@@ -18,6 +18,7 @@ class HeaderedExchange final : public Exchange {
   void OnClose(std::function<void(CloseReason)> callback) override {
     exchange_->OnClose(std::move(callback));
   }
+  void CountTokens(TokenCounts counts) override { exchange_->CountTokens(counts); }
 
  private:
   HttpResponse Add(HttpResponse response) const {

@@ -76,6 +76,13 @@ std::string ContextLength(const LengthExceeded& length) {
          " in the prompt, " + std::to_string(length.max_new_tokens) + " in the completion).";
 }
 
+std::string EffectiveLength(const LengthExceeded& length) {
+  const std::string prompt = "`prompt` (" + std::to_string(length.prompt_tokens) + " tokens)";
+  const std::string limit = " must be at most " + std::to_string(length.limit);
+  if (length.max_new_tokens == 0) return prompt + limit;
+  return prompt + " plus `num_tokens` (" + std::to_string(length.max_new_tokens) + ")" + limit;
+}
+
 std::string TgiBody(const ErrorRow& row, const ApiError& error) {
   const std::string message = TgiMessage(error);
   if (row.tgi_type.empty()) return message;
@@ -120,6 +127,8 @@ std::string_view Name(Dialect dialect) {
       return "tgi";
     case Dialect::kOpenAi:
       return "openai";
+    case Dialect::kEffective:
+      return "effective";
     case Dialect::kNative:
       break;
   }
@@ -156,6 +165,7 @@ ApiError FromEngine(const GenerationError& error, Dialect dialect) {
       break;
   }
   if (dialect == Dialect::kOpenAi && error.length) api.message = ContextLength(*error.length);
+  if (dialect == Dialect::kEffective && error.length) api.message = EffectiveLength(*error.length);
   // TGI says the same whatever was full.
   if (dialect == Dialect::kTgi && api.kind == kOverloaded) api.message = "Model is overloaded";
   return api;

@@ -14,7 +14,7 @@
 
 namespace penstock::router {
 
-enum class Dialect : std::uint8_t { kTgi, kOpenAi, kNative };
+enum class Dialect : std::uint8_t { kTgi, kOpenAi, kEffective, kNative };
 std::string_view Name(Dialect dialect);
 
 enum class ApiErrorKind : std::uint8_t {

@@ -1,5 +1,6 @@
 #include "router/api/routes.h"
 
+#include "router/api/effective/handlers.h"
 #include "router/api/native/handlers.h"
 #include "router/api/openai/handlers.h"
 #include "router/api/tgi/handlers.h"
@@ -37,6 +38,10 @@ constexpr Route kRoutes[] = {
      Profiles::kTgi},
     {"POST", "/v1/completions", Dialect::kTgi, tgi::Completions, Access::kKey, false,
      Profiles::kTgi},
+    // effective-batching's
+    {"POST", "/inference", Dialect::kEffective, effective::Inference},
+    {"GET", "/stats", Dialect::kEffective, effective::Stats, Access::kKey, true},
+    {"DELETE", "/stats", Dialect::kEffective, effective::ResetStats},
     // Our own
     {"GET", "/live", Dialect::kNative, native::Live, Access::kPublic, true},
     {"GET", "/ready", Dialect::kNative, native::Ready, Access::kPublic, true},

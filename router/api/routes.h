@@ -27,7 +27,7 @@ using Handler = void (*)(ApiContext& context, HttpRequest request,
                          std::shared_ptr<Exchange> exchange);
 
 struct Route {
-  std::string_view method;   // GET (serves HEAD too) or POST
+  std::string_view method;   // GET (serves HEAD too), POST or DELETE
   std::string_view pattern;  // exact, or a prefix when it ends in "/{id}"
   Dialect dialect = Dialect::kNative;
   Handler handler = nullptr;

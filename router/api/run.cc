@@ -23,10 +23,11 @@ class CandidateSink final : public GenerationSink {
 
 class Run final : public std::enable_shared_from_this<Run> {
  public:
-  Run(ApiContext& context, RunPlan plan, std::size_t candidates)
+  Run(ApiContext& context, std::weak_ptr<Exchange> exchange, RunPlan plan, std::size_t candidates)
       : context_(context),
         dialect_(plan.dialect),
         arrived_(plan.arrived),
+        exchange_(exchange),
         writer_(std::move(plan.writer)),
         permit_(std::move(plan.permit)),
         candidates_(candidates) {}
@@ -128,7 +129,20 @@ class Run final : public std::enable_shared_from_this<Run> {
       context_.metrics.RequestSucceeded(FinishName(reason));
     }
     permit_ = Permit();
+    CountTokens();
     writer_->AllEnded();
+  }
+
+  // Of the whole answer: several candidates have one prompt each, perhaps the same.
+  void CountTokens() {
+    const auto exchange = exchange_.lock();
+    if (!exchange) return;
+    TokenCounts counts;
+    for (const Candidate& candidate : candidates_) {
+      counts.prompt += candidate.prompt_tokens;
+      counts.generated += candidate.tokens;
+    }
+    exchange->CountTokens(counts);
   }
 
   void On(std::size_t index, const GenerationError& error, std::vector<RequestId>& losers) {
@@ -181,6 +195,7 @@ class Run final : public std::enable_shared_from_this<Run> {
   const Dialect dialect_;
   const Time arrived_;
   std::mutex mutex_;
+  std::weak_ptr<Exchange> exchange_;  // the writer's, which may let go of it
   std::unique_ptr<AnswerWriter> writer_;
   Permit permit_;
   std::vector<Candidate> candidates_;
@@ -197,7 +212,7 @@ bool CandidateSink::OnEvents(std::vector<GenerationEvent> events) {
 
 void StartRun(ApiContext& context, std::shared_ptr<Exchange> exchange, RunPlan plan) {
   std::vector<GenerationRequest> requests = std::move(plan.candidates);
-  const auto run = std::make_shared<Run>(context, std::move(plan), requests.size());
+  const auto run = std::make_shared<Run>(context, exchange, std::move(plan), requests.size());
   run->Submit(*exchange, std::move(requests));
 }
 

@@ -20,6 +20,11 @@ enum class CloseReason : std::uint8_t {
   kStopping,    // the server's drain time is over: as above
 };
 
+struct TokenCounts {
+  std::uint64_t prompt = 0;
+  std::uint64_t generated = 0;
+};
+
 // The way back to one client. Either one Respond, or StartStream, any number of Write and one
 // Finish. Thread-safe, never blocks, may outlive its connection and the server. Letting go of it
 // without an answer answers 500 (or cuts the stream).
@@ -40,6 +45,9 @@ class Exchange {
   // `callback` runs at most once, on an io thread or, when it is too late already, inside OnClose;
   // never after the answer is complete. It must not block. Set it once, before answering.
   virtual void OnClose(std::function<void(CloseReason)> callback) = 0;
+
+  // What the answer cost, for the access log. Before the answer is complete; the last call counts.
+  virtual void CountTokens(TokenCounts) {}
 };
 
 // What the application says about a request whose head has been read.

@@ -7,6 +7,7 @@
 #include <boost/asio/redirect_error.hpp>
 #include <boost/asio/use_awaitable.hpp>
 #include <utility>
+#include <vector>
 
 #include "common/log.h"
 #include "common/log_fields.h"
@@ -207,6 +208,7 @@ Connection::Awaitable<bool> Connection::Answer(Present& present) {
   handle(std::move(request), MakeExchange(exchange_));
   handle = nullptr;
   const bool delivered = co_await AnswerSteps(present, *exchange_);
+  present.tokens = exchange_->Counted();
   exchange_->Close(too_slow_ ? CloseReason::kTooSlow : CloseReason::kClientGone);
   exchange_->Detach();
   exchange_.reset();
@@ -377,15 +379,22 @@ void Connection::FinishRequest(const Present& present, bool delivered) {
   line.append(", ").append(std::to_string(present.sent)).append(" bytes in ");
   line.append(Milliseconds(took)).append(" ms, request ");
   line.append(present.head.request_id).append(" from ").append(peer_);
+  if (present.tokens) line += ", " + std::to_string(present.tokens->generated) + " tokens";
   if (too_slow_) line.append(" (the client reads too slowly)");
-  log::Info(line, {{"method", method},
-                   {"path", path},
-                   {"route", present.admission.route},
-                   {"status", std::int64_t{status}},
-                   {"bytes", static_cast<std::int64_t>(present.sent)},
-                   {"duration_ms", std::chrono::duration<double, std::milli>(took).count()},
-                   {"request_id", present.head.request_id},
-                   {"peer", peer_}});
+  std::vector<log::Field> fields = {
+      {"method", method},
+      {"path", path},
+      {"route", present.admission.route},
+      {"status", std::int64_t{status}},
+      {"bytes", static_cast<std::int64_t>(present.sent)},
+      {"duration_ms", std::chrono::duration<double, std::milli>(took).count()},
+      {"request_id", present.head.request_id},
+      {"peer", peer_}};
+  if (present.tokens) {
+    fields.push_back({"prompt_tokens", static_cast<std::int64_t>(present.tokens->prompt)});
+    fields.push_back({"generated_tokens", static_cast<std::int64_t>(present.tokens->generated)});
+  }
+  log::Info(line, fields);
 }
 
 Connection::Awaitable<bool> Connection::Wait(Time deadline) {

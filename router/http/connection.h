@@ -89,6 +89,7 @@ class Connection : public std::enable_shared_from_this<Connection> {
     bool replied = false;
     int status = 0;
     std::size_t sent = 0;
+    std::optional<TokenCounts> tokens;
   };
 
   Awaitable<void> Run();

@@ -20,6 +20,7 @@ class Handle final : public Exchange {
   void OnClose(std::function<void(CloseReason)> callback) override {
     state_->OnClose(std::move(callback));
   }
+  void CountTokens(TokenCounts counts) override { state_->CountTokens(counts); }
 
  private:
   std::shared_ptr<ExchangeState> state_;
@@ -87,6 +88,11 @@ void ExchangeState::OnClose(std::function<void(CloseReason)> callback) {
   if (closed) callback(*closed);
 }
 
+void ExchangeState::CountTokens(TokenCounts counts) {
+  const std::lock_guard lock(mutex_);
+  token_counts_ = counts;
+}
+
 void ExchangeState::Abandon() {
   std::function<void(CloseReason)> unused;  // destroyed without the mutex: it may own anything
   const std::lock_guard lock(mutex_);
@@ -112,6 +118,11 @@ ExchangeState::Output ExchangeState::Take() {
   Output taken = std::exchange(output_, Output{});
   taken.overflow = overflow_;
   return taken;
+}
+
+std::optional<TokenCounts> ExchangeState::Counted() {
+  const std::lock_guard lock(mutex_);
+  return token_counts_;
 }
 
 bool ExchangeState::Overflowed() {

@@ -28,6 +28,7 @@ class ExchangeState {
   bool Write(std::string_view events);
   void Finish();
   void OnClose(std::function<void(CloseReason)> callback);
+  void CountTokens(TokenCounts counts);
   void Abandon();  // the application let go of it
 
   // --- The connection's side.
@@ -44,6 +45,7 @@ class ExchangeState {
   void WakeSeen();
   Output Take();
   bool Overflowed();
+  std::optional<TokenCounts> Counted();
   // The client took all that was handed out.
   void Delivered();
   // Ends the exchange for the application. After kClientGone and kTooSlow nothing more is taken.
@@ -65,6 +67,7 @@ class ExchangeState {
   bool overflow_ = false;
   std::size_t in_flight_ = 0;
   std::optional<CloseReason> closed_;
+  std::optional<TokenCounts> token_counts_;
   std::function<void(CloseReason)> on_close_;
 };
 

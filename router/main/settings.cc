@@ -117,6 +117,7 @@ ApiOptions ApiSettings(const options::Values& values) {
   api.tgi_profile = values.GetString("api-profile") == "tgi";
   api.cors_origins = values.GetList("cors-allow-origin");
   if (api.tgi_profile && api.cors_origins.empty()) api.cors_origins = {"*"};
+  api.batching = values.GetString("batching");
   api.compute_type = values.GetString("compute-type");
   api.grammar = !values.GetBool("disable-grammar-support");
   return api;

@@ -1,13 +1,18 @@
 #include <cstdio>
 #include <fstream>
 #include <string>
+#include <string_view>
 
 #include "common/status.h"
 #include "tools/bench/config.h"
+#include "tools/bench/effective/command.h"
 #include "tools/bench/runner.h"
 
 int main(int argc, char** argv) {
   namespace bench = penstock::bench;
+  if (argc > 1 && std::string_view(argv[1]) == "effective") {
+    return bench::effective::RunCommand(argc - 1, argv + 1);
+  }
   const bench::CommandLine line = bench::ReadCommandLine(argc, argv);
   if (!line.config.ok()) {
     if (!absl::IsCancelled(line.config.status())) {

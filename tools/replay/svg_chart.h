@@ -2,6 +2,7 @@
 #pragma once
 
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace penstock::replay {
@@ -11,9 +12,18 @@ struct Point {
   double y = 0;
 };
 
+// What a value may as well be: drawn as a shade behind the curve.
+struct Range {
+  double x = 0;
+  double low = 0;
+  double high = 0;
+};
+
 struct Curve {
   std::string name;  // in the legend; empty: none
   std::vector<Point> points;
+  std::vector<Range> band = {};
+  bool dots = false;  // each point is marked
 };
 
 struct Chart {
@@ -23,7 +33,25 @@ struct Chart {
   std::vector<Curve> curves;
 };
 
+struct PanelSize {
+  double width = 360;
+  double height = 240;
+};
+
 // Both axes begin at 0 and end at a round number. Values that are not finite are left out.
-std::string ToSvg(const std::vector<Chart>& charts);
+std::string ToSvg(const std::vector<Chart>& charts, const PanelSize& size = {});
+
+// For other pictures in the same style.
+std::string_view SvgColour(std::size_t index);
+std::string SvgText(double x, double y, const char* anchor, int size, const std::string& text);
+std::string SvgEscape(std::string_view text);
+std::string SvgBegin(double width, double height);  // ends with "</svg>\n"
+// Round steps that reach at least `most`: the distance of two ticks, and how many distances.
+struct SvgTicks {
+  double step = 1;
+  int count = 1;
+  double End() const { return step * count; }
+};
+SvgTicks TicksFor(double most);
 
 }  // namespace penstock::replay

@@ -4,6 +4,13 @@ namespace penstock::options {
 
 namespace {
 
+// effective-batching's names beside our own.
+std::optional<std::string> CanonicalBatching(std::string_view text) {
+  if (text == "nobatch") return "none";
+  if (text == "dynamic") return "continuous";
+  return std::string(text);
+}
+
 constexpr OptionSpec kRows[] = {
     {.name = "max-step-tokens",
      .type = Type::kInt,
@@ -89,11 +96,12 @@ constexpr OptionSpec kRows[] = {
      .type = Type::kEnum,
      .default_text = "continuous",
      .choices = "none|static|continuous",
+     .canonical = CanonicalBatching,
      .advanced = true,
      .components = kLauncher | kRouter,
      .help = "How the batch is formed: continuous lets requests join and leave at every step, "
              "static starts the next batch when the whole one has ended, none runs one request "
-             "after the other."},
+             "after the other. dynamic and nobatch are other names of continuous and none."},
     {.name = "static-grouping",
      .type = Type::kEnum,
      .default_text = "window",

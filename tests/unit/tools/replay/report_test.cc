@@ -53,9 +53,9 @@ TEST(Report, CsvHasALinePerRequestAndEmptyCellsForTheUnanswered) {
 
 TEST(SvgChart, DrawsEveryCurveAndLeavesOutWhatIsNotANumber) {
   const double nan = std::numeric_limits<double>::quiet_NaN();
-  const std::string svg = ToSvg({{"a < b", "s", "n", {{"one", {{0, 0}, {nan, 1}, {3, 40}}}}}});
+  const std::string svg = ToSvg({{"a < b", "s", "n", {{"one", {{0, 0}, {nan, 1}, {3, 43}}}}}});
   EXPECT_THAT(svg, HasSubstr("a &lt; b"));
-  EXPECT_THAT(svg, HasSubstr(">50<"));  // 40 is rounded up to 50
+  EXPECT_THAT(svg, HasSubstr(">50<"));  // 43 is rounded up to 50
   EXPECT_THAT(svg, HasSubstr("one"));
   EXPECT_THAT(svg, Not(HasSubstr("nan")));
   EXPECT_THAT(ToSvg(sim::FleetResult{}, {}), HasSubstr("</svg>"));  // nothing to draw

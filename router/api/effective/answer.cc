@@ -1,0 +1,119 @@
+#include "router/api/effective/answer.h"
+
+#include <algorithm>
+#include <chrono>
+#include <string>
+#include <utility>
+
+#include "router/api/json/writer.h"
+
+namespace penstock::router::effective {
+namespace {
+
+double Milliseconds(Duration duration) {
+  return std::chrono::duration<double, std::milli>(duration).count();
+}
+
+// How late the request came, by both clocks' reading of the date.
+std::optional<Duration> Delayed(const Request& request, Time arrived) {
+  if (!request.intended_arrival_ms) return std::nullopt;
+  const auto now = std::chrono::system_clock::now().time_since_epoch();
+  const auto intended = std::chrono::milliseconds(static_cast<std::int64_t>(
+      std::min<std::uint64_t>(*request.intended_arrival_ms, std::uint64_t{1} << 42)));
+  const Duration since = std::chrono::duration_cast<Duration>(now - intended);
+  return std::max(since - (SteadyNow() - arrived), Duration{0});
+}
+
+class Answer final : public AnswerWriter {
+ public:
+  Answer(ApiContext& context, const Request& request, Time arrived,
+         std::shared_ptr<Exchange> exchange)
+      : context_(context),
+        exchange_(std::move(exchange)),
+        prompt_(request.prompt),
+        details_(request.details),
+        era_(context.effective.Begin(arrived)) {
+    finished_.arrived = arrived;
+    finished_.delayed = Delayed(request, arrived);
+  }
+  ~Answer() override {
+    if (!counted_) context_.effective.Fail(era_);
+  }
+  Answer(const Answer&) = delete;
+  Answer& operator=(const Answer&) = delete;
+
+  void Start(std::size_t, const GenerationStart& start) override { start_ = start; }
+
+  void Token(std::size_t, GenerationToken token) override {
+    const Time now = SteadyNow();
+    if (last_token_) {
+      finished_.gaps.push_back(now - *last_token_);
+    } else {
+      finished_.first_token = now - finished_.arrived;
+    }
+    last_token_ = now;
+    if (details_) ids_.push_back(token.token.id);
+  }
+
+  void End(std::size_t, GenerationEnd end) override { end_ = std::move(end); }
+
+  void AllEnded() override {
+    finished_.ended = SteadyNow();
+    std::string body = "{\"completion\":";
+    json::AppendString(body, prompt_ + end_.text);
+    if (details_) AppendDetails(body);
+    body += '}';
+    finished_.tokens = end_.generated_tokens;
+    // First, so that whoever has read the answer finds it counted.
+    context_.effective.End(era_, finished_);
+    counted_ = true;
+    exchange_->Respond({200, "application/json", {}, std::move(body)});
+  }
+
+  void Failed(const ApiError& error) override {
+    exchange_->Respond(ErrorResponse(Dialect::kEffective, error));
+  }
+
+ private:
+  void AppendDetails(std::string& body) const {
+    body += ",\"details\":{\"request\":";
+    json::AppendInteger(body, start_.request.value());
+    body += ",\"prompt_tokens\":";
+    json::AppendInteger(body, end_.prompt_tokens);
+    body += ",\"seed\":";
+    json::AppendInteger(body, end_.seed);
+    body += ",\"queue_ms\":";
+    json::AppendDouble(body, Milliseconds(end_.timings.queue));
+    body += ",\"first_token_ms\":";
+    json::AppendDouble(body, Milliseconds(finished_.first_token));
+    body += ",\"total_ms\":";
+    json::AppendDouble(body, Milliseconds(finished_.ended - finished_.arrived));
+    body += ",\"tokens\":[";
+    for (std::size_t i = 0; i < ids_.size(); ++i) {
+      if (i > 0) body += ',';
+      json::AppendInteger(body, ids_[i]);
+    }
+    body += "]}";
+  }
+
+  ApiContext& context_;
+  std::shared_ptr<Exchange> exchange_;
+  const std::string prompt_;
+  const bool details_;
+  const std::uint64_t era_;
+  bool counted_ = false;
+  FinishedRequest finished_;
+  std::optional<Time> last_token_;
+  std::vector<TokenId> ids_;
+  GenerationStart start_;
+  GenerationEnd end_;
+};
+
+}  // namespace
+
+std::unique_ptr<AnswerWriter> MakeAnswer(ApiContext& context, const Request& request, Time arrived,
+                                         std::shared_ptr<Exchange> exchange) {
+  return std::make_unique<Answer>(context, request, arrived, std::move(exchange));
+}
+
+}  // namespace penstock::router::effective

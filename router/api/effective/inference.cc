@@ -1,0 +1,57 @@
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "router/api/effective/answer.h"
+#include "router/api/effective/handlers.h"
+#include "router/api/effective/request.h"
+#include "router/api/hints.h"
+#include "router/api/run.h"
+
+namespace penstock::router::effective {
+namespace {
+
+// Sampled from the whole softmax at temperature 1, as the original does; a seed of its own for each
+// request, so that its tokens do not depend on who else is served.
+GenerationRequest Lower(const Request& request, const RequestHead& head) {
+  GenerationRequest lowered;
+  lowered.client_id = head.request_id;
+  lowered.prompt = request.prompt;
+  lowered.max_new_tokens = request.num_tokens;
+  lowered.ignore_eos = true;
+  lowered.sampling.do_sample = true;
+  lowered.asked_sampling = true;
+  lowered.seed = request.seed;
+  return lowered;
+}
+
+}  // namespace
+
+void Inference(ApiContext& context, HttpRequest http, std::shared_ptr<Exchange> exchange) {
+  context.metrics.RequestArrived("/inference");
+  const auto refuse = [&](const ApiError& error) {
+    RefuseRequest(context, *exchange, Dialect::kEffective, error);
+  };
+  const Parsed parsed = ParseRequest(http.body);
+  context.metrics.UnknownKeys(Name(Dialect::kEffective), parsed.unknown_keys);
+  if (parsed.error) return refuse(*parsed.error);
+  RunPlan plan;
+  plan.candidates.push_back(Lower(parsed.request, http.head));
+  if (const auto error = ApplyHints(http.head, plan.candidates)) return refuse(*error);
+  // Whatever the client's hint: nothing else can come.
+  plan.candidates.front().predicted_tokens = parsed.request.num_tokens;
+  auto permit = context.permits.Take(1);
+  if (!permit) {
+    return refuse({ApiErrorKind::kOverloaded,
+                   "too many concurrent requests; at most " +
+                       std::to_string(context.options.max_concurrent_requests) + " are taken",
+                   ""});
+  }
+  plan.dialect = Dialect::kEffective;
+  plan.permit = *std::move(permit);
+  plan.arrived = http.head.arrived;
+  plan.writer = MakeAnswer(context, parsed.request, http.head.arrived, exchange);
+  StartRun(context, std::move(exchange), std::move(plan));
+}
+
+}  // namespace penstock::router::effective

@@ -1,0 +1,45 @@
+#include "router/api/effective/request.h"
+
+#include <array>
+#include <span>
+
+#include "router/api/json/fields.h"
+
+namespace penstock::router::effective {
+namespace {
+
+using json::MakeField;
+
+constexpr auto kFields = std::array{
+    MakeField<&Request::prompt>("prompt", "a string", true),
+    MakeField<&Request::num_tokens>("num_tokens", "an integer from 1", true),
+    MakeField<&Request::seed>("seed", "an integer that is not negative"),
+    MakeField<&Request::details>("details", "a boolean"),
+    MakeField<&Request::intended_arrival_ms>("intended_arrival_ms",
+                                             "milliseconds since 1970 as an integer"),
+};
+
+}  // namespace
+
+Parsed ParseRequest(std::string_view body) {
+  Parsed parsed;
+  json::Reader reader(body, {.null_is_absent = true, .integral_floats = true});
+  const bool read =
+      json::ReadObject(reader, std::span<const json::Field<Request>>(kFields), parsed.request,
+                       "an object with `prompt` and `num_tokens`") &&
+      reader.AtEnd();
+  parsed.unknown_keys = reader.unknown_keys();
+  if (!read) {
+    const bool syntax = reader.error().kind == json::Error::Kind::kSyntax;
+    parsed.error = ApiError{syntax ? ApiErrorKind::kMalformedJson : ApiErrorKind::kWrongType,
+                            reader.error().Text(), reader.error().path};
+  } else if (parsed.request.prompt.empty()) {
+    parsed.error = ApiError{ApiErrorKind::kValidation, "`prompt` must not be empty", "prompt"};
+  } else if (parsed.request.num_tokens == 0) {
+    parsed.error = ApiError{ApiErrorKind::kValidation, "`num_tokens` must be at least 1. Given: 0",
+                            "num_tokens"};
+  }
+  return parsed;
+}
+
+}  // namespace penstock::router::effective

@@ -1,0 +1,31 @@
+// Body of POST /inference. `prompt` and `num_tokens` are the original's; the rest is optional.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "router/api/errors.h"
+
+namespace penstock::router::effective {
+
+struct Request {
+  std::string prompt;
+  std::uint32_t num_tokens = 0;  // exactly so many are generated
+  std::optional<std::uint64_t> seed;
+  bool details = false;  // ids and times in the answer
+  // When the client meant to send it, in milliseconds since 1970: a late client's own delay then
+  // counts in latency_from_intended_arrival.
+  std::optional<std::uint64_t> intended_arrival_ms;
+};
+
+struct Parsed {
+  Request request;
+  std::optional<ApiError> error;
+  std::uint64_t unknown_keys = 0;
+};
+
+Parsed ParseRequest(std::string_view body);
+
+}  // namespace penstock::router::effective

@@ -1,0 +1,73 @@
+// What the runs of one mode say, and whether the modes differ as they should. Pure functions.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "common/percentiles.h"
+#include "tools/bench/effective/client.h"
+
+namespace penstock::bench::effective {
+
+struct ModeRuns {
+  std::string mode;            // nobatch, static, dynamic
+  std::vector<TraceRun> runs;  // one per repeat
+};
+
+// All requests that asked for the same number of tokens.
+struct Bucket {
+  std::uint32_t num_tokens = 0;
+  std::uint64_t count = 0;
+  double mean = 0;  // seconds
+  // 95 % confidence of the mean from the spread of the repeats' means, which are independent while
+  // requests of one run are not. Both are the mean where fewer than two repeats have the bucket.
+  double low = 0;
+  double high = 0;
+};
+
+struct Line {
+  double slope = 0;  // seconds per token
+  double intercept = 0;
+  double r = 0;
+};
+
+// effective-batching's four figures, from the latencies that the server measured.
+struct OriginalStats {
+  double latency_per_token = 0;
+  double throughput = 0;
+  std::uint64_t tokens = 0;
+  double elapsed = 0;
+};
+
+struct ModeSummary {
+  std::string mode;
+  std::uint64_t requests = 0;
+  std::uint64_t failed = 0;
+  std::string first_error;
+  OriginalStats original;
+  // From the intended arrival, in seconds.
+  Percentiles latency;
+  Percentiles first_token;
+  Percentiles inter_token;  // mean gap of each request, in seconds
+  double per_token = 0;     // mean of latency / tokens
+  double tokens_per_second = 0;
+  double requests_per_second = 0;
+  std::vector<Bucket> buckets;  // by num_tokens
+  Line line;                    // over the buckets' means
+};
+
+ModeSummary Summarise(const ModeRuns& runs);
+Line Fit(const std::vector<Bucket>& buckets);
+
+struct Check {
+  std::string what;      // "dynamic: latency is a straight line through 0"
+  std::string measured;  // the numbers
+  bool passed = false;
+};
+
+// What the comparison should show; only those whose modes ran.
+std::vector<Check> Compare(const std::vector<ModeRuns>& runs,
+                           const std::vector<ModeSummary>& summaries);
+
+}  // namespace penstock::bench::effective

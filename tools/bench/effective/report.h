@@ -1,0 +1,36 @@
+// Everything that a comparison writes into its folder: the table, the CSV files, the pictures and a
+// page that shows them.
+#pragma once
+
+#include <absl/status/status.h>
+
+#include <string>
+#include <vector>
+
+#include "tools/bench/effective/analysis.h"
+#include "tools/bench/effective/timeline_svg.h"
+#include "tools/bench/effective/trace.h"
+
+namespace penstock::bench::effective {
+
+struct Report {
+  TraceShape shape;
+  std::uint32_t repeats = 1;
+  double nobatch_rate = 0;  // requests per second that nobatch can serve; 0 = not measured
+  std::vector<ModeRuns> runs;
+  std::vector<ModeSummary> summaries;  // same order
+  std::vector<Check> checks;
+  std::vector<ModeTimeline> timelines;  // of the first repeat; empty: no input logs
+  std::vector<std::string> commands;    // that started the servers
+};
+
+// The stats table, a row per mode: the original's four figures, then the honest ones.
+std::string ToTable(const std::vector<ModeSummary>& summaries);
+std::string ToText(const std::vector<Check>& checks);
+
+// index.html, stats.txt, checks.txt, requests.csv, MODE.csv (num_tokens and mean latency, as the
+// original's), latency.svg, latency-by-mode.svg, timeline.svg, steps.svg.
+absl::Status MakeFolder(const std::string& folder);
+absl::Status WriteReport(const std::string& folder, const Report& report);
+
+}  // namespace penstock::bench::effective

@@ -1,0 +1,24 @@
+// The batch timeline as a picture: the counterpart of effective-batching's film.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "tools/bench/effective/timeline.h"
+
+namespace penstock::bench::effective {
+
+struct ModeTimeline {
+  std::string mode;
+  Timeline timeline;
+};
+
+// Modes one below the other on one time axis: a line per request (waiting, prompt, decoding), and
+// below each mode how many requests were in each step.
+std::string TimelineSvg(const std::vector<ModeTimeline>& modes);
+
+// The first steps one by one: a column per step, a row per request, a cell where the request was in
+// the step.
+std::string StepsSvg(const std::vector<ModeTimeline>& modes);
+
+}  // namespace penstock::bench::effective
