@@ -45,6 +45,7 @@ struct GenerationRequest {
   bool add_special_tokens = true;
   std::optional<std::uint32_t> truncate;        // keep the last N prompt tokens
   std::optional<std::uint32_t> max_new_tokens;  // absent: what is left of max_total_tokens
+  bool exact_length = false;  // refuse a max_new_tokens that does not fit, never cut it
   std::uint32_t min_new_tokens = 0;
   // Stop strings. An empty one (with include_stop_text only) ends behind the first token.
   std::vector<std::string> stop;

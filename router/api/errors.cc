@@ -93,6 +93,14 @@ std::string TgiBody(const ErrorRow& row, const ApiError& error) {
   return body + "}";
 }
 
+std::string EffectiveBody(const ErrorRow& row, const ApiError& error) {
+  std::string body = "{\"error\":";
+  json::AppendString(body, error.message);
+  body.append(",\"error_type\":");
+  json::AppendString(body, row.name);
+  return body + "}";
+}
+
 std::string OpenAiBody(const ErrorRow& row, const ApiError& error) {
   std::string body = "{\"error\":{\"message\":";
   json::AppendString(body, error.message);
@@ -190,7 +198,8 @@ std::string TgiMessage(const ApiError& error) {
 
 std::string ErrorBody(Dialect dialect, const ApiError& error) {
   const ErrorRow& row = RowOf(error.kind);
-  return dialect == Dialect::kOpenAi ? OpenAiBody(row, error) : TgiBody(row, error);
+  if (dialect == Dialect::kOpenAi) return OpenAiBody(row, error);
+  return dialect == Dialect::kEffective ? EffectiveBody(row, error) : TgiBody(row, error);
 }
 
 HttpResponse ErrorResponse(Dialect dialect, const ApiError& error) {
@@ -198,7 +207,7 @@ HttpResponse ErrorResponse(Dialect dialect, const ApiError& error) {
   HttpResponse response;
   const bool openai = dialect == Dialect::kOpenAi;
   response.status = openai ? row.openai_status : row.tgi_status;
-  const bool plain = !openai && row.tgi_type.empty();
+  const bool plain = !openai && dialect != Dialect::kEffective && row.tgi_type.empty();
   response.content_type = plain ? "text/plain; charset=utf-8" : "application/json";
   response.body = ErrorBody(dialect, error);
   if (row.retry_after > 0) {

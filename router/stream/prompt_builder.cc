@@ -147,7 +147,7 @@ PromptBuilder::Outcome PromptBuilder::WithinLimits(Prompt prompt,
   const std::uint32_t total = limits_.max_total_tokens;
   const std::uint32_t room = total > tokens ? total - tokens : 0;
   const std::uint32_t wanted = request.max_new_tokens.value_or(room);
-  const std::uint32_t checked = std::min(wanted, kCheckedNewTokens);
+  const std::uint32_t checked = request.exact_length ? wanted : std::min(wanted, kCheckedNewTokens);
   if (tokens > total || checked > room) {
     GenerationError error = Invalid(
         "max_new_tokens", "`inputs` tokens + `max_new_tokens` must be <= " + std::to_string(total) +

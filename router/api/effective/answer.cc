@@ -36,9 +36,7 @@ class Answer final : public AnswerWriter {
     finished_.arrived = arrived;
     finished_.delayed = Delayed(request, arrived);
   }
-  ~Answer() override {
-    if (!counted_) context_.effective.Fail(era_);
-  }
+  ~Answer() override { CountFailure(); }  // the client left
   Answer(const Answer&) = delete;
   Answer& operator=(const Answer&) = delete;
 
@@ -71,10 +69,16 @@ class Answer final : public AnswerWriter {
   }
 
   void Failed(const ApiError& error) override {
+    CountFailure();
     exchange_->Respond(ErrorResponse(Dialect::kEffective, error));
   }
 
  private:
+  void CountFailure() {
+    if (!counted_) context_.effective.Fail(era_);
+    counted_ = true;
+  }
+
   void AppendDetails(std::string& body) const {
     body += ",\"details\":{\"request\":";
     json::AppendInteger(body, start_.request.value());

@@ -18,6 +18,7 @@ GenerationRequest Lower(const Request& request, const RequestHead& head) {
   lowered.client_id = head.request_id;
   lowered.prompt = request.prompt;
   lowered.max_new_tokens = request.num_tokens;
+  lowered.exact_length = true;
   lowered.ignore_eos = true;
   lowered.sampling.do_sample = true;
   lowered.asked_sampling = true;

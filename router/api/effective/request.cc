@@ -24,10 +24,9 @@ constexpr auto kFields = std::array{
 Parsed ParseRequest(std::string_view body) {
   Parsed parsed;
   json::Reader reader(body, {.null_is_absent = true, .integral_floats = true});
-  const bool read =
-      json::ReadObject(reader, std::span<const json::Field<Request>>(kFields), parsed.request,
-                       "an object with `prompt` and `num_tokens`") &&
-      reader.AtEnd();
+  const bool read = json::ReadObject(reader, std::span<const json::Field<Request>>(kFields),
+                                     parsed.request, "an object with `prompt` and `num_tokens`") &&
+                    reader.AtEnd();
   parsed.unknown_keys = reader.unknown_keys();
   if (!read) {
     const bool syntax = reader.error().kind == json::Error::Kind::kSyntax;

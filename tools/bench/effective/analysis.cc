@@ -131,8 +131,8 @@ Check SameTokens(const std::vector<ModeRuns>& runs) {
     if (!difference) continue;
     return {check.what, *difference, false};
   }
-  check.measured = Format("%llu requests in %zu modes", static_cast<unsigned long long>(compared),
-                          runs.size());
+  check.measured =
+      Format("%llu requests in %zu modes", static_cast<unsigned long long>(compared), runs.size());
   return check;
 }
 
@@ -152,10 +152,11 @@ Check Complete(const std::vector<ModeSummary>& summaries) {
 Check StraightLine(const ModeSummary& dynamic) {
   const double top = dynamic.buckets.back().mean;
   const double share = std::abs(dynamic.line.intercept) / top;
-  return {"dynamic: latency is proportional to the tokens asked for (r > 0.99, intercept at most "
-          "5 % of the longest bucket)",
-          Format("r %.4f, intercept %.1f %%", dynamic.line.r, 100 * share),
-          dynamic.line.r > 0.99 && share <= 0.05};
+  return {
+      "dynamic: latency is proportional to the tokens asked for (r > 0.99, intercept at most "
+      "5 % of the longest bucket)",
+      Format("r %.4f, intercept %.1f %%", dynamic.line.r, 100 * share),
+      dynamic.line.r > 0.99 && share <= 0.05};
 }
 
 Check Flat(const ModeSummary& summary) {
@@ -164,8 +165,9 @@ Check Flat(const ModeSummary& summary) {
   std::vector<double> means;
   for (const Bucket& bucket : summary.buckets) means.push_back(bucket.mean);
   const double share = std::abs(summary.line.slope) * range / Mean(means);
-  return {summary.mode + ": latency hardly depends on the tokens asked for (the line rises by at "
-                         "most 25 % of the mean)",
+  return {summary.mode +
+              ": latency hardly depends on the tokens asked for (the line rises by at "
+              "most 25 % of the mean)",
           Format("%.1f %%", 100 * share), share <= 0.25};
 }
 

@@ -20,9 +20,7 @@ using Clock = std::chrono::steady_clock;
 
 constexpr auto kNoThrow = asio::as_tuple(asio::use_awaitable);
 
-double Seconds(Clock::duration duration) {
-  return std::chrono::duration<double>(duration).count();
-}
+double Seconds(Clock::duration duration) { return std::chrono::duration<double>(duration).count(); }
 
 // A server closes what is idle for a minute or so.
 constexpr auto kReuseWithin = std::chrono::seconds(20);
@@ -178,8 +176,7 @@ class Client::Impl {
     }
     http::response_parser<http::string_body> parser;
     parser.body_limit(boost::none);
-    auto [not_read, read] =
-        co_await http::async_read(stream, connection->buffer, parser, kNoThrow);
+    auto [not_read, read] = co_await http::async_read(stream, connection->buffer, parser, kNoThrow);
     if (not_read) {
       error = "read: " + not_read.message();
       co_return;

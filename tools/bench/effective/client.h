@@ -24,10 +24,10 @@ struct Address {
 
 // What became of one request of a trace.
 struct Outcome {
-  std::uint64_t request = 0;   // the server's number
-  double latency = 0;          // seconds from the intended arrival to the whole answer
-  double first_token = 0;      // seconds from the intended arrival
-  double server_latency = 0;   // seconds from the request's arrival there
+  std::uint64_t request = 0;  // the server's number
+  double latency = 0;         // seconds from the intended arrival to the whole answer
+  double first_token = 0;     // seconds from the intended arrival
+  double server_latency = 0;  // seconds from the request's arrival there
   std::uint32_t num_tokens = 0;
   std::vector<std::int64_t> tokens;  // ids that the server generated
   std::string error;                 // empty: answered

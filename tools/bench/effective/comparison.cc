@@ -32,14 +32,23 @@ std::string In(const std::string& folder, const std::string& file) {
 std::vector<std::string> LauncherCommand(const Options& options, const Mode& mode) {
   const bool window = mode.name == "static-window";
   std::vector<std::string> command = {
-      options.launcher, "--batching", window ? "static" : mode.name, "--host", "127.0.0.1",
-      "--port", "0", "--record", mode.record, "--log-format", "json", "--max-concurrent-requests",
+      options.launcher,
+      "--batching",
+      window ? "static" : mode.name,
+      "--host",
+      "127.0.0.1",
+      "--port",
+      "0",
+      "--record",
+      mode.record,
+      "--log-format",
+      "json",
+      "--max-concurrent-requests",
       std::to_string(std::max(options.shape.samples, std::uint32_t{128}))};
   if (mode.name.starts_with("static")) {
     command.insert(command.end(), {"--static-grouping", window ? "window" : "equal"});
   }
-  command.insert(command.end(), options.launcher_options->begin(),
-                 options.launcher_options->end());
+  command.insert(command.end(), options.launcher_options->begin(), options.launcher_options->end());
   return command;
 }
 
@@ -177,9 +186,9 @@ absl::StatusOr<Report> RunComparison(const Options& options) {
   Report report;
   report.shape = options.shape;
   report.repeats = options.repeats;
-  PENSTOCK_ASSIGN_OR_RETURN(
-      std::vector<Mode> modes,
-      options.launcher_options ? StartServers(options, report) : Attach(options));
+  PENSTOCK_ASSIGN_OR_RETURN(std::vector<Mode> modes, options.launcher_options
+                                                         ? StartServers(options, report)
+                                                         : Attach(options));
   PENSTOCK_RETURN_IF_ERROR(Calibrate(options, modes, report));
   PENSTOCK_RETURN_IF_ERROR(RunAll(modes, report));
   PENSTOCK_RETURN_IF_ERROR(SaveStats(options.output, modes));

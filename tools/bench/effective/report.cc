@@ -40,8 +40,8 @@ absl::Status Write(const std::string& folder, const char* name, const std::strin
 std::vector<Bucket> Joined(const std::vector<Bucket>& buckets) {
   std::vector<Bucket> joined;
   for (const Bucket& bucket : buckets) {
-    const std::uint32_t middle = (bucket.num_tokens - 1) / kDrawnTogether * kDrawnTogether +
-                                 kDrawnTogether / 2;
+    const std::uint32_t middle =
+        (bucket.num_tokens - 1) / kDrawnTogether * kDrawnTogether + kDrawnTogether / 2;
     if (joined.empty() || joined.back().num_tokens != middle) {
       joined.push_back({middle, 0, 0, 0, 0});
     }
@@ -74,7 +74,7 @@ Chart LatencyChart(std::string title) {
 std::string LatencySvg(const Report& report) {
   Chart chart = LatencyChart("Latency by requested tokens");
   for (const ModeSummary& summary : report.summaries) chart.curves.push_back(ToCurve(summary));
-  return ToSvg({chart}, {760, 420});
+  return replay::ToSvg({chart}, {760, 420});
 }
 
 std::string LatencyByModeSvg(const Report& report) {
@@ -95,7 +95,7 @@ std::string LatencyByModeSvg(const Report& report) {
     chart.curves = {std::move(mean), std::move(fit)};
     charts.push_back(std::move(chart));
   }
-  return ToSvg(charts);
+  return replay::ToSvg(charts);
 }
 
 std::string BucketCsv(const ModeSummary& summary) {
@@ -164,7 +164,8 @@ std::string Page(const Report& report) {
       "<body><h1>Effective batching</h1>\n<p>" +
       replay::SvgEscape(Load(report)) + "</p>\n<pre>" +
       replay::SvgEscape(ToTable(report.summaries)) + "</pre>\n";
-  if (!report.checks.empty()) html += "<h2>Expected and measured</h2>\n" + ChecksHtml(report.checks);
+  if (!report.checks.empty())
+    html += "<h2>Expected and measured</h2>\n" + ChecksHtml(report.checks);
   html += "<h2>Latency</h2>\n";
   html += Figure("latency.svg",
                  "Mean latency of the requests that asked for the same number of tokens; the shade "
@@ -199,12 +200,13 @@ std::string ToTable(const std::vector<ModeSummary>& summaries) {
         "%-10s | %13.4f %10.2f %8llu %10.2f | %8.1f %7.2f | %8.3f %8.3f %8.3f | %9.3f %9.3f | "
         "%8.2f\n",
         s.mode.c_str(), s.original.latency_per_token, s.original.throughput,
-        static_cast<unsigned long long>(s.original.tokens), s.original.elapsed,
-        s.tokens_per_second, s.requests_per_second, s.latency.p50, s.latency.p90, s.latency.p99,
-        s.first_token.p50, s.first_token.p99, 1000 * s.inter_token.mean);
+        static_cast<unsigned long long>(s.original.tokens), s.original.elapsed, s.tokens_per_second,
+        s.requests_per_second, s.latency.p50, s.latency.p90, s.latency.p99, s.first_token.p50,
+        s.first_token.p99, 1000 * s.inter_token.mean);
   }
   return text +
-         "left: the original's figures and formulas (throughput divides by latencies that overlap)\n"
+         "left: the original's figures and formulas (throughput divides by latencies that "
+         "overlap)\n"
          "then: tokens and requests per second of the wall clock; latencies from the intended "
          "arrival\n";
 }

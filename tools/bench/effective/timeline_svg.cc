@@ -15,7 +15,7 @@ using replay::SvgText;
 
 constexpr const char* kWaiting = "#c4ccd6";
 constexpr const char* kPrompt = "#e8890c";
-constexpr double kLeft = 56;
+constexpr double kLeft = 64;
 constexpr double kRight = 16;
 constexpr double kHead = 46;  // title and legend of the whole picture
 
@@ -81,14 +81,18 @@ std::vector<std::vector<Stay>> Stays(const Timeline& timeline) {
 class Lanes {
  public:
   static constexpr double kWidth = 1000;
-  static constexpr double kRows = 300;   // height of all requests together
-  static constexpr double kBatch = 56;   // of the batch size
+  static constexpr double kRows = 300;  // height of all requests together
+  static constexpr double kBatch = 56;  // of the batch size
   static constexpr double kHeight = kRows + kBatch + 84;
 
   Lanes(const ModeTimeline& mode, std::string_view colour, double end, std::size_t largest,
         double top)
-      : timeline_(mode.timeline), name_(mode.mode), colour_(colour), ticks_(replay::TicksFor(end)),
-        batch_(replay::TicksFor(static_cast<double>(largest))), top_(top) {}
+      : timeline_(mode.timeline),
+        name_(mode.mode),
+        colour_(colour),
+        ticks_(replay::TicksFor(end)),
+        batch_(replay::TicksFor(static_cast<double>(largest))),
+        top_(top) {}
 
   std::string Draw() const {
     std::string svg = SvgText(kLeft, top_ + 14, "start", 13, Title());
@@ -142,8 +146,8 @@ class Lanes {
     double from = facts.arrival;
     for (const Stay& stay : stays) {
       if (stay.begin > from) {
-        svg += Rectangle(X(from), y + height * 0.3, X(stay.begin) - X(from), height * 0.4,
-                         kWaiting);
+        svg +=
+            Rectangle(X(from), y + height * 0.3, X(stay.begin) - X(from), height * 0.4, kWaiting);
       }
       svg += Rectangle(X(stay.begin), y, X(stay.end) - X(stay.begin), height,
                        stay.prompt ? std::string_view(kPrompt) : colour_);

@@ -98,8 +98,7 @@ std::vector<TraceRequest> MakeTrace(const TraceShape& shape) {
   const std::vector<double> arrivals = Arrivals(shape, random);
   std::vector<TraceRequest> trace;
   for (std::size_t i = 0; i < lengths.size(); ++i) {
-    trace.push_back(
-        {arrivals[i], "Request " + std::to_string(i), lengths[i], random.Bits() >> 12});
+    trace.push_back({arrivals[i], "Request " + std::to_string(i), lengths[i], random.Bits() >> 12});
   }
   return trace;
 }

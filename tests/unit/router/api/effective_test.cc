@@ -31,6 +31,7 @@ TEST_F(EffectiveTest, AsksForExactlyNumTokensPastTheEndToken) {
   const auto call = engine_.WaitForCall();
   ASSERT_TRUE(call.has_value());
   EXPECT_EQ(call->request.max_new_tokens, 2u);
+  EXPECT_TRUE(call->request.exact_length);
   EXPECT_TRUE(call->request.ignore_eos);
   EXPECT_TRUE(call->request.sampling.do_sample);
   EXPECT_EQ(call->request.sampling.temperature, 1.0f);
@@ -50,7 +51,8 @@ TEST_F(EffectiveTest, DetailsHaveTheTokenIds) {
 }
 
 TEST_F(EffectiveTest, ErrorsNameFieldValueAndLimit) {
-  EXPECT_THAT(Post("/inference", R"({"num_tokens":2})").body, HasSubstr("`prompt`"));
+  EXPECT_THAT(Post("/inference", R"({"num_tokens":2})").body,
+              HasSubstr(R"({"error":"missing field `prompt` at)"));
   const auto zero = Post("/inference", R"({"prompt":"hi","num_tokens":0})");
   EXPECT_EQ(zero.status, 422);
   EXPECT_THAT(zero.body, HasSubstr("`num_tokens` must be at least 1. Given: 0"));

@@ -1,0 +1,138 @@
+"""effective-batching's interface and its comparison of batching modes, on the real binaries."""
+
+import json
+import pathlib
+import re
+import subprocess
+import threading
+import xml.etree.ElementTree
+
+import pytest
+
+from penstock_testing import BIN, DEMO_MODEL
+
+FORMULAS = ("latency-per-token", "throughput", "total-tokens-handled", "total-elapsed-time")
+
+
+def infer(server, prompt, num_tokens, **more):
+    return server.json("POST", "/inference", {"prompt": prompt, "num_tokens": num_tokens, **more})
+
+
+def in_parallel(calls):
+    threads = [threading.Thread(target=call) for call in calls]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(60)
+
+
+def formulas(requests):
+    """The original's four figures of (seconds, tokens) pairs."""
+    seconds = sum(e for e, _ in requests)
+    tokens = sum(n for _, n in requests)
+    return dict(zip(FORMULAS, (sum(e / n for e, n in requests) / len(requests), tokens / seconds,
+                               tokens, seconds)))
+
+
+@pytest.fixture
+def bench(tmp_path):
+    """bench(*options) runs `penstock-bench effective` in an empty folder."""
+    def run(*options, env=None):
+        return subprocess.run([BIN / "penstock-bench", "effective", *map(str, options)],
+                              cwd=tmp_path, env=env or {}, capture_output=True, text=True,
+                              timeout=120)
+    return run
+
+
+def test_exactly_num_tokens_past_the_end_token(simulated):
+    server = simulated("--tokens", "echo")  # says the prompt, then nothing but the end token
+    answer = infer(server, "one two", 40, details=True)
+    assert answer["completion"].startswith("one two")
+    assert len(answer["details"]["tokens"]) == 40
+    assert server.json("GET", "/stats")["total-tokens-handled"] == 40
+
+
+def test_stats_are_the_formulas_of_the_request_log(simulated):
+    server = simulated("--batching", "dynamic", "--step-time", "3ms", "--log-format", "json")
+    in_parallel([lambda i=i: infer(server, f"Request {i}", 5 + 10 * (i % 4)) for i in range(24)])
+    stats = server.json("GET", "/stats")
+    server.stop()
+    records = [json.loads(line) for line in server.lines if '"path":"/inference"' in line]
+    expected = formulas([(r["duration_ms"] / 1000, r["generated_tokens"]) for r in records])
+    assert len(records) == 24
+    for name in FORMULAS:
+        assert stats[name] == pytest.approx(expected[name], rel=0.01), name
+    assert stats["batching"] == "continuous"
+
+
+def test_stats_begin_again_after_a_reset(simulated):
+    server = simulated()
+    infer(server, "hi", 5)
+    assert server.json("DELETE", "/stats") == {"reset": True}
+    assert server.json("GET", "/stats")["requests"] == 0
+    infer(server, "hi", 7)
+    assert server.json("GET", "/stats")["total-tokens-handled"] == 7
+
+
+def test_the_original_clients_flow(simulated, bench, tmp_path):
+    """README: an .env file with the address, a run, a single request."""
+    server = simulated("--batching", "nobatch")
+    (tmp_path / ".env").write_text(f"IP={server.host}:{server.port}\n")
+    done = bench("--numsamples", 12, "--rate", 200)
+    assert done.returncode == 0, done.stderr
+    for name in FORMULAS:
+        assert f"{name}: " in done.stdout
+    assert "requests: 12" in done.stdout
+    done = bench("--prompt", "hi", "--numtokens", 10)
+    assert done.returncode == 0, done.stderr
+    assert json.loads(done.stdout.splitlines()[0])["completion"].startswith("hi")
+    assert "requests: 13" in done.stdout
+
+
+def test_an_unreachable_server_is_named(bench):
+    done = bench("--url", "127.0.0.1:1", "--numsamples", 1)
+    assert done.returncode == 1
+    assert "127.0.0.1:1: connect" in done.stderr and "serve-effective" in done.stderr
+
+
+def test_a_server_that_cannot_start_says_why(bench):
+    done = bench("--", "--model-id", "no-such-folder")
+    assert done.returncode == 1
+    assert "no-such-folder" in done.stderr
+
+
+def test_three_modes_give_the_same_tokens_and_every_output(bench, tmp_path):
+    out = tmp_path / "out"
+    done = bench("--numsamples", 40, "--repeats", 2, "--output", out, "--", "--model-id",
+                 DEMO_MODEL, "--shard-program", BIN / "penstock-simshard", "--step-time", "200us")
+    assert done.returncode == 0, done.stderr
+    assert "yes  every request has the same tokens in every mode" in done.stdout
+    assert "yes  every request was answered" in done.stdout
+    for name in ("index.html", "stats.txt", "checks.txt", "requests.csv"):
+        assert (out / name).stat().st_size > 0
+    rows = (out / "requests.csv").read_text().splitlines()
+    assert len(rows) == 1 + 3 * 2 * 40
+    for mode in ("nobatch", "static", "dynamic"):
+        buckets = (out / f"{mode}.csv").read_text().splitlines()
+        assert buckets[0] == "num_tokens,mean_latency_s"
+        assert len(buckets) > 20
+        check_stats(out, mode, rows)
+    for name in ("latency", "latency-by-mode", "timeline", "steps"):
+        picture = (out / f"{name}.svg").read_text()
+        xml.etree.ElementTree.fromstring(picture)
+        assert "dynamic" in picture
+    steps = {mode: steps_of(out / "timeline.svg", mode) for mode in ("nobatch", "dynamic")}
+    assert steps["dynamic"] < 0.7 * steps["nobatch"], "requests share steps"
+
+
+def check_stats(out: pathlib.Path, mode, rows):
+    """The server's own figures against those of the requests."""
+    stats = json.loads((out / f"{mode}.stats.json").read_text())
+    requests = [row.split(",") for row in rows if row.startswith(mode + ",")]
+    expected = formulas([(float(row[6]), int(row[3])) for row in requests])
+    for name in FORMULAS:
+        assert stats[name] == pytest.approx(expected[name], rel=0.01), (mode, name)
+
+
+def steps_of(timeline: pathlib.Path, mode):
+    return int(re.search(rf"{mode}: 40 requests in (\d+) steps", timeline.read_text()).group(1))
