@@ -74,6 +74,29 @@ def test_stats_begin_again_after_a_reset(simulated):
     assert server.json("GET", "/stats")["total-tokens-handled"] == 7
 
 
+def test_nothing_wakes_up_without_requests(simulated):
+    server = simulated("--batching", "dynamic")
+    infer(server, "hi", 5)
+    server.json("GET", "/stats")
+    router = server.pid_of("penstock-router")
+    before = wake_ups(router)
+    # A span of idle time: a wait on a socket that stays silent.
+    connection = server.connect()
+    connection.connect()
+    connection.sock.settimeout(2)
+    with pytest.raises(TimeoutError):
+        connection.sock.recv(1)
+    assert wake_ups(router) - before < 20, "the original's loops wake up 100 times a second"
+
+
+def wake_ups(pid):
+    total = 0
+    for task in pathlib.Path(f"/proc/{pid}/task").iterdir():
+        status = (task / "status").read_text()
+        total += int(re.search(r"^voluntary_ctxt_switches:\s+(\d+)", status, re.M).group(1))
+    return total
+
+
 def test_the_original_clients_flow(simulated, bench, tmp_path):
     """README: an .env file with the address, a run, a single request."""
     server = simulated("--batching", "nobatch")

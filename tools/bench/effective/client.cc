@@ -54,7 +54,7 @@ void ReadDetails(const std::string& body, Outcome& outcome) {
     return;
   }
   const json::value* details = value.as_object().if_contains("details");
-  if (details == nullptr || !details->is_object()) return;  // another server of that interface
+  if (details == nullptr || !details->is_object()) return;  // the original, say
   const json::object& object = details->as_object();
   outcome.request = static_cast<std::uint64_t>(Number(object, "request"));
   outcome.first_token = Number(object, "first_token_ms") / 1000;
@@ -153,6 +153,7 @@ class Client::Impl {
       outcome.error = std::to_string(answer.status) + " " + answer.body;
       co_return;
     }
+    outcome.server_latency = outcome.first_token = Seconds(last - sent);
     ReadDetails(answer.body, outcome);
     outcome.first_token += Seconds(sent - arrival);
   }

@@ -1,10 +1,8 @@
 #include "tools/bench/effective/timeline_svg.h"
 
 #include <algorithm>
-#include <array>
 #include <cstdio>
-#include <limits>
-#include <optional>
+#include <utility>
 
 #include "tools/replay/svg_chart.h"
 
@@ -193,7 +191,7 @@ class Lanes {
 
 constexpr std::size_t kColumns = 120;
 constexpr std::size_t kMostRows = 20;
-constexpr double kCell = 7;
+constexpr double kCell = 7;  // a square of 6 and a gap
 
 std::size_t ShownRequests(const Timeline& timeline) {
   const std::size_t steps = std::min(kColumns, timeline.steps.size());
@@ -209,27 +207,32 @@ std::size_t ShownRequests(const Timeline& timeline) {
   return std::min(shown, kMostRows);
 }
 
+// One path per colour: there are thousands of cells.
 std::string Cells(const Timeline& timeline, std::string_view colour, double top,
                   std::size_t shown) {
-  std::string svg;
+  std::string waiting, prompts, decodes;
   std::vector<bool> started(shown, false);
   for (std::size_t s = 0; s < std::min(kColumns, timeline.steps.size()); ++s) {
     const TimelineStep& step = timeline.steps[s];
-    const double x = kLeft + kCell * static_cast<double>(s);
-    const auto cell = [&](std::size_t request, std::string_view fill) {
-      svg += Rectangle(x, top + kCell * static_cast<double>(request), kCell - 1, kCell - 1, fill);
+    const auto add = [&](std::string& path, std::size_t request) {
+      if (request >= shown) return;
+      path += Format("M%g %gh6v6h-6z", kLeft + kCell * static_cast<double>(s),
+                     top + kCell * static_cast<double>(request));
     };
     for (const std::uint32_t request : step.prompts) {
-      if (request >= shown) continue;
-      started[request] = true;
-      cell(request, kPrompt);
+      if (request < shown) started[request] = true;
+      add(prompts, request);
     }
-    for (const std::uint32_t request : step.decodes) {
-      if (request < shown) cell(request, colour);
-    }
+    for (const std::uint32_t request : step.decodes) add(decodes, request);
     for (std::size_t r = 0; r < shown; ++r) {
-      if (!started[r] && timeline.requests[r].arrival <= step.begin) cell(r, kWaiting);
+      if (!started[r] && timeline.requests[r].arrival <= step.begin) add(waiting, r);
     }
+  }
+  std::string svg;
+  const std::pair<const std::string*, std::string_view> paths[] = {
+      {&waiting, kWaiting}, {&prompts, kPrompt}, {&decodes, colour}};
+  for (const auto& [path, fill] : paths) {
+    if (!path->empty()) svg += "<path d=\"" + *path + "\" fill=\"" + std::string(fill) + "\"/>\n";
   }
   return svg;
 }
