@@ -3,6 +3,7 @@
 import json
 import pathlib
 import re
+import socket
 import subprocess
 import threading
 import xml.etree.ElementTree
@@ -78,23 +79,29 @@ def test_nothing_wakes_up_without_requests(simulated):
     server = simulated("--batching", "dynamic")
     infer(server, "hi", 5)
     server.json("GET", "/stats")
-    router = server.pid_of("penstock-router")
-    before = wake_ups(router)
-    # A span of idle time: a wait on a socket that stays silent.
-    connection = server.connect()
-    connection.connect()
-    connection.sock.settimeout(2)
+    silent, _other_end = socket.socketpair()  # a span of idle time: a wait for what never comes
+    silent.settimeout(1)
+    processes = [server.popen.pid, *server.children()]
     with pytest.raises(TimeoutError):
-        connection.sock.recv(1)
-    assert wake_ups(router) - before < 20, "the original's loops wake up 100 times a second"
+        silent.recv(1)  # the request's last steps are over
+    before = wake_ups(processes)
+    with pytest.raises(TimeoutError):
+        silent.recv(1)
+    assert wake_ups(processes) == before, "the original's loop wakes up 100 times a second"
 
 
-def wake_ups(pid):
-    total = 0
-    for task in pathlib.Path(f"/proc/{pid}/task").iterdir():
-        status = (task / "status").read_text()
-        total += int(re.search(r"^voluntary_ctxt_switches:\s+(\d+)", status, re.M).group(1))
-    return total
+def wake_ups(pids):
+    """{(process, thread): times it waited} without gRPC's threads, which look round twice a second."""
+    waits = {}
+    for pid in pids:
+        for task in pathlib.Path(f"/proc/{pid}/task").iterdir():
+            name = (task / "comm").read_text()
+            if name.startswith(("grpc", "nexting", "timer_manager", "event_engine")):
+                continue
+            status = (task / "status").read_text()
+            times = re.search(r"^voluntary_ctxt_switches:\s+(\d+)", status, re.M).group(1)
+            waits[pid, int(task.name), name.strip()] = int(times)
+    return waits
 
 
 def test_the_original_clients_flow(simulated, bench, tmp_path):
@@ -126,19 +133,19 @@ def test_a_server_that_cannot_start_says_why(bench):
 
 def test_three_modes_give_the_same_tokens_and_every_output(bench, tmp_path):
     out = tmp_path / "out"
-    done = bench("--numsamples", 40, "--repeats", 2, "--output", out, "--", "--model-id",
-                 DEMO_MODEL, "--shard-program", BIN / "penstock-simshard", "--step-time", "200us")
+    done = bench("--numsamples", 30, "--repeats", 2, "--output", out, "--", "--model-id",
+                 DEMO_MODEL, "--shard-program", BIN / "penstock-simshard", "--step-time", "100us")
     assert done.returncode == 0, done.stderr
     assert "yes  every request has the same tokens in every mode" in done.stdout
     assert "yes  every request was answered" in done.stdout
     for name in ("index.html", "stats.txt", "checks.txt", "requests.csv"):
         assert (out / name).stat().st_size > 0
     rows = (out / "requests.csv").read_text().splitlines()
-    assert len(rows) == 1 + 3 * 2 * 40
+    assert len(rows) == 1 + 3 * 2 * 30
     for mode in ("nobatch", "static", "dynamic"):
         buckets = (out / f"{mode}.csv").read_text().splitlines()
         assert buckets[0] == "num_tokens,mean_latency_s"
-        assert len(buckets) > 20
+        assert len(buckets) > 15
         check_stats(out, mode, rows)
     for name in ("latency", "latency-by-mode", "timeline", "steps"):
         picture = (out / f"{name}.svg").read_text()
@@ -158,4 +165,4 @@ def check_stats(out: pathlib.Path, mode, rows):
 
 
 def steps_of(timeline: pathlib.Path, mode):
-    return int(re.search(rf"{mode}: 40 requests in (\d+) steps", timeline.read_text()).group(1))
+    return int(re.search(rf"{mode}: 30 requests in (\d+) steps", timeline.read_text()).group(1))
