@@ -35,10 +35,13 @@ class GenerateGroup(generate_v3.Ranks):
                 count = self.ranks if len(self.processes) == 1 else 1
                 for _ in range(count):
                     process.wait_line("listening on")
-            super().__init__(f"{self.prefix}-0")
+            self.connect_all()
         except BaseException:
             self.stop()
             raise
+
+    def connect_all(self):
+        super().__init__(f"{self.prefix}-0")
 
     def __enter__(self):
         return self
@@ -56,6 +59,13 @@ class GenerateGroup(generate_v3.Ranks):
             process.popen.kill()
             process.wait_exit()
         self.start()
+
+    def restart_rank(self, rank):
+        self.processes[rank].popen.kill()
+        self.processes[rank].wait_exit()
+        self.processes[rank] = Process(self.commands[rank], {"OMP_WAIT_POLICY": "passive"})
+        self.processes[rank].wait_line("listening on")
+        self.connect_all()
 
     def first(self, method, request):
         return getattr(self.stubs[0], method)(request, timeout=generate_v3.SECONDS)
