@@ -21,6 +21,7 @@ ARROWS = {
     "shard": {"common", "proto", "text"},
     "launcher": {"common"},
     "tools": {"common", "scheduler", "sim", "proto", "text", "shard"},
+    "docs": {"proto"},  # examples: clients, which see the wire alone
     "tests": {
         "common",
         "scheduler",
