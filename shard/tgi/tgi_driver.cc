@@ -1,7 +1,7 @@
 #include "shard/tgi/tgi_driver.h"
 
-#include <unistd.h>
-
+#include <cstdint>
+#include <random>
 #include <utility>
 
 #include "shard/service/shard_service.h"
@@ -27,6 +27,13 @@ class NoGate final : public RankGate {
   }
   void Stop() override {}
 };
+
+// Of shared memory, which outlives a process that dies while it joins: pids come again.
+std::string FreshName() {
+  std::random_device random;
+  const std::uint64_t number = (std::uint64_t{random()} << 32) | random();
+  return "penstock-tgi-" + std::to_string(number);
+}
 
 std::string SocketOf(const ListenAddress& listen, std::uint32_t rank) {
   const auto path = SocketPath(listen.socket_prefix, rank);
@@ -62,9 +69,7 @@ class TgiDriver final : public SecondDriver {
   std::unique_ptr<RankGate> MakeGate(const EngineFacts& facts, const ListenAddress& listen) {
     if (facts.world_size > 1 && !listen.tcp.empty()) return std::make_unique<NoGate>();
     if (facts.rank > 0) return MakeFollowingGate(SocketOf(listen, 0));
-    // Names of shared memory: of this process and no other.
-    auto place = std::make_unique<MeetingPlace>(facts.world_size,
-                                                "penstock-tgi-" + std::to_string(getpid()));
+    auto place = std::make_unique<MeetingPlace>(facts.world_size, FreshName());
     if (facts.world_size > 1) meeting_ = MakeRankMeetingService(*place);
     return place;
   }

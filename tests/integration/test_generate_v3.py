@@ -1,6 +1,6 @@
 """generate.v3.TextGenerationService on real and simulated shards, as a direct client uses it.
 
-PENSTOCK_LONG_TESTS=1 generates 512 tokens instead of 40.
+PENSTOCK_LONG_TESTS=1 generates 512 tokens instead of 24.
 """
 
 import concurrent.futures
@@ -18,7 +18,7 @@ from native_client import Shard, solo_plans
 from penstock_testing import DEMO_MODEL, Server
 
 FLOAT = ("--dtype", "float32", "--kv-cache-memory", "96MB")
-TOKENS = 512 if os.environ.get("PENSTOCK_LONG_TESTS") else 40
+TOKENS = 512 if os.environ.get("PENSTOCK_LONG_TESTS") else 24
 ROWS = 32
 
 
@@ -35,9 +35,19 @@ def endless(tmp_path_factory):
 
 
 @pytest.fixture(scope="module")
-def two_ranks():
-    with GenerateGroup("--model-id", DEMO_MODEL, *FLOAT, ranks=2) as group:
+def two_ranks(endless):
+    with GenerateGroup("--model-id", endless, *FLOAT, ranks=2) as group:
         yield group
+
+
+@pytest.fixture
+def group(request, endless):
+    """The group of `ranks` shards: that of all tests, or one of its own."""
+    if request.param == 2:
+        yield request.getfixturevalue("two_ranks")
+        return
+    with GenerateGroup("--model-id", endless, *FLOAT, ranks=request.param) as own:
+        yield own
 
 
 def prompts():
@@ -61,21 +71,20 @@ def over_http(model, ranks):
             return list(pool.map(ask, zip(prompts(), lengths())))
 
 
-@pytest.mark.parametrize("ranks", [1, 2])
-def test_joined_and_filtered_batches_say_what_http_says(endless, ranks):
+@pytest.mark.parametrize("group", [1, 2], indirect=True)
+def test_joined_and_filtered_batches_say_what_http_says(endless, group):
     requests = [generate_v3.request(i, text, length)
                 for i, (text, length) in enumerate(zip(prompts(), lengths()))]
-    with GenerateGroup("--model-id", endless, *FLOAT, ranks=ranks) as group:
-        conversation = generate_v3.Conversation(group)
-        first = conversation.prefill(generate_v3.batch(0, requests[:ROWS // 2]))
-        for _ in range(3):
-            first = conversation.decode(first)
-        second = conversation.prefill(generate_v3.batch(1, requests[ROWS // 2:]))
-        both = conversation.decode(first, second)
-        assert both.id == 0 and both.size == ROWS
-        conversation.finish(both)
+    conversation = generate_v3.Conversation(group)
+    first = conversation.prefill(generate_v3.batch(0, requests[:ROWS // 2]))
+    for _ in range(3):
+        first = conversation.decode(first)
+    second = conversation.prefill(generate_v3.batch(1, requests[ROWS // 2:]))
+    both = conversation.decode(first, second)
+    assert both.id == 0 and both.size == ROWS
+    conversation.finish(both)
     assert [len(conversation.ids[i]) for i in range(ROWS)] == lengths()
-    assert [conversation.ids[i] for i in range(ROWS)] == over_http(endless, ranks)
+    assert [conversation.ids[i] for i in range(ROWS)] == over_http(endless, group.ranks)
 
 
 def error_of(future):
