@@ -30,6 +30,10 @@ class Communicator {
   // data of `root` on every rank.
   virtual absl::Status Broadcast(void* data, std::size_t bytes, int root) = 0;
 
+  // How the calls so far have gone. Where calls only enqueue work on a device (nccl), this says,
+  // once the device has come to its end, whether what they gave can be used.
+  virtual absl::Status Health() { return absl::OkStatus(); }
+
   // Ends waiting calls of every rank with an error.
   virtual void Abort() = 0;
 };

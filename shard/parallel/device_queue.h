@@ -1,0 +1,37 @@
+// What a communicator needs to know of the device's stream on which its collectives run. The CUDA
+// build implements it with a stream and events; tests with plain memory.
+//
+// Threading: as each function says.
+#pragma once
+
+#include <absl/status/status.h>
+#include <absl/status/statusor.h>
+
+#include <cstddef>
+#include <cstdint>
+
+namespace penstock::shard {
+
+class DeviceQueue {
+ public:
+  // Counts up: a mark is done only after every earlier one.
+  using Mark = std::uint64_t;
+
+  virtual ~DeviceQueue() = default;
+
+  // Marks the end of all that is enqueued now. The model thread.
+  virtual absl::StatusOr<Mark> Record() = 0;
+
+  // Whether the device has come to the mark. Any thread; never waits.
+  virtual absl::StatusOr<bool> Done(Mark mark) = 0;
+
+  // Copies between pageable or pinned host memory and the device; the bytes are there when the call
+  // returns. The model thread; waits for what is enqueued.
+  virtual absl::Status CopyToHost(void* host, const void* device, std::size_t bytes) = 0;
+  virtual absl::Status CopyToDevice(void* device, const void* host, std::size_t bytes) = 0;
+
+  // The stream as the library's own handle (cudaStream_t), for calls that enqueue.
+  virtual void* Stream() = 0;
+};
+
+}  // namespace penstock::shard
