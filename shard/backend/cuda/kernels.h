@@ -1,0 +1,111 @@
+// The CUDA kernels of the forward pass, behind plain functions: no CUDA header, so that the host
+// code that calls them compiles and is tested everywhere.
+//
+// Shapes are row-major. "Element" buffers hold the model's dtype; sums, norms, angles and softmax
+// are float32, each result rounded once. Every row of an output depends on its own inputs alone, in
+// an order of operations that depends on neither the number of rows nor the cut of the batch.
+//
+// Launches are asynchronous on `stream` (a cudaStream_t) and safe inside a stream capture: nothing
+// is allocated, nothing waits. Errors are those of the launch itself.
+#pragma once
+
+#include <absl/status/status.h>
+
+#include <cstdint>
+
+#include "common/dtype.h"
+
+namespace penstock::shard::cuda {
+
+using Stream = void*;
+
+// out[r] = table[tokens[r] - first], zeros where that is not in [0, count): another rank's share.
+struct EmbedArgs {
+  const std::int32_t* tokens = nullptr;  // [rows]
+  const void* table = nullptr;           // elements [count, width]
+  void* out = nullptr;                   // elements [rows, width]
+  std::uint32_t rows = 0;
+  std::uint32_t width = 0;
+  std::int32_t first = 0;
+  std::int32_t count = 0;
+};
+absl::Status Embed(const EmbedArgs& args, DType dtype, Stream stream);
+
+// in += add (unless null); out = RMSNorm(in) * weight. `out` may not be `in`.
+struct NormArgs {
+  void* in = nullptr;            // elements [rows, width]
+  const void* add = nullptr;     // elements [rows, width]
+  const void* weight = nullptr;  // elements [width]
+  void* out = nullptr;           // elements [rows, width]
+  std::uint32_t rows = 0;
+  std::uint32_t width = 0;
+  float eps = 1e-6f;
+};
+absl::Status AddRmsNorm(const NormArgs& args, DType dtype, Stream stream);
+
+// The layout of kQkv and of one layer of the cache.
+struct HeadShape {
+  std::uint32_t heads = 0;     // of this rank
+  std::uint32_t kv_heads = 0;  // divides heads
+  std::uint32_t head_dim = 0;  // even, at most 256
+};
+
+// RMSNorm of every query head and every key head, in place.
+struct HeadNormArgs {
+  void* qkv = nullptr;                 // elements [rows, (heads + 2 kv_heads) * head_dim]
+  const void* query_weight = nullptr;  // elements [head_dim]
+  const void* key_weight = nullptr;
+  HeadShape shape;
+  std::uint32_t rows = 0;
+  float eps = 1e-6f;
+};
+absl::Status HeadRmsNorm(const HeadNormArgs& args, DType dtype, Stream stream);
+
+// Rotates queries and keys in place (half-split pairs) and writes K and V to the cache.
+struct RopeArgs {
+  void* qkv = nullptr;
+  const float* cos = nullptr;  // [positions, head_dim / 2]
+  const float* sin = nullptr;
+  const std::int32_t* positions = nullptr;   // [rows]
+  const std::int64_t* cache_rows = nullptr;  // [rows]: block * block_size + position % block_size
+  void* keys = nullptr;                      // elements [cache rows, kv_heads, head_dim]
+  void* values = nullptr;
+  HeadShape shape;
+  std::uint32_t rows = 0;
+};
+absl::Status RopeKvWrite(const RopeArgs& args, DType dtype, Stream stream);
+
+// out = silu(gate) * up, where a row of `in` is gate, then up.
+struct GateArgs {
+  const void* in = nullptr;  // elements [rows, 2 * width]
+  void* out = nullptr;       // elements [rows, width]
+  std::uint32_t rows = 0;
+  std::uint32_t width = 0;
+};
+absl::Status SiluMul(const GateArgs& args, DType dtype, Stream stream);
+
+// out[i] = in[chosen[i]].
+struct SelectArgs {
+  const void* in = nullptr;
+  const std::int32_t* chosen = nullptr;  // [rows]
+  void* out = nullptr;                   // elements [rows, width]
+  std::uint32_t rows = 0;
+  std::uint32_t width = 0;
+};
+absl::Status SelectRows(const SelectArgs& args, DType dtype, Stream stream);
+
+// Elements to float32 and back, for sums over the ranks and for logits.
+absl::Status Widen(const void* in, float* out, std::uint64_t count, DType dtype, Stream stream);
+absl::Status Narrow(const float* in, void* out, std::uint64_t count, DType dtype, Stream stream);
+
+// out[r] = the index of the largest of logits[r], the lowest one of equals; -1 if the row holds
+// NaN.
+struct ArgmaxArgs {
+  const float* logits = nullptr;  // [rows, width]
+  std::int32_t* out = nullptr;    // [rows]
+  std::uint32_t rows = 0;
+  std::uint32_t width = 0;
+};
+absl::Status Argmax(const ArgmaxArgs& args, Stream stream);
+
+}  // namespace penstock::shard::cuda

@@ -1,0 +1,99 @@
+// What the kernels share. They are written so that tests can compile them for the host as well:
+// there tests/unit/shard/backend/cuda/emulator.h comes first and stands in for CUDA.
+#pragma once
+
+#include <absl/status/status.h>
+
+#include <cstdint>
+
+#include "common/dtype.h"
+
+#ifdef __CUDACC__
+#include <cuda_bf16.h>
+#include <cuda_runtime.h>
+
+#define PENSTOCK_LAUNCH(kernel, grid, block, shared_bytes, stream, ...) \
+  kernel<<<grid, block, shared_bytes, static_cast<cudaStream_t>(stream)>>>(__VA_ARGS__)
+#define PENSTOCK_DYNAMIC_SHARED(name)                           \
+  extern __shared__ __align__(16) unsigned char name##_bytes[]; \
+  float* name = reinterpret_cast<float*>(name##_bytes)
+
+namespace penstock::shard::cuda {
+
+using Bf16 = __nv_bfloat16;
+__device__ inline float ToFloat(Bf16 value) { return __bfloat162float(value); }
+template <class T>
+__device__ T FromFloat(float value);
+template <>
+__device__ inline Bf16 FromFloat<Bf16>(float value) {
+  return __float2bfloat16_rn(value);
+}
+
+inline absl::Status LaunchStatus() {
+  const cudaError_t error = cudaGetLastError();
+  if (error == cudaSuccess) return absl::OkStatus();
+  return absl::InternalError(cudaGetErrorString(error));
+}
+
+}  // namespace penstock::shard::cuda
+#endif
+
+namespace penstock::shard::cuda {
+
+__device__ inline float ToFloat(float value) { return value; }
+template <>
+__device__ inline float FromFloat<float>(float value) {
+  return value;
+}
+// The value as it would be read back from memory.
+template <class T>
+__device__ float Rounded(float value) {
+  return ToFloat(FromFloat<T>(value));
+}
+
+constexpr int kWarp = 32;
+constexpr unsigned kAllLanes = 0xffffffffu;
+
+struct Sum {
+  __device__ float operator()(float a, float b) const { return a + b; }
+};
+
+// The same value on every thread of the block, which has whole warps, at most 32 of them. The order
+// of additions is a fixed tree.
+template <class Combine>
+__device__ float BlockReduce(float value, Combine combine) {
+  __shared__ float of_warps[kWarp];
+  const int lane = threadIdx.x % kWarp;
+  const int warp = threadIdx.x / kWarp;
+  for (int step = kWarp / 2; step > 0; step /= 2) {
+    value = combine(value, __shfl_xor_sync(kAllLanes, value, step));
+  }
+  __syncthreads();  // of_warps may still be read from an earlier call
+  if (lane == 0) of_warps[warp] = value;
+  __syncthreads();
+  float total = of_warps[0];
+  for (int i = 1; i < static_cast<int>(blockDim.x) / kWarp; ++i)
+    total = combine(total, of_warps[i]);
+  return total;
+}
+
+// Calls `body` with a value of the element type.
+template <class Body>
+absl::Status ForElement(DType dtype, Body body) {
+  switch (dtype) {
+    case DType::kFloat32:
+      body(float{});
+      return LaunchStatus();
+    case DType::kBFloat16:
+      body(Bf16{});
+      return LaunchStatus();
+    default:
+      return absl::UnimplementedError("the cuda backend computes in float32 and bfloat16");
+  }
+}
+
+inline std::uint32_t CeilDivide(std::uint64_t a, std::uint32_t b) {
+  return static_cast<std::uint32_t>((a + b - 1) / b);
+}
+
+}  // namespace penstock::shard::cuda

@@ -1,0 +1,147 @@
+#include "tests/unit/shard/backend/cuda/emulator.h"
+
+#include <algorithm>
+#include <boost/context/fiber.hpp>
+#include <boost/context/fixedsize_stack.hpp>
+#include <cstdio>
+#include <cstdlib>
+#include <utility>
+#include <vector>
+
+namespace penstock::emulator {
+namespace {
+
+using boost::context::fiber;
+
+constexpr unsigned kWarp = 32;
+constexpr std::size_t kStackBytes = 64 << 10;
+
+enum class State { kReady, kAtBlock, kAtWarp, kDone };
+
+struct FiberThread {
+  fiber resume;
+  fiber back;  // to the scheduler
+  ThreadView view;
+  State state = State::kReady;
+  std::uint32_t offered = 0;
+};
+
+struct BlockRun {
+  std::vector<FiberThread> threads;
+  std::vector<float> shared;
+  std::size_t running = 0;
+};
+
+BlockRun* block_run = nullptr;
+
+FiberThread& Self() { return block_run->threads[block_run->running]; }
+
+void Wait(State state) {
+  FiberThread& self = Self();
+  self.state = state;
+  self.back = std::move(self.back).resume();
+}
+
+// Threads [begin, end) go on if all that have not ended wait at `state`.
+bool Release(std::size_t begin, std::size_t end, State state) {
+  std::size_t waiting = 0;
+  for (std::size_t i = begin; i < end; ++i) {
+    if (block_run->threads[i].state == state) ++waiting;
+  }
+  if (waiting == 0) return false;
+  for (std::size_t i = begin; i < end; ++i) {
+    const State present = block_run->threads[i].state;
+    if (present != state && present != State::kDone) return false;
+  }
+  for (std::size_t i = begin; i < end; ++i) {
+    FiberThread& thread = block_run->threads[i];
+    if (thread.state == state) thread.state = State::kReady;
+  }
+  return true;
+}
+
+bool ReleaseAny() {
+  const std::size_t count = block_run->threads.size();
+  bool released = false;
+  for (std::size_t warp = 0; warp < count; warp += kWarp) {
+    released |= Release(warp, std::min(count, warp + kWarp), State::kAtWarp);
+  }
+  return Release(0, count, State::kAtBlock) || released;
+}
+
+// True while some thread could run.
+bool RunReady() {
+  bool ran = false;
+  for (std::size_t i = 0; i < block_run->threads.size(); ++i) {
+    FiberThread& thread = block_run->threads[i];
+    if (thread.state != State::kReady) continue;
+    block_run->running = i;
+    thread.resume = std::move(thread.resume).resume();
+    ran = true;
+  }
+  return ran;
+}
+
+bool AllDone() {
+  for (const FiberThread& thread : block_run->threads) {
+    if (thread.state != State::kDone) return false;
+  }
+  return true;
+}
+
+void RunBlock(const ThreadView& view, unsigned count, std::size_t shared_bytes,
+              const std::function<void()>& kernel) {
+  BlockRun run;
+  run.threads.resize(count);
+  run.shared.assign(shared_bytes / sizeof(float) + 1, std::nanf(""));
+  block_run = &run;
+  for (unsigned i = 0; i < count; ++i) {
+    run.threads[i].view = view;
+    run.threads[i].view.thread = dim3(i, 0, 0);
+    run.threads[i].resume = fiber(std::allocator_arg, boost::context::fixedsize_stack(kStackBytes),
+                                  [&kernel](fiber&& back) {
+                                    const std::size_t self = block_run->running;
+                                    block_run->threads[self].back = std::move(back);
+                                    kernel();
+                                    block_run->threads[self].state = State::kDone;
+                                    return std::move(block_run->threads[self].back);
+                                  });
+  }
+  while (RunReady() || ReleaseAny()) {
+  }
+  if (!AllDone()) {
+    std::fprintf(stderr, "emulator: threads of a block wait at different sync points\n");
+    std::abort();
+  }
+  block_run = nullptr;
+}
+
+}  // namespace
+
+const ThreadView& Now() { return Self().view; }
+
+float* DynamicShared() { return block_run->shared.data(); }
+
+void SyncBlock() { Wait(State::kAtBlock); }
+
+std::uint32_t ExchangeInWarp(std::uint32_t value, unsigned mask) {
+  const std::size_t self = block_run->running;
+  block_run->threads[self].offered = value;
+  Wait(State::kAtWarp);
+  const std::uint32_t taken = block_run->threads[self ^ mask].offered;
+  Wait(State::kAtWarp);  // nobody offers anew before all have taken
+  return taken;
+}
+
+void Launch(dim3 grid, dim3 block, std::size_t shared_bytes, const std::function<void()>& kernel) {
+  for (unsigned y = 0; y < grid.y; ++y) {
+    for (unsigned x = 0; x < grid.x; ++x) {
+      ThreadView view;
+      view.block = dim3(x, y, 0);
+      view.block_size = block;
+      RunBlock(view, block.x, shared_bytes, kernel);
+    }
+  }
+}
+
+}  // namespace penstock::emulator

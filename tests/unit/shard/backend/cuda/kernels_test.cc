@@ -1,0 +1,186 @@
+// The kernels against plain loops in double precision, on the emulator: edge shapes, ragged batches
+// and block edges. tests/gpu runs the same cases on a device.
+#include "shard/backend/cuda/kernels.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <limits>
+#include <random>
+#include <vector>
+
+#include "tests/unit/shard/backend/cuda/device_values.h"
+
+namespace penstock::shard::cuda {
+namespace {
+
+class KernelTest : public testing::TestWithParam<DType> {
+ protected:
+  // Values of the element type, and the same as doubles.
+  Values Random(std::size_t count, float scale = 1.0f) {
+    return Values::Random(count, GetParam(), scale, generator_);
+  }
+  Values Zeros(std::size_t count) { return Values::Zeros(count, GetParam()); }
+  void ExpectNear(const Values& got, const std::vector<double>& want) {
+    const double relative = GetParam() == DType::kFloat32 ? 1e-5 : 2e-2;
+    for (std::size_t i = 0; i < want.size(); ++i) {
+      ASSERT_NEAR(got[i], want[i], relative * (1.0 + std::abs(want[i]))) << "element " << i;
+    }
+  }
+
+  std::mt19937 generator_{20261121};
+};
+
+TEST_P(KernelTest, AddRmsNormUpdatesTheResidualAndNormalizes) {
+  for (std::uint32_t width : {1u, 31u, 64u, 255u, 576u}) {
+    const std::uint32_t rows = 3;
+    Values in = Random(rows * width);
+    Values add = Random(rows * width);
+    Values weight = Random(width);
+    Values out = Zeros(rows * width);
+    std::vector<double> residual(rows * width), want(rows * width);
+    for (std::uint32_t r = 0; r < rows; ++r) {
+      double squares = 0;
+      for (std::uint32_t i = r * width; i < (r + 1) * width; ++i) {
+        residual[i] = in[i] + add[i];
+        squares += residual[i] * residual[i];
+      }
+      const double scale = 1.0 / std::sqrt(squares / width + 1e-5);
+      for (std::uint32_t i = 0; i < width; ++i) {
+        want[r * width + i] = residual[r * width + i] * scale * weight[i];
+      }
+    }
+    ASSERT_TRUE(AddRmsNorm({in.data(), add.data(), weight.data(), out.data(), rows, width, 1e-5f},
+                           GetParam(), nullptr)
+                    .ok());
+    ExpectNear(in, residual);
+    ExpectNear(out, want);
+  }
+}
+
+TEST_P(KernelTest, HeadNormTouchesQueriesAndKeysOnly) {
+  const HeadShape shape{4, 2, 80};
+  const std::uint32_t rows = 2, width = (4 + 2 * 2) * 80;
+  Values qkv = Random(rows * width);
+  Values query = Random(80), key = Random(80);
+  std::vector<double> want(rows * width);
+  for (std::uint32_t head = 0; head < rows * 8; ++head) {
+    double squares = 0;
+    for (std::uint32_t i = 0; i < 80; ++i) squares += qkv[head * 80 + i] * qkv[head * 80 + i];
+    const double scale = 1.0 / std::sqrt(squares / 80 + 1e-6);
+    for (std::uint32_t i = 0; i < 80; ++i) {
+      const double value = qkv[head * 80 + i];
+      want[head * 80 + i] = head % 8 >= 6   ? value
+                            : head % 8 >= 4 ? value * scale * key[i]
+                                            : value * scale * query[i];
+    }
+  }
+  ASSERT_TRUE(
+      HeadRmsNorm({qkv.data(), query.data(), key.data(), shape, rows, 1e-6f}, GetParam(), nullptr)
+          .ok());
+  ExpectNear(qkv, want);
+}
+
+TEST_P(KernelTest, RopeRotatesAndWritesTheRowsOfTheCache) {
+  for (std::uint32_t dim : {2u, 64u, 96u, 256u}) {
+    const HeadShape shape{3, 1, dim};
+    const std::uint32_t rows = 2, width = 5 * dim, half = dim / 2;
+    Values qkv = Random(rows * width);
+    Values keys = Zeros(8 * dim), values = Zeros(8 * dim);
+    const std::vector<std::int32_t> positions = {0, 5};
+    const std::vector<std::int64_t> cache_rows = {7, 2};
+    std::vector<float> cos(6 * half), sin(6 * half);
+    for (std::size_t i = 0; i < cos.size(); ++i) {
+      cos[i] = std::cos(0.1f * static_cast<float>(i));
+      sin[i] = std::sin(0.1f * static_cast<float>(i));
+    }
+    std::vector<double> want(rows * width);
+    for (std::uint32_t i = 0; i < rows * width; ++i) {
+      const std::uint32_t row = i / width, head = i % width / dim, d = i % dim, j = d % half;
+      const double c = cos[static_cast<std::uint32_t>(positions[row]) * half + j];
+      const double s = sin[static_cast<std::uint32_t>(positions[row]) * half + j];
+      const double partner = d < half ? -qkv[i + half] : qkv[i - half];
+      want[i] = head == 4 ? qkv[i] : qkv[i] * c + partner * s;
+    }
+    ASSERT_TRUE(RopeKvWrite({qkv.data(), cos.data(), sin.data(), positions.data(),
+                             cache_rows.data(), keys.data(), values.data(), shape, rows},
+                            GetParam(), nullptr)
+                    .ok());
+    ExpectNear(qkv, want);
+    for (std::uint32_t d = 0; d < dim; ++d) {
+      EXPECT_EQ(keys[7 * dim + d], qkv[3 * dim + d]);
+      EXPECT_EQ(values[2 * dim + d], qkv[width + 4 * dim + d]);
+      EXPECT_EQ(keys[0 * dim + d], 0.0) << "a row that nobody named was written";
+    }
+  }
+}
+
+TEST_P(KernelTest, SiluMul) {
+  const std::uint32_t rows = 3, width = 77;
+  const Values in = Random(rows * 2 * width, 4.0f);
+  Values out = Zeros(rows * width);
+  std::vector<double> want(rows * width);
+  for (std::uint32_t i = 0; i < rows * width; ++i) {
+    const double gate = in[i / width * 2 * width + i % width];
+    want[i] = gate / (1 + std::exp(-gate)) * in[i / width * 2 * width + width + i % width];
+  }
+  ASSERT_TRUE(SiluMul({in.data(), out.data(), rows, width}, GetParam(), nullptr).ok());
+  ExpectNear(out, want);
+}
+
+TEST_P(KernelTest, EmbeddingGivesZerosForTokensOfOtherRanks) {
+  const std::uint32_t width = 70;
+  const Values table = Random(4 * width);
+  const std::vector<std::int32_t> tokens = {10, 13, 9, 14};
+  Values out = Random(4 * width);
+  ASSERT_TRUE(
+      Embed({tokens.data(), table.data(), out.data(), 4, width, 10, 4}, GetParam(), nullptr).ok());
+  for (std::uint32_t i = 0; i < width; ++i) {
+    EXPECT_EQ(out[i], table[i]);
+    EXPECT_EQ(out[width + i], table[3 * width + i]);
+    EXPECT_EQ(out[2 * width + i], 0.0);
+    EXPECT_EQ(out[3 * width + i], 0.0);
+  }
+}
+
+TEST_P(KernelTest, SelectsRowsAndChangesWidths) {
+  const std::uint32_t width = 300;
+  const Values in = Random(5 * width);
+  Values out = Zeros(2 * width), back = Zeros(2 * width);
+  const std::vector<std::int32_t> chosen = {4, 1};
+  ASSERT_TRUE(
+      SelectRows({in.data(), chosen.data(), out.data(), 2, width}, GetParam(), nullptr).ok());
+  std::vector<float> wide(2 * width);
+  ASSERT_TRUE(Widen(out.data(), wide.data(), wide.size(), GetParam(), nullptr).ok());
+  ASSERT_TRUE(Narrow(wide.data(), back.data(), wide.size(), GetParam(), nullptr).ok());
+  for (std::uint32_t i = 0; i < width; ++i) {
+    EXPECT_EQ(wide[i], in[4 * width + i]);
+    EXPECT_EQ(back[width + i], in[width + i]);
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Elements, KernelTest, testing::Values(DType::kFloat32, DType::kBFloat16),
+                         [](const auto& param) { return std::string(DTypeName(param.param)); });
+
+TEST(ArgmaxTest, TakesTheLowestOfEqualsAndReportsNaN) {
+  constexpr float kInfinity = std::numeric_limits<float>::infinity();
+  const std::uint32_t width = 1500;
+  std::vector<float> logits(5 * width, -1.0f);
+  logits[1400] = 3.0f;
+  logits[700] = 3.0f;
+  logits[width + 1499] = 0.0f;
+  logits[2 * width + 5] = std::nanf("");
+  for (std::uint32_t i = 0; i < width; ++i) logits[3 * width + i] = -kInfinity;
+  logits[4 * width + 2] = kInfinity;
+  std::vector<std::int32_t> out(5);
+  ASSERT_TRUE(Argmax({logits.data(), out.data(), 5, width}, nullptr).ok());
+  EXPECT_EQ(out, (std::vector<std::int32_t>{700, 1499, -1, 0, 2}));
+}
+
+TEST(KernelDTypeTest, RefusesElementsItHasNoKernelFor) {
+  float value = 0;
+  EXPECT_TRUE(absl::IsUnimplemented(Widen(&value, &value, 1, DType::kFloat16, nullptr)));
+}
+
+}  // namespace
+}  // namespace penstock::shard::cuda
