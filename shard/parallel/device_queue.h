@@ -31,7 +31,7 @@ class DeviceQueue {
   virtual absl::Status CopyToDevice(void* device, const void* host, std::size_t bytes) = 0;
 
   // The stream as the library's own handle (cudaStream_t), for calls that enqueue.
-  virtual void* Stream() = 0;
+  virtual void* NativeStream() = 0;
 };
 
 }  // namespace penstock::shard

@@ -111,17 +111,17 @@ absl::Status NcclCommunicator::Run(const char* what, Enqueue enqueue) {
 
 absl::Status NcclCommunicator::AllReduceSum(float* data, std::size_t count) {
   return Run("all-reduce",
-             [&] { return api_.AllReduceSum(handle_, data, count, queue_.Stream()); });
+             [&] { return api_.AllReduceSum(handle_, data, count, queue_.NativeStream()); });
 }
 
 absl::Status NcclCommunicator::AllGather(const void* mine, std::size_t bytes, void* all) {
   return Run("all-gather",
-             [&] { return api_.AllGather(handle_, mine, bytes, all, queue_.Stream()); });
+             [&] { return api_.AllGather(handle_, mine, bytes, all, queue_.NativeStream()); });
 }
 
 absl::Status NcclCommunicator::Broadcast(void* data, std::size_t bytes, int root) {
   return Run("broadcast",
-             [&] { return api_.Broadcast(handle_, data, bytes, root, queue_.Stream()); });
+             [&] { return api_.Broadcast(handle_, data, bytes, root, queue_.NativeStream()); });
 }
 
 absl::Status NcclCommunicator::Health() {

@@ -17,6 +17,7 @@ namespace penstock::shard {
 
 absl::StatusOr<std::unique_ptr<Backend>> MakeBackend(const RunnerOptions& options,
                                                      const Model& model, LoadedWeights weights) {
+  if (options.make != nullptr) return options.make(model, std::move(weights));
   if (options.backend == Runs::kCpu) {
     return MakeCpuBackend(
         {model.program, std::move(weights), model.dtype, options.block_size, options.cpu_threads});
@@ -127,8 +128,8 @@ float MaxDifference(const std::vector<float>& a, const std::vector<float>& b) {
   return largest;
 }
 
-void OnRanks(RunnerOptions options, std::uint32_t world,
-             const std::function<void(ModelRunner&)>& body) {
+void OnCommunicators(RunnerOptions options, std::uint32_t world,
+                     const std::function<void(Communicator&, RunnerOptions)>& body) {
   static int count = 0;
   const std::string name =
       "penstock-backend-test-" + std::to_string(getpid()) + "-" + std::to_string(++count);
@@ -143,12 +144,19 @@ void OnRanks(RunnerOptions options, std::uint32_t world,
       shm.world = static_cast<int>(world);
       auto communicator = JoinShmGroup(shm);
       ASSERT_TRUE(communicator.ok()) << communicator.status();
-      auto runner = ModelRunner::Open(options, communicator->get());
-      ASSERT_NE(runner, nullptr);
-      body(*runner);
+      body(**communicator, options);
     });
   }
   for (std::thread& thread : threads) thread.join();
+}
+
+void OnRanks(const RunnerOptions& options, std::uint32_t world,
+             const std::function<void(ModelRunner&)>& body) {
+  OnCommunicators(options, world, [&body](Communicator& communicator, const RunnerOptions& mine) {
+    auto runner = ModelRunner::Open(mine, &communicator);
+    ASSERT_NE(runner, nullptr);
+    body(*runner);
+  });
 }
 
 }  // namespace penstock::shard

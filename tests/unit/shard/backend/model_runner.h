@@ -31,6 +31,8 @@ struct RunnerOptions {
   std::uint32_t max_step_tokens = 128;
   std::uint32_t cpu_threads = 1;
   std::uint32_t max_logit_rows = 8;
+  // Makes the backend instead, if given.
+  std::function<absl::StatusOr<std::unique_ptr<Backend>>(const Model&, LoadedWeights)> make;
 };
 
 // Names the cases of a suite that runs on each backend.
@@ -84,7 +86,11 @@ TokenId Argmax(const std::vector<float>& logits);
 float MaxDifference(const std::vector<float>& a, const std::vector<float>& b);
 
 // Runs `body` on every rank of a shared-memory group, each in its own thread.
-void OnRanks(RunnerOptions options, std::uint32_t world,
+void OnRanks(const RunnerOptions& options, std::uint32_t world,
              const std::function<void(ModelRunner&)>& body);
+
+// The same with the rank's communicator and options, for bodies that open their own runner.
+void OnCommunicators(RunnerOptions options, std::uint32_t world,
+                     const std::function<void(Communicator&, RunnerOptions)>& body);
 
 }  // namespace penstock::shard

@@ -5,6 +5,7 @@
 #include <boost/context/fixedsize_stack.hpp>
 #include <cstdio>
 #include <cstdlib>
+#include <optional>
 #include <utility>
 #include <vector>
 
@@ -17,6 +18,29 @@ constexpr unsigned kWarp = 32;
 constexpr std::size_t kStackBytes = 64 << 10;
 
 enum class State { kReady, kAtBlock, kAtWarp, kDone };
+
+// Stacks are used again: a launch makes thousands of threads.
+class StackPool {
+ public:
+  boost::context::stack_context allocate() {
+    if (Free().empty()) return boost::context::fixedsize_stack(kStackBytes).allocate();
+    const boost::context::stack_context stack = Free().back();
+    Free().pop_back();
+    return stack;
+  }
+  void deallocate(boost::context::stack_context& stack) { Free().push_back(stack); }
+
+ private:
+  struct Kept : std::vector<boost::context::stack_context> {
+    ~Kept() {
+      for (auto& stack : *this) boost::context::fixedsize_stack(kStackBytes).deallocate(stack);
+    }
+  };
+  static Kept& Free() {
+    thread_local Kept stacks;
+    return stacks;
+  }
+};
 
 struct FiberThread {
   fiber resume;
@@ -32,7 +56,9 @@ struct BlockRun {
   std::size_t running = 0;
 };
 
-BlockRun* block_run = nullptr;
+// Per host thread: ranks of a test run beside each other.
+thread_local BlockRun* block_run = nullptr;
+thread_local std::optional<std::vector<std::function<void()>>> capture;
 
 FiberThread& Self() { return block_run->threads[block_run->running]; }
 
@@ -91,21 +117,21 @@ bool AllDone() {
 
 void RunBlock(const ThreadView& view, unsigned count, std::size_t shared_bytes,
               const std::function<void()>& kernel) {
-  BlockRun run;
+  thread_local BlockRun run;  // its memory is used again
+  run.threads.clear();
   run.threads.resize(count);
   run.shared.assign(shared_bytes / sizeof(float) + 1, std::nanf(""));
   block_run = &run;
   for (unsigned i = 0; i < count; ++i) {
     run.threads[i].view = view;
     run.threads[i].view.thread = dim3(i, 0, 0);
-    run.threads[i].resume = fiber(std::allocator_arg, boost::context::fixedsize_stack(kStackBytes),
-                                  [&kernel](fiber&& back) {
-                                    const std::size_t self = block_run->running;
-                                    block_run->threads[self].back = std::move(back);
-                                    kernel();
-                                    block_run->threads[self].state = State::kDone;
-                                    return std::move(block_run->threads[self].back);
-                                  });
+    run.threads[i].resume = fiber(std::allocator_arg, StackPool(), [&kernel](fiber&& back) {
+      const std::size_t self = block_run->running;
+      block_run->threads[self].back = std::move(back);
+      kernel();
+      block_run->threads[self].state = State::kDone;
+      return std::move(block_run->threads[self].back);
+    });
   }
   while (RunReady() || ReleaseAny()) {
   }
@@ -134,14 +160,28 @@ std::uint32_t ExchangeInWarp(std::uint32_t value, unsigned mask) {
 }
 
 void Launch(dim3 grid, dim3 block, std::size_t shared_bytes, const std::function<void()>& kernel) {
-  for (unsigned y = 0; y < grid.y; ++y) {
-    for (unsigned x = 0; x < grid.x; ++x) {
-      ThreadView view;
-      view.block = dim3(x, y, 0);
-      view.block_size = block;
-      RunBlock(view, block.x, shared_bytes, kernel);
+  Enqueue([=] {
+    for (unsigned y = 0; y < grid.y; ++y) {
+      for (unsigned x = 0; x < grid.x; ++x) {
+        ThreadView view;
+        view.block = dim3(x, y, 0);
+        view.block_size = block;
+        RunBlock(view, block.x, shared_bytes, kernel);
+      }
     }
+  });
+}
+
+void Enqueue(std::function<void()> work) {
+  if (capture.has_value()) {
+    capture->push_back(std::move(work));
+  } else {
+    work();
   }
 }
+
+void BeginCapture() { capture.emplace(); }
+bool Capturing() { return capture.has_value(); }
+std::vector<std::function<void()>> EndCapture() { return *std::exchange(capture, std::nullopt); }
 
 }  // namespace penstock::emulator

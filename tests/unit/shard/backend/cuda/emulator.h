@@ -14,12 +14,13 @@
 #include <cstdint>
 #include <cstring>
 #include <functional>
+#include <vector>
 
 #define __global__
 #define __device__
 #define __host__
-// One block runs at a time, on one thread of the host.
-#define __shared__ static
+// One block runs at a time on each thread of the host.
+#define __shared__ static thread_local
 
 struct dim3 {
   unsigned x, y, z;
@@ -37,6 +38,13 @@ struct ThreadView {
 const ThreadView& Now();
 
 void Launch(dim3 grid, dim3 block, std::size_t shared_bytes, const std::function<void()>& kernel);
+
+// Work that would be enqueued: done at once, or kept while a capture is on.
+void Enqueue(std::function<void()> work);
+void BeginCapture();
+bool Capturing();
+std::vector<std::function<void()>> EndCapture();
+
 float* DynamicShared();
 void SyncBlock();
 // The value that `lane ^ mask` of the same warp gave.
@@ -48,7 +56,7 @@ std::uint32_t ExchangeInWarp(std::uint32_t value, unsigned mask);
 #define blockIdx (::penstock::emulator::Now().block)
 #define blockDim (::penstock::emulator::Now().block_size)
 #define PENSTOCK_LAUNCH(kernel, grid, block, shared_bytes, stream, ...)       \
-  ::penstock::emulator::Launch(dim3(grid), dim3(block), (shared_bytes), [&] { \
+  ::penstock::emulator::Launch(dim3(grid), dim3(block), (shared_bytes), [=] { \
     kernel(__VA_ARGS__);                                                      \
     (void)(stream);                                                           \
   })

@@ -33,7 +33,7 @@ class FakeQueue final : public DeviceQueue {
     std::memcpy(device, host, bytes);
     return absl::OkStatus();
   }
-  void* Stream() override { return this; }
+  void* NativeStream() override { return this; }
 
  private:
   std::atomic<bool> hanging_ = false;

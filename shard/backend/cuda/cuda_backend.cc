@@ -1,0 +1,296 @@
+#include "shard/backend/cuda/cuda_backend.h"
+
+#include <algorithm>
+#include <map>
+#include <optional>
+#include <set>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "common/status.h"
+#include "shard/backend/batch_check.h"
+#include "shard/backend/cuda/graph_buckets.h"
+#include "shard/backend/cuda/program_runner.h"
+#include "shard/backend/cuda/step_inputs.h"
+#include "shard/cache/paged/paged_layout.h"
+#include "shard/parallel/communicator.h"
+
+namespace penstock::shard::cuda {
+namespace {
+
+constexpr std::uint32_t kMaxHeadDim = 256;
+
+std::vector<std::uint32_t> WindowsOf(const Program& program) {
+  std::set<std::uint32_t> windows;
+  for (const Op& op : program.body) {
+    if (op.kind == OpKind::kAttention) windows.insert(op.window);
+  }
+  return {windows.begin(), windows.end()};
+}
+
+class CudaBackend final : public Backend {
+ public:
+  CudaBackend(CudaOptions options, Gpu& gpu)
+      : options_(std::move(options)),
+        gpu_(gpu),
+        runner_(options_.program, options_.dtype, options_.block_size, gpu) {}
+  ~CudaBackend() override { FreeGraphs(); }
+
+  absl::Status Initialize();
+  std::string Name() const override { return "cuda"; }
+  absl::Status Prepare(const BackendLimits& limits, Communicator* communicator) override;
+  absl::Status AllocateCache(std::uint32_t blocks) override;
+  absl::Status CopyBlocks(std::span<const BlockCopy> copies) override;
+  absl::Status Execute(const RaggedBatch& batch) override;
+  absl::Status Similarities(std::uint32_t segment, std::span<float> out) override;
+  absl::Status CommitCandidates(std::span<const CandidateChoice> choices) override;
+  absl::StatusOr<TensorView> Logits(std::uint32_t first, std::uint32_t count) override;
+  std::uint64_t MemoryBytes() const override;
+
+ private:
+  PagedLayout Layout() const {
+    const Program& program = options_.program;
+    return {program.layers, options_.block_size, program.part.kv_heads, program.head_dim,
+            options_.dtype};
+  }
+  CacheView Cache() const {
+    return {cache_.At(0), Layout().Bytes(blocks_ + 1) / (2 * options_.program.layers)};
+  }
+  std::uint32_t MaxPartitions() const {
+    return (limits_.max_sequence_length + kPartition - 1) / kPartition;
+  }
+  InputLimits LimitsOfInputs() const;
+  absl::Status RecordGraphs();
+  absl::StatusOr<Gpu::Graph> Record(const GraphShape& shape);
+  RaggedBatch DummyStep(std::uint32_t rows);
+  void FreeGraphs();
+  // Rank shares side by side -> [count, vocabulary].
+  void JoinShares(std::uint32_t count);
+
+  const CudaOptions options_;
+  Gpu& gpu_;
+  ProgramRunner runner_;
+  BackendLimits limits_;
+  Communicator* communicator_ = nullptr;
+  StepInputs inputs_;
+  GpuMemory cache_;
+  GpuMemory shares_;           // pinned: logits as they come
+  std::vector<float> joined_;  // with several ranks
+  std::uint32_t blocks_ = 0;   // the cache has one more, the scratch block
+  std::uint32_t logit_count_ = 0;
+
+  std::optional<GraphBuckets> buckets_;
+  std::map<GraphShape, Gpu::Graph> graphs_;
+  std::vector<TokenId> dummy_tokens_;
+  std::vector<RaggedSegment> dummy_segments_;
+  std::vector<BlockId> dummy_blocks_;
+};
+
+absl::Status CudaBackend::Initialize() { return runner_.LoadWeights(options_.weights); }
+
+InputLimits CudaBackend::LimitsOfInputs() const {
+  // Decodes: a table and a row's partitions for each row. Prefill: tiles of at least one row.
+  InputLimits limits;
+  limits.rows = std::max(limits_.max_step_tokens, limits_.max_logit_rows);
+  limits.blocks = limits.rows * Layout().BlocksFor(limits_.max_sequence_length) + 1;
+  limits.items = limits.rows * MaxPartitions();
+  return limits;
+}
+
+absl::Status CudaBackend::Prepare(const BackendLimits& limits, Communicator* communicator) {
+  if (options_.program.part.world > 1 && communicator == nullptr) {
+    return absl::InternalError("a backend of several ranks needs a communicator");
+  }
+  if (limits.max_candidate_rows > 0) {
+    return absl::UnimplementedError(
+        "the cuda backend has no contrastive search yet: start without --contrastive-search, or "
+        "with --backend reference");
+  }
+  FreeGraphs();
+  limits_ = limits;
+  communicator_ = communicator;
+  const InputLimits inputs = LimitsOfInputs();
+  inputs_ = StepInputs();
+  PENSTOCK_ASSIGN_OR_RETURN(
+      inputs_, StepInputs::Create(gpu_, inputs,
+                                  {options_.program.part.heads, options_.program.part.kv_heads,
+                                   options_.program.head_dim},
+                                  options_.block_size, WindowsOf(options_.program)));
+  PENSTOCK_RETURN_IF_ERROR(runner_.Prepare(
+      {inputs.rows, limits.max_logit_rows, limits.max_sequence_length, inputs.items},
+      communicator));
+  const std::size_t shares = std::size_t{options_.program.part.world} * limits.max_logit_rows *
+                             options_.program.Width(Buffer::kLogits);
+  PENSTOCK_ASSIGN_OR_RETURN(shares_, GpuMemory::Pinned(gpu_, shares * sizeof(float)));
+  if (options_.program.part.world > 1) {
+    joined_.resize(std::size_t{limits.max_logit_rows} * options_.program.vocabulary);
+  }
+  buckets_.emplace(std::min(options_.max_graph_rows, limits.max_step_tokens), MaxPartitions());
+  for (const GraphShape& shape : buckets_->All()) {
+    PENSTOCK_RETURN_IF_ERROR(runner_.TuneProducts(shape.rows));
+  }
+  return runner_.TuneProducts(inputs.rows);
+}
+
+absl::Status CudaBackend::AllocateCache(std::uint32_t blocks) {
+  FreeGraphs();
+  cache_ = GpuMemory();  // freed first: the two need not fit together
+  blocks_ = blocks;
+  const std::uint64_t bytes = Layout().Bytes(blocks + 1);
+  PENSTOCK_ASSIGN_OR_RETURN(cache_, GpuMemory::OnDevice(gpu_, bytes));
+  PENSTOCK_RETURN_IF_ERROR(gpu_.Zero(cache_.data(), bytes));
+  return options_.graphs && blocks > 0 ? RecordGraphs() : gpu_.Synchronize();
+}
+
+// A step of decodes that live in the scratch block.
+RaggedBatch CudaBackend::DummyStep(std::uint32_t rows) {
+  dummy_tokens_.assign(rows, 0);
+  dummy_segments_.clear();
+  dummy_blocks_.assign(1, BlockId(blocks_));
+  for (std::uint32_t row = 0; row < rows; ++row) {
+    dummy_segments_.push_back({.query_start = row, .query_count = 1, .blocks = dummy_blocks_});
+  }
+  return {dummy_tokens_, dummy_segments_, {}};
+}
+
+absl::StatusOr<Gpu::Graph> CudaBackend::Record(const GraphShape& shape) {
+  inputs_.Fill(DummyStep(shape.rows));
+  inputs_.PadTo(shape, blocks_);
+  PENSTOCK_RETURN_IF_ERROR(inputs_.Upload());
+  // Once for real: libraries load their kernels at the first call, which a capture forbids.
+  PENSTOCK_RETURN_IF_ERROR(runner_.RunBody(inputs_.OnDevice(), Cache()));
+  PENSTOCK_RETURN_IF_ERROR(gpu_.Synchronize());
+  PENSTOCK_RETURN_IF_ERROR(gpu_.BeginCapture());
+  const absl::Status recorded = runner_.RunBody(inputs_.OnDevice(), Cache());
+  auto graph = gpu_.EndCapture();
+  return recorded.ok() ? graph : recorded;
+}
+
+absl::Status CudaBackend::RecordGraphs() {
+  for (const GraphShape& shape : buckets_->All()) {
+    PENSTOCK_ASSIGN_OR_RETURN(graphs_[shape], Record(shape));
+  }
+  return gpu_.Synchronize();
+}
+
+void CudaBackend::FreeGraphs() {
+  for (const auto& [shape, graph] : graphs_) {
+    if (graph != nullptr) gpu_.FreeGraph(graph);
+  }
+  graphs_.clear();
+}
+
+absl::Status CudaBackend::CopyBlocks(std::span<const BlockCopy> copies) {
+  const CacheView cache = Cache();
+  const std::size_t bytes = Layout().BytesPerBlock() / (2 * options_.program.layers);
+  for (const BlockCopy& copy : copies) {
+    const std::uint32_t largest = std::max(copy.src.value(), copy.dst.value());
+    if (largest >= blocks_) {
+      return BadValue("block copy", std::to_string(largest),
+                      "below the cache's " + std::to_string(blocks_));
+    }
+    for (std::uint32_t array = 0; array < 2 * options_.program.layers; ++array) {
+      std::byte* base = cache.memory + array * cache.layer_bytes;
+      PENSTOCK_RETURN_IF_ERROR(
+          gpu_.Copy(base + copy.dst.value() * bytes, base + copy.src.value() * bytes, bytes));
+    }
+  }
+  return absl::OkStatus();
+}
+
+absl::Status CudaBackend::Execute(const RaggedBatch& batch) {
+  logit_count_ = 0;
+  PENSTOCK_RETURN_IF_ERROR(
+      CheckBatch(batch, limits_, options_.program, {options_.block_size, blocks_}));
+  inputs_.Fill(batch);
+  std::optional<GraphShape> shape;
+  if (inputs_.is_decode() && !graphs_.empty()) {
+    shape = buckets_->Choose(inputs_.rows(), inputs_.MostItems());
+  }
+  if (shape.has_value()) inputs_.PadTo(*shape, blocks_);
+  PENSTOCK_RETURN_IF_ERROR(inputs_.Upload());
+  PENSTOCK_RETURN_IF_ERROR(shape.has_value() ? gpu_.Launch(graphs_.at(*shape))
+                                             : runner_.RunBody(inputs_.OnDevice(), Cache()));
+  logit_count_ = static_cast<std::uint32_t>(batch.logit_rows.size());
+  // The next step's inputs go to the same staging memory; a step without logits must end first.
+  return logit_count_ > 0 ? absl::OkStatus() : gpu_.Synchronize();
+}
+
+absl::Status CudaBackend::Similarities(std::uint32_t, std::span<float>) {
+  return absl::InternalError("the cuda backend was given candidates");
+}
+
+absl::Status CudaBackend::CommitCandidates(std::span<const CandidateChoice> choices) {
+  if (choices.empty()) return absl::OkStatus();
+  return absl::InternalError("the cuda backend was given candidates");
+}
+
+absl::StatusOr<TensorView> CudaBackend::Logits(std::uint32_t first, std::uint32_t count) {
+  const std::uint64_t end = std::uint64_t{first} + count;
+  if (count == 0 || count > limits_.max_logit_rows || end > logit_count_) {
+    return BadValue("logit rows", std::to_string(first) + " + " + std::to_string(count),
+                    "1 to " + std::to_string(limits_.max_logit_rows) + " rows within the batch's " +
+                        std::to_string(logit_count_));
+  }
+  const Program& program = options_.program;
+  PENSTOCK_RETURN_IF_ERROR(runner_.RunHead(first, count));
+  const std::size_t values =
+      std::size_t{program.part.world} * count * program.Width(Buffer::kLogits);
+  PENSTOCK_RETURN_IF_ERROR(
+      gpu_.Download(shares_.data(), runner_.HeadLogits(), values * sizeof(float)));
+  PENSTOCK_RETURN_IF_ERROR(gpu_.Synchronize());
+  if (communicator_ != nullptr) PENSTOCK_RETURN_IF_ERROR(communicator_->Health());
+  if (program.part.world == 1) {
+    return TensorView::Matrix(shares_.data(), count, program.vocabulary, DType::kFloat32);
+  }
+  JoinShares(count);
+  return TensorView::Matrix(joined_.data(), count, program.vocabulary, DType::kFloat32);
+}
+
+void CudaBackend::JoinShares(std::uint32_t count) {
+  const Program& program = options_.program;
+  const std::size_t share = program.Width(Buffer::kLogits);
+  const auto* shares = static_cast<const float*>(shares_.data());
+  for (std::uint32_t row = 0; row < count; ++row) {
+    for (std::size_t rank = 0; rank < program.part.world; ++rank) {
+      const std::size_t begin = rank * share;
+      if (begin >= program.vocabulary) break;  // the last shares may be padding
+      const std::size_t size = std::min(share, program.vocabulary - begin);
+      std::copy_n(shares + (rank * count + row) * share, size,
+                  joined_.begin() +
+                      static_cast<std::ptrdiff_t>(std::size_t{row} * program.vocabulary + begin));
+    }
+  }
+}
+
+std::uint64_t CudaBackend::MemoryBytes() const { return runner_.MemoryBytes() + cache_.bytes(); }
+
+}  // namespace
+
+absl::Status CheckCudaBackend(const Program& program, DType dtype) {
+  if (dtype != DType::kFloat32 && dtype != DType::kBFloat16) {
+    return absl::UnimplementedError("the cuda backend computes in float32 and bfloat16, not in " +
+                                    std::string(DTypeName(dtype)));
+  }
+  if (program.head_dim > kMaxHeadDim || program.head_dim % 2 != 0) {
+    return absl::UnimplementedError("the cuda backend needs an even head_dim of at most 256. " +
+                                    ("Given: " + std::to_string(program.head_dim)));
+  }
+  const std::uint32_t group = program.part.heads / std::max(1u, program.part.kv_heads);
+  if (group > kMaxQueries) {
+    return absl::UnimplementedError(
+        "the cuda backend takes at most 16 query heads per KV head. Given: " +
+        std::to_string(group));
+  }
+  return absl::OkStatus();
+}
+
+absl::StatusOr<std::unique_ptr<Backend>> MakeCudaBackend(CudaOptions options, Gpu& gpu) {
+  PENSTOCK_RETURN_IF_ERROR(CheckCudaBackend(options.program, options.dtype));
+  auto backend = std::make_unique<CudaBackend>(std::move(options), gpu);
+  PENSTOCK_RETURN_IF_ERROR(backend->Initialize());
+  return std::unique_ptr<Backend>(std::move(backend));
+}
+
+}  // namespace penstock::shard::cuda

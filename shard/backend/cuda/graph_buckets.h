@@ -1,0 +1,37 @@
+// Which decode steps run as a recorded CUDA graph, and as which one. A graph fixes the number of
+// rows and of attention work items, so steps are padded up to the next of a few sizes: rows to a
+// bucket, items to a class of context lengths. Padding rows read and write a scratch block that no
+// sequence owns.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+namespace penstock::shard::cuda {
+
+struct GraphShape {
+  std::uint32_t rows = 0;
+  std::uint32_t items = 0;  // work items of PagedAttention, summed over the rows
+  friend auto operator<=>(const GraphShape&, const GraphShape&) = default;
+};
+
+class GraphBuckets {
+ public:
+  // Buckets 1, 2, 4, 8, then every 8 up to 64, every 16 up to 256 and every 32 beyond, up to
+  // `max_rows`. Item classes: per row 1, 4, 16, … partitions, up to `max_partitions`, the most that
+  // one row can have.
+  GraphBuckets(std::uint32_t max_rows, std::uint32_t max_partitions);
+
+  // The smallest shape that holds the step; nothing if it has more rows than the largest bucket.
+  std::optional<GraphShape> Choose(std::uint32_t rows, std::uint32_t items) const;
+
+  // All shapes that Choose can give, the largest first: memory for the first serves the others.
+  std::vector<GraphShape> All() const;
+
+ private:
+  std::vector<std::uint32_t> rows_;        // ascending
+  std::vector<std::uint32_t> partitions_;  // per row, ascending
+};
+
+}  // namespace penstock::shard::cuda

@@ -1,0 +1,210 @@
+#include "shard/backend/cuda/program_runner.h"
+
+#include <algorithm>
+
+#include "common/status.h"
+#include "shard/backend/cuda/kernels.h"
+#include "shard/backend/cuda/paged_attention.h"
+#include "shard/model/rope_table.h"
+
+namespace penstock::shard::cuda {
+namespace {
+
+absl::StatusOr<GpuMemory> Uploaded(Gpu& gpu, const void* data, std::size_t bytes) {
+  PENSTOCK_ASSIGN_OR_RETURN(GpuMemory memory, GpuMemory::OnDevice(gpu, bytes));
+  PENSTOCK_RETURN_IF_ERROR(gpu.Upload(memory.data(), data, bytes));
+  return memory;
+}
+
+}  // namespace
+
+absl::Status ProgramRunner::LoadWeights(const LoadedWeights& weights) {
+  for (const TensorView& view : weights.views) {
+    PENSTOCK_ASSIGN_OR_RETURN(GpuMemory memory, Uploaded(gpu_, view.data, view.Bytes()));
+    weights_.push_back(std::move(memory));
+  }
+  return gpu_.Synchronize();
+}
+
+absl::Status ProgramRunner::Prepare(const Limits& limits, Communicator* communicator) {
+  communicator_ = communicator;
+  for (std::size_t i = 0; i < kBufferCount; ++i) {
+    const auto buffer = static_cast<Buffer>(i);
+    const std::uint64_t rows = buffer == Buffer::kLogits ? limits.logit_rows : limits.rows;
+    buffers_[i] = GpuMemory();
+    PENSTOCK_ASSIGN_OR_RETURN(
+        buffers_[i], GpuMemory::OnDevice(gpu_, rows * program_.Width(buffer) * DTypeBytes(dtype_)));
+  }
+  const RopeTable table = BuildRopeTable(program_.rope, program_.head_dim, limits.positions);
+  PENSTOCK_ASSIGN_OR_RETURN(cos_,
+                            Uploaded(gpu_, table.cos.data(), table.cos.size() * sizeof(float)));
+  PENSTOCK_ASSIGN_OR_RETURN(sin_,
+                            Uploaded(gpu_, table.sin.data(), table.sin.size() * sizeof(float)));
+  PENSTOCK_ASSIGN_OR_RETURN(
+      workspace_,
+      GpuMemory::OnDevice(gpu_, WorkspaceFloats(limits.items, Heads()) * sizeof(float)));
+  const std::uint64_t share = program_.Width(Buffer::kLogits);
+  const std::uint64_t wide = std::max<std::uint64_t>(
+      std::uint64_t{limits.rows} * program_.Width(Buffer::kHidden), limits.logit_rows * share);
+  if (program_.part.world > 1) {
+    PENSTOCK_ASSIGN_OR_RETURN(wide_, GpuMemory::OnDevice(gpu_, wide * sizeof(float)));
+  }
+  PENSTOCK_ASSIGN_OR_RETURN(
+      logits_,
+      GpuMemory::OnDevice(gpu_, program_.part.world * limits.logit_rows * share * sizeof(float)));
+  return gpu_.Synchronize();
+}
+
+absl::Status ProgramRunner::TuneProducts(std::uint32_t rows) {
+  for (const std::vector<Op>* ops : {&program_.body, &program_.head}) {
+    for (const Op& op : *ops) {
+      if (op.kind != OpKind::kLinear) continue;
+      const bool head = ops == &program_.head;
+      const std::uint32_t most =
+          static_cast<std::uint32_t>(buffers_[static_cast<std::size_t>(op.out)].bytes() /
+                                     DTypeBytes(dtype_) / std::max(1u, program_.Width(op.out)));
+      if (head && rows > most) continue;
+      PENSTOCK_RETURN_IF_ERROR(gpu_.TuneLinear(Product(op, rows, 0), dtype_));
+    }
+  }
+  return absl::OkStatus();
+}
+
+absl::Status ProgramRunner::RunBody(const DeviceInputs& inputs, const CacheView& cache) {
+  const Step step{&inputs, cache, 0, inputs.rows};
+  for (const Op& op : program_.body) PENSTOCK_RETURN_IF_ERROR(RunOp(op, step));
+  return absl::OkStatus();
+}
+
+absl::Status ProgramRunner::RunHead(std::uint32_t first, std::uint32_t count) {
+  const Step step{nullptr, {}, first, count};
+  for (const Op& op : program_.head) PENSTOCK_RETURN_IF_ERROR(RunOp(op, step));
+  if (program_.part.world > 1) return absl::OkStatus();
+  return Widen(Rows(Buffer::kLogits), static_cast<float*>(logits_.data()),
+               std::uint64_t{count} * program_.Width(Buffer::kLogits), dtype_, gpu_.stream());
+}
+
+absl::Status ProgramRunner::RunOp(const Op& op, const Step& step) {
+  switch (op.kind) {
+    case OpKind::kEmbed:
+      return Embed(
+          {step.inputs->tokens, Weight(op.weight), Rows(op.out), step.rows, program_.Width(op.out),
+           static_cast<std::int32_t>(program_.part.first_vocabulary),
+           static_cast<std::int32_t>(program_.part.vocabulary)},
+          dtype_, gpu_.stream());
+    case OpKind::kNorm:
+      return Norm(op, step);
+    case OpKind::kLinear:
+      return Linear(op, step);
+    case OpKind::kHeadNorm:
+      return HeadRmsNorm({Rows(op.in), Weight(op.weight), Weight(op.weight2), Heads(), step.rows,
+                          program_.norm_eps},
+                         dtype_, gpu_.stream());
+    case OpKind::kRopeKvWrite:
+      return Rope(op, step);
+    case OpKind::kAttention:
+      return Attend(op, step);
+    case OpKind::kGatedActivation:
+      return SiluMul({Rows(op.in), Rows(op.out), step.rows, program_.Width(op.out)}, dtype_,
+                     gpu_.stream());
+    case OpKind::kAllReduce:
+      return AllReduce(op, step);
+    case OpKind::kSelectRows:
+      return SelectRows({Rows(op.in), step.inputs->logit_rows, Rows(op.out),
+                         step.inputs->logit_count, program_.Width(op.in)},
+                        dtype_, gpu_.stream());
+    case OpKind::kAllGather:
+      return GatherLogits(op, step);
+  }
+  return absl::InternalError("the cuda backend does not know an operation of the program");
+}
+
+absl::Status ProgramRunner::Norm(const Op& op, const Step& step) {
+  const void* add = op.add == Buffer::kNone ? nullptr : Rows(op.add);
+  return AddRmsNorm({Rows(op.in), add, Weight(op.weight), Rows(op.out), step.rows,
+                     program_.Width(op.in), program_.norm_eps},
+                    dtype_, gpu_.stream());
+}
+
+absl::Status ProgramRunner::Linear(const Op& op, const Step& step) {
+  return gpu_.Linear(Product(op, step.rows, step.first), dtype_);
+}
+
+LinearArgs ProgramRunner::Product(const Op& op, std::uint32_t rows, std::uint32_t first) const {
+  LinearArgs args;
+  args.in = Rows(op.in, op.in == Buffer::kSelected ? first : 0);
+  args.weight = Weight(op.weight);
+  args.bias = Weight(op.bias);
+  args.out = Rows(op.out);
+  args.rows = rows;
+  args.in_width = program_.Width(op.in);
+  args.out_width = program_.Width(op.out);
+  return args;
+}
+
+absl::Status ProgramRunner::Rope(const Op& op, const Step& step) {
+  return RopeKvWrite(
+      {Rows(op.in), static_cast<const float*>(cos_.data()), static_cast<const float*>(sin_.data()),
+       step.inputs->positions, step.inputs->cache_rows, step.cache.Keys(op.layer),
+       step.cache.Values(op.layer), Heads(), step.rows},
+      dtype_, gpu_.stream());
+}
+
+absl::Status ProgramRunner::Attend(const Op& op, const Step& step) {
+  const auto& windows = step.inputs->windows;
+  const auto found = std::find_if(windows.begin(), windows.end(),
+                                  [&op](const WindowInputs& w) { return w.window == op.window; });
+  if (found == windows.end()) return absl::InternalError("attention with an unplanned window");
+  AttentionArgs args;
+  args.qkv = Rows(op.in);
+  args.keys = step.cache.Keys(op.layer);
+  args.values = step.cache.Values(op.layer);
+  args.out = Rows(op.out);
+  args.tiles = found->tiles;
+  args.items = found->items;
+  args.row_tiles = found->row_tiles;
+  args.item_count = found->item_count;
+  args.blocks = step.inputs->blocks;
+  args.workspace = static_cast<float*>(workspace_.data());
+  args.rows = step.rows;
+  args.block_size = block_size_;
+  args.window = op.window;
+  args.scale = program_.attention_scale;
+  args.shape = Heads();
+  return PagedAttention(args, dtype_, gpu_.stream());
+}
+
+absl::Status ProgramRunner::AllReduce(const Op& op, const Step& step) {
+  const std::uint64_t count = std::uint64_t{step.rows} * program_.Width(op.in);
+  if (dtype_ == DType::kFloat32) {
+    return communicator_->AllReduceSum(static_cast<float*>(Rows(op.in)), count);
+  }
+  auto* wide = static_cast<float*>(wide_.data());
+  PENSTOCK_RETURN_IF_ERROR(Widen(Rows(op.in), wide, count, dtype_, gpu_.stream()));
+  PENSTOCK_RETURN_IF_ERROR(communicator_->AllReduceSum(wide, count));
+  return Narrow(wide, Rows(op.in), count, dtype_, gpu_.stream());
+}
+
+absl::Status ProgramRunner::GatherLogits(const Op& op, const Step& step) {
+  const std::uint64_t count = std::uint64_t{step.rows} * program_.Width(op.in);
+  auto* wide = static_cast<float*>(wide_.data());
+  PENSTOCK_RETURN_IF_ERROR(Widen(Rows(op.in), wide, count, dtype_, gpu_.stream()));
+  return communicator_->AllGather(wide, count * sizeof(float), logits_.data());
+}
+
+void* ProgramRunner::Rows(Buffer buffer, std::uint32_t first) const {
+  return buffers_[static_cast<std::size_t>(buffer)].At(std::size_t{first} * program_.Width(buffer) *
+                                                       DTypeBytes(dtype_));
+}
+
+std::uint64_t ProgramRunner::MemoryBytes() const {
+  std::uint64_t bytes = 0;
+  for (const GpuMemory& memory : weights_) bytes += memory.bytes();
+  for (const GpuMemory& memory : buffers_) bytes += memory.bytes();
+  for (const GpuMemory* memory : {&cos_, &sin_, &workspace_, &wide_, &logits_}) {
+    bytes += memory->bytes();
+  }
+  return bytes;
+}
+
+}  // namespace penstock::shard::cuda

@@ -1,0 +1,96 @@
+// Walks a Program on a Gpu: one kernel or matrix product per operation, enqueued on its stream.
+// Knows no batches and no graphs: what it reads of a step lies on the device, at fixed addresses.
+//
+// Threading: the model thread.
+#pragma once
+
+#include <absl/status/status.h>
+
+#include <array>
+#include <cstdint>
+#include <vector>
+
+#include "shard/backend/cuda/gpu.h"
+#include "shard/backend/cuda/step_inputs.h"
+#include "shard/model/program.h"
+#include "shard/parallel/communicator.h"
+#include "shard/weights/loader.h"
+
+namespace penstock::shard::cuda {
+
+// K and V of every layer: elements [layers][2][cache rows, kv_heads, head_dim] in one piece.
+struct CacheView {
+  std::byte* memory = nullptr;
+  std::uint64_t layer_bytes = 0;  // of K or of V
+  void* Keys(std::uint32_t layer) const { return memory + 2 * layer * layer_bytes; }
+  void* Values(std::uint32_t layer) const { return memory + (2 * layer + 1) * layer_bytes; }
+};
+
+class ProgramRunner {
+ public:
+  // All three outlive the runner.
+  ProgramRunner(const Program& program, DType dtype, std::uint32_t block_size, Gpu& gpu)
+      : program_(program), dtype_(dtype), block_size_(block_size), gpu_(gpu) {}
+
+  absl::Status LoadWeights(const LoadedWeights& weights);
+
+  // Buffers for so many rows, angles for so many positions, room for so many attention items.
+  struct Limits {
+    std::uint32_t rows = 0;
+    std::uint32_t logit_rows = 0;
+    std::uint32_t positions = 0;
+    std::uint32_t items = 0;
+  };
+  absl::Status Prepare(const Limits& limits, Communicator* communicator);
+
+  // Chooses the fastest product for each weight at so many rows. Waits.
+  absl::Status TuneProducts(std::uint32_t rows);
+
+  absl::Status RunBody(const DeviceInputs& inputs, const CacheView& cache);
+
+  // The head over rows [first, first + count) of kSelected; then HeadLogits holds float32
+  // [world][count, share] on the device.
+  absl::Status RunHead(std::uint32_t first, std::uint32_t count);
+  const float* HeadLogits() const { return static_cast<const float*>(logits_.data()); }
+
+  std::uint64_t MemoryBytes() const;
+
+ private:
+  struct Step {
+    const DeviceInputs* inputs = nullptr;  // null in the head
+    CacheView cache;
+    std::uint32_t first = 0;  // row of kSelected
+    std::uint32_t rows = 0;
+  };
+
+  absl::Status RunOp(const Op& op, const Step& step);
+  absl::Status Norm(const Op& op, const Step& step);
+  absl::Status Linear(const Op& op, const Step& step);
+  absl::Status Rope(const Op& op, const Step& step);
+  absl::Status Attend(const Op& op, const Step& step);
+  absl::Status AllReduce(const Op& op, const Step& step);
+  absl::Status GatherLogits(const Op& op, const Step& step);
+
+  LinearArgs Product(const Op& op, std::uint32_t rows, std::uint32_t first) const;
+  void* Rows(Buffer buffer, std::uint32_t first = 0) const;
+  const void* Weight(std::int32_t index) const {
+    return index == kNoWeight ? nullptr : weights_[static_cast<std::size_t>(index)].data();
+  }
+  HeadShape Heads() const {
+    return {program_.part.heads, program_.part.kv_heads, program_.head_dim};
+  }
+
+  const Program& program_;
+  const DType dtype_;
+  const std::uint32_t block_size_;
+  Gpu& gpu_;
+  Communicator* communicator_ = nullptr;
+  std::vector<GpuMemory> weights_;
+  std::array<GpuMemory, kBufferCount> buffers_;
+  GpuMemory cos_, sin_;
+  GpuMemory workspace_;  // of attention
+  GpuMemory wide_;       // float32: sums over the ranks, a rank's logits before they are gathered
+  GpuMemory logits_;
+};
+
+}  // namespace penstock::shard::cuda

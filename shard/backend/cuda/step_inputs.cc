@@ -1,0 +1,168 @@
+#include "shard/backend/cuda/step_inputs.h"
+
+#include <algorithm>
+#include <cstring>
+#include <utility>
+
+#include "common/status.h"
+
+namespace penstock::shard::cuda {
+namespace {
+
+constexpr std::size_t kAlignment = 16;
+
+template <class T>
+std::size_t Place(std::size_t& end, std::size_t count) {
+  const std::size_t begin = end;
+  end = (end + count * sizeof(T) + kAlignment - 1) / kAlignment * kAlignment;
+  return begin;
+}
+
+}  // namespace
+
+StepInputs::Offsets StepInputs::Layout(const InputLimits& limits) {
+  Offsets at{};
+  at.tokens = Place<std::int32_t>(at.end, limits.rows);
+  at.positions = Place<std::int32_t>(at.end, limits.rows);
+  at.cache_rows = Place<std::int64_t>(at.end, limits.rows);
+  at.logit_rows = Place<std::int32_t>(at.end, limits.rows);
+  at.blocks = Place<std::uint32_t>(at.end, limits.blocks);
+  at.windows.resize(limits.windows);
+  for (Offsets::Window& window : at.windows) {
+    window.tiles = Place<AttentionTile>(at.end, limits.rows);
+    window.row_tiles = Place<std::uint32_t>(at.end, limits.rows);
+    window.items = Place<AttentionItem>(at.end, limits.items);
+  }
+  return at;
+}
+
+absl::StatusOr<StepInputs> StepInputs::Create(Gpu& gpu, const InputLimits& limits,
+                                              const HeadShape& shape, std::uint32_t block_size,
+                                              std::vector<std::uint32_t> windows) {
+  StepInputs inputs;
+  inputs.gpu_ = &gpu;
+  inputs.limits_ = limits;
+  inputs.limits_.windows = static_cast<std::uint32_t>(windows.size());
+  inputs.shape_ = shape;
+  inputs.block_size_ = block_size;
+  inputs.offsets_ = Layout(inputs.limits_);
+  inputs.work_.resize(windows.size());
+  inputs.windows_ = std::move(windows);
+  PENSTOCK_ASSIGN_OR_RETURN(inputs.staging_, GpuMemory::Pinned(gpu, inputs.offsets_.end));
+  PENSTOCK_ASSIGN_OR_RETURN(inputs.device_, GpuMemory::OnDevice(gpu, inputs.offsets_.end));
+  return inputs;
+}
+
+void StepInputs::AddSegment(const RaggedSegment& segment) {
+  for (std::uint32_t i = 0; i < segment.query_count; ++i) {
+    const std::uint32_t position = segment.context_length + i;
+    const std::uint64_t block = segment.blocks[position / block_size_].value();
+    const std::uint32_t row = segment.query_start + i;
+    Host<std::int32_t>(offsets_.positions)[row] = static_cast<std::int32_t>(position);
+    Host<std::int64_t>(offsets_.cache_rows)[row] =
+        static_cast<std::int64_t>(block * block_size_ + position % block_size_);
+  }
+  tables_.push_back(block_entries_);
+  const std::uint32_t needed =
+      (segment.context_length + segment.query_count + block_size_ - 1) / block_size_;
+  for (std::uint32_t i = 0; i < needed; ++i) {
+    Host<std::uint32_t>(offsets_.blocks)[block_entries_++] = segment.blocks[i].value();
+  }
+}
+
+void StepInputs::Fill(const RaggedBatch& batch) {
+  rows_ = static_cast<std::uint32_t>(batch.tokens.size());
+  block_entries_ = 0;
+  tables_.clear();
+  std::memcpy(Host<void>(offsets_.tokens), batch.tokens.data(), batch.tokens.size_bytes());
+  std::memcpy(Host<void>(offsets_.logit_rows), batch.logit_rows.data(),
+              batch.logit_rows.size_bytes());
+  logit_rows_ = static_cast<std::uint32_t>(batch.logit_rows.size());
+  is_decode_ = true;
+  for (const RaggedSegment& segment : batch.segments) {
+    is_decode_ = is_decode_ && segment.query_count == 1;
+    AddSegment(segment);
+  }
+  for (std::size_t i = 0; i < windows_.size(); ++i) {
+    work_[i] = PlanAttention(batch.segments, tables_, shape_, windows_[i]);
+  }
+}
+
+std::uint32_t StepInputs::MostItems() const {
+  std::size_t most = 0;
+  for (const AttentionWork& work : work_) most = std::max(most, work.items.size());
+  return static_cast<std::uint32_t>(most);
+}
+
+void StepInputs::PadTo(const GraphShape& shape, std::uint32_t scratch_block) {
+  Host<std::uint32_t>(offsets_.blocks)[block_entries_] = scratch_block;
+  AttentionTile tile;
+  tile.rows = 1;
+  tile.partitions = 1;
+  tile.table = block_entries_++;
+  for (; rows_ < shape.rows; ++rows_) {
+    Host<std::int32_t>(offsets_.tokens)[rows_] = 0;
+    Host<std::int32_t>(offsets_.positions)[rows_] = 0;
+    Host<std::int64_t>(offsets_.cache_rows)[rows_] =
+        static_cast<std::int64_t>(scratch_block) * block_size_;
+    for (AttentionWork& work : work_) {
+      tile.first_row = rows_;
+      tile.first_item = static_cast<std::uint32_t>(work.items.size());
+      const auto index = static_cast<std::uint32_t>(work.tiles.size());
+      work.items.push_back({index, 0});
+      work.row_tiles.push_back(index);
+      work.tiles.push_back(tile);
+    }
+  }
+  while (logit_rows_ < shape.rows) Host<std::int32_t>(offsets_.logit_rows)[logit_rows_++] = 0;
+  // What the row at the end computes once more is read by nobody: no tile names these items.
+  for (AttentionWork& work : work_) work.items.resize(shape.items, work.items.back());
+}
+
+absl::Status StepInputs::Send(std::size_t offset, std::size_t bytes) {
+  return gpu_->Upload(device_.At(offset), staging_.At(offset), bytes);
+}
+
+absl::Status StepInputs::SendWindow(std::size_t window) {
+  const AttentionWork& work = work_[window];
+  const Offsets::Window& at = offsets_.windows[window];
+  const auto send = [this](std::size_t offset, const auto& values) {
+    std::memcpy(staging_.At(offset), values.data(), values.size() * sizeof values[0]);
+    return Send(offset, values.size() * sizeof values[0]);
+  };
+  PENSTOCK_RETURN_IF_ERROR(send(at.tiles, work.tiles));
+  PENSTOCK_RETURN_IF_ERROR(send(at.items, work.items));
+  return send(at.row_tiles, work.row_tiles);
+}
+
+absl::Status StepInputs::Upload() {
+  PENSTOCK_RETURN_IF_ERROR(Send(offsets_.tokens, rows_ * sizeof(std::int32_t)));
+  PENSTOCK_RETURN_IF_ERROR(Send(offsets_.positions, rows_ * sizeof(std::int32_t)));
+  PENSTOCK_RETURN_IF_ERROR(Send(offsets_.cache_rows, rows_ * sizeof(std::int64_t)));
+  PENSTOCK_RETURN_IF_ERROR(Send(offsets_.logit_rows, logit_rows_ * sizeof(std::int32_t)));
+  PENSTOCK_RETURN_IF_ERROR(Send(offsets_.blocks, block_entries_ * sizeof(std::uint32_t)));
+  for (std::size_t i = 0; i < work_.size(); ++i) PENSTOCK_RETURN_IF_ERROR(SendWindow(i));
+  return absl::OkStatus();
+}
+
+DeviceInputs StepInputs::OnDevice() const {
+  DeviceInputs inputs;
+  inputs.rows = rows_;
+  inputs.logit_count = logit_rows_;
+  const auto at = [this](std::size_t offset) -> const void* { return device_.At(offset); };
+  inputs.tokens = static_cast<const std::int32_t*>(at(offsets_.tokens));
+  inputs.positions = static_cast<const std::int32_t*>(at(offsets_.positions));
+  inputs.cache_rows = static_cast<const std::int64_t*>(at(offsets_.cache_rows));
+  inputs.logit_rows = static_cast<const std::int32_t*>(at(offsets_.logit_rows));
+  inputs.blocks = static_cast<const std::uint32_t*>(at(offsets_.blocks));
+  for (std::size_t i = 0; i < work_.size(); ++i) {
+    const Offsets::Window& window = offsets_.windows[i];
+    inputs.windows.push_back({windows_[i], static_cast<const AttentionTile*>(at(window.tiles)),
+                              static_cast<const AttentionItem*>(at(window.items)),
+                              static_cast<const std::uint32_t*>(at(window.row_tiles)),
+                              static_cast<std::uint32_t>(work_[i].items.size())});
+  }
+  return inputs;
+}
+
+}  // namespace penstock::shard::cuda

@@ -1,0 +1,105 @@
+// What a step uploads: everything about the batch that differs from step to step, at addresses that
+// never change, so that a recorded graph finds it.
+//
+// Threading: the model thread.
+#pragma once
+
+#include <absl/status/statusor.h>
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "shard/backend/backend.h"
+#include "shard/backend/cuda/gpu.h"
+#include "shard/backend/cuda/graph_buckets.h"
+#include "shard/backend/cuda/paged_attention.h"
+
+namespace penstock::shard::cuda {
+
+// The largest step that the inputs must hold.
+struct InputLimits {
+  std::uint32_t rows = 0;
+  std::uint32_t blocks = 0;  // entries of all block tables together
+  std::uint32_t items = 0;   // of attention, for one window
+  std::uint32_t windows = 1;
+};
+
+// Attention work of the layers that share a window.
+struct WindowInputs {
+  std::uint32_t window = 0;
+  const AttentionTile* tiles = nullptr;
+  const AttentionItem* items = nullptr;
+  const std::uint32_t* row_tiles = nullptr;
+  std::uint32_t item_count = 0;
+};
+
+// Addresses on the device, the same in every step, and counts.
+struct DeviceInputs {
+  const std::int32_t* tokens = nullptr;
+  const std::int32_t* positions = nullptr;
+  const std::int64_t* cache_rows = nullptr;
+  const std::int32_t* logit_rows = nullptr;
+  const std::uint32_t* blocks = nullptr;
+  std::vector<WindowInputs> windows;
+  std::uint32_t rows = 0;  // padding included
+  std::uint32_t logit_count = 0;
+};
+
+class StepInputs {
+ public:
+  // `windows`: the distinct windows of the program's attention, 0 = all.
+  static absl::StatusOr<StepInputs> Create(Gpu& gpu, const InputLimits& limits,
+                                           const HeadShape& shape, std::uint32_t block_size,
+                                           std::vector<std::uint32_t> windows);
+
+  // Lays the batch out on the host. `decode` is true if every segment has one row; then the items
+  // of all windows together choose a graph.
+  void Fill(const RaggedBatch& batch);
+  bool is_decode() const { return is_decode_; }
+  std::uint32_t rows() const { return rows_; }
+  std::uint32_t MostItems() const;
+
+  // Adds rows and items that read and write `scratch_block` alone, up to the shape.
+  void PadTo(const GraphShape& shape, std::uint32_t scratch_block);
+
+  // Enqueues the copies of what the step uses.
+  absl::Status Upload();
+  DeviceInputs OnDevice() const;
+
+ private:
+  struct Offsets {
+    std::size_t tokens, positions, cache_rows, logit_rows, blocks, end;
+    struct Window {
+      std::size_t tiles, items, row_tiles;
+    };
+    std::vector<Window> windows;
+  };
+  static Offsets Layout(const InputLimits& limits);
+  template <class T>
+  T* Host(std::size_t offset) const {
+    return reinterpret_cast<T*>(staging_.At(offset));
+  }
+  void AddSegment(const RaggedSegment& segment);
+  absl::Status Send(std::size_t offset, std::size_t bytes);
+  absl::Status SendWindow(std::size_t window);
+
+  Gpu* gpu_ = nullptr;
+  InputLimits limits_;
+  HeadShape shape_;
+  std::uint32_t block_size_ = 16;
+  std::vector<std::uint32_t> windows_;
+  Offsets offsets_;
+  GpuMemory staging_;  // pinned
+  GpuMemory device_;
+
+  // Of the present step.
+  std::vector<AttentionWork> work_;
+  std::vector<std::uint32_t> tables_;  // by segment
+  std::uint32_t rows_ = 0;
+  std::uint32_t logit_rows_ = 0;
+  std::uint32_t block_entries_ = 0;
+  bool is_decode_ = false;
+};
+
+}  // namespace penstock::shard::cuda

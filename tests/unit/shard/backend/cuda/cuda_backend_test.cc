@@ -1,0 +1,185 @@
+// The whole CUDA backend on the emulator, against the reference backend.
+#include "shard/backend/cuda/cuda_backend.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+
+#include "shard/parallel/staged_communicator.h"
+#include "tests/unit/shard/backend/cuda/host_gpu.h"
+#include "tests/unit/shard/backend/model_runner.h"
+#include "tests/unit/shard/temp_folder.h"
+#include "tools/make-model/make_model.h"
+
+namespace penstock::shard::cuda {
+namespace {
+
+using testing::HasSubstr;
+
+std::vector<TokenId> Prompt(std::size_t size, TokenId first) {
+  std::vector<TokenId> tokens;
+  for (std::size_t i = 0; i < size; ++i) {
+    tokens.push_back(static_cast<TokenId>((first + 37 * static_cast<TokenId>(i)) % 250 + 3));
+  }
+  return tokens;
+}
+
+class CudaBackendTest : public testing::Test {
+ protected:
+  void MakeModel(const std::string& type, std::uint32_t window = 0) {
+    make_model::Config config;
+    config.output = options_.folder = folder_.path();
+    config.type = type;
+    config.dtype = DType::kFloat32;
+    config.seed = 5;
+    config.sliding_window = window;
+    config.overwrite = true;
+    const auto made = make_model::MakeModel(config, nullptr);
+    ASSERT_TRUE(made.ok()) << made.status();
+    options_.max_step_tokens = 24;
+    options_.max_sequence_length = 300;
+  }
+
+  static RunnerOptions OnGpu(RunnerOptions options, Gpu& gpu, bool graphs = true) {
+    options.make = [&gpu, graphs, block_size = options.block_size](
+                       const Model& model,
+                       LoadedWeights weights) -> absl::StatusOr<std::unique_ptr<Backend>> {
+      CudaOptions cuda;
+      cuda.program = model.program;
+      cuda.weights = std::move(weights);
+      cuda.dtype = model.dtype;
+      cuda.block_size = block_size;
+      cuda.graphs = graphs;
+      cuda.max_graph_rows = 4;
+      return MakeCudaBackend(std::move(cuda), gpu);
+    };
+    return options;
+  }
+
+  TempFolder folder_;
+  RunnerOptions options_;
+  HostGpu gpu_;
+};
+
+TEST_F(CudaBackendTest, AgreesWithTheReferenceOnEveryFamily) {
+  for (const char* type : {"llama", "qwen2", "qwen3", "mistral"}) {
+    MakeModel(type);
+    auto reference = ModelRunner::Open(options_);
+    auto cuda = ModelRunner::Open(OnGpu(options_, gpu_));
+    ASSERT_TRUE(reference != nullptr && cuda != nullptr);
+    for (std::size_t chunk : {24u, 7u}) {
+      reference->Reset(0);
+      cuda->Reset(0);
+      EXPECT_LT(MaxDifference(reference->Prefill(0, Prompt(40, 1), chunk),
+                              cuda->Prefill(0, Prompt(40, 1), chunk)),
+                1e-4f)
+          << type << ", chunks of " << chunk;
+    }
+    // Prompts and decodes in one step, then decodes alone, which are graphs.
+    for (int step = 0; step < 3; ++step) {
+      std::vector<ModelRunner::Feed> feeds = {{0, {100 + step}}, {1, {50 + step}}};
+      if (step == 0) feeds.push_back({2, Prompt(9, 4)});
+      const auto want = reference->Step(feeds);
+      const auto got = cuda->Step(feeds);
+      for (std::size_t i = 0; i < want.size(); ++i) {
+        EXPECT_LT(MaxDifference(want[i], got[i]), 1e-4f) << type << ", step " << step;
+      }
+    }
+    EXPECT_GT(gpu_.launches_of_graphs(), 0);
+  }
+}
+
+TEST_F(CudaBackendTest, GraphsGiveTheIdsOfEagerStepsOverPartitionsAndWindows) {
+  for (std::uint32_t window : {0u, 24u}) {
+    MakeModel("mistral", window);
+    auto eager = ModelRunner::Open(OnGpu(options_, gpu_, false));
+    auto graphs = ModelRunner::Open(OnGpu(options_, gpu_));
+    ASSERT_TRUE(eager != nullptr && graphs != nullptr);
+    // From below the second partition of 256 positions into it.
+    EXPECT_EQ(eager->Greedy(0, Prompt(250, 3), 12, 24), graphs->Greedy(0, Prompt(250, 3), 12, 24));
+  }
+}
+
+TEST_F(CudaBackendTest, PaddingRowsWriteNoBlockOfASequence) {
+  MakeModel("llama");
+  auto graphs = ModelRunner::Open(OnGpu(options_, gpu_));
+  auto eager = ModelRunner::Open(OnGpu(options_, gpu_, false));
+  ASSERT_TRUE(eager != nullptr && graphs != nullptr);
+  for (ModelRunner* runner : {graphs.get(), eager.get()}) {
+    // The first positions of sequence 0 lie where a wrong row would land first.
+    for (int sequence = 0; sequence < 4; ++sequence) {
+      std::vector<BlockId>& table = runner->table(sequence);
+      std::replace(table.begin(), table.end(), BlockId(0), runner->table(0)[0]);
+    }
+    runner->table(0)[0] = BlockId(0);
+    runner->Prefill(0, Prompt(16, 1), 16);
+    runner->Prefill(1, Prompt(16, 2), 16);
+    runner->Prefill(2, Prompt(16, 3), 16);
+    // Three decodes are padded to four rows, several times, while sequence 3 owns no token yet.
+    for (int i = 0; i < 3; ++i) runner->Step({{0, {9}}, {1, {9}}, {2, {9}}});
+  }
+  for (int sequence = 0; sequence < 4; ++sequence) {
+    const auto next = std::vector<ModelRunner::Feed>{{sequence, {77}}};
+    EXPECT_EQ(graphs->Step(next), eager->Step(next)) << "sequence " << sequence;
+  }
+}
+
+TEST_F(CudaBackendTest, SteadyStateAllocatesNothingAndWaitsOncePerStep) {
+  MakeModel("llama");
+  auto runner = ModelRunner::Open(OnGpu(options_, gpu_));
+  ASSERT_NE(runner, nullptr);
+  runner->Prefill(0, Prompt(16, 1), 16);
+  const int allocations = gpu_.allocations();
+  const int syncs = gpu_.syncs();
+  for (int i = 0; i < 5; ++i) runner->Step({{0, {9}}});
+  EXPECT_EQ(gpu_.allocations(), allocations);
+  EXPECT_EQ(gpu_.syncs(), syncs + 5);
+}
+
+TEST_F(CudaBackendTest, TwoRanksOnOneDeviceGiveTheLogitsOfOne) {
+  MakeModel("llama");
+  auto alone = ModelRunner::Open(OnGpu(options_, gpu_));
+  ASSERT_NE(alone, nullptr);
+  const std::vector<float> want = alone->Prefill(0, Prompt(20, 1), 7);
+  OnCommunicators(options_, 2, [&](Communicator& host, const RunnerOptions& options) {
+    HostGpu gpu;
+    StagedCommunicator staged(host, gpu);
+    auto rank = ModelRunner::Open(OnGpu(options, gpu, false), &staged);
+    ASSERT_NE(rank, nullptr);
+    EXPECT_LT(MaxDifference(rank->Prefill(0, Prompt(20, 1), 7), want), 1e-4f);
+  });
+}
+
+TEST_F(CudaBackendTest, CopiesBlocks) {
+  MakeModel("llama");
+  auto runner = ModelRunner::Open(OnGpu(options_, gpu_));
+  ASSERT_NE(runner, nullptr);
+  runner->Prefill(0, Prompt(16, 1), 16);
+  runner->Prefill(1, Prompt(16, 2), 16);
+  const BlockCopy copy{runner->table(0)[0], runner->table(1)[0]};
+  ASSERT_TRUE(runner->backend().CopyBlocks(std::vector<BlockCopy>{copy}).ok());
+  EXPECT_EQ(runner->Step({{1, {5}}}), runner->Step({{0, {5}}}));
+  const BlockCopy beyond{BlockId(0), BlockId(100000)};
+  EXPECT_THAT(std::string(runner->backend().CopyBlocks(std::vector<BlockCopy>{beyond}).message()),
+              HasSubstr("`block copy` must be below the cache's"));
+}
+
+TEST(CheckCudaBackendTest, NamesWhatItLacks) {
+  Program program;
+  program.head_dim = 64;
+  program.part.heads = 32;
+  program.part.kv_heads = 1;
+  EXPECT_THAT(std::string(CheckCudaBackend(program, DType::kBFloat16).message()),
+              HasSubstr("at most 16 query heads per KV head. Given: 32"));
+  program.part.kv_heads = 2;
+  EXPECT_TRUE(CheckCudaBackend(program, DType::kBFloat16).ok());
+  EXPECT_THAT(std::string(CheckCudaBackend(program, DType::kFloat16).message()),
+              HasSubstr("not in float16"));
+  program.head_dim = 320;
+  EXPECT_THAT(std::string(CheckCudaBackend(program, DType::kBFloat16).message()),
+              HasSubstr("Given: 320"));
+}
+
+}  // namespace
+}  // namespace penstock::shard::cuda

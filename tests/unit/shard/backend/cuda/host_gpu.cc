@@ -1,0 +1,124 @@
+#include "tests/unit/shard/backend/cuda/host_gpu.h"
+
+#include <gtest/gtest.h>
+
+#include <cstring>
+
+#include "tests/unit/shard/backend/cuda/emulator.h"
+// Behind the emulator, which it builds on.
+#include "shard/backend/cuda/kernels/portable.cuh"
+
+namespace penstock::shard::cuda {
+namespace {
+
+template <class T>
+void Multiply(const LinearArgs& args) {
+  const auto* in = static_cast<const T*>(args.in);
+  const auto* weight = static_cast<const T*>(args.weight);
+  const auto* bias = static_cast<const T*>(args.bias);
+  auto* out = static_cast<T*>(args.out);
+  std::vector<float> row(args.in_width);
+  for (std::uint32_t r = 0; r < args.rows; ++r) {
+    for (std::uint32_t k = 0; k < args.in_width; ++k) {
+      row[k] = ToFloat(in[std::size_t{r} * args.in_width + k]);
+    }
+    for (std::uint32_t n = 0; n < args.out_width; ++n) {
+      float sum = 0;
+      const T* w = weight + std::size_t{n} * args.in_width;
+      for (std::uint32_t k = 0; k < args.in_width; ++k) sum += row[k] * ToFloat(w[k]);
+      if (bias != nullptr) sum += ToFloat(bias[n]);
+      out[std::size_t{r} * args.out_width + n] = FromFloat<T>(sum);
+    }
+  }
+}
+
+absl::Status NotInCapture(const char* what) {
+  return emulator::Capturing()
+             ? absl::InternalError(std::string(what) + " is not allowed in a capture")
+             : absl::OkStatus();
+}
+
+}  // namespace
+
+HostGpu::~HostGpu() {
+  EXPECT_EQ(memory_.size(), 0u) << "device memory was not freed";
+  EXPECT_EQ(graphs_.size(), 0u) << "graphs were not freed";
+}
+
+absl::StatusOr<void*> HostGpu::Allocate(std::size_t bytes) {
+  if (absl::Status status = NotInCapture("allocation"); !status.ok()) return status;
+  ++allocations_;
+  auto memory = std::make_unique<std::byte[]>(bytes + 1);
+  std::memset(memory.get(), 0xff, bytes);  // NaN: what nobody wrote shows
+  void* data = memory.get();
+  memory_[data] = std::move(memory);
+  return data;
+}
+
+void HostGpu::Free(void* memory) { EXPECT_EQ(memory_.erase(memory), 1u) << "freed twice"; }
+
+absl::Status HostGpu::Upload(void* device, const void* host, std::size_t bytes) {
+  if (absl::Status status = NotInCapture("an upload"); !status.ok()) return status;
+  std::memcpy(device, host, bytes);
+  return absl::OkStatus();
+}
+
+absl::Status HostGpu::Download(void* host, const void* device, std::size_t bytes) {
+  emulator::Enqueue([=] { std::memcpy(host, device, bytes); });
+  return absl::OkStatus();
+}
+
+absl::Status HostGpu::Copy(void* target, const void* source, std::size_t bytes) {
+  emulator::Enqueue([=] { std::memcpy(target, source, bytes); });
+  return absl::OkStatus();
+}
+
+absl::Status HostGpu::Zero(void* memory, std::size_t bytes) {
+  emulator::Enqueue([=] { std::memset(memory, 0, bytes); });
+  return absl::OkStatus();
+}
+
+absl::Status HostGpu::Synchronize() {
+  ++syncs_;
+  return NotInCapture("waiting");
+}
+
+absl::Status HostGpu::Linear(const LinearArgs& args, DType dtype) {
+  emulator::Enqueue(
+      [=] { dtype == DType::kFloat32 ? Multiply<float>(args) : Multiply<Bf16>(args); });
+  return absl::OkStatus();
+}
+
+absl::Status HostGpu::TuneLinear(const LinearArgs&, DType) { return NotInCapture("tuning"); }
+
+absl::Status HostGpu::BeginCapture() {
+  emulator::BeginCapture();
+  return absl::OkStatus();
+}
+
+absl::StatusOr<Gpu::Graph> HostGpu::EndCapture() {
+  auto work = std::make_unique<Work>(emulator::EndCapture());
+  void* graph = work.get();
+  graphs_[graph] = std::move(work);
+  return graph;
+}
+
+absl::Status HostGpu::Launch(Graph graph) {
+  ++launches_;
+  for (const std::function<void()>& work : *graphs_.at(graph)) work();
+  return absl::OkStatus();
+}
+
+void HostGpu::FreeGraph(Graph graph) { graphs_.erase(graph); }
+
+absl::Status HostGpu::CopyToHost(void* host, const void* device, std::size_t bytes) {
+  if (absl::Status status = NotInCapture("a copy to the host"); !status.ok()) return status;
+  std::memcpy(host, device, bytes);
+  return absl::OkStatus();
+}
+
+absl::Status HostGpu::CopyToDevice(void* device, const void* host, std::size_t bytes) {
+  return Upload(device, host, bytes);
+}
+
+}  // namespace penstock::shard::cuda

@@ -1,0 +1,59 @@
+// A Gpu without a GPU: device memory is host memory, kernels run on the emulator, matrix products
+// are plain loops. It counts what steady state must not do, and fails what a real capture forbids.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <vector>
+
+#include "shard/backend/cuda/gpu.h"
+#include "shard/parallel/device_queue.h"
+
+namespace penstock::shard::cuda {
+
+class HostGpu final : public Gpu, public DeviceQueue {
+ public:
+  ~HostGpu() override;
+
+  int allocations() const { return allocations_; }
+  int launches_of_graphs() const { return launches_; }
+  int syncs() const { return syncs_; }
+  std::size_t live() const { return memory_.size(); }
+
+  absl::StatusOr<void*> Allocate(std::size_t bytes) override;
+  void Free(void* memory) override;
+  absl::StatusOr<void*> AllocatePinned(std::size_t bytes) override { return Allocate(bytes); }
+  void FreePinned(void* memory) override { Free(memory); }
+  absl::StatusOr<std::uint64_t> FreeBytes() override { return std::uint64_t{1} << 30; }
+  absl::Status Upload(void* device, const void* host, std::size_t bytes) override;
+  absl::Status Download(void* host, const void* device, std::size_t bytes) override;
+  absl::Status Copy(void* target, const void* source, std::size_t bytes) override;
+  absl::Status Zero(void* memory, std::size_t bytes) override;
+  absl::Status Synchronize() override;
+  Stream stream() override { return nullptr; }
+  absl::Status Linear(const LinearArgs& args, DType dtype) override;
+  absl::Status TuneLinear(const LinearArgs& args, DType dtype) override;
+  absl::Status BeginCapture() override;
+  absl::StatusOr<Graph> EndCapture() override;
+  absl::Status Launch(Graph graph) override;
+  void FreeGraph(Graph graph) override;
+
+  // As a queue of collectives that copy through the host.
+  absl::StatusOr<Mark> Record() override { return Mark{0}; }
+  absl::StatusOr<bool> Done(Mark) override { return true; }
+  absl::Status CopyToHost(void* host, const void* device, std::size_t bytes) override;
+  absl::Status CopyToDevice(void* device, const void* host, std::size_t bytes) override;
+  void* NativeStream() override { return nullptr; }
+
+ private:
+  using Work = std::vector<std::function<void()>>;
+  std::map<void*, std::unique_ptr<std::byte[]>> memory_;
+  std::map<void*, std::unique_ptr<Work>> graphs_;
+  int allocations_ = 0;
+  int launches_ = 0;
+  int syncs_ = 0;
+};
+
+}  // namespace penstock::shard::cuda
