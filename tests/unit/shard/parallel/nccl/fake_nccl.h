@@ -3,6 +3,8 @@
 #pragma once
 
 #include <atomic>
+#include <chrono>
+#include <condition_variable>
 #include <cstring>
 #include <mutex>
 #include <string>
@@ -81,7 +83,16 @@ class FakeNccl final : public NcclApi {
     }
     return {};
   }
-  void Abort(Handle) override { ++aborted; }
+  void Abort(Handle) override {
+    const std::lock_guard lock(mutex_);
+    ++aborted;
+    changed_.notify_all();
+  }
+  // The guard works on its own thread: its verdict comes in its own time, but it comes.
+  bool AwaitAbort(std::chrono::seconds deadline) {
+    std::unique_lock lock(mutex_);
+    return changed_.wait_for(lock, deadline, [this] { return aborted > 0; });
+  }
   void Destroy(Handle) override { ++destroyed; }
 
  private:
@@ -95,6 +106,7 @@ class FakeNccl final : public NcclApi {
   }
 
   std::mutex mutex_;
+  std::condition_variable changed_;
   std::string async_error_;
   int left_ = 0;
 };

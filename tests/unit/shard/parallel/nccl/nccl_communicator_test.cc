@@ -26,12 +26,8 @@ class NcclCommunicatorTest : public testing::Test {
     EXPECT_TRUE(joined.ok()) << joined.status();
     return joined.ok() ? *std::move(joined) : nullptr;
   }
-  // The guard works on its own thread: its verdict comes in its own time, but it comes.
-  static absl::Status AwaitFailure(Communicator& communicator) {
-    const auto deadline = std::chrono::steady_clock::now() + milliseconds(10'000);
-    while (communicator.Health().ok() && std::chrono::steady_clock::now() < deadline) {
-      std::this_thread::yield();
-    }
+  absl::Status AwaitFailure(Communicator& communicator) {
+    EXPECT_TRUE(nccl_.AwaitAbort(std::chrono::seconds(10)));
     return communicator.Health();
   }
 

@@ -1,0 +1,172 @@
+#include "shard/backend/cuda/cublas_linear.h"
+
+#include <array>
+#include <limits>
+#include <optional>
+
+#include "common/status.h"
+#include "shard/backend/cuda/cuda_error.h"
+
+namespace penstock::shard::cuda {
+namespace {
+
+constexpr std::size_t kWorkspaceBytes = std::size_t{32} << 20;
+constexpr int kCandidates = 16;
+constexpr int kTimedRuns = 10;
+
+cudaDataType_t TypeOf(DType dtype) { return dtype == DType::kFloat32 ? CUDA_R_32F : CUDA_R_16BF; }
+
+}  // namespace
+
+// Row-major out[rows, n] = in[rows, k] * weight[n, k]^T is, to the column-major library, the
+// product of the transposed weight [k, n] with in [k, rows].
+struct CublasLinear::Plan {
+  cublasLtMatmulDesc_t product = nullptr;
+  cublasLtMatrixLayout_t weight = nullptr;
+  cublasLtMatrixLayout_t in = nullptr;
+  cublasLtMatrixLayout_t out = nullptr;
+  cublasLtMatmulPreference_t preference = nullptr;
+
+  Plan() = default;
+  Plan(const Plan&) = delete;
+  Plan& operator=(const Plan&) = delete;
+  ~Plan() {
+    if (preference != nullptr) cublasLtMatmulPreferenceDestroy(preference);
+    for (cublasLtMatrixLayout_t layout : {weight, in, out}) {
+      if (layout != nullptr) cublasLtMatrixLayoutDestroy(layout);
+    }
+    if (product != nullptr) cublasLtMatmulDescDestroy(product);
+  }
+
+  absl::Status Make(const LinearArgs& args, DType dtype);
+  absl::Status AddBias(const LinearArgs& args, DType dtype);
+};
+
+absl::Status CublasLinear::Plan::Make(const LinearArgs& args, DType dtype) {
+  const cudaDataType_t type = TypeOf(dtype);
+  PENSTOCK_RETURN_IF_ERROR(
+      ToStatus(cublasLtMatmulDescCreate(&product, CUBLAS_COMPUTE_32F, CUDA_R_32F), "product"));
+  const cublasOperation_t transposed = CUBLAS_OP_T;
+  PENSTOCK_RETURN_IF_ERROR(
+      ToStatus(cublasLtMatmulDescSetAttribute(product, CUBLASLT_MATMUL_DESC_TRANSA, &transposed,
+                                              sizeof transposed),
+               "transposition"));
+  if (args.bias != nullptr) PENSTOCK_RETURN_IF_ERROR(AddBias(args, dtype));
+  const auto layout = [type](cublasLtMatrixLayout_t* target, std::uint64_t rows,
+                             std::uint64_t columns) {
+    return ToStatus(
+        cublasLtMatrixLayoutCreate(target, type, rows, columns, static_cast<std::int64_t>(rows)),
+        "layout");
+  };
+  PENSTOCK_RETURN_IF_ERROR(layout(&weight, args.in_width, args.out_width));
+  PENSTOCK_RETURN_IF_ERROR(layout(&in, args.in_width, args.rows));
+  PENSTOCK_RETURN_IF_ERROR(layout(&out, args.out_width, args.rows));
+  PENSTOCK_RETURN_IF_ERROR(ToStatus(cublasLtMatmulPreferenceCreate(&preference), "preference"));
+  const std::size_t workspace = kWorkspaceBytes;
+  return ToStatus(
+      cublasLtMatmulPreferenceSetAttribute(preference, CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES,
+                                           &workspace, sizeof workspace),
+      "workspace");
+}
+
+absl::Status CublasLinear::Plan::AddBias(const LinearArgs& args, DType dtype) {
+  const cublasLtEpilogue_t epilogue = CUBLASLT_EPILOGUE_BIAS;
+  const cudaDataType_t type = TypeOf(dtype);
+  PENSTOCK_RETURN_IF_ERROR(
+      ToStatus(cublasLtMatmulDescSetAttribute(product, CUBLASLT_MATMUL_DESC_EPILOGUE, &epilogue,
+                                              sizeof epilogue),
+               "epilogue"));
+  PENSTOCK_RETURN_IF_ERROR(
+      ToStatus(cublasLtMatmulDescSetAttribute(product, CUBLASLT_MATMUL_DESC_BIAS_DATA_TYPE, &type,
+                                              sizeof type),
+               "bias type"));
+  return ToStatus(cublasLtMatmulDescSetAttribute(product, CUBLASLT_MATMUL_DESC_BIAS_POINTER,
+                                                 &args.bias, sizeof args.bias),
+                  "bias");
+}
+
+CublasLinear::~CublasLinear() {
+  if (begin_ != nullptr) cudaEventDestroy(begin_);
+  if (end_ != nullptr) cudaEventDestroy(end_);
+  if (workspace_ != nullptr) cudaFree(workspace_);
+  if (handle_ != nullptr) cublasLtDestroy(handle_);
+}
+
+absl::Status CublasLinear::Open() {
+  PENSTOCK_RETURN_IF_ERROR(ToStatus(cublasLtCreate(&handle_), "start"));
+  PENSTOCK_RETURN_IF_ERROR(ToStatus(cudaEventCreate(&begin_), "event"));
+  PENSTOCK_RETURN_IF_ERROR(ToStatus(cudaEventCreate(&end_), "event"));
+  return ToStatus(cudaMalloc(&workspace_, kWorkspaceBytes), "workspace of matrix products");
+}
+
+absl::Status CublasLinear::Multiply(const Plan& plan, const LinearArgs& args,
+                                    const cublasLtMatmulAlgo_t& algorithm) {
+  const float one = 1.0f;
+  const float zero = 0.0f;
+  return ToStatus(cublasLtMatmul(handle_, plan.product, &one, args.weight, plan.weight, args.in,
+                                 plan.in, &zero, args.out, plan.out, args.out, plan.out, &algorithm,
+                                 workspace_, kWorkspaceBytes, stream_),
+                  "product");
+}
+
+absl::StatusOr<float> CublasLinear::Milliseconds(const Plan& plan, const LinearArgs& args,
+                                                 const cublasLtMatmulAlgo_t& algorithm) {
+  PENSTOCK_RETURN_IF_ERROR(Multiply(plan, args, algorithm));  // loads the kernel
+  PENSTOCK_RETURN_IF_ERROR(ToStatus(cudaEventRecord(begin_, stream_), "timing"));
+  for (int i = 0; i < kTimedRuns; ++i) PENSTOCK_RETURN_IF_ERROR(Multiply(plan, args, algorithm));
+  PENSTOCK_RETURN_IF_ERROR(ToStatus(cudaEventRecord(end_, stream_), "timing"));
+  PENSTOCK_RETURN_IF_ERROR(ToStatus(cudaEventSynchronize(end_), "timing"));
+  float spent = 0;
+  PENSTOCK_RETURN_IF_ERROR(ToStatus(cudaEventElapsedTime(&spent, begin_, end_), "timing"));
+  return spent;
+}
+
+absl::StatusOr<cublasLtMatmulAlgo_t> CublasLinear::Fastest(const Plan& plan,
+                                                           const LinearArgs& args) {
+  std::array<cublasLtMatmulHeuristicResult_t, kCandidates> found;
+  int count = 0;
+  PENSTOCK_RETURN_IF_ERROR(ToStatus(
+      cublasLtMatmulAlgoGetHeuristic(handle_, plan.product, plan.weight, plan.in, plan.out,
+                                     plan.out, plan.preference, kCandidates, found.data(), &count),
+      "choice of an algorithm"));
+  std::optional<cublasLtMatmulAlgo_t> best;
+  float shortest = std::numeric_limits<float>::infinity();
+  for (int i = 0; i < count; ++i) {
+    const auto spent = Milliseconds(plan, args, found[static_cast<std::size_t>(i)].algo);
+    if (!spent.ok() || *spent >= shortest) continue;  // some candidates refuse some sizes
+    shortest = *spent;
+    best = found[static_cast<std::size_t>(i)].algo;
+  }
+  if (best.has_value()) return *best;
+  return absl::InternalError("cublasLt has no algorithm for a product of " +
+                             std::to_string(args.rows) + " x " + std::to_string(args.in_width) +
+                             " x " + std::to_string(args.out_width));
+}
+
+absl::Status CublasLinear::Tune(const LinearArgs& args, DType dtype) {
+  const Shape shape{args.rows, args.in_width, args.out_width, args.bias != nullptr, dtype};
+  if (algorithms_.contains(shape)) return absl::OkStatus();
+  Plan plan;
+  PENSTOCK_RETURN_IF_ERROR(plan.Make(args, dtype));
+  PENSTOCK_ASSIGN_OR_RETURN(algorithms_[shape], Fastest(plan, args));
+  return absl::OkStatus();
+}
+
+absl::Status CublasLinear::Run(const LinearArgs& args, DType dtype) {
+  const Shape shape{args.rows, args.in_width, args.out_width, args.bias != nullptr, dtype};
+  Plan plan;
+  PENSTOCK_RETURN_IF_ERROR(plan.Make(args, dtype));
+  const auto found = algorithms_.find(shape);
+  if (found != algorithms_.end()) return Multiply(plan, args, found->second);
+  cublasLtMatmulHeuristicResult_t first;
+  int count = 0;
+  PENSTOCK_RETURN_IF_ERROR(
+      ToStatus(cublasLtMatmulAlgoGetHeuristic(handle_, plan.product, plan.weight, plan.in, plan.out,
+                                              plan.out, plan.preference, 1, &first, &count),
+               "choice of an algorithm"));
+  if (count == 0) return absl::InternalError("cublasLt has no algorithm for a product");
+  algorithms_.emplace(shape, first.algo);
+  return Multiply(plan, args, first.algo);
+}
+
+}  // namespace penstock::shard::cuda

@@ -1,0 +1,57 @@
+// Matrix products by cuBLASLt, with the algorithm measured for each size. In the CUDA build only.
+//
+// The library is asked for its candidates with a workspace that allows split-K; Tune times each on
+// the device and keeps the fastest. A size that was never tuned takes the library's first answer.
+//
+// Threading: the model thread.
+#pragma once
+
+#include <absl/status/status.h>
+#include <absl/status/statusor.h>
+#include <cublasLt.h>
+#include <cuda_runtime_api.h>
+
+#include <compare>
+#include <cstdint>
+#include <map>
+
+#include "shard/backend/cuda/gpu.h"
+
+namespace penstock::shard::cuda {
+
+class CublasLinear {
+ public:
+  // `stream` outlives the object.
+  explicit CublasLinear(cudaStream_t stream) : stream_(stream) {}
+  ~CublasLinear();
+  CublasLinear(const CublasLinear&) = delete;
+  CublasLinear& operator=(const CublasLinear&) = delete;
+
+  absl::Status Open();
+  absl::Status Run(const LinearArgs& args, DType dtype);
+  absl::Status Tune(const LinearArgs& args, DType dtype);
+
+ private:
+  struct Shape {
+    std::uint32_t rows, in_width, out_width;
+    bool bias;
+    DType dtype;
+    friend auto operator<=>(const Shape&, const Shape&) = default;
+  };
+  struct Plan;  // descriptors of one product
+
+  absl::Status Multiply(const Plan& plan, const LinearArgs& args,
+                        const cublasLtMatmulAlgo_t& algorithm);
+  absl::StatusOr<cublasLtMatmulAlgo_t> Fastest(const Plan& plan, const LinearArgs& args);
+  absl::StatusOr<float> Milliseconds(const Plan& plan, const LinearArgs& args,
+                                     const cublasLtMatmulAlgo_t& algorithm);
+
+  cudaStream_t stream_;
+  cublasLtHandle_t handle_ = nullptr;
+  void* workspace_ = nullptr;
+  cudaEvent_t begin_ = nullptr;
+  cudaEvent_t end_ = nullptr;
+  std::map<Shape, cublasLtMatmulAlgo_t> algorithms_;
+};
+
+}  // namespace penstock::shard::cuda

@@ -1,0 +1,177 @@
+#include "shard/backend/cuda/cuda_gpu.h"
+
+#include <cuda_runtime_api.h>
+
+#include <array>
+#include <atomic>
+#include <cstdio>
+#include <string>
+
+#include "common/status.h"
+#include "shard/backend/cuda/cublas_linear.h"
+#include "shard/backend/cuda/cuda_error.h"
+
+namespace penstock::shard::cuda {
+namespace {
+
+// Events of the last marks; an older mark is done when a later one is.
+constexpr std::size_t kMarks = 64;
+
+class RealGpu final : public CudaGpu {
+ public:
+  explicit RealGpu(int index) : index_(index) {}
+  ~RealGpu() override;
+
+  absl::Status Initialize();
+  std::string Description() const override { return description_; }
+
+  absl::StatusOr<void*> Allocate(std::size_t bytes) override;
+  void Free(void* memory) override { cudaFree(memory); }
+  absl::StatusOr<void*> AllocatePinned(std::size_t bytes) override;
+  void FreePinned(void* memory) override { cudaFreeHost(memory); }
+  absl::StatusOr<std::uint64_t> FreeBytes() override;
+  absl::Status Upload(void* device, const void* host, std::size_t bytes) override {
+    return Move(device, host, bytes, cudaMemcpyHostToDevice);
+  }
+  absl::Status Download(void* host, const void* device, std::size_t bytes) override {
+    return Move(host, device, bytes, cudaMemcpyDeviceToHost);
+  }
+  absl::Status Copy(void* target, const void* source, std::size_t bytes) override {
+    return Move(target, source, bytes, cudaMemcpyDeviceToDevice);
+  }
+  absl::Status Zero(void* memory, std::size_t bytes) override {
+    return ToStatus(cudaMemsetAsync(memory, 0, bytes, stream_), "zeroing");
+  }
+  absl::Status Synchronize() override {
+    return ToStatus(cudaStreamSynchronize(stream_), "the device's work");
+  }
+  Stream stream() override { return stream_; }
+
+  absl::Status Linear(const LinearArgs& args, DType dtype) override {
+    return args.rows == 0 ? absl::OkStatus() : linear_->Run(args, dtype);
+  }
+  absl::Status TuneLinear(const LinearArgs& args, DType dtype) override {
+    return linear_->Tune(args, dtype);
+  }
+
+  absl::Status BeginCapture() override;
+  absl::StatusOr<Graph> EndCapture() override;
+  absl::Status Launch(Graph graph) override {
+    return ToStatus(cudaGraphLaunch(static_cast<cudaGraphExec_t>(graph), stream_), "graph launch");
+  }
+  void FreeGraph(Graph graph) override {
+    cudaGraphExecDestroy(static_cast<cudaGraphExec_t>(graph));
+  }
+
+  absl::StatusOr<Mark> Record() override;
+  absl::StatusOr<bool> Done(Mark mark) override;
+  absl::Status CopyToHost(void* host, const void* device, std::size_t bytes) override {
+    PENSTOCK_RETURN_IF_ERROR(Download(host, device, bytes));
+    return Synchronize();
+  }
+  absl::Status CopyToDevice(void* device, const void* host, std::size_t bytes) override {
+    PENSTOCK_RETURN_IF_ERROR(Upload(device, host, bytes));
+    return Synchronize();
+  }
+  void* NativeStream() override { return stream_; }
+
+ private:
+  absl::Status Move(void* target, const void* source, std::size_t bytes, cudaMemcpyKind kind) {
+    if (bytes == 0) return absl::OkStatus();
+    return ToStatus(cudaMemcpyAsync(target, source, bytes, kind, stream_), "a copy");
+  }
+
+  const int index_;
+  std::string description_;
+  cudaStream_t stream_ = nullptr;
+  std::unique_ptr<CublasLinear> linear_;
+  std::array<cudaEvent_t, kMarks> marks_{};
+  std::atomic<Mark> recorded_ = 0;
+};
+
+RealGpu::~RealGpu() {
+  linear_.reset();
+  for (cudaEvent_t mark : marks_) {
+    if (mark != nullptr) cudaEventDestroy(mark);
+  }
+  if (stream_ != nullptr) cudaStreamDestroy(stream_);
+}
+
+absl::Status RealGpu::Initialize() {
+  PENSTOCK_RETURN_IF_ERROR(ToStatus(cudaSetDevice(index_), "device " + std::to_string(index_)));
+  cudaDeviceProp properties;
+  PENSTOCK_RETURN_IF_ERROR(ToStatus(cudaGetDeviceProperties(&properties, index_), "properties"));
+  char size[32];
+  std::snprintf(size, sizeof size, "%.1f GiB",
+                static_cast<double>(properties.totalGlobalMem) / (1u << 30));
+  description_ = std::string(properties.name) + ", " + size;
+  PENSTOCK_RETURN_IF_ERROR(
+      ToStatus(cudaStreamCreateWithFlags(&stream_, cudaStreamNonBlocking), "stream"));
+  for (cudaEvent_t& mark : marks_) {
+    PENSTOCK_RETURN_IF_ERROR(
+        ToStatus(cudaEventCreateWithFlags(&mark, cudaEventDisableTiming), "event"));
+  }
+  linear_ = std::make_unique<CublasLinear>(stream_);
+  return linear_->Open();
+}
+
+absl::StatusOr<void*> RealGpu::Allocate(std::size_t bytes) {
+  void* memory = nullptr;
+  PENSTOCK_RETURN_IF_ERROR(
+      ToStatus(cudaMalloc(&memory, bytes), std::to_string(bytes) + " bytes on the device"));
+  return memory;
+}
+
+absl::StatusOr<void*> RealGpu::AllocatePinned(std::size_t bytes) {
+  void* memory = nullptr;
+  PENSTOCK_RETURN_IF_ERROR(
+      ToStatus(cudaMallocHost(&memory, bytes), std::to_string(bytes) + " bytes of pinned memory"));
+  return memory;
+}
+
+absl::StatusOr<std::uint64_t> RealGpu::FreeBytes() {
+  std::size_t free = 0;
+  std::size_t total = 0;
+  PENSTOCK_RETURN_IF_ERROR(ToStatus(cudaMemGetInfo(&free, &total), "free memory"));
+  return free;
+}
+
+absl::Status RealGpu::BeginCapture() {
+  // Thread-local: other threads may use the device meanwhile (NCCL's do).
+  return ToStatus(cudaStreamBeginCapture(stream_, cudaStreamCaptureModeThreadLocal), "capture");
+}
+
+absl::StatusOr<Gpu::Graph> RealGpu::EndCapture() {
+  cudaGraph_t graph = nullptr;
+  PENSTOCK_RETURN_IF_ERROR(ToStatus(cudaStreamEndCapture(stream_, &graph), "capture"));
+  cudaGraphExec_t executable = nullptr;
+  const cudaError_t made = cudaGraphInstantiate(&executable, graph, 0);
+  cudaGraphDestroy(graph);
+  PENSTOCK_RETURN_IF_ERROR(ToStatus(made, "graph"));
+  return static_cast<Graph>(executable);
+}
+
+absl::StatusOr<DeviceQueue::Mark> RealGpu::Record() {
+  const Mark mark = recorded_ + 1;
+  PENSTOCK_RETURN_IF_ERROR(ToStatus(cudaEventRecord(marks_[mark % kMarks], stream_), "mark"));
+  recorded_ = mark;
+  return mark;
+}
+
+absl::StatusOr<bool> RealGpu::Done(Mark mark) {
+  // An event that has been recorded anew stands for a later mark: done then means done now.
+  const cudaError_t state = cudaEventQuery(marks_[mark % kMarks]);
+  if (state == cudaErrorNotReady) return false;
+  PENSTOCK_RETURN_IF_ERROR(ToStatus(state, "the device's work"));
+  return true;
+}
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<CudaGpu>> CudaGpu::Open(int index) {
+  auto gpu = std::make_unique<RealGpu>(index);
+  PENSTOCK_RETURN_IF_ERROR(gpu->Initialize());
+  return std::unique_ptr<CudaGpu>(std::move(gpu));
+}
+
+}  // namespace penstock::shard::cuda
