@@ -35,7 +35,7 @@ struct Arrival {
   bool ignore_eos = false;
   std::int32_t priority = 0;  // larger is sooner; used by Order::kPriority
   GrammarSpec grammar;
-  std::string tenant;         // prefix-cache salt and fairness key; empty = the one tenant
+  std::string tenant;  // prefix-cache salt and fairness key; empty = the one tenant
   std::string trace_id;
 };
 
