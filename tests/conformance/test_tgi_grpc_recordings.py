@@ -1,7 +1,9 @@
 """Sessions of TGI's own router and benchmark, played against penstock-shard and penstock-simshard.
 
-What is left out of a plain run: single-over-1024 on the real model (2,000 steps, and a context that
-the test model has only when its configuration says so). PENSTOCK_LONG_TESTS=1 plays it.
+The simulated shard repeats prompts as the recorded stand-in did, so its tokens, texts and reasons
+are compared as well. What is left out of a plain run: single-over-1024 on the real model (2,000
+steps, and a context that the test model has only when its configuration says so).
+PENSTOCK_LONG_TESTS=1 plays it.
 """
 
 import contextlib
@@ -16,7 +18,7 @@ from penstock_testing import Server, shared_data
 from tgi_grpc_recordings import Player, Session
 
 LONG = bool(os.environ.get("PENSTOCK_LONG_TESTS"))
-SIMULATED = ("--blocks", "4096", "--max-sequence-length", "8192")
+SIMULATED = ("--tokens", "echo", "--max-sequence-length", "8192")
 REAL = ("--dtype", "float32", "--kv-cache-memory", "64MB")
 
 
@@ -38,13 +40,13 @@ def group(program, model, ranks):
         yield running
 
 
-def play_all(sessions, program, model, ranks):
+def play_all(sessions, program, model, ranks, echo=False):
     """Requests that ended, with their ids; one group for all sessions, as after a router's restart."""
     finished, failed, compared = [], {}, 0
     with group(program, model, ranks) as running:
         for session in sessions:
             running.clear()
-            player = Player(session, running, running.restart)
+            player = Player(session, running, running.restart, echo)
             try:
                 compared += player.play()
             except (AssertionError, KeyError, grpc.RpcError) as error:
@@ -60,15 +62,25 @@ def of(sessions, ranks, long=False):
             if s.ranks == ranks and (s.name == "single-over-1024") == long]
 
 
+def changed(stories, folder, **values):
+    """The model with other values in its configuration."""
+    model = folder / "stories"
+    shutil.copytree(stories, model)
+    for name in ("config.json", "generation_config.json"):
+        (model / name).chmod(0o644)
+        config = json.loads((model / name).read_text())
+        config.update({k: v for k, v in values.items() if k in config})
+        (model / name).write_text(json.dumps(config))
+    return model
+
+
 @pytest.mark.parametrize("ranks", [1, 2])
-def test_simshard_answers_every_recorded_call(recordings, stories, ranks):
-    sessions = of(recordings, ranks)
+def test_simshard_answers_every_recorded_call_as_it_was_answered(recordings, stories, tmp_path,
+                                                                 ranks):
+    sessions = [session for session in recordings if session.ranks == ranks]
     assert len(sessions) >= (100 if ranks == 1 else 5)
-    play_all(sessions, "penstock-simshard", stories, ranks)
-
-
-def test_simshard_answers_2000_steps_of_two_schedulings(recordings, stories):
-    play_all(of(recordings, 1, long=True), "penstock-simshard", stories, 1)
+    model = changed(stories, tmp_path, eos_token_id=2)
+    play_all(sessions, "penstock-simshard", model, ranks, echo=True)
 
 
 @pytest.fixture(scope="module")
@@ -86,12 +98,7 @@ def test_two_ranks_answer_every_recorded_call(recordings, stories):
 
 @pytest.mark.skipif(not LONG, reason="PENSTOCK_LONG_TESTS=1 runs it")
 def test_the_shard_answers_2000_steps_of_two_schedulings(recordings, stories, tmp_path):
-    model = tmp_path / "stories"
-    shutil.copytree(stories, model)
-    config = json.loads((model / "config.json").read_text())
-    config["max_position_embeddings"] = 8192
-    (model / "config.json").chmod(0o644)
-    (model / "config.json").write_text(json.dumps(config))
+    model = changed(stories, tmp_path, max_position_embeddings=8192)
     play_all(of(recordings, 1, long=True), "penstock-shard", model, 1)
 
 

@@ -70,10 +70,15 @@ class Session:
 
 
 class Player:
-    """Plays one session. `ranks` has call(method, request) -> one answer of each rank."""
+    """Plays one session. `ranks` has call(method, request) -> one answer of each rank.
 
-    def __init__(self, session, ranks, restart):
+    `echo`: the shard repeats prompts as the recorded one did, so requests go as they are, and
+    tokens, texts and reasons must be those of the recording.
+    """
+
+    def __init__(self, session, ranks, restart, echo=False):
         self.session = session
+        self.echo = echo
         self.ranks = ranks
         self.restart = restart
         self.batches = {}   # id -> our last answer
@@ -139,6 +144,11 @@ class Player:
 
     def play_Prefill(self, call, request, generations):
         for each in request.batch.requests:
+            self.requests[each.id] = each
+            self.ids[each.id] = []
+            self.stopped.discard(each.id)
+            if self.echo:
+                continue
             each.stopping_parameters.ignore_eos_token = True
             del each.stopping_parameters.stop_sequences[:]
             # Both change when a request ends, or need a shard that has them: tests of their own.
@@ -147,9 +157,6 @@ class Player:
             each.parameters.grammar_type = pb.GRAMMAR_TYPE_NONE
             if length := self.session.lengths.get(each.id):
                 each.stopping_parameters.max_new_tokens = length
-            self.requests[each.id] = each
-            self.ids[each.id] = []
-            self.stopped.discard(each.id)
         if request.HasField("cached_batch"):
             request.cached_batch.CopyFrom(self.batches.pop(request.cached_batch.id))
         self.batches.pop(request.batch.id, None)
@@ -166,7 +173,10 @@ class Player:
             assert answer.total_ns >= answer.forward_ns + answer.decode_ns
         advanced = [g for answer in answers for g in answer.generations]
         for generation in advanced:
-            self.check_generation(generation)
+            if self.echo:
+                self.compare_generation(call, generation)
+            else:
+                self.check_generation(generation)
         if generations is None:  # it failed in the recording; what it named is gone there
             for answer in answers[:1]:
                 if answer.HasField("batch"):
@@ -203,6 +213,29 @@ class Player:
             assert end.HasField("seed") == self.samples(request.parameters)
             self.stopped.add(generation.request_id)
             self.finished.append((request, list(ids)))
+
+    def compare_generation(self, call, mine):
+        if "response_b64" not in call:
+            return
+        cls = getattr(pb, call["method"] + "Response")
+        recorded = cls.FromString(base64.b64decode(call["response_b64"])).generations
+        theirs = next((g for g in recorded if g.request_id == mine.request_id), None)
+        if theirs is None:  # another rank reported it
+            return
+        if mine.HasField("generated_text"):
+            self.stopped.add(mine.request_id)
+        assert list(mine.tokens.ids) == list(theirs.tokens.ids)
+        assert list(mine.tokens.texts) == list(theirs.tokens.texts)
+        assert list(mine.tokens.is_special) == list(theirs.tokens.is_special)
+        assert mine.HasField("generated_text") == theirs.HasField("generated_text")
+        # The recorder decoded the generated ids alone, which eats the space in front.
+        if mine.generated_text.text == " " + theirs.generated_text.text:
+            mine.generated_text.text = theirs.generated_text.text
+        assert mine.generated_text == theirs.generated_text
+        assert mine.HasField("prefill_tokens") == theirs.HasField("prefill_tokens")
+        assert list(mine.prefill_tokens.ids) == list(theirs.prefill_tokens.ids)
+        assert list(mine.prefill_tokens.texts) == list(theirs.prefill_tokens.texts)
+        assert len(mine.top_tokens) == len(theirs.top_tokens)
 
     @staticmethod
     def samples(p):
