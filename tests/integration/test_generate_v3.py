@@ -6,6 +6,7 @@ PENSTOCK_LONG_TESTS=1 generates 512 tokens instead of 24.
 import concurrent.futures
 import json
 import os
+import random
 import shutil
 import threading
 import time
@@ -218,6 +219,40 @@ def test_reflection_and_health_name_the_service(two_ranks):
     for stub in two_ranks.stubs:
         stub.Health(pb.HealthRequest(), timeout=10)
         assert stub.Info(pb.InfoRequest(), timeout=10).block_size == 16
+
+
+def test_many_clients_whose_calls_are_cancelled_or_come_to_one_rank_only():
+    """Each client's stream of calls is interrupted at random; the ranks never get out of step."""
+    seed = random.randrange(2**32)
+    print("seed", seed)
+
+    def client(number):
+        dice = random.Random(seed + number)
+        done = 0
+        for batch_id in range(number * 100, number * 100 + 8):
+            cached, _ = group.step("Prefill", one(batch_id, length=dice.randint(2, 10),
+                                                  batch=batch_id))
+            while cached is not None:
+                decode = pb.DecodeRequest(batches=[cached])
+                chance = dice.random()
+                if chance < 0.1:
+                    error_of(dice.choice(group.stubs).Decode.future(decode, timeout=0.1))
+                elif chance < 0.2:
+                    for stub in group.stubs:
+                        stub.Decode.future(decode, timeout=20).cancel()
+                    group.call("ClearCache", pb.ClearCacheRequest(id=batch_id))
+                    break
+                else:
+                    cached, _ = group.step("Decode", decode)
+            done += 1
+        return done
+
+    with GenerateGroup("--model-id", DEMO_MODEL, ranks=2, program="penstock-simshard") as group:
+        group.step("Prefill", one(1, length=1))
+        with concurrent.futures.ThreadPoolExecutor(4) as pool:
+            assert list(pool.map(client, range(1, 5))) == [8] * 4
+        group.clear()
+        assert group.step("Prefill", one(2, length=1))[1][0].request_id == 2
 
 
 def test_a_step_that_fails_ends_its_batches_and_the_next_prefill_serves():
