@@ -193,49 +193,91 @@ constexpr std::size_t kColumns = 120;
 constexpr std::size_t kMostRows = 20;
 constexpr double kCell = 7;  // a square of 6 and a gap
 
-std::size_t ShownRequests(const Timeline& timeline) {
-  const std::size_t steps = std::min(kColumns, timeline.steps.size());
-  std::size_t shown = 0;
-  for (std::size_t s = 0; s < steps; ++s) {
-    for (const auto* list : {&timeline.steps[s].prompts, &timeline.steps[s].decodes}) {
-      for (const std::uint32_t request : *list) shown = std::max<std::size_t>(shown, request + 1);
-    }
+// Some consecutive steps of one mode, cell by cell.
+class Film {
+ public:
+  // From the arrival of the request that a third of them arrive before: by then the modes differ.
+  explicit Film(const Timeline& timeline) : timeline_(timeline) {
+    if (timeline.steps.empty()) return;
+    const double from = timeline.requests[timeline.requests.size() / 3].arrival;
+    while (first_ + 1 < timeline.steps.size() && timeline.steps[first_].begin < from) ++first_;
+    end_ = std::min(first_ + kColumns, timeline.steps.size());
+    ChooseRows();
   }
-  // Those who wait meanwhile, too.
-  const double until = steps > 0 ? timeline.steps[steps - 1].begin : 0;
-  while (shown < timeline.requests.size() && timeline.requests[shown].arrival < until) ++shown;
-  return std::min(shown, kMostRows);
-}
 
-// One path per colour: there are thousands of cells.
-std::string Cells(const Timeline& timeline, std::string_view colour, double top,
-                  std::size_t shown) {
-  std::string waiting, prompts, decodes;
-  std::vector<bool> started(shown, false);
-  for (std::size_t s = 0; s < std::min(kColumns, timeline.steps.size()); ++s) {
-    const TimelineStep& step = timeline.steps[s];
-    const auto add = [&](std::string& path, std::size_t request) {
-      if (request >= shown) return;
-      path += Format("M%g %gh6v6h-6z", kLeft + kCell * static_cast<double>(s),
-                     top + kCell * static_cast<double>(request));
-    };
-    for (const std::uint32_t request : step.prompts) {
-      if (request < shown) started[request] = true;
-      add(prompts, request);
+  double Height() const { return kCell * static_cast<double>(rows_.size()); }
+  std::size_t first_step() const { return first_; }
+
+  std::string Draw(double top, std::string_view colour) const {
+    std::string waiting, prompts, decodes;
+    std::vector<bool> started(timeline_.requests.size(), false);
+    for (std::size_t s = 0; s < end_; ++s) {
+      const TimelineStep& step = timeline_.steps[s];
+      for (const std::uint32_t request : step.prompts) started[request] = true;
+      if (s < first_) continue;
+      const double x = kLeft + kCell * static_cast<double>(s - first_);
+      for (std::size_t row = 0; row < rows_.size(); ++row) {
+        const std::uint32_t request = rows_[row];
+        const std::string cell =
+            Format("M%g %gh6v6h-6z", x, top + kCell * static_cast<double>(row));
+        if (Has(step.prompts, request)) {
+          prompts += cell;
+        } else if (Has(step.decodes, request)) {
+          decodes += cell;
+        } else if (!started[request] && timeline_.requests[request].arrival <= step.begin) {
+          waiting += cell;
+        }
+      }
     }
-    for (const std::uint32_t request : step.decodes) add(decodes, request);
-    for (std::size_t r = 0; r < shown; ++r) {
-      if (!started[r] && timeline.requests[r].arrival <= step.begin) add(waiting, r);
+    return Path(waiting, kWaiting) + Path(prompts, kPrompt) + Path(decodes, colour) + Numbers(top);
+  }
+
+ private:
+  static bool Has(const std::vector<std::uint32_t>& list, std::uint32_t request) {
+    return std::ranges::find(list, request) != list.end();
+  }
+
+  // One path per colour: there are thousands of cells.
+  static std::string Path(const std::string& cells, std::string_view colour) {
+    if (cells.empty()) return "";
+    return "<path d=\"" + cells + "\" fill=\"" + std::string(colour) + "\"/>\n";
+  }
+
+  // Who is in one of the steps, then who waits longest, in the order of arrival.
+  void ChooseRows() {
+    std::vector<bool> seen(timeline_.requests.size(), false);
+    std::vector<bool> started = seen;
+    for (std::size_t s = 0; s < end_; ++s) {
+      for (const auto* list : {&timeline_.steps[s].prompts, &timeline_.steps[s].decodes}) {
+        for (const std::uint32_t request : *list) {
+          started[request] = true;
+          if (s < first_ || seen[request] || rows_.size() >= kMostRows) continue;
+          seen[request] = true;
+          rows_.push_back(request);
+        }
+      }
     }
+    const double until = timeline_.steps[end_ - 1].begin;
+    for (std::uint32_t r = 0; r < started.size() && rows_.size() < kMostRows; ++r) {
+      if (!started[r] && timeline_.requests[r].arrival < until) rows_.push_back(r);
+    }
+    std::ranges::sort(rows_);
   }
-  std::string svg;
-  const std::pair<const std::string*, std::string_view> paths[] = {
-      {&waiting, kWaiting}, {&prompts, kPrompt}, {&decodes, colour}};
-  for (const auto& [path, fill] : paths) {
-    if (!path->empty()) svg += "<path d=\"" + *path + "\" fill=\"" + std::string(fill) + "\"/>\n";
+
+  std::string Numbers(double top) const {
+    std::string svg;
+    for (std::size_t row = 0; row < rows_.size(); ++row) {
+      svg += SvgText(kLeft - 6, top + kCell * static_cast<double>(row) + 6, "end", 7,
+                     std::to_string(rows_[row]));
+    }
+    return svg;
   }
-  return svg;
-}
+
+  const Timeline& timeline_;
+  std::size_t first_ = 0;  // shown steps: [first_, end_)
+  std::size_t end_ = 0;
+  std::vector<std::uint32_t> rows_;  // shown requests
+};
 
 }  // namespace
 
@@ -263,27 +305,17 @@ std::string StepsSvg(const std::vector<ModeTimeline>& modes) {
   std::string body;
   double top = kHead;
   for (std::size_t i = 0; i < modes.size(); ++i) {
-    const Timeline& timeline = modes[i].timeline;
-    const std::size_t shown = ShownRequests(timeline);
-    body += SvgText(kLeft, top + 14, "start", 13, modes[i].mode);
-    body += SvgText(kLeft - 8, top + 30, "end", 10, "request 0");
-    if (shown > 1) {
-      body += SvgText(kLeft - 8, top + 22 + kCell * static_cast<double>(shown), "end", 10,
-                      std::to_string(shown - 1));
-    }
-    body += Cells(timeline, replay::SvgColour(i), top + 22, shown);
-    top += 22 + kCell * static_cast<double>(shown);
-    for (std::size_t s = 20; s <= kColumns; s += 20) {
-      body += SvgText(kLeft + kCell * (static_cast<double>(s) - 0.5), top + 11, "middle", 10,
-                      std::to_string(s));
-    }
-    top += 26;
+    const Film film(modes[i].timeline);
+    body += SvgText(kLeft, top + 14, "start", 13,
+                    modes[i].mode + Format(", steps from %zu", film.first_step() + 1)) +
+            SvgText(kLeft - 6, top + 14, "end", 9, "request");
+    top += 22;
+    body += film.Draw(top, replay::SvgColour(i));
+    top += film.Height() + 12;
   }
-  body += SvgText(kLeft + kCell * kColumns / 2, top + 6, "middle", 11,
-                  "engine step, from the first of the run");
-  return replay::SvgBegin(kLeft + kCell * kColumns + kRight, top + 14) +
-         SvgText(kLeft, 18, "start", 14, "The first steps, one by one") + Legend(36, modes) + body +
-         "</svg>\n";
+  return replay::SvgBegin(kLeft + kCell * kColumns + kRight, top) +
+         SvgText(kLeft, 18, "start", 14, "Step by step, from the same moment in each mode") +
+         Legend(36, modes) + body + "</svg>\n";
 }
 
 }  // namespace penstock::bench::effective

@@ -17,8 +17,8 @@ struct ModeTimeline {
 // below each mode how many requests were in each step.
 std::string TimelineSvg(const std::vector<ModeTimeline>& modes);
 
-// The first steps one by one: a column per step, a row per request, a cell where the request was in
-// the step.
+// Some steps one by one, from the same moment of the trace in each mode: a column per step, a row
+// per request, a cell where the request was in the step.
 std::string StepsSvg(const std::vector<ModeTimeline>& modes);
 
 }  // namespace penstock::bench::effective
