@@ -131,6 +131,12 @@ def test_a_server_that_cannot_start_says_why(bench):
     assert "no-such-folder" in done.stderr
 
 
+def test_a_launcher_that_is_not_there_is_named(bench):
+    done = bench("--launcher", "no-such-program", "--", "--model-id", DEMO_MODEL)
+    assert done.returncode == 1
+    assert "no-such-program" in done.stderr and "cannot be executed" in done.stderr
+
+
 def test_three_modes_give_the_same_tokens_and_every_output(bench, tmp_path):
     out = tmp_path / "out"
     done = bench("--numsamples", 30, "--repeats", 2, "--output", out, "--", "--model-id",

@@ -192,7 +192,10 @@ absl::StatusOr<Config> ToConfig(const options::Values& values) {
 
 CommandLine ReadCommandLine(int argc, char** argv) {
   const auto program = options::ProgramWith(
-      "penstock-bench", "Load generator for Penstock and compatible servers.", kRows);
+      "penstock-bench",
+      "Load generator for Penstock and compatible servers. `penstock-bench effective` compares "
+      "batching modes and has options of its own.",
+      kRows);
   const options::CommandLine line = options::ReadCommandLine(program, argc, argv);
   if (line.exit_code.has_value()) return {absl::CancelledError(), *line.exit_code};
   absl::StatusOr<Config> config = ToConfig(line.values);

@@ -128,6 +128,11 @@ absl::Status ReadServers(const options::Values& values, Options& options) {
   };
   complete(options.address);
   for (Attached& attached : options.attached) complete(attached.address);
+  if (values.IsSet("modes") && !options.launcher_options) {
+    return absl::InvalidArgumentError(
+        "`modes` starts servers: give the launcher's options behind `--`, at least `-- --model-id "
+        "MODEL`");
+  }
   if (options.launcher_options && !options.attached.empty()) {
     return absl::InvalidArgumentError(
         "give either --attach, or launcher options behind `--`, not both");

@@ -176,7 +176,9 @@ std::string Page(const Report& report) {
     html += Figure("timeline.svg",
                    "A line per request in the order of arrival; below each mode how many requests "
                    "were in each step. Open the picture itself to read a line's numbers.");
-    html += Figure("steps.svg", "Step by step, a column each, from the same moment of the trace: who was in which.");
+    html +=
+        Figure("steps.svg",
+               "Step by step, a column each, from the same moment of the trace: who was in which.");
   }
   if (!report.commands.empty()) {
     html += "<h2>Servers</h2>\n<pre>";

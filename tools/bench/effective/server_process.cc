@@ -12,6 +12,7 @@
 #include <cstring>
 #include <deque>
 #include <fstream>
+#include <string_view>
 
 namespace penstock::bench::effective {
 namespace {
@@ -37,6 +38,8 @@ std::string LastLines(const std::string& path) {
   dup2(output, STDOUT_FILENO);
   dup2(log, STDERR_FILENO);
   execvp(argv[0], argv);
+  constexpr std::string_view kWhy = "it cannot be executed\n";
+  [[maybe_unused]] const ssize_t written = write(STDERR_FILENO, kWhy.data(), kWhy.size());
   _exit(127);
 }
 

@@ -121,7 +121,8 @@ TEST(Options, BadValuesAreNamed) {
   const auto message = [](std::vector<const char*> arguments) {
     return std::string(Read(std::move(arguments)).options.status().message());
   };
-  EXPECT_THAT(message({"--modes", "nobach"}), HasSubstr("`modes` must be nobatch, static"));
+  EXPECT_THAT(message({"--modes", "nobach", "--"}), HasSubstr("`modes` must be nobatch, static"));
+  EXPECT_THAT(message({"--modes", "dynamic"}), HasSubstr("behind `--`"));
   EXPECT_THAT(message({"--numtokens-range", "1,0"}), HasSubstr("`numtokens-range`"));
   EXPECT_THAT(message({"--url", "http://"}), HasSubstr("HOST:PORT"));
   EXPECT_THAT(message({"--url", "host:99999"}), HasSubstr("HOST:PORT"));
