@@ -126,7 +126,7 @@ def test_an_unreachable_server_is_named(bench):
 
 
 def test_a_server_that_cannot_start_says_why(bench):
-    done = bench("--", "--model-id", "no-such-folder")
+    done = bench("--", "--model-id", "/no-such-folder")
     assert done.returncode == 1
     assert "no-such-folder" in done.stderr
 
