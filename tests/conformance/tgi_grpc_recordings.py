@@ -81,6 +81,7 @@ class Player:
         self.echo = echo
         self.ranks = ranks
         self.restart = restart
+        self.capabilities = ranks.capabilities()
         self.batches = {}   # id -> our last answer
         self.stopped = set()
         self.requests = {}  # id -> pb.Request as we sent it
@@ -151,8 +152,9 @@ class Player:
                 continue
             each.stopping_parameters.ignore_eos_token = True
             del each.stopping_parameters.stop_sequences[:]
-            # Both change when a request ends, or need a shard that has them: tests of their own.
-            each.parameters.watermark = False
+            if "watermark" not in self.capabilities:
+                each.parameters.watermark = False
+            # It decides when a request ends: test_generate_v3 has it.
             each.parameters.grammar = ""
             each.parameters.grammar_type = pb.GRAMMAR_TYPE_NONE
             if length := self.session.lengths.get(each.id):

@@ -4,6 +4,7 @@ import pathlib
 import tempfile
 
 import proto_modules
+from native_client import Shard
 from penstock_testing import BIN, Process
 
 generate_v3 = proto_modules.load("generate_v3")
@@ -66,6 +67,13 @@ class GenerateGroup(generate_v3.Ranks):
         self.processes[rank] = Process(self.commands[rank], {"OMP_WAIT_POLICY": "passive"})
         self.processes[rank].wait_line("listening on")
         self.connect_all()
+
+    def capabilities(self):
+        shard = Shard(f"{self.prefix}-0")
+        try:
+            return set(shard.call("Describe").result().capabilities)
+        finally:
+            shard.close()
 
     def first(self, method, request):
         return getattr(self.stubs[0], method)(request, timeout=generate_v3.SECONDS)

@@ -7,6 +7,7 @@ import concurrent.futures
 import json
 import os
 import random
+import re
 import shutil
 import threading
 import time
@@ -205,6 +206,27 @@ def test_native_driver_and_generate_v3_exclude_each_other(two_ranks):
         assert list(stream) == []
     for shard in natives:
         shard.close()
+    assert two_ranks.step("Prefill", one(2, length=1))[1][0].request_id == 2
+
+
+def test_grammars_hold_or_are_refused_by_name(two_ranks):
+    """As TGI's router sends them: REGEX, JSON schemas made into one."""
+    request = one(1, length=40)
+    request.batch.requests[0].parameters.grammar = "(yes|no), [0-9]{3}"
+    request.batch.requests[0].parameters.grammar_type = pb.GRAMMAR_TYPE_REGEX
+    if "grammar" not in two_ranks.capabilities():
+        for future in [stub.Prefill.future(request, timeout=20) for stub in two_ranks.stubs]:
+            assert error_of(future) == (
+                grpc.StatusCode.UNIMPLEMENTED,
+                "request 1: `grammar` is not supported by this shard")
+        return
+    conversation = generate_v3.Conversation(two_ranks)
+    conversation.finish(conversation.prefill(request.batch))
+    assert re.fullmatch("(yes|no), [0-9]{3}", conversation.texts[1]), conversation.texts
+    # One that cannot be compiled ends its own call alone.
+    request.batch.requests[0].parameters.grammar = "("
+    for future in [stub.Prefill.future(request, timeout=20) for stub in two_ranks.stubs]:
+        assert "grammar" in error_of(future)[1]
     assert two_ranks.step("Prefill", one(2, length=1))[1][0].request_id == 2
 
 
