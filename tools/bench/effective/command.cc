@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <boost/json.hpp>
 #include <cstdio>
+#include <string>
 
 #include "common/status.h"
 #include "tools/bench/effective/comparison.h"
@@ -24,6 +25,22 @@ int Unreachable(const absl::Status& status) {
   return 1;
 }
 
+// Six significant digits; an object as "count 3, mean 0.5".
+std::string FigureText(const boost::json::value& figure) {
+  if (figure.is_string()) return std::string(figure.as_string());
+  if (figure.is_double()) {
+    char text[40];
+    std::snprintf(text, sizeof text, "%.6g", figure.as_double());
+    return text;
+  }
+  if (!figure.is_object()) return boost::json::serialize(figure);
+  std::string text;
+  for (const auto& [key, value] : figure.as_object()) {
+    text += (text.empty() ? "" : ", ") + std::string(key) + " " + FigureText(value);
+  }
+  return text;
+}
+
 // One line per figure, as the original prints them.
 int PrintStats(Client& client) {
   const auto stats = client.Fetch("GET", "/stats");
@@ -34,8 +51,8 @@ int PrintStats(Client& client) {
     return Complain(absl::UnavailableError("GET /stats: " + stats->body), 1);
   }
   for (const auto& [key, figure] : value.as_object()) {
-    if (figure.is_object() && figure.as_object().size() > 8) continue;  // the breakdown: long
-    std::printf("%s: %s\n", std::string(key).c_str(), boost::json::serialize(figure).c_str());
+    if (key == "breakdown") continue;  // long
+    std::printf("%s: %s\n", std::string(key).c_str(), FigureText(figure).c_str());
   }
   return 0;
 }

@@ -191,15 +191,15 @@ std::string Page(const Report& report) {
 }  // namespace
 
 std::string ToTable(const std::vector<ModeSummary>& summaries) {
-  std::string text = Format("%-10s | %13s %10s %8s %10s | %8s %7s | %8s %8s %8s | %9s %9s | %8s\n",
+  std::string text = Format("%-13s | %13s %10s %8s %10s | %8s %7s | %8s %8s %8s | %9s %9s | %8s\n",
                             "", "latency/token", "throughput", "tokens", "sum", "tokens", "req.",
                             "latency", "", "", "1st token", "", "gap");
-  text += Format("%-10s | %13s %10s %8s %10s | %8s %7s | %8s %8s %8s | %9s %9s | %8s\n", "mode",
+  text += Format("%-13s | %13s %10s %8s %10s | %8s %7s | %8s %8s %8s | %9s %9s | %8s\n", "mode",
                  "s", "tokens/s", "", "s", "/s", "/s", "p50 s", "p90 s", "p99 s", "p50 s", "p99 s",
                  "mean ms");
   for (const ModeSummary& s : summaries) {
     text += Format(
-        "%-10s | %13.4f %10.2f %8llu %10.2f | %8.1f %7.2f | %8.3f %8.3f %8.3f | %9.3f %9.3f | "
+        "%-13s | %13.4f %10.2f %8llu %10.2f | %8.1f %7.2f | %8.3f %8.3f %8.3f | %9.3f %9.3f | "
         "%8.2f\n",
         s.mode.c_str(), s.original.latency_per_token, s.original.throughput,
         static_cast<unsigned long long>(s.original.tokens), s.original.elapsed, s.tokens_per_second,
