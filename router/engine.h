@@ -43,6 +43,7 @@ struct GenerationRequest {
   std::string client_id;  // X-Request-Id given or made; for logs and GET /requests/{id}
   std::variant<std::string, std::vector<TokenId>, ChatInput> prompt;
   bool add_special_tokens = true;
+  std::string cached_prompt;  // stands before a text prompt and is kept beyond the request
   std::optional<std::uint32_t> truncate;        // keep the last N prompt tokens
   std::optional<std::uint32_t> max_new_tokens;  // absent: what is left of max_total_tokens
   bool exact_length = false;  // refuse a max_new_tokens that does not fit, never cut it
@@ -180,6 +181,18 @@ struct ModelFacts {
   bool has_adapters = false;
 };
 
+// A prefix that is kept for later requests of a tenant.
+struct CachedPrompt {
+  std::uint64_t id = 0;
+  std::string tenant;
+  std::string text;  // its beginning
+  GroupId group;
+  std::uint32_t tokens = 0;
+  std::uint32_t blocks = 0;
+  std::uint64_t uses = 0;  // by requests that asked for it, the first one too
+  Time last_used;
+};
+
 enum class Health : std::uint8_t { kStarting, kReady, kDraining, kFailed };
 
 struct HealthReport {
@@ -228,6 +241,13 @@ class Engine {
 
   // By client id or by the decimal request id. NotFound when unknown or forgotten.
   virtual absl::StatusOr<RequestRecord> Explain(const std::string& id) const = 0;
+
+  // Kept prefixes of a tenant, the most recently used first.
+  virtual std::vector<CachedPrompt> CachedPrompts(const std::string&) const { return {}; }
+  // Lets go of one of them, or of all; gives how many. What runs is not affected.
+  virtual std::size_t ForgetCachedPrompts(const std::string&, std::optional<std::uint64_t>) {
+    return 0;
+  }
 };
 
 }  // namespace penstock::router

@@ -2,9 +2,10 @@
 // has which block) and PrefixIndex (which tokens stand in it), kept in agreement.
 //
 //   a block in the index   each of its holders has one lock on its node
-//   cached in the pool     = unlocked in the index: it is found by a later prompt until it is
-//                          evicted, the least recently used leaf first, when a promised block is
-//                          drawn and none is free
+//   cached in the pool     = unlocked in the index, or the tail of a kept prefix. It is found by a
+//                          later prompt until it is evicted, the least recently used leaf first,
+//                          when a promised block is drawn and none is free. What is pinned goes
+//                          last (pinned_prefixes.h)
 //
 // One block has one writer: the sequence that drew it, and only before it entered the index (it is
 // full then, and full blocks are not written again). Many may read it.
@@ -19,13 +20,14 @@
 
 #include "common/ids.h"
 #include "scheduler/block_pool.h"
+#include "scheduler/pinned_prefixes.h"
 #include "scheduler/prefix_index.h"
 
 namespace penstock::scheduler {
 
 class BlockCache {
  public:
-  BlockCache(std::uint32_t blocks, std::uint32_t block_size, bool sharing);
+  BlockCache(std::uint32_t blocks, std::uint32_t block_size, bool sharing, PinLimits pins = {});
 
   const BlockPool& pool() const { return pool_; }
   const PrefixIndex& index() const { return index_; }
@@ -47,11 +49,24 @@ class BlockCache {
   // another block already: `block` stays private.
   bool Enter(std::string_view tenant, std::span<const BlockId> before, BlockId block,
              std::span<const TokenId> tokens, StepId step);
-  // What was computed from this block of the index on is not to be relied on by anybody new.
-  void Spoil(BlockId block);
+  // What was computed from this block of the index on (none: nothing in the index), and in the
+  // blocks of the failed sequence, is not to be relied on by anybody new.
+  void Spoil(std::optional<BlockId> block, SequenceId failed);
+
+  // Prefixes that are kept beyond their users.
+  void Keep(const PinnedPrefixes::User& user);
+  void Forget(std::string_view tenant, std::optional<RequestId> made_by);
+  void ForgetAll();
+  std::vector<PinChange> TakePinChanges() { return pins_.TakeChanges(); }
+  const PinnedPrefixes& pins() const { return pins_; }
+  // Lets the tail of a match be copied by the plan being made; it stays until FinishTail. False
+  // when its block may be needed for a promise: then it is not to be copied.
+  bool BeginTail(const PrefixMatch& match);
+  void FinishTail() { pins_.Protect(std::nullopt); }
 
   // The two ends of a hold (BlockPool). Blocks of a sequence are reclaimed from the last to the
-  // first; those in the index stay cached.
+  // first, after Settle; those in the index stay cached.
+  void Settle(SequenceId sequence) { pins_.Settle(sequence); }
   void Retire(BlockId block) { pool_.Retire(block); }
   void Reclaim(BlockId block);
 
@@ -59,7 +74,10 @@ class BlockCache {
   const bool sharing_;
   BlockPool pool_;
   PrefixIndex index_;
-  std::vector<BlockId> spoilt_;
+  PinnedPrefixes pins_;
+  std::vector<BlockId> gone_;  // fallen out of the index, still cached in the pool
+
+  void FreeGone();
 };
 
 }  // namespace penstock::scheduler

@@ -51,9 +51,9 @@ void BlockTable::Enter(BlockCache& cache, std::string_view tenant, std::span<con
   }
 }
 
-void BlockTable::Spoil(BlockCache& cache) {
+void BlockTable::Spoil(BlockCache& cache, SequenceId sequence) {
   private_ = true;
-  if (entered_ > adopted_) cache.Spoil(blocks_[adopted_]);
+  cache.Spoil(entered_ > adopted_ ? std::optional(blocks_[adopted_]) : std::nullopt, sequence);
 }
 
 void BlockTable::Retire(BlockCache& cache) {
@@ -65,7 +65,8 @@ void BlockTable::Retire(BlockCache& cache) {
   }
 }
 
-void BlockTable::Reclaim(BlockCache& cache) {
+void BlockTable::Reclaim(BlockCache& cache, SequenceId sequence) {
+  cache.Settle(sequence);
   // Backwards: so the stack of free blocks hands them out in the same order again, and the cache
   // keeps the beginning of the sequence for longest.
   const auto first =

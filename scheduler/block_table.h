@@ -46,12 +46,13 @@ class BlockTable {
   void Enter(BlockCache& cache, std::string_view tenant, std::span<const TokenId> tokens,
              StepId step);
   // The sequence failed: what it computed itself is not to be found by others.
-  void Spoil(BlockCache& cache);
+  void Spoil(BlockCache& cache, SequenceId sequence);
 
   // The sequence ended: gives the undrawn promise back at once; its blocks become retiring.
   void Retire(BlockCache& cache);
-  // The last plan that names the sequence has its result: blocks in the index stay cached.
-  void Reclaim(BlockCache& cache);
+  // The last plan that names the sequence has its result: blocks in the index stay cached, and
+  // those of a kept prefix.
+  void Reclaim(BlockCache& cache, SequenceId sequence);
 
   const std::vector<BlockId>& blocks() const { return blocks_; }
   std::uint32_t reserved() const { return reserved_; }

@@ -45,6 +45,9 @@ struct Config {
   SplitObjective split = SplitObjective::kCost;
   std::uint32_t max_splits = 3;
   std::uint32_t max_sparsity_ppm = 330'000;
+  // Prefixes kept beyond their requests (pinned_prefixes.h), of each group.
+  std::uint32_t pinned_prefixes = 10;
+  std::uint32_t pinned_blocks = 0;  // 0 = no bound
   friend bool operator==(const Config&, const Config&) = default;
 };
 

@@ -38,7 +38,8 @@ GroupScheduler::GroupScheduler(const Config& config, const GroupUp& up, OutputLe
       lengths_(lengths),
       admission_(MakeAdmissionPolicy(config, up.capacity, lengths)),
       growth_(config, up.capacity.block_size),
-      table_(up.capacity, SharesPrefixes(config, up.capacity)),
+      table_(up.capacity, SharesPrefixes(config, up.capacity),
+             {config.pinned_prefixes, config.pinned_blocks}),
       sharing_(table_),
       cost_(up.calibration),
       decode_groups_({config.split, config.max_splits, config.max_sparsity_ppm}),
@@ -185,7 +186,9 @@ void GroupScheduler::AddChunk(Sequence& sequence, Time now, Outputs& out) {
   sequence.prompt_planned += count;
   sequence.blocks.GrowTo(table_.cache(), sequence.prompt_planned, sequence.slot,
                          draft_->plan.block_ops);
+  CopyTail(sequence);
   sharing_.Enter(sequence, NextStep());
+  sharing_.Keep(sequence, NextStep());
   Name(sequence, sequence.PromptLeft() == 0 && sequence.Candidates() == 0 ? 1 : 0);
   if (sequence.PromptLeft() == 0 || sequence.chunked) return;
 
@@ -196,6 +199,25 @@ void GroupScheduler::AddChunk(Sequence& sequence, Time now, Outputs& out) {
   decision.available = count;
   decision.step = NextStep();
   out.decisions.push_back(decision);
+}
+
+// The block that the first row writes begins with what a kept prefix ends with.
+void GroupScheduler::CopyTail(Sequence& sequence) {
+  if (!sequence.copies) return;
+  BlockOp op;
+  op.kind = BlockOp::Kind::kCopy;
+  op.slot = sequence.slot;
+  op.src = *std::exchange(sequence.copies, std::nullopt);
+  op.dst = sequence.blocks.blocks()[sequence.cached_length / capacity_.block_size];
+  draft_->plan.block_ops.push_back(op);
+  table_.cache().FinishTail();
+}
+
+void GroupScheduler::TellPins(Outputs& out) {
+  for (PinChange& change : table_.cache().TakePinChanges()) {
+    change.group = id_;
+    out.pins.push_back(change);
+  }
 }
 
 void GroupScheduler::Start(Sequence& sequence, Outputs& out) {
@@ -270,6 +292,12 @@ void GroupScheduler::Admit(Work work, SequenceId id, Time now, Outputs& out) {
   decision.step = NextStep();
   out.decisions.push_back(decision);
   AddChunk(sequence, now, out);
+  if (!sequence.copies) return;
+  // No room in this step after all: the tail may be gone at the next one.
+  sequence.copies.reset();
+  table_.cache().FinishTail();
+  sequence.cached_length -= sequence.cached_length % capacity_.block_size;
+  sequence.prompt_planned = sequence.cached_length;
 }
 
 bool GroupScheduler::FinishStep(std::uint32_t waiting, bool ends_alone, Outputs& out) {
@@ -366,7 +394,7 @@ void GroupScheduler::TakeResult(const SequenceResult& result, Time now, Outputs&
   if (const auto reason = ReasonToFinish(*sequence, shard)) {
     Finish(*sequence, *reason, sequence->tokens_received, now, out);
   } else if (shard == ShardFinish::kError) {
-    sequence->blocks.Spoil(table_.cache());
+    sequence->blocks.Spoil(table_.cache(), sequence->id);
     Fail(*sequence, FailureKind::kShardError, result.error, now, out);
   }
 }
@@ -453,6 +481,8 @@ void GroupScheduler::Lose(const std::string& reason, Time now, Outputs& out) {
     if (PENSTOCK_MUTANT("lost-prompt-not-told") && sequence.PromptLeft() > 0) continue;
     if (!sequence.retiring) Fail(sequence, FailureKind::kGroupLost, reason, now, out);
   }
+  table_.cache().ForgetAll();
+  TellPins(out);
 }
 
 void GroupScheduler::AddTo(Snapshot& sum) const {

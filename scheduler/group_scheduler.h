@@ -73,7 +73,8 @@ class GroupScheduler {
   std::optional<Shortage> CheckStep(const Work& work) const;
   // Tokens of the request's prompt that the cache has.
   std::uint32_t CachedTokens(const Work& work) const {
-    return sharing_.Match(work, NextStep()).blocks * capacity_.block_size;
+    const PrefixMatch match = sharing_.Match(work, NextStep());
+    return match.blocks * capacity_.block_size + match.tail_tokens;
   }
   // Another request is about to compute what this one needs, too (prefix_sharing.h).
   std::optional<PrefixSharing::Join> CheckJoin(const Work& work) const;
@@ -90,6 +91,9 @@ class GroupScheduler {
   std::vector<Work> TakePreempted() { return std::exchange(preempted_, {}); }
   // False when the request does not run here.
   bool Cancel(RequestId request, Time now, Outputs& out);
+  void Forget(const ForgetPrefixes& what) { table_.cache().Forget(what.tenant, what.made_by); }
+  // What became of kept prefixes since the last call.
+  void TellPins(Outputs& out);
   bool FinishAt(RequestId request, std::uint32_t token_count, Time now, Outputs& out);
   // Ends every running request with an error; preempted ones can go on elsewhere. The object must
   // not be used afterwards.
@@ -140,6 +144,7 @@ class GroupScheduler {
   void AddDecode(Sequence& sequence, Time now, Outputs& out);
   void AddChunk(Sequence& sequence, Time now, Outputs& out);
   void Start(Sequence& sequence, Outputs& out);
+  void CopyTail(Sequence& sequence);
   void SplitDecodes(Time now, Outputs& out);
   void GroupPrompts(Draft& draft) const;
   void Name(Sequence& sequence, std::uint32_t most_tokens);

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <variant>
 #include <vector>
@@ -37,6 +38,7 @@ struct Arrival {
   GrammarSpec grammar;
   std::string tenant;  // prefix-cache salt and fairness key; empty = the one tenant
   std::string trace_id;
+  std::uint32_t pinned_tokens = 0;  // leading prompt tokens to keep beyond the request
 };
 
 struct Cancel {
@@ -74,6 +76,12 @@ struct TransferDone {
   std::uint64_t ticket = 0;
 };
 
+// Prefixes that were kept for this tenant are not any more: the one that this request made, or all.
+struct ForgetPrefixes {
+  std::string tenant;
+  std::optional<RequestId> made_by;
+};
+
 // No further admissions from the outside; what is queued and running ends normally.
 struct Drain {};
 
@@ -82,7 +90,8 @@ struct Tick {};
 
 struct Input {
   Time now;
-  std::variant<Arrival, Cancel, FinishAt, StepDone, GroupUp, GroupLost, TransferDone, Drain, Tick>
+  std::variant<Arrival, Cancel, FinishAt, StepDone, GroupUp, GroupLost, TransferDone, Drain, Tick,
+               ForgetPrefixes>
       what;
 };
 

@@ -180,6 +180,11 @@ class ArchiveReader {
     list.clear();
     for (std::uint64_t i = 0; ok_ && i < size; ++i) Get(list.emplace_back());
   }
+  template <class T>
+  void Get(std::optional<T>& maybe) {
+    maybe.reset();
+    if (GetVarint() != 0 && ok_) Get(maybe.emplace());
+  }
   template <class... T>
   void Get(std::variant<T...>& choice) {
     const std::uint64_t index = GetVarint();

@@ -8,12 +8,13 @@
 
 namespace penstock::scheduler {
 
-PENSTOCK_FIELDS(Config, a(v.max_step_tokens, v.max_batch_prefill_tokens, v.max_batch_total_tokens,
-                          v.max_batch_size, v.max_waiting_requests, v.pipeline_depth,
-                          v.max_decode_rows, v.batching, v.static_grouping, v.prefill, v.admission,
-                          v.order, v.prefix_caching, v.placement, v.placement_load_permille,
-                          v.max_overtakes, v.waiting_served_permille, v.max_waiting_tokens,
-                          v.target_inter_token, v.split, v.max_splits, v.max_sparsity_ppm));
+PENSTOCK_FIELDS(Config,
+                a(v.max_step_tokens, v.max_batch_prefill_tokens, v.max_batch_total_tokens,
+                  v.max_batch_size, v.max_waiting_requests, v.pipeline_depth, v.max_decode_rows,
+                  v.batching, v.static_grouping, v.prefill, v.admission, v.order, v.prefix_caching,
+                  v.placement, v.placement_load_permille, v.max_overtakes,
+                  v.waiting_served_permille, v.max_waiting_tokens, v.target_inter_token, v.split,
+                  v.max_splits, v.max_sparsity_ppm, v.pinned_prefixes, v.pinned_blocks));
 
 PENSTOCK_FIELDS(SamplingParams::LogitBias, a(v.token, v.bias));
 PENSTOCK_FIELDS(SamplingParams,
@@ -25,7 +26,7 @@ PENSTOCK_FIELDS(LogprobRequest, a(v.kind, v.top_n, v.prompt_logprobs));
 PENSTOCK_FIELDS(Arrival,
                 a(v.request, v.prompt, v.max_new_tokens, v.length_given, v.dialect,
                   v.predicted_tokens, v.min_new_tokens, v.sampling, v.logprobs, v.stop_token_ids,
-                  v.ignore_eos, v.priority, v.grammar, v.tenant, v.trace_id));
+                  v.ignore_eos, v.priority, v.grammar, v.tenant, v.trace_id, v.pinned_tokens));
 PENSTOCK_FIELDS(Cancel, a(v.request));
 PENSTOCK_FIELDS(FinishAt, a(v.request, v.token_count));
 
@@ -46,6 +47,7 @@ PENSTOCK_FIELDS(Calibration, a(v.samples));
 PENSTOCK_FIELDS(GroupUp, a(v.group, v.epoch, v.capacity, v.calibration));
 PENSTOCK_FIELDS(GroupLost, a(v.group, v.epoch, v.reason));
 PENSTOCK_FIELDS(TransferDone, a(v.group, v.ticket));
+PENSTOCK_FIELDS(ForgetPrefixes, a(v.tenant, v.made_by));
 PENSTOCK_FIELDS(Drain, (void)a, (void)v);
 PENSTOCK_FIELDS(Tick, (void)a, (void)v);
 

@@ -124,6 +124,17 @@ struct PrefixUse {
   std::uint64_t evicted_blocks = 0;
 };
 
+// What became of a prefix that a client asked to keep.
+struct PinChange {
+  enum class Kind : std::uint8_t { kKept, kUsed, kDropped };
+  GroupId group;
+  Kind kind = Kind::kKept;
+  RequestId made_by;  // names the prefix
+  RequestId by;       // kUsed: who used it
+  std::uint32_t tokens = 0;
+  std::uint32_t blocks = 0;
+};
+
 struct StepInfo {
   GroupId group;
   StepId step;
@@ -150,6 +161,7 @@ struct Outputs {
   std::vector<StepInfo> steps;  // one per plan, in the same order
   std::vector<Event> events;
   std::vector<Decision> decisions;
+  std::vector<PinChange> pins;
   std::optional<Time> wake_at;
 
   void Clear() {
@@ -158,6 +170,7 @@ struct Outputs {
     steps.clear();
     events.clear();
     decisions.clear();
+    pins.clear();
     wake_at.reset();
   }
 

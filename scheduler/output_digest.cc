@@ -27,7 +27,8 @@ PENSTOCK_FIELDS(PrefixUse, a(v.looked_up_tokens, v.hit_tokens, v.evicted_blocks)
 PENSTOCK_FIELDS(StepInfo, a(v.group, v.step, v.decode_rows, v.prefill_tokens, v.sequences,
                             v.waiting, v.blocks_free, v.blocks_used, v.blocks_cached,
                             v.blocks_retiring, v.predicted, v.prefix));
-PENSTOCK_FIELDS(Outputs, a(v.plans, v.steps, v.events, v.decisions, v.wake_at));
+PENSTOCK_FIELDS(PinChange, a(v.group, v.kind, v.made_by, v.by, v.tokens, v.blocks));
+PENSTOCK_FIELDS(Outputs, a(v.plans, v.steps, v.events, v.decisions, v.pins, v.wake_at));
 
 std::string EncodeOutputs(const Outputs& out) {
   ArchiveWriter writer;

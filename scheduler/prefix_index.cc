@@ -161,13 +161,13 @@ PrefixIndex::Root& PrefixIndex::RootOf(std::string_view tenant) {
 void PrefixIndex::Lock(BlockId block) {
   Node& node = nodes_[block.value()];
   PENSTOCK_CHECK(node.present, "a block of the index is locked");
-  if (node.locks++ == 0) Unlink(block.value());
+  if (node.locks++ == 0 && node.pins == 0) Unlink(block.value());
 }
 
 bool PrefixIndex::Unlock(BlockId block) {
   Node& node = nodes_[block.value()];
   PENSTOCK_CHECK(node.present && node.locks > 0, "a locked block is unlocked");
-  if (--node.locks > 0) return true;
+  if (--node.locks > 0 || node.pins > 0) return true;
   if (node.spoilt) {
     Remove(block.value());
     return false;
@@ -177,16 +177,26 @@ bool PrefixIndex::Unlock(BlockId block) {
 }
 
 void PrefixIndex::Pin(BlockId last) {
-  for (std::uint32_t node = last.value(); node != kNone; node = nodes_[node].parent) {
-    Lock(BlockId(node));
+  for (std::uint32_t id = last.value(); id != kNone; id = nodes_[id].parent) {
+    PENSTOCK_CHECK(nodes_[id].present, "a block of the index is pinned");
+    if (nodes_[id].pins++ == 0 && nodes_[id].locks == 0) Unlink(id);
   }
 }
 
-void PrefixIndex::Unpin(BlockId last) {
-  for (std::uint32_t node = last.value(); node != kNone;) {
-    const std::uint32_t parent = nodes_[node].parent;
-    Unlock(BlockId(node));
-    node = parent;
+void PrefixIndex::Unpin(BlockId last, std::vector<BlockId>& gone) {
+  for (std::uint32_t id = last.value(); id != kNone;) {
+    Node& node = nodes_[id];
+    const std::uint32_t parent = node.parent;
+    PENSTOCK_CHECK(node.present && node.pins > 0, "a pinned block is unpinned");
+    if (--node.pins == 0 && node.locks == 0) {
+      if (node.spoilt) {
+        Remove(id);
+        gone.push_back(BlockId(id));
+      } else {
+        Append(id);
+      }
+    }
+    id = parent;
   }
 }
 

@@ -11,7 +11,7 @@
 //   unlocked  kept for a later match, until Evict takes it. All unlocked nodes stand in one list in
 //             the order in which they were last unlocked, children before parents; so its head is
 //             always a leaf, and eviction is exactly least recently used, leaf first, in O(1).
-//   pinned    not evicted although nobody locks it, nor are its ancestors.
+//   pinned    not evicted although nobody locks it, nor are its ancestors (pinned_prefixes.h).
 //
 // Since plans run in order, a block is readable by every plan after the one that computes it, long
 // before that has run: each node carries the step that computes it, and Lookup is asked on behalf
@@ -42,6 +42,10 @@ struct PrefixMatch {
   std::uint32_t planned = 0;        // further ones, computed by the asking step or a later one
   std::optional<BlockId> last;      // the last readable one
   std::optional<BlockId> last_any;  // the last one, readable or not
+  // Behind those blocks: leading tokens of a further block, which must be copied to be gone on
+  // with.
+  std::optional<BlockId> tail;
+  std::uint32_t tail_tokens = 0;
 };
 
 class PrefixIndex {
@@ -71,9 +75,10 @@ class PrefixIndex {
   // was spoilt; otherwise the block stays cached once nobody locks it.
   bool Unlock(BlockId block);
 
-  // A pinned node and its ancestors stay until Unpin, as if locked.
+  // A pinned node and its ancestors are not evicted until Unpin; spoilt ones that nobody locks are
+  // taken out then and appended to `gone`.
   void Pin(BlockId last);
-  void Unpin(BlockId last);
+  void Unpin(BlockId last, std::vector<BlockId>& gone);
 
   // Takes out the least recently used unlocked leaf and returns its block.
   std::optional<BlockId> Evict();
@@ -84,7 +89,9 @@ class PrefixIndex {
   void Spoil(BlockId block, std::vector<BlockId>& gone);
 
   bool Contains(BlockId block) const { return nodes_[block.value()].present; }
+  bool IsSpoilt(BlockId block) const { return nodes_[block.value()].spoilt; }
   std::uint32_t size() const { return size_; }
+  // Neither locked nor pinned.
   std::uint32_t unlocked() const { return unlocked_; }
   std::uint64_t evictions() const { return evictions_; }
   std::uint32_t block_size() const { return block_size_; }
@@ -99,6 +106,7 @@ class PrefixIndex {
     std::uint32_t root = kNone;  // of the tenant
     std::uint32_t children = 0;
     std::uint32_t locks = 0;
+    std::uint32_t pins = 0;
     std::uint32_t older = kNone;  // neighbours in the list of unlocked nodes
     std::uint32_t newer = kNone;
     bool present = false;

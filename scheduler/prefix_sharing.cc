@@ -72,4 +72,13 @@ void PrefixSharing::Enter(Sequence& sequence, StepId step) {
   }
 }
 
+void PrefixSharing::Keep(Sequence& sequence, StepId step) {
+  const Arrival& request = sequence.request;
+  const auto pinned = std::min<std::size_t>(request.pinned_tokens, request.prompt.size());
+  if (pinned == 0 || sequence.kept_prefix || sequence.prompt_planned < pinned) return;
+  sequence.kept_prefix = true;
+  table_.cache().Keep({request.request, sequence.id, request.tenant,
+                       std::span(request.prompt).first(pinned), sequence.blocks.blocks(), step});
+}
+
 }  // namespace penstock::scheduler

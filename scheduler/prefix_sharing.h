@@ -45,6 +45,8 @@ class PrefixSharing {
 
   // Full blocks of the sequence up to its known length enter the index, computed by `step`.
   void Enter(Sequence& sequence, StepId step);
+  // What the request wants kept is kept once `step` or an earlier one computes all of it.
+  void Keep(Sequence& sequence, StepId step);
 
  private:
   // The tokens that a match may cover; `scratch_` may hold them.

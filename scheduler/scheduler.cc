@@ -36,6 +36,7 @@ class Scheduler::Impl {
     ++changes_;
     Advance(out);
     ExplainPlaces(out);
+    for (auto& [id, group] : groups_) group.TellPins(out);
   }
 
   Snapshot InspectGroup(GroupId id) const {
@@ -121,6 +122,10 @@ class Scheduler::Impl {
     const auto it = groups_.find(lost.group);
     if (it == groups_.end() || it->second.epoch() != lost.epoch) return;
     Lose(lost.group, lost.reason, out);
+  }
+
+  void On(const ForgetPrefixes& what, Outputs&) {
+    for (auto& [id, group] : groups_) group.Forget(what);
   }
 
   void On(const Drain&, Outputs&) { draining_ = !PENSTOCK_MUTANT("drain-ignored"); }

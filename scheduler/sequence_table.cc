@@ -8,8 +8,8 @@
 
 namespace penstock::scheduler {
 
-SequenceTable::SequenceTable(const GroupCapacity& capacity, bool sharing)
-    : cache_(capacity.blocks, capacity.block_size, sharing),
+SequenceTable::SequenceTable(const GroupCapacity& capacity, bool sharing, PinLimits pins)
+    : cache_(capacity.blocks, capacity.block_size, sharing, pins),
       slots_(capacity.slots),
       by_slot_(capacity.slots, nullptr) {}
 
@@ -24,7 +24,12 @@ Sequence& SequenceTable::Add(Work work, SequenceId id, std::uint32_t blocks, std
   sequence.blocks.Adopt(cache_, match);
   PENSTOCK_CHECK(sequence.blocks.Reserve(cache_, blocks - match.blocks),
                  "what an admitted reserves is there");
-  sequence.cached_length = sequence.prompt_planned = match.blocks * cache_.block_size();
+  sequence.cached_length = match.blocks * cache_.block_size();
+  if (cache_.BeginTail(match)) {
+    sequence.copies = match.tail;
+    sequence.cached_length += match.tail_tokens;
+  }
+  sequence.prompt_planned = sequence.cached_length;
   static_cast<Work&>(sequence) = std::move(work);
   if (sequence.generated.size() > 2 && PENSTOCK_MUTANT("restart-forgets-a-token"))
     sequence.generated.pop_back();
@@ -118,7 +123,7 @@ void SequenceTable::Uncount(const Sequence& sequence) {
 void SequenceTable::Reclaim(Sequence& sequence) {
   PENSTOCK_CHECK(sequence.retiring && sequence.plans_in_flight == 0,
                  "blocks are freed when no plan in flight names their sequence");
-  sequence.blocks.Reclaim(cache_);
+  sequence.blocks.Reclaim(cache_, sequence.id);
   if (sequence.started && !PENSTOCK_MUTANT("slot-reused-without-end")) {
     slots_.End(sequence.slot);
   } else {

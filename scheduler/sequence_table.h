@@ -25,7 +25,7 @@ namespace penstock::scheduler {
 class SequenceTable {
  public:
   // `sharing`: full blocks are kept and found again by later prompts that begin alike.
-  SequenceTable(const GroupCapacity& capacity, bool sharing);
+  SequenceTable(const GroupCapacity& capacity, bool sharing, PinLimits pins = {});
 
   // Admits: takes a slot, holds the readable blocks of `match` and promises the rest of `blocks`,
   // for `tokens` positions. The admission policy found both available.

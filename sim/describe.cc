@@ -26,6 +26,7 @@ class Text {
     text_ << "arrival of request " << a.request.value() << ": " << a.prompt.size()
           << " prompt tokens, at most " << a.max_new_tokens << " new, priority " << a.priority
           << (a.tenant.empty() ? "" : ", tenant " + a.tenant);
+    if (a.pinned_tokens > 0) text_ << ", keep " << a.pinned_tokens;
   }
   void operator()(const Cancel& c) { text_ << "cancel of request " << c.request.value(); }
   void operator()(const FinishAt& f) {
@@ -51,6 +52,10 @@ class Text {
           << lost.reason;
   }
   void operator()(const TransferDone& t) { text_ << "transfer " << t.ticket << " is done"; }
+  void operator()(const ForgetPrefixes& f) {
+    text_ << "forget kept prefixes of tenant \"" << f.tenant << '"';
+    if (f.made_by) text_ << " that request " << f.made_by->value() << " made";
+  }
   void operator()(const Drain&) { text_ << "drain"; }
   void operator()(const Tick&) { text_ << "tick"; }
 
@@ -81,6 +86,7 @@ class Text {
       text_ << ';';
     }
     for (const BlockOp& op : out.plan.block_ops) {
+      if (op.kind == BlockOp::Kind::kCopy) text_ << " copy " << op.src.value() << " to";
       text_ << " block " << op.dst.value() << " -> " << op.slot.value() << ';';
     }
     for (const Segment& s : out.plan.segments) {

@@ -36,6 +36,7 @@ class Draw {
     EarlyCancels();
     Timing();
     Placing();
+    Pinning();
     return std::move(scenario_);
   }
 
@@ -113,6 +114,38 @@ class Draw {
     Config& config = scenario_.config;
     config.placement = static_cast<PlacementPolicy>(random_.Below(3));
     if (random_.OneIn(3)) config.placement_load_permille = random_.Below(3000);
+  }
+
+  // Prefixes to keep, at any length, and later requests that begin with them.
+  void Pinning() {
+    Config& config = scenario_.config;
+    config.pinned_prefixes = random_.Below(4);
+    if (random_.OneIn(3)) config.pinned_blocks = random_.Between(1, 12);
+    if (!random_.OneIn(2)) return;
+    const std::size_t events = scenario_.script.size();
+    for (std::size_t i = 0; i < events; ++i) {
+      auto* client = std::get_if<ClientArrives>(&scenario_.script[i].what);
+      if (client == nullptr || !random_.OneIn(2)) continue;
+      auto& prompt = client->arrival.prompt;
+      const auto pinned = 1 + random_.Below(static_cast<std::uint32_t>(prompt.size()));
+      client->arrival.pinned_tokens = pinned;
+      ClientArrives next = *client;
+      next.arrival.request = RequestId(3000 + next.arrival.request.value());
+      next.arrival.prompt.resize(pinned);
+      for (std::uint32_t own = random_.Between(1, 9); own > 0; --own) {
+        next.arrival.prompt.push_back(static_cast<TokenId>(10 + random_.Below(1000)));
+      }
+      next.arrival.tenant = random_.OneIn(6) ? "third" : next.arrival.tenant;
+      next.arrival.max_new_tokens = random_.Between(1, 12);
+      next.stop_string_at = next.gives_up_at = 0;
+      const Time at = scenario_.script[i].at + kUnit * random_.Between(0, 300);
+      scenario_.script.push_back({at, std::move(next)});
+    }
+    for (std::uint32_t forgets = random_.Below(3); forgets > 0; --forgets) {
+      OperatorForgets what{random_.OneIn(3) ? "other" : "", std::nullopt};
+      if (random_.OneIn(2)) what.made_by = SomeRequest();
+      scenario_.script.push_back({Sometime(), what});
+    }
   }
 
   void Times() {

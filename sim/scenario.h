@@ -4,6 +4,8 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
+#include <string>
 #include <variant>
 #include <vector>
 
@@ -51,11 +53,15 @@ struct GroupFormedAnew {  // GroupUp without GroupLost before it
   GroupId group;
 };
 struct OperatorDrains {};
+struct OperatorForgets {  // kept prefixes of a tenant, or the one that this request made
+  std::string tenant;
+  std::optional<RequestId> made_by;
+};
 struct ClockTicks {};
 
-using ScriptEvent =
-    std::variant<ClientArrives, ClientCancels, StopStringClaimed, RankDies, ResultIsLost,
-                 ResultComesAgain, GroupStalls, GroupFormedAnew, OperatorDrains, ClockTicks>;
+using ScriptEvent = std::variant<ClientArrives, ClientCancels, StopStringClaimed, RankDies,
+                                 ResultIsLost, ResultComesAgain, GroupStalls, GroupFormedAnew,
+                                 OperatorDrains, ClockTicks, OperatorForgets>;
 
 struct TimedEvent {
   Time at;

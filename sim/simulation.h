@@ -94,6 +94,9 @@ class Simulation {
   void Play(const GroupFormedAnew& anew);
   void Play(const OperatorDrains&) { Apply(scheduler::Drain{}); }
   void Play(const ClockTicks&) { Apply(scheduler::Tick{}); }
+  void Play(const OperatorForgets& what) {
+    Apply(scheduler::ForgetPrefixes{what.tenant, what.made_by});
+  }
 
   void Form(GroupId id);
   void Lose(GroupId id, const std::string& reason, Duration away);

@@ -11,9 +11,16 @@
 namespace penstock::router {
 namespace {
 
-Dialect DialectOf(std::string_view path, bool tgi_profile) {
-  if (tgi_profile) return Dialect::kTgi;
-  return path.starts_with("/v1/") || path == "/v1" ? Dialect::kOpenAi : Dialect::kTgi;
+Dialect DialectOf(std::string_view path, const ApiOptions& options) {
+  if (options.tgi_profile) return Dialect::kTgi;
+  if (path.starts_with("/v1/") || path == "/v1") return Dialect::kOpenAi;
+  return options.djl.is_default ? Dialect::kDjl : Dialect::kTgi;
+}
+
+// In whose words a route refuses what its handler never sees.
+Dialect DialectOf(const Route& route, const ApiOptions& options) {
+  const bool shared = route.pattern == "/invocations";
+  return shared && options.djl.is_default ? Dialect::kDjl : route.dialect;
 }
 
 bool Serves(const Route& route, std::string_view method) {
@@ -116,8 +123,8 @@ Admission Api::AdmitPlain(const RequestHead& head) const {
     if (same_path == nullptr || route.access == Access::kKey) same_path = &route;
     if (Serves(route, head.method)) matched = &route;
   }
-  const Dialect dialect =
-      same_path != nullptr ? same_path->dialect : DialectOf(head.path, tgi_profile);
+  const Dialect dialect = same_path != nullptr ? DialectOf(*same_path, context_.options)
+                                               : DialectOf(head.path, context_.options);
   const auto refuse = [&](ApiErrorKind kind, std::string message) {
     admission.refusal = ErrorResponse(dialect, {kind, std::move(message), ""});
     if (tgi_profile) admission.refusal = InTgisWords(*std::move(admission.refusal));
@@ -164,7 +171,7 @@ Admission Api::AdmitPlain(const RequestHead& head) const {
 
 HttpResponse Api::Refuse(const RequestHead& head, const HttpFailure& failure) const {
   const bool tgi_profile = context_.options.tgi_profile;
-  HttpResponse response = ErrorResponse(DialectOf(head.path, tgi_profile), FromHttp(failure));
+  HttpResponse response = ErrorResponse(DialectOf(head.path, context_.options), FromHttp(failure));
   response.status = failure.status;
   if (tgi_profile) response = InTgisWords(std::move(response));
   for (Header& header : CorsHeaders(context_.options.cors_origins, head.Find("origin"))) {

@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "router/api/djl/options.h"
 #include "router/api/effective/stats_book.h"
 #include "router/api/permits.h"
 #include "router/engine.h"
@@ -25,6 +26,7 @@ struct ApiOptions {
   std::string batching = "continuous";    // shown by GET /stats only
   std::string compute_type;               // x-compute-type; empty: the model's device
   bool tgi_profile = false;               // OpenAI routes, HTTP's errors and facts in TGI's words
+  DjlOptions djl;                         // of DJL's interface
   bool grammar = true;                    // where the shards offer it
   std::vector<std::string> cors_origins;  // empty: no CORS headers; "*": all
 };

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 
+#include "router/api/djl/errors.h"
 #include "router/api/json/writer.h"
 
 namespace penstock::router {
@@ -18,52 +19,52 @@ constexpr int kInvalidArgument = 3, kDeadlineExceeded = 4, kGrpcNotFound = 5, kE
 
 constexpr std::array kTable = {
     ErrorRow{kValidation, "validation", 422, "validation", "Input validation error: ", 400,
-             kInvalidRequest, "invalid_value", kInvalidArgument, 0},
+             kInvalidRequest, "invalid_value", kInvalidArgument, 0, 400, ""},
     ErrorRow{kContextLength, "validation", 422, "validation", "Input validation error: ", 400,
-             kInvalidRequest, "context_length_exceeded", kInvalidArgument, 0},
+             kInvalidRequest, "context_length_exceeded", kInvalidArgument, 0, 400, ""},
     ErrorRow{kMalformedJson, "json", 400, "", "Failed to parse the request body as JSON: ", 400,
-             kInvalidRequest, "invalid_json", kInvalidArgument, 0},
+             kInvalidRequest, "invalid_json", kInvalidArgument, 0, 424, ""},
     ErrorRow{kWrongType, "type", 422, "",
              "Failed to deserialize the JSON body into the target type: ", 400, kInvalidRequest,
-             "invalid_type", kInvalidArgument, 0},
+             "invalid_type", kInvalidArgument, 0, 424, ""},
     ErrorRow{kContentType, "content_type", 415, "", "", 415, kInvalidRequest,
-             "unsupported_media_type", kInvalidArgument, 0},
+             "unsupported_media_type", kInvalidArgument, 0, 415, "BadRequestException"},
     ErrorRow{kTemplate, "template", 422, "template_error", "Template error: ", 400, kInvalidRequest,
-             "template_error", kInvalidArgument, 0},
+             "template_error", kInvalidArgument, 0, 400, ""},
     ErrorRow{kTool, "tool", 422, "tool_error", "Tool error: ", 400, kInvalidRequest, "tool_error",
-             kInvalidArgument, 0},
+             kInvalidArgument, 0, 400, ""},
     ErrorRow{kSuffix, "unsupported", 422, "suffix not supported", "", 400, kInvalidRequest,
-             "unsupported", kUnimplemented, 0},
+             "unsupported", kUnimplemented, 0, 400, ""},
     ErrorRow{kBatchSize, "validation", 422, "batch size exceeded", "", 400, kInvalidRequest,
-             "invalid_value", kInvalidArgument, 0},
+             "invalid_value", kInvalidArgument, 0, 400, ""},
     ErrorRow{kUnsupported, "unsupported", 422, "validation", "Input validation error: ", 400,
-             kInvalidRequest, "unsupported", kUnimplemented, 0},
+             kInvalidRequest, "unsupported", kUnimplemented, 0, 400, ""},
     ErrorRow{kUnauthorized, "unauthorized", 401, "unauthorized", "", 401, kInvalidRequest,
-             "invalid_api_key", kUnauthenticated, 0},
+             "invalid_api_key", kUnauthenticated, 0, 401, "UnauthorizedException"},
     ErrorRow{kNotFound, "not_found", 404, "not_found", "", 404, kInvalidRequest, "not_found",
-             kGrpcNotFound, 0},
+             kGrpcNotFound, 0, 404, "ResourceNotFoundException"},
     ErrorRow{kModelNotFound, "model_not_found", 404, "not_found", "", 404, kInvalidRequest,
-             "model_not_found", kGrpcNotFound, 0},
+             "model_not_found", kGrpcNotFound, 0, 404, "ModelNotFoundException"},
     ErrorRow{kMethodNotAllowed, "method", 405, "method_not_allowed", "", 405, kInvalidRequest,
-             "method_not_allowed", kUnimplemented, 0},
+             "method_not_allowed", kUnimplemented, 0, 405, "MethodNotAllowedException"},
     ErrorRow{kTooLarge, "too_large", 413, "",
              "Failed to buffer the request body: length limit exceeded: ", 413, kInvalidRequest,
-             "request_too_large", kExhausted, 0},
+             "request_too_large", kExhausted, 0, 413, "TooLongFrameException"},
     ErrorRow{kBadRequest, "http", 400, "bad_request", "", 400, kInvalidRequest, "bad_request",
-             kInvalidArgument, 0},
+             kInvalidArgument, 0, 400, "BadRequestException"},
     ErrorRow{kTimeout, "timeout", 408, "timeout", "", 408, "timeout_error", "request_timeout",
-             kDeadlineExceeded, 0},
+             kDeadlineExceeded, 0, 408, "BadRequestException"},
     ErrorRow{kOverloaded, "overloaded", 429, "overloaded", "", 429, "rate_limit_error",
-             "queue_full", kExhausted, 1},
+             "queue_full", kExhausted, 1, 503, "WlmCapacityException"},
     ErrorRow{kUnavailable, "unavailable", 503, "unavailable", "", 503, "service_unavailable",
-             "no_ready_shards", kGrpcUnavailable, 2},
+             "no_ready_shards", kGrpcUnavailable, 2, 503, "ServiceUnavailableException"},
     ErrorRow{kDeadline, "deadline", 504, "timeout", "", 504, "timeout_error", "deadline_exceeded",
-             kDeadlineExceeded, 0},
+             kDeadlineExceeded, 0, 504, "ServiceUnavailableException"},
     ErrorRow{kGeneration, "generation", 424, "generation",
              "Request failed during generation: Server error: ", 500, "server_error",
-             "generation_failed", kGrpcInternal, 0},
+             "generation_failed", kGrpcInternal, 0, 424, ""},
     ErrorRow{kInternal, "internal", 500, "internal", "", 500, "server_error", "internal_error",
-             kGrpcInternal, 0},
+             kGrpcInternal, 0, 500, "InternalServerException"},
 };
 
 std::string ContextLength(const LengthExceeded& length) {
@@ -137,6 +138,8 @@ std::string_view Name(Dialect dialect) {
       return "openai";
     case Dialect::kEffective:
       return "effective";
+    case Dialect::kDjl:
+      return "djl";
     case Dialect::kNative:
       break;
   }
@@ -199,6 +202,7 @@ std::string TgiMessage(const ApiError& error) {
 std::string ErrorBody(Dialect dialect, const ApiError& error) {
   const ErrorRow& row = RowOf(error.kind);
   if (dialect == Dialect::kOpenAi) return OpenAiBody(row, error);
+  if (dialect == Dialect::kDjl) return djl::ErrorBody(row, error);
   return dialect == Dialect::kEffective ? EffectiveBody(row, error) : TgiBody(row, error);
 }
 
@@ -206,8 +210,9 @@ HttpResponse ErrorResponse(Dialect dialect, const ApiError& error) {
   const ErrorRow& row = RowOf(error.kind);
   HttpResponse response;
   const bool openai = dialect == Dialect::kOpenAi;
-  response.status = openai ? row.openai_status : row.tgi_status;
-  const bool plain = !openai && dialect != Dialect::kEffective && row.tgi_type.empty();
+  const bool djl = dialect == Dialect::kDjl;
+  response.status = openai ? row.openai_status : djl ? row.djl_status : row.tgi_status;
+  const bool plain = !openai && !djl && dialect != Dialect::kEffective && row.tgi_type.empty();
   response.content_type = plain ? "text/plain; charset=utf-8" : "application/json";
   response.body = ErrorBody(dialect, error);
   if (row.retry_after > 0) {

@@ -14,7 +14,7 @@
 
 namespace penstock::router {
 
-enum class Dialect : std::uint8_t { kTgi, kOpenAi, kEffective, kNative };
+enum class Dialect : std::uint8_t { kTgi, kOpenAi, kEffective, kDjl, kNative };
 std::string_view Name(Dialect dialect);
 
 enum class ApiErrorKind : std::uint8_t {
@@ -59,6 +59,8 @@ struct ErrorRow {
   std::string_view openai_code;  // empty: null
   int grpc_code;                 // google.rpc.Code
   int retry_after;               // seconds; 0: no advice
+  int djl_status;
+  std::string_view djl_type;  // empty: its Python side's body, else its front end's
 };
 
 std::span<const ErrorRow> ErrorTable();

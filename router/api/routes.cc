@@ -1,5 +1,6 @@
 #include "router/api/routes.h"
 
+#include "router/api/djl/handlers.h"
 #include "router/api/effective/handlers.h"
 #include "router/api/native/handlers.h"
 #include "router/api/openai/handlers.h"
@@ -15,7 +16,7 @@ constexpr Route kRoutes[] = {
     {"POST", "/generate", Dialect::kTgi, tgi::Generate},
     {"POST", "/generate_stream", Dialect::kTgi, tgi::GenerateStream},
     {"POST", "/", Dialect::kTgi, tgi::Compat},
-    {"POST", "/invocations", Dialect::kTgi, tgi::Invocations},
+    {"POST", "/invocations", Dialect::kTgi, djl::Invocations},
     {"POST", "/vertex", Dialect::kTgi, tgi::Vertex},
     {"POST", "/tokenize", Dialect::kTgi, tgi::Tokenize},
     {"POST", "/chat_tokenize", Dialect::kTgi, tgi::ChatTokenize, Access::kPublic},
@@ -26,6 +27,9 @@ constexpr Route kRoutes[] = {
     {"GET", "/docs", Dialect::kTgi, tgi::DocsRedirect, Access::kPublic},
     {"GET", "/docs/", Dialect::kTgi, tgi::Docs, Access::kPublic},
     {"GET", "/api-doc/openapi.json", Dialect::kTgi, tgi::OpenApiDocument, Access::kPublic},
+    // DJL-Serving
+    {"POST", "/predictions/{id}", Dialect::kDjl, djl::Predictions},
+    {"POST", "/models/{id}", Dialect::kDjl, djl::InvokeModel},
     // OpenAI
     {"POST", "/v1/chat/completions", Dialect::kOpenAi, openai::ChatCompletions, Access::kKey, false,
      Profiles::kPenstock},
@@ -47,6 +51,9 @@ constexpr Route kRoutes[] = {
     {"GET", "/ready", Dialect::kNative, native::Ready, Access::kPublic, true},
     {"GET", "/metrics", Dialect::kNative, native::MetricsPage, Access::kPublic, true},
     {"GET", "/requests/{id}", Dialect::kNative, native::Request},
+    {"GET", "/cached_prompts", Dialect::kNative, native::CachedPrompts},
+    {"DELETE", "/cached_prompts", Dialect::kNative, native::ForgetCachedPrompts},
+    {"DELETE", "/cached_prompts/{id}", Dialect::kNative, native::ForgetCachedPrompts},
 };
 
 }  // namespace

@@ -51,6 +51,7 @@ struct CoreLoop::Core {
   scheduler::Outputs outputs;
   std::vector<scheduler::Event> events;
   std::vector<scheduler::Decision> decisions;
+  std::vector<scheduler::PinChange> pins;
   std::array<std::uint32_t, scheduler::kBudgets> waiting_for{};  // as the gauges show it
   std::optional<Time> wake_at;
   struct Group {
@@ -195,6 +196,7 @@ void CoreLoop::Apply(What what) {
             std::back_inserter(core.events));
   std::move(core.outputs.decisions.begin(), core.outputs.decisions.end(),
             std::back_inserter(core.decisions));
+  core.pins.insert(core.pins.end(), core.outputs.pins.begin(), core.outputs.pins.end());
 }
 
 void CoreLoop::Up(const scheduler::GroupUp& up) {
@@ -305,6 +307,7 @@ void CoreLoop::Deliver() {
   FlushRecord();
   ShowGauges();
   CountDecisions();
+  if (!core.pins.empty()) listener_.OnPins(std::exchange(core.pins, {}));
   if (!core.events.empty() || !core.decisions.empty()) {
     listener_.OnOutputs(std::exchange(core.events, {}), std::exchange(core.decisions, {}));
   }

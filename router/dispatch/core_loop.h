@@ -37,6 +37,9 @@ struct LostGroup {
 class CoreListener {
  public:
   virtual ~CoreListener() = default;
+  // What became of prefixes that requests asked to keep; before the requests' own events. Must not
+  // block.
+  virtual void OnPins(const std::vector<scheduler::PinChange>&) {}
   // After the plans of the same inputs were sent. Must not block.
   virtual void OnOutputs(std::vector<scheduler::Event> events,
                          std::vector<scheduler::Decision> decisions) = 0;

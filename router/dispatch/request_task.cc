@@ -142,6 +142,7 @@ void RequestTask::Send(Prompt prompt) {
   arrival.ignore_eos = request_.ignore_eos;
   arrival.priority = request_.priority;
   arrival.tenant = request_.tenant;
+  arrival.pinned_tokens = prompt.pinned_tokens;
   arrival.trace_id = services_.shows_requests
                          ? ShownRequest(request_, prompt.max_new_tokens,
                                         services_.prompts.limits().max_input_tokens)

@@ -70,6 +70,10 @@ class RequestTask final : public Lane {
   [[nodiscard]] bool Deliver(std::vector<scheduler::Event> events, Time at);
   [[nodiscard]] bool Fail(GenerationError error);
 
+  // Any thread: these never change.
+  const std::string& tenant() const { return request_.tenant; }
+  const std::string& cached_prompt() const { return request_.cached_prompt; }
+
   // Any thread: the client has gone. The sink hears nothing more that was not on its way already.
   void Abandon() { abandoned_ = true; }
 

@@ -4,6 +4,7 @@
 #include <unordered_map>
 #include <utility>
 
+#include "router/dispatch/cached_prompts.h"
 #include "router/dispatch/request_records.h"
 #include "router/dispatch/request_task.h"
 #include "router/dispatch/text_pool.h"
@@ -172,8 +173,36 @@ class RouterEngine::Impl final : public CoreListener {
 
   absl::StatusOr<RequestRecord> Explain(const std::string& id) const { return records_.Find(id); }
 
+  std::vector<CachedPrompt> CachedPrompts(const std::string& tenant) const {
+    return cached_prompts_.List(tenant);
+  }
+
+  std::size_t ForgetCachedPrompts(const std::string& tenant, std::optional<std::uint64_t> id) {
+    const std::size_t count = cached_prompts_.Count(tenant, id);
+    if (count == 0) return 0;
+    scheduler::ForgetPrefixes forget{tenant, std::nullopt};
+    if (id) forget.made_by = RequestId(*id);
+    core_.Post(std::move(forget));
+    return count;
+  }
+
  private:
   // --- CoreListener, on the core's thread
+
+  void OnPins(const std::vector<scheduler::PinChange>& changes) override {
+    const Time now = SteadyNow();
+    for (const scheduler::PinChange& change : changes) {
+      CachedPromptList::Owner owner;
+      {
+        const std::lock_guard lock(mutex_);
+        const auto found = tasks_.find(change.made_by);
+        if (found != tasks_.end()) {
+          owner = {found->second->tenant(), found->second->cached_prompt()};
+        }
+      }
+      cached_prompts_.Take(change, owner, now);
+    }
+  }
 
   void OnOutputs(std::vector<scheduler::Event> events,
                  std::vector<scheduler::Decision> decisions) override {
@@ -255,6 +284,7 @@ class RouterEngine::Impl final : public CoreListener {
   const PromptBuilder prompts_;
   SeedSource seeds_;
   RequestRecords records_;
+  CachedPromptList cached_prompts_;
   std::function<void(LostGroup)> on_lost_;
 
   mutable std::mutex mutex_;
@@ -300,6 +330,13 @@ ModelFacts RouterEngine::Facts() const { return impl_->Facts(); }
 HealthReport RouterEngine::CheckHealth() const { return impl_->CheckHealth(); }
 void RouterEngine::ProbeHealth(std::function<void(const HealthReport&)> answer) {
   impl_->ProbeHealth(std::move(answer));
+}
+std::vector<CachedPrompt> RouterEngine::CachedPrompts(const std::string& tenant) const {
+  return impl_->CachedPrompts(tenant);
+}
+std::size_t RouterEngine::ForgetCachedPrompts(const std::string& tenant,
+                                              std::optional<std::uint64_t> id) {
+  return impl_->ForgetCachedPrompts(tenant, id);
 }
 absl::StatusOr<RequestRecord> RouterEngine::Explain(const std::string& id) const {
   return impl_->Explain(id);

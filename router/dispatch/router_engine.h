@@ -71,6 +71,9 @@ class RouterEngine final : public Engine {
   HealthReport CheckHealth() const override;
   void ProbeHealth(std::function<void(const HealthReport&)> answer) override;
   absl::StatusOr<RequestRecord> Explain(const std::string& id) const override;
+  std::vector<CachedPrompt> CachedPrompts(const std::string& tenant) const override;
+  std::size_t ForgetCachedPrompts(const std::string& tenant,
+                                  std::optional<std::uint64_t> id) override;
 
  private:
   class Impl;

@@ -68,6 +68,7 @@ ShardFacts ToFacts(const v1::DescribeResponse& wire) {
   facts.shares_blocks = std::ranges::count(wire.capabilities(), "prefix_caching") > 0;
   facts.contrastive_search = std::ranges::count(wire.capabilities(), "contrastive_search") > 0;
   facts.capabilities.assign(wire.capabilities().begin(), wire.capabilities().end());
+  for (const auto& group : wire.kv_groups()) facts.kv_bytes_per_token += group.bytes_per_token();
   facts.eos_token_ids.assign(wire.eos_token_ids().begin(), wire.eos_token_ids().end());
   return facts;
 }

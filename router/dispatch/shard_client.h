@@ -36,6 +36,7 @@ struct ShardFacts {
   std::uint32_t vocabulary = 0;
   std::uint32_t max_position = 0;
   std::uint32_t block_size = 0;
+  std::uint64_t kv_bytes_per_token = 0;  // of this rank, all layers
   bool padded_attention = false;
   bool shares_blocks = false;       // capability "prefix_caching"
   bool contrastive_search = false;  // capability of that name

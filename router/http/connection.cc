@@ -219,6 +219,7 @@ Connection::Awaitable<bool> Connection::Answer(Present& present) {
 // Writes what the application gives until the answer is complete. False: it was not delivered.
 Connection::Awaitable<bool> Connection::AnswerSteps(Present& present, ExchangeState& exchange) {
   bool streaming = false;
+  bool commented = false;  // a stream of events, in which a comment means nothing
   Time last_sent = SteadyNow();
   Time cut_at = Time::max();
   while (true) {
@@ -229,6 +230,7 @@ Connection::Awaitable<bool> Connection::AnswerSteps(Present& present, ExchangeSt
     }
     if (output.head && !output.stream) co_return co_await Send(present, *output.head);
     if (output.head) {
+      commented = output.head->content_type == "text/event-stream";
       present.status = output.head->status;
       present.keep_alive = present.keep_alive && !present.head.http10;
     }
@@ -241,10 +243,10 @@ Connection::Awaitable<bool> Connection::AnswerSteps(Present& present, ExchangeSt
     }
     if (output.finished) co_return !output.cut;
     if (!bytes.empty()) continue;
-    if (!co_await WaitForAnswer(exchange, streaming ? last_sent : Time::max(), cut_at)) {
+    if (!co_await WaitForAnswer(exchange, commented ? last_sent : Time::max(), cut_at)) {
       co_return false;
     }
-    const bool silent = streaming && SteadyNow() - last_sent >= context_.options.stream_comment;
+    const bool silent = commented && SteadyNow() - last_sent >= context_.options.stream_comment;
     if (silent) {
       std::string comment;
       if (present.head.http10) {

@@ -119,6 +119,12 @@ ApiOptions ApiSettings(const options::Values& values) {
   if (api.tgi_profile && api.cors_origins.empty()) api.cors_origins = {"*"};
   api.batching = values.GetString("batching");
   api.compute_type = values.GetString("compute-type");
+  const std::string& api_default = values.GetString("api-default");
+  api.djl.is_default =
+      api_default.empty() ? values.GetString("api-profile") == "djl" : api_default == "djl";
+  api.djl.decoding_strategy = values.GetString("decoding-strategy");
+  api.djl.output_formatter = values.GetString("output-formatter");
+  api.djl.tgi_compat = values.GetBool("tgi-compat");
   api.grammar = !values.GetBool("disable-grammar-support");
   return api;
 }
@@ -157,6 +163,24 @@ absl::StatusOr<FleetOptions> FleetSettings(const options::Values& values) {
   return fleet;
 }
 
+namespace {
+
+// At least one: 0 would be no bound.
+std::uint32_t PinnedBlocks(const options::Values& values, const GroupFormed& formed) {
+  const options::MemoryAmount memory = *values.FindMemory("cached-prompt-memory");
+  const GroupCapacity& capacity = formed.capacity;
+  const std::uint64_t block_bytes = formed.facts.kv_bytes_per_token * formed.facts.world_size *
+                                    std::uint64_t{capacity.block_size};
+  double blocks = memory.share * capacity.blocks;
+  if (memory.share == 0 && block_bytes > 0) {
+    blocks = static_cast<double>(memory.bytes) / static_cast<double>(block_bytes);
+  }
+  return static_cast<std::uint32_t>(
+      std::clamp<double>(blocks, 1, static_cast<double>(capacity.blocks)));
+}
+
+}  // namespace
+
 CoreLoopOptions CoreSettings(const options::Values& values, const GroupFormed& formed) {
   CoreLoopOptions core;
   scheduler::Config& config = core.scheduler;
@@ -190,6 +214,8 @@ CoreLoopOptions CoreSettings(const options::Values& values, const GroupFormed& f
   config.max_waiting_tokens = Count(values, "max-waiting-tokens");
   config.waiting_served_permille =
       static_cast<std::uint32_t>(std::lround(values.GetDouble("waiting-served-ratio") * 1000));
+  config.pinned_prefixes = Count(values, "cached-prompts");
+  config.pinned_blocks = PinnedBlocks(values, formed);
   core.mailbox_arrivals = config.max_waiting_requests;
   core.step_timeout = Milliseconds(values, "step-timeout");
   core.step_log = values.GetString("step-log");

@@ -30,15 +30,16 @@ std::uint32_t Characters(std::string_view text) {
       std::count_if(text.begin(), text.end(), [](char c) { return (c & 0xc0) != 0x80; }));
 }
 
-bool IsEmpty(const std::variant<std::string, std::vector<TokenId>, ChatInput>& prompt) {
-  if (const auto* text = std::get_if<std::string>(&prompt)) return text->empty();
-  const auto* ids = std::get_if<std::vector<TokenId>>(&prompt);
+bool IsEmpty(const GenerationRequest& request) {
+  const auto* text = std::get_if<std::string>(&request.prompt);
+  if (text != nullptr) return text->empty() && request.cached_prompt.empty();
+  const auto* ids = std::get_if<std::vector<TokenId>>(&request.prompt);
   return ids != nullptr && ids->empty();
 }
 
-// Keeps the last `count` ids.
+// Keeps the last `count` ids of more.
 void TruncateLeft(std::vector<TokenId>& ids, std::uint32_t count) {
-  if (ids.size() > count) ids.erase(ids.begin(), ids.end() - count);
+  ids.erase(ids.begin(), ids.end() - count);
 }
 
 }  // namespace
@@ -51,7 +52,7 @@ std::variant<Prompt, GenerationError> PromptBuilder::Build(const GenerationReque
   if (request.max_new_tokens == 0u) {
     return Invalid("max_new_tokens", "`max_new_tokens` must be strictly positive");
   }
-  if (IsEmpty(request.prompt)) return Invalid(kInputs, "`inputs` cannot be empty");
+  if (IsEmpty(request)) return Invalid(kInputs, "`inputs` cannot be empty");
   if (request.truncate &&
       (*request.truncate == 0 || *request.truncate > limits_.max_input_tokens)) {
     return Invalid("truncate", "`truncate` must be strictly positive and less than " +
@@ -60,7 +61,8 @@ std::variant<Prompt, GenerationError> PromptBuilder::Build(const GenerationReque
   }
   Outcome outcome;
   if (const auto* text = std::get_if<std::string>(&request.prompt)) {
-    outcome = FromText(*text, request);
+    outcome = request.cached_prompt.empty() ? FromText(*text, request)
+                                            : BehindCachedPrompt(*text, request);
   } else if (const auto* ids = std::get_if<std::vector<TokenId>>(&request.prompt)) {
     outcome = FromIds(*ids);
   } else {
@@ -82,6 +84,21 @@ PromptBuilder::Outcome PromptBuilder::FromText(std::string_view text,
   if (!ids.ok()) return FromStatus(kInputs, ids.status());
   if (text.empty() || ids->empty()) return Invalid(kInputs, "`inputs` cannot be empty");
   return Prompt{.ids = *std::move(ids), .characters = Characters(text), .max_new_tokens = 0};
+}
+
+// One text, tokenized as one: the answer is that of the same text without a cached prompt, there is
+// one BOS, and what is kept are the leading tokens that do not depend on what follows
+// (docs/decisions/0016-cached-prompt.md).
+PromptBuilder::Outcome PromptBuilder::BehindCachedPrompt(const std::string& text,
+                                                         const GenerationRequest& request) const {
+  Outcome outcome = FromText(request.cached_prompt + text, request);
+  auto* prompt = std::get_if<Prompt>(&outcome);
+  if (prompt == nullptr) return outcome;
+  const auto alone = tokenizer_->Encode(request.cached_prompt, request.add_special_tokens);
+  if (!alone.ok()) return FromStatus("cached_prompt", alone.status());
+  const auto end = std::ranges::mismatch(prompt->ids, *alone).in1;
+  prompt->pinned_tokens = static_cast<std::uint32_t>(end - prompt->ids.begin());
+  return outcome;
 }
 
 PromptBuilder::Outcome PromptBuilder::FromIds(std::span<const TokenId> ids) const {
@@ -142,7 +159,10 @@ TokenizedText TokenizeText(const text::Tokenizer& tokenizer, std::string_view te
 // In TGI's order: all tokens first, then those of the prompt.
 PromptBuilder::Outcome PromptBuilder::WithinLimits(Prompt prompt,
                                                    const GenerationRequest& request) const {
-  if (request.truncate) TruncateLeft(prompt.ids, *request.truncate);
+  if (request.truncate && prompt.ids.size() > *request.truncate) {
+    TruncateLeft(prompt.ids, *request.truncate);
+    prompt.pinned_tokens = 0;  // its beginning is gone
+  }
   const auto tokens = static_cast<std::uint32_t>(prompt.ids.size());
   const std::uint32_t total = limits_.max_total_tokens;
   const std::uint32_t room = total > tokens ? total - tokens : 0;

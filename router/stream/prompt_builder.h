@@ -28,6 +28,7 @@ struct Prompt {
   // Unicode characters of the text, rendered in case of a chat; 0 for a prompt of ids.
   std::uint32_t characters = 0;
   std::uint32_t max_new_tokens = 0;  // 1 … max_total_tokens - ids.size()
+  std::uint32_t pinned_tokens = 0;   // leading ids of the cached prompt
 };
 
 // Immutable; any number of threads may use it at once. Work is in proportion to the prompt, so it
@@ -58,6 +59,7 @@ class PromptBuilder {
   using Outcome = std::variant<Prompt, GenerationError>;
 
   Outcome FromText(std::string_view text, const GenerationRequest& request) const;
+  Outcome BehindCachedPrompt(const std::string& text, const GenerationRequest& request) const;
   Outcome FromIds(std::span<const TokenId> ids) const;
   Outcome FromChat(const ChatInput& chat, const GenerationRequest& request) const;
   GenerationError TooLong(std::uint32_t tokens, std::string_view given) const;

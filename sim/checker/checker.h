@@ -56,6 +56,7 @@ class Checker {
   void On(const scheduler::Drain&) { draining_ = true; }
   void On(const scheduler::TransferDone&) {}
   void On(const scheduler::Tick&) {}
+  void On(const scheduler::ForgetPrefixes&) {}
 
   void Lose(GroupId group);
   void EndSequence(Request& request);

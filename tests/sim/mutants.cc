@@ -61,6 +61,11 @@ constexpr Mutant kMutants[] = {
     {"waits-for-room-for-good", "G4"},
     {"warm-up-limit-ignored", "G5"},
     {"youngest-restart-first", "G6"},
+
+    // Kept prefixes.
+    {"pinned-tail-freed", "G1"},
+    {"pinned-tail-not-compared", "G1"},
+    {"pinned-tail-of-all-tenants", "G1"},
 };
 
 }  // namespace

@@ -41,6 +41,21 @@ constexpr OptionSpec kRows[] = {
      .components = kLauncher | kRouter,
      .help = "Answers to DJL's requests in the shape of option.tgi_compat: an array of one, SSE "
              "where the body says stream."},
+    {.name = "cached-prompts",
+     .type = Type::kInt,
+     .default_text = "10",
+     .min = 0,
+     .max = 4096,
+     .components = kLauncher | kRouter,
+     .help = "Prompts that requests asked to keep with cached_prompt, of each group; the least "
+             "recently used one goes. 0 keeps none."},
+    {.name = "cached-prompt-memory",
+     .type = Type::kMemory,
+     .default_text = "50%",
+     .min = 0,
+     .components = kLauncher | kRouter,
+     .help = "Most of the KV cache that kept prompts may take: bytes of all ranks together, or a "
+             "share of the cache."},
 };
 
 }  // namespace

@@ -16,6 +16,11 @@ void Ready(ApiContext& context, HttpRequest request, std::shared_ptr<Exchange> e
 void Health(ApiContext& context, HttpRequest request, std::shared_ptr<Exchange> exchange);
 void MetricsPage(ApiContext& context, HttpRequest request, std::shared_ptr<Exchange> exchange);
 // GET /requests/{id}: where a request is and every decision about it, with its reason.
+// GET /cached_prompts: what is kept for the caller's tenant. DELETE /cached_prompts and
+// /cached_prompts/{id}: lets go of all of it, or of one.
+void CachedPrompts(ApiContext& context, HttpRequest request, std::shared_ptr<Exchange> exchange);
+void ForgetCachedPrompts(ApiContext& context, HttpRequest request,
+                         std::shared_ptr<Exchange> exchange);
 void Request(ApiContext& context, HttpRequest request, std::shared_ptr<Exchange> exchange);
 
 }  // namespace penstock::router::native

@@ -184,7 +184,7 @@ TEST(BlockTable, RetireGivesThePromiseBackAtOnce) {
   table.Retire(cache);
   EXPECT_EQ(cache.pool().available(), 2u);
   EXPECT_EQ(cache.pool().retiring(), 2u);
-  table.Reclaim(cache);
+  table.Reclaim(cache, SequenceId(1));
   EXPECT_EQ(cache.pool().available(), 4u);
 }
 

@@ -42,6 +42,7 @@ Arrival FullArrival() {
   a.priority = -4;
   a.tenant = std::string("a\0b", 3);
   a.trace_id = "trace";
+  a.pinned_tokens = 2;
   return a;
 }
 
@@ -68,6 +69,7 @@ TEST(InputLog, EveryFieldOfAnArrivalSurvives) {
   EXPECT_EQ(read.priority, written.priority);
   EXPECT_EQ(read.tenant, written.tenant);
   EXPECT_EQ(read.trace_id, written.trace_id);
+  EXPECT_EQ(read.pinned_tokens, written.pinned_tokens);
 }
 
 TEST(InputLog, EveryKindOfInputSurvives) {
@@ -95,6 +97,8 @@ TEST(InputLog, EveryKindOfInputSurvives) {
   ExpectRoundTrip({now, GroupLost{GroupId(1), Epoch(2), "rank 0 died"}});
   ExpectRoundTrip({now, TransferDone{GroupId(1), 77}});
   ExpectRoundTrip({now, Drain{}});
+  ExpectRoundTrip({now, ForgetPrefixes{"a", std::nullopt}});
+  ExpectRoundTrip({now, ForgetPrefixes{"", RequestId(7)}});
   ExpectRoundTrip({now, Tick{}});
 
   const std::string log = EncodeLogHeader({}) + EncodeInput({now, StepDone{GroupId(1), result}}) +

@@ -95,7 +95,23 @@ TEST(PrefixIndex, APinnedPrefixStaysUntilItIsUnpinned) {
   Release(index, path);
   EXPECT_EQ(index.Evict(), BlockId(1));
   EXPECT_EQ(index.Evict(), std::nullopt);
-  index.Unpin(BlockId(0));
+  std::vector<BlockId> gone;
+  index.Unpin(BlockId(0), gone);
+  EXPECT_TRUE(gone.empty());
+  EXPECT_EQ(index.Evict(), BlockId(0));
+}
+
+TEST(PrefixIndex, ASpoiltPinnedBlockGoesWhenItIsUnpinned) {
+  PrefixIndex index(8, 2);
+  const auto path = Fill(index, {1, 2, 3, 4}, 0);
+  index.Pin(BlockId(1));
+  Release(index, path);
+  std::vector<BlockId> gone;
+  index.Spoil(BlockId(1), gone);
+  EXPECT_TRUE(gone.empty());
+  EXPECT_EQ(Find(index, {1, 2, 3, 4}).blocks, 1u);
+  index.Unpin(BlockId(1), gone);
+  EXPECT_THAT(gone, ::testing::ElementsAre(BlockId(1)));
   EXPECT_EQ(index.Evict(), BlockId(0));
 }
 
@@ -121,6 +137,7 @@ struct ModelNode {
   int locks = 0;
   bool spoilt = false;
   std::uint64_t unlocked_at = 0;
+  int pins = 0;
 };
 
 struct Holder {
@@ -155,7 +172,7 @@ class Model {
       case 9:
         return End();
       case 10:
-        return Draw(2) == 0 ? Evict() : Pin();
+        return Draw(2) == 0 ? Unpin() : Pin();
       default:
         return Draw(8) == 0 ? Spoil() : Evict();
     }
@@ -196,7 +213,7 @@ class Model {
     ++operations_;
     ModelNode* node = Of(block);
     ASSERT_NE(node, nullptr);
-    const bool kept = --node->locks > 0 || !node->spoilt;
+    const bool kept = --node->locks > 0 || node->pins > 0 || !node->spoilt;
     node->unlocked_at = ++clock_;
     if (!kept) Forget(block);
     ASSERT_EQ(index_.Unlock(block), kept);
@@ -288,7 +305,7 @@ class Model {
   void Evict() {
     const ModelNode* victim = nullptr;
     for (const ModelNode& node : nodes_) {
-      if (node.locks > 0 || HasChild(node)) continue;
+      if (node.locks > 0 || node.pins > 0 || HasChild(node)) continue;
       if (victim == nullptr || node.unlocked_at < victim->unlocked_at) victim = &node;
     }
     const auto evicted = index_.Evict();
@@ -299,15 +316,33 @@ class Model {
     Forget(*evicted);
   }
 
-  // A pin is a holder that ends as any other does.
   void Pin() {
-    if (holders_.size() >= 4 || nodes_.empty()) return;
+    if (pins_.size() >= 3 || nodes_.empty()) return;
     const ModelNode& node = nodes_[Draw(static_cast<std::uint32_t>(nodes_.size()))];
-    Holder holder{node.tenant, {}};
-    index_.AppendPath(node.block, holder.path);
+    if (node.spoilt) return;
+    Holder pin{node.tenant, {}};
+    index_.AppendPath(node.block, pin.path);
     index_.Pin(node.block);
-    for (const BlockId block : holder.path) ++Of(block)->locks;
-    holders_.push_back(holder);
+    for (const BlockId block : pin.path) ++Of(block)->pins;
+    pins_.push_back(pin);
+  }
+
+  void Unpin() {
+    if (pins_.empty()) return;
+    const std::size_t which = Draw(static_cast<std::uint32_t>(pins_.size()));
+    const Holder pin = pins_[which];
+    pins_.erase(pins_.begin() + static_cast<std::ptrdiff_t>(which));
+    std::vector<BlockId> expected;
+    for (auto it = pin.path.rbegin(); it != pin.path.rend(); ++it) {
+      ModelNode* node = Of(*it);
+      if (--node->pins > 0 || node->locks > 0) continue;
+      node->unlocked_at = ++clock_;
+      if (node->spoilt) expected.push_back(*it);
+    }
+    std::vector<BlockId> gone;
+    index_.Unpin(pin.path.back(), gone);
+    ASSERT_EQ(gone, expected);
+    for (const BlockId block : gone) Forget(block);
   }
 
   void Spoil() {
@@ -322,7 +357,7 @@ class Model {
     for (ModelNode& node : nodes_) {
       const bool below = node.tenant == holder.tenant && node.tokens.size() >= spoilt.size() &&
                          std::equal(spoilt.begin(), spoilt.end(), node.tokens.begin());
-      if (below && node.locks == 0) expected.push_back(node.block);
+      if (below && node.locks == 0 && node.pins == 0) expected.push_back(node.block);
       if (below) node.spoilt = true;
     }
     ASSERT_THAT(gone, ::testing::UnorderedElementsAreArray(expected));
@@ -335,6 +370,7 @@ class Model {
   std::vector<ModelNode> nodes_;
   std::vector<BlockId> free_;
   std::vector<Holder> holders_;
+  std::vector<Holder> pins_;
   std::uint64_t clock_ = 0;
   std::uint64_t operations_ = 0;
 };

@@ -53,6 +53,25 @@ TEST(PromptBuilder, TokenizesTextAndCountsItsCharacters) {
   EXPECT_EQ(Built(Builder(), request).ids.front(), 'h');
 }
 
+// The prompt is that of one text: one BOS, and a token over the border belongs to the inputs.
+TEST(PromptBuilder, ACachedPromptStandsInFrontOfTheText) {
+  GenerationRequest request = Text(" he");
+  request.cached_prompt = "a cat";
+  const Prompt prompt = Built(Builder(), request);
+  EXPECT_EQ(prompt.ids, Built(Builder(), Text("a cat he")).ids);
+  EXPECT_EQ(prompt.pinned_tokens, 6u) << "BOS and five letters";
+  EXPECT_EQ(prompt.characters, 8u);
+  request.prompt = "e";
+  request.cached_prompt = "xh";
+  EXPECT_EQ(Built(Builder(), request).ids, (Ids{258, 'x', 256}));
+  EXPECT_EQ(Built(Builder(), request).pinned_tokens, 2u) << "`he` is one token";
+  request.prompt = "";
+  EXPECT_EQ(Built(Builder(), request).pinned_tokens, 3u);
+  request.prompt = "and more";
+  request.truncate = 4;
+  EXPECT_EQ(Built(Builder(), request).pinned_tokens, 0u);
+}
+
 TEST(PromptBuilder, TakesIdsAsTheyAreWithinTheVocabulary) {
   GenerationRequest request;
   request.prompt = Ids{1, 2, 259};

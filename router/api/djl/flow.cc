@@ -1,0 +1,56 @@
+#include "router/api/djl/flow.h"
+
+#include <optional>
+#include <utility>
+
+#include "router/api/djl/answer.h"
+#include "router/api/djl/lower.h"
+#include "router/api/djl/request.h"
+#include "router/api/hints.h"
+
+namespace penstock::router::djl {
+namespace {
+
+// Everything that can be said before the engine is asked.
+std::variant<RunPlan, ApiError> Plan(ApiContext& context, const RequestHead& head,
+                                     const Request& request,
+                                     const std::shared_ptr<Exchange>& exchange) {
+  const auto formatter = FormatterOf(context.options.djl, request);
+  if (const auto* error = std::get_if<ApiError>(&formatter)) return *error;
+  auto lowered = Lower(context, request, head.request_id);
+  if (auto* error = std::get_if<ApiError>(&lowered)) return std::move(*error);
+  RunPlan plan;
+  plan.dialect = Dialect::kDjl;
+  plan.candidates = std::get<std::vector<GenerationRequest>>(std::move(lowered));
+  plan.arrived = head.arrived;
+  if (auto error = ApplyHints(head, plan.candidates)) return *std::move(error);
+  auto permit = context.permits.Take(static_cast<std::uint32_t>(plan.candidates.size()));
+  if (!permit) {
+    return ApiError{ApiErrorKind::kOverloaded,
+                    "The queue of jobs is full: at most " +
+                        std::to_string(context.options.max_concurrent_requests) +
+                        " requests run and wait at the same time. Try again later",
+                    ""};
+  }
+  plan.permit = *std::move(permit);
+  plan.writer =
+      MakeAnswer(exchange, StyleOf(context.options.djl, request, std::get<Formatter>(formatter)));
+  return plan;
+}
+
+}  // namespace
+
+void Serve(ApiContext& context, std::string_view route, const HttpRequest& http,
+           std::shared_ptr<Exchange> exchange) {
+  context.metrics.RequestArrived(route);
+  const Parsed parsed = ParseRequest(http.body);
+  context.metrics.UnknownKeys(Name(Dialect::kDjl), parsed.unknown_keys);
+  if (parsed.error) return RefuseRequest(context, *exchange, Dialect::kDjl, *parsed.error);
+  auto plan = Plan(context, http.head, parsed.request, exchange);
+  if (const auto* error = std::get_if<ApiError>(&plan)) {
+    return RefuseRequest(context, *exchange, Dialect::kDjl, *error);
+  }
+  StartRun(context, std::move(exchange), std::get<RunPlan>(std::move(plan)));
+}
+
+}  // namespace penstock::router::djl

@@ -1,0 +1,59 @@
+#include <string>
+#include <string_view>
+#include <utility>
+
+#include "router/api/djl/flow.h"
+#include "router/api/djl/handlers.h"
+#include "router/api/errors.h"
+
+namespace penstock::router::djl {
+namespace {
+
+std::string_view LastPart(std::string_view path) {
+  while (path.ends_with('/')) path.remove_suffix(1);
+  return path.substr(path.rfind('/') + 1);
+}
+
+// A model goes by its name, or by the last part of it: `model` where it lies in /opt/ml/model.
+bool IsServed(const ModelFacts& facts, std::string_view name) {
+  for (const std::string& known : {facts.served_name, facts.model_id}) {
+    if (name == known || name == LastPart(known)) return true;
+  }
+  return false;
+}
+
+void ServeModel(ApiContext& context, std::string_view route, std::string_view model,
+                const HttpRequest& request, std::shared_ptr<Exchange> exchange) {
+  if (IsServed(context.engine.Facts(), model)) {
+    return Serve(context, route, request, std::move(exchange));
+  }
+  context.metrics.RequestArrived(route);
+  RefuseRequest(context, *exchange, Dialect::kDjl,
+                {ApiErrorKind::kModelNotFound,
+                 "No model or workflow found with name: " + std::string(model.substr(0, 100)), ""});
+}
+
+}  // namespace
+
+void Predictions(ApiContext& context, HttpRequest request, std::shared_ptr<Exchange> exchange) {
+  constexpr std::string_view kPrefix = "/predictions/";
+  const std::string path = request.head.path;
+  std::string_view model = std::string_view(path).substr(kPrefix.size());
+  model = model.substr(0, model.find('/'));  // one version is served
+  ServeModel(context, "/predictions/{id}", model, request, std::move(exchange));
+}
+
+void InvokeModel(ApiContext& context, HttpRequest request, std::shared_ptr<Exchange> exchange) {
+  constexpr std::string_view kPrefix = "/models/";
+  constexpr std::string_view kSuffix = "/invoke";
+  const std::string path = request.head.path;
+  std::string_view model = std::string_view(path).substr(kPrefix.size());
+  if (!model.ends_with(kSuffix)) {
+    return exchange->Respond(ErrorResponse(
+        Dialect::kDjl, {ApiErrorKind::kNotFound, "Requested resource is not found.", ""}));
+  }
+  model.remove_suffix(kSuffix.size());
+  ServeModel(context, "/models/{id}", model, request, std::move(exchange));
+}
+
+}  // namespace penstock::router::djl

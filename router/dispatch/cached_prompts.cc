@@ -1,0 +1,76 @@
+#include "router/dispatch/cached_prompts.h"
+
+#include <algorithm>
+
+namespace penstock::router {
+namespace {
+
+constexpr std::size_t kShownBytes = 80;
+
+// Whole characters.
+std::string Beginning(const std::string& text) {
+  std::size_t end = std::min(text.size(), kShownBytes);
+  while (end > 0 && end < text.size() && (text[end] & 0xc0) == 0x80) --end;
+  return text.substr(0, end);
+}
+
+}  // namespace
+
+void CachedPromptList::Take(const scheduler::PinChange& change, const Owner& owner, Time now) {
+  const std::lock_guard lock(mutex_);
+  if (change.kind == scheduler::PinChange::Kind::kDropped) {
+    prompts_.erase(change.made_by);
+    return;
+  }
+  ++uses_;
+  CachedPrompt& prompt = prompts_[change.made_by];
+  if (change.kind == scheduler::PinChange::Kind::kKept) {
+    prompt.id = change.made_by.value();
+    prompt.tenant = owner.tenant;
+    prompt.text = Beginning(owner.text);
+    prompt.group = change.group;
+    prompt.tokens = change.tokens;
+    prompt.blocks = change.blocks;
+  }
+  ++prompt.uses;
+  prompt.last_used = now;
+}
+
+std::vector<CachedPrompt> CachedPromptList::List(const std::string& tenant) const {
+  std::vector<CachedPrompt> list;
+  {
+    const std::lock_guard lock(mutex_);
+    for (const auto& [id, prompt] : prompts_) {
+      if (prompt.tenant == tenant) list.push_back(prompt);
+    }
+  }
+  std::ranges::stable_sort(list, std::greater{}, &CachedPrompt::last_used);
+  return list;
+}
+
+std::size_t CachedPromptList::Count(const std::string& tenant,
+                                    std::optional<std::uint64_t> id) const {
+  const std::lock_guard lock(mutex_);
+  return static_cast<std::size_t>(std::ranges::count_if(prompts_, [&](const auto& entry) {
+    return entry.second.tenant == tenant && (!id || entry.second.id == *id);
+  }));
+}
+
+std::size_t CachedPromptList::size() const {
+  const std::lock_guard lock(mutex_);
+  return prompts_.size();
+}
+
+std::uint64_t CachedPromptList::blocks() const {
+  const std::lock_guard lock(mutex_);
+  std::uint64_t blocks = 0;
+  for (const auto& [id, prompt] : prompts_) blocks += prompt.blocks;
+  return blocks;
+}
+
+std::uint64_t CachedPromptList::uses() const {
+  const std::lock_guard lock(mutex_);
+  return uses_;
+}
+
+}  // namespace penstock::router
