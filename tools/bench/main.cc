@@ -1,9 +1,11 @@
 #include <cstdio>
 #include <fstream>
+#include <span>
 #include <string>
 #include <string_view>
 
 #include "common/status.h"
+#include "tools/bench/awscurl/load.h"
 #include "tools/bench/config.h"
 #include "tools/bench/effective/command.h"
 #include "tools/bench/runner.h"
@@ -12,6 +14,11 @@ int main(int argc, char** argv) {
   namespace bench = penstock::bench;
   if (argc > 1 && std::string_view(argv[1]) == "effective") {
     return bench::effective::RunCommand(argc - 1, argv + 1);
+  }
+  const std::span<char*> arguments(argv + 1, static_cast<std::size_t>(argc > 0 ? argc - 1 : 0));
+  if (arguments.size() > 1 && std::string_view(arguments[0]) == "--preset" &&
+      std::string_view(arguments[1]) == "awscurl") {
+    return bench::awscurl::Main({arguments.begin() + 2, arguments.end()});
   }
   const bench::CommandLine line = bench::ReadCommandLine(argc, argv);
   if (!line.config.ok()) {
