@@ -5,6 +5,7 @@
 #include "router/api/djl/flow.h"
 #include "router/api/djl/handlers.h"
 #include "router/api/errors.h"
+#include "router/api/run.h"
 
 namespace penstock::router::djl {
 namespace {
