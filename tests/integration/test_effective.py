@@ -54,8 +54,9 @@ def test_exactly_num_tokens_past_the_end_token(simulated):
 
 
 def test_stats_are_the_formulas_of_the_request_log(simulated):
-    server = simulated("--batching", "dynamic", "--step-time", "3ms", "--log-format", "json")
-    in_parallel([lambda i=i: infer(server, f"Request {i}", 5 + 10 * (i % 4)) for i in range(24)])
+    # The log counts until the answer is written: next to nothing beside 20 ms steps.
+    server = simulated("--batching", "dynamic", "--step-time", "20ms", "--log-format", "json")
+    in_parallel([lambda i=i: infer(server, f"Request {i}", 10 + 10 * (i % 4)) for i in range(24)])
     stats = server.json("GET", "/stats")
     server.stop()
     records = [json.loads(line) for line in server.lines if '"path":"/inference"' in line]
