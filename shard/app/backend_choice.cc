@@ -1,10 +1,8 @@
 #include "shard/app/backend_choice.h"
 
 #include <algorithm>
-#include <string>
 #include <utility>
 
-#include "common/dtype.h"
 #include "common/log.h"
 #include "common/status.h"
 #include "shard/backend/cpu/cpu_backend.h"
@@ -61,10 +59,7 @@ BackendFactory BackendChoice(BackendChoiceOptions options) {
       [options = std::move(options)](
           const Model& model, LoadedWeights weights) -> absl::StatusOr<std::unique_ptr<Backend>> {
         auto backend = Make(options, model, std::move(weights));
-        if (backend.ok()) {
-          log::Info("backend: " + (*backend)->Name() + ", computes in " +
-                    std::string(DTypeName(model.dtype)));
-        }
+        if (backend.ok()) log::Info("backend: " + (*backend)->Name());
         return backend;
       };
 }

@@ -69,23 +69,26 @@ def test_the_documents_file_and_request_work(document_server):
     server = document_server
     assert server.bound == "0.0.0.0"
     assert any("a CPU has no arithmetic in float16" in line for line in server.lines)
-    assert any("computes in" in line or "dtype" in line for line in server.lines), server.output()
+    assert any("computes in bfloat16" in line for line in server.lines), server.output()
     costs, requests = [], []
-    for name in ("first", "second"):
+    others = BODY.replace("The new movie that got Oscar this year", " No word of it is the same")
+    for name, sent in (("first", BODY), ("second", BODY), ("third", others)):
         before = prefilled(server)
-        status, headers, body = server.request("POST", "/invocations", BODY,
+        status, headers, body = server.request("POST", "/invocations", sent,
                                                {"X-Request-Id": f"document-{name}"})
-        assert (status, headers["Content-Type"]) == (200, "application/json")
+        assert (status, headers["content-type"]) == (200, "application/json")
         answer = json.loads(body)
         assert list(answer) == ["generated_text"] and answer["generated_text"]
         assert CACHED not in answer["generated_text"]
         requests.append(server.json("GET", f"/requests/document-{name}"))
         costs.append(prefilled(server) - before)
     kept, = server.json("GET", "/cached_prompts")["cached_prompts"]
-    assert kept["prompt"] == CACHED[:80] and kept["uses"] == 2
-    assert [r["cached_tokens"] for r in requests] == [0, kept["tokens"]]
-    assert costs[0] - costs[1] == kept["tokens"]
-    assert requests[0]["prompt_tokens"] == requests[1]["prompt_tokens"] == costs[0]
+    assert kept["prompt"] == CACHED[:80] and kept["uses"] == 3
+    assert costs[0] - costs[1] == requests[1]["cached_tokens"] >= kept["tokens"]
+    # Of other inputs nothing is known: what is found is the cached prompt, to the token.
+    assert [requests[i]["cached_tokens"] for i in (0, 2)] == [0, kept["tokens"]]
+    for request, cost in zip(requests, costs):
+        assert request["prompt_tokens"] - request["cached_tokens"] == cost
 
 
 def test_the_cached_prompt_changes_no_answer(document_server):
@@ -104,7 +107,8 @@ def test_the_cached_prompt_changes_no_answer(document_server):
 def test_cached_prompts_are_listed_and_cleared(document_server):
     server = document_server
     for prompt in ("Once upon a time there was", "The answer is"):
-        server.json("POST", "/invocations", {"inputs": " a dog", "cached_prompt": prompt})
+        server.json("POST", "/invocations", {"inputs": " a dog", "cached_prompt": prompt,
+                                             "parameters": {"decoding_strategy": "greedy"}})
     prompts = server.json("GET", "/cached_prompts")["cached_prompts"]
     assert [p["prompt"] for p in prompts][:2] == ["The answer is", "Once upon a time there was"]
     server.json("DELETE", f"/cached_prompts/{prompts[0]['id']}")
@@ -123,7 +127,7 @@ def test_lists_and_streams(document_server):
                        {"inputs": ["One", "Two big"], "parameters": parameters}) == alone
     _, headers, body = server.request("POST", "/invocations", {
         "inputs": "One", "stream": True, "parameters": parameters})
-    assert headers["Content-Type"] == "application/jsonlines"
+    assert headers["content-type"] == "application/jsonlines"
     lines = [json.loads(line) for line in body.decode().splitlines()]
     assert "".join(line["token"]["text"] for line in lines) == alone[0]["generated_text"]
     assert lines[-1]["generated_text"] == alone[0]["generated_text"]
@@ -133,7 +137,7 @@ def test_other_keys_are_told(tmp_path):
     folder = write(tmp_path, DOCUMENT + "option.quantize=bitsandbytes8\noption.max_sparcity=1\n")
     process = Process([BIN / "penstock-launcher", "--serving-properties", folder])
     assert process.wait_exit() == 2
-    assert re.search(r"serving.properties:18: option.quantize=bitsandbytes8 is not taken",
+    assert re.search(r"serving.properties:17: option.quantize=bitsandbytes8 is not taken",
                      process.output())
 
 
@@ -151,8 +155,9 @@ def load(server, *arguments, clients=64, repeat=3, tokens=50):
 def test_the_live_batch_keeps_its_bound(tmp_path):
     text = DOCUMENT.replace("max_rolling_batch_size=64", "max_rolling_batch_size=48")
     log = tmp_path / "steps.jsonl"
-    with PropertiesServer(write(tmp_path, text), "--shard-program", BIN / "penstock-simshard",
-                          "--step-log", log) as server:
+    with PropertiesServer(write(tmp_path, text), "--contrastive-search=false",
+                          "--shard-program", BIN / "penstock-simshard", "--step-log",
+                          log) as server:
         done = load(server, "-o", str(tmp_path / "output-test.txt"))
         assert done.returncode == 0, done.stdout + done.stderr
         assert "Total requests: 192" in done.stdout
@@ -166,7 +171,8 @@ def test_the_live_batch_keeps_its_bound(tmp_path):
 
 def test_a_full_job_queue_is_answered_at_once(tmp_path):
     text = DOCUMENT.replace("max_rolling_batch_size=64", "max_rolling_batch_size=2")
-    with PropertiesServer(write(tmp_path, text + "job_queue_size=6\n"), "--shard-program",
+    with PropertiesServer(write(tmp_path, text + "job_queue_size=6\n"),
+                          "--contrastive-search=false", "--shard-program",
                           BIN / "penstock-simshard", "--step-time", "2ms") as server:
         done = load(server, "-P", clients=32, repeat=1, tokens=40)
         result = json.loads(done.stdout)
