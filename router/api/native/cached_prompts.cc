@@ -13,7 +13,15 @@
 namespace penstock::router::native {
 namespace {
 
-constexpr std::string_view kTenant = "";  // the one of a server with one API key
+// The name of the caller's API key, where heads carry one.
+template <class Head>
+std::string TenantOf(const Head& head) {
+  if constexpr (requires { head.tenant; }) {
+    return head.tenant;
+  } else {
+    return "";
+  }
+}
 
 void AppendPrompt(std::string& out, const CachedPrompt& prompt, Time now) {
   const double unused = std::chrono::duration<double>(now - prompt.last_used).count();
@@ -36,10 +44,10 @@ void AppendPrompt(std::string& out, const CachedPrompt& prompt, Time now) {
 
 }  // namespace
 
-void CachedPrompts(ApiContext& context, HttpRequest, std::shared_ptr<Exchange> exchange) {
+void CachedPrompts(ApiContext& context, HttpRequest request, std::shared_ptr<Exchange> exchange) {
   const Time now = SteadyNow();
   std::string body = "{\"cached_prompts\":[";
-  for (const CachedPrompt& prompt : context.engine.CachedPrompts(std::string(kTenant))) {
+  for (const CachedPrompt& prompt : context.engine.CachedPrompts(TenantOf(request.head))) {
     if (body.back() != '[') body += ',';
     AppendPrompt(body, prompt, now);
   }
@@ -55,7 +63,7 @@ void ForgetCachedPrompts(ApiContext& context, HttpRequest request,
     const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), id.emplace());
     if (error != std::errc() || end != text.data() + text.size()) id = UINT64_MAX;  // nobody's
   }
-  const std::size_t count = context.engine.ForgetCachedPrompts(std::string(kTenant), id);
+  const std::size_t count = context.engine.ForgetCachedPrompts(TenantOf(request.head), id);
   if (id && count == 0) {
     return exchange->Respond(ErrorResponse(
         Dialect::kNative, {ApiErrorKind::kNotFound, "no cached prompt of this id", "id"}));
