@@ -51,6 +51,9 @@ def test_exactly_num_tokens_past_the_end_token(simulated):
     assert answer["completion"].startswith("one two")
     assert len(answer["details"]["tokens"]) == 40
     assert server.json("GET", "/stats")["total-tokens-handled"] == 40
+    too_many = {"prompt": "one two", "num_tokens": 1_000_000}
+    refused = server.json("POST", "/inference", too_many, expect=422)
+    assert "`num_tokens` (1000000) must be at most" in refused["error"], "never cut"
 
 
 def test_stats_are_the_formulas_of_the_request_log(simulated):

@@ -193,6 +193,8 @@ TEST(PromptBuilder, CutsALongWishToWhatFits) {
   GenerationRequest request = Text("abc");  // 4 tokens
   request.max_new_tokens = 100'000;
   EXPECT_EQ(Built(builder, request).max_new_tokens, 1'996u);
+  request.exact_length = true;
+  EXPECT_TRUE(Refused(builder, request).length.has_value());
 }
 
 }  // namespace
