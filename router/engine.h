@@ -17,6 +17,7 @@
 #include "common/ids.h"
 #include "common/plan/sampling.h"
 #include "common/time.h"
+#include "router/telemetry/trace_context.h"
 #include "scheduler/decision_names.h"
 #include "scheduler/input.h"
 #include "scheduler/output.h"
@@ -41,6 +42,10 @@ struct Grammar {
 
 struct GenerationRequest {
   std::string client_id;  // X-Request-Id given or made; for logs and GET /requests/{id}
+  // The trace that the request belongs to: as the client gave it, then the router's own span in it.
+  // The shards are given it.
+  std::optional<TraceContext> trace;
+  std::string operation;  // names the span
   std::variant<std::string, std::vector<TokenId>, ChatInput> prompt;
   bool add_special_tokens = true;
   std::string cached_prompt;  // stands before a text prompt and is kept beyond the request

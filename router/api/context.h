@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -10,6 +11,7 @@
 #include "router/api/permits.h"
 #include "router/engine.h"
 #include "router/metrics/metrics.h"
+#include "router/telemetry/span.h"
 
 namespace penstock::router {
 
@@ -29,6 +31,7 @@ struct ApiOptions {
   DjlOptions djl;                         // of DJL's interface
   bool grammar = true;                    // where the shards offer it
   std::vector<std::string> cors_origins;  // empty: no CORS headers; "*": all
+  std::shared_ptr<SpanSink> spans;        // null: nothing is traced
 };
 
 // Outlives all requests. Options are fixed; the rest is thread-safe.

@@ -29,6 +29,24 @@ std::optional<ApiError> ReadNumber(const RequestHead& head, std::string_view nam
   return std::nullopt;
 }
 
+struct Operation {
+  std::string_view path;
+  std::string_view name;
+};
+constexpr Operation kOperations[] = {
+    {"/", "compat_generate"},
+    {"/v1/chat/completions", "chat_completions"},
+    {"/v1/completions", "completions"},
+};
+
+// A path that has a handler, so one of a few.
+std::string OperationOf(std::string_view path) {
+  for (const Operation& operation : kOperations) {
+    if (operation.path == path) return std::string(operation.name);
+  }
+  return std::string(path.substr(path.starts_with('/') ? 1 : 0));
+}
+
 }  // namespace
 
 std::variant<Hints, ApiError> ReadHints(const RequestHead& head) {
@@ -41,6 +59,8 @@ std::variant<Hints, ApiError> ReadHints(const RequestHead& head) {
                               std::uint32_t{1}, hints.predicted_tokens)) {
     return *std::move(error);
   }
+  hints.trace = ParseTraceContext(head.Find("traceparent"), head.Find("tracestate"));
+  hints.operation = OperationOf(head.path);
   return hints;
 }
 
@@ -48,6 +68,8 @@ void ApplyHints(const Hints& hints, std::vector<GenerationRequest>& candidates) 
   for (GenerationRequest& candidate : candidates) {
     candidate.priority = hints.priority;
     candidate.predicted_tokens = hints.predicted_tokens;
+    candidate.trace = hints.trace;
+    candidate.operation = hints.operation;
   }
 }
 

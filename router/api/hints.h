@@ -4,10 +4,14 @@
 //   X-Penstock-Predicted-Tokens  1 … 4294967295, how long the answer is expected to be (--order
 //                                shortest-predicted, and --admission optimistic reserves by it)
 // A hint changes when a request runs, never what it answers.
+//
+// Beside them the head says which trace the request belongs to: `traceparent` and `tracestate` of
+// W3C trace context. One that is not well-formed counts for nothing, as the standard has it.
 #pragma once
 
 #include <cstdint>
 #include <optional>
+#include <string>
 #include <variant>
 #include <vector>
 
@@ -20,6 +24,8 @@ namespace penstock::router {
 struct Hints {
   std::int32_t priority = 0;
   std::uint32_t predicted_tokens = 0;  // 0 = none
+  std::optional<TraceContext> trace;
+  std::string operation;  // as TGI names its spans: generate, chat_completions, …
 };
 
 // The hints of a head, or which header is wrong.

@@ -4,6 +4,8 @@
 #include <optional>
 #include <utility>
 
+#include "router/telemetry/request_trace.h"
+
 namespace penstock::router {
 namespace {
 
@@ -23,18 +25,22 @@ class CandidateSink final : public GenerationSink {
 
 class Run final : public std::enable_shared_from_this<Run> {
  public:
-  Run(ApiContext& context, std::weak_ptr<Exchange> exchange, RunPlan plan, std::size_t candidates)
+  Run(ApiContext& context, std::weak_ptr<Exchange> exchange, RunPlan plan, RequestTrace trace,
+      std::size_t candidates)
       : context_(context),
         dialect_(plan.dialect),
         arrived_(plan.arrived),
         exchange_(exchange),
+        trace_(std::move(trace)),
         writer_(std::move(plan.writer)),
         permit_(std::move(plan.permit)),
         candidates_(candidates) {}
 
   // Let go of without an end: an engine's mistake. The exchange answers 500.
   ~Run() {
-    if (!over_) context_.metrics.RequestFailed(RowOf(ApiErrorKind::kInternal).name);
+    if (over_) return;
+    context_.metrics.RequestFailed(RowOf(ApiErrorKind::kInternal).name);
+    trace_.Finish("the request was dropped");
   }
   Run(const Run&) = delete;
   Run& operator=(const Run&) = delete;
@@ -114,6 +120,7 @@ class Run final : public std::enable_shared_from_this<Run> {
     context_.metrics.RequestTimes(end.timings.validation, end.timings.queue, end.timings.inference,
                                   end.generated_tokens);
     const scheduler::FinishReason reason = end.reason;
+    trace_.Ended(index, end, FinishName(reason));
     writer_->End(index, std::move(end));
     CandidateEnded(reason);
   }
@@ -130,6 +137,7 @@ class Run final : public std::enable_shared_from_this<Run> {
     }
     permit_ = Permit();
     CountTokens();
+    trace_.Finish(failed_ == candidates_.size() ? RowOf(ApiErrorKind::kGeneration).name : "");
     writer_->AllEnded();
   }
 
@@ -152,14 +160,15 @@ class Run final : public std::enable_shared_from_this<Run> {
       ++failed_;
       return CandidateEnded(scheduler::FinishReason::kCancelled);
     }
-    losers = Over();
+    losers = Over(api.message);
     context_.metrics.RequestFailed(RowOf(api.kind).name);
     writer_->Failed(api);
   }
 
   // Ends it before its time; gives the generations that still run. With the mutex held.
-  std::vector<RequestId> Over() {
+  std::vector<RequestId> Over(std::string_view why) {
     over_ = true;
+    trace_.Finish(why);
     permit_ = Permit();
     std::vector<RequestId> running;
     for (const Candidate& candidate : candidates_) {
@@ -171,19 +180,25 @@ class Run final : public std::enable_shared_from_this<Run> {
     return running;
   }
 
+  static std::string_view NameOf(CloseReason reason) {
+    if (reason == CloseReason::kTimeout) return "the answer took too long";
+    if (reason == CloseReason::kStopping) return "the server is stopping";
+    return reason == CloseReason::kTooSlow ? "the client reads too slowly" : "the client went away";
+  }
+
   // On an io thread.
   void Closed(CloseReason reason) {
     std::vector<RequestId> running;
     {
       const std::lock_guard lock(mutex_);
       if (over_) return;
-      running = Over();
+      running = Over(NameOf(reason));
       if (reason == CloseReason::kTimeout) {
         context_.metrics.RequestFailed(RowOf(ApiErrorKind::kDeadline).name);
-        writer_->Failed({ApiErrorKind::kDeadline, "the answer took too long", ""});
+        writer_->Failed({ApiErrorKind::kDeadline, std::string(NameOf(reason)), ""});
       } else if (reason == CloseReason::kStopping) {
         context_.metrics.RequestFailed(RowOf(ApiErrorKind::kUnavailable).name);
-        writer_->Failed({ApiErrorKind::kUnavailable, "the server is stopping", ""});
+        writer_->Failed({ApiErrorKind::kUnavailable, std::string(NameOf(reason)), ""});
       } else {
         context_.metrics.RequestCancelled();
       }
@@ -196,6 +211,7 @@ class Run final : public std::enable_shared_from_this<Run> {
   const Time arrived_;
   std::mutex mutex_;
   std::weak_ptr<Exchange> exchange_;  // the writer's, which may let go of it
+  RequestTrace trace_;
   std::unique_ptr<AnswerWriter> writer_;
   Permit permit_;
   std::vector<Candidate> candidates_;
@@ -212,7 +228,9 @@ bool CandidateSink::OnEvents(std::vector<GenerationEvent> events) {
 
 void StartRun(ApiContext& context, std::shared_ptr<Exchange> exchange, RunPlan plan) {
   std::vector<GenerationRequest> requests = std::move(plan.candidates);
-  const auto run = std::make_shared<Run>(context, exchange, std::move(plan), requests.size());
+  RequestTrace trace = RequestTrace::Begin(context.options.spans, requests, plan.arrived);
+  const auto run =
+      std::make_shared<Run>(context, exchange, std::move(plan), std::move(trace), requests.size());
   run->Submit(*exchange, std::move(requests));
 }
 

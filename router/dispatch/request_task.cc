@@ -31,6 +31,11 @@ GenerationError ToError(const scheduler::Failed& failed) {
   return MakeError(ErrorKind::kGeneration, failed.message);
 }
 
+// What the shards' logs call the request.
+std::string TraceName(const GenerationRequest& request) {
+  return request.trace ? FormatTraceparent(*request.trace) : request.client_id;
+}
+
 }  // namespace
 
 SeedSource::SeedSource(std::optional<std::uint64_t> fixed) : fixed_(fixed) {
@@ -146,7 +151,7 @@ void RequestTask::Send(Prompt prompt) {
   arrival.trace_id = services_.shows_requests
                          ? ShownRequest(request_, prompt.max_new_tokens,
                                         services_.prompts.limits().max_input_tokens)
-                         : request_.client_id;
+                         : TraceName(request_);
   queued_ = SteadyNow();
   if (!services_.post(std::move(arrival))) {
     services_.records.SetState(id_, "refused");

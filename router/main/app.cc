@@ -18,6 +18,7 @@
 #include "router/main/process_events.h"
 #include "router/main/settings.h"
 #include "router/metrics/metrics.h"
+#include "router/telemetry/otlp_exporter.h"
 #include "text/chat_template.h"
 #include "text/tokenizer.h"
 
@@ -43,6 +44,7 @@ class App {
   std::optional<Failure> LoadText();
   std::optional<Failure> FormGroups();
   std::optional<Failure> StartEngine();
+  std::optional<Failure> StartTraces();
   std::optional<Failure> StartHttp();
   int Report(const Failure& failure);
   int Serve();
@@ -58,7 +60,8 @@ class App {
   std::shared_ptr<const text::ChatTemplate> chat_;
   std::unique_ptr<GroupFleet> fleet_;  // outlives the engine, which hands lost links to it
   std::unique_ptr<RouterEngine> engine_;
-  std::unique_ptr<HttpService> http_;  // before the engine goes: its answers need the engine
+  std::shared_ptr<OtlpExporter> traces_;  // null: none are asked for
+  std::unique_ptr<HttpService> http_;     // before the engine goes: its answers need the engine
 
   std::mutex mutex_;
   std::string lost_;  // under mutex_
@@ -126,9 +129,18 @@ std::optional<Failure> App::StartEngine() {
   return std::nullopt;
 }
 
+std::optional<Failure> App::StartTraces() {
+  const auto options = OtlpSettings(values_, engine_->Facts());
+  if (!options.ok()) return Failure{kExitUsage, options.status()};
+  if (!options->endpoint.empty()) traces_ = std::make_shared<OtlpExporter>(*options, metrics_);
+  return std::nullopt;
+}
+
 std::optional<Failure> App::StartHttp() {
   const HttpOptions options = HttpSettings(values_);
-  http_ = std::make_unique<HttpService>(options, ApiSettings(values_), *engine_, metrics_);
+  ApiOptions api = ApiSettings(values_);
+  api.spans = traces_;
+  http_ = std::make_unique<HttpService>(options, std::move(api), *engine_, metrics_);
   const auto port = http_->Start();
   if (!port.ok()) return Failure{kExitAddress, port.status()};
   const bool is_ipv6 = options.host.find(':') != std::string::npos;
@@ -161,10 +173,11 @@ int App::Report(const Failure& failure) {
   return failure.exit_code;
 }
 
-// No group joins any more, then the engine ends.
+// No group joins any more, then the engine ends, and the last traces go out.
 void App::Stop() {
   fleet_->Stop();
   engine_->Stop();
+  if (traces_ != nullptr) traces_->Stop();
 }
 
 int App::Serve() {
@@ -189,7 +202,8 @@ int App::Serve() {
 
 int App::Run() {
   using Step = std::optional<Failure> (App::*)();
-  for (const Step step : {&App::LoadText, &App::FormGroups, &App::StartEngine, &App::StartHttp}) {
+  for (const Step step :
+       {&App::LoadText, &App::FormGroups, &App::StartEngine, &App::StartTraces, &App::StartHttp}) {
     if (const auto failure = (this->*step)()) return Report(*failure);
   }
   return Serve();

@@ -266,4 +266,14 @@ absl::StatusOr<ModelFacts> FactsOf(const options::Values& values, const GroupFor
   return facts;
 }
 
+absl::StatusOr<OtlpOptions> OtlpSettings(const options::Values& values, const ModelFacts& facts) {
+  OtlpOptions otlp;
+  otlp.endpoint = values.GetString("otlp-endpoint");
+  otlp.service_name = values.GetString("otlp-service-name");
+  otlp.version = std::string(Version());
+  otlp.model = facts.served_name;
+  if (!otlp.endpoint.empty()) PENSTOCK_RETURN_IF_ERROR(CheckOtlpEndpoint(otlp.endpoint));
+  return otlp;
+}
+
 }  // namespace penstock::router

@@ -14,6 +14,7 @@
 #include "router/dispatch/group_fleet.h"
 #include "router/engine.h"
 #include "router/http/options.h"
+#include "router/telemetry/otlp_exporter.h"
 
 namespace penstock::router {
 
@@ -32,5 +33,8 @@ CoreLoopOptions CoreSettings(const options::Values& values, const GroupFormed& f
 // Limits and names for clients. InvalidArgument when --max-input-tokens or --max-total-tokens do
 // not fit the model or its cache, with the numbers.
 absl::StatusOr<ModelFacts> FactsOf(const options::Values& values, const GroupFormed& formed);
+
+// Without an endpoint: no traces. InvalidArgument when it is not one.
+absl::StatusOr<OtlpOptions> OtlpSettings(const options::Values& values, const ModelFacts& facts);
 
 }  // namespace penstock::router

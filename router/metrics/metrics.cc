@@ -8,10 +8,12 @@
 #include <prometheus/text_serializer.h>
 
 #include <algorithm>
+#include <array>
 #include <map>
 #include <mutex>
 #include <optional>
 #include <sstream>
+#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -169,6 +171,10 @@ struct Metrics::Impl {
                                        "penstock_kv_blocks{state=\"cached\"} is what it holds.")
                                   .Add({});
 
+  Family<Counter>& spans = Counters(registry, "penstock_otlp_spans_total",
+                                    "Spans for the collector of traces: sent, dropped because "
+                                    "the queue was full, or failed.");
+
   // What is kept per replica group, made when the group is first named.
   struct Group {
     Gauge& up;
@@ -195,6 +201,9 @@ struct Metrics::Impl {
       Gauges("penstock_group_kv_blocks", "KV cache blocks by replica group and state.");
   Family<Gauge>& group_plans =
       Gauges("penstock_group_plans_in_flight", "Plans sent and not yet answered, by group.");
+
+  // Asked for at every step: looking a counter up by its labels would cost more than the step.
+  std::map<std::tuple<Direction, GroupId, std::uint32_t>, Counter*> execute_counters;
 
   std::mutex groups_mutex;
   std::map<GroupId, Group> groups;
@@ -327,12 +336,15 @@ void Metrics::SetBlocks(std::uint64_t free, std::uint64_t used, std::uint64_t ca
 }
 
 void Metrics::ExecuteMessage(Direction direction, GroupId group, std::uint32_t rank) {
-  const char* name = direction == Direction::kPlan ? "plan" : "result";
-  impl_->execute_messages
-      .Add({{"direction", name},
-            {"group", std::to_string(group.value())},
-            {"rank", std::to_string(rank)}})
-      .Increment();
+  const std::lock_guard lock(impl_->groups_mutex);
+  Counter*& counter = impl_->execute_counters[{direction, group, rank}];
+  if (counter == nullptr) {
+    const char* name = direction == Direction::kPlan ? "plan" : "result";
+    counter = &impl_->execute_messages.Add({{"direction", name},
+                                            {"group", std::to_string(group.value())},
+                                            {"rank", std::to_string(rank)}});
+  }
+  counter->Increment();
 }
 
 void Metrics::SetPlansInFlight(GroupId group, std::uint64_t plans) {
@@ -386,6 +398,13 @@ void Metrics::SetDecodeSplit(std::uint64_t parts, std::uint64_t cells, std::uint
   impl_->split_cells.Set(static_cast<double>(cells));
   impl_->split_sparsity.Set(padding / static_cast<double>(cells));
   impl_->split_padding_per_token.Set(padding / static_cast<double>(tokens));
+}
+
+void Metrics::Spans(SpanOutcome outcome, std::uint64_t count) {
+  if (count == 0) return;
+  constexpr std::array kNames = {"sent", "dropped", "failed"};
+  impl_->spans.Add({{"outcome", kNames[static_cast<std::size_t>(outcome)]}})
+      .Increment(static_cast<double>(count));
 }
 
 std::string Metrics::Render() const {

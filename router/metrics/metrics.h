@@ -92,6 +92,10 @@ class Metrics {
                    std::uint64_t evicted_blocks);
   void Step(Duration sent_to_result, std::uint64_t decode_rows, std::uint64_t prefill_tokens);
 
+  // --- router/telemetry
+  enum class SpanOutcome : std::uint8_t { kSent, kDropped, kFailed };  // by the bound, by an error
+  void Spans(SpanOutcome outcome, std::uint64_t count);
+
   // The text exposition format 0.0.4.
   std::string Render() const;
 

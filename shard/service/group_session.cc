@@ -5,6 +5,7 @@
 #include <string_view>
 #include <utility>
 
+#include "common/log.h"
 #include "common/status.h"
 
 namespace penstock::shard {
@@ -23,6 +24,15 @@ absl::Status CheckRange(const char* field, std::uint32_t value, std::uint32_t lo
   if (value >= low && value <= high) return absl::OkStatus();
   return BadValue(field, std::to_string(value),
                   "from " + std::to_string(low) + " to " + std::to_string(high));
+}
+
+// So that the log of each rank says to which trace or request a sequence belongs.
+void LogStarts(const StepPlan& plan) {
+  for (const SequenceStart& start : plan.starts) {
+    if (start.trace_id.empty()) continue;
+    log::Debug("step " + std::to_string(plan.step.value()) + " starts sequence " +
+               std::to_string(start.sequence.value()) + " of " + start.trace_id);
+  }
 }
 
 }  // namespace
@@ -109,6 +119,7 @@ absl::StatusOr<StepResult> GroupSession::Step(const StepPlan& plan) {
 
 absl::StatusOr<StepResult> GroupSession::StepWithTokens(const StepPlan& plan) {
   PENSTOCK_RETURN_IF_ERROR(checker_->Check(plan));
+  LogStarts(plan);
   PENSTOCK_ASSIGN_OR_RETURN(StepResult result, engine_.Execute(plan));
   PENSTOCK_RETURN_IF_ERROR(checker_->Observe(plan, result));
   digest_.Mix(plan);

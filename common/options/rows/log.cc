@@ -22,6 +22,16 @@ constexpr OptionSpec kRows[] = {
      .default_text = "false",
      .components = kLauncher,
      .help = "The same as --log-format json."},
+    {.name = "otlp-endpoint",
+     .components = kLauncher | kRouter,
+     .help =
+         "Collector that gets a trace of every request, by OTLP over gRPC: http://HOST:PORT, or "
+         "https for TLS. Unset: none."},
+    {.name = "otlp-service-name",
+     .default_text = "text-generation-inference.router",
+     .components = kLauncher | kRouter,
+     .help = "Name of this service in its traces; the default is that of TGI, whose dashboards ask "
+             "for it."},
     {.name = "step-log",
      .type = Type::kPath,
      .components = kLauncher | kRouter,

@@ -50,6 +50,7 @@ std::string NextCallId(const std::vector<Message>& messages) {
 struct ChatJob {
   ChatRequest chat;
   std::string client_id;
+  std::variant<Hints, ApiError> hints;
   std::shared_ptr<Exchange> exchange;
   ChatStyle style;
 };
@@ -78,6 +79,7 @@ void Generate(ApiContext& context, const std::shared_ptr<ChatJob>& job, Prepared
   generation.mode = stream ? Mode::kStream : Mode::kPlain;
   generation.arrived = arrived;
   generation.client_id = job->client_id;
+  generation.hints = job->hints;
   generation.exchange = job->exchange;
   generation.refuse = [exchange = job->exchange, style, stream](const ApiError& error) {
     if (stream) return FailStream(*exchange, style.common, style.stream_open, error);
@@ -108,6 +110,7 @@ void ServeChat(ApiContext& context, const RequestHead& head, ChatRequest chat,
                std::shared_ptr<Exchange> exchange) {
   auto job = std::make_shared<ChatJob>();
   job->client_id = head.request_id;
+  job->hints = ReadHints(head);
   job->exchange = std::move(exchange);
   const bool named = chat.model && *chat.model != "tgi";
   job->style.model = named ? *chat.model : context.engine.Facts().model_id;

@@ -50,6 +50,7 @@ void ServeCompletion(ApiContext& context, const RequestHead& head,
   job.mode = completion.stream ? Mode::kStream : Mode::kPlain;
   job.arrived = head.arrived;
   job.client_id = head.request_id;
+  job.hints = ReadHints(head);
   job.exchange = exchange;
   job.refuse = [exchange, style, stream = completion.stream,
                 prompts = job.requests.size()](const ApiError& error) {

@@ -109,6 +109,7 @@ void Launch(ApiContext& context, const std::shared_ptr<VertexJob>& job) {
   all.requests = std::move(job->requests);
   all.arrived = job->head.arrived;
   all.client_id = job->head.request_id;
+  all.hints = ReadHints(job->head);
   all.exchange = job->exchange;
   all.refuse = [exchange = job->exchange](const ApiError&) { exchange->Respond(Incomplete()); };
   all.make_writer = [exchange = job->exchange](std::size_t candidates) {
