@@ -95,6 +95,15 @@ def _tools_as_json(exchange):
         body.get("tool_choice") != "none"
 
 
+def _comma_in_arguments(exchange):
+    """TGI streams the comma behind the name of a call as the first of its arguments, which are no JSON then."""
+    calls = [delta["tool_calls"] for answer in _events(exchange) if isinstance(answer, dict)
+             for delta in [choice.get("delta") or {} for choice in answer.get("choices", [])]
+             if delta.get("tool_calls")]
+    pieces = [(call[0] if isinstance(call, list) else call)["function"]["arguments"] for call in calls]
+    return "".join(pieces).removeprefix("{").lstrip().startswith(",")
+
+
 RULES = [
     ("more than 1,024 tokens",
      "exactly as many tokens as were asked for or fit, from one generation", _long_generation),
@@ -104,6 +113,7 @@ RULES = [
      "the text in front of the incomplete character is kept", _ends_in_a_character),
     ("compressed body", "415, not read as if it were plain", _compressed),
     ("key in another case", "keys are compared exactly", _key_in_other_case),
+    ("comma in arguments", "streamed arguments of a tool call join to JSON", _comma_in_arguments),
     ("tools through tojson", "with blanks, as transformers renders them", _tools_as_json),
 ]
 

@@ -168,7 +168,19 @@ class ChatStream final : public AnswerWriter {
       return;
     }
     state_ = State::kCall;
+    begins_ = true;
     WriteCall(token, "{", &call->name, end);
+  }
+
+  // The comma between the name and the arguments is not the client's; TGI sends it where it is not
+  // in the name's last token, and the arguments are no JSON then.
+  std::string WithoutComma(std::string_view piece) {
+    const std::size_t first = piece.find_first_not_of(" \n\t\r");
+    if (!begins_ || first == piece.npos) return std::string(piece);
+    begins_ = false;
+    std::string kept(piece);
+    if (kept[first] == ',') kept.erase(first, 1);
+    return kept;
   }
 
   void WriteArguments(const GenerationToken& token, const GenerationEnd* end) {
@@ -179,7 +191,7 @@ class ChatStream final : public AnswerWriter {
       piece = piece.substr(0, piece.find_last_not_of(" \n\t\r") + 1);
       if (piece.ends_with('}')) piece.remove_suffix(1);
     }
-    WriteCall(token, piece, nullptr, end);
+    WriteCall(token, WithoutComma(piece), nullptr, end);
   }
 
   void WriteContent(const GenerationToken& token, const GenerationEnd* end) {
@@ -229,7 +241,8 @@ class ChatStream final : public AnswerWriter {
   const std::string prefix_;
   State state_;
   bool open_;
-  std::string text_;  // since the beginning, with tools
+  bool begins_ = false;  // nothing of the call's arguments has come yet
+  std::string text_;     // since the beginning, with tools
   std::optional<GenerationToken> held_;
   std::string pending_;
 };

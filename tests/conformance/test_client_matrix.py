@@ -1,0 +1,113 @@
+"""Every client library × every feature, unchanged client code against `--api-profile tgi`.
+
+The shard is simulated and says what the text between <<< and >>> says, so that each answer is known, grammars and
+tools included; what a model says under a grammar is tested elsewhere.
+"""
+
+import contextlib
+import json
+
+import pytest
+
+from client_adapters import ADAPTERS, told
+from penstock_testing import BIN, Server
+
+END = "<|end|>"
+SAID = 'The quick brown fox: "ja", naïve.'
+SCHEMA = {"type": "object", "properties": {"city": {"type": "string"}}, "required": ["city"]}
+
+
+@pytest.fixture(scope="module")
+def echo():
+    if not (BIN / "penstock-launcher").exists():
+        pytest.skip(f"binaries are not built in {BIN.parent.name}/bin")
+    with Server("--shard-program", BIN / "penstock-simshard", "--tokens", "echo", "--api-profile", "tgi",
+                "--max-concurrent-requests", "8") as running:
+        yield running
+
+
+@pytest.fixture(params=ADAPTERS)
+def client(request, echo):
+    try:
+        return ADAPTERS[request.param](echo.url)
+    except ImportError as missing:
+        pytest.skip(f"{missing.name} is not installed (tests/requirements.txt)")
+
+
+def feature(client, name):
+    call = getattr(client, name)
+    if call is None:
+        pytest.skip("the library has no such call")
+    return call
+
+
+def says(text):
+    return f"Say <<<{text}>>> please."
+
+
+def test_plain_text(client):
+    assert feature(client, "say")(says(SAID)) == SAID
+
+
+def test_streamed_text(client):
+    parts = feature(client, "stream")(says(SAID))
+    assert "".join(parts).removesuffix(END) == SAID  # TGI streams the token that ends, too
+    assert len(parts) > 5
+
+
+@pytest.mark.parametrize("stream", [False, True])
+def test_details(client, stream):
+    text, ids, reason = feature(client, "details")(says(SAID), stream)
+    assert text == SAID
+    assert len(ids) > 5 and all(isinstance(token, int) for token in ids)
+    assert reason == "eos_token"
+
+
+def test_chat(client):
+    assert feature(client, "chat")(says(SAID)) == SAID
+
+
+def test_streamed_chat(client):
+    assert feature(client, "chat_stream")(says(SAID)) == SAID
+
+
+def test_grammar_reaches_the_shard(client):
+    shown = json.loads(feature(client, "grammar")("[[dump]]", SCHEMA))
+    assert shown["grammar_type"] in (1, 2)  # as a schema, or as a regular expression made of it
+    assert "city" in json.dumps(shown["grammar"])
+
+
+CALL = '{"function": {"_name": "get_weather", "city": "Paris"}}'
+
+
+@pytest.mark.parametrize("form", ["tool", "tool_stream"])
+def test_tool_call(client, form):
+    assert feature(client, form)(says(CALL)) == ("get_weather", {"city": "Paris"})
+
+
+def test_a_bad_value_raises_the_clients_own_error(client):
+    with pytest.raises(client.errors["validation"]) as raised:
+        feature(client, "bad")()
+    assert "Input validation error" in told(raised.value)
+
+
+def any_call(client):
+    return getattr(client, "say") or client.chat
+
+
+def test_a_failed_generation_raises_the_clients_own_error(client):
+    with pytest.raises(client.errors["generation"]) as raised:
+        any_call(client)("[[fail:1]]")
+    assert "Request failed during generation" in told(raised.value)
+
+
+def test_overload_raises_the_clients_own_error(client, echo):
+    with contextlib.ExitStack() as stack:
+        for _ in range(8):
+            held = echo.generate_stream("[[loop]][[slow:50]]", max_new_tokens=100)
+            stack.callback(held.close)
+            next(held)
+        with pytest.raises(client.errors["overloaded"]) as raised:
+            any_call(client)(says(SAID))
+        assert "overloaded" in told(raised.value)
+    echo.wait_metric("penstock_requests_running", lambda running: running == 0)
