@@ -58,15 +58,12 @@ void TextPool::Work() {
     std::shared_ptr<Lane> lane = std::move(queue_.front());
     queue_.pop_front();
     lock.unlock();
-    const bool again = lane->RunOnce();
+    // The lane may die here, and its sink with it: not under the lock.
+    if (!lane->RunOnce()) lane.reset();
     lock.lock();
-    if (again && !stopping_) queue_.push_back(std::move(lane));
-    // Otherwise the lane may die here, and its sink with it: not under the lock.
-    if (lane != nullptr) {
-      lock.unlock();
-      lane.reset();
-      lock.lock();
-    }
+    if (lane == nullptr) continue;
+    if (stopping_) return lock.unlock();
+    queue_.push_back(std::move(lane));
   }
 }
 

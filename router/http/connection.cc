@@ -209,6 +209,7 @@ Connection::Awaitable<bool> Connection::Answer(Present& present) {
   handle = nullptr;
   const bool delivered = co_await AnswerSteps(present, *exchange_);
   present.tokens = exchange_->Counted();
+  present.sent += exchange_->DirectSent().bytes;
   exchange_->Close(too_slow_ ? CloseReason::kTooSlow : CloseReason::kClientGone);
   exchange_->Detach();
   exchange_.reset();
@@ -234,18 +235,23 @@ Connection::Awaitable<bool> Connection::AnswerSteps(Present& present, ExchangeSt
       present.status = output.head->status;
       present.keep_alive = present.keep_alive && !present.head.http10;
     }
+    const bool opened = output.head.has_value();
     const std::string bytes = FrameEvents(present, output, streaming);
     if (!bytes.empty()) {
       if (!co_await Write(bytes)) co_return false;
       exchange.Delivered();
+      if (opened) exchange.OpenDirect(socket_.native_handle(), !present.head.http10);
       present.sent += bytes.size();
       last_sent = SteadyNow();
     }
     if (output.finished) co_return !output.cut;
     if (!bytes.empty()) continue;
+    last_sent = std::max(last_sent, exchange.DirectSent().last_sent);
     if (!co_await WaitForAnswer(exchange, commented ? last_sent : Time::max(), cut_at)) {
       co_return false;
     }
+    exchange.HoldDirect();
+    last_sent = std::max(last_sent, exchange.DirectSent().last_sent);
     const bool silent = commented && SteadyNow() - last_sent >= context_.options.stream_comment;
     if (silent) {
       std::string comment;
@@ -287,7 +293,7 @@ Connection::Awaitable<bool> Connection::WaitForAnswer(ExchangeState& exchange, T
 
 std::string Connection::FrameEvents(const Present& present, ExchangeState::Output& output,
                                     bool& streaming) const {
-  std::string bytes;
+  std::string bytes = std::move(output.framed);
   const bool chunked = !present.head.http10;
   if (output.head) {
     streaming = true;

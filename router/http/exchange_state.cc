@@ -1,6 +1,10 @@
 #include "router/http/exchange_state.h"
 
+#include <sys/socket.h>
+
 #include <utility>
+
+#include "router/http/wire.h"
 
 namespace penstock::router {
 namespace {
@@ -60,7 +64,9 @@ void ExchangeState::StartStream(HttpResponse head) {
 bool ExchangeState::Write(std::string_view events) {
   const std::lock_guard lock(mutex_);
   if (!streaming_ || finished_ || overflow_ || IsDead(closed_)) return false;
-  if (in_flight_ + output_.events.size() + events.size() > max_behind_) {
+  if (events.empty()) return true;
+  if (direct_ && SendDirect(events)) return true;
+  if (Behind() + events.size() > max_behind_) {
     overflow_ = output_.overflow = true;
     WakeLocked();
     return false;
@@ -68,6 +74,33 @@ bool ExchangeState::Write(std::string_view events) {
   output_.events.append(events);
   WakeLocked();
   return true;
+}
+
+// With the mutex held. True: it is sent, or the connection will send what is left of it.
+bool ExchangeState::SendDirect(std::string_view events) {
+  thread_local std::string frame;
+  if (chunked_) {
+    frame.clear();
+    AppendChunk(frame, events);
+    events = frame;
+  }
+  const auto taken = ::send(socket_, events.data(), events.size(), MSG_DONTWAIT | MSG_NOSIGNAL);
+  if (taken <= 0) {
+    direct_ = false;  // full or broken: the connection finds out
+    return false;
+  }
+  const auto size = static_cast<std::size_t>(taken);
+  direct_sent_.bytes += size;
+  direct_sent_.last_sent = SteadyNow();
+  if (size == events.size()) return true;
+  direct_ = false;
+  output_.framed = events.substr(size);
+  WakeLocked();
+  return true;
+}
+
+std::size_t ExchangeState::Behind() const {
+  return in_flight_ + output_.framed.size() + output_.events.size();
 }
 
 void ExchangeState::Finish() {
@@ -114,15 +147,32 @@ void ExchangeState::WakeSeen() {
 
 ExchangeState::Output ExchangeState::Take() {
   const std::lock_guard lock(mutex_);
-  in_flight_ += output_.events.size();
+  in_flight_ = Behind();
   Output taken = std::exchange(output_, Output{});
   taken.overflow = overflow_;
+  direct_ = socket_ >= 0 && in_flight_ == 0 && !taken.finished && !overflow_;
   return taken;
 }
 
 std::optional<TokenCounts> ExchangeState::Counted() {
   const std::lock_guard lock(mutex_);
   return token_counts_;
+}
+
+void ExchangeState::OpenDirect(int socket, bool chunked) {
+  const std::lock_guard lock(mutex_);
+  socket_ = socket;
+  chunked_ = chunked;
+}
+
+void ExchangeState::HoldDirect() {
+  const std::lock_guard lock(mutex_);
+  direct_ = false;
+}
+
+ExchangeState::Direct ExchangeState::DirectSent() {
+  const std::lock_guard lock(mutex_);
+  return direct_sent_;
 }
 
 bool ExchangeState::Overflowed() {
@@ -152,6 +202,8 @@ void ExchangeState::Close(CloseReason reason) {
 void ExchangeState::Detach() {
   const std::lock_guard lock(mutex_);
   wake_ = nullptr;
+  direct_ = false;
+  socket_ = -1;
 }
 
 }  // namespace penstock::router

@@ -4,6 +4,10 @@
 // all that has gathered, so a client that is behind gets its pending events in one write. The bound
 // is bytes that the client has not taken, those of the write in progress included; over it the
 // stream is over (kTooSlow), because neither waiting nor dropping events is possible.
+//
+// While nothing is pending, an event is sent by the thread that brings it (OpenDirect), which saves
+// the way over the io thread: a wake-up costs as much as the send. Whatever the kernel does not
+// take at once goes the other way.
 #pragma once
 
 #include <cstddef>
@@ -13,6 +17,7 @@
 #include <optional>
 #include <string>
 
+#include "common/time.h"
 #include "router/http/application.h"
 
 namespace penstock::router {
@@ -35,6 +40,7 @@ class ExchangeState {
   struct Output {
     std::optional<HttpResponse> head;
     bool stream = false;    // `head` opened a stream
+    std::string framed;     // the rest of a direct write, goes out first
     std::string events;     // not yet framed
     bool finished = false;  // nothing will follow
     bool overflow = false;  // the client is too far behind
@@ -44,17 +50,30 @@ class ExchangeState {
   // writing must still hear of an overflow.
   void WakeSeen();
   Output Take();
+  // From now on, whenever Take has found nothing, events may be sent on this non-blocking socket by
+  // the application's thread, as chunks or plain; until Detach. The head is out.
+  void OpenDirect(int socket, bool chunked);
+  // The connection itself writes next; until the next Take.
+  void HoldDirect();
+  // Bytes that went that way, and when the last did.
+  struct Direct {
+    std::size_t bytes = 0;
+    Time last_sent{};
+  };
+  Direct DirectSent();
   bool Overflowed();
   std::optional<TokenCounts> Counted();
   // The client took all that was handed out.
   void Delivered();
   // Ends the exchange for the application. After kClientGone and kTooSlow nothing more is taken.
   void Close(CloseReason reason);
-  // No wake after this.
+  // No wake and no direct write after this.
   void Detach();
 
  private:
   void WakeLocked();
+  bool SendDirect(std::string_view events);
+  std::size_t Behind() const;
 
   const std::size_t max_behind_;
   std::mutex mutex_;
@@ -66,6 +85,10 @@ class ExchangeState {
   bool finished_ = false;
   bool overflow_ = false;
   std::size_t in_flight_ = 0;
+  int socket_ = -1;      // of direct writes
+  bool chunked_ = true;  // their framing
+  bool direct_ = false;  // the connection waits and has nothing to write
+  Direct direct_sent_;
   std::optional<CloseReason> closed_;
   std::optional<TokenCounts> token_counts_;
   std::function<void(CloseReason)> on_close_;

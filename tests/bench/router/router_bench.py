@@ -1,0 +1,178 @@
+"""Measures the router alone, over simulated shards that answer at once, and prints JSON.
+
+usage: router_bench.py [--router PATH]... [--tgi-router PATH] [--streams 1,64,128,512] [--rows 1,8,32]
+                       [--tokens N] [--budget SECONDS] [--repeats N] [--profile]
+
+Each point is STREAMS open streams and at most ROWS sequences per engine step. It gives streamed tokens per second, per
+second of the router's CPU time (user and system, from /proc), events per read of the client, and requests of one
+token per second. Several routers are interleaved, point by point, so that they see the same machine; the median of
+the repeats counts. TGI's router needs a shard that speaks its protocol: it gets the same simulated one.
+
+--profile adds where the CPU time of the last router goes at its largest point, by `perf`, where that is allowed.
+"""
+
+import argparse
+import datetime
+import json
+import os
+import pathlib
+import platform
+import shutil
+import socket
+import statistics
+import subprocess
+import sys
+import tempfile
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "integration"))
+
+from penstock_testing import BIN, DEMO_MODEL, REPOSITORY, Process  # noqa: E402
+
+LOAD = BIN / "router-load"
+ONE_TOKEN_STREAMS = 64
+
+
+def cpu_seconds(pid):
+    """On-CPU seconds of all threads of a process, to the nanosecond."""
+    total = 0
+    for task in pathlib.Path(f"/proc/{pid}/task").iterdir():
+        total += int((task / "schedstat").read_text().split()[0])
+    return total / 1e9
+
+
+
+class Pair:
+    """A router and the simulated shard below it."""
+
+    def __init__(self, router, rows, is_tgi=False):
+        self.folder = tempfile.TemporaryDirectory(prefix="bench-")
+        path = os.path.join(self.folder.name, "shard")
+        self.shard = Process([BIN / "penstock-simshard", "--model-id", DEMO_MODEL, "--shard-uds-path", path,
+                              "--log-level", "error"])
+        command = self._tgi(router, path) if is_tgi else self._ours(router, path, rows)
+        self.router = Process(command)
+        if is_tgi:
+            self.router.wait_line("Connected")
+        else:
+            self.port = int(self.router.wait_line(r"listening on [\d.]+:(\d+)").group(1))
+        self.pid = self.router.popen.pid
+
+    @staticmethod
+    def _ours(router, path, rows):
+        return [router, "--model-id", DEMO_MODEL, "--shard-uds-path", path, "--port", "0", "--max-batch-size", rows,
+                "--max-concurrent-requests", 1024]
+
+    def _tgi(self, router, path):
+        with socket.socket() as free:
+            free.bind(("127.0.0.1", 0))
+            self.port = free.getsockname()[1]
+        return [router, "--master-shard-uds-path", path + "-0", "--tokenizer-name", DEMO_MODEL, "--hostname",
+                "127.0.0.1", "--port", self.port, "--max-concurrent-requests", 1024, "--usage-stats", "off"]
+
+    def load(self, streams, requests, tokens, mode="stream"):
+        before = cpu_seconds(self.pid)
+        out = subprocess.run([str(LOAD), "127.0.0.1", str(self.port), str(streams), str(requests), str(tokens), mode],
+                             check=True, capture_output=True, text=True).stdout
+        report = json.loads(out)
+        report["cpu"] = cpu_seconds(self.pid) - before
+        return report
+
+    def stop(self):
+        self.router.stop()
+        self.shard.stop()
+        self.folder.cleanup()
+
+
+def measure(pair, streams, tokens, budget):
+    """One point: enough requests for about `budget` seconds, after a run that warms up and tells how many."""
+    first = pair.load(streams, max(streams, 8), tokens)
+    rate = first["requests"] / first["seconds"]
+    report = pair.load(streams, max(streams, int(rate * budget)), tokens)
+    return {"tokens_per_second": report["events"] / report["seconds"],
+            "tokens_per_cpu_second": report["events"] / report["cpu"],
+            "cpu_us_per_token": report["cpu"] * 1e6 / report["events"],
+            "events_per_read": report["events"] / report["reads"]}
+
+
+def measure_requests(pair, budget):
+    first = pair.load(ONE_TOKEN_STREAMS, 500, 1, "plain")
+    rate = first["requests"] / first["seconds"]
+    report = pair.load(ONE_TOKEN_STREAMS, max(500, int(rate * budget)), 1, "plain")
+    return {"requests_per_second": report["requests"] / report["seconds"],
+            "requests_per_cpu_second": report["requests"] / report["cpu"],
+            "cpu_us_per_request": report["cpu"] * 1e6 / report["requests"]}
+
+
+def median_of(runs):
+    return {key: round(statistics.median(run[key] for run in runs), 2) for key in runs[0]}
+
+
+def profile(pair, streams, tokens, budget):
+    """Share of the router's CPU time by function, most first; None where perf is not allowed."""
+    if shutil.which("perf") is None:
+        return None
+    with tempfile.TemporaryDirectory() as folder:
+        data = os.path.join(folder, "perf.data")
+        command = ["perf", "record", "-q", "-F", "1999", "-g", "-o", data, "-p", str(pair.pid)]
+        recorder = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        measure(pair, streams, tokens, budget)
+        recorder.terminate()
+        recorder.wait()
+        show = ["perf", "report", "-i", data, "--stdio", "--no-children", "-g", "none", "--percent-limit", "0.7"]
+        shown = subprocess.run(show, capture_output=True, text=True).stdout
+    lines = [line.split(None, 4) for line in shown.splitlines() if line.strip() and not line.startswith("#")]
+    return [{"percent": float(parts[0].rstrip("%")), "function": parts[-1]} for parts in lines if len(parts) >= 3]
+
+
+def numbers(text):
+    return [int(part) for part in text.split(",")]
+
+
+def main():
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--router", action="append", default=[])
+    parser.add_argument("--tgi-router")
+    parser.add_argument("--streams", type=numbers, default=[1, 64, 128, 512])
+    parser.add_argument("--rows", type=numbers, default=[1, 8, 32])
+    parser.add_argument("--tokens", type=int, default=100)
+    parser.add_argument("--budget", type=float, default=2.0)
+    parser.add_argument("--repeats", type=int, default=3)
+    parser.add_argument("--profile", action="store_true")
+    arguments = parser.parse_args()
+    routers = {path: False for path in arguments.router or [str(BIN / "penstock-router")]}
+    if arguments.tgi_router:
+        routers[arguments.tgi_router] = True
+    points = []
+    for rows in arguments.rows:
+        pairs = {path: Pair(path, rows, is_tgi) for path, is_tgi in routers.items()}
+        try:
+            for streams in arguments.streams:
+                runs = {path: [] for path in pairs}
+                for _ in range(arguments.repeats):
+                    for path, pair in pairs.items():
+                        runs[path].append(measure(pair, streams, arguments.tokens, arguments.budget))
+                for path in pairs:
+                    points.append({"router": path, "streams": streams, "rows": rows, **median_of(runs[path])})
+                    print(points[-1], file=sys.stderr)
+            runs = {path: [] for path in pairs}
+            for _ in range(arguments.repeats):
+                for path, pair in pairs.items():
+                    runs[path].append(measure_requests(pair, arguments.budget))
+            for path in pairs:
+                points.append({"router": path, "one_token_requests": True, "rows": rows, **median_of(runs[path])})
+                print(points[-1], file=sys.stderr)
+            last = list(pairs.values())[-1]
+            hot = None
+            if arguments.profile and rows == arguments.rows[-1]:
+                hot = profile(last, arguments.streams[-1], arguments.tokens, arguments.budget)
+        finally:
+            for pair in pairs.values():
+                pair.stop()
+    commit = subprocess.run(["git", "rev-parse", "--short", "HEAD"], cwd=REPOSITORY, capture_output=True, text=True)
+    print(json.dumps({"date": datetime.date.today().isoformat(), "commit": commit.stdout.strip(),
+                      "machine": {"processor": platform.machine(), "cores": os.cpu_count()},
+                      "tokens_per_stream": arguments.tokens, "points": points, "profile": hot}, indent=2))
+
+
+if __name__ == "__main__":
+    main()
