@@ -184,6 +184,7 @@ struct ModelFacts {
   bool has_grammar = false;
   bool has_watermark = false;
   bool has_adapters = false;
+  std::uint32_t max_candidates = 0;  // of contrastive search; 0 = not offered
 };
 
 // A prefix that is kept for later requests of a tenant.

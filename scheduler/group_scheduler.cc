@@ -143,7 +143,8 @@ void GroupScheduler::AddDecode(Sequence& sequence, Time now, Outputs& out) {
   const std::uint32_t rows = draft_->composer.AddDecode(sequence.slot, wanted, context, least);
   if (rows == 0) return;
   const std::uint32_t tokens = sequence.TokensOfDecode(rows);
-  sequence.blocks.GrowTo(table_.cache(), sequence.PositionsAfter(tokens), sequence.slot,
+  const bool forgets = sequence.Candidates() > 0 && PENSTOCK_MUTANT("winner-has-no-cell");
+  sequence.blocks.GrowTo(table_.cache(), sequence.PositionsAfter(tokens) - forgets, sequence.slot,
                          draft_->plan.block_ops);
   if (capacity_.padded_attention) {
     const auto segment = static_cast<std::uint32_t>(draft_->decodes.size());
@@ -189,7 +190,8 @@ void GroupScheduler::AddChunk(Sequence& sequence, Time now, Outputs& out) {
   CopyTail(sequence);
   sharing_.Enter(sequence, NextStep());
   sharing_.Keep(sequence, NextStep());
-  Name(sequence, sequence.PromptLeft() == 0 && sequence.Candidates() == 0 ? 1 : 0);
+  const bool samples = sequence.Candidates() == 0 || PENSTOCK_MUTANT("prompt-awaits-a-token");
+  Name(sequence, sequence.PromptLeft() == 0 && samples ? 1 : 0);
   if (sequence.PromptLeft() == 0 || sequence.chunked) return;
 
   sequence.chunked = true;

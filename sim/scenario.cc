@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "sim/random.h"
+#include "sim/scenario_contrastive.h"
 #include "sim/token_source.h"
 
 namespace penstock::sim {
@@ -37,10 +38,18 @@ class Draw {
     Timing();
     Placing();
     Pinning();
+    DrawContrastive(random_, scenario_);
     return std::move(scenario_);
   }
 
  private:
+  // Not push_back of a whole event: GCC 12 sees values of a variant that are never read.
+  void Append(Time at, ScriptEvent what) {
+    TimedEvent& event = scenario_.script.emplace_back();
+    event.at = at;
+    event.what = std::move(what);
+  }
+
   void Groups() {
     const std::uint32_t count = random_.OneIn(3) ? random_.Between(2, 3) : 1;
     GroupCapacity capacity;
@@ -165,7 +174,7 @@ class Draw {
     Time now{};
     for (std::uint32_t i = 1; i <= requests; ++i) {
       if (!random_.OneIn(3)) now += kUnit * random_.Below(pace);
-      scenario_.script.push_back({now, Arrives(RequestId(i), families)});
+      Append(now, Arrives(RequestId(i), families));
     }
     end_ = now + kUnit * 200;
   }
@@ -225,8 +234,11 @@ class Draw {
 
   void Faults() {
     const std::uint32_t count = random_.OneIn(4) ? 0 : random_.Below(10);
-    for (std::uint32_t i = 0; i < count; ++i) scenario_.script.push_back({Sometime(), Fault()});
-    if (random_.OneIn(6)) scenario_.script.push_back({Sometime(), OperatorDrains{}});
+    for (std::uint32_t i = 0; i < count; ++i) {
+      const Time at = Sometime();  // drawn before the fault
+      Append(at, Fault());
+    }
+    if (random_.OneIn(6)) Append(Sometime(), OperatorDrains{});
   }
 
   // Groups that were warmed up for smaller steps than the settings allow.
@@ -258,7 +270,7 @@ class Draw {
       }
       arrival.max_new_tokens = random_.Between(1, 12);
       next.stop_string_at = next.gives_up_at = 0;
-      scenario_.script.push_back({event.at + kUnit * random_.Between(20, 500), std::move(next)});
+      Append(event.at + kUnit * random_.Between(20, 500), std::move(next));
     }
   }
 
@@ -270,7 +282,7 @@ class Draw {
       const auto* client = std::get_if<ClientArrives>(&event.what);
       if (client == nullptr || !random_.OneIn(8)) continue;
       const Time soon = event.at + kUnit * random_.Below(60);
-      scenario_.script.push_back({soon, ClientCancels{client->arrival.request}});
+      Append(soon, ClientCancels{client->arrival.request});
     }
   }
 

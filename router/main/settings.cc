@@ -242,6 +242,7 @@ absl::StatusOr<ModelFacts> FactsOf(const options::Values& values, const GroupFor
   facts.has_grammar = HasCapability(formed, "grammar");
   facts.has_watermark = HasCapability(formed, "watermark");
   facts.has_adapters = HasCapability(formed, "adapters");
+  facts.max_candidates = formed.capacity.max_candidates;
 
   const std::uint32_t longest = LongestSequence(formed);
   facts.max_total_tokens = CountOrZero(values, "max-total-tokens");

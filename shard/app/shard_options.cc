@@ -45,6 +45,7 @@ absl::StatusOr<ModelEngineOptions> ReadShardOptions(const options::Values& value
   options.block_size = Number(values, "block-size");
   options.local_ranks = Number(values, "local-ranks");
   options.kv = ReadKvMemory(values);
+  options.contrastive_search = values.GetBool("contrastive-search");
   const std::uint32_t share = CoresOfThisProcess() / options.local_ranks;
   const std::uint32_t threads =
       static_cast<std::uint32_t>(values.FindInt("cpu-threads").value_or(std::max(1u, share)));

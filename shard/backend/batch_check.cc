@@ -26,7 +26,8 @@ absl::Status CheckSegment(const RaggedSegment& segment, std::uint32_t expected_s
     return BadValue("segment.query_start", std::to_string(segment.query_start),
                     "where the segment before it ends, " + std::to_string(expected_start));
   }
-  const std::uint64_t end = std::uint64_t{segment.context_length} + segment.query_count;
+  const std::uint32_t positions = segment.candidates ? 1 : segment.query_count;
+  const std::uint64_t end = std::uint64_t{segment.context_length} + positions;
   if (end > limits.max_sequence_length) {
     return BadValue("segment length", std::to_string(end),
                     "at most " + std::to_string(limits.max_sequence_length));
@@ -36,7 +37,8 @@ absl::Status CheckSegment(const RaggedSegment& segment, std::uint32_t expected_s
     return BadValue("segment.blocks", std::to_string(segment.blocks.size()) + " entries",
                     "at least " + std::to_string(needed));
   }
-  const bool all = window == 0 || segment.context_length < window;
+  // Candidates are compared with the whole context.
+  const bool all = window == 0 || segment.context_length < window || segment.candidates;
   const std::uint64_t first_visible = all ? 0 : segment.context_length - window + 1;
   for (std::uint64_t i = first_visible / cache.block_size; i < needed; ++i) {
     if (segment.blocks[i].value() >= cache.blocks) {
@@ -48,7 +50,37 @@ absl::Status CheckSegment(const RaggedSegment& segment, std::uint32_t expected_s
   return absl::OkStatus();
 }
 
+// One logit row each, the first; in all no more rows than there is room for.
+absl::Status CheckCandidates(const RaggedBatch& batch, const BackendLimits& limits) {
+  std::uint64_t rows = 0;
+  auto next = batch.logit_rows.begin();
+  for (const RaggedSegment& segment : batch.segments) {
+    const std::uint32_t end = segment.query_start + segment.query_count;
+    const auto first = next;
+    while (next != batch.logit_rows.end() && *next < end) ++next;
+    if (!segment.candidates) continue;
+    rows += segment.query_count;
+    if (segment.context_length == 0 || next - first != 1 || *first != segment.query_start) {
+      return BadValue("segment.candidates", "without a context or its one logit row",
+                      "a segment with both, the logit row being its first");
+    }
+  }
+  if (rows <= limits.max_candidate_rows) return absl::OkStatus();
+  return BadValue("candidate rows", std::to_string(rows),
+                  "at most " + std::to_string(limits.max_candidate_rows));
+}
+
 }  // namespace
+
+absl::Status NotCandidates(std::uint32_t segment, std::size_t rows) {
+  return absl::InternalError("segment " + std::to_string(segment) + " of the last batch has not " +
+                             std::to_string(rows) + " candidates");
+}
+
+absl::Status NotAllCandidates(std::size_t choices, std::size_t segments) {
+  return absl::InternalError(std::to_string(choices) + " choices for " + std::to_string(segments) +
+                             " segments of candidates");
+}
 
 absl::Status CheckBatch(const RaggedBatch& batch, const BackendLimits& limits,
                         const Program& program, const CacheShape& cache) {
@@ -79,7 +111,7 @@ absl::Status CheckBatch(const RaggedBatch& batch, const BackendLimits& limits,
     }
     before = row;
   }
-  return absl::OkStatus();
+  return CheckCandidates(batch, limits);
 }
 
 }  // namespace penstock::shard

@@ -3,6 +3,7 @@
 
 #include <absl/status/status.h>
 
+#include <cstddef>
 #include <cstdint>
 
 #include "shard/backend/backend.h"
@@ -18,5 +19,9 @@ struct CacheShape {
 // InvalidArgument names the field that breaks a rule.
 absl::Status CheckBatch(const RaggedBatch& batch, const BackendLimits& limits,
                         const Program& program, const CacheShape& cache);
+
+// What Similarities and CommitCandidates answer to a mistake of the caller.
+absl::Status NotCandidates(std::uint32_t segment, std::size_t rows);
+absl::Status NotAllCandidates(std::size_t choices, std::size_t segments);
 
 }  // namespace penstock::shard

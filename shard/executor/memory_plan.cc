@@ -45,6 +45,20 @@ absl::StatusOr<std::uint64_t> ChooseKvBytes(const MemoryNeeds& needs, std::uint6
   return std::min(wanted_bytes, free_bytes / 2 / std::max(1u, needs.local_ranks));
 }
 
+namespace {
+
+// " (45.0 KiB per token, 2.3 KiB of it hidden states)".
+std::string PerToken(const MemoryNeeds& needs) {
+  if (needs.kv_bytes_per_token == 0) return "";
+  const std::string hidden =
+      needs.hidden_bytes_per_token == 0
+          ? ""
+          : ", " + HumanBytes(needs.hidden_bytes_per_token) + " of it hidden states";
+  return " (" + HumanBytes(needs.kv_bytes_per_token) + " per token" + hidden + ")";
+}
+
+}  // namespace
+
 absl::StatusOr<std::string> DescribeMemoryPlan(const MemoryNeeds& needs, std::uint64_t free_bytes) {
   std::string kv = "as much as needed, at most half of what is left";
   std::uint64_t total = needs.weight_bytes + needs.scratch_bytes;
@@ -56,11 +70,11 @@ absl::StatusOr<std::string> DescribeMemoryPlan(const MemoryNeeds& needs, std::ui
     kv = HumanBytes(bytes);
     total += bytes;
   }
-  const std::string text = "memory plan of rank " + std::to_string(needs.rank) + ": weights " +
-                           HumanBytes(needs.weight_bytes) + ", scratch " +
-                           HumanBytes(needs.scratch_bytes) + " for steps of " +
-                           std::to_string(needs.scratch_step_tokens) + " tokens, KV cache " + kv +
-                           "; " + HumanBytes(total) + " of " + HumanBytes(free_bytes) + " free";
+  const std::string text =
+      "memory plan of rank " + std::to_string(needs.rank) + ": weights " +
+      HumanBytes(needs.weight_bytes) + ", scratch " + HumanBytes(needs.scratch_bytes) +
+      " for steps of " + std::to_string(needs.scratch_step_tokens) + " tokens, KV cache " + kv +
+      PerToken(needs) + "; " + HumanBytes(total) + " of " + HumanBytes(free_bytes) + " free";
   if (total <= free_bytes) return text;
   return absl::ResourceExhaustedError(text + ": it does not fit");
 }

@@ -25,6 +25,8 @@ struct MemoryNeeds {
   std::uint64_t scratch_bytes = 0;
   std::uint32_t scratch_step_tokens = 0;  // the step size that scratch_bytes is for
   KvMemory kv;
+  std::uint64_t kv_bytes_per_token = 0;
+  std::uint64_t hidden_bytes_per_token = 0;  // of these, the hidden-state plane
 };
 
 // Buffers of a Program for steps of `step_tokens` rows, `logit_rows` of which give logits at a

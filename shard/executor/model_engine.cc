@@ -6,7 +6,6 @@
 #include "common/log.h"
 #include "common/status.h"
 #include "common/time.h"
-#include "shard/cache/paged/paged_layout.h"
 #include "shard/executor/free_memory.h"
 #include "shard/executor/warmup.h"
 #include "shard/parallel/local_communicator.h"
@@ -19,10 +18,6 @@ namespace {
 constexpr std::uint32_t kMaxLogitRows = 64;
 // The plan before loading is for the default step of a CPU; the group's limits come later.
 constexpr std::uint32_t kUsualStepTokens = 512;
-
-PagedLayout LayoutOf(const Model& model, std::uint32_t block_size) {
-  return {model.spec.layers, block_size, model.part.kv_heads, model.spec.head_dim, model.dtype};
-}
 
 std::string Stored(const Model& model) {
   const std::optional<DType> stored = model.spec.stored_dtype;
@@ -61,10 +56,11 @@ EngineFacts ModelEngine::Facts() const {
   facts.eos_token_ids = spec.eos_token_ids;
   if (spec.bos_token_id >= 0) facts.bos_token_id = spec.bos_token_id;
   facts.max_position = spec.max_position;
-  facts.kv_groups = {{model_->KvBytesPerToken(), spec.layers, model_->KvWindow()}};
+  facts.kv_groups = {{Layout().BytesPerToken(), spec.layers, model_->KvWindow()}};
   facts.backend = backend_->Name();
   facts.capabilities = {"sampling", "penalties", "logprobs",      "prompt_logprobs",
                         "truncate", "copy",      "prefix_caching"};
+  if (options_.contrastive_search) facts.capabilities.emplace_back("contrastive_search");
   facts.fingerprint = model_->fingerprint;
   facts.parameters = model_->parameters;
   facts.weight_bytes = model_->WeightBytes();
@@ -82,6 +78,19 @@ absl::Status ModelEngine::Load(const LoadCallback& progress) {
   return absl::OkStatus();
 }
 
+PagedLayout ModelEngine::Layout() const {
+  PagedLayout layout{model_->spec.layers, options_.block_size, model_->part.kv_heads,
+                     model_->spec.head_dim, model_->dtype};
+  if (options_.contrastive_search) layout.hidden = model_->spec.hidden;
+  return layout;
+}
+
+std::uint32_t ModelEngine::CandidateRows() const {
+  const GroupLimits& limits = setup_.limits;
+  const std::uint64_t most = std::uint64_t{limits.max_sequences} * limits.max_candidates;
+  return static_cast<std::uint32_t>(std::min<std::uint64_t>(most, limits.max_step_tokens));
+}
+
 MemoryNeeds ModelEngine::Needs(std::uint32_t step_tokens) const {
   MemoryNeeds needs;
   needs.rank = options_.model.rank;
@@ -93,6 +102,11 @@ MemoryNeeds ModelEngine::Needs(std::uint32_t step_tokens) const {
   needs.scratch_bytes = ScratchBytes(model_->program, step_tokens, kMaxLogitRows, element);
   needs.scratch_step_tokens = step_tokens;
   needs.kv = options_.kv;
+  needs.kv_bytes_per_token = Layout().BytesPerToken();
+  needs.hidden_bytes_per_token = Layout().HiddenBytesPerToken();
+  // Candidates keep their own positions until one is chosen; a pair each in bfloat16.
+  const std::uint64_t candidates = std::uint64_t{CandidateRows()} * 4 / DTypeBytes(model_->dtype);
+  needs.scratch_bytes += candidates * needs.kv_bytes_per_token;
   return needs;
 }
 
@@ -126,6 +140,7 @@ absl::Status ModelEngine::Configure(const GroupSetup& setup) {
   limits.max_step_tokens = setup.limits.max_step_tokens;
   limits.max_sequence_length = setup.limits.max_sequence_length;
   limits.max_logit_rows = kMaxLogitRows;
+  limits.max_candidate_rows = CandidateRows();
   return backend_->Prepare(limits, communicator_.get());
 }
 
@@ -154,6 +169,8 @@ absl::StatusOr<WarmupReport> ModelEngine::Warmup() {
   shape.max_sequence_length = setup_.limits.max_sequence_length;
   shape.block_size = options_.block_size;
   shape.max_logit_rows = kMaxLogitRows;
+  shape.max_candidates = setup_.limits.max_candidates;
+  shape.max_candidate_rows = CandidateRows();
   shape.pool_tokens = std::uint64_t{expected} * options_.block_size;
   WarmupControl control;
   control.go_on = [this] { return !interrupted(); };
@@ -172,7 +189,7 @@ absl::StatusOr<WarmupReport> ModelEngine::Warmup() {
 }
 
 absl::StatusOr<std::uint32_t> ModelEngine::CountBlocks() const {
-  const PagedLayout layout = LayoutOf(*model_, options_.block_size);
+  const PagedLayout layout = Layout();
   const std::uint64_t all_sequences = std::uint64_t{setup_.limits.max_sequences} *
                                       layout.BlocksFor(setup_.limits.max_sequence_length);
   MemoryNeeds needs = Needs(setup_.limits.max_step_tokens);
@@ -196,7 +213,7 @@ absl::StatusOr<std::uint64_t> ModelEngine::Commit(std::uint32_t blocks) {
   options.eos_token_ids = model_->spec.eos_token_ids;
   options.max_logit_rows = kMaxLogitRows;
   executor_ = std::make_unique<ModelExecutor>(std::move(options), *backend_, *communicator_);
-  const std::uint64_t bytes = LayoutOf(*model_, options_.block_size).Bytes(blocks);
+  const std::uint64_t bytes = Layout().Bytes(blocks);
   log::Info("KV cache: " + std::to_string(blocks) + " blocks of " +
             std::to_string(options_.block_size) + " tokens, " + HumanBytes(bytes));
   return bytes;

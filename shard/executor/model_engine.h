@@ -12,6 +12,7 @@
 #include <optional>
 
 #include "shard/backend/backend.h"
+#include "shard/cache/paged/paged_layout.h"
 #include "shard/executor/memory_plan.h"
 #include "shard/executor/model_executor.h"
 #include "shard/model/model.h"
@@ -28,6 +29,7 @@ struct ModelEngineOptions {
   std::uint32_t block_size = 16;
   KvMemory kv;
   std::uint32_t local_ranks = 1;
+  bool contrastive_search = false;  // keep hidden states, offer contrastive search
   BackendFactory make_backend;
 };
 
@@ -51,6 +53,9 @@ class ModelEngine final : public StepEngine {
   absl::Status JoinGroup();
   absl::StatusOr<std::uint32_t> CountBlocks() const;
   MemoryNeeds Needs(std::uint32_t step_tokens) const;
+  PagedLayout Layout() const;
+  // Rows of all candidates of a step.
+  std::uint32_t CandidateRows() const;
   bool interrupted() const { return interrupted_.load(std::memory_order_relaxed); }
 
   const ModelEngineOptions options_;

@@ -15,6 +15,7 @@ struct Shape {
   std::uint32_t segments = 1;
   std::uint32_t rows = 1;
   std::uint32_t context = 0;
+  bool candidates = false;  // the rows are candidates for one position
 };
 
 class Warmup {
@@ -35,11 +36,12 @@ class Warmup {
     std::vector<RaggedSegment> segments;
     std::vector<std::uint32_t> logit_rows;
     for (std::uint32_t i = 0; i < step.segments; ++i) {
-      segments.push_back({i * step.rows, step.rows, step.context, table_});
-      logit_rows.push_back((i + 1) * step.rows - 1);
+      segments.push_back({i * step.rows, step.rows, step.context, table_, step.candidates});
+      logit_rows.push_back(step.candidates ? i * step.rows : (i + 1) * step.rows - 1);
     }
     const Time begin = SteadyNow();
     PENSTOCK_RETURN_IF_ERROR(backend_.Execute({tokens, segments, logit_rows}));
+    if (step.candidates) PENSTOCK_RETURN_IF_ERROR(Choose(step));
     for (std::uint32_t first = 0; first < step.segments; first += shape_.max_logit_rows) {
       const std::uint32_t count = std::min(shape_.max_logit_rows, step.segments - first);
       PENSTOCK_RETURN_IF_ERROR(backend_.Logits(first, count).status());
@@ -48,6 +50,16 @@ class Warmup {
   }
 
  private:
+  absl::Status Choose(const Shape& step) {
+    std::vector<float> similarities(step.rows);
+    std::vector<CandidateChoice> choices;
+    for (std::uint32_t i = 0; i < step.segments; ++i) {
+      PENSTOCK_RETURN_IF_ERROR(backend_.Similarities(i, similarities));
+      choices.push_back({i, 0});
+    }
+    return backend_.CommitCandidates(choices);
+  }
+
   const WarmupShape& shape_;
   Backend& backend_;
   std::vector<BlockId> table_;
@@ -71,7 +83,13 @@ std::vector<Shape> Peaks(const WarmupShape& shape) {
   const std::uint32_t rows = std::min(shape.max_sequences, shape.max_step_tokens);
   const std::uint64_t fair = std::max<std::uint64_t>(shape.pool_tokens / rows, 1);
   const auto full = static_cast<std::uint32_t>(std::min<std::uint64_t>(longest, fair)) - 1;
-  return {{1, chunk, longest - chunk}, {rows, 1, full}};
+  std::vector<Shape> peaks = {{1, chunk, longest - chunk}, {rows, 1, full}};
+  if (shape.max_candidates > 0 && longest > 1) {
+    const std::uint32_t sequences = shape.max_candidate_rows / shape.max_candidates;
+    peaks.push_back({sequences, shape.max_candidates, std::max(full, 1u), true});
+    peaks.push_back({1, shape.max_candidates, longest - 1, true});
+  }
+  return peaks;
 }
 
 // Of the sweep, what is timed however long it takes: a prompt and a decode batch.

@@ -28,7 +28,9 @@ struct WarmupShape {
   std::uint32_t max_sequence_length = 0;
   std::uint32_t block_size = 16;
   std::uint32_t max_logit_rows = 64;
-  std::uint64_t pool_tokens = 0;  // what the cache will hold at most: bounds contexts
+  std::uint32_t max_candidates = 0;      // of one sequence; 0 = no contrastive search
+  std::uint32_t max_candidate_rows = 0;  // of all sequences of a step
+  std::uint64_t pool_tokens = 0;         // what the cache will hold at most: bounds contexts
 };
 
 struct WarmupControl {

@@ -104,10 +104,6 @@ absl::StatusOr<Model> Model::Open(const ModelOptions& options) {
   return model;
 }
 
-std::uint64_t Model::KvBytesPerToken() const {
-  return std::uint64_t{2} * spec.layers * part.kv_heads * spec.head_dim * DTypeBytes(dtype);
-}
-
 std::uint32_t Model::KvWindow() const {
   const auto same = [this](std::uint32_t window) { return window == spec.windows.front(); };
   return std::all_of(spec.windows.begin(), spec.windows.end(), same) ? spec.windows.front() : 0;

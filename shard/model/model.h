@@ -43,9 +43,6 @@ struct Model {
   // Memory that LoadWeights will take on this rank.
   std::uint64_t WeightBytes() const { return weight_plan.Bytes(dtype); }
 
-  // K and V of one token in all layers of this rank.
-  std::uint64_t KvBytesPerToken() const;
-
   // The window of the one kv_group: that of all layers if they agree, else 0 (none may be dropped).
   std::uint32_t KvWindow() const;
 

@@ -61,6 +61,9 @@ constexpr Mutant kMutants[] = {
     {"waits-for-room-for-good", "G4"},
     {"warm-up-limit-ignored", "G5"},
     {"youngest-restart-first", "G6"},
+    {"candidates-count-as-one", "G4"},
+    {"prompt-awaits-a-token", "G4"},
+    {"winner-has-no-cell", "G1"},
 
     // Kept prefixes.
     {"pinned-tail-freed", "G1"},

@@ -42,7 +42,7 @@ shard::EngineFacts SimEngine::Facts() const {
   if (options_.max_sequence_length > 0) facts.max_position = options_.max_sequence_length;
   facts.kv_groups = {{sizeof(std::uint64_t), 1, 0}};
   facts.block_size = options_.block_size;
-  facts.capabilities = {"simulated", "truncate", "copy", "prefix_caching"};
+  facts.capabilities = {"simulated", "truncate", "copy", "prefix_caching", "contrastive_search"};
   if (tokenizer_ != nullptr) {
     // An echo ignores what would change the tokens, and follows directives in the request's text.
     for (const char* name : {"shows-requests", "grammar", "watermark", "adapters"}) {
@@ -104,7 +104,7 @@ scheduler::StepShape SimEngine::ShapeOf(const std::vector<Segment>& segments) {
     if (segment.kind == Segment::Kind::kPrompt) {
       step.AddChunk(segment.first, segment.count);
     } else {
-      step.AddDecode(slots_.at(segment.slot).committed + 1);
+      step.AddDecode(slots_.at(segment.slot).committed + 1, segment.max_rows);
     }
   }
   return step;
@@ -221,8 +221,10 @@ void SimEngine::ExtendHashes(const Sequence& sequence, Story& story) const {
 void SimEngine::WriteRows(const Segment& segment) {
   Sequence& sequence = slots_.at(segment.slot);
   const Story& story = *stories_[segment.slot.value()];
+  const bool prompt = segment.kind == Segment::Kind::kPrompt;
+  if (!prompt && sequence.start.sampling.Candidates() > 0) return;  // not before the choice
   // A decode computes one row: the simulated model never drafts.
-  const std::uint32_t rows = segment.kind == Segment::Kind::kPrompt ? segment.count : 1;
+  const std::uint32_t rows = prompt ? segment.count : 1;
   for (std::uint32_t i = 0; i < rows; ++i) {
     const std::uint32_t position = sequence.committed + i;
     cache_.Write(sequence.tables[0], position, story.hashes[position]);
@@ -254,7 +256,10 @@ SequenceResult SimEngine::Answer(const Segment& segment) {
       result.prompt_logprobs.push_back(SimulatedLogprob(p));
     }
   }
-  if (sequence.committed >= prompt_length) {
+  // Contrastive search: a prompt finds candidates, a decode chooses and writes one.
+  const bool searches = sequence.start.sampling.Candidates() > 0;
+  const bool finds = searches && segment.kind == Segment::Kind::kPrompt;
+  if (sequence.committed >= prompt_length && !finds) {
     Story& story = *stories_[segment.slot.value()];
     const std::uint32_t fail_at = story.script.echo().fail_at;
     if (fail_at != 0 && sequence.NextOutputIndex() + 1 >= fail_at) {
@@ -262,6 +267,10 @@ SequenceResult SimEngine::Answer(const Segment& segment) {
       result.error = "echo shard: failing at token " + std::to_string(fail_at) + " as asked";
     } else {
       result.tokens.push_back(Sample(sequence, story));
+      if (searches) {
+        cache_.Write(sequence.tables[0], sequence.committed, story.hashes[sequence.committed]);
+        ++sequence.committed;
+      }
     }
   }
   result.committed_length = sequence.committed;

@@ -4,6 +4,8 @@
 #include <limits>
 #include <utility>
 
+#include "router/api/contrastive.h"
+
 namespace penstock::router::tgi {
 namespace {
 
@@ -99,6 +101,17 @@ SamplingParams ToSampling(const Parameters& p) {
   return sampling;
 }
 
+// Penstock's own key; TGI ignores it, and so does its profile.
+std::optional<ApiError> AddContrastive(const ApiContext& context, const Parameters& p,
+                                       SamplingParams& sampling) {
+  if (!p.penalty_alpha.given || context.options.tgi_profile) return std::nullopt;
+  if (!p.penalty_alpha.value) {
+    return Invalid("penalty_alpha", "`penalty_alpha` must be a number");
+  }
+  return LowerContrastive(context.engine.Facts(), static_cast<float>(*p.penalty_alpha.value),
+                          p.top_k, p.do_sample, sampling);
+}
+
 LogprobRequest ToLogprobs(const Parameters& p, Mode mode) {
   LogprobRequest logprobs;
   const bool shown = mode == Mode::kStream || p.details || p.decoder_input_details;
@@ -175,6 +188,7 @@ std::variant<std::vector<GenerationRequest>, ApiError> Lower(const ApiContext& c
   lowered.max_new_tokens = p.max_new_tokens;
   lowered.stop = p.stop;
   lowered.sampling = ToSampling(p);
+  if (auto error = AddContrastive(context, p, lowered.sampling)) return *std::move(error);
   lowered.seed = p.seed;
   lowered.logprobs = ToLogprobs(p, mode);
   lowered.include_stop_text = true;

@@ -31,6 +31,7 @@ constexpr auto kParameters = std::array{
     MakeField<&Parameters::top_n_tokens>("top_n_tokens", "u32"),
     MakeField<&Parameters::grammar>("grammar", "adjacently tagged enum GrammarType"),
     MakeField<&Parameters::adapter_id>("adapter_id", "a string"),
+    MakeField<&Parameters::penalty_alpha>("penalty_alpha", "f32"),
 };
 
 constexpr auto kRequest = std::array{
@@ -45,6 +46,19 @@ constexpr auto kCompatRequest = std::array{
 };
 
 }  // namespace
+
+bool ReadValue(json::Reader& reader, ExtensionNumber& out, std::string_view expected) {
+  out = {};
+  if (reader.TakeNull()) return true;
+  out.given = true;
+  for (const char c : {'"', '[', '{', 't', 'f'}) {
+    if (reader.NextIs(c)) return reader.SkipIgnored();
+  }
+  json::Number number;
+  if (!reader.ReadNumber(number, expected)) return false;
+  out.value = number.value;
+  return true;
+}
 
 bool ReadValue(json::Reader& reader, Parameters& out, std::string_view expected) {
   out = Parameters{};

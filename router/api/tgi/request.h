@@ -13,6 +13,12 @@
 
 namespace penstock::router::tgi {
 
+// A key that TGI does not have: any value is taken, and judged later if it counts.
+struct ExtensionNumber {
+  bool given = false;
+  std::optional<double> value;  // none: it is no number
+};
+
 struct Parameters {
   std::optional<std::uint64_t> best_of;
   std::optional<float> temperature;
@@ -33,6 +39,7 @@ struct Parameters {
   std::optional<std::uint32_t> top_n_tokens;
   std::optional<GrammarChoice> grammar;
   std::optional<std::string> adapter_id;
+  ExtensionNumber penalty_alpha;  // ignored under the tgi profile
 };
 
 struct Request {
@@ -42,6 +49,9 @@ struct Request {
   bool stream = false;             // POST / only
   bool add_special_tokens = true;  // not in the body: chats bring theirs in the template
 };
+
+// For the field table of Parameters.
+bool ReadValue(json::Reader& reader, ExtensionNumber& out, std::string_view expected);
 
 // For the field table of Request.
 bool ReadValue(json::Reader& reader, Parameters& out, std::string_view expected);

@@ -42,10 +42,11 @@ void AttentionPlan::AddTiles(std::span<const RaggedSegment> segments) {
       TokenTile tile;
       tile.segment = i;
       tile.row = segment.query_start + first;
-      tile.position = segment.context_length + first;
+      tile.candidates = segment.candidates;
+      tile.position = segment.context_length + (segment.candidates ? 0 : first);
       tile.tokens = std::min<std::size_t>(most, segment.query_count - first);
       tile.first_partition = FirstVisible(shape_.window, tile.position) / kPartition;
-      tile.end_partition = (tile.position + tile.tokens - 1) / kPartition + 1;
+      tile.end_partition = (tile.EndPosition() - 1) / kPartition + 1;
       for (std::size_t p = tile.first_partition; p < tile.end_partition; ++p) {
         tile.cost += PartitionCost(tile, p);
       }
@@ -57,7 +58,7 @@ void AttentionPlan::AddTiles(std::span<const RaggedSegment> segments) {
 std::uint64_t AttentionPlan::PartitionCost(const TokenTile& tile, std::size_t partition) const {
   const std::size_t origin = partition * kPartition;
   const std::size_t first = std::max(origin, FirstVisible(shape_.window, tile.position));
-  const std::size_t end = std::min(origin + kPartition, tile.position + tile.tokens);
+  const std::size_t end = std::min(origin + kPartition, tile.EndPosition());
   return (tile.tokens * shape_.group + kTileOverhead) * (end - first + kPartitionOverhead);
 }
 

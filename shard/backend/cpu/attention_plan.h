@@ -21,6 +21,8 @@ struct TokenTile {
   std::size_t row = 0;       // of the batch
   std::size_t position = 0;  // of the first token
   std::size_t tokens = 0;
+  bool candidates = false;  // all tokens are at `position`
+  std::size_t EndPosition() const { return position + (candidates ? 1 : tokens); }
   std::size_t first_partition = 0;
   std::size_t end_partition = 0;
   std::uint64_t cost = 0;  // for one head

@@ -84,9 +84,15 @@ absl::Status CpuBackend::Prepare(const BackendLimits& limits, Communicator* comm
 }
 
 absl::Status CpuBackend::AllocateCache(std::uint32_t blocks) {
-  const PagedLayout layout{program_.layers, block_size_, program_.part.kv_heads, program_.head_dim,
-                           kernels_.weight};
-  return cache_.Allocate(layout, blocks, pool_);
+  PagedLayout layout{program_.layers, block_size_, program_.part.kv_heads, program_.head_dim,
+                     kernels_.weight};
+  std::uint32_t spare = 0;
+  if (limits_.max_candidate_rows > 0) {
+    layout.hidden = program_.Width(Buffer::kHidden);
+    const auto pack = static_cast<std::uint32_t>(kernels_.layout.pack);
+    spare = layout.BlocksFor(limits_.max_candidate_rows * pack);
+  }
+  return cache_.Allocate(layout, blocks, blocks > 0 ? spare : 0, pool_);
 }
 
 absl::Status CpuBackend::CopyBlocks(std::span<const BlockCopy> copies) {
@@ -109,12 +115,25 @@ absl::Status CpuBackend::Execute(const RaggedBatch& batch) {
   return absl::OkStatus();
 }
 
-absl::Status CpuBackend::Similarities(std::uint32_t, std::span<float>) {
-  return absl::UnimplementedError("contrastive search");
+absl::Status CpuBackend::Similarities(std::uint32_t segment, std::span<float> out) {
+  for (const CandidateSegment& candidates : runner_->candidates()) {
+    if (candidates.segment != segment || candidates.rows != out.size()) continue;
+    runner_->Similarities(candidates, out);
+    return absl::OkStatus();
+  }
+  return NotCandidates(segment, out.size());
 }
 
-absl::Status CpuBackend::CommitCandidates(std::span<const CandidateChoice>) {
-  return absl::UnimplementedError("contrastive search");
+absl::Status CpuBackend::CommitCandidates(std::span<const CandidateChoice> choices) {
+  const std::vector<CandidateSegment>& all = runner_->candidates();
+  if (choices.size() != all.size()) return NotAllCandidates(choices.size(), all.size());
+  for (std::size_t i = 0; i < all.size(); ++i) {
+    if (choices[i].segment != all[i].segment || choices[i].row >= all[i].rows) {
+      return NotCandidates(choices[i].segment, choices[i].row + std::size_t{1});
+    }
+    runner_->Commit(all[i], choices[i].row);
+  }
+  return absl::OkStatus();
 }
 
 absl::StatusOr<TensorView> CpuBackend::Logits(std::uint32_t first, std::uint32_t count) {

@@ -77,6 +77,12 @@ struct HeadCache {
   std::size_t head_dim = 0;
 };
 
+// A position of the cache.
+struct CachePlace {
+  std::uint32_t block = 0;
+  std::uint32_t offset = 0;  // in the block
+};
+
 // Query rows of one sequence that share a K/V head: `tokens` x `group` rows.
 struct AttentionTile {
   HeadCache cache;
@@ -88,7 +94,24 @@ struct AttentionTile {
   std::size_t position = 0;  // of the first token
   std::size_t window = 0;    // 0 = all
   float scale = 1.0f;
+  // Where the tokens' own K and V are when they are candidates for one position, `position`; null:
+  // they are consecutive positions. The first of a pair of positions lies beside each of the
+  // second.
+  const CachePlace* own = nullptr;
   std::size_t Rows() const { return tokens * group; }
+};
+
+// Rows against positions [first, end) of a cache that holds keys only.
+struct SimilarityArgs {
+  HeadCache plane;
+  const std::uint32_t* blocks = nullptr;
+  const void* rows = nullptr;  // activations [count, stride]
+  std::size_t stride = 0;
+  std::size_t count = 0;
+  std::size_t first = 0;  // of a block
+  std::size_t end = 0;
+  float* scratch = nullptr;  // [kRowTile, kScoreStride]
+  float* largest = nullptr;  // [count]: the largest product of each row; joins what is there
 };
 
 // Unnormalised result of a tile over some partitions: per row the maximum, the sum of exponents and
@@ -121,6 +144,14 @@ struct Kernels {
   // `clear_partner`: the position after this one holds nothing yet (it may share a pair).
   void (*write_kv)(const HeadCache& cache, std::uint32_t block, std::size_t offset, const float* k,
                    const float* v, bool clear_partner);
+  // The same for a cache that holds keys only, and copies of a position (`clear` as above, where
+  // the copy is the first of a pair).
+  void (*write_key)(const HeadCache& cache, const CachePlace& to, const float* k);
+  void (*copy_kv)(const HeadCache& cache, const CachePlace& from, const CachePlace& to);
+  void (*copy_key)(const HeadCache& cache, const CachePlace& from, const CachePlace& to);
+  // Scales the row to length 1, and writes it as activations where `out` is given.
+  void (*unit_vector)(float* row, std::size_t size, void* out);
+  void (*similarity)(const SimilarityArgs& args);
   void (*load_queries)(const AttentionTile& tile, AttentionScratch& scratch);
   // Partition `index` alone into `state`.
   void (*attend)(const AttentionTile& tile, std::size_t index, AttentionScratch& scratch,

@@ -16,15 +16,17 @@ constexpr std::size_t kSlack = 4096;
 
 }  // namespace
 
-absl::Status KvCache::Allocate(const PagedLayout& layout, std::uint32_t blocks, WorkerPool& pool) {
+absl::Status KvCache::Allocate(const PagedLayout& layout, std::uint32_t blocks, std::uint32_t spare,
+                               WorkerPool& pool) {
   region_ = MemoryRegion();  // freed first: the two need not fit together
   layout_ = layout;
-  blocks_ = 0;
+  blocks_ = all_blocks_ = 0;
   if (blocks == 0) return absl::OkStatus();
-  auto region = MemoryRegion::Allocate(layout.Bytes(blocks) + kSlack);
+  auto region = MemoryRegion::Allocate(layout.Bytes(blocks + spare) + kSlack);
   if (!region.ok()) return WithContext(region.status(), "KV cache");
   region_ = std::move(*region);
   blocks_ = blocks;
+  all_blocks_ = blocks + spare;
   // The kernel zeroes a page when it is first touched, which must not happen in a step.
   const std::size_t pages = region_.bytes() / kPage;
   pool.Run([&](std::uint32_t thread) {
@@ -48,10 +50,22 @@ HeadCache KvCache::Head(std::size_t layer, std::size_t head) const {
   return cache;
 }
 
+HeadCache KvCache::Hidden() const {
+  HeadCache cache;
+  cache.base = Block(layout_.layers, 0);
+  cache.block_bytes = HiddenBlockBytes();
+  cache.block_size = layout_.block_size;
+  cache.head_dim = layout_.hidden;
+  return cache;
+}
+
 void KvCache::CopyBlock(std::uint32_t src, std::uint32_t dst) {
   for (std::size_t layer = 0; layer < layout_.layers; ++layer) {
     std::memmove(Block(layer, dst), Block(layer, src), BlockBytes());
   }
+  std::byte* const hidden = Block(layout_.layers, 0);
+  const std::size_t bytes = HiddenBlockBytes();
+  std::memmove(hidden + dst * bytes, hidden + src * bytes, bytes);
 }
 
 }  // namespace penstock::shard::cpu

@@ -1,5 +1,9 @@
 // K and V of every layer in the order of HeadCache (kernels.h): per layer one array of blocks, in a
-// block first K, then V, head by head. A block of a layer is one piece of memory.
+// block first K, then V, head by head. A block of a layer is one piece of memory. Behind the layers
+// the hidden-state plane, if there is one: blocks that hold keys only.
+//
+// Every array has `spare` blocks behind those of the sequences: candidates of contrastive search
+// keep theirs there until one is chosen.
 #pragma once
 
 #include <absl/status/status.h>
@@ -17,22 +21,29 @@ namespace penstock::shard::cpu {
 class KvCache {
  public:
   // Zeroed, every page in memory; replaces the former contents first. ResourceExhausted.
-  absl::Status Allocate(const PagedLayout& layout, std::uint32_t blocks, WorkerPool& pool);
+  absl::Status Allocate(const PagedLayout& layout, std::uint32_t blocks, std::uint32_t spare,
+                        WorkerPool& pool);
 
   std::uint32_t blocks() const { return blocks_; }
   std::uint64_t MemoryBytes() const { return region_.bytes(); }
 
   HeadCache Head(std::size_t layer, std::size_t head) const;
+  bool has_hidden() const { return layout_.hidden > 0; }
+  HeadCache Hidden() const;
   void CopyBlock(std::uint32_t src, std::uint32_t dst);
 
  private:
-  std::size_t BlockBytes() const { return layout_.BytesPerBlock() / layout_.layers; }
+  std::size_t BlockBytes() const { return layout_.LayerBytesPerToken() * layout_.block_size; }
+  std::size_t HiddenBlockBytes() const {
+    return layout_.HiddenBytesPerToken() * layout_.block_size;
+  }
   std::byte* Block(std::size_t layer, std::size_t block) const {
-    return region_.data() + (layer * blocks_ + block) * BlockBytes();
+    return region_.data() + (layer * all_blocks_ + block) * BlockBytes();
   }
 
   PagedLayout layout_;
   std::uint32_t blocks_ = 0;
+  std::uint32_t all_blocks_ = 0;  // and spare ones
   MemoryRegion region_;
 };
 

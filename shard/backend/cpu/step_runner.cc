@@ -39,16 +39,25 @@ absl::Status StepRunner::Execute(const RaggedBatch& batch) {
 
 void StepRunner::PlaceRows(const RaggedBatch& batch) {
   places_.clear();
+  cells_.clear();
   tables_.clear();
   table_starts_.clear();
+  candidates_.clear();
+  selected_.assign(rows_, kNotSelected);
+  for (std::uint32_t i = 0; i < batch.logit_rows.size(); ++i) selected_[batch.logit_rows[i]] = i;
   const std::uint32_t size = parts_.block_size;
+  std::uint32_t candidate_rows = 0;
   for (const RaggedSegment& segment : batch.segments) {
     table_starts_.push_back(tables_.size());
     for (BlockId block : segment.blocks) tables_.push_back(block.value());
+    if (segment.candidates) {
+      PlaceCandidates(segment, candidate_rows);
+      continue;
+    }
     for (std::uint32_t i = 0; i < segment.query_count; ++i) {
       const std::uint32_t position = segment.context_length + i;
-      places_.push_back({position, segment.blocks[position / size].value(), position % size,
-                         i + 1 == segment.query_count});
+      places_.push_back({position, i + 1 == segment.query_count, false, {}});
+      cells_.push_back({segment.blocks[position / size].value(), position % size});
     }
   }
 }
@@ -125,6 +134,7 @@ void StepRunner::Norm(const Stage& stage, std::size_t thread) {
 }
 
 void StepRunner::SelectNorm(const Stage& stage, std::size_t thread) {
+  if (parts_.cache.has_hidden()) return NormAll(stage, thread);
   const BufferView& out = parts_.buffers.View(stage.out);
   const Share share = EvenShare(batch_->logit_rows.size(), threads(), thread);
   for (std::size_t i = share.first; i < share.first + share.count; ++i) {
@@ -212,8 +222,12 @@ void StepRunner::HeadsOf(const Stage& stage, std::size_t row, std::size_t kv_hea
   float* key = heads + (part.heads + kv_head) * dim();
   prepare(key, stage.weight2);
   const float* value = heads + (part.heads + part.kv_heads + kv_head) * dim();
-  parts_.kernels.write_kv(parts_.cache.Head(stage.layer, kv_head), place.block, place.offset, key,
-                          value, place.last);
+  const CachePlace& cell = cells_[row];
+  const HeadCache cache = parts_.cache.Head(stage.layer, kv_head);
+  if (place.paired) {
+    parts_.kernels.copy_kv(cache, place.before, {cell.block, cell.offset - 1});
+  }
+  parts_.kernels.write_kv(cache, cell.block, cell.offset, key, value, place.last);
 }
 
 AttentionTile StepRunner::TileOf(const Stage& stage, const AttentionPlan& plan,
@@ -231,6 +245,7 @@ AttentionTile StepRunner::TileOf(const Stage& stage, const AttentionPlan& plan,
   tile.position = token_tile.position;
   tile.window = stage.window;
   tile.scale = parts_.program.attention_scale;
+  if (token_tile.candidates) tile.own = cells_.data() + token_tile.row;
   return tile;
 }
 

@@ -7,6 +7,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <span>
 #include <vector>
 
 #include "shard/backend/backend.h"
@@ -34,6 +35,18 @@ struct StepParts {
   Communicator* communicator;  // null with world 1
 };
 
+// Of a row whose logits are not wanted.
+inline constexpr std::uint32_t kNotSelected = UINT32_MAX;
+
+// A segment of candidates as later calls need it.
+struct CandidateSegment {
+  std::uint32_t segment = 0;  // index in the batch
+  std::uint32_t first_row = 0;
+  std::uint32_t rows = 0;
+  std::uint32_t selected = 0;  // index of its logit row
+  std::uint32_t context = 0;   // positions before
+};
+
 class StepRunner {
  public:
   explicit StepRunner(const StepParts& parts);
@@ -43,16 +56,21 @@ class StepRunner {
   // Logits of rows [first, first + count) of those selected: float32, `stride` apart.
   void Logits(std::size_t first, std::size_t count, float* out, std::size_t stride,
               std::size_t columns);
+  // Contrastive search, on candidate segments of the last batch (candidate_steps.cc).
+  void Similarities(const CandidateSegment& segment, std::span<float> out);
+  void Commit(const CandidateSegment& segment, std::uint32_t row);
+  const std::vector<CandidateSegment>& candidates() const { return candidates_; }
 
  private:
   struct RowPlace {
     std::uint32_t position;
-    std::uint32_t block;
-    std::uint32_t offset;  // in the block
-    bool last;             // of its segment
+    bool last;          // of its segment, or a candidate
+    bool paired;        // a candidate whose cell begins with a copy of the position before
+    CachePlace before;  // that position
   };
 
   void PlaceRows(const RaggedBatch& batch);
+  void PlaceCandidates(const RaggedSegment& segment, std::uint32_t& candidate_rows);
   void PlanAttention(const RaggedBatch& batch);
   // A stage's share of one thread.
   void RunStage(const Stage& stage, std::size_t thread);
@@ -60,6 +78,7 @@ class StepRunner {
   void Norm(const Stage& stage, std::size_t thread);
   void NormRow(const Stage& stage, std::size_t row, void* out);
   void SelectNorm(const Stage& stage, std::size_t thread);
+  void NormAll(const Stage& stage, std::size_t thread);
   void Linear(const Stage& stage, const GemmArgs& whole, std::size_t thread);
   void Heads(const Stage& stage, std::size_t thread);
   void HeadsOf(const Stage& stage, std::size_t row, std::size_t kv_head);
@@ -86,6 +105,10 @@ class StepRunner {
   const RaggedBatch* batch_ = nullptr;
   std::size_t rows_ = 0;
   std::vector<RowPlace> places_;
+  std::vector<CachePlace> cells_;        // of each row: where its K and V go
+  std::vector<std::uint32_t> selected_;  // of each row: its index among the logit rows
+  std::vector<CandidateSegment> candidates_;
+  std::vector<float> largest_;              // of Similarities, by thread and row
   std::vector<std::uint32_t> tables_;       // of all segments, one after the other
   std::vector<std::size_t> table_starts_;   // by segment
   std::vector<AttentionPlan> plans_;        // by distinct window

@@ -68,4 +68,40 @@ void SegmentAttention(const AttentionShape& shape, const KvStore& cache, std::ui
   }
 }
 
+void CandidateAttention(const AttentionShape& shape, const KvStore& cache, std::uint32_t layer,
+                        const SegmentInputs& segment, const at::Tensor& queries, at::Tensor out) {
+  const std::int64_t group = shape.heads / shape.kv_heads;
+  const std::int64_t rows = segment.query_count;
+  const std::int64_t context = segment.context_length;
+  const std::int64_t first_key =
+      shape.window == 0 ? 0 : std::max<std::int64_t>(0, context - shape.window + 1);
+  const std::int64_t keys = context - first_key;
+  // [kv_heads, group, rows, head_dim], and one key and value for each of the rows.
+  const at::Tensor q = queries.narrow(0, segment.query_start, rows)
+                           .to(at::kFloat)
+                           .view({rows, shape.kv_heads, group, shape.head_dim})
+                           .permute({1, 2, 0, 3});
+  const at::Tensor own_keys = cache.KeysAt(layer, segment.own_slots).transpose(0, 1).unsqueeze(1);
+  const at::Tensor own_values =
+      cache.ValuesAt(layer, segment.own_slots).transpose(0, 1).unsqueeze(1);
+  at::Tensor scores = q.mul(own_keys).sum(-1, true);
+  if (keys > 0) {
+    const at::Tensor shared =
+        at::bmm(q.reshape({shape.kv_heads, group * rows, shape.head_dim}),
+                cache.Keys(layer, segment.blocks, first_key, keys).permute({1, 2, 0}));
+    scores = at::cat({shared.view({shape.kv_heads, group, rows, keys}), scores}, -1);
+  }
+  const at::Tensor weights = at::softmax(scores.mul_(shape.scale), -1);
+  at::Tensor mixed = weights.narrow(-1, keys, 1).mul(own_values);
+  if (keys > 0) {
+    const at::Tensor shared =
+        at::bmm(weights.narrow(-1, 0, keys).reshape({shape.kv_heads, group * rows, keys}),
+                cache.Values(layer, segment.blocks, first_key, keys).transpose(0, 1));
+    mixed.add_(shared.view({shape.kv_heads, group, rows, shape.head_dim}));
+  }
+  out.narrow(0, segment.query_start, rows)
+      .view({rows, shape.kv_heads, group, shape.head_dim})
+      .copy_(mixed.permute({2, 0, 1, 3}));
+}
+
 }  // namespace penstock::shard

@@ -27,4 +27,8 @@ inline constexpr std::int64_t kMaxScores = std::int64_t{1} << 20;
 void SegmentAttention(const AttentionShape& shape, const KvStore& cache, std::uint32_t layer,
                       const SegmentInputs& segment, const at::Tensor& queries, at::Tensor out);
 
+// The same for candidates: each row sees the context, which is read once, and itself.
+void CandidateAttention(const AttentionShape& shape, const KvStore& cache, std::uint32_t layer,
+                        const SegmentInputs& segment, const at::Tensor& queries, at::Tensor out);
+
 }  // namespace penstock::shard

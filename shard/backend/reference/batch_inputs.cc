@@ -1,5 +1,6 @@
 #include "shard/backend/reference/batch_inputs.h"
 
+#include <algorithm>
 #include <span>
 
 namespace penstock::shard {
@@ -37,8 +38,11 @@ SegmentInputs MakeSegment(const RaggedSegment& segment, const BatchShape& shape,
     // Entries that no layer reads may hold anything.
     blocks.push_back(block.value() < shape.blocks ? block.value() : 0);
   }
-  return {segment.query_start, segment.query_count, segment.context_length,
-          ToDevice(blocks, device)};
+  return {segment.query_start,
+          segment.query_count,
+          segment.context_length,
+          ToDevice(blocks, device),
+          {}};
 }
 
 }  // namespace
@@ -52,18 +56,34 @@ BatchInputs MakeBatchInputs(const RaggedBatch& batch, const Program& program,
   MakeTokenInputs(batch.tokens, program, device, inputs);
   std::vector<std::int64_t> positions(inputs.padded_rows, 0);
   std::vector<std::int64_t> slots(inputs.rows, 0);
+  // Candidates write behind the blocks of all sequences.
+  std::int64_t spare = std::int64_t{shape.blocks} * shape.block_size;
   for (const RaggedSegment& segment : batch.segments) {
     for (std::uint32_t i = 0; i < segment.query_count; ++i) {
-      const std::uint32_t position = segment.context_length + i;
+      const std::uint32_t position = segment.context_length + (segment.candidates ? 0 : i);
       const std::uint64_t block = segment.blocks[position / shape.block_size].value();
+      const std::uint64_t slot = block * shape.block_size + position % shape.block_size;
       positions[segment.query_start + i] = position;
       slots[segment.query_start + i] =
-          static_cast<std::int64_t>(block * shape.block_size + position % shape.block_size);
+          segment.candidates ? spare++ : static_cast<std::int64_t>(slot);
     }
     inputs.segments.push_back(MakeSegment(segment, shape, device));
   }
   inputs.positions = ToDevice(positions, device);
   inputs.kv_slots = ToDevice(slots, device);
+  for (std::size_t i = 0; i < inputs.segments.size(); ++i) {
+    const RaggedSegment& from = batch.segments[i];
+    if (!from.candidates) continue;
+    SegmentInputs& segment = inputs.segments[i];
+    segment.own_slots = inputs.kv_slots.narrow(0, segment.query_start, segment.query_count);
+    segment.first_own_slot = slots[from.query_start];
+    const std::uint32_t position = from.context_length;
+    const std::int64_t block = from.blocks[position / shape.block_size].value();
+    segment.commit_slot = block * shape.block_size + position % shape.block_size;
+    const auto row =
+        std::lower_bound(batch.logit_rows.begin(), batch.logit_rows.end(), from.query_start);
+    segment.logit_index = row - batch.logit_rows.begin();
+  }
   std::vector<std::int64_t> logit_rows(batch.logit_rows.begin(), batch.logit_rows.end());
   inputs.logit_rows = ToDevice(logit_rows, device);
   return inputs;

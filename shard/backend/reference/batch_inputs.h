@@ -15,6 +15,13 @@ struct SegmentInputs {
   std::int64_t query_count = 0;
   std::int64_t context_length = 0;
   at::Tensor blocks;  // int64 [blocks of the sequence]
+  // Candidates for one position: where each row's K and V are, int64 [query_count]; else undefined.
+  at::Tensor own_slots;
+  std::int64_t first_own_slot = 0;
+  std::int64_t commit_slot = 0;  // of the position that they are for
+  std::int64_t logit_index = 0;  // of their logit row among all
+
+  bool candidates() const { return own_slots.defined(); }
 };
 
 // Row-wise tensors have `padded_rows` entries; those behind `rows` are 0.

@@ -74,6 +74,10 @@ class ReferenceBackend final : public Backend {
   absl::Status AllReduce(const Op& op);
   absl::Status AllGather(const Op& op);
   void StoreLogits();
+  void WriteHidden();
+  // Null when the last batch has no such segment of at least so many candidates.
+  const SegmentInputs* FindCandidates(std::uint32_t index, std::size_t rows) const;
+  void Commit(const SegmentInputs& segment, std::int64_t row);
 
   const Program& program() const { return options_.program; }
   const at::Tensor& Weight(std::int32_t index) const {
@@ -116,6 +120,7 @@ class ReferenceBackend final : public Backend {
   // Of the present step.
   BatchInputs inputs_;
   at::Tensor step_cos_, step_sin_;
+  at::Tensor units_;  // float [rows, hidden], with a hidden-state plane
   std::int64_t logit_count_ = 0;
   Rows rows_;
 };
@@ -173,9 +178,14 @@ absl::Status ReferenceBackend::Prepare(const BackendLimits& limits, Communicator
 absl::Status ReferenceBackend::AllocateCache(std::uint32_t blocks) {
   return Guarded([this, blocks] {
     cache_ = KvStore();  // freed first: the two need not fit together
-    const PagedLayout layout{program().layers, options_.block_size, program().part.kv_heads,
-                             program().head_dim, options_.dtype};
-    cache_ = KvStore(layout, blocks, device_);
+    PagedLayout layout{program().layers, options_.block_size, program().part.kv_heads,
+                       program().head_dim, options_.dtype};
+    std::uint32_t spare = 0;
+    if (limits_.max_candidate_rows > 0) {
+      layout.hidden = program().Width(Buffer::kHidden);
+      spare = layout.BlocksFor(limits_.max_candidate_rows);
+    }
+    cache_ = KvStore(layout, blocks, blocks > 0 ? spare : 0, device_);
     return absl::OkStatus();
   });
 }
@@ -205,17 +215,59 @@ absl::Status ReferenceBackend::Execute(const RaggedBatch& batch) {
     step_sin_ = at::index_select(sin_, 0, inputs_.positions);
     rows_ = {0, inputs_.rows, inputs_.padded_rows};
     for (const Op& op : program().body) PENSTOCK_RETURN_IF_ERROR(Run(op));
+    if (cache_.has_hidden()) WriteHidden();
     logit_count_ = static_cast<std::int64_t>(batch.logit_rows.size());
     return absl::OkStatus();
   });
 }
 
-absl::Status ReferenceBackend::Similarities(std::uint32_t, std::span<float>) {
-  return absl::UnimplementedError("contrastive search");
+const SegmentInputs* ReferenceBackend::FindCandidates(std::uint32_t index, std::size_t rows) const {
+  if (index >= inputs_.segments.size()) return nullptr;
+  const SegmentInputs& segment = inputs_.segments[index];
+  const bool found = segment.candidates() && static_cast<std::size_t>(segment.query_count) >= rows;
+  return found ? &segment : nullptr;
 }
 
-absl::Status ReferenceBackend::CommitCandidates(std::span<const CandidateChoice>) {
-  return absl::UnimplementedError("contrastive search");
+absl::Status ReferenceBackend::Similarities(std::uint32_t segment, std::span<float> out) {
+  const SegmentInputs* candidates = FindCandidates(segment, out.size());
+  if (candidates == nullptr) return NotCandidates(segment, out.size());
+  return Guarded([&] {
+    const at::Tensor plane = cache_.Hidden(candidates->blocks, candidates->context_length);
+    const at::Tensor own = units_.narrow(0, candidates->query_start, candidates->query_count);
+    const at::Tensor largest = at::mm(plane, own.t()).amax(0).cpu().contiguous();
+    std::copy_n(largest.data_ptr<float>(), out.size(), out.begin());
+    return absl::OkStatus();
+  });
+}
+
+absl::Status ReferenceBackend::CommitCandidates(std::span<const CandidateChoice> choices) {
+  const auto all = std::count_if(inputs_.segments.begin(), inputs_.segments.end(),
+                                 [](const SegmentInputs& segment) { return segment.candidates(); });
+  if (choices.size() != static_cast<std::size_t>(all)) return NotAllCandidates(choices.size(), all);
+  return Guarded([&]() -> absl::Status {
+    for (const CandidateChoice& choice : choices) {
+      const SegmentInputs* segment = FindCandidates(choice.segment, choice.row + std::size_t{1});
+      if (segment == nullptr) return NotCandidates(choice.segment, choice.row + std::size_t{1});
+      Commit(*segment, choice.row);
+    }
+    return absl::OkStatus();
+  });
+}
+
+void ReferenceBackend::Commit(const SegmentInputs& segment, std::int64_t row) {
+  cache_.CopyPosition(segment.first_own_slot + row, segment.commit_slot);
+  // Its logit row was that of the first candidate.
+  Whole(Buffer::kSelected)
+      .select(0, segment.logit_index)
+      .copy_(Whole(Buffer::kNormed).select(0, segment.query_start + row));
+}
+
+// Unit vectors of all rows into the plane; Similarities reads those of candidates.
+void ReferenceBackend::WriteHidden() {
+  const at::Tensor rows = Whole(Buffer::kNormed).narrow(0, 0, rows_.count).to(at::kFloat);
+  const at::Tensor lengths = rows.square().sum(-1, true).sqrt_();
+  units_ = rows.div(lengths.masked_fill(lengths.eq(0), 1));
+  cache_.WriteHidden(inputs_.kv_slots, units_);
 }
 
 absl::StatusOr<TensorView> ReferenceBackend::Logits(std::uint32_t first, std::uint32_t count) {
@@ -322,7 +374,8 @@ void ReferenceBackend::Attention(const Op& op) {
                              program().attention_scale, op.window};
   const at::Tensor queries = Whole(op.in).narrow(1, 0, shape.heads * shape.head_dim);
   for (const SegmentInputs& segment : inputs_.segments) {
-    SegmentAttention(shape, cache_, op.layer, segment, queries, Whole(op.out));
+    const auto attend = segment.candidates() ? CandidateAttention : SegmentAttention;
+    attend(shape, cache_, op.layer, segment, queries, Whole(op.out));
   }
 }
 

@@ -136,7 +136,8 @@ boost::json::object BenchAttention(const Kernels& kernels, WorkerPool& pool, std
   const PagedLayout layout{1, kBlock, kHeads, kDim, kernels.weight};
   const std::size_t per_sequence = context / kBlock;
   KvCache cache;
-  if (!cache.Allocate(layout, static_cast<std::uint32_t>(kSequences * per_sequence), pool).ok()) {
+  if (!cache.Allocate(layout, static_cast<std::uint32_t>(kSequences * per_sequence), 0, pool)
+           .ok()) {
     std::abort();
   }
   std::vector<std::uint32_t> blocks(kSequences * per_sequence);

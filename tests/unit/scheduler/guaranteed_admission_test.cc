@@ -99,10 +99,37 @@ TEST_F(GuaranteedAdmissionTest, ShortageSaysWhatAndHowMuch) {
 
 TEST_F(GuaranteedAdmissionTest, EveryRunningSequenceGetsItsRowsInEveryStep) {
   config_.max_step_tokens = 3;
-  state_.running = 2;
+  state_.running = state_.decode_rows = 2;
   EXPECT_EQ(Check(Request(1, 1)), std::nullopt);
-  state_.running = 3;
+  state_.running = state_.decode_rows = 3;
   EXPECT_EQ(Check(Request(1, 1))->budget, Budget::kStepTokens);
+}
+
+TEST_F(GuaranteedAdmissionTest, CandidatesOfContrastiveSearchAreRows) {
+  config_.max_step_tokens = 9;
+  capacity_.max_candidates = 8;
+  Arrival contrastive = Request(1, 1);
+  contrastive.sampling.penalty_alpha = 0.6f;
+  contrastive.sampling.top_k = 4;
+  state_.running = 2;
+  state_.decode_rows = 5;
+  EXPECT_EQ(Check(contrastive), std::nullopt);
+  state_.decode_rows = 6;
+  const auto shortage = Check(contrastive);
+  ASSERT_TRUE(shortage.has_value());
+  EXPECT_EQ(shortage->budget, Budget::kStepTokens);
+  EXPECT_EQ(shortage->needed, 10u);
+}
+
+TEST_F(GuaranteedAdmissionTest, ContrastiveSearchThatTheGroupDoesNotOfferIsRefusedByName) {
+  Arrival contrastive = Request(1, 1);
+  contrastive.sampling.penalty_alpha = 0.6f;
+  contrastive.sampling.top_k = 4;
+  EXPECT_THAT(WhyNever(contrastive), HasSubstr("contrastive-search"));
+  capacity_.max_candidates = 3;
+  EXPECT_THAT(WhyNever(contrastive), HasSubstr("`top_k` must be <= 3"));
+  capacity_.max_candidates = 4;
+  EXPECT_EQ(WhyNever(contrastive), "");
 }
 
 TEST_F(GuaranteedAdmissionTest, WithoutBatchingRequestsRunAlone) {

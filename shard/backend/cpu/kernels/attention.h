@@ -30,9 +30,14 @@ inline KeyRange RangeOf(const AttentionTile& tile, std::size_t index) {
   const std::size_t visible = FirstVisible(tile, tile.position);
   range.first = visible / tile.cache.block_size * tile.cache.block_size;
   if (range.first < range.origin) range.first = range.origin;
-  const std::size_t last = tile.position + tile.tokens;
+  const std::size_t last = tile.position + (tile.own != nullptr ? 1 : tile.tokens);
   range.end = last < range.origin + kPartition ? last : range.origin + kPartition;
   return range;
+}
+
+// The place of the own position, where candidates have their own K and V, lies in the range.
+inline bool OwnIn(const AttentionTile& tile, const KeyRange& range) {
+  return tile.own != nullptr && tile.position < range.end;
 }
 
 // Consecutive positions within one block.
@@ -69,22 +74,42 @@ void LoadQueries(const AttentionTile& tile, AttentionScratch& scratch) {
 
 // Scores of `Rows` rows with one vector of positions.
 template <class P, int Rows>
-void ScoreRows(const typename P::Activation* queries, std::size_t dim,
+void ScoreRows(const typename P::Activation* queries, std::size_t query_stride, std::size_t dim,
                const typename P::Weight* keys, std::size_t key_stride, float* scores) {
   Vec sums[Rows][1];
 #pragma GCC unroll 8
   for (int i = 0; i < Rows; ++i) sums[i][0] = Zero();
-  Accumulate<P, Rows, 1>(sums, queries, dim, keys, 0, key_stride, dim / P::kPack);
+  Accumulate<P, Rows, 1>(sums, queries, query_stride, keys, 0, key_stride, dim / P::kPack);
 #pragma GCC unroll 8
   for (int i = 0; i < Rows; ++i)
     Store(scores + static_cast<std::size_t>(i) * kScoreStride, sums[i][0]);
 }
 
+// The last step of the chain where it differs from row to row: candidates' own values.
+template <class P, int Rows, int Vectors>
+void MixOwn(Vec (&sums)[Rows][Vectors], const AttentionTile& tile, std::size_t first_row,
+            const typename P::Activation* probabilities, std::size_t dimension) {
+#pragma GCC unroll 8
+  for (int i = 0; i < Rows; ++i) {
+    const CachePlace& own = tile.own[(first_row + static_cast<std::size_t>(i)) / tile.group];
+    const std::byte* base = tile.cache.base + own.block * tile.cache.block_bytes;
+    const auto* right =
+        reinterpret_cast<const typename P::Weight*>(base + tile.cache.value_offset) +
+        (own.offset / P::kPack * tile.cache.head_dim + dimension) * P::kPack;
+    const typename P::Activation* left = probabilities + static_cast<std::size_t>(i) * kPartition;
+#pragma GCC unroll 8
+    for (int v = 0; v < Vectors; ++v) {
+      sums[i][v] = P::Step(sums[i][v], left,
+                           P::LoadRight(right + static_cast<std::size_t>(v) * kLanes * P::kPack));
+    }
+  }
+}
+
 // Values of `Rows` rows in `Vectors` vectors of dimensions, over all positions of the range.
 template <class P, int Rows, int Vectors>
 void MixRows(const AttentionTile& tile, const KeyRange& range,
-             const typename P::Activation* probabilities, std::size_t dimension, float* values,
-             std::size_t value_stride) {
+             const typename P::Activation* probabilities, std::size_t dimension,
+             std::size_t first_row, float* values, std::size_t value_stride) {
   Vec sums[Rows][Vectors];
 #pragma GCC unroll 8
   for (int i = 0; i < Rows; ++i) {
@@ -92,8 +117,10 @@ void MixRows(const AttentionTile& tile, const KeyRange& range,
     for (int v = 0; v < Vectors; ++v) sums[i][v] = Zero();
   }
   const std::size_t dim = tile.cache.head_dim;
-  for (std::size_t position = range.first; position < range.end;) {
-    const Run run = RunAt(tile, position, range.end);
+  const bool own = OwnIn(tile, range);
+  const std::size_t shared_end = own ? tile.position / P::kPack * P::kPack : range.end;
+  for (std::size_t position = range.first; position < shared_end;) {
+    const Run run = RunAt(tile, position, shared_end);
     const auto* right =
         reinterpret_cast<const typename P::Weight*>(run.base + tile.cache.value_offset) +
         (run.offset / P::kPack * dim + dimension) * P::kPack;
@@ -101,6 +128,10 @@ void MixRows(const AttentionTile& tile, const KeyRange& range,
                                  kLanes * P::kPack, dim * P::kPack,
                                  (run.count + P::kPack - 1) / P::kPack);
     position += run.count;
+  }
+  if (own) {
+    MixOwn<P, Rows, Vectors>(sums, tile, first_row, probabilities + (shared_end - range.origin),
+                             dimension);
   }
 #pragma GCC unroll 8
   for (int i = 0; i < Rows; ++i) {
@@ -113,15 +144,44 @@ void MixRows(const AttentionTile& tile, const KeyRange& range,
   }
 }
 
+// Any number of rows.
+template <class P>
+void ScoreVector(const typename P::Activation* queries, std::size_t query_stride, std::size_t rows,
+                 std::size_t dim, const typename P::Weight* keys, std::size_t key_stride,
+                 float* scores) {
+  using Function = void (*)(const typename P::Activation*, std::size_t, std::size_t,
+                            const typename P::Weight*, std::size_t, float*);
+  static constexpr Function kByRows[] = {ScoreRows<P, 1>, ScoreRows<P, 2>, ScoreRows<P, 3>,
+                                         ScoreRows<P, 4>, ScoreRows<P, 5>, ScoreRows<P, 6>};
+  const std::size_t tiles = TileCount(rows);
+  for (std::size_t i = 0; i < tiles; ++i) {
+    const TileRows tile = TileAt(rows, tiles, i);
+    kByRows[tile.count - 1](queries + tile.first * query_stride, query_stride, dim, keys,
+                            key_stride, scores + tile.first * kScoreStride);
+  }
+}
+
+// Each candidate's rows against its own key; the lanes behind the first are of no position.
+template <class P>
+void ScoreOwn(const AttentionTile& tile, const KeyRange& range, AttentionScratch& scratch) {
+  using Weight = typename P::Weight;
+  const std::size_t dim = tile.cache.head_dim;
+  for (std::size_t i = 0; i < tile.tokens; ++i) {
+    const CachePlace& own = tile.own[i];
+    const std::byte* base = tile.cache.base + own.block * tile.cache.block_bytes;
+    const std::size_t row = i * tile.group;
+    ScoreVector<P>(static_cast<const typename P::Activation*>(scratch.queries) + row * dim, dim,
+                   tile.group, dim, reinterpret_cast<const Weight*>(base) + own.offset * P::kPack,
+                   tile.cache.block_size * P::kPack,
+                   scratch.scores + row * kScoreStride + (tile.position - range.origin));
+  }
+}
+
 template <class P>
 void Score(const AttentionTile& tile, const KeyRange& range, AttentionScratch& scratch) {
   using Activation = typename P::Activation;
   using Weight = typename P::Weight;
-  using Function = void (*)(const Activation*, std::size_t, const Weight*, std::size_t, float*);
-  static constexpr Function kByRows[] = {ScoreRows<P, 1>, ScoreRows<P, 2>, ScoreRows<P, 3>,
-                                         ScoreRows<P, 4>, ScoreRows<P, 5>, ScoreRows<P, 6>};
   const std::size_t dim = tile.cache.head_dim;
-  const std::size_t tiles = TileCount(tile.Rows());
   const auto* queries = static_cast<const Activation*>(scratch.queries);
   for (std::size_t position = range.first; position < range.end;) {
     const Run run = RunAt(tile, position, range.end);
@@ -129,15 +189,12 @@ void Score(const AttentionTile& tile, const KeyRange& range, AttentionScratch& s
       // Lanes behind the block hold nothing; the next block's scores replace theirs.
       const auto* keys = reinterpret_cast<const Weight*>(run.base) + (run.offset + lane) * P::kPack;
       float* scores = scratch.scores + (position - range.origin) + lane;
-      for (std::size_t i = 0; i < tiles; ++i) {
-        const TileRows rows = TileAt(tile.Rows(), tiles, i);
-        kByRows[rows.count - 1](queries + rows.first * dim, dim, keys,
-                                tile.cache.block_size * P::kPack,
-                                scores + rows.first * kScoreStride);
-      }
+      ScoreVector<P>(queries, dim, tile.Rows(), dim, keys, tile.cache.block_size * P::kPack,
+                     scores);
     }
     position += run.count;
   }
+  if (OwnIn(tile, range)) ScoreOwn<P>(tile, range, scratch);
 }
 
 // Turns a row of scores into exponents; its maximum and sum go to `state`. Vectors are counted from
@@ -145,7 +202,7 @@ void Score(const AttentionTile& tile, const KeyRange& range, AttentionScratch& s
 template <class Activation>
 void SoftmaxRow(const AttentionTile& tile, const KeyRange& range, std::size_t row,
                 AttentionScratch& scratch, const AttentionState& state) {
-  const std::size_t position = tile.position + row / tile.group;
+  const std::size_t position = tile.position + (tile.own != nullptr ? 0 : row / tile.group);
   const auto first = static_cast<std::ptrdiff_t>(FirstVisible(tile, position)) -
                      static_cast<std::ptrdiff_t>(range.origin);
   const auto end =
@@ -185,7 +242,7 @@ void MixDimensions(const AttentionTile& tile, const KeyRange& range, AttentionSc
                    const AttentionState& state, std::size_t dimension) {
   using Activation = typename P::Activation;
   using Function = void (*)(const AttentionTile&, const KeyRange&, const Activation*, std::size_t,
-                            float*, std::size_t);
+                            std::size_t, float*, std::size_t);
   static constexpr Function kByRows[] = {MixRows<P, 1, Vectors>, MixRows<P, 2, Vectors>,
                                          MixRows<P, 3, Vectors>, MixRows<P, 4, Vectors>,
                                          MixRows<P, 5, Vectors>, MixRows<P, 6, Vectors>};
@@ -194,7 +251,7 @@ void MixDimensions(const AttentionTile& tile, const KeyRange& range, AttentionSc
     const TileRows rows = TileAt(tile.Rows(), tiles, i);
     const auto* left =
         static_cast<const Activation*>(scratch.probabilities) + rows.first * kPartition;
-    kByRows[rows.count - 1](tile, range, left, dimension,
+    kByRows[rows.count - 1](tile, range, left, dimension, rows.first,
                             state.values + rows.first * state.value_stride + dimension,
                             state.value_stride);
   }
@@ -219,6 +276,33 @@ void Attend(const AttentionTile& tile, std::size_t index, AttentionScratch& scra
     MixDimensions<P, 2>(tile, range, scratch, state, done);
   }
   if (done < dim) MixDimensions<P, 1>(tile, range, scratch, state, done);
+}
+
+template <class P>
+void Similarity(const SimilarityArgs& args) {
+  using Weight = typename P::Weight;
+  const HeadCache& plane = args.plane;
+  const std::size_t size = plane.block_size;
+  for (std::size_t position = args.first; position < args.end; position += size) {
+    const std::byte* base = plane.base + args.blocks[position / size] * plane.block_bytes;
+    const std::size_t count = args.end - position < size ? args.end - position : size;
+    for (std::size_t lane = 0; lane < count; lane += kLanes) {
+      for (std::size_t row = 0; row < args.count; row += kRowTile) {
+        const std::size_t rows = args.count - row < kRowTile ? args.count - row : kRowTile;
+        ScoreVector<P>(static_cast<const typename P::Activation*>(args.rows) + row * args.stride,
+                       args.stride, rows, plane.head_dim,
+                       reinterpret_cast<const Weight*>(base) + lane * P::kPack, size * P::kPack,
+                       args.scratch);
+        for (std::size_t i = 0; i < rows; ++i) {
+          const Vec scores =
+              KeepLanes(Load(args.scratch + i * kScoreStride), 0,
+                        static_cast<std::ptrdiff_t>(count - lane), Fill(kMinusInfinity));
+          const float best = MaxOfLanes(scores);
+          if (best > args.largest[row + i]) args.largest[row + i] = best;
+        }
+      }
+    }
+  }
 }
 
 inline void Merge(std::size_t rows, std::size_t head_dim, const AttentionState& right,

@@ -18,6 +18,11 @@ constexpr Kernels TableOf(Isa isa, DType weight, DType activation) {
   kernels.head_norm = RmsNorm<float>;
   kernels.rope = Rope;
   kernels.write_kv = WriteKv<P>;
+  kernels.write_key = WriteKey<P>;
+  kernels.copy_kv = CopyKv<P>;
+  kernels.copy_key = CopyKey<P>;
+  kernels.unit_vector = UnitVector<P>;
+  kernels.similarity = Similarity<P>;
   kernels.load_queries = LoadQueries<P>;
   kernels.attend = Attend<P>;
   kernels.merge = Merge;

@@ -46,8 +46,11 @@ std::unique_ptr<ModelRunner> ModelRunner::Open(const RunnerOptions& options,
   EXPECT_TRUE(backend.ok()) << backend.status();
   if (!backend.ok()) return nullptr;
   runner->backend_ = std::move(*backend);
-  const absl::Status prepared = runner->backend_->Prepare(
-      {options.max_step_tokens, options.max_sequence_length, options.max_logit_rows}, communicator);
+  if (communicator != nullptr) runner->communicator_ = communicator;
+  const absl::Status prepared =
+      runner->backend_->Prepare({options.max_step_tokens, options.max_sequence_length,
+                                 options.max_logit_rows, options.max_candidate_rows},
+                                communicator);
   EXPECT_TRUE(prepared.ok()) << prepared;
 
   const std::uint32_t per_sequence =

@@ -15,6 +15,7 @@
 #include "shard/backend/backend.h"
 #include "shard/model/model.h"
 #include "shard/parallel/communicator.h"
+#include "shard/parallel/local_communicator.h"
 
 namespace penstock::shard {
 
@@ -33,6 +34,7 @@ struct RunnerOptions {
   std::uint32_t max_logit_rows = 8;
   // Makes the backend instead, if given.
   std::function<absl::StatusOr<std::unique_ptr<Backend>>(const Model&, LoadedWeights)> make;
+  std::uint32_t max_candidate_rows = 0;
 };
 
 // Names the cases of a suite that runs on each backend.
@@ -70,6 +72,7 @@ class ModelRunner {
 
   const Model& model() const { return model_; }
   Backend& backend() { return *backend_; }
+  Communicator& communicator() { return *communicator_; }
   std::vector<BlockId>& table(int sequence) { return tables_[sequence]; }
   std::uint32_t length(int sequence) const { return lengths_.at(sequence); }
 
@@ -77,6 +80,8 @@ class ModelRunner {
   RunnerOptions options_;
   Model model_;
   std::unique_ptr<Backend> backend_;
+  LocalCommunicator local_;
+  Communicator* communicator_ = &local_;
   std::map<int, std::vector<BlockId>> tables_;
   std::map<int, std::uint32_t> lengths_;
 };

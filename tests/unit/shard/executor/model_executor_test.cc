@@ -165,6 +165,55 @@ TEST_F(ModelExecutorTest, FinishReasonsEndASequenceAndItComputesNoMore) {
   EXPECT_EQ(Run(deaf)[0].finish, ShardFinish::kNone);
 }
 
+// Candidates after token t are t + 1 and, all alike, the lowest ids.
+StepPlan Searching(StepPlan plan, std::uint32_t top_k) {
+  plan.starts[0].sampling.penalty_alpha = 0.9f;
+  plan.starts[0].sampling.top_k = top_k;
+  return plan;
+}
+
+TEST_F(ModelExecutorTest, ContrastiveSearchCommitsOneOfTheCandidates) {
+  backend_.similarity_of = [](TokenId token) { return token > 30 ? 1.0f : 0.1f; };
+  const auto prompt = Run(Searching(Whole(Start(0, {7, 30})), 3));
+  EXPECT_THAT(Tokens(prompt[0]), IsEmpty()) << "a prompt only finds candidates";
+  EXPECT_EQ(prompt[0].committed_length, 2u);
+
+  StepPlan decode = Decodes({0});
+  decode.segments[0].max_rows = 3;
+  const auto results = Run(decode);
+  const FakeBackend::Recorded& batch = backend_.batches.back();
+  EXPECT_THAT(batch.tokens, ElementsAre(31, 0, 1));
+  EXPECT_TRUE(batch.segments[0].candidates);
+  EXPECT_EQ(batch.segments[0].context_length, 2u);
+  EXPECT_THAT(Tokens(results[0]), ElementsAre(0)) << "31 is too similar";
+  EXPECT_EQ(results[0].committed_length, 3u);
+  EXPECT_THAT(std::vector<std::string>(backend_.events.end() - 3, backend_.events.end()),
+              ElementsAre("execute", "similarities", "commit"));
+
+  Run(decode);
+  EXPECT_THAT(backend_.batches.back().tokens, ElementsAre(1, 0, 2)) << "from the winner's logits";
+  EXPECT_EQ(backend_.batches.back().segments[0].context_length, 3u);
+}
+
+TEST_F(ModelExecutorTest, ASearchThatEndsOrFailsEndsAlone) {
+  StepPlan ends = Searching(Whole(Start(0, {kEos - 1})), 2);
+  ends.starts[0].sampling.penalty_alpha = 0.01f;
+  Run(ends);
+  StepPlan decode = Decodes({0});
+  decode.segments[0].max_rows = 2;
+  auto results = Run(decode);
+  EXPECT_THAT(Tokens(results[0]), ElementsAre(kEos));
+  EXPECT_EQ(results[0].finish, ShardFinish::kEos);
+
+  backend_.similarity_of = [](TokenId) { return std::nanf(""); };
+  Run(Searching(Whole(Start(1, {5})), 2));
+  decode.segments[0].slot = SlotId(1);
+  results = Run(decode);
+  EXPECT_EQ(results[0].finish, ShardFinish::kError);
+  EXPECT_THAT(Tokens(results[0]), IsEmpty());
+  EXPECT_THAT(results[0].error, HasSubstr("NaN"));
+}
+
 TEST_F(ModelExecutorTest, EndTokensAreMaskedBeforeMinNewTokens) {
   StepPlan plan = Whole(Start(0, {kEos - 1}));
   plan.starts[0].min_new_tokens = 1;

@@ -375,6 +375,52 @@ TEST_F(PlanCheckerTest, TruncatedSequencesGoOnFromThere) {
   ExpectRefused(longer, "`truncates.length` must be at most the committed length 6");
 }
 
+TEST_F(PlanCheckerTest, ACandidateDecodeHasARowForEachAndWritesOnePosition) {
+  PlanBounds bounds = Bounds();
+  bounds.max_candidates = 6;
+  checker_ = PlanChecker(bounds);
+  StepPlan start = WholePrompt(0, 0);
+  start.starts[0].sampling.penalty_alpha = 0.6f;
+  start.starts[0].sampling.top_k = 6;
+  Run(start, 4);
+  StepPlan decode = NextPlan();
+  decode.block_ops = {Append(0, 1)};
+  decode.segments = {Decode(0)};
+  decode.segments[0].max_rows = 6;  // more than a block holds
+  Run(decode, 5);
+  StepPlan second = NextPlan();
+  second.segments = decode.segments;
+  Run(second, 6);
+  StepPlan fewer = NextPlan();
+  fewer.segments = {Decode(0)};
+  fewer.segments[0].max_rows = 5;
+  ExpectRefused(fewer, "segments.decode.max_rows");
+}
+
+TEST_F(PlanCheckerTest, CandidatesAreBoundedAndCannotBeTruncated) {
+  StepPlan off = WholePrompt(0, 0);
+  off.starts[0].sampling.penalty_alpha = 0.6f;
+  off.starts[0].sampling.top_k = 2;
+  ExpectRefused(off, "--contrastive-search");
+  PlanBounds bounds = Bounds();
+  bounds.max_candidates = 3;
+  checker_ = PlanChecker(bounds);
+  step_ = 0;
+  StepPlan many = WholePrompt(0, 0);
+  many.starts[0].sampling.penalty_alpha = 0.6f;
+  many.starts[0].sampling.top_k = 4;
+  ExpectRefused(many, "starts.sampling.top_k");
+  checker_.Reset();
+  step_ = 0;
+  StepPlan good = WholePrompt(0, 0);
+  good.starts[0].sampling.penalty_alpha = 0.6f;
+  good.starts[0].sampling.top_k = 3;
+  Run(good, 4);
+  StepPlan truncated = NextPlan();
+  truncated.truncates = {{SlotId(0), 2}};
+  ExpectRefused(truncated, "truncates.slot");
+}
+
 TEST_F(PlanCheckerTest, AnEngineThatSkipsPositionsIsFound) {
   Run(WholePrompt(0, 0), 4);
   StepPlan plan = NextPlan();
