@@ -30,6 +30,12 @@ void GroupScheduler::MakeRoom(Time now, Outputs& out) {
   }
 }
 
+std::uint32_t GroupScheduler::DecodeRows() const {
+  const SequenceTable::Contrastive& contrastive = table_.contrastive();
+  return (table_.running() - contrastive.sequences) * config_.max_decode_rows +
+         contrastive.candidates;
+}
+
 void GroupScheduler::KeepFree() {
   kept_free_ = 0;
   if (config_.admission == Admission::kGuaranteed) return;

@@ -79,12 +79,6 @@ GroupState GroupScheduler::StateFor(const Work& work) const {
   return state;
 }
 
-std::uint32_t GroupScheduler::DecodeRows() const {
-  const SequenceTable::Contrastive& contrastive = table_.contrastive();
-  return (table_.running() - contrastive.sequences) * config_.max_decode_rows +
-         contrastive.candidates;
-}
-
 GroupScheduler::Trial GroupScheduler::BeginTrial() const {
   Trial trial;
   trial.prefill_left = draft_->composer.Fit(0, UINT32_MAX).count;
