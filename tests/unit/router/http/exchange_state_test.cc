@@ -1,7 +1,10 @@
 #include "router/http/exchange_state.h"
 
 #include <gtest/gtest.h>
+#include <sys/socket.h>
+#include <unistd.h>
 
+#include <array>
 #include <memory>
 #include <optional>
 #include <string>
@@ -48,6 +51,84 @@ TEST(ExchangeState, AnOverflowWakesAConnectionThatHasNotTakenWhatIsPending) {
   EXPECT_EQ(wakes.count, 3);
   EXPECT_TRUE(state.Overflowed());
   EXPECT_FALSE(state.Write("1"));
+}
+
+// A stream whose head is out, on one end of a pair of sockets.
+struct DirectStream {
+  explicit DirectStream(std::size_t max_behind) : state(max_behind, wakes.Counter()) {
+    EXPECT_EQ(::socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK, 0, ends.data()), 0);
+    state.StartStream({});
+    state.WakeSeen();
+    state.Take();
+    state.Delivered();
+    state.OpenDirect(ends[0], true);
+    wakes.count = 0;
+  }
+  ~DirectStream() {
+    ::close(ends[0]);
+    ::close(ends[1]);
+  }
+  std::string Received() {
+    std::array<char, 4096> buffer;
+    std::string all;
+    for (ssize_t n; (n = ::recv(ends[1], buffer.data(), buffer.size(), 0)) > 0;) {
+      all.append(buffer.data(), static_cast<std::size_t>(n));
+    }
+    return all;
+  }
+
+  std::array<int, 2> ends{};
+  Wakes wakes;
+  ExchangeState state;
+};
+
+TEST(ExchangeState, WhileNothingIsPendingAnEventIsSentWithoutAWake) {
+  DirectStream stream(1000);
+  EXPECT_EQ(stream.state.Take().events, "");  // the connection has nothing to do: from now on
+  EXPECT_TRUE(stream.state.Write("hello"));
+  EXPECT_EQ(stream.Received(), "5\r\nhello\r\n");
+  EXPECT_EQ(stream.wakes.count, 0);
+  EXPECT_EQ(stream.state.DirectSent().bytes, 10U);
+  EXPECT_EQ(stream.state.Take().events, "");
+}
+
+TEST(ExchangeState, WhatIsPendingGoesFirst) {
+  DirectStream stream(1000);
+  EXPECT_TRUE(stream.state.Write("a"));  // the connection has not yet said that it waits
+  EXPECT_TRUE(stream.state.Write("b"));
+  EXPECT_EQ(stream.Received(), "");
+  EXPECT_EQ(stream.state.Take().events, "ab");
+  EXPECT_TRUE(stream.state.Write("c"));  // it is still writing these
+  EXPECT_EQ(stream.Received(), "");
+  stream.state.Delivered();
+  EXPECT_EQ(stream.state.Take().events, "c");
+}
+
+TEST(ExchangeState, WhatTheKernelDoesNotTakeIsKeptInOrder) {
+  DirectStream stream(std::size_t{64} << 20);
+  stream.state.Take();
+  const std::string large(std::size_t{16} << 20, 'x');
+  EXPECT_TRUE(stream.state.Write(large));
+  EXPECT_TRUE(stream.state.Write("after"));
+  EXPECT_EQ(stream.wakes.count, 1);
+  const std::string sent = stream.Received();
+  const ExchangeState::Output rest = stream.state.Take();
+  EXPECT_EQ(sent + rest.framed, "1000000\r\n" + large + "\r\n");
+  EXPECT_EQ(rest.events, "after");
+}
+
+TEST(ExchangeState, AHeldOrDetachedStreamSendsNothingByItself) {
+  DirectStream stream(1000);
+  stream.state.Take();
+  stream.state.HoldDirect();
+  EXPECT_TRUE(stream.state.Write("a"));
+  EXPECT_EQ(stream.wakes.count, 1);
+  EXPECT_EQ(stream.state.Take().events, "a");
+  stream.state.Delivered();
+  stream.state.Take();
+  stream.state.Detach();
+  stream.state.Write("b");
+  EXPECT_EQ(stream.Received(), "");
 }
 
 TEST(ExchangeState, BytesBeingWrittenCountUntilTheyAreDelivered) {
