@@ -21,6 +21,7 @@ struct ChildSpec {
   std::string program;                   // path of the executable
   std::vector<std::string> arguments;    // without the program
   std::vector<std::string> environment;  // NAME=value, added to the launcher's own
+  bool takes_hangup = false;             // SIGHUP is for it, and does not stop the server
 };
 
 // How a process ended.

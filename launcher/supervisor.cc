@@ -146,7 +146,7 @@ void Supervisor::ReadSignals() {
   int signal = 0;
   if (::read(signals_, &info, sizeof info) == sizeof info)
     signal = static_cast<int>(info.ssi_signo);
-  if (signal == 0) return;
+  if (signal == 0 || (signal == SIGHUP && ForwardHangup())) return;
   if (Clock::now() < first_signal_ + timeouts_.same_signal) return;
   if (phase_ == Phase::kDraining || phase_ == Phase::kStoppingShards) {
     if (!failed_) outcome_ = {.exit_code = kExitFailure, .error = "stopped at once, as asked"};
@@ -154,6 +154,17 @@ void Supervisor::ReadSignals() {
   }
   first_signal_ = Clock::now();
   BeginStop(std::string("received SIG") + ::sigabbrev_np(signal));
+}
+
+// False when no child wants it. One that is not ready yet has just read what it would read again.
+bool Supervisor::ForwardHangup() {
+  bool wanted = false;
+  for (const Child& child : children_) {
+    if (!child.spec.takes_hangup) continue;
+    wanted = true;
+    if (child.alive() && child.ready) child.process->Signal(SIGHUP);
+  }
+  return wanted;
 }
 
 void Supervisor::ReadOutput(Child& child) {

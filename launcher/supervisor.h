@@ -109,6 +109,7 @@ class Supervisor {
   static std::string Describe(const Child& ended);
   void WaitForEvents();
   void ReadSignals();
+  bool ForwardHangup();
   void ReadOutput(Child& child);
   void ReadNotices(Child& child);
   void OnNotice(Child& child, std::string_view line);

@@ -209,6 +209,7 @@ struct HealthReport {
 // A request as GET /requests/{id} shows it.
 struct RequestRecord {
   RequestId request;
+  std::string tenant;
   std::string client_id;
   std::string state;  // preparing, queued, running, finished, cancelled, failed, refused
   std::uint32_t prompt_tokens = 0;
@@ -245,8 +246,10 @@ class Engine {
     answer(CheckHealth());
   }
 
-  // By client id or by the decimal request id. NotFound when unknown or forgotten.
-  virtual absl::StatusOr<RequestRecord> Explain(const std::string& id) const = 0;
+  // By client id or by the decimal request id. NotFound when unknown, forgotten or another
+  // tenant's.
+  virtual absl::StatusOr<RequestRecord> Explain(const std::string& id,
+                                                const std::string& tenant) const = 0;
 
   // Kept prefixes of a tenant, the most recently used first.
   virtual std::vector<CachedPrompt> CachedPrompts(const std::string&) const { return {}; }

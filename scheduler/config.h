@@ -14,7 +14,9 @@ enum class Batching : std::uint8_t { kNone, kStatic, kContinuous };
 // Which requests share a batch under Batching::kStatic (static_batch.h).
 enum class StaticGrouping : std::uint8_t { kWindow, kEqual };
 enum class Prefill : std::uint8_t { kChunked, kWhole };
-enum class Admission : std::uint8_t { kGuaranteed, kOptimistic };
+// kMixed: a length that was asked for is promised as under kGuaranteed, one that is only a bound is
+// expected as under kOptimistic.
+enum class Admission : std::uint8_t { kGuaranteed, kOptimistic, kMixed };
 enum class PlacementPolicy : std::uint8_t { kPrefixMatch, kLeastLoaded, kRoundRobin };
 enum class Order : std::uint8_t { kFcfs, kLongestPrefix, kPriority, kShortestPredicted };
 

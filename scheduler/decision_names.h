@@ -9,7 +9,15 @@
 namespace penstock::scheduler {
 
 constexpr std::string_view AdmissionName(Admission admission) {
-  return admission == Admission::kOptimistic ? "optimistic" : "guaranteed";
+  switch (admission) {
+    case Admission::kGuaranteed:
+      return "guaranteed";
+    case Admission::kOptimistic:
+      return "optimistic";
+    case Admission::kMixed:
+      break;
+  }
+  return "mixed";
 }
 
 constexpr std::string_view DecisionName(DecisionKind kind) {

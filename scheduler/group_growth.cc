@@ -22,7 +22,7 @@ void GroupScheduler::MakeRoom(Time now, Outputs& out) {
     lacking_ += lack;
   }
   while (!growth_.Covered(lacking_, table_, true)) {
-    Sequence* victim = growth_.Victim(table_, OptimisticAdmission::kMaxPreemptions);
+    Sequence* victim = growth_.Victim(table_, *admission_);
     PENSTOCK_CHECK(victim != nullptr, "the worst cases of what cannot be preempted fit the pool");
     const Lack spared = growth_.OfNextDecode(*victim);
     Preempt(*victim, taker, now, out);  // says what was lacking

@@ -52,14 +52,14 @@ bool Growth::Covered(const Lack& lack, const SequenceTable& table, bool later) c
   return limit == 0 || lack.tokens == 0 || table.reserved_tokens() + lack.tokens <= limit;
 }
 
-Sequence* Growth::Victim(SequenceTable& table, std::uint32_t max_preemptions) const {
+Sequence* Growth::Victim(SequenceTable& table, const AdmissionPolicy& admission) const {
   const auto rank = [this](const Sequence& sequence) {
     const std::int64_t priority = config_.order == Order::kPriority ? sequence.request.priority : 0;
     return std::make_tuple(-priority, sequence.number);
   };
   Sequence* victim = nullptr;
   for (auto& [id, sequence] : table.all()) {
-    if (sequence.retiring || sequence.preemptions >= max_preemptions) continue;
+    if (sequence.retiring || !admission.MayBePreempted(sequence)) continue;
     if (victim == nullptr || rank(sequence) > rank(*victim)) victim = &sequence;
   }
   return victim;

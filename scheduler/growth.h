@@ -17,6 +17,8 @@
 
 namespace penstock::scheduler {
 
+class AdmissionPolicy;
+
 // Blocks and tokens (of max_batch_total_tokens) that a sequence lacks.
 struct Lack {
   std::uint64_t blocks = 0;
@@ -53,7 +55,7 @@ class Growth {
 
   // Who gives way: lowest priority under Order::kPriority, then who arrived last. Null when nobody
   // may be preempted.
-  Sequence* Victim(SequenceTable& table, std::uint32_t max_preemptions) const;
+  Sequence* Victim(SequenceTable& table, const AdmissionPolicy& admission) const;
 
  private:
   Lack Beyond(const Sequence& sequence, std::uint64_t positions, std::uint64_t tokens) const;

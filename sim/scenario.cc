@@ -90,7 +90,9 @@ class Draw {
     if (random_.OneIn(2)) config.order = static_cast<Order>(random_.Below(4));
     config.prefix_caching = !random_.OneIn(4);
     if (random_.OneIn(2)) config.max_overtakes = random_.Between(1, 6);
-    if (crowded_ || random_.OneIn(2)) config.admission = Admission::kOptimistic;
+    if (crowded_ || random_.OneIn(2)) {
+      config.admission = config.max_overtakes % 2 == 0 ? Admission::kOptimistic : Admission::kMixed;
+    }
     if (WhyInvalid(config)) config.admission = Admission::kGuaranteed;
     if (WhyInvalid(config)) config.order = Order::kFcfs;
   }

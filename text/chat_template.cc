@@ -57,10 +57,16 @@ absl::StatusOr<std::shared_ptr<const ChatTemplate>> ChatTemplate::Compile(
 absl::StatusOr<std::shared_ptr<const ChatTemplate>> ChatTemplate::Of(const Tokenizer& tokenizer) {
   const std::optional<std::string> source = tokenizer.ChatTemplateSource("");
   if (!source) return absl::NotFoundError("the model has no chat template");
+  return With(tokenizer, *source, tokenizer.ChatTemplateSource("tool_use"));
+}
+
+absl::StatusOr<std::shared_ptr<const ChatTemplate>> ChatTemplate::With(
+    const Tokenizer& tokenizer, std::string_view source,
+    const std::optional<std::string>& tool_use) {
   const std::string globals = tokenizer.NamedTokensJson();
-  PENSTOCK_ASSIGN_OR_RETURN(Handle plain, CompileOne(*source, globals));
+  PENSTOCK_ASSIGN_OR_RETURN(Handle plain, CompileOne(source, globals));
   Handle with_tools;
-  if (const std::optional<std::string> tool_use = tokenizer.ChatTemplateSource("tool_use")) {
+  if (tool_use) {
     PENSTOCK_ASSIGN_OR_RETURN(with_tools, CompileOne(*tool_use, globals));
   }
   return std::shared_ptr<const ChatTemplate>(

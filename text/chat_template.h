@@ -42,6 +42,11 @@ class ChatTemplate {
   // with tools. NotFound when the model has none.
   static absl::StatusOr<std::shared_ptr<const ChatTemplate>> Of(const Tokenizer& tokenizer);
 
+  // Other templates than the model's own, with its named tokens.
+  static absl::StatusOr<std::shared_ptr<const ChatTemplate>> With(
+      const Tokenizer& tokenizer, std::string_view source,
+      const std::optional<std::string>& tool_use);
+
   absl::StatusOr<std::string> Render(const Conversation& conversation,
                                      const TemplateLimits& limits = {}) const;
 

@@ -15,7 +15,9 @@ log::Level LevelOf(std::string_view text) {
 }  // namespace
 
 void ConfigureLog(const Values& values, std::string_view component) {
-  const bool json = values.GetString("log-format") == "json";
+  const bool has_switch = Find(values.program(), "json-output") != nullptr;
+  const bool json =
+      values.GetString("log-format") == "json" || (has_switch && values.GetBool("json-output"));
   log::Configure(component, LevelOf(values.GetString("log-level")),
                  json ? log::Format::kJson : log::Format::kText);
 }

@@ -62,24 +62,18 @@ std::string Shown(std::string_view path) {
 
 }  // namespace
 
-bool EqualInConstantTime(std::string_view given, std::string_view secret) {
-  unsigned difference = given.size() == secret.size() ? 0 : 1;
-  for (std::size_t i = 0; i < secret.size(); ++i) {
-    const char c = given.empty() ? '\0' : given[i % given.size()];
-    difference |= static_cast<unsigned char>(c ^ secret[i]);
-  }
-  return difference == 0;
-}
-
-bool Api::HasKey(const RequestHead& head) const {
-  if (context_.options.api_key.empty()) return true;
+std::optional<std::string> Api::TenantOf(const RequestHead& head) const {
+  const auto keys = context_.options.keys == nullptr ? nullptr : context_.options.keys->Get();
+  if (keys == nullptr || keys->empty()) return "";
   const std::string_view value = head.Find("authorization");
   constexpr std::string_view kScheme = "Bearer ";
   if (value.size() < kScheme.size() ||
       !EqualsIgnoreCase(value.substr(0, kScheme.size()), kScheme)) {
-    return false;
+    return std::nullopt;
   }
-  return EqualInConstantTime(Trim(value.substr(kScheme.size())), context_.options.api_key);
+  const auto name = keys->NameOf(Trim(value.substr(kScheme.size())));
+  if (!name) return std::nullopt;
+  return std::string(*name);
 }
 
 // TGI's framework says nothing where ours would say why, and one thing where ours says more.
@@ -142,13 +136,15 @@ Admission Api::AdmitPlain(const RequestHead& head) const {
   }
   admission.route = same_path->pattern;
   const Access access = matched != nullptr ? matched->access : same_path->access;
-  if (access == Access::kKey && !HasKey(head)) {
+  auto tenant = access == Access::kKey ? TenantOf(head) : "";
+  if (!tenant) {
     refuse(ApiErrorKind::kUnauthorized, "`Authorization` must be `Bearer` and the API key");
     if (matched == nullptr) {
       admission.refusal->headers.push_back({"allow", Allowed(head.path, tgi_profile)});
     }
     return admission;
   }
+  admission.tenant = *std::move(tenant);
   if (matched == nullptr) {
     const std::string allowed = Allowed(head.path, tgi_profile);
     refuse(ApiErrorKind::kMethodNotAllowed, "the method of " + Shown(head.path) +

@@ -2,7 +2,8 @@
 // a handler in the dialect of its path. Thread-safe.
 #pragma once
 
-#include <string_view>
+#include <optional>
+#include <string>
 
 #include "router/api/context.h"
 #include "router/http/application.h"
@@ -19,12 +20,10 @@ class Api final : public Application {
 
  private:
   Admission AdmitPlain(const RequestHead& head) const;
-  bool HasKey(const RequestHead& head) const;
+  // The name of the caller's key, empty where none is asked for; nothing without a right one.
+  std::optional<std::string> TenantOf(const RequestHead& head) const;
 
   ApiContext& context_;
 };
-
-// Compares in a time that depends on the secret's length alone.
-bool EqualInConstantTime(std::string_view given, std::string_view secret);
 
 }  // namespace penstock::router

@@ -8,6 +8,7 @@
 
 #include "router/api/djl/options.h"
 #include "router/api/effective/stats_book.h"
+#include "router/api/keys.h"
 #include "router/api/permits.h"
 #include "router/engine.h"
 #include "router/metrics/metrics.h"
@@ -17,7 +18,7 @@ namespace penstock::router {
 
 // Defaults are those of the options table.
 struct ApiOptions {
-  std::string api_key;  // empty: no key is asked for
+  std::shared_ptr<const KeyRing> keys;  // null or without a key: none is asked for
   std::string version = "0.1.0";
   std::uint32_t max_concurrent_requests = 128;
   std::uint32_t max_best_of = 2;  // also the cap of OpenAI's n

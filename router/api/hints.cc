@@ -51,6 +51,7 @@ std::string OperationOf(std::string_view path) {
 
 std::variant<Hints, ApiError> ReadHints(const RequestHead& head) {
   Hints hints;
+  hints.tenant = head.tenant;
   if (auto error = ReadNumber(head, "x-penstock-priority", "from -2147483648 to 2147483647",
                               INT32_MIN, hints.priority)) {
     return *std::move(error);
@@ -66,6 +67,7 @@ std::variant<Hints, ApiError> ReadHints(const RequestHead& head) {
 
 void ApplyHints(const Hints& hints, std::vector<GenerationRequest>& candidates) {
   for (GenerationRequest& candidate : candidates) {
+    candidate.tenant = hints.tenant;
     candidate.priority = hints.priority;
     candidate.predicted_tokens = hints.predicted_tokens;
     candidate.trace = hints.trace;

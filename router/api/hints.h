@@ -3,7 +3,8 @@
 //   X-Penstock-Priority          -2147483648 … 2147483647, larger is sooner (--order priority)
 //   X-Penstock-Predicted-Tokens  1 … 4294967295, how long the answer is expected to be (--order
 //                                shortest-predicted, and --admission optimistic reserves by it)
-// A hint changes when a request runs, never what it answers.
+// A hint changes when a request runs, never what it answers. The name of the client's API key, its
+// tenant, goes the same way.
 //
 // Beside them the head says which trace the request belongs to: `traceparent` and `tracestate` of
 // W3C trace context. One that is not well-formed counts for nothing, as the standard has it.
@@ -22,6 +23,7 @@
 namespace penstock::router {
 
 struct Hints {
+  std::string tenant;  // of the head
   std::int32_t priority = 0;
   std::uint32_t predicted_tokens = 0;  // 0 = none
   std::optional<TraceContext> trace;
@@ -32,7 +34,7 @@ struct Hints {
 std::variant<Hints, ApiError> ReadHints(const RequestHead& head);
 void ApplyHints(const Hints& hints, std::vector<GenerationRequest>& candidates);
 
-// Gives the hints of the head to every candidate, or says which header is wrong.
+// Gives the hints and the tenant of the head to every candidate, or says which header is wrong.
 std::optional<ApiError> ApplyHints(const RequestHead& head,
                                    std::vector<GenerationRequest>& candidates);
 

@@ -17,7 +17,7 @@ bool IsLoopback(std::string_view host) {
 
 struct HttpService::Impl {
   Impl(HttpOptions http, ApiOptions options, Engine& engine, Metrics& metrics)
-      : warn(!IsLoopback(http.host) && options.api_key.empty()),
+      : warn(!IsLoopback(http.host) && (options.keys == nullptr || options.keys->Get()->empty())),
         context(std::move(options), engine, metrics),
         api(context),
         server(std::move(http), api, metrics) {}

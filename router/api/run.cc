@@ -29,6 +29,7 @@ class Run final : public std::enable_shared_from_this<Run> {
       std::size_t candidates)
       : context_(context),
         dialect_(plan.dialect),
+        tenant_(plan.tenant),
         arrived_(plan.arrived),
         exchange_(exchange),
         trace_(std::move(trace)),
@@ -117,6 +118,7 @@ class Run final : public std::enable_shared_from_this<Run> {
     candidate.ended = true;
     context_.metrics.QueueTime(end.timings.queue);
     context_.metrics.RequestTokens(end.prompt_tokens, end.cached_tokens, end.generated_tokens);
+    context_.metrics.TenantTokens(tenant_, end.prompt_tokens, end.generated_tokens);
     context_.metrics.RequestTimes(end.timings.validation, end.timings.queue, end.timings.inference,
                                   end.generated_tokens);
     const scheduler::FinishReason reason = end.reason;
@@ -174,6 +176,7 @@ class Run final : public std::enable_shared_from_this<Run> {
     for (const Candidate& candidate : candidates_) {
       if (candidate.tokens > 0 && !candidate.ended) {
         context_.metrics.RequestTokens(candidate.prompt_tokens, 0, candidate.tokens);
+        context_.metrics.TenantTokens(tenant_, candidate.prompt_tokens, candidate.tokens);
       }
       if (!candidate.ended && candidate.id) running.push_back(*candidate.id);
     }
@@ -208,6 +211,7 @@ class Run final : public std::enable_shared_from_this<Run> {
 
   ApiContext& context_;
   const Dialect dialect_;
+  const std::string tenant_;
   const Time arrived_;
   std::mutex mutex_;
   std::weak_ptr<Exchange> exchange_;  // the writer's, which may let go of it
@@ -228,6 +232,8 @@ bool CandidateSink::OnEvents(std::vector<GenerationEvent> events) {
 
 void StartRun(ApiContext& context, std::shared_ptr<Exchange> exchange, RunPlan plan) {
   std::vector<GenerationRequest> requests = std::move(plan.candidates);
+  plan.tenant = requests.front().tenant;
+  context.metrics.TenantRequest(plan.tenant);
   RequestTrace trace = RequestTrace::Begin(context.options.spans, requests, plan.arrived);
   const auto run =
       std::make_shared<Run>(context, exchange, std::move(plan), std::move(trace), requests.size());

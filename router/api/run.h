@@ -8,6 +8,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <string>
 #include <string_view>
 #include <vector>
 
@@ -39,6 +40,7 @@ struct RunPlan {
   std::unique_ptr<AnswerWriter> writer;
   Permit permit;
   Time arrived;
+  std::string tenant = {};  // set by StartRun from the candidates
 };
 
 // The caller has counted the arrival; the run counts the rest. `exchange` is the writer's as well.

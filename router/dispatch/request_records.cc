@@ -15,24 +15,31 @@ std::optional<RequestId> ParseDecimal(const std::string& text) {
   return RequestId(value);
 }
 
+// A client id among those of its tenant. Neither has a line break.
+std::string NameIn(const std::string& tenant, const std::string& client_id) {
+  return tenant + "\n" + client_id;
+}
+
 }  // namespace
 
-void RequestRecords::Add(RequestId request, const std::string& client_id, Time arrived) {
+void RequestRecords::Add(RequestId request, const std::string& tenant, const std::string& client_id,
+                         Time arrived) {
   const std::lock_guard lock(mutex_);
   if (order_.size() >= max_requests_) {
     const auto oldest = records_.find(order_.front());
-    const auto named = by_client_id_.find(oldest->second.client_id);
+    const auto named = by_client_id_.find(NameIn(oldest->second.tenant, oldest->second.client_id));
     if (named != by_client_id_.end() && named->second == oldest->first) by_client_id_.erase(named);
     records_.erase(oldest);
     order_.pop_front();
   }
   RequestRecord& record = records_[request];
   record.request = request;
+  record.tenant = tenant;
   record.client_id = client_id;
   record.state = "preparing";
   record.arrived = arrived;
   order_.push_back(request);
-  if (!client_id.empty()) by_client_id_[client_id] = request;
+  if (!client_id.empty()) by_client_id_[NameIn(tenant, client_id)] = request;
 }
 
 void RequestRecords::SetPromptTokens(RequestId request, std::uint32_t prompt_tokens) {
@@ -86,15 +93,16 @@ void RequestRecords::TakeEvent(const scheduler::Event& event) {
   }
 }
 
-absl::StatusOr<RequestRecord> RequestRecords::Find(const std::string& id) const {
+absl::StatusOr<RequestRecord> RequestRecords::Find(const std::string& id,
+                                                   const std::string& tenant) const {
   const std::lock_guard lock(mutex_);
   auto found = records_.end();
-  if (const auto named = by_client_id_.find(id); named != by_client_id_.end()) {
+  if (const auto named = by_client_id_.find(NameIn(tenant, id)); named != by_client_id_.end()) {
     found = records_.find(named->second);
   } else if (const auto number = ParseDecimal(id)) {
     found = records_.find(*number);
   }
-  if (found == records_.end()) {
+  if (found == records_.end() || found->second.tenant != tenant) {
     return absl::NotFoundError("request `" + id + "` is not among the newest " +
                                std::to_string(max_requests_));
   }

@@ -27,7 +27,8 @@ class RequestRecords {
   explicit RequestRecords(std::size_t max_requests = 1024, std::size_t max_decisions = 64)
       : max_requests_(max_requests), max_decisions_(max_decisions) {}
 
-  void Add(RequestId request, const std::string& client_id, Time arrived);
+  void Add(RequestId request, const std::string& tenant, const std::string& client_id,
+           Time arrived);
   void SetPromptTokens(RequestId request, std::uint32_t prompt_tokens);
   // A request that ended before the scheduler heard of it.
   void SetState(RequestId request, const std::string& state);
@@ -35,8 +36,9 @@ class RequestRecords {
   void Take(const std::vector<scheduler::Event>& events,
             const std::vector<scheduler::Decision>& decisions);
 
-  // By client id (the newest of that name) or decimal request id.
-  absl::StatusOr<RequestRecord> Find(const std::string& id) const;
+  // By client id (the tenant's newest of that name) or decimal request id. Another tenant's request
+  // is not found.
+  absl::StatusOr<RequestRecord> Find(const std::string& id, const std::string& tenant) const;
 
  private:
   RequestRecord* At(RequestId request);  // null when forgotten
@@ -47,8 +49,8 @@ class RequestRecords {
   const std::size_t max_decisions_;
   mutable std::mutex mutex_;
   std::unordered_map<RequestId, RequestRecord> records_;
-  std::unordered_map<std::string, RequestId> by_client_id_;
-  std::deque<RequestId> order_;  // oldest first
+  std::unordered_map<std::string, RequestId> by_client_id_;  // see NameIn
+  std::deque<RequestId> order_;                              // oldest first
 };
 
 }  // namespace penstock::router

@@ -116,7 +116,7 @@ class RouterEngine::Impl final : public CoreListener {
     {
       const std::lock_guard lock(mutex_);
       id = RequestId(++last_request_);
-      records_.Add(id, request.client_id, now);
+      records_.Add(id, request.tenant, request.client_id, now);
       task = std::make_shared<RequestTask>(id, std::move(request), std::move(sink), services_, now);
       if (health_.state == Health::kReady) {
         tasks_.emplace(id, task);
@@ -171,7 +171,9 @@ class RouterEngine::Impl final : public CoreListener {
     probe_.Ask(report, busy, std::move(answer));
   }
 
-  absl::StatusOr<RequestRecord> Explain(const std::string& id) const { return records_.Find(id); }
+  absl::StatusOr<RequestRecord> Explain(const std::string& id, const std::string& tenant) const {
+    return records_.Find(id, tenant);
+  }
 
   std::vector<CachedPrompt> CachedPrompts(const std::string& tenant) const {
     return cached_prompts_.List(tenant);
@@ -338,8 +340,9 @@ std::size_t RouterEngine::ForgetCachedPrompts(const std::string& tenant,
                                               std::optional<std::uint64_t> id) {
   return impl_->ForgetCachedPrompts(tenant, id);
 }
-absl::StatusOr<RequestRecord> RouterEngine::Explain(const std::string& id) const {
-  return impl_->Explain(id);
+absl::StatusOr<RequestRecord> RouterEngine::Explain(const std::string& id,
+                                                    const std::string& tenant) const {
+  return impl_->Explain(id, tenant);
 }
 
 }  // namespace penstock::router

@@ -70,7 +70,8 @@ class RouterEngine final : public Engine {
   ModelFacts Facts() const override;
   HealthReport CheckHealth() const override;
   void ProbeHealth(std::function<void(const HealthReport&)> answer) override;
-  absl::StatusOr<RequestRecord> Explain(const std::string& id) const override;
+  absl::StatusOr<RequestRecord> Explain(const std::string& id,
+                                        const std::string& tenant) const override;
   std::vector<CachedPrompt> CachedPrompts(const std::string& tenant) const override;
   std::size_t ForgetCachedPrompts(const std::string& tenant,
                                   std::optional<std::uint64_t> id) override;

@@ -54,6 +54,7 @@ class Exchange {
 struct Admission {
   std::string_view route = "unmatched";  // pattern, for metrics and logs; static storage
   bool quiet = false;                    // no access log (probes, metrics)
+  std::string tenant;                    // name of the caller's key; becomes the head's
   std::optional<HttpResponse> refusal;   // answered at once; the body is not read
   std::function<void(HttpRequest, std::shared_ptr<Exchange>)> handle;  // set when not refused
 };

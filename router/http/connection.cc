@@ -103,6 +103,7 @@ Connection::Awaitable<bool> Connection::ServeOne() {
   present.head.request_id = IsRequestId(given) ? std::string(given) : MakeRequestId();
   present.keep_alive = reader_.keep_alive() && !draining_;
   present.admission = context_.application.Admit(present.head);
+  present.head.tenant = present.admission.tenant;
   if (present.admission.refusal) {
     // An unread body makes the connection useless for another request.
     const bool unread = reader_.has_body();
@@ -388,6 +389,7 @@ void Connection::FinishRequest(const Present& present, bool delivered) {
   line.append(Milliseconds(took)).append(" ms, request ");
   line.append(present.head.request_id).append(" from ").append(peer_);
   if (present.tokens) line += ", " + std::to_string(present.tokens->generated) + " tokens";
+  if (!present.head.tenant.empty()) line.append(", key ").append(present.head.tenant);
   if (too_slow_) line.append(" (the client reads too slowly)");
   std::vector<log::Field> fields = {
       {"method", method},
@@ -402,6 +404,7 @@ void Connection::FinishRequest(const Present& present, bool delivered) {
     fields.push_back({"prompt_tokens", static_cast<std::int64_t>(present.tokens->prompt)});
     fields.push_back({"generated_tokens", static_cast<std::int64_t>(present.tokens->generated)});
   }
+  if (!present.head.tenant.empty()) fields.push_back({"tenant", present.head.tenant});
   log::Info(line, fields);
 }
 

@@ -23,6 +23,7 @@ struct RequestHead {
   bool http10 = false;
   std::string request_id;  // the client's X-Request-Id when it is well-formed, else made
   std::string peer;        // address of the client, for logs
+  std::string tenant;      // name of the client's API key; empty where none is asked for
   Time arrived;            // when the head was complete
 
   // The value of the first header of that (lower-case) name; empty when absent.

@@ -13,8 +13,11 @@
 #include "common/status.h"
 #include "common/version.h"
 #include "router/api/http_service.h"
+#include "router/api/keys.h"
 #include "router/dispatch/group_fleet.h"
 #include "router/dispatch/router_engine.h"
+#include "router/http/memory_bound.h"
+#include "router/main/chat_source.h"
 #include "router/main/process_events.h"
 #include "router/main/settings.h"
 #include "router/metrics/metrics.h"
@@ -41,11 +44,13 @@ class App {
   int Run();
 
  private:
+  std::optional<Failure> LoadKeys();
   std::optional<Failure> LoadText();
   std::optional<Failure> FormGroups();
   std::optional<Failure> StartEngine();
   std::optional<Failure> StartTraces();
   std::optional<Failure> StartHttp();
+  void SayMemoryBound(const HttpOptions& http) const;
   int Report(const Failure& failure);
   int Serve();
   void Stop();
@@ -54,6 +59,9 @@ class App {
   const options::Values& values_;
   const Notifier& notifier_;
   bool groups_return_ = false;
+  std::size_t groups_ = 0;
+  std::shared_ptr<KeyRing> keys_ = std::make_shared<KeyRing>();
+  bool template_has_tools_ = false;
   ProcessEvents events_;
   Metrics metrics_;
   std::shared_ptr<const text::Tokenizer> tokenizer_;
@@ -67,6 +75,24 @@ class App {
   std::string lost_;  // under mutex_
 };
 
+// SIGHUP reads them again; a file that is wrong changes nothing.
+std::optional<Failure> App::LoadKeys() {
+  const std::string& path = values_.GetString("api-keys-file");
+  const auto load = [this, path] { return ApiKeys::Load(values_.GetString("api-key"), path); };
+  auto keys = load();
+  if (!keys.ok()) return Failure{kExitUsage, keys.status()};
+  keys_->Set(*std::move(keys));
+  if (path.empty()) return std::nullopt;
+  events_.OnHangup([this, load, path] {
+    auto fresh = load();
+    if (!fresh.ok())
+      return log::Error("the API keys stay as they were: " + Message(fresh.status()));
+    log::Info(std::to_string(fresh->size()) + " API keys read from " + path);
+    keys_->Set(*std::move(fresh));
+  });
+  return std::nullopt;
+}
+
 std::optional<Failure> App::LoadText() {
   const std::string& folder = values_.GetString("model-id");
   auto tokenizer = text::Tokenizer::Load(folder);
@@ -74,12 +100,16 @@ std::optional<Failure> App::LoadText() {
     return Failure{kExitModel, WithContext(tokenizer.status(), "model-id " + folder)};
   }
   tokenizer_ = *std::move(tokenizer);
-  auto chat = text::ChatTemplate::Of(*tokenizer_);
-  if (chat.ok()) {
-    chat_ = *std::move(chat);
-  } else {
-    log::Warn("chats are refused: " + Message(chat.status()));
+  const auto source = FindChatSource(*tokenizer_, values_.GetString("tokenizer-config-path"));
+  if (absl::IsInvalidArgument(source.status())) return Failure{kExitUsage, source.status()};
+  auto status = source.status();
+  if (source.ok()) {
+    template_has_tools_ = source->plain.find("tools") != std::string::npos;
+    auto chat = text::ChatTemplate::With(*tokenizer_, source->plain, source->with_tools);
+    status = chat.status();
+    if (chat.ok()) chat_ = *std::move(chat);
   }
+  if (!status.ok()) log::Warn("chats are refused: " + Message(status));
   return std::nullopt;
 }
 
@@ -87,6 +117,7 @@ std::optional<Failure> App::FormGroups() {
   auto options = FleetSettings(values_);
   if (!options.ok()) return Failure{kExitUsage, options.status()};
   groups_return_ = options->reattach;
+  groups_ = options->groups.size();
   fleet_ = std::make_unique<GroupFleet>(*std::move(options), &metrics_);
   absl::Status outcome;  // written before the word is said
   fleet_->Start([&](const absl::Status& status) {
@@ -112,8 +143,7 @@ std::optional<Failure> App::StartEngine() {
   if (const auto seed = values_.FindInt("seed")) options.seed = static_cast<std::uint64_t>(*seed);
   options.facts = *std::move(facts);
   options.facts.has_chat_template = chat_ != nullptr;
-  const auto source = tokenizer_->ChatTemplateSource("");
-  options.facts.template_has_tools = source && source->find("tools") != std::string::npos;
+  options.facts.template_has_tools = template_has_tools_;
   options.show_requests = HasCapability(formed, "shows-requests");
   metrics_.AddTgiNames(options.facts.max_input_tokens, options.facts.max_total_tokens,
                        formed.capacity.block_size);
@@ -140,6 +170,8 @@ std::optional<Failure> App::StartHttp() {
   const HttpOptions options = HttpSettings(values_);
   ApiOptions api = ApiSettings(values_);
   api.spans = traces_;
+  api.keys = keys_;
+  SayMemoryBound(options);
   http_ = std::make_unique<HttpService>(options, std::move(api), *engine_, metrics_);
   const auto port = http_->Start();
   if (!port.ok()) return Failure{kExitAddress, port.status()};
@@ -149,6 +181,17 @@ std::optional<Failure> App::StartHttp() {
   log::Info("listening on " + address);
   notifier_.Ready(address);
   return std::nullopt;
+}
+
+void App::SayMemoryBound(const HttpOptions& http) const {
+  const GroupFormed formed = fleet_->Agreed();
+  MemoryTerms terms;
+  terms.resident = ResidentBytes();
+  terms.requests = static_cast<std::uint32_t>(values_.GetInt("max-concurrent-requests"));
+  terms.max_total_tokens = engine_->Facts().max_total_tokens;
+  terms.text_threads = static_cast<std::uint32_t>(values_.GetInt("validation-workers"));
+  terms.cache_blocks = std::uint64_t{formed.capacity.blocks} * groups_;
+  log::Info("memory of the router: " + BoundMemory(http, terms).Describe());
 }
 
 // On the core's thread.
@@ -202,8 +245,8 @@ int App::Serve() {
 
 int App::Run() {
   using Step = std::optional<Failure> (App::*)();
-  for (const Step step :
-       {&App::LoadText, &App::FormGroups, &App::StartEngine, &App::StartTraces, &App::StartHttp}) {
+  for (const Step step : {&App::LoadKeys, &App::LoadText, &App::FormGroups, &App::StartEngine,
+                          &App::StartTraces, &App::StartHttp}) {
     if (const auto failure = (this->*step)()) return Report(*failure);
   }
   return Serve();

@@ -17,6 +17,7 @@ ProcessEvents::ProcessEvents() {
   sigemptyset(&set);
   sigaddset(&set, SIGTERM);
   sigaddset(&set, SIGINT);
+  sigaddset(&set, SIGHUP);
   pthread_sigmask(SIG_BLOCK, &set, nullptr);
   signals_ = ::signalfd(-1, &set, SFD_CLOEXEC);
   word_ = ::eventfd(0, EFD_CLOEXEC);
@@ -31,6 +32,21 @@ ProcessEvents::What ProcessEvents::Wait() { return WaitFor(std::nullopt); }
 ProcessEvents::What ProcessEvents::WaitUntil(Time until) { return WaitFor(until); }
 
 ProcessEvents::What ProcessEvents::WaitFor(std::optional<Time> until) {
+  while (true) {
+    const What what = WaitOnce(until);
+    if (what != What::kSignal || TakeSignal()) return what;
+  }
+}
+
+bool ProcessEvents::TakeSignal() {
+  signalfd_siginfo info = {};
+  [[maybe_unused]] const auto read = ::read(signals_, &info, sizeof(info));
+  if (info.ssi_signo != SIGHUP || !on_hangup_) return true;
+  on_hangup_();
+  return false;
+}
+
+ProcessEvents::What ProcessEvents::WaitOnce(std::optional<Time> until) {
   pollfd fds[] = {{signals_, POLLIN, 0}, {word_, POLLIN, 0}};
   int ready = -1;
   while (ready < 0) {
@@ -43,11 +59,7 @@ ProcessEvents::What ProcessEvents::WaitFor(std::optional<Time> until) {
     if (ready < 0 && errno != EINTR) break;
   }
   if (ready == 0) return What::kTimeout;
-  if ((fds[0].revents & POLLIN) != 0) {
-    signalfd_siginfo info;
-    [[maybe_unused]] const auto read = ::read(signals_, &info, sizeof(info));
-    return What::kSignal;
-  }
+  if ((fds[0].revents & POLLIN) != 0) return What::kSignal;
   std::uint64_t count = 0;
   [[maybe_unused]] const auto read = ::read(word_, &count, sizeof(count));
   return What::kWord;

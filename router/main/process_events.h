@@ -1,7 +1,9 @@
-// What the main thread waits for: a termination signal, or another thread's word.
+// What the main thread waits for: a termination signal, or another thread's word. SIGHUP is a
+// termination signal, too, unless somebody wants it.
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <optional>
 
 #include "common/time.h"
@@ -10,7 +12,7 @@ namespace penstock::router {
 
 class ProcessEvents {
  public:
-  // Blocks SIGTERM and SIGINT in this thread and all that it starts later.
+  // Blocks SIGTERM, SIGINT and SIGHUP in this thread and all that it starts later.
   ProcessEvents();
   ~ProcessEvents();
   ProcessEvents(const ProcessEvents&) = delete;
@@ -22,12 +24,18 @@ class ProcessEvents {
   // The same, at most until then.
   What WaitUntil(Time until);
 
+  // `callback` runs inside the waits, once for each SIGHUP, and the wait goes on.
+  void OnHangup(std::function<void()> callback) { on_hangup_ = std::move(callback); }
+
   // Any thread.
   void Say();
 
  private:
   What WaitFor(std::optional<Time> until);
+  What WaitOnce(std::optional<Time> until);
+  bool TakeSignal();  // false: somebody wanted it
 
+  std::function<void()> on_hangup_;
   int signals_;
   int word_;
 };

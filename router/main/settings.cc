@@ -9,6 +9,7 @@
 #include "common/status.h"
 #include "common/version.h"
 #include "router/main/shard_addresses.h"
+#include "scheduler/decision_names.h"
 #include "scheduler/order_policy.h"
 #include "scheduler/placement.h"
 
@@ -56,13 +57,25 @@ GroupLinkOptions LinkSettings(const options::Values& values) {
   return link;
 }
 
+// --shard-uds-path, or what --master-shard-uds-path leaves of it; empty when neither is given.
+absl::StatusOr<std::string> SocketPrefix(const options::Values& values) {
+  const std::string& prefix = values.GetString("shard-uds-path");
+  const std::string& master = values.GetString("master-shard-uds-path");
+  if (master.empty()) return prefix;
+  if (!prefix.empty() || !master.ends_with("-0")) {
+    return BadValue("master-shard-uds-path", master,
+                    "a path that ends in -0, without --shard-uds-path beside it");
+  }
+  return master.substr(0, master.size() - 2);
+}
+
 // Shards that the launcher has started.
-ShardGroups LaunchedGroups(const options::Values& values) {
+ShardGroups LaunchedGroups(const options::Values& values, const std::string& sockets) {
   ShardGroups groups(Count(values, "num-replicas"));
   for (std::size_t group = 0; group < groups.size(); ++group) {
     std::optional<std::int64_t> named;
     if (groups.size() > 1) named = static_cast<std::int64_t>(group);
-    const std::string prefix = GroupSocketPrefix(values.GetString("shard-uds-path"), named);
+    const std::string prefix = GroupSocketPrefix(sockets, named);
     for (std::uint32_t rank = 0; rank < Count(values, "num-shard"); ++rank) {
       groups[group].push_back(prefix + "-" + std::to_string(rank));
     }
@@ -76,6 +89,14 @@ scheduler::PlacementPolicy PlacementOf(const std::string& name) {
     if (scheduler::PlacementName(policy) == name) return policy;
   }
   return kPrefixMatch;
+}
+
+scheduler::Admission AdmissionOf(const std::string& name) {
+  using enum scheduler::Admission;
+  for (const auto admission : {kGuaranteed, kOptimistic}) {
+    if (scheduler::AdmissionName(admission) == name) return admission;
+  }
+  return kMixed;
 }
 
 scheduler::Order OrderOf(const std::string& name) {
@@ -113,7 +134,6 @@ ApiOptions ApiSettings(const options::Values& values) {
   api.max_top_n_tokens = Count(values, "max-top-n-tokens");
   api.max_client_batch_size = Count(values, "max-client-batch-size");
   api.validation_workers = Count(values, "validation-workers");
-  api.api_key = values.GetString("api-key");
   api.tgi_profile = values.GetString("api-profile") == "tgi";
   api.cors_origins = values.GetList("cors-allow-origin");
   if (api.tgi_profile && api.cors_origins.empty()) api.cors_origins = {"*"};
@@ -131,12 +151,12 @@ ApiOptions ApiSettings(const options::Values& values) {
 
 absl::StatusOr<FleetOptions> FleetSettings(const options::Values& values) {
   const std::string& shards = values.GetString("shards");
-  const std::string& prefix = values.GetString("shard-uds-path");
+  PENSTOCK_ASSIGN_OR_RETURN(const std::string prefix, SocketPrefix(values));
   if (shards.empty() == prefix.empty()) {
     return absl::InvalidArgumentError("one of --shards and --shard-uds-path must be given");
   }
   FleetOptions fleet;
-  ShardGroups groups = LaunchedGroups(values);
+  ShardGroups groups = LaunchedGroups(values, prefix);
   const bool launched = shards.empty();
   if (!launched) {
     PENSTOCK_ASSIGN_OR_RETURN(groups, ParseShardGroups(shards));
@@ -203,9 +223,7 @@ CoreLoopOptions CoreSettings(const options::Values& values, const GroupFormed& f
   }
   config.prefill = values.GetString("prefill") == "whole" ? scheduler::Prefill::kWhole
                                                           : scheduler::Prefill::kChunked;
-  config.admission = values.GetString("admission") == "optimistic"
-                         ? scheduler::Admission::kOptimistic
-                         : scheduler::Admission::kGuaranteed;
+  config.admission = AdmissionOf(values.GetString("admission"));
   config.order = OrderOf(values.GetString("order"));
   config.placement = PlacementOf(values.GetString("placement"));
   config.placement_load_permille =
@@ -253,7 +271,10 @@ absl::StatusOr<ModelFacts> FactsOf(const options::Values& values, const GroupFor
                         std::to_string(formed.capacity.blocks) + " blocks of " +
                         std::to_string(formed.capacity.block_size) + " tokens)");
   }
-  if (facts.max_total_tokens == 0) facts.max_total_tokens = longest;
+  if (facts.max_total_tokens == 0) {
+    const std::uint32_t batch = CountOrZero(values, "max-batch-total-tokens");
+    facts.max_total_tokens = batch > 0 ? std::min(longest, batch) : longest;
+  }
   facts.max_input_tokens = CountOrZero(values, "max-input-tokens");
   if (facts.max_input_tokens == 0) facts.max_input_tokens = facts.max_total_tokens - 1;
   if (facts.max_input_tokens >= facts.max_total_tokens) {

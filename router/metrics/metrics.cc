@@ -12,6 +12,7 @@
 #include <map>
 #include <mutex>
 #include <optional>
+#include <set>
 #include <sstream>
 #include <tuple>
 #include <utility>
@@ -82,6 +83,21 @@ struct Metrics::Impl {
   Counter& cancelled = Counters(registry, "penstock_requests_cancelled_total",
                                 "Generation requests whose client went away or read too slowly.")
                            .Add({});
+  Family<Counter>& tenant_requests =
+      Counters(registry, "penstock_tenant_requests_total", "Generation requests, by API key.");
+  Family<Counter>& tenant_tokens = Counters(registry, "penstock_tenant_tokens_total",
+                                            "Prompt and generated tokens, by API key.");
+  std::mutex tenants_mutex;
+  std::set<std::string, std::less<>> tenants;  // under tenants_mutex: those that have a label
+
+  // The label of a tenant; bounded, since keys may be many and come and go.
+  std::string TenantLabel(std::string_view tenant) {
+    const std::lock_guard lock(tenants_mutex);
+    if (tenants.find(tenant) != tenants.end()) return std::string(tenant);
+    if (tenants.size() >= kMaxTenants) return "other";
+    return *tenants.insert(std::string(tenant)).first;
+  }
+
   Family<Counter>& unknown_keys =
       Counters(registry, "penstock_unknown_keys_total",
                "Keys in request bodies that no dialect knows; they are ignored.");
@@ -273,6 +289,20 @@ void Metrics::UnknownKeys(std::string_view dialect, std::uint64_t count) {
   if (count == 0) return;
   impl_->unknown_keys.Add({{"dialect", std::string(dialect)}})
       .Increment(static_cast<double>(count));
+}
+
+void Metrics::TenantRequest(std::string_view tenant) {
+  if (tenant.empty()) return;
+  impl_->tenant_requests.Add({{"tenant", impl_->TenantLabel(tenant)}}).Increment();
+}
+
+void Metrics::TenantTokens(std::string_view tenant, std::uint64_t prompt, std::uint64_t generated) {
+  if (tenant.empty()) return;
+  const std::string label = impl_->TenantLabel(tenant);
+  impl_->tenant_tokens.Add({{"tenant", label}, {"kind", "prompt"}})
+      .Increment(static_cast<double>(prompt));
+  impl_->tenant_tokens.Add({{"tenant", label}, {"kind", "generated"}})
+      .Increment(static_cast<double>(generated));
 }
 
 void Metrics::FirstToken(Duration since_arrival) {

@@ -8,7 +8,7 @@
 //   flight
 //
 // Labels never hold client input: routes are the patterns of the route table, kinds are closed
-// sets.
+// sets, tenants are the operator's names of API keys.
 //
 // Thread-safe. Counters and gauges are atomics, histograms take a short lock, and a label set seen
 // for the first time takes the registry's lock.
@@ -48,6 +48,11 @@ class Metrics {
   void RequestFailed(std::string_view kind);
   void RequestCancelled();  // the client went away or was too slow
   void UnknownKeys(std::string_view dialect, std::uint64_t count);
+
+  // Of a named API key. Beyond kMaxTenants names all others are counted as "other".
+  static constexpr std::size_t kMaxTenants = 100;
+  void TenantRequest(std::string_view tenant);
+  void TenantTokens(std::string_view tenant, std::uint64_t prompt, std::uint64_t generated);
 
   void FirstToken(Duration since_arrival);
   void InterToken(Duration since_previous);

@@ -36,7 +36,8 @@ struct Prompt {
 class PromptBuilder {
  public:
   // A wish for more new tokens than fit is cut to what fits, as long as at least this many fit
-  // (TGI's rule: it checks one allocation of 1,024 tokens, whatever was asked).
+  // (TGI's rule: it checks one allocation of 1,024 tokens, whatever was asked). Not with
+  // GenerationRequest::exact_length.
   static constexpr std::uint32_t kCheckedNewTokens = 1024;
   // No vocabulary has longer tokens. Text that cannot fit even so is refused without the seconds
   // that tokenizing megabytes would take, unless `truncate` asks for its end.

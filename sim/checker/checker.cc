@@ -226,8 +226,8 @@ void Checker::TakePreemption(const Decision& decision, Request& request) {
     return findings_.Add("G7", Name(decision.request) + " is preempted where it does not run");
   }
   ++preemptions_;
-  if (config_.admission == Admission::kGuaranteed) {
-    findings_.Add("G7", Name(decision.request) + " is preempted under guaranteed admission");
+  if (IsPromised(config_.admission, request)) {
+    findings_.Add("G7", Name(decision.request) + " is preempted though its length was promised");
   }
   if (++request.preemptions > kMaxPreemptions) {
     findings_.Add("G7", Name(decision.request) + " is preempted " +

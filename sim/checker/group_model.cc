@@ -392,7 +392,7 @@ std::uint64_t GroupModel::WorstCaseBlocks(const std::map<RequestId, RequestModel
   std::uint64_t blocks = 0;
   for (const auto& [id, sequence] : sequences_) {
     const RequestModel& request = requests.at(sequence.request);
-    const bool fixed = config_.admission == Admission::kGuaranteed || request.preemptions >= 3;
+    const bool fixed = IsPromised(config_.admission, request) || request.preemptions >= 3;
     if (sequence.ended || !fixed) continue;
     for (const BlockId block : sequence.kv.blocks) {
       if (held[block.value()]) continue;

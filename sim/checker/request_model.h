@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "scheduler/config.h"
 #include "scheduler/input.h"
 #include "scheduler/output.h"
 
@@ -47,6 +48,12 @@ struct RequestModel {
   }
   std::uint64_t WorstCase() const { return std::uint64_t{prompt()} + arrival.max_new_tokens; }
 };
+
+// Whether its worst case is reserved from the start, so that it never gives way.
+inline bool IsPromised(scheduler::Admission admission, const RequestModel& request) {
+  return admission == scheduler::Admission::kGuaranteed ||
+         (admission == scheduler::Admission::kMixed && request.arrival.length_given);
+}
 
 inline std::string Name(RequestId request) { return "request " + std::to_string(request.value()); }
 

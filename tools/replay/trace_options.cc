@@ -7,6 +7,7 @@
 
 #include "common/options/values.h"
 #include "common/status.h"
+#include "scheduler/decision_names.h"
 #include "scheduler/machine_model.h"
 #include "scheduler/order_policy.h"
 #include "scheduler/placement.h"
@@ -88,7 +89,9 @@ scheduler::Config ReadConfig(const Values& values) {
     config.static_grouping = StaticGrouping::kEqual;
   }
   if (values.GetString("prefill") == "whole") config.prefill = Prefill::kWhole;
-  if (values.GetString("admission") == "optimistic") config.admission = Admission::kOptimistic;
+  for (const Admission admission : {Admission::kOptimistic, Admission::kMixed}) {
+    if (AdmissionName(admission) == values.GetString("admission")) config.admission = admission;
+  }
   for (const Order order : {Order::kLongestPrefix, Order::kPriority, Order::kShortestPredicted}) {
     if (OrderName(order) == values.GetString("order")) config.order = order;
   }

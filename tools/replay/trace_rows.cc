@@ -180,9 +180,10 @@ constexpr OptionSpec kRows[] = {
     {.name = "admission",
      .type = Type::kEnum,
      .default_text = "guaranteed",
-     .choices = "guaranteed|optimistic",
+     .choices = "guaranteed|optimistic|mixed",
      .components = options::kTool,
-     .help = "guaranteed reserves a request's worst case; optimistic what it is expected to need."},
+     .help = "guaranteed reserves a request's worst case; optimistic what it is expected to need; "
+             "mixed the worst case where a length is given."},
     {.name = "order",
      .type = Type::kEnum,
      .default_text = "fcfs",

@@ -22,8 +22,9 @@ constexpr OptionSpec kRows[] = {
              "fetched (HF_TOKEN, HF_ENDPOINT, HF_HUB_OFFLINE are understood)."},
     {.name = "revision",
      .default_text = "main",
-     .components = kLauncher,
-     .help = "Branch, tag or commit of a model that is fetched."},
+     .components = kLauncher | kRouter,
+     .help = "Branch, tag or commit of a model that is fetched. A router fetches none: for "
+             "text-generation-router's command lines, without effect."},
     {.name = "huggingface-hub-cache",
      .type = Type::kPath,
      .components = kLauncher,

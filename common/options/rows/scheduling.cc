@@ -64,11 +64,12 @@ constexpr OptionSpec kRows[] = {
      .help = "Bound on the prefill tokens inside a step's budget. Unset: the budget."},
     {.name = "max-batch-total-tokens",
      .type = Type::kInt,
-     .min = 1,
+     .min = 2,
      .max = 4294967296,
      .components = kLauncher | kRouter,
-     .help = "Bound on the tokens that running requests may hold. Unset: what the KV cache "
-             "holds."},
+     .help =
+         "Bound on the tokens that running requests may hold, and on --max-total-tokens. Unset: "
+         "what the KV cache holds."},
     {.name = "max-batch-size",
      .type = Type::kInt,
      .min = 1,
@@ -119,13 +120,14 @@ constexpr OptionSpec kRows[] = {
      .help = "Whether a prompt may be cut into chunks over several steps."},
     {.name = "admission",
      .type = Type::kEnum,
-     .default_text = "guaranteed",
-     .choices = "guaranteed|optimistic",
+     .default_text = "mixed",
+     .choices = "mixed|guaranteed|optimistic",
      .advanced = true,
      .components = kLauncher | kRouter,
      .help = "guaranteed reserves the worst case of a request, which is then never evicted; "
              "optimistic reserves the expected output, so that more run together, and preempts who "
-             "arrived last when the cache is full, at most 3 times."},
+             "arrived last when the cache is full, at most 3 times; mixed is guaranteed for "
+             "requests that say how long their answer may be, optimistic for the others."},
     {.name = "prefix-caching",
      .type = Type::kBool,
      .default_text = "true",

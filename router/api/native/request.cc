@@ -78,7 +78,7 @@ std::string_view WithoutPrefix(std::string_view id) {
 void Request(ApiContext& context, HttpRequest request, std::shared_ptr<Exchange> exchange) {
   constexpr std::string_view kPrefix = "/requests/";
   const std::string id(WithoutPrefix(std::string_view(request.head.path).substr(kPrefix.size())));
-  const auto record = context.engine.Explain(id);
+  const auto record = context.engine.Explain(id, request.head.tenant);
   if (!record.ok()) {
     exchange->Respond(ErrorResponse(Dialect::kNative,
                                     {ApiErrorKind::kNotFound, "no record of request " + id, "id"}));

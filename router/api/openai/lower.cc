@@ -252,6 +252,7 @@ Lowered LowerChat(const ApiContext& context, const ChatRequest& request,
   lowered.prompt = std::move(chat);
   lowered.dialect = scheduler::Dialect::kOpenAiChat;
   lowered.add_special_tokens = false;  // the template writes them
+  lowered.exact_length = true;
   lowered.max_new_tokens =
       request.max_completion_tokens ? request.max_completion_tokens : request.max_tokens;
   if (request.logprobs) {
@@ -267,6 +268,7 @@ Lowered LowerCompletion(const ApiContext& context, const CompletionRequest& requ
   if (auto error = CheckCommon(context, request)) return *std::move(error);
   if (auto error = CheckCompletionFeatures(context, request)) return *std::move(error);
   GenerationRequest lowered = LowerCommon(request, client_id);
+  lowered.exact_length = true;
   lowered.max_new_tokens = request.max_tokens.value_or(kCompletionTokens);
   lowered.dialect = scheduler::Dialect::kOpenAiCompletion;
   if (request.logprobs) {

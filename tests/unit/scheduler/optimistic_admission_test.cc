@@ -56,8 +56,11 @@ struct Course {
   }
 };
 
-// 100 long answers; requests say nothing of their length when `given` is false.
-Course HundredLongOutputs(std::uint32_t blocks, bool given, Config config = Optimistic()) {
+// Which of the requests say how long they may be.
+enum class Given { kNone, kEverySecond, kAll };
+
+// 100 long answers.
+Course HundredLongOutputs(std::uint32_t blocks, Given given, Config config = Optimistic()) {
   GroupCapacity capacity = Harness::Capacity();
   capacity.blocks = blocks;
   capacity.block_size = 16;
@@ -71,7 +74,7 @@ Course HundredLongOutputs(std::uint32_t blocks, bool given, Config config = Opti
   std::mt19937_64 random(7);
   for (std::uint64_t id = 1; id <= 100; ++id) {
     Arrival arrival = Harness::Request(id, 5 + static_cast<std::uint32_t>(random() % 60), 300);
-    arrival.length_given = given;
+    arrival.length_given = given == Given::kAll || (given == Given::kEverySecond && id % 2 == 0);
     run.Take(harness.Apply(arrival), harness);
   }
   run.Drain(harness);
@@ -82,9 +85,9 @@ Course HundredLongOutputs(std::uint32_t blocks, bool given, Config config = Opti
 
 // Issue: pool of 64 blocks, 100 long outputs.
 TEST(OptimisticAdmission, APoolTooSmallChangesNoTokenAndEndsNobodyWithAnError) {
-  const Course ample = HundredLongOutputs(4096, false);
+  const Course ample = HundredLongOutputs(4096, Given::kNone);
   EXPECT_EQ(ample.most_preempted(), 0u);
-  for (const bool given : {false, true}) {
+  for (const Given given : {Given::kNone, Given::kAll}) {
     const Course tight = HundredLongOutputs(64, given);
     EXPECT_EQ(tight.failed, 0u);
     EXPECT_EQ(tight.finished, 100u);
@@ -100,8 +103,8 @@ TEST(OptimisticAdmission, WithDraftsAndDeepPipelinesTheSameHolds) {
     Config config = Optimistic();
     config.pipeline_depth = depth;
     config.max_decode_rows = 3;
-    const Course ample = HundredLongOutputs(4096, false, config);
-    const Course tight = HundredLongOutputs(64, false, config);
+    const Course ample = HundredLongOutputs(4096, Given::kNone, config);
+    const Course tight = HundredLongOutputs(64, Given::kNone, config);
     EXPECT_EQ(tight.finished, 100u);
     EXPECT_GT(tight.most_preempted(), 0u);
     EXPECT_LE(tight.most_preempted(), OptimisticAdmission::kMaxPreemptions);
@@ -109,12 +112,30 @@ TEST(OptimisticAdmission, WithDraftsAndDeepPipelinesTheSameHolds) {
   }
 }
 
+// Admission::kMixed: an answer whose length was asked for is never evicted, whoever grows beside
+// it.
+TEST(MixedAdmission, OnlyRequestsWithoutALengthGiveWay) {
+  Config config = Optimistic();
+  config.admission = Admission::kMixed;
+  const Course ample = HundredLongOutputs(4096, Given::kNone);
+  const Course open = HundredLongOutputs(64, Given::kNone, config);
+  EXPECT_GT(open.most_preempted(), 0u);
+  EXPECT_EQ(open.tokens, ample.tokens);
+  EXPECT_EQ(HundredLongOutputs(64, Given::kAll, config).most_preempted(), 0u);
+  const Course both = HundredLongOutputs(64, Given::kEverySecond, config);
+  EXPECT_EQ(both.finished, 100u);
+  EXPECT_EQ(both.tokens, ample.tokens);
+  EXPECT_GT(both.most_preempted(), 0u);
+  EXPECT_LE(both.most_preempted(), OptimisticAdmission::kMaxPreemptions);
+  for (const auto& [id, count] : both.preemptions) EXPECT_EQ(id % 2, 1u);
+}
+
 // A bound on tokens below the pool is kept like the pool's own.
 TEST(OptimisticAdmission, MaxBatchTotalTokensBoundsWhatTheRunningGrowTo) {
   Config config = Optimistic();
   config.max_batch_total_tokens = 64 * 16;
-  const Course ample = HundredLongOutputs(4096, false);
-  const Course tight = HundredLongOutputs(4096, false, config);
+  const Course ample = HundredLongOutputs(4096, Given::kNone);
+  const Course tight = HundredLongOutputs(4096, Given::kNone, config);
   EXPECT_EQ(tight.finished, 100u);
   EXPECT_GT(tight.most_preempted(), 0u);
   EXPECT_EQ(tight.tokens, ample.tokens);
@@ -122,7 +143,8 @@ TEST(OptimisticAdmission, MaxBatchTotalTokensBoundsWhatTheRunningGrowTo) {
 
 // Orca's no-deadlock test: 10,000 random requests against a pool of 1.2x the largest.
 TEST(OptimisticAdmission, TenThousandRandomRequestsOnASmallPoolAllFinish) {
-  for (const Admission admission : {Admission::kGuaranteed, Admission::kOptimistic}) {
+  for (const Admission admission :
+       {Admission::kGuaranteed, Admission::kOptimistic, Admission::kMixed}) {
     Config config = Optimistic();
     config.admission = admission;
     GroupCapacity capacity = Harness::Capacity();
@@ -150,7 +172,8 @@ TEST(OptimisticAdmission, TenThousandRandomRequestsOnASmallPoolAllFinish) {
 }
 
 TEST(OptimisticAdmission, ARequestOfExactlyThePoolRunsAndOneBlockMoreIsRefusedWithTheNumbers) {
-  for (const Admission admission : {Admission::kGuaranteed, Admission::kOptimistic}) {
+  for (const Admission admission :
+       {Admission::kGuaranteed, Admission::kOptimistic, Admission::kMixed}) {
     Config config = Optimistic();
     config.admission = admission;
     GroupCapacity capacity = Harness::Capacity();  // 64 blocks of 4 tokens

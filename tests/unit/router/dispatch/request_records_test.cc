@@ -18,52 +18,62 @@ Decision MakeDecision(std::uint64_t request, DecisionKind kind) {
 
 TEST(RequestRecords, ARequestIsFoundByBothOfItsNames) {
   RequestRecords records;
-  records.Add(RequestId(7), "abc", Time(Duration(5)));
-  EXPECT_EQ(records.Find("abc")->request, RequestId(7));
-  EXPECT_EQ(records.Find("7")->client_id, "abc");
-  EXPECT_TRUE(absl::IsNotFound(records.Find("8").status()));
-  EXPECT_TRUE(absl::IsNotFound(records.Find("7x").status()));
-  EXPECT_TRUE(absl::IsNotFound(records.Find("").status()));
+  records.Add(RequestId(7), "", "abc", Time(Duration(5)));
+  EXPECT_EQ(records.Find("abc", "")->request, RequestId(7));
+  EXPECT_EQ(records.Find("7", "")->client_id, "abc");
+  EXPECT_TRUE(absl::IsNotFound(records.Find("8", "").status()));
+  EXPECT_TRUE(absl::IsNotFound(records.Find("7x", "").status()));
+  EXPECT_TRUE(absl::IsNotFound(records.Find("", "").status()));
 }
 
 TEST(RequestRecords, TheStateFollowsTheEvents) {
   RequestRecords records;
   const RequestId id(1);
-  records.Add(id, "a", Time());
-  EXPECT_EQ(records.Find("a")->state, "preparing");
+  records.Add(id, "", "a", Time());
+  EXPECT_EQ(records.Find("a", "")->state, "preparing");
   records.SetPromptTokens(id, 9);
   records.Take({}, {MakeDecision(1, DecisionKind::kQueued)});
-  EXPECT_EQ(records.Find("a")->state, "queued");
+  EXPECT_EQ(records.Find("a", "")->state, "queued");
   scheduler::Tokens tokens;
   tokens.tokens.resize(3);
   records.Take({Event{id, scheduler::Started{}}, Event{id, tokens}}, {});
-  EXPECT_EQ(records.Find("a")->state, "running");
-  EXPECT_EQ(records.Find("a")->generated_tokens, 3u);
-  EXPECT_EQ(records.Find("a")->prompt_tokens, 9u);
+  EXPECT_EQ(records.Find("a", "")->state, "running");
+  EXPECT_EQ(records.Find("a", "")->generated_tokens, 3u);
+  EXPECT_EQ(records.Find("a", "")->prompt_tokens, 9u);
   records.Take({Event{id, scheduler::Finished{scheduler::FinishReason::kStopString, 2}}}, {});
-  EXPECT_EQ(records.Find("a")->state, "finished");
-  EXPECT_EQ(records.Find("a")->generated_tokens, 2u) << "a stop string cuts";
+  EXPECT_EQ(records.Find("a", "")->state, "finished");
+  EXPECT_EQ(records.Find("a", "")->generated_tokens, 2u) << "a stop string cuts";
 }
 
 TEST(RequestRecords, OnlyTheNewestRequestsAreKept) {
   RequestRecords records(2);
-  records.Add(RequestId(1), "same", Time());
-  records.Add(RequestId(2), "same", Time());
-  records.Add(RequestId(3), "c", Time());
-  EXPECT_FALSE(records.Find("1").ok());
-  EXPECT_EQ(records.Find("same")->request, RequestId(2)) << "the newest of that name";
+  records.Add(RequestId(1), "", "same", Time());
+  records.Add(RequestId(2), "", "same", Time());
+  records.Add(RequestId(3), "", "c", Time());
+  EXPECT_FALSE(records.Find("1", "").ok());
+  EXPECT_EQ(records.Find("same", "")->request, RequestId(2)) << "the newest of that name";
   records.Take({Event{RequestId(1), scheduler::Started{}}}, {});  // forgotten: ignored
+}
+
+TEST(RequestRecords, ATenantFindsItsOwn) {
+  RequestRecords records;
+  records.Add(RequestId(1), "alice", "same", Time());
+  records.Add(RequestId(2), "bob", "same", Time());
+  EXPECT_EQ(records.Find("same", "alice")->request, RequestId(1));
+  EXPECT_EQ(records.Find("same", "bob")->request, RequestId(2));
+  EXPECT_FALSE(records.Find("2", "alice").ok());
+  EXPECT_FALSE(records.Find("same", "").ok());
 }
 
 TEST(RequestRecords, TheFirstAndTheNewestDecisionsAreKept) {
   RequestRecords records(4, 4);
-  records.Add(RequestId(1), "a", Time());
+  records.Add(RequestId(1), "", "a", Time());
   for (std::uint64_t i = 0; i < 10; ++i) {
     Decision decision = MakeDecision(1, DecisionKind::kDeferred);
     decision.needed = i;
     records.Take({}, {decision});
   }
-  const auto record = records.Find("a");
+  const auto record = records.Find("a", "");
   ASSERT_TRUE(record.ok());
   std::vector<std::uint64_t> kept;
   for (const Decision& decision : record->decisions) kept.push_back(decision.needed);

@@ -157,7 +157,7 @@ class RouterEngineTest : public testing::Test {
   // A later request ends after everything before it has reached the core: there is one text thread.
   void Settle() { ASSERT_TRUE(Submit(Request("settle", 1))->WaitForEnd()); }
   std::string StateOf(const std::string& id) {
-    return engine_->Explain(id).value_or(RequestRecord{}).state;
+    return engine_->Explain(id, "").value_or(RequestRecord{}).state;
   }
 
   std::uint32_t text_threads_ = 1;  // one: requests reach the core in order, see Settle

@@ -128,5 +128,21 @@ TEST(Metrics, TgisNamesCountTheSameEventsOnce) {
   EXPECT_THAT(text, HasSubstr("tgi_batch_inference_count{method=\"decode\"} 1\n"));
 }
 
+TEST(Metrics, TenantsHaveABoundedNumberOfLabels) {
+  Metrics metrics;
+  metrics.TenantRequest("");
+  metrics.TenantRequest("alice");
+  metrics.TenantTokens("alice", 5, 7);
+  for (std::size_t i = 1; i < Metrics::kMaxTenants + 50; ++i) {
+    metrics.TenantRequest("t" + std::to_string(i));
+  }
+  const std::string text = metrics.Render();
+  EXPECT_THAT(text, HasSubstr("penstock_tenant_requests_total{tenant=\"alice\"} 1\n"));
+  EXPECT_THAT(text,
+              HasSubstr("penstock_tenant_tokens_total{kind=\"generated\",tenant=\"alice\"} 7\n"));
+  EXPECT_THAT(text, HasSubstr("penstock_tenant_requests_total{tenant=\"t99\"} 1\n"));
+  EXPECT_THAT(text, HasSubstr("penstock_tenant_requests_total{tenant=\"other\"} 50\n"));
+}
+
 }  // namespace
 }  // namespace penstock::router

@@ -194,7 +194,11 @@ TEST(PromptBuilder, CutsALongWishToWhatFits) {
   request.max_new_tokens = 100'000;
   EXPECT_EQ(Built(builder, request).max_new_tokens, 1'996u);
   request.exact_length = true;
-  EXPECT_TRUE(Refused(builder, request).length.has_value());
+  EXPECT_EQ(Refused(builder, request).length->max_new_tokens, 100'000u);
+  request.max_new_tokens = 1'996;
+  EXPECT_EQ(Built(builder, request).max_new_tokens, 1'996u);
+  request.max_new_tokens = std::nullopt;
+  EXPECT_EQ(Built(builder, request).max_new_tokens, 1'996u);
 }
 
 }  // namespace

@@ -50,9 +50,11 @@ void FakeEngine::SetHealth(HealthReport report) {
   health_ = std::move(report);
 }
 
-absl::StatusOr<RequestRecord> FakeEngine::Explain(const std::string& id) const {
+absl::StatusOr<RequestRecord> FakeEngine::Explain(const std::string& id,
+                                                  const std::string& tenant) const {
   const auto found = records.find(id);
-  if (found == records.end()) return absl::NotFoundError("unknown");
+  if (found == records.end() || found->second.tenant != tenant)
+    return absl::NotFoundError("unknown");
   return found->second;
 }
 

@@ -1,0 +1,116 @@
+#include "router/api/keys.h"
+
+#include <openssl/crypto.h>
+#include <openssl/sha.h>
+#include <sys/stat.h>
+
+#include <cerrno>
+#include <cstdio>
+#include <cstring>
+#include <fstream>
+#include <sstream>
+#include <utility>
+
+#include "common/log.h"
+#include "common/status.h"
+#include "router/http/text.h"
+
+namespace penstock::router {
+namespace {
+
+constexpr std::size_t kMaxNameBytes = 64;
+
+bool IsName(std::string_view text) {
+  constexpr std::string_view kAllowed =
+      "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789._-";
+  return !text.empty() && text.size() <= kMaxNameBytes &&
+         text.find_first_not_of(kAllowed) == text.npos;
+}
+
+absl::Status Bad(const std::string& what) { return absl::InvalidArgumentError(what); }
+
+void WarnIfOthersMayRead(const std::string& path) {
+  struct stat info = {};
+  if (::stat(path.c_str(), &info) != 0 || (info.st_mode & 077) == 0) return;
+  char mode[8];
+  std::snprintf(mode, sizeof mode, "%04o", static_cast<unsigned>(info.st_mode & 07777));
+  log::Warn("--api-keys-file " + path + ": others than its owner may read it (mode " + mode +
+            "; 0600 is right)");
+}
+
+}  // namespace
+
+ApiKeys::Hash ApiKeys::HashOf(std::string_view key) {
+  Hash hash;
+  ::SHA256(reinterpret_cast<const unsigned char*>(key.data()), key.size(), hash.data());
+  return hash;
+}
+
+absl::Status ApiKeys::Add(std::string_view name, std::string_view key) {
+  if (!IsName(name)) {
+    return Bad(
+        "the name in front of the first ':' must be 1 to 64 of letters, digits, '.', '_' "
+        "and '-'");
+  }
+  if (key.empty()) return Bad("the key behind the first ':' must not be empty");
+  if (keys_.size() == kMaxKeys) {
+    return Bad("must be at most " + std::to_string(kMaxKeys) + " keys");
+  }
+  Key added{std::string(name), HashOf(key)};
+  for (const Key& other : keys_) {
+    if (other.name == added.name) return Bad("the name " + added.name + " is given twice");
+    if (other.hash == added.hash)
+      return Bad("the key of " + added.name + " is " + other.name + "'s");
+  }
+  keys_.push_back(std::move(added));
+  return absl::OkStatus();
+}
+
+absl::Status ApiKeys::AddLine(std::string_view line) {
+  if (line.ends_with('\r')) line.remove_suffix(1);
+  line = Trim(line);
+  if (line.empty() || line.front() == '#') return absl::OkStatus();
+  const std::size_t colon = line.find(':');
+  if (colon == line.npos) return Bad("must be name:key");
+  return Add(Trim(line.substr(0, colon)), Trim(line.substr(colon + 1)));
+}
+
+absl::StatusOr<ApiKeys> ApiKeys::Parse(std::string_view single, std::string_view lines,
+                                       std::string_view where) {
+  ApiKeys keys;
+  if (!single.empty()) PENSTOCK_RETURN_IF_ERROR(keys.Add(kDefaultName, single));
+  for (std::size_t number = 1; !lines.empty(); ++number) {
+    const std::string_view line = lines.substr(0, lines.find('\n'));
+    lines.remove_prefix(std::min(lines.size(), line.size() + 1));
+    PENSTOCK_RETURN_IF_ERROR(
+        WithContext(keys.AddLine(line), std::string(where) + ":" + std::to_string(number)));
+  }
+  return keys;
+}
+
+absl::StatusOr<ApiKeys> ApiKeys::Load(const std::string& single, const std::string& path) {
+  if (path.empty()) return Parse(single);
+  std::ifstream file(path);
+  std::stringstream text;
+  text << file.rdbuf();
+  if (!file.good()) {
+    return Bad("--api-keys-file " + path + ": cannot be read: " + std::strerror(errno));
+  }
+  WarnIfOthersMayRead(path);
+  PENSTOCK_ASSIGN_OR_RETURN(ApiKeys keys, Parse(single, text.str(), "--api-keys-file " + path));
+  if (keys.empty()) return Bad("--api-keys-file " + path + ": must hold at least one name:key");
+  return keys;
+}
+
+std::optional<std::string_view> ApiKeys::NameOf(std::string_view key) const {
+  const Hash given = HashOf(key);
+  std::size_t found = keys_.size();
+  for (std::size_t i = 0; i < keys_.size(); ++i) {
+    const bool equal = ::CRYPTO_memcmp(given.data(), keys_[i].hash.data(), given.size()) == 0;
+    found = equal ? i : found;
+  }
+  if (found == keys_.size()) return std::nullopt;
+  return keys_[found].name;
+}
+
+}  // namespace penstock::router

@@ -1,0 +1,76 @@
+// The API keys: who may call, and by which name. The name is the tenant: it salts the prefix cache
+// and stands in logs and metrics; the key itself is kept as a hash only.
+#pragma once
+
+#include <absl/status/statusor.h>
+
+#include <array>
+#include <cstddef>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace penstock::router {
+
+// Immutable.
+class ApiKeys {
+ public:
+  static constexpr std::string_view kDefaultName = "default";  // of --api-key
+  static constexpr std::size_t kMaxKeys = 4096;
+
+  // `single`: a key named "default"; empty: none. `lines`: `name:key` each; empty lines and those
+  // that begin with '#' do not count. A name is 1 to 64 of letters, digits, '.', '_' and '-'; the
+  // key is everything behind the first ':'. Names and keys must differ. Errors name the line, never
+  // the key; `where` stands for the file.
+  static absl::StatusOr<ApiKeys> Parse(std::string_view single, std::string_view lines = {},
+                                       std::string_view where = {});
+
+  // The same with the lines of a file (none when `path` is empty). Warns when others than the owner
+  // may read it.
+  static absl::StatusOr<ApiKeys> Load(const std::string& single, const std::string& path);
+
+  bool empty() const { return keys_.empty(); }
+  std::size_t size() const { return keys_.size(); }
+
+  // The name of a key; nothing for a wrong one. Compares hashes, all of them, each to its end: the
+  // time tells neither how much of a key was right nor which one it is.
+  std::optional<std::string_view> NameOf(std::string_view key) const;
+
+ private:
+  using Hash = std::array<unsigned char, 32>;
+  struct Key {
+    std::string name;
+    Hash hash;
+  };
+
+  static Hash HashOf(std::string_view key);
+  absl::Status Add(std::string_view name, std::string_view key);
+  absl::Status AddLine(std::string_view line);
+
+  std::vector<Key> keys_;
+};
+
+// The keys that count now. Thread-safe.
+class KeyRing {
+ public:
+  explicit KeyRing(ApiKeys keys = {}) : keys_(std::make_shared<const ApiKeys>(std::move(keys))) {}
+
+  std::shared_ptr<const ApiKeys> Get() const {
+    const std::lock_guard lock(mutex_);
+    return keys_;
+  }
+  void Set(ApiKeys keys) {
+    auto fresh = std::make_shared<const ApiKeys>(std::move(keys));
+    const std::lock_guard lock(mutex_);
+    keys_ = std::move(fresh);
+  }
+
+ private:
+  mutable std::mutex mutex_;
+  std::shared_ptr<const ApiKeys> keys_;
+};
+
+}  // namespace penstock::router

@@ -1,0 +1,57 @@
+#include "router/http/memory_bound.h"
+
+#include <unistd.h>
+
+#include <fstream>
+
+namespace penstock::router {
+namespace {
+
+constexpr std::uint64_t kMiB = std::uint64_t{1} << 20;
+// Metrics, records of requests, the log's queue, stacks, freed heap that stays.
+constexpr std::uint64_t kOverhead = 64 * kMiB;
+// Objects and coroutine frames of a connection, the parser, the chunk that is being read.
+constexpr std::uint64_t kConnectionObjects = 96 << 10;
+// A body is there as bytes, as values and as a prompt for a moment.
+constexpr std::uint64_t kBodyCopies = 3;
+// A token with its id, text and log-probability, in the core, the text stream and the answer.
+constexpr std::uint64_t kTokenBytes = 256;
+constexpr std::uint64_t kRequestObjects = 32 << 10;
+// The tokenizer's own words for a byte of text: pieces, offsets, merges.
+constexpr std::uint64_t kTokenizingBytes = 128;
+constexpr std::uint64_t kNodeBytes = 512;
+
+std::string MiB(std::uint64_t bytes) { return std::to_string((bytes + kMiB - 1) / kMiB) + " MiB"; }
+
+}  // namespace
+
+MemoryBound BoundMemory(const HttpOptions& http, const MemoryTerms& terms) {
+  MemoryBound bound;
+  bound.base = terms.resident + terms.resident / 4 + kOverhead;
+  // What a client has not taken is there twice while it is framed.
+  const std::uint64_t connection =
+      http.limits.head_bytes + http.pipelined_bytes + 2 * http.stream_buffer + kConnectionObjects;
+  bound.connections = http.max_connections * connection;
+  bound.bodies = kBodyCopies * http.body_memory;
+  bound.requests =
+      terms.requests * (kRequestObjects + kTokenBytes * std::uint64_t{terms.max_total_tokens});
+  bound.tokenizing = kTokenizingBytes * terms.text_threads * http.limits.body_bytes;
+  bound.index = kNodeBytes * terms.cache_blocks;
+  return bound;
+}
+
+std::string MemoryBound::Describe() const {
+  return "at most " + MiB(total()) + ": base " + MiB(base) + " + connections " + MiB(connections) +
+         " + bodies " + MiB(bodies) + " + requests " + MiB(requests) + " + tokenizing " +
+         MiB(tokenizing) + " + prefix index " + MiB(index);
+}
+
+std::uint64_t ResidentBytes() {
+  std::ifstream file("/proc/self/statm");
+  std::uint64_t size = 0;
+  std::uint64_t resident = 0;
+  file >> size >> resident;
+  return resident * static_cast<std::uint64_t>(::sysconf(_SC_PAGESIZE));
+}
+
+}  // namespace penstock::router

@@ -1,0 +1,41 @@
+// The most memory that the router may come to hold, as a sum of what bounds it: printed at start,
+// checked by tests/bench/soak.py. docs/operations.md explains each term.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "router/http/options.h"
+
+namespace penstock::router {
+
+// What bounds the router beside HttpOptions.
+struct MemoryTerms {
+  std::uint64_t resident = 0;          // bytes that the process holds before the first request
+  std::uint32_t requests = 0;          // running and waiting at the same time
+  std::uint32_t max_total_tokens = 0;  // of one request
+  std::uint32_t text_threads = 0;
+  std::uint64_t cache_blocks = 0;  // of all groups: each may have a node in the prefix index
+};
+
+struct MemoryBound {
+  std::uint64_t base = 0;         // resident at start, metrics, records, heap that is not returned
+  std::uint64_t connections = 0;  // heads, pipelined bytes, what clients have not taken
+  std::uint64_t bodies = 0;       // as received, as JSON values, as prompts
+  std::uint64_t requests = 0;     // tokens with their texts and log-probabilities
+  std::uint64_t tokenizing = 0;   // one body on each text thread
+  std::uint64_t index = 0;        // prefix cache
+
+  std::uint64_t total() const {
+    return base + connections + bodies + requests + tokenizing + index;
+  }
+  // "at most 4096 MiB: base 80 MiB + connections ..."
+  std::string Describe() const;
+};
+
+MemoryBound BoundMemory(const HttpOptions& http, const MemoryTerms& terms);
+
+// Of this process, in bytes.
+std::uint64_t ResidentBytes();
+
+}  // namespace penstock::router

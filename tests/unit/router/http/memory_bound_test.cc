@@ -1,0 +1,43 @@
+#include "router/http/memory_bound.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+namespace penstock::router {
+namespace {
+
+constexpr std::uint64_t kKiB = 1024;
+constexpr std::uint64_t kMiB = 1024 * kKiB;
+
+TEST(MemoryBoundTest, IsTheSumOfTheManual) {
+  HttpOptions http;
+  http.max_connections = 1000;
+  http.limits.head_bytes = 16 * kKiB;
+  http.pipelined_bytes = 64 * kKiB;
+  http.stream_buffer = 256 * kKiB;
+  http.body_memory = 100 * kMiB;
+  http.limits.body_bytes = 2 * kMiB;
+  const MemoryTerms terms{.resident = 40 * kMiB,
+                          .requests = 128,
+                          .max_total_tokens = 4096,
+                          .text_threads = 2,
+                          .cache_blocks = 2048};
+  const MemoryBound bound = BoundMemory(http, terms);
+  EXPECT_EQ(bound.base, 50 * kMiB + 64 * kMiB);
+  EXPECT_EQ(bound.connections, 1000 * (16 + 64 + 512 + 96) * kKiB);
+  EXPECT_EQ(bound.bodies, 300 * kMiB);
+  EXPECT_EQ(bound.requests, 128 * (32 * kKiB + 4096 * 256));
+  EXPECT_EQ(bound.tokenizing, 512 * kMiB);
+  EXPECT_EQ(bound.index, kMiB);
+  EXPECT_EQ(bound.total(), bound.base + bound.connections + bound.bodies + bound.requests +
+                               bound.tokenizing + bound.index);
+  EXPECT_THAT(bound.Describe(), ::testing::StartsWith("at most 1731 MiB: base 114 MiB + "));
+}
+
+TEST(MemoryBoundTest, KnowsWhatItHolds) {
+  EXPECT_GT(ResidentBytes(), kMiB);
+  EXPECT_LT(ResidentBytes(), 1024 * kMiB);
+}
+
+}  // namespace
+}  // namespace penstock::router
