@@ -1,7 +1,9 @@
 #!/usr/bin/env python3
 """Unpacks the parts of the downloaded wheels that Penstock builds and runs with.
 
-usage: unpack_wheels.py WHEEL_DIR SITE_DIR
+usage: unpack_wheels.py WHEEL_DIR SITE_DIR [--cuda]
+
+--cuda: the compiler, headers and libraries of the CUDA build, instead of libtorch.
 
 SITE_DIR appears only when everything is in it (a rename), so a broken run leaves no half of it behind.
 The folder layout of the wheels is kept: the run path inside libtorch_cpu.so is relative.
@@ -21,10 +23,21 @@ KEPT = (
     "nvidia/cu13/lib/libcudart.so",
     "nvidia/cu13/lib/libcupti.so",
 )
+KEPT_FOR_CUDA = (
+    "nvidia/cu13/bin/",
+    "nvidia/cu13/include/",
+    "nvidia/cu13/nvvm/",
+    "nvidia/cu13/lib/libcublasLt.so",
+    "nvidia/cu13/lib/libcudart.so",
+    "nvidia/cu13/lib/libnvvm.so",
+    "nvidia/nccl/include/",
+    "nvidia/nccl/lib/libnccl.so",
+)
+PROGRAMS = ("nvidia/cu13/bin/", "nvidia/cu13/nvvm/bin/")
 
 
-def is_kept(name):
-    return name.startswith(KEPT) or (".dist-info/" in name and "LICENSE" in name.upper())
+def is_kept(name, kept):
+    return name.startswith(kept) or (".dist-info/" in name and "LICENSE" in name.upper())
 
 
 class Progress:
@@ -46,24 +59,26 @@ def extract(archive, member, path, progress):
         while block := source.read(1 << 22):
             sink.write(block)
             progress.add(len(block))
-    os.chmod(path, 0o755 if ".so" in member.filename else 0o644)
+    is_program = ".so" in member.filename or member.filename.startswith(PROGRAMS)
+    os.chmod(path, 0o755 if is_program else 0o644)
 
 
-def unpack(wheel, target):
+def unpack(wheel, target, kept):
     with zipfile.ZipFile(wheel) as archive:
-        members = [m for m in archive.infolist() if is_kept(m.filename) and not m.is_dir()]
+        members = [m for m in archive.infolist() if is_kept(m.filename, kept) and not m.is_dir()]
         progress = Progress(sum(m.file_size for m in members))
         for member in members:
             extract(archive, member, os.path.join(target, member.filename), progress)
 
 
 def main():
-    wheel_dir, site = sys.argv[1:]
+    wheel_dir, site = sys.argv[1:3]
+    kept = KEPT_FOR_CUDA if "--cuda" in sys.argv[3:] else KEPT
     partial = site + ".partial"
     shutil.rmtree(partial, ignore_errors=True)
     for name in sorted(os.listdir(wheel_dir)):
         if name.endswith(".whl"):
-            unpack(os.path.join(wheel_dir, name), partial)
+            unpack(os.path.join(wheel_dir, name), partial, kept)
     shutil.rmtree(site, ignore_errors=True)
     os.rename(partial, site)
 

@@ -30,6 +30,10 @@ class Communicator {
   // data of `root` on every rank.
   virtual absl::Status Broadcast(void* data, std::size_t bytes, int root) = 0;
 
+  // Holds all that is enqueued now to the deadline: after a recorded graph with collectives in it
+  // has been launched, which no call of the above announces.
+  virtual absl::Status WatchQueued() { return absl::OkStatus(); }
+
   // How the calls so far have gone. Where calls only enqueue work on a device (nccl), this says,
   // once the device has come to its end, whether what they gave can be used.
   virtual absl::Status Health() { return absl::OkStatus(); }

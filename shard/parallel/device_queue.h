@@ -19,7 +19,8 @@ class DeviceQueue {
 
   virtual ~DeviceQueue() = default;
 
-  // Marks the end of all that is enqueued now. The model thread.
+  // Marks the end of all that is enqueued now; while a graph is being recorded nothing is, and the
+  // last mark comes again. The model thread.
   virtual absl::StatusOr<Mark> Record() = 0;
 
   // Whether the device has come to the mark. Any thread; never waits.

@@ -212,6 +212,9 @@ absl::Status CudaBackend::Execute(const RaggedBatch& batch) {
   PENSTOCK_RETURN_IF_ERROR(inputs_.Upload());
   PENSTOCK_RETURN_IF_ERROR(shape.has_value() ? gpu_.Launch(graphs_.at(*shape))
                                              : runner_.RunBody(inputs_.OnDevice(), Cache()));
+  if (shape.has_value() && communicator_ != nullptr) {
+    PENSTOCK_RETURN_IF_ERROR(communicator_->WatchQueued());
+  }
   logit_count_ = static_cast<std::uint32_t>(batch.logit_rows.size());
   // The next step's inputs go to the same staging memory; a step without logits must end first.
   return logit_count_ > 0 ? absl::OkStatus() : gpu_.Synchronize();

@@ -3,7 +3,6 @@
 #include <cuda_runtime_api.h>
 
 #include <array>
-#include <atomic>
 #include <cstdio>
 #include <string>
 
@@ -86,7 +85,8 @@ class RealGpu final : public CudaGpu {
   cudaStream_t stream_ = nullptr;
   std::unique_ptr<CublasLinear> linear_;
   std::array<cudaEvent_t, kMarks> marks_{};
-  std::atomic<Mark> recorded_ = 0;
+  Mark recorded_ = 0;
+  bool capturing_ = false;
 };
 
 RealGpu::~RealGpu() {
@@ -137,11 +137,13 @@ absl::StatusOr<std::uint64_t> RealGpu::FreeBytes() {
 }
 
 absl::Status RealGpu::BeginCapture() {
+  capturing_ = true;
   // Thread-local: other threads may use the device meanwhile (NCCL's do).
   return ToStatus(cudaStreamBeginCapture(stream_, cudaStreamCaptureModeThreadLocal), "capture");
 }
 
 absl::StatusOr<Gpu::Graph> RealGpu::EndCapture() {
+  capturing_ = false;
   cudaGraph_t graph = nullptr;
   PENSTOCK_RETURN_IF_ERROR(ToStatus(cudaStreamEndCapture(stream_, &graph), "capture"));
   cudaGraphExec_t executable = nullptr;
@@ -152,6 +154,7 @@ absl::StatusOr<Gpu::Graph> RealGpu::EndCapture() {
 }
 
 absl::StatusOr<DeviceQueue::Mark> RealGpu::Record() {
+  if (capturing_) return recorded_;  // nothing has been enqueued since
   const Mark mark = recorded_ + 1;
   PENSTOCK_RETURN_IF_ERROR(ToStatus(cudaEventRecord(marks_[mark % kMarks], stream_), "mark"));
   recorded_ = mark;

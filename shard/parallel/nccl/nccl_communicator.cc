@@ -28,6 +28,7 @@ class NcclCommunicator final : public Communicator {
   absl::Status AllReduceSum(float* data, std::size_t count) override;
   absl::Status AllGather(const void* mine, std::size_t bytes, void* all) override;
   absl::Status Broadcast(void* data, std::size_t bytes, int root) override;
+  absl::Status WatchQueued() override;
   absl::Status Health() override;
   void Abort() override;
 
@@ -105,6 +106,10 @@ template <class Enqueue>
 absl::Status NcclCommunicator::Run(const char* what, Enqueue enqueue) {
   PENSTOCK_RETURN_IF_ERROR(Health());
   PENSTOCK_RETURN_IF_ERROR(Settle(what, Locked(enqueue)));
+  return WatchQueued();
+}
+
+absl::Status NcclCommunicator::WatchQueued() {
   if (absl::Status watched = guard_->Watch(); !watched.ok()) AbortWith(std::move(watched));
   return Health();
 }

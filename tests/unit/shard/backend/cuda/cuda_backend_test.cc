@@ -1,13 +1,15 @@
-// The whole CUDA backend on the emulator, against the reference backend.
+// The whole CUDA backend against the reference backend on the CPU.
 #include "shard/backend/cuda/cuda_backend.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <memory>
 
 #include "shard/parallel/staged_communicator.h"
-#include "tests/unit/shard/backend/cuda/host_gpu.h"
+#include "tests/unit/shard/backend/cuda/counting_gpu.h"
+#include "tests/unit/shard/backend/cuda/test_gpu.h"
 #include "tests/unit/shard/backend/model_runner.h"
 #include "tests/unit/shard/temp_folder.h"
 #include "tools/make-model/make_model.h"
@@ -57,16 +59,23 @@ class CudaBackendTest : public testing::Test {
     return options;
   }
 
+  void SetUp() override {
+    PENSTOCK_DEVICE_OR_SKIP();
+    auto device = OpenTestDevice();
+    ASSERT_TRUE(device.ok()) << device.status();
+    gpu_ = std::make_unique<CountingGpu>(std::move(device->gpu));
+  }
+
   TempFolder folder_;
   RunnerOptions options_;
-  HostGpu gpu_;
+  std::unique_ptr<CountingGpu> gpu_;
 };
 
 TEST_F(CudaBackendTest, AgreesWithTheReferenceOnEveryFamily) {
   for (const char* type : {"llama", "qwen2", "qwen3", "mistral"}) {
     MakeModel(type);
     auto reference = ModelRunner::Open(options_);
-    auto cuda = ModelRunner::Open(OnGpu(options_, gpu_));
+    auto cuda = ModelRunner::Open(OnGpu(options_, *gpu_));
     ASSERT_TRUE(reference != nullptr && cuda != nullptr);
     for (std::size_t chunk : {24u, 7u}) {
       reference->Reset(0);
@@ -86,15 +95,15 @@ TEST_F(CudaBackendTest, AgreesWithTheReferenceOnEveryFamily) {
         EXPECT_LT(MaxDifference(want[i], got[i]), 1e-4f) << type << ", step " << step;
       }
     }
-    EXPECT_GT(gpu_.launches_of_graphs(), 0);
+    EXPECT_GT(gpu_->graph_launches(), 0);
   }
 }
 
 TEST_F(CudaBackendTest, GraphsGiveTheIdsOfEagerStepsOverPartitionsAndWindows) {
   for (std::uint32_t window : {0u, 24u}) {
     MakeModel("mistral", window);
-    auto eager = ModelRunner::Open(OnGpu(options_, gpu_, false));
-    auto graphs = ModelRunner::Open(OnGpu(options_, gpu_));
+    auto eager = ModelRunner::Open(OnGpu(options_, *gpu_, false));
+    auto graphs = ModelRunner::Open(OnGpu(options_, *gpu_));
     ASSERT_TRUE(eager != nullptr && graphs != nullptr);
     // From below the second partition of 256 positions into it.
     EXPECT_EQ(eager->Greedy(0, Prompt(250, 3), 12, 24), graphs->Greedy(0, Prompt(250, 3), 12, 24));
@@ -103,8 +112,8 @@ TEST_F(CudaBackendTest, GraphsGiveTheIdsOfEagerStepsOverPartitionsAndWindows) {
 
 TEST_F(CudaBackendTest, PaddingRowsWriteNoBlockOfASequence) {
   MakeModel("llama");
-  auto graphs = ModelRunner::Open(OnGpu(options_, gpu_));
-  auto eager = ModelRunner::Open(OnGpu(options_, gpu_, false));
+  auto graphs = ModelRunner::Open(OnGpu(options_, *gpu_));
+  auto eager = ModelRunner::Open(OnGpu(options_, *gpu_, false));
   ASSERT_TRUE(eager != nullptr && graphs != nullptr);
   for (ModelRunner* runner : {graphs.get(), eager.get()}) {
     // The first positions of sequence 0 lie where a wrong row would land first.
@@ -127,25 +136,26 @@ TEST_F(CudaBackendTest, PaddingRowsWriteNoBlockOfASequence) {
 
 TEST_F(CudaBackendTest, SteadyStateAllocatesNothingAndWaitsOncePerStep) {
   MakeModel("llama");
-  auto runner = ModelRunner::Open(OnGpu(options_, gpu_));
+  auto runner = ModelRunner::Open(OnGpu(options_, *gpu_));
   ASSERT_NE(runner, nullptr);
   runner->Prefill(0, Prompt(16, 1), 16);
-  const int allocations = gpu_.allocations();
-  const int syncs = gpu_.syncs();
+  const int allocations = gpu_->allocations();
+  const int syncs = gpu_->syncs();
   for (int i = 0; i < 5; ++i) runner->Step({{0, {9}}});
-  EXPECT_EQ(gpu_.allocations(), allocations);
-  EXPECT_EQ(gpu_.syncs(), syncs + 5);
+  EXPECT_EQ(gpu_->allocations(), allocations);
+  EXPECT_EQ(gpu_->syncs(), syncs + 5);
 }
 
 TEST_F(CudaBackendTest, TwoRanksOnOneDeviceGiveTheLogitsOfOne) {
   MakeModel("llama");
-  auto alone = ModelRunner::Open(OnGpu(options_, gpu_));
+  auto alone = ModelRunner::Open(OnGpu(options_, *gpu_));
   ASSERT_NE(alone, nullptr);
   const std::vector<float> want = alone->Prefill(0, Prompt(20, 1), 7);
   OnCommunicators(options_, 2, [&](Communicator& host, const RunnerOptions& options) {
-    HostGpu gpu;
-    StagedCommunicator staged(host, gpu);
-    auto rank = ModelRunner::Open(OnGpu(options, gpu, false), &staged);
+    auto device = OpenTestDevice();
+    ASSERT_TRUE(device.ok()) << device.status();
+    StagedCommunicator staged(host, *device->queue);
+    auto rank = ModelRunner::Open(OnGpu(options, *device->gpu, false), &staged);
     ASSERT_NE(rank, nullptr);
     EXPECT_LT(MaxDifference(rank->Prefill(0, Prompt(20, 1), 7), want), 1e-4f);
   });
@@ -153,7 +163,7 @@ TEST_F(CudaBackendTest, TwoRanksOnOneDeviceGiveTheLogitsOfOne) {
 
 TEST_F(CudaBackendTest, CopiesBlocks) {
   MakeModel("llama");
-  auto runner = ModelRunner::Open(OnGpu(options_, gpu_));
+  auto runner = ModelRunner::Open(OnGpu(options_, *gpu_));
   ASSERT_NE(runner, nullptr);
   runner->Prefill(0, Prompt(16, 1), 16);
   runner->Prefill(1, Prompt(16, 2), 16);

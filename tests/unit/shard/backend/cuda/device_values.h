@@ -4,9 +4,9 @@
 #include <cstdint>
 #include <cstring>
 #include <random>
-#include <vector>
 
 #include "common/dtype.h"
+#include "tests/unit/shard/backend/cuda/test_gpu.h"
 
 namespace penstock::shard::cuda {
 
@@ -55,7 +55,7 @@ class Values {
   Values(std::size_t count, DType dtype) : dtype_(dtype), bytes_(count * DTypeBytes(dtype)) {}
 
   DType dtype_;
-  std::vector<unsigned char> bytes_;
+  SharedVector<unsigned char> bytes_;
 };
 
 }  // namespace penstock::shard::cuda

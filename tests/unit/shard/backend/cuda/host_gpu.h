@@ -1,5 +1,5 @@
 // A Gpu without a GPU: device memory is host memory, kernels run on the emulator, matrix products
-// are plain loops. It counts what steady state must not do, and fails what a real capture forbids.
+// are plain loops. It fails what a real capture forbids.
 #pragma once
 
 #include <cstdint>
@@ -15,13 +15,6 @@ namespace penstock::shard::cuda {
 
 class HostGpu final : public Gpu, public DeviceQueue {
  public:
-  ~HostGpu() override;
-
-  int allocations() const { return allocations_; }
-  int launches_of_graphs() const { return launches_; }
-  int syncs() const { return syncs_; }
-  std::size_t live() const { return memory_.size(); }
-
   absl::StatusOr<void*> Allocate(std::size_t bytes) override;
   void Free(void* memory) override;
   absl::StatusOr<void*> AllocatePinned(std::size_t bytes) override { return Allocate(bytes); }
@@ -51,9 +44,6 @@ class HostGpu final : public Gpu, public DeviceQueue {
   using Work = std::vector<std::function<void()>>;
   std::map<void*, std::unique_ptr<std::byte[]>> memory_;
   std::map<void*, std::unique_ptr<Work>> graphs_;
-  int allocations_ = 0;
-  int launches_ = 0;
-  int syncs_ = 0;
 };
 
 }  // namespace penstock::shard::cuda

@@ -1,5 +1,5 @@
 // The kernels against plain loops in double precision, on the emulator: edge shapes, ragged batches
-// and block edges. tests/gpu runs the same cases on a device.
+// and block edges. penstock-gpu-tests runs the same cases on a device.
 #include "shard/backend/cuda/kernels.h"
 
 #include <gtest/gtest.h>
@@ -14,8 +14,16 @@
 namespace penstock::shard::cuda {
 namespace {
 
+bool Ran(const absl::Status& launched) {
+  const absl::Status status = launched.ok() ? FinishKernels() : launched;
+  EXPECT_TRUE(status.ok()) << status;
+  return status.ok();
+}
+
 class KernelTest : public testing::TestWithParam<DType> {
  protected:
+  void SetUp() override { PENSTOCK_DEVICE_OR_SKIP(); }
+
   // Values of the element type, and the same as doubles.
   Values Random(std::size_t count, float scale = 1.0f) {
     return Values::Random(count, GetParam(), scale, generator_);
@@ -50,9 +58,9 @@ TEST_P(KernelTest, AddRmsNormUpdatesTheResidualAndNormalizes) {
         want[r * width + i] = residual[r * width + i] * scale * weight[i];
       }
     }
-    ASSERT_TRUE(AddRmsNorm({in.data(), add.data(), weight.data(), out.data(), rows, width, 1e-5f},
-                           GetParam(), nullptr)
-                    .ok());
+    ASSERT_TRUE(
+        Ran(AddRmsNorm({in.data(), add.data(), weight.data(), out.data(), rows, width, 1e-5f},
+                       GetParam(), nullptr)));
     ExpectNear(in, residual);
     ExpectNear(out, want);
   }
@@ -75,9 +83,8 @@ TEST_P(KernelTest, HeadNormTouchesQueriesAndKeysOnly) {
                                             : value * scale * query[i];
     }
   }
-  ASSERT_TRUE(
-      HeadRmsNorm({qkv.data(), query.data(), key.data(), shape, rows, 1e-6f}, GetParam(), nullptr)
-          .ok());
+  ASSERT_TRUE(Ran(HeadRmsNorm({qkv.data(), query.data(), key.data(), shape, rows, 1e-6f},
+                              GetParam(), nullptr)));
   ExpectNear(qkv, want);
 }
 
@@ -87,9 +94,9 @@ TEST_P(KernelTest, RopeRotatesAndWritesTheRowsOfTheCache) {
     const std::uint32_t rows = 2, width = 5 * dim, half = dim / 2;
     Values qkv = Random(rows * width);
     Values keys = Zeros(8 * dim), values = Zeros(8 * dim);
-    const std::vector<std::int32_t> positions = {0, 5};
-    const std::vector<std::int64_t> cache_rows = {7, 2};
-    std::vector<float> cos(6 * half), sin(6 * half);
+    const SharedVector<std::int32_t> positions = {0, 5};
+    const SharedVector<std::int64_t> cache_rows = {7, 2};
+    SharedVector<float> cos(6 * half), sin(6 * half);
     for (std::size_t i = 0; i < cos.size(); ++i) {
       cos[i] = std::cos(0.1f * static_cast<float>(i));
       sin[i] = std::sin(0.1f * static_cast<float>(i));
@@ -102,10 +109,9 @@ TEST_P(KernelTest, RopeRotatesAndWritesTheRowsOfTheCache) {
       const double partner = d < half ? -qkv[i + half] : qkv[i - half];
       want[i] = head == 4 ? qkv[i] : qkv[i] * c + partner * s;
     }
-    ASSERT_TRUE(RopeKvWrite({qkv.data(), cos.data(), sin.data(), positions.data(),
-                             cache_rows.data(), keys.data(), values.data(), shape, rows},
-                            GetParam(), nullptr)
-                    .ok());
+    ASSERT_TRUE(Ran(RopeKvWrite({qkv.data(), cos.data(), sin.data(), positions.data(),
+                                 cache_rows.data(), keys.data(), values.data(), shape, rows},
+                                GetParam(), nullptr)));
     ExpectNear(qkv, want);
     for (std::uint32_t d = 0; d < dim; ++d) {
       EXPECT_EQ(keys[7 * dim + d], qkv[3 * dim + d]);
@@ -124,17 +130,17 @@ TEST_P(KernelTest, SiluMul) {
     const double gate = in[i / width * 2 * width + i % width];
     want[i] = gate / (1 + std::exp(-gate)) * in[i / width * 2 * width + width + i % width];
   }
-  ASSERT_TRUE(SiluMul({in.data(), out.data(), rows, width}, GetParam(), nullptr).ok());
+  ASSERT_TRUE(Ran(SiluMul({in.data(), out.data(), rows, width}, GetParam(), nullptr)));
   ExpectNear(out, want);
 }
 
 TEST_P(KernelTest, EmbeddingGivesZerosForTokensOfOtherRanks) {
   const std::uint32_t width = 70;
   const Values table = Random(4 * width);
-  const std::vector<std::int32_t> tokens = {10, 13, 9, 14};
+  const SharedVector<std::int32_t> tokens = {10, 13, 9, 14};
   Values out = Random(4 * width);
   ASSERT_TRUE(
-      Embed({tokens.data(), table.data(), out.data(), 4, width, 10, 4}, GetParam(), nullptr).ok());
+      Ran(Embed({tokens.data(), table.data(), out.data(), 4, width, 10, 4}, GetParam(), nullptr)));
   for (std::uint32_t i = 0; i < width; ++i) {
     EXPECT_EQ(out[i], table[i]);
     EXPECT_EQ(out[width + i], table[3 * width + i]);
@@ -147,12 +153,12 @@ TEST_P(KernelTest, SelectsRowsAndChangesWidths) {
   const std::uint32_t width = 300;
   const Values in = Random(5 * width);
   Values out = Zeros(2 * width), back = Zeros(2 * width);
-  const std::vector<std::int32_t> chosen = {4, 1};
+  const SharedVector<std::int32_t> chosen = {4, 1};
   ASSERT_TRUE(
-      SelectRows({in.data(), chosen.data(), out.data(), 2, width}, GetParam(), nullptr).ok());
-  std::vector<float> wide(2 * width);
-  ASSERT_TRUE(Widen(out.data(), wide.data(), wide.size(), GetParam(), nullptr).ok());
-  ASSERT_TRUE(Narrow(wide.data(), back.data(), wide.size(), GetParam(), nullptr).ok());
+      Ran(SelectRows({in.data(), chosen.data(), out.data(), 2, width}, GetParam(), nullptr)));
+  SharedVector<float> wide(2 * width);
+  ASSERT_TRUE(Ran(Widen(out.data(), wide.data(), wide.size(), GetParam(), nullptr)));
+  ASSERT_TRUE(Ran(Narrow(wide.data(), back.data(), wide.size(), GetParam(), nullptr)));
   for (std::uint32_t i = 0; i < width; ++i) {
     EXPECT_EQ(wide[i], in[4 * width + i]);
     EXPECT_EQ(back[width + i], in[width + i]);
@@ -163,18 +169,19 @@ INSTANTIATE_TEST_SUITE_P(Elements, KernelTest, testing::Values(DType::kFloat32, 
                          [](const auto& param) { return std::string(DTypeName(param.param)); });
 
 TEST(ArgmaxTest, TakesTheLowestOfEqualsAndReportsNaN) {
+  PENSTOCK_DEVICE_OR_SKIP();
   constexpr float kInfinity = std::numeric_limits<float>::infinity();
   const std::uint32_t width = 1500;
-  std::vector<float> logits(5 * width, -1.0f);
+  SharedVector<float> logits(5 * width, -1.0f);
   logits[1400] = 3.0f;
   logits[700] = 3.0f;
   logits[width + 1499] = 0.0f;
   logits[2 * width + 5] = std::nanf("");
   for (std::uint32_t i = 0; i < width; ++i) logits[3 * width + i] = -kInfinity;
   logits[4 * width + 2] = kInfinity;
-  std::vector<std::int32_t> out(5);
-  ASSERT_TRUE(Argmax({logits.data(), out.data(), 5, width}, nullptr).ok());
-  EXPECT_EQ(out, (std::vector<std::int32_t>{700, 1499, -1, 0, 2}));
+  SharedVector<std::int32_t> out(5);
+  ASSERT_TRUE(Ran(Argmax({logits.data(), out.data(), 5, width}, nullptr)));
+  EXPECT_EQ(out, (SharedVector<std::int32_t>{700, 1499, -1, 0, 2}));
 }
 
 TEST(KernelDTypeTest, RefusesElementsItHasNoKernelFor) {

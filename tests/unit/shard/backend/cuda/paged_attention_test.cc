@@ -72,18 +72,26 @@ class AttentionBatch {
 
   Values Run(const std::vector<RaggedSegment>& segments, const std::vector<std::uint32_t>& starts) {
     const AttentionWork work = PlanAttention(segments, starts, case_.shape, case_.window);
-    std::vector<float> workspace(WorkspaceFloats(work.items.size(), case_.shape), std::nanf(""));
+    SharedVector<float> workspace(WorkspaceFloats(work.items.size(), case_.shape), std::nanf(""));
     Values out =
         Values::Zeros(std::size_t{rows_} * case_.shape.heads * case_.shape.head_dim, case_.dtype);
+    const auto shared = [](const auto& values) {
+      using T = typename std::decay_t<decltype(values)>::value_type;
+      return SharedVector<T>(values.begin(), values.end());
+    };
+    const auto tiles = shared(work.tiles);
+    const auto items = shared(work.items);
+    const auto row_tiles = shared(work.row_tiles);
+    const auto blocks = shared(tables_);
     AttentionArgs args;
     args.qkv = qkv_.data();
     args.keys = keys_.data();
     args.values = values_.data();
     args.out = out.data();
-    args.tiles = work.tiles.data();
-    args.items = work.items.data();
-    args.row_tiles = work.row_tiles.data();
-    args.blocks = tables_.data();
+    args.tiles = tiles.data();
+    args.items = items.data();
+    args.row_tiles = row_tiles.data();
+    args.blocks = blocks.data();
     args.workspace = workspace.data();
     args.item_count = static_cast<std::uint32_t>(work.items.size());
     args.rows = rows_;
@@ -92,6 +100,7 @@ class AttentionBatch {
     args.scale = kScale;
     args.shape = case_.shape;
     EXPECT_TRUE(PagedAttention(args, case_.dtype, nullptr).ok());
+    EXPECT_TRUE(FinishKernels().ok());
     return out;
   }
 
@@ -152,6 +161,7 @@ class AttentionBatch {
 class PagedAttentionTest : public testing::TestWithParam<Case> {};
 
 TEST_P(PagedAttentionTest, EqualsPlainAttention) {
+  PENSTOCK_DEVICE_OR_SKIP();
   const Case& c = GetParam();
   // Decodes at block and partition edges, the first token, a chunk inside and one across a
   // partition.
@@ -185,6 +195,7 @@ INSTANTIATE_TEST_SUITE_P(Shapes, PagedAttentionTest,
                          [](const auto& param) { return param.param.name; });
 
 TEST(PagedAttentionBitsTest, DoNotDependOnTheCutOfThePrompt) {
+  PENSTOCK_DEVICE_OR_SKIP();
   AttentionBatch batch({"", {4, 2, 32}}, {{3, 300}}, 11);
   const Values whole = batch.Run();
   for (std::uint32_t chunk : {1u, 7u, 64u}) {

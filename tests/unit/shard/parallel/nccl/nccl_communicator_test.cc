@@ -87,6 +87,13 @@ TEST_F(NcclCommunicatorTest, ASlowCollectiveInsideItsDeadlineIsLeftAlone) {
   EXPECT_EQ(nccl_.aborted, 0);
 }
 
+TEST_F(NcclCommunicatorTest, AGraphOfCollectivesIsHeldToTheDeadlineToo) {
+  auto communicator = Join(Options(milliseconds(30)));
+  queue_.Hang();
+  ASSERT_TRUE(communicator->WatchQueued().ok());
+  EXPECT_TRUE(absl::IsDeadlineExceeded(AwaitFailure(*communicator)));
+}
+
 TEST_F(NcclCommunicatorTest, AnErrorOfAnotherRankIsFoundWhileWaiting) {
   auto communicator = Join();
   queue_.Hang();

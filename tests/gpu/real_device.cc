@@ -1,0 +1,35 @@
+// What the tests of the CUDA backend run on when there is a GPU.
+#include <cuda_runtime_api.h>
+
+#include <new>
+#include <utility>
+
+#include "shard/backend/cuda/cuda_error.h"
+#include "shard/backend/cuda/cuda_gpu.h"
+#include "tests/unit/shard/backend/cuda/test_gpu.h"
+
+namespace penstock::shard::cuda {
+
+absl::Status DeviceIsThere() {
+  int count = 0;
+  return ToStatus(cudaGetDeviceCount(&count), "no GPU can be used");
+}
+
+absl::StatusOr<TestDevice> OpenTestDevice() {
+  auto gpu = CudaGpu::Open(0);
+  if (!gpu.ok()) return gpu.status();
+  DeviceQueue* queue = gpu->get();
+  return TestDevice{*std::move(gpu), queue};
+}
+
+void* AllocateShared(std::size_t bytes) {
+  void* memory = nullptr;
+  if (cudaMallocManaged(&memory, bytes + 1) != cudaSuccess) throw std::bad_alloc();
+  return memory;
+}
+
+void FreeShared(void* memory) { cudaFree(memory); }
+
+absl::Status FinishKernels() { return ToStatus(cudaDeviceSynchronize(), "the kernels"); }
+
+}  // namespace penstock::shard::cuda
