@@ -219,7 +219,10 @@ absl::StatusOr<StepPlan> FromProto(const v1::StepPlan& wire) {
     plan.segments.push_back(value);
   }
   for (const v1::SegmentGroup& group : wire.groups()) {
-    plan.groups.push_back({{group.segments().begin(), group.segments().end()}});
+    SegmentGroup& value = plan.groups.emplace_back();
+    value.segments.assign(group.segments().begin(), group.segments().end());
+    for (const std::uint32_t slot : group.rows()) value.rows.emplace_back(slot);
+    value.width = group.width();
   }
   return plan;
 }
@@ -239,6 +242,7 @@ absl::StatusOr<StepResult> FromProto(const v1::StepResult& wire) {
   result.timings.forward = Duration(wire.timings().forward_ns());
   result.timings.sample = Duration(wire.timings().sample_ns());
   result.memory_bytes = wire.memory_bytes();
+  result.cells = {wire.cells().allocated(), wire.cells().filled(), wire.cells().copied()};
   return result;
 }
 

@@ -173,7 +173,10 @@ void ToProto(const StepPlan& plan, v1::StepPlan& wire) {
   }
   for (const Segment& segment : plan.segments) ToProto(segment, *wire.add_segments());
   for (const SegmentGroup& group : plan.groups) {
-    wire.add_groups()->mutable_segments()->Add(group.segments.begin(), group.segments.end());
+    v1::SegmentGroup& out = *wire.add_groups();
+    out.mutable_segments()->Add(group.segments.begin(), group.segments.end());
+    for (const SlotId slot : group.rows) out.add_rows(slot.value());
+    out.set_width(group.width);
   }
 }
 
@@ -189,6 +192,10 @@ void ToProto(const StepResult& result, v1::StepResult& wire) {
       static_cast<std::uint64_t>(result.timings.forward.count()));
   wire.mutable_timings()->set_sample_ns(static_cast<std::uint64_t>(result.timings.sample.count()));
   wire.set_memory_bytes(result.memory_bytes);
+  if (result.cells == CellUse{}) return;
+  wire.mutable_cells()->set_allocated(result.cells.allocated);
+  wire.mutable_cells()->set_filled(result.cells.filled);
+  wire.mutable_cells()->set_copied(result.cells.copied);
 }
 
 }  // namespace penstock::proto

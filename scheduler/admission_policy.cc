@@ -50,7 +50,8 @@ std::uint64_t AdmissionPolicy::WorstCaseTokens(const Arrival& arrival) {
 }
 
 std::uint32_t AdmissionPolicy::BlocksToReserve(const Work& work) const {
-  return BlocksFor(TokensToReserve(work), capacity_.block_size);
+  const std::uint64_t prompt = work.request.prompt.size() + work.generated.size();
+  return BlocksFor(capacity_.cells > 0 ? prompt : TokensToReserve(work), capacity_.block_size);
 }
 
 std::optional<Refusal> AdmissionPolicy::WhyNeverFits(const Arrival& arrival) const {
@@ -66,6 +67,10 @@ std::optional<Refusal> AdmissionPolicy::WhyNeverFits(const Arrival& arrival) con
     return TooLong(arrival, pool,
                    "a KV cache of " + std::to_string(capacity_.blocks) + " blocks of " +
                        std::to_string(capacity_.block_size) + " tokens");
+  }
+  if (capacity_.cells > 0 && tokens > capacity_.cells) {
+    return TooLong(arrival, capacity_.cells,
+                   "a row store of " + std::to_string(capacity_.cells) + " cells");
   }
   const StepBudget budget = MakeStepBudget(config_, capacity_.max_step_tokens);
   if (arrival.sampling.Candidates() > 0) {
@@ -97,7 +102,10 @@ std::optional<Shortage> AdmissionPolicy::Check(const Work& work, const GroupStat
     return Shortage{Budget::kTotalTokens, tokens,
                     config_.max_batch_total_tokens - state.reserved_tokens};
   }
-  const std::uint32_t blocks = BlocksFor(tokens, capacity_.block_size) - state.blocks_shared;
+  if (capacity_.cells > 0 && state.cells_needed > capacity_.cells) {
+    return Shortage{Budget::kCells, state.cells_needed, capacity_.cells};
+  }
+  const std::uint32_t blocks = BlocksToReserve(work) - state.blocks_shared;
   const std::uint64_t short_by = PENSTOCK_MUTANT("one-block-too-many-promised") ? 1 : 0;
   if (std::uint64_t{blocks} + state.blocks_kept_free > state.blocks_available + short_by) {
     return Shortage{Budget::kBlocks, std::uint64_t{blocks} + state.blocks_kept_free,

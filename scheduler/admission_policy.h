@@ -34,6 +34,8 @@ struct GroupState {
   std::uint32_t blocks_kept_free = 0;
   // Of the request's blocks, those that running sequences hold already: they cost nothing.
   std::uint32_t blocks_shared = 0;
+  // Padded KV layout: CellBound of all running rows and the request's.
+  std::uint64_t cells_needed = 0;
 };
 
 class AdmissionPolicy {
@@ -47,6 +49,7 @@ class AdmissionPolicy {
   // Tokens promised to a request when it is admitted; at least its prompt and what it has
   // generated, at most its worst case.
   virtual std::uint64_t TokensToReserve(const Work& work) const = 0;
+  // Of these, those that blocks must hold: in the padded KV layout what is computed as a prompt.
   std::uint32_t BlocksToReserve(const Work& work) const;
   // Rows that it takes of every step in which it decodes, at most.
   std::uint32_t DecodeRows(const Work& work) const;
@@ -56,8 +59,8 @@ class AdmissionPolicy {
   // Nothing when the request fits an empty group.
   std::optional<Refusal> WhyNeverFits(const Arrival& arrival) const;
 
-  // Room other than this step's token budget, in the order of the Budget names below:
-  // batch size, slots, step tokens (a decode row for everybody), total tokens, blocks.
+  // Room other than this step's token budget, in the order
+  // batch size, slots, step tokens (a decode row for everybody), total tokens, cells, blocks.
   std::optional<Shortage> Check(const Work& work, const GroupState& state) const;
 
  protected:

@@ -1,6 +1,7 @@
 #include "scheduler/block_table.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "scheduler/check.h"
 #include "scheduler/mutant.h"
@@ -57,6 +58,8 @@ void BlockTable::Spoil(BlockCache& cache, SequenceId sequence) {
 }
 
 void BlockTable::Retire(BlockCache& cache) {
+  if (std::exchange(retired_, true)) return;
+  private_ = true;
   cache.Unreserve(reserved_);
   reserved_ = 0;
   for (BlockId block : blocks_) {
@@ -73,6 +76,7 @@ void BlockTable::Reclaim(BlockCache& cache, SequenceId sequence) {
       blocks_.rbegin() + (PENSTOCK_MUTANT("last-block-leaks") && blocks_.size() > 1 ? 1 : 0);
   for (auto it = first; it != blocks_.rend(); ++it) cache.Reclaim(*it);
   blocks_.clear();
+  adopted_ = entered_ = 0;
 }
 
 }  // namespace penstock::scheduler

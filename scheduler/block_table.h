@@ -48,10 +48,11 @@ class BlockTable {
   // The sequence failed: what it computed itself is not to be found by others.
   void Spoil(BlockCache& cache, SequenceId sequence);
 
-  // The sequence ended: gives the undrawn promise back at once; its blocks become retiring.
+  // The sequence ended, or its row joins a dense sub-batch and leaves them: gives the undrawn
+  // promise back at once; its blocks become retiring. Nothing the second time.
   void Retire(BlockCache& cache);
-  // The last plan that names the sequence has its result: blocks in the index stay cached, and
-  // those of a kept prefix.
+  // The last plan that touches the blocks has its result: those in the index stay cached, and those
+  // of a kept prefix.
   void Reclaim(BlockCache& cache, SequenceId sequence);
 
   const std::vector<BlockId>& blocks() const { return blocks_; }
@@ -69,6 +70,7 @@ class BlockTable {
   std::uint32_t entered_ = 0;
   std::uint32_t told_ = 0;  // blocks that plans have appended to the slot's table
   bool private_ = false;    // no further block enters the index
+  bool retired_ = false;
   std::vector<BlockId> blocks_;
 };
 

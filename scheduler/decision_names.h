@@ -70,6 +70,8 @@ constexpr std::string_view BudgetName(Budget budget) {
       return "join_size";
     case Budget::kPrefix:
       return "prefix";
+    case Budget::kCells:
+      return "cells";
     case Budget::kGroup:
       break;
   }

@@ -3,6 +3,9 @@
 #include <algorithm>
 #include <utility>
 
+#include "scheduler/cell_bound.h"
+#include "scheduler/mutant.h"
+
 namespace penstock::scheduler {
 namespace {
 
@@ -20,14 +23,17 @@ bool DecodeGroups::Update(std::span<const DecodeRow> rows, std::uint64_t launch_
   const std::uint32_t parts_before = parts();
   CarryOver(rows);
   moved_.assign(rows.size(), false);
-  if (same && ++steps_since_ < kResplitSteps) return false;
+  if (same && ++steps_since_ < kResplitSteps && !Overflows(sizes_)) return false;
   steps_since_ = 0;
   DropEmptyParts();
   if (rows.empty()) return false;
   PlaceNewcomers(rows, launch_cells);
-  ComputeFresh(rows, launch_cells);
+  rule_.part_cost = launch_cells;
+  ComputeFresh(rows, rule_, true);
+  const bool must = Overflows(sizes_) && !PENSTOCK_MUTANT("row-store-overflows");
+  if (Overflows(fresh_sizes_)) ComputeFresh(rows, LeastCellsRule(rule_.max_splits), false);
   const std::uint64_t moved_cells = MatchParts(rows);
-  if (!first && !Pays(launch_cells, TokensOf(rows), moved_cells)) return false;
+  if (!first && !must && !Pays(launch_cells, TokensOf(rows), moved_cells)) return false;
   TakeFresh();
   return parts() > 1 || parts_before > 1;
 }
@@ -41,15 +47,14 @@ bool DecodeGroups::SameMembers(std::span<const DecodeRow> rows) const {
 void DecodeGroups::CarryOver(std::span<const DecodeRow> rows) {
   carried_.clear();
   std::fill(sizes_.begin(), sizes_.end(), PartSize{});
+  tokens_ = 0;
   std::size_t member = 0;
   for (const DecodeRow& row : rows) {
     while (member < members_.size() && members_[member] < row.sequence) ++member;
     const bool known = member < members_.size() && members_[member] == row.sequence;
     carried_.push_back(known ? part_[member] : kNone);
-    if (!known) continue;
-    PartSize& size = sizes_[part_[member]];
-    size.longest = std::max(size.longest, row.length);
-    size.weight += row.weight;
+    tokens_ += row.length;
+    if (known) sizes_[part_[member]].Add(row);
   }
   members_.clear();
   for (const DecodeRow& row : rows) members_.push_back(row.sequence);
@@ -63,8 +68,9 @@ void DecodeGroups::PlaceNewcomers(std::span<const DecodeRow> rows, std::uint64_t
     const DecodeRow& row = rows[i];
     std::uint64_t least = UINT64_MAX;
     for (std::uint32_t p = 0; p < sizes_.size(); ++p) {
-      const PartSize with{std::max(sizes_[p].longest, row.length), sizes_[p].weight + row.weight};
-      const std::uint64_t added = with.Cells() - sizes_[p].Cells();
+      PartSize with = sizes_[p];
+      with.Add(row);
+      const std::uint64_t added = with.Cost() - sizes_[p].Cost();
       if (added >= least) continue;
       least = added;
       part_[i] = p;
@@ -74,9 +80,7 @@ void DecodeGroups::PlaceNewcomers(std::span<const DecodeRow> rows, std::uint64_t
       part_[i] = parts();
       sizes_.emplace_back();
     }
-    PartSize& size = sizes_[part_[i]];
-    size.longest = std::max(size.longest, row.length);
-    size.weight += row.weight;
+    sizes_[part_[i]].Add(row);
   }
 }
 
@@ -95,18 +99,17 @@ void DecodeGroups::DropEmptyParts() {
   }
 }
 
-void DecodeGroups::ComputeFresh(std::span<const DecodeRow> rows, std::uint64_t launch_cells) {
+void DecodeGroups::ComputeFresh(std::span<const DecodeRow> rows, const SplitRule& rule,
+                                bool weighted) {
   split_rows_.clear();
-  for (const DecodeRow& row : rows) split_rows_.push_back({row.length, row.weight});
-  rule_.part_cost = launch_cells;
-  const Partition& partition = splitter_.Split(split_rows_, rule_);
+  for (const DecodeRow& row : rows) split_rows_.push_back({row.length, weighted ? row.weight : 1});
+  const Partition& partition = splitter_.Split(split_rows_, rule);
   fresh_.resize(rows.size());
   fresh_sizes_.assign(partition.ends.size(), PartSize{});
   for (std::uint32_t p = 0; p < partition.ends.size(); ++p) {
     for (const std::uint32_t i : partition.Part(p)) {
       fresh_[i] = p;
-      fresh_sizes_[p].longest = std::max(fresh_sizes_[p].longest, rows[i].length);
-      fresh_sizes_[p].weight += rows[i].weight;
+      fresh_sizes_[p].Add(rows[i]);
     }
   }
 }
@@ -139,13 +142,13 @@ std::uint64_t DecodeGroups::MatchParts(std::span<const DecodeRow> rows) {
 
 bool DecodeGroups::Pays(std::uint64_t launch_cells, std::uint64_t tokens,
                         std::uint64_t moved_cells) const {
-  const auto cells_of = [](const Sizes& sizes) {
+  const auto cost_of = [](const Sizes& sizes) {
     std::uint64_t cells = 0;
-    for (const PartSize& size : sizes) cells += size.Cells();
+    for (const PartSize& size : sizes) cells += size.Cost();
     return cells;
   };
-  std::uint64_t kept = cells_of(sizes_);
-  std::uint64_t fresh = cells_of(fresh_sizes_);
+  std::uint64_t kept = cost_of(sizes_);
+  std::uint64_t fresh = cost_of(fresh_sizes_);
   const bool rule_asks = rule_.objective == SplitObjective::kSparsity &&
                          !WithinSparsity(kept - tokens, tokens, rule_.max_sparsity_ppm) &&
                          WithinSparsity(fresh - tokens, tokens, rule_.max_sparsity_ppm);
@@ -164,18 +167,17 @@ void DecodeGroups::TakeFresh() {
   std::swap(sizes_, fresh_sizes_);
 }
 
-std::uint64_t DecodeGroups::Cells() const {
-  std::uint64_t cells = 0;
-  for (const PartSize& size : sizes_) cells += size.Cells();
-  return cells;
-}
-
 void DecodeGroups::AddGroups(std::span<const DecodeRow> rows,
                              std::vector<SegmentGroup>& groups) const {
   const std::size_t first = groups.size();
   groups.resize(first + sizes_.size());
   for (std::size_t i = 0; i < rows.size(); ++i) {
-    groups[first + part_[i]].segments.push_back(rows[i].segment);
+    SegmentGroup& group = groups[first + part_[i]];
+    if (rows[i].segment != DecodeRow::kNoSegment) group.segments.push_back(rows[i].segment);
+    if (cells_ > 0) group.rows.push_back(rows[i].slot);
+  }
+  for (std::size_t p = 0; cells_ > 0 && p < sizes_.size(); ++p) {
+    groups[first + p].width = static_cast<std::uint32_t>(sizes_[p].longest);
   }
 }
 

@@ -7,9 +7,15 @@
 // Where the kept partition misses max_sparsity and the new one meets it, launches do not count
 // against the new one: the rule asked for them.
 //
+// In the padded KV layout the parts are the memory: a row is there from its first decode to its
+// end, whether it computes or not, and what the parts take never exceeds the row store. Where the
+// rule, or keeping the old partition, would exceed it, the one with the least cells is taken
+// (cell_bound.h).
+//
 // Threading: one owner; reuses its memory.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <span>
 #include <vector>
@@ -25,16 +31,23 @@ constexpr std::uint32_t kResplitSteps = 32;
 constexpr std::uint64_t kMoveCells = 2;
 
 struct DecodeRow {
+  static constexpr std::uint32_t kNoSegment = UINT32_MAX;
+
   SequenceId sequence;
+  SlotId slot;
   std::uint64_t length = 0;   // positions in the cache at present
-  std::uint32_t weight = 1;   // rows that it counts
-  std::uint32_t segment = 0;  // its index in StepPlan::segments
+  std::uint32_t weight = 1;   // query rows: what attention costs. In memory it is one row
+  std::uint32_t segment = 0;  // its index in StepPlan::segments; kNoSegment: computes nothing
 };
 
 class DecodeGroups {
  public:
   // The rule's costs are ignored: Update brings them.
-  explicit DecodeGroups(const SplitRule& rule) : rule_(rule) { rule_.cell_cost = 1; }
+  // `cells`: of the row store in the padded KV layout; 0 = the rows are not memory.
+  explicit DecodeGroups(const SplitRule& rule, std::uint64_t cells = 0)
+      : rule_(rule), cells_(cells) {
+    rule_.cell_cost = 1;
+  }
 
   // For the decodes of one step, in order of sequence id; one more launch costs as much as
   // `launch_cells` cells. True when a partition into several parts, or back into one, was taken.
@@ -44,7 +57,9 @@ class DecodeGroups {
   std::uint32_t parts() const { return static_cast<std::uint32_t>(sizes_.size()); }
   std::uint32_t PartOf(std::size_t row) const { return part_[row]; }
   bool Moved(std::size_t row) const { return moved_[row]; }  // to another part, or a first one
-  std::uint64_t Cells() const;
+  // Positions of all rows, with padding and without.
+  std::uint64_t Cells() const { return CellsOf(sizes_); }
+  std::uint64_t Tokens() const { return tokens_; }
 
   // One attention sub-batch per part, appended.
   void AddGroups(std::span<const DecodeRow> rows, std::vector<SegmentGroup>& groups) const;
@@ -52,22 +67,37 @@ class DecodeGroups {
  private:
   struct PartSize {
     std::uint64_t longest = 0;
+    std::uint64_t rows = 0;
     std::uint64_t weight = 0;
-    std::uint64_t Cells() const { return longest * weight; }
+
+    std::uint64_t Cost() const { return longest * weight; }
+    void Add(const DecodeRow& row) {
+      longest = std::max(longest, row.length);
+      ++rows;
+      weight += row.weight;
+    }
   };
   using Sizes = std::vector<PartSize>;
+  static std::uint64_t CellsOf(const Sizes& sizes) {
+    std::uint64_t cells = 0;
+    for (const PartSize& size : sizes) cells += size.longest * size.rows;
+    return cells;
+  }
   static constexpr std::uint32_t kNone = UINT32_MAX;
 
   bool SameMembers(std::span<const DecodeRow> rows) const;
   void CarryOver(std::span<const DecodeRow> rows);
   void PlaceNewcomers(std::span<const DecodeRow> rows, std::uint64_t launch_cells);
   void DropEmptyParts();
-  void ComputeFresh(std::span<const DecodeRow> rows, std::uint64_t launch_cells);
+  void ComputeFresh(std::span<const DecodeRow> rows, const SplitRule& rule, bool weighted);
+  bool Overflows(const Sizes& sizes) const { return cells_ > 0 && CellsOf(sizes) > cells_; }
   std::uint64_t MatchParts(std::span<const DecodeRow> rows);
   bool Pays(std::uint64_t launch_cells, std::uint64_t tokens, std::uint64_t moved_cells) const;
   void TakeFresh();
 
   SplitRule rule_;
+  const std::uint64_t cells_;
+  std::uint64_t tokens_ = 0;
   BatchSplitter splitter_;
   std::uint32_t steps_since_ = 0;
   std::vector<SequenceId> members_;  // of the last Update, ascending

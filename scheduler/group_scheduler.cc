@@ -37,12 +37,13 @@ GroupScheduler::GroupScheduler(const Config& config, const GroupUp& up, OutputLe
       capacity_(up.capacity),
       lengths_(lengths),
       admission_(MakeAdmissionPolicy(config, up.capacity, lengths)),
-      growth_(config, up.capacity.block_size),
+      growth_(config, up.capacity),
       table_(up.capacity, SharesPrefixes(config, up.capacity),
              {config.pinned_prefixes, config.pinned_blocks}),
       sharing_(table_),
       cost_(up.calibration),
-      decode_groups_({config.split, config.max_splits, config.max_sparsity_ppm}),
+      decode_groups_({config.split, config.max_splits, config.max_sparsity_ppm}, up.capacity.cells),
+      cell_bound_(config.max_splits),
       gate_(config),
       batch_(config) {}
 
@@ -76,6 +77,7 @@ GroupState GroupScheduler::StateFor(const Work& work) const {
   state.decode_rows = DecodeRows();
   state.reserved_tokens = table_.reserved_tokens();
   state.blocks_kept_free = kept_free_;
+  state.cells_needed = CellsNeeded(work, {});
   return state;
 }
 
@@ -93,11 +95,13 @@ bool GroupScheduler::Join(Trial& trial, const Work& work) const {
   state.running += trial.joined;
   state.decode_rows += trial.rows;
   state.slots_available -= std::min(state.slots_available, trial.joined);
+  if (trial.joined > 0) state.cells_needed = CellsNeeded(work, trial.positions);
   if (prompt > trial.prefill_left || admission_->Check(work, state)) return false;
   trial.prefill_left -= prompt;
   trial.blocks += admission_->BlocksToReserve(work) - state.blocks_shared;
   trial.tokens += admission_->TokensToReserve(work);
   trial.rows += admission_->DecodeRows(work);
+  trial.positions.push_back(AdmissionPolicy::WorstCaseTokens(work.request));
   ++trial.joined;
   return true;
 }
@@ -120,6 +124,7 @@ void GroupScheduler::BeginStep(Time now, Outputs& out) {
   bool prompts = false;
   for (auto& [id, sequence] : table_.all()) {
     AddDecode(sequence, now, out);
+    KeepRow(sequence);
     prompts = prompts || sequence.PromptLeft() > 0;
   }
   SplitDecodes(now, out);
@@ -138,36 +143,12 @@ void GroupScheduler::AddDecode(Sequence& sequence, Time now, Outputs& out) {
   if (rows == 0) return;
   const std::uint32_t tokens = sequence.TokensOfDecode(rows);
   const bool forgets = sequence.Candidates() > 0 && PENSTOCK_MUTANT("winner-has-no-cell");
-  sequence.blocks.GrowTo(table_.cache(), sequence.PositionsAfter(tokens) - forgets, sequence.slot,
-                         draft_->plan.block_ops);
-  if (capacity_.padded_attention) {
-    const auto segment = static_cast<std::uint32_t>(draft_->decodes.size());
-    draft_->decodes.push_back({sequence.id, context, rows, segment});
+  if (capacity_.cells == 0) {
+    sequence.blocks.GrowTo(table_.cache(), sequence.PositionsAfter(tokens) - forgets, sequence.slot,
+                           draft_->plan.block_ops);
   }
+  AddRow(sequence, context, rows);
   Name(sequence, tokens);
-}
-
-void GroupScheduler::SplitDecodes(Time now, Outputs& out) {
-  const std::vector<DecodeRow>& rows = draft_->decodes;
-  if (rows.empty()) return;
-  const bool taken = decode_groups_.Update(rows, cost_.LaunchCells());
-  decode_groups_.AddGroups(rows, draft_->plan.groups);
-  for (std::size_t i = 0; taken && i < rows.size(); ++i) {
-    if (!decode_groups_.Moved(i)) continue;
-    Decision decision = MakeDecision(now, *table_.Find(rows[i].sequence), DecisionKind::kSplit);
-    decision.needed = decode_groups_.parts();
-    decision.available = decode_groups_.PartOf(i);
-    decision.step = StepId(last_step_.value() + 1);
-    out.decisions.push_back(decision);
-  }
-}
-
-// A chunk is a rectangle of its own, so it needs no company.
-void GroupScheduler::GroupPrompts(Draft& draft) const {
-  if (!capacity_.padded_attention) return;
-  for (std::size_t i = draft.decodes.size(); i < draft.plan.segments.size(); ++i) {
-    draft.plan.groups.push_back({{static_cast<std::uint32_t>(i)}});
-  }
 }
 
 void GroupScheduler::AddChunk(Sequence& sequence, Time now, Outputs& out) {
@@ -320,7 +301,8 @@ bool GroupScheduler::FinishStep(std::uint32_t waiting, bool ends_alone, Outputs&
   if (!draft.decodes.empty()) {
     info.decode_parts = decode_groups_.parts();
     info.decode_cells = decode_groups_.Cells();
-    for (const DecodeRow& row : draft.decodes) info.decode_tokens += row.length * row.weight;
+    info.decode_tokens = decode_groups_.Tokens();
+    info.resplit = draft.resplit;
   }
   const std::uint64_t evictions = table_.cache().index().evictions();
   prefix_use_.evicted_blocks = evictions - std::exchange(evictions_told_, evictions);
@@ -358,6 +340,7 @@ void GroupScheduler::OnResult(const StepResult& result, Time now, Outputs& out) 
     PENSTOCK_CHECK(sequence != nullptr, "a sequence lives while a plan in flight names it");
     sequence->tokens_in_flight -= named.most_tokens;
     --sequence->plans_in_flight;
+    if (sequence->joined == done.step) sequence->blocks.Reclaim(table_.cache(), sequence->id);
   }
   for (const SequenceResult& part : result.sequences) TakeResult(part, now, out);
   for (const Named& named : done.named) {

@@ -17,6 +17,7 @@
 #include "common/ids.h"
 #include "common/time.h"
 #include "scheduler/admission_policy.h"
+#include "scheduler/cell_bound.h"
 #include "scheduler/config.h"
 #include "scheduler/cost_model.h"
 #include "scheduler/decode_groups.h"
@@ -61,6 +62,7 @@ class GroupScheduler {
     std::uint32_t rows = 0;
     std::uint32_t blocks = 0;
     std::uint64_t tokens = 0;
+    std::vector<std::uint64_t> positions;  // the most of each, for the padded KV layout
   };
   Trial BeginTrial() const;
   // Whether it fits beside those that joined the trial before.
@@ -122,6 +124,7 @@ class GroupScheduler {
       named.clear();
       decodes.clear();
       joined = false;
+      resplit = false;
     }
 
     StepComposer composer;
@@ -130,6 +133,7 @@ class GroupScheduler {
     std::vector<Named> named;
     std::vector<DecodeRow> decodes;  // where they are split by length
     bool joined = false;             // somebody was admitted
+    bool resplit = false;            // another partition of the decodes was taken
   };
 
   StepId NextStep() const { return StepId(last_step_.value() + 1); }
@@ -145,6 +149,9 @@ class GroupScheduler {
   void AddChunk(Sequence& sequence, Time now, Outputs& out);
   void Start(Sequence& sequence, Outputs& out);
   void CopyTail(Sequence& sequence);
+  void AddRow(Sequence& sequence, std::uint64_t positions, std::uint32_t rows);
+  void KeepRow(Sequence& sequence);
+  std::uint64_t CellsNeeded(const Work& work, const std::vector<std::uint64_t>& others) const;
   void SplitDecodes(Time now, Outputs& out);
   void GroupPrompts(Draft& draft) const;
   void Name(Sequence& sequence, std::uint32_t most_tokens);
@@ -169,6 +176,7 @@ class GroupScheduler {
   CostModel cost_;
   std::vector<Work> preempted_;
   DecodeGroups decode_groups_;
+  mutable CellBound cell_bound_;
   JoinGate gate_;
   StepId last_step_;
   std::vector<InFlight> in_flight_;  // the oldest first; few

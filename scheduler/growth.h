@@ -11,6 +11,7 @@
 
 #include <cstdint>
 
+#include "common/plan/group.h"
 #include "scheduler/config.h"
 #include "scheduler/sequence.h"
 #include "scheduler/sequence_table.h"
@@ -39,8 +40,8 @@ struct Lack {
 
 class Growth {
  public:
-  Growth(const Config& config, std::uint32_t block_size)
-      : config_(config), block_size_(block_size) {}
+  Growth(const Config& config, const GroupCapacity& capacity)
+      : config_(config), block_size_(capacity.block_size), in_cells_(capacity.cells > 0) {}
 
   // For its rows in the plan being made.
   Lack OfNextDecode(const Sequence& sequence) const;
@@ -62,6 +63,9 @@ class Growth {
 
   const Config config_;
   const std::uint32_t block_size_;
+  // Rows of the padded KV layout grow in cells, which are promised for the worst case: no block is
+  // ever lacking.
+  const bool in_cells_;
 };
 
 }  // namespace penstock::scheduler

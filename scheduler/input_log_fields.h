@@ -35,13 +35,14 @@ PENSTOCK_FIELDS(SampledToken, a(v.token, v.logprob, v.alternatives));
 PENSTOCK_FIELDS(SequenceResult, a(v.slot, v.sequence, v.tokens, v.committed_length, v.finish,
                                   v.error, v.prompt_logprobs));
 PENSTOCK_FIELDS(StepTimings, a(v.queued, v.forward, v.sample));
+PENSTOCK_FIELDS(CellUse, a(v.allocated, v.filled, v.copied));
 PENSTOCK_FIELDS(StepResult, a(v.epoch, v.step, v.digest, v.sequences, v.done_tickets, v.timings,
-                              v.memory_bytes));
+                              v.memory_bytes, v.cells));
 PENSTOCK_FIELDS(StepDone, a(v.group, v.result));
 
 PENSTOCK_FIELDS(GroupCapacity,
                 a(v.blocks, v.block_size, v.slots, v.max_sequence_length, v.max_step_tokens,
-                  v.padded_attention, v.shares_blocks, v.max_candidates));
+                  v.padded_attention, v.shares_blocks, v.max_candidates, v.cells));
 PENSTOCK_FIELDS(StepTimeSample, a(v.prefill_tokens, v.decode_rows, v.context_tokens, v.time));
 PENSTOCK_FIELDS(Calibration, a(v.samples));
 PENSTOCK_FIELDS(GroupUp, a(v.group, v.epoch, v.capacity, v.calibration));

@@ -101,8 +101,9 @@ enum class Budget : std::uint8_t {
   kStepTime,  // in tokens: what fits into the target time of a step
   kPrefix,    // prompt tokens that another request is about to compute
   kJoinSize,  // requests that join together; TGI's waiting_served_ratio
+  kCells,     // of the padded KV layout, for the worst lengths of all rows (cell_bound.h)
 };
-constexpr std::size_t kBudgets = 13;
+constexpr std::size_t kBudgets = 14;
 
 struct Decision {
   Time at;
@@ -151,6 +152,7 @@ struct StepInfo {
   std::uint32_t decode_parts = 0;
   std::uint64_t decode_cells = 0;   // padded
   std::uint64_t decode_tokens = 0;  // thereof not padding
+  bool resplit = false;             // another partition than before was taken
   PrefixUse prefix;                 // since the group's step before
 };
 

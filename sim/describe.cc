@@ -44,8 +44,8 @@ class Text {
   void operator()(const GroupUp& up) {
     text_ << "group " << up.group.value() << " is up, epoch " << up.epoch.value() << ": "
           << up.capacity.blocks << " blocks of " << up.capacity.block_size << ", "
-          << up.capacity.slots << " slots, sequences up to " << up.capacity.max_sequence_length
-          << ", steps up to " << up.capacity.max_step_tokens;
+          << up.capacity.cells << " cells, " << up.capacity.slots << " slots, sequences up to "
+          << up.capacity.max_sequence_length << ", steps up to " << up.capacity.max_step_tokens;
   }
   void operator()(const GroupLost& lost) {
     text_ << "group " << lost.group.value() << " is lost, epoch " << lost.epoch.value() << ": "

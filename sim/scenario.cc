@@ -59,11 +59,16 @@ class Draw {
     if (crowded_) capacity.max_sequence_length = random_.Between(40, 90);
     capacity.padded_attention = random_.OneIn(4);
     capacity.shares_blocks = !random_.OneIn(6);
+    const bool in_cells = random_.OneIn(4);
     for (std::uint32_t i = 0; i < count; ++i) {
       // Tiny pools are the best finders; sometimes just the longest sequence fits.
       const std::uint32_t longest = capacity.max_sequence_length / capacity.block_size + 1;
       capacity.blocks = random_.OneIn(4) ? longest : random_.Between(4, 64);
       if (crowded_) capacity.blocks = random_.Between(longest, longest + longest / 4);
+      if (in_cells) {
+        capacity.padded_attention = true;
+        capacity.cells = capacity.max_sequence_length * random_.Between(1, 5);
+      }
       scenario_.groups.push_back(capacity);
       scenario_.up_at.push_back(random_.OneIn(3) ? kUnit * random_.Below(200) : Duration(0));
     }

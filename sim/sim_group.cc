@@ -39,6 +39,8 @@ SimGroup::Done SimGroup::Execute(const StepPlan& plan, Time sent) {
   ApplyEnds(plan);
   ApplyStarts(plan);
   ApplyBlockOps(plan);
+  cell_use_ = {};
+  if (capacity_.cells > 0) ApplyRows(plan);
 
   std::vector<std::pair<const Segment*, Slot*>> work;
   std::vector<SegmentLoad> loads;
@@ -61,6 +63,10 @@ SimGroup::Done SimGroup::Execute(const StepPlan& plan, Time sent) {
     done.result.sequences.push_back(prompt ? RunPrompt(*segment, *slot)
                                            : RunDecode(*segment, *slot));
   }
+  for (const auto& [id, slot] : slots_) {
+    if (slot.width > 0) cell_use_.filled += Written(slot);
+  }
+  done.result.cells = cell_use_;
   const Duration time = options_.step_time ? options_.step_time(plan, loads) : Duration(0);
   busy_until_ = std::max(busy_until_, sent) + time;
   done.result.timings.forward = time;
@@ -129,6 +135,11 @@ void SimGroup::Write(Slot& slot, std::uint32_t position, TokenId token) {
   const std::uint32_t size = capacity_.block_size;
   if ((position + 1) % size == 0) slot.block_ends.push_back(slot.written);
   if (position >= capacity_.max_sequence_length) Complain("the longest sequence is kept");
+  if (slot.in_cells) {
+    if (position >= slot.width) return Complain("rows are written inside their width");
+    if (!cells_.empty()) slot.row[position] = slot.written;
+    return;
+  }
   if (position >= slot.table.size() * size) {
     return Complain("rows are written inside the sequence's blocks");
   }
@@ -139,6 +150,7 @@ void SimGroup::Write(Slot& slot, std::uint32_t position, TokenId token) {
 // What attention of the row at `position` sees: the row's own history if every block holds it.
 History SimGroup::Read(const Slot& slot, std::uint32_t position) {
   const std::uint32_t size = capacity_.block_size;
+  if (slot.in_cells) return ReadRow(slot, position);
   if (cells_.empty() || position >= slot.table.size() * size) return slot.written;
   for (std::uint32_t block = 0; block * size <= position; ++block) {
     const std::uint32_t last = std::min(position, block * size + size - 1);

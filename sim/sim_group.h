@@ -7,6 +7,9 @@
 // and a violation is noted. Within a step all prompt rows are written before anything is read, as a
 // shard does layer by layer, so a prefix that the same plan computes may be read.
 //
+// In the padded KV layout a row that joins a part takes along what its blocks hold, and loses its
+// cells in the first plan that does not list it.
+//
 // Time: a plan starts when it was sent or when the one before it is done, whichever is later, and
 // lasts what `step_time` says. Not synchronised; one owner.
 #pragma once
@@ -74,6 +77,9 @@ class SimGroup {
     History written = kEmptyHistory;  // up to the last written position
     TokenId newest = 0;               // sampled, not written yet (contrastive search: written)
     std::vector<History> block_ends;  // history at the last position of each full block
+    std::vector<History> row;         // padded KV layout: what its cells hold
+    std::uint32_t width = 0;          // of the row; 0: it is in no part
+    bool in_cells = false;            // it has joined a part, for good
   };
 
   void Complain(const std::string& what);
@@ -81,6 +87,11 @@ class SimGroup {
   void ApplyStarts(const StepPlan& plan);
   void ApplyBlockOps(const StepPlan& plan);
   void ApplyBlockOp(const BlockOp& op, Slot& slot);
+  void ApplyRows(const StepPlan& plan);
+  void ApplyRow(SlotId id, std::uint32_t width);
+  void CheckRowsOfSegments(const StepPlan& plan);
+  std::uint32_t Written(const Slot& slot) const;
+  History ReadRow(const Slot& slot, std::uint32_t position);
   void WritePrompt(const Segment& segment, Slot& slot);
   void Write(Slot& slot, std::uint32_t position, TokenId token);
   History Read(const Slot& slot, std::uint32_t position);
@@ -99,6 +110,7 @@ class SimGroup {
   Time busy_until_{};
   std::map<SlotId, Slot> slots_;
   std::vector<History> cells_;  // [blocks][block_size]; 0 = never written
+  CellUse cell_use_;            // of the present step
   std::vector<std::string> violations_;
 };
 

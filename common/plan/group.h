@@ -17,6 +17,9 @@ struct GroupCapacity {
   bool padded_attention = false;          // cost by padded cells: the splitter may run
   bool shares_blocks = true;              // several sequences may read one block
   std::uint32_t max_candidates = 0;       // of contrastive search; 0 = not offered
+  // Padded KV layout: positions that rows of dense sub-batches may hold in all, the minimum over
+  // the ranks; `blocks` then hold prompts and the prefix cache. 0 = paged layout.
+  std::uint32_t cells = 0;
   friend bool operator==(const GroupCapacity&, const GroupCapacity&) = default;
 };
 

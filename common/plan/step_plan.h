@@ -100,8 +100,16 @@ struct Segment {
 };
 
 // Attention sub-batch: indexes into StepPlan::segments. No groups = one group of everything.
+//
+// Padded KV layout: a group with `rows` is one dense tensor of rows.size() * width cells. After the
+// plan's control part the row store holds exactly the plan's groups: a slot that stands there for
+// the first time joins (its committed positions are copied from its blocks, and its block table is
+// empty from then on), one that no longer does has left. Its decodes must be segments of the group
+// and fit the width; rows that compute nothing in this step keep their cells.
 struct SegmentGroup {
   std::vector<std::uint32_t> segments;
+  std::vector<SlotId> rows;  // empty: the segments read block tables
+  std::uint32_t width = 0;   // positions of each row
   friend bool operator==(const SegmentGroup&, const SegmentGroup&) = default;
 };
 

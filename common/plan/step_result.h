@@ -49,6 +49,14 @@ struct StepTimings {
   friend bool operator==(const StepTimings&, const StepTimings&) = default;
 };
 
+// What the row store of the padded KV layout holds after a step, and what it took to get there.
+struct CellUse {
+  std::uint64_t allocated = 0;  // cells of all parts
+  std::uint64_t filled = 0;     // thereof positions that rows hold, those of this step included
+  std::uint64_t copied = 0;     // moved between parts, or from blocks, by this step
+  friend bool operator==(const CellUse&, const CellUse&) = default;
+};
+
 struct StepResult {
   Epoch epoch;
   StepId step;
@@ -57,6 +65,7 @@ struct StepResult {
   std::vector<std::uint64_t> done_tickets;
   StepTimings timings;
   std::uint64_t memory_bytes = 0;  // allocated by the rank now
+  CellUse cells;
   friend bool operator==(const StepResult&, const StepResult&) = default;
 };
 

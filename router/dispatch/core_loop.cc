@@ -239,6 +239,8 @@ void CoreLoop::CountResult(const scheduler::StepDone& done, Time now) {
   if (info.decode_parts > 0) {
     metrics_.SetDecodeSplit(info.decode_parts, info.decode_cells, info.decode_tokens);
   }
+  if (info.resplit) metrics_.Resplit();
+  metrics_.KvCells(done.result.cells);
   logs_->steps.Write(info, taken);
   metrics_.Step(now - sent, info.decode_rows, info.prefill_tokens);
   all_sent.erase(found);

@@ -127,10 +127,15 @@ absl::Status GroupLink::WarmupAndCommit(ShardClient::Deadline deadline) {
   }));
   formed_.calibration = warmups.front().calibration;
   std::uint32_t blocks = warmups.front().blocks;
-  for (const ShardWarmup& warmup : warmups) blocks = std::min(blocks, warmup.blocks);
+  std::uint32_t cells = warmups.front().cells;
+  for (const ShardWarmup& warmup : warmups) {
+    blocks = std::min(blocks, warmup.blocks);
+    cells = std::min(cells, warmup.cells);
+  }
   formed_.capacity.blocks = blocks;
+  formed_.capacity.cells = cells;
   return OnAllRanks(
-      [&](ShardClient& shard) { return shard.Commit(options_.epoch, blocks, deadline); });
+      [&](ShardClient& shard) { return shard.Commit(options_.epoch, blocks, cells, deadline); });
 }
 
 void GroupLink::Open(GroupListener* listener) {

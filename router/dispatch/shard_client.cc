@@ -152,6 +152,7 @@ absl::StatusOr<ShardWarmup> ShardClient::Warmup(Epoch epoch, Deadline deadline) 
   if (!status.ok()) return WithRank(FromGrpc(status), "Warmup");
   ShardWarmup warmup;
   warmup.blocks = response.blocks();
+  warmup.cells = response.cells();
   for (const v1::StepTime& time : response.step_times()) {
     warmup.calibration.samples.push_back({time.prefill_tokens(), time.decode_rows(),
                                           time.context_tokens(), Duration(time.nanoseconds())});
@@ -159,13 +160,15 @@ absl::StatusOr<ShardWarmup> ShardClient::Warmup(Epoch epoch, Deadline deadline) 
   return warmup;
 }
 
-absl::Status ShardClient::Commit(Epoch epoch, std::uint32_t blocks, Deadline deadline) {
+absl::Status ShardClient::Commit(Epoch epoch, std::uint32_t blocks, std::uint32_t cells,
+                                 Deadline deadline) {
   grpc::ClientContext context;
   const std::stop_callback on_stop(stop_, [&context] { context.TryCancel(); });
   context.set_deadline(deadline);
   v1::CommitRequest request;
   request.set_epoch(epoch.value());
   request.set_blocks(blocks);
+  request.set_cells(cells);
   v1::CommitResponse response;
   return WithRank(FromGrpc(connection_->stub->Commit(&context, request, &response)), "Commit");
 }

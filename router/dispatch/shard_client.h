@@ -63,6 +63,7 @@ struct ShardConfiguration {
 
 struct ShardWarmup {
   std::uint32_t blocks = 0;
+  std::uint32_t cells = 0;  // padded KV layout only
   Calibration calibration;
 };
 
@@ -95,7 +96,7 @@ class ShardClient {
                          const std::function<void(const ShardLoadProgress&)>& progress);
   absl::Status Configure(const ShardConfiguration& configuration, Deadline deadline);
   absl::StatusOr<ShardWarmup> Warmup(Epoch epoch, Deadline deadline);
-  absl::Status Commit(Epoch epoch, std::uint32_t blocks, Deadline deadline);
+  absl::Status Commit(Epoch epoch, std::uint32_t blocks, std::uint32_t cells, Deadline deadline);
 
   // Makes the stream, then starts it: two calls, so that the streams of all ranks exist before the
   // first can fail. The listener must live until OnStreamEnd or the end of this object.

@@ -32,7 +32,7 @@ void StepLog::Write(const scheduler::StepInfo& info, std::optional<Duration> tak
         << ",\"blocks_cached\":" << info.blocks_cached
         << ",\"blocks_retiring\":" << info.blocks_retiring
         << ",\"decode_parts\":" << info.decode_parts << ",\"decode_cells\":" << info.decode_cells
-        << ",\"decode_tokens\":" << info.decode_tokens
+        << ",\"decode_tokens\":" << info.decode_tokens << ",\"resplit\":" << info.resplit
         << ",\"predicted_us\":" << Microseconds(info.predicted);
   if (taken.has_value()) file_ << ",\"taken_us\":" << Microseconds(*taken);
   file_ << "}\n";

@@ -171,6 +171,17 @@ struct Metrics::Impl {
                                    "Padding by cells of that batch (--max-sparsity)");
   Gauge& split_padding_per_token =
       OneGauge(registry, "penstock_decode_padding_per_token", "Padding by tokens of that batch");
+  Counter& resplits = Counters(registry, "penstock_decode_resplits_total",
+                               "Times that decode batches were divided anew.")
+                          .Add({});
+  Gauge& cells_allocated = OneGauge(registry, "penstock_kv_cells_allocated",
+                                    "Cells of dense sub-batches after the latest step "
+                                    "(--kv-layout padded)");
+  Gauge& cells_filled = OneGauge(registry, "penstock_kv_cells_filled",
+                                 "Of these, cells that hold a token; the rest is padding");
+  Counter& cells_copied = Counters(registry, "penstock_kv_cells_copied_total",
+                                   "Cells written because rows joined, or parts changed.")
+                              .Add({});
   Counter& prefill_tokens =
       Counters(registry, "penstock_step_prefill_tokens_total", "Prefill tokens in all plans.")
           .Add({});
@@ -435,6 +446,14 @@ void Metrics::Spans(SpanOutcome outcome, std::uint64_t count) {
   constexpr std::array kNames = {"sent", "dropped", "failed"};
   impl_->spans.Add({{"outcome", kNames[static_cast<std::size_t>(outcome)]}})
       .Increment(static_cast<double>(count));
+}
+
+void Metrics::Resplit() { impl_->resplits.Increment(); }
+
+void Metrics::KvCells(const CellUse& use) {
+  impl_->cells_allocated.Set(static_cast<double>(use.allocated));
+  impl_->cells_filled.Set(static_cast<double>(use.filled));
+  impl_->cells_copied.Increment(static_cast<double>(use.copied));
 }
 
 std::string Metrics::Render() const {

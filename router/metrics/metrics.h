@@ -20,6 +20,7 @@
 #include <string_view>
 
 #include "common/ids.h"
+#include "common/plan/step_result.h"
 #include "common/time.h"
 
 namespace penstock::router {
@@ -92,6 +93,9 @@ class Metrics {
   void StepPrediction(Duration predicted, Duration taken);
   // The latest decode batch that was split by length: launches, padded cells, thereof tokens.
   void SetDecodeSplit(std::uint64_t parts, std::uint64_t cells, std::uint64_t tokens);
+  void Resplit();
+  // Row store of the padded KV layout, as the shard reports it after a step.
+  void KvCells(const CellUse& use);
   // At the admissions and in the drawing of blocks for one plan.
   void PrefixCache(std::uint64_t looked_up_tokens, std::uint64_t hit_tokens,
                    std::uint64_t evicted_blocks);

@@ -14,6 +14,9 @@ namespace {
 // Below this much of the weights per thread, meeting the others costs more than computing alone.
 constexpr std::uint64_t kWeightBytesPerThread = std::uint64_t{2} << 20;
 
+constexpr const char* kNoPaddedLayout =
+    "backend cpu reads K/V through block tables only; `kv-layout` padded needs backend reference";
+
 absl::StatusOr<std::unique_ptr<Backend>> MakeCpu(const BackendChoiceOptions& options,
                                                  const Model& model, LoadedWeights weights) {
   const std::uint64_t useful =
@@ -45,7 +48,9 @@ absl::StatusOr<std::unique_ptr<Backend>> Make(const BackendChoiceOptions& option
   if (options.wanted == "reference" || (!on_cpu && options.wanted == "auto")) {
     return MakeReference(options, model, std::move(weights));
   }
-  const absl::Status runs = CheckCpuBackend(model.program, model.dtype, options.block_size);
+  const absl::Status runs = options.padded
+                                ? absl::UnimplementedError(kNoPaddedLayout)
+                                : CheckCpuBackend(model.program, model.dtype, options.block_size);
   if (runs.ok()) return MakeCpu(options, model, std::move(weights));
   if (options.wanted == "cpu" || absl::IsInvalidArgument(runs)) return runs;
   log::Warn(Message(runs) + "; the slower reference backend runs instead");

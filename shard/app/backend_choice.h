@@ -11,12 +11,13 @@ namespace penstock::shard {
 struct BackendChoiceOptions {
   std::string wanted;  // auto | cpu | reference
   std::uint32_t block_size = 16;
+  bool padded = false;            // KV layout
   std::uint32_t cpu_threads = 1;  // at most; small models use fewer
   Device device;
 };
 
 // `auto` is cpu on a CPU if it runs every operation of the model, else reference after a warning
-// that says what is missing. `cpu` refuses instead.
+// that says what is missing. `cpu` refuses instead. The padded KV layout is missing in cpu.
 BackendFactory BackendChoice(BackendChoiceOptions options);
 
 }  // namespace penstock::shard

@@ -43,14 +43,15 @@ absl::StatusOr<ModelEngineOptions> ReadShardOptions(const options::Values& value
   options.model.rank = Number(values, "rank");
   options.model.world = Number(values, "world-size");
   options.block_size = Number(values, "block-size");
+  options.padded = values.GetString("kv-layout") == "padded";
   options.local_ranks = Number(values, "local-ranks");
   options.kv = ReadKvMemory(values);
   options.contrastive_search = values.GetBool("contrastive-search");
   const std::uint32_t share = CoresOfThisProcess() / options.local_ranks;
   const std::uint32_t threads =
       static_cast<std::uint32_t>(values.FindInt("cpu-threads").value_or(std::max(1u, share)));
-  options.make_backend = BackendChoice(
-      {values.GetString("backend"), options.block_size, threads, options.model.device});
+  options.make_backend = BackendChoice({values.GetString("backend"), options.block_size,
+                                        options.padded, threads, options.model.device});
   return options;
 }
 

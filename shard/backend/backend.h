@@ -17,8 +17,10 @@
 #include <absl/status/statusor.h>
 
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string>
+#include <vector>
 
 #include "common/ids.h"
 #include "shard/tensor_view.h"
@@ -40,6 +42,8 @@ struct RaggedSegment {
   // K/V nor the hidden-state plane until CommitCandidates has named one of them. The segment has
   // one logit row, its first, which stands for the row that will be named.
   bool candidates = false;
+  // Padded KV layout: the sequence's K/V are the row of this slot; `blocks` is not looked at.
+  std::optional<SlotId> row;
 };
 
 struct RaggedBatch {
@@ -49,6 +53,23 @@ struct RaggedBatch {
 };
 
 class Communicator;
+
+// Padded KV layout: one dense right-padded sub-batch.
+struct CellRow {
+  SlotId slot;
+  std::uint32_t length = 0;  // positions whose K/V are there already, <= width
+  // Of a row that was in no part before: where they are now.
+  std::span<const BlockId> blocks;
+};
+struct CellPart {
+  std::vector<CellRow> rows;
+  std::uint32_t width = 0;  // positions of each row
+};
+// In cells.
+struct CellsArranged {
+  std::uint64_t allocated = 0;  // of all parts
+  std::uint64_t copied = 0;
+};
 
 struct BlockCopy {
   BlockId src;
@@ -85,6 +106,20 @@ class Backend {
 
   // K/V storage of `blocks` blocks in every layer, zeroed; replaces a former one.
   virtual absl::Status AllocateCache(std::uint32_t blocks) = 0;
+
+  // Room for `cells` positions of rows beside the blocks of the last AllocateCache, and the scratch
+  // that moving them takes. Never called: the paged layout only.
+  virtual absl::Status AllocateCells(std::uint32_t cells) {
+    if (cells == 0) return absl::OkStatus();
+    return absl::UnimplementedError("backend " + Name() + " has no padded KV layout");
+  }
+
+  // Makes these the parts of the row store, in order: rows that were there go along, rows that were
+  // not are copied from their blocks, and those that no part names are gone. Their cells together
+  // are at most those of AllocateCells.
+  virtual absl::StatusOr<CellsArranged> ArrangeCells(std::span<const CellPart>) {
+    return absl::UnimplementedError("backend " + Name() + " has no padded KV layout");
+  }
 
   // K and V of all layers, in order.
   virtual absl::Status CopyBlocks(std::span<const BlockCopy> copies) = 0;

@@ -6,6 +6,7 @@
 #include "common/log.h"
 #include "common/status.h"
 #include "common/time.h"
+#include "shard/cache/padded/pool_split.h"
 #include "shard/executor/free_memory.h"
 #include "shard/executor/warmup.h"
 #include "shard/parallel/local_communicator.h"
@@ -18,6 +19,12 @@ namespace {
 constexpr std::uint32_t kMaxLogitRows = 64;
 // The plan before loading is for the default step of a CPU; the group's limits come later.
 constexpr std::uint32_t kUsualStepTokens = 512;
+
+// What one block of every sequence at full length takes, so that no request waits for memory.
+std::uint64_t WantedBytes(const PagedLayout& layout, bool padded) {
+  // Rows as wide as the longest, and a third of it in blocks: a quarter of the whole.
+  return padded ? CellBytes(layout) * layout.block_size * 4 / 3 : layout.BytesPerBlock();
+}
 
 std::string Stored(const Model& model) {
   const std::optional<DType> stored = model.spec.stored_dtype;
@@ -58,6 +65,7 @@ EngineFacts ModelEngine::Facts() const {
   facts.max_position = spec.max_position;
   facts.kv_groups = {{Layout().BytesPerToken(), spec.layers, model_->KvWindow()}};
   facts.backend = backend_->Name();
+  facts.padded_attention = options_.padded;
   facts.capabilities = {"sampling", "penalties", "logprobs",      "prompt_logprobs",
                         "truncate", "copy",      "prefix_caching"};
   if (options_.contrastive_search) facts.capabilities.emplace_back("contrastive_search");
@@ -162,7 +170,7 @@ absl::Status ModelEngine::JoinGroup() {
 }
 
 absl::StatusOr<WarmupReport> ModelEngine::Warmup() {
-  PENSTOCK_ASSIGN_OR_RETURN(const std::uint32_t expected, CountBlocks());
+  PENSTOCK_ASSIGN_OR_RETURN(const PoolSize expected, CountPool());
   WarmupShape shape;
   shape.max_step_tokens = setup_.limits.max_step_tokens;
   shape.max_sequences = setup_.limits.max_sequences;
@@ -171,7 +179,8 @@ absl::StatusOr<WarmupReport> ModelEngine::Warmup() {
   shape.max_logit_rows = kMaxLogitRows;
   shape.max_candidates = setup_.limits.max_candidates;
   shape.max_candidate_rows = CandidateRows();
-  shape.pool_tokens = std::uint64_t{expected} * options_.block_size;
+  shape.pool_tokens = std::uint64_t{expected.blocks} * options_.block_size;
+  shape.cells = expected.cells;
   WarmupControl control;
   control.go_on = [this] { return !interrupted(); };
   control.agree = [this](bool mine) -> absl::StatusOr<bool> {
@@ -184,11 +193,13 @@ absl::StatusOr<WarmupReport> ModelEngine::Warmup() {
   report.peak_memory_bytes = backend_->MemoryBytes();
   // The small cache goes before the real one comes, and what is free now says what really fits.
   PENSTOCK_RETURN_IF_ERROR(backend_->AllocateCache(0));
-  PENSTOCK_ASSIGN_OR_RETURN(report.blocks, CountBlocks());
+  PENSTOCK_ASSIGN_OR_RETURN(const PoolSize fits, CountPool());
+  report.blocks = fits.blocks;
+  report.cells = fits.cells;
   return report;
 }
 
-absl::StatusOr<std::uint32_t> ModelEngine::CountBlocks() const {
+absl::StatusOr<PoolSize> ModelEngine::CountPool() const {
   const PagedLayout layout = Layout();
   const std::uint64_t all_sequences = std::uint64_t{setup_.limits.max_sequences} *
                                       layout.BlocksFor(setup_.limits.max_sequence_length);
@@ -197,25 +208,39 @@ absl::StatusOr<std::uint32_t> ModelEngine::CountBlocks() const {
   PENSTOCK_ASSIGN_OR_RETURN(const std::uint64_t free_bytes, FreeMemory());
   PENSTOCK_ASSIGN_OR_RETURN(
       const std::uint64_t bytes,
-      ChooseKvBytes(needs, free_bytes, all_sequences * layout.BytesPerBlock()));
-  const std::uint32_t blocks = layout.BlocksIn(bytes);
-  if (blocks > 0) return blocks;
+      ChooseKvBytes(needs, free_bytes, all_sequences * WantedBytes(layout, options_.padded)));
+  PoolSize pool{layout.BlocksIn(bytes), 0};
+  if (options_.padded) {
+    const PoolSplit split = SplitPool(layout, bytes, setup_.limits.max_sequence_length);
+    pool = {split.blocks, split.cells};
+  }
+  if (pool.blocks > 0) return pool;
   return absl::ResourceExhaustedError("`kv-cache-memory` must be at least one block of " +
                                       HumanBytes(layout.BytesPerBlock()) +
                                       ". Given: " + HumanBytes(bytes));
 }
 
-absl::StatusOr<std::uint64_t> ModelEngine::Commit(std::uint32_t blocks) {
-  PENSTOCK_RETURN_IF_ERROR(backend_->AllocateCache(blocks));
+absl::StatusOr<std::uint64_t> ModelEngine::Commit(const PoolSize& pool) {
+  PENSTOCK_RETURN_IF_ERROR(backend_->AllocateCache(pool.blocks));
+  PENSTOCK_RETURN_IF_ERROR(backend_->AllocateCells(pool.cells));
   ExecutorOptions options;
   options.slots = setup_.limits.max_sequences;
   options.vocabulary = model_->spec.vocabulary;
   options.eos_token_ids = model_->spec.eos_token_ids;
   options.max_logit_rows = kMaxLogitRows;
+  options.padded = options_.padded;
   executor_ = std::make_unique<ModelExecutor>(std::move(options), *backend_, *communicator_);
-  const std::uint64_t bytes = Layout().Bytes(blocks);
-  log::Info("KV cache: " + std::to_string(blocks) + " blocks of " +
-            std::to_string(options_.block_size) + " tokens, " + HumanBytes(bytes));
+  const PagedLayout layout = Layout();
+  const std::uint64_t cell_bytes = CellBytes(layout) * pool.cells;
+  const std::uint64_t bytes = layout.Bytes(pool.blocks) + cell_bytes;
+  std::string text = "KV cache: " + std::to_string(pool.blocks) + " blocks of " +
+                     std::to_string(options_.block_size) + " tokens";
+  if (options_.padded) {
+    text += " for prompts and " + std::to_string(pool.cells) + " cells for rows (" +
+            HumanBytes(cell_bytes) + ", scratch of " +
+            HumanBytes(CellScratchBytes(layout) * pool.cells) + " included)";
+  }
+  log::Info(text + ", " + HumanBytes(bytes));
   return bytes;
 }
 

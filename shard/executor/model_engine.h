@@ -27,6 +27,7 @@ using BackendFactory =
 struct ModelEngineOptions {
   ModelOptions model;
   std::uint32_t block_size = 16;
+  bool padded = false;  // KV layout
   KvMemory kv;
   std::uint32_t local_ranks = 1;
   bool contrastive_search = false;  // keep hidden states, offer contrastive search
@@ -42,7 +43,7 @@ class ModelEngine final : public StepEngine {
   absl::Status Load(const LoadCallback& progress) override;
   absl::Status Configure(const GroupSetup& setup) override;
   absl::StatusOr<WarmupReport> Warmup() override;
-  absl::StatusOr<std::uint64_t> Commit(std::uint32_t blocks) override;
+  absl::StatusOr<std::uint64_t> Commit(const PoolSize& pool) override;
   absl::StatusOr<StepResult> Execute(const StepPlan& plan) override;
   void Reset() override;
   void Interrupt() override;
@@ -51,7 +52,7 @@ class ModelEngine final : public StepEngine {
   absl::Status PrintPlan() const;
   absl::StatusOr<LoadedWeights> LoadWithProgress(const LoadCallback& progress);
   absl::Status JoinGroup();
-  absl::StatusOr<std::uint32_t> CountBlocks() const;
+  absl::StatusOr<PoolSize> CountPool() const;
   MemoryNeeds Needs(std::uint32_t step_tokens) const;
   PagedLayout Layout() const;
   // Rows of all candidates of a step.

@@ -42,6 +42,9 @@ absl::StatusOr<StepResult> ModelExecutor::Execute(const StepPlan& plan) {
 
 absl::Status ModelExecutor::Run(const StepPlan& plan, StepResult& result) {
   PENSTOCK_RETURN_IF_ERROR(ApplyControl(plan));
+  if (options_.padded) {
+    PENSTOCK_RETURN_IF_ERROR(cell_rows_.Arrange(plan, slots_, backend_, result.cells));
+  }
   batch_.Build(plan, slots_);
   logits_time_ = Duration(0);
   const Time begin = SteadyNow();
@@ -58,6 +61,7 @@ absl::Status ModelExecutor::Run(const StepPlan& plan, StepResult& result) {
   if (batch_.candidate_segments() > 0) PENSTOCK_RETURN_IF_ERROR(CommitWinners(result));
   PENSTOCK_RETURN_IF_ERROR(ReadLogits(result));
   PENSTOCK_RETURN_IF_ERROR(SharePicks(result));
+  if (options_.padded) cell_rows_.CountFilled(plan, slots_, result.cells);
   result.timings.forward = computed - begin + logits_time_;
   result.timings.sample = SteadyNow() - computed - logits_time_;
   result.memory_bytes = backend_.MemoryBytes();

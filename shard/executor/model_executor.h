@@ -18,6 +18,7 @@
 #include "common/plan/step_plan.h"
 #include "common/plan/step_result.h"
 #include "shard/backend/backend.h"
+#include "shard/executor/cell_rows.h"
 #include "shard/executor/slot_table.h"
 #include "shard/executor/step_batch.h"
 #include "shard/parallel/communicator.h"
@@ -31,6 +32,7 @@ struct ExecutorOptions {
   std::uint32_t vocabulary = 0;
   std::vector<TokenId> eos_token_ids;
   std::uint32_t max_logit_rows = 64;  // as the backend was prepared
+  bool padded = false;                // KV layout; the backend has cells
 };
 
 // Picks that are no token: rank 0 found none (NaN and the like), or there is none.
@@ -80,6 +82,7 @@ class ModelExecutor {
   SlotTable slots_;
   std::vector<std::optional<TokenHistory>> histories_;  // by slot, where penalties need one
   std::vector<CandidateSet> candidates_;                // by slot, of contrastive search; on rank 0
+  CellRows cell_rows_;
   StepBatch batch_;
   Sampler sampler_;
 

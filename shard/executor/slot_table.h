@@ -27,6 +27,7 @@ struct Sequence {
   std::uint32_t committed = 0;  // positions whose K/V are written
   ShardFinish finish = ShardFinish::kNone;
   std::vector<std::vector<BlockId>> tables;  // per kv_group; a released entry keeps its id
+  bool in_cells = false;                     // padded KV layout: it has left its blocks
 
   std::uint32_t Generated() const {
     return static_cast<std::uint32_t>(tokens.size()) - start.prompt_length;

@@ -40,6 +40,7 @@ void StepBatch::Add(const Segment& segment, const Sequence& sequence) {
   ragged.context_length = first;
   ragged.blocks = sequence.tables.front();
   ragged.candidates = work.candidates;
+  if (sequence.in_cells) ragged.row = segment.slot;
   segments_.push_back(ragged);
   const std::vector<TokenId>& from = work.candidates ? sequence.candidates : sequence.tokens;
   const auto begin = from.begin() + (work.candidates ? 0 : first);

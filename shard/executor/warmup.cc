@@ -16,7 +16,22 @@ struct Shape {
   std::uint32_t rows = 1;
   std::uint32_t context = 0;
   bool candidates = false;  // the rows are candidates for one position
+  bool decodes = false;
 };
+
+// Rows of the padded layout in warm-up take no more than this: beyond it costs are proportional.
+constexpr std::uint32_t kMostCells = 65'536;
+
+std::uint32_t CellsOf(const WarmupShape& shape) { return std::min(shape.cells, kMostCells); }
+
+std::uint32_t MostRows(const WarmupShape& shape) {
+  return shape.cells > 0 ? std::min(shape.max_sequences, shape.cells) : shape.max_sequences;
+}
+
+// Positions of all rows of a decode batch.
+std::uint64_t DecodePositions(const WarmupShape& shape) {
+  return shape.cells > 0 ? CellsOf(shape) : shape.pool_tokens;
+}
 
 class Warmup {
  public:
@@ -28,15 +43,24 @@ class Warmup {
   }
 
   absl::Status AllocateCache() {
-    return backend_.AllocateCache(static_cast<std::uint32_t>(table_.size()));
+    PENSTOCK_RETURN_IF_ERROR(backend_.AllocateCache(static_cast<std::uint32_t>(table_.size())));
+    return backend_.AllocateCells(CellsOf(shape_));
   }
 
   absl::StatusOr<Duration> Run(const Shape& step) {
     std::vector<TokenId> tokens(std::size_t{step.segments} * step.rows, 0);
     std::vector<RaggedSegment> segments;
     std::vector<std::uint32_t> logit_rows;
+    const bool padded = shape_.cells > 0 && step.decodes;
+    if (padded) PENSTOCK_RETURN_IF_ERROR(ArrangeRows(step));
     for (std::uint32_t i = 0; i < step.segments; ++i) {
-      segments.push_back({i * step.rows, step.rows, step.context, table_, step.candidates});
+      RaggedSegment& segment = segments.emplace_back();
+      segment.query_start = i * step.rows;
+      segment.query_count = step.rows;
+      segment.context_length = step.context;
+      segment.blocks = table_;
+      segment.candidates = step.candidates;
+      if (padded) segment.row = SlotId(i);
       logit_rows.push_back(step.candidates ? i * step.rows : (i + 1) * step.rows - 1);
     }
     const Time begin = SteadyNow();
@@ -50,6 +74,17 @@ class Warmup {
   }
 
  private:
+  // One part whose rows have all just come from the blocks.
+  absl::Status ArrangeRows(const Shape& step) {
+    PENSTOCK_RETURN_IF_ERROR(backend_.ArrangeCells({}).status());
+    CellPart part;
+    part.width = step.context + step.rows;
+    for (std::uint32_t i = 0; i < step.segments; ++i) {
+      part.rows.push_back({SlotId(i), step.context, table_});
+    }
+    return backend_.ArrangeCells({&part, 1}).status();
+  }
+
   absl::Status Choose(const Shape& step) {
     std::vector<float> similarities(step.rows);
     std::vector<CandidateChoice> choices;
@@ -66,7 +101,7 @@ class Warmup {
 };
 
 Shape ShapeOf(const StepTimeSample& step) {
-  if (step.decode_rows > 0) return {step.decode_rows, 1, step.context_tokens};
+  if (step.decode_rows > 0) return {step.decode_rows, 1, step.context_tokens, false, true};
   return {1, step.prefill_tokens, step.context_tokens};
 }
 
@@ -80,10 +115,10 @@ struct Timed {
 std::vector<Shape> Peaks(const WarmupShape& shape) {
   const std::uint32_t longest = shape.max_sequence_length;
   const std::uint32_t chunk = std::min(shape.max_step_tokens, longest);
-  const std::uint32_t rows = std::min(shape.max_sequences, shape.max_step_tokens);
-  const std::uint64_t fair = std::max<std::uint64_t>(shape.pool_tokens / rows, 1);
+  const std::uint32_t rows = std::min(MostRows(shape), shape.max_step_tokens);
+  const std::uint64_t fair = std::max<std::uint64_t>(DecodePositions(shape) / rows, 1);
   const auto full = static_cast<std::uint32_t>(std::min<std::uint64_t>(longest, fair)) - 1;
-  std::vector<Shape> peaks = {{1, chunk, longest - chunk}, {rows, 1, full}};
+  std::vector<Shape> peaks = {{1, chunk, longest - chunk}, {rows, 1, full, false, true}};
   if (shape.max_candidates > 0 && longest > 1) {
     const std::uint32_t sequences = shape.max_candidate_rows / shape.max_candidates;
     peaks.push_back({sequences, shape.max_candidates, std::max(full, 1u), true});
@@ -120,8 +155,9 @@ absl::StatusOr<std::vector<StepTimeSample>> RunWarmup(const WarmupShape& shape, 
   for (const Shape& step : Peaks(shape)) PENSTOCK_RETURN_IF_ERROR(run(step).status());
 
   std::vector<Timed> steps;
-  for (const StepTimeSample& step : WarmupSweep({shape.max_step_tokens, shape.max_sequences,
-                                                 shape.max_sequence_length, shape.pool_tokens})) {
+  for (const StepTimeSample& step :
+       WarmupSweep({shape.max_step_tokens, MostRows(shape), shape.max_sequence_length,
+                    DecodePositions(shape)})) {
     steps.push_back({step, {}});
   }
   const Time begin = SteadyNow();

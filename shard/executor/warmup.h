@@ -31,6 +31,7 @@ struct WarmupShape {
   std::uint32_t max_candidates = 0;      // of one sequence; 0 = no contrastive search
   std::uint32_t max_candidate_rows = 0;  // of all sequences of a step
   std::uint64_t pool_tokens = 0;         // what the cache will hold at most: bounds contexts
+  std::uint32_t cells = 0;               // above 0: decodes run in the padded KV layout, in these
 };
 
 struct WarmupControl {

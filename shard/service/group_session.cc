@@ -75,19 +75,22 @@ absl::Status GroupSession::CheckLimits(const GroupLimits& limits) const {
 
 absl::StatusOr<WarmupReport> GroupSession::Warmup() {
   auto report = engine_.Warmup();
-  if (report.ok()) blocks_ = report->blocks;
+  if (report.ok()) fits_ = {report->blocks, report->cells};
   return report;
 }
 
-absl::StatusOr<std::uint64_t> GroupSession::Commit(std::uint32_t blocks) {
-  PENSTOCK_RETURN_IF_ERROR(CheckRange("blocks", blocks, 1, blocks_));
-  PENSTOCK_ASSIGN_OR_RETURN(const std::uint64_t bytes, engine_.Commit(blocks));
+absl::StatusOr<std::uint64_t> GroupSession::Commit(const PoolSize& pool) {
+  PENSTOCK_RETURN_IF_ERROR(CheckRange("blocks", pool.blocks, 1, fits_.blocks));
+  const std::uint32_t least_cells = fits_.cells > 0 ? 1 : 0;
+  PENSTOCK_RETURN_IF_ERROR(CheckRange("cells", pool.cells, least_cells, fits_.cells));
+  PENSTOCK_ASSIGN_OR_RETURN(const std::uint64_t bytes, engine_.Commit(pool));
   const EngineFacts facts = engine_.Facts();
   PlanBounds bounds;
   bounds.epoch = setup_.epoch;
   bounds.vocabulary = facts.vocabulary;
   bounds.slots = setup_.limits.max_sequences;
-  bounds.blocks = blocks;
+  bounds.blocks = pool.blocks;
+  bounds.cells = pool.cells;
   bounds.block_size = facts.block_size;
   bounds.max_step_tokens = setup_.limits.max_step_tokens;
   bounds.max_sequence_length = setup_.limits.max_sequence_length;

@@ -27,8 +27,8 @@ class GroupSession {
   absl::Status Configure(const GroupSetup& setup);
   absl::StatusOr<WarmupReport> Warmup();
 
-  // `blocks`: the minimum over the ranks, at most what this rank's Warmup gave. Gives cache bytes.
-  absl::StatusOr<std::uint64_t> Commit(std::uint32_t blocks);
+  // The minimum over the ranks, at most what this rank's Warmup gave. Gives cache bytes.
+  absl::StatusOr<std::uint64_t> Commit(const PoolSize& pool);
 
   void OpenExecute();
 
@@ -44,7 +44,7 @@ class GroupSession {
 
   StepEngine& engine_;
   GroupSetup setup_;
-  std::uint32_t blocks_ = 0;  // of the last Warmup
+  PoolSize fits_;  // of the last Warmup
   std::optional<PlanChecker> checker_;
   PlanDigest digest_;
 };

@@ -45,8 +45,10 @@ absl::Status PlanChecker::Check(const StepPlan& plan) {
     return Bad("append_tokens", plan.append_tokens.size(),
                "empty: this shard does not offer the capability append_tokens");
   }
+  PENSTOCK_RETURN_IF_ERROR(ApplyRows(plan));
   PENSTOCK_RETURN_IF_ERROR(ApplySegments(plan));
-  return CheckGroups(plan);
+  PENSTOCK_RETURN_IF_ERROR(CheckGroups(plan));
+  return CheckDecodesInRows(plan);
 }
 
 absl::Status PlanChecker::CheckHeader(const StepPlan& plan) {
@@ -295,6 +297,13 @@ absl::Status PlanChecker::CheckDecode(const Segment& segment, const Slot& slot) 
                "within max_sequence_length " + std::to_string(bounds_.max_sequence_length) +
                    " from committed length " + std::to_string(slot.committed) + Of(segment.slot));
   }
+  if (slot.in_cells) {
+    if (end <= slot.width) return absl::OkStatus();
+    return Bad("segments.decode.max_rows", segment.max_rows,
+               "within the width " + std::to_string(slot.width) +
+                   " of its row from committed length " + std::to_string(slot.committed) +
+                   Of(segment.slot));
+  }
   return CheckWritable(slot, slot.committed, writes, "segments.decode.max_rows");
 }
 
@@ -388,10 +397,15 @@ absl::Status PlanChecker::CheckBlock(BlockId block, const char* field) const {
 
 void PlanChecker::Free(Slot& slot) {
   sequences_.erase(slot.sequence.value());
-  for (const auto& table : slot.tables) {
+  FreeBlocks(slot);
+}
+
+void PlanChecker::FreeBlocks(Slot& slot) {
+  for (auto& table : slot.tables) {
     for (const auto& block : table) {
       if (block.has_value()) --block_uses_[block->value()];
     }
+    table.clear();
   }
 }
 

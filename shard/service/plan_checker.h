@@ -9,7 +9,8 @@
 //     the whole prompt;
 //   - no position is computed without a block, and a block is written only while it stands in one
 //     table (G1: no block has two writers);
-//   - no plan exceeds the step budget (G5).
+//   - no plan exceeds the step budget (G5);
+//   - rows of the padded layout fit the row store, and what they write fits their width.
 //
 // Pure: no threads, no clock. One owner (the model thread).
 #pragma once
@@ -34,6 +35,7 @@ struct PlanBounds {
   std::uint32_t slots = 0;
   std::uint32_t blocks = 0;
   std::uint32_t block_size = 16;
+  std::uint32_t cells = 0;  // 0 = paged KV layout
   std::uint32_t max_step_tokens = 0;
   std::uint32_t max_sequence_length = 0;
   std::uint32_t max_decode_rows = 1;
@@ -67,6 +69,9 @@ class PlanChecker {
     std::uint32_t candidates = 0;  // rows of each decode; 0: not contrastive
     // Positions that a decode of `rows` rows may write, and commits at most.
     std::uint32_t Writes(std::uint32_t rows) const { return candidates > 0 ? 1 : rows; }
+    std::uint32_t width = 0;  // of its row in the padded layout, in the present plan
+    bool in_cells = false;    // it has joined: its table is empty
+    bool left = false;        // and is no longer listed: its cells are gone
     // Per kv_group; nullopt = released.
     std::vector<std::vector<std::optional<BlockId>>> tables;
   };
@@ -86,11 +91,15 @@ class PlanChecker {
   absl::Status CheckWritable(const Slot& slot, std::uint32_t first, std::uint32_t count,
                              const char* field) const;
   absl::Status CheckGroups(const StepPlan& plan) const;
+  absl::Status ApplyRows(const StepPlan& plan);
+  absl::Status ApplyRow(SlotId id, std::uint32_t width);
+  absl::Status CheckDecodesInRows(const StepPlan& plan) const;
   absl::Status ObserveSequence(const SequenceResult& result, const Segment& segment);
 
   absl::Status FindActive(SlotId id, const char* field, Slot** slot);
   absl::Status CheckBlock(BlockId block, const char* field) const;
   void Free(Slot& slot);
+  void FreeBlocks(Slot& slot);
 
   PlanBounds bounds_;
   std::uint64_t next_step_ = 1;

@@ -97,6 +97,8 @@ void PlanDigest::Mix(const StepPlan& plan) {
   for (const SegmentGroup& group : plan.groups) {
     mix.Add(std::uint64_t{group.segments.size()});
     for (std::uint32_t index : group.segments) mix.Add(std::uint64_t{index});
+    mix.Add(std::uint64_t{group.rows.size()}).Add(std::uint64_t{group.width});
+    for (SlotId slot : group.rows) mix.Add(std::uint64_t{slot.value()});
   }
   state_ = mix.state();
 }

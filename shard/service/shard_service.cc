@@ -69,6 +69,7 @@ GroupSetup FromProto(const v1::ConfigureRequest& wire) {
 
 void ToProto(const WarmupReport& report, v1::WarmupResponse& wire) {
   wire.set_blocks(report.blocks);
+  wire.set_cells(report.cells);
   wire.set_peak_memory_bytes(report.peak_memory_bytes);
   for (const StepTimeSample& sample : report.step_times) {
     v1::StepTime& to = *wire.add_step_times();
@@ -156,12 +157,12 @@ grpc::ServerUnaryReactor* ShardService::Warmup(grpc::CallbackServerContext* cont
 grpc::ServerUnaryReactor* ShardService::Commit(grpc::CallbackServerContext* context,
                                                const v1::CommitRequest* request,
                                                v1::CommitResponse* response) {
-  return RunFormationCall(state_, context, FormationCall::kCommit, Epoch(request->epoch()),
-                          [this, request, response] {
-                            auto bytes = state_.session.Commit(request->blocks());
-                            if (bytes.ok()) response->set_kv_cache_bytes(*bytes);
-                            return bytes.status();
-                          });
+  return RunFormationCall(
+      state_, context, FormationCall::kCommit, Epoch(request->epoch()), [this, request, response] {
+        auto bytes = state_.session.Commit({request->blocks(), request->cells()});
+        if (bytes.ok()) response->set_kv_cache_bytes(*bytes);
+        return bytes.status();
+      });
 }
 
 grpc::ServerBidiReactor<v1::StepPlan, v1::StepResult>* ShardService::Execute(

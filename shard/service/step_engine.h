@@ -82,8 +82,15 @@ struct GroupSetup {
 
 struct WarmupReport {
   std::uint32_t blocks = 0;  // that fit beside weights and scratch
+  std::uint32_t cells = 0;   // of the padded KV layout, beside those blocks; 0 = paged
   std::vector<StepTimeSample> step_times;
   std::uint64_t peak_memory_bytes = 0;
+};
+
+// What the ranks agreed on; nothing above what any of them reported.
+struct PoolSize {
+  std::uint32_t blocks = 0;
+  std::uint32_t cells = 0;
 };
 
 class StepEngine {
@@ -99,7 +106,7 @@ class StepEngine {
   virtual absl::StatusOr<WarmupReport> Warmup() = 0;
 
   // Allocates the cache; gives its bytes. Nothing after it may fail for memory.
-  virtual absl::StatusOr<std::uint64_t> Commit(std::uint32_t blocks) = 0;
+  virtual absl::StatusOr<std::uint64_t> Commit(const PoolSize& pool) = 0;
 
   // One step. The result holds a SequenceResult for each segment whose slot had not finished
   // before, with tokens on every rank. `digest` and `timings.queued` are the service's. An error

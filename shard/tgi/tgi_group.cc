@@ -35,6 +35,7 @@ absl::StatusOr<std::uint32_t> TgiGroup::Prepare(const std::string& name) {
   state_.formation.SecondFormed();
   PENSTOCK_RETURN_IF_ERROR(state_.session.Configure(setup));
   PENSTOCK_ASSIGN_OR_RETURN(const WarmupReport report, state_.session.Warmup());
+  cells_ = report.cells;  // not used here: its sequences decode in blocks
   return report.blocks;
 }
 
@@ -45,7 +46,7 @@ absl::StatusOr<TgiGroupFacts> TgiGroup::Form(const std::string& name, const Agre
   PENSTOCK_RETURN_IF_ERROR(least.status());
   if (*least == 0) return absl::InternalError("another rank could not form the group");
   const auto blocks = static_cast<std::uint32_t>(*least);
-  PENSTOCK_RETURN_IF_ERROR(state_.session.Commit(blocks).status());
+  PENSTOCK_RETURN_IF_ERROR(state_.session.Commit({blocks, cells_}).status());
   state_.session.OpenExecute();
   step_ = 0;
   return TgiGroupFacts{kSlots, blocks, StepTokens(state_.engine.Facts())};

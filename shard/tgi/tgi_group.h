@@ -45,6 +45,7 @@ class TgiGroup {
 
   ServiceState& state_;
   std::uint64_t step_ = 0;
+  std::uint32_t cells_ = 0;  // of the padded KV layout
 };
 
 }  // namespace penstock::shard

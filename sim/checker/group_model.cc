@@ -88,6 +88,7 @@ void GroupModel::CheckPlan(const PlanOut& out, const StepInfo& info,
     const auto started = sequences_.find(start.sequence);
     if (started != sequences_.end()) kv_.CheckPrefix(started->second.kv, findings_);
   }
+  ApplyRows(plan);
   InFlight step{plan.step, {}};
   for (const Segment& segment : plan.segments) {
     const auto slot = slots_.find(segment.slot);
@@ -102,6 +103,8 @@ void GroupModel::CheckPlan(const PlanOut& out, const StepInfo& info,
   CheckBudgets(plan, info);
   CheckTotalTokens(requests);
   CheckGroups(plan);
+  CheckRows(plan, info);
+  CheckCellsPromised(requests);
 }
 
 void GroupModel::CheckHeader(const StepPlan& plan) {
@@ -246,7 +249,9 @@ std::uint32_t GroupModel::PlanDecode(const Segment& segment, const RequestModel&
   }
   // The newest token's position is written with it, or by the decode behind it.
   const std::uint64_t written = std::uint64_t{sequence.prompt_length} + most + tokens;
-  kv_.NeedPositions(sequence.kv, written - (contrastive ? 0 : 1), findings_);
+  if (!sequence.joined) {
+    kv_.NeedPositions(sequence.kv, written - (contrastive ? 0 : 1), findings_);
+  }
   return tokens;
 }
 
@@ -289,7 +294,8 @@ void GroupModel::CheckGroups(const StepPlan& plan) {
   if (plan.groups.empty()) return;
   std::vector<std::uint32_t> named;
   for (const SegmentGroup& group : plan.groups) {
-    if (group.segments.empty()) Complain("G5", "an attention group of nothing");
+    if (group.segments.empty() && group.rows.empty())
+      Complain("G5", "an attention group of nothing");
     named.insert(named.end(), group.segments.begin(), group.segments.end());
   }
   std::sort(named.begin(), named.end());
@@ -328,6 +334,10 @@ bool GroupModel::TakeResult(const StepResult& result) {
     SequenceModel& sequence = sequences_.at(id);  // lives while a plan in flight names it
     sequence.tokens_in_flight -= most;
     --sequence.plans_in_flight;
+    if (sequence.joined == done.step) {
+      kv_.Reclaim(sequence.kv);
+      sequence.kv.blocks.clear();
+    }
     ReclaimUnnamed(id);
   }
   return true;
@@ -342,6 +352,7 @@ void GroupModel::TakePart(const SequenceResult& part) {
     const auto position = static_cast<std::uint32_t>(sequence.kv.histories.size());
     sequence.kv.histories.push_back(Extend(sequence.kv.histories.back(), token.token));
     ++sequence.generated;
+    if (sequence.joined) continue;  // its cells are the simulated shard's business
     if (sequence.candidates > 0) {
       kv_.Write(sequence.kv, position, findings_);
     } else if (sequence.generated > 1) {
@@ -367,7 +378,7 @@ void GroupModel::End(RequestModel& request) {
   SequenceModel& sequence = it->second;
   sequence.ended = true;
   --live_;
-  kv_.Retire(sequence.kv);
+  if (!sequence.joined) kv_.Retire(sequence.kv);
   ReclaimUnnamed(*request.sequence);
 }
 
@@ -394,12 +405,13 @@ std::uint64_t GroupModel::WorstCaseBlocks(const std::map<RequestId, RequestModel
     const RequestModel& request = requests.at(sequence.request);
     const bool fixed = IsPromised(config_.admission, request) || request.preemptions >= 3;
     if (sequence.ended || !fixed) continue;
+    if (sequence.joined) continue;
     for (const BlockId block : sequence.kv.blocks) {
       if (held[block.value()]) continue;
       held[block.value()] = true;
       ++blocks;
     }
-    const std::uint64_t worst = BlocksFor(request.WorstCase(), kv_.block_size());
+    const std::uint64_t worst = BlocksOf(request, sequence);
     blocks += worst - std::min<std::uint64_t>(worst, sequence.kv.blocks.size());
   }
   return blocks;
@@ -410,6 +422,7 @@ bool GroupModel::Fits(const RequestModel& request) const {
   if (worst > capacity_.max_sequence_length) return false;
   if (config_.max_batch_total_tokens > 0 && worst > config_.max_batch_total_tokens) return false;
   if (worst > std::uint64_t{capacity_.blocks} * capacity_.block_size) return false;
+  if (capacity_.cells > 0 && worst > capacity_.cells) return false;
   const std::uint32_t candidates = request.arrival.sampling.Candidates();
   if (candidates > std::min(capacity_.max_candidates, step_tokens())) return false;
   return config_.prefill != Prefill::kWhole || request.prompt() <= prefill_tokens();
@@ -424,7 +437,10 @@ bool GroupModel::HasRoomFor(const RequestModel& request,
   if (running_ > 0 && decode_rows_ + RowsOf(request) > step_tokens()) return false;
   const std::uint64_t total = config_.max_batch_total_tokens;
   if (total > 0 && reserved_tokens_ + worst > total) return false;
-  return BlocksFor(worst, capacity_.block_size) + WorstCaseBlocks(requests) + kv_.retiring() <=
+  const bool in_cells = capacity_.cells > 0;
+  if (in_cells && LeastCells(requests, &request) > capacity_.cells) return false;
+  const std::uint64_t in_blocks = in_cells ? request.prompt() + request.received() : worst;
+  return BlocksFor(in_blocks, capacity_.block_size) + WorstCaseBlocks(requests) + kv_.retiring() <=
          kv_.total();
 }
 

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <deque>
 #include <map>
+#include <optional>
 #include <set>
 #include <string>
 #include <vector>
@@ -30,6 +31,10 @@ struct SequenceModel {
   std::uint32_t plans_in_flight = 0;
   std::uint32_t candidates = 0;  // of contrastive search, else 0
   bool ended = false;            // terminal or preempted: in no later plan
+  // Padded KV layout: its row stands in a part since the plan of that step, whose result frees its
+  // blocks.
+  std::optional<StepId> joined;
+  bool listed = false;  // in the present plan
 };
 
 class GroupModel {
@@ -93,6 +98,12 @@ class GroupModel {
   void CheckBudgets(const StepPlan& plan, const scheduler::StepInfo& info);
   void CheckTotalTokens(const std::map<RequestId, RequestModel>& requests);
   void CheckGroups(const StepPlan& plan);
+  void ApplyRows(const StepPlan& plan);
+  void CheckRows(const StepPlan& plan, const scheduler::StepInfo& info);
+  void CheckCellsPromised(const std::map<RequestId, RequestModel>& requests);
+  std::uint64_t LeastCells(const std::map<RequestId, RequestModel>& requests,
+                           const RequestModel* newcomer) const;
+  std::uint64_t BlocksOf(const RequestModel& request, const SequenceModel& sequence) const;
   void CheckStallFree(const StepPlan& plan, const std::map<RequestId, RequestModel>& requests);
   bool Decodable(const SequenceModel& sequence, const RequestModel& request) const;
   void TakePart(const SequenceResult& part);

@@ -69,6 +69,11 @@ constexpr Mutant kMutants[] = {
     {"pinned-tail-freed", "G1"},
     {"pinned-tail-not-compared", "G1"},
     {"pinned-tail-of-all-tenants", "G1"},
+
+    // Of the padded KV layout.
+    {"cells-of-present-lengths", "G7"},
+    {"pausing-row-loses-its-cells", "G1"},
+    {"row-store-overflows", "G7"},
 };
 
 }  // namespace

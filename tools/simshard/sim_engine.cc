@@ -110,8 +110,8 @@ scheduler::StepShape SimEngine::ShapeOf(const std::vector<Segment>& segments) {
   return step;
 }
 
-absl::StatusOr<std::uint64_t> SimEngine::Commit(std::uint32_t blocks) {
-  cache_ = SimCache(blocks, options_.block_size);
+absl::StatusOr<std::uint64_t> SimEngine::Commit(const shard::PoolSize& pool) {
+  cache_ = SimCache(pool.blocks, options_.block_size);
   slots_ = shard::SlotTable(setup_.limits.max_sequences, 1);
   stories_.assign(setup_.limits.max_sequences, std::nullopt);
   return cache_.Bytes();

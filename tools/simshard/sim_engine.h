@@ -55,7 +55,7 @@ class SimEngine final : public shard::StepEngine {
   absl::Status Load(const shard::LoadCallback& progress) override;
   absl::Status Configure(const shard::GroupSetup& setup) override;
   absl::StatusOr<shard::WarmupReport> Warmup() override;
-  absl::StatusOr<std::uint64_t> Commit(std::uint32_t blocks) override;
+  absl::StatusOr<std::uint64_t> Commit(const shard::PoolSize& pool) override;
   absl::StatusOr<StepResult> Execute(const StepPlan& plan) override;
   void Reset() override;
   void Interrupt() override;

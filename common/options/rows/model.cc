@@ -86,6 +86,14 @@ constexpr OptionSpec kRows[] = {
      .components = kLauncher | kRouter | kShard,
      .help = "Offer contrastive search (penalty_alpha, top_k). The KV cache then also keeps the "
              "last hidden state of each token, which takes memory."},
+    {.name = "kv-layout",
+     .type = Type::kEnum,
+     .default_text = "paged",
+     .choices = "paged|padded",
+     .components = kLauncher | kShard,
+     .help = "How the K/V of decoding rows are kept: paged in blocks; padded as dense right-padded "
+             "sub-batches, which --split divides by length. padded runs on the reference backend: "
+             "auto takes it then, with a warning."},
     {.name = "block-size",
      .type = Type::kInt,
      .default_text = "16",

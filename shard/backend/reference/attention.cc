@@ -2,6 +2,9 @@
 
 #include <algorithm>
 #include <limits>
+#include <utility>
+
+#include "shard/backend/reference/decode_attention.h"
 
 namespace penstock::shard {
 namespace {
@@ -38,18 +41,45 @@ void MaskScores(const AttentionShape& shape, const Tile& tile, at::Tensor scores
   scores.masked_fill_(hidden, kMinusInfinity);
 }
 
+// [keys, kv_heads, head_dim] from position first_key on -> tiles of one sequence.
+at::Tensor CutIntoTiles(const at::Tensor& keys, std::int64_t first_key, std::int64_t first) {
+  const std::int64_t end = first_key + keys.size(0);
+  const std::int64_t positions = (end - first + kDecodeTile - 1) / kDecodeTile * kDecodeTile;
+  at::Tensor tiles = at::zeros({1, keys.size(1), positions, keys.size(2)}, keys.options());
+  tiles.narrow(2, first_key - first, keys.size(0)).copy_(keys.transpose(0, 1).unsqueeze(0));
+  return tiles;
+}
+
+// One query: as the row of a part would be computed.
+void QueryAttention(const AttentionShape& shape, const KvStore& cache, std::uint32_t layer,
+                    const SegmentInputs& segment, const at::Tensor& queries, at::Tensor out) {
+  const Tile tile = MakeTile(shape, segment, 0);
+  const std::int64_t first = tile.first_key / kDecodeTile * kDecodeTile;
+  const at::Tensor keys = cache.Keys(layer, segment, tile.first_key, tile.keys);
+  const at::Tensor values = cache.Values(layer, segment, tile.first_key, tile.keys);
+  DecodeTiles tiles{CutIntoTiles(keys, tile.first_key, first),
+                    CutIntoTiles(values, tile.first_key, first),
+                    first,
+                    {tile.first + 1}};
+  const at::Tensor query = queries.narrow(0, segment.query_start, 1);
+  out.narrow(0, segment.query_start, 1).copy_(DecodeAttention(shape, query, std::move(tiles)));
+}
+
 }  // namespace
 
 void SegmentAttention(const AttentionShape& shape, const KvStore& cache, std::uint32_t layer,
                       const SegmentInputs& segment, const at::Tensor& queries, at::Tensor out) {
+  if (segment.query_count == 1) {
+    return QueryAttention(shape, cache, layer, segment, queries, out);
+  }
   const std::int64_t group = shape.heads / shape.kv_heads;
   for (std::int64_t row = 0; row < segment.query_count;) {
     const Tile tile = MakeTile(shape, segment, row);
     // [keys, kv_heads, head_dim] -> [kv_heads, head_dim, keys] and [kv_heads, keys, head_dim]
     const at::Tensor keys =
-        cache.Keys(layer, segment.blocks, tile.first_key, tile.keys).permute({1, 2, 0});
+        cache.Keys(layer, segment, tile.first_key, tile.keys).permute({1, 2, 0});
     const at::Tensor values =
-        cache.Values(layer, segment.blocks, tile.first_key, tile.keys).transpose(0, 1);
+        cache.Values(layer, segment, tile.first_key, tile.keys).transpose(0, 1);
     // [queries, kv_heads, group, head_dim] -> [kv_heads, group * queries, head_dim]
     const at::Tensor q = queries.narrow(0, segment.query_start + row, tile.count)
                              .to(at::kFloat)
@@ -88,7 +118,7 @@ void CandidateAttention(const AttentionShape& shape, const KvStore& cache, std::
   if (keys > 0) {
     const at::Tensor shared =
         at::bmm(q.reshape({shape.kv_heads, group * rows, shape.head_dim}),
-                cache.Keys(layer, segment.blocks, first_key, keys).permute({1, 2, 0}));
+                cache.Keys(layer, segment, first_key, keys).permute({1, 2, 0}));
     scores = at::cat({shared.view({shape.kv_heads, group, rows, keys}), scores}, -1);
   }
   const at::Tensor weights = at::softmax(scores.mul_(shape.scale), -1);
@@ -96,7 +126,7 @@ void CandidateAttention(const AttentionShape& shape, const KvStore& cache, std::
   if (keys > 0) {
     const at::Tensor shared =
         at::bmm(weights.narrow(-1, 0, keys).reshape({shape.kv_heads, group * rows, keys}),
-                cache.Values(layer, segment.blocks, first_key, keys).transpose(0, 1));
+                cache.Values(layer, segment, first_key, keys).transpose(0, 1));
     mixed.add_(shared.view({shape.kv_heads, group, rows, shape.head_dim}));
   }
   out.narrow(0, segment.query_start, rows)

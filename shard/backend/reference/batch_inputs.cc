@@ -38,17 +38,19 @@ SegmentInputs MakeSegment(const RaggedSegment& segment, const BatchShape& shape,
     // Entries that no layer reads may hold anything.
     blocks.push_back(block.value() < shape.blocks ? block.value() : 0);
   }
-  return {segment.query_start,
-          segment.query_count,
-          segment.context_length,
-          ToDevice(blocks, device),
-          {}};
+  SegmentInputs inputs;
+  inputs.query_start = segment.query_start;
+  inputs.query_count = segment.query_count;
+  inputs.context_length = segment.context_length;
+  inputs.blocks = ToDevice(blocks, device);
+  inputs.row = segment.row;
+  return inputs;
 }
 
 }  // namespace
 
 BatchInputs MakeBatchInputs(const RaggedBatch& batch, const Program& program,
-                            const BatchShape& shape, at::Device device) {
+                            const BatchShape& shape, const SlotOf& slot_of, at::Device device) {
   BatchInputs inputs;
   inputs.rows = static_cast<std::int64_t>(batch.tokens.size());
   inputs.padded_rows =
@@ -61,11 +63,8 @@ BatchInputs MakeBatchInputs(const RaggedBatch& batch, const Program& program,
   for (const RaggedSegment& segment : batch.segments) {
     for (std::uint32_t i = 0; i < segment.query_count; ++i) {
       const std::uint32_t position = segment.context_length + (segment.candidates ? 0 : i);
-      const std::uint64_t block = segment.blocks[position / shape.block_size].value();
-      const std::uint64_t slot = block * shape.block_size + position % shape.block_size;
       positions[segment.query_start + i] = position;
-      slots[segment.query_start + i] =
-          segment.candidates ? spare++ : static_cast<std::int64_t>(slot);
+      slots[segment.query_start + i] = segment.candidates ? spare++ : slot_of(segment, position);
     }
     inputs.segments.push_back(MakeSegment(segment, shape, device));
   }
@@ -77,9 +76,7 @@ BatchInputs MakeBatchInputs(const RaggedBatch& batch, const Program& program,
     SegmentInputs& segment = inputs.segments[i];
     segment.own_slots = inputs.kv_slots.narrow(0, segment.query_start, segment.query_count);
     segment.first_own_slot = slots[from.query_start];
-    const std::uint32_t position = from.context_length;
-    const std::int64_t block = from.blocks[position / shape.block_size].value();
-    segment.commit_slot = block * shape.block_size + position % shape.block_size;
+    segment.commit_slot = slot_of(from, from.context_length);
     const auto row =
         std::lower_bound(batch.logit_rows.begin(), batch.logit_rows.end(), from.query_start);
     segment.logit_index = row - batch.logit_rows.begin();

@@ -2,6 +2,8 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
+#include <optional>
 #include <vector>
 
 #include "shard/backend/backend.h"
@@ -14,7 +16,8 @@ struct SegmentInputs {
   std::int64_t query_start = 0;
   std::int64_t query_count = 0;
   std::int64_t context_length = 0;
-  at::Tensor blocks;  // int64 [blocks of the sequence]
+  at::Tensor blocks;          // int64 [blocks of the sequence]
+  std::optional<SlotId> row;  // padded layout: in place of blocks
   // Candidates for one position: where each row's K and V are, int64 [query_count]; else undefined.
   at::Tensor own_slots;
   std::int64_t first_own_slot = 0;
@@ -31,7 +34,7 @@ struct BatchInputs {
   at::Tensor token_rows;  // int64: row of this rank's embedding (0 for tokens of other ranks)
   at::Tensor token_mask;  // float [padded_rows, 1]: 0 for tokens of other ranks; undefined: all 1
   at::Tensor positions;   // int64
-  at::Tensor kv_slots;    // int64 [rows]: block * block_size + offset
+  at::Tensor kv_slots;    // int64 [rows]: where their K/V go (KvStore::SlotOf)
   at::Tensor logit_rows;  // int64
   std::vector<SegmentInputs> segments;
 };
@@ -42,8 +45,11 @@ struct BatchShape {
   std::uint32_t blocks = 0;  // of the cache
 };
 
+// Where a position of a segment's sequence is in the cache.
+using SlotOf = std::function<std::int64_t(const RaggedSegment&, std::uint32_t position)>;
+
 // The batch must have passed CheckBatch.
 BatchInputs MakeBatchInputs(const RaggedBatch& batch, const Program& program,
-                            const BatchShape& shape, at::Device device);
+                            const BatchShape& shape, const SlotOf& slot_of, at::Device device);
 
 }  // namespace penstock::shard

@@ -1,76 +1,153 @@
 #include "shard/backend/reference/kv_store.h"
 
+#include <string>
+
+#include "common/status.h"
+#include "shard/cache/padded/pool_split.h"
+
 namespace penstock::shard {
 
-KvStore::KvStore(const PagedLayout& layout, std::uint32_t blocks, std::uint32_t spare,
-                 at::Device device)
-    : layout_(layout), blocks_(blocks), spare_(spare) {
-  const std::int64_t width = std::int64_t{layout.block_size} * layout.kv_heads * layout.head_dim;
+KvStore::KvStore(const PagedLayout& layout, const KvSizes& sizes, at::Device device)
+    : layout_(layout), sizes_(sizes), device_(device), cells_(sizes.cells) {
+  const std::int64_t width = std::int64_t{layout.kv_heads} * layout.head_dim;
+  const std::int64_t positions = FirstCell() + sizes.cells;
   const auto options = at::TensorOptions().dtype(ToScalarType(layout.dtype)).device(device);
   for (std::uint32_t i = 0; i < layout.layers; ++i) {
-    keys_.push_back(at::zeros({blocks + spare, width}, options));
-    values_.push_back(at::zeros({blocks + spare, width}, options));
+    keys_.push_back(at::zeros({positions, width}, options));
+    values_.push_back(at::zeros({positions, width}, options));
   }
-  if (!has_hidden()) return;
-  hidden_ = at::zeros({blocks + spare, std::int64_t{layout.block_size} * layout.hidden}, options);
+  if (has_hidden()) hidden_ = at::zeros({positions, layout.hidden}, options);
+  if (sizes.cells == 0) return;
+  const auto each = static_cast<std::int64_t>(CellScratchBytes(layout) / DTypeBytes(layout.dtype));
+  moving_ = at::zeros({sizes.cells * each}, options);
+}
+
+std::vector<at::Tensor> KvStore::Planes() const {
+  std::vector<at::Tensor> planes = keys_;
+  planes.insert(planes.end(), values_.begin(), values_.end());
+  if (has_hidden()) planes.push_back(hidden_);
+  return planes;
+}
+
+std::uint64_t KvStore::Bytes() const {
+  std::uint64_t bytes = moving_.defined() ? moving_.nbytes() : 0;
+  for (const at::Tensor& plane : Planes()) bytes += plane.nbytes();
+  return bytes;
 }
 
 void KvStore::Write(std::uint32_t layer, const at::Tensor& slots, const at::Tensor& k,
                     const at::Tensor& v) {
-  keys_[layer].view({positions(), -1}).index_copy_(0, slots, k);
-  values_[layer].view({positions(), -1}).index_copy_(0, slots, v);
+  keys_[layer].index_copy_(0, slots, k);
+  values_[layer].index_copy_(0, slots, v);
 }
 
 at::Tensor KvStore::KeysAt(std::uint32_t layer, const at::Tensor& slots) const {
-  const at::Tensor all = keys_[layer].view({positions(), layout_.kv_heads, layout_.head_dim});
-  return at::index_select(all, 0, slots).to(at::kFloat);
+  return Heads(at::index_select(keys_[layer], 0, slots).to(at::kFloat));
 }
 
 at::Tensor KvStore::ValuesAt(std::uint32_t layer, const at::Tensor& slots) const {
-  const at::Tensor all = values_[layer].view({positions(), layout_.kv_heads, layout_.head_dim});
-  return at::index_select(all, 0, slots).to(at::kFloat);
+  return Heads(at::index_select(values_[layer], 0, slots).to(at::kFloat));
 }
 
 void KvStore::WriteHidden(const at::Tensor& slots, const at::Tensor& rows) {
-  hidden_.view({positions(), -1}).index_copy_(0, slots, rows.to(hidden_.scalar_type()));
+  hidden_.index_copy_(0, slots, rows.to(hidden_.scalar_type()));
 }
 
-at::Tensor KvStore::Hidden(const at::Tensor& table, std::int64_t count) const {
-  const std::int64_t blocks = (count + layout_.block_size - 1) / layout_.block_size;
-  return at::index_select(hidden_, 0, table.narrow(0, 0, blocks))
-      .view({-1, layout_.hidden})
-      .narrow(0, 0, count)
-      .to(at::kFloat);
+std::int64_t KvStore::SlotOf(const RaggedSegment& segment, std::uint32_t position) const {
+  if (segment.row.has_value()) return FirstCell() + cells_.Cell(*segment.row, position);
+  const std::uint64_t block = segment.blocks[position / layout_.block_size].value();
+  return static_cast<std::int64_t>(block * layout_.block_size + position % layout_.block_size);
 }
 
-at::Tensor KvStore::Gather(const at::Tensor& storage, const at::Tensor& table, std::int64_t first,
-                           std::int64_t count) const {
+at::Tensor KvStore::Gather(const at::Tensor& plane, const SegmentInputs& segment,
+                           std::int64_t first, std::int64_t count) const {
+  if (segment.row.has_value()) {
+    const CellLayout::Place place = cells_.Find(*segment.row);
+    return ViewOfPart(plane, cells_.parts()[place.part])
+        .select(1, place.row)
+        .narrow(0, first, count)
+        .to(at::kFloat)
+        .contiguous();
+  }
   const std::int64_t size = layout_.block_size;
+  const std::int64_t width = plane.size(1);
   const std::int64_t first_block = first / size;
   const std::int64_t last_block = (first + count - 1) / size;
-  const at::Tensor ids = table.narrow(0, first_block, last_block - first_block + 1);
+  const at::Tensor ids = segment.blocks.narrow(0, first_block, last_block - first_block + 1);
+  const at::Tensor blocks =
+      plane.narrow(0, 0, std::int64_t{sizes_.blocks} * size).view({sizes_.blocks, size * width});
   // Narrowed before use: what lies behind the sequence's end in its last block is not its own.
-  return at::index_select(storage, 0, ids)
-      .view({-1, layout_.kv_heads, layout_.head_dim})
+  return at::index_select(blocks, 0, ids)
+      .view({-1, width})
       .narrow(0, first - first_block * size, count)
       .to(at::kFloat);
 }
 
-void KvStore::CopyBlock(std::int64_t src, std::int64_t dst) {
-  for (std::vector<at::Tensor>* storage : {&keys_, &values_}) {
-    for (at::Tensor& layer : *storage) layer.select(0, dst).copy_(layer.select(0, src));
+at::Tensor KvStore::ViewOfPart(const at::Tensor& plane, const CellLayout::Part& part) const {
+  const auto rows = static_cast<std::int64_t>(part.rows.size());
+  return plane.narrow(0, FirstCell() + part.base, part.Cells())
+      .view({part.width, rows, plane.size(1)});
+}
+
+absl::StatusOr<CellsArranged> KvStore::Arrange(std::span<const CellPart> parts) {
+  std::vector<PartRequest> requests;
+  std::uint64_t wanted = 0;
+  for (const CellPart& part : parts) {
+    PartRequest& request = requests.emplace_back();
+    request.width = part.width;
+    for (const CellRow& row : part.rows) {
+      request.rows.push_back(row.slot);
+      request.lengths.push_back(row.length);
+    }
+    wanted += std::uint64_t{part.rows.size()} * part.width;
   }
-  if (has_hidden()) hidden_.select(0, dst).copy_(hidden_.select(0, src));
+  if (wanted > cells_.cells()) {
+    return BadValue("cells", std::to_string(wanted), "at most " + std::to_string(cells_.cells()));
+  }
+  const CellLayout::Moves& moves = cells_.Arrange(requests);
+  std::vector<std::int64_t> from;
+  std::vector<std::int64_t> to;
+  for (const std::uint32_t cell : moves.from) from.push_back(FirstCell() + cell);
+  for (const std::uint32_t cell : moves.to) to.push_back(FirstCell() + cell);
+  for (const CellLayout::Place& place : moves.joined) {
+    AddJoin(place, parts[place.part].rows[place.row], from, to);
+  }
+  if (!from.empty()) Move(from, to);
+  return CellsArranged{cells_.allocated(), from.size()};
+}
+
+void KvStore::AddJoin(const CellLayout::Place& place, const CellRow& row,
+                      std::vector<std::int64_t>& from, std::vector<std::int64_t>& to) const {
+  RaggedSegment source;
+  source.blocks = row.blocks;
+  const CellLayout::Part& part = cells_.parts()[place.part];
+  for (std::uint32_t position = 0; position < row.length; ++position) {
+    from.push_back(SlotOf(source, position));
+    to.push_back(FirstCell() + part.Cell(place.row, position));
+  }
+}
+
+void KvStore::Move(std::vector<std::int64_t>& from, std::vector<std::int64_t>& to) {
+  const auto count = static_cast<std::int64_t>(from.size());
+  const at::Tensor sources = at::from_blob(from.data(), {count}, at::kLong).to(device_);
+  const at::Tensor targets = at::from_blob(to.data(), {count}, at::kLong).to(device_);
+  for (at::Tensor& plane : Planes()) {
+    const std::int64_t width = plane.size(1);
+    at::Tensor moving = moving_.narrow(0, 0, count * width).view({count, width});
+    at::index_select_out(moving, plane, 0, sources);
+    plane.index_copy_(0, targets, moving);
+  }
+}
+
+void KvStore::CopyBlock(std::int64_t src, std::int64_t dst) {
+  const std::int64_t size = layout_.block_size;
+  for (at::Tensor& plane : Planes()) {
+    plane.narrow(0, dst * size, size).copy_(plane.narrow(0, src * size, size));
+  }
 }
 
 void KvStore::CopyPosition(std::int64_t src, std::int64_t dst) {
-  const auto copy = [&](const at::Tensor& storage) {
-    const at::Tensor cells = storage.view({positions(), -1});
-    cells.select(0, dst).copy_(cells.select(0, src));
-  };
-  for (const at::Tensor& layer : keys_) copy(layer);
-  for (const at::Tensor& layer : values_) copy(layer);
-  if (has_hidden()) copy(hidden_);
+  for (at::Tensor& plane : Planes()) plane.select(0, dst).copy_(plane.select(0, src));
 }
 
 }  // namespace penstock::shard

@@ -1,4 +1,6 @@
-// K and V of every layer as ATen tensors in the paged layout.
+// K, V and the hidden-state plane, if there is one, as ATen tensors. Positions stand in blocks
+// (paged layout); behind them spare ones for what candidates write until one is chosen, and behind
+// those the cells of rows (padded layout, docs/decisions/0014), if any.
 #pragma once
 
 #include <cstdint>
@@ -7,18 +9,25 @@
 
 #include "shard/backend/backend.h"
 #include "shard/backend/reference/aten.h"
+#include "shard/backend/reference/batch_inputs.h"
+#include "shard/cache/padded/cell_layout.h"
 #include "shard/cache/paged/paged_layout.h"
 
 namespace penstock::shard {
 
+struct KvSizes {
+  std::uint32_t blocks = 0;
+  std::uint32_t spare = 0;  // blocks for candidates
+  std::uint32_t cells = 0;
+};
+
 class KvStore {
  public:
   KvStore() = default;
-  // `spare` blocks behind those of the sequences hold what candidates wrote until one is chosen.
-  KvStore(const PagedLayout& layout, std::uint32_t blocks, std::uint32_t spare, at::Device device);
+  KvStore(const PagedLayout& layout, const KvSizes& sizes, at::Device device);
 
-  std::uint32_t blocks() const { return blocks_; }
-  std::uint64_t Bytes() const { return layout_.Bytes(blocks_ + spare_); }
+  std::uint32_t blocks() const { return sizes_.blocks; }
+  std::uint64_t Bytes() const;
   bool has_hidden() const { return layout_.hidden > 0; }
 
   // k and v: [rows, kv_heads * head_dim] in the cache's dtype; slots: int64 [rows].
@@ -26,13 +35,13 @@ class KvStore {
              const at::Tensor& v);
 
   // float32 [positions, kv_heads, head_dim] for positions [first, first + count) of a sequence.
-  at::Tensor Keys(std::uint32_t layer, const at::Tensor& table, std::int64_t first,
+  at::Tensor Keys(std::uint32_t layer, const SegmentInputs& segment, std::int64_t first,
                   std::int64_t count) const {
-    return Gather(keys_[layer], table, first, count);
+    return Heads(Gather(keys_[layer], segment, first, count));
   }
-  at::Tensor Values(std::uint32_t layer, const at::Tensor& table, std::int64_t first,
+  at::Tensor Values(std::uint32_t layer, const SegmentInputs& segment, std::int64_t first,
                     std::int64_t count) const {
-    return Gather(values_[layer], table, first, count);
+    return Heads(Gather(values_[layer], segment, first, count));
   }
 
   // The same for single positions: float32 [slots, kv_heads, head_dim].
@@ -42,23 +51,55 @@ class KvStore {
   // Hidden-state plane. rows: float32 [rows, hidden]; slots: int64 [rows].
   void WriteHidden(const at::Tensor& slots, const at::Tensor& rows);
   // float32 [positions, hidden] for the first `count` positions of a sequence.
-  at::Tensor Hidden(const at::Tensor& table, std::int64_t count) const;
+  at::Tensor Hidden(const SegmentInputs& segment, std::int64_t count) const {
+    return Gather(hidden_, segment, 0, count);
+  }
+
+  // A part as the dense tensor that it is, in the cache's dtype: [width, rows, kv_heads, head_dim].
+  at::Tensor PartKeys(std::uint32_t layer, std::uint32_t part) const {
+    return Heads(ViewOfPart(keys_[layer], cells_.parts()[part]));
+  }
+  at::Tensor PartValues(std::uint32_t layer, std::uint32_t part) const {
+    return Heads(ViewOfPart(values_[layer], cells_.parts()[part]));
+  }
+
+  const CellLayout& cells() const { return cells_; }
+  // See Backend::ArrangeCells.
+  absl::StatusOr<CellsArranged> Arrange(std::span<const CellPart> parts);
 
   void CopyBlock(std::int64_t src, std::int64_t dst);
-  // One position, in all layers and the plane.
   void CopyPosition(std::int64_t src, std::int64_t dst);
 
+  // Where a position of a segment's sequence is in the tensors.
+  std::int64_t SlotOf(const RaggedSegment& segment, std::uint32_t position) const;
+
  private:
-  std::int64_t positions() const { return (std::int64_t{blocks_} + spare_) * layout_.block_size; }
-  at::Tensor Gather(const at::Tensor& storage, const at::Tensor& table, std::int64_t first,
+  std::int64_t FirstCell() const {
+    return (std::int64_t{sizes_.blocks} + sizes_.spare) * layout_.block_size;
+  }
+  // [..., kv_heads * head_dim] -> [..., kv_heads, head_dim]
+  at::Tensor Heads(const at::Tensor& rows) const {
+    return rows.unflatten(-1, {layout_.kv_heads, layout_.head_dim});
+  }
+  // All tensors.
+  std::vector<at::Tensor> Planes() const;
+  // float32 [count, width]
+  at::Tensor Gather(const at::Tensor& plane, const SegmentInputs& segment, std::int64_t first,
                     std::int64_t count) const;
+  at::Tensor ViewOfPart(const at::Tensor& plane, const CellLayout::Part& part) const;
+  void AddJoin(const CellLayout::Place& place, const CellRow& row, std::vector<std::int64_t>& from,
+               std::vector<std::int64_t>& to) const;
+  void Move(std::vector<std::int64_t>& from, std::vector<std::int64_t>& to);
 
   PagedLayout layout_;
-  std::uint32_t blocks_ = 0;
-  std::uint32_t spare_ = 0;
-  std::vector<at::Tensor> keys_;  // per layer [blocks, block_size * kv_heads * head_dim]
+  KvSizes sizes_;
+  at::Device device_ = at::kCPU;
+  CellLayout cells_;
+  // Per layer [positions, kv_heads * head_dim].
+  std::vector<at::Tensor> keys_;
   std::vector<at::Tensor> values_;
-  at::Tensor hidden_;  // [blocks, block_size * hidden]; undefined without a plane
+  at::Tensor hidden_;  // [positions, hidden]; undefined without a plane
+  at::Tensor moving_;  // cells on their way, of one plane at a time
 };
 
 }  // namespace penstock::shard

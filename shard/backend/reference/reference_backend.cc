@@ -12,6 +12,7 @@
 #include "shard/backend/reference/aten.h"
 #include "shard/backend/reference/attention.h"
 #include "shard/backend/reference/batch_inputs.h"
+#include "shard/backend/reference/decode_attention.h"
 #include "shard/backend/reference/kv_store.h"
 #include "shard/backend/reference/operations.h"
 #include "shard/model/rope_table.h"
@@ -49,6 +50,8 @@ class ReferenceBackend final : public Backend {
   std::string Name() const override { return "reference"; }
   absl::Status Prepare(const BackendLimits& limits, Communicator* communicator) override;
   absl::Status AllocateCache(std::uint32_t blocks) override;
+  absl::Status AllocateCells(std::uint32_t cells) override;
+  absl::StatusOr<CellsArranged> ArrangeCells(std::span<const CellPart> parts) override;
   absl::Status CopyBlocks(std::span<const BlockCopy> copies) override;
   absl::Status Execute(const RaggedBatch& batch) override;
   absl::Status Similarities(std::uint32_t segment, std::span<float> out) override;
@@ -64,6 +67,7 @@ class ReferenceBackend final : public Backend {
     std::int64_t padded_count = 0;  // rows that are computed
   };
 
+  absl::Status MakeCache(std::uint32_t blocks, std::uint32_t cells);
   absl::Status Run(const Op& op);
   void Embed(const Op& op);
   void Norm(const Op& op);
@@ -119,6 +123,7 @@ class ReferenceBackend final : public Backend {
 
   // Of the present step.
   BatchInputs inputs_;
+  std::vector<PartQueries> part_queries_;
   at::Tensor step_cos_, step_sin_;
   at::Tensor units_;  // float [rows, hidden], with a hidden-state plane
   std::int64_t logit_count_ = 0;
@@ -175,8 +180,8 @@ absl::Status ReferenceBackend::Prepare(const BackendLimits& limits, Communicator
   });
 }
 
-absl::Status ReferenceBackend::AllocateCache(std::uint32_t blocks) {
-  return Guarded([this, blocks] {
+absl::Status ReferenceBackend::MakeCache(std::uint32_t blocks, std::uint32_t cells) {
+  return Guarded([this, blocks, cells] {
     cache_ = KvStore();  // freed first: the two need not fit together
     PagedLayout layout{program().layers, options_.block_size, program().part.kv_heads,
                        program().head_dim, options_.dtype};
@@ -185,9 +190,25 @@ absl::Status ReferenceBackend::AllocateCache(std::uint32_t blocks) {
       layout.hidden = program().Width(Buffer::kHidden);
       spare = layout.BlocksFor(limits_.max_candidate_rows);
     }
-    cache_ = KvStore(layout, blocks, blocks > 0 ? spare : 0, device_);
+    cache_ = KvStore(layout, {blocks, blocks > 0 ? spare : 0, cells}, device_);
     return absl::OkStatus();
   });
+}
+
+absl::Status ReferenceBackend::AllocateCache(std::uint32_t blocks) { return MakeCache(blocks, 0); }
+
+absl::Status ReferenceBackend::AllocateCells(std::uint32_t cells) {
+  if (cells == cache_.cells().cells()) return absl::OkStatus();
+  return MakeCache(cache_.blocks(), cells);
+}
+
+absl::StatusOr<CellsArranged> ReferenceBackend::ArrangeCells(std::span<const CellPart> parts) {
+  CellsArranged arranged;
+  PENSTOCK_RETURN_IF_ERROR(Guarded([&]() -> absl::Status {
+    PENSTOCK_ASSIGN_OR_RETURN(arranged, cache_.Arrange(parts));
+    return absl::OkStatus();
+  }));
+  return arranged;
 }
 
 absl::Status ReferenceBackend::CopyBlocks(std::span<const BlockCopy> copies) {
@@ -210,7 +231,11 @@ absl::Status ReferenceBackend::Execute(const RaggedBatch& batch) {
     const BatchShape shape{row_multiple_, options_.block_size, cache_.blocks()};
     PENSTOCK_RETURN_IF_ERROR(
         CheckBatch(batch, limits_, program(), {options_.block_size, cache_.blocks()}));
-    inputs_ = MakeBatchInputs(batch, program(), shape, device_);
+    const auto slot_of = [this](const RaggedSegment& segment, std::uint32_t position) {
+      return cache_.SlotOf(segment, position);
+    };
+    inputs_ = MakeBatchInputs(batch, program(), shape, slot_of, device_);
+    part_queries_ = CollectPartQueries(inputs_.segments, cache_.cells());
     step_cos_ = at::index_select(cos_, 0, inputs_.positions);
     step_sin_ = at::index_select(sin_, 0, inputs_.positions);
     rows_ = {0, inputs_.rows, inputs_.padded_rows};
@@ -232,7 +257,7 @@ absl::Status ReferenceBackend::Similarities(std::uint32_t segment, std::span<flo
   const SegmentInputs* candidates = FindCandidates(segment, out.size());
   if (candidates == nullptr) return NotCandidates(segment, out.size());
   return Guarded([&] {
-    const at::Tensor plane = cache_.Hidden(candidates->blocks, candidates->context_length);
+    const at::Tensor plane = cache_.Hidden(*candidates, candidates->context_length);
     const at::Tensor own = units_.narrow(0, candidates->query_start, candidates->query_count);
     const at::Tensor largest = at::mm(plane, own.t()).amax(0).cpu().contiguous();
     std::copy_n(largest.data_ptr<float>(), out.size(), out.begin());
@@ -373,7 +398,11 @@ void ReferenceBackend::Attention(const Op& op) {
   const AttentionShape shape{part.heads, part.kv_heads, program().head_dim,
                              program().attention_scale, op.window};
   const at::Tensor queries = Whole(op.in).narrow(1, 0, shape.heads * shape.head_dim);
+  for (const PartQueries& part : part_queries_) {
+    PartAttention(shape, cache_, op.layer, part, queries, Whole(op.out));
+  }
   for (const SegmentInputs& segment : inputs_.segments) {
+    if (IsPartQuery(segment)) continue;
     const auto attend = segment.candidates() ? CandidateAttention : SegmentAttention;
     attend(shape, cache_, op.layer, segment, queries, Whole(op.out));
   }

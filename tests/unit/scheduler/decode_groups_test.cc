@@ -18,7 +18,8 @@ using ::testing::ElementsAre;
 std::vector<DecodeRow> Rows(const std::vector<std::pair<std::uint64_t, std::uint64_t>>& rows) {
   std::vector<DecodeRow> result;
   for (const auto& [id, length] : rows) {
-    result.push_back({SequenceId(id), length, 1, static_cast<std::uint32_t>(result.size())});
+    const auto index = static_cast<std::uint32_t>(result.size());
+    result.push_back({SequenceId(id), SlotId(index), length, 1, index});
   }
   return result;
 }

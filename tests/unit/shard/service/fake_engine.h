@@ -78,9 +78,9 @@ class FakeEngine final : public StepEngine {
     control_.Note("Warmup");
     return WarmupReport{8, {{4, 0, 0, Duration(1000)}}, 123};
   }
-  absl::StatusOr<std::uint64_t> Commit(std::uint32_t blocks) override {
+  absl::StatusOr<std::uint64_t> Commit(const PoolSize& pool) override {
     control_.Note("Commit");
-    return std::uint64_t{blocks} * 64;
+    return std::uint64_t{pool.blocks} * 64;
   }
   absl::StatusOr<StepResult> Execute(const StepPlan& plan) override {
     control_.Note("Execute");

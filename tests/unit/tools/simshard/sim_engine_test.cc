@@ -28,7 +28,7 @@ class SimEngineTest : public testing::Test {
     setup.limits = {.max_step_tokens = 16, .max_sequences = 2, .max_sequence_length = 32};
     ASSERT_EQ(Message(engine_->Configure(setup)), "");
     ASSERT_EQ(engine_->Warmup()->blocks, 8u);
-    ASSERT_TRUE(engine_->Commit(8).ok());
+    ASSERT_TRUE(engine_->Commit({8, 0}).ok());
   }
 
   static SimOptions Echo() {

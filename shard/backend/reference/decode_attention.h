@@ -1,0 +1,53 @@
+// Attention of one query per sequence, so that a sequence's result has the same bits whatever
+// sequences stand beside it, however wide their tensor is, and from wherever K and V were read.
+//
+// Positions are cut into tiles of kDecodeTile from position 0. Every product has the shape of one
+// tile (libraries change last bits with the shape, not with the number of equal products); tiles
+// are added from left to right, and a tile of nothing but padding adds exactly zero.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "shard/backend/reference/aten.h"
+#include "shard/backend/reference/attention.h"
+#include "shard/backend/reference/batch_inputs.h"
+#include "shard/backend/reference/kv_store.h"
+
+namespace penstock::shard {
+
+inline constexpr std::int64_t kDecodeTile = 64;
+
+// K and V of some sequences, cut into tiles.
+struct DecodeTiles {
+  at::Tensor keys;                    // float32 [sequences, kv_heads, positions, head_dim]
+  at::Tensor values;                  // positions is a multiple of kDecodeTile
+  std::int64_t first = 0;             // position of the first, a multiple of kDecodeTile
+  std::vector<std::int64_t> lengths;  // of the sequences: the query is at the last position
+};
+
+// q: [sequences, heads, head_dim]. What a query does not see may hold anything. Gives float32
+// [sequences, heads * head_dim].
+at::Tensor DecodeAttention(const AttentionShape& shape, const at::Tensor& q, DecodeTiles tiles);
+
+// Queries of one part of the padded KV layout.
+struct PartQueries {
+  std::uint32_t part = 0;
+  std::vector<std::int64_t> queries;  // rows of the batch
+  std::vector<std::int64_t> rows;     // of the part
+  std::vector<std::int64_t> lengths;
+};
+
+// Of the segments that are one query of a row, by part.
+std::vector<PartQueries> CollectPartQueries(std::span<const SegmentInputs> segments,
+                                            const CellLayout& layout);
+inline bool IsPartQuery(const SegmentInputs& segment) {
+  return segment.row.has_value() && segment.query_count == 1 && !segment.candidates();
+}
+
+// queries, out: as in SegmentAttention.
+void PartAttention(const AttentionShape& shape, const KvStore& cache, std::uint32_t layer,
+                   const PartQueries& part, const at::Tensor& queries, at::Tensor out);
+
+}  // namespace penstock::shard

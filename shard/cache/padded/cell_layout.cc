@@ -1,0 +1,125 @@
+#include "shard/cache/padded/cell_layout.h"
+
+#include <algorithm>
+#include <utility>
+
+namespace penstock::shard {
+
+std::uint32_t CellLayout::allocated() const {
+  std::uint32_t cells = 0;
+  for (const Part& part : parts_) cells += part.Cells();
+  return cells;
+}
+
+const CellLayout::Moves& CellLayout::Arrange(std::span<const PartRequest> parts) {
+  KeepPlaces(parts);
+  if (!FillGaps()) LayOutAnew();
+  CollectMoves(parts);
+  std::swap(parts_, next_);
+  places_.clear();
+  for (std::uint32_t p = 0; p < parts_.size(); ++p) {
+    for (std::uint32_t row = 0; row < parts_[p].rows.size(); ++row) {
+      places_[parts_[p].rows[row].value()] = {p, row};
+    }
+  }
+  return moves_;
+}
+
+// Parts with the same rows as before stay, unless they now reach into the next that stays.
+void CellLayout::KeepPlaces(std::span<const PartRequest> parts) {
+  next_.clear();
+  std::vector<std::size_t> stay;
+  for (const PartRequest& wanted : parts) {
+    const auto same = std::find_if(parts_.begin(), parts_.end(), [&wanted](const Part& part) {
+      return part.rows == wanted.rows;
+    });
+    if (same != parts_.end()) stay.push_back(next_.size());
+    next_.push_back({wanted.rows, wanted.width, same == parts_.end() ? kNowhere : same->base});
+  }
+  std::sort(stay.begin(), stay.end(),
+            [this](std::size_t a, std::size_t b) { return next_[a].base < next_[b].base; });
+  for (std::size_t i = 0; i < stay.size(); ++i) {
+    Part& part = next_[stay[i]];
+    const std::uint32_t end = i + 1 < stay.size() ? next_[stay[i + 1]].base : cells_;
+    if (part.base + std::uint64_t{part.Cells()} > end) part.base = kNowhere;
+  }
+}
+
+// Gives every part without a place one between those that have one, the largest part first, each
+// into the largest gap. False when a gap is too small.
+bool CellLayout::FillGaps() {
+  struct Gap {
+    std::uint32_t base;
+    std::uint32_t cells;
+  };
+  std::vector<const Part*> placed;
+  std::vector<Part*> homeless;
+  for (Part& part : next_) {
+    if (part.base == kNowhere) homeless.push_back(&part);
+    if (part.base != kNowhere) placed.push_back(&part);
+  }
+  if (homeless.empty()) return true;
+  std::sort(placed.begin(), placed.end(), [](auto* a, auto* b) { return a->base < b->base; });
+  std::stable_sort(homeless.begin(), homeless.end(),
+                   [](auto* a, auto* b) { return a->Cells() > b->Cells(); });
+  std::vector<Gap> gaps;
+  std::uint32_t end = 0;
+  for (const Part* part : placed) {
+    gaps.push_back({end, part->base - end});
+    end = part->base + part->Cells();
+  }
+  gaps.push_back({end, cells_ - end});
+  for (Part* part : homeless) {
+    Gap& gap = *std::max_element(gaps.begin(), gaps.end(),
+                                 [](const Gap& a, const Gap& b) { return a.cells < b.cells; });
+    const std::uint64_t wanted = std::uint64_t{part->width + kRoomColumns} * part->rows.size();
+    if (wanted > gap.cells) return false;
+    // The first half of what is left stays behind the part before, which grows as well.
+    const std::uint32_t room =
+        gap.base == 0 ? 0 : static_cast<std::uint32_t>(gap.cells - wanted) / 2;
+    part->base = gap.base + room;
+    const std::uint32_t used = room + static_cast<std::uint32_t>(wanted);
+    gap = {gap.base + used, gap.cells - used};
+  }
+  return true;
+}
+
+void CellLayout::LayOutAnew() {
+  std::uint64_t used = 0;
+  std::uint64_t rows = 0;
+  for (const Part& part : next_) {
+    used += part.Cells();
+    rows += part.rows.size();
+  }
+  const std::uint64_t columns = (cells_ - used) / std::max<std::uint64_t>(rows, 1);
+  std::uint64_t base = 0;
+  for (Part& part : next_) {
+    part.base = static_cast<std::uint32_t>(base);
+    base += part.rows.size() * (part.width + columns);
+  }
+}
+
+void CellLayout::CollectMoves(std::span<const PartRequest> parts) {
+  moves_.from.clear();
+  moves_.to.clear();
+  moves_.joined.clear();
+  for (std::uint32_t p = 0; p < next_.size(); ++p) {
+    const Part& part = next_[p];
+    for (std::uint32_t row = 0; row < part.rows.size(); ++row) {
+      const std::uint32_t length = parts[p].lengths[row];
+      const auto before = places_.find(part.rows[row].value());
+      if (before == places_.end()) {
+        moves_.joined.push_back({p, row});
+        continue;
+      }
+      const Part& old = parts_[before->second.part];
+      if (old.base == part.base && old.rows == part.rows) break;  // the part has not moved
+      for (std::uint32_t position = 0; position < length; ++position) {
+        moves_.from.push_back(old.Cell(before->second.row, position));
+        moves_.to.push_back(part.Cell(row, position));
+      }
+    }
+  }
+}
+
+}  // namespace penstock::shard

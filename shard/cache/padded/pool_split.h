@@ -1,0 +1,41 @@
+// How the memory of a K/V cache is divided in the padded layout (docs/decisions/0014): blocks for
+// prompts and the prefix cache, cells for rows that decode, and the scratch that moving cells
+// needs.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <limits>
+
+#include "shard/cache/paged/paged_layout.h"
+
+namespace penstock::shard {
+
+struct PoolSplit {
+  std::uint32_t blocks = 0;
+  std::uint32_t cells = 0;
+};
+
+// Moving a cell goes through a copy of one array: K or V of a layer, or the hidden states.
+inline std::uint64_t CellScratchBytes(const PagedLayout& layout) {
+  return std::max(layout.LayerBytesPerToken() / 2, layout.HiddenBytesPerToken());
+}
+
+inline std::uint64_t CellBytes(const PagedLayout& layout) {
+  return layout.BytesPerToken() + CellScratchBytes(layout);
+}
+
+// A quarter is blocks, at least one longest sequence, at most half; the rest is cells.
+inline PoolSplit SplitPool(const PagedLayout& layout, std::uint64_t bytes,
+                           std::uint32_t longest_sequence) {
+  const std::uint64_t longest = layout.Bytes(layout.BlocksFor(longest_sequence));
+  const std::uint64_t store = std::min(std::max(longest, bytes / 4), bytes / 2);
+  PoolSplit split;
+  split.blocks = layout.BlocksIn(store);
+  const std::uint64_t cells = (bytes - layout.Bytes(split.blocks)) / CellBytes(layout);
+  split.cells = static_cast<std::uint32_t>(
+      std::min<std::uint64_t>(cells, std::numeric_limits<std::uint32_t>::max() / 4));
+  return split;
+}
+
+}  // namespace penstock::shard

@@ -1,0 +1,202 @@
+// The padded KV layout with the real core, the executor and the reference backend: what the core
+// predicts is allocated in every step, and every answer has the bits of the paged layout, however
+// the batch is divided.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <deque>
+#include <map>
+#include <memory>
+#include <random>
+
+#include "scheduler/scheduler.h"
+#include "shard/backend/reference/reference_backend.h"
+#include "shard/executor/model_executor.h"
+#include "shard/model/model.h"
+#include "shard/parallel/local_communicator.h"
+#include "tests/unit/support/paths.h"
+
+namespace penstock::shard {
+namespace {
+
+using scheduler::Arrival;
+using scheduler::Config;
+using scheduler::Input;
+using scheduler::Outputs;
+
+constexpr std::uint32_t kBlocks = 96;
+constexpr std::uint32_t kCells = 900;
+constexpr std::uint32_t kSlots = 8;
+constexpr std::uint32_t kStepTokens = 96;
+constexpr std::uint32_t kLongest = 256;
+
+struct Answer {
+  std::vector<TokenId> ids;
+  std::vector<float> logprobs;
+  friend bool operator==(const Answer&, const Answer&) = default;
+};
+using Answers = std::map<std::uint64_t, Answer>;
+
+struct Case {
+  bool padded = false;
+  std::uint32_t max_splits = 3;
+  bool contrastive = false;
+};
+
+// Prompts of 3 to 160 tokens, some of which begin alike; greedy, sampled, contrastive.
+std::vector<Arrival> Requests(bool contrastive) {
+  std::mt19937 random(5);
+  std::vector<Arrival> requests;
+  for (std::uint64_t i = 0; i < 14; ++i) {
+    Arrival arrival;
+    arrival.request = RequestId(i);
+    const std::uint32_t length = i % 4 == 0 ? 100 + random() % 60 : 3 + random() % 20;
+    for (std::uint32_t t = 0; t < length; ++t) {
+      arrival.prompt.push_back(t < 40 && i % 4 == 0 ? 20 + static_cast<TokenId>(t)
+                                                    : 10 + static_cast<TokenId>(random() % 500));
+    }
+    arrival.max_new_tokens = 4 + random() % 30;
+    arrival.ignore_eos = i % 2 == 0;
+    arrival.logprobs.kind = LogprobRequest::Kind::kRaw;
+    arrival.sampling.seed = i;
+    if (i % 3 == 1) {
+      arrival.sampling.do_sample = true;
+      arrival.sampling.temperature = 0.8f;
+    }
+    if (contrastive && i % 3 == 2) {
+      arrival.sampling.penalty_alpha = 0.6f;
+      arrival.sampling.top_k = 4;
+    }
+    requests.push_back(std::move(arrival));
+  }
+  return requests;
+}
+
+class PaddedBackend : public testing::Test {
+ protected:
+  // Sends the requests over some steps, with two plans in flight, and waits for all answers.
+  Answers Serve(const Case& setup) {
+    auto model =
+        Model::Open({testing_support::SourcePath("demo/model"), DType::kFloat32, Device(), 0, 1});
+    EXPECT_TRUE(model.ok()) << model.status();
+    if (!model.ok()) return {};
+    const auto backend = MakeBackend(*model, setup);
+    LocalCommunicator communicator;
+    ExecutorOptions executing;
+    executing.slots = kSlots;
+    executing.vocabulary = model->spec.vocabulary;
+    executing.eos_token_ids = model->spec.eos_token_ids;
+    executing.padded = setup.padded;
+    ModelExecutor executor(executing, *backend, communicator);
+
+    Config config;
+    config.max_step_tokens = kStepTokens;
+    config.split = scheduler::SplitObjective::kSparsity;
+    config.max_splits = setup.max_splits;
+    config.max_sparsity_ppm = 20'000;
+    scheduler::Scheduler core(config);
+    GroupCapacity capacity;
+    capacity.blocks = kBlocks;
+    capacity.slots = kSlots;
+    capacity.max_sequence_length = kLongest;
+    capacity.max_step_tokens = kStepTokens;
+    capacity.padded_attention = setup.padded;
+    capacity.cells = setup.padded ? kCells : 0;
+    capacity.max_candidates = setup.contrastive ? 8 : 0;
+    Outputs out;
+    Apply(core, scheduler::GroupUp{GroupId(0), Epoch(1), capacity, {}}, out);
+    std::vector<Arrival> requests = Requests(setup.contrastive);
+    std::size_t next = 0;
+    for (int step = 0; next < requests.size() || !plans_.empty(); ++step) {
+      if (step > 2000) {
+        ADD_FAILURE() << "the requests never end";
+        break;
+      }
+      for (int i = 0; i < 2 && next < requests.size() && step % 3 == 0; ++i) {
+        Apply(core, requests[next++], out);
+      }
+      if (plans_.empty()) continue;
+      const auto [plan, info] = std::move(plans_.front());
+      plans_.pop_front();
+      auto result = executor.Execute(plan);
+      EXPECT_TRUE(result.ok()) << result.status();
+      if (!result.ok()) break;
+      CheckCells(setup, plan, info, *result);
+      result->epoch = plan.epoch;
+      result->step = plan.step;
+      Apply(core, scheduler::StepDone{GroupId(0), *std::move(result)}, out);
+    }
+    plans_.clear();
+    return std::move(answers_);
+  }
+
+  static std::unique_ptr<Backend> MakeBackend(const Model& model, const Case& setup) {
+    ReferenceOptions options;
+    options.program = model.program;
+    options.weights = *model.Load(nullptr);
+    options.dtype = model.dtype;
+    auto backend = *MakeReferenceBackend(std::move(options));
+    const std::uint32_t candidate_rows = setup.contrastive ? 32 : 0;
+    EXPECT_TRUE(backend->Prepare({kStepTokens, kLongest, 64, candidate_rows}, nullptr).ok());
+    EXPECT_TRUE(backend->AllocateCache(kBlocks).ok());
+    EXPECT_TRUE(backend->AllocateCells(setup.padded ? kCells : 0).ok());
+    return backend;
+  }
+
+  void CheckCells(const Case& setup, const StepPlan& plan, const scheduler::StepInfo& info,
+                  const StepResult& result) {
+    ASSERT_EQ(result.cells.allocated, info.decode_cells) << "step " << plan.step.value();
+    ASSERT_LE(result.cells.filled, result.cells.allocated);
+    if (!setup.padded) return;
+    ASSERT_LE(info.decode_parts, setup.max_splits);
+    most_parts_ = std::max(most_parts_, info.decode_parts);
+  }
+
+  template <class What>
+  void Apply(scheduler::Scheduler& core, What what, Outputs& out) {
+    now_ = now_ + Duration(1000);
+    out.Clear();
+    core.Apply(Input{now_, std::move(what)}, out);
+    for (std::size_t i = 0; i < out.plans.size(); ++i) {
+      plans_.emplace_back(out.plans[i].plan, out.steps[i]);
+    }
+    for (const scheduler::Event& event : out.events) {
+      if (const auto* failed = std::get_if<scheduler::Failed>(&event.what)) {
+        ADD_FAILURE() << failed->message;
+      }
+      const auto* tokens = std::get_if<scheduler::Tokens>(&event.what);
+      if (tokens == nullptr) continue;
+      Answer& answer = answers_[event.request.value()];
+      for (const SampledToken& token : tokens->tokens) {
+        answer.ids.push_back(token.token);
+        answer.logprobs.push_back(token.logprob);
+      }
+    }
+  }
+
+  std::uint32_t most_parts_ = 0;
+
+ private:
+  Time now_{};
+  std::deque<std::pair<StepPlan, scheduler::StepInfo>> plans_;
+  Answers answers_;
+};
+
+TEST_F(PaddedBackend, AnswersHaveTheBitsOfThePagedLayoutForEveryNumberOfParts) {
+  const Answers paged = Serve({});
+  ASSERT_EQ(paged.size(), 14u);
+  for (std::uint32_t splits = 1; splits <= 4; ++splits) {
+    most_parts_ = 0;
+    EXPECT_EQ(Serve({true, splits}), paged) << splits << " parts";
+    EXPECT_EQ(most_parts_, splits) << "the load must really be split";
+  }
+}
+
+TEST_F(PaddedBackend, ContrastiveSearchToo) {
+  const Answers paged = Serve({false, 3, true});
+  ASSERT_EQ(paged.size(), 14u);
+  EXPECT_EQ(Serve({true, 3, true}), paged);
+}
+
+}  // namespace
+}  // namespace penstock::shard

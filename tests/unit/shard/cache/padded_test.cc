@@ -1,0 +1,260 @@
+// The padded KV layout as scheduler and shard make it together: what the splitter predicts is what
+// the row store allocates, and every row's contents survive being moved.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <map>
+#include <optional>
+#include <random>
+#include <vector>
+
+#include "scheduler/cell_bound.h"
+#include "scheduler/decode_groups.h"
+#include "shard/cache/padded/cell_layout.h"
+#include "shard/cache/padded/pool_split.h"
+
+namespace penstock::shard {
+namespace {
+
+using scheduler::CellBound;
+using scheduler::DecodeGroups;
+using scheduler::DecodeRow;
+using scheduler::SplitObjective;
+using scheduler::SplitRule;
+
+// A store whose cells say which position of which row they hold.
+class Store {
+ public:
+  explicit Store(std::uint32_t cells) : layout_(cells), contents_(cells, 0) {}
+
+  void Arrange(std::span<const PartRequest> parts) {
+    const CellLayout::Moves& moves = layout_.Arrange(parts);
+    std::vector<std::uint64_t> moving;
+    for (const std::uint32_t cell : moves.from) moving.push_back(contents_.at(cell));
+    for (std::size_t i = 0; i < moving.size(); ++i) contents_.at(moves.to[i]) = moving[i];
+    for (const CellLayout::Place& place : moves.joined) {
+      const PartRequest& part = parts[place.part];
+      for (std::uint32_t p = 0; p < part.lengths[place.row]; ++p) Write(part.rows[place.row], p);
+    }
+    copied = moves.from.size();
+  }
+  void Write(SlotId slot, std::uint32_t position) {
+    contents_.at(layout_.Cell(slot, position)) = Content(slot, position);
+  }
+  bool Holds(SlotId slot, std::uint32_t length) const {
+    for (std::uint32_t p = 0; p < length; ++p) {
+      if (contents_.at(layout_.Cell(slot, p)) != Content(slot, p)) return false;
+    }
+    return true;
+  }
+  const CellLayout& layout() const { return layout_; }
+
+  std::size_t copied = 0;  // by the last Arrange
+
+ private:
+  static std::uint64_t Content(SlotId slot, std::uint32_t position) {
+    return (std::uint64_t{slot.value()} + 1) << 32 | position;
+  }
+
+  CellLayout layout_;
+  std::vector<std::uint64_t> contents_;
+};
+
+// No two cells of the parts are the same, and all are in the store.
+void ExpectDisjoint(const CellLayout& layout) {
+  std::vector<std::pair<std::uint32_t, std::uint32_t>> ranges;
+  for (const CellLayout::Part& part : layout.parts()) {
+    ranges.emplace_back(part.base, part.base + part.Cells());
+  }
+  std::sort(ranges.begin(), ranges.end());
+  for (std::size_t i = 0; i < ranges.size(); ++i) {
+    const std::uint32_t end = i + 1 < ranges.size() ? ranges[i + 1].first : layout.cells();
+    ASSERT_LE(ranges[i].second, end);
+  }
+}
+
+struct Row {
+  std::uint64_t length = 0;  // positions, that of the next step included
+  std::uint64_t most = 0;
+  bool written = false;
+};
+
+// One run of arrivals and exits, admitted by the bound.
+class Load {
+ public:
+  explicit Load(std::uint32_t seed) : random_(seed) {
+    rule_.objective = Draw(2) == 0 ? SplitObjective::kSparsity : SplitObjective::kCost;
+    rule_.max_splits = 1 + Draw(4);
+    rule_.max_sparsity_ppm = Draw(1'000'000);
+    cells_ = 200 + Draw(4000);
+    launch_ = Draw(1500);
+    groups_.emplace(rule_, cells_);
+    store_.emplace(cells_);
+  }
+
+  void Step() {
+    Leave();
+    for (auto& [id, row] : rows_) {
+      if (row.length < row.most) ++row.length;
+    }
+    Arrive();
+    std::vector<DecodeRow> rows;
+    for (const auto& [id, row] : rows_) {
+      rows.push_back({SequenceId(id), SlotId(static_cast<std::uint32_t>(id)), row.length, 1,
+                      static_cast<std::uint32_t>(rows.size())});
+    }
+    resplits_ += groups_->Update(rows, launch_);
+    std::vector<SegmentGroup> sent;
+    groups_->AddGroups(rows, sent);
+    Take(sent);
+    Check(sent);
+  }
+
+  std::uint64_t resplits() const { return resplits_; }
+  std::uint64_t copied() const { return copied_; }
+
+ private:
+  std::uint32_t Draw(std::uint32_t below) { return static_cast<std::uint32_t>(random_() % below); }
+
+  void Leave() {
+    while (!rows_.empty() && Draw(4) == 0) {
+      rows_.erase(std::next(rows_.begin(), Draw(static_cast<std::uint32_t>(rows_.size()))));
+    }
+  }
+  void Arrive() {
+    while (Draw(3) == 0) {
+      Row row;
+      row.length = 1 + Draw(cells_ / 4);
+      row.most = row.length + Draw(60);
+      CellBound bound(rule_.max_splits);
+      bound.Add(row.most);
+      for (const auto& [id, other] : rows_) bound.Add(other.most);
+      if (bound.LeastCells() > cells_) return;
+      rows_[++next_] = row;
+    }
+  }
+  // As the shard does: what joins holds all but the position of this step, which is written now.
+  void Take(const std::vector<SegmentGroup>& sent) {
+    std::vector<PartRequest> parts;
+    for (const SegmentGroup& group : sent) {
+      PartRequest& part = parts.emplace_back();
+      part.width = group.width;
+      for (const SlotId slot : group.rows) {
+        part.rows.push_back(slot);
+        part.lengths.push_back(static_cast<std::uint32_t>(rows_.at(slot.value()).length - 1));
+      }
+    }
+    store_->Arrange(parts);
+    copied_ += store_->copied;
+    for (const auto& [id, row] : rows_) {
+      store_->Write(SlotId(static_cast<std::uint32_t>(id)),
+                    static_cast<std::uint32_t>(row.length - 1));
+    }
+  }
+  void Check(const std::vector<SegmentGroup>& sent) {
+    std::uint64_t predicted = 0;
+    std::uint64_t tokens = 0;
+    for (const SegmentGroup& group : sent) {
+      std::uint64_t longest = 0;
+      for (const SlotId slot : group.rows) {
+        longest = std::max(longest, rows_.at(slot.value()).length);
+        tokens += rows_.at(slot.value()).length;
+      }
+      predicted += longest * group.rows.size();
+    }
+    ASSERT_EQ(store_->layout().allocated(), predicted);
+    ASSERT_EQ(groups_->Cells(), predicted);
+    ASSERT_EQ(groups_->Tokens(), tokens);
+    ASSERT_LE(predicted, cells_) << "the bound of admission holds for every partition taken";
+    ASSERT_LE(sent.size(), rule_.max_splits);
+    ExpectDisjoint(store_->layout());
+    for (const auto& [id, row] : rows_) {
+      ASSERT_TRUE(store_->Holds(SlotId(static_cast<std::uint32_t>(id)),
+                                static_cast<std::uint32_t>(row.length)))
+          << "row " << id;
+    }
+  }
+
+  std::mt19937 random_;
+  SplitRule rule_;
+  std::uint32_t cells_ = 0;
+  std::uint64_t launch_ = 0;
+  std::optional<DecodeGroups> groups_;
+  std::optional<Store> store_;
+  std::map<std::uint64_t, Row> rows_;
+  std::uint64_t next_ = 0;
+  std::uint64_t resplits_ = 0;
+  std::uint64_t copied_ = 0;
+};
+
+TEST(PaddedLayout, AllocatedCellsAreThePartitionsPredictionInAThousandRandomRuns) {
+  std::uint64_t resplits = 0;
+  std::uint64_t copied = 0;
+  for (std::uint32_t seed = 1; seed <= 1000; ++seed) {
+    SCOPED_TRACE("seed " + std::to_string(seed));
+    Load run(seed);
+    for (int step = 0; step < 60; ++step) {
+      run.Step();
+      if (HasFatalFailure()) return;
+    }
+    resplits += run.resplits();
+    copied += run.copied();
+  }
+  EXPECT_GT(resplits, 3000u) << "the runs must re-split, or they show nothing";
+  EXPECT_GT(copied, 0u);
+}
+
+std::vector<PartRequest> Parts(const std::vector<std::vector<std::uint32_t>>& rows,
+                               const std::vector<std::uint32_t>& widths) {
+  std::vector<PartRequest> parts;
+  for (std::size_t i = 0; i < rows.size(); ++i) {
+    PartRequest& part = parts.emplace_back();
+    part.width = widths[i];
+    for (const std::uint32_t slot : rows[i]) {
+      part.rows.emplace_back(slot);
+      part.lengths.push_back(widths[i] - 1);
+    }
+  }
+  return parts;
+}
+
+TEST(PaddedLayout, AStepThatOnlyLengthensRowsCopiesNothing) {
+  Store store(1000);
+  store.Arrange(Parts({{1, 2}, {3}}, {10, 20}));
+  EXPECT_EQ(store.layout().allocated(), 40u);
+  for (std::uint32_t step = 1; step < 30; ++step) {
+    store.Arrange(Parts({{1, 2}, {3}}, {10 + step, 20 + step}));
+    EXPECT_EQ(store.copied, 0u) << step;
+  }
+}
+
+TEST(PaddedLayout, APartWhoseRowsStayIsNotMovedWhenAnotherChanges) {
+  Store store(1000);
+  store.Arrange(Parts({{1, 2}, {3}}, {10, 20}));
+  store.Arrange(Parts({{1, 2}, {3, 4}}, {10, 20}));
+  EXPECT_EQ(store.copied, 19u) << "row 3 alone: row 4 comes from blocks";
+}
+
+TEST(PaddedLayout, AFullStoreIsLaidOutAnew) {
+  Store store(60);
+  store.Arrange(Parts({{1, 2}, {3}}, {10, 20}));
+  store.Arrange(Parts({{3}, {1, 2}}, {20, 20}));
+  EXPECT_EQ(store.layout().allocated(), 60u);
+  for (const std::uint32_t slot : {1, 2}) EXPECT_TRUE(store.Holds(SlotId(slot), 9));
+  EXPECT_TRUE(store.Holds(SlotId(3), 19));
+}
+
+TEST(PaddedLayout, MemoryIsAQuarterBlocksAndTheRestCellsWithTheirScratch) {
+  const PagedLayout layout{2, 16, 2, 8, DType::kFloat32};
+  const PoolSplit split = SplitPool(layout, std::uint64_t{1} << 20, 128);
+  EXPECT_EQ(split.blocks, (1u << 18) / layout.BytesPerBlock());
+  EXPECT_EQ(CellBytes(layout), 2 * 2 * 2 * 8 * 4 + 2 * 8 * 4) << "K and V of two layers, and one K";
+  EXPECT_LE(layout.Bytes(split.blocks) + split.cells * CellBytes(layout), 1u << 20);
+  EXPECT_GT(split.cells, 2000u);
+  const PoolSplit small = SplitPool(layout, layout.Bytes(10), 128);
+  EXPECT_EQ(small.blocks, 5u) << "the longest sequence would be eight, at most half";
+}
+
+}  // namespace
+}  // namespace penstock::shard
