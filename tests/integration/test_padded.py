@@ -1,4 +1,4 @@
-"""--kv-layout padded: the same answers as the paged layout, bit for bit, however the batch is divided; cells are counted."""
+"""--kv-layout padded: the bits of the paged layout however the batch is divided; cells are counted."""
 
 import threading
 
