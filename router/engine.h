@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "common/ids.h"
+#include "common/plan/grammar.h"
 #include "common/plan/sampling.h"
 #include "common/time.h"
 #include "router/telemetry/trace_context.h"
@@ -33,11 +34,15 @@ struct ChatInput {
 };
 
 // What the answer must match.
+//
+// `write` makes the grammar that the shards enforce out of what the client sent: work that belongs
+// on a thread of the engine's, and errors that are told when nothing else is wrong with the
+// request.
 struct Grammar {
-  enum class Kind : std::uint8_t { kNone, kJson, kRegex };
-  Kind kind = Kind::kNone;
-  std::string text;   // a JSON schema, or a regular expression
-  std::string error;  // why it cannot be; told when nothing else is wrong with the request
+  using Written = std::variant<GrammarSpec, std::string>;  // or why it cannot be
+  std::function<Written()> write;                          // null: no grammar
+
+  explicit operator bool() const { return write != nullptr; }
 };
 
 struct GenerationRequest {
@@ -68,7 +73,6 @@ struct GenerationRequest {
   std::uint32_t predicted_tokens = 0;  // the client's forecast of its output; 0 = none
   std::string tenant;
   bool asked_sampling = false;  // do_sample as the client wrote it; only shown to shards that ask
-  bool watermark = false;
   Grammar grammar;
   std::optional<std::string> adapter_id;
 };

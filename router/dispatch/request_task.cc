@@ -109,11 +109,9 @@ void RequestTask::Prepare() {
     return services_.forget(id_);
   }
   auto built = services_.prompts.Build(request_);
-  if (auto* error = std::get_if<GenerationError>(&built)) {
-    services_.records.SetState(id_, "refused");
-    EndWith(std::move(*error));
-    return services_.forget(id_);
-  }
+  if (auto* error = std::get_if<GenerationError>(&built)) return Refuse(std::move(*error));
+  // Looked at last, as TGI does: once the length is known to fit.
+  if (auto error = WriteGrammar()) return Refuse(*std::move(error));
   auto& prompt = std::get<Prompt>(built);
   auto stream = TextStream::Create(services_.tokenizer, prompt.ids,
                                    StreamOptionsOf(request_, services_.eos_ids));
@@ -123,6 +121,33 @@ void RequestTask::Prepare() {
   }
   stream_.emplace(*std::move(stream));
   Send(std::move(prompt));
+}
+
+void RequestTask::Refuse(GenerationError error) {
+  services_.records.SetState(id_, "refused");
+  EndWith(std::move(error));
+  services_.forget(id_);
+}
+
+std::optional<GenerationError> RequestTask::WriteGrammar() {
+  if (!request_.grammar) return std::nullopt;
+  Grammar::Written written = request_.grammar.write();
+  request_.grammar.write = nullptr;  // and with it the client's text
+  GenerationError error = MakeError(ErrorKind::kValidation, "");
+  error.field = "grammar";
+  if (auto* wrong = std::get_if<std::string>(&written)) {
+    error.message = std::move(*wrong);
+    return error;
+  }
+  grammar_ = std::get<GrammarSpec>(std::move(written));
+  if (services_.grammars == nullptr || grammar_.source.empty()) return std::nullopt;
+  const absl::Status status = services_.grammars->Check(grammar_);
+  if (status.ok()) return std::nullopt;
+  if (absl::IsUnavailable(status)) {
+    return MakeError(ErrorKind::kOverloaded, Message(status));
+  }
+  error.message = "grammar is not valid: " + Message(status);
+  return error;
 }
 
 void RequestTask::Send(Prompt prompt) {
@@ -149,9 +174,11 @@ void RequestTask::Send(Prompt prompt) {
   arrival.tenant = request_.tenant;
   arrival.pinned_tokens = prompt.pinned_tokens;
   arrival.trace_id = services_.shows_requests
-                         ? ShownRequest(request_, prompt.max_new_tokens,
+                         ? ShownRequest(request_, grammar_, prompt.max_new_tokens,
                                         services_.prompts.limits().max_input_tokens)
                          : TraceName(request_);
+  // An empty expression asks for nothing, as in TGI.
+  if (!grammar_.source.empty()) arrival.grammar = std::move(grammar_);
   queued_ = SteadyNow();
   if (!services_.post(std::move(arrival))) {
     services_.records.SetState(id_, "refused");

@@ -21,6 +21,7 @@
 
 #include "common/ids.h"
 #include "common/time.h"
+#include "router/dispatch/grammar_checker.h"
 #include "router/dispatch/request_records.h"
 #include "router/dispatch/text_pool.h"
 #include "router/engine.h"
@@ -47,6 +48,7 @@ class SeedSource {
 // What all requests share. Outlives them.
 struct RequestServices {
   const PromptBuilder& prompts;
+  GrammarChecker* const grammars;  // null: none are offered
   const std::shared_ptr<const text::Tokenizer> tokenizer;
   const std::vector<TokenId> eos_ids;
   SeedSource& seeds;
@@ -63,6 +65,9 @@ class RequestTask final : public Lane {
  public:
   RequestTask(RequestId id, GenerationRequest request, std::shared_ptr<GenerationSink> sink,
               const RequestServices& services, Time arrived);
+
+  // A grammar takes time to check, on a thread that others do not wait for.
+  bool IsSlowToPrepare() const { return static_cast<bool>(request_.grammar); }
 
   // Any thread. True: the caller must schedule the lane.
   [[nodiscard]] bool Begin();
@@ -90,6 +95,8 @@ class RequestTask final : public Lane {
   bool Put(Item item);
   void Handle(Item item);
   void Prepare();
+  void Refuse(GenerationError error);
+  std::optional<GenerationError> WriteGrammar();
   void Send(Prompt prompt);
   void Take(const scheduler::Event& event);
   void OnStarted(const scheduler::Started& started);
@@ -114,6 +121,7 @@ class RequestTask final : public Lane {
   // The lane's own, on whatever thread runs it.
   bool ended_ = false;       // nothing more for the sink
   bool awaits_end_ = false;  // a stop string was found: its token goes out with the core's end
+  GrammarSpec grammar_;
   std::optional<TextStream> stream_;
   std::vector<TokenId> prompt_;          // kept for prompt logprobs only
   std::vector<GenerationEvent> events_;  // of this run

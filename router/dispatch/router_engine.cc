@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "router/dispatch/cached_prompts.h"
+#include "router/dispatch/grammar_checker.h"
 #include "router/dispatch/request_records.h"
 #include "router/dispatch/request_task.h"
 #include "router/dispatch/text_pool.h"
@@ -21,6 +22,14 @@ GenerationError Unavailable(std::string message) {
 
 PromptLimits LimitsOf(const ModelFacts& facts) {
   return {facts.max_input_tokens, facts.max_total_tokens, facts.vocabulary};
+}
+
+constexpr std::uint32_t kSlowThreads = 2;
+
+std::unique_ptr<GrammarChecker> CheckerOf(const ModelFacts& facts,
+                                          const RouterEngineOptions& options) {
+  if (!facts.has_grammar || !options.grammars) return nullptr;
+  return std::make_unique<GrammarChecker>(options.tokenizer, facts.vocabulary, options.eos_ids);
 }
 
 bool IsTerminal(const scheduler::Event& event) {
@@ -59,8 +68,10 @@ class RouterEngine::Impl final : public CoreListener {
       : facts_(std::move(options.facts)),
         prompts_(options.tokenizer, options.chat, LimitsOf(facts_)),
         seeds_(options.seed),
+        grammars_(CheckerOf(facts_, options)),
         services_{
             prompts_,
+            grammars_.get(),
             options.tokenizer,
             std::move(options.eos_ids),
             seeds_,
@@ -72,7 +83,8 @@ class RouterEngine::Impl final : public CoreListener {
         groups_return_(options.groups_return),
         probe_(options.health_probe,
                [this](std::shared_ptr<GenerationSink> sink) { SubmitProbe(std::move(sink)); }),
-        pool_(options.text_threads) {}
+        pool_(options.text_threads),
+        slow_pool_(grammars_ == nullptr ? 0 : kSlowThreads) {}
 
   ~Impl() override { Stop(); }
 
@@ -103,6 +115,7 @@ class RouterEngine::Impl final : public CoreListener {
   void Stop() {
     core_.Stop();
     pool_.Stop();
+    slow_pool_.Stop();
     probe_.Stop();
     const std::lock_guard lock(mutex_);
     tasks_.clear();
@@ -126,7 +139,8 @@ class RouterEngine::Impl final : public CoreListener {
     }
     const bool schedule = closed.empty() ? task->Begin() : task->Fail(Unavailable(closed));
     if (!closed.empty()) records_.SetState(id, "refused");
-    if (schedule) pool_.Schedule(std::move(task));
+    const bool slow = closed.empty() && grammars_ != nullptr && task->IsSlowToPrepare();
+    if (schedule) (slow ? slow_pool_ : pool_).Schedule(std::move(task));
     return id;
   }
 
@@ -285,6 +299,7 @@ class RouterEngine::Impl final : public CoreListener {
   const ModelFacts facts_;
   const PromptBuilder prompts_;
   SeedSource seeds_;
+  const std::unique_ptr<GrammarChecker> grammars_;  // null: none are offered
   RequestRecords records_;
   CachedPromptList cached_prompts_;
   std::function<void(LostGroup)> on_lost_;
@@ -303,7 +318,8 @@ class RouterEngine::Impl final : public CoreListener {
   CoreLoop core_;
   const bool groups_return_;
   HealthProbe probe_;
-  TextPool pool_;  // last: its threads use all of the above
+  TextPool pool_;       // last: its threads use all of the above
+  TextPool slow_pool_;  // requests that are slow to prepare, until they are
 };
 
 RouterEngine::RouterEngine(RouterEngineOptions options, Metrics& metrics)

@@ -32,6 +32,7 @@ struct RouterEngineOptions {
   std::optional<std::uint64_t> seed;  // of sampled requests that bring none; absent: drawn
   ModelFacts facts;                   // its limits are enforced
   std::vector<TokenId> eos_ids;
+  bool grammars = true;        // check them, where the shards offer any
   bool show_requests = false;  // see router/dispatch/shown_request.h
   std::shared_ptr<const text::Tokenizer> tokenizer;
   std::shared_ptr<const text::ChatTemplate> chat;  // null: chats are refused

@@ -17,8 +17,8 @@ void AppendKey(std::string& out, std::string_view key) {
 
 }  // namespace
 
-std::string ShownRequest(const GenerationRequest& request, std::uint32_t max_new_tokens,
-                         std::uint32_t max_input_tokens) {
+std::string ShownRequest(const GenerationRequest& request, const GrammarSpec& grammar,
+                         std::uint32_t max_new_tokens, std::uint32_t max_input_tokens) {
   std::string out = "{";
   if (const auto* text = std::get_if<std::string>(&request.prompt)) {
     AppendKey(out, "text");
@@ -31,11 +31,11 @@ std::string ShownRequest(const GenerationRequest& request, std::uint32_t max_new
     json::AppendInteger(out, *request.seed);
   }
   AppendKey(out, "watermark");
-  json::AppendBool(out, request.watermark);
+  json::AppendBool(out, request.sampling.watermark);
   AppendKey(out, "grammar_type");
-  json::AppendInteger(out, static_cast<int>(request.grammar.kind));
+  json::AppendInteger(out, static_cast<int>(grammar.kind));
   AppendKey(out, "grammar");
-  json::AppendString(out, request.grammar.text);
+  json::AppendString(out, grammar.source);
   AppendKey(out, "max_new_tokens");
   json::AppendInteger(out, std::min(max_new_tokens, kAllocation));
   AppendKey(out, "stop");

@@ -11,7 +11,7 @@
 namespace penstock::router {
 
 // `max_new_tokens` and `max_input_tokens` as decided by the limits.
-std::string ShownRequest(const GenerationRequest& request, std::uint32_t max_new_tokens,
-                         std::uint32_t max_input_tokens);
+std::string ShownRequest(const GenerationRequest& request, const GrammarSpec& grammar,
+                         std::uint32_t max_new_tokens, std::uint32_t max_input_tokens);
 
 }  // namespace penstock::router

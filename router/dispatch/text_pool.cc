@@ -7,7 +7,7 @@
 namespace penstock::router {
 
 TextPool::TextPool(std::uint32_t threads) {
-  for (std::uint32_t i = 0; i < std::max(threads, 1u); ++i) {
+  for (std::uint32_t i = 0; i < threads; ++i) {
     threads_.emplace_back([this] { Work(); });
   }
 }

@@ -28,6 +28,7 @@ class Lane {
 
 class TextPool {
  public:
+  // Without threads nothing may be scheduled.
   explicit TextPool(std::uint32_t threads);
   ~TextPool();  // Stop
   TextPool(const TextPool&) = delete;

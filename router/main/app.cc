@@ -144,6 +144,7 @@ std::optional<Failure> App::StartEngine() {
   options.facts = *std::move(facts);
   options.facts.has_chat_template = chat_ != nullptr;
   options.facts.template_has_tools = template_has_tools_;
+  options.grammars = !values_.GetBool("disable-grammar-support");
   options.show_requests = HasCapability(formed, "shows-requests");
   metrics_.AddTgiNames(options.facts.max_input_tokens, options.facts.max_total_tokens,
                        formed.capacity.block_size);

@@ -179,7 +179,6 @@ PromptBuilder::Outcome PromptBuilder::WithinLimits(Prompt prompt,
   if (tokens > limits_.max_input_tokens || room == 0) {
     return TooLong(tokens, "");
   }
-  if (!request.grammar.error.empty()) return Invalid("grammar", request.grammar.error);
   prompt.max_new_tokens = std::min(wanted, room);
   return prompt;
 }

@@ -50,6 +50,8 @@ absl::StatusOr<ModelEngineOptions> ReadShardOptions(const options::Values& value
   const std::uint32_t share = CoresOfThisProcess() / options.local_ranks;
   const std::uint32_t threads =
       static_cast<std::uint32_t>(values.FindInt("cpu-threads").value_or(std::max(1u, share)));
+  options.grammars = !values.GetBool("disable-grammar-support");
+  options.watermark = {values.GetDouble("watermark-gamma"), values.GetDouble("watermark-delta")};
   options.make_backend = BackendChoice({values.GetString("backend"), options.block_size,
                                         options.padded, threads, options.model.device});
   return options;

@@ -1,6 +1,7 @@
 #include "shard/executor/model_engine.h"
 
 #include <algorithm>
+#include <filesystem>
 #include <utility>
 
 #include "common/log.h"
@@ -69,6 +70,11 @@ EngineFacts ModelEngine::Facts() const {
   facts.capabilities = {"sampling", "penalties", "logprobs",      "prompt_logprobs",
                         "truncate", "copy",      "prefix_caching"};
   if (options_.contrastive_search) facts.capabilities.emplace_back("contrastive_search");
+  facts.capabilities.emplace_back("watermark");
+  // Rank 0 has tried its tokenizer, the others go by the folder.
+  if (options_.model.rank == 0 ? grammars_ != nullptr : MayOfferGrammars()) {
+    facts.capabilities.emplace_back("grammar");
+  }
   facts.fingerprint = model_->fingerprint;
   facts.parameters = model_->parameters;
   facts.weight_bytes = model_->WeightBytes();
@@ -81,8 +87,10 @@ absl::Status ModelEngine::Load(const LoadCallback& progress) {
   model_.emplace(std::move(model));
   log::Info("computes in " + std::string(DTypeName(model_->dtype)) + " (" + Stored(*model_) + ")");
   PENSTOCK_RETURN_IF_ERROR(PrintPlan());
+  StartGrammars();
   PENSTOCK_ASSIGN_OR_RETURN(LoadedWeights weights, LoadWithProgress(progress));
   PENSTOCK_ASSIGN_OR_RETURN(backend_, options_.make_backend(*model_, std::move(weights)));
+  FinishGrammars();
   return absl::OkStatus();
 }
 
@@ -97,6 +105,27 @@ std::uint32_t ModelEngine::CandidateRows() const {
   const GroupLimits& limits = setup_.limits;
   const std::uint64_t most = std::uint64_t{limits.max_sequences} * limits.max_candidates;
   return static_cast<std::uint32_t>(std::min<std::uint64_t>(most, limits.max_step_tokens));
+}
+
+bool ModelEngine::MayOfferGrammars() const {
+  return options_.grammars && !model_->spec.eos_token_ids.empty() &&
+         std::filesystem::exists(options_.model.folder + "/tokenizer.json");
+}
+
+// The vocabulary's tables come into being while the weights are read.
+void ModelEngine::StartGrammars() {
+  grammars_.reset();
+  if (options_.model.rank != 0 || !MayOfferGrammars()) return;
+  grammars_ = std::make_unique<GrammarCache>(options_.model.folder, model_->spec.vocabulary,
+                                             model_->spec.eos_token_ids);
+}
+
+void ModelEngine::FinishGrammars() {
+  if (grammars_ == nullptr) return;
+  const absl::Status ready = grammars_->Ready();
+  if (ready.ok()) return;
+  log::Warn("grammars are not offered: " + Message(ready));
+  grammars_.reset();
 }
 
 MemoryNeeds ModelEngine::Needs(std::uint32_t step_tokens) const {
@@ -229,6 +258,8 @@ absl::StatusOr<std::uint64_t> ModelEngine::Commit(const PoolSize& pool) {
   options.eos_token_ids = model_->spec.eos_token_ids;
   options.max_logit_rows = kMaxLogitRows;
   options.padded = options_.padded;
+  options.grammars = grammars_.get();
+  options.watermark = options_.watermark;
   executor_ = std::make_unique<ModelExecutor>(std::move(options), *backend_, *communicator_);
   const PagedLayout layout = Layout();
   const std::uint64_t cell_bytes = CellBytes(layout) * pool.cells;

@@ -31,6 +31,8 @@ struct ModelEngineOptions {
   KvMemory kv;
   std::uint32_t local_ranks = 1;
   bool contrastive_search = false;  // keep hidden states, offer contrastive search
+  bool grammars = true;  // offered, where the folder has a tokenizer that they can use
+  WatermarkSettings watermark;
   BackendFactory make_backend;
 };
 
@@ -51,6 +53,9 @@ class ModelEngine final : public StepEngine {
  private:
   absl::Status PrintPlan() const;
   absl::StatusOr<LoadedWeights> LoadWithProgress(const LoadCallback& progress);
+  bool MayOfferGrammars() const;
+  void StartGrammars();
+  void FinishGrammars();
   absl::Status JoinGroup();
   absl::StatusOr<PoolSize> CountPool() const;
   MemoryNeeds Needs(std::uint32_t step_tokens) const;
@@ -63,6 +68,7 @@ class ModelEngine final : public StepEngine {
   std::optional<Model> model_;
   std::unique_ptr<Backend> backend_;
   GroupSetup setup_;
+  std::unique_ptr<GrammarCache> grammars_;  // rank 0
   std::unique_ptr<ModelExecutor> executor_;
 
   std::atomic<bool> interrupted_ = false;

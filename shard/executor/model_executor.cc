@@ -25,9 +25,14 @@ ModelExecutor::ModelExecutor(ExecutorOptions options, Backend& backend, Communic
       communicator_(communicator),
       slots_(options_.slots, 1),
       histories_(options_.slots),
-      candidates_(options_.slots) {}
+      candidates_(options_.slots) {
+  if (options_.grammars != nullptr && communicator_.rank() == 0) {
+    grammars_.emplace(options_.slots, *options_.grammars);
+  }
+}
 
 void ModelExecutor::Reset() {
+  if (grammars_) grammars_->EndAll();
   slots_.Reset();
   std::fill(histories_.begin(), histories_.end(), std::nullopt);
 }
@@ -70,7 +75,10 @@ absl::Status ModelExecutor::Run(const StepPlan& plan, StepResult& result) {
 
 absl::Status ModelExecutor::ApplyControl(const StepPlan& plan) {
   slots_.Apply(plan);
-  for (SlotId slot : plan.ends) histories_[slot.value()].reset();
+  for (SlotId slot : plan.ends) {
+    histories_[slot.value()].reset();
+    if (grammars_) grammars_->End(slot);
+  }
   for (const SequenceStart& start : plan.starts) StartHistory(start);
   for (const Truncate& truncate : plan.truncates) RebuildHistory(truncate.slot);
   std::vector<BlockCopy> copies;
@@ -81,6 +89,7 @@ absl::Status ModelExecutor::ApplyControl(const StepPlan& plan) {
 }
 
 void ModelExecutor::StartHistory(const SequenceStart& start) {
+  StartGrammar(start);
   std::optional<TokenHistory>& history = histories_[start.slot.value()];
   history.reset();
   if (!NeedsHistory(start.sampling)) return;
@@ -89,6 +98,16 @@ void ModelExecutor::StartHistory(const SequenceStart& start) {
   const std::size_t prompt = OriginalPromptLength(start);
   history->AddPrompt(tokens.first(prompt));
   for (TokenId token : tokens.subspan(prompt)) history->AddGenerated(token);
+}
+
+// A grammar knows nothing of the prompt: what this and earlier starts have generated leads to where
+// the output stands.
+void ModelExecutor::StartGrammar(const SequenceStart& start) {
+  if (!grammars_) return;
+  grammars_->End(start.slot);
+  if (start.grammar.empty()) return;
+  const std::span<const TokenId> tokens = slots_.at(start.slot).tokens;
+  grammars_->Start(start.slot, start.grammar, tokens.subspan(OriginalPromptLength(start)));
 }
 
 void ModelExecutor::RebuildHistory(SlotId slot) { StartHistory(slots_.at(slot).start); }
@@ -133,8 +152,30 @@ void ModelExecutor::UseRow(const StepWork& work, std::uint32_t row, std::span<fl
 SampleRequest ModelExecutor::RequestFor(const Sequence& sequence) {
   const std::optional<TokenHistory>& history = histories_[sequence.start.slot.value()];
   CollectMasked(sequence, options_.eos_token_ids, masked_);
-  return {sequence.start.sampling, sequence.start.logprobs,
-          history.has_value() ? &*history : nullptr, masked_, sequence.NextOutputIndex()};
+  SampleRequest request{sequence.start.sampling, sequence.start.logprobs,
+                        history.has_value() ? &*history : nullptr, masked_,
+                        sequence.NextOutputIndex()};
+  request.watermark = options_.watermark;
+  request.before = sequence.tokens.back();
+  if (grammars_ && grammars_->Holds(sequence.start.slot)) AllowByGrammar(sequence, request);
+  return request;
+}
+
+// Stop tokens end an output as EOS does, so they are allowed where it is. Where only the end may
+// follow, min_new_tokens cannot ask for more.
+void ModelExecutor::AllowByGrammar(const Sequence& sequence, SampleRequest& request) {
+  const auto row = grammars_->Wait(sequence.start.slot);
+  if (!row.ok()) {
+    request.refusal = "grammar: " + Message(row.status());
+    return;
+  }
+  if (row->only_end) request.masked = {};
+  const bool may_end = std::any_of(options_.eos_token_ids.begin(), options_.eos_token_ids.end(),
+                                   [&row](TokenId eos) { return Contains(row->allowed, eos); });
+  if (may_end) {
+    for (const TokenId stop : sequence.start.stop_token_ids) Add(stop, row->allowed);
+  }
+  request.allowed = row->allowed;
 }
 
 void ModelExecutor::PickToken(const Sequence& sequence, std::span<float> logits,
@@ -189,6 +230,10 @@ void ModelExecutor::Accept(TokenId token, SequenceResult& result) {
   AcceptToken(sequence, token, options_.eos_token_ids);
   if (auto& history = histories_[result.slot.value()]; history.has_value()) {
     history->AddGenerated(token);
+  }
+  const bool goes_on = sequence.finish == ShardFinish::kNone;
+  if (goes_on && grammars_ && grammars_->Holds(result.slot)) {
+    grammars_->Advance(result.slot, token);
   }
   result.finish = sequence.finish;
 }

@@ -22,8 +22,10 @@
 #include "shard/executor/slot_table.h"
 #include "shard/executor/step_batch.h"
 #include "shard/parallel/communicator.h"
+#include "shard/sampling/grammar_masks.h"
 #include "shard/sampling/sampler.h"
 #include "shard/sampling/token_history.h"
+#include "shard/sampling/watermark.h"
 
 namespace penstock::shard {
 
@@ -33,6 +35,8 @@ struct ExecutorOptions {
   std::vector<TokenId> eos_token_ids;
   std::uint32_t max_logit_rows = 64;  // as the backend was prepared
   bool padded = false;                // KV layout; the backend has cells
+  GrammarCache* grammars = nullptr;   // of rank 0, outlives the executor; null: none are offered
+  WatermarkSettings watermark;
 };
 
 // Picks that are no token: rank 0 found none (NaN and the like), or there is none.
@@ -51,6 +55,7 @@ class ModelExecutor {
   absl::Status Run(const StepPlan& plan, StepResult& result);
   absl::Status ApplyControl(const StepPlan& plan);
   void StartHistory(const SequenceStart& start);
+  void StartGrammar(const SequenceStart& start);
   void RebuildHistory(SlotId slot);
 
   // Rank 0 reads logits and picks; all ranks take part in gathering them.
@@ -75,12 +80,14 @@ class ModelExecutor {
   void Accept(TokenId token, SequenceResult& result);
   void Fail(SequenceResult& result);
   SampleRequest RequestFor(const Sequence& sequence);
+  void AllowByGrammar(const Sequence& sequence, SampleRequest& request);
 
   const ExecutorOptions options_;
   Backend& backend_;
   Communicator& communicator_;
   SlotTable slots_;
   std::vector<std::optional<TokenHistory>> histories_;  // by slot, where penalties need one
+  std::optional<GrammarMasks> grammars_;                // on rank 0
   std::vector<CandidateSet> candidates_;                // by slot, of contrastive search; on rank 0
   CellRows cell_rows_;
   StepBatch batch_;

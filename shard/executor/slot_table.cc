@@ -14,6 +14,8 @@ ShardFinish FinishAfter(const Sequence& sequence, TokenId token, std::span<const
   const SequenceStart& start = sequence.start;
   const std::uint32_t generated = sequence.Generated();
   if (start.max_new_tokens > 0 && generated >= start.max_new_tokens) return ShardFinish::kLength;
+  // A grammar lets the end through only where the output is whole, and then nothing can follow.
+  if (!start.grammar.empty() && Contains(eos, token)) return ShardFinish::kEos;
   if (generated <= start.min_new_tokens) return ShardFinish::kNone;
   if (!start.ignore_eos && Contains(eos, token)) return ShardFinish::kEos;
   if (Contains(start.stop_token_ids, token)) return ShardFinish::kStopToken;

@@ -93,7 +93,10 @@ absl::StatusOr<float> Sampler::Process(std::span<float> logits, const SampleRequ
   if (request.logprobs.kind == LogprobRequest::Kind::kRaw) {
     raw_.assign(logits.begin(), logits.end());
   }
+  if (!request.refusal.empty()) return absl::InternalError(request.refusal);
+  if (request.params.watermark) FavourGreen(request.watermark, request.before, logits);
   ProcessLogits(request.params, request.history, request.masked, logits);
+  if (!request.allowed.empty()) KeepOnly(request.allowed, logits);
   const RowMaximum maximum = FindMaximum(logits);
   if (maximum.nan) return absl::InternalError("the model gave NaN logits");
   if (!std::isfinite(maximum.logit)) return absl::InternalError("no token has a finite logit");

@@ -11,6 +11,7 @@
 
 #include <cstdint>
 #include <span>
+#include <string>
 #include <vector>
 
 #include "common/plan/sampling.h"
@@ -18,6 +19,8 @@
 #include "shard/sampling/contrastive.h"
 #include "shard/sampling/filters.h"
 #include "shard/sampling/token_history.h"
+#include "shard/sampling/token_mask.h"
+#include "shard/sampling/watermark.h"
 
 namespace penstock::shard {
 
@@ -27,6 +30,10 @@ struct SampleRequest {
   const TokenHistory* history = nullptr;  // may be null when NeedsHistory(params) is false
   std::span<const TokenId> masked;        // never picked this time
   std::uint32_t position = 0;             // index of the token in the request's output
+  TokenMask allowed;                      // by a grammar; empty: all
+  std::string refusal;                    // why no token can be picked; empty: one can
+  WatermarkSettings watermark;            // used where the parameters ask for one
+  TokenId before = 0;                     // the token that the row follows
 };
 
 class Sampler {

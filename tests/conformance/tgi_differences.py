@@ -4,6 +4,7 @@ length. A rule allows a difference, it does not ask for one.
 """
 
 import json
+import re
 
 ALLOCATION = 1024  # tokens that TGI asks its shards for at once
 
@@ -102,6 +103,17 @@ def _comma_in_arguments(exchange):
              if delta.get("tool_calls")]
     pieces = [(call[0] if isinstance(call, list) else call)["function"]["arguments"] for call in calls]
     return "".join(pieces).removeprefix("{").lstrip().startswith(",")
+def _bad_expression(exchange):
+    """TGI's router passes expressions on; its shards fail on them, the recorded stand-in did not."""
+    body = _body(exchange)
+    grammar = _parameters(body).get("grammar") or body.get("response_format")
+    if not isinstance(grammar, dict) or grammar.get("type") != "regex":
+        return False
+    try:
+        re.compile(grammar.get("value"))
+    except (re.error, TypeError):
+        return True
+    return False
 
 
 RULES = [
@@ -114,6 +126,7 @@ RULES = [
     ("compressed body", "415, not read as if it were plain", _compressed),
     ("key in another case", "keys are compared exactly", _key_in_other_case),
     ("comma in arguments", "streamed arguments of a tool call join to JSON", _comma_in_arguments),
+    ("bad expression", "422 from the router, not an error of the shard", _bad_expression),
     ("tools through tojson", "with blanks, as transformers renders them", _tools_as_json),
 ]
 

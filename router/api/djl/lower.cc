@@ -178,7 +178,7 @@ std::variant<std::vector<GenerationRequest>, ApiError> Lower(const ApiContext& c
   lowered.sampling = std::get<SamplingParams>(std::move(sampling));
   lowered.seed = p.seed;
   lowered.asked_sampling = p.do_sample;
-  lowered.watermark = p.watermark;
+  lowered.sampling.watermark = p.watermark;
   lowered.include_stop_text = p.include_stop_str_in_output;
   lowered.dialect = scheduler::Dialect::kDjl;
   const auto formatter = FormatterOf(options, request);

@@ -7,6 +7,7 @@
 #include "router/api/json/reader.h"
 #include "router/api/json/unicode.h"
 #include "router/api/json/writer.h"
+#include "router/api/openai/response_format.h"
 
 namespace penstock::router::openai {
 namespace {
@@ -170,21 +171,6 @@ Check CheckChatFeatures(const ChatRequest& request) {
                        "`tools` are not supported; with `tool_choice` `none` the template "
                        "sees them");
   }
-  if (request.response_format) {
-    json::Reader reader(request.response_format->text);
-    std::string key, type;
-    if (!reader.EnterObject("an object")) {
-      return Bad("response_format", "an object", reader.error().found);
-    }
-    while (reader.NextKey(key) && reader.Colon()) {
-      key == "type" ? reader.ReadString(type, "a string") : reader.Skip();
-    }
-    if (type != "text") {
-      return Unsupported(
-          "response_format",
-          "`response_format` supports the type `text` only. Given: " + json::DescribeString(type));
-    }
-  }
   if (request.chat_template) {
     return Unsupported("chat_template", "`chat_template` in a request is not supported");
   }
@@ -244,6 +230,15 @@ Lowered LowerChat(const ApiContext& context, const ChatRequest& request,
   if (auto error = CheckCommon(context, request)) return *std::move(error);
   if (auto error = CheckChatFeatures(request)) return *std::move(error);
   GenerationRequest lowered = LowerCommon(request, client_id);
+  if (request.response_format) {
+    auto grammar = LowerResponseFormat(*request.response_format);
+    if (auto* error = std::get_if<ApiError>(&grammar)) return std::move(*error);
+    lowered.grammar = std::get<Grammar>(std::move(grammar));
+    const bool offered = context.options.grammar && context.engine.Facts().has_grammar;
+    if (lowered.grammar && !offered) {
+      return Unsupported("response_format", "the server does not offer grammars");
+    }
+  }
   ChatInput chat;
   chat.messages_json = request.messages.json;
   if (!IsEmptyArray(request.tools)) chat.tools_json = request.tools->text;

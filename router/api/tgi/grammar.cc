@@ -1,6 +1,8 @@
 #include "router/api/tgi/grammar.h"
 
 #include <array>
+#include <cstddef>
+#include <memory>
 #include <utility>
 
 #include "router/api/json/fields.h"
@@ -56,8 +58,54 @@ bool ReadContent(json::Reader& reader, Tag tag, GrammarChoice& out) {
   return true;
 }
 
-ApiError NotValid(std::string why) {
-  return {ApiErrorKind::kValidation, "grammar is not valid: " + std::move(why), "grammar"};
+constexpr std::size_t kMaxSchemaBytes = std::size_t{256} << 10;
+
+std::string NotValid(std::string_view why) { return "grammar is not valid: " + std::string(why); }
+
+// Bytes of the names and texts; never more than those of the JSON.
+std::size_t TextBytes(const Value& value) {
+  std::size_t bytes = value.text.size() + 1;
+  for (const Value& element : value.elements) bytes += TextBytes(element);
+  for (const Value::Member& member : value.members) {
+    bytes += member.first.size() + TextBytes(member.second);
+  }
+  return bytes;
+}
+
+Grammar::Written TooLarge(std::size_t bytes) {
+  return NotValid("a schema must have at most " + std::to_string(kMaxSchemaBytes) +
+                  " bytes. Given: at least " + std::to_string(bytes));
+}
+
+// A JSON schema becomes a regular expression, as in TGI's router.
+Grammar::Written WriteSchema(const Value& schema) {
+  const std::size_t bytes = TextBytes(schema);
+  if (bytes > kMaxSchemaBytes) return TooLarge(bytes);
+  if (const auto wrong = FindSchemaError(schema)) return NotValid(*wrong);
+  if (schema.Find("properties") == nullptr) {
+    return NotValid("Grammar must have a 'properties' field");
+  }
+  auto regex = SchemaToRegex(schema);
+  if (auto* error = std::get_if<SchemaError>(&regex)) {
+    return "cannot compile regex from schema: " + std::move(error->message);
+  }
+  return GrammarSpec{GrammarSpec::Kind::kRegex, std::get<std::string>(std::move(regex))};
+}
+
+Grammar::Written Write(const GrammarChoice& choice) {
+  if (choice.type == GrammarChoice::Type::kRegex) {
+    return GrammarSpec{GrammarSpec::Kind::kRegex, choice.regex};
+  }
+  const Value& schema = choice.schema;
+  if (choice.wrapped || schema.is(Value::Kind::kObject)) return WriteSchema(schema);
+  if (!schema.is(Value::Kind::kString)) return std::string("grammar is not supported");
+  if (schema.text.size() > kMaxSchemaBytes) return TooLarge(schema.text.size());
+  json::Reader reader(schema.text);
+  Value parsed;
+  if (!json::ReadValue(reader, parsed, "a value") || !reader.AtEnd()) {
+    return NotValid(reader.error().Place());
+  }
+  return WriteSchema(parsed);
 }
 
 }  // namespace
@@ -100,31 +148,8 @@ bool ReadValue(json::Reader& reader, GrammarChoice& out, std::string_view expect
   return ReadContent(content, *tag, out) || reader.FailObject(content.error().what);
 }
 
-std::variant<Grammar, ApiError> LowerGrammar(const GrammarChoice& choice) {
-  if (choice.type == GrammarChoice::Type::kRegex) {
-    return Grammar{Grammar::Kind::kRegex, choice.regex};
-  }
-  Value schema = choice.schema;
-  if (!choice.wrapped && schema.is(Value::Kind::kString)) {
-    json::Reader reader(schema.text);
-    Value parsed;
-    if (!json::ReadValue(reader, parsed, "a value") || !reader.AtEnd()) {
-      return NotValid(reader.error().Place());
-    }
-    schema = std::move(parsed);
-  } else if (!choice.wrapped && !schema.is(Value::Kind::kObject)) {
-    return ApiError{ApiErrorKind::kUnsupported, "grammar is not supported", "grammar"};
-  }
-  if (auto wrong = FindSchemaError(schema)) return NotValid(*std::move(wrong));
-  if (schema.Find("properties") == nullptr) {
-    return NotValid("Grammar must have a 'properties' field");
-  }
-  auto regex = SchemaToRegex(schema);
-  if (auto* error = std::get_if<SchemaError>(&regex)) {
-    return ApiError{ApiErrorKind::kValidation,
-                    "cannot compile regex from schema: " + std::move(error->message), "grammar"};
-  }
-  return Grammar{Grammar::Kind::kRegex, std::get<std::string>(std::move(regex))};
+Grammar LowerGrammar(const GrammarChoice& choice) {
+  return {[choice = std::make_shared<const GrammarChoice>(choice)] { return Write(*choice); }};
 }
 
 }  // namespace penstock::router::tgi

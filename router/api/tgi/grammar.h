@@ -5,9 +5,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
-#include <variant>
 
-#include "router/api/errors.h"
 #include "router/api/json/value.h"
 #include "router/engine.h"
 
@@ -23,7 +21,7 @@ struct GrammarChoice {
 
 bool ReadValue(json::Reader& reader, GrammarChoice& out, std::string_view expected);
 
-// A JSON schema becomes a regular expression, as in TGI's router.
-std::variant<Grammar, ApiError> LowerGrammar(const GrammarChoice& choice);
+// A JSON schema becomes a regular expression, as in TGI's router; its errors are in TGI's words.
+Grammar LowerGrammar(const GrammarChoice& choice);
 
 }  // namespace penstock::router::tgi

@@ -89,6 +89,7 @@ std::optional<ApiError> CheckRest(const ApiContext& context, const Request& requ
 
 SamplingParams ToSampling(const Parameters& p) {
   SamplingParams sampling;
+  sampling.watermark = p.watermark;
   sampling.do_sample = Samples(p);
   // 1e39 is a valid temperature for TGI: in binary32 an infinity, which the greatest number equals.
   constexpr float kGreatest = std::numeric_limits<float>::max();
@@ -170,19 +171,12 @@ std::variant<std::vector<GenerationRequest>, ApiError> Lower(const ApiContext& c
   if (p.grammar) {
     const bool offered = context.options.grammar && context.engine.Facts().has_grammar;
     if (!offered) return Unsupported("grammar", "grammar is not supported");
-    std::variant<Grammar, ApiError> grammar = LowerGrammar(*p.grammar);
-    // TGI looks at a grammar once the length is known to fit, which the engine finds out.
-    if (const auto* error = std::get_if<ApiError>(&grammar)) {
-      lowered.grammar.error = error->message;
-    } else {
-      lowered.grammar = std::get<Grammar>(std::move(grammar));
-    }
+    lowered.grammar = LowerGrammar(*p.grammar);
   }
   lowered.client_id = client_id;
   lowered.prompt = request.inputs;
   lowered.add_special_tokens = request.add_special_tokens;
   lowered.asked_sampling = p.do_sample;
-  lowered.watermark = p.watermark;
   lowered.adapter_id = p.adapter_id;
   if (p.truncate) lowered.truncate = static_cast<std::uint32_t>(*p.truncate);
   lowered.max_new_tokens = p.max_new_tokens;

@@ -38,7 +38,9 @@ pub fn parse(kind: Kind, source: &str, limits: &Limits) -> Result<TopLevelGramma
     }
     match kind {
         Kind::JsonSchema => Ok(TopLevelGrammar::from_json_schema(schema(source)?)),
-        Kind::Regex => Ok(TopLevelGrammar::from_regex(without_anchors(source))),
+        Kind::Regex => Ok(TopLevelGrammar::from_regex(&ascii_classes(
+            without_anchors(source),
+        ))),
         Kind::Lark => Ok(TopLevelGrammar::from_lark(source.to_owned())),
     }
 }
@@ -112,7 +114,7 @@ fn check_multiple(multiple: Option<&Value>) -> Result<()> {
 
 /// The whole output must match, so `^` in front and `$` behind say nothing new; the engine has no
 /// anchors.
-fn without_anchors(source: &str) -> &str {
+pub fn without_anchors(source: &str) -> &str {
     let source = source.strip_prefix('^').unwrap_or(source);
     match source.strip_suffix('$') {
         Some(rest) if trailing_backslashes(rest).is_multiple_of(2) => rest,
@@ -120,8 +122,43 @@ fn without_anchors(source: &str) -> &str {
     }
 }
 
+/// `\d` and its kin mean ASCII, as in TGI and in JSON Schema: nobody who asks for an address wants
+/// Thai digits. A class may stand inside a class, so the place does not matter.
+pub fn ascii_classes(source: &str) -> String {
+    let mut out = String::with_capacity(source.len());
+    let mut chars = source.chars();
+    while let Some(c) = chars.next() {
+        if c != '\\' {
+            out.push(c);
+            continue;
+        }
+        match chars.next() {
+            Some('d') => out.push_str("[0-9]"),
+            Some('D') => out.push_str("[^0-9]"),
+            Some('w') => out.push_str("[0-9A-Za-z_]"),
+            Some('W') => out.push_str("[^0-9A-Za-z_]"),
+            Some('s') => out.push_str(r"[ \t\n\r\f\v]"),
+            Some('S') => out.push_str(r"[^ \t\n\r\f\v]"),
+            Some(other) => out.extend(['\\', other]),
+            None => out.push('\\'),
+        }
+    }
+    out
+}
+
 fn trailing_backslashes(text: &str) -> usize {
     text.bytes().rev().take_while(|&byte| byte == b'\\').count()
+}
+
+/// Without the engine's own places in the grammar that it made of the source, and on one line.
+fn words_only(text: &str) -> String {
+    let text = text.split("| start:").next().unwrap_or(text);
+    let text = match text.rsplit_once("error: ") {
+        Some((_, said)) => said,
+        None => text,
+    };
+    let words: Vec<&str> = text.split_whitespace().collect();
+    words.join(" ").trim_end_matches(" 1").to_owned()
 }
 
 /// The engine's message without its own decorations; a limit that was reached keeps its code.
@@ -140,9 +177,10 @@ pub fn explain(message: &str) -> TextError {
         "fuel",
         "limit",
     ];
+    let text = words_only(text);
     let lower = text.to_lowercase();
     let is_limit = LIMITS.iter().any(|word| lower.contains(word));
-    let shown: String = text.chars().take(400).collect();
+    let shown: String = text.chars().take(300).collect();
     TextError {
         code: if is_limit {
             Code::LimitExceeded

@@ -38,10 +38,25 @@ fn what_is_no_schema_is_refused_with_the_place() {
 }
 
 #[test]
+fn classes_are_ascii_and_anchors_say_nothing() {
+    assert_eq!(
+        compile::ascii_classes(r"\d\\d[\W]"),
+        r"[0-9]\\d[[^0-9A-Za-z_]]"
+    );
+    assert_eq!(compile::without_anchors(r"^a\\$"), r"a\\");
+    assert_eq!(compile::without_anchors(r"a\$"), r"a\$");
+}
+
+#[test]
 fn the_engines_messages_become_one_line_and_limits_keep_their_code() {
     let error = compile::explain("lexer error: too many states: 9 >= 9\n<state>\nTokens\n</state>");
     assert_eq!(error.code, Code::LimitExceeded);
-    assert_eq!(error.message, "lexer error: too many states: 9 >= 9");
+    assert_eq!(error.message, "too many states: 9 >= 9");
+    let error = compile::explain(
+        "at 1(8): invalid regex \"(\" (in regex): regex parse error:     (     ^ \
+         error: unclosed group    1 | start: /(/",
+    );
+    assert_eq!(error.message, "unclosed group");
     assert_eq!(
         compile::explain("unclosed group").code,
         Code::InvalidArgument

@@ -264,9 +264,13 @@ TEST_F(OpenAiTest, BadValuesNameFieldValueAndLimit) {
       {R"("model":"gpt-4")", 404, "the model `gpt-4` does not exist. Served here: demo", "model"},
       {R"("tools":[{"type":"function"}])", 400,
        "`tools` are not supported; with `tool_choice` `none` the template sees them", "tools"},
-      {R"("response_format":{"type":"json_object"})", 400,
-       "`response_format` supports the type `text` only. Given: string \"json_object\"",
+      {R"("response_format":{"type":"json_object"})", 400, "the server does not offer grammars",
        "response_format"},
+      {R"("response_format":{"type":"xml"})", 400,
+       "`response_format.type` must be text, json_object, json_schema or regex. Given: \"xml\"",
+       "response_format"},
+      {R"("response_format":{"type":"json_schema"})", 400,
+       "`response_format.json_schema` must be an object with a `schema`", "response_format"},
   };
   for (const BadBody& c : cases) {
     const RawResponse response = Post("/v1/chat/completions", Chat(c.more));

@@ -81,7 +81,7 @@ TEST_F(TgiOpenAiTest, AToolCallIsReadFromTheText) {
 TEST_F(TgiOpenAiTest, NoToolGeneratesAgainWithoutTools) {
   engine_.facts.has_grammar = true;
   engine_.script = [](const GenerationRequest& request) {
-    const bool forced = request.grammar.kind != Grammar::Kind::kNone;
+    const bool forced = static_cast<bool>(request.grammar);
     return Events({forced ? R"({"function": {"_name": "no_tool"}})" : "plain"}, FinishReason::kEos,
                   1, true);
   };

@@ -1,0 +1,17 @@
+// `response_format` of a chat: OpenAI's shapes (`text`, `json_object`, `json_schema`), and TGI's
+// (`json`, `json_object`, `json_schema`, `regex`, each with a `value`), which its clients send here
+// too. Here a schema is enforced as it is, not by way of a regular expression.
+#pragma once
+
+#include <variant>
+
+#include "router/api/errors.h"
+#include "router/api/json/fields.h"
+#include "router/engine.h"
+
+namespace penstock::router::openai {
+
+// Without a grammar for `text`.
+std::variant<Grammar, ApiError> LowerResponseFormat(const json::Raw& format);
+
+}  // namespace penstock::router::openai
