@@ -76,7 +76,8 @@ class FakeEngine final : public StepEngine {
   }
   absl::StatusOr<WarmupReport> Warmup() override {
     control_.Note("Warmup");
-    return WarmupReport{8, {{4, 0, 0, Duration(1000)}}, 123};
+    return WarmupReport{
+        .blocks = 8, .step_times = {{4, 0, 0, Duration(1000)}}, .peak_memory_bytes = 123};
   }
   absl::StatusOr<std::uint64_t> Commit(const PoolSize& pool) override {
     control_.Note("Commit");
