@@ -85,7 +85,7 @@ TEST_F(GuaranteedAdmissionTest, ShortageSaysWhatAndHowMuch) {
   state_.slots_available = 0;
   EXPECT_EQ(Check(Request(1, 1))->budget, Budget::kSlots);
 
-  state_ = {10, 4, 2, 80, 0};
+  state_ = {.blocks_available = 10, .slots_available = 4, .running = 2, .reserved_tokens = 80};
   config_.max_batch_total_tokens = 100;
   const auto tokens = Check(Request(20, 1));
   ASSERT_TRUE(tokens);

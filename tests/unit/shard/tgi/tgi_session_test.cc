@@ -23,7 +23,14 @@ constexpr std::uint32_t kStepTokens = 8;
 class Echo {
  public:
   explicit Echo(std::uint32_t vocabulary)
-      : checker_({Epoch(1), vocabulary, 5, 9, 4, kStepTokens, 64, 1, {0}}) {}
+      : checker_({.epoch = Epoch(1),
+                  .vocabulary = vocabulary,
+                  .slots = 5,
+                  .blocks = 9,
+                  .block_size = 4,
+                  .max_step_tokens = kStepTokens,
+                  .max_sequence_length = 64,
+                  .max_decode_rows = 1}) {}
 
   absl::StatusOr<StepResult> Run(StepPlan& plan) {
     plan.epoch = Epoch(1);
