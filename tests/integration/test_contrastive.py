@@ -10,7 +10,7 @@ from penstock_testing import Server
 
 GOLDENS = Path(__file__).resolve().parents[1] / "data" / "goldens"
 TEXTS = ("story", "girl", "long", "unicode")  # plain texts; the other cases are chats
-OPTIONS = ("--dtype", "float32", "--contrastive-search", "true")
+OPTIONS = ("--dtype", "float32", "--contrastive-search")
 
 
 def cases(name):
@@ -69,11 +69,12 @@ def test_a_mixed_batch_gives_the_tokens_of_the_goldens_and_of_solo_runs(more):
 
 def test_preemption_and_small_chunks_change_no_token():
     asked = [request for request in requests() if request[2] is not None] * 2
-    with Server(*OPTIONS, "--kv-cache-memory", "1MiB", "--admission", "optimistic", "--max-total-tokens", "300",
-                "--max-batch-prefill-tokens", "24", "--prefix-caching", "false") as server:
+    with Server(*OPTIONS, "--kv-cache-memory", "1680KiB", "--admission", "optimistic", "--max-total-tokens", "448",
+                "--max-batch-prefill-tokens", "24", "--prefix-caching=false") as server:
         got = together(server, asked)
         for answer, (text, parameters, golden) in zip(got, asked):
             assert answer == golden, (text, parameters)
+        assert server.metrics()["penstock_preemptions_total"] > 0
 
 
 def test_alpha_zero_and_one_candidate_are_greedy():

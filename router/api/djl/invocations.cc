@@ -65,6 +65,10 @@ BodyKind KindOf(std::string_view body, BodyKind otherwise) {
 }
 
 void Invocations(ApiContext& context, HttpRequest request, std::shared_ptr<Exchange> exchange) {
+  // In TGI's place every body has TGI's meaning, and what it refuses is refused in its words.
+  if (context.options.tgi_profile) {
+    return tgi::Invocations(context, std::move(request), std::move(exchange));
+  }
   const bool djl = context.options.djl.is_default;
   const BodyKind kind = KindOf(request.body, djl ? BodyKind::kDjl : BodyKind::kTgi);
   if (kind == BodyKind::kDjl) {
