@@ -31,7 +31,7 @@ struct ModelEngineOptions {
   KvMemory kv;
   std::uint32_t local_ranks = 1;
   bool contrastive_search = false;  // keep hidden states, offer contrastive search
-  bool grammars = true;  // offered, where the folder has a tokenizer that they can use
+  bool grammars = true;             // offered, where the folder has a tokenizer that they can use
   WatermarkSettings watermark;
   BackendFactory make_backend;
 };
