@@ -32,7 +32,7 @@ lint: ## run the checks that .ci/run makes after the tests
 oracle: ## regenerate the golden files with HF transformers (downloads 2.7 GB once)
 	@tests/oracle/run
 
-cuda: ## compile the CUDA parts (no GPU needed)
+cuda: ## fetch the CUDA compiler, compile the CUDA backend and its tests (no GPU needed)
 	@deploy/build_cuda
 
 bundle: ## pack binaries and libraries into a tarball that runs without a compiler
