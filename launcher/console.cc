@@ -31,9 +31,11 @@ std::string LocalAddress(std::string_view address) {
   return std::string(address);
 }
 
-bool IsLoopback(std::string_view address) {
-  return address.starts_with("127.") || address.starts_with("[::1]") ||
-         address.starts_with("localhost:");
+// What a request carries where a key is asked for.
+std::string AskedKey(const options::Values& values) {
+  const bool asked =
+      !values.GetString("api-key").empty() || !values.GetString("api-keys-file").empty();
+  return asked ? " -H 'Authorization: Bearer YOUR_KEY'" : "";
 }
 
 }  // namespace
@@ -56,7 +58,8 @@ std::string ReadyBlock(const options::Values& values, std::string_view address,
   text += "\n";
   text += "  address: http://" + std::string(address) + "\n";
   text += "  try it:  curl http://" + LocalAddress(address) +
-          "/generate -H 'Content-Type: application/json' -d '{\"inputs\":\"Once upon a time\","
+          "/generate -H 'Content-Type: application/json'" + AskedKey(values) +
+          " -d '{\"inputs\":\"Once upon a time\","
           "\"parameters\":{\"max_new_tokens\":60}}'\n\n";
   return text;
 }
@@ -90,10 +93,6 @@ void Console::OnProgress(const ChildSpec& child, const ProgressNotice& progress)
 }
 
 void Console::OnReady(std::string_view address) {
-  if (!IsLoopback(address)) {
-    log::Warn("listening on " + std::string(address) +
-              " without an API key: whoever reaches this address can use the server");
-  }
   const auto startup = std::chrono::steady_clock::now() - began_;
   std::fputs(ReadyBlock(values_, address, startup).c_str(), stdout);
   std::fflush(stdout);

@@ -35,7 +35,7 @@ bool Reader::Peek(char& c, std::string_view eof) {
 
 bool Reader::CountValue() {
   if (++values_ <= limits_.values) return true;
-  return Syntax("more than " + std::to_string(limits_.values) + " values");
+  return FailObject("more than " + std::to_string(limits_.values) + " values");
 }
 
 bool Reader::Ident(std::string_view rest) {
@@ -310,7 +310,7 @@ bool Reader::NextKey(std::string& key) {
   ++position_;
   if (!Text(key)) return false;
   if (++level.members > limits_.members) {
-    return Syntax("more than " + std::to_string(limits_.members) + " keys in one object");
+    return FailObject("more than " + std::to_string(limits_.members) + " keys in one object");
   }
   level.key = key;
   return true;

@@ -38,7 +38,7 @@ pub fn parse(kind: Kind, source: &str, limits: &Limits) -> Result<TopLevelGramma
     }
     match kind {
         Kind::JsonSchema => Ok(TopLevelGrammar::from_json_schema(schema(source)?)),
-        Kind::Regex => Ok(TopLevelGrammar::from_regex(&ascii_classes(
+        Kind::Regex => Ok(TopLevelGrammar::from_regex(&from_python(
             without_anchors(source),
         ))),
         Kind::Lark => Ok(TopLevelGrammar::from_lark(source.to_owned())),
@@ -122,14 +122,20 @@ pub fn without_anchors(source: &str) -> &str {
     }
 }
 
-/// `\d` and its kin mean ASCII, as in TGI and in JSON Schema: nobody who asks for an address wants
-/// Thai digits. A class may stand inside a class, so the place does not matter.
-pub fn ascii_classes(source: &str) -> String {
+/// What Python's expressions say and the engine's do not, in the engine's words. `\d` and its kin mean
+/// ASCII, as in TGI and in JSON Schema: nobody who asks for an address wants Thai digits. A class may
+/// stand inside a class, so the place does not matter. `{,5}` is `{0,5}`.
+pub fn from_python(source: &str) -> String {
     let mut out = String::with_capacity(source.len());
     let mut chars = source.chars();
+    let mut in_class = false;
     while let Some(c) = chars.next() {
         if c != '\\' {
             out.push(c);
+            in_class = c == '[' || (in_class && c != ']');
+            if c == '{' && !in_class && is_upper_bound(chars.as_str()) {
+                out.push('0');
+            }
             continue;
         }
         match chars.next() {
@@ -144,6 +150,14 @@ pub fn ascii_classes(source: &str) -> String {
         }
     }
     out
+}
+
+/// Whether a text that follows `{` is `,5}`.
+fn is_upper_bound(rest: &str) -> bool {
+    let Some((digits, _)) = rest.strip_prefix(',').and_then(|rest| rest.split_once('}')) else {
+        return false;
+    };
+    !digits.is_empty() && digits.bytes().all(|byte| byte.is_ascii_digit())
 }
 
 fn trailing_backslashes(text: &str) -> usize {

@@ -40,12 +40,18 @@ fn what_is_no_schema_is_refused_with_the_place() {
 #[test]
 fn classes_are_ascii_and_anchors_say_nothing() {
     assert_eq!(
-        compile::ascii_classes(r"\d\\d[\W]"),
+        compile::from_python(r"\d\\d[\W]"),
         r"[0-9]\\d[[^0-9A-Za-z_]]"
     );
     assert_eq!(compile::without_anchors(r"^a\\$"), r"a\\");
     assert_eq!(compile::without_anchors(r"a\$"), r"a\$");
 }
+
+#[test]
+fn an_upper_bound_alone_is_as_in_python() {
+    assert_eq!(compile::from_python(r"a{,3}[{,3}]\{,3}b{,}"), r"a{0,3}[{,3}]\{,3}b{,}");
+}
+
 
 #[test]
 fn the_engines_messages_become_one_line_and_limits_keep_their_code() {
