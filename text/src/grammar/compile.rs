@@ -38,9 +38,9 @@ pub fn parse(kind: Kind, source: &str, limits: &Limits) -> Result<TopLevelGramma
     }
     match kind {
         Kind::JsonSchema => Ok(TopLevelGrammar::from_json_schema(schema(source)?)),
-        Kind::Regex => Ok(TopLevelGrammar::from_regex(&from_python(
-            without_anchors(source),
-        ))),
+        Kind::Regex => Ok(TopLevelGrammar::from_regex(&from_python(without_anchors(
+            source,
+        )))),
         Kind::Lark => Ok(TopLevelGrammar::from_lark(source.to_owned())),
     }
 }

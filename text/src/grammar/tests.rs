@@ -49,9 +49,11 @@ fn classes_are_ascii_and_anchors_say_nothing() {
 
 #[test]
 fn an_upper_bound_alone_is_as_in_python() {
-    assert_eq!(compile::from_python(r"a{,3}[{,3}]\{,3}b{,}"), r"a{0,3}[{,3}]\{,3}b{,}");
+    assert_eq!(
+        compile::from_python(r"a{,3}[{,3}]\{,3}b{,}"),
+        r"a{0,3}[{,3}]\{,3}b{,}"
+    );
 }
-
 
 #[test]
 fn the_engines_messages_become_one_line_and_limits_keep_their_code() {
