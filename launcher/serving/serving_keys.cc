@@ -182,7 +182,8 @@ constexpr ServingKey kKeys[] = {
     {.name = "batch_size",
      .option = false,
      .apply = &effects::BatchSize,
-     .text = "1: rolling batches. More: static batches of at most so many."},
+     .text = "1: rolling batches. More: static batches of at most so many; does not count where "
+             "`rolling_batch` is given and is not `disable`."},
     {.name = "minWorkers|min_workers|gpu.minWorkers|cpu.minWorkers",
      .option = false,
      .to = "num-replicas",

@@ -75,6 +75,8 @@ class Gatherer {
     if (!effect.note.empty()) settings_.notes.push_back(effect.note);
   }
 
+  void Note(std::string text) { settings_.notes.push_back(std::move(text)); }
+
   // A relative folder is one beside the file.
   void PlaceModel(const std::string& folder) {
     auto model = chosen_.find("model-id");
@@ -134,6 +136,32 @@ std::vector<Variable> ProcessEnvironment() {
   return variables;
 }
 
+struct Given {
+  std::string key;
+  std::string value;
+  std::string where;
+};
+
+bool IsKey(const std::string& key, std::string_view name) {
+  const ServingKey* row = FindServingKey(key);
+  return row != nullptr && row->name == name;
+}
+
+// `batch_size` last, wherever it stands: `rolling_batch` decides whether it counts.
+void AddInOrder(std::vector<Given> given, Gatherer& gatherer) {
+  std::ranges::stable_partition(given,
+                                [](const Given& item) { return !IsKey(item.key, "batch_size"); });
+  bool rolls = false;
+  for (const Given& item : given) {
+    if (IsKey(item.key, "rolling_batch")) rolls = item.value != "disable";
+    if (rolls && IsKey(item.key, "batch_size")) {
+      gatherer.Note(item.where + ": batch_size counts only with rolling_batch=disable");
+      continue;
+    }
+    gatherer.Add(item.key, item.value, item.where);
+  }
+}
+
 }  // namespace
 
 absl::StatusOr<ServingSettings> ParseServingProperties(std::string_view text,
@@ -141,16 +169,22 @@ absl::StatusOr<ServingSettings> ParseServingProperties(std::string_view text,
                                                        const std::string& folder,
                                                        const std::vector<Variable>& environment) {
   PENSTOCK_ASSIGN_OR_RETURN(const auto properties, ParseJavaProperties(text, name));
-  Gatherer gatherer;
+  std::vector<Given> given;
   for (const Variable& variable : environment) {
     const std::string key = KeyOf(variable.name);
+    const ServingKey* row = FindServingKey(key);
+    const bool overridden = std::ranges::any_of(properties, [&](const Property& property) {
+      return property.key == key || (row != nullptr && FindServingKey(property.key) == row);
+    });
     // SERVING_* is anybody's prefix: only what is known counts.
-    const bool known = FindServingKey(key) != nullptr;
-    if (key.starts_with("option.") || known) gatherer.Add(key, variable.value, variable.name);
+    if (overridden || (row == nullptr && !key.starts_with("option."))) continue;
+    given.push_back({key, variable.value, variable.name});
   }
   for (const Property& property : properties) {
-    gatherer.Add(property.key, property.value, name + ":" + std::to_string(property.line));
+    given.push_back({property.key, property.value, name + ":" + std::to_string(property.line)});
   }
+  Gatherer gatherer;
+  AddInOrder(std::move(given), gatherer);
   gatherer.PlaceModel(folder);
   return gatherer.Finish();
 }

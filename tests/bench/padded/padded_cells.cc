@@ -128,6 +128,10 @@ int Main(int argc, char** argv) {
   const std::size_t batch = argc > 2 ? std::strtoul(argv[2], nullptr, 10) : 64;
   const std::size_t count = argc > 3 ? std::strtoul(argv[3], nullptr, 10) : 2000;
   std::vector<Request> load = path.empty() ? DrawLengths(count) : ReadLengths(path);
+  if (batch == 0 || count == 0) {
+    std::fprintf(stderr, "usage: penstock-padded-cells [LENGTHS.csv] [ROWS] [REQUESTS]\n");
+    return 2;
+  }
   if (load.size() < batch) {
     std::fprintf(stderr, "penstock-padded-cells: %zu requests in %s, %zu rows asked for\n",
                  load.size(), path.c_str(), batch);

@@ -129,6 +129,25 @@ TEST(ServingPropertiesTest, TheFileCountsMoreThanTheEnvironment) {
   EXPECT_THAT(options, Contains(Pair("max-concurrent-requests", "14")));
 }
 
+TEST(ServingPropertiesTest, WhatTheFileOverridesHasNoEffectAtAll) {
+  const auto options =
+      Options("option.rolling_batch=disable\n", {{"OPTION_ROLLING_BATCH", "scheduler"}});
+  EXPECT_THAT(options, Contains(Pair("batching", "none")));
+  EXPECT_FALSE(options.contains("kv-layout"));
+  EXPECT_FALSE(options.contains("split"));
+}
+
+TEST(ServingPropertiesTest, BatchSizeCountsWithoutRollingBatchesWhateverTheOrder) {
+  for (const char* text : {"batch_size=8\noption.rolling_batch=disable\n",
+                           "option.rolling_batch=disable\nbatch_size=8\n", "batch_size=8\n"}) {
+    EXPECT_THAT(Options(text), Contains(Pair("batching", "static"))) << text;
+    EXPECT_THAT(Options(text), Contains(Pair("max-batch-size", "8"))) << text;
+  }
+  const auto rolling = Options("batch_size=8\noption.rolling_batch=scheduler\n");
+  EXPECT_FALSE(rolling.contains("batching"));
+  EXPECT_THAT(rolling, Contains(Pair("max-batch-size", "32")));
+}
+
 TEST(ServingPropertiesTest, TheLastOfTwoEqualKeysCounts) {
   EXPECT_THAT(Options("option.max_splits=2\noption.max_splits=4\n"),
               Contains(Pair("max-splits", "4")));
