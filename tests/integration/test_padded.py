@@ -40,7 +40,10 @@ def test_padded_gives_the_bits_of_paged(paged, splits, tmp_path):
     options = ["--dtype", "float32", "--kv-layout", "padded", "--max-splits", str(splits), "--split", "sparsity",
                "--max-sparsity", "0.02", "--step-log", str(log)]
     with Server(*options) as server:
-        assert answers_of(server) == paged
+        for _ in range(5):  # which requests meet in a step is chance
+            assert answers_of(server) == paged
+            if splits == 1 or server.metrics()["penstock_decode_resplits_total"] > 0:
+                break
         assert "`kv-layout` padded needs backend reference" in server.output(), "auto says why it is slower"
         metrics = server.metrics()
         assert metrics["penstock_kv_cells_copied_total"] > 0
