@@ -56,12 +56,12 @@ class Answer final : public AnswerWriter {
   void End(std::size_t, GenerationEnd end) override { end_ = std::move(end); }
 
   void AllEnded() override {
+    finished_.ended = SteadyNow();
     std::string body = "{\"completion\":";
     json::AppendString(body, prompt_ + end_.text);
     if (details_) AppendDetails(body);
     body += '}';
     finished_.tokens = end_.generated_tokens;
-    finished_.ended = SteadyNow();
     // First, so that whoever has read the answer finds it counted.
     context_.effective.End(era_, finished_);
     counted_ = true;
