@@ -5,6 +5,7 @@ usage: run_checks.py [--junit FILE]     check
        run_checks.py --fix              let the formatters rewrite the sources instead
 """
 
+import re
 import subprocess
 import sys
 import time
@@ -14,6 +15,9 @@ from xml.etree import ElementTree
 from sources import SKIPPED
 
 HERE = Path(__file__).resolve().parent
+# Colours and what else XML cannot hold.
+CONTROL = re.compile(r"\x1b[^a-zA-Z]*[a-zA-Z]|[\x00-\x08\x0b-\x1f]")
+
 CHECKS = {
     "layering": ["layering.py"],
     "sizes": ["sizes.py"],
@@ -35,7 +39,7 @@ def run(name, command, suite):
         check=False,
     )
     seconds = time.monotonic() - start
-    output = (done.stdout + done.stderr).strip()
+    output = CONTROL.sub("", done.stdout + done.stderr).strip()
     case = ElementTree.SubElement(
         suite, "testcase", classname="checks", name=name, time=f"{seconds:.2f}"
     )
