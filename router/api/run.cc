@@ -131,23 +131,25 @@ class Run final : public std::enable_shared_from_this<Run> {
     if (++ended_ < candidates_.size()) return;
     over_ = true;
     // Counted first: whoever has read the end of the answer finds it counted.
-    context_.metrics.RequestDuration(SteadyNow() - arrived_);
+    const Time ended = SteadyNow();
+    context_.metrics.RequestDuration(ended - arrived_);
     if (failed_ == candidates_.size()) {
       context_.metrics.RequestFailed(RowOf(ApiErrorKind::kGeneration).name);
     } else {
       context_.metrics.RequestSucceeded(FinishName(reason));
     }
     permit_ = Permit();
-    CountTokens();
+    CountTokens(ended - arrived_);
     trace_.Finish(failed_ == candidates_.size() ? RowOf(ApiErrorKind::kGeneration).name : "");
-    writer_->AllEnded();
+    writer_->AllEnded(ended);
   }
 
   // Of the whole answer: several candidates have one prompt each, perhaps the same.
-  void CountTokens() {
+  void CountTokens(Duration elapsed) {
     const auto exchange = exchange_.lock();
     if (!exchange) return;
     TokenCounts counts;
+    counts.elapsed = elapsed;
     for (const Candidate& candidate : candidates_) {
       counts.prompt += candidate.prompt_tokens;
       counts.generated += candidate.tokens;

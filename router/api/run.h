@@ -28,7 +28,7 @@ class AnswerWriter {
   virtual void End(std::size_t candidate, GenerationEnd end) = 0;
   // Behind each batch of events. False: the client takes no more.
   virtual bool Flush() { return true; }
-  virtual void AllEnded() = 0;
+  virtual void AllEnded(Time ended) = 0;
   virtual void Failed(const ApiError& error) = 0;
   // One of several candidates failed. True: told, and the others go on; else all end with Failed.
   virtual bool FailedAlone(std::size_t, const ApiError&) { return false; }

@@ -30,6 +30,11 @@ constexpr std::string_view kComment = ":\n\n";
 
 Time After(Duration duration) { return SteadyNow() + duration; }
 
+double Millis(Duration duration) {
+  return std::chrono::duration<double, std::milli>(duration).count();
+}
+
+// For people.
 std::string Milliseconds(Duration duration) {
   const auto tenths = std::chrono::duration_cast<std::chrono::microseconds>(duration).count() / 100;
   return std::to_string(tenths / 10) + "." + std::to_string(tenths % 10);
@@ -391,18 +396,18 @@ void Connection::FinishRequest(const Present& present, bool delivered) {
   if (present.tokens) line += ", " + std::to_string(present.tokens->generated) + " tokens";
   if (!present.head.tenant.empty()) line.append(", key ").append(present.head.tenant);
   if (too_slow_) line.append(" (the client reads too slowly)");
-  std::vector<log::Field> fields = {
-      {"method", method},
-      {"path", path},
-      {"route", present.admission.route},
-      {"status", std::int64_t{status}},
-      {"bytes", static_cast<std::int64_t>(present.sent)},
-      {"duration_ms", std::chrono::duration<double, std::milli>(took).count()},
-      {"request_id", present.head.request_id},
-      {"peer", peer_}};
+  std::vector<log::Field> fields = {{"method", method},
+                                    {"path", path},
+                                    {"route", present.admission.route},
+                                    {"status", std::int64_t{status}},
+                                    {"bytes", static_cast<std::int64_t>(present.sent)},
+                                    {"duration_ms", Millis(took)},
+                                    {"request_id", present.head.request_id},
+                                    {"peer", peer_}};
   if (present.tokens) {
     fields.push_back({"prompt_tokens", static_cast<std::int64_t>(present.tokens->prompt)});
     fields.push_back({"generated_tokens", static_cast<std::int64_t>(present.tokens->generated)});
+    fields.push_back({"elapsed_ms", Millis(present.tokens->elapsed)});
   }
   if (!present.head.tenant.empty()) fields.push_back({"tenant", present.head.tenant});
   log::Info(line, fields);

@@ -3,6 +3,7 @@
 Nothing here sleeps: readers wait for lines or bytes with a deadline.
 """
 
+import concurrent.futures
 import contextlib
 import http.client
 import json
@@ -199,6 +200,18 @@ class Server(Process):
             if value is not None and accept(value):
                 return value
             assert time.monotonic() < deadline, f"{name} is {value}:\n{self.output()}"
+
+
+def at_once(count, ask, seconds=120):
+    """[ask(0), ask(1), ...], begun together, each on its own thread; the first exception is raised."""
+    barrier = threading.Barrier(count)
+
+    def one(i):
+        barrier.wait(30)
+        return ask(i)
+
+    with concurrent.futures.ThreadPoolExecutor(count) as pool:
+        return list(pool.map(one, range(count), timeout=seconds))
 
 
 class Stream:

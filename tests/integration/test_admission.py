@@ -5,26 +5,19 @@ import json
 import threading
 import time
 
-from penstock_testing import Server
+from penstock_testing import Server, at_once
 
 LONG = 150
 
 
 def answers(server, count=100):
     """The texts and token ids of `count` simultaneous long requests."""
-    results = [None] * count
-
     def ask(i):
         body = server.generate(f"Tell me story number {i}", max_new_tokens=LONG, seed=i,
                                do_sample=i % 2 == 0)
-        results[i] = [token["id"] for token in body["details"]["tokens"]]
+        return [token["id"] for token in body["details"]["tokens"]]
 
-    threads = [threading.Thread(target=ask, args=(i,)) for i in range(count)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join(120)
-    return results
+    return at_once(count, ask)
 
 
 def explain(server, request_id):
@@ -77,14 +70,9 @@ def streams(server, count, tokens):
                 "repetition_penalty": 1.0 + i % 3 / 10, "stop": [" dog"] if i % 4 == 3 else [],
                 "details": True}}, {"X-Penstock-Predicted-Tokens": "1"})
         assert status == 200
-        results[i] = payload.decode().split("\n\n")
+        return payload.decode().split("\n\n")
 
-    threads = [threading.Thread(target=ask, args=(i,)) for i in range(count)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join(120)
-    return results
+    return at_once(count, ask)
 
 
 def check_wrong_forecasts(server, expected, count, tokens, at_least):

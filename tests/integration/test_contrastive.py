@@ -2,11 +2,10 @@
 preemption and several ranks change nothing; without the option the error names it."""
 
 import json
-import threading
 from pathlib import Path
 
 import pytest
-from penstock_testing import Server
+from penstock_testing import Server, at_once
 
 GOLDENS = Path(__file__).resolve().parents[1] / "data" / "goldens"
 TEXTS = ("story", "girl", "long", "unicode")  # plain texts; the other cases are chats
@@ -37,18 +36,11 @@ def ids(answer):
 
 
 def together(server, asked):
-    results = [None] * len(asked)
-
     def ask(i):
         text, parameters, _ = asked[i]
-        results[i] = ids(server.generate(text, **parameters))
+        return ids(server.generate(text, **parameters))
 
-    threads = [threading.Thread(target=ask, args=(i,)) for i in range(len(asked))]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join(120)
-    return results
+    return at_once(len(asked), ask)
 
 
 @pytest.mark.parametrize("more", [("--backend", "cpu"), ("--backend", "reference"), ("--num-shard", "2")])

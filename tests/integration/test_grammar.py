@@ -10,7 +10,7 @@ import time
 
 import pytest
 
-from penstock_testing import Server
+from penstock_testing import Server, at_once
 
 SEED = 20261121
 PROMPT = "Once upon a time, there was a little dog."
@@ -122,16 +122,7 @@ def test_preempted_and_batched_sequences_keep_their_place_in_the_grammar():
         def ask(seed):
             return server.generate(PROMPT, do_sample=True, seed=seed, grammar=grammar)["generated_text"]
         alone = [ask(seed) for seed in range(8)]
-        together = [None] * 8
-
-        def run(seed):
-            together[seed] = ask(seed)
-        threads = [threading.Thread(target=run, args=(seed,)) for seed in range(8)]
-        for thread in threads:
-            thread.start()
-        for thread in threads:
-            thread.join(120)
-        assert together == alone
+        assert at_once(8, ask) == alone
         assert server.metrics()["penstock_preemptions_total"] > 0
         assert all(re.fullmatch(grammar["value"], text) for text in alone), alone
 

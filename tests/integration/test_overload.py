@@ -9,27 +9,10 @@ import statistics
 import threading
 import time
 
-from penstock_testing import read_step_log
+from penstock_testing import at_once, read_step_log
 
 TOTAL = 640
 BLOCK = 16
-
-
-def at_once(count, ask):
-    """[ask(0), ask(1), ...], begun together."""
-    results = [None] * count
-    barrier = threading.Barrier(count)
-
-    def one(i):
-        barrier.wait(30)
-        results[i] = ask(i)
-
-    threads = [threading.Thread(target=one, args=(i,)) for i in range(count)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join(120)
-    return results
 
 
 def check_default_lengths(server, log, count, total):

@@ -1,9 +1,8 @@
 """--kv-layout padded: the bits of the paged layout however the batch is divided; cells are counted."""
 
-import threading
 
 import pytest
-from penstock_testing import Server, read_step_log
+from penstock_testing import Server, at_once, read_step_log
 
 # Prompts of very different lengths, answers of different lengths, greedy and sampled.
 REQUESTS = [("Once upon a time there was a little dog. " * (1 + i * i % 9), 6 + 7 * i % 31,
@@ -13,19 +12,12 @@ REQUESTS = [("Once upon a time there was a little dog. " * (1 + i * i % 9), 6 + 
 
 def answers_of(server):
     """Ids and logprobs of all requests, sent together."""
-    results = [None] * len(REQUESTS)
-
     def ask(i):
         inputs, tokens, more = REQUESTS[i]
         details = server.generate(inputs, max_new_tokens=tokens, ignore_eos=True, **more)["details"]
-        results[i] = [(token["id"], token["logprob"]) for token in details["tokens"]]
+        return [(token["id"], token["logprob"]) for token in details["tokens"]]
 
-    threads = [threading.Thread(target=ask, args=(i,)) for i in range(len(REQUESTS))]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join(100)
-    return results
+    return at_once(len(REQUESTS), ask)
 
 
 @pytest.fixture(scope="module")

@@ -1,10 +1,9 @@
 """Prompts that begin alike are computed once: usage, metrics and the step log agree, and no answer changes."""
 
 import json
-import threading
 
 import pytest
-from penstock_testing import BIN, Server, read_step_log
+from penstock_testing import BIN, Server, at_once, read_step_log
 
 BLOCK = 16
 AT_ONCE = 64
@@ -20,23 +19,6 @@ def complete(server, prompt, tokens=4, **more):
         "temperature": 0, **more})
 
 
-def together(ask, count=AT_ONCE):
-    """[ask(0), ask(1), …], asked at the same time."""
-    results = [None] * count
-    barrier = threading.Barrier(count)
-
-    def one(i):
-        barrier.wait(30)
-        results[i] = ask(i)
-
-    threads = [threading.Thread(target=one, args=(i,)) for i in range(count)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join(100)
-    return results
-
-
 def cached_of(answer):
     return answer["usage"]["prompt_tokens_details"]["cached_tokens"]
 
@@ -46,7 +28,7 @@ def check_computed_once(server, log, length, tokens=4):
     prefix = prefix_of(length)
     before = server.metrics()
     steps_before = len(read_step_log(log))
-    answers = together(lambda i: complete(server, prefix + [1600 + i, 100 + i], tokens))
+    answers = at_once(AT_ONCE, lambda i: complete(server, prefix + [1600 + i, 100 + i], tokens))
     prompt = length + 2
     for answer in answers:
         assert answer["usage"]["prompt_tokens"] == prompt

@@ -24,11 +24,18 @@ std::variant<RunPlan, ApiError> Plan(ApiContext& context, const RequestHead& hea
   plan.candidates = std::get<std::vector<GenerationRequest>>(std::move(lowered));
   plan.arrived = head.arrived;
   if (auto error = ApplyHints(head, plan.candidates)) return *std::move(error);
+  const std::size_t most = context.options.max_concurrent_requests;
+  if (plan.candidates.size() > most) {  // no later time would do
+    return ApiError{ApiErrorKind::kValidation,
+                    "`inputs` must have at most " + std::to_string(most) +
+                        " entries: so many requests run and wait at the same time. Given: " +
+                        std::to_string(plan.candidates.size()),
+                    "inputs"};
+  }
   auto permit = context.permits.Take(static_cast<std::uint32_t>(plan.candidates.size()));
   if (!permit) {
     return ApiError{ApiErrorKind::kOverloaded,
-                    "The queue of jobs is full: at most " +
-                        std::to_string(context.options.max_concurrent_requests) +
+                    "The queue of jobs is full: at most " + std::to_string(most) +
                         " requests run and wait at the same time. Try again later",
                     ""};
   }

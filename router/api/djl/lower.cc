@@ -171,6 +171,7 @@ std::variant<std::vector<GenerationRequest>, ApiError> Lower(const ApiContext& c
   lowered.client_id = client_id;
   lowered.truncate = p.truncate;
   lowered.max_new_tokens = p.max_new_tokens;
+  lowered.exact_length = true;
   lowered.min_new_tokens = p.min_new_tokens;
   lowered.stop = p.stop_sequences;
   lowered.stop_token_ids.assign(p.stop_token_ids.begin(), p.stop_token_ids.end());

@@ -32,7 +32,7 @@ class PlainAnswer final : public AnswerWriter {
     return true;
   }
 
-  void AllEnded() override {
+  void AllEnded(Time) override {
     const bool array = style_.list || style_.tgi_compat;
     std::string body = array ? "[" : "";
     for (std::size_t i = 0; i < parts_.size(); ++i) {

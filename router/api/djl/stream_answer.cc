@@ -43,7 +43,7 @@ class StreamAnswer final : public AnswerWriter {
     return more;
   }
 
-  void AllEnded() override {
+  void AllEnded(Time) override {
     Open();
     exchange_->Write(pending_);
     exchange_->Finish();

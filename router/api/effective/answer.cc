@@ -55,8 +55,8 @@ class Answer final : public AnswerWriter {
 
   void End(std::size_t, GenerationEnd end) override { end_ = std::move(end); }
 
-  void AllEnded() override {
-    finished_.ended = SteadyNow();
+  void AllEnded(Time ended) override {
+    finished_.ended = ended;
     std::string body = "{\"completion\":";
     json::AppendString(body, prompt_ + end_.text);
     if (details_) AppendDetails(body);

@@ -34,7 +34,7 @@ class PlainAnswer final : public AnswerWriter {
     choices_[index].end = std::move(end);
   }
 
-  void AllEnded() override {
+  void AllEnded(Time) override {
     std::string body = AnswerPrefix(style_, style_.chat ? "chat.completion" : "text_completion");
     Usage usage;
     for (std::size_t i = 0; i < choices_.size(); ++i) {

@@ -50,7 +50,7 @@ class StreamAnswer final : public AnswerWriter {
     return more;
   }
 
-  void AllEnded() override {
+  void AllEnded(Time) override {
     if (style_.include_usage) {
       pending_.append(prefix_).append("],");
       AppendUsage(pending_, usage_);

@@ -37,7 +37,7 @@ class ChatAnswer final : public AnswerWriter {
 
   void End(std::size_t, GenerationEnd end) override { end_ = std::move(end); }
 
-  void AllEnded() override {
+  void AllEnded(Time) override {
     std::string message = "{\"role\":\"assistant\",";
     if (style_.uses_tools) {
       auto call = ReadCall(end_.text);
@@ -117,7 +117,7 @@ class ChatStream final : public AnswerWriter {
     return more;
   }
 
-  void AllEnded() override {
+  void AllEnded(Time) override {
     if (state_ == State::kNoTool) {
       exchange_->Write(std::exchange(pending_, {}));
       return style_.again(true);

@@ -45,7 +45,7 @@ class CompletionAnswer final : public AnswerWriter {
   void Token(std::size_t, GenerationToken) override {}
   void End(std::size_t index, GenerationEnd end) override { ends_[index] = std::move(end); }
 
-  void AllEnded() override {
+  void AllEnded(Time) override {
     GenerationEnd sum;
     std::string body;
     AppendBegin(body, style_);
@@ -112,7 +112,7 @@ class CompletionStream final : public AnswerWriter {
     return true;
   }
 
-  void AllEnded() override {
+  void AllEnded(Time) override {
     TakeTurns();
     Finish();
   }

@@ -51,7 +51,7 @@ class PlainAnswer final : public AnswerWriter {
     candidates_[index].end = std::move(end);
   }
 
-  void AllEnded() override {
+  void AllEnded(Time) override {
     // best_of: the highest mean logprob wins, the first of equals.
     std::size_t best = 0;
     for (std::size_t i = 1; i < candidates_.size(); ++i) {

@@ -42,7 +42,7 @@ class StreamAnswer final : public AnswerWriter {
     return more;
   }
 
-  void AllEnded() override {
+  void AllEnded(Time) override {
     exchange_->Write(pending_);
     exchange_->Finish();
   }

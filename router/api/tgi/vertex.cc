@@ -70,7 +70,7 @@ class VertexAnswer final : public AnswerWriter {
   void End(std::size_t index, GenerationEnd end) override { texts_[index] = std::move(end.text); }
   void Failed(const ApiError&) override { exchange_->Respond(Incomplete()); }
 
-  void AllEnded() override {
+  void AllEnded(Time) override {
     std::string body = "{\"predictions\":[";
     for (const std::string& text : texts_) {
       if (body.back() != '[') body += ',';

@@ -167,10 +167,25 @@ TEST_F(DjlTest, ErrorsHaveDjlsEnvelopes) {
 }
 
 TEST_F(DjlTest, AFullQueueIsAnsweredAtOnceWith503) {
-  api_.max_concurrent_requests = 1;
+  api_.max_concurrent_requests = 2;
+  Start();
+  testing::RawClient holder(port_);
+  holder.Send(testing::Post("/invocations", R"({"inputs":"a"})"));
+  auto call = engine_.WaitForCall();
+  ASSERT_TRUE(call);
   const RawResponse response = Post("/invocations", R"({"inputs":["a","b"]})");
   EXPECT_EQ(response.status, 503);
   EXPECT_THAT(response.body, HasSubstr(R"({"code":503,"type":"WlmCapacityException","message":)"));
+  call->Send(Events({"a"}, FinishReason::kLength, 0, false));
+  EXPECT_EQ(holder.ReadResponse().status, 200);
+}
+
+TEST_F(DjlTest, AListThatNeverFitsTheQueueIsRefusedForGood) {
+  api_.max_concurrent_requests = 1;
+  const RawResponse response = Post("/invocations", R"({"inputs":["a","b"]})");
+  EXPECT_EQ(response.status, 400);
+  EXPECT_THAT(response.body, HasSubstr("`inputs` must have at most 1 entries"));
+  EXPECT_THAT(response.body, HasSubstr("Given: 2"));
 }
 
 TEST_F(DjlTest, AModelGoesByTheEndOfItsName) {
