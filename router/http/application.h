@@ -23,8 +23,8 @@ enum class CloseReason : std::uint8_t {
 struct TokenCounts {
   std::uint64_t prompt = 0;
   std::uint64_t generated = 0;
-  Duration elapsed{
-      0};  // from the request's arrival to its last token; writing the answer is not in it
+  // From the request's arrival to its last token; writing the answer is not in it.
+  Duration elapsed{0};
 };
 
 // The way back to one client. Either one Respond, or StartStream, any number of Write and one
