@@ -3,7 +3,8 @@
 Every adapter has: say(text) and stream(text) for a completion of at most 400 tokens, details(text, stream) giving
 (text, token ids, finish reason), chat(content) and chat_stream(content), grammar(text, schema) whose answer is what
 the shard was asked for, tool(content, tools) giving (name, arguments), tool_stream likewise, and `errors`: the
-library's classes for validation, overload and failed generation. What a library lacks is None.
+library's classes for validation, overload and failed generation. A call that a library
+lacks is None in its class: the matrix has no case of it.
 """
 
 import asyncio

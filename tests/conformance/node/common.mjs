@@ -14,3 +14,20 @@ export async function all(stream) {
   for await (const item of stream) items.push(item);
   return items;
 }
+// Runs `body` while as many endless requests run as the server admits (test_node_clients.py: 8).
+export async function whileFull(body) {
+  const abort = new AbortController();
+  const held = Array.from({ length: 8 }, () =>
+    fetch(`${url}/generate_stream`, {
+      method: "POST",
+      headers: { "content-type": "application/json" },
+      body: JSON.stringify({ inputs: "[[loop]][[slow:50]]", parameters: { max_new_tokens: 200 } }),
+      signal: abort.signal,
+    }));
+  try {
+    for (const response of await Promise.all(held)) await response.body.getReader().read();
+    await body();
+  } finally {
+    abort.abort();
+  }
+}
