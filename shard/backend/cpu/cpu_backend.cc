@@ -195,7 +195,9 @@ absl::Status CheckCpuBackend(const Program& program, DType dtype, std::uint32_t 
 absl::StatusOr<std::unique_ptr<Backend>> MakeCpuBackend(CpuOptions options) {
   PENSTOCK_RETURN_IF_ERROR(CheckCpuBackend(options.program, options.dtype, options.block_size));
   PENSTOCK_ASSIGN_OR_RETURN(const cpu::Isa isa, cpu::ChooseIsa());
-  auto backend = std::make_unique<cpu::CpuBackend>(options, *cpu::FindKernels(isa, options.dtype));
+  const cpu::Kernels* kernels =
+      options.kernels != nullptr ? options.kernels : cpu::FindKernels(isa, options.dtype);
+  auto backend = std::make_unique<cpu::CpuBackend>(options, *kernels);
   PENSTOCK_RETURN_IF_ERROR(backend->Initialize(std::move(options.weights)));
   return std::unique_ptr<Backend>(std::move(backend));
 }

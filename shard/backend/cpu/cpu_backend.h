@@ -25,12 +25,18 @@
 
 namespace penstock::shard {
 
+namespace cpu {
+struct Kernels;
+}
+
 struct CpuOptions {
   Program program;
   LoadedWeights weights;  // of the same BuildProgram; freed once packed
   DType dtype = DType::kFloat32;
   std::uint32_t block_size = 16;
   std::uint32_t threads = 1;  // 1 … 64
+  // Instead of the processor's own, for the same instruction set; outlive the backend.
+  const cpu::Kernels* kernels = nullptr;
 };
 
 // Unimplemented or FailedPrecondition, one line, for what this backend or this processor cannot

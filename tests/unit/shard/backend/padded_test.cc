@@ -4,38 +4,24 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
-#include <deque>
-#include <map>
 #include <memory>
 #include <random>
 
-#include "scheduler/scheduler.h"
 #include "shard/backend/reference/reference_backend.h"
-#include "shard/executor/model_executor.h"
 #include "shard/model/model.h"
-#include "shard/parallel/local_communicator.h"
+#include "tests/unit/shard/backend/core_run.h"
 #include "tests/unit/support/paths.h"
 
 namespace penstock::shard {
 namespace {
 
 using scheduler::Arrival;
-using scheduler::Config;
-using scheduler::Input;
-using scheduler::Outputs;
 
 constexpr std::uint32_t kBlocks = 96;
 constexpr std::uint32_t kCells = 900;
 constexpr std::uint32_t kSlots = 8;
 constexpr std::uint32_t kStepTokens = 96;
 constexpr std::uint32_t kLongest = 256;
-
-struct Answer {
-  std::vector<TokenId> ids;
-  std::vector<float> logprobs;
-  friend bool operator==(const Answer&, const Answer&) = default;
-};
-using Answers = std::map<std::uint64_t, Answer>;
 
 struct Case {
   bool padded = false;
@@ -81,53 +67,28 @@ class PaddedBackend : public testing::Test {
     EXPECT_TRUE(model.ok()) << model.status();
     if (!model.ok()) return {};
     const auto backend = MakeBackend(*model, setup);
-    LocalCommunicator communicator;
-    ExecutorOptions executing;
-    executing.slots = kSlots;
-    executing.vocabulary = model->spec.vocabulary;
-    executing.eos_token_ids = model->spec.eos_token_ids;
-    executing.padded = setup.padded;
-    ModelExecutor executor(executing, *backend, communicator);
-
-    Config config;
-    config.max_step_tokens = kStepTokens;
-    config.split = scheduler::SplitObjective::kSparsity;
-    config.max_splits = setup.max_splits;
-    config.max_sparsity_ppm = 20'000;
-    scheduler::Scheduler core(config);
-    GroupCapacity capacity;
-    capacity.blocks = kBlocks;
-    capacity.slots = kSlots;
-    capacity.max_sequence_length = kLongest;
-    capacity.max_step_tokens = kStepTokens;
-    capacity.padded_attention = setup.padded;
-    capacity.cells = setup.padded ? kCells : 0;
-    capacity.max_candidates = setup.contrastive ? 8 : 0;
-    Outputs out;
-    Apply(core, scheduler::GroupUp{GroupId(0), Epoch(1), capacity, {}}, out);
-    std::vector<Arrival> requests = Requests(setup.contrastive);
-    std::size_t next = 0;
-    for (int step = 0; next < requests.size() || !plans_.empty(); ++step) {
-      if (step > 2000) {
-        ADD_FAILURE() << "the requests never end";
-        break;
-      }
-      for (int i = 0; i < 2 && next < requests.size() && step % 3 == 0; ++i) {
-        Apply(core, requests[next++], out);
-      }
-      if (plans_.empty()) continue;
-      const auto [plan, info] = std::move(plans_.front());
-      plans_.pop_front();
-      auto result = executor.Execute(plan);
-      EXPECT_TRUE(result.ok()) << result.status();
-      if (!result.ok()) break;
-      CheckCells(setup, plan, info, *result);
-      result->epoch = plan.epoch;
-      result->step = plan.step;
-      Apply(core, scheduler::StepDone{GroupId(0), *std::move(result)}, out);
-    }
-    plans_.clear();
-    return std::move(answers_);
+    CoreRun::Options options;
+    options.executor.slots = kSlots;
+    options.executor.vocabulary = model->spec.vocabulary;
+    options.executor.eos_token_ids = model->spec.eos_token_ids;
+    options.executor.padded = setup.padded;
+    options.config.max_step_tokens = kStepTokens;
+    options.config.split = scheduler::SplitObjective::kSparsity;
+    options.config.max_splits = setup.max_splits;
+    options.config.max_sparsity_ppm = 20'000;
+    options.capacity.blocks = kBlocks;
+    options.capacity.slots = kSlots;
+    options.capacity.max_sequence_length = kLongest;
+    options.capacity.max_step_tokens = kStepTokens;
+    options.capacity.padded_attention = setup.padded;
+    options.capacity.cells = setup.padded ? kCells : 0;
+    options.capacity.max_candidates = setup.contrastive ? 8 : 0;
+    CoreRun run(options, *backend);
+    std::uint32_t step = 0;
+    const auto arriving = [&step] { return step++ % 3 == 0 ? 2u : 0u; };
+    return run.Serve(Requests(setup.contrastive), arriving,
+                     [&](const StepPlan& plan, const scheduler::StepInfo& info,
+                         const StepResult& result) { CheckCells(setup, plan, info, result); });
   }
 
   static std::unique_ptr<Backend> MakeBackend(const Model& model, const Case& setup) {
@@ -152,34 +113,7 @@ class PaddedBackend : public testing::Test {
     most_parts_ = std::max(most_parts_, info.decode_parts);
   }
 
-  template <class What>
-  void Apply(scheduler::Scheduler& core, What what, Outputs& out) {
-    now_ = now_ + Duration(1000);
-    out.Clear();
-    core.Apply(Input{now_, std::move(what)}, out);
-    for (std::size_t i = 0; i < out.plans.size(); ++i) {
-      plans_.emplace_back(out.plans[i].plan, out.steps[i]);
-    }
-    for (const scheduler::Event& event : out.events) {
-      if (const auto* failed = std::get_if<scheduler::Failed>(&event.what)) {
-        ADD_FAILURE() << failed->message;
-      }
-      const auto* tokens = std::get_if<scheduler::Tokens>(&event.what);
-      if (tokens == nullptr) continue;
-      Answer& answer = answers_[event.request.value()];
-      for (const SampledToken& token : tokens->tokens) {
-        answer.ids.push_back(token.token);
-        answer.logprobs.push_back(token.logprob);
-      }
-    }
-  }
-
   std::uint32_t most_parts_ = 0;
-
- private:
-  Time now_{};
-  std::deque<std::pair<StepPlan, scheduler::StepInfo>> plans_;
-  Answers answers_;
 };
 
 TEST_F(PaddedBackend, AnswersHaveTheBitsOfThePagedLayoutForEveryNumberOfParts) {

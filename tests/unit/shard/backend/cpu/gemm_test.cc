@@ -13,6 +13,7 @@
 #include "shard/backend/cpu/kernels.h"
 #include "shard/backend/cpu/packed_matrix.h"
 #include "shard/backend/cpu/work_split.h"
+#include "tests/unit/shard/backend/cpu/planted_gemm.h"
 
 namespace penstock::shard::cpu {
 namespace {
@@ -226,38 +227,11 @@ TEST(Gemm, TheNumberOfRowsAndThreadsChangesNoBit) {
   }
 }
 
-// The test above must notice what it is there for: a routine that sums K in two halves when there
-// is one row only, as matrix-vector kernels do.
+// The test above must notice what it is there for.
 TEST(Gemm, AnOrderThatDependsOnTheNumberOfRowsIsNoticed) {
   for (const Kernels* kernels : AllKernels()) {
     const Problem problem(*kernels, 8, 1100, 72, false);
-    const auto planted = [kernels](GemmArgs args) {
-      if (args.rows > 1) return kernels->gemm(args);
-      const std::size_t elements = kernels->layout.PanelColumns() * kernels->layout.pack;
-      const std::size_t half = args.steps / 2;
-      // Panel by panel, since a half of K lies within a panel.
-      for (std::size_t v = 0; v < args.vectors; v += kernels->layout.panel_vectors) {
-        const std::size_t panel = (args.first_vector + v) / kernels->layout.panel_vectors;
-        GemmArgs part = args;
-        const auto* base = static_cast<const std::byte*>(args.weights) +
-                           panel * args.steps * elements * DTypeBytes(kernels->weight);
-        part.out = static_cast<float*>(args.out) + panel * kernels->layout.PanelColumns();
-        part.out_columns = args.out_columns - panel * kernels->layout.PanelColumns();
-        part.bias = args.bias + panel * kernels->layout.PanelColumns();
-        part.first_vector = 0;
-        part.vectors = std::min(kernels->layout.panel_vectors, args.vectors - v);
-        part.weights = base;
-        part.steps = half;
-        kernels->gemm(part);
-        part.weights = base + half * elements * DTypeBytes(kernels->weight);
-        part.input = static_cast<const std::byte*>(args.input) +
-                     half * kernels->layout.pack * DTypeBytes(kernels->activation);
-        part.steps = args.steps - half;
-        part.bias = nullptr;
-        part.epilogue = Epilogue::kAdd;
-        kernels->gemm(part);
-      }
-    };
+    const auto planted = [kernels](const GemmArgs& args) { SplitKOfOneRow(*kernels, args); };
     EXPECT_GT(DifferingBits(problem, planted), 0u) << NameOf(*kernels);
   }
 }

@@ -1,0 +1,279 @@
+// Every answer has the bits that it has alone, whatever the server is busy with: requests one by
+// one, then the same requests under loads of many kinds, through the real core, the executor and
+// the cpu backend. PENSTOCK_LONG_TESTS=1 takes a larger model, every instruction set and more
+// loads.
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+#include <memory>
+#include <random>
+#include <string>
+#include <vector>
+
+#include "shard/backend/cpu/cpu_backend.h"
+#include "shard/backend/cpu/isa.h"
+#include "shard/backend/cpu/kernels.h"
+#include "tests/unit/shard/backend/core_run.h"
+#include "tests/unit/shard/backend/cpu/planted_gemm.h"
+#include "tests/unit/shard/backend/cpu/random_model.h"
+
+namespace penstock::shard {
+namespace {
+
+using scheduler::Admission;
+using scheduler::Arrival;
+
+constexpr std::uint32_t kSlots = 24;
+constexpr std::uint32_t kStepTokens = 700;
+constexpr std::uint32_t kLongest = 640;  // three partitions
+constexpr std::uint32_t kBlockSize = 16;
+constexpr std::uint32_t kRoomyPool = 40 * kLongest / kBlockSize;
+constexpr std::uint32_t kTightPool = kLongest / kBlockSize + 2;
+constexpr TokenId kEos = 1;
+
+bool Long() { return std::getenv("PENSTOCK_LONG_TESTS") != nullptr; }
+
+// The structure of today's small models: grouped queries, heads of 64, a tied head.
+Shape ModelShape() {
+  Shape shape{.name = "gqa",
+              .hidden = 128,
+              .layers = 2,
+              .heads = 4,
+              .kv_heads = 2,
+              .head_dim = 64,
+              .intermediate = 256,
+              .vocabulary = 300,
+              .tied = true};
+  if (!Long()) return shape;
+  shape.hidden = 576;
+  shape.layers = 6;
+  shape.heads = 9;
+  shape.kv_heads = 3;
+  shape.intermediate = 1536;
+  shape.vocabulary = 2000;
+  return shape;
+}
+
+struct Load {
+  std::uint32_t chunk = kStepTokens;  // most prompt tokens of a step
+  std::uint32_t threads = 1;
+  bool prefixes = true;        // prefix cache
+  bool tight = false;          // the pool is so small that sequences are preempted
+  std::uint32_t together = 8;  // arrivals before a step, at most
+};
+
+// Prompts of a few tokens to more than two partitions. A third of them begin like others; a third
+// repeats itself. Answers are chosen in every way that can be had without a grammar.
+class Requests {
+ public:
+  Requests(std::uint32_t count, std::uint32_t vocabulary, std::uint32_t seed)
+      : random_(seed), vocabulary_(vocabulary) {
+    for (const std::uint32_t length : {33u, 100u, 280u}) beginnings_.push_back(Tokens(length));
+    for (std::uint64_t i = 0; i < count; ++i) all_.push_back(Make(RequestId(i)));
+  }
+
+  const std::vector<Arrival>& all() const { return all_; }
+
+ private:
+  TokenId AnyToken() { return 2 + static_cast<TokenId>(random_() % (vocabulary_ - 2)); }
+
+  std::vector<TokenId> Tokens(std::uint32_t count) {
+    std::vector<TokenId> tokens(count);
+    for (TokenId& token : tokens) token = AnyToken();
+    return tokens;
+  }
+
+  std::uint32_t Length() {
+    switch (random_() % 12) {
+      case 0:
+        return 260 + random_() % 300;
+      case 1:
+      case 2:
+        return 60 + random_() % 100;
+      default:
+        return 2 + random_() % 50;
+    }
+  }
+
+  Arrival Make(RequestId id) {
+    Arrival arrival;
+    arrival.request = id;
+    arrival.prompt = Tokens(Length());
+    if (id.value() % 3 == 0) {
+      const std::vector<TokenId>& beginning = beginnings_[random_() % beginnings_.size()];
+      const auto most = std::min<std::size_t>(beginning.size(), arrival.prompt.size());
+      std::copy_n(beginning.begin(), most, arrival.prompt.begin());
+    } else if (id.value() % 3 == 1) {
+      const std::size_t period = 3 + random_() % 9;
+      for (std::size_t i = period; i < arrival.prompt.size(); ++i) {
+        arrival.prompt[i] = arrival.prompt[i - period];
+      }
+    }
+    arrival.max_new_tokens = 4 + random_() % 24;
+    arrival.predicted_tokens = 1;  // wrong, so that optimistic admission regrets it
+    arrival.ignore_eos = random_() % 2 == 0;
+    arrival.logprobs.kind =
+        random_() % 2 == 0 ? LogprobRequest::Kind::kRaw : LogprobRequest::Kind::kProcessed;
+    arrival.logprobs.top_n = random_() % 3;
+    arrival.logprobs.prompt_logprobs = random_() % 8 == 0;
+    Choose(arrival.sampling);
+    return arrival;
+  }
+
+  void Choose(SamplingParams& sampling) {
+    sampling.seed = random_();
+    if (random_() % 4 == 0) sampling.repetition_penalty = 1.2f;
+    if (random_() % 6 == 0) sampling.frequency_penalty = 0.4f;
+    sampling.watermark = random_() % 8 == 0;
+    if (random_() % 2 == 0) return;
+    sampling.do_sample = true;
+    sampling.temperature = 0.5f + static_cast<float>(random_() % 8) / 8.0f;
+    if (random_() % 2 == 0) sampling.top_k = 1 + random_() % 40;
+    if (random_() % 2 == 0) sampling.top_p = 0.9f;
+  }
+
+  std::mt19937 random_;
+  const std::uint32_t vocabulary_;
+  std::vector<std::vector<TokenId>> beginnings_;
+  std::vector<Arrival> all_;
+};
+
+// One model; each run has a new cache and its own threads.
+class Server {
+ public:
+  explicit Server(DType dtype, const cpu::Kernels* kernels = nullptr)
+      : spec_(SpecOf(ModelShape())), dtype_(dtype), kernels_(kernels) {}
+
+  // One request at a time, whole prompts, one thread, nothing cached.
+  Answers Alone(const std::vector<Arrival>& requests) {
+    CoreRun::Options options = Base(kRoomyPool);
+    options.config.max_batch_size = 1;
+    options.config.prefix_caching = false;
+    return Run(options, 1, requests, [] { return 1u; });
+  }
+
+  Answers Under(const Load& load, const std::vector<Arrival>& requests, std::uint32_t seed) {
+    CoreRun::Options options = Base(load.tight ? kTightPool : kRoomyPool);
+    options.config.max_batch_prefill_tokens = load.chunk;
+    options.config.prefix_caching = load.prefixes;
+    if (load.tight) options.config.admission = Admission::kOptimistic;
+    std::mt19937 random(seed);
+    const auto arriving = [&] { return random() % 3 == 0 ? random() % (load.together + 1) : 0u; };
+    return Run(options, load.threads, requests, arriving);
+  }
+
+  const RunCounts& counts() const { return counts_; }
+
+ private:
+  CoreRun::Options Base(std::uint32_t blocks) const {
+    CoreRun::Options options;
+    options.executor.slots = kSlots;
+    options.executor.vocabulary = spec_.vocabulary;
+    options.executor.eos_token_ids = {kEos};
+    options.config.max_step_tokens = kStepTokens;
+    options.config.max_waiting_requests = 100'000;
+    options.capacity.blocks = blocks;
+    options.capacity.block_size = kBlockSize;
+    options.capacity.slots = kSlots;
+    options.capacity.max_sequence_length = kLongest;
+    options.capacity.max_step_tokens = kStepTokens;
+    return options;
+  }
+
+  Answers Run(const CoreRun::Options& options, std::uint32_t threads,
+              const std::vector<Arrival>& requests,
+              const std::function<std::uint32_t()>& arriving) {
+    BuiltProgram built = BuildProgram(spec_, *MakePartition(spec_, 0, 1));
+    LoadedWeights weights = RandomWeights(built.weights, dtype_);
+    auto backend = MakeCpuBackend(
+        {std::move(built.program), std::move(weights), dtype_, kBlockSize, threads, kernels_});
+    EXPECT_TRUE(backend.ok()) << backend.status();
+    if (!backend.ok()) return {};
+    EXPECT_TRUE((*backend)->Prepare({kStepTokens, kLongest, 64}, nullptr).ok());
+    EXPECT_TRUE((*backend)->AllocateCache(options.capacity.blocks).ok());
+    CoreRun run(options, **backend);
+    Answers answers = run.Serve(requests, arriving);
+    counts_ = run.counts();
+    return answers;
+  }
+
+  const ModelSpec spec_;
+  const DType dtype_;
+  const cpu::Kernels* const kernels_;
+  RunCounts counts_;
+};
+
+// How many requests have another answer.
+std::size_t Differing(const Answers& a, const Answers& b) {
+  std::size_t differing = a.size() == b.size() ? 0 : 1;
+  for (const auto& [id, answer] : a) differing += b.contains(id) && b.at(id) == answer ? 0 : 1;
+  return differing;
+}
+
+class Bits : public testing::TestWithParam<DType> {};
+
+void ExpectSameBits(DType dtype, std::uint32_t count, std::uint32_t seed) {
+  SCOPED_TRACE("seed " + std::to_string(seed));
+  Server server(dtype);
+  const Requests requests(count, ModelShape().vocabulary, seed);
+  const Answers alone = server.Alone(requests.all());
+  ASSERT_EQ(alone.size(), count);
+
+  const Load loads[] = {{.chunk = 1, .threads = 1},
+                        {.chunk = 7, .threads = 2, .tight = true},
+                        {.chunk = 64, .threads = 2},
+                        {.threads = 1, .prefixes = false, .together = 20},
+                        {.chunk = 64, .threads = 1, .tight = true, .together = 20}};
+  RunCounts all;
+  for (std::size_t i = 0; i < std::size(loads); ++i) {
+    const Answers answers = server.Under(loads[i], requests.all(), seed + i);
+    EXPECT_EQ(Differing(alone, answers), 0u) << "of " << count << " requests, load " << i;
+    all.chunked += server.counts().chunked;
+    all.preempted += server.counts().preempted;
+    all.cached_tokens += server.counts().cached_tokens;
+    all.most_rows = std::max(all.most_rows, server.counts().most_rows);
+  }
+  // The loads were what they are meant to be.
+  EXPECT_GT(all.chunked, count / 2);
+  EXPECT_GT(all.preempted, 2u);
+  EXPECT_GT(all.cached_tokens, 10 * count);
+  EXPECT_GT(all.most_rows, 300u);
+}
+
+TEST_P(Bits, RequestsUnderAnyLoadHaveTheBitsThatTheyHaveAlone) {
+  ExpectSameBits(GetParam(), 200, std::random_device()());
+}
+
+TEST_P(Bits, OnEveryInstructionSetUnderManyLoads) {
+  if (!Long()) GTEST_SKIP() << "PENSTOCK_LONG_TESTS=1 runs it";
+  for (const char* isa : {"avx2", "avx512", "avx512-bf16"}) {
+    setenv("PENSTOCK_ISA", isa, 1);
+    if (!CheckCpuBackend({}, GetParam(), kBlockSize).ok()) continue;
+    SCOPED_TRACE(isa);
+    for (int i = 0; i < 4; ++i) ExpectSameBits(GetParam(), 200, std::random_device()());
+  }
+  unsetenv("PENSTOCK_ISA");
+}
+
+// What this is all about: a matrix product whose order over K depends on the number of rows.
+const cpu::Kernels* g_planted_into = nullptr;
+
+TEST_P(Bits, AProductWhoseOrderDependsOnTheNumberOfRowsIsNoticed) {
+  const auto isa = cpu::ChooseIsa();
+  ASSERT_TRUE(isa.ok()) << isa.status();
+  g_planted_into = cpu::FindKernels(*isa, GetParam());
+  cpu::Kernels planted = *g_planted_into;
+  planted.gemm = [](const cpu::GemmArgs& args) { cpu::SplitKOfOneRow(*g_planted_into, args); };
+  Server server(GetParam(), &planted);
+  const Requests requests(20, ModelShape().vocabulary, 1);
+  const Answers alone = server.Alone(requests.all());
+  const Answers loaded = server.Under({.chunk = 64, .together = 20}, requests.all(), 1);
+  EXPECT_GT(Differing(alone, loaded), 0u);
+  EXPECT_EQ(Differing(alone, server.Alone(requests.all())), 0u) << "only the load shows it";
+}
+
+INSTANTIATE_TEST_SUITE_P(Types, Bits, testing::Values(DType::kFloat32, DType::kBFloat16),
+                         [](const auto& info) { return std::string(DTypeName(info.param)); });
+
+}  // namespace
+}  // namespace penstock::shard
