@@ -26,6 +26,7 @@ class CpuBackend final : public Backend {
   CpuBackend(const CpuOptions& options, const Kernels& kernels)
       : program_(options.program),
         block_size_(options.block_size),
+        quantization_(options.quantization),
         kernels_(kernels),
         pool_(options.threads) {}
 
@@ -45,6 +46,7 @@ class CpuBackend final : public Backend {
 
   const Program program_;
   const std::uint32_t block_size_;
+  const Quantization quantization_;
   const Kernels& kernels_;
   WorkerPool pool_;
   std::optional<WeightStore> weights_;
@@ -58,7 +60,7 @@ class CpuBackend final : public Backend {
 };
 
 absl::Status CpuBackend::Initialize(LoadedWeights weights) {
-  auto store = WeightStore::Create(program_, std::move(weights), kernels_, pool_);
+  auto store = WeightStore::Create(program_, std::move(weights), kernels_, quantization_, pool_);
   if (!store.ok()) return store.status();
   weights_.emplace(std::move(*store));
   return absl::OkStatus();
@@ -75,8 +77,8 @@ absl::Status CpuBackend::Prepare(const BackendLimits& limits, Communicator* comm
   communicator_ = communicator;
   logit_count_ = 0;
   buffers_ = StepBuffers();
-  PENSTOCK_ASSIGN_OR_RETURN(buffers_,
-                            StepBuffers::Create(program_, kernels_, limits, pool_.threads()));
+  PENSTOCK_ASSIGN_OR_RETURN(
+      buffers_, StepBuffers::Create(program_, kernels_, quantization_, limits, pool_.threads()));
   rope_ = BuildRopeTable(program_.rope, program_.head_dim, limits.max_sequence_length);
   runner_.emplace(StepParts{program_, kernels_, *weights_, cache_, buffers_, rope_, block_size_,
                             pool_, communicator_});

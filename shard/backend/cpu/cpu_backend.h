@@ -4,6 +4,11 @@
 // attends to what) -> kernels.h (the routines of one instruction set) -> kernels/ (their
 // definitions); weight_store and packed_matrix, kv_cache, step_buffers hold the memory.
 //
+// Quantised to int8, every matrix of a linear operation takes a byte per weight, the output
+// projection (and with it an embedding that is tied to it) among them; its inputs are quantised row
+// by row for the product (kernels.h). Norms, biases, attention, K/V and embeddings of their own
+// stay as they are.
+//
 // Precision: float32 models compute in float32 throughout. bfloat16 models keep weights and K/V in
 // bfloat16 and everything that is added up (the residual stream, sums, softmax, norms) in float32;
 // what products read is rounded to bfloat16 where the processor multiplies bfloat16 pairs, and not
@@ -22,6 +27,7 @@
 #include "shard/backend/backend.h"
 #include "shard/model/program.h"
 #include "shard/weights/loader.h"
+#include "shard/weights/quantization.h"
 
 namespace penstock::shard {
 
@@ -35,6 +41,7 @@ struct CpuOptions {
   DType dtype = DType::kFloat32;
   std::uint32_t block_size = 16;
   std::uint32_t threads = 1;  // 1 … 64
+  Quantization quantization = Quantization::kNone;
   // Instead of the processor's own, for the same instruction set; outlive the backend.
   const cpu::Kernels* kernels = nullptr;
 };

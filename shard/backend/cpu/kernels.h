@@ -7,9 +7,10 @@
 // positions from position 0, each softmaxed alone, merged from left to right. So bits do not depend
 // on the number of rows, the split of a prompt into chunks, or the threads.
 //
-// Types: weights and K/V are float32 or bfloat16. `activation` is what products read: bfloat16
-// where the instruction set multiplies bfloat16 pairs, float32 elsewhere (bfloat16 weights are then
-// widened, and activations stay unrounded). Everything else is float32.
+// Types: weights and K/V are float32 or bfloat16, weights of matrices also int8 (below).
+// `activation` is what products read: bfloat16 where the instruction set multiplies bfloat16 pairs,
+// float32 elsewhere (bfloat16 weights are then widened, and activations stay unrounded). Everything
+// else is float32.
 #pragma once
 
 #include <cstddef>
@@ -24,7 +25,9 @@ inline constexpr std::size_t kPartition = 256;     // positions that are softmax
 inline constexpr std::size_t kRowTile = 6;         // rows of a register tile
 inline constexpr std::size_t kGemmRowBlock = 480;  // rows whose partial sums fit the scratch
 inline constexpr std::size_t kMaxPanel = 64;       // columns of a panel of packed weights
-inline constexpr std::size_t kGemmScratch = kGemmRowBlock * kMaxPanel;  // floats, per thread
+inline constexpr std::size_t kGemmWidened = 8192;  // weights of a block that are widened at once
+// Floats, per thread.
+inline constexpr std::size_t kGemmScratch = kGemmRowBlock * kMaxPanel + kGemmWidened;
 
 // How weights and K/V are stored for a kernel: vectors of `lanes` columns, of which
 // `panel_vectors` make a panel, `pack` consecutive K together.
@@ -35,6 +38,34 @@ struct Layout {
   std::size_t PanelColumns() const { return lanes * panel_vectors; }
 };
 
+// Weights of 8 bits. A weight is q times the scale of its output, q in [-127, 127], stored as
+// q + 128 and four K together. What they are multiplied with is quantised for the product: row by
+// row and in groups of kInt8Group along K, each with a scale of its own. The sums inside a group
+// are of integers, hence exact and the same on every instruction set; the groups join in ascending
+// order, one chain of float32 fused multiply-adds per output.
+inline constexpr std::size_t kInt8Pack = 4;
+inline constexpr std::size_t kInt8Group = 128;
+
+struct Int8Group {
+  float scale = 0;          // NaN where a value of the group is not finite
+  std::int32_t offset = 0;  // -128 times the sum of the group's integers
+};
+
+// Rows of integers as Int8Kernels::quantize writes them.
+struct Int8Rows {
+  std::byte* values = nullptr;
+  std::size_t stride = 0;  // bytes
+  Int8Group* groups = nullptr;
+  std::size_t group_stride = 0;
+};
+
+struct QuantizeArgs {
+  const void* input = nullptr;  // activations of one row, zero up to a multiple of 32
+  std::size_t size = 0;
+  std::byte* values = nullptr;
+  Int8Group* groups = nullptr;
+};
+
 enum class Epilogue : std::uint8_t {
   kStore,  // float32 out = sum + bias
   kAdd,    // float32 out += sum + bias
@@ -42,15 +73,20 @@ enum class Epilogue : std::uint8_t {
 };
 
 struct GemmArgs {
-  const void* input = nullptr;  // activations [rows, input_stride], zero from K to its padded size
+  // Activations [rows, input_stride], zero from K to its padded size; for int8 weights the values
+  // of Int8Rows, their stride in bytes.
+  const void* input = nullptr;
   std::size_t input_stride = 0;
+  const Int8Group* groups = nullptr;  // [rows, group_stride], for int8 weights
+  std::size_t group_stride = 0;
   std::size_t rows = 0;
   const void* weights = nullptr;  // packed
   std::size_t steps = 0;          // K, padded, in units of `pack`
   std::size_t first_vector = 0;   // of packed columns; for kGate even, as `vectors`
   std::size_t vectors = 0;
-  const float* bias = nullptr;  // in packed order, padded; or null
-  void* out = nullptr;          // [rows, out_stride]
+  const float* bias = nullptr;    // in packed order, padded; or null
+  const float* scales = nullptr;  // the same; of int8 weights
+  void* out = nullptr;            // [rows, out_stride]
   std::size_t out_stride = 0;
   std::size_t out_columns = 0;  // nothing is written from here on
   Epilogue epilogue = Epilogue::kStore;
@@ -130,6 +166,12 @@ struct AttentionScratch {
 };
 inline constexpr std::size_t kScoreStride = kPartition + 32;
 
+struct Int8Kernels {
+  std::size_t step_bytes = 0;  // of a row's kInt8Pack integers
+  void (*quantize)(const QuantizeArgs& args);
+  void (*gemm)(const GemmArgs& args);
+};
+
 struct Kernels {
   Isa isa = Isa::kAvx2;
   DType weight = DType::kFloat32;  // and K/V
@@ -137,6 +179,7 @@ struct Kernels {
   Layout layout;
 
   void (*gemm)(const GemmArgs& args);
+  Int8Kernels int8;                         // the same activations
   void (*norm)(const NormArgs& args);       // RMSNorm to activations
   void (*head_norm)(const NormArgs& args);  // RMSNorm to float32, in place is fine
   // Rotates the pairs (i, i + half) of one head.

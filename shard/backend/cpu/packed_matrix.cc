@@ -1,8 +1,10 @@
 #include "shard/backend/cpu/packed_matrix.h"
 
 #include <algorithm>
-#include <array>
 #include <bit>
+#include <cmath>
+#include <cstring>
+#include <vector>
 
 namespace penstock::shard::cpu {
 
@@ -12,17 +14,68 @@ float ReadElement(const void* data, std::size_t index, DType dtype) {
   return std::bit_cast<float>(bits << 16);
 }
 
-PackedMatrix::PackedMatrix(std::size_t rows, std::size_t inner, bool gated, const Layout& layout,
-                           DType dtype)
-    : rows_(rows), inner_(inner), gated_(gated), layout_(layout), dtype_(dtype) {}
+namespace {
+
+void Widen(const std::byte* from, DType dtype, std::size_t count, float* to) {
+  if (dtype == DType::kFloat32) {
+    std::memcpy(to, from, count * sizeof(float));
+    return;
+  }
+  const auto* bits = reinterpret_cast<const std::uint16_t*>(from);
+  for (std::size_t i = 0; i < count; ++i) {
+    to[i] = std::bit_cast<float>(static_cast<std::uint32_t>(bits[i]) << 16);
+  }
+}
+
+float LargestOf(const float* values, std::size_t count) {
+  float lanes[16] = {};  // several chains of comparisons
+  std::size_t i = 0;
+  for (; i + 16 <= count; i += 16) {
+    for (std::size_t j = 0; j < 16; ++j) {
+      const float size = std::fabs(values[i + j]);
+      lanes[j] = size > lanes[j] ? size : lanes[j];
+    }
+  }
+  for (; i < count; ++i) lanes[0] = std::max(lanes[0], std::fabs(values[i]));
+  return *std::max_element(lanes, lanes + 16);
+}
+
+// |x| <= 127, rounded to nearest, ties to even: adding 1.5 * 2^23 leaves the integer in the last
+// bits.
+std::uint8_t BiasedInt8(float x) {
+  const auto bits = std::bit_cast<std::uint32_t>(x + 12582912.0f);
+  return static_cast<std::uint8_t>(bits + 128u);
+}
+
+}  // namespace
+
+PackedMatrix::PackedMatrix(const MatrixShape& shape, const Layout& layout, DType dtype)
+    : rows_(shape.rows), inner_(shape.inner), gated_(shape.gated), layout_(layout), dtype_(dtype) {}
+
+PackedMatrix PackedMatrix::Int8(const MatrixShape& shape, Layout layout, DType dtype) {
+  layout.pack = kInt8Pack;
+  PackedMatrix matrix(shape, layout, dtype);
+  matrix.quantized_ = true;
+  return matrix;
+}
 
 std::size_t PackedMatrix::panels() const {
   const std::size_t vectors = units() * UnitVectors();
   return (vectors + layout_.panel_vectors - 1) / layout_.panel_vectors;
 }
 
+std::size_t PackedMatrix::PanelBytes() const {
+  return layout_.PanelColumns() * steps() * layout_.pack * ElementBytes();
+}
+
 std::size_t PackedMatrix::Bytes() const {
-  return PaddedColumns() * steps() * layout_.pack * DTypeBytes(dtype_);
+  const std::size_t scales = quantized_ ? PaddedColumns() * sizeof(float) : 0;
+  return panels() * PanelBytes() + scales;
+}
+
+const float* PackedMatrix::scales() const {
+  if (!quantized_) return nullptr;
+  return reinterpret_cast<const float*>(data_ + panels() * PanelBytes());
 }
 
 std::size_t PackedMatrix::RowOf(std::size_t column) const {
@@ -39,22 +92,27 @@ std::size_t PackedMatrix::ColumnOf(std::size_t row) const {
   return (output / layout_.lanes * 2 + half) * layout_.lanes + output % layout_.lanes;
 }
 
+PackedMatrix::Sources PackedMatrix::SourcesOf(const TensorView& weights, std::size_t panel) const {
+  Sources sources{};
+  const auto* base = static_cast<const std::byte*>(weights.data);
+  for (std::size_t c = 0; c < layout_.PanelColumns(); ++c) {
+    const std::size_t row = RowOf(panel * layout_.PanelColumns() + c);
+    sources[c] = row == kPadding ? nullptr : base + row * inner_ * DTypeBytes(dtype_);
+  }
+  return sources;
+}
+
 template <class Element, std::size_t kPack>
-void PackedMatrix::PackPanel(const Element* weights, std::size_t panel) {
+void PackedMatrix::PackPanel(const Sources& sources, std::size_t panel) {
   const std::size_t columns = layout_.PanelColumns();
   const std::size_t inner = steps() * kPack;
-  Element* out = reinterpret_cast<Element*>(data_) + panel * columns * inner;
-  std::array<const Element*, kMaxPanel> sources{};
-  for (std::size_t c = 0; c < columns; ++c) {
-    const std::size_t row = RowOf(panel * columns + c);
-    sources[c] = row == kPadding ? nullptr : weights + row * inner_;
-  }
+  Element* out = reinterpret_cast<Element*>(data_ + panel * PanelBytes());
   // Strips of K that fit the nearest cache, since each column reads another row.
   constexpr std::size_t kStrip = 32;
   for (std::size_t first = 0; first < inner; first += kStrip) {
     const std::size_t end = std::min(inner, first + kStrip);
     for (std::size_t c = 0; c < columns; ++c) {
-      const Element* source = sources[c];
+      const auto* source = reinterpret_cast<const Element*>(sources[c]);
       for (std::size_t k = first; k < end; ++k) {
         const bool real = source != nullptr && k < inner_;
         out[k / kPack * columns * kPack + c * kPack + k % kPack] = real ? source[k] : Element(0);
@@ -63,14 +121,41 @@ void PackedMatrix::PackPanel(const Element* weights, std::size_t panel) {
   }
 }
 
+void PackedMatrix::QuantizePanel(const Sources& sources, std::size_t panel) {
+  const std::size_t columns = layout_.PanelColumns();
+  auto* out = reinterpret_cast<std::uint8_t*>(data_ + panel * PanelBytes());
+  auto* scales = const_cast<float*>(this->scales()) + panel * columns;
+  const std::size_t padded = steps() * kInt8Pack;
+  std::vector<float> row(padded, 0.0f);
+  for (std::size_t c = 0; c < columns; ++c) {
+    if (sources[c] == nullptr) {
+      std::fill(row.begin(), row.end(), 0.0f);
+    } else {
+      Widen(sources[c], dtype_, inner_, row.data());
+    }
+    const float largest = LargestOf(row.data(), inner_);
+    const float inverse = largest > 0 ? 127.0f / largest : 0.0f;
+    scales[c] = largest / 127.0f;
+    for (std::size_t step = 0; step < steps(); ++step) {
+      std::uint8_t* to = out + (step * columns + c) * kInt8Pack;
+      for (std::size_t i = 0; i < kInt8Pack; ++i) {
+        to[i] = BiasedInt8(row[step * kInt8Pack + i] * inverse);
+      }
+    }
+  }
+}
+
 void PackedMatrix::Pack(const TensorView& weights, Share panels) {
   for (std::size_t panel = panels.first; panel < panels.first + panels.count; ++panel) {
-    if (dtype_ == DType::kFloat32) {
-      PackPanel<float, 1>(static_cast<const float*>(weights.data), panel);
+    const Sources sources = SourcesOf(weights, panel);
+    if (quantized_) {
+      QuantizePanel(sources, panel);
+    } else if (dtype_ == DType::kFloat32) {
+      PackPanel<float, 1>(sources, panel);
     } else if (layout_.pack == 1) {
-      PackPanel<std::uint16_t, 1>(static_cast<const std::uint16_t*>(weights.data), panel);
+      PackPanel<std::uint16_t, 1>(sources, panel);
     } else {
-      PackPanel<std::uint16_t, 2>(static_cast<const std::uint16_t*>(weights.data), panel);
+      PackPanel<std::uint16_t, 2>(sources, panel);
     }
   }
 }
@@ -81,7 +166,13 @@ void PackedMatrix::UnpackRow(std::size_t row, float* out) const {
   const std::size_t column = ColumnOf(row);
   const std::size_t base = column / columns * columns * steps() * pack + column % columns * pack;
   for (std::size_t k = 0; k < inner_; ++k) {
-    out[k] = ReadElement(data_, base + k / pack * columns * pack + k % pack, dtype_);
+    const std::size_t at = base + k / pack * columns * pack + k % pack;
+    if (quantized_) {
+      const int q = std::to_integer<int>(data_[at]) - 128;
+      out[k] = static_cast<float>(q) * scales()[column];
+    } else {
+      out[k] = ReadElement(data_, at, dtype_);
+    }
   }
 }
 

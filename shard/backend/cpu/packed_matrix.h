@@ -5,8 +5,12 @@
 //   (c / n) * padded K * n + (k / pack) * n * pack + (c % n) * pack + k % pack
 // Packed column c is output c; in a gated matrix (gate rows above up rows) vectors of gate and up
 // alternate, so that both factors of an output meet in one register tile. Padding is zero.
+//
+// Quantised to int8 (kernels.h), `pack` is kInt8Pack, and behind the panels there is a float32
+// scale for each packed column: the largest weight of its output divided by 127.
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 
@@ -17,11 +21,19 @@
 
 namespace penstock::shard::cpu {
 
+struct MatrixShape {
+  std::size_t rows = 0;  // of the weights; they become columns
+  std::size_t inner = 0;
+  bool gated = false;
+};
+
 class PackedMatrix {
  public:
   PackedMatrix() = default;
-  // For weights of [rows, inner]; rows become columns. No memory yet.
-  PackedMatrix(std::size_t rows, std::size_t inner, bool gated, const Layout& layout, DType dtype);
+  // Keeps weights of `dtype` as they are. No memory yet.
+  PackedMatrix(const MatrixShape& shape, const Layout& layout, DType dtype);
+  // Quantises them; `layout.pack` does not count.
+  static PackedMatrix Int8(const MatrixShape& shape, Layout layout, DType dtype);
 
   std::size_t Bytes() const;
   void SetMemory(std::byte* memory) { data_ = memory; }  // 64-byte aligned, Bytes() long
@@ -34,6 +46,10 @@ class PackedMatrix {
   void PackBias(const float* bias, float* out) const;
 
   const std::byte* data() const { return data_; }
+  bool quantized() const { return quantized_; }
+  // Of the packed columns; null where weights are as they were.
+  const float* scales() const;
+  std::size_t inner() const { return inner_; }
   bool gated() const { return gated_; }
   std::size_t outputs() const { return gated_ ? rows_ / 2 : rows_; }
   std::size_t steps() const { return (inner_ + layout_.pack - 1) / layout_.pack; }
@@ -48,14 +64,21 @@ class PackedMatrix {
   // Row of the weights in packed column `column`.
   std::size_t RowOf(std::size_t column) const;
   std::size_t ColumnOf(std::size_t row) const;
+  using Sources = std::array<const std::byte*, kMaxPanel>;
+  // The row of each column of a panel; null for padding.
+  Sources SourcesOf(const TensorView& weights, std::size_t panel) const;
   template <class Element, std::size_t kPack>
-  void PackPanel(const Element* weights, std::size_t panel);
+  void PackPanel(const Sources& sources, std::size_t panel);
+  void QuantizePanel(const Sources& sources, std::size_t panel);
+  std::size_t ElementBytes() const { return quantized_ ? 1 : DTypeBytes(dtype_); }
+  std::size_t PanelBytes() const;
 
   std::size_t rows_ = 0;
   std::size_t inner_ = 0;
   bool gated_ = false;
   Layout layout_;
-  DType dtype_ = DType::kFloat32;
+  DType dtype_ = DType::kFloat32;  // of the weights
+  bool quantized_ = false;
   std::byte* data_ = nullptr;
 };
 

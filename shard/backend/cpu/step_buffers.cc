@@ -35,6 +35,7 @@ bool HoldsActivations(Buffer buffer) {
 struct StepBuffers::Sizes {
   const Program& program;
   const Kernels& kernels;
+  Quantization quantization;
   const BackendLimits& limits;
   std::uint32_t threads;
 
@@ -43,6 +44,16 @@ struct StepBuffers::Sizes {
     if (buffer == Buffer::kGateUp) return 0;  // never leaves the registers
     if (buffer == Buffer::kLogits) return program.part.world > 1 ? limits.max_logit_rows : 0;
     return limits.max_step_tokens;
+  }
+  // Of the widest input of a product.
+  std::size_t Inner() const {
+    std::size_t widest = 0;
+    for (std::size_t i = 0; i < kBufferCount; ++i) {
+      if (HoldsActivations(static_cast<Buffer>(i))) {
+        widest = std::max<std::size_t>(widest, program.widths[i]);
+      }
+    }
+    return widest;
   }
   std::size_t ElementOf(Buffer buffer) const {
     return HoldsActivations(buffer) ? DTypeBytes(kernels.activation) : sizeof(float);
@@ -65,6 +76,16 @@ class StepBuffers::Carver {
     if (memory == nullptr) return {};
     return {memory, memory + rows, memory + 2 * rows, value_stride};
   }
+  Int8Rows Rows(const Sizes& sizes, std::size_t rows) {
+    if (sizes.quantization != Quantization::kInt8) return {};
+    Int8Rows int8;
+    int8.stride = StrideFor(
+        RoundUp(sizes.Inner(), kStrideUnit) / kInt8Pack * sizes.kernels.int8.step_bytes, 1);
+    int8.group_stride = RoundUp(sizes.Inner(), kInt8Group) / kInt8Group;
+    int8.values = Take(rows * int8.stride);
+    int8.groups = reinterpret_cast<Int8Group*>(Take(rows * int8.group_stride * sizeof(Int8Group)));
+    return int8;
+  }
   std::size_t used() const { return used_; }
 
  private:
@@ -82,12 +103,14 @@ void StepBuffers::Carve(const Sizes& sizes, Carver& carver) {
     view.stride = StrideFor(sizes.program.widths[i], view.element);
     view.data = carver.Take(sizes.RowsOf(buffer) * view.stride * view.element);
   }
+  int8_ = carver.Rows(sizes, std::max(sizes.limits.max_step_tokens, sizes.limits.max_logit_rows));
   threads_.resize(sizes.threads);
   for (ThreadScratch& thread : threads_) {
     thread.gemm = carver.Floats(kGemmScratch);
     thread.row = carver.Floats(hidden);
     thread.normed = views_[static_cast<std::size_t>(Buffer::kNormed)];
     thread.normed.data = carver.Take(kPrivateRows * thread.normed.stride * activation);
+    thread.int8 = carver.Rows(sizes, kPrivateRows);
     thread.attention.queries = carver.Take(tile_rows_ * sizes.program.head_dim * activation);
     thread.attention.scores = carver.Floats(tile_rows_ * kScoreStride);
     thread.attention.probabilities = carver.Take(tile_rows_ * kPartition * activation);
@@ -104,9 +127,10 @@ void StepBuffers::Carve(const Sizes& sizes, Carver& carver) {
 }
 
 absl::StatusOr<StepBuffers> StepBuffers::Create(const Program& program, const Kernels& kernels,
+                                                Quantization quantization,
                                                 const BackendLimits& limits,
                                                 std::uint32_t threads) {
-  const Sizes sizes{program, kernels, limits, threads};
+  const Sizes sizes{program, kernels, quantization, limits, threads};
   StepBuffers buffers;
   buffers.tile_rows_ = std::max(kTileRows, sizes.Group());
   buffers.value_stride_ = RoundUp(program.head_dim, kernels.layout.lanes);

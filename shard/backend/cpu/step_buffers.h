@@ -13,6 +13,7 @@
 #include "shard/backend/cpu/kernels.h"
 #include "shard/model/program.h"
 #include "shard/weights/memory_region.h"
+#include "shard/weights/quantization.h"
 
 namespace penstock::shard::cpu {
 
@@ -32,6 +33,7 @@ struct ThreadScratch {
   float* gemm = nullptr;
   float* row = nullptr;  // as wide as the hidden state
   BufferView normed;     // kPrivateRows
+  Int8Rows int8;         // the same; only for quantised weights
   AttentionScratch attention;
   AttentionState partition;
   AttentionState total;
@@ -40,11 +42,15 @@ struct ThreadScratch {
 class StepBuffers {
  public:
   StepBuffers() = default;
+  // With quantised weights there is room for quantised rows.
   static absl::StatusOr<StepBuffers> Create(const Program& program, const Kernels& kernels,
-                                            const BackendLimits& limits, std::uint32_t threads);
+                                            Quantization quantization, const BackendLimits& limits,
+                                            std::uint32_t threads);
 
   const BufferView& View(Buffer buffer) const { return views_[static_cast<std::size_t>(buffer)]; }
   ThreadScratch& Thread(std::size_t thread) { return threads_[thread]; }
+  // What a product of quantised weights reads, of all rows of a step.
+  const Int8Rows& int8() const { return int8_; }
   // Result of a partition of a divided attention item.
   AttentionState Slot(std::size_t slot) const;
   std::size_t slots() const { return slots_; }
@@ -62,6 +68,7 @@ class StepBuffers {
   MemoryRegion region_;
   std::array<BufferView, kBufferCount> views_;
   std::vector<ThreadScratch> threads_;
+  Int8Rows int8_;
   float* slot_memory_ = nullptr;
   std::size_t slots_ = 0;
   std::size_t tile_rows_ = 0;

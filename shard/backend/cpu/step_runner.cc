@@ -156,21 +156,41 @@ GemmArgs StepRunner::GemmOf(const Stage& stage, std::size_t thread) const {
   return args;
 }
 
+GemmArgs StepRunner::Quantized(const Stage& stage, const GemmArgs& whole, std::size_t thread) {
+  const bool few = whole.rows <= kPrivateRows;
+  const Int8Rows& out = few ? parts_.buffers.Thread(thread).int8 : parts_.buffers.int8();
+  const Share share = few ? Share{0, whole.rows} : EvenShare(whole.rows, threads(), thread);
+  const std::size_t row_bytes = whole.input_stride * DTypeBytes(parts_.kernels.activation);
+  for (std::size_t row = share.first; row < share.first + share.count; ++row) {
+    parts_.kernels.int8.quantize({static_cast<const std::byte*>(whole.input) + row * row_bytes,
+                                  stage.matrix->inner(), out.values + row * out.stride,
+                                  out.groups + row * out.group_stride});
+  }
+  if (!few) parts_.pool.Barrier();
+  GemmArgs args = whole;
+  args.input = out.values;
+  args.input_stride = out.stride;
+  args.groups = out.groups;
+  args.group_stride = out.group_stride;
+  args.scales = stage.matrix->scales();
+  return args;
+}
+
 void StepRunner::Linear(const Stage& stage, const GemmArgs& whole, std::size_t thread) {
   const PackedMatrix& matrix = *stage.matrix;
-  const BufferView& in = parts_.buffers.View(stage.in);
+  const bool quantized = matrix.quantized();
+  GemmArgs args = quantized ? Quantized(stage, whole, thread) : whole;
+  const std::size_t element = quantized ? 1 : DTypeBytes(parts_.kernels.activation);
   const BufferView& out = parts_.buffers.View(stage.out);
-  const std::size_t tiles = (whole.rows + kRowTile - 1) / kRowTile;
+  const std::size_t tiles = (args.rows + kRowTile - 1) / kRowTile;
   const GridShare share = SplitGrid(tiles, matrix.units(), threads(), thread);
   const std::size_t first_row = share.rows.first * kRowTile;
-  const std::size_t end_row =
-      std::min(whole.rows, (share.rows.first + share.rows.count) * kRowTile);
+  const std::size_t end_row = std::min(args.rows, (share.rows.first + share.rows.count) * kRowTile);
   if (first_row >= end_row || share.columns.count == 0) return;
-  GemmArgs args = whole;
-  args.input =
-      static_cast<const std::byte*>(whole.input) + first_row * whole.input_stride * in.element;
+  args.input = static_cast<const std::byte*>(args.input) + first_row * args.input_stride * element;
+  if (quantized) args.groups += first_row * args.group_stride;
   args.rows = end_row - first_row;
-  args.out = static_cast<std::byte*>(whole.out) + first_row * whole.out_stride * out.element;
+  args.out = static_cast<std::byte*>(args.out) + first_row * args.out_stride * out.element;
   args.weights = matrix.data();
   args.steps = matrix.steps();
   args.first_vector = share.columns.first * matrix.UnitVectors();
@@ -178,7 +198,7 @@ void StepRunner::Linear(const Stage& stage, const GemmArgs& whole, std::size_t t
   args.bias = stage.weight;
   args.epilogue = stage.epilogue;
   args.scratch = parts_.buffers.Thread(thread).gemm;
-  parts_.kernels.gemm(args);
+  quantized ? parts_.kernels.int8.gemm(args) : parts_.kernels.gemm(args);
 }
 
 void StepRunner::Logits(std::size_t first, std::size_t count, float* out, std::size_t stride,

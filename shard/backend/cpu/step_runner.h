@@ -80,6 +80,9 @@ class StepRunner {
   void SelectNorm(const Stage& stage, std::size_t thread);
   void NormAll(const Stage& stage, std::size_t thread);
   void Linear(const Stage& stage, const GemmArgs& whole, std::size_t thread);
+  // The arguments with the input quantised: by each thread for itself where rows are few, else
+  // shared out, and all threads meet.
+  GemmArgs Quantized(const Stage& stage, const GemmArgs& whole, std::size_t thread);
   void Heads(const Stage& stage, std::size_t thread);
   void HeadsOf(const Stage& stage, std::size_t row, std::size_t kv_head);
   void Attention(const Stage& stage, std::size_t thread);

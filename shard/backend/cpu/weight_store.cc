@@ -65,7 +65,8 @@ struct WeightStore::Plan {
 };
 
 absl::StatusOr<WeightStore> WeightStore::Create(const Program& program, LoadedWeights weights,
-                                                const Kernels& kernels, WorkerPool& pool) {
+                                                const Kernels& kernels, Quantization quantization,
+                                                WorkerPool& pool) {
   const Plan plan(program);
   WeightStore store;
   store.loaded_ = std::move(weights);
@@ -75,9 +76,11 @@ absl::StatusOr<WeightStore> WeightStore::Create(const Program& program, LoadedWe
   std::size_t bytes = 0;
   for (std::int32_t index : plan.matrices) {
     const TensorView& from = view(index);
-    PackedMatrix matrix(static_cast<std::size_t>(from.shape[0]),
-                        static_cast<std::size_t>(from.shape[1]), plan.gated.contains(index),
-                        kernels.layout, from.dtype);
+    const MatrixShape shape{static_cast<std::size_t>(from.shape[0]),
+                            static_cast<std::size_t>(from.shape[1]), plan.gated.contains(index)};
+    const PackedMatrix matrix = quantization == Quantization::kInt8
+                                    ? PackedMatrix::Int8(shape, kernels.layout, from.dtype)
+                                    : PackedMatrix(shape, kernels.layout, from.dtype);
     bytes += RoundUp(matrix.Bytes(), kPage);
     store.matrices_.emplace(index, matrix);
   }

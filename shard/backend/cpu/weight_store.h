@@ -1,7 +1,7 @@
-// The weights of one rank as the kernels want them: matrices packed, vectors widened to float32,
-// the embedding where rows can be looked up. Packs in parallel, each thread about the panels that
-// it will read later, and gives the loader's memory back as it goes, so that the weights are in
-// memory once.
+// The weights of one rank as the kernels want them: matrices packed (and quantised), vectors
+// widened to float32, the embedding where rows can be looked up. Packs in parallel, each thread
+// about the panels that it will read later, and gives the loader's memory back as it goes, so that
+// the weights are in memory once.
 #pragma once
 
 #include <absl/status/statusor.h>
@@ -15,6 +15,7 @@
 #include "shard/model/program.h"
 #include "shard/weights/loader.h"
 #include "shard/weights/memory_region.h"
+#include "shard/weights/quantization.h"
 
 namespace penstock::shard::cpu {
 
@@ -22,7 +23,8 @@ class WeightStore {
  public:
   // `weights` belongs to `program`.
   static absl::StatusOr<WeightStore> Create(const Program& program, LoadedWeights weights,
-                                            const Kernels& kernels, WorkerPool& pool);
+                                            const Kernels& kernels, Quantization quantization,
+                                            WorkerPool& pool);
 
   // Indexes are those of WeightPlan::targets. A matrix that some linear operation uses.
   const PackedMatrix& Matrix(std::int32_t index) const { return matrices_.at(index); }

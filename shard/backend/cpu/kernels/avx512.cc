@@ -6,6 +6,8 @@
 //
 #include "shard/backend/cpu/kernels/products.h"
 //
+#include "shard/backend/cpu/kernels/int8.h"
+//
 #include "shard/backend/cpu/kernels/attention.h"
 #include "shard/backend/cpu/kernels/gemm.h"
 #include "shard/backend/cpu/kernels/rows.h"
@@ -14,8 +16,8 @@
 namespace penstock::shard::cpu {
 
 constexpr Kernels kAvx512Float32 =
-    TableOf<Float32Product>(Isa::kAvx512, DType::kFloat32, DType::kFloat32);
+    TableOf<Float32Product, PairsOfInt8>(Isa::kAvx512, DType::kFloat32, DType::kFloat32);
 constexpr Kernels kAvx512BFloat16 =
-    TableOf<WidenedProduct>(Isa::kAvx512, DType::kBFloat16, DType::kFloat32);
+    TableOf<WidenedProduct, PairsOfInt8>(Isa::kAvx512, DType::kBFloat16, DType::kFloat32);
 
 }  // namespace penstock::shard::cpu

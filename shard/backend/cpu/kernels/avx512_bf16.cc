@@ -1,4 +1,5 @@
-// Kernels for processors that multiply pairs of bfloat16 (AVX512_BF16).
+// Kernels for processors that multiply pairs of bfloat16 (AVX512_BF16); all of them multiply fours
+// of int8, too (AVX512_VNNI).
 #include "shard/backend/cpu/kernels/simd_avx512.h"
 //
 #include "shard/backend/cpu/kernels/tables.h"
@@ -6,7 +7,10 @@
 //
 #include "shard/backend/cpu/kernels/products.h"
 //
+#include "shard/backend/cpu/kernels/int8.h"
+//
 #include "shard/backend/cpu/kernels/attention.h"
+#include "shard/backend/cpu/kernels/fours_of_int8.h"
 #include "shard/backend/cpu/kernels/gemm.h"
 #include "shard/backend/cpu/kernels/rows.h"
 #include "shard/backend/cpu/kernels/table_of.h"
@@ -20,6 +24,9 @@ struct DotProduct {
   using Weight = std::uint16_t;
   using Right = __m512i;
   static constexpr std::size_t kPack = 2;
+  static constexpr std::size_t kLeft = kPack;
+  static constexpr std::size_t kRows = kRowTile;
+  static constexpr bool kWidens = false;
   static Right LoadRight(const std::uint16_t* from) { return _mm512_loadu_si512(from); }
   static Vec Step(Vec sum, const std::uint16_t* left, Right right) {
     std::int32_t pair;
@@ -32,6 +39,6 @@ struct DotProduct {
 }  // namespace
 
 constexpr Kernels kAvx512DotBFloat16 =
-    TableOf<DotProduct>(Isa::kAvx512Bf16, DType::kBFloat16, DType::kBFloat16);
+    TableOf<DotProduct, FoursOfInt8>(Isa::kAvx512Bf16, DType::kBFloat16, DType::kBFloat16);
 
 }  // namespace penstock::shard::cpu

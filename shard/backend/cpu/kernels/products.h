@@ -9,11 +9,16 @@
 namespace penstock::shard::cpu {
 namespace {
 
+constexpr std::size_t kPrefetchBytes = 2048;  // ahead of the weights that are read
+
 struct Float32Product {
   using Activation = float;
   using Weight = float;
   using Right = Vec;
   static constexpr std::size_t kPack = 1;
+  static constexpr std::size_t kLeft = kPack;
+  static constexpr std::size_t kRows = kRowTile;
+  static constexpr bool kWidens = false;
   static Right LoadRight(const float* from) { return Load(from); }
   static Vec Step(Vec sum, const float* left, Right right) {
     return MultiplyAdd(Fill(*left), right, sum);
@@ -26,6 +31,9 @@ struct WidenedProduct {
   using Weight = std::uint16_t;
   using Right = Vec;
   static constexpr std::size_t kPack = 1;
+  static constexpr std::size_t kLeft = kPack;
+  static constexpr std::size_t kRows = kRowTile;
+  static constexpr bool kWidens = true;
   static Right LoadRight(const std::uint16_t* from) { return LoadBf16(from); }
   static Vec Step(Vec sum, const float* left, Right right) {
     return MultiplyAdd(Fill(*left), right, sum);
@@ -35,14 +43,14 @@ struct WidenedProduct {
 // sums[i][v] += left row i times right vector v over `steps` steps, each one chain in ascending
 // order whatever Rows and Vectors are. left_stride in activations, right_stride in weights from
 // step to step.
-template <class P, int Rows, int Vectors, bool Prefetch = false>
-[[gnu::always_inline]] inline void Accumulate(Vec (&sums)[Rows][Vectors],
+template <class P, int Rows, int Vectors, bool Prefetch = false, class Sum>
+[[gnu::always_inline]] inline void Accumulate(Sum (&sums)[Rows][Vectors],
                                               const typename P::Activation* left,
                                               std::size_t left_stride,
                                               const typename P::Weight* right,
                                               std::size_t vector_stride, std::size_t right_stride,
                                               std::size_t steps) {
-  constexpr std::size_t kAhead = 2048 / sizeof(typename P::Weight);
+  constexpr std::size_t kAhead = kPrefetchBytes / sizeof(typename P::Weight);
   for (std::size_t step = 0; step < steps; ++step) {
     typename P::Right columns[Vectors];
 #pragma GCC unroll 8
@@ -58,17 +66,19 @@ template <class P, int Rows, int Vectors, bool Prefetch = false>
 #pragma GCC unroll 8
       for (int v = 0; v < Vectors; ++v) sums[i][v] = P::Step(sums[i][v], row, columns[v]);
     }
-    left += P::kPack;
+    left += P::kLeft;
     right += right_stride;
   }
 }
 
-// Rows of tile `index` when `rows` are divided into the fewest tiles of at most kRowTile.
+// Rows of tile `index` when `rows` are divided into `tiles`, the fewest of at most so many rows.
 struct TileRows {
   std::size_t first;
   std::size_t count;
 };
-inline std::size_t TileCount(std::size_t rows) { return (rows + kRowTile - 1) / kRowTile; }
+inline std::size_t TileCount(std::size_t rows, std::size_t most = kRowTile) {
+  return (rows + most - 1) / most;
+}
 inline TileRows TileAt(std::size_t rows, std::size_t tiles, std::size_t index) {
   const std::size_t first = rows * index / tiles;
   return {first, rows * (index + 1) / tiles - first};

@@ -13,6 +13,7 @@ namespace {
 constexpr std::size_t kLanes = 8;
 constexpr std::size_t kPanelVectors = 2;
 using Vec = __m256;
+using Ints = __m256i;
 
 inline __m256i LaneNumbers() { return _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7); }
 inline __m256i FirstLanes(std::size_t count) {
@@ -56,6 +57,35 @@ inline Vec KeepLanes(Vec x, std::ptrdiff_t first, std::ptrdiff_t end, Vec other)
   const __m256i keep = _mm256_andnot_si256(FirstLanes(below), FirstLanes(above));
   return _mm256_blendv_ps(other, x, _mm256_castsi256_ps(keep));
 }
+
+inline Vec Absolute(Vec x) { return _mm256_andnot_ps(_mm256_set1_ps(-0.0f), x); }
+inline Ints FillInts(std::int32_t value) { return _mm256_set1_epi32(value); }
+inline Ints AddInts(Ints a, Ints b) { return _mm256_add_epi32(a, b); }
+inline Ints RoundToInts(Vec x) { return _mm256_cvtps_epi32(x); }  // nearest, ties to even
+inline Vec ToFloats(Ints x) { return _mm256_cvtepi32_ps(x); }
+inline std::int32_t SumOfInts(Ints x) {
+  const __m128i four = _mm_add_epi32(_mm256_castsi256_si128(x), _mm256_extracti128_si256(x, 1));
+  const __m128i two = _mm_add_epi32(four, _mm_shuffle_epi32(four, _MM_SHUFFLE(1, 0, 3, 2)));
+  return _mm_cvtsi128_si32(two) + _mm_extract_epi32(two, 1);
+}
+// 16-bit integers, half the lanes' bytes.
+using Shorts = __m128i;
+inline Shorts ToShorts(Ints x) {
+  return _mm_packs_epi32(_mm256_castsi256_si128(x), _mm256_extracti128_si256(x, 1));
+}
+// Of each four: first and third, second and fourth.
+inline void StoreByTwos(void* to, Shorts x) {
+  constexpr int kOrder = _MM_SHUFFLE(3, 1, 2, 0);
+  const __m128i twos = _mm_shufflehi_epi16(_mm_shufflelo_epi16(x, kOrder), kOrder);
+  _mm_storeu_si128(static_cast<__m128i*>(to), twos);
+}
+// Bytes as 16-bit integers: those at even places, those at odd ones.
+inline Ints LoadInts(const void* from) {
+  return _mm256_loadu_si256(static_cast<const __m256i*>(from));
+}
+inline Ints EvenBytes(Ints x) { return _mm256_and_si256(x, _mm256_set1_epi16(0xff)); }
+inline Ints OddBytes(Ints x) { return _mm256_srli_epi16(x, 8); }
+inline Ints MultiplyPairs(Ints a, Ints b) { return _mm256_madd_epi16(a, b); }
 
 inline __m256 LowerPlusUpper(Vec x) { return x; }
 inline __m256 LowerMaxUpper(Vec x) { return x; }

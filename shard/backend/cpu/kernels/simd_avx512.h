@@ -13,6 +13,7 @@ namespace {
 constexpr std::size_t kLanes = 16;
 constexpr std::size_t kPanelVectors = 4;
 using Vec = __m512;
+using Ints = __m512i;
 
 inline __mmask16 FirstLanes(std::size_t count) {
   return count >= kLanes ? __mmask16{0xffff} : static_cast<__mmask16>((1u << count) - 1u);
@@ -51,6 +52,27 @@ inline Vec KeepLanes(Vec x, std::ptrdiff_t first, std::ptrdiff_t end, Vec other)
   const auto keep = static_cast<__mmask16>(FirstLanes(above) & ~FirstLanes(below));
   return _mm512_mask_blend_ps(keep, other, x);
 }
+
+inline Vec Absolute(Vec x) { return _mm512_abs_ps(x); }
+inline Ints FillInts(std::int32_t value) { return _mm512_set1_epi32(value); }
+inline Ints AddInts(Ints a, Ints b) { return _mm512_add_epi32(a, b); }
+inline Ints RoundToInts(Vec x) { return _mm512_cvtps_epi32(x); }  // nearest, ties to even
+inline Vec ToFloats(Ints x) { return _mm512_cvtepi32_ps(x); }
+inline std::int32_t SumOfInts(Ints x) { return _mm512_reduce_add_epi32(x); }
+// 16-bit integers, half the lanes' bytes.
+using Shorts = __m256i;
+inline Shorts ToShorts(Ints x) { return _mm512_cvtepi32_epi16(x); }
+// Of each four: first and third, second and fourth.
+inline void StoreByTwos(void* to, Shorts x) {
+  constexpr int kOrder = _MM_SHUFFLE(3, 1, 2, 0);
+  const __m256i twos = _mm256_shufflehi_epi16(_mm256_shufflelo_epi16(x, kOrder), kOrder);
+  _mm256_storeu_si256(static_cast<__m256i*>(to), twos);
+}
+// Bytes as 16-bit integers: those at even places, those at odd ones.
+inline Ints LoadInts(const void* from) { return _mm512_loadu_si512(from); }
+inline Ints EvenBytes(Ints x) { return _mm512_and_si512(x, _mm512_set1_epi16(0xff)); }
+inline Ints OddBytes(Ints x) { return _mm512_srli_epi16(x, 8); }
+inline Ints MultiplyPairs(Ints a, Ints b) { return _mm512_madd_epi16(a, b); }
 
 inline __m256 LowerPlusUpper(Vec x) {
   return _mm256_add_ps(_mm512_castps512_ps256(x), _mm512_extractf32x8_ps(x, 1));

@@ -6,14 +6,21 @@
 namespace penstock::shard::cpu {
 namespace {
 
-template <class P>
+template <class I, class Activation>
+constexpr Int8Kernels Int8Of() {
+  return {I::kLeft, Quantize<I, Activation>, Gemm<I, Activation>};
+}
+
+// P multiplies, with weights as they are; I multiplies int8 weights.
+template <class P, class I>
 constexpr Kernels TableOf(Isa isa, DType weight, DType activation) {
   Kernels kernels;
   kernels.isa = isa;
   kernels.weight = weight;
   kernels.activation = activation;
   kernels.layout = {kLanes, kPanelVectors, P::kPack};
-  kernels.gemm = Gemm<P>;
+  kernels.gemm = Gemm<P, typename P::Activation>;
+  kernels.int8 = Int8Of<I, typename P::Activation>();
   kernels.norm = RmsNorm<typename P::Activation>;
   kernels.head_norm = RmsNorm<float>;
   kernels.rope = Rope;

@@ -10,5 +10,6 @@ extern const Kernels kAvx2BFloat16;
 extern const Kernels kAvx512Float32;
 extern const Kernels kAvx512BFloat16;
 extern const Kernels kAvx512DotBFloat16;
+extern const Int8Kernels kAvx512VnniInt8;  // activations are float32
 
 }  // namespace penstock::shard::cpu
