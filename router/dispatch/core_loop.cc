@@ -3,9 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
-#include <condition_variable>
 #include <cstring>
-#include <deque>
 #include <fstream>
 #include <iterator>
 #include <map>
@@ -18,6 +16,7 @@
 #include "common/log.h"
 #include "common/status.h"
 #include "common/time.h"
+#include "router/dispatch/execute_queue.h"
 #include "router/dispatch/step_log.h"
 #include "router/metrics/metrics.h"
 #include "scheduler/decision_names.h"
@@ -33,16 +32,32 @@ using SteadyTime = std::chrono::steady_clock::time_point;
 
 SteadyTime ToSteady(Time time) { return SteadyTime(time.time_since_epoch()); }
 
+bool IsDue(std::optional<Time> time) { return time && *time <= SteadyNow(); }
+
 }  // namespace
 
 struct CoreLoop::Mailbox {
   std::mutex mutex;
-  std::condition_variable news;
-  std::deque<What> inputs;
+  std::vector<What> inputs;
   std::size_t arrivals = 0;                          // among inputs
   std::vector<std::unique_ptr<GroupLink>> attached;  // their GroupUp is among inputs
+  bool waiting = false;                              // the loop is about to sleep, or sleeps
   bool stopping = false;
   std::thread thread;
+  // What ends the loop's sleep: results come here, and a wake-up for all else.
+  std::shared_ptr<ExecuteQueue> results = std::make_shared<ExecuteQueue>();
+
+  // Changes the mailbox and ends the loop's sleep.
+  template <class Change>
+  void Put(Change change) {
+    bool wake = false;
+    {
+      const std::lock_guard lock(mutex);
+      change();
+      wake = std::exchange(waiting, false) && !results->IsOwner();
+    }
+    if (wake) results->Wake();
+  }
 };
 
 struct CoreLoop::Core {
@@ -99,35 +114,27 @@ absl::Status CoreLoop::Start() {
 void CoreLoop::Attach(std::unique_ptr<GroupLink> link) {
   const GroupFormed& formed = link->formed();
   scheduler::GroupUp up{formed.group, formed.epoch, formed.capacity, formed.calibration};
-  {
-    const std::lock_guard lock(mailbox_->mutex);
+  mailbox_->Put([&] {
     mailbox_->attached.push_back(std::move(link));
     mailbox_->inputs.push_back(std::move(up));
-  }
-  mailbox_->news.notify_one();
+  });
 }
 
 bool CoreLoop::Post(What what) {
   const bool arrival = std::holds_alternative<scheduler::Arrival>(what);
-  {
-    const std::lock_guard lock(mailbox_->mutex);
-    if (mailbox_->stopping) return false;
-    if (arrival && mailbox_->arrivals >= options_.mailbox_arrivals) return false;
+  bool taken = false;
+  mailbox_->Put([&] {
+    taken = !mailbox_->stopping && !(arrival && mailbox_->arrivals >= options_.mailbox_arrivals);
+    if (!taken) return;
     mailbox_->arrivals += arrival ? 1 : 0;
     mailbox_->inputs.push_back(std::move(what));
-  }
-  mailbox_->news.notify_one();
-  return true;
+  });
+  return taken;
 }
 
 void CoreLoop::Stop() {
-  {
-    const std::lock_guard lock(mailbox_->mutex);
-    mailbox_->stopping = true;
-  }
-  mailbox_->news.notify_one();
+  mailbox_->Put([&] { mailbox_->stopping = true; });
   if (mailbox_->thread.joinable()) mailbox_->thread.join();
-  for (auto& [id, group] : core_->groups) group.link->Close();
 }
 
 void CoreLoop::OnStepDone(GroupId group, StepResult result) {
@@ -141,6 +148,7 @@ void CoreLoop::OnGroupLost(GroupId group, Epoch epoch, std::string reason) {
 SteadyTime CoreLoop::NextDeadline() const {
   SteadyTime deadline = SteadyTime::max();
   if (core_->wake_at) deadline = ToSteady(*core_->wake_at);
+  if (const auto held = listener_.HoldsUntil()) deadline = std::min(deadline, ToSteady(*held));
   for (const auto& [id, group] : core_->groups) {
     if (const auto oldest = group.link->OldestInFlight()) {
       deadline = std::min(deadline, ToSteady(*oldest) + options_.step_timeout);
@@ -150,28 +158,38 @@ SteadyTime CoreLoop::NextDeadline() const {
 }
 
 void CoreLoop::Run() {
-  std::unique_lock lock(mailbox_->mutex);
-  while (!mailbox_->stopping) {
-    const auto has_news = [this] { return mailbox_->stopping || !mailbox_->inputs.empty(); };
-    const SteadyTime deadline = NextDeadline();
-    if (deadline == SteadyTime::max()) {
-      mailbox_->news.wait(lock, has_news);
-    } else {
-      mailbox_->news.wait_until(lock, deadline, has_news);
-    }
-    std::deque<What> inputs = std::exchange(mailbox_->inputs, {});
-    mailbox_->arrivals = 0;
-    std::move(mailbox_->attached.begin(), mailbox_->attached.end(),
-              std::back_inserter(core_->attached));
-    mailbox_->attached.clear();
-    lock.unlock();
-    if (inputs.empty()) Apply(scheduler::Tick{});
+  mailbox_->results->Own();
+  std::vector<What> inputs;
+  while (Collect(inputs)) {
+    if (inputs.empty() && !IsDue(listener_.HoldsUntil())) Apply(scheduler::Tick{});
     for (What& what : inputs) Apply(std::move(what));
+    inputs.clear();
     LoseHungGroups();
     Deliver();
-    lock.lock();
   }
   for (const auto& [id, group] : core_->groups) logs_->WriteUnanswered(group);
+  // Here, since this thread brings the streams to their ends, those of lost groups too.
+  for (auto& [id, group] : core_->groups) group.link->Close();
+  mailbox_->results->DrainStreams();
+}
+
+// Sleeps until there are inputs or the next deadline has come. False: the loop is over.
+bool CoreLoop::Collect(std::vector<What>& inputs) {
+  Mailbox& box = *mailbox_;
+  const SteadyTime deadline = NextDeadline();
+  std::unique_lock lock(box.mutex);
+  for (bool in_time = true; in_time && !box.stopping && box.inputs.empty();) {
+    box.waiting = true;
+    lock.unlock();
+    in_time = box.results->Wait(deadline);
+    lock.lock();
+    box.waiting = false;
+  }
+  inputs.swap(box.inputs);
+  box.arrivals = 0;
+  std::move(box.attached.begin(), box.attached.end(), std::back_inserter(core_->attached));
+  box.attached.clear();
+  return !box.stopping;
 }
 
 void CoreLoop::Apply(What what) {
@@ -206,7 +224,7 @@ void CoreLoop::Up(const scheduler::GroupUp& up) {
   };
   const auto found = std::find_if(attached.begin(), attached.end(), mine);
   if (found == attached.end()) return;
-  (*found)->Open(this);
+  (*found)->Open(this, mailbox_->results);
   core_->groups[up.group] = {std::move(*found), {}};
   attached.erase(found);
   metrics_.SetGroupUp(up.group, true);
@@ -310,8 +328,10 @@ void CoreLoop::Deliver() {
   ShowGauges();
   CountDecisions();
   if (!core.pins.empty()) listener_.OnPins(std::exchange(core.pins, {}));
-  if (!core.events.empty() || !core.decisions.empty()) {
-    listener_.OnOutputs(std::exchange(core.events, {}), std::exchange(core.decisions, {}));
+  if (!core.events.empty() || !core.decisions.empty() || IsDue(listener_.HoldsUntil())) {
+    listener_.OnOutputs(core.events, core.decisions);
+    core.events.clear();
+    core.decisions.clear();
   }
   for (LostGroup& lost : std::exchange(core.lost, {})) listener_.OnGroupLost(std::move(lost));
 }

@@ -1,6 +1,7 @@
 // The shell round the pure core: the one thread that owns the Scheduler. It takes inputs from a
 // mailbox, stamps them with the time, applies them, sends plans to the shards and hands events on.
-// Between inputs it sleeps on a condition variable until the next deadline; idle, it never wakes.
+// The same thread takes the shards' results from their streams, so that a step wakes one thread
+// only. Between inputs it sleeps there until the next deadline; idle, it never wakes.
 //
 // The mailbox is bounded: an arrival beyond `mailbox_arrivals` waiting ones is refused by Post, and
 // everything else is bounded by the requests that were let in (one cancel, one finish_at and one
@@ -16,6 +17,8 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -40,9 +43,11 @@ class CoreListener {
   // What became of prefixes that requests asked to keep; before the requests' own events. Must not
   // block.
   virtual void OnPins(const std::vector<scheduler::PinChange>&) {}
-  // After the plans of the same inputs were sent. Must not block.
-  virtual void OnOutputs(std::vector<scheduler::Event> events,
-                         std::vector<scheduler::Decision> decisions) = 0;
+  // After the plans of the same inputs were sent; events may be moved out. Must not block.
+  virtual void OnOutputs(std::span<scheduler::Event> events,
+                         std::span<const scheduler::Decision> decisions) = 0;
+  // When OnOutputs wants to be called again although nothing new has come.
+  virtual std::optional<Time> HoldsUntil() const { return std::nullopt; }
   // The group serves no more; failed requests are in an OnOutputs call before. Other groups are not
   // affected. Must not block: who takes the link waits for the end of its streams elsewhere.
   virtual void OnGroupLost(LostGroup lost) = 0;
@@ -86,6 +91,7 @@ class CoreLoop final : private GroupListener {
   void OnGroupLost(GroupId group, Epoch epoch, std::string reason) override;
 
   void Run();
+  bool Collect(std::vector<What>& inputs);
   void Apply(What what);
   void CountResult(const scheduler::StepDone& done, Time now);
   void SendPlans(Time now);

@@ -8,111 +8,145 @@
 
 namespace penstock::router {
 
-ShardClient::Stream::Stream(v1::Shard::Stub& stub, std::uint32_t rank, ExecuteListener* listener)
-    : rank_(rank), listener_(listener) {
-  stub.async()->Execute(&context_, this);
-}
+ShardClient::Stream::Stream(v1::Shard::Stub& stub, std::uint32_t rank, ExecuteListener* listener,
+                            std::shared_ptr<ExecuteQueue> queue)
+    : rank_(rank),
+      listener_(listener),
+      queue_(std::move(queue)),
+      call_(stub.PrepareAsyncExecute(&context_, &queue_->completions())) {}
 
 ShardClient::Stream::~Stream() { Close(std::chrono::milliseconds(0)); }
 
-// The hold keeps the call open for writes that come from outside of callbacks.
 void ShardClient::Stream::Start() {
   const std::lock_guard lock(mutex_);
   if (closing_) return;  // the group was lost before this rank's stream had begun
-  started_ = true;
-  holding_ = true;
-  AddHold();
-  StartRead(&incoming_);
-  StartCall();
+  started_ = writing_ = true;
+  queue_->StreamBegins();
+  call_->StartCall(&start_);
+}
+
+void ShardClient::Stream::OnStarted(bool ok) {
+  if (!ok) {
+    {
+      const std::lock_guard lock(mutex_);
+      writing_ = false;
+      write_side_done_ = true;
+    }
+    return AwaitStatus();
+  }
+  call_->Read(&incoming_, &read_);
+  OnWriteDone(true);
 }
 
 void ShardClient::Stream::Send(const StepPlan& plan) {
   auto wire = std::make_unique<v1::StepPlan>();
   proto::ToProto(plan, *wire);
   const std::lock_guard lock(mutex_);
-  if (closing_ || !holding_) return;
+  if (closing_ || write_side_done_) return;
   outbox_.push_back(std::move(wire));
   WriteNext();
 }
 
+// A message is serialized by Write itself, so it is not kept.
 void ShardClient::Stream::WriteNext() {
-  if (writing_ || write_side_done_ || !holding_) return;
+  if (writing_ || write_side_done_) return;
   if (!outbox_.empty()) {
     writing_ = true;
-    StartWrite(outbox_.front().get());
+    call_->Write(*outbox_.front(), &write_);
+    outbox_.pop_front();
   } else if (closing_) {
-    write_side_done_ = true;
-    StartWritesDone();
-    ReleaseHold();
+    writing_ = write_side_done_ = true;
+    call_->WritesDone(&write_);
   }
 }
 
-void ShardClient::Stream::ReleaseHold() {
-  if (!std::exchange(holding_, false)) return;
-  RemoveHold();
+void ShardClient::Stream::OnWriteDone(bool ok) {
+  {
+    const std::lock_guard lock(mutex_);
+    writing_ = false;
+    if (!ok) write_side_done_ = true;
+    WriteNext();
+  }
+  EndIfOver();
+}
+
+void ShardClient::Stream::OnReadDone(bool ok) {
+  if (!ok) return AwaitStatus();
+  auto result = proto::FromProto(incoming_);
+  if (result.ok()) {
+    // Before the result is handled: what the transport has already is then read without a poll.
+    call_->Read(&incoming_, &read_);
+    return listener_->OnResult(rank_, *std::move(result));
+  }
+  {
+    const std::lock_guard lock(mutex_);
+    broken_ = result.status();
+  }
+  Abort();
+  AwaitStatus();
+}
+
+// Nothing more will be read.
+void ShardClient::Stream::AwaitStatus() { call_->Finish(&status_, &finish_); }
+
+void ShardClient::Stream::OnFinished(bool) {
+  finished_ = true;
+  {
+    const std::lock_guard lock(mutex_);
+    write_side_done_ = true;
+  }
+  EndIfOver();
+}
+
+// The end is told once no operation is left that would touch this object.
+void ShardClient::Stream::EndIfOver() {
+  absl::Status end;
+  {
+    const std::lock_guard lock(mutex_);
+    if (!finished_ || writing_ || done_) return;
+    end = !broken_.ok() ? broken_ : FromGrpc(status_);
+  }
+  listener_->OnStreamEnd(rank_, end);
+  queue_->StreamEnded();
+  const std::lock_guard lock(mutex_);
+  done_ = true;
+  ended_.notify_all();
 }
 
 void ShardClient::Stream::Close(std::chrono::milliseconds grace) {
   {
-    std::unique_lock lock(mutex_);
+    const std::lock_guard lock(mutex_);
     closing_ = true;
     if (!started_) return;
     WriteNext();
-    if (ended_.wait_for(lock, grace, [this] { return done_; })) return;
   }
+  if (WaitForEnd(std::chrono::steady_clock::now() + grace)) return;
   Abort();
+  WaitForEnd(ExecuteQueue::Deadline::max());
+}
+
+bool ShardClient::Stream::WaitForEnd(ExecuteQueue::Deadline deadline) {
   std::unique_lock lock(mutex_);
-  ended_.wait(lock, [this] { return done_; });
+  if (!queue_->IsOwner()) {
+    const auto over = [this] { return done_; };
+    if (deadline != ExecuteQueue::Deadline::max()) return ended_.wait_until(lock, deadline, over);
+    ended_.wait(lock, over);
+    return true;
+  }
+  while (!done_) {
+    lock.unlock();
+    const bool in_time = queue_->Wait(deadline);
+    lock.lock();
+    if (!in_time) break;
+  }
+  return done_;
 }
 
 void ShardClient::Stream::Abort() {
   const std::lock_guard lock(mutex_);
-  closing_ = true;
+  closing_ = write_side_done_ = true;
   if (done_ || !started_) return;
   context_.TryCancel();
-  ReleaseHold();
-}
-
-void ShardClient::Stream::OnReadDone(bool ok) {
-  if (!ok) {
-    const std::lock_guard lock(mutex_);
-    ReleaseHold();
-    return;
-  }
-  auto result = proto::FromProto(incoming_);
-  if (!result.ok()) {
-    {
-      const std::lock_guard lock(mutex_);
-      broken_ = result.status();
-    }
-    Abort();
-    return;
-  }
-  listener_->OnResult(rank_, *std::move(result));
-  StartRead(&incoming_);
-}
-
-void ShardClient::Stream::OnWriteDone(bool ok) {
-  const std::lock_guard lock(mutex_);
-  writing_ = false;
-  outbox_.pop_front();
-  if (ok) {
-    WriteNext();
-  } else {
-    ReleaseHold();
-  }
-}
-
-void ShardClient::Stream::OnDone(const grpc::Status& status) {
-  absl::Status end;
-  {
-    const std::lock_guard lock(mutex_);
-    end = !broken_.ok() ? broken_ : FromGrpc(status);
-  }
-  listener_->OnStreamEnd(rank_, end);
-  const std::lock_guard lock(mutex_);
-  done_ = true;
-  ended_.notify_all();
 }
 
 }  // namespace penstock::router

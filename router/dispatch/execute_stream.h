@@ -1,55 +1,80 @@
-// The client side of Execute as a gRPC callback reactor. Internal to dispatch/.
+// The client side of Execute on the completion queue of an ExecuteQueue. Internal to dispatch/.
+//
+// Threads: operations end on the queue's owner, which also sends; Abort and Close come from any.
 #pragma once
 
 #include <grpcpp/grpcpp.h>
 
 #include <chrono>
 #include <condition_variable>
-#include <cstdint>
 #include <deque>
 #include <memory>
 #include <mutex>
 
 #include "penstock/v1/shard.grpc.pb.h"
+#include "router/dispatch/execute_queue.h"
 #include "router/dispatch/shard_client.h"
 
 namespace penstock::router {
 
-class ShardClient::Stream final : public grpc::ClientBidiReactor<v1::StepPlan, v1::StepResult> {
+class ShardClient::Stream final {
  public:
-  Stream(v1::Shard::Stub& stub, std::uint32_t rank, ExecuteListener* listener);
+  Stream(v1::Shard::Stub& stub, std::uint32_t rank, ExecuteListener* listener,
+         std::shared_ptr<ExecuteQueue> queue);
   // Ends at once what still runs, and waits for it.
-  ~Stream() override;
+  ~Stream();
+  Stream(const Stream&) = delete;
+  Stream& operator=(const Stream&) = delete;
 
   void Start();
   void Send(const StepPlan& plan);
   // Ends the sending side in order. After `grace` what has not ended is cancelled. Waits for the
-  // end.
+  // end, in which the queue's owner takes part: on its own thread this handles events.
   void Close(std::chrono::milliseconds grace);
   void Abort();
 
  private:
-  void OnReadDone(bool ok) override;
-  void OnWriteDone(bool ok) override;
-  void OnDone(const grpc::Status& status) override;
+  class Operation final : public ExecuteQueue::Operation {
+   public:
+    Operation(Stream& stream, void (Stream::*done)(bool)) : stream_(stream), done_(done) {}
+    void Done(bool ok) override { (stream_.*done_)(ok); }
 
-  void WriteNext();    // with mutex_ held
-  void ReleaseHold();  // with mutex_ held
+   private:
+    Stream& stream_;
+    void (Stream::*const done_)(bool);
+  };
+
+  void OnStarted(bool ok);
+  void OnReadDone(bool ok);
+  void OnWriteDone(bool ok);
+  void OnFinished(bool ok);
+
+  void WriteNext();  // with mutex_ held
+  void AwaitStatus();
+  void EndIfOver();
+  bool WaitForEnd(ExecuteQueue::Deadline deadline);
 
   const std::uint32_t rank_;
   ExecuteListener* const listener_;
+  const std::shared_ptr<ExecuteQueue> queue_;
   grpc::ClientContext context_;
+  std::unique_ptr<grpc::ClientAsyncReaderWriter<v1::StepPlan, v1::StepResult>> call_;
+  Operation start_{*this, &Stream::OnStarted};
+  Operation read_{*this, &Stream::OnReadDone};
+  Operation write_{*this, &Stream::OnWriteDone};
+  Operation finish_{*this, &Stream::OnFinished};
   v1::StepResult incoming_;
+  grpc::Status status_;
+  bool finished_ = false;  // the owner's: status_ has come
 
   std::mutex mutex_;
   std::condition_variable ended_;
   std::deque<std::unique_ptr<v1::StepPlan>> outbox_;  // bounded by the caller's pipeline depth
   absl::Status broken_;                               // a result that could not be read
   bool started_ = false;
-  bool writing_ = false;
+  bool writing_ = false;  // an operation of the sending side is under way
   bool closing_ = false;
   bool write_side_done_ = false;
-  bool holding_ = false;  // from Start until no more writes can come
   bool done_ = false;
 };
 

@@ -138,9 +138,9 @@ absl::Status GroupLink::WarmupAndCommit(ShardClient::Deadline deadline) {
       [&](ShardClient& shard) { return shard.Commit(options_.epoch, blocks, cells, deadline); });
 }
 
-void GroupLink::Open(GroupListener* listener) {
+void GroupLink::Open(GroupListener* listener, const std::shared_ptr<ExecuteQueue>& queue) {
   listener_ = listener;
-  for (const auto& shard : ranks_) shard->PrepareExecute(this);
+  for (const auto& shard : ranks_) shard->PrepareExecute(this, queue);
   for (const auto& shard : ranks_) shard->StartExecute();
 }
 

@@ -52,7 +52,7 @@ struct GroupFormed {
   Calibration calibration;
 };
 
-// Called from gRPC threads, one call at a time; must not block and must not destroy the link.
+// Called by the thread that polls the streams' queue; must not block and must not destroy the link.
 class GroupListener {
  public:
   virtual ~GroupListener() = default;
@@ -73,8 +73,9 @@ class GroupLink final : private ExecuteListener {
 
   const GroupFormed& formed() const { return formed_; }
 
-  // Opens Execute on every rank. The listener must outlive the link or the end of Close.
-  void Open(GroupListener* listener);
+  // Opens Execute on every rank; `queue` brings the results. The listener must outlive the link or
+  // the end of Close.
+  void Open(GroupListener* listener, const std::shared_ptr<ExecuteQueue>& queue);
 
   // Any thread; never blocks.
   void Send(const StepPlan& plan);

@@ -52,8 +52,8 @@ void RequestRecords::SetState(RequestId request, const std::string& state) {
   if (RequestRecord* record = At(request)) record->state = state;
 }
 
-void RequestRecords::Take(const std::vector<scheduler::Event>& events,
-                          const std::vector<scheduler::Decision>& decisions) {
+void RequestRecords::Take(std::span<const scheduler::Event> events,
+                          std::span<const scheduler::Decision> decisions) {
   const std::lock_guard lock(mutex_);
   for (const scheduler::Decision& decision : decisions) {
     RequestRecord* record = At(decision.request);

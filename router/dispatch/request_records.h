@@ -11,6 +11,7 @@
 #include <cstdint>
 #include <deque>
 #include <mutex>
+#include <span>
 #include <string>
 #include <unordered_map>
 #include <vector>
@@ -33,8 +34,8 @@ class RequestRecords {
   // A request that ended before the scheduler heard of it.
   void SetState(RequestId request, const std::string& state);
   // What the scheduler said, in order.
-  void Take(const std::vector<scheduler::Event>& events,
-            const std::vector<scheduler::Decision>& decisions);
+  void Take(std::span<const scheduler::Event> events,
+            std::span<const scheduler::Decision> decisions);
 
   // By client id (the tenant's newest of that name) or decimal request id. Another tenant's request
   // is not found.

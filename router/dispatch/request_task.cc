@@ -61,8 +61,10 @@ RequestTask::RequestTask(RequestId id, GenerationRequest request,
 
 bool RequestTask::Begin() { return Put(Beginning{}); }
 
-bool RequestTask::Deliver(std::vector<scheduler::Event> events, Time at) {
-  return Put(CoreEvents{std::move(events), at});
+bool RequestTask::Deliver(std::span<scheduler::Event> events, Time at) {
+  const std::lock_guard lock(mutex_);
+  for (scheduler::Event& event : events) mailbox_.emplace_back(CoreEvent{std::move(event), at});
+  return !std::exchange(scheduled_, true);
 }
 
 bool RequestTask::Fail(GenerationError error) { return Put(std::move(error)); }
@@ -74,26 +76,24 @@ bool RequestTask::Put(Item item) {
 }
 
 bool RequestTask::RunOnce() {
-  std::vector<Item> items;
   {
     const std::lock_guard lock(mutex_);
-    items.swap(mailbox_);
+    items_.swap(mailbox_);
   }
-  for (Item& item : items) {
+  for (Item& item : items_) {
     if (!ended_) Handle(std::move(item));
   }
+  items_.clear();
   Flush();
   const std::lock_guard lock(mutex_);
   scheduled_ = !mailbox_.empty();
   return scheduled_;
 }
 
-void RequestTask::Handle(Item item) {
-  if (const auto* step = std::get_if<CoreEvents>(&item)) {
-    now_ = step->at;
-    for (const scheduler::Event& event : step->events) {
-      if (!ended_) Take(event);
-    }
+void RequestTask::Handle(Item&& item) {
+  if (const auto* told = std::get_if<CoreEvent>(&item)) {
+    now_ = told->at;
+    Take(told->event);
   } else if (auto* error = std::get_if<GenerationError>(&item)) {
     services_.post(scheduler::Cancel{id_});  // the core may have it in its queue
     EndWith(std::move(*error));

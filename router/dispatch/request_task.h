@@ -16,6 +16,7 @@
 #include <mutex>
 #include <optional>
 #include <random>
+#include <span>
 #include <variant>
 #include <vector>
 
@@ -71,8 +72,9 @@ class RequestTask final : public Lane {
 
   // Any thread. True: the caller must schedule the lane.
   [[nodiscard]] bool Begin();
-  // Events of one step belong together: the sink gets the last token with the end.
-  [[nodiscard]] bool Deliver(std::vector<scheduler::Event> events, Time at);
+  // Events of one step, taken out of `events`. They belong together: the sink gets the last token
+  // with the end.
+  [[nodiscard]] bool Deliver(std::span<scheduler::Event> events, Time at);
   [[nodiscard]] bool Fail(GenerationError error);
 
   // Any thread: these never change.
@@ -86,14 +88,14 @@ class RequestTask final : public Lane {
 
  private:
   struct Beginning {};
-  struct CoreEvents {
-    std::vector<scheduler::Event> events;
+  struct CoreEvent {
+    scheduler::Event event;
     Time at;
   };
-  using Item = std::variant<Beginning, CoreEvents, GenerationError>;
+  using Item = std::variant<Beginning, CoreEvent, GenerationError>;
 
   bool Put(Item item);
-  void Handle(Item item);
+  void Handle(Item&& item);
   void Prepare();
   void Refuse(GenerationError error);
   std::optional<GenerationError> WriteGrammar();
@@ -119,6 +121,7 @@ class RequestTask final : public Lane {
   bool scheduled_ = false;  // on the pool's queue or running
 
   // The lane's own, on whatever thread runs it.
+  std::vector<Item> items_;  // of this run; empty between runs, kept for its memory
   bool ended_ = false;       // nothing more for the sink
   bool awaits_end_ = false;  // a stop string was found: its token goes out with the core's end
   GrammarSpec grammar_;

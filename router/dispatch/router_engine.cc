@@ -1,11 +1,13 @@
 #include "router/dispatch/router_engine.h"
 
 #include <mutex>
+#include <span>
 #include <unordered_map>
 #include <utility>
 
 #include "router/dispatch/cached_prompts.h"
 #include "router/dispatch/grammar_checker.h"
+#include "router/dispatch/held_lanes.h"
 #include "router/dispatch/request_records.h"
 #include "router/dispatch/request_task.h"
 #include "router/dispatch/text_pool.h"
@@ -37,14 +39,11 @@ bool IsTerminal(const scheduler::Event& event) {
          std::holds_alternative<scheduler::Failed>(event.what);
 }
 
-// Runs of events of one request; the core gives those of one step one after another.
-std::vector<std::vector<scheduler::Event>> GroupByRequest(std::vector<scheduler::Event> events) {
-  std::vector<std::vector<scheduler::Event>> groups;
-  for (scheduler::Event& event : events) {
-    if (groups.empty() || groups.back().front().request != event.request) groups.emplace_back();
-    groups.back().push_back(std::move(event));
-  }
-  return groups;
+// The first events, all of one request; the core gives those of one step one after another.
+std::span<scheduler::Event> FirstRun(std::span<scheduler::Event> events) {
+  std::size_t size = 1;
+  while (size < events.size() && events[size].request == events[0].request) ++size;
+  return events.first(size);
 }
 
 // One job without events, a lane of its own.
@@ -69,6 +68,7 @@ class RouterEngine::Impl final : public CoreListener {
         prompts_(options.tokenizer, options.chat, LimitsOf(facts_)),
         seeds_(options.seed),
         grammars_(CheckerOf(facts_, options)),
+        held_(options.stream_interval),
         services_{
             prompts_,
             grammars_.get(),
@@ -220,24 +220,37 @@ class RouterEngine::Impl final : public CoreListener {
     }
   }
 
-  void OnOutputs(std::vector<scheduler::Event> events,
-                 std::vector<scheduler::Decision> decisions) override {
+  void OnOutputs(std::span<scheduler::Event> events,
+                 std::span<const scheduler::Decision> decisions) override {
     const Time now = SteadyNow();
     if (!events.empty()) probe_.Used(now);
     records_.Take(events, decisions);
-    std::vector<std::shared_ptr<Lane>> lanes;
     {
       const std::lock_guard lock(mutex_);
-      for (std::vector<scheduler::Event>& own : GroupByRequest(std::move(events))) {
+      while (!events.empty()) {
+        const auto own = FirstRun(events);
+        events = events.subspan(own.size());
         const auto found = tasks_.find(own.front().request);
         if (found == tasks_.end()) continue;
+        const bool hold = held_.Holds(own, now);
         const std::shared_ptr<RequestTask> task = found->second;
         if (IsTerminal(own.back())) tasks_.erase(found);
-        if (task->Deliver(std::move(own), now)) lanes.push_back(task);
+        const bool idle = task->Deliver(own, now);
+        if (hold) {
+          if (idle) held_.Add(task);
+        } else if (idle || held_.Remove(task)) {
+          lanes_.push_back(task);
+        }
       }
+      held_.TakeDue(now, lanes_);
     }
-    pool_.ScheduleAll(std::move(lanes));
+    pool_.ScheduleAll(lanes_);
     TellIfIdle();
+  }
+
+  std::optional<Time> HoldsUntil() const override {
+    const std::lock_guard lock(mutex_);
+    return held_.until();
   }
 
   void OnGroupLost(LostGroup lost) override {
@@ -264,8 +277,9 @@ class RouterEngine::Impl final : public CoreListener {
         if (task->Fail(Unavailable(health_.detail))) lanes.push_back(task);
       }
       tasks_.clear();
+      held_.TakeAll(lanes);
     }
-    pool_.ScheduleAll(std::move(lanes));
+    pool_.ScheduleAll(lanes);
   }
 
   // Any token will do for a prompt.
@@ -313,6 +327,8 @@ class RouterEngine::Impl final : public CoreListener {
   std::uint64_t last_request_ = 0;
   // Open requests: from Submit until the core's terminal event.
   std::unordered_map<RequestId, std::shared_ptr<RequestTask>> tasks_;
+  HeldLanes held_;
+  std::vector<std::shared_ptr<Lane>> lanes_;  // the core's thread alone: its next turn
 
   const RequestServices services_;
   CoreLoop core_;

@@ -29,6 +29,7 @@ namespace penstock::router {
 struct RouterEngineOptions {
   CoreLoopOptions core;
   std::uint32_t text_threads = 2;
+  Duration stream_interval{0};        // see router/dispatch/held_lanes.h
   std::optional<std::uint64_t> seed;  // of sampled requests that bring none; absent: drawn
   ModelFacts facts;                   // its limits are enforced
   std::vector<TokenId> eos_ids;

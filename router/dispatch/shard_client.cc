@@ -173,8 +173,8 @@ absl::Status ShardClient::Commit(Epoch epoch, std::uint32_t blocks, std::uint32_
   return WithRank(FromGrpc(connection_->stub->Commit(&context, request, &response)), "Commit");
 }
 
-void ShardClient::PrepareExecute(ExecuteListener* listener) {
-  stream_ = std::make_unique<Stream>(*connection_->stub, rank_, listener);
+void ShardClient::PrepareExecute(ExecuteListener* listener, std::shared_ptr<ExecuteQueue> queue) {
+  stream_ = std::make_unique<Stream>(*connection_->stub, rank_, listener, std::move(queue));
 }
 
 void ShardClient::StartExecute() { stream_->Start(); }

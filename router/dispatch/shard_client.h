@@ -67,7 +67,7 @@ struct ShardWarmup {
   Calibration calibration;
 };
 
-// Events of the Execute stream, from gRPC threads, one at a time.
+// Events of the Execute stream, from the thread that polls its queue.
 class ExecuteListener {
  public:
   virtual ~ExecuteListener() = default;
@@ -75,6 +75,8 @@ class ExecuteListener {
   // Exactly once, last. OK when Close was asked for.
   virtual void OnStreamEnd(std::uint32_t rank, absl::Status status) = 0;
 };
+
+class ExecuteQueue;
 
 class ShardClient {
  public:
@@ -100,12 +102,12 @@ class ShardClient {
 
   // Makes the stream, then starts it: two calls, so that the streams of all ranks exist before the
   // first can fail. The listener must live until OnStreamEnd or the end of this object.
-  void PrepareExecute(ExecuteListener* listener);
+  void PrepareExecute(ExecuteListener* listener, std::shared_ptr<ExecuteQueue> queue);
   void StartExecute();
   // Any thread; never blocks. The caller bounds what is outstanding (pipeline depth).
   void Send(const StepPlan& plan);
   // Ends the stream in order (the shard frees its sequences), after `grace` by force, and waits
-  // until no callback runs. Not from a callback.
+  // until no callback runs, with the help of the queue's owner. Not from a callback.
   void CloseExecute(std::chrono::milliseconds grace);
   // Ends the stream at once; any thread, callbacks too.
   void AbortExecute();

@@ -5,6 +5,12 @@
 #include <utility>
 
 namespace penstock::router {
+namespace {
+
+// So many small jobs are worth a wake-up, and a turn of a thread.
+constexpr std::size_t kTurn = 8;
+
+}  // namespace
 
 TextPool::TextPool(std::uint32_t threads) {
   for (std::uint32_t i = 0; i < threads; ++i) {
@@ -18,31 +24,29 @@ void TextPool::Schedule(std::shared_ptr<Lane> lane) {
   {
     const std::lock_guard lock(mutex_);
     if (stopping_) return;
-    queue_.push_back(std::move(lane));
+    singles_.push_back(std::move(lane));
   }
   news_.notify_one();
 }
 
-void TextPool::ScheduleAll(std::vector<std::shared_ptr<Lane>> lanes) {
+void TextPool::ScheduleAll(Lanes& lanes) {
   if (lanes.empty()) return;
-  const bool many = lanes.size() > 1;
+  const std::size_t turns = (lanes.size() + kTurn - 1) / kTurn;
   {
     const std::lock_guard lock(mutex_);
-    if (stopping_) return;
-    std::move(lanes.begin(), lanes.end(), std::back_inserter(queue_));
+    if (stopping_) return lanes.clear();
+    std::move(lanes.begin(), lanes.end(), std::back_inserter(many_));
   }
-  if (many) {
-    news_.notify_all();
-  } else {
-    news_.notify_one();
-  }
+  lanes.clear();
+  for (std::size_t i = 0; i < std::min(turns, threads_.size()); ++i) news_.notify_one();
 }
 
 void TextPool::Stop() {
   {
     const std::lock_guard lock(mutex_);
     stopping_ = true;
-    queue_.clear();
+    singles_.clear();
+    many_.clear();
   }
   news_.notify_all();
   for (std::thread& thread : threads_) {
@@ -51,20 +55,45 @@ void TextPool::Stop() {
 }
 
 void TextPool::Work() {
+  Lanes own;
+  bool single_first = false;
   std::unique_lock lock(mutex_);
   while (true) {
-    news_.wait(lock, [this] { return stopping_ || !queue_.empty(); });
+    news_.wait(lock, [this] { return stopping_ || !singles_.empty() || !many_.empty(); });
     if (stopping_) return;
-    std::shared_ptr<Lane> lane = std::move(queue_.front());
-    queue_.pop_front();
+    Take(own, std::exchange(single_first, !single_first));
     lock.unlock();
-    // The lane may die here, and its sink with it: not under the lock.
-    if (!lane->RunOnce()) lane.reset();
+    Run(own);
     lock.lock();
-    if (lane == nullptr) continue;
-    if (stopping_) return lock.unlock();
-    queue_.push_back(std::move(lane));
+    PutBack(own);
   }
+}
+
+// The two queues have turns, so that neither starves the other.
+void TextPool::Take(Lanes& own, bool single_first) {
+  if (!singles_.empty() && (single_first || many_.empty())) {
+    own.push_back(std::move(singles_.front()));
+    return singles_.pop_front();
+  }
+  const std::size_t share = (many_.size() + threads_.size() - 1) / threads_.size();
+  for (std::size_t i = std::min(share, kTurn); i > 0; --i) {
+    own.push_back(std::move(many_.front()));
+    many_.pop_front();
+  }
+}
+
+// Leaves those that have more to do. A lane may die here, and its sink with it: not under the lock.
+void TextPool::Run(Lanes& own) {
+  for (std::shared_ptr<Lane>& lane : own) {
+    if (!lane->RunOnce()) lane.reset();
+  }
+  std::erase(own, nullptr);
+}
+
+void TextPool::PutBack(Lanes& own) {
+  if (own.empty() || stopping_) return;
+  std::move(own.begin(), own.end(), std::back_inserter(many_));
+  own.clear();
 }
 
 }  // namespace penstock::router

@@ -5,6 +5,10 @@
 // bounded by the number of open requests. What piles up in a lane while it waits is done in one
 // run. Idle threads sleep.
 //
+// Two queues: one for single jobs, of which any may be slow (a long prompt), and one for lanes that
+// come many at a time with a little each (the events of a step). A thread takes several of the
+// latter at once, and never has them wait behind one of the former.
+//
 // Thread-safe.
 #pragma once
 
@@ -37,18 +41,24 @@ class TextPool {
   // A lane that is on the queue or running already must not be scheduled again: the lane keeps that
   // count (see LaneState in request_task.h). After Stop nothing is taken.
   void Schedule(std::shared_ptr<Lane> lane);
-  // The same for many at once: one lock, and no more wake-ups than threads.
-  void ScheduleAll(std::vector<std::shared_ptr<Lane>> lanes);
+  // The same for many at once, each with a little to do; `lanes` is empty afterwards.
+  void ScheduleAll(std::vector<std::shared_ptr<Lane>>& lanes);
 
   // Lets what runs end, drops what waits, joins the threads.
   void Stop();
 
  private:
+  using Lanes = std::vector<std::shared_ptr<Lane>>;
+
   void Work();
+  void Take(Lanes& own, bool single_first);  // with the mutex held
+  static void Run(Lanes& own);
+  void PutBack(Lanes& own);  // with the mutex held
 
   std::mutex mutex_;
   std::condition_variable news_;
-  std::deque<std::shared_ptr<Lane>> queue_;
+  std::deque<std::shared_ptr<Lane>> singles_;
+  std::deque<std::shared_ptr<Lane>> many_;
   bool stopping_ = false;
   std::vector<std::thread> threads_;
 };

@@ -140,6 +140,7 @@ std::optional<Failure> App::StartEngine() {
   RouterEngineOptions options;
   options.core = CoreSettings(values_, formed);
   options.text_threads = static_cast<std::uint32_t>(values_.GetInt("validation-workers"));
+  options.stream_interval = values_.GetDuration("stream-interval");
   if (const auto seed = values_.FindInt("seed")) options.seed = static_cast<std::uint64_t>(*seed);
   options.facts = *std::move(facts);
   options.facts.has_chat_template = chat_ != nullptr;

@@ -25,6 +25,17 @@ constexpr OptionSpec kRows[] = {
      .max = 1073741824,
      .components = kLauncher | kRouter,
      .help = "Largest body of a request."},
+    {.name = "stream-interval",
+     .type = Type::kDuration,
+     .default_text = "0",
+     .min = 0,
+     .max = 1,
+     .advanced = true,
+     .components = kLauncher | kRouter,
+     .help =
+         "Where steps are shorter than this, tokens of a stream wait for each other so long and go "
+         "out in one write, each still its own event; never the first or the last. Saves CPU time "
+         "of the router at very high rates; 0 sends each token at once."},
     {.name = "health-probe-idle",
      .type = Type::kDuration,
      .default_text = "30s",

@@ -13,6 +13,7 @@
 #include <functional>
 #include <map>
 #include <mutex>
+#include <span>
 #include <sstream>
 
 #include "common/status.h"
@@ -40,8 +41,8 @@ class Recorder final : public CoreListener {
     bool ended() const { return finished.has_value() || failed.has_value(); }
   };
 
-  void OnOutputs(std::vector<scheduler::Event> events,
-                 std::vector<scheduler::Decision> decisions) override {
+  void OnOutputs(std::span<scheduler::Event> events,
+                 std::span<const scheduler::Decision> decisions) override {
     const std::lock_guard lock(mutex_);
     decisions_ += decisions.size();
     for (const scheduler::Event& event : events) Take(event);

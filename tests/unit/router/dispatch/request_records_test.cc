@@ -32,15 +32,16 @@ TEST(RequestRecords, TheStateFollowsTheEvents) {
   records.Add(id, "", "a", Time());
   EXPECT_EQ(records.Find("a", "")->state, "preparing");
   records.SetPromptTokens(id, 9);
-  records.Take({}, {MakeDecision(1, DecisionKind::kQueued)});
+  records.Take({}, std::vector{MakeDecision(1, DecisionKind::kQueued)});
   EXPECT_EQ(records.Find("a", "")->state, "queued");
   scheduler::Tokens tokens;
   tokens.tokens.resize(3);
-  records.Take({Event{id, scheduler::Started{}}, Event{id, tokens}}, {});
+  records.Take(std::vector{Event{id, scheduler::Started{}}, Event{id, tokens}}, {});
   EXPECT_EQ(records.Find("a", "")->state, "running");
   EXPECT_EQ(records.Find("a", "")->generated_tokens, 3u);
   EXPECT_EQ(records.Find("a", "")->prompt_tokens, 9u);
-  records.Take({Event{id, scheduler::Finished{scheduler::FinishReason::kStopString, 2}}}, {});
+  records.Take(std::vector{Event{id, scheduler::Finished{scheduler::FinishReason::kStopString, 2}}},
+               {});
   EXPECT_EQ(records.Find("a", "")->state, "finished");
   EXPECT_EQ(records.Find("a", "")->generated_tokens, 2u) << "a stop string cuts";
 }
@@ -52,7 +53,7 @@ TEST(RequestRecords, OnlyTheNewestRequestsAreKept) {
   records.Add(RequestId(3), "", "c", Time());
   EXPECT_FALSE(records.Find("1", "").ok());
   EXPECT_EQ(records.Find("same", "")->request, RequestId(2)) << "the newest of that name";
-  records.Take({Event{RequestId(1), scheduler::Started{}}}, {});  // forgotten: ignored
+  records.Take(std::vector{Event{RequestId(1), scheduler::Started{}}}, {});  // forgotten: ignored
 }
 
 TEST(RequestRecords, ATenantFindsItsOwn) {
@@ -71,7 +72,7 @@ TEST(RequestRecords, TheFirstAndTheNewestDecisionsAreKept) {
   for (std::uint64_t i = 0; i < 10; ++i) {
     Decision decision = MakeDecision(1, DecisionKind::kDeferred);
     decision.needed = i;
-    records.Take({}, {decision});
+    records.Take({}, std::vector{decision});
   }
   const auto record = records.Find("a", "");
   ASSERT_TRUE(record.ok());

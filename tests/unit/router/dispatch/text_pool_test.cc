@@ -66,7 +66,7 @@ TEST(TextPool, EachLaneKeepsItsOrderOnSeveralThreads) {
     for (const auto& lane : lanes) {
       if (lane->Put(item)) ready.push_back(lane);
     }
-    pool.ScheduleAll(std::move(ready));
+    pool.ScheduleAll(ready);
   }
   for (auto& result : results) {
     ASSERT_EQ(result.wait_for(kDeadline), std::future_status::ready);
