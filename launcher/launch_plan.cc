@@ -29,6 +29,13 @@ std::string DivideMemory(const MemoryAmount& amount, std::int64_t ranks) {
   return std::to_string(amount.bytes / ranks);
 }
 
+// Ranks that divide the machine's memory, or that of one GPU.
+std::int64_t RanksPerMemory(const Values& values, const Machine& machine, std::int64_t ranks) {
+  if (!UsesGpus(values, machine)) return ranks;
+  const auto gpus = std::max<std::int64_t>(1, static_cast<std::int64_t>(machine.gpus.size()));
+  return (ranks + gpus - 1) / gpus;
+}
+
 // Values of one rank.
 absl::StatusOr<Values> DivideAmongRanks(const Values& values, const Machine& machine,
                                         std::int64_t ranks) {
@@ -37,12 +44,14 @@ absl::StatusOr<Values> DivideAmongRanks(const Values& values, const Machine& mac
   absl::Status status =
       divided.Set("cpu-threads", std::to_string(std::max<std::int64_t>(1, threads / ranks)));
   const std::optional<MemoryAmount> memory = values.FindMemory("kv-cache-memory");
+  const std::int64_t sharers = RanksPerMemory(values, machine, ranks);
   if (status.ok() && memory.has_value()) {
-    status = divided.Set("kv-cache-memory", DivideMemory(*memory, ranks));
+    status = divided.Set("kv-cache-memory", DivideMemory(*memory, sharers));
   }
   if (status.ok()) return divided;
   return WithContext(status, "--kv-cache-memory " + values.TextOf("kv-cache-memory") +
-                                 ": divided among " + std::to_string(ranks) + " ranks, each part");
+                                 ": divided among " + std::to_string(sharers) +
+                                 " ranks, each part");
 }
 
 // Where one shard stands among all.
@@ -59,7 +68,8 @@ ChildSpec ShardSpec(const Values& divided, const Machine& machine, const Place& 
   spec.name = ShardName(place.group, place.rank);
   spec.rank = place.rank;
   spec.group = static_cast<int>(place.group.value_or(0));
-  spec.program = ProgramPath(divided, "shard-program", machine, "penstock-shard");
+  spec.program = ProgramPath(divided, "shard-program", machine,
+                             UsesGpus(divided, machine) ? "penstock-shard-cuda" : "penstock-shard");
   spec.arguments = divided.ToArgv(simulated ? options::kSimshard : options::kShard);
   if (place.group) spec.arguments.push_back(Option("group", std::to_string(*place.group)));
   spec.arguments.push_back(Option("rank", std::to_string(place.rank)));
@@ -74,17 +84,15 @@ ChildSpec ShardSpec(const Values& divided, const Machine& machine, const Place& 
 
 absl::Status AssignGpus(const Values& values, const Machine& machine,
                         std::vector<ChildSpec>& shards) {
-  const std::string& device = values.GetString("device");
-  if (device == "cpu" || machine.gpus.empty() || UsesSimulatedShards(values)) {
-    return absl::OkStatus();
-  }
-  if (machine.gpus.size() < shards.size()) {
-    if (device != "cuda") return absl::OkStatus();
+  if (!UsesGpus(values, machine)) return absl::OkStatus();
+  const std::size_t gpus = machine.gpus.size();
+  const bool may_share = gpus > 0 && values.GetBool("share-gpus");
+  if (gpus < shards.size() && !may_share) {
     return BadValue("num-replicas x num-shard", std::to_string(shards.size()),
-                    "at most the GPUs that can be used, " + std::to_string(machine.gpus.size()));
+                    "at most the GPUs that can be used, " + std::to_string(gpus));
   }
   for (std::size_t i = 0; i < shards.size(); ++i) {
-    shards[i].environment.push_back("CUDA_VISIBLE_DEVICES=" + machine.gpus[i]);
+    shards[i].environment.push_back("CUDA_VISIBLE_DEVICES=" + machine.gpus[i % gpus]);
   }
   return absl::OkStatus();
 }
@@ -94,6 +102,17 @@ absl::Status AssignGpus(const Values& values, const Machine& machine,
 bool UsesSimulatedShards(const Values& values) {
   const std::filesystem::path program = values.GetString("shard-program");
   return program.filename() == "penstock-simshard";
+}
+
+bool UsesGpus(const Values& values, const Machine& machine) {
+  const std::string& device = values.GetString("device");
+  if (UsesSimulatedShards(values)) return false;
+  if (device != "auto") return device == "cuda";
+  if (values.GetString("backend") == "cpu" || !machine.cuda_shard) return false;
+  // A shard of one's own says for itself what it serves.
+  if (!values.GetString("shard-program").empty()) return false;
+  const std::int64_t ranks = values.GetInt("num-replicas") * values.GetInt("num-shard");
+  return std::cmp_less_equal(ranks, machine.gpus.size());
 }
 
 absl::StatusOr<LaunchPlan> MakeLaunchPlan(const Values& values, const Machine& machine) {

@@ -18,6 +18,7 @@ struct Machine {
   std::string socket_prefix;  // of common/socket_names.h
   // Names of the GPUs that this process may use, as CUDA_VISIBLE_DEVICES has them.
   std::vector<std::string> gpus = {};
+  bool cuda_shard = false;  // penstock-shard-cuda lies beside the launcher
 };
 
 struct LaunchPlan {
@@ -31,10 +32,13 @@ struct LaunchPlan {
 // local ranks); the ranks of all --num-replicas groups share alike. An error if a part falls below
 // its limit.
 //
-// Unless --device is cpu, each rank is given one GPU of its own, in the order of groups and ranks,
-// through CUDA_VISIBLE_DEVICES. Too few of them: an error with --device cuda, none for anybody with
-// auto.
+// Shards on GPUs are penstock-shard-cuda. Each rank is given one GPU, in the order of groups and
+// ranks, through CUDA_VISIBLE_DEVICES, and the memory options hold for that GPU. Too few GPUs are
+// an error with --device cuda, unless --share-gpus.
 absl::StatusOr<LaunchPlan> MakeLaunchPlan(const options::Values& values, const Machine& machine);
+
+// Whether the shards compute on GPUs: --device cuda, or auto if each rank can have one.
+bool UsesGpus(const options::Values& values, const Machine& machine);
 
 // Whether the shards are penstock-simshard, which needs no weights.
 bool UsesSimulatedShards(const options::Values& values);

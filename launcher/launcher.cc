@@ -6,6 +6,7 @@
 #include <cerrno>
 #include <cstdio>
 #include <cstdlib>
+#include <filesystem>
 #include <utility>
 
 #include "common/exit_codes.h"
@@ -67,15 +68,21 @@ void WarnOfNoEffect(const options::Values& values) {
   }
 }
 
-absl::StatusOr<Outcome> Supervise(const options::Values& values, Console& console) {
-  PENSTOCK_ASSIGN_OR_RETURN(const UniqueFd signals, BlockSignals());
-  PENSTOCK_ASSIGN_OR_RETURN(const SocketDir sockets,
-                            SocketDir::Create(SocketBase(values.GetString("socket-dir"))));
-  const std::string& given_prefix = values.GetString("shard-uds-path");
+absl::StatusOr<Machine> FindMachine() {
   Machine machine;
   machine.cores = UsableCores();
   machine.gpus = UsableGpus(std::getenv("CUDA_VISIBLE_DEVICES"));
   PENSTOCK_ASSIGN_OR_RETURN(machine.program_dir, ProgramFolder());
+  machine.cuda_shard = std::filesystem::exists(machine.program_dir + "/penstock-shard-cuda");
+  return machine;
+}
+
+absl::StatusOr<Outcome> Supervise(const options::Values& values, Machine machine,
+                                  Console& console) {
+  PENSTOCK_ASSIGN_OR_RETURN(const UniqueFd signals, BlockSignals());
+  PENSTOCK_ASSIGN_OR_RETURN(const SocketDir sockets,
+                            SocketDir::Create(SocketBase(values.GetString("socket-dir"))));
+  const std::string& given_prefix = values.GetString("shard-uds-path");
   machine.socket_prefix = given_prefix.empty() ? sockets.SocketPrefix() : given_prefix;
   PENSTOCK_ASSIGN_OR_RETURN(LaunchPlan plan, MakeLaunchPlan(values, machine));
   Supervisor supervisor(std::move(plan.shards), std::move(plan.router), MakeTimeouts(values),
@@ -104,9 +111,11 @@ int Launch(options::Values values, const ServingSource& serving) {
   serving.Tell();
   if (values.GetBool("env") && !values.HasValue("model-id")) return kExitOk;
   Console console(values);
+  absl::StatusOr<Machine> machine = FindMachine();
+  if (!machine.ok() && problem.error.empty()) problem = {kExitFailure, Message(machine.status())};
   if (problem.error.empty()) {
     const absl::Status model = ResolveModelId(values);
-    problem = model.ok() ? CheckBeforeStart(values) : Problem{kExitModel, Message(model)};
+    problem = model.ok() ? CheckBeforeStart(values, *machine) : Problem{kExitModel, Message(model)};
   }
   if (problem.error.empty() && values.GetBool("download-only")) {
     std::puts(values.GetString("model-id").c_str());
@@ -116,7 +125,7 @@ int Launch(options::Values values, const ServingSource& serving) {
     console.Report({.exit_code = problem.exit_code, .error = problem.error});
     return problem.exit_code;
   }
-  absl::StatusOr<Outcome> outcome = Supervise(values, console);
+  absl::StatusOr<Outcome> outcome = Supervise(values, *std::move(machine), console);
   if (!outcome.ok())
     outcome = Outcome{.exit_code = kExitFailure, .error = Message(outcome.status())};
   console.Report(*outcome);

@@ -66,6 +66,25 @@ absl::Status CheckSimulation(const options::Values& values) {
   return absl::OkStatus();
 }
 
+absl::Status CheckDevice(const options::Values& values, const Machine& machine) {
+  if (!UsesGpus(values, machine)) {
+    if (values.GetString("backend") != "cuda") return absl::OkStatus();
+    return absl::FailedPreconditionError(
+        "--backend cuda: must come with --device cuda, or with a GPU for each rank");
+  }
+  if (values.GetString("backend") == "cpu") {
+    return absl::InvalidArgumentError("--backend cpu: must come with --device cpu or auto");
+  }
+  if (!machine.cuda_shard && values.GetString("shard-program").empty()) {
+    return absl::FailedPreconditionError(
+        "--device cuda: penstock-shard-cuda is not built: run `make cuda`");
+  }
+  if (!machine.gpus.empty()) return absl::OkStatus();
+  return absl::FailedPreconditionError(
+      "--device cuda: this machine shows no NVIDIA GPU: no driver is loaded, or "
+      "CUDA_VISIBLE_DEVICES hides every device");
+}
+
 }  // namespace
 
 absl::Status CheckModelFolder(const std::string& folder, ModelUse use) {
@@ -127,7 +146,7 @@ absl::Status CheckSocketPrefix(const std::string& prefix) {
       "commands the shard; without the option a private folder is made");
 }
 
-Problem CheckBeforeStart(const options::Values& values) {
+Problem CheckBeforeStart(const options::Values& values, const Machine& machine) {
   const absl::Status simulation = CheckSimulation(values);
   if (!simulation.ok()) return {kExitUsage, Message(simulation)};
   const absl::Status sockets = CheckSocketPrefix(values.GetString("shard-uds-path"));
@@ -135,9 +154,8 @@ Problem CheckBeforeStart(const options::Values& values) {
   const ModelUse use = UsesSimulatedShards(values) ? ModelUse::kTokenizer : ModelUse::kWeights;
   const absl::Status model = CheckModelFolder(values.GetString("model-id"), use);
   if (!model.ok()) return {kExitModel, Message(model)};
-  if (values.GetString("device") == "cuda") {
-    return {kExitDevice, "--device cuda: must be auto or cpu; this build has no CUDA shard yet"};
-  }
+  const absl::Status device = CheckDevice(values, machine);
+  if (!device.ok()) return {kExitDevice, Message(device)};
   const absl::Status address =
       CheckAddress(values.GetString("hostname"), static_cast<int>(values.GetInt("port")));
   if (!address.ok()) return {kExitAddress, Message(address)};

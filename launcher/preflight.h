@@ -6,6 +6,7 @@
 #include <string>
 
 #include "common/options/values.h"
+#include "launcher/launch_plan.h"
 
 namespace penstock::launcher {
 
@@ -17,7 +18,7 @@ struct Problem {
 
 // Options for simulated shards only, the sockets' folder, the model's, the device and the address,
 // in this order.
-Problem CheckBeforeStart(const options::Values& values);
+Problem CheckBeforeStart(const options::Values& values, const Machine& machine);
 
 // Who will read the folder: the router and shards with weights, or the router alone.
 enum class ModelUse { kWeights, kTokenizer };

@@ -36,7 +36,6 @@ absl::StatusOr<std::unique_ptr<Backend>> MakeReference(const BackendChoiceOption
   reference.program = model.program;
   reference.weights = std::move(weights);
   reference.dtype = model.dtype;
-  reference.device = options.device;
   reference.block_size = options.block_size;
   reference.cpu_threads = options.cpu_threads;
   return MakeReferenceBackend(std::move(reference));
@@ -44,10 +43,7 @@ absl::StatusOr<std::unique_ptr<Backend>> MakeReference(const BackendChoiceOption
 
 absl::StatusOr<std::unique_ptr<Backend>> Make(const BackendChoiceOptions& options,
                                               const Model& model, LoadedWeights weights) {
-  const bool on_cpu = options.device.kind == Device::Kind::kCpu;
-  if (options.wanted == "reference" || (!on_cpu && options.wanted == "auto")) {
-    return MakeReference(options, model, std::move(weights));
-  }
+  if (options.wanted == "reference") return MakeReference(options, model, std::move(weights));
   const absl::Status runs = options.padded
                                 ? absl::UnimplementedError(kNoPaddedLayout)
                                 : CheckCpuBackend(model.program, model.dtype, options.block_size);

@@ -1,4 +1,4 @@
-// Which backend a shard runs (--backend).
+// Which backend a shard on a CPU runs (--backend).
 #pragma once
 
 #include <cstdint>
@@ -13,10 +13,9 @@ struct BackendChoiceOptions {
   std::uint32_t block_size = 16;
   bool padded = false;            // KV layout
   std::uint32_t cpu_threads = 1;  // at most; small models use fewer
-  Device device;
 };
 
-// `auto` is cpu on a CPU if it runs every operation of the model, else reference after a warning
+// `auto` is cpu if it runs every operation of the model, else reference after a warning
 // that says what is missing. `cpu` refuses instead. The padded KV layout is missing in cpu.
 BackendFactory BackendChoice(BackendChoiceOptions options);
 

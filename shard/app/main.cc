@@ -11,6 +11,7 @@
 #include "common/options/values.h"
 #include "common/socket_names.h"
 #include "common/status.h"
+#include "shard/app/platform.h"
 #include "shard/app/shard_options.h"
 #include "shard/service/run_shards.h"
 #include "shard/tgi/tgi_driver.h"
@@ -23,12 +24,14 @@ int main(int argc, char** argv) {
   const std::optional<std::int64_t> group = line.values.FindInt("group");
   options::ConfigureLog(line.values, ShardName(group, line.values.GetInt("rank")));
   const Notifier notifier = Notifier::FromEnvironment();
-  auto engine_options = shard::ReadShardOptions(line.values);
-  if (!engine_options.ok()) {
-    log::Error(Message(engine_options.status()));
-    notifier.Failed(Message(engine_options.status()));
+  auto platform = shard::OpenPlatform(line.values);
+  if (!platform.ok()) {
+    log::Error(Message(platform.status()));
+    notifier.Failed(Message(platform.status()));
     return kExitDevice;
   }
+  shard::ModelEngineOptions engine_options =
+      shard::ReadShardOptions(line.values, *std::move(platform));
   const auto listen = shard::ReadShardListen(line.values);
   if (!listen.ok()) {
     log::Error(Message(listen.status()));
@@ -36,8 +39,8 @@ int main(int argc, char** argv) {
     return kExitUsage;
   }
   std::vector<shard::HostedShard> shards;
-  const shard::TgiOptions tgi{.model_folder = engine_options->model.folder};
-  shards.push_back({std::make_unique<shard::ModelEngine>(*std::move(engine_options)),
+  const shard::TgiOptions tgi{.model_folder = engine_options.model.folder};
+  shards.push_back({std::make_unique<shard::ModelEngine>(std::move(engine_options)),
                     listen->At(group, 0), shard::TgiDriverFactory(tgi)});
   return shard::RunShards(std::move(shards), notifier);
 }

@@ -6,8 +6,6 @@
 #include <string_view>
 #include <utility>
 
-#include "shard/app/backend_choice.h"
-
 namespace penstock::shard {
 namespace {
 
@@ -30,30 +28,26 @@ KvMemory ReadKvMemory(const options::Values& values) {
 
 }  // namespace
 
-absl::StatusOr<ModelEngineOptions> ReadShardOptions(const options::Values& values) {
-  if (values.GetString("device") == "cuda") {
-    return absl::UnimplementedError(
-        "`device` must be auto or cpu: the executable for CUDA is penstock-shard-cuda, which is "
-        "not "
-        "part of this build. Given: cuda");
-  }
+std::uint32_t CpuThreads(const options::Values& values) {
+  const std::uint32_t share = CoresOfThisProcess() / Number(values, "local-ranks");
+  return static_cast<std::uint32_t>(values.FindInt("cpu-threads").value_or(std::max(1u, share)));
+}
+
+ModelEngineOptions ReadShardOptions(const options::Values& values, Platform platform) {
   ModelEngineOptions options;
+  options.model.device = platform.device;
   options.model.folder = values.GetString("model-id");
   options.model.dtype = ParseDType(values.GetString("dtype"));  // nothing for "auto"
   options.model.rank = Number(values, "rank");
   options.model.world = Number(values, "world-size");
   options.block_size = Number(values, "block-size");
   options.padded = values.GetString("kv-layout") == "padded";
-  options.local_ranks = Number(values, "local-ranks");
+  options.device = std::move(platform.rank_device);
   options.kv = ReadKvMemory(values);
   options.contrastive_search = values.GetBool("contrastive-search");
-  const std::uint32_t share = CoresOfThisProcess() / options.local_ranks;
-  const std::uint32_t threads =
-      static_cast<std::uint32_t>(values.FindInt("cpu-threads").value_or(std::max(1u, share)));
   options.grammars = !values.GetBool("disable-grammar-support");
   options.watermark = {values.GetDouble("watermark-gamma"), values.GetDouble("watermark-delta")};
-  options.make_backend = BackendChoice({values.GetString("backend"), options.block_size,
-                                        options.padded, threads, options.model.device});
+  options.make_backend = std::move(platform.make_backend);
   return options;
 }
 

@@ -42,7 +42,8 @@ absl::StatusOr<std::uint64_t> ChooseKvBytes(const MemoryNeeds& needs, std::uint6
   if (needs.kv.share > 0) {
     return static_cast<std::uint64_t>(std::floor(needs.kv.share * static_cast<double>(free_bytes)));
   }
-  return std::min(wanted_bytes, free_bytes / 2 / std::max(1u, needs.local_ranks));
+  const double most = needs.auto_share * static_cast<double>(free_bytes);
+  return std::min(wanted_bytes, static_cast<std::uint64_t>(most) / std::max(1u, needs.local_ranks));
 }
 
 namespace {
@@ -60,7 +61,8 @@ std::string PerToken(const MemoryNeeds& needs) {
 }  // namespace
 
 absl::StatusOr<std::string> DescribeMemoryPlan(const MemoryNeeds& needs, std::uint64_t free_bytes) {
-  std::string kv = "as much as needed, at most half of what is left";
+  std::string kv = "as much as needed, at most " +
+                   std::to_string(std::lround(100 * needs.auto_share)) + " % of what is left";
   std::uint64_t total = needs.weight_bytes + needs.scratch_bytes;
   const std::uint64_t left = free_bytes - std::min(free_bytes, total);
   if (needs.kv.bytes > 0 || needs.kv.share > 0) {

@@ -20,7 +20,8 @@ struct KvMemory {
 
 struct MemoryNeeds {
   std::uint32_t rank = 0;
-  std::uint32_t local_ranks = 1;  // ranks that divide this machine's memory, for `auto`
+  std::uint32_t local_ranks = 1;  // ranks that divide the memory, for `auto`
+  double auto_share = 0.5;        // of the free memory, at most, for `auto`
   std::uint64_t weight_bytes = 0;
   std::uint64_t scratch_bytes = 0;
   std::uint32_t scratch_step_tokens = 0;  // the step size that scratch_bytes is for
@@ -35,9 +36,9 @@ std::uint64_t ScratchBytes(const Program& program, std::uint32_t step_tokens,
                            std::uint32_t logit_rows, std::uint64_t element_bytes);
 
 // Cache bytes out of `free_bytes` that weights and scratch leave. A given number of bytes is taken
-// as it is; a share is of the free bytes; `auto` is `wanted_bytes`, but at most half of the free
-// bytes divided by the local ranks. ResourceExhausted names the numbers when the cache does not
-// fit.
+// as it is; a share is of the free bytes; `auto` is `wanted_bytes`, but at most `auto_share` of the
+// free bytes divided by the local ranks. ResourceExhausted names the numbers when the cache does
+// not fit.
 absl::StatusOr<std::uint64_t> ChooseKvBytes(const MemoryNeeds& needs, std::uint64_t free_bytes,
                                             std::uint64_t wanted_bytes);
 

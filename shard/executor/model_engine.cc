@@ -8,7 +8,6 @@
 #include "common/status.h"
 #include "common/time.h"
 #include "shard/cache/padded/pool_split.h"
-#include "shard/executor/free_memory.h"
 #include "shard/executor/warmup.h"
 #include "shard/parallel/local_communicator.h"
 #include "shard/parallel/shm_communicator.h"
@@ -47,7 +46,12 @@ LoadStage Stage(std::string_view stage, std::uint64_t done, std::uint64_t total,
 }  // namespace
 
 ModelEngine::ModelEngine(ModelEngineOptions options) : options_(std::move(options)) {}
-ModelEngine::~ModelEngine() = default;
+
+// Graphs that the backend recorded hold the communicator.
+ModelEngine::~ModelEngine() {
+  executor_.reset();
+  backend_.reset();
+}
 
 EngineFacts ModelEngine::Facts() const {
   EngineFacts facts;
@@ -59,7 +63,7 @@ EngineFacts ModelEngine::Facts() const {
   const ModelSpec& spec = model_->spec;
   facts.model_type = spec.model_type;
   facts.dtype = std::string(DTypeName(model_->dtype));
-  facts.device = options_.model.device.kind == Device::Kind::kCpu ? "cpu" : "cuda";
+  facts.device = options_.device->Name();
   facts.vocabulary = spec.vocabulary;
   facts.eos_token_ids = spec.eos_token_ids;
   if (spec.bos_token_id >= 0) facts.bos_token_id = spec.bos_token_id;
@@ -128,10 +132,11 @@ void ModelEngine::FinishGrammars() {
   grammars_.reset();
 }
 
-MemoryNeeds ModelEngine::Needs(std::uint32_t step_tokens) const {
+MemoryNeeds ModelEngine::Needs(std::uint32_t step_tokens, const DeviceMemory& memory) const {
   MemoryNeeds needs;
   needs.rank = options_.model.rank;
-  needs.local_ranks = options_.local_ranks;
+  needs.local_ranks = memory.ranks;
+  needs.auto_share = memory.auto_share;
   needs.weight_bytes = model_->WeightBytes();
   // On a CPU most buffers are float32 whatever the model's type is.
   const bool cpu = options_.model.device.kind == Device::Kind::kCpu;
@@ -148,9 +153,9 @@ MemoryNeeds ModelEngine::Needs(std::uint32_t step_tokens) const {
 }
 
 absl::Status ModelEngine::PrintPlan() const {
-  PENSTOCK_ASSIGN_OR_RETURN(const std::uint64_t free_bytes, FreeMemory());
+  PENSTOCK_ASSIGN_OR_RETURN(const DeviceMemory memory, options_.device->Memory());
   PENSTOCK_ASSIGN_OR_RETURN(const std::string plan,
-                            DescribeMemoryPlan(Needs(kUsualStepTokens), free_bytes));
+                            DescribeMemoryPlan(Needs(kUsualStepTokens, memory), memory.free_bytes));
   log::Info(plan);
   return absl::OkStatus();
 }
@@ -172,6 +177,8 @@ absl::StatusOr<LoadedWeights> ModelEngine::LoadWithProgress(const LoadCallback& 
 absl::Status ModelEngine::Configure(const GroupSetup& setup) {
   setup_ = setup;
   executor_.reset();
+  // What a former group recorded holds its communicator.
+  if (communicator_ != nullptr) PENSTOCK_RETURN_IF_ERROR(backend_->AllocateCache(0));
   PENSTOCK_RETURN_IF_ERROR(JoinGroup());
   BackendLimits limits;
   limits.max_step_tokens = setup.limits.max_step_tokens;
@@ -181,18 +188,27 @@ absl::Status ModelEngine::Configure(const GroupSetup& setup) {
   return backend_->Prepare(limits, communicator_.get());
 }
 
-absl::Status ModelEngine::JoinGroup() {
-  std::shared_ptr<Communicator> joined = std::make_shared<LocalCommunicator>();
-  if (setup_.world_size > 1) {
-    if (setup_.rendezvous.empty()) {
-      return BadValue("rendezvous", "nothing", "a name that all ranks share");
-    }
-    ShmOptions shm;
-    shm.name = setup_.rendezvous;
-    shm.rank = static_cast<int>(setup_.rank);
-    shm.world = static_cast<int>(setup_.world_size);
-    PENSTOCK_ASSIGN_OR_RETURN(joined, JoinShmGroup(shm));
+absl::StatusOr<std::shared_ptr<Communicator>> ModelEngine::JoinHosts() const {
+  if (setup_.world_size == 1) return std::make_shared<LocalCommunicator>();
+  if (setup_.rendezvous.empty()) {
+    return BadValue("rendezvous", "nothing", "a name that all ranks share");
   }
+  ShmOptions shm;
+  shm.name = setup_.rendezvous;
+  shm.rank = static_cast<int>(setup_.rank);
+  shm.world = static_cast<int>(setup_.world_size);
+  return JoinShmGroup(shm);
+}
+
+absl::Status ModelEngine::JoinGroup() {
+  PENSTOCK_ASSIGN_OR_RETURN(std::shared_ptr<Communicator> control, JoinHosts());
+  {
+    const std::lock_guard lock(communicator_mutex_);
+    communicator_.reset();
+    control_ = control;
+  }
+  PENSTOCK_ASSIGN_OR_RETURN(std::shared_ptr<Communicator> joined,
+                            options_.device->Join(std::move(control)));
   const std::lock_guard lock(communicator_mutex_);
   communicator_ = std::move(joined);
   return interrupted() ? absl::CancelledError("the shard is stopping") : absl::OkStatus();
@@ -214,7 +230,7 @@ absl::StatusOr<WarmupReport> ModelEngine::Warmup() {
   control.go_on = [this] { return !interrupted(); };
   control.agree = [this](bool mine) -> absl::StatusOr<bool> {
     std::uint8_t answer = mine ? 1 : 0;
-    PENSTOCK_RETURN_IF_ERROR(communicator_->Broadcast(&answer, sizeof answer, 0));
+    PENSTOCK_RETURN_IF_ERROR(control_->Broadcast(&answer, sizeof answer, 0));
     return answer != 0;
   };
   WarmupReport report;
@@ -232,12 +248,12 @@ absl::StatusOr<PoolSize> ModelEngine::CountPool() const {
   const PagedLayout layout = Layout();
   const std::uint64_t all_sequences = std::uint64_t{setup_.limits.max_sequences} *
                                       layout.BlocksFor(setup_.limits.max_sequence_length);
-  MemoryNeeds needs = Needs(setup_.limits.max_step_tokens);
+  PENSTOCK_ASSIGN_OR_RETURN(const DeviceMemory memory, options_.device->Memory());
+  MemoryNeeds needs = Needs(setup_.limits.max_step_tokens, memory);
   if (setup_.limits.kv_cache_bytes > 0) needs.kv = {setup_.limits.kv_cache_bytes, 0.0};
-  PENSTOCK_ASSIGN_OR_RETURN(const std::uint64_t free_bytes, FreeMemory());
-  PENSTOCK_ASSIGN_OR_RETURN(
-      const std::uint64_t bytes,
-      ChooseKvBytes(needs, free_bytes, all_sequences * WantedBytes(layout, options_.padded)));
+  PENSTOCK_ASSIGN_OR_RETURN(const std::uint64_t bytes,
+                            ChooseKvBytes(needs, memory.free_bytes,
+                                          all_sequences * WantedBytes(layout, options_.padded)));
   PoolSize pool{layout.BlocksIn(bytes), 0};
   if (options_.padded) {
     const PoolSplit split = SplitPool(layout, bytes, setup_.limits.max_sequence_length);
@@ -260,7 +276,7 @@ absl::StatusOr<std::uint64_t> ModelEngine::Commit(const PoolSize& pool) {
   options.padded = options_.padded;
   options.grammars = grammars_.get();
   options.watermark = options_.watermark;
-  executor_ = std::make_unique<ModelExecutor>(std::move(options), *backend_, *communicator_);
+  executor_ = std::make_unique<ModelExecutor>(std::move(options), *backend_, *control_);
   const PagedLayout layout = Layout();
   const std::uint64_t cell_bytes = CellBytes(layout) * pool.cells;
   const std::uint64_t bytes = layout.Bytes(pool.blocks) + cell_bytes;
@@ -276,7 +292,10 @@ absl::StatusOr<std::uint64_t> ModelEngine::Commit(const PoolSize& pool) {
 }
 
 absl::StatusOr<StepResult> ModelEngine::Execute(const StepPlan& plan) {
-  return executor_->Execute(plan);
+  auto result = executor_->Execute(plan);
+  // The executor has aborted what joins the hosts.
+  if (!result.ok()) communicator_->Abort();
+  return result;
 }
 
 void ModelEngine::Reset() { executor_->Reset(); }
@@ -284,6 +303,7 @@ void ModelEngine::Reset() { executor_->Reset(); }
 void ModelEngine::Interrupt() {
   interrupted_ = true;
   const std::lock_guard lock(communicator_mutex_);
+  if (control_ != nullptr) control_->Abort();
   if (communicator_ != nullptr) communicator_->Abort();
 }
 

@@ -15,6 +15,7 @@
 #include "shard/cache/paged/paged_layout.h"
 #include "shard/executor/memory_plan.h"
 #include "shard/executor/model_executor.h"
+#include "shard/executor/rank_device.h"
 #include "shard/model/model.h"
 #include "shard/parallel/communicator.h"
 #include "shard/service/step_engine.h"
@@ -29,7 +30,7 @@ struct ModelEngineOptions {
   std::uint32_t block_size = 16;
   bool padded = false;  // KV layout
   KvMemory kv;
-  std::uint32_t local_ranks = 1;
+  std::shared_ptr<RankDevice> device = std::make_shared<HostDevice>();
   bool contrastive_search = false;  // keep hidden states, offer contrastive search
   bool grammars = true;             // offered, where the folder has a tokenizer that they can use
   WatermarkSettings watermark;
@@ -57,8 +58,9 @@ class ModelEngine final : public StepEngine {
   void StartGrammars();
   void FinishGrammars();
   absl::Status JoinGroup();
+  absl::StatusOr<std::shared_ptr<Communicator>> JoinHosts() const;
   absl::StatusOr<PoolSize> CountPool() const;
-  MemoryNeeds Needs(std::uint32_t step_tokens) const;
+  MemoryNeeds Needs(std::uint32_t step_tokens, const DeviceMemory& memory) const;
   PagedLayout Layout() const;
   // Rows of all candidates of a step.
   std::uint32_t CandidateRows() const;
@@ -72,8 +74,9 @@ class ModelEngine final : public StepEngine {
   std::unique_ptr<ModelExecutor> executor_;
 
   std::atomic<bool> interrupted_ = false;
-  std::mutex communicator_mutex_;  // for Interrupt; the model thread reads it without
-  std::shared_ptr<Communicator> communicator_;
+  std::mutex communicator_mutex_;          // for Interrupt; the model thread reads both without
+  std::shared_ptr<Communicator> control_;  // of host memory: picks and agreements
+  std::shared_ptr<Communicator> communicator_;  // of the device's memory, for the backend
 };
 
 }  // namespace penstock::shard

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <memory>
+#include <utility>
 #include <vector>
 
 #include "shard/parallel/communicator.h"
@@ -13,18 +14,19 @@ namespace penstock::shard {
 
 class StagedCommunicator final : public Communicator {
  public:
-  // `host` joins the same ranks over host memory. Both outlive the communicator.
-  StagedCommunicator(Communicator& host, DeviceQueue& queue) : host_(host), queue_(queue) {}
+  // `host` joins the same ranks over host memory. `queue` outlives the communicator.
+  StagedCommunicator(std::shared_ptr<Communicator> host, DeviceQueue& queue)
+      : host_(std::move(host)), queue_(queue) {}
 
-  int rank() const override { return host_.rank(); }
-  int world() const override { return host_.world(); }
+  int rank() const override { return host_->rank(); }
+  int world() const override { return host_->world(); }
   absl::Status AllReduceSum(float* data, std::size_t count) override;
   absl::Status AllGather(const void* mine, std::size_t bytes, void* all) override;
   absl::Status Broadcast(void* data, std::size_t bytes, int root) override;
-  void Abort() override { host_.Abort(); }
+  void Abort() override { host_->Abort(); }
 
  private:
-  Communicator& host_;
+  const std::shared_ptr<Communicator> host_;
   DeviceQueue& queue_;
   std::vector<std::byte> staging_;  // grows to the largest call
   std::vector<std::byte> gathered_;

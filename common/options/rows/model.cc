@@ -56,14 +56,24 @@ constexpr OptionSpec kRows[] = {
      .default_text = "auto",
      .choices = "auto|cpu|cuda",
      .components = kLauncher | kShard,
-     .help = "Device of the shards; auto takes the best one that this build supports."},
+     .help = "Device of the shards. auto: cuda if penstock-shard-cuda is built and each rank can "
+             "have a GPU of its own, else cpu."},
+    {.name = "share-gpus",
+     .type = Type::kBool,
+     .default_text = "false",
+     .advanced = true,
+     .components = kLauncher,
+     .help =
+         "With --device cuda: ranks and replicas may share GPUs when there are too few. Sums of "
+         "ranks then go through host memory, which is slow: for checks."},
     {.name = "backend",
      .type = Type::kEnum,
      .default_text = "auto",
-     .choices = "auto|cpu|reference",
+     .choices = "auto|cpu|cuda|reference",
      .components = kLauncher | kShard,
-     .help = "What computes: cpu (own kernels), reference (libtorch), or auto: cpu if it has every "
-             "operation of the model, else reference with a warning."},
+     .help = "What computes: cpu or cuda (own kernels, by device), reference (libtorch), or auto: "
+             "own kernels if they have every operation of the model, else reference with a "
+             "warning."},
     {.name = "dtype",
      .type = Type::kEnum,
      .default_text = "auto",

@@ -23,6 +23,8 @@ class RealGpu final : public CudaGpu {
 
   absl::Status Initialize();
   std::string Description() const override { return description_; }
+  std::string Uuid() const override { return uuid_; }
+  std::uint64_t TotalBytes() const override { return total_bytes_; }
 
   absl::StatusOr<void*> Allocate(std::size_t bytes) override;
   void Free(void* memory) override { cudaFree(memory); }
@@ -82,6 +84,8 @@ class RealGpu final : public CudaGpu {
 
   const int index_;
   std::string description_;
+  std::string uuid_;
+  std::uint64_t total_bytes_ = 0;
   cudaStream_t stream_ = nullptr;
   std::unique_ptr<CublasLinear> linear_;
   std::array<cudaEvent_t, kMarks> marks_{};
@@ -101,6 +105,8 @@ absl::Status RealGpu::Initialize() {
   PENSTOCK_RETURN_IF_ERROR(ToStatus(cudaSetDevice(index_), "device " + std::to_string(index_)));
   cudaDeviceProp properties;
   PENSTOCK_RETURN_IF_ERROR(ToStatus(cudaGetDeviceProperties(&properties, index_), "properties"));
+  uuid_.assign(properties.uuid.bytes, sizeof properties.uuid.bytes);
+  total_bytes_ = properties.totalGlobalMem;
   char size[32];
   std::snprintf(size, sizeof size, "%.1f GiB",
                 static_cast<double>(properties.totalGlobalMem) / (1u << 30));

@@ -5,7 +5,9 @@
 
 #include <absl/status/statusor.h>
 
+#include <cstdint>
 #include <memory>
+#include <string>
 
 #include "shard/backend/cuda/gpu.h"
 #include "shard/parallel/device_queue.h"
@@ -20,6 +22,10 @@ class CudaGpu : public Gpu, public DeviceQueue {
 
   // "NVIDIA H200, 139.8 GiB".
   virtual std::string Description() const = 0;
+
+  // 16 bytes that no other device has.
+  virtual std::string Uuid() const = 0;
+  virtual std::uint64_t TotalBytes() const = 0;
 };
 
 }  // namespace penstock::shard::cuda

@@ -13,6 +13,7 @@
 #include "shard/backend/reference/attention.h"
 #include "shard/backend/reference/batch_inputs.h"
 #include "shard/backend/reference/decode_attention.h"
+#include "shard/backend/reference/device_work.h"
 #include "shard/backend/reference/kv_store.h"
 #include "shard/backend/reference/operations.h"
 #include "shard/model/rope_table.h"
@@ -22,11 +23,12 @@ namespace penstock::shard {
 namespace {
 
 // The border behind which libtorch may throw. Its messages carry a stack trace after the first
-// line.
+// line. What is set here is the thread's, so it is set for each call.
 template <class Body>
-absl::Status Guarded(Body body) {
-  const c10::InferenceMode inference;  // thread-local, so it is set for each call
+absl::Status Guarded(at::Device device, void* stream, Body body) {
+  const c10::InferenceMode inference;
   try {
+    UseStream(device, stream);
     return body();
   } catch (const std::exception& error) {
     std::string text = error.what();
@@ -60,6 +62,10 @@ class ReferenceBackend final : public Backend {
   std::uint64_t MemoryBytes() const override;
 
  private:
+  template <class Body>
+  absl::Status Guarded(Body body) const {
+    return shard::Guarded(device_, options_.stream, std::move(body));
+  }
   // Rows [0, rows) of a buffer; for the head, of the rows at `logits_first_`.
   struct Rows {
     std::int64_t first = 0;
@@ -183,6 +189,7 @@ absl::Status ReferenceBackend::Prepare(const BackendLimits& limits, Communicator
 absl::Status ReferenceBackend::MakeCache(std::uint32_t blocks, std::uint32_t cells) {
   return Guarded([this, blocks, cells] {
     cache_ = KvStore();  // freed first: the two need not fit together
+    GiveBackMemory(device_);
     PagedLayout layout{program().layers, options_.block_size, program().part.kv_heads,
                        program().head_dim, options_.dtype};
     std::uint32_t spare = 0;
@@ -308,6 +315,8 @@ absl::StatusOr<TensorView> ReferenceBackend::Logits(std::uint32_t first, std::ui
     if (program().part.world == 1) StoreLogits();
     return absl::OkStatus();
   }));
+  // The copy to the host has waited for the device.
+  if (communicator_ != nullptr) PENSTOCK_RETURN_IF_ERROR(communicator_->Health());
   return TensorView::Matrix(host_logits_.data_ptr(), count, program().vocabulary, DType::kFloat32);
 }
 

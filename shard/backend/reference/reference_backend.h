@@ -27,6 +27,8 @@ struct ReferenceOptions {
   LoadedWeights weights;  // of the same BuildProgram; copied to `device` and freed unless it is CPU
   DType dtype = DType::kFloat32;
   Device device;
+  // cudaStream_t on which a CUDA device works, also for the communicator; null: libtorch's own.
+  void* stream = nullptr;
   std::uint32_t block_size = 16;
   std::uint32_t cpu_threads = 1;  // at most; small models use fewer
 };

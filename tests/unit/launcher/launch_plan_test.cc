@@ -89,14 +89,35 @@ TEST(LaunchPlanTest, ReplicasDivideTheMachineAndHaveSocketsOfTheirOwn) {
 TEST(LaunchPlanTest, EachRankOfEachReplicaGetsAGpuOfItsOwn) {
   Machine machine = kMachine;
   machine.gpus = {"4", "5", "GPU-6", "7"};
-  auto plan = MakeLaunchPlan(ValuesOf({"--num-replicas=2", "--num-shard=2"}), machine);
+  machine.cuda_shard = true;
+  auto plan = MakeLaunchPlan(
+      ValuesOf({"--num-replicas=2", "--num-shard=2", "--kv-cache-memory=4KiB"}), machine);
   ASSERT_TRUE(plan.ok()) << plan.status();
+  EXPECT_EQ(plan->shards[0].program, "/opt/bin/penstock-shard-cuda");
+  EXPECT_THAT(plan->shards[0].arguments, Contains("--kv-cache-memory=4096"));
   EXPECT_THAT(plan->shards[0].environment, Contains("CUDA_VISIBLE_DEVICES=4"));
   EXPECT_THAT(plan->shards[2].environment, Contains("CUDA_VISIBLE_DEVICES=GPU-6"));
   const auto cpu = MakeLaunchPlan(ValuesOf({"--device=cpu"}), machine);
+  EXPECT_EQ(cpu->shards[0].program, "/opt/bin/penstock-shard");
   EXPECT_THAT(cpu->shards[0].environment, Not(Contains(StartsWith("CUDA_VISIBLE_DEVICES"))));
   const auto few = MakeLaunchPlan(ValuesOf({"--num-shard=5", "--device=cuda"}), machine);
   EXPECT_THAT(Message(few.status()), HasSubstr("at most the GPUs that can be used, 4. Given: 5"));
+  // With auto they are no reason to fail: the CPU serves.
+  const auto fewer = MakeLaunchPlan(ValuesOf({"--num-shard=5"}), machine);
+  EXPECT_EQ(fewer->shards[0].program, "/opt/bin/penstock-shard");
+}
+
+TEST(LaunchPlanTest, RanksMayShareGpusWhenAskedTo) {
+  Machine machine = kMachine;
+  machine.gpus = {"3"};
+  auto plan = MakeLaunchPlan(
+      ValuesOf({"--num-shard=2", "--device=cuda", "--share-gpus", "--kv-cache-memory=4KiB"}),
+      machine);
+  ASSERT_TRUE(plan.ok()) << plan.status();
+  for (const ChildSpec& shard : plan->shards) {
+    EXPECT_THAT(shard.environment, Contains("CUDA_VISIBLE_DEVICES=3"));
+    EXPECT_THAT(shard.arguments, Contains("--kv-cache-memory=2048"));
+  }
 }
 
 TEST(LaunchPlanTest, SimulatedShardsGetTheirOwnOptions) {

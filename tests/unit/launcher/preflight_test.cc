@@ -102,23 +102,34 @@ TEST(AddressTest, AnAddressOfAnotherMachineIsRefused) {
 
 TEST(CheckBeforeStartTest, EachProblemHasItsExitCode) {
   TempDir dir;
+  Machine machine;
   options::Values values(options::ProgramFor(options::kLauncher));
   ASSERT_TRUE(values.Set("model-id", dir.path()).ok());
   ASSERT_TRUE(values.Set("port", "0").ok());
-  EXPECT_EQ(CheckBeforeStart(values).exit_code, kExitModel);
+  EXPECT_EQ(CheckBeforeStart(values, machine).exit_code, kExitModel);
   dir.File("config.json", R"({"model_type": "llama"})");
   dir.File("tokenizer.json", "{}");
   dir.File("model.safetensors", "");
-  EXPECT_EQ(CheckBeforeStart(values).error, "");
+  EXPECT_EQ(CheckBeforeStart(values, machine).error, "");
   const Listener listener;
   ASSERT_TRUE(values.Set("port", std::to_string(listener.port())).ok());
-  EXPECT_EQ(CheckBeforeStart(values).exit_code, kExitAddress);
+  EXPECT_EQ(CheckBeforeStart(values, machine).exit_code, kExitAddress);
   ASSERT_TRUE(values.Set("device", "cuda").ok());
-  EXPECT_EQ(CheckBeforeStart(values).exit_code, kExitDevice);
-  EXPECT_THAT(CheckBeforeStart(values).error, HasSubstr("--device cuda"));
+  EXPECT_EQ(CheckBeforeStart(values, machine).exit_code, kExitDevice);
+  EXPECT_THAT(CheckBeforeStart(values, machine).error, HasSubstr("run `make cuda`"));
+  machine.cuda_shard = true;
+  EXPECT_EQ(CheckBeforeStart(values, machine).exit_code, kExitDevice);
+  EXPECT_THAT(CheckBeforeStart(values, machine).error, HasSubstr("no driver is loaded"));
+  machine.gpus = {"0"};
+  EXPECT_EQ(CheckBeforeStart(values, machine).exit_code, kExitAddress);
+  ASSERT_TRUE(values.Set("backend", "cpu").ok());
+  EXPECT_THAT(CheckBeforeStart(values, machine).error, HasSubstr("--backend cpu"));
+  ASSERT_TRUE(values.Set("device", "cpu").ok());
+  ASSERT_TRUE(values.Set("backend", "cuda").ok());
+  EXPECT_THAT(CheckBeforeStart(values, machine).error, HasSubstr("--backend cuda"));
   ASSERT_TRUE(values.Set("tokens", "echo").ok());
-  EXPECT_EQ(CheckBeforeStart(values).exit_code, kExitUsage);
-  EXPECT_THAT(CheckBeforeStart(values).error, HasSubstr("--tokens echo"));
+  EXPECT_EQ(CheckBeforeStart(values, machine).exit_code, kExitUsage);
+  EXPECT_THAT(CheckBeforeStart(values, machine).error, HasSubstr("--tokens echo"));
 }
 
 }  // namespace

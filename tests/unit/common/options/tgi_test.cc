@@ -90,7 +90,7 @@ constexpr Case kCases[] = {
     {"huggingface-hub-cache", "/data", Fate::kWorks},
     {"weights-cache-override", "/data", Fate::kRefused},
     {"disable-custom-kernels", nullptr, Fate::kWorks},
-    {"cuda-memory-fraction", "0.5", Fate::kRefused},
+    {"cuda-memory-fraction", "0.5", Fate::kWorks},
     {"cuda-memory-fraction", "1.0", Fate::kWorks},
     {"rope-scaling", "dynamic", Fate::kRefused},
     {"rope-factor", "2.0", Fate::kRefused},

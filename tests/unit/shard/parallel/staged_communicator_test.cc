@@ -4,8 +4,10 @@
 #include <unistd.h>
 
 #include <array>
+#include <memory>
 #include <string>
 #include <thread>
+#include <utility>
 
 #include "shard/parallel/shm_communicator.h"
 #include "tests/unit/shard/parallel/nccl/fake_nccl.h"
@@ -13,9 +15,9 @@
 namespace penstock::shard {
 namespace {
 
-void CheckRank(Communicator& host, int rank) {
+void CheckRank(std::shared_ptr<Communicator> host, int rank) {
   FakeQueue queue;
-  StagedCommunicator staged(host, queue);
+  StagedCommunicator staged(std::move(host), queue);
   EXPECT_EQ(staged.rank(), rank);
   EXPECT_EQ(staged.world(), 2);
 
@@ -43,7 +45,7 @@ TEST(StagedCommunicatorTest, TwoRanksOnOneDevice) {
       options.rank = rank;
       auto host = JoinShmGroup(options);
       ASSERT_TRUE(host.ok()) << host.status();
-      CheckRank(**host, rank);
+      CheckRank(*std::move(host), rank);
     });
   }
   for (std::thread& thread : threads) thread.join();

@@ -154,7 +154,8 @@ TEST_F(CudaBackendTest, TwoRanksOnOneDeviceGiveTheLogitsOfOne) {
   OnCommunicators(options_, 2, [&](Communicator& host, const RunnerOptions& options) {
     auto device = OpenTestDevice();
     ASSERT_TRUE(device.ok()) << device.status();
-    StagedCommunicator staged(host, *device->queue);
+    const std::shared_ptr<Communicator> borrowed(&host, [](Communicator*) {});
+    StagedCommunicator staged(borrowed, *device->queue);
     auto rank = ModelRunner::Open(OnGpu(options, *device->gpu, false), &staged);
     ASSERT_NE(rank, nullptr);
     EXPECT_LT(MaxDifference(rank->Prefill(0, Prompt(20, 1), 7), want), 1e-4f);

@@ -1,0 +1,26 @@
+#include "common/status.h"
+#include "shard/app/backend_choice.h"
+#include "shard/app/platform.h"
+
+namespace penstock::shard {
+
+absl::StatusOr<Platform> OpenPlatform(const options::Values& values) {
+  if (values.GetString("device") == "cuda") {
+    return BadValue("device", "cuda", "auto or cpu: penstock-shard-cuda serves GPUs");
+  }
+  if (values.GetString("backend") == "cuda") {
+    return BadValue("backend", "cuda", "auto, cpu or reference on a CPU");
+  }
+  Platform platform;
+  platform.rank_device =
+      std::make_shared<HostDevice>(static_cast<std::uint32_t>(values.GetInt("local-ranks")));
+  BackendChoiceOptions choice;
+  choice.wanted = values.GetString("backend");
+  choice.block_size = static_cast<std::uint32_t>(values.GetInt("block-size"));
+  choice.padded = values.GetString("kv-layout") == "padded";
+  choice.cpu_threads = CpuThreads(values);
+  platform.make_backend = BackendChoice(std::move(choice));
+  return platform;
+}
+
+}  // namespace penstock::shard

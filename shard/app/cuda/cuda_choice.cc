@@ -1,0 +1,67 @@
+#include "shard/app/cuda/cuda_choice.h"
+
+#include <utility>
+
+#include "common/log.h"
+#include "common/status.h"
+#include "shard/backend/cuda/cuda_backend.h"
+#include "shard/backend/reference/reference_backend.h"
+
+namespace penstock::shard::cuda {
+namespace {
+
+absl::Status CudaHasAll(const CudaChoiceOptions& options, const Model& model) {
+  if (options.padded) {
+    return absl::UnimplementedError(
+        "backend cuda reads K/V through block tables only; `kv-layout` padded needs backend "
+        "reference");
+  }
+  if (options.contrastive) {
+    return absl::UnimplementedError(
+        "backend cuda has no contrastive search; `contrastive-search` needs backend reference");
+  }
+  return CheckCudaBackend(model.program, model.dtype);
+}
+
+absl::StatusOr<std::unique_ptr<Backend>> MakeReference(const CudaChoiceOptions& options,
+                                                       const Model& model, LoadedWeights weights) {
+  ReferenceOptions reference;
+  reference.program = model.program;
+  reference.weights = std::move(weights);
+  reference.dtype = model.dtype;
+  reference.device = {Device::Kind::kCuda, 0};
+  reference.stream = options.stream;
+  reference.block_size = options.block_size;
+  return MakeReferenceBackend(std::move(reference));
+}
+
+absl::StatusOr<std::unique_ptr<Backend>> Make(const CudaChoiceOptions& options, Gpu& gpu,
+                                              const Model& model, LoadedWeights weights) {
+  if (options.wanted == "reference") return MakeReference(options, model, std::move(weights));
+  const absl::Status has_all = CudaHasAll(options, model);
+  if (has_all.ok()) {
+    CudaOptions cuda;
+    cuda.program = model.program;
+    cuda.weights = std::move(weights);
+    cuda.dtype = model.dtype;
+    cuda.block_size = options.block_size;
+    return MakeCudaBackend(std::move(cuda), gpu);
+  }
+  if (options.wanted == "cuda") return has_all;
+  log::Warn(Message(has_all) + "; the slower reference backend runs instead");
+  return MakeReference(options, model, std::move(weights));
+}
+
+}  // namespace
+
+BackendFactory CudaChoice(CudaChoiceOptions options, Gpu& gpu) {
+  return
+      [options = std::move(options), &gpu](
+          const Model& model, LoadedWeights weights) -> absl::StatusOr<std::unique_ptr<Backend>> {
+        auto backend = Make(options, gpu, model, std::move(weights));
+        if (backend.ok()) log::Info("backend: " + (*backend)->Name());
+        return backend;
+      };
+}
+
+}  // namespace penstock::shard::cuda

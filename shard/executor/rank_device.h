@@ -1,0 +1,57 @@
+// The device of a rank as the engine sees it, apart from the backend that computes on it: memory,
+// and how its ranks join. HostDevice is a CPU; a CUDA device is in shard/app/cuda.
+//
+// Threading: the model thread.
+#pragma once
+
+#include <absl/status/statusor.h>
+
+#include <cstdint>
+#include <memory>
+#include <string>
+
+#include "shard/parallel/communicator.h"
+
+namespace penstock::shard {
+
+// Memory that the rank may still take.
+struct DeviceMemory {
+  std::uint64_t free_bytes = 0;
+  // Ranks that divide it, and how much of it, at most, becomes KV cache when nobody says.
+  std::uint32_t ranks = 1;
+  double auto_share = 0.5;
+};
+
+class RankDevice {
+ public:
+  virtual ~RankDevice() = default;
+
+  // "cpu" or "cuda".
+  virtual std::string Name() const = 0;
+
+  virtual absl::StatusOr<DeviceMemory> Memory() = 0;
+
+  // Joins the ranks that `control` joins on the host: the result serves buffers on this device and
+  // keeps what it needs of `control`. Every rank calls it at the same time. Blocks until all have
+  // joined or a deadline has passed.
+  virtual absl::StatusOr<std::shared_ptr<Communicator>> Join(
+      std::shared_ptr<Communicator> control) = 0;
+};
+
+// The machine's memory and cores; what joins the hosts serves it as it is.
+class HostDevice final : public RankDevice {
+ public:
+  explicit HostDevice(std::uint32_t local_ranks = 1) : local_ranks_(local_ranks) {}
+
+  std::string Name() const override { return "cpu"; }
+  absl::StatusOr<DeviceMemory> Memory() override;
+  absl::StatusOr<std::shared_ptr<Communicator>> Join(
+      std::shared_ptr<Communicator> control) override {
+    return control;
+  }
+
+ private:
+  const std::uint32_t local_ranks_;
+};
+
+}  // namespace penstock::shard
