@@ -185,8 +185,9 @@ class Server {
               const std::function<std::uint32_t()>& arriving) {
     BuiltProgram built = BuildProgram(spec_, *MakePartition(spec_, 0, 1));
     LoadedWeights weights = RandomWeights(built.weights, dtype_);
-    auto backend = MakeCpuBackend(
-        {std::move(built.program), std::move(weights), dtype_, kBlockSize, threads, kernels_});
+    CpuOptions made{std::move(built.program), std::move(weights), dtype_, kBlockSize, threads};
+    made.kernels = kernels_;
+    auto backend = MakeCpuBackend(std::move(made));
     EXPECT_TRUE(backend.ok()) << backend.status();
     if (!backend.ok()) return {};
     EXPECT_TRUE((*backend)->Prepare({kStepTokens, kLongest, 64}, nullptr).ok());
