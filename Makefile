@@ -1,5 +1,5 @@
 # The commands of this repository. `make help` lists them; the work is done by deploy/ and tests/.
-.PHONY: help build serve test bench bench-papers bench-effective format lint oracle cuda bundle clean
+.PHONY: help build serve test bench bench-papers bench-effective bench-cpu format lint oracle cuda bundle clean
 .DEFAULT_GOAL := help
 
 help: ## this list
@@ -19,6 +19,9 @@ bench: ## router cost per token and tokens/s, as JSON
 
 bench-papers: ## the acceptance tests of the founding papers, as JSON (ARGS=--write: docs/benchmarks.md)
 	@tests/bench/papers/run $(ARGS)
+
+bench-cpu: ## the CPU shard, alone, beside llama.cpp and through HTTP (ARGS="--quick", "--write", ...)
+	@tests/bench/cpu/run $(ARGS)
 
 bench-effective: ## nobatch, static and dynamic batching compared, with pictures (ARGS=FOLDER)
 	@tests/bench/effective/run $(ARGS)

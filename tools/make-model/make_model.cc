@@ -9,6 +9,7 @@
 
 #include "common/status.h"
 #include "shard/weights/safetensors_writer.h"
+#include "tools/make-model/gguf.h"
 #include "tools/make-model/random_values.h"
 #include "tools/make-model/shape.h"
 #include "tools/make-model/tokenizer_files.h"
@@ -137,11 +138,18 @@ absl::StatusOr<Result> MakeModel(const Config& config, const Progress& progress)
   if (config.sliding_window != 0 && kind.type == "llama") {
     return BadValue("sliding-window", std::to_string(config.sliding_window), "unset for llama");
   }
+  if (config.sliding_window != 0 && !config.gguf.empty()) {
+    return BadValue("gguf", config.gguf, "unset with a sliding window");
+  }
   PENSTOCK_RETURN_IF_ERROR(MakeFolder(config));
   PENSTOCK_ASSIGN_OR_RETURN(const TokenizerInfo tokenizer, PlaceTokenizer(config, shape));
-  const std::vector<File> files =
-      SplitIntoFiles(Recipes(shape, kind, config.dtype), config.max_file_bytes);
+  const std::vector<TensorRecipe> recipes = Recipes(shape, kind, config.dtype);
+  const std::vector<File> files = SplitIntoFiles(recipes, config.max_file_bytes);
   PENSTOCK_ASSIGN_OR_RETURN(const Result result, Writer(config, progress).Write(files));
+  if (!config.gguf.empty()) {
+    PENSTOCK_RETURN_IF_ERROR(
+        WriteGguf({shape, kind, config.dtype, config.seed}, recipes, config.gguf));
+  }
   json::object generation{{"do_sample", false}};
   if (tokenizer.bos >= 0) generation["bos_token_id"] = tokenizer.bos;
   if (!tokenizer.eos.empty()) {

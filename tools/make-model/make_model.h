@@ -22,6 +22,7 @@ struct Config {
   std::uint64_t max_file_bytes = 0;  // 0: one file; else several and an index
   std::uint32_t max_position = 0;    // 0: the shape's
   std::uint32_t sliding_window = 0;  // 0: none; not for llama
+  std::string gguf;                  // file to write the same weights to; empty: none
   bool overwrite = false;
 };
 

@@ -71,6 +71,11 @@ constexpr OptionSpec kRows[] = {
      .max = 1e8,
      .components = options::kTool,
      .help = "Attention window in all layers (not llama). 0: none."},
+    {.name = "gguf",
+     .type = Type::kPath,
+     .components = options::kTool,
+     .help =
+         "GGUF file to write the same weights to, for llama.cpp (token ids only). Unset: none."},
     {.name = "overwrite",
      .type = Type::kBool,
      .default_text = "false",
@@ -90,6 +95,7 @@ Config ToConfig(const options::Values& values) {
   config.max_file_bytes = static_cast<std::uint64_t>(values.GetBytes("max-shard-size"));
   config.max_position = static_cast<std::uint32_t>(values.GetInt("max-position"));
   config.sliding_window = static_cast<std::uint32_t>(values.GetInt("sliding-window"));
+  config.gguf = values.GetString("gguf");
   config.overwrite = values.GetBool("overwrite");
   return config;
 }

@@ -129,7 +129,7 @@ std::string ConfigJson(const Shape& shape, const ModelKind& kind, DType dtype,
   config["vocab_size"] = shape.vocabulary;
   config["max_position_embeddings"] = shape.max_position;
   config["rope_theta"] = shape.rope_theta;
-  config["rms_norm_eps"] = 1e-5;
+  config["rms_norm_eps"] = kNormEpsilon;
   config["hidden_act"] = "silu";
   config["tie_word_embeddings"] = shape.tied_head;
   config["torch_dtype"] = json::string(DTypeName(dtype));

@@ -32,6 +32,8 @@ struct Shape {
 const Shape& ShapeNamed(std::string_view name);  // one of ShapeNames()
 std::string ShapeNames();                        // "tiny|135m|…"
 
+inline constexpr double kNormEpsilon = 1e-5;
+
 // llama, mistral, qwen2 or qwen3: which tensors there are and the key names of config.json.
 struct ModelKind {
   std::string_view type;

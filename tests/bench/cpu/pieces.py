@@ -1,0 +1,108 @@
+"""What is measured, in pieces of at most two and a half minutes each, and what each must reach."""
+
+import programs
+import serving
+from programs import ShardAlone, gguf, llama_batches, llama_decode, llama_prefill, median
+
+BATCHES = (1, 2, 4, 8, 16, 32)
+CONTEXTS = (128, 1024, 4096)
+PROMPTS = (32, 512, 2048)
+
+
+def precision_options(precision):
+    return ["--quantize", "int8"] if precision == "int8" else []
+
+
+def compare(shape, precision, quick):
+    """The shard and llama.cpp in turns: one sequence that decodes, a prompt of 512."""
+    file = gguf(shape, "Q8_0" if precision == "int8" else None)
+    rounds = 1 if quick else 4
+    tokens = 12 if quick else 32
+    measured = {"decode": {"penstock": [], "llama.cpp": []}, "prefill": {"penstock": [], "llama.cpp": []}}
+    bound = []
+    with ShardAlone(shape, *precision_options(precision)) as shard:
+        for _ in range(rounds):
+            step = shard.decode(1, 128, 1.5)
+            bound.append(step)
+            measured["decode"]["penstock"].append(step["tokens_per_second"])
+            measured["decode"]["llama.cpp"].append(median(llama_decode(file, 128, tokens)))
+        for _ in range(min(rounds, 3)):
+            measured["prefill"]["penstock"].append(shard.prefill(512, 1)["tokens_per_second"])
+            measured["prefill"]["llama.cpp"].append(median(llama_prefill(file, 512, 3 if shape == "135m" else 1)))
+    result = {"facts": shard.facts}
+    for what, sides in measured.items():
+        ours, theirs = sides["penstock"], sides["llama.cpp"]
+        result[what] = {**sides, "ratio": median(ours) / median(theirs), "best_ratio": max(ours) / max(theirs)}
+    result["decode"]["share_of_bandwidth"] = median(s["share_of_bandwidth"] for s in bound)
+    result["decode"]["read_gb_per_s"] = median(s["read_gb_per_s"] for s in bound)
+    return result
+
+
+def grid(shape, precision, contexts, quick):
+    """Decode of every batch at each context beside the roofline of the same seconds."""
+    batches = (1, 8, 32) if quick else BATCHES
+    pool = max(contexts) * 32 + 32 * 256
+    with ShardAlone(shape, *precision_options(precision), pool_tokens=pool, max_length=max(contexts) + 512) as shard:
+        peaks = shard.peaks()
+        rows = [shard.decode(b, c, 1 if quick else 2) for c in contexts for b in batches]
+    alone = {row["context"]: row["tokens_per_second"] for row in rows if row["rows"] == 1}
+    for row in rows:
+        row["times_own_one"] = row["tokens_per_second"] / alone[row["context"]]
+    return {"facts": shard.facts, "peaks": peaks, "rows": rows}
+
+
+def prompts(shape, precision, quick):
+    with ShardAlone(shape, *precision_options(precision)) as shard:
+        return {"peaks": shard.peaks(), "rows": [shard.prefill(n, 0.5 if quick else 2) for n in PROMPTS]}
+
+
+def beside_batched(shape, quick):
+    """Batches of 8 and 32 at 1k context, in turns with llama.cpp's batched bench."""
+    ours = {8: [], 32: []}
+    theirs = {8: [], 32: []}
+    with ShardAlone(shape, pool_tokens=32 * 1408, max_length=1536) as shard:
+        for _ in range(1 if quick else 2):
+            for rows in ours:
+                ours[rows].append(shard.decode(rows, 1024, 2)["tokens_per_second"])
+                theirs[rows].append(llama_batches(gguf(shape), [rows], 1024)[rows])
+    result = {}
+    for rows, rates in ours.items():
+        ratio = median(rates) / median(theirs[rows])
+        result[str(rows)] = {"penstock": rates, "llama.cpp": theirs[rows], "ratio": ratio}
+    return result
+
+
+def make_models(quick):
+    del quick
+    for shape in programs.TYPES:
+        programs.model(shape)
+    for shape in ("135m", "1.1b"):
+        gguf(shape, "Q8_0")
+    return {"shapes": list(programs.TYPES)}
+
+
+# In order; each takes `quick`.
+PIECES = {
+    "models": make_models,
+    "compare-1.1b-bf16": lambda quick: compare("1.1b", "bf16", quick),
+    "compare-135m-bf16": lambda quick: compare("135m", "bf16", quick),
+    "compare-0.5b-bf16": lambda quick: compare("0.5b", "bf16", quick),
+    "compare-1.1b-int8": lambda quick: compare("1.1b", "int8", quick),
+    "compare-135m-int8": lambda quick: compare("135m", "int8", quick),
+    "batches-1.1b": lambda quick: grid("1.1b", "bf16", (128, 1024), quick),
+    "batches-1.1b-4k": lambda quick: grid("1.1b", "bf16", (4096,), quick),
+    "batches-1.1b-int8": lambda quick: grid("1.1b", "int8", (1024,), quick),
+    "batches-0.5b": lambda quick: grid("0.5b", "bf16", CONTEXTS, quick),
+    "batches-135m": lambda quick: grid("135m", "bf16", CONTEXTS, quick),
+    "prompts-1.1b": lambda quick: prompts("1.1b", "bf16", quick),
+    "prompts-0.5b": lambda quick: prompts("0.5b", "bf16", quick),
+    "prompts-135m": lambda quick: prompts("135m", "bf16", quick),
+    "prompts-1.1b-int8": lambda quick: prompts("1.1b", "int8", quick),
+    "beside-batched-1.1b": lambda quick: beside_batched("1.1b", quick),
+    "http-135m": lambda quick: serving.through_http("135m", quick),
+    "http-1.1b": lambda quick: serving.through_http("1.1b", quick),
+    "users-135m": lambda quick: serving.users("135m", quick),
+    "users-1.1b": lambda quick: serving.users("1.1b", quick),
+    "stall-free-135m": lambda quick: serving.stall_free("135m", quick),
+}
+QUICK = ("models", "compare-135m-bf16", "batches-135m", "prompts-135m", "http-135m", "users-135m", "stall-free-135m")

@@ -1,0 +1,143 @@
+"""The programs that the CPU benchmarks run: made models, the shard alone, llama.cpp, a loaded server."""
+
+import json
+import os
+import pathlib
+import platform
+import statistics
+import subprocess
+import sys
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
+import measure  # noqa: E402  (also puts tests/integration on the path)
+from penstock_testing import BIN, BUILD, REPOSITORY, Server  # noqa: E402,F401
+
+MODELS = BUILD / "bench-models"
+LLAMA = REPOSITORY / "build" / "llama"
+THREADS = len(os.sched_getaffinity(0))
+MAX_POSITION = 8192
+TYPES = {"135m": "llama", "0.5b": "qwen2", "1.1b": "llama"}  # of the shapes
+
+
+class Missing(RuntimeError):
+    """Something that a benchmark needs is not there: it is not run, and did not pass."""
+
+
+def model(shape):
+    """The folder of a made model; beside it lies its GGUF file."""
+    folder = MODELS / shape
+    if not (folder / "config.json").exists():
+        folder.parent.mkdir(parents=True, exist_ok=True)
+        command = [BIN / "penstock-make-model", "--output", folder, "--shape", shape, "--type", TYPES[shape]]
+        command += ["--max-position", MAX_POSITION, "--gguf", gguf(shape)]
+        subprocess.run([str(c) for c in command], check=True, stdout=sys.stderr)
+    return folder
+
+
+def gguf(shape, quantization=None):
+    plain = MODELS / f"{shape}.gguf"
+    if quantization is None:
+        return plain
+    quantized = MODELS / f"{shape}-{quantization}.gguf"
+    if not quantized.exists():
+        partial = quantized.with_suffix(".partial")
+        command = [llama_program("llama-quantize"), plain, partial, quantization, THREADS]
+        subprocess.run([str(c) for c in command], check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        partial.rename(quantized)
+    return quantized
+
+
+def llama_program(name):
+    path = LLAMA / "bin" / name
+    if not path.exists():
+        raise Missing("llama.cpp is not built: tests/bench/cpu/build_llama")
+    return path
+
+
+def llama_json(name, *arguments):
+    """What a benchmark of llama.cpp says: rows of JSON."""
+    command = [llama_program(name), *arguments, "-t", THREADS, "-ngl", 0]
+    done = subprocess.run([str(c) for c in command], capture_output=True, text=True, check=False)
+    if done.returncode != 0:
+        raise RuntimeError(f"{name}: {done.stderr[-500:]}")
+    if name == "llama-bench":
+        return json.loads(done.stdout)
+    return [json.loads(line) for line in done.stdout.splitlines() if line.startswith("{")]
+
+
+def llama_decode(file, context, tokens=24, repeats=2):
+    """Tokens per second of each repeat."""
+    row = llama_json("llama-bench", "-m", file, "-p", 0, "-n", tokens, "-d", context, "-r", repeats, "-o", "json")
+    return row[0]["samples_ts"]
+
+
+def llama_prefill(file, tokens, repeats=1):
+    row = llama_json("llama-bench", "-m", file, "-p", tokens, "-n", 0, "-ub", 512, "-r", repeats, "-o", "json")
+    return row[0]["samples_ts"]
+
+
+def llama_batches(file, rows, context, tokens=8):
+    """{rows: tokens per second} of decoding together, all behind one shared prompt (which spares llama.cpp
+    computing it for each, and reading more than one copy of it)."""
+    size = context + max(rows) * (tokens + 1) + 64
+    lines = llama_json("llama-batched-bench", "-m", file, "-c", size, "-b", 2048, "-ub", 512, "-npp", context,
+                       "-ntg", tokens, "-npl", ",".join(map(str, rows)), "-pps", "--output-format", "jsonl")
+    return {line["pl"]: line["speed_tg"] for line in lines}
+
+
+class ShardAlone:
+    """penstock-shard-bench: answers commands, so that others can be measured in between."""
+
+    def __init__(self, shape, *options, pool_tokens=16384, max_length=2560):
+        command = [BIN / "penstock-shard-bench", pool_tokens, max_length, "--model-id", model(shape)]
+        command += ["--cpu-threads", THREADS, "--log-level", "warning", *options]
+        self.process = subprocess.Popen([str(c) for c in command], stdin=subprocess.PIPE,
+                                        stdout=subprocess.PIPE, text=True)
+        self.facts = self._answer()
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *exception):
+        self.process.stdin.close()
+        self.process.wait(60)
+
+    def _answer(self):
+        line = self.process.stdout.readline()
+        if not line:
+            raise RuntimeError(f"penstock-shard-bench ended: {self.process.wait()}")
+        return json.loads(line)
+
+    def _ask(self, *words):
+        self.process.stdin.write(" ".join(map(str, words)) + "\n")
+        self.process.stdin.flush()
+        return self._answer()
+
+    def peaks(self):
+        return self._ask("peaks")
+
+    def decode(self, rows, context, seconds=1.0):
+        return self._ask("decode", rows, context, seconds)
+
+    def prefill(self, tokens, seconds=0.5):
+        return self._ask("prefill", tokens, seconds)
+
+
+def load(server, streams, tokens, requests=None, words=8):
+    """penstock-bench's report of `streams` clients that read SSE."""
+    output = MODELS / "load.json"
+    command = [BIN / "penstock-bench", "--url", server.url, "--concurrency", streams, "--no-progress"]
+    command += ["--requests", requests or streams, "--max-new-tokens", tokens, "--prompt-words", words]
+    subprocess.run([str(c) for c in [*command, "--output", output]], check=True)
+    report = json.loads(output.read_text())
+    if report["failures"]:
+        raise RuntimeError(f"{report['failures']} requests failed: {report.get('first_error')}")
+    return report
+
+
+def median(values):
+    return statistics.median(list(values))
+
+
+def machine():
+    return {**measure.describe_machine(), "system": platform.release(), "threads": THREADS}

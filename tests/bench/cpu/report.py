@@ -1,0 +1,187 @@
+"""Goals and tables of what cpu_claims.py measured."""
+
+import serving
+from programs import REPOSITORY
+
+DOCUMENT = REPOSITORY / "docs/benchmarks.md"
+PICTURE = REPOSITORY / "docs/images/cpu-users.svg"
+BEGIN, END = "<!-- cpu: begin -->", "<!-- cpu: end -->"
+
+
+def goal(what, value, limit, unit="x"):
+    return {"what": what, "value": value, "unit": unit, "goal": limit, "ok": value >= limit}
+
+
+def compare_goals(results):
+    for piece, what, least in (
+        ("compare-1.1b-bf16", "decode", 1.10),
+        ("compare-135m-bf16", "decode", 1.0),
+        ("compare-1.1b-bf16", "prefill", 3.0),
+        ("compare-1.1b-int8", "decode", 1.10),
+    ):
+        if what in results.get(piece, {}):
+            yield goal(f"{piece.removeprefix('compare-')} {what} / llama.cpp", results[piece][what]["ratio"], least)
+
+
+def batch_goals(results):
+    for row in results.get("batches-1.1b", {}).get("rows", []):
+        if row["context"] != 1024 or row["rows"] not in (8, 32):
+            continue
+        name = f"1.1b, {row['rows']} sequences at 1k context"
+        yield goal(f"{name}: of the roofline", row["of_roofline"] * 100, 85, "%")
+        if row["read_gb_per_s"] <= 35:
+            yield goal(f"{name}: own B = 1", row["times_own_one"], {8: 6, 32: 10}[row["rows"]])
+
+
+def serving_goals(results):
+    for shape in ("135m", "1.1b"):
+        if "ratio" in results.get(f"http-{shape}", {}):
+            share = results[f"http-{shape}"]["ratio"] * 100
+            yield goal(f"{shape}: HTTP, SSE, 8 streams / shard alone", share, 93, "%")
+        if "rows" in results.get(f"users-{shape}", {}):
+            most = results[f"users-{shape}"]["most_users_within_twice"]
+            yield goal(f"{shape}: users within twice the latency of one", most, 10, "users")
+    stall = results.get("stall-free-135m", {})
+    if "budget_gap_ratio" in stall:
+        gap = stall["budget_gap_ratio"]
+        yield {"what": "135m: longest gap / decode step, with a budget", "value": gap, "unit": "x", "goal": -2.5,
+               "ok": gap <= 2.5}
+        yield goal("135m: the same with whole prompts", stall["whole_gap_ratio"], 5)
+
+
+def goals(results):
+    return [*compare_goals(results), *batch_goals(results), *serving_goals(results)]
+
+
+def table(head, rows):
+    lines = ["| " + " | ".join(head) + " |", "|" + "---|" * len(head)]
+    return "\n".join([*lines, *("| " + " | ".join(map(str, row)) + " |" for row in rows)])
+
+
+def number(value, digits=3):
+    return f"{value:,.0f}" if value >= 100 else f"{value:.{digits}g}"
+
+
+def goal_table(results):
+    rows = []
+    for entry in goals(results):
+        limit = entry["goal"]
+        wanted = f">= {limit:g}" if limit > 0 else f"<= {-limit:g}"
+        value = f"{number(entry['value'])} {entry['unit']}"
+        rows.append((entry["what"], value, wanted, "yes" if entry["ok"] else "**no**"))
+    return table(("Goal", "Measured", "Wanted", ""), rows)
+
+
+def pieces(results, prefix, key):
+    return [(n.removeprefix(prefix), r) for n, r in results.items() if n.startswith(prefix) and key in r]
+
+
+def compare_table(results):
+    rows = []
+    for name, result in pieces(results, "compare-", "decode"):
+        for what in ("decode", "prefill"):
+            side = result[what]
+            ours, theirs = sorted(side["penstock"]), sorted(side["llama.cpp"])
+            share = f"{side['share_of_bandwidth'] * 100:.0f} %" if what == "decode" else ""
+            rows.append((name, what, *(f"{number(s[len(s) // 2])} ({number(s[-1])})" for s in (ours, theirs)),
+                         f"{side['ratio']:.2f}", f"{side['best_ratio']:.2f}", share))
+    return table(("Model", "", "Penstock, tokens/s", "llama.cpp", "ratio of medians", "of bests", "of read bandwidth"),
+                 rows)
+
+
+def batch_table(results):
+    rows = []
+    for name, result in pieces(results, "batches-", "rows"):
+        for row in result["rows"]:
+            measured = (number(row[key]) for key in ("tokens_per_second", "read_gb_per_s", "product_gflop_per_s"))
+            rows.append((name.removesuffix("-4k"), row["context"], row["rows"], *measured,
+                         f"{row['times_own_one']:.2f}", f"{row['of_roofline'] * 100:.0f} %"))
+    return table(("Model", "context", "B", "tokens/s", "read GB/s", "GEMM GFLOP/s", "own B = 1", "of roofline"), rows)
+
+
+def prompt_table(results):
+    rows = [
+        (name, row["rows"], number(row["tokens_per_second"]), number(row["step_ms"]),
+         f"{row['of_roofline'] * 100:.0f} %")
+        for name, result in pieces(results, "prompts-", "rows")
+        for row in result["rows"]
+    ]
+    return table(("Model", "prompt", "tokens/s", "ms", "of roofline"), rows)
+
+
+def beside_table(results):
+    rows = []
+    for name, result in pieces(results, "beside-batched-", "8"):
+        for count in ("8", "32"):
+            side = result[count]
+            best = (number(max(side[program])) for program in ("penstock", "llama.cpp"))
+            rows.append((name, count, *best, f"{side['ratio']:.2f}"))
+    return table(("Model", "B", "Penstock, tokens/s", "llama-batched-bench", "ratio"), rows)
+
+
+def http_table(results):
+    rows = [
+        (name, number(max(r["alone_tokens_per_second"])), number(max(r["http_tokens_per_second"])),
+         f"{r['ratio'] * 100:.1f} %")
+        for name, r in pieces(results, "http-", "ratio")
+    ]
+    return table(("Model", "shard alone, tokens/s", "through HTTP and SSE", "ratio of medians"), rows)
+
+
+def users_table(results):
+    found = pieces(results, "users-", "rows")
+    rows = [
+        (name, row["users"], number(row["ms_per_token"]), f"{row['times_one_user']:.2f}", number(row["p99_ms"]),
+         number(row["ttft_p50_ms"]), number(row["tokens_per_second"]))
+        for name, result in found
+        for row in result["rows"]
+    ]
+    return table(("Model", "users", "ms per token", "of one user's", "p99", "first token, ms", "tokens/s of all"), rows)
+
+
+def stall_table(results):
+    rows = []
+    for name, result in pieces(results, "stall-free-", "budget"):
+        for kind in ("budget", "whole"):
+            for run in result[kind]:
+                what = f"target {result['target_inter_token_ms']} ms" if kind == "budget" else "whole prompts"
+                rows.append((name, what, number(run["decode_step_ms"]), number(run["longest_gap_ms"]),
+                             f"{run['gap_ratio']:.2f}", number(run["ttft_ms"])))
+    return table(("Model", "", "decode step, ms", "longest gap", "ratio", "first token of the prompt, ms"), rows)
+
+
+SECTIONS = (
+    ("Goals", goal_table),
+    ("One sequence, and a prompt of 512, beside llama.cpp", compare_table),
+    ("Batches that decode", batch_table),
+    ("Batches at 1k context beside llama.cpp", beside_table),
+    ("Prompts", prompt_table),
+    ("Through HTTP and SSE, 8 streams", http_table),
+    ("Users against latency", users_table),
+    ("A prompt of 2,048 tokens beside 16 streams", stall_table),
+)
+
+
+def document(results):
+    measured = sorted(r["measured"] for r in results.values())
+    machine = list(results.values())[-1]["machine"]
+    parts = [f"Measured {measured[0]} to {measured[-1]} on {machine['cpu']}, {machine['cores']} cores; commits "
+             + ", ".join(sorted({r["machine"]["commit"] for r in results.values()})) + "."]
+    for title, make in SECTIONS:
+        text = make(results)
+        if text.count("\n") > 1:
+            parts.append(f"### {title}\n\n{text}")
+            if make is users_table:
+                parts.append(f"![latency and throughput against users](images/{PICTURE.name})")
+    skipped = [f"{name}: {r['skipped']}" for name, r in results.items() if "skipped" in r]
+    if skipped:
+        parts.append("Not measured: " + "; ".join(skipped) + ".")
+    return "\n\n".join(parts)
+
+
+def write(results):
+    users = dict(pieces(results, "users-", "rows"))
+    if users:
+        PICTURE.write_text(serving.draw_users(users))
+    before, rest = DOCUMENT.read_text().split(BEGIN)
+    DOCUMENT.write_text(f"{before}{BEGIN}\n{document(results)}\n{END}{rest.split(END)[1]}")

@@ -1,0 +1,129 @@
+"""The shard behind router and HTTP: what the way costs, how many users share it, what a long prompt does."""
+
+import json
+import statistics
+import subprocess
+
+from programs import BIN, Server, ShardAlone, load, median, model
+from stall_free import Reader  # programs put tests/bench on the path
+
+STREAMS = 8  # of acceptance 3
+USERS = (1, 2, 4, 6, 8, 10, 12, 16, 20, 24, 32)
+STALL_STREAMS = 16
+STALL_PROMPT = 64
+LONG_PROMPT = 2048
+
+
+def serve(shape, *options):
+    return Server("--max-batch-size", 64, "--max-concurrent-requests", 128, *options, model=model(shape))
+
+
+def steady_rate(report, streams):
+    """Tokens per second while all streams decode."""
+    return streams / report["inter_token_latency"]["mean"] * 1000
+
+
+def through_http(shape, quick, *options):
+    """The shard alone and the same through router, HTTP and SSE, in turns."""
+    rounds, tokens = (1, 64) if quick else (4, 128)
+    alone, http = [], []
+    with ShardAlone(shape, *options) as shard, serve(shape, *options) as server:
+        load(server, STREAMS, 16)
+        for _ in range(rounds):
+            alone.append(shard.decode(STREAMS, 64 + tokens // 2, 1 if quick else 3)["tokens_per_second"])
+            http.append(steady_rate(load(server, STREAMS, tokens), STREAMS))
+    return {
+        "streams": STREAMS,
+        "alone_tokens_per_second": alone,
+        "http_tokens_per_second": http,
+        "ratio": median(http) / median(alone),
+    }
+
+
+def users(shape, quick, *options):
+    """Latency per token against the number of streams."""
+    counts = (1, 4, 10) if quick else USERS
+    tokens = 24 if quick else 48
+    rows = []
+    with serve(shape, *options) as server:
+        load(server, counts[-1], 8)
+        for count in counts:
+            report = load(server, count, tokens, requests=count if count > 2 else 2)
+            gaps = report["inter_token_latency"]
+            rows.append({
+                "users": count,
+                "ms_per_token": gaps["mean"],
+                "p50_ms": gaps["p50"],
+                "p99_ms": gaps["p99"],
+                "ttft_p50_ms": report["ttft"]["p50"],
+                "tokens_per_second": count / gaps["mean"] * 1000,
+            })
+    alone = rows[0]["ms_per_token"]
+    within = 0
+    for row in rows:
+        row["times_one_user"] = row["ms_per_token"] / alone
+        if row["times_one_user"] > 2:
+            break
+        within = row["users"]
+    for row in rows:
+        row["times_one_user"] = row["ms_per_token"] / alone
+    return {"rows": rows, "most_users_within_twice": within, "most_measured": counts[-1]}
+
+
+def draw_users(results):
+    """SVG of {shape: result of users}."""
+    charts = []
+    for title, key, label in (
+        ("Latency", "times_one_user", "times that of one user"),
+        ("Throughput", "tokens_per_second", "tokens/s of all"),
+    ):
+        curves = [
+            {"name": shape, "points": [[row["users"], row[key]] for row in result["rows"]]}
+            for shape, result in results.items()
+        ]
+        charts.append({"title": title, "x_label": "users", "y_label": label, "curves": curves})
+    command = [str(BIN / "penstock-chart")]
+    return subprocess.run(command, input=json.dumps(charts), capture_output=True, text=True, check=True).stdout
+
+
+def gaps_around_a_prompt(shape, *options):
+    """Longest gap of running streams while a long prompt is computed, beside their usual gap."""
+    with serve(shape, *options) as server:
+        readers = [Reader(server, 100 + i, STALL_PROMPT, 400) for i in range(STALL_STREAMS)]
+        for reader in readers:
+            reader.start()
+        for reader in readers:
+            reader.wait(8)
+        steady = max(reader.times[-1] for reader in readers)
+        for reader in readers:
+            reader.wait(len(reader.times) + 40)
+        long_prompt = Reader(server, 99, LONG_PROMPT, 4)
+        long_prompt.start()
+        long_prompt.wait(3)
+        end = long_prompt.times[-1]
+        decode_step = statistics.median(g for r in readers for g in r.gaps(steady, long_prompt.began))
+        longest = max(g for r in readers for g in r.gaps(long_prompt.began - decode_step, end))
+        for reader in readers:
+            reader.stream.close()
+    return {
+        "decode_step_ms": decode_step * 1000,
+        "longest_gap_ms": longest * 1000,
+        "gap_ratio": longest / decode_step,
+        "ttft_ms": (long_prompt.times[0] - long_prompt.began) * 1000,
+    }
+
+
+def stall_free(shape, quick, *options):
+    """A first run tells the decode-only step, the target is twice that; then budget and whole prompts in turns."""
+    rounds = 1 if quick else 2
+    whole = ["--prefill", "whole", "--max-step-tokens", 4096]
+    result = {"whole": [gaps_around_a_prompt(shape, *whole, *options)], "budget": []}
+    target = round(2 * result["whole"][0]["decode_step_ms"], 1)
+    result["target_inter_token_ms"] = target
+    for i in range(rounds):
+        result["budget"].append(gaps_around_a_prompt(shape, "--target-inter-token-ms", target, *options))
+        if i:
+            result["whole"].append(gaps_around_a_prompt(shape, *whole, *options))
+    for kind in ("budget", "whole"):
+        result[f"{kind}_gap_ratio"] = median(r["gap_ratio"] for r in result[kind])
+    return result

@@ -1,0 +1,155 @@
+// The shard alone, without network: reads commands from standard input, answers each with one line
+// of JSON on standard output. So other programs can be measured in between, on the same minute's
+// machine.
+//
+//   penstock-shard-bench POOL_TOKENS MAX_LENGTH [options of penstock-shard]
+//
+//   peaks                            what the machine gives now
+//   decode ROWS CONTEXT SECONDS      steps of ROWS sequences at CONTEXT positions
+//   prefill TOKENS SECONDS           one prompt
+#include <algorithm>
+#include <boost/json.hpp>
+#include <cstdlib>
+#include <iostream>
+#include <memory>
+#include <sstream>
+#include <string>
+#include <vector>
+
+#include "common/options/log_setup.h"
+#include "common/options/values.h"
+#include "shard/app/shard_options.h"
+#include "tests/bench/cpu/engine_driver.h"
+#include "tests/bench/cpu/machine_peaks.h"
+#include "tests/bench/cpu/roofline.h"
+
+namespace penstock::shard {
+namespace {
+
+// Beyond the caches of today's machines.
+constexpr std::size_t kReadBytes = std::size_t{1} << 30;
+constexpr std::size_t kMostReadBytes = std::size_t{5} << 29;
+
+template <class T>
+T Must(absl::StatusOr<T> value) {
+  if (value.ok()) return *std::move(value);
+  std::cerr << value.status() << '\n';
+  std::exit(1);
+}
+
+class Bench {
+ public:
+  Bench(std::unique_ptr<EngineDriver> driver, Model model, double weight_bytes,
+        std::uint32_t threads)
+      : driver_(std::move(driver)),
+        model_(std::move(model)),
+        weight_bytes_(weight_bytes),
+        kv_bytes_(static_cast<double>(driver_->Facts().kv_groups[0].bytes_per_token)),
+        peaks_(threads, kMostReadBytes) {}
+
+  boost::json::object Facts() const {
+    const EngineFacts facts = driver_->Facts();
+    return {{"backend", facts.backend},
+            {"dtype", facts.dtype},
+            {"parameters", facts.parameters},
+            {"load_seconds", driver_->load_seconds()}};
+  }
+
+  boost::json::object Run(const std::string& line) {
+    std::istringstream words(line);
+    std::string command;
+    words >> command;
+    if (command == "peaks") return Peaks();
+    StepShape shape;
+    shape.prompt = command == "prefill";
+    double seconds = 1.0;
+    words >> shape.rows;
+    if (!shape.prompt) words >> shape.context;
+    words >> seconds;
+    if (words.fail() || (!shape.prompt && command != "decode")) {
+      std::cerr << "not a command: " << line << '\n';
+      std::exit(2);
+    }
+    return Measure(shape, seconds);
+  }
+
+ private:
+  boost::json::object Peaks() {
+    return {{"read_gb_per_s", peaks_.ReadBandwidth(kReadBytes)},
+            {"product_gflop_per_s", peaks_.ProductPeak(model_.dtype)},
+            {"register_gflop_per_s", peaks_.RegisterPeak()}};
+  }
+
+  boost::json::object Measure(StepShape shape, double seconds) {
+    shape.weight_bytes = weight_bytes_;
+    shape.kv_bytes_per_token = kv_bytes_;
+    const std::vector<Phase> phases = PhasesOf(model_, shape);
+    double bytes = 0;
+    for (const Phase& phase : phases) bytes += phase.bytes;
+    const auto footprint = static_cast<std::size_t>(bytes);
+    double bandwidth = peaks_.ReadBandwidth(footprint);
+    double far_bandwidth = peaks_.ReadBandwidth(kReadBytes);
+    double peak = peaks_.ProductPeak(model_.dtype);
+    std::vector<double> times =
+        Must(shape.prompt ? driver_->Prefill(shape.rows, seconds)
+                          : driver_->Decode(shape.rows, shape.context, seconds));
+    peak = std::max(peak, peaks_.ProductPeak(model_.dtype));
+    bandwidth = std::max(bandwidth, peaks_.ReadBandwidth(footprint));
+    far_bandwidth = std::max(far_bandwidth, peaks_.ReadBandwidth(kReadBytes));
+    std::sort(times.begin(), times.end());
+    const double median = times[times.size() / 2];
+    const double roofline = RooflineSeconds(phases, bandwidth * 1e9, peak * 1e9);
+    return {{"rows", shape.rows},
+            {"context", shape.context},
+            {"prompt", shape.prompt},
+            {"steps", times.size()},
+            {"step_ms", median * 1e3},
+            {"best_step_ms", times.front() * 1e3},
+            {"tokens_per_second", shape.rows / median},
+            {"best_tokens_per_second", shape.rows / times.front()},
+            {"step_bytes", bytes},
+            {"share_of_bandwidth", bytes / median / bandwidth / 1e9},
+            {"roofline_ms", roofline * 1e3},
+            {"of_roofline", roofline / median},
+            {"best_of_roofline", roofline / times.front()},
+            {"read_gb_per_s", bandwidth},
+            {"read_1gib_gb_per_s", far_bandwidth},
+            {"product_gflop_per_s", peak}};
+  }
+
+  std::unique_ptr<EngineDriver> driver_;
+  Model model_;
+  double weight_bytes_;
+  double kv_bytes_;
+  cpu::MachinePeaks peaks_;
+};
+
+int Main(int argc, char** argv) {
+  if (argc < 3) {
+    std::cerr << "usage: penstock-shard-bench POOL_TOKENS MAX_LENGTH [options of penstock-shard]\n";
+    return 2;
+  }
+  const auto pool = static_cast<std::uint32_t>(std::atoi(argv[1]));
+  const auto length = static_cast<std::uint32_t>(std::atoi(argv[2]));
+  argv[2] = argv[0];
+  const options::CommandLine line =
+      options::ReadCommandLine(options::ProgramFor(options::kShard), argc - 2, argv + 2);
+  if (line.exit_code.has_value()) return *line.exit_code;
+  options::ConfigureLog(line.values, "shard");
+  ModelEngineOptions options = Must(ReadShardOptions(line.values));
+  Model model = Must(Model::Open(options.model));
+  const double weight_bytes = static_cast<double>(DTypeBytes(model.dtype));
+  const auto threads = static_cast<std::uint32_t>(line.values.FindInt("cpu-threads").value_or(2));
+  Bench bench(Must(EngineDriver::Open(std::move(options), pool, length)), std::move(model),
+              weight_bytes, threads);
+  std::cout << boost::json::serialize(bench.Facts()) << std::endl;
+  for (std::string command; std::getline(std::cin, command);) {
+    std::cout << boost::json::serialize(bench.Run(command)) << std::endl;
+  }
+  return 0;
+}
+
+}  // namespace
+}  // namespace penstock::shard
+
+int main(int argc, char** argv) { return penstock::shard::Main(argc, argv); }
