@@ -124,30 +124,39 @@ double MachinePeaks::ReadBandwidth(std::size_t bytes) {
   return static_cast<double>(bytes) / best / 1e9;
 }
 
-double MachinePeaks::ProductPeak(DType dtype) {
+double MachinePeaks::ProductPeak(DType dtype, bool int8) {
   const auto isa = ChooseIsa();
   const Kernels* kernels = isa.ok() ? FindKernels(*isa, dtype) : nullptr;
   if (kernels == nullptr) return 0.0;
-  const PackedMatrix matrix(kOutputs, kInner, false, kernels->layout, kernels->weight);
+  const MatrixShape shape{kOutputs, kInner};
+  const PackedMatrix matrix = int8 ? PackedMatrix::Int8(shape, kernels->layout, kernels->weight)
+                                   : PackedMatrix(shape, kernels->layout, kernels->weight);
   const MemoryRegion weights = Filled(matrix.Bytes() + 4096, pool_);
   const MemoryRegion input = Filled(kRows * kInner * sizeof(float), pool_);
+  const std::vector<Int8Group> groups(kRows * (kInner / kInt8Group), {0.01f, -5});
+  const std::vector<float> scales(matrix.PaddedColumns(), 0.01f);
   std::vector<float> out(kRows * kOutputs);
   std::vector<std::vector<float>> scratch(pool_.threads(), std::vector<float>(kGemmScratch));
+  GemmArgs whole;
+  whole.input = input.data();
+  whole.input_stride = int8 ? kInner / kInt8Pack * kernels->int8.step_bytes : kInner;
+  whole.groups = groups.data();
+  whole.group_stride = kInner / kInt8Group;
+  whole.scales = scales.data();
+  whole.rows = kRows;
+  whole.weights = weights.data();
+  whole.steps = matrix.steps();
+  whole.out = out.data();
+  whole.out_stride = whole.out_columns = kOutputs;
+  const auto gemm = int8 ? kernels->int8.gemm : kernels->gemm;
   const double seconds = Best([&] {
     pool_.Run([&](std::uint32_t thread) {
       const Share columns = EvenShare(matrix.units(), pool_.threads(), thread);
-      GemmArgs args;
-      args.input = input.data();
-      args.input_stride = kInner;
-      args.rows = kRows;
-      args.weights = weights.data();
-      args.steps = matrix.steps();
+      GemmArgs args = whole;
       args.first_vector = columns.first;
       args.vectors = columns.count;
-      args.out = out.data();
-      args.out_stride = args.out_columns = kOutputs;
       args.scratch = scratch[thread].data();
-      kernels->gemm(args);
+      gemm(args);
     });
   });
   return 2.0 * kRows * kInner * kOutputs / seconds / 1e9;

@@ -19,8 +19,8 @@ class MachinePeaks {
   // a cache comes from there the second time, as the weights of a small model do.
   double ReadBandwidth(std::size_t bytes);
 
-  // GFLOP/s of the backend's own matrix product of many rows, weights of `dtype`.
-  double ProductPeak(DType dtype);
+  // GFLOP/s of the backend's own matrix product of many rows, weights of `dtype` or made int8.
+  double ProductPeak(DType dtype, bool int8);
 
   // GFLOP/s of multiplying registers alone, in the instructions that the products of bfloat16 use;
   // 0 with AVX2.

@@ -13,29 +13,34 @@ def precision_options(precision):
     return ["--quantize", "int8"] if precision == "int8" else []
 
 
-def compare(shape, precision, quick):
-    """The shard and llama.cpp in turns: one sequence that decodes, a prompt of 512."""
+def compare_decode(shape, precision, quick):
+    """One sequence that decodes, in turns with llama.cpp."""
     file = gguf(shape, "Q8_0" if precision == "int8" else None)
-    rounds = 1 if quick else 4
-    tokens = 12 if quick else 32
-    measured = {"decode": {"penstock": [], "llama.cpp": []}, "prefill": {"penstock": [], "llama.cpp": []}}
-    bound = []
+    steps, theirs = [], []
     with ShardAlone(shape, *precision_options(precision)) as shard:
-        for _ in range(rounds):
-            step = shard.decode(1, 128, 1.5)
-            bound.append(step)
-            measured["decode"]["penstock"].append(step["tokens_per_second"])
-            measured["decode"]["llama.cpp"].append(median(llama_decode(file, 128, tokens)))
-        for _ in range(min(rounds, 3)):
-            measured["prefill"]["penstock"].append(shard.prefill(512, 1)["tokens_per_second"])
-            measured["prefill"]["llama.cpp"].append(median(llama_prefill(file, 512, 3 if shape == "135m" else 1)))
-    result = {"facts": shard.facts}
-    for what, sides in measured.items():
-        ours, theirs = sides["penstock"], sides["llama.cpp"]
-        result[what] = {**sides, "ratio": median(ours) / median(theirs), "best_ratio": max(ours) / max(theirs)}
-    result["decode"]["share_of_bandwidth"] = median(s["share_of_bandwidth"] for s in bound)
-    result["decode"]["read_gb_per_s"] = median(s["read_gb_per_s"] for s in bound)
-    return result
+        for _ in range(1 if quick else 4):
+            steps.append(shard.decode(1, 128, 1.5))
+            theirs.append(median(llama_decode(file, 128, 12 if quick else 24)))
+    result = ratios([step["tokens_per_second"] for step in steps], theirs)
+    for key in ("share_of_bandwidth", "read_gb_per_s"):
+        result[key] = median(step[key] for step in steps)
+    return {"facts": shard.facts, **result}
+
+
+def compare_prefill(shape, precision, quick):
+    """A prompt of 512 tokens, in turns with llama.cpp."""
+    file = gguf(shape, "Q8_0" if precision == "int8" else None)
+    ours, theirs = [], []
+    with ShardAlone(shape, *precision_options(precision)) as shard:
+        for _ in range(1 if quick else 3):
+            ours.append(shard.prefill(512, 0)["best_tokens_per_second"])  # the better of two, as llama_prefill
+            theirs.append(llama_prefill(file, 512))
+    return {"facts": shard.facts, **ratios(ours, theirs)}
+
+
+def ratios(ours, theirs):
+    ratio = median(ours) / median(theirs)
+    return {"penstock": ours, "llama.cpp": theirs, "ratio": ratio, "best_ratio": max(ours) / max(theirs)}
 
 
 def grid(shape, precision, contexts, quick):
@@ -65,11 +70,7 @@ def beside_batched(shape, quick):
             for rows in ours:
                 ours[rows].append(shard.decode(rows, 1024, 2)["tokens_per_second"])
                 theirs[rows].append(llama_batches(gguf(shape), [rows], 1024)[rows])
-    result = {}
-    for rows, rates in ours.items():
-        ratio = median(rates) / median(theirs[rows])
-        result[str(rows)] = {"penstock": rates, "llama.cpp": theirs[rows], "ratio": ratio}
-    return result
+    return {str(rows): ratios(rates, theirs[rows]) for rows, rates in ours.items()}
 
 
 def make_models(quick):
@@ -84,11 +85,15 @@ def make_models(quick):
 # In order; each takes `quick`.
 PIECES = {
     "models": make_models,
-    "compare-1.1b-bf16": lambda quick: compare("1.1b", "bf16", quick),
-    "compare-135m-bf16": lambda quick: compare("135m", "bf16", quick),
-    "compare-0.5b-bf16": lambda quick: compare("0.5b", "bf16", quick),
-    "compare-1.1b-int8": lambda quick: compare("1.1b", "int8", quick),
-    "compare-135m-int8": lambda quick: compare("135m", "int8", quick),
+    "decode-1.1b-bf16": lambda quick: compare_decode("1.1b", "bf16", quick),
+    "decode-135m-bf16": lambda quick: compare_decode("135m", "bf16", quick),
+    "decode-0.5b-bf16": lambda quick: compare_decode("0.5b", "bf16", quick),
+    "decode-1.1b-int8": lambda quick: compare_decode("1.1b", "int8", quick),
+    "decode-135m-int8": lambda quick: compare_decode("135m", "int8", quick),
+    "prefill-1.1b-bf16": lambda quick: compare_prefill("1.1b", "bf16", quick),
+    "prefill-135m-bf16": lambda quick: compare_prefill("135m", "bf16", quick),
+    "prefill-0.5b-bf16": lambda quick: compare_prefill("0.5b", "bf16", quick),
+    "prefill-1.1b-int8": lambda quick: compare_prefill("1.1b", "int8", quick),
     "batches-1.1b": lambda quick: grid("1.1b", "bf16", (128, 1024), quick),
     "batches-1.1b-4k": lambda quick: grid("1.1b", "bf16", (4096,), quick),
     "batches-1.1b-int8": lambda quick: grid("1.1b", "int8", (1024,), quick),
@@ -105,4 +110,4 @@ PIECES = {
     "users-1.1b": lambda quick: serving.users("1.1b", quick),
     "stall-free-135m": lambda quick: serving.stall_free("135m", quick),
 }
-QUICK = ("models", "compare-135m-bf16", "batches-135m", "prompts-135m", "http-135m", "users-135m", "stall-free-135m")
+QUICK = tuple(name for name in PIECES if name == "models" or ("135m" in name and "int8" not in name))

@@ -13,14 +13,14 @@ def goal(what, value, limit, unit="x"):
 
 
 def compare_goals(results):
-    for piece, what, least in (
-        ("compare-1.1b-bf16", "decode", 1.10),
-        ("compare-135m-bf16", "decode", 1.0),
-        ("compare-1.1b-bf16", "prefill", 3.0),
-        ("compare-1.1b-int8", "decode", 1.10),
+    for piece, least in (
+        ("decode-1.1b-bf16", 1.10),
+        ("decode-135m-bf16", 1.0),
+        ("decode-1.1b-int8", 1.10),
+        ("prefill-1.1b-bf16", 3.0),
     ):
-        if what in results.get(piece, {}):
-            yield goal(f"{piece.removeprefix('compare-')} {what} / llama.cpp", results[piece][what]["ratio"], least)
+        if "ratio" in results.get(piece, {}):
+            yield goal(f"{piece.replace('-', ', ', 1)} / llama.cpp", results[piece]["ratio"], least)
 
 
 def batch_goals(results):
@@ -78,15 +78,14 @@ def pieces(results, prefix, key):
 
 def compare_table(results):
     rows = []
-    for name, result in pieces(results, "compare-", "decode"):
-        for what in ("decode", "prefill"):
-            side = result[what]
-            ours, theirs = sorted(side["penstock"]), sorted(side["llama.cpp"])
-            share = f"{side['share_of_bandwidth'] * 100:.0f} %" if what == "decode" else ""
-            rows.append((name, what, *(f"{number(s[len(s) // 2])} ({number(s[-1])})" for s in (ours, theirs)),
-                         f"{side['ratio']:.2f}", f"{side['best_ratio']:.2f}", share))
-    return table(("Model", "", "Penstock, tokens/s", "llama.cpp", "ratio of medians", "of bests", "of read bandwidth"),
-                 rows)
+    for what in ("decode", "prefill"):
+        for name, result in pieces(results, f"{what}-", "ratio"):
+            sides = (sorted(result[program]) for program in ("penstock", "llama.cpp"))
+            rates = (f"{number(s[len(s) // 2])} ({number(s[-1])})" for s in sides)
+            share = f"{result['share_of_bandwidth'] * 100:.0f} %" if what == "decode" else ""
+            rows.append((what, name, *rates, f"{result['ratio']:.2f}", f"{result['best_ratio']:.2f}", share))
+    head = ("", "Model", "Penstock, tokens/s (best)", "llama.cpp", "ratio of medians", "of bests", "of read bandwidth")
+    return table(head, rows)
 
 
 def batch_table(results):

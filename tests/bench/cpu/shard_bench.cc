@@ -39,11 +39,10 @@ T Must(absl::StatusOr<T> value) {
 
 class Bench {
  public:
-  Bench(std::unique_ptr<EngineDriver> driver, Model model, double weight_bytes,
-        std::uint32_t threads)
+  Bench(std::unique_ptr<EngineDriver> driver, Model model, bool int8, std::uint32_t threads)
       : driver_(std::move(driver)),
         model_(std::move(model)),
-        weight_bytes_(weight_bytes),
+        int8_(int8),
         kv_bytes_(static_cast<double>(driver_->Facts().kv_groups[0].bytes_per_token)),
         peaks_(threads, kMostReadBytes) {}
 
@@ -76,12 +75,12 @@ class Bench {
  private:
   boost::json::object Peaks() {
     return {{"read_gb_per_s", peaks_.ReadBandwidth(kReadBytes)},
-            {"product_gflop_per_s", peaks_.ProductPeak(model_.dtype)},
+            {"product_gflop_per_s", peaks_.ProductPeak(model_.dtype, int8_)},
             {"register_gflop_per_s", peaks_.RegisterPeak()}};
   }
 
   boost::json::object Measure(StepShape shape, double seconds) {
-    shape.weight_bytes = weight_bytes_;
+    shape.weight_bytes = int8_ ? 1.0 : static_cast<double>(DTypeBytes(model_.dtype));
     shape.kv_bytes_per_token = kv_bytes_;
     const std::vector<Phase> phases = PhasesOf(model_, shape);
     double bytes = 0;
@@ -89,11 +88,11 @@ class Bench {
     const auto footprint = static_cast<std::size_t>(bytes);
     double bandwidth = peaks_.ReadBandwidth(footprint);
     double far_bandwidth = peaks_.ReadBandwidth(kReadBytes);
-    double peak = peaks_.ProductPeak(model_.dtype);
+    double peak = peaks_.ProductPeak(model_.dtype, int8_);
     std::vector<double> times =
         Must(shape.prompt ? driver_->Prefill(shape.rows, seconds)
                           : driver_->Decode(shape.rows, shape.context, seconds));
-    peak = std::max(peak, peaks_.ProductPeak(model_.dtype));
+    peak = std::max(peak, peaks_.ProductPeak(model_.dtype, int8_));
     bandwidth = std::max(bandwidth, peaks_.ReadBandwidth(footprint));
     far_bandwidth = std::max(far_bandwidth, peaks_.ReadBandwidth(kReadBytes));
     std::sort(times.begin(), times.end());
@@ -119,7 +118,7 @@ class Bench {
 
   std::unique_ptr<EngineDriver> driver_;
   Model model_;
-  double weight_bytes_;
+  bool int8_;
   double kv_bytes_;
   cpu::MachinePeaks peaks_;
 };
@@ -138,10 +137,11 @@ int Main(int argc, char** argv) {
   options::ConfigureLog(line.values, "shard");
   ModelEngineOptions options = Must(ReadShardOptions(line.values));
   Model model = Must(Model::Open(options.model));
-  const double weight_bytes = static_cast<double>(DTypeBytes(model.dtype));
+  const bool int8 = options::Find(line.values.program(), "quantize") != nullptr &&
+                    line.values.GetString("quantize") == "int8";
   const auto threads = static_cast<std::uint32_t>(line.values.FindInt("cpu-threads").value_or(2));
-  Bench bench(Must(EngineDriver::Open(std::move(options), pool, length)), std::move(model),
-              weight_bytes, threads);
+  Bench bench(Must(EngineDriver::Open(std::move(options), pool, length)), std::move(model), int8,
+              threads);
   std::cout << boost::json::serialize(bench.Facts()) << std::endl;
   for (std::string command; std::getline(std::cin, command);) {
     std::cout << boost::json::serialize(bench.Run(command)) << std::endl;
