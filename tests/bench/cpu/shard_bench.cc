@@ -18,6 +18,7 @@
 
 #include "common/options/log_setup.h"
 #include "common/options/values.h"
+#include "shard/app/platform.h"
 #include "shard/app/shard_options.h"
 #include "tests/bench/cpu/engine_driver.h"
 #include "tests/bench/cpu/machine_peaks.h"
@@ -135,7 +136,7 @@ int Main(int argc, char** argv) {
       options::ReadCommandLine(options::ProgramFor(options::kShard), argc - 2, argv + 2);
   if (line.exit_code.has_value()) return *line.exit_code;
   options::ConfigureLog(line.values, "shard");
-  ModelEngineOptions options = Must(ReadShardOptions(line.values));
+  ModelEngineOptions options = ReadShardOptions(line.values, Must(OpenPlatform(line.values)));
   Model model = Must(Model::Open(options.model));
   const bool int8 = options::Find(line.values.program(), "quantize") != nullptr &&
                     line.values.GetString("quantize") == "int8";
