@@ -15,6 +15,7 @@
 
 #include "common/log.h"
 #include "common/status.h"
+#include "common/thread_name.h"
 #include "common/time.h"
 #include "router/dispatch/execute_queue.h"
 #include "router/dispatch/step_log.h"
@@ -158,6 +159,7 @@ SteadyTime CoreLoop::NextDeadline() const {
 }
 
 void CoreLoop::Run() {
+  NameThread("scheduler");
   mailbox_->results->Own();
   std::vector<What> inputs;
   while (Collect(inputs)) {
@@ -210,8 +212,12 @@ void CoreLoop::Apply(What what) {
     logs_->inputs << scheduler::EncodeOutputDigest(scheduler::DigestOf(core.outputs));
   }
   core.wake_at = core.outputs.wake_at;
-  std::move(core.outputs.events.begin(), core.outputs.events.end(),
-            std::back_inserter(core.events));
+  if (core.events.empty()) {
+    core.events.swap(core.outputs.events);
+  } else {
+    std::move(core.outputs.events.begin(), core.outputs.events.end(),
+              std::back_inserter(core.events));
+  }
   std::move(core.outputs.decisions.begin(), core.outputs.decisions.end(),
             std::back_inserter(core.decisions));
   core.pins.insert(core.pins.end(), core.outputs.pins.begin(), core.outputs.pins.end());

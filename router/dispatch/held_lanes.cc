@@ -6,14 +6,11 @@
 #include <variant>
 
 namespace penstock::router {
-namespace {
 
-bool MayWait(const scheduler::Event& event) {
+bool HeldLanes::MayWait(const scheduler::Event& event) {
   const auto* tokens = std::get_if<scheduler::Tokens>(&event.what);
   return tokens != nullptr && tokens->first_index > 0;
 }
-
-}  // namespace
 
 bool HeldLanes::Holds(std::span<const scheduler::Event> events, Time now) const {
   return now < turn_ + interval_ && std::all_of(events.begin(), events.end(), MayWait);

@@ -21,6 +21,8 @@ class HeldLanes {
  public:
   explicit HeldLanes(Duration interval) : interval_(interval) {}
 
+  // Tokens behind the first, of a request that goes on.
+  static bool MayWait(const scheduler::Event& event);
   // Whether these events, of one request and one step, may wait.
   bool Holds(std::span<const scheduler::Event> events, Time now) const;
   void Add(std::shared_ptr<Lane> lane) { lanes_.push_back(std::move(lane)); }

@@ -225,6 +225,7 @@ class RouterEngine::Impl final : public CoreListener {
     const Time now = SteadyNow();
     if (!events.empty()) probe_.Used(now);
     records_.Take(events, decisions);
+    const bool more_of_one = events.size() == 1 && HeldLanes::MayWait(events.front());
     {
       const std::lock_guard lock(mutex_);
       while (!events.empty()) {
@@ -244,8 +245,16 @@ class RouterEngine::Impl final : public CoreListener {
       }
       held_.TakeDue(now, lanes_);
     }
-    pool_.ScheduleAll(lanes_);
+    RunLanes(more_of_one);
     TellIfIdle();
+  }
+
+  // More tokens of a single request are dealt with here: to wake another thread costs as much.
+  void RunLanes(bool more_of_one) {
+    if (!more_of_one || lanes_.size() != 1) return pool_.ScheduleAll(lanes_);
+    std::shared_ptr<Lane> lane = std::move(lanes_.front());
+    lanes_.clear();
+    if (lane->RunOnce()) pool_.Schedule(std::move(lane));
   }
 
   std::optional<Time> HoldsUntil() const override {

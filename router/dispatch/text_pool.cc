@@ -4,6 +4,8 @@
 #include <iterator>
 #include <utility>
 
+#include "common/thread_name.h"
+
 namespace penstock::router {
 namespace {
 
@@ -55,6 +57,7 @@ void TextPool::Stop() {
 }
 
 void TextPool::Work() {
+  NameThread("text");
   Lanes own;
   bool single_first = false;
   std::unique_lock lock(mutex_);

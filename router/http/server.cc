@@ -21,6 +21,7 @@
 
 #include "common/log.h"
 #include "common/status.h"
+#include "common/thread_name.h"
 #include "router/http/connection.h"
 
 namespace penstock::router {
@@ -115,7 +116,10 @@ absl::StatusOr<std::uint16_t> HttpServer::Start() {
   }
   impl.Accept();
   for (IoThread& thread : impl.threads) {
-    thread.thread = std::thread([&thread] { RunLoop(thread.context); });
+    thread.thread = std::thread([&thread] {
+      NameThread("io");
+      RunLoop(thread.context);
+    });
   }
   return port;
 }

@@ -1,22 +1,26 @@
 """Measures the router alone, over simulated shards that answer at once, and prints JSON.
 
-usage: router_bench.py [--router PATH]... [--tgi-router PATH] [--streams 1,64,128,512] [--rows 1,8,32]
-                       [--tokens N] [--budget SECONDS] [--repeats N] [--profile]
+usage: router_bench.py [--router "PATH [OPTION...]"]... [--tgi-router PATH] [--streams 1,64,128,512] [--rows 1,8,32]
+                       [--tokens N] [--budget SECONDS] [--repeats N] [--output FILE] [--profile]
 
 Each point is STREAMS open streams and at most ROWS sequences per engine step. It gives streamed tokens per second, per
-second of the router's CPU time (user and system, from /proc), events per read of the client, and requests of one
-token per second. Several routers are interleaved, point by point, so that they see the same machine; the median of
-the repeats counts. TGI's router needs a shard that speaks its protocol: it gets the same simulated one.
+second of the router's CPU time (user and system, from /proc) and by thread, events per read of the client, and requests
+of one token per second. Several routers are interleaved, point by point, so that they see the same machine; the median
+of the repeats counts. TGI's router needs a shard that speaks its protocol: it gets the same simulated one.
 
+`send` is the kernel's part: CPU time of one send() per event and nothing else, to so many clients.
 --profile adds where the CPU time of the last router goes at its largest point, by `perf`, where that is allowed.
 """
 
 import argparse
+import collections
 import datetime
 import json
 import os
 import pathlib
 import platform
+import re
+import shlex
 import shutil
 import socket
 import statistics
@@ -29,16 +33,29 @@ sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "integratio
 from penstock_testing import BIN, DEMO_MODEL, REPOSITORY, Process  # noqa: E402
 
 LOAD = BIN / "router-load"
+SEND_COST = BIN / "router-send-cost"
+EVENT_BYTES = 132  # of the streams below, with their chunk's frame
 ONE_TOKEN_STREAMS = 64
+THREADS = ("scheduler", "text", "io")
 
 
 def cpu_seconds(pid):
-    """On-CPU seconds of all threads of a process, to the nanosecond."""
-    total = 0
+    """On-CPU seconds of a process by the names of its threads, to the nanosecond."""
+    seconds = collections.Counter()
     for task in pathlib.Path(f"/proc/{pid}/task").iterdir():
-        total += int((task / "schedstat").read_text().split()[0])
-    return total / 1e9
+        seconds[(task / "comm").read_text().strip()] += int((task / "schedstat").read_text().split()[0]) / 1e9
+    return seconds
 
+
+def machine():
+    model = re.search(r"model name\s*: (.*)", pathlib.Path("/proc/cpuinfo").read_text())
+    return {"processor": model.group(1) if model else platform.machine(), "cores": os.cpu_count(),
+            "kernel": platform.release()}
+
+
+def send_cost(streams):
+    command = [str(SEND_COST), str(streams), str(EVENT_BYTES), "300000"]
+    return json.loads(subprocess.run(command, check=True, capture_output=True, text=True).stdout)
 
 
 class Pair:
@@ -59,7 +76,7 @@ class Pair:
 
     @staticmethod
     def _ours(router, path, rows):
-        return [router, "--model-id", DEMO_MODEL, "--shard-uds-path", path, "--port", "0", "--max-batch-size", rows,
+        return [*shlex.split(str(router)), "--model-id", DEMO_MODEL, "--shard-uds-path", path, "--port", "0", "--max-batch-size", rows,
                 "--max-concurrent-requests", 1024]
 
     def _tgi(self, router, path):
@@ -74,7 +91,9 @@ class Pair:
         out = subprocess.run([str(LOAD), "127.0.0.1", str(self.port), str(streams), str(requests), str(tokens), mode],
                              check=True, capture_output=True, text=True).stdout
         report = json.loads(out)
-        report["cpu"] = cpu_seconds(self.pid) - before
+        threads = cpu_seconds(self.pid) - before
+        report["cpu"] = threads.total()
+        report["threads"] = threads
         return report
 
     def stop(self):
@@ -91,6 +110,8 @@ def measure(pair, streams, tokens, budget):
     return {"tokens_per_second": report["events"] / report["seconds"],
             "tokens_per_cpu_second": report["events"] / report["cpu"],
             "cpu_us_per_token": report["cpu"] * 1e6 / report["events"],
+            **{f"{name}_us": seconds * 1e6 / report["events"] for name, seconds in report["threads"].items()
+               if name in THREADS},
             "events_per_read": report["events"] / report["reads"]}
 
 
@@ -104,7 +125,7 @@ def measure_requests(pair, budget):
 
 
 def median_of(runs):
-    return {key: round(statistics.median(run[key] for run in runs), 2) for key in runs[0]}
+    return {key: round(statistics.median(run.get(key, 0) for run in runs), 2) for key in runs[0]}
 
 
 def profile(pair, streams, tokens, budget):
@@ -137,6 +158,7 @@ def main():
     parser.add_argument("--tokens", type=int, default=100)
     parser.add_argument("--budget", type=float, default=2.0)
     parser.add_argument("--repeats", type=int, default=3)
+    parser.add_argument("--output", type=argparse.FileType("w"), default=sys.stdout)
     parser.add_argument("--profile", action="store_true")
     arguments = parser.parse_args()
     routers = {path: False for path in arguments.router or [str(BIN / "penstock-router")]}
@@ -169,9 +191,11 @@ def main():
             for pair in pairs.values():
                 pair.stop()
     commit = subprocess.run(["git", "rev-parse", "--short", "HEAD"], cwd=REPOSITORY, capture_output=True, text=True)
-    print(json.dumps({"date": datetime.date.today().isoformat(), "commit": commit.stdout.strip(),
-                      "machine": {"processor": platform.machine(), "cores": os.cpu_count()},
-                      "tokens_per_stream": arguments.tokens, "points": points, "profile": hot}, indent=2))
+    report = {"date": datetime.date.today().isoformat(), "commit": commit.stdout.strip(), "machine": machine(),
+              "tokens_per_stream": arguments.tokens, "points": points,
+              "send": [send_cost(streams) for streams in arguments.streams], "profile": hot}
+    json.dump(report, arguments.output, indent=2)
+    arguments.output.write("\n")
 
 
 if __name__ == "__main__":

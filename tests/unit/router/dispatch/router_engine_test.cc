@@ -40,6 +40,7 @@ class Sink final : public GenerationSink {
     EXPECT_FALSE(refused_) << "an event after a refusal";
     const bool ends = std::holds_alternative<GenerationEnd>(events.back());
     EXPECT_TRUE(!ends || events.size() >= 2) << "the last token comes with the end";
+    ++turns_;
     for (GenerationEvent& event : events) Take(std::move(event));
     refused_ = tokens_.size() >= refuse_after_;
     changed_.notify_all();
@@ -60,6 +61,7 @@ class Sink final : public GenerationSink {
   std::optional<GenerationStart> start_;
   std::optional<GenerationEnd> end_;
   std::optional<GenerationError> error_;
+  std::size_t turns_ = 0;  // calls of OnEvents
 
  private:
   void Take(GenerationEvent event) {
@@ -122,6 +124,7 @@ class RouterEngineTest : public testing::Test {
     RouterEngineOptions options;
     options.core.scheduler = config;
     options.text_threads = text_threads_;
+    options.stream_interval = stream_interval_;
     options.core.step_timeout = std::chrono::milliseconds(500);
     options.facts.max_total_tokens = 256;
     options.facts.max_input_tokens = 255;
@@ -160,6 +163,7 @@ class RouterEngineTest : public testing::Test {
     return engine_->Explain(id, "").value_or(RequestRecord{}).state;
   }
 
+  Duration stream_interval_{0};
   std::uint32_t text_threads_ = 1;  // one: requests reach the core in order, see Settle
   std::string directory_;
   Metrics metrics_;
@@ -182,6 +186,20 @@ SimOptions Slow() {
   SimOptions options;
   options.step_time = std::chrono::milliseconds(2);
   return options;
+}
+
+TEST_F(RouterEngineTest, TokensOfShortStepsShareATurn) {
+  stream_interval_ = std::chrono::seconds(1);
+  Start(Echo());
+  const std::string prompt =
+      "Once upon a time there was a small dog. It had a red ball, and a bone.";
+  const auto sink = Submit(Request(prompt, 200));
+  ASSERT_TRUE(sink->WaitUntil([](const Sink& s) { return !s.tokens_.empty(); }));
+  ASSERT_TRUE(sink->WaitForEnd());
+  ASSERT_TRUE(sink->end_);
+  EXPECT_EQ(sink->deltas_, prompt);
+  EXPECT_GT(sink->tokens_.size(), 12U);
+  EXPECT_LT(sink->turns_, sink->tokens_.size() / 2) << "beginning, middle and end";
 }
 
 TEST_F(RouterEngineTest, AnEchoComesBackAsTheText) {
