@@ -72,6 +72,7 @@ class Run final : public std::enable_shared_from_this<Run> {
     bool more = false;
     {
       const std::lock_guard lock(mutex_);
+      now_ = SteadyNow();
       for (GenerationEvent& event : events) {
         if (over_) break;
         std::visit([&](auto& e) { On(index, e, losers); }, event);
@@ -102,13 +103,12 @@ class Run final : public std::enable_shared_from_this<Run> {
 
   void On(std::size_t index, GenerationToken& token, std::vector<RequestId>&) {
     Candidate& candidate = candidates_[index];
-    const Time now = SteadyNow();
     if (candidate.tokens++ == 0) {
-      context_.metrics.FirstToken(now - arrived_);
+      context_.metrics.FirstToken(now_ - arrived_);
     } else {
-      context_.metrics.InterToken(now - candidate.last_token);
+      context_.metrics.InterToken(now_ - candidate.last_token);
     }
-    candidate.last_token = now;
+    candidate.last_token = now_;
     writer_->Token(index, std::move(token));
   }
 
@@ -221,6 +221,7 @@ class Run final : public std::enable_shared_from_this<Run> {
   std::unique_ptr<AnswerWriter> writer_;
   Permit permit_;
   std::vector<Candidate> candidates_;
+  Time now_;  // of the events being handled
   std::size_t ended_ = 0;
   std::size_t failed_ = 0;  // of them, without an answer
   bool over_ = false;

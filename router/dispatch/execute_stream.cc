@@ -39,20 +39,23 @@ void ShardClient::Stream::OnStarted(bool ok) {
 }
 
 void ShardClient::Stream::Send(const StepPlan& plan) {
-  auto wire = std::make_unique<v1::StepPlan>();
-  proto::ToProto(plan, *wire);
   const std::lock_guard lock(mutex_);
   if (closing_ || write_side_done_) return;
-  outbox_.push_back(std::move(wire));
+  if (spare_ == nullptr) spare_ = std::make_unique<v1::StepPlan>();
+  spare_->Clear();
+  proto::ToProto(plan, *spare_);
+  outbox_.push_back(std::move(spare_));
   WriteNext();
 }
 
-// A message is serialized by Write itself, so it is not kept.
+// A message is serialized by Write itself; the next plan goes into its memory. Not that of one with
+// prompts, which would stay as large as they were.
 void ShardClient::Stream::WriteNext() {
   if (writing_ || write_side_done_) return;
   if (!outbox_.empty()) {
     writing_ = true;
     call_->Write(*outbox_.front(), &write_);
+    if (outbox_.front()->starts_size() == 0) spare_ = std::move(outbox_.front());
     outbox_.pop_front();
   } else if (closing_) {
     writing_ = write_side_done_ = true;

@@ -70,6 +70,7 @@ class ShardClient::Stream final {
   std::mutex mutex_;
   std::condition_variable ended_;
   std::deque<std::unique_ptr<v1::StepPlan>> outbox_;  // bounded by the caller's pipeline depth
+  std::unique_ptr<v1::StepPlan> spare_;               // the memory of a plan that was sent
   absl::Status broken_;                               // a result that could not be read
   bool started_ = false;
   bool writing_ = false;  // an operation of the sending side is under way

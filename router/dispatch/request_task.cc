@@ -80,6 +80,7 @@ bool RequestTask::RunOnce() {
     const std::lock_guard lock(mutex_);
     items_.swap(mailbox_);
   }
+  events_.reserve(events_.size() + items_.size());
   for (Item& item : items_) {
     if (!ended_) Handle(std::move(item));
   }
