@@ -76,8 +76,8 @@ class Pair:
 
     @staticmethod
     def _ours(router, path, rows):
-        return [*shlex.split(str(router)), "--model-id", DEMO_MODEL, "--shard-uds-path", path, "--port", "0", "--max-batch-size", rows,
-                "--max-concurrent-requests", 1024]
+        return [*shlex.split(str(router)), "--model-id", DEMO_MODEL, "--shard-uds-path", path, "--port", "0",
+                "--max-batch-size", rows, "--max-concurrent-requests", 1024]
 
     def _tgi(self, router, path):
         with socket.socket() as free:
