@@ -23,14 +23,17 @@ RESULTS = programs.BUILD / "cpu-bench.json"
 
 def measure(name, quick):
     begin = time.monotonic()
+    others = programs.Others()
     try:
         result = PIECES[name](quick)
     except programs.Missing as missing:
         result = {"skipped": str(missing)}
     seconds = time.monotonic() - begin
-    print(f"{name:22} {seconds:6.1f} s {result.get('skipped', '')}", file=sys.stderr)
+    share = others.share()
+    print(f"{name:22} {seconds:6.1f} s, others {share * 100:.0f} % {result.get('skipped', '')}", file=sys.stderr)
     now = datetime.datetime.now(datetime.timezone.utc).isoformat(timespec="minutes")
-    return {**result, "measured": now, "seconds": seconds, "quick": quick, "machine": programs.machine()}
+    facts = {"measured": now, "seconds": seconds, "others_share": share, "quick": quick}
+    return {**result, **facts, "machine": programs.machine()}
 
 
 def main():

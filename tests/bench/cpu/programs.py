@@ -136,6 +136,25 @@ def load(server, streams, tokens, requests=None, words=8):
     return report
 
 
+class Others:
+    """The share of all processors' time that other processes took, between two moments. Children must have ended."""
+
+    def __init__(self):
+        self.begin = self._now()
+
+    @staticmethod
+    def _now():
+        with open("/proc/stat") as file:
+            user, nice, system, idle, wait, *interrupts = (int(n) for n in file.readline().split()[1:9])
+        busy = user + nice + system + sum(interrupts)
+        own = sum(os.times()[:4]) * os.sysconf("SC_CLK_TCK")
+        return busy + idle + wait, busy - own
+
+    def share(self):
+        total, others = (now - begin for now, begin in zip(self._now(), self.begin))
+        return max(0.0, others / total) if total else 0.0
+
+
 def median(values):
     return statistics.median(list(values))
 
