@@ -47,7 +47,7 @@ GroupLink::GroupLink(GroupLinkOptions options, Metrics* metrics)
   for (std::size_t rank = 0; rank < options_.sockets.size(); ++rank) {
     ranks_.push_back(std::make_unique<ShardClient>(options_.sockets[rank],
                                                    static_cast<std::uint32_t>(rank), options_.stop,
-                                                   options_.tls.get()));
+                                                   options_.tls.get(), options_.rank_timeout));
   }
 }
 

@@ -41,6 +41,8 @@ struct GroupLinkOptions {
   std::stop_token stop;                   // ends the formation early
   // The launcher watches the progress of loading; this ends a router that waits alone.
   std::chrono::milliseconds startup_timeout{std::chrono::hours(1)};
+  // A rank on this machine whose process answers no ping for so long is lost; 0 = never.
+  std::chrono::milliseconds rank_timeout{0};
 };
 
 // What came out of formation.

@@ -3,6 +3,7 @@
 #include <grpcpp/grpcpp.h>
 
 #include <algorithm>
+#include <chrono>
 #include <string_view>
 #include <utility>
 
@@ -20,6 +21,8 @@ constexpr int kReconnectMs = 100;
 constexpr int kTcpConnectMs = 2'000;  // a TLS handshake over a network
 constexpr int kKeepaliveMs = 10'000;
 
+constexpr std::chrono::milliseconds kMostPingPause{1'000};
+
 constexpr std::string_view kTcp = "tcp:";
 
 std::shared_ptr<grpc::ChannelCredentials> MutualTls(const TlsIdentity& tls) {
@@ -30,7 +33,18 @@ std::shared_ptr<grpc::ChannelCredentials> MutualTls(const TlsIdentity& tls) {
   return grpc::SslCredentials(options);
 }
 
-std::shared_ptr<grpc::Channel> MakeChannel(const std::string& address, const TlsIdentity* tls) {
+// The transport's own pings: threads of gRPC answer them while the model thread computes, so a long
+// step is no silence, and a stopped process is.
+void AskForLife(grpc::ChannelArguments& arguments, std::chrono::milliseconds silence) {
+  if (silence.count() <= 0) return;
+  const auto pause = std::min<std::chrono::milliseconds>(kMostPingPause, silence / 2);
+  arguments.SetInt(GRPC_ARG_KEEPALIVE_TIME_MS, static_cast<int>(pause.count()));
+  arguments.SetInt(GRPC_ARG_KEEPALIVE_TIMEOUT_MS, static_cast<int>((silence - pause).count()));
+  arguments.SetInt(GRPC_ARG_HTTP2_MAX_PINGS_WITHOUT_DATA, 0);  // no limit
+}
+
+std::shared_ptr<grpc::Channel> MakeChannel(const std::string& address, const TlsIdentity* tls,
+                                           std::chrono::milliseconds silence) {
   grpc::ChannelArguments arguments;
   arguments.SetMaxReceiveMessageSize(kMaxMessageBytes);
   arguments.SetMaxSendMessageSize(kMaxMessageBytes);
@@ -45,6 +59,7 @@ std::shared_ptr<grpc::Channel> MakeChannel(const std::string& address, const Tls
     arguments.SetInt(GRPC_ARG_MIN_RECONNECT_BACKOFF_MS, kTcpConnectMs);
     return grpc::CreateCustomChannel(address.substr(kTcp.size()), MutualTls(*tls), arguments);
   }
+  AskForLife(arguments, silence);
   arguments.SetString(GRPC_ARG_DEFAULT_AUTHORITY, "localhost");
   return grpc::CreateCustomChannel("unix:" + address, grpc::InsecureChannelCredentials(),
                                    arguments);
@@ -76,16 +91,16 @@ ShardFacts ToFacts(const v1::DescribeResponse& wire) {
 }  // namespace
 
 struct ShardClient::Connection {
-  Connection(const std::string& address, const TlsIdentity* tls)
-      : stub(v1::Shard::NewStub(MakeChannel(address, tls))) {}
+  Connection(const std::string& address, const TlsIdentity* tls, std::chrono::milliseconds silence)
+      : stub(v1::Shard::NewStub(MakeChannel(address, tls, silence))) {}
   std::unique_ptr<v1::Shard::Stub> stub;
 };
 
 ShardClient::ShardClient(const std::string& address, std::uint32_t rank, std::stop_token stop,
-                         const TlsIdentity* tls)
+                         const TlsIdentity* tls, std::chrono::milliseconds silence)
     : rank_(rank),
       stop_(std::move(stop)),
-      connection_(std::make_unique<Connection>(address, tls)) {}
+      connection_(std::make_unique<Connection>(address, tls, silence)) {}
 
 ShardClient::~ShardClient() = default;
 

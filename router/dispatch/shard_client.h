@@ -84,9 +84,11 @@ class ShardClient {
 
   // `address`: path of a Unix socket, or tcp:HOST:PORT, which needs `tls`. Connecting happens with
   // the first call. A request to stop ends a formation call that is under way and all later ones at
-  // once with Cancelled.
+  // once with Cancelled. A process behind a Unix socket that answers nothing for `silence` (0: for
+  // ever) ends all of its calls with Unavailable.
   ShardClient(const std::string& address, std::uint32_t rank, std::stop_token stop,
-              const TlsIdentity* tls = nullptr);
+              const TlsIdentity* tls = nullptr,
+              std::chrono::milliseconds silence = std::chrono::milliseconds(0));
   ~ShardClient();
   ShardClient(const ShardClient&) = delete;
   ShardClient& operator=(const ShardClient&) = delete;

@@ -173,6 +173,7 @@ absl::StatusOr<FleetOptions> FleetSettings(const options::Values& values) {
     if (groups.size() > 1) link.name = "group " + std::to_string(group);
     link.sockets = std::move(groups[group]);
     link.tls = tls;
+    link.rank_timeout = Milliseconds(values, "rank-timeout");
     const auto patience = Milliseconds(values, "startup-timeout");
     if (!launched && patience.count() > 0) link.startup_timeout = patience;
     fleet.groups.push_back(std::move(link));

@@ -18,12 +18,16 @@ constexpr const char* kNoPaddedLayout =
     "backend cpu reads K/V through block tables only; `kv-layout` padded needs backend reference";
 
 absl::StatusOr<std::unique_ptr<Backend>> MakeCpu(const BackendChoiceOptions& options,
-                                                 const Model& model, LoadedWeights weights) {
+                                                 const Model& model, const LoadProgress& progress) {
   const std::uint64_t useful =
       std::max<std::uint64_t>(1, model.WeightBytes() / kWeightBytesPerThread);
   CpuOptions cpu;
   cpu.program = model.program;
-  cpu.weights = std::move(weights);
+  const CheckpointSource source(model.checkpoint, model.weight_plan, model.dtype);
+  cpu.source = &source;
+  cpu.progress = progress;
+  cpu.weights_cache = options.weights_cache;
+  cpu.weights_cache_bytes = options.weights_cache_bytes;
   cpu.dtype = model.dtype;
   cpu.block_size = options.block_size;
   cpu.threads = static_cast<std::uint32_t>(std::min<std::uint64_t>(useful, options.cpu_threads));
@@ -31,10 +35,11 @@ absl::StatusOr<std::unique_ptr<Backend>> MakeCpu(const BackendChoiceOptions& opt
 }
 
 absl::StatusOr<std::unique_ptr<Backend>> MakeReference(const BackendChoiceOptions& options,
-                                                       const Model& model, LoadedWeights weights) {
+                                                       const Model& model,
+                                                       const LoadProgress& progress) {
   ReferenceOptions reference;
   reference.program = model.program;
-  reference.weights = std::move(weights);
+  PENSTOCK_ASSIGN_OR_RETURN(reference.weights, model.Load(progress));
   reference.dtype = model.dtype;
   reference.block_size = options.block_size;
   reference.cpu_threads = options.cpu_threads;
@@ -42,27 +47,27 @@ absl::StatusOr<std::unique_ptr<Backend>> MakeReference(const BackendChoiceOption
 }
 
 absl::StatusOr<std::unique_ptr<Backend>> Make(const BackendChoiceOptions& options,
-                                              const Model& model, LoadedWeights weights) {
-  if (options.wanted == "reference") return MakeReference(options, model, std::move(weights));
+                                              const Model& model, const LoadProgress& progress) {
+  if (options.wanted == "reference") return MakeReference(options, model, progress);
   const absl::Status runs = options.padded
                                 ? absl::UnimplementedError(kNoPaddedLayout)
                                 : CheckCpuBackend(model.program, model.dtype, options.block_size);
-  if (runs.ok()) return MakeCpu(options, model, std::move(weights));
+  if (runs.ok()) return MakeCpu(options, model, progress);
   if (options.wanted == "cpu" || absl::IsInvalidArgument(runs)) return runs;
   log::Warn(Message(runs) + "; the slower reference backend runs instead");
-  return MakeReference(options, model, std::move(weights));
+  return MakeReference(options, model, progress);
 }
 
 }  // namespace
 
 BackendFactory BackendChoice(BackendChoiceOptions options) {
-  return
-      [options = std::move(options)](
-          const Model& model, LoadedWeights weights) -> absl::StatusOr<std::unique_ptr<Backend>> {
-        auto backend = Make(options, model, std::move(weights));
-        if (backend.ok()) log::Info("backend: " + (*backend)->Name());
-        return backend;
-      };
+  return [options = std::move(options)](
+             const Model& model,
+             const LoadProgress& progress) -> absl::StatusOr<std::unique_ptr<Backend>> {
+    auto backend = Make(options, model, progress);
+    if (backend.ok()) log::Info("backend: " + (*backend)->Name());
+    return backend;
+  };
 }
 
 }  // namespace penstock::shard

@@ -13,6 +13,8 @@ struct BackendChoiceOptions {
   std::uint32_t block_size = 16;
   bool padded = false;            // KV layout
   std::uint32_t cpu_threads = 1;  // at most; small models use fewer
+  std::string weights_cache;      // folder of packed weights; empty: none
+  std::uint64_t weights_cache_bytes = 0;
 };
 
 // `auto` is cpu if it runs every operation of the model, else reference after a warning

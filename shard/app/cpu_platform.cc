@@ -19,6 +19,8 @@ absl::StatusOr<Platform> OpenPlatform(const options::Values& values) {
   choice.block_size = static_cast<std::uint32_t>(values.GetInt("block-size"));
   choice.padded = values.GetString("kv-layout") == "padded";
   choice.cpu_threads = CpuThreads(values);
+  choice.weights_cache = values.GetString("weights-cache");
+  choice.weights_cache_bytes = static_cast<std::uint64_t>(values.GetBytes("weights-cache-size"));
   platform.make_backend = BackendChoice(std::move(choice));
   return platform;
 }

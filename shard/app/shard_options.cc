@@ -3,6 +3,8 @@
 #include <sched.h>
 
 #include <algorithm>
+#include <fstream>
+#include <string>
 #include <string_view>
 #include <utility>
 
@@ -14,6 +16,19 @@ std::uint32_t CoresOfThisProcess() {
   CPU_ZERO(&cores);
   if (sched_getaffinity(0, sizeof cores, &cores) != 0) return 1;
   return static_cast<std::uint32_t>(std::max(1, CPU_COUNT(&cores)));
+}
+
+// "Intel(R) Xeon(R) Processor, 2 threads"
+std::string Machine(std::uint32_t threads) {
+  std::ifstream cpus("/proc/cpuinfo");
+  std::string line;
+  std::string name = "unknown processor";
+  while (std::getline(cpus, line)) {
+    if (!line.starts_with("model name")) continue;
+    name = line.substr(std::min(line.size(), line.find(':') + 2));
+    break;
+  }
+  return name + ", " + std::to_string(threads) + " threads";
 }
 
 std::uint32_t Number(const options::Values& values, std::string_view name) {
@@ -48,6 +63,8 @@ ModelEngineOptions ReadShardOptions(const options::Values& values, Platform plat
   options.grammars = !values.GetBool("disable-grammar-support");
   options.watermark = {values.GetDouble("watermark-gamma"), values.GetDouble("watermark-delta")};
   options.make_backend = std::move(platform.make_backend);
+  options.table_folder = values.GetString("weights-cache");
+  options.machine = Machine(CpuThreads(values));
   return options;
 }
 

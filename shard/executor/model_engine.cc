@@ -1,14 +1,16 @@
 #include "shard/executor/model_engine.h"
 
 #include <algorithm>
+#include <array>
 #include <filesystem>
+#include <type_traits>
 #include <utility>
 
 #include "common/log.h"
 #include "common/status.h"
 #include "common/time.h"
 #include "shard/cache/padded/pool_split.h"
-#include "shard/executor/warmup.h"
+#include "shard/executor/warmup_table.h"
 #include "shard/parallel/local_communicator.h"
 #include "shard/parallel/shm_communicator.h"
 
@@ -92,8 +94,7 @@ absl::Status ModelEngine::Load(const LoadCallback& progress) {
   log::Info("computes in " + std::string(DTypeName(model_->dtype)) + " (" + Stored(*model_) + ")");
   PENSTOCK_RETURN_IF_ERROR(PrintPlan());
   StartGrammars();
-  PENSTOCK_ASSIGN_OR_RETURN(LoadedWeights weights, LoadWithProgress(progress));
-  PENSTOCK_ASSIGN_OR_RETURN(backend_, options_.make_backend(*model_, std::move(weights)));
+  PENSTOCK_RETURN_IF_ERROR(MakeBackend(progress));
   FinishGrammars();
   return absl::OkStatus();
 }
@@ -160,18 +161,20 @@ absl::Status ModelEngine::PrintPlan() const {
   return absl::OkStatus();
 }
 
-absl::StatusOr<LoadedWeights> ModelEngine::LoadWithProgress(const LoadCallback& progress) {
+absl::Status ModelEngine::MakeBackend(const LoadCallback& progress) {
   const Time begin = SteadyNow();
-  auto weights = model_->Load([&](std::string_view stage, std::uint64_t done, std::uint64_t total) {
-    progress(Stage(stage, done, total, SteadyNow() - begin));
-    return !interrupted();
-  });
-  if (!weights.ok()) return weights.status();
+  auto backend = options_.make_backend(
+      *model_, [&](std::string_view stage, std::uint64_t done, std::uint64_t total) {
+        progress(Stage(stage, done, total, SteadyNow() - begin));
+        return !interrupted();
+      });
+  if (!backend.ok()) return backend.status();
+  backend_ = std::move(*backend);
   const LoadStage all =
       Stage("weights", model_->WeightBytes(), model_->WeightBytes(), SteadyNow() - begin);
   log::Info("loaded " + HumanBytes(all.bytes_done) + " of weights at " +
             HumanBytes(all.bytes_per_second) + "/s");
-  return weights;
+  return absl::OkStatus();
 }
 
 absl::Status ModelEngine::Configure(const GroupSetup& setup) {
@@ -233,8 +236,19 @@ absl::StatusOr<WarmupReport> ModelEngine::Warmup() {
     PENSTOCK_RETURN_IF_ERROR(control_->Broadcast(&answer, sizeof answer, 0));
     return answer != 0;
   };
+  const Time begin = SteadyNow();
+  const bool keeps = setup_.rank == 0;
+  const WarmupTable table(keeps ? options_.table_folder : "", TableIdentity(shape));
+  control.known = table.Read();
+  PENSTOCK_RETURN_IF_ERROR(ShareTable(control.known));
   WarmupReport report;
   PENSTOCK_ASSIGN_OR_RETURN(report.step_times, RunWarmup(shape, *backend_, control));
+  const bool held = !control.known.empty() && report.step_times == control.known;
+  if (!held) table.Write(report.step_times);
+  const auto spent = std::chrono::duration_cast<std::chrono::milliseconds>(SteadyNow() - begin);
+  log::Info("warm-up: " + std::to_string(report.step_times.size()) +
+            (held ? " step times of an earlier start still hold, " : " step times measured, ") +
+            std::to_string(spent.count()) + " ms");
   report.peak_memory_bytes = backend_->MemoryBytes();
   // The small cache goes before the real one comes, and what is free now says what really fits.
   PENSTOCK_RETURN_IF_ERROR(backend_->AllocateCache(0));
@@ -242,6 +256,32 @@ absl::StatusOr<WarmupReport> ModelEngine::Warmup() {
   report.blocks = fits.blocks;
   report.cells = fits.cells;
   return report;
+}
+
+std::string ModelEngine::TableIdentity(const WarmupShape& shape) const {
+  std::string text = model_->fingerprint + " " + backend_->Name() + " world " +
+                     std::to_string(setup_.world_size) + (options_.padded ? " padded" : "");
+  for (const std::uint64_t number :
+       {std::uint64_t{shape.max_step_tokens}, std::uint64_t{shape.max_sequences},
+        std::uint64_t{shape.max_sequence_length}, std::uint64_t{shape.block_size},
+        std::uint64_t{shape.max_candidates}}) {
+    text += " " + std::to_string(number);
+  }
+  return text + " " + options_.machine;
+}
+
+absl::Status ModelEngine::ShareTable(std::vector<StepTimeSample>& samples) {
+  constexpr std::size_t kMost = 256;
+  struct {
+    std::uint64_t count = 0;
+    std::array<StepTimeSample, kMost> samples{};
+  } table;
+  static_assert(std::is_trivially_copyable_v<decltype(table)>);
+  table.count = std::min(samples.size(), kMost);
+  std::copy_n(samples.begin(), table.count, table.samples.begin());
+  PENSTOCK_RETURN_IF_ERROR(control_->Broadcast(&table, sizeof table, 0));
+  samples.assign(table.samples.begin(), table.samples.begin() + table.count);
+  return absl::OkStatus();
 }
 
 absl::StatusOr<PoolSize> ModelEngine::CountPool() const {

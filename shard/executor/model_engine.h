@@ -16,14 +16,16 @@
 #include "shard/executor/memory_plan.h"
 #include "shard/executor/model_executor.h"
 #include "shard/executor/rank_device.h"
+#include "shard/executor/warmup.h"
 #include "shard/model/model.h"
 #include "shard/parallel/communicator.h"
 #include "shard/service/step_engine.h"
 
 namespace penstock::shard {
 
-using BackendFactory =
-    std::function<absl::StatusOr<std::unique_ptr<Backend>>(const Model&, LoadedWeights)>;
+// Chooses the backend, and refuses before anything is read; then reads the weights for it.
+using BackendFactory = std::function<absl::StatusOr<std::unique_ptr<Backend>>(
+    const Model&, const LoadProgress& progress)>;
 
 struct ModelEngineOptions {
   ModelOptions model;
@@ -35,6 +37,8 @@ struct ModelEngineOptions {
   bool grammars = true;             // offered, where the folder has a tokenizer that they can use
   WatermarkSettings watermark;
   BackendFactory make_backend;
+  std::string table_folder;  // of the warm-up's table; empty: none is kept
+  std::string machine;       // one line: on what its times were measured
 };
 
 class ModelEngine final : public StepEngine {
@@ -53,13 +57,16 @@ class ModelEngine final : public StepEngine {
 
  private:
   absl::Status PrintPlan() const;
-  absl::StatusOr<LoadedWeights> LoadWithProgress(const LoadCallback& progress);
+  absl::Status MakeBackend(const LoadCallback& progress);
   bool MayOfferGrammars() const;
   void StartGrammars();
   void FinishGrammars();
   absl::Status JoinGroup();
   absl::StatusOr<std::shared_ptr<Communicator>> JoinHosts() const;
   absl::StatusOr<PoolSize> CountPool() const;
+  std::string TableIdentity(const WarmupShape& shape) const;
+  // Rank 0's samples on all ranks.
+  absl::Status ShareTable(std::vector<StepTimeSample>& samples);
   MemoryNeeds Needs(std::uint32_t step_tokens, const DeviceMemory& memory) const;
   PagedLayout Layout() const;
   // Rows of all candidates of a step.

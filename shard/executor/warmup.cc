@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <numeric>
+#include <optional>
 
 #include "common/status.h"
 #include "common/time.h"
@@ -142,18 +143,11 @@ std::vector<StepTimeSample> Medians(std::vector<Timed>& steps) {
   return samples;
 }
 
-}  // namespace
+using RunStep = std::function<absl::StatusOr<Duration>(const Shape& step)>;
 
-absl::StatusOr<std::vector<StepTimeSample>> RunWarmup(const WarmupShape& shape, Backend& backend,
-                                                      const WarmupControl& control) {
-  Warmup warmup(shape, backend);
-  PENSTOCK_RETURN_IF_ERROR(warmup.AllocateCache());
-  const auto run = [&](const Shape& step) -> absl::StatusOr<Duration> {
-    if (!control.go_on()) return absl::CancelledError("the warm-up was interrupted");
-    return warmup.Run(step);
-  };
-  for (const Shape& step : Peaks(shape)) PENSTOCK_RETURN_IF_ERROR(run(step).status());
-
+absl::StatusOr<std::vector<StepTimeSample>> Sweep(const WarmupShape& shape,
+                                                  const WarmupControl& control,
+                                                  const RunStep& run) {
   std::vector<Timed> steps;
   for (const StepTimeSample& step :
        WarmupSweep({shape.max_step_tokens, MostRows(shape), shape.max_sequence_length,
@@ -173,6 +167,58 @@ absl::StatusOr<std::vector<StepTimeSample>> RunWarmup(const WarmupShape& shape, 
     }
   }
   return Medians(steps);
+}
+
+// A step of a known table that is worth timing and cheap: of the decode batches, or of the prompts
+// of at least 32 tokens, the one that takes least; of shorter prompts the longest.
+std::optional<StepTimeSample> Probe(const std::vector<StepTimeSample>& known, bool decodes) {
+  const auto size = [](const StepTimeSample& step) { return std::min(step.prefill_tokens, 32u); };
+  std::optional<StepTimeSample> best;
+  for (const StepTimeSample& step : known) {
+    if ((step.decode_rows > 0) != decodes) continue;
+    const bool better =
+        !best || size(step) > size(*best) || (size(step) == size(*best) && step.time < best->time);
+    if (better) best = step;
+  }
+  return best;
+}
+
+bool Near(Duration now, Duration then) {
+  return now < kKnownWithin * then && then < kKnownWithin * now;
+}
+
+// All ranks know the same table and so run the same probes; rank 0's clock decides.
+absl::StatusOr<bool> StillHolds(const WarmupControl& control, const RunStep& run) {
+  for (const bool decodes : {false, true}) {
+    const std::optional<StepTimeSample> probe = Probe(control.known, decodes);
+    if (!probe.has_value()) return false;
+    std::vector<Timed> timed = {{*probe, {}}};
+    for (int round = 0; round < kWarmupRounds; ++round) {
+      PENSTOCK_ASSIGN_OR_RETURN(const Duration time, run(ShapeOf(*probe)));
+      timed.front().times.push_back(time);
+    }
+    PENSTOCK_ASSIGN_OR_RETURN(const bool near,
+                              control.agree(Near(Medians(timed).front().time, probe->time)));
+    if (!near) return false;
+  }
+  return true;
+}
+
+}  // namespace
+
+absl::StatusOr<std::vector<StepTimeSample>> RunWarmup(const WarmupShape& shape, Backend& backend,
+                                                      const WarmupControl& control) {
+  Warmup warmup(shape, backend);
+  PENSTOCK_RETURN_IF_ERROR(warmup.AllocateCache());
+  const auto run = [&](const Shape& step) -> absl::StatusOr<Duration> {
+    if (!control.go_on()) return absl::CancelledError("the warm-up was interrupted");
+    return warmup.Run(step);
+  };
+  for (const Shape& step : Peaks(shape)) PENSTOCK_RETURN_IF_ERROR(run(step).status());
+
+  PENSTOCK_ASSIGN_OR_RETURN(const bool holds, StillHolds(control, run));
+  if (holds) return control.known;
+  return Sweep(shape, control, run);
 }
 
 }  // namespace penstock::shard

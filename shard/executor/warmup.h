@@ -19,8 +19,12 @@ namespace penstock::shard {
 
 // The sweep is repeated up to kWarmupRounds times while it is within this time; medians are kept.
 // Every kind of step is timed at least once.
-constexpr Duration kWarmupTime = std::chrono::milliseconds(500);
+constexpr Duration kWarmupTime = std::chrono::seconds(6);
 constexpr int kWarmupRounds = 3;
+
+// A table of an earlier start holds as long as the steps that are timed again take as long, within
+// this factor: neighbours come and go, another machine is another one.
+constexpr int kKnownWithin = 2;
 
 struct WarmupShape {
   std::uint32_t max_step_tokens = 0;
@@ -39,9 +43,12 @@ struct WarmupControl {
   std::function<bool()> go_on;
   // Whether the sweep goes on, `mine` being this rank's opinion: the same answer on every rank.
   std::function<absl::StatusOr<bool>(bool mine)> agree;
+  // The table of an earlier start, for the same steps and the same on every rank; empty: none.
+  std::vector<StepTimeSample> known = {};
 };
 
-// Allocates the small cache and leaves it allocated.
+// Allocates the small cache and leaves it allocated. Gives `known` itself where it still holds, by
+// two of its steps.
 absl::StatusOr<std::vector<StepTimeSample>> RunWarmup(const WarmupShape& shape, Backend& backend,
                                                       const WarmupControl& control);
 

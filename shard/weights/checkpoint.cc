@@ -117,6 +117,12 @@ absl::Status Checkpoint::BuildTable() {
   return absl::OkStatus();
 }
 
+std::string Checkpoint::Identity() const {
+  std::string text;
+  for (const auto& file : files_) text += file->Identity() + "\n";
+  return text;
+}
+
 const CheckpointTensor* Checkpoint::Find(std::string_view name) const {
   const auto found = by_name_.find(name);
   return found == by_name_.end() ? nullptr : &tensors_[found->second];

@@ -35,6 +35,8 @@ class Checkpoint {
     return files_[tensor.file]->name();
   }
   std::uint64_t total_bytes() const { return total_bytes_; }
+  // A line per file: name, size, time of its last change.
+  std::string Identity() const;
 
   // `bytes` bytes from byte `offset` of the tensor.
   absl::Status Read(const CheckpointTensor& tensor, std::uint64_t offset, std::uint64_t bytes,

@@ -1,11 +1,10 @@
 #include "shard/weights/loader.h"
 
 #include <algorithm>
-#include <memory>
 #include <tuple>
 
 #include "common/status.h"
-#include "shard/weights/convert.h"
+#include "shard/weights/weight_source.h"
 
 namespace penstock::shard {
 namespace {
@@ -16,7 +15,7 @@ constexpr std::uint64_t kChunkBytes = 4 << 20;
 struct Job {
   const CheckpointTensor* tensor;
   const WeightPart* part;
-  const TensorView* target;
+  std::int32_t index;  // of the target
 };
 
 std::uint64_t StoredColumns(const WeightPart& part) {
@@ -30,8 +29,9 @@ std::uint64_t BytesToRead(const Job& job) {
 
 class Loader {
  public:
-  Loader(const Checkpoint& checkpoint, const LoadProgress& progress)
-      : checkpoint_(checkpoint), progress_(progress) {}
+  Loader(const WeightSource& source, const std::vector<TensorView>& views,
+         const LoadProgress& progress)
+      : source_(source), views_(views), progress_(progress) {}
 
   absl::Status Run(std::vector<Job> jobs) {
     // In the order of the files, so that a disk reads forward.
@@ -52,34 +52,13 @@ class Loader {
         StoredColumns(part) * DTypeBytes(*job.tensor->info->dtype);
     const std::uint64_t step =
         std::max<std::uint64_t>(1, kChunkBytes / std::max<std::uint64_t>(1, stored_row_bytes));
+    const TensorView& target = views_[static_cast<std::size_t>(job.index)];
+    const std::uint64_t row_bytes = part.columns.count * DTypeBytes(target.dtype);
     for (std::uint64_t row = 0; row < part.rows.count; row += step) {
       const std::uint64_t rows = std::min(step, part.rows.count - row);
-      PENSTOCK_RETURN_IF_ERROR(LoadRows(job, row, rows));
+      char* out = static_cast<char*>(target.data) + (part.target_row + row) * row_bytes;
+      PENSTOCK_RETURN_IF_ERROR(source_.ReadRows(job.index, part.target_row + row, rows, out));
       PENSTOCK_RETURN_IF_ERROR(Report(rows * stored_row_bytes));
-    }
-    return absl::OkStatus();
-  }
-
-  // Rows [row, row + rows) of the part.
-  absl::Status LoadRows(const Job& job, std::uint64_t row, std::uint64_t rows) {
-    const WeightPart& part = *job.part;
-    const DType stored = *job.tensor->info->dtype;
-    const DType wanted = job.target->dtype;
-    const std::uint64_t stored_columns = StoredColumns(part);
-    const std::uint64_t columns = part.columns.count;
-    const std::uint64_t offset = (part.rows.first + row) * stored_columns * DTypeBytes(stored);
-    const std::uint64_t bytes = rows * stored_columns * DTypeBytes(stored);
-    char* out = static_cast<char*>(job.target->data) +
-                (part.target_row + row) * columns * DTypeBytes(wanted);
-    if (columns == stored_columns && stored == wanted) {
-      return checkpoint_.Read(*job.tensor, offset, bytes, out);
-    }
-    staging_.resize(std::max<std::size_t>(staging_.size(), bytes));
-    PENSTOCK_RETURN_IF_ERROR(checkpoint_.Read(*job.tensor, offset, bytes, staging_.data()));
-    for (std::uint64_t i = 0; i < rows; ++i) {
-      const char* from =
-          staging_.data() + (i * stored_columns + part.columns.first) * DTypeBytes(stored);
-      ConvertElements(from, stored, out + i * columns * DTypeBytes(wanted), wanted, columns);
     }
     return absl::OkStatus();
   }
@@ -90,9 +69,9 @@ class Loader {
     return go_on ? absl::OkStatus() : absl::CancelledError("loading was interrupted");
   }
 
-  const Checkpoint& checkpoint_;
+  const WeightSource& source_;
+  const std::vector<TensorView>& views_;
   const LoadProgress& progress_;
-  std::vector<char> staging_;
   std::uint64_t done_ = 0;
   std::uint64_t total_ = 0;
 };
@@ -117,10 +96,11 @@ absl::StatusOr<LoadedWeights> LoadWeights(const Checkpoint& checkpoint, const We
   std::vector<Job> jobs;
   for (std::size_t i = 0; i < plan.targets.size(); ++i) {
     for (const WeightPart& part : plan.targets[i].parts) {
-      jobs.push_back({checkpoint.Find(part.tensor), &part, &weights.views[i]});
+      jobs.push_back({checkpoint.Find(part.tensor), &part, static_cast<std::int32_t>(i)});
     }
   }
-  PENSTOCK_RETURN_IF_ERROR(Loader(checkpoint, progress).Run(std::move(jobs)));
+  const CheckpointSource source(checkpoint, plan, dtype);
+  PENSTOCK_RETURN_IF_ERROR(Loader(source, weights.views, progress).Run(std::move(jobs)));
   return weights;
 }
 

@@ -1,4 +1,6 @@
-// One private anonymous mapping: page-aligned, zeroed, huge pages where the kernel grants them.
+// One private anonymous mapping, zeroed. From 2 MiB on it lies in huge pages: transparent ones
+// where the kernel grants them, those of the administrator's pool (MAP_HUGETLB) where it never does
+// and there is a pool, small ones otherwise.
 #pragma once
 
 #include <absl/status/statusor.h>
@@ -15,10 +17,13 @@ class MemoryRegion {
   static absl::StatusOr<MemoryRegion> Allocate(std::size_t bytes);
   ~MemoryRegion();
   MemoryRegion(MemoryRegion&& other) noexcept
-      : data_(std::exchange(other.data_, nullptr)), bytes_(std::exchange(other.bytes_, 0)) {}
+      : data_(std::exchange(other.data_, nullptr)),
+        bytes_(std::exchange(other.bytes_, 0)),
+        mapped_(std::exchange(other.mapped_, 0)) {}
   MemoryRegion& operator=(MemoryRegion&& other) noexcept {
     std::swap(data_, other.data_);
     std::swap(bytes_, other.bytes_);
+    std::swap(mapped_, other.mapped_);
     return *this;
   }
 
@@ -28,6 +33,7 @@ class MemoryRegion {
  private:
   std::byte* data_ = nullptr;
   std::size_t bytes_ = 0;
+  std::size_t mapped_ = 0;
 };
 
 }  // namespace penstock::shard

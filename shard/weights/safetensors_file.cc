@@ -73,6 +73,13 @@ absl::Status SafetensorsFile::ReadHeader() {
   return absl::OkStatus();
 }
 
+std::string SafetensorsFile::Identity() const {
+  struct stat info = {};
+  if (::fstat(fd_, &info) != 0) return name_;
+  return name_ + " " + std::to_string(info.st_size) + " " + std::to_string(info.st_mtim.tv_sec) +
+         "." + std::to_string(info.st_mtim.tv_nsec);
+}
+
 absl::Status SafetensorsFile::Read(std::uint64_t offset, std::uint64_t bytes, void* out) const {
   auto* next = static_cast<char*>(out);
   while (bytes > 0) {

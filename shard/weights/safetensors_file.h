@@ -26,6 +26,8 @@ class SafetensorsFile {
 
   const std::string& name() const { return name_; }
   const std::vector<TensorInfo>& tensors() const { return tensors_; }  // in order of offset
+  // Name, size and time of the last change: tells whether the file is the one of another time.
+  std::string Identity() const;
 
   // Fills `out`. DataLoss where the file has become shorter, Unavailable where reading fails.
   absl::Status Read(std::uint64_t offset, std::uint64_t bytes, void* out) const;

@@ -113,6 +113,34 @@ def test_a_stopped_rank_is_lost_at_its_deadline_killed_and_replaced(replicas):
     assert server.stop() == 0
 
 
+def test_a_stopped_rank_is_noticed_by_its_silence_however_long_a_step_may_take(replicas):
+    server = replicas()  # --step-timeout is a minute
+    victim = pid_of(server, group=0, rank=1)
+    began = []
+
+    def harm():
+        os.kill(victim, signal.SIGSTOP)
+        began.append(time.monotonic())
+
+    readers = run_readers_over(server, harm, 30)
+    check_one_group_went_on(readers)
+    lost_after = min(r.stream.times[-1] for r in readers if r.failed()) - began[0]
+    assert lost_after < 5, lost_after
+    server.wait_metric('penstock_group_up{group="0"}', lambda value: value == 1, seconds=20)
+    assert pid_of(server, group=0, rank=1) != victim
+    assert server.stop() == 0
+    assert re.search(r"group 0 is down: .*shard[- ](0\.)?1 was lost", "\n".join(server.lines)), \
+        server.output()
+
+
+def test_a_step_that_takes_longer_than_the_rank_timeout_is_no_silence(simulated):
+    server = simulated("--step-time", "1200ms", "--rank-timeout", "500ms", ranks=2)
+    status, _, body = server.request("POST", "/generate", {
+        "inputs": "x", "parameters": {"max_new_tokens": 2}})
+    assert status == 200, body
+    assert server.stop() == 0
+
+
 def test_without_any_group_health_fails_and_queued_work_waits_for_the_first_that_returns(replicas):
     server = replicas("--max-batch-size", "1")  # one runs on each group, the others wait
     readers = [Reader(server, 60 + i) for i in range(2)]

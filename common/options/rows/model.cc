@@ -90,6 +90,19 @@ constexpr OptionSpec kRows[] = {
      .components = kLauncher | kShard,
      .help = "Memory for the KV cache: bytes (8GiB), or a share of the free memory (0.5, 50%). "
              "The launcher divides it among the ranks of a host."},
+    {.name = "weights-cache",
+     .type = Type::kPath,
+     .components = kLauncher | kShard,
+     .help =
+         "Folder in which the cpu backend keeps packed weights and the warm-up's table, so that "
+         "the next start is quicker. Takes as much disk as the weights. Unset: none."},
+    {.name = "weights-cache-size",
+     .type = Type::kBytes,
+     .default_text = "64GiB",
+     .min = 1,
+     .advanced = true,
+     .components = kLauncher | kShard,
+     .help = "Most that --weights-cache keeps; what was used longest ago is removed for more."},
     {.name = "contrastive-search",
      .type = Type::kBool,
      .default_text = "false",

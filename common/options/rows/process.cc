@@ -45,6 +45,16 @@ constexpr OptionSpec kRows[] = {
      .advanced = true,
      .components = kLauncher | kRouter,
      .help = "Longest time that the shards may take for one step; after it they count as lost."},
+    {.name = "rank-timeout",
+     .type = Type::kDuration,
+     .default_text = "4s",
+     .min = 0,
+     .max = 3600,
+     .advanced = true,
+     .components = kLauncher | kRouter,
+     .help =
+         "A shard process on this machine that answers no ping for so long (stopped, or hung as "
+         "a whole) is lost with its group, however long its step may take; 0 pings never."},
     {.name = "socket-dir",
      .type = Type::kPath,
      .advanced = true,

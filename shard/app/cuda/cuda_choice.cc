@@ -24,10 +24,11 @@ absl::Status CudaHasAll(const CudaChoiceOptions& options, const Model& model) {
 }
 
 absl::StatusOr<std::unique_ptr<Backend>> MakeReference(const CudaChoiceOptions& options,
-                                                       const Model& model, LoadedWeights weights) {
+                                                       const Model& model,
+                                                       const LoadProgress& progress) {
   ReferenceOptions reference;
   reference.program = model.program;
-  reference.weights = std::move(weights);
+  PENSTOCK_ASSIGN_OR_RETURN(reference.weights, model.Load(progress));
   reference.dtype = model.dtype;
   reference.device = {Device::Kind::kCuda, 0};
   reference.stream = options.stream;
@@ -36,32 +37,32 @@ absl::StatusOr<std::unique_ptr<Backend>> MakeReference(const CudaChoiceOptions& 
 }
 
 absl::StatusOr<std::unique_ptr<Backend>> Make(const CudaChoiceOptions& options, Gpu& gpu,
-                                              const Model& model, LoadedWeights weights) {
-  if (options.wanted == "reference") return MakeReference(options, model, std::move(weights));
+                                              const Model& model, const LoadProgress& progress) {
+  if (options.wanted == "reference") return MakeReference(options, model, progress);
   const absl::Status has_all = CudaHasAll(options, model);
   if (has_all.ok()) {
     CudaOptions cuda;
     cuda.program = model.program;
-    cuda.weights = std::move(weights);
+    PENSTOCK_ASSIGN_OR_RETURN(cuda.weights, model.Load(progress));
     cuda.dtype = model.dtype;
     cuda.block_size = options.block_size;
     return MakeCudaBackend(std::move(cuda), gpu);
   }
   if (options.wanted == "cuda") return has_all;
   log::Warn(Message(has_all) + "; the slower reference backend runs instead");
-  return MakeReference(options, model, std::move(weights));
+  return MakeReference(options, model, progress);
 }
 
 }  // namespace
 
 BackendFactory CudaChoice(CudaChoiceOptions options, Gpu& gpu) {
-  return
-      [options = std::move(options), &gpu](
-          const Model& model, LoadedWeights weights) -> absl::StatusOr<std::unique_ptr<Backend>> {
-        auto backend = Make(options, gpu, model, std::move(weights));
-        if (backend.ok()) log::Info("backend: " + (*backend)->Name());
-        return backend;
-      };
+  return [options = std::move(options), &gpu](
+             const Model& model,
+             const LoadProgress& progress) -> absl::StatusOr<std::unique_ptr<Backend>> {
+    auto backend = Make(options, gpu, model, progress);
+    if (backend.ok()) log::Info("backend: " + (*backend)->Name());
+    return backend;
+  };
 }
 
 }  // namespace penstock::shard::cuda

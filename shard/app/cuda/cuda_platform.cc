@@ -67,8 +67,8 @@ absl::StatusOr<Platform> OpenPlatform(const options::Values& values) {
   Platform platform;
   platform.device = {Device::Kind::kCuda, 0};
   platform.make_backend = [open, make = cuda::CudaChoice(std::move(choice), *open->gpu)](
-                              const Model& model, LoadedWeights weights) {
-    return make(model, std::move(weights));
+                              const Model& model, const LoadProgress& progress) {
+    return make(model, progress);
   };
   platform.rank_device = std::shared_ptr<RankDevice>(open, open->device.get());
   return platform;

@@ -30,7 +30,7 @@ class CpuBackend final : public Backend {
         kernels_(kernels),
         pool_(options.threads) {}
 
-  absl::Status Initialize(LoadedWeights weights);
+  absl::Status Initialize(const CpuOptions& options);
   std::string Name() const override;
   absl::Status Prepare(const BackendLimits& limits, Communicator* communicator) override;
   absl::Status AllocateCache(std::uint32_t blocks) override;
@@ -59,10 +59,17 @@ class CpuBackend final : public Backend {
   std::size_t logit_count_ = 0;  // of the last step
 };
 
-absl::Status CpuBackend::Initialize(LoadedWeights weights) {
-  auto store = WeightStore::Create(program_, std::move(weights), kernels_, quantization_, pool_);
-  if (!store.ok()) return store.status();
-  weights_.emplace(std::move(*store));
+absl::Status CpuBackend::Initialize(const CpuOptions& options) {
+  const LoadedSource loaded(options.weights.views);
+  WeightStore::Options store_options;
+  store_options.source = options.source != nullptr ? options.source : &loaded;
+  store_options.progress = options.progress;
+  store_options.cache_folder = options.weights_cache;
+  store_options.quantization = quantization_;
+  store_options.cache_most = options.weights_cache_bytes;
+  PENSTOCK_ASSIGN_OR_RETURN(WeightStore store,
+                            WeightStore::Create(program_, store_options, kernels_, pool_));
+  weights_.emplace(std::move(store));
   return absl::OkStatus();
 }
 
@@ -200,7 +207,7 @@ absl::StatusOr<std::unique_ptr<Backend>> MakeCpuBackend(CpuOptions options) {
   const cpu::Kernels* kernels =
       options.kernels != nullptr ? options.kernels : cpu::FindKernels(isa, options.dtype);
   auto backend = std::make_unique<cpu::CpuBackend>(options, *kernels);
-  PENSTOCK_RETURN_IF_ERROR(backend->Initialize(std::move(options.weights)));
+  PENSTOCK_RETURN_IF_ERROR(backend->Initialize(options));
   return std::unique_ptr<Backend>(std::move(backend));
 }
 

@@ -23,11 +23,13 @@
 
 #include <cstdint>
 #include <memory>
+#include <string>
 
 #include "shard/backend/backend.h"
 #include "shard/model/program.h"
 #include "shard/weights/loader.h"
 #include "shard/weights/quantization.h"
+#include "shard/weights/weight_source.h"
 
 namespace penstock::shard {
 
@@ -44,6 +46,12 @@ struct CpuOptions {
   Quantization quantization = Quantization::kNone;
   // Instead of the processor's own, for the same instruction set; outlive the backend.
   const cpu::Kernels* kernels = nullptr;
+  // In the place of `weights`, then empty: packed as they are read. Used by MakeCpuBackend only.
+  const WeightSource* source = nullptr;
+  LoadProgress progress = nullptr;
+  // Where packed weights are kept for the next start (packed_cache.h); empty: nowhere.
+  std::string weights_cache = {};
+  std::uint64_t weights_cache_bytes = 0;  // of all files there, at most
 };
 
 // Unimplemented or FailedPrecondition, one line, for what this backend or this processor cannot

@@ -4,7 +4,10 @@
 #include <bit>
 #include <cmath>
 #include <cstring>
+#include <type_traits>
 #include <vector>
+
+#include "shard/backend/cpu/transpose.h"
 
 namespace penstock::shard::cpu {
 
@@ -92,32 +95,59 @@ std::size_t PackedMatrix::ColumnOf(std::size_t row) const {
   return (output / layout_.lanes * 2 + half) * layout_.lanes + output % layout_.lanes;
 }
 
-PackedMatrix::Sources PackedMatrix::SourcesOf(const TensorView& weights, std::size_t panel) const {
+Share PackedMatrix::RowsOf(std::size_t panel) const {
+  const std::size_t width = layout_.PanelColumns() / UnitVectors();
+  const std::size_t first = std::min(panel * width, outputs());
+  return {first, std::min(width, outputs() - first)};
+}
+
+PackedMatrix::Sources PackedMatrix::SourcesOf(const RowRuns& rows, std::size_t panel) const {
   Sources sources{};
-  const auto* base = static_cast<const std::byte*>(weights.data);
   for (std::size_t c = 0; c < layout_.PanelColumns(); ++c) {
     const std::size_t row = RowOf(panel * layout_.PanelColumns() + c);
-    sources[c] = row == kPadding ? nullptr : base + row * inner_ * DTypeBytes(dtype_);
+    sources[c] = row == kPadding ? nullptr : rows.Row(row);
   }
   return sources;
 }
 
+// Squares of units, one unit being what lies together: `kPack` elements, 2 or 4 bytes.
 template <class Element, std::size_t kPack>
 void PackedMatrix::PackPanel(const Sources& sources, std::size_t panel) {
+  using Unit = std::conditional_t<sizeof(Element) * kPack == 4, std::uint32_t, std::uint16_t>;
+  constexpr std::size_t kSide = Transpose<Unit>::kSide;
   const std::size_t columns = layout_.PanelColumns();
-  const std::size_t inner = steps() * kPack;
-  Element* out = reinterpret_cast<Element*>(data_ + panel * PanelBytes());
-  // Strips of K that fit the nearest cache, since each column reads another row.
-  constexpr std::size_t kStrip = 32;
-  for (std::size_t first = 0; first < inner; first += kStrip) {
-    const std::size_t end = std::min(inner, first + kStrip);
-    for (std::size_t c = 0; c < columns; ++c) {
-      const auto* source = reinterpret_cast<const Element*>(sources[c]);
-      for (std::size_t k = first; k < end; ++k) {
-        const bool real = source != nullptr && k < inner_;
-        out[k / kPack * columns * kPack + c * kPack + k % kPack] = real ? source[k] : Element(0);
+  std::byte* out = data_ + panel * PanelBytes();
+  const std::size_t whole = inner_ / kPack / kSide * kSide;  // units that squares cover
+  const auto squares = [&](std::size_t c) {  // whether a square's columns are all there
+    return c + kSide <= columns && std::count(&sources[c], &sources[c] + kSide, nullptr) == 0;
+  };
+  // Strips of what a line of a row holds: few rows at a time, and output that stays in the cache.
+  constexpr std::size_t kStrip = 64 / sizeof(Unit);
+  for (std::size_t first = 0; first < whole; first += kStrip) {
+    const std::size_t end = std::min(whole, first + kStrip);
+    for (std::size_t c = 0; c < columns; c += kSide) {
+      for (std::size_t u = squares(c) ? first : end; u < end; u += kSide) {
+        std::byte* to = out + (u * columns + c) * sizeof(Unit);
+        Transpose<Unit>::Square(&sources[c], u, to, columns);
       }
     }
+  }
+  for (std::size_t c = 0; c < columns; ++c) {
+    const bool covered = squares(c / kSide * kSide);
+    PackColumn<Element, kPack>(sources[c], covered ? whole : 0, out + c * sizeof(Unit));
+  }
+}
+
+// The units of a column from `first` on, one by one.
+template <class Element, std::size_t kPack>
+void PackedMatrix::PackColumn(const std::byte* row, std::size_t first, std::byte* out) {
+  constexpr std::size_t kUnit = sizeof(Element) * kPack;
+  const std::size_t there = row == nullptr ? 0 : RowBytes();
+  for (std::size_t u = first; u < steps(); ++u) {
+    std::byte* to = out + u * layout_.PanelColumns() * kUnit;
+    const std::size_t bytes = std::min(kUnit, there - std::min(there, u * kUnit));
+    std::memset(to, 0, kUnit);
+    if (bytes > 0) std::memcpy(to, row + u * kUnit, bytes);
   }
 }
 
@@ -145,9 +175,9 @@ void PackedMatrix::QuantizePanel(const Sources& sources, std::size_t panel) {
   }
 }
 
-void PackedMatrix::Pack(const TensorView& weights, Share panels) {
+void PackedMatrix::Pack(const RowRuns& rows, Share panels) {
   for (std::size_t panel = panels.first; panel < panels.first + panels.count; ++panel) {
-    const Sources sources = SourcesOf(weights, panel);
+    const Sources sources = SourcesOf(rows, panel);
     if (quantized_) {
       QuantizePanel(sources, panel);
     } else if (dtype_ == DType::kFloat32) {
@@ -158,6 +188,11 @@ void PackedMatrix::Pack(const TensorView& weights, Share panels) {
       PackPanel<std::uint16_t, 2>(sources, panel);
     }
   }
+}
+
+void PackedMatrix::Pack(const TensorView& weights, Share panels) {
+  const auto base = reinterpret_cast<std::uintptr_t>(weights.data);
+  Pack(RowRuns{base, base, rows_ + 1, RowBytes()}, panels);
 }
 
 void PackedMatrix::UnpackRow(std::size_t row, float* out) const {

@@ -27,6 +27,20 @@ struct MatrixShape {
   bool gated = false;
 };
 
+// Rows of a matrix, in one or two runs: row r < `split` lies at `low` + r * `stride` bytes, any
+// other at `high` + (r - split) * `stride`. Only rows that are asked for must exist, so the places
+// may lie before the memory that holds them.
+struct RowRuns {
+  std::uintptr_t low = 0;
+  std::uintptr_t high = 0;
+  std::size_t split = 0;
+  std::size_t stride = 0;
+  const std::byte* Row(std::size_t row) const {
+    return reinterpret_cast<const std::byte*>(row < split ? low + row * stride
+                                                          : high + (row - split) * stride);
+  }
+};
+
 class PackedMatrix {
  public:
   PackedMatrix() = default;
@@ -38,8 +52,14 @@ class PackedMatrix {
   std::size_t Bytes() const;
   void SetMemory(std::byte* memory) { data_ = memory; }  // 64-byte aligned, Bytes() long
 
-  // Copies the panels of one share; thread-safe for different shares.
+  // Copies the panels of one share; thread-safe for different shares. `rows` has at least RowsOf
+  // each of the panels.
+  void Pack(const RowRuns& rows, Share panels);
   void Pack(const TensorView& weights, Share panels);
+  // The rows that a panel is made of: `count` of them from `first`, and as many from outputs() +
+  // first in a gated matrix.
+  Share RowsOf(std::size_t panel) const;
+  std::size_t RowBytes() const { return inner_ * DTypeBytes(dtype_); }
   // Values of one row of the weights, widened.
   void UnpackRow(std::size_t row, float* out) const;
   // A value per row of the weights in packed order; `out` holds PaddedColumns() floats.
@@ -66,9 +86,11 @@ class PackedMatrix {
   std::size_t ColumnOf(std::size_t row) const;
   using Sources = std::array<const std::byte*, kMaxPanel>;
   // The row of each column of a panel; null for padding.
-  Sources SourcesOf(const TensorView& weights, std::size_t panel) const;
+  Sources SourcesOf(const RowRuns& rows, std::size_t panel) const;
   template <class Element, std::size_t kPack>
   void PackPanel(const Sources& sources, std::size_t panel);
+  template <class Element, std::size_t kPack>
+  void PackColumn(const std::byte* row, std::size_t first, std::byte* out);
   void QuantizePanel(const Sources& sources, std::size_t panel);
   std::size_t ElementBytes() const { return quantized_ ? 1 : DTypeBytes(dtype_); }
   std::size_t PanelBytes() const;

@@ -1,36 +1,36 @@
 #include "shard/backend/cpu/weight_store.h"
 
-#include <sys/mman.h>
-#include <unistd.h>
-
+#include <algorithm>
+#include <atomic>
 #include <cstddef>
+#include <cstdio>
+#include <mutex>
 #include <set>
 #include <utility>
 
+#include "common/log.h"
 #include "common/status.h"
+#include "common/time.h"
 
 namespace penstock::shard::cpu {
 namespace {
 
+// Part of the identity: raise it when the same weights are packed differently.
+constexpr int kPackingVersion = 1;
+
 constexpr std::size_t kPage = 4096;
+constexpr std::size_t kLine = 64;
+// Rows are read in pieces that stay in the cache until they are packed.
+constexpr std::size_t kStagingBytes = std::size_t{1} << 20;
 
 std::size_t RoundUp(std::size_t value, std::size_t multiple) {
   return (value + multiple - 1) / multiple * multiple;
 }
 
-// Vectors are read in whole registers.
-std::vector<float> Widened(const TensorView& view, std::size_t lanes) {
-  const auto size = static_cast<std::size_t>(view.Elements());
-  std::vector<float> values(RoundUp(size, lanes), 0.0f);
-  for (std::size_t i = 0; i < size; ++i) values[i] = ReadElement(view.data, i, view.dtype);
-  return values;
-}
-
-// The pages that lie wholly within the view.
-void GiveBack(const TensorView& view) {
-  const auto begin = RoundUp(reinterpret_cast<std::uintptr_t>(view.data), kPage);
-  const auto end = (reinterpret_cast<std::uintptr_t>(view.data) + view.Bytes()) / kPage * kPage;
-  if (end > begin) madvise(reinterpret_cast<void*>(begin), end - begin, MADV_DONTNEED);
+std::string Text(const Duration& time) {
+  char text[32];
+  std::snprintf(text, sizeof text, "%.2f s", std::chrono::duration<double>(time).count());
+  return text;
 }
 
 }  // namespace
@@ -64,63 +64,236 @@ struct WeightStore::Plan {
   }
 };
 
-absl::StatusOr<WeightStore> WeightStore::Create(const Program& program, LoadedWeights weights,
-                                                const Kernels& kernels, Quantization quantization,
-                                                WorkerPool& pool) {
-  const Plan plan(program);
-  WeightStore store;
-  store.loaded_ = std::move(weights);
-  const auto view = [&store](std::int32_t index) -> const TensorView& {
-    return store.loaded_.views[static_cast<std::size_t>(index)];
-  };
+// A piece of the region. Divided among threads in `parts` equal parts of which one thread does
+// whole ones: panels of a matrix, rows of a table; a vector is one part.
+struct WeightStore::Item {
+  enum class Kind : std::uint8_t { kMatrix, kTable, kVector, kBias };
+  Kind kind = Kind::kMatrix;
+  std::int32_t index = 0;
+  std::int32_t matrix = 0;  // of a bias
+  std::size_t offset = 0;
   std::size_t bytes = 0;
+  std::size_t parts = 1;
+};
+
+// Fills the region from the source on all threads. Thread 0 is the caller and reports progress.
+class WeightStore::Filling {
+ public:
+  Filling(WeightStore& store, const std::vector<Item>& items, const Options& options)
+      : store_(store), items_(items), options_(options) {}
+
+  absl::Status Run(WorkerPool& pool) {
+    pool.Run([&](std::uint32_t thread) { Note(FillShare(pool.threads(), thread)); });
+    done_ = store_.bytes_;
+    if (status_.ok()) Report();
+    return status_;
+  }
+
+ private:
+  void Note(const absl::Status& status) {
+    if (status.ok()) return;
+    const std::lock_guard lock(mutex_);
+    if (status_.ok()) status_ = status;
+    stop_ = true;
+  }
+
+  absl::Status FillShare(std::size_t threads, std::size_t thread) {
+    std::vector<std::byte> staging;
+    for (const Item& item : items_) {
+      const Share share = EvenShare(item.parts, threads, thread);
+      if (share.count == 0) continue;
+      PENSTOCK_RETURN_IF_ERROR(Fill(item, share, staging, thread));
+    }
+    return absl::OkStatus();
+  }
+
+  absl::Status Fill(const Item& item, Share share, std::vector<std::byte>& staging,
+                    std::size_t thread) {
+    std::byte* out = store_.region_.data() + item.offset;
+    switch (item.kind) {
+      case Item::Kind::kMatrix:
+        return FillMatrix(item, share, staging, thread);
+      case Item::Kind::kTable: {
+        const std::size_t row =
+            options_.source->Columns(item.index) * DTypeBytes(options_.source->dtype());
+        for (std::size_t i = share.first, end = i + share.count; i < end;) {
+          const std::size_t count =
+              std::min(end - i, std::max<std::size_t>(1, kStagingBytes / row));
+          PENSTOCK_RETURN_IF_ERROR(options_.source->ReadRows(item.index, i, count, out + i * row));
+          PENSTOCK_RETURN_IF_ERROR(Advance(count * row, thread));
+          i += count;
+        }
+        return absl::OkStatus();
+      }
+      case Item::Kind::kVector:
+      case Item::Kind::kBias:
+        PENSTOCK_RETURN_IF_ERROR(FillVector(item, reinterpret_cast<float*>(out)));
+        return Advance(item.bytes, thread);
+    }
+    return absl::OkStatus();
+  }
+
+  absl::Status FillMatrix(const Item& item, Share share, std::vector<std::byte>& staging,
+                          std::size_t thread) {
+    PackedMatrix& matrix = store_.matrices_.at(item.index);
+    const std::size_t stride = matrix.RowBytes();
+    const std::size_t panel_bytes = item.bytes / item.parts;
+    for (std::size_t panel = share.first; panel < share.first + share.count; ++panel) {
+      const Share rows = matrix.RowsOf(panel);
+      const std::size_t runs = matrix.gated() ? 2 : 1;
+      if (staging.size() < runs * rows.count * stride) staging.resize(runs * rows.count * stride);
+      for (std::size_t run = 0; run < runs; ++run) {
+        PENSTOCK_RETURN_IF_ERROR(
+            options_.source->ReadRows(item.index, run * matrix.outputs() + rows.first, rows.count,
+                                      staging.data() + run * rows.count * stride));
+      }
+      const auto low = reinterpret_cast<std::uintptr_t>(staging.data()) - rows.first * stride;
+      matrix.Pack(RowRuns{low, low + rows.count * stride, matrix.outputs(), stride}, {panel, 1});
+      PENSTOCK_RETURN_IF_ERROR(Advance(panel_bytes, thread));
+    }
+    return absl::OkStatus();
+  }
+
+  absl::Status FillVector(const Item& item, float* out) {
+    const WeightSource& source = *options_.source;
+    const std::size_t size = source.Rows(item.index);
+    std::vector<std::byte> raw(size * DTypeBytes(source.dtype()));
+    PENSTOCK_RETURN_IF_ERROR(source.ReadRows(item.index, 0, size, raw.data()));
+    std::vector<float> values(size);
+    for (std::size_t i = 0; i < size; ++i) values[i] = ReadElement(raw.data(), i, source.dtype());
+    if (item.kind == Item::Kind::kBias) {
+      store_.matrices_.at(item.matrix).PackBias(values.data(), out);
+    } else {
+      std::fill(std::copy(values.begin(), values.end(), out), out + item.bytes / sizeof(float),
+                0.0f);
+    }
+    return absl::OkStatus();
+  }
+
+  absl::Status Advance(std::size_t bytes, std::size_t thread) {
+    done_ += bytes;
+    if (thread == 0) Report();
+    return stop_ ? absl::CancelledError("loading was interrupted") : absl::OkStatus();
+  }
+
+  void Report() {
+    if (!options_.progress || options_.progress("weights", done_, store_.bytes_)) return;
+    Note(absl::CancelledError("loading was interrupted"));
+  }
+
+  WeightStore& store_;
+  const std::vector<Item>& items_;
+  const Options& options_;
+  std::atomic<std::uint64_t> done_ = 0;
+  std::atomic<bool> stop_ = false;
+  std::mutex mutex_;
+  absl::Status status_;
+};
+
+std::vector<WeightStore::Item> WeightStore::Arrange(const Plan& plan, const Options& options,
+                                                    const Kernels& kernels) {
+  const WeightSource& source = *options.source;
+  std::vector<Item> items;
+  const auto add = [&](Item item, std::size_t alignment) {
+    item.offset = RoundUp(items.empty() ? 0 : items.back().offset + items.back().bytes, alignment);
+    bytes_ += item.bytes;
+    items.push_back(item);
+  };
   for (std::int32_t index : plan.matrices) {
-    const TensorView& from = view(index);
-    const MatrixShape shape{static_cast<std::size_t>(from.shape[0]),
-                            static_cast<std::size_t>(from.shape[1]), plan.gated.contains(index)};
-    const PackedMatrix matrix = quantization == Quantization::kInt8
-                                    ? PackedMatrix::Int8(shape, kernels.layout, from.dtype)
-                                    : PackedMatrix(shape, kernels.layout, from.dtype);
-    bytes += RoundUp(matrix.Bytes(), kPage);
-    store.matrices_.emplace(index, matrix);
+    const MatrixShape shape{source.Rows(index), source.Columns(index), plan.gated.contains(index)};
+    const PackedMatrix matrix = options.quantization == Quantization::kInt8
+                                    ? PackedMatrix::Int8(shape, kernels.layout, source.dtype())
+                                    : PackedMatrix(shape, kernels.layout, source.dtype());
+    add({Item::Kind::kMatrix, index, 0, 0, matrix.Bytes(), matrix.panels()}, kPage);
+    matrices_.emplace(index, matrix);
   }
-  auto region = MemoryRegion::Allocate(bytes);
+  for (std::int32_t index : plan.embeddings) {
+    if (matrices_.contains(index)) continue;  // rows are looked up in the packed matrix
+    const std::size_t columns = source.Columns(index);
+    const std::size_t rows = source.Rows(index);
+    add({Item::Kind::kTable, index, 0, 0, rows * columns * DTypeBytes(source.dtype()), rows},
+        kPage);
+    tables_[index] = {nullptr, columns, source.dtype()};
+  }
+  for (std::int32_t index : plan.vectors) {  // read in whole registers
+    const std::size_t size = RoundUp(source.Rows(index), kernels.layout.lanes);
+    add({Item::Kind::kVector, index, 0, 0, size * sizeof(float), 1}, kLine);
+  }
+  for (const auto& [bias, matrix] : plan.biases) {
+    const std::size_t size = Matrix(matrix).PaddedColumns();
+    add({Item::Kind::kBias, bias, matrix, 0, size * sizeof(float), 1}, kLine);
+  }
+  return items;
+}
+
+std::string WeightStore::Identity(const std::vector<Item>& items, const WeightSource& source,
+                                  const Kernels& kernels) const {
+  std::string text = source.Identity();
+  if (text.empty()) return text;
+  text += "packing " + std::to_string(kPackingVersion) + " for " +
+          std::string(IsaName(kernels.isa)) + " " + std::string(DTypeName(kernels.weight));
+  for (std::size_t number :
+       {kernels.layout.lanes, kernels.layout.panel_vectors, kernels.layout.pack}) {
+    text += " " + std::to_string(number);
+  }
+  for (const Item& item : items) {
+    text += "\n" + std::to_string(item.index) + " " + std::to_string(static_cast<int>(item.kind)) +
+            " " + std::to_string(item.offset) + " " + std::to_string(item.bytes);
+  }
+  return text;
+}
+
+absl::StatusOr<WeightStore> WeightStore::Create(const Program& program, const Options& options,
+                                                const Kernels& kernels, WorkerPool& pool) {
+  const Time begin = SteadyNow();
+  WeightStore store;
+  const std::vector<Item> items = store.Arrange(Plan(program), options, kernels);
+  const std::size_t end = items.empty() ? 0 : items.back().offset + items.back().bytes;
+  auto region = MemoryRegion::Allocate(end);
   if (!region.ok()) return WithContext(region.status(), "packed weights");
-  store.packed_ = std::move(*region);
-  std::byte* next = store.packed_.data();
-  for (auto& [index, matrix] : store.matrices_) {
-    matrix.SetMemory(next);
-    next += RoundUp(matrix.Bytes(), kPage);
+  store.region_ = std::move(*region);
+  store.SetPlaces(items);
+  const std::span<std::byte> image(store.region_.data(), end);
+
+  PackedCache cache(options.cache_folder, options.cache_most,
+                    store.Identity(items, *options.source, kernels));
+  const auto owner = [&items, &pool](std::size_t offset) {
+    const auto next = std::upper_bound(items.begin(), items.end(), offset,
+                                       [](std::size_t at, const Item& b) { return at < b.offset; });
+    const Item& item = *std::prev(next);  // the first one begins at 0
+    const std::size_t at = std::min(offset - item.offset, item.bytes - 1);
+    return static_cast<std::uint32_t>(at * pool.threads() / item.bytes);
+  };
+  if (cache.Read(image, owner, pool)) {
+    if (options.progress && !options.progress("weights", store.bytes_, store.bytes_)) {
+      return absl::CancelledError("loading was interrupted");
+    }
+    log::Info("weights: " + std::to_string(end >> 20) + " MiB read from " + cache.path() + " in " +
+              Text(SteadyNow() - begin));
+    return store;
   }
-  for (std::int32_t index : plan.vectors) {
-    store.vectors_[index] = Widened(view(index), kernels.layout.lanes);
-  }
-  for (const auto& [bias, index] : plan.biases) {
-    const PackedMatrix& matrix = store.Matrix(index);
-    std::vector<float> packed(matrix.PaddedColumns());
-    matrix.PackBias(Widened(view(bias), 1).data(), packed.data());
-    store.vectors_[bias] = std::move(packed);
-  }
-  store.PackAll(plan, pool);
+  PENSTOCK_RETURN_IF_ERROR(Filling(store, items, options).Run(pool));
+  log::Info("weights: " + std::to_string(end >> 20) + " MiB packed in " +
+            Text(SteadyNow() - begin));
+  store.writer_ = cache.Write(image);
   return store;
 }
 
-void WeightStore::PackAll(const Plan& plan, WorkerPool& pool) {
-  bool rows_needed = false;
-  for (std::int32_t index : plan.embeddings) rows_needed |= !matrices_.contains(index);
-  for (auto& [index, matrix] : matrices_) {
-    const TensorView& from = loaded_.views[static_cast<std::size_t>(index)];
-    PackedMatrix& to = matrix;
-    pool.Run([&](std::uint32_t thread) {
-      to.Pack(from, EvenShare(to.panels(), pool.threads(), thread));
-    });
-    GiveBack(from);
+void WeightStore::SetPlaces(const std::vector<Item>& items) {
+  for (const Item& item : items) {
+    std::byte* place = region_.data() + item.offset;
+    if (item.kind == Item::Kind::kMatrix) {
+      matrices_.at(item.index).SetMemory(place);
+    } else if (item.kind == Item::Kind::kTable) {
+      tables_[item.index].data = place;
+    } else {
+      vectors_[item.index] = reinterpret_cast<const float*>(place);
+    }
   }
-  if (!rows_needed) loaded_ = {};
 }
 
 const float* WeightStore::Vector(std::int32_t index) const {
-  return index == kNoWeight ? nullptr : vectors_.at(index).data();
+  return index == kNoWeight ? nullptr : vectors_.at(index);
 }
 
 void WeightStore::EmbeddingRow(std::int32_t index, std::size_t row, float* out) const {
@@ -129,21 +302,10 @@ void WeightStore::EmbeddingRow(std::int32_t index, std::size_t row, float* out) 
     packed->second.UnpackRow(row, out);
     return;
   }
-  const TensorView& view = loaded_.views[static_cast<std::size_t>(index)];
-  const auto width = static_cast<std::size_t>(view.shape[1]);
-  for (std::size_t i = 0; i < width; ++i) {
-    out[i] = ReadElement(view.data, row * width + i, view.dtype);
+  const Table& table = tables_.at(index);
+  for (std::size_t i = 0; i < table.columns; ++i) {
+    out[i] = ReadElement(table.data, row * table.columns + i, table.dtype);
   }
-}
-
-std::uint64_t WeightStore::MemoryBytes() const {
-  std::uint64_t bytes = packed_.bytes();
-  for (const auto& [index, values] : vectors_) bytes += values.size() * sizeof(float);
-  for (std::size_t i = 0; i < loaded_.views.size(); ++i) {
-    const auto index = static_cast<std::int32_t>(i);
-    if (!matrices_.contains(index) && !vectors_.contains(index)) bytes += loaded_.views[i].Bytes();
-  }
-  return bytes;
 }
 
 }  // namespace penstock::shard::cpu

@@ -1,30 +1,42 @@
-// The weights of one rank as the kernels want them: matrices packed (and quantised), vectors
-// widened to float32, the embedding where rows can be looked up. Packs in parallel, each thread
-// about the panels that it will read later, and gives the loader's memory back as it goes, so that
-// the weights are in memory once.
+// The weights of one rank as the kernels want them, in one region of memory: matrices packed
+// (and quantised), vectors widened to float32, the embedding where rows can be looked up.
+//
+// Filled by all threads of the pool side by side, each about the panels that it will read later
+// (which places them on its NUMA node): rows are packed as they are read, so that the weights are
+// in memory once. Or read from a file of an earlier start (packed_cache.h).
 #pragma once
 
 #include <absl/status/statusor.h>
 
 #include <cstdint>
 #include <map>
+#include <memory>
+#include <string>
 #include <vector>
 
+#include "shard/backend/cpu/packed_cache.h"
 #include "shard/backend/cpu/packed_matrix.h"
 #include "shard/backend/cpu/worker_pool.h"
 #include "shard/model/program.h"
-#include "shard/weights/loader.h"
 #include "shard/weights/memory_region.h"
 #include "shard/weights/quantization.h"
+#include "shard/weights/weight_source.h"
 
 namespace penstock::shard::cpu {
 
 class WeightStore {
  public:
-  // `weights` belongs to `program`.
-  static absl::StatusOr<WeightStore> Create(const Program& program, LoadedWeights weights,
-                                            const Kernels& kernels, Quantization quantization,
-                                            WorkerPool& pool);
+  struct Options {
+    const WeightSource* source = nullptr;
+    Quantization quantization = Quantization::kNone;
+    LoadProgress progress;         // or none
+    std::string cache_folder;      // empty: no cache
+    std::uint64_t cache_most = 0;  // bytes of all its files
+  };
+
+  // The source belongs to `program`; it is not used later.
+  static absl::StatusOr<WeightStore> Create(const Program& program, const Options& options,
+                                            const Kernels& kernels, WorkerPool& pool);
 
   // Indexes are those of WeightPlan::targets. A matrix that some linear operation uses.
   const PackedMatrix& Matrix(std::int32_t index) const { return matrices_.at(index); }
@@ -33,17 +45,36 @@ class WeightStore {
   // Row `row` of an embedding.
   void EmbeddingRow(std::int32_t index, std::size_t row, float* out) const;
 
-  std::uint64_t MemoryBytes() const;
+  // Until the cache's file is written, where it is.
+  void AwaitCache() {
+    if (writer_ != nullptr) writer_->Await();
+  }
+
+  std::uint64_t MemoryBytes() const { return region_.bytes(); }
 
  private:
   struct Plan;
-  WeightStore() = default;
-  void PackAll(const Plan& plan, WorkerPool& pool);
+  struct Item;
+  class Filling;
+  struct Table {  // rows as they are stored
+    std::byte* data = nullptr;
+    std::size_t columns = 0;
+    DType dtype = DType::kFloat32;
+  };
 
-  LoadedWeights loaded_;
-  MemoryRegion packed_;
+  WeightStore() = default;
+  // Where everything lies, and how many bytes that is.
+  std::vector<Item> Arrange(const Plan& plan, const Options& options, const Kernels& kernels);
+  void SetPlaces(const std::vector<Item>& items);
+  std::string Identity(const std::vector<Item>& items, const WeightSource& source,
+                       const Kernels& kernels) const;
+
+  MemoryRegion region_;
+  std::size_t bytes_ = 0;
   std::map<std::int32_t, PackedMatrix> matrices_;
-  std::map<std::int32_t, std::vector<float>> vectors_;
+  std::map<std::int32_t, const float*> vectors_;
+  std::map<std::int32_t, Table> tables_;
+  std::unique_ptr<CacheWriter> writer_;  // last: it reads the region
 };
 
 }  // namespace penstock::shard::cpu

@@ -3,9 +3,14 @@
 #include <gmock/gmock.h>
 
 #include <algorithm>
+#include <filesystem>
+#include <string>
+#include <vector>
 
 #include "shard/executor/warmup_sweep.h"
+#include "shard/executor/warmup_table.h"
 #include "tests/unit/shard/executor/fake_backend.h"
+#include "tests/unit/shard/temp_folder.h"
 
 namespace penstock::shard {
 namespace {
@@ -98,6 +103,71 @@ TEST(Warmup, TheSweepFitsTheLimits) {
         EXPECT_LT(step.decode_rows > 0 ? step.context_tokens : 0, length);
       }
     }
+  }
+}
+
+// The table as it was measured, with times of the fake's steps multiplied.
+std::vector<StepTimeSample> Known(int factor) {
+  FakeBackend backend(10);
+  auto samples = RunWarmup(Shape(), backend, Always());
+  EXPECT_TRUE(samples.ok());
+  for (StepTimeSample& sample : *samples) sample.time *= factor;
+  return *samples;
+}
+
+TEST(Warmup, AKnownTableIsCheckedNotMeasuredAgain) {
+  FakeBackend backend(10);
+  WarmupControl control = Always();
+  control.known = Known(1);
+  // The fake's steps take well under a microsecond: what the clock says of them is not the point.
+  int checks = 0;
+  control.agree = [&checks](bool) -> absl::StatusOr<bool> { return ++checks > 0; };
+  const auto samples = RunWarmup(Shape(), backend, control);
+  ASSERT_TRUE(samples.ok()) << samples.status();
+  EXPECT_EQ(*samples, control.known);
+  EXPECT_TRUE(Ran(backend, 1, 16, 24)) << "the worst steps run all the same";
+  FakeBackend whole(10);
+  ASSERT_TRUE(RunWarmup(Shape(), whole, Always()).ok());
+  EXPECT_LT(backend.batches.size(), whole.batches.size() / 2);
+}
+
+TEST(Warmup, AKnownTableOfAnotherSpeedIsMeasuredAgain) {
+  FakeBackend backend(10);
+  WarmupControl control = Always();
+  control.known = Known(1000);
+  const auto samples = RunWarmup(Shape(), backend, control);
+  ASSERT_TRUE(samples.ok()) << samples.status();
+  EXPECT_EQ(samples->size(), control.known.size());
+  EXPECT_LT(samples->front().time, control.known.front().time / 10);
+}
+
+TEST(WarmupTable, GivesBackWhatWasWrittenForTheSameIdentity) {
+  const TempFolder folder;
+  const std::string path = folder / "cache";
+  EXPECT_TRUE(WarmupTable(path, "a machine").Read().empty());
+  const std::vector<StepTimeSample> samples = {{512, 0, 0, Duration(5)}, {0, 8, 100, Duration(7)}};
+  WarmupTable(path, "a machine").Write(samples);
+  EXPECT_EQ(WarmupTable(path, "a machine").Read(), samples);
+  EXPECT_TRUE(WarmupTable(path, "another machine").Read().empty());
+  for (int i = 0; i < 30; ++i) WarmupTable(path, std::to_string(i)).Write(samples);
+  const auto files = std::distance(std::filesystem::directory_iterator(path),
+                                   std::filesystem::directory_iterator());
+  EXPECT_EQ(files, 16);
+  WarmupTable("", "nowhere").Write(samples);
+}
+
+TEST(WarmupTable, TornAndForeignFilesCountAsAbsent) {
+  const TempFolder folder;
+  const WarmupTable table(folder.path(), "id");
+  table.Write({{1, 0, 0, Duration(5)}});
+  const std::string file =
+      std::filesystem::directory_iterator(folder.path())->path().filename().string();
+  for (const char* text :
+       {"", "penstock-warmup 1\nid\n1 0 0 5\n", "penstock-warmup 1\nid\n1 0 0",
+        "penstock-warmup 1\nid\n1 0 0 -5\nend\n", "penstock-warmup 2\nid\n1 0 0 5\nend\n",
+        "penstock-warmup 1\nother\n1 0 0 5\nend\n"}) {
+    folder.Write(file, text);
+    EXPECT_TRUE(table.Read().empty()) << text;
   }
 }
 

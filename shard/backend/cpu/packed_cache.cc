@@ -1,0 +1,305 @@
+#include "shard/backend/cpu/packed_cache.h"
+
+#include <fcntl.h>
+#include <sys/file.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <atomic>
+#include <cerrno>
+#include <chrono>
+#include <cstring>
+#include <filesystem>
+#include <system_error>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "common/log.h"
+#include "shard/backend/cpu/checksum.h"
+
+namespace penstock::shard::cpu {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr std::uint64_t kMagic = 0x31'6b'63'61'70'53'4e'50;  // "PNSpack1"
+constexpr std::size_t kPage = 4096;
+constexpr std::size_t kChunk = std::size_t{2} << 20;  // a huge page
+constexpr const char* kSuffix = ".packed";
+constexpr const char* kUnfinished = ".packed.tmp";
+
+struct Header {
+  std::uint64_t magic = kMagic;
+  std::uint64_t identity_bytes = 0;
+  std::uint64_t image_bytes = 0;
+  std::uint64_t chunk_bytes = kChunk;
+  std::uint64_t checksum = 0;  // of the whole front, with 0 in this place
+};
+
+std::size_t ChunksOf(std::size_t image) { return (image + kChunk - 1) / kChunk; }
+
+// Of everything before the image.
+std::size_t FrontBytes(std::size_t identity, std::size_t image) {
+  const std::size_t bytes = sizeof(Header) + identity + ChunksOf(image) * sizeof(std::uint64_t);
+  return (bytes + kPage - 1) / kPage * kPage;
+}
+
+class Descriptor {
+ public:
+  explicit Descriptor(int fd) : fd_(fd) {}
+  ~Descriptor() {
+    if (fd_ >= 0) ::close(fd_);
+  }
+  Descriptor(const Descriptor&) = delete;
+  Descriptor& operator=(const Descriptor&) = delete;
+  int get() const { return fd_; }
+  explicit operator bool() const { return fd_ >= 0; }
+
+ private:
+  const int fd_;
+};
+
+bool ReadAll(int fd, std::byte* out, std::size_t bytes, std::size_t offset) {
+  while (bytes > 0) {
+    const ssize_t got = ::pread(fd, out, bytes, static_cast<off_t>(offset));
+    if (got < 0 && errno == EINTR) continue;
+    if (got <= 0) return false;
+    out += got;
+    offset += static_cast<std::size_t>(got);
+    bytes -= static_cast<std::size_t>(got);
+  }
+  return true;
+}
+
+bool WriteAll(int fd, const std::byte* from, std::size_t bytes, std::size_t offset) {
+  while (bytes > 0) {
+    const ssize_t put = ::pwrite(fd, from, bytes, static_cast<off_t>(offset));
+    if (put < 0 && errno == EINTR) continue;
+    if (put < 0) return false;
+    from += put;
+    offset += static_cast<std::size_t>(put);
+    bytes -= static_cast<std::size_t>(put);
+  }
+  return true;
+}
+
+std::string ErrorText() { return std::generic_category().message(errno); }
+
+// The front of a file for this image, checksums of the chunks filled in.
+std::vector<std::byte> MakeFront(const std::string& identity, std::span<const std::byte> image,
+                                 const std::atomic<bool>& stop) {
+  std::vector<std::byte> front(FrontBytes(identity.size(), image.size()));
+  Header header;
+  header.identity_bytes = identity.size();
+  header.image_bytes = image.size();
+  std::memcpy(front.data() + sizeof header, identity.data(), identity.size());
+  std::byte* sums = front.data() + sizeof header + identity.size();
+  for (std::size_t i = 0; i < ChunksOf(image.size()) && !stop; ++i) {
+    const std::uint64_t sum =
+        Checksum(image.subspan(i * kChunk, std::min(kChunk, image.size() - i * kChunk)));
+    std::memcpy(sums + i * sizeof sum, &sum, sizeof sum);
+  }
+  std::memcpy(front.data(), &header, sizeof header);
+  header.checksum = Checksum(front);
+  std::memcpy(front.data(), &header, sizeof header);
+  return front;
+}
+
+// The checksums of the chunks of a file that holds this very image; nothing otherwise.
+std::vector<std::uint64_t> ReadFront(int fd, const std::string& identity, std::size_t image) {
+  std::vector<std::byte> front(FrontBytes(identity.size(), image));
+  if (!ReadAll(fd, front.data(), front.size(), 0)) return {};
+  Header header;
+  std::memcpy(&header, front.data(), sizeof header);
+  const std::uint64_t checksum = std::exchange(header.checksum, 0);
+  std::memcpy(front.data(), &header, sizeof header);
+  const bool whole = header.magic == kMagic && header.identity_bytes == identity.size() &&
+                     header.image_bytes == image && header.chunk_bytes == kChunk &&
+                     checksum == Checksum(front);
+  const std::byte* text = front.data() + sizeof header;
+  if (!whole || std::memcmp(text, identity.data(), identity.size()) != 0) return {};
+  std::vector<std::uint64_t> sums(ChunksOf(image));
+  std::memcpy(sums.data(), text + identity.size(), sums.size() * sizeof(std::uint64_t));
+  return sums;
+}
+
+struct File {
+  fs::path path;
+  std::uint64_t bytes = 0;
+  fs::file_time_type used;
+};
+
+// Makes room for `bytes` more; false where the bound alone is too small.
+bool MakeRoom(const fs::path& folder, const fs::path& keep, std::uint64_t bytes,
+              std::uint64_t most) {
+  if (bytes > most) return false;
+  std::vector<File> files;
+  std::uint64_t total = 0;
+  std::error_code ec;
+  for (const auto& entry : fs::directory_iterator(folder, ec)) {
+    const std::string name = entry.path().filename().string();
+    if (entry.path() == keep || !entry.is_regular_file(ec)) continue;
+    if (!name.ends_with(kSuffix) && !name.ends_with(kUnfinished)) continue;
+    files.push_back({entry.path(), entry.file_size(ec), entry.last_write_time(ec)});
+    total += files.back().bytes;
+  }
+  std::sort(files.begin(), files.end(),
+            [](const File& a, const File& b) { return a.used < b.used; });
+  for (const File& file : files) {
+    if (total + bytes <= most) break;
+    fs::remove(file.path, ec);
+    total -= std::min(total, file.bytes);
+  }
+  return total + bytes <= most;
+}
+
+class Writer final : public CacheWriter {
+ public:
+  Writer(std::string path, std::uint64_t most, std::string identity,
+         std::span<const std::byte> image)
+      : path_(std::move(path)),
+        most_(most),
+        identity_(std::move(identity)),
+        image_(image),
+        thread_([this] { Run(); }) {}
+  ~Writer() override {
+    stop_ = true;
+    Await();
+  }
+  void Await() override {
+    if (thread_.joinable()) thread_.join();
+  }
+
+ private:
+  void Run() {
+    // Behind everything else: a warm-up is being timed meanwhile.
+    ::setpriority(PRIO_PROCESS, static_cast<id_t>(::syscall(SYS_gettid)), 19);
+    const auto begin = std::chrono::steady_clock::now();
+    const std::string error = Write();
+    if (stop_) return;
+    if (!error.empty())
+      return log::Warn("the weights cache " + path_ + " is not written: " + error);
+    if (!written_) return;
+    const auto spent = std::chrono::duration_cast<std::chrono::milliseconds>(
+        std::chrono::steady_clock::now() - begin);
+    log::Info("weights cache: " + std::to_string(image_.size() >> 20) + " MiB written to " + path_ +
+              " in " + std::to_string(spent.count()) + " ms");
+  }
+
+  // An error, or nothing.
+  std::string Write() {
+    const std::string unfinished = fs::path(path_).replace_extension("").string() + kUnfinished;
+    const std::size_t front_bytes = FrontBytes(identity_.size(), image_.size());
+    if (!MakeRoom(fs::path(path_).parent_path(), unfinished, front_bytes + image_.size(), most_)) {
+      return "it takes more than --weights-cache-size, " + std::to_string(most_) + " bytes";
+    }
+    const Descriptor file(
+        ::open(unfinished.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, S_IRUSR | S_IWUSR));
+    if (!file) return ErrorText();
+    if (::flock(file.get(), LOCK_EX | LOCK_NB) != 0 || !IsAt(file.get(), unfinished)) return "";
+    const std::string error = Fill(file.get(), front_bytes);
+    if (!error.empty() || stop_) {
+      ::unlink(unfinished.c_str());
+      return error;
+    }
+    if (::rename(unfinished.c_str(), path_.c_str()) != 0) return ErrorText();
+    written_ = true;
+    return "";
+  }
+
+  // Whether the name still leads to the file: another process may have finished it meanwhile.
+  static bool IsAt(int fd, const std::string& path) {
+    struct stat opened = {};
+    struct stat named = {};
+    return ::fstat(fd, &opened) == 0 && ::lstat(path.c_str(), &named) == 0 &&
+           opened.st_ino == named.st_ino && opened.st_dev == named.st_dev;
+  }
+
+  std::string Fill(int fd, std::size_t front_bytes) {
+    if (::ftruncate(fd, 0) != 0) return ErrorText();
+    const auto size = static_cast<off_t>(front_bytes + image_.size());
+    if (const int failed = ::posix_fallocate(fd, 0, size); failed != 0) {
+      return std::generic_category().message(failed);
+    }
+    const std::vector<std::byte> front = MakeFront(identity_, image_, stop_);
+    for (std::size_t at = 0; at < image_.size() && !stop_; at += kChunk) {
+      const std::size_t bytes = std::min(kChunk, image_.size() - at);
+      if (!WriteAll(fd, image_.data() + at, bytes, front_bytes + at)) return ErrorText();
+    }
+    return WriteAll(fd, front.data(), front.size(), 0) ? "" : ErrorText();
+  }
+
+  const std::string path_;
+  const std::uint64_t most_;
+  const std::string identity_;
+  const std::span<const std::byte> image_;
+  std::atomic<bool> stop_ = false;
+  bool written_ = false;
+  std::thread thread_;  // last: it uses the rest
+};
+
+std::string NameOf(const std::string& identity) {
+  std::uint64_t hash = Checksum(std::as_bytes(std::span(identity)));
+  std::string name;
+  for (int i = 0; i < 16; ++i, hash >>= 4) name += "0123456789abcdef"[hash & 15];
+  return name + kSuffix;
+}
+
+}  // namespace
+
+PackedCache::PackedCache(std::string folder, std::uint64_t most, std::string identity)
+    : folder_(std::move(folder)), most_(most), identity_(std::move(identity)) {
+  if (folder_.empty() || identity_.empty()) return;
+  std::error_code ec;
+  if (fs::create_directories(folder_, ec)) {
+    fs::permissions(folder_, fs::perms::owner_all, ec);
+  }
+  if (!fs::is_directory(folder_, ec)) {
+    log::Warn("`weights-cache` must be a folder or a path where one can be made. Given: " +
+              folder_);
+    return;
+  }
+  path_ = (fs::path(folder_) / NameOf(identity_)).string();
+}
+
+bool PackedCache::Read(std::span<std::byte> image, const OwnerOf& owner, WorkerPool& pool) const {
+  if (path_.empty()) return false;
+  const Descriptor file(::open(path_.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW));
+  if (!file) return false;
+  struct stat info = {};
+  const std::size_t front_bytes = FrontBytes(identity_.size(), image.size());
+  const bool ours = ::fstat(file.get(), &info) == 0 && S_ISREG(info.st_mode) &&
+                    (info.st_uid == ::geteuid() || info.st_uid == 0) &&
+                    static_cast<std::size_t>(info.st_size) == front_bytes + image.size();
+  std::vector<std::uint64_t> sums;
+  if (ours) sums = ReadFront(file.get(), identity_, image.size());
+  std::atomic<bool> good = !sums.empty();
+  pool.Run([&](std::uint32_t thread) {
+    for (std::size_t i = 0; i < sums.size() && good; ++i) {
+      const std::size_t at = i * kChunk;
+      if (owner(at) != thread) continue;
+      const std::span<std::byte> chunk = image.subspan(at, std::min(kChunk, image.size() - at));
+      if (!ReadAll(file.get(), chunk.data(), chunk.size(), front_bytes + at) ||
+          Checksum(chunk) != sums[i]) {
+        good = false;
+      }
+    }
+  });
+  if (!good) {
+    log::Warn("the weights cache " + path_ + " is damaged or not of this model; it is made anew");
+    return false;
+  }
+  ::utimensat(AT_FDCWD, path_.c_str(), nullptr, 0);  // used now
+  return true;
+}
+
+std::unique_ptr<CacheWriter> PackedCache::Write(std::span<const std::byte> image) const {
+  if (path_.empty()) return nullptr;
+  return std::make_unique<Writer>(path_, most_, identity_, image);
+}
+
+}  // namespace penstock::shard::cpu

@@ -1,0 +1,38 @@
+// The warm-up's table on disk, so that a later start checks it at two points instead of measuring
+// all of it again. A text file beside the packed weights (--weights-cache):
+//
+//   penstock-warmup 1
+//   <identity: one line: what was measured, on what>
+//   <prefill tokens> <decode rows> <context tokens> <nanoseconds>     a line per step
+//   end
+//
+// Anything else than that in it makes it count as absent.
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "common/plan/group.h"
+
+namespace penstock::shard {
+
+class WarmupTable {
+ public:
+  // An empty folder: nothing is kept. `identity` is one line; tables of other identities have other
+  // files, of which the folder keeps the sixteen that were written last.
+  WarmupTable(std::string folder, std::string identity);
+
+  // Empty: none, or none that can be read.
+  std::vector<StepTimeSample> Read() const;
+
+  // Takes the old one's place at once; what goes wrong is a warning.
+  void Write(const std::vector<StepTimeSample>& samples) const;
+
+ private:
+  std::string folder_;
+  std::string identity_;
+  std::string path_;
+};
+
+}  // namespace penstock::shard

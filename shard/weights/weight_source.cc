@@ -1,0 +1,77 @@
+#include "shard/weights/weight_source.h"
+
+#include <algorithm>
+#include <cstring>
+#include <memory>
+
+#include "common/status.h"
+#include "shard/weights/convert.h"
+
+namespace penstock::shard {
+
+absl::Status CheckpointSource::ReadRows(std::int32_t index, std::uint64_t first,
+                                        std::uint64_t count, void* out) const {
+  const WeightTarget& target = Target(index);
+  const std::uint64_t row_bytes = target.columns * DTypeBytes(dtype_);
+  char* rows = static_cast<char*>(out);
+  std::uint64_t held = 0;
+  for (const WeightPart& part : target.parts) held += part.rows.count;
+  if (held < target.rows) std::memset(rows, 0, count * row_bytes);  // those that no part covers
+  for (const WeightPart& part : target.parts) {
+    const std::uint64_t begin = std::max(first, part.target_row);
+    const std::uint64_t end = std::min(first + count, part.target_row + part.rows.count);
+    if (begin >= end) continue;
+    PENSTOCK_RETURN_IF_ERROR(
+        ReadPart(part, begin - part.target_row, end - begin, rows + (begin - first) * row_bytes));
+  }
+  return absl::OkStatus();
+}
+
+// Rows [row, row + count) of the part.
+absl::Status CheckpointSource::ReadPart(const WeightPart& part, std::uint64_t row,
+                                        std::uint64_t count, char* out) const {
+  const CheckpointTensor& tensor = *checkpoint_.Find(part.tensor);
+  const DType stored = *tensor.info->dtype;
+  const std::uint64_t stored_columns = part.stored_shape.size() == 2 ? part.stored_shape[1] : 1;
+  const std::uint64_t stored_row = stored_columns * DTypeBytes(stored);
+  const std::uint64_t columns = part.columns.count;
+  const std::uint64_t offset = (part.rows.first + row) * stored_row;
+  if (columns == stored_columns && stored == dtype_) {
+    return checkpoint_.Read(tensor, offset, count * stored_row, out);
+  }
+  // A column slice is strided in the file, so its rows are read whole.
+  const auto staging = std::make_unique_for_overwrite<char[]>(count * stored_row);
+  PENSTOCK_RETURN_IF_ERROR(checkpoint_.Read(tensor, offset, count * stored_row, staging.get()));
+  for (std::uint64_t i = 0; i < count; ++i) {
+    const char* from = staging.get() + i * stored_row + part.columns.first * DTypeBytes(stored);
+    ConvertElements(from, stored, out + i * columns * DTypeBytes(dtype_), dtype_, columns);
+  }
+  return absl::OkStatus();
+}
+
+std::string CheckpointSource::Identity() const {
+  std::string text =
+      checkpoint_.Identity() + "computed in " + std::string(DTypeName(dtype_)) + "\n";
+  for (const WeightTarget& target : plan_.targets) {
+    text += target.name + " " + std::to_string(target.rows) + " " + std::to_string(target.columns);
+    for (const WeightPart& part : target.parts) {
+      text += " " + part.tensor;
+      for (const std::uint64_t number : {part.rows.first, part.rows.count, part.columns.first,
+                                         part.columns.count, part.target_row}) {
+        text += "," + std::to_string(number);
+      }
+    }
+    text += "\n";
+  }
+  return text;
+}
+
+absl::Status LoadedSource::ReadRows(std::int32_t index, std::uint64_t first, std::uint64_t count,
+                                    void* out) const {
+  const std::uint64_t row_bytes = Columns(index) * DTypeBytes(dtype());
+  std::memcpy(out, static_cast<const char*>(View(index).data) + first * row_bytes,
+              count * row_bytes);
+  return absl::OkStatus();
+}
+
+}  // namespace penstock::shard

@@ -1,0 +1,86 @@
+// Where the weights of one rank come from, row by row, so that a backend can pack them as it reads
+// and never holds them twice: out of the files of a checkpoint, or out of memory.
+//
+// Threading: immutable; ReadRows may be called from several threads. What a source was made from
+// outlives it.
+#pragma once
+
+#include <absl/status/status.h>
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "shard/weights/loader.h"
+#include "shard/weights/weight_plan.h"
+
+namespace penstock::shard {
+
+class WeightSource {
+ public:
+  virtual ~WeightSource() = default;
+
+  // Rows and columns of WeightPlan::targets[index]; a vector has one column.
+  virtual std::uint64_t Rows(std::int32_t index) const = 0;
+  virtual std::uint64_t Columns(std::int32_t index) const = 0;
+  // Of what ReadRows gives.
+  virtual DType dtype() const = 0;
+
+  // Rows [first, first + count) of a target. Errors name the file.
+  virtual absl::Status ReadRows(std::int32_t index, std::uint64_t first, std::uint64_t count,
+                                void* out) const = 0;
+
+  // What the weights are read from: equal texts, equal weights. Empty: not known.
+  virtual std::string Identity() const { return ""; }
+};
+
+class CheckpointSource final : public WeightSource {
+ public:
+  // The plan must have passed CheckParts.
+  CheckpointSource(const Checkpoint& checkpoint, const WeightPlan& plan, DType dtype)
+      : checkpoint_(checkpoint), plan_(plan), dtype_(dtype) {}
+
+  std::uint64_t Rows(std::int32_t index) const override { return Target(index).rows; }
+  std::uint64_t Columns(std::int32_t index) const override { return Target(index).columns; }
+  DType dtype() const override { return dtype_; }
+  absl::Status ReadRows(std::int32_t index, std::uint64_t first, std::uint64_t count,
+                        void* out) const override;
+  // Files by name, size and time of change, and where each row of each target lies in them.
+  std::string Identity() const override;
+
+ private:
+  const WeightTarget& Target(std::int32_t index) const {
+    return plan_.targets[static_cast<std::size_t>(index)];
+  }
+  absl::Status ReadPart(const WeightPart& part, std::uint64_t row, std::uint64_t count,
+                        char* out) const;
+
+  const Checkpoint& checkpoint_;
+  const WeightPlan& plan_;
+  const DType dtype_;
+};
+
+class LoadedSource final : public WeightSource {
+ public:
+  // Views of host memory, all of one dtype; at least one.
+  explicit LoadedSource(const std::vector<TensorView>& views) : views_(views) {}
+
+  std::uint64_t Rows(std::int32_t index) const override {
+    return static_cast<std::uint64_t>(View(index).shape[0]);
+  }
+  std::uint64_t Columns(std::int32_t index) const override {
+    return View(index).rank < 2 ? 1 : static_cast<std::uint64_t>(View(index).shape[1]);
+  }
+  DType dtype() const override { return views_.front().dtype; }
+  absl::Status ReadRows(std::int32_t index, std::uint64_t first, std::uint64_t count,
+                        void* out) const override;
+
+ private:
+  const TensorView& View(std::int32_t index) const {
+    return views_[static_cast<std::size_t>(index)];
+  }
+
+  const std::vector<TensorView>& views_;
+};
+
+}  // namespace penstock::shard

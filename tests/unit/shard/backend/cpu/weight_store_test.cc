@@ -1,0 +1,215 @@
+// Packed weights: where each value lies, and the cache of them on disk.
+#include "shard/backend/cpu/weight_store.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cstring>
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+#include <string>
+#include <vector>
+
+#include "shard/backend/cpu/transpose.h"
+#include "tests/unit/shard/backend/cpu/random_model.h"
+#include "tests/unit/shard/temp_folder.h"
+
+namespace penstock::shard::cpu {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr Shape kShape = {.name = "odd",
+                          .hidden = 56,
+                          .layers = 2,
+                          .heads = 4,
+                          .kv_heads = 2,
+                          .head_dim = 14,
+                          .intermediate = 37,
+                          .qkv_bias = true};
+
+// Weights in memory under a name, and a count of what was read.
+class NamedSource final : public WeightSource {
+ public:
+  NamedSource(const LoadedWeights& weights, std::string identity)
+      : loaded_(weights.views), identity_(std::move(identity)) {}
+  std::uint64_t Rows(std::int32_t index) const override { return loaded_.Rows(index); }
+  std::uint64_t Columns(std::int32_t index) const override { return loaded_.Columns(index); }
+  DType dtype() const override { return loaded_.dtype(); }
+  absl::Status ReadRows(std::int32_t index, std::uint64_t first, std::uint64_t count,
+                        void* out) const override {
+    rows_read += count;
+    return loaded_.ReadRows(index, first, count, out);
+  }
+  std::string Identity() const override { return identity_; }
+
+  mutable std::atomic<std::uint64_t> rows_read = 0;
+
+ private:
+  const LoadedSource loaded_;
+  const std::string identity_;
+};
+
+class PackedWeights : public testing::Test {
+ protected:
+  struct Made {
+    std::vector<std::vector<std::byte>> matrices;
+    std::vector<float> row;  // of the embedding
+    std::uint64_t rows_read = 0;
+  };
+
+  Made Make(const std::string& identity, std::uint32_t threads = 2,
+            std::uint64_t most = std::uint64_t{1} << 30) {
+    const NamedSource source(weights_, identity);
+    WorkerPool pool(threads);
+    WeightStore::Options options;
+    options.source = &source;
+    options.cache_folder = folder_ / "cache";
+    options.cache_most = most;
+    const Kernels& kernels = *FindKernels(*ChooseIsa(), DType::kBFloat16);
+    auto store = WeightStore::Create(built_.program, options, kernels, pool);
+    EXPECT_TRUE(store.ok()) << store.status();
+    store->AwaitCache();
+    Made made;
+    made.rows_read = source.rows_read;
+    made.row.resize(kShape.hidden);
+    store->EmbeddingRow(0, 3, made.row.data());
+    for (const Op& op : built_.program.body) {
+      if (op.kind != OpKind::kLinear) continue;
+      const PackedMatrix& matrix = store->Matrix(op.weight);
+      made.matrices.emplace_back(matrix.data(), matrix.data() + matrix.Bytes());
+    }
+    return made;
+  }
+
+  std::vector<fs::path> Files() const {
+    std::vector<fs::path> files;
+    std::error_code ec;
+    for (const auto& entry : fs::directory_iterator(folder_ / "cache", ec)) {
+      files.push_back(entry.path());
+    }
+    return files;
+  }
+
+  TempFolder folder_;
+  const BuiltProgram built_ = BuildProgram(SpecOf(kShape), *MakePartition(SpecOf(kShape), 0, 1));
+  const LoadedWeights weights_ = RandomWeights(built_.weights, DType::kBFloat16);
+};
+
+TEST_F(PackedWeights, ASecondStartReadsTheSameBytesWithoutTheModel) {
+  const Made first = Make("model a");
+  EXPECT_GT(first.rows_read, 0u);
+  ASSERT_EQ(Files().size(), 1u);
+  const Made second = Make("model a", 3);
+  EXPECT_EQ(second.rows_read, 0u);
+  EXPECT_EQ(second.matrices, first.matrices);
+  EXPECT_EQ(second.row, first.row);
+}
+
+TEST_F(PackedWeights, AnotherModelIsPackedAnew) {
+  Make("model a");
+  EXPECT_GT(Make("model b").rows_read, 0u);
+  EXPECT_EQ(Files().size(), 2u);
+}
+
+TEST_F(PackedWeights, DamagedFilesAreNoticedAndMadeAnew) {
+  const Made whole = Make("model a");
+  const fs::path file = Files().at(0);
+  const auto size = fs::file_size(file);
+  const auto flip = [&file](std::uint64_t at) {
+    std::fstream stream(file, std::ios::in | std::ios::out | std::ios::binary);
+    stream.seekg(static_cast<std::streamoff>(at));
+    const char byte = static_cast<char>(stream.get() ^ 1);
+    stream.seekp(static_cast<std::streamoff>(at));
+    stream.put(byte);
+  };
+  const std::vector<std::function<void()>> harms = {
+      [&] { flip(0); },                          // the magic number
+      [&] { flip(60); },                         // the identity
+      [&] { flip(size - 1); },                   // the image
+      [&] { flip(size / 2); },                   //
+      [&] { fs::resize_file(file, size - 1); },  // torn
+      [&] { fs::resize_file(file, 0); },
+  };
+  for (std::size_t i = 0; i < harms.size(); ++i) {
+    SCOPED_TRACE("harm " + std::to_string(i));
+    harms[i]();
+    const Made again = Make("model a");
+    EXPECT_GT(again.rows_read, 0u) << "a damaged file was taken";
+    EXPECT_EQ(again.matrices, whole.matrices);
+    EXPECT_EQ(again.row, whole.row);
+    EXPECT_EQ(Make("model a").rows_read, 0u) << "the file was not made anew";
+  }
+}
+
+TEST_F(PackedWeights, TheFolderKeepsWhatWasUsedLastWithinItsBound) {
+  Make("model a");
+  const std::uint64_t one = fs::file_size(Files().at(0));
+  const fs::path first = Files().at(0);
+  fs::last_write_time(first, fs::file_time_type::clock::now() - std::chrono::hours(1));
+  Make("model b", 2, 2 * one);
+  EXPECT_EQ(Files().size(), 2u);
+  Make("model c", 2, 2 * one);
+  EXPECT_EQ(Files().size(), 2u);
+  EXPECT_FALSE(fs::exists(first));
+  Make("model d", 2, one - 1);  // does not fit at all: a warning
+  EXPECT_EQ(Files().size(), 2u);
+}
+
+TEST_F(PackedWeights, AFolderThatCannotBeMadeIsNoReasonNotToStart) {
+  folder_.Write("cache", "a file");
+  EXPECT_GT(Make("model a").rows_read, 0u);
+}
+
+TEST_F(PackedWeights, SourcesWithoutANameAreNotKept) {
+  Make("");
+  EXPECT_TRUE(Files().empty());
+}
+
+// Element (column c, k) of a panel lies where packed_matrix.h says, for sizes that fill nothing.
+template <class Element>
+void ExpectPlaces(const MatrixShape& shape, const Layout& layout, DType dtype) {
+  SCOPED_TRACE(std::to_string(shape.rows) + " x " + std::to_string(shape.inner) + ", pack " +
+               std::to_string(layout.pack));
+  std::vector<Element> weights(shape.rows * shape.inner);
+  for (std::size_t i = 0; i < weights.size(); ++i) weights[i] = static_cast<Element>(i % 30011 + 1);
+  PackedMatrix matrix(shape, layout, dtype);
+  std::vector<std::byte> memory(matrix.Bytes(), std::byte{0xee});
+  matrix.SetMemory(memory.data());
+  matrix.Pack(TensorView::Matrix(weights.data(), static_cast<std::int64_t>(shape.rows),
+                                 static_cast<std::int64_t>(shape.inner), dtype),
+              {0, matrix.panels()});
+  const std::size_t n = layout.PanelColumns();
+  const std::size_t padded = matrix.steps() * layout.pack;
+  for (std::size_t c = 0; c < matrix.PaddedColumns(); ++c) {
+    const std::size_t vector = c / layout.lanes;
+    const std::size_t output = shape.gated ? vector / 2 * layout.lanes + c % layout.lanes : c;
+    const bool real = output < matrix.outputs();
+    const std::size_t row = shape.gated ? vector % 2 * matrix.outputs() + output : output;
+    for (std::size_t k = 0; k < padded; ++k) {
+      const std::size_t at = c / n * padded * n + k / layout.pack * n * layout.pack +
+                             c % n * layout.pack + k % layout.pack;
+      Element value;
+      std::memcpy(&value, memory.data() + at * sizeof(Element), sizeof value);
+      const Element expected =
+          real && k < shape.inner ? weights[row * shape.inner + k] : Element(0);
+      ASSERT_EQ(value, expected) << "column " << c << ", k " << k;
+    }
+  }
+}
+
+TEST(PackedMatrix, EveryElementLiesInItsPlace) {
+  for (const MatrixShape& shape :
+       {MatrixShape{1, 1, false}, MatrixShape{64, 32, false}, MatrixShape{67, 33, false},
+        MatrixShape{200, 7, false}, MatrixShape{74, 45, true}, MatrixShape{128, 64, true}}) {
+    ExpectPlaces<float>(shape, {8, 2, 1}, DType::kFloat32);
+    ExpectPlaces<float>(shape, {16, 4, 1}, DType::kFloat32);
+    ExpectPlaces<std::uint16_t>(shape, {16, 4, 1}, DType::kBFloat16);
+    ExpectPlaces<std::uint16_t>(shape, {16, 4, 2}, DType::kBFloat16);
+  }
+}
+
+}  // namespace
+}  // namespace penstock::shard::cpu
