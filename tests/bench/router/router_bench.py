@@ -124,8 +124,11 @@ def measure_requests(pair, budget):
             "cpu_us_per_request": report["cpu"] * 1e6 / report["requests"]}
 
 
-def median_of(runs):
-    return {key: round(statistics.median(run.get(key, 0) for run in runs), 2) for key in runs[0]}
+def summary(runs):
+    """Medians, and how far the rates per CPU second lie apart: neighbours on the machine only ever take."""
+    shown = {key: round(statistics.median(run.get(key, 0) for run in runs), 2) for key in runs[0]}
+    rate = next(key for key in runs[0] if key.endswith("_per_cpu_second"))
+    return {**shown, "least_and_most_per_cpu_second": [round(pick(run[rate] for run in runs)) for pick in (min, max)]}
 
 
 def profile(pair, streams, tokens, budget):
@@ -174,14 +177,14 @@ def main():
                     for path, pair in pairs.items():
                         runs[path].append(measure(pair, streams, arguments.tokens, arguments.budget))
                 for path in pairs:
-                    points.append({"router": path, "streams": streams, "rows": rows, **median_of(runs[path])})
+                    points.append({"router": path, "streams": streams, "rows": rows, **summary(runs[path])})
                     print(points[-1], file=sys.stderr)
             runs = {path: [] for path in pairs}
             for _ in range(arguments.repeats):
                 for path, pair in pairs.items():
                     runs[path].append(measure_requests(pair, arguments.budget))
             for path in pairs:
-                points.append({"router": path, "one_token_requests": True, "rows": rows, **median_of(runs[path])})
+                points.append({"router": path, "one_token_requests": True, "rows": rows, **summary(runs[path])})
                 print(points[-1], file=sys.stderr)
             last = list(pairs.values())[-1]
             hot = None
