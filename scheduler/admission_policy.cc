@@ -116,8 +116,7 @@ std::optional<Shortage> AdmissionPolicy::Check(const Work& work, const GroupStat
 
 std::uint32_t AdmissionPolicy::DecodeRows(const Work& work) const {
   const std::uint32_t candidates = work.Candidates();
-  return candidates > 0 && !PENSTOCK_MUTANT("candidates-count-as-one") ? candidates
-                                                                       : config_.max_decode_rows;
+  return candidates > 0 && !PENSTOCK_MUTANT("candidates-count-as-one") ? candidates : 1;
 }
 
 std::uint32_t AdmissionPolicy::MaxRunning() const {

@@ -28,7 +28,7 @@ struct GroupState {
   std::uint32_t blocks_available = 0;  // free or cached, and not promised
   std::uint32_t slots_available = 0;
   std::uint32_t running = 0;          // admitted, not ended
-  std::uint32_t decode_rows = 0;      // of a step in which all of them decode
+  std::uint32_t decode_rows = 0;      // of a step in which all of them decode, without drafts
   std::uint64_t reserved_tokens = 0;  // of all running
   // What the running may grow, beyond their own reservations, until a plan made now has its result.
   std::uint32_t blocks_kept_free = 0;
@@ -51,7 +51,7 @@ class AdmissionPolicy {
   virtual std::uint64_t TokensToReserve(const Work& work) const = 0;
   // Of these, those that blocks must hold: in the padded KV layout what is computed as a prompt.
   std::uint32_t BlocksToReserve(const Work& work) const;
-  // Rows that it takes of every step in which it decodes, at most.
+  // Rows that it takes of every step in which it decodes; drafts have what is left.
   std::uint32_t DecodeRows(const Work& work) const;
   // Whether it may be preempted once it runs.
   virtual bool MayBePreempted(const Work& work) const = 0;

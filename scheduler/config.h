@@ -27,7 +27,7 @@ struct Config {
   std::uint32_t max_batch_size = 0;            // running sequences; 0 = the group's slots
   std::uint32_t max_waiting_requests = 512;    // queue bound; a further arrival is refused
   std::uint32_t pipeline_depth = 2;            // plans in flight per group
-  std::uint32_t max_decode_rows = 1;           // per sequence and step; more with drafts
+  std::uint32_t max_decode_rows = 1;           // per sequence and step: the newest token and drafts
   Duration target_inter_token{0};              // bounds the prefill share by time; 0 = no bound
   Batching batching = Batching::kContinuous;
   StaticGrouping static_grouping = StaticGrouping::kWindow;

@@ -1,4 +1,5 @@
 // The part of GroupScheduler that lets sequences grow beyond their reservations (growth.h).
+#include <algorithm>
 #include <optional>
 #include <utility>
 
@@ -17,14 +18,14 @@ void GroupScheduler::MakeRoom(Time now, Outputs& out) {
   if (config_.admission == Admission::kGuaranteed) return;
   std::optional<RequestId> taker;
   for (const auto& [id, sequence] : table_.all()) {
-    const Lack lack = growth_.OfNextDecode(sequence);
+    const Lack lack = growth_.OfNextDecode(sequence, most_rows_);
     if (!taker && !lack.none()) taker = sequence.request.request;
     lacking_ += lack;
   }
   while (!growth_.Covered(lacking_, table_, true)) {
     Sequence* victim = growth_.Victim(table_, *admission_);
     PENSTOCK_CHECK(victim != nullptr, "the worst cases of what cannot be preempted fit the pool");
-    const Lack spared = growth_.OfNextDecode(*victim);
+    const Lack spared = growth_.OfNextDecode(*victim, most_rows_);
     Preempt(*victim, taker, now, out);  // says what was lacking
     lacking_ -= spared;
   }
@@ -32,8 +33,19 @@ void GroupScheduler::MakeRoom(Time now, Outputs& out) {
 
 std::uint32_t GroupScheduler::DecodeRows() const {
   const SequenceTable::Contrastive& contrastive = table_.contrastive();
-  return (table_.running() - contrastive.sequences) * config_.max_decode_rows +
-         contrastive.candidates;
+  return table_.running() - contrastive.sequences + contrastive.candidates;
+}
+
+// Every sequence has one row; what is left of kVerifiedRows and of the step's budget is for drafts,
+// the same share for everybody.
+std::uint32_t GroupScheduler::MostRows(std::uint32_t step_tokens) const {
+  const SequenceTable::Contrastive& contrastive = table_.contrastive();
+  const std::uint32_t plain = table_.running() - contrastive.sequences;
+  if (config_.max_decode_rows == 1 || plain == 0) return 1;
+  if (PENSTOCK_MUTANT("drafts-of-the-first-take-all")) return config_.max_decode_rows;
+  const std::uint32_t room = std::min(kVerifiedRows, step_tokens);
+  const std::uint32_t share = (room - std::min(room, contrastive.candidates)) / plain;
+  return std::clamp(share, 1u, config_.max_decode_rows);
 }
 
 void GroupScheduler::KeepFree() {
@@ -66,7 +78,7 @@ void GroupScheduler::Preempt(Sequence& victim, std::optional<RequestId> taker, T
 // rows. False: it waits for a result.
 bool GroupScheduler::Secure(Sequence& sequence, Time now, Outputs& out) {
   if (config_.admission == Admission::kGuaranteed) return true;
-  const Lack lack = growth_.OfNextDecode(sequence);
+  const Lack lack = growth_.OfNextDecode(sequence, most_rows_);
   if (lack.none()) return true;
   const bool for_good = sequence.waits_for_room && PENSTOCK_MUTANT("waits-for-room-for-good");
   if (for_good || waits_ || !growth_.Covered(lack, table_, false)) {

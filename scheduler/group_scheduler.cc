@@ -120,6 +120,7 @@ void GroupScheduler::BeginStep(Time now, Outputs& out) {
   draft_->Restart(budget, limit);
   if (draft_->named.capacity() == 0) draft_->named.swap(spare_named_);
   batch_.BeginStep(table_.running());
+  most_rows_ = MostRows(budget.step_tokens);
   MakeRoom(now, out);
   bool prompts = false;
   for (auto& [id, sequence] : table_.all()) {
@@ -134,7 +135,7 @@ void GroupScheduler::BeginStep(Time now, Outputs& out) {
 }
 
 void GroupScheduler::AddDecode(Sequence& sequence, Time now, Outputs& out) {
-  const std::uint32_t wanted = sequence.NextDecodeRows(config_.max_decode_rows);
+  const std::uint32_t wanted = sequence.NextDecodeRows(most_rows_);
   if (wanted == 0 || !Secure(sequence, now, out)) return;
   if (PENSTOCK_MUTANT("fifth-decode-left-out") && draft_->composer.decode_rows() > 3) return;
   const std::uint64_t context = sequence.PositionsAfter(sequence.TokensOfDecode(wanted));
@@ -142,7 +143,9 @@ void GroupScheduler::AddDecode(Sequence& sequence, Time now, Outputs& out) {
   const std::uint32_t rows = draft_->composer.AddDecode(sequence.slot, wanted, context, least);
   if (rows == 0) return;
   const std::uint32_t tokens = sequence.TokensOfDecode(rows);
-  const bool forgets = sequence.Candidates() > 0 && PENSTOCK_MUTANT("winner-has-no-cell");
+  const bool forgets = sequence.Candidates() > 0
+                           ? PENSTOCK_MUTANT("winner-has-no-cell")
+                           : tokens > 1 && PENSTOCK_MUTANT("last-draft-has-no-cell");
   if (capacity_.cells == 0) {
     sequence.blocks.GrowTo(table_.cache(), sequence.PositionsAfter(tokens) - forgets, sequence.slot,
                            draft_->plan.block_ops);

@@ -34,6 +34,11 @@
 
 namespace penstock::scheduler {
 
+// Rows of decodes, drafts included, that a step may have before drafts cost more than they bring:
+// up to about so many a step is bound by reading the weights, and a further row is nearly free
+// (docs/decisions/0025).
+constexpr std::uint32_t kVerifiedRows = 16;
+
 class GroupScheduler {
  public:
   // `lengths` must outlive the group; it learns from what ends here.
@@ -138,7 +143,9 @@ class GroupScheduler {
 
   StepId NextStep() const { return StepId(last_step_.value() + 1); }
   GroupState StateFor(const Work& work) const;
-  std::uint32_t DecodeRows() const;  // of all running, when every one decodes
+  std::uint32_t DecodeRows() const;  // of all running, when every one decodes without drafts
+  // Of each decode that may have drafts, in a step of so many tokens.
+  std::uint32_t MostRows(std::uint32_t step_tokens) const;
   Decision MakeDecision(Time at, const Sequence& sequence, DecisionKind kind) const;
   bool FitsOneStep(std::uint64_t prompt) const;
   void MakeRoom(Time now, Outputs& out);
@@ -183,6 +190,7 @@ class GroupScheduler {
   std::vector<Named> spare_named_;   // room of the last that came back
   std::optional<Draft> draft_;
   StaticBatch batch_;
+  std::uint32_t most_rows_ = 1;  // MostRows of the step being made
   Lack lacking_;        // of decodes whose growth is not secured yet, in the step being made
   bool waits_ = false;  // one of them waits for a result, so those behind it do as well
   std::uint32_t kept_free_ = 0;

@@ -23,8 +23,8 @@ Lack Growth::Beyond(const Sequence& sequence, std::uint64_t positions, std::uint
   return lack;
 }
 
-Lack Growth::OfNextDecode(const Sequence& sequence) const {
-  const std::uint32_t rows = sequence.NextDecodeRows(config_.max_decode_rows);
+Lack Growth::OfNextDecode(const Sequence& sequence, std::uint32_t max_rows) const {
+  const std::uint32_t rows = sequence.NextDecodeRows(max_rows);
   if (rows == 0) return {};
   const std::uint64_t positions = sequence.PositionsAfter(sequence.TokensOfDecode(rows));
   return Beyond(sequence, positions, positions + sequence.Unwritten());

@@ -43,8 +43,8 @@ class Growth {
   Growth(const Config& config, const GroupCapacity& capacity)
       : config_(config), block_size_(capacity.block_size), in_cells_(capacity.cells > 0) {}
 
-  // For its rows in the plan being made.
-  Lack OfNextDecode(const Sequence& sequence) const;
+  // For its rows in the plan being made, at most `max_rows`.
+  Lack OfNextDecode(const Sequence& sequence, std::uint32_t max_rows) const;
   // For all it may write in the next pipeline_depth steps, in blocks.
   std::uint64_t OfPipeline(const Sequence& sequence) const;
 

@@ -16,6 +16,7 @@
 
 #include "common/ids.h"
 #include "scheduler/block_table.h"
+#include "scheduler/mutant.h"
 #include "scheduler/waiting_request.h"
 
 namespace penstock::scheduler {
@@ -67,14 +68,16 @@ struct Sequence : Work {
   // Tokens that have no K/V yet: the newest one's are written by the row that follows it.
   std::uint32_t Unwritten() const { return Candidates() > 0 ? 0 : 1; }
 
-  // Rows that the next plan may hold for it; 0 while its prompt is not fully planned, or when plans
-  // in flight may already finish it.
+  // Rows that the next plan may hold for it, `max_rows` of them where it has drafts; 0 while its
+  // prompt is not fully planned, or when plans in flight may already finish it. A grammar has none:
+  // the mask of a row is made while the row before it is computed.
   std::uint32_t NextDecodeRows(std::uint32_t max_rows) const {
     if (retiring || PromptLeft() > 0) return 0;
     const std::uint32_t last = std::min(request.max_new_tokens, finish_at.value_or(UINT32_MAX));
     const std::uint32_t left = last - std::min(MostTokens(), last);
     if (Candidates() > 0) return left > 0 ? Candidates() : 0;
-    return std::min(max_rows, left);
+    if (left > 0 && PENSTOCK_MUTANT("drafts-beyond-the-end")) return max_rows;
+    return std::min(request.grammar.empty() ? max_rows : 1, left);
   }
   // Tokens that a decode of so many rows yields at most.
   std::uint32_t TokensOfDecode(std::uint32_t rows) const {

@@ -147,6 +147,23 @@ void SimGroup::Write(Slot& slot, std::uint32_t position, TokenId token) {
   cells_[std::size_t{slot.table[position / size].value()} * size + position % size] = slot.written;
 }
 
+// K/V of tokens that are not the sequence's; nobody must ever read them.
+void SimGroup::WriteDrafts(Slot& slot, std::uint32_t first, std::uint32_t count) {
+  const std::uint32_t size = capacity_.block_size;
+  for (std::uint32_t position = first; position < first + count; ++position) {
+    if (position >= capacity_.max_sequence_length) Complain("the longest sequence is kept");
+    const std::size_t room = slot.in_cells ? slot.width : slot.table.size() * size;
+    if (position >= room) return Complain("drafts are written inside the sequence's blocks");
+    if (cells_.empty()) continue;
+    const History wrong = Mix(slot.written, position);
+    if (slot.in_cells) {
+      slot.row[position] = wrong;
+    } else {
+      cells_[std::size_t{slot.table[position / size].value()} * size + position % size] = wrong;
+    }
+  }
+}
+
 // What attention of the row at `position` sees: the row's own history if every block holds it.
 History SimGroup::Read(const Slot& slot, std::uint32_t position) {
   const std::uint32_t size = capacity_.block_size;
@@ -232,11 +249,16 @@ SequenceResult SimGroup::RunDecode(const Segment& segment, Slot& slot) {
   if (options_.variable_rows) {
     rows = static_cast<std::uint32_t>(Mix(slot.written, step_.value()) % (rows + 1));
   }
+  const std::uint32_t first = slot.start.prompt_length + slot.generated - 1;
   for (; rows > 0 && !slot.finished; --rows) {
     Write(slot, slot.start.prompt_length + slot.generated - 1, slot.newest);
     Sample(slot, slot.start.prompt_length + slot.generated - 1, result);
   }
   result.committed_length = slot.start.prompt_length + slot.generated - 1;
+  if (options_.variable_rows) {
+    WriteDrafts(slot, result.committed_length,
+                segment.max_rows - (result.committed_length - first));
+  }
   return result;
 }
 

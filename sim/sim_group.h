@@ -42,9 +42,11 @@ using StepTimeFunction = std::function<Duration(const StepPlan&, std::span<const
 struct SimGroupOptions {
   TokenSource tokens;
   std::uint32_t error_one_in = 0;  // chance that a sequence fails at its first token; 0 = never
-  bool variable_rows = false;      // a decode of r rows yields 0 … r tokens, else exactly r
-  bool contents = true;            // false: KV contents are not kept (long runs that measure time)
-  StepTimeFunction step_time;      // none: steps take no time
+  // A decode of r rows yields 0 … r tokens, and what it does not yield were wrong drafts, which
+  // have written K/V, too. Else it yields exactly r.
+  bool variable_rows = false;
+  bool contents = true;        // false: KV contents are not kept (long runs that measure time)
+  StepTimeFunction step_time;  // none: steps take no time
 };
 
 class SimGroup {
@@ -94,6 +96,7 @@ class SimGroup {
   History ReadRow(const Slot& slot, std::uint32_t position);
   void WritePrompt(const Segment& segment, Slot& slot);
   void Write(Slot& slot, std::uint32_t position, TokenId token);
+  void WriteDrafts(Slot& slot, std::uint32_t first, std::uint32_t count);
   History Read(const Slot& slot, std::uint32_t position);
   SequenceResult RunPrompt(const Segment& segment, Slot& slot);
   SequenceResult RunDecode(const Segment& segment, Slot& slot);

@@ -15,7 +15,7 @@ constexpr TgiFlag kFlags[] = {
     {"sharded", "", kLauncher},
     {"num-shard", "", kLauncher},
     {"quantize", "", kLauncher},
-    {"speculate", "", kLauncher},
+    {"speculate", "N-gram lookup; seeded answers keep their tokens, too. At most 15.", kLauncher},
     {"dtype", "float32 and auto, too.", kLauncher},
     {"kv-cache-dtype", "", kLauncher},
     {"trust-remote-code"},

@@ -116,6 +116,7 @@ absl::Status GroupLink::ConfigureAll(ShardClient::Deadline deadline) {
   configuration.max_sequences = capacity.slots;
   configuration.max_sequence_length = capacity.max_sequence_length;
   configuration.max_candidates = capacity.max_candidates;
+  configuration.max_decode_rows = std::min(options_.max_decode_rows, capacity.max_step_tokens);
   return OnAllRanks([&](ShardClient& shard) { return shard.Configure(configuration, deadline); });
 }
 

@@ -38,6 +38,7 @@ struct GroupLinkOptions {
   std::uint32_t max_sequences = 128;      // slots
   std::uint32_t max_sequence_length = 0;  // 0 = what the model was made for
   std::uint32_t max_candidates = 0;       // of contrastive search; 0 = off
+  std::uint32_t max_decode_rows = 1;      // of a sequence in a step: 1 + drafts
   std::stop_token stop;                   // ends the formation early
   // The launcher watches the progress of loading; this ends a router that waits alone.
   std::chrono::milliseconds startup_timeout{std::chrono::hours(1)};

@@ -149,7 +149,7 @@ absl::Status ShardClient::Configure(const ShardConfiguration& configuration, Dea
   limits.set_max_step_tokens(configuration.max_step_tokens);
   limits.set_max_sequences(configuration.max_sequences);
   limits.set_max_sequence_length(configuration.max_sequence_length);
-  limits.set_max_decode_rows(1);
+  limits.set_max_decode_rows(configuration.max_decode_rows);
   limits.set_max_candidates(configuration.max_candidates);
   v1::ConfigureResponse response;
   return WithRank(FromGrpc(connection_->stub->Configure(&context, request, &response)),

@@ -59,6 +59,7 @@ struct ShardConfiguration {
   std::uint32_t max_sequences = 0;
   std::uint32_t max_sequence_length = 0;
   std::uint32_t max_candidates = 0;
+  std::uint32_t max_decode_rows = 1;
 };
 
 struct ShardWarmup {

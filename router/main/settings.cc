@@ -54,6 +54,7 @@ GroupLinkOptions LinkSettings(const options::Values& values) {
   if (link.max_sequences == 0) link.max_sequences = Count(values, "max-concurrent-requests");
   link.max_sequence_length = CountOrZero(values, "max-total-tokens");
   if (values.GetBool("contrastive-search")) link.max_candidates = Count(values, "max-candidates");
+  link.max_decode_rows = 1 + CountOrZero(values, "speculate");
   return link;
 }
 
@@ -212,6 +213,8 @@ CoreLoopOptions CoreSettings(const options::Values& values, const GroupFormed& f
   config.prefix_caching = values.GetBool("prefix-caching");
   config.max_waiting_requests = Count(values, "max-concurrent-requests");
   config.pipeline_depth = Count(values, "pipeline-depth");
+  config.max_decode_rows =
+      std::min(1 + CountOrZero(values, "speculate"), formed.capacity.max_step_tokens);
   config.target_inter_token = TargetInterToken(values);
   config.split = values.GetString("split") == "sparsity" ? scheduler::SplitObjective::kSparsity
                                                          : scheduler::SplitObjective::kCost;

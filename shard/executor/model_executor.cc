@@ -50,6 +50,7 @@ absl::Status ModelExecutor::Run(const StepPlan& plan, StepResult& result) {
   if (options_.padded) {
     PENSTOCK_RETURN_IF_ERROR(cell_rows_.Arrange(plan, slots_, backend_, result.cells));
   }
+  Draft(plan);
   batch_.Build(plan, slots_);
   logits_time_ = Duration(0);
   const Time begin = SteadyNow();
@@ -66,6 +67,7 @@ absl::Status ModelExecutor::Run(const StepPlan& plan, StepResult& result) {
   if (batch_.candidate_segments() > 0) PENSTOCK_RETURN_IF_ERROR(CommitWinners(result));
   PENSTOCK_RETURN_IF_ERROR(ReadLogits(result));
   PENSTOCK_RETURN_IF_ERROR(SharePicks(result));
+  FinishDrafts(result);
   if (options_.padded) cell_rows_.CountFilled(plan, slots_, result.cells);
   result.timings.forward = computed - begin + logits_time_;
   result.timings.sample = SteadyNow() - computed - logits_time_;
@@ -112,6 +114,18 @@ void ModelExecutor::StartGrammar(const SequenceStart& start) {
 
 void ModelExecutor::RebuildHistory(SlotId slot) { StartHistory(slots_.at(slot).start); }
 
+// Guesses for the decodes that have room for more than one row. The next row of a search is none
+// that could be guessed, and the mask of a grammar is made while the row before it is computed.
+void ModelExecutor::Draft(const StepPlan& plan) {
+  for (const Segment& segment : plan.segments) {
+    Sequence& sequence = slots_.at(segment.slot);
+    sequence.drafts.clear();
+    if (segment.kind == Segment::Kind::kPrompt || segment.max_rows < 2) continue;
+    if (sequence.start.sampling.Candidates() > 0 || !sequence.start.grammar.empty()) continue;
+    FindDrafts(sequence.tokens, sequence.pace.Take(segment.max_rows - 1), sequence.drafts);
+  }
+}
+
 absl::Status ModelExecutor::ReadLogits(StepResult& result) {
   picks_.clear();
   const auto total = static_cast<std::uint32_t>(batch_.batch().logit_rows.size());
@@ -137,11 +151,11 @@ absl::Status ModelExecutor::ReadLogits(StepResult& result) {
 void ModelExecutor::UseRow(const StepWork& work, std::uint32_t row, std::span<float> logits,
                            SequenceResult& result) {
   const Sequence& sequence = slots_.at(work.segment.slot);
-  if (work.samples() && row + 1 == work.logit_count) {
+  if (work.SamplesAt(row)) {
     if (sequence.start.sampling.Candidates() > 0) {
       FindCandidates(work, logits, result);
     } else {
-      PickToken(sequence, logits, result);
+      PickToken(work, row, logits, result);
     }
     return;
   }
@@ -178,16 +192,26 @@ void ModelExecutor::AllowByGrammar(const Sequence& sequence, SampleRequest& requ
   request.allowed = row->allowed;
 }
 
-void ModelExecutor::PickToken(const Sequence& sequence, std::span<float> logits,
+// A row behind a wrong draft, or behind the end, says nothing.
+void ModelExecutor::PickToken(const StepWork& work, std::uint32_t row, std::span<float> logits,
                               SequenceResult& result) {
+  const Sequence& sequence = slots_.at(work.segment.slot);
+  const std::uint32_t draft = row + 1 + work.drafts - work.logit_count;  // 0: behind no draft
+  const bool right = draft == 0 || sequence.committed == result.committed_length + draft;
+  if (!right || sequence.finish != ShardFinish::kNone) {
+    picks_.push_back(kNoPick);
+    return;
+  }
   auto sampled = sampler_.Sample(logits, RequestFor(sequence));
-  if (sampled.ok()) {
-    picks_.push_back(sampled->token);
-    result.tokens.push_back(*std::move(sampled));
-  } else {
+  if (!sampled.ok()) {
     picks_.push_back(kFailedPick);
     result.error = Message(sampled.status());
+    return Fail(result);
   }
+  const TokenId token = sampled->token;
+  picks_.push_back(token);
+  result.tokens.push_back(*std::move(sampled));
+  TakeToken(token, result);
 }
 
 absl::Status ModelExecutor::SharePicks(StepResult& result) {
@@ -201,22 +225,45 @@ absl::Status ModelExecutor::SharePicks(StepResult& result) {
     if (!work.samples()) continue;
     const auto mine = std::span<const TokenId>(picks_).subspan(next, work.picks);
     next += work.picks;
-    const bool one = slots_.at(work.segment.slot).start.sampling.Candidates() == 0;
-    PENSTOCK_RETURN_IF_ERROR(one ? TakePick(mine.front(), result.sequences[i])
-                                 : TakeCandidates(mine, result.sequences[i]));
+    if (slots_.at(work.segment.slot).start.sampling.Candidates() > 0) {
+      PENSTOCK_RETURN_IF_ERROR(TakeCandidates(mine, result.sequences[i]));
+    } else if (communicator_.rank() != 0) {
+      PENSTOCK_RETURN_IF_ERROR(TakePicks(mine, result.sequences[i]));
+    }
   }
   return absl::OkStatus();
 }
 
-absl::Status ModelExecutor::TakePick(TokenId pick, SequenceResult& result) {
-  if (pick == kFailedPick) {
-    Fail(result);
-    return absl::OkStatus();
+absl::Status ModelExecutor::TakePicks(std::span<const TokenId> picks, SequenceResult& result) {
+  for (const TokenId pick : picks) {
+    if (pick == kNoPick) break;
+    if (pick == kFailedPick) {
+      Fail(result);
+      break;
+    }
+    PENSTOCK_RETURN_IF_ERROR(CheckPick(pick));
+    result.tokens.push_back({pick, 0.0f, {}});
+    TakeToken(pick, result);
   }
-  PENSTOCK_RETURN_IF_ERROR(CheckPick(pick));
-  Accept(pick, result);
-  if (result.tokens.empty()) result.tokens.push_back({pick, 0.0f, {}});
   return absl::OkStatus();
+}
+
+// If it was drafted, its K/V are there already.
+void ModelExecutor::TakeToken(TokenId token, SequenceResult& result) {
+  Accept(token, result);
+  Sequence& sequence = slots_.at(result.slot);
+  const std::size_t next = result.tokens.size() - 1;
+  const bool drafted = next < sequence.drafts.size() && sequence.drafts[next] == token;
+  if (drafted && sequence.finish == ShardFinish::kNone) ++sequence.committed;
+}
+
+void ModelExecutor::FinishDrafts(StepResult& result) {
+  for (SequenceResult& one : result.sequences) {
+    Sequence& sequence = slots_.at(one.slot);
+    sequence.pace.Learn(static_cast<std::uint32_t>(sequence.drafts.size()),
+                        sequence.committed - one.committed_length);
+    one.committed_length = sequence.committed;
+  }
 }
 
 absl::Status ModelExecutor::CheckPick(TokenId pick) const {

@@ -57,12 +57,14 @@ class ModelExecutor {
   void StartHistory(const SequenceStart& start);
   void StartGrammar(const SequenceStart& start);
   void RebuildHistory(SlotId slot);
+  void Draft(const StepPlan& plan);
 
   // Rank 0 reads logits and picks; all ranks take part in gathering them.
   absl::Status ReadLogits(StepResult& result);
   void UseRow(const StepWork& work, std::uint32_t row, std::span<float> logits,
               SequenceResult& result);
-  void PickToken(const Sequence& sequence, std::span<float> logits, SequenceResult& result);
+  void PickToken(const StepWork& work, std::uint32_t row, std::span<float> logits,
+                 SequenceResult& result);
 
   // Contrastive search (contrastive_steps.cc): rank 0 chooses among the rows of each candidate
   // segment, every rank commits the winners.
@@ -73,9 +75,12 @@ class ModelExecutor {
   void FindCandidates(const StepWork& work, std::span<float> logits, SequenceResult& result);
   absl::Status TakeCandidates(std::span<const TokenId> picks, SequenceResult& result);
 
-  // picks_ of rank 0 on every rank, then into sequences and results.
+  // picks_ of rank 0 on every rank, and into sequences and results of those that have not picked
+  // themselves.
   absl::Status SharePicks(StepResult& result);
-  absl::Status TakePick(TokenId pick, SequenceResult& result);
+  absl::Status TakePicks(std::span<const TokenId> picks, SequenceResult& result);
+  void TakeToken(TokenId token, SequenceResult& result);
+  void FinishDrafts(StepResult& result);
   absl::Status CheckPick(TokenId pick) const;
   void Accept(TokenId token, SequenceResult& result);
   void Fail(SequenceResult& result);

@@ -13,6 +13,7 @@
 #include "common/ids.h"
 #include "common/plan/step_plan.h"
 #include "common/plan/step_result.h"
+#include "shard/executor/drafts.h"
 
 namespace penstock::shard {
 
@@ -24,6 +25,8 @@ struct Sequence {
   // committed: what comes next is one of `candidates`.
   std::vector<TokenId> tokens;
   std::vector<TokenId> candidates;
+  std::vector<TokenId> drafts;  // guesses at what follows `tokens`, of the present step
+  DraftPace pace;
   std::uint32_t committed = 0;  // positions whose K/V are written
   ShardFinish finish = ShardFinish::kNone;
   std::vector<std::vector<BlockId>> tables;  // per kv_group; a released entry keeps its id

@@ -24,15 +24,15 @@ void StepBatch::Add(const Segment& segment, const Sequence& sequence) {
   StepWork work;
   work.segment = segment;
   work.candidates = !prompt && wanted > 0;
-  // Without drafts a decode has one row.
   work.commits = prompt ? segment.count : 1;
-  work.rows = work.commits;
+  if (!prompt) work.drafts = static_cast<std::uint32_t>(sequence.drafts.size());
+  work.rows = work.commits + work.drafts;
   if (work.candidates) work.rows = static_cast<std::uint32_t>(sequence.candidates.size());
   const bool samples = first + work.commits >= sequence.start.prompt_length;
-  if (samples) work.picks = std::max(1u, wanted);
+  if (samples) work.picks = std::max(1u + work.drafts, wanted);
   work.first_logit = static_cast<std::uint32_t>(logit_rows_.size());
   const bool all = prompt && segment.logits == Segment::Logits::kAll;
-  work.logit_count = all ? work.rows : (samples ? 1 : 0);
+  work.logit_count = all ? work.rows : (samples ? 1 + work.drafts : 0);
 
   RaggedSegment ragged;
   ragged.query_start = static_cast<std::uint32_t>(tokens_.size());
@@ -44,7 +44,8 @@ void StepBatch::Add(const Segment& segment, const Sequence& sequence) {
   segments_.push_back(ragged);
   const std::vector<TokenId>& from = work.candidates ? sequence.candidates : sequence.tokens;
   const auto begin = from.begin() + (work.candidates ? 0 : first);
-  tokens_.insert(tokens_.end(), begin, begin + work.rows);
+  tokens_.insert(tokens_.end(), begin, begin + (work.rows - work.drafts));
+  if (!prompt) tokens_.insert(tokens_.end(), sequence.drafts.begin(), sequence.drafts.end());
   // Of candidates the first, which stands for the winner; else the last ones.
   const auto end =
       work.candidates ? ragged.query_start + 1 : static_cast<std::uint32_t>(tokens_.size());

@@ -70,7 +70,7 @@ absl::Status GroupSession::CheckLimits(const GroupLimits& limits) const {
     PENSTOCK_RETURN_IF_ERROR(
         CheckRange("limits.max_candidates", limits.max_candidates, 1, limits.max_step_tokens));
   }
-  return CheckRange("limits.max_decode_rows", limits.max_decode_rows, 1, 1);
+  return CheckRange("limits.max_decode_rows", limits.max_decode_rows, 1, limits.max_step_tokens);
 }
 
 absl::StatusOr<WarmupReport> GroupSession::Warmup() {

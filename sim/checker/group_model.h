@@ -78,10 +78,10 @@ class GroupModel {
     std::map<SequenceId, std::uint32_t> named;  // most tokens
   };
 
-  // Rows of a decode of the request.
+  // Rows that a decode of the request cannot do without.
   std::uint32_t RowsOf(const RequestModel& request) const {
     const std::uint32_t candidates = request.arrival.sampling.Candidates();
-    return candidates > 0 ? candidates : config_.max_decode_rows;
+    return candidates > 0 ? candidates : 1;
   }
   void Complain(const char* guarantee, const std::string& what);
   void CheckHeader(const StepPlan& plan);

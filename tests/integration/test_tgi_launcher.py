@@ -87,10 +87,10 @@ def test_a_real_shard_starts_the_same_way():
 
 
 def test_what_cannot_be_is_refused_by_name_before_anything_starts():
-    code, lines = refused("--quantize", "gptq", "--speculate", "3", env={"LORA_ADAPTERS": "a/b"})
+    code, lines = refused("--quantize", "gptq", "--rope-factor", "3", env={"LORA_ADAPTERS": "a/b"})
     assert code == 2
     text = "\n".join(lines)
-    for name in ("--quantize gptq", "--speculate 3", "LORA_ADAPTERS=a/b"):
+    for name in ("--quantize gptq", "--rope-factor 3", "LORA_ADAPTERS=a/b"):
         assert f"error: {name}: is not offered; " in text, text
 
 

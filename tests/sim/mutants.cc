@@ -65,6 +65,11 @@ constexpr Mutant kMutants[] = {
     {"prompt-awaits-a-token", "G4"},
     {"winner-has-no-cell", "G1"},
 
+    // Drafts.
+    {"drafts-beyond-the-end", "G3"},
+    {"drafts-of-the-first-take-all", "G4"},
+    {"last-draft-has-no-cell", "G1"},
+
     // Kept prefixes.
     {"pinned-tail-freed", "G1"},
     {"pinned-tail-not-compared", "G1"},

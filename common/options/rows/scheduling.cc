@@ -39,6 +39,16 @@ constexpr OptionSpec kRows[] = {
      .help = "How decode batches are split by length where attention costs padded cells: cost "
              "takes the cheapest partition by measured times, sparsity the least parts that "
              "keep --max-sparsity."},
+    {.name = "speculate",
+     .type = Type::kInt,
+     .default_text = "0",
+     .min = 0,
+     .max = 15,
+     .advanced = true,
+     .components = kLauncher | kRouter,
+     .help = "Most tokens that a step guesses ahead for each request, from what followed in its "
+             "own text before. Answers keep their bits; text that repeats itself comes faster, "
+             "while few requests run."},
     {.name = "max-splits",
      .type = Type::kInt,
      .default_text = "3",

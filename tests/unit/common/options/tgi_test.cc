@@ -60,7 +60,7 @@ constexpr Case kCases[] = {
     {"quantize", "awq", Fate::kRefused},
     {"quantize", "fp8", Fate::kRefused},
     {"quantize", "bitsandbytes-nf4", Fate::kRefused},
-    {"speculate", "2", Fate::kRefused},
+    {"speculate", "2", Fate::kWorks},
     {"speculate", "0", Fate::kWorks},
     {"dtype", "float16", Fate::kWorks},
     {"dtype", "bfloat16", Fate::kWorks},

@@ -60,6 +60,7 @@ struct Load {
   bool prefixes = true;        // prefix cache
   bool tight = false;          // the pool is so small that sequences are preempted
   std::uint32_t together = 8;  // arrivals before a step, at most
+  std::uint32_t drafts = 0;    // of each decode, at most
 };
 
 // Prompts of a few tokens to more than two partitions. A third of them begin like others; a third
@@ -109,7 +110,7 @@ class Requests {
         arrival.prompt[i] = arrival.prompt[i - period];
       }
     }
-    arrival.max_new_tokens = 4 + random_() % 24;
+    arrival.max_new_tokens = 4 + random_() % 28;
     arrival.predicted_tokens = 1;  // wrong, so that optimistic admission regrets it
     arrival.ignore_eos = random_() % 2 == 0;
     arrival.logprobs.kind =
@@ -157,6 +158,7 @@ class Server {
     options.config.max_batch_prefill_tokens = load.chunk;
     options.config.prefix_caching = load.prefixes;
     if (load.tight) options.config.admission = Admission::kOptimistic;
+    options.config.max_decode_rows = 1 + load.drafts;
     std::mt19937 random(seed);
     const auto arriving = [&] { return random() % 3 == 0 ? random() % (load.together + 1) : 0u; };
     return Run(options, load.threads, requests, arriving);
@@ -220,11 +222,13 @@ void ExpectSameBits(DType dtype, std::uint32_t count, std::uint32_t seed) {
   const Answers alone = server.Alone(requests.all());
   ASSERT_EQ(alone.size(), count);
 
-  const Load loads[] = {{.chunk = 1, .threads = 1},
-                        {.chunk = 7, .threads = 2, .tight = true},
-                        {.chunk = 64, .threads = 2},
-                        {.threads = 1, .prefixes = false, .together = 20},
-                        {.chunk = 64, .threads = 1, .tight = true, .together = 20}};
+  const Load loads[] = {
+      {.chunk = 1, .threads = 1},
+      {.chunk = 7, .threads = 2},
+      {.chunk = 64, .threads = 2, .together = 1, .drafts = 7},
+      {.threads = 1, .prefixes = false, .tight = true, .together = 40},
+      {.threads = 2, .tight = true, .together = 40, .drafts = 4},
+  };
   RunCounts all;
   for (std::size_t i = 0; i < std::size(loads); ++i) {
     const Answers answers = server.Under(loads[i], requests.all(), seed + i);
@@ -232,6 +236,7 @@ void ExpectSameBits(DType dtype, std::uint32_t count, std::uint32_t seed) {
     all.chunked += server.counts().chunked;
     all.preempted += server.counts().preempted;
     all.cached_tokens += server.counts().cached_tokens;
+    all.longer_gains += server.counts().longer_gains;
     all.most_rows = std::max(all.most_rows, server.counts().most_rows);
   }
   // The loads were what they are meant to be.
@@ -239,6 +244,7 @@ void ExpectSameBits(DType dtype, std::uint32_t count, std::uint32_t seed) {
   EXPECT_GT(all.preempted, 2u);
   EXPECT_GT(all.cached_tokens, 10 * count);
   EXPECT_GT(all.most_rows, 300u);
+  EXPECT_GT(all.longer_gains, count / 4);
 }
 
 TEST_P(Bits, RequestsUnderAnyLoadHaveTheBitsThatTheyHaveAlone) {

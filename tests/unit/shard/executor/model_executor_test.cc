@@ -214,6 +214,57 @@ TEST_F(ModelExecutorTest, ASearchThatEndsOrFailsEndsAlone) {
   EXPECT_THAT(results[0].error, HasSubstr("NaN"));
 }
 
+StepPlan WithRows(StepPlan plan, std::uint32_t rows) {
+  for (Segment& segment : plan.segments) segment.max_rows = rows;
+  return plan;
+}
+
+// The model counts upwards, so what it drafts from a text that counts is right, and wrong where the
+// text jumps.
+TEST_F(ModelExecutorTest, DraftsAreKeptAsFarAsTheyAreWhatIsSampled) {
+  Run(Whole(Start(0, {5, 6, 7, 8, 20, 5})));  // 6 follows
+  const auto results = Run(WithRows(Decodes({0}), 5));
+  const FakeBackend::Recorded& batch = backend_.batches.back();
+  EXPECT_THAT(batch.tokens, ElementsAre(6, 7, 8, 20, 5)) << "what followed 5, 6 before";
+  EXPECT_THAT(batch.logit_rows, ElementsAre(0, 1, 2, 3, 4));
+  EXPECT_EQ(batch.segments[0].context_length, 6u);
+  EXPECT_THAT(Tokens(results[0]), ElementsAre(7, 8, 9)) << "9 was drafted as 20";
+  EXPECT_EQ(results[0].committed_length, 9u) << "6, 7 and 8 have K/V";
+
+  Run(Decodes({0}));
+  EXPECT_THAT(backend_.batches.back().tokens, ElementsAre(9)) << "one row, no draft";
+  EXPECT_EQ(backend_.batches.back().segments[0].context_length, 9u);
+}
+
+TEST_F(ModelExecutorTest, ADraftThatEndsTheSequenceIsItsLastToken) {
+  Run(Whole(Start(0, {kEos - 3, kEos - 2, kEos - 1, kEos, 7, kEos - 4})));
+  Run(Decodes({0}));
+  const auto results = Run(WithRows(Decodes({0}), 5));
+  EXPECT_THAT(Tokens(results[0]), ElementsAre(kEos - 1, kEos));
+  EXPECT_EQ(results[0].finish, ShardFinish::kEos);
+}
+
+TEST_F(ModelExecutorTest, AnotherRankKeepsTheDraftsThatRank0Keeps) {
+  FollowingCommunicator follower;
+  Use(follower);
+  follower.picks = {{6}, {7, 8, 9, kNoPick, kNoPick}, {10}};
+  Run(Whole(Start(0, {5, 6, 7, 8, 20, 5})));
+  const auto results = Run(WithRows(Decodes({0}), 5));
+  EXPECT_THAT(Tokens(results[0]), ElementsAre(7, 8, 9));
+  EXPECT_EQ(results[0].committed_length, 9u);
+  Run(Decodes({0}));
+  EXPECT_THAT(backend_.batches.back().tokens, ElementsAre(9));
+}
+
+TEST_F(ModelExecutorTest, WhatARowBehindAWrongDraftSaysDoesNotMatter) {
+  backend_.nan_token = 20;
+  Run(Whole(Start(0, {5, 6, 20, 8, 9, 5})));
+  const auto results = Run(WithRows(Decodes({0}), 3));
+  EXPECT_THAT(backend_.batches.back().tokens, ElementsAre(6, 20, 8));
+  EXPECT_THAT(Tokens(results[0]), ElementsAre(7));
+  EXPECT_EQ(results[0].finish, ShardFinish::kNone);
+}
+
 TEST_F(ModelExecutorTest, EndTokensAreMaskedBeforeMinNewTokens) {
   StepPlan plan = Whole(Start(0, {kEos - 1}));
   plan.starts[0].min_new_tokens = 1;
