@@ -31,7 +31,7 @@ std::string Verdict(const TgiFlag& flag, const OptionSpec* spec) {
   std::string text;
   if (!spec->refusal.empty()) {
     text = absl::StrCat("refused: ", std::string(spec->refusal));
-    if (!spec->harmless.empty()) text += "; " + HarmlessValues(spec->harmless) + " is accepted";
+    if (!spec->harmless.empty()) text += "; accepted: " + HarmlessValues(spec->harmless);
   } else if (!spec->no_effect.empty()) {
     text = absl::StrCat("accepted: ", std::string(spec->no_effect));
   } else if (spec->name == flag.name) {

@@ -57,7 +57,7 @@ KeyEffect TensorParallel(const std::string& value) {
 
 KeyEffect DType(const std::string& value) {
   if (value == "int8") {
-    return Must("fp32, bf16, fp16 or auto: weights are not quantized while loading");
+    return Must("fp32, bf16, fp16 or auto: weights of 8 bits are --quantize int8");
   }
   if (value != "fp16" && value != "float16" && value != "half") return Sets("dtype", value);
   KeyEffect effect = Sets("dtype", "auto");

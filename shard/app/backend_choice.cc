@@ -1,6 +1,7 @@
 #include "shard/app/backend_choice.h"
 
 #include <algorithm>
+#include <string>
 #include <utility>
 
 #include "common/log.h"
@@ -14,6 +15,8 @@ namespace {
 // Below this much of the weights per thread, meeting the others costs more than computing alone.
 constexpr std::uint64_t kWeightBytesPerThread = std::uint64_t{2} << 20;
 
+constexpr const char* kNoQuantization =
+    "`quantize` int8 needs backend cpu on a CPU, which quantises weights while it packs them";
 constexpr const char* kNoPaddedLayout =
     "backend cpu reads K/V through block tables only; `kv-layout` padded needs backend reference";
 
@@ -30,6 +33,7 @@ absl::StatusOr<std::unique_ptr<Backend>> MakeCpu(const BackendChoiceOptions& opt
   cpu.weights_cache_bytes = options.weights_cache_bytes;
   cpu.dtype = model.dtype;
   cpu.block_size = options.block_size;
+  cpu.quantization = model.quantization;
   cpu.threads = static_cast<std::uint32_t>(std::min<std::uint64_t>(useful, options.cpu_threads));
   return MakeCpuBackend(std::move(cpu));
 }
@@ -48,12 +52,19 @@ absl::StatusOr<std::unique_ptr<Backend>> MakeReference(const BackendChoiceOption
 
 absl::StatusOr<std::unique_ptr<Backend>> Make(const BackendChoiceOptions& options,
                                               const Model& model, const LoadProgress& progress) {
-  if (options.wanted == "reference") return MakeReference(options, model, progress);
+  const bool quantized = model.quantization != Quantization::kNone;
+  if (options.wanted == "reference") {
+    if (quantized) return absl::UnimplementedError(kNoQuantization);
+    return MakeReference(options, model, progress);
+  }
   const absl::Status runs = options.padded
                                 ? absl::UnimplementedError(kNoPaddedLayout)
                                 : CheckCpuBackend(model.program, model.dtype, options.block_size);
   if (runs.ok()) return MakeCpu(options, model, progress);
   if (options.wanted == "cpu" || absl::IsInvalidArgument(runs)) return runs;
+  if (quantized) {
+    return absl::UnimplementedError(std::string(kNoQuantization) + "; " + Message(runs));
+  }
   log::Warn(Message(runs) + "; the slower reference backend runs instead");
   return MakeReference(options, model, progress);
 }

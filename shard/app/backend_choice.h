@@ -18,7 +18,8 @@ struct BackendChoiceOptions {
 };
 
 // `auto` is cpu if it runs every operation of the model, else reference after a warning
-// that says what is missing. `cpu` refuses instead. The padded KV layout is missing in cpu.
+// that says what is missing. `cpu` refuses instead. The padded KV layout is missing in cpu, int8
+// weights in reference.
 BackendFactory BackendChoice(BackendChoiceOptions options);
 
 }  // namespace penstock::shard

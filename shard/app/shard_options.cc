@@ -53,6 +53,9 @@ ModelEngineOptions ReadShardOptions(const options::Values& values, Platform plat
   options.model.device = platform.device;
   options.model.folder = values.GetString("model-id");
   options.model.dtype = ParseDType(values.GetString("dtype"));  // nothing for "auto"
+  if (values.GetString("quantize") == QuantizationName(Quantization::kInt8)) {
+    options.model.quantization = Quantization::kInt8;
+  }
   options.model.rank = Number(values, "rank");
   options.model.world = Number(values, "world-size");
   options.block_size = Number(values, "block-size");

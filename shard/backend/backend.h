@@ -96,7 +96,7 @@ class Backend {
  public:
   virtual ~Backend() = default;
 
-  // What runs, for people: "reference", "cpu/avx512-bf16".
+  // What runs: "reference", "cpu/avx512-bf16", "cpu/avx512/int8" (the weights are quantised).
   virtual std::string Name() const = 0;
 
   // Allocates everything but the cache. `communicator` joins the ranks and serves the backend's

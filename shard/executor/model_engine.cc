@@ -91,7 +91,8 @@ absl::Status ModelEngine::Load(const LoadCallback& progress) {
   progress(Stage("config", 0, 0, Duration(0)));
   PENSTOCK_ASSIGN_OR_RETURN(Model model, Model::Open(options_.model));
   model_.emplace(std::move(model));
-  log::Info("computes in " + std::string(DTypeName(model_->dtype)) + " (" + Stored(*model_) + ")");
+  log::Info("computes in " + std::string(DTypeName(model_->dtype)) + " (" + Stored(*model_) + ")" +
+            (model_->quantization == Quantization::kInt8 ? ", weights quantised to int8" : ""));
   PENSTOCK_RETURN_IF_ERROR(PrintPlan());
   StartGrammars();
   PENSTOCK_RETURN_IF_ERROR(MakeBackend(progress));

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <set>
 
 #include "common/status.h"
 #include "shard/model/program_builder.h"
@@ -44,13 +45,16 @@ class Fingerprint {
   std::uint64_t hash_ = 0xcbf29ce484222325u;
 };
 
-std::string FingerprintOf(const std::string& config, const std::string& generation, DType dtype,
-                          const Checkpoint& checkpoint) {
+std::string FingerprintOf(const std::string& config, const std::string& generation,
+                          const Model& model) {
   Fingerprint fingerprint;
   fingerprint.Add(config);
   fingerprint.Add(generation);
-  fingerprint.Add(DTypeName(dtype));
-  for (const CheckpointTensor& tensor : checkpoint.tensors()) {
+  fingerprint.Add(DTypeName(model.dtype));
+  if (model.quantization != Quantization::kNone) {
+    fingerprint.Add(QuantizationName(model.quantization));
+  }
+  for (const CheckpointTensor& tensor : model.checkpoint.tensors()) {
     fingerprint.Add(tensor.info->name);
     fingerprint.Add(tensor.info->type);
     fingerprint.Add(ShapeText(tensor.info->shape));
@@ -87,6 +91,7 @@ absl::StatusOr<Model> Model::Open(const ModelOptions& options) {
   PENSTOCK_ASSIGN_OR_RETURN(model.checkpoint, Checkpoint::Open(options.folder));
   PENSTOCK_ASSIGN_OR_RETURN(model.spec, ReadModelSpec(config, generation, model.checkpoint));
   model.dtype = ChooseDType(options, model.spec, model.checkpoint);
+  model.quantization = options.quantization;
 
   // What a single rank would use is every tensor of the model.
   PENSTOCK_ASSIGN_OR_RETURN(const Partition whole, MakePartition(model.spec, 0, 1));
@@ -100,8 +105,25 @@ absl::StatusOr<Model> Model::Open(const ModelOptions& options) {
   BuiltProgram built = BuildProgram(model.spec, model.part);
   model.program = std::move(built.program);
   model.weight_plan = std::move(built.weights);
-  model.fingerprint = FingerprintOf(config, generation, model.dtype, model.checkpoint);
+  model.fingerprint = FingerprintOf(config, generation, model);
   return model;
+}
+
+std::uint64_t Model::WeightBytes() const {
+  std::uint64_t bytes = weight_plan.Bytes(dtype);
+  if (quantization == Quantization::kNone) return bytes;
+  std::set<std::int32_t> matrices;
+  for (const std::vector<Op>* ops : {&program.body, &program.head}) {
+    for (const Op& op : *ops) {
+      if (op.kind == OpKind::kLinear) matrices.insert(op.weight);
+    }
+  }
+  for (const std::int32_t index : matrices) {
+    const WeightTarget& target = weight_plan.targets[static_cast<std::size_t>(index)];
+    bytes -= target.Elements() * (DTypeBytes(dtype) - 1);
+    bytes += target.rows * sizeof(float);
+  }
+  return bytes;
 }
 
 std::uint32_t Model::KvWindow() const {

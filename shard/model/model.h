@@ -14,6 +14,7 @@
 #include "shard/tensor_view.h"
 #include "shard/weights/checkpoint.h"
 #include "shard/weights/loader.h"
+#include "shard/weights/quantization.h"
 #include "shard/weights/weight_plan.h"
 
 namespace penstock::shard {
@@ -24,11 +25,13 @@ struct ModelOptions {
   Device device;
   std::uint32_t rank = 0;
   std::uint32_t world = 1;
+  Quantization quantization = Quantization::kNone;
 };
 
 struct Model {
   ModelSpec spec;
   DType dtype = DType::kFloat32;  // in which the model computes and caches
+  Quantization quantization = Quantization::kNone;
   Partition part;
   Program program;
   WeightPlan weight_plan;        // of this rank
@@ -40,8 +43,9 @@ struct Model {
   // One line: file, key or tensor, value, limit.
   static absl::StatusOr<Model> Open(const ModelOptions& options);
 
-  // Memory that LoadWeights will take on this rank.
-  std::uint64_t WeightBytes() const { return weight_plan.Bytes(dtype); }
+  // Memory that this rank's weights take while the model runs, about: matrices of quantised models
+  // have a byte per weight and a scale per output.
+  std::uint64_t WeightBytes() const;
 
   // The window of the one kv_group: that of all layers if they agree, else 0 (none may be dropped).
   std::uint32_t KvWindow() const;

@@ -82,6 +82,14 @@ constexpr OptionSpec kRows[] = {
      .components = kLauncher | kShard,
      .help = "Type of weights and arithmetic; auto takes the model's own. Short names (fp32, "
              "f32, bf16, fp16, f16, half) are understood."},
+    {.name = "quantize",
+     .advanced = true,
+     .components = kLauncher | kShard,
+     .refusal = "checkpoints that are quantized already are not read; int8 quantizes the model's "
+                "own weights while they are loaded, --dtype bfloat16 halves float32 ones",
+     .harmless = "none|int8",
+     .help = "Quantization of the weights while they are loaded: int8 (a byte per weight, a scale "
+             "per output; needs backend cpu) or none. Answers differ a little from those without."},
     {.name = "kv-cache-memory",
      .type = Type::kMemory,
      .default_text = "auto",

@@ -14,12 +14,6 @@ constexpr OptionSpec kRows[] = {
      .components = kLauncher,
      .help = "false: one rank. true: --num-shard ranks, or one for each GPU that can be used; at "
              "least two."},
-    {.name = "quantize",
-     .advanced = true,
-     .components = kLauncher,
-     .refusal = "quantized weights are not read; take the model's own weights, with --dtype "
-                "bfloat16 or float16 to halve float32 ones",
-     .help = "Quantization of the weights."},
     {.name = "kv-cache-dtype",
      .advanced = true,
      .components = kLauncher,

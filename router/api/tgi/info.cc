@@ -22,6 +22,13 @@ void AppendCount(std::string& out, std::string_view key, std::uint64_t value) {
   out += ',';
 }
 
+// "int8" of "cpu/avx512/int8".
+std::string_view QuantizationOf(std::string_view backend) {
+  const std::size_t first = backend.find('/');
+  const std::size_t second = first == backend.npos ? first : backend.find('/', first + 1);
+  return second == backend.npos ? std::string_view() : backend.substr(second + 1);
+}
+
 }  // namespace
 
 // TGI's keys in TGI's order, then those that older TGI releases had and dashboards still read.
@@ -47,6 +54,7 @@ void Info(ApiContext& context, HttpRequest, std::shared_ptr<Exchange> exchange) 
     AppendText(body, "model_dtype", facts.dtype);
     AppendText(body, "model_device_type", facts.device);
     AppendText(body, "model_backend", facts.backend);
+    AppendText(body, "quantize", QuantizationOf(facts.backend));
     AppendCount(body, "max_batch_total_tokens", facts.max_batch_total_tokens);
   }
   body.back() = '}';

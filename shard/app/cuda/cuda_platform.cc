@@ -27,6 +27,9 @@ absl::Status CheckOptions(const options::Values& values) {
   if (values.GetString("backend") == "cpu") {
     return BadValue("backend", "cpu", "auto, cuda or reference on a GPU");
   }
+  if (values.GetString("quantize") == "int8") {
+    return BadValue("quantize", "int8", "none on a GPU: penstock-shard quantises on CPUs");
+  }
   return absl::OkStatus();
 }
 

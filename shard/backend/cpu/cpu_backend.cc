@@ -73,7 +73,13 @@ absl::Status CpuBackend::Initialize(const CpuOptions& options) {
   return absl::OkStatus();
 }
 
-std::string CpuBackend::Name() const { return "cpu/" + std::string(IsaName(kernels_.isa)); }
+std::string CpuBackend::Name() const {
+  std::string name = "cpu/" + std::string(IsaName(kernels_.isa));
+  if (quantization_ != Quantization::kNone) {
+    name += "/" + std::string(QuantizationName(quantization_));
+  }
+  return name;
+}
 
 absl::Status CpuBackend::Prepare(const BackendLimits& limits, Communicator* communicator) {
   if (program_.part.world > 1 && communicator == nullptr) {

@@ -60,6 +60,8 @@ constexpr Case kCases[] = {
     {"quantize", "awq", Fate::kRefused},
     {"quantize", "fp8", Fate::kRefused},
     {"quantize", "bitsandbytes-nf4", Fate::kRefused},
+    {"quantize", "int8", Fate::kWorks},
+    {"quantize", "none", Fate::kWorks},
     {"speculate", "2", Fate::kWorks},
     {"speculate", "0", Fate::kWorks},
     {"dtype", "float16", Fate::kWorks},
@@ -191,8 +193,9 @@ TEST(TgiFlagsTest, OurOwnNameKnowsThemToo) {
   auto values = ParseAs(ProgramAs(kLauncher, "./penstock-launcher"),
                         {"--model-id=m", "--quantize=awq", "--speculate", "0"});
   EXPECT_EQ(values.status().message(),
-            "--quantize=awq: is not offered; quantized weights are not read; take the model's own "
-            "weights, with --dtype bfloat16 or float16 to halve float32 ones");
+            "--quantize=awq: is not offered; checkpoints that are quantized already are not read; "
+            "int8 quantizes the model's own weights while they are loaded, --dtype bfloat16 halves "
+            "float32 ones");
 }
 
 TEST(TgiProfileTest, DefaultsOfTheLauncher) {

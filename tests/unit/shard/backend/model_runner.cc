@@ -19,8 +19,10 @@ absl::StatusOr<std::unique_ptr<Backend>> MakeBackend(const RunnerOptions& option
                                                      const Model& model, LoadedWeights weights) {
   if (options.make != nullptr) return options.make(model, std::move(weights));
   if (options.backend == Runs::kCpu) {
-    return MakeCpuBackend(
-        {model.program, std::move(weights), model.dtype, options.block_size, options.cpu_threads});
+    CpuOptions cpu{model.program, std::move(weights), model.dtype, options.block_size,
+                   options.cpu_threads};
+    cpu.quantization = model.quantization;
+    return MakeCpuBackend(std::move(cpu));
   }
   ReferenceOptions reference;
   reference.program = model.program;
@@ -35,7 +37,8 @@ std::unique_ptr<ModelRunner> ModelRunner::Open(const RunnerOptions& options,
                                                Communicator* communicator) {
   auto runner = std::make_unique<ModelRunner>();
   runner->options_ = options;
-  auto model = Model::Open({options.folder, options.dtype, Device(), options.rank, options.world});
+  auto model = Model::Open(
+      {options.folder, options.dtype, Device(), options.rank, options.world, options.quantization});
   EXPECT_TRUE(model.ok()) << model.status();
   if (!model.ok()) return nullptr;
   runner->model_ = std::move(*model);

@@ -35,6 +35,7 @@ struct RunnerOptions {
   // Makes the backend instead, if given.
   std::function<absl::StatusOr<std::unique_ptr<Backend>>(const Model&, LoadedWeights)> make;
   std::uint32_t max_candidate_rows = 0;
+  Quantization quantization = Quantization::kNone;
 };
 
 // Names the cases of a suite that runs on each backend.

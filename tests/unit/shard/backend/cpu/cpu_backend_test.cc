@@ -73,8 +73,8 @@ const Shape kShapes[] = {
 class ShapedBackend {
  public:
   ShapedBackend(const Shape& shape, DType dtype, Runs runs, std::uint32_t threads,
-                std::uint32_t block_size = 16)
-      : spec_(SpecOf(shape)) {
+                std::uint32_t block_size = 16, Quantization quantization = Quantization::kNone)
+      : spec_(SpecOf(shape)), quantization_(quantization) {
     BuiltProgram built = BuildProgram(spec_, *MakePartition(spec_, 0, 1));
     LoadedWeights weights = RandomWeights(built.weights, dtype);
     auto made =
@@ -151,12 +151,13 @@ class ShapedBackend {
   std::uint32_t& length(int sequence) { return lengths_[sequence]; }
 
  private:
-  static absl::StatusOr<std::unique_ptr<Backend>> Make(Runs runs, Program program,
-                                                       LoadedWeights weights, DType dtype,
-                                                       std::uint32_t threads,
-                                                       std::uint32_t block_size) {
+  absl::StatusOr<std::unique_ptr<Backend>> Make(Runs runs, Program program, LoadedWeights weights,
+                                                DType dtype, std::uint32_t threads,
+                                                std::uint32_t block_size) {
     if (runs == Runs::kCpu) {
-      return MakeCpuBackend({std::move(program), std::move(weights), dtype, block_size, threads});
+      CpuOptions options{std::move(program), std::move(weights), dtype, block_size, threads};
+      options.quantization = quantization_;
+      return MakeCpuBackend(std::move(options));
     }
     ReferenceOptions options;
     options.program = std::move(program);
@@ -167,6 +168,7 @@ class ShapedBackend {
   }
 
   ModelSpec spec_;
+  Quantization quantization_;
   std::unique_ptr<Backend> backend_;
   std::map<int, std::vector<BlockId>> tables_;
   std::map<int, std::uint32_t> lengths_;
@@ -216,6 +218,19 @@ TEST_P(CpuBackendShapes, AgreesWithTheReferenceInFloat32) {
   }
 }
 
+double RelativeError(const std::vector<std::vector<float>>& logits,
+                     const std::vector<std::vector<float>>& expected) {
+  double error = 0;
+  double size = 0;
+  for (std::size_t i = 0; i < logits.size(); ++i) {
+    for (std::size_t j = 0; j < logits[i].size(); ++j) {
+      error += std::pow(logits[i][j] - expected[i][j], 2);
+      size += std::pow(expected[i][j], 2);
+    }
+  }
+  return std::sqrt(error / size);
+}
+
 // bfloat16 rounds elsewhere than the reference does; both are as far from float32 as rounding says.
 TEST_P(CpuBackendShapes, BFloat16StaysNearFloat32) {
   const auto tokens = Tokens(60, 2);
@@ -225,15 +240,7 @@ TEST_P(CpuBackendShapes, BFloat16StaysNearFloat32) {
     const IsaSwitch use(isa.c_str());
     ShapedBackend cpu(GetParam(), DType::kBFloat16, Runs::kCpu, 2);
     const auto logits = cpu.Feed1(0, tokens, 60);
-    double error = 0;
-    double size = 0;
-    for (std::size_t i = 0; i < tokens.size(); ++i) {
-      for (std::size_t j = 0; j < logits[i].size(); ++j) {
-        error += std::pow(logits[i][j] - expected[i][j], 2);
-        size += std::pow(expected[i][j], 2);
-      }
-    }
-    EXPECT_LT(std::sqrt(error / size), 0.03) << isa;
+    EXPECT_LT(RelativeError(logits, expected), 0.03) << isa;
   }
 }
 
@@ -262,6 +269,31 @@ TEST_P(CpuBackendShapes, ChunksAndThreadsChangeNoBit) {
       const auto expected = one.Feed1(0, tokens, 1);
       for (std::uint32_t threads : {1u, 2u, 3u}) {
         ExpectSameBits(GetParam(), dtype, tokens, expected, threads);
+      }
+    }
+  }
+}
+
+// The same promises of quantised weights, whose inputs are quantised for few rows by each thread
+// and for many by all together.
+TEST_P(CpuBackendShapes, Int8StaysNearFloat32AndChangesNoBit) {
+  const auto tokens = Tokens(90, 3);
+  ShapedBackend reference(GetParam(), DType::kFloat32, Runs::kReference, 1);
+  const auto exact = reference.Feed1(0, tokens, 90);
+  for (const std::string& isa : Isas()) {
+    const IsaSwitch use(isa.c_str());
+    ShapedBackend one(GetParam(), DType::kBFloat16, Runs::kCpu, 1, 16, Quantization::kInt8);
+    const auto expected = one.Feed1(0, tokens, 1);
+    EXPECT_LT(RelativeError(expected, exact), 0.05) << isa;
+    for (std::uint32_t threads : {2u, 3u}) {
+      ShapedBackend many(GetParam(), DType::kBFloat16, Runs::kCpu, threads, 16,
+                         Quantization::kInt8);
+      for (std::size_t chunk : {4u, 7u, 90u}) {
+        const auto logits = many.Feed1(1, tokens, chunk);
+        for (std::size_t i = 0; i < tokens.size(); ++i) {
+          ASSERT_TRUE(SameBits(logits[i], expected[i]))
+              << isa << ", " << threads << " threads, chunks of " << chunk << ", position " << i;
+        }
       }
     }
   }

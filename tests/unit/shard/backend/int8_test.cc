@@ -1,0 +1,103 @@
+// What int8 weights change in the answers of the demo model, measured on text that the model
+// itself samples: the bounds are those of docs/decisions/0023-int8-weights.md.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <iostream>
+#include <random>
+
+#include "tests/unit/shard/backend/model_runner.h"
+#include "tests/unit/support/paths.h"
+
+namespace penstock::shard {
+namespace {
+
+std::vector<double> Probabilities(const std::vector<float>& logits) {
+  const float largest = *std::max_element(logits.begin(), logits.end());
+  std::vector<double> all;
+  double sum = 0;
+  for (float logit : logits) sum += all.emplace_back(std::exp(double{logit} - largest));
+  for (double& one : all) one /= sum;
+  return all;
+}
+
+std::size_t FirstChoice(const std::vector<double>& p) {
+  return static_cast<std::size_t>(std::max_element(p.begin(), p.end()) - p.begin());
+}
+
+std::unique_ptr<ModelRunner> Demo(Quantization quantization) {
+  RunnerOptions options;
+  options.folder = testing_support::SourcePath("demo/model");
+  options.backend = Runs::kCpu;
+  options.quantization = quantization;
+  return ModelRunner::Open(options);
+}
+
+// Per token of a text, in nats.
+struct Difference {
+  double divergence = 0;         // Kullback-Leibler, of the quantised model from the other
+  double cross_entropy = 0;      // of the quantised model; e to its power is the perplexity
+  double entropy = 0;            // of the other
+  double same_first_choice = 0;  // share of tokens
+};
+
+// On text that the model without quantisation samples.
+Difference Measure(ModelRunner& plain, ModelRunner& quantized, std::uint32_t seed) {
+  constexpr int kSequences = 4;
+  constexpr int kTokens = 200;
+  constexpr double kShare = 1.0 / (kSequences * kTokens);
+  std::mt19937 random(seed);
+  Difference mean;
+  for (int sequence = 0; sequence < kSequences; ++sequence) {
+    auto token = static_cast<TokenId>(plain.model().spec.bos_token_id);
+    for (int i = 0; i < kTokens; ++i) {
+      const auto p = Probabilities(plain.Step({{sequence % 4, {token}}}).at(0));
+      const auto q = Probabilities(quantized.Step({{sequence % 4, {token}}}).at(0));
+      for (std::size_t t = 0; t < p.size(); ++t) {
+        if (p[t] > 0) mean.divergence += kShare * p[t] * std::log(p[t] / q[t]);
+      }
+      mean.same_first_choice += FirstChoice(p) == FirstChoice(q) ? kShare : 0;
+      std::discrete_distribution<std::size_t> choose(p.begin(), p.end());
+      const std::size_t next = choose(random);
+      mean.entropy -= kShare * std::log(p[next]);
+      mean.cross_entropy -= kShare * std::log(q[next]);
+      token = static_cast<TokenId>(next);
+    }
+  }
+  return mean;
+}
+
+TEST(Int8, ChangesTheDemoModelLittle) {
+  auto plain = Demo(Quantization::kNone);
+  auto quantized = Demo(Quantization::kInt8);
+  ASSERT_TRUE(plain != nullptr && quantized != nullptr);
+  const Difference difference = Measure(*plain, *quantized, 7);
+  std::cout << "divergence " << difference.divergence << ", perplexity "
+            << std::exp(difference.entropy) << " -> " << std::exp(difference.cross_entropy)
+            << ", same first choice " << difference.same_first_choice << '\n';
+  EXPECT_LT(difference.divergence, 0.005);
+  EXPECT_LT(difference.cross_entropy - difference.entropy, 0.01);  // perplexity 1 %
+  EXPECT_GT(difference.same_first_choice, 0.95);
+}
+
+TEST(Int8, TheMemoryPlanCountsBytes) {
+  auto plain = Demo(Quantization::kNone);
+  auto quantized = Demo(Quantization::kInt8);
+  ASSERT_TRUE(plain != nullptr && quantized != nullptr);
+  // A byte of two is saved but for the embedding, which stays as it is, and the scales.
+  const ModelSpec& spec = plain->model().spec;
+  const double saved = static_cast<double>(plain->model().WeightBytes()) -
+                       static_cast<double>(quantized->model().WeightBytes());
+  const double matrices =
+      static_cast<double>(plain->model().parameters - std::uint64_t{spec.vocabulary} * spec.hidden);
+  EXPECT_NEAR(saved / matrices, 1.0, 0.05);
+  EXPECT_NEAR(static_cast<double>(plain->backend().MemoryBytes()) -
+                  static_cast<double>(quantized->backend().MemoryBytes()),
+              saved, 0.5 * saved);  // less the rows of integers
+  EXPECT_NE(plain->model().fingerprint, quantized->model().fingerprint);
+  EXPECT_TRUE(quantized->backend().Name().ends_with("/int8")) << quantized->backend().Name();
+}
+
+}  // namespace
+}  // namespace penstock::shard
