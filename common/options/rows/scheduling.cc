@@ -47,8 +47,8 @@ constexpr OptionSpec kRows[] = {
      .advanced = true,
      .components = kLauncher | kRouter,
      .help = "Most tokens that a step guesses ahead for each request, from what followed in its "
-             "own text before. Answers keep their bits; text that repeats itself comes faster, "
-             "while few requests run."},
+             "own text before. With backend cpu answers keep their bits; text that repeats itself "
+             "comes faster, while few requests run."},
     {.name = "max-splits",
      .type = Type::kInt,
      .default_text = "3",
