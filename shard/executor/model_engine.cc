@@ -245,7 +245,7 @@ absl::StatusOr<WarmupReport> ModelEngine::Warmup() {
   WarmupReport report;
   PENSTOCK_ASSIGN_OR_RETURN(report.step_times, RunWarmup(shape, *backend_, control));
   const bool held = !control.known.empty() && report.step_times == control.known;
-  if (!held) table.Write(report.step_times);
+  if (!held && report.step_times.size() >= kLeastKept) table.Write(report.step_times);
   const auto spent = std::chrono::duration_cast<std::chrono::milliseconds>(SteadyNow() - begin);
   log::Info("warm-up: " + std::to_string(report.step_times.size()) +
             (held ? " step times of an earlier start still hold, " : " step times measured, ") +

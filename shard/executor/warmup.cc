@@ -155,7 +155,7 @@ absl::StatusOr<std::vector<StepTimeSample>> Sweep(const WarmupShape& shape,
     steps.push_back({step, {}});
   }
   const Time begin = SteadyNow();
-  for (int round = 0; round < kWarmupRounds; ++round) {
+  for (std::size_t round = 0; round < kWarmupRounds; ++round) {
     for (std::size_t i = 0; i < steps.size(); ++i) {
       if (round > 0 || i >= kEssentialSteps) {
         PENSTOCK_ASSIGN_OR_RETURN(const bool more,
@@ -183,6 +183,9 @@ std::optional<StepTimeSample> Probe(const std::vector<StepTimeSample>& known, bo
   return best;
 }
 
+// A probe is repeated within this time: where steps are long, one says enough.
+constexpr Duration kProbeTime = std::chrono::milliseconds(500);
+
 bool Near(Duration now, Duration then) {
   return now < kKnownWithin * then && then < kKnownWithin * now;
 }
@@ -193,9 +196,11 @@ absl::StatusOr<bool> StillHolds(const WarmupControl& control, const RunStep& run
     const std::optional<StepTimeSample> probe = Probe(control.known, decodes);
     if (!probe.has_value()) return false;
     std::vector<Timed> timed = {{*probe, {}}};
-    for (int round = 0; round < kWarmupRounds; ++round) {
+    const Time begin = SteadyNow();
+    for (bool again = true; again && timed.front().times.size() < kWarmupRounds;) {
       PENSTOCK_ASSIGN_OR_RETURN(const Duration time, run(ShapeOf(*probe)));
       timed.front().times.push_back(time);
+      PENSTOCK_ASSIGN_OR_RETURN(again, control.agree(SteadyNow() - begin < kProbeTime));
     }
     PENSTOCK_ASSIGN_OR_RETURN(const bool near,
                               control.agree(Near(Medians(timed).front().time, probe->time)));

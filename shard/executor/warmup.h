@@ -20,11 +20,14 @@ namespace penstock::shard {
 // The sweep is repeated up to kWarmupRounds times while it is within this time; medians are kept.
 // Every kind of step is timed at least once.
 constexpr Duration kWarmupTime = std::chrono::seconds(6);
-constexpr int kWarmupRounds = 3;
+constexpr std::size_t kWarmupRounds = 3;
 
 // A table of an earlier start holds as long as the steps that are timed again take as long, within
 // this factor: neighbours come and go, another machine is another one.
 constexpr int kKnownWithin = 2;
+
+// A sweep that was cut shorter (a starved machine) is not worth keeping for the next start.
+constexpr std::size_t kLeastKept = 8;
 
 struct WarmupShape {
   std::uint32_t max_step_tokens = 0;
