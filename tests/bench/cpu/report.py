@@ -42,11 +42,11 @@ def serving_goals(results):
             most = results[f"users-{shape}"]["most_users_within_twice"]
             yield goal(f"{shape}: users within twice the latency of one", most, 10, "users")
     stall = results.get("stall-free-135m", {})
-    if "budget_gap_ratio" in stall:
-        gap = stall["budget_gap_ratio"]
+    if "budget" in stall:
+        gap = stall["budget"]["gap_ratio"]
         yield {"what": "135m: longest gap / decode step, with a budget", "value": gap, "unit": "x", "goal": -2.5,
                "ok": gap <= 2.5}
-        yield goal("135m: the same with whole prompts", stall["whole_gap_ratio"], 5)
+        yield goal("135m: the same with whole prompts", stall["whole"]["gap_ratio"], 5)
 
 
 def goals(results):
@@ -142,10 +142,10 @@ def stall_table(results):
     rows = []
     for name, result in pieces(results, "stall-free-", "budget"):
         for kind in ("budget", "whole"):
-            for run in result[kind]:
-                what = f"target {result['target_inter_token_ms']} ms" if kind == "budget" else "whole prompts"
-                rows.append((name, what, number(run["decode_step_ms"]), number(run["longest_gap_ms"]),
-                             f"{run['gap_ratio']:.2f}", number(run["ttft_ms"])))
+            run = result[kind]
+            what = f"target {result['target_inter_token_ms']} ms" if kind == "budget" else "whole prompts"
+            rows.append((name, what, number(run["decode_step_ms"]), number(run["longest_gap_ms"]),
+                         f"{run['gap_ratio']:.2f}", number(run["ttft_ms"])))
     return table(("Model", "", "decode step, ms", "longest gap", "ratio", "first token of the prompt, ms"), rows)
 
 
@@ -172,6 +172,9 @@ def document(results):
             parts.append(f"### {title}\n\n{text}")
             if make is users_table:
                 parts.append(f"![latency and throughput against users](images/{PICTURE.name})")
+    disturbed = [f"{name} {r['others_share'] * 100:.0f} %" for name, r in results.items() if r["others_share"] > 0.03]
+    if disturbed:
+        parts.append("Processor time that other processes took meanwhile: " + ", ".join(disturbed) + ".")
     skipped = [f"{name}: {r['skipped']}" for name, r in results.items() if "skipped" in r]
     if skipped:
         parts.append("Not measured: " + "; ".join(skipped) + ".")
