@@ -82,7 +82,7 @@ def compare_table(results):
         for name, result in pieces(results, f"{what}-", "ratio"):
             sides = (sorted(result[program]) for program in ("penstock", "llama.cpp"))
             rates = (f"{number(s[len(s) // 2])} ({number(s[-1])})" for s in sides)
-            share = f"{result['share_of_bandwidth'] * 100:.0f} %" if what == "decode" else ""
+            share = f"{result['share_of_bandwidth'] * 100:.0f} %" if "share_of_bandwidth" in result else ""
             rows.append((what, name, *rates, f"{result['ratio']:.2f}", f"{result['best_ratio']:.2f}", share))
     head = ("", "Model", "Penstock, tokens/s (best)", "llama.cpp", "ratio of medians", "of bests", "of read bandwidth")
     return table(head, rows)
@@ -172,7 +172,8 @@ def document(results):
             parts.append(f"### {title}\n\n{text}")
             if make is users_table:
                 parts.append(f"![latency and throughput against users](images/{PICTURE.name})")
-    disturbed = [f"{name} {r['others_share'] * 100:.0f} %" for name, r in results.items() if r["others_share"] > 0.03]
+    shares = [(name, result.get("others_share", 0)) for name, result in results.items()]
+    disturbed = [f"{name} {share * 100:.0f} %" for name, share in shares if share > 0.03]
     if disturbed:
         parts.append("Processor time that other processes took meanwhile: " + ", ".join(disturbed) + ".")
     skipped = [f"{name}: {r['skipped']}" for name, r in results.items() if "skipped" in r]
