@@ -35,10 +35,10 @@ lint: ## run the checks that .ci/run makes after the tests
 oracle: ## regenerate the golden files with HF transformers (downloads 2.7 GB once)
 	@tests/oracle/run
 
-cuda: ## fetch the CUDA compiler, compile the CUDA backend and its tests (no GPU needed)
+cuda: ## fetch the CUDA compiler, compile penstock-shard-cuda and the GPU tests (no GPU needed)
 	@deploy/build_cuda
 
-bundle: ## pack binaries and libraries into a tarball that runs without a compiler
+bundle: ## pack binaries, libraries and GPU tests into a tarball that runs without a compiler
 	@deploy/bundle
 
 clean: ## remove build folders (keeps .deps and .venv)

@@ -317,6 +317,7 @@ absl::StatusOr<std::uint64_t> ModelEngine::Commit(const PoolSize& pool) {
   options.padded = options_.padded;
   options.grammars = grammars_.get();
   options.watermark = options_.watermark;
+  if (setup_.world_size == 1) options.picker = dynamic_cast<TokenPicker*>(backend_.get());
   executor_ = std::make_unique<ModelExecutor>(std::move(options), *backend_, *control_);
   const PagedLayout layout = Layout();
   const std::uint64_t cell_bytes = CellBytes(layout) * pool.cells;

@@ -18,6 +18,7 @@
 #include "common/plan/step_plan.h"
 #include "common/plan/step_result.h"
 #include "shard/backend/backend.h"
+#include "shard/backend/token_picker.h"
 #include "shard/executor/cell_rows.h"
 #include "shard/executor/slot_table.h"
 #include "shard/executor/step_batch.h"
@@ -37,6 +38,7 @@ struct ExecutorOptions {
   bool padded = false;                // KV layout; the backend has cells
   GrammarCache* grammars = nullptr;   // of rank 0, outlives the executor; null: none are offered
   WatermarkSettings watermark;
+  TokenPicker* picker = nullptr;  // the backend, where it is one and this rank is the only one
 };
 
 // Picks that are no token: rank 0 found none (NaN and the like), or there is none.
@@ -65,6 +67,10 @@ class ModelExecutor {
               SequenceResult& result);
   void PickToken(const StepWork& work, std::uint32_t row, std::span<float> logits,
                  SequenceResult& result);
+
+  // Steps of which the backend picks every token (device_picks.cc).
+  bool CollectPickRequests();
+  absl::Status PickOnDevice();
 
   // Contrastive search (contrastive_steps.cc): rank 0 chooses among the rows of each candidate
   // segment, every rank commits the winners.
@@ -100,6 +106,8 @@ class ModelExecutor {
 
   // Of the present step.
   std::vector<TokenId> masked_;
+  std::vector<SampleRequest> requests_;  // of PickOnDevice
+  std::vector<std::vector<TokenId>> masked_rows_;
   std::vector<TokenId> picks_;         // StepWork::picks per segment, in order
   std::vector<std::int32_t> winners_;  // of candidate segments, in order
   std::vector<CandidateChoice> choices_;

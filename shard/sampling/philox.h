@@ -15,7 +15,7 @@ namespace penstock::shard {
 
 using PhiloxBlock = std::array<std::uint32_t, 4>;
 
-inline PhiloxBlock Philox4x32(PhiloxBlock counter, std::array<std::uint32_t, 2> key) {
+constexpr PhiloxBlock Philox4x32(PhiloxBlock counter, std::array<std::uint32_t, 2> key) {
   constexpr std::uint64_t kMultiplier0 = 0xD2511F53u;
   constexpr std::uint64_t kMultiplier1 = 0xCD9E8D57u;
   for (int round = 0; round < 10; ++round) {
@@ -31,17 +31,17 @@ inline PhiloxBlock Philox4x32(PhiloxBlock counter, std::array<std::uint32_t, 2> 
   return counter;
 }
 
-inline double PhiloxUniform(std::uint32_t lane) { return (lane + 0.5) * 0x1p-32; }
+constexpr double PhiloxUniform(std::uint32_t lane) { return (lane + 0.5) * 0x1p-32; }
 
 // The noise of one sampling position. Calls with ascending token ids reuse a block of four.
 class TokenNoise {
  public:
-  TokenNoise(std::uint64_t seed, std::uint32_t sibling, std::uint32_t position)
+  constexpr TokenNoise(std::uint64_t seed, std::uint32_t sibling, std::uint32_t position)
       : key_{static_cast<std::uint32_t>(seed), static_cast<std::uint32_t>(seed >> 32)},
         position_(position),
         sibling_(sibling) {}
 
-  double Uniform(std::uint32_t token) {
+  constexpr double Uniform(std::uint32_t token) {
     const std::uint32_t group = token / 4;
     if (!filled_ || group != group_) {
       block_ = Philox4x32({position_, sibling_, group, 0}, key_);

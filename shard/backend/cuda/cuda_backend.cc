@@ -10,9 +10,11 @@
 
 #include "common/status.h"
 #include "shard/backend/batch_check.h"
+#include "shard/backend/cuda/device_picker.h"
 #include "shard/backend/cuda/graph_buckets.h"
 #include "shard/backend/cuda/program_runner.h"
 #include "shard/backend/cuda/step_inputs.h"
+#include "shard/backend/token_picker.h"
 #include "shard/cache/paged/paged_layout.h"
 #include "shard/parallel/communicator.h"
 
@@ -29,7 +31,7 @@ std::vector<std::uint32_t> WindowsOf(const Program& program) {
   return {windows.begin(), windows.end()};
 }
 
-class CudaBackend final : public Backend {
+class CudaBackend final : public Backend, public TokenPicker {
  public:
   CudaBackend(CudaOptions options, Gpu& gpu)
       : options_(std::move(options)),
@@ -47,6 +49,11 @@ class CudaBackend final : public Backend {
   absl::Status CommitCandidates(std::span<const CandidateChoice> choices) override;
   absl::StatusOr<TensorView> Logits(std::uint32_t first, std::uint32_t count) override;
   std::uint64_t MemoryBytes() const override;
+  bool CanPick(const SampleRequest& request) const override {
+    return options_.program.part.world == 1 && picker_.CanPick(request);
+  }
+  absl::Status Pick(std::uint32_t first, std::span<const SampleRequest> requests,
+                    std::span<TokenId> out) override;
 
  private:
   PagedLayout Layout() const {
@@ -62,6 +69,7 @@ class CudaBackend final : public Backend {
   }
   InputLimits LimitsOfInputs() const;
   absl::Status RecordGraphs();
+  absl::Status CheckLogitRows(std::uint32_t first, std::size_t count) const;
   absl::StatusOr<Gpu::Graph> Record(const GraphShape& shape);
   RaggedBatch DummyStep(std::uint32_t rows);
   void FreeGraphs();
@@ -77,7 +85,8 @@ class CudaBackend final : public Backend {
   GpuMemory cache_;
   GpuMemory shares_;           // pinned: logits as they come
   std::vector<float> joined_;  // with several ranks
-  std::uint32_t blocks_ = 0;   // the cache has one more, the scratch block
+  DevicePicker picker_;
+  std::uint32_t blocks_ = 0;  // the cache has one more, the scratch block
   std::uint32_t logit_count_ = 0;
 
   std::optional<GraphBuckets> buckets_;
@@ -126,6 +135,8 @@ absl::Status CudaBackend::Prepare(const BackendLimits& limits, Communicator* com
   if (options_.program.part.world > 1) {
     joined_.resize(std::size_t{limits.max_logit_rows} * options_.program.vocabulary);
   }
+  PENSTOCK_ASSIGN_OR_RETURN(
+      picker_, DevicePicker::Create(gpu_, limits.max_logit_rows, limits.max_sequence_length));
   buckets_.emplace(std::min(options_.max_graph_rows, limits.max_step_tokens), MaxPartitions());
   for (const GraphShape& shape : buckets_->All()) {
     PENSTOCK_RETURN_IF_ERROR(runner_.TuneProducts(shape.rows));
@@ -229,13 +240,24 @@ absl::Status CudaBackend::CommitCandidates(std::span<const CandidateChoice> choi
   return absl::InternalError("the cuda backend was given candidates");
 }
 
-absl::StatusOr<TensorView> CudaBackend::Logits(std::uint32_t first, std::uint32_t count) {
-  const std::uint64_t end = std::uint64_t{first} + count;
-  if (count == 0 || count > limits_.max_logit_rows || end > logit_count_) {
-    return BadValue("logit rows", std::to_string(first) + " + " + std::to_string(count),
-                    "1 to " + std::to_string(limits_.max_logit_rows) + " rows within the batch's " +
-                        std::to_string(logit_count_));
+absl::Status CudaBackend::CheckLogitRows(std::uint32_t first, std::size_t count) const {
+  if (count > 0 && count <= limits_.max_logit_rows && first + count <= logit_count_) {
+    return absl::OkStatus();
   }
+  return BadValue("logit rows", std::to_string(first) + " + " + std::to_string(count),
+                  "1 to " + std::to_string(limits_.max_logit_rows) + " rows within the batch's " +
+                      std::to_string(logit_count_));
+}
+
+absl::Status CudaBackend::Pick(std::uint32_t first, std::span<const SampleRequest> requests,
+                               std::span<TokenId> out) {
+  PENSTOCK_RETURN_IF_ERROR(CheckLogitRows(first, requests.size()));
+  PENSTOCK_RETURN_IF_ERROR(runner_.RunHead(first, static_cast<std::uint32_t>(requests.size())));
+  return picker_.Pick(requests, runner_.HeadLogits(), options_.program.vocabulary, out);
+}
+
+absl::StatusOr<TensorView> CudaBackend::Logits(std::uint32_t first, std::uint32_t count) {
+  PENSTOCK_RETURN_IF_ERROR(CheckLogitRows(first, count));
   const Program& program = options_.program;
   PENSTOCK_RETURN_IF_ERROR(runner_.RunHead(first, count));
   const std::size_t values =
@@ -267,7 +289,9 @@ void CudaBackend::JoinShares(std::uint32_t count) {
   }
 }
 
-std::uint64_t CudaBackend::MemoryBytes() const { return runner_.MemoryBytes() + cache_.bytes(); }
+std::uint64_t CudaBackend::MemoryBytes() const {
+  return runner_.MemoryBytes() + cache_.bytes() + picker_.MemoryBytes();
+}
 
 }  // namespace
 

@@ -51,7 +51,7 @@ class ProgramRunner {
   // The head over rows [first, first + count) of kSelected; then HeadLogits holds float32
   // [world][count, share] on the device.
   absl::Status RunHead(std::uint32_t first, std::uint32_t count);
-  const float* HeadLogits() const { return static_cast<const float*>(logits_.data()); }
+  float* HeadLogits() const { return static_cast<float*>(logits_.data()); }
 
   std::uint64_t MemoryBytes() const;
 

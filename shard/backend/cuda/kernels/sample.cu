@@ -1,0 +1,214 @@
+#include "shard/backend/cuda/kernels/portable.cuh"
+#include "shard/backend/cuda/sampling.h"
+#include "shard/sampling/philox.h"
+
+namespace penstock::shard::cuda {
+namespace {
+
+constexpr unsigned kThreads = 512;
+constexpr std::uint32_t kNobody = 0xffffffffu;
+
+// The sum over the block on every thread, in a fixed order.
+template <class T>
+__device__ T BlockSum(T value) {
+  __shared__ T of_threads[kThreads];
+  __syncthreads();  // an earlier sum may still be read
+  of_threads[threadIdx.x] = value;
+  for (unsigned step = kThreads / 2; step > 0; step /= 2) {
+    __syncthreads();
+    if (threadIdx.x < step) of_threads[threadIdx.x] += of_threads[threadIdx.x + step];
+  }
+  __syncthreads();
+  return of_threads[0];
+}
+
+// The largest score of the block, of equals the one of the lowest token.
+struct Score {
+  double value;
+  std::uint32_t token;
+};
+
+__device__ bool Beats(const Score& a, const Score& b) {
+  return a.value != b.value ? a.value > b.value : a.token < b.token;
+}
+
+__device__ Score BlockBest(Score mine) {
+  __shared__ Score of_threads[kThreads];
+  __syncthreads();
+  of_threads[threadIdx.x] = mine;
+  for (unsigned step = kThreads / 2; step > 0; step /= 2) {
+    __syncthreads();
+    if (threadIdx.x < step && Beats(of_threads[threadIdx.x + step], of_threads[threadIdx.x])) {
+      of_threads[threadIdx.x] = of_threads[threadIdx.x + step];
+    }
+  }
+  __syncthreads();
+  return of_threads[0];
+}
+
+// Order of floats as order of integers; the two zeros are one.
+__device__ std::uint32_t ToKey(float value) {
+  value += 0.0f;
+  std::uint32_t bits;
+  memcpy(&bits, &value, sizeof bits);
+  return (bits & 0x80000000u) != 0 ? ~bits : bits | 0x80000000u;
+}
+
+__device__ float FromKey(std::uint32_t key) {
+  const std::uint32_t bits = (key & 0x80000000u) != 0 ? key & 0x7fffffffu : ~key;
+  float value;
+  memcpy(&value, &bits, sizeof value);
+  return value;
+}
+
+// One row after temperature, and what the filters leave of it.
+struct Survivors {
+  const float* logits;
+  std::uint32_t width;
+  float temperature;
+  float maximum;                  // after temperature
+  std::uint32_t border = 0;       // keys below are out
+  std::uint32_t limit = kNobody;  // at the border, tokens from here on are out
+
+  __device__ float At(std::uint32_t token) const { return logits[token] / temperature; }
+  __device__ bool Holds(std::uint32_t token, float value) const {
+    if (value == -INFINITY) return false;
+    const std::uint32_t key = ToKey(value);
+    return key > border || (key == border && token < limit);
+  }
+
+  // The sum over the block of body(token, value) over what is left.
+  template <class T, class Body>
+  __device__ T Sum(Body body) const {
+    T sum = 0;
+    for (std::uint32_t token = threadIdx.x; token < width; token += blockDim.x) {
+      const float value = At(token);
+      if (Holds(token, value)) sum += body(token, value);
+    }
+    return BlockSum(sum);
+  }
+
+  __device__ double Mass(float value) const { return expf(value - maximum); }
+};
+
+// The largest number for which `is_true` holds, which holds for 0 and, if for a number, for all
+// below it.
+template <class IsTrue>
+__device__ std::uint32_t Largest(IsTrue is_true) {
+  std::uint32_t found = 0;
+  for (std::uint32_t bit = 0x80000000u; bit != 0; bit >>= 1) {
+    if (is_true(found | bit)) found |= bit;
+  }
+  return found;
+}
+
+// Keeps every token at least as probable as the k-th.
+__device__ void TopK(std::uint32_t k, Survivors& row) {
+  if (k == 0 || k >= row.width) return;
+  const std::uint32_t border = Largest([&](std::uint32_t key) {
+    return row.Sum<std::uint32_t>(
+               [&](std::uint32_t, float value) { return ToKey(value) >= key ? 1u : 0u; }) >= k;
+  });
+  row.border = border;
+}
+
+// The smallest set of the most probable with mass >= p; ties are split by token id.
+__device__ void TopP(float p, Survivors& row) {
+  if (p >= 1.0f) return;
+  const auto mass_from = [&](std::uint32_t key) {
+    return row.Sum<double>(
+        [&](std::uint32_t, float value) { return ToKey(value) >= key ? row.Mass(value) : 0.0; });
+  };
+  const double wanted = static_cast<double>(p) * mass_from(0);
+  const std::uint32_t border =
+      Largest([&](std::uint32_t key) { return key == 0 || mass_from(key) >= wanted; });
+  const double above = mass_from(border + 1);
+  const double each = row.Mass(FromKey(border));
+  const auto ties = [&](std::uint32_t below) {
+    return row.Sum<std::uint32_t>([&](std::uint32_t token, float value) {
+      return ToKey(value) == border && token < below ? 1u : 0u;
+    });
+  };
+  const double needed = ceil((wanted - above) / each);
+  row.limit =
+      Largest([&](std::uint32_t below) { return below <= row.width && ties(below) < needed; }) + 1;
+  row.border = border;
+}
+
+__device__ std::uint32_t Draw(const SampleRow& params, float least, const Survivors& row) {
+  Score best = {-1.0, kNobody};
+  for (std::uint32_t token = threadIdx.x; token < row.width; token += blockDim.x) {
+    const float value = row.At(token);
+    if (!row.Holds(token, value) || value < least) continue;
+    TokenNoise noise(params.seed, params.sibling, params.position);
+    const Score mine = {row.Mass(value) / -log(noise.Uniform(token)), token};
+    if (Beats(mine, best)) best = mine;
+  }
+  return BlockBest(best).token;
+}
+
+__global__ void ProcessKernel(SampleArgs args) {
+  const SampleRow& params = args.rows[blockIdx.x];
+  float* row = args.logits + std::uint64_t{blockIdx.x} * args.width;
+  const auto in_row = [&](std::int32_t token) {
+    return token >= 0 && static_cast<std::uint32_t>(token) < args.width;
+  };
+  for (std::uint32_t i = threadIdx.x; i < params.bias_count; i += blockDim.x) {
+    const TokenBias& bias = args.biases[params.first_bias + i];
+    if (in_row(bias.token)) row[bias.token] += bias.bias;
+  }
+  __syncthreads();
+  for (std::uint32_t i = threadIdx.x; i < params.seen_count; i += blockDim.x) {
+    const SeenToken& seen = args.seen[params.first_seen + i];
+    if (!in_row(seen.token)) continue;
+    float logit = row[seen.token];
+    logit = logit < 0 ? logit * params.repetition_penalty : logit / params.repetition_penalty;
+    if (seen.generated > 0) {
+      logit -= params.frequency_penalty * static_cast<float>(seen.generated);
+      logit -= params.presence_penalty;
+    }
+    row[seen.token] = logit;
+  }
+  __syncthreads();
+  for (std::uint32_t i = threadIdx.x; i < params.masked_count; i += blockDim.x) {
+    const std::int32_t token = args.masked[params.first_masked + i];
+    if (in_row(token)) row[token] = -INFINITY;
+  }
+}
+
+__global__ void SampleKernel(SampleArgs args) {
+  const SampleRow& params = args.rows[blockIdx.x];
+  const float* logits = args.logits + std::uint64_t{blockIdx.x} * args.width;
+  Score best = {-INFINITY, kNobody};
+  std::uint32_t nans = 0;
+  for (std::uint32_t token = threadIdx.x; token < args.width; token += blockDim.x) {
+    const Score mine = {logits[token], token};
+    if (mine.value != mine.value) ++nans;
+    if (Beats(mine, best)) best = mine;
+  }
+  nans = BlockSum(nans);
+  best = BlockBest(best);
+  std::int32_t picked = static_cast<std::int32_t>(best.token);
+  if (nans > 0 || !(fabs(best.value) < INFINITY)) {
+    picked = -1;
+  } else if (params.do_sample != 0) {
+    Survivors row = {logits, args.width, params.temperature,
+                     static_cast<float>(best.value) / params.temperature};
+    TopK(params.top_k, row);
+    TopP(params.top_p, row);
+    const float least = params.min_p > 0 ? row.maximum + logf(params.min_p) : -INFINITY;
+    picked = static_cast<std::int32_t>(Draw(params, least, row));
+  }
+  if (threadIdx.x == 0) args.out[blockIdx.x] = picked;
+}
+
+}  // namespace
+
+absl::Status SampleRows(const SampleArgs& args, Stream stream) {
+  if (args.row_count == 0) return absl::OkStatus();
+  PENSTOCK_LAUNCH(ProcessKernel, args.row_count, kThreads, 0, stream, args);
+  PENSTOCK_LAUNCH(SampleKernel, args.row_count, kThreads, 0, stream, args);
+  return LaunchStatus();
+}
+
+}  // namespace penstock::shard::cuda

@@ -1,0 +1,59 @@
+// The next token of each row, picked on the device: the rules, the order and the Philox numbers of
+// shard/sampling, so that a sequence goes on the same way wherever its tokens are picked. Not here:
+// typical-p, grammars, watermarks and log-probabilities, for which rows go to the host.
+//
+// Filters find their border by bisection over the bits of a float: 32 passes over a row that lies
+// in the cache, no sort, no scratch memory. Sums are made in another order than on the host, so a
+// token whose mass ends within a rounding of top-p may fall on the other side.
+//
+// Threading and errors: as kernels.h.
+#pragma once
+
+#include <cstdint>
+
+#include "shard/backend/cuda/kernels.h"
+
+namespace penstock::shard::cuda {
+
+struct SeenToken {
+  std::int32_t token = 0;
+  std::uint32_t generated = 0;  // times; 0: in the prompt alone
+};
+
+struct TokenBias {
+  std::int32_t token = 0;
+  float bias = 0;
+};
+
+// SamplingParams of one row, and where its entries are in the lists that all rows share. In each
+// list a row names a token at most once.
+struct SampleRow {
+  std::uint64_t seed = 0;
+  std::uint32_t sibling = 0;
+  std::uint32_t position = 0;  // in the request's output
+  std::uint32_t do_sample = 0;
+  float temperature = 1.0f;
+  std::uint32_t top_k = 0;
+  float top_p = 1.0f;
+  float min_p = 0.0f;
+  float repetition_penalty = 1.0f;
+  float frequency_penalty = 0.0f;
+  float presence_penalty = 0.0f;
+  std::uint32_t first_seen = 0, seen_count = 0;  // 0 where there are no penalties
+  std::uint32_t first_bias = 0, bias_count = 0;
+  std::uint32_t first_masked = 0, masked_count = 0;
+};
+
+struct SampleArgs {
+  float* logits = nullptr;          // [rows, width], changed by biases, penalties and masks
+  const SampleRow* rows = nullptr;  // [row_count]
+  const SeenToken* seen = nullptr;
+  const TokenBias* biases = nullptr;
+  const std::int32_t* masked = nullptr;
+  std::int32_t* out = nullptr;  // [row_count]; -1: NaN, or nothing can be picked
+  std::uint32_t row_count = 0;
+  std::uint32_t width = 0;
+};
+absl::Status SampleRows(const SampleArgs& args, Stream stream);
+
+}  // namespace penstock::shard::cuda

@@ -1,0 +1,46 @@
+// ModelExecutor's steps whose tokens the backend picks itself.
+#include <algorithm>
+
+#include "common/status.h"
+#include "common/time.h"
+#include "shard/executor/model_executor.h"
+
+namespace penstock::shard {
+
+// True if every row of logits of this step is for one token that the backend can pick; requests_
+// then has one for each.
+bool ModelExecutor::CollectPickRequests() {
+  requests_.clear();
+  if (options_.picker == nullptr) return false;
+  masked_rows_.resize(batch_.work().size());
+  for (std::size_t i = 0; i < batch_.work().size(); ++i) {
+    const StepWork& work = batch_.work()[i];
+    if (work.logit_count == 0) continue;
+    const Sequence& sequence = slots_.at(work.segment.slot);
+    const bool one = work.samples() && work.logit_count == 1;
+    if (!one || (grammars_ && grammars_->Holds(work.segment.slot))) return false;
+    SampleRequest request = RequestFor(sequence);
+    masked_rows_[i].swap(masked_);
+    request.masked = masked_rows_[i];
+    if (!options_.picker->CanPick(request)) return false;
+    requests_.push_back(request);
+  }
+  return !requests_.empty();
+}
+
+absl::Status ModelExecutor::PickOnDevice() {
+  const Time begin = SteadyNow();
+  const std::span<const SampleRequest> requests = requests_;
+  picks_.assign(requests.size(), kNoPick);
+  for (std::size_t first = 0; first < requests.size(); first += options_.max_logit_rows) {
+    const std::size_t count =
+        std::min<std::size_t>(options_.max_logit_rows, requests.size() - first);
+    PENSTOCK_RETURN_IF_ERROR(options_.picker->Pick(static_cast<std::uint32_t>(first),
+                                                   requests.subspan(first, count),
+                                                   std::span(picks_).subspan(first, count)));
+  }
+  logits_time_ += SteadyNow() - begin;
+  return absl::OkStatus();
+}
+
+}  // namespace penstock::shard

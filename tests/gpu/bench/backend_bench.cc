@@ -1,0 +1,159 @@
+#include "tests/gpu/bench/backend_bench.h"
+
+#include <chrono>
+#include <cstdio>
+#include <memory>
+#include <numeric>
+
+#include "common/status.h"
+#include "shard/backend/cuda/cuda_backend.h"
+#include "shard/model/model.h"
+#include "tests/gpu/bench/rates.h"
+
+namespace penstock::shard::cuda {
+namespace {
+
+constexpr std::uint32_t kContext = 1024;
+constexpr std::uint32_t kPrompt = 2048;
+constexpr std::uint32_t kBlockSize = 16;
+constexpr std::uint32_t kMostRows = 256;
+constexpr std::uint32_t kLogitRows = 64;
+constexpr int kSteps = 50;
+
+using Clock = std::chrono::steady_clock;
+
+double Since(Clock::time_point begin) {
+  return std::chrono::duration<double>(Clock::now() - begin).count();
+}
+
+class Bench {
+ public:
+  Bench(CountingGpu& gpu, Model model) : gpu_(gpu), model_(std::move(model)) {}
+
+  absl::Status Open() {
+    PENSTOCK_ASSIGN_OR_RETURN(LoadedWeights weights, model_.Load(nullptr));
+    CudaOptions options;
+    options.program = model_.program;
+    options.weights = std::move(weights);
+    options.dtype = model_.dtype;
+    options.block_size = kBlockSize;
+    PENSTOCK_ASSIGN_OR_RETURN(backend_, MakeCudaBackend(std::move(options), gpu_));
+    PENSTOCK_RETURN_IF_ERROR(backend_->Prepare({kPrompt, kPrompt, kLogitRows, 0}, nullptr));
+    return backend_->AllocateCache(kMostRows * BlocksPerRow());
+  }
+
+  absl::Status Decode(std::uint32_t rows, double read_bandwidth);
+  absl::Status Prefill(double product_rate);
+
+ private:
+  static std::uint32_t BlocksPerRow() { return kContext / kBlockSize + 1; }
+  absl::Status Step(bool with_logits);
+  void Use(std::uint32_t rows, std::uint32_t count, std::uint32_t context);
+  // What a decode step reads: weights but the table of embeddings, and K and V.
+  double BytesOfDecode(std::uint32_t rows) const;
+
+  CountingGpu& gpu_;
+  Model model_;
+  std::unique_ptr<Backend> backend_;
+  std::vector<TokenId> tokens_;
+  std::vector<std::vector<BlockId>> tables_;
+  std::vector<RaggedSegment> segments_;
+  std::vector<std::uint32_t> logit_rows_;
+};
+
+void Bench::Use(std::uint32_t rows, std::uint32_t count, std::uint32_t context) {
+  tokens_.assign(std::size_t{rows} * count, 7);
+  tables_.assign(rows, {});
+  segments_.clear();
+  logit_rows_.clear();
+  std::uint32_t block = 0;
+  for (std::uint32_t row = 0; row < rows; ++row) {
+    for (std::uint32_t at = 0; at < context + count; at += kBlockSize) {
+      tables_[row].push_back(BlockId(block++));
+    }
+    segments_.push_back({.query_start = row * count,
+                         .query_count = count,
+                         .context_length = context,
+                         .blocks = tables_[row]});
+    logit_rows_.push_back(row * count + count - 1);
+  }
+}
+
+absl::Status Bench::Step(bool with_logits) {
+  PENSTOCK_RETURN_IF_ERROR(backend_->Execute({tokens_, segments_, logit_rows_}));
+  const auto rows = static_cast<std::uint32_t>(logit_rows_.size());
+  for (std::uint32_t first = 0; with_logits && first < rows; first += kLogitRows) {
+    PENSTOCK_RETURN_IF_ERROR(backend_->Logits(first, std::min(kLogitRows, rows - first)).status());
+  }
+  return absl::OkStatus();
+}
+
+double Bench::BytesOfDecode(std::uint32_t rows) const {
+  const Program& program = model_.program;
+  const double weights = static_cast<double>(model_.WeightBytes());
+  const double table = static_cast<double>(program.vocabulary) * program.Width(Buffer::kHidden) *
+                       static_cast<double>(DTypeBytes(model_.dtype));
+  const double position = 2.0 * program.layers * program.part.kv_heads * program.head_dim *
+                          static_cast<double>(DTypeBytes(model_.dtype));
+  return weights - table + position * kContext * rows;
+}
+
+absl::Status Bench::Decode(std::uint32_t rows, double read_bandwidth) {
+  Use(rows, 1, kContext);
+  PENSTOCK_RETURN_IF_ERROR(Step(true));
+  const int allocations = gpu_.allocations();
+  const auto begin = Clock::now();
+  for (int i = 0; i < kSteps; ++i) PENSTOCK_RETURN_IF_ERROR(Step(true));
+  const double step = Since(begin) / kSteps;
+  // The same graph back to back: what the device itself takes.
+  const auto alone = Clock::now();
+  for (int i = 0; i < kSteps; ++i) PENSTOCK_RETURN_IF_ERROR(Step(false));
+  PENSTOCK_RETURN_IF_ERROR(gpu_.Synchronize());
+  const double device = Since(alone) / kSteps;
+  const double bandwidth = BytesOfDecode(rows) / step;
+  std::printf(
+      "{\"test\": \"decode_b%u\", \"tokens_per_second\": %.1f, \"step_ms\": %.4f, "
+      "\"body_on_device_ms\": %.4f, \"head_copies_and_idle_ms\": %.4f, "
+      "\"share_of_read_bandwidth\": %.4f, \"allocations\": %d}\n",
+      rows, rows / step, 1e3 * step, 1e3 * device, 1e3 * (step - device),
+      bandwidth / read_bandwidth, gpu_.allocations() - allocations);
+  return absl::OkStatus();
+}
+
+absl::Status Bench::Prefill(double product_rate) {
+  Use(1, kPrompt, 0);
+  PENSTOCK_RETURN_IF_ERROR(Step(true));
+  const auto begin = Clock::now();
+  for (int i = 0; i < 10; ++i) PENSTOCK_RETURN_IF_ERROR(Step(true));
+  const double seconds = Since(begin) / 10;
+  const double operations = 2.0 * static_cast<double>(model_.parameters) * kPrompt;
+  std::printf(
+      "{\"test\": \"prefill_2048\", \"tokens_per_second\": %.1f, \"step_ms\": %.3f, "
+      "\"share_of_product_rate\": %.4f}\n",
+      kPrompt / seconds, 1e3 * seconds, operations / seconds / product_rate);
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+absl::Status RunBackendBench(CountingGpu& gpu, const std::string& folder) {
+  PENSTOCK_ASSIGN_OR_RETURN(const double read, ReadBandwidth(gpu));
+  PENSTOCK_ASSIGN_OR_RETURN(const double copy, CopyBandwidth(gpu));
+  PENSTOCK_ASSIGN_OR_RETURN(const double product, ProductRate(gpu));
+  std::printf(
+      "{\"test\": \"rates\", \"read_gb_per_second\": %.1f, \"copy_gb_per_second\": %.1f, "
+      "\"product_tflops\": %.1f}\n",
+      read / 1e9, copy / 1e9, product / 1e12);
+  ModelOptions options;
+  options.folder = folder;
+  options.device = {Device::Kind::kCuda, 0};
+  PENSTOCK_ASSIGN_OR_RETURN(Model model, Model::Open(options));
+  Bench bench(gpu, std::move(model));
+  PENSTOCK_RETURN_IF_ERROR(bench.Open());
+  for (std::uint32_t rows : {1u, 8u, 32u, 64u, 256u}) {
+    PENSTOCK_RETURN_IF_ERROR(bench.Decode(rows, read));
+  }
+  return bench.Prefill(product);
+}
+
+}  // namespace penstock::shard::cuda

@@ -1,0 +1,17 @@
+// The cuda backend on a device against what the device reaches: decode steps of B sequences with
+// 1,024 positions each against the read bandwidth, a prompt of 2,048 tokens against the rate of a
+// large product.
+#pragma once
+
+#include <absl/status/status.h>
+
+#include <string>
+
+#include "tests/unit/shard/backend/cuda/counting_gpu.h"
+
+namespace penstock::shard::cuda {
+
+// Prints one JSON object per measurement and line.
+absl::Status RunBackendBench(CountingGpu& gpu, const std::string& model_folder);
+
+}  // namespace penstock::shard::cuda

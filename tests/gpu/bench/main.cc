@@ -1,0 +1,26 @@
+// penstock-gpu-bench MODEL_FOLDER: backend_bench.h on the first device. Exit status 77 and one line
+// on standard error: there is no GPU.
+#include <cstdio>
+#include <cstring>
+
+#include "common/status.h"
+#include "shard/backend/cuda/cuda_gpu.h"
+#include "tests/gpu/bench/backend_bench.h"
+
+int main(int argc, char** argv) {
+  using namespace penstock;
+  constexpr int kSkipped = 77;
+  if (argc != 2 || std::strncmp(argv[1], "--", 2) == 0) {
+    std::fprintf(stderr, "usage: penstock-gpu-bench MODEL_FOLDER\n");
+    return 2;
+  }
+  auto device = shard::cuda::CudaGpu::Open(0);
+  if (!device.ok()) {
+    std::fprintf(stderr, "%s\n", Message(device.status()).c_str());
+    return kSkipped;
+  }
+  shard::cuda::CountingGpu gpu(*std::move(device));
+  const absl::Status status = shard::cuda::RunBackendBench(gpu, argv[1]);
+  if (!status.ok()) std::fprintf(stderr, "%s\n", Message(status).c_str());
+  return status.ok() ? 0 : 1;
+}

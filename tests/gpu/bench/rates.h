@@ -1,0 +1,22 @@
+// What the device reaches at best, measured in the same run as what is held against it.
+#pragma once
+
+#include <absl/status/statusor.h>
+
+#include "shard/backend/cuda/gpu.h"
+
+namespace penstock::shard::cuda {
+
+// Bytes per second of a kernel that only reads 4 GiB.
+absl::StatusOr<double> ReadBandwidth(Gpu& gpu);
+
+// Bytes per second of a copy on the device, read and written bytes together.
+absl::StatusOr<double> CopyBandwidth(Gpu& gpu);
+
+// Floating-point operations per second of a bfloat16 product of 8192 x 8192 matrices.
+absl::StatusOr<double> ProductRate(Gpu& gpu);
+
+// Adds up `bytes` of memory, a multiple of 16; `sink` takes what nobody reads. Enqueued.
+absl::Status ReadAll(const void* memory, std::uint64_t bytes, float* sink, Stream stream);
+
+}  // namespace penstock::shard::cuda

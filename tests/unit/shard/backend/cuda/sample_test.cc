@@ -1,0 +1,181 @@
+// The device's picks against those of shard/sampling, for the same rows and parameters.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <limits>
+#include <random>
+#include <utility>
+#include <vector>
+
+#include "shard/backend/cuda/sampling.h"
+#include "shard/sampling/processors.h"
+#include "shard/sampling/sampler.h"
+#include "tests/unit/shard/backend/cuda/test_gpu.h"
+
+namespace penstock::shard::cuda {
+namespace {
+
+struct Wish {
+  SamplingParams params;
+  std::uint32_t position = 0;
+  TokenHistory history;
+  std::vector<TokenId> masked;
+};
+
+class SamplerKernelTest : public testing::Test {
+ protected:
+  void SetUp() override { PENSTOCK_DEVICE_OR_SKIP(); }
+
+  // Some values come twice, as those of a real model in bfloat16 do.
+  std::vector<float> Row(std::uint32_t width) {
+    std::normal_distribution<float> draw(0.0f, 3.0f);
+    std::vector<float> row(width);
+    for (float& value : row) value = std::round(draw(random_) * 16) / 16;
+    return row;
+  }
+
+  static TokenId OnHost(std::vector<float> row, const Wish& wish) {
+    Sampler sampler;
+    const LogprobRequest no_logprobs;
+    SampleRequest request{wish.params, no_logprobs};
+    request.history = NeedsHistory(wish.params) ? &wish.history : nullptr;
+    request.masked = wish.masked;
+    request.position = wish.position;
+    const auto sampled = sampler.Sample(row, request);
+    return sampled.ok() ? sampled->token : -1;
+  }
+
+  std::vector<TokenId> OnDevice(const std::vector<std::vector<float>>& rows,
+                                const std::vector<Wish>& wishes) {
+    SharedVector<float> logits;
+    SharedVector<SampleRow> params;
+    SharedVector<SeenToken> seen;
+    SharedVector<TokenBias> biases;
+    SharedVector<std::int32_t> masked;
+    for (std::size_t i = 0; i < rows.size(); ++i) {
+      logits.insert(logits.end(), rows[i].begin(), rows[i].end());
+      const Wish& wish = wishes[i];
+      SampleRow& row = params.emplace_back();
+      row = {wish.params.seed,        wish.params.sibling,
+             wish.position,           wish.params.do_sample ? 1u : 0u,
+             wish.params.temperature, wish.params.top_k,
+             wish.params.top_p,       wish.params.min_p};
+      row.repetition_penalty = wish.params.repetition_penalty;
+      row.frequency_penalty = wish.params.frequency_penalty;
+      row.presence_penalty = wish.params.presence_penalty;
+      row.first_seen = static_cast<std::uint32_t>(seen.size());
+      for (const auto& [token, count] : wish.history.counts()) {
+        seen.push_back({token, count.generated});
+      }
+      row.seen_count = static_cast<std::uint32_t>(seen.size()) - row.first_seen;
+      row.first_bias = static_cast<std::uint32_t>(biases.size());
+      for (const auto& [token, bias] : wish.params.logit_bias) biases.push_back({token, bias});
+      row.bias_count = static_cast<std::uint32_t>(biases.size()) - row.first_bias;
+      row.first_masked = static_cast<std::uint32_t>(masked.size());
+      masked.insert(masked.end(), wish.masked.begin(), wish.masked.end());
+      row.masked_count = static_cast<std::uint32_t>(wish.masked.size());
+    }
+    SharedVector<std::int32_t> out(rows.size(), -7);
+    SampleArgs args;
+    args.logits = logits.data();
+    args.rows = params.data();
+    args.seen = seen.data();
+    args.biases = biases.data();
+    args.masked = masked.data();
+    args.out = out.data();
+    args.row_count = static_cast<std::uint32_t>(rows.size());
+    args.width = static_cast<std::uint32_t>(rows[0].size());
+    const absl::Status launched = SampleRows(args, nullptr);
+    EXPECT_TRUE(launched.ok()) << launched;
+    EXPECT_TRUE(FinishKernels().ok());
+    return {out.begin(), out.end()};
+  }
+
+  void Compare(std::uint32_t width, const std::vector<Wish>& wishes) {
+    std::vector<std::vector<float>> rows;
+    for (std::size_t i = 0; i < wishes.size(); ++i) rows.push_back(Row(width));
+    const std::vector<TokenId> got = OnDevice(rows, wishes);
+    for (std::size_t i = 0; i < wishes.size(); ++i) {
+      EXPECT_EQ(got[i], OnHost(rows[i], wishes[i])) << "row " << i << " of width " << width;
+    }
+  }
+
+  static SamplingParams Sampling(float temperature, std::uint32_t top_k, float top_p,
+                                 float min_p = 0) {
+    SamplingParams params;
+    params.do_sample = true;
+    params.temperature = temperature;
+    params.top_k = top_k;
+    params.top_p = top_p;
+    params.min_p = min_p;
+    return params;
+  }
+
+  std::mt19937 random_{11};
+};
+
+TEST_F(SamplerKernelTest, DrawsAsTheHostDoesThroughEveryFilter) {
+  const std::vector<SamplingParams> kinds = {{},
+                                             Sampling(1.0f, 0, 1.0f),
+                                             Sampling(0.7f, 5, 1.0f),
+                                             Sampling(1.3f, 0, 0.9f),
+                                             Sampling(0.9f, 40, 0.5f),
+                                             Sampling(1.0f, 1, 1.0f),
+                                             Sampling(2.0f, 0, 1e-6f),
+                                             Sampling(1.0f, 0, 1.0f, 0.2f),
+                                             Sampling(0.05f, 50, 0.95f, 0.01f)};
+  for (std::uint32_t width : {1u, 37u, 700u}) {
+    std::vector<Wish> wishes;
+    for (const SamplingParams& kind : kinds) {
+      Wish& wish = wishes.emplace_back();
+      wish.params = kind;
+      wish.params.seed = 0x123456789abcdef + wishes.size();
+      wish.params.sibling = static_cast<std::uint32_t>(wishes.size() % 3);
+      wish.position = static_cast<std::uint32_t>(100 * wishes.size());
+    }
+    Compare(width, wishes);
+  }
+}
+
+TEST_F(SamplerKernelTest, AppliesBiasesPenaltiesAndMasksInTheHostsOrder) {
+  std::vector<Wish> wishes(6);
+  for (std::size_t i = 0; i < wishes.size(); ++i) {
+    Wish& wish = wishes[i];
+    if (i % 2 == 1) wish.params = Sampling(0.8f, 0, 0.8f);
+    wish.params.seed = i;
+    wish.params.repetition_penalty = 1.8f;
+    wish.params.frequency_penalty = i < 4 ? 0.7f : -1.0f;
+    wish.params.presence_penalty = 0.4f;
+    wish.params.logit_bias = {{3, 6.0f}, {9, -100.0f}, {1000, 5.0f}};
+    const std::vector<TokenId> prompt = {1, 2, 3, 3};
+    wish.history.AddPrompt(prompt);
+    for (TokenId token : {4, 4, 3}) wish.history.AddGenerated(token);
+    wish.masked = {static_cast<TokenId>(i), 7};
+  }
+  Compare(60, wishes);
+}
+
+TEST_F(SamplerKernelTest, TiesAtTheBorderOfTopPGoToTheLowestTokens) {
+  // Eight equal tokens, of which half the mass is four.
+  const std::vector<float> row(8, 1.0f);
+  std::vector<Wish> wishes(40);
+  for (std::size_t i = 0; i < wishes.size(); ++i) {
+    wishes[i].params = Sampling(1.0f, 0, 0.5f);
+    wishes[i].params.seed = i;
+  }
+  const auto got = OnDevice(std::vector<std::vector<float>>(wishes.size(), row), wishes);
+  EXPECT_EQ(*std::max_element(got.begin(), got.end()), 3);
+  EXPECT_EQ(*std::min_element(got.begin(), got.end()), 0);
+}
+
+TEST_F(SamplerKernelTest, RowsThatAllowNothingAreSaidToFail) {
+  constexpr float kNothing = -std::numeric_limits<float>::infinity();
+  const std::vector<std::vector<float>> rows = {
+      {1, std::numeric_limits<float>::quiet_NaN(), 2}, {kNothing, kNothing, kNothing}, {0, 1, 2}};
+  std::vector<Wish> wishes(3);
+  wishes[2].masked = {0, 1, 2};
+  EXPECT_EQ(OnDevice(rows, wishes), (std::vector<TokenId>{-1, -1, -1}));
+}
+
+}  // namespace
+}  // namespace penstock::shard::cuda
