@@ -26,6 +26,7 @@ function(penstock_cuda_kernels name)
   set(objects "")
   foreach(source ${ARGN})
     get_filename_component(stem "${source}" NAME_WE)
+    get_filename_component(source "${source}" ABSOLUTE)
     set(object "${CMAKE_CURRENT_BINARY_DIR}/${stem}.cu.o")
     add_custom_command(OUTPUT "${object}" DEPENDS "${source}" DEPFILE "${object}.d"
       COMMAND "${_nvcc}" -c "${source}" -o "${object}" -MD -MF "${object}.d" -std=c++20 -O3
