@@ -4,6 +4,7 @@
 #include <functional>
 
 #include "common/status.h"
+#include "tests/gpu/bench/read.h"
 
 namespace penstock::shard::cuda {
 namespace {

@@ -16,7 +16,4 @@ absl::StatusOr<double> CopyBandwidth(Gpu& gpu);
 // Floating-point operations per second of a bfloat16 product of 8192 x 8192 matrices.
 absl::StatusOr<double> ProductRate(Gpu& gpu);
 
-// Adds up `bytes` of memory, a multiple of 16; `sink` takes what nobody reads. Enqueued.
-absl::Status ReadAll(const void* memory, std::uint64_t bytes, float* sink, Stream stream);
-
 }  // namespace penstock::shard::cuda

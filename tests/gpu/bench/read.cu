@@ -1,5 +1,5 @@
 #include "shard/backend/cuda/kernels/portable.cuh"
-#include "tests/gpu/bench/rates.h"
+#include "tests/gpu/bench/read.h"
 
 namespace penstock::shard::cuda {
 namespace {
