@@ -28,6 +28,7 @@ CASES = {
     "reference_contrastive": ["--backend", "reference", "--contrastive-search"],
 }
 START_SECONDS = 180
+PROGRAMS = ["penstock-launcher", "penstock-router", "penstock-shard"]
 
 
 class Server:
@@ -105,9 +106,22 @@ def skipped(name, reason):
 
 def why_not(bin_folder):
     """Why no server can run on a GPU here; empty if one can."""
-    if not (bin_folder / "penstock-shard-cuda").exists():
-        return "penstock-shard-cuda is not built"
+    for program in PROGRAMS + ["penstock-shard-cuda"]:
+        if not (bin_folder / program).exists():
+            return f"{program} is not built"
     return "" if glob.glob("/dev/nvidia[0-9]*") else "this machine shows no NVIDIA GPU"
+
+
+def why_no_cpu(bin_folder, models):
+    """Why no server can run on the CPU here; empty if one can."""
+    if not models:
+        return "the demo model is missing"
+    for program in PROGRAMS:
+        if not (bin_folder / program).exists():
+            return f"{program} is not built"
+    command = [bin_folder / "penstock-shard", "--version"]
+    starts = subprocess.run(command, capture_output=True, text=True)
+    return "" if starts.returncode == 0 else starts.stderr.strip().splitlines()[-1]
 
 
 def main():
@@ -119,11 +133,11 @@ def main():
     models = [p for p in (root / "share/demo-model", root / "demo/model") if (p / "config.json").exists()]
     results = []
     reason = why_not(args.bin) if models else "the demo model is missing"
-    starts = subprocess.run([args.bin / "penstock-shard", "--version"], capture_output=True, text=True)
-    if not models or starts.returncode != 0:
-        results.append(skipped("cpu", (starts.stderr.strip().splitlines() or [reason])[-1]))
-        reason = reason or results[0]["reason"]
-        wanted = None
+    missing = why_no_cpu(args.bin, models)
+    wanted = None
+    if missing:
+        results.append(skipped("cpu", missing))
+        reason = reason or missing
     else:
         wanted, result = run_case("cpu", ["--device", "cpu"], args, models[0], None)
         results.append(result)
