@@ -17,7 +17,7 @@ bool ModelExecutor::CollectPickRequests() {
     const StepWork& work = batch_.work()[i];
     if (work.logit_count == 0) continue;
     const Sequence& sequence = slots_.at(work.segment.slot);
-    const bool one = work.samples() && work.logit_count == 1;
+    const bool one = work.picks == 1 && work.logit_count == 1 && work.drafts == 0;
     if (!one || (grammars_ && grammars_->Holds(work.segment.slot))) return false;
     SampleRequest request = RequestFor(sequence);
     masked_rows_[i].swap(masked_);
@@ -28,7 +28,7 @@ bool ModelExecutor::CollectPickRequests() {
   return !requests_.empty();
 }
 
-absl::Status ModelExecutor::PickOnDevice() {
+absl::Status ModelExecutor::PickOnDevice(StepResult& result) {
   const Time begin = SteadyNow();
   const std::span<const SampleRequest> requests = requests_;
   picks_.assign(requests.size(), kNoPick);
@@ -40,6 +40,12 @@ absl::Status ModelExecutor::PickOnDevice() {
                                                    std::span(picks_).subspan(first, count)));
   }
   logits_time_ += SteadyNow() - begin;
+  std::size_t next = 0;
+  for (std::size_t i = 0; i < batch_.work().size(); ++i) {
+    if (batch_.work()[i].logit_count == 0) continue;
+    const auto mine = std::span<const TokenId>(picks_).subspan(next++, 1);
+    PENSTOCK_RETURN_IF_ERROR(TakePicks(mine, result.sequences[i]));
+  }
   return absl::OkStatus();
 }
 

@@ -128,7 +128,7 @@ void ModelExecutor::Draft(const StepPlan& plan) {
 
 absl::Status ModelExecutor::ReadLogits(StepResult& result) {
   picks_.clear();
-  if (CollectPickRequests()) return PickOnDevice();
+  if (CollectPickRequests()) return PickOnDevice(result);
   const auto total = static_cast<std::uint32_t>(batch_.batch().logit_rows.size());
   std::size_t index = 0;  // into work()
   for (std::uint32_t first = 0; first < total; first += options_.max_logit_rows) {

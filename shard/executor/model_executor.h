@@ -70,7 +70,7 @@ class ModelExecutor {
 
   // Steps of which the backend picks every token (device_picks.cc).
   bool CollectPickRequests();
-  absl::Status PickOnDevice();
+  absl::Status PickOnDevice(StepResult& result);
 
   // Contrastive search (contrastive_steps.cc): rank 0 chooses among the rows of each candidate
   // segment, every rank commits the winners.
