@@ -18,6 +18,7 @@
 #include "launcher/machine.h"
 #include "launcher/model_source.h"
 #include "launcher/preflight.h"
+#include "launcher/router_check.h"
 #include "launcher/runtime_environment.h"
 #include "launcher/socket_dir.h"
 #include "launcher/supervisor.h"
@@ -85,6 +86,9 @@ absl::StatusOr<Outcome> Supervise(const options::Values& values, Machine machine
   const std::string& given_prefix = values.GetString("shard-uds-path");
   machine.socket_prefix = given_prefix.empty() ? sockets.SocketPrefix() : given_prefix;
   PENSTOCK_ASSIGN_OR_RETURN(LaunchPlan plan, MakeLaunchPlan(values, machine));
+  if (const Problem problem = CheckRouter(plan.router); !problem.error.empty()) {
+    return Outcome{.exit_code = problem.exit_code, .error = problem.error};
+  }
   Supervisor supervisor(std::move(plan.shards), std::move(plan.router), MakeTimeouts(values),
                         signals.get(), console);
   return supervisor.Run();

@@ -10,6 +10,7 @@
 #include <cstring>
 #include <filesystem>
 #include <memory>
+#include <optional>
 
 #include "common/exit_codes.h"
 #include "common/status.h"
@@ -43,6 +44,30 @@ absl::Status CheckConfig(const std::string& folder) {
     return ModelError(folder, "config.json must have a model_type");
   }
   return absl::OkStatus();
+}
+
+bool ScalesPositions(const boost::json::object& config) {
+  for (const char* name : {"rope_scaling", "rope_parameters"}) {
+    const auto* scaling = config.if_contains(name);
+    if (scaling == nullptr || !scaling->is_object()) continue;
+    const auto* type = scaling->as_object().if_contains("rope_type");
+    if (type == nullptr || !type->is_string() || type->as_string() != "default") return true;
+  }
+  return false;
+}
+
+// The context that config.json gives, where nothing else there makes it longer.
+absl::Status CheckLength(const options::Values& values) {
+  const std::optional<std::int64_t> asked = values.FindInt("max-total-tokens");
+  const std::string& folder = values.GetString("model-id");
+  PENSTOCK_ASSIGN_OR_RETURN(const std::string text, ReadModelFile(folder, "config.json"));
+  const boost::json::object config = boost::json::parse(text).as_object();
+  const auto* positions = config.if_contains("max_position_embeddings");
+  if (!asked || positions == nullptr || !positions->is_int64()) return absl::OkStatus();
+  if (ScalesPositions(config)) return absl::OkStatus();
+  if (*asked <= positions->as_int64()) return absl::OkStatus();
+  return BadValue("max-total-tokens", std::to_string(*asked),
+                  "at most " + std::to_string(positions->as_int64()) + ", the model's context");
 }
 
 bool HasSafetensors(const std::string& folder) {
@@ -154,6 +179,10 @@ Problem CheckBeforeStart(const options::Values& values, const Machine& machine) 
   const ModelUse use = UsesSimulatedShards(values) ? ModelUse::kTokenizer : ModelUse::kWeights;
   const absl::Status model = CheckModelFolder(values.GetString("model-id"), use);
   if (!model.ok()) return {kExitModel, Message(model)};
+  if (use == ModelUse::kWeights) {
+    const absl::Status length = CheckLength(values);
+    if (!length.ok()) return {kExitUsage, Message(length)};
+  }
   const absl::Status device = CheckDevice(values, machine);
   if (!device.ok()) return {kExitDevice, Message(device)};
   const absl::Status address =

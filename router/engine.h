@@ -35,12 +35,14 @@ struct ChatInput {
 
 // What the answer must match.
 //
-// `write` makes the grammar that the shards enforce out of what the client sent: work that belongs
+// `source` is what the client sent, in words that no other grammar has: engines keep what they found
+// out about it. Empty: not kept. `write` makes the grammar that the shards enforce out of what the client sent: work that belongs
 // on a thread of the engine's, and errors that are told when nothing else is wrong with the
 // request.
 struct Grammar {
   using Written = std::variant<GrammarSpec, std::string>;  // or why it cannot be
-  std::function<Written()> write;                          // null: no grammar
+  std::string source;
+  std::function<Written()> write;  // null: no grammar
 
   explicit operator bool() const { return write != nullptr; }
 };

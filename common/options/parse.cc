@@ -2,6 +2,7 @@
 #include <map>
 #include <utility>
 
+#include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "common/options/values.h"
@@ -163,14 +164,31 @@ void Parser::TakeValue(Setting setting, std::size_t& index) {
   AddCommandLine(std::move(setting));
 }
 
+// As TGI's programs name it: "--port <PORT>".
+std::string WithPlaceholder(const Setting& setting) {
+  const std::string name = setting.name.empty() ? std::string(setting.spec->name) : setting.name;
+  if (!setting.spec->flag_text.empty()) return "--" + name;
+  std::string placeholder = absl::AsciiStrToUpper(name);
+  std::replace(placeholder.begin(), placeholder.end(), '-', '_');
+  return absl::StrCat("--", name, " <", placeholder, ">");
+}
+
 // A list given several times grows; of anything else the last one counts, so that a script can
-// append overrides. Under two names it is more likely a mistake.
+// append overrides, but not for programs under TGI's names, which refuse that. Under two names it
+// is more likely a mistake.
 void Parser::AddCommandLine(Setting setting) {
   for (const Setting& earlier : command_line_) {
-    if (earlier.spec != setting.spec || earlier.name == setting.name) continue;
-    errors_.push_back(absl::StrCat(setting.written, ": is --", std::string(setting.spec->name),
-                                   " by another name; give one of them"));
-    return;
+    if (earlier.spec != setting.spec) continue;
+    if (earlier.name != setting.name) {
+      errors_.push_back(absl::StrCat(setting.written, ": is --", std::string(setting.spec->name),
+                                     " by another name; give one of them"));
+      return;
+    }
+    if (program_.profile != nullptr && setting.spec->type != Type::kList) {
+      errors_.push_back(absl::StrCat("the argument '", WithPlaceholder(setting),
+                                     "' cannot be used multiple times"));
+      return;
+    }
   }
   if (setting.spec->type == Type::kList) {
     for (Setting& earlier : command_line_) {

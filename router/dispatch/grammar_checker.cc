@@ -1,165 +1,226 @@
 #include "router/dispatch/grammar_checker.h"
 
 #include <sys/resource.h>
-#include <time.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <condition_variable>
 #include <future>
-#include <list>
 #include <mutex>
-#include <optional>
 #include <thread>
 #include <utility>
 
 #include "common/status.h"
+#include "router/dispatch/check_queue.h"
+#include "router/dispatch/grammar_trial.h"
+#include "router/dispatch/verdict_cache.h"
 #include "text/grammar.h"
 
 namespace penstock::router {
 namespace {
 
-constexpr int kSeats = 2;
 constexpr int kNice = 5;
-constexpr int kFollowedTokens = 400;
-constexpr int kFollowedOutputs = 10;
+using Vocabulary = absl::StatusOr<std::shared_ptr<const text::Vocabulary>>;
 
-std::chrono::nanoseconds CpuTime() {
-  timespec now{};
-  ::clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
-  return std::chrono::seconds(now.tv_sec) + std::chrono::nanoseconds(now.tv_nsec);
+GrammarRefusal Busy() { return {true, "too many grammars are being checked"}; }
+
+GrammarRefusal NotValid(const absl::Status& status) {
+  return {false, "grammar is not valid: " + Message(status)};
 }
 
-absl::Status TooSlow() {
-  return absl::ResourceExhaustedError(
-      "it takes more than " + std::to_string(GrammarChecker::kCpuLimit.count()) +
-      " ms to compile and to follow for " + std::to_string(kFollowedTokens) + " tokens");
+std::size_t SizeOf(const GrammarVerdict& verdict) {
+  const auto* spec = std::get_if<GrammarSpec>(&verdict);
+  return spec == nullptr ? std::get<GrammarRefusal>(verdict).message.size() : spec->source.size();
 }
 
-// A token of the mask that is not among `ends`, the first one behind a place that `draw` chooses.
-std::optional<TokenId> Choose(const std::vector<std::uint32_t>& mask, std::uint32_t rows,
-                              std::uint64_t draw, const std::vector<TokenId>& ends) {
-  for (std::uint32_t i = 0; i < rows; ++i) {
-    const auto token = static_cast<std::uint32_t>((draw + i) % rows);
-    if (((mask[token / 32] >> (token % 32)) & 1) == 0) continue;
-    const auto id = static_cast<TokenId>(token);
-    if (std::find(ends.begin(), ends.end(), id) == ends.end()) return id;
-  }
-  return std::nullopt;
+std::chrono::steady_clock::time_point OnClock(Time at) {
+  return std::chrono::steady_clock::time_point(
+      std::chrono::duration_cast<std::chrono::steady_clock::duration>(at.time_since_epoch()));
 }
 
-// Outputs of tokens that look random and are the same each time.
-absl::Status Follow(const text::CompiledGrammar& grammar, std::uint32_t rows,
-                    const std::vector<TokenId>& ends) {
-  PENSTOCK_ASSIGN_OR_RETURN(auto matcher, grammar.Start());
-  std::vector<std::uint32_t> mask(text::MaskWords(rows));
-  std::uint64_t draw = 0;
-  int outputs = 1;
-  for (int i = 0; i < kFollowedTokens; ++i) {
-    PENSTOCK_RETURN_IF_ERROR(matcher->Mask(mask));
-    if (CpuTime() > GrammarChecker::kCpuLimit) return TooSlow();
-    draw = draw * 6364136223846793005u + 1442695040888963407u;
-    const std::optional<TokenId> token = Choose(mask, rows, draw >> 33, ends);
-    if (!token && outputs++ == kFollowedOutputs) return absl::OkStatus();
-    if (!token) {
-      PENSTOCK_ASSIGN_OR_RETURN(matcher, grammar.Start());
-      continue;
-    }
-    PENSTOCK_RETURN_IF_ERROR(matcher->Accept({&*token, 1}));
-  }
-  return absl::OkStatus();
-}
-
-struct Verdict {
-  GrammarSpec spec;
-  absl::Status status;
+struct Answer {
+  std::shared_ptr<GrammarWaiter> waiter;
+  GrammarVerdict verdict;
 };
 
 }  // namespace
 
 struct GrammarChecker::State {
-  using Vocabulary = absl::StatusOr<std::shared_ptr<const text::Vocabulary>>;
-  // One check, shared by its thread and whoever waits for it.
-  struct Run {
-    std::optional<absl::Status> status;
-  };
-
-  std::vector<TokenId> ends;
-  std::uint32_t rows = 0;
-
-  std::mutex mutex;
-  std::condition_variable changed;  // a seat is free, or a check has ended
-  int seats = kSeats;
-  std::list<Verdict> verdicts;  // the latest first
-  std::size_t cached_bytes = 0;
-
+  std::vector<TokenId> eos_ids;
   std::shared_future<Vocabulary> vocabulary;
 
-  // With the lock.
-  std::optional<absl::Status> Find(const GrammarSpec& spec) {
-    const auto found = std::find_if(verdicts.begin(), verdicts.end(),
-                                    [&spec](const Verdict& v) { return v.spec == spec; });
-    if (found == verdicts.end()) return std::nullopt;
-    verdicts.splice(verdicts.begin(), verdicts, found);
-    return verdicts.front().status;
+  std::mutex mutex;
+  std::condition_variable changed;  // for the answerer: a check came, ended, or it is over
+  bool stopping = false;
+  CheckQueue queue{kQueue, kSeats, kSeatsOfTenant};
+  VerdictCache<GrammarVerdict> verdicts{kEntries, kCachedBytes};
+  std::vector<Answer> answers;  // to be given
+
+  // With the lock, as all that follow.
+  void AnswerAll(GrammarCheck& check, const GrammarVerdict& verdict) {
+    for (GrammarCheck::Waiting& each : check.waiting) {
+      answers.push_back({std::move(each.waiter), verdict});
+    }
+    check.waiting.clear();
   }
 
-  // With the lock.
-  void Keep(const GrammarSpec& spec, const absl::Status& status) {
-    if (spec.source.size() > kCachedBytes / 8) return;
-    cached_bytes += spec.source.size();
-    verdicts.push_front({spec, status});
-    while (verdicts.size() > kEntries || cached_bytes > kCachedBytes) {
-      cached_bytes -= verdicts.back().spec.source.size();
-      verdicts.pop_back();
+  // Those for whom it is too late, or who do not wait any more.
+  void AnswerLate(GrammarCheck& check, Time now, Duration limit, const GrammarVerdict& verdict) {
+    std::erase_if(check.waiting, [&](GrammarCheck::Waiting& each) {
+      if (each.arrived + limit > now && each.waiter->Waits()) return false;
+      answers.push_back({std::move(each.waiter), verdict});
+      return true;
+    });
+  }
+
+  void AnswerLate(Time now) {
+    const std::vector<CheckQueue::Check> queued = queue.queued();
+    for (const CheckQueue::Check& check : queued) {
+      AnswerLate(*check, now, kQueueLimit, Busy());
+      if (check->waiting.empty()) queue.Drop(check);
+    }
+    for (const CheckQueue::Check& check : queue.running()) {
+      AnswerLate(*check, now, kAnswerLimit, NotValid(GrammarTrial::TooSlow()));
     }
   }
 
-  absl::Status Compile(const GrammarSpec& spec) const {
-    const Vocabulary& words = vocabulary.get();
-    PENSTOCK_RETURN_IF_ERROR(words.status());
-    PENSTOCK_ASSIGN_OR_RETURN(const auto grammar, (*words)->Compile(spec, {}));
-    if (CpuTime() > kCpuLimit) return TooSlow();
-    return Follow(*grammar, rows, ends);
+  Time NextLimit() const {
+    Time next = Time::max();
+    for (const CheckQueue::Check& check : queue.queued()) {
+      for (const auto& each : check->waiting) next = std::min(next, each.arrived + kQueueLimit);
+    }
+    for (const CheckQueue::Check& check : queue.running()) {
+      for (const auto& each : check->waiting) next = std::min(next, each.arrived + kAnswerLimit);
+    }
+    return next;
   }
+
+  // Without the lock, on a thread of its own.
+  GrammarVerdict Try(const Grammar& grammar) const {
+    Grammar::Written written = grammar.write();
+    if (auto* wrong = std::get_if<std::string>(&written)) {
+      return GrammarRefusal{false, std::move(*wrong)};
+    }
+    auto spec = std::get<GrammarSpec>(std::move(written));
+    if (spec.source.empty()) return spec;  // asks for nothing, as in TGI
+    const Vocabulary& words = vocabulary.get();
+    const absl::Status status =
+        words.ok() ? GrammarTrial::Run(**words, eos_ids, spec) : words.status();
+    if (!status.ok()) return NotValid(status);
+    return spec;
+  }
+
+  void Finish(const CheckQueue::Check& check, GrammarVerdict verdict) {
+    queue.Release(check);
+    AnswerAll(*check, verdict);
+    const std::size_t size = SizeOf(verdict);
+    if (!check->grammar.source.empty()) {
+      verdicts.Keep(std::move(check->grammar.source), std::move(verdict), size);
+    }
+  }
+};
+
+// The thread that begins checks, keeps the time and gives the answers.
+class GrammarChecker::Answerer {
+ public:
+  explicit Answerer(std::shared_ptr<State> state)
+      : state_(std::move(state)), thread_([this] { Run(); }) {}
+
+  ~Answerer() {
+    {
+      const std::lock_guard lock(state_->mutex);
+      state_->stopping = true;
+    }
+    state_->changed.notify_all();
+    thread_.join();
+  }
+
+ private:
+  void Run() {
+    std::unique_lock lock(state_->mutex);
+    while (!state_->stopping) {
+      state_->AnswerLate(SteadyNow());
+      while (const CheckQueue::Check check = state_->queue.Take()) Begin(check);
+      std::vector<Answer> answers = std::exchange(state_->answers, {});
+      if (answers.empty()) {
+        Wait(lock);
+        continue;
+      }
+      lock.unlock();
+      for (Answer& answer : answers) answer.waiter->OnVerdict(std::move(answer.verdict));
+      answers.clear();
+      lock.lock();
+    }
+  }
+
+  void Wait(std::unique_lock<std::mutex>& lock) {
+    const Time until = state_->NextLimit();
+    if (until == Time::max()) {
+      state_->changed.wait(lock);
+    } else {
+      state_->changed.wait_until(lock, OnClock(until));
+    }
+  }
+
+  void Begin(const CheckQueue::Check& check) {
+    std::thread([state = state_, check] {
+      ::setpriority(PRIO_PROCESS, static_cast<id_t>(::gettid()), kNice);
+      GrammarVerdict verdict = state->Try(check->grammar);
+      const std::lock_guard lock(state->mutex);
+      state->Finish(check, std::move(verdict));
+      state->changed.notify_all();
+    }).detach();
+  }
+
+  const std::shared_ptr<State> state_;
+  std::thread thread_;  // last: it uses the above
 };
 
 GrammarChecker::GrammarChecker(std::shared_ptr<const text::Tokenizer> tokenizer, std::uint32_t rows,
                                std::vector<TokenId> eos_ids)
     : state_(std::make_shared<State>()) {
-  state_->rows = rows;
-  state_->ends = eos_ids;
+  state_->eos_ids = eos_ids;
   state_->vocabulary = std::async(std::launch::async, [tokenizer = std::move(tokenizer), rows,
                                                        eos_ids = std::move(eos_ids)] {
     return text::Vocabulary::Create(*tokenizer, rows, eos_ids, text::Vocabulary::Tables::kPlain);
   });
+  answerer_ = std::make_unique<Answerer>(state_);
 }
 
-GrammarChecker::~GrammarChecker() = default;
+GrammarChecker::~GrammarChecker() { Stop(); }
 
-absl::Status GrammarChecker::Check(const GrammarSpec& spec) {
-  const auto deadline = std::chrono::steady_clock::now() + kWallLimit;
-  const std::shared_ptr<State> state = state_;
-  std::unique_lock lock(state->mutex);
-  if (auto known = state->Find(spec)) return *known;
-  if (!state->changed.wait_until(lock, deadline, [&state] { return state->seats > 0; })) {
-    return absl::UnavailableError("other grammars are being checked");
+std::optional<GrammarVerdict> GrammarChecker::Known(const Grammar& grammar) {
+  if (grammar.source.empty()) return std::nullopt;
+  const std::lock_guard lock(state_->mutex);
+  return state_->verdicts.Find(grammar.source);
+}
+
+void GrammarChecker::Check(Grammar grammar, const std::string& tenant, Time arrived,
+                           std::shared_ptr<GrammarWaiter> waiter) {
+  const std::lock_guard lock(state_->mutex);
+  if (state_->stopping) return;
+  if (const CheckQueue::Check same = state_->queue.Find(grammar)) {
+    same->waiting.push_back({std::move(waiter), arrived});
+  } else {
+    auto check = std::make_shared<GrammarCheck>();
+    check->grammar = std::move(grammar);
+    check->tenant = tenant;
+    check->waiting.push_back({std::move(waiter), arrived});
+    if (const auto surplus = state_->queue.Add(std::move(check))) {
+      state_->AnswerAll(*surplus, Busy());
+    }
   }
-  --state->seats;
-  auto run = std::make_shared<State::Run>();
-  std::thread([state, run, spec] {
-    ::setpriority(PRIO_PROCESS, static_cast<id_t>(::gettid()), kNice);
-    absl::Status status = state->Compile(spec);
-    const std::lock_guard guard(state->mutex);
-    ++state->seats;
-    state->Keep(spec, status);
-    run->status = std::move(status);
-    state->changed.notify_all();
-  }).detach();
-  if (!state->changed.wait_until(lock, deadline, [&run] { return run->status.has_value(); })) {
-    return TooSlow();
+  state_->changed.notify_all();
+}
+
+void GrammarChecker::Stop() {
+  answerer_.reset();
+  std::vector<Answer> unheard;  // ends behind the lock, and waiters with it
+  const std::lock_guard lock(state_->mutex);
+  for (const auto* checks : {&state_->queue.queued(), &state_->queue.running()}) {
+    for (const CheckQueue::Check& check : *checks) state_->AnswerAll(*check, Busy());
   }
-  return *run->status;
+  unheard.swap(state_->answers);
 }
 
 }  // namespace penstock::router

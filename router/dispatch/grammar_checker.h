@@ -1,52 +1,81 @@
-// Says whether a grammar can be enforced, before a shard sees it: compiles it and follows
-// some outputs for a while, since some expressions explode only with their first tokens.
+// Says whether a grammar can be enforced, before a shard sees it (grammar_trial.h), without making
+// anybody wait who did not ask: checks run on threads of lower priority, and a verdict that is
+// known is given at once.
 //
-// Limits: 256 KiB of source (text/grammar.h); kCpuLimit of processor time and kWallLimit until the
-// answer. Two checks run at once, each on a thread of lower priority, so that neither requests
-// without grammars nor streams that run feel them. A check that overruns is left to end by itself
-// (nothing can stop it) and keeps its seat until then; who finds no seat in time is told to try
-// again later.
+// Seats: kSeats checks run at once, at most kSeatsOfTenant of them for one tenant. A check that
+// overruns is left to end by itself (nothing can stop it) and keeps its seat until then.
+// Queue: of tenants in turn, at most kQueue checks. When it is full, the newest check of the tenant
+// that has the most of them in it is told to come again, which may be the new one.
+// Time: counted from the request's arrival. A check that has not begun after kQueueLimit is told to
+// come again; one that has not ended after kAnswerLimit is refused as too slow.
+// Requests with the same grammar wait for one check. Verdicts are kept: the kEntries latest, with
+// at most kCachedBytes of grammars.
 //
-// Verdicts are kept: the kEntries latest, with at most kCachedBytes of sources.
-//
-// Thread-safe. Check blocks, so it belongs on a thread that nobody else waits for.
+// Thread-safe. Owns one thread, which answers; those that check are left alone when it ends.
 #pragma once
-
-#include <absl/status/status.h>
 
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <optional>
+#include <string>
+#include <variant>
 #include <vector>
 
 #include "common/ids.h"
 #include "common/plan/grammar.h"
+#include "common/time.h"
+#include "router/engine.h"
 #include "text/tokenizer.h"
 
 namespace penstock::router {
 
+struct GrammarRefusal {
+  bool busy = false;    // nothing is known of the grammar: too many others are being checked
+  std::string message;  // for the client
+};
+using GrammarVerdict = std::variant<GrammarSpec, GrammarRefusal>;
+
+// A request that waits for a verdict.
+class GrammarWaiter {
+ public:
+  virtual ~GrammarWaiter() = default;
+  // Any thread. False: nobody wants the verdict any more, and the check need not begin.
+  virtual bool Waits() const = 0;
+  // Once, on the checker's thread, unless the checker is stopped before.
+  virtual void OnVerdict(GrammarVerdict verdict) = 0;
+};
+
 class GrammarChecker {
  public:
-  static constexpr std::chrono::milliseconds kCpuLimit{250};
-  static constexpr std::chrono::milliseconds kWallLimit{2000};
+  static constexpr std::size_t kSeats = 3;
+  static constexpr std::size_t kSeatsOfTenant = 2;
+  static constexpr std::size_t kQueue = 64;
+  static constexpr std::chrono::milliseconds kQueueLimit{1000};
+  static constexpr std::chrono::milliseconds kAnswerLimit{2000};
   static constexpr std::size_t kEntries = 1024;
   static constexpr std::size_t kCachedBytes = std::size_t{16} << 20;
 
   // Prepares the vocabulary on a thread of its own. `rows`: of the model's logits.
   GrammarChecker(std::shared_ptr<const text::Tokenizer> tokenizer, std::uint32_t rows,
                  std::vector<TokenId> eos_ids);
-  ~GrammarChecker();
+  ~GrammarChecker();  // Stop
   GrammarChecker(const GrammarChecker&) = delete;
   GrammarChecker& operator=(const GrammarChecker&) = delete;
 
-  // InvalidArgument, ResourceExhausted: the grammar is refused, in words that follow "grammar is
-  // not valid: ". Unavailable: no seat was free.
-  absl::Status Check(const GrammarSpec& spec);
+  std::optional<GrammarVerdict> Known(const Grammar& grammar);
+  void Check(Grammar grammar, const std::string& tenant, Time arrived,
+             std::shared_ptr<GrammarWaiter> waiter);
+
+  // Nobody who still waits hears anything.
+  void Stop();
 
  private:
   struct State;
-  std::shared_ptr<State> state_;  // shared with checks that overran
+  class Answerer;
+  const std::shared_ptr<State> state_;  // shared with checks that overrun
+  std::unique_ptr<Answerer> answerer_;
 };
 
 }  // namespace penstock::router

@@ -98,30 +98,24 @@ void RequestTask::Handle(Item&& item) {
   } else if (auto* error = std::get_if<GenerationError>(&item)) {
     services_.post(scheduler::Cancel{id_});  // the core may have it in its queue
     EndWith(std::move(*error));
+  } else if (abandoned_) {
+    ended_ = true;
+    services_.records.SetState(id_, "cancelled");
+    services_.forget(id_);
+  } else if (auto* verdict = std::get_if<GrammarVerdict>(&item)) {
+    Take(std::move(*verdict));
   } else {
     Prepare();
   }
 }
 
 void RequestTask::Prepare() {
-  if (abandoned_) {
-    ended_ = true;
-    services_.records.SetState(id_, "cancelled");
-    return services_.forget(id_);
-  }
   auto built = services_.prompts.Build(request_);
   if (auto* error = std::get_if<GenerationError>(&built)) return Refuse(std::move(*error));
+  built_ = std::get<Prompt>(std::move(built));
+  if (!request_.grammar) return Send();
   // Looked at last, as TGI does: once the length is known to fit.
-  if (auto error = WriteGrammar()) return Refuse(*std::move(error));
-  auto& prompt = std::get<Prompt>(built);
-  auto stream = TextStream::Create(services_.tokenizer, prompt.ids,
-                                   StreamOptionsOf(request_, services_.eos_ids));
-  if (!stream.ok()) {
-    EndBroken(stream.status());
-    return services_.forget(id_);
-  }
-  stream_.emplace(*std::move(stream));
-  Send(std::move(prompt));
+  AskForGrammar();
 }
 
 void RequestTask::Refuse(GenerationError error) {
@@ -130,28 +124,48 @@ void RequestTask::Refuse(GenerationError error) {
   services_.forget(id_);
 }
 
-std::optional<GenerationError> RequestTask::WriteGrammar() {
-  if (!request_.grammar) return std::nullopt;
-  Grammar::Written written = request_.grammar.write();
-  request_.grammar.write = nullptr;  // and with it the client's text
-  GenerationError error = MakeError(ErrorKind::kValidation, "");
-  error.field = "grammar";
-  if (auto* wrong = std::get_if<std::string>(&written)) {
-    error.message = std::move(*wrong);
-    return error;
+void RequestTask::AskForGrammar() {
+  Grammar grammar = std::move(request_.grammar);
+  request_.grammar = {};
+  if (services_.grammars == nullptr) {  // nobody enforces it
+    Grammar::Written written = grammar.write();
+    if (auto* wrong = std::get_if<std::string>(&written)) {
+      return Take(GrammarRefusal{false, std::move(*wrong)});
+    }
+    return Take(GrammarVerdict(std::get<GrammarSpec>(std::move(written))));
   }
-  grammar_ = std::get<GrammarSpec>(std::move(written));
-  if (services_.grammars == nullptr || grammar_.source.empty()) return std::nullopt;
-  const absl::Status status = services_.grammars->Check(grammar_);
-  if (status.ok()) return std::nullopt;
-  if (absl::IsUnavailable(status)) {
-    return MakeError(ErrorKind::kOverloaded, Message(status));
-  }
-  error.message = "grammar is not valid: " + Message(status);
-  return error;
+  if (auto known = services_.grammars->Known(grammar)) return Take(*std::move(known));
+  services_.grammars->Check(std::move(grammar), request_.tenant, arrived_, shared_from_this());
 }
 
-void RequestTask::Send(Prompt prompt) {
+void RequestTask::OnVerdict(GrammarVerdict verdict) {
+  if (Put(std::move(verdict))) services_.schedule(shared_from_this());
+}
+
+void RequestTask::Take(GrammarVerdict verdict) {
+  if (auto* spec = std::get_if<GrammarSpec>(&verdict)) {
+    grammar_ = std::move(*spec);
+    return Send();
+  }
+  auto& refusal = std::get<GrammarRefusal>(verdict);
+  GenerationError error = MakeError(refusal.busy ? ErrorKind::kOverloaded : ErrorKind::kValidation,
+                                    std::move(refusal.message));
+  if (!refusal.busy) error.field = "grammar";
+  Refuse(std::move(error));
+}
+
+void RequestTask::Send() {
+  auto stream = TextStream::Create(services_.tokenizer, built_.ids,
+                                   StreamOptionsOf(request_, services_.eos_ids));
+  if (!stream.ok()) {
+    EndBroken(stream.status());
+    return services_.forget(id_);
+  }
+  stream_.emplace(*std::move(stream));
+  Post(std::exchange(built_, {}));
+}
+
+void RequestTask::Post(Prompt prompt) {
   prompt_tokens_ = static_cast<std::uint32_t>(prompt.ids.size());
   prompt_characters_ = prompt.characters;
   services_.records.SetPromptTokens(id_, prompt_tokens_);

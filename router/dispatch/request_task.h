@@ -2,8 +2,8 @@
 // events into text events, finds stop strings. All of that runs on the text pool, one job at a
 // time; the public calls only put something into the mailbox.
 //
-// The mailbox is bounded by the request itself: one beginning, at most max_new_tokens events of the
-// core (those that wait are handled together) and one error.
+// The mailbox is bounded by the request itself: one beginning, one verdict of its grammar, at most
+// max_new_tokens events of the core (those that wait are handled together) and one error.
 //
 // Ends: with the core's terminal event, with an error found while preparing, or with an error from
 // outside (Fail). Exactly one terminal event goes to the sink, unless the client has gone.
@@ -58,17 +58,18 @@ struct RequestServices {
   const bool shows_requests = false;
   // To the core. False: its mailbox is full or closed.
   const std::function<bool(decltype(scheduler::Input::what))> post;
+  // Puts a lane on the text pool.
+  const std::function<void(std::shared_ptr<Lane>)> schedule;
   // The core never heard of this request, or never will again.
   const std::function<void(RequestId)> forget;
 };
 
-class RequestTask final : public Lane {
+class RequestTask final : public Lane,
+                          public GrammarWaiter,
+                          public std::enable_shared_from_this<RequestTask> {
  public:
   RequestTask(RequestId id, GenerationRequest request, std::shared_ptr<GenerationSink> sink,
               const RequestServices& services, Time arrived);
-
-  // A grammar takes time to check, on a thread that others do not wait for.
-  bool IsSlowToPrepare() const { return static_cast<bool>(request_.grammar); }
 
   // Any thread. True: the caller must schedule the lane.
   [[nodiscard]] bool Begin();
@@ -86,20 +87,26 @@ class RequestTask final : public Lane {
 
   bool RunOnce() override;
 
+  // Of the grammar, on the checker's thread.
+  bool Waits() const override { return !abandoned_; }
+  void OnVerdict(GrammarVerdict verdict) override;
+
  private:
   struct Beginning {};
   struct CoreEvent {
     scheduler::Event event;
     Time at;
   };
-  using Item = std::variant<Beginning, CoreEvent, GenerationError>;
+  using Item = std::variant<Beginning, GrammarVerdict, CoreEvent, GenerationError>;
 
   bool Put(Item item);
   void Handle(Item&& item);
   void Prepare();
   void Refuse(GenerationError error);
-  std::optional<GenerationError> WriteGrammar();
-  void Send(Prompt prompt);
+  void AskForGrammar();
+  void Take(GrammarVerdict verdict);
+  void Send();
+  void Post(Prompt prompt);
   void Take(const scheduler::Event& event);
   void OnStarted(const scheduler::Started& started);
   void OnTokens(const scheduler::Tokens& tokens);
@@ -124,6 +131,7 @@ class RequestTask final : public Lane {
   std::vector<Item> items_;  // of this run; empty between runs, kept for its memory
   bool ended_ = false;       // nothing more for the sink
   bool awaits_end_ = false;  // a stop string was found: its token goes out with the core's end
+  Prompt built_;             // while the grammar is checked
   GrammarSpec grammar_;
   std::optional<TextStream> stream_;
   std::vector<TokenId> prompt_;          // kept for prompt logprobs only

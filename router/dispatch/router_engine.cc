@@ -26,8 +26,6 @@ PromptLimits LimitsOf(const ModelFacts& facts) {
   return {facts.max_input_tokens, facts.max_total_tokens, facts.vocabulary};
 }
 
-constexpr std::uint32_t kSlowThreads = 2;
-
 std::unique_ptr<GrammarChecker> CheckerOf(const ModelFacts& facts,
                                           const RouterEngineOptions& options) {
   if (!facts.has_grammar || !options.grammars) return nullptr;
@@ -78,13 +76,13 @@ class RouterEngine::Impl final : public CoreListener {
             records_,
             options.show_requests,
             [this](decltype(scheduler::Input::what) what) { return core_.Post(std::move(what)); },
+            [this](std::shared_ptr<Lane> lane) { pool_.Schedule(std::move(lane)); },
             [this](RequestId request) { Forget(request); }},
         core_(std::move(options.core), *this, metrics),
         groups_return_(options.groups_return),
         probe_(options.health_probe,
                [this](std::shared_ptr<GenerationSink> sink) { SubmitProbe(std::move(sink)); }),
-        pool_(options.text_threads),
-        slow_pool_(grammars_ == nullptr ? 0 : kSlowThreads) {}
+        pool_(options.text_threads) {}
 
   ~Impl() override { Stop(); }
 
@@ -114,8 +112,8 @@ class RouterEngine::Impl final : public CoreListener {
 
   void Stop() {
     core_.Stop();
+    if (grammars_ != nullptr) grammars_->Stop();
     pool_.Stop();
-    slow_pool_.Stop();
     probe_.Stop();
     const std::lock_guard lock(mutex_);
     tasks_.clear();
@@ -139,8 +137,7 @@ class RouterEngine::Impl final : public CoreListener {
     }
     const bool schedule = closed.empty() ? task->Begin() : task->Fail(Unavailable(closed));
     if (!closed.empty()) records_.SetState(id, "refused");
-    const bool slow = closed.empty() && grammars_ != nullptr && task->IsSlowToPrepare();
-    if (schedule) (slow ? slow_pool_ : pool_).Schedule(std::move(task));
+    if (schedule) pool_.Schedule(std::move(task));
     return id;
   }
 
@@ -343,8 +340,7 @@ class RouterEngine::Impl final : public CoreListener {
   CoreLoop core_;
   const bool groups_return_;
   HealthProbe probe_;
-  TextPool pool_;       // last: its threads use all of the above
-  TextPool slow_pool_;  // requests that are slow to prepare, until they are
+  TextPool pool_;  // last: its threads use all of the above
 };
 
 RouterEngine::RouterEngine(RouterEngineOptions options, Metrics& metrics)

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cstdio>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -51,6 +52,7 @@ class App {
   std::optional<Failure> StartTraces();
   std::optional<Failure> StartHttp();
   void SayMemoryBound(const HttpOptions& http) const;
+  int Check();
   int Report(const Failure& failure);
   int Serve();
   void Stop();
@@ -211,6 +213,18 @@ void App::OnLost(LostGroup lost) {
   fleet_->Lost(std::move(lost.link));
 }
 
+// Everything that can be known without shards.
+int App::Check() {
+  std::optional<Failure> failure = LoadKeys();
+  if (const auto fleet = FleetSettings(values_); !failure && !fleet.ok()) {
+    failure = Failure{kExitUsage, fleet.status()};
+  }
+  if (!failure && !values_.GetString("tokenizer-config-path").empty()) failure = LoadText();
+  if (!failure) return kExitOk;
+  std::puts(Message(failure->status).c_str());
+  return failure->exit_code;
+}
+
 int App::Report(const Failure& failure) {
   if (failure.status.ok()) return failure.exit_code;
   log::Error(Message(failure.status));
@@ -246,6 +260,7 @@ int App::Serve() {
 }
 
 int App::Run() {
+  if (values_.GetBool("check")) return Check();
   using Step = std::optional<Failure> (App::*)();
   for (const Step step : {&App::LoadKeys, &App::LoadText, &App::FormGroups, &App::StartEngine,
                           &App::StartTraces, &App::StartHttp}) {

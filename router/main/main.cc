@@ -1,14 +1,28 @@
+// penstock-router, also as text-generation-router. With `print-schema` behind its options it prints
+// the OpenAPI document of its routes instead of serving them.
 #include <absl/synchronization/mutex.h>
 
+#include <cstdio>
+#include <string>
+#include <string_view>
+
+#include "common/exit_codes.h"
 #include "common/notify.h"
 #include "common/options/log_setup.h"
 #include "common/options/values.h"
+#include "common/version.h"
+#include "router/api/tgi/openapi.h"
 #include "router/main/app.h"
 
 int main(int argc, char** argv) {
   // gRPC's locks: distributions build Abseil with the search for deadlocks, at every lock, left on.
   absl::SetMutexDeadlockDetectionMode(absl::OnDeadlockCycle::kIgnore);
   using namespace penstock;
+  if (argc > 1 && std::string_view(argv[argc - 1]) == "print-schema") {
+    const bool as_tgi = options::ProgramAs(options::kRouter, argv[0]).profile != nullptr;
+    std::puts(router::tgi::OpenApi(as_tgi, std::string(Version())).c_str());
+    return kExitOk;
+  }
   const options::CommandLine line =
       options::ReadCommandLine(options::ProgramAs(options::kRouter, argv[0]), argc, argv);
   if (line.exit_code.has_value()) return *line.exit_code;

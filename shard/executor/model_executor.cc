@@ -6,6 +6,7 @@
 
 #include "common/status.h"
 #include "common/time.h"
+#include "shard/sampling/grammar_error.h"
 #include "shard/sampling/processors.h"
 
 namespace penstock::shard {
@@ -181,7 +182,7 @@ SampleRequest ModelExecutor::RequestFor(const Sequence& sequence) {
 void ModelExecutor::AllowByGrammar(const Sequence& sequence, SampleRequest& request) {
   const auto row = grammars_->Wait(sequence.start.slot);
   if (!row.ok()) {
-    request.refusal = "grammar: " + Message(row.status());
+    request.refusal = std::string(kGrammarError) + Message(row.status());
     return;
   }
   if (row->only_end) request.masked = {};

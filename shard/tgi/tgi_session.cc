@@ -8,6 +8,7 @@
 
 #include "common/status.h"
 #include "generate/v3/generate.pb.h"
+#include "shard/sampling/grammar_error.h"
 #include "shard/tgi/generation.h"
 
 namespace penstock::shard {
@@ -206,8 +207,10 @@ template <class Response>
 absl::Status TgiSession::Report(const Members& members, Response& response) {
   for (const auto& member : members) {
     if (member->finish != ShardFinish::kError) continue;
-    return absl::InternalError("request " + std::to_string(member->request.id) + ": " +
-                               member->error);
+    const bool asked_for = member->error.starts_with(kGrammarError);
+    return absl::Status(
+        asked_for ? absl::StatusCode::kInvalidArgument : absl::StatusCode::kInternal,
+        "request " + std::to_string(member->request.id) + ": " + member->error);
   }
   for (const auto& member : members) {
     if (member->stopped || !member->sampled.has_value()) continue;

@@ -103,6 +103,15 @@ def _comma_in_arguments(exchange):
              if delta.get("tool_calls")]
     pieces = [(call[0] if isinstance(call, list) else call)["function"]["arguments"] for call in calls]
     return "".join(pieces).removeprefix("{").lstrip().startswith(",")
+
+
+def _empty_call(exchange):
+    """The grammar that TGI makes of tools allows {}; only a shard that says what it was sent shows that."""
+    body = _body(exchange)
+    answer = exchange["response"].get("body_normalised") or ""
+    return body.get("tools") is not None and bool(re.search(r'\(\[ \]\?\\+"function', answer))
+
+
 def _bad_expression(exchange):
     """TGI's router passes expressions on; its shards fail on them, the recorded stand-in did not."""
     body = _body(exchange)
@@ -126,6 +135,7 @@ RULES = [
     ("compressed body", "415, not read as if it were plain", _compressed),
     ("key in another case", "keys are compared exactly", _key_in_other_case),
     ("comma in arguments", "streamed arguments of a tool call join to JSON", _comma_in_arguments),
+    ("empty call", "the grammar of a forced tool call does not allow {}", _empty_call),
     ("bad expression", "422 from the router, not an error of the shard", _bad_expression),
     ("tools through tojson", "with blanks, as transformers renders them", _tools_as_json),
 ]

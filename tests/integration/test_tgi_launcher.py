@@ -101,11 +101,17 @@ def test_what_cannot_be_is_refused_by_name_before_anything_starts():
     (["--tokenizer-config-path", "/nowhere.json"], "--tokenizer-config-path /nowhere.json"),
     (["--max-batch-total-tokens", "1"], "--max-batch-total-tokens 1: must be an integer from 2"),
     (["--max-input-tokens", "9", "--max-input-length", "9"], "by another name"),
+    (["--max-best-of", "2", "--max-best-of", "3"],
+     "text-generation-launcher: error: the argument '--max-best-of <MAX_BEST_OF>' cannot be used multiple times"),
+    (["--max-total-tokens", "100000"], "must be at most 2048, the model's context"),
+    (["--api-keys-file", "/nowhere/keys"], "/nowhere/keys"),
+    (["--no-such-flag"], "text-generation-launcher: error: --no-such-flag: unknown option"),
 ])
 def test_refusals_say_what_to_do(options, said):
     code, lines = refused(*options)
     assert code == 2, lines
     assert said in "\n".join(lines), lines
+    assert not any("shard" in line and "starting" in line for line in lines), "before any shard is started"
 
 
 def test_sockets_lie_where_they_are_asked_for(tmp_path):
@@ -149,6 +155,18 @@ def test_version_and_help_name_the_program():
     shown = Process([LAUNCHER, "--help=all"], {})
     assert shown.wait_exit(30) == 0
     assert "--quantize" in "\n".join(shown.lines)
+
+
+@pytest.mark.parametrize("program, is_tgi", [("text-generation-router", True), ("penstock-router", False)])
+def test_print_schema_prints_what_the_server_would_serve(program, is_tgi):
+    printed = Process([BIN / program, "print-schema"], {})
+    assert printed.wait_exit(30) == 0
+    document = json.loads("\n".join(printed.lines))
+    assert {"/generate", "/generate_stream", "/v1/chat/completions", "/tokenize", "/info"} <= set(document["paths"])
+    assert "best_of" in json.dumps(document["components"]["schemas"]["GenerateParameters"])
+    if is_tgi:
+        with Alias(env={"HOSTNAME": "127.0.0.1"}) as server:
+            assert server.json("GET", "/api-doc/openapi.json") == document
 
 
 def test_a_router_takes_the_other_programs_flags(tmp_path):

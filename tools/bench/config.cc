@@ -194,7 +194,8 @@ CommandLine ReadCommandLine(int argc, char** argv) {
   const auto program = options::ProgramWith(
       "penstock-bench",
       "Load generator for Penstock and compatible servers. `penstock-bench effective` compares "
-      "batching modes and has options of its own.",
+      "batching modes, `penstock-bench --preset awscurl` takes awscurl's options and writes its "
+      "report; both have options of their own.",
       kRows);
   const options::CommandLine line = options::ReadCommandLine(program, argc, argv);
   if (line.exit_code.has_value()) return {absl::CancelledError(), *line.exit_code};

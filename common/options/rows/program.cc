@@ -21,6 +21,12 @@ constexpr OptionSpec kRows[] = {
      .default_text = "false",
      .components = kAllComponents,
      .help = "Print every value and where it came from, and exit."},
+    {.name = "check",
+     .type = Type::kBool,
+     .default_text = "false",
+     .components = kRouter,
+     .help = "Read the keys, certificates and templates that the options name, say what is wrong "
+             "with them and exit. The launcher asks for this before it starts shards."},
     {.name = "env",
      .short_name = 'e',
      .type = Type::kBool,

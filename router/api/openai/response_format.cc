@@ -56,7 +56,9 @@ std::optional<std::string_view> SchemaIn(std::string_view text) {
 }
 
 Grammar MakeGrammar(GrammarSpec::Kind kind, std::string_view source) {
-  return {[spec = GrammarSpec{kind, std::string(source)}]() -> Grammar::Written { return spec; }};
+  std::string name = kind == GrammarSpec::Kind::kRegex ? "regex " : "schema ";
+  return {name.append(source),
+          [spec = GrammarSpec{kind, std::string(source)}]() -> Grammar::Written { return spec; }};
 }
 
 // A schema may also come as a string that holds its JSON.

@@ -4,6 +4,7 @@
 #include "router/api/json/writer.h"
 #include "router/api/routes.h"
 #include "router/api/tgi/handlers.h"
+#include "router/api/tgi/openapi.h"
 #include "router/api/tgi/schemas.h"
 
 namespace penstock::router::tgi {
@@ -42,6 +43,8 @@ void AppendOperation(std::string& out, const Route& route) {
   }
   out += "}}";
 }
+
+}  // namespace
 
 // All routes of the profile, in the order of the table; the operations of a path together.
 std::string OpenApi(bool tgi_profile, const std::string& version) {
@@ -82,8 +85,6 @@ std::string OpenApi(bool tgi_profile, const std::string& version) {
       "\"instances\":{\"type\":\"array\",\"items\":{\"type\":\"object\"}}}}";
   return out + "}}}";
 }
-
-}  // namespace
 
 void DocsRedirect(ApiContext&, HttpRequest, std::shared_ptr<Exchange> exchange) {
   exchange->Respond({303, "", {{"location", "/docs/"}}, ""});

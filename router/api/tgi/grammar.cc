@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "router/api/json/fields.h"
+#include "router/api/json/writer.h"
 #include "router/api/tgi/schema_check.h"
 #include "router/api/tgi/schema_regex.h"
 
@@ -93,9 +94,6 @@ Grammar::Written WriteSchema(const Value& schema) {
 }
 
 Grammar::Written Write(const GrammarChoice& choice) {
-  if (choice.type == GrammarChoice::Type::kRegex) {
-    return GrammarSpec{GrammarSpec::Kind::kRegex, choice.regex};
-  }
   const Value& schema = choice.schema;
   if (choice.wrapped || schema.is(Value::Kind::kObject)) return WriteSchema(schema);
   if (!schema.is(Value::Kind::kString)) return std::string("grammar is not supported");
@@ -148,8 +146,19 @@ bool ReadValue(json::Reader& reader, GrammarChoice& out, std::string_view expect
   return ReadContent(content, *tag, out) || reader.FailObject(content.error().what);
 }
 
+// A schema that is too large is found out here, before anybody copies it.
 Grammar LowerGrammar(const GrammarChoice& choice) {
-  return {[choice = std::make_shared<const GrammarChoice>(choice)] { return Write(*choice); }};
+  if (choice.type == GrammarChoice::Type::kRegex) {
+    return {"regex " + choice.regex, [regex = choice.regex]() -> Grammar::Written {
+              return GrammarSpec{GrammarSpec::Kind::kRegex, regex};
+            }};
+  }
+  const std::size_t bytes = TextBytes(choice.schema);
+  if (bytes > kMaxSchemaBytes) {
+    return {"", [bytes] { return TooLarge(bytes); }};
+  }
+  return {(choice.wrapped ? "tgi json_schema " : "tgi json ") + json::ToText(choice.schema),
+          [choice = std::make_shared<const GrammarChoice>(choice)] { return Write(*choice); }};
 }
 
 }  // namespace penstock::router::tgi

@@ -76,6 +76,7 @@ Value CallSchema(const FunctionDefinition& function) {
   return schema;
 }
 
+// Unlike TGI's, which leaves `function` optional: a model may write {} under that, which is no call.
 Value AnswerSchema(const std::vector<Tool>& tools) {
   Value functions = Value::Object({});
   Value references = Value::Array({});
@@ -86,7 +87,8 @@ Value AnswerSchema(const std::vector<Tool>& tools) {
   }
   Value function = Value::Object({{"anyOf", std::move(references)}});
   return Value::Object({{"$functions", std::move(functions)},
-                        {"properties", Value::Object({{"function", std::move(function)}})}});
+                        {"properties", Value::Object({{"function", std::move(function)}})},
+                        {"required", Value::Array({Value::String("function")})}});
 }
 
 bool ParseCall(std::string_view text, WrittenCall& out, json::Error& error) {

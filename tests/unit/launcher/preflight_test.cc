@@ -111,6 +111,13 @@ TEST(CheckBeforeStartTest, EachProblemHasItsExitCode) {
   dir.File("tokenizer.json", "{}");
   dir.File("model.safetensors", "");
   EXPECT_EQ(CheckBeforeStart(values, machine).error, "");
+  dir.File("config.json", R"({"model_type": "llama", "max_position_embeddings": 512})");
+  ASSERT_TRUE(values.Set("max-total-tokens", "513").ok());
+  EXPECT_EQ(CheckBeforeStart(values, machine).exit_code, kExitUsage);
+  EXPECT_THAT(CheckBeforeStart(values, machine).error,
+              HasSubstr("max-total-tokens 513: must be at most 512, the model's context"));
+  ASSERT_TRUE(values.Set("max-total-tokens", "512").ok());
+  EXPECT_EQ(CheckBeforeStart(values, machine).error, "");
   const Listener listener;
   ASSERT_TRUE(values.Set("port", std::to_string(listener.port())).ok());
   EXPECT_EQ(CheckBeforeStart(values, machine).exit_code, kExitAddress);

@@ -269,6 +269,21 @@ TEST(TgiProfileTest, TwoNamesOfOneOptionAreAnError) {
       HasSubstr("MAX_INPUT_LENGTH: is MAX_INPUT_TOKENS by another name; set one of them"));
 }
 
+TEST(TgiProfileTest, AFlagGivenTwiceIsRefusedInTgisWords) {
+  const auto said = [](std::vector<std::string> arguments) {
+    return std::string(ParseTgi(std::move(arguments)).status().message());
+  };
+  EXPECT_EQ(said({"--max-best-of", "2", "--max-best-of=3"}),
+            "the argument '--max-best-of <MAX_BEST_OF>' cannot be used multiple times");
+  EXPECT_EQ(said({"--json-output", "--json-output"}),
+            "the argument '--json-output' cannot be used multiple times");
+  EXPECT_EQ(said({"--cors-allow-origin", "a", "--cors-allow-origin", "b"}), "");
+  // Under our own name the last one counts.
+  auto values = ParseAs(ProgramFor(kLauncher), {"--model-id=/m", "--port=1", "--port=2"});
+  ASSERT_TRUE(values.ok()) << values.status();
+  EXPECT_EQ(values->GetInt("port"), 2);
+}
+
 TEST(TgiProfileTest, EnvAloneIsAnswered) {
   const Program launcher = ProgramAs(kLauncher, "text-generation-launcher");
   EXPECT_TRUE(ParseAs(launcher, {"--env"}).ok());

@@ -1,0 +1,29 @@
+// One grammar tried out: compiled, and followed for a while along outputs of its own, since some
+// expressions explode only with their first tokens.
+//
+// Runs on a thread that does nothing else: its processor time is what kCpuLimit bounds. That is
+// looked at between the steps of the work; compiling itself is bounded by counted work.
+#pragma once
+
+#include <absl/status/status.h>
+
+#include <chrono>
+#include <vector>
+
+#include "common/ids.h"
+#include "common/plan/grammar.h"
+#include "text/grammar.h"
+
+namespace penstock::router {
+
+struct GrammarTrial {
+  static constexpr std::chrono::milliseconds kCpuLimit{250};
+
+  // InvalidArgument, ResourceExhausted: in words that follow "grammar is not valid: ".
+  static absl::Status Run(const text::Vocabulary& vocabulary, const std::vector<TokenId>& eos_ids,
+                          const GrammarSpec& spec);
+  // What Run says of a grammar that has used up its time.
+  static absl::Status TooSlow();
+};
+
+}  // namespace penstock::router
