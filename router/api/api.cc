@@ -5,6 +5,7 @@
 
 #include "router/api/cors.h"
 #include "router/api/errors.h"
+#include "router/api/refusal_span.h"
 #include "router/api/routes.h"
 #include "router/http/text.h"
 
@@ -89,6 +90,10 @@ HttpResponse InTgisWords(HttpResponse response) {
 
 Admission Api::Admit(const RequestHead& head) const {
   Admission admission = AdmitPlain(head);
+  if (admission.refusal && head.method == "POST" && context_.options.spans != nullptr) {
+    TraceRefusal(*context_.options.spans, head, admission.route, admission.refusal->status,
+                 admission.refusal->body);
+  }
   const std::vector<Header> cors = CorsHeaders(context_.options.cors_origins, head.Find("origin"));
   if (cors.empty()) return admission;
   if (admission.refusal) {
@@ -158,9 +163,13 @@ Admission Api::AdmitPlain(const RequestHead& head) const {
     return admission;
   }
   admission.quiet = matched->quiet;
-  admission.handle = [&context = context_, handler = matched->handler](
-                         HttpRequest request, std::shared_ptr<Exchange> exchange) {
-    handler(context, std::move(request), std::move(exchange));
+  admission.handle = [&context = context_, route = matched](HttpRequest request,
+                                                            std::shared_ptr<Exchange> exchange) {
+    if (context.options.spans != nullptr && route->method == "POST") {
+      exchange =
+          WithRefusalSpan(std::move(exchange), context.options.spans, request.head, route->pattern);
+    }
+    route->handler(context, std::move(request), std::move(exchange));
   };
   return admission;
 }
@@ -169,6 +178,9 @@ HttpResponse Api::Refuse(const RequestHead& head, const HttpFailure& failure) co
   const bool tgi_profile = context_.options.tgi_profile;
   HttpResponse response = ErrorResponse(DialectOf(head.path, context_.options), FromHttp(failure));
   response.status = failure.status;
+  if (head.method == "POST" && context_.options.spans != nullptr) {
+    TraceRefusal(*context_.options.spans, head, "unread", failure.status, failure.message);
+  }
   if (tgi_profile) response = InTgisWords(std::move(response));
   for (Header& header : CorsHeaders(context_.options.cors_origins, head.Find("origin"))) {
     response.headers.push_back(std::move(header));

@@ -4,6 +4,7 @@
 #include <optional>
 #include <utility>
 
+#include "router/api/refusal_span.h"
 #include "router/telemetry/request_trace.h"
 
 namespace penstock::router {
@@ -235,6 +236,7 @@ bool CandidateSink::OnEvents(std::vector<GenerationEvent> events) {
 
 void StartRun(ApiContext& context, std::shared_ptr<Exchange> exchange, RunPlan plan) {
   std::vector<GenerationRequest> requests = std::move(plan.candidates);
+  LeaveSpanToRun(*exchange);
   plan.tenant = requests.front().tenant;
   context.metrics.TenantRequest(plan.tenant);
   RequestTrace trace = RequestTrace::Begin(context.options.spans, requests, plan.arrived);
