@@ -60,8 +60,9 @@ CheckQueue::Check CheckQueue::Take() {
   return next;
 }
 
-void CheckQueue::Release(const Check& check) { std::erase(running_, check); }
+// By value: the caller's may be the very entry.
+void CheckQueue::Release(Check check) { std::erase(running_, check); }
 
-void CheckQueue::Drop(const Check& check) { std::erase(queued_, check); }
+void CheckQueue::Drop(Check check) { std::erase(queued_, check); }
 
 }  // namespace penstock::router

@@ -45,10 +45,10 @@ class CheckQueue {
 
   // The next to begin, which then holds a seat until Release; null: none may.
   Check Take();
-  void Release(const Check& check);
+  void Release(Check check);
 
   // Takes it off the queue before its turn.
-  void Drop(const Check& check);
+  void Drop(Check check);
 
   const std::vector<Check>& queued() const { return queued_; }
   const std::vector<Check>& running() const { return running_; }

@@ -66,9 +66,9 @@ struct GrammarChecker::State {
 
   // Those for whom it is too late, or who do not wait any more.
   void AnswerLate(GrammarCheck& check, Time now, Duration limit, const GrammarVerdict& verdict) {
-    std::erase_if(check.waiting, [&](GrammarCheck::Waiting& each) {
+    std::erase_if(check.waiting, [&](const GrammarCheck::Waiting& each) {
       if (each.arrived + limit > now && each.waiter->Waits()) return false;
-      answers.push_back({std::move(each.waiter), verdict});
+      answers.push_back({each.waiter, verdict});
       return true;
     });
   }

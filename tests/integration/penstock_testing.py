@@ -175,11 +175,11 @@ class Server(Process):
         return self.json("POST", "/generate", {
             "inputs": inputs, "parameters": {"details": details, **parameters}}, expect)
 
-    def stream(self, path, body, timeout=120):
-        return Stream(self, path, body, timeout)
+    def stream(self, path, body, timeout=120, headers=None):
+        return Stream(self, path, body, timeout, headers)
 
-    def generate_stream(self, inputs, timeout=120, **parameters):
-        return self.stream("/generate_stream", {"inputs": inputs, "parameters": parameters}, timeout)
+    def generate_stream(self, inputs, timeout=120, headers=None, **parameters):
+        return self.stream("/generate_stream", {"inputs": inputs, "parameters": parameters}, timeout, headers)
 
     def metrics(self):
         """{name{labels}: value} of /metrics."""
@@ -217,10 +217,10 @@ def at_once(count, ask, seconds=120):
 class Stream:
     """Server-sent events of one request, with the time of arrival of each."""
 
-    def __init__(self, server, path, body, timeout):
+    def __init__(self, server, path, body, timeout, headers=None):
         self.connection = server.connect(timeout)
         self.connection.request("POST", path, json.dumps(body),
-                                {"Content-Type": "application/json"})
+                                {"Content-Type": "application/json", **(headers or {})})
         self.response = self.connection.getresponse()
         self.status = self.response.status
         self.times = []

@@ -119,6 +119,28 @@ def test_an_error_marks_the_span(traced, collector):
     assert "`inputs`" in request.status.message
 
 
+REFUSED = [
+    ("POST /generate", "/generate", {"inputs": "", "parameters": {}}, 422, "`inputs` cannot be empty"),
+    ("POST /generate", "/generate", {"inputs": 7}, 422, "invalid type"),
+    ("POST /v1/completions", "/v1/completions", "{", 400, ""),
+    ("POST unmatched", "/nowhere", {}, 404, "no such route"),
+]
+
+
+@pytest.mark.parametrize("name, path, body, status, told", REFUSED)
+def test_a_request_that_is_refused_early_has_one_span_too(traced, collector, name, path, body, status, told):
+    trace, parent, headers = new_trace()
+    assert traced.request("POST", path, body, headers)[0] == status
+    spans = collector.spans_of(trace, 1)
+    if name not in spans:  # refused by the run itself, which then names the span
+        assert set(spans) == {"generate"}
+        return
+    (span,) = spans[name]
+    assert span.parent_span_id.hex() == parent and span.kind == 2 and span.status.code == 2
+    assert told in span.status.message
+    assert attributes(span)["http.response.status_code"] == status
+
+
 def test_traces_are_counted(traced, collector):
     trace, _, headers = new_trace()
     generate(traced, headers)

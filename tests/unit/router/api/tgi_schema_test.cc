@@ -1,6 +1,11 @@
 // Grammars of the TGI dialect: what a schema becomes, and what is refused.
 #include <gtest/gtest.h>
 
+#include <regex>
+#include <string>
+#include <utility>
+#include <vector>
+
 #include "router/api/tgi/schema_check.h"
 #include "router/api/tgi/schema_regex.h"
 #include "router/api/tgi/tools.h"
@@ -29,6 +34,65 @@ TEST(TgiSchema, PropertiesKeepTheirOrderAndOptionalOnesBringTheirComma) {
             R"("required":["b"]})"),
       R"re(\{([ ]?"a"[ ]?:[ ]?null[ ]?,)?[ ]?"b"[ ]?:[ ]?null([ ]?,[ ]?"c"[ ]?:[ ]?null)?[ ]?\})re");
   EXPECT_EQ(Regex(R"({"properties":{}})"), R"(\{()?[ ]?\})");
+}
+
+// docs/api/grammar.md has the same lists.
+TEST(TgiSchema, KeywordsThatTgiPassesOverChangeNothing) {
+  const auto with = [](std::string_view type, std::string_view keyword) {
+    return Regex(R"({"properties":{"a":{"type":")" + std::string(type) + "\"" +
+                 std::string(keyword) + "}}}");
+  };
+  for (const auto& [type, keywords] :
+       {std::pair<const char*, std::vector<const char*>>(
+            "integer", {R"("minimum":1)", R"("maximum":9)", R"("exclusiveMinimum":1)",
+                        R"("exclusiveMaximum":9)", R"("multipleOf":2)"}),
+        {"array",
+         {R"("uniqueItems":true)", R"("contains":{})", R"("minContains":1)", R"("maxContains":1)"}},
+        {"object",
+         {R"("patternProperties":{"x":{}})", R"("propertyNames":{})", R"("dependentSchemas":{})",
+          R"("dependentRequired":{})"}},
+        {"string",
+         {R"("not":{})", R"("if":{},"then":{},"else":{})", R"("title":"t")", R"("description":"d")",
+          R"("default":"x")", R"("examples":[])"}}}) {
+    for (const char* keyword : keywords) {
+      EXPECT_EQ(with(type, std::string(",") + keyword), with(type, "")) << keyword;
+    }
+  }
+}
+
+TEST(TgiSchema, WhatCannotBeAnExpressionIsRefused) {
+  const auto error = [](std::string_view value) {
+    return Regex(R"({"properties":{"a":)" + std::string(value) + "}}");
+  };
+  EXPECT_EQ(error(R"({"type":["string","null"]})"), "error: 'type' must be a string");
+  EXPECT_EQ(error(R"({"type":"string","format":"email"})"),
+            "error: Format email is not supported by Outlines");
+  EXPECT_EQ(error(R"({"enum":[{"b":1}]})"), "error: Unsupported data type in enum: {\"b\":1}");
+  EXPECT_EQ(error(R"({"$ref":"http://a/b"})"), "error: Only local references are supported");
+}
+
+TEST(TgiTools, AForcedCallHasItsNameAndEveryRequiredArgument) {
+  Tool tool;
+  tool.type = "function";
+  tool.function.name = "add";
+  tool.function.arguments =
+      Parse(R"({"type":"object","properties":{"a":{"type":"integer"},"b":{"type":"null"}},)"
+            R"("required":["a"]})");
+  ToolChoice required;
+  required.kind = ToolChoice::Kind::kRequired;
+  const auto outcome = OfferTools({tool}, required);
+  const auto& offered = std::get<std::optional<OfferedTools>>(outcome);
+  ASSERT_TRUE(offered);
+  const auto expression = SchemaToRegex(offered->schema);
+  const std::regex calls(std::get<std::string>(expression));
+  const auto is_call = [&calls](const char* text) { return std::regex_match(text, calls); };
+  EXPECT_TRUE(is_call(R"({"function": {"_name": "add", "a": 1}})"));
+  EXPECT_TRUE(is_call(R"({"function": {"_name": "add", "a": -20, "b": null}})"));
+  for (const char* text :
+       {"{}", "{ }", R"({"function": {}})", R"({"function": {"_name": "add"}})",
+        R"({"function": {"_name": "add", "b": null}})", R"({"function": {"a": 1}})"}) {
+    EXPECT_FALSE(is_call(text)) << text;
+  }
 }
 
 TEST(TgiSchema, AReferenceIsFollowedAndACycleEnds) {
