@@ -35,10 +35,10 @@ struct ChatInput {
 
 // What the answer must match.
 //
-// `source` is what the client sent, in words that no other grammar has: engines keep what they found
-// out about it. Empty: not kept. `write` makes the grammar that the shards enforce out of what the client sent: work that belongs
-// on a thread of the engine's, and errors that are told when nothing else is wrong with the
-// request.
+// `source` names it as no other does: engines keep what they found out about it. Empty: not kept.
+// `write` makes of what the client sent the grammar that the shards enforce: work that belongs on
+// a thread of the engine's, and errors that are told when nothing else is wrong with
+// the request.
 struct Grammar {
   using Written = std::variant<GrammarSpec, std::string>;  // or why it cannot be
   std::string source;

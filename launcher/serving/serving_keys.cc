@@ -371,7 +371,8 @@ std::string ServingKeysPage() {
       "DJL hands such keys to its\nhandler, which ignores what it does not know. A value that "
       "cannot "
       "be honoured stops the start, and the reason is told. An `OPTION_NAME` that is unknown is "
-      "named likewise. An unknown\n`SERVING_NAME` is passed over without a word: other programs use "
+      "named likewise. An unknown\n`SERVING_NAME` is passed over without a word: other programs "
+      "use "
       "that prefix, too, and a cluster sets variables like\n`SERVING_PORT` for a service of that "
       "name.\n\n## Options\n";
   AppendRows(page, true);

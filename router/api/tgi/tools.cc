@@ -76,7 +76,8 @@ Value CallSchema(const FunctionDefinition& function) {
   return schema;
 }
 
-// Unlike TGI's, which leaves `function` optional: a model may write {} under that, which is no call.
+// Unlike TGI's, which leaves `function` optional: a model may write {} under that, which is no
+// call.
 Value AnswerSchema(const std::vector<Tool>& tools) {
   Value functions = Value::Object({});
   Value references = Value::Array({});
