@@ -115,7 +115,7 @@ TEST(CheckBeforeStartTest, EachProblemHasItsExitCode) {
   ASSERT_TRUE(values.Set("max-total-tokens", "513").ok());
   EXPECT_EQ(CheckBeforeStart(values, machine).exit_code, kExitUsage);
   EXPECT_THAT(CheckBeforeStart(values, machine).error,
-              HasSubstr("max-total-tokens 513: must be at most 512, the model's context"));
+              HasSubstr("`max-total-tokens` must be at most 512, the model's context. Given: 513"));
   ASSERT_TRUE(values.Set("max-total-tokens", "512").ok());
   EXPECT_EQ(CheckBeforeStart(values, machine).error, "");
   const Listener listener;
