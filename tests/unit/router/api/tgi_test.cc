@@ -272,6 +272,15 @@ TEST_F(TgiTest, InfoHasTgisKeysInTgisOrder) {
   EXPECT_TRUE(boost::json::parse(response.body).is_object());
 }
 
+TEST_F(TgiTest, InfoSaysHowWeightsAreQuantized) {
+  EXPECT_THAT(Get("/info").body, HasSubstr(R"("quantize":null)"));
+  engine_.facts.backend = "cpu/avx512";
+  EXPECT_THAT(Get("/info").body, HasSubstr(R"("quantize":null)"));
+  engine_.facts.backend = "cpu/avx512/int8";
+  EXPECT_THAT(Get("/info").body,
+              HasSubstr(R"("model_backend":"cpu/avx512/int8","quantize":"int8")"));
+}
+
 TEST_F(TgiTest, TextIsEscapedAndUnicodeKept) {
   AnswerWith({"\"\n\xf0\x9f\x98\x80"}, FinishReason::kLength);
   EXPECT_EQ(Post("/generate", R"({"inputs":"a"})").body,
