@@ -31,7 +31,17 @@ def model(shape):
         command = [BIN / "penstock-make-model", "--output", folder, "--shape", shape, "--type", TYPES[shape]]
         command += ["--max-position", MAX_POSITION, "--gguf", gguf(shape)]
         subprocess.run([str(c) for c in command], check=True, stdout=sys.stderr)
+    never_end(folder)
     return folder
+
+
+def never_end(folder):
+    """Takes the end-of-sequence ids away: made weights would end an answer at any time."""
+    for name in ("config.json", "generation_config.json"):
+        path = folder / name
+        config = json.loads(path.read_text())
+        if config.pop("eos_token_id", None) is not None:
+            path.write_text(json.dumps(config) + "\n")
 
 
 def gguf(shape, quantization=None):
