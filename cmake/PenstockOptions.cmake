@@ -21,7 +21,7 @@ endif()
 add_link_options(-Wl,-z,relro,-z,now)
 if(PENSTOCK_SANITIZE)
   # GCC 12 takes the standard library for uninitialized when it is instrumented.
-  add_compile_options(-fsanitize=${PENSTOCK_SANITIZE} -Wno-maybe-uninitialized)
+  add_compile_options(-fsanitize=${PENSTOCK_SANITIZE} -fno-sanitize-recover=all -Wno-maybe-uninitialized)
   add_link_options(-fsanitize=${PENSTOCK_SANITIZE})
 endif()
 

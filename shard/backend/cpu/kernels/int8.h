@@ -58,7 +58,8 @@ void QuantizeGroup(const Activation* in, std::size_t count, std::byte* values, I
     P::StoreRow(values + i / P::kPack * P::kLeft, rounded);
   }
   group.scale = most / 127.0f + SumOfLanes(not_finite);
-  group.offset = -128 * SumOfInts(sum);
+  // Of values that are not finite the scale says all; their sum may be beyond an integer.
+  group.offset = __builtin_isfinite(group.scale) ? -128 * SumOfInts(sum) : 0;
 }
 
 template <class P, class Activation>

@@ -59,6 +59,7 @@ TEST_P(ShmGroup, ReducesInRankOrderWithTheSameBitsEverywhere) {
     OnAllRanks(world, [&](Communicator& communicator) {
       auto data = RankData(communicator.rank(), count);
       ASSERT_TRUE(communicator.AllReduceSum(data.data(), count).ok());
+      if (count == 0) return;
       EXPECT_EQ(std::memcmp(data.data(), expected.data(), count * sizeof(float)), 0);
     });
   }
