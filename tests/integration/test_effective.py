@@ -71,7 +71,8 @@ def test_stats_begin_again_after_a_reset(simulated):
 
 
 def test_nothing_wakes_up_without_requests(simulated):
-    server = simulated("--batching", "dynamic")
+    """But for the sign of life of each rank, which has an option."""
+    server = simulated("--batching", "dynamic", "--rank-timeout", "0")
     infer(server, "hi", 5)
     server.json("GET", "/stats")
     silent, _other_end = socket.socketpair()  # a span of idle time: a wait for what never comes
