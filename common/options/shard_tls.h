@@ -10,7 +10,8 @@
 
 namespace penstock::options {
 
-// Reads the three files. Null when none is set; an error when one is missing or cannot be read.
+// Reads the three files. Null when none is set; an error when one is missing or cannot be read,
+// or when the key is not the certificate's.
 absl::StatusOr<std::shared_ptr<const TlsIdentity>> ReadShardTls(const Values& values);
 
 }  // namespace penstock::options

@@ -72,11 +72,19 @@ constexpr TgiFlag kFlags[] = {
     {"max-image-fetch-size"},
 };
 
-// "info,text_generation_router=debug" names modules that are not here: the plain level counts.
+// The first part of "h2=error,info" that names no module: those modules are not here.
+std::string_view PlainLevel(std::string_view text) {
+  while (true) {
+    const std::size_t comma = text.find(',');
+    const std::string_view part = text.substr(0, comma);
+    if (part.find('=') == std::string_view::npos || comma == std::string_view::npos) return part;
+    text.remove_prefix(comma + 1);
+  }
+}
+
 std::optional<std::string> LogLevel(std::string_view text) {
-  const std::string_view first = text.substr(0, text.find(','));
   std::string level;
-  for (const char c : first) {
+  for (const char c : PlainLevel(text)) {
     level += static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
   }
   if (level == "warn") return "warning";

@@ -19,6 +19,7 @@ namespace {
 constexpr int kMaxMessageBytes = 64 * 1024 * 1024;
 constexpr int kReconnectMs = 100;
 constexpr int kTcpConnectMs = 2'000;  // a TLS handshake over a network
+constexpr std::chrono::milliseconds kAskWhy{500};
 constexpr int kKeepaliveMs = 10'000;
 
 constexpr std::chrono::milliseconds kMostPingPause{1'000};
@@ -98,7 +99,8 @@ struct ShardClient::Connection {
 
 ShardClient::ShardClient(const std::string& address, std::uint32_t rank, std::stop_token stop,
                          const TlsIdentity* tls, std::chrono::milliseconds silence)
-    : rank_(rank),
+    : address_(address),
+      rank_(rank),
       stop_(std::move(stop)),
       connection_(std::make_unique<Connection>(address, tls, silence)) {}
 
@@ -115,8 +117,24 @@ absl::StatusOr<ShardFacts> ShardClient::Describe(Deadline deadline) {
   context.set_wait_for_ready(true);
   v1::DescribeResponse response;
   const grpc::Status status = connection_->stub->Describe(&context, {}, &response);
-  if (!status.ok()) return WithRank(FromGrpc(status), "Describe");
+  if (!status.ok()) return WithRank(WhyUnreachable(FromGrpc(status)), "Describe");
   return ToFacts(response);
+}
+
+// A call that waits for readiness ends with its deadline and keeps the channel's errors to itself;
+// one that does not wait ends with the last of them.
+absl::Status ShardClient::WhyUnreachable(absl::Status status) {
+  if (status.code() == absl::StatusCode::kDeadlineExceeded && !stop_.stop_requested()) {
+    grpc::ClientContext context;
+    const std::stop_callback on_stop(stop_, [&context] { context.TryCancel(); });
+    context.set_deadline(std::chrono::system_clock::now() + kAskWhy);
+    v1::DescribeResponse response;
+    const grpc::Status why = connection_->stub->Describe(&context, {}, &response);
+    if (why.error_code() == grpc::StatusCode::UNAVAILABLE) {
+      status = absl::DeadlineExceededError(why.error_message());
+    }
+  }
+  return WithContext(status, address_);
 }
 
 absl::Status ShardClient::WatchLoad(Deadline deadline,

@@ -94,7 +94,8 @@ class ShardClient {
   ShardClient(const ShardClient&) = delete;
   ShardClient& operator=(const ShardClient&) = delete;
 
-  // Waits for the shard's socket to appear, until the deadline.
+  // Waits for the shard's socket to appear, until the deadline; then the error says the address and
+  // why it could not be reached.
   absl::StatusOr<ShardFacts> Describe(Deadline deadline);
   // Returns when loading has ended; `progress` is called from the calling thread.
   absl::Status WatchLoad(Deadline deadline,
@@ -121,8 +122,11 @@ class ShardClient {
   class Stream;
   struct Connection;
 
+  // Why a call that waited for the connection got none.
+  absl::Status WhyUnreachable(absl::Status status);
   absl::Status WithRank(const absl::Status& status, const char* call) const;
 
+  std::string address_;
   std::uint32_t rank_;
   std::stop_token stop_;
   std::unique_ptr<Connection> connection_;

@@ -49,6 +49,7 @@ class App {
   std::optional<Failure> LoadText();
   std::optional<Failure> FormGroups();
   std::optional<Failure> StartEngine();
+  std::optional<Failure> CheckTraces();
   std::optional<Failure> StartTraces();
   std::optional<Failure> StartHttp();
   void SayMemoryBound(const HttpOptions& http) const;
@@ -213,9 +214,17 @@ void App::OnLost(LostGroup lost) {
   fleet_->Lost(std::move(lost.link));
 }
 
+// Before shards load for minutes.
+std::optional<Failure> App::CheckTraces() {
+  const auto options = OtlpSettings(values_, ModelFacts());
+  if (!options.ok()) return Failure{kExitUsage, options.status()};
+  return std::nullopt;
+}
+
 // Everything that can be known without shards.
 int App::Check() {
-  std::optional<Failure> failure = LoadKeys();
+  std::optional<Failure> failure = CheckTraces();
+  if (!failure) failure = LoadKeys();
   if (const auto fleet = FleetSettings(values_); !failure && !fleet.ok()) {
     failure = Failure{kExitUsage, fleet.status()};
   }
@@ -262,8 +271,8 @@ int App::Serve() {
 int App::Run() {
   if (values_.GetBool("check")) return Check();
   using Step = std::optional<Failure> (App::*)();
-  for (const Step step : {&App::LoadKeys, &App::LoadText, &App::FormGroups, &App::StartEngine,
-                          &App::StartTraces, &App::StartHttp}) {
+  for (const Step step : {&App::CheckTraces, &App::LoadKeys, &App::LoadText, &App::FormGroups,
+                          &App::StartEngine, &App::StartTraces, &App::StartHttp}) {
     if (const auto failure = (this->*step)()) return Report(*failure);
   }
   return Serve();

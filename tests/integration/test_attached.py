@@ -202,7 +202,42 @@ def test_strangers_are_kept_out_on_either_side(run, certificates, name, authorit
     router = run(Attached(f"tcp:127.0.0.1:{port}", "--startup-timeout", "1s",
                           *tls(certificates, name, authority)))
     assert router.wait_exit(30) == 6
-    assert "shard 0: Describe" in router.output()
+    assert f"shard 0: Describe: tcp:127.0.0.1:{port}: " in router.output()
+    assert "Deadline Exceeded" not in router.output()
+
+
+@pytest.mark.parametrize("address, reason", [
+    ("unix:{folder}/absent", "No such file or directory"),
+    ("tcp:127.0.0.1:{closed}", "Connection refused"),
+    ("tcp:localhost:{port}", "localhost"),  # the certificate names addresses only
+])
+def test_a_shard_out_of_reach_is_named_with_the_reason(run, certificates, address, reason):
+    port = free_ports(2)
+    run(simshard("--shard-listen", f"tcp:127.0.0.1:{port}", *tls(certificates, "shard")))
+    where = address.format(folder=certificates, port=port, closed=port + 1)
+    router = run(Attached(where, "--startup-timeout", "1s", *tls(certificates, "router")))
+    assert router.wait_exit(30) == 6
+    said = f"{re.escape(where.removeprefix('unix:'))}: .*{reason}"
+    assert re.search(said, router.output()), router.output()
+
+
+def test_a_key_of_another_certificate_is_a_usage_error(certificates):
+    options = ("--shard-tls-cert", f"{certificates}/router.pem",
+               "--shard-tls-key", f"{certificates}/shard.key",
+               "--shard-tls-ca", f"{certificates}/ca.pem")
+    for program in ([BIN / "penstock-router", "--model-id", DEMO_MODEL, "--shards", "tcp:127.0.0.1:1"],
+                    [BIN / "penstock-simshard", "--shard-listen", "tcp:127.0.0.1:1"]):
+        process = Process([*program, *options])
+        assert process.wait_exit(30) == 2
+        assert "shard-tls-key" in process.output()
+
+
+@pytest.mark.parametrize("check", [("--check",), ()])
+def test_a_wrong_endpoint_of_traces_is_found_before_shards_are_waited_for(check):
+    router = Process([BIN / "penstock-router", "--model-id", DEMO_MODEL, "--shards", "unix:/absent",
+                      "--otlp-endpoint", "nonsense", *check])
+    assert router.wait_exit(30) == 2
+    assert re.search("otlp-endpoint.*nonsense", router.output()), router.output()
 
 
 def test_a_shard_does_not_listen_on_tcp_without_tls():

@@ -15,6 +15,7 @@
 namespace penstock::options {
 namespace {
 
+using ::testing::_;
 using ::testing::AnyOf;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
@@ -243,6 +244,16 @@ TEST(TgiProfileTest, VariablesWithoutAFlag) {
   EXPECT_EQ(values->GetString("prefill"), "whole");
   EXPECT_THAT(values->warnings(), IsEmpty());
   EXPECT_EQ(ParseTgi({}, {{"LOG_LEVEL", "WARN"}})->GetString("log-level"), "warning");
+}
+
+TEST(TgiProfileTest, ThePlainLevelOfALogFilterCountsWhereverItStands) {
+  for (const char* filter : {"h2=error,debug", "text_generation_router=info,h2=warn,debug"}) {
+    auto values = ParseTgi({}, {{"LOG_LEVEL", filter}});
+    ASSERT_TRUE(values.ok()) << values.status();
+    EXPECT_EQ(values->GetString("log-level"), "debug") << filter;
+    EXPECT_THAT(values->warnings(), IsEmpty()) << filter;
+  }
+  EXPECT_THAT(ParseTgi({}, {{"LOG_LEVEL", "h2=debug"}})->warnings(), ElementsAre(_));
 }
 
 TEST(TgiProfileTest, WhatHasNoEffectIsSaid) {
