@@ -53,6 +53,19 @@ bool IsJson(std::string_view content_type) {
           EqualsIgnoreCase(subtype.substr(subtype.size() - kSuffix.size()), kSuffix));
 }
 
+// An event stream begins with status 200 in TGI's words. While the server drains, no handler gets
+// that far: a proxy or client needs the status to go elsewhere.
+bool RefuseWhileDraining(ApiContext& context, const Route& route, Exchange& exchange) {
+  if (!Generates(route)) return false;
+  const HealthReport report = context.engine.CheckHealth();
+  if (report.state != Health::kDraining) return false;
+  context.metrics.RequestArrived(route.pattern);
+  context.metrics.RequestFailed(RowOf(ApiErrorKind::kUnavailable).name);
+  exchange.Respond(ErrorResponse(DialectOf(route, context.options),
+                                 {ApiErrorKind::kUnavailable, report.detail, ""}));
+  return true;
+}
+
 // A path as an error may show it: cut, and only what a URL may hold.
 std::string Shown(std::string_view path) {
   std::string shown;
@@ -169,6 +182,7 @@ Admission Api::AdmitPlain(const RequestHead& head) const {
       exchange =
           WithRefusalSpan(std::move(exchange), context.options.spans, request.head, route->pattern);
     }
+    if (RefuseWhileDraining(context, *route, *exchange)) return;
     route->handler(context, std::move(request), std::move(exchange));
   };
   return admission;

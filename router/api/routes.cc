@@ -64,6 +64,10 @@ bool IsServed(const Route& route, bool tgi_profile) {
   return route.profiles == Profiles::kAll || (route.profiles == Profiles::kTgi) == tgi_profile;
 }
 
+bool Generates(const Route& route) {
+  return route.method == "POST" && !route.pattern.ends_with("tokenize");
+}
+
 bool Matches(const Route& route, std::string_view path) {
   if (!route.pattern.ends_with(kId)) return route.pattern == path;
   const std::string_view prefix = route.pattern.substr(0, route.pattern.size() - kId.size());

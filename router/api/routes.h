@@ -40,6 +40,9 @@ std::span<const Route> Routes();
 
 bool IsServed(const Route& route, bool tgi_profile);
 
+// Whether its requests need the shards: they are refused while draining.
+bool Generates(const Route& route);
+
 bool Matches(const Route& route, std::string_view path);
 
 // What stands for {id} in `path`; empty when the pattern has none.

@@ -19,9 +19,33 @@ def wait_status(server, path, status, seconds=2):
     return got
 
 
+def refuses_new_requests(server):
+    chat = {"messages": [{"role": "user", "content": "x"}]}
+    for path, body in [
+        ("/generate", {"inputs": "x"}),
+        ("/generate_stream", {"inputs": "x"}),
+        ("/", {"inputs": "x", "stream": True}),
+        ("/invocations", {"inputs": "x", "stream": True}),
+        ("/vertex", {"instances": [{"inputs": "x"}]}),
+        ("/predictions/demo", {"inputs": "x"}),
+        ("/inference", {"prompt": "x"}),
+        ("/v1/completions", {"prompt": "x"}),
+        ("/v1/completions", {"prompt": "x", "stream": True}),
+        ("/v1/chat/completions", chat),
+        ("/v1/chat/completions", chat | {"stream": True}),
+    ]:
+        status, headers, answer = server.request("POST", path, body)
+        assert status == 503, (path, body, status, answer)
+        headers = {k.lower(): v for k, v in headers.items()}
+        assert int(headers["retry-after"]) >= 1, (path, body)
+        assert headers["content-type"] == "application/json", (path, body)
+
+
+@pytest.mark.parametrize("profile", ["penstock", "tgi"])
 @pytest.mark.parametrize("replicas", [1, 2])
-def test_sigterm_finishes_what_runs_and_refuses_what_is_new(simulated, replicas):
-    server = simulated("--step-time", "20ms", "--num-replicas", str(replicas))
+def test_sigterm_finishes_what_runs_and_refuses_what_is_new(simulated, replicas, profile):
+    server = simulated("--step-time", "20ms", "--num-replicas", str(replicas),
+                       "--api-profile", profile)
     streams = [server.generate_stream(f"prompt {i}", max_new_tokens=60) for i in range(32)]
     ends = [None] * len(streams)
 
@@ -36,10 +60,7 @@ def test_sigterm_finishes_what_runs_and_refuses_what_is_new(simulated, replicas)
     _, headers, _ = wait_status(server, "/health", 503)
     assert time.monotonic() - began < 0.5
     assert int({k.lower(): v for k, v in headers.items()}["retry-after"]) >= 1
-    for path, body in [("/generate", {"inputs": "x"}), ("/v1/completions", {"prompt": "x"})]:
-        status, headers, _ = server.request("POST", path, body)
-        assert status == 503
-        assert int({k.lower(): v for k, v in headers.items()}["retry-after"]) >= 1
+    refuses_new_requests(server)
     for reader in readers:
         reader.join(30)
     assert all(end is not None and end.get("generated_text") is not None for end in ends), ends

@@ -237,6 +237,23 @@ TEST_F(ServiceTest, ProbesLookThroughToTheEngine) {
   EXPECT_EQ(Get("/ping").status, 503);
 }
 
+TEST_F(ServiceTest, WhileDrainingStreamsAreRefusedAsAnyRequest) {
+  engine_.SetHealth({Health::kDraining, "the server is shutting down"});
+  for (const auto& [path, body] :
+       {std::pair("/generate_stream", R"({"inputs":"a"})"),
+        std::pair("/", R"({"inputs":"a","stream":true})"),
+        std::pair("/vertex", R"({"instances":[{"inputs":"a"}]})"),
+        std::pair("/v1/completions", R"({"prompt":"a","stream":true})")}) {
+    const RawResponse response = Post(path, body);
+    EXPECT_EQ(response.status, 503) << path;
+    EXPECT_EQ(response.headers.at("retry-after"), "2") << path;
+    EXPECT_THAT(response.body, HasSubstr("the server is shutting down")) << path;
+  }
+  EXPECT_EQ(Post("/tokenize", R"({"inputs":"a"})").status, 200);
+  EXPECT_THAT(metrics_.Render(),
+              HasSubstr("penstock_requests_failure_total{kind=\"unavailable\"} 4\n"));
+}
+
 TEST_F(ServiceTest, MetricsAreThere) {
   const RawResponse response = Get("/metrics");
   EXPECT_THAT(response.headers.at("content-type"), HasSubstr("text/plain"));
