@@ -180,7 +180,8 @@ void Parser::AddCommandLine(Setting setting) {
   for (const Setting& earlier : command_line_) {
     if (earlier.spec != setting.spec) continue;
     if (earlier.name != setting.name) {
-      errors_.push_back(absl::StrCat(setting.written, ": is --", std::string(setting.spec->name),
+      errors_.push_back(absl::StrCat(setting.written, ": is ",
+                                     earlier.written.substr(0, earlier.written.find_first_of(" =")),
                                      " by another name; give one of them"));
       return;
     }

@@ -15,7 +15,8 @@ constexpr std::string_view kNoPython =
 constexpr std::string_view kNoAdapters = "Adapters (LoRA) are not served.";
 constexpr std::string_view kNoDrafts = "There is no speculative decoding with a draft model.";
 constexpr std::string_view kNoQuantized =
-    "Weights are computed as float32 or bfloat16; give a checkpoint that is not quantized.";
+    "Weights are read from checkpoints that are not quantized; `--quantize int8` makes them a byte "
+    "each while loading.";
 constexpr std::string_view kOneHost = "A model is divided among the ranks of one host.";
 constexpr std::string_view kFixedCodes =
     "The codes of DJL are answered: 400, 424, 500, 503. They cannot be chosen.";

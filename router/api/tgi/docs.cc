@@ -19,12 +19,22 @@ std::string_view BodyOf(std::string_view pattern) {
   return "GenerateRequest";
 }
 
+// As a client writes it: DJL-Serving's names the model, and behind it what to do with it.
+std::string PathOf(const Route& route) {
+  if (route.dialect != Dialect::kDjl) return std::string(route.pattern);
+  const std::string prefix(route.pattern.substr(0, route.pattern.find('{')));
+  return prefix + (prefix == "/models/" ? "{model}/invoke" : "{model}");
+}
+
 void AppendOperation(std::string& out, const Route& route) {
-  out += route.method == "GET" ? "\"get\":{" : "\"post\":{";
-  if (route.pattern.ends_with("{id}")) {
-    out +=
-        "\"parameters\":[{\"name\":\"id\",\"in\":\"path\",\"required\":true,"
-        "\"schema\":{\"type\":\"string\"}}],";
+  out += '"';
+  for (const char c : route.method) out += static_cast<char>(c - 'A' + 'a');
+  out += "\":{";
+  const std::string path = PathOf(route);
+  if (const std::size_t open = path.find('{'); open != path.npos) {
+    out += "\"parameters\":[{\"name\":";
+    json::AppendString(out, path.substr(open + 1, path.find('}') - open - 1));
+    out += ",\"in\":\"path\",\"required\":true,\"schema\":{\"type\":\"string\"}}],";
   }
   if (route.method == "POST") {
     out +=
@@ -61,7 +71,7 @@ std::string OpenApi(bool tgi_profile, const std::string& version) {
     done += mark;
     if (!first) out += ',';
     first = false;
-    json::AppendString(out, route.pattern);
+    json::AppendString(out, PathOf(route));
     out += ":{";
     bool first_operation = true;
     for (const Route& other : Routes()) {
@@ -98,7 +108,7 @@ void Docs(ApiContext& context, HttpRequest, std::shared_ptr<Exchange> exchange) 
       "/api-doc/openapi.json</a></p><ul>";
   for (const Route& route : Routes()) {
     if (!IsServed(route, context.options.tgi_profile)) continue;
-    page.append("<li><code>").append(route.method).append(" ").append(route.pattern);
+    page.append("<li><code>").append(route.method).append(" ").append(PathOf(route));
     page.append("</code></li>");
   }
   exchange->Respond({200, "text/html", {}, page + "</ul></body></html>"});

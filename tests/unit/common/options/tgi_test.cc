@@ -275,6 +275,9 @@ TEST(TgiProfileTest, TwoNamesOfOneOptionAreAnError) {
       std::string(ParseTgi({"--max-input-tokens=5", "--max-input-length", "6"}).status().message()),
       HasSubstr("--max-input-length 6: is --max-input-tokens by another name; give one of them"));
   EXPECT_THAT(
+      std::string(ParseTgi({"--max-input-length", "6", "--max-input-tokens=5"}).status().message()),
+      HasSubstr("--max-input-tokens=5: is --max-input-length by another name; give one of them"));
+  EXPECT_THAT(
       std::string(
           ParseTgi({}, {{"MAX_INPUT_TOKENS", "5"}, {"MAX_INPUT_LENGTH", "6"}}).status().message()),
       HasSubstr("MAX_INPUT_LENGTH: is MAX_INPUT_TOKENS by another name; set one of them"));
