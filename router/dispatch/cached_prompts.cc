@@ -23,8 +23,10 @@ void CachedPromptList::Take(const scheduler::PinChange& change, const Owner& own
     return;
   }
   ++uses_;
+  const bool kept = change.kind == scheduler::PinChange::Kind::kKept;
+  if (!kept && !prompts_.contains(change.made_by)) return;  // forgotten meanwhile
   CachedPrompt& prompt = prompts_[change.made_by];
-  if (change.kind == scheduler::PinChange::Kind::kKept) {
+  if (kept) {
     prompt.id = change.made_by.value();
     prompt.tenant = owner.tenant;
     prompt.text = Beginning(owner.text);
@@ -48,12 +50,11 @@ std::vector<CachedPrompt> CachedPromptList::List(const std::string& tenant) cons
   return list;
 }
 
-std::size_t CachedPromptList::Count(const std::string& tenant,
-                                    std::optional<std::uint64_t> id) const {
+std::size_t CachedPromptList::Forget(const std::string& tenant, std::optional<std::uint64_t> id) {
   const std::lock_guard lock(mutex_);
-  return static_cast<std::size_t>(std::ranges::count_if(prompts_, [&](const auto& entry) {
+  return std::erase_if(prompts_, [&](const auto& entry) {
     return entry.second.tenant == tenant && (!id || entry.second.id == *id);
-  }));
+  });
 }
 
 std::size_t CachedPromptList::size() const {

@@ -27,7 +27,9 @@ class CachedPromptList {
   void Take(const scheduler::PinChange& change, const Owner& owner, Time now);
 
   std::vector<CachedPrompt> List(const std::string& tenant) const;
-  std::size_t Count(const std::string& tenant, std::optional<std::uint64_t> id) const;
+  // Takes this one, or all, of the tenant's out of the list, at once; how many there were. The
+  // scheduler, which has yet to hear of it, may still say something of them: that is passed over.
+  std::size_t Forget(const std::string& tenant, std::optional<std::uint64_t> id);
 
   std::size_t size() const;
   std::uint64_t blocks() const;

@@ -191,7 +191,7 @@ class RouterEngine::Impl final : public CoreListener {
   }
 
   std::size_t ForgetCachedPrompts(const std::string& tenant, std::optional<std::uint64_t> id) {
-    const std::size_t count = cached_prompts_.Count(tenant, id);
+    const std::size_t count = cached_prompts_.Forget(tenant, id);
     if (count == 0) return 0;
     scheduler::ForgetPrefixes forget{tenant, std::nullopt};
     if (id) forget.made_by = RequestId(*id);
