@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <numeric>
 #include <optional>
+#include <utility>
 
 #include "common/status.h"
 #include "common/time.h"
@@ -36,7 +37,8 @@ std::uint64_t DecodePositions(const WarmupShape& shape) {
 
 class Warmup {
  public:
-  Warmup(const WarmupShape& shape, Backend& backend) : shape_(shape), backend_(backend) {
+  Warmup(const WarmupShape& shape, Backend& backend, const WarmupControl& control)
+      : shape_(shape), backend_(backend), control_(control) {
     const std::uint32_t blocks =
         (shape.max_sequence_length + shape.block_size - 1) / shape.block_size;
     table_.reserve(blocks);
@@ -49,6 +51,7 @@ class Warmup {
   }
 
   absl::StatusOr<Duration> Run(const Shape& step) {
+    if (!control_.go_on()) return absl::CancelledError("the warm-up was interrupted");
     std::vector<TokenId> tokens(std::size_t{step.segments} * step.rows, 0);
     std::vector<RaggedSegment> segments;
     std::vector<std::uint32_t> logit_rows;
@@ -64,14 +67,14 @@ class Warmup {
       if (padded) segment.row = SlotId(i);
       logit_rows.push_back(step.candidates ? i * step.rows : (i + 1) * step.rows - 1);
     }
-    const Time begin = SteadyNow();
+    const Time begin = control_.clock();
     PENSTOCK_RETURN_IF_ERROR(backend_.Execute({tokens, segments, logit_rows}));
     if (step.candidates) PENSTOCK_RETURN_IF_ERROR(Choose(step));
     for (std::uint32_t first = 0; first < step.segments; first += shape_.max_logit_rows) {
       const std::uint32_t count = std::min(shape_.max_logit_rows, step.segments - first);
       PENSTOCK_RETURN_IF_ERROR(backend_.Logits(first, count).status());
     }
-    return SteadyNow() - begin;
+    return control_.clock() - begin;
   }
 
  private:
@@ -98,12 +101,18 @@ class Warmup {
 
   const WarmupShape& shape_;
   Backend& backend_;
+  const WarmupControl& control_;
   std::vector<BlockId> table_;
 };
 
 Shape ShapeOf(const StepTimeSample& step) {
   if (step.decode_rows > 0) return {step.decode_rows, 1, step.context_tokens, false, true};
   return {1, step.prefill_tokens, step.context_tokens};
+}
+
+StepTimeSample SampleOf(const Shape& step) {
+  if (step.decodes) return {0, step.segments, step.context, Duration(0)};
+  return {step.rows, 0, step.context, Duration(0)};
 }
 
 // Times of one step in every round that ran it.
@@ -128,8 +137,9 @@ std::vector<Shape> Peaks(const WarmupShape& shape) {
   return peaks;
 }
 
-// Of the sweep, what is timed however long it takes: a prompt and a decode batch.
-constexpr std::size_t kEssentialSteps = 2;
+// The extremes, which stand first in the sweep: timed however long it takes, if the worst steps
+// have not told as much.
+constexpr std::size_t kExtremes = 2;
 
 std::vector<StepTimeSample> Medians(std::vector<Timed>& steps) {
   std::vector<StepTimeSample> samples;
@@ -145,27 +155,59 @@ std::vector<StepTimeSample> Medians(std::vector<Timed>& steps) {
 
 using RunStep = std::function<absl::StatusOr<Duration>(const Shape& step)>;
 
-absl::StatusOr<std::vector<StepTimeSample>> Sweep(const WarmupShape& shape,
-                                                  const WarmupControl& control,
-                                                  const RunStep& run) {
+std::vector<Timed> StepsToTime(const WarmupShape& shape, bool extremes_are_known) {
+  std::vector<StepTimeSample> sweep = WarmupSweep(
+      {shape.max_step_tokens, MostRows(shape), shape.max_sequence_length, DecodePositions(shape)});
+  if (extremes_are_known) std::rotate(sweep.begin(), sweep.begin() + kExtremes, sweep.end());
   std::vector<Timed> steps;
-  for (const StepTimeSample& step :
-       WarmupSweep({shape.max_step_tokens, MostRows(shape), shape.max_sequence_length,
-                    DecodePositions(shape)})) {
-    steps.push_back({step, {}});
-  }
-  const Time begin = SteadyNow();
+  for (const StepTimeSample& step : sweep) steps.push_back({step, {}});
+  return steps;
+}
+
+// What the next step may take: as much more than the last one as it has more work.
+Duration Expected(const Timed& next, const StepTimeSample& last, Duration last_time) {
+  if (!next.times.empty()) return next.times.back();
+  const std::uint64_t work = std::max<std::uint64_t>(WarmupWork(last), 1);
+  return Duration(static_cast<Duration::rep>(static_cast<double>(last_time.count()) *
+                                             static_cast<double>(WarmupWork(next.step)) /
+                                             static_cast<double>(work)));
+}
+
+// `steps` in turn, round after round, until `end`; the first `always` of them in any case.
+absl::Status TimeSteps(std::vector<Timed>& steps, std::size_t always, Time end,
+                       const WarmupControl& control, const RunStep& run) {
+  StepTimeSample last;
+  Duration last_time{0};
   for (std::size_t round = 0; round < kWarmupRounds; ++round) {
     for (std::size_t i = 0; i < steps.size(); ++i) {
-      if (round > 0 || i >= kEssentialSteps) {
-        PENSTOCK_ASSIGN_OR_RETURN(const bool more,
-                                  control.agree(SteadyNow() - begin < kWarmupTime));
-        if (!more) return Medians(steps);
+      if (round > 0 || i >= always) {
+        const Duration expected = Expected(steps[i], last, last_time);
+        PENSTOCK_ASSIGN_OR_RETURN(const bool more, control.agree(control.clock() + expected < end));
+        if (!more) return absl::OkStatus();
       }
-      PENSTOCK_ASSIGN_OR_RETURN(const Duration time, run(ShapeOf(steps[i].step)));
-      steps[i].times.push_back(time);
+      PENSTOCK_ASSIGN_OR_RETURN(last_time, run(ShapeOf(steps[i].step)));
+      last = steps[i].step;
+      steps[i].times.push_back(last_time);
     }
   }
+  return absl::OkStatus();
+}
+
+// `worst` are the worst steps, timed; `begin` is when the warm-up began.
+absl::StatusOr<std::vector<StepTimeSample>> Sweep(const WarmupShape& shape,
+                                                  std::vector<Timed> worst, Time begin,
+                                                  const WarmupControl& control,
+                                                  const RunStep& run) {
+  const bool slow = std::all_of(worst.begin(), worst.end(), [](const Timed& timed) {
+    return timed.times.front() >= kSureTime;
+  });
+  PENSTOCK_ASSIGN_OR_RETURN(const bool known, control.agree(slow));
+  std::vector<Timed> steps = StepsToTime(shape, known);
+  const Time now = control.clock();
+  const Time end =
+      std::max(now + kLeastSweepTime, std::min(now + kWarmupTime, begin + kWholeWarmupTime));
+  PENSTOCK_RETURN_IF_ERROR(TimeSteps(steps, known ? 0 : kExtremes, end, control, run));
+  if (known) steps.insert(steps.end(), worst.begin(), worst.end());
   return Medians(steps);
 }
 
@@ -196,11 +238,11 @@ absl::StatusOr<bool> StillHolds(const WarmupControl& control, const RunStep& run
     const std::optional<StepTimeSample> probe = Probe(control.known, decodes);
     if (!probe.has_value()) return false;
     std::vector<Timed> timed = {{*probe, {}}};
-    const Time begin = SteadyNow();
+    const Time begin = control.clock();
     for (bool again = true; again && timed.front().times.size() < kWarmupRounds;) {
       PENSTOCK_ASSIGN_OR_RETURN(const Duration time, run(ShapeOf(*probe)));
       timed.front().times.push_back(time);
-      PENSTOCK_ASSIGN_OR_RETURN(again, control.agree(SteadyNow() - begin < kProbeTime));
+      PENSTOCK_ASSIGN_OR_RETURN(again, control.agree(control.clock() - begin < kProbeTime));
     }
     PENSTOCK_ASSIGN_OR_RETURN(const bool near,
                               control.agree(Near(Medians(timed).front().time, probe->time)));
@@ -213,17 +255,18 @@ absl::StatusOr<bool> StillHolds(const WarmupControl& control, const RunStep& run
 
 absl::StatusOr<std::vector<StepTimeSample>> RunWarmup(const WarmupShape& shape, Backend& backend,
                                                       const WarmupControl& control) {
-  Warmup warmup(shape, backend);
+  Warmup warmup(shape, backend, control);
   PENSTOCK_RETURN_IF_ERROR(warmup.AllocateCache());
-  const auto run = [&](const Shape& step) -> absl::StatusOr<Duration> {
-    if (!control.go_on()) return absl::CancelledError("the warm-up was interrupted");
-    return warmup.Run(step);
-  };
-  for (const Shape& step : Peaks(shape)) PENSTOCK_RETURN_IF_ERROR(run(step).status());
-
+  const RunStep run = [&warmup](const Shape& step) { return warmup.Run(step); };
+  const Time begin = control.clock();
+  std::vector<Timed> worst;
+  for (const Shape& step : Peaks(shape)) {
+    PENSTOCK_ASSIGN_OR_RETURN(const Duration time, run(step));
+    if (!step.candidates) worst.push_back({SampleOf(step), {time}});
+  }
   PENSTOCK_ASSIGN_OR_RETURN(const bool holds, StillHolds(control, run));
   if (holds) return control.known;
-  return Sweep(shape, control, run);
+  return Sweep(shape, std::move(worst), begin, control, run);
 }
 
 }  // namespace penstock::shard

@@ -18,9 +18,18 @@
 namespace penstock::shard {
 
 // The sweep is repeated up to kWarmupRounds times while it is within this time; medians are kept.
-// Every kind of step is timed at least once.
+// It leaves out what would take it beyond, as far as the steps before tell.
 constexpr Duration kWarmupTime = std::chrono::seconds(6);
 constexpr std::size_t kWarmupRounds = 3;
+
+// Where the worst steps already took long, the sweep has what is left of this, but so much at
+// least.
+constexpr Duration kWholeWarmupTime = std::chrono::seconds(18);
+constexpr Duration kLeastSweepTime = std::chrono::seconds(3);
+
+// What the first touch of memory adds to a worst step of this length is little beside it: its time
+// counts, and the sweep need not run it again.
+constexpr Duration kSureTime = std::chrono::milliseconds(500);
 
 // A table of an earlier start holds as long as the steps that are timed again take as long, within
 // this factor: neighbours come and go, another machine is another one.
@@ -48,6 +57,7 @@ struct WarmupControl {
   std::function<absl::StatusOr<bool>(bool mine)> agree;
   // The table of an earlier start, for the same steps and the same on every rank; empty: none.
   std::vector<StepTimeSample> known = {};
+  std::function<Time()> clock = SteadyNow;
 };
 
 // Allocates the small cache and leaves it allocated. Gives `known` itself where it still holds, by

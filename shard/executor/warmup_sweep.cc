@@ -16,12 +16,12 @@ std::vector<std::uint32_t> Axis(std::initializer_list<std::uint32_t> values, std
   return axis;
 }
 
-std::uint64_t Work(const StepTimeSample& step) {
+}  // namespace
+
+std::uint64_t WarmupWork(const StepTimeSample& step) {
   const std::uint64_t rows = step.prefill_tokens + step.decode_rows;
   return rows * (1024 + step.context_tokens);
 }
-
-}  // namespace
 
 std::vector<StepTimeSample> WarmupSweep(const SweepLimits& limits) {
   const std::uint32_t longest = limits.sequence_length;
@@ -46,7 +46,7 @@ std::vector<StepTimeSample> WarmupSweep(const SweepLimits& limits) {
     }
   }
   std::stable_sort(steps.begin(), steps.end(),
-                   [](const auto& a, const auto& b) { return Work(a) < Work(b); });
+                   [](const auto& a, const auto& b) { return WarmupWork(a) < WarmupWork(b); });
   // The ends of the range pin the slopes: first the largest prompt and the largest decode batch.
   const auto first = [&steps](auto&& size) {
     const auto found = std::max_element(steps.begin(), steps.end(),

@@ -22,4 +22,7 @@ struct SweepLimits {
 // The context of a prompt's sample (no decode rows) is what the cache holds before the chunk.
 std::vector<StepTimeSample> WarmupSweep(const SweepLimits& limits);
 
+// How much a step computes, by and large, to put steps in order.
+std::uint64_t WarmupWork(const StepTimeSample& step);
+
 }  // namespace penstock::shard

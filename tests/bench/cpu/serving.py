@@ -26,13 +26,14 @@ def steady_rate(report, streams):
 
 
 def through_http(shape, quick, *options):
-    """The shard alone and the same through router, HTTP and SSE, in turns."""
+    """The shard alone and the same through router, HTTP and SSE, in turns: tokens over time on both sides."""
     rounds, tokens = (1, 64) if quick else (4, 128)
     alone, http = [], []
     with ShardAlone(shape, *options) as shard, serve(shape, *options) as server:
         load(server, STREAMS, 16)
         for _ in range(rounds):
-            alone.append(shard.decode(STREAMS, 64 + tokens // 2, 1 if quick else 3)["tokens_per_second"])
+            step = shard.decode(STREAMS, 64 + tokens // 2, 1 if quick else 3)
+            alone.append(step["mean_tokens_per_second"])
             http.append(steady_rate(load(server, STREAMS, tokens), STREAMS))
     return {
         "streams": STREAMS,

@@ -12,6 +12,7 @@
 #include <cstdlib>
 #include <iostream>
 #include <memory>
+#include <numeric>
 #include <sstream>
 #include <string>
 #include <vector>
@@ -98,6 +99,7 @@ class Bench {
     far_bandwidth = std::max(far_bandwidth, peaks_.ReadBandwidth(kReadBytes));
     std::sort(times.begin(), times.end());
     const double median = times[times.size() / 2];
+    const double mean = std::accumulate(times.begin(), times.end(), 0.0) / times.size();
     const double roofline = RooflineSeconds(phases, bandwidth * 1e9, peak * 1e9);
     return {{"rows", shape.rows},
             {"context", shape.context},
@@ -106,6 +108,7 @@ class Bench {
             {"step_ms", median * 1e3},
             {"best_step_ms", times.front() * 1e3},
             {"tokens_per_second", shape.rows / median},
+            {"mean_tokens_per_second", shape.rows / mean},
             {"best_tokens_per_second", shape.rows / times.front()},
             {"step_bytes", bytes},
             {"share_of_bandwidth", bytes / median / bandwidth / 1e9},

@@ -39,6 +39,7 @@ class FakeBackend final : public Backend {
   absl::Status Execute(const RaggedBatch& batch) override {
     events.push_back("execute");
     if (!execute_status.ok()) return execute_status;
+    if (on_execute) on_execute(batch);
     Recorded& one = batches.emplace_back();
     one.tokens.assign(batch.tokens.begin(), batch.tokens.end());
     one.segments.assign(batch.segments.begin(), batch.segments.end());
@@ -88,6 +89,7 @@ class FakeBackend final : public Backend {
   std::vector<std::uint32_t> logit_calls;
   std::uint32_t cache_blocks = 0;
   absl::Status execute_status;
+  std::function<void(const RaggedBatch&)> on_execute;
   std::function<float(TokenId)> similarity_of;  // of a candidate; none: 0
   TokenId nan_token = -1;                       // rows of this token hold a NaN
 

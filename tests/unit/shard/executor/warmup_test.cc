@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 
 #include <algorithm>
+#include <chrono>
 #include <filesystem>
 #include <string>
 #include <vector>
@@ -75,12 +76,48 @@ TEST(Warmup, EndsWhenItIsInterrupted) {
   EXPECT_EQ(backend.batches.size(), 2u);
 }
 
+// On a machine where a row takes 10 ms, as a model of 1.1 B parameters on two cores does, the worst
+// steps alone take long. They tell the extremes; the rest of the time is for what is cheap.
+TEST(Warmup, KeepsToItsTimeWhereStepsAreSlow) {
+  for (const int ms_per_row : {10, 100}) {
+    FakeBackend backend(10);
+    Time now{};
+    backend.on_execute = [&](const RaggedBatch& batch) {
+      now += std::chrono::milliseconds(50 + ms_per_row * batch.tokens.size());
+    };
+    WarmupShape shape = Shape();
+    shape.max_step_tokens = 512;
+    shape.max_sequences = 128;
+    shape.max_sequence_length = 8192;
+    shape.pool_tokens = 128 * 1024;
+    WarmupControl control = Always();
+    control.clock = [&now] { return now; };
+    const auto samples = RunWarmup(shape, backend, control);
+    ASSERT_TRUE(samples.ok()) << samples.status();
+    const Duration worst = std::chrono::milliseconds(2 * 50 + ms_per_row * (512 + 128));
+    const Duration whole = now - Time{};
+    EXPECT_LE(whole, std::max(kWholeWarmupTime, worst + kLeastSweepTime)) << ms_per_row;
+    EXPECT_GT(whole, worst + kLeastSweepTime / 2) << "the time is used";
+    EXPECT_GE(samples->size(), 8u) << ms_per_row;
+    const auto has = [&](std::uint32_t prompt, std::uint32_t rows) {
+      return std::any_of(samples->begin(), samples->end(), [&](const StepTimeSample& sample) {
+        return sample.prefill_tokens == prompt && sample.decode_rows == rows;
+      });
+    };
+    EXPECT_TRUE(has(512, 0) && has(0, 128)) << "the worst steps are samples";
+    EXPECT_TRUE(has(1, 0) && has(0, 1));
+  }
+}
+
 // All ranks must run the same steps, so the sweep ends where they agree, not by the own clock.
 TEST(Warmup, EndsTheSweepWhereTheRanksAgree) {
   FakeBackend backend(10);
   WarmupControl control = Always();
   int asked = 0;
-  control.agree = [&asked](bool) -> absl::StatusOr<bool> { return ++asked < 4; };
+  // The first question is whether the worst steps told the extremes.
+  control.agree = [&asked](bool mine) -> absl::StatusOr<bool> {
+    return asked++ == 0 ? mine : asked < 5;
+  };
   const auto samples = RunWarmup(Shape(), backend, control);
   ASSERT_TRUE(samples.ok());
   EXPECT_EQ(samples->size(), 5u) << "the two that are always timed, and three more";
