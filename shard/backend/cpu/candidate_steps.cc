@@ -7,10 +7,10 @@
 
 namespace penstock::shard::cpu {
 
-// A candidate's cell is a whole pair of positions where positions are paired (Layout::pack), so
+// A candidate's cell is a whole pair of positions where positions are paired (Kernels::kv_pack), so
 // that the pair looks as it will in the sequence's own block.
 void StepRunner::PlaceCandidates(const RaggedSegment& segment, std::uint32_t& candidate_rows) {
-  const auto pack = static_cast<std::uint32_t>(parts_.kernels.layout.pack);
+  const auto pack = static_cast<std::uint32_t>(parts_.kernels.kv_pack);
   const std::uint32_t size = parts_.block_size;
   const std::uint32_t position = segment.context_length;
   const std::uint32_t within = position % pack;

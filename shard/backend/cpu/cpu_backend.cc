@@ -104,7 +104,7 @@ absl::Status CpuBackend::AllocateCache(std::uint32_t blocks) {
   std::uint32_t spare = 0;
   if (limits_.max_candidate_rows > 0) {
     layout.hidden = program_.Width(Buffer::kHidden);
-    const auto pack = static_cast<std::uint32_t>(kernels_.layout.pack);
+    const auto pack = static_cast<std::uint32_t>(kernels_.kv_pack);
     spare = layout.BlocksFor(limits_.max_candidate_rows * pack);
   }
   return cache_.Allocate(layout, blocks, blocks > 0 ? spare : 0, pool_);
@@ -200,7 +200,7 @@ absl::Status CheckCpuBackend(const Program& program, DType dtype, std::uint32_t 
     return absl::UnimplementedError("the cpu backend computes in float32 and bfloat16, not in " +
                                     std::string(DTypeName(dtype)));
   }
-  if (block_size % kernels->layout.pack != 0) {
+  if (block_size % kernels->kv_pack != 0) {
     return absl::UnimplementedError("the cpu backend needs an even block size in bfloat16, not " +
                                     std::to_string(block_size));
   }

@@ -24,16 +24,14 @@ namespace penstock::shard::cpu {
 inline constexpr std::size_t kPartition = 256;     // positions that are softmaxed together
 inline constexpr std::size_t kRowTile = 6;         // rows of a register tile
 inline constexpr std::size_t kGemmRowBlock = 480;  // rows whose partial sums fit the scratch
-inline constexpr std::size_t kMaxPanel = 64;       // columns of a panel of packed weights
-inline constexpr std::size_t kGemmWidened = 8192;  // weights of a block that are widened at once
-// Floats, per thread.
-inline constexpr std::size_t kGemmScratch = kGemmRowBlock * kMaxPanel + kGemmWidened;
+inline constexpr std::size_t kMaxPanel = 32;       // columns of a panel of packed weights
+inline constexpr std::size_t kGemmScratch = kGemmRowBlock * kMaxPanel;  // floats, per thread
 
-// How weights and K/V are stored for a kernel: vectors of `lanes` columns, of which
+// How weights are stored for a kernel: vectors of `lanes` columns, of which
 // `panel_vectors` make a panel, `pack` consecutive K together.
 struct Layout {
   std::size_t lanes = 16;
-  std::size_t panel_vectors = 4;
+  std::size_t panel_vectors = 2;
   std::size_t pack = 1;
   std::size_t PanelColumns() const { return lanes * panel_vectors; }
 };
@@ -177,6 +175,7 @@ struct Kernels {
   DType weight = DType::kFloat32;  // and K/V
   DType activation = DType::kFloat32;
   Layout layout;
+  std::size_t kv_pack = 1;  // consecutive positions of K/V that lie together
 
   void (*gemm)(const GemmArgs& args);
   Int8Kernels int8;                         // the same activations

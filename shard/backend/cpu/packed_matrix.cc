@@ -4,7 +4,6 @@
 #include <bit>
 #include <cmath>
 #include <cstring>
-#include <type_traits>
 #include <vector>
 
 #include "shard/backend/cpu/transpose.h"
@@ -110,38 +109,33 @@ PackedMatrix::Sources PackedMatrix::SourcesOf(const RowRuns& rows, std::size_t p
   return sources;
 }
 
-// Squares of units, one unit being what lies together: `kPack` elements, 2 or 4 bytes.
-template <class Element, std::size_t kPack>
+// Squares of units, one unit being the elements that lie together.
 void PackedMatrix::PackPanel(const Sources& sources, std::size_t panel) {
-  using Unit = std::conditional_t<sizeof(Element) * kPack == 4, std::uint32_t, std::uint16_t>;
-  constexpr std::size_t kSide = Transpose<Unit>::kSide;
   const std::size_t columns = layout_.PanelColumns();
   std::byte* out = data_ + panel * PanelBytes();
-  const std::size_t whole = inner_ / kPack / kSide * kSide;  // units that squares cover
+  const std::size_t whole = RowBytes() / kUnit / kSquare * kSquare;  // units that squares cover
   const auto squares = [&](std::size_t c) {  // whether a square's columns are all there
-    return c + kSide <= columns && std::count(&sources[c], &sources[c] + kSide, nullptr) == 0;
+    return c + kSquare <= columns && std::count(&sources[c], &sources[c] + kSquare, nullptr) == 0;
   };
   // Strips of what a line of a row holds: few rows at a time, and output that stays in the cache.
-  constexpr std::size_t kStrip = 64 / sizeof(Unit);
+  constexpr std::size_t kStrip = 64 / kUnit;
   for (std::size_t first = 0; first < whole; first += kStrip) {
     const std::size_t end = std::min(whole, first + kStrip);
-    for (std::size_t c = 0; c < columns; c += kSide) {
-      for (std::size_t u = squares(c) ? first : end; u < end; u += kSide) {
-        std::byte* to = out + (u * columns + c) * sizeof(Unit);
-        Transpose<Unit>::Square(&sources[c], u, to, columns);
+    for (std::size_t c = 0; c < columns; c += kSquare) {
+      for (std::size_t u = squares(c) ? first : end; u < end; u += kSquare) {
+        std::byte* to = out + (u * columns + c) * kUnit;
+        TransposeSquare(&sources[c], u, to, columns);
       }
     }
   }
   for (std::size_t c = 0; c < columns; ++c) {
-    const bool covered = squares(c / kSide * kSide);
-    PackColumn<Element, kPack>(sources[c], covered ? whole : 0, out + c * sizeof(Unit));
+    const bool covered = squares(c / kSquare * kSquare);
+    PackColumn(sources[c], covered ? whole : 0, out + c * kUnit);
   }
 }
 
 // The units of a column from `first` on, one by one.
-template <class Element, std::size_t kPack>
 void PackedMatrix::PackColumn(const std::byte* row, std::size_t first, std::byte* out) {
-  constexpr std::size_t kUnit = sizeof(Element) * kPack;
   const std::size_t there = row == nullptr ? 0 : RowBytes();
   for (std::size_t u = first; u < steps(); ++u) {
     std::byte* to = out + u * layout_.PanelColumns() * kUnit;
@@ -180,12 +174,8 @@ void PackedMatrix::Pack(const RowRuns& rows, Share panels) {
     const Sources sources = SourcesOf(rows, panel);
     if (quantized_) {
       QuantizePanel(sources, panel);
-    } else if (dtype_ == DType::kFloat32) {
-      PackPanel<float, 1>(sources, panel);
-    } else if (layout_.pack == 1) {
-      PackPanel<std::uint16_t, 1>(sources, panel);
     } else {
-      PackPanel<std::uint16_t, 2>(sources, panel);
+      PackPanel(sources, panel);
     }
   }
 }

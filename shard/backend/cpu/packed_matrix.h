@@ -3,6 +3,7 @@
 //
 // Element (packed column c, k) of a panel of `n` columns lies at
 //   (c / n) * padded K * n + (k / pack) * n * pack + (c % n) * pack + k % pack
+// where `pack` elements have 4 bytes: one float32, two bfloat16.
 // Packed column c is output c; in a gated matrix (gate rows above up rows) vectors of gate and up
 // alternate, so that both factors of an output meet in one register tile. Padding is zero.
 //
@@ -87,9 +88,7 @@ class PackedMatrix {
   using Sources = std::array<const std::byte*, kMaxPanel>;
   // The row of each column of a panel; null for padding.
   Sources SourcesOf(const RowRuns& rows, std::size_t panel) const;
-  template <class Element, std::size_t kPack>
   void PackPanel(const Sources& sources, std::size_t panel);
-  template <class Element, std::size_t kPack>
   void PackColumn(const std::byte* row, std::size_t first, std::byte* out);
   void QuantizePanel(const Sources& sources, std::size_t panel);
   std::size_t ElementBytes() const { return quantized_ ? 1 : DTypeBytes(dtype_); }

@@ -21,6 +21,7 @@ using Clock = std::chrono::steady_clock;
 
 constexpr std::size_t kInner = 2048;  // of the product that shows the peak
 constexpr std::size_t kOutputs = 2048;
+constexpr std::size_t kStride = kInner + 32;  // as the backend's: whole pages would share sets
 constexpr std::size_t kRows = kGemmRowBlock;
 
 // Seconds of the fastest call within about a tenth of a second, of three at least.
@@ -132,14 +133,14 @@ double MachinePeaks::ProductPeak(DType dtype, bool int8) {
   const PackedMatrix matrix = int8 ? PackedMatrix::Int8(shape, kernels->layout, kernels->weight)
                                    : PackedMatrix(shape, kernels->layout, kernels->weight);
   const MemoryRegion weights = Filled(matrix.Bytes() + 4096, pool_);
-  const MemoryRegion input = Filled(kRows * kInner * sizeof(float), pool_);
+  const MemoryRegion input = Filled(kRows * kStride * sizeof(float), pool_);
   const std::vector<Int8Group> groups(kRows * (kInner / kInt8Group), {0.01f, -5});
   const std::vector<float> scales(matrix.PaddedColumns(), 0.01f);
   std::vector<float> out(kRows * kOutputs);
   std::vector<std::vector<float>> scratch(pool_.threads(), std::vector<float>(kGemmScratch));
   GemmArgs whole;
   whole.input = input.data();
-  whole.input_stride = int8 ? kInner / kInt8Pack * kernels->int8.step_bytes : kInner;
+  whole.input_stride = int8 ? kStride / kInt8Pack * kernels->int8.step_bytes : kStride;
   whole.groups = groups.data();
   whole.group_stride = kInner / kInt8Group;
   whole.scales = scales.data();

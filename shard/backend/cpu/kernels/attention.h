@@ -267,7 +267,7 @@ void Attend(const AttentionTile& tile, std::size_t index, AttentionScratch& scra
   }
   const std::size_t dim = tile.cache.head_dim;
   std::size_t done = 0;
-  if constexpr (kPanelVectors == 4) {
+  if constexpr (kRegisters == 32) {
     for (; done + 3 * kLanes < dim; done += 4 * kLanes) {
       MixDimensions<P, 4>(tile, range, scratch, state, done);
     }

@@ -25,8 +25,8 @@ struct DotProduct {
   using Right = __m512i;
   static constexpr std::size_t kPack = 2;
   static constexpr std::size_t kLeft = kPack;
-  static constexpr std::size_t kRows = kRowTile;
-  static constexpr bool kWidens = false;
+  static constexpr int kParts = 1;
+  static constexpr int kSpare = 2;
   static Right LoadRight(const std::uint16_t* from) { return _mm512_loadu_si512(from); }
   static Vec Step(Vec sum, const std::uint16_t* left, Right right) {
     std::int32_t pair;
@@ -39,6 +39,6 @@ struct DotProduct {
 }  // namespace
 
 constexpr Kernels kAvx512DotBFloat16 =
-    TableOf<DotProduct, FoursOfInt8>(Isa::kAvx512Bf16, DType::kBFloat16, DType::kBFloat16);
+    TableOf<DotProduct, FoursOfInt8, DotProduct>(Isa::kAvx512Bf16, DType::kBFloat16, DType::kBFloat16);
 
 }  // namespace penstock::shard::cpu

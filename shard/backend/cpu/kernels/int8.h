@@ -18,8 +18,8 @@ struct PairsOfInt8 {
   using Weight = std::uint8_t;
   static constexpr std::size_t kPack = kInt8Pack;
   static constexpr std::size_t kLeft = 8;  // bytes of kPack integers of a row
-  static constexpr std::size_t kRows = 4;  // of a register tile
-  static constexpr bool kWidens = false;
+  static constexpr int kParts = 1;
+  static constexpr int kSpare = 6;
   struct Right {
     Ints even, odd;
   };

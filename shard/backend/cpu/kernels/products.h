@@ -1,6 +1,5 @@
-// How one step of a matrix product multiplies, for each pair of types, and the register tile that
-// all products share: matrix kernels, queries times keys, probabilities times values. Internal to
-// the including file.
+// How one step of a product multiplies, for each pair of types, and the register tile of attention:
+// queries times keys, probabilities times values. Internal to the including file.
 #pragma once
 
 #include <cstddef>
@@ -9,16 +8,14 @@
 namespace penstock::shard::cpu {
 namespace {
 
-constexpr std::size_t kPrefetchBytes = 2048;  // ahead of the weights that are read
-
 struct Float32Product {
   using Activation = float;
   using Weight = float;
   using Right = Vec;
   static constexpr std::size_t kPack = 1;
   static constexpr std::size_t kLeft = kPack;
-  static constexpr std::size_t kRows = kRowTile;
-  static constexpr bool kWidens = false;
+  static constexpr int kParts = 1;
+  static constexpr int kSpare = 2;
   static Right LoadRight(const float* from) { return Load(from); }
   static Vec Step(Vec sum, const float* left, Right right) {
     return MultiplyAdd(Fill(*left), right, sum);
@@ -32,9 +29,26 @@ struct WidenedProduct {
   using Right = Vec;
   static constexpr std::size_t kPack = 1;
   static constexpr std::size_t kLeft = kPack;
-  static constexpr std::size_t kRows = kRowTile;
-  static constexpr bool kWidens = true;
   static Right LoadRight(const std::uint16_t* from) { return LoadBf16(from); }
+  static Vec Step(Vec sum, const float* left, Right right) {
+    return MultiplyAdd(Fill(*left), right, sum);
+  }
+};
+
+// The same chain from pairs of K that lie together, one half after the other: a shift or a mask
+// widens a vector where single values cost a conversion, too.
+struct WidenedPairs {
+  using Activation = float;
+  using Weight = std::uint16_t;
+  using Right = Vec;
+  static constexpr std::size_t kPack = 2;
+  static constexpr std::size_t kLeft = kPack;
+  static constexpr int kParts = 2;
+  static constexpr int kSpare = 2;
+  static Right LoadRight(const std::uint16_t* from, int part) {
+    const Ints pairs = LoadInts(from);
+    return part == 0 ? LowerHalves(pairs) : UpperHalves(pairs);
+  }
   static Vec Step(Vec sum, const float* left, Right right) {
     return MultiplyAdd(Fill(*left), right, sum);
   }
@@ -43,22 +57,18 @@ struct WidenedProduct {
 // sums[i][v] += left row i times right vector v over `steps` steps, each one chain in ascending
 // order whatever Rows and Vectors are. left_stride in activations, right_stride in weights from
 // step to step.
-template <class P, int Rows, int Vectors, bool Prefetch = false, class Sum>
+template <class P, int Rows, int Vectors, class Sum>
 [[gnu::always_inline]] inline void Accumulate(Sum (&sums)[Rows][Vectors],
                                               const typename P::Activation* left,
                                               std::size_t left_stride,
                                               const typename P::Weight* right,
                                               std::size_t vector_stride, std::size_t right_stride,
                                               std::size_t steps) {
-  constexpr std::size_t kAhead = kPrefetchBytes / sizeof(typename P::Weight);
   for (std::size_t step = 0; step < steps; ++step) {
     typename P::Right columns[Vectors];
 #pragma GCC unroll 8
     for (int v = 0; v < Vectors; ++v) {
-      const typename P::Weight* from = right + static_cast<std::size_t>(v) * vector_stride;
-      if constexpr (Prefetch)
-        _mm_prefetch(reinterpret_cast<const char*>(from + kAhead), _MM_HINT_T0);
-      columns[v] = P::LoadRight(from);
+      columns[v] = P::LoadRight(right + static_cast<std::size_t>(v) * vector_stride);
     }
 #pragma GCC unroll 8
     for (int i = 0; i < Rows; ++i) {

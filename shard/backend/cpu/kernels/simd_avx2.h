@@ -12,6 +12,7 @@ namespace {
 
 constexpr std::size_t kLanes = 8;
 constexpr std::size_t kPanelVectors = 2;
+constexpr int kRegisters = 16;
 using Vec = __m256;
 using Ints = __m256i;
 
@@ -86,6 +87,12 @@ inline Ints LoadInts(const void* from) {
 inline Ints EvenBytes(Ints x) { return _mm256_and_si256(x, _mm256_set1_epi16(0xff)); }
 inline Ints OddBytes(Ints x) { return _mm256_srli_epi16(x, 8); }
 inline Ints MultiplyPairs(Ints a, Ints b) { return _mm256_madd_epi16(a, b); }
+
+// The lower and the upper halves of 32-bit lanes as the upper halves of floats: pairs of bfloat16.
+inline Vec LowerHalves(Ints x) { return _mm256_castsi256_ps(_mm256_slli_epi32(x, 16)); }
+inline Vec UpperHalves(Ints x) {
+  return _mm256_castsi256_ps(_mm256_and_si256(x, _mm256_set1_epi32(-65536)));
+}
 
 inline __m256 LowerPlusUpper(Vec x) { return x; }
 inline __m256 LowerMaxUpper(Vec x) { return x; }

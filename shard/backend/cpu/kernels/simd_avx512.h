@@ -11,7 +11,8 @@ namespace penstock::shard::cpu {
 namespace {
 
 constexpr std::size_t kLanes = 16;
-constexpr std::size_t kPanelVectors = 4;
+constexpr std::size_t kPanelVectors = 2;
+constexpr int kRegisters = 32;
 using Vec = __m512;
 using Ints = __m512i;
 
@@ -73,6 +74,12 @@ inline Ints LoadInts(const void* from) { return _mm512_loadu_si512(from); }
 inline Ints EvenBytes(Ints x) { return _mm512_and_si512(x, _mm512_set1_epi16(0xff)); }
 inline Ints OddBytes(Ints x) { return _mm512_srli_epi16(x, 8); }
 inline Ints MultiplyPairs(Ints a, Ints b) { return _mm512_madd_epi16(a, b); }
+
+// The lower and the upper halves of 32-bit lanes as the upper halves of floats: pairs of bfloat16.
+inline Vec LowerHalves(Ints x) { return _mm512_castsi512_ps(_mm512_slli_epi32(x, 16)); }
+inline Vec UpperHalves(Ints x) {
+  return _mm512_castsi512_ps(_mm512_and_si512(x, _mm512_set1_epi32(-65536)));
+}
 
 inline __m256 LowerPlusUpper(Vec x) {
   return _mm256_add_ps(_mm512_castps512_ps256(x), _mm512_extractf32x8_ps(x, 1));

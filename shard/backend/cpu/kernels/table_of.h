@@ -11,15 +11,16 @@ constexpr Int8Kernels Int8Of() {
   return {I::kLeft, Quantize<I, Activation>, Gemm<I, Activation>};
 }
 
-// P multiplies, with weights as they are; I multiplies int8 weights.
-template <class P, class I>
+// M multiplies matrices with weights as they are, I int8 weights; P K and V.
+template <class M, class I, class P>
 constexpr Kernels TableOf(Isa isa, DType weight, DType activation) {
   Kernels kernels;
   kernels.isa = isa;
   kernels.weight = weight;
   kernels.activation = activation;
-  kernels.layout = {kLanes, kPanelVectors, P::kPack};
-  kernels.gemm = Gemm<P, typename P::Activation>;
+  kernels.layout = {kLanes, kPanelVectors, M::kPack};
+  kernels.kv_pack = P::kPack;
+  kernels.gemm = Gemm<M, typename M::Activation>;
   kernels.int8 = Int8Of<I, typename P::Activation>();
   kernels.norm = RmsNorm<typename P::Activation>;
   kernels.head_norm = RmsNorm<float>;
