@@ -15,9 +15,9 @@
 
 namespace penstock::shard::cpu {
 
-constexpr Kernels kAvx2Float32 =
-    TableOf<Float32Product, PairsOfInt8, Float32Product>(Isa::kAvx2, DType::kFloat32, DType::kFloat32);
-constexpr Kernels kAvx2BFloat16 =
-    TableOf<WidenedPairs, PairsOfInt8, WidenedProduct>(Isa::kAvx2, DType::kBFloat16, DType::kFloat32);
+constexpr Kernels kAvx2Float32 = TableOf<Float32Product, PairsOfInt8, Float32Product>(
+    Isa::kAvx2, DType::kFloat32, DType::kFloat32);
+constexpr Kernels kAvx2BFloat16 = TableOf<WidenedPairs, PairsOfInt8, WidenedProduct>(
+    Isa::kAvx2, DType::kBFloat16, DType::kFloat32);
 
 }  // namespace penstock::shard::cpu

@@ -38,7 +38,7 @@ struct DotProduct {
 
 }  // namespace
 
-constexpr Kernels kAvx512DotBFloat16 =
-    TableOf<DotProduct, FoursOfInt8, DotProduct>(Isa::kAvx512Bf16, DType::kBFloat16, DType::kBFloat16);
+constexpr Kernels kAvx512DotBFloat16 = TableOf<DotProduct, FoursOfInt8, DotProduct>(
+    Isa::kAvx512Bf16, DType::kBFloat16, DType::kBFloat16);
 
 }  // namespace penstock::shard::cpu
