@@ -203,6 +203,15 @@ void ChildProcess::Kill() const {
   if (running_) ::kill(-pid_, SIGKILL);
 }
 
+std::optional<bool> ChildProcess::TakeStop() {
+  siginfo_t info = {};
+  const int options = WSTOPPED | WCONTINUED | WNOHANG;
+  if (!running_ || ::waitid(P_PID, static_cast<id_t>(pid_), &info, options) != 0)
+    return std::nullopt;
+  if (info.si_pid == 0) return std::nullopt;
+  return info.si_code == CLD_STOPPED;
+}
+
 std::optional<ExitStatus> ChildProcess::Reap() {
   siginfo_t info = {};
   const int options = WEXITED | WNOHANG | WNOWAIT;

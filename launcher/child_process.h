@@ -55,6 +55,10 @@ class ChildProcess {
   void Signal(int signal) const;  // to the process itself
   void Kill() const;              // SIGKILL to its whole process group
 
+  // The last that the kernel told of it: true that it was stopped, false that it goes on, nullopt
+  // nothing new. SIGCHLD says when to ask.
+  std::optional<bool> TakeStop();
+
   // Collects the process if it has ended, with what is left of its group.
   std::optional<ExitStatus> Reap();
 

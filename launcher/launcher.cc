@@ -40,7 +40,7 @@ absl::StatusOr<UniqueFd> BlockSignals() {
            SIG_IGN);  // a reader of our log that goes away must not take the server with it
   sigset_t set;
   sigemptyset(&set);
-  for (int signal : {SIGINT, SIGTERM, SIGHUP}) sigaddset(&set, signal);
+  for (int signal : {SIGINT, SIGTERM, SIGHUP, SIGCHLD}) sigaddset(&set, signal);
   UniqueFd fd;
   if (::sigprocmask(SIG_BLOCK, &set, nullptr) == 0) {
     fd = UniqueFd(::signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK));
@@ -54,6 +54,7 @@ Timeouts MakeTimeouts(const options::Values& values) {
   timeouts.startup = values.GetDuration("startup-timeout");
   timeouts.drain = values.GetDuration("graceful-termination-timeout") + kDrainMargin;
   timeouts.stop = kShardStop;
+  timeouts.rank = values.GetDuration("rank-timeout");
   timeouts.failure = kFailureStop;
   timeouts.same_signal = kSameSignal;
   return timeouts;

@@ -95,6 +95,7 @@ Outcome Supervisor::Run() {
     AdvanceStop();
     if (phase_ == Phase::kEnded) break;
     WaitForEvents();
+    KillStopped();
     CollectEnded();
     TakeReports();
     AdvanceGroups();
@@ -146,6 +147,7 @@ void Supervisor::ReadSignals() {
   int signal = 0;
   if (::read(signals_, &info, sizeof info) == sizeof info)
     signal = static_cast<int>(info.ssi_signo);
+  if (signal == SIGCHLD) return NoteStops();
   if (signal == 0 || (signal == SIGHUP && ForwardHangup())) return;
   if (Clock::now() < first_signal_ + timeouts_.same_signal) return;
   if (phase_ == Phase::kDraining || phase_ == Phase::kStoppingShards) {
@@ -358,9 +360,11 @@ std::string Supervisor::WaitingFor() const {
 
 std::optional<Supervisor::Clock::time_point> Supervisor::NextDeadline() const {
   std::optional<Clock::time_point> next = deadline_;
-  for (const Group& group : groups_) {
-    if (group.due.has_value() && (!next.has_value() || *group.due < *next)) next = group.due;
-  }
+  const auto consider = [&next](std::optional<Clock::time_point> time) {
+    if (time.has_value() && (!next.has_value() || *time < *next)) next = time;
+  };
+  for (const Group& group : groups_) consider(group.due);
+  for (const Child& child : children_) consider(child.stopped_until);
   return next;
 }
 

@@ -28,7 +28,9 @@ struct Timeouts {
   std::chrono::nanoseconds startup{0};  // without progress until everything is ready; 0 = none
   std::chrono::nanoseconds drain{0};    // the router's, from its SIGTERM until SIGKILL
   std::chrono::nanoseconds stop{0};     // a shard's, from its SIGTERM until SIGKILL
-  // In the place of both once a child has failed: there is little left to finish.
+  // A shard that has been stopped (SIGSTOP) for so long counts as lost and is killed; 0 = never.
+  std::chrono::nanoseconds rank{0};
+  // In the place of drain and stop once a child has failed: there is little left to finish.
   std::chrono::nanoseconds failure{0};
   // A signal so soon after the first is taken for the same one: `timeout` and some shells send it
   // to the process and to its group.
@@ -60,6 +62,7 @@ class Supervisor {
  public:
   // `signals` is a signalfd (or, in tests, anything that gives signalfd_siginfo records); it is not
   // owned. The first SIGINT, SIGTERM or SIGHUP stops in order, one more kills.
+  // SIGCHLD tells that a child was stopped or goes on.
   Supervisor(std::vector<ChildSpec> shards, ChildSpec router, Timeouts timeouts, int signals,
              SupervisorObserver& observer);
 
@@ -85,6 +88,7 @@ class Supervisor {
     ProgressNotice progress;
     std::string failure;  // its FAILED notice
     bool ready = false;
+    std::optional<Clock::time_point> stopped_until;  // it is stopped, and killed then
   };
 
   enum class GroupState {
@@ -126,6 +130,10 @@ class Supervisor {
   std::string WaitingFor() const;
   void SetDeadline(std::chrono::nanoseconds timeout);
   std::optional<Clock::time_point> NextDeadline() const;
+
+  // Shards that were stopped: supervisor_stops.cc
+  void NoteStops();
+  void KillStopped();
 
   // Several replica groups: supervisor_groups.cc
   bool GroupsRestart() const;

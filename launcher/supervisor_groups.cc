@@ -23,6 +23,7 @@ void Supervisor::Child::Renew() {
   progress = ProgressNotice();
   failure.clear();
   ready = false;
+  stopped_until.reset();
 }
 
 bool Supervisor::GroupsRestart() const {

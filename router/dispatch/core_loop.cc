@@ -154,6 +154,9 @@ SteadyTime CoreLoop::NextDeadline() const {
     if (const auto oldest = group.link->OldestInFlight()) {
       deadline = std::min(deadline, ToSteady(*oldest) + options_.step_timeout);
     }
+    if (const auto check = group.link->NextLifeCheck()) {
+      deadline = std::min(deadline, ToSteady(*check));
+    }
   }
   return deadline;
 }
@@ -163,10 +166,11 @@ void CoreLoop::Run() {
   mailbox_->results->Own();
   std::vector<What> inputs;
   while (Collect(inputs)) {
-    if (inputs.empty() && !IsDue(listener_.HoldsUntil())) Apply(scheduler::Tick{});
+    if (inputs.empty() && IsDue(core_->wake_at)) Apply(scheduler::Tick{});
     for (What& what : inputs) Apply(std::move(what));
     inputs.clear();
     LoseHungGroups();
+    AskForLife();
     Deliver();
   }
   for (const auto& [id, group] : core_->groups) logs_->WriteUnanswered(group);
@@ -291,6 +295,12 @@ void CoreLoop::LoseHungGroups() {
                         std::to_string(options_.step_timeout.count()) + " ms (--step-timeout)"});
   }
   for (scheduler::GroupLost& lost : hung) Apply(std::move(lost));
+}
+
+void CoreLoop::AskForLife() {
+  for (const auto& [id, group] : core_->groups) {
+    if (IsDue(group.link->NextLifeCheck())) group.link->AskForLife(SteadyNow());
+  }
 }
 
 void CoreLoop::ShowGauges() {

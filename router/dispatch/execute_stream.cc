@@ -1,5 +1,6 @@
 #include "router/dispatch/execute_stream.h"
 
+#include <string>
 #include <utility>
 
 #include "common/status.h"
@@ -10,7 +11,8 @@ namespace penstock::router {
 
 ShardClient::Stream::Stream(v1::Shard::Stub& stub, std::uint32_t rank, ExecuteListener* listener,
                             std::shared_ptr<ExecuteQueue> queue)
-    : rank_(rank),
+    : stub_(stub),
+      rank_(rank),
       listener_(listener),
       queue_(std::move(queue)),
       call_(stub.PrepareAsyncExecute(&context_, &queue_->completions())) {}
@@ -81,12 +83,42 @@ void ShardClient::Stream::OnReadDone(bool ok) {
     call_->Read(&incoming_, &read_);
     return listener_->OnResult(rank_, *std::move(result));
   }
+  Break(result.status());
+  AwaitStatus();
+}
+
+void ShardClient::Stream::Break(absl::Status why) {
   {
     const std::lock_guard lock(mutex_);
-    broken_ = result.status();
+    broken_ = std::move(why);
   }
   Abort();
-  AwaitStatus();
+}
+
+void ShardClient::Stream::AskForLife(std::chrono::milliseconds within) {
+  const std::lock_guard lock(mutex_);
+  if (!started_ || closing_ || question_ != nullptr) return;
+  question_ = std::make_unique<Question>();
+  question_->within = within;
+  question_->context.set_deadline(std::chrono::system_clock::now() + within);
+  question_->call = stub_.AsyncDescribe(&question_->context, {}, &queue_->completions());
+  question_->call->Finish(&question_->answer, &question_->status, &life_);
+}
+
+// Any other answer is a sign of life, or of an end that the stream hears of, too.
+void ShardClient::Stream::OnLife(bool) {
+  std::unique_ptr<Question> question;
+  {
+    const std::lock_guard lock(mutex_);
+    question = std::move(question_);
+  }
+  if (question->status.error_code() == grpc::StatusCode::DEADLINE_EXCEEDED) {
+    Break(
+        absl::UnavailableError("asked for a sign of life during a step, its process answered "
+                               "nothing for " +
+                               std::to_string(question->within.count()) + " ms (--rank-timeout)"));
+  }
+  EndIfOver();
 }
 
 // Nothing more will be read.
@@ -107,6 +139,7 @@ void ShardClient::Stream::EndIfOver() {
   {
     const std::lock_guard lock(mutex_);
     if (!finished_ || writing_ || done_) return;
+    if (question_ != nullptr) return question_->context.TryCancel();
     end = !broken_.ok() ? broken_ : FromGrpc(status_);
   }
   listener_->OnStreamEnd(rank_, end);
@@ -150,6 +183,7 @@ void ShardClient::Stream::Abort() {
   closing_ = write_side_done_ = true;
   if (done_ || !started_) return;
   context_.TryCancel();
+  if (question_ != nullptr) question_->context.TryCancel();
 }
 
 }  // namespace penstock::router

@@ -28,6 +28,7 @@ class ShardClient::Stream final {
 
   void Start();
   void Send(const StepPlan& plan);
+  void AskForLife(std::chrono::milliseconds within);
   // Ends the sending side in order. After `grace` what has not ended is cancelled. Waits for the
   // end, in which the queue's owner takes part: on its own thread this handles events.
   void Close(std::chrono::milliseconds grace);
@@ -48,12 +49,24 @@ class ShardClient::Stream final {
   void OnReadDone(bool ok);
   void OnWriteDone(bool ok);
   void OnFinished(bool ok);
+  void OnLife(bool ok);
 
   void WriteNext();  // with mutex_ held
   void AwaitStatus();
+  void Break(absl::Status why);
   void EndIfOver();
   bool WaitForEnd(ExecuteQueue::Deadline deadline);
 
+  // A question that is under way; the owner's, but that any thread may cancel it.
+  struct Question {
+    grpc::ClientContext context;
+    v1::DescribeResponse answer;
+    grpc::Status status;
+    std::chrono::milliseconds within{0};
+    std::unique_ptr<grpc::ClientAsyncResponseReader<v1::DescribeResponse>> call;
+  };
+
+  v1::Shard::Stub& stub_;
   const std::uint32_t rank_;
   ExecuteListener* const listener_;
   const std::shared_ptr<ExecuteQueue> queue_;
@@ -63,6 +76,7 @@ class ShardClient::Stream final {
   Operation read_{*this, &Stream::OnReadDone};
   Operation write_{*this, &Stream::OnWriteDone};
   Operation finish_{*this, &Stream::OnFinished};
+  Operation life_{*this, &Stream::OnLife};
   v1::StepResult incoming_;
   grpc::Status status_;
   bool finished_ = false;  // the owner's: status_ has come
@@ -71,7 +85,8 @@ class ShardClient::Stream final {
   std::condition_variable ended_;
   std::deque<std::unique_ptr<v1::StepPlan>> outbox_;  // bounded by the caller's pipeline depth
   std::unique_ptr<v1::StepPlan> spare_;               // the memory of a plan that was sent
-  absl::Status broken_;                               // a result that could not be read
+  absl::Status broken_;                               // why we ended it
+  std::unique_ptr<Question> question_;
   bool started_ = false;
   bool writing_ = false;  // an operation of the sending side is under way
   bool closing_ = false;

@@ -10,6 +10,7 @@
 namespace penstock::router {
 namespace {
 
+constexpr auto kMostLifePause = std::chrono::milliseconds(1'000);
 constexpr auto kCloseGrace = std::chrono::milliseconds(500);
 constexpr std::uint32_t kCpuStepTokens = 512;
 constexpr std::uint32_t kCudaStepTokens = 2048;
@@ -249,6 +250,26 @@ std::optional<Time> GroupLink::OldestInFlight() const {
   const std::lock_guard lock(mutex_);
   if (in_flight_.empty()) return std::nullopt;
   return in_flight_.begin()->second.sent;
+}
+
+// A quarter of the time at most goes by before a question; the rest is for its answer.
+std::chrono::milliseconds GroupLink::LifePause() const {
+  return std::min<std::chrono::milliseconds>(kMostLifePause, options_.rank_timeout / 4);
+}
+
+std::optional<Time> GroupLink::NextLifeCheck() const {
+  if (options_.rank_timeout.count() <= 0) return std::nullopt;
+  const std::lock_guard lock(mutex_);
+  if (in_flight_.empty()) return std::nullopt;
+  return std::max(in_flight_.begin()->second.sent, last_asked_) + LifePause();
+}
+
+void GroupLink::AskForLife(Time now) {
+  {
+    const std::lock_guard lock(mutex_);
+    last_asked_ = now;
+  }
+  for (const auto& shard : ranks_) shard->AskForLife(options_.rank_timeout - LifePause());
 }
 
 std::string GroupLink::DescribeOldest() const {

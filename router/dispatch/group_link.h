@@ -42,7 +42,8 @@ struct GroupLinkOptions {
   std::stop_token stop;                   // ends the formation early
   // The launcher watches the progress of loading; this ends a router that waits alone.
   std::chrono::milliseconds startup_timeout{std::chrono::hours(1)};
-  // A rank on this machine whose process answers no ping for so long is lost; 0 = never.
+  // A rank on this machine whose process answers nothing for so long, while the group is formed or
+  // has a plan in flight, is lost; 0 = never.
   std::chrono::milliseconds rank_timeout{0};
 };
 
@@ -85,6 +86,13 @@ class GroupLink final : private ExecuteListener {
 
   // When the oldest plan without all its results was sent; nothing in flight: nullopt.
   std::optional<Time> OldestInFlight() const;
+  // When the ranks should be asked for a sign of life: results are signs enough, so only once a
+  // plan has been out for long, and from then on about once a second. Nothing is to be asked:
+  // nullopt.
+  std::optional<Time> NextLifeCheck() const;
+  // Asks them; who does not answer in time is lost like one whose stream ends. The thread that
+  // polls the streams' queue.
+  void AskForLife(Time now);
   // The first rank that has not answered the oldest plan, for "which rank hangs".
   std::string DescribeOldest() const;
 
@@ -120,6 +128,7 @@ class GroupLink final : private ExecuteListener {
   std::vector<StepResult> TakeReady();
   // Plans that rank 0 has not answered: the pipeline's depth. With mutex_ held.
   std::uint64_t WithoutResult() const;
+  std::chrono::milliseconds LifePause() const;
   void Lose(std::string reason);
   // From now on the listener hears nothing.
   void Silence();
@@ -131,6 +140,7 @@ class GroupLink final : private ExecuteListener {
 
   mutable std::mutex mutex_;
   std::map<StepId, InFlight> in_flight_;  // until every rank has answered
+  Time last_asked_{};                     // for a sign of life
   bool over_ = false;                     // lost or closed: the listener hears nothing more
 
   std::mutex listener_mutex_;  // one listener call at a time, none after Close

@@ -34,8 +34,8 @@ std::shared_ptr<grpc::ChannelCredentials> MutualTls(const TlsIdentity& tls) {
   return grpc::SslCredentials(options);
 }
 
-// The transport's own pings: threads of gRPC answer them while the model thread computes, so a long
-// step is no silence, and a stopped process is.
+// The transport's own pings while the group is formed: threads of gRPC answer them while the model
+// thread loads, so that is no silence, and a stopped process is.
 void AskForLife(grpc::ChannelArguments& arguments, std::chrono::milliseconds silence) {
   if (silence.count() <= 0) return;
   const auto pause = std::min<std::chrono::milliseconds>(kMostPingPause, silence / 2);
@@ -93,7 +93,8 @@ ShardFacts ToFacts(const v1::DescribeResponse& wire) {
 
 struct ShardClient::Connection {
   Connection(const std::string& address, const TlsIdentity* tls, std::chrono::milliseconds silence)
-      : stub(v1::Shard::NewStub(MakeChannel(address, tls, silence))) {}
+      : channel(MakeChannel(address, tls, silence)), stub(v1::Shard::NewStub(channel)) {}
+  std::shared_ptr<grpc::Channel> channel;
   std::unique_ptr<v1::Shard::Stub> stub;
 };
 
@@ -102,6 +103,7 @@ ShardClient::ShardClient(const std::string& address, std::uint32_t rank, std::st
     : address_(address),
       rank_(rank),
       stop_(std::move(stop)),
+      silence_(silence),
       connection_(std::make_unique<Connection>(address, tls, silence)) {}
 
 ShardClient::~ShardClient() = default;
@@ -203,7 +205,23 @@ absl::Status ShardClient::Commit(Epoch epoch, std::uint32_t blocks, std::uint32_
   request.set_blocks(blocks);
   request.set_cells(cells);
   v1::CommitResponse response;
-  return WithRank(FromGrpc(connection_->stub->Commit(&context, request, &response)), "Commit");
+  PENSTOCK_RETURN_IF_ERROR(
+      WithRank(FromGrpc(connection_->stub->Commit(&context, request, &response)), "Commit"));
+  return WithRank(ConnectForExecute(deadline), "Commit");
+}
+
+// Pings go on as long as there is a call, and Execute is one for as long as the group lives. So on
+// this machine it has a connection of its own, which is still while nothing is asked of the group.
+absl::Status ShardClient::ConnectForExecute(Deadline deadline) {
+  if (on_tcp() || silence_.count() <= 0) return absl::OkStatus();
+  auto connection = std::make_unique<Connection>(address_, nullptr, std::chrono::milliseconds(0));
+  const Deadline patience = std::chrono::system_clock::now() + silence_;
+  if (!connection->channel->WaitForConnected(std::min(deadline, patience))) {
+    return absl::UnavailableError(address_ + " takes no further connection within " +
+                                  std::to_string(silence_.count()) + " ms (--rank-timeout)");
+  }
+  connection_ = std::move(connection);
+  return absl::OkStatus();
 }
 
 void ShardClient::PrepareExecute(ExecuteListener* listener, std::shared_ptr<ExecuteQueue> queue) {
@@ -212,6 +230,13 @@ void ShardClient::PrepareExecute(ExecuteListener* listener, std::shared_ptr<Exec
 
 void ShardClient::StartExecute() { stream_->Start(); }
 void ShardClient::Send(const StepPlan& plan) { stream_->Send(plan); }
+
+// Over TCP the transport's own pings find a machine that has vanished.
+void ShardClient::AskForLife(std::chrono::milliseconds within) {
+  if (!on_tcp()) stream_->AskForLife(within);
+}
+
+bool ShardClient::on_tcp() const { return address_.starts_with(kTcp); }
 
 void ShardClient::CloseExecute(std::chrono::milliseconds grace) {
   if (stream_ != nullptr) stream_->Close(grace);

@@ -86,7 +86,7 @@ class ShardClient {
   // `address`: path of a Unix socket, or tcp:HOST:PORT, which needs `tls`. Connecting happens with
   // the first call. A request to stop ends a formation call that is under way and all later ones at
   // once with Cancelled. A process behind a Unix socket that answers nothing for `silence` (0: for
-  // ever) ends all of its calls with Unavailable.
+  // ever) ends the formation calls with Unavailable; who runs Execute asks by AskForLife.
   ShardClient(const std::string& address, std::uint32_t rank, std::stop_token stop,
               const TlsIdentity* tls = nullptr,
               std::chrono::milliseconds silence = std::chrono::milliseconds(0));
@@ -102,6 +102,7 @@ class ShardClient {
                          const std::function<void(const ShardLoadProgress&)>& progress);
   absl::Status Configure(const ShardConfiguration& configuration, Deadline deadline);
   absl::StatusOr<ShardWarmup> Warmup(Epoch epoch, Deadline deadline);
+  // The last of formation: the connection over which Execute will run is there when it returns.
   absl::Status Commit(Epoch epoch, std::uint32_t blocks, std::uint32_t cells, Deadline deadline);
 
   // Makes the stream, then starts it: two calls, so that the streams of all ranks exist before the
@@ -110,6 +111,9 @@ class ShardClient {
   void StartExecute();
   // Any thread; never blocks. The caller bounds what is outstanding (pipeline depth).
   void Send(const StepPlan& plan);
+  // Asks the process for a sign of life, unless a question is under way; without an answer `within`
+  // the time given the stream ends with Unavailable. The thread that polls the queue.
+  void AskForLife(std::chrono::milliseconds within);
   // Ends the stream in order (the shard frees its sequences), after `grace` by force, and waits
   // until no callback runs, with the help of the queue's owner. Not from a callback.
   void CloseExecute(std::chrono::milliseconds grace);
@@ -122,6 +126,9 @@ class ShardClient {
   class Stream;
   struct Connection;
 
+  bool on_tcp() const;
+  absl::Status ConnectForExecute(Deadline deadline);
+
   // Why a call that waited for the connection got none.
   absl::Status WhyUnreachable(absl::Status status);
   absl::Status WithRank(const absl::Status& status, const char* call) const;
@@ -129,7 +136,8 @@ class ShardClient {
   std::string address_;
   std::uint32_t rank_;
   std::stop_token stop_;
-  std::unique_ptr<Connection> connection_;
+  const std::chrono::milliseconds silence_;
+  std::unique_ptr<Connection> connection_;  // for forming until Commit, then for Execute
   std::unique_ptr<Stream> stream_;
 };
 

@@ -9,7 +9,7 @@ import xml.etree.ElementTree
 
 import pytest
 
-from penstock_testing import BIN, DEMO_MODEL, at_once
+from penstock_testing import BIN, DEMO_MODEL, Server, at_once
 
 FORMULAS = ("latency-per-token", "throughput", "total-tokens-handled", "total-elapsed-time")
 
@@ -70,24 +70,27 @@ def test_stats_begin_again_after_a_reset(simulated):
     assert server.json("GET", "/stats")["total-tokens-handled"] == 7
 
 
-def test_nothing_wakes_up_without_requests(simulated):
-    """But for the sign of life of each rank, which has an option."""
-    server = simulated("--batching", "dynamic", "--rank-timeout", "0")
-    infer(server, "hi", 5)
-    server.json("GET", "/stats")
-    silent, _other_end = socket.socketpair()  # a span of idle time: a wait for what never comes
-    silent.settimeout(1)
-    processes = [server.popen.pid, *server.children()]
-    with pytest.raises(TimeoutError):
-        silent.recv(1)  # the request's last steps are over
-    before = wake_ups(processes)
-    with pytest.raises(TimeoutError):
-        silent.recv(1)
-    assert wake_ups(processes) == before, "the original's loop wakes up 100 times a second"
+@pytest.mark.parametrize("shard", ["penstock-simshard", "penstock-shard"])
+def test_nothing_wakes_up_without_requests(shard):
+    with Server("--shard-program", BIN / shard, "--num-shard", "2", "--batching", "dynamic",
+                "--max-total-tokens", "256") as server:
+        infer(server, "hi", 5)
+        server.json("GET", "/stats")
+        silent, _other_end = socket.socketpair()  # a span of idle time: a wait for what never comes
+        silent.settimeout(1.5)
+        processes = [server.popen.pid, *server.children()]
+        assert len(processes) == 4, "launcher, router and shards"
+        with pytest.raises(TimeoutError):
+            silent.recv(1)  # the request's last steps are over
+        before = wake_ups(processes)
+        with pytest.raises(TimeoutError):
+            silent.recv(1)
+        assert wake_ups(processes) == before, "the original's loop wakes up 100 times a second"
 
 
 def wake_ups(pids):
-    """{(process, thread): times it waited} without gRPC's threads, which look round twice a second."""
+    """{(process, thread): times it waited}, without the threads that gRPC has for itself, which look
+    round as often as decision 0029 says whatever they are told."""
     waits = {}
     for pid in pids:
         for task in pathlib.Path(f"/proc/{pid}/task").iterdir():

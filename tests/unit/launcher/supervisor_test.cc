@@ -94,6 +94,15 @@ class SupervisorTest : public ::testing::Test, public SupervisorObserver {
     if (on_stopping_) on_stopping_();
   }
 
+  // As `kill -STOP` or `-CONT` by somebody, and what the kernel then tells the parent.
+  void StopOrContinue(const std::string& child, int signal) {
+    const auto pid = static_cast<id_t>(pids_[child]);
+    ::kill(pids_[child], signal);
+    siginfo_t info;
+    ::waitid(P_PID, pid, &info, (signal == SIGSTOP ? WSTOPPED : WCONTINUED) | WNOWAIT);
+    Send(SIGCHLD);
+  }
+
   int signals_[2];
   Timeouts timeouts_;
   std::vector<std::string> events_;
@@ -270,6 +279,47 @@ TEST_F(SupervisorTest, AFloodOfOutputHoldsNobodyUp) {
   EXPECT_EQ(outcome.exit_code, 0);
 }
 
+TEST_F(SupervisorTest, AShardThatStaysStoppedIsKilledAndNamed) {
+  timeouts_.rank = milliseconds(50);
+  on_ready_ = [&] { StopOrContinue("shard-0", SIGSTOP); };
+  const Outcome outcome = Run({std::string("echo pid $$; ") + kGood, kGood}, kGood);
+  EXPECT_EQ(outcome.exit_code, kExitShardLost);
+  EXPECT_EQ(outcome.error, "shard-0 (rank 0, pid " + std::to_string(pids_["shard-0"]) +
+                               ") had been stopped for 50 ms (--rank-timeout)");
+}
+
+TEST_F(SupervisorTest, AShardThatIsContinuedInTimeServesOn) {
+  timeouts_.rank = milliseconds(300);
+  on_ready_ = [&] {
+    StopOrContinue("shard-0", SIGSTOP);
+    ::kill(pids_["shard-1"], SIGUSR1);
+  };
+  on_line_ = [&](const std::string& line) {
+    if (line == "now") StopOrContinue("shard-0", SIGCONT);
+    if (line == "later") Send(SIGTERM);
+  };
+  const std::string pid = "echo pid $$; ";
+  const std::string teller = pid + "trap 'echo now; sleep 0.5; echo later' USR1; " + kGood;
+  const Outcome outcome = Run({pid + kGood, teller}, kGood);
+  EXPECT_EQ(outcome.error, "");
+  EXPECT_THAT(events_, Contains("shard-0 says got TERM"));
+}
+
+TEST_F(SupervisorTest, WithoutARankTimeoutAStoppedShardIsLeftAlone) {
+  on_ready_ = [&] {
+    StopOrContinue("shard-0", SIGSTOP);
+    ::kill(pids_["shard-1"], SIGUSR1);
+  };
+  on_line_ = [&](const std::string& line) {
+    if (line != "later") return;
+    StopOrContinue("shard-0", SIGCONT);
+    Send(SIGTERM);
+  };
+  const std::string pid = "echo pid $$; ";
+  const std::string teller = pid + "trap 'sleep 0.2; echo later' USR1; " + kGood;
+  EXPECT_EQ(Run({pid + kGood, teller}, kGood).error, "");
+}
+
 // Groups of two: shard-0 and shard-1, shard-2 and shard-3.
 class SupervisorGroupsTest : public SupervisorTest {
  protected:
@@ -300,6 +350,19 @@ TEST_F(SupervisorGroupsTest, ADeadRankTakesItsGroupOnlyWhichIsStartedAgain) {
   EXPECT_EQ(pids_["shard-1"], before["shard-1"]);
   EXPECT_NE(pids_["shard-2"], before["shard-2"]);
   EXPECT_NE(pids_["shard-3"], before["shard-3"]);
+}
+
+TEST_F(SupervisorGroupsTest, AStoppedRankTakesItsGroupOnlyWhichIsStartedAgain) {
+  timeouts_.rank = milliseconds(50);
+  on_ready_ = [&] { StopOrContinue("shard-0", SIGSTOP); };
+  on_group_ = [&](const std::string& news) {
+    if (news == "group 0 is loaded again") Send(SIGTERM);
+  };
+  EXPECT_EQ(RunGroups(kGood).exit_code, 0);
+  EXPECT_THAT(events_,
+              Contains(::testing::AllOf(StartsWith("group 0 is down: shard-0 (rank 0, pid "),
+                                        HasSubstr("had been stopped for 50 ms (--rank-timeout)"))));
+  EXPECT_THAT(events_, Not(Contains(StartsWith("group 1 is down"))));
 }
 
 TEST_F(SupervisorGroupsTest, AGroupThatTheRouterHasLostIsKilledAndStartedAgain) {
