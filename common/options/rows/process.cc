@@ -53,7 +53,8 @@ constexpr OptionSpec kRows[] = {
      .advanced = true,
      .components = kLauncher | kRouter,
      .help =
-         "A shard process on this machine that is stopped, or that answers nothing when asked during "
+         "A shard process on this machine that is stopped, or that answers nothing when asked "
+         "during "
          "a step, for so long is lost with its group, however long its step may take; 0: never."},
     {.name = "socket-dir",
      .type = Type::kPath,
