@@ -87,7 +87,7 @@ class GemmBench {
                                       : PackedMatrix(size, kernels_.layout, kernels_.weight);
     // Beyond the caches, as a model's weights are: several copies in turn.
     const std::size_t copies =
-        rows > 8 ? 1 : std::max<std::size_t>(1, (std::size_t{400} << 20) / matrix.Bytes());
+        rows > 16 ? 1 : std::max<std::size_t>(1, (std::size_t{400} << 20) / matrix.Bytes());
     const MemoryRegion weights = Filled(copies * matrix.Bytes() + 4096);
     const std::size_t stride = (shape.inner + 63) / 32 * 32;
     const MemoryRegion input = Filled(rows * stride * 4 + 4096);
@@ -270,7 +270,9 @@ boost::json::object Report(Isa isa, DType dtype, bool int8, WorkerPool& pool) {
                                     {"135M qkv", 576, 960},
                                     {"135M head", 576, 49152}};
   for (const BenchShape& shape : kShapes) {
-    for (std::size_t rows : {1u, 2u, 8u, 32u, 128u}) products.push_back(bench.Run(shape, rows));
+    for (std::size_t rows : {1u, 2u, 4u, 8u, 12u, 16u, 32u, 64u, 512u}) {
+      products.push_back(bench.Run(shape, rows));
+    }
   }
   boost::json::array attention;
   for (std::size_t context : {256u, 1024u, 4096u}) {

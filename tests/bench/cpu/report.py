@@ -92,10 +92,12 @@ def batch_table(results):
     rows = []
     for name, result in pieces(results, "batches-", "rows"):
         for row in result["rows"]:
-            measured = (number(row[key]) for key in ("tokens_per_second", "read_gb_per_s", "product_gflop_per_s"))
+            keys = ("tokens_per_second", "read_gb_per_s", "product_gflop_per_s", "register_gflop_per_s")
+            measured = (number(row.get(key, 0)) for key in keys)
             rows.append((name.removesuffix("-4k"), row["context"], row["rows"], *measured,
                          f"{row['times_own_one']:.2f}", f"{row['of_roofline'] * 100:.0f} %"))
-    return table(("Model", "context", "B", "tokens/s", "read GB/s", "GEMM GFLOP/s", "own B = 1", "of roofline"), rows)
+    head = ("Model", "context", "B", "tokens/s", "read GB/s", "GEMM GFLOP/s", "registers", "own B = 1", "of roofline")
+    return table(head, rows)
 
 
 def prompt_table(results):

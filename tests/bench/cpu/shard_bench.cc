@@ -91,10 +91,12 @@ class Bench {
     double bandwidth = peaks_.ReadBandwidth(footprint);
     double far_bandwidth = peaks_.ReadBandwidth(kReadBytes);
     double peak = peaks_.ProductPeak(model_.dtype, int8_);
+    double registers = peaks_.RegisterPeak();
     std::vector<double> times =
         Must(shape.prompt ? driver_->Prefill(shape.rows, seconds)
                           : driver_->Decode(shape.rows, shape.context, seconds));
     peak = std::max(peak, peaks_.ProductPeak(model_.dtype, int8_));
+    registers = std::max(registers, peaks_.RegisterPeak());
     bandwidth = std::max(bandwidth, peaks_.ReadBandwidth(footprint));
     far_bandwidth = std::max(far_bandwidth, peaks_.ReadBandwidth(kReadBytes));
     std::sort(times.begin(), times.end());
@@ -117,7 +119,8 @@ class Bench {
             {"best_of_roofline", roofline / times.front()},
             {"read_gb_per_s", bandwidth},
             {"read_1gib_gb_per_s", far_bandwidth},
-            {"product_gflop_per_s", peak}};
+            {"product_gflop_per_s", peak},
+            {"register_gflop_per_s", registers}};
   }
 
   std::unique_ptr<EngineDriver> driver_;

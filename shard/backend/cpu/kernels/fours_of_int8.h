@@ -18,7 +18,7 @@ struct FoursOfInt8 {
   static constexpr std::size_t kPack = kInt8Pack;
   static constexpr std::size_t kLeft = 4;  // bytes of kPack integers of a row
   static constexpr int kParts = 1;
-  static constexpr int kSpare = 2;
+  static constexpr int kSpare = 8;
   static Right LoadRight(const Weight* from) { return _mm512_loadu_si512(from); }
   static Ints Step(Ints sum, const std::byte* left, Right right) {
     std::int32_t four;
