@@ -34,25 +34,19 @@ TTFT_AT_MOST = 1.5
 
 
 class Reader(threading.Thread):
-    """Reads one stream, and notes when each token came."""
+    """Opens one stream and reads it, and notes when each token came."""
 
-    def __init__(self, server, token, length, max_tokens):
+    def __init__(self, open_stream):
         super().__init__(daemon=True)
-        body = {
-            "model": "tgi",
-            "prompt": [token] * length,
-            "max_tokens": max_tokens,
-            "temperature": 0,
-            "ignore_eos": True,
-            "stream": True,
-        }
         self.began = time.monotonic()
-        self.stream = server.stream("/v1/completions", body, timeout=300)
+        self.open_stream = open_stream  # answers with the first token, so it is called on our thread
+        self.stream = None
         self.news = threading.Condition()
         self.times = []
 
     def run(self):
         try:
+            self.stream = self.open_stream()
             for _ in self.stream:
                 with self.news:
                     self.times.append(self.stream.times[-1])
@@ -68,6 +62,18 @@ class Reader(threading.Thread):
     def gaps(self, begin, end):
         inside = [t for t in list(self.times) if begin <= t <= end]
         return [b - a for a, b in zip(inside, inside[1:])]
+
+
+def completion(server, token, length, max_tokens):
+    body = {
+        "model": "tgi",
+        "prompt": [token] * length,
+        "max_tokens": max_tokens,
+        "temperature": 0,
+        "ignore_eos": True,
+        "stream": True,
+    }
+    return Reader(lambda: server.stream("/v1/completions", body, timeout=300))
 
 
 def measure(arguments, *options):
@@ -91,7 +97,7 @@ def measure(arguments, *options):
         # An echo tells the ids of a text. The long prompt shares no prefix with the streams.
         echo = server.generate(" dog cat", max_new_tokens=2)["details"]["tokens"]
         token, other = (t["id"] for t in echo)
-        readers = [Reader(server, token, PROMPT, 600) for _ in range(STREAMS)]
+        readers = [completion(server, token, PROMPT, 600) for _ in range(STREAMS)]
         for reader in readers:
             reader.start()
         for reader in readers:
@@ -99,7 +105,7 @@ def measure(arguments, *options):
         steady = time.monotonic()
         for reader in readers:
             reader.wait(len(reader.times) + STEADY_TOKENS)
-        long_prompt = Reader(server, other, LONG_PROMPT, 4)
+        long_prompt = completion(server, other, LONG_PROMPT, 4)
         long_prompt.start()
         long_prompt.wait(3)
         end = time.monotonic()

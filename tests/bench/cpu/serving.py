@@ -3,8 +3,6 @@
 import json
 import statistics
 import subprocess
-import threading
-import time
 
 from programs import BIN, Server, ShardAlone, load, median, model
 from stall_free import Reader  # programs puts tests/bench on the path
@@ -89,22 +87,16 @@ def draw_users(results):
     return subprocess.run(command, input=json.dumps(charts), capture_output=True, text=True, check=True).stdout
 
 
-class TokenReader(Reader):
+def token_reader(server, first, length, max_tokens):
     """Reads /generate_stream, which has an event for every token, also for one that is half a character."""
-
-    def __init__(self, server, first, length, max_tokens):
-        threading.Thread.__init__(self, daemon=True)
-        text = (chr(ord("A") + first) + "penstock " * length)[:length]  # a token per byte; no two share a prefix
-        self.began = time.monotonic()
-        self.stream = server.generate_stream(text, timeout=300, max_new_tokens=max_tokens)
-        self.news = threading.Condition()
-        self.times = []
+    text = (chr(ord("A") + first) + "penstock " * length)[:length]  # a token per byte; no two share a prefix
+    return Reader(lambda: server.generate_stream(text, timeout=300, max_new_tokens=max_tokens))
 
 
 def gaps_around_a_prompt(shape, *options):
     """Longest gap of running streams while a long prompt is computed, beside their usual gap."""
     with serve(shape, *options) as server:
-        readers = [TokenReader(server, i, STALL_PROMPT, 400) for i in range(STALL_STREAMS)]
+        readers = [token_reader(server, i, STALL_PROMPT, 400) for i in range(STALL_STREAMS)]
         for reader in readers:
             reader.start()
         for reader in readers:
@@ -112,7 +104,7 @@ def gaps_around_a_prompt(shape, *options):
         steady = max(reader.times[-1] for reader in readers)
         for reader in readers:
             reader.wait(len(reader.times) + 40)
-        long_prompt = TokenReader(server, STALL_STREAMS, LONG_PROMPT, 4)
+        long_prompt = token_reader(server, STALL_STREAMS, LONG_PROMPT, 4)
         long_prompt.start()
         long_prompt.wait(3)
         end = long_prompt.times[-1]
@@ -131,7 +123,8 @@ def gaps_around_a_prompt(shape, *options):
 def stall_free(shape, quick, *options):
     """With whole prompts first, which also tells the decode-only step; the target of the budget is twice that."""
     del quick
-    whole = gaps_around_a_prompt(shape, "--prefill", "whole", "--max-step-tokens", 4096, *options)
+    room = ("--max-total-tokens", LONG_PROMPT + 512)  # what warm-up has to try is no longer than that
+    whole = gaps_around_a_prompt(shape, "--prefill", "whole", "--max-step-tokens", LONG_PROMPT + 64, *room, *options)
     target = round(2 * whole["decode_step_ms"], 1)
-    budget = gaps_around_a_prompt(shape, "--target-inter-token-ms", target, *options)
+    budget = gaps_around_a_prompt(shape, "--target-inter-token-ms", target, *room, *options)
     return {"target_inter_token_ms": target, "budget": budget, "whole": whole}
