@@ -13,6 +13,7 @@
 #include "common/log.h"
 #include "common/options/log_setup.h"
 #include "common/status.h"
+#include "launcher/child_output.h"
 #include "launcher/console.h"
 #include "launcher/launch_plan.h"
 #include "launcher/machine.h"
@@ -110,6 +111,24 @@ Problem Prepare(options::Values& values) {
 }
 
 }  // namespace
+
+std::string BackendLine(const options::Values& values) {
+  constexpr std::string_view kLabel = "backend that runs";
+  std::error_code ignored;
+  if (!std::filesystem::is_directory(values.GetString("model-id"), ignored)) return "";
+  if (UsesSimulatedShards(values)) return "";
+  absl::StatusOr<Machine> machine = FindMachine();
+  if (!machine.ok()) return "";
+  machine->socket_prefix = "unused";
+  auto plan = MakeLaunchPlan(values, *machine);
+  if (!plan.ok()) return std::string(kLabel) + " = none: " + Message(plan.status()) + "\n";
+  ChildSpec& shard = plan->shards.front();
+  shard.arguments.emplace_back("--print-config");
+  const auto said = RunForOutput(shard);
+  const std::size_t begin = said.ok() ? said->text.rfind(kLabel) : std::string::npos;
+  if (begin == std::string::npos) return "";
+  return said->text.substr(begin, said->text.find('\n', begin) - begin) + "\n";
+}
 
 int Launch(options::Values values, const ServingSource& serving) {
   Problem problem = Prepare(values);

@@ -11,4 +11,8 @@ namespace penstock::launcher {
 // which must be the only one. `serving` has its say once the log is set up.
 int Launch(options::Values values, const ServingSource& serving);
 
+// What --print-config adds: which backend the shards would run, as a shard says of the model's
+// folder. Empty where nobody can say: no folder yet, or simulated shards.
+std::string BackendLine(const options::Values& values);
+
 }  // namespace penstock::launcher

@@ -50,22 +50,35 @@ absl::StatusOr<std::unique_ptr<Backend>> MakeReference(const BackendChoiceOption
   return MakeReferenceBackend(std::move(reference));
 }
 
-absl::StatusOr<std::unique_ptr<Backend>> Make(const BackendChoiceOptions& options,
-                                              const Model& model, const LoadProgress& progress) {
+struct Choice {
+  bool cpu = false;     // else reference
+  std::string missing;  // in cpu, where that was to be preferred
+};
+
+absl::StatusOr<Choice> Choose(const BackendChoiceOptions& options, const Model& model) {
   const bool quantized = model.quantization != Quantization::kNone;
   if (options.wanted == "reference") {
     if (quantized) return absl::UnimplementedError(kNoQuantization);
-    return MakeReference(options, model, progress);
+    return Choice{};
   }
   const absl::Status runs = options.padded
                                 ? absl::UnimplementedError(kNoPaddedLayout)
                                 : CheckCpuBackend(model.program, model.dtype, options.block_size);
-  if (runs.ok()) return MakeCpu(options, model, progress);
+  if (runs.ok()) return Choice{.cpu = true};
   if (options.wanted == "cpu" || absl::IsInvalidArgument(runs)) return runs;
   if (quantized) {
     return absl::UnimplementedError(std::string(kNoQuantization) + "; " + Message(runs));
   }
-  log::Warn(Message(runs) + "; the slower reference backend runs instead");
+  return Choice{.missing = Message(runs)};
+}
+
+absl::StatusOr<std::unique_ptr<Backend>> Make(const BackendChoiceOptions& options,
+                                              const Model& model, const LoadProgress& progress) {
+  PENSTOCK_ASSIGN_OR_RETURN(const Choice choice, Choose(options, model));
+  if (choice.cpu) return MakeCpu(options, model, progress);
+  if (!choice.missing.empty()) {
+    log::Warn(choice.missing + "; the slower reference backend runs instead");
+  }
   return MakeReference(options, model, progress);
 }
 
@@ -79,6 +92,13 @@ BackendFactory BackendChoice(BackendChoiceOptions options) {
     if (backend.ok()) log::Info("backend: " + (*backend)->Name());
     return backend;
   };
+}
+
+absl::StatusOr<std::string> DescribeChoice(const BackendChoiceOptions& options,
+                                           const Model& model) {
+  PENSTOCK_ASSIGN_OR_RETURN(const Choice choice, Choose(options, model));
+  if (choice.cpu) return CpuBackendName(model.dtype, model.quantization);
+  return choice.missing.empty() ? "reference" : "reference: " + choice.missing;
 }
 
 }  // namespace penstock::shard

@@ -22,4 +22,8 @@ struct BackendChoiceOptions {
 // weights in reference.
 BackendFactory BackendChoice(BackendChoiceOptions options);
 
+// The same choice in words, without reading weights: "cpu/avx512-bf16", or "reference: " and what
+// is missing in cpu. An error is that of the factory.
+absl::StatusOr<std::string> DescribeChoice(const BackendChoiceOptions& options, const Model& model);
+
 }  // namespace penstock::shard

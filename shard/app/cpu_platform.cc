@@ -21,6 +21,9 @@ absl::StatusOr<Platform> OpenPlatform(const options::Values& values) {
   choice.cpu_threads = CpuThreads(values);
   choice.weights_cache = values.GetString("weights-cache");
   choice.weights_cache_bytes = static_cast<std::uint64_t>(values.GetBytes("weights-cache-size"));
+  platform.describe_backend = [choice](const Model& model) {
+    return DescribeChoice(choice, model);
+  };
   platform.make_backend = BackendChoice(std::move(choice));
   return platform;
 }

@@ -1,4 +1,5 @@
 #include <cstdint>
+#include <cstdio>
 #include <memory>
 #include <optional>
 #include <utility>
@@ -20,7 +21,11 @@ int main(int argc, char** argv) {
   using namespace penstock;
   const options::CommandLine line =
       options::ReadCommandLine(options::ProgramFor(options::kShard), argc, argv);
-  if (line.exit_code.has_value()) return *line.exit_code;
+  if (line.exit_code.has_value()) {
+    if (line.values.GetBool("print-config"))
+      std::fputs(shard::BackendLine(line.values).c_str(), stdout);
+    return *line.exit_code;
+  }
   const std::optional<std::int64_t> group = line.values.FindInt("group");
   options::ConfigureLog(line.values, ShardName(group, line.values.GetInt("rank")));
   const Notifier notifier = Notifier::FromEnvironment();

@@ -5,7 +5,9 @@
 #include <absl/status/statusor.h>
 
 #include <cstdint>
+#include <functional>
 #include <memory>
+#include <string>
 
 #include "common/options/values.h"
 #include "shard/executor/model_engine.h"
@@ -18,6 +20,8 @@ struct Platform {
   std::shared_ptr<RankDevice> rank_device;
   // Keeps what it needs of the device.
   BackendFactory make_backend;
+  // Which one that will be, for --print-config; may be empty.
+  std::function<absl::StatusOr<std::string>(const Model&)> describe_backend;
 };
 
 // One line with the way out if this executable does not serve --device or --backend, or the machine

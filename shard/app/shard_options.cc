@@ -8,6 +8,8 @@
 #include <string_view>
 #include <utility>
 
+#include "common/status.h"
+
 namespace penstock::shard {
 namespace {
 
@@ -46,6 +48,18 @@ KvMemory ReadKvMemory(const options::Values& values) {
 std::uint32_t CpuThreads(const options::Values& values) {
   const std::uint32_t share = CoresOfThisProcess() / Number(values, "local-ranks");
   return static_cast<std::uint32_t>(values.FindInt("cpu-threads").value_or(std::max(1u, share)));
+}
+
+std::string BackendLine(const options::Values& values) {
+  const std::string label = "backend that runs = ";
+  auto platform = OpenPlatform(values);
+  if (!platform.ok()) return label + "none: " + Message(platform.status()) + "\n";
+  const auto describe = platform->describe_backend;
+  if (!describe) return "";
+  const auto model = Model::Open(ReadShardOptions(values, *std::move(platform)).model);
+  if (!model.ok()) return label + "none: " + Message(model.status()) + "\n";
+  const auto backend = describe(*model);
+  return label + (backend.ok() ? *backend : "none: " + Message(backend.status())) + "\n";
 }
 
 ModelEngineOptions ReadShardOptions(const options::Values& values, Platform platform) {

@@ -91,6 +91,23 @@ def test_print_config_says_where_each_value_came_from(tmp_path):
     assert lines["max-total-tokens"] == ["(unset)", "default"]
 
 
+@pytest.mark.parametrize(("options", "isa", "backend"), [
+    ([], "avx2", "cpu/avx2"),
+    (["--quantize", "int8"], "avx2", "cpu/avx2/int8"),
+    (["--backend", "reference"], "", "reference"),
+    (["--dtype", "float16"], "",
+     "reference: the cpu backend computes in float32 and bfloat16, not in float16"),
+    (["--backend", "cpu", "--dtype", "float16"], "",
+     "none: the cpu backend computes in float32 and bfloat16, not in float16"),
+    (["--num-shard", "3"], "", "none: `world size` must be a divisor of the model's 8 attention"),
+])
+def test_print_config_says_which_backend_runs_and_why(options, isa, backend):
+    code, out, _ = run("--model-id", DEMO_MODEL, *options, "--print-config",
+                       env={"PENSTOCK_ISA": isa})
+    assert code == 0
+    assert out.splitlines()[-1].startswith(f"backend that runs = {backend}")
+
+
 def test_all_mistakes_are_reported_at_once(tmp_path):
     config = tmp_path / "server.yaml"
     config.write_text("max_total_token: 5\n")

@@ -73,13 +73,15 @@ absl::Status CpuBackend::Initialize(const CpuOptions& options) {
   return absl::OkStatus();
 }
 
-std::string CpuBackend::Name() const {
-  std::string name = "cpu/" + std::string(IsaName(kernels_.isa));
-  if (quantization_ != Quantization::kNone) {
-    name += "/" + std::string(QuantizationName(quantization_));
+std::string NameOf(const Kernels& kernels, Quantization quantization) {
+  std::string name = "cpu/" + std::string(IsaName(kernels.isa));
+  if (quantization != Quantization::kNone) {
+    name += "/" + std::string(QuantizationName(quantization));
   }
   return name;
 }
+
+std::string CpuBackend::Name() const { return NameOf(kernels_, quantization_); }
 
 absl::Status CpuBackend::Prepare(const BackendLimits& limits, Communicator* communicator) {
   if (program_.part.world > 1 && communicator == nullptr) {
@@ -205,6 +207,13 @@ absl::Status CheckCpuBackend(const Program& program, DType dtype, std::uint32_t 
                                     std::to_string(block_size));
   }
   return cpu::CheckOperations(program);
+}
+
+absl::StatusOr<std::string> CpuBackendName(DType dtype, Quantization quantization) {
+  PENSTOCK_ASSIGN_OR_RETURN(const cpu::Isa isa, cpu::ChooseIsa());
+  const cpu::Kernels* kernels = cpu::FindKernels(isa, dtype);
+  if (kernels == nullptr) return absl::UnimplementedError(std::string(DTypeName(dtype)));
+  return cpu::NameOf(*kernels, quantization);
 }
 
 absl::StatusOr<std::unique_ptr<Backend>> MakeCpuBackend(CpuOptions options) {

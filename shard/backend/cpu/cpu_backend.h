@@ -58,6 +58,9 @@ struct CpuOptions {
 // run; InvalidArgument for a wrong PENSTOCK_ISA.
 absl::Status CheckCpuBackend(const Program& program, DType dtype, std::uint32_t block_size);
 
+// What Name() will be of a backend that the check lets through: cpu/avx512-bf16/int8.
+absl::StatusOr<std::string> CpuBackendName(DType dtype, Quantization quantization);
+
 absl::StatusOr<std::unique_ptr<Backend>> MakeCpuBackend(CpuOptions options);
 
 }  // namespace penstock::shard
