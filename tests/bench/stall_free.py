@@ -103,8 +103,8 @@ def measure(arguments, *options):
         for reader in readers:
             reader.wait(1)
         steady = time.monotonic()
-        for reader in readers:
-            reader.wait(len(reader.times) + STEADY_TOKENS)
+        for reader, seen in [(reader, len(reader.times)) for reader in readers]:
+            reader.wait(seen + STEADY_TOKENS)
         long_prompt = completion(server, other, LONG_PROMPT, 4)
         long_prompt.start()
         long_prompt.wait(3)

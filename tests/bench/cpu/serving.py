@@ -102,8 +102,8 @@ def gaps_around_a_prompt(shape, *options):
         for reader in readers:
             reader.wait(8)
         steady = max(reader.times[-1] for reader in readers)
-        for reader in readers:
-            reader.wait(len(reader.times) + 40)
+        for reader, seen in [(reader, len(reader.times)) for reader in readers]:
+            reader.wait(seen + 40)
         long_prompt = token_reader(server, STALL_STREAMS, LONG_PROMPT, 4)
         long_prompt.start()
         long_prompt.wait(3)
