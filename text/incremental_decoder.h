@@ -27,23 +27,27 @@ class IncrementalDecoder {
   static constexpr std::size_t kContextTokens = 6;
 
   // `context`: the end of the prompt, oldest first. The generated text continues it; it decides,
-  // for instance, whether SentencePiece's leading space stays. The tokenizer is kept alive.
+  // for instance, whether SentencePiece's leading space stays. The tokenizer must outlive it.
   static absl::StatusOr<IncrementalDecoder> Create(const Tokenizer& tokenizer, bool skip_special,
                                                    std::span<const TokenId> context);
   ~IncrementalDecoder();
   IncrementalDecoder(IncrementalDecoder&& other) noexcept;
   IncrementalDecoder& operator=(IncrementalDecoder&& other) noexcept;
 
-  // The text that `id` made printable, possibly empty; valid until the next call.
+  // The text that `id` made printable, possibly empty; valid until the next call. A token that
+  // means the same wherever it stands costs a look into the tokenizer's table.
   absl::StatusOr<std::string_view> Push(TokenId id);
 
   // The held-back rest, an incomplete character as U+FFFD. No token may follow.
   absl::StatusOr<std::string_view> Finish();
 
  private:
-  explicit IncrementalDecoder(penstock_decoder* handle) : handle_(handle) {}
+  IncrementalDecoder(penstock_decoder* handle, const Tokenizer& tokenizer, bool skip_special);
 
   penstock_decoder* handle_;
+  const Tokenizer* tokenizer_;
+  bool skip_special_;
+  bool settled_;  // nothing before has a part in the next token's text
 };
 
 }  // namespace penstock::text

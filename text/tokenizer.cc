@@ -25,7 +25,13 @@ absl::StatusOr<std::shared_ptr<const Tokenizer>> Tokenizer::Load(const std::stri
   return std::shared_ptr<const Tokenizer>(new Tokenizer(handle));
 }
 
-Tokenizer::~Tokenizer() { penstock_tokenizer_free(handle_); }
+Tokenizer::Tokenizer(penstock_tokenizer* handle)
+    : handle_(handle), facts_(penstock_tokenizer_vocabulary(handle)) {}
+
+Tokenizer::~Tokenizer() {
+  for (const auto& facts : facts_) delete facts.load(std::memory_order_relaxed);
+  penstock_tokenizer_free(handle_);
+}
 
 absl::StatusOr<std::vector<TokenId>> Tokenizer::Encode(std::string_view text,
                                                        bool add_special_tokens) const {
@@ -75,8 +81,22 @@ std::optional<TokenId> Tokenizer::Id(std::string_view token) const {
   return static_cast<TokenId>(id);
 }
 
-bool Tokenizer::IsSpecial(TokenId id) const {
-  return penstock_tokenizer_is_special(handle_, static_cast<uint32_t>(id)) != 0;
+const Tokenizer::TokenFacts& Tokenizer::FactsOf(TokenId id) const {
+  static const TokenFacts kUnknown;
+  const auto index = static_cast<uint32_t>(id);
+  if (index >= facts_.size()) return kUnknown;
+  const TokenFacts* known = facts_[index].load(std::memory_order_acquire);
+  if (known != nullptr) return *known;
+  auto found = std::make_unique<TokenFacts>();
+  RustBytes text;
+  int32_t settled = 0;
+  found->special = penstock_tokenizer_is_special(handle_, index) != 0;
+  penstock_decoder_settled_text(handle_, index, text.out(), &settled, nullptr);
+  found->settled = settled != 0;
+  found->text = text.str();
+  // Of two threads that ask at once the first gives it.
+  if (!facts_[index].compare_exchange_strong(known, found.get())) return *known;
+  return *found.release();
 }
 
 std::uint32_t Tokenizer::vocabulary() const { return penstock_tokenizer_vocabulary(handle_); }

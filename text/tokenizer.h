@@ -8,6 +8,7 @@
 
 #include <absl/status/statusor.h>
 
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -52,7 +53,17 @@ class Tokenizer {
   // The vocabulary's spelling of a token ("Ġthe", "▁the", "<0x0A>"), not its text.
   std::optional<std::string> Token(TokenId id) const;
   std::optional<TokenId> Id(std::string_view token) const;
-  bool IsSpecial(TokenId id) const;
+  bool IsSpecial(TokenId id) const { return FactsOf(id).special; }
+
+  // What a token is wherever it stands. Found out when it is first asked for, and kept: at most
+  // some 60 bytes for each token of the vocabulary.
+  struct TokenFacts {
+    bool special = false;
+    // Where no character is incomplete, the token's text is `text` whatever surrounds it.
+    bool settled = false;
+    std::string text;
+  };
+  const TokenFacts& FactsOf(TokenId id) const;
 
   // Largest id + 1, added tokens included. A model may have more rows than that.
   std::uint32_t vocabulary() const;
@@ -72,10 +83,11 @@ class Tokenizer {
   const penstock_tokenizer* handle() const { return handle_; }
 
  private:
-  explicit Tokenizer(penstock_tokenizer* handle) : handle_(handle) {}
+  explicit Tokenizer(penstock_tokenizer* handle);
   std::optional<TokenId> NamedId(std::string_view name) const;
 
   penstock_tokenizer* handle_;
+  mutable std::vector<std::atomic<const TokenFacts*>> facts_;  // by id; null: not asked for yet
 };
 
 // Names and versions of the libraries behind text/.

@@ -128,6 +128,14 @@ void penstock_decoder_free(penstock_decoder* decoder);
 int32_t penstock_decoder_push(penstock_decoder* decoder, uint32_t id, const char** text,
                               size_t* text_size, penstock_bytes* error);
 
+/* 1 while nothing is held back and nothing that came before has a part in the next token's text,
+ * else 0. In that state a token whose `settled_text` is settled needs no push: that is its text
+ * (nothing for a special one that is skipped), and the decoder stays as it is. */
+int32_t penstock_decoder_is_settled(const penstock_decoder* decoder);
+int32_t penstock_decoder_settled_text(const penstock_tokenizer* tokenizer, uint32_t id,
+                                      penstock_bytes* text, int32_t* settled,
+                                      penstock_bytes* error);
+
 /* The held-back rest; an incomplete character becomes U+FFFD. `*text` as above. */
 int32_t penstock_decoder_finish(penstock_decoder* decoder, const char** text, size_t* text_size,
                                 penstock_bytes* error);

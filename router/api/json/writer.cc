@@ -71,8 +71,10 @@ void Layout(std::string& out, std::string_view scientific, int most, int zeros) 
   const std::size_t sign = scientific[e + 1] == '+' ? 1 : 0;
   std::from_chars(scientific.data() + e + 1 + sign, scientific.data() + scientific.size(),
                   exponent);
-  std::string digits(1, scientific[0]);
-  if (e > 2) digits.append(scientific.substr(2, e - 2));
+  std::array<char, 24> all;  // a double has 17
+  all[0] = scientific[0];
+  const std::size_t behind = e > 2 ? scientific.copy(all.data() + 1, e - 2, 2) : 0;
+  const std::string_view digits(all.data(), 1 + behind);
   const int length = static_cast<int>(digits.size());
   const int point = exponent + 1;  // digits in front of the decimal point
   if (length <= point && point <= most) {

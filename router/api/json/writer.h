@@ -2,6 +2,8 @@
 // only where they must be, shortest decimals with at least one digit behind the point.
 #pragma once
 
+#include <array>
+#include <charconv>
 #include <concepts>
 #include <cstdint>
 #include <string>
@@ -18,7 +20,8 @@ void AppendDouble(std::string& out, double value);
 
 template <std::integral T>
 void AppendInteger(std::string& out, T value) {
-  out += std::to_string(value);
+  std::array<char, 24> text;
+  out.append(text.data(), std::to_chars(text.data(), text.data() + text.size(), value).ptr);
 }
 
 inline void AppendBool(std::string& out, bool value) { out += value ? "true" : "false"; }

@@ -97,6 +97,7 @@ TEST(Tokenizer, ServesManyThreadsAtOnce) {
       for (int round = 0; round < 200; ++round) {
         ASSERT_EQ(tokenizer->Encode(text, true).value(), expected);
         ASSERT_EQ(tokenizer->Decode(expected, true).value(), text);
+        ASSERT_EQ(tokenizer->FactsOf(round).settled, round < 0x80);
       }
     });
   }
@@ -105,6 +106,22 @@ TEST(Tokenizer, ServesManyThreadsAtOnce) {
 
 TEST(TextLibrary, NamesWhatIsInside) {
   EXPECT_NE(LibraryVersion().find("llguidance 1."), std::string::npos) << LibraryVersion();
+}
+
+TEST(Tokenizer, KnowsWhichTokensMeanTheSameWhereverTheyStand) {
+  const TemporaryFolder folder;
+  folder.Write("tokenizer.json", ByteLevelJson());
+  const auto tokenizer = Tokenizer::Load(folder.str()).value();
+  const auto& word = tokenizer->FactsOf(257);
+  EXPECT_TRUE(word.settled && !word.special);
+  EXPECT_EQ(word.text, " t");
+  EXPECT_FALSE(tokenizer->FactsOf(0xf0).settled);  // the beginning of a character
+  EXPECT_TRUE(tokenizer->FactsOf(258).special);
+  EXPECT_EQ(tokenizer->FactsOf(258).text, "<s>");
+  EXPECT_EQ(&tokenizer->FactsOf(257), &word);
+  for (const TokenId beyond : {260, -1}) {
+    EXPECT_FALSE(tokenizer->FactsOf(beyond).settled || tokenizer->FactsOf(beyond).special);
+  }
 }
 
 }  // namespace

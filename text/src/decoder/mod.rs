@@ -84,6 +84,26 @@ impl IncrementalDecoder {
         Ok(&self.text)
     }
 
+    /// Nothing is held back, and nothing that came before has a part in the next token's text.
+    pub fn is_settled(&self) -> bool {
+        match &self.state {
+            State::Bytes(bytes) => bytes.bytes.is_empty(),
+            State::Pieces(pieces) => pieces.is_settled(),
+            State::Window(_) => false,
+        }
+    }
+
+    /// What a settled decoder that keeps special tokens gives out for `id`, if that leaves it
+    /// settled.
+    pub fn settled_text(tokenizer: &Arc<Tokenizer>, id: u32) -> Result<Option<String>> {
+        let mut decoder = Self::new(Arc::clone(tokenizer), false, &[])?;
+        if let State::Pieces(pieces) = &mut decoder.state {
+            pieces.strip_left = 0;
+        }
+        let text = decoder.push(id)?.to_owned();
+        Ok(decoder.is_settled().then_some(text))
+    }
+
     /// What is still held back; an incomplete character becomes U+FFFD. No token may follow.
     pub fn finish(&mut self) -> Result<&str> {
         self.text.clear();
@@ -298,6 +318,11 @@ impl PieceState {
             }
         }
         self.text.push_str(rest);
+    }
+
+    fn is_settled(&self) -> bool {
+        let held = !self.text.is_empty() || !self.run.is_empty();
+        !held && !self.run_is_broken && self.strip_left == 0
     }
 
     fn end_context(&mut self) {

@@ -47,6 +47,32 @@ pub unsafe extern "C" fn penstock_decoder_push(
 /// # Safety
 /// See `include/penstock_text.h`.
 #[no_mangle]
+pub unsafe extern "C" fn penstock_decoder_is_settled(decoder: *const IncrementalDecoder) -> i32 {
+    decoder
+        .as_ref()
+        .map_or(0, |decoder| i32::from(decoder.is_settled()))
+}
+
+/// # Safety
+/// See `include/penstock_text.h`.
+#[no_mangle]
+pub unsafe extern "C" fn penstock_decoder_settled_text(
+    tokenizer: *const Handle,
+    id: u32,
+    text: *mut Bytes,
+    settled: *mut i32,
+    error: *mut Bytes,
+) -> i32 {
+    guard(error, || {
+        let given = IncrementalDecoder::settled_text(&object(tokenizer)?.0, id)?;
+        put(settled, i32::from(given.is_some()))?;
+        put(text, Bytes::new(given.unwrap_or_default()))
+    })
+}
+
+/// # Safety
+/// See `include/penstock_text.h`.
+#[no_mangle]
 pub unsafe extern "C" fn penstock_decoder_finish(
     decoder: *mut IncrementalDecoder,
     text: *mut *const u8,
