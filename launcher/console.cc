@@ -31,11 +31,16 @@ std::string LocalAddress(std::string_view address) {
   return std::string(address);
 }
 
-// What a request carries where a key is asked for.
-std::string AskedKey(const options::Values& values) {
-  const bool asked =
-      !values.GetString("api-key").empty() || !values.GetString("api-keys-file").empty();
-  return asked ? " -H 'Authorization: Bearer YOUR_KEY'" : "";
+// What curl needs beside the request where the server asks for a key or speaks TLS. The certificate
+// need not name the local address, so it is not compared.
+std::string CurlOptions(const options::Values& values) {
+  std::string text;
+  if (!values.GetString("tls-cert").empty()) text += " -k";
+  if (!values.GetString("tls-client-ca").empty()) text += " --cert YOUR.pem --key YOUR.key";
+  if (!values.GetString("api-key").empty() || !values.GetString("api-keys-file").empty()) {
+    text += " -H 'Authorization: Bearer YOUR_KEY'";
+  }
+  return text;
 }
 
 }  // namespace
@@ -56,9 +61,10 @@ std::string ReadyBlock(const options::Values& values, std::string_view address,
           (ranks == 1 ? " shard" : " shards");
   if (replicas > 1) text += " in each of " + std::to_string(replicas) + " replicas";
   text += "\n";
-  text += "  address: http://" + std::string(address) + "\n";
-  text += "  try it:  curl http://" + LocalAddress(address) +
-          "/generate -H 'Content-Type: application/json'" + AskedKey(values) +
+  const std::string scheme = values.GetString("tls-cert").empty() ? "http://" : "https://";
+  text += "  address: " + scheme + std::string(address) + "\n";
+  text += "  try it:  curl " + scheme + LocalAddress(address) +
+          "/generate -H 'Content-Type: application/json'" + CurlOptions(values) +
           " -d '{\"inputs\":\"Once upon a time\","
           "\"parameters\":{\"max_new_tokens\":60}}'\n\n";
   return text;

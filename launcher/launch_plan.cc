@@ -134,7 +134,8 @@ absl::StatusOr<LaunchPlan> MakeLaunchPlan(const Values& values, const Machine& m
   plan.router.arguments = values.ToArgv(options::kRouter);
   plan.router.arguments.push_back(Option("shard-uds-path", machine.socket_prefix));
   plan.router.environment = values.ToEnvironment(options::kRouter);
-  plan.router.takes_hangup = !values.GetString("api-keys-file").empty();
+  plan.router.takes_hangup =
+      !values.GetString("api-keys-file").empty() || !values.GetString("tls-cert").empty();
   return plan;
 }
 

@@ -7,10 +7,9 @@
 #include <boost/asio/redirect_error.hpp>
 #include <boost/asio/use_awaitable.hpp>
 #include <utility>
-#include <vector>
 
 #include "common/log.h"
-#include "common/log_fields.h"
+#include "router/http/access_log.h"
 #include "router/http/request_id.h"
 
 namespace penstock::router {
@@ -30,23 +29,13 @@ constexpr std::string_view kComment = ":\n\n";
 
 Time After(Duration duration) { return SteadyNow() + duration; }
 
-double Millis(Duration duration) {
-  return std::chrono::duration<double, std::milli>(duration).count();
-}
-
-// For people.
-std::string Milliseconds(Duration duration) {
-  const auto tenths = std::chrono::duration_cast<std::chrono::microseconds>(duration).count() / 100;
-  return std::to_string(tenths / 10) + "." + std::to_string(tenths % 10);
-}
-
 }  // namespace
 
-Connection::Connection(Socket socket, std::string peer, ConnectionContext context)
+Connection::Connection(Transport transport, std::string peer, ConnectionContext context)
     : context_(context),
-      socket_(std::move(socket)),
-      event_(socket_.get_executor(), std::chrono::steady_clock::time_point::max()),
-      timer_(socket_.get_executor()),
+      transport_(std::move(transport)),
+      event_(transport_.socket().get_executor(), std::chrono::steady_clock::time_point::max()),
+      timer_(transport_.socket().get_executor()),
       peer_(std::move(peer)),
       reader_(context_.options.limits) {}
 
@@ -65,11 +54,11 @@ void Connection::Start(std::function<void()> on_end) {
       self->exchange_->Detach();
     }
     error_code ignored;
-    self->socket_.close(ignored);
+    self->transport_.socket().close(ignored);
     self->timer_.cancel();
     on_end();
   };
-  asio::co_spawn(socket_.get_executor(), Run(), std::move(done));
+  asio::co_spawn(transport_.socket().get_executor(), Run(), std::move(done));
 }
 
 void Connection::Drain() {
@@ -85,10 +74,12 @@ void Connection::Abort() {
 
 Connection::Awaitable<void> Connection::Run() {
   error_code ec;
-  socket_.non_blocking(true, ec);
+  transport_.socket().non_blocking(true, ec);
   if (ec) co_return;
   bool more = true;
   while (more) more = co_await ServeOne();
+  // TCP says by itself that nothing follows.
+  if (transport_.encrypted() && !cut_ && !aborting_) co_await EndSending();
 }
 
 // True when the connection can carry another request.
@@ -143,7 +134,7 @@ Connection::Awaitable<bool> Connection::ReadHead() {
     if (!co_await Wait(deadline)) {
       if (!started) co_return false;
       reader_.Fail({408, "the request head must arrive within " +
-                             Milliseconds(context_.options.head_timeout) + " ms"});
+                             MillisecondsText(context_.options.head_timeout) + " ms"});
       co_return false;
     }
   }
@@ -191,14 +182,14 @@ Connection::Awaitable<bool> Connection::ReadBodyBytes(Present& present) {
     const Time deadline = start + std::chrono::seconds((received_ - before) >> 10);
     if (!co_await Wait(deadline)) {
       reader_.Fail({408, "the body must arrive within " +
-                             Milliseconds(context_.options.body_timeout) + " ms or at 1 KiB/s"});
+                             MillisecondsText(context_.options.body_timeout) + " ms or at 1 KiB/s"});
       co_return false;
     }
   }
 }
 
 Connection::Awaitable<bool> Connection::Answer(Present& present) {
-  auto wake = [weak = weak_from_this(), executor = socket_.get_executor()] {
+  auto wake = [weak = weak_from_this(), executor = transport_.socket().get_executor()] {
     asio::post(executor, [weak] {
       const auto self = weak.lock();
       if (!self) return;
@@ -246,7 +237,9 @@ Connection::Awaitable<bool> Connection::AnswerSteps(Present& present, ExchangeSt
     if (!bytes.empty()) {
       if (!co_await Write(bytes)) co_return false;
       exchange.Delivered();
-      if (opened) exchange.OpenDirect(socket_.native_handle(), !present.head.http10);
+      if (opened && !transport_.encrypted()) {
+        exchange.OpenDirect(transport_.socket().native_handle(), !present.head.http10);
+      }
       present.sent += bytes.size();
       last_sent = SteadyNow();
     }
@@ -346,7 +339,7 @@ Connection::Awaitable<bool> Connection::Write(std::string_view data) {
   Time stalled = Time::max();
   while (!data.empty()) {
     error_code ec;
-    const std::size_t taken = socket_.write_some(asio::buffer(data.data(), data.size()), ec);
+    const std::size_t taken = transport_.WriteSome(data, ec);
     if (!ec) {
       data.remove_prefix(taken);
       stalled = Time::max();
@@ -366,12 +359,25 @@ Connection::Awaitable<bool> Connection::Write(std::string_view data) {
   co_return true;
 }
 
-// Says that nothing more will be sent, and drops what the client still sends: closing with unread
+// Says that nothing more will be sent. False: the client does not hear it.
+Connection::Awaitable<bool> Connection::EndSending() {
+  const Time deadline = After(context_.options.linger);
+  error_code ec;
+  while (!sending_ended_) {
+    transport_.EndSending(ec);
+    if (ec && ec != asio::error::would_block) co_return false;
+    sending_ended_ = !ec;
+    if (sending_ended_) break;
+    WatchWritable();
+    if (!co_await Wait(deadline)) co_return false;
+  }
+  co_return true;
+}
+
+// Says the same, and drops what the client still sends: closing with unread
 // bytes would reset the connection and could take the answer away from the client.
 Connection::Awaitable<void> Connection::Linger() {
-  error_code ec;
-  socket_.shutdown(Socket::shutdown_send, ec);
-  if (ec) co_return;
+  if (!co_await EndSending()) co_return;
   const Time deadline = After(context_.options.linger);
   const std::uint64_t before = received_;
   while (!read_closed_ && received_ - before < kLingerBytes && !aborting_) {
@@ -382,35 +388,19 @@ Connection::Awaitable<void> Connection::Linger() {
 }
 
 void Connection::FinishRequest(const Present& present, bool delivered) {
+  cut_ = !delivered;
   // 499: the client did not take the answer.
   const int status = delivered ? present.status : (read_closed_ || too_slow_ ? 499 : 500);
   context_.metrics.HttpResponse(present.admission.route, status);
   if (present.admission.quiet && status < 400) return;
-  const Duration took = SteadyNow() - present.head.arrived;
-  const std::string method = present.head.method.empty() ? "-" : present.head.method;
-  const std::string path = present.head.path.substr(0, 200);
-  std::string line = method + " " + path + " " + std::to_string(status);
-  line.append(", ").append(std::to_string(present.sent)).append(" bytes in ");
-  line.append(Milliseconds(took)).append(" ms, request ");
-  line.append(present.head.request_id).append(" from ").append(peer_);
-  if (present.tokens) line += ", " + std::to_string(present.tokens->generated) + " tokens";
-  if (!present.head.tenant.empty()) line.append(", key ").append(present.head.tenant);
-  if (too_slow_) line.append(" (the client reads too slowly)");
-  std::vector<log::Field> fields = {{"method", method},
-                                    {"path", path},
-                                    {"route", present.admission.route},
-                                    {"status", std::int64_t{status}},
-                                    {"bytes", static_cast<std::int64_t>(present.sent)},
-                                    {"duration_ms", Millis(took)},
-                                    {"request_id", present.head.request_id},
-                                    {"peer", peer_}};
-  if (present.tokens) {
-    fields.push_back({"prompt_tokens", static_cast<std::int64_t>(present.tokens->prompt)});
-    fields.push_back({"generated_tokens", static_cast<std::int64_t>(present.tokens->generated)});
-    fields.push_back({"elapsed_ms", Millis(present.tokens->elapsed)});
-  }
-  if (!present.head.tenant.empty()) fields.push_back({"tenant", present.head.tenant});
-  log::Info(line, fields);
+  LogAnswer({.head = present.head,
+             .peer = peer_,
+             .route = present.admission.route,
+             .status = status,
+             .sent = present.sent,
+             .tokens = present.tokens,
+             .encrypted = transport_.encrypted(),
+             .too_slow = too_slow_});
 }
 
 Connection::Awaitable<bool> Connection::Wait(Time deadline) {
@@ -443,7 +433,7 @@ void Connection::ArmTimer(Time deadline) {
 void Connection::WatchReadable(std::size_t room) {
   if (reading_ || read_closed_ || in_.size() >= room) return;
   reading_ = true;
-  socket_.async_wait(Socket::wait_read, [self = shared_from_this()](error_code ec) {
+  transport_.socket().async_wait(Transport::Socket::wait_read, [self = shared_from_this()](error_code ec) {
     self->reading_ = false;
     if (ec) {
       self->read_closed_ = true;
@@ -457,7 +447,7 @@ void Connection::WatchReadable(std::size_t room) {
 void Connection::ReadAvailable() {
   static thread_local std::array<char, std::size_t{64} << 10> scratch;
   error_code ec;
-  const std::size_t count = socket_.read_some(asio::buffer(scratch), ec);
+  const std::size_t count = transport_.ReadSome(scratch, ec);
   if (ec == asio::error::would_block) return;
   if (ec) {
     read_closed_ = true;
@@ -470,7 +460,7 @@ void Connection::ReadAvailable() {
 void Connection::WatchWritable() {
   if (writing_) return;
   writing_ = true;
-  socket_.async_wait(Socket::wait_write, [self = shared_from_this()](error_code) {
+  transport_.socket().async_wait(Transport::Socket::wait_write, [self = shared_from_this()](error_code) {
     self->writing_ = false;
     self->Wake();
   });

@@ -13,10 +13,8 @@
 
 #include <atomic>
 #include <boost/asio/awaitable.hpp>
-#include <boost/asio/basic_stream_socket.hpp>
 #include <boost/asio/basic_waitable_timer.hpp>
 #include <boost/asio/io_context.hpp>
-#include <boost/asio/ip/tcp.hpp>
 #include <chrono>
 #include <cstdint>
 #include <functional>
@@ -28,6 +26,7 @@
 #include "router/http/exchange_state.h"
 #include "router/http/options.h"
 #include "router/http/request_reader.h"
+#include "router/http/transport.h"
 #include "router/http/wire.h"
 #include "router/metrics/metrics.h"
 
@@ -60,10 +59,9 @@ struct ConnectionContext {
 
 class Connection : public std::enable_shared_from_this<Connection> {
  public:
-  using Executor = boost::asio::io_context::executor_type;
-  using Socket = boost::asio::basic_stream_socket<boost::asio::ip::tcp, Executor>;
+  using Executor = Transport::Executor;
 
-  Connection(Socket socket, std::string peer, ConnectionContext context);
+  Connection(Transport transport, std::string peer, ConnectionContext context);
   ~Connection();
   Connection(const Connection&) = delete;
   Connection& operator=(const Connection&) = delete;
@@ -103,6 +101,7 @@ class Connection : public std::enable_shared_from_this<Connection> {
   Awaitable<bool> Send(Present& present, const HttpResponse& response);
   Awaitable<bool> RefuseAndClose(Present& present, const HttpFailure& failure);
   Awaitable<bool> Write(std::string_view data);
+  Awaitable<bool> EndSending();
   Awaitable<void> Linger();
 
   // False once `deadline` has passed. May return early without a reason.
@@ -118,7 +117,7 @@ class Connection : public std::enable_shared_from_this<Connection> {
   void FinishRequest(const Present& present, bool delivered);
 
   ConnectionContext context_;
-  Socket socket_;
+  Transport transport_;
   Timer event_;  // never expires: cancelling it is the wake-up
   Timer timer_;
   Time armed_ = Time::max();  // when timer_ fires; max: not armed
@@ -131,6 +130,8 @@ class Connection : public std::enable_shared_from_this<Connection> {
   bool writing_ = false;      // a writability wait is pending
   bool read_closed_ = false;  // the client sends no more, or the socket failed
   bool too_slow_ = false;
+  bool cut_ = false;  // an answer was not delivered whole: an orderly end would hide it
+  bool sending_ended_ = false;
   bool draining_ = false;
   bool aborting_ = false;
   Time answer_deadline_ = Time::max();  // of the answer in progress

@@ -12,6 +12,8 @@ constexpr std::uint64_t kMiB = std::uint64_t{1} << 20;
 constexpr std::uint64_t kOverhead = 64 * kMiB;
 // Objects and coroutine frames of a connection, the parser, the chunk that is being read.
 constexpr std::uint64_t kConnectionObjects = 96 << 10;
+// OpenSSL's state of a connection, a record in each direction, what is shown in the handshake.
+constexpr std::uint64_t kTlsObjects = 96 << 10;
 // A body is there as bytes, as values and as a prompt for a moment.
 constexpr std::uint64_t kBodyCopies = 3;
 // A token with its id, text and log-probability, in the core, the text stream and the answer.
@@ -30,7 +32,8 @@ MemoryBound BoundMemory(const HttpOptions& http, const MemoryTerms& terms) {
   bound.base = terms.resident + terms.resident / 4 + kOverhead;
   // What a client has not taken is there twice while it is framed.
   const std::uint64_t connection =
-      http.limits.head_bytes + http.pipelined_bytes + 2 * http.stream_buffer + kConnectionObjects;
+      http.limits.head_bytes + http.pipelined_bytes + 2 * http.stream_buffer + kConnectionObjects +
+      (http.tls == nullptr ? 0 : kTlsObjects);
   bound.connections = http.max_connections * connection;
   bound.bodies = kBodyCopies * http.body_memory;
   bound.requests =

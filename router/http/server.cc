@@ -23,6 +23,7 @@
 #include "common/status.h"
 #include "common/thread_name.h"
 #include "router/http/connection.h"
+#include "router/http/tls_handshakes.h"
 
 namespace penstock::router {
 namespace {
@@ -46,7 +47,7 @@ struct IoThread {
 };
 
 // Failures of these are harmless: an option that the kernel lacks is not used.
-void Tune(Connection::Socket& socket, const HttpOptions& options) {
+void Tune(Transport::Socket& socket, const HttpOptions& options) {
   error_code ignored;
   socket.set_option(tcp::no_delay(true), ignored);
   socket.set_option(asio::socket_base::keep_alive(true), ignored);
@@ -72,14 +73,19 @@ void RunLoop(asio::io_context& context) {
 
 struct HttpServer::Impl {
   Impl(HttpOptions o, const Application& a, Metrics& m)
-      : options(std::move(o)), application(a), metrics(m), bodies(options.body_memory) {}
+      : options(std::move(o)), application(a), metrics(m), bodies(options.body_memory) {
+    if (options.tls) handshakes.emplace(options, metrics);
+  }
 
   absl::StatusOr<std::uint16_t> Listen();
   absl::Status Open(const tcp::endpoint& endpoint);
   void Accept();
-  void Accepted(error_code ec, Connection::Socket socket, IoThread& thread);
-  void Serve(Connection::Socket socket, IoThread& thread);
+  void Accepted(error_code ec, Transport::Socket socket, IoThread& thread);
+  void Serve(Transport::Socket socket, IoThread& thread);
+  void Shake(Transport::Socket socket, std::string peer, IoThread& thread);
+  void Connect(Transport transport, std::string peer, IoThread& thread);
   void Ended(const std::shared_ptr<Connection>& connection, IoThread& thread);
+  void Closed();
   template <class Call>
   void ForAll(Call call);
   bool WaitForNone(Duration longest);
@@ -89,7 +95,8 @@ struct HttpServer::Impl {
   Metrics& metrics;
   MemoryBudget bodies;
   std::deque<IoThread> threads;
-  std::optional<asio::basic_socket_acceptor<tcp, Connection::Executor>> acceptor;  // threads[0]
+  std::optional<TlsHandshakes> handshakes;  // with options.tls
+  std::optional<asio::basic_socket_acceptor<tcp, Transport::Executor>> acceptor;  // threads[0]
   std::optional<asio::steady_timer> back_off;                                      // threads[0]
   std::size_t next_thread = 0;                                                     // threads[0]
 
@@ -114,6 +121,7 @@ absl::StatusOr<std::uint16_t> HttpServer::Start() {
     impl.threads.clear();
     return port;
   }
+  if (impl.handshakes) impl.handshakes->Start();
   impl.Accept();
   for (IoThread& thread : impl.threads) {
     thread.thread = std::thread([&thread] {
@@ -156,12 +164,13 @@ absl::Status HttpServer::Impl::Open(const tcp::endpoint& endpoint) {
 
 void HttpServer::Impl::Accept() {
   IoThread& thread = threads[next_thread++ % threads.size()];
-  acceptor->async_accept(thread.context, [this, &thread](error_code ec, Connection::Socket socket) {
+  asio::io_context& owner = handshakes ? handshakes->context() : thread.context;
+  acceptor->async_accept(owner, [this, &thread](error_code ec, Transport::Socket socket) {
     Accepted(ec, std::move(socket), thread);
   });
 }
 
-void HttpServer::Impl::Accepted(error_code ec, Connection::Socket socket, IoThread& thread) {
+void HttpServer::Impl::Accepted(error_code ec, Transport::Socket socket, IoThread& thread) {
   if (!acceptor->is_open()) return;
   if (ec == asio::error::no_descriptors || ec == asio::error::no_buffer_space ||
       ec == asio::error::no_memory) {
@@ -176,13 +185,15 @@ void HttpServer::Impl::Accepted(error_code ec, Connection::Socket socket, IoThre
   Accept();
 }
 
-void HttpServer::Impl::Serve(Connection::Socket socket, IoThread& thread) {
+void HttpServer::Impl::Serve(Transport::Socket socket, IoThread& thread) {
   Tune(socket, options);
   {
     const std::lock_guard lock(mutex);
     if (stopping) return;
     if (open >= options.max_connections) {
       metrics.ConnectionRefused();
+      // To a client that waits for a handshake these bytes would mean nothing.
+      if (handshakes) return;
       ::send(socket.native_handle(), kTooManyConnections.data(), kTooManyConnections.size(),
              MSG_NOSIGNAL | MSG_DONTWAIT);
       return;
@@ -192,8 +203,28 @@ void HttpServer::Impl::Serve(Connection::Socket socket, IoThread& thread) {
   metrics.ConnectionOpened();
   error_code ignored;
   std::string peer = socket.remote_endpoint(ignored).address().to_string();
-  auto connection = std::make_shared<Connection>(
-      std::move(socket), std::move(peer), ConnectionContext{options, application, metrics, bodies});
+  if (handshakes) return Shake(std::move(socket), std::move(peer), thread);
+  Connect(Transport(std::move(socket)), std::move(peer), thread);
+}
+
+// The connection goes to its io thread once its handshake is done.
+void HttpServer::Impl::Shake(Transport::Socket socket, std::string peer, IoThread& thread) {
+  auto done = [this, &thread, peer](Transport::Socket shaken, std::unique_ptr<TlsSession> session) {
+    if (!session) return Closed();
+    error_code ec;
+    const auto endpoint = shaken.local_endpoint(ec);
+    Transport::Socket moved(thread.context);
+    if (!ec) moved.assign(endpoint.protocol(), shaken.release(), ec);
+    if (ec) return Closed();
+    Connect(Transport(std::move(moved), std::move(session)), peer, thread);
+  };
+  handshakes->Begin(std::move(socket), std::move(peer), std::move(done));
+}
+
+void HttpServer::Impl::Connect(Transport transport, std::string peer, IoThread& thread) {
+  auto connection =
+      std::make_shared<Connection>(std::move(transport), std::move(peer),
+                                   ConnectionContext{options, application, metrics, bodies});
   asio::post(thread.context, [this, &thread, connection = std::move(connection)] {
     thread.connections.insert(connection);
     // Weak: the set is the owner, and what the coroutine keeps would otherwise keep itself alive.
@@ -207,6 +238,10 @@ void HttpServer::Impl::Serve(Connection::Socket socket, IoThread& thread) {
 
 void HttpServer::Impl::Ended(const std::shared_ptr<Connection>& connection, IoThread& thread) {
   thread.connections.erase(connection);
+  Closed();
+}
+
+void HttpServer::Impl::Closed() {
   metrics.ConnectionClosed();
   const std::lock_guard lock(mutex);
   if (--open == 0) none_left.notify_all();
@@ -238,11 +273,13 @@ void HttpServer::Stop(Duration drain) {
     const std::lock_guard lock(impl.mutex);
     impl.stopping = true;
   }
+  if (impl.handshakes) impl.handshakes->Abort();
   impl.ForAll([](Connection& connection) { connection.Drain(); });
   if (!impl.WaitForNone(drain)) {
     impl.ForAll([](Connection& connection) { connection.Abort(); });
     if (!impl.WaitForNone(kCut)) log::Warn("some connections had to be cut");
   }
+  if (impl.handshakes) impl.handshakes->Join();
   for (IoThread& thread : impl.threads) {
     thread.work.reset();
     thread.context.stop();

@@ -18,7 +18,9 @@
 #include "router/dispatch/group_fleet.h"
 #include "router/dispatch/router_engine.h"
 #include "router/http/memory_bound.h"
+#include "router/http/tls_context.h"
 #include "router/main/chat_source.h"
+#include "router/main/http_tls.h"
 #include "router/main/process_events.h"
 #include "router/main/settings.h"
 #include "router/metrics/metrics.h"
@@ -45,7 +47,10 @@ class App {
   int Run();
 
  private:
-  std::optional<Failure> LoadKeys();
+  absl::Status ReadKeys();
+  absl::Status ReadTls();
+  std::optional<Failure> LoadAccess();
+  void ReadAgain(bool has_keys);
   std::optional<Failure> LoadText();
   std::optional<Failure> FormGroups();
   std::optional<Failure> StartEngine();
@@ -64,6 +69,7 @@ class App {
   bool groups_return_ = false;
   std::size_t groups_ = 0;
   std::shared_ptr<KeyRing> keys_ = std::make_shared<KeyRing>();
+  std::shared_ptr<TlsKeeper> tls_;  // null: plain HTTP
   bool template_has_tools_ = false;
   ProcessEvents events_;
   Metrics metrics_;
@@ -78,22 +84,45 @@ class App {
   std::string lost_;  // under mutex_
 };
 
-// SIGHUP reads them again; a file that is wrong changes nothing.
-std::optional<Failure> App::LoadKeys() {
-  const std::string& path = values_.GetString("api-keys-file");
-  const auto load = [this, path] { return ApiKeys::Load(values_.GetString("api-key"), path); };
-  auto keys = load();
-  if (!keys.ok()) return Failure{kExitUsage, keys.status()};
-  keys_->Set(*std::move(keys));
-  if (path.empty()) return std::nullopt;
-  events_.OnHangup([this, load, path] {
-    auto fresh = load();
-    if (!fresh.ok())
-      return log::Error("the API keys stay as they were: " + Message(fresh.status()));
-    log::Info(std::to_string(fresh->size()) + " API keys read from " + path);
-    keys_->Set(*std::move(fresh));
-  });
+absl::Status App::ReadKeys() {
+  PENSTOCK_ASSIGN_OR_RETURN(
+      ApiKeys keys, ApiKeys::Load(values_.GetString("api-key"), values_.GetString("api-keys-file")));
+  keys_->Set(std::move(keys));
+  return absl::OkStatus();
+}
+
+absl::Status App::ReadTls() {
+  PENSTOCK_ASSIGN_OR_RETURN(auto context, MakeHttpTls(values_));
+  if (tls_ != nullptr) {
+    tls_->Set(std::move(context));
+  } else if (context != nullptr) {
+    tls_ = std::make_shared<TlsKeeper>(std::move(context));
+  }
+  return absl::OkStatus();
+}
+
+std::optional<Failure> App::LoadAccess() {
+  for (const absl::Status& read : {ReadKeys(), ReadTls()}) {
+    if (!read.ok()) return Failure{kExitUsage, read};
+  }
+  const bool has_keys = !values_.GetString("api-keys-file").empty();
+  if (has_keys || tls_ != nullptr) events_.OnHangup([this, has_keys] { ReadAgain(has_keys); });
   return std::nullopt;
+}
+
+// At SIGHUP. A file that is wrong changes nothing.
+void App::ReadAgain(bool has_keys) {
+  if (const absl::Status keys = has_keys ? ReadKeys() : absl::OkStatus(); !keys.ok()) {
+    log::Error("the API keys stay as they were: " + Message(keys));
+  } else if (has_keys) {
+    log::Info(std::to_string(keys_->Get()->size()) + " API keys read from " +
+              values_.GetString("api-keys-file"));
+  }
+  if (tls_ == nullptr) return;
+  if (const absl::Status tls = ReadTls(); !tls.ok()) {
+    return log::Error("the certificate stays as it was: " + Message(tls));
+  }
+  log::Info("new connections get the certificate of " + values_.GetString("tls-cert"));
 }
 
 std::optional<Failure> App::LoadText() {
@@ -172,7 +201,8 @@ std::optional<Failure> App::StartTraces() {
 }
 
 std::optional<Failure> App::StartHttp() {
-  const HttpOptions options = HttpSettings(values_);
+  HttpOptions options = HttpSettings(values_);
+  options.tls = tls_;
   ApiOptions api = ApiSettings(values_);
   api.spans = traces_;
   api.keys = keys_;
@@ -183,7 +213,7 @@ std::optional<Failure> App::StartHttp() {
   const bool is_ipv6 = options.host.find(':') != std::string::npos;
   const std::string host = is_ipv6 ? "[" + options.host + "]" : options.host;
   const std::string address = host + ":" + std::to_string(*port);
-  log::Info("listening on " + address);
+  log::Info("listening on " + std::string(tls_ == nullptr ? "" : "https://") + address);
   notifier_.Ready(address);
   return std::nullopt;
 }
@@ -224,7 +254,7 @@ std::optional<Failure> App::CheckTraces() {
 // Everything that can be known without shards.
 int App::Check() {
   std::optional<Failure> failure = CheckTraces();
-  if (!failure) failure = LoadKeys();
+  if (!failure) failure = LoadAccess();
   if (const auto fleet = FleetSettings(values_); !failure && !fleet.ok()) {
     failure = Failure{kExitUsage, fleet.status()};
   }
@@ -271,7 +301,7 @@ int App::Serve() {
 int App::Run() {
   if (values_.GetBool("check")) return Check();
   using Step = std::optional<Failure> (App::*)();
-  for (const Step step : {&App::CheckTraces, &App::LoadKeys, &App::LoadText, &App::FormGroups,
+  for (const Step step : {&App::CheckTraces, &App::LoadAccess, &App::LoadText, &App::FormGroups,
                           &App::StartEngine, &App::StartTraces, &App::StartHttp}) {
     if (const auto failure = (this->*step)()) return Report(*failure);
   }

@@ -4,7 +4,7 @@
 #include <cmath>
 #include <limits>
 
-#include "common/options/shard_tls.h"
+#include "common/options/tls_files.h"
 #include "common/socket_names.h"
 #include "common/status.h"
 #include "common/version.h"

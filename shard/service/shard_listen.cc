@@ -2,7 +2,7 @@
 
 #include <charconv>
 
-#include "common/options/shard_tls.h"
+#include "common/options/tls_files.h"
 #include "common/socket_names.h"
 #include "common/status.h"
 

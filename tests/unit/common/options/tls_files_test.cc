@@ -1,5 +1,5 @@
 // The files of --shard-tls-cert, -key and -ca are checked before a connection needs them.
-#include "common/options/shard_tls.h"
+#include "common/options/tls_files.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -1,0 +1,29 @@
+// The access log: one record for each answered request.
+#pragma once
+
+#include <cstddef>
+#include <optional>
+#include <string_view>
+
+#include "router/http/application.h"
+#include "router/http/message.h"
+
+namespace penstock::router {
+
+// "12.3": milliseconds for people.
+std::string MillisecondsText(Duration duration);
+
+struct AnswerRecord {
+  const RequestHead& head;
+  std::string_view peer;
+  std::string_view route;
+  int status = 0;
+  std::size_t sent = 0;  // bytes
+  const std::optional<TokenCounts>& tokens;
+  bool encrypted = false;
+  bool too_slow = false;  // the client
+};
+
+void LogAnswer(const AnswerRecord& answer);
+
+}  // namespace penstock::router

@@ -1,0 +1,63 @@
+// The handshakes of a TLS listener, on a thread of their own: each costs up to a millisecond, and
+// the io threads have streams to serve. The thread has a lower priority than they.
+//
+// At most HttpOptions::max_handshakes are open; when a further client comes, the one that has been
+// at it for longest is closed, so that clients who say nothing keep nobody out. Each has until
+// HttpOptions::handshake_timeout. A client that speaks plain HTTP is told so in plain HTTP.
+//
+// Threads: everything here belongs to the handshake thread; Begin and Abort only post.
+#pragma once
+
+#include <boost/asio/executor_work_guard.hpp>
+#include <boost/asio/io_context.hpp>
+#include <functional>
+#include <list>
+#include <memory>
+#include <string>
+#include <thread>
+
+#include "router/http/options.h"
+#include "router/http/transport.h"
+#include "router/metrics/metrics.h"
+
+namespace penstock::router {
+
+class TlsHandshakes {
+ public:
+  // Called once for each Begin, on the handshake thread. Without a session the socket is closed.
+  using Done = std::function<void(Transport::Socket, std::unique_ptr<TlsSession>)>;
+
+  // `options.tls` is set; both outlive this.
+  TlsHandshakes(const HttpOptions& options, Metrics& metrics);
+  ~TlsHandshakes();
+  TlsHandshakes(const TlsHandshakes&) = delete;
+  TlsHandshakes& operator=(const TlsHandshakes&) = delete;
+
+  void Start();
+  // What sockets given to Begin must belong to.
+  boost::asio::io_context& context() { return context_; }
+  void Begin(Transport::Socket socket, std::string peer, Done done);
+  // Closes those that are open, and each that still comes.
+  void Abort();
+  // After Abort; no call of a Done follows.
+  void Join();
+
+ private:
+  class Handshake;
+  using Open = std::list<std::shared_ptr<Handshake>>;
+
+  void Ended(Open::iterator place, std::string_view outcome);
+  void Say(const std::string& peer, const std::string& reason);
+
+  const HttpOptions& options_;
+  Metrics& metrics_;
+  boost::asio::io_context context_{1};
+  boost::asio::executor_work_guard<boost::asio::io_context::executor_type> work_;
+  Open open_;  // the oldest first
+  bool aborted_ = false;
+  Time silent_until_{};  // failures are logged once a second at most, ...
+  std::uint64_t unsaid_ = 0;  // ... the others counted
+  std::thread thread_;
+};
+
+}  // namespace penstock::router
