@@ -29,12 +29,12 @@ struct Names {
   const char* together;  // which of them belong together
 };
 constexpr Names kShardNames = {"shard-tls-cert", "shard-tls-key", "shard-tls-ca",
-                          "--shard-tls-cert, -key and -ca belong together"};
-constexpr Names kHttpNames = {"tls-cert", "tls-key", "tls-client-ca",
-                         "--tls-cert and --tls-key belong together, and --tls-client-ca needs both"};
+                               "--shard-tls-cert, -key and -ca belong together"};
+constexpr Names kHttpNames = {
+    "tls-cert", "tls-key", "tls-client-ca",
+    "--tls-cert and --tls-key belong together, and --tls-client-ca needs both"};
 
-absl::StatusOr<std::string> ReadPem(const Values& values, const char* option,
-                                    const Names& names) {
+absl::StatusOr<std::string> ReadPem(const Values& values, const char* option, const Names& names) {
   const std::string& path = values.GetString(option);
   if (path.empty()) return BadValue(option, "", std::string("given: ") + names.together);
   errno = 0;
@@ -75,8 +75,7 @@ absl::Status CheckPair(const Values& values, const Names& names, const TlsIdenti
     return BadValue(names.certificate, values.GetString(names.certificate), "a PEM certificate");
   }
   if (key == nullptr) {
-    return BadValue(names.key, values.GetString(names.key),
-                    "a PEM private key without a password");
+    return BadValue(names.key, values.GetString(names.key), "a PEM private key without a password");
   }
   const bool pair = X509_check_private_key(certificate.get(), key.get()) == 1;
   ERR_clear_error();

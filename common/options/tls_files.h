@@ -1,5 +1,5 @@
-// The files of --shard-tls-* (router and shards, both ways) and of --tls-* (the HTTP listener): read
-// and checked before a connection needs them.
+// The files of --shard-tls-* (router and shards, both ways) and of --tls-* (the HTTP listener):
+// read and checked before a connection needs them.
 #pragma once
 
 #include <absl/status/statusor.h>

@@ -182,7 +182,8 @@ Connection::Awaitable<bool> Connection::ReadBodyBytes(Present& present) {
     const Time deadline = start + std::chrono::seconds((received_ - before) >> 10);
     if (!co_await Wait(deadline)) {
       reader_.Fail({408, "the body must arrive within " +
-                             MillisecondsText(context_.options.body_timeout) + " ms or at 1 KiB/s"});
+                             MillisecondsText(context_.options.body_timeout) +
+                             " ms or at 1 KiB/s"});
       co_return false;
     }
   }
@@ -433,15 +434,16 @@ void Connection::ArmTimer(Time deadline) {
 void Connection::WatchReadable(std::size_t room) {
   if (reading_ || read_closed_ || in_.size() >= room) return;
   reading_ = true;
-  transport_.socket().async_wait(Transport::Socket::wait_read, [self = shared_from_this()](error_code ec) {
-    self->reading_ = false;
-    if (ec) {
-      self->read_closed_ = true;
-    } else {
-      self->ReadAvailable();
-    }
-    self->Wake();
-  });
+  transport_.socket().async_wait(Transport::Socket::wait_read,
+                                 [self = shared_from_this()](error_code ec) {
+                                   self->reading_ = false;
+                                   if (ec) {
+                                     self->read_closed_ = true;
+                                   } else {
+                                     self->ReadAvailable();
+                                   }
+                                   self->Wake();
+                                 });
 }
 
 void Connection::ReadAvailable() {
@@ -460,10 +462,11 @@ void Connection::ReadAvailable() {
 void Connection::WatchWritable() {
   if (writing_) return;
   writing_ = true;
-  transport_.socket().async_wait(Transport::Socket::wait_write, [self = shared_from_this()](error_code) {
-    self->writing_ = false;
-    self->Wake();
-  });
+  transport_.socket().async_wait(Transport::Socket::wait_write,
+                                 [self = shared_from_this()](error_code) {
+                                   self->writing_ = false;
+                                   self->Wake();
+                                 });
 }
 
 }  // namespace penstock::router

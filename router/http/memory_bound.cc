@@ -31,9 +31,9 @@ MemoryBound BoundMemory(const HttpOptions& http, const MemoryTerms& terms) {
   MemoryBound bound;
   bound.base = terms.resident + terms.resident / 4 + kOverhead;
   // What a client has not taken is there twice while it is framed.
-  const std::uint64_t connection =
-      http.limits.head_bytes + http.pipelined_bytes + 2 * http.stream_buffer + kConnectionObjects +
-      (http.tls == nullptr ? 0 : kTlsObjects);
+  const std::uint64_t connection = http.limits.head_bytes + http.pipelined_bytes +
+                                   2 * http.stream_buffer + kConnectionObjects +
+                                   (http.tls == nullptr ? 0 : kTlsObjects);
   bound.connections = http.max_connections * connection;
   bound.bodies = kBodyCopies * http.body_memory;
   bound.requests =

@@ -29,15 +29,15 @@ struct HttpOptions {
   std::uint32_t io_threads = 2;
   std::uint32_t max_connections = 4096;  // a further one is answered 503 and closed
   HttpLimits limits;
-  std::shared_ptr<TlsKeeper> tls;       // null: plain HTTP
-  std::uint32_t max_handshakes = 512;   // of TLS, at once; with one more the oldest is closed
+  std::shared_ptr<TlsKeeper> tls;      // null: plain HTTP
+  std::uint32_t max_handshakes = 512;  // of TLS, at once; with one more the oldest is closed
 
   std::size_t body_memory = std::size_t{1} << 30;  // all bodies being read or handled; over it: 503
   std::size_t stream_buffer = std::size_t{256} << 10;   // bytes a client may be behind on a stream
   std::size_t pipelined_bytes = std::size_t{64} << 10;  // read ahead while a request is answered
   int send_buffer = 0;                                  // SO_SNDBUF; 0: the kernel's choice
 
-  Duration keep_alive = std::chrono::seconds(75);      // between requests of a connection
+  Duration keep_alive = std::chrono::seconds(75);  // between requests of a connection
   Duration handshake_timeout = std::chrono::seconds(10);
   Duration head_timeout = std::chrono::seconds(10);    // first byte to the end of the head
   Duration body_timeout = std::chrono::seconds(30);    // plus one second per KiB received

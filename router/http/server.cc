@@ -74,7 +74,7 @@ void RunLoop(asio::io_context& context) {
 struct HttpServer::Impl {
   Impl(HttpOptions o, const Application& a, Metrics& m)
       : options(std::move(o)), application(a), metrics(m), bodies(options.body_memory) {
-    if (options.tls) handshakes.emplace(options, metrics);
+    if (options.tls) handshakes.emplace(options);
   }
 
   absl::StatusOr<std::uint16_t> Listen();
@@ -97,8 +97,8 @@ struct HttpServer::Impl {
   std::deque<IoThread> threads;
   std::optional<TlsHandshakes> handshakes;  // with options.tls
   std::optional<asio::basic_socket_acceptor<tcp, Transport::Executor>> acceptor;  // threads[0]
-  std::optional<asio::steady_timer> back_off;                                      // threads[0]
-  std::size_t next_thread = 0;                                                     // threads[0]
+  std::optional<asio::steady_timer> back_off;                                     // threads[0]
+  std::size_t next_thread = 0;                                                    // threads[0]
 
   std::mutex mutex;
   std::condition_variable none_left;

@@ -12,9 +12,10 @@
 namespace penstock::router {
 namespace {
 
-constexpr const char* kCiphers = "ECDHE+AESGCM:ECDHE+CHACHA20";  // of TLS 1.2; 1.3 has good ones only
-constexpr std::string_view kServerName = "penstock";             // sessions of this kind of server
-constexpr std::string_view kHttp11 = "\x08http/1.1";             // as ALPN writes it
+constexpr const char* kCiphers =
+    "ECDHE+AESGCM:ECDHE+CHACHA20";                    // of TLS 1.2; 1.3 has good ones only
+constexpr std::string_view kServerName = "penstock";  // sessions of this kind of server
+constexpr std::string_view kHttp11 = "\x08http/1.1";  // as ALPN writes it
 // Largest chain that a client may show: part of what a connection may hold.
 constexpr long kMaxClientChain = 32L << 10;
 
@@ -94,7 +95,8 @@ bool SetRules(SSL_CTX* context) {
   SSL_CTX_set_alpn_select_cb(context, ChooseProtocol, nullptr);
   const auto* name = reinterpret_cast<const unsigned char*>(kServerName.data());
   return SSL_CTX_set_min_proto_version(context, TLS1_2_VERSION) == 1 &&
-         SSL_CTX_set_cipher_list(context, kCiphers) == 1 && SSL_CTX_set_num_tickets(context, 1) == 1 &&
+         SSL_CTX_set_cipher_list(context, kCiphers) == 1 &&
+         SSL_CTX_set_num_tickets(context, 1) == 1 &&
          SSL_CTX_set_session_id_context(context, name, kServerName.size()) == 1;
 }
 

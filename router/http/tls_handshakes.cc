@@ -52,25 +52,25 @@ class TlsHandshakes::Handshake : public std::enable_shared_from_this<Handshake> 
     session_ = std::make_unique<TlsSession>(*context_, socket_.native_handle());
     timer_.expires_after(owner_.options_.handshake_timeout);
     timer_.async_wait([self = shared_from_this()](error_code cancelled) {
-      if (!cancelled && self->done_) self->Fail("timeout", "it took too long");
+      if (!cancelled && self->done_) self->Fail("it took too long");
     });
     Wait(Transport::Socket::wait_read);
   }
 
   // `reason`: empty when there is nothing to log.
-  void Fail(std::string_view outcome, const std::string& reason) {
+  void Fail(const std::string& reason) {
     if (!reason.empty()) owner_.Say(peer_, reason);
     error_code ignored;
     socket_.close(ignored);
     session_.reset();
-    End(outcome);
+    End();
   }
 
  private:
   void Wait(Transport::Socket::wait_type readiness) {
     socket_.async_wait(readiness, [self = shared_from_this()](error_code ec) {
       if (!self->done_) return;
-      if (ec) return self->Fail("failed", ec.message());
+      if (ec) return self->Fail(ec.message());
       self->Go();
     });
   }
@@ -79,13 +79,13 @@ class TlsHandshakes::Handshake : public std::enable_shared_from_this<Handshake> 
     if (!greeted_ && !Greet()) return;
     switch (session_->Handshake()) {
       case TlsSession::Step::kDone:
-        return End("done");
+        return End();
       case TlsSession::Step::kWantRead:
         return Wait(Transport::Socket::wait_read);
       case TlsSession::Step::kWantWrite:
         return Wait(Transport::Socket::wait_write);
       case TlsSession::Step::kFailed:
-        return Fail("failed", session_->failure());
+        return Fail(session_->failure());
     }
   }
 
@@ -95,7 +95,7 @@ class TlsHandshakes::Handshake : public std::enable_shared_from_this<Handshake> 
     unsigned char first = 0;
     const auto got = ::recv(socket_.native_handle(), &first, 1, MSG_PEEK | MSG_DONTWAIT);
     // Load balancers look whether somebody listens, and say nothing.
-    if (got <= 0) Fail("failed", "");
+    if (got <= 0) Fail("");
     if (got <= 0) return false;
     if (first == kHandshakeRecord) return true;
     const bool is_http = first >= 'A' && first <= 'Z';
@@ -106,21 +106,21 @@ class TlsHandshakes::Handshake : public std::enable_shared_from_this<Handshake> 
       error_code ignored;
       socket_.shutdown(Transport::Socket::shutdown_send, ignored);
     }
-    Fail("not_tls", is_http ? "it speaks plain HTTP, answered with 400" : "it does not speak TLS");
+    Fail(is_http ? "it speaks plain HTTP, answered with 400" : "it does not speak TLS");
     return false;
   }
 
-  void End(std::string_view outcome) {
+  void End() {
     timer_.cancel();
     const auto self = shared_from_this();
     const Done done = std::exchange(done_, nullptr);
-    owner_.Ended(place_, outcome);
+    owner_.open_.erase(place_);
     done(std::move(socket_), std::move(session_));
   }
 
-  using Timer = asio::basic_waitable_timer<std::chrono::steady_clock,
-                                           asio::wait_traits<std::chrono::steady_clock>,
-                                           Transport::Executor>;
+  using Timer =
+      asio::basic_waitable_timer<std::chrono::steady_clock,
+                                 asio::wait_traits<std::chrono::steady_clock>, Transport::Executor>;
   TlsHandshakes& owner_;
   Transport::Socket socket_;
   Timer timer_;
@@ -132,8 +132,8 @@ class TlsHandshakes::Handshake : public std::enable_shared_from_this<Handshake> 
   bool greeted_ = false;
 };
 
-TlsHandshakes::TlsHandshakes(const HttpOptions& options, Metrics& metrics)
-    : options_(options), metrics_(metrics), work_(context_.get_executor()) {}
+TlsHandshakes::TlsHandshakes(const HttpOptions& options)
+    : options_(options), work_(context_.get_executor()) {}
 
 TlsHandshakes::~TlsHandshakes() { Join(); }
 
@@ -156,11 +156,11 @@ void TlsHandshakes::Begin(Transport::Socket socket, std::string peer, Done done)
       std::make_shared<Handshake>(*this, std::move(socket), std::move(peer), std::move(done));
   asio::post(context_, [this, handshake = std::move(handshake)] {
     if (!aborted_ && open_.size() >= options_.max_handshakes) {
-      open_.front()->Fail("crowded_out", "too many handshakes at once");
+      open_.front()->Fail("too many handshakes at once");
     }
     open_.push_back(handshake);
     handshake->Start(std::prev(open_.end()));
-    if (aborted_) handshake->Fail("stopped", "");
+    if (aborted_) handshake->Fail("");
   });
 }
 
@@ -169,7 +169,7 @@ void TlsHandshakes::Abort() {
     aborted_ = true;
     while (!open_.empty()) {
       const auto first = open_.front();
-      first->Fail("stopped", "");
+      first->Fail("");
     }
   });
 }
@@ -180,11 +180,6 @@ void TlsHandshakes::Join() {
   context_.stop();
   thread_.join();
   open_.clear();
-}
-
-void TlsHandshakes::Ended(Open::iterator place, std::string_view outcome) {
-  open_.erase(place);
-  metrics_.TlsHandshake(outcome);
 }
 
 void TlsHandshakes::Say(const std::string& peer, const std::string& reason) {

@@ -18,7 +18,6 @@
 
 #include "router/http/options.h"
 #include "router/http/transport.h"
-#include "router/metrics/metrics.h"
 
 namespace penstock::router {
 
@@ -27,8 +26,8 @@ class TlsHandshakes {
   // Called once for each Begin, on the handshake thread. Without a session the socket is closed.
   using Done = std::function<void(Transport::Socket, std::unique_ptr<TlsSession>)>;
 
-  // `options.tls` is set; both outlive this.
-  TlsHandshakes(const HttpOptions& options, Metrics& metrics);
+  // `options.tls` is set; outlives this.
+  explicit TlsHandshakes(const HttpOptions& options);
   ~TlsHandshakes();
   TlsHandshakes(const TlsHandshakes&) = delete;
   TlsHandshakes& operator=(const TlsHandshakes&) = delete;
@@ -46,16 +45,14 @@ class TlsHandshakes {
   class Handshake;
   using Open = std::list<std::shared_ptr<Handshake>>;
 
-  void Ended(Open::iterator place, std::string_view outcome);
   void Say(const std::string& peer, const std::string& reason);
 
   const HttpOptions& options_;
-  Metrics& metrics_;
   boost::asio::io_context context_{1};
   boost::asio::executor_work_guard<boost::asio::io_context::executor_type> work_;
   Open open_;  // the oldest first
   bool aborted_ = false;
-  Time silent_until_{};  // failures are logged once a second at most, ...
+  Time silent_until_{};       // failures are logged once a second at most, ...
   std::uint64_t unsaid_ = 0;  // ... the others counted
   std::thread thread_;
 };

@@ -24,8 +24,8 @@ bool WouldBlock() { return errno == EAGAIN || errno == EWOULDBLOCK || errno == E
 
 int BioWrite(BIO* bio, const char* data, int size) {
   BIO_clear_retry_flags(bio);
-  const auto sent = ::send(SocketOf(bio), data, static_cast<std::size_t>(size),
-                           MSG_DONTWAIT | MSG_NOSIGNAL);
+  const auto sent =
+      ::send(SocketOf(bio), data, static_cast<std::size_t>(size), MSG_DONTWAIT | MSG_NOSIGNAL);
   if (sent < 0 && WouldBlock()) BIO_set_retry_write(bio);
   return static_cast<int>(sent);
 }

@@ -85,8 +85,8 @@ class App {
 };
 
 absl::Status App::ReadKeys() {
-  PENSTOCK_ASSIGN_OR_RETURN(
-      ApiKeys keys, ApiKeys::Load(values_.GetString("api-key"), values_.GetString("api-keys-file")));
+  PENSTOCK_ASSIGN_OR_RETURN(ApiKeys keys, ApiKeys::Load(values_.GetString("api-key"),
+                                                        values_.GetString("api-keys-file")));
   keys_->Set(std::move(keys));
   return absl::OkStatus();
 }

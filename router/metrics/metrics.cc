@@ -73,8 +73,6 @@ struct Metrics::Impl {
       Counters(registry, "penstock_http_connections_refused_total",
                "Connections refused because the connection limit was reached.")
           .Add({});
-  Family<Counter>& tls_handshakes = Counters(registry, "penstock_tls_handshakes_total",
-                                             "TLS handshakes with clients, by outcome.");
 
   Family<Counter>& requests =
       Counters(registry, "penstock_requests_total", "Generation requests received, by route.");
@@ -280,9 +278,6 @@ void Metrics::HttpResponse(std::string_view route, int status) {
 void Metrics::ConnectionOpened() { impl_->connections.Increment(); }
 void Metrics::ConnectionClosed() { impl_->connections.Decrement(); }
 void Metrics::ConnectionRefused() { impl_->connections_refused.Increment(); }
-void Metrics::TlsHandshake(std::string_view outcome) {
-  impl_->tls_handshakes.Add({{"outcome", std::string(outcome)}}).Increment();
-}
 
 void Metrics::RequestArrived(std::string_view route) {
   if (impl_->tgi) impl_->tgi->Arrived();

@@ -42,7 +42,6 @@ class Metrics {
   void ConnectionOpened();
   void ConnectionClosed();
   void ConnectionRefused();  // over the connection limit
-  void TlsHandshake(std::string_view outcome);
 
   // --- router/api. Each request that arrived ends in exactly one of succeeded, failed, cancelled.
   void RequestArrived(std::string_view route);
