@@ -25,7 +25,7 @@ constexpr Duration kSilence = std::chrono::seconds(1);
 constexpr unsigned char kHandshakeRecord = 22;
 constexpr std::string_view kSpeakTls =
     "HTTP/1.1 400 Bad Request\r\nconnection: close\r\ncontent-type: text/plain; charset=utf-8\r\n"
-    "content-length: 44\r\n\r\nthis port speaks HTTPS: begin with https://\r\n";
+    "content-length: 44\r\n\r\nthis port speaks HTTPS: begin with https://\n";
 
 // Closing with unread bytes would reset the connection and could take the answer away.
 void DropReceived(int socket) {

@@ -23,12 +23,12 @@ def demo_server():
 
 @pytest.fixture
 def simulated():
-    """simulated(*options, model=..., ranks=1): a server over penstock-simshard."""
+    """simulated(*options, model=..., ranks=1, tls=None): a server over penstock-simshard."""
     servers = []
 
-    def start(*options, model=DEMO_MODEL, ranks=1):
+    def start(*options, model=DEMO_MODEL, ranks=1, tls=None):
         server = Server("--shard-program", BIN / "penstock-simshard", "--num-shard", str(ranks),
-                        *options, model=model)
+                        *options, model=model, tls=tls)
         servers.append(server)
         return server
 

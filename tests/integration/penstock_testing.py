@@ -24,7 +24,7 @@ DEMO_MODEL = REPOSITORY / "demo" / "model"
 SHARED_DATA = pathlib.Path(
     os.environ.get("PENSTOCK_SHARED_DATA", REPOSITORY.parent / "shared" / "data"))
 START_SECONDS = 120
-ADDRESS = re.compile(r"address: http://([\d.]+):(\d+)")
+ADDRESS = re.compile(r"address: https?://([\d.]+):(\d+)")
 
 
 def shared_data(*parts):
@@ -101,9 +101,15 @@ class Process:
 
 
 class Server(Process):
-    """penstock-launcher with router and shards; ready when the constructor returns."""
+    """penstock-launcher with router and shards; ready when the constructor returns.
 
-    def __init__(self, *options, model=DEMO_MODEL, env=None):
+    tls: the ssl.SSLContext of a client, where the options make the server speak HTTPS.
+    """
+
+    tls = None
+
+    def __init__(self, *options, model=DEMO_MODEL, env=None, tls=None):
+        self.tls = tls
         super().__init__([BIN / "penstock-launcher", "--model-id", model, "--port", "0", *options],
                          env)
         try:
@@ -112,7 +118,7 @@ class Server(Process):
             self.stop()
             raise
         self.host, self.port = address.group(1), int(address.group(2))
-        self.url = f"http://{self.host}:{self.port}"
+        self.url = f"{'https' if tls else 'http'}://{self.host}:{self.port}"
 
     def __enter__(self):
         return self
@@ -148,6 +154,8 @@ class Server(Process):
     # --- requests
 
     def connect(self, timeout=120):
+        if self.tls:
+            return http.client.HTTPSConnection(self.host, self.port, timeout=timeout, context=self.tls)
         return http.client.HTTPConnection(self.host, self.port, timeout=timeout)
 
     def request(self, method, path, body=None, headers=None, timeout=120):

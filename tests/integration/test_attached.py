@@ -10,6 +10,7 @@ import tempfile
 
 import pytest
 
+from certificates import make_authority, make_certificate, need_openssl
 from penstock_testing import BIN, DEMO_MODEL, Process, Server
 
 ADDRESS = re.compile(r"listening on ([\d.]+):(\d+)")
@@ -135,26 +136,6 @@ def test_wrong_addresses_are_usage_errors(options, message):
 
 # --- TCP with mutual TLS
 
-def openssl(*arguments, folder):
-    subprocess.run(["openssl", *arguments], cwd=folder, check=True, capture_output=True)
-
-
-def make_authority(folder, name):
-    openssl("req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes",
-            "-keyout", f"{name}.key", "-out", f"{name}.pem", "-days", "2", "-subj", f"/CN={name}",
-            folder=folder)
-
-
-def make_certificate(folder, name, authority, addresses):
-    openssl("req", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes", "-keyout",
-            f"{name}.key", "-out", f"{name}.csr", "-subj", f"/CN={name}", folder=folder)
-    with open(f"{folder}/{name}.ext", "w", encoding="ascii") as file:
-        file.write("subjectAltName=" + ",".join(f"IP:{address}" for address in addresses))
-    openssl("x509", "-req", "-in", f"{name}.csr", "-CA", f"{authority}.pem", "-CAkey",
-            f"{authority}.key", "-CAcreateserial", "-days", "2", "-extfile", f"{name}.ext", "-out",
-            f"{name}.pem", folder=folder)
-
-
 def tls(folder, name, authority="ca"):
     return ("--shard-tls-cert", f"{folder}/{name}.pem", "--shard-tls-key", f"{folder}/{name}.key",
             "--shard-tls-ca", f"{folder}/{authority}.pem")
@@ -162,8 +143,7 @@ def tls(folder, name, authority="ca"):
 
 @pytest.fixture
 def certificates(folder):
-    if shutil.which("openssl") is None:
-        pytest.skip("openssl is not installed")
+    need_openssl()
     for authority in ("ca", "other"):
         make_authority(folder, authority)
     make_certificate(folder, "shard", "ca", ["127.0.0.1", "10.91.0.2"])

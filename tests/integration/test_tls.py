@@ -1,0 +1,248 @@
+"""HTTPS: the listener with --tls-cert, --tls-key and --tls-client-ca, over real clients."""
+
+import http.client
+import json
+import re
+import shutil
+import signal
+import socket
+import ssl
+import subprocess
+import tempfile
+import threading
+import time
+
+import openai
+import pytest
+
+from certificates import make_authority, make_certificate, need_openssl
+from penstock_testing import BIN, DEMO_MODEL, Process, at_once
+
+RSA = ("-newkey", "rsa:2048", "-nodes")
+LONG = {"max_new_tokens": 400, "ignore_eos_token": True}
+
+
+@pytest.fixture(scope="module")
+def pki():
+    need_openssl()
+    with tempfile.TemporaryDirectory(prefix="penstock-") as folder:
+        for authority in ("ca", "other"):
+            make_authority(folder, authority)
+        for name, authority in (("server", "ca"), ("next", "ca"), ("client", "ca"),
+                                ("stranger", "other")):
+            make_certificate(folder, name, authority, ["127.0.0.1"])
+        make_certificate(folder, "rsa", "ca", ["127.0.0.1"], key=RSA)
+        yield folder
+
+
+def options(pki, name="server"):
+    return ("--tls-cert", f"{pki}/{name}.pem", "--tls-key", f"{pki}/{name}.key")
+
+
+def client(pki, authority="ca", certificate=None):
+    context = ssl.create_default_context(cafile=f"{pki}/{authority}.pem")
+    if certificate:
+        context.load_cert_chain(f"{pki}/{certificate}.pem", f"{pki}/{certificate}.key")
+    return context
+
+
+def serial_of(server, pki):
+    """The serial number of the certificate that a new connection is shown."""
+    with socket.create_connection((server.host, server.port), 10) as plain, \
+            client(pki).wrap_socket(plain, server_hostname=server.host) as tls:
+        return tls.getpeercert()["serialNumber"]
+
+
+def test_answers_and_streams_are_those_of_plain_http(simulated, pki):
+    secure = simulated(*options(pki), "--log-format", "json", tls=client(pki))
+    plain = simulated()
+    body = {"inputs": "a b", "parameters": {"max_new_tokens": 20, "seed": 5, "details": True}}
+    assert secure.url.startswith("https://")
+    for path in ("/generate", "/generate_stream"):
+        got = [server.request("POST", path, body) for server in (secure, plain)]
+        assert got[0][0] == got[1][0] == 200
+        assert got[0][2] == got[1][2]
+    secure.wait_said('"route":"/generate","scheme":"https"')
+
+
+def test_a_connection_is_kept_for_the_next_request(simulated, pki):
+    server = simulated(*options(pki), tls=client(pki))
+    connection = server.connect()
+    connection.connect()
+    used = connection.sock
+    for _ in range(3):
+        connection.request("GET", "/health")
+        response = connection.getresponse()
+        assert response.status == 200 and response.read() == b""
+        assert connection.sock is used
+    # The end is an orderly one: close_notify, not a cut that truncates.
+    connection.sock.sendall(b"GET /info HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n")
+    connection.sock.suppress_ragged_eofs = False
+    received = b""
+    while piece := connection.sock.recv(65536):
+        received += piece
+    assert received.startswith(b"HTTP/1.1 200") and received.endswith(b"}")
+
+
+def test_curl_and_the_openai_client(simulated, pki):
+    server = simulated(*options(pki), "--api-key", "secret", tls=client(pki))
+    if shutil.which("curl"):
+        answer = subprocess.run(
+            ["curl", "-sS", "--cacert", f"{pki}/ca.pem", "-H", "Authorization: Bearer secret", "-d",
+             '{"inputs":"x","parameters":{"max_new_tokens":3}}', "-H", "Content-Type: application/json",
+             f"{server.url}/generate"], capture_output=True, check=True, timeout=30)
+        assert "generated_text" in json.loads(answer.stdout)
+    import httpx
+    with httpx.Client(verify=client(pki)) as transport:
+        api = openai.OpenAI(base_url=f"{server.url}/v1", api_key="secret", http_client=transport)
+        stream = api.completions.create(model="tgi", prompt="x", max_tokens=5, stream=True)
+        assert len([chunk for chunk in stream if chunk.choices]) >= 5
+        with pytest.raises(openai.AuthenticationError):
+            api.with_options(api_key="wrong").completions.create(model="tgi", prompt="x")
+
+
+def test_who_does_not_trust_or_is_too_old_is_refused(simulated, pki):
+    server = simulated(*options(pki), tls=client(pki))
+    with pytest.raises(ssl.SSLCertVerificationError):
+        client(pki, "other").wrap_socket(socket.create_connection((server.host, server.port), 10),
+                                         server_hostname=server.host)
+    old = client(pki)
+    old.set_ciphers("ALL:@SECLEVEL=0")
+    old.minimum_version = ssl.TLSVersion.TLSv1
+    old.maximum_version = ssl.TLSVersion.TLSv1_1
+    with pytest.raises(ssl.SSLError):
+        old.wrap_socket(socket.create_connection((server.host, server.port), 10),
+                        server_hostname=server.host)
+    only_h2 = client(pki)
+    only_h2.set_alpn_protocols(["h2"])
+    with pytest.raises(ssl.SSLError):
+        only_h2.wrap_socket(socket.create_connection((server.host, server.port), 10),
+                            server_hostname=server.host)
+    assert server.request("GET", "/health")[0] == 200
+
+
+def test_plain_http_is_told_to_speak_https(simulated, pki):
+    server = simulated(*options(pki), tls=client(pki))
+    for method in ("GET", "DELETE"):
+        connection = http.client.HTTPConnection(server.host, server.port, timeout=10)
+        connection.request(method, "/health")
+        response = connection.getresponse()
+        assert response.status == 400 and b"https://" in response.read()
+    server.wait_said("speaks plain HTTP")
+
+
+def test_clients_must_show_a_certificate_of_the_authority(simulated, pki):
+    server = simulated(*options(pki), "--tls-client-ca", f"{pki}/ca.pem",
+                       tls=client(pki, certificate="client"))
+    assert server.generate("x", max_new_tokens=2)["generated_text"] is not None
+    for certificate in (None, "stranger"):
+        server.tls = client(pki, certificate=certificate)
+        with pytest.raises(OSError):  # TLS 1.3: the alert comes with the first read
+            server.request("GET", "/health")
+    server.wait_said("TLS handshake with 127.0.0.1 failed")
+
+
+def test_a_client_that_leaves_cancels(simulated, pki):
+    server = simulated(*options(pki), "--step-time", "5ms", tls=client(pki))
+    for leave in ("cut", "close_notify"):
+        before = server.metrics()["penstock_requests_cancelled_total"]
+        stream = server.generate_stream("x", **LONG)
+        next(stream)
+        sock = stream.connection.sock or stream.response.fp.raw._sock
+        if leave == "cut":
+            stream.close()
+        else:
+            sock.settimeout(10)
+            threading.Thread(target=lambda s=sock: _unwrap(s), daemon=True).start()
+        server.wait_metric("penstock_requests_cancelled_total", lambda n: n == before + 1)
+
+
+def _unwrap(sock):
+    try:
+        sock.unwrap()
+    except (OSError, ValueError):
+        pass  # events were on their way
+
+
+def test_too_many_requests_and_a_drain(simulated, pki):
+    server = simulated(*options(pki), "--step-time", "5ms", "--max-concurrent-requests", "2",
+                       tls=client(pki))
+    streams = [server.generate_stream("x", max_new_tokens=200, ignore_eos_token=True) for _ in range(2)]
+    for stream in streams:
+        next(stream)
+    status, headers, _ = server.request("POST", "/generate", {"inputs": "x"})
+    assert status == 429 and int({k.lower(): v for k, v in headers.items()}["retry-after"]) >= 1
+    server.popen.send_signal(signal.SIGTERM)
+    server.wait_said("stopping: open requests")
+    assert server.request("POST", "/generate", {"inputs": "x"})[0] == 503
+    for stream in streams:
+        assert stream.events()[-1]["generated_text"] is not None
+    assert server.wait_exit(30) == 0
+
+
+def test_the_certificate_is_read_again_at_a_hangup(simulated, pki, tmp_path):
+    for kind in ("pem", "key"):
+        shutil.copy(f"{pki}/server.{kind}", tmp_path / f"live.{kind}")
+    server = simulated("--tls-cert", tmp_path / "live.pem", "--tls-key", tmp_path / "live.key",
+                       tls=client(pki))
+    kept = server.connect()
+    kept.request("GET", "/health")
+    kept.getresponse().read()
+    first = serial_of(server, pki)
+    shutil.copy(f"{pki}/next.pem", tmp_path / "live.pem")  # the key is still the old one
+    server.popen.send_signal(signal.SIGHUP)
+    server.wait_said("the certificate stays as it was: .*tls-key")
+    assert serial_of(server, pki) == first
+    shutil.copy(f"{pki}/next.key", tmp_path / "live.key")
+    server.popen.send_signal(signal.SIGHUP)
+    server.wait_said("new connections get the certificate")
+    assert serial_of(server, pki) != first
+    kept.request("GET", "/health")
+    assert kept.getresponse().status == 200
+
+
+@pytest.mark.parametrize("cert, key, more, message", [
+    ("{pki}/missing.pem", "{pki}/server.key", (), "tls-cert.*No such file"),
+    ("{pki}/server.csr", "{pki}/server.key", (), "tls-cert.*a PEM certificate"),
+    ("{pki}/server.ext", "{pki}/server.key", (), "tls-cert.*a PEM file"),
+    ("{pki}/server.pem", "{pki}/next.key", (), "tls-key.*the key of the certificate"),
+    ("{pki}/server.pem", None, (), "tls-key.*belong together"),
+    (None, None, ("--tls-client-ca", "{pki}/ca.pem"), "tls-cert.*belong together"),
+    ("{pki}/server.pem", "{pki}/server.key", ("--tls-client-ca", "{pki}/ca.key"),
+     "tls-client-ca.*a PEM certificate"),
+])
+def test_wrong_files_are_usage_errors_before_a_shard_starts(pki, cert, key, more, message):
+    arguments = [part.format(pki=pki) for part in more]
+    arguments += ["--tls-cert", cert.format(pki=pki)] if cert else []
+    arguments += ["--tls-key", key.format(pki=pki)] if key else []
+    launcher = Process([BIN / "penstock-launcher", "--model-id", DEMO_MODEL, "--port", "0",
+                        "--shard-program", BIN / "penstock-simshard", *arguments])
+    assert launcher.wait_exit(30) == 2
+    assert re.search(message, launcher.output()), launcher.output()
+    assert "shard-0" not in launcher.output()
+
+
+def test_silent_clients_keep_nobody_out(simulated, pki):
+    server = simulated(*options(pki), tls=client(pki))
+    silent = [socket.create_connection((server.host, server.port), 10) for _ in range(600)]
+    try:
+        assert server.request("GET", "/health", timeout=10)[0] == 200
+    finally:
+        for sock in silent:
+            sock.close()
+
+
+def test_handshakes_do_not_hold_up_a_stream(simulated, pki):
+    server = simulated(*options(pki, "rsa"), "--step-time", "5ms", tls=client(pki))
+    stream = server.generate_stream("x", **LONG)
+    for _ in range(50):
+        next(stream)
+    began = time.monotonic()
+    statuses = at_once(64, lambda _: server.request("GET", "/live")[0])
+    assert statuses == [200] * 64
+    ended = time.monotonic()
+    stream.events()
+    during = [t for t in stream.times if began <= t <= ended]
+    gaps = sorted(b - a for a, b in zip(during, during[1:]))
+    assert len(during) >= 5, (began, ended)
+    assert gaps[len(gaps) // 2] < 0.1, gaps
