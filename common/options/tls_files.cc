@@ -96,11 +96,11 @@ TlsFiles Read(const Values& values, const Names& names, bool needs_authority) {
   PENSTOCK_ASSIGN_OR_RETURN(identity->key, ReadPem(values, names.key, names));
   if (needs_authority || asks_others) {
     PENSTOCK_ASSIGN_OR_RETURN(identity->authority, ReadPem(values, names.authority, names));
-    if (DecodeCertificate(identity->authority) == nullptr) {
-      return BadValue(names.authority, values.GetString(names.authority), "a PEM certificate");
-    }
   }
   PENSTOCK_RETURN_IF_ERROR(CheckPair(values, names, *identity));
+  if (!identity->authority.empty() && DecodeCertificate(identity->authority) == nullptr) {
+    return BadValue(names.authority, values.GetString(names.authority), "a PEM certificate");
+  }
   return std::shared_ptr<const TlsIdentity>(std::move(identity));
 }
 

@@ -1,4 +1,4 @@
-// The files of --shard-tls-cert, -key and -ca are checked before a connection needs them.
+// The files of --shard-tls-* and --tls-* are checked before a connection needs them.
 #include "common/options/tls_files.h"
 
 #include <gmock/gmock.h>
@@ -9,8 +9,11 @@
 
 #include <cstdio>
 #include <fstream>
+#include <iterator>
 #include <memory>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "common/options/table.h"
 
@@ -20,11 +23,11 @@ namespace {
 using ::testing::HasSubstr;
 
 // Writes NAME.pem, signed by itself, and NAME.key.
-void MakePair(const std::string& name) {
+void MakePair(const std::string& name, long begins = 0, long seconds = 40L * 86400) {
   const std::unique_ptr<EVP_PKEY, void (*)(EVP_PKEY*)> key(EVP_EC_gen("P-256"), EVP_PKEY_free);
   const std::unique_ptr<X509, void (*)(X509*)> certificate(X509_new(), X509_free);
-  X509_gmtime_adj(X509_getm_notBefore(certificate.get()), 0);
-  X509_gmtime_adj(X509_getm_notAfter(certificate.get()), 3600);
+  X509_gmtime_adj(X509_getm_notBefore(certificate.get()), begins);
+  X509_gmtime_adj(X509_getm_notAfter(certificate.get()), seconds);
   X509_set_pubkey(certificate.get(), key.get());
   ASSERT_GT(X509_sign(certificate.get(), key.get(), EVP_sha256()), 0);
   const std::unique_ptr<FILE, int (*)(FILE*)> pem(std::fopen((name + ".pem").c_str(), "w"),
@@ -36,22 +39,37 @@ void MakePair(const std::string& name) {
             1);
 }
 
-class ShardTlsTest : public ::testing::Test {
+class TlsFilesTest : public ::testing::Test {
  protected:
   void SetUp() override {
     MakePair(one_);
     MakePair(two_);
   }
 
-  static absl::StatusOr<std::shared_ptr<const TlsIdentity>> Read(const std::string& certificate,
-                                                                 const std::string& key) {
+  static absl::StatusOr<Values> RouterValues(std::vector<std::string> arguments) {
     Sources sources;
-    sources.arguments = {"--model-id=m", "--shard-tls-cert=" + certificate,
-                         "--shard-tls-key=" + key, "--shard-tls-ca=" + certificate};
+    sources.arguments = std::move(arguments);
+    sources.arguments.insert(sources.arguments.begin(), "--model-id=m");
     sources.environment = [](const std::string&) -> const char* { return nullptr; };
-    const auto values = Parse(ProgramAs(kRouter, "penstock-router"), sources);
+    return Parse(ProgramAs(kRouter, "penstock-router"), sources);
+  }
+
+  static TlsFiles Read(const std::string& certificate, const std::string& key) {
+    const auto values = RouterValues({"--shard-tls-cert=" + certificate, "--shard-tls-key=" + key,
+                                      "--shard-tls-ca=" + certificate});
     if (!values.ok()) return values.status();
     return ReadShardTls(*values);
+  }
+
+  static TlsFiles ReadHttp(std::vector<std::string> arguments) {
+    const auto values = RouterValues(std::move(arguments));
+    if (!values.ok()) return values.status();
+    return ReadHttpTls(*values);
+  }
+
+  static std::string Warning(const std::string& name) {
+    std::ifstream file(name + ".pem");
+    return CertificateWarning({std::istreambuf_iterator<char>(file), {}});
   }
 
   static std::string Said(const std::string& certificate, const std::string& key) {
@@ -62,23 +80,44 @@ class ShardTlsTest : public ::testing::Test {
   const std::string two_ = ::testing::TempDir() + "/penstock-tls-two";
 };
 
-TEST_F(ShardTlsTest, ACertificateAndItsKeyAreTaken) {
+TEST_F(TlsFilesTest, ACertificateAndItsKeyAreTaken) {
   const auto identity = Read(one_ + ".pem", one_ + ".key");
   ASSERT_TRUE(identity.ok()) << identity.status();
   EXPECT_THAT((*identity)->key, HasSubstr("PRIVATE KEY"));
 }
 
-TEST_F(ShardTlsTest, TheKeyOfAnotherCertificateIsRefusedByName) {
+TEST_F(TlsFilesTest, TheKeyOfAnotherCertificateIsRefusedByName) {
   EXPECT_THAT(Said(one_ + ".pem", two_ + ".key"),
               HasSubstr("`shard-tls-key` must be the key of the certificate " + one_ +
                         ".pem. Given: " + two_ + ".key"));
 }
 
-TEST_F(ShardTlsTest, FilesOfAnotherKindAreRefusedByName) {
+TEST_F(TlsFilesTest, FilesOfAnotherKindAreRefusedByName) {
   EXPECT_THAT(Said(one_ + ".key", one_ + ".key"), HasSubstr("shard-tls-cert"));
   EXPECT_THAT(Said(one_ + ".pem", one_ + ".pem"), HasSubstr("a PEM private key"));
   std::ofstream(one_ + ".key") << "-----BEGIN PRIVATE KEY-----\nAAAA\n-----END PRIVATE KEY-----\n";
   EXPECT_THAT(Said(one_ + ".pem", one_ + ".key"), HasSubstr("a PEM private key"));
+}
+
+TEST_F(TlsFilesTest, TheListenerNeedsNoAuthority) {
+  EXPECT_EQ(*ReadHttp({}), nullptr);
+  const auto identity = ReadHttp({"--tls-cert=" + one_ + ".pem", "--tls-key=" + one_ + ".key"});
+  ASSERT_TRUE(identity.ok()) << identity.status();
+  EXPECT_EQ((*identity)->authority, "");
+  const auto alone = ReadHttp({"--tls-client-ca=" + one_ + ".pem"}).status();
+  EXPECT_THAT(std::string(alone.message()), HasSubstr("--tls-client-ca needs both"));
+  const auto gone = ReadHttp({"--tls-cert=/missing.pem", "--tls-key=" + one_ + ".key"}).status();
+  EXPECT_THAT(std::string(gone.message()), HasSubstr("(No such file or directory)"));
+}
+
+TEST_F(TlsFilesTest, WarnsOfACertificateThatIsNotGoodOrSoonWillNotBe) {
+  EXPECT_EQ(Warning(one_), "");
+  MakePair(one_, 0, 3 * 86400 + 60);
+  EXPECT_EQ(Warning(one_), "the certificate expires in 3 days");
+  MakePair(one_, -7200, -3600);
+  EXPECT_EQ(Warning(one_), "the certificate has expired");
+  MakePair(one_, 3600, 7200);
+  EXPECT_EQ(Warning(one_), "the certificate is not valid yet");
 }
 
 }  // namespace

@@ -3,6 +3,10 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <memory>
+
+#include "router/http/tls_context.h"
+
 namespace penstock::router {
 namespace {
 
@@ -32,6 +36,13 @@ TEST(MemoryBoundTest, IsTheSumOfTheManual) {
   EXPECT_EQ(bound.total(), bound.base + bound.connections + bound.bodies + bound.requests +
                                bound.tokenizing + bound.index);
   EXPECT_THAT(bound.Describe(), ::testing::StartsWith("at most 1731 MiB: base 114 MiB + "));
+}
+
+TEST(MemoryBoundTest, CountsTheBuffersOfTls) {
+  HttpOptions http;
+  const std::uint64_t plain = BoundMemory(http, {}).connections;
+  http.tls = std::make_shared<TlsKeeper>(nullptr);
+  EXPECT_EQ(BoundMemory(http, {}).connections - plain, http.max_connections * 96 * kKiB);
 }
 
 TEST(MemoryBoundTest, KnowsWhatItHolds) {
