@@ -39,6 +39,8 @@ def shared_data(*parts):
 class Process:
     """A child whose merged output is read line by line as it comes."""
 
+    tls = None  # of connections to it, see Server
+
     def __init__(self, arguments, env=None, cwd=None):
         full_env = {k: v for k, v in os.environ.items() if not k.startswith("PENSTOCK_")}
         full_env.update(env or {})
@@ -105,8 +107,6 @@ class Server(Process):
 
     tls: the ssl.SSLContext of a client, where the options make the server speak HTTPS.
     """
-
-    tls = None
 
     def __init__(self, *options, model=DEMO_MODEL, env=None, tls=None):
         self.tls = tls
