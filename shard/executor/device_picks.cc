@@ -22,29 +22,28 @@ bool ModelExecutor::CollectPickRequests() {
     SampleRequest request = RequestFor(sequence);
     masked_rows_[i].swap(masked_);
     request.masked = masked_rows_[i];
-    if (!options_.picker->CanPick(request)) return false;
     requests_.push_back(request);
   }
-  return !requests_.empty();
+  return options_.picker->CanPick(requests_);
 }
 
 absl::Status ModelExecutor::PickOnDevice(StepResult& result) {
   const Time begin = SteadyNow();
   const std::span<const SampleRequest> requests = requests_;
-  picks_.assign(requests.size(), kNoPick);
+  picked_.assign(requests.size(), {});
   for (std::size_t first = 0; first < requests.size(); first += options_.max_logit_rows) {
     const std::size_t count =
         std::min<std::size_t>(options_.max_logit_rows, requests.size() - first);
     PENSTOCK_RETURN_IF_ERROR(options_.picker->Pick(static_cast<std::uint32_t>(first),
                                                    requests.subspan(first, count),
-                                                   std::span(picks_).subspan(first, count)));
+                                                   std::span(picked_).subspan(first, count)));
   }
   logits_time_ += SteadyNow() - begin;
   std::size_t next = 0;
   for (std::size_t i = 0; i < batch_.work().size(); ++i) {
     if (batch_.work()[i].logit_count == 0) continue;
-    const auto mine = std::span<const TokenId>(picks_).subspan(next++, 1);
-    PENSTOCK_RETURN_IF_ERROR(TakePicks(mine, result.sequences[i]));
+    picks_.push_back(picked_[next].token);
+    PENSTOCK_RETURN_IF_ERROR(TakePicked(picked_[next++], result.sequences[i]));
   }
   return absl::OkStatus();
 }

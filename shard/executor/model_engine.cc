@@ -15,6 +15,9 @@
 #include "shard/parallel/shm_communicator.h"
 
 namespace penstock::shard {
+
+static_assert(kMostStepsBegun == kMostStepsAhead);
+
 namespace {
 
 // Logits of so many rows at a time reach the host: 64 rows of a 128k vocabulary are 32 MiB.
@@ -336,6 +339,18 @@ absl::StatusOr<std::uint64_t> ModelEngine::Commit(const PoolSize& pool) {
 absl::StatusOr<StepResult> ModelEngine::Execute(const StepPlan& plan) {
   auto result = executor_->Execute(plan);
   // The executor has aborted what joins the hosts.
+  if (!result.ok()) communicator_->Abort();
+  return result;
+}
+
+absl::StatusOr<bool> ModelEngine::Begin(const StepPlan& plan, std::function<void()> ready) {
+  auto begun = executor_->Begin(plan, std::move(ready));
+  if (!begun.ok()) communicator_->Abort();
+  return begun;
+}
+
+absl::StatusOr<StepResult> ModelEngine::Collect() {
+  auto result = executor_->Collect();
   if (!result.ok()) communicator_->Abort();
   return result;
 }

@@ -52,6 +52,8 @@ class ModelEngine final : public StepEngine {
   absl::StatusOr<WarmupReport> Warmup() override;
   absl::StatusOr<std::uint64_t> Commit(const PoolSize& pool) override;
   absl::StatusOr<StepResult> Execute(const StepPlan& plan) override;
+  absl::StatusOr<bool> Begin(const StepPlan& plan, std::function<void()> ready) override;
+  absl::StatusOr<StepResult> Collect() override;
   void Reset() override;
   void Interrupt() override;
 

@@ -33,6 +33,7 @@ ModelExecutor::ModelExecutor(ExecutorOptions options, Backend& backend, Communic
 }
 
 void ModelExecutor::Reset() {
+  DropStepsAhead();
   if (grammars_) grammars_->EndAll();
   slots_.Reset();
   std::fill(histories_.begin(), histories_.end(), std::nullopt);
@@ -40,6 +41,7 @@ void ModelExecutor::Reset() {
 
 absl::StatusOr<StepResult> ModelExecutor::Execute(const StepPlan& plan) {
   StepResult result;
+  if (!ahead_.empty()) return absl::InternalError("a step is executed before those begun are over");
   const absl::Status status = Run(plan, result);
   if (status.ok()) return result;
   communicator_.Abort();
@@ -47,7 +49,7 @@ absl::StatusOr<StepResult> ModelExecutor::Execute(const StepPlan& plan) {
 }
 
 absl::Status ModelExecutor::Run(const StepPlan& plan, StepResult& result) {
-  PENSTOCK_RETURN_IF_ERROR(ApplyControl(plan));
+  if (!std::exchange(control_applied_, false)) PENSTOCK_RETURN_IF_ERROR(ApplyControl(plan));
   if (options_.padded) {
     PENSTOCK_RETURN_IF_ERROR(cell_rows_.Arrange(plan, slots_, backend_, result.cells));
   }
@@ -129,7 +131,7 @@ void ModelExecutor::Draft(const StepPlan& plan) {
 
 absl::Status ModelExecutor::ReadLogits(StepResult& result) {
   picks_.clear();
-  if (CollectPickRequests()) return PickOnDevice(result);
+  if (CollectPickRequests() && !requests_.empty()) return PickOnDevice(result);
   const auto total = static_cast<std::uint32_t>(batch_.batch().logit_rows.size());
   std::size_t index = 0;  // into work()
   for (std::uint32_t first = 0; first < total; first += options_.max_logit_rows) {
@@ -239,14 +241,20 @@ absl::Status ModelExecutor::SharePicks(StepResult& result) {
 absl::Status ModelExecutor::TakePicks(std::span<const TokenId> picks, SequenceResult& result) {
   for (const TokenId pick : picks) {
     if (pick == kNoPick) break;
-    if (pick == kFailedPick) {
-      Fail(result);
-      break;
-    }
-    PENSTOCK_RETURN_IF_ERROR(CheckPick(pick));
-    result.tokens.push_back({pick, 0.0f, {}});
-    TakeToken(pick, result);
+    PENSTOCK_RETURN_IF_ERROR(TakePicked({pick, 0.0f}, result));
+    if (pick == kFailedPick) break;
   }
+  return absl::OkStatus();
+}
+
+absl::Status ModelExecutor::TakePicked(const PickedToken& pick, SequenceResult& result) {
+  if (pick.token == kFailedPick) {
+    Fail(result);
+    return absl::OkStatus();
+  }
+  PENSTOCK_RETURN_IF_ERROR(CheckPick(pick.token));
+  result.tokens.push_back({pick.token, pick.logprob, {}});
+  TakeToken(pick.token, result);
   return absl::OkStatus();
 }
 

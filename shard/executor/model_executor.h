@@ -11,12 +11,15 @@
 #include <absl/status/statusor.h>
 
 #include <cstdint>
+#include <deque>
+#include <functional>
 #include <optional>
 #include <string>
 #include <vector>
 
 #include "common/plan/step_plan.h"
 #include "common/plan/step_result.h"
+#include "common/time.h"
 #include "shard/backend/backend.h"
 #include "shard/backend/token_picker.h"
 #include "shard/executor/cell_rows.h"
@@ -50,7 +53,17 @@ class ModelExecutor {
   // Both outlive the executor. The backend has its cache.
   ModelExecutor(ExecutorOptions options, Backend& backend, Communicator& communicator);
 
+  // Every step that was begun has been collected.
   absl::StatusOr<StepResult> Execute(const StepPlan& plan);
+
+  // Begins the step on the device without waiting for it (run_ahead.cc), if all of it can be
+  // computed there: then its result is the next but those begun before that Collect gives, and
+  // `ready` is called, on any thread, when Collect would not wait. False: nothing was computed, and
+  // the plan is to be executed once the steps begun before have been collected. At most
+  // kMostStepsAhead are begun and not collected.
+  absl::StatusOr<bool> Begin(const StepPlan& plan, std::function<void()> ready);
+  absl::StatusOr<StepResult> Collect();
+
   void Reset();
 
  private:
@@ -72,6 +85,24 @@ class ModelExecutor {
   bool CollectPickRequests();
   absl::Status PickOnDevice(StepResult& result);
 
+  // Steps that run ahead (run_ahead.cc).
+  struct AheadRow {
+    SlotId slot;
+    SequenceId sequence;
+    std::uint32_t committed = 0;  // behind the step
+    bool picks = false;
+  };
+  struct AheadStep {
+    std::vector<AheadRow> rows;
+    std::uint32_t picks = 0;
+    Time begun;
+  };
+  bool NamesStepsAhead(const StepPlan& plan) const;
+  absl::StatusOr<bool> TryBegin(const StepPlan& plan, std::function<void()> ready);
+  AheadStep CommitAhead();
+  absl::Status CollectInto(StepResult& result);
+  void DropStepsAhead();
+
   // Contrastive search (contrastive_steps.cc): rank 0 chooses among the rows of each candidate
   // segment, every rank commits the winners.
   absl::Status CommitWinners(StepResult& result);
@@ -85,6 +116,7 @@ class ModelExecutor {
   // themselves.
   absl::Status SharePicks(StepResult& result);
   absl::Status TakePicks(std::span<const TokenId> picks, SequenceResult& result);
+  absl::Status TakePicked(const PickedToken& pick, SequenceResult& result);
   void TakeToken(TokenId token, SequenceResult& result);
   void FinishDrafts(StepResult& result);
   absl::Status CheckPick(TokenId pick) const;
@@ -103,12 +135,16 @@ class ModelExecutor {
   CellRows cell_rows_;
   StepBatch batch_;
   Sampler sampler_;
+  std::deque<AheadStep> ahead_;   // begun, not collected
+  bool control_applied_ = false;  // of the next plan, by a Begin that began nothing
+  Time last_collected_{};
 
   // Of the present step.
   std::vector<TokenId> masked_;
   std::vector<SampleRequest> requests_;  // of PickOnDevice
   std::vector<std::vector<TokenId>> masked_rows_;
   std::vector<TokenId> picks_;         // StepWork::picks per segment, in order
+  std::vector<PickedToken> picked_;    // of the device
   std::vector<std::int32_t> winners_;  // of candidate segments, in order
   std::vector<CandidateChoice> choices_;
   std::vector<float> similarities_;

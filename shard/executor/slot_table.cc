@@ -60,7 +60,7 @@ void SlotTable::Reset() { std::fill(slots_.begin(), slots_.end(), std::nullopt);
 void CollectMasked(const Sequence& sequence, std::span<const TokenId> eos,
                    std::vector<TokenId>& out) {
   out.clear();
-  if (sequence.Generated() >= sequence.start.min_new_tokens) return;
+  if (sequence.Generated() + sequence.unknown >= sequence.start.min_new_tokens) return;
   if (!sequence.start.ignore_eos) out.assign(eos.begin(), eos.end());
   out.insert(out.end(), sequence.start.stop_token_ids.begin(), sequence.start.stop_token_ids.end());
 }

@@ -32,11 +32,16 @@ struct Sequence {
   std::vector<std::vector<BlockId>> tables;  // per kv_group; a released entry keeps its id
   bool in_cells = false;                     // padded KV layout: it has left its blocks
 
+  // Steps that run ahead of the host: tokens behind `tokens` that were sampled, or are being
+  // sampled, and are not known yet; and which pick of the step begun last is the newest of them.
+  std::uint32_t unknown = 0;
+  std::int32_t newest_pick = -1;
+
   std::uint32_t Generated() const {
     return static_cast<std::uint32_t>(tokens.size()) - start.prompt_length;
   }
   // Position, in the request's output, of the token that is sampled next.
-  std::uint32_t NextOutputIndex() const { return start.sample_index_base + Generated(); }
+  std::uint32_t NextOutputIndex() const { return start.sample_index_base + Generated() + unknown; }
 };
 
 class SlotTable {

@@ -9,12 +9,27 @@ void StepBatch::Build(const StepPlan& plan, const SlotTable& slots) {
   segments_.clear();
   logit_rows_.clear();
   work_.clear();
+  newest_.clear();
   pick_count_ = 0;
   candidate_segments_ = 0;
   for (const Segment& segment : plan.segments) {
     const Sequence& sequence = slots.at(segment.slot);
     if (sequence.finish == ShardFinish::kNone) Add(segment, sequence);
   }
+}
+
+void StepBatch::AddTokens(const StepWork& work, const Sequence& sequence) {
+  const bool prompt = work.segment.kind == Segment::Kind::kPrompt;
+  if (!prompt && sequence.unknown > 0) {
+    tokens_.push_back(0);
+    newest_.push_back(sequence.newest_pick);
+    return;
+  }
+  const std::vector<TokenId>& from = work.candidates ? sequence.candidates : sequence.tokens;
+  const auto begin = from.begin() + (work.candidates ? 0 : sequence.committed);
+  tokens_.insert(tokens_.end(), begin, begin + (work.rows - work.drafts));
+  if (!prompt) tokens_.insert(tokens_.end(), sequence.drafts.begin(), sequence.drafts.end());
+  newest_.resize(tokens_.size(), -1);
 }
 
 void StepBatch::Add(const Segment& segment, const Sequence& sequence) {
@@ -42,10 +57,7 @@ void StepBatch::Add(const Segment& segment, const Sequence& sequence) {
   ragged.candidates = work.candidates;
   if (sequence.in_cells) ragged.row = segment.slot;
   segments_.push_back(ragged);
-  const std::vector<TokenId>& from = work.candidates ? sequence.candidates : sequence.tokens;
-  const auto begin = from.begin() + (work.candidates ? 0 : first);
-  tokens_.insert(tokens_.end(), begin, begin + (work.rows - work.drafts));
-  if (!prompt) tokens_.insert(tokens_.end(), sequence.drafts.begin(), sequence.drafts.end());
+  AddTokens(work, sequence);
   // Of candidates the first, which stands for the winner; else the last ones.
   const auto end =
       work.candidates ? ragged.query_start + 1 : static_cast<std::uint32_t>(tokens_.size());

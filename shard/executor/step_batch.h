@@ -36,16 +36,20 @@ class StepBatch {
 
   RaggedBatch batch() const { return {tokens_, segments_, logit_rows_}; }
   const std::vector<StepWork>& work() const { return work_; }  // in the order of segments
+  // Of each row the pick of the step before that is its token; -1: it stands in the batch.
+  const std::vector<std::int32_t>& newest() const { return newest_; }
   std::uint32_t pick_count() const { return pick_count_; }
   std::uint32_t candidate_segments() const { return candidate_segments_; }
 
  private:
   void Add(const Segment& segment, const Sequence& sequence);
+  void AddTokens(const StepWork& work, const Sequence& sequence);
 
   std::vector<TokenId> tokens_;
   std::vector<RaggedSegment> segments_;
   std::vector<std::uint32_t> logit_rows_;
   std::vector<StepWork> work_;
+  std::vector<std::int32_t> newest_;
   std::uint32_t pick_count_ = 0;  // of all work
   std::uint32_t candidate_segments_ = 0;
 };

@@ -53,9 +53,10 @@ class ExecuteReactor final : public Reactor, public std::enable_shared_from_this
       return;
     }
     if (!CountPlan()) return;
-    const bool posted = state_.thread.Post(
-        [self = shared_from_this(), received, plan = std::make_shared<StepPlan>(*std::move(plan))] {
-          self->RunPlan(*plan, received);
+    const bool posted =
+        state_.thread.Post([self = shared_from_this(), received,
+                            plan = std::make_shared<const StepPlan>(*std::move(plan))] {
+          self->RunPlan(plan, received);
         });
     if (posted) {
       ReadOn();
@@ -77,6 +78,12 @@ class ExecuteReactor final : public Reactor, public std::enable_shared_from_this
   void OnDone() override { self_.reset(); }
 
  private:
+  // A step and how long its plan waited.
+  struct Begun {
+    StepId id;
+    Duration queued{0};
+  };
+
   // Counts a plan that was read. False: the stream is ending.
   bool CountPlan() {
     std::lock_guard lock(mutex_);
@@ -99,23 +106,61 @@ class ExecuteReactor final : public Reactor, public std::enable_shared_from_this
   }
 
   // Model thread.
-  void RunPlan(const StepPlan& plan, Time received) {
+  void RunPlan(const std::shared_ptr<const StepPlan>& plan, Time received) {
     if (!TakePlan()) return;
-    const Duration queued = SteadyNow() - received;
-    auto result = state_.session.Step(plan);
-    if (!result.ok()) {
-      const std::string text = " ends the group: " + Message(result.status());
-      log::Error("step " + std::to_string(plan.step.value()) + text);
-      Close(result.status());
-      return;
+    const Begun step{plan->step, SteadyNow() - received};
+    // At most one step may still run when the next is begun.
+    if (!CollectDownTo(kMostStepsBegun - 1)) return;
+    const auto begun = state_.session.Begin(
+        plan, [self = shared_from_this(), number = begun_count_ + 1] { self->PostReady(number); });
+    if (!begun.ok()) return FailStep(step, begun.status());
+    if (*begun) {
+      ++begun_count_;
+      begun_.push_back(step);
+    } else if (CollectDownTo(0)) {
+      Send(step, state_.session.Step(*plan));
     }
-    result->timings.queued = queued;
+  }
+
+  // Any thread: the step that was begun as number `number` is done on the device. The inbox has
+  // room, unless it is closed, and then nobody waits for the result.
+  void PostReady(std::uint64_t number) {
+    state_.thread.Post([self = shared_from_this(), number] {
+      if (self->closed_) return;
+      const std::uint64_t later = self->begun_count_ - number;
+      if (self->begun_.size() > later) self->CollectDownTo(static_cast<std::size_t>(later));
+    });
+  }
+
+  // Model thread. Sends the results of the oldest steps that were begun until `left` are left.
+  // False: one failed, and the stream is ending.
+  bool CollectDownTo(std::size_t left) {
+    while (begun_.size() > left) {
+      const Begun step = begun_.front();
+      begun_.pop_front();
+      if (!Send(step, state_.session.Collect())) return false;
+    }
+    return true;
+  }
+
+  bool Send(const Begun& step, absl::StatusOr<StepResult> result) {
+    if (!result.ok()) {
+      FailStep(step, result.status());
+      return false;
+    }
+    result->timings.queued = step.queued;
     auto message = std::make_unique<v1::StepResult>();
     proto::ToProto(*result, *message);
     std::lock_guard lock(mutex_);
     outbox_.push_back(std::move(message));
     ++results_;
     Pump();
+    return true;
+  }
+
+  void FailStep(const Begun& step, const absl::Status& status) {
+    log::Error("step " + std::to_string(step.id.value()) + " ends the group: " + Message(status));
+    Close(status);
   }
 
   // One plan leaves the queue. False: the stream is ending, drop it.
@@ -148,6 +193,7 @@ class ExecuteReactor final : public Reactor, public std::enable_shared_from_this
 
   // Model thread. Runs once: later reasons and queued plans find `closed_`.
   void Close(const absl::Status& status) {
+    if (status.ok() && !closed_ && !CollectDownTo(0)) return;
     {
       std::lock_guard lock(mutex_);
       ending_ = true;
@@ -160,6 +206,7 @@ class ExecuteReactor final : public Reactor, public std::enable_shared_from_this
     const bool intact = status.ok() || absl::IsCancelled(status);
     state_.formation.End(FormationCall::kExecute, intact);
     state_.session.CloseExecute();
+    begun_.clear();
     LogCounters();
     FinishWith(status);
   }
@@ -193,6 +240,10 @@ class ExecuteReactor final : public Reactor, public std::enable_shared_from_this
   ServiceState& state_;
   std::shared_ptr<ExecuteReactor> self_;  // until OnDone
   v1::StepPlan incoming_;                 // owned by the read in flight
+
+  // The model thread's.
+  std::deque<Begun> begun_;  // steps begun, not collected
+  std::uint64_t begun_count_ = 0;
 
   std::mutex mutex_;
   std::deque<std::unique_ptr<v1::StepResult>> outbox_;  // front: being written when writing_

@@ -110,6 +110,8 @@ absl::StatusOr<std::uint64_t> GroupSession::Commit(const PoolSize& pool) {
 
 void GroupSession::OpenExecute() {
   engine_.Reset();
+  pending_.clear();
+  checked_ = false;
   checker_->Reset();
   digest_.Reset();
 }
@@ -121,10 +123,14 @@ absl::StatusOr<StepResult> GroupSession::Step(const StepPlan& plan) {
 }
 
 absl::StatusOr<StepResult> GroupSession::StepWithTokens(const StepPlan& plan) {
-  PENSTOCK_RETURN_IF_ERROR(checker_->Check(plan));
+  if (!std::exchange(checked_, false)) PENSTOCK_RETURN_IF_ERROR(checker_->Check(plan));
   LogStarts(plan);
   PENSTOCK_ASSIGN_OR_RETURN(StepResult result, engine_.Execute(plan));
   PENSTOCK_RETURN_IF_ERROR(checker_->Observe(plan, result));
+  return Stamp(plan, std::move(result));
+}
+
+StepResult GroupSession::Stamp(const StepPlan& plan, StepResult result) {
   digest_.Mix(plan);
   digest_.Mix(result);
   result.epoch = plan.epoch;
@@ -133,6 +139,31 @@ absl::StatusOr<StepResult> GroupSession::StepWithTokens(const StepPlan& plan) {
   return result;
 }
 
-void GroupSession::CloseExecute() { engine_.Reset(); }
+absl::StatusOr<bool> GroupSession::Begin(std::shared_ptr<const StepPlan> plan,
+                                         std::function<void()> ready) {
+  PENSTOCK_RETURN_IF_ERROR(checker_->Check(*plan));
+  PENSTOCK_ASSIGN_OR_RETURN(const bool begun, engine_.Begin(*plan, std::move(ready)));
+  checked_ = !begun;
+  if (!begun) return false;
+  LogStarts(*plan);
+  checker_->Assume(*plan);
+  pending_.push_back(std::move(plan));
+  return true;
+}
+
+absl::StatusOr<StepResult> GroupSession::Collect() {
+  PENSTOCK_ASSIGN_OR_RETURN(StepResult result, engine_.Collect());
+  const std::shared_ptr<const StepPlan> plan = std::move(pending_.front());
+  pending_.pop_front();
+  PENSTOCK_RETURN_IF_ERROR(checker_->ObserveAssumed(*plan, result));
+  result = Stamp(*plan, std::move(result));
+  if (setup_.rank != 0) result.sequences.clear();
+  return result;
+}
+
+void GroupSession::CloseExecute() {
+  engine_.Reset();
+  pending_.clear();
+}
 
 }  // namespace penstock::shard

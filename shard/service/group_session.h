@@ -8,7 +8,11 @@
 #include <absl/status/status.h>
 #include <absl/status/statusor.h>
 
+#include <cstddef>
 #include <cstdint>
+#include <deque>
+#include <functional>
+#include <memory>
 #include <optional>
 
 #include "shard/service/plan_checker.h"
@@ -37,9 +41,16 @@ class GroupSession {
   // The same for a driver that sits beside each rank: every rank keeps its sequences. Logprobs are
   // rank 0's alone.
   absl::StatusOr<StepResult> StepWithTokens(const StepPlan& plan);
+  // The same in two halves, as StepEngine::Begin. After false Step is called with the same plan,
+  // once no step is pending. Collect gives the result of the oldest.
+  absl::StatusOr<bool> Begin(std::shared_ptr<const StepPlan> plan, std::function<void()> ready);
+  absl::StatusOr<StepResult> Collect();
+  std::size_t pending() const { return pending_.size(); }
+
   void CloseExecute();
 
  private:
+  StepResult Stamp(const StepPlan& plan, StepResult result);
   absl::Status CheckLimits(const GroupLimits& limits) const;
 
   StepEngine& engine_;
@@ -47,6 +58,8 @@ class GroupSession {
   PoolSize fits_;  // of the last Warmup
   std::optional<PlanChecker> checker_;
   PlanDigest digest_;
+  std::deque<std::shared_ptr<const StepPlan>> pending_;  // begun, not collected
+  bool checked_ = false;                                 // the next plan, by a Begin that was false
 };
 
 }  // namespace penstock::shard

@@ -348,26 +348,47 @@ absl::Status PlanChecker::CheckGroups(const StepPlan& plan) const {
 }
 
 absl::Status PlanChecker::Observe(const StepPlan& plan, const StepResult& result) {
+  return ObserveEach(plan, result, false);
+}
+
+absl::Status PlanChecker::ObserveAssumed(const StepPlan& plan, const StepResult& result) {
+  return ObserveEach(plan, result, true);
+}
+
+// A prompt counts as committed when it was planned.
+void PlanChecker::Assume(const StepPlan& plan) {
+  for (const Segment& segment : plan.segments) {
+    Slot& slot = *slots_[segment.slot.value()];
+    if (segment.kind == Segment::Kind::kDecode && !slot.finished) slot.committed += 1;
+  }
+}
+
+absl::Status PlanChecker::ObserveEach(const StepPlan& plan, const StepResult& result,
+                                      bool assumed) {
   std::size_t next = 0;
   for (const Segment& segment : plan.segments) {
+    if (!slots_[segment.slot.value()].has_value()) {
+      return Bad("ends", segment.slot.value(), "a slot of which every result has been sent");
+    }
     if (slots_[segment.slot.value()]->finished) continue;
     if (next >= result.sequences.size()) {
       return EngineMistake("sequences", result.sequences.size(), "one per unfinished segment");
     }
-    PENSTOCK_RETURN_IF_ERROR(ObserveSequence(result.sequences[next++], segment));
+    PENSTOCK_RETURN_IF_ERROR(ObserveSequence(result.sequences[next++], segment, assumed));
   }
   if (next == result.sequences.size()) return absl::OkStatus();
   return EngineMistake("sequences", result.sequences.size(), "one per unfinished segment");
 }
 
-absl::Status PlanChecker::ObserveSequence(const SequenceResult& result, const Segment& segment) {
+absl::Status PlanChecker::ObserveSequence(const SequenceResult& result, const Segment& segment,
+                                          bool assumed) {
   Slot& slot = *slots_[segment.slot.value()];
   if (result.slot != segment.slot || result.sequence != slot.sequence) {
     return EngineMistake("sequences.slot", result.slot.value(),
                          std::to_string(segment.slot.value()) + ", in the order of segments");
   }
   slot.finished = result.finish != ShardFinish::kNone;
-  if (result.finish == ShardFinish::kError) return absl::OkStatus();
+  if (result.finish == ShardFinish::kError || assumed) return absl::OkStatus();
   const bool decode = segment.kind == Segment::Kind::kDecode;
   const std::uint32_t least = decode ? slot.committed + 1 : slot.computed;
   const std::uint32_t most =

@@ -56,6 +56,11 @@ class PlanChecker {
   // Takes in the result of the plan checked last. An error (INTERNAL) is a mistake of the engine.
   absl::Status Observe(const StepPlan& plan, const StepResult& result);
 
+  // Steps that run ahead of their results: after Check, what the plan commits counts as committed,
+  // and its result is observed later, in order, by what it says of sequences that end.
+  void Assume(const StepPlan& plan);
+  absl::Status ObserveAssumed(const StepPlan& plan, const StepResult& result);
+
   // All slots free; the next step is 1.
   void Reset();
 
@@ -94,7 +99,8 @@ class PlanChecker {
   absl::Status ApplyRows(const StepPlan& plan);
   absl::Status ApplyRow(SlotId id, std::uint32_t width);
   absl::Status CheckDecodesInRows(const StepPlan& plan) const;
-  absl::Status ObserveSequence(const SequenceResult& result, const Segment& segment);
+  absl::Status ObserveEach(const StepPlan& plan, const StepResult& result, bool assumed);
+  absl::Status ObserveSequence(const SequenceResult& result, const Segment& segment, bool assumed);
 
   absl::Status FindActive(SlotId id, const char* field, Slot** slot);
   absl::Status CheckBlock(BlockId block, const char* field) const;

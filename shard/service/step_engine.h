@@ -11,6 +11,7 @@
 #include <absl/status/statusor.h>
 
 #include <chrono>
+#include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <optional>
@@ -93,6 +94,9 @@ struct PoolSize {
   std::uint32_t cells = 0;
 };
 
+// Steps that an engine may have begun and not collected: one that runs, and the one behind it.
+inline constexpr std::size_t kMostStepsBegun = 2;
+
 class StepEngine {
  public:
   virtual ~StepEngine() = default;
@@ -113,7 +117,19 @@ class StepEngine {
   // ends the group; what concerns one sequence alone is its ShardFinish::kError.
   virtual absl::StatusOr<StepResult> Execute(const StepPlan& plan) = 0;
 
-  // Frees all sequences.
+  // In two halves, for a device that can compute a step while the host prepares the next: Begin
+  // checks nothing and waits for nothing; Collect gives the results in order and waits for the
+  // oldest. `ready` is called once, on any thread, when Collect would not wait for this step.
+  // False: this step cannot run ahead; it is to be executed once every step that was begun is
+  // collected.
+  virtual absl::StatusOr<bool> Begin(const StepPlan&, std::function<void()> /*ready*/) {
+    return false;
+  }
+  virtual absl::StatusOr<StepResult> Collect() {
+    return absl::InternalError("this engine begins no steps");
+  }
+
+  // Frees all sequences; steps that were begun are dropped.
   virtual void Reset() = 0;
 
   // Any thread: the present and all later calls end soon, with an error.

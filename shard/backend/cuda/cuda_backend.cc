@@ -1,6 +1,7 @@
 #include "shard/backend/cuda/cuda_backend.h"
 
 #include <algorithm>
+#include <deque>
 #include <map>
 #include <optional>
 #include <set>
@@ -49,11 +50,15 @@ class CudaBackend final : public Backend, public TokenPicker {
   absl::Status CommitCandidates(std::span<const CandidateChoice> choices) override;
   absl::StatusOr<TensorView> Logits(std::uint32_t first, std::uint32_t count) override;
   std::uint64_t MemoryBytes() const override;
-  bool CanPick(const SampleRequest& request) const override {
-    return options_.program.part.world == 1 && picker_.CanPick(request);
+  bool CanPick(std::span<const SampleRequest> requests) const override {
+    return Alone() && requests.size() <= logit_rows_ && picker_.CanPick(requests);
   }
   absl::Status Pick(std::uint32_t first, std::span<const SampleRequest> requests,
-                    std::span<TokenId> out) override;
+                    std::span<PickedToken> out) override;
+  absl::Status BeginStep(const RaggedBatch& batch, std::span<const std::int32_t> newest,
+                         std::span<const SampleRequest> requests,
+                         std::function<void()> ready) override;
+  absl::Status EndStep(std::span<PickedToken> out) override;
 
  private:
   PagedLayout Layout() const {
@@ -67,7 +72,16 @@ class CudaBackend final : public Backend, public TokenPicker {
   std::uint32_t MaxPartitions() const {
     return (limits_.max_sequence_length + kPartition - 1) / kPartition;
   }
+  // The device has whole rows of logits; graphs then go on to the picks.
+  bool Alone() const { return options_.program.part.world == 1; }
   InputLimits LimitsOfInputs() const;
+  absl::Status PrepareRunner(const InputLimits& inputs);
+  // Enqueues the head and the picks behind a body of so many rows of logits.
+  absl::Status EnqueuePicks(std::uint32_t rows);
+  absl::Status EnqueueStep(const RaggedBatch& batch, std::span<const std::int32_t> newest,
+                           std::span<const SampleRequest> requests);
+  // Logits of the last batch from this row on, on the device.
+  absl::StatusOr<float*> HeadRows(std::uint32_t first, std::uint32_t count);
   absl::Status RecordGraphs();
   absl::Status CheckLogitRows(std::uint32_t first, std::size_t count) const;
   absl::StatusOr<Gpu::Graph> Record(const GraphShape& shape);
@@ -86,8 +100,12 @@ class CudaBackend final : public Backend, public TokenPicker {
   GpuMemory shares_;           // pinned: logits as they come
   std::vector<float> joined_;  // with several ranks
   DevicePicker picker_;
-  std::uint32_t blocks_ = 0;  // the cache has one more, the scratch block
-  std::uint32_t logit_count_ = 0;
+  std::uint32_t blocks_ = 0;       // the cache has one more, the scratch block
+  std::uint32_t logit_count_ = 0;  // of the last batch
+  bool head_done_ = false;         // for all of them
+  std::uint32_t logit_rows_ = 0;   // rows that the head and the picker have room for
+  std::deque<Gpu::Mark> begun_;    // ends of steps that were begun
+  std::vector<std::int32_t> newest_of_logits_;
 
   std::optional<GraphBuckets> buckets_;
   std::map<GraphShape, Gpu::Graph> graphs_;
@@ -117,6 +135,7 @@ absl::Status CudaBackend::Prepare(const BackendLimits& limits, Communicator* com
         "with --backend reference");
   }
   FreeGraphs();
+  begun_.clear();
   limits_ = limits;
   communicator_ = communicator;
   const InputLimits inputs = LimitsOfInputs();
@@ -126,18 +145,22 @@ absl::Status CudaBackend::Prepare(const BackendLimits& limits, Communicator* com
                                   {options_.program.part.heads, options_.program.part.kv_heads,
                                    options_.program.head_dim},
                                   options_.block_size, WindowsOf(options_.program)));
-  PENSTOCK_RETURN_IF_ERROR(runner_.Prepare(
-      {inputs.rows, limits.max_logit_rows, limits.max_sequence_length, inputs.items},
-      communicator));
+  const std::uint32_t graph_rows = std::min(options_.max_graph_rows, limits.max_step_tokens);
+  buckets_.emplace(graph_rows, MaxPartitions());
+  logit_rows_ = limits.max_logit_rows;
+  if (options_.graphs && Alone()) logit_rows_ = std::max(logit_rows_, graph_rows);
+  PENSTOCK_RETURN_IF_ERROR(PrepareRunner(inputs));
   const std::size_t shares = std::size_t{options_.program.part.world} * limits.max_logit_rows *
                              options_.program.Width(Buffer::kLogits);
   PENSTOCK_ASSIGN_OR_RETURN(shares_, GpuMemory::Pinned(gpu_, shares * sizeof(float)));
-  if (options_.program.part.world > 1) {
-    joined_.resize(std::size_t{limits.max_logit_rows} * options_.program.vocabulary);
-  }
-  PENSTOCK_ASSIGN_OR_RETURN(
-      picker_, DevicePicker::Create(gpu_, limits.max_logit_rows, limits.max_sequence_length));
-  buckets_.emplace(std::min(options_.max_graph_rows, limits.max_step_tokens), MaxPartitions());
+  if (!Alone()) joined_.resize(std::size_t{limits.max_logit_rows} * options_.program.vocabulary);
+  PENSTOCK_ASSIGN_OR_RETURN(picker_, DevicePicker::Create(gpu_, logit_rows_));
+  return absl::OkStatus();
+}
+
+absl::Status CudaBackend::PrepareRunner(const InputLimits& inputs) {
+  PENSTOCK_RETURN_IF_ERROR(runner_.Prepare(
+      {inputs.rows, logit_rows_, limits_.max_sequence_length, inputs.items}, communicator_));
   for (const GraphShape& shape : buckets_->All()) {
     PENSTOCK_RETURN_IF_ERROR(runner_.TuneProducts(shape.rows));
   }
@@ -165,15 +188,26 @@ RaggedBatch CudaBackend::DummyStep(std::uint32_t rows) {
   return {dummy_tokens_, dummy_segments_, {}};
 }
 
+absl::Status CudaBackend::EnqueuePicks(std::uint32_t rows) {
+  if (rows == 0) return absl::OkStatus();
+  PENSTOCK_RETURN_IF_ERROR(runner_.RunHead(0, rows));
+  return picker_.Enqueue(runner_.HeadLogits(), rows, options_.program.vocabulary);
+}
+
 absl::StatusOr<Gpu::Graph> CudaBackend::Record(const GraphShape& shape) {
   inputs_.Fill(DummyStep(shape.rows));
   inputs_.PadTo(shape, blocks_);
   PENSTOCK_RETURN_IF_ERROR(inputs_.Upload());
+  PENSTOCK_RETURN_IF_ERROR(picker_.Stage({}, {}, std::min(shape.rows, logit_rows_)));
+  const auto run = [&] {
+    PENSTOCK_RETURN_IF_ERROR(runner_.RunBody(inputs_.OnDevice(), Cache(), picker_.Picks()));
+    return Alone() ? EnqueuePicks(shape.rows) : absl::OkStatus();
+  };
   // Once for real: libraries load their kernels at the first call, which a capture forbids.
-  PENSTOCK_RETURN_IF_ERROR(runner_.RunBody(inputs_.OnDevice(), Cache()));
+  PENSTOCK_RETURN_IF_ERROR(run());
   PENSTOCK_RETURN_IF_ERROR(gpu_.Synchronize());
   PENSTOCK_RETURN_IF_ERROR(gpu_.BeginCapture());
-  const absl::Status recorded = runner_.RunBody(inputs_.OnDevice(), Cache());
+  const absl::Status recorded = run();
   auto graph = gpu_.EndCapture();
   return recorded.ok() ? graph : recorded;
 }
@@ -211,24 +245,72 @@ absl::Status CudaBackend::CopyBlocks(std::span<const BlockCopy> copies) {
 }
 
 absl::Status CudaBackend::Execute(const RaggedBatch& batch) {
+  if (!begun_.empty()) return absl::InternalError("a step that was begun has not been ended");
+  PENSTOCK_RETURN_IF_ERROR(EnqueueStep(batch, {}, {}));
+  // Its inputs may still be read two steps on; a step without logits must end first.
+  return logit_count_ > 0 ? absl::OkStatus() : gpu_.Synchronize();
+}
+
+// As a graph where there is one of its shape: that goes on to the picks, which rows that ask for
+// nothing leave alone. Else the body; then the head is done when logits are asked for.
+absl::Status CudaBackend::EnqueueStep(const RaggedBatch& batch,
+                                      std::span<const std::int32_t> newest,
+                                      std::span<const SampleRequest> requests) {
   logit_count_ = 0;
+  head_done_ = false;
   PENSTOCK_RETURN_IF_ERROR(
       CheckBatch(batch, limits_, options_.program, {options_.block_size, blocks_}));
-  inputs_.Fill(batch);
+  inputs_.Fill(batch, newest);
   std::optional<GraphShape> shape;
   if (inputs_.is_decode() && !graphs_.empty()) {
     shape = buckets_->Choose(inputs_.rows(), inputs_.MostItems());
   }
   if (shape.has_value()) inputs_.PadTo(*shape, blocks_);
   PENSTOCK_RETURN_IF_ERROR(inputs_.Upload());
-  PENSTOCK_RETURN_IF_ERROR(shape.has_value() ? gpu_.Launch(graphs_.at(*shape))
-                                             : runner_.RunBody(inputs_.OnDevice(), Cache()));
-  if (shape.has_value() && communicator_ != nullptr) {
-    PENSTOCK_RETURN_IF_ERROR(communicator_->WatchQueued());
+  const bool picks = Alone() && (shape.has_value() || !requests.empty());
+  newest_of_logits_.clear();
+  if (!newest.empty()) {
+    for (const std::uint32_t row : batch.logit_rows) newest_of_logits_.push_back(newest[row]);
+  }
+  if (picks) {
+    PENSTOCK_RETURN_IF_ERROR(
+        picker_.Stage(requests, newest_of_logits_, shape.has_value() ? shape->rows : 0));
   }
   logit_count_ = static_cast<std::uint32_t>(batch.logit_rows.size());
-  // The next step's inputs go to the same staging memory; a step without logits must end first.
-  return logit_count_ > 0 ? absl::OkStatus() : gpu_.Synchronize();
+  head_done_ = picks;
+  if (!shape.has_value()) {
+    PENSTOCK_RETURN_IF_ERROR(runner_.RunBody(inputs_.OnDevice(), Cache(), picker_.Picks()));
+    return picks ? EnqueuePicks(logit_count_) : absl::OkStatus();
+  }
+  PENSTOCK_RETURN_IF_ERROR(gpu_.Launch(graphs_.at(*shape)));
+  return communicator_ == nullptr ? absl::OkStatus() : communicator_->WatchQueued();
+}
+
+absl::Status CudaBackend::BeginStep(const RaggedBatch& batch, std::span<const std::int32_t> newest,
+                                    std::span<const SampleRequest> requests,
+                                    std::function<void()> ready) {
+  if (!Alone() || requests.size() != batch.logit_rows.size() ||
+      newest.size() != batch.tokens.size() || begun_.size() >= kMostStepsAhead) {
+    return absl::InternalError("the cuda backend cannot begin this step");
+  }
+  PENSTOCK_RETURN_IF_ERROR(EnqueueStep(batch, newest, requests));
+  // Turns are taken by every step that is begun, so that the earlier one is always the other.
+  if (!head_done_) PENSTOCK_RETURN_IF_ERROR(picker_.Stage({}, {}, 0));
+  PENSTOCK_RETURN_IF_ERROR(picker_.Fetch(logit_count_));
+  PENSTOCK_ASSIGN_OR_RETURN(const Gpu::Mark mark, gpu_.MarkHere(std::move(ready)));
+  begun_.push_back(mark);
+  logit_count_ = 0;  // nobody may ask for them: the next step's come to the same place
+  return absl::OkStatus();
+}
+
+absl::Status CudaBackend::EndStep(std::span<PickedToken> out) {
+  if (begun_.empty()) return absl::InternalError("no step was begun");
+  const Gpu::Mark mark = begun_.front();
+  begun_.pop_front();
+  PENSTOCK_RETURN_IF_ERROR(gpu_.WaitFor(mark));
+  if (communicator_ != nullptr) PENSTOCK_RETURN_IF_ERROR(communicator_->Health());
+  picker_.Take(out, !begun_.empty());
+  return absl::OkStatus();
 }
 
 absl::Status CudaBackend::Similarities(std::uint32_t, std::span<float>) {
@@ -249,21 +331,31 @@ absl::Status CudaBackend::CheckLogitRows(std::uint32_t first, std::size_t count)
                       std::to_string(logit_count_));
 }
 
+absl::StatusOr<float*> CudaBackend::HeadRows(std::uint32_t first, std::uint32_t count) {
+  PENSTOCK_RETURN_IF_ERROR(CheckLogitRows(first, count));
+  if (head_done_) return runner_.HeadLogits() + std::size_t{first} * options_.program.vocabulary;
+  PENSTOCK_RETURN_IF_ERROR(runner_.RunHead(first, count));
+  return runner_.HeadLogits();
+}
+
 absl::Status CudaBackend::Pick(std::uint32_t first, std::span<const SampleRequest> requests,
-                               std::span<TokenId> out) {
-  PENSTOCK_RETURN_IF_ERROR(CheckLogitRows(first, requests.size()));
-  PENSTOCK_RETURN_IF_ERROR(runner_.RunHead(first, static_cast<std::uint32_t>(requests.size())));
-  return picker_.Pick(requests, runner_.HeadLogits(), options_.program.vocabulary, out);
+                               std::span<PickedToken> out) {
+  const auto rows = static_cast<std::uint32_t>(requests.size());
+  PENSTOCK_ASSIGN_OR_RETURN(float* const logits, HeadRows(first, rows));
+  PENSTOCK_RETURN_IF_ERROR(picker_.Stage(requests, {}, 0));
+  PENSTOCK_RETURN_IF_ERROR(picker_.Enqueue(logits, rows, options_.program.vocabulary));
+  PENSTOCK_RETURN_IF_ERROR(picker_.Fetch(rows));
+  PENSTOCK_RETURN_IF_ERROR(gpu_.Synchronize());
+  picker_.Take(out);
+  return absl::OkStatus();
 }
 
 absl::StatusOr<TensorView> CudaBackend::Logits(std::uint32_t first, std::uint32_t count) {
-  PENSTOCK_RETURN_IF_ERROR(CheckLogitRows(first, count));
   const Program& program = options_.program;
-  PENSTOCK_RETURN_IF_ERROR(runner_.RunHead(first, count));
+  PENSTOCK_ASSIGN_OR_RETURN(const float* const logits, HeadRows(first, count));
   const std::size_t values =
       std::size_t{program.part.world} * count * program.Width(Buffer::kLogits);
-  PENSTOCK_RETURN_IF_ERROR(
-      gpu_.Download(shares_.data(), runner_.HeadLogits(), values * sizeof(float)));
+  PENSTOCK_RETURN_IF_ERROR(gpu_.Download(shares_.data(), logits, values * sizeof(float)));
   PENSTOCK_RETURN_IF_ERROR(gpu_.Synchronize());
   if (communicator_ != nullptr) PENSTOCK_RETURN_IF_ERROR(communicator_->Health());
   if (program.part.world == 1) {

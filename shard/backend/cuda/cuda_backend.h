@@ -4,8 +4,11 @@
 // Precision: weights, activations and cache in the model's dtype (float32 or bfloat16); norms,
 // angles, softmax and sums over the ranks in float32, each rounded once, as in `reference`.
 //
-// In steady state nothing is allocated and the host waits once per step, for the logits. Graphs are
-// recorded when the cache is allocated. The library picks a matrix product by the number of rows,
+// In steady state nothing is allocated. Decode graphs go on to the head and the picks, whose tokens
+// stay on the device for the next step: steps that run ahead (token_picker.h) keep the device busy
+// while the host waits for nothing. Else the host waits once per step, for logits or picks; so it
+// does with several ranks, whose graphs end before the head. Graphs are recorded when the cache is
+// allocated. The library picks a matrix product by the number of rows,
 // so the last bits of a result depend on how many rows share a step.
 //
 // Not offered: contrastive search (Prepare refuses it).

@@ -4,9 +4,12 @@
 
 #include <array>
 #include <cstdio>
+#include <functional>
 #include <string>
+#include <utility>
 
 #include "common/status.h"
+#include "shard/backend/cuda/completion_watch.h"
 #include "shard/backend/cuda/cublas_linear.h"
 #include "shard/backend/cuda/cuda_error.h"
 
@@ -15,6 +18,8 @@ namespace {
 
 // Events of the last marks; an older mark is done when a later one is.
 constexpr std::size_t kMarks = 64;
+
+static_assert(Gpu::kMostMarks == CompletionWatch::kMostWaiting);
 
 class RealGpu final : public CudaGpu {
  public:
@@ -47,6 +52,8 @@ class RealGpu final : public CudaGpu {
     return ToStatus(cudaStreamSynchronize(stream_), "the device's work");
   }
   Stream stream() override { return stream_; }
+  absl::StatusOr<Gpu::Mark> MarkHere(std::function<void()> done) override;
+  absl::Status WaitFor(Gpu::Mark mark) override { return watch_->WaitFor(mark); }
 
   absl::Status Linear(const LinearArgs& args, DType dtype) override {
     return args.rows == 0 ? absl::OkStatus() : linear_->Run(args, dtype);
@@ -64,8 +71,8 @@ class RealGpu final : public CudaGpu {
     cudaGraphExecDestroy(static_cast<cudaGraphExec_t>(graph));
   }
 
-  absl::StatusOr<Mark> Record() override;
-  absl::StatusOr<bool> Done(Mark mark) override;
+  absl::StatusOr<DeviceQueue::Mark> Record() override;
+  absl::StatusOr<bool> Done(DeviceQueue::Mark mark) override;
   absl::Status CopyToHost(void* host, const void* device, std::size_t bytes) override {
     PENSTOCK_RETURN_IF_ERROR(Download(host, device, bytes));
     return Synchronize();
@@ -89,14 +96,23 @@ class RealGpu final : public CudaGpu {
   cudaStream_t stream_ = nullptr;
   std::unique_ptr<CublasLinear> linear_;
   std::array<cudaEvent_t, kMarks> marks_{};
-  Mark recorded_ = 0;
+  DeviceQueue::Mark recorded_ = 0;
   bool capturing_ = false;
+
+  // Ends of steps; whoever waits for them sleeps.
+  std::array<cudaEvent_t, kMostMarks> ends_{};
+  Gpu::Mark ended_ = 0;
+  std::unique_ptr<CompletionWatch> watch_;
 };
 
 RealGpu::~RealGpu() {
+  watch_.reset();
   linear_.reset();
   for (cudaEvent_t mark : marks_) {
     if (mark != nullptr) cudaEventDestroy(mark);
+  }
+  for (cudaEvent_t end : ends_) {
+    if (end != nullptr) cudaEventDestroy(end);
   }
   if (stream_ != nullptr) cudaStreamDestroy(stream_);
 }
@@ -117,6 +133,13 @@ absl::Status RealGpu::Initialize() {
     PENSTOCK_RETURN_IF_ERROR(
         ToStatus(cudaEventCreateWithFlags(&mark, cudaEventDisableTiming), "event"));
   }
+  for (cudaEvent_t& end : ends_) {
+    PENSTOCK_RETURN_IF_ERROR(ToStatus(
+        cudaEventCreateWithFlags(&end, cudaEventDisableTiming | cudaEventBlockingSync), "event"));
+  }
+  watch_ = std::make_unique<CompletionWatch>([this](Gpu::Mark mark) {
+    return ToStatus(cudaEventSynchronize(ends_[mark % kMostMarks]), "a step");
+  });
   linear_ = std::make_unique<CublasLinear>(stream_);
   return linear_->Open();
 }
@@ -159,6 +182,16 @@ absl::StatusOr<Gpu::Graph> RealGpu::EndCapture() {
   return static_cast<Graph>(executable);
 }
 
+absl::StatusOr<Gpu::Mark> RealGpu::MarkHere(std::function<void()> done) {
+  // Else the event would be recorded anew while its former mark is waited for.
+  if (watch_->Full()) return absl::ResourceExhaustedError("too many steps have not ended");
+  const Gpu::Mark mark = ended_ + 1;
+  PENSTOCK_RETURN_IF_ERROR(ToStatus(cudaEventRecord(ends_[mark % kMostMarks], stream_), "mark"));
+  ended_ = mark;
+  PENSTOCK_RETURN_IF_ERROR(watch_->Add(mark, std::move(done)));
+  return mark;
+}
+
 absl::StatusOr<DeviceQueue::Mark> RealGpu::Record() {
   if (capturing_) return recorded_;  // nothing has been enqueued since
   const Mark mark = recorded_ + 1;
@@ -167,7 +200,7 @@ absl::StatusOr<DeviceQueue::Mark> RealGpu::Record() {
   return mark;
 }
 
-absl::StatusOr<bool> RealGpu::Done(Mark mark) {
+absl::StatusOr<bool> RealGpu::Done(DeviceQueue::Mark mark) {
   // An event that has been recorded anew stands for a later mark: done then means done now.
   const cudaError_t state = cudaEventQuery(marks_[mark % kMarks]);
   if (state == cudaErrorNotReady) return false;

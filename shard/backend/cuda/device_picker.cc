@@ -1,47 +1,78 @@
 #include "shard/backend/cuda/device_picker.h"
 
 #include <algorithm>
+#include <cstddef>
 
 #include "common/status.h"
+#include "shard/sampling/processors.h"
 
 namespace penstock::shard::cuda {
 namespace {
 
-// Biases of a row, and tokens that it may not give; rows with more go to the host.
-constexpr std::uint32_t kMostEntries = 1024;
+// Entries of each list for all rows of a step; steps with more go to the host.
+constexpr std::size_t kMostSeen = std::size_t{1} << 20;
+constexpr std::size_t kMostBiases = std::size_t{1} << 16;
+constexpr std::size_t kMostMasked = std::size_t{1} << 16;
+
+using Kind = LogprobRequest::Kind;
+
+// Whether the row is as the model gave it when a token is picked.
+bool LeavesRow(const SampleRequest& request) {
+  return !NeedsHistory(request.params) && request.params.logit_bias.empty() &&
+         request.masked.empty();
+}
+
+bool HasLogprob(const SampleRequest& request) {
+  if (request.logprobs.kind == Kind::kNone) return true;
+  if (request.logprobs.top_n > 0) return false;
+  return request.logprobs.kind == Kind::kProcessed || LeavesRow(request);
+}
+
+PickLogprob LogprobOf(const SampleRequest& request) {
+  if (request.logprobs.kind == Kind::kNone) return PickLogprob::kNone;
+  const bool filtered = request.logprobs.kind == Kind::kProcessed && request.params.do_sample;
+  return filtered ? PickLogprob::kOfSurvivors : PickLogprob::kOfRow;
+}
 
 }  // namespace
 
 DevicePicker::Offsets DevicePicker::Layout() const {
   Offsets at{};
   at.seen = rows_ * sizeof(SampleRow);
-  at.biases = at.seen + std::size_t{rows_} * max_length_ * sizeof(SeenToken);
-  at.masked = at.biases + std::size_t{rows_} * kMostEntries * sizeof(TokenBias);
-  at.out = at.masked + std::size_t{rows_} * kMostEntries * sizeof(std::int32_t);
-  at.end = at.out + rows_ * sizeof(std::int32_t);
+  at.biases = at.seen + kMostSeen * sizeof(SeenToken);
+  at.masked = at.biases + kMostBiases * sizeof(TokenBias);
+  at.picks = at.masked + kMostMasked * sizeof(std::int32_t);
+  at.logprobs = at.picks + rows_ * sizeof(std::int32_t);
+  at.end = at.logprobs + rows_ * sizeof(float);
   return at;
 }
 
-absl::StatusOr<DevicePicker> DevicePicker::Create(Gpu& gpu, std::uint32_t rows,
-                                                  std::uint32_t max_length) {
+absl::StatusOr<DevicePicker> DevicePicker::Create(Gpu& gpu, std::uint32_t rows) {
   DevicePicker picker;
   picker.gpu_ = &gpu;
   picker.rows_ = rows;
-  picker.max_length_ = max_length;
   const std::size_t bytes = picker.Layout().end;
-  PENSTOCK_ASSIGN_OR_RETURN(picker.staging_, GpuMemory::Pinned(gpu, bytes));
+  for (GpuMemory& staging : picker.staging_) {
+    PENSTOCK_ASSIGN_OR_RETURN(staging, GpuMemory::Pinned(gpu, bytes));
+  }
   PENSTOCK_ASSIGN_OR_RETURN(picker.device_, GpuMemory::OnDevice(gpu, bytes));
   return picker;
 }
 
-bool DevicePicker::CanPick(const SampleRequest& request) const {
-  const SamplingParams& params = request.params;
-  const bool plain = request.logprobs.kind == LogprobRequest::Kind::kNone &&
-                     request.allowed.empty() && request.refusal.empty() && !params.watermark &&
-                     params.typical_p >= 1.0f && params.Candidates() == 0;
-  const std::size_t seen = request.history == nullptr ? 0 : request.history->counts().size();
-  return plain && seen <= max_length_ && params.logit_bias.size() <= kMostEntries &&
-         request.masked.size() <= kMostEntries;
+bool DevicePicker::CanPick(std::span<const SampleRequest> requests) const {
+  std::size_t seen = 0;
+  std::size_t biases = 0;
+  std::size_t masked = 0;
+  for (const SampleRequest& request : requests) {
+    const SamplingParams& params = request.params;
+    const bool plain = HasLogprob(request) && request.allowed.empty() && request.refusal.empty() &&
+                       !params.watermark && params.typical_p >= 1.0f && params.Candidates() == 0;
+    if (!plain) return false;
+    seen += request.history == nullptr ? 0 : request.history->counts().size();
+    biases += params.logit_bias.size();
+    masked += request.masked.size();
+  }
+  return seen <= kMostSeen && biases <= kMostBiases && masked <= kMostMasked;
 }
 
 // `used`: entries of the lists that the rows before took.
@@ -59,13 +90,15 @@ void DevicePicker::Add(const SampleRequest& request, SampleRow& row, SampleRow& 
   row.repetition_penalty = params.repetition_penalty;
   row.frequency_penalty = params.frequency_penalty;
   row.presence_penalty = params.presence_penalty;
+  row.logprob = LogprobOf(request);
+  row.penalties = NeedsHistory(params) ? 1 : 0;
   row.first_seen = used.seen_count;
   row.first_bias = used.bias_count;
   row.first_masked = used.masked_count;
   const Offsets at = Layout();
-  auto* seen = reinterpret_cast<SeenToken*>(staging_.At(at.seen)) + row.first_seen;
-  auto* biases = reinterpret_cast<TokenBias*>(staging_.At(at.biases)) + row.first_bias;
-  auto* masked = reinterpret_cast<std::int32_t*>(staging_.At(at.masked)) + row.first_masked;
+  auto* seen = Host<SeenToken>(at.seen) + row.first_seen;
+  auto* biases = Host<TokenBias>(at.biases) + row.first_bias;
+  auto* masked = Host<std::int32_t>(at.masked) + row.first_masked;
   if (request.history != nullptr) {
     for (const auto& [token, count] : request.history->counts()) {
       seen[row.seen_count++] = {token, count.generated};
@@ -82,7 +115,7 @@ absl::Status DevicePicker::Upload(std::size_t rows, const SampleRow& used) {
   const Offsets at = Layout();
   const auto send = [this](std::size_t offset, std::size_t bytes) {
     if (bytes == 0) return absl::OkStatus();
-    return gpu_->Upload(device_.At(offset), staging_.At(offset), bytes);
+    return gpu_->Upload(device_.At(offset), Host<void>(offset), bytes);
   };
   PENSTOCK_RETURN_IF_ERROR(send(0, rows * sizeof(SampleRow)));
   PENSTOCK_RETURN_IF_ERROR(send(at.seen, used.seen_count * sizeof(SeenToken)));
@@ -90,15 +123,24 @@ absl::Status DevicePicker::Upload(std::size_t rows, const SampleRow& used) {
   return send(at.masked, used.masked_count * sizeof(std::int32_t));
 }
 
-absl::Status DevicePicker::Pick(std::span<const SampleRequest> requests, float* logits,
-                                std::uint32_t width, std::span<TokenId> out) {
-  if (requests.size() > rows_) {
+absl::Status DevicePicker::Stage(std::span<const SampleRequest> requests,
+                                 std::span<const std::int32_t> newest, std::uint32_t padded_rows) {
+  const std::size_t all = std::max<std::size_t>(requests.size(), padded_rows);
+  if (all > rows_) {
     return absl::InternalError("the device is to pick more rows than were prepared");
   }
+  turn_ = 1 - turn_;
   SampleRow used;
-  auto* rows = static_cast<SampleRow*>(staging_.data());
-  for (const SampleRequest& request : requests) Add(request, *rows++, used);
-  PENSTOCK_RETURN_IF_ERROR(Upload(requests.size(), used));
+  auto* rows = Host<SampleRow>(0);
+  for (std::size_t i = 0; i < requests.size(); ++i) {
+    Add(requests[i], rows[i], used);
+    if (!newest.empty()) rows[i].newest = newest[i];
+  }
+  std::fill(rows + requests.size(), rows + all, SampleRow());
+  return Upload(all, used);
+}
+
+absl::Status DevicePicker::Enqueue(float* logits, std::uint32_t rows, std::uint32_t width) {
   const Offsets at = Layout();
   SampleArgs args;
   args.logits = logits;
@@ -106,16 +148,26 @@ absl::Status DevicePicker::Pick(std::span<const SampleRequest> requests, float* 
   args.seen = reinterpret_cast<const SeenToken*>(device_.At(at.seen));
   args.biases = reinterpret_cast<const TokenBias*>(device_.At(at.biases));
   args.masked = reinterpret_cast<const std::int32_t*>(device_.At(at.masked));
-  args.out = reinterpret_cast<std::int32_t*>(device_.At(at.out));
-  args.row_count = static_cast<std::uint32_t>(requests.size());
+  args.out = reinterpret_cast<std::int32_t*>(device_.At(at.picks));
+  args.logprobs = reinterpret_cast<float*>(device_.At(at.logprobs));
+  args.row_count = rows;
   args.width = width;
-  PENSTOCK_RETURN_IF_ERROR(SampleRows(args, gpu_->stream()));
-  PENSTOCK_RETURN_IF_ERROR(gpu_->Download(staging_.At(at.out), device_.At(at.out),
-                                          requests.size() * sizeof(std::int32_t)));
-  PENSTOCK_RETURN_IF_ERROR(gpu_->Synchronize());
-  std::copy_n(reinterpret_cast<const std::int32_t*>(staging_.At(at.out)), requests.size(),
-              out.begin());
-  return absl::OkStatus();
+  return SampleRows(args, gpu_->stream());
+}
+
+// Both lists at once: what lies between them is a few rows that nobody reads.
+absl::Status DevicePicker::Fetch(std::uint32_t rows) {
+  const Offsets at = Layout();
+  const std::size_t bytes = at.logprobs - at.picks + rows * sizeof(float);
+  return gpu_->Download(Host<void>(at.picks), device_.At(at.picks), bytes);
+}
+
+void DevicePicker::Take(std::span<PickedToken> out, bool earlier) const {
+  const Offsets at = Layout();
+  const GpuMemory& staging = staging_[earlier ? 1 - turn_ : turn_];
+  const auto* picks = reinterpret_cast<const std::int32_t*>(staging.At(at.picks));
+  const auto* logprobs = reinterpret_cast<const float*>(staging.At(at.logprobs));
+  for (std::size_t i = 0; i < out.size(); ++i) out[i] = {picks[i], logprobs[i]};
 }
 
 }  // namespace penstock::shard::cuda

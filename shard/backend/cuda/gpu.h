@@ -2,9 +2,9 @@
 // cuda_gpu.h is the real one. Tests use host memory and the kernels' emulator, so that all of the
 // backend's logic runs everywhere.
 //
-// Work is enqueued in order; only Synchronize waits. Between BeginCapture and EndCapture work is
-// recorded instead of done; then nothing may be allocated, uploaded from pageable memory or waited
-// for.
+// Work is enqueued in order; only Synchronize and WaitFor wait. Between BeginCapture and EndCapture
+// work is recorded instead of done; then nothing may be allocated, uploaded from pageable memory or
+// waited for.
 //
 // Threading: one thread, the model thread.
 #pragma once
@@ -14,6 +14,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <utility>
 
 #include "common/dtype.h"
@@ -51,6 +52,15 @@ class Gpu {
   virtual absl::Status Zero(void* memory, std::size_t bytes) = 0;
   virtual absl::Status Synchronize() = 0;
   virtual Stream stream() = 0;
+
+  // Marks the end of all that is enqueued now. `done` is called once, on any thread, when the
+  // device has come there or has failed; at most kMostMarks are not done.
+  using Mark = std::uint64_t;
+  static constexpr std::size_t kMostMarks = 8;
+  virtual absl::StatusOr<Mark> MarkHere(std::function<void()> done) = 0;
+  // Until the device has come to the mark, which is one of the last kMostMarks. DeadlineExceeded if
+  // it has not within half a minute; what went wrong on the device otherwise.
+  virtual absl::Status WaitFor(Mark mark) = 0;
 
   virtual absl::Status Linear(const LinearArgs& args, DType dtype) = 0;
   // Measures the ways to compute a product of these sizes and keeps the fastest for Linear. May

@@ -20,6 +20,8 @@ namespace penstock::shard::cuda {
 using Stream = void*;
 
 // out[r] = table[tokens[r] - first], zeros where that is not in [0, count): another rank's share.
+// The token of row r is picks[newest[r]] where that is not -1 (a step that runs ahead), else
+// tokens[r].
 struct EmbedArgs {
   const std::int32_t* tokens = nullptr;  // [rows]
   const void* table = nullptr;           // elements [count, width]
@@ -28,6 +30,8 @@ struct EmbedArgs {
   std::uint32_t width = 0;
   std::int32_t first = 0;
   std::int32_t count = 0;
+  const std::int32_t* newest = nullptr;  // [rows]; null: -1 for every row
+  const std::int32_t* picks = nullptr;
 };
 absl::Status Embed(const EmbedArgs& args, DType dtype, Stream stream);
 

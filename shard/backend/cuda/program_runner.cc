@@ -70,14 +70,15 @@ absl::Status ProgramRunner::TuneProducts(std::uint32_t rows) {
   return absl::OkStatus();
 }
 
-absl::Status ProgramRunner::RunBody(const DeviceInputs& inputs, const CacheView& cache) {
-  const Step step{&inputs, cache, 0, inputs.rows};
+absl::Status ProgramRunner::RunBody(const DeviceInputs& inputs, const CacheView& cache,
+                                    const std::int32_t* picks) {
+  const Step step{&inputs, cache, 0, inputs.rows, picks};
   for (const Op& op : program_.body) PENSTOCK_RETURN_IF_ERROR(RunOp(op, step));
   return absl::OkStatus();
 }
 
 absl::Status ProgramRunner::RunHead(std::uint32_t first, std::uint32_t count) {
-  const Step step{nullptr, {}, first, count};
+  const Step step{nullptr, {}, first, count, nullptr};
   for (const Op& op : program_.head) PENSTOCK_RETURN_IF_ERROR(RunOp(op, step));
   if (program_.part.world > 1) return absl::OkStatus();
   return Widen(Rows(Buffer::kLogits), static_cast<float*>(logits_.data()),
@@ -90,7 +91,7 @@ absl::Status ProgramRunner::RunOp(const Op& op, const Step& step) {
       return Embed(
           {step.inputs->tokens, Weight(op.weight), Rows(op.out), step.rows, program_.Width(op.out),
            static_cast<std::int32_t>(program_.part.first_vocabulary),
-           static_cast<std::int32_t>(program_.part.vocabulary)},
+           static_cast<std::int32_t>(program_.part.vocabulary), step.inputs->newest, step.picks},
           dtype_, gpu_.stream());
     case OpKind::kNorm:
       return Norm(op, step);

@@ -46,7 +46,9 @@ class ProgramRunner {
   // Chooses the fastest product for each weight at so many rows. Waits.
   absl::Status TuneProducts(std::uint32_t rows);
 
-  absl::Status RunBody(const DeviceInputs& inputs, const CacheView& cache);
+  // `picks`: of the step before, as EmbedArgs.
+  absl::Status RunBody(const DeviceInputs& inputs, const CacheView& cache,
+                       const std::int32_t* picks);
 
   // The head over rows [first, first + count) of kSelected; then HeadLogits holds float32
   // [world][count, share] on the device.
@@ -61,6 +63,7 @@ class ProgramRunner {
     CacheView cache;
     std::uint32_t first = 0;  // row of kSelected
     std::uint32_t rows = 0;
+    const std::int32_t* picks = nullptr;
   };
 
   absl::Status RunOp(const Op& op, const Step& step);

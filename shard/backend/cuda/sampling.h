@@ -1,6 +1,7 @@
 // The next token of each row, picked on the device: the rules, the order and the Philox numbers of
 // shard/sampling, so that a sequence goes on the same way wherever its tokens are picked. Not here:
-// typical-p, grammars, watermarks and log-probabilities, for which rows go to the host.
+// typical-p, grammars, watermarks, alternatives, and log-probabilities of a row as it was before
+// something changed it: for these, rows go to the host.
 //
 // Filters find their border by bisection over the bits of a float: 32 passes over a row that lies
 // in the cache, no sort, no scratch memory. Sums are made in another order than on the host, so a
@@ -18,6 +19,13 @@ namespace penstock::shard::cuda {
 struct SeenToken {
   std::int32_t token = 0;
   std::uint32_t generated = 0;  // times; 0: in the prompt alone
+};
+
+// Which log-probability of the picked token is reported.
+enum class PickLogprob : std::uint32_t {
+  kNone,
+  kOfRow,        // over the row, biases, penalties and masks applied
+  kOfSurvivors,  // over what temperature and filters leave of it
 };
 
 struct TokenBias {
@@ -42,6 +50,10 @@ struct SampleRow {
   std::uint32_t first_seen = 0, seen_count = 0;  // 0 where there are no penalties
   std::uint32_t first_bias = 0, bias_count = 0;
   std::uint32_t first_masked = 0, masked_count = 0;
+  PickLogprob logprob = PickLogprob::kNone;
+  // The pick of the step before that the penalties must know besides; -1: they know everything.
+  std::int32_t newest = -1;
+  std::uint32_t penalties = 0;  // whether there are any
 };
 
 struct SampleArgs {
@@ -50,7 +62,9 @@ struct SampleArgs {
   const SeenToken* seen = nullptr;
   const TokenBias* biases = nullptr;
   const std::int32_t* masked = nullptr;
-  std::int32_t* out = nullptr;  // [row_count]; -1: NaN, or nothing can be picked
+  // [row_count]; -1: NaN, or nothing can be picked. Before, it holds the picks of the step before.
+  std::int32_t* out = nullptr;
+  float* logprobs = nullptr;  // [row_count], where a row asks for one
   std::uint32_t row_count = 0;
   std::uint32_t width = 0;
 };

@@ -23,6 +23,7 @@ std::size_t Place(std::size_t& end, std::size_t count) {
 StepInputs::Offsets StepInputs::Layout(const InputLimits& limits) {
   Offsets at{};
   at.tokens = Place<std::int32_t>(at.end, limits.rows);
+  at.newest = Place<std::int32_t>(at.end, limits.rows);
   at.positions = Place<std::int32_t>(at.end, limits.rows);
   at.cache_rows = Place<std::int64_t>(at.end, limits.rows);
   at.logit_rows = Place<std::int32_t>(at.end, limits.rows);
@@ -48,7 +49,9 @@ absl::StatusOr<StepInputs> StepInputs::Create(Gpu& gpu, const InputLimits& limit
   inputs.offsets_ = Layout(inputs.limits_);
   inputs.work_.resize(windows.size());
   inputs.windows_ = std::move(windows);
-  PENSTOCK_ASSIGN_OR_RETURN(inputs.staging_, GpuMemory::Pinned(gpu, inputs.offsets_.end));
+  for (GpuMemory& staging : inputs.staging_) {
+    PENSTOCK_ASSIGN_OR_RETURN(staging, GpuMemory::Pinned(gpu, inputs.offsets_.end));
+  }
   PENSTOCK_ASSIGN_OR_RETURN(inputs.device_, GpuMemory::OnDevice(gpu, inputs.offsets_.end));
   return inputs;
 }
@@ -70,11 +73,14 @@ void StepInputs::AddSegment(const RaggedSegment& segment) {
   }
 }
 
-void StepInputs::Fill(const RaggedBatch& batch) {
+void StepInputs::Fill(const RaggedBatch& batch, std::span<const std::int32_t> newest) {
+  turn_ = 1 - turn_;
   rows_ = static_cast<std::uint32_t>(batch.tokens.size());
   block_entries_ = 0;
   tables_.clear();
   std::memcpy(Host<void>(offsets_.tokens), batch.tokens.data(), batch.tokens.size_bytes());
+  std::fill_n(Host<std::int32_t>(offsets_.newest), rows_, -1);
+  std::copy(newest.begin(), newest.end(), Host<std::int32_t>(offsets_.newest));
   std::memcpy(Host<void>(offsets_.logit_rows), batch.logit_rows.data(),
               batch.logit_rows.size_bytes());
   logit_rows_ = static_cast<std::uint32_t>(batch.logit_rows.size());
@@ -102,6 +108,7 @@ void StepInputs::PadTo(const GraphShape& shape, std::uint32_t scratch_block) {
   tile.table = block_entries_++;
   for (; rows_ < shape.rows; ++rows_) {
     Host<std::int32_t>(offsets_.tokens)[rows_] = 0;
+    Host<std::int32_t>(offsets_.newest)[rows_] = -1;
     Host<std::int32_t>(offsets_.positions)[rows_] = 0;
     Host<std::int64_t>(offsets_.cache_rows)[rows_] =
         static_cast<std::int64_t>(scratch_block) * block_size_;
@@ -120,14 +127,14 @@ void StepInputs::PadTo(const GraphShape& shape, std::uint32_t scratch_block) {
 }
 
 absl::Status StepInputs::Send(std::size_t offset, std::size_t bytes) {
-  return gpu_->Upload(device_.At(offset), staging_.At(offset), bytes);
+  return gpu_->Upload(device_.At(offset), Host<void>(offset), bytes);
 }
 
 absl::Status StepInputs::SendWindow(std::size_t window) {
   const AttentionWork& work = work_[window];
   const Offsets::Window& at = offsets_.windows[window];
   const auto send = [this](std::size_t offset, const auto& values) {
-    std::memcpy(staging_.At(offset), values.data(), values.size() * sizeof values[0]);
+    std::memcpy(Host<void>(offset), values.data(), values.size() * sizeof values[0]);
     return Send(offset, values.size() * sizeof values[0]);
   };
   PENSTOCK_RETURN_IF_ERROR(send(at.tiles, work.tiles));
@@ -137,6 +144,7 @@ absl::Status StepInputs::SendWindow(std::size_t window) {
 
 absl::Status StepInputs::Upload() {
   PENSTOCK_RETURN_IF_ERROR(Send(offsets_.tokens, rows_ * sizeof(std::int32_t)));
+  PENSTOCK_RETURN_IF_ERROR(Send(offsets_.newest, rows_ * sizeof(std::int32_t)));
   PENSTOCK_RETURN_IF_ERROR(Send(offsets_.positions, rows_ * sizeof(std::int32_t)));
   PENSTOCK_RETURN_IF_ERROR(Send(offsets_.cache_rows, rows_ * sizeof(std::int64_t)));
   PENSTOCK_RETURN_IF_ERROR(Send(offsets_.logit_rows, logit_rows_ * sizeof(std::int32_t)));
@@ -151,6 +159,7 @@ DeviceInputs StepInputs::OnDevice() const {
   inputs.logit_count = logit_rows_;
   const auto at = [this](std::size_t offset) -> const void* { return device_.At(offset); };
   inputs.tokens = static_cast<const std::int32_t*>(at(offsets_.tokens));
+  inputs.newest = static_cast<const std::int32_t*>(at(offsets_.newest));
   inputs.positions = static_cast<const std::int32_t*>(at(offsets_.positions));
   inputs.cache_rows = static_cast<const std::int64_t*>(at(offsets_.cache_rows));
   inputs.logit_rows = static_cast<const std::int32_t*>(at(offsets_.logit_rows));

@@ -1,11 +1,13 @@
 // What a step uploads: everything about the batch that differs from step to step, at addresses that
-// never change, so that a recorded graph finds it.
+// never change, so that a recorded graph finds it. On the host two steps take turns, so that one
+// can be laid out while the copies of the one before have not been made.
 //
 // Threading: the model thread.
 #pragma once
 
 #include <absl/status/statusor.h>
 
+#include <array>
 #include <cstdint>
 #include <span>
 #include <vector>
@@ -37,6 +39,7 @@ struct WindowInputs {
 // Addresses on the device, the same in every step, and counts.
 struct DeviceInputs {
   const std::int32_t* tokens = nullptr;
+  const std::int32_t* newest = nullptr;  // as EmbedArgs
   const std::int32_t* positions = nullptr;
   const std::int64_t* cache_rows = nullptr;
   const std::int32_t* logit_rows = nullptr;
@@ -53,9 +56,10 @@ class StepInputs {
                                            const HeadShape& shape, std::uint32_t block_size,
                                            std::vector<std::uint32_t> windows);
 
-  // Lays the batch out on the host. `decode` is true if every segment has one row; then the items
-  // of all windows together choose a graph.
-  void Fill(const RaggedBatch& batch);
+  // Lays the batch out on the host. `newest` as in TokenPicker::BeginStep; empty: -1 for all rows.
+  // is_decode() is true if every segment has one row; then the items of all windows together choose
+  // a graph.
+  void Fill(const RaggedBatch& batch, std::span<const std::int32_t> newest = {});
   bool is_decode() const { return is_decode_; }
   std::uint32_t rows() const { return rows_; }
   std::uint32_t MostItems() const;
@@ -69,7 +73,7 @@ class StepInputs {
 
  private:
   struct Offsets {
-    std::size_t tokens, positions, cache_rows, logit_rows, blocks, end;
+    std::size_t tokens, newest, positions, cache_rows, logit_rows, blocks, end;
     struct Window {
       std::size_t tiles, items, row_tiles;
     };
@@ -78,7 +82,7 @@ class StepInputs {
   static Offsets Layout(const InputLimits& limits);
   template <class T>
   T* Host(std::size_t offset) const {
-    return reinterpret_cast<T*>(staging_.At(offset));
+    return reinterpret_cast<T*>(staging_[turn_].At(offset));
   }
   void AddSegment(const RaggedSegment& segment);
   absl::Status Send(std::size_t offset, std::size_t bytes);
@@ -90,7 +94,8 @@ class StepInputs {
   std::uint32_t block_size_ = 16;
   std::vector<std::uint32_t> windows_;
   Offsets offsets_;
-  GpuMemory staging_;  // pinned
+  std::array<GpuMemory, 2> staging_;  // pinned
+  std::size_t turn_ = 0;
   GpuMemory device_;
 
   // Of the present step.

@@ -8,7 +8,9 @@ constexpr unsigned kThreads = 256;
 
 template <class T>
 __global__ void EmbedKernel(EmbedArgs args) {
-  const std::int32_t index = args.tokens[blockIdx.x] - args.first;
+  const std::int32_t newest = args.newest == nullptr ? -1 : args.newest[blockIdx.x];
+  const std::int32_t token = newest < 0 ? args.tokens[blockIdx.x] : args.picks[newest];
+  const std::int32_t index = token - args.first;
   const bool mine = index >= 0 && index < args.count;
   const T* from =
       static_cast<const T*>(args.table) + static_cast<std::uint64_t>(mine ? index : 0) * args.width;

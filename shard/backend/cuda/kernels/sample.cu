@@ -147,12 +147,23 @@ __device__ std::uint32_t Draw(const SampleRow& params, float least, const Surviv
   return BlockBest(best).token;
 }
 
+__device__ void Penalize(const SampleRow& params, std::uint32_t generated, float& logit) {
+  logit = logit < 0 ? logit * params.repetition_penalty : logit / params.repetition_penalty;
+  if (generated == 0) return;
+  logit -= params.frequency_penalty * static_cast<float>(generated);
+  logit -= params.presence_penalty;
+}
+
 __global__ void ProcessKernel(SampleArgs args) {
+  __shared__ std::uint32_t newest_is_listed;
   const SampleRow& params = args.rows[blockIdx.x];
   float* row = args.logits + std::uint64_t{blockIdx.x} * args.width;
   const auto in_row = [&](std::int32_t token) {
     return token >= 0 && static_cast<std::uint32_t>(token) < args.width;
   };
+  const std::int32_t newest =
+      params.newest < 0 || params.penalties == 0 ? -1 : args.out[params.newest];
+  if (threadIdx.x == 0) newest_is_listed = 0;
   for (std::uint32_t i = threadIdx.x; i < params.bias_count; i += blockDim.x) {
     const TokenBias& bias = args.biases[params.first_bias + i];
     if (in_row(bias.token)) row[bias.token] += bias.bias;
@@ -161,19 +172,27 @@ __global__ void ProcessKernel(SampleArgs args) {
   for (std::uint32_t i = threadIdx.x; i < params.seen_count; i += blockDim.x) {
     const SeenToken& seen = args.seen[params.first_seen + i];
     if (!in_row(seen.token)) continue;
-    float logit = row[seen.token];
-    logit = logit < 0 ? logit * params.repetition_penalty : logit / params.repetition_penalty;
-    if (seen.generated > 0) {
-      logit -= params.frequency_penalty * static_cast<float>(seen.generated);
-      logit -= params.presence_penalty;
-    }
-    row[seen.token] = logit;
+    const bool again = seen.token == newest;
+    if (again) newest_is_listed = 1;
+    Penalize(params, seen.generated + (again ? 1 : 0), row[seen.token]);
+  }
+  __syncthreads();
+  if (threadIdx.x == 0 && in_row(newest) && newest_is_listed == 0) {
+    Penalize(params, 1, row[newest]);
   }
   __syncthreads();
   for (std::uint32_t i = threadIdx.x; i < params.masked_count; i += blockDim.x) {
     const std::int32_t token = args.masked[params.first_masked + i];
     if (in_row(token)) row[token] = -INFINITY;
   }
+}
+
+// Of the token that was picked, over what is left and not below `least`.
+__device__ float LogprobOf(std::uint32_t picked, float least, const Survivors& row) {
+  const double mass = row.Sum<double>([&](std::uint32_t, float value) {
+    return value < least ? 0.0 : exp(static_cast<double>(value) - row.maximum);
+  });
+  return static_cast<float>(row.At(picked) - (row.maximum + log(mass)));
 }
 
 __global__ void SampleKernel(SampleArgs args) {
@@ -188,18 +207,27 @@ __global__ void SampleKernel(SampleArgs args) {
   }
   nans = BlockSum(nans);
   best = BlockBest(best);
-  std::int32_t picked = static_cast<std::int32_t>(best.token);
   if (nans > 0 || !(fabs(best.value) < INFINITY)) {
-    picked = -1;
-  } else if (params.do_sample != 0) {
-    Survivors row = {logits, args.width, params.temperature,
-                     static_cast<float>(best.value) / params.temperature};
+    if (threadIdx.x == 0) args.out[blockIdx.x] = -1;
+    return;
+  }
+  std::uint32_t picked = best.token;
+  float least = -INFINITY;
+  const Survivors whole = {logits, args.width, 1.0f, static_cast<float>(best.value)};
+  Survivors row = whole;
+  if (params.do_sample != 0) {
+    row.temperature = params.temperature;
+    row.maximum /= params.temperature;
     TopK(params.top_k, row);
     TopP(params.top_p, row);
-    const float least = params.min_p > 0 ? row.maximum + logf(params.min_p) : -INFINITY;
-    picked = static_cast<std::int32_t>(Draw(params, least, row));
+    if (params.min_p > 0) least = row.maximum + logf(params.min_p);
+    picked = Draw(params, least, row);
   }
-  if (threadIdx.x == 0) args.out[blockIdx.x] = picked;
+  if (threadIdx.x == 0) args.out[blockIdx.x] = static_cast<std::int32_t>(picked);
+  if (params.logprob == PickLogprob::kNone) return;
+  const bool of_row = params.logprob == PickLogprob::kOfRow;
+  const float logprob = LogprobOf(picked, of_row ? -INFINITY : least, of_row ? whole : row);
+  if (threadIdx.x == 0) args.logprobs[blockIdx.x] = logprob;
 }
 
 }  // namespace

@@ -54,6 +54,10 @@ class CountingGpu final : public Gpu {
     return gpu_->Synchronize();
   }
   Stream stream() override { return gpu_->stream(); }
+  absl::StatusOr<Mark> MarkHere(std::function<void()> done) override {
+    return gpu_->MarkHere(std::move(done));
+  }
+  absl::Status WaitFor(Mark mark) override { return gpu_->WaitFor(mark); }
   absl::Status Linear(const LinearArgs& args, DType dtype) override {
     return gpu_->Linear(args, dtype);
   }

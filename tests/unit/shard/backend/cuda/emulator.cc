@@ -5,6 +5,7 @@
 #include <boost/context/fixedsize_stack.hpp>
 #include <cstdio>
 #include <cstdlib>
+#include <deque>
 #include <optional>
 #include <utility>
 #include <vector>
@@ -59,6 +60,9 @@ struct BlockRun {
 // Per host thread: ranks of a test run beside each other.
 thread_local BlockRun* block_run = nullptr;
 thread_local std::optional<std::vector<std::function<void()>>> capture;
+thread_local bool lazy_mode = false;
+thread_local std::deque<std::function<void()>> queued;
+thread_local std::size_t done_so_far = 0;
 
 FiberThread& Self() { return block_run->threads[block_run->running]; }
 
@@ -175,7 +179,25 @@ void Launch(dim3 grid, dim3 block, std::size_t shared_bytes, const std::function
 void Enqueue(std::function<void()> work) {
   if (capture.has_value()) {
     capture->push_back(std::move(work));
+  } else if (lazy_mode) {
+    queued.push_back(std::move(work));
   } else {
+    work();
+  }
+}
+
+void SetLazy(bool lazy) {
+  RunQueued(EnqueuedSoFar());
+  lazy_mode = lazy;
+}
+
+std::size_t EnqueuedSoFar() { return done_so_far + queued.size(); }
+
+void RunQueued(std::size_t until) {
+  while (done_so_far < until && !queued.empty()) {
+    const std::function<void()> work = std::move(queued.front());
+    queued.pop_front();
+    ++done_so_far;
     work();
   }
 }

@@ -39,8 +39,13 @@ const ThreadView& Now();
 
 void Launch(dim3 grid, dim3 block, std::size_t shared_bytes, const std::function<void()>& kernel);
 
-// Work that would be enqueued: done at once, or kept while a capture is on.
+// Work that would be enqueued: done at once, kept while a capture is on, or, if lazy, done when
+// somebody waits for it, which shows what the host reads or changes too early.
 void Enqueue(std::function<void()> work);
+void SetLazy(bool lazy);
+std::size_t EnqueuedSoFar();
+// Does what was enqueued, up to so much of it.
+void RunQueued(std::size_t until);
 void BeginCapture();
 bool Capturing();
 std::vector<std::function<void()>> EndCapture();

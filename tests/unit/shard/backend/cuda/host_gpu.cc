@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include <cstring>
+#include <iterator>
 #include <new>
 #include <utility>
 
@@ -55,10 +56,29 @@ absl::StatusOr<void*> HostGpu::Allocate(std::size_t bytes) {
 
 void HostGpu::Free(void* memory) { EXPECT_EQ(memory_.erase(memory), 1u) << "freed twice"; }
 
+absl::StatusOr<void*> HostGpu::AllocatePinned(std::size_t bytes) {
+  auto memory = Allocate(bytes);
+  if (memory.ok()) pinned_[static_cast<const std::byte*>(*memory)] = bytes;
+  return memory;
+}
+
+void HostGpu::FreePinned(void* memory) {
+  EXPECT_EQ(pinned_.erase(static_cast<const std::byte*>(memory)), 1u);
+  Free(memory);
+}
+
+bool HostGpu::IsPinned(const void* memory) const {
+  const auto* begin = static_cast<const std::byte*>(memory);
+  const auto behind = pinned_.upper_bound(begin);
+  if (behind == pinned_.begin()) return false;
+  const auto& [from, bytes] = *std::prev(behind);
+  return begin < from + bytes;
+}
+
 absl::Status HostGpu::Upload(void* device, const void* host, std::size_t bytes) {
   if (absl::Status status = NotInCapture("an upload"); !status.ok()) return status;
-  std::memcpy(device, host, bytes);
-  return absl::OkStatus();
+  emulator::Enqueue([=] { std::memcpy(device, host, bytes); });
+  return IsPinned(host) ? absl::OkStatus() : Synchronize();
 }
 
 absl::Status HostGpu::Download(void* host, const void* device, std::size_t bytes) {
@@ -76,7 +96,23 @@ absl::Status HostGpu::Zero(void* memory, std::size_t bytes) {
   return absl::OkStatus();
 }
 
-absl::Status HostGpu::Synchronize() { return NotInCapture("waiting"); }
+absl::Status HostGpu::Synchronize() {
+  if (absl::Status status = NotInCapture("waiting"); !status.ok()) return status;
+  emulator::RunQueued(emulator::EnqueuedSoFar());
+  return absl::OkStatus();
+}
+
+absl::StatusOr<Gpu::Mark> HostGpu::MarkHere(std::function<void()> done) {
+  emulator::Enqueue([done = std::move(done)] {
+    if (done) done();
+  });
+  return emulator::EnqueuedSoFar();
+}
+
+absl::Status HostGpu::WaitFor(Gpu::Mark mark) {
+  emulator::RunQueued(mark);
+  return absl::OkStatus();
+}
 
 absl::Status HostGpu::Linear(const LinearArgs& args, DType dtype) {
   emulator::Enqueue(
@@ -99,20 +135,21 @@ absl::StatusOr<Gpu::Graph> HostGpu::EndCapture() {
 }
 
 absl::Status HostGpu::Launch(Graph graph) {
-  for (const std::function<void()>& work : *graphs_.at(graph)) work();
+  for (const std::function<void()>& work : *graphs_.at(graph)) emulator::Enqueue(work);
   return absl::OkStatus();
 }
 
 void HostGpu::FreeGraph(Graph graph) { graphs_.erase(graph); }
 
 absl::Status HostGpu::CopyToHost(void* host, const void* device, std::size_t bytes) {
-  if (absl::Status status = NotInCapture("a copy to the host"); !status.ok()) return status;
+  if (absl::Status status = Synchronize(); !status.ok()) return status;
   std::memcpy(host, device, bytes);
   return absl::OkStatus();
 }
 
 absl::Status HostGpu::CopyToDevice(void* device, const void* host, std::size_t bytes) {
-  return Upload(device, host, bytes);
+  if (absl::Status status = Upload(device, host, bytes); !status.ok()) return status;
+  return Synchronize();
 }
 
 absl::StatusOr<TestDevice> OpenTestDevice() {

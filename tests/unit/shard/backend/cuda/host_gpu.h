@@ -17,8 +17,8 @@ class HostGpu final : public Gpu, public DeviceQueue {
  public:
   absl::StatusOr<void*> Allocate(std::size_t bytes) override;
   void Free(void* memory) override;
-  absl::StatusOr<void*> AllocatePinned(std::size_t bytes) override { return Allocate(bytes); }
-  void FreePinned(void* memory) override { Free(memory); }
+  absl::StatusOr<void*> AllocatePinned(std::size_t bytes) override;
+  void FreePinned(void* memory) override;
   absl::StatusOr<std::uint64_t> FreeBytes() override { return std::uint64_t{1} << 30; }
   absl::Status Upload(void* device, const void* host, std::size_t bytes) override;
   absl::Status Download(void* host, const void* device, std::size_t bytes) override;
@@ -26,6 +26,8 @@ class HostGpu final : public Gpu, public DeviceQueue {
   absl::Status Zero(void* memory, std::size_t bytes) override;
   absl::Status Synchronize() override;
   Stream stream() override { return nullptr; }
+  absl::StatusOr<Gpu::Mark> MarkHere(std::function<void()> done) override;
+  absl::Status WaitFor(Gpu::Mark mark) override;
   absl::Status Linear(const LinearArgs& args, DType dtype) override;
   absl::Status TuneLinear(const LinearArgs& args, DType dtype) override;
   absl::Status BeginCapture() override;
@@ -34,16 +36,19 @@ class HostGpu final : public Gpu, public DeviceQueue {
   void FreeGraph(Graph graph) override;
 
   // As a queue of collectives that copy through the host.
-  absl::StatusOr<Mark> Record() override { return Mark{0}; }
-  absl::StatusOr<bool> Done(Mark) override { return true; }
+  absl::StatusOr<DeviceQueue::Mark> Record() override { return DeviceQueue::Mark{0}; }
+  absl::StatusOr<bool> Done(DeviceQueue::Mark) override { return true; }
   absl::Status CopyToHost(void* host, const void* device, std::size_t bytes) override;
   absl::Status CopyToDevice(void* device, const void* host, std::size_t bytes) override;
   void* NativeStream() override { return nullptr; }
 
  private:
+  bool IsPinned(const void* memory) const;
+
   using Work = std::vector<std::function<void()>>;
   std::map<void*, std::unique_ptr<std::byte[]>> memory_;
   std::map<void*, std::unique_ptr<Work>> graphs_;
+  std::map<const std::byte*, std::size_t> pinned_;  // bytes by begin
 };
 
 }  // namespace penstock::shard::cuda
