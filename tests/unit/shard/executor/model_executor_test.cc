@@ -8,6 +8,7 @@
 
 #include "shard/parallel/local_communicator.h"
 #include "tests/unit/shard/executor/fake_backend.h"
+#include "tests/unit/shard/executor/plans.h"
 
 namespace penstock::shard {
 namespace {
@@ -39,6 +40,14 @@ class FollowingCommunicator final : public Communicator {
   bool aborted = false;
 };
 
+using plans::Append;
+using plans::Decode;
+using plans::Decodes;
+using plans::Prompt;
+using plans::Start;
+using plans::Tokens;
+using plans::Whole;
+
 class ModelExecutorTest : public testing::Test {
  protected:
   ModelExecutorTest() : backend_(kVocabulary) { Use(local_); }
@@ -52,58 +61,10 @@ class ModelExecutorTest : public testing::Test {
     executor_ = std::make_unique<ModelExecutor>(options, backend_, communicator);
   }
 
-  static SequenceStart Start(std::uint32_t slot, std::vector<TokenId> prompt) {
-    SequenceStart start;
-    start.slot = SlotId(slot);
-    start.sequence = SequenceId(100 + slot);
-    start.prompt = std::move(prompt);
-    start.prompt_length = static_cast<std::uint32_t>(start.prompt.size());
-    return start;
-  }
-  static Segment Prompt(std::uint32_t slot, std::uint32_t first, std::uint32_t count,
-                        Segment::Logits logits = Segment::Logits::kLast) {
-    Segment segment;
-    segment.kind = Segment::Kind::kPrompt;
-    segment.slot = SlotId(slot);
-    segment.first = first;
-    segment.count = count;
-    segment.logits = logits;
-    return segment;
-  }
-  static Segment Decode(std::uint32_t slot) {
-    Segment segment;
-    segment.slot = SlotId(slot);
-    return segment;
-  }
-  static BlockOp Append(std::uint32_t slot, std::uint32_t block) {
-    BlockOp op;
-    op.slot = SlotId(slot);
-    op.dst = BlockId(block);
-    return op;
-  }
-  // A plan that starts one sequence and computes its whole prompt.
-  static StepPlan Whole(SequenceStart start, std::uint32_t block = 0) {
-    StepPlan plan;
-    plan.block_ops = {Append(start.slot.value(), block)};
-    plan.segments = {Prompt(start.slot.value(), 0, start.prompt_length)};
-    plan.starts = {std::move(start)};
-    return plan;
-  }
-  static StepPlan Decodes(std::vector<std::uint32_t> slots) {
-    StepPlan plan;
-    for (std::uint32_t slot : slots) plan.segments.push_back(Decode(slot));
-    return plan;
-  }
-
   std::vector<SequenceResult> Run(const StepPlan& plan) {
     auto result = executor_->Execute(plan);
     EXPECT_EQ(Message(result.status()), "");
     return result.ok() ? result->sequences : std::vector<SequenceResult>();
-  }
-  static std::vector<TokenId> Tokens(const SequenceResult& result) {
-    std::vector<TokenId> tokens;
-    for (const SampledToken& token : result.tokens) tokens.push_back(token.token);
-    return tokens;
   }
 
   FakeBackend backend_;
