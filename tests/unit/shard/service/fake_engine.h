@@ -5,8 +5,11 @@
 #include <algorithm>
 #include <chrono>
 #include <condition_variable>
+#include <deque>
+#include <functional>
 #include <mutex>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "shard/service/step_engine.h"
@@ -23,6 +26,8 @@ class FakeEngine final : public StepEngine {
     bool hold_load = false;
     bool hold_steps = false;  // Execute waits until it is false
     bool interrupted = false;
+    bool run_ahead = false;                    // steps can be begun
+    std::vector<std::function<void()>> ready;  // of steps begun, for the test to call
     absl::Status load_status;
     std::uint64_t fail_at_step = 0;
 
@@ -101,7 +106,24 @@ class FakeEngine final : public StepEngine {
     }
     return result;
   }
-  void Reset() override { control_.Note("Reset"); }
+  absl::StatusOr<bool> Begin(const StepPlan& plan, std::function<void()> ready) override {
+    const std::lock_guard lock(control_.mutex);
+    if (!control_.run_ahead) return false;
+    begun_.push_back(plan);
+    control_.ready.push_back(std::move(ready));
+    control_.calls.push_back("Begin");
+    control_.changed.notify_all();
+    return true;
+  }
+  absl::StatusOr<StepResult> Collect() override {
+    const StepPlan plan = std::move(begun_.front());
+    begun_.pop_front();
+    return Execute(plan);
+  }
+  void Reset() override {
+    begun_.clear();
+    control_.Note("Reset");
+  }
   void Interrupt() override { control_.Set(&Control::interrupted, true); }
 
  private:
@@ -112,6 +134,7 @@ class FakeEngine final : public StepEngine {
   Control& control_;
   const std::uint32_t rank_;
   std::vector<State> slots_;
+  std::deque<StepPlan> begun_;
 };
 
 }  // namespace penstock::shard

@@ -265,6 +265,59 @@ TEST_F(ShardServerTest, ExecuteAnswersEachPlanOnceInOrder) {
   EXPECT_NE(digests[0], digests[1]);
 }
 
+TEST_F(ShardServerTest, APlanIsBegunBeforeTheResultOfTheOneBeforeIsThere) {
+  control_.run_ahead = true;
+  StartLoaded();
+  Form(1);
+  grpc::ClientContext context;
+  SetDeadline(context);
+  auto stream = stub_->Execute(&context);
+  ASSERT_TRUE(stream->Write(PlanOf(1)));
+  ASSERT_TRUE(stream->Write(PlanOf(2)));
+  ASSERT_TRUE(control_.WaitForCall("Begin", 2));
+  control_.ready[0]();
+  v1::StepResult result;
+  ASSERT_TRUE(stream->Read(&result));
+  EXPECT_EQ(result.step(), 1u);
+  EXPECT_EQ(result.sequences(0).committed_length(), 2u);
+  // The third begins behind the second; the second's word then gives one result, the end the other.
+  ASSERT_TRUE(stream->Write(PlanOf(3)));
+  ASSERT_TRUE(control_.WaitForCall("Begin", 3));
+  control_.ready[1]();
+  ASSERT_TRUE(stream->Read(&result));
+  EXPECT_EQ(result.step(), 2u);
+  stream->WritesDone();
+  ASSERT_TRUE(stream->Read(&result));
+  EXPECT_EQ(result.step(), 3u);
+  EXPECT_EQ(result.sequences(0).committed_length(), 4u);
+  EXPECT_FALSE(stream->Read(&result));
+  EXPECT_EQ(stream->Finish().error_message(), "");
+  for (const auto& ready : control_.ready) ready();  // too late, and nobody minds
+  control_.ready.clear();
+}
+
+TEST_F(ShardServerTest, WhatWasBegunIsCollectedBeforeAStepThatCannotRunAhead) {
+  control_.run_ahead = true;
+  StartLoaded();
+  Form(1);
+  grpc::ClientContext context;
+  SetDeadline(context);
+  auto stream = stub_->Execute(&context);
+  ASSERT_TRUE(stream->Write(PlanOf(1)));
+  ASSERT_TRUE(control_.WaitForCall("Begin", 1));
+  control_.Set(&FakeEngine::Control::run_ahead, false);
+  ASSERT_TRUE(stream->Write(PlanOf(2)));
+  v1::StepResult result;
+  for (std::uint64_t step : {1u, 2u}) {
+    ASSERT_TRUE(stream->Read(&result));
+    EXPECT_EQ(result.step(), step);
+    EXPECT_EQ(result.sequences(0).committed_length(), 1 + step);
+  }
+  stream->WritesDone();
+  EXPECT_EQ(stream->Finish().error_message(), "");
+  control_.ready.clear();
+}
+
 TEST_F(ShardServerTest, OtherRanksAnswerTheDigestAlone) {
   StartLoaded(1);
   Form(1, 1);

@@ -158,6 +158,7 @@ absl::StatusOr<TestDevice> OpenTestDevice() {
   return TestDevice{std::move(gpu), queue};
 }
 
+void WorkLate(bool late) { emulator::SetLazy(late); }
 absl::Status DeviceIsThere() { return absl::OkStatus(); }
 void* AllocateShared(std::size_t bytes) { return ::operator new(bytes); }
 void FreeShared(void* memory) { ::operator delete(memory); }

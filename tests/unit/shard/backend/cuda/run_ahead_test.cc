@@ -13,7 +13,6 @@
 #include "shard/model/model.h"
 #include "shard/parallel/local_communicator.h"
 #include "tests/unit/shard/backend/cuda/counting_gpu.h"
-#include "tests/unit/shard/backend/cuda/emulator.h"
 #include "tests/unit/shard/backend/cuda/test_gpu.h"
 #include "tests/unit/shard/executor/plans.h"
 #include "tests/unit/shard/temp_folder.h"
@@ -30,6 +29,7 @@ using Outputs = std::map<std::uint32_t, std::vector<SampledToken>>;  // by slot
 class CudaRunAheadTest : public testing::Test {
  protected:
   void SetUp() override {
+    PENSTOCK_DEVICE_OR_SKIP();
     make_model::Config config;
     config.output = folder_.path();
     config.dtype = DType::kFloat32;
@@ -42,7 +42,7 @@ class CudaRunAheadTest : public testing::Test {
     gpu_ = std::make_unique<CountingGpu>(std::move(device->gpu));
     Open();
   }
-  void TearDown() override { emulator::SetLazy(false); }
+  void TearDown() override { WorkLate(false); }
 
   void Open() {
     ModelOptions options;
@@ -154,7 +154,7 @@ TEST_F(CudaRunAheadTest, GivesTheTokensOfStepsThatTheHostWaitsFor) {
   const Outputs want = WaitingForEachStep();
   EXPECT_LT(want.at(0).at(0).logprob, 0.0f);
   executor_->Reset();
-  emulator::SetLazy(true);
+  WorkLate(true);
   const int launches = gpu_->graph_launches();
   const int syncs = gpu_->syncs();
   const int allocations = gpu_->allocations();

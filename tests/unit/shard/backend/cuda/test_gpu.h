@@ -23,6 +23,10 @@ absl::StatusOr<TestDevice> OpenTestDevice();
 // Why no test can run here; nothing if they can.
 absl::Status DeviceIsThere();
 
+// Whether the emulated device does nothing until somebody waits for it. A real one is as late as it
+// is.
+void WorkLate(bool late);
+
 // Memory that the host and the device both reach.
 void* AllocateShared(std::size_t bytes);
 void FreeShared(void* memory);
