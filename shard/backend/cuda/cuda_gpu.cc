@@ -194,7 +194,7 @@ absl::StatusOr<Gpu::Mark> RealGpu::MarkHere(std::function<void()> done) {
 
 absl::StatusOr<DeviceQueue::Mark> RealGpu::Record() {
   if (capturing_) return recorded_;  // nothing has been enqueued since
-  const Mark mark = recorded_ + 1;
+  const DeviceQueue::Mark mark = recorded_ + 1;
   PENSTOCK_RETURN_IF_ERROR(ToStatus(cudaEventRecord(marks_[mark % kMarks], stream_), "mark"));
   recorded_ = mark;
   return mark;
