@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "shard/backend/cpu/attention_stage.h"
 #include "shard/backend/cpu/work_split.h"
 
 namespace penstock::shard::cpu {
@@ -250,85 +251,13 @@ void StepRunner::HeadsOf(const Stage& stage, std::size_t row, std::size_t kv_hea
   parts_.kernels.write_kv(cache, cell.block, cell.offset, key, value, place.last);
 }
 
-AttentionTile StepRunner::TileOf(const Stage& stage, const AttentionPlan& plan,
-                                 std::size_t item) const {
-  const TokenTile& token_tile = plan.Tile(item);
-  const std::size_t head = plan.Head(item);
-  const BufferView& in = parts_.buffers.View(stage.in);
-  AttentionTile tile;
-  tile.cache = parts_.cache.Head(stage.layer, head);
-  tile.blocks = tables_.data() + table_starts_[token_tile.segment];
-  tile.queries = in.Floats(token_tile.row) + head * group() * dim();
-  tile.query_stride = in.stride;
-  tile.tokens = token_tile.tokens;
-  tile.group = group();
-  tile.position = token_tile.position;
-  tile.window = stage.window;
-  tile.scale = parts_.program.attention_scale;
-  if (token_tile.candidates) tile.own = cells_.data() + token_tile.row;
-  return tile;
-}
-
 void StepRunner::Attention(const Stage& stage, std::size_t thread) {
-  const AttentionPlan& plan =
-      plans_[plan_of_stage_[static_cast<std::size_t>(&stage - stages_.body.data())]];
-  ThreadScratch& scratch = parts_.buffers.Thread(thread);
-  const AttentionCursor begin = plan.Begin(thread);
-  const AttentionCursor end = plan.Begin(thread + 1);
-  for (std::size_t item = begin.item; item < end.item || (item == end.item && end.partition > 0);
-       ++item) {
-    const TokenTile& tile = plan.Tile(item);
-    const std::size_t first = item == begin.item ? begin.partition : 0;
-    const std::size_t stop =
-        item == end.item ? end.partition : tile.end_partition - tile.first_partition;
-    if (first < stop) AttendItem(stage, plan, item, first, stop, scratch);
-  }
-  if (plan.splits().empty()) return;
-  parts_.pool.Barrier();
-  for (std::size_t i = thread; i < plan.splits().size(); i += threads()) {
-    MergeItem(stage, plan, plan.splits()[i], scratch);
-  }
-}
-
-// Partitions [first, end) of an item, counted from its first.
-void StepRunner::AttendItem(const Stage& stage, const AttentionPlan& plan, std::size_t item,
-                            std::size_t first, std::size_t end, ThreadScratch& scratch) {
-  const AttentionTile tile = TileOf(stage, plan, item);
-  const std::size_t origin = plan.Tile(item).first_partition;
-  const SplitItem* split = plan.FindSplit(item);
-  parts_.kernels.load_queries(tile, scratch.attention);
-  if (split != nullptr) {
-    for (std::size_t p = first; p < end; ++p) {
-      parts_.kernels.attend(tile, origin + p, scratch.attention,
-                            parts_.buffers.Slot(split->first_slot + p));
-    }
-    return;
-  }
-  std::fill_n(scratch.total.maximum, tile.Rows(), -__builtin_huge_valf());
-  for (std::size_t p = first; p < end; ++p) {
-    parts_.kernels.attend(tile, origin + p, scratch.attention, scratch.partition);
-    parts_.kernels.merge(tile.Rows(), dim(), scratch.partition, scratch.total);
-  }
-  FinishItem(stage, plan, item, tile, scratch.total);
-}
-
-void StepRunner::MergeItem(const Stage& stage, const AttentionPlan& plan, const SplitItem& split,
-                           ThreadScratch& scratch) {
-  const AttentionTile tile = TileOf(stage, plan, split.item);
-  const TokenTile& token_tile = plan.Tile(split.item);
-  std::fill_n(scratch.total.maximum, tile.Rows(), -__builtin_huge_valf());
-  for (std::size_t p = 0; p < token_tile.end_partition - token_tile.first_partition; ++p) {
-    parts_.kernels.merge(tile.Rows(), dim(), parts_.buffers.Slot(split.first_slot + p),
-                         scratch.total);
-  }
-  FinishItem(stage, plan, split.item, tile, scratch.total);
-}
-
-void StepRunner::FinishItem(const Stage& stage, const AttentionPlan& plan, std::size_t item,
-                            const AttentionTile& tile, const AttentionState& state) {
-  const BufferView& out = parts_.buffers.View(stage.out);
-  std::byte* to = out.Row(plan.Tile(item).row) + plan.Head(item) * group() * dim() * out.element;
-  parts_.kernels.finish(tile, state, to, out.stride);
+  const auto index = static_cast<std::size_t>(&stage - stages_.body.data());
+  AttentionStage({parts_.kernels, parts_.cache, parts_.buffers, parts_.pool,
+                  plans_[plan_of_stage_[index]], tables_.data(), table_starts_.data(),
+                  cells_.data(), parts_.buffers.View(stage.in), parts_.buffers.View(stage.out),
+                  stage.layer, dim(), parts_.program.attention_scale})
+      .Run(thread);
 }
 
 // The padding of the rows goes along: it is zero on every rank.

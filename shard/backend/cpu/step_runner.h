@@ -86,13 +86,6 @@ class StepRunner {
   void Heads(const Stage& stage, std::size_t thread);
   void HeadsOf(const Stage& stage, std::size_t row, std::size_t kv_head);
   void Attention(const Stage& stage, std::size_t thread);
-  void AttendItem(const Stage& stage, const AttentionPlan& plan, std::size_t item,
-                  std::size_t first, std::size_t end, ThreadScratch& scratch);
-  void MergeItem(const Stage& stage, const AttentionPlan& plan, const SplitItem& split,
-                 ThreadScratch& scratch);
-  AttentionTile TileOf(const Stage& stage, const AttentionPlan& plan, std::size_t item) const;
-  void FinishItem(const Stage& stage, const AttentionPlan& plan, std::size_t item,
-                  const AttentionTile& tile, const AttentionState& state);
   void AllReduce(const Stage& stage);
   GemmArgs GemmOf(const Stage& stage, std::size_t thread) const;
 
