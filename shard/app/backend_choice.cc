@@ -17,6 +17,8 @@ constexpr std::uint64_t kWeightBytesPerThread = std::uint64_t{2} << 20;
 
 constexpr const char* kNoQuantization =
     "`quantize` int8 needs backend cpu on a CPU, which quantises weights while it packs them";
+constexpr const char* kNoKvType =
+    "`kv-cache-dtype` must be that of the model with backend reference; backend cpu has others";
 constexpr const char* kNoPaddedLayout =
     "backend cpu reads K/V through block tables only; `kv-layout` padded needs backend reference";
 
@@ -34,6 +36,7 @@ absl::StatusOr<std::unique_ptr<Backend>> MakeCpu(const BackendChoiceOptions& opt
   cpu.dtype = model.dtype;
   cpu.block_size = options.block_size;
   cpu.quantization = model.quantization;
+  cpu.kv_type = model.kv_type;
   cpu.threads = static_cast<std::uint32_t>(std::min<std::uint64_t>(useful, options.cpu_threads));
   return MakeCpuBackend(std::move(cpu));
 }
@@ -57,17 +60,22 @@ struct Choice {
 
 absl::StatusOr<Choice> Choose(const BackendChoiceOptions& options, const Model& model) {
   const bool quantized = model.quantization != Quantization::kNone;
+  const bool other_cells = model.kv_type != KvType::kAuto;
   if (options.wanted == "reference") {
     if (quantized) return absl::UnimplementedError(kNoQuantization);
+    if (other_cells) return absl::UnimplementedError(kNoKvType);
     return Choice{};
   }
-  const absl::Status runs = options.padded
-                                ? absl::UnimplementedError(kNoPaddedLayout)
-                                : CheckCpuBackend(model.program, model.dtype, options.block_size);
+  const absl::Status runs = options.padded ? absl::UnimplementedError(kNoPaddedLayout)
+                                           : CheckCpuBackend(model.program, model.dtype,
+                                                             options.block_size, model.kv_type);
   if (runs.ok()) return Choice{.cpu = true};
   if (options.wanted == "cpu" || absl::IsInvalidArgument(runs)) return runs;
   if (quantized) {
     return absl::UnimplementedError(std::string(kNoQuantization) + "; " + Message(runs));
+  }
+  if (other_cells) {
+    return absl::UnimplementedError(std::string(kNoKvType) + "; " + Message(runs));
   }
   return Choice{.missing = Message(runs)};
 }

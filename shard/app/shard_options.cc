@@ -70,6 +70,7 @@ ModelEngineOptions ReadShardOptions(const options::Values& values, Platform plat
   if (values.GetString("quantize") == QuantizationName(Quantization::kInt8)) {
     options.model.quantization = Quantization::kInt8;
   }
+  options.model.kv_type = ParseKvType(values.GetString("kv-cache-dtype")).value_or(KvType::kAuto);
   options.model.rank = Number(values, "rank");
   options.model.world = Number(values, "world-size");
   options.block_size = Number(values, "block-size");

@@ -95,7 +95,10 @@ absl::Status ModelEngine::Load(const LoadCallback& progress) {
   PENSTOCK_ASSIGN_OR_RETURN(Model model, Model::Open(options_.model));
   model_.emplace(std::move(model));
   log::Info("computes in " + std::string(DTypeName(model_->dtype)) + " (" + Stored(*model_) + ")" +
-            (model_->quantization == Quantization::kInt8 ? ", weights quantised to int8" : ""));
+            (model_->quantization == Quantization::kInt8 ? ", weights quantised to int8" : "") +
+            (model_->kv_type != KvType::kAuto
+                 ? ", K/V in " + std::string(KvTypeName(model_->kv_type))
+                 : ""));
   PENSTOCK_RETURN_IF_ERROR(PrintPlan());
   StartGrammars();
   PENSTOCK_RETURN_IF_ERROR(MakeBackend(progress));
@@ -106,6 +109,7 @@ absl::Status ModelEngine::Load(const LoadCallback& progress) {
 PagedLayout ModelEngine::Layout() const {
   PagedLayout layout{model_->spec.layers, options_.block_size, model_->part.kv_heads,
                      model_->spec.head_dim, model_->dtype};
+  layout.kv_type = model_->kv_type;
   if (options_.contrastive_search) layout.hidden = model_->spec.hidden;
   return layout;
 }

@@ -54,6 +54,10 @@ std::string FingerprintOf(const std::string& config, const std::string& generati
   if (model.quantization != Quantization::kNone) {
     fingerprint.Add(QuantizationName(model.quantization));
   }
+  if (model.kv_type != KvType::kAuto) {
+    fingerprint.Add("K/V");
+    fingerprint.Add(KvTypeName(model.kv_type));
+  }
   for (const CheckpointTensor& tensor : model.checkpoint.tensors()) {
     fingerprint.Add(tensor.info->name);
     fingerprint.Add(tensor.info->type);
@@ -92,6 +96,7 @@ absl::StatusOr<Model> Model::Open(const ModelOptions& options) {
   PENSTOCK_ASSIGN_OR_RETURN(model.spec, ReadModelSpec(config, generation, model.checkpoint));
   model.dtype = ChooseDType(options, model.spec, model.checkpoint);
   model.quantization = options.quantization;
+  model.kv_type = Simplified(options.kv_type, model.dtype);
 
   // What a single rank would use is every tensor of the model.
   PENSTOCK_ASSIGN_OR_RETURN(const Partition whole, MakePartition(model.spec, 0, 1));

@@ -8,6 +8,7 @@
 #include <optional>
 #include <string>
 
+#include "shard/cache/paged/kv_type.h"
 #include "shard/model/model_spec.h"
 #include "shard/model/partition.h"
 #include "shard/model/program.h"
@@ -26,12 +27,14 @@ struct ModelOptions {
   std::uint32_t rank = 0;
   std::uint32_t world = 1;
   Quantization quantization = Quantization::kNone;
+  KvType kv_type = KvType::kAuto;
 };
 
 struct Model {
   ModelSpec spec;
-  DType dtype = DType::kFloat32;  // in which the model computes and caches
+  DType dtype = DType::kFloat32;  // in which the model computes
   Quantization quantization = Quantization::kNone;
+  KvType kv_type = KvType::kAuto;  // also where another name for the same was given
   Partition part;
   Program program;
   WeightPlan weight_plan;        // of this rank

@@ -1,6 +1,6 @@
 #include "shard/sampling/row_scan.h"
 
-#include <emmintrin.h>
+#include <immintrin.h>
 
 #include <algorithm>
 #include <limits>
@@ -10,41 +10,62 @@ namespace {
 
 constexpr float kMinusInfinity = -std::numeric_limits<float>::infinity();
 
-struct Block {
-  float maximum;
-  bool nan;
-};
-
-// 64 tokens.
-Block ScanFullBlock(const float* x) {
-  __m128 best[4] = {_mm_set1_ps(kMinusInfinity), _mm_set1_ps(kMinusInfinity),
-                    _mm_set1_ps(kMinusInfinity), _mm_set1_ps(kMinusInfinity)};
+// Writes the maximum of each full block; true if there was NaN, which counts as -inf.
+bool ScanBlocks(const float* x, std::size_t blocks, float* maxima) {
+  const __m128 lowest = _mm_set1_ps(kMinusInfinity);
   __m128 nan = _mm_setzero_ps();
-  for (std::size_t i = 0; i < kMaximumBlock; i += 16) {
-    for (std::size_t j = 0; j < 4; ++j) {
-      const __m128 value = _mm_loadu_ps(x + i + 4 * j);
-      nan = _mm_or_ps(nan, _mm_cmpunord_ps(value, value));
-      best[j] = _mm_max_ps(value, best[j]);  // the second operand when one is NaN
+  for (std::size_t block = 0; block < blocks; ++block, x += kMaximumBlock) {
+    __m128 best[4] = {lowest, lowest, lowest, lowest};
+    for (std::size_t i = 0; i < kMaximumBlock; i += 16) {
+      for (std::size_t j = 0; j < 4; ++j) {
+        const __m128 value = _mm_loadu_ps(x + i + 4 * j);
+        nan = _mm_or_ps(nan, _mm_cmpunord_ps(value, value));
+        best[j] = _mm_max_ps(value, best[j]);  // the second operand when one is NaN
+      }
     }
+    const __m128 four = _mm_max_ps(_mm_max_ps(best[0], best[1]), _mm_max_ps(best[2], best[3]));
+    const __m128 two = _mm_max_ps(four, _mm_movehl_ps(four, four));
+    maxima[block] = _mm_cvtss_f32(_mm_max_ss(two, _mm_shuffle_ps(two, two, 1)));
   }
-  const __m128 four = _mm_max_ps(_mm_max_ps(best[0], best[1]), _mm_max_ps(best[2], best[3]));
-  const __m128 two = _mm_max_ps(four, _mm_movehl_ps(four, four));
-  const __m128 one = _mm_max_ss(two, _mm_shuffle_ps(two, two, 1));
-  return {_mm_cvtss_f32(one), _mm_movemask_ps(nan) != 0};
+  return _mm_movemask_ps(nan) != 0;
 }
 
-Block ScanBlock(std::span<const float> block) {
-  if (block.size() == kMaximumBlock) return ScanFullBlock(block.data());
-  Block result{kMinusInfinity, false};
-  for (float value : block) {
-    result.nan |= value != value;
-    if (value > result.maximum) result.maximum = value;
+// The same on eight lanes. A comparison of two values finds NaN in either.
+__attribute__((target("avx2"))) bool ScanBlocksAvx2(const float* x, std::size_t blocks,
+                                                    float* maxima) {
+  const __m256 lowest = _mm256_set1_ps(kMinusInfinity);
+  __m256 nan = _mm256_setzero_ps();
+  for (std::size_t block = 0; block < blocks; ++block, x += kMaximumBlock) {
+    __m256 best[4] = {lowest, lowest, lowest, lowest};
+    for (std::size_t j = 0; j < 4; ++j) {
+      const __m256 a = _mm256_loadu_ps(x + 16 * j);
+      const __m256 b = _mm256_loadu_ps(x + 16 * j + 8);
+      nan = _mm256_or_ps(nan, _mm256_cmp_ps(a, b, _CMP_UNORD_Q));
+      best[j] = _mm256_max_ps(b, _mm256_max_ps(a, best[j]));
+    }
+    const __m256 eight =
+        _mm256_max_ps(_mm256_max_ps(best[0], best[1]), _mm256_max_ps(best[2], best[3]));
+    const __m128 four = _mm_max_ps(_mm256_castps256_ps128(eight), _mm256_extractf128_ps(eight, 1));
+    const __m128 two = _mm_max_ps(four, _mm_movehl_ps(four, four));
+    maxima[block] = _mm_cvtss_f32(_mm_max_ss(two, _mm_shuffle_ps(two, two, 1)));
   }
-  return result;
+  return _mm256_movemask_ps(nan) != 0;
 }
 
-std::span<const float> BlockAt(std::span<const float> logits, std::size_t first) {
-  return logits.subspan(first, std::min(kMaximumBlock, logits.size() - first));
+bool Scan(const float* x, std::size_t blocks, float* maxima) {
+  static const auto scan = __builtin_cpu_supports("avx2") ? ScanBlocksAvx2 : ScanBlocks;
+  return scan(x, blocks, maxima);
+}
+
+// The block at the end that is not full.
+bool ScanRest(std::span<const float> rest, float& maximum) {
+  bool nan = false;
+  maximum = kMinusInfinity;
+  for (float value : rest) {
+    nan |= value != value;
+    if (value > maximum) maximum = value;
+  }
+  return nan;
 }
 
 // e^x for x <= 0: range reduction by ln 2 in two parts and a polynomial of degree 6 (Cephes, expf);
@@ -89,27 +110,37 @@ double SumOfExponents(std::span<const float> logits, float maximum) {
 }
 
 RowMaximum FindMaximum(std::span<const float> logits) {
+  constexpr std::size_t kAtOnce = 64;
   RowMaximum best{0, kMinusInfinity, false};
-  std::size_t block = 0;
-  for (std::size_t first = 0; first < logits.size(); first += kMaximumBlock) {
-    const Block here = ScanBlock(BlockAt(logits, first));
-    best.nan |= here.nan;
-    if (here.maximum <= best.logit) continue;
-    best.logit = here.maximum;
-    block = first;
+  std::size_t at = 0;
+  const auto take = [&](float maximum, std::size_t first) {
+    if (maximum <= best.logit) return;
+    best.logit = maximum;
+    at = first;
+  };
+  const std::size_t blocks = logits.size() / kMaximumBlock;
+  float maxima[kAtOnce];
+  for (std::size_t block = 0; block < blocks; block += kAtOnce) {
+    const std::size_t count = std::min(kAtOnce, blocks - block);
+    best.nan |= Scan(logits.data() + block * kMaximumBlock, count, maxima);
+    for (std::size_t i = 0; i < count; ++i) take(maxima[i], (block + i) * kMaximumBlock);
   }
+  float last = kMinusInfinity;
+  best.nan |= ScanRest(logits.subspan(blocks * kMaximumBlock), last);
+  take(last, blocks * kMaximumBlock);
   if (best.logit == kMinusInfinity) return best;
-  const auto begin = logits.begin() + static_cast<std::ptrdiff_t>(block);
+  const auto begin = logits.begin() + static_cast<std::ptrdiff_t>(at);
   best.token =
       static_cast<std::uint32_t>(std::find(begin, logits.end(), best.logit) - logits.begin());
   return best;
 }
 
 void BlockMaxima(std::span<const float> logits, std::vector<float>& maxima) {
-  maxima.clear();
-  for (std::size_t first = 0; first < logits.size(); first += kMaximumBlock) {
-    maxima.push_back(ScanBlock(BlockAt(logits, first)).maximum);
-  }
+  const std::size_t blocks = logits.size() / kMaximumBlock;
+  maxima.resize(blocks);
+  Scan(logits.data(), blocks, maxima.data());
+  if (blocks * kMaximumBlock == logits.size()) return;
+  ScanRest(logits.subspan(blocks * kMaximumBlock), maxima.emplace_back());
 }
 
 }  // namespace penstock::shard

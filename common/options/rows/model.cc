@@ -90,6 +90,13 @@ constexpr OptionSpec kRows[] = {
      .harmless = "none|int8",
      .help = "Quantization of the weights while they are loaded: int8 (a byte per weight, a scale "
              "per output; needs backend cpu) or none. Answers differ a little from those without."},
+    {.name = "kv-cache-dtype",
+     .default_text = "auto",
+     .components = kLauncher | kShard,
+     .refusal = "there are no 8-bit floats here; auto, float32, bfloat16 and int8 are understood",
+     .harmless = "auto|float32|bfloat16|int8",
+     .help = "Type of the KV cache: auto (that of --dtype), float32, bfloat16, or int8 (a byte and "
+             "a scale per position and head). Other types than the model's need backend cpu."},
     {.name = "kv-cache-memory",
      .type = Type::kMemory,
      .default_text = "auto",

@@ -14,11 +14,6 @@ constexpr OptionSpec kRows[] = {
      .components = kLauncher,
      .help = "false: one rank. true: --num-shard ranks, or one for each GPU that can be used; at "
              "least two."},
-    {.name = "kv-cache-dtype",
-     .advanced = true,
-     .components = kLauncher,
-     .refusal = "the cache has the type of --dtype; bfloat16 is the smallest",
-     .help = "Type of the KV cache."},
     {.name = "trust-remote-code",
      .type = Type::kBool,
      .default_text = "false",

@@ -22,8 +22,9 @@ void AppendCount(std::string& out, std::string_view key, std::uint64_t value) {
   out += ',';
 }
 
-// "int8" of "cpu/avx512/int8".
+// "int8" of "cpu/avx512/int8" and "cpu/avx512/int8/kv-int8"; nothing of "cpu/avx512/kv-int8".
 std::string_view QuantizationOf(std::string_view backend) {
+  backend = backend.substr(0, backend.find("/kv-"));
   const std::size_t first = backend.find('/');
   const std::size_t second = first == backend.npos ? first : backend.find('/', first + 1);
   return second == backend.npos ? std::string_view() : backend.substr(second + 1);

@@ -30,6 +30,9 @@ absl::Status CheckOptions(const options::Values& values) {
   if (values.GetString("quantize") == "int8") {
     return BadValue("quantize", "int8", "none on a GPU: penstock-shard quantises on CPUs");
   }
+  if (const std::string type = values.GetString("kv-cache-dtype"); type != "auto") {
+    return BadValue("kv-cache-dtype", type, "auto on a GPU, where K/V have the model's type");
+  }
   return absl::OkStatus();
 }
 

@@ -2,8 +2,6 @@
 
 #include <algorithm>
 
-#include "shard/backend/cpu/kernels.h"
-
 namespace penstock::shard::cpu {
 namespace {
 

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "shard/backend/backend.h"
+#include "shard/backend/cpu/kernels.h"
 
 namespace penstock::shard::cpu {
 
@@ -48,8 +49,7 @@ struct AttentionShape {
   std::size_t slots = 0;  // partial results that there is room for
 };
 
-// Most rows of a tile: enough to use what is read of K and V well.
-inline constexpr std::size_t kTileRows = 24;
+// Of a tile: enough to use what is read of K and V well.
 constexpr std::size_t TileTokens(std::size_t group) {
   return group >= kTileRows ? 1 : kTileRows / group;
 }

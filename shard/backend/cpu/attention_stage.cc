@@ -33,7 +33,9 @@ void AttentionStage::Run(std::size_t thread) {
     const std::size_t first = item == begin.item ? begin.partition : 0;
     const std::size_t stop =
         item == end.item ? end.partition : tile.end_partition - tile.first_partition;
-    if (first < stop) AttendItem(item, first, stop, scratch);
+    const bool goes_on = item + 1 < end.item || (item + 1 == end.item && end.partition > 0);
+    const AttentionTile::Next next = goes_on ? CellsOf(item + 1, 0) : AttentionTile::Next();
+    if (first < stop) AttendItem(item, first, stop, next, scratch);
   }
   if (plan.splits().empty()) return;
   parts_.pool.Barrier();
@@ -42,26 +44,32 @@ void AttentionStage::Run(std::size_t thread) {
   }
 }
 
+AttentionTile::Next AttentionStage::CellsOf(std::size_t item, std::size_t partition) const {
+  const TokenTile& tile = parts_.plan.Tile(item);
+  const HeadCache cache = parts_.cache.Head(parts_.layer, parts_.plan.Head(item));
+  const std::size_t origin = (tile.first_partition + partition) * kPartition;
+  const std::size_t end = std::min(origin + kPartition, tile.EndPosition());
+  const std::size_t first = origin / cache.block_size;
+  return {cache.base, parts_.tables + parts_.table_starts[tile.segment] + first,
+          (end + cache.block_size - 1) / cache.block_size - first};
+}
+
 void AttentionStage::AttendItem(std::size_t item, std::size_t first, std::size_t end,
-                                ThreadScratch& scratch) {
-  const Kernels& kernels = parts_.kernels;
-  const AttentionTile tile = TileOf(item);
+                                const AttentionTile::Next& next, ThreadScratch& scratch) {
+  AttentionTile tile = TileOf(item);
   const std::size_t origin = parts_.plan.Tile(item).first_partition;
   const SplitItem* split = parts_.plan.FindSplit(item);
-  kernels.load_queries(tile, scratch.attention);
-  if (split != nullptr) {
-    for (std::size_t p = first; p < end; ++p) {
-      kernels.attend(tile, origin + p, scratch.attention,
-                     parts_.buffers.Slot(split->first_slot + p));
-    }
-    return;
-  }
-  std::fill_n(scratch.total.maximum, tile.Rows(), -__builtin_huge_valf());
+  parts_.cell_kernels.load_queries(tile, scratch.attention);
+  if (split == nullptr) std::fill_n(scratch.total.maximum, tile.Rows(), -__builtin_huge_valf());
   for (std::size_t p = first; p < end; ++p) {
-    kernels.attend(tile, origin + p, scratch.attention, scratch.partition);
-    kernels.merge(tile.Rows(), parts_.head_dim, scratch.partition, scratch.total);
+    tile.next = p + 1 < end ? CellsOf(item, p + 1) : next;
+    const AttentionState state =
+        split != nullptr ? parts_.buffers.Slot(split->first_slot + p) : scratch.partition;
+    parts_.cell_kernels.attend(tile, origin + p, scratch.attention, state);
+    if (split != nullptr) continue;
+    parts_.kernels.merge(tile.Rows(), parts_.head_dim, state, scratch.total);
   }
-  FinishItem(item, tile, scratch.total);
+  if (split == nullptr) FinishItem(item, tile, scratch.total);
 }
 
 void AttentionStage::MergeItem(const SplitItem& split, ThreadScratch& scratch) {

@@ -15,6 +15,7 @@ namespace penstock::shard::cpu {
 // What it works on; all outlive it.
 struct AttentionParts {
   const Kernels& kernels;
+  const CellKernels& cell_kernels;
   const KvCache& cache;
   StepBuffers& buffers;
   WorkerPool& pool;
@@ -38,8 +39,11 @@ class AttentionStage {
 
  private:
   AttentionTile TileOf(std::size_t item) const;
-  // Partitions [first, end) of an item, counted from its first.
-  void AttendItem(std::size_t item, std::size_t first, std::size_t end, ThreadScratch& scratch);
+  // The blocks of partition `partition` of an item, counted from its first.
+  AttentionTile::Next CellsOf(std::size_t item, std::size_t partition) const;
+  // Partitions [first, end) of an item, counted from its first; `next` is what comes then.
+  void AttendItem(std::size_t item, std::size_t first, std::size_t end,
+                  const AttentionTile::Next& next, ThreadScratch& scratch);
   void MergeItem(const SplitItem& split, ThreadScratch& scratch);
   void FinishItem(std::size_t item, const AttentionTile& tile, const AttentionState& state);
 

@@ -7,10 +7,10 @@
 
 namespace penstock::shard::cpu {
 
-// A candidate's cell is a whole pair of positions where positions are paired (Kernels::kv_pack), so
-// that the pair looks as it will in the sequence's own block.
+// A candidate's cell is a whole pair of positions where positions are paired (CellKernels::pack),
+// so that the pair looks as it will in the sequence's own block.
 void StepRunner::PlaceCandidates(const RaggedSegment& segment, std::uint32_t& candidate_rows) {
-  const auto pack = static_cast<std::uint32_t>(parts_.kernels.kv_pack);
+  const auto pack = static_cast<std::uint32_t>(parts_.cell_kernels.pack);
   const std::uint32_t size = parts_.block_size;
   const std::uint32_t position = segment.context_length;
   const std::uint32_t within = position % pack;
@@ -95,7 +95,7 @@ void StepRunner::Commit(const CandidateSegment& segment, std::uint32_t row) {
                       segment.context % parts_.block_size};
   for (std::size_t layer = 0; layer < parts_.program.layers; ++layer) {
     for (std::size_t head = 0; head < parts_.program.part.kv_heads; ++head) {
-      parts_.kernels.copy_kv(parts_.cache.Head(layer, head), from, to);
+      parts_.cell_kernels.copy_kv(parts_.cache.Head(layer, head), from, to);
     }
   }
   parts_.kernels.copy_key(parts_.cache.Hidden(), from, to);

@@ -27,6 +27,7 @@ class CpuBackend final : public Backend {
       : program_(options.program),
         block_size_(options.block_size),
         quantization_(options.quantization),
+        kv_type_(options.kv_type),
         kernels_(kernels),
         pool_(options.threads) {}
 
@@ -47,6 +48,7 @@ class CpuBackend final : public Backend {
   const Program program_;
   const std::uint32_t block_size_;
   const Quantization quantization_;
+  const KvType kv_type_;
   const Kernels& kernels_;
   WorkerPool pool_;
   std::optional<WeightStore> weights_;
@@ -78,6 +80,7 @@ std::string NameOf(const Kernels& kernels, Quantization quantization) {
   if (quantization != Quantization::kNone) {
     name += "/" + std::string(QuantizationName(quantization));
   }
+  if (kv_type_ != KvType::kAuto) name += "/kv-" + std::string(KvTypeName(kv_type_));
   return name;
 }
 
@@ -95,18 +98,19 @@ absl::Status CpuBackend::Prepare(const BackendLimits& limits, Communicator* comm
   PENSTOCK_ASSIGN_OR_RETURN(
       buffers_, StepBuffers::Create(program_, kernels_, quantization_, limits, pool_.threads()));
   rope_ = BuildRopeTable(program_.rope, program_.head_dim, limits.max_sequence_length);
-  runner_.emplace(StepParts{program_, kernels_, *weights_, cache_, buffers_, rope_, block_size_,
-                            pool_, communicator_});
+  runner_.emplace(StepParts{program_, kernels_, CellsOf(kernels_, kv_type_), *weights_, cache_,
+                            buffers_, rope_, block_size_, pool_, communicator_});
   return absl::OkStatus();
 }
 
 absl::Status CpuBackend::AllocateCache(std::uint32_t blocks) {
   PagedLayout layout{program_.layers, block_size_, program_.part.kv_heads, program_.head_dim,
                      kernels_.weight};
+  layout.kv_type = kv_type_;
   std::uint32_t spare = 0;
   if (limits_.max_candidate_rows > 0) {
     layout.hidden = program_.Width(Buffer::kHidden);
-    const auto pack = static_cast<std::uint32_t>(kernels_.kv_pack);
+    const auto pack = static_cast<std::uint32_t>(CellsOf(kernels_, kv_type_).pack);
     spare = layout.BlocksFor(limits_.max_candidate_rows * pack);
   }
   return cache_.Allocate(layout, blocks, blocks > 0 ? spare : 0, pool_);
@@ -195,16 +199,23 @@ std::uint64_t CpuBackend::MemoryBytes() const {
 }  // namespace
 }  // namespace cpu
 
-absl::Status CheckCpuBackend(const Program& program, DType dtype, std::uint32_t block_size) {
+absl::Status CheckCpuBackend(const Program& program, DType dtype, std::uint32_t block_size,
+                             KvType kv_type) {
   PENSTOCK_ASSIGN_OR_RETURN(const cpu::Isa isa, cpu::ChooseIsa());
   const cpu::Kernels* kernels = cpu::FindKernels(isa, dtype);
   if (kernels == nullptr) {
     return absl::UnimplementedError("the cpu backend computes in float32 and bfloat16, not in " +
                                     std::string(DTypeName(dtype)));
   }
-  if (block_size % kernels->kv_pack != 0) {
-    return absl::UnimplementedError("the cpu backend needs an even block size in bfloat16, not " +
-                                    std::to_string(block_size));
+  if (program.head_dim > cpu::kMostHeadDim) {
+    return absl::UnimplementedError("the cpu backend attends with heads of at most " +
+                                    std::to_string(cpu::kMostHeadDim) + " dimensions, not " +
+                                    std::to_string(program.head_dim));
+  }
+  if (block_size % cpu::CellsOf(*kernels, kv_type).pack != 0) {
+    return absl::UnimplementedError(
+        "the cpu backend needs an even block size with K/V in bfloat16, not " +
+        std::to_string(block_size));
   }
   return cpu::CheckOperations(program);
 }
@@ -217,7 +228,8 @@ absl::StatusOr<std::string> CpuBackendName(DType dtype, Quantization quantizatio
 }
 
 absl::StatusOr<std::unique_ptr<Backend>> MakeCpuBackend(CpuOptions options) {
-  PENSTOCK_RETURN_IF_ERROR(CheckCpuBackend(options.program, options.dtype, options.block_size));
+  PENSTOCK_RETURN_IF_ERROR(
+      CheckCpuBackend(options.program, options.dtype, options.block_size, options.kv_type));
   PENSTOCK_ASSIGN_OR_RETURN(const cpu::Isa isa, cpu::ChooseIsa());
   const cpu::Kernels* kernels =
       options.kernels != nullptr ? options.kernels : cpu::FindKernels(isa, options.dtype);

@@ -9,6 +9,10 @@
 // by row for the product (kernels.h). Norms, biases, attention, K/V and embeddings of their own
 // stay as they are.
 //
+// K/V may have another type than the model (--kv-cache-dtype). Those of 8 bits are quantised when
+// they are written, each position of each head with a scale of its own, and widened to float32
+// where they are read; they are multiplied with float32 queries and probabilities.
+//
 // Precision: float32 models compute in float32 throughout. bfloat16 models keep weights and K/V in
 // bfloat16 and everything that is added up (the residual stream, sums, softmax, norms) in float32;
 // what products read is rounded to bfloat16 where the processor multiplies bfloat16 pairs, and not
@@ -26,6 +30,7 @@
 #include <string>
 
 #include "shard/backend/backend.h"
+#include "shard/cache/paged/kv_type.h"
 #include "shard/model/program.h"
 #include "shard/weights/loader.h"
 #include "shard/weights/quantization.h"
@@ -44,6 +49,7 @@ struct CpuOptions {
   std::uint32_t block_size = 16;
   std::uint32_t threads = 1;  // 1 … 64
   Quantization quantization = Quantization::kNone;
+  KvType kv_type = KvType::kAuto;
   // Instead of the processor's own, for the same instruction set; outlive the backend.
   const cpu::Kernels* kernels = nullptr;
   // In the place of `weights`, then empty: packed as they are read. Used by MakeCpuBackend only.
@@ -56,7 +62,8 @@ struct CpuOptions {
 
 // Unimplemented or FailedPrecondition, one line, for what this backend or this processor cannot
 // run; InvalidArgument for a wrong PENSTOCK_ISA.
-absl::Status CheckCpuBackend(const Program& program, DType dtype, std::uint32_t block_size);
+absl::Status CheckCpuBackend(const Program& program, DType dtype, std::uint32_t block_size,
+                             KvType kv_type = KvType::kAuto);
 
 // What Name() will be of a backend that the check lets through: cpu/avx512-bf16/int8.
 absl::StatusOr<std::string> CpuBackendName(DType dtype, Quantization quantization);

@@ -7,7 +7,7 @@
 // positions from position 0, each softmaxed alone, merged from left to right. So bits do not depend
 // on the number of rows, the split of a prompt into chunks, or the threads.
 //
-// Types: weights and K/V are float32 or bfloat16, weights of matrices also int8 (below).
+// Types: weights and K/V are float32, bfloat16 or int8 (below; norms and embeddings never int8).
 // `activation` is what products read: bfloat16 where the instruction set multiplies bfloat16 pairs,
 // float32 elsewhere (bfloat16 weights are then widened, and activations stay unrounded). Everything
 // else is float32.
@@ -18,11 +18,13 @@
 
 #include "common/dtype.h"
 #include "shard/backend/cpu/isa.h"
+#include "shard/cache/paged/kv_type.h"
 
 namespace penstock::shard::cpu {
 
 inline constexpr std::size_t kPartition = 256;     // positions that are softmaxed together
 inline constexpr std::size_t kRowTile = 6;         // rows of a register tile
+inline constexpr std::size_t kTileRows = 24;       // most query rows of more than one token
 inline constexpr std::size_t kGemmRowBlock = 480;  // rows whose partial sums fit the scratch
 inline constexpr std::size_t kMaxPanel = 32;       // columns of a panel of packed weights
 inline constexpr std::size_t kGemmScratch = kGemmRowBlock * kMaxPanel;  // floats, per thread
@@ -102,7 +104,8 @@ struct NormArgs {
 
 // K and V of one head of one layer. Block b begins at `base` + b * `block_bytes`. Inside, K is
 // [head_dim / pack][block_size][pack] (lanes are positions), V [block_size / pack][head_dim][pack]
-// (lanes are dimensions).
+// (lanes are dimensions). Behind each of the two, when they are int8, float32 [block_size]: a
+// position is its integers times this scale.
 struct HeadCache {
   std::byte* base = nullptr;
   std::size_t block_bytes = 0;
@@ -132,6 +135,12 @@ struct AttentionTile {
   // they are consecutive positions. The first of a pair of positions lies beside each of the
   // second.
   const CachePlace* own = nullptr;
+  // The cells that will be read behind these: blocks of a partition of some head. A hint.
+  struct Next {
+    const std::byte* base = nullptr;
+    const std::uint32_t* blocks = nullptr;
+    std::size_t count = 0;
+  } next;
   std::size_t Rows() const { return tokens * group; }
 };
 
@@ -157,12 +166,17 @@ struct AttentionState {
   std::size_t value_stride = 0;
 };
 
+// Strides are fixed, so that the rows of a register tile are addressed by constants; odd multiples
+// of a line keep rows out of each other's sets of the first cache.
+inline constexpr std::size_t kScoreStride = kPartition + 48;
+inline constexpr std::size_t kMostHeadDim = 512;
+inline constexpr std::size_t kQueryStride = kMostHeadDim + 16;
+
 struct AttentionScratch {
-  void* queries = nullptr;        // [rows, head_dim] activations, filled by load_queries
+  void* queries = nullptr;        // [rows, kQueryStride], filled by load_queries
   float* scores = nullptr;        // [rows, kScoreStride]
-  void* probabilities = nullptr;  // [rows, kPartition] activations
+  void* probabilities = nullptr;  // [rows, kScoreStride]
 };
-inline constexpr std::size_t kScoreStride = kPartition + 32;
 
 struct Int8Kernels {
   std::size_t step_bytes = 0;  // of a row's kInt8Pack integers
@@ -170,12 +184,26 @@ struct Int8Kernels {
   void (*gemm)(const GemmArgs& args);
 };
 
+// What reads and writes the cells of a cache. Queries and probabilities, which only these see, are
+// float32 or, where the cells are multiplied in pairs of bfloat16, bfloat16.
+struct CellKernels {
+  std::size_t pack = 1;  // positions that lie together: block sizes must be multiples
+  // `clear_partner`: the position after this one holds nothing yet (it may share a pair).
+  void (*write_kv)(const HeadCache& cache, std::uint32_t block, std::size_t offset, const float* k,
+                   const float* v, bool clear_partner);
+  // A copy of a position; what shares a pair with its first holds nothing then.
+  void (*copy_kv)(const HeadCache& cache, const CachePlace& from, const CachePlace& to);
+  void (*load_queries)(const AttentionTile& tile, AttentionScratch& scratch);
+  // Partition `index` alone into `state`.
+  void (*attend)(const AttentionTile& tile, std::size_t index, AttentionScratch& scratch,
+                 const AttentionState& state);
+};
+
 struct Kernels {
   Isa isa = Isa::kAvx2;
-  DType weight = DType::kFloat32;  // and K/V
+  DType weight = DType::kFloat32;
   DType activation = DType::kFloat32;
   Layout layout;
-  std::size_t kv_pack = 1;  // consecutive positions of K/V that lie together
 
   void (*gemm)(const GemmArgs& args);
   Int8Kernels int8;                         // the same activations
@@ -183,21 +211,15 @@ struct Kernels {
   void (*head_norm)(const NormArgs& args);  // RMSNorm to float32, in place is fine
   // Rotates the pairs (i, i + half) of one head.
   void (*rope)(float* head, const float* cosine, const float* sine, std::size_t half);
-  // `clear_partner`: the position after this one holds nothing yet (it may share a pair).
-  void (*write_kv)(const HeadCache& cache, std::uint32_t block, std::size_t offset, const float* k,
-                   const float* v, bool clear_partner);
-  // The same for a cache that holds keys only, and copies of a position (`clear` as above, where
-  // the copy is the first of a pair).
+  CellKernels float32_cells;
+  CellKernels bfloat16_cells;
+  CellKernels int8_cells;
+  // A key in a cache that holds keys only, in an order of its own.
   void (*write_key)(const HeadCache& cache, const CachePlace& to, const float* k);
-  void (*copy_kv)(const HeadCache& cache, const CachePlace& from, const CachePlace& to);
   void (*copy_key)(const HeadCache& cache, const CachePlace& from, const CachePlace& to);
   // Scales the row to length 1, and writes it as activations where `out` is given.
   void (*unit_vector)(float* row, std::size_t size, void* out);
   void (*similarity)(const SimilarityArgs& args);
-  void (*load_queries)(const AttentionTile& tile, AttentionScratch& scratch);
-  // Partition `index` alone into `state`.
-  void (*attend)(const AttentionTile& tile, std::size_t index, AttentionScratch& scratch,
-                 const AttentionState& state);
   // `right` joins `left`, which covers the partitions before it.
   void (*merge)(std::size_t rows, std::size_t head_dim, const AttentionState& right,
                 const AttentionState& left);
@@ -205,6 +227,14 @@ struct Kernels {
   void (*finish)(const AttentionTile& tile, const AttentionState& state, void* out,
                  std::size_t out_stride);
 };
+
+// Of a cache of that type; auto is that of the weights.
+inline const CellKernels& CellsOf(const Kernels& kernels, KvType type) {
+  if (type == KvType::kInt8) return kernels.int8_cells;
+  const bool wide =
+      type == KvType::kFloat32 || (type == KvType::kAuto && kernels.weight == DType::kFloat32);
+  return wide ? kernels.float32_cells : kernels.bfloat16_cells;
+}
 
 // Kernels for float32 or bfloat16 weights; null for other types.
 const Kernels* FindKernels(Isa isa, DType weight);

@@ -40,7 +40,7 @@ absl::Status KvCache::Allocate(const PagedLayout& layout, std::uint32_t blocks, 
 
 HeadCache KvCache::Head(std::size_t layer, std::size_t head) const {
   const std::size_t head_bytes =
-      std::size_t{layout_.block_size} * layout_.head_dim * DTypeBytes(layout_.dtype);
+      layout_.block_size * KvHeadBytes(layout_.kv_type, layout_.dtype, layout_.head_dim);
   HeadCache cache;
   cache.base = Block(layer, 0) + head * head_bytes;
   cache.block_bytes = BlockBytes();

@@ -111,9 +111,9 @@ void StepBuffers::Carve(const Sizes& sizes, Carver& carver) {
     thread.normed = views_[static_cast<std::size_t>(Buffer::kNormed)];
     thread.normed.data = carver.Take(kPrivateRows * thread.normed.stride * activation);
     thread.int8 = carver.Rows(sizes, kPrivateRows);
-    thread.attention.queries = carver.Take(tile_rows_ * sizes.program.head_dim * activation);
+    thread.attention.queries = carver.Take(tile_rows_ * kQueryStride * sizeof(float));
     thread.attention.scores = carver.Floats(tile_rows_ * kScoreStride);
-    thread.attention.probabilities = carver.Take(tile_rows_ * kPartition * activation);
+    thread.attention.probabilities = carver.Take(tile_rows_ * kScoreStride * sizeof(float));
     thread.partition = carver.State(tile_rows_, value_stride_);
     thread.total = carver.State(tile_rows_, value_stride_);
   }

@@ -246,14 +246,14 @@ void StepRunner::HeadsOf(const Stage& stage, std::size_t row, std::size_t kv_hea
   const CachePlace& cell = cells_[row];
   const HeadCache cache = parts_.cache.Head(stage.layer, kv_head);
   if (place.paired) {
-    parts_.kernels.copy_kv(cache, place.before, {cell.block, cell.offset - 1});
+    parts_.cell_kernels.copy_kv(cache, place.before, {cell.block, cell.offset - 1});
   }
-  parts_.kernels.write_kv(cache, cell.block, cell.offset, key, value, place.last);
+  parts_.cell_kernels.write_kv(cache, cell.block, cell.offset, key, value, place.last);
 }
 
 void StepRunner::Attention(const Stage& stage, std::size_t thread) {
   const auto index = static_cast<std::size_t>(&stage - stages_.body.data());
-  AttentionStage({parts_.kernels, parts_.cache, parts_.buffers, parts_.pool,
+  AttentionStage({parts_.kernels, parts_.cell_kernels, parts_.cache, parts_.buffers, parts_.pool,
                   plans_[plan_of_stage_[index]], tables_.data(), table_starts_.data(),
                   cells_.data(), parts_.buffers.View(stage.in), parts_.buffers.View(stage.out),
                   stage.layer, dim(), parts_.program.attention_scale})

@@ -26,6 +26,7 @@ namespace penstock::shard::cpu {
 struct StepParts {
   const Program& program;
   const Kernels& kernels;
+  const CellKernels& cell_kernels;
   const WeightStore& weights;
   const KvCache& cache;
   StepBuffers& buffers;

@@ -8,6 +8,7 @@
 #include <limits>
 
 #include "common/dtype.h"
+#include "shard/cache/paged/kv_type.h"
 
 namespace penstock::shard {
 
@@ -16,11 +17,12 @@ struct PagedLayout {
   std::uint32_t block_size = 16;  // tokens
   std::uint32_t kv_heads = 0;     // of this rank
   std::uint32_t head_dim = 0;
-  DType dtype = DType::kFloat32;
-  std::uint32_t hidden = 0;  // width of the hidden-state plane; 0 = there is none
+  DType dtype = DType::kFloat32;  // of the model
+  std::uint32_t hidden = 0;       // width of the hidden-state plane; 0 = there is none
+  KvType kv_type = KvType::kAuto;
 
   std::uint64_t LayerBytesPerToken() const {  // K and V of one layer
-    return std::uint64_t{2} * kv_heads * head_dim * DTypeBytes(dtype);
+    return std::uint64_t{2} * kv_heads * KvHeadBytes(kv_type, dtype, head_dim);
   }
   std::uint64_t HiddenBytesPerToken() const { return std::uint64_t{hidden} * DTypeBytes(dtype); }
   std::uint64_t BytesPerToken() const {

@@ -1,6 +1,6 @@
 // Attention of the CPU backend alone: JSON on stdout, one object per case.
 //
-//   penstock-attention-bench [threads] [prefill|decode]
+//   penstock-attention-bench [threads] [prefill|decode|all] [bfloat16|float32|int8]
 //
 // Decode: one query token for each of B sequences over `context` positions. Prefill: the last 512
 // tokens of a prompt. Every case reads other cells in turn, so that they come from memory. The
@@ -50,8 +50,8 @@ Program ProgramOf(const Case& c) {
 
 class AttentionCase {
  public:
-  AttentionCase(const Kernels& kernels, const Case& c, WorkerPool& pool)
-      : kernels_(kernels), case_(c), pool_(pool) {
+  AttentionCase(const Kernels& kernels, KvType cells, const Case& c, WorkerPool& pool)
+      : kernels_(kernels), cells_(CellsOf(kernels, cells)), case_(c), pool_(pool) {
     const Program program = ProgramOf(c);
     const std::uint32_t rows = c.sequences * c.tokens;
     auto buffers = StepBuffers::Create(program, kernels, Quantization::kNone,
@@ -59,6 +59,7 @@ class AttentionCase {
     if (!buffers.ok()) std::abort();
     buffers_ = std::move(*buffers);
     layout_ = {1, kBlock, c.kv_heads, c.head_dim, kernels.weight};
+    layout_.kv_type = cells;
     const std::uint32_t blocks_each = layout_.BlocksFor(c.context + c.tokens);
     const std::uint64_t layer = layout_.Bytes(blocks_each * c.sequences);
     layout_.layers = static_cast<std::uint32_t>(kCellBytes / layer + 1);
@@ -87,7 +88,7 @@ class AttentionCase {
     double best = 1e9;
     const auto end = Clock::now() + std::chrono::milliseconds(250);
     for (std::size_t layer = 0; Clock::now() < end; ++layer) {
-      AttentionStage stage({kernels_, cache_, buffers_, pool_, plan_, tables_.data(),
+      AttentionStage stage({kernels_, cells_, cache_, buffers_, pool_, plan_, tables_.data(),
                             table_starts_.data(), nullptr, buffers_.View(Buffer::kQkv),
                             buffers_.View(Buffer::kAttention), layer % layout_.layers,
                             case_.head_dim, 0.125f});
@@ -111,6 +112,7 @@ class AttentionCase {
 
  private:
   const Kernels& kernels_;
+  const CellKernels& cells_;
   const Case case_;
   WorkerPool& pool_;
   StepBuffers buffers_;
@@ -143,8 +145,9 @@ std::vector<Case> Cases(const std::string& which) {
   return cases;
 }
 
-void Report(const Kernels& kernels, const Case& c, WorkerPool& pool, MachinePeaks& peaks) {
-  AttentionCase attention(kernels, c, pool);
+void Report(const Kernels& kernels, KvType cells, const Case& c, WorkerPool& pool,
+            MachinePeaks& peaks) {
+  AttentionCase attention(kernels, cells, c, pool);
   const double read = peaks.ReadBandwidth(kCellBytes);
   const double products = peaks.ProductPeak(kernels.weight, false);
   const double registers = peaks.RegisterPeak();
@@ -152,7 +155,7 @@ void Report(const Kernels& kernels, const Case& c, WorkerPool& pool, MachinePeak
   const double bytes = attention.Bytes(), operations = attention.Operations();
   const double roofline = std::max(bytes / read, operations / products) / 1e9;
   std::cout << boost::json::serialize(
-                   boost::json::object{{"cells", DTypeName(kernels.weight)},
+                   boost::json::object{{"cells", KvTypeName(cells)},
                                        {"kv_heads", c.kv_heads},
                                        {"group", c.group},
                                        {"head_dim", c.head_dim},
@@ -179,8 +182,9 @@ int Main(int argc, char** argv) {
   WorkerPool pool(threads);
   MachinePeaks peaks(threads, kCellBytes);
   const std::string which = argc > 2 ? argv[2] : "";
+  const KvType cells = ParseKvType(argc > 3 ? argv[3] : "bfloat16").value_or(KvType::kBFloat16);
   for (const Case& c : Cases(which)) {
-    Report(*FindKernels(*isa, DType::kBFloat16), c, pool, peaks);
+    Report(*FindKernels(*isa, DType::kBFloat16), cells, c, pool, peaks);
   }
   return 0;
 }

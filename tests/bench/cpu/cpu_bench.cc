@@ -20,7 +20,6 @@
 
 #include "shard/backend/cpu/isa.h"
 #include "shard/backend/cpu/kernels.h"
-#include "shard/backend/cpu/kv_cache.h"
 #include "shard/backend/cpu/packed_matrix.h"
 #include "shard/backend/cpu/work_split.h"
 #include "shard/backend/cpu/worker_pool.h"
@@ -143,62 +142,6 @@ class GemmBench {
   std::vector<std::vector<float>> scratch_;
 };
 
-// One query token per sequence, `context` positions each; 32 query and 4 K/V heads of 64.
-boost::json::object BenchAttention(const Kernels& kernels, WorkerPool& pool, std::size_t context) {
-  constexpr std::size_t kHeads = 4, kGroup = 8, kDim = 64, kSequences = 8, kBlock = 16;
-  const PagedLayout layout{1, kBlock, kHeads, kDim, kernels.weight};
-  const std::size_t per_sequence = context / kBlock;
-  KvCache cache;
-  if (!cache.Allocate(layout, static_cast<std::uint32_t>(kSequences * per_sequence), 0, pool)
-           .ok()) {
-    std::abort();
-  }
-  std::vector<std::uint32_t> blocks(kSequences * per_sequence);
-  for (std::size_t i = 0; i < blocks.size(); ++i) {
-    blocks[i] = static_cast<std::uint32_t>(i * 7919 % blocks.size());
-  }
-  const std::vector<float> queries(kHeads * kGroup * kDim, 0.1f);
-  struct Scratch {
-    std::vector<float> memory = std::vector<float>(kGroup * (kScoreStride + kPartition + 3 * kDim));
-    std::vector<float> states = std::vector<float>(2 * kGroup * (2 + kDim));
-    std::vector<float> out = std::vector<float>(kGroup * kDim);
-  };
-  std::vector<Scratch> scratches(pool.threads());
-  const double seconds = Best([&] {
-    pool.Run([&](std::uint32_t thread) {
-      Scratch& own = scratches[thread];
-      float* memory = own.memory.data();
-      AttentionScratch scratch{memory, memory + kGroup * kDim,
-                               memory + kGroup * (kDim + kScoreStride)};
-      float* states = own.states.data();
-      const AttentionState part{states, states + kGroup, states + 2 * kGroup, kDim};
-      states += kGroup * (2 + kDim);
-      const AttentionState total{states, states + kGroup, states + 2 * kGroup, kDim};
-      const Share share = EvenShare(kSequences * kHeads, pool.threads(), thread);
-      for (std::size_t i = share.first; i < share.first + share.count; ++i) {
-        AttentionTile tile;
-        tile.cache = cache.Head(0, i % kHeads);
-        tile.blocks = blocks.data() + i / kHeads * per_sequence;
-        tile.queries = queries.data();
-        tile.tokens = 1;
-        tile.group = kGroup;
-        tile.position = context - 1;
-        tile.scale = 0.125f;
-        kernels.load_queries(tile, scratch);
-        std::fill_n(total.maximum, kGroup, -__builtin_huge_valf());
-        for (std::size_t p = 0; p * kPartition < context; ++p) {
-          kernels.attend(tile, p, scratch, part);
-          kernels.merge(kGroup, kDim, part, total);
-        }
-        kernels.finish(tile, total, own.out.data(), kGroup * kDim);
-      }
-    });
-  });
-  return {{"context", context},
-          {"gb_per_s",
-           static_cast<double>(layout.BytesPerToken() * context * kSequences) / seconds / 1e9}};
-}
-
 double BarrierMicroseconds(WorkerPool& pool) {
   constexpr int kRounds = 1000;
   return Best([&] {
@@ -274,16 +217,8 @@ boost::json::object Report(Isa isa, DType dtype, bool int8, WorkerPool& pool) {
       products.push_back(bench.Run(shape, rows));
     }
   }
-  boost::json::array attention;
-  for (std::size_t context : {256u, 1024u, 4096u}) {
-    if (int8) break;  // the same as without
-    attention.push_back(BenchAttention(kernels, pool, context));
-  }
   const double bandwidth = std::max(before, ReadBandwidth(pool));
   for (auto& one : products) {
-    one.as_object()["share_of_bandwidth"] = one.at("gb_per_s").as_double() / bandwidth;
-  }
-  for (auto& one : attention) {
     one.as_object()["share_of_bandwidth"] = one.at("gb_per_s").as_double() / bandwidth;
   }
   return {{"isa", std::string(IsaName(isa))},
@@ -292,8 +227,7 @@ boost::json::object Report(Isa isa, DType dtype, bool int8, WorkerPool& pool) {
           {"threads", pool.threads()},
           {"read_gb_per_s", bandwidth},
           {"barrier_us", BarrierMicroseconds(pool)},
-          {"products", products},
-          {"attention", attention}};
+          {"products", products}};
 }
 
 int Main(int argc, char** argv) {

@@ -9,15 +9,18 @@
 #include "shard/backend/cpu/kernels/int8.h"
 //
 #include "shard/backend/cpu/kernels/attention.h"
+#include "shard/backend/cpu/kernels/cells.h"
 #include "shard/backend/cpu/kernels/gemm.h"
 #include "shard/backend/cpu/kernels/rows.h"
+#include "shard/backend/cpu/kernels/scaled_cells.h"
+#include "shard/backend/cpu/kernels/similarity.h"
 #include "shard/backend/cpu/kernels/table_of.h"
 
 namespace penstock::shard::cpu {
 
-constexpr Kernels kAvx2Float32 = TableOf<Float32Product, PairsOfInt8, Float32Product>(
+constexpr Kernels kAvx2Float32 = TableOf<Float32Product, PairsOfInt8, Float32Product, WidenedCells>(
     Isa::kAvx2, DType::kFloat32, DType::kFloat32);
-constexpr Kernels kAvx2BFloat16 = TableOf<WidenedPairs, PairsOfInt8, WidenedProduct>(
+constexpr Kernels kAvx2BFloat16 = TableOf<WidenedPairs, PairsOfInt8, WidenedProduct, WidenedCells>(
     Isa::kAvx2, DType::kBFloat16, DType::kFloat32);
 
 }  // namespace penstock::shard::cpu

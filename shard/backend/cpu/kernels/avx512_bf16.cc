@@ -10,9 +10,12 @@
 #include "shard/backend/cpu/kernels/int8.h"
 //
 #include "shard/backend/cpu/kernels/attention.h"
+#include "shard/backend/cpu/kernels/cells.h"
 #include "shard/backend/cpu/kernels/fours_of_int8.h"
 #include "shard/backend/cpu/kernels/gemm.h"
 #include "shard/backend/cpu/kernels/rows.h"
+#include "shard/backend/cpu/kernels/scaled_cells.h"
+#include "shard/backend/cpu/kernels/similarity.h"
 #include "shard/backend/cpu/kernels/table_of.h"
 
 namespace penstock::shard::cpu {
@@ -38,7 +41,7 @@ struct DotProduct {
 
 }  // namespace
 
-constexpr Kernels kAvx512DotBFloat16 = TableOf<DotProduct, FoursOfInt8, DotProduct>(
+constexpr Kernels kAvx512DotBFloat16 = TableOf<DotProduct, FoursOfInt8, DotProduct, DotProduct>(
     Isa::kAvx512Bf16, DType::kBFloat16, DType::kBFloat16);
 
 }  // namespace penstock::shard::cpu

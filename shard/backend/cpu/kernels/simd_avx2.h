@@ -94,6 +94,11 @@ inline Vec UpperHalves(Ints x) {
   return _mm256_castsi256_ps(_mm256_and_si256(x, _mm256_set1_epi32(-65536)));
 }
 
+inline Vec LoadInt8(const std::int8_t* from) {
+  const __m128i bytes = _mm_loadl_epi64(reinterpret_cast<const __m128i*>(from));
+  return _mm256_cvtepi32_ps(_mm256_cvtepi8_epi32(bytes));
+}
+
 inline __m256 LowerPlusUpper(Vec x) { return x; }
 inline __m256 LowerMaxUpper(Vec x) { return x; }
 

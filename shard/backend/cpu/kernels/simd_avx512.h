@@ -81,6 +81,11 @@ inline Vec UpperHalves(Ints x) {
   return _mm512_castsi512_ps(_mm512_and_si512(x, _mm512_set1_epi32(-65536)));
 }
 
+inline Vec LoadInt8(const std::int8_t* from) {
+  const __m128i bytes = _mm_loadu_si128(reinterpret_cast<const __m128i*>(from));
+  return _mm512_cvtepi32_ps(_mm512_cvtepi8_epi32(bytes));
+}
+
 inline __m256 LowerPlusUpper(Vec x) {
   return _mm256_add_ps(_mm512_castps512_ps256(x), _mm512_extractf32x8_ps(x, 1));
 }

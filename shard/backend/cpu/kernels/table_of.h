@@ -11,30 +11,38 @@ constexpr Int8Kernels Int8Of() {
   return {I::kLeft, Quantize<I, Activation>, Gemm<I, Activation>};
 }
 
-// M multiplies matrices with weights as they are, I int8 weights; P K and V.
-template <class M, class I, class P>
+template <class C>
+constexpr CellKernels CellsOf() {
+  if constexpr (kScaled<C>) {
+    return {C::kPack, WriteScaledKv, CopyScaledKv, LoadQueries<C>, Attend<C>};
+  } else {
+    return {C::kPack, WriteKv<C>, CopyKv<C>, LoadQueries<C>, Attend<C>};
+  }
+}
+
+// M multiplies matrices with weights as they are, I int8 weights, C cells of bfloat16, P keys of a
+// cache that holds keys only.
+template <class M, class I, class P, class C>
 constexpr Kernels TableOf(Isa isa, DType weight, DType activation) {
   Kernels kernels;
   kernels.isa = isa;
   kernels.weight = weight;
   kernels.activation = activation;
   kernels.layout = {kLanes, kPanelVectors, M::kPack};
-  kernels.kv_pack = P::kPack;
   kernels.gemm = Gemm<M, typename M::Activation>;
   kernels.int8 = Int8Of<I, typename P::Activation>();
   kernels.norm = RmsNorm<typename P::Activation>;
   kernels.head_norm = RmsNorm<float>;
   kernels.rope = Rope;
-  kernels.write_kv = WriteKv<P>;
+  kernels.float32_cells = CellsOf<Float32Product>();
+  kernels.bfloat16_cells = CellsOf<C>();
+  kernels.int8_cells = CellsOf<ScaledCells>();
   kernels.write_key = WriteKey<P>;
-  kernels.copy_kv = CopyKv<P>;
   kernels.copy_key = CopyKey<P>;
   kernels.unit_vector = UnitVector<P>;
   kernels.similarity = Similarity<P>;
-  kernels.load_queries = LoadQueries<P>;
-  kernels.attend = Attend<P>;
   kernels.merge = Merge;
-  kernels.finish = Finish<P>;
+  kernels.finish = Finish<typename P::Activation>;
   return kernels;
 }
 

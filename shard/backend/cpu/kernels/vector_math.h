@@ -38,6 +38,22 @@ inline Vec Exp(Vec x) {
   return ScaleByPowerOfTwo(p, n);
 }
 
+// e^x for x <= 0, as exact relative to the result while x is above -10 and to 1e-5 beyond; below
+// -87, the value there. 2 to the power of the whole part, and a polynomial of degree 6 for the rest
+// (Cephes, exp2f). NaN stays.
+inline Vec ExpOfNegative(Vec x) {
+  x = Max(Fill(-87.0f), x);
+  const Vec n = RoundToWhole(Multiply(x, Fill(1.44269504088896341f)));
+  const Vec r = MultiplyAdd(x, Fill(1.44269504088896341f), Subtract(Zero(), n));
+  Vec p = Fill(1.535336188319500e-4f);
+  p = MultiplyAdd(p, r, Fill(1.339887440266574e-3f));
+  p = MultiplyAdd(p, r, Fill(9.618437357674640e-3f));
+  p = MultiplyAdd(p, r, Fill(5.550332471162809e-2f));
+  p = MultiplyAdd(p, r, Fill(2.402264791363012e-1f));
+  p = MultiplyAdd(p, r, Fill(6.931472028550421e-1f));
+  return ScaleByPowerOfTwo(MultiplyAdd(p, r, Fill(1.0f)), n);
+}
+
 inline Vec Silu(Vec x) { return Divide(x, Add(Fill(1.0f), Exp(Subtract(Zero(), x)))); }
 
 inline void StoreActivations(float* to, Vec x, std::size_t count) { StoreFirst(to, x, count); }

@@ -69,6 +69,8 @@ constexpr Case kCases[] = {
     {"dtype", "bfloat16", Fate::kWorks},
     {"kv-cache-dtype", "fp8_e4m3fn", Fate::kRefused},
     {"kv-cache-dtype", "fp8_e5m2", Fate::kRefused},
+    {"kv-cache-dtype", "auto", Fate::kWorks},
+    {"kv-cache-dtype", "int8", Fate::kWorks},
     {"trust-remote-code", nullptr, Fate::kNoEffect},
     {"max-concurrent-requests", "64", Fate::kWorks},
     {"max-best-of", "4", Fate::kWorks},

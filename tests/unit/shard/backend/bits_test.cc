@@ -139,11 +139,16 @@ class Requests {
   std::vector<Arrival> all_;
 };
 
+struct Types {
+  DType model;
+  KvType kv = KvType::kAuto;
+};
+
 // One model; each run has a new cache and its own threads.
 class Server {
  public:
-  explicit Server(DType dtype, const cpu::Kernels* kernels = nullptr)
-      : spec_(SpecOf(ModelShape())), dtype_(dtype), kernels_(kernels) {}
+  explicit Server(const Types& types, const cpu::Kernels* kernels = nullptr)
+      : spec_(SpecOf(ModelShape())), dtype_(types.model), kv_(types.kv), kernels_(kernels) {}
 
   // One request at a time, whole prompts, one thread, nothing cached.
   Answers Alone(const std::vector<Arrival>& requests) {
@@ -189,6 +194,7 @@ class Server {
     LoadedWeights weights = RandomWeights(built.weights, dtype_);
     CpuOptions made{std::move(built.program), std::move(weights), dtype_, kBlockSize, threads};
     made.kernels = kernels_;
+    made.kv_type = kv_;
     auto backend = MakeCpuBackend(std::move(made));
     EXPECT_TRUE(backend.ok()) << backend.status();
     if (!backend.ok()) return {};
@@ -202,6 +208,7 @@ class Server {
 
   const ModelSpec spec_;
   const DType dtype_;
+  const KvType kv_;
   const cpu::Kernels* const kernels_;
   RunCounts counts_;
 };
@@ -213,11 +220,11 @@ std::size_t Differing(const Answers& a, const Answers& b) {
   return differing;
 }
 
-class Bits : public testing::TestWithParam<DType> {};
+class Bits : public testing::TestWithParam<Types> {};
 
-void ExpectSameBits(DType dtype, std::uint32_t count, std::uint32_t seed) {
+void ExpectSameBits(const Types& types, std::uint32_t count, std::uint32_t seed) {
   SCOPED_TRACE("seed " + std::to_string(seed));
-  Server server(dtype);
+  Server server(types);
   const Requests requests(count, ModelShape().vocabulary, seed);
   const Answers alone = server.Alone(requests.all());
   ASSERT_EQ(alone.size(), count);
@@ -255,7 +262,7 @@ TEST_P(Bits, OnEveryInstructionSetUnderManyLoads) {
   if (!Long()) GTEST_SKIP() << "PENSTOCK_LONG_TESTS=1 runs it";
   for (const char* isa : {"avx2", "avx512", "avx512-bf16"}) {
     setenv("PENSTOCK_ISA", isa, 1);
-    if (!CheckCpuBackend({}, GetParam(), kBlockSize).ok()) continue;
+    if (!CheckCpuBackend({}, GetParam().model, kBlockSize).ok()) continue;
     SCOPED_TRACE(isa);
     for (int i = 0; i < 4; ++i) ExpectSameBits(GetParam(), 200, std::random_device()());
   }
@@ -268,7 +275,7 @@ const cpu::Kernels* g_planted_into = nullptr;
 TEST_P(Bits, AProductWhoseOrderDependsOnTheNumberOfRowsIsNoticed) {
   const auto isa = cpu::ChooseIsa();
   ASSERT_TRUE(isa.ok()) << isa.status();
-  g_planted_into = cpu::FindKernels(*isa, GetParam());
+  g_planted_into = cpu::FindKernels(*isa, GetParam().model);
   cpu::Kernels planted = *g_planted_into;
   planted.gemm = [](const cpu::GemmArgs& args) { cpu::SplitKOfOneRow(*g_planted_into, args); };
   Server server(GetParam(), &planted);
@@ -279,8 +286,13 @@ TEST_P(Bits, AProductWhoseOrderDependsOnTheNumberOfRowsIsNoticed) {
   EXPECT_EQ(Differing(alone, server.Alone(requests.all())), 0u) << "only the load shows it";
 }
 
-INSTANTIATE_TEST_SUITE_P(Types, Bits, testing::Values(DType::kFloat32, DType::kBFloat16),
-                         [](const auto& info) { return std::string(DTypeName(info.param)); });
+INSTANTIATE_TEST_SUITE_P(OfTypes, Bits,
+                         testing::Values(Types{DType::kFloat32}, Types{DType::kBFloat16},
+                                         Types{DType::kBFloat16, KvType::kInt8}),
+                         [](const auto& info) {
+                           return std::string(DTypeName(info.param.model)) + "_kv_" +
+                                  std::string(KvTypeName(info.param.kv));
+                         });
 
 }  // namespace
 }  // namespace penstock::shard

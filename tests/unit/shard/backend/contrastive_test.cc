@@ -360,8 +360,12 @@ TEST_P(ContrastiveSearch, WorksInBFloat16InAnyBatch) {
 
 // On this backend a candidate that wins has the bits that a plain decode of it would have.
 TEST(ContrastiveOnCpu, TheWinnersLogitsAreThoseOfADecode) {
-  for (const DType dtype : {DType::kFloat32, DType::kBFloat16}) {
+  for (const auto& [dtype, kv_type] : {std::pair{DType::kFloat32, KvType::kAuto},
+                                       {DType::kBFloat16, KvType::kAuto},
+                                       {DType::kBFloat16, KvType::kInt8},
+                                       {DType::kFloat32, KvType::kBFloat16}}) {
     RunnerOptions options;
+    options.kv_type = kv_type;
     options.backend = Runs::kCpu;
     options.folder = testing_support::SourcePath("demo/model");
     options.dtype = dtype;

@@ -66,6 +66,26 @@ TEST_P(Stories, GreedyIdsAndFirstLogitsAreTheGoldens) {
   }
 }
 
+TEST_P(Stories, CellsOfOtherTypes) {
+  if (GetParam() != Runs::kCpu) GTEST_SKIP() << "only the cpu backend has them";
+  for (const auto& [type, bound] :
+       {std::pair{KvType::kFloat32, 1e-4}, {KvType::kBFloat16, 0.1}, {KvType::kInt8, 0.3}}) {
+    SCOPED_TRACE(KvTypeName(type));
+    options_.kv_type = type;
+    auto runner = ModelRunner::Open(options_);
+    ASSERT_NE(runner, nullptr);
+    for (const Golden& golden : goldens_) {
+      runner->Reset(0);
+      const std::vector<float> first = runner->Prefill(0, golden.prompt, 128);
+      for (const auto& [token, logit] : golden.first_logits) {
+        EXPECT_NEAR(first[token], logit, bound);
+      }
+      if (type != KvType::kFloat32) continue;
+      EXPECT_EQ(runner->Greedy(1, golden.prompt, golden.greedy.size()), golden.greedy);
+    }
+  }
+}
+
 TEST_P(Stories, ChunksOfAnySizeGiveTheSameIds) {
   auto runner = ModelRunner::Open(options_);
   ASSERT_NE(runner, nullptr);

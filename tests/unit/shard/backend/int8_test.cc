@@ -1,5 +1,5 @@
-// What int8 weights change in the answers of the demo model, measured on text that the model
-// itself samples: the bounds are those of docs/decisions/0023-int8-weights.md.
+// What int8 weights and int8 K/V change in the answers of the demo model, measured on text that the
+// model itself samples: the bounds are those of docs/decisions/0023-int8-weights.md.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -7,6 +7,7 @@
 #include <iostream>
 #include <random>
 
+#include "shard/cache/paged/paged_layout.h"
 #include "tests/unit/shard/backend/model_runner.h"
 #include "tests/unit/support/paths.h"
 
@@ -26,11 +27,12 @@ std::size_t FirstChoice(const std::vector<double>& p) {
   return static_cast<std::size_t>(std::max_element(p.begin(), p.end()) - p.begin());
 }
 
-std::unique_ptr<ModelRunner> Demo(Quantization quantization) {
+std::unique_ptr<ModelRunner> Demo(Quantization quantization, KvType kv_type = KvType::kAuto) {
   RunnerOptions options;
   options.folder = testing_support::SourcePath("demo/model");
   options.backend = Runs::kCpu;
   options.quantization = quantization;
+  options.kv_type = kv_type;
   return ModelRunner::Open(options);
 }
 
@@ -79,6 +81,37 @@ TEST(Int8, ChangesTheDemoModelLittle) {
   EXPECT_LT(difference.divergence, 0.005);
   EXPECT_LT(difference.cross_entropy - difference.entropy, 0.01);  // perplexity 1 %
   EXPECT_GT(difference.same_first_choice, 0.95);
+}
+
+// The bounds are those of docs/architecture.md.
+TEST(Int8Cells, ChangeTheDemoModelLittle) {
+  auto plain = Demo(Quantization::kNone);
+  auto quantized = Demo(Quantization::kNone, KvType::kInt8);
+  ASSERT_TRUE(plain != nullptr && quantized != nullptr);
+  const Difference difference = Measure(*plain, *quantized, 8);
+  std::cout << "divergence " << difference.divergence << ", perplexity "
+            << std::exp(difference.entropy) << " -> " << std::exp(difference.cross_entropy)
+            << ", same first choice " << difference.same_first_choice << '\n';
+  EXPECT_LT(difference.divergence, 0.002);
+  EXPECT_LT(difference.cross_entropy - difference.entropy, 0.01);  // perplexity 1 %
+  EXPECT_GT(difference.same_first_choice, 0.97);
+}
+
+TEST(Int8Cells, TakeAByteAndAScale) {
+  auto plain = Demo(Quantization::kNone);
+  auto quantized = Demo(Quantization::kNone, KvType::kInt8);
+  ASSERT_TRUE(plain != nullptr && quantized != nullptr);
+  const Model& model = plain->model();
+  PagedLayout layout{model.spec.layers, 16, model.part.kv_heads, model.spec.head_dim, model.dtype};
+  const std::uint64_t before = layout.BytesPerToken();
+  layout.kv_type = quantized->model().kv_type;
+  const std::uint64_t heads = std::uint64_t{2} * layout.layers * layout.kv_heads;
+  EXPECT_EQ(layout.BytesPerToken(), heads * (layout.head_dim + 4));
+  EXPECT_EQ(before, heads * layout.head_dim * DTypeBytes(model.dtype));
+  EXPECT_LT(quantized->backend().MemoryBytes(), plain->backend().MemoryBytes());
+  EXPECT_NE(plain->model().fingerprint, quantized->model().fingerprint);
+  EXPECT_TRUE(quantized->backend().Name().ends_with("/kv-int8")) << quantized->backend().Name();
+  EXPECT_FALSE(plain->backend().Name().ends_with("/kv-int8"));
 }
 
 TEST(Int8, TheMemoryPlanCountsBytes) {

@@ -22,6 +22,7 @@ absl::StatusOr<std::unique_ptr<Backend>> MakeBackend(const RunnerOptions& option
     CpuOptions cpu{model.program, std::move(weights), model.dtype, options.block_size,
                    options.cpu_threads};
     cpu.quantization = model.quantization;
+    cpu.kv_type = model.kv_type;
     return MakeCpuBackend(std::move(cpu));
   }
   ReferenceOptions reference;
@@ -37,8 +38,8 @@ std::unique_ptr<ModelRunner> ModelRunner::Open(const RunnerOptions& options,
                                                Communicator* communicator) {
   auto runner = std::make_unique<ModelRunner>();
   runner->options_ = options;
-  auto model = Model::Open(
-      {options.folder, options.dtype, Device(), options.rank, options.world, options.quantization});
+  auto model = Model::Open({options.folder, options.dtype, Device(), options.rank, options.world,
+                            options.quantization, options.kv_type});
   EXPECT_TRUE(model.ok()) << model.status();
   if (!model.ok()) return nullptr;
   runner->model_ = std::move(*model);

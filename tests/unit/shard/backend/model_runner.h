@@ -36,6 +36,7 @@ struct RunnerOptions {
   std::function<absl::StatusOr<std::unique_ptr<Backend>>(const Model&, LoadedWeights)> make;
   std::uint32_t max_candidate_rows = 0;
   Quantization quantization = Quantization::kNone;
+  KvType kv_type = KvType::kAuto;
 };
 
 // Names the cases of a suite that runs on each backend.

@@ -1,0 +1,235 @@
+// Attention of every instruction set that this processor has, on cells of every type: right within
+// what the type allows, and the same bits for a row whatever it shares a tile with.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <limits>
+#include <random>
+#include <string>
+#include <vector>
+
+#include "shard/backend/cpu/isa.h"
+#include "shard/backend/cpu/kernels.h"
+#include "shard/backend/cpu/kv_cache.h"
+#include "shard/backend/cpu/worker_pool.h"
+
+namespace penstock::shard::cpu {
+namespace {
+
+struct Shape {
+  std::size_t group, dim;
+  std::uint32_t block_size;
+  std::size_t positions, window;
+};
+
+constexpr Shape kShapes[] = {{1, 64, 16, 300, 0},   {8, 64, 16, 700, 0},  {3, 48, 16, 515, 100},
+                             {7, 128, 32, 260, 0},  {4, 80, 8, 40, 0},    {6, 20, 2, 33, 0},
+                             {12, 64, 16, 257, 17}, {25, 16, 48, 300, 0}, {5, 96, 16, 256, 0}};
+
+struct Case {
+  Isa isa;
+  DType model;
+  KvType cells;
+  std::string Name() const {
+    return std::string(IsaName(isa)) + " " + std::string(DTypeName(model)) + ", K/V " +
+           std::string(KvTypeName(cells));
+  }
+  // Of a mean of values around one.
+  double Tolerance() const {
+    if (cells == KvType::kFloat32) return 2e-5;
+    return cells == KvType::kBFloat16 ? 0.02 : 0.04;
+  }
+};
+
+std::vector<Case> AllCases() {
+  std::vector<Case> all;
+  const auto best = ChooseIsa();
+  EXPECT_TRUE(best.ok()) << best.status();
+  for (Isa isa : {Isa::kAvx2, Isa::kAvx512, Isa::kAvx512Bf16}) {
+    if (!best.ok() || isa > *best) continue;
+    for (DType model : {DType::kFloat32, DType::kBFloat16}) {
+      for (KvType cells : {KvType::kFloat32, KvType::kBFloat16, KvType::kInt8}) {
+        all.push_back({isa, model, cells});
+      }
+    }
+  }
+  return all;
+}
+
+// One sequence and one head: queries for the last positions over all of them.
+class Problem {
+ public:
+  Problem(const Case& kind, const Shape& shape)
+      : shape_(shape),
+        kernels_(*FindKernels(kind.isa, kind.model)),
+        cells_(CellsOf(kernels_, kind.cells)) {
+    const std::size_t count = shape.positions * shape.dim;
+    keys_ = Normal(count, 1);
+    values_ = Normal(count, 2);
+    queries_ = Normal(count * shape.group, 3);
+    PagedLayout layout{2, shape.block_size, 2, static_cast<std::uint32_t>(shape.dim), kind.model};
+    layout.kv_type = kind.cells;
+    const std::uint32_t blocks = layout.BlocksFor(static_cast<std::uint32_t>(shape.positions));
+    EXPECT_TRUE(cache_.Allocate(layout, 2 * blocks + 1, 0, pool_).ok());
+    // What nobody wrote must not matter.
+    std::fill_n(cache_.Head(0, 0).base, layout.Bytes(2 * blocks + 1), std::byte(0xff));
+    for (std::uint32_t i = 0; i < blocks; ++i) blocks_.push_back(i * 7 % (2 * blocks + 1));
+    for (std::size_t p = 0; p < shape.positions; ++p) {
+      cells_.write_kv(Head(), blocks_[p / shape.block_size], p % shape.block_size,
+                      &keys_[p * shape.dim], &values_[p * shape.dim], p + 1 == shape.positions);
+    }
+  }
+
+  // Rows of `tokens` positions from `position` on, computed together: [token, group, dim].
+  std::vector<float> Attend(std::size_t position, std::size_t tokens) {
+    const std::size_t rows = tokens * shape_.group;
+    AttentionTile tile;
+    tile.cache = Head();
+    tile.blocks = blocks_.data();
+    tile.queries = &queries_[position * shape_.group * shape_.dim];
+    tile.query_stride = shape_.group * shape_.dim;
+    tile.tokens = tokens;
+    tile.group = shape_.group;
+    tile.position = position;
+    tile.window = shape_.window;
+    tile.scale = Scale();
+    std::vector<float> queries(rows * kQueryStride), probabilities(rows * kScoreStride),
+        scores(rows * kScoreStride);
+    AttentionScratch scratch{queries.data(), scores.data(), probabilities.data()};
+    Memory total(rows), part(rows);
+    std::fill_n(total.state.maximum, rows, -std::numeric_limits<float>::infinity());
+    cells_.load_queries(tile, scratch);
+    const std::size_t first = shape_.window > 0 && position + 1 > shape_.window
+                                  ? (position + 1 - shape_.window) / kPartition
+                                  : 0;
+    for (std::size_t p = first; p * kPartition < position + tokens; ++p) {
+      cells_.attend(tile, p, scratch, part.state);
+      kernels_.merge(rows, shape_.dim, part.state, total.state);
+    }
+    std::vector<float> out(rows * shape_.dim);
+    // As float32 whatever the activations of the model are.
+    for (std::size_t row = 0; row < rows; ++row) {
+      for (std::size_t d = 0; d < shape_.dim; ++d) {
+        out[row * shape_.dim + d] =
+            total.state.values[row * total.state.value_stride + d] / total.state.sum[row];
+      }
+    }
+    return out;
+  }
+
+  // One row, plainly.
+  std::vector<double> Plain(std::size_t position, std::size_t head) const {
+    const float* query = &queries_[(position * shape_.group + head) * shape_.dim];
+    const std::size_t first =
+        shape_.window > 0 && position + 1 > shape_.window ? position + 1 - shape_.window : 0;
+    std::vector<double> out(shape_.dim, 0.0);
+    double sum = 0;
+    for (std::size_t p = first; p <= position; ++p) {
+      double score = 0;
+      for (std::size_t d = 0; d < shape_.dim; ++d) score += query[d] * keys_[p * shape_.dim + d];
+      const double weight = std::exp(score * Scale());
+      sum += weight;
+      for (std::size_t d = 0; d < shape_.dim; ++d) out[d] += weight * values_[p * shape_.dim + d];
+    }
+    for (double& value : out) value /= sum;
+    return out;
+  }
+
+ private:
+  struct Memory {
+    explicit Memory(std::size_t rows) : floats(rows * (2 + kStride)) {
+      state = {floats.data(), floats.data() + rows, floats.data() + 2 * rows, kStride};
+    }
+    static constexpr std::size_t kStride = 144;
+    std::vector<float> floats;
+    AttentionState state;
+  };
+
+  static std::vector<float> Normal(std::size_t count, std::uint32_t seed) {
+    std::mt19937 random(seed);
+    std::normal_distribution<float> normal;
+    std::vector<float> all(count);
+    for (float& one : all) one = normal(random);
+    return all;
+  }
+  HeadCache Head() const { return cache_.Head(1, 1); }
+  float Scale() const { return 1.0f / std::sqrt(static_cast<float>(shape_.dim)); }
+
+  const Shape shape_;
+  const Kernels& kernels_;
+  const CellKernels& cells_;
+  WorkerPool pool_{1};
+  KvCache cache_;
+  std::vector<std::uint32_t> blocks_;
+  std::vector<float> keys_, values_, queries_;
+};
+
+TEST(AttentionKernels, GiveWhatPlainAttentionGives) {
+  for (const Case& kind : AllCases()) {
+    for (const Shape& shape : kShapes) {
+      Problem problem(kind, shape);
+      const std::size_t position = shape.positions - 1;
+      const std::vector<float> out = problem.Attend(position, 1);
+      for (std::size_t head = 0; head < shape.group; ++head) {
+        const std::vector<double> plain = problem.Plain(position, head);
+        for (std::size_t d = 0; d < shape.dim; ++d) {
+          ASSERT_NEAR(out[head * shape.dim + d], plain[d], kind.Tolerance())
+              << kind.Name() << ", group " << shape.group << ", dimensions " << shape.dim
+              << ", head " << head << ", dimension " << d;
+        }
+      }
+    }
+  }
+}
+
+TEST(AttentionKernels, ARowHasTheSameBitsInEveryTile) {
+  for (const Case& kind : AllCases()) {
+    for (const Shape& shape : kShapes) {
+      Problem problem(kind, shape);
+      const std::size_t tokens = std::min<std::size_t>(shape.positions, 24 / shape.group + 1);
+      const std::size_t first = shape.positions - tokens;
+      const std::vector<float> together = problem.Attend(first, tokens);
+      for (std::size_t i = 0; i < tokens; ++i) {
+        const std::vector<float> alone = problem.Attend(first + i, 1);
+        ASSERT_TRUE(std::equal(alone.begin(), alone.end(),
+                               together.begin() + static_cast<std::ptrdiff_t>(i * alone.size())))
+            << kind.Name() << ", group " << shape.group << ", dimensions " << shape.dim
+            << ", token " << i << " of " << tokens;
+      }
+    }
+  }
+}
+
+// A position's cell may move; a value that is not finite spoils what sees it and nothing else.
+TEST(AttentionKernels, Int8CellsOfWhatIsNotFinite) {
+  const auto isa = ChooseIsa();
+  ASSERT_TRUE(isa.ok());
+  const CellKernels& cells = FindKernels(*isa, DType::kFloat32)->int8_cells;
+  WorkerPool pool(1);
+  KvCache cache;
+  PagedLayout layout{1, 16, 1, 16, DType::kFloat32};
+  layout.kv_type = KvType::kInt8;
+  ASSERT_TRUE(cache.Allocate(layout, 2, 0, pool).ok());
+  const HeadCache head = cache.Head(0, 0);
+  std::vector<float> k(16, 0.0f), v(16, 1.0f);
+  const auto value_scale = [&head](std::uint32_t block, std::size_t offset) {
+    float scale;
+    std::memcpy(&scale,
+                head.base + block * head.block_bytes + head.value_offset + 16 * 16 + offset * 4,
+                sizeof scale);
+    return scale;
+  };
+  cells.write_kv(head, 0, 3, k.data(), v.data(), true);
+  EXPECT_EQ(value_scale(0, 3), 1.0f / 127.0f);
+  v[5] = std::numeric_limits<float>::infinity();
+  cells.write_kv(head, 0, 4, k.data(), v.data(), true);
+  EXPECT_TRUE(std::isnan(value_scale(0, 4)));
+  EXPECT_EQ(value_scale(0, 3), 1.0f / 127.0f);
+  cells.copy_kv(head, {0, 3}, {1, 7});
+  EXPECT_EQ(value_scale(1, 7), 1.0f / 127.0f);
+}
+
+}  // namespace
+}  // namespace penstock::shard::cpu
