@@ -105,7 +105,7 @@ BackendFactory BackendChoice(BackendChoiceOptions options) {
 absl::StatusOr<std::string> DescribeChoice(const BackendChoiceOptions& options,
                                            const Model& model) {
   PENSTOCK_ASSIGN_OR_RETURN(const Choice choice, Choose(options, model));
-  if (choice.cpu) return CpuBackendName(model.dtype, model.quantization);
+  if (choice.cpu) return CpuBackendName(model.dtype, model.quantization, model.kv_type);
   return choice.missing.empty() ? "reference" : "reference: " + choice.missing;
 }
 

@@ -75,16 +75,16 @@ absl::Status CpuBackend::Initialize(const CpuOptions& options) {
   return absl::OkStatus();
 }
 
-std::string NameOf(const Kernels& kernels, Quantization quantization) {
+std::string NameOf(const Kernels& kernels, Quantization quantization, KvType kv_type) {
   std::string name = "cpu/" + std::string(IsaName(kernels.isa));
   if (quantization != Quantization::kNone) {
     name += "/" + std::string(QuantizationName(quantization));
   }
-  if (kv_type_ != KvType::kAuto) name += "/kv-" + std::string(KvTypeName(kv_type_));
+  if (kv_type != KvType::kAuto) name += "/kv-" + std::string(KvTypeName(kv_type));
   return name;
 }
 
-std::string CpuBackend::Name() const { return NameOf(kernels_, quantization_); }
+std::string CpuBackend::Name() const { return NameOf(kernels_, quantization_, kv_type_); }
 
 absl::Status CpuBackend::Prepare(const BackendLimits& limits, Communicator* communicator) {
   if (program_.part.world > 1 && communicator == nullptr) {
@@ -220,11 +220,11 @@ absl::Status CheckCpuBackend(const Program& program, DType dtype, std::uint32_t 
   return cpu::CheckOperations(program);
 }
 
-absl::StatusOr<std::string> CpuBackendName(DType dtype, Quantization quantization) {
+absl::StatusOr<std::string> CpuBackendName(DType dtype, Quantization quantization, KvType kv_type) {
   PENSTOCK_ASSIGN_OR_RETURN(const cpu::Isa isa, cpu::ChooseIsa());
   const cpu::Kernels* kernels = cpu::FindKernels(isa, dtype);
   if (kernels == nullptr) return absl::UnimplementedError(std::string(DTypeName(dtype)));
-  return cpu::NameOf(*kernels, quantization);
+  return cpu::NameOf(*kernels, quantization, kv_type);
 }
 
 absl::StatusOr<std::unique_ptr<Backend>> MakeCpuBackend(CpuOptions options) {

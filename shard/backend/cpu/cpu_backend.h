@@ -65,8 +65,10 @@ struct CpuOptions {
 absl::Status CheckCpuBackend(const Program& program, DType dtype, std::uint32_t block_size,
                              KvType kv_type = KvType::kAuto);
 
-// What Name() will be of a backend that the check lets through: cpu/avx512-bf16/int8.
-absl::StatusOr<std::string> CpuBackendName(DType dtype, Quantization quantization);
+// What Name() will be of a backend that the check lets through: cpu/avx512-bf16/int8, and
+// behind it /kv-int8 where K/V have another type than the model.
+absl::StatusOr<std::string> CpuBackendName(DType dtype, Quantization quantization,
+                                           KvType kv_type = KvType::kAuto);
 
 absl::StatusOr<std::unique_ptr<Backend>> MakeCpuBackend(CpuOptions options);
 
