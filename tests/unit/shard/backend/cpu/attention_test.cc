@@ -75,7 +75,7 @@ class Problem {
     EXPECT_TRUE(cache_.Allocate(layout, 2 * blocks + 1, 0, pool_).ok());
     // What nobody wrote must not matter.
     std::fill_n(cache_.Head(0, 0).base, layout.Bytes(2 * blocks + 1), std::byte(0xff));
-    for (std::uint32_t i = 0; i < blocks; ++i) blocks_.push_back(i * 7 % (2 * blocks + 1));
+    for (std::uint32_t i = 0; i < blocks; ++i) blocks_.push_back(2 * (blocks - i) - 1);
     for (std::size_t p = 0; p < shape.positions; ++p) {
       cells_.write_kv(Head(), blocks_[p / shape.block_size], p % shape.block_size,
                       &keys_[p * shape.dim], &values_[p * shape.dim], p + 1 == shape.positions);
