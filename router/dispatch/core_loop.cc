@@ -269,6 +269,11 @@ void CoreLoop::CountResult(const scheduler::StepDone& done, Time now) {
   }
   if (info.resplit) metrics_.Resplit();
   metrics_.KvCells(done.result.cells);
+  if (options_.scheduler.max_decode_rows > 1) {
+    for (const SequenceResult& sequence : done.result.sequences) {
+      metrics_.SpeculatedTokens(sequence.tokens.size());
+    }
+  }
   logs_->steps.Write(info, taken);
   metrics_.Step(now - sent, info.decode_rows, info.prefill_tokens);
   all_sent.erase(found);

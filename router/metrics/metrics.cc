@@ -182,6 +182,14 @@ struct Metrics::Impl {
   Counter& cells_copied = Counters(registry, "penstock_kv_cells_copied_total",
                                    "Cells written because rows joined, or parts changed.")
                               .Add({});
+  Counter& speculation_steps =
+      Counters(registry, "penstock_speculation_steps_total",
+               "With --speculate: how often a step brought a sequence tokens.")
+          .Add({});
+  Counter& accepted_drafts =
+      Counters(registry, "penstock_speculation_accepted_tokens_total",
+               "With --speculate: drafts that were right, the tokens beyond one a step.")
+          .Add({});
   Counter& prefill_tokens =
       Counters(registry, "penstock_step_prefill_tokens_total", "Prefill tokens in all plans.")
           .Add({});
@@ -338,7 +346,7 @@ void Metrics::MaxNewTokens(std::uint64_t tokens) {
 }
 
 void Metrics::RequestTokens(std::uint64_t prompt, std::uint64_t cached, std::uint64_t generated) {
-  if (impl_->tgi) impl_->tgi->Tokens(prompt, cached, generated);
+  if (impl_->tgi) impl_->tgi->Tokens(prompt, generated);
   impl_->prompt_total.Increment(static_cast<double>(prompt));
   impl_->cached_total.Increment(static_cast<double>(cached));
   impl_->generated_total.Increment(static_cast<double>(generated));
@@ -419,6 +427,12 @@ void Metrics::PrefixCache(std::uint64_t looked_up_tokens, std::uint64_t hit_toke
   impl_->prefix_looked_up.Increment(static_cast<double>(looked_up_tokens));
   impl_->prefix_hits.Increment(static_cast<double>(hit_tokens));
   impl_->prefix_evictions.Increment(static_cast<double>(evicted_blocks));
+}
+void Metrics::SpeculatedTokens(std::uint64_t tokens) {
+  if (tokens == 0) return;
+  if (impl_->tgi) impl_->tgi->Skipped(tokens - 1);
+  impl_->speculation_steps.Increment();
+  impl_->accepted_drafts.Increment(static_cast<double>(tokens - 1));
 }
 void Metrics::Step(Duration sent_to_result, std::uint64_t decode_rows,
                    std::uint64_t prefill_tokens) {

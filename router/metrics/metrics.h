@@ -99,6 +99,8 @@ class Metrics {
   // At the admissions and in the drawing of blocks for one plan.
   void PrefixCache(std::uint64_t looked_up_tokens, std::uint64_t hit_tokens,
                    std::uint64_t evicted_blocks);
+  // What a step with speculation brought one sequence: all but the first were drafts.
+  void SpeculatedTokens(std::uint64_t tokens);
   void Step(Duration sent_to_result, std::uint64_t decode_rows, std::uint64_t prefill_tokens);
 
   // --- router/telemetry

@@ -142,9 +142,12 @@ void TgiMetrics::Times(penstock::Duration validation, penstock::Duration queue,
   impl_->per_token.Observe(Seconds(inference) / tokens);
 }
 
-void TgiMetrics::Tokens(std::uint64_t prompt, std::uint64_t cached, std::uint64_t generated) {
+void TgiMetrics::Skipped(std::uint64_t tokens) {
+  impl_->skipped.Observe(static_cast<double>(tokens));
+}
+
+void TgiMetrics::Tokens(std::uint64_t prompt, std::uint64_t generated) {
   impl_->input_length.Observe(static_cast<double>(prompt));
-  impl_->skipped.Observe(static_cast<double>(cached));
   impl_->generated_tokens.Observe(static_cast<double>(generated));
 }
 

@@ -28,7 +28,9 @@ class TgiMetrics {
   void Duration(penstock::Duration total);
   void Times(penstock::Duration validation, penstock::Duration queue, penstock::Duration inference,
              std::uint64_t generated);
-  void Tokens(std::uint64_t prompt, std::uint64_t cached, std::uint64_t generated);
+  void Tokens(std::uint64_t prompt, std::uint64_t generated);
+  // Drafts that a step added to a sequence; without speculation nothing is observed.
+  void Skipped(std::uint64_t tokens);
   void MaxNewTokens(std::uint64_t tokens);
   void Queue(std::uint64_t waiting, std::uint64_t running);
   void ReservedTokens(std::uint64_t tokens);

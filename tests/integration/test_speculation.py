@@ -19,6 +19,20 @@ def answer_of(server, i):
             [(token["id"], token["logprob"]) for token in details["tokens"]])
 
 
+def check_counts(metrics, drafts):
+    steps = metrics["penstock_speculation_steps_total"]
+    accepted = metrics["penstock_speculation_accepted_tokens_total"]
+    generated = metrics["penstock_generated_tokens_total"]
+    # As TGI: one observation for each message of tokens, of those beyond its first.
+    assert metrics["tgi_request_skipped_tokens_count"] == steps
+    assert metrics["tgi_request_skipped_tokens_sum"] == accepted
+    if drafts == 0:
+        assert steps == accepted == 0
+    else:
+        assert 0 < accepted <= drafts * steps
+        assert generated <= steps + accepted  # what came behind a stop string is no answer
+
+
 def test_answers_are_the_same_and_steps_are_fewer():
     steps = {}
     answers = {}
@@ -26,6 +40,7 @@ def test_answers_are_the_same_and_steps_are_fewer():
         with Server("--speculate", str(drafts)) as server:
             answers[drafts] = [answer_of(server, i) for i in range(len(REQUESTS))]
             steps[drafts] = server.metrics()["penstock_step_duration_seconds_count"]
+            check_counts(server.metrics(), drafts)
             assert at_once(len(REQUESTS), lambda i: answer_of(server, i)) == answers[drafts]  # noqa: B023
     assert answers[4] == answers[0]
     assert steps[4] < steps[0]
