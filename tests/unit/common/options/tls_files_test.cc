@@ -16,6 +16,7 @@
 #include <vector>
 
 #include "common/options/table.h"
+#include "tests/unit/shard/temp_folder.h"
 
 namespace penstock::options {
 namespace {
@@ -76,8 +77,9 @@ class TlsFilesTest : public ::testing::Test {
     return std::string(Read(certificate, key).status().message());
   }
 
-  const std::string one_ = ::testing::TempDir() + "/penstock-tls-one";
-  const std::string two_ = ::testing::TempDir() + "/penstock-tls-two";
+  const shard::TempFolder folder_;
+  const std::string one_ = folder_ / "one";
+  const std::string two_ = folder_ / "two";
 };
 
 TEST_F(TlsFilesTest, ACertificateAndItsKeyAreTaken) {
