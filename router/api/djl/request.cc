@@ -2,6 +2,8 @@
 
 #include <array>
 
+#include "router/api/json/schema.h"
+
 namespace penstock::router::djl {
 namespace {
 
@@ -67,6 +69,14 @@ bool ReadValue(json::Reader& reader, Inputs& out, std::string_view expected) {
   out.list = reader.NextIs('[');
   if (out.list) return json::ReadValue(reader, out.texts, expected);
   return reader.ReadString(out.texts.emplace_back(), expected);
+}
+
+void AppendRequestSchemas(std::string& out) {
+  json::AppendSchema<Parameters>(out, "DjlParameters", kParameters);
+  out += ',';
+  auto request = kRequest;
+  request[1].expected = "struct DjlParameters";
+  json::AppendSchema<Request>(out, "DjlRequest", request);
 }
 
 Parsed ParseRequest(std::string_view body) {

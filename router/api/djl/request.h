@@ -71,4 +71,7 @@ struct Parsed {
 
 Parsed ParseRequest(std::string_view body);
 
+// The body as JSON schemas, members of an object of them.
+void AppendRequestSchemas(std::string& out);
+
 }  // namespace penstock::router::djl

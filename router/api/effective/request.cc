@@ -4,6 +4,7 @@
 #include <span>
 
 #include "router/api/json/fields.h"
+#include "router/api/json/schema.h"
 
 namespace penstock::router::effective {
 namespace {
@@ -20,6 +21,10 @@ constexpr auto kFields = std::array{
 };
 
 }  // namespace
+
+void AppendRequestSchema(std::string& out) {
+  json::AppendSchema<Request>(out, "InferenceRequest", kFields);
+}
 
 Parsed ParseRequest(std::string_view body) {
   Parsed parsed;

@@ -28,4 +28,7 @@ struct Parsed {
 
 Parsed ParseRequest(std::string_view body);
 
+// The body as a JSON schema, a member of an object of them.
+void AppendRequestSchema(std::string& out);
+
 }  // namespace penstock::router::effective

@@ -1,6 +1,9 @@
 #include "router/api/json/fields.h"
 
+#include <algorithm>
 #include <cmath>
+#include <iterator>
+#include <utility>
 
 #include "router/api/json/schema.h"
 
@@ -40,17 +43,44 @@ bool ReadValue(Reader& reader, float& out, std::string_view expected) {
   return true;
 }
 
-std::string_view SchemaOfKind(std::string_view expected) {
-  if (expected == "a string") return "{\"type\":\"string\"}";
-  if (expected == "a boolean") return "{\"type\":\"boolean\"}";
-  if (expected == "a sequence") return "{\"type\":\"array\",\"items\":{}}";
-  if (expected == "f32") return "{\"type\":\"number\",\"format\":\"float\"}";
-  if (expected == "i32") return "{\"type\":\"integer\",\"format\":\"int32\"}";
-  if (expected == "u32" || expected == "u64" || expected == "usize") {
-    return "{\"type\":\"integer\",\"minimum\":0}";
-  }
-  if (expected == "struct GenerateParameters") {
-    return "{\"$ref\":\"#/components/schemas/GenerateParameters\"}";
+std::string SchemaOfKind(std::string_view expected, std::string_view element) {
+  constexpr std::pair<std::string_view, std::string_view> kSchemas[] = {
+      {"a string", R"({"type":"string"})"},
+      {"a boolean", R"({"type":"boolean"})"},
+      {"f32", R"({"type":"number","format":"float"})"},
+      {"a number", R"({"type":"number"})"},
+      {"i32", R"({"type":"integer","format":"int32"})"},
+      {"u32", R"({"type":"integer","minimum":0})"},
+      {"u64", R"({"type":"integer","minimum":0})"},
+      {"usize", R"({"type":"integer","minimum":0})"},
+      {"an integer", R"({"type":"integer"})"},
+      {"a whole number", R"({"type":"integer"})"},
+      {"an integer that is not negative", R"({"type":"integer","minimum":0})"},
+      {"milliseconds since 1970 as an integer", R"({"type":"integer","minimum":0})"},
+      {"a positive integer", R"({"type":"integer","minimum":1})"},
+      {"an integer from 1", R"({"type":"integer","minimum":1})"},
+      {"an object", R"({"type":"object"})"},
+      {"an object of token ids and biases",
+       R"({"type":"object","additionalProperties":{"type":"number"}})"},
+      {"an array", R"({"type":"array","items":{"type":"object"}})"},
+      {"a string, an array of strings or of token ids",
+       R"({"anyOf":[{"type":"string"},{"type":"array","items":{}}]})"},
+      {"a string or a list",
+       R"({"anyOf":[{"type":"string"},{"type":"array","items":{"type":"string"}}]})"},
+      {"adjacently tagged enum GrammarType", R"({"$ref":"#/components/schemas/GrammarType"})"},
+      {"a tool choice", R"({"anyOf":[{"type":"string"},{"type":"object"}]})"},
+      {"a string or an object", R"({"anyOf":[{"type":"string"},{"type":"object"}]})"},
+      {"a string or an array of strings",
+       R"({"anyOf":[{"type":"string"},{"type":"array","items":{"type":"string"}}]})"},
+      {"a string or a list of strings",
+       R"({"anyOf":[{"type":"string"},{"type":"array","items":{"type":"string"}}]})"},
+  };
+  const auto* found =
+      std::ranges::find(kSchemas, expected, &std::pair<std::string_view, std::string_view>::first);
+  if (found != std::end(kSchemas)) return std::string(found->second);
+  if (!element.empty()) return "{\"type\":\"array\",\"items\":" + SchemaOfKind(element) + "}";
+  if (expected.starts_with("struct ")) {
+    return "{\"$ref\":\"#/components/schemas/" + std::string(expected.substr(7)) + "\"}";
   }
   return "{}";
 }

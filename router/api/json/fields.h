@@ -73,6 +73,14 @@ inline constexpr std::string_view kElementExpected<std::int32_t> = "i32";
 template <>
 inline constexpr std::string_view kElementExpected<float> = "f32";
 
+// The same for an element of a member that is a list; else empty.
+template <class M>
+constexpr std::string_view kElementOf = {};
+template <class M>
+constexpr std::string_view kElementOf<std::optional<M>> = kElementOf<M>;
+template <class T>
+constexpr std::string_view kElementOf<std::vector<T>> = kElementExpected<T>;
+
 template <class T>
 bool ReadValue(Reader& reader, std::vector<T>& out, std::string_view expected) {
   if (!reader.EnterArray(expected)) return false;
@@ -89,7 +97,8 @@ struct Field {
   std::string_view expected;
   bool required = false;
   bool (*read)(Reader&, T&, std::string_view expected) = nullptr;
-  std::string_view alias = {};  // a second name; errors say the first
+  std::string_view element = {};  // of a list: what its elements are
+  std::string_view alias = {};    // a second name; errors say the first
 };
 
 template <class T>
@@ -100,14 +109,18 @@ constexpr Field<T> WithAlias(Field<T> field, std::string_view alias) {
 
 template <class T, class M>
 T ObjectOf(M T::*);
+template <class T, class M>
+M MemberOf(M T::*);
 
 // `T` may inherit the member.
 template <class T, auto Member>
 constexpr auto MakeFieldOf(std::string_view name, std::string_view expected,
                            bool required = false) {
-  return Field<T>{name, expected, required, [](Reader& reader, T& out, std::string_view wanted) {
+  return Field<T>{name, expected, required,
+                  [](Reader& reader, T& out, std::string_view wanted) {
                     return ReadValue(reader, out.*Member, wanted);
-                  }};
+                  },
+                  kElementOf<decltype(MemberOf(Member))>};
 }
 
 template <auto Member>

@@ -10,8 +10,8 @@
 
 namespace penstock::router::json {
 
-// What a schema says of the kind that errors call `expected`.
-std::string_view SchemaOfKind(std::string_view expected);
+// The schema of the kind that errors call `expected`. `element`: of a list.
+std::string SchemaOfKind(std::string_view expected, std::string_view element = {});
 
 template <class T>
 void AppendSchema(std::string& out, std::string_view name, std::span<const Field<T>> fields) {
@@ -21,7 +21,7 @@ void AppendSchema(std::string& out, std::string_view name, std::span<const Field
   for (const Field<T>& field : fields) {
     if (&field != &fields.front()) out += ',';
     AppendString(out, field.name);
-    out.append(":").append(SchemaOfKind(field.expected));
+    out.append(":").append(SchemaOfKind(field.expected, field.element));
     if (!field.required) continue;
     if (!required.empty()) required += ',';
     AppendString(required, field.name);

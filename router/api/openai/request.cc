@@ -2,6 +2,7 @@
 
 #include <array>
 
+#include "router/api/json/schema.h"
 #include "router/api/openai/values.h"
 
 namespace penstock::router::openai {
@@ -88,6 +89,12 @@ Parsed<T> Parse(std::string_view body, const std::array<json::Field<T>, N>& fiel
 }
 
 }  // namespace
+
+void AppendRequestSchemas(std::string& out) {
+  json::AppendSchema<ChatRequest>(out, "OpenAiChatRequest", kChat);
+  out += ',';
+  json::AppendSchema<CompletionRequest>(out, "OpenAiCompletionRequest", kCompletion);
+}
 
 Parsed<ChatRequest> ParseChat(std::string_view body) { return Parse(body, kChat); }
 

@@ -90,6 +90,9 @@ struct Parsed {
   std::uint64_t unknown_keys = 0;
 };
 
+// The bodies as JSON schemas, members of an object of them.
+void AppendRequestSchemas(std::string& out);
+
 // `body` must outlive the result: raw values point into it.
 Parsed<ChatRequest> ParseChat(std::string_view body);
 Parsed<CompletionRequest> ParseCompletion(std::string_view body);

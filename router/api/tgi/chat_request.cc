@@ -209,6 +209,17 @@ bool ReadValue(json::Reader& reader, ToolChoice& out, std::string_view) {
 
 void AppendChatSchema(std::string& out) {
   json::AppendSchema<ChatRequest>(out, "ChatRequest", kChat);
+  out += ',';
+  json::AppendSchema<Tool>(out, "Tool", kTool);
+  out += ',';
+  json::AppendSchema<FunctionDefinition>(out, "FunctionDefinition", kFunction);
+  out += ',';
+  json::AppendSchema<StreamOptions>(out, "StreamOptions", kStreamOptions);
+  // Messages are read by hand.
+  out +=
+      R"(,"Message":{"type":"object","required":["role"],"properties":{"role":{"type":"string"},)"
+      R"("name":{"type":"string"},"content":{"anyOf":[{"type":"string"},{"type":"array",)"
+      R"("items":{"type":"object"}}]},"tool_calls":{"type":"array","items":{"type":"object"}}}})";
 }
 
 ParsedChat ParseChat(std::string_view body) {

@@ -51,6 +51,17 @@ struct StreamOptions {
   bool include_usage = false;
 };
 
+}  // namespace penstock::router::tgi
+
+namespace penstock::router::json {
+template <>
+inline constexpr std::string_view kElementExpected<tgi::Message> = "struct Message";
+template <>
+inline constexpr std::string_view kElementExpected<tgi::Tool> = "struct Tool";
+}  // namespace penstock::router::json
+
+namespace penstock::router::tgi {
+
 struct ChatRequest {
   std::optional<std::string> model;
   std::vector<Message> messages;

@@ -1,22 +1,37 @@
 #include <string>
 #include <utility>
 
+#include "router/api/djl/request.h"
+#include "router/api/effective/request.h"
 #include "router/api/json/writer.h"
+#include "router/api/openai/request.h"
 #include "router/api/routes.h"
 #include "router/api/tgi/handlers.h"
 #include "router/api/tgi/openapi.h"
+#include "router/api/tgi/responses.h"
 #include "router/api/tgi/schemas.h"
+#include "router/api/tgi/shapes.h"
 
 namespace penstock::router::tgi {
 namespace {
 
-// The request body of a route; empty when it takes none.
-std::string_view BodyOf(std::string_view pattern) {
-  if (pattern == "/" || pattern == "/invocations") return "CompatGenerateRequest";
+// The request body of a POST.
+std::string_view BodyOf(const Route& route, bool tgi_profile) {
+  const std::string_view pattern = route.pattern;
+  if (route.dialect == Dialect::kDjl) return "DjlRequest";
+  if (route.dialect == Dialect::kEffective) return "InferenceRequest";
+  if (route.dialect == Dialect::kOpenAi) {
+    return pattern == "/v1/completions" ? "OpenAiCompletionRequest" : "OpenAiChatRequest";
+  }
+  if (pattern == "/") return "CompatGenerateRequest";
+  if (pattern == "/invocations") {
+    return tgi_profile ? "CompatGenerateRequest,ChatRequest,CompletionRequest"
+                       : "CompatGenerateRequest,ChatRequest,CompletionRequest,DjlRequest,"
+                         "OpenAiChatRequest";
+  }
   if (pattern == "/v1/chat/completions" || pattern == "/chat_tokenize") return "ChatRequest";
   if (pattern == "/v1/completions") return "CompletionRequest";
-  if (pattern == "/vertex") return "VertexRequest";
-  return "GenerateRequest";
+  return pattern == "/vertex" ? "VertexRequest" : "GenerateRequest";
 }
 
 // As a client writes it: DJL-Serving's names the model, and behind it what to do with it.
@@ -26,7 +41,7 @@ std::string PathOf(const Route& route) {
   return prefix + (prefix == "/models/" ? "{model}/invoke" : "{model}");
 }
 
-void AppendOperation(std::string& out, const Route& route) {
+void AppendOperation(std::string& out, const Route& route, bool tgi_profile) {
   out += '"';
   for (const char c : route.method) out += static_cast<char>(c - 'A' + 'a');
   out += "\":{";
@@ -37,21 +52,13 @@ void AppendOperation(std::string& out, const Route& route) {
     out += ",\"in\":\"path\",\"required\":true,\"schema\":{\"type\":\"string\"}}],";
   }
   if (route.method == "POST") {
-    out +=
-        "\"requestBody\":{\"required\":true,\"content\":{\"application/json\":{\"schema\":"
-        "{\"$ref\":\"#/components/schemas/";
-    out.append(BodyOf(route.pattern)).append("\"}}}},");
+    out += "\"requestBody\":{\"required\":true,\"content\":{\"application/json\":{\"schema\":";
+    AppendType(out, BodyOf(route, tgi_profile));
+    out += "}}},";
   }
   if (route.access == Access::kKey) out += "\"security\":[{\"ApiKey\":[]}],";
-  out += "\"responses\":{\"200\":{\"description\":\"The answer\"}";
-  if (route.method == "POST") {
-    for (const auto& [status, text] :
-         {std::pair("422", "The request is wrong"), std::pair("424", "Generating failed"),
-          std::pair("429", "Too many requests")}) {
-      out.append(",\"").append(status).append("\":{\"description\":\"").append(text).append("\"}");
-    }
-  }
-  out += "}}";
+  AppendResponses(out, route, tgi_profile);
+  out += '}';
 }
 
 }  // namespace
@@ -78,7 +85,7 @@ std::string OpenApi(bool tgi_profile, const std::string& version) {
       if (other.pattern != route.pattern || !IsServed(other, tgi_profile)) continue;
       if (!first_operation) out += ',';
       first_operation = false;
-      AppendOperation(out, other);
+      AppendOperation(out, other, tgi_profile);
     }
     out += '}';
   }
@@ -90,9 +97,19 @@ std::string OpenApi(bool tgi_profile, const std::string& version) {
   AppendChatSchema(out);
   out += ',';
   AppendCompletionSchema(out);
+  out += ',';
+  openai::AppendRequestSchemas(out);
+  out += ',';
+  djl::AppendRequestSchemas(out);
+  out += ',';
+  effective::AppendRequestSchema(out);
+  out += ',';
+  AppendAnswerSchemas(out);
   out +=
       ",\"VertexRequest\":{\"type\":\"object\",\"required\":[\"instances\"],\"properties\":{"
-      "\"instances\":{\"type\":\"array\",\"items\":{\"type\":\"object\"}}}}";
+      "\"instances\":{\"type\":\"array\",\"items\":{\"anyOf\":[{\"$ref\":\"#/components/schemas/"
+      "GenerateRequest\"},"
+      "{\"$ref\":\"#/components/schemas/ChatRequest\"}]}}}}";
   return out + "}}}";
 }
 

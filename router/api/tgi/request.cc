@@ -71,6 +71,8 @@ void AppendGenerateSchemas(std::string& out) {
   json::AppendSchema<Request>(out, "GenerateRequest", kRequest);
   out += ',';
   json::AppendSchema<Request>(out, "CompatGenerateRequest", kCompatRequest);
+  out += R"(,"GrammarType":{"type":"object","required":["type","value"],"properties":{"type":{)"
+         R"("type":"string","enum":["json","json_object","regex","json_schema"]},"value":{}}})";
 }
 
 ApiError ToApiError(const json::Error& error) {

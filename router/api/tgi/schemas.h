@@ -10,4 +10,7 @@ void AppendGenerateSchemas(std::string& out);
 void AppendChatSchema(std::string& out);
 void AppendCompletionSchema(std::string& out);
 
+// Those of answers and errors, of all dialects.
+void AppendAnswerSchemas(std::string& out);
+
 }  // namespace penstock::router::tgi
