@@ -30,6 +30,9 @@ class Communicator {
   // data of `root` on every rank.
   virtual absl::Status Broadcast(void* data, std::size_t bytes, int root) = 0;
 
+  // Whether the calls can be recorded in a graph: they wait for nothing on the host.
+  virtual bool CanBeRecorded() const { return false; }
+
   // Holds all that is enqueued now to the deadline: after a recorded graph with collectives in it
   // has been launched, which no call of the above announces.
   virtual absl::Status WatchQueued() { return absl::OkStatus(); }

@@ -7,7 +7,6 @@
 #include <absl/status/status.h>
 #include <absl/status/statusor.h>
 
-#include <cstddef>
 #include <cstdint>
 
 namespace penstock::shard {
@@ -25,11 +24,6 @@ class DeviceQueue {
 
   // Whether the device has come to the mark. Any thread; never waits.
   virtual absl::StatusOr<bool> Done(Mark mark) = 0;
-
-  // Copies between pageable or pinned host memory and the device; the bytes are there when the call
-  // returns. The model thread; waits for what is enqueued.
-  virtual absl::Status CopyToHost(void* host, const void* device, std::size_t bytes) = 0;
-  virtual absl::Status CopyToDevice(void* device, const void* host, std::size_t bytes) = 0;
 
   // The stream as the library's own handle (cudaStream_t), for calls that enqueue.
   virtual void* NativeStream() = 0;

@@ -17,6 +17,7 @@ class LocalCommunicator final : public Communicator {
     return absl::OkStatus();
   }
   absl::Status Broadcast(void*, std::size_t, int) override { return absl::OkStatus(); }
+  bool CanBeRecorded() const override { return true; }
   void Abort() override {}
 };
 

@@ -6,8 +6,8 @@
 
 #include "common/log.h"
 #include "common/status.h"
+#include "shard/backend/cuda/staged_communicator.h"
 #include "shard/parallel/nccl/nccl_communicator.h"
-#include "shard/parallel/staged_communicator.h"
 
 namespace penstock::shard::cuda {
 namespace {
@@ -49,7 +49,7 @@ absl::StatusOr<std::shared_ptr<Communicator>> CudaDevice::Join(
   sharers_ = static_cast<std::uint32_t>(sharers[static_cast<std::size_t>(control->rank())]);
   if (*std::max_element(sharers.begin(), sharers.end()) > 1) {
     log::Warn("ranks share a GPU: their sums go through host memory, which is slow");
-    return std::make_shared<StagedCommunicator>(std::move(control), queue_);
+    return std::make_shared<StagedCommunicator>(std::move(control), gpu_);
   }
   NcclOptions options;
   options.rank = control->rank();

@@ -74,6 +74,9 @@ class CudaBackend final : public Backend, public TokenPicker {
   }
   // The device has whole rows of logits; graphs then go on to the picks.
   bool Alone() const { return options_.program.part.world == 1; }
+  bool RecordsGraphs() const {
+    return options_.graphs && (Alone() || communicator_->CanBeRecorded());
+  }
   InputLimits LimitsOfInputs() const;
   absl::Status PrepareRunner(const InputLimits& inputs);
   // Enqueues the head and the picks behind a body of so many rows of logits.
@@ -174,7 +177,7 @@ absl::Status CudaBackend::AllocateCache(std::uint32_t blocks) {
   const std::uint64_t bytes = Layout().Bytes(blocks + 1);
   PENSTOCK_ASSIGN_OR_RETURN(cache_, GpuMemory::OnDevice(gpu_, bytes));
   PENSTOCK_RETURN_IF_ERROR(gpu_.Zero(cache_.data(), bytes));
-  return options_.graphs && blocks > 0 ? RecordGraphs() : gpu_.Synchronize();
+  return RecordsGraphs() && blocks > 0 ? RecordGraphs() : gpu_.Synchronize();
 }
 
 // A step of decodes that live in the scratch block.

@@ -73,14 +73,6 @@ class RealGpu final : public CudaGpu {
 
   absl::StatusOr<DeviceQueue::Mark> Record() override;
   absl::StatusOr<bool> Done(DeviceQueue::Mark mark) override;
-  absl::Status CopyToHost(void* host, const void* device, std::size_t bytes) override {
-    PENSTOCK_RETURN_IF_ERROR(Download(host, device, bytes));
-    return Synchronize();
-  }
-  absl::Status CopyToDevice(void* device, const void* host, std::size_t bytes) override {
-    PENSTOCK_RETURN_IF_ERROR(Upload(device, host, bytes));
-    return Synchronize();
-  }
   void* NativeStream() override { return stream_; }
 
  private:

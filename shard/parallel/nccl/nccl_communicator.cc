@@ -28,6 +28,7 @@ class NcclCommunicator final : public Communicator {
   absl::Status AllReduceSum(float* data, std::size_t count) override;
   absl::Status AllGather(const void* mine, std::size_t bytes, void* all) override;
   absl::Status Broadcast(void* data, std::size_t bytes, int root) override;
+  bool CanBeRecorded() const override { return true; }
   absl::Status WatchQueued() override;
   absl::Status Health() override;
   void Abort() override;

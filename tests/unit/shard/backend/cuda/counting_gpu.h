@@ -10,7 +10,7 @@
 
 namespace penstock::shard::cuda {
 
-class CountingGpu final : public Gpu {
+class CountingGpu : public Gpu {
  public:
   explicit CountingGpu(std::unique_ptr<Gpu> gpu) : gpu_(std::move(gpu)) {}
   ~CountingGpu() override {

@@ -7,7 +7,7 @@
 #include <algorithm>
 #include <memory>
 
-#include "shard/parallel/staged_communicator.h"
+#include "shard/backend/cuda/staged_communicator.h"
 #include "tests/unit/shard/backend/cuda/counting_gpu.h"
 #include "tests/unit/shard/backend/cuda/test_gpu.h"
 #include "tests/unit/shard/backend/model_runner.h"
@@ -155,8 +155,8 @@ TEST_F(CudaBackendTest, TwoRanksOnOneDeviceGiveTheLogitsOfOne) {
     auto device = OpenTestDevice();
     ASSERT_TRUE(device.ok()) << device.status();
     const std::shared_ptr<Communicator> borrowed(&host, [](Communicator*) {});
-    StagedCommunicator staged(borrowed, *device->queue);
-    auto rank = ModelRunner::Open(OnGpu(options, *device->gpu, false), &staged);
+    StagedCommunicator staged(borrowed, *device->gpu);
+    auto rank = ModelRunner::Open(OnGpu(options, *device->gpu), &staged);
     ASSERT_NE(rank, nullptr);
     EXPECT_LT(MaxDifference(rank->Prefill(0, Prompt(20, 1), 7), want), 1e-4f);
   });

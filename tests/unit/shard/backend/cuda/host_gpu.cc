@@ -103,6 +103,7 @@ absl::Status HostGpu::Synchronize() {
 }
 
 absl::StatusOr<Gpu::Mark> HostGpu::MarkHere(std::function<void()> done) {
+  if (absl::Status status = NotInCapture("a mark"); !status.ok()) return status;
   emulator::Enqueue([done = std::move(done)] {
     if (done) done();
   });
@@ -140,17 +141,6 @@ absl::Status HostGpu::Launch(Graph graph) {
 }
 
 void HostGpu::FreeGraph(Graph graph) { graphs_.erase(graph); }
-
-absl::Status HostGpu::CopyToHost(void* host, const void* device, std::size_t bytes) {
-  if (absl::Status status = Synchronize(); !status.ok()) return status;
-  std::memcpy(host, device, bytes);
-  return absl::OkStatus();
-}
-
-absl::Status HostGpu::CopyToDevice(void* device, const void* host, std::size_t bytes) {
-  if (absl::Status status = Upload(device, host, bytes); !status.ok()) return status;
-  return Synchronize();
-}
 
 absl::StatusOr<TestDevice> OpenTestDevice() {
   auto gpu = std::make_unique<HostGpu>();

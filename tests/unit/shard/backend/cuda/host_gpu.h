@@ -35,11 +35,9 @@ class HostGpu final : public Gpu, public DeviceQueue {
   absl::Status Launch(Graph graph) override;
   void FreeGraph(Graph graph) override;
 
-  // As a queue of collectives that copy through the host.
+  // As the queue of a fake NCCL.
   absl::StatusOr<DeviceQueue::Mark> Record() override { return DeviceQueue::Mark{0}; }
   absl::StatusOr<bool> Done(DeviceQueue::Mark) override { return true; }
-  absl::Status CopyToHost(void* host, const void* device, std::size_t bytes) override;
-  absl::Status CopyToDevice(void* device, const void* host, std::size_t bytes) override;
   void* NativeStream() override { return nullptr; }
 
  private:

@@ -27,14 +27,6 @@ class FakeQueue final : public DeviceQueue {
     return ++recorded_;
   }
   absl::StatusOr<bool> Done(Mark mark) override { return !hanging_ || mark <= done_; }
-  absl::Status CopyToHost(void* host, const void* device, std::size_t bytes) override {
-    std::memcpy(host, device, bytes);
-    return absl::OkStatus();
-  }
-  absl::Status CopyToDevice(void* device, const void* host, std::size_t bytes) override {
-    std::memcpy(device, host, bytes);
-    return absl::OkStatus();
-  }
   void* NativeStream() override { return this; }
 
  private:
