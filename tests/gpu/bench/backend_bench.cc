@@ -1,13 +1,15 @@
 #include "tests/gpu/bench/backend_bench.h"
 
+#include <algorithm>
 #include <chrono>
 #include <cstdio>
 #include <memory>
-#include <numeric>
 
 #include "common/status.h"
 #include "shard/backend/cuda/cuda_backend.h"
+#include "shard/backend/token_picker.h"
 #include "shard/model/model.h"
+#include "shard/sampling/sampler.h"
 #include "tests/gpu/bench/rates.h"
 
 namespace penstock::shard::cuda {
@@ -38,6 +40,7 @@ class Bench {
     options.dtype = model_.dtype;
     options.block_size = kBlockSize;
     PENSTOCK_ASSIGN_OR_RETURN(backend_, MakeCudaBackend(std::move(options), gpu_));
+    picker_ = dynamic_cast<TokenPicker*>(backend_.get());
     PENSTOCK_RETURN_IF_ERROR(backend_->Prepare({kPrompt, kPrompt, kLogitRows, 0}, nullptr));
     return backend_->AllocateCache(kMostRows * BlocksPerRow());
   }
@@ -48,6 +51,13 @@ class Bench {
  private:
   static std::uint32_t BlocksPerRow() { return kContext / kBlockSize + 1; }
   absl::Status Step(bool with_logits);
+  absl::Status Begin(bool first);
+  // Ways to decode, in seconds per step. Picked: the device picks every token, so many steps are in
+  // flight, and each finds its tokens on the device.
+  absl::StatusOr<double> Picked(std::uint32_t in_flight);
+  absl::StatusOr<double> WithLogitsToHost();
+  // The same graphs back to back, of which nobody asks a token.
+  absl::StatusOr<double> OnDevice();
   void Use(std::uint32_t rows, std::uint32_t count, std::uint32_t context);
   // What a decode step reads: weights but the table of embeddings, and K and V.
   double BytesOfDecode(std::uint32_t rows) const;
@@ -55,10 +65,16 @@ class Bench {
   CountingGpu& gpu_;
   Model model_;
   std::unique_ptr<Backend> backend_;
+  TokenPicker* picker_ = nullptr;  // the backend
   std::vector<TokenId> tokens_;
   std::vector<std::vector<BlockId>> tables_;
   std::vector<RaggedSegment> segments_;
   std::vector<std::uint32_t> logit_rows_;
+  const SamplingParams greedy_;
+  const LogprobRequest no_logprobs_;
+  std::vector<SampleRequest> requests_;
+  std::vector<std::int32_t> newest_;
+  std::vector<PickedToken> picks_;
 };
 
 void Bench::Use(std::uint32_t rows, std::uint32_t count, std::uint32_t context) {
@@ -88,6 +104,47 @@ absl::Status Bench::Step(bool with_logits) {
   return absl::OkStatus();
 }
 
+absl::Status Bench::Begin(bool first) {
+  for (std::size_t row = 0; row < newest_.size(); ++row) {
+    newest_[row] = first ? -1 : static_cast<std::int32_t>(row);
+  }
+  return picker_->BeginStep({tokens_, segments_, logit_rows_}, newest_, requests_, nullptr);
+}
+
+absl::StatusOr<double> Bench::Picked(std::uint32_t in_flight) {
+  requests_.clear();
+  for (std::size_t row = 0; row < logit_rows_.size(); ++row) {
+    requests_.push_back({.params = greedy_, .logprobs = no_logprobs_});
+  }
+  newest_.assign(logit_rows_.size(), -1);
+  picks_.assign(logit_rows_.size(), {});
+  const auto begin = Clock::now();
+  int begun = 0;
+  for (int ended = 0; ended < kSteps; ++ended) {
+    for (; begun < kSteps && begun < ended + static_cast<int>(in_flight); ++begun) {
+      PENSTOCK_RETURN_IF_ERROR(Begin(begun == 0));
+    }
+    PENSTOCK_RETURN_IF_ERROR(picker_->EndStep(picks_));
+    const bool failed = std::any_of(picks_.begin(), picks_.end(),
+                                    [](const PickedToken& pick) { return pick.token < 0; });
+    if (failed) return absl::InternalError("a row of logits gave no token");
+  }
+  return Since(begin) / kSteps;
+}
+
+absl::StatusOr<double> Bench::WithLogitsToHost() {
+  const auto begin = Clock::now();
+  for (int i = 0; i < kSteps; ++i) PENSTOCK_RETURN_IF_ERROR(Step(true));
+  return Since(begin) / kSteps;
+}
+
+absl::StatusOr<double> Bench::OnDevice() {
+  const auto begin = Clock::now();
+  for (int i = 0; i < kSteps; ++i) PENSTOCK_RETURN_IF_ERROR(Step(false));
+  PENSTOCK_RETURN_IF_ERROR(gpu_.Synchronize());
+  return Since(begin) / kSteps;
+}
+
 double Bench::BytesOfDecode(std::uint32_t rows) const {
   const Program& program = model_.program;
   const double weights = static_cast<double>(model_.WeightBytes());
@@ -101,22 +158,23 @@ double Bench::BytesOfDecode(std::uint32_t rows) const {
 absl::Status Bench::Decode(std::uint32_t rows, double read_bandwidth) {
   Use(rows, 1, kContext);
   PENSTOCK_RETURN_IF_ERROR(Step(true));
+  PENSTOCK_RETURN_IF_ERROR(Picked(kMostStepsAhead).status());
   const int allocations = gpu_.allocations();
-  const auto begin = Clock::now();
-  for (int i = 0; i < kSteps; ++i) PENSTOCK_RETURN_IF_ERROR(Step(true));
-  const double step = Since(begin) / kSteps;
-  // The same graph back to back: what the device itself takes.
-  const auto alone = Clock::now();
-  for (int i = 0; i < kSteps; ++i) PENSTOCK_RETURN_IF_ERROR(Step(false));
-  PENSTOCK_RETURN_IF_ERROR(gpu_.Synchronize());
-  const double device = Since(alone) / kSteps;
+  const int syncs = gpu_.syncs();
+  PENSTOCK_ASSIGN_OR_RETURN(const double step, Picked(kMostStepsAhead));
+  const int syncs_ahead = gpu_.syncs() - syncs;
+  PENSTOCK_ASSIGN_OR_RETURN(const double waiting, Picked(1));
+  PENSTOCK_ASSIGN_OR_RETURN(const double logits, WithLogitsToHost());
+  PENSTOCK_ASSIGN_OR_RETURN(const double device, OnDevice());
   const double bandwidth = BytesOfDecode(rows) / step;
   std::printf(
       "{\"test\": \"decode_b%u\", \"tokens_per_second\": %.1f, \"step_ms\": %.4f, "
-      "\"body_on_device_ms\": %.4f, \"head_copies_and_idle_ms\": %.4f, "
-      "\"share_of_read_bandwidth\": %.4f, \"allocations\": %d}\n",
-      rows, rows / step, 1e3 * step, 1e3 * device, 1e3 * (step - device),
-      bandwidth / read_bandwidth, gpu_.allocations() - allocations);
+      "\"one_step_in_flight_ms\": %.4f, \"logits_to_host_ms\": %.4f, "
+      "\"body_and_head_on_device_ms\": %.4f, \"picks_copies_and_idle_ms\": %.4f, "
+      "\"share_of_read_bandwidth\": %.4f, \"allocations\": %d, \"syncs\": %d}\n",
+      rows, rows / step, 1e3 * step, 1e3 * waiting, 1e3 * logits, 1e3 * device,
+      1e3 * (step - device), bandwidth / read_bandwidth, gpu_.allocations() - allocations,
+      syncs_ahead);
   return absl::OkStatus();
 }
 
