@@ -63,8 +63,11 @@ std::string ReadyBlock(const options::Values& values, std::string_view address,
   text += "\n";
   const std::string scheme = values.GetString("tls-cert").empty() ? "http://" : "https://";
   text += "  address: " + scheme + std::string(address) + "\n";
+  // The body is the same in both dialects.
+  const bool djl = values.GetString("api-profile") == "djl";
   text += "  try it:  curl " + scheme + LocalAddress(address) +
-          "/generate -H 'Content-Type: application/json'" + CurlOptions(values) +
+          (djl ? "/invocations" : "/generate") + " -H 'Content-Type: application/json'" +
+          CurlOptions(values) +
           " -d '{\"inputs\":\"Once upon a time\","
           "\"parameters\":{\"max_new_tokens\":60}}'\n\n";
   return text;
@@ -115,7 +118,8 @@ void Console::Report(const Outcome& outcome) const {
     log::Error("  " + outcome.culprit + " | " + line);
   }
   if (json_) return log::Error(outcome.error);
-  std::fprintf(stderr, "penstock-launcher: error: %s\n", outcome.error.c_str());
+  const std::string program(values_.program().name);
+  std::fprintf(stderr, "%s: error: %s\n", program.c_str(), outcome.error.c_str());
 }
 
 }  // namespace penstock::launcher

@@ -141,6 +141,9 @@ int Launch(options::Values values, const ServingSource& serving) {
     const absl::Status model = ResolveModelId(values);
     problem = model.ok() ? CheckBeforeStart(values, *machine) : Problem{kExitModel, Message(model)};
   }
+  if (problem.error.empty()) {
+    for (const std::string& warning : DeviceWarnings(values, *machine)) log::Warn(warning);
+  }
   if (problem.error.empty() && values.GetBool("download-only")) {
     std::puts(values.GetString("model-id").c_str());
     return kExitOk;

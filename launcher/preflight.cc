@@ -112,6 +112,15 @@ absl::Status CheckDevice(const options::Values& values, const Machine& machine) 
 
 }  // namespace
 
+std::vector<std::string> DeviceWarnings(const options::Values& values, const Machine& machine) {
+  std::vector<std::string> warnings;
+  if (UsesGpus(values, machine) || values.GetDouble("cuda-memory-fraction") == 1) return warnings;
+  warnings.push_back("--cuda-memory-fraction " + values.TextOf("cuda-memory-fraction") +
+                     ": has no effect: the shards use no GPU; --kv-cache-memory bounds the KV "
+                     "cache");
+  return warnings;
+}
+
 absl::Status CheckModelFolder(const std::string& folder, ModelUse use) {
   std::error_code error;
   const fs::file_status status = fs::status(folder, error);

@@ -4,6 +4,7 @@
 #include <absl/status/status.h>
 
 #include <string>
+#include <vector>
 
 #include "common/options/values.h"
 #include "launcher/launch_plan.h"
@@ -19,6 +20,9 @@ struct Problem {
 // Options for simulated shards only, the sockets' folder, the model's, the device and the address,
 // in this order.
 Problem CheckBeforeStart(const options::Values& values, const Machine& machine);
+
+// A warning for each option that asks for something of GPUs where none is used.
+std::vector<std::string> DeviceWarnings(const options::Values& values, const Machine& machine);
 
 // Who will read the folder: the router and shards with weights, or the router alone.
 enum class ModelUse { kWeights, kTokenizer };

@@ -18,6 +18,8 @@ std::string_view Placeholder(Type type) {
       return "TEXT";
     case Type::kPath:
       return "PATH";
+    case Type::kModel:
+      return "MODEL";
     case Type::kInt:
       return "N";
     case Type::kFloat:

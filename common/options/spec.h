@@ -17,6 +17,7 @@ namespace penstock::options {
 enum class Type {
   kString,
   kPath,
+  kModel,  // a folder or a Hugging Face model id
   kInt,
   kFloat,
   kBool,      // --x, --x=false, --no-x

@@ -109,6 +109,8 @@ std::string DescribeType(const OptionSpec& spec) {
       return "a text that is not empty";
     case Type::kPath:
       return "a path";
+    case Type::kModel:
+      return "a folder or, for the launcher, a model id (org/name)";
     case Type::kInt:
       return "an integer" + DescribeRange(spec);
     case Type::kFloat:

@@ -44,7 +44,7 @@ constexpr TgiFlag kFlags[] = {
     {"huggingface-hub-cache", "", kLauncher},
     {"weights-cache-override", "", kLauncher},
     {"disable-custom-kernels", "", kLauncher},
-    {"cuda-memory-fraction", "No effect on a CPU.", kLauncher},
+    {"cuda-memory-fraction", "", kLauncher},
     {"rope-scaling", "", kLauncher},
     {"rope-factor", "", kLauncher},
     {"json-output"},

@@ -150,6 +150,7 @@ std::optional<Parsed> ParseByType(const OptionSpec& spec, std::string_view text)
   switch (spec.type) {
     case Type::kString:
     case Type::kPath:
+    case Type::kModel:
       return Parsed(std::string(text));
     case Type::kInt:
       return ParseInt(spec, text);

@@ -42,7 +42,7 @@ class Values {
   std::int64_t GetBytes(std::string_view name) const;
   std::chrono::nanoseconds GetDuration(std::string_view name) const;
 
-  // kString, kPath and kEnum; empty when unset. A list is empty when unset.
+  // kString, kPath, kModel and kEnum; empty when unset. A list is empty when unset.
   const std::string& GetString(std::string_view name) const;
   const std::vector<std::string>& GetList(std::string_view name) const;
 

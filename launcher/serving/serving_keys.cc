@@ -178,8 +178,8 @@ constexpr ServingKey kKeys[] = {
      .option = false,
      .apply = &effects::JobQueueSize,
      .text = "Requests that may wait behind the running batch; one more is answered with 503 at "
-             "once. 1000 when unset. Sets `--max-concurrent-requests` to this and "
-             "`max_rolling_batch_size` together."},
+             "once. 1000 when unset. Sets `--max-concurrent-requests` to this and the batch size "
+             "together, be it of `max_rolling_batch_size` or of `--max-batch-size`."},
     {.name = "batch_size",
      .option = false,
      .apply = &effects::BatchSize,

@@ -88,9 +88,10 @@ class Gatherer {
     }
   }
 
-  absl::StatusOr<ServingSettings> Finish() {
+  // `batch_size`: of an option that counts more than the file's; empty: none.
+  absl::StatusOr<ServingSettings> Finish(const std::string& batch_size) {
     if (!errors_.empty()) return absl::InvalidArgumentError(errors_);
-    AddBatchToQueue();
+    AddBatchToQueue(batch_size.empty() ? chosen_["max-batch-size"].first : batch_size);
     for (auto& [option, text] : chosen_) {
       settings_.entries.push_back({option, {text.first}, text.second});
     }
@@ -110,9 +111,8 @@ class Gatherer {
   }
 
   // DJL's queue stands before the batch, ours counts both.
-  void AddBatchToQueue() {
+  void AddBatchToQueue(const std::string& batch) {
     std::string& requests = chosen_["max-concurrent-requests"].first;
-    const std::string& batch = chosen_["max-batch-size"].first;
     const bool numbers = batch.find_first_not_of("0123456789") == batch.npos && batch.size() < 10;
     if (!numbers || requests.size() > 10) return;  // refused as it is
     requests = std::to_string(
@@ -167,7 +167,8 @@ void AddInOrder(std::vector<Given> given, Gatherer& gatherer) {
 absl::StatusOr<ServingSettings> ParseServingProperties(std::string_view text,
                                                        const std::string& name,
                                                        const std::string& folder,
-                                                       const std::vector<Variable>& environment) {
+                                                       const std::vector<Variable>& environment,
+                                                       const std::string& batch_size) {
   PENSTOCK_ASSIGN_OR_RETURN(const auto properties, ParseJavaProperties(text, name));
   std::vector<Given> given;
   for (const Variable& variable : environment) {
@@ -186,23 +187,26 @@ absl::StatusOr<ServingSettings> ParseServingProperties(std::string_view text,
   Gatherer gatherer;
   AddInOrder(std::move(given), gatherer);
   gatherer.PlaceModel(folder);
-  return gatherer.Finish();
+  return gatherer.Finish(batch_size);
 }
 
 absl::StatusOr<ServingSettings> ReadServingProperties(const std::string& path,
-                                                      const std::vector<Variable>& environment) {
+                                                      const std::vector<Variable>& environment,
+                                                      const std::string& batch_size) {
   std::error_code error;
   fs::path file = path;
   if (fs::is_directory(path, error)) {
     file /= kFileName;
-    if (!fs::exists(file, error)) return ParseServingProperties("", path, path, environment);
+    if (!fs::exists(file, error)) {
+      return ParseServingProperties("", path, path, environment, batch_size);
+    }
   }
   PENSTOCK_ASSIGN_OR_RETURN(
       const std::string text,
       ReadFile(file.string(),
                "--serving-properties " + path + (file == path ? "" : "/serving.properties")));
   const fs::path folder = file.has_parent_path() ? file.parent_path() : fs::path(".");
-  return ParseServingProperties(text, file.string(), folder.string(), environment);
+  return ParseServingProperties(text, file.string(), folder.string(), environment, batch_size);
 }
 
 options::ReadMore ServingSource::Reader() {
@@ -216,9 +220,10 @@ absl::StatusOr<std::vector<ConfigEntry>> ServingSource::Read(
   if (path.empty()) return std::vector<ConfigEntry>();
   std::error_code error;
   const bool assumed = text_of("serving-properties").empty() && !fs::is_directory(path, error);
+  const std::string batch = text_of("max-batch-size");
   absl::StatusOr<ServingSettings> settings =
-      assumed ? ParseServingProperties("", path, path, ProcessEnvironment())
-              : ReadServingProperties(path, ProcessEnvironment());
+      assumed ? ParseServingProperties("", path, path, ProcessEnvironment(), batch)
+              : ReadServingProperties(path, ProcessEnvironment(), batch);
   if (!settings.ok()) return settings.status();
   path_ = path;
   settings_ = *std::move(settings);

@@ -30,14 +30,18 @@ struct Variable {
 
 // `path`: a serving.properties file or the folder that holds it, or a model's folder without one.
 // InvalidArgument with one line for each key that is not taken: file, line, key, value, reason.
+// `batch_size`: of a --max-batch-size that counts more than the file; empty: none. The queue stands
+// before the batch that runs.
 absl::StatusOr<ServingSettings> ReadServingProperties(const std::string& path,
-                                                      const std::vector<Variable>& environment);
+                                                      const std::vector<Variable>& environment,
+                                                      const std::string& batch_size = {});
 
 // The same for a text; `name` stands for the file in messages, `folder` is where it lies.
 absl::StatusOr<ServingSettings> ParseServingProperties(std::string_view text,
                                                        const std::string& name,
                                                        const std::string& folder,
-                                                       const std::vector<Variable>& environment);
+                                                       const std::vector<Variable>& environment,
+                                                       const std::string& batch_size = {});
 
 // For options::ReadCommandLine: reads the file when --serving-properties or --api-profile djl asks
 // for it, and keeps its notes until the log is set up. Uses the process's environment.

@@ -119,7 +119,7 @@ def test_all_mistakes_are_reported_at_once(tmp_path):
         "--num-shard 0: must be an integer from 1 to 64",
         f"{config}:1: max_total_token: unknown option; did you mean max_total_tokens?",
         "PENSTOCK_MAX_BEST_OF=x: must be an integer from 1 to 128",
-        "--model-id: is required; it must be a path"])
+        "--model-id: is required; it must be a folder or, for the launcher, a model id (org/name)"])
 
 
 def test_help_and_version():

@@ -13,7 +13,7 @@ std::optional<std::string> CanonicalDType(std::string_view text) {
 
 constexpr OptionSpec kRows[] = {
     {.name = "model-id",
-     .type = Type::kPath,
+     .type = Type::kModel,
      .required = kLauncher | kRouter | kShard,
      .components = kLauncher | kRouter | kShard | kSimshard,
      .aliases = "tokenizer-name",

@@ -12,8 +12,9 @@ constexpr OptionSpec kRows[] = {
      .choices = "true|false",
      .advanced = true,
      .components = kLauncher,
-     .help = "false: one rank. true: --num-shard ranks, or one for each GPU that can be used; at "
-             "least two."},
+     .help =
+         "true: --num-shard ranks, or one for each GPU that can be used; at least two. false: "
+         "one rank, unless --num-shard is given, which wins (as in text-generation-inference)."},
     {.name = "trust-remote-code",
      .type = Type::kBool,
      .default_text = "false",
@@ -72,7 +73,8 @@ constexpr OptionSpec kRows[] = {
      .max = 1,
      .advanced = true,
      .components = kLauncher | kShard,
-     .help = "Share of a GPU's memory that a shard may use: weights, buffers and KV cache."},
+     .help = "Share of a GPU's memory that a shard may use: weights, buffers and KV cache. Without "
+             "a GPU it has no effect, and a warning says so."},
     {.name = "rope-scaling",
      .advanced = true,
      .components = kLauncher,

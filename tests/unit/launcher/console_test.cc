@@ -32,6 +32,22 @@ TEST(ReadyBlockTest, AWildcardIsReachedOverLoopback) {
   EXPECT_THAT(ReadyBlock(values, "[::]:80", {}), HasSubstr("curl http://[::1]:80/generate"));
 }
 
+TEST(ReadyBlockTest, TheCurlLineIsOfTheProfile) {
+  options::Values values = ValuesFor("m");
+  ASSERT_TRUE(values.Set("api-profile", "djl").ok());
+  EXPECT_THAT(ReadyBlock(values, "127.0.0.1:80", {}),
+              HasSubstr("curl http://127.0.0.1:80/invocations -H "));
+}
+
+TEST(ConsoleTest, AnErrorBeginsWithTheNameThatWasCalled) {
+  for (const std::string name : {"penstock-launcher", "text-generation-launcher"}) {
+    const options::Values values(options::ProgramAs(options::kLauncher, "/bin/" + name));
+    ::testing::internal::CaptureStderr();
+    Console(values).Report({.exit_code = 1, .error = "no"});
+    EXPECT_EQ(::testing::internal::GetCapturedStderr(), name + ": error: no\n");
+  }
+}
+
 TEST(IsLogRecordTest, TellsOurRecordsFromOtherOutput) {
   EXPECT_TRUE(IsLogRecord("2026-11-21T13:46:23.373Z info  router: listening", false));
   EXPECT_FALSE(IsLogRecord("terminate called after throwing", false));

@@ -139,5 +139,17 @@ TEST(CheckBeforeStartTest, EachProblemHasItsExitCode) {
   EXPECT_THAT(CheckBeforeStart(values, machine).error, HasSubstr("--tokens echo"));
 }
 
+TEST(DeviceWarningsTest, AShareOfAGpuWithoutOneIsNamed) {
+  options::Values values(options::ProgramFor(options::kLauncher));
+  Machine machine;
+  EXPECT_TRUE(DeviceWarnings(values, machine).empty());
+  ASSERT_TRUE(values.Set("cuda-memory-fraction", "0.5").ok());
+  EXPECT_THAT(DeviceWarnings(values, machine),
+              ::testing::ElementsAre(HasSubstr("--cuda-memory-fraction 0.5: has no effect")));
+  machine.cuda_shard = true;
+  machine.gpus = {"0"};
+  EXPECT_TRUE(DeviceWarnings(values, machine).empty());
+}
+
 }  // namespace
 }  // namespace penstock::launcher

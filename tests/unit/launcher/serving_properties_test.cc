@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cstdlib>
 #include <fstream>
 #include <map>
@@ -127,6 +128,16 @@ TEST(ServingPropertiesTest, TheFileCountsMoreThanTheEnvironment) {
   EXPECT_THAT(options, Contains(Pair("model-id", "org/a")));
   EXPECT_THAT(options, Contains(Pair("max-splits", "2")));
   EXPECT_THAT(options, Contains(Pair("max-concurrent-requests", "14")));
+}
+
+TEST(ServingPropertiesTest, TheQueueStandsBeforeTheBatchThatRuns) {
+  const auto settings = ParseServingProperties(
+      "job_queue_size=10\noption.max_rolling_batch_size=4\n", "f", "/m", {}, "6");
+  ASSERT_TRUE(settings.ok());
+  const auto requests =
+      std::ranges::find(settings->entries, "max-concurrent-requests", &options::ConfigEntry::key);
+  ASSERT_NE(requests, settings->entries.end());
+  EXPECT_EQ(requests->values.front(), "16");
 }
 
 TEST(ServingPropertiesTest, WhatTheFileOverridesHasNoEffectAtAll) {

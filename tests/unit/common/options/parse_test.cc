@@ -126,7 +126,8 @@ TEST(ParseTest, AllErrorsAreReportedEachWithFieldValueAndLimit) {
                   "server.yaml:6: order: must be one value: fcfs, longest-prefix, priority or "
                   "shortest-predicted",
                   "server.yaml:7: version: belongs on the command line, not into a file",
-                  "--model-id: is required; it must be a path"));
+                  "--model-id: is required; it must be a folder or, for the launcher, a model id "
+                  "(org/name)"));
 }
 
 TEST(ParseTest, ValueOfAnUnknownOptionIsNotASecondError) {
