@@ -1,7 +1,9 @@
 #include "tools/split/split_options.h"
 
+#include <algorithm>
 #include <charconv>
 #include <cmath>
+#include <string_view>
 
 #include "common/options/values.h"
 #include "common/status.h"
@@ -17,7 +19,7 @@ constexpr std::size_t kMaxRows = 65'536;
 
 constexpr OptionSpec kRows[] = {
     {.name = "lengths",
-     .type = Type::kList,
+     .type = Type::kString,  // a list would pass over empty elements
      .required = options::kTool,
      .components = options::kTool,
      .help = "Lengths of the rows, for instance 38,33,24,22."},
@@ -54,27 +56,36 @@ constexpr OptionSpec kRows[] = {
      .help = "File for the plot of --sweep."},
 };
 
-absl::StatusOr<std::vector<std::uint64_t>> ReadLengths(const std::vector<std::string>& texts) {
+absl::StatusOr<std::uint64_t> ReadLength(std::string_view text, std::size_t place) {
+  std::uint64_t length = 0;
+  const char* const end = text.data() + text.size();
+  const auto read = std::from_chars(text.data(), end, length);
+  if (read.ec == std::errc() && read.ptr == end && length >= 1 && length <= kMaxLength) {
+    return length;
+  }
+  return BadValue("lengths",
+                  text.empty() ? "nothing as element " + std::to_string(place) : std::string(text),
+                  "an integer from 1 to " + std::to_string(kMaxLength));
+}
+
+absl::StatusOr<std::vector<std::uint64_t>> ReadLengths(std::string_view list) {
   std::vector<std::uint64_t> lengths;
-  if (texts.empty() || texts.size() > kMaxRows) {
-    return BadValue("lengths", std::to_string(texts.size()) + " rows",
+  const auto rows = static_cast<std::size_t>(std::ranges::count(list, ',')) + 1;
+  if (rows > kMaxRows) {
+    return BadValue("lengths", std::to_string(rows) + " rows",
                     "1 to " + std::to_string(kMaxRows) + " rows");
   }
-  for (const std::string& text : texts) {
-    std::uint64_t length = 0;
-    const char* const end = text.data() + text.size();
-    const auto read = std::from_chars(text.data(), end, length);
-    if (read.ec != std::errc() || read.ptr != end || length < 1 || length > kMaxLength) {
-      return BadValue("lengths", text, "an integer from 1 to " + std::to_string(kMaxLength));
-    }
-    lengths.push_back(length);
+  for (std::size_t row = 1; row <= rows; ++row) {
+    const std::size_t end = list.find(',');
+    PENSTOCK_ASSIGN_OR_RETURN(lengths.emplace_back(), ReadLength(list.substr(0, end), row));
+    list.remove_prefix(end == list.npos ? list.size() : end + 1);
   }
   return lengths;
 }
 
 absl::StatusOr<SplitOptions> ToOptions(const options::Values& values) {
   SplitOptions options;
-  PENSTOCK_ASSIGN_OR_RETURN(options.lengths, ReadLengths(values.GetList("lengths")));
+  PENSTOCK_ASSIGN_OR_RETURN(options.lengths, ReadLengths(values.GetString("lengths")));
   options.max_sparsity = values.GetDouble("max-sparsity");
   options.rule.objective = scheduler::SplitObjective::kSparsity;
   options.rule.max_sparsity_ppm =

@@ -79,6 +79,12 @@ TEST(SplitTool, FlagsStandAlone) {
 }
 
 TEST(SplitTool, NamesABadLength) {
+  for (const auto& [list, place] :
+       {std::pair("38,,3", "2"), std::pair(",3", "1"), std::pair("38,3,", "3")}) {
+    const char* gap[] = {"penstock-split", "--lengths", list};
+    EXPECT_THAT(Message(ReadCommandLine(3, gap).options.status()),
+                HasSubstr(std::string("nothing as element ") + place));
+  }
   const char* arguments[] = {"penstock-split", "--lengths", "38,0"};
   const CommandLine line = ReadCommandLine(3, arguments);
   ASSERT_FALSE(line.options.ok());
