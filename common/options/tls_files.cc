@@ -51,6 +51,8 @@ absl::StatusOr<std::string> ReadPem(const Values& values, const char* option, co
   return std::move(text).str();
 }
 
+constexpr std::string_view kWhole = "a PEM certificate, or several, each of them whole";
+
 // Gives the decoded object of a PEM text, null where there is none. `Read` is PEM_read_bio_...
 template <typename T, typename Read>
 std::unique_ptr<T, void (*)(T*)> Decode(const std::string& pem, Read read, void (*free)(T*)) {
@@ -67,12 +69,27 @@ auto DecodeCertificate(const std::string& pem) {
   return Decode<X509>(pem, PEM_read_bio_X509, X509_free);
 }
 
+// Whether the text has certificates and each of them is whole: a torn one would be left out, with
+// all behind it.
+bool HoldsCertificates(const std::string& pem) {
+  const std::unique_ptr<BIO, int (*)(BIO*)> text(
+      BIO_new_mem_buf(pem.data(), static_cast<int>(pem.size())), BIO_free);
+  int count = 0;
+  while (X509* certificate = PEM_read_bio_X509(text.get(), nullptr, nullptr, nullptr)) {
+    X509_free(certificate);
+    ++count;
+  }
+  const bool at_end = ERR_GET_REASON(ERR_peek_last_error()) == PEM_R_NO_START_LINE;
+  ERR_clear_error();
+  return count > 0 && at_end;
+}
+
 // A key of another certificate would fail each handshake, and nobody would be told why.
 absl::Status CheckPair(const Values& values, const Names& names, const TlsIdentity& identity) {
   const auto certificate = DecodeCertificate(identity.certificate);
   const auto key = Decode<EVP_PKEY>(identity.key, PEM_read_bio_PrivateKey, EVP_PKEY_free);
-  if (certificate == nullptr) {
-    return BadValue(names.certificate, values.GetString(names.certificate), "a PEM certificate");
+  if (!HoldsCertificates(identity.certificate)) {
+    return BadValue(names.certificate, values.GetString(names.certificate), kWhole);
   }
   if (key == nullptr) {
     return BadValue(names.key, values.GetString(names.key), "a PEM private key without a password");
@@ -98,8 +115,8 @@ TlsFiles Read(const Values& values, const Names& names, bool needs_authority) {
     PENSTOCK_ASSIGN_OR_RETURN(identity->authority, ReadPem(values, names.authority, names));
   }
   PENSTOCK_RETURN_IF_ERROR(CheckPair(values, names, *identity));
-  if (!identity->authority.empty() && DecodeCertificate(identity->authority) == nullptr) {
-    return BadValue(names.authority, values.GetString(names.authority), "a PEM certificate");
+  if (!identity->authority.empty() && !HoldsCertificates(identity->authority)) {
+    return BadValue(names.authority, values.GetString(names.authority), kWhole);
   }
   return std::shared_ptr<const TlsIdentity>(std::move(identity));
 }

@@ -13,9 +13,9 @@ namespace penstock::router {
 namespace {
 
 constexpr const char* kCiphers =
-    "ECDHE+AESGCM:ECDHE+CHACHA20";                    // of TLS 1.2; 1.3 has good ones only
-constexpr std::string_view kServerName = "penstock";  // sessions of this kind of server
-constexpr std::string_view kHttp11 = "\x08http/1.1";  // as ALPN writes it
+    "ECDHE+AESGCM:ECDHE+CHACHA20";                       // of TLS 1.2; 1.3 has good ones only
+constexpr std::string_view kServerName = "penstock";     // sessions of this kind of server
+constexpr std::string_view kProtocols = "\x08http/1.1";  // as ALPN writes it
 // Largest chain that a client may show: part of what a connection may hold.
 constexpr long kMaxClientChain = 32L << 10;
 
@@ -74,13 +74,13 @@ bool AskClients(SSL_CTX* context, const std::string& pem) {
   return count > 0;
 }
 
-// A client that names protocols, and HTTP/1.1 is none of them, could not be understood.
+// A client that names protocols, and HTTP/1 is none of them, could not be understood.
 int ChooseProtocol(SSL*, const unsigned char** chosen, unsigned char* size,
                    const unsigned char* offered, unsigned offered_size, void*) {
   unsigned char* found = nullptr;
-  const auto* own = reinterpret_cast<const unsigned char*>(kHttp11.data());
+  const auto* own = reinterpret_cast<const unsigned char*>(kProtocols.data());
   const int outcome =
-      SSL_select_next_proto(&found, size, own, kHttp11.size(), offered, offered_size);
+      SSL_select_next_proto(&found, size, own, kProtocols.size(), offered, offered_size);
   *chosen = found;
   return outcome == OPENSSL_NPN_NEGOTIATED ? SSL_TLSEXT_ERR_OK : SSL_TLSEXT_ERR_ALERT_FATAL;
 }

@@ -1,6 +1,6 @@
 // What a TLS listener shows and accepts, made from PEM texts: TLS 1.2 and 1.3, cipher suites with
-// forward secrecy and authenticated encryption, HTTP/1.1 by ALPN; with an authority, only clients
-// that show a certificate of it. Sessions are resumed by tickets, so none is kept here.
+// forward secrecy and authenticated encryption, HTTP/1.1 or 1.0 by ALPN; with an authority, only
+// clients that show a certificate of it. Sessions are resumed by tickets, so none is kept here.
 #pragma once
 
 #include <absl/status/statusor.h>

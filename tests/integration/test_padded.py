@@ -14,7 +14,7 @@ def answers_of(server):
     """Ids and logprobs of all requests, sent together."""
     def ask(i):
         inputs, tokens, more = REQUESTS[i]
-        details = server.generate(inputs, max_new_tokens=tokens, ignore_eos=True, **more)["details"]
+        details = server.generate(inputs, max_new_tokens=tokens, **more)["details"]
         return [(token["id"], token["logprob"]) for token in details["tokens"]]
 
     return at_once(len(REQUESTS), ask)

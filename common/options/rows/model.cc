@@ -93,7 +93,7 @@ constexpr OptionSpec kRows[] = {
     {.name = "kv-cache-dtype",
      .default_text = "auto",
      .components = kLauncher | kShard,
-     .refusal = "there are no 8-bit floats here; auto, float32, bfloat16 and int8 are understood",
+     .refusal = "auto, float32, bfloat16 and int8 are understood; there are no 8-bit floats here",
      .harmless = "auto|float32|bfloat16|int8",
      .help = "Type of the KV cache: auto (that of --dtype), float32, bfloat16, or int8 (a byte and "
              "a scale per position and head). Other types than the model's need backend cpu."},

@@ -101,6 +101,19 @@ TEST_F(TlsFilesTest, FilesOfAnotherKindAreRefusedByName) {
   EXPECT_THAT(Said(one_ + ".pem", one_ + ".key"), HasSubstr("a PEM private key"));
 }
 
+// A chain without its lower part, or authorities without those behind a tear: clients would fail.
+TEST_F(TlsFilesTest, TornCertificatesBehindAWholeOneAreRefused) {
+  std::ifstream whole(two_ + ".pem");
+  const std::string text(std::istreambuf_iterator<char>(whole), {});
+  std::ofstream(one_ + ".pem", std::ios::app) << text;
+  EXPECT_TRUE(Read(one_ + ".pem", one_ + ".key").ok());
+  std::ofstream(one_ + ".pem", std::ios::app) << text.substr(0, 100);
+  EXPECT_THAT(Said(one_ + ".pem", one_ + ".key"), HasSubstr("each of them whole"));
+  const auto authority = ReadHttp({"--tls-cert=" + two_ + ".pem", "--tls-key=" + two_ + ".key",
+                                   "--tls-client-ca=" + one_ + ".pem"});
+  EXPECT_THAT(std::string(authority.status().message()), HasSubstr("`tls-client-ca`"));
+}
+
 TEST_F(TlsFilesTest, TheListenerNeedsNoAuthority) {
   EXPECT_EQ(*ReadHttp({}), nullptr);
   const auto identity = ReadHttp({"--tls-cert=" + one_ + ".pem", "--tls-key=" + one_ + ".key"});
