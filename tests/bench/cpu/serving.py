@@ -124,7 +124,8 @@ def stall_free(shape, quick, *options):
     """With whole prompts first, which also tells the decode-only step; the target of the budget is half as much again."""
     del quick
     room = ("--max-total-tokens", LONG_PROMPT + 512)  # what warm-up has to try is no longer than that
-    whole = gaps_around_a_prompt(shape, "--prefill", "whole", "--max-step-tokens", LONG_PROMPT + 64, *room, *options)
+    one_step = ("--prefill", "whole", "--max-step-tokens", LONG_PROMPT + 64)
+    whole = gaps_around_a_prompt(shape, *one_step, *room, *options)
     target = round(1.5 * whole["decode_step_ms"], 1)
     budget = gaps_around_a_prompt(shape, "--target-inter-token-ms", target, *room, *options)
     return {"target_inter_token_ms": target, "budget": budget, "whole": whole}
