@@ -121,7 +121,7 @@ def gaps_around_a_prompt(shape, *options):
 
 
 def stall_free(shape, quick, *options):
-    """With whole prompts first, which also tells the decode-only step; the target of the budget is half as much again."""
+    """With whole prompts first, which also tells the decode-only step; the budget has half as much again."""
     del quick
     room = ("--max-total-tokens", LONG_PROMPT + 512)  # what warm-up has to try is no longer than that
     one_step = ("--prefill", "whole", "--max-step-tokens", LONG_PROMPT + 64)
