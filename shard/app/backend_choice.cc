@@ -21,6 +21,9 @@ constexpr const char* kNoKvType =
     "`kv-cache-dtype` must be that of the model with backend reference; backend cpu has others";
 constexpr const char* kNoPaddedLayout =
     "backend cpu reads K/V through block tables only; `kv-layout` padded needs backend reference";
+constexpr const char* kEitherOr =
+    "`kv-layout` padded needs backend reference; `quantize` int8 and a `kv-cache-dtype` other than "
+    "the model's need backend cpu: they exclude each other";
 
 absl::StatusOr<std::unique_ptr<Backend>> MakeCpu(const BackendChoiceOptions& options,
                                                  const Model& model, const LoadProgress& progress) {
@@ -61,6 +64,7 @@ struct Choice {
 absl::StatusOr<Choice> Choose(const BackendChoiceOptions& options, const Model& model) {
   const bool quantized = model.quantization != Quantization::kNone;
   const bool other_cells = model.kv_type != KvType::kAuto;
+  if (options.padded && (quantized || other_cells)) return absl::UnimplementedError(kEitherOr);
   if (options.wanted == "reference") {
     if (quantized) return absl::UnimplementedError(kNoQuantization);
     if (other_cells) return absl::UnimplementedError(kNoKvType);
