@@ -1,4 +1,4 @@
-// Plans as tests of the executor write them: sequence 100 + slot in each slot.
+// Plans as tests of executor and service write them: sequence 100 + slot in each slot.
 #pragma once
 
 #include <cstdint>

@@ -3,12 +3,17 @@
 #include <gmock/gmock.h>
 
 #include <cmath>
+#include <vector>
 
 #include "common/status.h"
+#include "tests/unit/shard/executor/plans.h"
 
 namespace penstock::shard {
 namespace {
 
+using plans::Append;
+using plans::Decode;
+using plans::Prompt;
 using testing::HasSubstr;
 
 constexpr Epoch kEpoch(7);
@@ -38,18 +43,7 @@ class PlanCheckerTest : public testing::Test {
   }
 
   static SequenceStart Start(std::uint32_t slot, std::uint32_t prompt_length) {
-    SequenceStart start;
-    start.slot = SlotId(slot);
-    start.sequence = SequenceId(100 + slot);
-    start.prompt.assign(prompt_length, 5);
-    start.prompt_length = prompt_length;
-    return start;
-  }
-  static BlockOp Append(std::uint32_t slot, std::uint32_t block) {
-    BlockOp op;
-    op.slot = SlotId(slot);
-    op.dst = BlockId(block);
-    return op;
+    return plans::Start(slot, std::vector<TokenId>(prompt_length, 5));
   }
   static BlockOp Release(std::uint32_t slot, std::uint32_t block) {
     BlockOp op;
@@ -57,21 +51,6 @@ class PlanCheckerTest : public testing::Test {
     op.slot = SlotId(slot);
     op.src = BlockId(block);
     return op;
-  }
-  static Segment Prompt(std::uint32_t slot, std::uint32_t first, std::uint32_t count,
-                        Segment::Logits logits = Segment::Logits::kLast) {
-    Segment segment;
-    segment.kind = Segment::Kind::kPrompt;
-    segment.slot = SlotId(slot);
-    segment.first = first;
-    segment.count = count;
-    segment.logits = logits;
-    return segment;
-  }
-  static Segment Decode(std::uint32_t slot) {
-    Segment segment;
-    segment.slot = SlotId(slot);
-    return segment;
   }
 
   // Starts `slot` with a whole prompt of four tokens in block `block`.
