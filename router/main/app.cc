@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "common/exit_codes.h"
+#include "common/grpc/idle.h"
 #include "common/log.h"
 #include "common/status.h"
 #include "common/version.h"
@@ -300,6 +301,7 @@ int App::Serve() {
 
 int App::Run() {
   if (values_.GetBool("check")) return Check();
+  KeepGrpcIdle();
   using Step = std::optional<Failure> (App::*)();
   for (const Step step : {&App::CheckTraces, &App::LoadAccess, &App::LoadText, &App::FormGroups,
                           &App::StartEngine, &App::StartTraces, &App::StartHttp}) {
