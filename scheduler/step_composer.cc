@@ -63,6 +63,17 @@ bool StepComposer::TimeBinds() const {
          mode_ == Prefill::kChunked && decode_rows_ > 0;
 }
 
+Duration StepComposer::TimeAllowed() const {
+  StepShape decodes;
+  decodes.decode_rows = shape_.decode_rows;
+  decodes.decode_context = shape_.decode_context;
+  StepShape few = decodes;
+  few.AddChunk(0, kLeastPrefillTokens);
+  if (limit_.cost->Predict(few) <= limit_.target) return limit_.target;
+  const Duration alone = limit_.cost->Predict(decodes);
+  return std::max(limit_.target, alone + alone / kPrefillShare);
+}
+
 PrefillFit StepComposer::Fit(std::uint32_t first, std::uint32_t wanted) const {
   PrefillFit fit{std::min({wanted, budget_.step_tokens, budget_.prefill_tokens}), Budget::kNone};
   if (fit.count < wanted) {
@@ -71,7 +82,7 @@ PrefillFit StepComposer::Fit(std::uint32_t first, std::uint32_t wanted) const {
   }
   if (!TimeBinds()) return fit;
   const std::uint32_t least = kLeastPrefillTokens - std::min(kLeastPrefillTokens, prefill_tokens_);
-  const std::uint32_t in_time = limit_.cost->LargestChunk(shape_, first, fit.count, limit_.target);
+  const std::uint32_t in_time = limit_.cost->LargestChunk(shape_, first, fit.count, TimeAllowed());
   const std::uint32_t bound = std::max(in_time, std::min(least, fit.count));
   return bound < fit.count ? PrefillFit{bound, Budget::kStepTime} : fit;
 }

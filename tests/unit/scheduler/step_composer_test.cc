@@ -90,12 +90,35 @@ TEST(StepComposer, WithoutDecodesNobodyWaitsForTheStep) {
   EXPECT_EQ(step.AddPrefill({SlotId(1), 0, 900, false}).count, 900u);
 }
 
-TEST(StepComposer, PromptsMoveHoweverLongTheDecodesTake) {
+TEST(StepComposer, ATargetThatLeavesRoomForAFewTokensIsKept) {
   const CostModel cost = MillisecondTokens();
-  StepComposer step = Timed(cost, 10);
+  StepComposer step = Timed(cost, 110);
   step.AddDecode(SlotId(0), 100, 1);
-  EXPECT_EQ(step.AddPrefill({SlotId(1), 0, 20, false}).count, 20u);
-  EXPECT_EQ(step.AddPrefill({SlotId(2), 0, 900, false}).count, kLeastPrefillTokens - 20);
+  EXPECT_NEAR(step.AddPrefill({SlotId(1), 0, 900, false}).count, 10, 4);
+  EXPECT_LE(cost.Predict(step.shape()), std::chrono::milliseconds(110));
+}
+
+TEST(StepComposer, DecodesThatTakeTheTargetLeavePromptsAQuarterOfTheirTime) {
+  const CostModel cost = MillisecondTokens();
+  for (const int target_ms : {10, 100}) {
+    StepComposer step = Timed(cost, target_ms);
+    step.AddDecode(SlotId(0), 100, 1);
+    const Duration alone = cost.Predict(step.shape());
+    EXPECT_EQ(step.AddPrefill({SlotId(1), 0, 10, false}).count, 10u);
+    const PrefillFit fit = step.AddPrefill({SlotId(2), 0, 900, false});
+    EXPECT_NEAR(fit.count, 15, 4);
+    EXPECT_EQ(fit.short_of, Budget::kStepTime);
+    EXPECT_LE(cost.Predict(step.shape()), alone + alone / 4);
+    EXPECT_EQ(step.AddPrefill({SlotId(3), 0, 1, false}).count, 0u);
+  }
+}
+
+TEST(StepComposer, PromptsMoveHoweverMuchTheirTokensTake) {
+  const CostModel cost = MillisecondTokens();
+  StepComposer step = Timed(cost, 1);
+  step.AddDecode(SlotId(0), 2, 1);
+  EXPECT_EQ(step.AddPrefill({SlotId(1), 0, 3, false}).count, 3u);
+  EXPECT_EQ(step.AddPrefill({SlotId(2), 0, 900, false}).count, kLeastPrefillTokens - 3);
   EXPECT_EQ(step.AddPrefill({SlotId(3), 0, 1, false}).count, 0u);
 }
 
