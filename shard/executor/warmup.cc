@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <numeric>
 #include <optional>
-#include <utility>
+#include <span>
 
 #include "common/status.h"
 #include "common/time.h"
@@ -19,6 +19,7 @@ struct Shape {
   std::uint32_t context = 0;
   bool candidates = false;  // the rows are candidates for one position
   bool decodes = false;
+  std::uint32_t prompt = 0;  // tokens of one more sequence, from its first on
 };
 
 // Rows of the padded layout in warm-up take no more than this: beyond it costs are proportional.
@@ -52,7 +53,8 @@ class Warmup {
 
   absl::StatusOr<Duration> Run(const Shape& step) {
     if (!control_.go_on()) return absl::CancelledError("the warm-up was interrupted");
-    std::vector<TokenId> tokens(std::size_t{step.segments} * step.rows, 0);
+    const std::uint32_t rows = step.segments * step.rows;
+    std::vector<TokenId> tokens(std::size_t{rows} + step.prompt, 0);
     std::vector<RaggedSegment> segments;
     std::vector<std::uint32_t> logit_rows;
     const bool padded = shape_.cells > 0 && step.decodes;
@@ -67,6 +69,7 @@ class Warmup {
       if (padded) segment.row = SlotId(i);
       logit_rows.push_back(step.candidates ? i * step.rows : (i + 1) * step.rows - 1);
     }
+    if (step.prompt > 0) segments.push_back(Prompt(rows, step.prompt));
     const Time begin = control_.clock();
     PENSTOCK_RETURN_IF_ERROR(backend_.Execute({tokens, segments, logit_rows}));
     if (step.candidates) PENSTOCK_RETURN_IF_ERROR(Choose(step));
@@ -78,6 +81,15 @@ class Warmup {
   }
 
  private:
+  // Its tokens are not the last of the prompt: no logits.
+  RaggedSegment Prompt(std::uint32_t start, std::uint32_t tokens) const {
+    RaggedSegment segment;
+    segment.query_start = start;
+    segment.query_count = tokens;
+    segment.blocks = table_;
+    return segment;
+  }
+
   // One part whose rows have all just come from the blocks.
   absl::Status ArrangeRows(const Shape& step) {
     PENSTOCK_RETURN_IF_ERROR(backend_.ArrangeCells({}).status());
@@ -106,7 +118,9 @@ class Warmup {
 };
 
 Shape ShapeOf(const StepTimeSample& step) {
-  if (step.decode_rows > 0) return {step.decode_rows, 1, step.context_tokens, false, true};
+  if (step.decode_rows > 0) {
+    return {step.decode_rows, 1, step.context_tokens, false, true, step.prefill_tokens};
+  }
   return {1, step.prefill_tokens, step.context_tokens};
 }
 
@@ -137,10 +151,6 @@ std::vector<Shape> Peaks(const WarmupShape& shape) {
   return peaks;
 }
 
-// The extremes, which stand first in the sweep: timed however long it takes, if the worst steps
-// have not told as much.
-constexpr std::size_t kExtremes = 2;
-
 std::vector<StepTimeSample> Medians(std::vector<Timed>& steps) {
   std::vector<StepTimeSample> samples;
   for (Timed& timed : steps) {
@@ -153,14 +163,18 @@ std::vector<StepTimeSample> Medians(std::vector<Timed>& steps) {
   return samples;
 }
 
+// Of the sweep's time, 1 / so much is kept for repeating what is cheap.
+constexpr int kRepeatShare = 8;
+
 using RunStep = std::function<absl::StatusOr<Duration>(const Shape& step)>;
 
-std::vector<Timed> StepsToTime(const WarmupShape& shape, bool extremes_are_known) {
-  std::vector<StepTimeSample> sweep = WarmupSweep(
-      {shape.max_step_tokens, MostRows(shape), shape.max_sequence_length, DecodePositions(shape)});
-  if (extremes_are_known) std::rotate(sweep.begin(), sweep.begin() + kExtremes, sweep.end());
+std::vector<Timed> StepsToTime(const WarmupShape& shape) {
   std::vector<Timed> steps;
-  for (const StepTimeSample& step : sweep) steps.push_back({step, {}});
+  for (const StepTimeSample& step :
+       WarmupSweep({shape.max_step_tokens, MostRows(shape), shape.max_sequence_length,
+                    DecodePositions(shape)})) {
+    steps.push_back({step, {}});
+  }
   return steps;
 }
 
@@ -173,41 +187,61 @@ Duration Expected(const Timed& next, const StepTimeSample& last, Duration last_t
                                              static_cast<double>(work)));
 }
 
-// `steps` in turn, round after round, until `end`; the first `always` of them in any case.
-absl::Status TimeSteps(std::vector<Timed>& steps, std::size_t always, Time end,
+// `steps` in turn until `end`; the first `always` of them in any case: extremes, which stand first in
+// a sweep, of which the worst step has not told as much.
+absl::Status TimeRound(std::span<Timed> steps, std::size_t always, Time end,
                        const WarmupControl& control, const RunStep& run) {
   StepTimeSample last;
   Duration last_time{0};
-  for (std::size_t round = 0; round < kWarmupRounds; ++round) {
-    for (std::size_t i = 0; i < steps.size(); ++i) {
-      if (round > 0 || i >= always) {
-        const Duration expected = Expected(steps[i], last, last_time);
-        PENSTOCK_ASSIGN_OR_RETURN(const bool more, control.agree(control.clock() + expected < end));
-        if (!more) return absl::OkStatus();
-      }
-      PENSTOCK_ASSIGN_OR_RETURN(last_time, run(ShapeOf(steps[i].step)));
-      last = steps[i].step;
-      steps[i].times.push_back(last_time);
+  for (std::size_t i = 0; i < steps.size(); ++i) {
+    if (i >= always) {
+      const Duration expected = Expected(steps[i], last, last_time);
+      PENSTOCK_ASSIGN_OR_RETURN(const bool more, control.agree(control.clock() + expected < end));
+      if (!more) break;
     }
+    PENSTOCK_ASSIGN_OR_RETURN(last_time, run(ShapeOf(steps[i].step)));
+    last = steps[i].step;
+    steps[i].times.push_back(last_time);
   }
   return absl::OkStatus();
 }
 
-// `worst` are the worst steps, timed; `begin` is when the warm-up began.
+// Round after round until `end`. The first one leaves some of the time: where the large steps are
+// slow, the small ones, which most steps of a server are, still get their medians.
+absl::Status TimeSteps(std::vector<Timed>& steps, std::size_t always, Time end,
+                       const WarmupControl& control, const RunStep& run) {
+  const Time first_end = end - (end - control.clock()) / kRepeatShare;
+  PENSTOCK_RETURN_IF_ERROR(TimeRound(steps, always, first_end, control, run));
+  std::rotate(steps.begin(), steps.begin() + always, steps.end());
+  for (std::size_t round = 1; round < kWarmupRounds; ++round) {
+    PENSTOCK_RETURN_IF_ERROR(TimeRound(steps, 0, end, control, run));
+  }
+  return absl::OkStatus();
+}
+
+// `worst` are the worst steps, timed: of prompts and of decodes; `begin` is when the warm-up began.
 absl::StatusOr<std::vector<StepTimeSample>> Sweep(const WarmupShape& shape,
-                                                  std::vector<Timed> worst, Time begin,
+                                                  const std::vector<Timed>& worst, Time begin,
                                                   const WarmupControl& control,
                                                   const RunStep& run) {
-  const bool slow = std::all_of(worst.begin(), worst.end(), [](const Timed& timed) {
-    return timed.times.front() >= kSureTime;
-  });
-  PENSTOCK_ASSIGN_OR_RETURN(const bool known, control.agree(slow));
-  std::vector<Timed> steps = StepsToTime(shape, known);
+  std::vector<Timed> steps = StepsToTime(shape);
+  std::vector<Timed> known;
+  std::size_t always = 0;
+  for (const Timed& timed : worst) {
+    PENSTOCK_ASSIGN_OR_RETURN(const bool sure, control.agree(timed.times.front() >= kSureTime));
+    if (!sure) {
+      ++always;
+      continue;
+    }
+    known.push_back(timed);
+    const auto extreme = steps.begin() + static_cast<std::ptrdiff_t>(always);
+    std::rotate(extreme, extreme + 1, steps.end());
+  }
   const Time now = control.clock();
   const Time end =
       std::max(now + kLeastSweepTime, std::min(now + kWarmupTime, begin + kWholeWarmupTime));
-  PENSTOCK_RETURN_IF_ERROR(TimeSteps(steps, known ? 0 : kExtremes, end, control, run));
-  if (known) steps.insert(steps.end(), worst.begin(), worst.end());
+  PENSTOCK_RETURN_IF_ERROR(TimeSteps(steps, always, end, control, run));
+  steps.insert(steps.end(), known.begin(), known.end());
   return Medians(steps);
 }
 
@@ -217,7 +251,7 @@ std::optional<StepTimeSample> Probe(const std::vector<StepTimeSample>& known, bo
   const auto size = [](const StepTimeSample& step) { return std::min(step.prefill_tokens, 32u); };
   std::optional<StepTimeSample> best;
   for (const StepTimeSample& step : known) {
-    if ((step.decode_rows > 0) != decodes) continue;
+    if ((step.decode_rows > 0) != decodes || (decodes && step.prefill_tokens > 0)) continue;
     const bool better =
         !best || size(step) > size(*best) || (size(step) == size(*best) && step.time < best->time);
     if (better) best = step;
@@ -266,7 +300,7 @@ absl::StatusOr<std::vector<StepTimeSample>> RunWarmup(const WarmupShape& shape, 
   }
   PENSTOCK_ASSIGN_OR_RETURN(const bool holds, StillHolds(control, run));
   if (holds) return control.known;
-  return Sweep(shape, std::move(worst), begin, control, run);
+  return Sweep(shape, worst, begin, control, run);
 }
 
 }  // namespace penstock::shard

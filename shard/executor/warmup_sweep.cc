@@ -39,11 +39,17 @@ std::vector<StepTimeSample> WarmupSweep(const SweepLimits& limits) {
       steps.push_back({0, batch, context, Duration(0)});
     }
   }
-  for (const std::uint32_t tokens : Axis({256, 1024}, chunk)) {
-    const std::uint32_t left = longest - std::min(longest, tokens);
-    for (const std::uint32_t cached : Axis({1024, 4096, 16384}, left)) {
-      if (cached > 0) steps.push_back({tokens, 0, cached, Duration(0)});
-    }
+  const std::uint32_t behind = std::min(256u, chunk);
+  for (const std::uint32_t cached : Axis({1024, 4096, 16384}, longest - std::min(longest, behind))) {
+    if (cached > 0) steps.push_back({behind, 0, cached, Duration(0)});
+  }
+  // What prompts alone and decodes alone do not tell: whether their fixed costs add up in one step.
+  for (const std::uint32_t tokens : {8u, 32u, 128u}) {
+    const std::uint32_t batch = std::min({rows, 32u, tokens});
+    const std::uint64_t fair = std::max<std::uint64_t>(limits.pool_tokens / batch, 1);
+    const std::uint32_t context = std::min<std::uint64_t>({128, longest - 1, fair - 1});
+    const std::uint32_t beside = std::min({tokens, chunk, limits.step_tokens - batch});
+    if (beside > 0) steps.push_back({beside, batch, context, Duration(0)});
   }
   std::stable_sort(steps.begin(), steps.end(),
                    [](const auto& a, const auto& b) { return WarmupWork(a) < WarmupWork(b); });
@@ -53,9 +59,11 @@ std::vector<StepTimeSample> WarmupSweep(const SweepLimits& limits) {
                                         [&size](auto& a, auto& b) { return size(a) < size(b); });
     std::rotate(steps.begin(), found, found + 1);
   };
-  first([](const StepTimeSample& step) { return step.decode_rows; });
   first([](const StepTimeSample& step) {
-    return step.context_tokens == 0 ? step.prefill_tokens : 0;
+    return step.prefill_tokens == 0 ? step.decode_rows : 0;
+  });
+  first([](const StepTimeSample& step) {
+    return step.context_tokens == 0 && step.decode_rows == 0 ? step.prefill_tokens : 0;
   });
   return steps;
 }

@@ -14,7 +14,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr std::string_view kTitle = "penstock-warmup 1";
+constexpr std::string_view kTitle = "penstock-warmup 2";
 constexpr std::string_view kEnd = "end";
 constexpr std::string_view kSuffix = ".warmup";
 constexpr std::size_t kMostTables = 16;

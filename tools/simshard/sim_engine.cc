@@ -82,8 +82,11 @@ absl::StatusOr<shard::WarmupReport> SimEngine::Warmup() {
        shard::WarmupSweep({setup_.limits.max_step_tokens, setup_.limits.max_sequences,
                            setup_.limits.max_sequence_length, pool})) {
     scheduler::StepShape step;
-    if (sample.prefill_tokens > 0) step.AddChunk(sample.context_tokens, sample.prefill_tokens);
-    if (sample.decode_rows > 0) step.AddDecode(sample.context_tokens, sample.decode_rows);
+    const bool decodes = sample.decode_rows > 0;
+    if (sample.prefill_tokens > 0) {
+      step.AddChunk(decodes ? 0 : sample.context_tokens, sample.prefill_tokens);
+    }
+    if (decodes) step.AddDecode(sample.context_tokens, sample.decode_rows);
     sample.time = StepTime(step);
     report.step_times.push_back(sample);
   }

@@ -11,6 +11,7 @@ STREAMS = 8  # of acceptance 3
 USERS = (1, 2, 4, 6, 8, 10, 12, 16, 20, 24, 32)
 STALL_STREAMS = 16
 STALL_PROMPT = 64
+STALL_TOKENS = 1024  # more than come until the long prompt is through
 LONG_PROMPT = 2048
 
 
@@ -96,7 +97,7 @@ def token_reader(server, first, length, max_tokens):
 def gaps_around_a_prompt(shape, *options):
     """Longest gap of running streams while a long prompt is computed, beside their usual gap."""
     with serve(shape, *options) as server:
-        readers = [token_reader(server, i, STALL_PROMPT, 400) for i in range(STALL_STREAMS)]
+        readers = [token_reader(server, i, STALL_PROMPT, STALL_TOKENS) for i in range(STALL_STREAMS)]
         for reader in readers:
             reader.start()
         for reader in readers:
