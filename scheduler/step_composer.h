@@ -4,11 +4,11 @@
 //
 // With a target time (--target-inter-token-ms) a step that holds decodes takes only as many prompt
 // tokens as the cost model says it can compute within it: the streams see no longer gap. A step in
-// which nobody decodes keeps nobody waiting and is bounded by tokens alone. When the decodes (nearly)
-// take the target by themselves, so that fewer than kLeastPrefillTokens fit, prompts may add
-// 1 / kPrefillShare to what the decodes take, and at least those few tokens, so that they always
-// move: no step is predicted to be longer than the target and than 1.25 times its decodes, but for
-// what so few tokens take.
+// which nobody decodes keeps nobody waiting and is bounded by tokens alone. When the decodes
+// (nearly) take the target by themselves, so that fewer than kLeastPrefillTokens fit, prompts may
+// add 1 / kPrefillShare to what the decodes take, and at least those few tokens, so that they
+// always move: no step is predicted to be longer than the target and than 1.25 times its decodes,
+// but for what so few tokens take.
 //
 // Use: AddDecode for all decodes, then AddPrefill in order of priority, then TakeSegments.
 // Guarantee G5: the rows of the segments never exceed the budget.
@@ -35,8 +35,8 @@ struct StepBudget {
 // The budget of one step on a group that was warmed up for `group_step_tokens`.
 StepBudget MakeStepBudget(const Config& config, std::uint32_t group_step_tokens);
 
-// Prompt tokens of a step however long its decodes take (as far as its token budget goes). Few, since
-// where arithmetic bounds a step, as on a CPU, each of them takes as long as a decode row.
+// Prompt tokens of a step however long its decodes take (as far as its token budget goes). Few,
+// since where arithmetic bounds a step, as on a CPU, each of them takes as long as a decode row.
 constexpr std::uint32_t kLeastPrefillTokens = 4;
 
 // Where not even those fit into the target: prompts may take this part of the decodes' own time.

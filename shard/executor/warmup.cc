@@ -187,8 +187,8 @@ Duration Expected(const Timed& next, const StepTimeSample& last, Duration last_t
                                              static_cast<double>(work)));
 }
 
-// `steps` in turn until `end`; the first `always` of them in any case: extremes, which stand first in
-// a sweep, of which the worst step has not told as much.
+// `steps` in turn until `end`; the first `always` of them in any case: extremes, which stand first
+// in a sweep, of which the worst step has not told as much.
 absl::Status TimeRound(std::span<Timed> steps, std::size_t always, Time end,
                        const WarmupControl& control, const RunStep& run) {
   StepTimeSample last;

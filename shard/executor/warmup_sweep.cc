@@ -40,7 +40,8 @@ std::vector<StepTimeSample> WarmupSweep(const SweepLimits& limits) {
     }
   }
   const std::uint32_t behind = std::min(256u, chunk);
-  for (const std::uint32_t cached : Axis({1024, 4096, 16384}, longest - std::min(longest, behind))) {
+  for (const std::uint32_t cached :
+       Axis({1024, 4096, 16384}, longest - std::min(longest, behind))) {
     if (cached > 0) steps.push_back({behind, 0, cached, Duration(0)});
   }
   // What prompts alone and decodes alone do not tell: whether their fixed costs add up in one step.
@@ -59,9 +60,7 @@ std::vector<StepTimeSample> WarmupSweep(const SweepLimits& limits) {
                                         [&size](auto& a, auto& b) { return size(a) < size(b); });
     std::rotate(steps.begin(), found, found + 1);
   };
-  first([](const StepTimeSample& step) {
-    return step.prefill_tokens == 0 ? step.decode_rows : 0;
-  });
+  first([](const StepTimeSample& step) { return step.prefill_tokens == 0 ? step.decode_rows : 0; });
   first([](const StepTimeSample& step) {
     return step.context_tokens == 0 && step.decode_rows == 0 ? step.prefill_tokens : 0;
   });

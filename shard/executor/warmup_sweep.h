@@ -1,7 +1,7 @@
 // Which steps a warm-up times, so that the cost model (scheduler/cost_terms.h) can be fitted:
 // prompts alone, decode batches by context, chunks behind a cached prefix, prompts beside decodes;
-// powers of two up to what the group's limits allow, at most 32 of them. Torch-free: the simulated shard answers for the
-// same steps.
+// powers of two up to what the group's limits allow, at most 32 of them. Torch-free: the simulated
+// shard answers for the same steps.
 #pragma once
 
 #include <cstdint>
@@ -19,8 +19,8 @@ struct SweepLimits {
 };
 
 // The extremes first, then cheap ones before expensive ones: a sweep may be cut short. Times are 0.
-// The context of a prompt's sample (no decode rows) is what the cache holds before the chunk; beside
-// decode rows the prompt begins its sequence.
+// The context of a prompt's sample (no decode rows) is what the cache holds before the chunk;
+// beside decode rows the prompt begins its sequence.
 std::vector<StepTimeSample> WarmupSweep(const SweepLimits& limits);
 
 // How much a step computes, by and large, to put steps in order.
