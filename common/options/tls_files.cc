@@ -10,8 +10,10 @@
 #include <cerrno>
 #include <cstring>
 #include <ctime>
+#include <filesystem>
 #include <fstream>
 #include <sstream>
+#include <system_error>
 #include <utility>
 
 #include "common/status.h"
@@ -37,6 +39,12 @@ constexpr Names kHttpNames = {
 absl::StatusOr<std::string> ReadPem(const Values& values, const char* option, const Names& names) {
   const std::string& path = values.GetString(option);
   if (path.empty()) return BadValue(option, "", std::string("given: ") + names.together);
+  // The launcher checks it, the router reads it, SIGHUP reads it again: a pipe gives its text once.
+  std::error_code failure;
+  if (const auto status = std::filesystem::status(path, failure);
+      std::filesystem::exists(status) && !std::filesystem::is_regular_file(status)) {
+    return BadValue(option, path, "a PEM file that can be read again, not a pipe or a folder");
+  }
   errno = 0;
   std::ifstream file(path, std::ios::binary);
   std::ostringstream text;

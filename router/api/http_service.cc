@@ -5,6 +5,7 @@
 #include "common/log.h"
 #include "router/api/api.h"
 #include "router/http/server.h"
+#include "router/http/tls_context.h"
 
 namespace penstock::router {
 namespace {
@@ -13,11 +14,16 @@ bool IsLoopback(std::string_view host) {
   return host == "localhost" || host == "::1" || host.starts_with("127.");
 }
 
+bool AnyoneMayUse(const HttpOptions& http, const ApiOptions& api) {
+  if (api.keys != nullptr && !api.keys->Get()->empty()) return false;
+  return http.tls == nullptr || !http.tls->Get()->asks_clients();
+}
+
 }  // namespace
 
 struct HttpService::Impl {
   Impl(HttpOptions http, ApiOptions options, Engine& engine, Metrics& metrics)
-      : warn(!IsLoopback(http.host) && (options.keys == nullptr || options.keys->Get()->empty())),
+      : warn(!IsLoopback(http.host) && AnyoneMayUse(http, options)),
         context(std::move(options), engine, metrics),
         api(context),
         server(std::move(http), api, metrics) {}

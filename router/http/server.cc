@@ -74,7 +74,7 @@ void RunLoop(asio::io_context& context) {
 struct HttpServer::Impl {
   Impl(HttpOptions o, const Application& a, Metrics& m)
       : options(std::move(o)), application(a), metrics(m), bodies(options.body_memory) {
-    if (options.tls) handshakes.emplace(options);
+    if (options.tls) handshakes.emplace(options, metrics);
   }
 
   absl::StatusOr<std::uint16_t> Listen();

@@ -113,4 +113,8 @@ absl::StatusOr<std::shared_ptr<const TlsContext>> TlsContext::Make(const TlsIden
   return std::shared_ptr<const TlsContext>(new TlsContext(std::move(context)));
 }
 
+bool TlsContext::asks_clients() const {
+  return (SSL_CTX_get_verify_mode(context_.get()) & SSL_VERIFY_FAIL_IF_NO_PEER_CERT) != 0;
+}
+
 }  // namespace penstock::router

@@ -22,6 +22,8 @@ class TlsContext {
   static absl::StatusOr<std::shared_ptr<const TlsContext>> Make(const TlsIdentity& identity);
 
   ssl_ctx_st* native() const { return context_.get(); }
+  // Whether only clients with a certificate of an authority are served.
+  bool asks_clients() const;
 
  private:
   using Native = std::unique_ptr<ssl_ctx_st, void (*)(ssl_ctx_st*)>;

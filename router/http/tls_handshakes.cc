@@ -4,8 +4,8 @@
 #include <sys/socket.h>
 
 #include <array>
-#include <boost/asio/basic_waitable_timer.hpp>
 #include <boost/asio/post.hpp>
+#include <cerrno>
 #include <chrono>
 #include <exception>
 #include <optional>
@@ -27,12 +27,11 @@ constexpr std::string_view kSpeakTls =
     "HTTP/1.1 400 Bad Request\r\nconnection: close\r\ncontent-type: text/plain; charset=utf-8\r\n"
     "content-length: 44\r\n\r\nthis port speaks HTTPS: begin with https://\n";
 
-// Closing with unread bytes would reset the connection and could take the answer away.
-void DropReceived(int socket) {
-  std::array<char, 4096> scratch;
-  for (int pieces = 0; pieces < 16; ++pieces) {
-    if (::recv(socket, scratch.data(), scratch.size(), MSG_DONTWAIT) <= 0) return;
-  }
+// False: the client has closed its side, or the connection is broken.
+bool DropReceived(int socket) {
+  static thread_local std::array<char, std::size_t{64} << 10> scratch;
+  const auto got = ::recv(socket, scratch.data(), scratch.size(), MSG_DONTWAIT);
+  return got > 0 || (got < 0 && (errno == EAGAIN || errno == EWOULDBLOCK || errno == EINTR));
 }
 
 }  // namespace
@@ -50,16 +49,13 @@ class TlsHandshakes::Handshake : public std::enable_shared_from_this<Handshake> 
   void Start(Open::iterator place) {
     place_ = place;
     session_ = std::make_unique<TlsSession>(*context_, socket_.native_handle());
-    timer_.expires_after(owner_.options_.handshake_timeout);
-    timer_.async_wait([self = shared_from_this()](error_code cancelled) {
-      if (!cancelled && self->done_) self->Fail("it took too long");
-    });
+    Limit(owner_.options_.handshake_timeout, "it took too long");
     Wait(Transport::Socket::wait_read);
   }
 
-  // `reason`: empty when there is nothing to log.
+  // Closes at once. `reason`: empty when there is nothing to log.
   void Fail(const std::string& reason) {
-    if (!reason.empty()) owner_.Say(peer_, reason);
+    if (!reason.empty()) owner_.Failed(peer_, reason);
     error_code ignored;
     socket_.close(ignored);
     session_.reset();
@@ -67,6 +63,25 @@ class TlsHandshakes::Handshake : public std::enable_shared_from_this<Handshake> 
   }
 
  private:
+  void Limit(Duration longest, std::string reason) {
+    timer_.expires_after(longest);
+    timer_.async_wait([self = shared_from_this(), reason = std::move(reason)](error_code ec) {
+      if (!ec && self->done_) self->Fail(reason);
+    });
+  }
+
+  // For a client that has been told why: closing while it still sends (TLS 1.3 lets it send its
+  // request before its certificate is judged) would reset the connection, and what it was told
+  // would be lost. It keeps its place among the open ones meanwhile.
+  void FailGently(const std::string& reason) {
+    owner_.Failed(peer_, reason);
+    error_code ignored;
+    socket_.shutdown(Transport::Socket::shutdown_send, ignored);
+    lingers_ = true;
+    Limit(owner_.options_.linger, "");
+    Go();
+  }
+
   void Wait(Transport::Socket::wait_type readiness) {
     socket_.async_wait(readiness, [self = shared_from_this()](error_code ec) {
       if (!self->done_) return;
@@ -76,6 +91,9 @@ class TlsHandshakes::Handshake : public std::enable_shared_from_this<Handshake> 
   }
 
   void Go() {
+    if (lingers_) {
+      return DropReceived(socket_.native_handle()) ? Wait(Transport::Socket::wait_read) : Fail("");
+    }
     if (!greeted_ && !Greet()) return;
     switch (session_->Handshake()) {
       case TlsSession::Step::kDone:
@@ -85,7 +103,7 @@ class TlsHandshakes::Handshake : public std::enable_shared_from_this<Handshake> 
       case TlsSession::Step::kWantWrite:
         return Wait(Transport::Socket::wait_write);
       case TlsSession::Step::kFailed:
-        return Fail(session_->failure());
+        return FailGently(session_->failure());
     }
   }
 
@@ -98,15 +116,13 @@ class TlsHandshakes::Handshake : public std::enable_shared_from_this<Handshake> 
     if (got <= 0) Fail("");
     if (got <= 0) return false;
     if (first == kHandshakeRecord) return true;
-    const bool is_http = first >= 'A' && first <= 'Z';
-    if (is_http) {
-      DropReceived(socket_.native_handle());
+    if (first >= 'A' && first <= 'Z') {
       ::send(socket_.native_handle(), kSpeakTls.data(), kSpeakTls.size(),
              MSG_NOSIGNAL | MSG_DONTWAIT);
-      error_code ignored;
-      socket_.shutdown(Transport::Socket::shutdown_send, ignored);
+      FailGently("it speaks plain HTTP, answered with 400");
+    } else {
+      Fail("it does not speak TLS");
     }
-    Fail(is_http ? "it speaks plain HTTP, answered with 400" : "it does not speak TLS");
     return false;
   }
 
@@ -118,9 +134,6 @@ class TlsHandshakes::Handshake : public std::enable_shared_from_this<Handshake> 
     done(std::move(socket_), std::move(session_));
   }
 
-  using Timer =
-      asio::basic_waitable_timer<std::chrono::steady_clock,
-                                 asio::wait_traits<std::chrono::steady_clock>, Transport::Executor>;
   TlsHandshakes& owner_;
   Transport::Socket socket_;
   Timer timer_;
@@ -130,10 +143,14 @@ class TlsHandshakes::Handshake : public std::enable_shared_from_this<Handshake> 
   std::unique_ptr<TlsSession> session_;
   Open::iterator place_;
   bool greeted_ = false;
+  bool lingers_ = false;
 };
 
-TlsHandshakes::TlsHandshakes(const HttpOptions& options)
-    : options_(options), work_(context_.get_executor()) {}
+TlsHandshakes::TlsHandshakes(const HttpOptions& options, Metrics& metrics)
+    : options_(options),
+      metrics_(metrics),
+      work_(context_.get_executor()),
+      say_(context_.get_executor()) {}
 
 TlsHandshakes::~TlsHandshakes() { Join(); }
 
@@ -180,17 +197,30 @@ void TlsHandshakes::Join() {
   context_.stop();
   thread_.join();
   open_.clear();
+  SayUnsaid();
 }
 
-void TlsHandshakes::Say(const std::string& peer, const std::string& reason) {
-  ++unsaid_;
-  const Time now = SteadyNow();
-  if (now < silent_until_) return;
-  std::string line = "TLS handshake with " + peer + " failed: " + reason;
-  if (unsaid_ > 1) line += " (and " + std::to_string(unsaid_ - 1) + " others before it)";
-  log::Warn(line);
+void TlsHandshakes::Failed(const std::string& peer, const std::string& reason) {
+  metrics_.TlsHandshakeFailed();
+  if (silent_) {
+    ++unsaid_;
+    last_unsaid_ = peer + ": " + reason;
+    return;
+  }
+  log::Warn("TLS handshake with " + peer + " failed: " + reason);
+  silent_ = true;
+  say_.expires_after(kSilence);
+  say_.async_wait([this](error_code cancelled) {
+    silent_ = false;
+    if (!cancelled) SayUnsaid();
+  });
+}
+
+void TlsHandshakes::SayUnsaid() {
+  if (unsaid_ == 0) return;
+  log::Warn("TLS handshakes failed, " + std::to_string(unsaid_) + " more, at last with " +
+            last_unsaid_);
   unsaid_ = 0;
-  silent_until_ = now + kSilence;
 }
 
 }  // namespace penstock::router

@@ -3,12 +3,17 @@
 //
 // At most HttpOptions::max_handshakes are open; when a further client comes, the one that has been
 // at it for longest is closed, so that clients who say nothing keep nobody out. Each has until
-// HttpOptions::handshake_timeout. A client that speaks plain HTTP is told so in plain HTTP.
+// HttpOptions::handshake_timeout. A client that speaks plain HTTP is told so in plain HTTP; one that
+// was told why it is refused (an alert, that answer) has HttpOptions::linger to read it.
+//
+// Failures are logged: the first at once, those of the next second in one line at its end.
 //
 // Threads: everything here belongs to the handshake thread; Begin and Abort only post.
 #pragma once
 
+#include <boost/asio/basic_waitable_timer.hpp>
 #include <boost/asio/executor_work_guard.hpp>
+#include <chrono>
 #include <boost/asio/io_context.hpp>
 #include <functional>
 #include <list>
@@ -18,6 +23,7 @@
 
 #include "router/http/options.h"
 #include "router/http/transport.h"
+#include "router/metrics/metrics.h"
 
 namespace penstock::router {
 
@@ -26,8 +32,8 @@ class TlsHandshakes {
   // Called once for each Begin, on the handshake thread. Without a session the socket is closed.
   using Done = std::function<void(Transport::Socket, std::unique_ptr<TlsSession>)>;
 
-  // `options.tls` is set; outlives this.
-  explicit TlsHandshakes(const HttpOptions& options);
+  // `options.tls` is set. Both outlive this.
+  TlsHandshakes(const HttpOptions& options, Metrics& metrics);
   ~TlsHandshakes();
   TlsHandshakes(const TlsHandshakes&) = delete;
   TlsHandshakes& operator=(const TlsHandshakes&) = delete;
@@ -44,16 +50,24 @@ class TlsHandshakes {
  private:
   class Handshake;
   using Open = std::list<std::shared_ptr<Handshake>>;
+  using Timer =
+      boost::asio::basic_waitable_timer<std::chrono::steady_clock,
+                                        boost::asio::wait_traits<std::chrono::steady_clock>,
+                                        Transport::Executor>;
 
-  void Say(const std::string& peer, const std::string& reason);
+  void Failed(const std::string& peer, const std::string& reason);
+  void SayUnsaid();
 
   const HttpOptions& options_;
+  Metrics& metrics_;
   boost::asio::io_context context_{1};
   boost::asio::executor_work_guard<boost::asio::io_context::executor_type> work_;
   Open open_;  // the oldest first
   bool aborted_ = false;
-  Time silent_until_{};       // failures are logged once a second at most, ...
-  std::uint64_t unsaid_ = 0;  // ... the others counted
+  Timer say_;                 // ends the silence behind a line about a failure, ...
+  bool silent_ = false;       // ... in which ...
+  std::uint64_t unsaid_ = 0;  // ... further ones are counted
+  std::string last_unsaid_;
   std::thread thread_;
 };
 

@@ -298,6 +298,7 @@ absl::StatusOr<OtlpOptions> OtlpSettings(const options::Values& values, const Mo
   otlp.service_name = values.GetString("otlp-service-name");
   otlp.version = std::string(Version());
   otlp.model = facts.served_name;
+  otlp.scheme = values.IsSet("tls-cert") ? "https" : "http";
   if (!otlp.endpoint.empty()) PENSTOCK_RETURN_IF_ERROR(CheckOtlpEndpoint(otlp.endpoint));
   return otlp;
 }

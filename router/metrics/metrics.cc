@@ -73,6 +73,9 @@ struct Metrics::Impl {
       Counters(registry, "penstock_http_connections_refused_total",
                "Connections refused because the connection limit was reached.")
           .Add({});
+  Counter& tls_handshakes_failed = Counters(registry, "penstock_tls_handshakes_failed_total",
+                                            "TLS handshakes that did not come to an end.")
+                                       .Add({});
 
   Family<Counter>& requests =
       Counters(registry, "penstock_requests_total", "Generation requests received, by route.");
@@ -286,6 +289,7 @@ void Metrics::HttpResponse(std::string_view route, int status) {
 void Metrics::ConnectionOpened() { impl_->connections.Increment(); }
 void Metrics::ConnectionClosed() { impl_->connections.Decrement(); }
 void Metrics::ConnectionRefused() { impl_->connections_refused.Increment(); }
+void Metrics::TlsHandshakeFailed() { impl_->tls_handshakes_failed.Increment(); }
 
 void Metrics::RequestArrived(std::string_view route) {
   if (impl_->tgi) impl_->tgi->Arrived();

@@ -42,6 +42,7 @@ class Metrics {
   void ConnectionOpened();
   void ConnectionClosed();
   void ConnectionRefused();  // over the connection limit
+  void TlsHandshakeFailed();
 
   // --- router/api. Each request that arrived ends in exactly one of succeeded, failed, cancelled.
   void RequestArrived(std::string_view route);

@@ -153,7 +153,7 @@ class OtlpExporter::Impl {
 
   grpc::Status Send(const std::vector<Span>& batch) {
     const otlp::ExportTraceServiceRequest request =
-        ToOtlp(batch, {options_.service_name, options_.version, options_.model});
+        ToOtlp(batch, {options_.service_name, options_.version, options_.model, options_.scheme});
     otlp::ExportTraceServiceResponse response;
     grpc::ClientContext context;
     context.set_deadline(std::chrono::system_clock::now() + options_.call_timeout);

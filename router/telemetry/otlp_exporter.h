@@ -25,6 +25,7 @@ struct OtlpOptions {
   std::string service_name;  // resource attribute service.name
   std::string version;       // service.version
   std::string model;         // gen_ai.request.model of all spans
+  std::string scheme;        // url.scheme of the spans of requests
   std::size_t queue_spans = 4096;
   std::size_t batch_spans = 512;
   std::chrono::milliseconds batch_delay{1000};  // longest wait of a span for company

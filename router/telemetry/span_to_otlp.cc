@@ -36,7 +36,8 @@ void Convert(const SpanAttribute& attribute, otlp::OtlpKeyValue& out) {
   if (const auto* flag = std::get_if<bool>(&attribute.value)) value.set_bool_value(*flag);
 }
 
-void Convert(const Span& span, Duration difference, otlp::OtlpSpan& out) {
+void Convert(const Span& span, Duration difference, const std::string& scheme,
+             otlp::OtlpSpan& out) {
   const auto unix_nanoseconds = [difference](Time time) {
     return static_cast<std::uint64_t>((time.time_since_epoch() + difference).count());
   };
@@ -49,6 +50,7 @@ void Convert(const Span& span, Duration difference, otlp::OtlpSpan& out) {
   out.set_start_time_unix_nano(unix_nanoseconds(span.begin));
   out.set_end_time_unix_nano(unix_nanoseconds(std::max(span.begin, span.end)));
   out.set_flags(span.context.sampled ? 1 : 0);
+  if (span.is_server) SetText(*out.add_attributes(), "url.scheme", scheme);
   for (const SpanAttribute& attribute : span.attributes) Convert(attribute, *out.add_attributes());
   if (span.error.empty()) return;
   out.mutable_status()->set_code(kError);
@@ -69,7 +71,9 @@ otlp::ExportTraceServiceRequest ToOtlp(const std::vector<Span>& spans,
   scope_spans.mutable_scope()->set_name("penstock-router");
   scope_spans.mutable_scope()->set_version(facts.version);
   const Duration difference = ClockDifference();
-  for (const Span& span : spans) Convert(span, difference, *scope_spans.add_spans());
+  for (const Span& span : spans) {
+    Convert(span, difference, facts.scheme, *scope_spans.add_spans());
+  }
   return request;
 }
 

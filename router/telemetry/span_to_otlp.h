@@ -16,6 +16,7 @@ struct OtlpResourceFacts {
   std::string service_name;
   std::string version;
   std::string model;
+  std::string scheme;  // of the listener: what all clients came by
 };
 
 // One request with all of `spans`. Steady time becomes wall-clock time by today's difference.

@@ -23,12 +23,12 @@ def demo_server():
 
 @pytest.fixture
 def simulated():
-    """simulated(*options, model=..., ranks=1, tls=None): a server over penstock-simshard."""
+    """simulated(*options, model=..., ranks=1, tls=None, env=None): a server over penstock-simshard."""
     servers = []
 
-    def start(*options, model=DEMO_MODEL, ranks=1, tls=None):
+    def start(*options, model=DEMO_MODEL, ranks=1, tls=None, env=None):
         server = Server("--shard-program", BIN / "penstock-simshard", "--num-shard", str(ranks),
-                        *options, model=model, tls=tls)
+                        *options, model=model, tls=tls, env=env)
         servers.append(server)
         return server
 

@@ -1,18 +1,20 @@
 """Traces: W3C context in, spans out over OTLP, the same trace in the shards' logs; a collector harms nothing."""
 
 import secrets
+import ssl
 import time
 
 import pytest
 
+from certificates import make_authority, make_certificate, need_openssl
 from penstock_testing import BIN, Server
 
 fake_collector = pytest.importorskip("fake_collector", reason="the packages of tests/requirements.txt are absent")
 attributes = fake_collector.attributes
 
 
-def simulated(*options):
-    return Server("--shard-program", BIN / "penstock-simshard", *options)
+def simulated(*options, tls=None):
+    return Server("--shard-program", BIN / "penstock-simshard", *options, tls=tls)
 
 
 @pytest.fixture(scope="module")
@@ -54,16 +56,34 @@ def test_a_request_becomes_a_span_with_its_parts(traced, collector):
     assert shown["penstock.request_id"] == "my-request"
     assert shown["gen_ai.usage.output_tokens"] == 5
     assert shown["penstock.finish_reason"] == "length"
+    assert shown["url.scheme"] == "http"
     for name in ("total_time", "validation_time", "queue_time", "inference_time", "time_per_token"):
         assert float(shown[name].removesuffix("ms")) >= 0
     assert before <= request.start_time_unix_nano <= request.end_time_unix_nano <= time.time_ns()
     parts = [spans[name][0] for name in ("queue", "prefill", "decode")]
     for part in parts:
+        assert "url.scheme" not in attributes(part)
         assert part.parent_span_id == request.span_id
         assert part.start_time_unix_nano <= part.end_time_unix_nano <= request.end_time_unix_nano
     for earlier, later in zip(parts, parts[1:]):
         assert earlier.end_time_unix_nano == later.start_time_unix_nano
     assert collector.resources[-1]["service.name"] == "my-router"
+
+
+def test_under_tls_the_scheme_is_https(collector, tmp_path):
+    need_openssl()
+    make_authority(tmp_path, "ca")
+    make_certificate(tmp_path, "server", "ca", ["127.0.0.1"])
+    trace, _, headers = new_trace()
+    with simulated("--otlp-endpoint", collector.endpoint, "--tls-cert", tmp_path / "server.pem",
+                   "--tls-key", tmp_path / "server.key",
+                   tls=ssl.create_default_context(cafile=tmp_path / "ca.pem")) as server:
+        generate(server, headers)
+        refused, _, more = new_trace()
+        generate(server, more, expect=422, max_new_tokens=0)
+        assert attributes(collector.spans_of(trace, 4)["generate"][0])["url.scheme"] == "https"
+        span = collector.spans_of(refused, 1)["POST /generate"][0]
+        assert attributes(span)["url.scheme"] == "https"
 
 
 @pytest.mark.parametrize("path, name, body", [

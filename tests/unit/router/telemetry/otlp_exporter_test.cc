@@ -227,7 +227,8 @@ TEST(SpanToOtlp, SteadyTimeBecomesTheTimeOfDay) {
   spans[0].end = SteadyNow();
   spans[0].error = "it broke";
   spans[0].attributes = {{"text", std::string("x")}, {"whole", std::int64_t{7}}, {"flag", true}};
-  const auto request = ToOtlp(spans, {"service", "1.2", "model"});
+  spans[0].is_server = true;
+  const auto request = ToOtlp(spans, {"service", "1.2", "model", "https"});
   const auto& sent = request.resource_spans(0).scope_spans(0).spans(0);
   const auto now = std::chrono::system_clock::now().time_since_epoch();
   const auto wall = std::chrono::duration_cast<std::chrono::nanoseconds>(now).count();
@@ -238,7 +239,9 @@ TEST(SpanToOtlp, SteadyTimeBecomesTheTimeOfDay) {
   EXPECT_EQ(sent.parent_span_id(), "");
   EXPECT_EQ(sent.status().code(), 2);
   EXPECT_EQ(sent.status().message(), "it broke");
-  EXPECT_EQ(sent.attributes(1).value().int_value(), 7);
+  EXPECT_EQ(sent.attributes(0).key(), "url.scheme");
+  EXPECT_EQ(sent.attributes(0).value().string_value(), "https");
+  EXPECT_EQ(sent.attributes(2).value().int_value(), 7);
   EXPECT_EQ(request.resource_spans(0).resource().attributes(0).value().string_value(), "service");
 }
 
