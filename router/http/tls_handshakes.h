@@ -3,8 +3,8 @@
 //
 // At most HttpOptions::max_handshakes are open; when a further client comes, the one that has been
 // at it for longest is closed, so that clients who say nothing keep nobody out. Each has until
-// HttpOptions::handshake_timeout. A client that speaks plain HTTP is told so in plain HTTP; one that
-// was told why it is refused (an alert, that answer) has HttpOptions::linger to read it.
+// HttpOptions::handshake_timeout. A client that speaks plain HTTP is told so in plain HTTP; one
+// that was told why it is refused (an alert, that answer) has HttpOptions::linger to read it.
 //
 // Failures are logged: the first at once, those of the next second in one line at its end.
 //
@@ -13,8 +13,8 @@
 
 #include <boost/asio/basic_waitable_timer.hpp>
 #include <boost/asio/executor_work_guard.hpp>
-#include <chrono>
 #include <boost/asio/io_context.hpp>
+#include <chrono>
 #include <functional>
 #include <list>
 #include <memory>
