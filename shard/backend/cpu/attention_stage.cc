@@ -60,13 +60,13 @@ void AttentionStage::AttendItem(std::size_t item, std::size_t first, std::size_t
   const std::size_t origin = parts_.plan.Tile(item).first_partition;
   const SplitItem* split = parts_.plan.FindSplit(item);
   parts_.cell_kernels.load_queries(tile, scratch.attention);
-  if (split == nullptr) std::fill_n(scratch.total.maximum, tile.Rows(), -__builtin_huge_valf());
   for (std::size_t p = first; p < end; ++p) {
     tile.next = p + 1 < end ? CellsOf(item, p + 1) : next;
+    const AttentionState& alone = p == first ? scratch.total : scratch.partition;
     const AttentionState state =
-        split != nullptr ? parts_.buffers.Slot(split->first_slot + p) : scratch.partition;
+        split != nullptr ? parts_.buffers.Slot(split->first_slot + p) : alone;
     parts_.cell_kernels.attend(tile, origin + p, scratch.attention, state);
-    if (split != nullptr) continue;
+    if (split != nullptr || p == first) continue;
     parts_.kernels.merge(tile.Rows(), parts_.head_dim, state, scratch.total);
   }
   if (split == nullptr) FinishItem(item, tile, scratch.total);

@@ -42,9 +42,9 @@ HeadCache KvCache::Head(std::size_t layer, std::size_t head) const {
   const std::size_t head_bytes =
       layout_.block_size * KvHeadBytes(layout_.kv_type, layout_.dtype, layout_.head_dim);
   HeadCache cache;
-  cache.base = Block(layer, 0) + head * head_bytes;
+  cache.base = Block(layer, 0) + head * 2 * head_bytes;
   cache.block_bytes = BlockBytes();
-  cache.value_offset = layout_.kv_heads * head_bytes;
+  cache.value_offset = head_bytes;
   cache.block_size = layout_.block_size;
   cache.head_dim = layout_.head_dim;
   return cache;

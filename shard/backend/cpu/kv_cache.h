@@ -1,6 +1,6 @@
 // K and V of every layer in the order of HeadCache (kernels.h): per layer one array of blocks, in a
-// block first K, then V, head by head. A block of a layer is one piece of memory. Behind the layers
-// the hidden-state plane, if there is one: blocks that hold keys only.
+// block head by head K, then V, which are read one after the other. A block of a layer is one piece
+// of memory. Behind the layers the hidden-state plane, if there is one: blocks that hold keys only.
 //
 // Every array has `spare` blocks behind those of the sequences: candidates of contrastive search
 // keep theirs there until one is chosen.

@@ -150,41 +150,78 @@ inline Vec ForValues(Vec exponent, std::size_t lane, const CellScales& scales) {
   return Multiply(exponent, Load(scales.values + lane));
 }
 
-// Turns a row of scores into exponents, those times the scales of V; its maximum and sum go to
-// `state`. Vectors are counted from the partition's start, so the shape of the sum does not depend
-// on the range.
-template <class Activation, class Scales>
-void SoftmaxRow(const AttentionTile& tile, const KeyRange& range, std::size_t row,
-                const Scales& scales, AttentionScratch& scratch, const AttentionState& state) {
+// Vectors of a row of scores that hold a position it may see. Counted from the partition's start,
+// so the shape of a sum over them does not depend on the range.
+struct RowLanes {
+  Visible visible;
+  std::size_t begin, stop;
+};
+
+inline RowLanes LanesOf(const AttentionTile& tile, const KeyRange& range, std::size_t row) {
   const std::size_t position = tile.position + (tile.own != nullptr ? 0 : row / tile.group);
   const auto origin = static_cast<std::ptrdiff_t>(range.origin);
-  const Visible visible{static_cast<std::ptrdiff_t>(FirstVisible(tile, position)) - origin,
-                        static_cast<std::ptrdiff_t>(position) + 1 - origin};
-  const std::size_t begin = (range.first - range.origin) / kLanes * kLanes;
-  const std::size_t stop = (range.end - range.origin + kLanes - 1) / kLanes * kLanes;
-  const float* scores = scratch.scores + row * kScoreStride;
-  Activation* out = static_cast<Activation*>(scratch.probabilities) + row * kScoreStride;
+  return {{static_cast<std::ptrdiff_t>(FirstVisible(tile, position)) - origin,
+           static_cast<std::ptrdiff_t>(position) + 1 - origin},
+          (range.first - range.origin) / kLanes * kLanes,
+          (range.end - range.origin + kLanes - 1) / kLanes * kLanes};
+}
+
+template <class Scales>
+float LargestScore(const RowLanes& lanes, const float* scores, const Scales& scales) {
   Vec best = Fill(kMinusInfinity);
-  for (std::size_t i = begin; i < stop; i += kLanes) {
+  for (std::size_t i = lanes.begin; i < lanes.stop; i += kLanes) {
     Vec score = ScaledScore(scores + i, i, scales);
-    if (!visible.All(i)) score = visible.Keep(score, i, kMinusInfinity);
+    if (!lanes.visible.All(i)) score = lanes.visible.Keep(score, i, kMinusInfinity);
     best = Max(best, score);
   }
-  const float maximum = MaxOfLanes(best);
-  state.maximum[row] = maximum;
+  return MaxOfLanes(best);
+}
+
+// Turns a row of scores into exponents, those times the scales of V; their sum.
+template <class Activation, class Scales>
+float ExponentsOf(const RowLanes& lanes, const float* scores, float maximum, const Scales& scales,
+                  Activation* out) {
   if (maximum == kMinusInfinity) {  // sees nothing of this partition
-    state.sum[row] = 0.0f;
-    for (std::size_t i = begin; i < stop; i += kLanes) StoreActivations(out + i, Zero(), kLanes);
-    return;
+    for (std::size_t i = lanes.begin; i < lanes.stop; i += kLanes) {
+      StoreActivations(out + i, Zero(), kLanes);
+    }
+    return 0.0f;
   }
   Vec sum = Zero();
-  for (std::size_t i = begin; i < stop; i += kLanes) {
+  for (std::size_t i = lanes.begin; i < lanes.stop; i += kLanes) {
     Vec exponent = ExpOfNegative(Subtract(ScaledScore(scores + i, i, scales), Fill(maximum)));
-    if (!visible.All(i)) exponent = visible.Keep(exponent, i, 0.0f);
+    if (!lanes.visible.All(i)) exponent = lanes.visible.Keep(exponent, i, 0.0f);
     StoreActivations(out + i, ForValues(exponent, i, scales), kLanes);
     sum = Add(sum, exponent);
   }
-  state.sum[row] = SumOfLanes(sum);
+  return SumOfLanes(sum);
+}
+
+// Maxima of all rows first: they do not wait for each other, where each row's exponents wait for
+// its maximum.
+template <class C>
+void Softmax(const AttentionTile& tile, const KeyRange& range, AttentionScratch& scratch,
+             const AttentionState& state) {
+  ScalesOf<C> scales = ReadScales<C>(tile, range);
+  const auto read_own = [&](std::size_t row) {
+    if constexpr (kScaled<C>) {
+      if (!OwnIn(tile, range)) return;
+      const CachePlace& own = tile.own[row / tile.group];
+      scales.Read(tile, tile.cache.base + own.block * tile.cache.block_bytes, own.offset, 1,
+                  tile.position - range.origin);
+    }
+  };
+  for (std::size_t row = 0; row < tile.Rows(); ++row) {
+    read_own(row);
+    state.maximum[row] =
+        LargestScore(LanesOf(tile, range, row), scratch.scores + row * kScoreStride, scales);
+  }
+  auto* out = static_cast<typename C::Activation*>(scratch.probabilities);
+  for (std::size_t row = 0; row < tile.Rows(); ++row) {
+    read_own(row);
+    state.sum[row] = ExponentsOf(LanesOf(tile, range, row), scratch.scores + row * kScoreStride,
+                                 state.maximum[row], scales, out + row * kScoreStride);
+  }
 }
 
 // What to ask for while values of the block that holds `position` are read: the keys of the block
@@ -232,17 +269,7 @@ void Attend(const AttentionTile& tile, std::size_t index, AttentionScratch& scra
             const AttentionState& state) {
   const KeyRange range = RangeOf(tile, index);
   Score<C>(tile, range, scratch);
-  ScalesOf<C> scales = ReadScales<C>(tile, range);
-  for (std::size_t row = 0; row < tile.Rows(); ++row) {
-    if constexpr (kScaled<C>) {
-      if (OwnIn(tile, range)) {
-        const CachePlace& own = tile.own[row / tile.group];
-        scales.Read(tile, tile.cache.base + own.block * tile.cache.block_bytes, own.offset, 1,
-                    tile.position - range.origin);
-      }
-    }
-    SoftmaxRow<typename C::Activation>(tile, range, row, scales, scratch, state);
-  }
+  Softmax<C>(tile, range, scratch, state);
   Mix<C>(tile, range, scratch, state);
 }
 

@@ -39,6 +39,7 @@ inline Vec Subtract(Vec a, Vec b) { return _mm256_sub_ps(a, b); }
 inline Vec Multiply(Vec a, Vec b) { return _mm256_mul_ps(a, b); }
 inline Vec Divide(Vec a, Vec b) { return _mm256_div_ps(a, b); }
 inline Vec MultiplyAdd(Vec a, Vec b, Vec c) { return _mm256_fmadd_ps(a, b, c); }
+inline Vec MultiplySubtract(Vec a, Vec b, Vec c) { return _mm256_fmsub_ps(a, b, c); }
 // A NaN in the second operand stays.
 inline Vec Min(Vec a, Vec b) { return _mm256_min_ps(a, b); }
 inline Vec Max(Vec a, Vec b) { return _mm256_max_ps(a, b); }

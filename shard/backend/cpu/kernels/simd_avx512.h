@@ -37,6 +37,7 @@ inline Vec Subtract(Vec a, Vec b) { return _mm512_sub_ps(a, b); }
 inline Vec Multiply(Vec a, Vec b) { return _mm512_mul_ps(a, b); }
 inline Vec Divide(Vec a, Vec b) { return _mm512_div_ps(a, b); }
 inline Vec MultiplyAdd(Vec a, Vec b, Vec c) { return _mm512_fmadd_ps(a, b, c); }
+inline Vec MultiplySubtract(Vec a, Vec b, Vec c) { return _mm512_fmsub_ps(a, b, c); }
 // A NaN in the second operand stays.
 inline Vec Min(Vec a, Vec b) { return _mm512_min_ps(a, b); }
 inline Vec Max(Vec a, Vec b) { return _mm512_max_ps(a, b); }

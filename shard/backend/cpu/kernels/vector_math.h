@@ -44,7 +44,7 @@ inline Vec Exp(Vec x) {
 inline Vec ExpOfNegative(Vec x) {
   x = Max(Fill(-87.0f), x);
   const Vec n = RoundToWhole(Multiply(x, Fill(1.44269504088896341f)));
-  const Vec r = MultiplyAdd(x, Fill(1.44269504088896341f), Subtract(Zero(), n));
+  const Vec r = MultiplySubtract(x, Fill(1.44269504088896341f), n);
   Vec p = Fill(1.535336188319500e-4f);
   p = MultiplyAdd(p, r, Fill(1.339887440266574e-3f));
   p = MultiplyAdd(p, r, Fill(9.618437357674640e-3f));
