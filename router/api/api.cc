@@ -5,6 +5,7 @@
 
 #include "router/api/cors.h"
 #include "router/api/errors.h"
+#include "router/api/native/handlers.h"
 #include "router/api/refusal_span.h"
 #include "router/api/routes.h"
 #include "router/http/text.h"
@@ -20,6 +21,7 @@ Dialect DialectOf(std::string_view path, const ApiOptions& options) {
 
 // In whose words a route refuses what its handler never sees.
 Dialect DialectOf(const Route& route, const ApiOptions& options) {
+  if (route.dialect == Dialect::kNative) return native::ErrorDialect(options);
   const bool shared = route.pattern == "/invocations";
   return shared && options.djl.is_default ? Dialect::kDjl : route.dialect;
 }

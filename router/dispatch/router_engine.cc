@@ -98,16 +98,19 @@ class RouterEngine::Impl final : public CoreListener {
     if (!draining_ && !over_) health_ = {Health::kReady, ""};
   }
 
-  void Drain(std::function<void()> on_idle) {
+  std::size_t Drain(std::function<void()> on_idle) {
+    std::size_t open = 0;
     {
       const std::lock_guard lock(mutex_);
       draining_ = true;
+      open = tasks_.size();
       on_idle_ = std::move(on_idle);
       if (!over_) health_ = {Health::kDraining, "the server is shutting down"};
     }
     core_.Post(scheduler::Drain{});
     FailAllUnlessServed();
     TellIfIdle();
+    return open;
   }
 
   void Stop() {
@@ -351,7 +354,9 @@ absl::Status RouterEngine::Start(std::function<void(LostGroup lost)> on_lost) {
   return impl_->Start(std::move(on_lost));
 }
 void RouterEngine::Attach(std::unique_ptr<GroupLink> link) { impl_->Attach(std::move(link)); }
-void RouterEngine::Drain(std::function<void()> on_idle) { impl_->Drain(std::move(on_idle)); }
+std::size_t RouterEngine::Drain(std::function<void()> on_idle) {
+  return impl_->Drain(std::move(on_idle));
+}
 void RouterEngine::Stop() { impl_->Stop(); }
 
 RequestId RouterEngine::Submit(GenerationRequest request, std::shared_ptr<GenerationSink> sink) {

@@ -59,7 +59,8 @@ class RouterEngine final : public Engine {
 
   // Takes no new requests; what is open ends normally, or with an error once no group is left.
   // `on_idle` is called once, from any thread, when nothing is open any more; it must not block.
-  void Drain(std::function<void()> on_idle);
+  // Gives how many requests are open.
+  std::size_t Drain(std::function<void()> on_idle);
 
   // Ends everything; no sink is called after it has returned. What is still open is dropped.
   void Stop();

@@ -18,6 +18,7 @@ HttpFailure TooLarge(int status, std::string_view field, std::string_view unit, 
 
 struct Counts {
   std::size_t host = 0;
+  std::string_view named;  // by Host
   std::size_t content_length = 0;
   std::size_t transfer_encoding = 0;
   std::size_t authorization = 0;
@@ -43,6 +44,7 @@ std::optional<HttpFailure> CheckField(std::string_view line, bool http10, Counts
   if (EqualsIgnoreCase(name, "host")) {
     if (++counts.host > 1) return Bad("`Host` is given twice");
     if (!IsHost(value)) return Bad("`Host` is not a host name");
+    counts.named = value;
   } else if (EqualsIgnoreCase(name, "content-length")) {
     if (++counts.content_length > 1) return Bad("`Content-Length` is given twice");
     if (!IsContentLength(value)) return Bad("`Content-Length` must be one decimal number");
@@ -67,6 +69,21 @@ std::optional<HttpFailure> CheckField(std::string_view line, bool http10, Counts
 // A method begins with a letter; a TLS hello or a binary protocol does not.
 bool IsLetter(char c) { return (c >= 'A' && c <= 'Z') || (c >= 'a' && c <= 'z'); }
 
+std::string_view TargetOf(std::string_view line) {
+  const std::size_t first = line.find(' ') + 1;
+  return line.substr(first, line.rfind(' ') - first);
+}
+
+// The host of an absolute-form target; empty where it has none.
+std::string_view HostOf(std::string_view target) {
+  for (const std::string_view scheme : {"http://", "https://"}) {
+    if (!EqualsIgnoreCase(target.substr(0, scheme.size()), scheme)) continue;
+    target.remove_prefix(scheme.size());
+    return target.substr(0, target.find_first_of("/?"));
+  }
+  return {};
+}
+
 std::optional<HttpFailure> CheckRequestLine(std::string_view line) {
   if (line.empty() || !IsLetter(line.front())) return Bad("this is not HTTP");
   if (line.find_first_of("\r\n") != std::string_view::npos) {
@@ -75,9 +92,9 @@ std::optional<HttpFailure> CheckRequestLine(std::string_view line) {
   const std::size_t first = line.find(' ');
   const std::size_t last = line.rfind(' ');
   if (first == std::string_view::npos || first == last) return Bad("the request line is malformed");
-  const std::string_view target = line.substr(first + 1, last - first - 1);
+  const std::string_view target = TargetOf(line);
   const bool asterisk = target == "*" && line.substr(0, first) == "OPTIONS";
-  if (!asterisk && (target.empty() || target.front() != '/')) {
+  if (!asterisk && PathOf(target).empty()) {
     return Bad("the request target must be a path that begins with `/`");
   }
   if (target.find('#') != std::string_view::npos) return Bad("the request target has a fragment");
@@ -89,6 +106,15 @@ std::optional<HttpFailure> CheckRequestLine(std::string_view line) {
 }
 
 }  // namespace
+
+std::string_view PathOf(std::string_view target) {
+  if (target.starts_with('/')) return target;
+  const std::string_view host = HostOf(target);
+  if (host.empty()) return {};
+  target.remove_prefix(static_cast<std::size_t>(host.data() + host.size() - target.data()));
+  if (target.empty()) return "/";
+  return target.starts_with('/') ? target : std::string_view();
+}
 
 std::optional<HttpFailure> CheckFraming(std::string_view head, const HttpLimits& limits) {
   if (head.size() > limits.head_bytes) {
@@ -111,6 +137,10 @@ std::optional<HttpFailure> CheckFraming(std::string_view head, const HttpLimits&
     if (auto failure = CheckField(head.substr(begin, end - begin), http10, counts)) return failure;
   }
   if (counts.host == 0 && !http10) return Bad("`Host` is missing");
+  const std::string_view host = HostOf(TargetOf(request_line));
+  if (!host.empty() && !EqualsIgnoreCase(host, counts.named)) {
+    return Bad("the request target names another host than `Host`");
+  }
   if (counts.transfer_encoding != 0 && counts.content_length != 0) {
     return Bad("`Content-Length` and `Transfer-Encoding` exclude each other");
   }

@@ -114,7 +114,8 @@ void RequestReader::Impl::CopyHead() {
   const auto& message = parser->get();
   head.method = ToString(message.method_string());
   head.http10 = message.version() == 10;
-  std::string target = ToString(message.target());
+  const std::string whole = ToString(message.target());
+  std::string target(whole == "*" ? whole : PathOf(whole));
   const std::size_t question = target.find('?');
   if (question != std::string::npos) head.query = target.substr(question + 1);
   target.resize(std::min(question, target.size()));

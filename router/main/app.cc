@@ -64,6 +64,7 @@ class App {
   int Serve();
   void Stop();
   void OnLost(LostGroup lost);
+  bool IsLost();
 
   const options::Values& values_;
   const Notifier& notifier_;
@@ -245,6 +246,11 @@ void App::OnLost(LostGroup lost) {
   fleet_->Lost(std::move(lost.link));
 }
 
+bool App::IsLost() {
+  const std::lock_guard lock(mutex_);
+  return !lost_.empty();
+}
+
 // Before shards load for minutes.
 std::optional<Failure> App::CheckTraces() {
   const auto options = OtlpSettings(values_, ModelFacts());
@@ -281,15 +287,17 @@ void App::Stop() {
 
 int App::Serve() {
   const bool lost = events_.Wait() == ProcessEvents::What::kWord;
-  if (lost) {
+  if (lost || IsLost()) {  // a launcher that notices first sends its signal before the word comes
     http_->Stop(kLostDrain);
     Stop();
     const std::lock_guard lock(mutex_);
     return Report({kExitShardLost, absl::UnavailableError(lost_)});
   }
-  log::Info("stopping: open requests are finished first");
   const Time until = SteadyNow() + values_.GetDuration("graceful-termination-timeout");
-  engine_->Drain([this] { events_.Say(); });
+  const std::size_t open = engine_->Drain([this] { events_.Say(); });
+  log::Info("stopping: " + (open == 0 ? "no request is open"
+                                      : "waiting for the end of " + std::to_string(open) +
+                                            (open == 1 ? " request" : " requests")));
   // Until then the address answers: /health and new requests get 503 with Retry-After. A second
   // signal ends it all.
   const bool hurry = events_.WaitUntil(until) == ProcessEvents::What::kSignal;

@@ -37,6 +37,15 @@ def test_a_killed_rank_ends_the_stream_with_one_error_and_the_launcher_names_it(
     assert "503" in server.output() or status == 503
 
 
+def test_an_idle_rank_that_hangs_is_not_called_a_drain(simulated):
+    server = simulated("--rank-timeout", "500ms", ranks=2)
+    os.kill(server.pid_of("penstock-simshard", rank=1), signal.SIGSTOP)
+    assert server.wait_exit(30) == 6
+    assert "had been stopped" in server.lines[-1]
+    assert "waiting for the end" not in "\n".join(server.lines)
+    server.wait_said("router: stopping: no request is open|shard 1 was lost")
+
+
 def test_no_child_survives_a_killed_launcher(simulated):
     server = simulated(ranks=2)
     children = list(server.children())
@@ -62,3 +71,4 @@ def test_sigterm_finishes_open_requests_and_exits_zero(simulated):
     events = [json.loads(event) for event in stream]
     assert events[-1]["generated_text"] is not None
     assert server.wait_exit(30) == 0
+    server.wait_said("stopping: waiting for the end of 1 request$")

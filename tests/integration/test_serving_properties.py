@@ -115,7 +115,8 @@ def test_cached_prompts_are_listed_and_cleared(document_server):
     assert server.json("DELETE", "/cached_prompts") == {"forgotten": len(prompts) - 1}
     assert server.json("GET", "/cached_prompts") == {"cached_prompts": []}
     status, _, body = server.request("DELETE", "/cached_prompts/12345")
-    assert status == 404 and b"no cached prompt" in body
+    assert status == 404 and json.loads(body) == {
+        "code": 404, "type": "ResourceNotFoundException", "message": "no cached prompt of this id"}
 
 
 def test_lists_and_streams(document_server):

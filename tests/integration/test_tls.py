@@ -204,7 +204,7 @@ def test_too_many_requests_and_a_drain(simulated, pki):
     status, headers, _ = server.request("POST", "/generate", {"inputs": "x"})
     assert status == 429 and int({k.lower(): v for k, v in headers.items()}["retry-after"]) >= 1
     server.popen.send_signal(signal.SIGTERM)
-    server.wait_said("stopping: open requests")
+    server.wait_said("stopping: waiting for the end of 2 requests")
     assert server.request("POST", "/generate", {"inputs": "x"})[0] == 503
     for stream in streams:
         assert stream.events()[-1]["generated_text"] is not None

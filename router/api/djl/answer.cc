@@ -25,6 +25,12 @@ std::unique_ptr<AnswerWriter> MakeAnswer(std::shared_ptr<Exchange> exchange, Ans
              : MakeStreamAnswer(std::move(exchange), std::move(style));
 }
 
+bool FailsAlone(const AnswerStyle& style, const ApiError& error) {
+  if (!style.list || style.inputs.size() == 1) return false;
+  // A length is of the prompt and what is asked for: another prompt may fit.
+  return error.kind != ApiErrorKind::kValidation || error.field.empty() || error.field == "inputs";
+}
+
 void AppendToken(std::string& out, const AnswerStyle& style, const TokenInfo& token) {
   out += "{\"id\":";
   json::AppendInteger(out, token.id);

@@ -24,6 +24,10 @@ struct AnswerStyle {
 
 AnswerStyle StyleOf(const DjlOptions& options, const Request& request, Formatter formatter);
 
+// Whether an input that fails so gets its error in its place of the list, and the others their
+// answers. What all inputs have in common fails all of them.
+bool FailsAlone(const AnswerStyle& style, const ApiError& error);
+
 std::unique_ptr<AnswerWriter> MakeAnswer(std::shared_ptr<Exchange> exchange, AnswerStyle style);
 
 // --- Pieces that both kinds of answer share.

@@ -90,8 +90,14 @@ std::optional<ApiError> CheckCounts(const ApiOptions& options, const Parameters&
   return std::nullopt;
 }
 
-std::optional<ApiError> CheckOffered(const ApiContext& context, const Request& request) {
-  const ModelFacts facts = context.engine.Facts();
+// What no prompt could go with is refused before one is read.
+std::optional<ApiError> CheckOffered(const ModelFacts& facts, const Request& request) {
+  const std::uint32_t most = facts.max_total_tokens;
+  if (request.parameters.max_new_tokens >= most) {
+    return Invalid("max_new_tokens",
+                   "below " + std::to_string(most) + ", the most tokens of prompt and answer",
+                   std::to_string(request.parameters.max_new_tokens));
+  }
   if (request.adapters) return Unsupported("adapters", "are not served");
   if (request.parameters.watermark && !facts.has_watermark) {
     return Unsupported("watermark", "is not offered");
@@ -163,7 +169,7 @@ std::variant<std::vector<GenerationRequest>, ApiError> Lower(const ApiContext& c
   }
   if (auto error = CheckRanges(p)) return *std::move(error);
   if (auto error = CheckCounts(context.options, p)) return *std::move(error);
-  if (auto error = CheckOffered(context, request)) return *std::move(error);
+  if (auto error = CheckOffered(context.engine.Facts(), request)) return *std::move(error);
   auto sampling = ToSampling(options, p);
   if (auto* error = std::get_if<ApiError>(&sampling)) return std::move(*error);
 

@@ -27,7 +27,7 @@ class PlainAnswer final : public AnswerWriter {
   void End(std::size_t index, GenerationEnd end) override { parts_[index].end = std::move(end); }
 
   bool FailedAlone(std::size_t index, const ApiError& error) override {
-    if (!style_.list || parts_.size() == 1) return false;
+    if (!FailsAlone(style_, error)) return false;
     parts_[index].error = ErrorBody(Dialect::kDjl, error);
     return true;
   }

@@ -58,7 +58,7 @@ class StreamAnswer final : public AnswerWriter {
   }
 
   bool FailedAlone(std::size_t index, const ApiError& error) override {
-    if (!style_.list || held_.size() == 1) return false;
+    if (!FailsAlone(style_, error)) return false;
     WriteError(index, error);
     return true;
   }

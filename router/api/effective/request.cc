@@ -29,9 +29,12 @@ void AppendRequestSchema(std::string& out) {
 Parsed ParseRequest(std::string_view body) {
   Parsed parsed;
   json::Reader reader(body, {.null_is_absent = true, .integral_floats = true});
-  const bool read = json::ReadObject(reader, std::span<const json::Field<Request>>(kFields),
-                                     parsed.request, "an object with `prompt` and `num_tokens`") &&
-                    reader.AtEnd();
+  constexpr std::string_view kExpected = "an object with `prompt` and `num_tokens`";
+  const bool read = reader.NextIs('{')
+                        ? json::ReadObject(reader, std::span<const json::Field<Request>>(kFields),
+                                           parsed.request, kExpected) &&
+                              reader.AtEnd()
+                        : reader.FailNext(kExpected);
   parsed.unknown_keys = reader.unknown_keys();
   if (!read) {
     const bool syntax = reader.error().kind == json::Error::Kind::kSyntax;

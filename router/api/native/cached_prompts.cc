@@ -65,8 +65,9 @@ void ForgetCachedPrompts(ApiContext& context, HttpRequest request,
   }
   const std::size_t count = context.engine.ForgetCachedPrompts(TenantOf(request.head), id);
   if (id && count == 0) {
-    return exchange->Respond(ErrorResponse(
-        Dialect::kNative, {ApiErrorKind::kNotFound, "no cached prompt of this id", "id"}));
+    return exchange->Respond(
+        ErrorResponse(ErrorDialect(context.options),
+                      {ApiErrorKind::kNotFound, "no cached prompt of this id", "id"}));
   }
   exchange->Respond({200, "application/json", {}, "{\"forgotten\":" + std::to_string(count) + "}"});
 }

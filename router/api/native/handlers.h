@@ -4,9 +4,16 @@
 #include <memory>
 
 #include "router/api/context.h"
+#include "router/api/errors.h"
 #include "router/http/application.h"
 
 namespace penstock::router::native {
+
+// In whose shape our own routes refuse: DJL's where its interface is the default, so that a client
+// has one to read.
+inline Dialect ErrorDialect(const ApiOptions& options) {
+  return options.djl.is_default ? Dialect::kDjl : Dialect::kNative;
+}
 
 // The process turns its event loop: 200 always.
 void Live(ApiContext& context, HttpRequest request, std::shared_ptr<Exchange> exchange);
@@ -15,12 +22,12 @@ void Ready(ApiContext& context, HttpRequest request, std::shared_ptr<Exchange> e
 // The same in TGI's words.
 void Health(ApiContext& context, HttpRequest request, std::shared_ptr<Exchange> exchange);
 void MetricsPage(ApiContext& context, HttpRequest request, std::shared_ptr<Exchange> exchange);
-// GET /requests/{id}: where a request is and every decision about it, with its reason.
 // GET /cached_prompts: what is kept for the caller's tenant. DELETE /cached_prompts and
 // /cached_prompts/{id}: lets go of all of it, or of one.
 void CachedPrompts(ApiContext& context, HttpRequest request, std::shared_ptr<Exchange> exchange);
 void ForgetCachedPrompts(ApiContext& context, HttpRequest request,
                          std::shared_ptr<Exchange> exchange);
+// GET /requests/{id}: where a request is and every decision about it, with its reason.
 void Request(ApiContext& context, HttpRequest request, std::shared_ptr<Exchange> exchange);
 
 }  // namespace penstock::router::native

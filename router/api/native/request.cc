@@ -80,7 +80,7 @@ void Request(ApiContext& context, HttpRequest request, std::shared_ptr<Exchange>
   const std::string id(WithoutPrefix(std::string_view(request.head.path).substr(kPrefix.size())));
   const auto record = context.engine.Explain(id, request.head.tenant);
   if (!record.ok()) {
-    exchange->Respond(ErrorResponse(Dialect::kNative,
+    exchange->Respond(ErrorResponse(ErrorDialect(context.options),
                                     {ApiErrorKind::kNotFound, "no record of request " + id, "id"}));
     return;
   }

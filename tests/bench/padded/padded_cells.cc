@@ -123,13 +123,24 @@ Use Split(const std::vector<Request>& load, std::size_t batch, const SplitRule& 
   return use;
 }
 
+constexpr const char* kUsage =
+    "usage: penstock-padded-cells [LENGTHS.csv] [ROWS] [REQUESTS]\n\n"
+    "Prints how many K/V cells a decode batch of ROWS rows (64) takes while it serves REQUESTS\n"
+    "requests (2000): padded, padded and split, and in blocks. LENGTHS.csv: a header, then\n"
+    "TIMESTAMP,ContextTokens,GeneratedTokens; without it (or \"\") lengths are drawn, seed 1.\n";
+
 int Main(int argc, char** argv) {
   const std::string path = argc > 1 ? argv[1] : "";
+  if (path == "--help" || path == "-h") return std::fputs(kUsage, stdout) < 0 ? 1 : 0;
   const std::size_t batch = argc > 2 ? std::strtoul(argv[2], nullptr, 10) : 64;
   const std::size_t count = argc > 3 ? std::strtoul(argv[3], nullptr, 10) : 2000;
   std::vector<Request> load = path.empty() ? DrawLengths(count) : ReadLengths(path);
   if (batch == 0 || count == 0) {
-    std::fprintf(stderr, "usage: penstock-padded-cells [LENGTHS.csv] [ROWS] [REQUESTS]\n");
+    std::fputs(kUsage, stderr);
+    return 2;
+  }
+  if (path.starts_with("--")) {
+    std::fprintf(stderr, "penstock-padded-cells: unknown option %s\n%s", path.c_str(), kUsage);
     return 2;
   }
   if (load.size() < batch) {

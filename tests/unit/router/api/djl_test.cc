@@ -137,6 +137,45 @@ TEST_F(DjlTest, AListIsAnsweredInItsOrder) {
             R"("details":{"finish_reason":"error"}},{"generated_text":"c!"}])");
 }
 
+// What all inputs share is not each one's fault.
+TEST_F(DjlTest, AListWhoseCommonParameterIsWrongFailsAsOne) {
+  FailWith({ErrorKind::kValidation, "`truncate` is too large", "truncate", {}});
+  for (const char* body : {R"({"inputs":["a","b"],"parameters":{"truncate":999}})",
+                           R"({"inputs":["a","b"],"parameters":{"truncate":999},"stream":true})"}) {
+    const RawResponse response = Post("/invocations", body);
+    EXPECT_EQ(response.status, 400) << body;
+    EXPECT_THAT(response.body, HasSubstr(R"({"code":400,"error":"`truncate` is too large")"));
+  }
+  AnswerWith({"a"}, FinishReason::kLength);
+  const RawResponse longer =
+      Post("/invocations", R"({"inputs":["a","b"],"parameters":{"max_new_tokens":256}})");
+  EXPECT_EQ(longer.status, 400);
+  EXPECT_THAT(longer.body, HasSubstr("`max_new_tokens` must be below 256"));
+  EXPECT_THAT(longer.body, HasSubstr("Given: 256"));
+  EXPECT_EQ(Post("/invocations", R"({"inputs":"a","parameters":{"max_new_tokens":255}})").status,
+            200);
+}
+
+TEST_F(DjlTest, OwnRoutesRefuseInTheSameEnvelope) {
+  api_.keys = std::make_shared<KeyRing>(*ApiKeys::Parse("secret"));
+  Start();
+  const auto ask = [this](const std::string& line, const std::string& headers) {
+    return testing::RawClient::Fetch(
+        port_, line + " HTTP/1.1\r\nHost: x\r\nConnection: close\r\n" + headers + "\r\n");
+  };
+  const std::string key = "Authorization: Bearer secret\r\n";
+  const std::pair<RawResponse, int> refused[] = {
+      {ask("DELETE /cached_prompts/77", key), 404}, {ask("DELETE /cached_prompts/x", key), 404},
+      {ask("DELETE /cached_prompts/", key), 404},   {ask("POST /cached_prompts", key), 405},
+      {ask("DELETE /cached_prompts/77", ""), 401},  {ask("GET /requests/none", key), 404},
+  };
+  for (const auto& [response, status] : refused) {
+    EXPECT_EQ(response.status, status) << response.body;
+    EXPECT_THAT(response.body, HasSubstr("{\"code\":" + std::to_string(status) + ",\"type\":\""));
+    EXPECT_THAT(response.body, HasSubstr("\"message\":\""));
+  }
+}
+
 TEST_F(DjlTest, AStreamedListNamesItsInputs) {
   engine_.script = [](const GenerationRequest& request) {
     return Events({std::get<std::string>(request.prompt)}, FinishReason::kLength, 1, false);

@@ -58,6 +58,11 @@ TEST_F(EffectiveTest, ErrorsNameFieldValueAndLimit) {
   EXPECT_THAT(zero.body, HasSubstr("`num_tokens` must be at least 1. Given: 0"));
   EXPECT_EQ(Post("/inference", R"({"prompt":"hi","num_tokens":"2"})").status, 422);
   EXPECT_EQ(Post("/inference", R"({"prompt":)").status, 400);
+  for (const char* body : {"[]", R"(["hi",2])", "null", "7"}) {
+    const auto shape = Post("/inference", body);
+    EXPECT_EQ(shape.status, 422) << body;
+    EXPECT_THAT(shape.body, HasSubstr("expected an object with `prompt` and `num_tokens`")) << body;
+  }
   FailWith({ErrorKind::kValidation, "", "max_new_tokens", LengthExceeded{5, 300, 256}});
   EXPECT_THAT(Post("/inference", R"({"prompt":"hi","num_tokens":300})").body,
               HasSubstr("`prompt` (5 tokens) plus `num_tokens` (300) must be at most 256"));

@@ -44,6 +44,20 @@ Read Feed(const std::string& bytes, std::size_t step, const HttpLimits& limits =
   return read;
 }
 
+// RFC 9112 section 3.2.2: what a proxy sends. Host says the same, so it can be read in one way
+// only.
+TEST(RequestReader, ATargetInAbsoluteFormIsItsPath) {
+  const auto read = [](const std::string& target) {
+    return Feed("GET " + target + " HTTP/1.1\r\nHost: A.example:3000\r\n\r\n", 7);
+  };
+  EXPECT_EQ(read("http://a.example:3000/info?x=/y").path, "/info");
+  EXPECT_EQ(read("http://a.example:3000/info?x=/y").query, "x=/y");
+  EXPECT_EQ(read("HTTPS://a.example:3000/").path, "/");
+  EXPECT_EQ(read("http://a.example:3000").path, "/");
+  EXPECT_EQ(read("http://a.example/info").state, State::kFailed);
+  EXPECT_EQ(read("http://a.example:3000?x").state, State::kFailed);
+}
+
 TEST(RequestReader, ReadsTheSameRequestHoweverItIsCut) {
   const std::string plain =
       "POST /a/b?c=d HTTP/1.1\r\nHost: x\r\nContent-Length: 5\r\n\r\nhelloGET / HTTP/1.1\r\n";
@@ -114,7 +128,10 @@ std::vector<Attack> Attacks() {
       {"bare lf in a header", "GET / HTTP/1.1\r\nHost: a\nX: y\r\n\r\n", 400},
       {"nul in a value", "GET / HTTP/1.1\r\nHost: a\r\nX: a\0b\r\n\r\n"s, 400},
       {"cr in a value", "GET / HTTP/1.1\r\nHost: a\r\nX: a\rb\r\n\r\n", 400},
-      {"absolute form", "GET http://evil/ HTTP/1.1\r\nHost: a\r\n\r\n", 400},
+      {"absolute form of another host", "GET http://evil/ HTTP/1.1\r\nHost: a\r\n\r\n", 400},
+      {"absolute form with a user", "GET http://b@a/ HTTP/1.1\r\nHost: a\r\n\r\n", 400},
+      {"absolute form without a host", "GET http:///x HTTP/1.1\r\nHost: \r\n\r\n", 400},
+      {"another scheme", "GET ftp://a/x HTTP/1.1\r\nHost: a\r\n\r\n", 400},
       {"fragment", "GET /#a HTTP/1.1\r\nHost: a\r\n\r\n", 400},
       {"no target", "GET HTTP/1.1\r\nHost: a\r\n\r\n", 400},
       {"http 2 preface", "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n", 400},
