@@ -1,8 +1,8 @@
 // gRPC without periodic wake-ups (docs/decisions/0032): its threads for timers sleep until a timer
 // is due, for ever if none is set.
 //
-// Holds for any deadline, keepalive and back-off, which come as before. The callback API and the
-// synchronous server have threads of their own that do look round; Penstock uses neither.
+// Holds for any deadline, keepalive and back-off, which come as before. The callback API has
+// threads of its own that do look round; Penstock does without it (shard/service/served_call.h).
 #pragma once
 
 namespace penstock {

@@ -17,27 +17,23 @@
 namespace penstock::shard {
 namespace {
 
-using Reactor = grpc::ServerBidiReactor<v1::StepPlan, v1::StepResult>;
+using Reactor = BidiCall<v1::StepPlan, v1::StepResult>;
 
-// Life: Start posts the opening; plans follow; whatever ends the stream posts Close, once, which
+// Life: OnStart posts the opening; plans follow; whatever ends the stream posts Close, once, which
 // frees the sequences and gives up the driver's seat; then, with the outbox empty, Finish.
 class ExecuteReactor final : public Reactor, public std::enable_shared_from_this<ExecuteReactor> {
  public:
   explicit ExecuteReactor(ServiceState& state) : state_(state) {}
 
-  void Start() {
-    self_ = shared_from_this();
+  void OnStart() override {
+    if (absl::Status begun = state_.formation.Begin(FormationCall::kExecute); !begun.ok()) {
+      return Refuse(begun);
+    }
     if (!state_.thread.Post([this] { state_.session.OpenExecute(); })) {
       PostClose(absl::UnavailableError("the shard is stopping"));
       return;
     }
     StartRead(&incoming_);
-  }
-
-  // Instead of Start: the call is not allowed now.
-  void Refuse(const absl::Status& status) {
-    self_ = shared_from_this();
-    FinishWith(status);
   }
 
   void OnReadDone(bool ok) override {
@@ -75,9 +71,16 @@ class ExecuteReactor final : public Reactor, public std::enable_shared_from_this
 
   void OnCancel() override { PostClose(absl::CancelledError("the driver cancelled the stream")); }
 
-  void OnDone() override { self_.reset(); }
-
  private:
+  // Never had the seat: a cancellation that comes later must not give up that of another.
+  void Refuse(const absl::Status& status) {
+    {
+      std::lock_guard lock(mutex_);
+      ending_ = closed_ = true;
+    }
+    FinishWith(status);
+  }
+
   // A step and how long its plan waited.
   struct Begun {
     StepId id;
@@ -229,7 +232,7 @@ class ExecuteReactor final : public Reactor, public std::enable_shared_from_this
     if (writing_ || finished_) return;
     if (!outbox_.empty()) {
       writing_ = true;
-      StartWrite(outbox_.front().get());
+      StartWrite(*outbox_.front());
       return;
     }
     if (!final_.has_value()) return;
@@ -238,8 +241,7 @@ class ExecuteReactor final : public Reactor, public std::enable_shared_from_this
   }
 
   ServiceState& state_;
-  std::shared_ptr<ExecuteReactor> self_;  // until OnDone
-  v1::StepPlan incoming_;                 // owned by the read in flight
+  v1::StepPlan incoming_;  // owned by the read in flight
 
   // The model thread's.
   std::deque<Begun> begun_;  // steps begun, not collected
@@ -262,14 +264,8 @@ class ExecuteReactor final : public Reactor, public std::enable_shared_from_this
 
 }  // namespace
 
-Reactor* StartExecute(ServiceState& state) {
-  auto reactor = std::make_shared<ExecuteReactor>(state);
-  if (absl::Status begun = state.formation.Begin(FormationCall::kExecute); begun.ok()) {
-    reactor->Start();
-  } else {
-    reactor->Refuse(begun);
-  }
-  return reactor.get();
+std::shared_ptr<Reactor> MakeExecute(ServiceState& state) {
+  return std::make_shared<ExecuteReactor>(state);
 }
 
 }  // namespace penstock::shard

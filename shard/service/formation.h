@@ -9,7 +9,7 @@
 // on its way and as long as it keeps sequences. Who comes first has the seat; the other is refused
 // with FAILED_PRECONDITION. Taking the seat from a second driver that is idle ends its group.
 //
-// Thread-safe: gRPC threads begin calls, the model thread ends them.
+// Thread-safe: the thread of the calls begins them, the model thread ends them.
 #pragma once
 
 #include <absl/status/status.h>

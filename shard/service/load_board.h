@@ -1,7 +1,7 @@
 // The latest word on loading, for any number of watchers. Watchers that are slow skip to the newest
 // word; nothing queues up.
 //
-// Thread-safe: the model thread writes, gRPC threads watch.
+// Thread-safe: the model thread writes, the thread of the calls watches.
 #pragma once
 
 #include <cstdint>

@@ -1,4 +1,4 @@
-// The one thread that runs everything of an engine, and its inbox. gRPC threads post tasks; they
+// The one thread that runs everything of an engine, and its inbox. Other threads post tasks; they
 // run one by one, in order.
 //
 // Full: Post answers false and the caller refuses its call. The service bounds what it posts (one

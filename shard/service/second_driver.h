@@ -10,12 +10,9 @@
 
 #include "shard/service/shard_listen.h"
 
-namespace grpc {
-class Service;
-}  // namespace grpc
-
 namespace penstock::shard {
 
+class ServedService;
 struct ServiceState;
 
 // Tasks that a second driver may have in the model thread's inbox at once.
@@ -28,7 +25,7 @@ class SecondDriver {
   // Lives as long as the driver.
   struct NamedService {
     std::string name;  // for the health service; empty = not shown there
-    grpc::Service* service = nullptr;
+    ServedService* service = nullptr;
   };
   virtual std::vector<NamedService> Services() = 0;
 

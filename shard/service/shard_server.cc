@@ -1,7 +1,6 @@
 #include "shard/service/shard_server.h"
 
 #include <grpcpp/ext/proto_server_reflection_plugin.h>
-#include <grpcpp/health_check_service_interface.h>
 #include <grpcpp/security/server_credentials.h>
 #include <grpcpp/server.h>
 #include <grpcpp/server_builder.h>
@@ -9,11 +8,15 @@
 #include <unistd.h>
 
 #include <chrono>
+#include <climits>
+#include <thread>
 #include <utility>
 #include <vector>
 
 #include "common/log.h"
 #include "common/status.h"
+#include "common/thread_name.h"
+#include "shard/service/health_service.h"
 #include "shard/service/shard_service.h"
 #include "shard/service/socket_path.h"
 
@@ -55,8 +58,10 @@ class ShardServer::Impl {
     stopped_ = true;
     engine_->Interrupt();
     if (second_ != nullptr) second_->Stop();
+    health_.Close();
     if (server_ != nullptr) server_->Shutdown(std::chrono::system_clock::now() + kStopGrace);
     state_.thread.Stop();
+    StopCalls();
     if (server_ == nullptr) return;
     server_.reset();
     if (on_tcp()) return;
@@ -82,7 +87,6 @@ class ShardServer::Impl {
   }
 
   absl::Status Listen() {
-    grpc::EnableDefaultHealthCheckService(true);
     grpc::reflection::InitProtoReflectionServerBuilderPlugin();
     grpc::ServerBuilder builder;
     // Two shards on one port would share its connections.
@@ -96,34 +100,57 @@ class ShardServer::Impl {
     builder.AddListeningPort(on_tcp() ? address_ : "unix:" + address_, Credentials(), &port);
     builder.SetMaxReceiveMessageSize(static_cast<int>(options_.max_receive_bytes));
     builder.SetMaxSendMessageSize(static_cast<int>(options_.max_send_bytes));
-    builder.RegisterService(&service_);
-    RegisterSecond(builder);
-    // Reflection is the only service on the synchronous API: one thread is enough for it.
-    builder.SetSyncServerOption(grpc::ServerBuilder::SyncServerOption::NUM_CQS, 1);
-    builder.SetSyncServerOption(grpc::ServerBuilder::SyncServerOption::MAX_POLLERS, 1);
+    AddSecond();
+    for (ServedService* service : services_) builder.RegisterService(&service->Registered());
+    // Reflection is the only service on the synchronous API: one thread is enough for it, and it
+    // need not look round.
+    using Option = grpc::ServerBuilder::SyncServerOption;
+    builder.SetSyncServerOption(Option::NUM_CQS, 1);
+    builder.SetSyncServerOption(Option::MAX_POLLERS, 1);
+    builder.SetSyncServerOption(Option::CQ_TIMEOUT_MSEC, INT_MAX);
+    calls_ = builder.AddCompletionQueue();
     server_ = builder.BuildAndStart();
     if (server_ == nullptr || port == 0) {
       return absl::UnavailableError("cannot listen on " + address_);
     }
     SetHealth(false);
+    ServeCalls();
     if (!on_tcp() && chmod(address_.c_str(), 0600) != 0) {
       return absl::UnavailableError("cannot set the mode of " + address_);
     }
     return absl::OkStatus();
   }
 
-  void RegisterSecond(grpc::ServerBuilder& builder) {
+  void AddSecond() {
     if (second_ == nullptr) return;
     for (const SecondDriver::NamedService& named : second_->Services()) {
-      builder.RegisterService(named.service);
+      services_.push_back(named.service);
       if (!named.name.empty()) health_names_.push_back(named.name);
     }
   }
 
-  void SetHealth(bool serving) {
-    for (const std::string& name : health_names_) {
-      server_->GetHealthCheckService()->SetServingStatus(name, serving);
+  void ServeCalls() {
+    for (ServedService* service : services_) service->Listen(*calls_);
+    call_thread_ = std::thread([this] {
+      NameThread("calls");
+      RunOperations(*calls_);
+    });
+  }
+
+  // After the server's shutdown, which has ended all calls, and the end of the model thread:
+  // nothing begins any more.
+  void StopCalls() {
+    if (calls_ == nullptr) return;
+    calls_->Shutdown();
+    if (call_thread_.joinable()) {
+      call_thread_.join();
+    } else {
+      RunOperations(*calls_);
     }
+  }
+
+  void SetHealth(bool serving) {
+    for (const std::string& name : health_names_) health_.Set(name, serving);
   }
 
   // Model thread.
@@ -150,11 +177,16 @@ class ShardServer::Impl {
   ShardServerOptions options_;
   ServiceState state_;
   ShardService service_;
+  HealthBoard health_;
+  HealthService health_service_{health_};
   std::unique_ptr<SecondDriver> second_;
+  std::vector<ServedService*> services_{&service_, &health_service_};
   std::vector<std::string> health_names_{kServiceName};
   std::string address_;
   bool made_directory_ = false;
+  std::unique_ptr<grpc::ServerCompletionQueue> calls_;  // outlives server_
   std::unique_ptr<grpc::Server> server_;
+  std::thread call_thread_;
   bool stopped_ = false;
 };
 

@@ -80,25 +80,21 @@ void ToProto(const WarmupReport& report, v1::WarmupResponse& wire) {
   }
 }
 
-// Begins `call`, runs `body` on the model thread and finishes the reactor with its status.
-grpc::ServerUnaryReactor* RunFormationCall(ServiceState& state,
-                                           grpc::CallbackServerContext* context, FormationCall call,
-                                           Epoch epoch, std::function<absl::Status()> body) {
-  grpc::ServerUnaryReactor* reactor = context->DefaultReactor();
+// Begins `call`, runs `body` on the model thread and answers with its status.
+void RunFormationCall(ServiceState& state, AnsweredCall& answer, FormationCall call, Epoch epoch,
+                      std::function<absl::Status()> body) {
   if (absl::Status begun = state.formation.Begin(call, epoch); !begun.ok()) {
-    reactor->Finish(ToGrpc(begun));
-    return reactor;
+    return answer.Finish(ToGrpc(begun));
   }
-  const bool posted = state.thread.Post([&state, call, reactor, body = std::move(body)] {
+  const bool posted = state.thread.Post([&state, call, &answer, body = std::move(body)] {
     const absl::Status status = body();
     state.formation.End(call, status.ok());
-    reactor->Finish(ToGrpc(status));
+    answer.Finish(ToGrpc(status));
   });
   if (!posted) {
     state.formation.End(call, false);
-    reactor->Finish(ToGrpc(absl::UnavailableError("the shard is stopping")));
+    answer.Finish(ToGrpc(absl::UnavailableError("the shard is stopping")));
   }
-  return reactor;
 }
 
 }  // namespace
@@ -119,55 +115,49 @@ void ServiceState::SetFacts(EngineFacts facts) {
   facts_ = std::make_shared<const EngineFacts>(std::move(facts));
 }
 
-grpc::ServerUnaryReactor* ShardService::Describe(grpc::CallbackServerContext* context,
-                                                 const v1::DescribeRequest*,
-                                                 v1::DescribeResponse* response) {
+void ShardService::Listen(grpc::ServerCompletionQueue& queue) {
+  using Service = v1::Shard::AsyncService;
+  using WatchCall = WriteCall<v1::WatchLoadRequest, v1::LoadProgress>;
+  using ExecuteCall = BidiCall<v1::StepPlan, v1::StepResult>;
+  ServeUnary(service_, &Service::RequestDescribe, queue, [this](auto& call) { Describe(call); });
+  ServeUnary(service_, &Service::RequestConfigure, queue, [this](auto& call) { Configure(call); });
+  ServeUnary(service_, &Service::RequestWarmup, queue, [this](auto& call) { Warmup(call); });
+  ServeUnary(service_, &Service::RequestCommit, queue, [this](auto& call) { Commit(call); });
+  Serve<WatchCall>(service_, &Service::RequestWatchLoad, queue,
+                   [this] { return MakeWatchLoad(state_.load); });
+  Serve<ExecuteCall>(service_, &Service::RequestExecute, queue,
+                     [this] { return MakeExecute(state_); });
+}
+
+void ShardService::Describe(DescribeCall& call) {
   // `loaded` is read first: facts are complete before it turns true.
   const bool loaded = state_.formation.loaded();
-  ToProto(*state_.Facts(), loaded, *response);
-  grpc::ServerUnaryReactor* reactor = context->DefaultReactor();
-  reactor->Finish(grpc::Status::OK);
-  return reactor;
+  ToProto(*state_.Facts(), loaded, call.response());
+  call.Finish(grpc::Status::OK);
 }
 
-grpc::ServerWriteReactor<v1::LoadProgress>* ShardService::WatchLoad(grpc::CallbackServerContext*,
-                                                                    const v1::WatchLoadRequest*) {
-  return StartWatchLoad(state_.load);
+void ShardService::Configure(ConfigureCall& call) {
+  RunFormationCall(state_, call, FormationCall::kConfigure, Epoch(call.request().epoch()),
+                   [this, &call] { return state_.session.Configure(FromProto(call.request())); });
 }
 
-grpc::ServerUnaryReactor* ShardService::Configure(grpc::CallbackServerContext* context,
-                                                  const v1::ConfigureRequest* request,
-                                                  v1::ConfigureResponse*) {
-  return RunFormationCall(
-      state_, context, FormationCall::kConfigure, Epoch(request->epoch()),
-      [this, request] { return state_.session.Configure(FromProto(*request)); });
+void ShardService::Warmup(WarmupCall& call) {
+  RunFormationCall(state_, call, FormationCall::kWarmup, Epoch(call.request().epoch()),
+                   [this, &call] {
+                     auto report = state_.session.Warmup();
+                     if (report.ok()) ToProto(*report, call.response());
+                     return report.status();
+                   });
 }
 
-grpc::ServerUnaryReactor* ShardService::Warmup(grpc::CallbackServerContext* context,
-                                               const v1::WarmupRequest* request,
-                                               v1::WarmupResponse* response) {
-  return RunFormationCall(state_, context, FormationCall::kWarmup, Epoch(request->epoch()),
-                          [this, response] {
-                            auto report = state_.session.Warmup();
-                            if (report.ok()) ToProto(*report, *response);
-                            return report.status();
-                          });
-}
-
-grpc::ServerUnaryReactor* ShardService::Commit(grpc::CallbackServerContext* context,
-                                               const v1::CommitRequest* request,
-                                               v1::CommitResponse* response) {
-  return RunFormationCall(
-      state_, context, FormationCall::kCommit, Epoch(request->epoch()), [this, request, response] {
-        auto bytes = state_.session.Commit({request->blocks(), request->cells()});
-        if (bytes.ok()) response->set_kv_cache_bytes(*bytes);
-        return bytes.status();
-      });
-}
-
-grpc::ServerBidiReactor<v1::StepPlan, v1::StepResult>* ShardService::Execute(
-    grpc::CallbackServerContext*) {
-  return StartExecute(state_);
+void ShardService::Commit(CommitCall& call) {
+  const Epoch epoch(call.request().epoch());
+  RunFormationCall(state_, call, FormationCall::kCommit, epoch, [this, &call] {
+    const v1::CommitRequest& request = call.request();
+    auto bytes = state_.session.Commit({request.blocks(), request.cells()});
+    if (bytes.ok()) call.response().set_kv_cache_bytes(*bytes);
+    return bytes.status();
+  });
 }
 
 }  // namespace penstock::shard

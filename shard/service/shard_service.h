@@ -1,5 +1,5 @@
-// penstock.v1.Shard on the gRPC callback API. gRPC threads only convert, check the order of calls
-// and post to the model thread; they never wait. Internal to shard/service: users start a
+// penstock.v1.Shard. The thread of the calls only converts, checks their order and posts to the
+// model thread; it never waits. Internal to shard/service: users start a
 // ShardServer.
 #pragma once
 
@@ -11,6 +11,7 @@
 #include "shard/service/group_session.h"
 #include "shard/service/load_board.h"
 #include "shard/service/model_thread.h"
+#include "shard/service/served_call.h"
 #include "shard/service/step_engine.h"
 
 namespace penstock::shard {
@@ -34,29 +35,26 @@ struct ServiceState {
   std::shared_ptr<const EngineFacts> facts_;
 };
 
-class ShardService final : public v1::Shard::CallbackService {
+class ShardService final : public ServedService {
  public:
   explicit ShardService(ServiceState& state) : state_(state) {}
 
-  grpc::ServerUnaryReactor* Describe(grpc::CallbackServerContext* context,
-                                     const v1::DescribeRequest* request,
-                                     v1::DescribeResponse* response) override;
-  grpc::ServerWriteReactor<v1::LoadProgress>* WatchLoad(
-      grpc::CallbackServerContext* context, const v1::WatchLoadRequest* request) override;
-  grpc::ServerUnaryReactor* Configure(grpc::CallbackServerContext* context,
-                                      const v1::ConfigureRequest* request,
-                                      v1::ConfigureResponse* response) override;
-  grpc::ServerUnaryReactor* Warmup(grpc::CallbackServerContext* context,
-                                   const v1::WarmupRequest* request,
-                                   v1::WarmupResponse* response) override;
-  grpc::ServerUnaryReactor* Commit(grpc::CallbackServerContext* context,
-                                   const v1::CommitRequest* request,
-                                   v1::CommitResponse* response) override;
-  grpc::ServerBidiReactor<v1::StepPlan, v1::StepResult>* Execute(
-      grpc::CallbackServerContext* context) override;
+  grpc::Service& Registered() override { return service_; }
+  void Listen(grpc::ServerCompletionQueue& queue) override;
 
  private:
+  using DescribeCall = UnaryCall<v1::DescribeRequest, v1::DescribeResponse>;
+  using ConfigureCall = UnaryCall<v1::ConfigureRequest, v1::ConfigureResponse>;
+  using WarmupCall = UnaryCall<v1::WarmupRequest, v1::WarmupResponse>;
+  using CommitCall = UnaryCall<v1::CommitRequest, v1::CommitResponse>;
+
+  void Describe(DescribeCall& call);
+  void Configure(ConfigureCall& call);
+  void Warmup(WarmupCall& call);
+  void Commit(CommitCall& call);
+
   ServiceState& state_;
+  v1::Shard::AsyncService service_;
 };
 
 }  // namespace penstock::shard

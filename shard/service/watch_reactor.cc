@@ -6,13 +6,13 @@
 namespace penstock::shard {
 namespace {
 
-class WatchReactor final : public grpc::ServerWriteReactor<v1::LoadProgress>,
-                           public std::enable_shared_from_this<WatchReactor> {
+using Reactor = WriteCall<v1::WatchLoadRequest, v1::LoadProgress>;
+
+class WatchReactor final : public Reactor, public std::enable_shared_from_this<WatchReactor> {
  public:
   explicit WatchReactor(LoadBoard& board) : board_(board) {}
 
-  void Start() {
-    self_ = shared_from_this();
+  void OnStart() override {
     id_ = board_.Watch([weak = weak_from_this()] {
       if (auto reactor = weak.lock()) reactor->Pump();
     });
@@ -36,10 +36,7 @@ class WatchReactor final : public grpc::ServerWriteReactor<v1::LoadProgress>,
     Pump();
   }
 
-  void OnDone() override {
-    board_.Unwatch(id_);
-    self_.reset();
-  }
+  void OnDone() override { board_.Unwatch(id_); }
 
  private:
   // Writes what is new, or finishes. Any thread.
@@ -64,12 +61,11 @@ class WatchReactor final : public grpc::ServerWriteReactor<v1::LoadProgress>,
     message_.set_done(state.done);
     message_.set_error(state.error);
     writing_ = true;
-    StartWrite(&message_);
+    StartWrite(message_);
   }
 
   LoadBoard& board_;
   std::uint64_t id_ = 0;
-  std::shared_ptr<WatchReactor> self_;  // until OnDone
   std::mutex mutex_;
   v1::LoadProgress message_;
   std::uint64_t version_ = 0;
@@ -81,10 +77,8 @@ class WatchReactor final : public grpc::ServerWriteReactor<v1::LoadProgress>,
 
 }  // namespace
 
-grpc::ServerWriteReactor<v1::LoadProgress>* StartWatchLoad(LoadBoard& board) {
-  auto reactor = std::make_shared<WatchReactor>(board);
-  reactor->Start();
-  return reactor.get();
+std::shared_ptr<Reactor> MakeWatchLoad(LoadBoard& board) {
+  return std::make_shared<WatchReactor>(board);
 }
 
 }  // namespace penstock::shard

@@ -1,14 +1,15 @@
 // One WatchLoad stream: writes the newest word whenever it changed, and ends after the last.
 #pragma once
 
-#include <grpcpp/support/server_callback.h>
+#include <memory>
 
 #include "penstock/v1/shard.pb.h"
 #include "shard/service/load_board.h"
+#include "shard/service/served_call.h"
 
 namespace penstock::shard {
 
-// The reactor owns itself until gRPC is done with it. `board` outlives it.
-grpc::ServerWriteReactor<v1::LoadProgress>* StartWatchLoad(LoadBoard& board);
+// `board` outlives the call.
+std::shared_ptr<WriteCall<v1::WatchLoadRequest, v1::LoadProgress>> MakeWatchLoad(LoadBoard& board);
 
 }  // namespace penstock::shard

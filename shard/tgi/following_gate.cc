@@ -1,16 +1,17 @@
 #include <grpcpp/create_channel.h>
 #include <grpcpp/security/credentials.h>
 #include <grpcpp/support/channel_arguments.h>
-#include <grpcpp/support/client_callback.h>
 
 #include <algorithm>
 #include <condition_variable>
 #include <deque>
 #include <map>
 #include <mutex>
+#include <thread>
 #include <utility>
 
 #include "common/status.h"
+#include "common/thread_name.h"
 #include "penstock/v1/ranks.grpc.pb.h"
 #include "shard/tgi/rank_meeting.h"
 
@@ -19,16 +20,15 @@ namespace {
 
 constexpr int kReconnectMs = 100;
 
-// One stream to rank 0. Lives until OnDone.
-class MeetStream final : public grpc::ClientBidiReactor<v1::Arrival, v1::Verdict>,
-                         public std::enable_shared_from_this<MeetStream> {
+// One stream to rank 0. Keeps itself alive until all its operations have ended.
+class MeetStream final : public std::enable_shared_from_this<MeetStream> {
  public:
-  void Start(v1::RankMeeting::Stub& stub) {
+  MeetStream(v1::RankMeeting::Stub& stub, grpc::CompletionQueue& queue)
+      : call_(stub.PrepareAsyncMeet(&context_, &queue)) {}
+
+  void Start() {
     self_ = shared_from_this();
-    stub.async()->Meet(&context_, this);
-    AddHold();  // writes start outside of reactions
-    StartRead(&incoming_);
-    StartCall();
+    call_->StartCall(&start_);
   }
 
   // False: the stream has ended, nothing was taken.
@@ -53,16 +53,31 @@ class MeetStream final : public grpc::ClientBidiReactor<v1::Arrival, v1::Verdict
 
   void Cancel() { context_.TryCancel(); }
 
+  // After Cancel, or the end.
   void WaitDone() {
     std::unique_lock lock(mutex_);
     done_changed_.wait(lock, [this] { return done_; });
   }
 
-  void OnReadDone(bool ok) override {
-    if (!ok) {
-      End();
-      return;
-    }
+ private:
+  class Step final : public Operation {
+   public:
+    Step(MeetStream& stream, void (MeetStream::*done)(bool)) : stream_(stream), done_(done) {}
+    void Done(bool ok) override { (stream_.*done_)(ok); }
+
+   private:
+    MeetStream& stream_;
+    void (MeetStream::*const done_)(bool);
+  };
+
+  void OnStarted(bool ok) {
+    if (ok) call_->Read(&incoming_, &read_);
+    OnWriteDone(ok);
+    if (!ok) End();
+  }
+
+  void OnReadDone(bool ok) {
+    if (!ok) return End();
     VerdictCallback answer;
     {
       std::lock_guard lock(mutex_);
@@ -76,61 +91,77 @@ class MeetStream final : public grpc::ClientBidiReactor<v1::Arrival, v1::Verdict
       answer({absl::Status(static_cast<absl::StatusCode>(incoming_.code()), incoming_.message()),
               incoming_.least(), incoming_.group()});
     }
-    StartRead(&incoming_);
+    call_->Read(&incoming_, &read_);
   }
 
-  void OnWriteDone(bool ok) override {
-    std::lock_guard lock(mutex_);
-    writing_ = false;
-    outbox_.pop_front();
-    if (ok) Pump();
-  }
-
-  void OnDone(const grpc::Status&) override {
-    End();
-    const std::shared_ptr<MeetStream> self = std::move(self_);
+  void OnWriteDone(bool ok) {
     {
       std::lock_guard lock(mutex_);
-      done_ = true;
+      writing_ = false;
+      if (ok) Pump();
     }
-    done_changed_.notify_all();
+    LeaveIfOver();
   }
 
- private:
-  // Under mutex_.
+  void OnFinished(bool) {
+    {
+      std::lock_guard lock(mutex_);
+      finished_ = true;
+    }
+    LeaveIfOver();
+  }
+
+  // A message is serialized by Write itself. Under mutex_.
   void Pump() {
     if (writing_ || ended_ || outbox_.empty()) return;
     writing_ = true;
-    StartWrite(&outbox_.front());
+    call_->Write(outbox_.front(), &write_);
+    outbox_.pop_front();
   }
 
-  // Once: nothing is written any more, and what waits is told.
+  // Once, when nothing more can be read: nothing is written any more, and what waits is told.
   void End() {
     std::map<std::uint64_t, VerdictCallback> waiting;
     {
       std::lock_guard lock(mutex_);
-      if (ended_) return;
       ended_ = true;
       waiting.swap(waiting_);
     }
     context_.TryCancel();
-    RemoveHold();
+    call_->Finish(&status_, &finish_);
     for (auto& [_, answer] : waiting) {
       answer({absl::UnavailableError("rank 0 cannot be reached"), 0, {}});
     }
   }
 
+  void LeaveIfOver() {
+    {
+      std::lock_guard lock(mutex_);
+      if (!finished_ || writing_) return;
+      done_ = true;
+    }
+    done_changed_.notify_all();
+    const std::shared_ptr<MeetStream> self = std::move(self_);
+  }
+
   grpc::ClientContext context_;
-  std::shared_ptr<MeetStream> self_;  // until OnDone
+  std::unique_ptr<grpc::ClientAsyncReaderWriter<v1::Arrival, v1::Verdict>> call_;
+  Step start_{*this, &MeetStream::OnStarted};
+  Step read_{*this, &MeetStream::OnReadDone};
+  Step write_{*this, &MeetStream::OnWriteDone};
+  Step finish_{*this, &MeetStream::OnFinished};
+  std::shared_ptr<MeetStream> self_;  // until it is done
   v1::Verdict incoming_;
+  grpc::Status status_;
 
   std::mutex mutex_;
   std::condition_variable done_changed_;
-  std::deque<v1::Arrival> outbox_;  // front: being written when writing_
+  std::deque<v1::Arrival> outbox_;  // bounded by the rank's calls
   std::map<std::uint64_t, VerdictCallback> waiting_;
   std::uint64_t tickets_ = 0;
-  bool writing_ = false;
+  bool writing_ = true;  // the start is an operation of the sending side, too
   bool ended_ = false;
+  bool finished_ = false;
   bool done_ = false;
 };
 
@@ -145,8 +176,16 @@ class FollowingGate final : public RankGate {
     arguments.SetInt(GRPC_ARG_MAX_RECONNECT_BACKOFF_MS, kReconnectMs);
     stub_ = v1::RankMeeting::NewStub(
         grpc::CreateCustomChannel("unix:" + socket, grpc::InsecureChannelCredentials(), arguments));
+    thread_ = std::thread([this] {
+      NameThread("rank-meeting");
+      RunOperations(queue_);
+    });
   }
-  ~FollowingGate() override { Stop(); }
+  ~FollowingGate() override {
+    Stop();
+    queue_.Shutdown();
+    thread_.join();
+  }
 
   void Meet(RankArrival arrival, VerdictCallback answer) override {
     std::lock_guard lock(mutex_);
@@ -155,8 +194,8 @@ class FollowingGate final : public RankGate {
       return;
     }
     if (stream_ != nullptr && stream_->Send(arrival, answer)) return;
-    stream_ = std::make_shared<MeetStream>();
-    stream_->Start(*stub_);
+    stream_ = std::make_shared<MeetStream>(*stub_, queue_);
+    stream_->Start();
     if (stream_->Send(arrival, answer)) return;
     answer({absl::UnavailableError("rank 0 cannot be reached"), 0, {}});
   }
@@ -175,6 +214,8 @@ class FollowingGate final : public RankGate {
 
  private:
   std::unique_ptr<v1::RankMeeting::Stub> stub_;
+  grpc::CompletionQueue queue_;
+  std::thread thread_;  // runs what ends in queue_
   std::mutex mutex_;
   std::shared_ptr<MeetStream> stream_;
   bool stopped_ = false;

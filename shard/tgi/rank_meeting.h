@@ -4,16 +4,13 @@
 #include <memory>
 #include <string>
 
+#include "shard/service/served_call.h"
 #include "shard/tgi/meeting_place.h"
-
-namespace grpc {
-class Service;
-}  // namespace grpc
 
 namespace penstock::shard {
 
 // Rank 0's service; `place` outlives it.
-std::unique_ptr<grpc::Service> MakeRankMeetingService(MeetingPlace& place);
+std::unique_ptr<ServedService> MakeRankMeetingService(MeetingPlace& place);
 
 // The gate of another rank. `socket`: path of rank 0's Unix socket. The stream is opened by the
 // first call, and again after it broke; a broken stream fails what waits with UNAVAILABLE.

@@ -1,5 +1,3 @@
-#include <grpcpp/support/server_callback.h>
-
 #include <deque>
 #include <mutex>
 #include <optional>
@@ -12,7 +10,7 @@
 namespace penstock::shard {
 namespace {
 
-using Reactor = grpc::ServerBidiReactor<v1::Arrival, v1::Verdict>;
+using Reactor = BidiCall<v1::Arrival, v1::Verdict>;
 
 constexpr std::uint64_t kLongestPatienceMs = 24ull * 3600 * 1000;
 
@@ -21,10 +19,7 @@ class MeetReactor final : public Reactor, public std::enable_shared_from_this<Me
  public:
   explicit MeetReactor(MeetingPlace& place) : place_(place) {}
 
-  void Start() {
-    self_ = shared_from_this();
-    StartRead(&incoming_);
-  }
+  void OnStart() override { StartRead(&incoming_); }
 
   void OnReadDone(bool ok) override {
     if (!ok) {
@@ -55,8 +50,6 @@ class MeetReactor final : public Reactor, public std::enable_shared_from_this<Me
     Pump();
   }
 
-  void OnDone() override { self_.reset(); }
-
  private:
   void Send(std::uint64_t ticket, const RankVerdict& verdict) {
     v1::Verdict wire;
@@ -83,7 +76,7 @@ class MeetReactor final : public Reactor, public std::enable_shared_from_this<Me
     if (writing_ || finished_) return;
     if (!outbox_.empty() && !ending_) {
       writing_ = true;
-      StartWrite(&outbox_.front());
+      StartWrite(outbox_.front());
       return;
     }
     if (!ending_) return;
@@ -92,7 +85,6 @@ class MeetReactor final : public Reactor, public std::enable_shared_from_this<Me
   }
 
   MeetingPlace& place_;
-  std::shared_ptr<MeetReactor> self_;  // until OnDone
   v1::Arrival incoming_;               // owned by the read in flight
   std::optional<std::uint32_t> rank_;  // reads only
 
@@ -103,23 +95,24 @@ class MeetReactor final : public Reactor, public std::enable_shared_from_this<Me
   bool finished_ = false;
 };
 
-class RankMeetingService final : public v1::RankMeeting::CallbackService {
+class RankMeetingService final : public ServedService {
  public:
   explicit RankMeetingService(MeetingPlace& place) : place_(place) {}
 
-  Reactor* Meet(grpc::CallbackServerContext*) override {
-    auto reactor = std::make_shared<MeetReactor>(place_);
-    reactor->Start();
-    return reactor.get();
+  grpc::Service& Registered() override { return service_; }
+  void Listen(grpc::ServerCompletionQueue& queue) override {
+    Serve<Reactor>(service_, &v1::RankMeeting::AsyncService::RequestMeet, queue,
+                   [this] { return std::make_shared<MeetReactor>(place_); });
   }
 
  private:
   MeetingPlace& place_;
+  v1::RankMeeting::AsyncService service_;
 };
 
 }  // namespace
 
-std::unique_ptr<grpc::Service> MakeRankMeetingService(MeetingPlace& place) {
+std::unique_ptr<ServedService> MakeRankMeetingService(MeetingPlace& place) {
   return std::make_unique<RankMeetingService>(place);
 }
 

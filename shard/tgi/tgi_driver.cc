@@ -74,7 +74,7 @@ class TgiDriver final : public SecondDriver {
     return place;
   }
 
-  std::unique_ptr<grpc::Service> meeting_;  // before gate_, which makes it
+  std::unique_ptr<ServedService> meeting_;  // before gate_, which makes it
   std::unique_ptr<RankGate> gate_;
   TgiRunner runner_;
   TgiService service_;

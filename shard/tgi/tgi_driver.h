@@ -1,6 +1,6 @@
-// generate.v3.TextGenerationService as the second driver of a shard. gRPC threads bring calls; each
-// meets the same call of the other ranks (MeetingPlace), and then runs on the model thread, one
-// after the other. Health, Info and ServiceDiscovery concern the rank alone.
+// generate.v3.TextGenerationService as the second driver of a shard. The thread of the calls brings
+// them; each meets the same call of the other ranks (MeetingPlace), and then runs on the model
+// thread, one after the other. Health, Info and ServiceDiscovery concern the rank alone.
 //
 // Full: at most kMaxSecondCalls calls are on their way; more are refused with RESOURCE_EXHAUSTED.
 #pragma once

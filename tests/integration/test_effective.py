@@ -9,7 +9,7 @@ import xml.etree.ElementTree
 
 import pytest
 
-from penstock_testing import BIN, DEMO_MODEL, Server, at_once
+from penstock_testing import BIN, DEMO_MODEL, Server, at_once, wake_ups
 
 FORMULAS = ("latency-per-token", "throughput", "total-tokens-handled", "total-elapsed-time")
 
@@ -86,21 +86,6 @@ def test_nothing_wakes_up_without_requests(shard):
         with pytest.raises(TimeoutError):
             silent.recv(1)
         assert wake_ups(processes) == before, "the original's loop wakes up 100 times a second"
-
-
-def wake_ups(pids):
-    """{(process, thread): times it waited}, without the threads that gRPC has for itself, which look
-    round as often as decision 0029 says whatever they are told."""
-    waits = {}
-    for pid in pids:
-        for task in pathlib.Path(f"/proc/{pid}/task").iterdir():
-            name = (task / "comm").read_text()
-            if name.startswith(("grpc", "nexting", "timer_manager", "event_engine")):
-                continue
-            status = (task / "status").read_text()
-            times = re.search(r"^voluntary_ctxt_switches:\s+(\d+)", status, re.M).group(1)
-            waits[pid, int(task.name), name.strip()] = int(times)
-    return waits
 
 
 def test_the_original_clients_flow(simulated, bench, tmp_path):
