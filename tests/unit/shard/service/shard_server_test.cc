@@ -10,11 +10,8 @@
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
-#include <thread>
-#include <vector>
 
 #include "common/status.h"
-#include "grpc/health/v1/health.grpc.pb.h"
 #include "penstock/v1/shard.grpc.pb.h"
 #include "tests/unit/shard/service/fake_engine.h"
 
@@ -202,84 +199,6 @@ TEST_F(ShardServerTest, WatchLoadTellsTheEndAndTheError) {
   EXPECT_EQ(progress.error(), "no weights here");
   EXPECT_FALSE(reader->Read(&progress));
   EXPECT_TRUE(reader->Finish().ok());
-}
-
-TEST_F(ShardServerTest, HealthIsWatchedUntilTheShardStops) {
-  using grpc::health::v1::HealthCheckResponse;
-  control_.Set(&FakeEngine::Control::hold_load, true);
-  ASSERT_EQ(Message(StartServer()), "");
-  const auto channel =
-      grpc::CreateChannel("unix:" + server_->address(), grpc::InsecureChannelCredentials());
-  const auto health = grpc::health::v1::Health::NewStub(channel);
-  grpc::ClientContext context;
-  SetDeadline(context);
-  grpc::health::v1::HealthCheckRequest request;
-  request.set_service("penstock.v1.Shard");
-  const auto watch = health->Watch(&context, request);
-  HealthCheckResponse now;
-  ASSERT_TRUE(watch->Read(&now));
-  EXPECT_EQ(now.status(), HealthCheckResponse::NOT_SERVING);
-  control_.Set(&FakeEngine::Control::hold_load, false);
-  ASSERT_TRUE(watch->Read(&now));
-  EXPECT_EQ(now.status(), HealthCheckResponse::SERVING);
-  server_->Stop();
-  EXPECT_FALSE(watch->Read(&now));
-  EXPECT_EQ(watch->Finish().error_code(), grpc::StatusCode::CANCELLED);
-}
-
-TEST_F(ShardServerTest, HealthOfTheServerAndOfAServiceThatIsNotThere) {
-  using grpc::health::v1::HealthCheckResponse;
-  StartLoaded();
-  const auto health = grpc::health::v1::Health::NewStub(
-      grpc::CreateChannel("unix:" + server_->address(), grpc::InsecureChannelCredentials()));
-  const auto check = [&health](const std::string& service, HealthCheckResponse& answer) {
-    grpc::ClientContext context;
-    SetDeadline(context);
-    grpc::health::v1::HealthCheckRequest request;
-    request.set_service(service);
-    return health->Check(&context, request, &answer).error_code();
-  };
-  HealthCheckResponse answer;
-  EXPECT_EQ(check("", answer), grpc::StatusCode::OK);
-  EXPECT_EQ(answer.status(), HealthCheckResponse::SERVING);
-  EXPECT_EQ(check("nobody", answer), grpc::StatusCode::NOT_FOUND);
-  grpc::ClientContext context;
-  SetDeadline(context);
-  grpc::health::v1::HealthCheckRequest request;
-  request.set_service("nobody");
-  const auto watch = health->Watch(&context, request);
-  ASSERT_TRUE(watch->Read(&answer)) << "who watches waits for a service to come";
-  EXPECT_EQ(answer.status(), HealthCheckResponse::SERVICE_UNKNOWN);
-  context.TryCancel();
-  EXPECT_EQ(watch->Finish().error_code(), grpc::StatusCode::CANCELLED);
-}
-
-// Many short calls at once, on both sides of a cancellation and a deadline.
-TEST_F(ShardServerTest, CallsThatTheirCallersGiveUpHarmNobody) {
-  StartLoaded();
-  std::vector<std::thread> callers;
-  for (int caller = 0; caller < 4; ++caller) {
-    callers.emplace_back([this, caller] {
-      for (int i = 0; i < 50; ++i) {
-        grpc::ClientContext context;
-        context.set_deadline(std::chrono::system_clock::now() +
-                             std::chrono::microseconds(100 * ((caller + i) % 5)));
-        v1::DescribeResponse facts;
-        stub_->Describe(&context, {}, &facts);
-        grpc::ClientContext stream;
-        const auto execute = stub_->Execute(&stream);
-        if (i % 2 == 0) execute->Write(PlanOf(1));
-        stream.TryCancel();
-        execute->Finish();
-      }
-    });
-  }
-  for (std::thread& caller : callers) caller.join();
-  grpc::ClientContext context;
-  SetDeadline(context);
-  v1::DescribeResponse facts;
-  EXPECT_TRUE(stub_->Describe(&context, {}, &facts).ok());
-  EXPECT_TRUE(facts.loaded());
 }
 
 TEST_F(ShardServerTest, MismatchesAreRefusedByName) {

@@ -1,0 +1,136 @@
+// What calls of a shard's server do when callers give up or watch, over a real Unix socket.
+#include "shard/service/served_call.h"
+
+#include <gmock/gmock.h>
+#include <grpcpp/create_channel.h>
+
+#include <chrono>
+#include <cstdlib>
+#include <filesystem>
+#include <thread>
+#include <vector>
+
+#include "common/status.h"
+#include "grpc/health/v1/health.grpc.pb.h"
+#include "penstock/v1/shard.grpc.pb.h"
+#include "shard/service/shard_server.h"
+#include "tests/unit/shard/service/fake_engine.h"
+
+namespace penstock::shard {
+namespace {
+
+using grpc::health::v1::HealthCheckRequest;
+using grpc::health::v1::HealthCheckResponse;
+
+class ServedCalls : public testing::Test {
+ protected:
+  void SetUp() override {
+    char name[] = "/tmp/penstock-test-XXXXXX";
+    ASSERT_NE(mkdtemp(name), nullptr);
+    directory_ = name;
+  }
+  void TearDown() override {
+    control_.Set(&FakeEngine::Control::hold_load, false);
+    server_.reset();
+    std::filesystem::remove_all(directory_);
+  }
+
+  void Start() {
+    ShardServerOptions options;
+    options.listen.socket_prefix = directory_ + "/shard";
+    options.on_loaded = [this](const absl::Status&) { control_.Note("loaded"); };
+    auto server = ShardServer::Start(std::make_unique<FakeEngine>(control_, 0), options);
+    ASSERT_EQ(Message(server.status()), "");
+    server_ = *std::move(server);
+    const auto channel =
+        grpc::CreateChannel("unix:" + server_->address(), grpc::InsecureChannelCredentials());
+    stub_ = v1::Shard::NewStub(channel);
+    health_ = grpc::health::v1::Health::NewStub(channel);
+  }
+
+  static void SetDeadline(grpc::ClientContext& context) {
+    context.set_deadline(std::chrono::system_clock::now() + std::chrono::seconds(20));
+  }
+
+  std::string directory_;
+  FakeEngine::Control control_;
+  std::unique_ptr<ShardServer> server_;
+  std::unique_ptr<v1::Shard::Stub> stub_;
+  std::unique_ptr<grpc::health::v1::Health::Stub> health_;
+};
+
+TEST_F(ServedCalls, HealthIsWatchedUntilTheShardStops) {
+  control_.Set(&FakeEngine::Control::hold_load, true);
+  Start();
+  grpc::ClientContext context;
+  SetDeadline(context);
+  HealthCheckRequest request;
+  request.set_service("penstock.v1.Shard");
+  const auto watch = health_->Watch(&context, request);
+  HealthCheckResponse now;
+  ASSERT_TRUE(watch->Read(&now));
+  EXPECT_EQ(now.status(), HealthCheckResponse::NOT_SERVING);
+  control_.Set(&FakeEngine::Control::hold_load, false);
+  ASSERT_TRUE(watch->Read(&now));
+  EXPECT_EQ(now.status(), HealthCheckResponse::SERVING);
+  server_->Stop();
+  EXPECT_FALSE(watch->Read(&now));
+  EXPECT_EQ(watch->Finish().error_code(), grpc::StatusCode::CANCELLED);
+}
+
+TEST_F(ServedCalls, HealthOfTheServerAndOfAServiceThatIsNotThere) {
+  Start();
+  ASSERT_TRUE(control_.WaitForCall("loaded"));
+  const auto check = [this](const std::string& service, HealthCheckResponse& answer) {
+    grpc::ClientContext context;
+    SetDeadline(context);
+    HealthCheckRequest request;
+    request.set_service(service);
+    return health_->Check(&context, request, &answer).error_code();
+  };
+  HealthCheckResponse answer;
+  EXPECT_EQ(check("", answer), grpc::StatusCode::OK);
+  EXPECT_EQ(answer.status(), HealthCheckResponse::SERVING);
+  EXPECT_EQ(check("nobody", answer), grpc::StatusCode::NOT_FOUND);
+  grpc::ClientContext context;
+  SetDeadline(context);
+  HealthCheckRequest request;
+  request.set_service("nobody");
+  const auto watch = health_->Watch(&context, request);
+  ASSERT_TRUE(watch->Read(&answer)) << "who watches waits for a service to come";
+  EXPECT_EQ(answer.status(), HealthCheckResponse::SERVICE_UNKNOWN);
+  context.TryCancel();
+  EXPECT_EQ(watch->Finish().error_code(), grpc::StatusCode::CANCELLED);
+}
+
+// Many short calls at once, on both sides of a cancellation and a deadline.
+TEST_F(ServedCalls, CallsThatTheirCallersGiveUpHarmNobody) {
+  Start();
+  ASSERT_TRUE(control_.WaitForCall("loaded"));
+  std::vector<std::thread> callers;
+  for (int caller = 0; caller < 4; ++caller) {
+    callers.emplace_back([this, caller] {
+      for (int i = 0; i < 50; ++i) {
+        grpc::ClientContext context;
+        context.set_deadline(std::chrono::system_clock::now() +
+                             std::chrono::microseconds(100 * ((caller + i) % 5)));
+        v1::DescribeResponse facts;
+        stub_->Describe(&context, {}, &facts);
+        grpc::ClientContext stream;
+        const auto execute = stub_->Execute(&stream);
+        if (i % 2 == 0) execute->Write(v1::StepPlan());
+        stream.TryCancel();
+        execute->Finish();
+      }
+    });
+  }
+  for (std::thread& caller : callers) caller.join();
+  grpc::ClientContext context;
+  SetDeadline(context);
+  v1::DescribeResponse facts;
+  EXPECT_TRUE(stub_->Describe(&context, {}, &facts).ok());
+  EXPECT_TRUE(facts.loaded());
+}
+
+}  // namespace
+}  // namespace penstock::shard
