@@ -23,7 +23,7 @@ constexpr Route kRoutes[] = {
     {"GET", "/info", Dialect::kTgi, tgi::Info, Access::kPublic},
     {"GET", "/health", Dialect::kTgi, native::Health, Access::kPublic, true},
     {"GET", "/ping", Dialect::kTgi, native::Health, Access::kPublic, true},
-    {"GET", "/", Dialect::kTgi, native::Health, Access::kPublic, true},
+    {"GET", "/", Dialect::kTgi, native::Root, Access::kPublic, true},
     {"GET", "/docs", Dialect::kTgi, tgi::DocsRedirect, Access::kPublic},
     {"GET", "/docs/", Dialect::kTgi, tgi::Docs, Access::kPublic},
     {"GET", "/api-doc/openapi.json", Dialect::kTgi, tgi::OpenApiDocument, Access::kPublic},

@@ -8,6 +8,8 @@
 namespace penstock::router {
 namespace {
 
+constexpr const char* kLineEnd = "a line must end with CR LF";
+
 HttpFailure Bad(std::string message) { return {400, std::move(message)}; }
 
 HttpFailure TooLarge(int status, std::string_view field, std::string_view unit, std::size_t limit) {
@@ -87,21 +89,21 @@ std::string_view HostOf(std::string_view target) {
 std::optional<HttpFailure> CheckRequestLine(std::string_view line) {
   if (line.empty() || !IsLetter(line.front())) return Bad("this is not HTTP");
   if (line.find_first_of("\r\n") != std::string_view::npos) {
-    return Bad("a line must end with CR LF");
+    return Bad(kLineEnd);
   }
   const std::size_t first = line.find(' ');
   const std::size_t last = line.rfind(' ');
   if (first == std::string_view::npos || first == last) return Bad("the request line is malformed");
+  const std::string_view version = line.substr(last + 1);
+  if (version != "HTTP/1.1" && version != "HTTP/1.0") {
+    return HttpFailure{505, "the protocol must be HTTP/1.1 or HTTP/1.0"};
+  }
   const std::string_view target = TargetOf(line);
   const bool asterisk = target == "*" && line.substr(0, first) == "OPTIONS";
   if (!asterisk && PathOf(target).empty()) {
     return Bad("the request target must be a path that begins with `/`");
   }
   if (target.find('#') != std::string_view::npos) return Bad("the request target has a fragment");
-  const std::string_view version = line.substr(last + 1);
-  if (version != "HTTP/1.1" && version != "HTTP/1.0") {
-    return HttpFailure{505, "the protocol must be HTTP/1.1 or HTTP/1.0"};
-  }
   return std::nullopt;
 }
 
@@ -155,6 +157,9 @@ std::optional<HttpFailure> CheckUnfinished(std::string_view head, const HttpLimi
     return TooLarge(414, "the request line", "bytes", limits.request_line);
   }
   if (!head.empty() && !IsLetter(head.front())) return Bad("this is not HTTP");
+  // Whoever ends lines so would wait for an answer as long as this waits for the end of the head.
+  const std::size_t end = head.find('\n');
+  if (end != std::string_view::npos && (end == 0 || head[end - 1] != '\r')) return Bad(kLineEnd);
   return std::nullopt;
 }
 

@@ -1,11 +1,13 @@
 """Loads a server in every way that costs the router memory, and checks that it never holds more than the bound
 that it printed at start.
 
-usage: soak.py [--seconds N] [--connections N]
+usage: soak.py [--seconds N] [--connections N] [--streams N]
 
-Clients come and go, read slowly or not at all, send large bodies, broken ones and half ones, are refused, and ask for
-long answers, all at once; the shards are simulated and answer at once. Prints JSON: the bound, the highest resident
-size that the kernel saw, and what was sent. Exits with 1 when the bound was exceeded.
+Clients come and go, read slowly or not at all, send large bodies, broken ones and half ones, grammars that explode and
+pipelined requests, are refused, and ask for long answers, all at once, beside streams that are read as fast as they
+come (crowd.py); the shards are simulated and answer at once. Prints JSON: the bound, the resident size each second and
+the highest that the kernel saw, and what was sent. Exits with 1 when the bound was exceeded, the size goes on growing
+in the second half, or the server does not answer at the end.
 """
 
 import argparse
@@ -15,6 +17,7 @@ import pathlib
 import random
 import re
 import socket
+import subprocess
 import sys
 import threading
 import time
@@ -24,6 +27,9 @@ sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "integratio
 from penstock_testing import BIN, DEMO_MODEL, Server  # noqa: E402
 
 MIB = 1 << 20
+CROWD = str(pathlib.Path(__file__).with_name("crowd.py"))
+SHOWN = 120
+LEAST_QUARTER = 15  # seconds, for an opinion about growth
 
 
 def resident(pid, field):
@@ -47,12 +53,14 @@ def generation(text, **parameters):
 class Clients:
     """Threads that misbehave, each in its own ways, until the deadline."""
 
+    WAYS = ("plain", "stream", "slow", "large", "broken", "half", "spans", "grammar", "pipelined", "details")
+
     def __init__(self, server, seconds, payload):
         self.server = server
         self.deadline = time.monotonic() + seconds
         self.payload = payload
         self.over = threading.Event()
-        self.counts = dict.fromkeys(("plain", "stream", "slow", "large", "broken", "half", "refused"), 0)
+        self.counts = dict.fromkeys((*self.WAYS, "refused"), 0)
         self.lock = threading.Lock()
 
     def connect(self):
@@ -60,9 +68,11 @@ class Clients:
 
     def run(self, seed):
         draw = random.Random(seed)
-        ways = [self.plain, self.stream, self.slow, self.large, self.broken, self.half]
+        ways = [getattr(self, way) for way in self.WAYS]
+        # Those that keep the text threads busy for long are rarer, or nothing else would be served.
+        weights = [1 if way in ("large", "spans", "grammar") else 4 for way in self.WAYS]
         while time.monotonic() < self.deadline:
-            way = draw.choice(ways)
+            way = draw.choices(ways, weights)[0]
             with contextlib.suppress(OSError):
                 way(draw)
             with self.lock:
@@ -110,6 +120,35 @@ class Clients:
             client.sendall(post("/generate", body))
             self.answer(client)
 
+    def spans(self, draw):
+        """An answer that is far larger than the request."""
+        with self.connect() as client:
+            client.sendall(post("/tokenize", generation("a b " * draw.randrange(1000, self.payload // 5))))
+            self.answer(client)
+            self.over.wait(draw.random())
+
+    def grammar(self, draw):
+        with self.connect() as client:
+            exploding = "(" * 12 + "a{1,40}" + "){1,40}" * 12
+            wide = {"properties": {f"p{i}": {"type": "string"} for i in range(draw.randrange(1, 400))}}
+            value = draw.choice([{"type": "regex", "value": exploding}, {"type": "json", "value": wide}])
+            client.sendall(post("/generate", generation("x", grammar=value, max_new_tokens=20)))
+            self.answer(client)
+
+    def pipelined(self, draw):
+        with self.connect() as client:
+            one = post("/generate", generation("x", max_new_tokens=draw.randrange(1, 50)))
+            client.sendall(one.replace(b"Connection: close", b"Connection: keep-alive") * draw.randrange(2, 200))
+            self.answer(client)
+
+    def details(self, draw):
+        """A plain answer that has everything in it."""
+        with self.connect() as client:
+            client.sendall(post("/generate", generation(
+                "all of it " * 200, max_new_tokens=1000, details=True, decoder_input_details=True, top_n_tokens=5,
+                do_sample=True, best_of=2)))
+            self.answer(client)
+
     def half(self, draw):
         """Promises a large body and sends a part of it."""
         with self.connect() as client:
@@ -117,47 +156,89 @@ class Clients:
             client.sendall(whole[: draw.randrange(100, len(whole))])
 
 
-def soak(seconds, clients, payload=2 * MIB, options=()):
+class Samples:
+    """The resident size of a process, each second, until `over`."""
+
+    def __init__(self, pid, over):
+        self.pid = pid
+        self.over = over
+        self.sizes = [resident(pid, "VmRSS")]
+        self.thread = threading.Thread(target=self._run)
+        self.thread.start()
+
+    def _run(self):
+        while not self.over.wait(1):
+            self.sizes.append(resident(self.pid, "VmRSS"))
+
+    def grows(self):
+        """Whether the last quarter holds more than the second, by more than the heap's own ways explain."""
+        quarter = len(self.sizes) // 4
+        if quarter < LEAST_QUARTER:
+            return False
+        second, last = (sum(part) / quarter for part in (self.sizes[quarter:2 * quarter], self.sizes[-quarter:]))
+        return last > 1.25 * second + 16 * MIB
+
+    def shown(self):
+        """In MiB, at most SHOWN of them: the highest of each stretch."""
+        stretch = -(-len(self.sizes) // SHOWN)
+        return [max(self.sizes[i:i + stretch]) // MIB for i in range(0, len(self.sizes), stretch)]
+
+
+def load(server, seconds, clients, streams, payload):
+    """What was sent in `seconds`."""
+    misbehaving = Clients(server, seconds, payload)
+    threads = [threading.Thread(target=misbehaving.run, args=(seed,)) for seed in range(clients)]
+    for thread in threads:
+        thread.start()
+    crowd = subprocess.run([sys.executable, CROWD, server.host, str(server.port), str(streams), str(seconds)],
+                           check=True, capture_output=True, text=True)
+    misbehaving.over.set()
+    for thread in threads:
+        thread.join()
+    return misbehaving.counts | {"crowd": json.loads(crowd.stdout)}
+
+
+def soak(seconds, clients, streams, payload=2 * MIB, options=()):
     """The report of one run."""
+    permits = ("--max-concurrent-requests", str(streams + clients))
     common = ("--shard-program", BIN / "penstock-simshard", "--payload-limit", str(payload), "--log-level", "info")
-    with Server(*common, *options, model=DEMO_MODEL) as server:
+    with Server(*common, *permits, *options, model=DEMO_MODEL) as server:
         bound_mib = int(re.search(r"memory of the router: at most (\d+) MiB", server.output()).group(1))
         pid = server.pid_of("penstock-router")
-        load = Clients(server, seconds, payload)
-        threads = [threading.Thread(target=load.run, args=(seed,)) for seed in range(clients)]
-        start = resident(pid, "VmRSS")
-        for thread in threads:
-            thread.start()
-        threads[0].join(seconds / 2)
-        halfway = resident(pid, "VmRSS")
-        threads[0].join(seconds / 2)
-        load.over.set()
-        for thread in threads:
-            thread.join()
+        over = threading.Event()
+        samples = Samples(pid, over)
+        try:
+            sent = load(server, seconds, clients, streams, payload)
+        finally:
+            over.set()
+            samples.thread.join()
         healthy = server.request("GET", "/health")[0] == 200
-        peak, end = resident(pid, "VmHWM"), resident(pid, "VmRSS")
+        peak = max(resident(pid, "VmHWM"), *samples.sizes)
     return {
         "seconds": seconds,
         "clients": clients,
+        "streams": streams,
         "bound_mib": bound_mib,
-        "start_mib": start // MIB,
-        "halfway_mib": halfway // MIB,
-        "end_mib": end // MIB,
+        "start_mib": samples.sizes[0] // MIB,
+        "end_mib": samples.sizes[-1] // MIB,
         "peak_mib": peak // MIB,
         "within_bound": peak <= bound_mib * MIB,
+        "grows": samples.grows(),
         "healthy": healthy,
-        "sent": load.counts,
+        "sent": sent,
+        "samples_mib": samples.shown(),
     }
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--seconds", type=float, default=600)
-    parser.add_argument("--connections", type=int, default=48, help="clients at the same time")
+    parser.add_argument("--connections", type=int, default=48, help="clients that misbehave, at the same time")
+    parser.add_argument("--streams", type=int, default=160, help="streams that are kept open beside them")
     arguments = parser.parse_args()
-    report = soak(arguments.seconds, arguments.connections)
+    report = soak(arguments.seconds, arguments.connections, arguments.streams)
     print(json.dumps(report, indent=1))
-    return 0 if report["within_bound"] and report["healthy"] else 1
+    return 0 if report["within_bound"] and report["healthy"] and not report["grows"] else 1
 
 
 if __name__ == "__main__":

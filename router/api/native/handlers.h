@@ -21,6 +21,8 @@ void Live(ApiContext& context, HttpRequest request, std::shared_ptr<Exchange> ex
 void Ready(ApiContext& context, HttpRequest request, std::shared_ptr<Exchange> exchange);
 // The same in TGI's words.
 void Health(ApiContext& context, HttpRequest request, std::shared_ptr<Exchange> exchange);
+// As /health; a browser is sent to the page about the routes.
+void Root(ApiContext& context, HttpRequest request, std::shared_ptr<Exchange> exchange);
 void MetricsPage(ApiContext& context, HttpRequest request, std::shared_ptr<Exchange> exchange);
 // GET /cached_prompts: what is kept for the caller's tenant. DELETE /cached_prompts and
 // /cached_prompts/{id}: lets go of all of it, or of one.

@@ -1,6 +1,8 @@
+#include <string_view>
 #include <utility>
 
 #include "router/api/native/handlers.h"
+#include "router/api/tgi/handlers.h"
 
 namespace penstock::router::native {
 
@@ -15,6 +17,12 @@ void Health(ApiContext& context, HttpRequest, std::shared_ptr<Exchange> exchange
                        {{"retry-after", "2"}},
                        "{\"error\":\"unhealthy\",\"error_type\":\"healthcheck\"}"});
   });
+}
+
+void Root(ApiContext& context, HttpRequest request, std::shared_ptr<Exchange> exchange) {
+  const bool page = request.head.Find("accept").find("text/html") != std::string_view::npos;
+  const auto answer = page && !context.options.tgi_profile ? tgi::DocsRedirect : Health;
+  answer(context, std::move(request), std::move(exchange));
 }
 
 }  // namespace penstock::router::native

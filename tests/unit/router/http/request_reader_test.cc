@@ -58,6 +58,14 @@ TEST(RequestReader, ATargetInAbsoluteFormIsItsPath) {
   EXPECT_EQ(read("http://a.example:3000?x").state, State::kFailed);
 }
 
+// Nobody waits for what does not come.
+TEST(RequestReader, WhatIsNoHttp1IsToldSoAtOnce) {
+  const Read bare = Feed("GET /health HTTP/1.1\nHost: x\n\n", 1);
+  EXPECT_EQ(bare.failure.status, 400);
+  EXPECT_EQ(bare.failure.message, "a line must end with CR LF");
+  EXPECT_EQ(Feed("PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n", 1).failure.status, 505);
+}
+
 TEST(RequestReader, ReadsTheSameRequestHoweverItIsCut) {
   const std::string plain =
       "POST /a/b?c=d HTTP/1.1\r\nHost: x\r\nContent-Length: 5\r\n\r\nhelloGET / HTTP/1.1\r\n";
@@ -134,7 +142,7 @@ std::vector<Attack> Attacks() {
       {"another scheme", "GET ftp://a/x HTTP/1.1\r\nHost: a\r\n\r\n", 400},
       {"fragment", "GET /#a HTTP/1.1\r\nHost: a\r\n\r\n", 400},
       {"no target", "GET HTTP/1.1\r\nHost: a\r\n\r\n", 400},
-      {"http 2 preface", "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n", 400},
+      {"http 2 preface", "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n", 505},
       {"http 1.2", "GET / HTTP/1.2\r\nHost: a\r\n\r\n", 505},
       {"tls hello", "\x16\x03\x01\x02", 400},
       {"two authorizations",
