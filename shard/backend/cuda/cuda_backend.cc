@@ -37,7 +37,8 @@ class CudaBackend final : public Backend, public TokenPicker {
   CudaBackend(CudaOptions options, Gpu& gpu)
       : options_(std::move(options)),
         gpu_(gpu),
-        runner_(options_.program, options_.dtype, options_.block_size, gpu) {}
+        runner_(options_.program, options_.dtype, options_.block_size, gpu),
+        attention_(AttentionKindOf(options_.dtype, Heads(), options_.block_size)) {}
   ~CudaBackend() override { FreeGraphs(); }
 
   absl::Status Initialize();
@@ -69,8 +70,13 @@ class CudaBackend final : public Backend, public TokenPicker {
   CacheView Cache() const {
     return {cache_.At(0), Layout().Bytes(blocks_ + 1) / (2 * options_.program.layers)};
   }
-  std::uint32_t MaxPartitions() const {
-    return (limits_.max_sequence_length + kPartition - 1) / kPartition;
+  HeadShape Heads() const {
+    const Program& program = options_.program;
+    return {program.part.heads, program.part.kv_heads, program.head_dim};
+  }
+  ItemRule Items() const {
+    return {(limits_.max_sequence_length + kPartition - 1) / kPartition,
+            attention_ == AttentionKind::kTensorCores ? MostSpareItems(Heads()) : 0};
   }
   // The device has whole rows of logits; graphs then go on to the picks.
   bool Alone() const { return options_.program.part.world == 1; }
@@ -96,6 +102,7 @@ class CudaBackend final : public Backend, public TokenPicker {
   const CudaOptions options_;
   Gpu& gpu_;
   ProgramRunner runner_;
+  const AttentionKind attention_;
   BackendLimits limits_;
   Communicator* communicator_ = nullptr;
   StepInputs inputs_;
@@ -120,11 +127,12 @@ class CudaBackend final : public Backend, public TokenPicker {
 absl::Status CudaBackend::Initialize() { return runner_.LoadWeights(options_.weights); }
 
 InputLimits CudaBackend::LimitsOfInputs() const {
-  // Decodes: a table and a row's partitions for each row. Prefill: tiles of at least one row.
+  // Decodes: a table and a row's items for each row. Prefill: tiles of at least one row.
   InputLimits limits;
   limits.rows = std::max(limits_.max_step_tokens, limits_.max_logit_rows);
   limits.blocks = limits.rows * Layout().BlocksFor(limits_.max_sequence_length) + 1;
-  limits.items = limits.rows * MaxPartitions();
+  const ItemRule items = Items();
+  limits.items = limits.rows * (items.spare > 0 ? 1 : items.max_partitions) + items.spare;
   return limits;
 }
 
@@ -144,12 +152,10 @@ absl::Status CudaBackend::Prepare(const BackendLimits& limits, Communicator* com
   const InputLimits inputs = LimitsOfInputs();
   inputs_ = StepInputs();
   PENSTOCK_ASSIGN_OR_RETURN(
-      inputs_, StepInputs::Create(gpu_, inputs,
-                                  {options_.program.part.heads, options_.program.part.kv_heads,
-                                   options_.program.head_dim},
-                                  options_.block_size, WindowsOf(options_.program)));
+      inputs_, StepInputs::Create(gpu_, inputs, Heads(), attention_, options_.block_size,
+                                  WindowsOf(options_.program)));
   const std::uint32_t graph_rows = std::min(options_.max_graph_rows, limits.max_step_tokens);
-  buckets_.emplace(graph_rows, MaxPartitions());
+  buckets_.emplace(graph_rows, Items());
   logit_rows_ = limits.max_logit_rows;
   if (options_.graphs && Alone()) logit_rows_ = std::max(logit_rows_, graph_rows);
   PENSTOCK_RETURN_IF_ERROR(PrepareRunner(inputs));

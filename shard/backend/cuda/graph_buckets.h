@@ -1,7 +1,7 @@
 // Which decode steps run as a recorded CUDA graph, and as which one. A graph fixes the number of
 // rows and of attention work items, so steps are padded up to the next of a few sizes: rows to a
-// bucket, items to a class of context lengths. Padding rows read and write a scratch block that no
-// sequence owns.
+// bucket, items to a class. Padding rows write a scratch block that no sequence owns; padding items
+// are empty.
 #pragma once
 
 #include <cstdint>
@@ -16,14 +16,20 @@ struct GraphShape {
   friend auto operator<=>(const GraphShape&, const GraphShape&) = default;
 };
 
+// How many items a step of decodes can have.
+struct ItemRule {
+  std::uint32_t max_partitions = 1;  // of a row; items grow with the contexts
+  // Not 0: partitions grow instead, and no step has more items than rows and these.
+  std::uint32_t spare = 0;
+};
+
 class GraphBuckets {
  public:
   // Buckets 1, 2, 4, 8, then every 8 up to 64, every 16 up to 256 and every 32 beyond, up to
-  // `max_rows`. Item classes: per row 1, 4, 16, … partitions, up to `max_partitions`, the most that
-  // one row can have.
-  GraphBuckets(std::uint32_t max_rows, std::uint32_t max_partitions);
+  // `max_rows`. Item classes: per row 1, 4, 16, … partitions up to the most; one class with a spare.
+  GraphBuckets(std::uint32_t max_rows, const ItemRule& rule);
 
-  // The smallest shape that holds the step; nothing if it has more rows than the largest bucket.
+  // The smallest shape that holds the step; nothing if none does.
   std::optional<GraphShape> Choose(std::uint32_t rows, std::uint32_t items) const;
 
   // All shapes that Choose can give, the largest first: memory for the first serves the others.
@@ -32,6 +38,7 @@ class GraphBuckets {
  private:
   std::vector<std::uint32_t> rows_;        // ascending
   std::vector<std::uint32_t> partitions_;  // per row, ascending
+  std::uint32_t spare_ = 0;
 };
 
 }  // namespace penstock::shard::cuda

@@ -1,48 +1,120 @@
 #include "shard/backend/cuda/paged_attention.h"
 
 #include <algorithm>
+#include <bit>
 
 namespace penstock::shard::cuda {
 namespace {
 
-// First position that a query at `position` sees.
-std::uint32_t FirstSeen(std::uint32_t position, std::uint32_t window) {
-  return window == 0 || position < window ? 0 : position - window + 1;
+// The first position to look at for a query at `position`.
+std::uint32_t Begin(std::uint32_t position, std::uint32_t window, std::uint32_t multiple) {
+  const std::uint32_t seen = window == 0 || position < window ? 0 : position - window + 1;
+  return seen / multiple * multiple;
 }
 
-AttentionTile MakeTile(const RaggedSegment& segment, std::uint32_t row, std::uint32_t tile_rows,
-                       std::uint32_t window) {
-  AttentionTile tile;
-  tile.first_row = segment.query_start + row;
-  tile.rows = std::min(tile_rows, segment.query_count - row);
-  tile.first_position = segment.context_length + row;
-  const std::uint32_t last = tile.first_position + tile.rows - 1;
-  tile.first_partition = FirstSeen(tile.first_position, window) / kPartition;
-  tile.partitions = last / kPartition - tile.first_partition + 1;
-  return tile;
-}
+std::uint32_t EndOf(const AttentionTile& tile) { return tile.first_position + tile.rows; }
+
+std::uint32_t CeilDivide(std::uint32_t a, std::uint32_t b) { return (a + b - 1) / b; }
+
+class Planner {
+ public:
+  Planner(const HeadShape& shape, std::uint32_t window, AttentionKind kind)
+      : group_(shape.heads / shape.kv_heads), window_(window), kind_(kind) {}
+
+  void Add(const RaggedSegment& segment, std::uint32_t table) {
+    const std::uint32_t rows = std::max(1u, kMaxQueries / group_);
+    if (kind_ == AttentionKind::kFloat || segment.query_count <= rows * kMostItemTiles) {
+      Cut(segment, table, rows, kind_ == AttentionKind::kFloat ? kPartition : kPositionTile,
+          work_.tiles);
+    } else {
+      Cut(segment, table, kChunkQueries / group_, kPositionTile, work_.chunks);
+    }
+  }
+
+  AttentionWork Finish(std::uint32_t kv_heads) {
+    const std::uint32_t partition =
+        kind_ == AttentionKind::kFloat ? kPartition : LongestThatFills(kv_heads);
+    for (std::uint32_t i = 0; i < work_.tiles.size(); ++i) AddItems(i, partition);
+    std::stable_sort(work_.chunks.begin(), work_.chunks.end(),
+                     [](const AttentionTile& a, const AttentionTile& b) {
+                       return EndOf(a) - a.begin > EndOf(b) - b.begin;
+                     });
+    return std::move(work_);
+  }
+
+ private:
+  void Cut(const RaggedSegment& segment, std::uint32_t table, std::uint32_t rows,
+           std::uint32_t multiple, std::vector<AttentionTile>& out) const {
+    for (std::uint32_t row = 0; row < segment.query_count; row += rows) {
+      AttentionTile tile;
+      tile.first_row = segment.query_start + row;
+      tile.rows = std::min(rows, segment.query_count - row);
+      tile.first_position = segment.context_length + row;
+      tile.table = table;
+      tile.begin = Begin(tile.first_position, window_, multiple);
+      out.push_back(tile);
+    }
+  }
+
+  std::uint32_t CountItems(std::uint32_t partition) const {
+    std::uint32_t count = 0;
+    for (const AttentionTile& tile : work_.tiles) {
+      count += CeilDivide(EndOf(tile) - tile.begin, partition);
+    }
+    return count;
+  }
+
+  // Long partitions cost less to merge; short ones keep more of the device busy.
+  std::uint32_t LongestThatFills(std::uint32_t kv_heads) const {
+    std::uint32_t longest = 0;
+    for (const AttentionTile& tile : work_.tiles) {
+      longest = std::max(longest, EndOf(tile) - tile.begin);
+    }
+    const std::uint32_t enough = CeilDivide(kBlocksThatFill, kv_heads);
+    std::uint32_t partition = std::max(kPositionTile, std::bit_ceil(longest));
+    while (partition > kPositionTile && CountItems(partition) < enough) partition /= 2;
+    return partition;
+  }
+
+  void AddItems(std::uint32_t index, std::uint32_t partition) {
+    AttentionTile& tile = work_.tiles[index];
+    tile.first_item = static_cast<std::uint32_t>(work_.items.size());
+    const std::uint32_t end = EndOf(tile);
+    for (std::uint32_t at = tile.begin; at < end; at += partition) {
+      work_.items.push_back({index, at, std::min(end, at + partition)});
+    }
+    tile.partitions = static_cast<std::uint32_t>(work_.items.size()) - tile.first_item;
+    for (std::uint32_t i = 0; i < tile.rows; ++i) work_.rows.push_back({tile.first_row + i, index});
+  }
+
+  const std::uint32_t group_;
+  const std::uint32_t window_;
+  const AttentionKind kind_;
+  AttentionWork work_;
+};
 
 }  // namespace
 
+AttentionKind AttentionKindOf(DType dtype, const HeadShape& shape, std::uint32_t block_size) {
+  constexpr std::uint32_t kDims[] = {16, 64, 80, 96, 128, 256};  // those with kernels
+  const bool has_kernel =
+      std::find(std::begin(kDims), std::end(kDims), shape.head_dim) != std::end(kDims);
+  return dtype == DType::kBFloat16 && has_kernel && std::has_single_bit(block_size)
+             ? AttentionKind::kTensorCores
+             : AttentionKind::kFloat;
+}
+
 AttentionWork PlanAttention(std::span<const RaggedSegment> segments,
                             std::span<const std::uint32_t> tables, const HeadShape& shape,
-                            std::uint32_t window) {
-  AttentionWork work;
-  const std::uint32_t tile_rows = std::max(1u, kMaxQueries / (shape.heads / shape.kv_heads));
-  for (std::size_t i = 0; i < segments.size(); ++i) {
-    for (std::uint32_t row = 0; row < segments[i].query_count; row += tile_rows) {
-      AttentionTile tile = MakeTile(segments[i], row, tile_rows, window);
-      tile.table = tables[i];
-      tile.first_item = static_cast<std::uint32_t>(work.items.size());
-      const auto index = static_cast<std::uint32_t>(work.tiles.size());
-      for (std::uint32_t p = 0; p < tile.partitions; ++p) {
-        work.items.push_back({index, tile.first_partition + p});
-      }
-      work.row_tiles.insert(work.row_tiles.end(), tile.rows, index);
-      work.tiles.push_back(tile);
-    }
-  }
-  return work;
+                            std::uint32_t window, AttentionKind kind) {
+  Planner planner(shape, window, kind);
+  for (std::size_t i = 0; i < segments.size(); ++i) planner.Add(segments[i], tables[i]);
+  return planner.Finish(shape.kv_heads);
+}
+
+std::uint32_t MostSpareItems(const HeadShape& shape) {
+  // Halving partitions at most doubles the items, and stops once they are enough.
+  return 2 * CeilDivide(kBlocksThatFill, shape.kv_heads);
 }
 
 std::uint64_t WorkspaceFloats(std::uint64_t items, const HeadShape& shape) {

@@ -1,9 +1,18 @@
-// Attention over the paged cache: decode, prefill chunks and cached prefixes by one routine.
+// Attention over the paged cache: decode, prefill chunks and cached prefixes.
 //
-// A sequence's positions are cut into partitions of kPartition, always from position 0. A thread
-// block computes one partition for a tile of query rows and one KV head with all query heads that
-// share it; the partitions of a row are then merged from left to right (flash decoding, Dao et al.
-// 2023). So a row's bits depend on its own sequence alone, and long contexts fill the device.
+// The host cuts a step into work of two kinds:
+//
+// * Items, for few queries over many positions (flash decoding, Dao et al. 2023): a thread block
+//   computes one partition of a sequence's positions for a tile of query rows and one KV head with
+//   all query heads that share it; the partitions of a row are then merged from left to right.
+// * Chunks, for many queries (FlashAttention-2, Dao 2023, arXiv:2307.08691): a thread block goes
+//   through all positions that up to kChunkQueries queries see, with running maxima and totals in
+//   registers, and needs no workspace.
+//
+// Bfloat16 heads of usual sizes are computed on tensor cores: scores and sums in float32, softmax
+// weights rounded to bfloat16. Partitions are as long as still fill the device, so the last bits of
+// a result depend on what shares a step. All else is computed in float32 without tensor cores, in
+// items of fixed partitions alone: there a row's bits depend on its own sequence alone.
 #pragma once
 
 #include <absl/status/status.h>
@@ -17,42 +26,61 @@
 
 namespace penstock::shard::cuda {
 
-inline constexpr std::uint32_t kPartition = 256;  // positions
-inline constexpr std::uint32_t kMaxQueries = 16;  // query rows x heads per KV head of a block
+inline constexpr std::uint32_t kPartition = 256;     // positions, without tensor cores
+inline constexpr std::uint32_t kMaxQueries = 16;     // of an item: rows x heads per KV head
+inline constexpr std::uint32_t kChunkQueries = 64;   // of a chunk
+inline constexpr std::uint32_t kPositionTile = 64;   // partitions and chunks begin at multiples
+inline constexpr std::uint32_t kMostItemTiles = 4;   // a sequence with more rows becomes chunks
+inline constexpr std::uint32_t kBlocksThatFill = 264;  // two for each of 132 multiprocessors
 
-// Consecutive rows of one sequence, at most kMaxQueries / (heads per KV head) of them.
+// What computes the attention of a model.
+enum class AttentionKind { kFloat, kTensorCores };
+AttentionKind AttentionKindOf(DType dtype, const HeadShape& shape, std::uint32_t block_size);
+
+// Consecutive rows of one sequence.
 struct AttentionTile {
   std::uint32_t first_row = 0;
   std::uint32_t rows = 0;
-  std::uint32_t first_position = 0;   // of first_row
-  std::uint32_t table = 0;            // where the sequence's blocks begin in `blocks`
-  std::uint32_t first_partition = 0;  // the first that a row of the tile sees
-  std::uint32_t partitions = 0;
-  std::uint32_t first_item = 0;  // index into `items`; item i belongs to workspace slot i
+  std::uint32_t first_position = 0;  // of first_row
+  std::uint32_t table = 0;           // where the sequence's blocks begin in `blocks`
+  std::uint32_t begin = 0;           // the first position to look at
+  std::uint32_t partitions = 0;      // 0 for chunks
+  std::uint32_t first_item = 0;      // index into `items`; item i belongs to workspace slot i
 };
 
-// One thread block per KV head.
+// Positions [begin, end) for a tile: one thread block per KV head. Empty: padding.
 struct AttentionItem {
   std::uint32_t tile = 0;
-  std::uint32_t partition = 0;
+  std::uint32_t begin = 0;
+  std::uint32_t end = 0;
+};
+
+// A row whose partitions are to be merged.
+struct AttentionRow {
+  std::uint32_t row = 0;
+  std::uint32_t tile = 0;
 };
 
 // The work of a step for layers of one window, made on the host.
 struct AttentionWork {
   std::vector<AttentionTile> tiles;
   std::vector<AttentionItem> items;
-  std::vector<std::uint32_t> row_tiles;  // [rows]: the tile of each row
+  std::vector<AttentionRow> rows;
+  std::vector<AttentionTile> chunks;  // longest first: no block begins late and ends last
 };
 
 // `tables[i]`: where segment i's blocks begin. `window`: positions a query sees; 0 = all.
 AttentionWork PlanAttention(std::span<const RaggedSegment> segments,
                             std::span<const std::uint32_t> tables, const HeadShape& shape,
-                            std::uint32_t window);
+                            std::uint32_t window, AttentionKind kind);
+
+// Items that partitions may add on tensor cores: no plan has more than its rows and these.
+std::uint32_t MostSpareItems(const HeadShape& shape);
 
 // Float32 values that `items` work items need.
 std::uint64_t WorkspaceFloats(std::uint64_t items, const HeadShape& shape);
 
-// Everything lies on the device.
+// Everything lies on the device. `scale` is above 0.
 struct AttentionArgs {
   const void* qkv = nullptr;     // elements [rows, (heads + 2 kv_heads) * head_dim]
   const void* keys = nullptr;    // elements [blocks * block_size, kv_heads, head_dim]
@@ -60,11 +88,13 @@ struct AttentionArgs {
   void* out = nullptr;           // elements [rows, heads * head_dim]
   const AttentionTile* tiles = nullptr;
   const AttentionItem* items = nullptr;
-  const std::uint32_t* row_tiles = nullptr;
+  const AttentionRow* rows = nullptr;
+  const AttentionTile* chunks = nullptr;
   const std::uint32_t* blocks = nullptr;  // all tables, one after another
   float* workspace = nullptr;             // WorkspaceFloats(item_count, shape)
   std::uint32_t item_count = 0;
-  std::uint32_t rows = 0;
+  std::uint32_t row_count = 0;
+  std::uint32_t chunk_count = 0;
   std::uint32_t block_size = 16;
   std::uint32_t window = 0;
   float scale = 1.0f;

@@ -163,11 +163,13 @@ absl::Status ProgramRunner::Attend(const Op& op, const Step& step) {
   args.out = Rows(op.out);
   args.tiles = found->tiles;
   args.items = found->items;
-  args.row_tiles = found->row_tiles;
+  args.rows = found->rows;
+  args.chunks = found->chunks;
   args.item_count = found->item_count;
+  args.row_count = found->row_count;
+  args.chunk_count = found->chunk_count;
   args.blocks = step.inputs->blocks;
   args.workspace = static_cast<float*>(workspace_.data());
-  args.rows = step.rows;
   args.block_size = block_size_;
   args.window = op.window;
   args.scale = program_.attention_scale;

@@ -31,20 +31,23 @@ StepInputs::Offsets StepInputs::Layout(const InputLimits& limits) {
   at.windows.resize(limits.windows);
   for (Offsets::Window& window : at.windows) {
     window.tiles = Place<AttentionTile>(at.end, limits.rows);
-    window.row_tiles = Place<std::uint32_t>(at.end, limits.rows);
+    window.rows = Place<AttentionRow>(at.end, limits.rows);
+    window.chunks = Place<AttentionTile>(at.end, limits.rows);
     window.items = Place<AttentionItem>(at.end, limits.items);
   }
   return at;
 }
 
 absl::StatusOr<StepInputs> StepInputs::Create(Gpu& gpu, const InputLimits& limits,
-                                              const HeadShape& shape, std::uint32_t block_size,
+                                              const HeadShape& shape, AttentionKind kind,
+                                              std::uint32_t block_size,
                                               std::vector<std::uint32_t> windows) {
   StepInputs inputs;
   inputs.gpu_ = &gpu;
   inputs.limits_ = limits;
   inputs.limits_.windows = static_cast<std::uint32_t>(windows.size());
   inputs.shape_ = shape;
+  inputs.kind_ = kind;
   inputs.block_size_ = block_size;
   inputs.offsets_ = Layout(inputs.limits_);
   inputs.work_.resize(windows.size());
@@ -90,7 +93,7 @@ void StepInputs::Fill(const RaggedBatch& batch, std::span<const std::int32_t> ne
     AddSegment(segment);
   }
   for (std::size_t i = 0; i < windows_.size(); ++i) {
-    work_[i] = PlanAttention(batch.segments, tables_, shape_, windows_[i]);
+    work_[i] = PlanAttention(batch.segments, tables_, shape_, windows_[i], kind_);
   }
 }
 
@@ -101,11 +104,6 @@ std::uint32_t StepInputs::MostItems() const {
 }
 
 void StepInputs::PadTo(const GraphShape& shape, std::uint32_t scratch_block) {
-  Host<std::uint32_t>(offsets_.blocks)[block_entries_] = scratch_block;
-  AttentionTile tile;
-  tile.rows = 1;
-  tile.partitions = 1;
-  tile.table = block_entries_++;
   for (; rows_ < shape.rows; ++rows_) {
     Host<std::int32_t>(offsets_.tokens)[rows_] = 0;
     Host<std::int32_t>(offsets_.newest)[rows_] = -1;
@@ -113,17 +111,12 @@ void StepInputs::PadTo(const GraphShape& shape, std::uint32_t scratch_block) {
     Host<std::int64_t>(offsets_.cache_rows)[rows_] =
         static_cast<std::int64_t>(scratch_block) * block_size_;
     for (AttentionWork& work : work_) {
-      tile.first_row = rows_;
-      tile.first_item = static_cast<std::uint32_t>(work.items.size());
-      const auto index = static_cast<std::uint32_t>(work.tiles.size());
-      work.items.push_back({index, 0});
-      work.row_tiles.push_back(index);
-      work.tiles.push_back(tile);
+      work.rows.push_back({rows_, static_cast<std::uint32_t>(work.tiles.size())});
+      work.tiles.push_back({.first_row = rows_, .rows = 1});
     }
   }
   while (logit_rows_ < shape.rows) Host<std::int32_t>(offsets_.logit_rows)[logit_rows_++] = 0;
-  // What the row at the end computes once more is read by nobody: no tile names these items.
-  for (AttentionWork& work : work_) work.items.resize(shape.items, work.items.back());
+  for (AttentionWork& work : work_) work.items.resize(shape.items);
 }
 
 absl::Status StepInputs::Send(std::size_t offset, std::size_t bytes) {
@@ -135,11 +128,12 @@ absl::Status StepInputs::SendWindow(std::size_t window) {
   const Offsets::Window& at = offsets_.windows[window];
   const auto send = [this](std::size_t offset, const auto& values) {
     std::memcpy(Host<void>(offset), values.data(), values.size() * sizeof values[0]);
-    return Send(offset, values.size() * sizeof values[0]);
+    return values.empty() ? absl::OkStatus() : Send(offset, values.size() * sizeof values[0]);
   };
   PENSTOCK_RETURN_IF_ERROR(send(at.tiles, work.tiles));
   PENSTOCK_RETURN_IF_ERROR(send(at.items, work.items));
-  return send(at.row_tiles, work.row_tiles);
+  PENSTOCK_RETURN_IF_ERROR(send(at.rows, work.rows));
+  return send(at.chunks, work.chunks);
 }
 
 absl::Status StepInputs::Upload() {
@@ -166,10 +160,15 @@ DeviceInputs StepInputs::OnDevice() const {
   inputs.blocks = static_cast<const std::uint32_t*>(at(offsets_.blocks));
   for (std::size_t i = 0; i < work_.size(); ++i) {
     const Offsets::Window& window = offsets_.windows[i];
-    inputs.windows.push_back({windows_[i], static_cast<const AttentionTile*>(at(window.tiles)),
-                              static_cast<const AttentionItem*>(at(window.items)),
-                              static_cast<const std::uint32_t*>(at(window.row_tiles)),
-                              static_cast<std::uint32_t>(work_[i].items.size())});
+    const AttentionWork& work = work_[i];
+    inputs.windows.push_back({.window = windows_[i],
+                              .tiles = static_cast<const AttentionTile*>(at(window.tiles)),
+                              .items = static_cast<const AttentionItem*>(at(window.items)),
+                              .rows = static_cast<const AttentionRow*>(at(window.rows)),
+                              .chunks = static_cast<const AttentionTile*>(at(window.chunks)),
+                              .item_count = static_cast<std::uint32_t>(work.items.size()),
+                              .row_count = static_cast<std::uint32_t>(work.rows.size()),
+                              .chunk_count = static_cast<std::uint32_t>(work.chunks.size())});
   }
   return inputs;
 }

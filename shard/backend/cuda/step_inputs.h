@@ -23,7 +23,7 @@ namespace penstock::shard::cuda {
 struct InputLimits {
   std::uint32_t rows = 0;
   std::uint32_t blocks = 0;  // entries of all block tables together
-  std::uint32_t items = 0;   // of attention, for one window
+  std::uint32_t items = 0;   // of attention, for one window, padding included
   std::uint32_t windows = 1;
 };
 
@@ -32,8 +32,11 @@ struct WindowInputs {
   std::uint32_t window = 0;
   const AttentionTile* tiles = nullptr;
   const AttentionItem* items = nullptr;
-  const std::uint32_t* row_tiles = nullptr;
+  const AttentionRow* rows = nullptr;
+  const AttentionTile* chunks = nullptr;
   std::uint32_t item_count = 0;
+  std::uint32_t row_count = 0;
+  std::uint32_t chunk_count = 0;
 };
 
 // Addresses on the device, the same in every step, and counts.
@@ -53,7 +56,8 @@ class StepInputs {
  public:
   // `windows`: the distinct windows of the program's attention, 0 = all.
   static absl::StatusOr<StepInputs> Create(Gpu& gpu, const InputLimits& limits,
-                                           const HeadShape& shape, std::uint32_t block_size,
+                                           const HeadShape& shape, AttentionKind kind,
+                                           std::uint32_t block_size,
                                            std::vector<std::uint32_t> windows);
 
   // Lays the batch out on the host. `newest` as in TokenPicker::BeginStep; empty: -1 for all rows.
@@ -64,7 +68,7 @@ class StepInputs {
   std::uint32_t rows() const { return rows_; }
   std::uint32_t MostItems() const;
 
-  // Adds rows and items that read and write `scratch_block` alone, up to the shape.
+  // Adds rows that write `scratch_block` alone and see nothing, and empty items, up to the shape.
   void PadTo(const GraphShape& shape, std::uint32_t scratch_block);
 
   // Enqueues the copies of what the step uses.
@@ -75,7 +79,7 @@ class StepInputs {
   struct Offsets {
     std::size_t tokens, newest, positions, cache_rows, logit_rows, blocks, end;
     struct Window {
-      std::size_t tiles, items, row_tiles;
+      std::size_t tiles, items, rows, chunks;
     };
     std::vector<Window> windows;
   };
@@ -91,6 +95,7 @@ class StepInputs {
   Gpu* gpu_ = nullptr;
   InputLimits limits_;
   HeadShape shape_;
+  AttentionKind kind_ = AttentionKind::kFloat;
   std::uint32_t block_size_ = 16;
   std::vector<std::uint32_t> windows_;
   Offsets offsets_;

@@ -1,6 +1,8 @@
+// Attention items in float32 without tensor cores, and the merge of all items.
 #include "shard/backend/cuda/paged_attention.h"
 
-#include "shard/backend/cuda/kernels/portable.cuh"
+#include "common/status.h"
+#include "shard/backend/cuda/kernels/attention_parts.cuh"
 
 namespace penstock::shard::cuda {
 namespace {
@@ -20,7 +22,7 @@ struct Job {
   AttentionTile tile;
   int group;    // query heads per KV head
   int queries;  // tile.rows * group; query m is row m / group, head m % group
-  int first;    // positions of the partition, cut off after the tile's last row
+  int first;    // positions of the partition
   int end;
 };
 
@@ -56,10 +58,8 @@ __device__ Job MakeJob(const AttentionArgs& args) {
   job.tile = args.tiles[item.tile];
   job.group = static_cast<int>(args.shape.heads / args.shape.kv_heads);
   job.queries = static_cast<int>(job.tile.rows) * job.group;
-  job.first = static_cast<int>(item.partition * kPartition);
-  const int behind_last = static_cast<int>(job.tile.first_position + job.tile.rows);
-  const int behind_partition = job.first + static_cast<int>(kPartition);
-  job.end = behind_last < behind_partition ? behind_last : behind_partition;
+  job.first = static_cast<int>(item.begin);
+  job.end = static_cast<int>(item.end);
   return job;
 }
 
@@ -156,13 +156,6 @@ __device__ void Mix(const Job& job, int dim, int count, Shared shared,
   }
 }
 
-// A query's part of the workspace: its unscaled output, then its maximum and its total.
-__device__ float* PartOf(const AttentionArgs& args, std::uint64_t item, std::uint32_t kv_head,
-                         int m) {
-  return args.workspace +
-         ((item * args.shape.kv_heads + kv_head) * kQueries + m) * (args.shape.head_dim + 2);
-}
-
 __device__ void Store(const AttentionArgs& args, const Job& job, Shared shared,
                       const float (&mixed)[kDimsPerThread][kQueries]) {
   const int dim = static_cast<int>(args.shape.head_dim);
@@ -206,45 +199,72 @@ __global__ void PartitionKernel(AttentionArgs args) {
   Store(args, job, shared, mixed);
 }
 
-// A block per row and query head; partitions from left to right.
+// A warp per row and query head; partitions from left to right. Lanes hold the weights of 32
+// partitions at a time and every 32nd dimension.
 template <class T>
 __global__ void MergeKernel(AttentionArgs args) {
-  const std::uint32_t row = blockIdx.x;
-  const std::uint32_t head = blockIdx.y;
+  const AttentionRow row = args.rows[blockIdx.x];
+  const std::uint32_t head = blockIdx.y * (blockDim.x / kWarp) + threadIdx.x / kWarp;
+  if (head >= args.shape.heads) return;
+  const int lane = static_cast<int>(threadIdx.x % kWarp);
+  const int dim = static_cast<int>(args.shape.head_dim);
   const std::uint32_t group = args.shape.heads / args.shape.kv_heads;
-  const AttentionTile tile = args.tiles[args.row_tiles[row]];
-  const int m = static_cast<int>((row - tile.first_row) * group + head % group);
-  const std::uint32_t dim = args.shape.head_dim;
-  T* out = static_cast<T*>(args.out) + (std::uint64_t{row} * args.shape.heads + head) * dim;
-  for (std::uint32_t d = threadIdx.x; d < dim; d += blockDim.x) {
-    float maximum = -INFINITY;
-    float total = 0.0f;
-    float sum = 0.0f;
-    for (std::uint32_t p = 0; p < tile.partitions; ++p) {
-      const float* part = PartOf(args, tile.first_item + p, head / group, m);
-      if (part[dim] == -INFINITY) continue;  // wholly outside of what the row sees
-      const float larger = fmaxf(maximum, part[dim]);
-      const float before = expf(maximum - larger);
-      const float here = expf(part[dim] - larger);
-      sum = sum * before + part[d] * here;
-      total = total * before + part[dim + 1] * here;
-      maximum = larger;
-    }
-    out[d] = FromFloat<T>(sum / total);
+  const AttentionTile tile = args.tiles[row.tile];
+  const int m = static_cast<int>((row.row - tile.first_row) * group + head % group);
+  const int partitions = static_cast<int>(tile.partitions);
+  const float* const parts = PartOf(args, tile.first_item, head / group, m);
+  const std::uint64_t stride = PartOf(args, 1, 0, 0) - args.workspace;
+  float maximum = -INFINITY;
+  for (int p = lane; p < partitions; p += kWarp) maximum = fmaxf(maximum, parts[p * stride + dim]);
+  for (int step = kWarp / 2; step > 0; step /= 2) {
+    maximum = fmaxf(maximum, __shfl_xor_sync(kAllLanes, maximum, step));
   }
+  float total = 0.0f;
+  float sums[kMaxDim / kWarp] = {};
+  for (int first = 0; first < partitions; first += kWarp) {
+    const int count = partitions - first < kWarp ? partitions - first : kWarp;
+    const float* const own = parts + (first + lane) * stride;
+    const float weight = lane < count ? expf(own[dim] - maximum) : 0.0f;
+    const float own_total = lane < count ? weight * own[dim + 1] : 0.0f;
+    for (int i = 0; i < count; ++i) {
+      const float* const part = parts + (first + i) * stride;
+      const float factor = __shfl_sync(kAllLanes, weight, i);
+      total += __shfl_sync(kAllLanes, own_total, i);
+#pragma unroll
+      for (int j = 0; j < kMaxDim / kWarp; ++j) {
+        const int d = lane + j * kWarp;
+        if (d < dim) sums[j] += part[d] * factor;
+      }
+    }
+  }
+  T* out = static_cast<T*>(args.out) + (std::uint64_t{row.row} * args.shape.heads + head) * dim;
+#pragma unroll
+  for (int j = 0; j < kMaxDim / kWarp; ++j) {
+    const int d = lane + j * kWarp;
+    if (d < dim) out[d] = FromFloat<T>(partitions > 0 ? sums[j] / total : 0.0f);
+  }
+}
+
+template <class T>
+void AttendInFloat(const AttentionArgs& args, Stream stream) {
+  const dim3 grid(args.item_count, args.shape.kv_heads);
+  const std::size_t bytes = SharedFloats(static_cast<int>(args.shape.head_dim)) * sizeof(float);
+  PENSTOCK_LAUNCH(PartitionKernel<T>, grid, kThreads, bytes, stream, args);
 }
 
 }  // namespace
 
 absl::Status PagedAttention(const AttentionArgs& args, DType dtype, Stream stream) {
-  if (args.rows == 0) return absl::OkStatus();
-  const dim3 partitions(args.item_count, args.shape.kv_heads);
-  const dim3 rows(args.rows, args.shape.heads);
-  const std::size_t bytes = SharedFloats(static_cast<int>(args.shape.head_dim)) * sizeof(float);
+  const bool tensor_cores =
+      AttentionKindOf(dtype, args.shape, args.block_size) == AttentionKind::kTensorCores;
+  if (tensor_cores) PENSTOCK_RETURN_IF_ERROR(AttendOnTensorCores(args, stream));
+  if (args.row_count == 0) return absl::OkStatus();
+  constexpr unsigned kMergeWarps = 4;
+  const dim3 rows(args.row_count, CeilDivide(args.shape.heads, kMergeWarps));
   return ForElement(dtype, [&](auto element) {
     using T = decltype(element);
-    PENSTOCK_LAUNCH(PartitionKernel<T>, partitions, kThreads, bytes, stream, args);
-    PENSTOCK_LAUNCH(MergeKernel<T>, rows, kThreads, 0, stream, args);
+    if (!tensor_cores) AttendInFloat<T>(args, stream);
+    PENSTOCK_LAUNCH(MergeKernel<T>, rows, kMergeWarps * kWarp, 0, stream, args);
   });
 }
 

@@ -35,6 +35,15 @@ inline absl::Status LaunchStatus() {
   return absl::InternalError(cudaGetErrorString(error));
 }
 
+// So that blocks of `kernel` may have so much dynamic shared memory: above 48 KiB a kernel must ask.
+template <class Kernel>
+absl::Status AllowShared(Kernel kernel, std::size_t bytes) {
+  const cudaError_t error = cudaFuncSetAttribute(
+      kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, static_cast<int>(bytes));
+  if (error == cudaSuccess) return absl::OkStatus();
+  return absl::InternalError(cudaGetErrorString(error));
+}
+
 }  // namespace penstock::shard::cuda
 #endif
 
@@ -49,6 +58,14 @@ __device__ inline float FromFloat<float>(float value) {
 template <class T>
 __device__ float Rounded(float value) {
   return ToFloat(FromFloat<T>(value));
+}
+
+// 16 bytes at once; both addresses are multiples of 16.
+struct alignas(16) Bytes16 {
+  std::uint32_t words[4];
+};
+__device__ inline void Copy16(void* to, const void* from) {
+  *static_cast<Bytes16*>(to) = *static_cast<const Bytes16*>(from);
 }
 
 constexpr int kWarp = 32;

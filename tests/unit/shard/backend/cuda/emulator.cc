@@ -1,6 +1,7 @@
 #include "tests/unit/shard/backend/cuda/emulator.h"
 
 #include <algorithm>
+#include <array>
 #include <boost/context/fiber.hpp>
 #include <boost/context/fixedsize_stack.hpp>
 #include <cstdio>
@@ -43,12 +44,21 @@ class StackPool {
   }
 };
 
+struct PendingCopy {
+  void* to;
+  const void* from;
+};
+
 struct FiberThread {
   fiber resume;
   fiber back;  // to the scheduler
   ThreadView view;
   State state = State::kReady;
-  std::uint32_t offered = 0;
+  // In turns: who has met may offer anew while others still read.
+  std::array<std::array<std::byte, 32>, 2> offers;
+  std::size_t turn = 0;
+  std::deque<std::vector<PendingCopy>> copies;  // ended groups
+  std::vector<PendingCopy> open_copies;
 };
 
 struct BlockRun {
@@ -154,13 +164,31 @@ float* DynamicShared() { return block_run->shared.data(); }
 
 void SyncBlock() { Wait(State::kAtBlock); }
 
-std::uint32_t ExchangeInWarp(std::uint32_t value, unsigned mask) {
-  const std::size_t self = block_run->running;
-  block_run->threads[self].offered = value;
+void MeetInWarp(const void* offer, std::size_t bytes) {
+  FiberThread& self = Self();
+  self.turn = 1 - self.turn;
+  std::memcpy(self.offers[self.turn].data(), offer, bytes);
   Wait(State::kAtWarp);
-  const std::uint32_t taken = block_run->threads[self ^ mask].offered;
-  Wait(State::kAtWarp);  // nobody offers anew before all have taken
-  return taken;
+}
+
+const void* OfferOf(unsigned lane) {
+  const std::size_t warp = block_run->running / kWarp * kWarp;
+  return block_run->threads[warp + lane].offers[Self().turn].data();
+}
+
+void BeginCopy(void* to, const void* from) { Self().open_copies.push_back({to, from}); }
+
+void EndCopies() { Self().copies.push_back(std::exchange(Self().open_copies, {})); }
+
+void FinishCopies(std::size_t open) {
+  constexpr std::size_t kBytes = 16;
+  auto& groups = Self().copies;
+  for (; groups.size() > open; groups.pop_front()) {
+    for (const PendingCopy& copy : groups.front()) {
+      copy.from == nullptr ? std::memset(copy.to, 0, kBytes)
+                           : std::memcpy(copy.to, copy.from, kBytes);
+    }
+  }
 }
 
 void Launch(dim3 grid, dim3 block, std::size_t shared_bytes, const std::function<void()>& kernel) {

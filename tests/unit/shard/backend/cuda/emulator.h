@@ -19,6 +19,7 @@
 #define __global__
 #define __device__
 #define __host__
+#define __launch_bounds__(...)
 // One block runs at a time on each thread of the host.
 #define __shared__ static thread_local
 
@@ -52,8 +53,16 @@ std::vector<std::function<void()>> EndCapture();
 
 float* DynamicShared();
 void SyncBlock();
-// The value that `lane ^ mask` of the same warp gave.
-std::uint32_t ExchangeInWarp(std::uint32_t value, unsigned mask);
+// All lanes of the warp meet; each has left a few bytes, which the others may read until the warp
+// meets again.
+void MeetInWarp(const void* offer, std::size_t bytes);
+const void* OfferOf(unsigned lane);
+
+// Copies of 16 bytes (zeros if `from` is null) that the running thread began; they are made when it
+// waits until at most so many of its newest groups are open.
+void BeginCopy(void* to, const void* from);
+void EndCopies();
+void FinishCopies(std::size_t open);
 
 }  // namespace penstock::emulator
 
@@ -69,12 +78,17 @@ std::uint32_t ExchangeInWarp(std::uint32_t value, unsigned mask);
 
 inline void __syncthreads() { ::penstock::emulator::SyncBlock(); }
 
-inline float __shfl_xor_sync(unsigned, float value, int mask) {
-  std::uint32_t bits;
-  std::memcpy(&bits, &value, sizeof bits);
-  bits = ::penstock::emulator::ExchangeInWarp(bits, static_cast<unsigned>(mask));
-  std::memcpy(&value, &bits, sizeof bits);
+inline void __syncwarp() { ::penstock::emulator::MeetInWarp(nullptr, 0); }
+
+template <class T>
+T __shfl_sync(unsigned, T value, int lane) {
+  ::penstock::emulator::MeetInWarp(&value, sizeof value);
+  std::memcpy(&value, ::penstock::emulator::OfferOf(static_cast<unsigned>(lane)), sizeof value);
   return value;
+}
+template <class T>
+T __shfl_xor_sync(unsigned all, T value, int mask) {
+  return __shfl_sync(all, value, static_cast<int>(threadIdx.x % 32) ^ mask);
 }
 
 inline float rsqrtf(float value) { return 1.0f / std::sqrt(value); }
@@ -101,5 +115,11 @@ inline Bf16 FromFloat<Bf16>(float value) {
 }
 
 inline absl::Status LaunchStatus() { return absl::OkStatus(); }
+
+// No block has more of it on an A100.
+template <class Kernel>
+absl::Status AllowShared(Kernel, std::size_t bytes) {
+  return bytes <= 163 << 10 ? absl::OkStatus() : absl::InternalError("too much shared memory");
+}
 
 }  // namespace penstock::shard::cuda

@@ -71,7 +71,8 @@ class AttentionBatch {
   }
 
   Values Run(const std::vector<RaggedSegment>& segments, const std::vector<std::uint32_t>& starts) {
-    const AttentionWork work = PlanAttention(segments, starts, case_.shape, case_.window);
+    const AttentionKind kind = AttentionKindOf(case_.dtype, case_.shape, case_.block_size);
+    const AttentionWork work = PlanAttention(segments, starts, case_.shape, case_.window, kind);
     SharedVector<float> workspace(WorkspaceFloats(work.items.size(), case_.shape), std::nanf(""));
     Values out =
         Values::Zeros(std::size_t{rows_} * case_.shape.heads * case_.shape.head_dim, case_.dtype);
@@ -81,7 +82,8 @@ class AttentionBatch {
     };
     const auto tiles = shared(work.tiles);
     const auto items = shared(work.items);
-    const auto row_tiles = shared(work.row_tiles);
+    const auto rows = shared(work.rows);
+    const auto chunks = shared(work.chunks);
     const auto blocks = shared(tables_);
     AttentionArgs args;
     args.qkv = qkv_.data();
@@ -90,11 +92,13 @@ class AttentionBatch {
     args.out = out.data();
     args.tiles = tiles.data();
     args.items = items.data();
-    args.row_tiles = row_tiles.data();
+    args.rows = rows.data();
+    args.chunks = chunks.data();
     args.blocks = blocks.data();
     args.workspace = workspace.data();
     args.item_count = static_cast<std::uint32_t>(work.items.size());
-    args.rows = rows_;
+    args.row_count = static_cast<std::uint32_t>(work.rows.size());
+    args.chunk_count = static_cast<std::uint32_t>(work.chunks.size());
     args.block_size = case_.block_size;
     args.window = case_.window;
     args.scale = kScale;
@@ -103,6 +107,8 @@ class AttentionBatch {
     EXPECT_TRUE(FinishKernels().ok());
     return out;
   }
+
+  const std::vector<Part>& parts() const { return parts_; }
 
   // Output of one row and head in double precision.
   std::vector<double> Expected(std::uint32_t part_index, std::uint32_t row, std::uint32_t head) {
@@ -158,41 +164,97 @@ class AttentionBatch {
   Values qkv_ = Values::Zeros(0, DType::kFloat32);
 };
 
-class PagedAttentionTest : public testing::TestWithParam<Case> {};
+class PagedAttentionTest : public testing::TestWithParam<Case> {
+ protected:
+  // Weights that are rounded to bfloat16, then the output, are each off by up to 2^-9 of the largest
+  // value, which is 1.
+  static double Tolerance(const Case& c) {
+    const bool tensor_cores =
+        AttentionKindOf(c.dtype, c.shape, c.block_size) == AttentionKind::kTensorCores;
+    return tensor_cores ? 4.2e-3 : c.dtype == DType::kFloat32 ? 2e-5 : 1e-2;
+  }
 
-TEST_P(PagedAttentionTest, EqualsPlainAttention) {
-  PENSTOCK_DEVICE_OR_SKIP();
-  const Case& c = GetParam();
-  // Decodes at block and partition edges, the first token, a chunk inside and one across a
-  // partition.
-  const std::vector<Part> parts = {{0, 1}, {15, 1}, {16, 1}, {255, 1}, {256, 1}, {0, 7}, {250, 9}};
-  AttentionBatch batch(c, parts, 7);
-  const Values out = batch.Run();
-  const double tolerance = c.dtype == DType::kFloat32 ? 2e-5 : 1e-2;
-  std::uint32_t row = 0;
-  for (std::uint32_t part = 0; part < parts.size(); ++part) {
-    for (std::uint32_t i = 0; i < parts[part].rows; ++i, ++row) {
-      for (std::uint32_t head = 0; head < c.shape.heads; ++head) {
-        const std::vector<double> want = batch.Expected(part, i, head);
-        for (std::size_t d = 0; d < want.size(); ++d) {
-          const std::size_t at = (std::size_t{row} * c.shape.heads + head) * want.size() + d;
-          ASSERT_NEAR(out[at], want[d], tolerance)
-              << "sequence " << part << " row " << i << " head " << head << " dimension " << d;
+  // Of long parts some rows of each place in a tile.
+  static bool IsChecked(std::uint32_t row, std::uint32_t rows) {
+    return row < 20 || row % 7 == 0 || row + 3 > rows;
+  }
+
+  static void ExpectPlain(const Case& c, AttentionBatch& batch) {
+    const Values out = batch.Run();
+    std::uint32_t row = 0;
+    for (std::uint32_t part = 0; part < batch.parts().size(); ++part) {
+      for (std::uint32_t i = 0; i < batch.parts()[part].rows; ++i, ++row) {
+        if (!IsChecked(i, batch.parts()[part].rows)) continue;
+        for (std::uint32_t head = 0; head < c.shape.heads; ++head) {
+          const std::vector<double> want = batch.Expected(part, i, head);
+          for (std::size_t d = 0; d < want.size(); ++d) {
+            const std::size_t at = (std::size_t{row} * c.shape.heads + head) * want.size() + d;
+            ASSERT_NEAR(out[at], want[d], Tolerance(c))
+                << "sequence " << part << " row " << i << " head " << head << " dimension " << d;
+          }
         }
       }
     }
   }
+};
+
+TEST_P(PagedAttentionTest, EqualsPlainAttention) {
+  PENSTOCK_DEVICE_OR_SKIP();
+  // Decodes at block and partition edges, the first token, a chunk inside and one across a
+  // partition.
+  AttentionBatch batch(GetParam(),
+                       {{0, 1}, {15, 1}, {16, 1}, {255, 1}, {256, 1}, {0, 7}, {250, 9}}, 7);
+  ExpectPlain(GetParam(), batch);
 }
 
-INSTANTIATE_TEST_SUITE_P(Shapes, PagedAttentionTest,
+constexpr DType kBf16 = DType::kBFloat16;
+
+INSTANTIATE_TEST_SUITE_P(Float, PagedAttentionTest,
                          testing::Values(Case{"Dim64", {2, 2, 64}}, Case{"Dim80Group4", {4, 1, 80}},
                                          Case{"Dim96Window", {2, 1, 96}, 40},
                                          Case{"Dim128Group16", {16, 1, 128}},
                                          Case{"Dim256", {1, 1, 256}}, Case{"Group5", {5, 1, 8}},
                                          Case{"WindowOverPartitions", {2, 2, 16}, 300},
-                                         Case{"Bf16", {4, 2, 64}, 0, DType::kBFloat16},
+                                         Case{"Bf16", {4, 2, 32}, 0, kBf16},
                                          Case{"Blocks32", {2, 2, 16}, 0, DType::kFloat32, 32}),
                          [](const auto& param) { return param.param.name; });
+
+class TensorAttentionTest : public PagedAttentionTest {};
+
+TEST_P(TensorAttentionTest, EqualsPlainAttention) {
+  PENSTOCK_DEVICE_OR_SKIP();
+  // Decodes at edges of blocks and tiles, drafts, and chunks from the start, behind a prefix that
+  // ends inside a block, and with rows that do not fill their last tile.
+  AttentionBatch batch(GetParam(),
+                       {{0, 1}, {15, 1}, {16, 1}, {63, 1}, {64, 1}, {290, 1}, {60, 5}, {0, 67},
+                        {45, 85}},
+                       7);
+  ExpectPlain(GetParam(), batch);
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Shapes, TensorAttentionTest,
+    testing::Values(Case{"Dim16Group8", {8, 1, 16}, 0, kBf16, 32},
+                    Case{"Dim64", {2, 2, 64}, 0, kBf16}, Case{"Dim80Group4", {4, 1, 80}, 0, kBf16},
+                    Case{"Dim96Window", {2, 1, 96}, 40, kBf16},
+                    Case{"Dim128Group16", {16, 1, 128}, 0, kBf16, 32},
+                    Case{"Dim64Group5Window", {5, 1, 64}, 100, kBf16},
+                    Case{"Dim256", {1, 1, 256}, 0, kBf16},
+                    Case{"OnePositionBlocks", {3, 1, 16}, 7, kBf16, 1}),
+    [](const auto& param) { return param.param.name; });
+
+TEST_F(TensorAttentionTest, GoesThroughLongPartitionsAndContexts) {
+  PENSTOCK_DEVICE_OR_SKIP();
+  // Enough sequences that partitions are longer than a tile.
+  const Case many{"", {16, 16, 16}, 0, kBf16};
+  std::vector<Part> parts;
+  for (std::uint32_t i = 0; i < 18; ++i) parts.push_back({130 + 11 * i, 1});
+  AttentionBatch batch(many, parts, 3);
+  ExpectPlain(many, batch);
+  const Case longest{"", {4, 1, 64}, 0, kBf16};
+  AttentionBatch contexts(longest, {{8191, 1}, {8100, 17}, {2047, 1}}, 5);
+  ExpectPlain(longest, contexts);
+}
 
 TEST(PagedAttentionBitsTest, DoNotDependOnTheCutOfThePrompt) {
   PENSTOCK_DEVICE_OR_SKIP();
@@ -204,19 +266,76 @@ TEST(PagedAttentionBitsTest, DoNotDependOnTheCutOfThePrompt) {
   }
 }
 
+TEST(PagedAttentionBitsTest, OfChunksOnTensorCoresDoNotEither) {
+  PENSTOCK_DEVICE_OR_SKIP();
+  AttentionBatch batch({"", {2, 1, 16}, 0, kBf16}, {{3, 300}}, 11);
+  const Values whole = batch.Run();
+  const Values cut = batch.RunInChunks(100);
+  for (std::size_t i = 0; i < whole.size(); ++i) ASSERT_EQ(whole[i], cut[i]);
+}
+
+const HeadShape kShape{8, 2, 64};  // 4 heads per KV head: tiles of 4 rows, chunks of 16
+
 TEST(PlanAttentionTest, WorksOnWhatTheWindowShowsAlone) {
-  const HeadShape shape{8, 2, 64};  // 4 heads per KV head: tiles of 4 rows
   const std::vector<RaggedSegment> segments = {{0, 1, 1000, {}}, {1, 6, 510, {}}};
-  const AttentionWork all = PlanAttention(segments, std::vector<std::uint32_t>{0, 63}, shape, 0);
+  const std::vector<std::uint32_t> tables = {0, 63};
+  const AttentionWork all = PlanAttention(segments, tables, kShape, 0, AttentionKind::kFloat);
   ASSERT_EQ(all.tiles.size(), 3u);
   EXPECT_EQ(all.tiles[0].partitions, 4u);
   EXPECT_EQ(all.tiles[1].rows, 4u);
   EXPECT_EQ(all.tiles[1].partitions, 3u) << "positions 510 to 513 reach into the third";
   EXPECT_EQ(all.tiles[2].table, 63u);
-  EXPECT_EQ(all.row_tiles, (std::vector<std::uint32_t>{0, 1, 1, 1, 1, 2, 2}));
-  const AttentionWork near = PlanAttention(segments, std::vector<std::uint32_t>{0, 63}, shape, 100);
-  EXPECT_EQ(near.tiles[0].first_partition, 3u);
-  EXPECT_EQ(near.tiles[0].partitions, 1u);
+  ASSERT_EQ(all.rows.size(), 7u);
+  EXPECT_EQ(all.rows[4].tile, 1u);
+  EXPECT_EQ(all.rows[5].tile, 2u);
+  const AttentionWork near = PlanAttention(segments, tables, kShape, 100, AttentionKind::kFloat);
+  ASSERT_EQ(near.tiles[0].partitions, 1u);
+  EXPECT_EQ(near.items[0].begin, 768u) << "901 is the first that is seen";
+  const AttentionWork tensor =
+      PlanAttention(segments, tables, kShape, 100, AttentionKind::kTensorCores);
+  EXPECT_EQ(tensor.items[0].begin, 896u);
+  EXPECT_EQ(tensor.items[tensor.tiles[0].partitions - 1].end, 1001u);
+}
+
+TEST(PlanAttentionTest, MakesChunksOfManyRowsAlone) {
+  const std::vector<RaggedSegment> segments = {
+      {0, 16, 500, {}}, {16, 17, 0, {}}, {33, 40, 900, {}}, {73, 1, 5, {}}};
+  const AttentionWork work = PlanAttention(segments, std::vector<std::uint32_t>(4, 0), kShape, 0,
+                                           AttentionKind::kTensorCores);
+  EXPECT_EQ(work.tiles.size(), 5u) << "16 rows are four tiles";
+  EXPECT_EQ(work.rows.size(), 17u);
+  ASSERT_EQ(work.chunks.size(), 5u);
+  EXPECT_EQ(work.chunks[0].first_position, 932u) << "the longest begins first";
+  EXPECT_EQ(work.chunks[0].rows, 8u);
+  EXPECT_EQ(work.chunks[4].first_position, 0u);
+}
+
+TEST(PlanAttentionTest, FillsTheDeviceWithPartitionsAsLongAsPossible) {
+  const HeadShape shape{32, 8, 128};  // 33 items are two blocks per multiprocessor
+  for (std::uint32_t rows : {1u, 2u, 8u, 32u, 64u, 256u}) {
+    for (std::uint32_t context : {1u, 100u, 1024u, 2000u, 4096u, 8192u}) {
+      std::vector<RaggedSegment> segments;
+      for (std::uint32_t row = 0; row < rows; ++row) segments.push_back({row, 1, context - 1, {}});
+      const AttentionWork work = PlanAttention(segments, std::vector<std::uint32_t>(rows, 0), shape,
+                                               0, AttentionKind::kTensorCores);
+      const auto items = static_cast<std::uint32_t>(work.items.size());
+      const std::uint32_t most = rows * ((context + kPositionTile - 1) / kPositionTile);
+      EXPECT_GE(items, std::min(33u, most)) << rows << " rows of " << context;
+      EXPECT_LE(items, rows + MostSpareItems(shape)) << rows << " rows of " << context;
+      if (rows < 64) continue;
+      EXPECT_EQ(items, rows) << "nothing to merge: " << rows << " rows of " << context;
+    }
+  }
+}
+
+TEST(PlanAttentionTest, UsesTensorCoresForBfloat16HeadsOfUsualSizes) {
+  const auto kind = [](DType dtype, std::uint32_t dim, std::uint32_t block) {
+    return AttentionKindOf(dtype, {8, 2, dim}, block) == AttentionKind::kTensorCores;
+  };
+  for (std::uint32_t dim : {16u, 64u, 80u, 96u, 128u, 256u}) EXPECT_TRUE(kind(kBf16, dim, 16));
+  EXPECT_FALSE(kind(DType::kFloat32, 128, 16)) << "float32 stays exact";
+  EXPECT_FALSE(kind(kBf16, 72, 16));
+  EXPECT_FALSE(kind(kBf16, 128, 24));
 }
 
 }  // namespace
