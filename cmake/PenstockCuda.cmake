@@ -29,8 +29,8 @@ function(penstock_cuda_kernels name)
     get_filename_component(source "${source}" ABSOLUTE)
     set(object "${CMAKE_CURRENT_BINARY_DIR}/${stem}.cu.o")
     add_custom_command(OUTPUT "${object}" DEPENDS "${source}" DEPFILE "${object}.d"
-      COMMAND "${_nvcc}" -c "${source}" -o "${object}" -MD -MF "${object}.d" -std=c++20 -O3
-        -I "${CMAKE_SOURCE_DIR}" --expt-relaxed-constexpr -Xcompiler=-fPIC
+      COMMAND ${PENSTOCK_COMPILER_LAUNCHER} "${_nvcc}" -c "${source}" -o "${object}"
+        -MD -MF "${object}.d" -std=c++20 -O3 -I "${CMAKE_SOURCE_DIR}" --expt-relaxed-constexpr -Xcompiler=-fPIC
         -gencode arch=compute_80,code=sm_80 -gencode arch=compute_90a,code=sm_90a
         -gencode arch=compute_90,code=compute_90
       COMMENT "Compiling ${stem}.cu for CUDA" VERBATIM)

@@ -26,7 +26,8 @@ struct ItemRule {
 class GraphBuckets {
  public:
   // Buckets 1, 2, 4, 8, then every 8 up to 64, every 16 up to 256 and every 32 beyond, up to
-  // `max_rows`. Item classes: per row 1, 4, 16, … partitions up to the most; one class with a spare.
+  // `max_rows`. Item classes: per row 1, 4, 16, … partitions up to the most; one class with a
+  // spare.
   GraphBuckets(std::uint32_t max_rows, const ItemRule& rule);
 
   // The smallest shape that holds the step; nothing if none does.

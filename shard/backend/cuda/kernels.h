@@ -3,7 +3,8 @@
 //
 // Shapes are row-major. "Element" buffers hold the model's dtype; sums, norms, angles and softmax
 // are float32, each result rounded once. Every row of an output depends on its own inputs alone, in
-// an order of operations that depends on neither the number of rows nor the cut of the batch.
+// an order of operations that depends on neither the number of rows nor the cut of the batch (but
+// for attention on tensor cores: paged_attention.h).
 //
 // Launches are asynchronous on `stream` (a cudaStream_t) and safe inside a stream capture: nothing
 // is allocated, nothing waits. Errors are those of the launch itself.

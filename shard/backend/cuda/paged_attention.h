@@ -26,11 +26,11 @@
 
 namespace penstock::shard::cuda {
 
-inline constexpr std::uint32_t kPartition = 256;     // positions, without tensor cores
-inline constexpr std::uint32_t kMaxQueries = 16;     // of an item: rows x heads per KV head
-inline constexpr std::uint32_t kChunkQueries = 64;   // of a chunk
-inline constexpr std::uint32_t kPositionTile = 64;   // partitions and chunks begin at multiples
-inline constexpr std::uint32_t kMostItemTiles = 4;   // a sequence with more rows becomes chunks
+inline constexpr std::uint32_t kPartition = 256;       // positions, without tensor cores
+inline constexpr std::uint32_t kMaxQueries = 16;       // of an item: rows x heads per KV head
+inline constexpr std::uint32_t kChunkQueries = 64;     // of a chunk
+inline constexpr std::uint32_t kPositionTile = 64;     // partitions and chunks begin at multiples
+inline constexpr std::uint32_t kMostItemTiles = 4;     // a sequence with more rows becomes chunks
 inline constexpr std::uint32_t kBlocksThatFill = 264;  // two for each of 132 multiprocessors
 
 // What computes the attention of a model.

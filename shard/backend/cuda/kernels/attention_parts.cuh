@@ -10,8 +10,8 @@ namespace penstock::shard::cuda {
 // (of scaled scores; natural exponents) and its total.
 __device__ inline float* PartOf(const AttentionArgs& args, std::uint64_t item,
                                 std::uint32_t kv_head, int m) {
-  return args.workspace + ((item * args.shape.kv_heads + kv_head) * kMaxQueries + m) *
-                              (args.shape.head_dim + 2);
+  return args.workspace +
+         ((item * args.shape.kv_heads + kv_head) * kMaxQueries + m) * (args.shape.head_dim + 2);
 }
 
 // Enqueues the items and chunks of a plan for tensor cores, without the merge.

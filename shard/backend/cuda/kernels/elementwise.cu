@@ -1,94 +1,138 @@
 #include "shard/backend/cuda/kernels.h"
-#include "shard/backend/cuda/kernels/portable.cuh"
+#include "shard/backend/cuda/kernels/vectors.cuh"
 
 namespace penstock::shard::cuda {
 namespace {
 
 constexpr unsigned kThreads = 256;
 
-template <class T>
+// Blocks of kThreads threads, one for each kCount elements of a row, for each row: a step of one
+// row keeps several multiprocessors busy.
+template <int kCount>
+dim3 GridOf(std::uint32_t rows, std::uint32_t width) {
+  return dim3(rows, CeilDivide(width, kThreads * kCount));
+}
+
+// The first of the thread's elements in its row.
+template <int kCount>
+__device__ std::uint32_t Column() {
+  return (blockIdx.y * blockDim.x + threadIdx.x) * kCount;
+}
+
+template <class T, int kCount>
 __global__ void EmbedKernel(EmbedArgs args) {
+  const std::uint32_t at = Column<kCount>();
+  if (at >= args.width) return;
   const std::int32_t newest = args.newest == nullptr ? -1 : args.newest[blockIdx.x];
   const std::int32_t token = newest < 0 ? args.tokens[blockIdx.x] : args.picks[newest];
   const std::int32_t index = token - args.first;
-  const bool mine = index >= 0 && index < args.count;
-  const T* from =
-      static_cast<const T*>(args.table) + static_cast<std::uint64_t>(mine ? index : 0) * args.width;
-  T* to = static_cast<T*>(args.out) + std::uint64_t{blockIdx.x} * args.width;
-  for (std::uint32_t i = threadIdx.x; i < args.width; i += blockDim.x) {
-    to[i] = mine ? from[i] : FromFloat<T>(0.0f);
+  float values[kCount] = {};
+  if (index >= 0 && index < args.count) {
+    Load<kCount>(
+        static_cast<const T*>(args.table) + static_cast<std::uint64_t>(index) * args.width + at,
+        values);
   }
+  Store<kCount>(static_cast<T*>(args.out) + std::uint64_t{blockIdx.x} * args.width + at, values);
 }
 
-template <class T>
+template <class T, int kCount>
 __global__ void SelectRowsKernel(SelectArgs args) {
-  const T* from = static_cast<const T*>(args.in) +
-                  static_cast<std::uint64_t>(args.chosen[blockIdx.x]) * args.width;
-  T* to = static_cast<T*>(args.out) + std::uint64_t{blockIdx.x} * args.width;
-  for (std::uint32_t i = threadIdx.x; i < args.width; i += blockDim.x) to[i] = from[i];
+  const std::uint32_t at = Column<kCount>();
+  if (at >= args.width) return;
+  float values[kCount];
+  Load<kCount>(static_cast<const T*>(args.in) +
+                   static_cast<std::uint64_t>(args.chosen[blockIdx.x]) * args.width + at,
+               values);
+  Store<kCount>(static_cast<T*>(args.out) + std::uint64_t{blockIdx.x} * args.width + at, values);
 }
 
-template <class T>
+template <class T, int kCount>
 __global__ void SiluMulKernel(GateArgs args) {
-  const T* gate = static_cast<const T*>(args.in) + std::uint64_t{blockIdx.x} * args.width * 2;
-  const T* up = gate + args.width;
-  T* out = static_cast<T*>(args.out) + std::uint64_t{blockIdx.x} * args.width;
-  for (std::uint32_t i = threadIdx.x; i < args.width; i += blockDim.x) {
-    const float value = ToFloat(gate[i]);
-    out[i] = FromFloat<T>(Rounded<T>(value / (1.0f + expf(-value))) * ToFloat(up[i]));
+  const std::uint32_t at = Column<kCount>();
+  if (at >= args.width) return;
+  const T* row = static_cast<const T*>(args.in) + std::uint64_t{blockIdx.x} * args.width * 2;
+  float gate[kCount], up[kCount];
+  Load<kCount>(row + at, gate);
+  Load<kCount>(row + args.width + at, up);
+#pragma unroll
+  for (int i = 0; i < kCount; ++i) up[i] *= Rounded<T>(gate[i] / (1.0f + expf(-gate[i])));
+  Store<kCount>(static_cast<T*>(args.out) + std::uint64_t{blockIdx.x} * args.width + at, up);
+}
+
+// Between elements and floats, kCount elements a thread.
+template <class In, class Out, int kCount>
+__global__ void ConvertKernel(const In* in, Out* out, std::uint64_t count) {
+  const std::uint64_t at = (std::uint64_t{blockIdx.x} * blockDim.x + threadIdx.x) * kCount;
+  if (at >= count) return;
+  constexpr int kStep = kCount < 4 ? kCount : 4;  // so many floats are 16 bytes
+  float values[kCount];
+  if constexpr (sizeof(In) <= sizeof(Out)) {
+    Load<kCount>(in + at, values);
+  } else {
+#pragma unroll
+    for (int i = 0; i < kCount; i += kStep) {
+      Load<kStep>(in + at + i, reinterpret_cast<float(&)[kStep]>(values[i]));
+    }
   }
-}
-
-template <class T>
-__global__ void WidenKernel(const T* in, float* out, std::uint64_t count) {
-  const std::uint64_t i = std::uint64_t{blockIdx.x} * blockDim.x + threadIdx.x;
-  if (i < count) out[i] = ToFloat(in[i]);
-}
-
-template <class T>
-__global__ void NarrowKernel(const float* in, T* out, std::uint64_t count) {
-  const std::uint64_t i = std::uint64_t{blockIdx.x} * blockDim.x + threadIdx.x;
-  if (i < count) out[i] = FromFloat<T>(in[i]);
+  if constexpr (sizeof(Out) <= sizeof(In)) {
+    Store<kCount>(out + at, values);
+  } else {
+#pragma unroll
+    for (int i = 0; i < kCount; i += kStep) {
+      Store<kStep>(out + at + i, reinterpret_cast<const float(&)[kStep]>(values[i]));
+    }
+  }
 }
 
 }  // namespace
 
 absl::Status Embed(const EmbedArgs& args, DType dtype, Stream stream) {
   if (args.rows == 0) return absl::OkStatus();
-  return ForElement(dtype, [&](auto element) {
-    PENSTOCK_LAUNCH(EmbedKernel<decltype(element)>, args.rows, kThreads, 0, stream, args);
+  return ForElements(dtype, args.width, [&](auto element, auto count) {
+    using T = decltype(element);
+    constexpr int kCount = decltype(count)::value;
+    PENSTOCK_LAUNCH((EmbedKernel<T, kCount>), GridOf<kCount>(args.rows, args.width), kThreads, 0,
+                    stream, args);
   });
 }
 
 absl::Status SelectRows(const SelectArgs& args, DType dtype, Stream stream) {
   if (args.rows == 0) return absl::OkStatus();
-  return ForElement(dtype, [&](auto element) {
-    PENSTOCK_LAUNCH(SelectRowsKernel<decltype(element)>, args.rows, kThreads, 0, stream, args);
+  return ForElements(dtype, args.width, [&](auto element, auto count) {
+    using T = decltype(element);
+    constexpr int kCount = decltype(count)::value;
+    PENSTOCK_LAUNCH((SelectRowsKernel<T, kCount>), GridOf<kCount>(args.rows, args.width), kThreads,
+                    0, stream, args);
   });
 }
 
 absl::Status SiluMul(const GateArgs& args, DType dtype, Stream stream) {
   if (args.rows == 0) return absl::OkStatus();
-  return ForElement(dtype, [&](auto element) {
-    PENSTOCK_LAUNCH(SiluMulKernel<decltype(element)>, args.rows, kThreads, 0, stream, args);
+  return ForElements(dtype, args.width, [&](auto element, auto count) {
+    using T = decltype(element);
+    constexpr int kCount = decltype(count)::value;
+    PENSTOCK_LAUNCH((SiluMulKernel<T, kCount>), GridOf<kCount>(args.rows, args.width), kThreads, 0,
+                    stream, args);
   });
 }
 
 absl::Status Widen(const void* in, float* out, std::uint64_t count, DType dtype, Stream stream) {
   if (count == 0) return absl::OkStatus();
-  return ForElement(dtype, [&](auto element) {
+  return ForElements(dtype, count, [&](auto element, auto at_once) {
     using T = decltype(element);
-    PENSTOCK_LAUNCH(WidenKernel<T>, CeilDivide(count, kThreads), kThreads, 0, stream,
-                    static_cast<const T*>(in), out, count);
+    constexpr int kCount = decltype(at_once)::value;
+    PENSTOCK_LAUNCH((ConvertKernel<T, float, kCount>), CeilDivide(count, kThreads * kCount),
+                    kThreads, 0, stream, static_cast<const T*>(in), out, count);
   });
 }
 
 absl::Status Narrow(const float* in, void* out, std::uint64_t count, DType dtype, Stream stream) {
   if (count == 0) return absl::OkStatus();
-  return ForElement(dtype, [&](auto element) {
+  return ForElements(dtype, count, [&](auto element, auto at_once) {
     using T = decltype(element);
-    PENSTOCK_LAUNCH(NarrowKernel<T>, CeilDivide(count, kThreads), kThreads, 0, stream, in,
-                    static_cast<T*>(out), count);
+    constexpr int kCount = decltype(at_once)::value;
+    PENSTOCK_LAUNCH((ConvertKernel<float, T, kCount>), CeilDivide(count, kThreads * kCount),
+                    kThreads, 0, stream, in, static_cast<T*>(out), count);
   });
 }
 

@@ -1,63 +1,77 @@
 #include "shard/backend/cuda/kernels.h"
-#include "shard/backend/cuda/kernels/portable.cuh"
+#include "shard/backend/cuda/kernels/vectors.cuh"
 
 namespace penstock::shard::cuda {
 namespace {
 
-constexpr unsigned kNormThreads = 256;
+constexpr unsigned kNormThreads = 512;
 constexpr unsigned kHeadThreads = 64;
 
-template <class T>
+// The residual is written once and read again from the caches: each byte comes from memory once.
+template <int kCount, class T>
 __device__ void NormalizeRow(T* in, const T* add, const T* weight, T* out, int width, float eps) {
+  const int step = static_cast<int>(blockDim.x) * kCount;
   float squares = 0.0f;
-  for (int i = threadIdx.x; i < width; i += blockDim.x) {
-    float value = ToFloat(in[i]);
+  for (int at = threadIdx.x * kCount; at < width; at += step) {
+    float values[kCount];
+    Load<kCount>(in + at, values);
     if (add != nullptr) {
-      value = Rounded<T>(value + ToFloat(add[i]));
-      in[i] = FromFloat<T>(value);
+      float added[kCount];
+      Load<kCount>(add + at, added);
+#pragma unroll
+      for (int i = 0; i < kCount; ++i) values[i] = Rounded<T>(values[i] + added[i]);
+      Store<kCount>(in + at, values);
     }
-    squares += value * value;
+#pragma unroll
+    for (int i = 0; i < kCount; ++i) squares += values[i] * values[i];
   }
   const float scale = rsqrtf(BlockReduce(squares, Sum{}) / static_cast<float>(width) + eps);
-  for (int i = threadIdx.x; i < width; i += blockDim.x) {
-    out[i] = FromFloat<T>(Rounded<T>(ToFloat(in[i]) * scale) * ToFloat(weight[i]));
+  for (int at = threadIdx.x * kCount; at < width; at += step) {
+    float values[kCount], weights[kCount];
+    Load<kCount>(in + at, values);
+    Load<kCount>(weight + at, weights);
+#pragma unroll
+    for (int i = 0; i < kCount; ++i) values[i] = Rounded<T>(values[i] * scale) * weights[i];
+    Store<kCount>(out + at, values);
   }
 }
 
-template <class T>
+template <class T, int kCount>
 __global__ void AddRmsNormKernel(NormArgs args) {
   const std::uint64_t begin = std::uint64_t{blockIdx.x} * args.width;
   const T* add = static_cast<const T*>(args.add);
-  NormalizeRow(static_cast<T*>(args.in) + begin, add == nullptr ? nullptr : add + begin,
-               static_cast<const T*>(args.weight), static_cast<T*>(args.out) + begin,
-               static_cast<int>(args.width), args.eps);
+  NormalizeRow<kCount>(static_cast<T*>(args.in) + begin, add == nullptr ? nullptr : add + begin,
+                       static_cast<const T*>(args.weight), static_cast<T*>(args.out) + begin,
+                       static_cast<int>(args.width), args.eps);
 }
 
-template <class T>
+template <class T, int kCount>
 __global__ void HeadRmsNormKernel(HeadNormArgs args) {
   const std::uint32_t row_heads = args.shape.heads + 2 * args.shape.kv_heads;
   const std::uint32_t head = blockIdx.y;
   T* values = static_cast<T*>(args.qkv) +
               (std::uint64_t{blockIdx.x} * row_heads + head) * args.shape.head_dim;
   const void* weight = head < args.shape.heads ? args.query_weight : args.key_weight;
-  NormalizeRow(values, static_cast<const T*>(nullptr), static_cast<const T*>(weight), values,
-               static_cast<int>(args.shape.head_dim), args.eps);
+  NormalizeRow<kCount>(values, static_cast<const T*>(nullptr), static_cast<const T*>(weight),
+                       values, static_cast<int>(args.shape.head_dim), args.eps);
 }
 
 }  // namespace
 
 absl::Status AddRmsNorm(const NormArgs& args, DType dtype, Stream stream) {
   if (args.rows == 0) return absl::OkStatus();
-  return ForElement(dtype, [&](auto element) {
-    PENSTOCK_LAUNCH(AddRmsNormKernel<decltype(element)>, args.rows, kNormThreads, 0, stream, args);
+  return ForElements(dtype, args.width, [&](auto element, auto count) {
+    PENSTOCK_LAUNCH((AddRmsNormKernel<decltype(element), decltype(count)::value>), args.rows,
+                    kNormThreads, 0, stream, args);
   });
 }
 
 absl::Status HeadRmsNorm(const HeadNormArgs& args, DType dtype, Stream stream) {
   if (args.rows == 0) return absl::OkStatus();
   const dim3 grid(args.rows, args.shape.heads + args.shape.kv_heads);
-  return ForElement(dtype, [&](auto element) {
-    PENSTOCK_LAUNCH(HeadRmsNormKernel<decltype(element)>, grid, kHeadThreads, 0, stream, args);
+  return ForElements(dtype, args.shape.head_dim, [&](auto element, auto count) {
+    PENSTOCK_LAUNCH((HeadRmsNormKernel<decltype(element), decltype(count)::value>), grid,
+                    kHeadThreads, 0, stream, args);
   });
 }
 

@@ -35,7 +35,8 @@ inline absl::Status LaunchStatus() {
   return absl::InternalError(cudaGetErrorString(error));
 }
 
-// So that blocks of `kernel` may have so much dynamic shared memory: above 48 KiB a kernel must ask.
+// So that blocks of `kernel` may have so much dynamic shared memory: above 48 KiB a kernel must
+// ask.
 template <class Kernel>
 absl::Status AllowShared(Kernel kernel, std::size_t bytes) {
   const cudaError_t error = cudaFuncSetAttribute(

@@ -1,51 +1,75 @@
 #include "shard/backend/cuda/kernels.h"
-#include "shard/backend/cuda/kernels/portable.cuh"
+#include "shard/backend/cuda/kernels/vectors.cuh"
 
 namespace penstock::shard::cuda {
 namespace {
 
-constexpr unsigned kThreads = 64;
+constexpr unsigned kThreads = 256;
 
+// Where a head of the row lies in the cache; null for query heads, which do not.
 template <class T>
-__device__ void RotateHead(T* head, const float* cos, const float* sin, int half) {
-  for (int i = threadIdx.x; i < half; i += blockDim.x) {
-    const float first = ToFloat(head[i]);
-    const float second = ToFloat(head[half + i]);
-    head[i] = FromFloat<T>(first * cos[i] - second * sin[i]);
-    head[half + i] = FromFloat<T>(second * cos[i] + first * sin[i]);
-  }
-}
-
-// A block per row and head: query heads, then key heads, then value heads.
-template <class T>
-__global__ void RopeKvWriteKernel(RopeArgs args) {
+__device__ T* InCache(const RopeArgs& args, std::uint32_t head) {
   const HeadShape shape = args.shape;
-  const std::uint32_t row = blockIdx.x;
-  const std::uint32_t head = blockIdx.y;
-  const std::uint32_t row_heads = shape.heads + 2 * shape.kv_heads;
-  const int dim = static_cast<int>(shape.head_dim);
-  T* values = static_cast<T*>(args.qkv) + (std::uint64_t{row} * row_heads + head) * shape.head_dim;
-  if (head < shape.heads + shape.kv_heads) {
-    const std::uint64_t angles = static_cast<std::uint64_t>(args.positions[row]) * (dim / 2);
-    RotateHead(values, args.cos + angles, args.sin + angles, dim / 2);
-  }
-  if (head < shape.heads) return;
-  __syncthreads();
+  if (head < shape.heads) return nullptr;
   const bool is_key = head < shape.heads + shape.kv_heads;
   const std::uint32_t kv_head = (head - shape.heads) % shape.kv_heads;
-  T* cache = static_cast<T*>(is_key ? args.keys : args.values) +
-             (static_cast<std::uint64_t>(args.cache_rows[row]) * shape.kv_heads + kv_head) *
-                 shape.head_dim;
-  for (int i = threadIdx.x; i < dim; i += blockDim.x) cache[i] = values[i];
+  return static_cast<T*>(is_key ? args.keys : args.values) +
+         (static_cast<std::uint64_t>(args.cache_rows[blockIdx.x]) * shape.kv_heads + kv_head) *
+             shape.head_dim;
+}
+
+// Elements [at, at + kCount) and their partners half a head further.
+template <int kCount, class T>
+__device__ void Rotate(T* head, T* cache, const float* cos, const float* sin, int at, int half) {
+  float first[kCount], second[kCount];
+  Load<kCount>(head + at, first);
+  Load<kCount>(head + half + at, second);
+#pragma unroll
+  for (int i = 0; i < kCount; ++i) {
+    const float a = first[i];
+    const float b = second[i];
+    first[i] = a * cos[at + i] - b * sin[at + i];
+    second[i] = b * cos[at + i] + a * sin[at + i];
+  }
+  Store<kCount>(head + at, first);
+  Store<kCount>(head + half + at, second);
+  if (cache == nullptr) return;
+  Store<kCount>(cache + at, first);
+  Store<kCount>(cache + half + at, second);
+}
+
+// A block per row. Its threads take pieces of query and key heads, then pieces of value heads,
+// which are copied only.
+template <class T, int kCount>
+__global__ void RopeKvWriteKernel(RopeArgs args) {
+  const HeadShape shape = args.shape;
+  const int half = static_cast<int>(shape.head_dim) / 2;
+  const std::uint32_t pieces = half / kCount;  // of half a head
+  const std::uint32_t rotated = (shape.heads + shape.kv_heads) * pieces;
+  const std::uint32_t row_heads = shape.heads + 2 * shape.kv_heads;
+  T* const row = static_cast<T*>(args.qkv) + std::uint64_t{blockIdx.x} * row_heads * shape.head_dim;
+  const std::uint64_t angles = static_cast<std::uint64_t>(args.positions[blockIdx.x]) * half;
+  for (std::uint32_t i = threadIdx.x; i < rotated; i += kThreads) {
+    const std::uint32_t head = i / pieces;
+    Rotate<kCount>(row + head * shape.head_dim, InCache<T>(args, head), args.cos + angles,
+                   args.sin + angles, static_cast<int>(i % pieces) * kCount, half);
+  }
+  for (std::uint32_t i = threadIdx.x; i < shape.kv_heads * pieces * 2; i += kThreads) {
+    const std::uint32_t head = shape.heads + shape.kv_heads + i / (pieces * 2);
+    const std::uint32_t at = i % (pieces * 2) * kCount;
+    float values[kCount];
+    Load<kCount>(row + head * shape.head_dim + at, values);
+    Store<kCount>(InCache<T>(args, head) + at, values);
+  }
 }
 
 }  // namespace
 
 absl::Status RopeKvWrite(const RopeArgs& args, DType dtype, Stream stream) {
   if (args.rows == 0) return absl::OkStatus();
-  const dim3 grid(args.rows, args.shape.heads + 2 * args.shape.kv_heads);
-  return ForElement(dtype, [&](auto element) {
-    PENSTOCK_LAUNCH(RopeKvWriteKernel<decltype(element)>, grid, kThreads, 0, stream, args);
+  return ForElements(dtype, args.shape.head_dim / 2, [&](auto element, auto count) {
+    PENSTOCK_LAUNCH((RopeKvWriteKernel<decltype(element), decltype(count)::value>), args.rows,
+                    kThreads, 0, stream, args);
   });
 }
 

@@ -131,9 +131,9 @@ __device__ void LoadCache(const AttentionArgs& args, const Job& job, const void*
     const int at = i % kChunks * kChunk;
     const bool there = first + key < job.end;
     const std::uint32_t position = there ? first + key : first;
-    const std::uint64_t row = (std::uint64_t{blocks[position >> job.block_shift]}
-                               << job.block_shift) +
-                              (position & (args.block_size - 1));
+    const std::uint64_t row =
+        (std::uint64_t{blocks[position >> job.block_shift]} << job.block_shift) +
+        (position & (args.block_size - 1));
     const Bf16* const from =
         static_cast<const Bf16*>(cache) + (row * args.shape.kv_heads + blockIdx.y) * G::kDim + at;
     CopyAsync(to + key * G::kStride + at, from, there);
@@ -155,8 +155,8 @@ __device__ void Score(const Shared<G>& shared, const Queries<G>& kept, const Bf1
                       float (&scores)[G::kScoreTiles][4]) {
   const Bf16* const queries =
       shared.queries + RowWarp<G>() * kRows * G::kStride + RowsFirst(G::kStride);
-  const Bf16* const own = keys + KeyWarp<G>() * G::kKeysOfWarp * G::kStride +
-                          ColumnsFirst(G::kStride);
+  const Bf16* const own =
+      keys + KeyWarp<G>() * G::kKeysOfWarp * G::kStride + ColumnsFirst(G::kStride);
 #pragma unroll
   for (int k = 0; k < G::kSteps; ++k) {
     std::uint32_t a[4];
@@ -338,7 +338,7 @@ __device__ void StoreChunk(const AttentionArgs& args, const Job& job, Bf16* shar
 template <class G>
 __device__ void StorePart(const AttentionArgs& args, const Job& job, float* shared,
                           const Rows<G>& rows) {
-  float* const sums = shared;  // [kWarps][kRows][kOutStride]
+  float* const sums = shared;                                   // [kWarps][kRows][kOutStride]
   float* const states = sums + kWarps * kRows * G::kOutStride;  // [kWarps][kRows][2]
   const int warp = KeyWarp<G>();
   __syncthreads();  // the last tile has been read
@@ -378,8 +378,8 @@ __device__ void StorePart(const AttentionArgs& args, const Job& job, float* shar
 }
 
 template <int kDim, bool kItems>
-__global__ void __launch_bounds__(kThreads) AttentionKernel(AttentionArgs args,
-                                                            unsigned block_shift) {
+__global__ void __launch_bounds__(kThreads)
+    AttentionKernel(AttentionArgs args, unsigned block_shift) {
   using G = Geometry<kDim, kItems>;
   PENSTOCK_DYNAMIC_SHARED(memory);
   Job job;

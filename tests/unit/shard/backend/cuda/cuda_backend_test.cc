@@ -29,11 +29,11 @@ std::vector<TokenId> Prompt(std::size_t size, TokenId first) {
 
 class CudaBackendTest : public testing::Test {
  protected:
-  void MakeModel(const std::string& type, std::uint32_t window = 0) {
+  void MakeModel(const std::string& type, std::uint32_t window = 0, DType dtype = DType::kFloat32) {
     make_model::Config config;
     config.output = options_.folder = folder_.path();
     config.type = type;
-    config.dtype = DType::kFloat32;
+    config.dtype = dtype;
     config.seed = 5;
     config.sliding_window = window;
     config.overwrite = true;
@@ -108,6 +108,31 @@ TEST_F(CudaBackendTest, GraphsGiveTheIdsOfEagerStepsOverPartitionsAndWindows) {
     // From below the second partition of 256 positions into it.
     EXPECT_EQ(eager->Greedy(0, Prompt(250, 3), 12, 24), graphs->Greedy(0, Prompt(250, 3), 12, 24));
   }
+}
+
+// Bfloat16: attention on tensor cores, in chunks and in items, eager and recorded.
+TEST_F(CudaBackendTest, TensorCoresAgreeWithTheReference) {
+  for (std::uint32_t window : {0u, 24u}) {
+    MakeModel("mistral", window, DType::kBFloat16);
+    auto reference = ModelRunner::Open(options_);
+    auto eager = ModelRunner::Open(OnGpu(options_, *gpu_, false));
+    auto graphs = ModelRunner::Open(OnGpu(options_, *gpu_));
+    ASSERT_TRUE(reference != nullptr && eager != nullptr && graphs != nullptr);
+    EXPECT_LT(MaxDifference(reference->Prefill(0, Prompt(70, 1), 24),
+                            graphs->Prefill(0, Prompt(70, 1), 24)),
+              0.1f);
+    eager->Prefill(0, Prompt(70, 1), 24);
+    for (int step = 0; step < 3; ++step) {
+      const std::vector<ModelRunner::Feed> feeds = {{0, {100 + step}}, {1, {50 + step}}};
+      const auto want = reference->Step(feeds);
+      const auto got = graphs->Step(feeds);
+      EXPECT_EQ(got, eager->Step(feeds)) << "step " << step;
+      for (std::size_t i = 0; i < want.size(); ++i) {
+        EXPECT_LT(MaxDifference(want[i], got[i]), 0.1f) << "step " << step;
+      }
+    }
+  }
+  EXPECT_GT(gpu_->graph_launches(), 0);
 }
 
 TEST_F(CudaBackendTest, PaddingRowsWriteNoBlockOfASequence) {

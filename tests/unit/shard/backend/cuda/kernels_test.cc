@@ -122,46 +122,50 @@ TEST_P(KernelTest, RopeRotatesAndWritesTheRowsOfTheCache) {
 }
 
 TEST_P(KernelTest, SiluMul) {
-  const std::uint32_t rows = 3, width = 77;
-  const Values in = Random(rows * 2 * width, 4.0f);
-  Values out = Zeros(rows * width);
-  std::vector<double> want(rows * width);
-  for (std::uint32_t i = 0; i < rows * width; ++i) {
-    const double gate = in[i / width * 2 * width + i % width];
-    want[i] = gate / (1 + std::exp(-gate)) * in[i / width * 2 * width + width + i % width];
+  for (std::uint32_t width : {77u, 2056u}) {
+    const std::uint32_t rows = 3;
+    const Values in = Random(rows * 2 * width, 4.0f);
+    Values out = Zeros(rows * width);
+    std::vector<double> want(rows * width);
+    for (std::uint32_t i = 0; i < rows * width; ++i) {
+      const double gate = in[i / width * 2 * width + i % width];
+      want[i] = gate / (1 + std::exp(-gate)) * in[i / width * 2 * width + width + i % width];
+    }
+    ASSERT_TRUE(Ran(SiluMul({in.data(), out.data(), rows, width}, GetParam(), nullptr)));
+    ExpectNear(out, want);
   }
-  ASSERT_TRUE(Ran(SiluMul({in.data(), out.data(), rows, width}, GetParam(), nullptr)));
-  ExpectNear(out, want);
 }
 
 TEST_P(KernelTest, EmbeddingGivesZerosForTokensOfOtherRanks) {
-  const std::uint32_t width = 70;
-  const Values table = Random(4 * width);
-  const SharedVector<std::int32_t> tokens = {10, 13, 9, 14};
-  Values out = Random(4 * width);
-  ASSERT_TRUE(
-      Ran(Embed({tokens.data(), table.data(), out.data(), 4, width, 10, 4}, GetParam(), nullptr)));
-  for (std::uint32_t i = 0; i < width; ++i) {
-    EXPECT_EQ(out[i], table[i]);
-    EXPECT_EQ(out[width + i], table[3 * width + i]);
-    EXPECT_EQ(out[2 * width + i], 0.0);
-    EXPECT_EQ(out[3 * width + i], 0.0);
+  for (std::uint32_t width : {70u, 2064u}) {
+    const Values table = Random(4 * width);
+    const SharedVector<std::int32_t> tokens = {10, 13, 9, 14};
+    Values out = Random(4 * width);
+    ASSERT_TRUE(Ran(
+        Embed({tokens.data(), table.data(), out.data(), 4, width, 10, 4}, GetParam(), nullptr)));
+    for (std::uint32_t i = 0; i < width; ++i) {
+      EXPECT_EQ(out[i], table[i]);
+      EXPECT_EQ(out[width + i], table[3 * width + i]);
+      EXPECT_EQ(out[2 * width + i], 0.0);
+      EXPECT_EQ(out[3 * width + i], 0.0);
+    }
   }
 }
 
 TEST_P(KernelTest, SelectsRowsAndChangesWidths) {
-  const std::uint32_t width = 300;
-  const Values in = Random(5 * width);
-  Values out = Zeros(2 * width), back = Zeros(2 * width);
-  const SharedVector<std::int32_t> chosen = {4, 1};
-  ASSERT_TRUE(
-      Ran(SelectRows({in.data(), chosen.data(), out.data(), 2, width}, GetParam(), nullptr)));
-  SharedVector<float> wide(2 * width);
-  ASSERT_TRUE(Ran(Widen(out.data(), wide.data(), wide.size(), GetParam(), nullptr)));
-  ASSERT_TRUE(Ran(Narrow(wide.data(), back.data(), wide.size(), GetParam(), nullptr)));
-  for (std::uint32_t i = 0; i < width; ++i) {
-    EXPECT_EQ(wide[i], in[4 * width + i]);
-    EXPECT_EQ(back[width + i], in[width + i]);
+  for (std::uint32_t width : {300u, 2064u}) {
+    const Values in = Random(5 * width);
+    Values out = Zeros(2 * width), back = Zeros(2 * width);
+    const SharedVector<std::int32_t> chosen = {4, 1};
+    ASSERT_TRUE(
+        Ran(SelectRows({in.data(), chosen.data(), out.data(), 2, width}, GetParam(), nullptr)));
+    SharedVector<float> wide(2 * width);
+    ASSERT_TRUE(Ran(Widen(out.data(), wide.data(), wide.size(), GetParam(), nullptr)));
+    ASSERT_TRUE(Ran(Narrow(wide.data(), back.data(), wide.size(), GetParam(), nullptr)));
+    for (std::uint32_t i = 0; i < width; ++i) {
+      EXPECT_EQ(wide[i], in[4 * width + i]);
+      EXPECT_EQ(back[width + i], in[width + i]);
+    }
   }
 }
 

@@ -166,8 +166,8 @@ class AttentionBatch {
 
 class PagedAttentionTest : public testing::TestWithParam<Case> {
  protected:
-  // Weights that are rounded to bfloat16, then the output, are each off by up to 2^-9 of the largest
-  // value, which is 1.
+  // Weights that are rounded to bfloat16, then the output, are each off by up to 2^-9 of the
+  // largest value, which is 1.
   static double Tolerance(const Case& c) {
     const bool tensor_cores =
         AttentionKindOf(c.dtype, c.shape, c.block_size) == AttentionKind::kTensorCores;
@@ -202,8 +202,8 @@ TEST_P(PagedAttentionTest, EqualsPlainAttention) {
   PENSTOCK_DEVICE_OR_SKIP();
   // Decodes at block and partition edges, the first token, a chunk inside and one across a
   // partition.
-  AttentionBatch batch(GetParam(),
-                       {{0, 1}, {15, 1}, {16, 1}, {255, 1}, {256, 1}, {0, 7}, {250, 9}}, 7);
+  AttentionBatch batch(GetParam(), {{0, 1}, {15, 1}, {16, 1}, {255, 1}, {256, 1}, {0, 7}, {250, 9}},
+                       7);
   ExpectPlain(GetParam(), batch);
 }
 
@@ -225,23 +225,22 @@ TEST_P(TensorAttentionTest, EqualsPlainAttention) {
   PENSTOCK_DEVICE_OR_SKIP();
   // Decodes at edges of blocks and tiles, drafts, and chunks from the start, behind a prefix that
   // ends inside a block, and with rows that do not fill their last tile.
-  AttentionBatch batch(GetParam(),
-                       {{0, 1}, {15, 1}, {16, 1}, {63, 1}, {64, 1}, {290, 1}, {60, 5}, {0, 67},
-                        {45, 85}},
-                       7);
+  AttentionBatch batch(
+      GetParam(),
+      {{0, 1}, {15, 1}, {16, 1}, {63, 1}, {64, 1}, {290, 1}, {60, 5}, {0, 67}, {45, 85}}, 7);
   ExpectPlain(GetParam(), batch);
 }
 
-INSTANTIATE_TEST_SUITE_P(
-    Shapes, TensorAttentionTest,
-    testing::Values(Case{"Dim16Group8", {8, 1, 16}, 0, kBf16, 32},
-                    Case{"Dim64", {2, 2, 64}, 0, kBf16}, Case{"Dim80Group4", {4, 1, 80}, 0, kBf16},
-                    Case{"Dim96Window", {2, 1, 96}, 40, kBf16},
-                    Case{"Dim128Group16", {16, 1, 128}, 0, kBf16, 32},
-                    Case{"Dim64Group5Window", {5, 1, 64}, 100, kBf16},
-                    Case{"Dim256", {1, 1, 256}, 0, kBf16},
-                    Case{"OnePositionBlocks", {3, 1, 16}, 7, kBf16, 1}),
-    [](const auto& param) { return param.param.name; });
+INSTANTIATE_TEST_SUITE_P(Shapes, TensorAttentionTest,
+                         testing::Values(Case{"Dim16Group8", {8, 1, 16}, 0, kBf16, 32},
+                                         Case{"Dim64", {2, 2, 64}, 0, kBf16},
+                                         Case{"Dim80Group4", {4, 1, 80}, 0, kBf16},
+                                         Case{"Dim96Window", {2, 1, 96}, 40, kBf16},
+                                         Case{"Dim128Group16", {16, 1, 128}, 0, kBf16, 32},
+                                         Case{"Dim64Group5Window", {5, 1, 64}, 100, kBf16},
+                                         Case{"Dim256", {1, 1, 256}, 0, kBf16},
+                                         Case{"OnePositionBlocks", {3, 1, 16}, 7, kBf16, 1}),
+                         [](const auto& param) { return param.param.name; });
 
 TEST_F(TensorAttentionTest, GoesThroughLongPartitionsAndContexts) {
   PENSTOCK_DEVICE_OR_SKIP();

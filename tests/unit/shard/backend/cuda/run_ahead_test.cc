@@ -176,5 +176,30 @@ TEST_F(CudaRunAheadTest, GivesTheTokensThatTheHostPicks) {
   ExpectSame(WaitingForEachStep(), ahead);
 }
 
+// --speculate: rows of one sequence in a step of decodes, which then runs without a graph.
+TEST_F(CudaRunAheadTest, DraftsGiveTheTokensOfStepsWithoutThem) {
+  const auto run = [this](std::uint32_t rows, std::size_t count, bool& kept) {
+    executor_->Reset();
+    StepPlan whole = plans::Whole(plans::Start(0, {5, 6, 5, 6, 5}));
+    whole.block_ops.push_back(plans::Append(0, 1));
+    std::vector<TokenId> tokens;
+    for (StepPlan plan = whole; tokens.size() < count; plan = plans::Decodes({0})) {
+      for (Segment& segment : plan.segments) segment.max_rows = rows;
+      const auto result = executor_->Execute(plan);
+      EXPECT_TRUE(result.ok()) << result.status();
+      if (!result.ok()) return tokens;
+      for (const TokenId token : plans::Tokens(result->sequences[0])) tokens.push_back(token);
+      kept |= result->sequences[0].tokens.size() > 1;
+    }
+    tokens.resize(count);
+    return tokens;
+  };
+  bool kept = false;
+  const std::vector<TokenId> want = run(1, 20, kept);
+  ASSERT_FALSE(kept);
+  EXPECT_EQ(run(4, 20, kept), want);
+  EXPECT_TRUE(kept) << "no draft was right, so the test shows little";
+}
+
 }  // namespace
 }  // namespace penstock::shard::cuda
