@@ -110,26 +110,25 @@ TEST_F(CudaBackendTest, GraphsGiveTheIdsOfEagerStepsOverPartitionsAndWindows) {
   }
 }
 
-// Bfloat16: attention on tensor cores, in chunks and in items, eager and recorded.
+// Bfloat16: attention on tensor cores, in chunks and in items, eager and recorded. Logits reach 10,
+// where neighbours in bfloat16 are 0.06 apart.
 TEST_F(CudaBackendTest, TensorCoresAgreeWithTheReference) {
-  for (std::uint32_t window : {0u, 24u}) {
-    MakeModel("mistral", window, DType::kBFloat16);
-    auto reference = ModelRunner::Open(options_);
-    auto eager = ModelRunner::Open(OnGpu(options_, *gpu_, false));
-    auto graphs = ModelRunner::Open(OnGpu(options_, *gpu_));
-    ASSERT_TRUE(reference != nullptr && eager != nullptr && graphs != nullptr);
-    EXPECT_LT(MaxDifference(reference->Prefill(0, Prompt(70, 1), 24),
-                            graphs->Prefill(0, Prompt(70, 1), 24)),
-              0.1f);
-    eager->Prefill(0, Prompt(70, 1), 24);
-    for (int step = 0; step < 3; ++step) {
-      const std::vector<ModelRunner::Feed> feeds = {{0, {100 + step}}, {1, {50 + step}}};
-      const auto want = reference->Step(feeds);
-      const auto got = graphs->Step(feeds);
-      EXPECT_EQ(got, eager->Step(feeds)) << "step " << step;
-      for (std::size_t i = 0; i < want.size(); ++i) {
-        EXPECT_LT(MaxDifference(want[i], got[i]), 0.1f) << "step " << step;
-      }
+  MakeModel("mistral", 24, DType::kBFloat16);
+  options_.max_step_tokens = 40;  // more rows than become items
+  auto reference = ModelRunner::Open(options_);
+  auto eager = ModelRunner::Open(OnGpu(options_, *gpu_, false));
+  auto graphs = ModelRunner::Open(OnGpu(options_, *gpu_));
+  ASSERT_TRUE(reference != nullptr && eager != nullptr && graphs != nullptr);
+  const std::vector<float> prefilled = graphs->Prefill(0, Prompt(60, 1), 40);
+  EXPECT_LT(MaxDifference(reference->Prefill(0, Prompt(60, 1), 40), prefilled), 0.25f);
+  eager->Prefill(0, Prompt(60, 1), 40);
+  for (int step = 0; step < 3; ++step) {
+    const std::vector<ModelRunner::Feed> feeds = {{0, {100 + step}}, {1, {50 + step}}};
+    const auto want = reference->Step(feeds);
+    const auto got = graphs->Step(feeds);
+    EXPECT_EQ(got, eager->Step(feeds)) << "step " << step;
+    for (std::size_t i = 0; i < want.size(); ++i) {
+      EXPECT_LT(MaxDifference(want[i], got[i]), 0.25f) << "step " << step;
     }
   }
   EXPECT_GT(gpu_->graph_launches(), 0);
