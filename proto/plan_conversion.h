@@ -19,6 +19,8 @@ class StepResult;
 namespace penstock::proto {
 
 void ToProto(const StepPlan& plan, v1::StepPlan& wire);
+// All but epoch, step and segments, which PlanWriter (plan_wire.h) writes.
+void ControlToProto(const StepPlan& plan, v1::StepPlan& wire);
 absl::StatusOr<StepPlan> FromProto(const v1::StepPlan& wire);
 
 void ToProto(const StepResult& result, v1::StepResult& wire);

@@ -77,7 +77,7 @@ void GroupScheduler::Preempt(Sequence& victim, std::optional<RequestId> taker, T
 // Lets the sequence's reservation grow with what it has become, if it lacks anything for its next
 // rows. False: it waits for a result.
 bool GroupScheduler::Secure(Sequence& sequence, Time now, Outputs& out) {
-  if (config_.admission == Admission::kGuaranteed) return true;
+  if (lacking_.none()) return true;  // nobody lacks anything, as in most steps
   const Lack lack = growth_.OfNextDecode(sequence, most_rows_);
   if (lack.none()) return true;
   const bool for_good = sequence.waits_for_room && PENSTOCK_MUTANT("waits-for-room-for-good");

@@ -3,6 +3,7 @@
 // Threads: operations end on the queue's owner, which also sends; Abort and Close come from any.
 #pragma once
 
+#include <grpcpp/generic/generic_stub.h>
 #include <grpcpp/grpcpp.h>
 
 #include <chrono>
@@ -12,6 +13,7 @@
 #include <mutex>
 
 #include "penstock/v1/shard.grpc.pb.h"
+#include "proto/plan_wire.h"
 #include "router/dispatch/execute_queue.h"
 #include "router/dispatch/shard_client.h"
 
@@ -19,8 +21,8 @@ namespace penstock::router {
 
 class ShardClient::Stream final {
  public:
-  Stream(v1::Shard::Stub& stub, std::uint32_t rank, ExecuteListener* listener,
-         std::shared_ptr<ExecuteQueue> queue);
+  Stream(const std::shared_ptr<grpc::Channel>& channel, v1::Shard::Stub& stub, std::uint32_t rank,
+         ExecuteListener* listener, std::shared_ptr<ExecuteQueue> queue);
   // Ends at once what still runs, and waits for it.
   ~Stream();
   Stream(const Stream&) = delete;
@@ -71,21 +73,21 @@ class ShardClient::Stream final {
   ExecuteListener* const listener_;
   const std::shared_ptr<ExecuteQueue> queue_;
   grpc::ClientContext context_;
-  std::unique_ptr<grpc::ClientAsyncReaderWriter<v1::StepPlan, v1::StepResult>> call_;
+  std::unique_ptr<grpc::GenericClientAsyncReaderWriter> call_;  // in bytes, see proto/plan_wire.h
   Operation start_{*this, &Stream::OnStarted};
   Operation read_{*this, &Stream::OnReadDone};
   Operation write_{*this, &Stream::OnWriteDone};
   Operation finish_{*this, &Stream::OnFinished};
   Operation life_{*this, &Stream::OnLife};
-  v1::StepResult incoming_;
+  grpc::ByteBuffer incoming_;
   grpc::Status status_;
   bool finished_ = false;  // the owner's: status_ has come
 
   std::mutex mutex_;
   std::condition_variable ended_;
-  std::deque<std::unique_ptr<v1::StepPlan>> outbox_;  // bounded by the caller's pipeline depth
-  std::unique_ptr<v1::StepPlan> spare_;               // the memory of a plan that was sent
-  absl::Status broken_;                               // why we ended it
+  proto::PlanWriter writer_;
+  std::deque<grpc::ByteBuffer> outbox_;  // plans; bounded by the caller's pipeline depth
+  absl::Status broken_;                  // why we ended it
   std::unique_ptr<Question> question_;
   bool started_ = false;
   bool writing_ = false;  // an operation of the sending side is under way

@@ -63,7 +63,9 @@ bool RequestTask::Begin() { return Put(Beginning{}); }
 
 bool RequestTask::Deliver(std::span<scheduler::Event> events, Time at) {
   const std::lock_guard lock(mutex_);
-  for (scheduler::Event& event : events) mailbox_.emplace_back(CoreEvent{std::move(event), at});
+  for (scheduler::Event& event : events) {
+    mailbox_.emplace_back(std::in_place_type<CoreEvent>, std::move(event), at);
+  }
   return !std::exchange(scheduled_, true);
 }
 

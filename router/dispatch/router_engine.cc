@@ -234,14 +234,14 @@ class RouterEngine::Impl final : public CoreListener {
         const auto found = tasks_.find(own.front().request);
         if (found == tasks_.end()) continue;
         const bool hold = held_.Holds(own, now);
-        const std::shared_ptr<RequestTask> task = found->second;
-        if (IsTerminal(own.back())) tasks_.erase(found);
-        const bool idle = task->Deliver(own, now);
+        const bool ends = IsTerminal(own.back());
+        const bool idle = found->second->Deliver(own, now);
         if (hold) {
-          if (idle) held_.Add(task);
-        } else if (idle || held_.Remove(task)) {
-          lanes_.push_back(task);
+          if (idle) held_.Add(found->second);
+        } else if (idle || held_.Remove(found->second)) {
+          lanes_.push_back(found->second);
         }
+        if (ends) tasks_.erase(found);
       }
       held_.TakeDue(now, lanes_);
     }

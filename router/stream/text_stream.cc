@@ -52,21 +52,22 @@ absl::StatusOr<std::optional<std::uint32_t>> TextStream::Push(
     std::span<const SampledToken> tokens, std::vector<GenerationEvent>& events) {
   if (match_) return std::nullopt;
   for (const SampledToken& token : tokens) {
-    PENSTOCK_ASSIGN_OR_RETURN(GenerationToken event, Next(token));
-    events.emplace_back(std::move(event));
+    GenerationEvent& event = events.emplace_back(std::in_place_type<GenerationToken>);
+    if (absl::Status status = Next(token, std::get<GenerationToken>(event)); !status.ok()) {
+      events.pop_back();
+      return status;
+    }
     if (match_) return match_->token_count;
   }
   return std::nullopt;
 }
 
-absl::StatusOr<GenerationToken> TextStream::Next(const SampledToken& token) {
-  GenerationToken event;
+absl::Status TextStream::Next(const SampledToken& token, GenerationToken& event) {
   event.index = count_++;
   PENSTOCK_ASSIGN_OR_RETURN(const std::string_view own_text, own_.Push(token.token));
-  event.token = TokenInfo{.id = token.token,
-                          .text = std::string(own_text),
-                          .logprob = {},
-                          .special = tokenizer_->IsSpecial(token.token)};
+  event.token.id = token.token;
+  event.token.text = own_text;
+  event.token.special = tokenizer_->IsSpecial(token.token);
   if (options_.logprobs) event.token.logprob = token.logprob;
   for (const TokenLogprob& alternative : token.alternatives) {
     PENSTOCK_ASSIGN_OR_RETURN(TokenInfo info, Alternative(alternative));
@@ -77,7 +78,7 @@ absl::StatusOr<GenerationToken> TextStream::Next(const SampledToken& token) {
     PENSTOCK_ASSIGN_OR_RETURN(visible_text, visible_.Push(token.token));
   }
   event.delta = Release(own_text, visible_text);
-  return event;
+  return absl::OkStatus();
 }
 
 absl::StatusOr<TokenInfo> TextStream::Alternative(const TokenLogprob& alternative) const {
@@ -90,6 +91,10 @@ absl::StatusOr<TokenInfo> TextStream::Alternative(const TokenLogprob& alternativ
 }
 
 std::string TextStream::Release(std::string_view own_text, std::string_view visible_text) {
+  if (options_.stop.empty()) {
+    text_ += visible_text;
+    return std::string(visible_text);
+  }
   pending_ += visible_text;
   std::size_t safe = pending_.size();
   if (options_.include_stop_text) {

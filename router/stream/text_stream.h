@@ -66,7 +66,7 @@ class TextStream {
   TextStream(std::shared_ptr<const text::Tokenizer> tokenizer, TextStreamOptions options,
              text::IncrementalDecoder own, text::IncrementalDecoder visible);
 
-  absl::StatusOr<GenerationToken> Next(const SampledToken& token);
+  absl::Status Next(const SampledToken& token, GenerationToken& event);
   absl::StatusOr<TokenInfo> Alternative(const TokenLogprob& alternative) const;
   // Matches and gives out what is safe of `pending_`.
   std::string Release(std::string_view own_text, std::string_view visible_text);

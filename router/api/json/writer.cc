@@ -1,5 +1,6 @@
 #include "router/api/json/writer.h"
 
+#include <algorithm>
 #include <array>
 #include <charconv>
 #include <cmath>
@@ -23,6 +24,11 @@ constexpr std::array<char, 256> MakeEscapes() {
   return escapes;
 }
 constexpr std::array<char, 256> kEscapes = MakeEscapes();
+
+bool IsPlain(char c) {
+  const auto byte = static_cast<unsigned char>(c);
+  return byte < 0x80 && kEscapes[byte] == 0;
+}
 
 void AppendEscaped(std::string& out, std::string_view text) {
   std::size_t run = 0;
@@ -102,9 +108,13 @@ void AppendReal(std::string& out, T value, int most, int zeros) {
     return;
   }
   std::array<char, 32> text;
-  const auto end =
-      std::to_chars(text.data(), text.data() + text.size(), value, std::chars_format::scientific)
-          .ptr;
+  char* const limit = text.data() + text.size();
+  if (const T size = std::abs(value); size >= T{1e-5} && size < T{1e6}) {  // nearly all: plain
+    out.append(text.data(), std::to_chars(text.data(), limit, value, std::chars_format::fixed).ptr);
+    if (value == std::trunc(value)) out += ".0";
+    return;
+  }
+  const auto end = std::to_chars(text.data(), limit, value, std::chars_format::scientific).ptr;
   Layout(out, {text.data(), static_cast<std::size_t>(end - text.data())}, most, zeros);
 }
 
@@ -112,7 +122,9 @@ void AppendReal(std::string& out, T value, int most, int zeros) {
 
 void AppendString(std::string& out, std::string_view text) {
   out += '"';
-  if (IsUtf8(text)) {
+  if (std::all_of(text.begin(), text.end(), IsPlain)) {
+    out += text;
+  } else if (IsUtf8(text)) {
     AppendEscaped(out, text);
   } else {
     AppendEscaped(out, Repaired(text));

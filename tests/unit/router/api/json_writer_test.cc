@@ -2,7 +2,10 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <array>
 #include <boost/json/parse.hpp>
+#include <charconv>
 #include <cmath>
 #include <cstring>
 #include <limits>
@@ -62,6 +65,31 @@ TEST(JsonWriter, EveryFloatReadsBackAsItself) {
     if (!std::isfinite(value)) continue;
     const double read = boost::json::parse(Float(value)).as_double();
     ASSERT_EQ(static_cast<float>(read), value) << "seed " << seed << " " << Float(value);
+  }
+}
+
+// The significant digits of a number in any notation.
+std::string Digits(std::string text) {
+  text.resize(std::min(text.find('e'), text.size()));
+  std::erase_if(text, [](char c) { return c == '.' || c == '-'; });
+  text.erase(0, text.find_first_not_of('0'));
+  text.erase(text.find_last_not_of('0') + 1);
+  return text;
+}
+
+TEST(JsonWriter, EveryFloatHasTheFewestDigits) {
+  const std::uint64_t seed = std::random_device{}();
+  std::mt19937 random(static_cast<std::uint32_t>(seed));
+  std::uniform_real_distribution<float> exponent(-9, 9);
+  for (int round = 0; round < 20'000; ++round) {
+    float value = -std::pow(10.0f, exponent(random));
+    if (round % 3 == 0) value = std::round(value);
+    if (value == 0) continue;
+    std::array<char, 32> text;
+    const auto end =
+        std::to_chars(text.data(), text.data() + text.size(), value, std::chars_format::scientific)
+            .ptr;
+    ASSERT_EQ(Digits(Float(value)), Digits({text.data(), end})) << "seed " << seed;
   }
 }
 
