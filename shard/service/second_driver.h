@@ -10,6 +10,10 @@
 
 #include "shard/service/shard_listen.h"
 
+namespace grpc {
+class CompletionQueue;
+}  // namespace grpc
+
 namespace penstock::shard {
 
 class ServedService;
@@ -28,6 +32,10 @@ class SecondDriver {
     ServedService* service = nullptr;
   };
   virtual std::vector<NamedService> Services() = 0;
+
+  // Before the first call comes: `calls`, whose thread runs what ends in it until Stop has
+  // returned, is also there for streams of the driver to other ranks.
+  virtual void Start(grpc::CompletionQueue& calls) = 0;
 
   // The server is about to stop: what waits for something else than the model thread ends now.
   virtual void Stop() = 0;

@@ -130,6 +130,7 @@ class ShardServer::Impl {
   }
 
   void ServeCalls() {
+    if (second_ != nullptr) second_->Start(*calls_);
     for (ServedService* service : services_) service->Listen(*calls_);
     call_thread_ = std::thread([this] {
       NameThread("calls");

@@ -5,13 +5,12 @@
 #include <algorithm>
 #include <condition_variable>
 #include <deque>
+#include <functional>
 #include <map>
 #include <mutex>
-#include <thread>
 #include <utility>
 
 #include "common/status.h"
-#include "common/thread_name.h"
 #include "penstock/v1/ranks.grpc.pb.h"
 #include "shard/tgi/rank_meeting.h"
 
@@ -167,7 +166,8 @@ class MeetStream final : public std::enable_shared_from_this<MeetStream> {
 
 class FollowingGate final : public RankGate {
  public:
-  explicit FollowingGate(const std::string& socket) {
+  FollowingGate(const std::string& socket, std::function<grpc::CompletionQueue&()> queue)
+      : queue_(std::move(queue)) {
     grpc::ChannelArguments arguments;
     arguments.SetString(GRPC_ARG_DEFAULT_AUTHORITY, "localhost");
     arguments.SetInt(GRPC_ARG_ENABLE_HTTP_PROXY, 0);
@@ -176,16 +176,8 @@ class FollowingGate final : public RankGate {
     arguments.SetInt(GRPC_ARG_MAX_RECONNECT_BACKOFF_MS, kReconnectMs);
     stub_ = v1::RankMeeting::NewStub(
         grpc::CreateCustomChannel("unix:" + socket, grpc::InsecureChannelCredentials(), arguments));
-    thread_ = std::thread([this] {
-      NameThread("rank-meeting");
-      RunOperations(queue_);
-    });
   }
-  ~FollowingGate() override {
-    Stop();
-    queue_.Shutdown();
-    thread_.join();
-  }
+  ~FollowingGate() override { Stop(); }
 
   void Meet(RankArrival arrival, VerdictCallback answer) override {
     std::lock_guard lock(mutex_);
@@ -194,7 +186,7 @@ class FollowingGate final : public RankGate {
       return;
     }
     if (stream_ != nullptr && stream_->Send(arrival, answer)) return;
-    stream_ = std::make_shared<MeetStream>(*stub_, queue_);
+    stream_ = std::make_shared<MeetStream>(*stub_, queue_());
     stream_->Start();
     if (stream_->Send(arrival, answer)) return;
     answer({absl::UnavailableError("rank 0 cannot be reached"), 0, {}});
@@ -214,8 +206,7 @@ class FollowingGate final : public RankGate {
 
  private:
   std::unique_ptr<v1::RankMeeting::Stub> stub_;
-  grpc::CompletionQueue queue_;
-  std::thread thread_;  // runs what ends in queue_
+  const std::function<grpc::CompletionQueue&()> queue_;
   std::mutex mutex_;
   std::shared_ptr<MeetStream> stream_;
   bool stopped_ = false;
@@ -223,8 +214,9 @@ class FollowingGate final : public RankGate {
 
 }  // namespace
 
-std::unique_ptr<RankGate> MakeFollowingGate(const std::string& socket) {
-  return std::make_unique<FollowingGate>(socket);
+std::unique_ptr<RankGate> MakeFollowingGate(const std::string& socket,
+                                            std::function<grpc::CompletionQueue&()> queue) {
+  return std::make_unique<FollowingGate>(socket, std::move(queue));
 }
 
 }  // namespace penstock::shard

@@ -63,17 +63,22 @@ class TgiDriver final : public SecondDriver {
     return services;
   }
 
+  void Start(grpc::CompletionQueue& calls) override { calls_ = &calls; }
   void Stop() override { gate_->Stop(); }
 
  private:
   std::unique_ptr<RankGate> MakeGate(const EngineFacts& facts, const ListenAddress& listen) {
     if (facts.world_size > 1 && !listen.tcp.empty()) return std::make_unique<NoGate>();
-    if (facts.rank > 0) return MakeFollowingGate(SocketOf(listen, 0));
+    if (facts.rank > 0) {
+      return MakeFollowingGate(SocketOf(listen, 0),
+                               [this]() -> grpc::CompletionQueue& { return *calls_; });
+    }
     auto place = std::make_unique<MeetingPlace>(facts.world_size, FreshName());
     if (facts.world_size > 1) meeting_ = MakeRankMeetingService(*place);
     return place;
   }
 
+  grpc::CompletionQueue* calls_ = nullptr;  // set before a call can come
   std::unique_ptr<ServedService> meeting_;  // before gate_, which makes it
   std::unique_ptr<RankGate> gate_;
   TgiRunner runner_;
