@@ -9,7 +9,9 @@
 namespace penstock::shard::cpu {
 
 StepRunner::StepRunner(const StepParts& parts)
-    : parts_(parts), stages_(BuildStages(parts.program, parts.weights)) {
+    : parts_(parts),
+      stages_(BuildStages(parts.program, parts.weights)),
+      columns_(parts.pool.threads()) {
   std::vector<std::uint32_t> windows;
   for (const Stage& stage : stages_.body) {
     plan_of_stage_.push_back(0);
@@ -187,19 +189,26 @@ void StepRunner::Linear(const Stage& stage, const GemmArgs& whole, std::size_t t
   const GridShare share = SplitGrid(tiles, matrix.units(), threads(), thread);
   const std::size_t first_row = share.rows.first * kRowTile;
   const std::size_t end_row = std::min(args.rows, (share.rows.first + share.rows.count) * kRowTile);
-  if (first_row >= end_row || share.columns.count == 0) return;
+  if (first_row >= end_row) return;
   args.input = static_cast<const std::byte*>(args.input) + first_row * args.input_stride * element;
   if (quantized) args.groups += first_row * args.group_stride;
   args.rows = end_row - first_row;
   args.out = static_cast<std::byte*>(args.out) + first_row * args.out_stride * out.element;
   args.weights = matrix.data();
   args.steps = matrix.steps();
-  args.first_vector = share.columns.first * matrix.UnitVectors();
-  args.vectors = share.columns.count * matrix.UnitVectors();
   args.bias = stage.weight;
   args.epilogue = stage.epilogue;
   args.scratch = parts_.buffers.Thread(thread).gemm;
-  quantized ? parts_.kernels.int8.gemm(args) : parts_.kernels.gemm(args);
+  const auto gemm = quantized ? parts_.kernels.int8.gemm : parts_.kernels.gemm;
+  // Few rows are computed against two panels at once.
+  const std::size_t grain = 2 * parts_.kernels.layout.panel_vectors / matrix.UnitVectors();
+  columns_.Begin(thread, share.columns);
+  for (Share part = columns_.Next(thread, share.peers, grain); part.count > 0;
+       part = columns_.Next(thread, share.peers, grain)) {
+    args.first_vector = part.first * matrix.UnitVectors();
+    args.vectors = part.count * matrix.UnitVectors();
+    gemm(args);
+  }
 }
 
 void StepRunner::Logits(std::size_t first, std::size_t count, float* out, std::size_t stride,

@@ -13,6 +13,7 @@
 #include "shard/backend/backend.h"
 #include "shard/backend/cpu/attention_plan.h"
 #include "shard/backend/cpu/kv_cache.h"
+#include "shard/backend/cpu/shared_work.h"
 #include "shard/backend/cpu/stages.h"
 #include "shard/backend/cpu/step_buffers.h"
 #include "shard/backend/cpu/weight_store.h"
@@ -97,6 +98,7 @@ class StepRunner {
 
   const StepParts parts_;
   const Stages stages_;
+  SharedWork columns_;  // of the present product, in units
 
   // Of the present step; written by the caller's thread before the region.
   const RaggedBatch* batch_ = nullptr;

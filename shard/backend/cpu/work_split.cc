@@ -23,7 +23,8 @@ GridShare SplitGrid(std::size_t row_tiles, std::size_t column_units, std::size_t
   }
   const std::size_t per_group = threads / groups;
   return {EvenShare(row_tiles, groups, thread / per_group),
-          EvenShare(column_units, per_group, thread % per_group)};
+          EvenShare(column_units, per_group, thread % per_group),
+          {thread / per_group * per_group, per_group}};
 }
 
 }  // namespace penstock::shard::cpu

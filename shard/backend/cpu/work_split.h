@@ -23,6 +23,7 @@ constexpr Share EvenShare(std::size_t total, std::size_t parts, std::size_t inde
 struct GridShare {
   Share rows;     // in tiles of rows
   Share columns;  // in units of columns
+  Share peers;    // the threads with the same rows
 };
 
 // Rows are divided only where columns alone would leave threads idle or uneven, since each group of

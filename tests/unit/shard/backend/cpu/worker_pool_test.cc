@@ -11,6 +11,7 @@
 #include <string>
 #include <vector>
 
+#include "shard/backend/cpu/shared_work.h"
 #include "shard/backend/cpu/work_split.h"
 
 namespace penstock::shard::cpu {
@@ -120,6 +121,48 @@ TEST(WorkSplit, GridsCoverEveryCellOnceAndAreEven) {
       for (std::size_t units : {1u, 12u, 36u, 500u}) ExpectEvenGrid(tiles, units, threads);
     }
   }
+}
+
+// Thread 0 alone, the others late: it does its own share in order, then theirs.
+TEST(SharedWork, WhoIsDoneHelpsItsPeersAndNobodyElse) {
+  constexpr std::size_t kGrain = 4;
+  SharedWork work(4);
+  for (std::size_t t = 0; t < 4; ++t) work.Begin(t, {t * 25, 25});
+  std::vector<int> done(100, 0);
+  std::size_t own = 0;
+  for (Share part = work.Next(0, {0, 3}, kGrain); part.count > 0;
+       part = work.Next(0, {0, 3}, kGrain)) {
+    if (own < 25) {
+      EXPECT_EQ(part.first, own);
+      own += part.count;
+    }
+    EXPECT_TRUE(part.first % kGrain == 0 || part.first % 25 == 0) << part.first;
+    for (std::size_t i = 0; i < part.count; ++i) ++done[part.first + i];
+  }
+  EXPECT_EQ(own, 25u);
+  for (std::size_t i = 0; i < 100; ++i) EXPECT_EQ(done[i], i < 75 ? 1 : 0) << i;
+}
+
+TEST_P(Pools, SharedWorkIsDoneOnce) {
+  WorkerPool pool(GetParam());
+  const std::size_t threads = pool.threads();
+  SharedWork work(threads);
+  constexpr std::size_t kItems = 1000;
+  std::vector<std::atomic<int>> done(kItems);
+  std::atomic<int> wrong = 0;
+  pool.Run([&](std::uint32_t thread) {
+    for (int round = 1; round <= 20; ++round) {
+      work.Begin(thread, EvenShare(kItems, threads, thread));
+      for (Share part = work.Next(thread, {0, threads}, 2); part.count > 0;
+           part = work.Next(thread, {0, threads}, 2)) {
+        for (std::size_t i = 0; i < part.count; ++i) ++done[part.first + i];
+      }
+      pool.Barrier();
+      for (const std::atomic<int>& count : done) wrong += count != round;
+      pool.Barrier();
+    }
+  });
+  EXPECT_EQ(wrong, 0);
 }
 
 }  // namespace
