@@ -147,12 +147,14 @@ TEST_P(Pools, SharedWorkIsDoneOnce) {
   WorkerPool pool(GetParam());
   const std::size_t threads = pool.threads();
   SharedWork work(threads);
-  constexpr std::size_t kItems = 1000;
+  constexpr std::size_t kItems = 24;  // of one thread: all take from it at once
+  const int rounds = 4000 / static_cast<int>(threads * threads);
   std::vector<std::atomic<int>> done(kItems);
   std::atomic<int> wrong = 0;
   pool.Run([&](std::uint32_t thread) {
-    for (int round = 1; round <= 20; ++round) {
-      work.Begin(thread, EvenShare(kItems, threads, thread));
+    for (int round = 1; round <= rounds; ++round) {
+      work.Begin(thread, {0, thread == 0 ? kItems : 0});
+      pool.Barrier();
       for (Share part = work.Next(thread, {0, threads}, 2); part.count > 0;
            part = work.Next(thread, {0, threads}, 2)) {
         for (std::size_t i = 0; i < part.count; ++i) ++done[part.first + i];
