@@ -4,7 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "common/status.h"
-#include "tests/unit/launcher/temp_dir.h"
+#include "tests/unit/support/temp_folder.h"
 
 namespace penstock::launcher {
 namespace {
@@ -53,8 +53,8 @@ TEST(ConfigFileTest, AMissingFileIsNamed) {
 }
 
 TEST(ConfigFileTest, UnknownNamesSuggestTheNearestWithTheirLine) {
-  TempDir dir;
-  const std::string path = dir.File("c.yaml", "model_id: m\nmax_total_token: 5\n");
+  TempFolder dir;
+  const std::string path = dir.Write("c.yaml", "model_id: m\nmax_total_token: 5\n");
   options::Sources sources;
   sources.arguments = {"--config", path};
   sources.read_config = ReadConfigFile;

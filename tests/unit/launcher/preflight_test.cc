@@ -8,7 +8,7 @@
 #include "common/exit_codes.h"
 #include "common/status.h"
 #include "launcher/unique_fd.h"
-#include "tests/unit/launcher/temp_dir.h"
+#include "tests/unit/support/temp_folder.h"
 
 namespace penstock::launcher {
 namespace {
@@ -18,15 +18,15 @@ using ::testing::HasSubstr;
 class ModelFolderTest : public ::testing::Test {
  protected:
   void WriteGoodModel() {
-    dir_.File("config.json", R"({"model_type": "llama"})");
-    dir_.File("tokenizer.json", "{}");
-    dir_.File("model.safetensors", "");
+    dir_.Write("config.json", R"({"model_type": "llama"})");
+    dir_.Write("tokenizer.json", "{}");
+    dir_.Write("model.safetensors", "");
   }
   std::string Error(ModelUse use = ModelUse::kWeights) {
     return Message(CheckModelFolder(dir_.path(), use));
   }
 
-  TempDir dir_;
+  TempFolder dir_;
 };
 
 TEST_F(ModelFolderTest, AcceptsAModel) {
@@ -37,9 +37,9 @@ TEST_F(ModelFolderTest, AcceptsAModel) {
 TEST_F(ModelFolderTest, NamesWhatIsMissing) {
   EXPECT_EQ(Error(), "--model-id " + dir_.path() +
                          ": config.json cannot be read: No such file or directory");
-  dir_.File("config.json", R"({"model_type": "llama"})");
+  dir_.Write("config.json", R"({"model_type": "llama"})");
   EXPECT_THAT(Error(), HasSubstr("tokenizer.json cannot be read"));
-  dir_.File("tokenizer.json", "{}");
+  dir_.Write("tokenizer.json", "{}");
   EXPECT_THAT(Error(), HasSubstr("must hold a .safetensors file"));
   std::filesystem::remove(dir_.path() + "/config.json");
   EXPECT_EQ(Error(ModelUse::kTokenizer), "");
@@ -47,18 +47,18 @@ TEST_F(ModelFolderTest, NamesWhatIsMissing) {
 
 TEST_F(ModelFolderTest, ABrokenConfigIsNamed) {
   WriteGoodModel();
-  dir_.File("config.json", "{\"model_type\": ");
+  dir_.Write("config.json", "{\"model_type\": ");
   EXPECT_THAT(Error(), HasSubstr("config.json must be a JSON object: "));
-  dir_.File("config.json", "[]");
+  dir_.Write("config.json", "[]");
   EXPECT_THAT(Error(), HasSubstr("config.json must be a JSON object"));
-  dir_.File("config.json", "{}");
+  dir_.Write("config.json", "{}");
   EXPECT_THAT(Error(), HasSubstr("config.json must have a model_type"));
 }
 
 TEST_F(ModelFolderTest, TheFolderMustBeOne) {
   EXPECT_THAT(Message(CheckModelFolder(dir_.path() + "/no", ModelUse::kWeights)),
               HasSubstr("no such folder"));
-  const std::string file = dir_.File("x", "");
+  const std::string file = dir_.Write("x", "");
   EXPECT_THAT(Message(CheckModelFolder(file, ModelUse::kWeights)),
               HasSubstr("must be a folder, not a file"));
 }
@@ -101,17 +101,17 @@ TEST(AddressTest, AnAddressOfAnotherMachineIsRefused) {
 }
 
 TEST(CheckBeforeStartTest, EachProblemHasItsExitCode) {
-  TempDir dir;
+  TempFolder dir;
   Machine machine;
   options::Values values(options::ProgramFor(options::kLauncher));
   ASSERT_TRUE(values.Set("model-id", dir.path()).ok());
   ASSERT_TRUE(values.Set("port", "0").ok());
   EXPECT_EQ(CheckBeforeStart(values, machine).exit_code, kExitModel);
-  dir.File("config.json", R"({"model_type": "llama"})");
-  dir.File("tokenizer.json", "{}");
-  dir.File("model.safetensors", "");
+  dir.Write("config.json", R"({"model_type": "llama"})");
+  dir.Write("tokenizer.json", "{}");
+  dir.Write("model.safetensors", "");
   EXPECT_EQ(CheckBeforeStart(values, machine).error, "");
-  dir.File("config.json", R"({"model_type": "llama", "max_position_embeddings": 512})");
+  dir.Write("config.json", R"({"model_type": "llama", "max_position_embeddings": 512})");
   ASSERT_TRUE(values.Set("max-total-tokens", "513").ok());
   EXPECT_EQ(CheckBeforeStart(values, machine).exit_code, kExitUsage);
   EXPECT_THAT(CheckBeforeStart(values, machine).error,

@@ -12,8 +12,8 @@
 #include "common/status.h"
 #include "launcher/serving/java_properties.h"
 #include "launcher/serving/serving_keys.h"
-#include "tests/unit/launcher/temp_dir.h"
 #include "tests/unit/support/paths.h"
+#include "tests/unit/support/temp_folder.h"
 
 namespace penstock::launcher {
 namespace {
@@ -165,11 +165,11 @@ TEST(ServingPropertiesTest, TheLastOfTwoEqualKeysCounts) {
 }
 
 TEST(ServingPropertiesTest, WithoutAModelTheFolderIsTheModel) {
-  TempDir dir;
+  TempFolder dir;
   EXPECT_THAT(Options(""), Contains(Pair("model-id", "/models/m")));
   const auto empty = ReadServingProperties(dir.path(), {});
   ASSERT_TRUE(empty.ok()) << empty.status();
-  const std::string file = dir.File("serving.properties", "engine=Python\n");
+  const std::string file = dir.Write("serving.properties", "engine=Python\n");
   for (const std::string& path : {dir.path(), file}) {
     const auto settings = ReadServingProperties(path, {});
     ASSERT_TRUE(settings.ok()) << settings.status();
@@ -201,9 +201,9 @@ TEST(ServingPropertiesTest, UnknownKeysAreNamedAndIgnored) {
 }
 
 TEST(ServingPropertiesTest, BadValuesAreTheOptionTablesMatterAndNameTheLine) {
-  TempDir dir;
+  TempFolder dir;
   const std::string file =
-      dir.File("serving.properties", "option.model_id=x\noption.max_sparsity=1.5\n");
+      dir.Write("serving.properties", "option.model_id=x\noption.max_sparsity=1.5\n");
   options::Sources sources;
   sources.read_more = [&](const auto&) -> absl::StatusOr<std::vector<options::ConfigEntry>> {
     return ReadServingProperties(file, {})->entries;

@@ -7,7 +7,7 @@
 #include <optional>
 
 #include "common/status.h"
-#include "tests/unit/launcher/temp_dir.h"
+#include "tests/unit/support/temp_folder.h"
 
 namespace penstock::launcher {
 namespace {
@@ -16,7 +16,7 @@ namespace fs = std::filesystem;
 using ::testing::HasSubstr;
 
 TEST(SocketDirTest, IsPrivateAndGoesAwayWithItsContents) {
-  TempDir base;
+  TempFolder base;
   std::string path;
   {
     auto dir = SocketDir::Create(base.path());
@@ -33,7 +33,7 @@ TEST(SocketDirTest, IsPrivateAndGoesAwayWithItsContents) {
 }
 
 TEST(SocketDirTest, RemovesFoldersOfLaunchersThatDiedAndNoOthers) {
-  TempDir base;
+  TempFolder base;
   auto living = SocketDir::Create(base.path());
   ASSERT_TRUE(living.ok());
   const fs::path root = base.path();
@@ -60,7 +60,7 @@ TEST(SocketDirTest, ErrorsNameTheFolderAndTheLimit) {
 }
 
 TEST(SocketBaseTest, TakesTheOptionThenTheRuntimeFolder) {
-  TempDir base;
+  TempFolder base;
   EXPECT_EQ(SocketBase("/given"), "/given");
   ::setenv("XDG_RUNTIME_DIR", base.path().c_str(), 1);
   EXPECT_EQ(SocketBase(""), base.path());

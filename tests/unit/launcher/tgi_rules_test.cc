@@ -7,7 +7,7 @@
 
 #include "launcher/preflight.h"
 #include "launcher/runtime_environment.h"
-#include "tests/unit/launcher/temp_dir.h"
+#include "tests/unit/support/temp_folder.h"
 
 namespace penstock::launcher {
 namespace {
@@ -59,7 +59,7 @@ TEST(TgiRulesTest, AHostnameThatIsNoAddressIsAllOfThem) {
 }
 
 TEST(SocketPrefixTest, TheFolderMustBePrivate) {
-  const TempDir folder;
+  const TempFolder folder;
   const std::string path = folder.path();
   std::filesystem::permissions(path, std::filesystem::perms::owner_all);
   EXPECT_TRUE(CheckSocketPrefix("").ok());

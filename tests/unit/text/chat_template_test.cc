@@ -110,10 +110,10 @@ TEST(ChatTemplate, LimitsAreThoseGiven) {
 }
 
 TEST(ChatTemplate, OfAModelFollowsTheFilesBesideTheTokenizer) {
-  const TemporaryFolder folder;
+  const TempFolder folder;
   folder.Write("tokenizer.json", ByteLevelJson());
   const auto render = [&](std::string_view tools) {
-    const auto tokenizer = Tokenizer::Load(folder.str()).value();
+    const auto tokenizer = Tokenizer::Load(folder.path()).value();
     const auto compiled = ChatTemplate::Of(*tokenizer);
     if (!compiled.ok()) return compiled.status().ToString();
     return (*compiled)

@@ -25,7 +25,7 @@ class GrammarTest : public ::testing::Test {
 
   void Load(const std::string& json, std::uint32_t rows, TokenId end) {
     folder_.Write("tokenizer.json", json);
-    tokenizer_ = Tokenizer::Load(folder_.str()).value();
+    tokenizer_ = Tokenizer::Load(folder_.path()).value();
     vocabulary_ =
         Vocabulary::Create(*tokenizer_, rows, {&end, 1}, Vocabulary::Tables::kPrepared).value();
     mask_.resize(MaskWords(rows));
@@ -66,7 +66,7 @@ class GrammarTest : public ::testing::Test {
     return tokenizer_->Decode(output, true).value();
   }
 
-  TemporaryFolder folder_;
+  TempFolder folder_;
   std::shared_ptr<const Tokenizer> tokenizer_;
   std::shared_ptr<const Vocabulary> vocabulary_;
   std::vector<std::uint32_t> mask_;

@@ -15,9 +15,9 @@ namespace {
 using Ids = std::vector<TokenId>;
 
 std::shared_ptr<const Tokenizer> Make(const std::string& json) {
-  const TemporaryFolder folder;
+  const TempFolder folder;
   folder.Write("tokenizer.json", json);
-  return Tokenizer::Load(folder.str()).value();
+  return Tokenizer::Load(folder.path()).value();
 }
 
 bool IsUtf8(std::string_view text) {

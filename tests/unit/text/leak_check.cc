@@ -52,13 +52,13 @@ bool UseTemplate() {
 }
 
 int Run() {
-  const TemporaryFolder bytes, pieces, broken;
+  const TempFolder bytes, pieces, broken;
   bytes.Write("tokenizer.json", ByteLevelJson());
   pieces.Write("tokenizer.json", SentencePieceJson());
   broken.Write("tokenizer.json", "{");
   for (int round = 0; round < 50; ++round) {
-    if (!UseTokenizer(bytes.str()) || !UseTokenizer(pieces.str()) || UseTokenizer(broken.str()) ||
-        !UseTemplate() || LibraryVersion().empty()) {
+    if (!UseTokenizer(bytes.path()) || !UseTokenizer(pieces.path()) ||
+        UseTokenizer(broken.path()) || !UseTemplate() || LibraryVersion().empty()) {
       std::fputs("the text library failed\n", stderr);
       return 1;
     }

@@ -1,35 +1,14 @@
 // Two tokenizers small enough to write down: byte-level BPE and SentencePiece with byte fallback.
 #pragma once
 
-#include <unistd.h>
 #include <array>
 #include <cstdio>
-#include <filesystem>
-#include <fstream>
 #include <string>
 #include <string_view>
 
+#include "tests/unit/support/temp_folder.h"
+
 namespace penstock::text {
-
-// A folder of its own that ends with the scope.
-class TemporaryFolder {
- public:
-  TemporaryFolder() {
-    std::string pattern = (std::filesystem::temp_directory_path() / "penstock-XXXXXX").string();
-    path_ = ::mkdtemp(pattern.data());
-  }
-  ~TemporaryFolder() { std::filesystem::remove_all(path_); }
-  TemporaryFolder(const TemporaryFolder&) = delete;
-  TemporaryFolder& operator=(const TemporaryFolder&) = delete;
-
-  std::string str() const { return path_.string(); }
-  void Write(std::string_view name, std::string_view content) const {
-    std::ofstream(path_ / name, std::ios::binary) << content;
-  }
-
- private:
-  std::filesystem::path path_;
-};
 
 // GPT-2's spelling of byte `b` as UTF-8 inside a JSON string.
 inline std::string SpellByte(int b) {

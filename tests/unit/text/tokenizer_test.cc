@@ -12,10 +12,10 @@ namespace {
 using Ids = std::vector<TokenId>;
 
 std::shared_ptr<const Tokenizer> Tiny(std::string_view config = "{}") {
-  const TemporaryFolder folder;
+  const TempFolder folder;
   folder.Write("tokenizer.json", ByteLevelJson());
   folder.Write("tokenizer_config.json", config);
-  return Tokenizer::Load(folder.str()).value();
+  return Tokenizer::Load(folder.path()).value();
 }
 
 TEST(Tokenizer, EncodesMergesAndAddsSpecialTokensOnDemand) {
@@ -68,10 +68,10 @@ TEST(Tokenizer, RefusesTextThatIsNotUtf8) {
 }
 
 TEST(Tokenizer, NamesTheFileThatIsMissingOrBroken) {
-  const TemporaryFolder folder;
+  const TempFolder folder;
   const auto load = [&] {
-    const absl::Status status = Tokenizer::Load(folder.str()).status();
-    EXPECT_NE(status.message().find(folder.str()), absl::string_view::npos) << status;
+    const absl::Status status = Tokenizer::Load(folder.path()).status();
+    EXPECT_NE(status.message().find(folder.path()), absl::string_view::npos) << status;
     EXPECT_EQ(status.message().find('\n'), absl::string_view::npos);
     return status.code();
   };
@@ -109,9 +109,9 @@ TEST(TextLibrary, NamesWhatIsInside) {
 }
 
 TEST(Tokenizer, KnowsWhichTokensMeanTheSameWhereverTheyStand) {
-  const TemporaryFolder folder;
+  const TempFolder folder;
   folder.Write("tokenizer.json", ByteLevelJson());
-  const auto tokenizer = Tokenizer::Load(folder.str()).value();
+  const auto tokenizer = Tokenizer::Load(folder.path()).value();
   const auto& word = tokenizer->FactsOf(257);
   EXPECT_TRUE(word.settled && !word.special);
   EXPECT_EQ(word.text, " t");

@@ -16,7 +16,7 @@
 #include <vector>
 
 #include "common/options/table.h"
-#include "tests/unit/shard/temp_folder.h"
+#include "tests/unit/support/temp_folder.h"
 
 namespace penstock::options {
 namespace {
@@ -77,7 +77,7 @@ class TlsFilesTest : public ::testing::Test {
     return std::string(Read(certificate, key).status().message());
   }
 
-  const shard::TempFolder folder_;
+  const TempFolder folder_;
   const std::string one_ = folder_ / "one";
   const std::string two_ = folder_ / "two";
 };

@@ -7,8 +7,6 @@
 
 #include <algorithm>
 #include <condition_variable>
-#include <cstdlib>
-#include <filesystem>
 #include <fstream>
 #include <functional>
 #include <map>
@@ -20,6 +18,7 @@
 #include "router/metrics/metrics.h"
 #include "shard/service/shard_server.h"
 #include "sim/replay.h"
+#include "tests/unit/support/temp_folder.h"
 #include "tools/simshard/sim_engine.h"
 
 namespace penstock::router {
@@ -105,15 +104,11 @@ class Recorder final : public CoreListener {
 
 class CoreLoopTest : public testing::Test {
  protected:
-  void SetUp() override {
-    char name[] = "/tmp/penstock-test-XXXXXX";
-    ASSERT_NE(mkdtemp(name), nullptr);
-    directory_ = name;
-  }
+  const TempFolder folder_;  // outlives what listens in it
+
   void TearDown() override {
     loop_.reset();
     servers_.clear();
-    std::filesystem::remove_all(directory_);
   }
 
   void StartShards(std::uint32_t world, SimOptions options = {}) {
@@ -122,7 +117,7 @@ class CoreLoopTest : public testing::Test {
   }
 
   std::string PrefixOf(GroupId group) const {
-    return directory_ + "/shard-" + std::to_string(group.value());
+    return folder_ / "shard-" + std::to_string(group.value());
   }
 
   void StartShard(const SimOptions& options, GroupId group = GroupId(0)) {
@@ -163,7 +158,7 @@ class CoreLoopTest : public testing::Test {
     }
     CoreLoopOptions loop;
     loop.step_timeout = std::chrono::milliseconds(300);
-    loop.step_log = directory_ + "/steps.jsonl";
+    loop.step_log = folder_ / "steps.jsonl";
     loop_ = std::make_unique<CoreLoop>(std::move(loop), recorder_, metrics_);
     ASSERT_EQ(Message(loop_->Start()), "");
     for (const GroupId group : {GroupId(0), GroupId(1)}) AttachGroup(LinkTo(group));
@@ -188,7 +183,6 @@ class CoreLoopTest : public testing::Test {
     return arrival;
   }
 
-  std::string directory_;
   Metrics metrics_;
   Recorder recorder_;
   std::vector<std::unique_ptr<shard::ShardServer>> servers_;
@@ -225,7 +219,7 @@ TEST_F(CoreLoopTest, ManyRequestsOverTwoRanksGetTheirOwnTokensWhateverTheBatch) 
 TEST_F(CoreLoopTest, OneMessagePerStepDirectionAndRankAndTwoPlansInFlight) {
   StartShards(2);
   CoreLoopOptions options;
-  options.step_log = directory_ + "/steps.jsonl";
+  options.step_log = folder_ / "steps.jsonl";
   StartLoop(options);
   for (std::uint64_t id = 1; id <= 8; ++id) ASSERT_TRUE(loop_->Post(Request(id, 4, 50)));
   for (std::uint64_t id = 1; id <= 8; ++id) ASSERT_TRUE(recorder_.WaitForEnd(id));
@@ -321,7 +315,7 @@ TEST_F(CoreLoopTest, AHungGroupIsLostInTimeAndTheOtherGoesOnWithoutAGap) {
   EXPECT_THAT(page, HasSubstr("penstock_group_up{group=\"1\"} 0"));
   EXPECT_THAT(page, HasSubstr("penstock_group_losses_total{group=\"1\"} 1"));
   loop_->Stop();
-  EXPECT_THAT(ReadFile(directory_ + "/steps.jsonl"), HasSubstr("{\"group\":1,\"step\":4,"));
+  EXPECT_THAT(ReadFile(folder_ / "steps.jsonl"), HasSubstr("{\"group\":1,\"step\":4,"));
 }
 
 TEST_F(CoreLoopTest, ALostGroupComesBackAndTakesWorkAgain) {
@@ -344,14 +338,14 @@ TEST_F(CoreLoopTest, ALostGroupComesBackAndTakesWorkAgain) {
   }
   EXPECT_THAT(metrics_.Render(), HasSubstr("penstock_group_up{group=\"1\"} 1"));
   loop_->Stop();
-  const std::string log = ReadFile(directory_ + "/steps.jsonl");
+  const std::string log = ReadFile(folder_ / "steps.jsonl");
   EXPECT_THAT(log, HasSubstr("{\"group\":1,\"step\":40,"));
 }
 
 TEST_F(CoreLoopTest, ARecordReplaysToTheSameOutputs) {
   StartShards(1);
   CoreLoopOptions options;
-  options.record = directory_ + "/inputs.log";
+  options.record = folder_ / "inputs.log";
   StartLoop(options);
   for (std::uint64_t id = 1; id <= 5; ++id) ASSERT_TRUE(loop_->Post(Request(id, 9, 12)));
   for (std::uint64_t id = 1; id <= 5; ++id) ASSERT_TRUE(recorder_.WaitForEnd(id));
@@ -366,7 +360,7 @@ TEST_F(CoreLoopTest, ARecordReplaysToTheSameOutputs) {
 
 TEST_F(CoreLoopTest, AnUnwritableLogIsAnErrorThatNamesOptionAndFile) {
   CoreLoopOptions options;
-  options.step_log = directory_ + "/missing/steps.jsonl";
+  options.step_log = folder_ / "missing/steps.jsonl";
   CoreLoop loop(options, recorder_, metrics_);
   const std::string message = Message(loop.Start());
   EXPECT_THAT(message, HasSubstr("step-log"));

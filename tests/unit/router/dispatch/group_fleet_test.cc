@@ -5,12 +5,11 @@
 #include <gtest/gtest.h>
 
 #include <condition_variable>
-#include <cstdlib>
-#include <filesystem>
 #include <future>
 
 #include "common/status.h"
 #include "shard/service/shard_server.h"
+#include "tests/unit/support/temp_folder.h"
 #include "tools/simshard/sim_engine.h"
 
 namespace penstock::router {
@@ -23,21 +22,17 @@ constexpr auto kDeadline = std::chrono::seconds(30);
 
 class GroupFleetTest : public testing::Test {
  protected:
-  void SetUp() override {
-    char name[] = "/tmp/penstock-test-XXXXXX";
-    ASSERT_NE(mkdtemp(name), nullptr);
-    directory_ = name;
-  }
+  const TempFolder folder_;  // outlives what listens in it
+
   void TearDown() override {
     fleet_.reset();
     attached_.clear();
     servers_.clear();
-    std::filesystem::remove_all(directory_);
   }
 
   void StartShard(std::uint32_t group, SimOptions options = {}) {
     shard::ShardServerOptions server;
-    server.listen.socket_prefix = directory_ + "/shard-" + std::to_string(group);
+    server.listen.socket_prefix = folder_ / "shard-" + std::to_string(group);
     auto started = shard::ShardServer::Start(std::make_unique<simshard::SimEngine>(options),
                                              std::move(server));
     ASSERT_TRUE(started.ok()) << started.status();
@@ -51,7 +46,7 @@ class GroupFleetTest : public testing::Test {
       GroupLinkOptions link;
       link.group = GroupId(group);
       link.name = "group " + std::to_string(group);
-      link.sockets = {directory_ + "/shard-" + std::to_string(group) + "-0"};
+      link.sockets = {folder_ / "shard-" + std::to_string(group) + "-0"};
       link.startup_timeout = kDeadline;
       options.groups.push_back(std::move(link));
     }
@@ -81,7 +76,6 @@ class GroupFleetTest : public testing::Test {
     return changed_.wait_for(lock, kDeadline, [&] { return attached_.size() == count; });
   }
 
-  std::string directory_;
   std::vector<std::unique_ptr<shard::ShardServer>> servers_;
   std::mutex mutex_;
   std::condition_variable changed_;

@@ -6,8 +6,6 @@
 
 #include <chrono>
 #include <condition_variable>
-#include <cstdlib>
-#include <filesystem>
 #include <functional>
 #include <memory>
 #include <mutex>
@@ -19,6 +17,7 @@
 #include "common/status.h"
 #include "shard/service/shard_server.h"
 #include "tests/unit/support/paths.h"
+#include "tests/unit/support/temp_folder.h"
 #include "tools/simshard/sim_engine.h"
 
 namespace penstock::router {
@@ -90,10 +89,9 @@ class Sink final : public GenerationSink {
 
 class RouterEngineTest : public testing::Test {
  protected:
+  const TempFolder folder_;  // outlives what listens in it
+
   void SetUp() override {
-    char name[] = "/tmp/penstock-test-XXXXXX";
-    ASSERT_NE(mkdtemp(name), nullptr);
-    directory_ = name;
     auto tokenizer = text::Tokenizer::Load(kModel);
     ASSERT_TRUE(tokenizer.ok()) << tokenizer.status();
     tokenizer_ = *tokenizer;
@@ -101,13 +99,12 @@ class RouterEngineTest : public testing::Test {
   void TearDown() override {
     engine_.reset();
     server_.reset();
-    std::filesystem::remove_all(directory_);
   }
 
   void Start(SimOptions shard, scheduler::Config config = {}) {
     shard.model_folder = kModel;
     shard::ShardServerOptions server;
-    server.listen.socket_prefix = directory_ + "/shard";
+    server.listen.socket_prefix = folder_ / "shard";
     auto started =
         shard::ShardServer::Start(std::make_unique<simshard::SimEngine>(shard), std::move(server));
     ASSERT_TRUE(started.ok()) << started.status();
@@ -165,7 +162,6 @@ class RouterEngineTest : public testing::Test {
 
   Duration stream_interval_{0};
   std::uint32_t text_threads_ = 1;  // one: requests reach the core in order, see Settle
-  std::string directory_;
   Metrics metrics_;
   std::shared_ptr<const text::Tokenizer> tokenizer_;
   std::unique_ptr<shard::ShardServer> server_;

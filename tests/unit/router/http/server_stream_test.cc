@@ -6,8 +6,7 @@
 #include <string>
 #include <thread>
 
-#include "router/http/server.h"
-#include "tests/unit/router/http/test_application.h"
+#include "tests/unit/router/http/server_fixture.h"
 #include "tests/unit/router/support/raw_client.h"
 
 namespace penstock::router {
@@ -22,22 +21,7 @@ using testing::RawResponse;
 
 const HttpResponse kStreamHead{200, "text/event-stream", {}, ""};
 
-class ServerStreamTest : public ::testing::Test {
- protected:
-  void Start() {
-    options_.port = 0;
-    server_ = std::make_unique<HttpServer>(options_, application_, metrics_);
-    auto port = server_->Start();
-    ASSERT_TRUE(port.ok()) << port.status();
-    port_ = *port;
-  }
-
-  HttpOptions options_;
-  TestApplication application_;
-  Metrics metrics_;
-  std::unique_ptr<HttpServer> server_;
-  std::uint16_t port_ = 0;
-};
+class ServerStreamTest : public ServerFixture {};
 
 TEST_F(ServerStreamTest, EachEventIsSentWhenItIsWrittenAndTheConnectionStays) {
   Start();

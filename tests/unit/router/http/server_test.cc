@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "common/status.h"
-#include "tests/unit/router/http/test_application.h"
+#include "tests/unit/router/http/server_fixture.h"
 #include "tests/unit/router/support/raw_client.h"
 
 namespace penstock::router {
@@ -24,23 +24,7 @@ using testing::Post;
 using testing::RawClient;
 using testing::RawResponse;
 
-class ServerTest : public ::testing::Test {
- protected:
-  void Start() {
-    options_.port = 0;
-    server_ = std::make_unique<HttpServer>(options_, application_, metrics_);
-    auto port = server_->Start();
-    ASSERT_TRUE(port.ok()) << port.status();
-    port_ = *port;
-    ASSERT_NE(port_, 0);
-  }
-
-  HttpOptions options_;
-  TestApplication application_;
-  Metrics metrics_;
-  std::unique_ptr<HttpServer> server_;
-  std::uint16_t port_ = 0;
-};
+class ServerTest : public ServerFixture {};
 
 TEST_F(ServerTest, AnswersManyRequestsOnOneConnection) {
   Start();

@@ -16,9 +16,9 @@ constexpr std::string_view kChat =
 
 PromptBuilder Builder(PromptLimits limits = {
                           .max_input_tokens = 20, .max_total_tokens = 30, .vocabulary = 260}) {
-  const text::TemporaryFolder folder;
+  const TempFolder folder;
   folder.Write("tokenizer.json", text::ByteLevelJson());
-  return PromptBuilder(text::Tokenizer::Load(folder.str()).value(),
+  return PromptBuilder(text::Tokenizer::Load(folder.path()).value(),
                        text::ChatTemplate::Compile(kChat, R"({"bos_token": "<s>"})").value(),
                        limits);
 }
@@ -108,9 +108,9 @@ TEST(PromptBuilder, RendersAChat) {
 }
 
 TEST(PromptBuilder, WithoutATemplateChatsAreRefused) {
-  const text::TemporaryFolder folder;
+  const TempFolder folder;
   folder.Write("tokenizer.json", text::ByteLevelJson());
-  const PromptBuilder builder(text::Tokenizer::Load(folder.str()).value(), nullptr, {});
+  const PromptBuilder builder(text::Tokenizer::Load(folder.path()).value(), nullptr, {});
   GenerationRequest request;
   request.prompt = ChatInput{};
   EXPECT_EQ(Refused(builder, request).kind, ErrorKind::kTemplate);

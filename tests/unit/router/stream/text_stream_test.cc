@@ -17,9 +17,9 @@ using Ids = std::vector<TokenId>;
 constexpr TokenId kHe = 256, kT = 257, kBos = 258, kEos = 259;  // see tiny_tokenizer.h
 
 std::shared_ptr<const text::Tokenizer> Tiny() {
-  const text::TemporaryFolder folder;
+  const TempFolder folder;
   folder.Write("tokenizer.json", text::ByteLevelJson());
-  return text::Tokenizer::Load(folder.str()).value();
+  return text::Tokenizer::Load(folder.path()).value();
 }
 
 std::vector<SampledToken> Sampled(const Ids& ids) {

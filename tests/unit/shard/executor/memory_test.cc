@@ -1,12 +1,9 @@
 #include <gmock/gmock.h>
 
-#include <cstdlib>
-#include <filesystem>
-#include <fstream>
-
 #include "common/status.h"
 #include "shard/executor/free_memory.h"
 #include "shard/executor/memory_plan.h"
+#include "tests/unit/support/temp_folder.h"
 
 namespace penstock::shard {
 namespace {
@@ -81,18 +78,13 @@ TEST(HumanBytes, PicksTheUnit) {
 class FreeMemoryTest : public testing::Test {
  protected:
   void SetUp() override {
-    char name[] = "/tmp/penstock-test-XXXXXX";
-    ASSERT_NE(mkdtemp(name), nullptr);
-    root_ = name;
     Write("/proc/meminfo", "MemTotal:       4000 kB\nMemAvailable:   2000 kB\n");
     Write("/proc/self/cgroup", "0::/outer/inner\n");
   }
-  void TearDown() override { std::filesystem::remove_all(root_); }
-  void Write(const std::string& path, const std::string& text) {
-    std::filesystem::create_directories(std::filesystem::path(root_ + path).parent_path());
-    std::ofstream(root_ + path) << text;
-  }
-  std::string root_;
+  void Write(const std::string& path, const std::string& text) { folder_.Write(path, text); }
+
+  const TempFolder folder_;
+  const std::string& root_ = folder_.path();
 };
 
 TEST_F(FreeMemoryTest, IsWhatTheKernelCallsAvailable) {

@@ -11,7 +11,7 @@
 #include "shard/executor/warmup_sweep.h"
 #include "shard/executor/warmup_table.h"
 #include "tests/unit/shard/executor/fake_backend.h"
-#include "tests/unit/shard/temp_folder.h"
+#include "tests/unit/support/temp_folder.h"
 
 namespace penstock::shard {
 namespace {

@@ -9,7 +9,7 @@
 
 #include "common/status.h"
 #include "shard/weights/safetensors_writer.h"
-#include "tests/unit/shard/temp_folder.h"
+#include "tests/unit/support/temp_folder.h"
 
 namespace penstock::shard {
 namespace {

@@ -13,7 +13,7 @@
 
 #include "common/status.h"
 #include "shard/model/program_builder.h"
-#include "tests/unit/shard/temp_folder.h"
+#include "tests/unit/support/temp_folder.h"
 #include "tools/make-model/make_model.h"
 
 namespace penstock::shard {

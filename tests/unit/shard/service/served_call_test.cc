@@ -5,8 +5,6 @@
 #include <grpcpp/create_channel.h>
 
 #include <chrono>
-#include <cstdlib>
-#include <filesystem>
 #include <thread>
 #include <vector>
 
@@ -15,6 +13,7 @@
 #include "penstock/v1/shard.grpc.pb.h"
 #include "shard/service/shard_server.h"
 #include "tests/unit/shard/service/fake_engine.h"
+#include "tests/unit/support/temp_folder.h"
 
 namespace penstock::shard {
 namespace {
@@ -24,20 +23,14 @@ using grpc::health::v1::HealthCheckResponse;
 
 class ServedCalls : public testing::Test {
  protected:
-  void SetUp() override {
-    char name[] = "/tmp/penstock-test-XXXXXX";
-    ASSERT_NE(mkdtemp(name), nullptr);
-    directory_ = name;
-  }
   void TearDown() override {
     control_.Set(&FakeEngine::Control::hold_load, false);
     server_.reset();
-    std::filesystem::remove_all(directory_);
   }
 
   void Start() {
     ShardServerOptions options;
-    options.listen.socket_prefix = directory_ + "/shard";
+    options.listen.socket_prefix = folder_ / "shard";
     options.on_loaded = [this](const absl::Status&) { control_.Note("loaded"); };
     auto server = ShardServer::Start(std::make_unique<FakeEngine>(control_, 0), options);
     ASSERT_EQ(Message(server.status()), "");
@@ -52,7 +45,7 @@ class ServedCalls : public testing::Test {
     context.set_deadline(std::chrono::system_clock::now() + std::chrono::seconds(20));
   }
 
-  std::string directory_;
+  const TempFolder folder_;  // outlives what listens in it
   FakeEngine::Control control_;
   std::unique_ptr<ShardServer> server_;
   std::unique_ptr<v1::Shard::Stub> stub_;

@@ -7,13 +7,12 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <cstdlib>
 #include <filesystem>
-#include <fstream>
 
 #include "common/status.h"
 #include "penstock/v1/shard.grpc.pb.h"
 #include "tests/unit/shard/service/fake_engine.h"
+#include "tests/unit/support/temp_folder.h"
 
 namespace penstock::shard {
 namespace {
@@ -25,21 +24,17 @@ constexpr const char* kFingerprint = "the-right-one";
 
 class ShardServerTest : public testing::Test {
  protected:
-  void SetUp() override {
-    char name[] = "/tmp/penstock-test-XXXXXX";
-    ASSERT_NE(mkdtemp(name), nullptr);
-    directory_ = name;
-  }
+  const TempFolder folder_;  // outlives what listens in it
+
   void TearDown() override {
     control_.Set(&FakeEngine::Control::hold_steps, false);
     control_.Set(&FakeEngine::Control::hold_load, false);
     server_.reset();
-    std::filesystem::remove_all(directory_);
   }
 
   absl::Status StartServer(std::uint32_t rank = 0) {
     ShardServerOptions options;
-    options.listen.socket_prefix = directory_ + "/shard";
+    options.listen.socket_prefix = folder_ / "shard";
     options.rank = rank;
     options.on_loaded = [this](const absl::Status&) { control_.Note("loaded"); };
     auto server = ShardServer::Start(std::make_unique<FakeEngine>(control_, rank), options);
@@ -127,7 +122,6 @@ class ShardServerTest : public testing::Test {
     return plan;
   }
 
-  std::string directory_;
   FakeEngine::Control control_;
   std::unique_ptr<ShardServer> server_;
   std::unique_ptr<v1::Shard::Stub> stub_;
@@ -136,7 +130,7 @@ class ShardServerTest : public testing::Test {
 
 TEST_F(ShardServerTest, TheSocketIsPrivateAndGoneAfterStop) {
   StartLoaded(3);
-  const std::string path = directory_ + "/shard-3";
+  const std::string path = folder_ / "shard-3";
   EXPECT_EQ(server_->address(), path);
   struct stat info {};
   ASSERT_EQ(lstat(path.c_str(), &info), 0);
@@ -152,7 +146,7 @@ TEST_F(ShardServerTest, AStaleSocketIsReplacedALiveOneIsNot) {
   // A second name keeps the socket of the first server after it has unlinked its own: a stale one.
   std::filesystem::create_hard_link(path, path + ".kept");
   auto taken = ShardServer::Start(std::make_unique<FakeEngine>(control_, 0),
-                                  {.listen = {.socket_prefix = directory_ + "/shard"}});
+                                  {.listen = {.socket_prefix = folder_ / "shard"}});
   EXPECT_THAT(Message(taken.status()), HasSubstr("another process listens there"));
   server_->Stop();
   std::filesystem::rename(path + ".kept", path);
@@ -160,7 +154,7 @@ TEST_F(ShardServerTest, AStaleSocketIsReplacedALiveOneIsNot) {
 }
 
 TEST_F(ShardServerTest, AnOpenDirectoryIsRefused) {
-  std::filesystem::permissions(directory_, std::filesystem::perms(0755));
+  std::filesystem::permissions(folder_.path(), std::filesystem::perms(0755));
   EXPECT_THAT(Message(StartServer()), HasSubstr("mode 0700"));
 }
 

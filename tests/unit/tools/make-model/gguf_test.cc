@@ -11,7 +11,7 @@
 #include <string>
 #include <vector>
 
-#include "tests/unit/shard/temp_folder.h"
+#include "tests/unit/support/temp_folder.h"
 #include "tools/make-model/make_model.h"
 #include "tools/make-model/random_values.h"
 
@@ -99,7 +99,7 @@ std::vector<float> Made(std::string_view name, std::size_t count, float scale) {
 }
 
 TEST(Gguf, HoldsTheWeightsUnderLlamaCppsNamesAndRotatedItsWay) {
-  shard::TempFolder folder;
+  TempFolder folder;
   Config config;
   config.output = folder / "model";
   config.gguf = folder / "model.gguf";
@@ -125,7 +125,7 @@ TEST(Gguf, HoldsTheWeightsUnderLlamaCppsNamesAndRotatedItsWay) {
 }
 
 TEST(Gguf, NormsAndBiasesAreFloatsAndQwenKeepsItsOrder) {
-  shard::TempFolder folder;
+  TempFolder folder;
   Config config;
   config.output = folder / "model";
   config.type = "qwen2";
@@ -139,7 +139,7 @@ TEST(Gguf, NormsAndBiasesAreFloatsAndQwenKeepsItsOrder) {
 }
 
 TEST(Gguf, AWindowIsRefused) {
-  shard::TempFolder folder;
+  TempFolder folder;
   Config config;
   config.output = folder / "model";
   config.type = "mistral";

@@ -11,7 +11,7 @@
 
 #include "common/status.h"
 #include "shard/model/model.h"
-#include "tests/unit/shard/temp_folder.h"
+#include "tests/unit/support/temp_folder.h"
 #include "tools/make-model/random_values.h"
 #include "tools/make-model/shape.h"
 #include "tools/make-model/tokenizer_files.h"
@@ -19,7 +19,6 @@
 namespace penstock::make_model {
 namespace {
 
-using shard::TempFolder;
 using testing::ElementsAre;
 using testing::HasSubstr;
 

@@ -3,11 +3,10 @@
 #include <gmock/gmock.h>
 
 #include <chrono>
-#include <filesystem>
-#include <fstream>
 #include <thread>
 
 #include "common/status.h"
+#include "tests/unit/support/temp_folder.h"
 
 namespace penstock::simshard {
 namespace {
@@ -227,14 +226,10 @@ TEST_F(SimEngineTest, AStepTakesItsTime) {
 
 class ModelFolderTest : public testing::Test {
  protected:
-  void SetUp() override {
-    char name[] = "/tmp/penstock-test-XXXXXX";
-    ASSERT_NE(mkdtemp(name), nullptr);
-    folder_ = name;
-  }
-  void TearDown() override { std::filesystem::remove_all(folder_); }
-  void Write(const char* name, const char* text) { std::ofstream(folder_ + "/" + name) << text; }
-  std::string folder_;
+  void Write(const char* name, const char* text) { temporary_.Write(name, text); }
+
+  const TempFolder temporary_;
+  const std::string& folder_ = temporary_.path();
 };
 
 constexpr const char* kTokenizer = R"({"model": {"vocab": {"a": 0, "b": 1, "<e>": 3}},

@@ -14,7 +14,7 @@
 
 #include "shard/backend/cpu/transpose.h"
 #include "tests/unit/shard/backend/cpu/random_model.h"
-#include "tests/unit/shard/temp_folder.h"
+#include "tests/unit/support/temp_folder.h"
 
 namespace penstock::shard::cpu {
 namespace {

@@ -11,7 +11,7 @@
 #include "tests/unit/shard/backend/cuda/counting_gpu.h"
 #include "tests/unit/shard/backend/cuda/test_gpu.h"
 #include "tests/unit/shard/backend/model_runner.h"
-#include "tests/unit/shard/temp_folder.h"
+#include "tests/unit/support/temp_folder.h"
 #include "tools/make-model/make_model.h"
 
 namespace penstock::shard::cuda {

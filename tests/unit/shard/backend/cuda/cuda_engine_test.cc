@@ -9,7 +9,7 @@
 #include "shard/executor/model_engine.h"
 #include "tests/unit/shard/backend/cuda/host_gpu.h"
 #include "tests/unit/shard/parallel/nccl/fake_nccl.h"
-#include "tests/unit/shard/temp_folder.h"
+#include "tests/unit/support/temp_folder.h"
 #include "tools/make-model/make_model.h"
 
 namespace penstock::shard::cuda {
