@@ -3,8 +3,9 @@
 // typical-p, grammars, watermarks, alternatives, and log-probabilities of a row as it was before
 // something changed it: for these, rows go to the host.
 //
-// Filters find their border by bisection over the bits of a float: 32 passes over a row that lies
-// in the cache, no sort, no scratch memory. Sums are made in another order than on the host, so a
+// Filters find their border by bisection over the bits of a float: 32 passes over the up to 2,048
+// tokens nearest to the largest, which a block keeps in shared memory, or over the row where those
+// are too few to decide. No sort, no scratch memory. Sums are made in another order than on the host, so a
 // token whose mass ends within a rounding of top-p may fall on the other side.
 //
 // Threading and errors: as kernels.h.

@@ -7,6 +7,7 @@ namespace {
 
 constexpr unsigned kThreads = 512;
 constexpr std::uint32_t kNobody = 0xffffffffu;
+constexpr std::uint32_t kMostCandidates = 2048;
 
 // The sum over the block on every thread, in a fixed order.
 template <class T>
@@ -61,6 +62,13 @@ __device__ float FromKey(std::uint32_t key) {
   return value;
 }
 
+// The most probable tokens of a row, in shared memory: the filters pass over them many times.
+struct Candidates {
+  std::uint32_t count;
+  std::uint32_t tokens[kMostCandidates];
+  float values[kMostCandidates];  // after temperature
+};
+
 // One row after temperature, and what the filters leave of it.
 struct Survivors {
   const float* logits;
@@ -69,6 +77,8 @@ struct Survivors {
   float maximum;                  // after temperature
   std::uint32_t border = 0;       // keys below are out
   std::uint32_t limit = kNobody;  // at the border, tokens from here on are out
+  // Null until it is known that nothing else can be left.
+  const Candidates* candidates = nullptr;
 
   __device__ float At(std::uint32_t token) const { return logits[token] / temperature; }
   __device__ bool Holds(std::uint32_t token, float value) const {
@@ -77,19 +87,73 @@ struct Survivors {
     return key > border || (key == border && token < limit);
   }
 
+  // body(token, value) for the thread's share of what is left.
+  template <class Body>
+  __device__ void ForEach(Body body) const {
+    if (candidates != nullptr) {
+      for (std::uint32_t i = threadIdx.x; i < candidates->count; i += blockDim.x) {
+        const std::uint32_t token = candidates->tokens[i];
+        if (Holds(token, candidates->values[i])) body(token, candidates->values[i]);
+      }
+      return;
+    }
+#pragma unroll 4
+    for (std::uint32_t token = threadIdx.x; token < width; token += blockDim.x) {
+      const float value = At(token);
+      if (Holds(token, value)) body(token, value);
+    }
+  }
+
   // The sum over the block of body(token, value) over what is left.
   template <class T, class Body>
   __device__ T Sum(Body body) const {
     T sum = 0;
-    for (std::uint32_t token = threadIdx.x; token < width; token += blockDim.x) {
-      const float value = At(token);
-      if (Holds(token, value)) sum += body(token, value);
-    }
+    ForEach([&](std::uint32_t token, float value) { sum += body(token, value); });
     return BlockSum(sum);
   }
 
   __device__ double Mass(float value) const { return expf(value - maximum); }
 };
+
+// The sum of what threads before this one gave.
+__device__ std::uint32_t SumBefore(std::uint32_t value) {
+  __shared__ std::uint32_t sums[kThreads];
+  __syncthreads();
+  sums[threadIdx.x] = value;
+  for (unsigned step = 1; step < kThreads; step *= 2) {
+    __syncthreads();
+    const std::uint32_t before = threadIdx.x >= step ? sums[threadIdx.x - step] : 0;
+    __syncthreads();
+    sums[threadIdx.x] += before;
+  }
+  return sums[threadIdx.x] - value;
+}
+
+// All tokens within some distance of the largest, the largest distance for which there is room;
+// none if there is for none. In an order that does not change from run to run.
+__device__ void Collect(const Survivors& row, Candidates& candidates) {
+  constexpr int kTries = 3;
+  const float distances[kTries] = {20.0f, 10.0f, 5.0f};
+  std::uint32_t own[kTries] = {};
+  row.ForEach([&](std::uint32_t, float value) {
+#pragma unroll
+    for (int i = 0; i < kTries; ++i) own[i] += value >= row.maximum - distances[i] ? 1 : 0;
+  });
+  if (threadIdx.x == 0) candidates.count = 0;
+  for (int i = 0; i < kTries; ++i) {
+    const std::uint32_t count = BlockSum(own[i]);
+    if (count > kMostCandidates) continue;
+    std::uint32_t at = SumBefore(own[i]);
+    row.ForEach([&](std::uint32_t token, float value) {
+      if (value < row.maximum - distances[i]) return;
+      candidates.tokens[at] = token;
+      candidates.values[at++] = value;
+    });
+    if (threadIdx.x == 0) candidates.count = count;
+    break;
+  }
+  __syncthreads();
+}
 
 // The largest number for which `is_true` holds, which holds for 0 and, if for a number, for all
 // below it.
@@ -103,8 +167,9 @@ __device__ std::uint32_t Largest(IsTrue is_true) {
 }
 
 // Keeps every token at least as probable as the k-th.
-__device__ void TopK(std::uint32_t k, Survivors& row) {
+__device__ void TopK(std::uint32_t k, const Candidates& candidates, Survivors& row) {
   if (k == 0 || k >= row.width) return;
+  if (candidates.count >= k) row.candidates = &candidates;
   const std::uint32_t border = Largest([&](std::uint32_t key) {
     return row.Sum<std::uint32_t>(
                [&](std::uint32_t, float value) { return ToKey(value) >= key ? 1u : 0u; }) >= k;
@@ -113,13 +178,17 @@ __device__ void TopK(std::uint32_t k, Survivors& row) {
 }
 
 // The smallest set of the most probable with mass >= p; ties are split by token id.
-__device__ void TopP(float p, Survivors& row) {
+__device__ void TopP(float p, const Candidates& candidates, Survivors& row) {
   if (p >= 1.0f) return;
   const auto mass_from = [&](std::uint32_t key) {
     return row.Sum<double>(
         [&](std::uint32_t, float value) { return ToKey(value) >= key ? row.Mass(value) : 0.0; });
   };
   const double wanted = static_cast<double>(p) * mass_from(0);
+  if (row.candidates == nullptr) {
+    row.candidates = &candidates;
+    if (mass_from(0) < wanted) row.candidates = nullptr;
+  }
   const std::uint32_t border =
       Largest([&](std::uint32_t key) { return key == 0 || mass_from(key) >= wanted; });
   const double above = mass_from(border + 1);
@@ -137,13 +206,12 @@ __device__ void TopP(float p, Survivors& row) {
 
 __device__ std::uint32_t Draw(const SampleRow& params, float least, const Survivors& row) {
   Score best = {-1.0, kNobody};
-  for (std::uint32_t token = threadIdx.x; token < row.width; token += blockDim.x) {
-    const float value = row.At(token);
-    if (!row.Holds(token, value) || value < least) continue;
+  row.ForEach([&](std::uint32_t token, float value) {
+    if (value < least) return;
     TokenNoise noise(params.seed, params.sibling, params.position);
     const Score mine = {row.Mass(value) / -log(noise.Uniform(token)), token};
     if (Beats(mine, best)) best = mine;
-  }
+  });
   return BlockBest(best).token;
 }
 
@@ -196,6 +264,7 @@ __device__ float LogprobOf(std::uint32_t picked, float least, const Survivors& r
 }
 
 __global__ void SampleKernel(SampleArgs args) {
+  __shared__ Candidates candidates;
   const SampleRow& params = args.rows[blockIdx.x];
   const float* logits = args.logits + std::uint64_t{blockIdx.x} * args.width;
   Score best = {-INFINITY, kNobody};
@@ -218,8 +287,9 @@ __global__ void SampleKernel(SampleArgs args) {
   if (params.do_sample != 0) {
     row.temperature = params.temperature;
     row.maximum /= params.temperature;
-    TopK(params.top_k, row);
-    TopP(params.top_p, row);
+    if (params.top_k > 0 || params.top_p < 1.0f) Collect(row, candidates);
+    TopK(params.top_k, candidates, row);
+    TopP(params.top_p, candidates, row);
     if (params.min_p > 0) least = row.maximum + logf(params.min_p);
     picked = Draw(params, least, row);
   }

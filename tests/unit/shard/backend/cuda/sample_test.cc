@@ -123,8 +123,12 @@ TEST_F(SamplerKernelTest, DrawsAsTheHostDoesThroughEveryFilter) {
                                              Sampling(1.0f, 1, 1.0f),
                                              Sampling(2.0f, 0, 1e-6f),
                                              Sampling(1.0f, 0, 1.0f, 0.2f),
-                                             Sampling(0.05f, 50, 0.95f, 0.01f)};
-  for (std::uint32_t width : {1u, 37u, 700u}) {
+                                             Sampling(0.05f, 50, 0.95f, 0.01f),
+                                             // Of the widest row these need more tokens than a
+                                             // block keeps beside it.
+                                             Sampling(20.0f, 0, 0.9f),
+                                             Sampling(20.0f, 2500, 1.0f)};
+  for (std::uint32_t width : {1u, 37u, 700u, 2600u}) {
     std::vector<Wish> wishes;
     for (const SamplingParams& kind : kinds) {
       Wish& wish = wishes.emplace_back();
