@@ -5,8 +5,8 @@
 //
 // Filters find their border by bisection over the bits of a float: 32 passes over the up to 2,048
 // tokens nearest to the largest, which a block keeps in shared memory, or over the row where those
-// are too few to decide. No sort, no scratch memory. Sums are made in another order than on the host, so a
-// token whose mass ends within a rounding of top-p may fall on the other side.
+// are too few to decide. No sort, no scratch memory. Sums are made in another order than on the
+// host, so a token whose mass ends within a rounding of top-p may fall on the other side.
 //
 // Threading and errors: as kernels.h.
 #pragma once
