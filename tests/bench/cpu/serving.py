@@ -3,6 +3,7 @@
 import json
 import statistics
 import subprocess
+import time
 
 from programs import BIN, Server, ShardAlone, load, median, model
 from stall_free import Reader  # programs puts tests/bench on the path
@@ -12,6 +13,7 @@ USERS = (1, 2, 4, 6, 8, 10, 12, 16, 20, 24, 32)
 STALL_STREAMS = 16
 STALL_PROMPT = 64
 STALL_TOKENS = 1024  # more than come until the long prompt is through
+DECODE_STEPS = 40  # before the long prompt and after it
 LONG_PROMPT = 2048
 
 
@@ -94,39 +96,58 @@ def token_reader(server, first, length, max_tokens):
     return Reader(lambda: server.generate_stream(text, timeout=300, max_new_tokens=max_tokens))
 
 
-def gaps_around_a_prompt(shape, *options):
-    """Longest gap of running streams while a long prompt is computed, beside their usual gap."""
-    with serve(shape, *options) as server:
-        readers = [token_reader(server, i, STALL_PROMPT, STALL_TOKENS) for i in range(STALL_STREAMS)]
-        for reader in readers:
-            reader.start()
-        for reader in readers:
-            reader.wait(8)
-        steady = max(reader.times[-1] for reader in readers)
-        for reader, seen in [(reader, len(reader.times)) for reader in readers]:
-            reader.wait(seen + 40)
-        long_prompt = token_reader(server, STALL_STREAMS, LONG_PROMPT, 4)
-        long_prompt.start()
-        long_prompt.wait(3)
-        end = long_prompt.times[-1]
-        decode_step = statistics.median(g for r in readers for g in r.gaps(steady, long_prompt.began))
-        longest = max(g for r in readers for g in r.gaps(long_prompt.began - decode_step, end))
-        for reader in readers:
-            reader.stream.close()
+def decode_for(readers, steps):
+    """Waits until all have so many tokens more; the gaps meanwhile."""
+    begin = max(reader.times[-1] for reader in readers)
+    for reader, seen in [(reader, len(reader.times)) for reader in readers]:
+        reader.wait(seen + steps)
+    return [gap for reader in readers for gap in reader.gaps(begin, time.monotonic())]
+
+
+def one_prompt(server, first):
+    """16 streams decode, a long prompt comes and goes. Before and after it they decode alone, since this processor's
+    speed may change meanwhile: the usual gap is that of both."""
+    readers = [token_reader(server, first + i, STALL_PROMPT, STALL_TOKENS) for i in range(STALL_STREAMS)]
+    for reader in readers:
+        reader.start()
+    for reader in readers:
+        reader.wait(8)
+    alone = decode_for(readers, DECODE_STEPS)
+    long_prompt = token_reader(server, first + STALL_STREAMS, LONG_PROMPT, 4)
+    long_prompt.start()
+    long_prompt.wait(3)
+    begin, end = long_prompt.began, long_prompt.times[-1]
+    long_prompt.join(10)
+    alone += decode_for(readers, DECODE_STEPS)
+    decode_step = statistics.median(alone)
+    gaps = [gap for reader in readers for gap in reader.gaps(begin - decode_step, end)]
+    for reader in readers:
+        reader.stream.close()
+    for reader in readers:
+        reader.join(10)
     return {
         "decode_step_ms": decode_step * 1000,
-        "longest_gap_ms": longest * 1000,
-        "gap_ratio": longest / decode_step,
-        "ttft_ms": (long_prompt.times[0] - long_prompt.began) * 1000,
+        "longest_decode_gap_ms": max(alone) * 1000,
+        "longest_gap_ms": max(gaps) * 1000,
+        "p99_gap_ms": statistics.quantiles(gaps, n=100)[98] * 1000,
+        "gap_ratio": max(gaps) / decode_step,
+        "ttft_ms": (long_prompt.times[0] - begin) * 1000,
     }
+
+
+def gaps_around_a_prompt(shape, rounds, *options):
+    """Longest gap of running streams while a long prompt is computed, beside their usual gap: the median round and all."""
+    with serve(shape, *options) as server:
+        runs = [one_prompt(server, (STALL_STREAMS + 1) * i) for i in range(rounds)]
+    middle = sorted(runs, key=lambda run: run["gap_ratio"])[(rounds - 1) // 2]
+    return {**middle, "rounds": runs}
 
 
 def stall_free(shape, quick, *options):
     """With whole prompts first, which also tells the decode-only step; the budget has half as much again."""
-    del quick
     room = ("--max-total-tokens", LONG_PROMPT + 512)  # what warm-up has to try is no longer than that
     one_step = ("--prefill", "whole", "--max-step-tokens", LONG_PROMPT + 64)
-    whole = gaps_around_a_prompt(shape, *one_step, *room, *options)
+    whole = gaps_around_a_prompt(shape, 1, *one_step, *room, *options)
     target = round(1.5 * whole["decode_step_ms"], 1)
-    budget = gaps_around_a_prompt(shape, "--target-inter-token-ms", target, *room, *options)
+    budget = gaps_around_a_prompt(shape, 1 if quick else 3, "--target-inter-token-ms", target, *room, *options)
     return {"target_inter_token_ms": target, "budget": budget, "whole": whole}
