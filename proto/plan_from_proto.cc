@@ -242,6 +242,7 @@ absl::StatusOr<StepResult> FromProto(const v1::StepResult& wire) {
   result.timings.forward = Duration(wire.timings().forward_ns());
   result.timings.sample = Duration(wire.timings().sample_ns());
   result.memory_bytes = wire.memory_bytes();
+  result.drafted = wire.drafted();
   result.cells = {wire.cells().allocated(), wire.cells().filled(), wire.cells().copied()};
   return result;
 }

@@ -196,6 +196,7 @@ void ToProto(const StepResult& result, v1::StepResult& wire) {
       static_cast<std::uint64_t>(result.timings.forward.count()));
   wire.mutable_timings()->set_sample_ns(static_cast<std::uint64_t>(result.timings.sample.count()));
   wire.set_memory_bytes(result.memory_bytes);
+  wire.set_drafted(result.drafted);
   if (result.cells == CellUse{}) return;
   wire.mutable_cells()->set_allocated(result.cells.allocated);
   wire.mutable_cells()->set_filled(result.cells.filled);

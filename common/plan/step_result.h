@@ -66,6 +66,7 @@ struct StepResult {
   StepTimings timings;
   std::uint64_t memory_bytes = 0;  // allocated by the rank now
   CellUse cells;
+  std::uint32_t drafted = 0;  // rows that were guesses (--speculate), of all sequences
   friend bool operator==(const StepResult&, const StepResult&) = default;
 };
 

@@ -273,6 +273,7 @@ void CoreLoop::CountResult(const scheduler::StepDone& done, Time now) {
     for (const SequenceResult& sequence : done.result.sequences) {
       metrics_.SpeculatedTokens(sequence.tokens.size());
     }
+    metrics_.DraftedTokens(done.result.drafted);
   }
   logs_->steps.Write(info, taken);
   metrics_.Step(now - sent, info.decode_rows, info.prefill_tokens);

@@ -189,6 +189,10 @@ struct Metrics::Impl {
       Counters(registry, "penstock_speculation_steps_total",
                "With --speculate: how often a step brought a sequence tokens.")
           .Add({});
+  Counter& drafted =
+      Counters(registry, "penstock_speculation_drafted_tokens_total",
+               "With --speculate: drafts that steps computed, right or wrong.")
+          .Add({});
   Counter& accepted_drafts =
       Counters(registry, "penstock_speculation_accepted_tokens_total",
                "With --speculate: drafts that were right, the tokens beyond one a step.")
@@ -437,6 +441,9 @@ void Metrics::SpeculatedTokens(std::uint64_t tokens) {
   if (impl_->tgi) impl_->tgi->Skipped(tokens - 1);
   impl_->speculation_steps.Increment();
   impl_->accepted_drafts.Increment(static_cast<double>(tokens - 1));
+}
+void Metrics::DraftedTokens(std::uint64_t drafts) {
+  impl_->drafted.Increment(static_cast<double>(drafts));
 }
 void Metrics::Step(Duration sent_to_result, std::uint64_t decode_rows,
                    std::uint64_t prefill_tokens) {

@@ -102,6 +102,7 @@ class Metrics {
                    std::uint64_t evicted_blocks);
   // What a step with speculation brought one sequence: all but the first were drafts.
   void SpeculatedTokens(std::uint64_t tokens);
+  void DraftedTokens(std::uint64_t drafts);  // that a step computed, right or wrong
   void Step(Duration sent_to_result, std::uint64_t decode_rows, std::uint64_t prefill_tokens);
 
   // --- router/telemetry

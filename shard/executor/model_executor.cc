@@ -270,8 +270,9 @@ void ModelExecutor::TakeToken(TokenId token, SequenceResult& result) {
 void ModelExecutor::FinishDrafts(StepResult& result) {
   for (SequenceResult& one : result.sequences) {
     Sequence& sequence = slots_.at(one.slot);
-    sequence.pace.Learn(static_cast<std::uint32_t>(sequence.drafts.size()),
-                        sequence.committed - one.committed_length);
+    const auto drafted = static_cast<std::uint32_t>(sequence.drafts.size());
+    sequence.pace.Learn(drafted, sequence.committed - one.committed_length);
+    result.drafted += drafted;
     one.committed_length = sequence.committed;
   }
 }

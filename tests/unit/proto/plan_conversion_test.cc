@@ -92,6 +92,7 @@ StepResult RandomResult(Draw& draw) {
   result.done_tickets = {draw.Below(9)};
   result.timings = {Duration(draw.Below(99)), Duration(draw.Below(99)), Duration(draw.Below(99))};
   result.memory_bytes = draw.Below(1000);
+  result.drafted = draw.Below(99);
   return result;
 }
 
