@@ -10,6 +10,9 @@
 
 namespace penstock::shard {
 
+// Whether the kernel never gives huge pages to those who merely wish for them.
+bool NoTransparentHugePages();
+
 class MemoryRegion {
  public:
   MemoryRegion() = default;

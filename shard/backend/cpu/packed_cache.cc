@@ -13,6 +13,7 @@
 #include <chrono>
 #include <cstring>
 #include <filesystem>
+#include <optional>
 #include <system_error>
 #include <thread>
 #include <utility>
@@ -20,6 +21,7 @@
 
 #include "common/log.h"
 #include "shard/backend/cpu/checksum.h"
+#include "shard/backend/cpu/mapped_image.h"
 
 namespace penstock::shard::cpu {
 namespace {
@@ -266,10 +268,11 @@ PackedCache::PackedCache(std::string folder, std::uint64_t most, std::string ide
   path_ = (fs::path(folder_) / NameOf(identity_)).string();
 }
 
-bool PackedCache::Read(std::span<std::byte> image, const OwnerOf& owner, WorkerPool& pool) const {
-  if (path_.empty()) return false;
+PackedCache::Found PackedCache::Read(std::span<std::byte> image, const OwnerOf& owner,
+                                     WorkerPool& pool) const {
+  if (path_.empty()) return Found::kNothing;
   const Descriptor file(::open(path_.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW));
-  if (!file) return false;
+  if (!file) return Found::kNothing;
   struct stat info = {};
   const std::size_t front_bytes = FrontBytes(identity_.size(), image.size());
   const bool ours = ::fstat(file.get(), &info) == 0 && S_ISREG(info.st_mode) &&
@@ -277,24 +280,27 @@ bool PackedCache::Read(std::span<std::byte> image, const OwnerOf& owner, WorkerP
                     static_cast<std::size_t>(info.st_size) == front_bytes + image.size();
   std::vector<std::uint64_t> sums;
   if (ours) sums = ReadFront(file.get(), identity_, image.size());
+  std::optional<FileMapping> mapping;
+  if (!sums.empty() && MappingPays()) mapping.emplace(file.get(), front_bytes, image.size());
+  const bool mapped = mapping.has_value() && mapping->data() != nullptr;
   std::atomic<bool> good = !sums.empty();
   pool.Run([&](std::uint32_t thread) {
     for (std::size_t i = 0; i < sums.size() && good; ++i) {
       const std::size_t at = i * kChunk;
       if (owner(at) != thread) continue;
       const std::span<std::byte> chunk = image.subspan(at, std::min(kChunk, image.size() - at));
-      if (!ReadAll(file.get(), chunk.data(), chunk.size(), front_bytes + at) ||
-          Checksum(chunk) != sums[i]) {
-        good = false;
-      }
+      const std::byte* bytes = mapped ? mapping->data() + at : chunk.data();
+      const bool there =
+          mapped || ReadAll(file.get(), chunk.data(), chunk.size(), front_bytes + at);
+      if (!there || Checksum({bytes, chunk.size()}) != sums[i]) good = false;
     }
   });
-  if (!good) {
+  if (!good || (mapped && !mapping->LayOver(image))) {
     log::Warn("the weights cache " + path_ + " is damaged or not of this model; it is made anew");
-    return false;
+    return Found::kNothing;
   }
   ::utimensat(AT_FDCWD, path_.c_str(), nullptr, 0);  // used now
-  return true;
+  return mapped ? Found::kMapped : Found::kRead;
 }
 
 std::unique_ptr<CacheWriter> PackedCache::Write(std::span<const std::byte> image) const {

@@ -43,9 +43,12 @@ class PackedCache {
   // Which thread will use the byte at an offset of the image, and so had best touch it first.
   using OwnerOf = std::function<std::uint32_t(std::size_t offset)>;
 
-  // Fills `image` on all threads. False: there is no such file, or none that can be used; the
-  // image's bytes then mean nothing, those that were zero may not be so any more.
-  bool Read(std::span<std::byte> image, const OwnerOf& owner, WorkerPool& pool) const;
+  // Fills `image`, which begins a page, on all threads, or has the file's pages take its place
+  // (mapped_image.h).
+  // False: there is no such file, or none that can be used; the image's bytes then mean nothing,
+  // those that were zero may not be so any more.
+  enum class Found : std::uint8_t { kNothing, kRead, kMapped };
+  Found Read(std::span<std::byte> image, const OwnerOf& owner, WorkerPool& pool) const;
 
   // `image` must not change and outlives the writer. Null without a cache.
   std::unique_ptr<CacheWriter> Write(std::span<const std::byte> image) const;

@@ -264,12 +264,16 @@ absl::StatusOr<WeightStore> WeightStore::Create(const Program& program, const Op
     const std::size_t at = std::min(offset - item.offset, item.bytes - 1);
     return static_cast<std::uint32_t>(at * pool.threads() / item.bytes);
   };
-  if (cache.Read(image, owner, pool)) {
+  const PackedCache::Found found = cache.Read(image, owner, pool);
+  const bool mapped = found == PackedCache::Found::kMapped;
+  if (found != PackedCache::Found::kNothing) {
     if (options.progress && !options.progress("weights", store.bytes_, store.bytes_)) {
       return absl::CancelledError("loading was interrupted");
     }
-    log::Info("weights: " + std::to_string(end >> 20) + " MiB read from " + cache.path() + " in " +
+    log::Info("weights: " + std::to_string(end >> 20) +
+              (mapped ? " MiB mapped from " : " MiB read from ") + cache.path() + " in " +
               Text(SteadyNow() - begin));
+    if (mapped) store.mover_ = std::make_unique<ImageMover>(image);
     return store;
   }
   PENSTOCK_RETURN_IF_ERROR(Filling(store, items, options).Run(pool));

@@ -3,7 +3,7 @@
 //
 // Filled by all threads of the pool side by side, each about the panels that it will read later
 // (which places them on its NUMA node): rows are packed as they are read, so that the weights are
-// in memory once. Or read from a file of an earlier start (packed_cache.h).
+// in memory once. Or taken from a file of an earlier start (packed_cache.h).
 #pragma once
 
 #include <absl/status/statusor.h>
@@ -14,6 +14,7 @@
 #include <string>
 #include <vector>
 
+#include "shard/backend/cpu/mapped_image.h"
 #include "shard/backend/cpu/packed_cache.h"
 #include "shard/backend/cpu/packed_matrix.h"
 #include "shard/backend/cpu/worker_pool.h"
@@ -45,9 +46,10 @@ class WeightStore {
   // Row `row` of an embedding.
   void EmbeddingRow(std::int32_t index, std::size_t row, float* out) const;
 
-  // Until the cache's file is written, where it is.
+  // Until the cache's file is written, or what it gave is in memory of our own.
   void AwaitCache() {
     if (writer_ != nullptr) writer_->Await();
+    if (mover_ != nullptr) mover_->Await();
   }
 
   std::uint64_t MemoryBytes() const { return region_.bytes(); }
@@ -74,7 +76,8 @@ class WeightStore {
   std::map<std::int32_t, PackedMatrix> matrices_;
   std::map<std::int32_t, const float*> vectors_;
   std::map<std::int32_t, Table> tables_;
-  std::unique_ptr<CacheWriter> writer_;  // last: it reads the region
+  std::unique_ptr<CacheWriter> writer_;  // these two last: they use the region
+  std::unique_ptr<ImageMover> mover_;
 };
 
 }  // namespace penstock::shard::cpu
