@@ -1,9 +1,7 @@
 #include "shard/backend/cpu/mapped_image.h"
 
+#include <sched.h>
 #include <sys/mman.h>
-#include <sys/resource.h>
-#include <sys/syscall.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <chrono>
@@ -54,7 +52,8 @@ bool FileMapping::LayOver(std::span<std::byte> image) {
 }
 
 void ImageMover::Run() {
-  ::setpriority(PRIO_PROCESS, static_cast<id_t>(::syscall(SYS_gettid)), 19);
+  const sched_param none = {};
+  ::sched_setscheduler(0, SCHED_IDLE, &none);  // of this thread: where nobody else would compute
   const Time begin = SteadyNow();
   const std::size_t share = image_.size() / kMostPieces / kHugePage * kHugePage + kHugePage;
   const std::size_t piece = std::max(kLeastPiece, share);
