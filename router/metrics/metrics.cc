@@ -189,10 +189,9 @@ struct Metrics::Impl {
       Counters(registry, "penstock_speculation_steps_total",
                "With --speculate: how often a step brought a sequence tokens.")
           .Add({});
-  Counter& drafted =
-      Counters(registry, "penstock_speculation_drafted_tokens_total",
-               "With --speculate: drafts that steps computed, right or wrong.")
-          .Add({});
+  Counter& drafted = Counters(registry, "penstock_speculation_drafted_tokens_total",
+                              "With --speculate: drafts that steps computed, right or wrong.")
+                         .Add({});
   Counter& accepted_drafts =
       Counters(registry, "penstock_speculation_accepted_tokens_total",
                "With --speculate: drafts that were right, the tokens beyond one a step.")

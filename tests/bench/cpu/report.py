@@ -148,8 +148,8 @@ def stall_table(results):
             what = f"target {result['target_inter_token_ms']} ms" if kind == "budget" else "whole prompts"
             all_rounds = ", ".join(f"{r['gap_ratio']:.2f}" for r in run["rounds"])
             rows.append((name, what, number(run["decode_step_ms"]), number(run["longest_decode_gap_ms"]),
-                         number(run["p99_gap_ms"]), number(run["longest_gap_ms"]), f"{run['gap_ratio']:.2f}", all_rounds,
-                         number(run["ttft_ms"])))
+                         number(run["p99_gap_ms"]), number(run["longest_gap_ms"]), f"{run['gap_ratio']:.2f}",
+                         all_rounds, number(run["ttft_ms"])))
     return table(("Model", "", "decode step, ms", "longest of decodes alone", "beside the prompt: p99", "longest",
                   "longest / decode step", "of all rounds", "first token of the prompt, ms"), rows)
 
