@@ -136,7 +136,7 @@ def one_prompt(server, first):
 
 
 def gaps_around_a_prompt(shape, rounds, *options):
-    """Longest gap of running streams while a long prompt is computed, and their usual gap: the median round, and all."""
+    """Longest gap of running streams while a long prompt is computed, and their usual gap: the median round and all."""
     with serve(shape, *options) as server:
         runs = [one_prompt(server, (STALL_STREAMS + 1) * i) for i in range(rounds)]
     middle = sorted(runs, key=lambda run: run["gap_ratio"])[(rounds - 1) // 2]
