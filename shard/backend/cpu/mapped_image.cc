@@ -1,7 +1,9 @@
 #include "shard/backend/cpu/mapped_image.h"
 
-#include <sched.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <chrono>
@@ -52,8 +54,7 @@ bool FileMapping::LayOver(std::span<std::byte> image) {
 }
 
 void ImageMover::Run() {
-  const sched_param none = {};
-  ::sched_setscheduler(0, SCHED_IDLE, &none);  // of this thread: where nobody else would compute
+  ::setpriority(PRIO_PROCESS, static_cast<id_t>(::syscall(SYS_gettid)), 19);
   const Time begin = SteadyNow();
   const std::size_t share = image_.size() / kMostPieces / kHugePage * kHugePage + kHugePage;
   const std::size_t piece = std::max(kLeastPiece, share);
