@@ -15,7 +15,7 @@
 #include <vector>
 
 #include "shard/weights/memory_region.h"
-#include "tests/unit/shard/temp_folder.h"
+#include "tests/unit/support/temp_folder.h"
 
 namespace penstock::shard::cpu {
 namespace {
