@@ -18,6 +18,7 @@
 #include <utility>
 #include <vector>
 
+#include "router/metrics/busy_histogram.h"
 #include "router/metrics/tgi_metrics.h"
 
 namespace penstock::router {
@@ -107,9 +108,10 @@ struct Metrics::Impl {
 
   Histogram& first_token = OneHistogram(registry, "penstock_time_to_first_token_seconds",
                                         "From arrival to the first token.", LatencyBuckets());
-  Histogram& inter_token =
+  BusyHistogram inter_token{
       OneHistogram(registry, "penstock_inter_token_latency_seconds",
-                   "Between one token and the next of a request.", InterTokenBuckets());
+                   "Between one token and the next of a request.", InterTokenBuckets()),
+      InterTokenBuckets()};
   Histogram& queue_time = OneHistogram(registry, "penstock_request_queue_seconds",
                                        "From queued to the first plan.", LatencyBuckets());
   Histogram& duration = OneHistogram(registry, "penstock_request_duration_seconds",
@@ -334,9 +336,7 @@ void Metrics::TenantTokens(std::string_view tenant, std::uint64_t prompt, std::u
 void Metrics::FirstToken(Duration since_arrival) {
   impl_->first_token.Observe(Seconds(since_arrival));
 }
-void Metrics::InterToken(Duration since_previous) {
-  impl_->inter_token.Observe(Seconds(since_previous));
-}
+void Metrics::InterToken(Duration since_previous) { impl_->inter_token.Observe(since_previous); }
 void Metrics::QueueTime(Duration queued) { impl_->queue_time.Observe(Seconds(queued)); }
 void Metrics::RequestDuration(Duration total) {
   impl_->duration.Observe(Seconds(total));
@@ -481,6 +481,7 @@ void Metrics::KvCells(const CellUse& use) {
 }
 
 std::string Metrics::Render() const {
+  impl_->inter_token.Show();
   std::ostringstream out;
   prometheus::TextSerializer().Serialize(out, impl_->registry.Collect());
   return std::move(out).str();

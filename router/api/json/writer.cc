@@ -5,6 +5,7 @@
 #include <charconv>
 #include <cmath>
 
+#include "router/api/json/plain_float.h"
 #include "router/api/json/unicode.h"
 
 namespace penstock::router::json {
@@ -132,7 +133,9 @@ void AppendString(std::string& out, std::string_view text) {
   out += '"';
 }
 
-void AppendFloat(std::string& out, float value) { AppendReal(out, value, 13, 6); }
+void AppendFloat(std::string& out, float value) {
+  if (!AppendPlainFloat(out, value)) AppendReal(out, value, 13, 6);
+}
 
 void AppendDouble(std::string& out, double value) { AppendReal(out, value, 16, 5); }
 

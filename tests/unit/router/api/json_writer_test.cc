@@ -77,6 +77,27 @@ std::string Digits(std::string text) {
   return text;
 }
 
+// All mantissas would be 2^23 of each size: a prime number apart, from a start drawn by chance.
+TEST(JsonWriter, FloatsOfUsualSizesAreThoseOfToChars) {
+  const std::uint32_t seed = std::random_device{}() % 997;
+  std::array<char, 40> text;
+  std::string written;
+  for (int exponent = -16; exponent <= 21; ++exponent) {
+    for (std::uint32_t fraction = seed; fraction < 1u << 23; fraction += 997) {
+      const float value =
+          std::ldexp(1.0f + std::ldexp(static_cast<float>(fraction), -23), exponent);
+      const float given = fraction % 2 == 0 ? value : -value;
+      char* const end = text.data() + text.size();
+      std::string expected(text.data(),
+                           std::to_chars(text.data(), end, given, std::chars_format::fixed).ptr);
+      if (expected.find('.') == std::string::npos) expected += ".0";
+      written.clear();
+      AppendFloat(written, given);
+      ASSERT_EQ(written, expected) << "seed " << seed;
+    }
+  }
+}
+
 TEST(JsonWriter, EveryFloatHasTheFewestDigits) {
   const std::uint64_t seed = std::random_device{}();
   std::mt19937 random(static_cast<std::uint32_t>(seed));

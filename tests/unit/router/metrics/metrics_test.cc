@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <chrono>
 #include <thread>
 #include <vector>
 
@@ -55,10 +56,28 @@ TEST(Metrics, LatenciesAreSecondsAndTokensAreSummed) {
   EXPECT_THAT(text, HasSubstr("penstock_time_to_first_token_seconds_sum 0.25\n"));
   EXPECT_THAT(text, HasSubstr("penstock_inter_token_latency_seconds_count 2\n"));
   EXPECT_THAT(text, HasSubstr("penstock_inter_token_latency_seconds_sum 0.25\n"));
+  EXPECT_THAT(text, HasSubstr("penstock_inter_token_latency_seconds_bucket{le=\"0.1\"} 1\n"));
+  EXPECT_THAT(text, HasSubstr("penstock_inter_token_latency_seconds_bucket{le=\"0.25\"} 2\n"));
   EXPECT_THAT(text, HasSubstr("penstock_prompt_tokens_total 12\n"));
   EXPECT_THAT(text, HasSubstr("penstock_cached_prompt_tokens_total 2\n"));
   EXPECT_THAT(text, HasSubstr("penstock_generated_tokens_total 30\n"));
   EXPECT_THAT(text, HasSubstr("penstock_request_generated_tokens_count 2\n"));
+}
+
+TEST(Metrics, WhatThreadsCountAtOnceIsShownOnceEach) {
+  Metrics metrics;
+  std::vector<std::thread> threads;
+  for (int i = 0; i < 2; ++i) {
+    threads.emplace_back([&metrics] {
+      for (int n = 0; n < 1000; ++n) metrics.InterToken(std::chrono::seconds(n % 2 == 0 ? 1 : 5));
+      metrics.Render();
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  const std::string text = metrics.Render();
+  EXPECT_THAT(text, HasSubstr("penstock_inter_token_latency_seconds_count 2000\n"));
+  EXPECT_THAT(text, HasSubstr("penstock_inter_token_latency_seconds_sum 6000\n"));
+  EXPECT_THAT(text, HasSubstr("penstock_inter_token_latency_seconds_bucket{le=\"1\"} 1000\n"));
 }
 
 TEST(Metrics, PrefixCacheUseIsSummed) {
