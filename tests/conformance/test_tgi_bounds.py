@@ -14,6 +14,7 @@ from tgi_recordings import fetch
 
 BEST_OF, STOPS, TOP_N, INPUT, TOTAL, PROMPTS, PAYLOAD = 2, 4, 5, 40, 60, 4, 200_000
 INVALID = "Input validation error: "
+TOOL = "Tool error: "
 SHAPE = "Failed to deserialize the JSON body into the target type: "
 
 
@@ -121,6 +122,7 @@ STREAM = [
     ("best_of", 2, "`best_of` != 1 is not supported when streaming tokens"),
     ("decoder_input_details", True,
      "`decoder_input_details` == true is not supported when streaming tokens"),
+    ("decoder_input_details", False, None), ("decoder_input_details", 1, TypeError),
 ]
 
 ROUTES = {
@@ -143,29 +145,54 @@ def error_of(text):
     return None
 
 
-def check(status, text, expected, streams, union=False):
+def check(status, text, expected, streams):
     if expected is TypeError:
         assert status == 422 and text.startswith(SHAPE), text
-        assert union or not text.startswith("{"), text
     elif expected is None:
         assert status == 200 and error_of(text) is None, text
+    elif expected.startswith(TOOL):  # found before a stream starts
+        assert status == 422 and error_of(text).startswith(expected), text
     else:
         assert status == (200 if streams else 422), text
         assert error_of(text).startswith(INVALID + expected), text
 
 
-@pytest.mark.parametrize("route", ROUTES)
-def test_parameters_of_generations(port, route):
-    more, extra = ROUTES[route]
-    path = route.split()[0]
-    streams = "stream" in route
-    for name, value, expected in PARAMETERS + more:
-        body = {"inputs": "Hello there", "parameters": {name: value}, **extra}
-        status, text = post(port, path, body)
+def check_rows(port, path, rows, body_of, streams=False):
+    for name, value, expected in rows:
+        status, text = post(port, path, body_of(name, value))
         try:
             check(status, text, expected, streams)
         except AssertionError as error:
             raise AssertionError(f"{name} = {value!r}: {error}") from error
+
+
+def of_types_only(rows):
+    """The rows for a route that reads a parameter without using it: any value of its type will do."""
+    return [(name, value, expected if expected is TypeError else None) for name, value, expected in rows]
+
+
+def generation(name, value):
+    return {"inputs": "Hello there", "parameters": {name: value}}
+
+
+@pytest.mark.parametrize("route", ROUTES)
+def test_parameters_of_generations(port, route):
+    more, extra = ROUTES[route]
+    check_rows(port, route.split()[0], PARAMETERS + more, lambda *row: {**generation(*row), **extra},
+               "stream" in route)
+
+
+def test_parameters_of_tokenize(port):
+    check_rows(port, "/tokenize", of_types_only(PARAMETERS + PLAIN), generation)
+
+
+def test_parameters_of_vertex(port):
+    rows = [row for row in PARAMETERS + PLAIN if row[0] != "max_new_tokens"]
+    check_rows(port, "/vertex", of_types_only(rows), lambda *row: {"instances": [generation(*row)]})
+    for name, value, expected in PARAMETERS:
+        if name == "max_new_tokens":
+            status, text = post(port, "/vertex", {"instances": [generation(name, value)]})
+            assert status == {None: 200, TypeError: 422}.get(expected, 500), (value, text)
 
 
 # Several parameters together: what one of them says of another.
@@ -353,21 +380,42 @@ CHAT = [
     ("tool_choice", 5, TypeError), ("tools", "x", TypeError), ("tool_prompt", 5, TypeError),
     ("response_format", {"type": "regex", "value": "a"}, None),
     ("response_format", {"type": "json_object"}, TypeError),
+    ("max_completion_tokens", "1", TypeError), ("max_completion_tokens", -1, TypeError),
+    ("max_completion_tokens", 0, "`max_new_tokens` must be strictly positive"),
+    ("tool_prompt", "Use one:", None), ("tool_prompt", None, None), ("tools", None, None),
+    ("tools", [{"type": "function"}], TypeError),
+    ("response_format", {"type": "json", "value": {}},
+     "grammar is not valid: Grammar must have a 'properties' field"),
+    ("response_format", {"type": "json", "value": 5}, "grammar is not supported"),
+    ("response_format", {"type": "nope", "value": "a"}, TypeError),
+]
+FUNCTION = {"type": "function", "function": {"name": "f", "parameters": {"type": "object", "properties": {}}}}
+TOOLS = [
+    ("tool_choice", "none", None), ("tool_choice", "g", f"{TOOL}Tool with name g not found"),
+    ("tool_choice", {"type": "function", "function": {"name": "g"}}, f"{TOOL}Tool with name g not found"),
+    ("response_format", {"type": "regex", "value": "a"},
+     f"{TOOL}Grammar and tools are mutually exclusive"),
 ]
 
 
+def chat(name, value):
+    body = {"messages": [{"role": "user", "content": "Hi"}], "max_tokens": 2, name: value}
+    if name == "max_completion_tokens":
+        del body["max_tokens"]
+    return body
+
+
 @pytest.mark.parametrize("streams", [False, True])
-def test_parameters_of_chats(port, streams):
-    for name, value, expected in CHAT:
-        body = {"messages": [{"role": "user", "content": "Hi"}], "stream": streams,
-                "max_tokens": 2, name: value}
-        if name == "max_completion_tokens":
-            del body["max_tokens"]
-        status, text = post(port, "/v1/chat/completions", body)
-        try:
-            check(status, text, expected, streams)
-        except AssertionError as error:
-            raise AssertionError(f"{name} = {value!r}: {error}") from error
+@pytest.mark.parametrize("path", ["/v1/chat/completions", "/invocations"])
+def test_parameters_of_chats(port, path, streams):
+    check_rows(port, path, CHAT, lambda *row: {**chat(*row), "stream": streams}, streams)
+    check_rows(port, path, TOOLS, lambda *row: {**chat(*row), "stream": streams, "tools": [FUNCTION]},
+               streams)
+
+
+def test_parameters_of_chat_tokenize(port):
+    check_rows(port, "/chat_tokenize", of_types_only(CHAT), chat)
+    check_rows(port, "/chat_tokenize", TOOLS, lambda *row: {**chat(*row), "tools": [FUNCTION]})
 
 
 COMPLETIONS = [
@@ -386,21 +434,21 @@ COMPLETIONS = [
     ("repetition_penalty", 0, "`repetition_penalty` must be strictly positive"),
     ("top_p", 1.0, "`top_p` must be > 0.0 and < 1.0"), ("seed", 1.5, TypeError),
     ("stop", ["a"], None), ("stop", "a", TypeError), ("echo", True, None),
+    ("frequency_penalty", "x", TypeError), ("frequency_penalty", None, None),
+    ("suffix", 5, TypeError), ("suffix", None, None),
 ]
 
 
 @pytest.mark.parametrize("streams", [False, True])
-def test_parameters_of_completions(port, streams):
-    for name, value, expected in COMPLETIONS:
-        body = {"prompt": "Hi", "max_tokens": 2, "stream": streams, name: value}
-        status, text = post(port, "/v1/completions", body)
-        try:
-            check(status, text, expected, streams)
-        except AssertionError as error:
-            raise AssertionError(f"{name} = {value!r}: {error}") from error
+@pytest.mark.parametrize("path", ["/v1/completions", "/invocations"])
+def test_parameters_of_completions(port, path, streams):
+    def body_of(name, value):
+        return {"prompt": "Hi", "max_tokens": 2, "stream": streams, name: value}
+
+    check_rows(port, path, COMPLETIONS, body_of, streams)
     for body, kind in (({"prompt": "a", "suffix": "b"}, "suffix not supported"),
                        ({"prompt": ["a"] * (PROMPTS + 1)}, "batch size exceeded")):
-        status, text = post(port, "/v1/completions", body)
+        status, text = post(port, path, body)
         assert (status, json.loads(text)["error_type"]) == (422, kind)
 
 
