@@ -17,7 +17,8 @@ namespace {
 
 // A step result carries at most a batch of tokens with alternatives; a plan carries prompts.
 constexpr int kMaxMessageBytes = 64 * 1024 * 1024;
-constexpr int kReconnectMs = 100;
+constexpr int kReconnectMs = 100;  // at first, then more
+constexpr int kMostReconnectMs = 1'000;
 constexpr int kTcpConnectMs = 2'000;  // a TLS handshake over a network
 constexpr std::chrono::milliseconds kAskWhy{500};
 constexpr int kKeepaliveMs = 10'000;
@@ -51,12 +52,13 @@ std::shared_ptr<grpc::Channel> MakeChannel(const std::string& address, const Tls
   arguments.SetMaxSendMessageSize(kMaxMessageBytes);
   arguments.SetInt(GRPC_ARG_INITIAL_RECONNECT_BACKOFF_MS, kReconnectMs);
   arguments.SetInt(GRPC_ARG_MIN_RECONNECT_BACKOFF_MS, kReconnectMs);
-  arguments.SetInt(GRPC_ARG_MAX_RECONNECT_BACKOFF_MS, kReconnectMs);
+  arguments.SetInt(GRPC_ARG_MAX_RECONNECT_BACKOFF_MS, kMostReconnectMs);
   arguments.SetInt(GRPC_ARG_ENABLE_HTTP_PROXY, 0);
   if (address.starts_with(kTcp)) {
     // A machine that vanishes closes no connection.
     arguments.SetInt(GRPC_ARG_KEEPALIVE_TIME_MS, kKeepaliveMs);
     arguments.SetInt(GRPC_ARG_KEEPALIVE_TIMEOUT_MS, kKeepaliveMs);
+    arguments.SetInt(GRPC_ARG_HTTP2_MAX_PINGS_WITHOUT_DATA, 0);  // idle too: gRPC stops after two
     arguments.SetInt(GRPC_ARG_MIN_RECONNECT_BACKOFF_MS, kTcpConnectMs);
     return grpc::CreateCustomChannel(address.substr(kTcp.size()), MutualTls(*tls), arguments);
   }

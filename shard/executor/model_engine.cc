@@ -314,6 +314,7 @@ absl::StatusOr<PoolSize> ModelEngine::CountPool() const {
 }
 
 absl::StatusOr<std::uint64_t> ModelEngine::Commit(const PoolSize& pool) {
+  const Time began = SteadyNow();
   PENSTOCK_RETURN_IF_ERROR(backend_->AllocateCache(pool.blocks));
   PENSTOCK_RETURN_IF_ERROR(backend_->AllocateCells(pool.cells));
   ExecutorOptions options;
@@ -336,7 +337,8 @@ absl::StatusOr<std::uint64_t> ModelEngine::Commit(const PoolSize& pool) {
             HumanBytes(cell_bytes) + ", scratch of " +
             HumanBytes(CellScratchBytes(layout) * pool.cells) + " included)";
   }
-  log::Info(text + ", " + HumanBytes(bytes));
+  log::Info(text + ", " + HumanBytes(bytes) + ", touched in " +
+            std::to_string((SteadyNow() - began) / std::chrono::milliseconds(1)) + " ms");
   return bytes;
 }
 

@@ -1,7 +1,7 @@
 // The warm-up's table on disk, so that a later start checks it at two points instead of measuring
 // all of it again. A text file beside the packed weights (--weights-cache):
 //
-//   penstock-warmup 1
+//   penstock-warmup 2
 //   <identity: one line: what was measured, on what>
 //   <prefill tokens> <decode rows> <context tokens> <nanoseconds>     a line per step
 //   end

@@ -44,7 +44,8 @@ int BlockSignals() {
 
 int LoadExitCode(const absl::Status& status) {
   if (absl::IsResourceExhausted(status)) return kExitMemory;
-  if (absl::IsUnavailable(status) || absl::IsUnimplemented(status)) return kExitDevice;
+  if (absl::IsUnimplemented(status)) return kExitUsage;  // options that do not go together
+  if (absl::IsUnavailable(status)) return kExitDevice;
   return kExitModel;
 }
 

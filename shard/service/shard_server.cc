@@ -91,11 +91,10 @@ class ShardServer::Impl {
     grpc::ServerBuilder builder;
     // Two shards on one port would share its connections.
     builder.AddChannelArgument(GRPC_ARG_ALLOW_REUSEPORT, 0);
-    if (!on_tcp()) {
-      // The router asks for signs of life as often as it likes; nobody else can connect.
-      builder.AddChannelArgument(GRPC_ARG_HTTP2_MIN_RECV_PING_INTERVAL_WITHOUT_DATA_MS, 1);
-      builder.AddChannelArgument(GRPC_ARG_HTTP2_MAX_PING_STRIKES, 0);
-    }
+    // The router asks for signs of life as often as it likes, over TCP for ever; nobody else can
+    // connect.
+    builder.AddChannelArgument(GRPC_ARG_HTTP2_MIN_RECV_PING_INTERVAL_WITHOUT_DATA_MS, 1);
+    builder.AddChannelArgument(GRPC_ARG_HTTP2_MAX_PING_STRIKES, 0);
     int port = 0;
     builder.AddListeningPort(on_tcp() ? address_ : "unix:" + address_, Credentials(), &port);
     builder.SetMaxReceiveMessageSize(static_cast<int>(options_.max_receive_bytes));

@@ -5,6 +5,7 @@ import os
 import re
 import shutil
 import signal
+import socket
 import subprocess
 import tempfile
 
@@ -173,6 +174,23 @@ def test_ranks_on_tcp_with_mutual_tls(run, certificates):
     shards = f"tcp:127.0.0.1:{port},tcp:127.0.0.1:{port + 1}"
     router = run(Attached(shards, *tls(certificates, "router"))).wait_ready()
     assert router.generate("prompt", max_new_tokens=9)["details"]["generated_tokens"] == 9
+
+
+@pytest.mark.skipif(not os.environ.get("PENSTOCK_LONG_TESTS"), reason="PENSTOCK_LONG_TESTS=1 runs it: a minute")
+def test_a_stopped_shard_on_tcp_is_found_however_long_it_was_idle(run, certificates):
+    port = free_ports(1)
+    shard = run(simshard("--shard-listen", f"tcp:127.0.0.1:{port}", *tls(certificates, "shard")))
+    router = run(Attached(f"tcp:127.0.0.1:{port}", *tls(certificates, "router"))).wait_ready()
+    router.generate("prompt", max_new_tokens=3)
+    silent, _other_end = socket.socketpair()
+    silent.settimeout(32)  # beyond the two pings after which gRPC stops by itself
+    with pytest.raises(TimeoutError):
+        silent.recv(1)
+    shard.popen.send_signal(signal.SIGSTOP)
+    try:
+        router.wait_line("keepalive watchdog timeout", 25)
+    finally:
+        shard.popen.send_signal(signal.SIGCONT)
 
 
 @pytest.mark.parametrize("name, authority", [("stranger", "ca"), ("router", "other")])

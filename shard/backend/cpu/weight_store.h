@@ -1,9 +1,9 @@
 // The weights of one rank as the kernels want them, in one region of memory: matrices packed
 // (and quantised), vectors widened to float32, the embedding where rows can be looked up.
 //
-// Filled by all threads of the pool side by side, each about the panels that it will read later
-// (which places them on its NUMA node): rows are packed as they are read, so that the weights are
-// in memory once. Or taken from a file of an earlier start (packed_cache.h).
+// Filled by all threads of the pool side by side, each about the panels that it will read later, so
+// that they lie on its NUMA node as long as the system leaves threads where they are. Rows are
+// packed as they are read, so that the weights are in memory once. Or taken from a file of an earlier start (packed_cache.h).
 #pragma once
 
 #include <absl/status/statusor.h>
