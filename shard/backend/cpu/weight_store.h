@@ -3,7 +3,8 @@
 //
 // Filled by all threads of the pool side by side, each about the panels that it will read later, so
 // that they lie on its NUMA node as long as the system leaves threads where they are. Rows are
-// packed as they are read, so that the weights are in memory once. Or taken from a file of an earlier start (packed_cache.h).
+// packed as they are read, so that the weights are in memory once. Or taken from a file of an
+// earlier start (packed_cache.h).
 #pragma once
 
 #include <absl/status/statusor.h>
