@@ -4,22 +4,19 @@
 #include <random>
 #include <span>
 
+#include "common/traceparent.h"
+
 namespace penstock::router {
 namespace {
 
-// version "-" trace id "-" span id "-" flags, in lower-case hexadecimal digits
-constexpr std::size_t kTraceparent = 55;
 constexpr std::size_t kLongestState = 512;
 constexpr std::string_view kDigits = "0123456789abcdef";
 
-bool ReadHex(std::string_view text, std::span<std::uint8_t> out) {
+void ReadHex(std::string_view digits, std::span<std::uint8_t> out) {
   for (std::size_t i = 0; i < out.size(); ++i) {
-    const std::size_t high = kDigits.find(text[2 * i]);
-    const std::size_t low = kDigits.find(text[2 * i + 1]);
-    if (high == kDigits.npos || low == kDigits.npos) return false;
-    out[i] = static_cast<std::uint8_t>(high << 4 | low);
+    out[i] = static_cast<std::uint8_t>(kDigits.find(digits[2 * i]) << 4 |
+                                       kDigits.find(digits[2 * i + 1]));
   }
-  return true;
 }
 
 void AppendHex(std::string& out, std::span<const std::uint8_t> bytes) {
@@ -51,23 +48,13 @@ Id NewId() {
 
 std::optional<TraceContext> ParseTraceContext(std::string_view traceparent,
                                               std::string_view tracestate) {
-  if (traceparent.size() < kTraceparent) return std::nullopt;
-  if (traceparent[2] != '-' || traceparent[35] != '-' || traceparent[52] != '-') {
-    return std::nullopt;
-  }
+  const std::string_view fields = TraceparentFields(traceparent);
+  if (fields.empty()) return std::nullopt;
   TraceContext context;
-  std::array<std::uint8_t, 1> version{};
   std::array<std::uint8_t, 1> flags{};
-  if (!ReadHex(traceparent, version) || !ReadHex(traceparent.substr(3), context.trace) ||
-      !ReadHex(traceparent.substr(36), context.span) || !ReadHex(traceparent.substr(53), flags)) {
-    return std::nullopt;
-  }
-  // Later versions may append fields behind a dash; 255 is forbidden.
-  const bool longer = traceparent.size() > kTraceparent;
-  if (version[0] == 0xff || (longer && (version[0] == 0 || traceparent[kTraceparent] != '-'))) {
-    return std::nullopt;
-  }
-  if (IsZero(context.trace) || IsZero(context.span)) return std::nullopt;
+  ReadHex(fields.substr(3), context.trace);
+  ReadHex(fields.substr(36), context.span);
+  ReadHex(fields.substr(53), flags);
   context.sampled = (flags[0] & 1) != 0;
   if (tracestate.size() <= kLongestState) context.state = tracestate;
   return context;
@@ -75,7 +62,7 @@ std::optional<TraceContext> ParseTraceContext(std::string_view traceparent,
 
 std::string FormatTraceparent(const TraceContext& context) {
   std::string out = "00-";
-  out.reserve(kTraceparent);
+  out.reserve(kTraceparentLength);
   AppendHex(out, context.trace);
   out += '-';
   AppendHex(out, context.span);

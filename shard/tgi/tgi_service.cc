@@ -2,9 +2,11 @@
 
 #include <algorithm>
 #include <chrono>
+#include <string_view>
 #include <utility>
 
 #include "common/status.h"
+#include "common/traceparent.h"
 #include "shard/service/grpc_status.h"
 
 namespace penstock::shard {
@@ -35,6 +37,14 @@ std::string KeyOf(const char* method, const google::protobuf::MessageLite& reque
     hash = (hash ^ static_cast<unsigned char>(byte)) * 0x100000001b3ULL;
   }
   return std::string(method) + " " + std::to_string(bytes.size()) + " " + std::to_string(hash);
+}
+
+// Of the client's span; ranks may be told different ones.
+std::string_view TraceOf(const grpc::ServerContext& context) {
+  const auto& metadata = context.client_metadata();
+  const auto found = metadata.find("traceparent");
+  if (found == metadata.end()) return {};
+  return TraceparentFields({found->second.data(), found->second.size()});
 }
 
 absl::Status NoGroup(std::uint64_t id) {
@@ -150,8 +160,9 @@ void TgiService::Warmup(WarmupCall& call) {
 }
 
 void TgiService::Prefill(PrefillCall& call) {
-  Run(call, "Prefill", call.request(), true,
-      [&call](TgiSession* session) { return session->Prefill(call.request(), call.response()); });
+  Run(call, "Prefill", call.request(), true, [&call](TgiSession* session) {
+    return session->Prefill(call.request(), call.response(), TraceOf(call.context()));
+  });
 }
 
 void TgiService::Decode(DecodeCall& call) {

@@ -35,12 +35,13 @@ TgiSession::TgiSession(TgiSessionOptions options, std::shared_ptr<const text::To
 
 TgiSession::~TgiSession() = default;
 
-absl::Status TgiSession::Prefill(const v3::PrefillRequest& request, v3::PrefillResponse& response) {
+absl::Status TgiSession::Prefill(const v3::PrefillRequest& request, v3::PrefillResponse& response,
+                                 std::string_view trace) {
   const bool joins = request.has_cached_batch();
   const std::uint64_t id = joins ? request.cached_batch().id() : request.batch().id();
   if (joins && !batches_.contains(id)) return NotFound(id);
   if (!joins) ClearCache(id);  // a batch of the same id is replaced
-  auto admitted = Admit(request.batch());
+  auto admitted = Admit(request.batch(), trace);
   if (!admitted.ok()) {
     // TGI's router never mentions the old batch again: what the call named goes.
     if (joins) ClearCache(id);
@@ -113,7 +114,7 @@ void TgiSession::ClearCache(std::optional<std::uint64_t> id) {
   batches_.erase(found);
 }
 
-absl::StatusOr<Members> TgiSession::Admit(const v3::Batch& batch) {
+absl::StatusOr<Members> TgiSession::Admit(const v3::Batch& batch, std::string_view trace) {
   if (batch.requests().empty()) return absl::InternalError("Batch must have at least one request");
   Members members;
   absl::Status status;
@@ -123,6 +124,7 @@ absl::StatusOr<Members> TgiSession::Admit(const v3::Batch& batch) {
       status = WithContext(request.status(), "request " + std::to_string(wire.id()));
       break;
     }
+    request->start.trace_id = trace;
     auto member = MakeMember(*std::move(request));
     if (!member.ok()) {
       status = member.status();

@@ -21,6 +21,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <string_view>
 #include <vector>
 
 #include "shard/tgi/member.h"
@@ -58,8 +59,9 @@ class TgiSession {
              RunPlan run);
   ~TgiSession();
 
+  // `trace` is the traceparent of the call, or empty: the log of each rank says what it started.
   absl::Status Prefill(const generate::v3::PrefillRequest& request,
-                       generate::v3::PrefillResponse& response);
+                       generate::v3::PrefillResponse& response, std::string_view trace = {});
   absl::Status Decode(const generate::v3::DecodeRequest& request,
                       generate::v3::DecodeResponse& response);
   absl::Status FilterBatch(const generate::v3::FilterBatchRequest& request,
@@ -76,7 +78,7 @@ class TgiSession {
   std::uint64_t capacity_tokens() const { return pool_.capacity_tokens(); }
 
  private:
-  absl::StatusOr<Members> Admit(const generate::v3::Batch& batch);
+  absl::StatusOr<Members> Admit(const generate::v3::Batch& batch, std::string_view trace);
   absl::StatusOr<std::unique_ptr<Member>> MakeMember(TgiRequest request);
   absl::StatusOr<Members> TakeBatch(std::uint64_t id);
   void Release(Member& member);

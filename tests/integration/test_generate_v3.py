@@ -293,6 +293,25 @@ def test_a_step_that_fails_ends_its_batches_and_the_next_prefill_serves():
         assert len(conversation.ids[2]) == 5
 
 
+def test_each_rank_logs_the_trace_of_the_prefill(endless):
+    """As the native protocol's. What is not well-formed counts for nothing."""
+    good = [f"00-{number:032x}-00f067aa0ba902b7-01" for number in (1, 2)]
+    later = f"cc-{3:032x}-00f067aa0ba902b7-00"
+    bad = [f"00-{0:032x}-00f067aa0ba902b7-01", f"00-{4:032x}-00f067aa0ba902b7-01-more",
+           f"00-{5:032X}-00F067AA0BA902B7-01", "5" * 4000]
+    with GenerateGroup("--model-id", endless, *FLOAT, "--log-level", "debug", ranks=2) as group:
+        for number, values in enumerate([(bad[0],) * 2, (bad[1],) * 2, (bad[2],) * 2, (bad[3],) * 2,
+                                         good, (later + "-more",) * 2]):
+            futures = [stub.Prefill.future(one(number, length=1), timeout=30,
+                                           metadata=[("traceparent", value)])
+                       for stub, value in zip(group.stubs, values)]
+            assert [g.request_id for f in futures for g in f.result().generations] == [number]
+        for process, mine in zip(group.processes, good):
+            process.wait_said(f"starts sequence .* of {later}$")
+            starts = [line.split()[-1] for line in process.lines if "starts sequence" in line]
+            assert starts == [mine, later]
+
+
 def test_a_simulated_shard_without_a_tokenizer_says_so():
     with GenerateGroup(program="penstock-simshard") as group:
         code, text = error_of(group.stubs[0].Prefill.future(one(1), timeout=20))

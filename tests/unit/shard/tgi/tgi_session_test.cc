@@ -38,7 +38,10 @@ class Echo {
     if (steps == fail_at) return absl::InternalError("the device is gone");
     PENSTOCK_RETURN_IF_ERROR(checker_.Check(plan));
     for (SlotId slot : plan.ends) sequences_.erase(slot);
-    for (const SequenceStart& start : plan.starts) sequences_[start.slot] = {start, 0, 0};
+    for (const SequenceStart& start : plan.starts) {
+      sequences_[start.slot] = {start, 0, 0};
+      traces.push_back(start.trace_id);
+    }
     StepResult result;
     for (const Segment& segment : plan.segments) result.sequences.push_back(Answer(segment));
     PENSTOCK_RETURN_IF_ERROR(checker_.Observe(plan, result));
@@ -51,6 +54,7 @@ class Echo {
   std::uint64_t fail_at = 0;
   std::uint64_t bad_sequence = 0;  // its row fails
   std::vector<std::size_t> rows;
+  std::vector<std::string> traces;  // of the sequences that were started
 
  private:
   struct Sequence {
@@ -274,6 +278,16 @@ TEST_F(TgiSessionTest, AChunkedPromptReportsNothingUntilItIsWhole) {
   v3::PrefillResponse joined = Prefill(join);
   EXPECT_EQ(joined.batch().id(), 0u);
   EXPECT_THAT(Reported(joined), testing::Contains(1));
+}
+
+TEST_F(TgiSessionTest, ATraceIsOfTheRequestsThatItsPrefillBrought) {
+  v3::PrefillRequest joining = One(1, 11, "a dog", 4);
+  joining.mutable_cached_batch()->set_id(Prefill(One(0, 10, "a cat", 4)).batch().id());
+  Add(joining, 12, "a hat", 4);
+  v3::PrefillResponse response;
+  EXPECT_TRUE(session_->Prefill(joining, response, "00-ab-cd-01").ok());
+  Decode({0});
+  EXPECT_THAT(echo_->traces, ElementsAre("", "00-ab-cd-01", "00-ab-cd-01"));
 }
 
 TEST_F(TgiSessionTest, AFailedRowTakesItsCallAndNothingElse) {

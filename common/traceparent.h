@@ -1,0 +1,17 @@
+// The header of W3C trace context (https://www.w3.org/TR/trace-context/, level 1) that names a
+// trace and one of its spans, as HTTP and gRPC metadata carry it.
+#pragma once
+
+#include <cstddef>
+#include <string_view>
+
+namespace penstock {
+
+// version "-" trace id "-" span id "-" flags, in lower-case hexadecimal digits
+inline constexpr std::size_t kTraceparentLength = 55;
+
+// The four fields of level 1; what later versions append is cut off. Empty where `value` is not
+// well-formed: then it counts for nothing.
+std::string_view TraceparentFields(std::string_view value);
+
+}  // namespace penstock
