@@ -61,16 +61,6 @@ Timeouts MakeTimeouts(const options::Values& values) {
   return timeouts;
 }
 
-// TGI's joining rule is one of whole prompts; with chunks TGI ignores it, too.
-void WarnOfNoEffect(const options::Values& values) {
-  if (values.GetString("prefill") == "whole") return;
-  for (std::string_view name : {"max-waiting-tokens", "waiting-served-ratio"}) {
-    if (!values.IsSet(name)) continue;
-    log::Warn("--" + std::string(name) +
-              " has no effect without --prefill whole: waiting requests join at every step");
-  }
-}
-
 absl::StatusOr<Machine> FindMachine() {
   Machine machine;
   machine.cores = UsableCores();
@@ -106,7 +96,6 @@ Problem Prepare(options::Values& values) {
   const absl::Status rules =
       ApplyTgiRules(values, UsableGpus(std::getenv("CUDA_VISIBLE_DEVICES")).size());
   if (!rules.ok()) return {kExitUsage, Message(rules)};
-  WarnOfNoEffect(values);
   return {};
 }
 

@@ -141,7 +141,6 @@ absl::Status CheckModelFolder(const std::string& folder, ModelUse use) {
 }
 
 absl::Status CheckAddress(const std::string& host, int port) {
-  if (port == 0) return absl::OkStatus();
   addrinfo hints = {};
   hints.ai_flags = AI_PASSIVE;
   hints.ai_socktype = SOCK_STREAM;

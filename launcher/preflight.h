@@ -34,8 +34,8 @@ absl::Status CheckModelFolder(const std::string& folder, ModelUse use);
 // The folder of a given --shard-uds-path is private, missing, or the option is empty.
 absl::Status CheckSocketPrefix(const std::string& prefix);
 
-// Binds host and port for a moment. Port 0 always passes. The router may still lose the port to
-// someone else; then the error is its own.
+// Binds host and port for a moment; with port 0, any free one of the host. The router may still
+// lose the port to someone else; then the error is its own.
 absl::Status CheckAddress(const std::string& host, int port);
 
 }  // namespace penstock::launcher

@@ -38,7 +38,7 @@ constexpr Names kHttpNames = {
 
 absl::StatusOr<std::string> ReadPem(const Values& values, const char* option, const Names& names) {
   const std::string& path = values.GetString(option);
-  if (path.empty()) return BadValue(option, "", std::string("given: ") + names.together);
+  if (path.empty()) return BadValue(option, "nothing", std::string("given: ") + names.together);
   // The launcher checks it, the router reads it, SIGHUP reads it again: a pipe gives its text once.
   std::error_code failure;
   if (const auto status = std::filesystem::status(path, failure);

@@ -309,6 +309,7 @@ int App::Serve() {
 
 int App::Run() {
   if (values_.GetBool("check")) return Check();
+  for (const std::string& warning : NoEffectWarnings(values_)) log::Warn(warning);
   KeepGrpcIdle();
   using Step = std::optional<Failure> (App::*)();
   for (const Step step : {&App::CheckTraces, &App::LoadAccess, &App::LoadText, &App::FormGroups,

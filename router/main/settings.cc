@@ -117,6 +117,23 @@ std::uint32_t LongestSequence(const GroupFormed& formed) {
 
 }  // namespace
 
+std::vector<std::string> NoEffectWarnings(const options::Values& values) {
+  std::vector<std::string> warnings;
+  // TGI's joining rule is one of whole prompts; with chunks TGI ignores it, too.
+  for (const std::string name : {"max-waiting-tokens", "waiting-served-ratio"}) {
+    if (!values.IsSet(name) || values.GetString("prefill") == "whole") continue;
+    warnings.push_back("--" + name +
+                       " has no effect without --prefill whole: waiting requests join at every "
+                       "step");
+  }
+  if (values.IsSet("revision") && values.GetString("hub-model-id").empty()) {
+    warnings.push_back("--revision " + values.GetString("revision") +
+                       " has no effect: the model is the local folder " +
+                       values.GetString("model-id"));
+  }
+  return warnings;
+}
+
 HttpOptions HttpSettings(const options::Values& values) {
   HttpOptions http;
   http.host = values.GetString("hostname");
@@ -153,6 +170,13 @@ ApiOptions ApiSettings(const options::Values& values) {
 absl::StatusOr<FleetOptions> FleetSettings(const options::Values& values) {
   const std::string& shards = values.GetString("shards");
   PENSTOCK_ASSIGN_OR_RETURN(const std::string prefix, SocketPrefix(values));
+  if (shards.empty() && prefix.empty() && values.program().profile != nullptr) {
+    return absl::InvalidArgumentError(
+        "--master-shard-uds-path must be given: the socket of rank 0, PREFIX-0, in a folder of "
+        "mode 0700. text-generation-inference's default, /tmp/text-generation-server-0, is not "
+        "used: "
+        "any user of the machine could put a socket there first");
+  }
   if (shards.empty() == prefix.empty()) {
     return absl::InvalidArgumentError("one of --shards and --shard-uds-path must be given");
   }

@@ -5,6 +5,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include <absl/status/statusor.h>
 
@@ -17,6 +18,10 @@
 #include "router/telemetry/otlp_exporter.h"
 
 namespace penstock::router {
+
+// A line for each option that is set and, beside the others, changes nothing. A launcher gives its
+// router what it was given, so these are said here only.
+std::vector<std::string> NoEffectWarnings(const options::Values& values);
 
 HttpOptions HttpSettings(const options::Values& values);
 ApiOptions ApiSettings(const options::Values& values);

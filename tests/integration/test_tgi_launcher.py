@@ -176,10 +176,20 @@ def test_a_router_takes_the_other_programs_flags(tmp_path):
     try:
         shard.wait_said("listening")
         router = Process([BIN / "text-generation-router", "--tokenizer-name", DEMO_MODEL,
-                          "--master-shard-uds-path", folder / "server-0", "--port", "0"], {})
+                          "--master-shard-uds-path", folder / "server-0", "--port", "0",
+                          "--max-waiting-tokens", "2", "--revision", "v2"], {})
         match = router.wait_line(r"listening on 0\.0\.0\.0:(\d+)")
         assert int(match.group(1)) > 0
+        assert "--max-waiting-tokens has no effect without --prefill whole" in router.output()
+        assert "--revision v2 has no effect: the model is the local folder" in router.output()
+        assert "waiting-served-ratio" not in router.output(), "a default is nobody's wish"
         router.popen.send_signal(signal.SIGTERM)
         assert router.wait_exit(30) == 0
     finally:
         shard.stop()
+
+
+def test_a_router_without_sockets_names_the_other_programs_flag():
+    router = Process([BIN / "text-generation-router", "--tokenizer-name", DEMO_MODEL], {})
+    assert router.wait_exit(30) == 2
+    assert "--master-shard-uds-path must be given: " in router.output()

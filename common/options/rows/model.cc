@@ -23,8 +23,8 @@ constexpr OptionSpec kRows[] = {
     {.name = "revision",
      .default_text = "main",
      .components = kLauncher | kRouter,
-     .help = "Branch, tag or commit of a model that is fetched. A router fetches none: for "
-             "text-generation-router's command lines, without effect."},
+     .help = "Branch, tag or commit of a model that is fetched. Without effect, and "
+             "with a warning, for a local folder."},
     {.name = "huggingface-hub-cache",
      .type = Type::kPath,
      .components = kLauncher,

@@ -94,6 +94,13 @@ TEST_F(TlsFilesTest, TheKeyOfAnotherCertificateIsRefusedByName) {
                         ".pem. Given: " + two_ + ".key"));
 }
 
+TEST_F(TlsFilesTest, AMissingPartOfAnIdentityIsNamed) {
+  const auto read = ReadHttp({"--tls-cert=" + one_ + ".pem"});
+  EXPECT_EQ(std::string(read.status().message()),
+            "`tls-key` must be given: --tls-cert and --tls-key belong together, and "
+            "--tls-client-ca needs both. Given: nothing");
+}
+
 TEST_F(TlsFilesTest, FilesOfAnotherKindAreRefusedByName) {
   EXPECT_THAT(Said(one_ + ".key", one_ + ".key"), HasSubstr("shard-tls-cert"));
   EXPECT_THAT(Said(one_ + ".pem", one_ + ".pem"), HasSubstr("a PEM private key"));
