@@ -5,9 +5,12 @@ a client of another key waits meanwhile whose grammar is known, or new and cheap
 
 usage: grammar_neighbours.py [--json FILE] [--streams N] [--tokens N] [--rounds N] [--attackers N]
 
-Quiet and disturbed rounds alternate. Passes when the median p99 of the disturbed ones is at most
-1.25 times that of the quiet ones, each hostile request was refused, and within the limit of 2 s. Refusals are 422,
-or 429 where more are on their way than are checked within a second.
+Rounds alternate: without attackers, beside one, beside N at once (default 8). Each number of attackers gives the ratio
+of the medians of the rounds' p99 gaps, how many hostile requests got 422, how many 429, and the slowest of either.
+
+Passes when beside one attacker the p99 gap is at most 1.25 times that of the quiet rounds and each of its requests got
+422 within 2 s, and when beside N at once each got 422 or 429: they bring more grammars than are checked within a
+second, so some are told to come again. Their ratio and how many answers took more than 2 s are reported, not judged.
 """
 
 import argparse
@@ -116,6 +119,54 @@ def round_of(server, options, attackers, neighbour):
     return gap
 
 
+class Side:
+    """What happened in the rounds with one number of attackers."""
+
+    def __init__(self, attackers):
+        self.attackers, self.gaps, self.times, self.surprises = attackers, [], {422: [], 429: []}, []
+        self.known, self.new = [], []
+
+    def take_round(self, server, options):
+        neighbour = Neighbour(server)
+        others = [Attacker(server, number) for number in range(self.attackers)]
+        self.gaps.append(round_of(server, options, others, neighbour))
+        self.known += neighbour.known
+        self.new += neighbour.new
+        for other in others:
+            for status, times in other.times.items():
+                self.times[status] += times
+            if other.surprise:
+                self.surprises.append(other.surprise)
+
+    def answer_times(self):
+        return self.times[422] + self.times[429]
+
+    def report(self, quiet):
+        return {"attackers": self.attackers, "p99_gap_ms": [round(1e3 * gap, 2) for gap in self.gaps],
+                "ratio": round(statistics.median(self.gaps) / statistics.median(quiet.gaps), 3),
+                "refused_422": len(self.times[422]), "refused_429": len(self.times[429]),
+                "slowest_422_s": round(max(self.times[422], default=0.0), 3),
+                "slowest_s": round(max(self.answer_times(), default=0.0), 3),
+                "beyond_limit": sum(t > LIMIT_SECONDS for t in self.answer_times()),
+                "no_refusals": self.surprises,
+                "known_grammar_s": {"median": statistics.median(self.known), "max": max(self.known)},
+                "new_grammar_s": {"median": statistics.median(self.new), "max": max(self.new)}}
+
+
+def failures(one, many, ratio):
+    """What was to hold and did not, in words."""
+    found = [f"{side.attackers} attackers: no refusal: {text}" for side in (one, many) for text in side.surprises]
+    if ratio > RATIO_AT_MOST:
+        found.append(f"one attacker: p99 gap {ratio} times that without, at most {RATIO_AT_MOST}")
+    if not one.times[422] or one.times[429]:
+        found.append(f"one attacker: {len(one.times[422])} answers of 422 and {len(one.times[429])} of 429")
+    if one.times[422] and max(one.times[422]) > LIMIT_SECONDS:
+        found.append(f"one attacker: an answer after {max(one.times[422]):.2f} s, at most {LIMIT_SECONDS} s")
+    if not many.answer_times():
+        found.append(f"{many.attackers} attackers: no answer")
+    return found
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__,
                                      formatter_class=argparse.RawDescriptionHelpFormatter)
@@ -125,35 +176,22 @@ def main():
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--attackers", type=int, default=8)
     options = parser.parse_args()
-    quiet, disturbed, refused, busy, known, new, surprises = [], [], [], [], [], [], []
+    quiet, one, many = Side(0), Side(1), Side(options.attackers)
     with tempfile.NamedTemporaryFile("w", suffix=".keys") as keys:
         keys.write(KEYS)
         keys.flush()
         with Server("--payload-limit", "16MiB", "--api-keys-file", keys.name) as server:
             p99_gap(server, options.streams, 20)
             for _ in range(options.rounds):
-                quiet.append(round_of(server, options, [], Neighbour(server)))
-                neighbour = Neighbour(server)
-                others = [Attacker(server, number) for number in range(options.attackers)]
-                disturbed.append(round_of(server, options, others, neighbour))
-                known += neighbour.known
-                new += neighbour.new
-                refused += [t for other in others for t in other.times[422]]
-                busy += [t for other in others for t in other.times[429]]
-                surprises += [other.surprise for other in others if other.surprise]
-    ratio = statistics.median(disturbed) / statistics.median(quiet)
-    slowest = max(refused + busy)
-    result = {"p99_gap_quiet_ms": [1e3 * gap for gap in quiet],
-              "p99_gap_disturbed_ms": [1e3 * gap for gap in disturbed], "ratio": ratio,
-              "attackers": options.attackers, "refused_422": len(refused), "refused_429": len(busy),
-              "slowest_refusal_s": slowest, "no_refusals": surprises,
-              "known_grammar_s": {"median": statistics.median(known), "max": max(known)},
-              "new_grammar_s": {"median": statistics.median(new), "max": max(new)}}
-    text = json.dumps(result, indent=1)
+                for side in (quiet, one, many):
+                    side.take_round(server, options)
+    sides = [side.report(quiet) for side in (quiet, one, many)]
+    wrong = failures(one, many, sides[1]["ratio"])
+    text = json.dumps({"sides": sides, "failures": wrong}, indent=1)
     print(text)
     if options.json:
         options.json.write_text(text + "\n")
-    return 0 if ratio <= RATIO_AT_MOST and slowest <= LIMIT_SECONDS and not surprises else 1
+    return 1 if wrong else 0
 
 
 if __name__ == "__main__":

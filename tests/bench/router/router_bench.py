@@ -1,12 +1,13 @@
-"""Measures the router alone, over simulated shards that answer at once, and prints JSON.
+"""Measures the router alone, over simulated shards that answer at once, and prints JSON; on standard error a table.
 
 usage: router_bench.py [--router "PATH [OPTION...]"]... [--tgi-router PATH] [--streams 1,64,128,512] [--rows 1,8,32]
                        [--tokens N] [--budget SECONDS] [--repeats N] [--output FILE] [--profile]
 
 Each point is STREAMS open streams and at most ROWS sequences per engine step. It gives streamed tokens per second, per
-second of the router's CPU time (user and system, from /proc) and by thread, events per read of the client, and requests
-of one token per second. Several routers are interleaved, point by point, so that they see the same machine; the median
-of the repeats counts. TGI's router needs a shard that speaks its protocol: it gets the same simulated one.
+second of the router's CPU time (user and system, from /proc) and by thread, events per read of the client; and with as
+many connections requests of one token, not streamed, per second and per CPU second. Several routers are interleaved,
+point by point, so that they see the same machine; the median of the repeats counts. TGI's router needs a shard that
+speaks its protocol: it gets the same simulated one.
 
 `send` is the kernel's part: CPU time of one send() per event and nothing else, to so many clients.
 --profile adds where the CPU time of the last router goes at its largest point, by `perf`, where that is allowed.
@@ -35,7 +36,6 @@ from penstock_testing import BIN, DEMO_MODEL, REPOSITORY, Process  # noqa: E402
 LOAD = BIN / "router-load"
 SEND_COST = BIN / "router-send-cost"
 EVENT_BYTES = 132  # of the streams below, with their chunk's frame
-ONE_TOKEN_STREAMS = 64
 THREADS = ("scheduler", "text", "io")
 
 
@@ -115,10 +115,11 @@ def measure(pair, streams, tokens, budget):
             "events_per_read": report["events"] / report["reads"]}
 
 
-def measure_requests(pair, budget):
-    first = pair.load(ONE_TOKEN_STREAMS, 500, 1, "plain")
+def measure_requests(pair, streams, budget):
+    """One point: requests of one token, asked for and answered whole."""
+    first = pair.load(streams, max(2 * streams, 100), 1, "plain")
     rate = first["requests"] / first["seconds"]
-    report = pair.load(ONE_TOKEN_STREAMS, max(500, int(rate * budget)), 1, "plain")
+    report = pair.load(streams, max(2 * streams, int(rate * budget)), 1, "plain")
     return {"requests_per_second": report["requests"] / report["seconds"],
             "requests_per_cpu_second": report["requests"] / report["cpu"],
             "cpu_us_per_request": report["cpu"] * 1e6 / report["requests"]}
@@ -148,12 +149,40 @@ def profile(pair, streams, tokens, budget):
     return [{"percent": float(parts[0].rstrip("%")), "function": parts[-1]} for parts in lines if len(parts) >= 3]
 
 
+def point(pairs, streams, rows, options):
+    """What each router gives at this point."""
+    streamed, requests = {path: [] for path in pairs}, {path: [] for path in pairs}
+    for _ in range(options.repeats):
+        for path, pair in pairs.items():
+            streamed[path].append(measure(pair, streams, options.tokens, options.budget))
+        for path, pair in pairs.items():
+            requests[path].append(measure_requests(pair, streams, options.budget))
+    return [{"router": path, "streams": streams, "rows": rows, "streamed": summary(streamed[path]),
+             "one_token_requests": summary(requests[path])} for path in pairs]
+
+
+def cell(shown, kind):
+    least, most = (f"{rate / 1e3:.3g}" for rate in shown["least_and_most_per_cpu_second"])
+    return (f"{shown[f'{kind}_per_cpu_second'] / 1e3:.3g} ({least} to {most}) "
+            f"| {shown[f'{kind}_per_second'] / 1e3:.3g}")
+
+
+def table(points):
+    """Markdown; all rates in thousands."""
+    lines = ["| router | streams | rows | tokens per CPU second | per second "
+             "| one-token requests per CPU second | per second |",
+             "|---|---:|---:|---:|---:|---:|---:|"]
+    lines += [f"| {each['router']} | {each['streams']} | {each['rows']} | {cell(each['streamed'], 'tokens')} "
+              f"| {cell(each['one_token_requests'], 'requests')} |" for each in points]
+    return "\n".join(lines)
+
+
 def numbers(text):
     return [int(part) for part in text.split(",")]
 
 
 def main():
-    parser = argparse.ArgumentParser()
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--router", action="append", default=[])
     parser.add_argument("--tgi-router")
     parser.add_argument("--streams", type=numbers, default=[1, 64, 128, 512])
@@ -172,20 +201,8 @@ def main():
         pairs = {path: Pair(path, rows, is_tgi) for path, is_tgi in routers.items()}
         try:
             for streams in arguments.streams:
-                runs = {path: [] for path in pairs}
-                for _ in range(arguments.repeats):
-                    for path, pair in pairs.items():
-                        runs[path].append(measure(pair, streams, arguments.tokens, arguments.budget))
-                for path in pairs:
-                    points.append({"router": path, "streams": streams, "rows": rows, **summary(runs[path])})
-                    print(points[-1], file=sys.stderr)
-            runs = {path: [] for path in pairs}
-            for _ in range(arguments.repeats):
-                for path, pair in pairs.items():
-                    runs[path].append(measure_requests(pair, arguments.budget))
-            for path in pairs:
-                points.append({"router": path, "one_token_requests": True, "rows": rows, **summary(runs[path])})
-                print(points[-1], file=sys.stderr)
+                points += point(pairs, streams, rows, arguments)
+                print(points[-len(pairs):], file=sys.stderr)
             last = list(pairs.values())[-1]
             hot = None
             if arguments.profile and rows == arguments.rows[-1]:
@@ -197,6 +214,7 @@ def main():
     report = {"date": datetime.date.today().isoformat(), "commit": commit.stdout.strip(), "machine": machine(),
               "tokens_per_stream": arguments.tokens, "points": points,
               "send": [send_cost(streams) for streams in arguments.streams], "profile": hot}
+    print(table(points), file=sys.stderr)
     json.dump(report, arguments.output, indent=2)
     arguments.output.write("\n")
 
