@@ -4,6 +4,10 @@ clients that send exploding expressions and schemas of 5 MB as fast as they are 
 a client of another key waits meanwhile whose grammar is known, or new and cheap.
 
 usage: grammar_neighbours.py [--json FILE] [--streams N] [--tokens N] [--rounds N] [--attackers N]
+                             [--cpu-threads N]
+
+The demo model computes on one thread unless told otherwise, so that on two processors one is left for the router.
+Attackers are a process of their own.
 
 Rounds alternate: without attackers, beside one, beside N at once (default 8). Each number of attackers gives the ratio
 of the medians of the rounds' p99 gaps, how many hostile requests got 422, how many 429, and the slowest of either.
@@ -17,6 +21,7 @@ import argparse
 import json
 import pathlib
 import statistics
+import subprocess
 import sys
 import tempfile
 import threading
@@ -42,8 +47,7 @@ KEYS_OF_5_MB = ",".join(f'"property {n}":{{"type":"string"}}' for n in range(150
 
 
 def hostile_bodies(attacker):
-    """Endless, all different, so that no cache answers them; joined from parts, since making 5 MB of JSON anew
-    would hold up the readers of this process."""
+    """Endless, all different, so that no cache answers them."""
     i = attacker << 32
     while True:
         i += 1
@@ -54,6 +58,15 @@ def hostile_bodies(attacker):
 
 def body_of(grammar, **parameters):
     return {"inputs": PROMPT, "parameters": {"grammar": grammar, **parameters}}
+
+
+class Address:
+    """Where a server is, for the process of the attackers."""
+
+    connect, request, tls = Server.connect, Server.request, None
+
+    def __init__(self, host, port):
+        self.host, self.port = host, int(port)
 
 
 class Attacker(threading.Thread):
@@ -72,6 +85,36 @@ class Attacker(threading.Thread):
                 self.surprise = f"{status}: {payload[:200]}"
                 return
             self.times[status].append(time.monotonic() - begin)
+
+
+def attack(host, port, count):
+    """The process of the attackers: until its input ends; then what they got."""
+    attackers = [Attacker(Address(host, port), number) for number in range(int(count))]
+    for attacker in attackers:
+        attacker.start()
+    print("begun", flush=True)
+    sys.stdin.read()
+    for attacker in attackers:
+        attacker.over.set()
+    for attacker in attackers:
+        attacker.join()
+    print(json.dumps([{"times": a.times, "surprise": a.surprise} for a in attackers]))
+
+
+class Attackers:
+    """The process, as a client beside the streams."""
+
+    def __init__(self, server, count):
+        self.command = [sys.executable, __file__, "--attack", server.host, str(server.port), str(count)]
+        self.got = []
+
+    def start(self):
+        self.process = subprocess.Popen(self.command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+        assert self.process.stdout.readline() == "begun\n"
+
+    def stop(self):
+        answer, _ = self.process.communicate()
+        self.got = json.loads(answer)
 
 
 class Neighbour(threading.Thread):
@@ -93,6 +136,10 @@ class Neighbour(threading.Thread):
             self.ask("[a-z]+", self.known)
             self.ask(f"[a-z]{{1,{len(self.new) + 2}}}", self.new)
 
+    def stop(self):
+        self.over.set()
+        self.join()
+
 
 def p99_gap(server, streams, tokens):
     opened = [server.generate_stream(f"{PROMPT} {i}", headers=key("f"), max_new_tokens=tokens, do_sample=True, seed=i)
@@ -106,16 +153,13 @@ def p99_gap(server, streams, tokens):
     return gaps[int(len(gaps) * 0.99)]
 
 
-def round_of(server, options, attackers, neighbour):
+def round_of(server, options, clients):
     """The p99 gap of streams beside which these clients run."""
-    clients = [*attackers, neighbour]
     for client in clients:
         client.start()
     gap = p99_gap(server, options.streams, options.tokens)
     for client in clients:
-        client.over.set()
-    for client in clients:
-        client.join()
+        client.stop()
     return gap
 
 
@@ -127,16 +171,16 @@ class Side:
         self.known, self.new = [], []
 
     def take_round(self, server, options):
-        neighbour = Neighbour(server)
-        others = [Attacker(server, number) for number in range(self.attackers)]
-        self.gaps.append(round_of(server, options, others, neighbour))
+        neighbour, attackers = Neighbour(server), Attackers(server, self.attackers)
+        clients = [attackers, neighbour] if self.attackers else [neighbour]
+        self.gaps.append(round_of(server, options, clients))
         self.known += neighbour.known
         self.new += neighbour.new
-        for other in others:
-            for status, times in other.times.items():
-                self.times[status] += times
-            if other.surprise:
-                self.surprises.append(other.surprise)
+        for got in attackers.got:
+            for status, times in got["times"].items():
+                self.times[int(status)] += times
+            if got["surprise"]:
+                self.surprises.append(got["surprise"])
 
     def answer_times(self):
         return self.times[422] + self.times[429]
@@ -175,19 +219,24 @@ def main():
     parser.add_argument("--tokens", type=int, default=200)
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--attackers", type=int, default=8)
+    parser.add_argument("--cpu-threads", type=int, default=1)
+    parser.add_argument("--attack", nargs=3, help=argparse.SUPPRESS)
     options = parser.parse_args()
+    if options.attack:
+        return attack(*options.attack)
     quiet, one, many = Side(0), Side(1), Side(options.attackers)
     with tempfile.NamedTemporaryFile("w", suffix=".keys") as keys:
         keys.write(KEYS)
         keys.flush()
-        with Server("--payload-limit", "16MiB", "--api-keys-file", keys.name) as server:
+        with Server("--payload-limit", "16MiB", "--api-keys-file", keys.name,
+                    "--cpu-threads", str(options.cpu_threads)) as server:
             p99_gap(server, options.streams, 20)
             for _ in range(options.rounds):
                 for side in (quiet, one, many):
                     side.take_round(server, options)
     sides = [side.report(quiet) for side in (quiet, one, many)]
     wrong = failures(one, many, sides[1]["ratio"])
-    text = json.dumps({"sides": sides, "failures": wrong}, indent=1)
+    text = json.dumps({"cpu_threads": options.cpu_threads, "sides": sides, "failures": wrong}, indent=1)
     print(text)
     if options.json:
         options.json.write_text(text + "\n")
