@@ -28,7 +28,7 @@ def steady_rate(report, streams):
 
 def through_http(shape, quick, *options):
     """The shard alone and the same through router, HTTP and SSE, in turns: tokens over time on both sides."""
-    rounds, tokens = (1, 64) if quick else (4, 128)
+    rounds, tokens = (1, 64) if quick else (8, 128)
     alone, http = [], []
     with ShardAlone(shape, *options) as shard, serve(shape, *options) as server:
         load(server, STREAMS, 16)
