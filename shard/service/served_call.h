@@ -34,6 +34,18 @@ class Operation {
   virtual void Done(bool ok) = 0;
 };
 
+// One whose end is told to a member function of its owner, which outlives it.
+template <typename Owner>
+class MemberOperation final : public Operation {
+ public:
+  MemberOperation(Owner& owner, void (Owner::*done)(bool)) : owner_(owner), done_(done) {}
+  void Done(bool ok) override { (owner_.*done_)(ok); }
+
+ private:
+  Owner& owner_;
+  void (Owner::*const done_)(bool);
+};
+
 // Runs what ends until the queue was shut down and is empty.
 void RunOperations(grpc::CompletionQueue& queue);
 
@@ -79,15 +91,7 @@ class ServedCall {
   grpc::ServerContext context_;
 
  private:
-  class Step final : public Operation {
-   public:
-    Step(ServedCall& call, void (ServedCall::*done)(bool)) : call_(call), done_(done) {}
-    void Done(bool ok) override { (call_.*done_)(ok); }
-
-   private:
-    ServedCall& call_;
-    void (ServedCall::*const done_)(bool);
-  };
+  using Step = MemberOperation<ServedCall>;
 
   void* Begin(Step& step);
   void Arrived(bool ok);

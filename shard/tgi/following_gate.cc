@@ -59,15 +59,7 @@ class MeetStream final : public std::enable_shared_from_this<MeetStream> {
   }
 
  private:
-  class Step final : public Operation {
-   public:
-    Step(MeetStream& stream, void (MeetStream::*done)(bool)) : stream_(stream), done_(done) {}
-    void Done(bool ok) override { (stream_.*done_)(ok); }
-
-   private:
-    MeetStream& stream_;
-    void (MeetStream::*const done_)(bool);
-  };
+  using Step = MemberOperation<MeetStream>;
 
   void OnStarted(bool ok) {
     if (ok) call_->Read(&incoming_, &read_);

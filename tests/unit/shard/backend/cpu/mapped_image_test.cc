@@ -50,19 +50,28 @@ bool InUse(const std::string& path) {
   return false;
 }
 
-TEST(MappedImage, IsTheFilesAtOnceAndOurOwnLaterAndTheSameAllTheTime) {
+// A region over which the file of FileText lies.
+struct LaidOver {
+  LaidOver() {
+    folder.Write("image", FileText());
+    const int fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
+    FileMapping mapping(fd, kFront, kBytes);
+    ::close(fd);
+    laid = region.ok() && mapping.data() != nullptr && mapping.LayOver(image());
+  }
+  std::span<std::byte> image() { return {region->data(), kBytes}; }
+
   TempFolder folder;
-  folder.Write("image", FileText());
   const std::string path = folder / "image";
-  auto region = MemoryRegion::Allocate(kBytes);
-  ASSERT_TRUE(region.ok());
-  const std::span<std::byte> image(region->data(), kBytes);
-  const int fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
-  ASSERT_GE(fd, 0);
-  FileMapping mapping(fd, kFront, kBytes);
-  ::close(fd);
-  ASSERT_NE(mapping.data(), nullptr);
-  ASSERT_TRUE(mapping.LayOver(image));
+  absl::StatusOr<MemoryRegion> region = MemoryRegion::Allocate(kBytes);
+  bool laid = false;
+};
+
+TEST(MappedImage, IsTheFilesAtOnceAndOurOwnLaterAndTheSameAllTheTime) {
+  LaidOver over;
+  ASSERT_TRUE(over.laid);
+  const std::string& path = over.path;
+  const std::span<std::byte> image = over.image();
   EXPECT_TRUE(InUse(path));
   EXPECT_EQ(WrongWords(image.data()), 0u);
 
@@ -82,16 +91,9 @@ TEST(MappedImage, IsTheFilesAtOnceAndOurOwnLaterAndTheSameAllTheTime) {
 }
 
 TEST(MappedImage, AMoveThatEndsEarlyLeavesTheRestMapped) {
-  TempFolder folder;
-  folder.Write("image", FileText());
-  const std::string path = folder / "image";
-  auto region = MemoryRegion::Allocate(kBytes);
-  ASSERT_TRUE(region.ok());
-  const std::span<std::byte> image(region->data(), kBytes);
-  const int fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
-  FileMapping mapping(fd, kFront, kBytes);
-  ::close(fd);
-  ASSERT_TRUE(mapping.data() != nullptr && mapping.LayOver(image));
+  LaidOver over;
+  ASSERT_TRUE(over.laid);
+  const std::span<std::byte> image = over.image();
   { const ImageMover mover(image); }
   EXPECT_EQ(WrongWords(image.data()), 0u);
 }
