@@ -163,7 +163,8 @@ absl::Status CudaBackend::Prepare(const BackendLimits& limits, Communicator* com
                              options_.program.Width(Buffer::kLogits);
   PENSTOCK_ASSIGN_OR_RETURN(shares_, GpuMemory::Pinned(gpu_, shares * sizeof(float)));
   if (!Alone()) joined_.resize(std::size_t{limits.max_logit_rows} * options_.program.vocabulary);
-  PENSTOCK_ASSIGN_OR_RETURN(picker_, DevicePicker::Create(gpu_, logit_rows_));
+  PENSTOCK_ASSIGN_OR_RETURN(picker_,
+                            DevicePicker::Create(gpu_, logit_rows_, options_.program.vocabulary));
   return absl::OkStatus();
 }
 
@@ -200,7 +201,7 @@ RaggedBatch CudaBackend::DummyStep(std::uint32_t rows) {
 absl::Status CudaBackend::EnqueuePicks(std::uint32_t rows) {
   if (rows == 0) return absl::OkStatus();
   PENSTOCK_RETURN_IF_ERROR(runner_.RunHead(0, rows));
-  return picker_.Enqueue(runner_.HeadLogits(), rows, options_.program.vocabulary);
+  return picker_.Enqueue(runner_.HeadLogits(), rows);
 }
 
 absl::StatusOr<Gpu::Graph> CudaBackend::Record(const GraphShape& shape) {
@@ -352,7 +353,7 @@ absl::Status CudaBackend::Pick(std::uint32_t first, std::span<const SampleReques
   const auto rows = static_cast<std::uint32_t>(requests.size());
   PENSTOCK_ASSIGN_OR_RETURN(float* const logits, HeadRows(first, rows));
   PENSTOCK_RETURN_IF_ERROR(picker_.Stage(requests, {}, 0));
-  PENSTOCK_RETURN_IF_ERROR(picker_.Enqueue(logits, rows, options_.program.vocabulary));
+  PENSTOCK_RETURN_IF_ERROR(picker_.Enqueue(logits, rows));
   PENSTOCK_RETURN_IF_ERROR(picker_.Fetch(rows));
   PENSTOCK_RETURN_IF_ERROR(gpu_.Synchronize());
   picker_.Take(out);

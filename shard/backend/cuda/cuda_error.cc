@@ -6,6 +6,8 @@ namespace penstock::shard::cuda {
 
 absl::Status ToStatus(cudaError_t error, std::string_view what) {
   if (error == cudaSuccess) return absl::OkStatus();
+  // Else the next launch would be blamed for it.
+  cudaGetLastError();
   const std::string text = "cuda: " + std::string(what) + ": " + cudaGetErrorString(error);
   if (error == cudaErrorMemoryAllocation) return absl::ResourceExhaustedError(text);
   if (error == cudaErrorNoDevice || error == cudaErrorInsufficientDriver) {

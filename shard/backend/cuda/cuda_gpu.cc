@@ -2,6 +2,7 @@
 
 #include <cuda_runtime_api.h>
 
+#include <algorithm>
 #include <array>
 #include <cstdio>
 #include <functional>
@@ -18,6 +19,8 @@ namespace {
 
 // Events of the last marks; an older mark is done when a later one is.
 constexpr std::size_t kMarks = 64;
+constexpr int kLeastMajor = 8;  // of the compute capability: the oldest device with machine code
+constexpr std::size_t kLeastBytes = 16;  // nothing at all cannot be allocated
 
 static_assert(Gpu::kMostMarks == CompletionWatch::kMostWaiting);
 
@@ -113,6 +116,12 @@ absl::Status RealGpu::Initialize() {
   PENSTOCK_RETURN_IF_ERROR(ToStatus(cudaSetDevice(index_), "device " + std::to_string(index_)));
   cudaDeviceProp properties;
   PENSTOCK_RETURN_IF_ERROR(ToStatus(cudaGetDeviceProperties(&properties, index_), "properties"));
+  if (properties.major < kLeastMajor) {
+    return absl::FailedPreconditionError(std::string(properties.name) + " has compute capability " +
+                                         std::to_string(properties.major) + "." +
+                                         std::to_string(properties.minor) +
+                                         ". The least is 8.0 (A100)");
+  }
   uuid_.assign(properties.uuid.bytes, sizeof properties.uuid.bytes);
   total_bytes_ = properties.totalGlobalMem;
   char size[32];
@@ -138,15 +147,15 @@ absl::Status RealGpu::Initialize() {
 
 absl::StatusOr<void*> RealGpu::Allocate(std::size_t bytes) {
   void* memory = nullptr;
-  PENSTOCK_RETURN_IF_ERROR(
-      ToStatus(cudaMalloc(&memory, bytes), std::to_string(bytes) + " bytes on the device"));
+  PENSTOCK_RETURN_IF_ERROR(ToStatus(cudaMalloc(&memory, std::max(bytes, kLeastBytes)),
+                                    std::to_string(bytes) + " bytes on the device"));
   return memory;
 }
 
 absl::StatusOr<void*> RealGpu::AllocatePinned(std::size_t bytes) {
   void* memory = nullptr;
-  PENSTOCK_RETURN_IF_ERROR(
-      ToStatus(cudaMallocHost(&memory, bytes), std::to_string(bytes) + " bytes of pinned memory"));
+  PENSTOCK_RETURN_IF_ERROR(ToStatus(cudaMallocHost(&memory, std::max(bytes, kLeastBytes)),
+                                    std::to_string(bytes) + " bytes of pinned memory"));
   return memory;
 }
 
@@ -171,6 +180,12 @@ absl::StatusOr<Gpu::Graph> RealGpu::EndCapture() {
   const cudaError_t made = cudaGraphInstantiate(&executable, graph, 0);
   cudaGraphDestroy(graph);
   PENSTOCK_RETURN_IF_ERROR(ToStatus(made, "graph"));
+  // Now rather than at the first launch: what it takes of the device's memory is taken before any
+  // step is served.
+  if (const cudaError_t uploaded = cudaGraphUpload(executable, stream_); uploaded != cudaSuccess) {
+    cudaGraphExecDestroy(executable);
+    return ToStatus(uploaded, "graph");
+  }
   return static_cast<Graph>(executable);
 }
 
@@ -195,7 +210,10 @@ absl::StatusOr<DeviceQueue::Mark> RealGpu::Record() {
 absl::StatusOr<bool> RealGpu::Done(DeviceQueue::Mark mark) {
   // An event that has been recorded anew stands for a later mark: done then means done now.
   const cudaError_t state = cudaEventQuery(marks_[mark % kMarks]);
-  if (state == cudaErrorNotReady) return false;
+  if (state == cudaErrorNotReady) {
+    cudaGetLastError();  // it is one of those to CUDA
+    return false;
+  }
   PENSTOCK_RETURN_IF_ERROR(ToStatus(state, "the device's work"));
   return true;
 }

@@ -47,15 +47,19 @@ DevicePicker::Offsets DevicePicker::Layout() const {
   return at;
 }
 
-absl::StatusOr<DevicePicker> DevicePicker::Create(Gpu& gpu, std::uint32_t rows) {
+absl::StatusOr<DevicePicker> DevicePicker::Create(Gpu& gpu, std::uint32_t rows,
+                                                  std::uint32_t width) {
   DevicePicker picker;
   picker.gpu_ = &gpu;
   picker.rows_ = rows;
+  picker.width_ = width;
   const std::size_t bytes = picker.Layout().end;
   for (GpuMemory& staging : picker.staging_) {
     PENSTOCK_ASSIGN_OR_RETURN(staging, GpuMemory::Pinned(gpu, bytes));
   }
   PENSTOCK_ASSIGN_OR_RETURN(picker.device_, GpuMemory::OnDevice(gpu, bytes));
+  PENSTOCK_ASSIGN_OR_RETURN(picker.scratch_,
+                            GpuMemory::OnDevice(gpu, SampleScratchBytes(rows, width)));
   return picker;
 }
 
@@ -140,7 +144,7 @@ absl::Status DevicePicker::Stage(std::span<const SampleRequest> requests,
   return Upload(all, used);
 }
 
-absl::Status DevicePicker::Enqueue(float* logits, std::uint32_t rows, std::uint32_t width) {
+absl::Status DevicePicker::Enqueue(float* logits, std::uint32_t rows) {
   const Offsets at = Layout();
   SampleArgs args;
   args.logits = logits;
@@ -150,8 +154,9 @@ absl::Status DevicePicker::Enqueue(float* logits, std::uint32_t rows, std::uint3
   args.masked = reinterpret_cast<const std::int32_t*>(device_.At(at.masked));
   args.out = reinterpret_cast<std::int32_t*>(device_.At(at.picks));
   args.logprobs = reinterpret_cast<float*>(device_.At(at.logprobs));
+  args.scratch = scratch_.data();
   args.row_count = rows;
-  args.width = width;
+  args.width = width_;
   return SampleRows(args, gpu_->stream());
 }
 

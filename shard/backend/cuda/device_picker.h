@@ -23,8 +23,8 @@ namespace penstock::shard::cuda {
 class DevicePicker {
  public:
   DevicePicker() = default;
-  // For `rows` rows at a time. `gpu` outlives the object.
-  static absl::StatusOr<DevicePicker> Create(Gpu& gpu, std::uint32_t rows);
+  // For `rows` rows of `width` logits at a time. `gpu` outlives the object.
+  static absl::StatusOr<DevicePicker> Create(Gpu& gpu, std::uint32_t rows, std::uint32_t width);
 
   // The rows of one step, all of them; `newest` below counts as known.
   bool CanPick(std::span<const SampleRequest> requests) const;
@@ -36,7 +36,7 @@ class DevicePicker {
                      std::uint32_t padded_rows);
 
   // logits: [rows, width] on the device, changed where a request asks for it. May be recorded.
-  absl::Status Enqueue(float* logits, std::uint32_t rows, std::uint32_t width);
+  absl::Status Enqueue(float* logits, std::uint32_t rows);
 
   // The first `rows` picks to the host, for Take.
   absl::Status Fetch(std::uint32_t rows);
@@ -48,7 +48,7 @@ class DevicePicker {
     return reinterpret_cast<const std::int32_t*>(device_.At(Layout().picks));
   }
 
-  std::uint64_t MemoryBytes() const { return device_.bytes(); }
+  std::uint64_t MemoryBytes() const { return device_.bytes() + scratch_.bytes(); }
 
  private:
   // Where each list begins.
@@ -66,9 +66,11 @@ class DevicePicker {
 
   Gpu* gpu_ = nullptr;
   std::uint32_t rows_ = 0;
+  std::uint32_t width_ = 0;
   std::array<GpuMemory, 2> staging_;  // pinned
   std::size_t turn_ = 0;
-  GpuMemory device_;  // the same layout
+  GpuMemory device_;   // the same layout
+  GpuMemory scratch_;  // of SampleRows
 };
 
 }  // namespace penstock::shard::cuda

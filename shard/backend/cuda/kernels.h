@@ -103,14 +103,4 @@ absl::Status SelectRows(const SelectArgs& args, DType dtype, Stream stream);
 absl::Status Widen(const void* in, float* out, std::uint64_t count, DType dtype, Stream stream);
 absl::Status Narrow(const float* in, void* out, std::uint64_t count, DType dtype, Stream stream);
 
-// out[r] = the index of the largest of logits[r], the lowest one of equals; -1 if the row holds
-// NaN.
-struct ArgmaxArgs {
-  const float* logits = nullptr;  // [rows, width]
-  std::int32_t* out = nullptr;    // [rows]
-  std::uint32_t rows = 0;
-  std::uint32_t width = 0;
-};
-absl::Status Argmax(const ArgmaxArgs& args, Stream stream);
-
 }  // namespace penstock::shard::cuda

@@ -3,10 +3,11 @@
 // typical-p, grammars, watermarks, alternatives, and log-probabilities of a row as it was before
 // something changed it: for these, rows go to the host.
 //
-// Filters find their border by bisection over the bits of a float: 32 passes over the up to 2,048
-// tokens nearest to the largest, which a block keeps in shared memory, or over the row where those
-// are too few to decide. No sort, no scratch memory. Sums are made in another order than on the
-// host, so a token whose mass ends within a rounding of top-p may fall on the other side.
+// Several thread blocks look at a row, each at 4,096 tokens of it, in every batch alike; one then
+// picks. Filters find their border by bisection over the bits of a float: 32 passes over the up to
+// 2,048 tokens nearest to the largest, which that block keeps in shared memory, or over the row
+// where those are too few to decide. No sort. Sums are made in another order than on the host, so a
+// token whose mass ends within a rounding of top-p may fall on the other side.
 //
 // Threading and errors: as kernels.h.
 #pragma once
@@ -66,9 +67,11 @@ struct SampleArgs {
   // [row_count]; -1: NaN, or nothing can be picked. Before, it holds the picks of the step before.
   std::int32_t* out = nullptr;
   float* logprobs = nullptr;  // [row_count], where a row asks for one
+  void* scratch = nullptr;    // SampleScratchBytes(row_count, width), at a multiple of 16
   std::uint32_t row_count = 0;
   std::uint32_t width = 0;
 };
 absl::Status SampleRows(const SampleArgs& args, Stream stream);
+std::uint64_t SampleScratchBytes(std::uint32_t rows, std::uint32_t width);
 
 }  // namespace penstock::shard::cuda

@@ -37,7 +37,7 @@ __device__ void NormalizeRow(T* in, const T* add, const T* weight, T* out, int w
 }
 
 template <class T, int kCount>
-__global__ void AddRmsNormKernel(NormArgs args) {
+__global__ void __launch_bounds__(kNormThreads) AddRmsNormKernel(NormArgs args) {
   const std::uint64_t begin = std::uint64_t{blockIdx.x} * args.width;
   const T* add = static_cast<const T*>(args.add);
   NormalizeRow<kCount>(static_cast<T*>(args.in) + begin, add == nullptr ? nullptr : add + begin,
@@ -46,7 +46,7 @@ __global__ void AddRmsNormKernel(NormArgs args) {
 }
 
 template <class T, int kCount>
-__global__ void HeadRmsNormKernel(HeadNormArgs args) {
+__global__ void __launch_bounds__(kHeadThreads) HeadRmsNormKernel(HeadNormArgs args) {
   const std::uint32_t row_heads = args.shape.heads + 2 * args.shape.kv_heads;
   const std::uint32_t head = blockIdx.y;
   T* values = static_cast<T*>(args.qkv) +

@@ -73,23 +73,33 @@ constexpr int kWarp = 32;
 constexpr unsigned kAllLanes = 0xffffffffu;
 
 struct Sum {
-  __device__ float operator()(float a, float b) const { return a + b; }
+  template <class T>
+  __device__ T operator()(T a, T b) const {
+    return a + b;
+  }
 };
+
+// The value of the lane whose number differs in the bits of `step`. Types of several words have
+// overloads beside them.
+template <class T>
+__device__ T FromLane(T value, int step) {
+  return __shfl_xor_sync(kAllLanes, value, step);
+}
 
 // The same value on every thread of the block, which has whole warps, at most 32 of them. The order
 // of additions is a fixed tree.
-template <class Combine>
-__device__ float BlockReduce(float value, Combine combine) {
-  __shared__ float of_warps[kWarp];
+template <class T, class Combine>
+__device__ T BlockReduce(T value, Combine combine) {
+  __shared__ T of_warps[kWarp];
   const int lane = threadIdx.x % kWarp;
   const int warp = threadIdx.x / kWarp;
   for (int step = kWarp / 2; step > 0; step /= 2) {
-    value = combine(value, __shfl_xor_sync(kAllLanes, value, step));
+    value = combine(value, FromLane(value, step));
   }
   __syncthreads();  // of_warps may still be read from an earlier call
   if (lane == 0) of_warps[warp] = value;
   __syncthreads();
-  float total = of_warps[0];
+  T total = of_warps[0];
   for (int i = 1; i < static_cast<int>(blockDim.x) / kWarp; ++i)
     total = combine(total, of_warps[i]);
   return total;

@@ -1,119 +1,93 @@
-#include "shard/backend/cuda/kernels/portable.cuh"
-#include "shard/backend/cuda/sampling.h"
-#include "shard/sampling/philox.h"
+// The sampler. Several blocks share a row, each with a part of fixed size, so that one row of 128k
+// tokens keeps many multiprocessors busy, and what is added up in which order does not depend on
+// how many rows there are:
+//
+//   Process  a block per row: biases, penalties and masks
+//   Look     a block per part: its largest logit
+//   Weigh    a block per part: its mass, its draw where nothing is filtered, its likely candidates
+//   Gather   a block per part: candidates into the row's list
+//   Pick     a block per row: filters and the draw among candidates, or what the parts found
+//
+// Rows that do not need a kernel's work leave it at once.
+#include "shard/backend/cuda/kernels/sample_row.cuh"
 
 namespace penstock::shard::cuda {
 namespace {
 
-constexpr unsigned kThreads = 512;
-constexpr std::uint32_t kNobody = 0xffffffffu;
-constexpr std::uint32_t kMostCandidates = 2048;
+constexpr unsigned kThreads = 256;
+constexpr std::uint32_t kPartTokens = 4096;
+// Candidates are the tokens within one of these distances of the largest value: the largest for
+// which there is room.
+constexpr int kTries = 3;
+__device__ inline float Distance(int i) { return i == 0 ? 20.0f : i == 1 ? 10.0f : 5.0f; }
 
-// The sum over the block on every thread, in a fixed order.
-template <class T>
-__device__ T BlockSum(T value) {
-  __shared__ T of_threads[kThreads];
-  __syncthreads();  // an earlier sum may still be read
-  of_threads[threadIdx.x] = value;
-  for (unsigned step = kThreads / 2; step > 0; step /= 2) {
-    __syncthreads();
-    if (threadIdx.x < step) of_threads[threadIdx.x] += of_threads[threadIdx.x + step];
-  }
-  __syncthreads();
-  return of_threads[0];
-}
-
-// The largest score of the block, of equals the one of the lowest token.
-struct Score {
-  double value;
-  std::uint32_t token;
+struct Part {
+  Score best;         // by logit
+  Score drawn;        // where nothing is filtered
+  double mass;        // after temperature
+  double exact_mass;  // for the log-probability
+  std::uint32_t nans;
+  std::uint32_t near[kTries];
 };
 
-__device__ bool Beats(const Score& a, const Score& b) {
-  return a.value != b.value ? a.value > b.value : a.token < b.token;
+__host__ __device__ inline std::uint32_t PartsOf(std::uint32_t width) {
+  return (width + kPartTokens - 1) / kPartTokens;
 }
 
-__device__ Score BlockBest(Score mine) {
-  __shared__ Score of_threads[kThreads];
-  __syncthreads();
-  of_threads[threadIdx.x] = mine;
-  for (unsigned step = kThreads / 2; step > 0; step /= 2) {
-    __syncthreads();
-    if (threadIdx.x < step && Beats(of_threads[threadIdx.x + step], of_threads[threadIdx.x])) {
-      of_threads[threadIdx.x] = of_threads[threadIdx.x + step];
-    }
-  }
-  __syncthreads();
-  return of_threads[0];
-}
-
-// Order of floats as order of integers; the two zeros are one.
-__device__ std::uint32_t ToKey(float value) {
-  value += 0.0f;
-  std::uint32_t bits;
-  memcpy(&bits, &value, sizeof bits);
-  return (bits & 0x80000000u) != 0 ? ~bits : bits | 0x80000000u;
-}
-
-__device__ float FromKey(std::uint32_t key) {
-  const std::uint32_t bits = (key & 0x80000000u) != 0 ? key & 0x7fffffffu : ~key;
-  float value;
-  memcpy(&value, &bits, sizeof value);
-  return value;
-}
-
-// The most probable tokens of a row, in shared memory: the filters pass over them many times.
-struct Candidates {
-  std::uint32_t count;
+// The scratch memory: parts of all rows, then the lists of candidates of all rows.
+struct List {
   std::uint32_t tokens[kMostCandidates];
-  float values[kMostCandidates];  // after temperature
+  float values[kMostCandidates];
 };
+__host__ __device__ inline std::uint64_t PartBytes(std::uint32_t rows, std::uint32_t width) {
+  return std::uint64_t{rows} * PartsOf(width) * sizeof(Part);
+}
+__device__ inline Part* PartsOfRow(const SampleArgs& args) {
+  return static_cast<Part*>(args.scratch) + std::uint64_t{blockIdx.x} * PartsOf(args.width);
+}
+__device__ inline List& ListOfRow(const SampleArgs& args) {
+  void* const lists = static_cast<char*>(args.scratch) + PartBytes(args.row_count, args.width);
+  return static_cast<List*>(lists)[blockIdx.x];
+}
+__device__ inline const float* LogitsOfRow(const SampleArgs& args) {
+  return args.logits + std::uint64_t{blockIdx.x} * args.width;
+}
 
-// One row after temperature, and what the filters leave of it.
-struct Survivors {
-  const float* logits;
-  std::uint32_t width;
-  float temperature;
-  float maximum;                  // after temperature
-  std::uint32_t border = 0;       // keys below are out
-  std::uint32_t limit = kNobody;  // at the border, tokens from here on are out
-  // Null until it is known that nothing else can be left.
-  const Candidates* candidates = nullptr;
+// The tokens of a block's part.
+__device__ inline std::uint32_t Begin() { return blockIdx.y * kPartTokens; }
+__device__ inline std::uint32_t End(std::uint32_t width) {
+  return width - Begin() < kPartTokens ? width : Begin() + kPartTokens;
+}
 
-  __device__ float At(std::uint32_t token) const { return logits[token] / temperature; }
-  __device__ bool Holds(std::uint32_t token, float value) const {
-    if (value == -INFINITY) return false;
-    const std::uint32_t key = ToKey(value);
-    return key > border || (key == border && token < limit);
+// The sum over the row's parts of what `field` gives, on every thread.
+template <class Field>
+__device__ auto SumOfParts(const Part* parts, std::uint32_t count, Field field) {
+  decltype(field(parts[0])) sum = 0;
+  for (std::uint32_t i = threadIdx.x; i < count; i += blockDim.x) sum += field(parts[i]);
+  return BlockReduce(sum, Sum{});
+}
+
+template <class Field>
+__device__ Score BestOfParts(const Part* parts, std::uint32_t count, Field field) {
+  Score best = {-INFINITY, kNobody};
+  for (std::uint32_t i = threadIdx.x; i < count; i += blockDim.x) {
+    best = Better{}(best, field(parts[i]));
   }
+  return BlockReduce(best, Better{});
+}
 
-  // body(token, value) for the thread's share of what is left.
-  template <class Body>
-  __device__ void ForEach(Body body) const {
-    if (candidates != nullptr) {
-      for (std::uint32_t i = threadIdx.x; i < candidates->count; i += blockDim.x) {
-        const std::uint32_t token = candidates->tokens[i];
-        if (Holds(token, candidates->values[i])) body(token, candidates->values[i]);
-      }
-      return;
-    }
-#pragma unroll 4
-    for (std::uint32_t token = threadIdx.x; token < width; token += blockDim.x) {
-      const float value = At(token);
-      if (Holds(token, value)) body(token, value);
-    }
+__device__ Score LargestOfRow(const Part* parts, std::uint32_t count) {
+  return BestOfParts(parts, count, [](const Part& part) { return part.best; });
+}
+
+// Which distance the row's candidates lie within; kTries if there is room for none.
+__device__ int FittingTry(const Part* parts, std::uint32_t count) {
+  for (int i = 0; i < kTries; ++i) {
+    const std::uint32_t near = SumOfParts(parts, count, [i](const Part& p) { return p.near[i]; });
+    if (near <= kMostCandidates) return i;
   }
-
-  // The sum over the block of body(token, value) over what is left.
-  template <class T, class Body>
-  __device__ T Sum(Body body) const {
-    T sum = 0;
-    ForEach([&](std::uint32_t token, float value) { sum += body(token, value); });
-    return BlockSum(sum);
-  }
-
-  __device__ double Mass(float value) const { return expf(value - maximum); }
-};
+  return kTries;
+}
 
 // The sum of what threads before this one gave.
 __device__ std::uint32_t SumBefore(std::uint32_t value) {
@@ -127,32 +101,6 @@ __device__ std::uint32_t SumBefore(std::uint32_t value) {
     sums[threadIdx.x] += before;
   }
   return sums[threadIdx.x] - value;
-}
-
-// All tokens within some distance of the largest, the largest distance for which there is room;
-// none if there is for none. In an order that does not change from run to run.
-__device__ void Collect(const Survivors& row, Candidates& candidates) {
-  constexpr int kTries = 3;
-  const float distances[kTries] = {20.0f, 10.0f, 5.0f};
-  std::uint32_t own[kTries] = {};
-  row.ForEach([&](std::uint32_t, float value) {
-#pragma unroll
-    for (int i = 0; i < kTries; ++i) own[i] += value >= row.maximum - distances[i] ? 1 : 0;
-  });
-  if (threadIdx.x == 0) candidates.count = 0;
-  for (int i = 0; i < kTries; ++i) {
-    const std::uint32_t count = BlockSum(own[i]);
-    if (count > kMostCandidates) continue;
-    std::uint32_t at = SumBefore(own[i]);
-    row.ForEach([&](std::uint32_t token, float value) {
-      if (value < row.maximum - distances[i]) return;
-      candidates.tokens[at] = token;
-      candidates.values[at++] = value;
-    });
-    if (threadIdx.x == 0) candidates.count = count;
-    break;
-  }
-  __syncthreads();
 }
 
 // The largest number for which `is_true` holds, which holds for 0 and, if for a number, for all
@@ -171,20 +119,19 @@ __device__ void TopK(std::uint32_t k, const Candidates& candidates, Survivors& r
   if (k == 0 || k >= row.width) return;
   if (candidates.count >= k) row.candidates = &candidates;
   const std::uint32_t border = Largest([&](std::uint32_t key) {
-    return row.Sum<std::uint32_t>(
+    return row.SumOf<std::uint32_t>(
                [&](std::uint32_t, float value) { return ToKey(value) >= key ? 1u : 0u; }) >= k;
   });
   row.border = border;
 }
 
-// The smallest set of the most probable with mass >= p; ties are split by token id.
-__device__ void TopP(float p, const Candidates& candidates, Survivors& row) {
-  if (p >= 1.0f) return;
+// The smallest set of the most probable with mass >= p of `total`; ties are split by token id.
+__device__ void TopP(float p, double total, const Candidates& candidates, Survivors& row) {
   const auto mass_from = [&](std::uint32_t key) {
-    return row.Sum<double>(
+    return row.SumOf<double>(
         [&](std::uint32_t, float value) { return ToKey(value) >= key ? row.Mass(value) : 0.0; });
   };
-  const double wanted = static_cast<double>(p) * mass_from(0);
+  const double wanted = static_cast<double>(p) * total;
   if (row.candidates == nullptr) {
     row.candidates = &candidates;
     if (mass_from(0) < wanted) row.candidates = nullptr;
@@ -194,25 +141,17 @@ __device__ void TopP(float p, const Candidates& candidates, Survivors& row) {
   const double above = mass_from(border + 1);
   const double each = row.Mass(FromKey(border));
   const auto ties = [&](std::uint32_t below) {
-    return row.Sum<std::uint32_t>([&](std::uint32_t token, float value) {
+    return row.SumOf<std::uint32_t>([&](std::uint32_t token, float value) {
       return ToKey(value) == border && token < below ? 1u : 0u;
     });
   };
   const double needed = ceil((wanted - above) / each);
-  row.limit =
-      Largest([&](std::uint32_t below) { return below <= row.width && ties(below) < needed; }) + 1;
+  if (ties(kNobody) > needed) {
+    row.limit =
+        Largest([&](std::uint32_t below) { return below <= row.width && ties(below) < needed; }) +
+        1;
+  }
   row.border = border;
-}
-
-__device__ std::uint32_t Draw(const SampleRow& params, float least, const Survivors& row) {
-  Score best = {-1.0, kNobody};
-  row.ForEach([&](std::uint32_t token, float value) {
-    if (value < least) return;
-    TokenNoise noise(params.seed, params.sibling, params.position);
-    const Score mine = {row.Mass(value) / -log(noise.Uniform(token)), token};
-    if (Beats(mine, best)) best = mine;
-  });
-  return BlockBest(best).token;
 }
 
 __device__ void Penalize(const SampleRow& params, std::uint32_t generated, float& logit) {
@@ -222,7 +161,7 @@ __device__ void Penalize(const SampleRow& params, std::uint32_t generated, float
   logit -= params.presence_penalty;
 }
 
-__global__ void ProcessKernel(SampleArgs args) {
+__global__ void __launch_bounds__(kThreads) ProcessKernel(SampleArgs args) {
   __shared__ std::uint32_t newest_is_listed;
   const SampleRow& params = args.rows[blockIdx.x];
   float* row = args.logits + std::uint64_t{blockIdx.x} * args.width;
@@ -255,57 +194,189 @@ __global__ void ProcessKernel(SampleArgs args) {
   }
 }
 
-// Of the token that was picked, over what is left and not below `least`.
-__device__ float LogprobOf(std::uint32_t picked, float least, const Survivors& row) {
-  const double mass = row.Sum<double>([&](std::uint32_t, float value) {
-    return value < least ? 0.0 : exp(static_cast<double>(value) - row.maximum);
-  });
-  return static_cast<float>(row.At(picked) - (row.maximum + log(mass)));
-}
-
-__global__ void SampleKernel(SampleArgs args) {
-  __shared__ Candidates candidates;
-  const SampleRow& params = args.rows[blockIdx.x];
-  const float* logits = args.logits + std::uint64_t{blockIdx.x} * args.width;
+__global__ void __launch_bounds__(kThreads) LookKernel(SampleArgs args) {
+  const float* const logits = LogitsOfRow(args);
+  const std::uint32_t end = End(args.width);
   Score best = {-INFINITY, kNobody};
   std::uint32_t nans = 0;
-  for (std::uint32_t token = threadIdx.x; token < args.width; token += blockDim.x) {
+#pragma unroll 8
+  for (std::uint32_t token = Begin() + threadIdx.x; token < end; token += kThreads) {
     const Score mine = {logits[token], token};
     if (mine.value != mine.value) ++nans;
     if (Beats(mine, best)) best = mine;
   }
-  nans = BlockSum(nans);
-  best = BlockBest(best);
+  nans = BlockReduce(nans, Sum{});
+  best = BlockReduce(best, Better{});
+  if (threadIdx.x != 0) return;
+  Part& part = PartsOfRow(args)[blockIdx.y];
+  part.best = best;
+  part.nans = nans;
+}
+
+// What the row's log-probability is held against.
+__device__ bool IsOfRow(const SampleRow& params) {
+  return params.logprob == PickLogprob::kOfRow || params.do_sample == 0;
+}
+
+__global__ void __launch_bounds__(kThreads) WeighKernel(SampleArgs args) {
+  const SampleRow& params = args.rows[blockIdx.x];
+  const bool filtered = IsFiltered(params, args.width);
+  const bool samples = params.do_sample != 0;
+  const bool weighs = params.logprob != PickLogprob::kNone && (IsOfRow(params) || !filtered);
+  if (!samples && !weighs) return;
+  Part* const parts = PartsOfRow(args);
+  const float best = static_cast<float>(LargestOfRow(parts, PartsOf(args.width)).value);
+  if (!(fabsf(best) < INFINITY)) return;
+  const float* const logits = LogitsOfRow(args);
+  const Survivors whole = WholeRow(logits, args.width, best);
+  const Survivors row = samples ? AfterTemperature(params, logits, args.width, best) : whole;
+  const std::uint32_t end = End(args.width);
+  Part sums = {};
+  sums.drawn = {-1.0, kNobody};
+  if (samples) {
+    row.ForEachOf(Begin(), end, [&](std::uint32_t token, float value) {
+      if (!filtered) {
+        sums.drawn = Better{}(sums.drawn, row.Drawn(params, token, value));
+        return;
+      }
+      sums.mass += row.Mass(value);
+#pragma unroll
+      for (int i = 0; i < kTries; ++i) sums.near[i] += value >= row.maximum - Distance(i) ? 1 : 0;
+    });
+  }
+  if (weighs) {
+    const Survivors of = IsOfRow(params) ? whole : row;
+    of.ForEachOf(Begin(), end,
+                 [&](std::uint32_t, float value) { sums.exact_mass += of.ExactMass(value); });
+  }
+  const Score drawn = BlockReduce(sums.drawn, Better{});
+  const double mass = BlockReduce(sums.mass, Sum{});
+  const double exact_mass = BlockReduce(sums.exact_mass, Sum{});
+  std::uint32_t near[kTries];
+#pragma unroll
+  for (int i = 0; i < kTries; ++i) near[i] = BlockReduce(sums.near[i], Sum{});
+  if (threadIdx.x != 0) return;
+  Part& part = parts[blockIdx.y];
+  part.drawn = drawn;
+  part.mass = mass;
+  part.exact_mass = exact_mass;
+#pragma unroll
+  for (int i = 0; i < kTries; ++i) part.near[i] = near[i];
+}
+
+__global__ void __launch_bounds__(kThreads) GatherKernel(SampleArgs args) {
+  const SampleRow& params = args.rows[blockIdx.x];
+  if (params.do_sample == 0 || !IsFiltered(params, args.width)) return;
+  const std::uint32_t count = PartsOf(args.width);
+  const Part* const parts = PartsOfRow(args);
+  const float best = static_cast<float>(LargestOfRow(parts, count).value);
+  if (!(fabsf(best) < INFINITY)) return;
+  const int tried = FittingTry(parts, count);
+  if (tried == kTries) return;
+  const float distance = Distance(tried);
+  const std::uint32_t before =
+      SumOfParts(parts, blockIdx.y, [tried](const Part& part) { return part.near[tried]; });
+  const Survivors row = AfterTemperature(params, LogitsOfRow(args), args.width, best);
+  const std::uint32_t end = End(args.width);
+  std::uint32_t own = 0;
+  row.ForEachOf(Begin(), end, [&](std::uint32_t, float value) {
+    own += value >= row.maximum - distance ? 1 : 0;
+  });
+  std::uint32_t at = before + SumBefore(own);
+  List& list = ListOfRow(args);
+  row.ForEachOf(Begin(), end, [&](std::uint32_t token, float value) {
+    if (value < row.maximum - distance) return;
+    list.tokens[at] = token;
+    list.values[at++] = value;
+  });
+}
+
+// The row's candidates into shared memory; none if there is no room for those of any distance.
+__device__ void Collect(const SampleArgs& args, const Part* parts, Candidates& candidates) {
+  const std::uint32_t count = PartsOf(args.width);
+  const int tried = FittingTry(parts, count);
+  const std::uint32_t found =
+      tried == kTries
+          ? 0
+          : SumOfParts(parts, count, [tried](const Part& part) { return part.near[tried]; });
+  const List& list = ListOfRow(args);
+  for (std::uint32_t i = threadIdx.x; i < found; i += blockDim.x) {
+    candidates.tokens[i] = list.tokens[i];
+    candidates.values[i] = list.values[i];
+  }
+  if (threadIdx.x == 0) candidates.count = found;
+  __syncthreads();
+}
+
+// Leaves in `row` what top-k and top-p leave, and draws one of it.
+__device__ std::uint32_t DrawFiltered(const SampleArgs& args, const Part* parts,
+                                      Candidates& candidates, Survivors& row) {
+  const SampleRow& params = args.rows[blockIdx.x];
+  Collect(args, parts, candidates);
+  TopK(params.top_k, candidates, row);
+  if (params.top_p < 1.0f) {
+    const double total =
+        row.border == 0
+            ? SumOfParts(parts, PartsOf(args.width), [](const Part& part) { return part.mass; })
+            : row.SumOf<double>([&](std::uint32_t, float value) { return row.Mass(value); });
+    TopP(params.top_p, total, candidates, row);
+  }
+  Score best = {-1.0, kNobody};
+  row.ForEach([&](std::uint32_t token, float value) {
+    best = Better{}(best, row.Drawn(params, token, value));
+  });
+  return BlockReduce(best, Better{}).token;
+}
+
+__global__ void __launch_bounds__(kThreads) PickKernel(SampleArgs args) {
+  __shared__ Candidates candidates;
+  const SampleRow& params = args.rows[blockIdx.x];
+  const float* const logits = LogitsOfRow(args);
+  const Part* const parts = PartsOfRow(args);
+  const std::uint32_t count = PartsOf(args.width);
+  const std::uint32_t nans = SumOfParts(parts, count, [](const Part& part) { return part.nans; });
+  const Score best = LargestOfRow(parts, count);
   if (nans > 0 || !(fabs(best.value) < INFINITY)) {
     if (threadIdx.x == 0) args.out[blockIdx.x] = -1;
     return;
   }
+  const auto largest = static_cast<float>(best.value);
+  const bool samples = params.do_sample != 0;
+  const bool filtered = samples && IsFiltered(params, args.width);
+  const Survivors whole = WholeRow(logits, args.width, largest);
+  Survivors row = samples ? AfterTemperature(params, logits, args.width, largest) : whole;
   std::uint32_t picked = best.token;
-  float least = -INFINITY;
-  const Survivors whole = {logits, args.width, 1.0f, static_cast<float>(best.value)};
-  Survivors row = whole;
-  if (params.do_sample != 0) {
-    row.temperature = params.temperature;
-    row.maximum /= params.temperature;
-    if (params.top_k > 0 || params.top_p < 1.0f) Collect(row, candidates);
-    TopK(params.top_k, candidates, row);
-    TopP(params.top_p, candidates, row);
-    if (params.min_p > 0) least = row.maximum + logf(params.min_p);
-    picked = Draw(params, least, row);
+  if (filtered) {
+    picked = DrawFiltered(args, parts, candidates, row);
+  } else if (samples) {
+    picked = BestOfParts(parts, count, [](const Part& part) { return part.drawn; }).token;
   }
   if (threadIdx.x == 0) args.out[blockIdx.x] = static_cast<std::int32_t>(picked);
   if (params.logprob == PickLogprob::kNone) return;
-  const bool of_row = params.logprob == PickLogprob::kOfRow;
-  const float logprob = LogprobOf(picked, of_row ? -INFINITY : least, of_row ? whole : row);
-  if (threadIdx.x == 0) args.logprobs[blockIdx.x] = logprob;
+  const bool of_row = IsOfRow(params);
+  const double mass =
+      of_row || !filtered
+          ? SumOfParts(parts, count, [](const Part& part) { return part.exact_mass; })
+          : row.SumOf<double>([&](std::uint32_t, float value) { return row.ExactMass(value); });
+  if (threadIdx.x != 0) return;
+  const Survivors of = of_row ? whole : row;
+  args.logprobs[blockIdx.x] = static_cast<float>(of.At(picked) - (of.maximum + log(mass)));
 }
 
 }  // namespace
 
+std::uint64_t SampleScratchBytes(std::uint32_t rows, std::uint32_t width) {
+  return PartBytes(rows, width) + rows * sizeof(List);
+}
+
 absl::Status SampleRows(const SampleArgs& args, Stream stream) {
   if (args.row_count == 0) return absl::OkStatus();
+  const dim3 parts(args.row_count, PartsOf(args.width));
   PENSTOCK_LAUNCH(ProcessKernel, args.row_count, kThreads, 0, stream, args);
-  PENSTOCK_LAUNCH(SampleKernel, args.row_count, kThreads, 0, stream, args);
+  PENSTOCK_LAUNCH(LookKernel, parts, kThreads, 0, stream, args);
+  PENSTOCK_LAUNCH(WeighKernel, parts, kThreads, 0, stream, args);
+  PENSTOCK_LAUNCH(GatherKernel, parts, kThreads, 0, stream, args);
+  PENSTOCK_LAUNCH(PickKernel, args.row_count, kThreads, 0, stream, args);
   return LaunchStatus();
 }
 

@@ -172,22 +172,6 @@ TEST_P(KernelTest, SelectsRowsAndChangesWidths) {
 INSTANTIATE_TEST_SUITE_P(Elements, KernelTest, testing::Values(DType::kFloat32, DType::kBFloat16),
                          [](const auto& param) { return std::string(DTypeName(param.param)); });
 
-TEST(ArgmaxTest, TakesTheLowestOfEqualsAndReportsNaN) {
-  PENSTOCK_DEVICE_OR_SKIP();
-  constexpr float kInfinity = std::numeric_limits<float>::infinity();
-  const std::uint32_t width = 1500;
-  SharedVector<float> logits(5 * width, -1.0f);
-  logits[1400] = 3.0f;
-  logits[700] = 3.0f;
-  logits[width + 1499] = 0.0f;
-  logits[2 * width + 5] = std::nanf("");
-  for (std::uint32_t i = 0; i < width; ++i) logits[3 * width + i] = -kInfinity;
-  logits[4 * width + 2] = kInfinity;
-  SharedVector<std::int32_t> out(5);
-  ASSERT_TRUE(Ran(Argmax({logits.data(), out.data(), 5, width}, nullptr)));
-  EXPECT_EQ(out, (SharedVector<std::int32_t>{700, 1499, -1, 0, 2}));
-}
-
 TEST(KernelDTypeTest, RefusesElementsItHasNoKernelFor) {
   float value = 0;
   EXPECT_TRUE(absl::IsUnimplemented(Widen(&value, &value, 1, DType::kFloat16, nullptr)));

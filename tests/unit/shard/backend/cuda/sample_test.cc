@@ -46,7 +46,8 @@ class SamplerKernelTest : public testing::Test {
   }
 
   std::vector<TokenId> OnDevice(const std::vector<std::vector<float>>& rows,
-                                const std::vector<Wish>& wishes) {
+                                const std::vector<Wish>& wishes,
+                                PickLogprob logprob = PickLogprob::kNone) {
     SharedVector<float> logits;
     SharedVector<SampleRow> params;
     SharedVector<SeenToken> seen;
@@ -63,6 +64,7 @@ class SamplerKernelTest : public testing::Test {
       row.repetition_penalty = wish.params.repetition_penalty;
       row.frequency_penalty = wish.params.frequency_penalty;
       row.presence_penalty = wish.params.presence_penalty;
+      row.logprob = logprob;
       row.first_seen = static_cast<std::uint32_t>(seen.size());
       for (const auto& [token, count] : wish.history.counts()) {
         seen.push_back({token, count.generated});
@@ -76,6 +78,11 @@ class SamplerKernelTest : public testing::Test {
       row.masked_count = static_cast<std::uint32_t>(wish.masked.size());
     }
     SharedVector<std::int32_t> out(rows.size(), -7);
+    SharedVector<float> logprobs(rows.size(), 1.0f);
+    const auto width = static_cast<std::uint32_t>(rows[0].size());
+    const auto count = static_cast<std::uint32_t>(rows.size());
+    // What lies there must not matter.
+    SharedVector<double> scratch(SampleScratchBytes(count, width) / sizeof(double) + 1, -1e300);
     SampleArgs args;
     args.logits = logits.data();
     args.rows = params.data();
@@ -83,11 +90,14 @@ class SamplerKernelTest : public testing::Test {
     args.biases = biases.data();
     args.masked = masked.data();
     args.out = out.data();
-    args.row_count = static_cast<std::uint32_t>(rows.size());
-    args.width = static_cast<std::uint32_t>(rows[0].size());
+    args.logprobs = logprobs.data();
+    args.scratch = scratch.data();
+    args.row_count = count;
+    args.width = width;
     const absl::Status launched = SampleRows(args, nullptr);
     EXPECT_TRUE(launched.ok()) << launched;
     EXPECT_TRUE(FinishKernels().ok());
+    logprobs_.assign(logprobs.begin(), logprobs.end());
     return {out.begin(), out.end()};
   }
 
@@ -112,6 +122,7 @@ class SamplerKernelTest : public testing::Test {
   }
 
   std::mt19937 random_{11};
+  std::vector<float> logprobs_;  // of the last rows on the device
 };
 
 TEST_F(SamplerKernelTest, DrawsAsTheHostDoesThroughEveryFilter) {
@@ -139,6 +150,72 @@ TEST_F(SamplerKernelTest, DrawsAsTheHostDoesThroughEveryFilter) {
     }
     Compare(width, wishes);
   }
+}
+
+// Rows of one and of several parts, and of one token more or less than a part has.
+TEST_F(SamplerKernelTest, DrawsAsTheHostDoesFromRowsOfManyParts) {
+  const std::vector<SamplingParams> kinds = {{},
+                                             Sampling(1.0f, 0, 1.0f),
+                                             Sampling(0.7f, 50, 0.9f),
+                                             Sampling(0.3f, 0, 0.95f),
+                                             Sampling(1.0f, 0, 1.0f, 0.1f)};
+  for (std::uint32_t width : {31u, 4095u, 4096u, 4097u, 32000u, 128256u, 151936u}) {
+    std::vector<Wish> wishes(kinds.size());
+    for (std::size_t i = 0; i < wishes.size(); ++i) {
+      wishes[i].params = kinds[i];
+      wishes[i].params.seed = width + i;
+      wishes[i].masked = {0, static_cast<TokenId>(width / 2)};
+      wishes[i].params.logit_bias = {{static_cast<TokenId>(width - 1), 2.0f}};
+    }
+    Compare(width, wishes);
+  }
+}
+
+TEST_F(SamplerKernelTest, TheLastTokenOfTheLastPartCanBePicked) {
+  for (std::uint32_t width : {4097u, 8192u}) {
+    for (std::uint32_t token : {0u, 4095u, 4096u, width - 1}) {
+      std::vector<float> row(width, 0.0f);
+      row[token] = 30.0f;
+      std::vector<Wish> wishes(3);
+      wishes[1].params = Sampling(1.0f, 0, 1.0f);
+      wishes[2].params = Sampling(1.0f, 2, 0.9f);
+      const std::vector<TokenId> want(3, static_cast<TokenId>(token));
+      EXPECT_EQ(OnDevice({row, row, row}, wishes), want) << width;
+    }
+  }
+}
+
+TEST_F(SamplerKernelTest, LogprobsAreThoseOfTheRowOrOfItsSurvivors) {
+  const std::uint32_t width = 9000;
+  std::vector<std::vector<float>> rows(3, Row(width));
+  std::vector<Wish> wishes(3);
+  wishes[1].params = Sampling(0.7f, 0, 1.0f, 0.2f);
+  wishes[2].params = Sampling(0.7f, 3, 1.0f);
+  // Of tokens that are left: none below `least`.
+  const auto logprob = [&](TokenId token, float temperature, double least) {
+    double sum = 0;
+    for (const float logit : rows[0]) {
+      if (logit / temperature >= least) sum += std::exp(double{logit} / temperature);
+    }
+    return double{rows[0][static_cast<std::size_t>(token)]} / temperature - std::log(sum);
+  };
+  auto sorted = rows[0];
+  std::sort(sorted.rbegin(), sorted.rend());
+  std::vector<TokenId> tokens = OnDevice(rows, wishes, PickLogprob::kOfRow);
+  for (std::size_t i = 0; i < rows.size(); ++i) {
+    EXPECT_NEAR(logprobs_[i], logprob(tokens[i], 1.0f, -1e9), 1e-4) << i;
+  }
+  tokens = OnDevice(rows, wishes, PickLogprob::kOfSurvivors);
+  EXPECT_NEAR(logprobs_[0], logprob(tokens[0], 1.0f, -1e9), 1e-4);
+  const double least = sorted[0] / 0.7f + std::log(0.2f);
+  EXPECT_NEAR(logprobs_[1], logprob(tokens[1], 0.7f, least), 1e-4);
+  EXPECT_NEAR(logprobs_[2], logprob(tokens[2], 0.7f, sorted[2] / 0.7f), 1e-4);
+}
+
+TEST_F(SamplerKernelTest, TakesTheLowestOfEquals) {
+  std::vector<float> row(9000, -1.0f);
+  row[8999] = row[4100] = row[700] = 3.0f;
+  EXPECT_EQ(OnDevice({row}, std::vector<Wish>(1)), std::vector<TokenId>{700});
 }
 
 TEST_F(SamplerKernelTest, AppliesBiasesPenaltiesAndMasksInTheHostsOrder) {
@@ -179,6 +256,13 @@ TEST_F(SamplerKernelTest, RowsThatAllowNothingAreSaidToFail) {
   std::vector<Wish> wishes(3);
   wishes[2].masked = {0, 1, 2};
   EXPECT_EQ(OnDevice(rows, wishes), (std::vector<TokenId>{-1, -1, -1}));
+  std::vector<float> wide(9000, 1.0f);
+  wide[8998] = std::numeric_limits<float>::quiet_NaN();
+  for (const SamplingParams& params : {SamplingParams(), Sampling(1.0f, 5, 0.5f)}) {
+    std::vector<Wish> one(1);
+    one[0].params = params;
+    EXPECT_EQ(OnDevice({wide}, one), std::vector<TokenId>{-1});
+  }
 }
 
 }  // namespace
