@@ -22,6 +22,7 @@ absl::StatusOr<TestDevice> OpenTestDevice() {
   return TestDevice{*std::move(gpu), queue};
 }
 
+bool IsEmulated() { return false; }
 void WorkLate(bool) {}
 
 void* AllocateShared(std::size_t bytes) {

@@ -59,11 +59,11 @@ std::unique_ptr<ModelRunner> ModelRunner::Open(const RunnerOptions& options,
 
   const std::uint32_t per_sequence =
       (options.max_sequence_length + options.block_size - 1) / options.block_size;
-  std::vector<std::uint32_t> ids(per_sequence * kSequences);
+  std::vector<std::uint32_t> ids(per_sequence * options.sequences);
   std::iota(ids.begin(), ids.end(), 0u);
   std::shuffle(ids.begin(), ids.end(), std::mt19937(7));
   for (std::size_t i = 0; i < ids.size(); ++i) {
-    runner->tables_[static_cast<int>(i % kSequences)].push_back(BlockId(ids[i]));
+    runner->tables_[static_cast<int>(i % options.sequences)].push_back(BlockId(ids[i]));
   }
   const absl::Status cache =
       runner->backend_->AllocateCache(static_cast<std::uint32_t>(ids.size()));

@@ -32,6 +32,7 @@ struct RunnerOptions {
   std::uint32_t max_step_tokens = 128;
   std::uint32_t cpu_threads = 1;
   std::uint32_t max_logit_rows = 8;
+  std::uint32_t sequences = 4;
   // Makes the backend instead, if given.
   std::function<absl::StatusOr<std::unique_ptr<Backend>>(const Model&, LoadedWeights)> make;
   std::uint32_t max_candidate_rows = 0;
@@ -53,7 +54,7 @@ class ModelRunner {
     int sequence;
     std::vector<TokenId> tokens;
   };
-  static constexpr int kSequences = 4;
+  static constexpr int kSequences = 4;  // by default
 
   // Fails the test and gives nothing on an error.
   static std::unique_ptr<ModelRunner> Open(const RunnerOptions& options,

@@ -21,10 +21,14 @@ class CountingGpu : public Gpu {
   int allocations() const { return allocations_; }
   int graph_launches() const { return launches_; }
   int syncs() const { return syncs_; }
+  // The last of device memory.
+  std::pair<const void*, std::size_t> newest() const { return newest_; }
 
   absl::StatusOr<void*> Allocate(std::size_t bytes) override {
     ++allocations_, ++live_;
-    return gpu_->Allocate(bytes);
+    auto memory = gpu_->Allocate(bytes);
+    newest_ = {memory.ok() ? *memory : nullptr, bytes};
+    return memory;
   }
   void Free(void* memory) override {
     --live_;
@@ -85,6 +89,7 @@ class CountingGpu : public Gpu {
   int graphs_ = 0;
   int launches_ = 0;
   int syncs_ = 0;
+  std::pair<const void*, std::size_t> newest_;
 };
 
 }  // namespace penstock::shard::cuda

@@ -5,7 +5,9 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cstddef>
 #include <memory>
+#include <set>
 
 #include "shard/backend/cuda/staged_communicator.h"
 #include "tests/unit/shard/backend/cuda/counting_gpu.h"
@@ -44,7 +46,8 @@ class CudaBackendTest : public testing::Test {
   }
 
   static RunnerOptions OnGpu(RunnerOptions options, Gpu& gpu, bool graphs = true) {
-    options.make = [&gpu, graphs, block_size = options.block_size](
+    const std::uint32_t graph_rows = options.sequences;
+    options.make = [&gpu, graphs, graph_rows, block_size = options.block_size](
                        const Model& model,
                        LoadedWeights weights) -> absl::StatusOr<std::unique_ptr<Backend>> {
       CudaOptions cuda;
@@ -53,7 +56,7 @@ class CudaBackendTest : public testing::Test {
       cuda.dtype = model.dtype;
       cuda.block_size = block_size;
       cuda.graphs = graphs;
-      cuda.max_graph_rows = 4;
+      cuda.max_graph_rows = graph_rows;
       return MakeCudaBackend(std::move(cuda), gpu);
     };
     return options;
@@ -152,9 +155,82 @@ TEST_F(CudaBackendTest, PaddingRowsWriteNoBlockOfASequence) {
     // Three decodes are padded to four rows, several times, while sequence 3 owns no token yet.
     for (int i = 0; i < 3; ++i) runner->Step({{0, {9}}, {1, {9}}, {2, {9}}});
   }
+  // Products of three and of four rows may differ in their last bits.
   for (int sequence = 0; sequence < 4; ++sequence) {
     const auto next = std::vector<ModelRunner::Feed>{{sequence, {77}}};
-    EXPECT_EQ(graphs->Step(next), eager->Step(next)) << "sequence " << sequence;
+    EXPECT_LT(MaxDifference(graphs->Step(next).at(0), eager->Step(next).at(0)), 1e-4f)
+        << "sequence " << sequence;
+  }
+}
+
+// Every byte of the cache but the new positions' and the scratch block's.
+TEST_F(CudaBackendTest, PaddingRowsLeaveEveryByteOfTheCacheAsItWas) {
+  MakeModel("llama");
+  auto runner = ModelRunner::Open(OnGpu(options_, *gpu_));
+  ASSERT_NE(runner, nullptr);
+  const auto [cache, bytes] = gpu_->newest();
+  const auto content = [&, cache = cache, bytes = bytes] {
+    std::vector<std::byte> content(bytes);
+    EXPECT_TRUE(gpu_->Download(content.data(), cache, bytes).ok());
+    EXPECT_TRUE(gpu_->Synchronize().ok());
+    return content;
+  };
+  constexpr std::size_t kBlock = 16;
+  std::size_t blocks = 1;  // scratch
+  for (int sequence = 0; sequence < 4; ++sequence) blocks += runner->table(sequence).size();
+  const std::size_t rows = blocks * kBlock;
+  const std::size_t arrays = 2 * runner->model().program.layers;
+  const std::size_t row_bytes = bytes / arrays / rows;
+  ASSERT_EQ(row_bytes * rows * arrays, bytes);
+  std::vector<bool> may_change(rows);
+  std::fill(may_change.end() - kBlock, may_change.end(), true);
+  for (int sequence = 0; sequence < 3; ++sequence) {
+    runner->Prefill(sequence, Prompt(kBlock, 1 + sequence), kBlock);
+    for (std::size_t i = 0; i < 2; ++i) {
+      may_change[runner->table(sequence)[1].value() * kBlock + i] = true;
+    }
+  }
+  const std::vector<std::byte> before = content();
+  const int launches = gpu_->graph_launches();
+  for (int i = 0; i < 2; ++i) runner->Step({{0, {9}}, {1, {9}}, {2, {9}}});
+  EXPECT_EQ(gpu_->graph_launches(), launches + 2);
+  const std::vector<std::byte> after = content();
+  std::set<std::size_t> changed;
+  for (std::size_t i = 0; i < bytes; ++i) {
+    if (before[i] != after[i]) changed.insert(i / row_bytes % rows);
+  }
+  for (const std::size_t row : changed) EXPECT_TRUE(may_change[row]) << "cache row " << row;
+  EXPECT_GE(changed.size(), 6u);
+}
+
+TEST_F(CudaBackendTest, GraphsGiveTheIdsOfEagerStepsForEveryBatch) {
+  MakeModel("llama");
+  options_.sequences = IsEmulated() ? 8 : 64;
+  options_.max_step_tokens = 5 * options_.sequences;
+  options_.max_sequence_length = 16;
+  auto eager = ModelRunner::Open(OnGpu(options_, *gpu_, false));
+  auto graphs = ModelRunner::Open(OnGpu(options_, *gpu_));
+  ASSERT_TRUE(eager != nullptr && graphs != nullptr);
+  const auto ids = [](ModelRunner& runner, std::uint32_t batch) {
+    std::vector<TokenId> ids;
+    std::vector<ModelRunner::Feed> feeds;
+    for (std::uint32_t i = 0; i < batch; ++i) {
+      runner.Reset(static_cast<int>(i));
+      feeds.push_back({static_cast<int>(i), Prompt(5, static_cast<TokenId>(batch + 7 * i))});
+    }
+    for (int step = 0; step < 4; ++step) {
+      const auto logits = runner.Step(feeds);
+      for (std::uint32_t i = 0; i < batch; ++i) {
+        ids.push_back(Argmax(logits[i]));
+        feeds[i].tokens = {ids.back()};
+      }
+    }
+    return ids;
+  };
+  for (std::uint32_t batch = 1; batch <= options_.sequences; batch += IsEmulated() ? 2 : 1) {
+    const int launches = gpu_->graph_launches();
+    EXPECT_EQ(ids(*graphs, batch), ids(*eager, batch)) << "batch of " << batch;
+    EXPECT_EQ(gpu_->graph_launches(), launches + 3);
   }
 }
 

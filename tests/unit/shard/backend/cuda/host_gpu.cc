@@ -148,6 +148,7 @@ absl::StatusOr<TestDevice> OpenTestDevice() {
   return TestDevice{std::move(gpu), queue};
 }
 
+bool IsEmulated() { return true; }
 void WorkLate(bool late) { emulator::SetLazy(late); }
 absl::Status DeviceIsThere() { return absl::OkStatus(); }
 void* AllocateShared(std::size_t bytes) { return ::operator new(bytes); }

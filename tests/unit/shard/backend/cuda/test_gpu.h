@@ -23,6 +23,9 @@ absl::StatusOr<TestDevice> OpenTestDevice();
 // Why no test can run here; nothing if they can.
 absl::Status DeviceIsThere();
 
+// A test may do less where every thread is emulated.
+bool IsEmulated();
+
 // Whether the emulated device does nothing until somebody waits for it. A real one is as late as it
 // is.
 void WorkLate(bool late);
