@@ -13,6 +13,7 @@ import json
 import queue
 import re
 import subprocess
+import sys
 import threading
 import time
 import urllib.request
@@ -27,12 +28,13 @@ CASES = {
     "reference_padded": ["--backend", "reference", "--kv-layout", "padded"],
     "reference_contrastive": ["--backend", "reference", "--contrastive-search"],
 }
-START_SECONDS = 180
 PROGRAMS = ["penstock-launcher", "penstock-router", "penstock-shard"]
 
 
 class Server:
     """A launcher and its children. Ready when the launcher says so; else RuntimeError with its last line."""
+
+    start_seconds = 80
 
     def __init__(self, bin_folder, model, log, *options):
         command = [bin_folder / "penstock-launcher", "--model-id", str(model), "--port", "0", *options]
@@ -43,12 +45,12 @@ class Server:
         self.ready = queue.Queue()
         threading.Thread(target=self._read, daemon=True).start()
         try:
-            self.address = self.ready.get(timeout=START_SECONDS)
+            self.address = self.ready.get(timeout=self.start_seconds)
         except queue.Empty:
             self.address = None
         if not (self.address or "").startswith("http"):
             self.stop()
-            raise RuntimeError(self.address or f"not ready within {START_SECONDS} s")
+            raise RuntimeError(self.address or f"not ready within {self.start_seconds} s")
 
     def _read(self):
         """Gives the address once the server is ready, and the last line when its output ends."""
@@ -78,7 +80,12 @@ class Server:
 
     def stop(self):
         self.process.terminate()
-        self.process.wait(60)
+        try:
+            self.process.wait(60)
+        except subprocess.TimeoutExpired:
+            self.process.kill()
+            self.process.wait()
+            raise RuntimeError("the launcher did not stop within 60 s") from None
 
 
 def run_case(name, options, args, model, wanted):
@@ -146,8 +153,9 @@ def main():
             results.append(skipped(name, reason))
         else:
             results.append(run_case(name, ["--device", "cuda"] + options, args, models[0], wanted)[1])
-    (args.out / "http.json").write_text(json.dumps(results, indent=1) + "\n")
+        (args.out / "http.json").write_text(json.dumps(results, indent=1) + "\n")
+    return 1 if any(result["outcome"] == "failed" for result in results) else 0
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main())

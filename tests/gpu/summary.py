@@ -1,9 +1,9 @@
-"""Joins what tests/gpu/run left in a folder: prints a table, writes results.json and junit.xml.
+"""Joins what the pieces of tests/gpu/run left in a folder: prints a table, writes results.json and junit.xml.
 
 usage: summary.py FOLDER
 
-Read: gpu-tests.xml, or list.txt and skipped.txt if the program could not start; memcheck.status; http.json and
-bench.json, lists of {test, outcome, seconds, reason}. Exits 1 if a test failed or none is there.
+Read: PIECE.json for each piece, a list of {test, outcome, seconds, reason}; an empty one is a piece that ended without
+a result. Exits 1 if a test failed or none is there.
 """
 
 import json
@@ -11,54 +11,21 @@ import sys
 import xml.etree.ElementTree as ElementTree
 from pathlib import Path
 
-
-def read_gtest(path):
-    results = []
-    for case in ElementTree.parse(path).getroot().iter("testcase"):
-        failure, skipped = case.find("failure"), case.find("skipped")
-        outcome = "failed" if failure is not None else "skipped" if skipped is not None else "passed"
-        told = failure if failure is not None else skipped
-        lines = "" if told is None else (told.get("message") or "").strip().splitlines()
-        results.append(
-            {
-                "test": f"{case.get('classname')}.{case.get('name')}",
-                "outcome": outcome,
-                "seconds": float(case.get("time", 0)),
-                "reason": lines[-1] if lines else "",
-            }
-        )
-    return results
-
-
-def read_listed(folder):
-    reason = (folder / "skipped.txt").read_text().strip()
-    results, suite = [], ""
-    for line in (folder / "list.txt").read_text().splitlines():
-        if not line.startswith(" "):
-            suite = line.split("#")[0].strip()
-            if suite.endswith("."):
-                continue
-            name = suite
-        else:
-            name = suite + line.split("#")[0].strip()
-        results.append({"test": name, "outcome": "skipped", "seconds": 0, "reason": reason})
-    return results
+PIECES = ("tests", "memcheck", "http", "decode", "serve", "load", "hf")
 
 
 def read_all(folder):
-    if (folder / "skipped.txt").exists():
-        results = read_listed(folder)
-    elif (folder / "gpu-tests.xml").exists():
-        results = read_gtest(folder / "gpu-tests.xml")
-    else:
-        results = [
-            {"test": "gpu-tests", "outcome": "failed", "seconds": 0, "reason": "ended without a result"}
-        ]
-    outcome, _, reason = (folder / "memcheck.status").read_text().strip().partition(" ")
-    results.append({"test": "memcheck", "outcome": outcome, "seconds": 0, "reason": reason})
-    for name in ("http.json", "bench.json"):
-        if (folder / name).exists():
-            results += json.loads((folder / name).read_text())
+    results = []
+    for piece in PIECES:
+        path = folder / f"{piece}.json"
+        if path.exists():
+            nothing = {
+                "test": f"Piece.{piece}",
+                "outcome": "failed",
+                "seconds": 0,
+                "reason": "ended without a result",
+            }
+            results += json.loads(path.read_text()) or [nothing]
     return results
 
 

@@ -1,10 +1,11 @@
-"""GPU benchmarks of an 8B Llama shape: the backend itself, through HTTP, and HF transformers beside it.
+"""GPU benchmarks of an 8B Llama shape, a piece at a time: the backend itself, through HTTP, under the worst load for
+minutes, and HF transformers beside it.
 
-usage: bench.py --bin FOLDER --out FOLDER [--model FOLDER] [--minutes-of-load 5]
+usage: bench.py decode|serve|load|hf --model FOLDER --bin FOLDER --out FOLDER [--minutes-of-load 5]
 
-Without --model the model is made in FOLDER/8b (16 GB). Writes bench.json, a list of
+The model is made (16 GB of random weights) if it is not there. Writes PIECE.json, a list of
 {test, outcome, seconds, reason, figures}; what the machine lacks is skipped by name. Needs Python alone, and torch with
-transformers for the last one.
+transformers and accelerate for hf.
 """
 
 import argparse
@@ -21,9 +22,12 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 from http_check import Server  # noqa: E402
 
 STREAMS = (1, 8, 32, 64, 256)
-BACKEND = ["rates"] + [f"decode_b{n}" for n in STREAMS] + ["prefill_2048"]
-HTTP = [f"http_{n}_streams" for n in STREAMS]
-NAMES = BACKEND + HTTP + ["steady_memory", "hf_continuous_batching"]
+NAMES = {
+    "decode": ["rates"] + [f"decode_b{n}" for n in STREAMS] + ["prefill_2048"],
+    "serve": [f"http_{n}_streams" for n in STREAMS],
+    "load": ["steady_memory"],
+    "hf": ["hf_continuous_batching"],
+}
 MODEL_GIB = 18
 
 
@@ -38,39 +42,50 @@ def entry(name, outcome, reason="", seconds=0.0, figures=None):
 
 
 def why_not(args):
+    if args.piece == "hf":
+        for package in ("torch", "transformers", "accelerate"):
+            if importlib.util.find_spec(package) is None:
+                return f"{package} is not installed"
     if not (args.bin / "penstock-gpu-bench").exists():
         return "penstock-gpu-bench is not built"
     if not glob.glob("/dev/nvidia[0-9]*"):
         return "this machine shows no NVIDIA GPU"
-    if args.model is None and shutil.disk_usage(args.out).free < MODEL_GIB << 30:
-        return f"{args.out} has no room for a model of {MODEL_GIB} GiB"
+    args.model.mkdir(parents=True, exist_ok=True)
+    has_model = (args.model / "config.json").exists()
+    if not has_model and shutil.disk_usage(args.model).free < MODEL_GIB << 30:
+        return f"{args.model} has no room for a model of {MODEL_GIB} GiB"
     return ""
 
 
 def make_model(args):
-    if args.model is not None:
-        return args.model
-    model = args.out / "8b"
-    if not (model / "config.json").exists():
-        command = [args.bin / "penstock-make-model", "--shape", "8b", "--output", model]
-        subprocess.run(command, check=True)
-    return model
-
-
-def run_backend(args, model):
+    if (args.model / "config.json").exists():
+        return
+    command = [args.bin / "penstock-make-model", "--shape", "8b", "--output", args.model, "--overwrite"]
     begin = time.monotonic()
-    done = subprocess.run(
-        [args.bin / "penstock-gpu-bench", model], capture_output=True, text=True, timeout=900
-    )
-    results = []
-    for line in done.stdout.splitlines():
-        figures = json.loads(line)
-        name = figures.pop("test")
-        results.append(entry(name, "passed", seconds=time.monotonic() - begin, figures=figures))
-    told = {result["test"] for result in results}
-    outcome = "skipped" if done.returncode == 77 else "failed"
-    reason = (done.stderr.strip().splitlines() or ["ended early"])[-1]
-    return results + [entry(n, outcome, reason) for n in BACKEND if f"Bench.{n}" not in told]
+    subprocess.run(command, check=True)
+    print(f"the model was made in {time.monotonic() - begin:.1f} s", flush=True)
+
+
+def run_decode(args):
+    """The program tells each figure as soon as it has it."""
+    with open(args.out / "decode-errors.log", "w+") as errors:
+        program = subprocess.Popen(
+            [args.bin / "penstock-gpu-bench", args.model], stdout=subprocess.PIPE, stderr=errors, text=True
+        )
+        told, begin = set(), time.monotonic()
+        for line in program.stdout:
+            figures = json.loads(line)
+            name = figures.pop("test")
+            told.add(name)
+            yield entry(name, "passed", seconds=time.monotonic() - begin, figures=figures)
+            begin = time.monotonic()
+        status = program.wait()
+        errors.seek(0)
+        reason = (errors.read().strip().splitlines() or ["ended early"])[-1]
+    outcome = "skipped" if status == 77 else "failed"
+    for name in NAMES["decode"]:
+        if name not in told:
+            yield entry(name, outcome, reason)
 
 
 def load(args, server, streams, requests):
@@ -78,7 +93,7 @@ def load(args, server, streams, requests):
     command = [args.bin / "penstock-bench", "--url", server.address, "--concurrency", str(streams)]
     command += ["--requests", str(requests), "--warmup", str(streams), "--prompt-words", "700"]
     command += ["--max-new-tokens", "128", "--output", report]
-    subprocess.run(command, check=True, timeout=900)
+    subprocess.run(command, check=True, timeout=300)
     return json.loads(report.read_text())
 
 
@@ -87,79 +102,112 @@ def used_memory():
     return [int(x) for x in subprocess.check_output(command, text=True).split()]
 
 
-def run_http(args, model):
-    results = []
-    server = Server(args.bin, model, args.out / "bench_http.log", "--device", "cuda", "--dtype", "bfloat16")
+def start_server(args):
+    Server.start_seconds = 240
+    log = args.out / f"server_{args.piece}.log"
+    return Server(args.bin, args.model, log, "--device", "cuda", "--dtype", "bfloat16")
+
+
+def run_serve(args):
+    server = start_server(args)
     try:
-        for name, streams in zip(HTTP, STREAMS):
+        for name, streams in zip(NAMES["serve"], STREAMS):
             begin = time.monotonic()
             figures = load(args, server, streams, max(8, 3 * streams))
-            results.append(entry(name, "passed", "", time.monotonic() - begin, figures))
-        before = used_memory()
-        begin = time.monotonic()
-        while time.monotonic() - begin < 60 * args.minutes_of_load:
-            load(args, server, STREAMS[-1], 2 * STREAMS[-1])
-        after = used_memory()
-        figures = {"used_mib_before": before, "used_mib_after": after}
-        flat = all(b - a < 64 for a, b in zip(before, after))
-        outcome = "passed" if flat else "failed"
-        results.append(entry("steady_memory", outcome, "", time.monotonic() - begin, figures))
+            yield entry(name, "passed", "", time.monotonic() - begin, figures)
     finally:
         server.stop()
-    return results
+
+
+def run_load(args):
+    server = start_server(args)
+    try:
+        before = used_memory()
+        begin = time.monotonic()
+        samples = []
+        while time.monotonic() - begin < 60 * args.minutes_of_load:
+            load(args, server, STREAMS[-1], 2 * STREAMS[-1])
+            samples.append(used_memory())
+    finally:
+        server.stop()
+    figures = {"used_mib_when_ready": before, "used_mib": samples}
+    flat = all(b - a < 64 for sample in samples for a, b in zip(before, sample))
+    yield entry(
+        "steady_memory",
+        "passed" if flat else "failed",
+        "" if flat else f"memory grew: {figures}",
+        time.monotonic() - begin,
+        figures,
+    )
 
 
 HF_SCRIPT = """
-import sys, time, json, torch
+import sys, time, json, inspect, torch
 from transformers import AutoModelForCausalLM, GenerationConfig
 model = AutoModelForCausalLM.from_pretrained(sys.argv[1], dtype=torch.bfloat16, device_map="cuda")
-config = GenerationConfig(max_new_tokens=128, do_sample=False, eos_token_id=-1, use_cuda_graph=True)
+config = GenerationConfig(max_new_tokens=128, do_sample=False, eos_token_id=-1)
 inputs = [[7 + i] * 1024 for i in range(64)]
+known = inspect.signature(model.generate_batch).parameters
+more = {"persistent_manager": True} if "persistent_manager" in known else {}
 for _ in range(2):
     begin = time.monotonic()
-    outputs = model.generate_batch(inputs=inputs, generation_config=config)
+    outputs = model.generate_batch(inputs=inputs, generation_config=config, **more)
     seconds = time.monotonic() - begin
 tokens = sum(len(o.generated_tokens) for o in outputs.values())
 print(json.dumps({"streams": 64, "tokens_per_second": tokens / seconds}))
 """
 
 
-def run_hf(model):
-    name = "hf_continuous_batching"
-    for package in ("torch", "transformers", "accelerate"):
-        if importlib.util.find_spec(package) is None:
-            return entry(name, "skipped", f"{package} is not installed")
+def run_hf(args):
+    """A peer that does not run here is no failure of ours."""
     begin = time.monotonic()
-    done = subprocess.run(
-        [sys.executable, "-c", HF_SCRIPT, model], capture_output=True, text=True, timeout=900
-    )
-    if done.returncode != 0:
-        return entry(name, "skipped", "it ended with: " + (done.stderr.splitlines() or ["nothing"])[-1])
+    try:
+        done = subprocess.run(
+            [sys.executable, "-c", HF_SCRIPT, args.model], capture_output=True, text=True, timeout=480
+        )
+        reason = "" if done.returncode == 0 else (done.stderr.splitlines() or ["nothing"])[-1]
+    except subprocess.TimeoutExpired:
+        reason = "480 s"
+    if reason:
+        yield entry("hf_continuous_batching", "skipped", f"it ended with: {reason}")
+        return
     figures = json.loads(done.stdout.splitlines()[-1])
-    return entry(name, "passed", "", time.monotonic() - begin, figures)
+    yield entry("hf_continuous_batching", "passed", "", time.monotonic() - begin, figures)
+
+
+RUN = {"decode": run_decode, "serve": run_serve, "load": run_load, "hf": run_hf}
 
 
 def main():
     parser = argparse.ArgumentParser()
+    parser.add_argument("piece", choices=list(RUN))
     parser.add_argument("--bin", type=Path, required=True)
     parser.add_argument("--out", type=Path, required=True)
-    parser.add_argument("--model", type=Path)
+    parser.add_argument("--model", type=Path, required=True)
     parser.add_argument("--minutes-of-load", type=float, default=5)
     args = parser.parse_args()
+    results = []
+
+    def add(result):
+        results.append(result)
+        (args.out / f"{args.piece}.json").write_text(json.dumps(results, indent=1) + "\n")
+
     reason = why_not(args)
-    results = [entry(name, "skipped", reason) for name in NAMES] if reason else []
-    if not reason:
-        model = make_model(args)
-        results += run_backend(args, model)
-        try:
-            results += run_http(args, model)
-        except (RuntimeError, OSError, subprocess.SubprocessError) as error:
-            told = {result["test"] for result in results}
-            left = [n for n in HTTP + ["steady_memory"] if f"Bench.{n}" not in told]
-            results += [entry(name, "failed", str(error)) for name in left]
-        results.append(run_hf(model))
-    (args.out / "bench.json").write_text(json.dumps(results, indent=1) + "\n")
+    if reason:
+        for name in NAMES[args.piece]:
+            add(entry(name, "skipped", reason))
+        return 0
+    try:
+        make_model(args)
+        for result in RUN[args.piece](args):
+            add(result)
+    except (RuntimeError, OSError, ValueError, subprocess.SubprocessError) as error:
+        told = {result["test"] for result in results}
+        for name in NAMES[args.piece]:
+            if f"Bench.{name}" not in told:
+                add(entry(name, "failed", str(error)))
+    return 1 if any(result["outcome"] == "failed" for result in results) else 0
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main())

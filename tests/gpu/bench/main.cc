@@ -14,6 +14,7 @@ int main(int argc, char** argv) {
     std::fprintf(stderr, "usage: penstock-gpu-bench MODEL_FOLDER\n");
     return 2;
   }
+  std::setvbuf(stdout, nullptr, _IOLBF, BUFSIZ);  // each figure as soon as it is known
   auto device = shard::cuda::CudaGpu::Open(0);
   if (!device.ok()) {
     std::fprintf(stderr, "%s\n", Message(device.status()).c_str());

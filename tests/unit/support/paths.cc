@@ -6,7 +6,8 @@
 namespace penstock::testing_support {
 
 std::string SourcePath(const std::string& relative) {
-  return std::string(PENSTOCK_SOURCE_DIR "/") + relative;
+  const char* given = std::getenv("PENSTOCK_SOURCE_ROOT");
+  return std::string(given != nullptr ? given : PENSTOCK_SOURCE_DIR) + "/" + relative;
 }
 
 std::string SharedData(const std::string& relative) {

@@ -5,7 +5,8 @@
 
 namespace penstock::testing_support {
 
-// The absolute path of a file of the checkout; `relative` starts at its root.
+// The absolute path of a file of the checkout; `relative` starts at its root, which is
+// PENSTOCK_SOURCE_ROOT if that is set: tests that run away from where they were built.
 std::string SourcePath(const std::string& relative);
 
 // Optional test inputs: real tokenizers, templates and goldens, found through PENSTOCK_SHARED_DATA
