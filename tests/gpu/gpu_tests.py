@@ -23,7 +23,7 @@ from pathlib import Path
 SUITE_SECONDS = 150
 MEMCHECK_SECONDS = 500  # of all suites together
 KERNEL_SUITES = re.compile("Kernel|Attention")
-RESULT = re.compile(r"^\[ +(RUN|OK|FAILED|SKIPPED) +\] ([\w./]+)(?:, where .*)?(?: \((\d+) ms\))?$")
+RESULT = re.compile(r"^\[ +(RUN|OK|FAILED|SKIPPED) +\] ([\w./]+)(?:, where .*?)?(?: \((\d+) ms\))?$")
 OUTCOMES = {"OK": "passed", "FAILED": "failed", "SKIPPED": "skipped"}
 SANITIZER_PLACES = [
     "/usr/local/cuda*/bin",
