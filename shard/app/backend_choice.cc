@@ -25,6 +25,10 @@ constexpr const char* kEitherOr =
     "`kv-layout` padded needs backend reference; `quantize` int8 and a `kv-cache-dtype` other than "
     "the model's need backend cpu: they exclude each other";
 
+CpuTypes TypesOf(const BackendChoiceOptions& options, const Model& model) {
+  return {model.dtype, model.quantization, model.kv_type, options.products};
+}
+
 absl::StatusOr<std::unique_ptr<Backend>> MakeCpu(const BackendChoiceOptions& options,
                                                  const Model& model, const LoadProgress& progress) {
   const std::uint64_t useful =
@@ -40,6 +44,7 @@ absl::StatusOr<std::unique_ptr<Backend>> MakeCpu(const BackendChoiceOptions& opt
   cpu.block_size = options.block_size;
   cpu.quantization = model.quantization;
   cpu.kv_type = model.kv_type;
+  cpu.products = options.products;
   cpu.threads = static_cast<std::uint32_t>(std::min<std::uint64_t>(useful, options.cpu_threads));
   return MakeCpuBackend(std::move(cpu));
 }
@@ -71,8 +76,9 @@ absl::StatusOr<Choice> Choose(const BackendChoiceOptions& options, const Model& 
     return Choice{};
   }
   const absl::Status runs = options.padded ? absl::UnimplementedError(kNoPaddedLayout)
-                                           : CheckCpuBackend(model.program, model.dtype,
-                                                             options.block_size, model.kv_type);
+                                           : CheckCpuBackend(model.program,
+                                                             TypesOf(options, model),
+                                                             options.block_size);
   if (runs.ok()) return Choice{.cpu = true};
   if (options.wanted == "cpu" || absl::IsInvalidArgument(runs)) return runs;
   if (quantized) {
@@ -109,7 +115,7 @@ BackendFactory BackendChoice(BackendChoiceOptions options) {
 absl::StatusOr<std::string> DescribeChoice(const BackendChoiceOptions& options,
                                            const Model& model) {
   PENSTOCK_ASSIGN_OR_RETURN(const Choice choice, Choose(options, model));
-  if (choice.cpu) return CpuBackendName(model.dtype, model.quantization, model.kv_type);
+  if (choice.cpu) return CpuBackendName(TypesOf(options, model));
   return choice.missing.empty() ? "reference" : "reference: " + choice.missing;
 }
 

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <string>
 
+#include "shard/backend/cpu/cpu_backend.h"
 #include "shard/executor/model_engine.h"
 
 namespace penstock::shard {
@@ -15,6 +16,7 @@ struct BackendChoiceOptions {
   std::uint32_t cpu_threads = 1;  // at most; small models use fewer
   std::string weights_cache;      // folder of packed weights; empty: none
   std::uint64_t weights_cache_bytes = 0;
+  CpuProducts products = CpuProducts::kAuto;
 };
 
 // `auto` is cpu if it runs every operation of the model, else reference after a warning

@@ -1,8 +1,18 @@
+#include <string_view>
+
 #include "common/status.h"
 #include "shard/app/backend_choice.h"
 #include "shard/app/platform.h"
 
 namespace penstock::shard {
+namespace {
+
+CpuProducts ProductsOf(std::string_view name) {
+  if (name == "float") return CpuProducts::kFloat;
+  return name == "int16" ? CpuProducts::kInt16 : CpuProducts::kAuto;
+}
+
+}  // namespace
 
 absl::StatusOr<Platform> OpenPlatform(const options::Values& values) {
   if (values.GetString("device") == "cuda") {
@@ -19,6 +29,7 @@ absl::StatusOr<Platform> OpenPlatform(const options::Values& values) {
   choice.block_size = static_cast<std::uint32_t>(values.GetInt("block-size"));
   choice.padded = values.GetString("kv-layout") == "padded";
   choice.cpu_threads = CpuThreads(values);
+  choice.products = ProductsOf(values.GetString("cpu-products"));
   choice.weights_cache = values.GetString("weights-cache");
   choice.weights_cache_bytes = static_cast<std::uint64_t>(values.GetBytes("weights-cache-size"));
   platform.describe_backend = [choice](const Model& model) {

@@ -21,14 +21,24 @@ namespace penstock::shard {
 namespace cpu {
 namespace {
 
+Storage StorageOf(const Kernels& kernels, const CpuTypes& types) {
+  if (types.quantization == Quantization::kInt8) return Storage::kInt8;
+  const bool int16 = kernels.int16.gemm != nullptr && types.products != CpuProducts::kFloat;
+  return int16 ? Storage::kInt16 : Storage::kPlain;
+}
+
+CpuTypes TypesOf(const CpuOptions& options) {
+  return {options.dtype, options.quantization, options.kv_type, options.products};
+}
+
 class CpuBackend final : public Backend {
  public:
   CpuBackend(const CpuOptions& options, const Kernels& kernels)
       : program_(options.program),
         block_size_(options.block_size),
-        quantization_(options.quantization),
         kv_type_(options.kv_type),
         kernels_(kernels),
+        storage_(StorageOf(kernels, TypesOf(options))),
         pool_(options.threads) {}
 
   absl::Status Initialize(const CpuOptions& options);
@@ -47,9 +57,9 @@ class CpuBackend final : public Backend {
 
   const Program program_;
   const std::uint32_t block_size_;
-  const Quantization quantization_;
   const KvType kv_type_;
   const Kernels& kernels_;
+  const Storage storage_;
   WorkerPool pool_;
   std::optional<WeightStore> weights_;
   BackendLimits limits_;
@@ -67,7 +77,7 @@ absl::Status CpuBackend::Initialize(const CpuOptions& options) {
   store_options.source = options.source != nullptr ? options.source : &loaded;
   store_options.progress = options.progress;
   store_options.cache_folder = options.weights_cache;
-  store_options.quantization = quantization_;
+  store_options.storage = storage_;
   store_options.cache_most = options.weights_cache_bytes;
   PENSTOCK_ASSIGN_OR_RETURN(WeightStore store,
                             WeightStore::Create(program_, store_options, kernels_, pool_));
@@ -75,16 +85,15 @@ absl::Status CpuBackend::Initialize(const CpuOptions& options) {
   return absl::OkStatus();
 }
 
-std::string NameOf(const Kernels& kernels, Quantization quantization, KvType kv_type) {
+std::string NameOf(const Kernels& kernels, Storage storage, KvType kv_type) {
   std::string name = "cpu/" + std::string(IsaName(kernels.isa));
-  if (quantization != Quantization::kNone) {
-    name += "/" + std::string(QuantizationName(quantization));
-  }
+  if (storage == Storage::kInt16) name += "-int16";
+  if (storage == Storage::kInt8) name += "/int8";
   if (kv_type != KvType::kAuto) name += "/kv-" + std::string(KvTypeName(kv_type));
   return name;
 }
 
-std::string CpuBackend::Name() const { return NameOf(kernels_, quantization_, kv_type_); }
+std::string CpuBackend::Name() const { return NameOf(kernels_, storage_, kv_type_); }
 
 absl::Status CpuBackend::Prepare(const BackendLimits& limits, Communicator* communicator) {
   if (program_.part.world > 1 && communicator == nullptr) {
@@ -96,7 +105,7 @@ absl::Status CpuBackend::Prepare(const BackendLimits& limits, Communicator* comm
   logit_count_ = 0;
   buffers_ = StepBuffers();
   PENSTOCK_ASSIGN_OR_RETURN(
-      buffers_, StepBuffers::Create(program_, kernels_, quantization_, limits, pool_.threads()));
+      buffers_, StepBuffers::Create(program_, kernels_, storage_, limits, pool_.threads()));
   rope_ = BuildRopeTable(program_.rope, program_.head_dim, limits.max_sequence_length);
   runner_.emplace(StepParts{program_, kernels_, CellsOf(kernels_, kv_type_), *weights_, cache_,
                             buffers_, rope_, block_size_, pool_, communicator_});
@@ -199,20 +208,42 @@ std::uint64_t CpuBackend::MemoryBytes() const {
 }  // namespace
 }  // namespace cpu
 
-absl::Status CheckCpuBackend(const Program& program, DType dtype, std::uint32_t block_size,
-                             KvType kv_type) {
+namespace {
+
+absl::Status CheckProducts(const cpu::Kernels& kernels, const CpuTypes& types) {
+  if (types.products != CpuProducts::kInt16) return absl::OkStatus();
+  if (types.quantization != Quantization::kNone) {
+    return BadValue("cpu-products", "int16", "auto with `quantize` int8, whose products are its own");
+  }
+  if (types.dtype != DType::kBFloat16) {
+    return BadValue("cpu-products", "int16",
+                    "auto or float for a model in " + std::string(DTypeName(types.dtype)));
+  }
+  if (kernels.int16.gemm == nullptr) {
+    return BadValue("cpu-products", "int16",
+                    "auto or float on " + std::string(cpu::IsaName(kernels.isa)) +
+                        ": int16 needs AVX512_VNNI and takes the place of avx512");
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+absl::Status CheckCpuBackend(const Program& program, const CpuTypes& types,
+                             std::uint32_t block_size) {
   PENSTOCK_ASSIGN_OR_RETURN(const cpu::Isa isa, cpu::ChooseIsa());
-  const cpu::Kernels* kernels = cpu::FindKernels(isa, dtype);
+  const cpu::Kernels* kernels = cpu::FindKernels(isa, types.dtype);
   if (kernels == nullptr) {
     return absl::UnimplementedError("the cpu backend computes in float32 and bfloat16, not in " +
-                                    std::string(DTypeName(dtype)));
+                                    std::string(DTypeName(types.dtype)));
   }
+  PENSTOCK_RETURN_IF_ERROR(CheckProducts(*kernels, types));
   if (program.head_dim > cpu::kMostHeadDim) {
     return absl::UnimplementedError("the cpu backend attends with heads of at most " +
                                     std::to_string(cpu::kMostHeadDim) + " dimensions, not " +
                                     std::to_string(program.head_dim));
   }
-  if (block_size % cpu::CellsOf(*kernels, kv_type).pack != 0) {
+  if (block_size % cpu::CellsOf(*kernels, types.kv_type).pack != 0) {
     return absl::UnimplementedError(
         "the cpu backend needs an even block size with K/V in bfloat16, not " +
         std::to_string(block_size));
@@ -220,16 +251,16 @@ absl::Status CheckCpuBackend(const Program& program, DType dtype, std::uint32_t 
   return cpu::CheckOperations(program);
 }
 
-absl::StatusOr<std::string> CpuBackendName(DType dtype, Quantization quantization, KvType kv_type) {
+absl::StatusOr<std::string> CpuBackendName(const CpuTypes& types) {
   PENSTOCK_ASSIGN_OR_RETURN(const cpu::Isa isa, cpu::ChooseIsa());
-  const cpu::Kernels* kernels = cpu::FindKernels(isa, dtype);
-  if (kernels == nullptr) return absl::UnimplementedError(std::string(DTypeName(dtype)));
-  return cpu::NameOf(*kernels, quantization, kv_type);
+  const cpu::Kernels* kernels = cpu::FindKernels(isa, types.dtype);
+  if (kernels == nullptr) return absl::UnimplementedError(std::string(DTypeName(types.dtype)));
+  return cpu::NameOf(*kernels, cpu::StorageOf(*kernels, types), types.kv_type);
 }
 
 absl::StatusOr<std::unique_ptr<Backend>> MakeCpuBackend(CpuOptions options) {
   PENSTOCK_RETURN_IF_ERROR(
-      CheckCpuBackend(options.program, options.dtype, options.block_size, options.kv_type));
+      CheckCpuBackend(options.program, cpu::TypesOf(options), options.block_size));
   PENSTOCK_ASSIGN_OR_RETURN(const cpu::Isa isa, cpu::ChooseIsa());
   const cpu::Kernels* kernels =
       options.kernels != nullptr ? options.kernels : cpu::FindKernels(isa, options.dtype);

@@ -15,8 +15,9 @@
 //
 // Precision: float32 models compute in float32 throughout. bfloat16 models keep weights and K/V in
 // bfloat16 and everything that is added up (the residual stream, sums, softmax, norms) in float32;
-// what products read is rounded to bfloat16 where the processor multiplies bfloat16 pairs, and not
-// at all where weights are widened.
+// what products read is rounded to bfloat16 where the processor multiplies bfloat16 pairs, to
+// integers of 14 bits where they are of integers (then weights are integers of 16 bits), and not at
+// all where weights are widened (decisions 0010, 0034).
 //
 // Determinism: for one instruction set, type and world size the logits of a row depend on the
 // tokens before it and on nothing else: not on batch mates, chunks, cached prefixes or threads
@@ -42,6 +43,21 @@ namespace cpu {
 struct Kernels;
 }
 
+// How bfloat16 weights are multiplied (--cpu-products).
+enum class CpuProducts : std::uint8_t {
+  kAuto,   // kInt16 where its kernels are there and faster
+  kFloat,  // as they are: widened to float32, or in pairs where the processor multiplies those
+  kInt16,  // as integers of 16 bits, and what they are multiplied with as integers of 14
+};
+
+// What the backend computes with.
+struct CpuTypes {
+  DType dtype = DType::kFloat32;
+  Quantization quantization = Quantization::kNone;
+  KvType kv_type = KvType::kAuto;
+  CpuProducts products = CpuProducts::kAuto;
+};
+
 struct CpuOptions {
   Program program;
   LoadedWeights weights;  // of the same BuildProgram; freed once packed
@@ -50,6 +66,7 @@ struct CpuOptions {
   std::uint32_t threads = 1;  // 1 … 64
   Quantization quantization = Quantization::kNone;
   KvType kv_type = KvType::kAuto;
+  CpuProducts products = CpuProducts::kAuto;
   // Instead of the processor's own, for the same instruction set; outlive the backend.
   const cpu::Kernels* kernels = nullptr;
   // In the place of `weights`, then empty: packed as they are read. Used by MakeCpuBackend only.
@@ -61,14 +78,14 @@ struct CpuOptions {
 };
 
 // Unimplemented or FailedPrecondition, one line, for what this backend or this processor cannot
-// run; InvalidArgument for a wrong PENSTOCK_ISA.
-absl::Status CheckCpuBackend(const Program& program, DType dtype, std::uint32_t block_size,
-                             KvType kv_type = KvType::kAuto);
+// run; InvalidArgument for a wrong PENSTOCK_ISA, and for products in integers that this model or
+// processor cannot have.
+absl::Status CheckCpuBackend(const Program& program, const CpuTypes& types,
+                             std::uint32_t block_size);
 
-// What Name() will be of a backend that the check lets through: cpu/avx512-bf16/int8, and
-// behind it /kv-int8 where K/V have another type than the model.
-absl::StatusOr<std::string> CpuBackendName(DType dtype, Quantization quantization,
-                                           KvType kv_type = KvType::kAuto);
+// What Name() will be of a backend that the check lets through: cpu/avx512-bf16/int8, behind it
+// /kv-int8 where K/V have another type than the model; cpu/avx512-int16 multiplies in integers.
+absl::StatusOr<std::string> CpuBackendName(const CpuTypes& types);
 
 absl::StatusOr<std::unique_ptr<Backend>> MakeCpuBackend(CpuOptions options);
 

@@ -7,7 +7,8 @@
 // positions from position 0, each softmaxed alone, merged from left to right. So bits do not depend
 // on the number of rows, the split of a prompt into chunks, or the threads.
 //
-// Types: weights and K/V are float32, bfloat16 or int8 (below; norms and embeddings never int8).
+// Types: weights and K/V are float32, bfloat16 or int8 (below; norms and embeddings never int8);
+// weights of bfloat16 may be kept as 16-bit integers (below).
 // `activation` is what products read: bfloat16 where the instruction set multiplies bfloat16 pairs,
 // float32 elsewhere (bfloat16 weights are then widened, and activations stay unrounded). Everything
 // else is float32.
@@ -38,24 +39,42 @@ struct Layout {
   std::size_t PanelColumns() const { return lanes * panel_vectors; }
 };
 
-// Weights of 8 bits. A weight is q times the scale of its output, q in [-127, 127], stored as
-// q + 128 and four K together. What they are multiplied with is quantised for the product: row by
-// row and in groups of kInt8Group along K, each with a scale of its own. The sums inside a group
-// are of integers, hence exact and the same on every instruction set; the groups join in ascending
-// order, one chain of float32 fused multiply-adds per output.
-inline constexpr std::size_t kInt8Pack = 4;
-inline constexpr std::size_t kInt8Group = 128;
+// Products of integers. What weights are multiplied with is quantised for the product: row by row
+// and in groups of kIntegerGroup along K, each with a scale of its own. The sums inside a group are
+// of integers, hence exact and the same in any order and on every instruction set; the groups join
+// in ascending order, one chain of float32 fused multiply-adds per output.
+inline constexpr std::size_t kIntegerGroup = 128;
 
-struct Int8Group {
-  float scale = 0;          // NaN where a value of the group is not finite
-  std::int32_t offset = 0;  // -128 times the sum of the group's integers
+// Weights of 8 bits. A weight is q times the scale of its output, q in [-127, 127], stored as
+// q + 128 and four K together; rows are quantised to [-127, 127].
+inline constexpr std::size_t kInt8Pack = 4;
+
+// Weights of 16 bits, for bfloat16: two K together, q times the scale of its output and group, a
+// power of two, so that a weight with |q| >= 128 is exact. Rows are quantised to
+// [-kInt16Largest, kInt16Largest]. No sum of a group leaves an int32 whatever the row, since the
+// sum of |q| over a group is at most kInt16Sum.
+// In memory each group of a panel begins with the float32 scales of its columns.
+inline constexpr std::size_t kInt16Pack = 2;
+inline constexpr std::int32_t kInt16Largest = 8191;
+inline constexpr std::int32_t kInt16Sum = INT32_MAX / kInt16Largest;  // 262,175
+
+// How the weights of a matrix lie in memory.
+enum class Storage : std::uint8_t {
+  kPlain,  // in their own type
+  kInt8,
+  kInt16,
 };
 
-// Rows of integers as Int8Kernels::quantize writes them.
-struct Int8Rows {
+struct IntegerGroup {
+  float scale = 0;          // NaN where a value of the group is not finite
+  std::int32_t offset = 0;  // of int8: -128 times the sum of the group's integers
+};
+
+// Rows of integers as IntegerKernels::quantize writes them.
+struct IntegerRows {
   std::byte* values = nullptr;
   std::size_t stride = 0;  // bytes
-  Int8Group* groups = nullptr;
+  IntegerGroup* groups = nullptr;
   std::size_t group_stride = 0;
 };
 
@@ -63,7 +82,14 @@ struct QuantizeArgs {
   const void* input = nullptr;  // activations of one row, zero up to a multiple of 32
   std::size_t size = 0;
   std::byte* values = nullptr;
-  Int8Group* groups = nullptr;
+  IntegerGroup* groups = nullptr;
+};
+
+// A panel of Storage::kInt16 from rows of bfloat16.
+struct PackInt16Args {
+  const std::byte* const* rows = nullptr;  // of each column; null is zero
+  std::size_t inner = 0;
+  std::byte* out = nullptr;
 };
 
 enum class Epilogue : std::uint8_t {
@@ -73,11 +99,11 @@ enum class Epilogue : std::uint8_t {
 };
 
 struct GemmArgs {
-  // Activations [rows, input_stride], zero from K to its padded size; for int8 weights the values
-  // of Int8Rows, their stride in bytes.
+  // Activations [rows, input_stride], zero from K to its padded size; for weights of integers the
+  // values of IntegerRows, their stride in bytes.
   const void* input = nullptr;
   std::size_t input_stride = 0;
-  const Int8Group* groups = nullptr;  // [rows, group_stride], for int8 weights
+  const IntegerGroup* groups = nullptr;  // [rows, group_stride], for weights of integers
   std::size_t group_stride = 0;
   std::size_t rows = 0;
   const void* weights = nullptr;  // packed
@@ -178,8 +204,9 @@ struct AttentionScratch {
   void* probabilities = nullptr;  // [rows, kScoreStride]
 };
 
-struct Int8Kernels {
-  std::size_t step_bytes = 0;  // of a row's kInt8Pack integers
+struct IntegerKernels {
+  std::size_t pack = 0;        // K of a step
+  std::size_t step_bytes = 0;  // of a row's integers of a step
   void (*quantize)(const QuantizeArgs& args);
   void (*gemm)(const GemmArgs& args);
 };
@@ -206,7 +233,11 @@ struct Kernels {
   Layout layout;
 
   void (*gemm)(const GemmArgs& args);
-  Int8Kernels int8;                         // the same activations
+  IntegerKernels int8;                      // the same activations
+  // For bfloat16 weights; the same activations. Null functions where there are none, or where the
+  // products of `gemm` are as fast.
+  IntegerKernels int16;
+  void (*pack_int16)(const PackInt16Args& args);
   void (*norm)(const NormArgs& args);       // RMSNorm to activations
   void (*head_norm)(const NormArgs& args);  // RMSNorm to float32, in place is fine
   // Rotates the pairs (i, i + half) of one head.
@@ -227,6 +258,10 @@ struct Kernels {
   void (*finish)(const AttentionTile& tile, const AttentionState& state, void* out,
                  std::size_t out_stride);
 };
+
+inline const IntegerKernels& KernelsOf(const Kernels& kernels, Storage storage) {
+  return storage == Storage::kInt16 ? kernels.int16 : kernels.int8;
+}
 
 // Of a cache of that type; auto is that of the weights.
 inline const CellKernels& CellsOf(const Kernels& kernels, KvType type) {

@@ -51,14 +51,16 @@ std::uint8_t BiasedInt8(float x) {
 
 }  // namespace
 
-PackedMatrix::PackedMatrix(const MatrixShape& shape, const Layout& layout, DType dtype)
-    : rows_(shape.rows), inner_(shape.inner), gated_(shape.gated), layout_(layout), dtype_(dtype) {}
-
-PackedMatrix PackedMatrix::Int8(const MatrixShape& shape, Layout layout, DType dtype) {
-  layout.pack = kInt8Pack;
-  PackedMatrix matrix(shape, layout, dtype);
-  matrix.quantized_ = true;
-  return matrix;
+PackedMatrix::PackedMatrix(const MatrixShape& shape, const Kernels& kernels, DType dtype,
+                           Storage storage)
+    : rows_(shape.rows),
+      inner_(shape.inner),
+      gated_(shape.gated),
+      layout_(kernels.layout),
+      dtype_(dtype),
+      storage_(storage),
+      pack_int16_(kernels.pack_int16) {
+  if (storage != Storage::kPlain) layout_.pack = KernelsOf(kernels, storage).pack;
 }
 
 std::size_t PackedMatrix::panels() const {
@@ -67,16 +69,19 @@ std::size_t PackedMatrix::panels() const {
 }
 
 std::size_t PackedMatrix::PanelBytes() const {
-  return layout_.PanelColumns() * steps() * layout_.pack * ElementBytes();
+  const std::size_t groups =
+      storage_ == Storage::kInt16 ? (inner_ + kIntegerGroup - 1) / kIntegerGroup : 0;
+  return layout_.PanelColumns() *
+         (steps() * layout_.pack * ElementBytes() + groups * sizeof(float));
 }
 
 std::size_t PackedMatrix::Bytes() const {
-  const std::size_t scales = quantized_ ? PaddedColumns() * sizeof(float) : 0;
+  const std::size_t scales = storage_ == Storage::kInt8 ? PaddedColumns() * sizeof(float) : 0;
   return panels() * PanelBytes() + scales;
 }
 
 const float* PackedMatrix::scales() const {
-  if (!quantized_) return nullptr;
+  if (storage_ != Storage::kInt8) return nullptr;
   return reinterpret_cast<const float*>(data_ + panels() * PanelBytes());
 }
 
@@ -172,10 +177,15 @@ void PackedMatrix::QuantizePanel(const Sources& sources, std::size_t panel) {
 void PackedMatrix::Pack(const RowRuns& rows, Share panels) {
   for (std::size_t panel = panels.first; panel < panels.first + panels.count; ++panel) {
     const Sources sources = SourcesOf(rows, panel);
-    if (quantized_) {
-      QuantizePanel(sources, panel);
-    } else {
-      PackPanel(sources, panel);
+    switch (storage_) {
+      case Storage::kPlain:
+        PackPanel(sources, panel);
+        break;
+      case Storage::kInt8:
+        QuantizePanel(sources, panel);
+        break;
+      case Storage::kInt16:
+        pack_int16_({sources.data(), inner_, data_ + panel * PanelBytes()});
     }
   }
 }
@@ -185,14 +195,31 @@ void PackedMatrix::Pack(const TensorView& weights, Share panels) {
   Pack(RowRuns{base, base, rows_ + 1, RowBytes()}, panels);
 }
 
+void PackedMatrix::UnpackInt16Row(std::size_t column, float* out) const {
+  const std::size_t columns = layout_.PanelColumns();
+  const std::byte* group = data_ + column / columns * PanelBytes();
+  for (std::size_t first = 0; first < inner_; first += kIntegerGroup) {
+    const std::size_t count = std::min(kIntegerGroup, inner_ - first);
+    const float scale = reinterpret_cast<const float*>(group)[column % columns];
+    group += columns * sizeof(float);
+    const auto* pairs = reinterpret_cast<const std::int16_t*>(group) + column % columns * kInt16Pack;
+    for (std::size_t k = 0; k < count; ++k) {
+      const std::int16_t q = pairs[k / kInt16Pack * columns * kInt16Pack + k % kInt16Pack];
+      out[first + k] = static_cast<float>(q) * scale;
+    }
+    group += columns * kIntegerGroup * sizeof(std::int16_t);
+  }
+}
+
 void PackedMatrix::UnpackRow(std::size_t row, float* out) const {
   const std::size_t columns = layout_.PanelColumns();
   const std::size_t pack = layout_.pack;
   const std::size_t column = ColumnOf(row);
+  if (storage_ == Storage::kInt16) return UnpackInt16Row(column, out);
   const std::size_t base = column / columns * columns * steps() * pack + column % columns * pack;
   for (std::size_t k = 0; k < inner_; ++k) {
     const std::size_t at = base + k / pack * columns * pack + k % pack;
-    if (quantized_) {
+    if (storage_ == Storage::kInt8) {
       const int q = std::to_integer<int>(data_[at]) - 128;
       out[k] = static_cast<float>(q) * scales()[column];
     } else {

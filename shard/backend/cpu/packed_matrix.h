@@ -8,7 +8,8 @@
 // alternate, so that both factors of an output meet in one register tile. Padding is zero.
 //
 // Quantised to int8 (kernels.h), `pack` is kInt8Pack, and behind the panels there is a float32
-// scale for each packed column: the largest weight of its output divided by 127.
+// scale for each packed column: the largest weight of its output divided by 127. Of 16-bit integers
+// each group of K of a panel begins with the scales of its columns.
 #pragma once
 
 #include <array>
@@ -45,10 +46,9 @@ struct RowRuns {
 class PackedMatrix {
  public:
   PackedMatrix() = default;
-  // Keeps weights of `dtype` as they are. No memory yet.
-  PackedMatrix(const MatrixShape& shape, const Layout& layout, DType dtype);
-  // Quantises them; `layout.pack` does not count.
-  static PackedMatrix Int8(const MatrixShape& shape, Layout layout, DType dtype);
+  // For weights of `dtype` and these kernels, which outlive it. No memory yet.
+  PackedMatrix(const MatrixShape& shape, const Kernels& kernels, DType dtype,
+               Storage storage = Storage::kPlain);
 
   std::size_t Bytes() const;
   void SetMemory(std::byte* memory) { data_ = memory; }  // 64-byte aligned, Bytes() long
@@ -67,8 +67,8 @@ class PackedMatrix {
   void PackBias(const float* bias, float* out) const;
 
   const std::byte* data() const { return data_; }
-  bool quantized() const { return quantized_; }
-  // Of the packed columns; null where weights are as they were.
+  Storage storage() const { return storage_; }
+  // Of the packed columns, of int8; null otherwise.
   const float* scales() const;
   std::size_t inner() const { return inner_; }
   bool gated() const { return gated_; }
@@ -91,15 +91,17 @@ class PackedMatrix {
   void PackPanel(const Sources& sources, std::size_t panel);
   void PackColumn(const std::byte* row, std::size_t first, std::byte* out);
   void QuantizePanel(const Sources& sources, std::size_t panel);
-  std::size_t ElementBytes() const { return quantized_ ? 1 : DTypeBytes(dtype_); }
+  std::size_t ElementBytes() const { return storage_ == Storage::kInt8 ? 1 : DTypeBytes(dtype_); }
   std::size_t PanelBytes() const;
+  void UnpackInt16Row(std::size_t column, float* out) const;
 
   std::size_t rows_ = 0;
   std::size_t inner_ = 0;
   bool gated_ = false;
   Layout layout_;
   DType dtype_ = DType::kFloat32;  // of the weights
-  bool quantized_ = false;
+  Storage storage_ = Storage::kPlain;
+  void (*pack_int16_)(const PackInt16Args& args) = nullptr;
   std::byte* data_ = nullptr;
 };
 

@@ -35,7 +35,7 @@ bool HoldsActivations(Buffer buffer) {
 struct StepBuffers::Sizes {
   const Program& program;
   const Kernels& kernels;
-  Quantization quantization;
+  Storage storage;
   const BackendLimits& limits;
   std::uint32_t threads;
 
@@ -76,15 +76,17 @@ class StepBuffers::Carver {
     if (memory == nullptr) return {};
     return {memory, memory + rows, memory + 2 * rows, value_stride};
   }
-  Int8Rows Rows(const Sizes& sizes, std::size_t rows) {
-    if (sizes.quantization != Quantization::kInt8) return {};
-    Int8Rows int8;
-    int8.stride = StrideFor(
-        RoundUp(sizes.Inner(), kStrideUnit) / kInt8Pack * sizes.kernels.int8.step_bytes, 1);
-    int8.group_stride = RoundUp(sizes.Inner(), kInt8Group) / kInt8Group;
-    int8.values = Take(rows * int8.stride);
-    int8.groups = reinterpret_cast<Int8Group*>(Take(rows * int8.group_stride * sizeof(Int8Group)));
-    return int8;
+  IntegerRows Rows(const Sizes& sizes, std::size_t rows) {
+    if (sizes.storage == Storage::kPlain) return {};
+    const IntegerKernels& kernels = KernelsOf(sizes.kernels, sizes.storage);
+    IntegerRows integers;
+    integers.stride =
+        StrideFor(RoundUp(sizes.Inner(), kStrideUnit) / kernels.pack * kernels.step_bytes, 1);
+    integers.group_stride = RoundUp(sizes.Inner(), kIntegerGroup) / kIntegerGroup;
+    integers.values = Take(rows * integers.stride);
+    integers.groups = reinterpret_cast<IntegerGroup*>(
+        Take(rows * integers.group_stride * sizeof(IntegerGroup)));
+    return integers;
   }
   std::size_t used() const { return used_; }
 
@@ -103,14 +105,15 @@ void StepBuffers::Carve(const Sizes& sizes, Carver& carver) {
     view.stride = StrideFor(sizes.program.widths[i], view.element);
     view.data = carver.Take(sizes.RowsOf(buffer) * view.stride * view.element);
   }
-  int8_ = carver.Rows(sizes, std::max(sizes.limits.max_step_tokens, sizes.limits.max_logit_rows));
+  integers_ =
+      carver.Rows(sizes, std::max(sizes.limits.max_step_tokens, sizes.limits.max_logit_rows));
   threads_.resize(sizes.threads);
   for (ThreadScratch& thread : threads_) {
     thread.gemm = carver.Floats(kGemmScratch);
     thread.row = carver.Floats(hidden);
     thread.normed = views_[static_cast<std::size_t>(Buffer::kNormed)];
     thread.normed.data = carver.Take(kPrivateRows * thread.normed.stride * activation);
-    thread.int8 = carver.Rows(sizes, kPrivateRows);
+    thread.integers = carver.Rows(sizes, kPrivateRows);
     thread.attention.queries = carver.Take(tile_rows_ * kQueryStride * sizeof(float));
     thread.attention.scores = carver.Floats(tile_rows_ * kScoreStride);
     thread.attention.probabilities = carver.Take(tile_rows_ * kScoreStride * sizeof(float));
@@ -127,10 +130,9 @@ void StepBuffers::Carve(const Sizes& sizes, Carver& carver) {
 }
 
 absl::StatusOr<StepBuffers> StepBuffers::Create(const Program& program, const Kernels& kernels,
-                                                Quantization quantization,
-                                                const BackendLimits& limits,
+                                                Storage storage, const BackendLimits& limits,
                                                 std::uint32_t threads) {
-  const Sizes sizes{program, kernels, quantization, limits, threads};
+  const Sizes sizes{program, kernels, storage, limits, threads};
   StepBuffers buffers;
   buffers.tile_rows_ = std::max(kTileRows, sizes.Group());
   buffers.value_stride_ = RoundUp(program.head_dim, kernels.layout.lanes);

@@ -13,7 +13,6 @@
 #include "shard/backend/cpu/kernels.h"
 #include "shard/model/program.h"
 #include "shard/weights/memory_region.h"
-#include "shard/weights/quantization.h"
 
 namespace penstock::shard::cpu {
 
@@ -33,7 +32,7 @@ struct ThreadScratch {
   float* gemm = nullptr;
   float* row = nullptr;  // as wide as the hidden state
   BufferView normed;     // kPrivateRows
-  Int8Rows int8;         // the same; only for quantised weights
+  IntegerRows integers;     // the same; only for weights of integers
   AttentionScratch attention;
   AttentionState partition;
   AttentionState total;
@@ -42,15 +41,15 @@ struct ThreadScratch {
 class StepBuffers {
  public:
   StepBuffers() = default;
-  // With quantised weights there is room for quantised rows.
+  // For weights of integers there is room for rows of them.
   static absl::StatusOr<StepBuffers> Create(const Program& program, const Kernels& kernels,
-                                            Quantization quantization, const BackendLimits& limits,
+                                            Storage storage, const BackendLimits& limits,
                                             std::uint32_t threads);
 
   const BufferView& View(Buffer buffer) const { return views_[static_cast<std::size_t>(buffer)]; }
   ThreadScratch& Thread(std::size_t thread) { return threads_[thread]; }
-  // What a product of quantised weights reads, of all rows of a step.
-  const Int8Rows& int8() const { return int8_; }
+  // What a product with weights of integers reads, of all rows of a step.
+  const IntegerRows& integers() const { return integers_; }
   // Result of a partition of a divided attention item.
   AttentionState Slot(std::size_t slot) const;
   std::size_t slots() const { return slots_; }
@@ -68,7 +67,7 @@ class StepBuffers {
   MemoryRegion region_;
   std::array<BufferView, kBufferCount> views_;
   std::vector<ThreadScratch> threads_;
-  Int8Rows int8_;
+  IntegerRows integers_;
   float* slot_memory_ = nullptr;
   std::size_t slots_ = 0;
   std::size_t tile_rows_ = 0;

@@ -161,13 +161,14 @@ GemmArgs StepRunner::GemmOf(const Stage& stage, std::size_t thread) const {
 
 GemmArgs StepRunner::Quantized(const Stage& stage, const GemmArgs& whole, std::size_t thread) {
   const bool few = whole.rows <= kPrivateRows;
-  const Int8Rows& out = few ? parts_.buffers.Thread(thread).int8 : parts_.buffers.int8();
+  const IntegerRows& out = few ? parts_.buffers.Thread(thread).integers : parts_.buffers.integers();
+  const IntegerKernels& kernels = KernelsOf(parts_.kernels, stage.matrix->storage());
   const Share share = few ? Share{0, whole.rows} : EvenShare(whole.rows, threads(), thread);
   const std::size_t row_bytes = whole.input_stride * DTypeBytes(parts_.kernels.activation);
   for (std::size_t row = share.first; row < share.first + share.count; ++row) {
-    parts_.kernels.int8.quantize({static_cast<const std::byte*>(whole.input) + row * row_bytes,
-                                  stage.matrix->inner(), out.values + row * out.stride,
-                                  out.groups + row * out.group_stride});
+    kernels.quantize({static_cast<const std::byte*>(whole.input) + row * row_bytes,
+                      stage.matrix->inner(), out.values + row * out.stride,
+                      out.groups + row * out.group_stride});
   }
   if (!few) parts_.pool.Barrier();
   GemmArgs args = whole;
@@ -181,7 +182,7 @@ GemmArgs StepRunner::Quantized(const Stage& stage, const GemmArgs& whole, std::s
 
 void StepRunner::Linear(const Stage& stage, const GemmArgs& whole, std::size_t thread) {
   const PackedMatrix& matrix = *stage.matrix;
-  const bool quantized = matrix.quantized();
+  const bool quantized = matrix.storage() != Storage::kPlain;
   GemmArgs args = quantized ? Quantized(stage, whole, thread) : whole;
   const std::size_t element = quantized ? 1 : DTypeBytes(parts_.kernels.activation);
   const BufferView& out = parts_.buffers.View(stage.out);
@@ -199,7 +200,8 @@ void StepRunner::Linear(const Stage& stage, const GemmArgs& whole, std::size_t t
   args.bias = stage.weight;
   args.epilogue = stage.epilogue;
   args.scratch = parts_.buffers.Thread(thread).gemm;
-  const auto gemm = quantized ? parts_.kernels.int8.gemm : parts_.kernels.gemm;
+  const auto gemm =
+      quantized ? KernelsOf(parts_.kernels, matrix.storage()).gemm : parts_.kernels.gemm;
   // Few rows are computed against two panels at once.
   const std::size_t grain = 2 * parts_.kernels.layout.panel_vectors / matrix.UnitVectors();
   columns_.Begin(thread, share.columns);

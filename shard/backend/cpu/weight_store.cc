@@ -201,9 +201,7 @@ std::vector<WeightStore::Item> WeightStore::Arrange(const Plan& plan, const Opti
   };
   for (std::int32_t index : plan.matrices) {
     const MatrixShape shape{source.Rows(index), source.Columns(index), plan.gated.contains(index)};
-    const PackedMatrix matrix = options.quantization == Quantization::kInt8
-                                    ? PackedMatrix::Int8(shape, kernels.layout, source.dtype())
-                                    : PackedMatrix(shape, kernels.layout, source.dtype());
+    const PackedMatrix matrix(shape, kernels, source.dtype(), options.storage);
     add({Item::Kind::kMatrix, index, 0, 0, matrix.Bytes(), matrix.panels()}, kPage);
     matrices_.emplace(index, matrix);
   }
@@ -226,12 +224,13 @@ std::vector<WeightStore::Item> WeightStore::Arrange(const Plan& plan, const Opti
   return items;
 }
 
-std::string WeightStore::Identity(const std::vector<Item>& items, const WeightSource& source,
+std::string WeightStore::Identity(const std::vector<Item>& items, const Options& options,
                                   const Kernels& kernels) const {
-  std::string text = source.Identity();
+  std::string text = options.source->Identity();
   if (text.empty()) return text;
   text += "packing " + std::to_string(kPackingVersion) + " for " +
-          std::string(IsaName(kernels.isa)) + " " + std::string(DTypeName(kernels.weight));
+          std::string(IsaName(kernels.isa)) + " " + std::string(DTypeName(kernels.weight)) +
+          " as " + std::to_string(static_cast<int>(options.storage));
   for (std::size_t number :
        {kernels.layout.lanes, kernels.layout.panel_vectors, kernels.layout.pack}) {
     text += " " + std::to_string(number);
@@ -256,7 +255,7 @@ absl::StatusOr<WeightStore> WeightStore::Create(const Program& program, const Op
   const std::span<std::byte> image(store.region_.data(), end);
 
   PackedCache cache(options.cache_folder, options.cache_most,
-                    store.Identity(items, *options.source, kernels));
+                    store.Identity(items, options, kernels));
   const auto owner = [&items, &pool](std::size_t offset) {
     const auto next = std::upper_bound(items.begin(), items.end(), offset,
                                        [](std::size_t at, const Item& b) { return at < b.offset; });

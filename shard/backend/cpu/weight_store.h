@@ -21,7 +21,6 @@
 #include "shard/backend/cpu/worker_pool.h"
 #include "shard/model/program.h"
 #include "shard/weights/memory_region.h"
-#include "shard/weights/quantization.h"
 #include "shard/weights/weight_source.h"
 
 namespace penstock::shard::cpu {
@@ -30,7 +29,7 @@ class WeightStore {
  public:
   struct Options {
     const WeightSource* source = nullptr;
-    Quantization quantization = Quantization::kNone;
+    Storage storage = Storage::kPlain;  // of matrices
     LoadProgress progress;         // or none
     std::string cache_folder;      // empty: no cache
     std::uint64_t cache_most = 0;  // bytes of all its files
@@ -69,7 +68,7 @@ class WeightStore {
   // Where everything lies, and how many bytes that is.
   std::vector<Item> Arrange(const Plan& plan, const Options& options, const Kernels& kernels);
   void SetPlaces(const std::vector<Item>& items);
-  std::string Identity(const std::vector<Item>& items, const WeightSource& source,
+  std::string Identity(const std::vector<Item>& items, const Options& options,
                        const Kernels& kernels) const;
 
   MemoryRegion region_;

@@ -54,7 +54,7 @@ class AttentionCase {
       : kernels_(kernels), cells_(CellsOf(kernels, cells)), case_(c), pool_(pool) {
     const Program program = ProgramOf(c);
     const std::uint32_t rows = c.sequences * c.tokens;
-    auto buffers = StepBuffers::Create(program, kernels, Quantization::kNone,
+    auto buffers = StepBuffers::Create(program, kernels, Storage::kPlain,
                                        {rows, c.context + c.tokens, 1, 0}, pool.threads());
     if (!buffers.ok()) std::abort();
     buffers_ = std::move(*buffers);

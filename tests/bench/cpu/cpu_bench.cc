@@ -75,22 +75,21 @@ struct BenchShape {
 
 class GemmBench {
  public:
-  GemmBench(const Kernels& kernels, bool int8, WorkerPool& pool)
-      : kernels_(kernels), int8_(int8), pool_(pool) {
+  GemmBench(const Kernels& kernels, Storage storage, WorkerPool& pool)
+      : kernels_(kernels), storage_(storage), pool_(pool) {
     for (std::uint32_t i = 0; i < pool.threads(); ++i) scratch_.emplace_back(kGemmScratch);
   }
 
   boost::json::object Run(const BenchShape& shape, std::size_t rows) {
     const MatrixShape size{shape.outputs, shape.inner, false};
-    const PackedMatrix matrix = int8_ ? PackedMatrix::Int8(size, kernels_.layout, kernels_.weight)
-                                      : PackedMatrix(size, kernels_.layout, kernels_.weight);
+    const PackedMatrix matrix(size, kernels_, kernels_.weight, storage_);
     // Beyond the caches, as a model's weights are: several copies in turn.
     const std::size_t copies =
         rows > 16 ? 1 : std::max<std::size_t>(1, (std::size_t{400} << 20) / matrix.Bytes());
     const MemoryRegion weights = Filled(copies * matrix.Bytes() + 4096);
     const std::size_t stride = (shape.inner + 63) / 32 * 32;
     const MemoryRegion input = Filled(rows * stride * 4 + 4096);
-    const std::vector<Int8Group> groups(rows * (stride / kInt8Group + 1), {0.01f, -5});
+    const std::vector<IntegerGroup> groups(rows * (stride / kIntegerGroup + 1), {0.01f, -5});
     const std::vector<float> scales(matrix.PaddedColumns(), 0.01f);
     std::vector<float> out(rows * shape.outputs);
     std::size_t copy = 0;
@@ -100,12 +99,12 @@ class GemmBench {
       whole.input = input.data();
       whole.input_stride = stride;
       whole.weights = weights.data() + copy * matrix.Bytes();
-      if (int8_) {
-        whole.input_stride = stride / kInt8Pack * kernels_.int8.step_bytes;
+      if (!Plain()) {
+        whole.input_stride = stride / Integers().pack * Integers().step_bytes;
         whole.groups = groups.data();
-        whole.group_stride = stride / kInt8Group + 1;
-        whole.scales = scales.data();
+        whole.group_stride = stride / kIntegerGroup + 1;
       }
+      if (storage_ == Storage::kInt8) whole.scales = scales.data();
       whole.steps = matrix.steps();
       whole.out_stride = whole.out_columns = shape.outputs;
       pool_.Run([&](std::uint32_t thread) { Part(whole, matrix, rows, out.data(), thread); });
@@ -126,18 +125,21 @@ class GemmBench {
     const std::size_t first = share.rows.first * kRowTile;
     const std::size_t end = std::min(rows, (share.rows.first + share.rows.count) * kRowTile);
     args.input = static_cast<const std::byte*>(args.input) +
-                 first * args.input_stride * (int8_ ? 1 : DTypeBytes(kernels_.activation));
-    if (int8_) args.groups += first * args.group_stride;
+                 first * args.input_stride * (Plain() ? DTypeBytes(kernels_.activation) : 1);
+    if (!Plain()) args.groups += first * args.group_stride;
     args.out = out + first * args.out_stride;
     args.rows = end - first;
     args.first_vector = share.columns.first;
     args.vectors = share.columns.count;
     args.scratch = scratch_[thread].data();
-    int8_ ? kernels_.int8.gemm(args) : kernels_.gemm(args);
+    Plain() ? kernels_.gemm(args) : Integers().gemm(args);
   }
 
+  bool Plain() const { return storage_ == Storage::kPlain; }
+  const IntegerKernels& Integers() const { return KernelsOf(kernels_, storage_); }
+
   const Kernels& kernels_;
-  const bool int8_;
+  const Storage storage_;
   WorkerPool& pool_;
   std::vector<std::vector<float>> scratch_;
 };
@@ -203,17 +205,29 @@ double AllReduceMicroseconds() {
   return times[kRounds / 2] * 1e6;
 }
 
-boost::json::object Report(Isa isa, DType dtype, bool int8, WorkerPool& pool) {
+std::string NameOf(DType dtype, Storage storage) {
+  switch (storage) {
+    case Storage::kInt8:
+      return "int8";
+    case Storage::kInt16:
+      return "int16";
+    case Storage::kPlain:
+      break;
+  }
+  return std::string(DTypeName(dtype));
+}
+
+boost::json::object Report(Isa isa, DType dtype, Storage storage, WorkerPool& pool) {
   const Kernels& kernels = *FindKernels(isa, dtype);
   const double before = ReadBandwidth(pool);
-  GemmBench bench(kernels, int8, pool);
+  GemmBench bench(kernels, storage, pool);
   boost::json::array products;
   constexpr BenchShape kShapes[] = {{"1.1B gate_up", 2048, 11264},
                                     {"1.1B down", 5632, 2048},
                                     {"135M qkv", 576, 960},
                                     {"135M head", 576, 49152}};
   for (const BenchShape& shape : kShapes) {
-    for (std::size_t rows : {1u, 2u, 4u, 8u, 12u, 16u, 32u, 64u, 512u}) {
+    for (std::size_t rows : {1u, 2u, 4u, 8u, 12u, 16u, 32u, 128u, 480u}) {
       products.push_back(bench.Run(shape, rows));
     }
   }
@@ -223,7 +237,7 @@ boost::json::object Report(Isa isa, DType dtype, bool int8, WorkerPool& pool) {
   }
   return {{"isa", std::string(IsaName(isa))},
           {"dtype", std::string(DTypeName(dtype))},
-          {"weights", int8 ? "int8" : std::string(DTypeName(dtype))},
+          {"weights", NameOf(dtype, storage)},
           {"threads", pool.threads()},
           {"read_gb_per_s", bandwidth},
           {"barrier_us", BarrierMicroseconds(pool)},
@@ -239,9 +253,13 @@ int Main(int argc, char** argv) {
   WorkerPool pool(argc > 1 ? static_cast<std::uint32_t>(std::atoi(argv[1])) : 2);
   boost::json::array reports;
   for (DType dtype : {DType::kBFloat16, DType::kFloat32}) {
-    reports.push_back(Report(*isa, dtype, false, pool));
+    reports.push_back(Report(*isa, dtype, Storage::kPlain, pool));
   }
-  reports.push_back(Report(*isa, DType::kBFloat16, true, pool));
+  for (Storage storage : {Storage::kInt16, Storage::kInt8}) {
+    const Kernels& kernels = *FindKernels(*isa, DType::kBFloat16);
+    if (KernelsOf(kernels, storage).gemm == nullptr) continue;
+    reports.push_back(Report(*isa, DType::kBFloat16, storage, pool));
+  }
   std::cout << boost::json::serialize(
                    boost::json::object{{"sampler", BenchSampler()},
                                        {"all_reduce_8k_us", AllReduceMicroseconds()},

@@ -70,39 +70,53 @@ std::uint64_t SumLines(const std::byte* data, const Share& lines) {
 constexpr int kRegisterRounds = 20000;
 constexpr int kRegisterSums = 24;
 
-// One thread's rounds; both give 16 products a sum, bfloat16 pairs twice that.
-__attribute__((target("avx512f,avx512bf16"))) float MultiplyPairs() {
-  __m512 sums[kRegisterSums];
-  for (__m512& sum : sums) sum = _mm512_setzero_ps();
-  const __m512bh left = (__m512bh)_mm512_set1_epi32(0x3c003c00);
-  __m512bh right = (__m512bh)_mm512_set1_epi32(0x3c013c01);
-  for (int round = 0; round < kRegisterRounds; ++round) {
-    __asm__ volatile("" : "+v"(right));  // or one round is computed for all
-#pragma GCC unroll 24
-    for (__m512& sum : sums) sum = _mm512_dpbf16_ps(sum, left, right);
-  }
-  __m512 total = _mm512_setzero_ps();
-  for (const __m512& sum : sums) total = _mm512_add_ps(total, sum);
-  float values[16];
-  _mm512_storeu_ps(values, total);
-  return values[0];
+float FirstOf(__m512i sums) {
+  std::int32_t values[16];
+  std::memcpy(values, &sums, sizeof values);
+  return static_cast<float>(values[0]);
 }
 
-__attribute__((target("avx512f"))) float MultiplyFloats() {
-  __m512 sums[kRegisterSums];
-  for (__m512& sum : sums) sum = _mm512_setzero_ps();
-  const __m512 left = _mm512_set1_ps(0.5f);
-  __m512 right = _mm512_set1_ps(0.25f);
-  for (int round = 0; round < kRegisterRounds; ++round) {
-    __asm__ volatile("" : "+v"(right));
-#pragma GCC unroll 24
-    for (__m512& sum : sums) sum = _mm512_fmadd_ps(left, right, sum);
+// One thread's rounds of an instruction that joins products to each of its sums.
+#define PENSTOCK_REGISTER_ROUNDS(NAME, INSTRUCTION, TARGET)                                   \
+  __attribute__((target(TARGET))) float NAME() {                                              \
+    __m512i sums[kRegisterSums] = {};                                                         \
+    const __m512i left = _mm512_set1_epi32(0x3c003c00);                                       \
+    const __m512i right = _mm512_set1_epi32(0x3c013c01);                                      \
+    for (int round = 0; round < kRegisterRounds; ++round) {                                   \
+      _Pragma("GCC unroll 24") for (__m512i& sum : sums) {                                    \
+        __asm__ volatile(INSTRUCTION " %[left], %[right], %[sum]"                             \
+                         : [sum] "+v"(sum)                                                    \
+                         : [left] "v"(left), [right] "v"(right));                             \
+      }                                                                                       \
+    }                                                                                         \
+    __m512i total = _mm512_setzero_si512();                                                   \
+    for (const __m512i& sum : sums) total = _mm512_xor_si512(total, sum);                     \
+    return FirstOf(total);                                                                    \
   }
-  __m512 total = _mm512_setzero_ps();
-  for (const __m512& sum : sums) total = _mm512_add_ps(total, sum);
-  float values[16];
-  _mm512_storeu_ps(values, total);
-  return values[0];
+PENSTOCK_REGISTER_ROUNDS(MultiplyFloats, "vfmadd231ps", "avx512f")
+PENSTOCK_REGISTER_ROUNDS(MultiplyPairs, "vdpbf16ps", "avx512f,avx512bf16")
+PENSTOCK_REGISTER_ROUNDS(MultiplyShorts, "vpdpwssd", "avx512f,avx512vnni")
+PENSTOCK_REGISTER_ROUNDS(MultiplyBytes, "vpdpbusd", "avx512f,avx512vnni")
+#undef PENSTOCK_REGISTER_ROUNDS
+
+struct RegisterRounds {
+  float (*run)();
+  double operations;  // of an instruction
+};
+
+RegisterRounds RoundsOf(Isa isa, Storage storage) {
+  __builtin_cpu_init();
+  if (storage != Storage::kPlain && !__builtin_cpu_supports("avx512vnni")) return {nullptr, 0};
+  switch (storage) {
+    case Storage::kInt8:
+      return {MultiplyBytes, 128};
+    case Storage::kInt16:
+      return {MultiplyShorts, 64};
+    case Storage::kPlain:
+      break;
+  }
+  if (isa == Isa::kAvx512Bf16) return {MultiplyPairs, 64};
+  return {MultiplyFloats, 32};
 }
 
 }  // namespace
@@ -125,31 +139,31 @@ double MachinePeaks::ReadBandwidth(std::size_t bytes) {
   return static_cast<double>(bytes) / best / 1e9;
 }
 
-double MachinePeaks::ProductPeak(DType dtype, bool int8) {
+double MachinePeaks::ProductPeak(DType dtype, Storage storage) {
   const auto isa = ChooseIsa();
   const Kernels* kernels = isa.ok() ? FindKernels(*isa, dtype) : nullptr;
   if (kernels == nullptr) return 0.0;
-  const MatrixShape shape{kOutputs, kInner};
-  const PackedMatrix matrix = int8 ? PackedMatrix::Int8(shape, kernels->layout, kernels->weight)
-                                   : PackedMatrix(shape, kernels->layout, kernels->weight);
+  const bool plain = storage == Storage::kPlain;
+  const IntegerKernels& integers = KernelsOf(*kernels, storage);
+  const PackedMatrix matrix({kOutputs, kInner}, *kernels, kernels->weight, storage);
   const MemoryRegion weights = Filled(matrix.Bytes() + 4096, pool_);
   const MemoryRegion input = Filled(kRows * kStride * sizeof(float), pool_);
-  const std::vector<Int8Group> groups(kRows * (kInner / kInt8Group), {0.01f, -5});
+  const std::vector<IntegerGroup> groups(kRows * (kInner / kIntegerGroup), {0.01f, -5});
   const std::vector<float> scales(matrix.PaddedColumns(), 0.01f);
   std::vector<float> out(kRows * kOutputs);
   std::vector<std::vector<float>> scratch(pool_.threads(), std::vector<float>(kGemmScratch));
   GemmArgs whole;
   whole.input = input.data();
-  whole.input_stride = int8 ? kStride / kInt8Pack * kernels->int8.step_bytes : kStride;
+  whole.input_stride = plain ? kStride : kStride / integers.pack * integers.step_bytes;
   whole.groups = groups.data();
-  whole.group_stride = kInner / kInt8Group;
-  whole.scales = scales.data();
+  whole.group_stride = kInner / kIntegerGroup;
+  if (storage == Storage::kInt8) whole.scales = scales.data();
   whole.rows = kRows;
   whole.weights = weights.data();
   whole.steps = matrix.steps();
   whole.out = out.data();
   whole.out_stride = whole.out_columns = kOutputs;
-  const auto gemm = int8 ? kernels->int8.gemm : kernels->gemm;
+  const auto gemm = plain ? kernels->gemm : integers.gemm;
   const double seconds = Best([&] {
     pool_.Run([&](std::uint32_t thread) {
       const Share columns = EvenShare(matrix.units(), pool_.threads(), thread);
@@ -163,18 +177,15 @@ double MachinePeaks::ProductPeak(DType dtype, bool int8) {
   return 2.0 * kRows * kInner * kOutputs / seconds / 1e9;
 }
 
-double MachinePeaks::RegisterPeak() {
+double MachinePeaks::RegisterPeak(Storage storage) {
   const auto isa = ChooseIsa();
   if (!isa.ok() || *isa == Isa::kAvx2) return 0.0;
-  const bool pairs = *isa == Isa::kAvx512Bf16;
+  const RegisterRounds rounds = RoundsOf(*isa, storage);
+  if (rounds.run == nullptr) return 0.0;
   std::vector<float> sums(pool_.threads() * 16);
-  const double seconds = Best([&] {
-    pool_.Run([&](std::uint32_t thread) {
-      sums[thread * 16] = pairs ? MultiplyPairs() : MultiplyFloats();
-    });
-  });
-  const double operations = pairs ? 64.0 : 32.0;  // of an instruction
-  return operations * kRegisterRounds * kRegisterSums * pool_.threads() / seconds / 1e9;
+  const double seconds =
+      Best([&] { pool_.Run([&](std::uint32_t thread) { sums[thread * 16] = rounds.run(); }); });
+  return rounds.operations * kRegisterRounds * kRegisterSums * pool_.threads() / seconds / 1e9;
 }
 
 }  // namespace penstock::shard::cpu

@@ -5,6 +5,7 @@
 #include <cstddef>
 
 #include "common/dtype.h"
+#include "shard/backend/cpu/kernels.h"
 #include "shard/backend/cpu/worker_pool.h"
 #include "shard/weights/memory_region.h"
 
@@ -19,12 +20,12 @@ class MachinePeaks {
   // a cache comes from there the second time, as the weights of a small model do.
   double ReadBandwidth(std::size_t bytes);
 
-  // GFLOP/s of the backend's own matrix product of many rows, weights of `dtype` or made int8.
-  double ProductPeak(DType dtype, bool int8);
+  // GFLOP/s of the backend's own matrix product of many rows, with weights of `dtype` stored so.
+  double ProductPeak(DType dtype, Storage storage);
 
-  // GFLOP/s of multiplying registers alone, in the instructions that the products of bfloat16 use;
-  // 0 with AVX2.
-  double RegisterPeak();
+  // GFLOP/s of multiplying registers alone, in the instructions of those products; 0 with AVX2 and
+  // without AVX512_VNNI for weights of integers.
+  double RegisterPeak(Storage storage);
 
  private:
   WorkerPool pool_;

@@ -41,10 +41,10 @@ T Must(absl::StatusOr<T> value) {
 
 class Bench {
  public:
-  Bench(std::unique_ptr<EngineDriver> driver, Model model, bool int8, std::uint32_t threads)
+  Bench(std::unique_ptr<EngineDriver> driver, Model model, std::uint32_t threads)
       : driver_(std::move(driver)),
         model_(std::move(model)),
-        int8_(int8),
+        storage_(StorageOf(driver_->Facts().backend)),
         kv_bytes_(static_cast<double>(driver_->Facts().kv_groups[0].bytes_per_token)),
         peaks_(threads, kMostReadBytes) {}
 
@@ -75,14 +75,27 @@ class Bench {
   }
 
  private:
+  static cpu::Storage StorageOf(const std::string& backend) {
+    if (backend.find("-int16") != std::string::npos) return cpu::Storage::kInt16;
+    return backend.find("/int8") != std::string::npos ? cpu::Storage::kInt8 : cpu::Storage::kPlain;
+  }
+
+  // Of each, scales among them.
+  double WeightBytes() const {
+    if (storage_ == cpu::Storage::kInt8) return 1.0;
+    const double scales =
+        storage_ == cpu::Storage::kInt16 ? sizeof(float) / double{cpu::kIntegerGroup} : 0.0;
+    return static_cast<double>(DTypeBytes(model_.dtype)) + scales;
+  }
+
   boost::json::object Peaks() {
     return {{"read_gb_per_s", peaks_.ReadBandwidth(kReadBytes)},
-            {"product_gflop_per_s", peaks_.ProductPeak(model_.dtype, int8_)},
-            {"register_gflop_per_s", peaks_.RegisterPeak()}};
+            {"product_gflop_per_s", peaks_.ProductPeak(model_.dtype, storage_)},
+            {"register_gflop_per_s", peaks_.RegisterPeak(storage_)}};
   }
 
   boost::json::object Measure(StepShape shape, double seconds) {
-    shape.weight_bytes = int8_ ? 1.0 : static_cast<double>(DTypeBytes(model_.dtype));
+    shape.weight_bytes = WeightBytes();
     shape.kv_bytes_per_token = kv_bytes_;
     const std::vector<Phase> phases = PhasesOf(model_, shape);
     double bytes = 0;
@@ -90,13 +103,13 @@ class Bench {
     const auto footprint = static_cast<std::size_t>(bytes);
     double bandwidth = peaks_.ReadBandwidth(footprint);
     double far_bandwidth = peaks_.ReadBandwidth(kReadBytes);
-    double peak = peaks_.ProductPeak(model_.dtype, int8_);
-    double registers = peaks_.RegisterPeak();
+    double peak = peaks_.ProductPeak(model_.dtype, storage_);
+    double registers = peaks_.RegisterPeak(storage_);
     std::vector<double> times =
         Must(shape.prompt ? driver_->Prefill(shape.rows, seconds)
                           : driver_->Decode(shape.rows, shape.context, seconds));
-    peak = std::max(peak, peaks_.ProductPeak(model_.dtype, int8_));
-    registers = std::max(registers, peaks_.RegisterPeak());
+    peak = std::max(peak, peaks_.ProductPeak(model_.dtype, storage_));
+    registers = std::max(registers, peaks_.RegisterPeak(storage_));
     bandwidth = std::max(bandwidth, peaks_.ReadBandwidth(footprint));
     far_bandwidth = std::max(far_bandwidth, peaks_.ReadBandwidth(kReadBytes));
     std::sort(times.begin(), times.end());
@@ -125,7 +138,7 @@ class Bench {
 
   std::unique_ptr<EngineDriver> driver_;
   Model model_;
-  bool int8_;
+  const cpu::Storage storage_;
   double kv_bytes_;
   cpu::MachinePeaks peaks_;
 };
@@ -144,11 +157,8 @@ int Main(int argc, char** argv) {
   options::ConfigureLog(line.values, "shard");
   ModelEngineOptions options = ReadShardOptions(line.values, Must(OpenPlatform(line.values)));
   Model model = Must(Model::Open(options.model));
-  const bool int8 = options::Find(line.values.program(), "quantize") != nullptr &&
-                    line.values.GetString("quantize") == "int8";
   const auto threads = static_cast<std::uint32_t>(line.values.FindInt("cpu-threads").value_or(2));
-  Bench bench(Must(EngineDriver::Open(std::move(options), pool, length)), std::move(model), int8,
-              threads);
+  Bench bench(Must(EngineDriver::Open(std::move(options), pool, length)), std::move(model), threads);
   std::cout << boost::json::serialize(bench.Facts()) << std::endl;
   for (std::string command; std::getline(std::cin, command);) {
     std::cout << boost::json::serialize(bench.Run(command)) << std::endl;

@@ -8,6 +8,7 @@
 #include "shard/backend/cpu/kernels/products.h"
 //
 #include "shard/backend/cpu/kernels/int8.h"
+#include "shard/backend/cpu/kernels/quantize.h"
 //
 #include "shard/backend/cpu/kernels/attention.h"
 #include "shard/backend/cpu/kernels/cells.h"

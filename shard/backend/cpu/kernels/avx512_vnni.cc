@@ -1,4 +1,4 @@
-// Products of int8 weights for processors with AVX-512 and AVX512_VNNI, whose other kernels are
+// Products of weights of integers for processors with AVX-512 and AVX512_VNNI, whose other kernels are
 // those of avx512.cc.
 #include "shard/backend/cpu/kernels/simd_avx512.h"
 //
@@ -8,13 +8,25 @@
 #include "shard/backend/cpu/kernels/products.h"
 //
 #include "shard/backend/cpu/kernels/int8.h"
+#include "shard/backend/cpu/kernels/quantize.h"
 //
 #include "shard/backend/cpu/kernels/fours_of_int8.h"
 #include "shard/backend/cpu/kernels/gemm.h"
+#include "shard/backend/cpu/kernels/pairs_of_int16.h"
 
 namespace penstock::shard::cpu {
 
-constexpr Int8Kernels kAvx512VnniInt8 = {FoursOfInt8::kLeft, Quantize<FoursOfInt8, float>,
-                                         Gemm<FoursOfInt8, float>};
+namespace {
+
+template <class P>
+constexpr IntegerKernels KernelsFor() {
+  return {P::kPack, P::kLeft, Quantize<P, float>, Gemm<P, float>};
+}
+
+}  // namespace
+
+constexpr IntegerKernels kAvx512VnniInt8 = KernelsFor<FoursOfInt8>();
+constexpr IntegerKernels kAvx512VnniInt16 = KernelsFor<PairsOfInt16>();
+void PackAvx512Int16(const PackInt16Args& args) { PackInt16(args); }
 
 }  // namespace penstock::shard::cpu

@@ -3,20 +3,24 @@
 namespace penstock::shard::cpu {
 namespace {
 
-// Bits do not depend on it: the integers are the same.
-Kernels WithFastestInt8(Kernels kernels) {
+// Of int8 the integers, hence the bits, are the same without it.
+Kernels WithVnni(Kernels kernels) {
   __builtin_cpu_init();
-  if (__builtin_cpu_supports("avx512vnni")) kernels.int8 = kAvx512VnniInt8;
+  if (!__builtin_cpu_supports("avx512vnni")) return kernels;
+  kernels.int8 = kAvx512VnniInt8;
+  if (kernels.weight != DType::kBFloat16) return kernels;
+  kernels.int16 = kAvx512VnniInt16;
+  kernels.pack_int16 = PackAvx512Int16;
   return kernels;
 }
 
 const Kernels& Avx512Float32() {
-  static const Kernels kernels = WithFastestInt8(kAvx512Float32);
+  static const Kernels kernels = WithVnni(kAvx512Float32);
   return kernels;
 }
 
 const Kernels& Avx512BFloat16() {
-  static const Kernels kernels = WithFastestInt8(kAvx512BFloat16);
+  static const Kernels kernels = WithVnni(kAvx512BFloat16);
   return kernels;
 }
 

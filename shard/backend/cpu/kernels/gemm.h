@@ -87,12 +87,12 @@ void RunTiles(const GemmArgs& args, const GemmPiece& piece, std::size_t step, st
   using Activation = typename P::Activation;
   const auto* left =
       static_cast<const Activation*>(args.input) + piece.first_row * args.input_stride;
-  const std::size_t panel_bytes = args.steps * kStepBytes<P>;
+  const std::size_t panel_bytes = BytesOf<P>(args.steps);
   const std::byte* panel = static_cast<const std::byte*>(args.weights) + piece.panel * panel_bytes;
   // Behind the last block of these panels the next ones begin.
   const bool last = step + steps == args.steps;
   const std::byte* next =
-      panel + (last ? piece.panels * panel_bytes : (step + steps) * kStepBytes<P>);
+      panel + (last ? piece.panels * panel_bytes : BytesOf<P>(step + steps));
   const std::size_t tiles = TileCount(piece.rows, kGemmRows<P, Vectors>);
   const std::size_t fetching = tiles < kFetchingTiles ? tiles : kFetchingTiles;
   for (std::size_t i = 0; i < tiles; ++i) {
@@ -100,17 +100,17 @@ void RunTiles(const GemmArgs& args, const GemmPiece& piece, std::size_t step, st
     GemmTile tile{};
     tile.left = left + rows.first * args.input_stride + step * P::kLeft;
     tile.left_stride = args.input_stride * sizeof(Activation);
-    tile.right = panel + step * kStepBytes<P>;
+    tile.right = panel + BytesOf<P>(step);
     tile.panel_bytes = panel_bytes;
     tile.steps = steps;
     tile.sums = args.scratch + rows.first * Vectors * kLanes;
     tile.first = step == 0;
-    tile.ahead = i < fetching ? next + i * (steps * kStepBytes<P> / fetching) : next;
+    tile.ahead = i < fetching ? next + i * (BytesOf<P>(steps) / fetching) : next;
     tile.ahead_stride = i < fetching ? kLine / fetching : 0;
     tile.group_stride = args.group_stride;
-    if constexpr (kIntegers<P>) {
+    if constexpr (Integers<P>) {
       tile.groups = args.groups + (piece.first_row + rows.first) * args.group_stride +
-                    step * P::kPack / kInt8Group;
+                    step * P::kPack / kIntegerGroup;
     }
     TileOf<P, Vectors>(rows.count)(tile);
   }
@@ -120,7 +120,7 @@ template <class P, int Vectors>
 void ComputePiece(const GemmArgs& args, const GemmPiece& piece) {
   constexpr std::size_t kPanels = Vectors / kPanelVectors;
   constexpr std::size_t kSteps = kBlockBytes / kPanels / kStepBytes<P>;
-  static_assert(!kIntegers<P> || kSteps * P::kPack % kInt8Group == 0);
+  static_assert(!Integers<P> || kSteps * P::kPack % kIntegerGroup == 0);
   for (std::size_t step = 0; step < args.steps; step += kSteps) {
     RunTiles<P, Vectors>(args, piece, step,
                          args.steps - step < kSteps ? args.steps - step : kSteps);

@@ -5,7 +5,8 @@
 //
 // A product P says how a step multiplies: kPack weights of each column lie together, kLeft elements
 // of a row belong to them, and they are used in kParts parts, the first K first. kSpare registers
-// are needed beside sums and columns.
+// are needed beside sums and columns. A product of integers may take a row against all columns at
+// once (StepRow), and have scales in front of each group of weights (kGroupScales).
 #pragma once
 
 #include <cstddef>
@@ -31,6 +32,25 @@ constexpr int kGemmRows = (kRegisters - P::kSpare - Vectors) / Vectors < kMostTi
 template <class P>
 constexpr std::size_t kStepBytes = kPanel* P::kPack * sizeof(typename P::Weight);
 
+template <class P>
+concept Integers = requires { P::kLargest; };
+template <class P>
+concept GroupScales = requires { P::kGroupScales; };
+template <class P>
+concept StepsRows = requires { P::kUnrolled; };
+
+// Of a panel: where step `step` begins, which begins a group if there are groups; how long the
+// panel is, given all its steps.
+template <class P>
+constexpr std::size_t BytesOf(std::size_t steps) {
+  std::size_t bytes = steps * kStepBytes<P>;
+  if constexpr (GroupScales<P>) {
+    constexpr std::size_t kSteps = kIntegerGroup / P::kPack;
+    bytes += (steps + kSteps - 1) / kSteps * kPanel * sizeof(float);
+  }
+  return bytes;
+}
+
 struct GemmTile {
   const void* left;
   std::size_t left_stride;  // bytes
@@ -43,7 +63,7 @@ struct GemmTile {
   // for each line of weights that is read.
   const std::byte* ahead;
   std::size_t ahead_stride;
-  const Int8Group* groups;  // of int8 rows, from the tile's first step on
+  const IntegerGroup* groups;  // of rows of integers, from the tile's first step on
   std::size_t group_stride;
 };
 
@@ -105,10 +125,11 @@ template <class P>
   }
 }
 
-template <class P, int Panels>
-[[gnu::always_inline]] inline void FetchAhead(const std::byte*& ahead, const GemmTile& tile) {
+template <int Panels>
+[[gnu::always_inline]] inline void FetchAhead(const std::byte*& ahead, const GemmTile& tile,
+                                              std::size_t bytes) {
 #pragma GCC unroll 2
-  for (std::size_t line = 0; line < kStepBytes<P>; line += kLine, ahead += tile.ahead_stride) {
+  for (std::size_t line = 0; line < bytes; line += kLine, ahead += tile.ahead_stride) {
 #pragma GCC unroll 2
     for (int p = 0; p < Panels; ++p) {
       _mm_prefetch(
@@ -118,23 +139,30 @@ template <class P, int Panels>
   }
 }
 
+// Vector v of the tile's panels, of which the first is at `right`.
+[[gnu::always_inline]] inline const std::byte* VectorAt(const GemmTile& tile,
+                                                        const std::byte* right, int v,
+                                                        std::size_t vector_bytes) {
+  const auto panel = static_cast<std::size_t>(v) / kPanelVectors;
+  const auto vector = static_cast<std::size_t>(v) % kPanelVectors;
+  return right + panel * tile.panel_bytes + vector * vector_bytes;
+}
+
 template <class P, int Rows, int Vectors, class Sum>
 [[gnu::always_inline]] inline void RunSteps(Sum (&sums)[Rows][Vectors], const GemmTile& tile,
                                             TileCursor<Rows>& at, std::size_t steps) {
   using Activation = typename P::Activation;
   constexpr int kPanels = Vectors / static_cast<int>(kPanelVectors);
   for (std::size_t step = 0; step < steps; ++step) {
-    FetchAhead<P, kPanels>(at.ahead, tile);
+    FetchAhead<kPanels>(at.ahead, tile, kStepBytes<P>);
 #pragma GCC unroll 2
     for (int part = 0; part < P::kParts; ++part) {
       typename P::Right columns[Vectors];
 #pragma GCC unroll 4
       for (int v = 0; v < Vectors; ++v) {
-        const auto panel = static_cast<std::size_t>(v) / kPanelVectors;
-        const auto vector = static_cast<std::size_t>(v) % kPanelVectors;
-        const std::byte* from = at.right + panel * tile.panel_bytes;
-        columns[v] = LoadPart<P>(
-            reinterpret_cast<const typename P::Weight*>(from) + vector * kLanes * P::kPack, part);
+        const std::byte* from =
+            VectorAt(tile, at.right, v, kLanes * P::kPack * sizeof(typename P::Weight));
+        columns[v] = LoadPart<P>(reinterpret_cast<const typename P::Weight*>(from), part);
       }
 #pragma GCC unroll 16
       for (int i = 0; i < Rows; ++i) {
@@ -149,6 +177,40 @@ template <class P, int Rows, int Vectors, class Sum>
     at.left.Advance(P::kLeft * sizeof(Activation));
     at.right += kStepBytes<P>;
   }
+}
+
+// `Count` steps of a product that takes rows whole.
+template <class P, int Count, int Rows, int Vectors>
+[[gnu::always_inline]] inline void StepRows(Ints (&sums)[Rows][Vectors], const GemmTile& tile,
+                                            TileCursor<Rows>& at) {
+  constexpr int kPanels = Vectors / static_cast<int>(kPanelVectors);
+#pragma GCC unroll 8
+  for (int step = 0; step < Count; ++step) {
+    FetchAhead<kPanels>(at.ahead, tile, kStepBytes<P>);
+    __asm__("" : "+r"(at.ahead));  // else multiples of its stride fill the registers
+    Ints columns[Vectors];
+#pragma GCC unroll 4
+    for (int v = 0; v < Vectors; ++v) {
+      const std::byte* right = at.right + static_cast<std::size_t>(step) * kStepBytes<P>;
+      columns[v] = LoadInts(VectorAt(tile, right, v, kLine));
+    }
+#pragma GCC unroll 16
+    for (int i = 0; i < Rows; ++i) {
+      P::StepRow(sums[i], at.left.Row(i) + static_cast<std::size_t>(step) * P::kLeft, columns);
+    }
+  }
+  at.left.Advance(Count * P::kLeft);
+  at.right += Count * kStepBytes<P>;
+}
+
+template <StepsRows P, int Rows, int Vectors>
+[[gnu::always_inline]] inline void RunSteps(Ints (&sums)[Rows][Vectors], const GemmTile& tile,
+                                            TileCursor<Rows>& at, std::size_t steps) {
+  std::size_t step = 0;
+  for (; step + P::kUnrolled <= steps; step += P::kUnrolled) {
+    StepRows<P, P::kUnrolled>(sums, tile, at);
+  }
+  for (; step < steps; ++step) StepRows<P, 1>(sums, tile, at);
 }
 
 template <int Vectors>
@@ -180,11 +242,11 @@ struct FloatTile {
 
 // A tile of integer sums, group by group of K.
 template <class P, int Rows, int Vectors>
-struct Int8Tile {
+struct IntegerTile {
   static void Run(const GemmTile& tile) {
-    constexpr std::size_t kSteps = kInt8Group / P::kPack;
+    constexpr std::size_t kSteps = kIntegerGroup / P::kPack;
     TileCursor<Rows> at(tile);
-    const Int8Group* group = tile.groups;
+    const IntegerGroup* group = tile.groups;
     for (std::size_t step = 0; step < tile.steps; step += kSteps, ++group) {
       const std::size_t steps = tile.steps - step < kSteps ? tile.steps - step : kSteps;
       RunGroup(tile, at, steps, group, tile.first && step == 0);
@@ -193,23 +255,48 @@ struct Int8Tile {
 
  private:
   [[gnu::always_inline]] static void RunGroup(const GemmTile& tile, TileCursor<Rows>& at,
-                                              std::size_t steps, const Int8Group* group,
+                                              std::size_t steps, const IntegerGroup* group,
                                               bool first) {
     Ints sums[Rows][Vectors];
 #pragma GCC unroll 16
     for (int i = 0; i < Rows; ++i) {
-      const Ints offset = FillInts(group[static_cast<std::size_t>(i) * tile.group_stride].offset);
+      const Ints offset =
+          GroupScales<P>
+              ? FillInts(0)
+              : FillInts(group[static_cast<std::size_t>(i) * tile.group_stride].offset);
 #pragma GCC unroll 4
       for (int v = 0; v < Vectors; ++v) sums[i][v] = offset;
     }
+    const std::byte* scales = at.right;
+    if constexpr (GroupScales<P>) {
+      constexpr std::size_t kBytes = kPanel * sizeof(float);
+      FetchAhead<Vectors / static_cast<int>(kPanelVectors)>(at.ahead, tile, kBytes);
+      at.right += kBytes;
+    }
     RunSteps<P>(sums, tile, at, steps);
+    Join(sums, tile, scales, group, first);
+  }
+
+  // Adds the sums of a group to those before it.
+  [[gnu::always_inline]] static void Join(const Ints (&sums)[Rows][Vectors], const GemmTile& tile,
+                                          const std::byte* scales, const IntegerGroup* group,
+                                          bool first) {
+    Vec columns[Vectors];
+#pragma GCC unroll 4
+    for (int v = 0; v < Vectors; ++v) {
+      if constexpr (GroupScales<P>) {
+        columns[v] = Load(reinterpret_cast<const float*>(
+            VectorAt(tile, scales, v, kLanes * sizeof(float))));
+      }
+    }
 #pragma GCC unroll 16
     for (int i = 0; i < Rows; ++i) {
       const Vec scale = Fill(group[static_cast<std::size_t>(i) * tile.group_stride].scale);
 #pragma GCC unroll 4
       for (int v = 0; v < Vectors; ++v) {
         float* to = SumsOf<Vectors>(tile, i, v);
-        Store(to, MultiplyAdd(ToFloats(sums[i][v]), scale, first ? Zero() : Load(to)));
+        const Vec both = GroupScales<P> ? Multiply(scale, columns[v]) : scale;
+        Store(to, MultiplyAdd(ToFloats(sums[i][v]), both, first ? Zero() : Load(to)));
       }
     }
   }
@@ -217,14 +304,11 @@ struct Int8Tile {
 
 using TileFunction = void (*)(const GemmTile&);
 
-template <class P>
-constexpr bool kIntegers = sizeof(typename P::Weight) == 1;
-
 template <class P, int Rows, int Vectors>
 constexpr TileFunction TileAs() {
   constexpr int kRows = Rows <= kGemmRows<P, Vectors> ? Rows : 1;  // others are never asked for
-  if constexpr (kIntegers<P>) {
-    return Int8Tile<P, kRows, Vectors>::Run;
+  if constexpr (Integers<P>) {
+    return IntegerTile<P, kRows, Vectors>::Run;
   } else {
     return FloatTile<P, kRows, Vectors>::Run;
   }

@@ -1,5 +1,5 @@
-// Products of 8-bit integers (kernels.h says how weights and activations are quantised). Internal
-// to the including file.
+// The product of int8 weights for every instruction set (kernels.h says how weights and activations
+// are quantised). Internal to the including file.
 #pragma once
 
 #include <cstddef>
@@ -17,6 +17,7 @@ struct PairsOfInt8 {
   using Activation = std::byte;
   using Weight = std::uint8_t;
   static constexpr std::size_t kPack = kInt8Pack;
+  static constexpr float kLargest = 127.0f;  // of a row's integers
   static constexpr std::size_t kLeft = 8;  // bytes of kPack integers of a row
   static constexpr int kParts = 1;
   static constexpr int kSpare = 6;
@@ -35,42 +36,6 @@ struct PairsOfInt8 {
   }
   static void StoreRow(std::byte* to, Ints values) { StoreByTwos(to, ToShorts(values)); }
 };
-
-inline Vec LoadActivations(const float* from) { return Load(from); }
-inline Vec LoadActivations(const std::uint16_t* from) { return LoadBf16(from); }
-
-template <class P, class Activation>
-void QuantizeGroup(const Activation* in, std::size_t count, std::byte* values, Int8Group& group) {
-  Vec largest = Zero();
-  Vec not_finite = Zero();
-  for (std::size_t i = 0; i < count; i += kLanes) {
-    const Vec x = LoadActivations(in + i);
-    largest = Max(largest, Absolute(x));
-    not_finite = MultiplyAdd(x, Zero(), not_finite);
-  }
-  const float most = MaxOfLanes(largest);
-  constexpr float kNothing = 1e-30f;  // its inverse would be infinite
-  const Vec inverse = Fill(most > kNothing ? 127.0f / most : 0.0f);
-  Ints sum = FillInts(0);
-  for (std::size_t i = 0; i < count; i += kLanes) {
-    const Ints rounded = RoundToInts(Multiply(LoadActivations(in + i), inverse));
-    sum = AddInts(sum, rounded);
-    P::StoreRow(values + i / P::kPack * P::kLeft, rounded);
-  }
-  group.scale = most / 127.0f + SumOfLanes(not_finite);
-  // Of values that are not finite the scale says all; their sum may be beyond an integer.
-  group.offset = __builtin_isfinite(group.scale) ? -128 * SumOfInts(sum) : 0;
-}
-
-template <class P, class Activation>
-void Quantize(const QuantizeArgs& args) {
-  const auto* in = static_cast<const Activation*>(args.input);
-  for (std::size_t first = 0, group = 0; first < args.size; first += kInt8Group, ++group) {
-    const std::size_t left = args.size - first;
-    QuantizeGroup<P>(in + first, left < kInt8Group ? left : kInt8Group,
-                     args.values + first / P::kPack * P::kLeft, args.groups[group]);
-  }
-}
 
 }  // namespace
 }  // namespace penstock::shard::cpu

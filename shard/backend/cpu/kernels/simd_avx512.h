@@ -72,6 +72,11 @@ inline void StoreByTwos(void* to, Shorts x) {
 }
 // Bytes as 16-bit integers: those at even places, those at odd ones.
 inline Ints LoadInts(const void* from) { return _mm512_loadu_si512(from); }
+// Four bytes as an operand of an instruction.
+using FourBytes [[gnu::may_alias]] = std::int32_t;
+inline const FourBytes& IntegersAt(const std::byte* from) {
+  return *reinterpret_cast<const FourBytes*>(from);
+}
 inline Ints EvenBytes(Ints x) { return _mm512_and_si512(x, _mm512_set1_epi16(0xff)); }
 inline Ints OddBytes(Ints x) { return _mm512_srli_epi16(x, 8); }
 inline Ints MultiplyPairs(Ints a, Ints b) { return _mm512_madd_epi16(a, b); }

@@ -7,8 +7,8 @@ namespace penstock::shard::cpu {
 namespace {
 
 template <class I, class Activation>
-constexpr Int8Kernels Int8Of() {
-  return {I::kLeft, Quantize<I, Activation>, Gemm<I, Activation>};
+constexpr IntegerKernels IntegersOf() {
+  return {I::kPack, I::kLeft, Quantize<I, Activation>, Gemm<I, Activation>};
 }
 
 template <class C>
@@ -30,7 +30,9 @@ constexpr Kernels TableOf(Isa isa, DType weight, DType activation) {
   kernels.activation = activation;
   kernels.layout = {kLanes, kPanelVectors, M::kPack};
   kernels.gemm = Gemm<M, typename M::Activation>;
-  kernels.int8 = Int8Of<I, typename P::Activation>();
+  kernels.int8 = IntegersOf<I, typename P::Activation>();
+  kernels.int16 = {};
+  kernels.pack_int16 = nullptr;
   kernels.norm = RmsNorm<typename P::Activation>;
   kernels.head_norm = RmsNorm<float>;
   kernels.rope = Rope;

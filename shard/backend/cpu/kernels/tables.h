@@ -10,6 +10,9 @@ extern const Kernels kAvx2BFloat16;
 extern const Kernels kAvx512Float32;
 extern const Kernels kAvx512BFloat16;
 extern const Kernels kAvx512DotBFloat16;
-extern const Int8Kernels kAvx512VnniInt8;  // activations are float32
+// With activations of float32.
+extern const IntegerKernels kAvx512VnniInt8;
+extern const IntegerKernels kAvx512VnniInt16;
+void PackAvx512Int16(const PackInt16Args& args);
 
 }  // namespace penstock::shard::cpu

@@ -142,13 +142,14 @@ class Requests {
 struct Types {
   DType model;
   KvType kv = KvType::kAuto;
+  CpuProducts products = CpuProducts::kAuto;
 };
 
 // One model; each run has a new cache and its own threads.
 class Server {
  public:
   explicit Server(const Types& types, const cpu::Kernels* kernels = nullptr)
-      : spec_(SpecOf(ModelShape())), dtype_(types.model), kv_(types.kv), kernels_(kernels) {}
+      : spec_(SpecOf(ModelShape())), types_(types), kernels_(kernels) {}
 
   // One request at a time, whole prompts, one thread, nothing cached.
   Answers Alone(const std::vector<Arrival>& requests) {
@@ -191,10 +192,11 @@ class Server {
               const std::vector<Arrival>& requests,
               const std::function<std::uint32_t()>& arriving) {
     BuiltProgram built = BuildProgram(spec_, *MakePartition(spec_, 0, 1));
-    LoadedWeights weights = RandomWeights(built.weights, dtype_);
-    CpuOptions made{std::move(built.program), std::move(weights), dtype_, kBlockSize, threads};
+    LoadedWeights weights = RandomWeights(built.weights, types_.model);
+    CpuOptions made{std::move(built.program), std::move(weights), types_.model, kBlockSize, threads};
     made.kernels = kernels_;
-    made.kv_type = kv_;
+    made.kv_type = types_.kv;
+    made.products = types_.products;
     auto backend = MakeCpuBackend(std::move(made));
     EXPECT_TRUE(backend.ok()) << backend.status();
     if (!backend.ok()) return {};
@@ -207,8 +209,7 @@ class Server {
   }
 
   const ModelSpec spec_;
-  const DType dtype_;
-  const KvType kv_;
+  const Types types_;
   const cpu::Kernels* const kernels_;
   RunCounts counts_;
 };
@@ -262,7 +263,7 @@ TEST_P(Bits, OnEveryInstructionSetUnderManyLoads) {
   if (!Long()) GTEST_SKIP() << "PENSTOCK_LONG_TESTS=1 runs it";
   for (const char* isa : {"avx2", "avx512", "avx512-bf16"}) {
     setenv("PENSTOCK_ISA", isa, 1);
-    if (!CheckCpuBackend({}, GetParam().model, kBlockSize).ok()) continue;
+    if (!CheckCpuBackend({}, {GetParam().model}, kBlockSize).ok()) continue;
     SCOPED_TRACE(isa);
     for (int i = 0; i < 4; ++i) ExpectSameBits(GetParam(), 200, std::random_device()());
   }
@@ -277,7 +278,14 @@ TEST_P(Bits, AProductWhoseOrderDependsOnTheNumberOfRowsIsNoticed) {
   ASSERT_TRUE(isa.ok()) << isa.status();
   g_planted_into = cpu::FindKernels(*isa, GetParam().model);
   cpu::Kernels planted = *g_planted_into;
-  planted.gemm = [](const cpu::GemmArgs& args) { cpu::SplitKOfOneRow(*g_planted_into, args); };
+  planted.gemm = [](const cpu::GemmArgs& args) {
+    cpu::SplitKOfOneRow(*g_planted_into, cpu::Storage::kPlain, args);
+  };
+  if (planted.int16.gemm != nullptr) {
+    planted.int16.gemm = [](const cpu::GemmArgs& args) {
+      cpu::SplitKOfOneRow(*g_planted_into, cpu::Storage::kInt16, args);
+    };
+  }
   Server server(GetParam(), &planted);
   const Requests requests(20, ModelShape().vocabulary, 1);
   const Answers alone = server.Alone(requests.all());
@@ -288,10 +296,14 @@ TEST_P(Bits, AProductWhoseOrderDependsOnTheNumberOfRowsIsNoticed) {
 
 INSTANTIATE_TEST_SUITE_P(OfTypes, Bits,
                          testing::Values(Types{DType::kFloat32}, Types{DType::kBFloat16},
+                                         Types{DType::kBFloat16, KvType::kAuto,
+                                               CpuProducts::kFloat},
                                          Types{DType::kBFloat16, KvType::kInt8}),
                          [](const auto& info) {
+                           const bool plain = info.param.products == CpuProducts::kFloat;
                            return std::string(DTypeName(info.param.model)) + "_kv_" +
-                                  std::string(KvTypeName(info.param.kv));
+                                  std::string(KvTypeName(info.param.kv)) +
+                                  (plain ? "_products_float" : "");
                          });
 
 }  // namespace

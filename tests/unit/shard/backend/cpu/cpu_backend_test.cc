@@ -197,7 +197,7 @@ std::vector<std::string> Isas() {
   std::vector<std::string> isas;
   for (const char* isa : {"avx2", "avx512", "avx512-bf16"}) {
     const IsaSwitch use(isa);
-    if (CheckCpuBackend({}, DType::kFloat32, 16).ok()) isas.push_back(isa);
+    if (CheckCpuBackend({}, {DType::kFloat32}, 16).ok()) isas.push_back(isa);
   }
   return isas;
 }
@@ -389,19 +389,19 @@ TEST(CpuBackend, BlocksOfAnySizeGiveTheSameLogits) {
 
 TEST(CpuBackend, SaysWhatItCannotRun) {
   const Program empty;
-  EXPECT_THAT(Message(CheckCpuBackend(empty, DType::kFloat16, 16)), HasSubstr("not in float16"));
+  EXPECT_THAT(Message(CheckCpuBackend(empty, {DType::kFloat16}, 16)), HasSubstr("not in float16"));
   for (const std::string& isa : Isas()) {
     if (isa != "avx512-bf16") continue;  // multiplies pairs of positions
     const IsaSwitch use(isa.c_str());
-    EXPECT_THAT(Message(CheckCpuBackend(empty, DType::kBFloat16, 15)), HasSubstr("15"));
+    EXPECT_THAT(Message(CheckCpuBackend(empty, {DType::kBFloat16}, 15)), HasSubstr("15"));
   }
   Program program;
   program.body.push_back({.kind = OpKind::kGatedActivation});
-  const absl::Status status = CheckCpuBackend(program, DType::kFloat32, 16);
+  const absl::Status status = CheckCpuBackend(program, {DType::kFloat32}, 16);
   EXPECT_TRUE(absl::IsUnimplemented(status));
   EXPECT_THAT(Message(status), HasSubstr("'gated activation'"));
   const IsaSwitch wrong("sse9");
-  EXPECT_THAT(Message(CheckCpuBackend(empty, DType::kFloat32, 16)), HasSubstr("PENSTOCK_ISA"));
+  EXPECT_THAT(Message(CheckCpuBackend(empty, {DType::kFloat32}, 16)), HasSubstr("PENSTOCK_ISA"));
 }
 
 }  // namespace

@@ -9,36 +9,47 @@
 
 namespace penstock::shard::cpu {
 
-inline void SplitKOfOneRow(const Kernels& kernels, const GemmArgs& args) {
-  const bool int8 = args.groups != nullptr;
-  const auto gemm = int8 ? kernels.int8.gemm : kernels.gemm;
+// Bytes of so many steps of a panel: all of it, or of whole groups.
+inline std::size_t PanelBytes(const Kernels& kernels, Storage storage, std::size_t steps) {
+  const std::size_t columns = kernels.layout.PanelColumns();
+  if (storage == Storage::kPlain) {
+    return steps * columns * kernels.layout.pack * DTypeBytes(kernels.weight);
+  }
+  if (storage == Storage::kInt8) return steps * columns * kInt8Pack;
+  constexpr std::size_t kSteps = kIntegerGroup / kInt16Pack;
+  return columns * (steps * kInt16Pack * sizeof(std::int16_t) +
+                    (steps + kSteps - 1) / kSteps * sizeof(float));
+}
+
+inline void SplitKOfOneRow(const Kernels& kernels, Storage storage, const GemmArgs& args) {
+  const bool plain = storage == Storage::kPlain;
+  const IntegerKernels& integers = KernelsOf(kernels, storage);
+  const auto gemm = plain ? kernels.gemm : integers.gemm;
   if (args.rows > 1 || args.epilogue == Epilogue::kGate) return gemm(args);
   const std::size_t columns = kernels.layout.PanelColumns();
-  const std::size_t weight_bytes =  // of a step of a panel
-      columns * (int8 ? kInt8Pack : kernels.layout.pack * DTypeBytes(kernels.weight));
   const std::size_t input_bytes =
-      int8 ? kernels.int8.step_bytes : kernels.layout.pack * DTypeBytes(kernels.activation);
-  constexpr std::size_t kGroupSteps = kInt8Group / kInt8Pack;
-  const std::size_t half = int8 ? args.steps / 2 / kGroupSteps * kGroupSteps : args.steps / 2;
+      plain ? kernels.layout.pack * DTypeBytes(kernels.activation) : integers.step_bytes;
+  const std::size_t group_steps = plain ? 1 : kIntegerGroup / integers.pack;
+  const std::size_t half = args.steps / 2 / group_steps * group_steps;
   if (half == 0) return gemm(args);
   // Panel by panel, since a half of K lies within a panel.
   for (std::size_t v = 0; v < args.vectors; v += kernels.layout.panel_vectors) {
     const std::size_t panel = (args.first_vector + v) / kernels.layout.panel_vectors;
-    const auto* base =
-        static_cast<const std::byte*>(args.weights) + panel * args.steps * weight_bytes;
+    const auto* base = static_cast<const std::byte*>(args.weights) +
+                       panel * PanelBytes(kernels, storage, args.steps);
     GemmArgs part = args;
     part.out = static_cast<float*>(args.out) + panel * columns;
     part.out_columns = args.out_columns - panel * columns;
     if (args.bias != nullptr) part.bias = args.bias + panel * columns;
-    if (int8) part.scales = args.scales + panel * columns;
+    if (args.scales != nullptr) part.scales = args.scales + panel * columns;
     part.first_vector = 0;
     part.vectors = std::min(kernels.layout.panel_vectors, args.vectors - v);
     part.weights = base;
     part.steps = half;
     gemm(part);
-    part.weights = base + half * weight_bytes;
+    part.weights = base + PanelBytes(kernels, storage, half);
     part.input = static_cast<const std::byte*>(args.input) + half * input_bytes;
-    if (int8) part.groups = args.groups + half / kGroupSteps;
+    if (!plain) part.groups = args.groups + half / group_steps;
     part.steps = args.steps - half;
     part.bias = nullptr;
     part.epilogue = Epilogue::kAdd;

@@ -61,13 +61,14 @@ class PackedWeights : public testing::Test {
   };
 
   Made Make(const std::string& identity, std::uint32_t threads = 2,
-            std::uint64_t most = std::uint64_t{1} << 30) {
+            std::uint64_t most = std::uint64_t{1} << 30, Storage storage = Storage::kPlain) {
     const NamedSource source(weights_, identity);
     WorkerPool pool(threads);
     WeightStore::Options options;
     options.source = &source;
     options.cache_folder = folder_ / "cache";
     options.cache_most = most;
+    options.storage = storage;
     const Kernels& kernels = *FindKernels(*ChooseIsa(), DType::kBFloat16);
     auto store = WeightStore::Create(built_.program, options, kernels, pool);
     EXPECT_TRUE(store.ok()) << store.status();
@@ -144,6 +145,22 @@ TEST_F(PackedWeights, DamagedFilesAreNoticedAndMadeAnew) {
   }
 }
 
+TEST_F(PackedWeights, OfEachStorageThereIsAFile) {
+  constexpr std::uint64_t kPlenty = std::uint64_t{1} << 30;
+  const Kernels& kernels = *FindKernels(*ChooseIsa(), DType::kBFloat16);
+  std::size_t files = 0;
+  for (const Storage storage : {Storage::kPlain, Storage::kInt8, Storage::kInt16}) {
+    const bool there = storage == Storage::kPlain || KernelsOf(kernels, storage).gemm != nullptr;
+    if (!there) continue;
+    const Made packed = Make("model a", 2, kPlenty, storage);
+    EXPECT_GT(packed.rows_read, 0u) << "weights of another storage were taken";
+    EXPECT_EQ(Files().size(), ++files);
+    const Made again = Make("model a", 1, kPlenty, storage);
+    EXPECT_EQ(again.rows_read, 0u);
+    EXPECT_EQ(again.matrices, packed.matrices);
+  }
+}
+
 TEST_F(PackedWeights, TheFolderKeepsWhatWasUsedLastWithinItsBound) {
   Make("model a");
   const std::uint64_t one = fs::file_size(Files().at(0));
@@ -175,7 +192,9 @@ void ExpectPlaces(const MatrixShape& shape, const Layout& layout, DType dtype) {
                std::to_string(layout.pack));
   std::vector<Element> weights(shape.rows * shape.inner);
   for (std::size_t i = 0; i < weights.size(); ++i) weights[i] = static_cast<Element>(i % 30011 + 1);
-  PackedMatrix matrix(shape, layout, dtype);
+  Kernels kernels{};
+  kernels.layout = layout;
+  PackedMatrix matrix(shape, kernels, dtype);
   std::vector<std::byte> memory(matrix.Bytes(), std::byte{0xee});
   matrix.SetMemory(memory.data());
   matrix.Pack(TensorView::Matrix(weights.data(), static_cast<std::int64_t>(shape.rows),

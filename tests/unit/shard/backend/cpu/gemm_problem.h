@@ -1,0 +1,262 @@
+// A product of random inputs and weights for the kernels' tests: every instruction set of this
+// processor with every way to keep weights.
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <functional>
+#include <random>
+#include <string>
+#include <vector>
+
+#include "shard/backend/cpu/isa.h"
+#include "shard/backend/cpu/kernels.h"
+#include "shard/backend/cpu/kernels/tables.h"
+#include "shard/backend/cpu/packed_matrix.h"
+#include "shard/backend/cpu/work_split.h"
+
+namespace penstock::shard::cpu {
+
+inline std::uint16_t ToBf16(float value) {
+  std::uint32_t bits;
+  std::memcpy(&bits, &value, sizeof bits);
+  return static_cast<std::uint16_t>((bits + 0x7fff + ((bits >> 16) & 1)) >> 16);
+}
+
+// Kernels and how they keep weights.
+struct Case {
+  Kernels kernels;
+  Storage storage = Storage::kPlain;
+  bool plain() const { return storage == Storage::kPlain; }
+  const IntegerKernels& integers() const { return KernelsOf(kernels, storage); }
+  void Gemm(const GemmArgs& args) const { plain() ? kernels.gemm(args) : integers().gemm(args); }
+  std::string Name() const {
+    const std::string name =
+        std::string(IsaName(kernels.isa)) + " " + std::string(DTypeName(kernels.weight));
+    if (plain()) return name;
+    return name + (storage == Storage::kInt8 ? " int8/" : " int16/") +
+           std::to_string(integers().step_bytes);
+  }
+};
+
+// One product: random inputs and weights in the types of the kernels.
+struct Problem {
+  Problem(const Case& of, std::size_t rows_of_input, std::size_t inner_size, std::size_t outputs,
+          bool gated)
+      : kind(of),
+        rows(rows_of_input),
+        inner(inner_size),
+        stride((inner_size + 63) / 32 * 32),
+        matrix({gated ? 2 * outputs : outputs, inner_size, gated}, of.kernels, of.kernels.weight,
+               of.storage) {
+    const Kernels& table = kind.kernels;
+    std::mt19937 random(5);
+    std::normal_distribution<float> normal;
+    const std::size_t weight_rows = gated ? 2 * outputs : outputs;
+    Fill(weights, weight_bits, weight_rows * inner, table.weight, [&] { return normal(random); });
+    input.assign(rows * stride, 0.0f);
+    input_bits.assign(rows * stride, 0);
+    for (std::size_t i = 0; i < rows * stride; ++i) {
+      if (i % stride >= inner) continue;
+      input_bits[i] = ToBf16(normal(random));
+      input[i] = ReadElement(input_bits.data(), i, DType::kBFloat16);
+    }
+    const void* data = table.weight == DType::kFloat32 ? static_cast<void*>(weights.data())
+                                                       : static_cast<void*>(weight_bits.data());
+    memory.resize(matrix.Bytes() / 64 + 2);
+    auto* aligned = reinterpret_cast<std::byte*>(
+        (reinterpret_cast<std::uintptr_t>(memory.data()) + 63) / 64 * 64);
+    matrix.SetMemory(aligned);
+    matrix.Pack(TensorView::Matrix(const_cast<void*>(data), static_cast<std::int64_t>(weight_rows),
+                                   static_cast<std::int64_t>(inner), table.weight),
+                {0, matrix.panels()});
+    std::vector<float> plain(weight_rows);
+    for (float& value : plain) value = normal(random);
+    bias = plain;
+    packed_bias.resize(matrix.PaddedColumns());
+    matrix.PackBias(plain.data(), packed_bias.data());
+    if (!kind.plain()) Quantize(weight_rows);
+  }
+
+  // The input for the kernel, and what input and weights are after rounding.
+  void Quantize(std::size_t weight_rows) {
+    const std::size_t groups = (inner + kIntegerGroup - 1) / kIntegerGroup;
+    integers.stride = stride / kind.integers().pack * kind.integers().step_bytes;
+    integers.group_stride = groups;
+    values.resize(rows * integers.stride);
+    group_scales.resize(rows * groups);
+    integers.values = values.data();
+    integers.groups = group_scales.data();
+    for (std::size_t row = 0; row < rows; ++row) QuantizeRow(row);
+    for (std::size_t row = 0; row < weight_rows; ++row) RoundWeights(row);
+  }
+
+  void QuantizeRow(std::size_t row) {
+    const bool wide = kind.kernels.activation == DType::kFloat32;
+    kind.integers().quantize({wide ? static_cast<const void*>(&input[row * stride])
+                                   : static_cast<const void*>(&input_bits[row * stride]),
+                              inner, integers.values + row * integers.stride,
+                              integers.groups + row * integers.group_stride});
+    const float most = kind.storage == Storage::kInt8 ? 127.0f : float{kInt16Largest};
+    for (std::size_t first = 0; first < inner; first += kIntegerGroup) {
+      Round(&input[row * stride + first], std::min(kIntegerGroup, inner - first), most);
+    }
+  }
+
+  void RoundWeights(std::size_t row) {
+    std::vector<float> unpacked(inner);
+    matrix.UnpackRow(row, unpacked.data());
+    float* exact = &weights[row * inner];
+    if (kind.storage == Storage::kInt8) Round(exact, inner, 127.0f);
+    for (std::size_t k = 0; k < inner; ++k) {
+      ASSERT_NEAR(unpacked[k], exact[k], kind.storage == Storage::kInt8 ? 1e-6 : 6e-5)
+          << "row " << row << ", K " << k;
+      exact[k] = unpacked[k];
+    }
+  }
+
+  static void Round(float* values, std::size_t count, float most) {
+    float largest = 0;
+    for (std::size_t i = 0; i < count; ++i) largest = std::max(largest, std::fabs(values[i]));
+    if (largest == 0) return;
+    for (std::size_t i = 0; i < count; ++i) {
+      values[i] = std::nearbyint(values[i] * (most / largest)) * (largest / most);
+    }
+  }
+
+  template <class Random>
+  static void Fill(std::vector<float>& floats, std::vector<std::uint16_t>& bits, std::size_t count,
+                   DType dtype, Random random) {
+    for (std::size_t i = 0; i < count; ++i) {
+      const float value = random() * 0.1f;
+      bits.push_back(ToBf16(value));
+      floats.push_back(dtype == DType::kFloat32 ? value
+                                                : ReadElement(bits.data(), i, DType::kBFloat16));
+    }
+  }
+
+  // Rows [first, first + count) with K in [0, inner), columns divided in `parts`.
+  GemmArgs Args(std::size_t first, std::size_t count, float* out) const {
+    GemmArgs args;
+    const bool wide = kind.kernels.activation == DType::kFloat32;
+    args.input = wide ? static_cast<const void*>(input.data() + first * stride)
+                      : static_cast<const void*>(input_bits.data() + first * stride);
+    args.input_stride = stride;
+    if (!kind.plain()) {
+      args.input = integers.values + first * integers.stride;
+      args.input_stride = integers.stride;
+      args.groups = integers.groups + first * integers.group_stride;
+      args.group_stride = integers.group_stride;
+      args.scales = matrix.scales();
+    }
+    args.rows = count;
+    args.weights = matrix.data();
+    args.steps = matrix.steps();
+    args.vectors = matrix.units() * matrix.UnitVectors();
+    args.bias = packed_bias.data();
+    args.out = out;
+    args.out_stride = matrix.outputs();
+    args.out_columns = matrix.outputs();
+    return args;
+  }
+
+  float Dot(std::size_t row, std::size_t column) const {
+    double sum = 0;
+    for (std::size_t k = 0; k < inner; ++k) {
+      sum += double{input[row * stride + k]} * weights[column * inner + k];
+    }
+    return static_cast<float>(sum + bias[column]);
+  }
+
+  const Case& kind;
+  std::size_t rows, inner, stride;
+  PackedMatrix matrix;
+  struct alignas(64) Line {
+    std::byte bytes[64];
+  };
+  std::vector<Line> memory;
+  std::vector<float> weights, input, bias, packed_bias;
+  std::vector<std::uint16_t> weight_bits, input_bits;
+  IntegerRows integers;
+  std::vector<std::byte> values;
+  std::vector<IntegerGroup> group_scales;
+};
+
+using GemmFunction = std::function<void(GemmArgs)>;
+
+inline std::vector<float> Multiply(const Problem& problem, const GemmFunction& gemm, std::size_t first,
+                            std::size_t count, std::size_t threads) {
+  const std::size_t width = problem.matrix.outputs();
+  std::vector<float> out(count * width, -1.0f);
+  std::vector<float> scratch(kGemmScratch);
+  for (std::size_t t = 0; t < threads; ++t) {
+    const GridShare share =
+        SplitGrid((count + kRowTile - 1) / kRowTile, problem.matrix.units(), threads, t);
+    const std::size_t row = share.rows.first * kRowTile;
+    const std::size_t end = std::min(count, (share.rows.first + share.rows.count) * kRowTile);
+    if (row >= end || share.columns.count == 0) continue;
+    GemmArgs args = problem.Args(first + row, end - row, out.data() + row * width);
+    args.first_vector = share.columns.first * problem.matrix.UnitVectors();
+    args.vectors = share.columns.count * problem.matrix.UnitVectors();
+    args.scratch = scratch.data();
+    gemm(args);
+  }
+  return out;
+}
+
+// Elements that differ from the product of each row alone.
+inline std::size_t DifferingBits(const Problem& problem, const GemmFunction& gemm) {
+  const std::size_t width = problem.matrix.outputs();
+  std::vector<float> alone;
+  for (std::size_t row = 0; row < problem.rows; ++row) {
+    const std::vector<float> one = Multiply(problem, gemm, row, 1, 1);
+    alone.insert(alone.end(), one.begin(), one.end());
+  }
+  std::size_t differing = 0;
+  std::vector<std::size_t> counts;
+  for (std::size_t m = 2; m <= 26; ++m) counts.push_back(m);
+  for (std::size_t m : {63u, 64u, 128u, 479u, 480u, 481u, 487u, 512u}) counts.push_back(m);
+  for (std::size_t count : counts) {
+    if (count > problem.rows) break;
+    const std::size_t first = (problem.rows - count) / 2;
+    for (std::size_t threads : {1u, 2u, 3u}) {
+      const std::vector<float> many = Multiply(problem, gemm, first, count, threads);
+      for (std::size_t i = 0; i < many.size(); ++i) {
+        differing += std::memcmp(&many[i], &alone[first * width + i], sizeof(float)) != 0;
+      }
+    }
+  }
+  return differing;
+}
+
+// Every instruction set of this processor with every type.
+inline std::vector<Case> AllCases() {
+  std::vector<Case> all;
+  const auto best = ChooseIsa();
+  EXPECT_TRUE(best.ok()) << best.status();
+  for (Isa isa : {Isa::kAvx2, Isa::kAvx512, Isa::kAvx512Bf16}) {
+    if (!best.ok() || isa > *best) continue;
+    for (DType dtype : {DType::kFloat32, DType::kBFloat16}) {
+      const Kernels& kernels = *FindKernels(isa, dtype);
+      for (Storage storage : {Storage::kPlain, Storage::kInt8, Storage::kInt16}) {
+        const bool there =
+            storage == Storage::kPlain || KernelsOf(kernels, storage).gemm != nullptr;
+        if (there) all.push_back({kernels, storage});
+      }
+    }
+  }
+  // On a processor with AVX512_VNNI the others take its products of int8.
+  if (best.ok() && *best >= Isa::kAvx512) {
+    all.push_back({kAvx512Float32, Storage::kInt8});
+  }
+  return all;
+}
+
+inline GemmFunction Plain(const Case& kind) {
+  return [&kind](const GemmArgs& args) { kind.Gemm(args); };
+}
+
+}  // namespace penstock::shard::cpu
