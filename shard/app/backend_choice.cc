@@ -75,10 +75,9 @@ absl::StatusOr<Choice> Choose(const BackendChoiceOptions& options, const Model& 
     if (other_cells) return absl::UnimplementedError(kNoKvType);
     return Choice{};
   }
-  const absl::Status runs = options.padded ? absl::UnimplementedError(kNoPaddedLayout)
-                                           : CheckCpuBackend(model.program,
-                                                             TypesOf(options, model),
-                                                             options.block_size);
+  const absl::Status runs =
+      options.padded ? absl::UnimplementedError(kNoPaddedLayout)
+                     : CheckCpuBackend(model.program, TypesOf(options, model), options.block_size);
   if (runs.ok()) return Choice{.cpu = true};
   if (options.wanted == "cpu" || absl::IsInvalidArgument(runs)) return runs;
   if (quantized) {

@@ -213,7 +213,8 @@ namespace {
 absl::Status CheckProducts(const cpu::Kernels& kernels, const CpuTypes& types) {
   if (types.products != CpuProducts::kInt16) return absl::OkStatus();
   if (types.quantization != Quantization::kNone) {
-    return BadValue("cpu-products", "int16", "auto with `quantize` int8, whose products are its own");
+    return BadValue("cpu-products", "int16",
+                    "auto with `quantize` int8, whose products are its own");
   }
   if (types.dtype != DType::kBFloat16) {
     return BadValue("cpu-products", "int16",

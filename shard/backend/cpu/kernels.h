@@ -233,7 +233,7 @@ struct Kernels {
   Layout layout;
 
   void (*gemm)(const GemmArgs& args);
-  IntegerKernels int8;                      // the same activations
+  IntegerKernels int8;  // the same activations
   // For bfloat16 weights; the same activations. Null functions where there are none, or where the
   // products of `gemm` are as fast.
   IntegerKernels int16;

@@ -202,7 +202,8 @@ void PackedMatrix::UnpackInt16Row(std::size_t column, float* out) const {
     const std::size_t count = std::min(kIntegerGroup, inner_ - first);
     const float scale = reinterpret_cast<const float*>(group)[column % columns];
     group += columns * sizeof(float);
-    const auto* pairs = reinterpret_cast<const std::int16_t*>(group) + column % columns * kInt16Pack;
+    const auto* pairs =
+        reinterpret_cast<const std::int16_t*>(group) + column % columns * kInt16Pack;
     for (std::size_t k = 0; k < count; ++k) {
       const std::int16_t q = pairs[k / kInt16Pack * columns * kInt16Pack + k % kInt16Pack];
       out[first + k] = static_cast<float>(q) * scale;

@@ -84,8 +84,8 @@ class StepBuffers::Carver {
         StrideFor(RoundUp(sizes.Inner(), kStrideUnit) / kernels.pack * kernels.step_bytes, 1);
     integers.group_stride = RoundUp(sizes.Inner(), kIntegerGroup) / kIntegerGroup;
     integers.values = Take(rows * integers.stride);
-    integers.groups = reinterpret_cast<IntegerGroup*>(
-        Take(rows * integers.group_stride * sizeof(IntegerGroup)));
+    integers.groups =
+        reinterpret_cast<IntegerGroup*>(Take(rows * integers.group_stride * sizeof(IntegerGroup)));
     return integers;
   }
   std::size_t used() const { return used_; }

@@ -32,7 +32,7 @@ struct ThreadScratch {
   float* gemm = nullptr;
   float* row = nullptr;  // as wide as the hidden state
   BufferView normed;     // kPrivateRows
-  IntegerRows integers;     // the same; only for weights of integers
+  IntegerRows integers;  // the same; only for weights of integers
   AttentionScratch attention;
   AttentionState partition;
   AttentionState total;

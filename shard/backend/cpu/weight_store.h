@@ -30,9 +30,9 @@ class WeightStore {
   struct Options {
     const WeightSource* source = nullptr;
     Storage storage = Storage::kPlain;  // of matrices
-    LoadProgress progress;         // or none
-    std::string cache_folder;      // empty: no cache
-    std::uint64_t cache_most = 0;  // bytes of all its files
+    LoadProgress progress;              // or none
+    std::string cache_folder;           // empty: no cache
+    std::uint64_t cache_most = 0;       // bytes of all its files
   };
 
   // The source belongs to `program`; it is not used later.

@@ -158,7 +158,8 @@ int Main(int argc, char** argv) {
   ModelEngineOptions options = ReadShardOptions(line.values, Must(OpenPlatform(line.values)));
   Model model = Must(Model::Open(options.model));
   const auto threads = static_cast<std::uint32_t>(line.values.FindInt("cpu-threads").value_or(2));
-  Bench bench(Must(EngineDriver::Open(std::move(options), pool, length)), std::move(model), threads);
+  Bench bench(Must(EngineDriver::Open(std::move(options), pool, length)), std::move(model),
+              threads);
   std::cout << boost::json::serialize(bench.Facts()) << std::endl;
   for (std::string command; std::getline(std::cin, command);) {
     std::cout << boost::json::serialize(bench.Run(command)) << std::endl;

@@ -1,5 +1,5 @@
-// Products of weights of integers for processors with AVX-512 and AVX512_VNNI, whose other kernels are
-// those of avx512.cc.
+// Products of weights of integers for processors with AVX-512 and AVX512_VNNI, whose other kernels
+// are those of avx512.cc.
 #include "shard/backend/cpu/kernels/simd_avx512.h"
 //
 #include "shard/backend/cpu/kernels/tables.h"

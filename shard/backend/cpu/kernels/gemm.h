@@ -91,8 +91,7 @@ void RunTiles(const GemmArgs& args, const GemmPiece& piece, std::size_t step, st
   const std::byte* panel = static_cast<const std::byte*>(args.weights) + piece.panel * panel_bytes;
   // Behind the last block of these panels the next ones begin.
   const bool last = step + steps == args.steps;
-  const std::byte* next =
-      panel + (last ? piece.panels * panel_bytes : BytesOf<P>(step + steps));
+  const std::byte* next = panel + (last ? piece.panels * panel_bytes : BytesOf<P>(step + steps));
   const std::size_t tiles = TileCount(piece.rows, kGemmRows<P, Vectors>);
   const std::size_t fetching = tiles < kFetchingTiles ? tiles : kFetchingTiles;
   for (std::size_t i = 0; i < tiles; ++i) {

@@ -33,11 +33,17 @@ template <class P>
 constexpr std::size_t kStepBytes = kPanel* P::kPack * sizeof(typename P::Weight);
 
 template <class P>
-concept Integers = requires { P::kLargest; };
+concept Integers = requires {
+  P::kLargest;
+};
 template <class P>
-concept GroupScales = requires { P::kGroupScales; };
+concept GroupScales = requires {
+  P::kGroupScales;
+};
 template <class P>
-concept StepsRows = requires { P::kUnrolled; };
+concept StepsRows = requires {
+  P::kUnrolled;
+};
 
 // Of a panel: where step `step` begins, which begins a group if there are groups; how long the
 // panel is, given all its steps.
@@ -261,9 +267,8 @@ struct IntegerTile {
 #pragma GCC unroll 16
     for (int i = 0; i < Rows; ++i) {
       const Ints offset =
-          GroupScales<P>
-              ? FillInts(0)
-              : FillInts(group[static_cast<std::size_t>(i) * tile.group_stride].offset);
+          GroupScales<P> ? FillInts(0)
+                         : FillInts(group[static_cast<std::size_t>(i) * tile.group_stride].offset);
 #pragma GCC unroll 4
       for (int v = 0; v < Vectors; ++v) sums[i][v] = offset;
     }
@@ -285,8 +290,8 @@ struct IntegerTile {
 #pragma GCC unroll 4
     for (int v = 0; v < Vectors; ++v) {
       if constexpr (GroupScales<P>) {
-        columns[v] = Load(reinterpret_cast<const float*>(
-            VectorAt(tile, scales, v, kLanes * sizeof(float))));
+        columns[v] =
+            Load(reinterpret_cast<const float*>(VectorAt(tile, scales, v, kLanes * sizeof(float))));
       }
     }
 #pragma GCC unroll 16

@@ -18,7 +18,7 @@ struct PairsOfInt8 {
   using Weight = std::uint8_t;
   static constexpr std::size_t kPack = kInt8Pack;
   static constexpr float kLargest = 127.0f;  // of a row's integers
-  static constexpr std::size_t kLeft = 8;  // bytes of kPack integers of a row
+  static constexpr std::size_t kLeft = 8;    // bytes of kPack integers of a row
   static constexpr int kParts = 1;
   static constexpr int kSpare = 6;
   struct Right {

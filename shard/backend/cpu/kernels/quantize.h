@@ -13,7 +13,8 @@ inline Vec LoadActivations(const float* from) { return Load(from); }
 inline Vec LoadActivations(const std::uint16_t* from) { return LoadBf16(from); }
 
 template <class P, class Activation>
-void QuantizeGroup(const Activation* in, std::size_t count, std::byte* values, IntegerGroup& group) {
+void QuantizeGroup(const Activation* in, std::size_t count, std::byte* values,
+                   IntegerGroup& group) {
   Vec largest = Zero();
   Vec not_finite = Zero();
   for (std::size_t i = 0; i < count; i += kLanes) {

@@ -187,8 +187,8 @@ struct Problem {
 
 using GemmFunction = std::function<void(GemmArgs)>;
 
-inline std::vector<float> Multiply(const Problem& problem, const GemmFunction& gemm, std::size_t first,
-                            std::size_t count, std::size_t threads) {
+inline std::vector<float> Multiply(const Problem& problem, const GemmFunction& gemm,
+                                   std::size_t first, std::size_t count, std::size_t threads) {
   const std::size_t width = problem.matrix.outputs();
   std::vector<float> out(count * width, -1.0f);
   std::vector<float> scratch(kGemmScratch);

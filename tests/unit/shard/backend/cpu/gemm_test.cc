@@ -121,7 +121,9 @@ TEST(Gemm, IntegersOfNothingAreNothing) {
 TEST(Gemm, AnOrderThatDependsOnTheNumberOfRowsIsNoticed) {
   for (const Case& kind : AllCases()) {
     const Problem problem(kind, 8, 1100, 72, false);
-    const auto planted = [&kind](const GemmArgs& args) { SplitKOfOneRow(kind.kernels, kind.storage, args); };
+    const auto planted = [&kind](const GemmArgs& args) {
+      SplitKOfOneRow(kind.kernels, kind.storage, args);
+    };
     EXPECT_GT(DifferingBits(problem, planted), 0u) << kind.Name();
   }
 }

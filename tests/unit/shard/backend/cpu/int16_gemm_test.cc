@@ -99,7 +99,8 @@ TEST_F(Int16, NoActivationsBringASumOutOfItsRegister) {
   const std::pair<const char*, Values> kinds[] = {
       {"equal", [](std::size_t) { return 1.0f; }},
       {"just below a power of two", [](std::size_t) { return 0.99609375f; }},
-      {"of sizes that all are rounded up", [](std::size_t i) { return i % 128 < 2 ? 8.0f : 0.998f; }},
+      {"of sizes that all are rounded up",
+       [](std::size_t i) { return i % 128 < 2 ? 8.0f : 0.998f; }},
       {"normal", [&](std::size_t) { return normal(random); }},
       {"one of each group", [](std::size_t i) { return i % 128 == 5 ? 3.0f : 1e-4f; }},
       {"nothing else", [](std::size_t i) { return i % 128 == 77 ? 1e30f : 0.0f; }},
@@ -108,9 +109,7 @@ TEST_F(Int16, NoActivationsBringASumOutOfItsRegister) {
   };
   for (const auto& [name, values] : kinds) {
     for (const float sign : {1.0f, -1.0f}) {
-      const auto weight = [&values, sign](std::size_t i) {
-        return sign * std::fabs(values(i));
-      };
+      const auto weight = [&values, sign](std::size_t i) { return sign * std::fabs(values(i)); };
       // Columns differ in sign only together with the rows, so that no product cancels another.
       const auto out = Product(weight, [](std::size_t) { return 1e-3f; });
       for (std::size_t i = 0; i < out.size(); ++i) {
