@@ -94,6 +94,12 @@ def test_print_config_says_where_each_value_came_from(tmp_path):
 @pytest.mark.parametrize(("options", "isa", "backend"), [
     ([], "avx2", "cpu/avx2"),
     (["--quantize", "int8"], "avx2", "cpu/avx2/int8"),
+    (["--cpu-products", "int16", "--dtype", "bfloat16"], "avx2",
+     "none: `cpu-products` must be auto or float on avx2: int16 needs AVX512_VNNI"),
+    (["--cpu-products", "int16", "--dtype", "float32"], "",
+     "none: `cpu-products` must be auto or float for a model in float32"),
+    (["--cpu-products", "int16", "--quantize", "int8"], "",
+     "none: `cpu-products` must be auto with `quantize` int8, whose products are its own"),
     (["--backend", "reference"], "", "reference"),
     (["--dtype", "float16"], "",
      "reference: the cpu backend computes in float32 and bfloat16, not in float16"),

@@ -149,8 +149,8 @@ void Report(const Kernels& kernels, KvType cells, const Case& c, WorkerPool& poo
             MachinePeaks& peaks) {
   AttentionCase attention(kernels, cells, c, pool);
   const double read = peaks.ReadBandwidth(kCellBytes);
-  const double products = peaks.ProductPeak(kernels.weight, false);
-  const double registers = peaks.RegisterPeak();
+  const double products = peaks.ProductPeak(kernels.weight, Storage::kPlain);
+  const double registers = peaks.RegisterPeak(Storage::kPlain);
   const double seconds = attention.Measure();
   const double bytes = attention.Bytes(), operations = attention.Operations();
   const double roofline = std::max(bytes / read, operations / products) / 1e9;
