@@ -7,9 +7,12 @@
 namespace penstock::shard {
 namespace {
 
+// What operators write for it.
+constexpr std::string_view kWorld = "num-shard";
+
 absl::Status CheckDivides(std::uint32_t world, std::uint32_t size, std::string_view what) {
   if (size % world == 0) return absl::OkStatus();
-  return BadValue("world size", std::to_string(world),
+  return BadValue(kWorld, std::to_string(world),
                   "a divisor of the model's " + std::to_string(size) + " " + std::string(what));
 }
 
@@ -24,7 +27,7 @@ absl::StatusOr<Partition> MakePartition(const ModelSpec& spec, std::uint32_t ran
   PENSTOCK_RETURN_IF_ERROR(CheckDivides(world, spec.intermediate, "FFN columns"));
   if (spec.kv_heads % world != 0 && world % spec.kv_heads != 0) {
     return BadValue(
-        "world size", std::to_string(world),
+        kWorld, std::to_string(world),
         "a divisor or a multiple of the model's " + std::to_string(spec.kv_heads) + " K/V heads");
   }
   Partition part;

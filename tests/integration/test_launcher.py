@@ -107,7 +107,7 @@ def test_print_config_says_where_each_value_came_from(tmp_path):
      "none: the cpu backend computes in float32 and bfloat16, not in float16"),
     (["--kv-layout", "padded", "--kv-cache-dtype", "int8"], "",
      "none: `kv-layout` padded needs backend reference; `quantize` int8 and a `kv-cache-dtype` other"),
-    (["--num-shard", "3"], "", "none: `world size` must be a divisor of the model's 8 attention"),
+    (["--num-shard", "3"], "", "none: `num-shard` must be a divisor of the model's 8 attention"),
 ])
 def test_print_config_says_which_backend_runs_and_why(options, isa, backend):
     code, out, _ = run("--model-id", DEMO_MODEL, *options, "--print-config",

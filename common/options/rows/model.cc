@@ -158,8 +158,7 @@ constexpr OptionSpec kRows[] = {
      .allow_auto = true,
      .components = kLauncher | kShard,
      .help = "Worker threads: of all ranks together for the launcher, which divides them; of "
-             "this rank for the shard. auto takes the cores that the process may use. A rank "
-             "computes on 64 of them at most."},
+             "this rank for the shard. auto takes the cores that the process may use."},
 };
 
 }  // namespace

@@ -63,7 +63,7 @@ struct CpuOptions {
   LoadedWeights weights;  // of the same BuildProgram; freed once packed
   DType dtype = DType::kFloat32;
   std::uint32_t block_size = 16;
-  std::uint32_t threads = 1;  // 1 … 64
+  std::uint32_t threads = 1;  // 1 … 1024
   Quantization quantization = Quantization::kNone;
   KvType kv_type = KvType::kAuto;
   CpuProducts products = CpuProducts::kAuto;

@@ -13,7 +13,6 @@ namespace {
 
 constexpr auto kSpin = std::chrono::microseconds(50);
 constexpr int kPausesPerLookAtTheClock = 16;
-constexpr std::uint32_t kMaxThreads = 64;
 
 void Futex(std::atomic<std::uint32_t>& word, int operation, std::uint32_t value) {
   syscall(SYS_futex, reinterpret_cast<std::uint32_t*>(&word), operation | FUTEX_PRIVATE_FLAG, value,
@@ -43,7 +42,7 @@ void WaitCounter::AwaitChangeFrom(std::uint32_t seen) {
   sleepers_.fetch_sub(1);
 }
 
-WorkerPool::WorkerPool(std::uint32_t threads) : threads_(std::clamp(threads, 1u, kMaxThreads)) {
+WorkerPool::WorkerPool(std::uint32_t threads) : threads_(std::clamp(threads, 1u, kMostThreads)) {
   for (std::uint32_t thread = 1; thread < threads_; ++thread) {
     workers_.emplace_back([this, thread] { Work(thread); });
   }

@@ -28,11 +28,14 @@ class alignas(64) WaitCounter {
   std::atomic<std::uint32_t> sleepers_ = 0;
 };
 
+// Of a pool, at most; what --cpu-threads goes up to.
+inline constexpr std::uint32_t kMostThreads = 1024;
+
 class WorkerPool {
  public:
   using Function = void (*)(void* context, std::uint32_t thread);
 
-  // 1 … 64 threads, the caller of Run among them as thread 0.
+  // 1 … kMostThreads threads, the caller of Run among them as thread 0.
   explicit WorkerPool(std::uint32_t threads);
   ~WorkerPool();
   WorkerPool(const WorkerPool&) = delete;
