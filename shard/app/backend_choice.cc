@@ -8,6 +8,7 @@
 #include "common/status.h"
 #include "shard/backend/cpu/cpu_backend.h"
 #include "shard/backend/reference/reference_backend.h"
+#include "shard/executor/free_memory.h"
 
 namespace penstock::shard {
 namespace {
@@ -46,6 +47,9 @@ absl::StatusOr<std::unique_ptr<Backend>> MakeCpu(const BackendChoiceOptions& opt
   cpu.kv_type = model.kv_type;
   cpu.products = options.products;
   cpu.threads = static_cast<std::uint32_t>(std::min<std::uint64_t>(useful, options.cpu_threads));
+  cpu.free_memory = [ranks = options.local_ranks] {
+    return FreeMemory().value_or(0) / std::max(1u, ranks);
+  };
   return MakeCpuBackend(std::move(cpu));
 }
 

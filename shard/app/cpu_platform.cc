@@ -22,9 +22,9 @@ absl::StatusOr<Platform> OpenPlatform(const options::Values& values) {
     return BadValue("backend", "cuda", "auto, cpu or reference on a CPU");
   }
   Platform platform;
-  platform.rank_device =
-      std::make_shared<HostDevice>(static_cast<std::uint32_t>(values.GetInt("local-ranks")));
   BackendChoiceOptions choice;
+  choice.local_ranks = static_cast<std::uint32_t>(values.GetInt("local-ranks"));
+  platform.rank_device = std::make_shared<HostDevice>(choice.local_ranks);
   choice.wanted = values.GetString("backend");
   choice.block_size = static_cast<std::uint32_t>(values.GetInt("block-size"));
   choice.padded = values.GetString("kv-layout") == "padded";

@@ -107,6 +107,10 @@ class Backend {
   // K/V storage of `blocks` blocks in every layer, zeroed; replaces a former one.
   virtual absl::Status AllocateCache(std::uint32_t blocks) = 0;
 
+  // The same for blocks that are used from the first one on. A backend may put off what makes its
+  // later blocks quick, as long as their memory cannot be lacking.
+  virtual absl::Status AllocateServingCache(std::uint32_t blocks) { return AllocateCache(blocks); }
+
   // Room for `cells` positions of rows beside the blocks of the last AllocateCache, and the scratch
   // that moving them takes. Never called: the paged layout only.
   virtual absl::Status AllocateCells(std::uint32_t cells) {

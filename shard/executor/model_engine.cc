@@ -315,7 +315,7 @@ absl::StatusOr<PoolSize> ModelEngine::CountPool() const {
 
 absl::StatusOr<std::uint64_t> ModelEngine::Commit(const PoolSize& pool) {
   const Time began = SteadyNow();
-  PENSTOCK_RETURN_IF_ERROR(backend_->AllocateCache(pool.blocks));
+  PENSTOCK_RETURN_IF_ERROR(backend_->AllocateServingCache(pool.blocks));
   PENSTOCK_RETURN_IF_ERROR(backend_->AllocateCells(pool.cells));
   ExecutorOptions options;
   options.slots = setup_.limits.max_sequences;
@@ -337,7 +337,7 @@ absl::StatusOr<std::uint64_t> ModelEngine::Commit(const PoolSize& pool) {
             HumanBytes(cell_bytes) + ", scratch of " +
             HumanBytes(CellScratchBytes(layout) * pool.cells) + " included)";
   }
-  log::Info(text + ", " + HumanBytes(bytes) + ", touched in " +
+  log::Info(text + ", " + HumanBytes(bytes) + ", allocated in " +
             std::to_string((SteadyNow() - began) / std::chrono::milliseconds(1)) + " ms");
   return bytes;
 }

@@ -30,6 +30,8 @@ Storage StorageOf(const Kernels& kernels, const CpuTypes& types) {
 CpuTypes TypesOf(const CpuOptions& options) {
   return {options.dtype, options.quantization, options.kv_type, options.products};
 }
+// Of a cache that is touched behind the start: enough for thousands of tokens.
+constexpr std::size_t kTouchedFirst = std::size_t{256} << 20;
 
 class CpuBackend final : public Backend {
  public:
@@ -39,12 +41,16 @@ class CpuBackend final : public Backend {
         kv_type_(options.kv_type),
         kernels_(kernels),
         storage_(StorageOf(kernels, TypesOf(options))),
+        free_memory_(options.free_memory),
         pool_(options.threads) {}
 
   absl::Status Initialize(const CpuOptions& options);
   std::string Name() const override;
   absl::Status Prepare(const BackendLimits& limits, Communicator* communicator) override;
-  absl::Status AllocateCache(std::uint32_t blocks) override;
+  absl::Status AllocateCache(std::uint32_t blocks) override { return MakeCache(blocks, false); }
+  absl::Status AllocateServingCache(std::uint32_t blocks) override {
+    return MakeCache(blocks, true);
+  }
   absl::Status CopyBlocks(std::span<const BlockCopy> copies) override;
   absl::Status Execute(const RaggedBatch& batch) override;
   absl::Status Similarities(std::uint32_t segment, std::span<float> out) override;
@@ -53,6 +59,7 @@ class CpuBackend final : public Backend {
   std::uint64_t MemoryBytes() const override;
 
  private:
+  absl::Status MakeCache(std::uint32_t blocks, bool serving);
   absl::Status GatherLogits(std::size_t first, std::size_t count);
 
   const Program program_;
@@ -60,6 +67,7 @@ class CpuBackend final : public Backend {
   const KvType kv_type_;
   const Kernels& kernels_;
   const Storage storage_;
+  const std::function<std::uint64_t()> free_memory_;
   WorkerPool pool_;
   std::optional<WeightStore> weights_;
   BackendLimits limits_;
@@ -112,7 +120,7 @@ absl::Status CpuBackend::Prepare(const BackendLimits& limits, Communicator* comm
   return absl::OkStatus();
 }
 
-absl::Status CpuBackend::AllocateCache(std::uint32_t blocks) {
+absl::Status CpuBackend::MakeCache(std::uint32_t blocks, bool serving) {
   PagedLayout layout{program_.layers, block_size_, program_.part.kv_heads, program_.head_dim,
                      kernels_.weight};
   layout.kv_type = kv_type_;
@@ -122,7 +130,11 @@ absl::Status CpuBackend::AllocateCache(std::uint32_t blocks) {
     const auto pack = static_cast<std::uint32_t>(CellsOf(kernels_, kv_type_).pack);
     spare = layout.BlocksFor(limits_.max_candidate_rows * pack);
   }
-  return cache_.Allocate(layout, blocks, blocks > 0 ? spare : 0, pool_);
+  if (blocks == 0) spare = 0;
+  // Memory that is not there must be found before the server is ready: plenty is needed to wait.
+  const bool plenty =
+      serving && free_memory_ != nullptr && layout.Bytes(blocks + spare) < free_memory_() / 4 * 3;
+  return cache_.Allocate(layout, blocks, spare, pool_, plenty ? kTouchedFirst : SIZE_MAX);
 }
 
 absl::Status CpuBackend::CopyBlocks(std::span<const BlockCopy> copies) {

@@ -27,6 +27,7 @@
 #include <absl/status/statusor.h>
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <string>
 
@@ -75,6 +76,9 @@ struct CpuOptions {
   // Where packed weights are kept for the next start (packed_cache.h); empty: nowhere.
   std::string weights_cache = {};
   std::uint64_t weights_cache_bytes = 0;  // of all files there, at most
+  // What memory is left for this rank. A cache to serve from that takes less than three quarters of
+  // it is touched behind the start, but for its first blocks; null: all is touched at once.
+  std::function<std::uint64_t()> free_memory = nullptr;
 };
 
 // Unimplemented or FailedPrecondition, one line, for what this backend or this processor cannot

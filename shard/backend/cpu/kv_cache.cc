@@ -5,19 +5,18 @@
 #include <utility>
 
 #include "common/status.h"
-#include "shard/backend/cpu/work_split.h"
 
 namespace penstock::shard::cpu {
 namespace {
 
-constexpr std::size_t kPage = 4096;
 // Kernels read whole vectors and stop mattering, not reading, at the end of the last block.
 constexpr std::size_t kSlack = 4096;
 
 }  // namespace
 
 absl::Status KvCache::Allocate(const PagedLayout& layout, std::uint32_t blocks, std::uint32_t spare,
-                               WorkerPool& pool) {
+                               WorkerPool& pool, std::size_t touched) {
+  touch_.reset();
   region_ = MemoryRegion();  // freed first: the two need not fit together
   layout_ = layout;
   blocks_ = all_blocks_ = 0;
@@ -27,15 +26,45 @@ absl::Status KvCache::Allocate(const PagedLayout& layout, std::uint32_t blocks, 
   region_ = std::move(*region);
   blocks_ = blocks;
   all_blocks_ = blocks + spare;
-  // The kernel zeroes a page when it is first touched, which must not happen in a step.
-  const std::size_t pages = region_.bytes() / kPage;
-  pool.Run([&](std::uint32_t thread) {
-    const Share share = EvenShare(pages, pool.threads(), thread);
-    for (std::size_t i = share.first; i < share.first + share.count; ++i) {
-      *static_cast<volatile std::byte*>(region_.data() + i * kPage) = std::byte(0);
-    }
-  });
+  Touch(pool, touched);
   return absl::OkStatus();
+}
+
+void KvCache::AddUnits(std::size_t first, std::size_t end, std::vector<bool>& marked,
+                       std::vector<std::uint32_t>& units) const {
+  const auto add = [&](const std::byte* from, std::size_t bytes) {
+    if (bytes == 0) return;
+    const auto at = static_cast<std::size_t>(from - region_.data());
+    for (std::size_t unit = at / kTouchUnit; unit * kTouchUnit < at + bytes; ++unit) {
+      if (!marked[unit]) units.push_back(static_cast<std::uint32_t>(unit));
+      marked[unit] = true;
+    }
+  };
+  for (std::size_t layer = 0; layer < layout_.layers; ++layer) {
+    add(Block(layer, first), (end - first) * BlockBytes());
+  }
+  add(Block(layout_.layers, 0) + first * HiddenBlockBytes(), (end - first) * HiddenBlockBytes());
+}
+
+void KvCache::Touch(WorkerPool& pool, std::size_t touched) {
+  const std::span<std::byte> memory(region_.data(), region_.bytes());
+  std::vector<bool> marked(TouchUnits(memory.size()), false);
+  std::vector<std::uint32_t> units;
+  const std::size_t run = std::max<std::size_t>(1, kTouchUnit / std::max(1ul, BlockBytes()));
+  marked.back() = true;  // behind the last block, where kernels read
+  units.push_back(static_cast<std::uint32_t>(marked.size() - 1));
+  AddUnits(blocks_, all_blocks_, marked, units);
+  for (std::size_t first = 0; first < blocks_; first += run) {
+    AddUnits(first, std::min<std::size_t>(first + run, blocks_), marked, units);
+  }
+  const std::size_t now = std::min(units.size(), TouchUnits(std::min(touched, memory.size())));
+  // One after the other: on several NUMA nodes they lie on all of them, since any thread may read
+  // any block.
+  pool.Run([&](std::uint32_t thread) {
+    for (std::size_t i = thread; i < now; i += pool.threads()) TouchUnit(memory, units[i]);
+  });
+  units.erase(units.begin(), units.begin() + static_cast<std::ptrdiff_t>(now));
+  if (!units.empty()) touch_ = std::make_unique<FirstTouch>(memory, std::move(units));
 }
 
 HeadCache KvCache::Head(std::size_t layer, std::size_t head) const {

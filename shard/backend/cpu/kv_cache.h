@@ -10,7 +10,10 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <memory>
+#include <vector>
 
+#include "shard/backend/cpu/first_touch.h"
 #include "shard/backend/cpu/kernels.h"
 #include "shard/backend/cpu/worker_pool.h"
 #include "shard/cache/paged/paged_layout.h"
@@ -20,9 +23,16 @@ namespace penstock::shard::cpu {
 
 class KvCache {
  public:
-  // Zeroed, every page in memory; replaces the former contents first. ResourceExhausted.
+  // Zeroed; replaces the former contents first. At least `touched` bytes are in memory then, those
+  // of the spare blocks and of the first ones, which schedulers use first; a thread behind
+  // everything else touches the others. ResourceExhausted.
   absl::Status Allocate(const PagedLayout& layout, std::uint32_t blocks, std::uint32_t spare,
-                        WorkerPool& pool);
+                        WorkerPool& pool, std::size_t touched = SIZE_MAX);
+
+  // Until all of it is in memory.
+  void AwaitTouch() {
+    if (touch_ != nullptr) touch_->Await();
+  }
 
   std::uint32_t blocks() const { return blocks_; }
   std::uint64_t MemoryBytes() const { return region_.bytes(); }
@@ -33,6 +43,10 @@ class KvCache {
   void CopyBlock(std::uint32_t src, std::uint32_t dst);
 
  private:
+  void Touch(WorkerPool& pool, std::size_t touched);
+  // Of the blocks [first, end) of all planes, those that are not marked yet; marks them.
+  void AddUnits(std::size_t first, std::size_t end, std::vector<bool>& marked,
+                std::vector<std::uint32_t>& units) const;
   std::size_t BlockBytes() const { return layout_.LayerBytesPerToken() * layout_.block_size; }
   std::size_t HiddenBlockBytes() const {
     return layout_.HiddenBytesPerToken() * layout_.block_size;
@@ -45,6 +59,7 @@ class KvCache {
   std::uint32_t blocks_ = 0;
   std::uint32_t all_blocks_ = 0;  // and spare ones
   MemoryRegion region_;
+  std::unique_ptr<FirstTouch> touch_;  // last: it uses the region
 };
 
 }  // namespace penstock::shard::cpu

@@ -1,9 +1,6 @@
 #include "shard/backend/cpu/mapped_image.h"
 
 #include <sys/mman.h>
-#include <sys/resource.h>
-#include <sys/syscall.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <chrono>
@@ -14,6 +11,7 @@
 
 #include "common/log.h"
 #include "common/time.h"
+#include "shard/backend/cpu/background.h"
 #include "shard/weights/memory_region.h"
 
 namespace penstock::shard::cpu {
@@ -54,7 +52,7 @@ bool FileMapping::LayOver(std::span<std::byte> image) {
 }
 
 void ImageMover::Run() {
-  ::setpriority(PRIO_PROCESS, static_cast<id_t>(::syscall(SYS_gettid)), 19);
+  GoBehindEverythingElse();
   const Time begin = SteadyNow();
   const std::size_t share = image_.size() / kMostPieces / kHugePage * kHugePage + kHugePage;
   const std::size_t piece = std::max(kLeastPiece, share);

@@ -2,9 +2,7 @@
 
 #include <fcntl.h>
 #include <sys/file.h>
-#include <sys/resource.h>
 #include <sys/stat.h>
-#include <sys/syscall.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -20,6 +18,7 @@
 #include <vector>
 
 #include "common/log.h"
+#include "shard/backend/cpu/background.h"
 #include "shard/backend/cpu/checksum.h"
 #include "shard/backend/cpu/mapped_image.h"
 
@@ -178,8 +177,7 @@ class Writer final : public CacheWriter {
 
  private:
   void Run() {
-    // Behind everything else: a warm-up is being timed meanwhile.
-    ::setpriority(PRIO_PROCESS, static_cast<id_t>(::syscall(SYS_gettid)), 19);
+    GoBehindEverythingElse();  // a warm-up is being timed meanwhile
     const auto begin = std::chrono::steady_clock::now();
     const std::string error = Write();
     if (stop_) return;

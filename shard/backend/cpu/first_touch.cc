@@ -1,0 +1,38 @@
+#include "shard/backend/cpu/first_touch.h"
+
+#include <algorithm>
+#include <chrono>
+#include <string>
+
+#include "common/log.h"
+#include "common/time.h"
+#include "shard/backend/cpu/background.h"
+
+namespace penstock::shard::cpu {
+namespace {
+
+constexpr std::size_t kPage = 4096;
+
+}  // namespace
+
+void TouchUnit(std::span<std::byte> memory, std::size_t unit) {
+  const std::size_t end = std::min(memory.size(), (unit + 1) * kTouchUnit);
+  for (std::size_t at = unit * kTouchUnit; at < end; at += kPage) {
+    // Others may be writing to this very page: one instruction that writes and changes nothing.
+    asm volatile("lock orb $0, %0" : "+m"(*reinterpret_cast<char*>(memory.data() + at)));
+  }
+}
+
+void FirstTouch::Run() {
+  GoBehindEverythingElse();
+  const Time begin = SteadyNow();
+  for (const std::uint32_t unit : units_) {
+    if (stop_) return;
+    TouchUnit(memory_, unit);
+  }
+  const auto spent = (SteadyNow() - begin) / std::chrono::milliseconds(1);
+  log::Info("KV cache: " + std::to_string(units_.size() * kTouchUnit >> 20) +
+            " MiB touched behind the start in " + std::to_string(spent) + " ms");
+}
+
+}  // namespace penstock::shard::cpu

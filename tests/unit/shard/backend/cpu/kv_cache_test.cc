@@ -1,0 +1,98 @@
+#include "shard/backend/cpu/kv_cache.h"
+
+#include <gtest/gtest.h>
+#include <sys/mman.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <vector>
+
+#include "shard/backend/cpu/first_touch.h"
+
+namespace penstock::shard::cpu {
+namespace {
+
+constexpr std::uint32_t kBlocks = 600;
+constexpr std::uint32_t kSpare = 5;
+
+// 16 KiB per block and layer, so that a layer is some units long.
+PagedLayout Layout() {
+  PagedLayout layout{3, 16, 2, 64, DType::kFloat32};
+  layout.hidden = 32;
+  return layout;
+}
+
+std::size_t PagesMissing(const std::byte* from, std::size_t bytes) {
+  constexpr std::uintptr_t kPage = 4096;
+  const auto begin = reinterpret_cast<std::uintptr_t>(from) / kPage * kPage;
+  const std::uintptr_t end = reinterpret_cast<std::uintptr_t>(from) + bytes;
+  std::vector<unsigned char> there((end - begin + kPage - 1) / kPage);
+  EXPECT_EQ(::mincore(reinterpret_cast<void*>(begin), end - begin, there.data()), 0);
+  std::size_t missing = 0;
+  for (unsigned char page : there) missing += (page & 1) == 0;
+  return missing;
+}
+
+// Pages that are not in memory of blocks [first, first + count) of every plane.
+std::size_t BlocksMissing(const KvCache& cache, std::size_t first, std::size_t count) {
+  std::size_t missing = 0;
+  for (std::size_t layer = 0; layer < Layout().layers; ++layer) {
+    const HeadCache head = cache.Head(layer, 0);
+    missing += PagesMissing(head.base + first * head.block_bytes, count * head.block_bytes);
+  }
+  const HeadCache hidden = cache.Hidden();
+  return missing +
+         PagesMissing(hidden.base + first * hidden.block_bytes, count * hidden.block_bytes);
+}
+
+TEST(KvCache, IsInMemoryWhenAllocated) {
+  WorkerPool pool(2);
+  KvCache cache;
+  ASSERT_TRUE(cache.Allocate(Layout(), kBlocks, kSpare, pool).ok());
+  EXPECT_EQ(BlocksMissing(cache, 0, kBlocks + kSpare), 0u);
+}
+
+TEST(KvCache, SpareAndFirstBlocksAreInMemoryAtOnceAndTheOthersLater) {
+  WorkerPool pool(2);
+  KvCache cache;
+  for (int round = 0; round < 3; ++round) {  // a new one ends the touching of the old one
+    ASSERT_TRUE(cache.Allocate(Layout(), kBlocks, kSpare, pool, 10 * kTouchUnit).ok());
+    EXPECT_EQ(BlocksMissing(cache, 0, 128), 0u);
+    EXPECT_EQ(BlocksMissing(cache, kBlocks, kSpare), 0u);
+  }
+  cache.AwaitTouch();
+  EXPECT_EQ(BlocksMissing(cache, 0, kBlocks + kSpare), 0u);
+}
+
+TEST(KvCache, KeepsWhatIsWrittenWhileTheRestIsTouched) {
+  WorkerPool pool(1);
+  KvCache cache;
+  ASSERT_TRUE(cache.Allocate(Layout(), kBlocks, 0, pool, 1).ok());
+  const HeadCache head = cache.Head(1, 0);
+  const auto word = [&](std::size_t block) {
+    return const_cast<std::byte*>(head.base) + block * head.block_bytes;
+  };
+  for (std::uint64_t block = 0; block < kBlocks; ++block) {
+    std::memcpy(word(block), &block, sizeof block);
+  }
+  cache.AwaitTouch();
+  std::size_t wrong = 0;
+  for (std::uint64_t block = 0; block < kBlocks; ++block) {
+    std::uint64_t read[2] = {};
+    std::memcpy(read, word(block), sizeof read);
+    wrong += read[0] != block || read[1] != 0;
+  }
+  EXPECT_EQ(wrong, 0u);
+}
+
+TEST(FirstTouch, AUnitMayBeShortAndItsBytesStay) {
+  std::vector<std::byte> memory(kTouchUnit + 5000, std::byte{7});
+  ASSERT_EQ(TouchUnits(memory.size()), 2u);
+  TouchUnit(memory, 0);
+  TouchUnit(memory, 1);
+  EXPECT_EQ(memory, std::vector<std::byte>(memory.size(), std::byte{7}));
+}
+
+}  // namespace
+}  // namespace penstock::shard::cpu
