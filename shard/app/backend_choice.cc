@@ -7,6 +7,8 @@
 #include "common/log.h"
 #include "common/status.h"
 #include "shard/backend/cpu/cpu_backend.h"
+#include "shard/backend/cpu/numa.h"
+#include "shard/backend/cpu/worker_pool.h"
 #include "shard/backend/reference/reference_backend.h"
 #include "shard/executor/free_memory.h"
 
@@ -30,10 +32,20 @@ CpuTypes TypesOf(const BackendChoiceOptions& options, const Model& model) {
   return {model.dtype, model.quantization, model.kv_type, options.products};
 }
 
-absl::StatusOr<std::unique_ptr<Backend>> MakeCpu(const BackendChoiceOptions& options,
-                                                 const Model& model, const LoadProgress& progress) {
+std::uint32_t Threads(const BackendChoiceOptions& options, const Model& model) {
   const std::uint64_t useful =
       std::max<std::uint64_t>(1, model.WeightBytes() / kWeightBytesPerThread);
+  return static_cast<std::uint32_t>(
+      std::min<std::uint64_t>({useful, options.cpu_threads, cpu::kMostThreads}));
+}
+
+cpu::Placement PlacementFor(const BackendChoiceOptions& options, std::uint32_t threads) {
+  const auto nodes = cpu::ReadNodes("/sys", cpu::CpusOfThisThread());
+  return cpu::PlaceThreads(nodes, threads, {options.local_rank, options.local_ranks});
+}
+
+absl::StatusOr<std::unique_ptr<Backend>> MakeCpu(const BackendChoiceOptions& options,
+                                                 const Model& model, const LoadProgress& progress) {
   CpuOptions cpu;
   cpu.program = model.program;
   const CheckpointSource source(model.checkpoint, model.weight_plan, model.dtype);
@@ -46,7 +58,9 @@ absl::StatusOr<std::unique_ptr<Backend>> MakeCpu(const BackendChoiceOptions& opt
   cpu.quantization = model.quantization;
   cpu.kv_type = model.kv_type;
   cpu.products = options.products;
-  cpu.threads = static_cast<std::uint32_t>(std::min<std::uint64_t>(useful, options.cpu_threads));
+  cpu.threads = Threads(options, model);
+  cpu.placement = PlacementFor(options, cpu.threads);
+  if (const std::string text = cpu.placement.Describe(); !text.empty()) log::Info(text);
   cpu.free_memory = [ranks = options.local_ranks] {
     return FreeMemory().value_or(0) / std::max(1u, ranks);
   };
@@ -118,7 +132,11 @@ BackendFactory BackendChoice(BackendChoiceOptions options) {
 absl::StatusOr<std::string> DescribeChoice(const BackendChoiceOptions& options,
                                            const Model& model) {
   PENSTOCK_ASSIGN_OR_RETURN(const Choice choice, Choose(options, model));
-  if (choice.cpu) return CpuBackendName(TypesOf(options, model));
+  if (choice.cpu) {
+    PENSTOCK_ASSIGN_OR_RETURN(std::string text, CpuBackendName(TypesOf(options, model)));
+    const std::string placed = PlacementFor(options, Threads(options, model)).Describe();
+    return placed.empty() ? text : text + ", " + placed;
+  }
   return choice.missing.empty() ? "reference" : "reference: " + choice.missing;
 }
 

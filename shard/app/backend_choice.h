@@ -13,7 +13,8 @@ struct BackendChoiceOptions {
   std::string wanted;  // auto | cpu | reference
   std::uint32_t block_size = 16;
   bool padded = false;            // KV layout
-  std::uint32_t local_ranks = 1;  // that divide the memory
+  std::uint32_t local_ranks = 1;  // that divide memory and cores
+  std::uint32_t local_rank = 0;   // among them
   std::uint32_t cpu_threads = 1;  // at most; small models use fewer
   std::string weights_cache;      // folder of packed weights; empty: none
   std::uint64_t weights_cache_bytes = 0;

@@ -14,6 +14,16 @@ CpuProducts ProductsOf(std::string_view name) {
 
 }  // namespace
 
+namespace {
+
+// Among all ranks of all groups, as a launcher starts them.
+std::uint32_t LocalRank(const options::Values& values) {
+  const std::int64_t group = values.FindInt("group").value_or(0);
+  return static_cast<std::uint32_t>(group * values.GetInt("world-size") + values.GetInt("rank"));
+}
+
+}  // namespace
+
 absl::StatusOr<Platform> OpenPlatform(const options::Values& values) {
   if (values.GetString("device") == "cuda") {
     return BadValue("device", "cuda", "auto or cpu: penstock-shard-cuda serves GPUs");
@@ -24,6 +34,7 @@ absl::StatusOr<Platform> OpenPlatform(const options::Values& values) {
   Platform platform;
   BackendChoiceOptions choice;
   choice.local_ranks = static_cast<std::uint32_t>(values.GetInt("local-ranks"));
+  choice.local_rank = LocalRank(values) % choice.local_ranks;
   platform.rank_device = std::make_shared<HostDevice>(choice.local_ranks);
   choice.wanted = values.GetString("backend");
   choice.block_size = static_cast<std::uint32_t>(values.GetInt("block-size"));

@@ -42,7 +42,7 @@ class CpuBackend final : public Backend {
         kernels_(kernels),
         storage_(StorageOf(kernels, TypesOf(options))),
         free_memory_(options.free_memory),
-        pool_(options.threads) {}
+        pool_(options.threads, options.placement) {}
 
   absl::Status Initialize(const CpuOptions& options);
   std::string Name() const override;
@@ -112,8 +112,8 @@ absl::Status CpuBackend::Prepare(const BackendLimits& limits, Communicator* comm
   communicator_ = communicator;
   logit_count_ = 0;
   buffers_ = StepBuffers();
-  PENSTOCK_ASSIGN_OR_RETURN(
-      buffers_, StepBuffers::Create(program_, kernels_, storage_, limits, pool_.threads()));
+  PENSTOCK_ASSIGN_OR_RETURN(buffers_,
+                            StepBuffers::Create(program_, kernels_, storage_, limits, pool_));
   rope_ = BuildRopeTable(program_.rope, program_.head_dim, limits.max_sequence_length);
   runner_.emplace(StepParts{program_, kernels_, CellsOf(kernels_, kv_type_), *weights_, cache_,
                             buffers_, rope_, block_size_, pool_, communicator_});
@@ -132,8 +132,9 @@ absl::Status CpuBackend::MakeCache(std::uint32_t blocks, bool serving) {
   }
   if (blocks == 0) spare = 0;
   // Memory that is not there must be found before the server is ready: plenty is needed to wait.
-  const bool plenty =
-      serving && free_memory_ != nullptr && layout.Bytes(blocks + spare) < free_memory_() / 4 * 3;
+  const bool one_node = pool_.placement().NodeCount() == 1;
+  const bool plenty = serving && one_node && free_memory_ != nullptr &&
+                      layout.Bytes(blocks + spare) < free_memory_() / 4 * 3;
   return cache_.Allocate(layout, blocks, spare, pool_, plenty ? kTouchedFirst : SIZE_MAX);
 }
 

@@ -32,6 +32,7 @@
 #include <string>
 
 #include "shard/backend/backend.h"
+#include "shard/backend/cpu/numa.h"
 #include "shard/cache/paged/kv_type.h"
 #include "shard/model/program.h"
 #include "shard/weights/loader.h"
@@ -79,6 +80,7 @@ struct CpuOptions {
   // What memory is left for this rank. A cache to serve from that takes less than three quarters of
   // it is touched behind the start, but for its first blocks; null: all is touched at once.
   std::function<std::uint64_t()> free_memory = nullptr;
+  cpu::Placement placement = {};  // of the threads
 };
 
 // Unimplemented or FailedPrecondition, one line, for what this backend or this processor cannot

@@ -6,7 +6,6 @@
 #include <chrono>
 #include <cstdint>
 #include <cstring>
-#include <filesystem>
 #include <string>
 
 #include "common/log.h"
@@ -27,11 +26,7 @@ std::size_t WholePages(std::size_t bytes) { return (bytes + kPage - 1) / kPage *
 
 }  // namespace
 
-bool MappingPays() {
-  std::error_code ec;
-  const bool one_node = !std::filesystem::exists("/sys/devices/system/node/node1", ec) && !ec;
-  return one_node && !NoTransparentHugePages();
-}
+bool MappingPays(std::size_t nodes) { return nodes == 1 && !NoTransparentHugePages(); }
 
 FileMapping::FileMapping(int fd, std::size_t offset, std::size_t bytes) : bytes_(bytes) {
   void* data =

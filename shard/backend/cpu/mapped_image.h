@@ -16,9 +16,9 @@
 
 namespace penstock::shard::cpu {
 
-// Whether mapping is the better way: transparent huge pages are there to move to, and one NUMA node
-// (of several, each thread would have to touch its own part).
-bool MappingPays();
+// Whether mapping is the better way for a pool on so many NUMA nodes: transparent huge pages are
+// there to move to, and it is one node (of several, each thread would have to touch its own part).
+bool MappingPays(std::size_t nodes);
 
 // Bytes of a file, read-only, all pages present.
 class FileMapping {

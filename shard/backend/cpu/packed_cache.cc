@@ -279,7 +279,8 @@ PackedCache::Found PackedCache::Read(std::span<std::byte> image, const OwnerOf& 
   std::vector<std::uint64_t> sums;
   if (ours) sums = ReadFront(file.get(), identity_, image.size());
   std::optional<FileMapping> mapping;
-  if (!sums.empty() && MappingPays()) mapping.emplace(file.get(), front_bytes, image.size());
+  if (!sums.empty() && MappingPays(pool.placement().NodeCount()))
+    mapping.emplace(file.get(), front_bytes, image.size());
   const bool mapped = mapping.has_value() && mapping->data() != nullptr;
   std::atomic<bool> good = !sums.empty();
   pool.Run([&](std::uint32_t thread) {

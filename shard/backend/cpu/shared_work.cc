@@ -18,8 +18,17 @@ void SharedWork::Begin(std::size_t thread, const Share& share) {
 
 Share SharedWork::Next(std::size_t thread, const Share& peers, std::size_t grain) {
   Share part = Take(ranges_[thread], grain, true);
+  if (part.count == 0) part = TakeFromPeers(thread, peers, grain, true);
+  if (part.count > 0 || placement_.NodeCount() == 1) return part;
+  return TakeFromPeers(thread, peers, grain, false);
+}
+
+Share SharedWork::TakeFromPeers(std::size_t thread, const Share& peers, std::size_t grain,
+                                bool near) {
+  Share part;
   for (std::size_t i = 1; i < peers.count && part.count == 0; ++i) {
     const std::size_t peer = peers.first + (thread - peers.first + i) % peers.count;
+    if ((placement_.NodeOf(peer) == placement_.NodeOf(thread)) != near) continue;
     part = Take(ranges_[peer], grain, false);
   }
   return part;

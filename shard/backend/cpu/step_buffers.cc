@@ -1,16 +1,19 @@
 #include "shard/backend/cpu/step_buffers.h"
 
 #include <algorithm>
+#include <span>
 #include <utility>
 
 #include "common/status.h"
 #include "shard/backend/cpu/attention_plan.h"
+#include "shard/backend/cpu/first_touch.h"
 
 namespace penstock::shard::cpu {
 namespace {
 
 constexpr std::size_t kPage = 4096;
 constexpr std::size_t kLine = 64;
+constexpr std::size_t kHugePage = std::size_t{2} << 20;
 constexpr std::size_t kStrideUnit = 32;  // elements: whole vectors of every type
 // Room for results of divided attention items, per thread.
 constexpr std::size_t kSlotFloats = std::size_t{64} << 10;
@@ -37,6 +40,7 @@ struct StepBuffers::Sizes {
   const Kernels& kernels;
   Storage storage;
   const BackendLimits& limits;
+  const Placement& placement;
   std::uint32_t threads;
 
   std::size_t Group() const { return program.part.heads / program.part.kv_heads; }
@@ -88,6 +92,8 @@ class StepBuffers::Carver {
         reinterpret_cast<IntegerGroup*>(Take(rows * integers.group_stride * sizeof(IntegerGroup)));
     return integers;
   }
+  // What follows lies in other huge pages.
+  void BeginHugePage() { used_ = RoundUp(used_, kHugePage); }
   std::size_t used() const { return used_; }
 
  private:
@@ -108,7 +114,13 @@ void StepBuffers::Carve(const Sizes& sizes, Carver& carver) {
   integers_ =
       carver.Rows(sizes, std::max(sizes.limits.max_step_tokens, sizes.limits.max_logit_rows));
   threads_.resize(sizes.threads);
-  for (ThreadScratch& thread : threads_) {
+  own_.clear();
+  const bool apart = sizes.placement.NodeCount() > 1;
+  for (std::size_t i = 0; i < threads_.size(); ++i) {
+    ThreadScratch& thread = threads_[i];
+    const bool first = i == 0 || sizes.placement.NodeOf(i) != sizes.placement.NodeOf(i - 1);
+    if (apart && first) carver.BeginHugePage();
+    own_.push_back(carver.used());
     thread.gemm = carver.Floats(kGemmScratch);
     thread.row = carver.Floats(hidden);
     thread.normed = views_[static_cast<std::size_t>(Buffer::kNormed)];
@@ -120,6 +132,8 @@ void StepBuffers::Carve(const Sizes& sizes, Carver& carver) {
     thread.partition = carver.State(tile_rows_, value_stride_);
     thread.total = carver.State(tile_rows_, value_stride_);
   }
+  if (apart) carver.BeginHugePage();
+  own_.push_back(carver.used());
   slot_memory_ = carver.Floats(slots_ * tile_rows_ * (2 + value_stride_));
   const std::size_t logit_rows = sizes.limits.max_logit_rows;
   logits_ = carver.Floats(logit_rows * sizes.program.vocabulary);
@@ -131,8 +145,9 @@ void StepBuffers::Carve(const Sizes& sizes, Carver& carver) {
 
 absl::StatusOr<StepBuffers> StepBuffers::Create(const Program& program, const Kernels& kernels,
                                                 Storage storage, const BackendLimits& limits,
-                                                std::uint32_t threads) {
-  const Sizes sizes{program, kernels, storage, limits, threads};
+                                                WorkerPool& pool) {
+  const std::uint32_t threads = pool.threads();
+  const Sizes sizes{program, kernels, storage, limits, pool.placement(), threads};
   StepBuffers buffers;
   buffers.tile_rows_ = std::max(kTileRows, sizes.Group());
   buffers.value_stride_ = RoundUp(program.head_dim, kernels.layout.lanes);
@@ -145,7 +160,15 @@ absl::StatusOr<StepBuffers> StepBuffers::Create(const Program& program, const Ke
   buffers.region_ = std::move(*region);
   Carver carver(buffers.region_.data());
   buffers.Carve(sizes, carver);
+  if (pool.placement().NodeCount() > 1) buffers.TouchOwn(pool);
   return buffers;
+}
+
+void StepBuffers::TouchOwn(WorkerPool& pool) {
+  pool.Run([&](std::uint32_t thread) {
+    const std::span<std::byte> own(region_.data() + own_[thread], own_[thread + 1] - own_[thread]);
+    for (std::size_t unit = 0; unit < TouchUnits(own.size()); ++unit) TouchUnit(own, unit);
+  });
 }
 
 AttentionState StepBuffers::Slot(std::size_t slot) const {

@@ -11,6 +11,7 @@
 
 #include "shard/backend/backend.h"
 #include "shard/backend/cpu/kernels.h"
+#include "shard/backend/cpu/worker_pool.h"
 #include "shard/model/program.h"
 #include "shard/weights/memory_region.h"
 
@@ -41,10 +42,11 @@ struct ThreadScratch {
 class StepBuffers {
  public:
   StepBuffers() = default;
-  // For weights of integers there is room for rows of them.
+  // For weights of integers there is room for rows of them. On several NUMA nodes what a thread
+  // needs for itself lies on its own.
   static absl::StatusOr<StepBuffers> Create(const Program& program, const Kernels& kernels,
                                             Storage storage, const BackendLimits& limits,
-                                            std::uint32_t threads);
+                                            WorkerPool& pool);
 
   const BufferView& View(Buffer buffer) const { return views_[static_cast<std::size_t>(buffer)]; }
   ThreadScratch& Thread(std::size_t thread) { return threads_[thread]; }
@@ -63,10 +65,12 @@ class StepBuffers {
   struct Sizes;
   class Carver;
   void Carve(const Sizes& sizes, Carver& carver);
+  void TouchOwn(WorkerPool& pool);
 
   MemoryRegion region_;
   std::array<BufferView, kBufferCount> views_;
   std::vector<ThreadScratch> threads_;
+  std::vector<std::size_t> own_;  // where the memory of each thread begins, and the last one's ends
   IntegerRows integers_;
   float* slot_memory_ = nullptr;
   std::size_t slots_ = 0;

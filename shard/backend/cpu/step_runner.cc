@@ -11,7 +11,7 @@ namespace penstock::shard::cpu {
 StepRunner::StepRunner(const StepParts& parts)
     : parts_(parts),
       stages_(BuildStages(parts.program, parts.weights)),
-      columns_(parts.pool.threads()) {
+      columns_(parts.pool.threads(), parts.pool.placement()) {
   std::vector<std::uint32_t> windows;
   for (const Stage& stage : stages_.body) {
     plan_of_stage_.push_back(0);

@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <chrono>
 #include <climits>
+#include <utility>
 
 namespace penstock::shard::cpu {
 namespace {
@@ -42,7 +43,8 @@ void WaitCounter::AwaitChangeFrom(std::uint32_t seen) {
   sleepers_.fetch_sub(1);
 }
 
-WorkerPool::WorkerPool(std::uint32_t threads) : threads_(std::clamp(threads, 1u, kMostThreads)) {
+WorkerPool::WorkerPool(std::uint32_t threads, Placement placement)
+    : threads_(std::clamp(threads, 1u, kMostThreads)), placement_(std::move(placement)) {
   for (std::uint32_t thread = 1; thread < threads_; ++thread) {
     workers_.emplace_back([this, thread] { Work(thread); });
   }
@@ -52,9 +54,22 @@ WorkerPool::~WorkerPool() {
   stop_ = true;
   regions_.Advance();
   for (std::thread& worker : workers_) worker.join();
+  if (caller_ == std::this_thread::get_id()) KeepThisThreadOn(callers_cpus_);
+}
+
+void WorkerPool::KeepOnNodeOf(std::uint32_t thread) const {
+  if (placement_.of_thread.empty()) return;
+  KeepThisThreadOn(placement_.nodes[placement_.of_thread[thread]].cpus);
+}
+
+void WorkerPool::KeepCaller() {
+  caller_ = std::this_thread::get_id();
+  callers_cpus_ = CpusOfThisThread();
+  KeepOnNodeOf(0);
 }
 
 void WorkerPool::RunFunction(Function function, void* context) {
+  if (!placement_.of_thread.empty() && caller_ != std::this_thread::get_id()) KeepCaller();
   function_ = function;
   context_ = context;
   if (threads_ > 1) regions_.Advance();
@@ -63,6 +78,7 @@ void WorkerPool::RunFunction(Function function, void* context) {
 }
 
 void WorkerPool::Work(std::uint32_t thread) {
+  KeepOnNodeOf(thread);
   for (std::uint32_t seen = 0;; ++seen) {
     regions_.AwaitChangeFrom(seen);
     if (stop_) return;

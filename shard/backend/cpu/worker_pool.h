@@ -13,6 +13,8 @@
 #include <thread>
 #include <vector>
 
+#include "shard/backend/cpu/numa.h"
+
 namespace penstock::shard::cpu {
 
 // A counter that threads wait on.
@@ -36,12 +38,15 @@ class WorkerPool {
   using Function = void (*)(void* context, std::uint32_t thread);
 
   // 1 … kMostThreads threads, the caller of Run among them as thread 0.
-  explicit WorkerPool(std::uint32_t threads);
+  // The placement is of as many, or of none; the caller is kept on its node from its first Run
+  // until the pool ends.
+  explicit WorkerPool(std::uint32_t threads, Placement placement = {});
   ~WorkerPool();
   WorkerPool(const WorkerPool&) = delete;
   WorkerPool& operator=(const WorkerPool&) = delete;
 
   std::uint32_t threads() const { return threads_; }
+  const Placement& placement() const { return placement_; }
 
   // Calls body(thread) on every thread and returns when all are done.
   template <class Body>
@@ -55,8 +60,14 @@ class WorkerPool {
  private:
   void RunFunction(Function function, void* context);
   void Work(std::uint32_t thread);
+  // The calling thread on the CPUs of a thread of the pool.
+  void KeepOnNodeOf(std::uint32_t thread) const;
+  void KeepCaller();
 
   const std::uint32_t threads_;
+  const Placement placement_;
+  std::thread::id caller_;                   // that is kept on its node,
+  std::vector<std::uint32_t> callers_cpus_;  // and the CPUs that it had
   Function function_ = nullptr;
   void* context_ = nullptr;
   bool stop_ = false;

@@ -55,7 +55,7 @@ class AttentionCase {
     const Program program = ProgramOf(c);
     const std::uint32_t rows = c.sequences * c.tokens;
     auto buffers = StepBuffers::Create(program, kernels, Storage::kPlain,
-                                       {rows, c.context + c.tokens, 1, 0}, pool.threads());
+                                       {rows, c.context + c.tokens, 1, 0}, pool);
     if (!buffers.ok()) std::abort();
     buffers_ = std::move(*buffers);
     layout_ = {1, kBlock, c.kv_heads, c.head_dim, kernels.weight};
