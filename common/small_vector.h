@@ -59,19 +59,28 @@ class SmallVector {
   template <class Iterator>
   void assign(Iterator first, Iterator last) {
     clear();
-    Reserve(static_cast<std::size_t>(std::distance(first, last)));
+    reserve(static_cast<std::size_t>(std::distance(first, last)));
     for (; first != last; ++first) push_back(*first);
   }
   void push_back(T value) { emplace_back(std::move(value)); }
   template <class... Arguments>
   T& emplace_back(Arguments&&... arguments) {
-    if (size_ == capacity_) Reserve(2 * capacity_);
+    if (size_ == capacity_) reserve(2 * capacity_);
     T* const place = std::construct_at(data_ + size_, std::forward<Arguments>(arguments)...);
     ++size_;
     return *place;
   }
+  void reserve(std::size_t capacity) {
+    if (capacity <= capacity_) return;
+    T* const data = std::allocator<T>().allocate(capacity);
+    std::uninitialized_move_n(data_, size_, data);
+    std::destroy_n(data_, size_);
+    Free();
+    data_ = data;
+    capacity_ = capacity;
+  }
   void resize(std::size_t size) {
-    Reserve(size);
+    reserve(size);
     while (size_ < size) emplace_back();
     while (size_ > size) std::destroy_at(data_ + --size_);
   }
@@ -88,15 +97,6 @@ class SmallVector {
   T* Inline() { return std::launder(reinterpret_cast<T*>(inline_)); }
   bool IsInline() const { return data_ == reinterpret_cast<const T*>(inline_); }
 
-  void Reserve(std::size_t capacity) {
-    if (capacity <= capacity_) return;
-    T* const data = std::allocator<T>().allocate(capacity);
-    std::uninitialized_move_n(data_, size_, data);
-    std::destroy_n(data_, size_);
-    Free();
-    data_ = data;
-    capacity_ = capacity;
-  }
   // Gives back what was allocated; the elements are gone already.
   void Free() {
     if (IsInline()) return;

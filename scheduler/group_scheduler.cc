@@ -394,8 +394,10 @@ void GroupScheduler::ReportTokens(Sequence& sequence, const SequenceResult& resu
   event.request = request;
   auto& tokens = event.what.emplace<Tokens>();  // in its place: this runs for every row
   tokens.first_index = sequence.tokens_received + PENSTOCK_MUTANT("first-index-wrong");
-  tokens.tokens.assign(result.tokens.begin(), result.tokens.begin() + count);
-  for (const SampledToken& token : tokens.tokens) sequence.generated.push_back(token.token);
+  for (std::uint32_t i = 0; i < count; ++i) {
+    tokens.tokens.emplace_back(result.tokens[i]);
+    sequence.generated.push_back(result.tokens[i].token);
+  }
   sequence.tokens_received += count;
   sharing_.Enter(sequence, sequence.last_plan);
 }

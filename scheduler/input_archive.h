@@ -174,6 +174,14 @@ class ArchiveReader {
   void Get(std::string& text) { text = GetBytes(GetVarint()); }
   template <class T>
   void Get(std::vector<T>& list) {
+    GetList(list);
+  }
+  template <class T, std::size_t N>
+  void Get(SmallVector<T, N>& list) {
+    GetList(list);
+  }
+  template <class List>
+  void GetList(List& list) {
     const std::uint64_t size = GetVarint();
     // An item takes at least a byte: a broken length cannot make us allocate more than the input.
     if (size > rest_.size()) ok_ = false;

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "common/ids.h"
+#include "common/small_vector.h"
 #include "common/time.h"
 
 namespace penstock {
@@ -29,7 +30,7 @@ struct SampledToken {
 struct SequenceResult {
   SlotId slot;
   SequenceId sequence;
-  std::vector<SampledToken> tokens;  // 0 … max_rows, in order of position
+  SmallVector<SampledToken, 1> tokens;  // 0 … max_rows, in order of position
   std::uint32_t committed_length = 0;
   ShardFinish finish = ShardFinish::kNone;  // an EOS or stop token is the last of `tokens`
   // kError: one line for the client. Only a segment that samples can fail, so the prompt has been
