@@ -30,7 +30,8 @@ char* PutField(char* at, std::uint32_t field, std::uint64_t number) {
 
 void AppendField(std::string& out, std::uint32_t field, std::uint64_t number) {
   std::array<char, 20> text;
-  out.append(text.data(), PutField(text.data(), field, number));
+  const char* const end = PutField(text.data(), field, number);
+  out.append(text.data(), static_cast<std::size_t>(end - text.data()));
 }
 
 // Four numbers of 32 bits at most, so each of the two lengths is one byte.
@@ -54,7 +55,7 @@ void AppendSegment(std::string& out, const Segment& segment) {
   text[2] = static_cast<char>(
       BytesTag(decode ? v1::Segment::kDecodeFieldNumber : v1::Segment::kPromptFieldNumber));
   text[3] = static_cast<char>(size);
-  out.append(text.data(), at);
+  out.append(text.data(), kHead + size);
 }
 
 // What the enums say is the same number on both sides.

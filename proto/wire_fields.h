@@ -22,6 +22,10 @@ class WireFields {
   // The tag of the next field, whose value must be taken; 0: none is left.
   std::uint32_t Next() {
     if (at_ == end_) return 0;
+    if (const auto byte = static_cast<signed char>(*at_); byte > 0) {  // as nearly all are
+      ++at_;
+      return static_cast<std::uint32_t>(byte);
+    }
     const std::uint64_t tag = Number();
     if (tag == 0 || tag > UINT32_MAX) return Break(), 0;
     return static_cast<std::uint32_t>(tag);
@@ -30,6 +34,12 @@ class WireFields {
   std::uint64_t Number() {
     if (at_ < end_ && static_cast<signed char>(*at_) >= 0) {
       return static_cast<std::uint64_t>(*at_++);
+    }
+    if (end_ - at_ >= 2 && static_cast<signed char>(at_[1]) >= 0) {
+      const std::uint64_t low = static_cast<unsigned char>(at_[0]) & 0x7f;
+      const std::uint64_t high = static_cast<unsigned char>(at_[1]);
+      at_ += 2;
+      return high << 7 | low;
     }
     return LongNumber();
   }
@@ -53,7 +63,7 @@ class WireFields {
   }
 
  private:
-  std::uint64_t LongNumber() {
+  [[gnu::noinline]] std::uint64_t LongNumber() {
     std::uint64_t value = 0;
     for (unsigned shift = 0; shift < 64 && at_ < end_; shift += 7) {
       const auto byte = static_cast<unsigned char>(*at_++);

@@ -18,7 +18,9 @@ std::uint64_t Above(std::uint64_t value, std::uint64_t limit) {
 Lack Growth::Beyond(const Sequence& sequence, std::uint64_t positions, std::uint64_t tokens) const {
   const std::uint64_t held = sequence.blocks.blocks().size() + sequence.blocks.reserved();
   Lack lack;
-  lack.blocks = in_cells_ ? 0 : Above(BlocksFor(positions, block_size_), held);
+  // Without a division where nothing lacks: this runs twice for every row of a step.
+  const bool enough = in_cells_ || positions <= held * block_size_;
+  lack.blocks = enough ? 0 : BlocksFor(positions, block_size_) - held;
   lack.tokens = Above(tokens, sequence.reserved_tokens);
   return lack;
 }

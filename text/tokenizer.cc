@@ -15,6 +15,28 @@ absl::Status Encode(const penstock_tokenizer* tokenizer, std::string_view text, 
   return ToStatus(code, error);
 }
 
+const Tokenizer::TokenFacts& Unknown() {
+  static const Tokenizer::TokenFacts unknown;
+  return unknown;
+}
+
+// Apart from FactsOf, which is called several times for every token and nearly never needs it.
+[[gnu::noinline]] const Tokenizer::TokenFacts& FindFacts(
+    const penstock_tokenizer* tokenizer, uint32_t id,
+    std::atomic<const Tokenizer::TokenFacts*>& place) {
+  auto found = std::make_unique<Tokenizer::TokenFacts>();
+  RustBytes text;
+  int32_t settled = 0;
+  found->special = penstock_tokenizer_is_special(tokenizer, id) != 0;
+  penstock_decoder_settled_text(tokenizer, id, text.out(), &settled, nullptr);
+  found->settled = settled != 0;
+  found->text = text.str();
+  // Of two threads that ask at once the first gives it.
+  const Tokenizer::TokenFacts* known = nullptr;
+  if (!place.compare_exchange_strong(known, found.get())) return *known;
+  return *found.release();
+}
+
 }  // namespace
 
 absl::StatusOr<std::shared_ptr<const Tokenizer>> Tokenizer::Load(const std::string& folder) {
@@ -82,21 +104,10 @@ std::optional<TokenId> Tokenizer::Id(std::string_view token) const {
 }
 
 const Tokenizer::TokenFacts& Tokenizer::FactsOf(TokenId id) const {
-  static const TokenFacts kUnknown;
   const auto index = static_cast<uint32_t>(id);
-  if (index >= facts_.size()) return kUnknown;
-  const TokenFacts* known = facts_[index].load(std::memory_order_acquire);
-  if (known != nullptr) return *known;
-  auto found = std::make_unique<TokenFacts>();
-  RustBytes text;
-  int32_t settled = 0;
-  found->special = penstock_tokenizer_is_special(handle_, index) != 0;
-  penstock_decoder_settled_text(handle_, index, text.out(), &settled, nullptr);
-  found->settled = settled != 0;
-  found->text = text.str();
-  // Of two threads that ask at once the first gives it.
-  if (!facts_[index].compare_exchange_strong(known, found.get())) return *known;
-  return *found.release();
+  if (index >= facts_.size()) return Unknown();
+  const TokenFacts* const known = facts_[index].load(std::memory_order_acquire);
+  return known != nullptr ? *known : FindFacts(handle_, index, facts_[index]);
 }
 
 std::uint32_t Tokenizer::vocabulary() const { return penstock_tokenizer_vocabulary(handle_); }

@@ -63,10 +63,18 @@ bool RequestTask::Begin() { return Put(Beginning{}); }
 
 bool RequestTask::Deliver(std::span<scheduler::Event> events, Time at) {
   const std::lock_guard lock(mutex_);
-  for (scheduler::Event& event : events) {
+  for (scheduler::Event& event : events) Keep(event, at);
+  return !std::exchange(scheduled_, true);
+}
+
+void RequestTask::Keep(scheduler::Event& event, Time at) {
+  if (const auto* told = std::get_if<scheduler::Tokens>(&event.what);
+      mailbox_.empty() && told != nullptr && told->tokens.size() == 1 &&
+      told->tokens[0].alternatives.empty()) {
+    tokens_.push_back({told->tokens[0].token, told->tokens[0].logprob, at});
+  } else {
     mailbox_.emplace_back(std::in_place_type<CoreEvent>, std::move(event), at);
   }
-  return !std::exchange(scheduled_, true);
 }
 
 bool RequestTask::Fail(GenerationError error) { return Put(std::move(error)); }
@@ -78,19 +86,30 @@ bool RequestTask::Put(Item item) {
 }
 
 bool RequestTask::RunOnce() {
+  PlainTokens tokens;
   {
     const std::lock_guard lock(mutex_);
+    tokens = std::move(tokens_);
     items_.swap(mailbox_);
   }
-  events_.reserve(events_.size() + items_.size());
+  events_.reserve(events_.size() + tokens.size() + items_.size());
+  for (const PlainToken& plain : tokens) {
+    if (!ended_) Handle(plain);
+  }
   for (Item& item : items_) {
     if (!ended_) Handle(std::move(item));
   }
   items_.clear();
   Flush();
   const std::lock_guard lock(mutex_);
-  scheduled_ = !mailbox_.empty();
+  scheduled_ = !tokens_.empty() || !mailbox_.empty();
   return scheduled_;
+}
+
+void RequestTask::Handle(const PlainToken& plain) {
+  now_ = plain.at;
+  const SampledToken token{plain.token, plain.logprob, {}};
+  OnTokens({&token, 1});
 }
 
 void RequestTask::Handle(Item&& item) {
@@ -214,7 +233,7 @@ void RequestTask::Take(const scheduler::Event& event) {
     if (!described.ok()) return EndBroken(described.status());
     AddStart(*std::move(described));
   } else if (const auto* tokens = std::get_if<scheduler::Tokens>(&event.what)) {
-    OnTokens(*tokens);
+    OnTokens(tokens->tokens);
   } else if (const auto* finished = std::get_if<scheduler::Finished>(&event.what)) {
     OnFinished(*finished);
   } else {
@@ -238,9 +257,9 @@ void RequestTask::AddStart(std::vector<TokenInfo> prompt) {
   events_.emplace_back(std::move(start));
 }
 
-void RequestTask::OnTokens(const scheduler::Tokens& tokens) {
+void RequestTask::OnTokens(std::span<const SampledToken> tokens) {
   if (!first_token_) first_token_ = now_;
-  const auto stop = stream_->Push(tokens.tokens, events_);
+  const auto stop = stream_->Push(tokens, events_);
   if (!stop.ok()) return EndBroken(stop.status());
   if (!stop->has_value()) return;
   awaits_end_ = true;

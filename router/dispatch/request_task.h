@@ -21,6 +21,7 @@
 #include <vector>
 
 #include "common/ids.h"
+#include "common/small_vector.h"
 #include "common/time.h"
 #include "router/dispatch/grammar_checker.h"
 #include "router/dispatch/request_records.h"
@@ -97,9 +98,18 @@ class RequestTask final : public Lane,
     scheduler::Event event;
     Time at;
   };
+  // Nearly all events of the core: one token without alternatives.
+  struct PlainToken {
+    TokenId token;
+    float logprob;
+    Time at;
+  };
+  using PlainTokens = SmallVector<PlainToken, 8>;
   using Item = std::variant<Beginning, GrammarVerdict, CoreEvent, GenerationError>;
 
   bool Put(Item item);
+  void Keep(scheduler::Event& event, Time at);
+  void Handle(const PlainToken& plain);
   void Handle(Item&& item);
   void Prepare();
   void Refuse(GenerationError error);
@@ -109,7 +119,7 @@ class RequestTask final : public Lane,
   void Post(Prompt prompt);
   void Take(const scheduler::Event& event);
   void OnStarted(const scheduler::Started& started);
-  void OnTokens(const scheduler::Tokens& tokens);
+  void OnTokens(std::span<const SampledToken> tokens);
   void OnFinished(const scheduler::Finished& finished);
   void AddStart(std::vector<TokenInfo> prompt);
   void EndWith(GenerationError error);
@@ -117,15 +127,18 @@ class RequestTask final : public Lane,
   void Flush();
   bool wants_prompt_logprobs() const { return request_.logprobs.prompt_logprobs; }
 
+  // The mailbox comes first: every token passes it from one processor's cache to another's, and so
+  // do the counts of owners, which stand before it.
+  std::mutex mutex_;
+  bool scheduled_ = false;  // on the pool's queue or running
+  PlainTokens tokens_;      // older than all of mailbox_
+  std::vector<Item> mailbox_;
+
   const RequestId id_;
   GenerationRequest request_;
   std::shared_ptr<GenerationSink> sink_;
   const RequestServices& services_;
   std::atomic<bool> abandoned_{false};
-
-  std::mutex mutex_;
-  std::vector<Item> mailbox_;
-  bool scheduled_ = false;  // on the pool's queue or running
 
   // The lane's own, on whatever thread runs it.
   std::vector<Item> items_;  // of this run; empty between runs, kept for its memory

@@ -77,7 +77,7 @@ absl::Status TextStream::Next(const SampledToken& token, GenerationToken& event)
   if (!EndsGeneration(token.token)) {
     PENSTOCK_ASSIGN_OR_RETURN(visible_text, visible_.Push(token.token));
   }
-  event.delta = Release(own_text, visible_text);
+  Release(own_text, visible_text, event.delta);
   return absl::OkStatus();
 }
 
@@ -90,10 +90,12 @@ absl::StatusOr<TokenInfo> TextStream::Alternative(const TokenLogprob& alternativ
                    .special = tokenizer_->IsSpecial(id)};
 }
 
-std::string TextStream::Release(std::string_view own_text, std::string_view visible_text) {
+void TextStream::Release(std::string_view own_text, std::string_view visible_text,
+                         std::string& delta) {
   if (options_.stop.empty()) {
     text_ += visible_text;
-    return std::string(visible_text);
+    delta = visible_text;
+    return;
   }
   pending_ += visible_text;
   std::size_t safe = pending_.size();
@@ -103,10 +105,9 @@ std::string TextStream::Release(std::string_view own_text, std::string_view visi
     match_ = matcher_.Push(visible_text);
     safe = match_ ? match_->begin - text_.size() : safe - matcher_.held();
   }
-  std::string delta = pending_.substr(0, safe);
+  delta.assign(pending_, 0, safe);
   pending_.erase(0, safe);
   text_ += delta;
-  return delta;
 }
 
 bool TextStream::EndsGeneration(TokenId id) const {

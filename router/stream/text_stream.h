@@ -68,8 +68,8 @@ class TextStream {
 
   absl::Status Next(const SampledToken& token, GenerationToken& event);
   absl::StatusOr<TokenInfo> Alternative(const TokenLogprob& alternative) const;
-  // Matches and gives out what is safe of `pending_`.
-  std::string Release(std::string_view own_text, std::string_view visible_text);
+  // Matches; `delta` becomes what is safe of `pending_`.
+  void Release(std::string_view own_text, std::string_view visible_text, std::string& delta);
   bool EndsGeneration(TokenId id) const;
 
   std::shared_ptr<const text::Tokenizer> tokenizer_;

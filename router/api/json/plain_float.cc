@@ -4,6 +4,7 @@
 #include <bit>
 #include <cstddef>
 #include <cstdint>
+#include <cstring>
 #include <optional>
 
 namespace penstock::router::json {
@@ -52,12 +53,12 @@ std::optional<Decimal> Shortest(std::uint32_t mantissa, int ulp) {
 
 }  // namespace
 
-bool AppendPlainFloat(std::string& out, float value) {
+char* WritePlainFloat(char* at, float value) {
   const auto bits = std::bit_cast<std::uint32_t>(value);
   const int ulp = kBias - static_cast<int>((bits >> kFractionBits) & 0xff);
-  if (ulp < kLeastUlp || ulp > kMostUlp) return false;
+  if (ulp < kLeastUlp || ulp > kMostUlp) return nullptr;
   const auto shortest = Shortest((bits & (kLeastMantissa - 1)) | kLeastMantissa, ulp);
-  if (!shortest) return false;
+  if (!shortest) return nullptr;
   Decimal number = *shortest;
   if (number.decimals > 4 && number.digits % 10'000 == 0) {  // few digits: most are zeros
     number.digits /= 10'000;
@@ -67,19 +68,27 @@ bool AppendPlainFloat(std::string& out, float value) {
     number.digits /= 10;
     --number.decimals;
   }
-  std::array<char, 24> text;
-  char* const end = text.data() + text.size();
-  char* at = end;
+  std::array<char, 2 * kPlainFloatBytes> text;  // the second half: a copy may read beyond the end
+  char* const end = text.data() + kPlainFloatBytes;
+  char* first = end;
   for (int left = number.decimals; left > 0; --left, number.digits /= 10) {
-    *--at = static_cast<char>('0' + number.digits % 10);
+    *--first = static_cast<char>('0' + number.digits % 10);
   }
-  *--at = '.';
+  *--first = '.';
   do {
-    *--at = static_cast<char>('0' + number.digits % 10);
+    *--first = static_cast<char>('0' + number.digits % 10);
     number.digits /= 10;
   } while (number.digits > 0);
-  if (bits >> 31 != 0) *--at = '-';
-  out.append(at, static_cast<std::size_t>(end - at));
+  if (bits >> 31 != 0) *--first = '-';
+  std::memcpy(at, first, kPlainFloatBytes);
+  return at + (end - first);
+}
+
+bool AppendPlainFloat(std::string& out, float value) {
+  std::array<char, kPlainFloatBytes> text;
+  char* const end = WritePlainFloat(text.data(), value);
+  if (end == nullptr) return false;
+  out.append(text.data(), end);
   return true;
 }
 

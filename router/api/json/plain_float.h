@@ -7,12 +7,18 @@
 // Schubfach way to render doubles", which does so for all sizes.
 #pragma once
 
+#include <cstddef>
 #include <string>
 
 namespace penstock::router::json {
 
-// False, and `out` as it was: a size for which this is not made (below 2^-13, from 2^19 on, some
-// powers of two, zero, not a number).
+// Room for the longest, and for what is written behind it on the way.
+inline constexpr std::size_t kPlainFloatBytes = 24;
+
+// Gives the end of what was written at `at`. Null: a size for which this is not made (below 2^-13,
+// from 2^19 on, some powers of two, zero, not a number).
+char* WritePlainFloat(char* at, float value);
+// False, and `out` as it was, where the other gives null.
 bool AppendPlainFloat(std::string& out, float value);
 
 }  // namespace penstock::router::json

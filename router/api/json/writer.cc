@@ -5,31 +5,12 @@
 #include <charconv>
 #include <cmath>
 
+#include "router/api/json/escapes.h"
 #include "router/api/json/plain_float.h"
 #include "router/api/json/unicode.h"
 
 namespace penstock::router::json {
 namespace {
-
-// 0: as it is; 'u': \u00XX; else the letter behind the backslash.
-constexpr std::array<char, 256> MakeEscapes() {
-  std::array<char, 256> escapes{};
-  for (int c = 0; c < 0x20; ++c) escapes[static_cast<std::size_t>(c)] = 'u';
-  escapes['\b'] = 'b';
-  escapes['\f'] = 'f';
-  escapes['\n'] = 'n';
-  escapes['\r'] = 'r';
-  escapes['\t'] = 't';
-  escapes['"'] = '"';
-  escapes['\\'] = '\\';
-  return escapes;
-}
-constexpr std::array<char, 256> kEscapes = MakeEscapes();
-
-bool IsPlain(char c) {
-  const auto byte = static_cast<unsigned char>(c);
-  return byte < 0x80 && kEscapes[byte] == 0;
-}
 
 void AppendEscaped(std::string& out, std::string_view text) {
   std::size_t run = 0;
