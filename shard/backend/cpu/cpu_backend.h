@@ -17,7 +17,7 @@
 // bfloat16 and everything that is added up (the residual stream, sums, softmax, norms) in float32;
 // what products read is rounded to bfloat16 where the processor multiplies bfloat16 pairs, to
 // integers of 14 bits where they are of integers (then weights are integers of 16 bits), and not at
-// all where weights are widened (decisions 0010, 0034).
+// all where weights are widened (decisions 0010, 0035).
 //
 // Determinism: for one instruction set, type and world size the logits of a row depend on the
 // tokens before it and on nothing else: not on batch mates, chunks, cached prefixes or threads
