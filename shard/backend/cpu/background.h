@@ -4,7 +4,8 @@
 
 namespace penstock::shard::cpu {
 
-// The calling thread computes only where nobody else would.
+// The calling thread computes only where nobody else would (SCHED_IDLE; where that could hold up
+// others, with the lowest usual priority).
 void GoBehindEverythingElse();
 
 }  // namespace penstock::shard::cpu
