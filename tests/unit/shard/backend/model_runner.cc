@@ -9,7 +9,6 @@
 #include <random>
 #include <thread>
 
-#include "shard/backend/cpu/cpu_backend.h"
 #include "shard/backend/reference/reference_backend.h"
 #include "shard/parallel/shm_communicator.h"
 
@@ -23,6 +22,7 @@ absl::StatusOr<std::unique_ptr<Backend>> MakeBackend(const RunnerOptions& option
                    options.cpu_threads};
     cpu.quantization = model.quantization;
     cpu.kv_type = model.kv_type;
+    cpu.products = options.products;
     return MakeCpuBackend(std::move(cpu));
   }
   ReferenceOptions reference;

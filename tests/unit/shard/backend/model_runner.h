@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "shard/backend/backend.h"
+#include "shard/backend/cpu/cpu_backend.h"
 #include "shard/model/model.h"
 #include "shard/parallel/communicator.h"
 #include "shard/parallel/local_communicator.h"
@@ -38,6 +39,7 @@ struct RunnerOptions {
   std::uint32_t max_candidate_rows = 0;
   Quantization quantization = Quantization::kNone;
   KvType kv_type = KvType::kAuto;
+  CpuProducts products = CpuProducts::kAuto;
 };
 
 // Names the cases of a suite that runs on each backend.

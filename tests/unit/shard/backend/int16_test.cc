@@ -1,0 +1,71 @@
+// What products in 16-bit integers change in the logits of a model, beside what rounding
+// activations to bfloat16 changes: docs/decisions/0035-products-of-integers.md.
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <cstdlib>
+#include <iostream>
+#include <random>
+#include <string>
+
+#include "tests/unit/shard/backend/model_runner.h"
+#include "tests/unit/support/paths.h"
+
+namespace penstock::shard {
+namespace {
+
+using Logits = std::vector<std::vector<float>>;
+
+// Of random tokens, one after the other; nothing where this processor cannot compute so.
+Logits LogitsOf(const char* isa, CpuProducts products) {
+  setenv("PENSTOCK_ISA", isa, 1);
+  const bool there =
+      CheckCpuBackend({}, {.dtype = DType::kBFloat16, .products = products}, 16).ok();
+  RunnerOptions options;
+  options.folder = testing_support::SourcePath("demo/model");
+  options.backend = Runs::kCpu;
+  options.dtype = DType::kBFloat16;
+  options.products = products;
+  auto runner = there ? ModelRunner::Open(options) : nullptr;
+  unsetenv("PENSTOCK_ISA");
+  Logits logits;
+  if (runner == nullptr) return logits;
+  std::mt19937 random(11);
+  for (int i = 0; i < 200; ++i) {
+    const auto token = static_cast<TokenId>(random() % runner->model().spec.vocabulary);
+    logits.push_back(runner->Step({{0, {token}}}).at(0));
+  }
+  return logits;
+}
+
+// Relative to the size of the second ones.
+double Difference(const Logits& logits, const Logits& exact) {
+  double error = 0;
+  double size = 0;
+  for (std::size_t i = 0; i < exact.size(); ++i) {
+    for (std::size_t j = 0; j < exact[i].size(); ++j) {
+      error += std::pow(double{logits[i][j]} - exact[i][j], 2);
+      size += std::pow(double{exact[i][j]}, 2);
+    }
+  }
+  return std::sqrt(error / size);
+}
+
+TEST(Int16Products, ChangeLogitsLessThanActivationsOfBFloat16) {
+  const Logits integers = LogitsOf("avx512", CpuProducts::kInt16);
+  if (integers.empty()) GTEST_SKIP() << "this processor has no AVX512_VNNI";
+  const Logits exact = LogitsOf("avx512", CpuProducts::kFloat);
+  ASSERT_EQ(exact.size(), integers.size());
+  const double ours = Difference(integers, exact);
+  std::cout << "products in integers: " << ours << " of the logits\n";
+  EXPECT_GT(ours, 0.0) << "the option does nothing";
+  EXPECT_LT(ours, 2e-3);  // K and V, rounded to bfloat16, make most of it
+  const Logits rounded = LogitsOf("avx512-bf16", CpuProducts::kFloat);
+  if (rounded.empty()) GTEST_SKIP() << "this processor multiplies no pairs of bfloat16";
+  const double rounding = Difference(rounded, exact);
+  std::cout << "activations of bfloat16: " << rounding << " of the logits\n";
+  EXPECT_LT(ours, 0.5 * rounding);
+}
+
+}  // namespace
+}  // namespace penstock::shard
