@@ -18,6 +18,8 @@ namespace penstock::router {
 
 struct GrammarTrial {
   static constexpr std::chrono::milliseconds kCpuLimit{250};
+  // Behind this the thread takes only processor time that nobody else wants (StepBack).
+  static constexpr std::chrono::milliseconds kOrdinaryCpu{20};
 
   // InvalidArgument, ResourceExhausted: in words that follow "grammar is not valid: ".
   static absl::Status Run(const text::Vocabulary& vocabulary, const std::vector<TokenId>& eos_ids,

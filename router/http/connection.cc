@@ -146,15 +146,11 @@ Connection::Awaitable<bool> Connection::ReadBody(Present& present) {
   const std::size_t reserved =
       reader_.has_body() ? reader_.content_length().value_or(context_.options.limits.body_bytes)
                          : 0;
-  if (!context_.bodies.Take(reserved)) {
+  present.memory = context_.bodies.Take(reserved);
+  if (!present.memory) {
     reader_.Fail({503, "the server holds too many bodies, retry"});
     co_return co_await RefuseAndClose(present, reader_.failure());
   }
-  struct GiveBack {
-    MemoryBudget& budget;
-    std::size_t bytes;
-    ~GiveBack() { budget.Give(bytes); }
-  } give_back{context_.bodies, reserved};
   if (reader_.has_body()) {
     if (reader_.expects_continue() && in_.empty() && !co_await Write(kContinue)) co_return false;
     if (!co_await ReadBodyBytes(present)) {
@@ -203,7 +199,11 @@ Connection::Awaitable<bool> Connection::Answer(Present& present) {
   answer_deadline_ = total == Duration{0} ? Time::max() : After(total);
   auto handle = std::move(present.admission.handle);
   HttpRequest request{present.head, reader_.TakeBody()};
-  handle(std::move(request), MakeExchange(exchange_));
+  if (request.body.size() < LargeRequests::kBytes) {
+    handle(std::move(request), MakeExchange(exchange_));
+  } else {
+    context_.large.Add({std::move(handle), std::move(request), exchange_, present.memory});
+  }
   handle = nullptr;
   const bool delivered = co_await AnswerSteps(present, *exchange_);
   present.tokens = exchange_->Counted();

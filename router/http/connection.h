@@ -24,6 +24,7 @@
 
 #include "router/http/application.h"
 #include "router/http/exchange_state.h"
+#include "router/http/large_requests.h"
 #include "router/http/options.h"
 #include "router/http/request_reader.h"
 #include "router/http/transport.h"
@@ -36,14 +37,14 @@ namespace penstock::router {
 class MemoryBudget {
  public:
   explicit MemoryBudget(std::size_t bytes) : left_(bytes) {}
-  bool Take(std::size_t bytes) {
+  // Until the last copy is gone. Null: there is no room.
+  std::shared_ptr<const void> Take(std::size_t bytes) {
     std::size_t left = left_.load();
     do {
-      if (left < bytes) return false;
+      if (left < bytes) return nullptr;
     } while (!left_.compare_exchange_weak(left, left - bytes));
-    return true;
+    return {this, [bytes](MemoryBudget* self) { self->left_.fetch_add(bytes); }};
   }
-  void Give(std::size_t bytes) { left_.fetch_add(bytes); }
 
  private:
   std::atomic<std::size_t> left_;
@@ -55,6 +56,7 @@ struct ConnectionContext {
   const Application& application;
   Metrics& metrics;
   MemoryBudget& bodies;
+  LargeRequests& large;
 };
 
 class Connection : public std::enable_shared_from_this<Connection> {
@@ -88,6 +90,7 @@ class Connection : public std::enable_shared_from_this<Connection> {
     int status = 0;
     std::size_t sent = 0;
     std::optional<TokenCounts> tokens;
+    std::shared_ptr<const void> memory;  // reserved for the body
   };
 
   Awaitable<void> Run();

@@ -180,6 +180,11 @@ bool ExchangeState::Overflowed() {
   return overflow_;
 }
 
+bool ExchangeState::IsGone() {
+  const std::lock_guard lock(mutex_);
+  return IsDead(closed_);
+}
+
 void ExchangeState::Delivered() {
   const std::lock_guard lock(mutex_);
   in_flight_ = 0;

@@ -62,6 +62,8 @@ class ExchangeState {
   };
   Direct DirectSent();
   bool Overflowed();
+  // Nobody takes an answer any more. Any thread.
+  bool IsGone();
   std::optional<TokenCounts> Counted();
   // The client took all that was handed out.
   void Delivered();

@@ -94,6 +94,7 @@ struct HttpServer::Impl {
   const Application& application;
   Metrics& metrics;
   MemoryBudget bodies;
+  std::optional<LargeRequests> large;
   std::deque<IoThread> threads;
   std::optional<TlsHandshakes> handshakes;  // with options.tls
   std::optional<asio::basic_socket_acceptor<tcp, Transport::Executor>> acceptor;  // threads[0]
@@ -121,6 +122,7 @@ absl::StatusOr<std::uint16_t> HttpServer::Start() {
     impl.threads.clear();
     return port;
   }
+  impl.large.emplace();
   if (impl.handshakes) impl.handshakes->Start();
   impl.Accept();
   for (IoThread& thread : impl.threads) {
@@ -222,9 +224,9 @@ void HttpServer::Impl::Shake(Transport::Socket socket, std::string peer, IoThrea
 }
 
 void HttpServer::Impl::Connect(Transport transport, std::string peer, IoThread& thread) {
-  auto connection =
-      std::make_shared<Connection>(std::move(transport), std::move(peer),
-                                   ConnectionContext{options, application, metrics, bodies});
+  auto connection = std::make_shared<Connection>(
+      std::move(transport), std::move(peer),
+      ConnectionContext{options, application, metrics, bodies, *large});
   asio::post(thread.context, [this, &thread, connection = std::move(connection)] {
     thread.connections.insert(connection);
     // Weak: the set is the owner, and what the coroutine keeps would otherwise keep itself alive.
@@ -286,6 +288,7 @@ void HttpServer::Stop(Duration drain) {
     thread.thread.join();
   }
   for (IoThread& thread : impl.threads) thread.connections.clear();
+  impl.large.reset();
   impl.acceptor.reset();
   impl.back_off.reset();
   impl.threads.clear();

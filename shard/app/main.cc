@@ -12,6 +12,7 @@
 #include "common/options/values.h"
 #include "common/socket_names.h"
 #include "common/status.h"
+#include "common/thread_priority.h"
 #include "shard/app/platform.h"
 #include "shard/app/shard_options.h"
 #include "shard/service/run_shards.h"
@@ -29,6 +30,7 @@ int main(int argc, char** argv) {
   const std::optional<std::int64_t> group = line.values.FindInt("group");
   options::ConfigureLog(line.values, ShardName(group, line.values.GetInt("rank")));
   const Notifier notifier = Notifier::FromEnvironment();
+  TakeShortTurns();
   auto platform = shard::OpenPlatform(line.values);
   if (!platform.ok()) {
     log::Error(Message(platform.status()));

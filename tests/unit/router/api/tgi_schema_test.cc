@@ -26,6 +26,13 @@ std::string Regex(std::string_view schema) {
   return std::get<std::string>(outcome);
 }
 
+TEST(JsonValue, OfEqualKeysTheLastValueCountsAtTheFirstOnesPlace) {
+  EXPECT_EQ(json::ToText(Parse(R"({"a":1,"b":2,"a":{"c":1,"c":3},"d":4,"b":5,"a":6})")),
+            R"({"a":6,"b":5,"d":4})");
+  EXPECT_EQ(json::ToText(Parse(R"({"a":{"c":1,"c":3}})")), R"({"a":{"c":3}})");
+  EXPECT_EQ(json::ToText(Parse(R"({"b":1,"a":2,"":3})")), R"({"b":1,"a":2,"":3})");
+}
+
 TEST(TgiSchema, PropertiesKeepTheirOrderAndOptionalOnesBringTheirComma) {
   EXPECT_EQ(Regex(R"({"properties":{"a":{"type":"integer"}},"required":["a"]})"),
             R"(\{[ ]?"a"[ ]?:[ ]?(-)?(0|[1-9][0-9]*)[ ]?\})");

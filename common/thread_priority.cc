@@ -1,0 +1,56 @@
+#include "common/thread_priority.h"
+
+#include <sched.h>
+#include <sys/resource.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <cstdint>
+
+namespace penstock {
+namespace {
+
+constexpr std::uint64_t kShortTurn = 100'000;     // ns, the shortest that Linux grants
+constexpr std::uint64_t kLongTurn = 100'000'000;  // the longest
+
+// sched_setattr(2), which glibc 2.36 does not declare.
+struct Attributes {
+  std::uint32_t size = sizeof(Attributes);
+  std::uint32_t policy = SCHED_OTHER;
+  std::uint64_t flags = 0;
+  std::int32_t nice = 0;
+  std::uint32_t priority = 0;
+  std::uint64_t runtime = 0;  // of a turn, in nanoseconds
+  std::uint64_t deadline = 0;
+  std::uint64_t period = 0;
+};
+
+thread_local bool stepped_back = false;
+
+// Where it fails the thread is as the others.
+void SetForThread(const Attributes& attributes) { ::syscall(SYS_sched_setattr, 0, &attributes, 0); }
+
+}  // namespace
+
+void TakeShortTurns() {
+  if (::sched_getscheduler(0) != SCHED_OTHER) return;  // whoever started it knows better
+  Attributes attributes;
+  attributes.nice = ::getpriority(PRIO_PROCESS, 0);
+  attributes.runtime = kShortTurn;
+  SetForThread(attributes);
+}
+
+void StepBack() {
+  if (stepped_back) return;
+  Attributes attributes;
+  attributes.policy = SCHED_IDLE;
+  attributes.runtime = kLongTurn;
+  SetForThread(attributes);
+  stepped_back = true;
+}
+
+void TakeBreath() {
+  if (stepped_back) ::sched_yield();
+}
+
+}  // namespace penstock

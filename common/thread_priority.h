@@ -1,0 +1,20 @@
+// What the kernel's scheduler is told of a thread. Nothing here needs a privilege, changes what a
+// thread may use of a processor that nobody else wants, or can fail visibly: a kernel that does not
+// know a request ignores it.
+#pragma once
+
+namespace penstock {
+
+// The calling thread and those that it starts from now on take short turns: whoever is woken for a
+// moment's work comes before one that computes on, without a larger share. Linux >= 6.12.
+void TakeShortTurns();
+
+// The calling thread gets out of the way of all others (SCHED_IDLE), for good: coming back takes a
+// privilege. Only for threads that end, or that never do anything else.
+void StepBack();
+
+// Now and then within long work. After StepBack: those that wait go first, also those to whom the
+// kernel would not give the processor before its next tick, for they had more than their share.
+void TakeBreath();
+
+}  // namespace penstock
