@@ -49,8 +49,4 @@ void StepBack() {
   stepped_back = true;
 }
 
-void TakeBreath() {
-  if (stepped_back) ::sched_yield();
-}
-
 }  // namespace penstock

@@ -13,8 +13,4 @@ void TakeShortTurns();
 // privilege. Only for threads that end, or that never do anything else.
 void StepBack();
 
-// Now and then within long work. After StepBack: those that wait go first, also those to whom the
-// kernel would not give the processor before its next tick, for they had more than their share.
-void TakeBreath();
-
 }  // namespace penstock

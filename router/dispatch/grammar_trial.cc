@@ -49,7 +49,6 @@ absl::Status Follow(const text::CompiledGrammar& grammar, std::uint32_t rows,
   std::uint64_t draw = 0;
   int outputs = 1;
   for (int i = 0; i < kFollowedTokens; ++i) {
-    TakeBreath();
     PENSTOCK_RETURN_IF_ERROR(matcher->Mask(mask));
     if (!StaysInTime()) return GrammarTrial::TooSlow();
     draw = draw * 6364136223846793005u + 1442695040888963407u;

@@ -7,8 +7,8 @@ usage: grammar_neighbours.py [--json FILE] [--streams N] [--tokens N] [--rounds 
                              [--cpu-threads N]
 
 The demo model computes on one thread unless told otherwise, so that on two processors one is left for the router.
-Attackers are a process of their own, which takes only processor time that nobody else wants (SCHED_IDLE) and sends in small
-pieces: on another machine they would cost nothing here.
+Attackers are a process of their own, which takes only processor time that nobody else wants (SCHED_IDLE)
+and sends in small pieces: on another machine they would cost nothing here.
 
 Rounds alternate: without attackers, beside one, beside N at once (default 8). Each number of attackers gives the ratio
 of the medians of the rounds' p99 gaps, how many hostile requests got 422, how many 429, and the slowest of either.

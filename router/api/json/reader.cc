@@ -4,7 +4,6 @@
 #include <charconv>
 #include <cmath>
 
-#include "common/thread_priority.h"
 #include "router/api/json/unicode.h"
 #include "router/api/json/writer.h"
 
@@ -15,7 +14,6 @@ constexpr std::string_view kEofValue = "EOF while parsing a value";
 constexpr std::string_view kEofString = "EOF while parsing a string";
 constexpr std::string_view kEofObject = "EOF while parsing an object";
 constexpr std::string_view kEofList = "EOF while parsing a list";
-constexpr std::size_t kBreath = 512;  // so many values take 0.1 ms
 
 bool IsDigit(char c) { return c >= '0' && c <= '9'; }
 
@@ -36,8 +34,7 @@ bool Reader::Peek(char& c, std::string_view eof) {
 }
 
 bool Reader::CountValue() {
-  if (++values_ % kBreath == 0) TakeBreath();
-  if (values_ <= limits_.values) return true;
+  if (++values_ <= limits_.values) return true;
   return FailObject("more than " + std::to_string(limits_.values) + " values");
 }
 

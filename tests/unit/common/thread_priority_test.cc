@@ -16,7 +16,6 @@ TEST(ThreadPriorityTest, WhoStepsBackRunsOnlyWhereNobodyElseWants) {
     other = ::sched_getscheduler(0);
     StepBack();
     stepped_back = ::sched_getscheduler(0);
-    TakeBreath();
   }).join();
   EXPECT_EQ(stepped_back, SCHED_IDLE);
   EXPECT_EQ(other, SCHED_OTHER);
