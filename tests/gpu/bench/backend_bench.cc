@@ -30,7 +30,7 @@ double Since(Clock::time_point begin) {
 
 class Bench {
  public:
-  Bench(CountingGpu& gpu, Model model) : gpu_(gpu), model_(std::move(model)) {}
+  Bench(LaunchTimer& gpu, Model model) : gpu_(gpu), model_(std::move(model)) {}
 
   absl::Status Open() {
     PENSTOCK_ASSIGN_OR_RETURN(LoadedWeights weights, model_.Load(nullptr));
@@ -47,6 +47,8 @@ class Bench {
 
   absl::Status Decode(std::uint32_t rows, double read_bandwidth);
   absl::Status Prefill(double product_rate);
+  // What the device does between decode steps of so many rows that run ahead.
+  absl::Status GapsBetweenSteps(std::uint32_t rows);
 
  private:
   static std::uint32_t BlocksPerRow() { return kContext / kBlockSize + 1; }
@@ -62,7 +64,7 @@ class Bench {
   // What a decode step reads: weights but the table of embeddings, and K and V.
   double BytesOfDecode(std::uint32_t rows) const;
 
-  CountingGpu& gpu_;
+  LaunchTimer& gpu_;
   Model model_;
   std::unique_ptr<Backend> backend_;
   TokenPicker* picker_ = nullptr;  // the backend
@@ -178,6 +180,20 @@ absl::Status Bench::Decode(std::uint32_t rows, double read_bandwidth) {
   return absl::OkStatus();
 }
 
+absl::Status Bench::GapsBetweenSteps(std::uint32_t rows) {
+  Use(rows, 1, kContext);
+  PENSTOCK_RETURN_IF_ERROR(Picked(kMostStepsAhead).status());
+  PENSTOCK_RETURN_IF_ERROR(gpu_.Begin(kSteps));
+  PENSTOCK_RETURN_IF_ERROR(Picked(kMostStepsAhead).status());
+  PENSTOCK_ASSIGN_OR_RETURN(const std::vector<double> gaps, gpu_.Gaps());
+  if (gaps.empty()) return absl::InternalError("the steps ran without graphs");
+  std::printf(
+      "{\"test\": \"gaps_b%u\", \"copies_and_idle_us_p50\": %.1f, \"p90\": %.1f, \"max\": %.1f, "
+      "\"gaps\": %zu}\n",
+      rows, gaps[gaps.size() / 2], gaps[gaps.size() * 9 / 10], gaps.back(), gaps.size());
+  return absl::OkStatus();
+}
+
 absl::Status Bench::Prefill(double product_rate) {
   Use(1, kPrompt, 0);
   PENSTOCK_RETURN_IF_ERROR(Step(true));
@@ -194,7 +210,7 @@ absl::Status Bench::Prefill(double product_rate) {
 
 }  // namespace
 
-absl::Status RunBackendBench(CountingGpu& gpu, const std::string& folder) {
+absl::Status RunBackendBench(LaunchTimer& gpu, const std::string& folder) {
   PENSTOCK_ASSIGN_OR_RETURN(const double read, ReadBandwidth(gpu));
   PENSTOCK_ASSIGN_OR_RETURN(const double copy, CopyBandwidth(gpu));
   PENSTOCK_ASSIGN_OR_RETURN(const double product, ProductRate(gpu));
@@ -211,6 +227,7 @@ absl::Status RunBackendBench(CountingGpu& gpu, const std::string& folder) {
   for (std::uint32_t rows : {1u, 8u, 32u, 64u, 256u}) {
     PENSTOCK_RETURN_IF_ERROR(bench.Decode(rows, read));
   }
+  PENSTOCK_RETURN_IF_ERROR(bench.GapsBetweenSteps(64));
   return bench.Prefill(product);
 }
 

@@ -8,11 +8,11 @@
 
 #include <string>
 
-#include "tests/unit/shard/backend/cuda/counting_gpu.h"
+#include "tests/gpu/bench/launch_timer.h"
 
 namespace penstock::shard::cuda {
 
 // Prints one JSON object per measurement and line.
-absl::Status RunBackendBench(CountingGpu& gpu, const std::string& model_folder);
+absl::Status RunBackendBench(LaunchTimer& gpu, const std::string& model_folder);
 
 }  // namespace penstock::shard::cuda

@@ -23,7 +23,7 @@ from http_check import Server  # noqa: E402
 
 STREAMS = (1, 8, 32, 64, 256)
 NAMES = {
-    "decode": ["rates"] + [f"decode_b{n}" for n in STREAMS] + ["prefill_2048"],
+    "decode": ["rates"] + [f"decode_b{n}" for n in STREAMS] + ["gaps_b64", "prefill_2048"],
     "serve": [f"http_{n}_streams" for n in STREAMS],
     "load": ["steady_memory"],
     "hf": ["hf_continuous_batching"],

@@ -20,7 +20,7 @@ int main(int argc, char** argv) {
     std::fprintf(stderr, "%s\n", Message(device.status()).c_str());
     return kSkipped;
   }
-  shard::cuda::CountingGpu gpu(*std::move(device));
+  shard::cuda::LaunchTimer gpu(*std::move(device));
   const absl::Status status = shard::cuda::RunBackendBench(gpu, argv[1]);
   if (!status.ok()) std::fprintf(stderr, "%s\n", Message(status).c_str());
   return status.ok() ? 0 : 1;

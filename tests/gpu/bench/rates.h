@@ -13,7 +13,8 @@ absl::StatusOr<double> ReadBandwidth(Gpu& gpu);
 // Bytes per second of a copy on the device, read and written bytes together.
 absl::StatusOr<double> CopyBandwidth(Gpu& gpu);
 
-// Floating-point operations per second of a bfloat16 product of 8192 x 8192 matrices.
+// Floating-point operations per second of a bfloat16 product of 8192 x 8192 matrices of random
+// values.
 absl::StatusOr<double> ProductRate(Gpu& gpu);
 
 }  // namespace penstock::shard::cuda
