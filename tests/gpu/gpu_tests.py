@@ -20,6 +20,8 @@ import sysconfig
 import time
 from pathlib import Path
 
+from http_check import has_gpu
+
 SUITE_SECONDS = 150
 MEMCHECK_SECONDS = 500  # of all suites together
 KERNEL_SUITES = re.compile("Kernel|Attention")
@@ -37,10 +39,6 @@ SANITIZER_PLACES = [
 
 def entry(test, outcome, reason="", seconds=0.0):
     return {"test": test, "outcome": outcome, "seconds": seconds, "reason": reason}
-
-
-def has_gpu():
-    return bool(glob.glob("/dev/nvidia[0-9]*"))
 
 
 def read_output(text, ending):

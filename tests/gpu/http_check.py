@@ -12,6 +12,7 @@ import glob
 import json
 import queue
 import re
+import shutil
 import subprocess
 import sys
 import threading
@@ -111,12 +112,19 @@ def skipped(name, reason):
     return {"test": f"Http.{name}", "outcome": "skipped", "seconds": 0, "reason": reason}
 
 
+def has_gpu():
+    if glob.glob("/dev/nvidia[0-9]*"):
+        return True
+    smi = shutil.which("nvidia-smi")
+    return smi is not None and subprocess.run([smi, "-L"], capture_output=True).returncode == 0
+
+
 def why_not(bin_folder):
     """Why no server can run on a GPU here; empty if one can."""
     for program in PROGRAMS + ["penstock-shard-cuda"]:
         if not (bin_folder / program).exists():
             return f"{program} is not built"
-    return "" if glob.glob("/dev/nvidia[0-9]*") else "this machine shows no NVIDIA GPU"
+    return "" if has_gpu() else "this machine shows no NVIDIA GPU"
 
 
 def why_no_cpu(bin_folder, models):

@@ -9,7 +9,6 @@ transformers and accelerate for hf.
 """
 
 import argparse
-import glob
 import importlib.util
 import json
 import shutil
@@ -19,7 +18,7 @@ import time
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
-from http_check import Server  # noqa: E402
+from http_check import Server, has_gpu  # noqa: E402
 
 STREAMS = (1, 8, 32, 64, 256)
 NAMES = {
@@ -51,7 +50,7 @@ def why_not(args):
                 return f"{package} is not installed"
     if not (args.bin / "penstock-gpu-bench").exists():
         return "penstock-gpu-bench is not built"
-    if not glob.glob("/dev/nvidia[0-9]*"):
+    if not has_gpu():
         return "this machine shows no NVIDIA GPU"
     args.model.mkdir(parents=True, exist_ok=True)
     has_model = (args.model / "config.json").exists()
