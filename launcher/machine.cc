@@ -6,9 +6,20 @@
 #include <filesystem>
 #include <fstream>
 #include <sstream>
+#include <string_view>
 #include <system_error>
 
 namespace penstock::launcher {
+namespace {
+
+// nvidia0, but not nvidiactl or nvidia-uvm.
+bool IsGpu(std::string_view device) {
+  constexpr std::string_view kPrefix = "nvidia";
+  return device.size() > kPrefix.size() && device.starts_with(kPrefix) &&
+         device.find_first_not_of("0123456789", kPrefix.size()) == std::string_view::npos;
+}
+
+}  // namespace
 
 int CoresOfQuota(const std::string& cpu_max) {
   std::istringstream text(cpu_max);
@@ -30,7 +41,7 @@ int UsableCores() {
   return quota > 0 ? std::min(cores, quota) : cores;
 }
 
-std::vector<std::string> UsableGpus(const char* visible_devices) {
+std::vector<std::string> UsableGpus(const char* visible_devices, const std::string& devices) {
   std::vector<std::string> gpus;
   if (visible_devices != nullptr) {
     std::istringstream list(visible_devices);
@@ -40,8 +51,9 @@ std::vector<std::string> UsableGpus(const char* visible_devices) {
     }
     return gpus;
   }
-  while (std::filesystem::exists("/dev/nvidia" + std::to_string(gpus.size()))) {
-    gpus.push_back(std::to_string(gpus.size()));
+  std::error_code error;
+  for (const auto& entry : std::filesystem::directory_iterator(devices, error)) {
+    if (IsGpu(entry.path().filename().string())) gpus.push_back(std::to_string(gpus.size()));
   }
   return gpus;
 }

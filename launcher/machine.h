@@ -16,9 +16,11 @@ int UsableCores();
 int CoresOfQuota(const std::string& cpu_max);
 
 // GPUs that this process may use, by the names that CUDA_VISIBLE_DEVICES takes: those of the given
-// list (that variable's present value, nullptr when it is not set), else the indices of the
-// devices that the NVIDIA driver shows.
-std::vector<std::string> UsableGpus(const char* visible_devices);
+// list (that variable's present value, nullptr when it is not set), else one index for each
+// device that the NVIDIA driver shows in `devices`. CUDA counts those from 0, whatever numbers they
+// have: a container may have been given nvidia3 alone.
+std::vector<std::string> UsableGpus(const char* visible_devices,
+                                    const std::string& devices = "/dev");
 
 // Folder of the running executable.
 absl::StatusOr<std::string> ProgramFolder();

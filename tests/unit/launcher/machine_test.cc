@@ -2,6 +2,10 @@
 
 #include <gtest/gtest.h>
 
+#include <fstream>
+
+#include "tests/unit/support/temp_folder.h"
+
 namespace penstock::launcher {
 namespace {
 
@@ -17,6 +21,16 @@ TEST(MachineTest, GpusAreThoseOfTheListUntilAnEntryThatNamesNothing) {
   EXPECT_EQ(UsableGpus("2,GPU-7f"), (std::vector<std::string>{"2", "GPU-7f"}));
   EXPECT_EQ(UsableGpus("1,-1,0"), std::vector<std::string>{"1"});
   EXPECT_TRUE(UsableGpus("").empty());
+}
+
+TEST(MachineTest, GpusAreCountedWhateverNumbersTheirDevicesHave) {
+  const TempFolder devices;
+  EXPECT_TRUE(UsableGpus(nullptr, devices.path()).empty());
+  for (const char* name : {"nvidia3", "nvidia12", "nvidiactl", "nvidia-uvm", "null"}) {
+    std::ofstream(devices.path() + "/" + name) << "";
+  }
+  EXPECT_EQ(UsableGpus(nullptr, devices.path()), (std::vector<std::string>{"0", "1"}));
+  EXPECT_TRUE(UsableGpus(nullptr, devices.path() + "/none").empty());
 }
 
 TEST(MachineTest, ThereIsACoreAndAProgram) {
