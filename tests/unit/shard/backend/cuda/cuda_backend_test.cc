@@ -10,8 +10,6 @@
 #include <set>
 
 #include "shard/backend/cuda/staged_communicator.h"
-#include "shard/backend/token_picker.h"
-#include "shard/sampling/sampler.h"
 #include "tests/unit/shard/backend/cuda/counting_gpu.h"
 #include "tests/unit/shard/backend/cuda/test_gpu.h"
 #include "tests/unit/shard/backend/model_runner.h"
@@ -262,50 +260,6 @@ TEST_F(CudaBackendTest, TwoRanksOnOneDeviceGiveTheLogitsOfOne) {
     ASSERT_NE(rank, nullptr);
     EXPECT_LT(MaxDifference(rank->Prefill(0, Prompt(20, 1), 7), want), 1e-4f);
   });
-}
-
-// A group of which a rank went away behind the last call: its kernels end, and what they left must
-// not be used.
-class LostGroup final : public Communicator {
- public:
-  bool lost = false;
-  int rank() const override { return 0; }
-  int world() const override { return 1; }
-  absl::Status AllReduceSum(float*, std::size_t) override { return Health(); }
-  absl::Status AllGather(const void*, std::size_t, void*) override { return Health(); }
-  absl::Status Broadcast(void*, std::size_t, int) override { return Health(); }
-  absl::Status Health() override {
-    return lost ? absl::UnavailableError("a rank is gone") : absl::OkStatus();
-  }
-  void Abort() override {}
-};
-
-TEST_F(CudaBackendTest, NothingOfALostGroupIsUsed) {
-  MakeModel("llama");
-  LostGroup group;
-  auto runner = ModelRunner::Open(OnGpu(options_, *gpu_), &group);
-  ASSERT_NE(runner, nullptr);
-  const std::vector<TokenId> tokens = {5};
-  const std::vector<std::uint32_t> rows = {0};
-  const std::vector<RaggedSegment> segments = {{.query_count = 1, .blocks = runner->table(0)}};
-  const RaggedBatch batch = {tokens, segments, rows};
-  ASSERT_TRUE(runner->backend().Execute(batch).ok());
-  EXPECT_TRUE(runner->backend().Logits(0, 1).ok());
-  ASSERT_TRUE(runner->backend().Execute(batch).ok());
-  group.lost = true;
-  EXPECT_TRUE(absl::IsUnavailable(runner->backend().Logits(0, 1).status()));
-
-  group.lost = false;
-  auto* const picker = dynamic_cast<TokenPicker*>(&runner->backend());
-  ASSERT_NE(picker, nullptr);
-  const SamplingParams greedy;
-  const LogprobRequest no_logprobs;
-  const std::vector<SampleRequest> requests = {{greedy, no_logprobs}};
-  const std::vector<std::int32_t> newest = {-1};
-  ASSERT_TRUE(picker->BeginStep(batch, newest, requests, nullptr).ok());
-  group.lost = true;
-  std::vector<PickedToken> picks(1);
-  EXPECT_TRUE(absl::IsUnavailable(picker->EndStep(picks)));
 }
 
 TEST_F(CudaBackendTest, CopiesBlocks) {
