@@ -94,7 +94,8 @@ bool CheckMissing(Reader& reader, std::string_view name, bool required, bool see
 
 bool FailShort(Reader& reader, std::size_t length, std::string_view type, std::size_t fields) {
   return reader.FailObject("invalid length " + std::to_string(length) + ", expected " +
-                           std::string(type) + " with " + std::to_string(fields) + " elements");
+                           std::string(type) + " with " + std::to_string(fields) +
+                           (fields == 1 ? " element" : " elements"));
 }
 
 }  // namespace internal

@@ -99,11 +99,18 @@ struct Field {
   bool (*read)(Reader&, T&, std::string_view expected) = nullptr;
   std::string_view element = {};  // of a list: what its elements are
   std::string_view alias = {};    // a second name; errors say the first
+  bool placed = false;            // optional in an object, but not in an array of the fields
 };
 
 template <class T>
 constexpr Field<T> WithAlias(Field<T> field, std::string_view alias) {
   field.alias = alias;
+  return field;
+}
+
+template <class T>
+constexpr Field<T> Placed(Field<T> field) {
+  field.placed = true;
   return field;
 }
 
@@ -163,14 +170,16 @@ bool FailShort(Reader& reader, std::size_t length, std::string_view type, std::s
 template <class T>
 bool ReadSequence(Reader& reader, std::span<const Field<T>> fields, T& out, std::string_view type) {
   std::size_t index = 0;
-  while (reader.NextElement()) {
-    if (index >= fields.size()) return reader.FailObject("trailing characters");
-    const Field<T>& field = fields[index++];
+  for (; index < fields.size() && reader.NextElement(); ++index) {
+    const Field<T>& field = fields[index];
     if (!field.read(reader, out, field.expected)) return false;
   }
   if (!reader.ok()) return false;
+  if (index == fields.size()) return reader.EndArray();
   for (std::size_t i = index; i < fields.size(); ++i) {
-    if (fields[i].required) return internal::FailShort(reader, index, type, fields.size());
+    if (fields[i].required || fields[i].placed) {
+      return internal::FailShort(reader, i, type, fields.size());
+    }
   }
   return true;
 }

@@ -118,6 +118,7 @@ bool Reader::Text(std::string& out) {
     const char c = text_[position_++];
     if (c == '"') break;
     if (c != '\\') {
+      if (ignoring_) --position_;  // serde_json notices it one step earlier there
       return Syntax("control character (\\u0000-\\u001F) found while parsing a string");
     }
     if (!Escape(out)) return false;
@@ -292,6 +293,7 @@ bool Reader::EnterArray(std::string_view expected) {
 bool Reader::NextKey(std::string& key) {
   Level& level = levels_.back();
   level.in_value = false;
+  level.in_key = true;
   char c = 0;
   if (!Peek(c, kEofObject)) return false;
   if (c == '}') {
@@ -309,6 +311,7 @@ bool Reader::NextKey(std::string& key) {
   if (c != '"') return SyntaxPeek("key must be a string");
   ++position_;
   if (!Text(key)) return false;
+  level.in_key = false;
   if (++level.members > limits_.members) {
     return FailObject("more than " + std::to_string(limits_.members) + " keys in one object");
   }
@@ -318,10 +321,10 @@ bool Reader::NextKey(std::string& key) {
 
 bool Reader::Colon() {
   char c = 0;
-  levels_.back().in_value = true;
   if (!Peek(c, kEofObject)) return false;
   if (c != ':') return SyntaxPeek("expected `:`");
   ++position_;
+  levels_.back().in_value = true;
   return true;
 }
 
@@ -345,6 +348,21 @@ bool Reader::NextElement() {
   level.first = false;
   level.in_value = true;
   level.index = next;
+  return true;
+}
+
+bool Reader::EndArray() {
+  levels_.back().in_value = false;
+  char c = 0;
+  if (!Peek(c, kEofList)) return false;
+  if (c == ',') {
+    ++position_;
+    if (NextIs(']')) return SyntaxPeek("trailing comma");
+    return failed_ ? false : SyntaxPeek("trailing characters");
+  }
+  if (c != ']') return SyntaxPeek("trailing characters");
+  ++position_;
+  levels_.pop_back();
   return true;
 }
 
@@ -382,7 +400,7 @@ bool Reader::SkipIgnored() {
   std::vector<bool> arrays;  // the open containers
   std::string scratch;
   char c = 0;
-  while (Peek(c, arrays.empty() ? kEofValue : arrays.back() ? kEofList : kEofObject)) {
+  while (Peek(c, kEofValue)) {
     const bool opened = c == '{' || c == '[';
     if (opened) {
       if (!CountValue()) break;
@@ -422,8 +440,7 @@ bool Reader::SkipBetween(std::vector<bool>& arrays, bool opened, std::string& sc
     if (!opened) {
       if (c != ',') return SyntaxPeek(array ? "expected `,` or `]`" : "expected `,` or `}`");
       ++position_;
-      if (!Peek(c, kEofValue)) return false;
-      if (c == (array ? ']' : '}')) return SyntaxPeek("trailing comma");
+      if (!array && !Peek(c, kEofObject)) return false;
     }
     if (array) return true;
     if (c != '"') return SyntaxPeek("key must be a string");

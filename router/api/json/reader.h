@@ -90,6 +90,7 @@ class Reader {
   bool Colon();                    // between a key and its value
   bool EnterArray(std::string_view expected);
   bool NextElement();  // false at the end (which is taken) or on failure
+  bool EndArray();     // takes the end; fails when there are more elements
 
   // Failures found by the caller, at the present place. All give false.
   bool FailType(std::string_view found, std::string_view expected);   // "invalid type: …"
@@ -100,6 +101,8 @@ class Reader {
   bool FailObject(std::string what);
   // Of a whole value that was read and fits no shape: where serde notices it.
   bool FailShape(std::string what);
+  // What begins here is no value that could stand here.
+  bool FailNoValue();
   // The next value is of another type than `expected`: takes it as far as is needed to say so.
   bool FailNext(std::string_view expected);
 
@@ -110,6 +113,7 @@ class Reader {
     std::size_t index = 0;    // of the present element
     std::size_t members = 0;  // keys seen
     std::string key;          // of the present member
+    bool in_key = false;      // the next key is being looked for
     bool in_value = false;    // the present key's value is being read
   };
 

@@ -133,13 +133,21 @@ bool Reader::FailShape(std::string what) {
   return Fail(Error::Kind::kData, what, position_);
 }
 
+bool Reader::FailNoValue() {
+  char c = 0;
+  return Peek(c, "EOF while parsing a value") && SyntaxPeek("expected value");
+}
+
 bool Reader::FailObject(std::string what) { return Fail(Error::Kind::kData, what, position_); }
 
 std::string Reader::Path(std::size_t depth) const {
   std::string path;
   for (std::size_t i = 0; i < depth; ++i) {
     const Level& level = levels_[i];
-    if (!level.in_value) break;
+    if (!level.in_value) {
+      if (level.in_key && !path.empty()) path += ".?";  // of a key that cannot be read
+      break;
+    }
     if (level.array) {
       path.append("[").append(std::to_string(level.index)).append("]");
     } else {

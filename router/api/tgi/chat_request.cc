@@ -1,6 +1,9 @@
 #include "router/api/tgi/chat_request.h"
 
+#include <algorithm>
 #include <array>
+#include <span>
+#include <utility>
 
 #include "router/api/json/schema.h"
 #include "router/api/json/writer.h"
@@ -10,15 +13,15 @@
 namespace penstock::router::tgi {
 
 bool ReadValue(json::Reader& reader, FunctionDefinition& out, std::string_view expected);
+bool ReadValue(json::Reader& reader, ToolCall& out, std::string_view expected);
 
 namespace {
 
 using json::MakeField;
-using json::Value;
 
 // In the order of TGI's structs: an array is read as the fields in this order, as serde does.
 constexpr auto kChat = std::array{
-    MakeField<&ChatRequest::model>("model", "a string"),
+    json::Placed(MakeField<&ChatRequest::model>("model", "a string")),
     MakeField<&ChatRequest::messages>("messages", "a sequence", true),
     MakeField<&ChatRequest::frequency_penalty>("frequency_penalty", "f32"),
     MakeField<&ChatRequest::logit_bias>("logit_bias", "a sequence"),
@@ -30,7 +33,7 @@ constexpr auto kChat = std::array{
     MakeField<&ChatRequest::presence_penalty>("presence_penalty", "f32"),
     MakeField<&ChatRequest::stop>("stop", "a sequence"),
     MakeField<&ChatRequest::stream>("stream", "a boolean"),
-    MakeField<&ChatRequest::seed>("seed", "u64"),
+    json::Placed(MakeField<&ChatRequest::seed>("seed", "u64")),
     MakeField<&ChatRequest::temperature>("temperature", "f32"),
     MakeField<&ChatRequest::top_p>("top_p", "f32"),
     MakeField<&ChatRequest::tools>("tools", "a sequence"),
@@ -57,79 +60,138 @@ constexpr auto kStreamOptions = std::array{
     MakeField<&StreamOptions::include_usage>("include_usage", "a boolean"),
 };
 
-const Value* StringOf(const Value& object, std::string_view key) {
-  const Value* value = object.Find(key);
-  return value != nullptr && value->is(Value::Kind::kString) ? value : nullptr;
+struct Url {
+  std::string url;
+};
+
+struct TextPart {
+  std::string text;
+};
+
+struct ImagePart {
+  Url image_url;
+};
+
+struct FunctionName {
+  std::string name;
+};
+
+struct TypedChoice {
+  FunctionName function;
+};
+
+constexpr auto kUrl = std::array{MakeField<&Url::url>("url", "a string", true)};
+constexpr auto kFunctionName = std::array{MakeField<&FunctionName::name>("name", "a string", true)};
+
+bool ReadValue(json::Reader& reader, Url& out, std::string_view expected) {
+  return json::ReadObject<Url>(reader, kUrl, out, expected);
+}
+
+bool ReadValue(json::Reader& reader, FunctionName& out, std::string_view expected) {
+  return json::ReadObject<FunctionName>(reader, kFunctionName, out, expected);
+}
+
+constexpr auto kTextPart = std::array{MakeField<&TextPart::text>("text", "a string", true)};
+constexpr auto kImagePart =
+    std::array{MakeField<&ImagePart::image_url>("image_url", "struct Url", true)};
+constexpr auto kTypedChoice =
+    std::array{MakeField<&TypedChoice::function>("function", "struct FunctionName", true)};
+constexpr auto kToolCall = std::array{
+    MakeField<&ToolCall::id>("id", "a string", true),
+    MakeField<&ToolCall::type>("type", "a string", true),
+    MakeField<&ToolCall::function>("function", "struct FunctionDefinition", true),
+};
+
+// What serde calls an internally tagged enum: the place in `names` of the value's `type`, which
+// is the first element of an array. serde also takes the place itself.
+std::optional<std::size_t> ReadVariant(json::Reader& reader,
+                                       std::span<const std::string_view> names) {
+  if (!reader.NextIs('"')) {
+    std::uint64_t index = 0;
+    const bool known = json::ReadValue(reader, index, "") && index < names.size();
+    return known ? std::optional<std::size_t>(index) : std::nullopt;
+  }
+  std::string name;
+  if (!reader.ReadString(name, "")) return std::nullopt;
+  const auto found = std::ranges::find(names, name);
+  if (found == names.end()) return std::nullopt;
+  return static_cast<std::size_t>(found - names.begin());
+}
+
+std::optional<std::size_t> VariantOf(std::string_view text,
+                                     std::span<const std::string_view> names) {
+  json::Reader reader(text, kLimits);
+  if (reader.NextIs('[')) {
+    if (!reader.EnterArray("") || !reader.NextElement()) return std::nullopt;
+    return ReadVariant(reader, names);
+  }
+  if (!reader.EnterObject("")) return std::nullopt;
+  std::optional<std::size_t> variant;
+  std::string key;
+  while (reader.NextKey(key)) {
+    if (!reader.Colon()) return std::nullopt;
+    if (key != "type") {
+      reader.Skip();
+    } else if (variant || !(variant = ReadVariant(reader, names))) {
+      return std::nullopt;
+    }
+  }
+  return variant;
+}
+
+// The members of that value beside its type.
+template <class T>
+bool ReadVariantBody(std::string_view text, std::span<const json::Field<T>> fields, T& out) {
+  json::Reader reader(text, kLimits);
+  if (!reader.NextIs('[')) return json::ReadObject<T>(reader, fields, out, "");
+  return reader.EnterArray("") && reader.NextElement() && reader.Skip() &&
+         json::ReadSequence<T>(reader, fields, out, "");
+}
+
+// A text or an image, appended to `out`.
+bool AppendPart(std::string_view text, std::string& out) {
+  constexpr std::array<std::string_view, 2> kTypes = {"text", "image_url"};
+  const auto variant = VariantOf(text, kTypes);
+  if (!variant) return false;
+  if (*variant == 0) {
+    TextPart part;
+    if (!ReadVariantBody<TextPart>(text, kTextPart, part)) return false;
+    out += part.text;
+    return true;
+  }
+  ImagePart part;
+  if (!ReadVariantBody<ImagePart>(text, kImagePart, part)) return false;
+  out.append("![](").append(part.image_url.url).append(")");
+  return true;
 }
 
 // A string, or a list of text and image parts.
-bool ToContent(const Value& value, std::string& out) {
-  if (value.is(Value::Kind::kString)) {
-    out = value.text;
-    return true;
-  }
-  if (!value.is(Value::Kind::kArray)) return false;
-  for (const Value& part : value.elements) {
-    const Value* type = StringOf(part, "type");
-    if (type == nullptr) return false;
-    if (type->text == "text") {
-      const Value* text = StringOf(part, "text");
-      if (text == nullptr) return false;
-      out += text->text;
-    } else if (type->text == "image_url") {
-      const Value* image = part.Find("image_url");
-      const Value* url = image != nullptr ? StringOf(*image, "url") : nullptr;
-      if (url == nullptr) return false;
-      out.append("![](").append(url->text).append(")");
-    } else {
-      return false;
-    }
-  }
-  return true;
-}
-
-bool ToCall(const Value& value, ToolCall& out) {
-  const Value* id = StringOf(value, "id");
-  const Value* type = StringOf(value, "type");
-  const Value* function = value.Find("function");
-  const Value* name = function != nullptr ? StringOf(*function, "name") : nullptr;
-  if (id == nullptr || type == nullptr || name == nullptr) return false;
-  const Value* arguments = function->Find("arguments");
-  const Value* alias = function->Find("parameters");
-  if ((arguments == nullptr) == (alias == nullptr)) return false;
-  const Value* description = function->Find("description");
-  if (description != nullptr && description->is(Value::Kind::kString)) {
-    out.function.description = description->text;
-  } else if (description != nullptr && !description->is(Value::Kind::kNull)) {
-    return false;
-  }
-  out.id = id->text;
-  out.type = type->text;
-  out.function.name = name->text;
-  out.function.arguments = arguments != nullptr ? *arguments : *alias;
-  return true;
+bool ToContent(std::string_view text, std::string& out) {
+  json::Reader reader(text, kLimits);
+  if (reader.NextIs('"')) return reader.ReadString(out, "");
+  std::vector<json::Raw> parts;
+  if (!json::ReadValue(reader, parts, "")) return false;
+  return std::ranges::all_of(parts, [&](json::Raw part) { return AppendPart(part.text, out); });
 }
 
 // The calls of an assistant, as text.
-bool ToCalls(const Value& value, Message& out) {
-  if (!value.is(Value::Kind::kArray)) return false;
-  std::string content = "[";
-  std::vector<std::string> ids;
-  for (const Value& element : value.elements) {
-    ToolCall call;
-    if (!ToCall(element, call)) return false;
-    if (content.size() > 1) content += ',';
-    content += "{\"id\":";
-    json::AppendString(content, call.id);
-    content += ",\"type\":";
-    json::AppendString(content, call.type);
-    content += ",\"function\":";
-    AppendFunction(content, call.function);
-    content += '}';
-    ids.push_back(call.id);
+bool ToCalls(std::string_view text, Message& out) {
+  json::Reader reader(text, kLimits);
+  std::vector<ToolCall> calls;
+  if (!json::ReadValue(reader, calls, "")) return false;
+  out.content = "[";
+  for (const ToolCall& call : calls) {
+    if (out.content.size() > 1) out.content += ',';
+    out.content += "{\"id\":";
+    json::AppendString(out.content, call.id);
+    out.content += ",\"type\":";
+    json::AppendString(out.content, call.type);
+    out.content += ",\"function\":";
+    AppendFunction(out.content, call.function);
+    out.content += '}';
+    out.call_ids.push_back(call.id);
   }
-  out.content = content + "]";
-  out.call_ids = std::move(ids);
+  out.content += ']';
   return true;
 }
 
@@ -151,59 +213,63 @@ bool ReadValue(json::Reader& reader, StreamOptions& out, std::string_view expect
   return json::ReadObject<StreamOptions>(reader, kStreamOptions, out, expected);
 }
 
+bool ReadValue(json::Reader& reader, ToolCall& out, std::string_view) {
+  return json::ReadObject<ToolCall>(reader, kToolCall, out, "struct ToolCall");
+}
+
 // serde's flattened struct: role and name are read in their place, the body from what is left.
 bool ReadValue(json::Reader& reader, Message& out, std::string_view) {
   if (!reader.EnterObject("struct Message")) return false;
   std::string key;
-  Value rest;
+  std::vector<std::string_view> contents;
+  std::vector<std::string_view> calls;
   bool has_role = false;
   bool has_name = false;
   while (reader.NextKey(key)) {
-    if (key == "role") {
-      if (has_role) return reader.FailObject("duplicate field `role`");
-      has_role = true;
-      if (!reader.Colon() || !reader.ReadString(out.role, "a string")) return false;
-    } else if (key == "name") {
-      if (has_name) return reader.FailObject("duplicate field `name`");
-      has_name = true;
-      if (!reader.Colon() || !json::ReadValue(reader, out.name, "a string")) return false;
-    } else {
-      Value value;
-      if (!reader.Colon() || !json::ReadValue(reader, value, "a value")) return false;
-      rest.Set(key, std::move(value));
+    if ((key == "role" && has_role) || (key == "name" && has_name)) {
+      return reader.FailObject("duplicate field `" + key + "`");
     }
+    if (!reader.Colon()) return false;
+    std::string_view other;
+    if (key == "role") {
+      has_role = true;
+      if (!reader.ReadString(out.role, "a string")) return false;
+    } else if (key == "name") {
+      has_name = true;
+      if (!json::ReadValue(reader, out.name, "a string")) return false;
+    } else if (!reader.ReadRaw(other)) {
+      return false;
+    }
+    if (key == "content") contents.push_back(other);
+    if (key == "tool_calls") calls.push_back(other);
   }
   if (!reader.ok()) return false;
   if (!has_role) return reader.FailObject("missing field `role`");
-  const Value* content = rest.Find("content");
-  if (content != nullptr && ToContent(*content, out.content)) return true;
-  out.content.clear();
-  const Value* calls = rest.Find("tool_calls");
-  return (calls != nullptr && ToCalls(*calls, out)) || FailBody(reader);
+  if (contents.size() == 1 && ToContent(contents.front(), out.content)) return true;
+  return (calls.size() == 1 && ToCalls(calls.front(), out)) || FailBody(reader);
 }
 
 // null, "auto", "none", "required", the name of a function, or {"type":"function","function":{…}}.
 bool ReadValue(json::Reader& reader, ToolChoice& out, std::string_view) {
-  Value value;
-  if (!json::ReadValue(reader, value, "a value")) return false;
-  const auto fail = [&reader] {
-    return reader.FailShape("data did not match any variant of untagged enum ToolTypeDeserializer");
-  };
-  if (value.is(Value::Kind::kNull)) return true;
-  if (value.is(Value::Kind::kString)) {
-    out.kind = value.text == "auto"       ? ToolChoice::Kind::kAuto
-               : value.text == "none"     ? ToolChoice::Kind::kNone
-               : value.text == "required" ? ToolChoice::Kind::kRequired
-                                          : ToolChoice::Kind::kFunction;
-    out.function = value.text;
+  std::string_view text;
+  if (!reader.ReadRaw(text)) return false;
+  json::Reader value(text, kLimits);
+  if (value.TakeNull()) return true;
+  if (value.NextIs('"')) {
+    if (!value.ReadString(out.function, "")) return false;
+    out.kind = out.function == "auto"       ? ToolChoice::Kind::kAuto
+               : out.function == "none"     ? ToolChoice::Kind::kNone
+               : out.function == "required" ? ToolChoice::Kind::kRequired
+                                            : ToolChoice::Kind::kFunction;
     return true;
   }
-  const Value* type = StringOf(value, "type");
-  const Value* function = value.Find("function");
-  const Value* name = function != nullptr ? StringOf(*function, "name") : nullptr;
-  if (type == nullptr || type->text != "function" || name == nullptr) return fail();
+  constexpr std::array<std::string_view, 1> kTypes = {"function"};
+  TypedChoice choice;
+  if (!VariantOf(text, kTypes) || !ReadVariantBody<TypedChoice>(text, kTypedChoice, choice)) {
+    return reader.FailShape("data did not match any variant of untagged enum ToolTypeDeserializer");
+  }
   out.kind = ToolChoice::Kind::kFunction;
-  out.function = name->text;
+  out.function = std::move(choice.function.name);
   return true;
 }
 

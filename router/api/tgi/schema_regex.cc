@@ -71,6 +71,32 @@ bool IsScalar(const Value& value) {
   return !value.is(Value::Kind::kArray) && !value.is(Value::Kind::kObject);
 }
 
+// As Rust shows a value for debugging.
+std::string Debug(const Value& value) {
+  std::string inner;
+  switch (value.kind) {
+    case Value::Kind::kNull:
+      return "Null";
+    case Value::Kind::kBool:
+      return value.boolean ? "Bool(true)" : "Bool(false)";
+    case Value::Kind::kNumber:
+      return "Number(" + json::ToText(value) + ")";
+    case Value::Kind::kString:
+      return "String(" + json::Quoted(value.text) + ")";
+    case Value::Kind::kArray:
+      for (const Value& element : value.elements) {
+        inner.append(inner.empty() ? "" : ", ").append(Debug(element));
+      }
+      return "Array [" + inner + "]";
+    case Value::Kind::kObject:
+      break;
+  }
+  for (const auto& [key, member] : value.members) {
+    inner.append(inner.empty() ? "" : ", ").append(json::Quoted(key) + ": " + Debug(member));
+  }
+  return "Object {" + inner + "}";
+}
+
 Value OfType(std::string_view type) { return Value::Object({{"type", Value::String(type)}}); }
 
 class Compiler {
@@ -113,12 +139,11 @@ class Compiler {
   }
 
   std::string AnyHere(const Value& schema) {
-    if (schema.is(Value::Kind::kObject)) {
-      if (schema.members.empty()) return Unconstrained();
-      for (const Keyword& keyword : kKeywords) {
-        const Value* value = schema.Find(keyword.name);
-        if (value != nullptr) return (this->*keyword.rule)(schema, *value);
-      }
+    if (!schema.is(Value::Kind::kObject)) return Fail("Invalid JSON Schema: expected an object");
+    if (schema.members.empty()) return Unconstrained();
+    for (const Keyword& keyword : kKeywords) {
+      const Value* value = schema.Find(keyword.name);
+      if (value != nullptr) return (this->*keyword.rule)(schema, *value);
     }
     return Fail("Unsupported JSON Schema structure " + json::ToText(schema) +
                 " \nMake sure it is valid to the JSON Schema specification and check if it's "
@@ -233,22 +258,37 @@ class Compiler {
     std::vector<std::string> choices;
     for (const Value& choice : list.elements) {
       if (!IsScalar(choice)) {
-        return Fail("Unsupported data type in enum: " + json::ToText(choice));
+        return Fail("Unsupported data type in enum: " + Debug(choice));
       }
       choices.push_back(Escape(json::ToText(choice)));
     }
     return "(" + Joined(choices, "|") + ")";
   }
   std::string Const(const Value&, const Value& value) {
-    if (!IsScalar(value)) return Fail("Unsupported data type in const: " + json::ToText(value));
+    if (!IsScalar(value)) return Fail("Unsupported data type in const: " + Debug(value));
     return Escape(json::ToText(value));
   }
 
   std::string Ref(const Value&, const Value& path) {
     if (!path.is(Value::Kind::kString)) return Fail("'$ref' must be a string");
-    std::string_view rest = path.text;
-    if (!rest.starts_with('#')) return Fail("Only local references are supported");
-    rest.remove_prefix(1);
+    const std::string_view text = path.text;
+    const std::size_t mark = text.find('#');
+    if (mark != text.npos && text.find('#', mark + 1) != text.npos) {
+      return Fail("Invalid reference format: " + path.text);
+    }
+    if (mark != text.npos && mark != 0 && !IsRoot(text.substr(0, mark))) {
+      return Fail("External references are not supported: " + path.text);
+    }
+    return Local(mark == text.npos ? text : text.substr(mark + 1));
+  }
+
+  bool IsRoot(std::string_view base) const {
+    const Value* id = root_.Find("$id");
+    return id != nullptr && id->is(Value::Kind::kString) && id->text == base;
+  }
+
+  // The part of the schema at that path.
+  std::string Local(std::string_view rest) {
     const Value* found = &root_;
     while (!rest.empty()) {
       const std::size_t slash = std::min(rest.find('/'), rest.size());
@@ -280,7 +320,7 @@ class Compiler {
         return Fail("maxLength must be greater than or equal to minLength");
       }
       return "\"" + std::string(kCharacter) +
-             Bounds("", Count(object, "minLength"), Count(object, "maxLength")) + "\"";
+             Bounds("0", Count(object, "minLength"), Count(object, "maxLength")) + "\"";
     }
     const Value* pattern = object.Find("pattern");
     if (pattern != nullptr && pattern->is(Value::Kind::kString)) {
@@ -300,7 +340,7 @@ class Compiler {
     return Fail("Format " + format->text + " is not supported by Outlines");
   }
 
-  // "{least,most}"; an absent bound is `otherwise` or nothing.
+  // "{least,most}"; an absent one is `otherwise` or nothing.
   static std::string Bounds(std::string_view otherwise, std::optional<std::uint64_t> least,
                             std::optional<std::uint64_t> most) {
     std::string text = "{";
@@ -333,15 +373,15 @@ class Compiler {
                                      [&](auto key) { return object.Find(key) != nullptr; });
     if (!bounded) return std::string(kNumber);
     return "((-)?(0|[1-9][0-9]" + Digits(object, kBounds[0], kBounds[1], 1, "1", "*") +
-           "))(\\.[0-9]" + Digits(object, kBounds[2], kBounds[3], 0, "", "+") + ")?([eE][+-][0-9]" +
-           Digits(object, kBounds[4], kBounds[5], 0, "", "+") + ")?";
+           "))(\\.[0-9]" + Digits(object, kBounds[2], kBounds[3], 0, "0", "+") +
+           ")?([eE][+-][0-9]" + Digits(object, kBounds[4], kBounds[5], 0, "0", "+") + ")?";
   }
 
   std::string IntegerType(const Value& object, const Value&) {
     if (object.Find("minDigits") == nullptr && object.Find("maxDigits") == nullptr) {
       return std::string(kInteger);
     }
-    return "(-)?(0|[1-9][0-9]" + Digits(object, "minDigits", "maxDigits", 1, "", "*") + ")";
+    return "(-)?(0|[1-9][0-9]" + Digits(object, "minDigits", "maxDigits", 1, "0", "*") + ")";
   }
 
   // How often a further element may follow the first; nothing when there may be none at all.

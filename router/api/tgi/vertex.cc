@@ -21,7 +21,7 @@ struct VertexGeneration {
 
 constexpr auto kGeneration = std::array{
     json::MakeField<&VertexGeneration::inputs>("inputs", "a string", true),
-    json::MakeField<&VertexGeneration::parameters>("parameters", "struct Parameters"),
+    json::Placed(json::MakeField<&VertexGeneration::parameters>("parameters", "struct Parameters")),
 };
 
 struct VertexRequest {
