@@ -99,6 +99,13 @@ Problem Prepare(options::Values& values) {
   return {};
 }
 
+// Where the router, which says it else, is not started.
+void WarnOfRevision(const options::Values& values) {
+  if (!values.IsSet("revision") || !values.GetString("hub-model-id").empty()) return;
+  log::Warn("--revision " + values.GetString("revision") +
+            " has no effect: the model is the local folder " + values.GetString("model-id"));
+}
+
 }  // namespace
 
 std::string BackendLine(const options::Values& values) {
@@ -134,6 +141,7 @@ int Launch(options::Values values, const ServingSource& serving) {
     for (const std::string& warning : DeviceWarnings(values, *machine)) log::Warn(warning);
   }
   if (problem.error.empty() && values.GetBool("download-only")) {
+    WarnOfRevision(values);
     std::puts(values.GetString("model-id").c_str());
     return kExitOk;
   }

@@ -2,7 +2,9 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -33,6 +35,8 @@ struct ApiOptions {
   bool grammar = true;                    // where the shards offer it
   std::vector<std::string> cors_origins;  // empty: no CORS headers; "*": all
   std::shared_ptr<SpanSink> spans;        // null: nothing is traced
+  // Why no shard can be connected to, as TGI's router says it; nothing when one can be. Any thread.
+  std::function<std::optional<std::string>()> connect_error;
 };
 
 // Outlives all requests. Options are fixed; the rest is thread-safe.

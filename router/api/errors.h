@@ -37,6 +37,7 @@ enum class ApiErrorKind : std::uint8_t {
   kTimeout,     // the client was too slow to send
   kOverloaded,
   kUnavailable,
+  kNoShard,   // the same for TGI's clients, where the shards' sockets refuse connections
   kDeadline,  // the answer took too long
   kGeneration,
   kInternal,

@@ -160,7 +160,10 @@ class Run final : public std::enable_shared_from_this<Run> {
 
   void On(std::size_t index, const GenerationError& error, std::vector<RequestId>& losers) {
     candidates_[index].ended = true;
-    const ApiError api = FromEngine(error, dialect_);
+    ApiError api = FromEngine(error, dialect_);
+    if (api.kind == ApiErrorKind::kUnavailable && SpeaksAsTgi()) {
+      if (auto why = context_.options.connect_error()) api = {ApiErrorKind::kNoShard, *why, ""};
+    }
     if (writer_->FailedAlone(index, api)) {
       ++failed_;
       return CandidateEnded(scheduler::FinishReason::kCancelled);
@@ -168,6 +171,11 @@ class Run final : public std::enable_shared_from_this<Run> {
     losers = Over(api.message);
     context_.metrics.RequestFailed(RowOf(api.kind).name);
     writer_->Failed(api);
+  }
+
+  bool SpeaksAsTgi() const {
+    const ApiOptions& options = context_.options;
+    return dialect_ == Dialect::kTgi && options.tgi_profile && options.connect_error != nullptr;
   }
 
   // Ends it before its time; gives the generations that still run. With the mutex held.

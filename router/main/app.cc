@@ -24,6 +24,7 @@
 #include "router/main/http_tls.h"
 #include "router/main/process_events.h"
 #include "router/main/settings.h"
+#include "router/main/shard_addresses.h"
 #include "router/metrics/metrics.h"
 #include "router/telemetry/otlp_exporter.h"
 #include "text/chat_template.h"
@@ -70,6 +71,7 @@ class App {
   const Notifier& notifier_;
   bool groups_return_ = false;
   std::size_t groups_ = 0;
+  std::string first_shard_;  // address of the first group's rank 0
   std::shared_ptr<KeyRing> keys_ = std::make_shared<KeyRing>();
   std::shared_ptr<TlsKeeper> tls_;  // null: plain HTTP
   bool template_has_tools_ = false;
@@ -152,6 +154,7 @@ std::optional<Failure> App::FormGroups() {
   if (!options.ok()) return Failure{kExitUsage, options.status()};
   groups_return_ = options->reattach;
   groups_ = options->groups.size();
+  first_shard_ = options->groups.front().sockets.front();
   fleet_ = std::make_unique<GroupFleet>(*std::move(options), &metrics_);
   absl::Status outcome;  // written before the word is said
   fleet_->Start([&](const absl::Status& status) {
@@ -208,6 +211,7 @@ std::optional<Failure> App::StartHttp() {
   ApiOptions api = ApiSettings(values_);
   api.spans = traces_;
   api.keys = keys_;
+  api.connect_error = [address = first_shard_] { return ConnectError(address); };
   SayMemoryBound(options);
   http_ = std::make_unique<HttpService>(options, std::move(api), *engine_, metrics_);
   const auto port = http_->Start();

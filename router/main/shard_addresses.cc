@@ -1,8 +1,15 @@
 #include "router/main/shard_addresses.h"
 
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
 #include <charconv>
 #include <cstdint>
 #include <sstream>
+#include <system_error>
 #include <utility>
 
 #include "common/status.h"
@@ -43,6 +50,20 @@ absl::StatusOr<ShardGroups> ParseShardGroups(std::string_view text) {
     if (groups.back().empty()) return BadValue("shards", text, "without an empty group");
   }
   return groups;
+}
+
+std::optional<std::string> ConnectError(const std::string& address) {
+  sockaddr_un target{};
+  target.sun_family = AF_UNIX;
+  if (!address.starts_with('/') || address.size() >= sizeof(target.sun_path)) return std::nullopt;
+  std::ranges::copy(address, target.sun_path);
+  const int handle = socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+  if (handle < 0) return std::nullopt;
+  const auto* const name = reinterpret_cast<const sockaddr*>(&target);
+  const int error = connect(handle, name, sizeof(target)) == 0 ? 0 : errno;
+  close(handle);
+  if (error != ENOENT && error != ECONNREFUSED) return std::nullopt;
+  return std::generic_category().message(error) + " (os error " + std::to_string(error) + ")";
 }
 
 }  // namespace penstock::router

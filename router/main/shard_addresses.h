@@ -3,6 +3,7 @@
 
 #include <absl/status/statusor.h>
 
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -14,5 +15,10 @@ using ShardGroups = std::vector<std::vector<std::string>>;
 
 // "unix:/run/a-0,unix:/run/a-1;tcp:10.0.0.2:7000". An error names the entry.
 absl::StatusOr<ShardGroups> ParseShardGroups(std::string_view text);
+
+// Why the socket at such an address refuses a connection, in the words of TGI's router ("No such
+// file or directory (os error 2)"); nothing where it accepts one or listens elsewhere. Any thread;
+// does not wait.
+std::optional<std::string> ConnectError(const std::string& address);
 
 }  // namespace penstock::router

@@ -50,11 +50,6 @@ def _long_generation(exchange):
                                                                   asked > ALLOCATION)
 
 
-def _no_shard(exchange):
-    answer = exchange["response"].get("body_normalised") or ""
-    return bool(exchange.get("shard_down")) and "error trying to connect" in answer
-
-
 def _ends_in_a_character(exchange):
     """TGI drops the whole text when the last token is a part of a character."""
     body = _body(exchange)
@@ -71,8 +66,8 @@ def _ends_in_a_character(exchange):
             reasons.append(choice.get("finish_reason"))
             tokens = max(tokens, (answer.get("usage") or {}).get("completion_tokens", 0))
         dropped = any(text is not None and text in ("", prompt) for text in texts)
-        counted = tokens > 1 or int(dict(map(tuple, exchange["response"]["headers"]))
-                                    .get("x-generated-tokens", 0)) > 1
+        counted = tokens > 0 or int(dict(map(tuple, exchange["response"]["headers"]))
+                                    .get("x-generated-tokens", 0)) > 0
         if dropped and counted and "length" in reasons:
             return True
     return False
@@ -90,8 +85,12 @@ def _key_in_other_case(exchange):
 
 
 def _tools_as_json(exchange):
-    """Templates that print tools with `tojson` (the Qwen one here; Llama's indents)."""
+    """Templates that print with `tojson`: tools (the Qwen one here; Llama's indents), results of tools (Llama's)."""
     body = _body(exchange)
+    messages = body.get("messages")
+    roles = [m.get("role") for m in messages if isinstance(m, dict)] if isinstance(messages, list) else []
+    if exchange["config"] == "b" and {"tool", "ipython"} & set(map(str, roles)):
+        return True
     return exchange["config"] == "d" and body.get("tools") is not None and \
         body.get("tool_choice") != "none"
 
@@ -105,38 +104,63 @@ def _comma_in_arguments(exchange):
     return "".join(pieces).removeprefix("{").lstrip().startswith(",")
 
 
-def _empty_call(exchange):
-    """The grammar that TGI makes of tools allows {}; only a shard that says what it was sent shows that."""
+def _grammar(exchange):
     body = _body(exchange)
-    answer = exchange["response"].get("body_normalised") or ""
-    return body.get("tools") is not None and bool(re.search(r'\(\[ \]\?\\+"function', answer))
+    grammar = _parameters(body).get("grammar") or body.get("response_format")
+    return grammar if isinstance(grammar, dict) else {}
+
+
+def _schemas(value):
+    """Every object inside the grammar; a schema may be JSON in a string."""
+    if isinstance(value, str):
+        try:
+            value = json.loads(value)
+        except ValueError:
+            return
+    if isinstance(value, dict):
+        yield value
+        for member in value.values():
+            yield from _schemas(member)
+    elif isinstance(value, list):
+        for element in value:
+            yield from _schemas(element)
+
+
+def _is_bad(expression):
+    if not isinstance(expression, str):
+        return False
+    try:
+        re.compile(expression)
+    except re.error:
+        return True
+    inner = expression[1:-1] if expression[:1] == "^" and expression[-1:] == "$" else expression
+    return inner.startswith("^") or inner.endswith("$")  # can match nothing between quotes
 
 
 def _bad_expression(exchange):
     """TGI's router passes expressions on; its shards fail on them, the recorded stand-in did not."""
-    body = _body(exchange)
-    grammar = _parameters(body).get("grammar") or body.get("response_format")
-    if not isinstance(grammar, dict) or grammar.get("type") != "regex":
-        return False
-    try:
-        re.compile(grammar.get("value"))
-    except (re.error, TypeError):
-        return True
-    return False
+    grammar = _grammar(exchange)
+    if grammar.get("type") == "regex":
+        return _is_bad(grammar.get("value"))
+    return any(_is_bad(schema.get("pattern")) for schema in _schemas(grammar.get("value")))
+
+
+def _counted_members(exchange):
+    """TGI's expressions of objects do not count their members."""
+    return any(schema.get("type") == "object" and {"minProperties", "maxProperties"} & set(schema)
+               for schema in _schemas(_grammar(exchange).get("value")))
 
 
 RULES = [
     ("more than 1,024 tokens",
      "exactly as many tokens as were asked for or fit, from one generation", _long_generation),
-    ("no shard",
-     "503 `unavailable` with Retry-After and the reason, not the connection's error", _no_shard),
     ("cut in a character",
      "the text in front of the incomplete character is kept", _ends_in_a_character),
     ("compressed body", "415, not read as if it were plain", _compressed),
     ("key in another case", "keys are compared exactly", _key_in_other_case),
     ("comma in arguments", "streamed arguments of a tool call join to JSON", _comma_in_arguments),
-    ("empty call", "the grammar of a forced tool call does not allow {}", _empty_call),
     ("bad expression", "422 from the router, not an error of the shard", _bad_expression),
+    ("counted members", "`minProperties` and `maxProperties` hold", _counted_members),
     ("tools through tojson", "with blanks, as transformers renders them", _tools_as_json),
 ]
 

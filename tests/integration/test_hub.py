@@ -55,6 +55,13 @@ def test_a_model_id_is_fetched_and_served(tmp_path, hub):
     check_snapshot(tmp_path / "home/hub/models--someone--little-model/snapshots" / COMMIT)
 
 
+def test_a_revision_of_a_local_folder_is_warned_of(tmp_path):
+    code, folder, said = fetch(tmp_path, model=str(DEMO_MODEL), options=("--revision", "v2"))
+    assert (code, folder) == (0, str(DEMO_MODEL))
+    assert f"--revision v2 has no effect: the model is the local folder {DEMO_MODEL}" in said
+    assert "--revision" not in fetch(tmp_path, model=str(DEMO_MODEL))[2]
+
+
 def test_huggingface_hub_finds_what_was_fetched(tmp_path, hub):
     huggingface_hub = pytest.importorskip("huggingface_hub")
     code, folder, _ = fetch(tmp_path, hub)

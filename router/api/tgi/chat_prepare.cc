@@ -1,5 +1,7 @@
 #include "router/api/tgi/chat_prepare.h"
 
+#include <algorithm>
+#include <iterator>
 #include <utility>
 
 #include "router/api/tgi/tools.h"
@@ -10,7 +12,7 @@ namespace {
 constexpr std::string_view kToolPrompt =
     "\nGiven the functions available, please respond with a JSON for a function call with its "
     "proper arguments that best answers the given prompt. Respond in the format {name: function "
-    "name, parameters: dictionary of argument name and its value}.Do not use variables.";
+    "name, parameters: dictionary of argument name and its value}.Do not use variables.\n";
 
 Parameters ToParameters(const ChatRequest& chat) {
   Parameters p;
@@ -28,14 +30,27 @@ Parameters ToParameters(const ChatRequest& chat) {
   return p;
 }
 
+// All that Unicode calls white space.
+std::string WithoutEndingBlanks(std::string text) {
+  constexpr std::string_view kBlanks[] = {
+      " ",      "\n",     "\t",     "\r",     "\f",     "\v",     "\u0085", "\u00a0", "\u1680",
+      "\u2000", "\u2001", "\u2002", "\u2003", "\u2004", "\u2005", "\u2006", "\u2007", "\u2008",
+      "\u2009", "\u200a", "\u2028", "\u2029", "\u202f", "\u205f", "\u3000"};
+  const auto ends = [&text](std::string_view blank) { return text.ends_with(blank); };
+  for (const auto* blank = std::ranges::find_if(kBlanks, ends); blank != std::end(kBlanks);
+       blank = std::ranges::find_if(kBlanks, ends)) {
+    text.resize(text.size() - blank->size());
+  }
+  return text;
+}
+
 // An answer that the client began is gone on with: the rendering ends behind its content.
 std::string ContinueLast(std::string rendered, const Message& last) {
   if (last.role != "assistant") return rendered;
   const std::size_t found = rendered.rfind(last.content);
   if (found == rendered.npos) return rendered;
   rendered.resize(found + last.content.size());
-  rendered.resize(rendered.find_last_not_of(" \n\t\r\f\v") + 1);
-  return rendered;
+  return WithoutEndingBlanks(std::move(rendered));
 }
 
 }  // namespace
@@ -64,7 +79,7 @@ void PrepareChat(const ApiContext& context, const ChatRequest& chat,
       std::string text = "\n---\n";
       if (!context.engine.Facts().template_has_tools) text += ToolsText(offered->tools) + "\n";
       text += own.empty() ? std::string(kToolPrompt) : own;
-      if (!messages.empty()) messages.back().content += text;
+      if (!messages.empty() && !messages.back().is_calls) messages.back().content += text;
       input.tools_json = TemplateToolsJson(offered->tools);
     }
   }

@@ -192,6 +192,7 @@ bool ToCalls(std::string_view text, Message& out) {
     out.call_ids.push_back(call.id);
   }
   out.content += ']';
+  out.is_calls = true;
   return true;
 }
 

@@ -38,6 +38,7 @@ struct Message {
   std::string role;
   std::optional<std::string> name;
   std::string content;
+  bool is_calls = false;
   std::vector<std::string> call_ids;
 };
 

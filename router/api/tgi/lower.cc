@@ -53,7 +53,7 @@ bool Samples(const Parameters& p) {
 
 std::optional<ApiError> CheckBestOf(const Parameters& p) {
   if (p.best_of.value_or(1) <= 1) return std::nullopt;
-  if (!Samples(p)) {
+  if (!Samples(p) && !p.temperature) {  // any given one counts, 1.0 too
     return Invalid("best_of", "you must use sampling when `best_of` is > 1");
   }
   return std::nullopt;

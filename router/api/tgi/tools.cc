@@ -76,8 +76,7 @@ Value CallSchema(const FunctionDefinition& function) {
   return schema;
 }
 
-// Unlike TGI's, which leaves `function` optional: a model may write {} under that, which is no
-// call.
+// As TGI's it leaves `function` optional: {}, which a model may write under it, is no call.
 Value AnswerSchema(const std::vector<Tool>& tools) {
   Value functions = Value::Object({});
   Value references = Value::Array({});
@@ -88,8 +87,7 @@ Value AnswerSchema(const std::vector<Tool>& tools) {
   }
   Value function = Value::Object({{"anyOf", std::move(references)}});
   return Value::Object({{"$functions", std::move(functions)},
-                        {"properties", Value::Object({{"function", std::move(function)}})},
-                        {"required", Value::Array({Value::String("function")})}});
+                        {"properties", Value::Object({{"function", std::move(function)}})}});
 }
 
 bool ParseCall(std::string_view text, WrittenCall& out, json::Error& error) {
@@ -130,6 +128,7 @@ std::variant<std::optional<OfferedTools>, ApiError> OfferTools(const std::vector
       offered.tools.push_back(NoTool());
       break;
   }
+  if (offered.tools.empty()) return std::optional<OfferedTools>();
   offered.schema = AnswerSchema(offered.tools);
   return std::optional<OfferedTools>(std::move(offered));
 }

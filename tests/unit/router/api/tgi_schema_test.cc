@@ -74,8 +74,67 @@ TEST(TgiSchema, WhatCannotBeAnExpressionIsRefused) {
   EXPECT_EQ(error(R"({"type":["string","null"]})"), "error: 'type' must be a string");
   EXPECT_EQ(error(R"({"type":"string","format":"email"})"),
             "error: Format email is not supported by Outlines");
-  EXPECT_EQ(error(R"({"enum":[{"b":1}]})"), "error: Unsupported data type in enum: {\"b\":1}");
-  EXPECT_EQ(error(R"({"$ref":"http://a/b"})"), "error: Only local references are supported");
+  EXPECT_EQ(error(R"({"enum":[{"b":[1,"x",null,true,{}]}]})"),
+            "error: Unsupported data type in enum: Object {\"b\": Array [Number(1), "
+            "String(\"x\"), Null, Bool(true), Object {}]}");
+  EXPECT_EQ(error(R"({"const":[]})"), "error: Unsupported data type in const: Array []");
+  EXPECT_EQ(error(R"({"$ref":"http://a/b#/c"})"),
+            "error: External references are not supported: http://a/b#/c");
+  EXPECT_EQ(error(R"({"$ref":"#a#b"})"), "error: Invalid reference format: #a#b");
+  EXPECT_EQ(error(R"({"$ref":"other.json"})"), "error: Invalid reference path: other.json");
+  EXPECT_EQ(error("true"), "error: Invalid JSON Schema: expected an object");
+}
+
+// "{,3}" is no repetition to a regular expression.
+TEST(TgiSchema, AnAbsentLowerBoundIsZero) {
+  const auto regex = [](std::string_view value) {
+    return Regex(R"({"properties":{"a":)" + std::string(value) + R"(},"required":["a"]})");
+  };
+  const std::regex text(regex(R"({"type":"string","maxLength":2})"));
+  EXPECT_TRUE(std::regex_match(R"({"a":""})", text));
+  EXPECT_TRUE(std::regex_match(R"({"a":"xy"})", text));
+  EXPECT_FALSE(std::regex_match(R"({"a":"xyz"})", text));
+  const std::regex integer(regex(R"({"type":"integer","maxDigits":2})"));
+  EXPECT_TRUE(std::regex_match(R"({"a":7})", integer));
+  EXPECT_FALSE(std::regex_match(R"({"a":123})", integer));
+  const std::regex number(regex(R"({"type":"number","maxDigitsFraction":1})"));
+  EXPECT_TRUE(std::regex_match(R"({"a":1.5})", number));
+  EXPECT_FALSE(std::regex_match(R"({"a":1.55})", number));
+}
+
+TEST(TgiSchema, AReferenceMayNameTheSchemaItself) {
+  constexpr std::string_view kBoolean = R"re(\{([ ]?"a"[ ]?:[ ]?(true|false))?[ ]?\})re";
+  for (const char* reference : {"#/$defs/x", "$defs/x", "http://a/b#/$defs/x"}) {
+    EXPECT_EQ(Regex(R"({"$id":"http://a/b","properties":{"a":{"$ref":")" + std::string(reference) +
+                    R"("}},"$defs":{"x":{"type":"boolean"}}})"),
+              kBoolean)
+        << reference;
+  }
+}
+
+// What the meta-schema says first, vocabulary by vocabulary.
+TEST(TgiSchema, TheFirstErrorIsThatOfTheMetaSchemasOrder) {
+  const auto error = [](std::string_view schema) {
+    return FindSchemaError(Parse(schema)).value_or("none");
+  };
+  EXPECT_EQ(error(R"({"title":5,"type":7,"unevaluatedItems":1,"not":2,"$schema":3})"),
+            "3 is not of type \"string\"");
+  EXPECT_EQ(error(R"({"title":5,"type":7,"unevaluatedItems":1})"),
+            "1 is not of types \"boolean\", \"object\"");
+  EXPECT_EQ(error(R"({"contentSchema":5,"format":7})"), "7 is not of type \"string\"");
+  EXPECT_EQ(error(R"({"definitions":5,"contentSchema":{"minLength":-1}})"),
+            "-1 is less than the minimum of 0");
+  EXPECT_EQ(error(R"({"required":["a","a"]})"), R"(["a","a"] has non-unique elements)");
+  EXPECT_EQ(error(R"({"dependentRequired":{"a":["b","b"]}})"),
+            R"(["b","b"] has non-unique elements)");
+  EXPECT_EQ(error(R"({"multipleOf":0})"), "0 is less than or equal to the minimum of 0");
+  EXPECT_EQ(error(R"({"$anchor":"#bad"})"),
+            R"("#bad" does not match "^[A-Za-z_][-A-Za-z0-9._]*$")");
+  EXPECT_EQ(error(R"({"$id":"a#b"})"), R"("a#b" does not match "^[^#]*#?$")");
+  EXPECT_EQ(error(R"({"$id":"a#","$anchor":"_a.b-1","maxItems":1e30})"), "none");
+  EXPECT_EQ(error(R"({"dependencies":{"a":["x"],"b":{},"c":5}})"),
+            "5 is not valid under any of the schemas listed in the 'anyOf' keyword");
+  EXPECT_EQ(error(R"({"$vocabulary":{"a":1}})"), "1 is not of type \"boolean\"");
 }
 
 TEST(TgiTools, AForcedCallHasItsNameAndEveryRequiredArgument) {
@@ -96,7 +155,7 @@ TEST(TgiTools, AForcedCallHasItsNameAndEveryRequiredArgument) {
   EXPECT_TRUE(is_call(R"({"function": {"_name": "add", "a": 1}})"));
   EXPECT_TRUE(is_call(R"({"function": {"_name": "add", "a": -20, "b": null}})"));
   for (const char* text :
-       {"{}", "{ }", R"({"function": {}})", R"({"function": {"_name": "add"}})",
+       {R"({"function": {}})", R"({"function": {"_name": "add"}})",
         R"({"function": {"_name": "add", "b": null}})", R"({"function": {"a": 1}})"}) {
     EXPECT_FALSE(is_call(text)) << text;
   }
