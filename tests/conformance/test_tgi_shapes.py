@@ -1,4 +1,5 @@
-"""Bodies of odd shapes: what TGI's framework (axum, serde_json, serde_path_to_error) says of them, to the letter.
+"""Bodies of odd shapes: what TGI's framework (axum, serde_json, serde_path_to_error) says of them,
+to the letter.
 
 By rule rather than by recording: errors inside keys, values and ignored values; objects as arrays of
 their fields; keys given twice; tags of enums; what an untagged enum takes.
@@ -18,19 +19,22 @@ REFUSED = [
      JSON, "parameters.grammar.type: expected value at line 1 column 47"),
     ("/generate",
      '{"inputs":"a","parameters":{"grammar":{"type":"nope","value":"x"}}}',
-     SHAPE, "parameters.grammar.type: unknown variant `nope`, expected one of `json`, `json_object`, `regex`, `json_schema` at line 1 column 52"),
+     SHAPE, "parameters.grammar.type: unknown variant `nope`, expected one of `json`,"
+     " `json_object`, `regex`, `json_schema` at line 1 column 52"),
     ("/generate",
      '{"inputs":"a","parameters":{"grammar":{"type":"regex","value":"a","value":"b"}}}',
      SHAPE, "parameters.grammar: duplicate field `value` at line 1 column 73"),
     ("/generate",
      '{"inputs":"a","parameters":{"grammar":["regex"]}}',
-     SHAPE, "parameters.grammar: invalid length 1, expected adjacently tagged enum GrammarType at line 1 column 47"),
+     SHAPE, "parameters.grammar: invalid length 1, expected adjacently tagged enum GrammarType at"
+     " line 1 column 47"),
     ("/generate",
      '{"inputs":"a","parameters":{"grammar":["regex","a",1]}}',
      JSON, "parameters.grammar: trailing characters at line 1 column 52"),
     ("/generate",
      '{"inputs":"a","parameters":{"grammar":{"type":"json_schema","value":["n"]}}}',
-     SHAPE, "parameters.grammar.value: invalid length 1, expected struct JsonSchemaConfig with 2 elements at line 1 column 73"),
+     SHAPE, "parameters.grammar.value: invalid length 1, expected struct JsonSchemaConfig with 2"
+     " elements at line 1 column 73"),
     ("/generate",
      '{"inputs":"a","parameters":{"max_new_tokens":1',
      JSON, "parameters.?: EOF while parsing an object at line 1 column 46"),
@@ -95,14 +99,18 @@ REFUSED = [
      '{"messages":[{"role":"user","role":"user","content":"a"}]}',
      SHAPE, "messages[0]: duplicate field `role` at line 1 column 34"),
     ("/v1/chat/completions",
-     '{"messages":[{"role":"assistant","tool_calls":[{"id":"0","id":"0","type":"function","function":{"name":"f","arguments":{}}}]}]}',
+     '{"messages":[{"role":"assistant","tool_calls":[{"id":"0","id":"0","type":"function",'
+     '"function":{"name":"f","arguments":{}}}]}]}',
      SHAPE, "messages[0]: data did not match any variant of untagged enum MessageBody at line 1 column 125"),
     ("/v1/chat/completions",
-     '{"messages":[{"role":"user","content":"a"}],"tool_choice":{"type":"function","type":"function","function":{"name":"f"}}}',
-     SHAPE, "tool_choice: data did not match any variant of untagged enum ToolTypeDeserializer at line 1 column 120"),
+     '{"messages":[{"role":"user","content":"a"}],"tool_choice":{"type":"function",'
+     '"type":"function","function":{"name":"f"}}}',
+     SHAPE, "tool_choice: data did not match any variant of untagged enum ToolTypeDeserializer at"
+     " line 1 column 120"),
     ("/v1/chat/completions",
      '{"messages":[{"role":"user","content":"a"}],"tool_choice":{"type":"other","function":{"name":"f"}}}',
-     SHAPE, "tool_choice: data did not match any variant of untagged enum ToolTypeDeserializer at line 1 column 99"),
+     SHAPE, "tool_choice: data did not match any variant of untagged enum ToolTypeDeserializer at"
+     " line 1 column 99"),
     ("/v1/chat/completions",
      '{"messages":[{"role":"user","content":"a"}],"response_format":{"type":null,"value":1}}',
      JSON, "response_format.type: expected value at line 1 column 71"),
@@ -110,7 +118,8 @@ REFUSED = [
      '{"messages":[["user","a"]]}',
      SHAPE, "messages[0]: invalid type: sequence, expected struct Message at line 1 column 13"),
     ("/chat_tokenize",
-     '{"messages":[{"role":"user","content":"a"}],"tools":[{"type":"function","function":{"name":"f","parameters":{},"arguments":{}}}]}',
+     '{"messages":[{"role":"user","content":"a"}],"tools":[{"type":"function",'
+     '"function":{"name":"f","parameters":{},"arguments":{}}}]}',
      SHAPE, "tools[0].function: duplicate field `arguments` at line 1 column 122"),
     ("/invocations",
      '{"inputs":"a","zzz":{"a":1,}}',

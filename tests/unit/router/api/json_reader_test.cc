@@ -99,21 +99,6 @@ TEST(JsonReader, ErrorsNamePathWhatWasFoundAndThePlace) {
       {R"({'inputs':'a'})", "syntax key must be a string at line 1 column 2"},
       {R"({"inputs":"a"/*c*/})", "syntax expected `,` or `}` at line 1 column 14"},
       {R"({"inputs" "a"})", "syntax expected `:` at line 1 column 11"},
-      {R"({"parameters":{"top_k" 1}})", "syntax parameters: expected `:` at line 1 column 24"},
-      {R"({"parameters":{"top_k":1 "x":2}})",
-       "syntax parameters.?: expected `,` or `}` at line 1 column 26"},
-      {R"({"parameters":{"top_k":1,}})", "syntax parameters.?: trailing comma at line 1 column 26"},
-      {R"({"parameters":{"to)",
-       "syntax parameters.?: EOF while parsing a string at line 1 column 18"},
-      {R"({"parameters":{1:2}})", "syntax parameters.?: key must be a string at line 1 column 16"},
-      {"{\"inputs\":\"a\",\"x\":\"a\tb\"}",
-       "syntax x: control character (\\u0000-\\u001F) found while parsing a string at line 1 "
-       "column "
-       "20"},
-      {R"({"inputs":"a","x":{"y":1,}})", "syntax x: key must be a string at line 1 column 26"},
-      {R"({"inputs":"a","x":[1,]})", "syntax x: expected value at line 1 column 22"},
-      {R"(["a",{},1,2])", "syntax trailing characters at line 1 column 11"},
-      {R"(["a",{},1,])", "syntax trailing comma at line 1 column 11"},
       {R"({"inputs":"\ud800"})", "syntax inputs: unexpected end of hex escape at line 1 column 18"},
       {R"({"inputs":"\x"})", "syntax inputs: invalid escape at line 1 column 13"},
       {"{\"inputs\":\"\xff\xfe\"}",
@@ -153,6 +138,28 @@ TEST(JsonReader, ErrorsNamePathWhatWasFoundAndThePlace) {
        "column 0"},
       {R"({"inputs":"abc)", "syntax inputs: EOF while parsing a string at line 1 column 14"},
       {R"({"inputs":"a","x":[1,)", "syntax x: EOF while parsing a value at line 1 column 21"},
+  };
+  for (const auto& [text, expected] : cases) EXPECT_EQ(Parse(text), expected) << text;
+}
+
+// A key that cannot be read is "?"; what is ignored has fewer words for its errors.
+TEST(JsonReader, ErrorsOfKeysAndOfIgnoredValues) {
+  const std::vector<std::pair<std::string, std::string>> cases = {
+      {R"({"parameters":{"top_k" 1}})", "syntax parameters: expected `:` at line 1 column 24"},
+      {R"({"parameters":{"top_k":1 "x":2}})",
+       "syntax parameters.?: expected `,` or `}` at line 1 column 26"},
+      {R"({"parameters":{"top_k":1,}})", "syntax parameters.?: trailing comma at line 1 column 26"},
+      {R"({"parameters":{"to)",
+       "syntax parameters.?: EOF while parsing a string at line 1 column 18"},
+      {R"({"parameters":{1:2}})", "syntax parameters.?: key must be a string at line 1 column 16"},
+      {"{\"inputs\":\"a\",\"x\":\"a\tb\"}",
+       "syntax x: control character (\\u0000-\\u001F) found while parsing a string at line 1 "
+       "column "
+       "20"},
+      {R"({"inputs":"a","x":{"y":1,}})", "syntax x: key must be a string at line 1 column 26"},
+      {R"({"inputs":"a","x":[1,]})", "syntax x: expected value at line 1 column 22"},
+      {R"(["a",{},1,2])", "syntax trailing characters at line 1 column 11"},
+      {R"(["a",{},1,])", "syntax trailing comma at line 1 column 11"},
   };
   for (const auto& [text, expected] : cases) EXPECT_EQ(Parse(text), expected) << text;
 }
