@@ -315,7 +315,8 @@ absl::StatusOr<PoolSize> ModelEngine::CountPool() const {
 
 absl::StatusOr<std::uint64_t> ModelEngine::Commit(const PoolSize& pool) {
   const Time began = SteadyNow();
-  PENSTOCK_RETURN_IF_ERROR(backend_->AllocateServingCache(pool.blocks));
+  PENSTOCK_RETURN_IF_ERROR(options_.touch_behind ? backend_->AllocateServingCache(pool.blocks)
+                                                 : backend_->AllocateCache(pool.blocks));
   PENSTOCK_RETURN_IF_ERROR(backend_->AllocateCells(pool.cells));
   ExecutorOptions options;
   options.slots = setup_.limits.max_sequences;

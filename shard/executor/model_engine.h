@@ -39,6 +39,7 @@ struct ModelEngineOptions {
   BackendFactory make_backend;
   std::string table_folder;  // of the warm-up's table; empty: none is kept
   std::string machine;       // one line: on what its times were measured
+  bool touch_behind = true;  // part of the KV cache's memory may be touched behind the start
 };
 
 class ModelEngine final : public StepEngine {

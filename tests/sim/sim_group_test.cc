@@ -46,7 +46,7 @@ class SimGroupTest : public ::testing::Test {
     plan_.starts.push_back(start);
   }
   TokenId Token(const StepResult& result, std::size_t sequence = 0) {
-    return result.sequences.at(sequence).tokens.at(0).token;
+    return result.sequences.at(sequence).tokens[0].token;
   }
 
   SimGroup group_{kCapacity, {}};
