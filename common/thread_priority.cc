@@ -3,15 +3,18 @@
 #include <sched.h>
 #include <sys/resource.h>
 #include <sys/syscall.h>
+#include <sys/utsname.h>
 #include <unistd.h>
 
 #include <cstdint>
+#include <cstdio>
 
 namespace penstock {
 namespace {
 
 constexpr std::uint64_t kShortTurn = 100'000;     // ns, the shortest that Linux grants
 constexpr std::uint64_t kLongTurn = 100'000'000;  // the longest
+constexpr int kLowestNice = 19;
 
 // sched_setattr(2), which glibc 2.36 does not declare.
 struct Attributes {
@@ -27,8 +30,19 @@ struct Attributes {
 
 thread_local bool stepped_back = false;
 
-// Where it fails the thread is as the others.
-void SetForThread(const Attributes& attributes) { ::syscall(SYS_sched_setattr, 0, &attributes, 0); }
+// Where it fails the thread is as it was.
+bool SetForThread(const Attributes& attributes) {
+  return ::syscall(SYS_sched_setattr, 0, &attributes, 0) == 0;
+}
+
+bool TouchingMemoryHoldsNobodyUp() {
+  utsname kernel = {};
+  int major = 0;
+  int minor = 0;
+  if (::uname(&kernel) != 0) return false;
+  if (std::sscanf(kernel.release, "%d.%d", &major, &minor) != 2) return false;
+  return major > 6 || (major == 6 && minor >= 4);
+}
 
 }  // namespace
 
@@ -45,7 +59,9 @@ void StepBack() {
   Attributes attributes;
   attributes.policy = SCHED_IDLE;
   attributes.runtime = kLongTurn;
-  SetForThread(attributes);
+  if (!TouchingMemoryHoldsNobodyUp() || !SetForThread(attributes)) {
+    ::setpriority(PRIO_PROCESS, static_cast<id_t>(::gettid()), kLowestNice);
+  }
   stepped_back = true;
 }
 

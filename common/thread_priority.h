@@ -9,8 +9,11 @@ namespace penstock {
 // moment's work comes before one that computes on, without a larger share. Linux >= 6.12.
 void TakeShortTurns();
 
-// The calling thread gets out of the way of all others (SCHED_IDLE), for good: coming back takes a
-// privilege. Only for threads that end, or that never do anything else.
+// The calling thread gets out of the way of all others, for good: coming back takes a privilege.
+// Only for threads that end, or that never do anything else, and that hold no lock which others
+// wait for: they may stand still for as long as the machine is busy (SCHED_IDLE; before Linux 6.4,
+// where a thread that stands still in its first touch of memory holds up the whole process, the
+// lowest usual priority).
 void StepBack();
 
 }  // namespace penstock

@@ -95,7 +95,7 @@ struct GrammarChecker::State {
     return next;
   }
 
-  // Without the lock, on a thread of its own.
+  // Without the lock, on a thread that does nothing else.
   GrammarVerdict Try(const Grammar& grammar) const {
     Grammar::Written written = grammar.write();
     if (auto* wrong = std::get_if<std::string>(&written)) {
@@ -162,10 +162,15 @@ class GrammarChecker::Answerer {
     }
   }
 
+  // Who tries the grammar may step back, and so must not hold the lock: another thread waits for
+  // it.
   void Begin(const CheckQueue::Check& check) {
     std::thread([state = state_, check] {
-      ::setpriority(PRIO_PROCESS, static_cast<id_t>(::gettid()), kNice);
-      GrammarVerdict verdict = state->Try(check->grammar);
+      GrammarVerdict verdict;
+      std::thread([&] {
+        ::setpriority(PRIO_PROCESS, static_cast<id_t>(::gettid()), kNice);
+        verdict = state->Try(check->grammar);
+      }).join();
       const std::lock_guard lock(state->mutex);
       state->Finish(check, std::move(verdict));
       state->changed.notify_all();

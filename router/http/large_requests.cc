@@ -6,7 +6,7 @@
 
 #include "common/log.h"
 #include "common/thread_name.h"
-#include "common/thread_priority.h"
+#include "router/http/back_thread.h"
 
 namespace penstock::router {
 namespace {
@@ -51,7 +51,7 @@ void LargeRequests::Add(Work work) {
 
 void LargeRequests::Run() {
   NameThread("large");
-  StepBack();
+  const BackThread back;
   std::unique_lock lock(mutex_);
   while (true) {
     news_.wait(lock, [this] { return stopping_ || !waiting_.empty(); });

@@ -1,6 +1,7 @@
-// Requests with large bodies are handled by threads of their own, which step back behind all
-// others: to parse megabytes on an io thread would hold up its other connections, and at its
-// priority the steps of everybody's streams.
+// Requests with large bodies are handled by threads of their own: to parse megabytes on an io
+// thread would hold up its other connections. Each of them has a BackThread, so that what a handler
+// computes InBack does not hold up the steps of everybody's streams either, and what it does with
+// locks has usual priority.
 //
 // First come, first served. Bound: what waits holds its reservation of the server's memory for
 // bodies (HttpOptions::body_memory); without room there a body is not read. A request whose client

@@ -7,6 +7,7 @@
 #include "router/api/djl/lower.h"
 #include "router/api/djl/request.h"
 #include "router/api/hints.h"
+#include "router/http/back_thread.h"
 
 namespace penstock::router::djl {
 namespace {
@@ -17,7 +18,7 @@ std::variant<RunPlan, ApiError> Plan(ApiContext& context, const RequestHead& hea
                                      const std::shared_ptr<Exchange>& exchange) {
   const auto formatter = FormatterOf(context.options.djl, request);
   if (const auto* error = std::get_if<ApiError>(&formatter)) return *error;
-  auto lowered = Lower(context, request, head.request_id);
+  auto lowered = InBack([&] { return Lower(context, request, head.request_id); });
   if (auto* error = std::get_if<ApiError>(&lowered)) return std::move(*error);
   RunPlan plan;
   plan.dialect = Dialect::kDjl;
@@ -50,7 +51,7 @@ std::variant<RunPlan, ApiError> Plan(ApiContext& context, const RequestHead& hea
 void Serve(ApiContext& context, std::string_view route, const HttpRequest& http,
            std::shared_ptr<Exchange> exchange) {
   context.metrics.RequestArrived(route);
-  const Parsed parsed = ParseRequest(http.body);
+  const Parsed parsed = InBack([&] { return ParseRequest(http.body); });
   context.metrics.UnknownKeys(Name(Dialect::kDjl), parsed.unknown_keys);
   if (parsed.error) return RefuseRequest(context, *exchange, Dialect::kDjl, *parsed.error);
   auto plan = Plan(context, http.head, parsed.request, exchange);

@@ -7,6 +7,7 @@
 #include "router/api/effective/request.h"
 #include "router/api/hints.h"
 #include "router/api/run.h"
+#include "router/http/back_thread.h"
 
 namespace penstock::router::effective {
 namespace {
@@ -33,7 +34,7 @@ void Inference(ApiContext& context, HttpRequest http, std::shared_ptr<Exchange> 
   const auto refuse = [&](const ApiError& error) {
     RefuseRequest(context, *exchange, Dialect::kEffective, error);
   };
-  const Parsed parsed = ParseRequest(http.body);
+  const Parsed parsed = InBack([&] { return ParseRequest(http.body); });
   context.metrics.UnknownKeys(Name(Dialect::kEffective), parsed.unknown_keys);
   if (parsed.error) return refuse(*parsed.error);
   RunPlan plan;

@@ -1,16 +1,17 @@
 #include "router/api/openai/flow.h"
 #include "router/api/openai/handlers.h"
+#include "router/http/back_thread.h"
 
 namespace penstock::router::openai {
 
 void ChatCompletions(ApiContext& context, HttpRequest http, std::shared_ptr<Exchange> exchange) {
-  const Parsed<ChatRequest> parsed = ParseChat(http.body);
+  const Parsed<ChatRequest> parsed = InBack([&] { return ParseChat(http.body); });
   if (!Accepted(context, "/v1/chat/completions", parsed, *exchange)) return;
   const ChatRequest& request = parsed.request;
   AnswerStyle style = MakeStyle(context, true, http.head.request_id);
   style.logprobs = request.logprobs;
-  Launch(context, request, std::move(style), LowerChat(context, request, http.head.request_id),
-         http.head, std::move(exchange));
+  Lowered lowered = InBack([&] { return LowerChat(context, request, http.head.request_id); });
+  Launch(context, request, std::move(style), std::move(lowered), http.head, std::move(exchange));
 }
 
 }  // namespace penstock::router::openai

@@ -11,6 +11,7 @@
 #include "router/api/tgi/chat_prepare.h"
 #include "router/api/tgi/flow.h"
 #include "router/api/tgi/handlers.h"
+#include "router/http/back_thread.h"
 
 namespace penstock::router::tgi {
 namespace {
@@ -126,7 +127,7 @@ void ServeChat(ApiContext& context, const RequestHead& head, ChatRequest chat,
 
 void ChatCompletions(ApiContext& context, HttpRequest http, std::shared_ptr<Exchange> exchange) {
   context.metrics.RequestArrived("/v1/chat/completions");
-  ParsedChat parsed = ParseChat(http.body);
+  ParsedChat parsed = InBack([&] { return ParseChat(http.body); });
   context.metrics.UnknownKeys(Name(Dialect::kTgi), parsed.unknown_keys);
   if (parsed.error) return RefuseRequest(context, *exchange, Dialect::kTgi, *parsed.error);
   ServeChat(context, http.head, std::move(parsed.request), std::move(exchange));

@@ -7,6 +7,7 @@
 #include "router/api/tgi/completion_answer.h"
 #include "router/api/tgi/flow.h"
 #include "router/api/tgi/handlers.h"
+#include "router/http/back_thread.h"
 
 namespace penstock::router::tgi {
 namespace {
@@ -66,7 +67,7 @@ void ServeCompletion(ApiContext& context, const RequestHead& head,
 
 void Completions(ApiContext& context, HttpRequest http, std::shared_ptr<Exchange> exchange) {
   context.metrics.RequestArrived("/v1/completions");
-  const ParsedCompletion parsed = ParseCompletion(http.body);
+  const ParsedCompletion parsed = InBack([&] { return ParseCompletion(http.body); });
   context.metrics.UnknownKeys(Name(Dialect::kTgi), parsed.unknown_keys);
   if (parsed.error) return RefuseRequest(context, *exchange, Dialect::kTgi, *parsed.error);
   ServeCompletion(context, http.head, parsed.request, std::move(exchange));

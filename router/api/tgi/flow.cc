@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "router/api/json/unicode.h"
+#include "router/http/back_thread.h"
 
 namespace penstock::router::tgi {
 namespace {
@@ -47,7 +48,7 @@ void StartJob(ApiContext& context, Job job) {
   if (!permit) return refuse({ApiErrorKind::kOverloaded, "Model is overloaded", ""});
   RunPlan plan;
   for (const Request& request : job.requests) {
-    auto lowered = Lower(context, request, job.mode, job.client_id);
+    auto lowered = InBack([&] { return Lower(context, request, job.mode, job.client_id); });
     if (const auto* error = std::get_if<ApiError>(&lowered)) return refuse(*error);
     auto& candidates = std::get<std::vector<GenerationRequest>>(lowered);
     std::move(candidates.begin(), candidates.end(), std::back_inserter(plan.candidates));
@@ -63,7 +64,7 @@ void StartJob(ApiContext& context, Job job) {
 void Serve(ApiContext& context, const Flow& wanted, HttpRequest http,
            std::shared_ptr<Exchange> exchange) {
   context.metrics.RequestArrived(wanted.route);
-  Parsed parsed = ParseRequest(http.body, wanted.compat);
+  Parsed parsed = InBack([&] { return ParseRequest(http.body, wanted.compat); });
   context.metrics.UnknownKeys(Name(Dialect::kTgi), parsed.unknown_keys);
   if (parsed.error) {
     RefuseRequest(context, *exchange, Dialect::kTgi, *parsed.error);
@@ -76,7 +77,7 @@ void Serve(ApiContext& context, const Flow& wanted, const RequestHead& head, Req
            std::shared_ptr<Exchange> exchange) {
   Flow flow = wanted;
   if (flow.compat) flow.mode = request.stream ? Mode::kStream : Mode::kPlain;
-  const AnswerStyle style = MakeStyle(context, request, flow, head.arrived);
+  const AnswerStyle style = InBack([&] { return MakeStyle(context, request, flow, head.arrived); });
   Job job;
   job.mode = flow.mode;
   job.arrived = head.arrived;

@@ -6,6 +6,7 @@
 #include "router/api/tgi/completions.h"
 #include "router/api/tgi/flow.h"
 #include "router/api/tgi/handlers.h"
+#include "router/http/back_thread.h"
 
 namespace penstock::router::tgi {
 
@@ -15,17 +16,18 @@ void Invocations(ApiContext& context, HttpRequest http, std::shared_ptr<Exchange
   context.metrics.RequestArrived(kRoute);
   json::Reader reader(http.body, kLimits);
   json::Value value;
-  if (!json::ReadValue(reader, value, "a value")) {
+  if (!InBack([&] { return json::ReadValue(reader, value, "a value"); })) {
     return RefuseRequest(context, *exchange, Dialect::kTgi, ToApiError(reader.error()));
   }
-  if (Parsed parsed = ParseRequest(http.body, true); !parsed.error) {
+  if (Parsed parsed = InBack([&] { return ParseRequest(http.body, true); }); !parsed.error) {
     return Serve(context, {.route = kRoute, .compat = true}, http.head, std::move(parsed.request),
                  std::move(exchange));
   }
-  if (ParsedChat parsed = ParseChat(http.body); !parsed.error) {
+  if (ParsedChat parsed = InBack([&] { return ParseChat(http.body); }); !parsed.error) {
     return ServeChat(context, http.head, std::move(parsed.request), std::move(exchange));
   }
-  if (const ParsedCompletion parsed = ParseCompletion(http.body); !parsed.error) {
+  if (const ParsedCompletion parsed = InBack([&] { return ParseCompletion(http.body); });
+      !parsed.error) {
     return ServeCompletion(context, http.head, parsed.request, std::move(exchange));
   }
   RefuseRequest(context, *exchange, Dialect::kTgi,

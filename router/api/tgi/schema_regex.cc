@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <optional>
 #include <string_view>
+#include <unordered_set>
 #include <utility>
 #include <vector>
 
@@ -179,9 +180,10 @@ class Compiler {
     if (!properties.is(Value::Kind::kObject)) {
       return Fail("'properties' not found or not an object");
     }
+    const std::unordered_set<std::string_view> names = Required(object);
     std::vector<bool> required;
     for (const Value::Member& member : properties.members) {
-      required.push_back(IsRequired(object, member.first));
+      required.push_back(names.contains(member.first));
     }
     const bool any = std::find(required.begin(), required.end(), true) != required.end();
     std::string regex = "\\{";
@@ -189,12 +191,14 @@ class Compiler {
     return regex.append(kBlank).append("\\}");
   }
 
-  static bool IsRequired(const Value& object, std::string_view name) {
+  static std::unordered_set<std::string_view> Required(const Value& object) {
+    std::unordered_set<std::string_view> names;
     const Value* required = object.Find("required");
-    if (required == nullptr) return false;
-    return std::any_of(
-        required->elements.begin(), required->elements.end(),
-        [name](const Value& v) { return v.is(Value::Kind::kString) && v.text == name; });
+    if (required == nullptr) return names;
+    for (const Value& name : required->elements) {
+      if (name.is(Value::Kind::kString)) names.insert(name.text);
+    }
+    return names;
   }
 
   // Commas belong to the optional ones: behind those in front of the last required one.

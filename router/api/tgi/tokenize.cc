@@ -4,6 +4,7 @@
 #include "router/api/run.h"
 #include "router/api/tgi/chat_prepare.h"
 #include "router/api/tgi/handlers.h"
+#include "router/http/back_thread.h"
 
 namespace penstock::router::tgi {
 namespace {
@@ -48,14 +49,14 @@ void Answer(ApiContext& context, const std::shared_ptr<Exchange>& exchange, std:
 
 void Tokenize(ApiContext& context, HttpRequest http, std::shared_ptr<Exchange> exchange) {
   context.metrics.RequestArrived("/tokenize");
-  Parsed parsed = ParseRequest(http.body, false);
+  Parsed parsed = InBack([&] { return ParseRequest(http.body, false); });
   if (parsed.error) return RefuseRequest(context, *exchange, Dialect::kTgi, *parsed.error);
   Answer(context, exchange, std::move(parsed.request.inputs), true, false);
 }
 
 void ChatTokenize(ApiContext& context, HttpRequest http, std::shared_ptr<Exchange> exchange) {
   context.metrics.RequestArrived("/chat_tokenize");
-  const ParsedChat parsed = ParseChat(http.body);
+  const ParsedChat parsed = InBack([&] { return ParseChat(http.body); });
   if (parsed.error) return RefuseRequest(context, *exchange, Dialect::kTgi, *parsed.error);
   PrepareChat(
       context, parsed.request, [&context, exchange](std::variant<PreparedChat, ApiError> prepared) {

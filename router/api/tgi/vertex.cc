@@ -6,6 +6,7 @@
 #include "router/api/tgi/chat_prepare.h"
 #include "router/api/tgi/flow.h"
 #include "router/api/tgi/handlers.h"
+#include "router/http/back_thread.h"
 
 namespace penstock::router::tgi {
 
@@ -143,7 +144,10 @@ void Vertex(ApiContext& context, HttpRequest http, std::shared_ptr<Exchange> exc
   context.metrics.RequestArrived("/vertex");
   json::Reader reader(http.body, kLimits);
   VertexRequest request;
-  if (!json::ReadObject<VertexRequest>(reader, kRequest, request, "struct VertexRequest")) {
+  const bool read = InBack([&] {
+    return json::ReadObject<VertexRequest>(reader, kRequest, request, "struct VertexRequest");
+  });
+  if (!read) {
     return RefuseRequest(context, *exchange, Dialect::kTgi, ToApiError(reader.error()));
   }
   if (request.instances.empty()) {

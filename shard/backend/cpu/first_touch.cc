@@ -5,8 +5,8 @@
 #include <string>
 
 #include "common/log.h"
+#include "common/thread_priority.h"
 #include "common/time.h"
-#include "shard/backend/cpu/background.h"
 
 namespace penstock::shard::cpu {
 namespace {
@@ -24,7 +24,7 @@ void TouchUnit(std::span<std::byte> memory, std::size_t unit) {
 }
 
 void FirstTouch::Run() {
-  GoBehindEverythingElse();
+  StepBack();
   const Time begin = SteadyNow();
   for (const std::uint32_t unit : units_) {
     if (stop_) return;

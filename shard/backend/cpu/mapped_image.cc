@@ -9,8 +9,8 @@
 #include <string>
 
 #include "common/log.h"
+#include "common/thread_priority.h"
 #include "common/time.h"
-#include "shard/backend/cpu/background.h"
 #include "shard/weights/memory_region.h"
 
 namespace penstock::shard::cpu {
@@ -47,7 +47,7 @@ bool FileMapping::LayOver(std::span<std::byte> image) {
 }
 
 void ImageMover::Run() {
-  GoBehindEverythingElse();
+  StepBack();
   const Time begin = SteadyNow();
   const std::size_t share = image_.size() / kMostPieces / kHugePage * kHugePage + kHugePage;
   const std::size_t piece = std::max(kLeastPiece, share);

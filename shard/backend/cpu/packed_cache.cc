@@ -18,7 +18,7 @@
 #include <vector>
 
 #include "common/log.h"
-#include "shard/backend/cpu/background.h"
+#include "common/thread_priority.h"
 #include "shard/backend/cpu/checksum.h"
 #include "shard/backend/cpu/mapped_image.h"
 
@@ -177,7 +177,7 @@ class Writer final : public CacheWriter {
 
  private:
   void Run() {
-    GoBehindEverythingElse();  // a warm-up is being timed meanwhile
+    StepBack();  // a warm-up is being timed meanwhile
     const auto begin = std::chrono::steady_clock::now();
     const std::string error = Write();
     if (stop_) return;

@@ -10,6 +10,7 @@
 #include <string>
 #include <thread>
 
+#include "router/http/back_thread.h"
 #include "tests/unit/router/http/server_fixture.h"
 #include "tests/unit/router/support/raw_client.h"
 
@@ -100,7 +101,7 @@ TEST_F(LargeRequestsTest, TheEndDropsWhatWaits) {
   EXPECT_EQ(memory.use_count(), 1);
 }
 
-// An application whose handler takes as long as the test wants.
+// An application whose handler computes for as long as the test wants.
 class SlowApplication final : public Application {
  public:
   explicit SlowApplication(std::shared_future<void> gate) : gate_(std::move(gate)) {}
@@ -108,7 +109,7 @@ class SlowApplication final : public Application {
     Admission admission;
     admission.handle = [gate = gate_, slow = head.path == "/slow"](
                            HttpRequest request, std::shared_ptr<Exchange> exchange) {
-      if (slow) gate.wait();
+      if (slow) RunInBack([&] { gate.wait(); });
       exchange->Respond({200, "text/plain", {}, std::to_string(request.body.size())});
     };
     return admission;
