@@ -19,7 +19,7 @@ constexpr std::size_t kBlockBytes = 16 * 1024;  // of weights
 constexpr std::size_t kRowBytes = 768 * 1024;
 // Tiles of a block that fetch the next block, each a part; from more of them memory has time
 // enough.
-constexpr std::size_t kFetchingTiles = 4;
+constexpr std::size_t kFetchingTiles = 6;
 
 // Panels and the rows that are computed together.
 struct GemmPiece {
@@ -105,7 +105,7 @@ void RunTiles(const GemmArgs& args, const GemmPiece& piece, std::size_t step, st
     tile.sums = args.scratch + rows.first * Vectors * kLanes;
     tile.first = step == 0;
     tile.ahead = i < fetching ? next + i * (BytesOf<P>(steps) / fetching) : next;
-    tile.ahead_stride = i < fetching ? kLine / fetching : 0;
+    tile.ahead_stride = i < fetching ? TileCount(kLine, fetching) : 0;  // leaves no line out
     tile.group_stride = args.group_stride;
     if constexpr (Integers<P>) {
       tile.groups = args.groups + (piece.first_row + rows.first) * args.group_stride +
@@ -126,6 +126,14 @@ void ComputePiece(const GemmArgs& args, const GemmPiece& piece) {
   }
 }
 
+// Up to how many rows go against two panels at once. Few: reading memory as two streams is what
+// counts. More against one: widening each weight once. Integers are not widened, and what is loaded
+// of a row serves twice as many products against two panels; with still more rows the sums of two
+// panels take too much of the first cache.
+template <class P>
+constexpr std::size_t kRowsOfTwoPanels =
+    StepsRows<P> ? 64 : 2 * kGemmRows<P, 2 * static_cast<int>(kPanelVectors)>;
+
 // Into how many blocks of rows, each taken through all panels before the next.
 template <class P>
 std::size_t RowBlocks(const GemmArgs& args) {
@@ -140,14 +148,12 @@ std::size_t RowBlocks(const GemmArgs& args) {
 template <class P, class Out>
 void Gemm(const GemmArgs& args) {
   constexpr int kTwoPanels = 2 * static_cast<int>(kPanelVectors);
-  // Few rows: reading memory as two streams is what counts. More: widening each weight once.
-  constexpr std::size_t kFewRows = 2 * kGemmRows<P, kTwoPanels>;
   const std::size_t first = args.first_vector / kPanelVectors;
   const std::size_t end = TileCount(args.first_vector + args.vectors, kPanelVectors);
   const std::size_t blocks = RowBlocks<P>(args);
   for (std::size_t block = 0; block < blocks; ++block) {
     const TileRows rows = TileAt(args.rows, blocks, block);
-    const std::size_t most = rows.count <= kFewRows ? 2 : 1;
+    const std::size_t most = rows.count <= kRowsOfTwoPanels<P> ? 2 : 1;
     for (std::size_t panel = first; panel < end; panel += most) {
       const GemmPiece piece{rows.first, rows.count, panel, end - panel < most ? 1 : most};
       if (piece.panels == 2) {
