@@ -1,6 +1,8 @@
 #include "common/notify.h"
 
 #include <fcntl.h>
+#include <linux/sockios.h>
+#include <sys/ioctl.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -24,6 +26,15 @@ std::string_view NextWord(std::string_view& rest) {
   const std::string_view word = rest.substr(0, rest.find(' '));
   rest.remove_prefix(word.size() < rest.size() ? word.size() + 1 : rest.size());
   return word;
+}
+
+// Less than half of what the socket holds has not been read yet.
+bool IsReadInTime(int fd) {
+  int held = 0;
+  int capacity = 0;
+  socklen_t size = sizeof capacity;
+  return ::ioctl(fd, SIOCOUTQ, &held) == 0 &&
+         ::getsockopt(fd, SOL_SOCKET, SO_SNDBUF, &capacity, &size) == 0 && held < capacity / 2;
 }
 
 }  // namespace
@@ -50,6 +61,7 @@ Notifier::~Notifier() {
 
 void Notifier::Progress(std::string_view stage, std::uint64_t done, std::uint64_t total,
                         std::string_view unit) const {
+  if (!IsReadInTime(fd_)) return;
   std::string line =
       "PROGRESS " + std::string(stage) + " " + std::to_string(done) + " " + std::to_string(total);
   if (!unit.empty()) line += " " + std::string(unit);

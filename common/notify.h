@@ -22,9 +22,9 @@ namespace penstock {
 
 inline constexpr const char* kNotifyVariable = "PENSTOCK_NOTIFY_FD";
 
-// Thread-safe: each call is one system call that writes one line. It never blocks: a launcher that
-// does not read loses progress lines. Lines are cut to 1,000 bytes; line breaks in a text become
-// spaces.
+// Thread-safe: each call writes one line, at once. It never blocks: a launcher that does not read
+// loses progress lines, which leave half of the socket's room to the others. Lines are cut to 1,000
+// bytes; line breaks in a text become spaces.
 class Notifier {
  public:
   // Takes the descriptor over from the environment and removes the variable; call it early in main,

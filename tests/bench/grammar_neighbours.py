@@ -4,9 +4,10 @@ clients that send exploding expressions and schemas of 5 MB as fast as they are 
 a client of another key waits meanwhile whose grammar is known, or new and cheap.
 
 usage: grammar_neighbours.py [--json FILE] [--streams N] [--tokens N] [--rounds N] [--attackers N]
-                             [--cpu-threads N]
+                             [--cpu-threads N] [--step-time TIME]
 
 The demo model computes on one thread unless told otherwise, so that on two processors one is left for the router.
+With --step-time the shards are simulated ones that take so long for a step, as those whose work is a GPU's.
 Attackers are a process of their own, which takes only processor time that nobody else wants (SCHED_IDLE)
 and sends in small pieces: on another machine they would cost nothing here.
 
@@ -32,7 +33,7 @@ import time
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "integration"))
 
-from penstock_testing import Server  # noqa: E402
+from penstock_testing import BIN, Server  # noqa: E402
 
 RATIO_AT_MOST = 1.25
 LIMIT_SECONDS = 2.0
@@ -235,6 +236,12 @@ def failures(one, many, ratio):
     return found
 
 
+def shard_options(options):
+    if options.step_time is None:
+        return ["--cpu-threads", str(options.cpu_threads)]
+    return ["--shard-program", str(BIN / "penstock-simshard"), "--tokens", "echo", "--step-time", options.step_time]
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__,
                                      formatter_class=argparse.RawDescriptionHelpFormatter)
@@ -244,6 +251,7 @@ def main():
     parser.add_argument("--rounds", type=int, default=8)
     parser.add_argument("--attackers", type=int, default=8)
     parser.add_argument("--cpu-threads", type=int, default=1)
+    parser.add_argument("--step-time", help="of simulated shards, as 20ms")
     parser.add_argument("--attack", nargs=3, help=argparse.SUPPRESS)
     options = parser.parse_args()
     if options.attack:
@@ -252,15 +260,14 @@ def main():
     with tempfile.NamedTemporaryFile("w", suffix=".keys") as keys:
         keys.write(KEYS)
         keys.flush()
-        with Server("--payload-limit", "16MiB", "--api-keys-file", keys.name,
-                    "--cpu-threads", str(options.cpu_threads)) as server:
+        with Server("--payload-limit", "16MiB", "--api-keys-file", keys.name, *shard_options(options)) as server:
             p99_gap(server, options.streams, 20)
             for _ in range(options.rounds):
                 for side in (quiet, one, many):
                     side.take_round(server, options)
     sides = [side.report(quiet) for side in (quiet, one, many)]
     wrong = failures(one, many, sides[1]["ratio"])
-    text = json.dumps({"cpu_threads": options.cpu_threads, "sides": sides, "failures": wrong}, indent=1)
+    text = json.dumps({"shards": " ".join(shard_options(options)[-2:]), "sides": sides, "failures": wrong}, indent=1)
     print(text)
     if options.json:
         options.json.write_text(text + "\n")

@@ -56,6 +56,22 @@ def grid(shape, precision, contexts, quick):
     return {"facts": shard.facts, "peaks": peaks, "rows": rows}
 
 
+def turns(shape, quick):
+    """One sequence, 8 and 32 at 1k context in turns, so that all meet the same machine; medians."""
+    batches = (1, 8, 32)
+    with ShardAlone(shape, pool_tokens=1024 * 32 + 32 * 256, max_length=1536) as shard:
+        rounds = [[shard.decode(b, 1024) for b in batches] for _ in range(2 if quick else 7)]
+    rows = []
+    for batch, taken in zip(batches, zip(*rounds)):
+        row = {"rows": batch, "context": 1024, "rounds": taken}
+        for key in ("tokens_per_second", "of_roofline", "read_gb_per_s", "product_gflop_per_s", "register_gflop_per_s"):
+            row[key] = median(step[key] for step in taken)
+        row["times_own_one"] = median(step["tokens_per_second"] / one["tokens_per_second"]
+                                      for step, one in zip(taken, (r[0] for r in rounds)))
+        rows.append(row)
+    return {"facts": shard.facts, "rows": rows}
+
+
 def prompts(shape, precision, quick):
     with ShardAlone(shape, *precision_options(precision)) as shard:
         return {"peaks": shard.peaks(), "rows": [shard.prefill(n, 0.5 if quick else 2) for n in PROMPTS]}
@@ -94,6 +110,7 @@ PIECES = {
     "prefill-135m-bf16": lambda quick: compare_prefill("135m", "bf16", quick),
     "prefill-0.5b-bf16": lambda quick: compare_prefill("0.5b", "bf16", quick),
     "prefill-1.1b-int8": lambda quick: compare_prefill("1.1b", "int8", quick),
+    "turns-1.1b": lambda quick: turns("1.1b", quick),
     "batches-1.1b": lambda quick: grid("1.1b", "bf16", (128, 1024), quick),
     "batches-1.1b-4k": lambda quick: grid("1.1b", "bf16", (4096,), quick),
     "batches-1.1b-int8": lambda quick: grid("1.1b", "int8", (1024,), quick),

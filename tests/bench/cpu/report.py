@@ -26,9 +26,7 @@ def compare_goals(results):
 
 
 def batch_goals(results):
-    for row in results.get("batches-1.1b", {}).get("rows", []):
-        if row["context"] != 1024 or row["rows"] not in (8, 32):
-            continue
+    for row in results.get("turns-1.1b", {}).get("rows", [])[1:]:
         name = f"1.1b, {row['rows']} sequences at 1k context"
         yield goal(f"{name}: of the roofline", row["of_roofline"] * 100, 85, "%")
         if row["read_gb_per_s"] <= 35:
@@ -102,6 +100,16 @@ def batch_table(results):
     return table(head, rows)
 
 
+def turns_table(results):
+    rows = []
+    for name, result in pieces(results, "turns-", "rows"):
+        for row in result["rows"]:
+            shares = sorted(step["of_roofline"] * 100 for step in row["rounds"])
+            rows.append((name, row["rows"], number(row["tokens_per_second"]), f"{row['times_own_one']:.2f}",
+                         f"{row['of_roofline'] * 100:.0f} %", f"{shares[0]:.0f} to {shares[-1]:.0f} %"))
+    return table(("Model", "B", "tokens/s", "own B = 1", "of roofline", "of all rounds"), rows)
+
+
 def prompt_table(results):
     rows = [
         (name, row["rows"], number(row["tokens_per_second"]), number(row["step_ms"]),
@@ -160,6 +168,7 @@ def stall_table(results):
 SECTIONS = (
     ("Goals", goal_table),
     ("One sequence, and a prompt of 512, beside llama.cpp", compare_table),
+    ("Batches at 1k context in turns, medians", turns_table),
     ("Batches that decode", batch_table),
     ("Batches at 1k context beside llama.cpp", beside_table),
     ("Prompts", prompt_table),

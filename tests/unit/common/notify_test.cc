@@ -54,6 +54,17 @@ TEST_F(NotifyTest, TakesTheDescriptorFromTheEnvironmentOnce) {
   EXPECT_FALSE(Notifier::FromEnvironment().active());
 }
 
+TEST_F(NotifyTest, ALauncherThatReadsLateLosesNothingButProgress) {
+  Notifier notifier(fds_[1]);
+  for (int i = 0; i < 10000; ++i) notifier.Progress("weights", 1, 10000);
+  notifier.GroupLost(1, "gone");
+  notifier.Ready("127.0.0.1:3000");
+  std::string all;
+  for (std::string part = Received(); !part.empty(); part = Received()) all += part;
+  EXPECT_TRUE(all.ends_with("GROUP_LOST 1 gone\nREADY 127.0.0.1:3000\n"));
+  EXPECT_TRUE(all.starts_with("PROGRESS "));
+}
+
 TEST_F(NotifyTest, AReaderThatHasGoneOrSleepsDoesNoHarm) {
   Notifier notifier(fds_[1]);
   for (int i = 0; i < 10000; ++i) notifier.Progress("load", 1, 2);
