@@ -145,6 +145,11 @@ struct Types {
   CpuProducts products = CpuProducts::kAuto;
 };
 
+void PrintTo(const Types& types, std::ostream* out) {
+  *out << DTypeName(types.model) << "_kv_" << KvTypeName(types.kv);
+  if (types.products == CpuProducts::kFloat) *out << "_products_float";
+}
+
 // One model; each run has a new cache and its own threads.
 class Server {
  public:
@@ -299,12 +304,7 @@ INSTANTIATE_TEST_SUITE_P(OfTypes, Bits,
                          testing::Values(Types{DType::kFloat32}, Types{DType::kBFloat16},
                                          Types{DType::kBFloat16, KvType::kInt8,
                                                CpuProducts::kFloat}),
-                         [](const auto& info) {
-                           const bool plain = info.param.products == CpuProducts::kFloat;
-                           return std::string(DTypeName(info.param.model)) + "_kv_" +
-                                  std::string(KvTypeName(info.param.kv)) +
-                                  (plain ? "_products_float" : "");
-                         });
+                         [](const auto& info) { return testing::PrintToString(info.param); });
 
 }  // namespace
 }  // namespace penstock::shard

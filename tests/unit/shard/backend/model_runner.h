@@ -43,8 +43,11 @@ struct RunnerOptions {
 };
 
 // Names the cases of a suite that runs on each backend.
+inline void PrintTo(Runs backend, std::ostream* out) {
+  *out << (backend == Runs::kCpu ? "cpu" : "reference");
+}
 inline std::string BackendName(const testing::TestParamInfo<Runs>& info) {
-  return info.param == Runs::kCpu ? "cpu" : "reference";
+  return testing::PrintToString(info.param);
 }
 
 absl::StatusOr<std::unique_ptr<Backend>> MakeBackend(const RunnerOptions& options,

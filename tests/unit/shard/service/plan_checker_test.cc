@@ -418,6 +418,8 @@ struct SamplingCase {
   void (*spoil)(SamplingParams&);
 };
 
+void PrintTo(const SamplingCase& each, std::ostream* out) { *out << each.field; }
+
 class SamplingRange : public testing::TestWithParam<SamplingCase> {};
 
 TEST_P(SamplingRange, IsNamed) {
@@ -449,7 +451,8 @@ INSTANTIATE_TEST_SUITE_P(
                      [](SamplingParams& p) {
                        p.logit_bias = {{1, 101}};
                      }},
-        SamplingCase{"penalty_alpha", [](SamplingParams& p) { p.penalty_alpha = 0.6f; }}));
+        SamplingCase{"penalty_alpha", [](SamplingParams& p) { p.penalty_alpha = 0.6f; }}),
+    [](const auto& info) { return info.param.field + ("_" + std::to_string(info.index)); });
 
 }  // namespace
 }  // namespace penstock::shard

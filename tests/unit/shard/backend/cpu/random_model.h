@@ -25,6 +25,7 @@ struct Shape {
   bool tied = false;
   std::uint32_t window = 0;  // of every second layer
 };
+inline void PrintTo(const Shape& shape, std::ostream* out) { *out << shape.name; }
 
 inline ModelSpec SpecOf(const Shape& shape) {
   ModelSpec spec;

@@ -22,6 +22,8 @@ struct Case {
   std::uint32_t block_size = 16;
 };
 
+void PrintTo(const Case& each, std::ostream* out) { *out << each.name; }
+
 struct Part {
   std::uint32_t context;
   std::uint32_t rows;
