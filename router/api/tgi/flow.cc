@@ -77,7 +77,7 @@ void Serve(ApiContext& context, const Flow& wanted, const RequestHead& head, Req
            std::shared_ptr<Exchange> exchange) {
   Flow flow = wanted;
   if (flow.compat) flow.mode = request.stream ? Mode::kStream : Mode::kPlain;
-  const AnswerStyle style = InBack([&] { return MakeStyle(context, request, flow, head.arrived); });
+  const AnswerStyle style = MakeStyle(context, request, flow, head.arrived);
   Job job;
   job.mode = flow.mode;
   job.arrived = head.arrived;
