@@ -4,9 +4,12 @@
 // Not thread-safe. A few dozen entries at most, so everything is a walk over them.
 #pragma once
 
+#include <time.h>
+
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -28,6 +31,7 @@ struct GrammarCheck {
   std::string tenant;
   std::uint64_t turn = 0;
   std::vector<Waiting> waiting;
+  std::optional<clockid_t> cpu;  // of the thread that checks, once it does and until it ends
 };
 
 class CheckQueue {

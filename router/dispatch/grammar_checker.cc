@@ -1,5 +1,6 @@
 #include "router/dispatch/grammar_checker.h"
 
+#include <pthread.h>
 #include <sys/resource.h>
 #include <unistd.h>
 
@@ -80,7 +81,8 @@ struct GrammarChecker::State {
       if (check->waiting.empty()) queue.Drop(check);
     }
     for (const CheckQueue::Check& check : queue.running()) {
-      AnswerLate(*check, now, kAnswerLimit, NotValid(GrammarTrial::TooSlow()));
+      const bool slow = check->cpu && GrammarTrial::IsUsedUp(*check->cpu);
+      AnswerLate(*check, now, kAnswerLimit, slow ? NotValid(GrammarTrial::TooSlow()) : Busy());
     }
   }
 
@@ -162,16 +164,17 @@ class GrammarChecker::Answerer {
     }
   }
 
-  // Who tries the grammar may step back, and so must not hold the lock: another thread waits for
-  // it.
   void Begin(const CheckQueue::Check& check) {
     std::thread([state = state_, check] {
-      GrammarVerdict verdict;
-      std::thread([&] {
-        ::setpriority(PRIO_PROCESS, static_cast<id_t>(::gettid()), kNice);
-        verdict = state->Try(check->grammar);
-      }).join();
+      ::setpriority(PRIO_PROCESS, static_cast<id_t>(::gettid()), kNice);
+      clockid_t cpu{};
+      if (::pthread_getcpuclockid(::pthread_self(), &cpu) == 0) {
+        const std::lock_guard lock(state->mutex);
+        check->cpu = cpu;
+      }
+      GrammarVerdict verdict = state->Try(check->grammar);
       const std::lock_guard lock(state->mutex);
+      check->cpu.reset();
       state->Finish(check, std::move(verdict));
       state->changed.notify_all();
     }).detach();

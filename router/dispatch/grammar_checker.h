@@ -7,9 +7,10 @@
 // Queue: of tenants in turn, at most kQueue checks. When it is full, the newest check of the tenant
 // that has the most of them in it is told to come again, which may be the new one.
 // Time: counted from the request's arrival. A check that has not begun after kQueueLimit is told to
-// come again; one that has not ended after kAnswerLimit is refused as too slow.
-// Requests with the same grammar wait for one check. Verdicts are kept: the kEntries latest, with
-// at most kCachedBytes of grammars.
+// come again; one that has not ended after kAnswerLimit is refused as too slow if it has used up
+// its processor time, and otherwise told to come again: the machine is busy, and its verdict is
+// kept. Requests with the same grammar wait for one check. Verdicts are kept: the kEntries latest,
+// with at most kCachedBytes of grammars.
 //
 // Thread-safe. Owns one thread, which answers; those that check are left alone when it ends.
 #pragma once

@@ -8,19 +8,12 @@
 #include <string>
 
 #include "common/status.h"
-#include "common/thread_priority.h"
 
 namespace penstock::router {
 namespace {
 
 constexpr int kFollowedTokens = 400;
 constexpr int kFollowedOutputs = 10;
-
-std::chrono::nanoseconds CpuTime() {
-  timespec now{};
-  ::clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
-  return std::chrono::seconds(now.tv_sec) + std::chrono::nanoseconds(now.tv_nsec);
-}
 
 // A token of the mask that is not among `ends`, the first one behind a place that `draw` chooses.
 std::optional<TokenId> Choose(const std::vector<std::uint32_t>& mask, std::uint32_t rows,
@@ -34,13 +27,6 @@ std::optional<TokenId> Choose(const std::vector<std::uint32_t>& mask, std::uint3
   return std::nullopt;
 }
 
-// Gets out of the way once it has had the time of an ordinary grammar. False: all its time is used.
-bool StaysInTime() {
-  const std::chrono::nanoseconds used = CpuTime();
-  if (used > GrammarTrial::kOrdinaryCpu) StepBack();
-  return used <= GrammarTrial::kCpuLimit;
-}
-
 // Outputs of tokens that look random and are the same each time.
 absl::Status Follow(const text::CompiledGrammar& grammar, std::uint32_t rows,
                     const std::vector<TokenId>& ends) {
@@ -50,7 +36,7 @@ absl::Status Follow(const text::CompiledGrammar& grammar, std::uint32_t rows,
   int outputs = 1;
   for (int i = 0; i < kFollowedTokens; ++i) {
     PENSTOCK_RETURN_IF_ERROR(matcher->Mask(mask));
-    if (!StaysInTime()) return GrammarTrial::TooSlow();
+    if (GrammarTrial::IsUsedUp(CLOCK_THREAD_CPUTIME_ID)) return GrammarTrial::TooSlow();
     draw = draw * 6364136223846793005u + 1442695040888963407u;
     const std::optional<TokenId> token = Choose(mask, rows, draw >> 33, ends);
     if (!token && outputs++ == kFollowedOutputs) return absl::OkStatus();
@@ -68,8 +54,14 @@ absl::Status Follow(const text::CompiledGrammar& grammar, std::uint32_t rows,
 absl::Status GrammarTrial::Run(const text::Vocabulary& vocabulary,
                                const std::vector<TokenId>& eos_ids, const GrammarSpec& spec) {
   PENSTOCK_ASSIGN_OR_RETURN(const auto grammar, vocabulary.Compile(spec, {}));
-  if (!StaysInTime()) return TooSlow();
+  if (IsUsedUp(CLOCK_THREAD_CPUTIME_ID)) return TooSlow();
   return Follow(*grammar, vocabulary.rows(), eos_ids);
+}
+
+bool GrammarTrial::IsUsedUp(clockid_t cpu) {
+  timespec used{};
+  ::clock_gettime(cpu, &used);
+  return std::chrono::seconds(used.tv_sec) + std::chrono::nanoseconds(used.tv_nsec) > kCpuLimit;
 }
 
 absl::Status GrammarTrial::TooSlow() {

@@ -6,6 +6,7 @@
 #pragma once
 
 #include <absl/status/status.h>
+#include <time.h>
 
 #include <chrono>
 #include <vector>
@@ -18,12 +19,12 @@ namespace penstock::router {
 
 struct GrammarTrial {
   static constexpr std::chrono::milliseconds kCpuLimit{250};
-  // Behind this the thread takes only processor time that nobody else wants (StepBack).
-  static constexpr std::chrono::milliseconds kOrdinaryCpu{20};
 
   // InvalidArgument, ResourceExhausted: in words that follow "grammar is not valid: ".
   static absl::Status Run(const text::Vocabulary& vocabulary, const std::vector<TokenId>& eos_ids,
                           const GrammarSpec& spec);
+  // Whether a thread has taken all the time that it may; `cpu` is its clock of processor time.
+  static bool IsUsedUp(clockid_t cpu);
   // What Run says of a grammar that has used up its time.
   static absl::Status TooSlow();
 };

@@ -26,7 +26,7 @@ namespace penstock::router {
 
 class LargeRequests {
  public:
-  static constexpr std::size_t kBytes = std::size_t{64} << 10;  // bodies from here on are large
+  static constexpr std::size_t kBytes = std::size_t{1} << 20;  // bodies from here on are large
 
   struct Work {
     std::function<void(HttpRequest, std::shared_ptr<Exchange>)> handle;

@@ -16,6 +16,7 @@
 #include <vector>
 
 #include "router/dispatch/check_queue.h"
+#include "router/dispatch/grammar_trial.h"
 #include "tests/unit/support/paths.h"
 
 namespace penstock::router {
@@ -100,6 +101,16 @@ class GrammarCheckerTest : public testing::Test {
               return std::string("stuck");
             }};
   }
+  // The same; it has begun when it has used up its processor time.
+  Grammar Greedy(const std::string& name) {
+    return {name, [gate = opened_, begun = begun_]() -> Grammar::Written {
+              while (!GrammarTrial::IsUsedUp(CLOCK_THREAD_CPUTIME_ID)) {
+              }
+              begun->Add();
+              gate.wait();
+              return std::string("greedy");
+            }};
+  }
   void Open() {
     if (!std::exchange(is_open_, true)) gate_.set_value();
   }
@@ -146,13 +157,21 @@ TEST_F(GrammarCheckerTest, ThoseThatFindNoPlaceAreToldAtOnce) {
 
 TEST_F(GrammarCheckerTest, LimitsCountFromTheArrival) {
   const auto first = Ask(Stuck("one"), "");
-  const auto second = Ask(Stuck("two"), "");
+  const auto second = Ask(Greedy("two"), "");
   ASSERT_TRUE(begun_->WaitFor(2));
   const auto late = Ask(Stuck("three"), "", GrammarChecker::kQueueLimit);
   EXPECT_EQ(late->Told(), "busy");
-  const auto joined = Ask(Stuck("one"), "", GrammarChecker::kAnswerLimit);
+  const auto joined = Ask(Greedy("two"), "", GrammarChecker::kAnswerLimit);
   EXPECT_THAT(joined->Told(), HasSubstr("it takes more than 250 ms"));
-  EXPECT_THAT(first->Told(), HasSubstr("it takes more than 250 ms")) << "after two seconds";
+  EXPECT_THAT(second->Told(), HasSubstr("it takes more than 250 ms")) << "after two seconds";
+}
+
+TEST_F(GrammarCheckerTest, WithoutProcessorTimeNothingIsSaidOfTheGrammar) {
+  const auto first = Ask(Stuck("one"), "");
+  ASSERT_TRUE(begun_->WaitFor(1));
+  EXPECT_EQ(Ask(Stuck("one"), "", GrammarChecker::kAnswerLimit)->Told(), "busy");
+  Open();
+  EXPECT_EQ(first->Told(), "stuck");
 }
 
 TEST_F(GrammarCheckerTest, EqualGrammarsAreCheckedOnce) {
