@@ -6,6 +6,7 @@
 #include <cstdint>
 
 #include "shard/backend/cpu/kernels.h"
+#include "shard/backend/cpu/kernels/step_row.h"
 
 namespace penstock::shard::cpu {
 namespace {
@@ -20,31 +21,7 @@ struct PairsOfInt16 {
   static constexpr int kSpare = 2;
   static constexpr int kUnrolled = 4;
   static constexpr bool kGroupScales = true;
-  // Compilers spill sums and copy them where each instruction is theirs to place.
-  [[gnu::always_inline]] static void StepRow(Ints (&sums)[2], const std::byte* left,
-                                             const Ints (&columns)[2]) {
-    Ints row;
-    __asm__ volatile(
-        "vpbroadcastd %[left], %[row]\n\t"
-        "vpdpwssd %[row], %[column0], %[sum0]\n\t"
-        "vpdpwssd %[row], %[column1], %[sum1]"
-        : [sum0] "+v"(sums[0]), [sum1] "+v"(sums[1]), [row] "=&v"(row)
-        : [left] "m"(IntegersAt(left)), [column0] "v"(columns[0]), [column1] "v"(columns[1]));
-  }
-  [[gnu::always_inline]] static void StepRow(Ints (&sums)[4], const std::byte* left,
-                                             const Ints (&columns)[4]) {
-    Ints row;
-    __asm__ volatile(
-        "vpbroadcastd %[left], %[row]\n\t"
-        "vpdpwssd %[row], %[column0], %[sum0]\n\t"
-        "vpdpwssd %[row], %[column1], %[sum1]\n\t"
-        "vpdpwssd %[row], %[column2], %[sum2]\n\t"
-        "vpdpwssd %[row], %[column3], %[sum3]"
-        : [sum0] "+v"(sums[0]), [sum1] "+v"(sums[1]), [sum2] "+v"(sums[2]), [sum3] "+v"(sums[3]),
-          [row] "=&v"(row)
-        : [left] "m"(IntegersAt(left)), [column0] "v"(columns[0]), [column1] "v"(columns[1]),
-          [column2] "v"(columns[2]), [column3] "v"(columns[3]));
-  }
+  PENSTOCK_STEP_ROW("vpdpwssd")
   static void StoreRow(std::byte* to, Ints values) {
     _mm256_storeu_si256(reinterpret_cast<__m256i*>(to), ToShorts(values));
   }
