@@ -65,9 +65,10 @@ class Pair:
         self.folder = tempfile.TemporaryDirectory(prefix="bench-")
         path = os.path.join(self.folder.name, "shard")
         self.shard = Process([BIN / "penstock-simshard", "--model-id", DEMO_MODEL, "--shard-uds-path", path,
-                              "--log-level", "error"])
+                              "--log-level", "info"])
+        self.shard.wait_line("listening on")  # TGI's router does not try again
         command = self._tgi(router, path) if is_tgi else self._ours(router, path, rows)
-        self.router = Process(command)
+        self.router = Process(command, cwd=self.folder.name if is_tgi else None)
         if is_tgi:
             self.router.wait_line("Connected")
         else:
@@ -83,7 +84,10 @@ class Pair:
         with socket.socket() as free:
             free.bind(("127.0.0.1", 0))
             self.port = free.getsockname()[1]
-        return [router, "--master-shard-uds-path", path + "-0", "--tokenizer-name", DEMO_MODEL, "--hostname",
+        out = pathlib.Path(self.folder.name) / "out"  # where it looks when it has no Python to ask
+        out.mkdir()
+        (out / "tokenizer.json").symlink_to(DEMO_MODEL / "tokenizer.json")
+        return [pathlib.Path(router).resolve(), "--master-shard-uds-path", path + "-0", "--tokenizer-name", DEMO_MODEL, "--hostname",
                 "127.0.0.1", "--port", self.port, "--max-concurrent-requests", 1024, "--usage-stats", "off"]
 
     def load(self, streams, requests, tokens, mode="stream"):
