@@ -87,8 +87,8 @@ class Pair:
         out = pathlib.Path(self.folder.name) / "out"  # where it looks when it has no Python to ask
         out.mkdir()
         (out / "tokenizer.json").symlink_to(DEMO_MODEL / "tokenizer.json")
-        return [pathlib.Path(router).resolve(), "--master-shard-uds-path", path + "-0", "--tokenizer-name", DEMO_MODEL, "--hostname",
-                "127.0.0.1", "--port", self.port, "--max-concurrent-requests", 1024, "--usage-stats", "off"]
+        return [pathlib.Path(router).resolve(), "--master-shard-uds-path", path + "-0", "--tokenizer-name", DEMO_MODEL,
+                "--hostname", "127.0.0.1", "--port", self.port, "--max-concurrent-requests", 1024, "--usage-stats", "off"]
 
     def load(self, streams, requests, tokens, mode="stream"):
         before = cpu_seconds(self.pid)
