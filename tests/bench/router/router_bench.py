@@ -88,7 +88,8 @@ class Pair:
         out.mkdir()
         (out / "tokenizer.json").symlink_to(DEMO_MODEL / "tokenizer.json")
         return [pathlib.Path(router).resolve(), "--master-shard-uds-path", path + "-0", "--tokenizer-name", DEMO_MODEL,
-                "--hostname", "127.0.0.1", "--port", self.port, "--max-concurrent-requests", 1024, "--usage-stats", "off"]
+                "--hostname", "127.0.0.1", "--port", self.port, "--max-concurrent-requests", 1024,
+                "--usage-stats", "off"]
 
     def load(self, streams, requests, tokens, mode="stream"):
         before = cpu_seconds(self.pid)
