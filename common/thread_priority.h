@@ -3,6 +3,8 @@
 // know a request ignores it.
 #pragma once
 
+#include <functional>
+
 namespace penstock {
 
 // The calling thread and those that it starts from now on take short turns: whoever is woken for a
@@ -15,5 +17,10 @@ void TakeShortTurns();
 // where a thread that stands still in its first touch of memory holds up the whole process, the
 // lowest usual priority).
 void StepBack();
+
+// Runs `work` on a thread that has stepped back, and waits for it: the way of a background thread,
+// which does itself whatever may meet a lock. `work` only computes and calls the system; it takes
+// no memory from the heap, throws nothing and does not log.
+void RunBehind(const std::function<void()>& work);
 
 }  // namespace penstock

@@ -32,9 +32,14 @@ CpuTypes TypesOf(const BackendChoiceOptions& options, const Model& model) {
   return {model.dtype, model.quantization, model.kv_type, options.products};
 }
 
+absl::StatusOr<std::uint64_t> PackedBytes(const BackendChoiceOptions& options, const Model& model) {
+  const CheckpointSource source(model.checkpoint, model.weight_plan, model.dtype);
+  return CpuWeightBytes(model.program, source, TypesOf(options, model));
+}
+
 std::uint32_t Threads(const BackendChoiceOptions& options, const Model& model) {
-  const std::uint64_t useful =
-      std::max<std::uint64_t>(1, model.WeightBytes() / kWeightBytesPerThread);
+  const std::uint64_t bytes = PackedBytes(options, model).value_or(0);
+  const std::uint64_t useful = std::max<std::uint64_t>(1, bytes / kWeightBytesPerThread);
   return static_cast<std::uint32_t>(
       std::min<std::uint64_t>({useful, options.cpu_threads, cpu::kMostThreads}));
 }
@@ -127,6 +132,12 @@ BackendFactory BackendChoice(BackendChoiceOptions options) {
     if (backend.ok()) log::Info("backend: " + (*backend)->Name());
     return backend;
   };
+}
+
+absl::StatusOr<std::uint64_t> WeightBytesOf(const BackendChoiceOptions& options,
+                                            const Model& model) {
+  PENSTOCK_ASSIGN_OR_RETURN(const Choice choice, Choose(options, model));
+  return choice.cpu ? PackedBytes(options, model) : model.WeightBytes();
 }
 
 absl::StatusOr<std::string> DescribeChoice(const BackendChoiceOptions& options,

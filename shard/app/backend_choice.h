@@ -26,6 +26,10 @@ struct BackendChoiceOptions {
 // weights in reference.
 BackendFactory BackendChoice(BackendChoiceOptions options);
 
+// Memory that the weights of this rank will take in the chosen backend. Errors are the factory's.
+absl::StatusOr<std::uint64_t> WeightBytesOf(const BackendChoiceOptions& options,
+                                            const Model& model);
+
 // The same choice in words, without reading weights: "cpu/avx512-bf16", or "reference: " and what
 // is missing in cpu. An error is that of the factory.
 absl::StatusOr<std::string> DescribeChoice(const BackendChoiceOptions& options, const Model& model);

@@ -43,6 +43,7 @@ absl::StatusOr<Platform> OpenPlatform(const options::Values& values) {
   choice.products = ProductsOf(values.GetString("cpu-products"));
   choice.weights_cache = values.GetString("weights-cache");
   choice.weights_cache_bytes = static_cast<std::uint64_t>(values.GetBytes("weights-cache-size"));
+  platform.weight_bytes = [choice](const Model& model) { return WeightBytesOf(choice, model); };
   platform.describe_backend = [choice](const Model& model) {
     return DescribeChoice(choice, model);
   };

@@ -20,6 +20,8 @@ struct Platform {
   std::shared_ptr<RankDevice> rank_device;
   // Keeps what it needs of the device.
   BackendFactory make_backend;
+  // Memory that a rank's weights will take there; empty: as much as stored ones.
+  WeightMeasure weight_bytes;
   // Which one that will be, for --print-config; may be empty.
   std::function<absl::StatusOr<std::string>(const Model&)> describe_backend;
 };

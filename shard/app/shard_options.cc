@@ -81,6 +81,7 @@ ModelEngineOptions ReadShardOptions(const options::Values& values, Platform plat
   options.grammars = !values.GetBool("disable-grammar-support");
   options.watermark = {values.GetDouble("watermark-gamma"), values.GetDouble("watermark-delta")};
   options.make_backend = std::move(platform.make_backend);
+  options.weight_bytes = std::move(platform.weight_bytes);
   options.table_folder = values.GetString("weights-cache");
   options.machine = Machine(CpuThreads(values));
   return options;

@@ -86,7 +86,7 @@ EngineFacts ModelEngine::Facts() const {
   }
   facts.fingerprint = model_->fingerprint;
   facts.parameters = model_->parameters;
-  facts.weight_bytes = model_->WeightBytes();
+  facts.weight_bytes = weight_bytes_;
   return facts;
 }
 
@@ -99,6 +99,7 @@ absl::Status ModelEngine::Load(const LoadCallback& progress) {
             (model_->kv_type != KvType::kAuto
                  ? ", K/V in " + std::string(KvTypeName(model_->kv_type))
                  : ""));
+  PENSTOCK_RETURN_IF_ERROR(MeasureWeights());
   PENSTOCK_RETURN_IF_ERROR(PrintPlan());
   StartGrammars();
   PENSTOCK_RETURN_IF_ERROR(MakeBackend(progress));
@@ -146,7 +147,7 @@ MemoryNeeds ModelEngine::Needs(std::uint32_t step_tokens, const DeviceMemory& me
   needs.rank = options_.model.rank;
   needs.local_ranks = memory.ranks;
   needs.auto_share = memory.auto_share;
-  needs.weight_bytes = model_->WeightBytes();
+  needs.weight_bytes = weight_bytes_;
   // On a CPU most buffers are float32 whatever the model's type is.
   const bool cpu = options_.model.device.kind == Device::Kind::kCpu;
   const std::size_t element = cpu ? sizeof(float) : DTypeBytes(model_->dtype);
@@ -159,6 +160,13 @@ MemoryNeeds ModelEngine::Needs(std::uint32_t step_tokens, const DeviceMemory& me
   const std::uint64_t candidates = std::uint64_t{CandidateRows()} * 4 / DTypeBytes(model_->dtype);
   needs.scratch_bytes += candidates * needs.kv_bytes_per_token;
   return needs;
+}
+
+absl::Status ModelEngine::MeasureWeights() {
+  weight_bytes_ = model_->WeightBytes();
+  if (!options_.weight_bytes) return absl::OkStatus();
+  PENSTOCK_ASSIGN_OR_RETURN(weight_bytes_, options_.weight_bytes(*model_));
+  return absl::OkStatus();
 }
 
 absl::Status ModelEngine::PrintPlan() const {
@@ -178,8 +186,7 @@ absl::Status ModelEngine::MakeBackend(const LoadCallback& progress) {
       });
   if (!backend.ok()) return backend.status();
   backend_ = std::move(*backend);
-  const LoadStage all =
-      Stage("weights", model_->WeightBytes(), model_->WeightBytes(), SteadyNow() - begin);
+  const LoadStage all = Stage("weights", weight_bytes_, weight_bytes_, SteadyNow() - begin);
   log::Info("loaded " + HumanBytes(all.bytes_done) + " of weights at " +
             HumanBytes(all.bytes_per_second) + "/s");
   return absl::OkStatus();

@@ -27,6 +27,9 @@ namespace penstock::shard {
 using BackendFactory = std::function<absl::StatusOr<std::unique_ptr<Backend>>(
     const Model&, const LoadProgress& progress)>;
 
+// What a rank's weights will take of memory, before they are read.
+using WeightMeasure = std::function<absl::StatusOr<std::uint64_t>(const Model&)>;
+
 struct ModelEngineOptions {
   ModelOptions model;
   std::uint32_t block_size = 16;
@@ -37,9 +40,10 @@ struct ModelEngineOptions {
   bool grammars = true;             // offered, where the folder has a tokenizer that they can use
   WatermarkSettings watermark;
   BackendFactory make_backend;
-  std::string table_folder;  // of the warm-up's table; empty: none is kept
-  std::string machine;       // one line: on what its times were measured
-  bool touch_behind = true;  // part of the KV cache's memory may be touched behind the start
+  WeightMeasure weight_bytes;  // in that backend; empty: Model::WeightBytes
+  std::string table_folder;    // of the warm-up's table; empty: none is kept
+  std::string machine;         // one line: on what its times were measured
+  bool touch_behind = true;    // part of the KV cache's memory may be touched behind the start
 };
 
 class ModelEngine final : public StepEngine {
@@ -59,6 +63,7 @@ class ModelEngine final : public StepEngine {
   void Interrupt() override;
 
  private:
+  absl::Status MeasureWeights();
   absl::Status PrintPlan() const;
   absl::Status MakeBackend(const LoadCallback& progress);
   bool MayOfferGrammars() const;
@@ -78,6 +83,7 @@ class ModelEngine final : public StepEngine {
 
   const ModelEngineOptions options_;
   std::optional<Model> model_;
+  std::uint64_t weight_bytes_ = 0;  // of this rank
   std::unique_ptr<Backend> backend_;
   GroupSetup setup_;
   std::unique_ptr<GrammarCache> grammars_;  // rank 0

@@ -114,23 +114,6 @@ absl::StatusOr<Model> Model::Open(const ModelOptions& options) {
   return model;
 }
 
-std::uint64_t Model::WeightBytes() const {
-  std::uint64_t bytes = weight_plan.Bytes(dtype);
-  if (quantization == Quantization::kNone) return bytes;
-  std::set<std::int32_t> matrices;
-  for (const std::vector<Op>* ops : {&program.body, &program.head}) {
-    for (const Op& op : *ops) {
-      if (op.kind == OpKind::kLinear) matrices.insert(op.weight);
-    }
-  }
-  for (const std::int32_t index : matrices) {
-    const WeightTarget& target = weight_plan.targets[static_cast<std::size_t>(index)];
-    bytes -= target.Elements() * (DTypeBytes(dtype) - 1);
-    bytes += target.rows * sizeof(float);
-  }
-  return bytes;
-}
-
 std::uint32_t Model::KvWindow() const {
   const auto same = [this](std::uint32_t window) { return window == spec.windows.front(); };
   return std::all_of(spec.windows.begin(), spec.windows.end(), same) ? spec.windows.front() : 0;

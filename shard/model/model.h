@@ -46,9 +46,8 @@ struct Model {
   // One line: file, key or tensor, value, limit.
   static absl::StatusOr<Model> Open(const ModelOptions& options);
 
-  // Memory that this rank's weights take while the model runs, about: matrices of quantised models
-  // have a byte per weight and a scale per output.
-  std::uint64_t WeightBytes() const;
+  // Memory that Load's weights take. A backend that packs them tells what that makes of them.
+  std::uint64_t WeightBytes() const { return weight_plan.Bytes(dtype); }
 
   // The window of the one kv_group: that of all layers if they agree, else 0 (none may be dropped).
   std::uint32_t KvWindow() const;

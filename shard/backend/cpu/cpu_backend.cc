@@ -223,6 +223,14 @@ std::uint64_t CpuBackend::MemoryBytes() const {
 
 namespace {
 
+absl::StatusOr<const cpu::Kernels*> KernelsFor(DType dtype) {
+  PENSTOCK_ASSIGN_OR_RETURN(const cpu::Isa isa, cpu::ChooseIsa());
+  const cpu::Kernels* kernels = cpu::FindKernels(isa, dtype);
+  if (kernels != nullptr) return kernels;
+  return absl::UnimplementedError("the cpu backend computes in float32 and bfloat16, not in " +
+                                  std::string(DTypeName(dtype)));
+}
+
 absl::Status CheckProducts(const cpu::Kernels& kernels, const CpuTypes& types) {
   if (types.products != CpuProducts::kInt16) return absl::OkStatus();
   if (types.quantization != Quantization::kNone) {
@@ -245,12 +253,7 @@ absl::Status CheckProducts(const cpu::Kernels& kernels, const CpuTypes& types) {
 
 absl::Status CheckCpuBackend(const Program& program, const CpuTypes& types,
                              std::uint32_t block_size) {
-  PENSTOCK_ASSIGN_OR_RETURN(const cpu::Isa isa, cpu::ChooseIsa());
-  const cpu::Kernels* kernels = cpu::FindKernels(isa, types.dtype);
-  if (kernels == nullptr) {
-    return absl::UnimplementedError("the cpu backend computes in float32 and bfloat16, not in " +
-                                    std::string(DTypeName(types.dtype)));
-  }
+  PENSTOCK_ASSIGN_OR_RETURN(const cpu::Kernels* kernels, KernelsFor(types.dtype));
   PENSTOCK_RETURN_IF_ERROR(CheckProducts(*kernels, types));
   if (program.head_dim > cpu::kMostHeadDim) {
     return absl::UnimplementedError("the cpu backend attends with heads of at most " +
@@ -266,18 +269,24 @@ absl::Status CheckCpuBackend(const Program& program, const CpuTypes& types,
 }
 
 absl::StatusOr<std::string> CpuBackendName(const CpuTypes& types) {
-  PENSTOCK_ASSIGN_OR_RETURN(const cpu::Isa isa, cpu::ChooseIsa());
-  const cpu::Kernels* kernels = cpu::FindKernels(isa, types.dtype);
-  if (kernels == nullptr) return absl::UnimplementedError(std::string(DTypeName(types.dtype)));
+  PENSTOCK_ASSIGN_OR_RETURN(const cpu::Kernels* kernels, KernelsFor(types.dtype));
   return cpu::NameOf(*kernels, cpu::StorageOf(*kernels, types), types.kv_type);
+}
+
+absl::StatusOr<std::uint64_t> CpuWeightBytes(const Program& program, const WeightSource& source,
+                                             const CpuTypes& types) {
+  PENSTOCK_ASSIGN_OR_RETURN(const cpu::Kernels* kernels, KernelsFor(types.dtype));
+  cpu::WeightStore::Options options;
+  options.source = &source;
+  options.storage = cpu::StorageOf(*kernels, types);
+  return cpu::WeightStore::BytesOf(program, options, *kernels);
 }
 
 absl::StatusOr<std::unique_ptr<Backend>> MakeCpuBackend(CpuOptions options) {
   PENSTOCK_RETURN_IF_ERROR(
       CheckCpuBackend(options.program, cpu::TypesOf(options), options.block_size));
-  PENSTOCK_ASSIGN_OR_RETURN(const cpu::Isa isa, cpu::ChooseIsa());
-  const cpu::Kernels* kernels =
-      options.kernels != nullptr ? options.kernels : cpu::FindKernels(isa, options.dtype);
+  PENSTOCK_ASSIGN_OR_RETURN(const cpu::Kernels* kernels, KernelsFor(options.dtype));
+  if (options.kernels != nullptr) kernels = options.kernels;
   auto backend = std::make_unique<cpu::CpuBackend>(options, *kernels);
   PENSTOCK_RETURN_IF_ERROR(backend->Initialize(options));
   return std::unique_ptr<Backend>(std::move(backend));

@@ -93,6 +93,11 @@ absl::Status CheckCpuBackend(const Program& program, const CpuTypes& types,
 // /kv-int8 where K/V have another type than the model; cpu/avx512-int16 multiplies in integers.
 absl::StatusOr<std::string> CpuBackendName(const CpuTypes& types);
 
+// Memory that the weights of `source` will take in a backend that the check lets through, packed
+// and quantised, with their scales and padding. Reads nothing.
+absl::StatusOr<std::uint64_t> CpuWeightBytes(const Program& program, const WeightSource& source,
+                                             const CpuTypes& types);
+
 absl::StatusOr<std::unique_ptr<Backend>> MakeCpuBackend(CpuOptions options);
 
 }  // namespace penstock::shard

@@ -24,12 +24,11 @@ void TouchUnit(std::span<std::byte> memory, std::size_t unit) {
 }
 
 void FirstTouch::Run() {
-  StepBack();
   const Time begin = SteadyNow();
-  for (const std::uint32_t unit : units_) {
-    if (stop_) return;
-    TouchUnit(memory_, unit);
-  }
+  RunBehind([this] {
+    for (std::size_t i = 0; i < units_.size() && !stop_; ++i) TouchUnit(memory_, units_[i]);
+  });
+  if (stop_) return;
   const auto spent = (SteadyNow() - begin) / std::chrono::milliseconds(1);
   log::Info("KV cache: " + std::to_string(units_.size() * kTouchUnit >> 20) +
             " MiB touched behind the start in " + std::to_string(spent) + " ms");

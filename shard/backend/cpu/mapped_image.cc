@@ -47,7 +47,6 @@ bool FileMapping::LayOver(std::span<std::byte> image) {
 }
 
 void ImageMover::Run() {
-  StepBack();
   const Time begin = SteadyNow();
   const std::size_t share = image_.size() / kMostPieces / kHugePage * kHugePage + kHugePage;
   const std::size_t piece = std::max(kLeastPiece, share);
@@ -68,9 +67,11 @@ bool ImageMover::Move(std::span<std::byte> piece) {
   const std::uintptr_t aligned = (begin + kHugePage - 1) / kHugePage * kHugePage;
   auto* copy = reinterpret_cast<std::byte*>(aligned);
   ::madvise(copy, bytes, MADV_HUGEPAGE);
-  for (std::size_t at = 0; at < piece.size() && !stop_; at += kHugePage) {
-    std::memcpy(copy + at, piece.data() + at, std::min(kHugePage, piece.size() - at));
-  }
+  RunBehind([&] {
+    for (std::size_t at = 0; at < piece.size() && !stop_; at += kHugePage) {
+      std::memcpy(copy + at, piece.data() + at, std::min(kHugePage, piece.size() - at));
+    }
+  });
   const bool moved = !stop_ && ::mremap(copy, bytes, bytes, MREMAP_MAYMOVE | MREMAP_FIXED,
                                         piece.data()) != MAP_FAILED;
   ::munmap(fresh, aligned - begin + (moved ? 0 : bytes));

@@ -90,10 +90,9 @@ bool WriteAll(int fd, const std::byte* from, std::size_t bytes, std::size_t offs
 
 std::string ErrorText() { return std::generic_category().message(errno); }
 
-// The front of a file for this image, checksums of the chunks filled in.
-std::vector<std::byte> MakeFront(const std::string& identity, std::span<const std::byte> image,
-                                 const std::atomic<bool>& stop) {
-  std::vector<std::byte> front(FrontBytes(identity.size(), image.size()));
+// The front of a file for this image; `front` is zero and of FrontBytes.
+void FillFront(std::span<std::byte> front, const std::string& identity,
+               std::span<const std::byte> image, const std::atomic<bool>& stop) {
   Header header;
   header.identity_bytes = identity.size();
   header.image_bytes = image.size();
@@ -107,7 +106,6 @@ std::vector<std::byte> MakeFront(const std::string& identity, std::span<const st
   std::memcpy(front.data(), &header, sizeof header);
   header.checksum = Checksum(front);
   std::memcpy(front.data(), &header, sizeof header);
-  return front;
 }
 
 // The checksums of the chunks of a file that holds this very image; nothing otherwise.
@@ -177,7 +175,6 @@ class Writer final : public CacheWriter {
 
  private:
   void Run() {
-    StepBack();  // a warm-up is being timed meanwhile
     const auto begin = std::chrono::steady_clock::now();
     const std::string error = Write();
     if (stop_) return;
@@ -201,7 +198,11 @@ class Writer final : public CacheWriter {
         ::open(unfinished.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, S_IRUSR | S_IWUSR));
     if (!file) return ErrorText();
     if (::flock(file.get(), LOCK_EX | LOCK_NB) != 0 || !IsAt(file.get(), unfinished)) return "";
-    const std::string error = Fill(file.get(), front_bytes);
+    std::vector<std::byte> front(front_bytes);
+    int failed = 0;
+    // A warm-up is being timed meanwhile.
+    RunBehind([&] { failed = Fill(file.get(), front); });
+    const std::string error = failed == 0 ? "" : std::generic_category().message(failed);
     if (!error.empty() || stop_) {
       ::unlink(unfinished.c_str());
       return error;
@@ -219,18 +220,17 @@ class Writer final : public CacheWriter {
            opened.st_ino == named.st_ino && opened.st_dev == named.st_dev;
   }
 
-  std::string Fill(int fd, std::size_t front_bytes) {
-    if (::ftruncate(fd, 0) != 0) return ErrorText();
-    const auto size = static_cast<off_t>(front_bytes + image_.size());
-    if (const int failed = ::posix_fallocate(fd, 0, size); failed != 0) {
-      return std::generic_category().message(failed);
-    }
-    const std::vector<std::byte> front = MakeFront(identity_, image_, stop_);
+  // An error number, or 0.
+  int Fill(int fd, std::span<std::byte> front) {
+    if (::ftruncate(fd, 0) != 0) return errno;
+    const auto size = static_cast<off_t>(front.size() + image_.size());
+    if (const int failed = ::posix_fallocate(fd, 0, size); failed != 0) return failed;
+    FillFront(front, identity_, image_, stop_);
     for (std::size_t at = 0; at < image_.size() && !stop_; at += kChunk) {
       const std::size_t bytes = std::min(kChunk, image_.size() - at);
-      if (!WriteAll(fd, image_.data() + at, bytes, front_bytes + at)) return ErrorText();
+      if (!WriteAll(fd, image_.data() + at, bytes, front.size() + at)) return errno;
     }
-    return WriteAll(fd, front.data(), front.size(), 0) ? "" : ErrorText();
+    return WriteAll(fd, front.data(), front.size(), 0) ? 0 : errno;
   }
 
   const std::string path_;

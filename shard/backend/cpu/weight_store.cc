@@ -195,7 +195,7 @@ std::vector<WeightStore::Item> WeightStore::Arrange(const Plan& plan, const Opti
   const WeightSource& source = *options.source;
   std::vector<Item> items;
   const auto add = [&](Item item, std::size_t alignment) {
-    item.offset = RoundUp(items.empty() ? 0 : items.back().offset + items.back().bytes, alignment);
+    item.offset = RoundUp(EndOf(items), alignment);
     bytes_ += item.bytes;
     items.push_back(item);
   };
@@ -224,6 +224,15 @@ std::vector<WeightStore::Item> WeightStore::Arrange(const Plan& plan, const Opti
   return items;
 }
 
+std::size_t WeightStore::EndOf(const std::vector<Item>& items) {
+  return items.empty() ? 0 : items.back().offset + items.back().bytes;
+}
+
+std::uint64_t WeightStore::BytesOf(const Program& program, const Options& options,
+                                   const Kernels& kernels) {
+  return EndOf(WeightStore().Arrange(Plan(program), options, kernels));
+}
+
 std::string WeightStore::Identity(const std::vector<Item>& items, const Options& options,
                                   const Kernels& kernels) const {
   std::string text = options.source->Identity();
@@ -247,7 +256,7 @@ absl::StatusOr<WeightStore> WeightStore::Create(const Program& program, const Op
   const Time begin = SteadyNow();
   WeightStore store;
   const std::vector<Item> items = store.Arrange(Plan(program), options, kernels);
-  const std::size_t end = items.empty() ? 0 : items.back().offset + items.back().bytes;
+  const std::size_t end = EndOf(items);
   auto region = MemoryRegion::Allocate(end);
   if (!region.ok()) return WithContext(region.status(), "packed weights");
   store.region_ = std::move(*region);

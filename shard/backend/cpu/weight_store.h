@@ -39,6 +39,10 @@ class WeightStore {
   static absl::StatusOr<WeightStore> Create(const Program& program, const Options& options,
                                             const Kernels& kernels, WorkerPool& pool);
 
+  // What MemoryBytes() of that store will be. Reads nothing.
+  static std::uint64_t BytesOf(const Program& program, const Options& options,
+                               const Kernels& kernels);
+
   // Indexes are those of WeightPlan::targets. A matrix that some linear operation uses.
   const PackedMatrix& Matrix(std::int32_t index) const { return matrices_.at(index); }
   // A vector; of a bias in packed order. Null for kNoWeight.
@@ -68,6 +72,7 @@ class WeightStore {
   // Where everything lies, and how many bytes that is.
   std::vector<Item> Arrange(const Plan& plan, const Options& options, const Kernels& kernels);
   void SetPlaces(const std::vector<Item>& items);
+  static std::size_t EndOf(const std::vector<Item>& items);
   std::string Identity(const std::vector<Item>& items, const Options& options,
                        const Kernels& kernels) const;
 

@@ -1,7 +1,9 @@
 """What is measured, in pieces of at most two and a half minutes each, and what each must reach."""
 
+import beside_busy
 import programs
 import serving
+import start
 from programs import ShardAlone, gguf, llama_batches, llama_decode, llama_prefill, median
 
 BATCHES = (1, 2, 4, 8, 16, 32)
@@ -125,6 +127,9 @@ PIECES = {
     "http-1.1b": lambda quick: serving.through_http("1.1b", quick),
     "users-135m": lambda quick: serving.users("135m", quick),
     "users-1.1b": lambda quick: serving.users("1.1b", quick),
+    "tp2-beside-busy-demo": lambda quick: beside_busy.beside_busy("demo", 256, quick),
+    "tp2-beside-busy-0.5b": lambda quick: beside_busy.beside_busy("0.5b", 48, quick),
+    "start-1.1b": lambda quick: start.start("1.1b", quick),
     "stall-free-135m": lambda quick: serving.stall_free("135m", quick),
 }
 QUICK = tuple(name for name in PIECES if name == "models" or ("135m" in name and "int8" not in name))

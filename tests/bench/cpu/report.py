@@ -25,6 +25,10 @@ def compare_goals(results):
             yield goal(f"{piece.replace('-', ', ', 1)} / llama.cpp", results[piece]["ratio"], least)
 
 
+def most(what, value, limit, unit="x"):
+    return {"what": what, "value": value, "unit": unit, "goal": -limit, "ok": value <= limit}
+
+
 def batch_goals(results):
     for row in results.get("turns-1.1b", {}).get("rows", [])[1:]:
         name = f"1.1b, {row['rows']} sequences at 1k context"
@@ -44,13 +48,31 @@ def serving_goals(results):
     stall = results.get("stall-free-135m", {})
     if "budget" in stall:
         gap = stall["budget"]["gap_ratio"]
-        yield {"what": "135m: longest gap / decode step, with a budget", "value": gap, "unit": "x", "goal": -2.5,
-               "ok": gap <= 2.5}
+        yield most("135m: longest gap / decode step, with a budget", gap, 2.5)
         yield goal("135m: the same with whole prompts", stall["whole"]["gap_ratio"], 5)
 
 
+def busy_goals(results):
+    for name, result in pieces(results, "tp2-beside-busy-", "rows"):
+        for row in result["rows"]:
+            what = f"{name}, two ranks beside a busy process, B = {row['streams']}"
+            yield most(f"{what}: time per token, times quiet", row["times_mean"], 3)
+            yield most(f"{what}: worst gap / quiet step", row["worst_of_all"], 100)
+        yield most(f"{name}, two ranks: idle, of a processor", result["idle_share"] * 100, 1, "%")
+
+
+def start_goals(results):
+    for name, result in pieces(results, "start-", "without"):
+        yield most(f"{name}: weights and KV cache in memory", result["without"]["ready_memory_s"], 6, "s")
+        yield most(f"{name}: the same with --weights-cache", result["with"]["ready_memory_s"], 2.5, "s")
+        yield most(f"{name}: first warm-up", result["without"]["warm_up_s"], 20, "s")
+        highest = max(run["times_weights"] for run in (result["without"], result["writing"], result["with"]))
+        yield most(f"{name}: peak memory but for the KV cache / weights", highest, 1.15)
+
+
 def goals(results):
-    return [*compare_goals(results), *batch_goals(results), *serving_goals(results)]
+    makers = (compare_goals, batch_goals, serving_goals, busy_goals, start_goals)
+    return [entry for make in makers for entry in make(results)]
 
 
 def table(head, rows):
@@ -151,6 +173,32 @@ def users_table(results):
     return table(("Model", "users", "ms per token", "of one user's", "p99", "first token, ms", "tokens/s of all"), rows)
 
 
+def busy_table(results):
+    rows = []
+    for name, result in pieces(results, "tp2-beside-busy-", "rows"):
+        for row in result["rows"]:
+            sides = (sorted(turn[key] for turn in row[side]) for key in ("p50_ms", "worst_ms")
+                     for side in ("quiet", "busy"))
+            cells = (f"{number(median(side))} ({number(side[-1])})" for side in sides)
+            rows.append((name, row["streams"], *cells, f"{row['times_p50']:.2f}", f"{row['times_mean']:.2f}",
+                         f"{row['worst_of_all']:.0f}", f"{result['idle_share'] * 100:.2f} %"))
+    head = ("Model", "streams", "gap, ms (highest turn)", "busy", "worst gap, ms (highest turn)", "busy",
+            "of medians", "of means", "worst busy gap / quiet step", "idle ranks")
+    return table(head, rows)
+
+
+def start_table(results):
+    rows = [
+        (name, kind, run["how"], run["weights_mib"], f"{run['ready_memory_s']:.2f}", number(run["warm_up_s"]),
+         number(run["peak_mib"]), f"{run['times_weights']:.3f}")
+        for name, result in pieces(results, "start-", "without")
+        for kind, run in result.items() if isinstance(run, dict) and "how" in run
+    ]
+    head = ("Model", "weights cache", "weights are", "MiB", "in memory after, s", "warm-up, s", "peak RSS, MiB",
+            "less KV cache / weights")
+    return table(head, rows)
+
+
 def stall_table(results):
     rows = []
     for name, result in pieces(results, "stall-free-", "budget"):
@@ -174,6 +222,8 @@ SECTIONS = (
     ("Prompts", prompt_table),
     ("Through HTTP and SSE, 8 streams", http_table),
     ("Users against latency", users_table),
+    ("Two ranks on two cores beside a process that computes without pause", busy_table),
+    ("Start, with a KV cache of 240 MiB", start_table),
     ("A prompt of 2,048 tokens beside 16 streams", stall_table),
 )
 

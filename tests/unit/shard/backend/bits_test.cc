@@ -143,11 +143,13 @@ struct Types {
   DType model;
   KvType kv = KvType::kAuto;
   CpuProducts products = CpuProducts::kAuto;
+  Quantization quantization = Quantization::kNone;
 };
 
 void PrintTo(const Types& types, std::ostream* out) {
   *out << DTypeName(types.model) << "_kv_" << KvTypeName(types.kv);
   if (types.products == CpuProducts::kFloat) *out << "_products_float";
+  if (types.quantization == Quantization::kInt8) *out << "_int8";
 }
 
 // One model; each run has a new cache and its own threads.
@@ -203,6 +205,7 @@ class Server {
     made.kernels = kernels_;
     made.kv_type = types_.kv;
     made.products = types_.products;
+    made.quantization = types_.quantization;
     auto backend = MakeCpuBackend(std::move(made));
     EXPECT_TRUE(backend.ok()) << backend.status();
     if (!backend.ok()) return {};
@@ -292,6 +295,9 @@ TEST_P(Bits, AProductWhoseOrderDependsOnTheNumberOfRowsIsNoticed) {
       cpu::SplitKOfOneRow(*g_planted_into, cpu::Storage::kInt16, args);
     };
   }
+  planted.int8.gemm = [](const cpu::GemmArgs& args) {
+    cpu::SplitKOfOneRow(*g_planted_into, cpu::Storage::kInt8, args);
+  };
   Server server(GetParam(), &planted);
   const Requests requests(20, ModelShape().vocabulary, 1);
   const Answers alone = server.Alone(requests.all());
@@ -300,11 +306,12 @@ TEST_P(Bits, AProductWhoseOrderDependsOnTheNumberOfRowsIsNoticed) {
   EXPECT_EQ(Differing(alone, server.Alone(requests.all())), 0u) << "only the load shows it";
 }
 
-INSTANTIATE_TEST_SUITE_P(OfTypes, Bits,
-                         testing::Values(Types{DType::kFloat32}, Types{DType::kBFloat16},
-                                         Types{DType::kBFloat16, KvType::kInt8,
-                                               CpuProducts::kFloat}),
-                         [](const auto& info) { return testing::PrintToString(info.param); });
+INSTANTIATE_TEST_SUITE_P(
+    OfTypes, Bits,
+    testing::Values(Types{DType::kFloat32}, Types{DType::kBFloat16},
+                    Types{DType::kBFloat16, KvType::kInt8, CpuProducts::kFloat},
+                    Types{.model = DType::kBFloat16, .quantization = Quantization::kInt8}),
+    [](const auto& info) { return testing::PrintToString(info.param); });
 
 }  // namespace
 }  // namespace penstock::shard

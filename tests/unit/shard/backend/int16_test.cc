@@ -16,26 +16,34 @@ namespace {
 
 using Logits = std::vector<std::vector<float>>;
 
-// Of random tokens, one after the other; nothing where this processor cannot compute so.
-Logits LogitsOf(const char* isa, CpuProducts products) {
-  setenv("PENSTOCK_ISA", isa, 1);
-  const bool there =
-      CheckCpuBackend({}, {.dtype = DType::kBFloat16, .products = products}, 16).ok();
+// Of random tokens, one after the other.
+Logits Feed(ModelRunner& runner) {
+  Logits logits;
+  std::mt19937 random(11);
+  for (int i = 0; i < 200; ++i) {
+    const auto token = static_cast<TokenId>(random() % runner.model().spec.vocabulary);
+    logits.push_back(runner.Step({{0, {token}}}).at(0));
+  }
+  return logits;
+}
+
+RunnerOptions Demo(CpuProducts products) {
   RunnerOptions options;
   options.folder = testing_support::SourcePath("demo/model");
   options.backend = Runs::kCpu;
   options.dtype = DType::kBFloat16;
   options.products = products;
-  auto runner = there ? ModelRunner::Open(options) : nullptr;
+  return options;
+}
+
+// Nothing where this processor cannot compute so.
+Logits LogitsOf(const char* isa, CpuProducts products) {
+  setenv("PENSTOCK_ISA", isa, 1);
+  const bool there =
+      CheckCpuBackend({}, {.dtype = DType::kBFloat16, .products = products}, 16).ok();
+  auto runner = there ? ModelRunner::Open(Demo(products)) : nullptr;
   unsetenv("PENSTOCK_ISA");
-  Logits logits;
-  if (runner == nullptr) return logits;
-  std::mt19937 random(11);
-  for (int i = 0; i < 200; ++i) {
-    const auto token = static_cast<TokenId>(random() % runner->model().spec.vocabulary);
-    logits.push_back(runner->Step({{0, {token}}}).at(0));
-  }
-  return logits;
+  return runner == nullptr ? Logits() : Feed(*runner);
 }
 
 // Relative to the size of the second ones.
@@ -65,6 +73,28 @@ TEST(Int16Products, ChangeLogitsLessThanActivationsOfBFloat16) {
   const double rounding = Difference(rounded, exact);
   std::cout << "activations of bfloat16: " << rounding << " of the logits\n";
   EXPECT_LT(ours, 0.5 * rounding);
+}
+
+// Ranks divide K, so groups and sums are others. What that changes is what rounding changes, of K
+// and V above all.
+TEST(BFloat16, RanksChangeLogitsNoMoreThanRoundingDoes) {
+  for (const CpuProducts products : {CpuProducts::kAuto, CpuProducts::kFloat}) {
+    for (const KvType kv : {KvType::kAuto, KvType::kFloat32}) {
+      RunnerOptions options = Demo(products);
+      options.kv_type = kv;
+      const auto alone = ModelRunner::Open(options);
+      ASSERT_NE(alone, nullptr);
+      const Logits expected = Feed(*alone);
+      for (const std::uint32_t world : {2u, 4u}) {
+        OnRanks(options, world, [&](ModelRunner& runner) {
+          const double difference = Difference(Feed(runner), expected);
+          if (runner.model().part.rank != 0) return;
+          std::cout << runner.backend().Name() << ", " << world << " ranks: " << difference << '\n';
+          EXPECT_LT(difference, kv == KvType::kAuto ? 2e-3 : 5e-4);
+        });
+      }
+    }
+  }
 }
 
 }  // namespace

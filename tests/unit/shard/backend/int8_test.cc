@@ -114,14 +114,23 @@ TEST(Int8Cells, TakeAByteAndAScale) {
   EXPECT_FALSE(plain->backend().Name().ends_with("/kv-int8"));
 }
 
+std::uint64_t WeightBytes(const ModelRunner& runner) {
+  const Model& model = runner.model();
+  const CheckpointSource source(model.checkpoint, model.weight_plan, model.dtype);
+  const auto bytes =
+      CpuWeightBytes(model.program, source, {model.dtype, model.quantization, model.kv_type});
+  EXPECT_TRUE(bytes.ok()) << bytes.status();
+  return bytes.value_or(0);
+}
+
 TEST(Int8, TheMemoryPlanCountsBytes) {
   auto plain = Demo(Quantization::kNone);
   auto quantized = Demo(Quantization::kInt8);
   ASSERT_TRUE(plain != nullptr && quantized != nullptr);
   // A byte of two is saved but for the embedding, which stays as it is, and the scales.
   const ModelSpec& spec = plain->model().spec;
-  const double saved = static_cast<double>(plain->model().WeightBytes()) -
-                       static_cast<double>(quantized->model().WeightBytes());
+  const double saved =
+      static_cast<double>(WeightBytes(*plain)) - static_cast<double>(WeightBytes(*quantized));
   const double matrices =
       static_cast<double>(plain->model().parameters - std::uint64_t{spec.vocabulary} * spec.hidden);
   EXPECT_NEAR(saved / matrices, 1.0, 0.05);

@@ -185,6 +185,65 @@ TEST_F(PackedWeights, SourcesWithoutANameAreNotKept) {
   EXPECT_TRUE(Files().empty());
 }
 
+// What a weight of a matrix of `inner` columns takes, with its share of the scales.
+double BytesOfAWeight(Storage storage, DType dtype, double inner) {
+  switch (storage) {
+    case Storage::kInt8:
+      return 1 + sizeof(float) / inner;
+    case Storage::kInt16:
+      return 2 + sizeof(float) / static_cast<double>(kIntegerGroup);
+    case Storage::kPlain:
+      break;
+  }
+  return static_cast<double>(DTypeBytes(dtype));
+}
+
+// Of sizes that fill panels and groups. The embedding is there twice where it is also the output
+// projection of another layout, and vectors and the borders of pages take next to nothing.
+void ExpectThePlannedMemory(bool tied, DType dtype, Storage storage) {
+  SCOPED_TRACE(std::string(DTypeName(dtype)) + " as " + std::to_string(static_cast<int>(storage)));
+  const Shape shape = {.name = "even",
+                       .hidden = 256,
+                       .layers = 1,
+                       .heads = 4,
+                       .kv_heads = 2,
+                       .head_dim = 64,
+                       .intermediate = 512,
+                       .vocabulary = 4096,
+                       .tied = tied};
+  const BuiltProgram built = BuildProgram(SpecOf(shape), *MakePartition(SpecOf(shape), 0, 1));
+  const LoadedWeights weights = RandomWeights(built.weights, dtype);
+  const LoadedSource source(weights.views);
+  WeightStore::Options options;
+  options.source = &source;
+  options.storage = storage;
+  const Kernels& kernels = *FindKernels(*ChooseIsa(), dtype);
+  const std::uint64_t planned = WeightStore::BytesOf(built.program, options, kernels);
+  WorkerPool pool(1);
+  const auto store = WeightStore::Create(built.program, options, kernels, pool);
+  ASSERT_TRUE(store.ok()) << store.status();
+  EXPECT_EQ(planned, store->MemoryBytes());
+
+  const double table = double{4096} * 256;
+  double bytes = tied ? 0 : table * static_cast<double>(DTypeBytes(dtype));
+  bytes += (table + 512 * 256 + 256 * 256 + 1024 * 256) * BytesOfAWeight(storage, dtype, 256);
+  bytes += 256 * 512 * BytesOfAWeight(storage, dtype, 512);
+  EXPECT_NEAR(static_cast<double>(planned), bytes, 16384);  // scales take 16 to 50 KiB
+}
+
+TEST(WeightMemory, IsWhatWasPlannedForEveryStorage) {
+  for (const bool tied : {false, true}) {
+    for (const DType dtype : {DType::kFloat32, DType::kBFloat16}) {
+      const Kernels& kernels = *FindKernels(*ChooseIsa(), dtype);
+      for (const Storage storage : {Storage::kPlain, Storage::kInt8, Storage::kInt16}) {
+        const bool there =
+            storage == Storage::kPlain || KernelsOf(kernels, storage).gemm != nullptr;
+        if (there) ExpectThePlannedMemory(tied, dtype, storage);
+      }
+    }
+  }
+}
+
 // Element (column c, k) of a panel lies where packed_matrix.h says, for sizes that fill nothing.
 template <class Element>
 void ExpectPlaces(const MatrixShape& shape, const Layout& layout, DType dtype) {

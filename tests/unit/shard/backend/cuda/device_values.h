@@ -3,10 +3,18 @@
 
 #include <cstdint>
 #include <cstring>
+#include <ostream>
 #include <random>
 
 #include "common/dtype.h"
 #include "tests/unit/shard/backend/cuda/test_gpu.h"
+
+namespace penstock {
+
+// Names the cases of a suite that runs on each.
+inline void PrintTo(DType dtype, std::ostream* out) { *out << DTypeName(dtype); }
+
+}  // namespace penstock
 
 namespace penstock::shard::cuda {
 

@@ -1,0 +1,70 @@
+"""Two ranks beside a process that computes without pause, and what they take when they have nothing to do."""
+
+import pathlib
+import subprocess
+import sys
+import time
+
+from penstock_testing import DEMO_MODEL
+from programs import Server, load, median, model
+
+RANKS = 2
+STREAMS = (1, 8)
+BUSY = "while True: pass"
+
+
+class Busy:
+    """A process of the usual priority that never waits."""
+
+    def __enter__(self):
+        self.process = subprocess.Popen([sys.executable, "-c", BUSY])
+        return self
+
+    def __exit__(self, *exception):
+        self.process.kill()
+        self.process.wait()
+
+
+def rank_seconds(server):
+    """Processor time of all threads of all ranks."""
+    total = 0.0
+    for rank in range(RANKS):
+        threads = pathlib.Path(f"/proc/{server.pid_of('penstock-shard', rank)}/task").iterdir()
+        total += sum(int((thread / "schedstat").read_text().split()[0]) for thread in threads) / 1e9
+    return total
+
+
+def idle_share(server, seconds):
+    """Of one processor, by all ranks."""
+    begin, before = time.monotonic(), rank_seconds(server)
+    time.sleep(seconds)  # the interval that is measured
+    return (rank_seconds(server) - before) / (time.monotonic() - begin)
+
+
+def one_turn(server, streams, tokens):
+    gaps = load(server, streams, tokens, requests=max(2, streams))["inter_token_latency"]
+    return {"mean_ms": gaps["mean_ms"], "p50_ms": gaps["p50_ms"], "worst_ms": gaps["max_ms"]}
+
+
+def compare(server, streams, tokens, rounds):
+    quiet, busy = [], []
+    for _ in range(rounds):
+        quiet.append(one_turn(server, streams, tokens))
+        with Busy():
+            busy.append(one_turn(server, streams, tokens))
+    alone = median(turn["p50_ms"] for turn in quiet)
+    row = {"streams": streams, "quiet": quiet, "busy": busy}
+    for key in ("mean_ms", "p50_ms", "worst_ms"):
+        row[f"times_{key.removesuffix('_ms')}"] = median(t[key] for t in busy) / median(t[key] for t in quiet)
+    row["worst_of_all"] = max(turn["worst_ms"] for turn in busy) / alone
+    return row
+
+
+def beside_busy(shape, tokens, quick):
+    """Gaps between tokens in turns: the machine for itself, and shared with one that computes on."""
+    folder = DEMO_MODEL if shape == "demo" else model(shape)
+    with Server("--num-shard", RANKS, "--cpu-threads", 1, "--max-total-tokens", 1024, model=folder) as server:
+        load(server, STREAMS[-1], 8)
+        idle = idle_share(server, 2 if quick else 10)
+        rows = [compare(server, streams, tokens, 1 if quick else 4) for streams in STREAMS]
+    return {"ranks": RANKS, "idle_share": idle, "rows": rows}

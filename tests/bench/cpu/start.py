@@ -1,0 +1,59 @@
+"""What a start costs: until weights are packed and memory is touched, the warm-up, and the most memory ever held."""
+
+import re
+import tempfile
+
+from programs import MODELS, Server, load, model
+
+KV_MIB = 240  # all of it is touched before the server is ready
+SECONDS = 120
+
+
+def highest(pid):
+    """Most memory that a process has held, in MiB."""
+    with open(f"/proc/{pid}/status") as file:
+        return int(re.search(r"VmHWM:\s+(\d+) kB", file.read()).group(1)) / 1024
+
+
+def found(server, pattern):
+    for line in server.lines:
+        if match := re.search(pattern, line):
+            return match
+    raise RuntimeError(f"no line with {pattern!r}:\n{server.output()}")
+
+
+def one_start(folder, behind, *options):
+    """`behind` is what the last line of the work behind the start says, if there is any."""
+    with Server("--kv-cache-memory", f"{KV_MIB}MiB", "--max-total-tokens", 2048, *options, model=folder) as server:
+        if behind:
+            server.wait_said(behind, SECONDS)
+        load(server, 8, 16, words=64)
+        weights = found(server, r"weights: (\d+) MiB (\w+) .*in ([\d.]+) s")
+        allocated = found(server, r"KV cache: .* allocated in (\d+) ms")
+        warm_up = found(server, r"warm-up: .* (\d+) ms")
+        most = highest(server.pid_of("penstock-shard"))
+        plan = found(server, r"memory plan of .*").group(0)
+    mebibytes = int(weights.group(1))
+    return {
+        "how": weights.group(2),
+        "weights_mib": mebibytes,
+        "kv_mib": KV_MIB,
+        "ready_memory_s": float(weights.group(3)) + int(allocated.group(1)) / 1000,
+        "warm_up_s": int(warm_up.group(1)) / 1000,
+        "peak_mib": most,
+        "times_weights": (most - KV_MIB) / mebibytes,
+        "plan": plan,
+    }
+
+
+def start(shape, quick, *options):
+    """Without the cache of weights, with one that is written, and with one that is there."""
+    del quick
+    folder = model(shape)
+    with tempfile.TemporaryDirectory(dir=MODELS) as cache:
+        kept = ("--weights-cache", cache, *options)
+        return {
+            "without": one_start(folder, None, *options),
+            "writing": one_start(folder, "weights cache: .* written", *kept),
+            "with": one_start(folder, "moved from the page cache|MiB read from", *kept),
+        }
