@@ -1,5 +1,6 @@
 """Two ranks beside a process that computes without pause, and what they take when they have nothing to do."""
 
+import os
 import pathlib
 import subprocess
 import sys
@@ -11,7 +12,8 @@ from programs import Server, load, median, model
 
 RANKS = 2
 STREAMS = (1, 8)
-BUSY = "while True: pass"
+# Ends with the benchmark, however that ends.
+BUSY = "import ctypes, signal; ctypes.CDLL(None).prctl(1, signal.SIGKILL)\nwhile True: pass"
 
 
 class Busy:
@@ -27,12 +29,12 @@ class Busy:
 
 
 def rank_seconds(server):
-    """Processor time of all threads of all ranks."""
-    total = 0.0
+    """Processor time of all ranks, with that of threads that have ended."""
+    ticks = 0
     for rank in range(RANKS):
-        threads = pathlib.Path(f"/proc/{server.pid_of('penstock-shard', rank)}/task").iterdir()
-        total += sum(int((thread / "schedstat").read_text().split()[0]) for thread in threads) / 1e9
-    return total
+        stat = pathlib.Path(f"/proc/{server.pid_of('penstock-shard', rank)}/stat").read_text()
+        ticks += sum(map(int, stat[stat.rindex(")") + 2:].split()[11:13]))
+    return ticks / os.sysconf("SC_CLK_TCK")
 
 
 def idle_share(server, seconds):
@@ -61,11 +63,12 @@ def compare(server, streams, tokens, rounds):
     return row
 
 
-def beside_busy(shape, tokens, quick):
+def beside_busy(shape, tokens, rounds, quick):
     """Gaps between tokens in turns: the machine for itself, and shared with one that computes on."""
     folder = DEMO_MODEL if shape == "demo" else model(shape)
-    with Server("--num-shard", RANKS, "--cpu-threads", 1, "--max-total-tokens", 1024, model=folder) as server:
+    small = ("--max-total-tokens", 1024, "--kv-cache-memory", "128MiB")  # nothing is left to touch behind the start
+    with Server("--num-shard", RANKS, "--cpu-threads", 1, *small, model=folder) as server:
         load(server, STREAMS[-1], 8)
         idle = idle_share(server, 2 if quick else 10)
-        rows = [compare(server, streams, tokens, 1 if quick else 4) for streams in STREAMS]
+        rows = [compare(server, streams, tokens, 1 if quick else rounds) for streams in STREAMS]
     return {"ranks": RANKS, "idle_share": idle, "rows": rows}

@@ -25,7 +25,7 @@ def compare_goals(results):
             yield goal(f"{piece.replace('-', ', ', 1)} / llama.cpp", results[piece]["ratio"], least)
 
 
-def most(what, value, limit, unit="x"):
+def at_most(what, value, limit, unit="x"):
     return {"what": what, "value": value, "unit": unit, "goal": -limit, "ok": value <= limit}
 
 
@@ -48,7 +48,7 @@ def serving_goals(results):
     stall = results.get("stall-free-135m", {})
     if "budget" in stall:
         gap = stall["budget"]["gap_ratio"]
-        yield most("135m: longest gap / decode step, with a budget", gap, 2.5)
+        yield at_most("135m: longest gap / decode step, with a budget", gap, 2.5)
         yield goal("135m: the same with whole prompts", stall["whole"]["gap_ratio"], 5)
 
 
@@ -56,18 +56,18 @@ def busy_goals(results):
     for name, result in pieces(results, "tp2-beside-busy-", "rows"):
         for row in result["rows"]:
             what = f"{name}, two ranks beside a busy process, B = {row['streams']}"
-            yield most(f"{what}: time per token, times quiet", row["times_mean"], 3)
-            yield most(f"{what}: worst gap / quiet step", row["worst_of_all"], 100)
-        yield most(f"{name}, two ranks: idle, of a processor", result["idle_share"] * 100, 1, "%")
+            yield at_most(f"{what}: time per token, times quiet", row["times_mean"], 3)
+            yield at_most(f"{what}: worst gap / quiet step", row["worst_of_all"], 100)
+        yield at_most(f"{name}, two ranks: idle, of a processor", result["idle_share"] * 100, 1, "%")
 
 
 def start_goals(results):
     for name, result in pieces(results, "start-", "without"):
-        yield most(f"{name}: weights and KV cache in memory", result["without"]["ready_memory_s"], 6, "s")
-        yield most(f"{name}: the same with --weights-cache", result["with"]["ready_memory_s"], 2.5, "s")
-        yield most(f"{name}: first warm-up", result["without"]["warm_up_s"], 20, "s")
+        yield at_most(f"{name}: weights and KV cache in memory", result["without"]["ready_memory_s"], 6, "s")
+        yield at_most(f"{name}: the same with --weights-cache", result["with"]["ready_memory_s"], 2.5, "s")
+        yield at_most(f"{name}: first warm-up", result["without"]["warm_up_s"], 20, "s")
         highest = max(run["times_weights"] for run in (result["without"], result["writing"], result["with"]))
-        yield most(f"{name}: peak memory but for the KV cache / weights", highest, 1.15)
+        yield at_most(f"{name}: peak memory but for the KV cache / weights", highest, 1.15)
 
 
 def goals(results):
