@@ -5,6 +5,7 @@
 
 #include "router/api/cors.h"
 #include "router/api/errors.h"
+#include "router/api/media_type.h"
 #include "router/api/native/handlers.h"
 #include "router/api/refusal_span.h"
 #include "router/api/routes.h"
@@ -39,20 +40,6 @@ std::string Allowed(std::string_view path, bool tgi_profile) {
     allowed.append(route.method == "GET" ? "GET,HEAD" : route.method);
   }
   return allowed;
-}
-
-bool IsJson(std::string_view content_type) {
-  const std::string_view essence = Trim(content_type.substr(0, content_type.find(';')));
-  constexpr std::string_view kPrefix = "application/";
-  if (essence.size() <= kPrefix.size() ||
-      !EqualsIgnoreCase(essence.substr(0, kPrefix.size()), kPrefix)) {
-    return false;
-  }
-  const std::string_view subtype = essence.substr(kPrefix.size());
-  constexpr std::string_view kSuffix = "+json";
-  return EqualsIgnoreCase(subtype, "json") ||
-         (subtype.size() > kSuffix.size() &&
-          EqualsIgnoreCase(subtype.substr(subtype.size() - kSuffix.size()), kSuffix));
 }
 
 // An event stream begins with status 200 in TGI's words. While the server drains, no handler gets

@@ -60,10 +60,6 @@ std::optional<HttpFailure> CheckField(std::string_view line, bool http10, Counts
     if (!EqualsIgnoreCase(value, "identity")) {
       return HttpFailure{415, "`Content-Encoding` must be `identity`"};
     }
-  } else if (EqualsIgnoreCase(name, "expect")) {
-    if (!EqualsIgnoreCase(value, "100-continue")) {
-      return HttpFailure{417, "`Expect` must be `100-continue`"};
-    }
   }
   return std::nullopt;
 }

@@ -124,7 +124,8 @@ void RequestReader::Impl::CopyHead() {
     head.headers.push_back({ToLower(ToString(field.name_string())), ToString(field.value())});
   }
   if (const auto promised = parser->content_length()) length = *promised;
-  expects_continue = !head.http10 && !head.Find("expect").empty();
+  // Other expectations are ignored, as TGI ignores them.
+  expects_continue = !head.http10 && EqualsIgnoreCase(head.Find("expect"), "100-continue");
 }
 
 bool RequestReader::BodyFits() {

@@ -24,7 +24,6 @@ constexpr Phrase kPhrases[] = {
     {413, "Content Too Large"},
     {414, "URI Too Long"},
     {415, "Unsupported Media Type"},
-    {417, "Expectation Failed"},
     {422, "Unprocessable Content"},
     {424, "Failed Dependency"},
     {429, "Too Many Requests"},

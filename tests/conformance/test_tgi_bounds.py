@@ -377,6 +377,7 @@ CHAT = [
     ("logprobs", True, None), ("logprobs", 1, TypeError), ("logprobs", None, None),
     ("n", 5, None), ("n", -1, TypeError), ("logit_bias", [0.5], None), ("logit_bias", {}, TypeError),
     ("user", 5, None), ("stream_options", {}, None), ("stream_options", True, TypeError),
+    ("stream_options", None, TypeError), ("stream_options", {"include_usage": None}, TypeError),
     ("tool_choice", 5, TypeError), ("tools", "x", TypeError), ("tool_prompt", 5, TypeError),
     ("response_format", {"type": "regex", "value": "a"}, None),
     ("response_format", {"type": "json_object"}, TypeError),

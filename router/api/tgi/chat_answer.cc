@@ -200,8 +200,10 @@ class ChatStream final : public AnswerWriter {
     Close(token, end);
   }
 
-  void WriteCall(const GenerationToken& token, std::string_view arguments, const std::string* name,
+  // Log-probabilities show what the client gets of the token, as TGI's do.
+  void WriteCall(GenerationToken token, std::string arguments, const std::string* name,
                  const GenerationEnd* end) {
+    token.token.text = std::move(arguments);
     if (token.token.special) return WriteContent(token, end);
     pending_ += prefix_ + "{\"index\":0,\"delta\":{\"role\":\"assistant\",\"tool_calls\":" +
                 "[{\"index\":0,\"id\":";
@@ -213,7 +215,7 @@ class ChatStream final : public AnswerWriter {
       pending_ += "null";
     }
     pending_ += ",\"arguments\":";
-    json::AppendString(pending_, arguments);
+    json::AppendString(pending_, token.token.text);
     pending_ += "}}]";
     Close(token, end);
   }

@@ -118,7 +118,7 @@ void ServeChat(ApiContext& context, const RequestHead& head, ChatRequest chat,
   job->style.fingerprint = Fingerprint(context);
   job->style.created = UnixSeconds();
   job->style.logprobs = chat.logprobs.value_or(false);
-  job->style.include_usage = chat.stream_options && chat.stream_options->include_usage;
+  job->style.include_usage = chat.stream_options.include_usage;
   job->style.call_id = NextCallId(chat.messages);
   job->style.common.arrived = head.arrived;
   job->chat = std::move(chat);

@@ -82,7 +82,7 @@ struct ChatRequest {
   std::optional<std::string> tool_prompt;
   ToolChoice tool_choice;
   std::optional<GrammarChoice> response_format;
-  std::optional<StreamOptions> stream_options;
+  StreamOptions stream_options;
 };
 
 // For the field tables, found through argument-dependent lookup.

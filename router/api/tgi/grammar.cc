@@ -84,6 +84,8 @@ bool ReadPair(json::Reader& reader, GrammarChoice& out, std::string_view expecte
 
 constexpr std::size_t kMaxSchemaBytes = std::size_t{256} << 10;
 
+constexpr std::string_view kNotSupported = "grammar is not supported";
+
 std::string NotValid(std::string_view why) { return "grammar is not valid: " + std::string(why); }
 
 // Bytes of the names and texts; never more than those of the JSON.
@@ -119,7 +121,7 @@ Grammar::Written WriteSchema(const Value& schema) {
 Grammar::Written Write(const GrammarChoice& choice) {
   const Value& schema = choice.schema;
   if (choice.wrapped || schema.is(Value::Kind::kObject)) return WriteSchema(schema);
-  if (!schema.is(Value::Kind::kString)) return std::string("grammar is not supported");
+  if (!schema.is(Value::Kind::kString)) return std::string(kNotSupported);
   if (schema.text.size() > kMaxSchemaBytes) return TooLarge(schema.text.size());
   json::Reader reader(schema.text);
   Value parsed;
@@ -173,6 +175,10 @@ Grammar LowerGrammar(const GrammarChoice& choice) {
   }
   return {(choice.wrapped ? "tgi json_schema " : "tgi json ") + json::ToText(choice.schema),
           [choice = std::make_shared<const GrammarChoice>(choice)] { return Write(*choice); }};
+}
+
+Grammar UnsupportedGrammar() {
+  return {"", [] { return Grammar::Written(std::string(kNotSupported)); }};
 }
 
 }  // namespace penstock::router::tgi

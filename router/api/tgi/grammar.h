@@ -24,4 +24,8 @@ bool ReadValue(json::Reader& reader, GrammarChoice& out, std::string_view expect
 // A JSON schema becomes a regular expression, as in TGI's router; its errors are in TGI's words.
 Grammar LowerGrammar(const GrammarChoice& choice);
 
+// Where none are offered. Like other errors of grammars it comes behind those of the prompt's
+// length.
+Grammar UnsupportedGrammar();
+
 }  // namespace penstock::router::tgi

@@ -170,8 +170,7 @@ std::variant<std::vector<GenerationRequest>, ApiError> Lower(const ApiContext& c
   GenerationRequest lowered;
   if (p.grammar) {
     const bool offered = context.options.grammar && context.engine.Facts().has_grammar;
-    if (!offered) return Unsupported("grammar", "grammar is not supported");
-    lowered.grammar = LowerGrammar(*p.grammar);
+    lowered.grammar = offered ? LowerGrammar(*p.grammar) : UnsupportedGrammar();
   }
   lowered.client_id = client_id;
   lowered.prompt = request.inputs;

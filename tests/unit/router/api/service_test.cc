@@ -152,12 +152,16 @@ TEST_F(ServiceTest, TheContentTypeMustBeJson) {
     if (!type.empty()) request.append("Content-Type: ").append(type).append("\r\n");
     return RawClient::Fetch(port_, request + "\r\n{\"inputs\":\"a\"}");
   };
-  for (const char* good :
-       {"application/json", "Application/JSON; charset=utf-8", "application/vnd.api+json"}) {
+  for (const char* good : {"application/json", "Application/JSON; charset=utf-8",
+                           "application/vnd.api+json", "application/json+x", "application/json;",
+                           "application/json; charset=", "application/json;a=b; c=\"d e\" ; f=g"}) {
     EXPECT_EQ(post(good).status, 200) << good;
   }
-  for (const char* bad : {"", "text/plain", "json", "application/ json", "*/*",
-                          "application/json, text/plain", "application/+json"}) {
+  for (const char* bad :
+       {"", "text/plain", "json", "application/ json", "*/*", "application/json, text/plain",
+        "application/+json", "application/x+json+y", "application/json; charset",
+        "application/json ;a=b", "application/json;;", "application/json;a=b c",
+        "application/json;a=\"b", "application/json; =b", "application/json; charset=\xc3\xa9"}) {
     const RawResponse response = post(bad);
     EXPECT_EQ(response.status, 415) << bad;
     EXPECT_EQ(response.body, "Expected request with `Content-Type: application/json`");

@@ -93,9 +93,11 @@ TEST_F(TgiOpenAiTest, AToolCallIsReadFromTheText) {
   EXPECT_THAT(Post("/v1/chat/completions", plain).body,
               HasSubstr(R"("tool_calls":[{"id":"0","type":"function","function":)"
                         R"({"description":null,"name":"add","arguments":"{\"a\":1}"}}])"));
-  const std::string stream = std::string(kStreamHello.substr(0, kStreamHello.size() - 1)) + tools;
+  const std::string stream =
+      std::string(kStreamHello.substr(0, kStreamHello.size() - 1)) + R"(,"logprobs":true)" + tools;
   const std::string events = Post("/v1/chat/completions", stream).body;
-  EXPECT_THAT(events, HasSubstr(R"("function":{"name":"add","arguments":"{"}}])"));
+  EXPECT_THAT(events, HasSubstr(R"("function":{"name":"add","arguments":"{"}}])"
+                                R"(},"logprobs":{"content":[{"token":"{","logprob":)"));
   EXPECT_THAT(events, HasSubstr(R"("function":{"name":null,"arguments":" \"a\": 1}"}}])"));
 }
 

@@ -250,7 +250,6 @@ TEST_F(TgiTest, WithoutAPermitEvenAnInvalidRequestIsOverloadedButNotABrokenOne) 
 
 TEST_F(TgiTest, WhatIsNotThereYetIsRefusedByName) {
   for (const auto& [parameter, message] : std::vector<std::pair<std::string, std::string>>{
-           {R"("grammar":{"type":"regex","value":"a"})", "grammar is not supported"},
            {R"("watermark":true)", "`watermark` is not supported"},
            {R"("adapter_id":"x")", "`adapter_id` is not supported"}}) {
     const RawResponse response =

@@ -148,7 +148,6 @@ std::vector<Attack> Attacks() {
       {"two authorizations",
        "GET / HTTP/1.1\r\nHost: a\r\nAuthorization: a\r\nAuthorization: b\r\n\r\n", 400},
       {"compressed", post + "Content-Encoding: gzip\r\nContent-Length: 1\r\n\r\n", 415},
-      {"expectation", post + "Expect: magic\r\nContent-Length: 1\r\n\r\n", 417},
       {"long request line", "GET /" + std::string(9000, 'a') + " HTTP/1.1\r\nHost: a\r\n\r\n", 414},
       {"endless request line", "GET /" + std::string(9000, 'a'), 414},
       {"many headers", "GET / HTTP/1.1\r\nHost: a\r\n" + Repeat("a:\r\n", 100) + "\r\n", 431},
@@ -202,6 +201,7 @@ TEST(RequestReader, AcceptsWhatIsWithinTheLimits) {
       post + "Transfer-Encoding: chunked\r\n\r\n3e8\r\n" + std::string(1000, 'a') + "\r\n0\r\n\r\n",
       post + "Transfer-Encoding: chunked\r\n\r\n" + Repeat("3\r\nabc\r\n", 49) + "0\r\n\r\n",
       post + "Content-Encoding: identity\r\nExpect: 100-Continue\r\nContent-Length: 0\r\n\r\n",
+      post + "Expect: magic\r\nContent-Length: 0\r\n\r\n",
   };
   for (const std::string& bytes : requests) {
     const Read read = Feed(bytes, 13, SmallLimits());
