@@ -121,3 +121,51 @@ def test_overload_raises_the_clients_own_error(client, echo):
             any_call(client)(says(SAID))
         assert "overloaded" in told(raised.value)
     echo.wait_metric("penstock_requests_running", lambda running: running == 0)
+
+
+KEY = "open-sesame"
+
+
+def endpoint(**how):
+    from langchain_huggingface import HuggingFaceEndpoint
+    return HuggingFaceEndpoint(max_new_tokens=60, repetition_penalty=None, typical_p=None, do_sample=False, **how)
+
+
+def hub_with_key(url, text):
+    from huggingface_hub import InferenceClient
+    return InferenceClient(url, token=KEY).text_generation(text, max_new_tokens=60, return_full_text=False)
+
+
+def text_generation_with_key(url, text):
+    from text_generation import Client
+    client = Client(url, headers={"Authorization": f"Bearer {KEY}"})
+    return client.generate(text, max_new_tokens=60).generated_text
+
+
+def openai_with_key(url, text):
+    import openai
+    client = openai.OpenAI(base_url=f"{url}/v1", api_key=KEY)
+    return client.completions.create(model="tgi", prompt=text, max_tokens=60).choices[0].text
+
+
+# LangChain sends its token to addresses of Hugging Face and to `model`, never to another `endpoint_url`.
+WITH_KEY = {
+    "huggingface_hub": hub_with_key, "text-generation": text_generation_with_key, "openai": openai_with_key,
+    "langchain model": lambda url, text: endpoint(model=url, huggingfacehub_api_token=KEY).invoke(text),
+    "langchain endpoint_url": lambda url, text: endpoint(
+        endpoint_url=url, server_kwargs={"headers": {"Authorization": f"Bearer {KEY}"}}).invoke(text)}
+
+
+@pytest.fixture(scope="module")
+def locked():
+    with Server("--shard-program", BIN / "penstock-simshard", "--tokens", "echo", "--api-profile", "tgi",
+                env={"PENSTOCK_API_KEY": KEY}) as running:
+        yield running
+
+
+@pytest.mark.parametrize("call", WITH_KEY)
+def test_the_key_as_each_client_sends_it(call, locked):
+    try:
+        assert WITH_KEY[call](locked.url, says(SAID)) == SAID
+    except ImportError as missing:
+        pytest.skip(f"{missing.name} is not installed (tests/requirements.txt)")
