@@ -11,8 +11,10 @@ With --step-time the shards are simulated ones that take so long for a step, as 
 Attackers are a process of their own, which takes only processor time that nobody else wants (SCHED_IDLE)
 and sends in small pieces: on another machine they would cost nothing here.
 
-Rounds alternate: without attackers, beside one, beside N at once (default 8). Each number of attackers gives the ratio
-of the medians of the rounds' p99 gaps, how many hostile requests got 422, how many 429, and the slowest of either.
+Rounds alternate: without attackers, beside one that asks somebody else, beside one, beside N at once (default 8). Each
+number of attackers gives the ratio of the medians of the rounds' p99 gaps, how many hostile requests got 422, how many
+429, and the slowest of either. Somebody else is a process of class SCHED_IDLE that reads the same bodies and refuses
+them, as late as the server under test did, without looking: what it costs is the attacker being on this machine.
 
 Passes when beside one attacker the p99 gap is at most 1.25 times that of the quiet rounds and each of its requests got
 422 within 2 s, and when beside N at once each got 422 or 429: they bring more grammars than are checked within a
@@ -20,6 +22,7 @@ second, so some are told to come again. Their ratio and how many answers took mo
 """
 
 import argparse
+import http.server
 import json
 import os
 import pathlib
@@ -126,6 +129,51 @@ def attack(host, port, count):
     print(json.dumps([{"times": a.times, "surprise": a.surprise} for a in attackers]))
 
 
+class Refusal(http.server.BaseHTTPRequestHandler):
+    """Reads a body and refuses it."""
+
+    protocol_version = "HTTP/1.1"
+
+    def do_POST(self):
+        left = int(self.headers["Content-Length"])
+        while left > 0:
+            left -= len(self.rfile.read(min(left, PIECE)))
+        time.sleep(self.server.seconds)
+        self.send_response(422)
+        self.send_header("Content-Length", "0")
+        self.end_headers()
+
+    def log_message(self, *_):
+        pass
+
+
+def refuse_all(seconds):
+    """The process that the attacker asks instead of the server: until its input ends."""
+    os.sched_setscheduler(0, os.SCHED_IDLE, os.sched_param(0))
+    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Refusal)
+    server.seconds = float(seconds)
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    print(server.server_port, flush=True)
+    sys.stdin.read()
+
+
+class SomebodyElse:
+    """The process that refuses all, where it is asked."""
+
+    host = "127.0.0.1"
+
+    def __init__(self, seconds):
+        command = [sys.executable, __file__, "--refuse-all", str(seconds)]
+        self.process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+        self.port = int(self.process.stdout.readline())
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.process.communicate()
+
+
 class Attackers:
     """The process, as a client beside the streams."""
 
@@ -195,8 +243,9 @@ class Side:
         self.attackers, self.gaps, self.times, self.surprises = attackers, [], {422: [], 429: []}, []
         self.known, self.new = [], []
 
-    def take_round(self, server, options):
-        neighbour, attackers = Neighbour(server), Attackers(server, self.attackers)
+    def take_round(self, server, options, asked=None):
+        """The attackers ask this server too, unless told whom."""
+        neighbour, attackers = Neighbour(server), Attackers(asked or server, self.attackers)
         clients = [attackers, neighbour] if self.attackers else [neighbour]
         self.gaps.append(round_of(server, options, clients))
         self.known += neighbour.known
@@ -220,6 +269,15 @@ class Side:
                 "no_refusals": self.surprises,
                 "known_grammar_s": {"median": statistics.median(self.known), "max": max(self.known)},
                 "new_grammar_s": {"median": statistics.median(self.new), "max": max(self.new)}}
+
+
+def take_rounds(server, options, quiet, elsewhere, one, many):
+    for _ in range(options.rounds):
+        one.take_round(server, options)
+        quiet.take_round(server, options)
+        with SomebodyElse(statistics.median(one.answer_times())) as other:
+            elsewhere.take_round(server, options, asked=other)
+        many.take_round(server, options)
 
 
 def failures(one, many, ratio):
@@ -253,21 +311,22 @@ def main():
     parser.add_argument("--cpu-threads", type=int, default=1)
     parser.add_argument("--step-time", help="of simulated shards, as 20ms")
     parser.add_argument("--attack", nargs=3, help=argparse.SUPPRESS)
+    parser.add_argument("--refuse-all", help=argparse.SUPPRESS)
     options = parser.parse_args()
     if options.attack:
         return attack(*options.attack)
-    quiet, one, many = Side(0), Side(1), Side(options.attackers)
+    if options.refuse_all:
+        return refuse_all(options.refuse_all)
+    quiet, elsewhere, one, many = sides = Side(0), Side(1), Side(1), Side(options.attackers)
     with tempfile.NamedTemporaryFile("w", suffix=".keys") as keys:
         keys.write(KEYS)
         keys.flush()
         with Server("--payload-limit", "16MiB", "--api-keys-file", keys.name, *shard_options(options)) as server:
             p99_gap(server, options.streams, 20)
-            for _ in range(options.rounds):
-                for side in (quiet, one, many):
-                    side.take_round(server, options)
-    sides = [side.report(quiet) for side in (quiet, one, many)]
-    wrong = failures(one, many, sides[1]["ratio"])
-    text = json.dumps({"shards": " ".join(shard_options(options)[-2:]), "sides": sides, "failures": wrong}, indent=1)
+            take_rounds(server, options, *sides)
+    told = {name: side.report(quiet) for name, side in zip(("quiet", "elsewhere", "one", "many"), sides)}
+    wrong = failures(one, many, told["one"]["ratio"])
+    text = json.dumps({"shards": " ".join(shard_options(options)[-2:]), **told, "failures": wrong}, indent=1)
     print(text)
     if options.json:
         options.json.write_text(text + "\n")

@@ -153,9 +153,11 @@ absl::Status CpuBackend::CopyBlocks(std::span<const BlockCopy> copies) {
 absl::Status CpuBackend::Execute(const RaggedBatch& batch) {
   logit_count_ = 0;
   PENSTOCK_RETURN_IF_ERROR(CheckBatch(batch, limits_, program_, {block_size_, cache_.blocks()}));
-  PENSTOCK_RETURN_IF_ERROR(runner_->Execute(batch));
-  logit_count_ = batch.logit_rows.size();
-  return absl::OkStatus();
+  cache_.PauseTouch();
+  const absl::Status status = runner_->Execute(batch);
+  if (status.ok()) logit_count_ = batch.logit_rows.size();
+  if (logit_count_ == 0) cache_.ResumeTouch();  // otherwise the step goes on in Logits
+  return status;
 }
 
 absl::Status CpuBackend::Similarities(std::uint32_t segment, std::span<float> out) {
@@ -187,11 +189,15 @@ absl::StatusOr<TensorView> CpuBackend::Logits(std::uint32_t first, std::uint32_t
                         std::to_string(logit_count_));
   }
   const std::size_t vocabulary = program_.vocabulary;
+  cache_.PauseTouch();
+  absl::Status status;
   if (program_.part.world > 1) {
-    PENSTOCK_RETURN_IF_ERROR(GatherLogits(first, count));
+    status = GatherLogits(first, count);
   } else {
     runner_->Logits(first, count, buffers_.logits(), vocabulary, vocabulary);
   }
+  cache_.ResumeTouch();
+  PENSTOCK_RETURN_IF_ERROR(status);
   return TensorView::Matrix(buffers_.logits(), count, program_.vocabulary, DType::kFloat32);
 }
 

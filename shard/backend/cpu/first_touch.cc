@@ -26,7 +26,10 @@ void TouchUnit(std::span<std::byte> memory, std::size_t unit) {
 void FirstTouch::Run() {
   const Time begin = SteadyNow();
   RunBehind([this] {
-    for (std::size_t i = 0; i < units_.size() && !stop_; ++i) TouchUnit(memory_, units_[i]);
+    for (std::size_t i = 0; i < units_.size() && !stop_; ++i) {
+      paused_.wait(1);
+      TouchUnit(memory_, units_[i]);
+    }
   });
   if (stop_) return;
   const auto spent = (SteadyNow() - begin) / std::chrono::milliseconds(1);

@@ -34,6 +34,14 @@ class KvCache {
     if (touch_ != nullptr) touch_->Await();
   }
 
+  // Around a step: it is not touched further meanwhile.
+  void PauseTouch() {
+    if (touch_ != nullptr) touch_->Pause();
+  }
+  void ResumeTouch() {
+    if (touch_ != nullptr) touch_->Resume();
+  }
+
   std::uint32_t blocks() const { return blocks_; }
   std::uint64_t MemoryBytes() const { return region_.bytes(); }
 

@@ -122,6 +122,8 @@ class Bench {
             {"steps", times.size()},
             {"step_ms", median * 1e3},
             {"best_step_ms", times.front() * 1e3},
+            {"p99_step_ms", times[times.size() * 99 / 100] * 1e3},
+            {"worst_step_ms", times.back() * 1e3},
             {"tokens_per_second", shape.rows / median},
             {"mean_tokens_per_second", shape.rows / mean},
             {"best_tokens_per_second", shape.rows / times.front()},

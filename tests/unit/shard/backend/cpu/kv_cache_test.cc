@@ -6,9 +6,11 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
+#include <numeric>
 #include <vector>
 
 #include "shard/backend/cpu/first_touch.h"
+#include "shard/weights/memory_region.h"
 
 namespace penstock::shard::cpu {
 namespace {
@@ -84,6 +86,28 @@ TEST(KvCache, KeepsWhatIsWrittenWhileTheRestIsTouched) {
     wrong += read[0] != block || read[1] != 0;
   }
   EXPECT_EQ(wrong, 0u);
+}
+
+TEST(FirstTouch, StandsAsideWhileItIsPaused) {
+  constexpr std::size_t kUnits = 16;
+  std::vector<std::uint32_t> units(kUnits);
+  std::iota(units.begin(), units.end(), 0u);
+  const auto touch_another = [&] {
+    auto region = MemoryRegion::Allocate(kUnits * kTouchUnit);
+    ASSERT_TRUE(region.ok());
+    FirstTouch({region->data(), region->bytes()}, units).Await();
+  };
+  auto region = MemoryRegion::Allocate(kUnits * kTouchUnit);
+  ASSERT_TRUE(region.ok());
+  FirstTouch touch({region->data(), region->bytes()}, units);
+  touch.Pause();
+  touch_another();  // long enough for the unit that it had in hand
+  const std::size_t missing = PagesMissing(region->data(), region->bytes());
+  touch_another();
+  EXPECT_EQ(PagesMissing(region->data(), region->bytes()), missing);
+  EXPECT_GT(missing, 0u);
+  touch.Await();
+  EXPECT_EQ(PagesMissing(region->data(), region->bytes()), 0u);
 }
 
 TEST(FirstTouch, AUnitMayBeShortAndItsBytesStay) {
