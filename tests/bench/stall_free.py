@@ -17,12 +17,12 @@ import json
 import pathlib
 import statistics
 import sys
-import threading
 import time
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "integration"))
 
 from penstock_testing import BIN, DEMO_MODEL, Server  # noqa: E402
+from streams import Streams  # noqa: E402
 
 STREAMS = 32
 PROMPT = 960  # plus what is generated until the long prompt comes: about 1,024
@@ -33,38 +33,7 @@ GAP_WHOLE_AT_LEAST = 9
 TTFT_AT_MOST = 1.5
 
 
-class Reader(threading.Thread):
-    """Opens one stream and reads it, and notes when each token came."""
-
-    def __init__(self, open_stream):
-        super().__init__(daemon=True)
-        self.began = time.monotonic()
-        self.open_stream = open_stream  # answers with the first token, so it is called on our thread
-        self.stream = None
-        self.news = threading.Condition()
-        self.times = []
-
-    def run(self):
-        try:
-            self.stream = self.open_stream()
-            for _ in self.stream:
-                with self.news:
-                    self.times.append(self.stream.times[-1])
-                    self.news.notify_all()
-        except (OSError, ValueError, AttributeError):
-            pass  # closed by us
-
-    def wait(self, count, seconds=300):
-        with self.news:
-            if not self.news.wait_for(lambda: len(self.times) >= count, seconds):
-                raise SystemExit(f"only {len(self.times)} tokens after {seconds} s")
-
-    def gaps(self, begin, end):
-        inside = [t for t in list(self.times) if begin <= t <= end]
-        return [b - a for a, b in zip(inside, inside[1:])]
-
-
-def completion(server, token, length, max_tokens):
+def completion(streams, token, length, max_tokens):
     body = {
         "model": "tgi",
         "prompt": [token] * length,
@@ -73,7 +42,7 @@ def completion(server, token, length, max_tokens):
         "ignore_eos": True,
         "stream": True,
     }
-    return Reader(lambda: server.stream("/v1/completions", body, timeout=300))
+    return streams.open("/v1/completions", body)
 
 
 def measure(arguments, *options):
@@ -93,26 +62,19 @@ def measure(arguments, *options):
         "--graceful-termination-timeout",
         "1s",
     )
-    with Server(*simulated, *options, model=DEMO_MODEL) as server:
+    with Server(*simulated, *options, model=DEMO_MODEL) as server, Streams(server) as streams:
         # An echo tells the ids of a text. The long prompt shares no prefix with the streams.
         echo = server.generate(" dog cat", max_new_tokens=2)["details"]["tokens"]
         token, other = (t["id"] for t in echo)
-        readers = [completion(server, token, PROMPT, 600) for _ in range(STREAMS)]
-        for reader in readers:
-            reader.start()
-        for reader in readers:
-            reader.wait(1)
+        running = [completion(streams, token, PROMPT, 600) for _ in range(STREAMS)]
+        streams.wait(running, 1)
         steady = time.monotonic()
-        for reader, seen in [(reader, len(reader.times)) for reader in readers]:
-            reader.wait(seen + STEADY_TOKENS)
-        long_prompt = completion(server, other, LONG_PROMPT, 4)
-        long_prompt.start()
-        long_prompt.wait(3)
+        streams.wait(running, max(len(reading.times) for reading in running) + STEADY_TOKENS)
+        long_prompt = completion(streams, other, LONG_PROMPT, 4)
+        streams.wait([long_prompt], 3)
         end = time.monotonic()
-        decode_step = statistics.median(g for r in readers for g in r.gaps(steady, long_prompt.began))
-        longest = max(g for r in readers for g in r.gaps(long_prompt.began - decode_step, end))
-        for reader in readers:
-            reader.stream.close()
+        decode_step = statistics.median(g for r in running for g in r.gaps(steady, long_prompt.began))
+        longest = max(g for r in running for g in r.gaps(long_prompt.began - decode_step, end))
     scale = arguments.time_scale / 1000
     return {
         "decode_step_ms": round(decode_step / scale, 3),

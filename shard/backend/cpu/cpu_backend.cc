@@ -33,6 +33,17 @@ CpuTypes TypesOf(const CpuOptions& options) {
 // Of a cache that is touched behind the start: enough for thousands of tokens.
 constexpr std::size_t kTouchedFirst = std::size_t{256} << 20;
 
+// Of those that the step writes; below them lies what it reads, but for blocks that were used before.
+std::uint32_t HighestBlock(const RaggedBatch& batch, std::uint32_t block_size) {
+  std::uint32_t highest = 0;
+  for (const RaggedSegment& segment : batch.segments) {
+    for (BlockId block : segment.blocks.subspan(segment.context_length / block_size)) {
+      highest = std::max(highest, block.value());
+    }
+  }
+  return highest;
+}
+
 class CpuBackend final : public Backend {
  public:
   CpuBackend(const CpuOptions& options, const Kernels& kernels)
@@ -153,10 +164,10 @@ absl::Status CpuBackend::CopyBlocks(std::span<const BlockCopy> copies) {
 absl::Status CpuBackend::Execute(const RaggedBatch& batch) {
   logit_count_ = 0;
   PENSTOCK_RETURN_IF_ERROR(CheckBatch(batch, limits_, program_, {block_size_, cache_.blocks()}));
-  cache_.PauseTouch();
+  cache_.StepBegins(HighestBlock(batch, block_size_));
   const absl::Status status = runner_->Execute(batch);
   if (status.ok()) logit_count_ = batch.logit_rows.size();
-  if (logit_count_ == 0) cache_.ResumeTouch();  // otherwise the step goes on in Logits
+  cache_.StepEnds();
   return status;
 }
 
@@ -189,15 +200,11 @@ absl::StatusOr<TensorView> CpuBackend::Logits(std::uint32_t first, std::uint32_t
                         std::to_string(logit_count_));
   }
   const std::size_t vocabulary = program_.vocabulary;
-  cache_.PauseTouch();
-  absl::Status status;
   if (program_.part.world > 1) {
-    status = GatherLogits(first, count);
+    PENSTOCK_RETURN_IF_ERROR(GatherLogits(first, count));
   } else {
     runner_->Logits(first, count, buffers_.logits(), vocabulary, vocabulary);
   }
-  cache_.ResumeTouch();
-  PENSTOCK_RETURN_IF_ERROR(status);
   return TensorView::Matrix(buffers_.logits(), count, program_.vocabulary, DType::kFloat32);
 }
 

@@ -23,11 +23,35 @@ void TouchUnit(std::span<std::byte> memory, std::size_t unit) {
   }
 }
 
+void FirstTouch::StepBegins(std::size_t wanted) {
+  wanted_ = std::max(wanted_.load(), wanted);
+  steps_.Advance();
+}
+
+void FirstTouch::Await() {
+  wanted_ = units_.size();
+  for (int parity = 0; parity < 2; ++parity) steps_.Advance();
+  if (thread_.joinable()) thread_.join();
+}
+
+void FirstTouch::AwaitTurn(std::size_t index) {
+  for (;;) {
+    const std::uint32_t seen = steps_.Value();
+    if (index < wanted_ || seen == idle_since_) return;
+    if (seen % 2 == 1) {
+      steps_.AwaitChangeFrom(seen);
+    } else if (!steps_.AwaitChangeFrom(seen, kIdle)) {
+      idle_since_ = seen;
+    }
+  }
+}
+
 void FirstTouch::Run() {
   const Time begin = SteadyNow();
   RunBehind([this] {
-    for (std::size_t i = 0; i < units_.size() && !stop_; ++i) {
-      paused_.wait(1);
+    for (std::size_t i = 0; i < units_.size(); ++i) {
+      AwaitTurn(i);
+      if (stop_) return;
       TouchUnit(memory_, units_[i]);
     }
   });

@@ -57,6 +57,7 @@ void KvCache::Touch(WorkerPool& pool, std::size_t touched) {
   for (std::size_t first = 0; first < blocks_; first += run) {
     AddUnits(first, std::min<std::size_t>(first + run, blocks_), marked, units);
   }
+  units_ = units.size();
   const std::size_t now = std::min(units.size(), TouchUnits(std::min(touched, memory.size())));
   // One after the other: on several NUMA nodes they lie on all of them, since any thread may read
   // any block.
@@ -65,6 +66,12 @@ void KvCache::Touch(WorkerPool& pool, std::size_t touched) {
   });
   units.erase(units.begin(), units.begin() + static_cast<std::ptrdiff_t>(now));
   if (!units.empty()) touch_ = std::make_unique<FirstTouch>(memory, std::move(units));
+}
+
+void KvCache::StepBegins(std::uint32_t highest_block) {
+  if (touch_ == nullptr) return;
+  // Units come in the order of their blocks, and the first of them are behind it already.
+  touch_->StepBegins(units_ * (std::size_t{highest_block} + 1) / blocks_);
 }
 
 HeadCache KvCache::Head(std::size_t layer, std::size_t head) const {

@@ -34,12 +34,11 @@ class KvCache {
     if (touch_ != nullptr) touch_->Await();
   }
 
-  // Around a step: it is not touched further meanwhile.
-  void PauseTouch() {
-    if (touch_ != nullptr) touch_->Pause();
-  }
-  void ResumeTouch() {
-    if (touch_ != nullptr) touch_->Resume();
+  // Around a step, with the highest block that it uses: beside steps the cache is touched up to
+  // there, and as much beyond as was at first.
+  void StepBegins(std::uint32_t highest_block);
+  void StepEnds() {
+    if (touch_ != nullptr) touch_->StepEnds();
   }
 
   std::uint32_t blocks() const { return blocks_; }
@@ -67,6 +66,7 @@ class KvCache {
   std::uint32_t blocks_ = 0;
   std::uint32_t all_blocks_ = 0;  // and spare ones
   MemoryRegion region_;
+  std::size_t units_ = 0;              // to touch
   std::unique_ptr<FirstTouch> touch_;  // last: it uses the region
 };
 

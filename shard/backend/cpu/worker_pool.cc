@@ -15,9 +15,10 @@ namespace {
 constexpr auto kSpin = std::chrono::microseconds(50);
 constexpr int kPausesPerLookAtTheClock = 16;
 
-void Futex(std::atomic<std::uint32_t>& word, int operation, std::uint32_t value) {
+void Futex(std::atomic<std::uint32_t>& word, int operation, std::uint32_t value,
+           const timespec* most = nullptr) {
   syscall(SYS_futex, reinterpret_cast<std::uint32_t*>(&word), operation | FUTEX_PRIVATE_FLAG, value,
-          nullptr, nullptr, 0);
+          most, nullptr, 0);
 }
 
 }  // namespace
@@ -41,6 +42,19 @@ void WaitCounter::AwaitChangeFrom(std::uint32_t seen) {
   sleepers_.fetch_add(1);
   while (value_.load() == seen) Futex(value_, FUTEX_WAIT, seen);
   sleepers_.fetch_sub(1);
+}
+
+bool WaitCounter::AwaitChangeFrom(std::uint32_t seen, Duration most) {
+  const Time end = SteadyNow() + most;
+  sleepers_.fetch_add(1);
+  while (value_.load() == seen) {
+    const auto left = (end - SteadyNow()) / std::chrono::nanoseconds(1);
+    if (left <= 0) break;
+    const timespec time = {left / 1'000'000'000, left % 1'000'000'000};
+    Futex(value_, FUTEX_WAIT, seen, &time);
+  }
+  sleepers_.fetch_sub(1);
+  return Value() != seen;
 }
 
 WorkerPool::WorkerPool(std::uint32_t threads, Placement placement)

@@ -13,6 +13,7 @@
 #include <thread>
 #include <vector>
 
+#include "common/time.h"
 #include "shard/backend/cpu/numa.h"
 
 namespace penstock::shard::cpu {
@@ -24,6 +25,8 @@ class alignas(64) WaitCounter {
   // Everything written before is seen by whom this lets through.
   void Advance();
   void AwaitChangeFrom(std::uint32_t seen);
+  // False when the time has passed without a change.
+  bool AwaitChangeFrom(std::uint32_t seen, Duration most);
 
  private:
   std::atomic<std::uint32_t> value_ = 0;

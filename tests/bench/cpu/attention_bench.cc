@@ -1,9 +1,9 @@
 // Attention of the CPU backend alone: JSON on stdout, one object per case.
 //
-//   penstock-attention-bench [threads] [prefill|decode|all] [bfloat16|float32|int8]
+//   penstock-attention-bench [threads] [prefill|decode|chunk|all] [bfloat16|float32|int8]
 //
 // Decode: one query token for each of B sequences over `context` positions. Prefill: the last 512
-// tokens of a prompt. Every case reads other cells in turn, so that they come from memory. The
+// tokens of a prompt. Chunk: a few tokens of one. Every case reads other cells in turn, so that they come from memory. The
 // roofline is the larger of bytes / read bandwidth and operations / product peak, measured in the
 // same seconds; `of_registers` is the share of what registers alone multiply.
 #include <algorithm>
@@ -127,7 +127,7 @@ class AttentionCase {
 
 std::vector<Case> Cases(const std::string& which) {
   std::vector<Case> cases;
-  if (which != "prefill") {
+  if (which == "decode" || which == "all") {
     for (std::uint32_t context : {127u, 1023u, 4095u}) {
       for (std::uint32_t batch : {1u, 8u, 32u}) cases.push_back({4, 8, 64, batch, context, 1});
     }
@@ -136,11 +136,17 @@ std::vector<Case> Cases(const std::string& which) {
       cases.push_back({kv, group, dim, 8, 1023, 1});
     }
   }
-  if (which != "decode") {
+  if (which == "prefill" || which == "all") {
     cases.push_back({4, 8, 64, 1, 0, 512});
     cases.push_back({4, 8, 64, 1, 1536, 512});
     cases.push_back({4, 1, 64, 1, 1536, 512});
     cases.push_back({2, 4, 128, 1, 1536, 512});
+  }
+  if (which == "chunk" || which == "all") {  // of a prompt that other sequences' decodes go with
+    for (std::uint32_t context : {128u, 512u, 1536u}) {
+      for (std::uint32_t tokens : {4u, 8u, 16u, 32u}) cases.push_back({3, 3, 64, 1, context, tokens});
+    }
+    cases.push_back({3, 3, 64, 16, 383, 1});
   }
   return cases;
 }
@@ -181,7 +187,7 @@ int Main(int argc, char** argv) {
   const auto threads = argc > 1 ? static_cast<std::uint32_t>(std::atoi(argv[1])) : 2u;
   WorkerPool pool(threads);
   MachinePeaks peaks(threads, kCellBytes);
-  const std::string which = argc > 2 ? argv[2] : "";
+  const std::string which = argc > 2 ? argv[2] : "all";
   const KvType cells = ParseKvType(argc > 3 ? argv[3] : "bfloat16").value_or(KvType::kBFloat16);
   for (const Case& c : Cases(which)) {
     Report(*FindKernels(*isa, DType::kBFloat16), cells, c, pool, peaks);

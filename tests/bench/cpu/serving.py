@@ -6,7 +6,7 @@ import subprocess
 import time
 
 from programs import BIN, Server, ShardAlone, load, median, model
-from stall_free import Reader  # programs puts tests/bench on the path
+from streams import Streams  # programs puts tests/bench on the path
 
 STREAMS = 8  # of acceptance 3
 USERS = (1, 2, 4, 6, 8, 10, 12, 16, 20, 24, 32)
@@ -90,41 +90,33 @@ def draw_users(results):
     return subprocess.run(command, input=json.dumps(charts), capture_output=True, text=True, check=True).stdout
 
 
-def token_reader(server, first, length, max_tokens):
-    """Reads /generate_stream, which has an event for every token, also for one that is half a character."""
+def open_stream(streams, first, length, max_tokens):
+    """Of /generate_stream, which has an event for every token, also for one that is half a character."""
     text = (chr(ord("A") + first) + "penstock " * length)[:length]  # a token per byte; no two share a prefix
-    return Reader(lambda: server.generate_stream(text, timeout=300, max_new_tokens=max_tokens))
+    return streams.open("/generate_stream", {"inputs": text, "parameters": {"max_new_tokens": max_tokens}})
 
 
-def decode_for(readers, steps):
+def decode_for(streams, running, steps):
     """Waits until all have so many tokens more; the gaps meanwhile."""
-    begin = max(reader.times[-1] for reader in readers)
-    for reader, seen in [(reader, len(reader.times)) for reader in readers]:
-        reader.wait(seen + steps)
-    return [gap for reader in readers for gap in reader.gaps(begin, time.monotonic())]
+    begin = max(reading.times[-1] for reading in running)
+    streams.wait(running, max(len(reading.times) for reading in running) + steps)
+    return [gap for reading in running for gap in reading.gaps(begin, time.monotonic())]
 
 
-def one_prompt(server, first):
+def one_prompt(streams, first):
     """16 streams decode, a long prompt comes and goes. Before and after it they decode alone, since this processor's
     speed may change meanwhile: the usual gap is that of both."""
-    readers = [token_reader(server, first + i, STALL_PROMPT, STALL_TOKENS) for i in range(STALL_STREAMS)]
-    for reader in readers:
-        reader.start()
-    for reader in readers:
-        reader.wait(8)
-    alone = decode_for(readers, DECODE_STEPS)
-    long_prompt = token_reader(server, first + STALL_STREAMS, LONG_PROMPT, 4)
-    long_prompt.start()
-    long_prompt.wait(3)
+    running = [open_stream(streams, first + i, STALL_PROMPT, STALL_TOKENS) for i in range(STALL_STREAMS)]
+    streams.wait(running, 8)
+    alone = decode_for(streams, running, DECODE_STEPS)
+    long_prompt = open_stream(streams, first + STALL_STREAMS, LONG_PROMPT, 4)
+    streams.wait([long_prompt], 3)
     begin, end = long_prompt.began, long_prompt.times[-1]
-    long_prompt.join(10)
-    alone += decode_for(readers, DECODE_STEPS)
+    alone += decode_for(streams, running, DECODE_STEPS)
     decode_step = statistics.median(alone)
-    gaps = [gap for reader in readers for gap in reader.gaps(begin - decode_step, end)]
-    for reader in readers:
-        reader.stream.close()
-    for reader in readers:
-        reader.join(10)
+    gaps = [gap for reading in running for gap in reading.gaps(begin - decode_step, end)]
+    for reading in running:
+        streams.close(reading)
     return {
         "decode_step_ms": decode_step * 1000,
         "longest_decode_gap_ms": max(alone) * 1000,
@@ -137,8 +129,8 @@ def one_prompt(server, first):
 
 def gaps_around_a_prompt(shape, rounds, *options):
     """Longest gap of running streams while a long prompt is computed, and their usual gap: the median round and all."""
-    with serve(shape, *options) as server:
-        runs = [one_prompt(server, (STALL_STREAMS + 1) * i) for i in range(rounds)]
+    with serve(shape, *options) as server, Streams(server) as streams:
+        runs = [one_prompt(streams, (STALL_STREAMS + 1) * i) for i in range(rounds)]
     middle = sorted(runs, key=lambda run: run["gap_ratio"])[(rounds - 1) // 2]
     return {**middle, "rounds": runs}
 

@@ -88,8 +88,9 @@ TEST(KvCache, KeepsWhatIsWrittenWhileTheRestIsTouched) {
   EXPECT_EQ(wrong, 0u);
 }
 
-TEST(FirstTouch, StandsAsideWhileItIsPaused) {
+TEST(FirstTouch, BesideStepsTouchesOnlyWhatTheyMayUse) {
   constexpr std::size_t kUnits = 16;
+  constexpr std::size_t kWanted = 6;
   std::vector<std::uint32_t> units(kUnits);
   std::iota(units.begin(), units.end(), 0u);
   const auto touch_another = [&] {
@@ -100,12 +101,14 @@ TEST(FirstTouch, StandsAsideWhileItIsPaused) {
   auto region = MemoryRegion::Allocate(kUnits * kTouchUnit);
   ASSERT_TRUE(region.ok());
   FirstTouch touch({region->data(), region->bytes()}, units);
-  touch.Pause();
-  touch_another();  // long enough for the unit that it had in hand
+  touch.StepBegins(kWanted);
+  touch_another();  // long enough for those, and one that it had in hand
+  EXPECT_EQ(PagesMissing(region->data(), kWanted * kTouchUnit), 0u);
   const std::size_t missing = PagesMissing(region->data(), region->bytes());
   touch_another();
   EXPECT_EQ(PagesMissing(region->data(), region->bytes()), missing);
   EXPECT_GT(missing, 0u);
+  touch.StepEnds();
   touch.Await();
   EXPECT_EQ(PagesMissing(region->data(), region->bytes()), 0u);
 }

@@ -1,0 +1,74 @@
+"""Streams that a benchmark reads beside the server on the same processors: all on the calling thread, and the bytes
+of an event are not looked at, so that reading costs the server little."""
+
+import json
+import selectors
+import socket
+import struct
+import time
+
+RESET_WHEN_CLOSED = struct.pack("ii", 1, 0)  # SO_LINGER
+
+
+class Reading:
+    """One stream, and when each of its events came."""
+
+    def __init__(self, connection):
+        self.connection = connection
+        self.began = time.monotonic()
+        self.times = []
+        self.ended = False
+        self.tail = b""
+
+    def take(self):
+        data = self.connection.sock.recv(1 << 16)
+        self.ended = not data
+        if not self.times and b"HTTP/1.1" in data and b"HTTP/1.1 200" not in data:
+            raise SystemExit(f"refused: {data.decode(errors='replace')}")
+        self.times += [time.monotonic()] * (self.tail + data).count(b"\n\n")  # the end of an event, and of nothing else
+        self.tail = data[-1:]
+
+    def gaps(self, begin, end):
+        inside = [t for t in self.times if begin <= t <= end]
+        return [b - a for a, b in zip(inside, inside[1:])]
+
+
+class Streams:
+    """Opens streams of a server and reads them while the caller waits for events of some."""
+
+    def __init__(self, server):
+        self.server = server
+        self.selector = selectors.DefaultSelector()
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        for key in list(self.selector.get_map().values()):
+            self.close(key.data)
+        self.selector.close()
+
+    def open(self, path, body):
+        connection = self.server.connect()
+        reading = Reading(connection)
+        connection.request("POST", path, json.dumps(body), {"Content-Type": "application/json"})
+        self.selector.register(connection.sock, selectors.EVENT_READ, reading)
+        return reading
+
+    def wait(self, readings, count, seconds=300):
+        """Until each of these has had so many events."""
+        deadline = time.monotonic() + seconds
+        while any(len(reading.times) < count for reading in readings):
+            ready = self.selector.select(max(0.0, deadline - time.monotonic()))
+            if not ready:
+                raise SystemExit(f"only {min(len(reading.times) for reading in readings)} events after {seconds} s")
+            for key, _ in ready:
+                key.data.take()
+                if key.data.ended:
+                    self.close(key.data)
+
+    def close(self, reading):
+        """Cuts the connection at once, as a killed client does."""
+        self.selector.unregister(reading.connection.sock)
+        reading.connection.sock.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, RESET_WHEN_CLOSED)
+        reading.connection.close()
