@@ -138,7 +138,7 @@ class Refusal(http.server.BaseHTTPRequestHandler):
         left = int(self.headers["Content-Length"])
         while left > 0:
             left -= len(self.rfile.read(min(left, PIECE)))
-        time.sleep(self.server.seconds)
+        self.server.over.wait(self.server.seconds)
         self.send_response(422)
         self.send_header("Content-Length", "0")
         self.end_headers()
@@ -151,10 +151,11 @@ def refuse_all(seconds):
     """The process that the attacker asks instead of the server: until its input ends."""
     os.sched_setscheduler(0, os.SCHED_IDLE, os.sched_param(0))
     server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Refusal)
-    server.seconds = float(seconds)
+    server.seconds, server.over = float(seconds), threading.Event()
     threading.Thread(target=server.serve_forever, daemon=True).start()
     print(server.server_port, flush=True)
     sys.stdin.read()
+    server.over.set()
 
 
 class SomebodyElse:

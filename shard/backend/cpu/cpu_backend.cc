@@ -33,7 +33,8 @@ CpuTypes TypesOf(const CpuOptions& options) {
 // Of a cache that is touched behind the start: enough for thousands of tokens.
 constexpr std::size_t kTouchedFirst = std::size_t{256} << 20;
 
-// Of those that the step writes; below them lies what it reads, but for blocks that were used before.
+// Of those that the step writes; below them lies what it reads, but for blocks that were used
+// before.
 std::uint32_t HighestBlock(const RaggedBatch& batch, std::uint32_t block_size) {
   std::uint32_t highest = 0;
   for (const RaggedSegment& segment : batch.segments) {

@@ -37,11 +37,12 @@ void FirstTouch::Await() {
 void FirstTouch::AwaitTurn(std::size_t index) {
   for (;;) {
     const std::uint32_t seen = steps_.Value();
-    if (index < wanted_ || seen == idle_since_) return;
+    if (index < wanted_) return;
     if (seen % 2 == 1) {
       steps_.AwaitChangeFrom(seen);
-    } else if (!steps_.AwaitChangeFrom(seen, kIdle)) {
+    } else if (seen == idle_since_ || !steps_.AwaitChangeFrom(seen, kIdle)) {
       idle_since_ = seen;
+      return;
     }
   }
 }

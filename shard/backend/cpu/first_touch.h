@@ -65,7 +65,7 @@ class FirstTouch {
   std::atomic<std::size_t> wanted_ = 0;
   WaitCounter steps_;             // odd within a step
   std::uint32_t idle_since_ = 1;  // the count behind which no step had begun for kIdle; odd: none
-  std::thread thread_;  // last: it uses the rest
+  std::thread thread_;            // last: it uses the rest
 };
 
 }  // namespace penstock::shard::cpu

@@ -3,9 +3,10 @@
 //   penstock-attention-bench [threads] [prefill|decode|chunk|all] [bfloat16|float32|int8]
 //
 // Decode: one query token for each of B sequences over `context` positions. Prefill: the last 512
-// tokens of a prompt. Chunk: a few tokens of one. Every case reads other cells in turn, so that they come from memory. The
-// roofline is the larger of bytes / read bandwidth and operations / product peak, measured in the
-// same seconds; `of_registers` is the share of what registers alone multiply.
+// tokens of a prompt. Chunk: a few tokens of one. Every case reads other cells in turn, so that
+// they come from memory. The roofline is the larger of bytes / read bandwidth and operations /
+// product peak, measured in the same seconds; `of_registers` is the share of what registers alone
+// multiply.
 #include <algorithm>
 #include <boost/json.hpp>
 #include <chrono>
@@ -144,7 +145,8 @@ std::vector<Case> Cases(const std::string& which) {
   }
   if (which == "chunk" || which == "all") {  // of a prompt that other sequences' decodes go with
     for (std::uint32_t context : {128u, 512u, 1536u}) {
-      for (std::uint32_t tokens : {4u, 8u, 16u, 32u}) cases.push_back({3, 3, 64, 1, context, tokens});
+      for (std::uint32_t tokens : {4u, 8u, 16u, 32u})
+        cases.push_back({3, 3, 64, 1, context, tokens});
     }
     cases.push_back({3, 3, 64, 16, 383, 1});
   }

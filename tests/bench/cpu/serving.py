@@ -13,8 +13,9 @@ USERS = (1, 2, 4, 6, 8, 10, 12, 16, 20, 24, 32)
 STALL_STREAMS = 16
 STALL_PROMPT = 64
 STALL_TOKENS = 1024  # more than come until the long prompt is through
-DECODE_STEPS = 40  # before the long prompt and after it
+DECODE_STEPS = 100  # before the long prompt and after it
 LONG_PROMPT = 2048
+ROUNDS = 5
 
 
 def serve(shape, *options):
@@ -141,5 +142,5 @@ def stall_free(shape, quick, *options):
     one_step = ("--prefill", "whole", "--max-step-tokens", LONG_PROMPT + 64)
     whole = gaps_around_a_prompt(shape, 1, *one_step, *room, *options)
     target = round(1.4 * whole["decode_step_ms"], 1)
-    budget = gaps_around_a_prompt(shape, 1 if quick else 3, "--target-inter-token-ms", target, *room, *options)
+    budget = gaps_around_a_prompt(shape, 1 if quick else ROUNDS, "--target-inter-token-ms", target, *room, *options)
     return {"target_inter_token_ms": target, "budget": budget, "whole": whole}
