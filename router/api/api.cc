@@ -120,8 +120,8 @@ Admission Api::AdmitPlain(const RequestHead& head) const {
   const Route* same_path = nullptr;
   for (const Route& route : Routes()) {
     if (!IsServed(route, tgi_profile) || !Matches(route, head.path)) continue;
-    // A closed route decides for its path, so that methods cannot be probed without the key.
-    if (same_path == nullptr || route.access == Access::kKey) same_path = &route;
+    // Methods of a path cannot be probed without the key, unless one is open: `/`, as in TGI.
+    if (same_path == nullptr || route.access == Access::kPublic) same_path = &route;
     if (Serves(route, head.method)) matched = &route;
   }
   const Dialect dialect = same_path != nullptr ? DialectOf(*same_path, context_.options)

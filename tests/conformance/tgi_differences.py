@@ -12,7 +12,7 @@ ALLOCATION = 1024  # tokens that TGI asks its shards for at once
 def _body(exchange):
     with_text = exchange["request"].get("body") or ""
     try:
-        body = json.loads(with_text)
+        body, _ = json.JSONDecoder().raw_decode(with_text.lstrip())  # what follows is not read
     except ValueError:
         return {}
     return body if isinstance(body, dict) else {}
@@ -104,6 +104,8 @@ def _tools_as_json(exchange):
     messages = body.get("messages")
     roles = [m.get("role") for m in messages if isinstance(m, dict)] if isinstance(messages, list) else []
     if exchange["config"] == "b" and {"tool", "ipython"} & set(map(str, roles)):
+        return True
+    if exchange["config"] == "b" and re.search("[<>&']", json.dumps(body.get("tools") or "")):
         return True
     return exchange["config"] == "d" and body.get("tools") is not None and \
         body.get("tool_choice") != "none"

@@ -85,7 +85,7 @@ class VertexAnswer final : public AnswerWriter {
   std::vector<std::string> texts_;
 };
 
-// Only the length and the seed of an instance's parameters count, as in TGI.
+// Only the length and the seed of an instance's parameters count, as in TGI; of a chat all do.
 Request Reduced(const Request& request) {
   Request reduced = request;
   reduced.parameters = Parameters{};
@@ -131,7 +131,7 @@ void PrepareNext(ApiContext& context, std::shared_ptr<VertexJob> job) {
                          if (const auto* error = std::get_if<ApiError>(&prepared)) {
                            return RefuseRequest(context, *job->exchange, Dialect::kTgi, *error);
                          }
-                         job->requests.push_back(Reduced(std::get<PreparedChat>(prepared).request));
+                         job->requests.push_back(std::get<PreparedChat>(std::move(prepared)).request);
                          PrepareNext(context, job);
                        });
   }

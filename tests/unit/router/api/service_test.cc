@@ -209,6 +209,8 @@ TEST_F(ServiceTest, WithAKeyEveryRouteIsClosedUnlessItsRowOpensIt) {
   EXPECT_EQ(refused.headers.at("www-authenticate"), "Bearer");
   EXPECT_THAT(refused.body, HasSubstr("\"code\":\"invalid_api_key\""));
   EXPECT_EQ(Get("/generate").status, 401);  // methods are not told without the key
+  EXPECT_EQ(RawClient::Fetch(port_, "PUT / HTTP/1.1\r\nHost: x\r\n\r\n").status,
+            405);  // GET is open
 }
 
 TEST_F(ServiceTest, WithoutTheKeyASizeIsNotTold) {
