@@ -126,14 +126,15 @@ void PrepareNext(ApiContext& context, std::shared_ptr<VertexJob> job) {
       job->requests.push_back(Reduced(*request));
       continue;
     }
-    return PrepareChat(context, std::get<ChatRequest>(instance.what),
-                       [&context, job](std::variant<PreparedChat, ApiError> prepared) {
-                         if (const auto* error = std::get_if<ApiError>(&prepared)) {
-                           return RefuseRequest(context, *job->exchange, Dialect::kTgi, *error);
-                         }
-                         job->requests.push_back(std::get<PreparedChat>(std::move(prepared)).request);
-                         PrepareNext(context, job);
-                       });
+    return PrepareChat(
+        context, std::get<ChatRequest>(instance.what),
+        [&context, job](std::variant<PreparedChat, ApiError> prepared) {
+          if (const auto* error = std::get_if<ApiError>(&prepared)) {
+            return RefuseRequest(context, *job->exchange, Dialect::kTgi, *error);
+          }
+          job->requests.push_back(std::get<PreparedChat>(std::move(prepared)).request);
+          PrepareNext(context, job);
+        });
   }
   Launch(context, job);
 }
