@@ -7,6 +7,7 @@ import socket
 import struct
 import time
 
+EVENT = b"\ndata:"  # its begin, and nothing else: line ends within JSON are escaped
 RESET_WHEN_CLOSED = struct.pack("ii", 1, 0)  # SO_LINGER
 
 
@@ -25,8 +26,9 @@ class Reading:
         self.ended = not data
         if not self.times and b"HTTP/1.1" in data and b"HTTP/1.1 200" not in data:
             raise SystemExit(f"refused: {data.decode(errors='replace')}")
-        self.times += [time.monotonic()] * (self.tail + data).count(b"\n\n")  # the end of an event, and of nothing else
-        self.tail = data[-1:]
+        data = self.tail + data
+        self.times += [time.monotonic()] * data.count(EVENT)
+        self.tail = data[-len(EVENT) + 1:]
 
     def gaps(self, begin, end):
         inside = [t for t in self.times if begin <= t <= end]

@@ -131,5 +131,6 @@ PIECES = {
     "tp2-beside-busy-0.5b": lambda quick: beside_busy.beside_busy("0.5b", 24, 3, quick),
     "start-1.1b": lambda quick: start.start("1.1b", quick),
     "stall-free-135m": lambda quick: serving.stall_free("135m", quick),
+    "stall-free-135m-1-thread": lambda quick: serving.stall_free("135m", quick, "--cpu-threads", 1),
 }
 QUICK = tuple(name for name in PIECES if name == "models" or ("135m" in name and "int8" not in name))

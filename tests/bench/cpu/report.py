@@ -45,11 +45,12 @@ def serving_goals(results):
         if "rows" in results.get(f"users-{shape}", {}):
             most = results[f"users-{shape}"]["most_users_within_twice"]
             yield goal(f"{shape}: users within twice the latency of one", most, 10, "users")
-    stall = results.get("stall-free-135m", {})
-    if "budget" in stall:
-        gap = stall["budget"]["gap_ratio"]
-        yield at_most("135m: longest gap / decode step, with a budget", gap, 2.5)
-        yield goal("135m: the same with whole prompts", stall["whole"]["gap_ratio"], 5)
+
+
+def stall_goals(results):
+    for name, result in pieces(results, "stall-free-", "budget"):
+        yield at_most(f"{name}: longest gap / decode step, with a budget", result["budget"]["gap_ratio"], 2.5)
+        yield goal(f"{name}: the same with whole prompts", result["whole"]["gap_ratio"], 5)
 
 
 def busy_goals(results):
@@ -71,7 +72,7 @@ def start_goals(results):
 
 
 def goals(results):
-    makers = (compare_goals, batch_goals, serving_goals, busy_goals, start_goals)
+    makers = (compare_goals, batch_goals, serving_goals, stall_goals, busy_goals, start_goals)
     return [entry for make in makers for entry in make(results)]
 
 

@@ -137,10 +137,10 @@ def gaps_around_a_prompt(shape, rounds, *options):
 
 
 def stall_free(shape, quick, *options):
-    """With whole prompts first, which also tells the decode-only step; the budget leaves 0.4 of it to the prompt."""
+    """With whole prompts first, which also tells the decode-only step; the budget leaves half of it to the prompt."""
     room = ("--max-total-tokens", LONG_PROMPT + 512)  # what warm-up has to try is no longer than that
     one_step = ("--prefill", "whole", "--max-step-tokens", LONG_PROMPT + 64)
     whole = gaps_around_a_prompt(shape, 1, *one_step, *room, *options)
-    target = round(1.4 * whole["decode_step_ms"], 1)
+    target = round(1.5 * whole["decode_step_ms"], 1)
     budget = gaps_around_a_prompt(shape, 1 if quick else ROUNDS, "--target-inter-token-ms", target, *room, *options)
     return {"target_inter_token_ms": target, "budget": budget, "whole": whole}
