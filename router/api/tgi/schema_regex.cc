@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "router/api/json/writer.h"
+#include "router/api/tgi/optional_members.h"
 
 namespace penstock::router::tgi {
 namespace {
@@ -17,7 +18,7 @@ namespace {
 using json::Number;
 using json::Value;
 
-constexpr std::size_t kMaxBytes = std::size_t{1} << 20;  // of the expression
+constexpr std::size_t kMaxBytes = std::size_t{256} << 10;  // of an expression, as text/grammar.h
 constexpr int kMaxDepth = 64;
 
 constexpr std::string_view kBlank = "[ ]?";
@@ -125,6 +126,11 @@ class Compiler {
     return "";
   }
 
+  std::string FailTooLong() {
+    return Fail("the expression of this schema must have at most " + std::to_string(kMaxBytes) +
+                " bytes");
+  }
+
   std::string Any(const Value& schema) {
     if (error_) return "";
     if (++depth_ > kMaxDepth) {
@@ -134,7 +140,7 @@ class Compiler {
     --depth_;
     bytes_ += regex.size();
     if (bytes_ > kMaxBytes * kMaxDepth || regex.size() > kMaxBytes) {
-      return Fail("the expression is longer than " + std::to_string(kMaxBytes) + " bytes");
+      return FailTooLong();
     }
     return regex;
   }
@@ -215,29 +221,16 @@ class Compiler {
     return regex;
   }
 
-  // One alternative for each first member that is present for sure.
   std::string NoneRequired(const Value& properties) {
     std::vector<std::string> parts;
     std::size_t bytes = 0;
     for (const Value::Member& member : properties.members) {
       parts.push_back(Member(member));
-      bytes += parts.back().size() + 8;
-      if (error_ || bytes * properties.members.size() > kMaxBytes) break;
+      bytes += parts.back().size();
+      if (error_ || bytes > kMaxBytes) break;
     }
-    if (bytes * properties.members.size() > kMaxBytes) {
-      return Fail("the expression is longer than " + std::to_string(kMaxBytes) + " bytes");
-    }
-    std::vector<std::string> patterns;
-    for (std::size_t i = 0; i < parts.size(); ++i) {
-      std::string pattern;
-      for (std::size_t j = 0; j < parts.size(); ++j) {
-        if (j < i) pattern.append("(").append(parts[j]).append(kBlank).append(",)?");
-        if (j == i) pattern += parts[j];
-        if (j > i) pattern.append("(").append(kBlank).append(",").append(parts[j]).append(")?");
-      }
-      patterns.push_back(std::move(pattern));
-    }
-    return "(" + Joined(patterns, "|") + ")?";
+    const auto regex = AnyInOrder(parts, std::string(kBlank) + ",", kMaxBytes);
+    return regex ? "(" + *regex + ")?" : FailTooLong();
   }
 
   std::string AllOf(const Value&, const Value& list) {
