@@ -92,7 +92,7 @@ def llama_batches(file, rows, context, tokens=8):
     computing it for each, and reading more than one copy of it)."""
     size = context + max(rows) * (tokens + 1) + 64
     lines = llama_json("llama-batched-bench", "-m", file, "-c", size, "-b", 2048, "-ub", 512, "-npp", context,
-                       "-ntg", tokens, "-npl", ",".join(map(str, rows)), "-pps", "--output-format", "jsonl")
+                       "-ntg", tokens, "-npl", ",".join(map(str, rows)), "-pps", "-kvu", "--output-format", "jsonl")
     return {line["pl"]: line["speed_tg"] for line in lines}
 
 
