@@ -143,6 +143,14 @@ def test_tools_give_a_valid_call_even_from_a_weak_model():
             assert json.loads(call["arguments"])["unit"] in ("c", "f")
 
 
+def test_a_small_schema_of_many_optional_properties_is_no_large_grammar(server):
+    names = [f"name{i}" for i in range(200)]
+    schema = {"type": "object", "properties": {name: {"type": "string"} for name in names}}
+    text = server.generate(PROMPT, max_new_tokens=40, do_sample=True, seed=SEED,
+                           grammar={"type": "json", "value": schema})["generated_text"]
+    assert re.match(r'\{( ?"name\d+| ?\}| ?"?n?a?m?e?$)', text), text
+
+
 BAD = [
     ({"type": "regex", "value": "("}, "grammar is not valid: unclosed group"),
     ({"type": "regex", "value": "(?=a)b"}, "grammar is not valid: look-around"),

@@ -212,13 +212,18 @@ class Compiler {
     std::size_t last = required.size() - 1;
     while (!required[last]) --last;
     std::string regex;
+    std::vector<std::string> behind;
     for (std::size_t i = 0; i < required.size() && !error_; ++i) {
       std::string part = Member(properties.members[i]);
+      if (i > last) {
+        behind.push_back(std::move(part));
+        continue;
+      }
       if (i < last) part.append(kBlank).append(",");
-      if (i > last) part = std::string(kBlank) + "," + part;
       regex += required[i] ? part : "(" + part + ")?";
     }
-    return regex;
+    const auto rest = AnyBehind(behind, std::string(kBlank) + ",", kMaxBytes);
+    return rest ? regex + *rest : FailTooLong();
   }
 
   std::string NoneRequired(const Value& properties) {

@@ -21,6 +21,16 @@ using Keys = std::vector<int>;
 
 std::string Name(int key) { return std::string("\"") + static_cast<char>('a' + key) + "\""; }
 
+// Some keys in their order; half the time one more anywhere.
+Keys RandomKeys(int count, std::mt19937& draw) {
+  Keys keys;
+  for (int key = 0; key < count; ++key) {
+    if (draw() % 2 == 0) keys.push_back(key);
+  }
+  if (draw() % 2 == 0) keys.insert(keys.begin() + draw() % (keys.size() + 1), draw() % count);
+  return keys;
+}
+
 // Of `count` properties; those of the bits of `required` are required.
 std::string Expression(int count, unsigned required) {
   std::string properties;
@@ -114,6 +124,24 @@ TEST(TgiOptionalMembers, BesideRequiredOnes) {
   for (int count = 1; count <= 4; ++count) {
     for (unsigned required = 1; required < 1u << count; ++required) {
       ExpectTheObjectsOf(count, required);
+    }
+  }
+}
+
+// More than what is written in one block.
+TEST(TgiOptionalMembers, ManyOfThemBehindARequiredOneAndWithoutIt) {
+  const unsigned seed = std::random_device()();
+  std::mt19937 draw(seed);
+  for (const int count : {9, 16, 17, 26}) {
+    for (const unsigned required : {0u, 1u, 2u, 1u << (count - 1)}) {
+      const std::regex regex(Expression(count, required));
+      for (int i = 0; i < 200; ++i) {
+        const Keys keys = RandomKeys(count, draw);
+        const std::string text = Object(keys, Comma::kRight, draw);
+        const bool once = std::adjacent_find(keys.begin(), keys.end()) == keys.end();
+        ASSERT_EQ(std::regex_match(text, regex), once && IsMeant(keys, required))
+            << text << " of " << count << ", required " << required << ", seed " << seed;
+      }
     }
   }
 }
