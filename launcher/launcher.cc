@@ -135,7 +135,8 @@ int Launch(options::Values values, const ServingSource& serving) {
   if (!machine.ok() && problem.error.empty()) problem = {kExitFailure, Message(machine.status())};
   if (problem.error.empty()) {
     const absl::Status model = ResolveModelId(values);
-    problem = model.ok() ? CheckBeforeStart(values, *machine) : Problem{kExitModel, Message(model)};
+    const int code = absl::IsInvalidArgument(model) ? kExitUsage : kExitModel;
+    problem = model.ok() ? CheckBeforeStart(values, *machine) : Problem{code, Message(model)};
   }
   if (problem.error.empty()) {
     for (const std::string& warning : DeviceWarnings(values, *machine)) log::Warn(warning);

@@ -8,6 +8,7 @@
 #include <filesystem>
 #include <string>
 
+#include "common/exit_codes.h"
 #include "common/log.h"
 #include "common/notify.h"
 #include "common/status.h"
@@ -21,12 +22,16 @@ namespace {
 
 constexpr int kSignalExit = 128;  // plus the signal, as shells count
 
+// A server ends as asked. With --download-only the end would pass for a model that is there.
+void EndServer(int) { ::_exit(kExitOk); }
+void EndDownload(int signal) { ::_exit(kSignalExit + signal); }
+
 // As the first process of a container, a program is not ended by a signal that it leaves alone.
 class EndOnSignals {
  public:
-  EndOnSignals() {
+  explicit EndOnSignals(void (*end)(int)) {
     struct sigaction action = {};
-    action.sa_handler = [](int signal) { ::_exit(kSignalExit + signal); };
+    action.sa_handler = end;
     for (std::size_t i = 0; i < kCount; ++i) ::sigaction(kSignals[i], &action, &before_[i]);
   }
   ~EndOnSignals() {
@@ -60,7 +65,7 @@ absl::Status ResolveModelId(options::Values& values) {
     const auto line = text.Line(model, notice, std::chrono::steady_clock::now());
     if (line.has_value()) log::Info(*line);
   };
-  const EndOnSignals guard;
+  const EndOnSignals guard(values.GetBool("download-only") ? &EndDownload : &EndServer);
   PENSTOCK_ASSIGN_OR_RETURN(const hub::ResolvedModel resolved,
                             hub::ResolveModel(Settings(values), model, need, progress));
   if (!resolved.warning.empty()) log::Warn(resolved.warning);

@@ -14,6 +14,7 @@
 
 #include "common/exit_codes.h"
 #include "common/status.h"
+#include "common/world_size.h"
 #include "launcher/launch_plan.h"
 #include "launcher/read_file.h"
 #include "launcher/unique_fd.h"
@@ -56,18 +57,47 @@ bool ScalesPositions(const boost::json::object& config) {
   return false;
 }
 
+std::optional<std::int64_t> Integer(const boost::json::object& config, std::string_view name) {
+  const auto* value = config.if_contains(name);
+  if (value == nullptr || !value->is_int64()) return std::nullopt;
+  return value->as_int64();
+}
+
 // The context that config.json gives, where nothing else there makes it longer.
-absl::Status CheckLength(const options::Values& values) {
-  const std::optional<std::int64_t> asked = values.FindInt("max-total-tokens");
+absl::Status CheckLength(const options::Values& values, const boost::json::object& config) {
+  const std::optional<std::int64_t> positions = Integer(config, "max_position_embeddings");
+  if (!positions || ScalesPositions(config)) return absl::OkStatus();
+  const std::string context = std::to_string(*positions) + ", the model's context";
+  if (const auto total = values.FindInt("max-total-tokens"); total && *total > *positions) {
+    return BadValue("max-total-tokens", std::to_string(*total), "at most " + context);
+  }
+  if (const auto input = values.FindInt("max-input-tokens"); input && *input >= *positions) {
+    return BadValue("max-input-tokens", std::to_string(*input), "below " + context);
+  }
+  return absl::OkStatus();
+}
+
+// Sizes that make no sense are left to the shard, which names the model's file.
+absl::Status CheckRanks(const options::Values& values, const boost::json::object& config) {
+  CutSizes sizes;
+  const auto take = [&config](std::string_view name, std::uint64_t& size) {
+    if (const auto found = Integer(config, name); found && *found > 0) {
+      size = static_cast<std::uint64_t>(*found);
+    }
+  };
+  take("num_attention_heads", sizes.heads);
+  take("num_key_value_heads", sizes.kv_heads);
+  take("intermediate_size", sizes.intermediate);
+  return CheckWorldSize(static_cast<std::uint64_t>(values.GetInt("num-shard")), sizes);
+}
+
+// Whether options fit the model, as far as its config.json tells.
+absl::Status CheckFit(const options::Values& values) {
   const std::string& folder = values.GetString("model-id");
   PENSTOCK_ASSIGN_OR_RETURN(const std::string text, ReadModelFile(folder, "config.json"));
   const boost::json::object config = boost::json::parse(text).as_object();
-  const auto* positions = config.if_contains("max_position_embeddings");
-  if (!asked || positions == nullptr || !positions->is_int64()) return absl::OkStatus();
-  if (ScalesPositions(config)) return absl::OkStatus();
-  if (*asked <= positions->as_int64()) return absl::OkStatus();
-  return BadValue("max-total-tokens", std::to_string(*asked),
-                  "at most " + std::to_string(positions->as_int64()) + ", the model's context");
+  PENSTOCK_RETURN_IF_ERROR(CheckLength(values, config));
+  return CheckRanks(values, config);
 }
 
 bool HasSafetensors(const std::string& folder) {
@@ -188,8 +218,8 @@ Problem CheckBeforeStart(const options::Values& values, const Machine& machine) 
   const absl::Status model = CheckModelFolder(values.GetString("model-id"), use);
   if (!model.ok()) return {kExitModel, Message(model)};
   if (use == ModelUse::kWeights) {
-    const absl::Status length = CheckLength(values);
-    if (!length.ok()) return {kExitUsage, Message(length)};
+    const absl::Status fit = CheckFit(values);
+    if (!fit.ok()) return {kExitUsage, Message(fit)};
   }
   const absl::Status device = CheckDevice(values, machine);
   if (!device.ok()) return {kExitDevice, Message(device)};

@@ -17,8 +17,8 @@ struct Problem {
   std::string error;  // empty: none
 };
 
-// Options for simulated shards only, the sockets' folder, the model's, the device and the address,
-// in this order.
+// Options for simulated shards only, the sockets' folder, the model's, its lengths and heads
+// against the options, the device and the address, in this order.
 Problem CheckBeforeStart(const options::Values& values, const Machine& machine);
 
 // A warning for each option that asks for something of GPUs where none is used.

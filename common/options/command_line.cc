@@ -18,6 +18,12 @@ void PrintErrors(const Program& program, std::string_view lines) {
   }
 }
 
+void PrintWarnings(const Program& program, const Values& values) {
+  for (const std::string& warning : values.warnings()) {
+    std::fprintf(stderr, "%s: warning: %s\n", std::string(program.name).c_str(), warning.c_str());
+  }
+}
+
 }  // namespace
 
 CommandLine ReadCommandLine(const Program& program, int argc, const char* const* argv,
@@ -33,9 +39,6 @@ CommandLine ReadCommandLine(const Program& program, int argc, const char* const*
     return {Values(program), kExitUsage};
   }
   CommandLine result{*std::move(values), std::nullopt};
-  for (const std::string& warning : result.values.warnings()) {
-    std::fprintf(stderr, "%s: warning: %s\n", std::string(program.name).c_str(), warning.c_str());
-  }
   std::string text;
   if (result.values.HasValue("help")) {
     text = HelpText(program, result.values.GetString("help"));
@@ -44,8 +47,11 @@ CommandLine ReadCommandLine(const Program& program, int argc, const char* const*
   } else if (result.values.GetBool("print-config")) {
     text = result.values.Describe();
   } else {
+    // A program with a log says them there, in its format.
+    if (Find(program, "log-format") == nullptr) PrintWarnings(program, result.values);
     return result;
   }
+  PrintWarnings(program, result.values);
   std::fputs(text.c_str(), stdout);
   result.exit_code = kExitOk;
   return result;

@@ -20,6 +20,7 @@ void ConfigureLog(const Values& values, std::string_view component) {
       values.GetString("log-format") == "json" || (has_switch && values.GetBool("json-output"));
   log::Configure(component, LevelOf(values.GetString("log-level")),
                  json ? log::Format::kJson : log::Format::kText);
+  for (const std::string& warning : values.warnings()) log::Warn(warning);
 }
 
 }  // namespace penstock::options

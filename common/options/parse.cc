@@ -344,12 +344,23 @@ void Parser::CheckOffered(const Setting& setting) {
   }
 }
 
+// As the manual of the program's name has it: --tokenizer-name of text-generation-router.
+std::string_view NameIn(const Program& program, const OptionSpec& spec) {
+  if (program.profile == nullptr) return spec.name;
+  std::string_view other;
+  for (const EnvironmentRow& row : program.profile->environment) {
+    if (row.option == spec.name) return spec.name;
+    if (!row.option.empty() && Find(program, row.option) == &spec) other = row.option;
+  }
+  return other.empty() ? spec.name : other;
+}
+
 void Parser::CheckRequired() {
   for (const OptionSpec* spec : program_.options) {
     const bool required = (spec->required & program_.component) != 0;
     if (!required || values_.HasValue(spec->name)) continue;
-    errors_.push_back(absl::StrCat("--", std::string(spec->name), ": is required; it must be ",
-                                   DescribeAccepted(*spec)));
+    errors_.push_back(absl::StrCat("--", std::string(NameIn(program_, *spec)),
+                                   ": is required; it must be ", DescribeAccepted(*spec)));
   }
 }
 

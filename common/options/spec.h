@@ -25,7 +25,7 @@ enum class Type {
   kMemory,    // bytes as above, or a share: 0.5, 50%
   kDuration,  // 90 (seconds), 90s, 250ms, 10us, 5m
   kEnum,
-  kList,  // a,b or the option repeated
+  kList,  // a,b or the option repeated; of integers where the row has a `min`
 };
 
 // A set of programs, as bits.

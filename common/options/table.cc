@@ -127,7 +127,9 @@ std::string DescribeType(const OptionSpec& spec) {
     case Type::kEnum:
       return DescribeChoices(spec.choices);
     case Type::kList:
-      return "a list of texts separated by commas";
+      return (HoldsIntegers(spec) ? "a list of integers" + DescribeRange(spec)
+                                  : std::string("a list of texts")) +
+             " separated by commas";
   }
   return "";
 }
@@ -204,6 +206,10 @@ std::string YamlKey(const OptionSpec& spec) {
   std::string key(spec.name);
   std::replace(key.begin(), key.end(), '-', '_');
   return key;
+}
+
+bool HoldsIntegers(const OptionSpec& spec) {
+  return spec.type == Type::kList && spec.min != -std::numeric_limits<double>::infinity();
 }
 
 std::string DescribeAccepted(const OptionSpec& spec) {

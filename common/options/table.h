@@ -46,6 +46,9 @@ std::string YamlKey(const OptionSpec& spec);          // max_step_tokens
 // What the option accepts, in words: "an integer from 0 to 65535", "chunked or whole".
 std::string DescribeAccepted(const OptionSpec& spec);
 
+// Of a list: whether each item is an integer within the row's limits.
+bool HoldsIntegers(const OptionSpec& spec);
+
 // Levenshtein's distance.
 std::size_t EditDistance(std::string_view a, std::string_view b);
 

@@ -1,5 +1,6 @@
 #include "common/options/value.h"
 
+#include <algorithm>
 #include <cmath>
 #include <optional>
 #include <utility>
@@ -139,10 +140,12 @@ std::optional<Parsed> ParseEnum(const OptionSpec& spec, std::string_view text) {
   return std::nullopt;
 }
 
-std::optional<Parsed> ParseList(std::string_view text) {
+std::optional<Parsed> ParseList(const OptionSpec& spec, std::string_view text) {
   std::vector<std::string> items =
       absl::StrSplit(absl::string_view(text.data(), text.size()), ',', absl::SkipEmpty());
   if (items.empty()) return std::nullopt;
+  const auto fits = [&](const std::string& item) { return ParseInt(spec, item).has_value(); };
+  if (HoldsIntegers(spec) && !std::ranges::all_of(items, fits)) return std::nullopt;
   return Parsed(std::move(items));
 }
 
@@ -167,7 +170,7 @@ std::optional<Parsed> ParseByType(const OptionSpec& spec, std::string_view text)
     case Type::kEnum:
       return ParseEnum(spec, text);
     case Type::kList:
-      return ParseList(text);
+      return ParseList(spec, text);
   }
   return std::nullopt;
 }

@@ -126,7 +126,7 @@ struct CommandLine {
 };
 
 // Parse with the process environment; prints help, version, configuration (stdout), warnings and
-// errors (stderr).
+// errors (stderr). Warnings of a program with --log-format are left to ConfigureLog (log_setup.h).
 CommandLine ReadCommandLine(const Program& program, int argc, const char* const* argv,
                             ReadConfig read_config = {}, ReadMore read_more = {});
 

@@ -76,6 +76,7 @@ struct FileFetcher::Piece {
   int attempt = 0;             // File::wrong when it began: contents of an earlier one are void
   absl::Status status;         // of writing
   bool whole = false;          // the answer is the whole file
+  bool too_long = false;       // the answer goes on behind its end
   bool stale() const { return !file->download || attempt != file->wrong; }
 };
 
@@ -116,7 +117,7 @@ void FileFetcher::Ask(File& file, milliseconds delay) {
 
 void FileFetcher::OnAnswer(File& file, const HttpResponse& response) {
   if (IsTransient(response)) {
-    const auto delay = RetryDelay(++file.failures, response);
+    const auto delay = RetryDelay(file.url, ++file.failures, response);
     if (delay) return Ask(file, *delay);
     return transfers_.Stop(HubError(settings_, repo_, file.name, response));
   }
@@ -227,7 +228,10 @@ bool FileFetcher::OnBytes(Piece& piece, long code, std::string_view bytes) {
 bool FileFetcher::TakeBytes(Piece& piece, std::string_view bytes) {
   File& file = *piece.file;
   const std::uint64_t end = piece.whole ? file.download->size() : piece.range.end;
-  if (bytes.size() > end - piece.at) return false;  // more than there is
+  if (bytes.size() > end - piece.at) {
+    piece.too_long = true;
+    return false;
+  }
   piece.status = file.download->Write(piece.at, bytes);
   if (!piece.status.ok()) return false;
   piece.at += bytes.size();
@@ -260,11 +264,16 @@ void FileFetcher::OnPieceDone(const std::shared_ptr<Piece>& piece, HttpResponse 
   if (response.status.ok() && any) return FillConnections();
   const bool refused = response.status.ok() && response.code >= 400 && !IsTransient(response);
   if (refused) return transfers_.Stop(HubError(settings_, repo_, file.name, response));
+  if (piece->too_long) {
+    response.refused = "its answer is longer than what was asked for";
+  } else if (response.status.ok() && response.code < 300) {
+    response.refused = "its answer ends before the bytes that were asked for";
+  }
   Retry(file, response);
 }
 
 void FileFetcher::Retry(File& file, const HttpResponse& response) {
-  const auto delay = RetryDelay(++file.failures, response);
+  const auto delay = RetryDelay(file.url, ++file.failures, response);
   if (!delay) return transfers_.Stop(HubError(settings_, repo_, file.name, response));
   StartPiece(file, *delay);
 }

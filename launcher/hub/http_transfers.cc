@@ -96,6 +96,16 @@ std::string HttpResponse::Header(std::string_view name) const {
   return it == headers.end() ? "" : it->second;
 }
 
+bool IsHttpUrl(const std::string& text) {
+  const std::unique_ptr<CURLU, decltype(&curl_url_cleanup)> url(curl_url(), &curl_url_cleanup);
+  if (curl_url_set(url.get(), CURLUPART_URL, text.c_str(), 0) != CURLUE_OK) return false;
+  char* scheme = nullptr;
+  curl_url_get(url.get(), CURLUPART_SCHEME, &scheme, 0);
+  const std::string name = scheme == nullptr ? "" : scheme;
+  curl_free(scheme);
+  return name == "http" || name == "https";
+}
+
 struct HttpTransfers::Impl {
   CURLM* multi = curl_multi_init();
   std::map<CURL*, std::unique_ptr<Transfer>> running;

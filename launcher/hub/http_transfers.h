@@ -23,7 +23,9 @@ struct HttpResponse {
   absl::Status status;  // of the transfer; OK says nothing of the code
   long code = 0;
   std::map<std::string, std::string, std::less<>> headers;  // of the last answer; lower-case names
-  std::string Header(std::string_view name) const;          // empty when it has none
+  std::string
+      refused;  // why its receiver cannot use the body, where `status` and `code` do not say
+  std::string Header(std::string_view name) const;  // empty when it has none
 };
 
 struct HttpRequest {
@@ -39,6 +41,9 @@ struct HttpRequest {
   std::function<bool(long code, std::string_view bytes)> body;
   std::function<void(HttpResponse)> done;
 };
+
+// Whether it has the form http(s)://host, with a path or without.
+bool IsHttpUrl(const std::string& text);
 
 class HttpTransfers {
  public:

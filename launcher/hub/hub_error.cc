@@ -2,6 +2,10 @@
 
 #include <algorithm>
 #include <charconv>
+#include <cstdio>
+
+#include "common/log.h"
+#include "common/status.h"
 
 namespace penstock::hub {
 namespace {
@@ -22,6 +26,22 @@ std::string TokenAdvice(const HubSettings& settings) {
              : "the token in HF_TOKEN belongs to an account that may not read it";
 }
 
+std::chrono::milliseconds Pause(int failures, const HttpResponse& response) {
+  const std::string asked = response.Header("retry-after");
+  int seconds = 0;
+  if (std::from_chars(asked.data(), asked.data() + asked.size(), seconds).ec == std::errc() &&
+      seconds >= 0) {
+    return std::min<std::chrono::milliseconds>(std::chrono::seconds(seconds), kLongestDelay);
+  }
+  return kFirstDelay * (1 << std::max(0, failures - 1));
+}
+
+std::string Trouble(const std::string& url, const HttpResponse& response) {
+  if (!response.refused.empty()) return url + ": " + response.refused;
+  if (!response.status.ok()) return Message(response.status);
+  return url + ": answer " + std::to_string(response.code);
+}
+
 }  // namespace
 
 absl::Status HubError(const HubSettings& settings, const std::string& repo, const std::string& what,
@@ -29,6 +49,10 @@ absl::Status HubError(const HubSettings& settings, const std::string& repo, cons
   const std::string model = "--model-id " + repo;
   const std::string code = response.Header("x-error-code");
   const std::string answer = "answer " + std::to_string(response.code);
+  if (!response.refused.empty()) {
+    return absl::UnavailableError(model + ": " + what + ": " + settings.endpoint + ": " +
+                                  response.refused);
+  }
   if (!response.status.ok()) {
     return absl::UnavailableError(model + ": " + std::string(response.status.message()) +
                                   "; HF_HUB_OFFLINE=1 uses only what is in the cache");
@@ -64,15 +88,15 @@ bool IsTransient(const HttpResponse& response) {
          response.code >= 500;
 }
 
-std::optional<std::chrono::milliseconds> RetryDelay(int failures, const HttpResponse& response) {
+std::optional<std::chrono::milliseconds> RetryDelay(const std::string& url, int failures,
+                                                    const HttpResponse& response) {
   if (failures >= kTries) return std::nullopt;
-  const std::string asked = response.Header("retry-after");
-  int seconds = 0;
-  if (std::from_chars(asked.data(), asked.data() + asked.size(), seconds).ec == std::errc() &&
-      seconds >= 0) {
-    return std::min<std::chrono::milliseconds>(std::chrono::seconds(seconds), kLongestDelay);
-  }
-  return kFirstDelay * (1 << std::max(0, failures - 1));
+  const std::chrono::milliseconds delay = Pause(failures, response);
+  char seconds[32];
+  std::snprintf(seconds, sizeof seconds, "%g", std::chrono::duration<double>(delay).count());
+  log::Warn(Trouble(url, response) + "; asking again in " + seconds + " s, try " +
+            std::to_string(failures + 1) + " of " + std::to_string(kTries));
+  return delay;
 }
 
 }  // namespace penstock::hub

@@ -120,7 +120,10 @@ absl::StatusOr<RepoInfo> ParseInfo(const std::string& repo, const std::string& t
 class InfoRequest {
  public:
   InfoRequest(const HubSettings& settings, const std::string& repo, bool patient)
-      : settings_(settings), repo_(repo), patient_(patient) {}
+      : settings_(settings),
+        repo_(repo),
+        patient_(patient),
+        url_(settings.endpoint + "/api/models/" + repo + "/revision/" + settings.revision) {}
 
   absl::StatusOr<RepoInfo> Ask() {
     Start(std::chrono::milliseconds(0));
@@ -133,7 +136,7 @@ class InfoRequest {
   void Start(std::chrono::milliseconds delay) {
     text_.clear();
     HttpRequest request;
-    request.url = settings_.endpoint + "/api/models/" + repo_ + "/revision/" + settings_.revision;
+    request.url = url_;
     request.token = settings_.token;
     request.body = [this](long, std::string_view bytes) {
       text_ += bytes;
@@ -144,9 +147,14 @@ class InfoRequest {
   }
 
   void OnAnswer(const HttpResponse& response) {
+    if (text_.size() > kMostInfoBytes) {
+      return transfers_.Stop(ModelError(repo_,
+                                        "the hub's answer is longer than 16 MiB, so not the "
+                                        "description of a model"));
+    }
     if (IsTransient(response)) {
-      const auto delay = RetryDelay(++failures_, response);
-      if (delay && patient_) return Start(*delay);
+      const auto delay = patient_ ? RetryDelay(url_, ++failures_, response) : std::nullopt;
+      if (delay) return Start(*delay);
     } else if (response.code < 400) {
       return;
     }
@@ -156,6 +164,7 @@ class InfoRequest {
   const HubSettings& settings_;
   const std::string& repo_;
   const bool patient_;
+  const std::string url_;
   HttpTransfers transfers_;
   std::string text_;
   int failures_ = 0;
@@ -230,6 +239,10 @@ absl::StatusOr<ResolvedModel> ResolveModel(const HubSettings& settings, const st
     return absl::NotFoundError("--model-id " + model + ": revision " + settings.revision +
                                " is not whole in " + cache.folder().string() +
                                ", and HF_HUB_OFFLINE forbids to fetch it");
+  }
+  if (!IsHttpUrl(settings.endpoint)) {
+    return absl::InvalidArgumentError("HF_ENDPOINT " + settings.endpoint +
+                                      ": must be a URL of the form https://HOST or http://HOST");
   }
   const absl::StatusOr<RepoInfo> info = InfoRequest(settings, model, !whole).Ask();
   if (info.ok()) return FromHub(settings, cache, model, need, *info, progress);

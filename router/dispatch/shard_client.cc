@@ -7,6 +7,7 @@
 #include <string_view>
 #include <utility>
 
+#include "common/log.h"
 #include "common/status.h"
 #include "penstock/v1/shard.grpc.pb.h"
 #include "router/dispatch/execute_stream.h"
@@ -21,6 +22,7 @@ constexpr int kReconnectMs = 100;  // at first, then more
 constexpr int kMostReconnectMs = 1'000;
 constexpr int kTcpConnectMs = 2'000;  // a TLS handshake over a network
 constexpr std::chrono::milliseconds kAskWhy{500};
+constexpr std::chrono::milliseconds kSilentWait{1'000};  // then the wait is logged
 constexpr int kKeepaliveMs = 10'000;
 
 constexpr std::chrono::milliseconds kMostPingPause{1'000};
@@ -115,13 +117,23 @@ absl::Status ShardClient::WithRank(const absl::Status& status, const char* call)
 }
 
 absl::StatusOr<ShardFacts> ShardClient::Describe(Deadline deadline) {
+  const Deadline patience = std::chrono::system_clock::now() + kSilentWait;
+  absl::StatusOr<ShardFacts> facts = DescribeBy(std::min(deadline, patience));
+  if (absl::IsDeadlineExceeded(facts.status()) && patience < deadline) {
+    log::Info("waiting for shard " + std::to_string(rank_) + " at " + address_);
+    facts = DescribeBy(deadline);
+  }
+  if (!facts.ok()) return WithRank(WhyUnreachable(facts.status()), "Describe");
+  return facts;
+}
+
+absl::StatusOr<ShardFacts> ShardClient::DescribeBy(Deadline deadline) {
   grpc::ClientContext context;
   const std::stop_callback on_stop(stop_, [&context] { context.TryCancel(); });
   context.set_deadline(deadline);
   context.set_wait_for_ready(true);
   v1::DescribeResponse response;
-  const grpc::Status status = connection_->stub->Describe(&context, {}, &response);
-  if (!status.ok()) return WithRank(WhyUnreachable(FromGrpc(status)), "Describe");
+  PENSTOCK_RETURN_IF_ERROR(FromGrpc(connection_->stub->Describe(&context, {}, &response)));
   return ToFacts(response);
 }
 

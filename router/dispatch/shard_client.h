@@ -94,8 +94,8 @@ class ShardClient {
   ShardClient(const ShardClient&) = delete;
   ShardClient& operator=(const ShardClient&) = delete;
 
-  // Waits for the shard's socket to appear, until the deadline; then the error says the address and
-  // why it could not be reached.
+  // Waits for the shard's socket to appear, until the deadline, and says so after a second; then
+  // the error says the address and why it could not be reached.
   absl::StatusOr<ShardFacts> Describe(Deadline deadline);
   // Returns when loading has ended; `progress` is called from the calling thread.
   absl::Status WatchLoad(Deadline deadline,
@@ -130,6 +130,7 @@ class ShardClient {
   absl::Status ConnectForExecute(Deadline deadline);
 
   // Why a call that waited for the connection got none.
+  absl::StatusOr<ShardFacts> DescribeBy(Deadline deadline);
   absl::Status WhyUnreachable(absl::Status status);
   absl::Status WithRank(const absl::Status& status, const char* call) const;
 

@@ -166,8 +166,9 @@ std::optional<Failure> App::FormGroups() {
     log::Info("stopped before the shards were ready");
     return Failure{kExitOk, absl::OkStatus()};
   }
-  if (!outcome.ok()) return Failure{kExitShardLost, outcome};
-  return std::nullopt;
+  if (outcome.ok()) return std::nullopt;
+  // A cache that does not fit is found by shards that live on.
+  return Failure{absl::IsResourceExhausted(outcome) ? kExitMemory : kExitShardLost, outcome};
 }
 
 std::optional<Failure> App::StartEngine() {

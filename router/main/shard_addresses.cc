@@ -8,7 +8,9 @@
 #include <cerrno>
 #include <charconv>
 #include <cstdint>
+#include <set>
 #include <sstream>
+#include <string>
 #include <system_error>
 #include <utility>
 
@@ -39,12 +41,16 @@ absl::StatusOr<std::string> ParseAddress(const std::string& text) {
 
 absl::StatusOr<ShardGroups> ParseShardGroups(std::string_view text) {
   ShardGroups groups;
+  std::set<std::string> seen;
   std::istringstream parts{std::string(text)};
   for (std::string part; std::getline(parts, part, ';');) {
     std::istringstream entries(part);
     groups.emplace_back();
     for (std::string entry; std::getline(entries, entry, ',');) {
       PENSTOCK_ASSIGN_OR_RETURN(std::string address, ParseAddress(entry));
+      if (!seen.insert(address).second) {
+        return BadValue("shards", entry, "an address of its own for each rank");
+      }
       groups.back().push_back(std::move(address));
     }
     if (groups.back().empty()) return BadValue("shards", text, "without an empty group");

@@ -3,33 +3,16 @@
 #include <algorithm>
 
 #include "common/status.h"
+#include "common/world_size.h"
 
 namespace penstock::shard {
-namespace {
-
-// What operators write for it.
-constexpr std::string_view kWorld = "num-shard";
-
-absl::Status CheckDivides(std::uint32_t world, std::uint32_t size, std::string_view what) {
-  if (size % world == 0) return absl::OkStatus();
-  return BadValue(kWorld, std::to_string(world),
-                  "a divisor of the model's " + std::to_string(size) + " " + std::string(what));
-}
-
-}  // namespace
 
 absl::StatusOr<Partition> MakePartition(const ModelSpec& spec, std::uint32_t rank,
                                         std::uint32_t world) {
   if (world == 0 || rank >= world) {
     return BadValue("rank", std::to_string(rank), "below the world size " + std::to_string(world));
   }
-  PENSTOCK_RETURN_IF_ERROR(CheckDivides(world, spec.heads, "attention heads"));
-  PENSTOCK_RETURN_IF_ERROR(CheckDivides(world, spec.intermediate, "FFN columns"));
-  if (spec.kv_heads % world != 0 && world % spec.kv_heads != 0) {
-    return BadValue(
-        kWorld, std::to_string(world),
-        "a divisor or a multiple of the model's " + std::to_string(spec.kv_heads) + " K/V heads");
-  }
+  PENSTOCK_RETURN_IF_ERROR(CheckWorldSize(world, {spec.heads, spec.kv_heads, spec.intermediate}));
   Partition part;
   part.rank = rank;
   part.world = world;

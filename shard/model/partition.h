@@ -24,8 +24,7 @@ struct Partition {
   std::uint32_t vocabulary_padded = 0;  // the same on every rank; padding rows are zero
 };
 
-// InvalidArgument with the numbers when `world` does not divide the query heads or the FFN width,
-// or neither divides nor is divided by the K/V heads.
+// The error of CheckWorldSize (common/world_size.h); InvalidArgument for a rank beyond the world.
 absl::StatusOr<Partition> MakePartition(const ModelSpec& spec, std::uint32_t rank,
                                         std::uint32_t world);
 

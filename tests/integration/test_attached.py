@@ -122,9 +122,19 @@ def test_a_group_of_another_model_is_refused_by_name(run, folder):
     router.wait_line(r"`group \d.fingerprint` must be simulated-\d+ as in group \d", 30)
 
 
+def test_the_wait_for_an_absent_shard_is_said_once(run, folder):
+    router = run(Attached(f"{unix(folder, 'a-0')}"))
+    router.wait_line(f"waiting for shard 0 at {folder}/a-0", 30)
+    run(simshard("--shard-uds-path", f"{folder}/a"))
+    router.wait_ready()
+    assert sum("waiting for shard" in line for line in router.lines) == 1
+
+
 @pytest.mark.parametrize("options, message", [
     (("--shards", "tcp:127.0.0.1:7000"), "shards.*with --shard-tls-cert"),
     (("--shards", "unix:relative"), "shards.*unix:/PATH or tcp:HOST:PORT"),
+    (("--shards", "unix:/a,unix:/a"), "shards. must be an address of its own.*Given: unix:/a$"),
+    (("--shards", "unix:/a;unix:/b,unix:/a"), "shards. must be an address of its own"),
     (("--shards", "tcp:host:0"), "shards.*tcp:HOST:PORT"),
     ((), "one of --shards and --shard-uds-path"),
     (("--shards", "unix:/a", "--shard-tls-cert", "/missing"), "shard-tls-cert.*PEM file"),

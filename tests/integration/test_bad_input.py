@@ -20,11 +20,11 @@ def edit_config(model, **changes):
     path.write_text(json.dumps(config))
 
 
-def refuse(*options, model):
-    """Output and exit code of a launcher that must not come up."""
+def refuse(*options, model, code=None):
+    """The last line of a launcher that must not come up, and ends with this code if one is given."""
     process = Process([BIN / "penstock-launcher", "--model-id", model, "--port", "0", *options])
-    code = process.wait_exit(60)
-    assert code != 0
+    ended = process.wait_exit(60)
+    assert ended != 0 and code in (None, ended), process.output()
     return process.lines[-1]
 
 
@@ -60,8 +60,21 @@ def test_hostile_weights_header(tmp_path):
 
 
 def test_world_size_that_does_not_divide():
-    line = refuse("--num-shard", "3", model=DEMO_MODEL)
-    assert "3" in line and ("heads" in line or "num_attention_heads" in line), line
+    line = refuse("--num-shard", "3", model=DEMO_MODEL, code=2)
+    assert "`num-shard` must be a divisor of the model's 8 attention heads. Given: 3" in line
+
+
+def test_prompts_longer_than_the_context_are_refused_before_anything_starts():
+    process = Process([BIN / "penstock-launcher", "--model-id", DEMO_MODEL, "--port", "0",
+                       "--max-input-tokens", "3000"])
+    assert process.wait_exit() == 2
+    assert "`max-input-tokens` must be below 2048, the model's context" in process.lines[-1]
+    assert "shard" not in process.output()
+
+
+def test_a_cache_without_room_for_a_block_is_a_matter_of_memory():
+    line = refuse("--kv-cache-memory", "1KiB", model=DEMO_MODEL, code=4)
+    assert "`kv-cache-memory` must be at least one block" in line
 
 
 def test_busy_port():

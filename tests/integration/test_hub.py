@@ -31,11 +31,16 @@ def environment(tmp_path, hub=None, **more):
     return {**clean, **more}
 
 
-def fetch(tmp_path, hub=None, model=REPO, options=(), **env):
-    """(exit code, what was printed, last line of the log) of a launcher that only fetches."""
-    done = subprocess.run(
+def run_fetch(tmp_path, hub=None, model=REPO, options=(), **env):
+    """A launcher that only fetches, at its end."""
+    return subprocess.run(
         [BIN / "penstock-launcher", "--model-id", model, "--port", "0", "--download-only", *options],
         env=environment(tmp_path, hub, **env), capture_output=True, text=True, timeout=60)
+
+
+def fetch(*arguments, **options):
+    """(exit code, what was printed, last line of the log) of a launcher that only fetches."""
+    done = run_fetch(*arguments, **options)
     return done.returncode, done.stdout.strip(), (done.stderr.strip().splitlines() or [""])[-1]
 
 
@@ -136,7 +141,11 @@ def test_cut_connections_are_taken_up_again(tmp_path, hub, ranges):
         assert hub.served < 1.1 * sum(map(len, FILES.values())), "only what was missing came again"
 
 
-def test_a_killed_start_goes_on_where_it_stopped(tmp_path, hub):
+@pytest.mark.parametrize("options, code", [
+    (["--download-only"], 128 + signal.SIGTERM),  # the model is not there
+    ([], 0),                                      # a server was asked to stop
+])
+def test_a_killed_start_goes_on_where_it_stopped(tmp_path, hub, options, code):
     """A file's last bytes hang. The others are on disk when the launcher is killed: the server gave up
     their connection, and the launcher asks for what is missing only when it has kept what came."""
     reached = threading.Event()
@@ -153,11 +162,11 @@ def test_a_killed_start_goes_on_where_it_stopped(tmp_path, hub):
         return True
 
     hub.trouble[WEIGHTS] = hang
-    child = subprocess.Popen([BIN / "penstock-launcher", "--model-id", REPO, "--download-only"],
+    child = subprocess.Popen([BIN / "penstock-launcher", "--model-id", REPO, "--port", "0", *options],
                              env=environment(tmp_path, hub), stderr=subprocess.DEVNULL)
     assert reached.wait(30)
     child.send_signal(signal.SIGTERM)
-    assert child.wait(10) == 128 + signal.SIGTERM
+    assert child.wait(10) == code
     release.set()
     asked = []
     hub.trouble[WEIGHTS] = lambda handler, start, end, content: asked.append((start, end))
@@ -178,9 +187,45 @@ def test_busy_and_failing_hubs_are_asked_again(tmp_path, hub):
         return code is not None
 
     hub.trouble["tokenizer.json"] = fail
-    code, folder, _ = fetch(tmp_path, hub)
-    assert code == 0
-    check_snapshot(folder)
+    done = run_fetch(tmp_path, hub)
+    assert done.returncode == 0
+    check_snapshot(done.stdout.strip())
+    for what in (f"{hub.url}/api/models/{REPO}/revision/main: answer 429; asking again in 0 s, try 2 of 6",
+                 "/revision/main: answer 503; asking again in 0.4 s, try 3 of 6",
+                 "/tokenizer.json: answer 503; asking again in 0.2 s, try 2 of 6"):
+        assert done.stderr.count(what) == 1, done.stderr
+    assert done.stderr.count("asking again") == 6
+
+
+def give(handler, body):
+    """A partial answer with a body that need not be what was asked for."""
+    handler.send_response(206)
+    handler.send_header("Content-Length", str(len(body)))
+    handler.send_header("Retry-After", "0")
+    handler.end_headers()
+    handler.wfile.write(body)
+    return True
+
+
+@pytest.mark.parametrize("length, said", [
+    (lambda asked: asked + 7, "its answer is longer than what was asked for"),
+    (lambda asked: 0, "its answer ends before the bytes that were asked for"),
+])
+def test_answers_of_another_length_are_named(tmp_path, hub, length, said):
+    def wrong(handler, start, end, content):
+        return give(handler, b"x" * length(end - start))
+
+    hub.trouble["config.json"] = wrong
+    code, _, error = fetch(tmp_path, hub)
+    assert code == 3 and error.endswith(f"--model-id {REPO}: config.json: {hub.url}: {said}"), error
+
+
+@pytest.mark.parametrize("endpoint", ["ftp://hub", "not a url", "http://"])
+def test_an_endpoint_that_is_none_is_refused_by_name(tmp_path, endpoint):
+    done = run_fetch(tmp_path, HF_ENDPOINT=endpoint)
+    assert done.returncode == 2
+    assert f"HF_ENDPOINT {endpoint.rstrip('/')}: must be a URL" in done.stderr
+    assert "asking again" not in done.stderr
 
 
 def test_wrong_contents_are_fetched_again(tmp_path, hub):
@@ -253,7 +298,7 @@ def test_a_renamed_model_is_followed(tmp_path, hub):
 ])
 def test_what_cannot_be_found_is_said(tmp_path, hub, model, options, words):
     code, _, error = fetch(tmp_path, hub, model=model, options=options)
-    assert code == 3 and words in error
+    assert code == (2 if "must be" in words else 3) and words in error
 
 
 def test_offline_without_the_model_is_an_error(tmp_path, hub):

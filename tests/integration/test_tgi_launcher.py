@@ -64,9 +64,10 @@ def test_variables_alone_start_a_server():
         commands = server.children()
         assert len(commands) == 3, commands
         assert "secret" not in str(commands)
+    assert server.lines[0].startswith("{"), "the warnings of the start are no plain lines"
     logs = [json.loads(line) for line in server.lines if line.startswith("{")]
     assert logs and all("message" in record for record in logs)
-    assert any("CUDA_GRAPHS=1,2,4: has no effect" in line for line in server.lines)
+    assert any("CUDA_GRAPHS=1,2,4: has no effect" in record["message"] for record in logs)
 
 
 def test_defaults_are_those_of_the_replaced_program():
@@ -105,6 +106,7 @@ def test_what_cannot_be_is_refused_by_name_before_anything_starts():
      "text-generation-launcher: error: the argument '--max-best-of <MAX_BEST_OF>' cannot be used multiple times"),
     (["--max-total-tokens", "100000"], "must be at most 2048, the model's context"),
     (["--api-keys-file", "/nowhere/keys"], "/nowhere/keys"),
+    (["--cuda-graphs", "a,b"], "--cuda-graphs a,b: must be a list of integers of at least 0"),
     (["--no-such-flag"], "text-generation-launcher: error: --no-such-flag: unknown option"),
 ])
 def test_refusals_say_what_to_do(options, said):

@@ -25,6 +25,7 @@ constexpr OptionSpec kRows[] = {
      .help = "Permission to run code that comes with the model."},
     {.name = "cuda-graphs",
      .type = Type::kList,
+     .min = 0,
      .advanced = true,
      .components = kLauncher,
      .harmless = "0",

@@ -141,6 +141,35 @@ TEST(CheckBeforeStartTest, EachProblemHasItsExitCode) {
   EXPECT_THAT(CheckBeforeStart(values, machine).error, HasSubstr("--tokens echo"));
 }
 
+TEST(CheckBeforeStartTest, OptionsThatTheModelCannotHaveAreNamed) {
+  TempFolder dir;
+  dir.Write("config.json",
+            R"({"model_type": "llama", "max_position_embeddings": 512, "num_attention_heads": 12,
+                "num_key_value_heads": 4, "intermediate_size": 120})");
+  dir.Write("tokenizer.json", "{}");
+  dir.Write("model.safetensors", "");
+  const auto check = [&](const char* name, const char* value) {
+    options::Values values(options::ProgramFor(options::kLauncher));
+    for (const auto& [key, text] : {std::pair<const char*, std::string>{"model-id", dir.path()},
+                                    {"hostname", "127.0.0.1"},
+                                    {"port", "0"},
+                                    {name, value}}) {
+      EXPECT_TRUE(values.Set(key, text).ok());
+    }
+    const Problem problem = CheckBeforeStart(values, Machine());
+    EXPECT_EQ(problem.exit_code, problem.error.empty() ? kExitOk : kExitUsage);
+    return problem.error;
+  };
+  EXPECT_EQ(check("max-input-tokens", "512"),
+            "`max-input-tokens` must be below 512, the model's context. Given: 512");
+  EXPECT_EQ(check("max-input-tokens", "511"), "");
+  EXPECT_EQ(check("num-shard", "5"),
+            "`num-shard` must be a divisor of the model's 12 attention heads. Given: 5");
+  EXPECT_EQ(check("num-shard", "3"),
+            "`num-shard` must be a divisor or a multiple of the model's 4 K/V heads. Given: 3");
+  EXPECT_EQ(check("num-shard", "12"), "");
+}
+
 TEST(DeviceWarningsTest, AShareOfAGpuWithoutOneIsNamed) {
   options::Values values(options::ProgramFor(options::kLauncher));
   Machine machine;

@@ -307,8 +307,19 @@ TEST(TgiProfileTest, EnvAloneIsAnswered) {
   EXPECT_FALSE(ParseAs(launcher, {}).ok());
 }
 
+TEST(TgiProfileTest, SizesOfGraphsAreIntegers) {
+  EXPECT_TRUE(ParseTgi({"--cuda-graphs", "1,2,4"}).ok());
+  EXPECT_TRUE(ParseTgi({}, {{"CUDA_GRAPHS", "0"}}).ok());
+  EXPECT_THAT(std::string(ParseTgi({"--cuda-graphs", "1,b"}).status().message()),
+              HasSubstr("--cuda-graphs 1,b: must be a list of integers of at least 0"));
+  EXPECT_FALSE(ParseTgi({}, {{"CUDA_GRAPHS", "x"}}).ok());
+  EXPECT_FALSE(ParseTgi({"--cuda-graphs=-1"}).ok());
+}
+
 TEST(TgiProfileTest, TheRouterHasItsOwn) {
   const Program router = ProgramAs(kRouter, "text-generation-router");
+  EXPECT_THAT(std::string(ParseAs(router, {}).status().message()),
+              HasSubstr("--tokenizer-name: is required"));
   auto values = ParseAs(router, {"--tokenizer-name", "/model", "--master-shard-uds-path",
                                  "/run/tgi/server-0", "--max-image-fetch-size", "1"});
   ASSERT_TRUE(values.ok()) << values.status();
