@@ -151,8 +151,10 @@ int Launch(options::Values values, const ServingSource& serving) {
     return problem.exit_code;
   }
   absl::StatusOr<Outcome> outcome = Supervise(values, *std::move(machine), console);
-  if (!outcome.ok())
-    outcome = Outcome{.exit_code = kExitFailure, .error = Message(outcome.status())};
+  if (!outcome.ok()) {
+    const int code = absl::IsInvalidArgument(outcome.status()) ? kExitUsage : kExitFailure;
+    outcome = Outcome{.exit_code = code, .error = Message(outcome.status())};
+  }
   console.Report(*outcome);
   return outcome->exit_code;
 }

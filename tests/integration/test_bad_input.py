@@ -75,6 +75,8 @@ def test_prompts_longer_than_the_context_are_refused_before_anything_starts():
 def test_a_cache_without_room_for_a_block_is_a_matter_of_memory():
     line = refuse("--kv-cache-memory", "1KiB", model=DEMO_MODEL, code=4)
     assert "`kv-cache-memory` must be at least one block" in line
+    line = refuse("--num-replicas", "2", "--kv-cache-memory", "1KiB", model=DEMO_MODEL, code=2)
+    assert "--kv-cache-memory 1KiB: divided among 2 ranks" in line
 
 
 def test_busy_port():
