@@ -129,8 +129,9 @@ class ShardClient {
   bool on_tcp() const;
   absl::Status ConnectForExecute(Deadline deadline);
 
-  // Why a call that waited for the connection got none.
+  // Describe without the words about waiting.
   absl::StatusOr<ShardFacts> DescribeBy(Deadline deadline);
+  // Why a call that waited for the connection got none.
   absl::Status WhyUnreachable(absl::Status status);
   absl::Status WithRank(const absl::Status& status, const char* call) const;
 
