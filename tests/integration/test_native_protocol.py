@@ -183,7 +183,7 @@ def test_a_lost_rank_ends_the_step_of_the_others():
 
 @pytest.mark.parametrize("options, code, message", [
     (["--device", "cuda"], 5, "penstock-shard-cuda"),
-    (["--world-size", "3"], 3, "3"),
+    (["--world-size", "3"], 2, "`num-shard` must be a divisor"),
     (["--kv-cache-memory", "1000TiB"], 4, "does not fit"),
 ])
 def test_what_cannot_work_is_refused_with_one_line(tmp_path, options, code, message):
