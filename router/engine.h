@@ -42,7 +42,8 @@ struct ChatInput {
 struct Grammar {
   using Written = std::variant<GrammarSpec, std::string>;  // or why it cannot be
   std::string source;
-  std::function<Written()> write;  // null: no grammar
+  // Null: no grammar. The same each time, from any thread, also from two at once.
+  std::function<Written()> write;
 
   explicit operator bool() const { return write != nullptr; }
 };

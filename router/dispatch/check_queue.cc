@@ -40,24 +40,34 @@ CheckQueue::Check CheckQueue::Add(Check check) {
   return surplus;
 }
 
-bool CheckQueue::MayRun(const std::string& tenant) const {
-  const auto own = std::count_if(running_.begin(), running_.end(),
-                                 [&tenant](const Check& check) { return check->tenant == tenant; });
-  return static_cast<std::size_t>(own) < seats_of_tenant_;
+bool CheckQueue::MayRun(const GrammarCheck& check) const {
+  std::size_t all = 0;
+  std::size_t own = 0;
+  for (const Check& other : running_) {
+    if (other->costly != check.costly) continue;
+    ++all;
+    if (other->tenant == check.tenant) ++own;
+  }
+  return all < seats_ && own < seats_of_tenant_;
 }
 
 CheckQueue::Check CheckQueue::Take() {
-  if (running_.size() >= seats_) return nullptr;
   Check next;
   for (const Check& check : queued_) {
     if (next != nullptr && !SoonerThan(check, next)) continue;
-    if (MayRun(check->tenant)) next = check;
+    if (MayRun(*check)) next = check;
   }
   if (next == nullptr) return nullptr;
   Drop(next);
   turn_ = std::max(turn_, next->turn);
   running_.push_back(next);
   return next;
+}
+
+CheckQueue::Check CheckQueue::PutOff(Check check) {
+  Release(check);
+  check->costly = true;
+  return Add(std::move(check));
 }
 
 // By value: the caller's may be the very entry.

@@ -1,10 +1,9 @@
 // The order in which checks of grammars begin: tenants take turns, one has at most so many seats,
-// and the queue is bounded (grammar_checker.h has the rules).
+// costly checks have as many of their own, and the queue is bounded (grammar_checker.h has the
+// rules).
 //
 // Not thread-safe. A few dozen entries at most, so everything is a walk over them.
 #pragma once
-
-#include <time.h>
 
 #include <cstddef>
 #include <cstdint>
@@ -18,6 +17,7 @@
 
 namespace penstock::router {
 
+class GrammarTries;
 class GrammarWaiter;
 
 // One grammar that is to be checked or is being checked.
@@ -31,13 +31,16 @@ struct GrammarCheck {
   std::string tenant;
   std::uint64_t turn = 0;
   std::vector<Waiting> waiting;
-  std::optional<clockid_t> cpu;  // of the thread that checks, once it does and until it ends
+  bool costly = false;                  // it took more than usual checks do, and was put off
+  std::shared_ptr<GrammarTries> tries;  // null: not begun
+  std::optional<Time> patience;         // when to try it beside the others too
 };
 
 class CheckQueue {
  public:
   using Check = std::shared_ptr<GrammarCheck>;
 
+  // `seats`: for usual checks, and as many for costly ones.
   CheckQueue(std::size_t limit, std::size_t seats, std::size_t seats_of_tenant)
       : limit_(limit), seats_(seats), seats_of_tenant_(seats_of_tenant) {}
 
@@ -50,6 +53,8 @@ class CheckQueue {
   // The next to begin, which then holds a seat until Release; null: none may.
   Check Take();
   void Release(Check check);
+  // Behind its tenant's others, for a seat of the costly ones; returns what finds no place.
+  Check PutOff(Check check);
 
   // Takes it off the queue before its turn.
   void Drop(Check check);
@@ -58,7 +63,7 @@ class CheckQueue {
   const std::vector<Check>& running() const { return running_; }
 
  private:
-  bool MayRun(const std::string& tenant) const;
+  bool MayRun(const GrammarCheck& check) const;
 
   const std::size_t limit_;
   const std::size_t seats_;

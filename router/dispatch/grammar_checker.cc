@@ -1,10 +1,7 @@
 #include "router/dispatch/grammar_checker.h"
 
-#include <pthread.h>
-#include <sys/resource.h>
-#include <unistd.h>
-
 #include <algorithm>
+#include <atomic>
 #include <condition_variable>
 #include <future>
 #include <mutex>
@@ -14,13 +11,13 @@
 #include "common/status.h"
 #include "router/dispatch/check_queue.h"
 #include "router/dispatch/grammar_trial.h"
+#include "router/dispatch/grammar_tries.h"
 #include "router/dispatch/verdict_cache.h"
 #include "text/grammar.h"
 
 namespace penstock::router {
 namespace {
 
-constexpr int kNice = 5;
 using Vocabulary = absl::StatusOr<std::shared_ptr<const text::Vocabulary>>;
 
 GrammarRefusal Busy() { return {true, "too many grammars are being checked"}; }
@@ -56,6 +53,7 @@ struct GrammarChecker::State {
   CheckQueue queue{kQueue, kSeats, kSeatsOfTenant};
   VerdictCache<GrammarVerdict> verdicts{kEntries, kCachedBytes};
   std::vector<Answer> answers;  // to be given
+  const GrammarTries::Behind behind = std::make_shared<std::atomic<int>>(0);
 
   // With the lock, as all that follow.
   void AnswerAll(GrammarCheck& check, const GrammarVerdict& verdict) {
@@ -77,28 +75,45 @@ struct GrammarChecker::State {
   void AnswerLate(Time now) {
     const std::vector<CheckQueue::Check> queued = queue.queued();
     for (const CheckQueue::Check& check : queued) {
-      AnswerLate(*check, now, kQueueLimit, Busy());
+      AnswerLate(*check, now, LimitOf(*check), Busy());
       if (check->waiting.empty()) queue.Drop(check);
     }
     for (const CheckQueue::Check& check : queue.running()) {
-      const bool slow = check->cpu && GrammarTrial::IsUsedUp(*check->cpu);
+      const bool slow = check->tries->UsedUp();
       AnswerLate(*check, now, kAnswerLimit, slow ? NotValid(GrammarTrial::TooSlow()) : Busy());
     }
   }
 
-  Time NextLimit() const {
+  // Costly ones have begun once.
+  static Duration LimitOf(const GrammarCheck& queued) {
+    return queued.costly ? kAnswerLimit : kQueueLimit;
+  }
+
+  // Those that got too little behind the others.
+  void TryBeside(Time now) {
+    for (const CheckQueue::Check& check : queue.running()) {
+      if (!check->patience || *check->patience > now) continue;
+      check->patience.reset();
+      check->tries->StartBeside();
+    }
+  }
+
+  // When to look again.
+  Time NextTime() const {
     Time next = Time::max();
     for (const CheckQueue::Check& check : queue.queued()) {
-      for (const auto& each : check->waiting) next = std::min(next, each.arrived + kQueueLimit);
+      for (const auto& each : check->waiting) next = std::min(next, each.arrived + LimitOf(*check));
     }
     for (const CheckQueue::Check& check : queue.running()) {
       for (const auto& each : check->waiting) next = std::min(next, each.arrived + kAnswerLimit);
+      if (check->patience) next = std::min(next, *check->patience);
     }
     return next;
   }
 
   // Without the lock, on a thread that does nothing else.
-  GrammarVerdict Try(const Grammar& grammar) const {
+  std::optional<GrammarVerdict> Try(const Grammar& grammar,
+                                    const GrammarTries::GoesOn& goes_on) const {
     Grammar::Written written = grammar.write();
     if (auto* wrong = std::get_if<std::string>(&written)) {
       return GrammarRefusal{false, std::move(*wrong)};
@@ -107,18 +122,26 @@ struct GrammarChecker::State {
     if (spec.source.empty()) return spec;  // asks for nothing, as in TGI
     const Vocabulary& words = vocabulary.get();
     const absl::Status status =
-        words.ok() ? GrammarTrial::Run(**words, eos_ids, spec) : words.status();
+        words.ok() ? GrammarTrial::Run(**words, eos_ids, spec, goes_on) : words.status();
+    if (absl::IsCancelled(status)) return std::nullopt;
     if (!status.ok()) return NotValid(status);
     return spec;
   }
 
   void Finish(const CheckQueue::Check& check, GrammarVerdict verdict) {
     queue.Release(check);
+    check->tries.reset();  // they hold on to it
     AnswerAll(*check, verdict);
     const std::size_t size = SizeOf(verdict);
     if (!check->grammar.source.empty()) {
       verdicts.Keep(std::move(check->grammar.source), std::move(verdict), size);
     }
+  }
+
+  // A usual check took more than those do.
+  void PutOff(const CheckQueue::Check& check) {
+    check->tries.reset();
+    if (const auto surplus = queue.PutOff(check)) AnswerAll(*surplus, Busy());
   }
 };
 
@@ -142,6 +165,7 @@ class GrammarChecker::Answerer {
     std::unique_lock lock(state_->mutex);
     while (!state_->stopping) {
       state_->AnswerLate(SteadyNow());
+      state_->TryBeside(SteadyNow());
       while (const CheckQueue::Check check = state_->queue.Take()) Begin(check);
       std::vector<Answer> answers = std::exchange(state_->answers, {});
       if (answers.empty()) {
@@ -156,7 +180,7 @@ class GrammarChecker::Answerer {
   }
 
   void Wait(std::unique_lock<std::mutex>& lock) {
-    const Time until = state_->NextLimit();
+    const Time until = state_->NextTime();
     if (until == Time::max()) {
       state_->changed.wait(lock);
     } else {
@@ -165,19 +189,25 @@ class GrammarChecker::Answerer {
   }
 
   void Begin(const CheckQueue::Check& check) {
-    std::thread([state = state_, check] {
-      ::setpriority(PRIO_PROCESS, static_cast<id_t>(::gettid()), kNice);
-      clockid_t cpu{};
-      if (::pthread_getcpuclockid(::pthread_self(), &cpu) == 0) {
-        const std::lock_guard lock(state->mutex);
-        check->cpu = cpu;
-      }
-      GrammarVerdict verdict = state->Try(check->grammar);
+    auto attempt = [state = state_, check](const GrammarTries::GoesOn& goes_on) {
+      return state->Try(check->grammar, goes_on);
+    };
+    auto tell = [state = state_, check](std::optional<GrammarVerdict> verdict) {
       const std::lock_guard lock(state->mutex);
-      check->cpu.reset();
-      state->Finish(check, std::move(verdict));
+      if (verdict) {
+        state->Finish(check, *std::move(verdict));
+      } else {
+        state->PutOff(check);
+      }
       state->changed.notify_all();
-    }).detach();
+    };
+    const bool costly = check->costly;
+    check->tries = std::make_shared<GrammarTries>(
+        std::move(attempt), [costly] { return costly || !GrammarTrial::IsCostly(); },
+        std::move(tell), state_->behind);
+    if (!costly) return check->tries->StartBeside();
+    check->patience = SteadyNow() + kPatience;
+    check->tries->StartBehind();
   }
 
   const std::shared_ptr<State> state_;

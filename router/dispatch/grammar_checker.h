@@ -2,8 +2,13 @@
 // anybody wait who did not ask: checks run on threads of lower priority, and a verdict that is
 // known is given at once.
 //
-// Seats: kSeats checks run at once, at most kSeatsOfTenant of them for one tenant. A check that
-// overruns is left to end by itself (nothing can stop it) and keeps its seat until then.
+// Usual checks (at most GrammarTrial::kUsualCpu of processor time) run beside everybody else, at
+// nice 5. One that takes more is put off: it begins anew among the costly ones, which run behind
+// everybody else, where they cost nobody anything, and after kPatience beside them too (the machine
+// may leave nothing for those behind; grammar_tries.h).
+// Seats: kSeats usual checks run at once and as many costly ones, at most kSeatsOfTenant of either
+// for one tenant, so that costly grammars never hold up usual ones. A check that overruns is left
+// to end by itself (nothing can stop it) and keeps its seat until then.
 // Queue: of tenants in turn, at most kQueue checks. When it is full, the newest check of the tenant
 // that has the most of them in it is told to come again, which may be the new one.
 // Time: counted from the request's arrival. A check that has not begun after kQueueLimit is told to
@@ -21,22 +26,15 @@
 #include <memory>
 #include <optional>
 #include <string>
-#include <variant>
 #include <vector>
 
 #include "common/ids.h"
-#include "common/plan/grammar.h"
 #include "common/time.h"
+#include "router/dispatch/grammar_verdict.h"
 #include "router/engine.h"
 #include "text/tokenizer.h"
 
 namespace penstock::router {
-
-struct GrammarRefusal {
-  bool busy = false;    // nothing is known of the grammar: too many others are being checked
-  std::string message;  // for the client
-};
-using GrammarVerdict = std::variant<GrammarSpec, GrammarRefusal>;
 
 // A request that waits for a verdict.
 class GrammarWaiter {
@@ -55,6 +53,7 @@ class GrammarChecker {
   static constexpr std::size_t kQueue = 64;
   static constexpr std::chrono::milliseconds kQueueLimit{1000};
   static constexpr std::chrono::milliseconds kAnswerLimit{2000};
+  static constexpr std::chrono::milliseconds kPatience{400};
   static constexpr std::size_t kEntries = 1024;
   static constexpr std::size_t kCachedBytes = std::size_t{16} << 20;
 

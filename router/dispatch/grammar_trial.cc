@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <string>
 
@@ -27,16 +28,28 @@ std::optional<TokenId> Choose(const std::vector<std::uint32_t>& mask, std::uint3
   return std::nullopt;
 }
 
+std::chrono::nanoseconds TimeOf(clockid_t cpu) {
+  timespec used{};
+  ::clock_gettime(cpu, &used);
+  return std::chrono::seconds(used.tv_sec) + std::chrono::nanoseconds(used.tv_nsec);
+}
+
+absl::Status MayGoOn(const std::function<bool()>& goes_on) {
+  if (GrammarTrial::IsUsedUp(CLOCK_THREAD_CPUTIME_ID)) return GrammarTrial::TooSlow();
+  if (!goes_on()) return absl::CancelledError("not to go on");
+  return absl::OkStatus();
+}
+
 // Outputs of tokens that look random and are the same each time.
 absl::Status Follow(const text::CompiledGrammar& grammar, std::uint32_t rows,
-                    const std::vector<TokenId>& ends) {
+                    const std::vector<TokenId>& ends, const std::function<bool()>& goes_on) {
   PENSTOCK_ASSIGN_OR_RETURN(auto matcher, grammar.Start());
   std::vector<std::uint32_t> mask(text::MaskWords(rows));
   std::uint64_t draw = 0;
   int outputs = 1;
   for (int i = 0; i < kFollowedTokens; ++i) {
     PENSTOCK_RETURN_IF_ERROR(matcher->Mask(mask));
-    if (GrammarTrial::IsUsedUp(CLOCK_THREAD_CPUTIME_ID)) return GrammarTrial::TooSlow();
+    PENSTOCK_RETURN_IF_ERROR(MayGoOn(goes_on));
     draw = draw * 6364136223846793005u + 1442695040888963407u;
     const std::optional<TokenId> token = Choose(mask, rows, draw >> 33, ends);
     if (!token && outputs++ == kFollowedOutputs) return absl::OkStatus();
@@ -52,17 +65,16 @@ absl::Status Follow(const text::CompiledGrammar& grammar, std::uint32_t rows,
 }  // namespace
 
 absl::Status GrammarTrial::Run(const text::Vocabulary& vocabulary,
-                               const std::vector<TokenId>& eos_ids, const GrammarSpec& spec) {
+                               const std::vector<TokenId>& eos_ids, const GrammarSpec& spec,
+                               const std::function<bool()>& goes_on) {
   PENSTOCK_ASSIGN_OR_RETURN(const auto grammar, vocabulary.Compile(spec, {}));
-  if (IsUsedUp(CLOCK_THREAD_CPUTIME_ID)) return TooSlow();
-  return Follow(*grammar, vocabulary.rows(), eos_ids);
+  PENSTOCK_RETURN_IF_ERROR(MayGoOn(goes_on));
+  return Follow(*grammar, vocabulary.rows(), eos_ids, goes_on);
 }
 
-bool GrammarTrial::IsUsedUp(clockid_t cpu) {
-  timespec used{};
-  ::clock_gettime(cpu, &used);
-  return std::chrono::seconds(used.tv_sec) + std::chrono::nanoseconds(used.tv_nsec) > kCpuLimit;
-}
+bool GrammarTrial::IsUsedUp(clockid_t cpu) { return TimeOf(cpu) > kCpuLimit; }
+
+bool GrammarTrial::IsCostly() { return TimeOf(CLOCK_THREAD_CPUTIME_ID) > kUsualCpu; }
 
 absl::Status GrammarTrial::TooSlow() {
   return absl::ResourceExhaustedError("it takes more than " + std::to_string(kCpuLimit.count()) +

@@ -4,25 +4,28 @@ clients that send exploding expressions and schemas of 5 MB as fast as they are 
 a client of another key waits meanwhile whose grammar is known, or new and cheap.
 
 usage: grammar_neighbours.py [--json FILE] [--streams N] [--tokens N] [--rounds N] [--attackers N]
-                             [--cpu-threads N] [--step-time TIME]
+                             [--cpu-threads N] [--model FOLDER] [--step-time TIME]
 
-The demo model computes on one thread unless told otherwise, so that on two processors one is left for the router.
-With --step-time the shards are simulated ones that take so long for a step, as those whose work is a GPU's.
+The model (the demo's, or --model) computes on one thread unless told otherwise, so that on two processors one is left
+for the router. With --step-time the shards are simulated ones that take so long for a step, as those whose work is a
+GPU's.
 Attackers are a process of their own, which takes only processor time that nobody else wants (SCHED_IDLE)
 and sends in small pieces: on another machine they would cost nothing here.
 
-Rounds alternate: without attackers, beside one that asks somebody else, beside one, beside N at once (default 8). Each
-number of attackers gives the ratio of the medians of the rounds' p99 gaps, how many hostile requests got 422, how many
-429, and the slowest of either. Somebody else is a process of class SCHED_IDLE that reads the same bodies and refuses
-them, as late as the server under test did, without looking: what it costs is the attacker being on this machine.
+Rounds alternate: without attackers, beside one that asks somebody else, beside one that sends a single expression and
+a single schema and leaves, beside one that goes on, beside N at once (default 8). No grammar comes twice. Each gives
+the ratio of the medians of the rounds' p99 gaps, how many hostile requests got 422, how many 429, and the slowest of
+either. Somebody else is a process of class SCHED_IDLE that reads the same bodies and refuses them, as late as the
+server under test did, without looking: what it costs is the attacker being on this machine.
 
-Passes when beside one attacker the p99 gap is at most 1.25 times that of the quiet rounds and each of its requests got
-422 within 2 s, and when beside N at once each got 422 or 429: they bring more grammars than are checked within a
+Passes when beside one attacker, be it the single requests or one that goes on, the p99 gap is at most 1.25 times that
+of the quiet rounds and each of its requests got 422 within 2 s, and when beside N at once each got 422 or 429: they bring more grammars than are checked within a
 second, so some are told to come again. Their ratio and how many answers took more than 2 s are reported, not judged.
 """
 
 import argparse
 import http.server
+import itertools
 import json
 import os
 import pathlib
@@ -36,14 +39,14 @@ import time
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "integration"))
 
-from penstock_testing import BIN, Server  # noqa: E402
+from penstock_testing import BIN, DEMO_MODEL, Server  # noqa: E402
+from streams import Streams  # noqa: E402
 
 RATIO_AT_MOST = 1.25
 LIMIT_SECONDS = 2.0
 PIECE = 1 << 15
 PROMPT = "Once upon a time"
-
-
+PACE_SECONDS = 0.02  # of the neighbour's requests, which cost processor time too
 KEYS = "friend:f\nfoe:x\n"
 
 
@@ -54,9 +57,9 @@ def key(secret):
 KEYS_OF_5_MB = ",".join(f'"property {n}":{{"type":"string"}}' for n in range(150_000))
 
 
-def hostile_bodies(attacker):
-    """Endless, all different, so that no cache answers them."""
-    i = attacker << 32
+def hostile_bodies(attack, attacker):
+    """Endless, all different, also from those of other attacks, so that no cache answers them."""
+    i = attack << 40 | attacker << 32
     empty = json.dumps(body_of({"type": "json", "value": {"properties": {}}}))
     begin, end = empty.split('"properties": {}')
     end = f'":{{"type":"string"}},{KEYS_OF_5_MB}}}{end}'
@@ -76,7 +79,7 @@ class Address:
     connect, tls = Server.connect, None
 
     def __init__(self, host, port):
-        self.host, self.port = host, int(port)
+        self.host, self.port = host, port
 
     def post(self, path, body, headers):
         """(status, body). In pieces: a long send is one long turn of the kernel."""
@@ -97,13 +100,13 @@ class Address:
 
 
 class Attacker(threading.Thread):
-    def __init__(self, server, number):
+    def __init__(self, server, bodies):
         super().__init__(daemon=True)
-        self.server, self.number, self.over, self.times = server, number, threading.Event(), {422: [], 429: []}
+        self.server, self.bodies, self.over, self.times = server, bodies, threading.Event(), {422: [], 429: []}
         self.surprise = None  # an answer that is no refusal ends the attacker and fails the run
 
     def run(self):
-        for body in hostile_bodies(self.number):
+        for body in self.bodies:
             if self.over.is_set():
                 return
             begin = time.monotonic()
@@ -114,10 +117,11 @@ class Attacker(threading.Thread):
             self.times[status].append(time.monotonic() - begin)
 
 
-def attack(host, port, count):
-    """The process of the attackers: until its input ends; then what they got."""
+def attack(host, port, number, count, requests):
+    """The process of the attackers: until its input ends; then what they got. 0 requests of each: endless."""
     os.sched_setscheduler(0, os.SCHED_IDLE, os.sched_param(0))
-    attackers = [Attacker(Address(host, port), number) for number in range(int(count))]
+    attackers = [Attacker(Address(host, port), itertools.islice(hostile_bodies(number, i), requests or None))
+                 for i in range(count)]
     for attacker in attackers:
         attacker.start()
     print("begun", flush=True)
@@ -178,8 +182,11 @@ class SomebodyElse:
 class Attackers:
     """The process, as a client beside the streams."""
 
-    def __init__(self, server, count):
-        self.command = [sys.executable, __file__, "--attack", server.host, str(server.port), str(count)]
+    attacks = itertools.count(1)
+
+    def __init__(self, server, count, requests):
+        numbers = [str(number) for number in (server.port, next(self.attacks), count, requests)]
+        self.command = [sys.executable, __file__, "--attack", server.host, *numbers]
         self.got = []
 
     def start(self):
@@ -206,8 +213,9 @@ class Neighbour(threading.Thread):
         times.append(time.monotonic() - begin)
 
     def run(self):
-        while not self.over.is_set():
+        while not self.over.wait(PACE_SECONDS):
             self.ask("[a-z]+", self.known)
+            self.over.wait(PACE_SECONDS)
             self.ask(f"[a-z]{{1,{len(self.new) + 2}}}", self.new)
 
     def stop(self):
@@ -215,15 +223,12 @@ class Neighbour(threading.Thread):
         self.join()
 
 
-def p99_gap(server, streams, tokens):
-    opened = [server.generate_stream(f"{PROMPT} {i}", headers=key("f"), max_new_tokens=tokens, do_sample=True, seed=i)
-              for i in range(streams)]
-    readers = [threading.Thread(target=stream.events) for stream in opened]
-    for reader in readers:
-        reader.start()
-    for reader in readers:
-        reader.join()
-    gaps = sorted(b - a for s in opened for a, b in zip(s.times, s.times[1:]))
+def p99_gap(server, count, tokens):
+    with Streams(server) as streams:
+        readings = [streams.open("/generate_stream", {"inputs": f"{PROMPT} {i}", "parameters": {
+            "max_new_tokens": tokens, "do_sample": True, "seed": i}}, key("f")) for i in range(count)]
+        streams.wait(readings, tokens)
+    gaps = sorted(b - a for reading in readings for a, b in zip(reading.times, reading.times[1:]))
     return gaps[int(len(gaps) * 0.99)]
 
 
@@ -240,13 +245,14 @@ def round_of(server, options, clients):
 class Side:
     """What happened in the rounds with one number of attackers."""
 
-    def __init__(self, attackers):
-        self.attackers, self.gaps, self.times, self.surprises = attackers, [], {422: [], 429: []}, []
+    def __init__(self, attackers, requests=0):
+        self.attackers, self.requests = attackers, requests
+        self.gaps, self.times, self.surprises = [], {422: [], 429: []}, []
         self.known, self.new = [], []
 
     def take_round(self, server, options, asked=None):
         """The attackers ask this server too, unless told whom."""
-        neighbour, attackers = Neighbour(server), Attackers(asked or server, self.attackers)
+        neighbour, attackers = Neighbour(server), Attackers(asked or server, self.attackers, self.requests)
         clients = [attackers, neighbour] if self.attackers else [neighbour]
         self.gaps.append(round_of(server, options, clients))
         self.known += neighbour.known
@@ -272,24 +278,28 @@ class Side:
                 "new_grammar_s": {"median": statistics.median(self.new), "max": max(self.new)}}
 
 
-def take_rounds(server, options, quiet, elsewhere, one, many):
+def take_rounds(server, options, quiet, elsewhere, single, one, many):
     for _ in range(options.rounds):
         one.take_round(server, options)
+        single.take_round(server, options)
         quiet.take_round(server, options)
         with SomebodyElse(statistics.median(one.answer_times())) as other:
             elsewhere.take_round(server, options, asked=other)
         many.take_round(server, options)
 
 
-def failures(one, many, ratio):
+def failures(single, one, many, quiet):
     """What was to hold and did not, in words."""
-    found = [f"{side.attackers} attackers: no refusal: {text}" for side in (one, many) for text in side.surprises]
-    if ratio > RATIO_AT_MOST:
-        found.append(f"one attacker: p99 gap {ratio} times that without, at most {RATIO_AT_MOST}")
-    if not one.times[422] or one.times[429]:
-        found.append(f"one attacker: {len(one.times[422])} answers of 422 and {len(one.times[429])} of 429")
-    if one.times[422] and max(one.times[422]) > LIMIT_SECONDS:
-        found.append(f"one attacker: an answer after {max(one.times[422]):.2f} s, at most {LIMIT_SECONDS} s")
+    found = [f"{side.attackers} attackers: no refusal: {text}" for side in (single, one, many)
+             for text in side.surprises]
+    for name, side in ("single requests", single), ("one attacker", one):
+        ratio = side.report(quiet)["ratio"]
+        if ratio > RATIO_AT_MOST:
+            found.append(f"{name}: p99 gap {ratio} times that without, at most {RATIO_AT_MOST}")
+        if not side.times[422] or side.times[429]:
+            found.append(f"{name}: {len(side.times[422])} answers of 422 and {len(side.times[429])} of 429")
+        if side.times[422] and max(side.times[422]) > LIMIT_SECONDS:
+            found.append(f"{name}: an answer after {max(side.times[422]):.2f} s, at most {LIMIT_SECONDS} s")
     if not many.answer_times():
         found.append(f"{many.attackers} attackers: no answer")
     return found
@@ -297,7 +307,7 @@ def failures(one, many, ratio):
 
 def shard_options(options):
     if options.step_time is None:
-        return ["--cpu-threads", str(options.cpu_threads)]
+        return ["--kv-cache-memory", "512MiB", "--cpu-threads", str(options.cpu_threads)]
     return ["--shard-program", str(BIN / "penstock-simshard"), "--tokens", "echo", "--step-time", options.step_time]
 
 
@@ -310,24 +320,28 @@ def main():
     parser.add_argument("--rounds", type=int, default=8)
     parser.add_argument("--attackers", type=int, default=8)
     parser.add_argument("--cpu-threads", type=int, default=1)
+    parser.add_argument("--model", default=DEMO_MODEL)
     parser.add_argument("--step-time", help="of simulated shards, as 20ms")
-    parser.add_argument("--attack", nargs=3, help=argparse.SUPPRESS)
+    parser.add_argument("--attack", nargs=5, help=argparse.SUPPRESS)
     parser.add_argument("--refuse-all", help=argparse.SUPPRESS)
     options = parser.parse_args()
     if options.attack:
-        return attack(*options.attack)
+        host, *numbers = options.attack
+        return attack(host, *map(int, numbers))
     if options.refuse_all:
         return refuse_all(options.refuse_all)
-    quiet, elsewhere, one, many = sides = Side(0), Side(1), Side(1), Side(options.attackers)
+    quiet, elsewhere, single, one, many = sides = Side(0), Side(1), Side(1, 2), Side(1), Side(options.attackers)
     with tempfile.NamedTemporaryFile("w", suffix=".keys") as keys:
         keys.write(KEYS)
         keys.flush()
-        with Server("--payload-limit", "16MiB", "--api-keys-file", keys.name, *shard_options(options)) as server:
+        with Server("--payload-limit", "16MiB", "--api-keys-file", keys.name, *shard_options(options),
+                    model=options.model) as server:
             p99_gap(server, options.streams, 20)
             take_rounds(server, options, *sides)
-    told = {name: side.report(quiet) for name, side in zip(("quiet", "elsewhere", "one", "many"), sides)}
-    wrong = failures(one, many, told["one"]["ratio"])
-    text = json.dumps({"shards": " ".join(shard_options(options)[-2:]), **told, "failures": wrong}, indent=1)
+    told = {name: side.report(quiet) for name, side in zip(("quiet", "elsewhere", "single", "one", "many"), sides)}
+    wrong = failures(single, one, many, quiet)
+    shards = f"{pathlib.Path(options.model).name} {' '.join(shard_options(options)[-2:])}"
+    text = json.dumps({"shards": shards, **told, "failures": wrong}, indent=1)
     print(text)
     if options.json:
         options.json.write_text(text + "\n")

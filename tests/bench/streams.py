@@ -50,17 +50,18 @@ class Streams:
             self.close(key.data)
         self.selector.close()
 
-    def open(self, path, body):
+    def open(self, path, body, headers=None):
         connection = self.server.connect()
         reading = Reading(connection)
-        connection.request("POST", path, json.dumps(body), {"Content-Type": "application/json"})
+        asked = {"Content-Type": "application/json", "Connection": "close", **(headers or {})}
+        connection.request("POST", path, json.dumps(body), asked)
         self.selector.register(connection.sock, selectors.EVENT_READ, reading)
         return reading
 
     def wait(self, readings, count, seconds=300):
-        """Until each of these has had so many events."""
+        """Until each of these has had so many events, or has ended."""
         deadline = time.monotonic() + seconds
-        while any(len(reading.times) < count for reading in readings):
+        while any(len(reading.times) < count and not reading.ended for reading in readings):
             ready = self.selector.select(max(0.0, deadline - time.monotonic()))
             if not ready:
                 raise SystemExit(f"only {min(len(reading.times) for reading in readings)} events after {seconds} s")

@@ -4,10 +4,14 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sched.h>
+#include <sys/resource.h>
+#include <unistd.h>
 
 #include <atomic>
 #include <chrono>
 #include <condition_variable>
+#include <functional>
 #include <future>
 #include <memory>
 #include <mutex>
@@ -17,6 +21,7 @@
 
 #include "router/dispatch/check_queue.h"
 #include "router/dispatch/grammar_trial.h"
+#include "router/dispatch/grammar_tries.h"
 #include "tests/unit/support/paths.h"
 
 namespace penstock::router {
@@ -77,6 +82,12 @@ class Begun {
   std::size_t count_ = 0;
 };
 
+// Before Linux 6.4 that is the lowest usual priority.
+bool IsBehind() {
+  return ::sched_getscheduler(0) == SCHED_IDLE ||
+         ::getpriority(PRIO_PROCESS, static_cast<id_t>(::gettid())) == 19;
+}
+
 class GrammarCheckerTest : public testing::Test {
  protected:
   GrammarCheckerTest() {
@@ -111,6 +122,20 @@ class GrammarCheckerTest : public testing::Test {
               return std::string("greedy");
             }};
   }
+  // A valid one that takes more than usual ones do each time; the tries after the first do `then`.
+  Grammar Costly(
+      const std::string& name, std::function<void(int number)> then = [](int) {}) {
+    auto tries = std::make_shared<std::atomic<int>>(0);
+    return {name, [name, tries, then = std::move(then), begun = begun_]() -> Grammar::Written {
+              while (!GrammarTrial::IsCostly()) {
+              }
+              if (const int number = (*tries)++; number > 0) {
+                begun->Add();
+                then(number);
+              }
+              return GrammarSpec{GrammarSpec::Kind::kRegex, name};
+            }};
+  }
   void Open() {
     if (!std::exchange(is_open_, true)) gate_.set_value();
   }
@@ -119,6 +144,7 @@ class GrammarCheckerTest : public testing::Test {
   std::shared_future<void> opened_ = gate_.get_future().share();
   bool is_open_ = false;
   const std::shared_ptr<Begun> begun_ = std::make_shared<Begun>();
+  const std::shared_ptr<Begun> behind_ = std::make_shared<Begun>();  // tries behind everybody
   std::unique_ptr<GrammarChecker> checker_;
 };
 
@@ -202,6 +228,52 @@ TEST_F(GrammarCheckerTest, StopLeavesNobodyHanging) {
   EXPECT_EQ(queued.use_count(), 1);
 }
 
+TEST_F(GrammarCheckerTest, CostlyOnesAreTriedAgainBehindEverybody) {
+  const auto count_behind = [begun = behind_](int) {
+    if (IsBehind()) begun->Add();
+  };
+  const auto waiter = Ask(Costly("a+", count_behind), "");
+  EXPECT_TRUE(behind_->WaitFor(1));
+  EXPECT_THAT(waiter->Told(), testing::AnyOf("fits", "busy"));
+}
+
+TEST_F(GrammarCheckerTest, CostlyOnesLeaveTheSeatsToUsualOnes) {
+  std::vector<std::shared_ptr<Waiter>> costly;
+  const auto hang = [gate = opened_](int) { gate.wait(); };
+  for (int i = 0; i < 20; ++i) {
+    costly.push_back(Ask(Costly("a" + std::to_string(i), hang), "key " + std::to_string(i % 4)));
+  }
+  ASSERT_TRUE(begun_->WaitFor(GrammarChecker::kSeats)) << "as many as there are seats for them";
+  for (int i = 0; i < 4; ++i) {
+    EXPECT_EQ(Ask(Regex("b" + std::to_string(i)), "key " + std::to_string(i))->Told(), "fits");
+  }
+  Open();
+  for (const auto& waiter : costly) EXPECT_THAT(waiter->Told(), testing::AnyOf("fits", "busy"));
+}
+
+TEST_F(GrammarCheckerTest, WhatGetsNoTimeBehindTheOthersIsTriedBesideThem) {
+  std::atomic<int> nice = -1;
+  const auto hang_behind = [&, gate = opened_](int) {
+    if (IsBehind()) return gate.wait();
+    nice = ::getpriority(PRIO_PROCESS, static_cast<id_t>(::gettid()));
+  };
+  EXPECT_EQ(Ask(Costly("a+", hang_behind), "")->Told(), "fits");
+  EXPECT_EQ(nice, 5);
+}
+
+TEST_F(GrammarCheckerTest, TriesThatStandStillBehindTheOthersAreFew) {
+  const auto hang_behind = [begun = behind_, gate = opened_](int) {
+    if (!IsBehind()) return;
+    begun->Add();
+    gate.wait();
+  };
+  for (int i = 0; i < GrammarTries::kBehind + 2; ++i) {
+    EXPECT_EQ(Ask(Costly("a" + std::to_string(i), hang_behind), "")->Told(), "fits");
+  }
+  EXPECT_TRUE(behind_->WaitFor(GrammarTries::kBehind));
+  EXPECT_EQ(behind_->count(), std::size_t{GrammarTries::kBehind});
+}
+
 CheckQueue::Check Of(const std::string& tenant) {
   auto check = std::make_shared<GrammarCheck>();
   check->tenant = tenant;
@@ -221,6 +293,21 @@ TEST(CheckQueue, TenantsTakeTurnsAndTheLongestQueueGivesWay) {
   queue.Release(queue.running().front());
   EXPECT_EQ(queue.Take()->tenant, "a");
   EXPECT_TRUE(queue.queued().empty());
+}
+
+TEST(CheckQueue, WhatIsPutOffTakesASeatOfItsOwnBehindTheOthers) {
+  CheckQueue queue(2, 1, 1);
+  queue.Add(Of("a"));
+  const CheckQueue::Check first = queue.Take();
+  queue.Add(Of("a"));
+  EXPECT_EQ(queue.Take(), nullptr) << "no seat";
+  EXPECT_EQ(queue.PutOff(first), nullptr);
+  const CheckQueue::Check second = queue.Take();
+  EXPECT_FALSE(second->costly);
+  EXPECT_EQ(queue.Take(), first) << "beside the usual one";
+  queue.Add(Of("a"));
+  queue.Add(Of("a"));
+  EXPECT_EQ(queue.PutOff(second), second) << "the queue is full";
 }
 
 }  // namespace
