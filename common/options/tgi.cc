@@ -112,6 +112,7 @@ std::optional<std::string> OnlyTrue(std::string_view text) {
 }
 
 constexpr std::string_view kRead = "Read as the Hugging Face libraries read it.";
+constexpr std::string_view kSageMaker = "From TGI's image for SageMaker.";
 
 constexpr EnvironmentRow kVariables[] = {
     {"LOG_LEVEL", "log-level", LogLevel, "The plain level of a filter counts."},
@@ -137,6 +138,14 @@ constexpr EnvironmentRow kVariables[] = {
      .note = "Ranks get the GPUs that it names, in its order.",
      .silent = true},
     {.name = "NVIDIA_VISIBLE_DEVICES", .note = "The container's matter.", .silent = true},
+    {.name = "HF_KERNELS_CACHE",
+     .note = "No kernels are fetched: all are built in.",
+     .silent = true},
+    {"HF_MODEL_ID", "model-id", nullptr, kSageMaker},
+    {"HF_MODEL_REVISION", "revision", nullptr, kSageMaker},
+    {"SM_NUM_GPUS", "num-shard", nullptr, kSageMaker},
+    {"HF_MODEL_QUANTIZE", "quantize", nullptr, kSageMaker},
+    {"HF_MODEL_TRUST_REMOTE_CODE", "trust-remote-code", nullptr, kSageMaker},
 };
 
 std::string VariableOf(std::string_view flag) {
@@ -158,7 +167,10 @@ const std::vector<EnvironmentRow>& MakeVariables(Components component) {
     if (row.name == "ENV") row.translate = OnlyTrue;
     rows.push_back(row);
   }
-  rows.insert(rows.end(), std::begin(kVariables), std::end(kVariables));
+  for (const EnvironmentRow& row : kVariables) {
+    // The image's script sets up the launcher, never a router.
+    if (component == kLauncher || row.note != kSageMaker) rows.push_back(row);
+  }
   return rows;
 }
 

@@ -19,8 +19,9 @@ either. Somebody else is a process of class SCHED_IDLE that reads the same bodie
 server under test did, without looking: what it costs is the attacker being on this machine.
 
 Passes when beside one attacker, be it the single requests or one that goes on, the p99 gap is at most 1.25 times that
-of the quiet rounds and each of its requests got 422 within 2 s, and when beside N at once each got 422 or 429: they bring more grammars than are checked within a
-second, so some are told to come again. Their ratio and how many answers took more than 2 s are reported, not judged.
+of the quiet rounds and each of its requests got 422 within 2 s, and when beside N at once each got 422 or 429: they
+bring more grammars than are checked within a second, so some are told to come again. Their ratio and how many answers
+took more than 2 s are reported, not judged.
 """
 
 import argparse

@@ -307,6 +307,23 @@ TEST(TgiProfileTest, EnvAloneIsAnswered) {
   EXPECT_FALSE(ParseAs(launcher, {}).ok());
 }
 
+TEST(TgiProfileTest, TheImageForSageMakerIsUnderstood) {
+  auto values = ParseAs(ProgramAs(kLauncher, "text-generation-launcher"), {},
+                        {{"HF_MODEL_ID", "/opt/ml/model"},
+                         {"HF_MODEL_REVISION", "main"},
+                         {"SM_NUM_GPUS", "2"},
+                         {"HF_MODEL_QUANTIZE", "int8"},
+                         {"HF_MODEL_TRUST_REMOTE_CODE", "true"},
+                         {"HF_KERNELS_CACHE", "/kernels"}});
+  ASSERT_TRUE(values.ok()) << values.status();
+  EXPECT_EQ(values->GetString("model-id"), "/opt/ml/model");
+  EXPECT_EQ(values->GetInt("num-shard"), 2);
+  EXPECT_EQ(values->GetString("quantize"), "int8");
+  const auto twice = ParseTgi({}, {{"NUM_SHARD", "1"}, {"SM_NUM_GPUS", "2"}});
+  EXPECT_THAT(std::string(twice.status().message()),
+              HasSubstr("SM_NUM_GPUS: is NUM_SHARD by another name; set one of them"));
+}
+
 TEST(TgiProfileTest, SizesOfGraphsAreIntegers) {
   EXPECT_TRUE(ParseTgi({"--cuda-graphs", "1,2,4"}).ok());
   EXPECT_TRUE(ParseTgi({}, {{"CUDA_GRAPHS", "0"}}).ok());
