@@ -127,7 +127,7 @@ void HealthBoard::TellAll() {
   for (const auto& watcher : watchers) watcher->Changed();
 }
 
-void HealthService::Listen(grpc::ServerCompletionQueue& queue) {
+void HealthService::Listen(CallQueue& queue) {
   using Service = health::Health::AsyncService;
   ServeUnary(service_, &Service::RequestCheck, queue, [this](auto& call) { Check(board_, call); });
   Serve<WatchBase>(service_, &Service::RequestWatch, queue,

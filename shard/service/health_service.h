@@ -53,7 +53,7 @@ class HealthService final : public ServedService {
   explicit HealthService(HealthBoard& board) : board_(board) {}
 
   grpc::Service& Registered() override { return service_; }
-  void Listen(grpc::ServerCompletionQueue& queue) override;
+  void Listen(CallQueue& queue) override;
 
  private:
   HealthBoard& board_;

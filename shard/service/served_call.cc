@@ -4,14 +4,10 @@
 
 namespace penstock::shard {
 
-void RunOperations(grpc::CompletionQueue& queue) {
-  void* tag = nullptr;
-  bool ok = false;
-  while (queue.Next(&tag, &ok)) static_cast<Operation*>(tag)->Done(ok);
-}
-
-void ServedCall::Expect(std::shared_ptr<ServedCall> self, std::function<void()> again) {
-  self_ = std::move(self);
+void ServedCall::Expect(CallQueue& queue, std::shared_ptr<ServedCall> self,
+                        std::function<void()> again) {
+  queue_ = &queue;
+  queue_->Keep(std::move(self));
   again_ = std::move(again);
 }
 
@@ -25,7 +21,7 @@ void* ServedCall::Begin(Step& step) {
 // Not ok: the server stops. Then no call has come, and closed_ will not, either.
 void ServedCall::Arrived(bool ok) {
   if (!ok) {
-    self_.reset();
+    queue_->Release(this);
     return;
   }
   std::exchange(again_, nullptr)();
@@ -51,7 +47,7 @@ void ServedCall::Closed(bool) {
 
 void ServedCall::Leave() {
   if (--under_way_ > 0) return;
-  const std::shared_ptr<ServedCall> self = std::move(self_);
+  const std::shared_ptr<ServedCall> self = queue_->Release(this);
   OnDone();
 }
 

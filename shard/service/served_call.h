@@ -3,14 +3,13 @@
 // come with two threads that look round every second: docs/decisions/0032.)
 //
 // A call is made before it comes: Serve makes one and offers it to gRPC, and when a client's call
-// has taken it, the next. It keeps itself alive until all its operations have ended.
+// has taken it, the next. The queue keeps it until all its operations have ended.
 //
 // Threads: On... run on the queue's thread, one at a time, and must not block. StartRead,
 // StartWrite and Finish may come from any thread; at most one read, one write, and Finish once,
 // after the last write. Every call must Finish, a cancelled one too.
 #pragma once
 
-#include <grpcpp/completion_queue.h>
 #include <grpcpp/impl/codegen/proto_utils.h>
 #include <grpcpp/server_context.h>
 #include <grpcpp/support/async_stream.h>
@@ -21,41 +20,21 @@
 #include <memory>
 #include <type_traits>
 
+#include "shard/service/call_queue.h"
+
 namespace grpc {
 class Service;
 }  // namespace grpc
 
 namespace penstock::shard {
 
-// What is under way in a completion queue; its tag. Done runs on the queue's thread.
-class Operation {
- public:
-  virtual ~Operation() = default;
-  virtual void Done(bool ok) = 0;
-};
-
-// One whose end is told to a member function of its owner, which outlives it.
-template <typename Owner>
-class MemberOperation final : public Operation {
- public:
-  MemberOperation(Owner& owner, void (Owner::*done)(bool)) : owner_(owner), done_(done) {}
-  void Done(bool ok) override { (owner_.*done_)(ok); }
-
- private:
-  Owner& owner_;
-  void (Owner::*const done_)(bool);
-};
-
-// Runs what ends until the queue was shut down and is empty.
-void RunOperations(grpc::CompletionQueue& queue);
-
 // A service whose calls are taken one method at a time.
 class ServedService {
  public:
   virtual ~ServedService() = default;
   virtual grpc::Service& Registered() = 0;
-  // The server has started: calls come from now on. `queue` outlives them.
-  virtual void Listen(grpc::ServerCompletionQueue& queue) = 0;
+  // The server has started: calls come from now on, and are told so once the queue starts.
+  virtual void Listen(CallQueue& queue) = 0;
 };
 
 class ServedCall {
@@ -65,7 +44,7 @@ class ServedCall {
   ServedCall& operator=(const ServedCall&) = delete;
 
   // Of Serve: `again` offers the next call when this one is taken.
-  void Expect(std::shared_ptr<ServedCall> self, std::function<void()> again);
+  void Expect(CallQueue& queue, std::shared_ptr<ServedCall> self, std::function<void()> again);
 
  protected:
   ServedCall() = default;
@@ -107,7 +86,7 @@ class ServedCall {
   Step end_{*this, &ServedCall::Ended};
   Step closed_{*this, &ServedCall::Closed};
   std::atomic<int> under_way_{1};  // the end of the call is, from the beginning
-  std::shared_ptr<ServedCall> self_;
+  CallQueue* queue_ = nullptr;
   std::function<void()> again_;
 };
 
@@ -130,8 +109,9 @@ class UnaryCall final : public AnsweredCall {
   void Finish(const grpc::Status& status) override { writer_.Finish(response_, status, End()); }
 
   template <typename Service, typename Method>
-  void Offer(Service& service, Method method, grpc::ServerCompletionQueue& queue) {
-    (service.*method)(&context_, &request_, &writer_, &queue, &queue, Arrival());
+  void Offer(Service& service, Method method, CallQueue& queue) {
+    (service.*method)(&context_, &request_, &writer_, &queue.completions(), &queue.completions(),
+                      Arrival());
   }
 
  private:
@@ -148,9 +128,10 @@ template <typename Request, typename Response>
 class WriteCall : public ServedCall {
  public:
   template <typename Service, typename Method>
-  void Offer(Service& service, Method method, grpc::ServerCompletionQueue& queue) {
+  void Offer(Service& service, Method method, CallQueue& queue) {
     WatchForCancel();
-    (service.*method)(&context_, &request_, &writer_, &queue, &queue, Arrival());
+    (service.*method)(&context_, &request_, &writer_, &queue.completions(), &queue.completions(),
+                      Arrival());
   }
 
  protected:
@@ -168,9 +149,9 @@ template <typename Request, typename Response>
 class BidiCall : public ServedCall {
  public:
   template <typename Service, typename Method>
-  void Offer(Service& service, Method method, grpc::ServerCompletionQueue& queue) {
+  void Offer(Service& service, Method method, CallQueue& queue) {
     WatchForCancel();
-    (service.*method)(&context_, &stream_, &queue, &queue, Arrival());
+    (service.*method)(&context_, &stream_, &queue.completions(), &queue.completions(), Arrival());
   }
 
  protected:
@@ -184,10 +165,11 @@ class BidiCall : public ServedCall {
 
 // Takes the calls of one method. `make` gives the object of each.
 template <typename Call, typename Service, typename Method>
-void Serve(Service& service, Method method, grpc::ServerCompletionQueue& queue,
+void Serve(Service& service, Method method, CallQueue& queue,
            std::function<std::shared_ptr<Call>()> make) {
   const std::shared_ptr<Call> call = make();
-  call->Expect(call, [&service, method, &queue, make] { Serve(service, method, queue, make); });
+  call->Expect(queue, call,
+               [&service, method, &queue, make] { Serve(service, method, queue, make); });
   call->Offer(service, method, queue);
 }
 
@@ -196,7 +178,7 @@ void ServeUnary(Service& service,
                 void (Base::*method)(grpc::ServerContext*, Request*,
                                      grpc::ServerAsyncResponseWriter<Response>*,
                                      grpc::CompletionQueue*, grpc::ServerCompletionQueue*, void*),
-                grpc::ServerCompletionQueue& queue,
+                CallQueue& queue,
                 std::type_identity_t<std::function<void(UnaryCall<Request, Response>&)>> handler) {
   using Call = UnaryCall<Request, Response>;
   Serve<Call>(service, method, queue, [handler] { return std::make_shared<Call>(handler); });

@@ -9,13 +9,12 @@
 
 #include <chrono>
 #include <climits>
-#include <thread>
 #include <utility>
 #include <vector>
 
 #include "common/log.h"
 #include "common/status.h"
-#include "common/thread_name.h"
+#include "shard/service/call_queue.h"
 #include "shard/service/health_service.h"
 #include "shard/service/shard_service.h"
 #include "shard/service/socket_path.h"
@@ -23,7 +22,8 @@
 namespace penstock::shard {
 namespace {
 
-// Calls still open at Stop get this long: the last word of WatchLoad, the error of a plan.
+// Calls still open at Stop get this long: the last word of WatchLoad, the error of a plan. Then
+// they are cancelled, and get it once more to end.
 constexpr std::chrono::milliseconds kStopGrace{500};
 
 constexpr const char* kServiceName = "penstock.v1.Shard";
@@ -107,7 +107,7 @@ class ShardServer::Impl {
     builder.SetSyncServerOption(Option::NUM_CQS, 1);
     builder.SetSyncServerOption(Option::MAX_POLLERS, 1);
     builder.SetSyncServerOption(Option::CQ_TIMEOUT_MSEC, INT_MAX);
-    calls_ = builder.AddCompletionQueue();
+    calls_ = std::make_unique<CallQueue>(builder.AddCompletionQueue());
     server_ = builder.BuildAndStart();
     if (server_ == nullptr || port == 0) {
       return absl::UnavailableError("cannot listen on " + address_);
@@ -129,24 +129,17 @@ class ShardServer::Impl {
   }
 
   void ServeCalls() {
-    if (second_ != nullptr) second_->Start(*calls_);
+    if (second_ != nullptr) second_->Start(calls_->completions());
     for (ServedService* service : services_) service->Listen(*calls_);
-    call_thread_ = std::thread([this] {
-      NameThread("calls");
-      RunOperations(*calls_);
-    });
+    calls_->Start();
   }
 
-  // After the server's shutdown, which has ended all calls, and the end of the model thread:
-  // nothing begins any more.
+  // After the server's shutdown, which has cancelled all calls, and the end of the model thread:
+  // only what they are told yet makes them begin something.
   void StopCalls() {
     if (calls_ == nullptr) return;
-    calls_->Shutdown();
-    if (call_thread_.joinable()) {
-      call_thread_.join();
-    } else {
-      RunOperations(*calls_);
-    }
+    calls_->Close(kStopGrace);
+    calls_->Join();
   }
 
   void SetHealth(bool serving) {
@@ -184,9 +177,8 @@ class ShardServer::Impl {
   std::vector<std::string> health_names_{kServiceName};
   std::string address_;
   bool made_directory_ = false;
-  std::unique_ptr<grpc::ServerCompletionQueue> calls_;  // outlives server_
+  std::unique_ptr<CallQueue> calls_;  // outlives server_
   std::unique_ptr<grpc::Server> server_;
-  std::thread call_thread_;
   bool stopped_ = false;
 };
 

@@ -115,7 +115,7 @@ void ServiceState::SetFacts(EngineFacts facts) {
   facts_ = std::make_shared<const EngineFacts>(std::move(facts));
 }
 
-void ShardService::Listen(grpc::ServerCompletionQueue& queue) {
+void ShardService::Listen(CallQueue& queue) {
   using Service = v1::Shard::AsyncService;
   using WatchCall = WriteCall<v1::WatchLoadRequest, v1::LoadProgress>;
   using ExecuteCall = BidiCall<v1::StepPlan, v1::StepResult>;

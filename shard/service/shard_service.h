@@ -40,7 +40,7 @@ class ShardService final : public ServedService {
   explicit ShardService(ServiceState& state) : state_(state) {}
 
   grpc::Service& Registered() override { return service_; }
-  void Listen(grpc::ServerCompletionQueue& queue) override;
+  void Listen(CallQueue& queue) override;
 
  private:
   using DescribeCall = UnaryCall<v1::DescribeRequest, v1::DescribeResponse>;

@@ -100,7 +100,7 @@ class RankMeetingService final : public ServedService {
   explicit RankMeetingService(MeetingPlace& place) : place_(place) {}
 
   grpc::Service& Registered() override { return service_; }
-  void Listen(grpc::ServerCompletionQueue& queue) override {
+  void Listen(CallQueue& queue) override {
     Serve<Reactor>(service_, &v1::RankMeeting::AsyncService::RequestMeet, queue,
                    [this] { return std::make_shared<MeetReactor>(place_); });
   }

@@ -87,7 +87,7 @@ void Describe(const EngineFacts& facts, v3::InfoResponse& response) {
 
 }  // namespace
 
-void TgiService::Listen(grpc::ServerCompletionQueue& queue) {
+void TgiService::Listen(CallQueue& queue) {
   using Service = v3::TextGenerationService::AsyncService;
   ServeUnary(service_, &Service::RequestHealth, queue, [this](auto& call) { Health(call); });
   ServeUnary(service_, &Service::RequestInfo, queue, [this](auto& call) { Info(call); });

@@ -20,7 +20,7 @@ class TgiService final : public ServedService {
       : state_(state), runner_(runner), urls_(std::move(urls)) {}
 
   grpc::Service& Registered() override { return service_; }
-  void Listen(grpc::ServerCompletionQueue& queue) override;
+  void Listen(CallQueue& queue) override;
 
  private:
   using HealthCall = UnaryCall<generate::v3::HealthRequest, generate::v3::HealthResponse>;

@@ -4,6 +4,7 @@
 #include <gmock/gmock.h>
 #include <grpcpp/create_channel.h>
 
+#include <atomic>
 #include <chrono>
 #include <thread>
 #include <vector>
@@ -123,6 +124,39 @@ TEST_F(ServedCalls, CallsThatTheirCallersGiveUpHarmNobody) {
   v1::DescribeResponse facts;
   EXPECT_TRUE(stub_->Describe(&context, {}, &facts).ok());
   EXPECT_TRUE(facts.loaded());
+}
+
+// Each call hears some end, whichever side of the stop it is on.
+TEST_F(ServedCalls, CallsThatAreGivenUpWhileTheServerStopsHarmNobody) {
+  constexpr std::size_t kCallers = 4;
+  for (std::size_t round = 1; round <= 10; ++round) {
+    Start();
+    ASSERT_TRUE(control_.WaitForCall("loaded", round));
+    std::atomic<bool> stopped = false;
+    std::vector<std::thread> callers;
+    for (std::size_t caller = 0; caller < kCallers; ++caller) {
+      callers.emplace_back([&] {
+        for (std::size_t i = 0; !stopped; ++i) {
+          grpc::ClientContext stream;
+          SetDeadline(stream);
+          const auto execute = stub_->Execute(&stream);
+          if (i % 2 == 0) execute->Write(v1::StepPlan());
+          if (i == 3) control_.Note("busy");
+          stream.TryCancel();
+          EXPECT_NE(execute->Finish().error_code(), grpc::StatusCode::DEADLINE_EXCEEDED);
+          grpc::ClientContext context;
+          SetDeadline(context);
+          v1::DescribeResponse facts;
+          EXPECT_NE(stub_->Describe(&context, {}, &facts).error_code(),
+                    grpc::StatusCode::DEADLINE_EXCEEDED);
+        }
+      });
+    }
+    EXPECT_TRUE(control_.WaitForCall("busy", kCallers * round));
+    server_->Stop();
+    stopped = true;
+    for (std::thread& caller : callers) caller.join();
+  }
 }
 
 }  // namespace

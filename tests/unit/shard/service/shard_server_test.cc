@@ -469,5 +469,21 @@ TEST_F(ShardServerTest, StopInterruptsAHangingStep) {
   EXPECT_FALSE(stream->Finish().ok());
 }
 
+// It is cancelled with the end of the server, and answers that after it.
+TEST_F(ShardServerTest, AStreamThatRestsHearsOfTheStop) {
+  StartLoaded();
+  Form(1);
+  grpc::ClientContext context;
+  SetDeadline(context);
+  auto stream = stub_->Execute(&context);
+  ASSERT_TRUE(stream->Write(PlanOf(1)));
+  v1::StepResult result;
+  ASSERT_TRUE(stream->Read(&result));
+  server_->Stop();
+  EXPECT_FALSE(stream->Read(&result));
+  const grpc::StatusCode code = stream->Finish().error_code();
+  EXPECT_TRUE(code == grpc::StatusCode::CANCELLED || code == grpc::StatusCode::UNAVAILABLE) << code;
+}
+
 }  // namespace
 }  // namespace penstock::shard
