@@ -106,7 +106,8 @@ void ShardClient::Stream::Break(absl::Status why) {
 
 void ShardClient::Stream::AskForLife(std::chrono::milliseconds within) {
   const std::lock_guard lock(mutex_);
-  if (!started_ || closing_ || question_ != nullptr) return;
+  // Of a stream that has ended nobody would wait for the answer.
+  if (!started_ || closing_ || write_side_done_ || question_ != nullptr) return;
   question_ = std::make_unique<Question>();
   question_->within = within;
   question_->context.set_deadline(std::chrono::system_clock::now() + within);
