@@ -14,6 +14,7 @@
 #include "shard/backend/cpu/isa.h"
 #include "shard/backend/cpu/kernels.h"
 #include "tests/unit/shard/backend/core_run.h"
+#include "tests/unit/shard/backend/cpu/isa_switch.h"
 #include "tests/unit/shard/backend/cpu/planted_gemm.h"
 #include "tests/unit/shard/backend/cpu/random_model.h"
 
@@ -273,13 +274,11 @@ TEST_P(Bits, RequestsUnderAnyLoadHaveTheBitsThatTheyHaveAlone) {
 
 TEST_P(Bits, OnEveryInstructionSetUnderManyLoads) {
   if (!Long()) GTEST_SKIP() << "PENSTOCK_LONG_TESTS=1 runs it";
-  for (const char* isa : {"avx2", "avx512", "avx512-bf16"}) {
-    setenv("PENSTOCK_ISA", isa, 1);
-    if (!CheckCpuBackend({}, {GetParam().model}, kBlockSize).ok()) continue;
+  for (const std::string& isa : Isas()) {
+    const IsaSwitch use(isa);
     SCOPED_TRACE(isa);
     for (int i = 0; i < 4; ++i) ExpectSameBits(GetParam(), 200, std::random_device()());
   }
-  unsetenv("PENSTOCK_ISA");
 }
 
 // What this is all about: a matrix product whose order over K depends on the number of rows.

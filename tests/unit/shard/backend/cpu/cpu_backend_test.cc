@@ -15,6 +15,7 @@
 
 #include "common/status.h"
 #include "shard/backend/reference/reference_backend.h"
+#include "tests/unit/shard/backend/cpu/isa_switch.h"
 #include "tests/unit/shard/backend/cpu/random_model.h"
 #include "tests/unit/shard/backend/model_runner.h"
 
@@ -223,23 +224,6 @@ bool SameBits(const std::vector<float>& a, const std::vector<float>& b) {
   return a.size() == b.size() && std::memcmp(a.data(), b.data(), a.size() * sizeof(float)) == 0;
 }
 
-// Sets PENSTOCK_ISA for one test.
-class IsaSwitch {
- public:
-  explicit IsaSwitch(const char* isa) { setenv("PENSTOCK_ISA", isa, 1); }
-  ~IsaSwitch() { unsetenv("PENSTOCK_ISA"); }
-};
-
-// Instruction sets of this processor. The variable is read whenever a backend is made.
-std::vector<std::string> Isas() {
-  std::vector<std::string> isas;
-  for (const char* isa : {"avx2", "avx512", "avx512-bf16"}) {
-    const IsaSwitch use(isa);
-    if (CheckCpuBackend({}, {DType::kFloat32}, 16).ok()) isas.push_back(isa);
-  }
-  return isas;
-}
-
 class CpuBackendShapes : public testing::TestWithParam<Shape> {};
 
 TEST_P(CpuBackendShapes, AgreesWithTheReferenceInFloat32) {
@@ -247,7 +231,7 @@ TEST_P(CpuBackendShapes, AgreesWithTheReferenceInFloat32) {
   ShapedBackend reference(GetParam(), DType::kFloat32, Runs::kReference, 1);
   const auto expected = reference.Feed1(0, tokens, 300);
   for (const std::string& isa : Isas()) {
-    const IsaSwitch use(isa.c_str());
+    const IsaSwitch use(isa);
     ShapedBackend cpu(GetParam(), DType::kFloat32, Runs::kCpu, 2);
     const auto logits = cpu.Feed1(0, tokens, 300);
     for (std::size_t i = 0; i < tokens.size(); ++i) {
@@ -275,7 +259,7 @@ TEST_P(CpuBackendShapes, BFloat16StaysNearFloat32) {
   ShapedBackend reference(GetParam(), DType::kFloat32, Runs::kReference, 1);
   const auto expected = reference.Feed1(0, tokens, 60);
   for (const std::string& isa : Isas()) {
-    const IsaSwitch use(isa.c_str());
+    const IsaSwitch use(isa);
     ShapedBackend cpu(GetParam(), DType::kBFloat16, Runs::kCpu, 2);
     const auto logits = cpu.Feed1(0, tokens, 60);
     EXPECT_LT(RelativeError(logits, expected), 0.03) << isa;
@@ -301,7 +285,7 @@ TEST_P(CpuBackendShapes, ChunksAndThreadsChangeNoBit) {
   const auto tokens = Tokens(330, 4);  // two partitions
   for (const std::string& isa : Isas()) {
     SCOPED_TRACE(isa);
-    const IsaSwitch use(isa.c_str());
+    const IsaSwitch use(isa);
     for (DType dtype : {DType::kFloat32, DType::kBFloat16}) {
       ShapedBackend one(GetParam(), dtype, Runs::kCpu, 1);
       const auto expected = one.Feed1(0, tokens, 1);
@@ -319,7 +303,7 @@ TEST_P(CpuBackendShapes, Int8StaysNearFloat32AndChangesNoBit) {
   ShapedBackend reference(GetParam(), DType::kFloat32, Runs::kReference, 1);
   const auto exact = reference.Feed1(0, tokens, 90);
   for (const std::string& isa : Isas()) {
-    const IsaSwitch use(isa.c_str());
+    const IsaSwitch use(isa);
     ShapedBackend one(GetParam(), DType::kBFloat16, Runs::kCpu, 1, 16, Quantization::kInt8);
     const auto expected = one.Feed1(0, tokens, 1);
     EXPECT_LT(RelativeError(expected, exact), 0.05) << isa;
@@ -430,7 +414,7 @@ TEST(CpuBackend, SaysWhatItCannotRun) {
   EXPECT_THAT(Message(CheckCpuBackend(empty, {DType::kFloat16}, 16)), HasSubstr("not in float16"));
   for (const std::string& isa : Isas()) {
     if (isa != "avx512-bf16") continue;  // multiplies pairs of positions
-    const IsaSwitch use(isa.c_str());
+    const IsaSwitch use(isa);
     EXPECT_THAT(Message(CheckCpuBackend(empty, {DType::kBFloat16}, 15)), HasSubstr("15"));
   }
   Program program;
