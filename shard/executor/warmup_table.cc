@@ -48,6 +48,8 @@ WarmupTable::WarmupTable(std::string folder, std::string identity)
 }
 
 std::vector<StepTimeSample> WarmupTable::Read() const {
+  std::error_code ec;
+  if (!fs::is_regular_file(path_, ec)) return {};  // opening a pipe would wait
   std::ifstream file(path_);
   std::string line;
   if (!std::getline(file, line) || line != kTitle) return {};

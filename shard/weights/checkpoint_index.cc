@@ -3,8 +3,10 @@
 #include <algorithm>
 #include <boost/json/parse.hpp>
 #include <boost/json/serialize.hpp>
+#include <cerrno>
 #include <filesystem>
 #include <fstream>
+#include <system_error>
 
 #include "common/status.h"
 
@@ -38,8 +40,11 @@ absl::StatusOr<std::uint64_t> TotalSize(const json::value& value) {
 absl::StatusOr<std::string> ReadSmallFile(const std::string& path, std::uint64_t limit) {
   std::error_code ec;
   const std::uint64_t size = std::filesystem::file_size(path, ec);
+  if (ec) return absl::NotFoundError("cannot be read: " + ec.message());  // also of a pipe
   std::ifstream in(path, std::ios::binary);
-  if (ec || !in) return absl::NotFoundError("cannot be read: " + ec.message());
+  if (!in) {
+    return absl::NotFoundError("cannot be read: " + std::generic_category().message(errno));
+  }
   if (size > limit) {
     return BadValue("file size", std::to_string(size),
                     "at most " + std::to_string(limit) + " bytes");

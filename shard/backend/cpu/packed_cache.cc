@@ -9,6 +9,7 @@
 #include <atomic>
 #include <cerrno>
 #include <chrono>
+#include <cstdio>
 #include <cstring>
 #include <filesystem>
 #include <optional>
@@ -19,8 +20,8 @@
 
 #include "common/log.h"
 #include "common/thread_priority.h"
-#include "shard/backend/cpu/checksum.h"
 #include "shard/backend/cpu/mapped_image.h"
+#include "shard/weights/checksum.h"
 
 namespace penstock::shard::cpu {
 namespace {
@@ -89,6 +90,23 @@ bool WriteAll(int fd, const std::byte* from, std::size_t bytes, std::size_t offs
 }
 
 std::string ErrorText() { return std::generic_category().message(errno); }
+
+bool IsOurs(const struct stat& info) { return info.st_uid == ::geteuid() || info.st_uid == 0; }
+
+// Who but its user and root can write what decides what the model says; nobody: nothing.
+std::string WhoElseWrites(const struct stat& info) {
+  if (!IsOurs(info)) return "belongs to user " + std::to_string(info.st_uid);
+  if ((info.st_mode & (S_IWGRP | S_IWOTH)) == 0) return "";
+  char text[64];
+  std::snprintf(text, sizeof text, "may be written by %s (mode %04o)",
+                (info.st_mode & S_IWOTH) != 0 ? "everybody" : "its group",
+                static_cast<unsigned>(info.st_mode & 07777));
+  return text;
+}
+
+// Not so by a group: files are made for their user alone, so that somebody shared this one on
+// purpose, as Kubernetes does with all that lies on a volume with an fsGroup.
+bool IsForeign(const struct stat& info) { return !IsOurs(info) || (info.st_mode & S_IWOTH) != 0; }
 
 // The front of a file for this image; `front` is zero and of FrontBytes.
 void FillFront(std::span<std::byte> front, const std::string& identity,
@@ -194,9 +212,13 @@ class Writer final : public CacheWriter {
     if (!MakeRoom(fs::path(path_).parent_path(), unfinished, front_bytes + image_.size(), most_)) {
       return "it takes more than --weights-cache-size, " + std::to_string(most_) + " bytes";
     }
-    const Descriptor file(
-        ::open(unfinished.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, S_IRUSR | S_IWUSR));
-    if (!file) return ErrorText();
+    const Descriptor file(::open(unfinished.c_str(),
+                                 O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK,
+                                 S_IRUSR | S_IWUSR));
+    struct stat info = {};
+    if (!file || ::fstat(file.get(), &info) != 0) return unfinished + ": " + ErrorText();
+    if (!S_ISREG(info.st_mode)) return unfinished + " is not a regular file";
+    if (IsForeign(info)) return unfinished + " " + WhoElseWrites(info);
     if (::flock(file.get(), LOCK_EX | LOCK_NB) != 0 || !IsAt(file.get(), unfinished)) return "";
     std::vector<std::byte> front(front_bytes);
     int failed = 0;
@@ -263,21 +285,54 @@ PackedCache::PackedCache(std::string folder, std::uint64_t most, std::string ide
               folder_);
     return;
   }
+  struct stat info = {};
+  if (::stat(folder_.c_str(), &info) == 0 && !WhoElseWrites(info).empty()) {
+    log::Warn("the folder of the weights cache " + folder_ + " " + WhoElseWrites(info) +
+              ": others can remove what is kept there; their own files are not used");
+  }
   path_ = (fs::path(folder_) / NameOf(identity_)).string();
 }
 
+// A descriptor of the file where there is one that may be taken.
+int PackedCache::OpenKept() {
+  struct stat info = {};
+  if (::lstat(path_.c_str(), &info) != 0) return -1;
+  // What is neither file nor nothing was put there by somebody, so it is left to them. Opening it
+  // would wait for a writer, or do what a device does.
+  const int fd = S_ISREG(info.st_mode)
+                     ? ::open(path_.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK)
+                     : -1;
+  if (fd >= 0 && ::fstat(fd, &info) != 0) info = {};
+  if (!S_ISREG(info.st_mode)) {
+    log::Warn("the weights cache " + path_ + " is not a regular file; this start goes without");
+    path_.clear();
+  } else if (fd < 0) {
+    log::Warn("the weights cache " + path_ + " cannot be read: " + ErrorText() +
+              "; it is made anew");
+  } else if (IsForeign(info)) {
+    log::Warn("the weights cache " + path_ + " " + WhoElseWrites(info) +
+              ": who writes it decides what the model says, so it is not used; it is made anew");
+  } else {
+    if (const std::string who = WhoElseWrites(info); !who.empty()) {
+      log::Warn("the weights cache " + path_ + " " + who + ", who can change what the model says");
+    }
+    return fd;
+  }
+  if (fd >= 0) ::close(fd);
+  return -1;
+}
+
 PackedCache::Found PackedCache::Read(std::span<std::byte> image, const OwnerOf& owner,
-                                     WorkerPool& pool) const {
+                                     WorkerPool& pool) {
   if (path_.empty()) return Found::kNothing;
-  const Descriptor file(::open(path_.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW));
+  const Descriptor file(OpenKept());
   if (!file) return Found::kNothing;
   struct stat info = {};
   const std::size_t front_bytes = FrontBytes(identity_.size(), image.size());
-  const bool ours = ::fstat(file.get(), &info) == 0 && S_ISREG(info.st_mode) &&
-                    (info.st_uid == ::geteuid() || info.st_uid == 0) &&
+  const bool fits = ::fstat(file.get(), &info) == 0 &&
                     static_cast<std::size_t>(info.st_size) == front_bytes + image.size();
   std::vector<std::uint64_t> sums;
-  if (ours) sums = ReadFront(file.get(), identity_, image.size());
+  if (fits) sums = ReadFront(file.get(), identity_, image.size());
   std::optional<FileMapping> mapping;
   if (!sums.empty() && MappingPays(pool.placement().NodeCount()))
     mapping.emplace(file.get(), front_bytes, image.size());

@@ -1,6 +1,7 @@
 #include "shard/executor/warmup.h"
 
 #include <gmock/gmock.h>
+#include <sys/stat.h>
 
 #include <algorithm>
 #include <chrono>
@@ -251,6 +252,9 @@ TEST(WarmupTable, TornAndForeignFilesCountAsAbsent) {
     folder.Write(file, text);
     EXPECT_TRUE(table.Read().empty()) << text;
   }
+  std::filesystem::remove(folder / file);
+  ASSERT_EQ(::mkfifo((folder / file).c_str(), 0600), 0);  // whose opening waits for a writer
+  EXPECT_TRUE(table.Read().empty());
 }
 
 TEST(Warmup, GivesTheBackendsError) {

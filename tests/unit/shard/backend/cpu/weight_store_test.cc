@@ -3,6 +3,8 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <cstring>
@@ -20,6 +22,8 @@ namespace penstock::shard::cpu {
 namespace {
 
 namespace fs = std::filesystem;
+using testing::HasSubstr;
+using testing::Not;
 
 constexpr Shape kShape = {.name = "odd",
                           .hidden = 56,
@@ -178,6 +182,92 @@ TEST_F(PackedWeights, TheFolderKeepsWhatWasUsedLastWithinItsBound) {
 TEST_F(PackedWeights, AFolderThatCannotBeMadeIsNoReasonNotToStart) {
   folder_.Write("cache", "a file");
   EXPECT_GT(Make("model a").rows_read, 0u);
+}
+
+// Opening a pipe waits for somebody who writes to it.
+TEST_F(PackedWeights, WhatIsNoFileInThePlaceOfOneIsNamedAndLeftAlone) {
+  Make("model a");
+  const fs::path file = Files().at(0);
+  const std::vector<std::function<void()>> things = {
+      [&] { ASSERT_EQ(::mkfifo(file.c_str(), 0600), 0); },
+      [&] { fs::create_directory(file); },
+      [&] { fs::create_symlink("/dev/zero", file); },
+  };
+  for (std::size_t i = 0; i < things.size(); ++i) {
+    SCOPED_TRACE("thing " + std::to_string(i));
+    fs::remove(file);
+    things[i]();
+    const auto type = fs::symlink_status(file).type();
+    testing::internal::CaptureStderr();
+    EXPECT_GT(Make("model a").rows_read, 0u);
+    EXPECT_THAT(testing::internal::GetCapturedStderr(),
+                HasSubstr(file.string() + " is not a regular file"));
+    EXPECT_EQ(fs::symlink_status(file).type(), type) << "it was replaced";
+  }
+}
+
+TEST_F(PackedWeights, AnUnfinishedFileThatIsNoneIsNamed) {
+  Make("model a");
+  const fs::path file = Files().at(0);
+  fs::remove(file);
+  const std::string unfinished = file.string() + ".tmp";
+  ASSERT_EQ(::mkfifo(unfinished.c_str(), 0600), 0);
+  testing::internal::CaptureStderr();
+  EXPECT_GT(Make("model a").rows_read, 0u);
+  EXPECT_THAT(testing::internal::GetCapturedStderr(),
+              HasSubstr(unfinished + " is not a regular file"));
+  EXPECT_FALSE(fs::exists(file));
+}
+
+// Files of others decide nothing.
+TEST_F(PackedWeights, AFileThatEverybodyMayWriteIsNotTaken) {
+  Make("model a");
+  const fs::path file = Files().at(0);
+  ASSERT_EQ(::chmod(file.c_str(), 0666), 0);
+  testing::internal::CaptureStderr();
+  EXPECT_GT(Make("model a").rows_read, 0u);
+  EXPECT_THAT(testing::internal::GetCapturedStderr(),
+              HasSubstr(file.string() + " may be written by everybody (mode 0666)"));
+  EXPECT_EQ(Make("model a").rows_read, 0u) << "it was not made anew";
+}
+
+TEST_F(PackedWeights, AFileThatItsGroupMayWriteIsTakenWithAWarning) {
+  Make("model a");
+  const fs::path file = Files().at(0);
+  ASSERT_EQ(::chmod(file.c_str(), 0660), 0);
+  testing::internal::CaptureStderr();
+  EXPECT_EQ(Make("model a").rows_read, 0u);
+  EXPECT_THAT(testing::internal::GetCapturedStderr(),
+              HasSubstr(file.string() + " may be written by its group (mode 0660)"));
+}
+
+TEST_F(PackedWeights, AFileOfAnotherUserIsNotTaken) {
+  if (::geteuid() != 0) GTEST_SKIP() << "only root can give files away";
+  Make("model a");
+  const fs::path file = Files().at(0);
+  ASSERT_EQ(::chown(file.c_str(), 4321, 4321), 0);
+  testing::internal::CaptureStderr();
+  EXPECT_GT(Make("model a").rows_read, 0u);
+  EXPECT_THAT(testing::internal::GetCapturedStderr(),
+              HasSubstr(file.string() + " belongs to user 4321"));
+  EXPECT_EQ(Make("model a").rows_read, 0u) << "it was not made anew";
+}
+
+TEST_F(PackedWeights, AFolderOfOthersIsNamed) {
+  const std::string folder = folder_ / "cache";
+  const auto warnings = [&] {
+    testing::internal::CaptureStderr();
+    Make("model a");
+    return testing::internal::GetCapturedStderr();
+  };
+  EXPECT_THAT(warnings(), Not(HasSubstr("the folder of the weights cache")));  // made by us
+  ASSERT_EQ(::chmod(folder.c_str(), 01777), 0);
+  EXPECT_THAT(warnings(), HasSubstr(folder + " may be written by everybody (mode 1777)"));
+  ASSERT_EQ(::chmod(folder.c_str(), 0755), 0);
+  EXPECT_THAT(warnings(), Not(HasSubstr("the folder of the weights cache")));
+  if (::geteuid() != 0) return;  // only root can give folders away
+  ASSERT_EQ(::chown(folder.c_str(), 4321, 4321), 0);
+  EXPECT_THAT(warnings(), HasSubstr(folder + " belongs to user 4321"));
 }
 
 TEST_F(PackedWeights, SourcesWithoutANameAreNotKept) {

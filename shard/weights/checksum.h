@@ -8,7 +8,7 @@
 #include <cstring>
 #include <span>
 
-namespace penstock::shard::cpu {
+namespace penstock::shard {
 
 inline std::uint64_t Checksum(std::span<const std::byte> bytes) {
   constexpr std::uint64_t kPrime1 = 0x9e3779b185ebca87;
@@ -33,4 +33,4 @@ inline std::uint64_t Checksum(std::span<const std::byte> bytes) {
   return hash;
 }
 
-}  // namespace penstock::shard::cpu
+}  // namespace penstock::shard
