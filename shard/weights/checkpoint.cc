@@ -119,7 +119,11 @@ absl::Status Checkpoint::BuildTable() {
 
 std::string Checkpoint::Identity() const {
   std::string text;
-  for (const auto& file : files_) text += file->Identity() + "\n";
+  for (const auto& file : files_) {
+    const std::string line = file->Identity();
+    if (line.empty()) return "";
+    text += line + "\n";
+  }
   return text;
 }
 

@@ -35,7 +35,7 @@ class Checkpoint {
     return files_[tensor.file]->name();
   }
   std::uint64_t total_bytes() const { return total_bytes_; }
-  // A line per file: name, size, time of its last change.
+  // A line per file (SafetensorsFile::Identity); empty where one has none.
   std::string Identity() const;
 
   // `bytes` bytes from byte `offset` of the tensor.

@@ -4,6 +4,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
 #include <cstring>
@@ -11,11 +12,18 @@
 #include <system_error>
 
 #include "common/status.h"
+#include "shard/weights/checksum.h"
 
 namespace penstock::shard {
 namespace {
 
 namespace fs = std::filesystem;
+
+// Pieces of each tensor that tell one model from another: a changed tensor is hardly ever the same
+// at its beginning, its end and twice between. Fewer of each where there are thousands of tensors.
+constexpr std::size_t kPieces = 4;
+constexpr std::size_t kPiecesOfAll = 4096;
+constexpr std::uint64_t kPieceBytes = 4096;
 
 // The path to open with O_NOFOLLOW: `path` itself, or the blob behind a hub cache's link.
 absl::StatusOr<std::string> ResolveHubLink(const std::string& path) {
@@ -37,12 +45,13 @@ absl::StatusOr<std::unique_ptr<SafetensorsFile>> SafetensorsFile::Open(const std
   const std::string name = fs::path(path).filename().string();
   auto resolved = ResolveHubLink(path);
   if (!resolved.ok()) return WithContext(resolved.status(), name);
-  const int fd = ::open(resolved->c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
+  // A pipe would be waited for; it is refused behind this.
+  const int fd = ::open(resolved->c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
   if (fd < 0) {
     const std::string reason = std::generic_category().message(errno);
     return absl::NotFoundError(name + ": cannot be opened: " + reason);
   }
-  std::unique_ptr<SafetensorsFile> file(new SafetensorsFile(name, fd));
+  std::unique_ptr<SafetensorsFile> file(new SafetensorsFile(name, *resolved, fd));
   const absl::Status status = file->ReadHeader();
   if (!status.ok()) return WithContext(status, name);
   return file;
@@ -69,15 +78,39 @@ absl::Status SafetensorsFile::ReadHeader() {
   }
   std::string text(length, '\0');
   PENSTOCK_RETURN_IF_ERROR(Read(8, length, text.data()));
+  header_checksum_ = Checksum(std::as_bytes(std::span(text)));
   PENSTOCK_ASSIGN_OR_RETURN(tensors_, ParseSafetensorsHeader(text, 8 + length, size - 8 - length));
   return absl::OkStatus();
 }
 
 std::string SafetensorsFile::Identity() const {
   struct stat info = {};
-  if (::fstat(fd_, &info) != 0) return name_;
-  return name_ + " " + std::to_string(info.st_size) + " " + std::to_string(info.st_mtim.tv_sec) +
-         "." + std::to_string(info.st_mtim.tv_nsec);
+  std::error_code ec;
+  const std::string path = fs::canonical(path_, ec).string();
+  if (ec || ::fstat(fd_, &info) != 0) return "";
+  const auto sampled = SampledChecksum();
+  if (!sampled.ok()) return "";
+  return path + " " + std::to_string(info.st_size) + " " + std::to_string(info.st_mtim.tv_sec) +
+         "." + std::to_string(info.st_mtim.tv_nsec) + " " + std::to_string(header_checksum_) + " " +
+         std::to_string(*sampled);
+}
+
+absl::StatusOr<std::uint64_t> SafetensorsFile::SampledChecksum() const {
+  const std::size_t most = kPiecesOfAll / std::max<std::size_t>(1, tensors_.size());
+  const std::size_t pieces = std::clamp(most, std::size_t{1}, kPieces);
+  std::vector<std::uint64_t> sums;
+  std::array<std::byte, kPieceBytes> piece;
+  for (const TensorInfo& tensor : tensors_) {
+    const std::uint64_t bytes = std::min(kPieceBytes, tensor.bytes);
+    const std::uint64_t last = tensor.bytes - bytes;  // where the last piece begins
+    const std::size_t count = last == 0 ? 1 : pieces;
+    for (std::size_t i = 0; i < count; ++i) {
+      const std::uint64_t begin = count == 1 ? last / 2 : last * i / (count - 1);
+      PENSTOCK_RETURN_IF_ERROR(Read(tensor.offset + begin, bytes, piece.data()));
+      sums.push_back(Checksum(std::span(piece.data(), bytes)));
+    }
+  }
+  return Checksum(std::as_bytes(std::span(sums)));
 }
 
 absl::Status SafetensorsFile::Read(std::uint64_t offset, std::uint64_t bytes, void* out) const {

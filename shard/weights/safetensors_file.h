@@ -26,18 +26,23 @@ class SafetensorsFile {
 
   const std::string& name() const { return name_; }
   const std::vector<TensorInfo>& tensors() const { return tensors_; }  // in order of offset
-  // Name, size and time of the last change: tells whether the file is the one of another time.
+  // Path, size, time of the last change, and checksums of the header and of pieces of every tensor:
+  // tells whether the file is the one of another time. One line; empty where it cannot be read.
   std::string Identity() const;
 
   // Fills `out`. DataLoss where the file has become shorter, Unavailable where reading fails.
   absl::Status Read(std::uint64_t offset, std::uint64_t bytes, void* out) const;
 
  private:
-  SafetensorsFile(std::string name, int fd) : name_(std::move(name)), fd_(fd) {}
+  SafetensorsFile(std::string name, std::string path, int fd)
+      : name_(std::move(name)), path_(std::move(path)), fd_(fd) {}
   absl::Status ReadHeader();
+  absl::StatusOr<std::uint64_t> SampledChecksum() const;
 
   std::string name_;
+  std::string path_;  // behind a hub cache's link
   int fd_;
+  std::uint64_t header_checksum_ = 0;
   std::vector<TensorInfo> tensors_;
 };
 

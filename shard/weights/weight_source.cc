@@ -50,8 +50,9 @@ absl::Status CheckpointSource::ReadPart(const WeightPart& part, std::uint64_t ro
 }
 
 std::string CheckpointSource::Identity() const {
-  std::string text =
-      checkpoint_.Identity() + "computed in " + std::string(DTypeName(dtype_)) + "\n";
+  std::string text = checkpoint_.Identity();
+  if (text.empty()) return text;
+  text += "computed in " + std::string(DTypeName(dtype_)) + "\n";
   for (const WeightTarget& target : plan_.targets) {
     text += target.name + " " + std::to_string(target.rows) + " " + std::to_string(target.columns);
     for (const WeightPart& part : target.parts) {

@@ -45,7 +45,8 @@ class CheckpointSource final : public WeightSource {
   DType dtype() const override { return dtype_; }
   absl::Status ReadRows(std::int32_t index, std::uint64_t first, std::uint64_t count,
                         void* out) const override;
-  // Files by name, size and time of change, and where each row of each target lies in them.
+  // Files by path, size, time of change and pieces of what is in them, and where each row of each
+  // target lies in them. Reads those pieces.
   std::string Identity() const override;
 
  private:

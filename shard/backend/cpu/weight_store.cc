@@ -263,8 +263,9 @@ absl::StatusOr<WeightStore> WeightStore::Create(const Program& program, const Op
   store.SetPlaces(items);
   const std::span<std::byte> image(store.region_.data(), end);
 
+  const bool keeps = !options.cache_folder.empty();
   PackedCache cache(options.cache_folder, options.cache_most,
-                    store.Identity(items, options, kernels));
+                    keeps ? store.Identity(items, options, kernels) : "");
   const auto owner = [&items, &pool](std::size_t offset) {
     const auto next = std::upper_bound(items.begin(), items.end(), offset,
                                        [](std::size_t at, const Item& b) { return at < b.offset; });

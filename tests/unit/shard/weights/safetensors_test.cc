@@ -1,7 +1,10 @@
 // The safetensors reader against files as they are, and as a stranger may have made them.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/stat.h>
 
+#include <algorithm>
+#include <filesystem>
 #include <random>
 
 #include "common/status.h"
@@ -199,6 +202,48 @@ TEST(Safetensors, ReportsAFileThatShrinksWhileItIsRead) {
   const absl::Status status = (*file)->Read((*file)->tensors()[0].offset, 4, out);
   EXPECT_TRUE(absl::IsDataLoss(status));
   EXPECT_THAT(Message(status), HasSubstr("m.safetensors: ends at byte"));
+}
+
+// Opening a pipe waits for somebody who writes to it.
+TEST(Safetensors, APipeIsNotWaitedFor) {
+  const TempFolder folder;
+  ASSERT_EQ(::mkfifo((folder / "m.safetensors").c_str(), 0600), 0);
+  EXPECT_EQ(Message(SafetensorsFile::Open(folder / "m.safetensors").status()),
+            "m.safetensors: is not a regular file");
+}
+
+// With the time that all of a test's files have, so that time tells nothing.
+std::string IdentityOf(const TempFolder& folder, const std::string& name,
+                       const std::string& bytes) {
+  folder.Write(name, bytes);
+  std::filesystem::last_write_time(folder / name, std::filesystem::file_time_type());
+  const auto file = SafetensorsFile::Open(folder / name);
+  EXPECT_TRUE(file.ok()) << file.status();
+  return file.ok() ? (*file)->Identity() : "";
+}
+
+TEST(Safetensors, WhatIsInAFileIsPartOfItsIdentity) {
+  const TempFolder folder;
+  const std::string header =
+      WithLength(R"({"a": {"dtype": "F32", "shape": [10000], "data_offsets": [0, 40000]},)"
+                 R"( "b": {"dtype": "F32", "shape": [1], "data_offsets": [40000, 40004]}})");
+  const std::string data(40004, 'x');
+  const std::string first = IdentityOf(folder, "m.safetensors", header + data);
+  EXPECT_NE(first, "");
+  EXPECT_EQ(IdentityOf(folder, "m.safetensors", header + data), first);
+  EXPECT_NE(IdentityOf(folder, "other/m.safetensors", header + data), first);
+  for (const std::size_t changed : {0u, 39999u, 40000u, 40003u}) {  // ends of both
+    std::string other = data;
+    other[changed] = 'y';
+    EXPECT_NE(IdentityOf(folder, "m.safetensors", header + other), first) << changed;
+  }
+  // A tensor that was trained on differs in the pieces between, too.
+  std::string inner = data;
+  std::fill(inner.begin() + 4096, inner.begin() + 35000, 'y');
+  EXPECT_NE(IdentityOf(folder, "m.safetensors", header + inner), first);
+  std::string renamed = header;
+  renamed[renamed.find("\"b\"") + 1] = 'c';
+  EXPECT_NE(IdentityOf(folder, "m.safetensors", renamed + data), first);
 }
 
 }  // namespace
