@@ -95,7 +95,7 @@ def test_print_config_says_where_each_value_came_from(tmp_path):
     ([], "avx2", "cpu/avx2"),
     (["--quantize", "int8"], "avx2", "cpu/avx2/int8"),
     (["--cpu-products", "int16", "--dtype", "bfloat16"], "avx2",
-     "none: `cpu-products` must be auto or float on avx2: int16 needs AVX512_VNNI"),
+     "none: `cpu-products` must be auto or float on avx2: int16 needs AVX512_VNNI (instruction"),
     (["--cpu-products", "int16", "--dtype", "float32"], "",
      "none: `cpu-products` must be auto or float for a model in float32"),
     (["--cpu-products", "int16", "--quantize", "int8"], "",

@@ -98,8 +98,10 @@ constexpr OptionSpec kRows[] = {
      .components = kLauncher | kShard,
      .help = "How backend cpu multiplies bfloat16 weights. float: as they are. int16: weights as "
              "integers of 16 bits and activations of 14, each 128 with a scale, which errs less "
-             "than rounding activations to bfloat16 and computes twice as fast; needs AVX512_VNNI. "
-             "auto: int16 where it is the fastest. Answers differ in last digits."},
+             "than rounding activations to bfloat16 and computes twice as fast as float32; needs "
+             "AVX512_VNNI, and PENSTOCK_ISA=avx512 in the environment where the backend is "
+             "cpu/avx512-bf16 without it (AMD's processors). auto: int16 wherever the instruction "
+             "set is avx512 and has it. Answers differ in last digits."},
     {.name = "kv-cache-dtype",
      .default_text = "auto",
      .components = kLauncher | kShard,

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -255,12 +256,13 @@ absl::Status CheckProducts(const cpu::Kernels& kernels, const CpuTypes& types) {
     return BadValue("cpu-products", "int16",
                     "auto or float for a model in " + std::string(DTypeName(types.dtype)));
   }
-  if (kernels.int16.gemm == nullptr) {
-    return BadValue("cpu-products", "int16",
-                    "auto or float on " + std::string(cpu::IsaName(kernels.isa)) +
-                        ": int16 needs AVX512_VNNI and takes the place of avx512");
-  }
-  return absl::OkStatus();
+  if (kernels.int16.gemm != nullptr) return absl::OkStatus();
+  const std::string_view way = kernels.isa == cpu::Isa::kAvx512Bf16
+                                   ? "int16 belongs to avx512, which PENSTOCK_ISA=avx512 chooses"
+                                   : "int16 needs AVX512_VNNI (instruction set avx512)";
+  return BadValue(
+      "cpu-products", "int16",
+      "auto or float on " + std::string(cpu::IsaName(kernels.isa)) + ": " + std::string(way));
 }
 
 }  // namespace

@@ -426,5 +426,23 @@ TEST(CpuBackend, SaysWhatItCannotRun) {
   EXPECT_THAT(Message(CheckCpuBackend(empty, {DType::kFloat32}, 16)), HasSubstr("PENSTOCK_ISA"));
 }
 
+// A processor with the fastest products of bfloat16 has those of integers, too: who asks for them
+// is told how.
+TEST(CpuBackend, SaysHowToHaveProductsOfIntegers) {
+  const CpuTypes types{.dtype = DType::kBFloat16, .products = CpuProducts::kInt16};
+  for (const std::string& isa : Isas()) {
+    const IsaSwitch use(isa);
+    const absl::Status status = CheckCpuBackend({}, types, 16);
+    if (isa == "avx512" && status.ok()) continue;  // with VNNI
+    EXPECT_TRUE(absl::IsInvalidArgument(status)) << isa;
+    const bool pairs = isa == "avx512-bf16";
+    EXPECT_THAT(Message(status), HasSubstr(pairs ? "PENSTOCK_ISA=avx512" : "AVX512_VNNI")) << isa;
+    if (!pairs) continue;
+    const IsaSwitch as_told("avx512");
+    EXPECT_EQ(*CpuBackendName(types), "cpu/avx512-int16");
+    EXPECT_TRUE(CheckCpuBackend({}, types, 16).ok());
+  }
+}
+
 }  // namespace
 }  // namespace penstock::shard
