@@ -35,6 +35,7 @@ from penstock_testing import BIN, DEMO_MODEL, REPOSITORY, Process  # noqa: E402
 
 LOAD = BIN / "router-load"
 SEND_COST = BIN / "router-send-cost"
+SLOTS = 256  # of the simulated shard: ours learns them, TGI's sends more and fails
 EVENT_BYTES = 132  # of the streams below, with their chunk's frame
 THREADS = ("scheduler", "text", "io")
 
@@ -89,7 +90,7 @@ class Pair:
         (out / "tokenizer.json").symlink_to(DEMO_MODEL / "tokenizer.json")
         return [pathlib.Path(router).resolve(), "--master-shard-uds-path", path + "-0", "--tokenizer-name", DEMO_MODEL,
                 "--hostname", "127.0.0.1", "--port", self.port, "--max-concurrent-requests", 1024,
-                "--usage-stats", "off"]
+                "--max-batch-size", SLOTS, "--usage-stats", "off"]
 
     def load(self, streams, requests, tokens, mode="stream"):
         before = cpu_seconds(self.pid)
