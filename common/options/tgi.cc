@@ -112,7 +112,8 @@ std::optional<std::string> OnlyTrue(std::string_view text) {
 }
 
 constexpr std::string_view kRead = "Read as the Hugging Face libraries read it.";
-constexpr std::string_view kSageMaker = "From TGI's image for SageMaker.";
+constexpr std::string_view kSageMaker =
+    "From TGI's image for SageMaker, whose port is 8080: set PORT.";
 
 constexpr EnvironmentRow kVariables[] = {
     {"LOG_LEVEL", "log-level", LogLevel, "The plain level of a filter counts."},

@@ -33,6 +33,8 @@ struct GrammarCheck {
   std::vector<Waiting> waiting;
   bool costly = false;                  // it took more than usual checks do, and was put off
   std::shared_ptr<GrammarTries> tries;  // null: not begun
+  Time began;                           // of its latest tries
+  Duration usual_took{0};               // once it is costly
   std::optional<Time> patience;         // when to try it beside the others too
 };
 

@@ -141,6 +141,7 @@ struct GrammarChecker::State {
   // A usual check took more than those do.
   void PutOff(const CheckQueue::Check& check) {
     check->tries.reset();
+    check->usual_took = SteadyNow() - check->began;
     if (const auto surplus = queue.PutOff(check)) AnswerAll(*surplus, Busy());
   }
 };
@@ -202,11 +203,13 @@ class GrammarChecker::Answerer {
       state->changed.notify_all();
     };
     const bool costly = check->costly;
+    check->began = SteadyNow();
     check->tries = std::make_shared<GrammarTries>(
         std::move(attempt), [costly] { return costly || !GrammarTrial::IsCostly(); },
         std::move(tell), state_->behind);
     if (!costly) return check->tries->StartBeside();
-    check->patience = SteadyNow() + kPatience;
+    // Where the machine is so busy that the usual try took long, no patience is left.
+    check->patience = check->began + std::max(Duration(0), kPatience - check->usual_took);
     check->tries->StartBehind();
   }
 

@@ -4,8 +4,8 @@
 //
 // Usual checks (at most GrammarTrial::kUsualCpu of processor time) run beside everybody else, at
 // nice 5. One that takes more is put off: it begins anew among the costly ones, which run behind
-// everybody else, where they cost nobody anything, and after kPatience beside them too (the machine
-// may leave nothing for those behind; grammar_tries.h).
+// everybody else, where they cost nobody anything, and after kPatience, the usual try's time
+// included, beside them too (the machine may leave nothing for those behind; grammar_tries.h).
 // Seats: kSeats usual checks run at once and as many costly ones, at most kSeatsOfTenant of either
 // for one tenant, so that costly grammars never hold up usual ones. A check that overruns is left
 // to end by itself (nothing can stop it) and keeps its seat until then.
