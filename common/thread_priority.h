@@ -20,7 +20,8 @@ void StepBack();
 
 // Runs `work` on a thread that has stepped back, and waits for it: the way of a background thread,
 // which does itself whatever may meet a lock. `work` only computes and calls the system; it takes
-// no memory from the heap, throws nothing and does not log.
+// no memory from a heap that threads share (the router's has one per thread), throws nothing and
+// does not log.
 void RunBehind(const std::function<void()>& work);
 
 }  // namespace penstock
