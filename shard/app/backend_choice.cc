@@ -29,7 +29,7 @@ constexpr const char* kEitherOr =
     "the model's need backend cpu: they exclude each other";
 
 CpuTypes TypesOf(const BackendChoiceOptions& options, const Model& model) {
-  return {model.dtype, model.quantization, model.kv_type, options.products};
+  return {model.dtype, model.quantization, model.kv_type, options.products, options.weights};
 }
 
 absl::StatusOr<std::uint64_t> PackedBytes(const BackendChoiceOptions& options, const Model& model) {
@@ -63,6 +63,7 @@ absl::StatusOr<std::unique_ptr<Backend>> MakeCpu(const BackendChoiceOptions& opt
   cpu.quantization = model.quantization;
   cpu.kv_type = model.kv_type;
   cpu.products = options.products;
+  cpu.weights_as = options.weights;
   cpu.threads = Threads(options, model);
   cpu.placement = PlacementFor(options, cpu.threads);
   if (const std::string text = cpu.placement.Describe(); !text.empty()) log::Info(text);

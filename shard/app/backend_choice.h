@@ -19,6 +19,7 @@ struct BackendChoiceOptions {
   std::string weights_cache;      // folder of packed weights; empty: none
   std::uint64_t weights_cache_bytes = 0;
   CpuProducts products = CpuProducts::kAuto;
+  CpuWeights weights = CpuWeights::kAuto;
 };
 
 // `auto` is cpu if it runs every operation of the model, else reference after a warning

@@ -12,9 +12,10 @@ CpuProducts ProductsOf(std::string_view name) {
   return name == "int16" ? CpuProducts::kInt16 : CpuProducts::kAuto;
 }
 
-}  // namespace
-
-namespace {
+CpuWeights WeightsOf(std::string_view name) {
+  if (name == "plain") return CpuWeights::kPlain;
+  return name == "coded" ? CpuWeights::kCoded : CpuWeights::kAuto;
+}
 
 // Among all ranks of all groups, as a launcher starts them.
 std::uint32_t LocalRank(const options::Values& values) {
@@ -41,6 +42,7 @@ absl::StatusOr<Platform> OpenPlatform(const options::Values& values) {
   choice.padded = values.GetString("kv-layout") == "padded";
   choice.cpu_threads = CpuThreads(values);
   choice.products = ProductsOf(values.GetString("cpu-products"));
+  choice.weights = WeightsOf(values.GetString("cpu-weights"));
   choice.weights_cache = values.GetString("weights-cache");
   choice.weights_cache_bytes = static_cast<std::uint64_t>(values.GetBytes("weights-cache-size"));
   platform.weight_bytes = [choice](const Model& model) { return WeightBytesOf(choice, model); };

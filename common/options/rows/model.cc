@@ -102,6 +102,16 @@ constexpr OptionSpec kRows[] = {
              "AVX512_VNNI, and PENSTOCK_ISA=avx512 in the environment where the backend is "
              "cpu/avx512-bf16 without it (AMD's processors). auto: int16 wherever the instruction "
              "set is avx512 and has it. Answers differ in last digits."},
+    {.name = "cpu-weights",
+     .type = Type::kEnum,
+     .default_text = "auto",
+     .choices = "auto|plain|coded",
+     .advanced = true,
+     .components = kLauncher | kShard,
+     .help = "How backend cpu keeps bfloat16 weights that it multiplies as they are. plain: in 16 "
+             "bits each. coded: in 12, without loss, so that a quarter less memory is taken and "
+             "read; needs a processor that multiplies bfloat16 pairs (cpu/avx512-bf16: AMD's from "
+             "Zen 4 on). auto: coded there. Answers are the same, bit for bit."},
     {.name = "kv-cache-dtype",
      .default_text = "auto",
      .components = kLauncher | kShard,

@@ -25,11 +25,14 @@ namespace {
 Storage StorageOf(const Kernels& kernels, const CpuTypes& types) {
   if (types.quantization == Quantization::kInt8) return Storage::kInt8;
   const bool int16 = kernels.int16.gemm != nullptr && types.products != CpuProducts::kFloat;
-  return int16 ? Storage::kInt16 : Storage::kPlain;
+  if (int16) return Storage::kInt16;
+  const bool coded = kernels.coded_gemm != nullptr && types.weights != CpuWeights::kPlain;
+  return coded ? Storage::kCoded : Storage::kPlain;
 }
 
 CpuTypes TypesOf(const CpuOptions& options) {
-  return {options.dtype, options.quantization, options.kv_type, options.products};
+  return {options.dtype, options.quantization, options.kv_type, options.products,
+          options.weights_as};
 }
 // Of a cache that is touched behind the start: enough for thousands of tokens.
 constexpr std::size_t kTouchedFirst = std::size_t{256} << 20;
@@ -53,7 +56,7 @@ class CpuBackend final : public Backend {
         block_size_(options.block_size),
         kv_type_(options.kv_type),
         kernels_(kernels),
-        storage_(StorageOf(kernels, TypesOf(options))),
+        wanted_storage_(StorageOf(kernels, TypesOf(options))),
         free_memory_(options.free_memory),
         pool_(options.threads, options.placement) {}
 
@@ -79,7 +82,7 @@ class CpuBackend final : public Backend {
   const std::uint32_t block_size_;
   const KvType kv_type_;
   const Kernels& kernels_;
-  const Storage storage_;
+  const Storage wanted_storage_;
   const std::function<std::uint64_t()> free_memory_;
   WorkerPool pool_;
   std::optional<WeightStore> weights_;
@@ -98,7 +101,7 @@ absl::Status CpuBackend::Initialize(const CpuOptions& options) {
   store_options.source = options.source != nullptr ? options.source : &loaded;
   store_options.progress = options.progress;
   store_options.cache_folder = options.weights_cache;
-  store_options.storage = storage_;
+  store_options.storage = wanted_storage_;
   store_options.cache_most = options.weights_cache_bytes;
   PENSTOCK_ASSIGN_OR_RETURN(WeightStore store,
                             WeightStore::Create(program_, store_options, kernels_, pool_));
@@ -109,12 +112,13 @@ absl::Status CpuBackend::Initialize(const CpuOptions& options) {
 std::string NameOf(const Kernels& kernels, Storage storage, KvType kv_type) {
   std::string name = "cpu/" + std::string(IsaName(kernels.isa));
   if (storage == Storage::kInt16) name += "-int16";
+  if (storage == Storage::kCoded) name += "-coded";
   if (storage == Storage::kInt8) name += "/int8";
   if (kv_type != KvType::kAuto) name += "/kv-" + std::string(KvTypeName(kv_type));
   return name;
 }
 
-std::string CpuBackend::Name() const { return NameOf(kernels_, storage_, kv_type_); }
+std::string CpuBackend::Name() const { return NameOf(kernels_, weights_->storage(), kv_type_); }
 
 absl::Status CpuBackend::Prepare(const BackendLimits& limits, Communicator* communicator) {
   if (program_.part.world > 1 && communicator == nullptr) {
@@ -125,8 +129,8 @@ absl::Status CpuBackend::Prepare(const BackendLimits& limits, Communicator* comm
   communicator_ = communicator;
   logit_count_ = 0;
   buffers_ = StepBuffers();
-  PENSTOCK_ASSIGN_OR_RETURN(buffers_,
-                            StepBuffers::Create(program_, kernels_, storage_, limits, pool_));
+  PENSTOCK_ASSIGN_OR_RETURN(
+      buffers_, StepBuffers::Create(program_, kernels_, weights_->storage(), limits, pool_));
   rope_ = BuildRopeTable(program_.rope, program_.head_dim, limits.max_sequence_length);
   runner_.emplace(StepParts{program_, kernels_, CellsOf(kernels_, kv_type_), *weights_, cache_,
                             buffers_, rope_, block_size_, pool_, communicator_});
@@ -246,6 +250,18 @@ absl::StatusOr<const cpu::Kernels*> KernelsFor(DType dtype) {
                                   std::string(DTypeName(dtype)));
 }
 
+absl::Status CheckWeights(const cpu::Kernels& kernels, const CpuTypes& types) {
+  if (types.weights != CpuWeights::kCoded) return absl::OkStatus();
+  if (cpu::StorageOf(kernels, types) == cpu::Storage::kCoded) return absl::OkStatus();
+  std::string why = "on " + std::string(cpu::IsaName(kernels.isa)) + ": coded needs avx512-bf16";
+  if (types.dtype != DType::kBFloat16) {
+    why = "for a model in " + std::string(DTypeName(types.dtype)) + ": coded is for bfloat16";
+  } else if (types.quantization != Quantization::kNone) {
+    why = "with `quantize` int8, whose weights are its own";
+  }
+  return BadValue("cpu-weights", "coded", "auto or plain " + why);
+}
+
 absl::Status CheckProducts(const cpu::Kernels& kernels, const CpuTypes& types) {
   if (types.products != CpuProducts::kInt16) return absl::OkStatus();
   if (types.quantization != Quantization::kNone) {
@@ -271,6 +287,7 @@ absl::Status CheckCpuBackend(const Program& program, const CpuTypes& types,
                              std::uint32_t block_size) {
   PENSTOCK_ASSIGN_OR_RETURN(const cpu::Kernels* kernels, KernelsFor(types.dtype));
   PENSTOCK_RETURN_IF_ERROR(CheckProducts(*kernels, types));
+  PENSTOCK_RETURN_IF_ERROR(CheckWeights(*kernels, types));
   if (program.head_dim > cpu::kMostHeadDim) {
     return absl::UnimplementedError("the cpu backend attends with heads of at most " +
                                     std::to_string(cpu::kMostHeadDim) + " dimensions, not " +

@@ -17,7 +17,8 @@
 // bfloat16 and everything that is added up (the residual stream, sums, softmax, norms) in float32;
 // what products read is rounded to bfloat16 where the processor multiplies bfloat16 pairs, to
 // integers of 14 bits where they are of integers (then weights are integers of 16 bits), and not at
-// all where weights are widened (decisions 0010, 0035).
+// all where weights are widened (decisions 0010, 0035). Where pairs are multiplied, weights are kept
+// in 12 bits each without loss (decision 0038).
 //
 // Determinism: for one instruction set, type and world size the logits of a row depend on the
 // tokens before it and on nothing else: not on batch mates, chunks, cached prefixes or threads
@@ -52,12 +53,21 @@ enum class CpuProducts : std::uint8_t {
   kInt16,  // as integers of 16 bits, and what they are multiplied with as integers of 14
 };
 
+// How bfloat16 weights that are multiplied as they are lie in memory (--cpu-weights). The same
+// bits.
+enum class CpuWeights : std::uint8_t {
+  kAuto,   // kCoded where its kernels are there
+  kPlain,  // 16 bits each
+  kCoded,  // 12 bits each, without loss (coded_block.h)
+};
+
 // What the backend computes with.
 struct CpuTypes {
   DType dtype = DType::kFloat32;
   Quantization quantization = Quantization::kNone;
   KvType kv_type = KvType::kAuto;
   CpuProducts products = CpuProducts::kAuto;
+  CpuWeights weights = CpuWeights::kAuto;
 };
 
 struct CpuOptions {
@@ -69,6 +79,7 @@ struct CpuOptions {
   Quantization quantization = Quantization::kNone;
   KvType kv_type = KvType::kAuto;
   CpuProducts products = CpuProducts::kAuto;
+  CpuWeights weights_as = CpuWeights::kAuto;
   // Instead of the processor's own, for the same instruction set; outlive the backend.
   const cpu::Kernels* kernels = nullptr;
   // In the place of `weights`, then empty: packed as they are read. Used by MakeCpuBackend only.
@@ -90,7 +101,8 @@ absl::Status CheckCpuBackend(const Program& program, const CpuTypes& types,
                              std::uint32_t block_size);
 
 // What Name() will be of a backend that the check lets through: cpu/avx512-bf16/int8, behind it
-// /kv-int8 where K/V have another type than the model; cpu/avx512-int16 multiplies in integers.
+// /kv-int8 where K/V have another type than the model; cpu/avx512-int16 multiplies in integers,
+// cpu/avx512-bf16-coded keeps weights in 12 bits.
 absl::StatusOr<std::string> CpuBackendName(const CpuTypes& types);
 
 // Memory that the weights of `source` will take in a backend that the check lets through, packed

@@ -17,7 +17,8 @@ std::optional<Isa> Widest() {
   const bool avx512 = __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
                       __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl");
   if (!avx512) return Isa::kAvx2;
-  const bool pairs = __builtin_cpu_supports("avx512bf16") && __builtin_cpu_supports("avx512vnni");
+  const bool pairs = __builtin_cpu_supports("avx512bf16") && __builtin_cpu_supports("avx512vnni") &&
+                     __builtin_cpu_supports("avx512vbmi");
   return pairs ? Isa::kAvx512Bf16 : Isa::kAvx512;
 }
 

@@ -12,7 +12,7 @@ namespace penstock::shard::cpu {
 enum class Isa : std::uint8_t {
   kAvx2,        // with FMA and F16C: the least that the backend runs on
   kAvx512,      // F, BW, DQ, VL
-  kAvx512Bf16,  // and dot products of bfloat16 pairs and of int8 fours
+  kAvx512Bf16,  // and VBMI, dot products of bfloat16 pairs and of int8 fours
 };
 
 std::string_view IsaName(Isa isa);

@@ -61,6 +61,7 @@ inline constexpr std::int32_t kInt16Sum = INT32_MAX / kInt16Largest;  // 262,175
 // How the weights of a matrix lie in memory.
 enum class Storage : std::uint8_t {
   kPlain,  // in their own type
+  kCoded,  // bfloat16 in 12 bits, without loss (coded_block.h); the products are those of kPlain
   kInt8,
   kInt16,
 };
@@ -106,9 +107,10 @@ struct GemmArgs {
   const IntegerGroup* groups = nullptr;  // [rows, group_stride], for weights of integers
   std::size_t group_stride = 0;
   std::size_t rows = 0;
-  const void* weights = nullptr;  // packed
-  std::size_t steps = 0;          // K, padded, in units of `pack`
-  std::size_t first_vector = 0;   // of packed columns; for kGate even, as `vectors`
+  const void* weights = nullptr;          // packed
+  const std::byte* raw_blocks = nullptr;  // of coded weights
+  std::size_t steps = 0;                  // K, padded, in units of `pack`
+  std::size_t first_vector = 0;           // of packed columns; for kGate even, as `vectors`
   std::size_t vectors = 0;
   const float* bias = nullptr;    // in packed order, padded; or null
   const float* scales = nullptr;  // the same; of int8 weights
@@ -233,7 +235,8 @@ struct Kernels {
   Layout layout;
 
   void (*gemm)(const GemmArgs& args);
-  IntegerKernels int8;  // the same activations
+  void (*coded_gemm)(const GemmArgs& args);  // the same bits from coded weights; may be null
+  IntegerKernels int8;                       // the same activations
   // For bfloat16 weights; the same activations. Null functions where there are none, or where the
   // products of `gemm` are as fast.
   IntegerKernels int16;
@@ -259,6 +262,11 @@ struct Kernels {
                  std::size_t out_stride);
 };
 
+// Whether products are of integers, by the kernels below.
+constexpr bool HoldsIntegers(Storage storage) {
+  return storage == Storage::kInt8 || storage == Storage::kInt16;
+}
+
 inline const IntegerKernels& KernelsOf(const Kernels& kernels, Storage storage) {
   return storage == Storage::kInt16 ? kernels.int16 : kernels.int8;
 }
@@ -269,6 +277,12 @@ inline const CellKernels& CellsOf(const Kernels& kernels, KvType type) {
   const bool wide =
       type == KvType::kFloat32 || (type == KvType::kAuto && kernels.weight == DType::kFloat32);
   return wide ? kernels.float32_cells : kernels.bfloat16_cells;
+}
+
+// Null where there is none.
+inline auto GemmOf(const Kernels& kernels, Storage storage) {
+  if (HoldsIntegers(storage)) return KernelsOf(kernels, storage).gemm;
+  return storage == Storage::kCoded ? kernels.coded_gemm : kernels.gemm;
 }
 
 // Kernels for float32 or bfloat16 weights; null for other types.

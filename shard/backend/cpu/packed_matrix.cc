@@ -60,7 +60,9 @@ PackedMatrix::PackedMatrix(const MatrixShape& shape, const Kernels& kernels, DTy
       dtype_(dtype),
       storage_(storage),
       pack_int16_(kernels.pack_int16) {
-  if (storage != Storage::kPlain) layout_.pack = KernelsOf(kernels, storage).pack;
+  if (HoldsIntegers(storage)) layout_.pack = KernelsOf(kernels, storage).pack;
+  const bool whole_groups = PlainPanelBytes() % kCodedGroupPlain == 0;
+  if (storage == Storage::kCoded && !whole_groups) storage_ = Storage::kPlain;
 }
 
 std::size_t PackedMatrix::panels() const {
@@ -68,11 +70,19 @@ std::size_t PackedMatrix::panels() const {
   return (vectors + layout_.panel_vectors - 1) / layout_.panel_vectors;
 }
 
+std::size_t PackedMatrix::PlainPanelBytes() const {
+  return layout_.PanelColumns() * steps() * layout_.pack * ElementBytes();
+}
+
 std::size_t PackedMatrix::PanelBytes() const {
+  if (storage_ == Storage::kCoded) return CodedBytes(PlainPanelBytes());
   const std::size_t groups =
       storage_ == Storage::kInt16 ? (inner_ + kIntegerGroup - 1) / kIntegerGroup : 0;
-  return layout_.PanelColumns() *
-         (steps() * layout_.pack * ElementBytes() + groups * sizeof(float));
+  return PlainPanelBytes() + layout_.PanelColumns() * groups * sizeof(float);
+}
+
+std::size_t PackedMatrix::Blocks() const {
+  return storage_ == Storage::kCoded ? panels() * CodedBlocks(PlainPanelBytes()) : 0;
 }
 
 std::size_t PackedMatrix::Bytes() const {
@@ -115,39 +125,55 @@ PackedMatrix::Sources PackedMatrix::SourcesOf(const RowRuns& rows, std::size_t p
 }
 
 // Squares of units, one unit being the elements that lie together.
-void PackedMatrix::PackPanel(const Sources& sources, std::size_t panel) {
+void PackedMatrix::PackUnits(const Sources& sources, Share units, std::byte* out) const {
   const std::size_t columns = layout_.PanelColumns();
-  std::byte* out = data_ + panel * PanelBytes();
-  const std::size_t whole = RowBytes() / kUnit / kSquare * kSquare;  // units that squares cover
+  const std::size_t last = units.first + units.count;
+  // Units that squares cover.
+  const std::size_t whole =
+      std::max(units.first, std::min(last, RowBytes() / kUnit) / kSquare * kSquare);
   const auto squares = [&](std::size_t c) {  // whether a square's columns are all there
     return c + kSquare <= columns && std::count(&sources[c], &sources[c] + kSquare, nullptr) == 0;
   };
   // Strips of what a line of a row holds: few rows at a time, and output that stays in the cache.
   constexpr std::size_t kStrip = 64 / kUnit;
-  for (std::size_t first = 0; first < whole; first += kStrip) {
+  for (std::size_t first = units.first; first < whole; first += kStrip) {
     const std::size_t end = std::min(whole, first + kStrip);
     for (std::size_t c = 0; c < columns; c += kSquare) {
       for (std::size_t u = squares(c) ? first : end; u < end; u += kSquare) {
-        std::byte* to = out + (u * columns + c) * kUnit;
+        std::byte* to = out + ((u - units.first) * columns + c) * kUnit;
         TransposeSquare(&sources[c], u, to, columns);
       }
     }
   }
   for (std::size_t c = 0; c < columns; ++c) {
-    const bool covered = squares(c / kSquare * kSquare);
-    PackColumn(sources[c], covered ? whole : 0, out + c * kUnit);
+    const std::size_t first = squares(c / kSquare * kSquare) ? whole : units.first;
+    PackColumn(sources[c], {first, last - first},
+               out + ((first - units.first) * columns + c) * kUnit);
   }
 }
 
-// The units of a column from `first` on, one by one.
-void PackedMatrix::PackColumn(const std::byte* row, std::size_t first, std::byte* out) {
+// Units of a column, one by one.
+void PackedMatrix::PackColumn(const std::byte* row, Share units, std::byte* out) const {
   const std::size_t there = row == nullptr ? 0 : RowBytes();
-  for (std::size_t u = first; u < steps(); ++u) {
-    std::byte* to = out + u * layout_.PanelColumns() * kUnit;
+  for (std::size_t u = units.first; u < units.first + units.count; ++u) {
     const std::size_t bytes = std::min(kUnit, there - std::min(there, u * kUnit));
-    std::memset(to, 0, kUnit);
-    if (bytes > 0) std::memcpy(to, row + u * kUnit, bytes);
+    std::memset(out, 0, kUnit);
+    if (bytes > 0) std::memcpy(out, row + u * kUnit, bytes);
+    out += layout_.PanelColumns() * kUnit;
   }
+}
+
+bool PackedMatrix::CodePanel(const Sources& sources, std::byte* out, RawBlocks& raw) const {
+  alignas(64) std::byte plain[kCodedPlain];
+  const std::size_t unit_bytes = layout_.PanelColumns() * kUnit;
+  const std::size_t most = kCodedPlain / unit_bytes;
+  for (std::size_t first = 0; first < steps(); first += most) {
+    const std::size_t count = std::min(most, steps() - first);
+    PackUnits(sources, {first, count}, plain);
+    if (!CodeBlock(plain, count * unit_bytes, raw, out)) return false;
+    out += CodedBytes(count * unit_bytes);
+  }
+  return true;
 }
 
 void PackedMatrix::QuantizePanel(const Sources& sources, std::size_t panel) {
@@ -174,25 +200,30 @@ void PackedMatrix::QuantizePanel(const Sources& sources, std::size_t panel) {
   }
 }
 
-void PackedMatrix::Pack(const RowRuns& rows, Share panels) {
+bool PackedMatrix::Pack(const RowRuns& rows, Share panels, RawBlocks& raw) {
   for (std::size_t panel = panels.first; panel < panels.first + panels.count; ++panel) {
     const Sources sources = SourcesOf(rows, panel);
+    std::byte* out = data_ + panel * PanelBytes();
     switch (storage_) {
       case Storage::kPlain:
-        PackPanel(sources, panel);
+        PackUnits(sources, {0, steps()}, out);
+        break;
+      case Storage::kCoded:
+        if (!CodePanel(sources, out, raw)) return false;
         break;
       case Storage::kInt8:
         QuantizePanel(sources, panel);
         break;
       case Storage::kInt16:
-        pack_int16_({sources.data(), inner_, data_ + panel * PanelBytes()});
+        pack_int16_({sources.data(), inner_, out});
     }
   }
+  return true;
 }
 
-void PackedMatrix::Pack(const TensorView& weights, Share panels) {
+bool PackedMatrix::Pack(const TensorView& weights, Share panels, RawBlocks& raw) {
   const auto base = reinterpret_cast<std::uintptr_t>(weights.data);
-  Pack(RowRuns{base, base, rows_ + 1, RowBytes()}, panels);
+  return Pack(RowRuns{base, base, rows_ + 1, RowBytes()}, panels, raw);
 }
 
 void PackedMatrix::UnpackInt16Row(std::size_t column, float* out) const {
@@ -217,10 +248,15 @@ void PackedMatrix::UnpackRow(std::size_t row, float* out) const {
   const std::size_t pack = layout_.pack;
   const std::size_t column = ColumnOf(row);
   if (storage_ == Storage::kInt16) return UnpackInt16Row(column, out);
-  const std::size_t base = column / columns * columns * steps() * pack + column % columns * pack;
+  const std::size_t panel = column / columns;
+  const std::size_t base = panel * columns * steps() * pack;
   for (std::size_t k = 0; k < inner_; ++k) {
-    const std::size_t at = base + k / pack * columns * pack + k % pack;
-    if (storage_ == Storage::kInt8) {
+    const std::size_t in_panel = (k / pack * columns + column % columns) * pack + k % pack;
+    const std::size_t at = base + in_panel;
+    if (storage_ == Storage::kCoded) {
+      const std::uint16_t bits = CodedWeight(data_ + panel * PanelBytes(), in_panel, raw_blocks_);
+      out[k] = ReadElement(&bits, 0, DType::kBFloat16);
+    } else if (storage_ == Storage::kInt8) {
       const int q = std::to_integer<int>(data_[at]) - 128;
       out[k] = static_cast<float>(q) * scales()[column];
     } else {

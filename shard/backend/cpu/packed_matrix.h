@@ -9,7 +9,8 @@
 //
 // Quantised to int8 (kernels.h), `pack` is kInt8Pack, and behind the panels there is a float32
 // scale for each packed column: the largest weight of its output divided by 127. Of 16-bit integers
-// each group of K of a panel begins with the scales of its columns.
+// each group of K of a panel begins with the scales of its columns. Coded (coded_block.h), a panel
+// is a sequence of blocks; a matrix whose panels are not whole groups stays plain.
 #pragma once
 
 #include <array>
@@ -17,6 +18,7 @@
 #include <cstdint>
 
 #include "common/dtype.h"
+#include "shard/backend/cpu/coded_block.h"
 #include "shard/backend/cpu/kernels.h"
 #include "shard/backend/cpu/work_split.h"
 #include "shard/tensor_view.h"
@@ -46,17 +48,23 @@ struct RowRuns {
 class PackedMatrix {
  public:
   PackedMatrix() = default;
-  // For weights of `dtype` and these kernels, which outlive it. No memory yet.
+  // For weights of `dtype` and these kernels, which outlive it. No memory yet. storage() is kPlain
+  // where kCoded is asked for and cannot be.
   PackedMatrix(const MatrixShape& shape, const Kernels& kernels, DType dtype,
                Storage storage = Storage::kPlain);
 
   std::size_t Bytes() const;
   void SetMemory(std::byte* memory) { data_ = memory; }  // 64-byte aligned, Bytes() long
+  // Of coded weights: where blocks are that are not; of a store, the same for all its matrices.
+  void SetRawBlocks(const std::byte* memory) { raw_blocks_ = memory; }
+  const std::byte* raw_blocks() const { return raw_blocks_; }
+  std::size_t Blocks() const;  // of coded weights
 
   // Copies the panels of one share; thread-safe for different shares. `rows` has at least RowsOf
-  // each of the panels.
-  void Pack(const RowRuns& rows, Share panels);
-  void Pack(const TensorView& weights, Share panels);
+  // each of the panels. `raw` takes the blocks of coded weights that cannot be coded; false when it
+  // has no room for them.
+  bool Pack(const RowRuns& rows, Share panels, RawBlocks& raw);
+  bool Pack(const TensorView& weights, Share panels, RawBlocks& raw);
   // The rows that a panel is made of: `count` of them from `first`, and as many from outputs() +
   // first in a gated matrix.
   Share RowsOf(std::size_t panel) const;
@@ -88,10 +96,13 @@ class PackedMatrix {
   using Sources = std::array<const std::byte*, kMaxPanel>;
   // The row of each column of a panel; null for padding.
   Sources SourcesOf(const RowRuns& rows, std::size_t panel) const;
-  void PackPanel(const Sources& sources, std::size_t panel);
-  void PackColumn(const std::byte* row, std::size_t first, std::byte* out);
+  // Units of all columns of a panel, the first one a multiple of kSquare.
+  void PackUnits(const Sources& sources, Share units, std::byte* out) const;
+  void PackColumn(const std::byte* row, Share units, std::byte* out) const;
+  bool CodePanel(const Sources& sources, std::byte* out, RawBlocks& raw) const;
   void QuantizePanel(const Sources& sources, std::size_t panel);
   std::size_t ElementBytes() const { return storage_ == Storage::kInt8 ? 1 : DTypeBytes(dtype_); }
+  std::size_t PlainPanelBytes() const;
   std::size_t PanelBytes() const;
   void UnpackInt16Row(std::size_t column, float* out) const;
 
@@ -103,6 +114,7 @@ class PackedMatrix {
   Storage storage_ = Storage::kPlain;
   void (*pack_int16_)(const PackInt16Args& args) = nullptr;
   std::byte* data_ = nullptr;
+  const std::byte* raw_blocks_ = nullptr;
 };
 
 // One value of dtype float32 or bfloat16.

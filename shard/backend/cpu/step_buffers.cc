@@ -81,7 +81,7 @@ class StepBuffers::Carver {
     return {memory, memory + rows, memory + 2 * rows, value_stride};
   }
   IntegerRows Rows(const Sizes& sizes, std::size_t rows) {
-    if (sizes.storage == Storage::kPlain) return {};
+    if (!HoldsIntegers(sizes.storage)) return {};
     const IntegerKernels& kernels = KernelsOf(sizes.kernels, sizes.storage);
     IntegerRows integers;
     integers.stride =

@@ -182,7 +182,7 @@ GemmArgs StepRunner::Quantized(const Stage& stage, const GemmArgs& whole, std::s
 
 void StepRunner::Linear(const Stage& stage, const GemmArgs& whole, std::size_t thread) {
   const PackedMatrix& matrix = *stage.matrix;
-  const bool quantized = matrix.storage() != Storage::kPlain;
+  const bool quantized = HoldsIntegers(matrix.storage());
   GemmArgs args = quantized ? Quantized(stage, whole, thread) : whole;
   const std::size_t element = quantized ? 1 : DTypeBytes(parts_.kernels.activation);
   const BufferView& out = parts_.buffers.View(stage.out);
@@ -196,12 +196,12 @@ void StepRunner::Linear(const Stage& stage, const GemmArgs& whole, std::size_t t
   args.rows = end_row - first_row;
   args.out = static_cast<std::byte*>(args.out) + first_row * args.out_stride * out.element;
   args.weights = matrix.data();
+  args.raw_blocks = matrix.raw_blocks();
   args.steps = matrix.steps();
   args.bias = stage.weight;
   args.epilogue = stage.epilogue;
   args.scratch = parts_.buffers.Thread(thread).gemm;
-  const auto gemm =
-      quantized ? KernelsOf(parts_.kernels, matrix.storage()).gemm : parts_.kernels.gemm;
+  const auto gemm = cpu::GemmOf(parts_.kernels, matrix.storage());
   // Few rows are computed against two panels at once.
   const std::size_t grain = 2 * parts_.kernels.layout.panel_vectors / matrix.UnitVectors();
   columns_.Begin(thread, share.columns);

@@ -16,10 +16,14 @@ namespace penstock::shard::cpu {
 namespace {
 
 // Part of the identity: raise it when the same weights are packed differently.
-constexpr int kPackingVersion = 1;
+constexpr int kPackingVersion = 2;
 
 constexpr std::size_t kPage = 4096;
 constexpr std::size_t kLine = 64;
+// Of blocks of coded weights there is room for one in so many that must be kept as they are, and
+// for some.
+constexpr std::size_t kCodedPerRaw = 128;
+constexpr std::size_t kLeastRaw = 16;
 // Rows are read in pieces that stay in the cache until they are packed.
 constexpr std::size_t kStagingBytes = std::size_t{1} << 20;
 
@@ -65,9 +69,10 @@ struct WeightStore::Plan {
 };
 
 // A piece of the region. Divided among threads in `parts` equal parts of which one thread does
-// whole ones: panels of a matrix, rows of a table; a vector is one part.
+// whole ones: panels of a matrix, rows of a table; a vector is one part. Raw blocks of coded
+// weights are filled by whoever has one.
 struct WeightStore::Item {
-  enum class Kind : std::uint8_t { kMatrix, kTable, kVector, kBias };
+  enum class Kind : std::uint8_t { kMatrix, kTable, kVector, kBias, kRawBlocks };
   Kind kind = Kind::kMatrix;
   std::int32_t index = 0;
   std::int32_t matrix = 0;  // of a bias
@@ -80,7 +85,7 @@ struct WeightStore::Item {
 class WeightStore::Filling {
  public:
   Filling(WeightStore& store, const std::vector<Item>& items, const Options& options)
-      : store_(store), items_(items), options_(options) {}
+      : store_(store), items_(items), options_(options), raw_(RawOf(store, items)) {}
 
   absl::Status Run(WorkerPool& pool) {
     pool.Run([&](std::uint32_t thread) { Note(FillShare(pool.threads(), thread)); });
@@ -88,8 +93,15 @@ class WeightStore::Filling {
     if (status_.ok()) Report();
     return status_;
   }
+  // Whether it failed for want of room for raw blocks.
+  bool uncodable() const { return uncodable_; }
 
  private:
+  static RawBlocks RawOf(WeightStore& store, const std::vector<Item>& items) {
+    if (items.empty() || items.back().kind != Item::Kind::kRawBlocks) return {};
+    return {store.region_.data() + items.back().offset, items.back().bytes / kCodedPlain};
+  }
+
   void Note(const absl::Status& status) {
     if (status.ok()) return;
     const std::lock_guard lock(mutex_);
@@ -129,6 +141,8 @@ class WeightStore::Filling {
       case Item::Kind::kBias:
         PENSTOCK_RETURN_IF_ERROR(FillVector(item, reinterpret_cast<float*>(out)));
         return Advance(item.bytes, thread);
+      case Item::Kind::kRawBlocks:
+        break;
     }
     return absl::OkStatus();
   }
@@ -148,7 +162,11 @@ class WeightStore::Filling {
                                       staging.data() + run * rows.count * stride));
       }
       const auto low = reinterpret_cast<std::uintptr_t>(staging.data()) - rows.first * stride;
-      matrix.Pack(RowRuns{low, low + rows.count * stride, matrix.outputs(), stride}, {panel, 1});
+      const RowRuns packed{low, low + rows.count * stride, matrix.outputs(), stride};
+      if (!matrix.Pack(packed, {panel, 1}, raw_)) {
+        uncodable_ = true;
+        return absl::CancelledError("weights cannot be coded");
+      }
       PENSTOCK_RETURN_IF_ERROR(Advance(panel_bytes, thread));
     }
     return absl::OkStatus();
@@ -184,8 +202,10 @@ class WeightStore::Filling {
   WeightStore& store_;
   const std::vector<Item>& items_;
   const Options& options_;
+  RawBlocks raw_;
   std::atomic<std::uint64_t> done_ = 0;
   std::atomic<bool> stop_ = false;
+  std::atomic<bool> uncodable_ = false;
   std::mutex mutex_;
   absl::Status status_;
 };
@@ -199,11 +219,13 @@ std::vector<WeightStore::Item> WeightStore::Arrange(const Plan& plan, const Opti
     bytes_ += item.bytes;
     items.push_back(item);
   };
+  std::size_t blocks = 0;  // of coded weights
   for (std::int32_t index : plan.matrices) {
     const MatrixShape shape{source.Rows(index), source.Columns(index), plan.gated.contains(index)};
     const PackedMatrix matrix(shape, kernels, source.dtype(), options.storage);
     add({Item::Kind::kMatrix, index, 0, 0, matrix.Bytes(), matrix.panels()}, kPage);
     matrices_.emplace(index, matrix);
+    blocks += matrix.Blocks();
   }
   for (std::int32_t index : plan.embeddings) {
     if (matrices_.contains(index)) continue;  // rows are looked up in the packed matrix
@@ -220,6 +242,10 @@ std::vector<WeightStore::Item> WeightStore::Arrange(const Plan& plan, const Opti
   for (const auto& [bias, matrix] : plan.biases) {
     const std::size_t size = Matrix(matrix).PaddedColumns();
     add({Item::Kind::kBias, bias, matrix, 0, size * sizeof(float), 1}, kLine);
+  }
+  if (blocks > 0) {
+    const std::size_t raw = std::min(blocks, blocks / kCodedPerRaw + kLeastRaw);
+    add({Item::Kind::kRawBlocks, 0, 0, 0, raw * kCodedPlain, 0}, kPage);
   }
   return items;
 }
@@ -253,8 +279,23 @@ std::string WeightStore::Identity(const std::vector<Item>& items, const Options&
 
 absl::StatusOr<WeightStore> WeightStore::Create(const Program& program, const Options& options,
                                                 const Kernels& kernels, WorkerPool& pool) {
+  bool uncodable = false;
+  auto store = CreateAs(program, options, kernels, pool, uncodable);
+  if (!uncodable) return store;
+  log::Warn(
+      "weights: too many are of too different a size to be kept in 12 bits each; all are kept in "
+      "16");
+  Options plain = options;
+  plain.storage = Storage::kPlain;
+  return CreateAs(program, plain, kernels, pool, uncodable);
+}
+
+absl::StatusOr<WeightStore> WeightStore::CreateAs(const Program& program, const Options& options,
+                                                  const Kernels& kernels, WorkerPool& pool,
+                                                  bool& uncodable) {
   const Time begin = SteadyNow();
   WeightStore store;
+  store.storage_ = options.storage;
   const std::vector<Item> items = store.Arrange(Plan(program), options, kernels);
   const std::size_t end = EndOf(items);
   auto region = MemoryRegion::Allocate(end);
@@ -285,7 +326,10 @@ absl::StatusOr<WeightStore> WeightStore::Create(const Program& program, const Op
     if (mapped) store.mover_ = std::make_unique<ImageMover>(image);
     return store;
   }
-  PENSTOCK_RETURN_IF_ERROR(Filling(store, items, options).Run(pool));
+  Filling filling(store, items, options);
+  const absl::Status filled = filling.Run(pool);
+  uncodable = filling.uncodable();
+  PENSTOCK_RETURN_IF_ERROR(filled);
   log::Info("weights: " + std::to_string(end >> 20) + " MiB packed in " +
             Text(SteadyNow() - begin));
   store.writer_ = cache.Write(image);
@@ -299,6 +343,8 @@ void WeightStore::SetPlaces(const std::vector<Item>& items) {
       matrices_.at(item.index).SetMemory(place);
     } else if (item.kind == Item::Kind::kTable) {
       tables_[item.index].data = place;
+    } else if (item.kind == Item::Kind::kRawBlocks) {
+      for (auto& [index, matrix] : matrices_) matrix.SetRawBlocks(place);
     } else {
       vectors_[item.index] = reinterpret_cast<const float*>(place);
     }

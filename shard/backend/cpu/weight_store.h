@@ -5,6 +5,9 @@
 // that they lie on its NUMA node as long as the system leaves threads where they are. Rows are
 // packed as they are read, so that the weights are in memory once. Or taken from a file of an
 // earlier start (packed_cache.h).
+//
+// Weights that are to be coded (coded_block.h) and do not let themselves, since too many blocks
+// hold weights of very different size, are kept plain after all: all of them.
 #pragma once
 
 #include <absl/status/statusor.h>
@@ -39,7 +42,7 @@ class WeightStore {
   static absl::StatusOr<WeightStore> Create(const Program& program, const Options& options,
                                             const Kernels& kernels, WorkerPool& pool);
 
-  // What MemoryBytes() of that store will be. Reads nothing.
+  // What MemoryBytes() of that store will be, if its weights can be kept so. Reads nothing.
   static std::uint64_t BytesOf(const Program& program, const Options& options,
                                const Kernels& kernels);
 
@@ -57,6 +60,7 @@ class WeightStore {
   }
 
   std::uint64_t MemoryBytes() const { return region_.bytes(); }
+  Storage storage() const { return storage_; }
 
  private:
   struct Plan;
@@ -76,7 +80,12 @@ class WeightStore {
   std::string Identity(const std::vector<Item>& items, const Options& options,
                        const Kernels& kernels) const;
 
+  static absl::StatusOr<WeightStore> CreateAs(const Program& program, const Options& options,
+                                              const Kernels& kernels, WorkerPool& pool,
+                                              bool& uncodable);
+
   MemoryRegion region_;
+  Storage storage_ = Storage::kPlain;
   std::size_t bytes_ = 0;
   std::map<std::int32_t, PackedMatrix> matrices_;
   std::map<std::int32_t, const float*> vectors_;

@@ -132,10 +132,10 @@ class GemmBench {
     args.first_vector = share.columns.first;
     args.vectors = share.columns.count;
     args.scratch = scratch_[thread].data();
-    Plain() ? kernels_.gemm(args) : Integers().gemm(args);
+    GemmOf(kernels_, storage_)(args);
   }
 
-  bool Plain() const { return storage_ == Storage::kPlain; }
+  bool Plain() const { return !HoldsIntegers(storage_); }
   const IntegerKernels& Integers() const { return KernelsOf(kernels_, storage_); }
 
   const Kernels& kernels_;
@@ -211,6 +211,8 @@ std::string NameOf(DType dtype, Storage storage) {
       return "int8";
     case Storage::kInt16:
       return "int16";
+    case Storage::kCoded:
+      return "coded";
     case Storage::kPlain:
       break;
   }
@@ -255,9 +257,9 @@ int Main(int argc, char** argv) {
   for (DType dtype : {DType::kBFloat16, DType::kFloat32}) {
     reports.push_back(Report(*isa, dtype, Storage::kPlain, pool));
   }
-  for (Storage storage : {Storage::kInt16, Storage::kInt8}) {
+  for (Storage storage : {Storage::kCoded, Storage::kInt16, Storage::kInt8}) {
     const Kernels& kernels = *FindKernels(*isa, DType::kBFloat16);
-    if (KernelsOf(kernels, storage).gemm == nullptr) continue;
+    if (GemmOf(kernels, storage) == nullptr) continue;
     reports.push_back(Report(*isa, DType::kBFloat16, storage, pool));
   }
   std::cout << boost::json::serialize(

@@ -105,13 +105,14 @@ struct RegisterRounds {
 
 RegisterRounds RoundsOf(Isa isa, Storage storage) {
   __builtin_cpu_init();
-  if (storage != Storage::kPlain && !__builtin_cpu_supports("avx512vnni")) return {nullptr, 0};
+  if (HoldsIntegers(storage) && !__builtin_cpu_supports("avx512vnni")) return {nullptr, 0};
   switch (storage) {
     case Storage::kInt8:
       return {MultiplyBytes, 128};
     case Storage::kInt16:
       return {MultiplyShorts, 64};
     case Storage::kPlain:
+    case Storage::kCoded:
       break;
   }
   if (isa == Isa::kAvx512Bf16) return {MultiplyPairs, 64};
@@ -142,7 +143,7 @@ double MachinePeaks::ProductPeak(DType dtype, Storage storage) {
   const auto isa = ChooseIsa();
   const Kernels* kernels = isa.ok() ? FindKernels(*isa, dtype) : nullptr;
   if (kernels == nullptr) return 0.0;
-  const bool plain = storage == Storage::kPlain;
+  const bool plain = !HoldsIntegers(storage);
   const IntegerKernels& integers = KernelsOf(*kernels, storage);
   const PackedMatrix matrix({kOutputs, kInner}, *kernels, kernels->weight, storage);
   const MemoryRegion weights = Filled(matrix.Bytes() + 4096, pool_);

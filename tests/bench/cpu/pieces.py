@@ -4,11 +4,12 @@ import beside_busy
 import programs
 import serving
 import start
-from programs import ShardAlone, gguf, llama_batches, llama_decode, llama_prefill, median
+from programs import LlamaSteps, ShardAlone, gguf, llama_batches, median
 
 BATCHES = (1, 2, 4, 8, 16, 32)
 CONTEXTS = (128, 1024, 4096)
 PROMPTS = (32, 512, 2048)
+TURN_SECONDS = 0.5  # of decode steps: memory may be half as fast a second later
 
 
 def precision_options(precision):
@@ -16,33 +17,39 @@ def precision_options(precision):
 
 
 def compare_decode(shape, precision, quick):
-    """One sequence that decodes, in turns with llama.cpp."""
+    """One sequence that decodes, in turns of half a second with llama.cpp; who begins changes."""
     file = gguf(shape, "Q8_0" if precision == "int8" else None)
-    steps, theirs = [], []
-    with ShardAlone(shape, *precision_options(precision)) as shard:
-        for _ in range(1 if quick else 4):
-            steps.append(shard.decode(1, 128, 1.5))
-            theirs.append(median(llama_decode(file, 128, 12 if quick else 24)))
-    result = ratios([step["tokens_per_second"] for step in steps], theirs)
-    for key in ("share_of_bandwidth", "read_gb_per_s"):
-        result[key] = median(step[key] for step in steps)
-    return {"facts": shard.facts, **result}
+    ours, theirs, reads = [], [], []
+    with ShardAlone(shape, *precision_options(precision)) as shard, LlamaSteps(file, 128) as llama:
+        count = max(5, round(TURN_SECONDS / median(llama.steps(5))))
+        sides = [(ours, lambda: shard.steps(1, 128, TURN_SECONDS)), (theirs, lambda: llama.steps(count))]
+        for turn in range(6 if quick else 40):
+            for rates, steps in sides[::-1] if turn % 2 else sides:
+                rates.append(1 / median(steps()))
+            reads.append(shard.read(1, 128))
+    shares = [rate * read["step_bytes"] / read["gb_per_s"] / 1e9 for rate, read in zip(ours, reads)]
+    bandwidth = {"share_of_bandwidth": median(shares), "read_gb_per_s": [read["gb_per_s"] for read in reads]}
+    return {"facts": shard.facts, **ratios(ours, theirs), **bandwidth}
 
 
 def compare_prefill(shape, precision, quick):
-    """A prompt of 512 tokens, in turns with llama.cpp."""
+    """A prompt of 512 tokens, in turns with llama.cpp; the better of two each time."""
     file = gguf(shape, "Q8_0" if precision == "int8" else None)
     ours, theirs = [], []
-    with ShardAlone(shape, *precision_options(precision)) as shard:
-        for _ in range(1 if quick else 3):
-            ours.append(shard.prefill(512, 0)["best_tokens_per_second"])  # the better of two, as llama_prefill
-            theirs.append(llama_prefill(file, 512))
-    return {"facts": shard.facts, **ratios(ours, theirs)}
+    with ShardAlone(shape, *precision_options(precision)) as shard, LlamaSteps(file, 128) as llama:
+        llama.prompts(512, 1)  # which reads the file's pages
+        for _ in range(1 if quick else 5):
+            ours.append(512 / min(shard.prompts(512)))
+            theirs.append(512 / min(llama.prompts(512)))
+        peaks = shard.peaks()
+    return {"facts": shard.facts, **ratios(ours, theirs), "peaks": peaks}
 
 
 def ratios(ours, theirs):
-    ratio = median(ours) / median(theirs)
-    return {"penstock": ours, "llama.cpp": theirs, "ratio": ratio, "best_ratio": max(ours) / max(theirs)}
+    """Of rates that were taken in turns: the median of the turns' ratios, and the ratio of the best."""
+    turns = [our / their for our, their in zip(ours, theirs)]
+    return {"penstock": ours, "llama.cpp": theirs, "turns": turns, "ratio": median(turns),
+            "best_ratio": max(ours) / max(theirs)}
 
 
 def grid(shape, precision, contexts, quick):

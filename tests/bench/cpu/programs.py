@@ -64,44 +64,25 @@ def llama_program(name):
     return path
 
 
-def llama_json(name, *arguments):
-    """What a benchmark of llama.cpp says: rows of JSON."""
-    command = [llama_program(name), *arguments, "-t", THREADS, "-ngl", 0]
-    done = subprocess.run([str(c) for c in command], capture_output=True, text=True, check=False)
-    if done.returncode != 0:
-        raise RuntimeError(f"{name}: {done.stderr[-500:]}")
-    if name == "llama-bench":
-        return json.loads(done.stdout)
-    return [json.loads(line) for line in done.stdout.splitlines() if line.startswith("{")]
-
-
-def llama_decode(file, context, tokens=24, repeats=2):
-    """Tokens per second of each repeat."""
-    row = llama_json("llama-bench", "-m", file, "-p", 0, "-n", tokens, "-d", context, "-r", repeats, "-o", "json")
-    return row[0]["samples_ts"]
-
-
-def llama_prefill(file, tokens):
-    """Tokens per second; of two runs the better one, since the first one also reads the file's pages."""
-    row = llama_json("llama-bench", "-m", file, "-p", tokens, "-n", 0, "-r", 2, "--no-warmup", "-o", "json")
-    return max(row[0]["samples_ts"])
-
-
 def llama_batches(file, rows, context, tokens=8):
     """{rows: tokens per second} of decoding together, all behind one shared prompt (which spares llama.cpp
     computing it for each, and reading more than one copy of it)."""
     size = context + max(rows) * (tokens + 1) + 64
-    lines = llama_json("llama-batched-bench", "-m", file, "-c", size, "-b", 2048, "-ub", 512, "-npp", context,
-                       "-ntg", tokens, "-npl", ",".join(map(str, rows)), "-pps", "-kvu", "--output-format", "jsonl")
+    command = [llama_program("llama-batched-bench"), "-m", file, "-c", size, "-b", 2048, "-ub", 512]
+    command += ["-npp", context, "-ntg", tokens, "-npl", ",".join(map(str, rows)), "-pps", "-kvu"]
+    command += ["--output-format", "jsonl", "-t", THREADS, "-ngl", 0]
+    done = subprocess.run([str(c) for c in command], capture_output=True, text=True, check=False)
+    if done.returncode != 0:
+        raise RuntimeError(f"llama-batched-bench: {done.stderr[-500:]}")
+    lines = [json.loads(line) for line in done.stdout.splitlines() if line.startswith("{")]
     return {line["pl"]: line["speed_tg"] for line in lines}
 
 
-class ShardAlone:
-    """penstock-shard-bench: answers commands, so that others can be measured in between."""
+class Answering:
+    """A program that answers commands with lines of JSON, so that others can be measured in between."""
 
-    def __init__(self, shape, *options, pool_tokens=16384, max_length=2560):
-        command = [BIN / "penstock-shard-bench", pool_tokens, max_length, "--model-id", model(shape)]
-        command += ["--cpu-threads", THREADS, "--log-level", "warning", *options]
+    def __init__(self, *command):
+        self.name = pathlib.Path(command[0]).name
         self.process = subprocess.Popen([str(c) for c in command], stdin=subprocess.PIPE,
                                         stdout=subprocess.PIPE, text=True)
         self.facts = self._answer()
@@ -116,13 +97,21 @@ class ShardAlone:
     def _answer(self):
         line = self.process.stdout.readline()
         if not line:
-            raise RuntimeError(f"penstock-shard-bench ended: {self.process.wait()}")
+            raise RuntimeError(f"{self.name} ended: {self.process.wait()}")
         return json.loads(line)
 
     def _ask(self, *words):
         self.process.stdin.write(" ".join(map(str, words)) + "\n")
         self.process.stdin.flush()
         return self._answer()
+
+
+class ShardAlone(Answering):
+    """penstock-shard-bench."""
+
+    def __init__(self, shape, *options, pool_tokens=16384, max_length=2560):
+        super().__init__(BIN / "penstock-shard-bench", pool_tokens, max_length, "--model-id", model(shape),
+                         "--cpu-threads", THREADS, "--log-level", "warning", *options)
 
     def peaks(self):
         return self._ask("peaks")
@@ -132,6 +121,28 @@ class ShardAlone:
 
     def prefill(self, tokens, seconds=0.5):
         return self._ask("prefill", tokens, seconds)
+
+    def steps(self, rows, context, seconds):
+        return self._ask("steps", rows, context, seconds)["seconds"]
+
+    def prompts(self, tokens, seconds=0):
+        return self._ask("prompts", tokens, seconds)["seconds"]
+
+    def read(self, rows, context):
+        return self._ask("read", rows, context)
+
+
+class LlamaSteps(Answering):
+    """llama.cpp, one step at a time."""
+
+    def __init__(self, file, context):
+        super().__init__(llama_program("llama-steps"), file, context, THREADS)
+
+    def steps(self, count):
+        return self._ask("decode", count)["seconds"]
+
+    def prompts(self, tokens, count=2):
+        return self._ask("prefill", tokens, count)["seconds"]
 
 
 def load(server, streams, tokens, requests=None, words=8):

@@ -106,8 +106,11 @@ def compare_table(results):
             sides = (sorted(result[program]) for program in ("penstock", "llama.cpp"))
             rates = (f"{number(s[len(s) // 2])} ({number(s[-1])})" for s in sides)
             share = f"{result['share_of_bandwidth'] * 100:.0f} %" if "share_of_bandwidth" in result else ""
-            rows.append((what, name, *rates, f"{result['ratio']:.2f}", f"{result['best_ratio']:.2f}", share))
-    head = ("", "Model", "Penstock, tokens/s (best)", "llama.cpp", "ratio of medians", "of bests", "of read bandwidth")
+            turns = sorted(result["turns"])
+            halves = f"{turns[len(turns) // 4]:.2f} to {turns[len(turns) * 3 // 4]:.2f}"
+            rows.append((what, name, *rates, f"{result['ratio']:.2f}", halves, f"{result['best_ratio']:.2f}", share))
+    head = ("", "Model", "Penstock, tokens/s (best)", "llama.cpp", "ratio in turns", "half of the turns", "of bests",
+            "of read bandwidth")
     return table(head, rows)
 
 

@@ -7,6 +7,9 @@
 //   peaks                            what the machine gives now
 //   decode ROWS CONTEXT SECONDS      steps of ROWS sequences at CONTEXT positions
 //   prefill TOKENS SECONDS           one prompt
+//   steps ROWS CONTEXT SECONDS       the seconds of each such step, and nothing else: short turns
+//   prompts TOKENS SECONDS           the same of prompts
+//   read ROWS CONTEXT                what reading as many bytes as such a step gives now
 #include <algorithm>
 #include <boost/json.hpp>
 #include <cstdlib>
@@ -21,6 +24,7 @@
 #include "common/options/values.h"
 #include "shard/app/platform.h"
 #include "shard/app/shard_options.h"
+#include "shard/backend/cpu/coded_block.h"
 #include "tests/bench/cpu/engine_driver.h"
 #include "tests/bench/cpu/machine_peaks.h"
 #include "tests/bench/cpu/roofline.h"
@@ -62,12 +66,18 @@ class Bench {
     words >> command;
     if (command == "peaks") return Peaks();
     StepShape shape;
-    shape.prompt = command == "prefill";
+    shape.weight_bytes = WeightBytes();
+    shape.kv_bytes_per_token = kv_bytes_;
+    shape.prompt = command == "prefill" || command == "prompts";
     double seconds = 1.0;
     words >> shape.rows;
     if (!shape.prompt) words >> shape.context;
+    if (command == "read" && !words.fail()) return Read(shape);
     words >> seconds;
-    if (words.fail() || (!shape.prompt && command != "decode")) {
+    if (!words.fail() && (command == "steps" || command == "prompts")) {
+      return {{"seconds", boost::json::value_from(Times(shape, seconds))}};
+    }
+    if (words.fail() || (command != "prefill" && command != "decode")) {
       std::cerr << "not a command: " << line << '\n';
       std::exit(2);
     }
@@ -77,12 +87,16 @@ class Bench {
  private:
   static cpu::Storage StorageOf(const std::string& backend) {
     if (backend.find("-int16") != std::string::npos) return cpu::Storage::kInt16;
+    if (backend.find("-coded") != std::string::npos) return cpu::Storage::kCoded;
     return backend.find("/int8") != std::string::npos ? cpu::Storage::kInt8 : cpu::Storage::kPlain;
   }
 
   // Of each, scales among them.
   double WeightBytes() const {
     if (storage_ == cpu::Storage::kInt8) return 1.0;
+    if (storage_ == cpu::Storage::kCoded) {
+      return 2.0 * cpu::CodedBytes(cpu::kCodedPlain) / cpu::kCodedPlain;
+    }
     const double scales =
         storage_ == cpu::Storage::kInt16 ? sizeof(float) / double{cpu::kIntegerGroup} : 0.0;
     return static_cast<double>(DTypeBytes(model_.dtype)) + scales;
@@ -94,20 +108,32 @@ class Bench {
             {"register_gflop_per_s", peaks_.RegisterPeak(storage_)}};
   }
 
-  boost::json::object Measure(StepShape shape, double seconds) {
-    shape.weight_bytes = WeightBytes();
-    shape.kv_bytes_per_token = kv_bytes_;
-    const std::vector<Phase> phases = PhasesOf(model_, shape);
+  std::vector<double> Times(const StepShape& shape, double seconds) {
+    return Must(shape.prompt ? driver_->Prefill(shape.rows, seconds)
+                             : driver_->Decode(shape.rows, shape.context, seconds));
+  }
+
+  static double BytesOf(const std::vector<Phase>& phases) {
     double bytes = 0;
     for (const Phase& phase : phases) bytes += phase.bytes;
+    return bytes;
+  }
+
+  boost::json::object Read(const StepShape& shape) {
+    const double bytes = BytesOf(PhasesOf(model_, shape));
+    return {{"step_bytes", bytes},
+            {"gb_per_s", peaks_.ReadBandwidth(static_cast<std::size_t>(bytes))}};
+  }
+
+  boost::json::object Measure(const StepShape& shape, double seconds) {
+    const std::vector<Phase> phases = PhasesOf(model_, shape);
+    const double bytes = BytesOf(phases);
     const auto footprint = static_cast<std::size_t>(bytes);
     double bandwidth = peaks_.ReadBandwidth(footprint);
     double far_bandwidth = peaks_.ReadBandwidth(kReadBytes);
     double peak = peaks_.ProductPeak(model_.dtype, storage_);
     double registers = peaks_.RegisterPeak(storage_);
-    std::vector<double> times =
-        Must(shape.prompt ? driver_->Prefill(shape.rows, seconds)
-                          : driver_->Decode(shape.rows, shape.context, seconds));
+    std::vector<double> times = Times(shape, seconds);
     peak = std::max(peak, peaks_.ProductPeak(model_.dtype, storage_));
     registers = std::max(registers, peaks_.RegisterPeak(storage_));
     bandwidth = std::max(bandwidth, peaks_.ReadBandwidth(footprint));

@@ -40,9 +40,32 @@ struct DotProduct {
   }
 };
 
+// The same product with coded weights. A permutation takes the last six bits of each byte as an
+// index: with the 16 bytes of the table four times over, the last four decide.
+struct CodedDotProduct : DotProduct {
+  using Plain = DotProduct;
+  using Table = __m512i;
+  static Table LoadTable(const std::byte* from) {
+    return _mm512_broadcast_i32x4(_mm_loadu_si128(reinterpret_cast<const __m128i*>(from)));
+  }
+  [[gnu::always_inline]] static void ExpandHalf(const std::byte* group, int half, Table highs,
+                                                Right (&lines)[2]) {
+    __m512i numbers = _mm512_loadu_si512(group);
+    if (half == 1) numbers = _mm512_srli_epi16(numbers, 4);
+    const __m512i high = _mm512_permutexvar_epi8(numbers, highs);
+    const __m512i low = _mm512_loadu_si512(group + (1 + half) * 64);
+    lines[0] = _mm512_unpacklo_epi8(low, high);
+    lines[1] = _mm512_unpackhi_epi8(low, high);
+  }
+};
+
 }  // namespace
 
-constexpr Kernels kAvx512DotBFloat16 = TableOf<DotProduct, FoursOfInt8, DotProduct, DotProduct>(
-    Isa::kAvx512Bf16, DType::kBFloat16, DType::kBFloat16);
+constexpr Kernels kAvx512DotBFloat16 = [] {
+  Kernels kernels = TableOf<DotProduct, FoursOfInt8, DotProduct, DotProduct>(
+      Isa::kAvx512Bf16, DType::kBFloat16, DType::kBFloat16);
+  kernels.coded_gemm = Gemm<CodedDotProduct, DotProduct::Activation>;
+  return kernels;
+}();
 
 }  // namespace penstock::shard::cpu

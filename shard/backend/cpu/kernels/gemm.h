@@ -8,6 +8,7 @@
 #include <cstdint>
 
 #include "shard/backend/cpu/kernels.h"
+#include "shard/backend/cpu/kernels/coded.h"
 #include "shard/backend/cpu/kernels/gemm_tile.h"
 
 namespace penstock::shard::cpu {
@@ -81,30 +82,93 @@ void WriteGated(const GemmArgs& args, const GemmPiece& piece, std::size_t row) {
   }
 }
 
+// Where the weights of a piece are in memory, and where tiles read them.
+template <class P>
+struct BlockPlace {
+  std::size_t panel_bytes;  // from panel to panel, in memory
+  const std::byte* panel;   // the first
+  const std::byte* At(std::size_t step) const { return panel + Offset(step); }
+  // Of a step that begins a block.
+  static constexpr std::size_t Offset(std::size_t step) {
+    if constexpr (Coded<P>) {
+      return CodedBytes(step * kStepBytes<P>);
+    } else {
+      return BytesOf<P>(step);
+    }
+  }
+};
+
+using TileFunction = void (*)(const GemmTile&);
+
+template <class P, int Rows, int Vectors>
+constexpr TileFunction TileAs() {
+  constexpr int kRows = Rows <= kGemmRows<P, Vectors> ? Rows : 1;  // others are never asked for
+  if constexpr (Coded<P>) {
+    return CodedTile<P, kRows, Vectors>::Run;
+  } else if constexpr (Integers<P>) {
+    return IntegerTile<P, kRows, Vectors>::Run;
+  } else {
+    return FloatTile<P, kRows, Vectors>::Run;
+  }
+}
+
+template <class P, int Vectors>
+TileFunction TileOf(std::size_t rows) {
+  static_assert(kMostTileRows == 14);
+  static constexpr TileFunction kTiles[kMostTileRows] = {
+      TileAs<P, 1, Vectors>(),  TileAs<P, 2, Vectors>(),  TileAs<P, 3, Vectors>(),
+      TileAs<P, 4, Vectors>(),  TileAs<P, 5, Vectors>(),  TileAs<P, 6, Vectors>(),
+      TileAs<P, 7, Vectors>(),  TileAs<P, 8, Vectors>(),  TileAs<P, 9, Vectors>(),
+      TileAs<P, 10, Vectors>(), TileAs<P, 11, Vectors>(), TileAs<P, 12, Vectors>(),
+      TileAs<P, 13, Vectors>(), TileAs<P, 14, Vectors>()};
+  return kTiles[rows - 1];
+}
+
+// Of each panel of the piece, `steps` steps from `step` on.
+template <Coded P>
+void FindPlainGroups(const GemmArgs& args, const GemmPiece& piece, const BlockPlace<P>& place,
+                     std::size_t step, std::size_t steps, PlainGroups* plain) {
+  constexpr std::size_t kSteps = kCodedPlain / kStepBytes<P>;
+  for (std::size_t panel = 0; panel < piece.panels; ++panel) {
+    for (std::size_t at = 0; at < steps; at += kSteps) {
+      const std::size_t count = steps - at < kSteps ? steps - at : kSteps;
+      plain[panel].template Add<P>(place.At(step + at) + panel * place.panel_bytes,
+                                   count / kGroupSteps<P>, at / kGroupSteps<P>, args.raw_blocks);
+    }
+  }
+}
+
 // All rows of the piece against `steps` steps from `step` on.
 template <class P, int Vectors>
 void RunTiles(const GemmArgs& args, const GemmPiece& piece, std::size_t step, std::size_t steps) {
   using Activation = typename P::Activation;
   const auto* left =
       static_cast<const Activation*>(args.input) + piece.first_row * args.input_stride;
-  const std::size_t panel_bytes = BytesOf<P>(args.steps);
-  const std::byte* panel = static_cast<const std::byte*>(args.weights) + piece.panel * panel_bytes;
+  const std::size_t panel_bytes = BlockPlace<P>::Offset(args.steps);
+  const BlockPlace<P> place{
+      panel_bytes, static_cast<const std::byte*>(args.weights) + piece.panel * panel_bytes};
   // Behind the last block of these panels the next ones begin.
   const bool last = step + steps == args.steps;
-  const std::byte* next = panel + (last ? piece.panels * panel_bytes : BytesOf<P>(step + steps));
+  const std::byte* next = last ? place.panel + piece.panels * panel_bytes : place.At(step + steps);
+  GemmTile tile{};
+  tile.right = place.At(step);
+  tile.panel_bytes = tile.ahead_panel_bytes = panel_bytes;
+  const std::size_t ahead_bytes = BlockPlace<P>::Offset(steps);
+  PlainGroups plain[Coded<P> ? 2 : 0];
+  if constexpr (Coded<P>) {
+    FindPlainGroups(args, piece, place, step, steps, plain);
+    tile.plain = plain;
+  }
   const std::size_t tiles = TileCount(piece.rows, kGemmRows<P, Vectors>);
   const std::size_t fetching = tiles < kFetchingTiles ? tiles : kFetchingTiles;
   for (std::size_t i = 0; i < tiles; ++i) {
     const TileRows rows = TileAt(piece.rows, tiles, i);
-    GemmTile tile{};
     tile.left = left + rows.first * args.input_stride + step * P::kLeft;
     tile.left_stride = args.input_stride * sizeof(Activation);
-    tile.right = panel + BytesOf<P>(step);
-    tile.panel_bytes = panel_bytes;
     tile.steps = steps;
     tile.sums = args.scratch + rows.first * Vectors * kLanes;
     tile.first = step == 0;
-    tile.ahead = i < fetching ? next + i * (BytesOf<P>(steps) / fetching) : next;
+    tile.ahead = i < fetching ? next + i * (ahead_bytes / fetching) : next;
     tile.ahead_stride = i < fetching ? TileCount(kLine, fetching) : 0;  // leaves no line out
     tile.group_stride = args.group_stride;
     if constexpr (Integers<P>) {
@@ -120,6 +184,7 @@ void ComputePiece(const GemmArgs& args, const GemmPiece& piece) {
   constexpr std::size_t kPanels = Vectors / kPanelVectors;
   constexpr std::size_t kSteps = kBlockBytes / kPanels / kStepBytes<P>;
   static_assert(!Integers<P> || kSteps * P::kPack % kIntegerGroup == 0);
+  static_assert(!Coded<P> || kSteps * kStepBytes<P> % kCodedPlain == 0);
   for (std::size_t step = 0; step < args.steps; step += kSteps) {
     RunTiles<P, Vectors>(args, piece, step,
                          args.steps - step < kSteps ? args.steps - step : kSteps);

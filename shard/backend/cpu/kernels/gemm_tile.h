@@ -57,6 +57,8 @@ constexpr std::size_t BytesOf(std::size_t steps) {
   return bytes;
 }
 
+class PlainGroups;
+
 struct GemmTile {
   const void* left;
   std::size_t left_stride;  // bytes
@@ -69,7 +71,9 @@ struct GemmTile {
   // for each line of weights that is read.
   const std::byte* ahead;
   std::size_t ahead_stride;
-  const IntegerGroup* groups;  // of rows of integers, from the tile's first step on
+  std::size_t ahead_panel_bytes;  // from panel to panel there
+  const PlainGroups* plain;       // of each panel of coded weights
+  const IntegerGroup* groups;     // of rows of integers, from the tile's first step on
   std::size_t group_stride;
 };
 
@@ -131,16 +135,16 @@ template <class P>
   }
 }
 
-template <int Panels>
+template <int Panels, _mm_hint Hint = _MM_HINT_T1>
 [[gnu::always_inline]] inline void FetchAhead(const std::byte*& ahead, const GemmTile& tile,
                                               std::size_t bytes) {
 #pragma GCC unroll 2
   for (std::size_t line = 0; line < bytes; line += kLine, ahead += tile.ahead_stride) {
 #pragma GCC unroll 2
     for (int p = 0; p < Panels; ++p) {
-      _mm_prefetch(
-          reinterpret_cast<const char*>(ahead + static_cast<std::size_t>(p) * tile.panel_bytes),
-          _MM_HINT_T1);
+      _mm_prefetch(reinterpret_cast<const char*>(ahead + static_cast<std::size_t>(p) *
+                                                             tile.ahead_panel_bytes),
+                   Hint);
     }
   }
 }
@@ -306,30 +310,6 @@ struct IntegerTile {
     }
   }
 };
-
-using TileFunction = void (*)(const GemmTile&);
-
-template <class P, int Rows, int Vectors>
-constexpr TileFunction TileAs() {
-  constexpr int kRows = Rows <= kGemmRows<P, Vectors> ? Rows : 1;  // others are never asked for
-  if constexpr (Integers<P>) {
-    return IntegerTile<P, kRows, Vectors>::Run;
-  } else {
-    return FloatTile<P, kRows, Vectors>::Run;
-  }
-}
-
-template <class P, int Vectors>
-TileFunction TileOf(std::size_t rows) {
-  static_assert(kMostTileRows == 14);
-  static constexpr TileFunction kTiles[kMostTileRows] = {
-      TileAs<P, 1, Vectors>(),  TileAs<P, 2, Vectors>(),  TileAs<P, 3, Vectors>(),
-      TileAs<P, 4, Vectors>(),  TileAs<P, 5, Vectors>(),  TileAs<P, 6, Vectors>(),
-      TileAs<P, 7, Vectors>(),  TileAs<P, 8, Vectors>(),  TileAs<P, 9, Vectors>(),
-      TileAs<P, 10, Vectors>(), TileAs<P, 11, Vectors>(), TileAs<P, 12, Vectors>(),
-      TileAs<P, 13, Vectors>(), TileAs<P, 14, Vectors>()};
-  return kTiles[rows - 1];
-}
 
 }  // namespace
 }  // namespace penstock::shard::cpu

@@ -30,6 +30,7 @@ constexpr Kernels TableOf(Isa isa, DType weight, DType activation) {
   kernels.activation = activation;
   kernels.layout = {kLanes, kPanelVectors, M::kPack};
   kernels.gemm = Gemm<M, typename M::Activation>;
+  kernels.coded_gemm = nullptr;
   kernels.int8 = IntegersOf<I, typename P::Activation>();
   kernels.int16 = {};
   kernels.pack_int16 = nullptr;

@@ -292,6 +292,11 @@ TEST_P(Bits, AProductWhoseOrderDependsOnTheNumberOfRowsIsNoticed) {
   planted.gemm = [](const cpu::GemmArgs& args) {
     cpu::SplitKOfOneRow(*g_planted_into, cpu::Storage::kPlain, args);
   };
+  if (planted.coded_gemm != nullptr) {
+    planted.coded_gemm = [](const cpu::GemmArgs& args) {
+      cpu::SplitKOfOneRow(*g_planted_into, cpu::Storage::kCoded, args);
+    };
+  }
   if (planted.int16.gemm != nullptr) {
     planted.int16.gemm = [](const cpu::GemmArgs& args) {
       cpu::SplitKOfOneRow(*g_planted_into, cpu::Storage::kInt16, args);

@@ -34,6 +34,7 @@ std::unique_ptr<ModelRunner> Demo(Quantization quantization, KvType kv_type = Kv
   options.backend = Runs::kCpu;
   options.quantization = quantization;
   options.kv_type = kv_type;
+  options.weights_as = CpuWeights::kPlain;  // two bytes each, of which int8 saves one
   return ModelRunner::Open(options);
 }
 
@@ -118,8 +119,11 @@ TEST(Int8Cells, TakeAByteAndAScale) {
 std::uint64_t WeightBytes(const ModelRunner& runner) {
   const Model& model = runner.model();
   const CheckpointSource source(model.checkpoint, model.weight_plan, model.dtype);
-  const auto bytes =
-      CpuWeightBytes(model.program, source, {model.dtype, model.quantization, model.kv_type});
+  const auto bytes = CpuWeightBytes(model.program, source,
+                                    {.dtype = model.dtype,
+                                     .quantization = model.quantization,
+                                     .kv_type = model.kv_type,
+                                     .weights = CpuWeights::kPlain});
   EXPECT_TRUE(bytes.ok()) << bytes.status();
   return bytes.value_or(0);
 }

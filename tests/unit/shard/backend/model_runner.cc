@@ -23,6 +23,7 @@ absl::StatusOr<std::unique_ptr<Backend>> MakeBackend(const RunnerOptions& option
     cpu.quantization = model.quantization;
     cpu.kv_type = model.kv_type;
     cpu.products = options.products;
+    cpu.weights_as = options.weights_as;
     return MakeCpuBackend(std::move(cpu));
   }
   ReferenceOptions reference;

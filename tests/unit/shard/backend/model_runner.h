@@ -40,6 +40,7 @@ struct RunnerOptions {
   Quantization quantization = Quantization::kNone;
   KvType kv_type = KvType::kAuto;
   CpuProducts products = CpuProducts::kAuto;
+  CpuWeights weights_as = CpuWeights::kAuto;
 };
 
 // Names the cases of a suite that runs on each backend.

@@ -61,6 +61,7 @@ class KeptWeights : public testing::Test {
       const CheckpointSource source(model.checkpoint, model.weight_plan, model.dtype);
       CpuOptions cpu{.program = model.program, .weights = {}, .dtype = model.dtype};
       cpu.products = CpuProducts::kFloat;
+      cpu.weights_as = CpuWeights::kPlain;
       cpu.source = &source;
       cpu.weights_cache = cache;
       cpu.weights_cache_bytes = kPlenty;

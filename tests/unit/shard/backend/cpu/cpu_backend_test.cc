@@ -444,5 +444,20 @@ TEST(CpuBackend, SaysHowToHaveProductsOfIntegers) {
   }
 }
 
+TEST(CpuBackend, SaysWhereWeightsCannotBeCoded) {
+  CpuTypes types{.dtype = DType::kBFloat16, .weights = CpuWeights::kCoded};
+  for (const std::string& isa : Isas()) {
+    const IsaSwitch use(isa);
+    const absl::Status status = CheckCpuBackend({}, types, 16);
+    EXPECT_EQ(status.ok(), isa == "avx512-bf16") << status;
+    if (status.ok()) continue;
+    EXPECT_THAT(Message(status), HasSubstr("on " + isa + ": coded needs avx512-bf16"));
+  }
+  types.quantization = Quantization::kInt8;
+  EXPECT_THAT(Message(CheckCpuBackend({}, types, 16)), HasSubstr("with `quantize` int8"));
+  types = {.dtype = DType::kFloat32, .weights = CpuWeights::kCoded};
+  EXPECT_THAT(Message(CheckCpuBackend({}, types, 16)), HasSubstr("for a model in float32"));
+}
+
 }  // namespace
 }  // namespace penstock::shard

@@ -30,13 +30,17 @@ inline std::uint16_t ToBf16(float value) {
 struct Case {
   Kernels kernels;
   Storage storage = Storage::kPlain;
-  bool plain() const { return storage == Storage::kPlain; }
+  bool plain() const { return !HoldsIntegers(storage); }
   const IntegerKernels& integers() const { return KernelsOf(kernels, storage); }
-  void Gemm(const GemmArgs& args) const { plain() ? kernels.gemm(args) : integers().gemm(args); }
+  void Gemm(const GemmArgs& args) const {
+    // A matrix whose panels are no whole groups is not coded.
+    const bool stays_plain = storage == Storage::kCoded && args.raw_blocks == nullptr;
+    GemmOf(kernels, stays_plain ? Storage::kPlain : storage)(args);
+  }
   std::string Name() const {
     const std::string name =
         std::string(IsaName(kernels.isa)) + " " + std::string(DTypeName(kernels.weight));
-    if (plain()) return name;
+    if (plain()) return storage == Storage::kCoded ? name + " coded" : name;
     return name + (storage == Storage::kInt8 ? " int8/" : " int16/") +
            std::to_string(integers().step_bytes);
   }
@@ -70,15 +74,25 @@ struct Problem {
     auto* aligned = reinterpret_cast<std::byte*>(
         (reinterpret_cast<std::uintptr_t>(memory.data()) + 63) / 64 * 64);
     matrix.SetMemory(aligned);
-    matrix.Pack(TensorView::Matrix(const_cast<void*>(data), static_cast<std::int64_t>(weight_rows),
-                                   static_cast<std::int64_t>(inner), table.weight),
-                {0, matrix.panels()});
+    raw_memory.resize(matrix.Blocks() * kCodedPlain / 64);
+    auto* raw = reinterpret_cast<std::byte*>(raw_memory.data());
+    if (matrix.Blocks() > 0) matrix.SetRawBlocks(raw);
+    Pack(data);
     std::vector<float> plain(weight_rows);
     for (float& value : plain) value = normal(random);
     bias = plain;
     packed_bias.resize(matrix.PaddedColumns());
     matrix.PackBias(plain.data(), packed_bias.data());
     if (!kind.plain()) Quantize(weight_rows);
+  }
+
+  void Pack(const void* data) {
+    RawBlocks raw(reinterpret_cast<std::byte*>(raw_memory.data()), matrix.Blocks());
+    const std::size_t weight_rows = (matrix.gated() ? 2 : 1) * matrix.outputs();
+    const TensorView view =
+        TensorView::Matrix(const_cast<void*>(data), static_cast<std::int64_t>(weight_rows),
+                           static_cast<std::int64_t>(inner), kind.kernels.weight);
+    ASSERT_TRUE(matrix.Pack(view, {0, matrix.panels()}, raw));
   }
 
   // The input for the kernel, and what input and weights are after rounding.
@@ -154,6 +168,7 @@ struct Problem {
     }
     args.rows = count;
     args.weights = matrix.data();
+    args.raw_blocks = matrix.raw_blocks();
     args.steps = matrix.steps();
     args.vectors = matrix.units() * matrix.UnitVectors();
     args.bias = packed_bias.data();
@@ -177,7 +192,7 @@ struct Problem {
   struct alignas(64) Line {
     std::byte bytes[64];
   };
-  std::vector<Line> memory;
+  std::vector<Line> memory, raw_memory;
   std::vector<float> weights, input, bias, packed_bias;
   std::vector<std::uint16_t> weight_bits, input_bits;
   IntegerRows integers;
@@ -241,10 +256,8 @@ inline std::vector<Case> AllCases() {
     if (!best.ok() || isa > *best) continue;
     for (DType dtype : {DType::kFloat32, DType::kBFloat16}) {
       const Kernels& kernels = *FindKernels(isa, dtype);
-      for (Storage storage : {Storage::kPlain, Storage::kInt8, Storage::kInt16}) {
-        const bool there =
-            storage == Storage::kPlain || KernelsOf(kernels, storage).gemm != nullptr;
-        if (there) all.push_back({kernels, storage});
+      for (Storage storage : {Storage::kPlain, Storage::kCoded, Storage::kInt8, Storage::kInt16}) {
+        if (GemmOf(kernels, storage) != nullptr) all.push_back({kernels, storage});
       }
     }
   }

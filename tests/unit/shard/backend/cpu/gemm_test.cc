@@ -76,6 +76,38 @@ TEST(Gemm, LongRowsChangeNoBit) {
   }
 }
 
+// Normal weights, some that are kept by themselves, and blocks of any bits, which are kept raw.
+TEST(Gemm, CodedWeightsGiveTheBitsOfPlainOnes) {
+  for (const Case& kind : AllCases()) {
+    if (kind.storage != Storage::kCoded) continue;
+    for (const std::size_t inner : {4u, 128u, 580u, 1100u}) {
+      const Case as_given{kind.kernels, Storage::kPlain};
+      Problem coded(kind, 40, inner, 200, false);
+      Problem plain(as_given, 40, inner, 200, false);
+      ASSERT_EQ(coded.matrix.storage(), Storage::kCoded);
+      std::mt19937 random(11);
+      for (std::size_t i = 0; i < coded.weight_bits.size(); i += 1 + random() % 700) {
+        const bool block = i % 3 == 0;
+        const std::size_t end = std::min(coded.weight_bits.size(), i + (block ? 60 : 1));
+        for (std::size_t j = i; j < end; ++j) {
+          // Any exponent but the largest: infinities would hide what follows.
+          coded.weight_bits[j] = static_cast<std::uint16_t>(random() % 0x7f00 | random() % 2 << 15);
+        }
+      }
+      coded.Pack(coded.weight_bits.data());
+      plain.Pack(coded.weight_bits.data());
+      for (const std::size_t rows : {1u, 2u, 6u, 7u, 12u, 13u, 16u, 25u, 40u}) {
+        for (const std::size_t threads : {1u, 3u}) {
+          const auto ours = Multiply(coded, Plain(kind), 0, rows, threads);
+          const auto given = Multiply(plain, Plain(as_given), 0, rows, threads);
+          ASSERT_EQ(std::memcmp(ours.data(), given.data(), given.size() * sizeof(float)), 0)
+              << inner << ", " << rows << " rows, " << threads << " threads";
+        }
+      }
+    }
+  }
+}
+
 // Sums of integers are exact, so only the order of the groups matters, which all keep.
 TEST(Gemm, Int8HasTheSameBitsOnEveryInstructionSet) {
   std::vector<float> first;

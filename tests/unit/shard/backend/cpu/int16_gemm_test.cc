@@ -40,8 +40,7 @@ class Int16 : public testing::Test {
       weights_.push_back(ToBf16(weight(i)));
     }
     Problem problem(kind_, kRows, kInner, kOutputs, false);
-    problem.matrix.Pack(TensorView::Matrix(weights_.data(), kOutputs, kInner, DType::kBFloat16),
-                        {0, problem.matrix.panels()});
+    problem.Pack(weights_.data());
     std::fill(problem.packed_bias.begin(), problem.packed_bias.end(), 0.0f);
     exact_.assign(kRows * kOutputs, 0.0);
     for (std::size_t row = 0; row < kRows; ++row) {

@@ -5,15 +5,19 @@
 #include <algorithm>
 #include <cstddef>
 
+#include "shard/backend/cpu/coded_block.h"
 #include "shard/backend/cpu/kernels.h"
 
 namespace penstock::shard::cpu {
 
-// Bytes of so many steps of a panel: all of it, or of whole groups.
+// Bytes of so many steps of a panel: all of it, or of whole groups or blocks.
 inline std::size_t PanelBytes(const Kernels& kernels, Storage storage, std::size_t steps) {
   const std::size_t columns = kernels.layout.PanelColumns();
   if (storage == Storage::kPlain) {
     return steps * columns * kernels.layout.pack * DTypeBytes(kernels.weight);
+  }
+  if (storage == Storage::kCoded) {
+    return CodedBytes(PanelBytes(kernels, Storage::kPlain, steps));
   }
   if (storage == Storage::kInt8) return steps * columns * kInt8Pack;
   constexpr std::size_t kSteps = kIntegerGroup / kInt16Pack;
@@ -22,14 +26,17 @@ inline std::size_t PanelBytes(const Kernels& kernels, Storage storage, std::size
 }
 
 inline void SplitKOfOneRow(const Kernels& kernels, Storage storage, const GemmArgs& args) {
-  const bool plain = storage == Storage::kPlain;
+  const bool plain = !HoldsIntegers(storage);
   const IntegerKernels& integers = KernelsOf(kernels, storage);
-  const auto gemm = plain ? kernels.gemm : integers.gemm;
+  const auto gemm = GemmOf(kernels, storage);
   if (args.rows > 1 || args.epilogue == Epilogue::kGate) return gemm(args);
   const std::size_t columns = kernels.layout.PanelColumns();
   const std::size_t input_bytes =
       plain ? kernels.layout.pack * DTypeBytes(kernels.activation) : integers.step_bytes;
-  const std::size_t group_steps = plain ? 1 : kIntegerGroup / integers.pack;
+  std::size_t group_steps = plain ? 1 : kIntegerGroup / integers.pack;
+  if (storage == Storage::kCoded) {
+    group_steps = kCodedPlain / PanelBytes(kernels, Storage::kPlain, 1);
+  }
   const std::size_t half = args.steps / 2 / group_steps * group_steps;
   if (half == 0) return gemm(args);
   // Panel by panel, since a half of K lies within a panel.

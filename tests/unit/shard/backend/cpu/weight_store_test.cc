@@ -11,6 +11,7 @@
 #include <filesystem>
 #include <fstream>
 #include <iterator>
+#include <random>
 #include <string>
 #include <vector>
 
@@ -24,6 +25,8 @@ namespace {
 namespace fs = std::filesystem;
 using testing::HasSubstr;
 using testing::Not;
+
+constexpr Storage kStorages[] = {Storage::kPlain, Storage::kCoded, Storage::kInt8, Storage::kInt16};
 
 constexpr Shape kShape = {.name = "odd",
                           .hidden = 56,
@@ -153,9 +156,8 @@ TEST_F(PackedWeights, OfEachStorageThereIsAFile) {
   constexpr std::uint64_t kPlenty = std::uint64_t{1} << 30;
   const Kernels& kernels = *FindKernels(*ChooseIsa(), DType::kBFloat16);
   std::size_t files = 0;
-  for (const Storage storage : {Storage::kPlain, Storage::kInt8, Storage::kInt16}) {
-    const bool there = storage == Storage::kPlain || KernelsOf(kernels, storage).gemm != nullptr;
-    if (!there) continue;
+  for (const Storage storage : kStorages) {
+    if (GemmOf(kernels, storage) == nullptr) continue;
     const Made packed = Make("model a", 2, kPlenty, storage);
     EXPECT_GT(packed.rows_read, 0u) << "weights of another storage were taken";
     EXPECT_EQ(Files().size(), ++files);
@@ -282,10 +284,19 @@ double BytesOfAWeight(Storage storage, DType dtype, double inner) {
       return 1 + sizeof(float) / inner;
     case Storage::kInt16:
       return 2 + sizeof(float) / static_cast<double>(kIntegerGroup);
+    case Storage::kCoded:
+      return 1.5 + sizeof(CodedHeader) / (kCodedPlain / 2.0);
     case Storage::kPlain:
       break;
   }
   return static_cast<double>(DTypeBytes(dtype));
+}
+
+// Room for blocks that cannot be coded.
+double BytesOfRawBlocks(Storage storage, double weights) {
+  if (storage != Storage::kCoded) return 0;
+  const auto blocks = static_cast<std::size_t>(weights * 2 / kCodedPlain);
+  return static_cast<double>((blocks / 128 + 16) * kCodedPlain);
 }
 
 // Of sizes that fill panels and groups. The embedding is there twice where it is also the output
@@ -316,8 +327,10 @@ void ExpectThePlannedMemory(bool tied, DType dtype, Storage storage) {
 
   const double table = double{4096} * 256;
   double bytes = tied ? 0 : table * static_cast<double>(DTypeBytes(dtype));
-  bytes += (table + 512 * 256 + 256 * 256 + 1024 * 256) * BytesOfAWeight(storage, dtype, 256);
+  const double wide = table + 512 * 256 + 256 * 256 + 1024 * 256;
+  bytes += wide * BytesOfAWeight(storage, dtype, 256);
   bytes += 256 * 512 * BytesOfAWeight(storage, dtype, 512);
+  bytes += BytesOfRawBlocks(storage, wide + 256 * 512);
   EXPECT_NEAR(static_cast<double>(planned), bytes, 16384);  // scales take 16 to 50 KiB
 }
 
@@ -325,11 +338,48 @@ TEST(WeightMemory, IsWhatWasPlannedForEveryStorage) {
   for (const bool tied : {false, true}) {
     for (const DType dtype : {DType::kFloat32, DType::kBFloat16}) {
       const Kernels& kernels = *FindKernels(*ChooseIsa(), dtype);
-      for (const Storage storage : {Storage::kPlain, Storage::kInt8, Storage::kInt16}) {
-        const bool there =
-            storage == Storage::kPlain || KernelsOf(kernels, storage).gemm != nullptr;
-        if (there) ExpectThePlannedMemory(tied, dtype, storage);
+      for (const Storage storage : kStorages) {
+        if (GemmOf(kernels, storage) != nullptr) ExpectThePlannedMemory(tied, dtype, storage);
       }
+    }
+  }
+}
+
+// Weights of any bits at all: few of their upper bytes are alike.
+TEST(WeightMemory, WeightsThatCannotBeCodedStayPlain) {
+  const Kernels& kernels = *FindKernels(*ChooseIsa(), DType::kBFloat16);
+  if (kernels.coded_gemm == nullptr) GTEST_SKIP() << "no coded weights on this processor";
+  Shape shape = kShape;
+  shape.hidden = 256;
+  shape.intermediate = 512;
+  const BuiltProgram built = BuildProgram(SpecOf(shape), *MakePartition(SpecOf(shape), 0, 1));
+  LoadedWeights weights = RandomWeights(built.weights, DType::kBFloat16);
+  std::mt19937 random(3);
+  for (const TensorView& view : weights.views) {
+    auto* bits = static_cast<std::uint16_t*>(const_cast<void*>(view.data));
+    for (std::int64_t i = 0; i < view.Elements(); ++i)
+      bits[i] = static_cast<std::uint16_t>(random());
+  }
+  const LoadedSource source(weights.views);
+  WeightStore::Options options;
+  options.source = &source;
+  options.storage = Storage::kCoded;
+  WorkerPool pool(2);
+  testing::internal::CaptureStderr();
+  const auto store = WeightStore::Create(built.program, options, kernels, pool);
+  EXPECT_THAT(testing::internal::GetCapturedStderr(), HasSubstr("all are kept in 16"));
+  ASSERT_TRUE(store.ok()) << store.status();
+  EXPECT_EQ(store->storage(), Storage::kPlain);
+  for (const Op& op : built.program.body) {
+    if (op.kind != OpKind::kLinear) continue;
+    const PackedMatrix& matrix = store->Matrix(op.weight);
+    EXPECT_EQ(matrix.storage(), Storage::kPlain);
+    const TensorView& view = weights.views[static_cast<std::size_t>(op.weight)];
+    std::vector<float> row(matrix.inner());
+    matrix.UnpackRow(1, row.data());
+    for (std::size_t k = 0; k < row.size(); ++k) {
+      const float given = ReadElement(view.data, matrix.inner() + k, DType::kBFloat16);
+      ASSERT_EQ(std::memcmp(&row[k], &given, sizeof given), 0) << "row 1, K " << k;
     }
   }
 }
@@ -346,9 +396,10 @@ void ExpectPlaces(const MatrixShape& shape, const Layout& layout, DType dtype) {
   PackedMatrix matrix(shape, kernels, dtype);
   std::vector<std::byte> memory(matrix.Bytes(), std::byte{0xee});
   matrix.SetMemory(memory.data());
-  matrix.Pack(TensorView::Matrix(weights.data(), static_cast<std::int64_t>(shape.rows),
-                                 static_cast<std::int64_t>(shape.inner), dtype),
-              {0, matrix.panels()});
+  RawBlocks none;
+  ASSERT_TRUE(matrix.Pack(TensorView::Matrix(weights.data(), static_cast<std::int64_t>(shape.rows),
+                                             static_cast<std::int64_t>(shape.inner), dtype),
+                          {0, matrix.panels()}, none));
   const std::size_t n = layout.PanelColumns();
   const std::size_t padded = matrix.steps() * layout.pack;
   for (std::size_t c = 0; c < matrix.PaddedColumns(); ++c) {

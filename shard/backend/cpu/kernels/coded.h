@@ -1,0 +1,180 @@
+// The register tile of matrix products with coded weights (coded_block.h), which become plain ones
+// in registers. Sums are those of FloatTile, bit for bit. Internal to the including file.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "shard/backend/cpu/coded_block.h"
+#include "shard/backend/cpu/kernels/gemm_tile.h"
+
+namespace penstock::shard::cpu {
+namespace {
+
+// A product whose weights are stored so: it makes half a group, two lines, plain in registers for
+// the product P::Plain.
+template <class P>
+concept Coded = requires {
+  typename P::Plain;
+};
+
+// Steps of a group.
+template <class P>
+constexpr std::size_t kGroupSteps = kCodedGroupPlain / kStepBytes<P>;
+
+// The groups of a piece's block that hold weights of their own, as plain ones: what a tile needs
+// besides the coded groups. Of one panel, in ascending order.
+class PlainGroups {
+ public:
+  struct Group {
+    std::uint32_t index;
+    const std::byte* weights;
+  };
+  static constexpr std::uint32_t kEnd = UINT32_MAX;
+
+  PlainGroups() { groups_[0].index = kEnd; }
+  const Group* begin() const { return groups_; }
+
+  // Of `groups` groups of the block at `block`, the first of which is `first`.
+  template <class P>
+  void Add(const std::byte* block, std::size_t groups, std::size_t first, const std::byte* raw) {
+    CodedHeader header;
+    __builtin_memcpy(&header, block, sizeof header);
+    if (header.patches == kRawBlock) {
+      const std::byte* plain = raw + header.raw * kCodedPlain;
+      for (std::size_t i = 0; i < groups; ++i) Append(first + i, plain + i * kCodedGroupPlain);
+      return;
+    }
+    for (std::size_t i = 0; i < header.patches; ++i) {
+      const CodedPatch& patch = header.patch[i];
+      const std::size_t at = patch.weight * sizeof patch.value;
+      const std::size_t group = at / kCodedGroupPlain;
+      if (count_ == 0 || groups_[count_ - 1].index != first + group) {
+        Expand<P>(block + sizeof header + group * kCodedGroupBytes, block, plain_[patched_]);
+        Append(first + group, plain_[patched_++]);
+      }
+      __builtin_memcpy(plain_[patched_ - 1] + at % kCodedGroupPlain, &patch.value,
+                       sizeof patch.value);
+    }
+  }
+
+ private:
+  void Append(std::size_t index, const std::byte* weights) {
+    groups_[count_++] = {static_cast<std::uint32_t>(index), weights};
+    groups_[count_].index = kEnd;
+  }
+
+  template <class P>
+  static void Expand(const std::byte* group, const std::byte* table, std::byte* plain) {
+    for (int half = 0; half < 2; ++half, plain += 2 * kLine) {
+      typename P::Right lines[2];
+      P::ExpandHalf(group, half, P::LoadTable(table), lines);
+      __builtin_memcpy(plain, lines, sizeof lines);
+    }
+  }
+
+  static constexpr std::size_t kMostBlocks = 2;
+  Group groups_[kMostBlocks * kCodedPlain / kCodedGroupPlain + 1];
+  std::size_t count_ = 0;
+  std::size_t patched_ = 0;
+  alignas(kLine) std::byte plain_[kMostBlocks * kMostPatches][kCodedGroupPlain];
+};
+
+// A step of some panel, whose columns are given.
+template <class P, int Rows, int Vectors>
+[[gnu::always_inline]] inline void StepPanel(Vec (&sums)[Rows][Vectors], int panel,
+                                             const LeftRows<Rows>& left, std::size_t step,
+                                             const typename P::Right (&columns)[kPanelVectors]) {
+#pragma GCC unroll 16
+  for (int i = 0; i < Rows; ++i) {
+    const auto* row =
+        reinterpret_cast<const typename P::Activation*>(left.Row(i)) + step * P::kLeft;
+#pragma GCC unroll 2
+    for (std::size_t v = 0; v < kPanelVectors; ++v) {
+      Vec& sum = sums[i][static_cast<std::size_t>(panel) * kPanelVectors + v];
+      sum = P::Step(sum, row, columns[v]);
+    }
+  }
+}
+
+template <class P, int Rows, int Vectors>
+struct CodedTile {
+  static constexpr int kPanels = Vectors / static_cast<int>(kPanelVectors);
+  // Two panels are for few rows, which take a block faster than memory brings it: what is asked for
+  // would not stay in the first cache.
+  static constexpr _mm_hint kHint = kPanels == 1 ? _MM_HINT_T0 : _MM_HINT_T1;
+
+  static void Run(const GemmTile& tile) {
+    Vec sums[Rows][Vectors];
+#pragma GCC unroll 16
+    for (int i = 0; i < Rows; ++i) {
+#pragma GCC unroll 4
+      for (int v = 0; v < Vectors; ++v) {
+        sums[i][v] = tile.first ? Zero() : Load(SumsOf<Vectors>(tile, i, v));
+      }
+    }
+    TileCursor<Rows> at(tile);
+    const PlainGroups::Group* plain[kPanels];
+#pragma GCC unroll 2
+    for (int p = 0; p < kPanels; ++p) plain[p] = tile.plain[p].begin();
+    const std::size_t groups = tile.steps / kGroupSteps<P>;
+    const std::byte* table = nullptr;
+    for (std::size_t group = 0, end = 0; group < groups; ++group) {
+      if (group == end) {  // a block begins
+        FetchAhead<kPanels, kHint>(at.ahead, tile, sizeof(CodedHeader));
+        table = at.right;
+        at.right += sizeof(CodedHeader);
+        end += kCodedPlain / kCodedGroupPlain;
+      }
+      FetchAhead<kPanels, kHint>(at.ahead, tile, kCodedGroupBytes);
+#pragma GCC unroll 2
+      for (int p = 0; p < kPanels; ++p) {
+        const std::size_t offset = static_cast<std::size_t>(p) * tile.panel_bytes;
+        if (plain[p]->index != group) [[likely]] {
+          StepCoded(sums, p, at.left, at.right + offset, table + offset);
+        } else {
+          StepPlain(sums, p, at.left, plain[p]->weights);
+          ++plain[p];
+        }
+      }
+      at.left.Advance(kGroupSteps<P> * P::kLeft * sizeof(typename P::Activation));
+      at.right += kCodedGroupBytes;
+    }
+#pragma GCC unroll 16
+    for (int i = 0; i < Rows; ++i) {
+#pragma GCC unroll 4
+      for (int v = 0; v < Vectors; ++v) Store(SumsOf<Vectors>(tile, i, v), sums[i][v]);
+    }
+  }
+
+ private:
+  [[gnu::always_inline]] static void StepCoded(Vec (&sums)[Rows][Vectors], int panel,
+                                               const LeftRows<Rows>& left, const std::byte* group,
+                                               const std::byte* table) {
+    const typename P::Table highs = P::LoadTable(table);
+#pragma GCC unroll 2
+    for (int half = 0; half < 2; ++half) {
+      typename P::Right columns[kPanelVectors];
+      P::ExpandHalf(group, half, highs, columns);
+      StepPanel<P>(sums, panel, left, static_cast<std::size_t>(half), columns);
+    }
+  }
+
+  [[gnu::always_inline]] static void StepPlain(Vec (&sums)[Rows][Vectors], int panel,
+                                               const LeftRows<Rows>& left,
+                                               const std::byte* weights) {
+#pragma GCC unroll 2
+    for (std::size_t step = 0; step < kGroupSteps<P>; ++step) {
+      typename P::Right columns[kPanelVectors];
+#pragma GCC unroll 2
+      for (std::size_t v = 0; v < kPanelVectors;
+           ++v, weights += kLanes * P::kPack * sizeof(typename P::Weight)) {
+        columns[v] = P::LoadRight(reinterpret_cast<const typename P::Weight*>(weights));
+      }
+      StepPanel<P>(sums, panel, left, step, columns);
+    }
+  }
+};
+
+}  // namespace
+}  // namespace penstock::shard::cpu
