@@ -1,13 +1,19 @@
 #include "shard/executor/warmup_table.h"
 
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <filesystem>
-#include <fstream>
+#include <span>
+#include <sstream>
+#include <system_error>
 #include <utility>
 
+#include "common/kept_file.h"
 #include "common/log.h"
+#include "common/status.h"
 
 namespace penstock::shard {
 namespace {
@@ -19,6 +25,8 @@ constexpr std::string_view kEnd = "end";
 constexpr std::string_view kSuffix = ".warmup";
 constexpr std::size_t kMostTables = 16;
 constexpr std::size_t kMostSteps = 256;
+constexpr off_t kMostBytes = 64 << 10;  // of a file
+constexpr KeptKind kKind = {"the warm-up's table", "when requests are let in"};
 
 // FNV-1a of 64 bits, for the name alone: the identity is in the file.
 std::string NameOf(std::string_view identity) {
@@ -48,9 +56,13 @@ WarmupTable::WarmupTable(std::string folder, std::string identity)
 }
 
 std::vector<StepTimeSample> WarmupTable::Read() const {
-  std::error_code ec;
-  if (!fs::is_regular_file(path_, ec)) return {};  // opening a pipe would wait
-  std::ifstream file(path_);
+  const KeptFile kept = OpenKept(path_, kKind);
+  struct stat info = {};
+  if (!kept.file || ::fstat(kept.file.get(), &info) != 0 || info.st_size > kMostBytes) return {};
+  std::string text(static_cast<std::size_t>(info.st_size), '\0');
+  const auto bytes = std::as_writable_bytes(std::span(text));
+  if (!ReadAt(kept.file.get(), bytes.data(), bytes.size(), 0)) return {};
+  std::istringstream file(text);
   std::string line;
   if (!std::getline(file, line) || line != kTitle) return {};
   if (!std::getline(file, line) || line != identity_) return {};
@@ -69,24 +81,35 @@ std::vector<StepTimeSample> WarmupTable::Read() const {
 }
 
 void WarmupTable::Write(const std::vector<StepTimeSample>& samples) const {
+  struct stat info = {};
   if (path_.empty()) return;
-  std::error_code ec;
-  fs::create_directories(folder_, ec);
-  const std::string unfinished = path_ + "." + std::to_string(::getpid());
-  {
-    std::ofstream file(unfinished, std::ios::trunc);
-    file << kTitle << '\n' << identity_ << '\n';
-    for (const StepTimeSample& sample : samples) {
-      file << sample.prefill_tokens << ' ' << sample.decode_rows << ' ' << sample.context_tokens
-           << ' ' << sample.time.count() << '\n';
-    }
-    file << kEnd << '\n';
-    if (!file.flush()) ec = std::make_error_code(std::errc::io_error);
+  if (::lstat(path_.c_str(), &info) == 0 && !S_ISREG(info.st_mode)) return;  // Read has named it
+  std::ostringstream text;
+  text << kTitle << '\n' << identity_ << '\n';
+  for (const StepTimeSample& sample : samples) {
+    text << sample.prefill_tokens << ' ' << sample.decode_rows << ' ' << sample.context_tokens
+         << ' ' << sample.time.count() << '\n';
   }
-  if (!ec) fs::rename(unfinished, path_, ec);
-  if (!ec) return RemoveOldest(folder_);
-  log::Warn("the warm-up's table is not kept in " + folder_ + ": " + ec.message());
-  fs::remove(unfinished, ec);
+  text << kEnd << '\n';
+  const std::string error = Replace(text.str());
+  if (error.empty()) return RemoveOldest(folder_);
+  log::Warn("the warm-up's table is not kept in " + folder_ + ": " + error);
+}
+
+// An error, or nothing.
+std::string WarmupTable::Replace(const std::string& text) const {
+  MakeKeptFolder(folder_);
+  const std::string unfinished = path_ + "." + std::to_string(::getpid());
+  const auto file = OpenUnfinished(unfinished);
+  if (!file.ok()) return Message(file.status());
+  const auto bytes = std::as_bytes(std::span(text));
+  const bool done = ::ftruncate(file->get(), 0) == 0 &&
+                    WriteAt(file->get(), bytes.data(), bytes.size(), 0) &&
+                    ::rename(unfinished.c_str(), path_.c_str()) == 0;
+  if (done) return "";
+  const int failed = errno;
+  ::unlink(unfinished.c_str());
+  return std::generic_category().message(failed);
 }
 
 }  // namespace penstock::shard

@@ -6,7 +6,8 @@
 //   <prefill tokens> <decode rows> <context tokens> <nanoseconds>     a line per step
 //   end
 //
-// Anything else than that in it makes it count as absent.
+// Anything else than that in it makes it count as absent, and so does a file of others
+// (common/kept_file.h).
 #pragma once
 
 #include <string>
@@ -23,13 +24,16 @@ class WarmupTable {
   // files, of which the folder keeps the sixteen that were written last.
   WarmupTable(std::string folder, std::string identity);
 
-  // Empty: none, or none that can be read.
+  // Empty: none, or none that may be taken, which is a warning.
   std::vector<StepTimeSample> Read() const;
 
-  // Takes the old one's place at once; what goes wrong is a warning.
+  // Takes the old one's place at once, but not that of what is no regular file; what goes wrong is
+  // a warning.
   void Write(const std::vector<StepTimeSample>& samples) const;
 
  private:
+  std::string Replace(const std::string& text) const;
+
   std::string folder_;
   std::string identity_;
   std::string path_;

@@ -1,6 +1,5 @@
 #include "shard/backend/cpu/packed_cache.h"
 
-#include <fcntl.h>
 #include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -9,7 +8,6 @@
 #include <atomic>
 #include <cerrno>
 #include <chrono>
-#include <cstdio>
 #include <cstring>
 #include <filesystem>
 #include <optional>
@@ -18,7 +16,9 @@
 #include <utility>
 #include <vector>
 
+#include "common/kept_file.h"
 #include "common/log.h"
+#include "common/status.h"
 #include "common/thread_priority.h"
 #include "shard/backend/cpu/mapped_image.h"
 #include "shard/weights/checksum.h"
@@ -50,63 +50,7 @@ std::size_t FrontBytes(std::size_t identity, std::size_t image) {
   return (bytes + kPage - 1) / kPage * kPage;
 }
 
-class Descriptor {
- public:
-  explicit Descriptor(int fd) : fd_(fd) {}
-  ~Descriptor() {
-    if (fd_ >= 0) ::close(fd_);
-  }
-  Descriptor(const Descriptor&) = delete;
-  Descriptor& operator=(const Descriptor&) = delete;
-  int get() const { return fd_; }
-  explicit operator bool() const { return fd_ >= 0; }
-
- private:
-  const int fd_;
-};
-
-bool ReadAll(int fd, std::byte* out, std::size_t bytes, std::size_t offset) {
-  while (bytes > 0) {
-    const ssize_t got = ::pread(fd, out, bytes, static_cast<off_t>(offset));
-    if (got < 0 && errno == EINTR) continue;
-    if (got <= 0) return false;
-    out += got;
-    offset += static_cast<std::size_t>(got);
-    bytes -= static_cast<std::size_t>(got);
-  }
-  return true;
-}
-
-bool WriteAll(int fd, const std::byte* from, std::size_t bytes, std::size_t offset) {
-  while (bytes > 0) {
-    const ssize_t put = ::pwrite(fd, from, bytes, static_cast<off_t>(offset));
-    if (put < 0 && errno == EINTR) continue;
-    if (put < 0) return false;
-    from += put;
-    offset += static_cast<std::size_t>(put);
-    bytes -= static_cast<std::size_t>(put);
-  }
-  return true;
-}
-
-std::string ErrorText() { return std::generic_category().message(errno); }
-
-bool IsOurs(const struct stat& info) { return info.st_uid == ::geteuid() || info.st_uid == 0; }
-
-// Who but its user and root can write what decides what the model says; nobody: nothing.
-std::string WhoElseWrites(const struct stat& info) {
-  if (!IsOurs(info)) return "belongs to user " + std::to_string(info.st_uid);
-  if ((info.st_mode & (S_IWGRP | S_IWOTH)) == 0) return "";
-  char text[64];
-  std::snprintf(text, sizeof text, "may be written by %s (mode %04o)",
-                (info.st_mode & S_IWOTH) != 0 ? "everybody" : "its group",
-                static_cast<unsigned>(info.st_mode & 07777));
-  return text;
-}
-
-// Not so by a group: files are made for their user alone, so that somebody shared this one on
-// purpose, as Kubernetes does with all that lies on a volume with an fsGroup.
-bool IsForeign(const struct stat& info) { return !IsOurs(info) || (info.st_mode & S_IWOTH) != 0; }
+constexpr KeptKind kKind = {"the weights cache", "what the model says"};
 
 // The front of a file for this image; `front` is zero and of FrontBytes.
 void FillFront(std::span<std::byte> front, const std::string& identity,
@@ -129,7 +73,7 @@ void FillFront(std::span<std::byte> front, const std::string& identity,
 // The checksums of the chunks of a file that holds this very image; nothing otherwise.
 std::vector<std::uint64_t> ReadFront(int fd, const std::string& identity, std::size_t image) {
   std::vector<std::byte> front(FrontBytes(identity.size(), image));
-  if (!ReadAll(fd, front.data(), front.size(), 0)) return {};
+  if (!ReadAt(fd, front.data(), front.size(), 0)) return {};
   Header header;
   std::memcpy(&header, front.data(), sizeof header);
   const std::uint64_t checksum = std::exchange(header.checksum, 0);
@@ -212,13 +156,9 @@ class Writer final : public CacheWriter {
     if (!MakeRoom(fs::path(path_).parent_path(), unfinished, front_bytes + image_.size(), most_)) {
       return "it takes more than --weights-cache-size, " + std::to_string(most_) + " bytes";
     }
-    const Descriptor file(::open(unfinished.c_str(),
-                                 O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK,
-                                 S_IRUSR | S_IWUSR));
-    struct stat info = {};
-    if (!file || ::fstat(file.get(), &info) != 0) return unfinished + ": " + ErrorText();
-    if (!S_ISREG(info.st_mode)) return unfinished + " is not a regular file";
-    if (IsForeign(info)) return unfinished + " " + WhoElseWrites(info);
+    const auto opened = OpenUnfinished(unfinished);
+    if (!opened.ok()) return Message(opened.status());
+    const Descriptor& file = *opened;
     if (::flock(file.get(), LOCK_EX | LOCK_NB) != 0 || !IsAt(file.get(), unfinished)) return "";
     std::vector<std::byte> front(front_bytes);
     int failed = 0;
@@ -229,7 +169,8 @@ class Writer final : public CacheWriter {
       ::unlink(unfinished.c_str());
       return error;
     }
-    if (::rename(unfinished.c_str(), path_.c_str()) != 0) return ErrorText();
+    if (::rename(unfinished.c_str(), path_.c_str()) != 0)
+      return std::generic_category().message(errno);
     written_ = true;
     return "";
   }
@@ -250,9 +191,9 @@ class Writer final : public CacheWriter {
     FillFront(front, identity_, image_, stop_);
     for (std::size_t at = 0; at < image_.size() && !stop_; at += kChunk) {
       const std::size_t bytes = std::min(kChunk, image_.size() - at);
-      if (!WriteAll(fd, image_.data() + at, bytes, front.size() + at)) return errno;
+      if (!WriteAt(fd, image_.data() + at, bytes, front.size() + at)) return errno;
     }
-    return WriteAll(fd, front.data(), front.size(), 0) ? 0 : errno;
+    return WriteAt(fd, front.data(), front.size(), 0) ? 0 : errno;
   }
 
   const std::string path_;
@@ -276,11 +217,7 @@ std::string NameOf(const std::string& identity) {
 PackedCache::PackedCache(std::string folder, std::uint64_t most, std::string identity)
     : folder_(std::move(folder)), most_(most), identity_(std::move(identity)) {
   if (folder_.empty() || identity_.empty()) return;
-  std::error_code ec;
-  if (fs::create_directories(folder_, ec)) {
-    fs::permissions(folder_, fs::perms::owner_all, ec);
-  }
-  if (!fs::is_directory(folder_, ec)) {
+  if (!MakeKeptFolder(folder_)) {
     log::Warn("`weights-cache` must be a folder or a path where one can be made. Given: " +
               folder_);
     return;
@@ -293,39 +230,12 @@ PackedCache::PackedCache(std::string folder, std::uint64_t most, std::string ide
   path_ = (fs::path(folder_) / NameOf(identity_)).string();
 }
 
-// A descriptor of the file where there is one that may be taken.
-int PackedCache::OpenKept() {
-  struct stat info = {};
-  if (::lstat(path_.c_str(), &info) != 0) return -1;
-  // What is neither file nor nothing was put there by somebody, so it is left to them. Opening it
-  // would wait for a writer, or do what a device does.
-  const int fd = S_ISREG(info.st_mode)
-                     ? ::open(path_.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK)
-                     : -1;
-  if (fd >= 0 && ::fstat(fd, &info) != 0) info = {};
-  if (!S_ISREG(info.st_mode)) {
-    log::Warn("the weights cache " + path_ + " is not a regular file; this start goes without");
-    path_.clear();
-  } else if (fd < 0) {
-    log::Warn("the weights cache " + path_ + " cannot be read: " + ErrorText() +
-              "; it is made anew");
-  } else if (IsForeign(info)) {
-    log::Warn("the weights cache " + path_ + " " + WhoElseWrites(info) +
-              ": who writes it decides what the model says, so it is not used; it is made anew");
-  } else {
-    if (const std::string who = WhoElseWrites(info); !who.empty()) {
-      log::Warn("the weights cache " + path_ + " " + who + ", who can change what the model says");
-    }
-    return fd;
-  }
-  if (fd >= 0) ::close(fd);
-  return -1;
-}
-
 PackedCache::Found PackedCache::Read(std::span<std::byte> image, const OwnerOf& owner,
                                      WorkerPool& pool) {
   if (path_.empty()) return Found::kNothing;
-  const Descriptor file(OpenKept());
+  const KeptFile kept = OpenKept(path_, kKind);
+  if (kept.left_alone) path_.clear();
+  const Descriptor& file = kept.file;
   if (!file) return Found::kNothing;
   struct stat info = {};
   const std::size_t front_bytes = FrontBytes(identity_.size(), image.size());
@@ -344,8 +254,7 @@ PackedCache::Found PackedCache::Read(std::span<std::byte> image, const OwnerOf& 
       if (owner(at) != thread) continue;
       const std::span<std::byte> chunk = image.subspan(at, std::min(kChunk, image.size() - at));
       const std::byte* bytes = mapped ? mapping->data() + at : chunk.data();
-      const bool there =
-          mapped || ReadAll(file.get(), chunk.data(), chunk.size(), front_bytes + at);
+      const bool there = mapped || ReadAt(file.get(), chunk.data(), chunk.size(), front_bytes + at);
       if (!there || Checksum({bytes, chunk.size()}) != sums[i]) good = false;
     }
   });

@@ -9,9 +9,8 @@
 // A file whose identity is another one, that is too short, or whose checksums do not fit is not
 // used, and written again. Writing happens behind the start, under another name, and the finished
 // file takes the old one's place at once; of several processes that would write it one does. What
-// goes wrong with it (a full disk, no permission) is a warning. So is a file that
-// belongs to another user or that everybody may write: it is not taken, and written again. What is
-// no regular file (a pipe, a folder) is left alone, and the start goes without a cache.
+// goes wrong with it (a full disk, no permission) is a warning. Files of others:
+// common/kept_file.h.
 //
 // Bounded: the files of the folder take at most `most` bytes; those that were used longest ago go.
 #pragma once
@@ -56,8 +55,6 @@ class PackedCache {
   std::unique_ptr<CacheWriter> Write(std::span<const std::byte> image) const;
 
  private:
-  int OpenKept();
-
   const std::string folder_;
   const std::uint64_t most_;
   const std::string identity_;

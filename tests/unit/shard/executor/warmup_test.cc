@@ -1,18 +1,13 @@
 #include "shard/executor/warmup.h"
 
 #include <gmock/gmock.h>
-#include <sys/stat.h>
 
 #include <algorithm>
 #include <chrono>
-#include <filesystem>
-#include <string>
 #include <vector>
 
 #include "shard/executor/warmup_sweep.h"
-#include "shard/executor/warmup_table.h"
 #include "tests/unit/shard/executor/fake_backend.h"
-#include "tests/unit/support/temp_folder.h"
 
 namespace penstock::shard {
 namespace {
@@ -222,39 +217,6 @@ TEST(Warmup, AKnownTableOfAnotherSpeedIsMeasuredAgain) {
   ASSERT_TRUE(samples.ok()) << samples.status();
   EXPECT_EQ(samples->size(), control.known.size());
   EXPECT_LT(samples->front().time, control.known.front().time / 10);
-}
-
-TEST(WarmupTable, GivesBackWhatWasWrittenForTheSameIdentity) {
-  const TempFolder folder;
-  const std::string path = folder / "cache";
-  EXPECT_TRUE(WarmupTable(path, "a machine").Read().empty());
-  const std::vector<StepTimeSample> samples = {{512, 0, 0, Duration(5)}, {0, 8, 100, Duration(7)}};
-  WarmupTable(path, "a machine").Write(samples);
-  EXPECT_EQ(WarmupTable(path, "a machine").Read(), samples);
-  EXPECT_TRUE(WarmupTable(path, "another machine").Read().empty());
-  for (int i = 0; i < 30; ++i) WarmupTable(path, std::to_string(i)).Write(samples);
-  const auto files = std::distance(std::filesystem::directory_iterator(path),
-                                   std::filesystem::directory_iterator());
-  EXPECT_EQ(files, 16);
-  WarmupTable("", "nowhere").Write(samples);
-}
-
-TEST(WarmupTable, TornAndForeignFilesCountAsAbsent) {
-  const TempFolder folder;
-  const WarmupTable table(folder.path(), "id");
-  table.Write({{1, 0, 0, Duration(5)}});
-  const std::string file =
-      std::filesystem::directory_iterator(folder.path())->path().filename().string();
-  for (const char* text :
-       {"", "penstock-warmup 2\nid\n1 0 0 5\n", "penstock-warmup 2\nid\n1 0 0",
-        "penstock-warmup 2\nid\n1 0 0 -5\nend\n", "penstock-warmup 9\nid\n1 0 0 5\nend\n",
-        "penstock-warmup 2\nother\n1 0 0 5\nend\n"}) {
-    folder.Write(file, text);
-    EXPECT_TRUE(table.Read().empty()) << text;
-  }
-  std::filesystem::remove(folder / file);
-  ASSERT_EQ(::mkfifo((folder / file).c_str(), 0600), 0);  // whose opening waits for a writer
-  EXPECT_TRUE(table.Read().empty());
 }
 
 TEST(Warmup, GivesTheBackendsError) {
