@@ -104,6 +104,10 @@ class Backend {
   // group that forms anew, it replaces both.
   virtual absl::Status Prepare(const BackendLimits& limits, Communicator* communicator) = 0;
 
+  // Whether a step that is larger than those before it takes memory, or touches some for the first
+  // time. If not, Prepare and the calls that allocate have taken all that any step needs.
+  virtual bool TakesMemoryInSteps() const { return true; }
+
   // K/V storage of `blocks` blocks in every layer, zeroed; replaces a former one.
   virtual absl::Status AllocateCache(std::uint32_t blocks) = 0;
 

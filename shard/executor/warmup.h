@@ -61,7 +61,8 @@ struct WarmupControl {
 };
 
 // Allocates the small cache and leaves it allocated. Gives `known` itself where it still holds, by
-// two of its steps.
+// two of its cheapest steps; the worst ones then run only if they take memory
+// (Backend::TakesMemoryInSteps).
 absl::StatusOr<std::vector<StepTimeSample>> RunWarmup(const WarmupShape& shape, Backend& backend,
                                                       const WarmupControl& control);
 

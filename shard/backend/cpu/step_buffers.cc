@@ -7,6 +7,7 @@
 #include "common/status.h"
 #include "shard/backend/cpu/attention_plan.h"
 #include "shard/backend/cpu/first_touch.h"
+#include "shard/backend/cpu/work_split.h"
 
 namespace penstock::shard::cpu {
 namespace {
@@ -160,12 +161,19 @@ absl::StatusOr<StepBuffers> StepBuffers::Create(const Program& program, const Ke
   buffers.region_ = std::move(*region);
   Carver carver(buffers.region_.data());
   buffers.Carve(sizes, carver);
-  if (pool.placement().NodeCount() > 1) buffers.TouchOwn(pool);
+  buffers.Touch(pool);
   return buffers;
 }
 
-void StepBuffers::TouchOwn(WorkerPool& pool) {
+void StepBuffers::Touch(WorkerPool& pool) {
+  const bool apart = pool.placement().NodeCount() > 1;
+  const std::span<std::byte> all(region_.data(), region_.bytes());
   pool.Run([&](std::uint32_t thread) {
+    if (!apart) {
+      const Share share = EvenShare(TouchUnits(all.size()), pool.threads(), thread);
+      for (std::size_t i = 0; i < share.count; ++i) TouchUnit(all, share.first + i);
+      return;
+    }
     const std::span<std::byte> own(region_.data() + own_[thread], own_[thread + 1] - own_[thread]);
     for (std::size_t unit = 0; unit < TouchUnits(own.size()); ++unit) TouchUnit(own, unit);
   });

@@ -42,8 +42,8 @@ struct ThreadScratch {
 class StepBuffers {
  public:
   StepBuffers() = default;
-  // For weights of integers there is room for rows of them. On several NUMA nodes what a thread
-  // needs for itself lies on its own.
+  // For weights of integers there is room for rows of them. All of it is in memory; on several NUMA
+  // nodes only what a thread needs for itself, which lies on its own.
   static absl::StatusOr<StepBuffers> Create(const Program& program, const Kernels& kernels,
                                             Storage storage, const BackendLimits& limits,
                                             WorkerPool& pool);
@@ -65,7 +65,7 @@ class StepBuffers {
   struct Sizes;
   class Carver;
   void Carve(const Sizes& sizes, Carver& carver);
-  void TouchOwn(WorkerPool& pool);
+  void Touch(WorkerPool& pool);
 
   MemoryRegion region_;
   std::array<BufferView, kBufferCount> views_;

@@ -25,6 +25,7 @@ class FakeBackend final : public Backend {
 
   std::string Name() const override { return "fake"; }
   absl::Status Prepare(const BackendLimits&, Communicator*) override { return absl::OkStatus(); }
+  bool TakesMemoryInSteps() const override { return takes_memory_in_steps; }
   absl::Status AllocateCache(std::uint32_t blocks) override {
     cache_blocks = blocks;
     return absl::OkStatus();
@@ -88,6 +89,7 @@ class FakeBackend final : public Backend {
   std::vector<std::string> events;
   std::vector<std::uint32_t> logit_calls;
   std::uint32_t cache_blocks = 0;
+  bool takes_memory_in_steps = true;
   absl::Status execute_status;
   std::function<void(const RaggedBatch&)> on_execute;
   std::function<float(TokenId)> similarity_of;  // of a candidate; none: 0

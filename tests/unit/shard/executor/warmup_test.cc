@@ -209,6 +209,62 @@ TEST(Warmup, AKnownTableIsCheckedNotMeasuredAgain) {
   EXPECT_LT(backend.batches.size(), whole.batches.size() / 2);
 }
 
+// A machine where a row takes `per_row` and a step a little more, at a model of 1.1 B parameters
+// and the limits that it has by itself; a fresh process is slower at first.
+class WarmupOfAFreshProcess : public testing::Test {
+ protected:
+  std::vector<StepTimeSample> Run(Duration per_row, std::vector<StepTimeSample> known) {
+    FakeBackend backend(10);
+    backend.takes_memory_in_steps = false;
+    bool first = true;
+    const Time begin = now_;
+    backend.on_execute = [&](const RaggedBatch& batch) {
+      now_ += (first ? 5 : 1) * (8 + batch.tokens.size()) * per_row;
+      first = false;
+    };
+    WarmupControl control = Always();
+    control.known = std::move(known);
+    control.clock = [this] { return now_; };
+    const auto samples = RunWarmup(Large(), backend, control);
+    EXPECT_TRUE(samples.ok()) << samples.status();
+    spent_ = now_ - begin;
+    ran_the_worst_ = Ran(backend, 1, 512, 2048 - 512);
+    return *samples;
+  }
+
+  static constexpr Duration kPerRow = std::chrono::milliseconds(6);
+  Duration spent_{0};
+  bool ran_the_worst_ = false;
+
+ private:
+  static WarmupShape Large() {
+    WarmupShape shape = Shape();
+    shape.max_step_tokens = 512;
+    shape.max_sequences = 128;
+    shape.max_sequence_length = 2048;
+    shape.pool_tokens = 128 * 1024;
+    return shape;
+  }
+  Time now_{};
+};
+
+TEST_F(WarmupOfAFreshProcess, ChecksAKnownTableByCheapStepsAlone) {
+  const auto known = Run(kPerRow, {});
+  EXPECT_TRUE(ran_the_worst_);
+  EXPECT_EQ(Run(kPerRow, known), known);
+  EXPECT_FALSE(ran_the_worst_);
+  EXPECT_LT(spent_, std::chrono::seconds(2));
+}
+
+TEST_F(WarmupOfAFreshProcess, MeasuresAllOnAMachineOfAnotherSpeed) {
+  const auto known = Run(kPerRow, {});
+  for (const Duration other : {3 * kPerRow, kPerRow / 3}) {
+    const auto samples = Run(other, known);
+    EXPECT_NE(samples, known) << other / std::chrono::milliseconds(1);
+    EXPECT_TRUE(ran_the_worst_);
+  }
+}
+
 TEST(Warmup, AKnownTableOfAnotherSpeedIsMeasuredAgain) {
   FakeBackend backend(10);
   WarmupControl control = Always();
