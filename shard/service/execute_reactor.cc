@@ -19,6 +19,8 @@ namespace {
 
 using Reactor = BidiCall<v1::StepPlan, v1::StepResult>;
 
+constexpr const char* kNoRoom = "the shard is stopping, or more waits for it than it takes";
+
 // Life: OnStart posts the opening; plans follow; whatever ends the stream posts Close, once, which
 // frees the sequences and gives up the driver's seat; then, with the outbox empty, Finish.
 class ExecuteReactor final : public Reactor, public std::enable_shared_from_this<ExecuteReactor> {
@@ -30,7 +32,7 @@ class ExecuteReactor final : public Reactor, public std::enable_shared_from_this
       return Refuse(begun);
     }
     if (!state_.thread.Post([this] { state_.session.OpenExecute(); })) {
-      PostClose(absl::UnavailableError("the shard is stopping"));
+      PostClose(absl::UnavailableError(kNoRoom));
       return;
     }
     StartRead(&incoming_);
@@ -57,7 +59,7 @@ class ExecuteReactor final : public Reactor, public std::enable_shared_from_this
     if (posted) {
       ReadOn();
     } else {
-      PostClose(absl::UnavailableError("the shard is stopping"));
+      PostClose(absl::UnavailableError(kNoRoom));
     }
   }
 
@@ -189,8 +191,9 @@ class ExecuteReactor final : public Reactor, public std::enable_shared_from_this
       ending_ = true;
       half_closed_ = status.ok();
     }
+    // One stream at a time has the seat, so one end at a time waits.
     const bool posted =
-        state_.thread.Post([self = shared_from_this(), status] { self->Close(status); });
+        state_.thread.PostEnd([self = shared_from_this(), status] { self->Close(status); });
     if (!posted) FinishWith(status.ok() ? absl::UnavailableError("the shard is stopping") : status);
   }
 

@@ -9,9 +9,17 @@ ModelThread::ModelThread(std::size_t capacity) : capacity_(capacity), thread_([t
 ModelThread::~ModelThread() { Stop(); }
 
 bool ModelThread::Post(std::function<void()> task) {
+  return PostWithin(capacity_, std::move(task));
+}
+
+bool ModelThread::PostEnd(std::function<void()> task) {
+  return PostWithin(capacity_ + 1, std::move(task));
+}
+
+bool ModelThread::PostWithin(std::size_t most, std::function<void()> task) {
   {
     std::lock_guard lock(mutex_);
-    if (closed_ || inbox_.size() >= capacity_) return false;
+    if (closed_ || inbox_.size() >= most) return false;
     inbox_.push_back(std::move(task));
   }
   changed_.notify_one();

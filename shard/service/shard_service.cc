@@ -1,5 +1,6 @@
 #include "shard/service/shard_service.h"
 
+#include <algorithm>
 #include <functional>
 #include <string>
 #include <utility>
@@ -15,10 +16,15 @@ namespace {
 
 constexpr std::uint32_t kProtocolVersion = 1;
 
-// One formation call and one driver with kMaxQueuedPlans plans, its opening and its end, or the
-// calls of a second driver (at most kMaxSecondCalls); the rest is room for loading and for a driver
-// that leaves while the next one comes.
-constexpr std::size_t kInboxCapacity = 16 + kMaxSecondCalls;
+// What a driver has there at most: a formation call or its opening, the plans, and the words of
+// steps that are done. A word waits behind kMaxQueuedPlans plans at most, each of which may begin a
+// step whose word comes meanwhile, as may those of the steps that were begun. (Its end has a place
+// of its own.)
+constexpr std::size_t kDriverTasks = 1 + kMaxQueuedPlans + (kMaxQueuedPlans + kMostStepsBegun + 1);
+
+// That, or the calls of a second driver, who never has the seat as well. The rest is room for
+// questions that wait for the end of loading.
+constexpr std::size_t kInboxCapacity = 8 + std::max(kDriverTasks, kMaxSecondCalls);
 
 void ToProto(const EngineFacts& facts, bool loaded, v1::DescribeResponse& wire) {
   wire.set_protocol_version(kProtocolVersion);
