@@ -127,6 +127,12 @@ std::string Checkpoint::Identity() const {
   return text;
 }
 
+std::string Checkpoint::Noted() const {
+  std::string text;
+  for (const auto& file : files_) text += file->Noted() + "\n";
+  return text;
+}
+
 const CheckpointTensor* Checkpoint::Find(std::string_view name) const {
   const auto found = by_name_.find(name);
   return found == by_name_.end() ? nullptr : &tensors_[found->second];

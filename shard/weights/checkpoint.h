@@ -37,6 +37,8 @@ class Checkpoint {
   std::uint64_t total_bytes() const { return total_bytes_; }
   // A line per file (SafetensorsFile::Identity); empty where one has none.
   std::string Identity() const;
+  // A line per file (SafetensorsFile::Noted).
+  std::string Noted() const;
 
   // `bytes` bytes from byte `offset` of the tensor.
   absl::Status Read(const CheckpointTensor& tensor, std::uint64_t offset, std::uint64_t bytes,

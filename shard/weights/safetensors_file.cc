@@ -95,6 +95,12 @@ std::string SafetensorsFile::Identity() const {
          std::to_string(*sampled);
 }
 
+std::string SafetensorsFile::Noted() const {
+  struct stat info = {};
+  if (::fstat(fd_, &info) != 0) return "";
+  return std::to_string(info.st_ctim.tv_sec) + "." + std::to_string(info.st_ctim.tv_nsec);
+}
+
 absl::StatusOr<std::uint64_t> SafetensorsFile::SampledChecksum() const {
   const std::size_t most = kPiecesOfAll / std::max<std::size_t>(1, tensors_.size());
   const std::size_t pieces = std::clamp(most, std::size_t{1}, kPieces);

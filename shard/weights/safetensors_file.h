@@ -29,6 +29,10 @@ class SafetensorsFile {
   // Path, size, time of the last change, and checksums of the header and of pieces of every tensor:
   // tells whether the file is the one of another time. One line; empty where it cannot be read.
   std::string Identity() const;
+  // When the system last noted a change of the file or of what is known of it (ctime), which no
+  // program can set: another time, perhaps another file. A copy, a new link to it, another owner or
+  // mode change it too. Empty where it cannot be asked.
+  std::string Noted() const;
 
   // Fills `out`. DataLoss where the file has become shorter, Unavailable where reading fails.
   absl::Status Read(std::uint64_t offset, std::uint64_t bytes, void* out) const;

@@ -30,8 +30,12 @@ class WeightSource {
   virtual absl::Status ReadRows(std::int32_t index, std::uint64_t first, std::uint64_t count,
                                 void* out) const = 0;
 
-  // What the weights are read from: equal texts, equal weights. Empty: not known.
+  // What the weights are read from: other weights, another text. Empty: not known.
   virtual std::string Identity() const { return ""; }
+
+  // When the system last noted a change of that: with the same Identity and another Noted the
+  // weights may be others in places that Identity does not look at.
+  virtual std::string Noted() const { return ""; }
 };
 
 class CheckpointSource final : public WeightSource {
@@ -45,6 +49,7 @@ class CheckpointSource final : public WeightSource {
   DType dtype() const override { return dtype_; }
   absl::Status ReadRows(std::int32_t index, std::uint64_t first, std::uint64_t count,
                         void* out) const override;
+  std::string Noted() const override { return checkpoint_.Noted(); }
   // Files by path, size, time of change and pieces of what is in them, and where each row of each
   // target lies in them. Reads those pieces.
   std::string Identity() const override;

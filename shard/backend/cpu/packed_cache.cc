@@ -28,7 +28,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr std::uint64_t kMagic = 0x31'6b'63'61'70'53'4e'50;  // "PNSpack1"
+constexpr std::uint64_t kMagic = 0x32'6b'63'61'70'53'4e'50;  // "PNSpack2"
 constexpr std::size_t kPage = 4096;
 constexpr std::size_t kChunk = std::size_t{2} << 20;  // a huge page
 constexpr const char* kSuffix = ".packed";
@@ -39,6 +39,7 @@ struct Header {
   std::uint64_t identity_bytes = 0;
   std::uint64_t image_bytes = 0;
   std::uint64_t chunk_bytes = kChunk;
+  std::uint64_t noted = 0;     // checksum of the times
   std::uint64_t checksum = 0;  // of the whole front, with 0 in this place
 };
 
@@ -53,9 +54,10 @@ std::size_t FrontBytes(std::size_t identity, std::size_t image) {
 constexpr KeptKind kKind = {"the weights cache", "what the model says"};
 
 // The front of a file for this image; `front` is zero and of FrontBytes.
-void FillFront(std::span<std::byte> front, const std::string& identity,
+void FillFront(std::span<std::byte> front, const std::string& identity, std::uint64_t noted,
                std::span<const std::byte> image, const std::atomic<bool>& stop) {
   Header header;
+  header.noted = noted;
   header.identity_bytes = identity.size();
   header.image_bytes = image.size();
   std::memcpy(front.data() + sizeof header, identity.data(), identity.size());
@@ -70,8 +72,13 @@ void FillFront(std::span<std::byte> front, const std::string& identity,
   std::memcpy(front.data(), &header, sizeof header);
 }
 
-// The checksums of the chunks of a file that holds this very image; nothing otherwise.
-std::vector<std::uint64_t> ReadFront(int fd, const std::string& identity, std::size_t image) {
+struct Front {
+  std::uint64_t noted = 0;
+  std::vector<std::uint64_t> sums;  // of the chunks
+};
+
+// Of a file that holds the image of this identity; no sums otherwise.
+Front ReadFront(int fd, const std::string& identity, std::size_t image) {
   std::vector<std::byte> front(FrontBytes(identity.size(), image));
   if (!ReadAt(fd, front.data(), front.size(), 0)) return {};
   Header header;
@@ -83,9 +90,9 @@ std::vector<std::uint64_t> ReadFront(int fd, const std::string& identity, std::s
                      checksum == Checksum(front);
   const std::byte* text = front.data() + sizeof header;
   if (!whole || std::memcmp(text, identity.data(), identity.size()) != 0) return {};
-  std::vector<std::uint64_t> sums(ChunksOf(image));
-  std::memcpy(sums.data(), text + identity.size(), sums.size() * sizeof(std::uint64_t));
-  return sums;
+  Front read{header.noted, std::vector<std::uint64_t>(ChunksOf(image))};
+  std::memcpy(read.sums.data(), text + identity.size(), read.sums.size() * sizeof(std::uint64_t));
+  return read;
 }
 
 struct File {
@@ -120,11 +127,12 @@ bool MakeRoom(const fs::path& folder, const fs::path& keep, std::uint64_t bytes,
 
 class Writer final : public CacheWriter {
  public:
-  Writer(std::string path, std::uint64_t most, std::string identity,
+  Writer(std::string path, std::uint64_t most, std::string identity, std::uint64_t noted,
          std::span<const std::byte> image)
       : path_(std::move(path)),
         most_(most),
         identity_(std::move(identity)),
+        noted_(noted),
         image_(image),
         thread_([this] { Run(); }) {}
   ~Writer() override {
@@ -188,7 +196,7 @@ class Writer final : public CacheWriter {
     if (::ftruncate(fd, 0) != 0) return errno;
     const auto size = static_cast<off_t>(front.size() + image_.size());
     if (const int failed = ::posix_fallocate(fd, 0, size); failed != 0) return failed;
-    FillFront(front, identity_, image_, stop_);
+    FillFront(front, identity_, noted_, image_, stop_);
     for (std::size_t at = 0; at < image_.size() && !stop_; at += kChunk) {
       const std::size_t bytes = std::min(kChunk, image_.size() - at);
       if (!WriteAt(fd, image_.data() + at, bytes, front.size() + at)) return errno;
@@ -199,14 +207,19 @@ class Writer final : public CacheWriter {
   const std::string path_;
   const std::uint64_t most_;
   const std::string identity_;
+  const std::uint64_t noted_;
   const std::span<const std::byte> image_;
   std::atomic<bool> stop_ = false;
   bool written_ = false;
   std::thread thread_;  // last: it uses the rest
 };
 
+std::uint64_t ChecksumOf(const std::string& text) {
+  return Checksum(std::as_bytes(std::span(text)));
+}
+
 std::string NameOf(const std::string& identity) {
-  std::uint64_t hash = Checksum(std::as_bytes(std::span(identity)));
+  std::uint64_t hash = ChecksumOf(identity);
   std::string name;
   for (int i = 0; i < 16; ++i, hash >>= 4) name += "0123456789abcdef"[hash & 15];
   return name + kSuffix;
@@ -214,8 +227,12 @@ std::string NameOf(const std::string& identity) {
 
 }  // namespace
 
-PackedCache::PackedCache(std::string folder, std::uint64_t most, std::string identity)
-    : folder_(std::move(folder)), most_(most), identity_(std::move(identity)) {
+PackedCache::PackedCache(std::string folder, std::uint64_t most, std::string identity,
+                         const std::string& noted)
+    : folder_(std::move(folder)),
+      most_(most),
+      identity_(std::move(identity)),
+      noted_(ChecksumOf(noted)) {
   if (folder_.empty() || identity_.empty()) return;
   if (!MakeKeptFolder(folder_)) {
     log::Warn("`weights-cache` must be a folder or a path where one can be made. Given: " +
@@ -241,8 +258,14 @@ PackedCache::Found PackedCache::Read(std::span<std::byte> image, const OwnerOf& 
   const std::size_t front_bytes = FrontBytes(identity_.size(), image.size());
   const bool fits = ::fstat(file.get(), &info) == 0 &&
                     static_cast<std::size_t>(info.st_size) == front_bytes + image.size();
-  std::vector<std::uint64_t> sums;
-  if (fits) sums = ReadFront(file.get(), identity_, image.size());
+  const Front front = fits ? ReadFront(file.get(), identity_, image.size()) : Front();
+  const std::vector<std::uint64_t>& sums = front.sums;
+  if (!sums.empty() && front.noted != noted_) {
+    log::Info("the weights cache " + path_ +
+              " is of a time before files of the model were changed, linked or given another owner "
+              "or mode; it is made anew");
+    return Found::kNothing;
+  }
   std::optional<FileMapping> mapping;
   if (!sums.empty() && MappingPays(pool.placement().NodeCount()))
     mapping.emplace(file.get(), front_bytes, image.size());
@@ -268,7 +291,7 @@ PackedCache::Found PackedCache::Read(std::span<std::byte> image, const OwnerOf& 
 
 std::unique_ptr<CacheWriter> PackedCache::Write(std::span<const std::byte> image) const {
   if (path_.empty()) return nullptr;
-  return std::make_unique<Writer>(path_, most_, identity_, image);
+  return std::make_unique<Writer>(path_, most_, identity_, noted_, image);
 }
 
 }  // namespace penstock::shard::cpu

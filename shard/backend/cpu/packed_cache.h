@@ -1,13 +1,15 @@
 // Packed weights on disk, so that a second start reads them as they are in memory. One file per
 // model folder, rank, instruction set and so on:
 //
-//   header   magic, sizes, checksum of everything before the image      } whole pages
+//   header   magic, sizes, checksum of everything before the image,     } whole pages
+//            checksum of when the model's files were noted as changed   }
 //   identity what the weights were made of and how (WeightStore), text  }
 //   checksums one per chunk of the image                                }
 //   image    the region, byte for byte
 //
-// A file whose identity is another one, that is too short, or whose checksums do not fit is not
-// used, and written again. Writing happens behind the start, under another name, and the finished
+// A file whose identity or times are others, that is too short, or whose checksums do not fit is
+// not used, and written again. (The times are no part of its name, so that the new file takes the
+// old one's place.) Writing happens behind the start, under another name, and the finished
 // file takes the old one's place at once; of several processes that would write it one does. What
 // goes wrong with it (a full disk, no permission) is a warning. Files of others:
 // common/kept_file.h.
@@ -36,8 +38,10 @@ class CacheWriter {
 
 class PackedCache {
  public:
-  // An empty folder or identity: no cache, nothing below does anything.
-  PackedCache(std::string folder, std::uint64_t most, std::string identity);
+  // An empty folder or identity: no cache, nothing below does anything. `noted` says when the files
+  // that the identity names were changed (WeightSource::Noted).
+  PackedCache(std::string folder, std::uint64_t most, std::string identity,
+              const std::string& noted);
 
   const std::string& path() const { return path_; }
 
@@ -58,6 +62,7 @@ class PackedCache {
   const std::string folder_;
   const std::uint64_t most_;
   const std::string identity_;
+  const std::uint64_t noted_;
   std::string path_;
 };
 

@@ -306,7 +306,8 @@ absl::StatusOr<WeightStore> WeightStore::CreateAs(const Program& program, const 
 
   const bool keeps = !options.cache_folder.empty();
   PackedCache cache(options.cache_folder, options.cache_most,
-                    keeps ? store.Identity(items, options, kernels) : "");
+                    keeps ? store.Identity(items, options, kernels) : "",
+                    keeps ? options.source->Noted() : "");
   const auto owner = [&items, &pool](std::size_t offset) {
     const auto next = std::upper_bound(items.begin(), items.end(), offset,
                                        [](std::size_t at, const Item& b) { return at < b.offset; });

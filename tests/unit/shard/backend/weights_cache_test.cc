@@ -1,7 +1,9 @@
 // Packed weights that were kept for another model are not taken for this one, though its files have
-// the same names, sizes and times.
+// the same names, sizes and times, nor those of the same file before bytes of it were changed.
 #include <gtest/gtest.h>
+#include <sys/stat.h>
 
+#include <algorithm>
 #include <filesystem>
 #include <fstream>
 #include <iterator>
@@ -50,7 +52,7 @@ class KeptWeights : public testing::Test {
     auto store = cpu::WeightStore::Create(model->program, options, kernels, pool);
     ASSERT_TRUE(store.ok()) << store.status();
     store->AwaitCache();
-    ASSERT_GT(std::distance(fs::directory_iterator(cache_), fs::directory_iterator()), 0);
+    ASSERT_GT(Files(), 0);
   }
 
   static std::vector<float> Logits(const std::string& folder, const std::string& cache) {
@@ -74,22 +76,37 @@ class KeptWeights : public testing::Test {
   const TempFolder folder_;
   const std::string cache_ = folder_ / "cache";
 
- private:
-  static void TurnSigns(const fs::path& path) {
+  // Of the whole matrix, or of its bytes [first, first + count). The file keeps its time.
+  void TurnSigns(const fs::path& path, std::size_t first = 0, std::size_t count = SIZE_MAX) const {
     const auto file = SafetensorsFile::Open(path.string());
     ASSERT_TRUE(file.ok()) << file.status();
     for (const TensorInfo& tensor : (*file)->tensors()) {
       if (tensor.name != "model.layers.3.mlp.down_proj.weight") continue;
-      std::string bytes(tensor.bytes, '\0');
-      ASSERT_TRUE((*file)->Read(tensor.offset, tensor.bytes, bytes.data()).ok());
-      for (std::size_t i = 1; i < bytes.size(); i += 2)
+      const std::size_t size = std::min<std::size_t>(count, tensor.bytes - first);
+      std::string bytes(size, '\0');
+      ASSERT_TRUE((*file)->Read(tensor.offset + first, size, bytes.data()).ok());
+      for (std::size_t i = 1; i < bytes.size(); i += 2) {
         bytes[i] = static_cast<char>(bytes[i] ^ 0x80);
+      }
       std::fstream stream(path, std::ios::in | std::ios::out | std::ios::binary);
-      stream.seekp(static_cast<std::streamoff>(tensor.offset));
+      stream.seekp(static_cast<std::streamoff>(tensor.offset + first));
       stream.write(bytes.data(), static_cast<std::streamsize>(bytes.size()));
     }
+    fs::last_write_time(path, time_);
   }
 
+  std::ptrdiff_t Files() const {
+    return std::distance(fs::directory_iterator(cache_), fs::directory_iterator());
+  }
+
+  // Where the weights of the next start come from, by its log.
+  static bool TakesKept(const std::string& folder, const std::string& cache) {
+    testing::internal::CaptureStderr();
+    Logits(folder, cache);
+    return testing::internal::GetCapturedStderr().find(" from " + cache) != std::string::npos;
+  }
+
+ private:
   const fs::file_time_type time_ = fs::file_time_type::clock::now() - std::chrono::hours(1);
 };
 
@@ -109,6 +126,35 @@ TEST_F(KeptWeights, OfTheModelThatWasInThisFolderAreNotTaken) {
   Keep(folder_ / "model");
   MakeModel(folder_ / "model", true);
   EXPECT_EQ(Logits(folder_ / "model", cache_), Logits(folder_ / "model", ""));
+}
+
+// Between the pieces that are looked at, of a file whose time is set back: what remains is the time
+// at which the system noted it.
+TEST_F(KeptWeights, OfAFileThatWasChangedInOneRowAreNotTakenButReplaced) {
+  MakeModel(folder_ / "model", false);
+  Keep(folder_ / "model");
+  const std::vector<float> before = Logits(folder_ / "model", "");
+  const std::string file = folder_ / "model/model.safetensors";
+  const std::string identity = (*SafetensorsFile::Open(file))->Identity();
+  TurnSigns(file, 49'152, 768);
+  ASSERT_EQ((*SafetensorsFile::Open(file))->Identity(), identity) << "these bytes are looked at";
+  const std::vector<float> after = Logits(folder_ / "model", "");
+  ASSERT_NE(after, before);
+  EXPECT_EQ(Logits(folder_ / "model", cache_), after);
+  Keep(folder_ / "model");
+  EXPECT_TRUE(TakesKept(folder_ / "model", cache_)) << "they were not made anew";
+  EXPECT_EQ(Files(), 1) << "the old ones stay";
+}
+
+// A mode, an owner, a link: the system notes those as well. It costs one packing.
+TEST_F(KeptWeights, OfAFileWithAnotherModeAreMadeAnewOnce) {
+  MakeModel(folder_ / "model", false);
+  Keep(folder_ / "model");
+  ASSERT_EQ(::chmod((folder_ / "model/model.safetensors").c_str(), 0400), 0);
+  EXPECT_FALSE(TakesKept(folder_ / "model", cache_));
+  Keep(folder_ / "model");
+  EXPECT_TRUE(TakesKept(folder_ / "model", cache_));
+  EXPECT_EQ(Files(), 1);
 }
 
 TEST_F(KeptWeights, OfTheSameFilesAreTaken) {
