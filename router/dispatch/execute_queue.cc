@@ -2,6 +2,8 @@
 
 #include <grpc/support/time.h>
 
+#include "common/grpc/operation.h"
+
 namespace penstock::router {
 namespace {
 

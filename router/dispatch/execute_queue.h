@@ -1,5 +1,6 @@
 // Where the events of all Execute streams of a router arrive: one completion queue, polled by the
-// thread that uses them, so that a step's result needs no wake-up of a further thread.
+// thread that uses them, so that a step's result needs no wake-up of a further thread. Their tags
+// are Operations (common/grpc/operation.h).
 //
 // One thread, the owner, calls Wait; Wake and the rest come from any. The owner must go on with
 // Wait until no stream is live, see DrainStreams.
@@ -17,13 +18,6 @@ namespace penstock::router {
 class ExecuteQueue {
  public:
   using Deadline = std::chrono::steady_clock::time_point;
-
-  // One operation of a stream, the tag of the completion queue. Done runs on the owner.
-  class Operation {
-   public:
-    virtual ~Operation() = default;
-    virtual void Done(bool ok) = 0;
-  };
 
   ExecuteQueue() = default;
   ~ExecuteQueue();

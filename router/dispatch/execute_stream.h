@@ -12,6 +12,7 @@
 #include <memory>
 #include <mutex>
 
+#include "common/grpc/operation.h"
 #include "penstock/v1/shard.grpc.pb.h"
 #include "proto/plan_wire.h"
 #include "router/dispatch/execute_queue.h"
@@ -37,15 +38,7 @@ class ShardClient::Stream final {
   void Abort();
 
  private:
-  class Operation final : public ExecuteQueue::Operation {
-   public:
-    Operation(Stream& stream, void (Stream::*done)(bool)) : stream_(stream), done_(done) {}
-    void Done(bool ok) override { (stream_.*done_)(ok); }
-
-   private:
-    Stream& stream_;
-    void (Stream::*const done_)(bool);
-  };
+  using Step = MemberOperation<Stream>;
 
   void OnStarted(bool ok);
   void OnReadDone(bool ok);
@@ -74,11 +67,11 @@ class ShardClient::Stream final {
   const std::shared_ptr<ExecuteQueue> queue_;
   grpc::ClientContext context_;
   std::unique_ptr<grpc::GenericClientAsyncReaderWriter> call_;  // in bytes, see proto/plan_wire.h
-  Operation start_{*this, &Stream::OnStarted};
-  Operation read_{*this, &Stream::OnReadDone};
-  Operation write_{*this, &Stream::OnWriteDone};
-  Operation finish_{*this, &Stream::OnFinished};
-  Operation life_{*this, &Stream::OnLife};
+  Step start_{*this, &Stream::OnStarted};
+  Step read_{*this, &Stream::OnReadDone};
+  Step write_{*this, &Stream::OnWriteDone};
+  Step finish_{*this, &Stream::OnFinished};
+  Step life_{*this, &Stream::OnLife};
   grpc::ByteBuffer incoming_;
   grpc::Status status_;
   bool finished_ = false;  // the owner's: status_ has come

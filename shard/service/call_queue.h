@@ -18,28 +18,11 @@
 #include <memory>
 #include <thread>
 
+#include "common/grpc/operation.h"
+
 namespace penstock::shard {
 
 class ServedCall;
-
-// What is under way in a completion queue; its tag. Done runs on the queue's thread.
-class Operation {
- public:
-  virtual ~Operation() = default;
-  virtual void Done(bool ok) = 0;
-};
-
-// One whose end is told to a member function of its owner, which outlives it.
-template <typename Owner>
-class MemberOperation final : public Operation {
- public:
-  MemberOperation(Owner& owner, void (Owner::*done)(bool)) : owner_(owner), done_(done) {}
-  void Done(bool ok) override { (owner_.*done_)(ok); }
-
- private:
-  Owner& owner_;
-  void (Owner::*const done_)(bool);
-};
 
 class CallQueue {
  public:
