@@ -1,8 +1,11 @@
 """The founding document of the sequence scheduler, followed step by step: its serving.properties as
 printed (only the model's path is changed), its request, its load."""
 
+import concurrent.futures
 import json
+import os
 import re
+import signal
 import subprocess
 
 import pytest
@@ -152,14 +155,28 @@ def load(server, *arguments, clients=64, repeat=3, tokens=50):
         capture_output=True, text=True, timeout=100)
 
 
-# The document's load: 64 clients, three requests each.
-def test_the_live_batch_keeps_its_bound(tmp_path):
+def in_flight(server):
+    metrics = server.metrics()
+    return metrics["penstock_queue_size"] + metrics["penstock_requests_running"]
+
+
+# The document's load: 64 clients, three requests each. The shard computes nothing until each client
+# has a request with the router, so that more wait than the batch may hold, however busy the machine.
+def test_the_live_batch_fills_and_keeps_its_bound(tmp_path):
     text = DOCUMENT.replace("max_rolling_batch_size=64", "max_rolling_batch_size=48")
     log = tmp_path / "steps.jsonl"
     with PropertiesServer(write(tmp_path, text), "--contrastive-search=false",
-                          "--shard-program", BIN / "penstock-simshard", "--step-log",
-                          log) as server:
-        done = load(server, "-o", str(tmp_path / "output-test.txt"))
+                          "--shard-program", BIN / "penstock-simshard", "--step-log", log,
+                          "--rank-timeout", "0") as server, \
+            concurrent.futures.ThreadPoolExecutor(1) as pool:
+        shard = next(pid for pid, command in server.children().items() if "simshard" in command[0])
+        os.kill(shard, signal.SIGSTOP)
+        try:
+            loading = pool.submit(load, server, "-o", str(tmp_path / "output-test.txt"))
+            server.wait_metric("penstock_queue_size", lambda _: in_flight(server) == 64, seconds=60)
+        finally:
+            os.kill(shard, signal.SIGCONT)
+        done = loading.result()
         assert done.returncode == 0, done.stdout + done.stderr
         assert "Total requests: 192" in done.stdout
         assert "Non 200 responses: 0, error rate: 0.00" in done.stdout
