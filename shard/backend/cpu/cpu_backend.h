@@ -17,8 +17,8 @@
 // bfloat16 and everything that is added up (the residual stream, sums, softmax, norms) in float32;
 // what products read is rounded to bfloat16 where the processor multiplies bfloat16 pairs, to
 // integers of 14 bits where they are of integers (then weights are integers of 16 bits), and not at
-// all where weights are widened (decisions 0010, 0035). Where pairs are multiplied, weights are kept
-// in 12 bits each without loss (decision 0038).
+// all where weights are widened (decisions 0010, 0035). Where pairs are multiplied, weights are
+// kept in 12 bits each without loss (decision 0038).
 //
 // Determinism: for one instruction set, type and world size the logits of a row depend on the
 // tokens before it and on nothing else: not on batch mates, chunks, cached prefixes or threads
