@@ -97,13 +97,10 @@ template <class P, int Rows, int Vectors>
   }
 }
 
-template <class P, int Rows, int Vectors>
+// `Hint`: which cache the weights of later are asked into.
+template <class P, int Rows, int Vectors, _mm_hint Hint>
 struct CodedTile {
   static constexpr int kPanels = Vectors / static_cast<int>(kPanelVectors);
-  // Two panels are for few rows, which take a block faster than memory brings it: what is asked for
-  // would not stay in the first cache.
-  static constexpr _mm_hint kHint = kPanels == 1 ? _MM_HINT_T0 : _MM_HINT_T1;
-
   static void Run(const GemmTile& tile) {
     Vec sums[Rows][Vectors];
 #pragma GCC unroll 16
@@ -121,12 +118,12 @@ struct CodedTile {
     const std::byte* table = nullptr;
     for (std::size_t group = 0, end = 0; group < groups; ++group) {
       if (group == end) {  // a block begins
-        FetchAhead<kPanels, kHint>(at.ahead, tile, sizeof(CodedHeader));
+        FetchAhead<kPanels, Hint>(at.ahead, tile, sizeof(CodedHeader));
         table = at.right;
         at.right += sizeof(CodedHeader);
         end += kCodedPlain / kCodedGroupPlain;
       }
-      FetchAhead<kPanels, kHint>(at.ahead, tile, kCodedGroupBytes);
+      FetchAhead<kPanels, Hint>(at.ahead, tile, kCodedGroupBytes);
 #pragma GCC unroll 2
       for (int p = 0; p < kPanels; ++p) {
         const std::size_t offset = static_cast<std::size_t>(p) * tile.panel_bytes;

@@ -28,6 +28,7 @@ struct GemmPiece {
   std::size_t rows;
   std::size_t panel;
   std::size_t panels;  // 1 or 2
+  std::size_t next;    // panels on, where the next piece begins
   std::size_t Vectors() const { return panels * kPanelVectors; }
 };
 
@@ -100,11 +101,11 @@ struct BlockPlace {
 
 using TileFunction = void (*)(const GemmTile&);
 
-template <class P, int Rows, int Vectors>
+template <class P, int Rows, int Vectors, _mm_hint Hint>
 constexpr TileFunction TileAs() {
   constexpr int kRows = Rows <= kGemmRows<P, Vectors> ? Rows : 1;  // others are never asked for
   if constexpr (Coded<P>) {
-    return CodedTile<P, kRows, Vectors>::Run;
+    return CodedTile<P, kRows, Vectors, Hint>::Run;
   } else if constexpr (Integers<P>) {
     return IntegerTile<P, kRows, Vectors>::Run;
   } else {
@@ -112,15 +113,17 @@ constexpr TileFunction TileAs() {
   }
 }
 
-template <class P, int Vectors>
+template <class P, int Vectors, _mm_hint Hint>
 TileFunction TileOf(std::size_t rows) {
   static_assert(kMostTileRows == 14);
   static constexpr TileFunction kTiles[kMostTileRows] = {
-      TileAs<P, 1, Vectors>(),  TileAs<P, 2, Vectors>(),  TileAs<P, 3, Vectors>(),
-      TileAs<P, 4, Vectors>(),  TileAs<P, 5, Vectors>(),  TileAs<P, 6, Vectors>(),
-      TileAs<P, 7, Vectors>(),  TileAs<P, 8, Vectors>(),  TileAs<P, 9, Vectors>(),
-      TileAs<P, 10, Vectors>(), TileAs<P, 11, Vectors>(), TileAs<P, 12, Vectors>(),
-      TileAs<P, 13, Vectors>(), TileAs<P, 14, Vectors>()};
+      TileAs<P, 1, Vectors, Hint>(),  TileAs<P, 2, Vectors, Hint>(),
+      TileAs<P, 3, Vectors, Hint>(),  TileAs<P, 4, Vectors, Hint>(),
+      TileAs<P, 5, Vectors, Hint>(),  TileAs<P, 6, Vectors, Hint>(),
+      TileAs<P, 7, Vectors, Hint>(),  TileAs<P, 8, Vectors, Hint>(),
+      TileAs<P, 9, Vectors, Hint>(),  TileAs<P, 10, Vectors, Hint>(),
+      TileAs<P, 11, Vectors, Hint>(), TileAs<P, 12, Vectors, Hint>(),
+      TileAs<P, 13, Vectors, Hint>(), TileAs<P, 14, Vectors, Hint>()};
   return kTiles[rows - 1];
 }
 
@@ -139,7 +142,7 @@ void FindPlainGroups(const GemmArgs& args, const GemmPiece& piece, const BlockPl
 }
 
 // All rows of the piece against `steps` steps from `step` on.
-template <class P, int Vectors>
+template <class P, int Vectors, _mm_hint Hint>
 void RunTiles(const GemmArgs& args, const GemmPiece& piece, std::size_t step, std::size_t steps) {
   using Activation = typename P::Activation;
   const auto* left =
@@ -149,7 +152,7 @@ void RunTiles(const GemmArgs& args, const GemmPiece& piece, std::size_t step, st
       panel_bytes, static_cast<const std::byte*>(args.weights) + piece.panel * panel_bytes};
   // Behind the last block of these panels the next ones begin.
   const bool last = step + steps == args.steps;
-  const std::byte* next = last ? place.panel + piece.panels * panel_bytes : place.At(step + steps);
+  const std::byte* next = last ? place.panel + piece.next * panel_bytes : place.At(step + steps);
   GemmTile tile{};
   tile.right = place.At(step);
   tile.panel_bytes = tile.ahead_panel_bytes = panel_bytes;
@@ -175,7 +178,7 @@ void RunTiles(const GemmArgs& args, const GemmPiece& piece, std::size_t step, st
       tile.groups = args.groups + (piece.first_row + rows.first) * args.group_stride +
                     step * P::kPack / kIntegerGroup;
     }
-    TileOf<P, Vectors>(rows.count)(tile);
+    TileOf<P, Vectors, Hint>(rows.count)(tile);
   }
 }
 
@@ -185,9 +188,12 @@ void ComputePiece(const GemmArgs& args, const GemmPiece& piece) {
   constexpr std::size_t kSteps = kBlockBytes / kPanels / kStepBytes<P>;
   static_assert(!Integers<P> || kSteps * P::kPack % kIntegerGroup == 0);
   static_assert(!Coded<P> || kSteps * kStepBytes<P> % kCodedPlain == 0);
+  // Few rows take blocks faster than they come: what is asked for would not stay in the first
+  // cache.
+  constexpr _mm_hint kHint = Coded<P> && kPanels == 1 ? _MM_HINT_T0 : _MM_HINT_T1;
   for (std::size_t step = 0; step < args.steps; step += kSteps) {
-    RunTiles<P, Vectors>(args, piece, step,
-                         args.steps - step < kSteps ? args.steps - step : kSteps);
+    RunTiles<P, Vectors, kHint>(args, piece, step,
+                                args.steps - step < kSteps ? args.steps - step : kSteps);
   }
 }
 
@@ -210,6 +216,42 @@ std::size_t RowBlocks(const GemmArgs& args) {
   return TileCount(args.rows, most);
 }
 
+// Whether so many rows go against two panels in turns, block by block: more than one tile holds
+// against both. Memory is read as two streams, and coded weights are made plain once.
+template <class P>
+constexpr bool TakesPanelsInTurns(std::size_t rows) {
+  return Coded<P> && rows > kGemmRows<P, 2 * static_cast<int>(kPanelVectors)> &&
+         rows <= kRowsOfTwoPanels<P>;
+}
+
+template <class Out>
+void Write(const GemmArgs& args, const GemmPiece& piece) {
+  for (std::size_t i = 0; i < piece.rows; ++i) {
+    if (args.epilogue == Epilogue::kGate) {
+      WriteGated<Out>(args, piece, i);
+    } else {
+      WriteSums(args, piece, i);
+    }
+  }
+}
+
+template <Coded P, class Out>
+void ComputeInTurns(const GemmArgs& args, const GemmPiece& both) {
+  constexpr std::size_t kSteps = kCodedPlain / kStepBytes<P>;
+  GemmArgs of_panel[2] = {args, args};
+  of_panel[1].scratch += both.rows * kPanel;
+  const auto piece = [&both](std::size_t panel) {
+    return GemmPiece{both.first_row, both.rows, both.panel + panel, 1, 2};
+  };
+  for (std::size_t step = 0; step < args.steps; step += kSteps) {
+    const std::size_t steps = args.steps - step < kSteps ? args.steps - step : kSteps;
+    for (std::size_t panel = 0; panel < 2; ++panel) {
+      RunTiles<P, kPanelVectors, _MM_HINT_T1>(of_panel[panel], piece(panel), step, steps);
+    }
+  }
+  for (std::size_t panel = 0; panel < 2; ++panel) Write<Out>(of_panel[panel], piece(panel));
+}
+
 template <class P, class Out>
 void Gemm(const GemmArgs& args) {
   constexpr int kTwoPanels = 2 * static_cast<int>(kPanelVectors);
@@ -218,21 +260,22 @@ void Gemm(const GemmArgs& args) {
   const std::size_t blocks = RowBlocks<P>(args);
   for (std::size_t block = 0; block < blocks; ++block) {
     const TileRows rows = TileAt(args.rows, blocks, block);
+    const bool turns = TakesPanelsInTurns<P>(rows.count);
     const std::size_t most = rows.count <= kRowsOfTwoPanels<P> ? 2 : 1;
     for (std::size_t panel = first; panel < end; panel += most) {
-      const GemmPiece piece{rows.first, rows.count, panel, end - panel < most ? 1 : most};
+      const GemmPiece piece{rows.first, rows.count, panel, end - panel < most ? 1 : most, most};
+      if constexpr (Coded<P>) {
+        if (turns && piece.panels == 2) {
+          ComputeInTurns<P, Out>(args, piece);
+          continue;
+        }
+      }
       if (piece.panels == 2) {
         ComputePiece<P, kTwoPanels>(args, piece);
       } else {
         ComputePiece<P, static_cast<int>(kPanelVectors)>(args, piece);
       }
-      for (std::size_t i = 0; i < rows.count; ++i) {
-        if (args.epilogue == Epilogue::kGate) {
-          WriteGated<Out>(args, piece, i);
-        } else {
-          WriteSums(args, piece, i);
-        }
-      }
+      Write<Out>(args, piece);
     }
   }
 }
