@@ -15,6 +15,7 @@ namespace {
 
 constexpr std::uint64_t kShortTurn = 100'000;     // ns, the shortest that Linux grants
 constexpr std::uint64_t kLongTurn = 100'000'000;  // the longest
+constexpr int kAsideNice = 5;
 constexpr int kLowestNice = 19;
 
 // sched_setattr(2), which glibc 2.36 does not declare.
@@ -54,6 +55,8 @@ void TakeShortTurns() {
   attributes.runtime = kShortTurn;
   SetForThread(attributes);
 }
+
+void StepAside() { ::setpriority(PRIO_PROCESS, static_cast<id_t>(::gettid()), kAsideNice); }
 
 void StepBack() {
   if (stepped_back) return;

@@ -11,6 +11,10 @@ namespace penstock {
 // moment's work comes before one that computes on, without a larger share. Linux >= 6.12.
 void TakeShortTurns();
 
+// The calling thread, for good, has a quarter of a processor that others want: enough to end in time
+// and to let go of a lock that others wait for.
+void StepAside();
+
 // The calling thread gets out of the way of all others, for good: coming back takes a privilege.
 // Only for threads that end, or that never do anything else, and that hold no lock which others
 // wait for: they may stand still for as long as the machine is busy (SCHED_IDLE; before Linux 6.4,

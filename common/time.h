@@ -24,4 +24,10 @@ inline Time SteadyNow() {
       std::chrono::duration_cast<Duration>(std::chrono::steady_clock::now().time_since_epoch()));
 }
 
+// Back, for waits until a time.
+inline std::chrono::steady_clock::time_point OnSteadyClock(Time at) {
+  return std::chrono::steady_clock::time_point(
+      std::chrono::duration_cast<std::chrono::steady_clock::duration>(at.time_since_epoch()));
+}
+
 }  // namespace penstock

@@ -243,6 +243,7 @@ absl::StatusOr<StepResult> FromProto(const v1::StepResult& wire) {
   result.timings.sample = Duration(wire.timings().sample_ns());
   result.memory_bytes = wire.memory_bytes();
   result.drafted = wire.drafted();
+  result.late_masks = wire.late_masks();
   result.cells = {wire.cells().allocated(), wire.cells().filled(), wire.cells().copied()};
   return result;
 }

@@ -197,6 +197,7 @@ void ToProto(const StepResult& result, v1::StepResult& wire) {
   wire.mutable_timings()->set_sample_ns(static_cast<std::uint64_t>(result.timings.sample.count()));
   wire.set_memory_bytes(result.memory_bytes);
   wire.set_drafted(result.drafted);
+  wire.set_late_masks(result.late_masks);
   if (result.cells == CellUse{}) return;
   wire.mutable_cells()->set_allocated(result.cells.allocated);
   wire.mutable_cells()->set_filled(result.cells.filled);

@@ -22,8 +22,11 @@ void GroupScheduler::KeepRow(Sequence& sequence) {
   std::vector<DecodeRow>& rows = draft_->decodes;
   if (!rows.empty() && rows.back().sequence == sequence.id) return;
   if (PENSTOCK_MUTANT("pausing-row-loses-its-cells")) return;
-  rows.push_back(
-      {sequence.id, sequence.slot, sequence.PositionsAfter(0), 1, DecodeRow::kNoSegment});
+  // Under a grammar a row may have been computed whose token is yet to come (late_masks).
+  const std::uint32_t next = sequence.request.grammar.empty() ? 0 : sequence.NextDecodeRows(1);
+  rows.push_back({sequence.id, sequence.slot,
+                  sequence.PositionsAfter(sequence.TokensOfDecode(next)), 1,
+                  DecodeRow::kNoSegment});
 }
 
 // `others`: the most positions of newcomers that are tried beside `work`.

@@ -221,6 +221,7 @@ class Draw {
     }
     arrival.dialect = static_cast<scheduler::Dialect>(random_.Below(5));
     arrival.sampling.seed = random_.Next();
+    if (Mix(arrival.sampling.seed) % 4 == 0) arrival.grammar = {GrammarSpec::Kind::kRegex, ".*"};
     if (random_.OneIn(6)) arrival.stop_token_ids = {static_cast<TokenId>(10 + random_.Below(20))};
     if (random_.OneIn(5)) client.stop_string_at = random_.Between(1, arrival.max_new_tokens);
     if (random_.OneIn(8)) client.gives_up_at = random_.Between(1, arrival.max_new_tokens);

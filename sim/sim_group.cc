@@ -218,6 +218,8 @@ SequenceResult SimGroup::RunPrompt(const Segment& segment, Slot& slot) {
   }
   if (slot.start.sampling.Candidates() > 0) {  // candidates for the first token, no token
     result.committed_length = slot.computed;
+  } else if (PutsOff(slot)) {
+    result.committed_length = slot.computed;
   } else {
     Sample(slot, slot.computed - 1, result);
   }
@@ -229,6 +231,8 @@ SequenceResult SimGroup::RunCandidates(const Segment& segment, Slot& slot, Seque
   if (segment.max_rows != slot.start.sampling.Candidates()) Complain("one row for each candidate");
   if (slot.computed < slot.start.prompt_length) Complain("a decode follows the prompt");
   const std::uint32_t position = slot.start.prompt_length + slot.generated;
+  result.committed_length = position;
+  if (PutsOff(slot)) return result;  // it had no candidates
   Sample(slot, position - 1, result);
   Write(slot, position, slot.newest);
   result.committed_length = position + 1;
@@ -241,6 +245,12 @@ SequenceResult SimGroup::RunDecode(const Segment& segment, Slot& slot) {
   result.sequence = slot.start.sequence;
   if (slot.finished) return result;
   if (slot.start.sampling.Candidates() > 0) return RunCandidates(segment, slot, std::move(result));
+  if (slot.owes_pick) {
+    const std::uint32_t written = slot.start.prompt_length + slot.generated;
+    result.committed_length = written;
+    if (!PutsOff(slot)) Sample(slot, written - 1, result);
+    return result;
+  }
   if (slot.generated == 0) {
     Complain("a decode follows the prompt");
     return result;
@@ -250,16 +260,21 @@ SequenceResult SimGroup::RunDecode(const Segment& segment, Slot& slot) {
     rows = static_cast<std::uint32_t>(Mix(slot.written, step_.value()) % (rows + 1));
   }
   const std::uint32_t first = slot.start.prompt_length + slot.generated - 1;
-  for (; rows > 0 && !slot.finished; --rows) {
+  for (; rows > 0 && !slot.finished && !slot.owes_pick; --rows) {
     Write(slot, slot.start.prompt_length + slot.generated - 1, slot.newest);
-    Sample(slot, slot.start.prompt_length + slot.generated - 1, result);
+    if (!PutsOff(slot)) Sample(slot, slot.start.prompt_length + slot.generated - 1, result);
   }
-  result.committed_length = slot.start.prompt_length + slot.generated - 1;
+  result.committed_length = Written(slot);
   if (options_.variable_rows) {
     WriteDrafts(slot, result.committed_length,
                 segment.max_rows - (result.committed_length - first));
   }
   return result;
+}
+
+bool SimGroup::PutsOff(Slot& slot) const {
+  slot.owes_pick = !slot.start.grammar.empty() && Mix(slot.written, step_.value()) % 3 == 0;
+  return slot.owes_pick;
 }
 
 void SimGroup::Sample(Slot& slot, std::uint32_t position, SequenceResult& result) {

@@ -75,6 +75,7 @@ class SimGroup {
     std::uint32_t computed = 0;  // prompt positions, those found in the cache too
     std::uint32_t generated = 0;
     bool finished = false;
+    bool owes_pick = false;  // its newest row was computed, the token comes later
     std::vector<BlockId> table;
     History written = kEmptyHistory;  // up to the last written position
     TokenId newest = 0;               // sampled, not written yet (contrastive search: written)
@@ -101,6 +102,8 @@ class SimGroup {
   SequenceResult RunPrompt(const Segment& segment, Slot& slot);
   SequenceResult RunDecode(const Segment& segment, Slot& slot);
   SequenceResult RunCandidates(const Segment& segment, Slot& slot, SequenceResult result);
+  // Under a grammar: its mask comes late, as it pleases the sequence.
+  bool PutsOff(Slot& slot) const;
   // The token behind `position`.
   void Sample(Slot& slot, std::uint32_t position, SequenceResult& result);
   ShardFinish FinishOf(const Slot& slot, TokenId token) const;

@@ -8,7 +8,8 @@ namespace penstock::sim {
 // Positions with K/V.
 std::uint32_t SimGroup::Written(const Slot& slot) const {
   if (slot.generated == 0) return slot.computed;
-  const std::uint32_t newest = slot.start.sampling.Candidates() > 0 ? 0 : 1;
+  const bool written = slot.owes_pick || slot.start.sampling.Candidates() > 0;
+  const std::uint32_t newest = written ? 0 : 1;
   return slot.start.prompt_length + slot.generated - newest;
 }
 

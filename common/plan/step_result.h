@@ -30,7 +30,9 @@ struct SampledToken {
 struct SequenceResult {
   SlotId slot;
   SequenceId sequence;
-  SmallVector<SampledToken, 1> tokens;  // 0 … max_rows, in order of position
+  // 0 … max_rows, in order of position. None under a grammar whose mask was not ready: a later
+  // decode gives the token, and computes no row in doing so.
+  SmallVector<SampledToken, 1> tokens;
   std::uint32_t committed_length = 0;
   ShardFinish finish = ShardFinish::kNone;  // an EOS or stop token is the last of `tokens`
   // kError: one line for the client. Only a segment that samples can fail, so the prompt has been
@@ -68,6 +70,9 @@ struct StepResult {
   std::uint64_t memory_bytes = 0;  // allocated by the rank now
   CellUse cells;
   std::uint32_t drafted = 0;  // rows that were guesses (--speculate), of all sequences
+  // Sequences that have no token of this step because the mask of their grammar was not ready
+  // (GroupLimits::late_masks).
+  std::uint32_t late_masks = 0;
   friend bool operator==(const StepResult&, const StepResult&) = default;
 };
 

@@ -275,6 +275,7 @@ void CoreLoop::CountResult(const scheduler::StepDone& done, Time now) {
     }
     metrics_.DraftedTokens(done.result.drafted);
   }
+  metrics_.LateMasks(done.result.late_masks);
   logs_->steps.Write(info, taken);
   metrics_.Step(now - sent, info.decode_rows, info.prefill_tokens);
   all_sent.erase(found);

@@ -31,11 +31,6 @@ std::size_t SizeOf(const GrammarVerdict& verdict) {
   return spec == nullptr ? std::get<GrammarRefusal>(verdict).message.size() : spec->source.size();
 }
 
-std::chrono::steady_clock::time_point OnClock(Time at) {
-  return std::chrono::steady_clock::time_point(
-      std::chrono::duration_cast<std::chrono::steady_clock::duration>(at.time_since_epoch()));
-}
-
 struct Answer {
   std::shared_ptr<GrammarWaiter> waiter;
   GrammarVerdict verdict;
@@ -185,7 +180,7 @@ class GrammarChecker::Answerer {
     if (until == Time::max()) {
       state_->changed.wait(lock);
     } else {
-      state_->changed.wait_until(lock, OnClock(until));
+      state_->changed.wait_until(lock, OnSteadyClock(until));
     }
   }
 

@@ -1,8 +1,6 @@
 #include "router/dispatch/grammar_tries.h"
 
 #include <pthread.h>
-#include <sys/resource.h>
-#include <unistd.h>
 
 #include <thread>
 #include <utility>
@@ -11,11 +9,6 @@
 #include "router/dispatch/grammar_trial.h"
 
 namespace penstock::router {
-namespace {
-
-constexpr int kNice = 5;
-
-}  // namespace
 
 GrammarTries::GrammarTries(Try attempt, GoesOn goes_on, Tell tell, Behind behind)
     : try_(std::move(attempt)),
@@ -25,7 +18,7 @@ GrammarTries::GrammarTries(Try attempt, GoesOn goes_on, Tell tell, Behind behind
 
 void GrammarTries::StartBeside() {
   std::thread([self = shared_from_this()] {
-    ::setpriority(PRIO_PROCESS, static_cast<id_t>(::gettid()), kNice);
+    StepAside();
     self->End(self->Run(self->beside_clock_));
   }).detach();
 }

@@ -185,6 +185,7 @@ absl::Status ShardClient::Configure(const ShardConfiguration& configuration, Dea
   limits.set_max_sequence_length(configuration.max_sequence_length);
   limits.set_max_decode_rows(configuration.max_decode_rows);
   limits.set_max_candidates(configuration.max_candidates);
+  limits.set_late_masks(true);  // the core decodes on
   v1::ConfigureResponse response;
   return WithRank(FromGrpc(connection_->stub->Configure(&context, request, &response)),
                   "Configure");

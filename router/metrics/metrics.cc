@@ -198,6 +198,9 @@ struct Metrics::Impl {
       Counters(registry, "penstock_speculation_accepted_tokens_total",
                "With --speculate: drafts that were right, the tokens beyond one a step.")
           .Add({});
+  Counter& late_masks = Counters(registry, "penstock_grammar_late_masks_total",
+                                 "Steps that went on without a sequence whose mask was not ready.")
+                            .Add({});
   Counter& prefill_tokens =
       Counters(registry, "penstock_step_prefill_tokens_total", "Prefill tokens in all plans.")
           .Add({});
@@ -443,6 +446,9 @@ void Metrics::SpeculatedTokens(std::uint64_t tokens) {
 }
 void Metrics::DraftedTokens(std::uint64_t drafts) {
   impl_->drafted.Increment(static_cast<double>(drafts));
+}
+void Metrics::LateMasks(std::uint64_t sequences) {
+  impl_->late_masks.Increment(static_cast<double>(sequences));
 }
 void Metrics::Step(Duration sent_to_result, std::uint64_t decode_rows,
                    std::uint64_t prefill_tokens) {

@@ -103,6 +103,7 @@ class Metrics {
   // What a step with speculation brought one sequence: all but the first were drafts.
   void SpeculatedTokens(std::uint64_t tokens);
   void DraftedTokens(std::uint64_t drafts);  // that a step computed, right or wrong
+  void LateMasks(std::uint64_t sequences);   // that a step went on without (grammars)
   void Step(Duration sent_to_result, std::uint64_t decode_rows, std::uint64_t prefill_tokens);
 
   // --- router/telemetry

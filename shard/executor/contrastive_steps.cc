@@ -26,7 +26,7 @@ absl::Status ModelExecutor::CommitWinners(StepResult& result) {
     }
     TakeWinner(winner, result.sequences[i]);
     // A failed sequence is never read again; something must be committed for it all the same.
-    choices_.push_back({i, static_cast<std::uint32_t>(std::max(winner, 0))});
+    choices_.push_back({work.ragged, static_cast<std::uint32_t>(std::max(winner, 0))});
   }
   return backend_.CommitCandidates(choices_);
 }
@@ -38,7 +38,7 @@ absl::Status ModelExecutor::ChooseWinners() {
     if (!work.candidates) continue;
     const SlotId slot = work.segment.slot;
     similarities_.resize(work.rows);
-    PENSTOCK_RETURN_IF_ERROR(backend_.Similarities(i, similarities_));
+    PENSTOCK_RETURN_IF_ERROR(backend_.Similarities(work.ragged, similarities_));
     const auto winner = ChooseCandidate(slots_.at(slot).start.sampling.penalty_alpha,
                                         candidates_[slot.value()].probabilities, similarities_);
     winners_[next++] = winner.has_value() ? static_cast<std::int32_t>(*winner) : kFailedPick;
@@ -67,16 +67,14 @@ void ModelExecutor::FindCandidates(const StepWork& work, std::span<float> logits
   const Sequence& sequence = slots_.at(work.segment.slot);
   CandidateSet& set = candidates_[work.segment.slot.value()];
   set.Clear();
-  const std::size_t end = picks_.size() + work.picks;
-  if (sequence.finish == ShardFinish::kNone) {
-    const absl::Status found = sampler_.FindCandidates(logits, RequestFor(sequence), set);
-    if (!found.ok()) {
-      picks_.push_back(kFailedPick);
-      result.error = Message(found);
-    }
-    for (const SampledToken& candidate : set.tokens) picks_.push_back(candidate.token);
+  if (sequence.finish != ShardFinish::kNone || PutOff(work, logits)) return;
+  const auto picks = std::span(picks_).subspan(work.first_pick, work.picks);
+  const absl::Status found = sampler_.FindCandidates(logits, RequestFor(sequence), set);
+  if (!found.ok()) {
+    picks.front() = kFailedPick;
+    result.error = Message(found);
   }
-  picks_.resize(end, kNoPick);
+  for (std::size_t i = 0; i < set.tokens.size(); ++i) picks[i] = set.tokens[i].token;
 }
 
 absl::Status ModelExecutor::TakeCandidates(std::span<const TokenId> picks, SequenceResult& result) {

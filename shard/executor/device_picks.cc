@@ -42,7 +42,7 @@ absl::Status ModelExecutor::PickOnDevice(StepResult& result) {
   std::size_t next = 0;
   for (std::size_t i = 0; i < batch_.work().size(); ++i) {
     if (batch_.work()[i].logit_count == 0) continue;
-    picks_.push_back(picked_[next].token);
+    picks_[batch_.work()[i].first_pick] = picked_[next].token;
     PENSTOCK_RETURN_IF_ERROR(TakePicked(picked_[next++], result.sequences[i]));
   }
   return absl::OkStatus();

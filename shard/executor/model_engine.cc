@@ -332,6 +332,7 @@ absl::StatusOr<std::uint64_t> ModelEngine::Commit(const PoolSize& pool) {
   options.max_logit_rows = kMaxLogitRows;
   options.padded = options_.padded;
   options.grammars = grammars_.get();
+  options.late_masks = setup_.limits.late_masks;
   options.watermark = options_.watermark;
   if (setup_.world_size == 1) options.picker = dynamic_cast<TokenPicker*>(backend_.get());
   executor_ = std::make_unique<ModelExecutor>(std::move(options), *backend_, *control_);

@@ -26,6 +26,7 @@ ModelExecutor::ModelExecutor(ExecutorOptions options, Backend& backend, Communic
       communicator_(communicator),
       slots_(options_.slots, 1),
       histories_(options_.slots),
+      kept_(options_.slots),
       candidates_(options_.slots) {
   if (options_.grammars != nullptr && communicator_.rank() == 0) {
     grammars_.emplace(options_.slots, *options_.grammars);
@@ -34,7 +35,7 @@ ModelExecutor::ModelExecutor(ExecutorOptions options, Backend& backend, Communic
 
 void ModelExecutor::Reset() {
   DropStepsAhead();
-  if (grammars_) grammars_->EndAll();
+  for (std::uint32_t slot = 0; slot < options_.slots; ++slot) EndGrammar(SlotId(slot));
   slots_.Reset();
   std::fill(histories_.begin(), histories_.end(), std::nullopt);
 }
@@ -57,7 +58,8 @@ absl::Status ModelExecutor::Run(const StepPlan& plan, StepResult& result) {
   batch_.Build(plan, slots_);
   logits_time_ = Duration(0);
   const Time begin = SteadyNow();
-  if (!batch_.work().empty()) PENSTOCK_RETURN_IF_ERROR(backend_.Execute(batch_.batch()));
+  const bool computes = !batch_.batch().segments.empty();
+  if (computes) PENSTOCK_RETURN_IF_ERROR(backend_.Execute(batch_.batch()));
   const Time computed = SteadyNow();
   for (const StepWork& work : batch_.work()) {
     Sequence& sequence = slots_.at(work.segment.slot);
@@ -72,8 +74,10 @@ absl::Status ModelExecutor::Run(const StepPlan& plan, StepResult& result) {
   PENSTOCK_RETURN_IF_ERROR(SharePicks(result));
   FinishDrafts(result);
   if (options_.padded) cell_rows_.CountFilled(plan, slots_, result.cells);
-  result.timings.forward = computed - begin + logits_time_;
-  result.timings.sample = SteadyNow() - computed - logits_time_;
+  if (computes) {
+    result.timings.forward = computed - begin + logits_time_;
+    result.timings.sample = SteadyNow() - computed - logits_time_;
+  }
   result.memory_bytes = backend_.MemoryBytes();
   return absl::OkStatus();
 }
@@ -82,7 +86,7 @@ absl::Status ModelExecutor::ApplyControl(const StepPlan& plan) {
   slots_.Apply(plan);
   for (SlotId slot : plan.ends) {
     histories_[slot.value()].reset();
-    if (grammars_) grammars_->End(slot);
+    EndGrammar(slot);
   }
   for (const SequenceStart& start : plan.starts) StartHistory(start);
   for (const Truncate& truncate : plan.truncates) RebuildHistory(truncate.slot);
@@ -105,16 +109,6 @@ void ModelExecutor::StartHistory(const SequenceStart& start) {
   for (TokenId token : tokens.subspan(prompt)) history->AddGenerated(token);
 }
 
-// A grammar knows nothing of the prompt: what this and earlier starts have generated leads to where
-// the output stands.
-void ModelExecutor::StartGrammar(const SequenceStart& start) {
-  if (!grammars_) return;
-  grammars_->End(start.slot);
-  if (start.grammar.empty()) return;
-  const std::span<const TokenId> tokens = slots_.at(start.slot).tokens;
-  grammars_->Start(start.slot, start.grammar, tokens.subspan(OriginalPromptLength(start)));
-}
-
 void ModelExecutor::RebuildHistory(SlotId slot) { StartHistory(slots_.at(slot).start); }
 
 // Guesses for the decodes that have room for more than one row. The next row of a search is none
@@ -130,15 +124,26 @@ void ModelExecutor::Draft(const StepPlan& plan) {
 }
 
 absl::Status ModelExecutor::ReadLogits(StepResult& result) {
-  picks_.clear();
-  if (CollectPickRequests() && !requests_.empty()) return PickOnDevice(result);
+  picks_.assign(batch_.pick_count(), kNoPick);
+  if (CollectPickRequests() && !requests_.empty()) {
+    PENSTOCK_RETURN_IF_ERROR(PickOnDevice(result));
+  } else {
+    PENSTOCK_RETURN_IF_ERROR(PickOnHost(result));
+  }
+  if (grammars_) PickOwed(result);
+  return absl::OkStatus();
+}
+
+absl::Status ModelExecutor::PickOnHost(StepResult& result) {
   const auto total = static_cast<std::uint32_t>(batch_.batch().logit_rows.size());
   std::size_t index = 0;  // into work()
   for (std::uint32_t first = 0; first < total; first += options_.max_logit_rows) {
     const std::uint32_t count = std::min(options_.max_logit_rows, total - first);
     const Time begin = SteadyNow();
     PENSTOCK_ASSIGN_OR_RETURN(const TensorView view, backend_.Logits(first, count));
-    logits_time_ += SteadyNow() - begin;
+    const Time read = SteadyNow();
+    logits_time_ += read - begin;
+    if (first == 0) patience_ends_ = read + kMaskPatience;
     if (communicator_.rank() != 0) continue;
     auto* rows = static_cast<float*>(view.data);
     for (std::uint32_t row = first; row < first + count; ++row) {
@@ -159,7 +164,7 @@ void ModelExecutor::UseRow(const StepWork& work, std::uint32_t row, std::span<fl
     if (sequence.start.sampling.Candidates() > 0) {
       FindCandidates(work, logits, result);
     } else {
-      PickToken(work, row, logits, result);
+      PickToken(work, row + 1 + work.drafts - work.logit_count, logits, result);
     }
     return;
   }
@@ -179,57 +184,38 @@ SampleRequest ModelExecutor::RequestFor(const Sequence& sequence) {
   return request;
 }
 
-// Stop tokens end an output as EOS does, so they are allowed where it is. Where only the end may
-// follow, min_new_tokens cannot ask for more.
-void ModelExecutor::AllowByGrammar(const Sequence& sequence, SampleRequest& request) {
-  const auto row = grammars_->Wait(sequence.start.slot);
-  if (!row.ok()) {
-    request.refusal = std::string(kGrammarError) + Message(row.status());
-    return;
-  }
-  if (row->only_end) request.masked = {};
-  const bool may_end = std::any_of(options_.eos_token_ids.begin(), options_.eos_token_ids.end(),
-                                   [&row](TokenId eos) { return Contains(row->allowed, eos); });
-  if (may_end) {
-    for (const TokenId stop : sequence.start.stop_token_ids) Add(stop, row->allowed);
-  }
-  request.allowed = row->allowed;
-}
-
 // A row behind a wrong draft, or behind the end, says nothing.
-void ModelExecutor::PickToken(const StepWork& work, std::uint32_t row, std::span<float> logits,
+void ModelExecutor::PickToken(const StepWork& work, std::uint32_t draft, std::span<float> logits,
                               SequenceResult& result) {
   const Sequence& sequence = slots_.at(work.segment.slot);
-  const std::uint32_t draft = row + 1 + work.drafts - work.logit_count;  // 0: behind no draft
   const bool right = draft == 0 || sequence.committed == result.committed_length + draft;
-  if (!right || sequence.finish != ShardFinish::kNone) {
-    picks_.push_back(kNoPick);
-    return;
-  }
+  if (!right || sequence.finish != ShardFinish::kNone || PutOff(work, logits)) return;
+  TokenId& pick = picks_[work.first_pick + draft];
   auto sampled = sampler_.Sample(logits, RequestFor(sequence));
   if (!sampled.ok()) {
-    picks_.push_back(kFailedPick);
+    pick = kFailedPick;
     result.error = Message(sampled.status());
     return Fail(result);
   }
   const TokenId token = sampled->token;
-  picks_.push_back(token);
+  pick = token;
   result.tokens.push_back(*std::move(sampled));
   TakeToken(token, result);
 }
 
 absl::Status ModelExecutor::SharePicks(StepResult& result) {
   if (batch_.pick_count() == 0) return absl::OkStatus();
-  picks_.resize(batch_.pick_count());
   PENSTOCK_RETURN_IF_ERROR(
       communicator_.Broadcast(picks_.data(), picks_.size() * sizeof(TokenId), 0));
-  std::size_t next = 0;
   for (std::size_t i = 0; i < batch_.work().size(); ++i) {
     const StepWork& work = batch_.work()[i];
     if (!work.samples()) continue;
-    const auto mine = std::span<const TokenId>(picks_).subspan(next, work.picks);
-    next += work.picks;
-    if (slots_.at(work.segment.slot).start.sampling.Candidates() > 0) {
+    const auto mine = std::span<const TokenId>(picks_).subspan(work.first_pick, work.picks);
+    Sequence& sequence = slots_.at(work.segment.slot);
+    sequence.owes_pick = mine.front() == kNoPick && sequence.finish == ShardFinish::kNone;
+    if (sequence.owes_pick) {
+      PENSTOCK_RETURN_IF_ERROR(Owe(sequence, result));
+    } else if (sequence.start.sampling.Candidates() > 0) {
       PENSTOCK_RETURN_IF_ERROR(TakeCandidates(mine, result.sequences[i]));
     } else if (communicator_.rank() != 0) {
       PENSTOCK_RETURN_IF_ERROR(TakePicks(mine, result.sequences[i]));

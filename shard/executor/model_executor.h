@@ -10,6 +10,7 @@
 #include <absl/status/status.h>
 #include <absl/status/statusor.h>
 
+#include <chrono>
 #include <cstdint>
 #include <deque>
 #include <functional>
@@ -40,13 +41,18 @@ struct ExecutorOptions {
   std::uint32_t max_logit_rows = 64;  // as the backend was prepared
   bool padded = false;                // KV layout; the backend has cells
   GrammarCache* grammars = nullptr;   // of rank 0, outlives the executor; null: none are offered
+  bool late_masks = false;            // as in GroupLimits
   WatermarkSettings watermark;
   TokenPicker* picker = nullptr;  // the backend, where it is one and this rank is the only one
 };
 
-// Picks that are no token: rank 0 found none (NaN and the like), or there is none.
+// Picks that are no token: rank 0 found none (NaN and the like), or there is none, be it not yet.
 inline constexpr TokenId kFailedPick = -1;
 inline constexpr TokenId kNoPick = -2;
+
+// How long a step waits for masks that are not ready, all of its rows together: the sequence has to
+// wait for a whole step otherwise.
+inline constexpr std::chrono::milliseconds kMaskPatience{1};
 
 class ModelExecutor {
  public:
@@ -70,16 +76,26 @@ class ModelExecutor {
   absl::Status Run(const StepPlan& plan, StepResult& result);
   absl::Status ApplyControl(const StepPlan& plan);
   void StartHistory(const SequenceStart& start);
-  void StartGrammar(const SequenceStart& start);
   void RebuildHistory(SlotId slot);
   void Draft(const StepPlan& plan);
 
   // Rank 0 reads logits and picks; all ranks take part in gathering them.
   absl::Status ReadLogits(StepResult& result);
+  absl::Status PickOnHost(StepResult& result);
   void UseRow(const StepWork& work, std::uint32_t row, std::span<float> logits,
               SequenceResult& result);
-  void PickToken(const StepWork& work, std::uint32_t row, std::span<float> logits,
+  // `draft`: how many the row stands behind.
+  void PickToken(const StepWork& work, std::uint32_t draft, std::span<float> logits,
                  SequenceResult& result);
+
+  // Rows under a grammar (grammar_picks.cc): one whose mask is not ready keeps nobody waiting; its
+  // logits are kept, and the pick is made in a later step.
+  void StartGrammar(const SequenceStart& start);
+  void EndGrammar(SlotId slot);
+  void AllowByGrammar(const Sequence& sequence, SampleRequest& request);
+  bool PutOff(const StepWork& work, std::span<const float> logits);
+  void PickOwed(StepResult& result);
+  absl::Status Owe(Sequence& sequence, StepResult& result);
 
   // Steps of which the backend picks every token (device_picks.cc).
   bool CollectPickRequests();
@@ -123,7 +139,6 @@ class ModelExecutor {
   void Accept(TokenId token, SequenceResult& result);
   void Fail(SequenceResult& result);
   SampleRequest RequestFor(const Sequence& sequence);
-  void AllowByGrammar(const Sequence& sequence, SampleRequest& request);
 
   const ExecutorOptions options_;
   Backend& backend_;
@@ -131,6 +146,7 @@ class ModelExecutor {
   SlotTable slots_;
   std::vector<std::optional<TokenHistory>> histories_;  // by slot, where penalties need one
   std::optional<GrammarMasks> grammars_;                // on rank 0
+  std::vector<std::vector<float>> kept_;                // by slot: logits of a row that owes its pick
   std::vector<CandidateSet> candidates_;                // by slot, of contrastive search; on rank 0
   CellRows cell_rows_;
   StepBatch batch_;
@@ -149,6 +165,7 @@ class ModelExecutor {
   std::vector<CandidateChoice> choices_;
   std::vector<float> similarities_;
   Duration logits_time_{0};
+  Time patience_ends_{};  // for masks that are not ready
 };
 
 }  // namespace penstock::shard

@@ -34,6 +34,7 @@ Sequence MakeSequence(const SequenceStart& start, std::uint32_t kv_groups) {
 
 // Keeps the token at position `length` if it was sampled: its K/V are what comes next.
 void TruncateTo(Sequence& sequence, std::uint32_t length) {
+  if (length < sequence.committed) sequence.owes_pick = false;
   sequence.committed = length;
   const std::size_t keep = std::max<std::size_t>(sequence.start.prompt_length, length + 1);
   if (sequence.tokens.size() > keep) sequence.tokens.resize(keep);

@@ -29,6 +29,10 @@ struct Sequence {
   DraftPace pace;
   std::uint32_t committed = 0;  // positions whose K/V are written
   ShardFinish finish = ShardFinish::kNone;
+  // Its newest row has been computed, and nothing was picked from it: the mask of its grammar was
+  // not ready. A decode of it computes no row, until that is made up for. The last of `tokens` is
+  // committed then.
+  bool owes_pick = false;
   std::vector<std::vector<BlockId>> tables;  // per kv_group; a released entry keeps its id
   bool in_cells = false;                     // padded KV layout: it has left its blocks
 

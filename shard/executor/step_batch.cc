@@ -38,6 +38,15 @@ void StepBatch::Add(const Segment& segment, const Sequence& sequence) {
   const std::uint32_t first = sequence.committed;
   StepWork work;
   work.segment = segment;
+  work.first_pick = pick_count_;
+  if (!prompt && sequence.owes_pick) {
+    work.owed = true;
+    work.picks = std::max(1u, wanted);
+    pick_count_ += work.picks;
+    work_.push_back(work);
+    return;
+  }
+  work.ragged = static_cast<std::uint32_t>(segments_.size());
   work.candidates = !prompt && wanted > 0;
   work.commits = prompt ? segment.count : 1;
   if (!prompt) work.drafts = static_cast<std::uint32_t>(sequence.drafts.size());

@@ -29,6 +29,7 @@ absl::Status GrammarCache::Ready() const { return vocabulary_.get().status(); }
 absl::StatusOr<std::shared_ptr<const text::CompiledGrammar>> GrammarCache::Get(
     const GrammarSpec& spec) {
   if (auto found = Find(spec)) return found;
+  if (on_compile_) on_compile_();
   PENSTOCK_RETURN_IF_ERROR(Ready());
   PENSTOCK_ASSIGN_OR_RETURN(auto grammar, (*vocabulary_.get())->Compile(spec, {}));
   const std::lock_guard lock(mutex_);

@@ -10,11 +10,13 @@
 #include <absl/status/statusor.h>
 
 #include <cstdint>
+#include <functional>
 #include <future>
 #include <list>
 #include <memory>
 #include <mutex>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "common/ids.h"
@@ -33,12 +35,18 @@ class GrammarCache {
   // Waits for the vocabulary. A model without a usable tokenizer gives its error here.
   absl::Status Ready() const;
 
+  // A grammar that is there; else null.
+  std::shared_ptr<const text::CompiledGrammar> Find(const GrammarSpec& spec);
+
   absl::StatusOr<std::shared_ptr<const text::CompiledGrammar>> Get(const GrammarSpec& spec);
 
   // A grammar that failed in use is compiled anew next time: what its matchers share may be full.
   void Drop(const GrammarSpec& spec);
 
   std::uint32_t rows() const { return rows_; }
+
+  // Called by Get before it compiles. Before the first Get.
+  void OnCompileForTest(std::function<void()> hook) { on_compile_ = std::move(hook); }
 
  private:
   using Made = absl::StatusOr<std::shared_ptr<const text::Vocabulary>>;
@@ -47,9 +55,8 @@ class GrammarCache {
     std::shared_ptr<const text::CompiledGrammar> grammar;
   };
 
-  std::shared_ptr<const text::CompiledGrammar> Find(const GrammarSpec& spec);
-
   const std::uint32_t rows_;
+  std::function<void()> on_compile_;
   std::mutex mutex_;
   std::list<Entry> entries_;             // the latest first
   std::shared_future<Made> vocabulary_;  // last: its thread ends before the rest

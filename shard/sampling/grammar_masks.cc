@@ -1,76 +1,147 @@
 #include "shard/sampling/grammar_masks.h"
 
 #include <algorithm>
+#include <string>
 #include <utility>
 
 #include "common/status.h"
+#include "common/thread_priority.h"
 
 namespace penstock::shard {
 
 GrammarMasks::GrammarMasks(std::uint32_t slots, GrammarCache& cache)
-    : cache_(cache), cells_(slots), worker_([this] { Work(); }) {}
+    : cache_(cache),
+      cells_(slots),
+      worker_([this] { Work(); }),
+      compiler_([this] { Compile(); }) {}
 
 GrammarMasks::~GrammarMasks() {
   {
     const std::lock_guard lock(mutex_);
     stopping_ = true;
   }
-  news_.notify_one();
+  masks_.news.notify_one();
+  compiles_.news.notify_one();
   worker_.join();
+  compiler_.join();
 }
 
 void GrammarMasks::Start(SlotId slot, const GrammarSpec& spec, std::span<const TokenId> generated) {
+  End(slot);
   auto cell = std::make_shared<Cell>();
   cell->spec = spec;
-  cells_[slot.value()] = cell;
-  Push({std::move(cell), {generated.begin(), generated.end()}});
+  cells_[slot.value()] = std::move(cell);
+  Ask(slot, {generated.begin(), generated.end()});
 }
 
-void GrammarMasks::EndAll() { std::fill(cells_.begin(), cells_.end(), nullptr); }
+void GrammarMasks::Advance(SlotId slot, TokenId token) { Ask(slot, {token}); }
 
-void GrammarMasks::Advance(SlotId slot, TokenId token) { Push({cells_[slot.value()], {token}}); }
+void GrammarMasks::End(SlotId slot) {
+  const std::shared_ptr<Cell> cell = std::exchange(cells_[slot.value()], nullptr);
+  if (cell == nullptr) return;
+  const std::lock_guard lock(mutex_);
+  cell->wanted = false;
+  std::erase_if(compiles_.jobs, [&cell](const Job& job) { return job.cell == cell; });
+}
 
-void GrammarMasks::Push(Job job) {
+void GrammarMasks::EndAll() {
+  for (std::uint32_t slot = 0; slot < cells_.size(); ++slot) End(SlotId(slot));
+}
+
+void GrammarMasks::Ask(SlotId slot, std::vector<TokenId> tokens) {
+  const std::shared_ptr<Cell>& cell = cells_[slot.value()];
+  cell->due = SteadyNow() + kLongestWait;
+  Push(masks_, {cell, std::move(tokens)});
+}
+
+void GrammarMasks::Push(Queue& queue, Job job) {
   {
     const std::lock_guard lock(mutex_);
     job.cell->busy = true;
-    jobs_.push_back(std::move(job));
+    if (job.cell->wanted) queue.jobs.push_back(std::move(job));
   }
-  news_.notify_one();
+  queue.news.notify_one();
 }
 
-absl::StatusOr<GrammarMasks::Row> GrammarMasks::Wait(SlotId slot) {
+bool GrammarMasks::Take(Queue& queue, Job& job) {
+  std::unique_lock lock(mutex_);
+  while (true) {
+    queue.news.wait(lock, [&] { return stopping_ || !queue.jobs.empty(); });
+    if (stopping_) return false;
+    job = std::move(queue.jobs.front());
+    queue.jobs.pop_front();
+    if (job.cell->wanted) return true;
+  }
+}
+
+bool GrammarMasks::AnyReady(std::span<const SlotId> slots, Time until) {
+  for (const SlotId slot : slots) until = std::min(until, cells_[slot.value()]->due);
+  std::unique_lock lock(mutex_);
+  const auto ready = [this](SlotId slot) { return !cells_[slot.value()]->busy; };
+  const bool any = done_.wait_until(lock, OnSteadyClock(until),
+                                    [&] { return std::any_of(slots.begin(), slots.end(), ready); });
+  if (any) return true;
+  const Time now = SteadyNow();  // too late is a failure
+  return std::any_of(slots.begin(), slots.end(),
+                     [&](SlotId slot) { return cells_[slot.value()]->due <= now; });
+}
+
+absl::StatusOr<GrammarMasks::Row> GrammarMasks::Get(SlotId slot) {
   Cell& cell = *cells_[slot.value()];
   std::unique_lock lock(mutex_);
-  done_.wait(lock, [&cell] { return !cell.busy; });
+  if (!done_.wait_until(lock, OnSteadyClock(cell.due), [&cell] { return !cell.busy; })) {
+    return absl::DeadlineExceededError("not compiled within " +
+                                       std::to_string(kLongestWait.count()) + " s");
+  }
   if (!cell.status.ok()) return cell.status;
   return Row{cell.mask, cell.only_end};
 }
 
+void GrammarMasks::Finish(Cell& cell, absl::Status status) {
+  if (!status.ok()) cache_.Drop(cell.spec);
+  {
+    const std::lock_guard lock(mutex_);
+    cell.status = std::move(status);
+    cell.busy = false;
+  }
+  done_.notify_one();
+}
+
 void GrammarMasks::Work() {
-  std::unique_lock lock(mutex_);
-  while (true) {
-    news_.wait(lock, [this] { return stopping_ || !jobs_.empty(); });
-    if (stopping_) return;
-    Job job = std::move(jobs_.front());
-    jobs_.pop_front();
-    lock.unlock();
-    // The last owner was this job: the sequence has ended meanwhile.
-    const bool wanted = job.cell.use_count() > 1;
-    if (wanted && job.cell->status.ok()) {
-      job.cell->status = Move(*job.cell, job.tokens);
-      if (!job.cell->status.ok()) cache_.Drop(job.cell->spec);
+  for (Job job; Take(masks_, job); job = {}) {
+    Cell& cell = *job.cell;
+    if (!cell.status.ok()) {
+      Finish(cell, cell.status);
+    } else if (Compiled(cell)) {
+      Finish(cell, Move(cell, job.tokens));
+    } else {
+      Push(compiles_, std::move(job));
     }
-    lock.lock();
-    job.cell->busy = false;
-    done_.notify_one();
+  }
+}
+
+bool GrammarMasks::Compiled(Cell& cell) {
+  if (cell.matcher == nullptr && cell.grammar == nullptr) cell.grammar = cache_.Find(cell.spec);
+  return cell.matcher != nullptr || cell.grammar != nullptr;
+}
+
+void GrammarMasks::Compile() {
+  StepAside();
+  for (Job job; Take(compiles_, job); job = {}) {
+    auto grammar = cache_.Get(job.cell->spec);
+    if (grammar.ok()) {
+      job.cell->grammar = *std::move(grammar);
+      Push(masks_, std::move(job));
+    } else {
+      Finish(*job.cell, grammar.status());
+    }
   }
 }
 
 absl::Status GrammarMasks::Move(Cell& cell, std::span<const TokenId> tokens) {
   if (cell.matcher == nullptr) {
-    PENSTOCK_ASSIGN_OR_RETURN(const auto grammar, cache_.Get(cell.spec));
-    PENSTOCK_ASSIGN_OR_RETURN(cell.matcher, grammar->Start());
+    PENSTOCK_ASSIGN_OR_RETURN(cell.matcher, cell.grammar->Start());
+    cell.grammar.reset();
     cell.mask.resize(text::MaskWords(cache_.rows()));
   }
   if (!tokens.empty()) PENSTOCK_RETURN_IF_ERROR(cell.matcher->Accept(tokens));

@@ -86,6 +86,7 @@ absl::Status PlanChecker::ApplyTruncates(const StepPlan& plan) {
       return Bad("truncates.slot", truncate.slot.value(),
                  "of a sequence without contrastive search: its candidates come of its last row");
     }
+    if (truncate.length < slot->committed) slot->owes_pick = false;
     slot->committed = truncate.length;
     slot->computed = std::min(slot->computed, truncate.length);
   }
@@ -109,6 +110,7 @@ absl::Status PlanChecker::ApplyStarts(const StepPlan& plan) {
     slot.prompt_length = start.prompt_length;
     slot.computed = start.cached_length;
     slot.committed = start.cached_length;
+    slot.grammar = !start.grammar.empty();
     slot.candidates = start.sampling.Candidates();
     slot.tables.resize(bounds_.windows.size());
     slots_[start.slot.value()] = std::move(slot);
@@ -289,7 +291,7 @@ absl::Status PlanChecker::CheckDecode(const Segment& segment, const Slot& slot) 
                "a slot whose whole prompt was computed: " + std::to_string(slot.computed) + " of " +
                    std::to_string(slot.prompt_length) + " tokens were");
   }
-  if (slot.finished) return absl::OkStatus();
+  if (slot.finished || slot.owes_pick) return absl::OkStatus();
   const std::uint32_t writes = slot.Writes(segment.max_rows);
   const std::uint64_t end = std::uint64_t{slot.committed} + writes;
   if (end > bounds_.max_sequence_length) {
@@ -390,15 +392,19 @@ absl::Status PlanChecker::ObserveSequence(const SequenceResult& result, const Se
   slot.finished = result.finish != ShardFinish::kNone;
   if (result.finish == ShardFinish::kError || assumed) return absl::OkStatus();
   const bool decode = segment.kind == Segment::Kind::kDecode;
-  const std::uint32_t least = decode ? slot.committed + 1 : slot.computed;
+  // Of contrastive search only the result tells whether the decode had candidates.
+  const bool no_token = slot.grammar && result.tokens.empty();
+  const bool computes = decode && !slot.owes_pick && !(no_token && slot.candidates > 0);
+  const std::uint32_t least = computes ? slot.committed + 1 : slot.committed;
   const std::uint32_t most =
-      decode ? slot.committed + slot.Writes(segment.max_rows) : slot.computed;
+      computes ? slot.committed + slot.Writes(segment.max_rows) : slot.committed;
   if (result.committed_length < least || result.committed_length > most) {
     return EngineMistake(
         "sequences.committed_length", result.committed_length,
         "from " + std::to_string(least) + " to " + std::to_string(most) + Of(segment.slot));
   }
   slot.committed = result.committed_length;
+  slot.owes_pick = no_token && slot.candidates == 0 && slot.computed == slot.prompt_length;
   return absl::OkStatus();
 }
 

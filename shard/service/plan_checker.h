@@ -71,6 +71,8 @@ class PlanChecker {
     std::uint32_t computed = 0;   // prompt positions planned so far
     std::uint32_t committed = 0;  // positions with K/V, by results; `computed` while in the prompt
     bool finished = false;
+    bool grammar = false;
+    bool owes_pick = false;        // of a row that was computed; its decodes write nothing
     std::uint32_t candidates = 0;  // rows of each decode; 0: not contrastive
     // Positions that a decode of `rows` rows may write, and commits at most.
     std::uint32_t Writes(std::uint32_t rows) const { return candidates > 0 ? 1 : rows; }

@@ -68,6 +68,7 @@ GroupSetup FromProto(const v1::ConfigureRequest& wire) {
   setup.limits.max_sequence_length = wire.limits().max_sequence_length();
   setup.limits.kv_cache_bytes = wire.limits().kv_cache_bytes();
   setup.limits.max_candidates = wire.limits().max_candidates();
+  setup.limits.late_masks = wire.limits().late_masks();
   // Absent = 1: no drafts.
   setup.limits.max_decode_rows = std::max(1u, wire.limits().max_decode_rows());
   return setup;

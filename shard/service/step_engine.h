@@ -70,6 +70,9 @@ struct GroupLimits {
   std::uint64_t kv_cache_bytes = 0;       // 0 = the engine's own setting
   std::uint32_t max_decode_rows = 1;      // per sequence and step, without contrastive search
   std::uint32_t max_candidates = 0;       // rows of a contrastive sequence; 0 = no such sequences
+  // The driver takes a result without a token where one was due, of a sequence whose grammar has no
+  // mask ready; false: the step waits for it.
+  bool late_masks = false;
 };
 
 struct GroupSetup {

@@ -32,6 +32,7 @@ absl::StatusOr<std::uint32_t> TgiGroup::Prepare(const std::string& name) {
   setup.limits.max_step_tokens = StepTokens(facts);
   setup.limits.max_sequences = kSlots;
   setup.limits.max_sequence_length = facts.max_position;
+  setup.limits.late_masks = true;  // a call without a Generation of that request
   state_.formation.SecondFormed();
   PENSTOCK_RETURN_IF_ERROR(state_.session.Configure(setup));
   PENSTOCK_ASSIGN_OR_RETURN(const WarmupReport report, state_.session.Warmup());

@@ -3,11 +3,10 @@
 #include <gmock/gmock.h>
 
 #include <cmath>
-#include <cstring>
-#include <deque>
 
 #include "shard/parallel/local_communicator.h"
 #include "tests/unit/shard/executor/fake_backend.h"
+#include "tests/unit/shard/executor/following_communicator.h"
 #include "tests/unit/shard/executor/plans.h"
 
 namespace penstock::shard {
@@ -19,26 +18,6 @@ using testing::IsEmpty;
 
 constexpr std::uint32_t kVocabulary = 50;
 constexpr TokenId kEos = 40;
-
-// Rank 1 of two: what rank 0 says is given beforehand.
-class FollowingCommunicator final : public Communicator {
- public:
-  int rank() const override { return 1; }
-  int world() const override { return 2; }
-  absl::Status AllReduceSum(float*, std::size_t) override { return absl::OkStatus(); }
-  absl::Status AllGather(const void*, std::size_t, void*) override { return absl::OkStatus(); }
-  absl::Status Broadcast(void* data, std::size_t bytes, int root) override {
-    EXPECT_EQ(root, 0);
-    EXPECT_EQ(bytes, picks.front().size() * sizeof(TokenId));
-    std::memcpy(data, picks.front().data(), bytes);
-    picks.pop_front();
-    return absl::OkStatus();
-  }
-  void Abort() override { aborted = true; }
-
-  std::deque<std::vector<TokenId>> picks;
-  bool aborted = false;
-};
 
 using plans::Append;
 using plans::Decode;

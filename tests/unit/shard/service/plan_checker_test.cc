@@ -35,6 +35,13 @@ class PlanCheckerTest : public testing::Test {
     return bounds;
   }
 
+  static PlanBounds Grammars() {
+    PlanBounds bounds = Bounds();
+    bounds.grammars = true;
+    return bounds;
+  }
+  void Reset(PlanBounds bounds) { checker_ = PlanChecker(std::move(bounds)); }
+
   StepPlan NextPlan() {
     StepPlan plan;
     plan.epoch = kEpoch;
@@ -73,11 +80,13 @@ class PlanCheckerTest : public testing::Test {
   }
 
   // Runs the plan as an engine would: every segment ends where `committed` says.
-  void Run(const StepPlan& plan, std::uint32_t committed, ShardFinish finish = ShardFinish::kNone) {
+  void Run(const StepPlan& plan, std::uint32_t committed, ShardFinish finish = ShardFinish::kNone,
+           std::uint32_t tokens = 0) {
     ASSERT_EQ(Message(checker_.Check(plan)), "");
     StepResult result;
     for (const Segment& segment : plan.segments) {
       result.sequences.push_back(ResultOf(segment, committed, finish));
+      for (std::uint32_t i = 0; i < tokens; ++i) result.sequences.back().tokens.push_back({5, 0, {}});
     }
     ASSERT_EQ(Message(checker_.Observe(plan, result)), "");
   }
@@ -104,6 +113,36 @@ TEST_F(PlanCheckerTest, AcceptsAWholeLife) {
   end.block_ops = {Append(0, 0)};
   end.segments = {Prompt(0, 0, 2)};
   Run(end, 2);
+}
+
+// Its block is full, so a decode that computed a row would need another.
+TEST_F(PlanCheckerTest, ADecodeThatOwesAPickWritesNothing) {
+  Reset(Grammars());
+  StepPlan prompt = WholePrompt(0, 0);
+  prompt.starts[0].grammar = {GrammarSpec::Kind::kRegex, "a"};
+  Run(prompt, 4);
+  for (int i = 0; i < 2; ++i) {
+    StepPlan owed = NextPlan();
+    owed.segments = {Decode(0)};
+    Run(owed, 4);
+  }
+  StepPlan pays = NextPlan();
+  pays.segments = {Decode(0)};
+  Run(pays, 4, ShardFinish::kNone, 1);
+  StepPlan decode = NextPlan();
+  decode.segments = {Decode(0)};
+  ExpectRefused(decode, "blocks of the table");
+}
+
+TEST_F(PlanCheckerTest, OnlyUnderAGrammarADecodeMayYieldNothing) {
+  Run(WholePrompt(0, 0), 4);
+  StepPlan decode = NextPlan();
+  decode.block_ops = {Append(0, 1)};
+  decode.segments = {Decode(0)};
+  ASSERT_EQ(Message(checker_.Check(decode)), "");
+  StepResult result;
+  result.sequences = {ResultOf(decode.segments[0], 4)};
+  EXPECT_TRUE(absl::IsInternal(checker_.Observe(decode, result)));
 }
 
 TEST_F(PlanCheckerTest, AcceptsAPromptInChunks) {

@@ -1,0 +1,176 @@
+// Rows under a grammar whose mask comes late. The most probable token after t is t + 1.
+#include <gmock/gmock.h>
+
+#include <memory>
+
+#include "shard/executor/model_executor.h"
+#include "shard/parallel/local_communicator.h"
+#include "tests/unit/shard/executor/fake_backend.h"
+#include "tests/unit/shard/executor/following_communicator.h"
+#include "tests/unit/shard/executor/plans.h"
+#include "tests/unit/shard/sampling/gated_grammars.h"
+
+namespace penstock::shard {
+namespace {
+
+using plans::Append;
+using plans::Decodes;
+using plans::Prompt;
+using plans::Start;
+using plans::Tokens;
+using plans::Whole;
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::IsEmpty;
+
+class GrammarPicksTest : public testing::Test {
+ protected:
+  GrammarPicksTest() { Use(local_, &grammars_.cache()); }
+
+  void Use(Communicator& communicator, GrammarCache* grammars) {
+    ExecutorOptions options;
+    options.slots = 4;
+    options.vocabulary = kByteRows;
+    options.eos_token_ids = {kByteEnd};
+    options.grammars = grammars;
+    options.late_masks = true;
+    executor_ = std::make_unique<ModelExecutor>(options, backend_, communicator);
+  }
+
+  StepResult Run(const StepPlan& plan) {
+    auto result = executor_->Execute(plan);
+    EXPECT_EQ(Message(result.status()), "");
+    return result.ok() ? *std::move(result) : StepResult();
+  }
+
+  static StepPlan Bound(std::uint32_t slot, TokenId last, const std::string& regex) {
+    StepPlan plan = Whole(Start(slot, {last}), slot);
+    plan.starts[0].grammar = GatedGrammars::Regex(regex);
+    return plan;
+  }
+
+  // Decodes of the slot until one says something.
+  SequenceResult Await(std::uint32_t slot, std::uint32_t rows = 1) {
+    StepPlan decode = Decodes({slot});
+    decode.segments[0].max_rows = rows;
+    const Time end = SteadyNow() + kTestPatience;
+    while (SteadyNow() < end) {
+      const StepResult result = Run(decode);
+      if (result.late_masks == 0) return result.sequences.at(0);
+      EXPECT_THAT(Tokens(result.sequences.at(0)), IsEmpty());
+    }
+    ADD_FAILURE() << "no token came";
+    return {};
+  }
+
+  FakeBackend backend_{kByteRows};
+  GatedGrammars grammars_;
+  LocalCommunicator local_;
+  std::unique_ptr<ModelExecutor> executor_;
+};
+
+TEST_F(GrammarPicksTest, AStreamGoesOnWhileTheGrammarOfAnotherIsCompiled) {
+  Run(Whole(Start(0, {1, 2}), 0));
+  StepPlan joins = Decodes({0});
+  StepPlan other = Bound(1, 'b', "[a-e]+");
+  joins.starts = other.starts;
+  joins.block_ops = other.block_ops;
+  joins.segments.push_back(other.segments[0]);
+  StepResult result = Run(joins);
+  EXPECT_THAT(Tokens(result.sequences[0]), ElementsAre(4));
+  EXPECT_THAT(Tokens(result.sequences[1]), IsEmpty());
+  EXPECT_EQ(result.sequences[1].finish, ShardFinish::kNone);
+  EXPECT_EQ(result.sequences[1].committed_length, 1u);
+  EXPECT_EQ(result.late_masks, 1u);
+
+  result = Run(Decodes({1, 0}));
+  EXPECT_THAT(backend_.batches.back().tokens, ElementsAre(4)) << "what is owed computes no row";
+  EXPECT_THAT(Tokens(result.sequences[0]), IsEmpty());
+  EXPECT_EQ(result.sequences[0].committed_length, 1u);
+  EXPECT_THAT(Tokens(result.sequences[1]), ElementsAre(5));
+
+  grammars_.Open();
+  const SequenceResult first = Await(1);
+  EXPECT_THAT(Tokens(first), ElementsAre('c')) << "as if the step had waited";
+  EXPECT_EQ(first.committed_length, 1u);
+  EXPECT_THAT(Tokens(Await(1)), ElementsAre('d'));
+  EXPECT_THAT(backend_.batches.back().tokens, ElementsAre('c'));
+  EXPECT_EQ(backend_.batches.back().segments[0].context_length, 1u);
+}
+
+TEST_F(GrammarPicksTest, TheMaskHoldsForAnOwedPick) {
+  Run(Bound(0, 'a', "[x-z]+"));
+  grammars_.Open();
+  EXPECT_THAT(Tokens(Await(0)), ElementsAre('x')) << "b is forbidden, and the rest is alike";
+}
+
+TEST_F(GrammarPicksTest, AGrammarThatFailsLateEndsItsSequenceAlone) {
+  Run(Bound(0, 'a', "("));
+  grammars_.Open();
+  const SequenceResult result = Await(0);
+  EXPECT_EQ(result.finish, ShardFinish::kError);
+  EXPECT_THAT(result.error, HasSubstr("grammar: "));
+  EXPECT_THAT(Run(Decodes({0})).sequences, IsEmpty());
+}
+
+TEST_F(GrammarPicksTest, ASequenceMayEndWhileItsGrammarIsCompiled) {
+  Run(Bound(0, 'a', "[x-z]+"));
+  StepPlan next = Bound(1, 'b', "[a-e]+");
+  next.ends = {SlotId(0)};
+  Run(next);
+  grammars_.Open();
+  EXPECT_THAT(Tokens(Await(1)), ElementsAre('c'));
+}
+
+TEST_F(GrammarPicksTest, ASearchFindsItsCandidatesLate) {
+  StepPlan prompt = Bound(0, 'b', "[a-e]+");
+  prompt.starts[0].sampling.penalty_alpha = 0.1f;
+  prompt.starts[0].sampling.top_k = 2;
+  EXPECT_EQ(Run(prompt).late_masks, 1u);
+  grammars_.Open();
+  EXPECT_THAT(Tokens(Await(0, 2)), IsEmpty()) << "candidates, no token";
+  EXPECT_EQ(backend_.batches.size(), 1u);
+  EXPECT_THAT(Tokens(Await(0, 2)), ElementsAre('c'));
+  EXPECT_THAT(backend_.batches.back().tokens, ElementsAre('c', 'a'));
+}
+
+TEST_F(GrammarPicksTest, WithADriverThatDoesNotTakeItTheStepWaits) {
+  ExecutorOptions options;
+  options.slots = 1;
+  options.vocabulary = kByteRows;
+  options.grammars = &grammars_.cache();
+  executor_ = std::make_unique<ModelExecutor>(options, backend_, local_);
+  std::promise<void> executed;
+  backend_.on_execute = [&](const RaggedBatch&) { executed.set_value(); };
+  const auto opener = std::async(std::launch::async, [&] {
+    executed.get_future().wait();
+    grammars_.Open();
+  });
+  const StepResult result = Run(Bound(0, 'b', "[a-e]+"));
+  EXPECT_THAT(Tokens(result.sequences[0]), ElementsAre('c'));
+  EXPECT_EQ(result.late_masks, 0u);
+}
+
+TEST_F(GrammarPicksTest, AnotherRankKnowsWhatIsOwed) {
+  FollowingCommunicator follower;
+  Use(follower, nullptr);
+  follower.picks = {{kNoPick}, {kNoPick}, {'c'}, {'d'}};
+  EXPECT_THAT(Tokens(Run(Bound(0, 'b', "[a-e]+")).sequences[0]), IsEmpty());
+  EXPECT_THAT(Tokens(Run(Decodes({0})).sequences[0]), IsEmpty());
+  EXPECT_THAT(Tokens(Run(Decodes({0})).sequences[0]), ElementsAre('c'));
+  EXPECT_EQ(backend_.batches.size(), 1u) << "nothing was computed since the prompt";
+  const StepResult result = Run(Decodes({0}));
+  EXPECT_THAT(Tokens(result.sequences[0]), ElementsAre('d'));
+  EXPECT_EQ(result.sequences[0].committed_length, 2u);
+  EXPECT_THAT(backend_.batches.back().tokens, ElementsAre('c'));
+}
+
+TEST_F(GrammarPicksTest, WithoutAGrammarRank0MustPick) {
+  FollowingCommunicator follower;
+  Use(follower, nullptr);
+  follower.picks = {{kNoPick}};
+  EXPECT_TRUE(absl::IsInternal(executor_->Execute(Whole(Start(0, {1}))).status()));
+}
+
+}  // namespace
+}  // namespace penstock::shard
