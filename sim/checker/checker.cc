@@ -94,6 +94,12 @@ void Checker::On(const FinishAt& finish) {
   oracle_.ExpectEnd(request, FinishReason::kStopString, finish.token_count);
 }
 
+// Its step went on without its token: the mask of its grammar was not ready.
+bool Checker::IsLate(const Request& request, const SequenceResult& part) {
+  return !request.arrival.grammar.empty() && part.tokens.empty() &&
+         part.finish == ShardFinish::kNone && part.committed_length >= request.prompt();
+}
+
 void Checker::On(const StepDone& done) {
   const auto group = groups_.find(done.group);
   if (group == groups_.end()) return;
@@ -103,13 +109,15 @@ void Checker::On(const StepDone& done) {
     if (sequence != nullptr) parts.emplace_back(sequence->request, &part);
   }
   if (!group->second.TakeResult(done.result)) return;
+  bool late = false;
   for (const auto& [id, part] : parts) {
     Request& request = requests_.at(id);
+    late = late || IsLate(request, *part);
     if (request.done() || request.sequence != part->sequence) continue;
     oracle_.ExpectResult(request, *part);
     if (request.done()) EndSequence(request);
   }
-  CountWaiting();
+  if (!late) CountWaiting();
   RequeueSettled();
 }
 

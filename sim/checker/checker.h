@@ -74,6 +74,7 @@ class Checker {
   void CountOvertakes(const Request& admitted);
   // G6 in steps, where the bound is simple: first come, first served, full reservations.
   std::uint64_t MostSteps() const;
+  static bool IsLate(const Request& request, const SequenceResult& part);
   void CountWaiting();
   void CheckStarted(const scheduler::Outputs& out);
   void CheckPlan(const scheduler::PlanOut& plan, const scheduler::StepInfo& info);

@@ -4,7 +4,7 @@ client brings costly valid grammars, each a new one, beside that while it brings
 
 usage: new_grammars.py [--json FILE] [--streams N] [--rounds N] [--words N] [--cpu-threads N] [--model FOLDER]
 
-The grammars list so many words (default 6,000). Sides: one that is known; a new one, which router and shard compile;
+The grammars list so many words (default 15,000). Sides: one that is known; a new one, which router and shard compile;
 and one of which the router keeps its verdict and the shard has forgotten it, since --forget others (default 130, more
 than a shard keeps) came between: what is seen then is the shard's compiling alone. Reports the longest gap of each
 round, how long the answers took, and how often a step went on without a mask.
@@ -25,6 +25,7 @@ from penstock_testing import DEMO_MODEL, Server  # noqa: E402
 from streams import Streams  # noqa: E402
 
 PROMPT = "Once upon a time"
+LEAST_EVENTS = 100  # of each stream, in which the longest gap is looked for
 LATE = "penstock_grammar_late_masks_total"
 
 
@@ -56,14 +57,16 @@ def round_of(server, streams, expressions):
         answers.extend(ask(server, expression) for expression in expressions)
 
     with Streams(server) as reader:
-        readings = [reader.open("/generate_stream", {"inputs": f"{PROMPT} {i}", "parameters": {
-            "max_new_tokens": 900, "do_sample": True, "seed": i}}) for i in range(streams)]
+        readings = [reader.open("/v1/completions", {
+            "prompt": f"{PROMPT} {i}", "max_tokens": 900, "ignore_eos": True, "stream": True})
+            for i in range(streams)]
         reader.wait(readings, 30)
         thread = threading.Thread(target=client)
-        begin = time.monotonic()
+        begin, seen = time.monotonic(), max(len(reading.times) for reading in readings)
         thread.start()
         while thread.is_alive() and not any(reading.ended for reading in readings):
             reader.wait(readings, min(len(reading.times) for reading in readings) + 5)
+        reader.wait(readings, seen + LEAST_EVENTS)
         end = time.monotonic()
         thread.join()
     return max(gap for reading in readings for gap in reading.gaps(begin, end)), answers
@@ -92,7 +95,7 @@ def main():
     parser.add_argument("--json", type=pathlib.Path)
     parser.add_argument("--streams", type=int, default=4)
     parser.add_argument("--rounds", type=int, default=6)
-    parser.add_argument("--words", type=int, default=6000)
+    parser.add_argument("--words", type=int, default=15000)
     parser.add_argument("--forget", type=int, default=130)
     parser.add_argument("--cpu-threads", type=int, default=1)
     parser.add_argument("--model", default=DEMO_MODEL)

@@ -127,6 +127,31 @@ def test_preempted_and_batched_sequences_keep_their_place_in_the_grammar():
         assert all(re.fullmatch(grammar["value"], text) for text in alone), alone
 
 
+@pytest.mark.parametrize("options", [(), ("--num-shard", "2"), ("--kv-layout", "padded"), ("--speculate", "3")],
+                         ids=["one", "two ranks", "padded", "drafts"])
+def test_steps_go_on_while_a_new_grammar_is_compiled(options):
+    """They went on without the request that brought it, and its answer is what it is once the grammar is known."""
+    draw = random.Random(SEED)
+    words = {"".join(draw.choices("abcdefghijklmnopqrstuvwxyz", k=10)) for _ in range(15_000)}
+    grammar = {"type": "regex", "value": "|".join(sorted(words))}
+    with Server("--max-total-tokens", "1000", *options) as server:
+        streams = [server.stream("/v1/completions", {
+            "prompt": PROMPT, "max_tokens": 700, "ignore_eos": True, "stream": True}, 120)
+            for _ in range(3)]
+        for stream in streams:
+            for _ in range(5):
+                next(stream)
+        asked = {"max_new_tokens": 30, "do_sample": True, "seed": 7, "grammar": grammar}
+        answer = server.generate(PROMPT, **asked)
+        late = server.metrics()["penstock_grammar_late_masks_total"]
+        assert late >= 3, "the steps waited"
+        assert answer["generated_text"] in words or answer["details"]["finish_reason"] == "length"
+        assert all(len(list(stream)) > 600 for stream in streams)
+        again = server.generate(PROMPT, **asked)
+        assert again["details"]["tokens"] == answer["details"]["tokens"]
+        assert server.metrics()["penstock_grammar_late_masks_total"] - late < late, "it is known"
+
+
 def test_tools_give_a_valid_call_even_from_a_weak_model():
     tool = {"type": "function", "function": {
         "name": "get_weather", "description": "weather", "parameters": {
