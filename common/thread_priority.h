@@ -11,8 +11,8 @@ namespace penstock {
 // moment's work comes before one that computes on, without a larger share. Linux >= 6.12.
 void TakeShortTurns();
 
-// The calling thread, for good, has a quarter of a processor that others want: enough to end in time
-// and to let go of a lock that others wait for.
+// The calling thread, for good, has a quarter of a processor that others want: enough to end in
+// time and to let go of a lock that others wait for.
 void StepAside();
 
 // The calling thread gets out of the way of all others, for good: coming back takes a privilege.

@@ -146,8 +146,8 @@ class ModelExecutor {
   SlotTable slots_;
   std::vector<std::optional<TokenHistory>> histories_;  // by slot, where penalties need one
   std::optional<GrammarMasks> grammars_;                // on rank 0
-  std::vector<std::vector<float>> kept_;                // by slot: logits of a row that owes its pick
-  std::vector<CandidateSet> candidates_;                // by slot, of contrastive search; on rank 0
+  std::vector<std::vector<float>> kept_;  // by slot: logits of a row that owes its pick
+  std::vector<CandidateSet> candidates_;  // by slot, of contrastive search; on rank 0
   CellRows cell_rows_;
   StepBatch batch_;
   Sampler sampler_;

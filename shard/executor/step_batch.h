@@ -19,13 +19,13 @@ struct StepWork {
   std::uint32_t rows = 0;
   std::uint32_t first_logit = 0;  // index into RaggedBatch::logit_rows
   std::uint32_t logit_count = 0;
-  std::uint32_t commits = 0;  // positions, for certain; one for all rows of candidates
-  std::uint32_t drafts = 0;   // rows behind them that are kept as far as their tokens are right
-  std::uint32_t picks = 0;    // ids that rank 0 tells the others; 0: the rows tell no next token
+  std::uint32_t commits = 0;     // positions, for certain; one for all rows of candidates
+  std::uint32_t drafts = 0;      // rows behind them that are kept as far as their tokens are right
+  std::uint32_t picks = 0;       // ids that rank 0 tells the others; 0: the rows tell no next token
   std::uint32_t first_pick = 0;  // of those, among the picks of all work
   std::uint32_t ragged = 0;      // index into RaggedBatch::segments; none where there are no rows
-  bool candidates = false;    // a decode of contrastive search
-  bool owed = false;          // no rows: it picks from the row that a step before has computed
+  bool candidates = false;       // a decode of contrastive search
+  bool owed = false;             // no rows: it picks from the row that a step before has computed
 
   bool samples() const { return picks > 0; }
   // Whether the row (of those with logits) tells a token that may follow it.

@@ -10,10 +10,7 @@
 namespace penstock::shard {
 
 GrammarMasks::GrammarMasks(std::uint32_t slots, GrammarCache& cache)
-    : cache_(cache),
-      cells_(slots),
-      worker_([this] { Work(); }),
-      compiler_([this] { Compile(); }) {}
+    : cache_(cache), cells_(slots), worker_([this] { Work(); }), compiler_([this] { Compile(); }) {}
 
 GrammarMasks::~GrammarMasks() {
   {

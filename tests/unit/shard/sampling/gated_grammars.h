@@ -1,4 +1,5 @@
-// A cache of grammars over the byte-level tokenizer whose compiling waits until a test lets it go on.
+// A cache of grammars over the byte-level tokenizer whose compiling waits until a test lets it go
+// on.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -22,7 +23,8 @@ class GatedGrammars {
   GatedGrammars() : cache_(Folder(), kByteRows, {kByteEnd}) {
     cache_.OnCompileForTest([this, open = gate_.get_future().share()] {
       ++compiled_;
-      EXPECT_EQ(open.wait_for(kTestPatience), std::future_status::ready) << "somebody waited for it";
+      EXPECT_EQ(open.wait_for(kTestPatience), std::future_status::ready)
+          << "somebody waited for it";
     });
   }
 

@@ -86,7 +86,8 @@ class PlanCheckerTest : public testing::Test {
     StepResult result;
     for (const Segment& segment : plan.segments) {
       result.sequences.push_back(ResultOf(segment, committed, finish));
-      for (std::uint32_t i = 0; i < tokens; ++i) result.sequences.back().tokens.push_back({5, 0, {}});
+      for (std::uint32_t i = 0; i < tokens; ++i)
+        result.sequences.back().tokens.push_back({5, 0, {}});
     }
     ASSERT_EQ(Message(checker_.Observe(plan, result)), "");
   }
