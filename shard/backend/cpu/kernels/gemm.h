@@ -237,7 +237,7 @@ void Write(const GemmArgs& args, const GemmPiece& piece) {
 
 template <Coded P, class Out>
 void ComputeInTurns(const GemmArgs& args, const GemmPiece& both) {
-  constexpr std::size_t kSteps = kCodedPlain / kStepBytes<P>;
+  constexpr std::size_t kSteps = kBlockBytes / kStepBytes<P>;
   GemmArgs of_panel[2] = {args, args};
   of_panel[1].scratch += both.rows * kPanel;
   const auto piece = [&both](std::size_t panel) {
