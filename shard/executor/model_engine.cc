@@ -237,7 +237,7 @@ absl::StatusOr<WarmupReport> ModelEngine::Warmup() {
   WarmupShape shape;
   shape.max_step_tokens = setup_.limits.max_step_tokens;
   shape.max_sequences = setup_.limits.max_sequences;
-  shape.max_sequence_length = setup_.limits.max_sequence_length;
+  PENSTOCK_ASSIGN_OR_RETURN(shape.max_sequence_length, LongestThatFits(expected));
   shape.block_size = options_.block_size;
   shape.max_logit_rows = kMaxLogitRows;
   shape.max_candidates = setup_.limits.max_candidates;
@@ -278,11 +278,21 @@ std::string ModelEngine::TableIdentity(const WarmupShape& shape) const {
                      std::to_string(setup_.world_size) + (options_.padded ? " padded" : "");
   for (const std::uint64_t number :
        {std::uint64_t{shape.max_step_tokens}, std::uint64_t{shape.max_sequences},
-        std::uint64_t{shape.max_sequence_length}, std::uint64_t{shape.block_size},
+        std::uint64_t{setup_.limits.max_sequence_length}, std::uint64_t{shape.block_size},
         std::uint64_t{shape.max_candidates}}) {
     text += " " + std::to_string(number);
   }
   return text + " " + options_.machine;
+}
+
+// Of a sequence, in tokens: no longer than the cache will hold, or the warm-up would take more
+// memory than serving does. The same on every rank, as the steps are.
+absl::StatusOr<std::uint32_t> ModelEngine::LongestThatFits(const PoolSize& pool) {
+  const std::uint64_t held = std::uint64_t{pool.blocks} * options_.block_size;
+  std::uint32_t longest = setup_.limits.max_sequence_length;
+  if (!options_.padded && held < longest) longest = static_cast<std::uint32_t>(held);
+  PENSTOCK_RETURN_IF_ERROR(control_->Broadcast(&longest, sizeof longest, 0));
+  return longest;
 }
 
 absl::Status ModelEngine::ShareTable(std::vector<StepTimeSample>& samples) {

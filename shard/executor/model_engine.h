@@ -73,6 +73,7 @@ class ModelEngine final : public StepEngine {
   absl::StatusOr<std::shared_ptr<Communicator>> JoinHosts() const;
   absl::StatusOr<PoolSize> CountPool() const;
   std::string TableIdentity(const WarmupShape& shape) const;
+  absl::StatusOr<std::uint32_t> LongestThatFits(const PoolSize& pool);
   // Rank 0's samples on all ranks.
   absl::Status ShareTable(std::vector<StepTimeSample>& samples);
   MemoryNeeds Needs(std::uint32_t step_tokens, const DeviceMemory& memory) const;

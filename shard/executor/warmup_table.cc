@@ -20,7 +20,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr std::string_view kTitle = "penstock-warmup 2";
+constexpr std::string_view kTitle = "penstock-warmup 3";
 constexpr std::string_view kEnd = "end";
 constexpr std::string_view kSuffix = ".warmup";
 constexpr std::size_t kMostTables = 16;
@@ -28,14 +28,18 @@ constexpr std::size_t kMostSteps = 256;
 constexpr off_t kMostBytes = 64 << 10;  // of a file
 constexpr KeptKind kKind = {"the warm-up's table", "when requests are let in"};
 
-// FNV-1a of 64 bits, for the name alone: the identity is in the file.
-std::string NameOf(std::string_view identity) {
+// FNV-1a of 64 bits in hexadecimal: names a file, whose identity is in it, and tells a damaged one.
+std::string HashOf(std::string_view text) {
   std::uint64_t hash = 0xcbf29ce484222325u;
-  for (const unsigned char c : identity) hash = (hash ^ c) * 0x100000001b3u;
-  std::string name;
-  for (int shift = 60; shift >= 0; shift -= 4) name += "0123456789abcdef"[(hash >> shift) & 15];
-  return name.append(kSuffix);
+  for (const unsigned char c : text) hash = (hash ^ c) * 0x100000001b3u;
+  std::string digits;
+  for (int shift = 60; shift >= 0; shift -= 4) digits += "0123456789abcdef"[(hash >> shift) & 15];
+  return digits;
 }
+
+std::string NameOf(std::string_view identity) { return HashOf(identity).append(kSuffix); }
+
+std::string EndOf(std::string_view text) { return std::string(kEnd) + " " + HashOf(text) + "\n"; }
 
 void RemoveOldest(const fs::path& folder) {
   std::error_code ec;
@@ -62,6 +66,8 @@ std::vector<StepTimeSample> WarmupTable::Read() const {
   std::string text(static_cast<std::size_t>(info.st_size), '\0');
   const auto bytes = std::as_writable_bytes(std::span(text));
   if (!ReadAt(kept.file.get(), bytes.data(), bytes.size(), 0)) return {};
+  const std::size_t end = text.rfind(kEnd);
+  if (end == std::string::npos || text.substr(end) != EndOf(text.substr(0, end))) return {};
   std::istringstream file(text);
   std::string line;
   if (!std::getline(file, line) || line != kTitle) return {};
@@ -90,7 +96,7 @@ void WarmupTable::Write(const std::vector<StepTimeSample>& samples) const {
     text << sample.prefill_tokens << ' ' << sample.decode_rows << ' ' << sample.context_tokens
          << ' ' << sample.time.count() << '\n';
   }
-  text << kEnd << '\n';
+  text << EndOf(text.str());
   const std::string error = Replace(text.str());
   if (error.empty()) return RemoveOldest(folder_);
   log::Warn("the warm-up's table is not kept in " + folder_ + ": " + error);

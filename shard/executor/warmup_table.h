@@ -1,10 +1,10 @@
 // The warm-up's table on disk, so that a later start checks it at two points instead of measuring
 // all of it again. A text file beside the packed weights (--weights-cache):
 //
-//   penstock-warmup 2
+//   penstock-warmup 3
 //   <identity: one line: what was measured, on what>
 //   <prefill tokens> <decode rows> <context tokens> <nanoseconds>     a line per step
-//   end
+//   end <checksum of all before it>
 //
 // Anything else than that in it makes it count as absent, and so does a file of others
 // (common/kept_file.h).

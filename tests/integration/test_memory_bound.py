@@ -1,11 +1,14 @@
-"""The router's memory stays below what it says at start; tests/bench/soak.py is the long form."""
+"""Router and shard take no more memory than they say at start; tests/bench/soak.py is the router's long form."""
 
+import json
 import pathlib
+import shutil
 import sys
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "bench"))
 
-from soak import soak  # noqa: E402
+from penstock_testing import DEMO_MODEL, Server
+from soak import resident, soak  # noqa: E402
 
 
 def test_the_bound_holds_for_a_moment():
@@ -14,3 +17,21 @@ def test_the_bound_holds_for_a_moment():
     assert report["sent"]["large"] > 0 and report["sent"]["crowd"]["events"] > 0
     # A bound far away from the truth would prove nothing: what the load takes is a part of it.
     assert report["peak_mib"] > report["start_mib"], report
+
+
+def most_memory_of_a_shard(folder):
+    with Server("--kv-cache-memory", "1MiB", model=folder) as server:
+        pids = [pid for pid, command in server.children().items() if command[0].endswith("penstock-shard")]
+        return resident(pids[0], "VmHWM")
+
+
+def test_a_small_cache_bounds_what_the_warm_up_takes(tmp_path):
+    """Sequences that the cache cannot hold are not tried, however long the model takes them."""
+    folder = tmp_path / "model"
+    shutil.copytree(DEMO_MODEL, folder)
+    usual = most_memory_of_a_shard(folder)
+    config = json.loads((folder / "config.json").read_text())
+    config["max_position_embeddings"] = 65536
+    (folder / "config.json").write_text(json.dumps(config))
+    # The table of positions grows; K and V of 65,536 tokens would take 100 MiB more.
+    assert most_memory_of_a_shard(folder) < usual + (50 << 20)

@@ -108,10 +108,12 @@ constexpr OptionSpec kRows[] = {
      .choices = "auto|plain|coded",
      .advanced = true,
      .components = kLauncher | kShard,
-     .help = "How backend cpu keeps bfloat16 weights that it multiplies as they are. plain: in 16 "
-             "bits each. coded: in 12, without loss, so that a quarter less memory is taken and "
-             "read; needs a processor that multiplies bfloat16 pairs (cpu/avx512-bf16: AMD's from "
-             "Zen 4 on). auto: coded there. Answers are the same, bit for bit."},
+     .help =
+         "How backend cpu keeps bfloat16 weights that it multiplies as they are. plain: in 16 "
+         "bits each. coded: in 12, without loss, so that a quarter less memory is taken and "
+         "read; needs a processor that multiplies bfloat16 pairs (cpu/avx512-bf16: AMD's from "
+         "Zen 4 on), and weights of similar size: a model without is kept plain, with a warning. "
+         "auto: coded there. Answers are the same, bit for bit."},
     {.name = "kv-cache-dtype",
      .default_text = "auto",
      .components = kLauncher | kShard,

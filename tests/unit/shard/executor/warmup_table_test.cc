@@ -6,7 +6,9 @@
 #include <unistd.h>
 
 #include <filesystem>
+#include <fstream>
 #include <functional>
+#include <iterator>
 #include <string>
 #include <vector>
 
@@ -39,13 +41,18 @@ TEST(WarmupTable, TornAndForeignFilesCountAsAbsent) {
   table.Write({{1, 0, 0, Duration(5)}});
   const std::string file =
       std::filesystem::directory_iterator(folder.path())->path().filename().string();
-  for (const char* text :
-       {"", "penstock-warmup 2\nid\n1 0 0 5\n", "penstock-warmup 2\nid\n1 0 0",
-        "penstock-warmup 2\nid\n1 0 0 -5\nend\n", "penstock-warmup 9\nid\n1 0 0 5\nend\n",
-        "penstock-warmup 2\nother\n1 0 0 5\nend\n"}) {
-    folder.Write(file, text);
-    EXPECT_TRUE(table.Read().empty()) << text;
+  std::ifstream stream(fs::path(folder.path()) / file);
+  const std::string whole((std::istreambuf_iterator<char>(stream)), {});
+  for (std::size_t i = 0; i < whole.size(); ++i) {
+    folder.Write(file, whole.substr(0, i));
+    EXPECT_TRUE(table.Read().empty()) << "cut off behind " << i;
+    std::string damaged = whole;
+    damaged[i] = damaged[i] == '7' ? '8' : '7';
+    folder.Write(file, damaged);
+    EXPECT_TRUE(table.Read().empty()) << damaged;
   }
+  folder.Write(file, whole);
+  EXPECT_EQ(table.Read().size(), 1u);
 }
 
 class ForeignTable : public testing::Test {
