@@ -103,13 +103,7 @@ struct CodedTile {
   static constexpr int kPanels = Vectors / static_cast<int>(kPanelVectors);
   static void Run(const GemmTile& tile) {
     Vec sums[Rows][Vectors];
-#pragma GCC unroll 16
-    for (int i = 0; i < Rows; ++i) {
-#pragma GCC unroll 4
-      for (int v = 0; v < Vectors; ++v) {
-        sums[i][v] = tile.first ? Zero() : Load(SumsOf<Vectors>(tile, i, v));
-      }
-    }
+    TakeUpSums(tile, sums);
     TileCursor<Rows> at(tile);
     const PlainGroups::Group* plain[kPanels];
 #pragma GCC unroll 2
@@ -137,11 +131,7 @@ struct CodedTile {
       at.left.Advance(kGroupSteps<P> * P::kLeft * sizeof(typename P::Activation));
       at.right += kCodedGroupBytes;
     }
-#pragma GCC unroll 16
-    for (int i = 0; i < Rows; ++i) {
-#pragma GCC unroll 4
-      for (int v = 0; v < Vectors; ++v) Store(SumsOf<Vectors>(tile, i, v), sums[i][v]);
-    }
+    LeaveSums(tile, sums);
   }
 
  private:

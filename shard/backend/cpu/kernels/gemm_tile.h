@@ -228,25 +228,37 @@ inline float* SumsOf(const GemmTile& tile, int row, int vector) {
   return tile.sums + static_cast<std::size_t>(row * Vectors + vector) * kLanes;
 }
 
+// The chains where the block before left them, or at their beginning.
+template <int Rows, int Vectors>
+[[gnu::always_inline]] inline void TakeUpSums(const GemmTile& tile, Vec (&sums)[Rows][Vectors]) {
+#pragma GCC unroll 16
+  for (int i = 0; i < Rows; ++i) {
+#pragma GCC unroll 4
+    for (int v = 0; v < Vectors; ++v) {
+      sums[i][v] = tile.first ? Zero() : Load(SumsOf<Vectors>(tile, i, v));
+    }
+  }
+}
+
+template <int Rows, int Vectors>
+[[gnu::always_inline]] inline void LeaveSums(const GemmTile& tile,
+                                             const Vec (&sums)[Rows][Vectors]) {
+#pragma GCC unroll 16
+  for (int i = 0; i < Rows; ++i) {
+#pragma GCC unroll 4
+    for (int v = 0; v < Vectors; ++v) Store(SumsOf<Vectors>(tile, i, v), sums[i][v]);
+  }
+}
+
 // A tile of float32 sums.
 template <class P, int Rows, int Vectors>
 struct FloatTile {
   static void Run(const GemmTile& tile) {
     Vec sums[Rows][Vectors];
-#pragma GCC unroll 16
-    for (int i = 0; i < Rows; ++i) {
-#pragma GCC unroll 4
-      for (int v = 0; v < Vectors; ++v) {
-        sums[i][v] = tile.first ? Zero() : Load(SumsOf<Vectors>(tile, i, v));
-      }
-    }
+    TakeUpSums(tile, sums);
     TileCursor<Rows> at(tile);
     RunSteps<P>(sums, tile, at, tile.steps);
-#pragma GCC unroll 16
-    for (int i = 0; i < Rows; ++i) {
-#pragma GCC unroll 4
-      for (int v = 0; v < Vectors; ++v) Store(SumsOf<Vectors>(tile, i, v), sums[i][v]);
-    }
+    LeaveSums(tile, sums);
   }
 };
 
