@@ -83,10 +83,10 @@ void WriteGated(const GemmArgs& args, const GemmPiece& piece, std::size_t row) {
   }
 }
 
-// Where the weights of a piece are in memory, and where tiles read them.
+// Where the weights of a piece are.
 template <class P>
 struct BlockPlace {
-  std::size_t panel_bytes;  // from panel to panel, in memory
+  std::size_t panel_bytes;  // from panel to panel
   const std::byte* panel;   // the first
   const std::byte* At(std::size_t step) const { return panel + Offset(step); }
   // Of a step that begins a block.
