@@ -33,10 +33,12 @@ class IsaSwitch {
   std::optional<std::string> before_;
 };
 
+inline constexpr const char* kIsaNames[] = {"avx2", "avx512", "avx512-bf16"};
+
 // Those that this processor has.
 inline std::vector<std::string> Isas() {
   std::vector<std::string> isas;
-  for (const char* isa : {"avx2", "avx512", "avx512-bf16"}) {
+  for (const char* isa : kIsaNames) {
     const IsaSwitch use(isa);
     if (cpu::ChooseIsa().ok()) isas.emplace_back(isa);
   }
