@@ -3,7 +3,10 @@
 #include <immintrin.h>
 
 #include <algorithm>
+#include <cstring>
+#include <iterator>
 #include <limits>
+#include <numeric>
 
 namespace penstock::shard {
 namespace {
@@ -68,45 +71,101 @@ bool ScanRest(std::span<const float> rest, float& maximum) {
   return nan;
 }
 
-// e^x for x <= 0: range reduction by ln 2 in two parts and a polynomial of degree 6 (Cephes, expf);
-// 0 below -87.
-__m128 Exp(__m128 x) {
-  const __m128 kept = _mm_cmpnlt_ps(x, _mm_set1_ps(-87.0f));  // true for NaN, which stays
-  x = _mm_and_ps(kept, x);
-  const __m128i n = _mm_cvtps_epi32(_mm_mul_ps(x, _mm_set1_ps(1.44269504088896341f)));
-  const __m128 whole = _mm_cvtepi32_ps(n);
-  __m128 r = _mm_sub_ps(x, _mm_mul_ps(whole, _mm_set1_ps(0.693359375f)));
-  r = _mm_add_ps(r, _mm_mul_ps(whole, _mm_set1_ps(2.12194440e-4f)));
-  __m128 p = _mm_set1_ps(1.9875691500e-4f);
-  for (float c :
-       {1.3981999507e-3f, 8.3334519073e-3f, 4.1665795894e-2f, 1.6666665459e-1f, 5.0000001201e-1f}) {
-    p = _mm_add_ps(_mm_mul_ps(p, r), _mm_set1_ps(c));
+// Lanes of the sum of exponents, whatever the processor has: one operation of AVX2, two of SSE2.
+// No operation is fused, and each lane of a sum has its own terms, so the bits are the same.
+constexpr std::size_t kLanes = 8;
+using Floats = float __attribute__((vector_size(4 * kLanes)));
+using Integers = std::int32_t __attribute__((vector_size(4 * kLanes)));
+
+// x becomes e^x for x <= 0: range reduction by ln 2 in two parts and a polynomial of degree 6
+// (Cephes, expf), added up in pairs, which do not wait for each other. Below -87 it stays at e^-87,
+// which a sum that holds e^0 does not notice.
+[[gnu::always_inline]] inline void Exp(Floats& x) {
+  // Added and taken away it leaves a whole number, which its lowest bits hold meanwhile.
+  constexpr float kRounds = 12582912.0f;  // 1.5 * 2^23
+  const Floats smallest = Floats{} - 87.0f;
+  x = x < smallest ? smallest : x;  // NaN stays
+  const Floats shifted = x * 1.44269504088896341f + kRounds;
+  const Floats whole = shifted - kRounds;
+  const Floats r = (x - whole * 0.693359375f) + whole * 2.12194440e-4f;
+  const Floats square = r * r;
+  Floats p = r * 1.9875691500e-4f + 1.3981999507e-3f;
+  p = p * square + (r * 8.3334519073e-3f + 4.1665795894e-2f);
+  p = p * square + (r * 1.6666665459e-1f + 5.0000001201e-1f);
+  p = p * square + (r + 1.0f);
+  const Integers power = (reinterpret_cast<Integers>(shifted) << 23) + (127 << 23);
+  x = p * reinterpret_cast<Floats>(power);
+}
+
+// Calls add(terms, sums) for every kLanes exponents, with the one sums and the other in turn.
+template <class Sums, class Add>
+[[gnu::always_inline]] inline void ForExponents(std::span<const float> logits, float maximum,
+                                                Sums (&sums)[2], const Add& add) {
+  const auto next = [&](const float* from, Sums& into) __attribute__((always_inline)) {
+    Floats x;
+    std::memcpy(&x, from, sizeof(x));
+    x = x - maximum;
+    Exp(x);
+    add(x, into);
+  };
+  std::size_t i = 0;
+  for (; i + 2 * kLanes <= logits.size(); i += 2 * kLanes) {
+    next(logits.data() + i, sums[0]);
+    next(logits.data() + i + kLanes, sums[1]);
   }
-  p = _mm_add_ps(_mm_mul_ps(p, _mm_mul_ps(r, r)), _mm_add_ps(r, _mm_set1_ps(1.0f)));
-  const __m128i power = _mm_slli_epi32(_mm_add_epi32(n, _mm_set1_epi32(127)), 23);
-  return _mm_and_ps(kept, _mm_mul_ps(p, _mm_castsi128_ps(power)));
+  if (i == logits.size()) return;
+  float rest[2 * kLanes];
+  std::fill(std::begin(rest), std::end(rest), kMinusInfinity);
+  std::copy(logits.begin() + static_cast<std::ptrdiff_t>(i), logits.end(), rest);
+  next(rest, sums[0]);
+  next(rest + kLanes, sums[1]);
+}
+
+template <class Sums>
+double Total(const Sums (&sums)[2]) {
+  double lanes[2 * kLanes];
+  static_assert(sizeof(lanes) == sizeof(sums));
+  std::memcpy(lanes, sums, sizeof(lanes));
+  return std::accumulate(std::begin(lanes), std::end(lanes), 0.0);
+}
+
+double SumWithSse2(std::span<const float> logits, float maximum) {
+  struct Sums {
+    __m128d lanes[4] = {};
+  };
+  Sums sums[2];
+  ForExponents(logits, maximum, sums, [](const Floats& x, Sums& into) {
+    for (int i = 0; i < 2; ++i) {
+      __m128 terms;
+      std::memcpy(&terms, reinterpret_cast<const float*>(&x) + 4 * i, sizeof(terms));
+      into.lanes[2 * i] = _mm_add_pd(into.lanes[2 * i], _mm_cvtps_pd(terms));
+      const __m128 upper = _mm_movehl_ps(terms, terms);
+      into.lanes[2 * i + 1] = _mm_add_pd(into.lanes[2 * i + 1], _mm_cvtps_pd(upper));
+    }
+  });
+  return Total(sums);
+}
+
+__attribute__((target("avx2"))) double SumWithAvx2(std::span<const float> logits, float maximum) {
+  struct Sums {
+    __m256d lower = {};
+    __m256d upper = {};
+  };
+  Sums sums[2];
+  const auto add = [](const Floats& x, Sums& into) __attribute__((target("avx2"))) {
+    const __m256 terms = reinterpret_cast<const __m256&>(x);
+    into.lower = _mm256_add_pd(into.lower, _mm256_cvtps_pd(_mm256_castps256_ps128(terms)));
+    into.upper = _mm256_add_pd(into.upper, _mm256_cvtps_pd(_mm256_extractf128_ps(terms, 1)));
+  };
+  ForExponents(logits, maximum, sums, add);
+  return Total(sums);
 }
 
 }  // namespace
 
 double SumOfExponents(std::span<const float> logits, float maximum) {
-  const __m128 shift = _mm_set1_ps(maximum);
-  __m128d lower = _mm_setzero_pd();
-  __m128d upper = _mm_setzero_pd();
-  const auto add = [&](const float* from) {
-    const __m128 terms = Exp(_mm_sub_ps(_mm_loadu_ps(from), shift));
-    lower = _mm_add_pd(lower, _mm_cvtps_pd(terms));
-    upper = _mm_add_pd(upper, _mm_cvtps_pd(_mm_movehl_ps(terms, terms)));
-  };
-  std::size_t i = 0;
-  for (; i + 4 <= logits.size(); i += 4) add(logits.data() + i);
-  if (i < logits.size()) {
-    float rest[4] = {kMinusInfinity, kMinusInfinity, kMinusInfinity, kMinusInfinity};
-    std::copy(logits.begin() + static_cast<std::ptrdiff_t>(i), logits.end(), rest);
-    add(rest);
-  }
-  const __m128d both = _mm_add_pd(lower, upper);
-  return _mm_cvtsd_f64(both) + _mm_cvtsd_f64(_mm_unpackhi_pd(both, both));
+  static const auto sum = __builtin_cpu_supports("avx2") ? SumWithAvx2 : SumWithSse2;
+  return sum(logits, maximum);
 }
 
 RowMaximum FindMaximum(std::span<const float> logits) {

@@ -1,6 +1,6 @@
-// Passes over a whole row of logits with the instructions that every x86-64 has, searches for
-// maxima with those of AVX2 where they are (the same results): a vocabulary of 128k takes some ten
-// microseconds.
+// Passes over a whole row of logits, with the instructions of AVX2 where they are (the same bits
+// without): in a vocabulary of 128k a search for the maximum takes some ten microseconds, a sum of
+// exponents some eighty.
 #pragma once
 
 #include <cstddef>

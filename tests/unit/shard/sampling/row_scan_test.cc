@@ -7,6 +7,7 @@
 #include <cmath>
 #include <limits>
 #include <random>
+#include <string>
 #include <vector>
 
 namespace penstock::shard {
@@ -56,6 +57,43 @@ TEST(RowScan, MaximaOfBlocks) {
     }
     EXPECT_EQ(maxima[block], largest) << block;
   }
+}
+
+// Float32 terms, double sums: relative errors of terms within two units of the last place.
+TEST(RowScan, SumsExponentsOfRowsOfAnySize) {
+  const std::uint32_t seed = std::random_device()();
+  SCOPED_TRACE("seed " + std::to_string(seed));
+  std::mt19937 random(seed);
+  std::normal_distribution<float> normal(0.0f, 4.0f);
+  for (std::size_t size : {1u, 2u, 7u, 8u, 9u, 15u, 16u, 17u, 31u, 33u, 4095u, 50257u}) {
+    std::vector<float> row(size);
+    for (float& value : row) value = normal(random);
+    const float maximum = *std::max_element(row.begin(), row.end());
+    double expected = 0;
+    for (const float value : row) expected += std::exp(double{value - maximum});
+    EXPECT_NEAR(SumOfExponents(row, maximum), expected, 2.4e-7 * expected) << size;
+  }
+}
+
+TEST(RowScan, ExponentsOfEveryPlace) {
+  const std::size_t size = 45;
+  for (std::size_t i = 0; i < size; ++i) {
+    std::vector<float> row(size, -std::numeric_limits<float>::infinity());
+    row[i] = 3.0f;
+    EXPECT_EQ(SumOfExponents(row, 3.0f), 1.0) << i;
+    row[(i + 1) % size] = -200.0f;
+    EXPECT_EQ(SumOfExponents(row, 3.0f), 1.0) << i;
+    row[(i + 2) % size] = std::numeric_limits<float>::quiet_NaN();
+    EXPECT_TRUE(std::isnan(SumOfExponents(row, 3.0f))) << i;
+  }
+}
+
+// Of a fixed row, as they came both with SSE2 and with AVX2.
+TEST(RowScan, SumHasTheSameBitsOnEveryProcessor) {
+  std::mt19937 random(5);
+  std::vector<float> row(1003);
+  for (float& value : row) value = static_cast<float>(random() >> 8) * -0x1p-20f;
+  EXPECT_EQ(SumOfExponents(row, 0.0f), 0x1.016b7ede62567p+6);
 }
 
 }  // namespace
