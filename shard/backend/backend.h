@@ -17,6 +17,7 @@
 #include <absl/status/statusor.h>
 
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <span>
 #include <string>
@@ -150,6 +151,15 @@ class Backend {
   // shares gathered. count <= max_logit_rows. Valid until the next call of any kind; the caller may
   // change the values. With world > 1 every rank must ask for the same rows.
   virtual absl::StatusOr<TensorView> Logits(std::uint32_t first, std::uint32_t count) = 0;
+
+  // Between the calls the host may use the backend's own threads, the caller among them: ForEach
+  // calls work(item, thread) once for each item, thread < OwnThreads(), and returns when all are
+  // done.
+  virtual std::uint32_t OwnThreads() const { return 1; }
+  using Work = std::function<void(std::uint32_t item, std::uint32_t thread)>;
+  virtual void ForEach(std::uint32_t items, const Work& work) {
+    for (std::uint32_t item = 0; item < items; ++item) work(item, 0);
+  }
 
   // What is allocated now: weights, scratch, cache.
   virtual std::uint64_t MemoryBytes() const = 0;

@@ -69,7 +69,7 @@ void ModelExecutor::FindCandidates(const StepWork& work, std::span<float> logits
   set.Clear();
   if (sequence.finish != ShardFinish::kNone || PutOff(work, logits)) return;
   const auto picks = std::span(picks_).subspan(work.first_pick, work.picks);
-  const absl::Status found = sampler_.FindCandidates(logits, RequestFor(sequence), set);
+  const absl::Status found = samplers_.front().FindCandidates(logits, RequestFor(sequence), set);
   if (!found.ok()) {
     picks.front() = kFailedPick;
     result.error = Message(found);

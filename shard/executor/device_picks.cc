@@ -12,17 +12,11 @@ namespace penstock::shard {
 bool ModelExecutor::CollectPickRequests() {
   requests_.clear();
   if (options_.picker == nullptr) return false;
-  masked_rows_.resize(batch_.work().size());
   for (std::size_t i = 0; i < batch_.work().size(); ++i) {
     const StepWork& work = batch_.work()[i];
     if (work.logit_count == 0) continue;
-    const Sequence& sequence = slots_.at(work.segment.slot);
-    const bool one = work.picks == 1 && work.logit_count == 1 && work.drafts == 0;
-    if (!one || (grammars_ && grammars_->Holds(work.segment.slot))) return false;
-    SampleRequest request = RequestFor(sequence);
-    masked_rows_[i].swap(masked_);
-    request.masked = masked_rows_[i];
-    requests_.push_back(request);
+    if (work.logit_count != 1 || !PicksAlone(work)) return false;
+    requests_.push_back(RequestOfRow(i));
   }
   return options_.picker->CanPick(requests_);
 }

@@ -27,7 +27,8 @@ ModelExecutor::ModelExecutor(ExecutorOptions options, Backend& backend, Communic
       slots_(options_.slots, 1),
       histories_(options_.slots),
       kept_(options_.slots),
-      candidates_(options_.slots) {
+      candidates_(options_.slots),
+      samplers_(backend.OwnThreads()) {
   if (options_.grammars != nullptr && communicator_.rank() == 0) {
     grammars_.emplace(options_.slots, *options_.grammars);
   }
@@ -146,30 +147,24 @@ absl::Status ModelExecutor::PickOnHost(StepResult& result) {
     if (first == 0) patience_ends_ = read + kMaskPatience;
     if (communicator_.rank() != 0) continue;
     auto* rows = static_cast<float*>(view.data);
+    PickRows(first, count, rows);
+    auto picked = row_picks_.begin();
     for (std::uint32_t row = first; row < first + count; ++row) {
       while (row >= batch_.work()[index].first_logit + batch_.work()[index].logit_count) ++index;
+      const StepWork& work = batch_.work()[index];
+      SequenceResult& one = result.sequences[index];
       const std::size_t offset = std::size_t{row - first} * options_.vocabulary;
-      UseRow(batch_.work()[index], row - batch_.work()[index].first_logit,
-             {rows + offset, options_.vocabulary}, result.sequences[index]);
+      const std::span<float> logits(rows + offset, options_.vocabulary);
+      if (picked != row_picks_.end() && picked->row == row) {
+        TakeRowPick(work, *picked++, one);
+      } else if (slots_.at(work.segment.slot).start.sampling.Candidates() > 0) {
+        FindCandidates(work, logits, one);
+      } else {
+        PickToken(work, row - work.first_logit + 1 + work.drafts - work.logit_count, logits, one);
+      }
     }
   }
   return absl::OkStatus();
-}
-
-// `row`: of those whose logits are wanted in this segment.
-void ModelExecutor::UseRow(const StepWork& work, std::uint32_t row, std::span<float> logits,
-                           SequenceResult& result) {
-  const Sequence& sequence = slots_.at(work.segment.slot);
-  if (work.SamplesAt(row)) {
-    if (sequence.start.sampling.Candidates() > 0) {
-      FindCandidates(work, logits, result);
-    } else {
-      PickToken(work, row + 1 + work.drafts - work.logit_count, logits, result);
-    }
-    return;
-  }
-  const std::size_t position = std::size_t{work.segment.first} + row;
-  result.prompt_logprobs.push_back(LogSoftmaxAt(logits, sequence.tokens[position + 1]));
 }
 
 SampleRequest ModelExecutor::RequestFor(const Sequence& sequence) {
@@ -190,17 +185,20 @@ void ModelExecutor::PickToken(const StepWork& work, std::uint32_t draft, std::sp
   const Sequence& sequence = slots_.at(work.segment.slot);
   const bool right = draft == 0 || sequence.committed == result.committed_length + draft;
   if (!right || sequence.finish != ShardFinish::kNone || PutOff(work, logits)) return;
-  TokenId& pick = picks_[work.first_pick + draft];
-  auto sampled = sampler_.Sample(logits, RequestFor(sequence));
+  TakeSampled(samplers_.front().Sample(logits, RequestFor(sequence)),
+              picks_[work.first_pick + draft], result);
+}
+
+void ModelExecutor::TakeSampled(absl::StatusOr<SampledToken> sampled, TokenId& pick,
+                                SequenceResult& result) {
   if (!sampled.ok()) {
     pick = kFailedPick;
     result.error = Message(sampled.status());
     return Fail(result);
   }
-  const TokenId token = sampled->token;
-  pick = token;
+  pick = sampled->token;
   result.tokens.push_back(*std::move(sampled));
-  TakeToken(token, result);
+  TakeToken(pick, result);
 }
 
 absl::Status ModelExecutor::SharePicks(StepResult& result) {

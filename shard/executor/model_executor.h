@@ -82,11 +82,25 @@ class ModelExecutor {
   // Rank 0 reads logits and picks; all ranks take part in gathering them.
   absl::Status ReadLogits(StepResult& result);
   absl::Status PickOnHost(StepResult& result);
-  void UseRow(const StepWork& work, std::uint32_t row, std::span<float> logits,
-              SequenceResult& result);
   // `draft`: how many the row stands behind.
   void PickToken(const StepWork& work, std::uint32_t draft, std::span<float> logits,
                  SequenceResult& result);
+  void TakeSampled(absl::StatusOr<SampledToken> sampled, TokenId& pick, SequenceResult& result);
+
+  // Rows that depend on nothing that is found in this step are looked at side by side, on the
+  // backend's threads (row_picks.cc).
+  struct RowPick {
+    std::uint32_t row = 0;  // of those with logits
+    std::span<float> logits;
+    std::optional<SampleRequest> request;  // none: the prompt goes on with `next`
+    TokenId next = 0;
+    absl::StatusOr<SampledToken> sampled = SampledToken{};
+  };
+  void PickRows(std::uint32_t first, std::uint32_t count, float* logits);
+  void AddRowPick(std::size_t index, std::uint32_t row, std::span<float> logits);
+  void TakeRowPick(const StepWork& work, RowPick& pick, SequenceResult& result);
+  bool PicksAlone(const StepWork& work) const;
+  SampleRequest RequestOfRow(std::size_t index);
 
   // Rows under a grammar (grammar_picks.cc): one whose mask is not ready keeps nobody waiting; its
   // logits are kept, and the pick is made in a later step.
@@ -150,18 +164,19 @@ class ModelExecutor {
   std::vector<CandidateSet> candidates_;  // by slot, of contrastive search; on rank 0
   CellRows cell_rows_;
   StepBatch batch_;
-  Sampler sampler_;
-  std::deque<AheadStep> ahead_;   // begun, not collected
-  bool control_applied_ = false;  // of the next plan, by a Begin that began nothing
+  std::vector<Sampler> samplers_;  // by thread of the backend
+  std::deque<AheadStep> ahead_;    // begun, not collected
+  bool control_applied_ = false;   // of the next plan, by a Begin that began nothing
   Time last_collected_{};
 
   // Of the present step.
   std::vector<TokenId> masked_;
-  std::vector<SampleRequest> requests_;  // of PickOnDevice
-  std::vector<std::vector<TokenId>> masked_rows_;
-  std::vector<TokenId> picks_;         // StepWork::picks per segment, in order
-  std::vector<PickedToken> picked_;    // of the device
-  std::vector<std::int32_t> winners_;  // of candidate segments, in order
+  std::vector<SampleRequest> requests_;            // of PickOnDevice
+  std::vector<std::vector<TokenId>> masked_rows_;  // by index into work()
+  std::vector<RowPick> row_picks_;                 // of rows read together, ascending
+  std::vector<TokenId> picks_;                     // StepWork::picks per segment, in order
+  std::vector<PickedToken> picked_;                // of the device
+  std::vector<std::int32_t> winners_;              // of candidate segments, in order
   std::vector<CandidateChoice> choices_;
   std::vector<float> similarities_;
   Duration logits_time_{0};

@@ -64,6 +64,8 @@ class CpuBackend final : public Backend {
   std::string Name() const override;
   absl::Status Prepare(const BackendLimits& limits, Communicator* communicator) override;
   // On several NUMA nodes a step's rows lie where the threads that first compute them run.
+  std::uint32_t OwnThreads() const override { return pool_.threads(); }
+  void ForEach(std::uint32_t items, const Work& work) override;
   bool TakesMemoryInSteps() const override { return pool_.placement().NodeCount() > 1; }
   absl::Status AllocateCache(std::uint32_t blocks) override { return MakeCache(blocks, false); }
   absl::Status AllocateServingCache(std::uint32_t blocks) override {
@@ -232,6 +234,14 @@ absl::Status CpuBackend::GatherLogits(std::size_t first, std::size_t count) {
     }
   }
   return absl::OkStatus();
+}
+
+void CpuBackend::ForEach(std::uint32_t items, const Work& work) {
+  if (items < 2) return Backend::ForEach(items, work);
+  std::atomic<std::uint32_t> next = 0;
+  pool_.Run([&](std::uint32_t thread) {
+    for (std::uint32_t item = next++; item < items; item = next++) work(item, thread);
+  });
 }
 
 std::uint64_t CpuBackend::MemoryBytes() const {

@@ -5,6 +5,7 @@
 #include <functional>
 #include <limits>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "common/status.h"
@@ -83,11 +84,21 @@ class FakeBackend final : public Backend {
     }
     return TensorView::Matrix(rows_.data(), count, vocabulary_, DType::kFloat32);
   }
+  std::uint32_t OwnThreads() const override { return threads; }
+  // Each on a thread of its own, the last first.
+  void ForEach(std::uint32_t items, const Work& work) override {
+    items_of_host.push_back(items);
+    for (std::uint32_t item = items; item-- > 0;) {
+      std::thread([&] { work(item, item % threads); }).join();
+    }
+  }
   std::uint64_t MemoryBytes() const override { return 77; }
 
   std::vector<Recorded> batches;
   std::vector<std::string> events;
   std::vector<std::uint32_t> logit_calls;
+  std::uint32_t threads = 1;
+  std::vector<std::uint32_t> items_of_host;  // of each ForEach
   std::uint32_t cache_blocks = 0;
   bool takes_memory_in_steps = true;
   absl::Status execute_status;

@@ -245,6 +245,30 @@ TEST_F(ModelExecutorTest, LogitsAreReadInPiecesThatCrossSegments) {
   EXPECT_THAT(Tokens(results[2]), ElementsAre(31));
 }
 
+// In whatever order they are done: those of two sequences, then the rest of a prompt.
+TEST_F(ModelExecutorTest, RowsAreSharedByTheThreadsOfTheBackend) {
+  backend_.threads = 2;
+  Use(local_);
+  StepPlan plan = Whole(Start(0, {1, 2, 3}));
+  plan.starts.push_back(Start(1, {10, 11}));
+  plan.starts.push_back(Start(2, {20, 22, 24}));
+  plan.starts[1].sampling.do_sample = true;
+  plan.starts[1].sampling.top_k = 1;
+  plan.starts[2].logprobs.prompt_logprobs = true;
+  plan.block_ops = {Append(0, 0), Append(1, 1), Append(2, 2)};
+  plan.segments.push_back(Prompt(1, 0, 2));
+  plan.segments.push_back(Prompt(2, 0, 3, Segment::Logits::kAll));
+  const auto results = Run(plan);
+  EXPECT_THAT(backend_.items_of_host, ElementsAre(3, 2));
+  ASSERT_EQ(results.size(), 3u);
+  EXPECT_THAT(Tokens(results[0]), ElementsAre(4));
+  EXPECT_THAT(Tokens(results[1]), ElementsAre(12));
+  EXPECT_THAT(Tokens(results[2]), ElementsAre(25));
+  const float other = -std::log(std::exp(4.0f) + kVocabulary - 1);
+  EXPECT_THAT(results[2].prompt_logprobs,
+              ElementsAre(testing::FloatNear(other, 1e-5f), testing::FloatNear(other, 1e-5f)));
+}
+
 TEST_F(ModelExecutorTest, NanLogitsEndTheirSequenceAlone) {
   backend_.nan_token = 7;
   StepPlan plan;
