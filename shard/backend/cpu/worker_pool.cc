@@ -15,6 +15,9 @@ namespace {
 constexpr auto kSpin = std::chrono::microseconds(50);
 constexpr int kPausesPerLookAtTheClock = 16;
 
+// Of its pool.
+thread_local std::uint32_t this_thread = 0;
+
 void Futex(std::atomic<std::uint32_t>& word, int operation, std::uint32_t value,
            const timespec* most = nullptr) {
   syscall(SYS_futex, reinterpret_cast<std::uint32_t*>(&word), operation | FUTEX_PRIVATE_FLAG, value,
@@ -30,18 +33,19 @@ void WaitCounter::Advance() {
   if (sleepers_.load() > 0) Futex(value_, FUTEX_WAKE, INT_MAX);
 }
 
-void WaitCounter::AwaitChangeFrom(std::uint32_t seen) {
-  if (Value() != seen) return;
+bool WaitCounter::AwaitChangeFrom(std::uint32_t seen) {
+  if (Value() != seen) return false;
   const auto end = std::chrono::steady_clock::now() + kSpin;
   do {
     for (int i = 0; i < kPausesPerLookAtTheClock; ++i) {
-      if (Value() != seen) return;
+      if (Value() != seen) return false;
       __builtin_ia32_pause();
     }
   } while (std::chrono::steady_clock::now() < end);
   sleepers_.fetch_add(1);
   while (value_.load() == seen) Futex(value_, FUTEX_WAIT, seen);
   sleepers_.fetch_sub(1);
+  return true;
 }
 
 bool WaitCounter::AwaitChangeFrom(std::uint32_t seen, Duration most) {
@@ -58,7 +62,9 @@ bool WaitCounter::AwaitChangeFrom(std::uint32_t seen, Duration most) {
 }
 
 WorkerPool::WorkerPool(std::uint32_t threads, Placement placement)
-    : threads_(std::clamp(threads, 1u, kMostThreads)), placement_(std::move(placement)) {
+    : threads_(std::clamp(threads, 1u, kMostThreads)),
+      placement_(std::move(placement)),
+      spread_(threads_) {
   for (std::uint32_t thread = 1; thread < threads_; ++thread) {
     workers_.emplace_back([this, thread] { Work(thread); });
   }
@@ -92,9 +98,10 @@ void WorkerPool::RunFunction(Function function, void* context) {
 }
 
 void WorkerPool::Work(std::uint32_t thread) {
+  this_thread = thread;
   KeepOnNodeOf(thread);
   for (std::uint32_t seen = 0;; ++seen) {
-    regions_.AwaitChangeFrom(seen);
+    if (regions_.AwaitChangeFrom(seen)) spread_.AfterSleep(thread);
     if (stop_) return;
     function_(context_, thread);
     Barrier();
@@ -105,7 +112,7 @@ void WorkerPool::Barrier() {
   if (threads_ == 1) return;
   const std::uint32_t seen = barriers_.Value();
   if (arrived_.fetch_add(1, std::memory_order_acq_rel) + 1 < threads_) {
-    barriers_.AwaitChangeFrom(seen);
+    if (barriers_.AwaitChangeFrom(seen)) spread_.AfterSleep(this_thread);
     return;
   }
   arrived_.store(0, std::memory_order_relaxed);

@@ -15,6 +15,7 @@
 
 #include "common/time.h"
 #include "shard/backend/cpu/numa.h"
+#include "shard/backend/cpu/thread_spread.h"
 
 namespace penstock::shard::cpu {
 
@@ -24,7 +25,8 @@ class alignas(64) WaitCounter {
   std::uint32_t Value() const { return value_.load(std::memory_order_acquire); }
   // Everything written before is seen by whom this lets through.
   void Advance();
-  void AwaitChangeFrom(std::uint32_t seen);
+  // True if it slept meanwhile.
+  bool AwaitChangeFrom(std::uint32_t seen);
   // False when the time has passed without a change.
   bool AwaitChangeFrom(std::uint32_t seen, Duration most);
 
@@ -74,6 +76,7 @@ class WorkerPool {
   Function function_ = nullptr;
   void* context_ = nullptr;
   bool stop_ = false;
+  ThreadSpread spread_;
   WaitCounter regions_;   // advances when a region begins
   WaitCounter barriers_;  // advances when all have arrived
   alignas(64) std::atomic<std::uint32_t> arrived_ = 0;
