@@ -10,6 +10,7 @@
 #include "shard/backend/cpu/kernels.h"
 #include "shard/backend/cpu/kernels/attention_tiles.h"
 #include "shard/backend/cpu/kernels/cells.h"
+#include "shard/backend/cpu/kernels/fetch_next.h"
 
 namespace penstock::shard::cpu {
 namespace {
@@ -71,15 +72,16 @@ void Score(const AttentionTile& tile, const KeyRange& range, AttentionScratch& s
   using Weight = typename C::Weight;
   const std::size_t size = tile.cache.block_size;
   const ScoreArgs args{scratch.queries, tile.cache.head_dim / C::kPack, size * C::kPack,
-                       static_cast<std::ptrdiff_t>(tile.cache.value_offset), scratch.scores};
+                       scratch.scores};
   KeyVector vectors[kPartition];
   std::size_t count = 0;
   for (std::size_t position = range.first; position < range.end;) {
     const std::byte* block = BlockAt(tile, position);
     const std::size_t positions = CountInBlock(tile, position, range.end);
+    const std::ptrdiff_t ahead = AheadOf(tile, range.origin, position, block);
     for (std::size_t lane = 0; lane < positions; lane += kLanes) {
       const std::size_t at = (position % size + lane) * C::kPack * sizeof(Weight);
-      vectors[count++] = {block + at, position - range.origin + lane};
+      vectors[count++] = {block + at, position - range.origin + lane, ahead};
     }
     position += positions;
   }
@@ -90,7 +92,7 @@ void Score(const AttentionTile& tile, const KeyRange& range, AttentionScratch& s
     const CachePlace& own = tile.own[i];
     const KeyVector key{tile.cache.base + own.block * tile.cache.block_bytes +
                             own.offset * C::kPack * sizeof(Weight),
-                        tile.position - range.origin};
+                        tile.position - range.origin, 0};
     ScoreRows<C>(args, &key, 1, i * tile.group, tile.group);
   }
 }
@@ -180,7 +182,7 @@ float LargestScore(const RowLanes& lanes, const float* scores, const Scales& sca
 // Turns a row of scores into exponents, those times the scales of V; their sum.
 template <class Activation, class Scales>
 float ExponentsOf(const RowLanes& lanes, const float* scores, float maximum, const Scales& scales,
-                  Activation* out) {
+                  Activation* out, FetchWithExponents& fetch) {
   if (maximum == kMinusInfinity) {  // sees nothing of this partition
     for (std::size_t i = lanes.begin; i < lanes.stop; i += kLanes) {
       StoreActivations(out + i, Zero(), kLanes);
@@ -189,6 +191,7 @@ float ExponentsOf(const RowLanes& lanes, const float* scores, float maximum, con
   }
   Vec sum = Zero();
   for (std::size_t i = lanes.begin; i < lanes.stop; i += kLanes) {
+    fetch.Ask();
     Vec exponent = ExpOfNegative(Subtract(ScaledScore(scores + i, i, scales), Fill(maximum)));
     if (!lanes.visible.All(i)) exponent = lanes.visible.Keep(exponent, i, 0.0f);
     StoreActivations(out + i, ForValues(exponent, i, scales), kLanes);
@@ -217,22 +220,12 @@ void Softmax(const AttentionTile& tile, const KeyRange& range, AttentionScratch&
         LargestScore(LanesOf(tile, range, row), scratch.scores + row * kScoreStride, scales);
   }
   auto* out = static_cast<typename C::Activation*>(scratch.probabilities);
+  FetchWithExponents fetch(tile, tile.Rows() * ((range.end - range.first) / kLanes + 1));
   for (std::size_t row = 0; row < tile.Rows(); ++row) {
     read_own(row);
     state.sum[row] = ExponentsOf(LanesOf(tile, range, row), scratch.scores + row * kScoreStride,
-                                 state.maximum[row], scales, out + row * kScoreStride);
+                                 state.maximum[row], scales, out + row * kScoreStride, fetch);
   }
-}
-
-// What to ask for while values of the block that holds `position` are read: the keys of the block
-// that is in its place in what comes next.
-inline std::ptrdiff_t AheadOf(const AttentionTile& tile, const KeyRange& range,
-                              std::size_t position) {
-  const std::size_t size = tile.cache.block_size;
-  const std::size_t number = position / size - range.origin / size;
-  if (number >= tile.next.count) return 0;
-  const std::byte* there = tile.next.base + tile.next.blocks[number] * tile.cache.block_bytes;
-  return there - (BlockAt(tile, position) + tile.cache.value_offset);
 }
 
 template <class C>
@@ -250,8 +243,10 @@ void Mix(const AttentionTile& tile, const KeyRange& range, AttentionScratch& scr
   for (std::size_t position = range.first; position < end;) {
     const std::size_t positions = CountInBlock(tile, position, end);
     const std::size_t offset = position % tile.cache.block_size;
-    runs[count++] = {value_at(BlockAt(tile, position), offset), position - range.origin,
-                     (positions + C::kPack - 1) / C::kPack, AheadOf(tile, range, position)};
+    const std::byte* block = BlockAt(tile, position);
+    runs[count++] = {value_at(block, offset), position - range.origin,
+                     (positions + C::kPack - 1) / C::kPack,
+                     AheadOf(tile, range.origin, position, block)};
     position += positions;
   }
   const std::byte* own_values[kTileRows];

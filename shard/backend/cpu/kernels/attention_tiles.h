@@ -1,7 +1,7 @@
 // Register tiles of attention: rows of queries times vectors of positions, rows of probabilities
 // times vectors of dimensions. Every output is one chain in ascending order whatever the tile, so
-// tiles are chosen by what the registers hold. While K is read, V of the same blocks is fetched;
-// while V is read, K of what comes next is. Internal to the including file.
+// tiles are chosen by what the registers hold. While cells are read, those that come next are
+// fetched (fetch_next.h). Internal to the including file.
 #pragma once
 
 #include <cstddef>
@@ -28,19 +28,19 @@ inline int RowsOfTile(std::size_t rows) {
 }
 
 // sums[i][v] += row i of `left`, LeftStride apart, times the vectors from right[v] on. What lies
-// `ahead` bytes from each of these is asked for.
+// ahead[v] bytes from each of these is asked for.
 template <class C, std::size_t LeftStride, int Rows, int Vectors>
 [[gnu::always_inline]] inline void MultiplyTile(Vec (&sums)[Rows][Vectors],
                                                 const typename C::Activation* left,
                                                 const typename C::Weight* const (&right)[Vectors],
                                                 std::size_t right_stride, std::size_t steps,
-                                                std::ptrdiff_t ahead) {
+                                                const std::ptrdiff_t (&ahead)[Vectors]) {
   for (std::size_t step = 0; step < steps; ++step) {
     typename C::Right columns[Vectors];
 #pragma GCC unroll 4
     for (int v = 0; v < Vectors; ++v) {
       const typename C::Weight* from = right[v] + step * right_stride;
-      _mm_prefetch(reinterpret_cast<const char*>(from) + ahead, _MM_HINT_T1);
+      _mm_prefetch(reinterpret_cast<const char*>(from) + ahead[v], _MM_HINT_T1);
       columns[v] = C::LoadRight(from);
     }
 #pragma GCC unroll 12
@@ -65,15 +65,15 @@ template <int Rows, int Vectors>
 // A vector of consecutive positions of a block.
 struct KeyVector {
   const std::byte* keys;
-  std::size_t at;  // in the partition
+  std::size_t at;        // in the partition
+  std::ptrdiff_t ahead;  // to what is asked for
 };
 
 struct ScoreArgs {
-  const void* queries;   // [rows, kQueryStride]
-  std::size_t steps;     // head_dim / kPack
-  std::size_t stride;    // of keys, from step to step
-  std::ptrdiff_t ahead;  // to what is asked for
-  float* scores;         // [rows, kScoreStride]
+  const void* queries;  // [rows, kQueryStride]
+  std::size_t steps;    // head_dim / kPack
+  std::size_t stride;   // of keys, from step to step
+  float* scores;        // [rows, kScoreStride]
 };
 
 template <class C, int Rows, int Vectors>
@@ -82,11 +82,15 @@ void ScoreTile(const ScoreArgs& args, const KeyVector* vectors, std::size_t row)
   Vec sums[Rows][Vectors];
   ZeroTile(sums);
   const Weight* right[Vectors];
+  std::ptrdiff_t ahead[Vectors];
 #pragma GCC unroll 4
-  for (int v = 0; v < Vectors; ++v) right[v] = reinterpret_cast<const Weight*>(vectors[v].keys);
+  for (int v = 0; v < Vectors; ++v) {
+    right[v] = reinterpret_cast<const Weight*>(vectors[v].keys);
+    ahead[v] = vectors[v].ahead;
+  }
   MultiplyTile<C, kQueryStride>(
       sums, static_cast<const typename C::Activation*>(args.queries) + row * kQueryStride, right,
-      args.stride, args.steps, args.ahead);
+      args.stride, args.steps, ahead);
   // In this order: lanes behind the end of a block are replaced by the next block's.
 #pragma GCC unroll 4
   for (int v = 0; v < Vectors; ++v) {
@@ -170,12 +174,14 @@ void MixTile(const MixArgs& args, std::size_t row, std::size_t dimension) {
     const ValueRun& values = args.runs[run];
     const auto* first = reinterpret_cast<const Weight*>(values.values) + dimension * C::kPack;
     const Weight* right[Vectors];
+    std::ptrdiff_t ahead[Vectors];
 #pragma GCC unroll 4
     for (int v = 0; v < Vectors; ++v) {
       right[v] = first + static_cast<std::size_t>(v) * kLanes * C::kPack;
+      ahead[v] = values.ahead;
     }
     MultiplyTile<C, kScoreStride>(sums, left + values.at, right, args.head_dim * C::kPack,
-                                  values.steps, values.ahead);
+                                  values.steps, ahead);
   }
 #pragma GCC unroll 12
   for (int i = 0; i < Rows; ++i) {
