@@ -85,6 +85,20 @@ absl::StatusOr<std::unique_ptr<Backend>> MakeReference(const BackendChoiceOption
   return MakeReferenceBackend(std::move(reference));
 }
 
+// Options of backend cpu mean nothing to the other.
+absl::Status CheckForReference(const BackendChoiceOptions& options) {
+  constexpr const char* kAuto = "auto with `backend` reference: it is for backend cpu";
+  if (options.products != CpuProducts::kAuto) {
+    return BadValue("cpu-products", options.products == CpuProducts::kInt16 ? "int16" : "float",
+                    kAuto);
+  }
+  if (options.weights != CpuWeights::kAuto) {
+    return BadValue("cpu-weights", options.weights == CpuWeights::kCoded ? "coded" : "plain",
+                    kAuto);
+  }
+  return absl::OkStatus();
+}
+
 struct Choice {
   bool cpu = false;     // else reference
   std::string missing;  // in cpu, where that was to be preferred
@@ -97,6 +111,7 @@ absl::StatusOr<Choice> Choose(const BackendChoiceOptions& options, const Model& 
   if (options.wanted == "reference") {
     if (quantized) return absl::UnimplementedError(kNoQuantization);
     if (other_cells) return absl::UnimplementedError(kNoKvType);
+    PENSTOCK_RETURN_IF_ERROR(CheckForReference(options));
     return Choice{};
   }
   const absl::Status runs =
