@@ -1,6 +1,7 @@
 // How the next token of a sequence is chosen. Opaque to the scheduler; executed by shard/sampling.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <optional>
 #include <vector>
@@ -40,6 +41,10 @@ struct SamplingParams {
   std::uint32_t Candidates() const {
     return !do_sample && penalty_alpha > 0 && top_k > 1 ? top_k : 0;
   }
+
+  // What logits are divided by. A smaller temperature would make infinite what differs; so far
+  // below 1 only the most probable token can be picked.
+  float Divisor() const { return std::max(temperature, 1e-30f); }
 
   friend bool operator==(const SamplingParams&, const SamplingParams&) = default;
 };

@@ -141,7 +141,7 @@ void Collect(std::span<const float> logits, float temperature, std::uint32_t k, 
 void FilterCandidates(const SamplingParams& params, std::span<const float> logits,
                       std::vector<Candidate>& out) {
   out.clear();
-  Collect(logits, params.temperature, params.top_k, out);
+  Collect(logits, params.Divisor(), params.top_k, out);
   if (out.empty()) return;
   TopK(params.top_k, out);
   TopP(params.top_p, out);

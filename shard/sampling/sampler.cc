@@ -114,7 +114,7 @@ absl::StatusOr<SampledToken> Sampler::Sample(std::span<float> logits,
   sampled.token = static_cast<TokenId>(best);
   if (request.params.do_sample) {
     FilterCandidates(request.params, logits, candidates_);
-    sampled.token = static_cast<TokenId>(Draw(request, maximum / request.params.temperature));
+    sampled.token = static_cast<TokenId>(Draw(request, maximum / request.params.Divisor()));
   }
   if (request.logprobs.kind == Kind::kNone) return sampled;
   if (request.logprobs.kind == Kind::kRaw) {

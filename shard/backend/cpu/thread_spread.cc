@@ -41,14 +41,17 @@ bool ThreadSpread::IsShared(std::uint32_t thread, int cpu) const {
 }
 
 // The kernel moves a thread that may no longer be where it is at once; then it may be anywhere
-// again.
+// again. If that is all that the cpuset allows, it is asked for as everything, so that the thread
+// follows a cpuset that grows. Who else has set where it may be in the meantime has the last word.
 bool ThreadSpread::Leave(std::uint32_t thread) {
   const std::vector<std::uint32_t> usual = CpusOfThisThread();
   std::vector<std::uint32_t> free = usual;
   std::erase_if(free, [&](std::uint32_t cpu) { return IsShared(thread, static_cast<int>(cpu)); });
   if (free.empty() || !KeepThisThreadOn(free)) return false;
   places_[thread].cpu.store(::sched_getcpu(), std::memory_order_relaxed);
-  KeepThisThreadOn(usual);
+  if (CpusOfThisThread() != free) return true;
+  LetThisThreadGoAnywhere();
+  if (CpusOfThisThread() != usual) KeepThisThreadOn(usual);
   return true;
 }
 

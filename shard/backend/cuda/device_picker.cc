@@ -87,7 +87,7 @@ void DevicePicker::Add(const SampleRequest& request, SampleRow& row, SampleRow& 
   row.sibling = params.sibling;
   row.position = request.position;
   row.do_sample = params.do_sample ? 1 : 0;
-  row.temperature = params.temperature;
+  row.temperature = params.Divisor();
   row.top_k = params.top_k;
   row.top_p = params.top_p;
   row.min_p = params.min_p;

@@ -213,6 +213,22 @@ TEST_F(ModelExecutorTest, EndTokensAreMaskedBeforeMinNewTokens) {
   EXPECT_EQ(results[0].finish, ShardFinish::kNone);
 }
 
+TEST_F(ModelExecutorTest, EachRowOfAStepHasItsOwnMaskedTokens) {
+  StepPlan plan = Whole(Start(0, {10}));
+  plan.starts.push_back(Start(1, {20}));
+  plan.starts.push_back(Start(2, {30}));
+  for (const std::size_t i : {0u, 1u}) plan.starts[i].min_new_tokens = 1;
+  plan.starts[0].stop_token_ids = {11};
+  plan.starts[1].stop_token_ids = {21, 31};
+  plan.block_ops = {Append(0, 0), Append(1, 1), Append(2, 2)};
+  plan.segments.push_back(Prompt(1, 0, 1));
+  plan.segments.push_back(Prompt(2, 0, 1));
+  const auto results = Run(plan);
+  EXPECT_THAT(Tokens(results[0]), ElementsAre(0)) << "11 is masked, all others are alike";
+  EXPECT_THAT(Tokens(results[1]), ElementsAre(0));
+  EXPECT_THAT(Tokens(results[2]), ElementsAre(31));
+}
+
 TEST_F(ModelExecutorTest, PromptLogprobsComeWithEveryChunk) {
   StepPlan plan = Whole(Start(0, {1, 2, 9, 10, 11}));
   plan.starts[0].logprobs = {LogprobRequest::Kind::kRaw, 0, true};

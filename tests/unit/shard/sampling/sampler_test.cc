@@ -33,6 +33,19 @@ TEST(Sampler, TheSameSeedAndPositionGiveTheSameToken) {
   EXPECT_NE(MustSample(logits, params, {}, 3).token, MustSample(logits, params, {}, 4).token);
 }
 
+// Whatever is left of a logit that is divided by it.
+TEST(Sampler, ATinyTemperatureIsGreedyAndSoAreItsLogprobs) {
+  SamplingParams params;
+  params.do_sample = true;
+  const std::vector<float> logits = {-30.0f, 1.0f, 25.0f, 24.9f};
+  for (const float temperature : {1e-3f, 1e-37f, 1e-38f, 1e-45f}) {
+    params.temperature = temperature;
+    const auto sampled = MustSample(logits, params, {LogprobRequest::Kind::kProcessed, 0, false});
+    EXPECT_EQ(sampled.token, 2) << temperature;
+    EXPECT_EQ(sampled.logprob, 0.0f) << temperature;
+  }
+}
+
 // Golden tokens: the seeding is an interface, a change would break stored seeds of users.
 TEST(Sampler, SeededTokensAreStableAcrossVersions) {
   SamplingParams params;

@@ -36,6 +36,26 @@ TEST(ThreadSpread, WhoKeepsMeetingAnotherLeavesAndIsTiedToNoProcessor) {
   EXPECT_EQ(CpusOfThisThread(), cpus);
 }
 
+// Whoever confined the threads, with taskset or an affinity of its own, is obeyed after a move.
+TEST(ThreadSpread, AMoveLeavesAConfinementAsItWas) {
+  const std::vector<std::uint32_t> cpus = CpusOfThisThread();
+  if (cpus.size() < 3) GTEST_SKIP() << "needs three processors, two of them to be confined to";
+  const std::vector<std::uint32_t> two = {cpus[0], cpus[1]};
+  ThreadSpread spread(2);
+  SleepOn(spread, 0, cpus[0]);
+  bool left = false;
+  for (int i = 0; i < 100 && !left; ++i) {
+    KeepThisThreadOn({cpus[0]});
+    spread.AfterSleep(1);
+    spread.AfterSleep(1);
+    KeepThisThreadOn(two);
+    left = spread.AfterSleep(1);
+  }
+  EXPECT_TRUE(left);
+  EXPECT_EQ(CpusOfThisThread(), two);
+  KeepThisThreadOn(cpus);
+}
+
 TEST(ThreadSpread, WithoutAFreeProcessorAllStay) {
   const std::vector<std::uint32_t> cpus = CpusOfThisThread();
   ThreadSpread spread(2);
