@@ -1,6 +1,7 @@
 #include "shard/backend/cpu/cpu_backend.h"
 
 #include <algorithm>
+#include <atomic>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -63,9 +64,9 @@ class CpuBackend final : public Backend {
   absl::Status Initialize(const CpuOptions& options);
   std::string Name() const override;
   absl::Status Prepare(const BackendLimits& limits, Communicator* communicator) override;
-  // On several NUMA nodes a step's rows lie where the threads that first compute them run.
   std::uint32_t OwnThreads() const override { return pool_.threads(); }
   void ForEach(std::uint32_t items, const Work& work) override;
+  // On several NUMA nodes a step's rows lie where the threads that first compute them run.
   bool TakesMemoryInSteps() const override { return pool_.placement().NodeCount() > 1; }
   absl::Status AllocateCache(std::uint32_t blocks) override { return MakeCache(blocks, false); }
   absl::Status AllocateServingCache(std::uint32_t blocks) override {
