@@ -53,11 +53,16 @@ void AttentionPlan::AddTiles(std::span<const RaggedSegment> segments) {
   }
 }
 
-std::uint64_t AttentionPlan::PartitionCost(const TokenTile& tile, std::size_t partition) const {
+PositionRange AttentionPlan::PositionsOf(const TokenTile& tile, std::size_t partition) const {
   const std::size_t origin = partition * kPartition;
-  const std::size_t first = std::max(origin, FirstVisible(shape_.window, tile.position));
-  const std::size_t end = std::min(origin + kPartition, tile.EndPosition());
-  return (tile.tokens * shape_.group + kTileOverhead) * (end - first + kPartitionOverhead);
+  return {std::max(origin, FirstVisible(shape_.window, tile.position)),
+          std::min(origin + kPartition, tile.EndPosition())};
+}
+
+std::uint64_t AttentionPlan::PartitionCost(const TokenTile& tile, std::size_t partition) const {
+  const PositionRange range = PositionsOf(tile, partition);
+  return (tile.tokens * shape_.group + kTileOverhead) *
+         (range.end - range.first + kPartitionOverhead);
 }
 
 // The item, or the partition within it, nearest to where `cost` is reached.

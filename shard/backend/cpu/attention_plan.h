@@ -29,6 +29,12 @@ struct TokenTile {
   std::uint64_t cost = 0;  // for one head
 };
 
+// Positions [first, end).
+struct PositionRange {
+  std::size_t first = 0;
+  std::size_t end = 0;
+};
+
 // A place in the list of (tile, head, partition).
 struct AttentionCursor {
   std::size_t item = 0;  // tile * kv_heads + head
@@ -66,6 +72,8 @@ class AttentionPlan {
   // Of an item in splits(); null otherwise.
   const SplitItem* FindSplit(std::size_t item) const;
   const AttentionShape& shape() const { return shape_; }
+  // Those of a partition that some token of the tile sees.
+  PositionRange PositionsOf(const TokenTile& tile, std::size_t partition) const;
 
  private:
   void AddTiles(std::span<const RaggedSegment> segments);

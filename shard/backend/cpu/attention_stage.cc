@@ -27,15 +27,15 @@ void AttentionStage::Run(std::size_t thread) {
   ThreadScratch& scratch = parts_.buffers.Thread(thread);
   const AttentionCursor begin = plan.Begin(thread);
   const AttentionCursor end = plan.Begin(thread + 1);
+  CellsAhead ahead(plan, parts_.cache, parts_.layer, parts_.tables, parts_.table_starts, begin,
+                   end);
   for (std::size_t item = begin.item; item < end.item || (item == end.item && end.partition > 0);
        ++item) {
     const TokenTile& tile = plan.Tile(item);
     const std::size_t first = item == begin.item ? begin.partition : 0;
     const std::size_t stop =
         item == end.item ? end.partition : tile.end_partition - tile.first_partition;
-    const bool goes_on = item + 1 < end.item || (item + 1 == end.item && end.partition > 0);
-    const AttentionTile::Next next = goes_on ? CellsOf(item + 1, 0) : AttentionTile::Next();
-    if (first < stop) AttendItem(item, first, stop, next, scratch);
+    if (first < stop) AttendItem(item, first, stop, ahead, scratch);
   }
   if (plan.splits().empty()) return;
   parts_.pool.Barrier();
@@ -44,24 +44,14 @@ void AttentionStage::Run(std::size_t thread) {
   }
 }
 
-AttentionTile::Next AttentionStage::CellsOf(std::size_t item, std::size_t partition) const {
-  const TokenTile& tile = parts_.plan.Tile(item);
-  const HeadCache cache = parts_.cache.Head(parts_.layer, parts_.plan.Head(item));
-  const std::size_t origin = (tile.first_partition + partition) * kPartition;
-  const std::size_t end = std::min(origin + kPartition, tile.EndPosition());
-  const std::size_t first = origin / cache.block_size;
-  return {cache.base, parts_.tables + parts_.table_starts[tile.segment] + first,
-          (end + cache.block_size - 1) / cache.block_size - first};
-}
-
 void AttentionStage::AttendItem(std::size_t item, std::size_t first, std::size_t end,
-                                const AttentionTile::Next& next, ThreadScratch& scratch) {
+                                CellsAhead& ahead, ThreadScratch& scratch) {
   AttentionTile tile = TileOf(item);
   const std::size_t origin = parts_.plan.Tile(item).first_partition;
   const SplitItem* split = parts_.plan.FindSplit(item);
   parts_.cell_kernels.load_queries(tile, scratch.attention);
   for (std::size_t p = first; p < end; ++p) {
-    tile.next = p + 1 < end ? CellsOf(item, p + 1) : next;
+    tile.ahead = ahead.Enter();
     const AttentionState& alone = p == first ? scratch.total : scratch.partition;
     const AttentionState state =
         split != nullptr ? parts_.buffers.Slot(split->first_slot + p) : alone;

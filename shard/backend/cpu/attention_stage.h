@@ -5,6 +5,7 @@
 #include <cstdint>
 
 #include "shard/backend/cpu/attention_plan.h"
+#include "shard/backend/cpu/cells_ahead.h"
 #include "shard/backend/cpu/kernels.h"
 #include "shard/backend/cpu/kv_cache.h"
 #include "shard/backend/cpu/step_buffers.h"
@@ -39,11 +40,9 @@ class AttentionStage {
 
  private:
   AttentionTile TileOf(std::size_t item) const;
-  // The blocks of partition `partition` of an item, counted from its first.
-  AttentionTile::Next CellsOf(std::size_t item, std::size_t partition) const;
-  // Partitions [first, end) of an item, counted from its first; `next` is what comes then.
-  void AttendItem(std::size_t item, std::size_t first, std::size_t end,
-                  const AttentionTile::Next& next, ThreadScratch& scratch);
+  // Partitions [first, end) of an item, counted from its first.
+  void AttendItem(std::size_t item, std::size_t first, std::size_t end, CellsAhead& ahead,
+                  ThreadScratch& scratch);
   void MergeItem(const SplitItem& split, ThreadScratch& scratch);
   void FinishItem(std::size_t item, const AttentionTile& tile, const AttentionState& state);
 

@@ -16,6 +16,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <span>
 
 #include "common/dtype.h"
 #include "shard/backend/cpu/isa.h"
@@ -148,6 +149,13 @@ struct CachePlace {
   std::uint32_t offset = 0;  // in the block
 };
 
+// Blocks of one head that follow each other in a sequence.
+struct CellRun {
+  const std::byte* base = nullptr;  // of the head
+  const std::uint32_t* blocks = nullptr;
+  std::size_t count = 0;
+};
+
 // Query rows of one sequence that share a K/V head: `tokens` x `group` rows.
 struct AttentionTile {
   HeadCache cache;
@@ -163,12 +171,8 @@ struct AttentionTile {
   // they are consecutive positions. The first of a pair of positions lies beside each of the
   // second.
   const CachePlace* own = nullptr;
-  // The cells that will be read behind these: blocks of a partition of some head. A hint.
-  struct Next {
-    const std::byte* base = nullptr;
-    const std::uint32_t* blocks = nullptr;
-    std::size_t count = 0;
-  } next;
+  // What to ask the memory for while this is computed, `block_bytes` long each. A hint.
+  std::span<const CellRun> ahead;
   std::size_t Rows() const { return tokens * group; }
 };
 

@@ -44,6 +44,7 @@ class KvCache {
   }
 
   std::uint32_t blocks() const { return blocks_; }
+  std::uint32_t block_size() const { return layout_.block_size; }
   std::uint64_t MemoryBytes() const { return region_.bytes(); }
 
   HeadCache Head(std::size_t layer, std::size_t head) const;

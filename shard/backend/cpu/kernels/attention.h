@@ -10,7 +10,6 @@
 #include "shard/backend/cpu/kernels.h"
 #include "shard/backend/cpu/kernels/attention_tiles.h"
 #include "shard/backend/cpu/kernels/cells.h"
-#include "shard/backend/cpu/kernels/fetch_next.h"
 
 namespace penstock::shard::cpu {
 namespace {
@@ -68,23 +67,24 @@ void LoadQueries(const AttentionTile& tile, AttentionScratch& scratch) {
 }
 
 template <class C>
-void Score(const AttentionTile& tile, const KeyRange& range, AttentionScratch& scratch) {
+void Score(const AttentionTile& tile, const KeyRange& range, AttentionScratch& scratch,
+           FetchNext& fetch) {
   using Weight = typename C::Weight;
   const std::size_t size = tile.cache.block_size;
   const ScoreArgs args{scratch.queries, tile.cache.head_dim / C::kPack, size * C::kPack,
-                       scratch.scores};
+                       scratch.scores, fetch};
   KeyVector vectors[kPartition];
   std::size_t count = 0;
   for (std::size_t position = range.first; position < range.end;) {
     const std::byte* block = BlockAt(tile, position);
     const std::size_t positions = CountInBlock(tile, position, range.end);
-    const std::ptrdiff_t ahead = AheadOf(tile, range.origin, position, block);
     for (std::size_t lane = 0; lane < positions; lane += kLanes) {
       const std::size_t at = (position % size + lane) * C::kPack * sizeof(Weight);
-      vectors[count++] = {block + at, position - range.origin + lane, ahead};
+      vectors[count++] = {block + at, position - range.origin + lane};
     }
     position += positions;
   }
+  fetch.Spread(kFetchedWithScores, count * TilesOf(tile.Rows()));
   ScoreRows<C>(args, vectors, count, 0, tile.Rows());
   if (!OwnIn(tile, range)) return;
   // Each candidate's rows against its own key; the lanes behind the first are of no position.
@@ -92,7 +92,7 @@ void Score(const AttentionTile& tile, const KeyRange& range, AttentionScratch& s
     const CachePlace& own = tile.own[i];
     const KeyVector key{tile.cache.base + own.block * tile.cache.block_bytes +
                             own.offset * C::kPack * sizeof(Weight),
-                        tile.position - range.origin, 0};
+                        tile.position - range.origin};
     ScoreRows<C>(args, &key, 1, i * tile.group, tile.group);
   }
 }
@@ -182,7 +182,7 @@ float LargestScore(const RowLanes& lanes, const float* scores, const Scales& sca
 // Turns a row of scores into exponents, those times the scales of V; their sum.
 template <class Activation, class Scales>
 float ExponentsOf(const RowLanes& lanes, const float* scores, float maximum, const Scales& scales,
-                  Activation* out, FetchWithExponents& fetch) {
+                  Activation* out, FetchNext& fetch) {
   if (maximum == kMinusInfinity) {  // sees nothing of this partition
     for (std::size_t i = lanes.begin; i < lanes.stop; i += kLanes) {
       StoreActivations(out + i, Zero(), kLanes);
@@ -204,7 +204,7 @@ float ExponentsOf(const RowLanes& lanes, const float* scores, float maximum, con
 // its maximum.
 template <class C>
 void Softmax(const AttentionTile& tile, const KeyRange& range, AttentionScratch& scratch,
-             const AttentionState& state) {
+             const AttentionState& state, FetchNext& fetch) {
   ScalesOf<C> scales = ReadScales<C>(tile, range);
   const auto read_own = [&](std::size_t row) {
     if constexpr (kScaled<C>) {
@@ -220,7 +220,7 @@ void Softmax(const AttentionTile& tile, const KeyRange& range, AttentionScratch&
         LargestScore(LanesOf(tile, range, row), scratch.scores + row * kScoreStride, scales);
   }
   auto* out = static_cast<typename C::Activation*>(scratch.probabilities);
-  FetchWithExponents fetch(tile, tile.Rows() * ((range.end - range.first) / kLanes + 1));
+  fetch.Spread(kFetchedWithExponents, tile.Rows() * ((range.end - range.first) / kLanes + 1));
   for (std::size_t row = 0; row < tile.Rows(); ++row) {
     read_own(row);
     state.sum[row] = ExponentsOf(LanesOf(tile, range, row), scratch.scores + row * kScoreStride,
@@ -230,7 +230,7 @@ void Softmax(const AttentionTile& tile, const KeyRange& range, AttentionScratch&
 
 template <class C>
 void Mix(const AttentionTile& tile, const KeyRange& range, AttentionScratch& scratch,
-         const AttentionState& state) {
+         const AttentionState& state, FetchNext& fetch) {
   using Weight = typename C::Weight;
   const std::size_t dim = tile.cache.head_dim;
   const auto value_at = [&tile, dim](const std::byte* block, std::size_t offset) {
@@ -245,8 +245,7 @@ void Mix(const AttentionTile& tile, const KeyRange& range, AttentionScratch& scr
     const std::size_t offset = position % tile.cache.block_size;
     const std::byte* block = BlockAt(tile, position);
     runs[count++] = {value_at(block, offset), position - range.origin,
-                     (positions + C::kPack - 1) / C::kPack,
-                     AheadOf(tile, range.origin, position, block)};
+                     (positions + C::kPack - 1) / C::kPack};
     position += positions;
   }
   const std::byte* own_values[kTileRows];
@@ -254,8 +253,9 @@ void Mix(const AttentionTile& tile, const KeyRange& range, AttentionScratch& scr
     const std::byte* block = tile.cache.base + tile.own[i].block * tile.cache.block_bytes;
     own_values[i] = value_at(block, tile.own[i].offset);
   }
+  fetch.Spread(1.0, count * TilesOf(tile.Rows()) * ((dim + kLanes - 1) / kLanes));
   MixRows<C>({scratch.probabilities, runs, count, dim, own ? own_values : nullptr,
-              end - range.origin, tile.group, state.values, state.value_stride},
+              end - range.origin, tile.group, state.values, state.value_stride, fetch},
              tile.Rows());
 }
 
@@ -263,9 +263,10 @@ template <class C>
 void Attend(const AttentionTile& tile, std::size_t index, AttentionScratch& scratch,
             const AttentionState& state) {
   const KeyRange range = RangeOf(tile, index);
-  Score<C>(tile, range, scratch);
-  Softmax<C>(tile, range, scratch, state);
-  Mix<C>(tile, range, scratch, state);
+  FetchNext fetch(tile);
+  Score<C>(tile, range, scratch, fetch);
+  Softmax<C>(tile, range, scratch, state, fetch);
+  Mix<C>(tile, range, scratch, state, fetch);
 }
 
 inline void MergeRow(std::size_t row, std::size_t head_dim, float old_scale, float new_scale,

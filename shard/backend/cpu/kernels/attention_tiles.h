@@ -8,6 +8,7 @@
 #include <cstdint>
 
 #include "shard/backend/cpu/kernels.h"
+#include "shard/backend/cpu/kernels/fetch_next.h"
 
 namespace penstock::shard::cpu {
 namespace {
@@ -27,20 +28,28 @@ inline int RowsOfTile(std::size_t rows) {
   return rows < sizeof kFew / sizeof *kFew ? kFew[rows] : 4;
 }
 
-// sums[i][v] += row i of `left`, LeftStride apart, times the vectors from right[v] on. What lies
-// ahead[v] bytes from each of these is asked for.
+inline std::size_t TilesOf(std::size_t rows) {
+  std::size_t tiles = 0;
+  for (std::size_t first = 0; first < rows; ++tiles) {
+    first += static_cast<std::size_t>(RowsOfTile(rows - first));
+  }
+  return tiles;
+}
+
+// sums[i][v] += row i of `left`, LeftStride apart, times the vectors from right[v] on. With each of
+// these a line from ahead[v] on is asked for.
 template <class C, std::size_t LeftStride, int Rows, int Vectors>
 [[gnu::always_inline]] inline void MultiplyTile(Vec (&sums)[Rows][Vectors],
                                                 const typename C::Activation* left,
                                                 const typename C::Weight* const (&right)[Vectors],
                                                 std::size_t right_stride, std::size_t steps,
-                                                const std::ptrdiff_t (&ahead)[Vectors]) {
+                                                const char* const (&ahead)[Vectors]) {
   for (std::size_t step = 0; step < steps; ++step) {
     typename C::Right columns[Vectors];
 #pragma GCC unroll 4
     for (int v = 0; v < Vectors; ++v) {
       const typename C::Weight* from = right[v] + step * right_stride;
-      _mm_prefetch(reinterpret_cast<const char*>(from) + ahead[v], _MM_HINT_T1);
+      _mm_prefetch(ahead[v] + step * kFetchLine, _MM_HINT_T1);
       columns[v] = C::LoadRight(from);
     }
 #pragma GCC unroll 12
@@ -65,8 +74,7 @@ template <int Rows, int Vectors>
 // A vector of consecutive positions of a block.
 struct KeyVector {
   const std::byte* keys;
-  std::size_t at;        // in the partition
-  std::ptrdiff_t ahead;  // to what is asked for
+  std::size_t at;  // in the partition
 };
 
 struct ScoreArgs {
@@ -74,6 +82,7 @@ struct ScoreArgs {
   std::size_t steps;    // head_dim / kPack
   std::size_t stride;   // of keys, from step to step
   float* scores;        // [rows, kScoreStride]
+  FetchNext& fetch;
 };
 
 template <class C, int Rows, int Vectors>
@@ -82,11 +91,11 @@ void ScoreTile(const ScoreArgs& args, const KeyVector* vectors, std::size_t row)
   Vec sums[Rows][Vectors];
   ZeroTile(sums);
   const Weight* right[Vectors];
-  std::ptrdiff_t ahead[Vectors];
+  const char* ahead[Vectors];
 #pragma GCC unroll 4
   for (int v = 0; v < Vectors; ++v) {
     right[v] = reinterpret_cast<const Weight*>(vectors[v].keys);
-    ahead[v] = vectors[v].ahead;
+    ahead[v] = args.fetch.Take(args.steps, vectors[v].keys);
   }
   MultiplyTile<C, kQueryStride>(
       sums, static_cast<const typename C::Activation*>(args.queries) + row * kQueryStride, right,
@@ -147,7 +156,6 @@ struct ValueRun {
   const std::byte* values;  // of the first position
   std::size_t at;           // in the partition
   std::size_t steps;        // positions / kPack, rounded up
-  std::ptrdiff_t ahead;     // to what is asked for
 };
 
 struct MixArgs {
@@ -161,6 +169,7 @@ struct MixArgs {
   std::size_t group;
   float* values;  // [rows, value_stride]
   std::size_t value_stride;
+  FetchNext& fetch;
 };
 
 template <class C, int Rows, int Vectors>
@@ -174,11 +183,11 @@ void MixTile(const MixArgs& args, std::size_t row, std::size_t dimension) {
     const ValueRun& values = args.runs[run];
     const auto* first = reinterpret_cast<const Weight*>(values.values) + dimension * C::kPack;
     const Weight* right[Vectors];
-    std::ptrdiff_t ahead[Vectors];
+    const char* ahead[Vectors];
 #pragma GCC unroll 4
     for (int v = 0; v < Vectors; ++v) {
       right[v] = first + static_cast<std::size_t>(v) * kLanes * C::kPack;
-      ahead[v] = values.ahead;
+      ahead[v] = args.fetch.Take(values.steps, values.values);
     }
     MultiplyTile<C, kScoreStride>(sums, left + values.at, right, args.head_dim * C::kPack,
                                   values.steps, ahead);
