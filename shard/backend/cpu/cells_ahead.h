@@ -38,9 +38,9 @@ class CellsAhead {
   const std::uint32_t* const tables_;
   const std::size_t* const table_starts_;
   const AttentionCursor end_;
-  AttentionCursor computed_;    // is next
-  AttentionCursor asked_;       // is next
-  std::size_t asked_in_ = 0;    // blocks of that partition
+  AttentionCursor computed_;  // is next
+  AttentionCursor asked_;     // is next
+  std::size_t asked_in_ = 0;  // blocks of that partition
   std::size_t blocks_computed_ = 0;
   std::size_t blocks_asked_ = 0;
   CellRun runs_[kMostRuns];

@@ -50,15 +50,17 @@ void KvCache::Touch(WorkerPool& pool, std::size_t touched) {
   const std::span<std::byte> memory(region_.data(), region_.bytes());
   std::vector<bool> marked(TouchUnits(memory.size()), false);
   std::vector<std::uint32_t> units;
-  const std::size_t run = std::max<std::size_t>(1, kTouchUnit / std::max(1ul, BlockBytes()));
   marked.back() = true;  // behind the last block, where kernels read
   units.push_back(static_cast<std::uint32_t>(marked.size() - 1));
   AddUnits(blocks_, all_blocks_, marked, units);
-  for (std::size_t first = 0; first < blocks_; first += run) {
-    AddUnits(first, std::min<std::size_t>(first + run, blocks_), marked, units);
+  std::size_t first_run = 0;  // units
+  for (std::size_t first = 0; first < blocks_; first += BlocksOfUnit()) {
+    AddUnits(first, std::min<std::size_t>(first + BlocksOfUnit(), blocks_), marked, units);
+    if (first == 0) first_run = units.size();
   }
   units_ = units.size();
-  const std::size_t now = std::min(units.size(), TouchUnits(std::min(touched, memory.size())));
+  const std::size_t now =
+      std::max(first_run, std::min(units_, TouchUnits(std::min(touched, memory.size()))));
   // One after the other: on several NUMA nodes they lie on all of them, since any thread may read
   // any block.
   pool.Run([&](std::uint32_t thread) {
@@ -71,7 +73,8 @@ void KvCache::Touch(WorkerPool& pool, std::size_t touched) {
 void KvCache::StepBegins(std::uint32_t highest_block) {
   if (touch_ == nullptr) return;
   // Units come in the order of their blocks, and the first of them are behind it already.
-  touch_->StepBegins(units_ * (std::size_t{highest_block} + 1) / blocks_);
+  const std::size_t runs = highest_block / BlocksOfUnit() + 1;
+  touch_->StepBegins(units_ * std::min<std::size_t>(runs * BlocksOfUnit(), blocks_) / blocks_);
 }
 
 HeadCache KvCache::Head(std::size_t layer, std::size_t head) const {

@@ -10,6 +10,7 @@
 
 #include <absl/status/status.h>
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -25,9 +26,9 @@ namespace penstock::shard::cpu {
 
 class KvCache {
  public:
-  // Zeroed; replaces the former contents first. At least `touched` bytes are in memory then, those
-  // of the spare blocks and of the first ones, which schedulers use first; a thread behind
-  // everything else touches the others. ResourceExhausted.
+  // Zeroed; replaces the former contents first. In memory are then the spare blocks, the first
+  // ones, which schedulers use first, at least one unit of each plane, and `touched` bytes in all;
+  // a thread behind everything else touches the others. ResourceExhausted.
   absl::Status Allocate(const PagedLayout& layout, std::uint32_t blocks, std::uint32_t spare,
                         WorkerPool& pool, std::size_t touched = SIZE_MAX);
 
@@ -60,8 +61,11 @@ class KvCache {
   std::size_t Planes() const { return std::size_t{layout_.layers} * layout_.kv_heads; }
   // Of a plane.
   std::size_t BlockBytes() const {
-    return 2 * layout_.block_size *
-           KvHeadBytes(layout_.kv_type, layout_.dtype, layout_.head_dim);
+    return 2 * layout_.block_size * KvHeadBytes(layout_.kv_type, layout_.dtype, layout_.head_dim);
+  }
+  // Blocks of a plane that are touched together.
+  std::size_t BlocksOfUnit() const {
+    return std::max<std::size_t>(1, kTouchUnit / std::max<std::size_t>(1, BlockBytes()));
   }
   std::size_t HiddenBlockBytes() const {
     return layout_.HiddenBytesPerToken() * layout_.block_size;

@@ -62,7 +62,7 @@ TEST(KvCache, SpareAndFirstBlocksAreInMemoryAtOnceAndTheOthersLater) {
   WorkerPool pool(2);
   KvCache cache;
   for (int round = 0; round < 3; ++round) {  // a new one ends the touching of the old one
-    ASSERT_TRUE(cache.Allocate(Layout(), kBlocks, kSpare, pool, 10 * kTouchUnit).ok());
+    ASSERT_TRUE(cache.Allocate(Layout(), kBlocks, kSpare, pool, 1).ok());
     EXPECT_EQ(BlocksMissing(cache, 0, 128), 0u);
     EXPECT_EQ(BlocksMissing(cache, kBlocks, kSpare), 0u);
   }
