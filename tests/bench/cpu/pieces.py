@@ -9,6 +9,7 @@ from programs import LlamaSteps, ShardAlone, gguf, llama_batches, median
 BATCHES = (1, 2, 4, 8, 16, 32)
 CONTEXTS = (128, 1024, 4096)
 PROMPTS = (32, 512, 2048)
+TURN_BATCHES = (1, 8, 32)
 TURN_SECONDS = 0.5  # of decode steps: memory may be half as fast a second later
 
 
@@ -66,19 +67,41 @@ def grid(shape, precision, contexts, quick):
 
 
 def turns(shape, quick):
-    """One sequence, 8 and 32 at 1k context in turns, so that all meet the same machine; medians."""
-    batches = (1, 8, 32)
-    with ShardAlone(shape, pool_tokens=1024 * 32 + 32 * 256, max_length=1536) as shard:
-        rounds = [[shard.decode(b, 1024) for b in batches] for _ in range(2 if quick else 7)]
+    """One sequence, 8 and 32 at 1k context in turns, so that all meet the same machine; where the backend keeps
+    weights in 12 bits, in turns with 16 bits, too. By backend, the one that users get first."""
+    size = {"pool_tokens": 1024 * 32 + 32 * 256, "max_length": 1536}
+    with ShardAlone(shape, **size) as usual, ShardAlone(shape, "--cpu-weights", "plain", **size) as plain:
+        shards = {shard.facts["backend"]: shard for shard in (plain, usual)}
+        shards = {usual.facts["backend"]: usual, **shards}
+        rounds = [turn(shards, number % 2 == 1) for number in range(2 if quick else 7)]
+    ones = [taken[plain.facts["backend"]][0]["tokens_per_second"] for taken in rounds]
+    return {"facts": usual.facts,
+            "rows": {name: turn_rows([taken[name] for taken in rounds], ones) for name in shards}}
+
+
+def turn(shards, backwards):
+    """{backend: what it measured for each batch}"""
+    taken = {name: [] for name in shards}
+    for rows in TURN_BATCHES:
+        for name in list(shards)[:: -1 if backwards else 1]:
+            taken[name].append(shards[name].decode(rows, 1024))
+    return taken
+
+
+def turn_rows(rounds, ones_of_16_bits):
+    """Medians of a backend's rounds."""
     rows = []
-    for batch, taken in zip(batches, zip(*rounds)):
+    for batch, taken in zip(TURN_BATCHES, zip(*rounds)):
         row = {"rows": batch, "context": 1024, "rounds": taken}
         for key in ("tokens_per_second", "of_roofline", "read_gb_per_s", "product_gflop_per_s", "register_gflop_per_s"):
             row[key] = median(step[key] for step in taken)
-        row["times_own_one"] = median(step["tokens_per_second"] / one["tokens_per_second"]
-                                      for step, one in zip(taken, (r[0] for r in rounds)))
+        speeds = [step["tokens_per_second"] for step in taken]
+        row["times_own_one"] = median(speed / steps[0]["tokens_per_second"] for speed, steps in zip(speeds, rounds))
+        row["times_one_of_16_bits"] = median(speed / one for speed, one in zip(speeds, ones_of_16_bits))
+        row["times_own_one_of_rooflines"] = median(batch * steps[0]["roofline_ms"] / step["roofline_ms"]
+                                                   for step, steps in zip(taken, rounds))
         rows.append(row)
-    return {"facts": shard.facts, "rows": rows}
+    return rows
 
 
 def prompts(shape, precision, quick):
