@@ -156,11 +156,27 @@ absl::StatusOr<std::uint64_t> WeightBytesOf(const BackendChoiceOptions& options,
   return choice.cpu ? PackedBytes(options, model) : model.WeightBytes();
 }
 
+namespace {
+
+// Before any weight is read, so with what may become of it.
+absl::StatusOr<std::string> DescribeCpu(const BackendChoiceOptions& options, const Model& model) {
+  CpuTypes types = TypesOf(options, model);
+  const CheckpointSource source(model.checkpoint, model.weight_plan, model.dtype);
+  PENSTOCK_ASSIGN_OR_RETURN(const bool coded, CpuTriesToCode(model.program, source, types));
+  PENSTOCK_ASSIGN_OR_RETURN(const std::string wanted, CpuBackendName(types));
+  types.weights = CpuWeights::kPlain;
+  PENSTOCK_ASSIGN_OR_RETURN(std::string plain, CpuBackendName(types));
+  if (!coded) return plain;
+  return wanted + ", or " + plain + " if its weights cannot be kept in 12 bits";
+}
+
+}  // namespace
+
 absl::StatusOr<std::string> DescribeChoice(const BackendChoiceOptions& options,
                                            const Model& model) {
   PENSTOCK_ASSIGN_OR_RETURN(const Choice choice, Choose(options, model));
   if (choice.cpu) {
-    PENSTOCK_ASSIGN_OR_RETURN(std::string text, CpuBackendName(TypesOf(options, model)));
+    PENSTOCK_ASSIGN_OR_RETURN(std::string text, DescribeCpu(options, model));
     const std::string placed = PlacementFor(options, Threads(options, model)).Describe();
     return placed.empty() ? text : text + ", " + placed;
   }

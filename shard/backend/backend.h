@@ -161,7 +161,7 @@ class Backend {
     for (std::uint32_t item = 0; item < items; ++item) work(item, 0);
   }
 
-  // What is allocated now: weights, scratch, cache.
+  // What is allocated now: weights, scratch, cache. Before Prepare: weights.
   virtual std::uint64_t MemoryBytes() const = 0;
 };
 

@@ -186,6 +186,7 @@ absl::Status ModelEngine::MakeBackend(const LoadCallback& progress) {
       });
   if (!backend.ok()) return backend.status();
   backend_ = std::move(*backend);
+  weight_bytes_ = backend_->MemoryBytes();  // as they are, which need not be as planned
   const LoadStage all = Stage("weights", weight_bytes_, weight_bytes_, SteadyNow() - begin);
   log::Info("loaded " + HumanBytes(all.bytes_done) + " of weights at " +
             HumanBytes(all.bytes_per_second) + "/s");

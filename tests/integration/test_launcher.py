@@ -124,6 +124,17 @@ def test_print_config_says_which_backend_runs_and_why(options, isa, backend):
     assert out.splitlines()[-1].startswith(f"backend that runs = {backend}")
 
 
+# Weights are not read for it, so it cannot know.
+def test_print_config_does_not_claim_that_weights_are_coded():
+    options = ["--model-id", DEMO_MODEL, "--dtype", "bfloat16", "--print-config"]
+    _, out, _ = run(*options, env={"PENSTOCK_ISA": "avx512-bf16"})
+    line = out.splitlines()[-1]
+    if "none: " in line:
+        pytest.skip("no such processor")
+    assert line.startswith("backend that runs = cpu/avx512-bf16-coded, or cpu/avx512-bf16 if its "
+                           "weights cannot be kept in 12 bits")
+
+
 def test_all_mistakes_are_reported_at_once(tmp_path):
     config = tmp_path / "server.yaml"
     config.write_text("max_total_token: 5\n")

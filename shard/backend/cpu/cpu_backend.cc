@@ -319,6 +319,15 @@ absl::StatusOr<std::string> CpuBackendName(const CpuTypes& types) {
   return cpu::NameOf(*kernels, cpu::StorageOf(*kernels, types), types.kv_type);
 }
 
+absl::StatusOr<bool> CpuTriesToCode(const Program& program, const WeightSource& source,
+                                    const CpuTypes& types) {
+  PENSTOCK_ASSIGN_OR_RETURN(const cpu::Kernels* kernels, KernelsFor(types.dtype));
+  cpu::WeightStore::Options options;
+  options.source = &source;
+  options.storage = cpu::StorageOf(*kernels, types);
+  return cpu::WeightStore::StorageOf(program, options, *kernels) == cpu::Storage::kCoded;
+}
+
 absl::StatusOr<std::uint64_t> CpuWeightBytes(const Program& program, const WeightSource& source,
                                              const CpuTypes& types) {
   PENSTOCK_ASSIGN_OR_RETURN(const cpu::Kernels* kernels, KernelsFor(types.dtype));

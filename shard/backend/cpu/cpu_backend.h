@@ -100,10 +100,15 @@ struct CpuOptions {
 absl::Status CheckCpuBackend(const Program& program, const CpuTypes& types,
                              std::uint32_t block_size);
 
-// What Name() will be of a backend that the check lets through: cpu/avx512-bf16/int8, behind it
-// /kv-int8 where K/V have another type than the model; cpu/avx512-int16 multiplies in integers,
-// cpu/avx512-bf16-coded keeps weights in 12 bits.
+// What Name() will be of a backend that the check lets through, if its weights can be kept so:
+// cpu/avx512-bf16/int8, behind it /kv-int8 where K/V have another type than the model;
+// cpu/avx512-int16 multiplies in integers, cpu/avx512-bf16-coded keeps weights in 12 bits.
 absl::StatusOr<std::string> CpuBackendName(const CpuTypes& types);
+
+// Whether it will try to keep weights in 12 bits: some are in matrices of a size for that. Whether
+// they can be is known when they have been read.
+absl::StatusOr<bool> CpuTriesToCode(const Program& program, const WeightSource& source,
+                                    const CpuTypes& types);
 
 // Memory that the weights of `source` will take in a backend that the check lets through, packed
 // and quantised, with their scales and padding. Reads nothing.

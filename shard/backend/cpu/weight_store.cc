@@ -5,7 +5,10 @@
 #include <cstddef>
 #include <cstdio>
 #include <mutex>
+#include <optional>
 #include <set>
+#include <span>
+#include <string_view>
 #include <utility>
 
 #include "common/log.h"
@@ -17,6 +20,11 @@ namespace {
 
 // Part of the identity: raise it when the same weights are packed differently.
 constexpr int kPackingVersion = 2;
+
+constexpr std::string_view kUncodable =
+    "weights: too many are of too different a size to be kept in 12 bits each; all are kept in 16";
+constexpr std::string_view kNothingToCode =
+    "weights: no matrix is of a size that can be kept in 12 bits per weight; all are kept in 16";
 
 constexpr std::size_t kPage = 4096;
 constexpr std::size_t kLine = 64;
@@ -243,6 +251,8 @@ std::vector<WeightStore::Item> WeightStore::Arrange(const Plan& plan, const Opti
     const std::size_t size = Matrix(matrix).PaddedColumns();
     add({Item::Kind::kBias, bias, matrix, 0, size * sizeof(float), 1}, kLine);
   }
+  const bool nothing_to_code = options.storage == Storage::kCoded && blocks == 0;
+  storage_ = nothing_to_code ? Storage::kPlain : options.storage;
   if (blocks > 0) {
     const std::size_t raw = std::min(blocks, blocks / kCodedPerRaw + kLeastRaw);
     add({Item::Kind::kRawBlocks, 0, 0, 0, raw * kCodedPlain, 0}, kPage);
@@ -259,13 +269,18 @@ std::uint64_t WeightStore::BytesOf(const Program& program, const Options& option
   return EndOf(WeightStore().Arrange(Plan(program), options, kernels));
 }
 
-std::string WeightStore::Identity(const std::vector<Item>& items, const Options& options,
-                                  const Kernels& kernels) const {
-  std::string text = options.source->Identity();
-  if (text.empty()) return text;
-  text += "packing " + std::to_string(kPackingVersion) + " for " +
-          std::string(IsaName(kernels.isa)) + " " + std::string(DTypeName(kernels.weight)) +
-          " as " + std::to_string(static_cast<int>(options.storage));
+Storage WeightStore::StorageOf(const Program& program, const Options& options,
+                               const Kernels& kernels) {
+  WeightStore store;
+  store.Arrange(Plan(program), options, kernels);
+  return store.storage_;
+}
+
+std::string WeightStore::PackingText(const std::vector<Item>& items, const Kernels& kernels) const {
+  std::string text = "packing " + std::to_string(kPackingVersion) + " for " +
+                     std::string(IsaName(kernels.isa)) + " " +
+                     std::string(DTypeName(kernels.weight)) + " as " +
+                     std::to_string(static_cast<int>(storage_));
   for (std::size_t number :
        {kernels.layout.lanes, kernels.layout.panel_vectors, kernels.layout.pack}) {
     text += " " + std::to_string(number);
@@ -277,64 +292,125 @@ std::string WeightStore::Identity(const std::vector<Item>& items, const Options&
   return text;
 }
 
-absl::StatusOr<WeightStore> WeightStore::Create(const Program& program, const Options& options,
-                                                const Kernels& kernels, WorkerPool& pool) {
-  bool uncodable = false;
-  auto store = CreateAs(program, options, kernels, pool, uncodable);
-  if (!uncodable) return store;
-  log::Warn(
-      "weights: too many are of too different a size to be kept in 12 bits each; all are kept in "
-      "16");
-  Options plain = options;
-  plain.storage = Storage::kPlain;
-  return CreateAs(program, plain, kernels, pool, uncodable);
-}
+// Makes one store: as it is wanted or, where that cannot be, plain.
+class WeightStore::Making {
+ public:
+  Making(const Program& program, const Options& options, const Kernels& kernels, WorkerPool& pool)
+      : plan_(program), options_(options), kernels_(kernels), pool_(pool) {
+    if (options.cache_folder.empty()) return;
+    identity_ = options.source->Identity();
+    noted_ = options.source->Noted();
+  }
 
-absl::StatusOr<WeightStore> WeightStore::CreateAs(const Program& program, const Options& options,
-                                                  const Kernels& kernels, WorkerPool& pool,
-                                                  bool& uncodable) {
-  const Time begin = SteadyNow();
-  WeightStore store;
-  store.storage_ = options.storage;
-  const std::vector<Item> items = store.Arrange(Plan(program), options, kernels);
-  const std::size_t end = EndOf(items);
-  auto region = MemoryRegion::Allocate(end);
-  if (!region.ok()) return WithContext(region.status(), "packed weights");
-  store.region_ = std::move(*region);
-  store.SetPlaces(items);
-  const std::span<std::byte> image(store.region_.data(), end);
+  absl::StatusOr<WeightStore> Run() {
+    PENSTOCK_RETURN_IF_ERROR(Lay(options_.storage));
+    if (store_.storage_ != options_.storage) log::Info(std::string(kNothingToCode));
+    PENSTOCK_ASSIGN_OR_RETURN(const bool kept, TakeKept());
+    if (kept) return std::move(store_);
+    if (store_.storage_ == Storage::kCoded) {
+      PENSTOCK_ASSIGN_OR_RETURN(const bool plain, TakeWhatCouldNotBeCoded());
+      if (plain) return std::move(store_);
+    }
+    const absl::Status packed = Pack();
+    if (!uncodable_) {
+      PENSTOCK_RETURN_IF_ERROR(packed);
+      return std::move(store_);
+    }
+    log::Warn(std::string(kUncodable));
+    PENSTOCK_RETURN_IF_ERROR(Lay(Storage::kPlain));
+    PENSTOCK_RETURN_IF_ERROR(Pack());
+    return std::move(store_);
+  }
 
-  const bool keeps = !options.cache_folder.empty();
-  PackedCache cache(options.cache_folder, options.cache_most,
-                    keeps ? store.Identity(items, options, kernels) : "",
-                    keeps ? options.source->Noted() : "");
-  const auto owner = [&items, &pool](std::size_t offset) {
-    const auto next = std::upper_bound(items.begin(), items.end(), offset,
-                                       [](std::size_t at, const Item& b) { return at < b.offset; });
-    const Item& item = *std::prev(next);  // the first one begins at 0
-    const std::size_t at = std::min(offset - item.offset, item.bytes - 1);
-    return static_cast<std::uint32_t>(at * pool.threads() / item.bytes);
-  };
-  const PackedCache::Found found = cache.Read(image, owner, pool);
-  const bool mapped = found == PackedCache::Found::kMapped;
-  if (found != PackedCache::Found::kNothing) {
-    if (options.progress && !options.progress("weights", store.bytes_, store.bytes_)) {
+ private:
+  // Room for everything and its places, nothing in it.
+  absl::Status Lay(Storage storage) {
+    store_ = WeightStore();  // the memory of another one goes first
+    begin_ = SteadyNow();
+    Options options = options_;
+    options.storage = storage;
+    items_ = store_.Arrange(plan_, options, kernels_);
+    auto region = MemoryRegion::Allocate(EndOf(items_));
+    if (!region.ok()) return WithContext(region.status(), "packed weights");
+    store_.region_ = std::move(*region);
+    store_.SetPlaces(items_);
+    cache_.emplace(options_.cache_folder, options_.cache_most, Identity(storage), noted_);
+    return absl::OkStatus();
+  }
+
+  // Plain weights have a file of their own if they are so since they could not be coded: who finds
+  // it need not try. Those of a model that shall be plain say nothing about that.
+  std::string Identity(Storage storage) const {
+    if (identity_.empty()) return "";
+    const bool instead = storage != options_.storage;
+    return identity_ + store_.PackingText(items_, kernels_) +
+           (instead ? "\nfor want of " + std::to_string(static_cast<int>(options_.storage)) : "");
+  }
+
+  std::span<std::byte> Image() { return {store_.region_.data(), EndOf(items_)}; }
+
+  absl::StatusOr<bool> TakeWhatCouldNotBeCoded() {
+    if (identity_.empty()) return false;
+    PENSTOCK_RETURN_IF_ERROR(Lay(Storage::kPlain));
+    PENSTOCK_ASSIGN_OR_RETURN(const bool kept, TakeKept());
+    if (kept) {
+      log::Warn(std::string(kUncodable));
+      return true;
+    }
+    PENSTOCK_RETURN_IF_ERROR(Lay(options_.storage));
+    return false;
+  }
+
+  // Whether the cache has them.
+  absl::StatusOr<bool> TakeKept() {
+    const auto owner = [this](std::size_t offset) {
+      const auto next =
+          std::upper_bound(items_.begin(), items_.end(), offset,
+                           [](std::size_t at, const Item& b) { return at < b.offset; });
+      const Item& item = *std::prev(next);  // the first one begins at 0
+      const std::size_t at = std::min(offset - item.offset, item.bytes - 1);
+      return static_cast<std::uint32_t>(at * pool_.threads() / item.bytes);
+    };
+    const PackedCache::Found found = cache_->Read(Image(), owner, pool_);
+    if (found == PackedCache::Found::kNothing) return false;
+    if (options_.progress && !options_.progress("weights", store_.bytes_, store_.bytes_)) {
       return absl::CancelledError("loading was interrupted");
     }
-    log::Info("weights: " + std::to_string(end >> 20) +
-              (mapped ? " MiB mapped from " : " MiB read from ") + cache.path() + " in " +
-              Text(SteadyNow() - begin));
-    if (mapped) store.mover_ = std::make_unique<ImageMover>(image);
-    return store;
+    const bool mapped = found == PackedCache::Found::kMapped;
+    log::Info("weights: " + std::to_string(Image().size() >> 20) +
+              (mapped ? " MiB mapped from " : " MiB read from ") + cache_->path() + " in " +
+              Text(SteadyNow() - begin_));
+    if (mapped) store_.mover_ = std::make_unique<ImageMover>(Image());
+    return true;
   }
-  Filling filling(store, items, options);
-  const absl::Status filled = filling.Run(pool);
-  uncodable = filling.uncodable();
-  PENSTOCK_RETURN_IF_ERROR(filled);
-  log::Info("weights: " + std::to_string(end >> 20) + " MiB packed in " +
-            Text(SteadyNow() - begin));
-  store.writer_ = cache.Write(image);
-  return store;
+
+  absl::Status Pack() {
+    Filling filling(store_, items_, options_);
+    const absl::Status filled = filling.Run(pool_);
+    uncodable_ = filling.uncodable();
+    PENSTOCK_RETURN_IF_ERROR(filled);
+    log::Info("weights: " + std::to_string(Image().size() >> 20) + " MiB packed in " +
+              Text(SteadyNow() - begin_));
+    store_.writer_ = cache_->Write(Image());
+    return absl::OkStatus();
+  }
+
+  const Plan plan_;
+  const Options& options_;
+  const Kernels& kernels_;
+  WorkerPool& pool_;
+  std::string identity_;  // of the source; empty: nothing is kept
+  std::string noted_;
+  WeightStore store_;
+  std::vector<Item> items_;
+  std::optional<PackedCache> cache_;
+  Time begin_;
+  bool uncodable_ = false;
+};
+
+absl::StatusOr<WeightStore> WeightStore::Create(const Program& program, const Options& options,
+                                                const Kernels& kernels, WorkerPool& pool) {
+  return Making(program, options, kernels, pool).Run();
 }
 
 void WeightStore::SetPlaces(const std::vector<Item>& items) {

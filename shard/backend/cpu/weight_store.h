@@ -7,7 +7,8 @@
 // earlier start (packed_cache.h).
 //
 // Weights that are to be coded (coded_block.h) and do not let themselves, since too many blocks
-// hold weights of very different size, are kept plain after all: all of them.
+// hold weights of very different size, are kept plain after all: all of them. Their file in the
+// cache says so to later starts.
 #pragma once
 
 #include <absl/status/statusor.h>
@@ -42,9 +43,11 @@ class WeightStore {
   static absl::StatusOr<WeightStore> Create(const Program& program, const Options& options,
                                             const Kernels& kernels, WorkerPool& pool);
 
-  // What MemoryBytes() of that store will be, if its weights can be kept so. Reads nothing.
+  // What MemoryBytes() and storage() of that store will be, if its weights can be kept so. They
+  // read nothing.
   static std::uint64_t BytesOf(const Program& program, const Options& options,
                                const Kernels& kernels);
+  static Storage StorageOf(const Program& program, const Options& options, const Kernels& kernels);
 
   // Indexes are those of WeightPlan::targets. A matrix that some linear operation uses.
   const PackedMatrix& Matrix(std::int32_t index) const { return matrices_.at(index); }
@@ -60,12 +63,14 @@ class WeightStore {
   }
 
   std::uint64_t MemoryBytes() const { return region_.bytes(); }
+  // As they are really kept: plain where none could be coded.
   Storage storage() const { return storage_; }
 
  private:
   struct Plan;
   struct Item;
   class Filling;
+  class Making;
   struct Table {  // rows as they are stored
     std::byte* data = nullptr;
     std::size_t columns = 0;
@@ -77,12 +82,8 @@ class WeightStore {
   std::vector<Item> Arrange(const Plan& plan, const Options& options, const Kernels& kernels);
   void SetPlaces(const std::vector<Item>& items);
   static std::size_t EndOf(const std::vector<Item>& items);
-  std::string Identity(const std::vector<Item>& items, const Options& options,
-                       const Kernels& kernels) const;
-
-  static absl::StatusOr<WeightStore> CreateAs(const Program& program, const Options& options,
-                                              const Kernels& kernels, WorkerPool& pool,
-                                              bool& uncodable);
+  // What makes another packing of the same weights another image.
+  std::string PackingText(const std::vector<Item>& items, const Kernels& kernels) const;
 
   MemoryRegion region_;
   Storage storage_ = Storage::kPlain;

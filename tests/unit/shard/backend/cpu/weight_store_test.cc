@@ -11,11 +11,11 @@
 #include <filesystem>
 #include <fstream>
 #include <iterator>
-#include <random>
 #include <string>
 #include <vector>
 
 #include "shard/backend/cpu/transpose.h"
+#include "tests/unit/shard/backend/cpu/named_source.h"
 #include "tests/unit/shard/backend/cpu/random_model.h"
 #include "tests/unit/support/temp_folder.h"
 
@@ -36,28 +36,6 @@ constexpr Shape kShape = {.name = "odd",
                           .head_dim = 14,
                           .intermediate = 37,
                           .qkv_bias = true};
-
-// Weights in memory under a name, and a count of what was read.
-class NamedSource final : public WeightSource {
- public:
-  NamedSource(const LoadedWeights& weights, std::string identity)
-      : loaded_(weights.views), identity_(std::move(identity)) {}
-  std::uint64_t Rows(std::int32_t index) const override { return loaded_.Rows(index); }
-  std::uint64_t Columns(std::int32_t index) const override { return loaded_.Columns(index); }
-  DType dtype() const override { return loaded_.dtype(); }
-  absl::Status ReadRows(std::int32_t index, std::uint64_t first, std::uint64_t count,
-                        void* out) const override {
-    rows_read += count;
-    return loaded_.ReadRows(index, first, count, out);
-  }
-  std::string Identity() const override { return identity_; }
-
-  mutable std::atomic<std::uint64_t> rows_read = 0;
-
- private:
-  const LoadedSource loaded_;
-  const std::string identity_;
-};
 
 class PackedWeights : public testing::Test {
  protected:
@@ -341,45 +319,6 @@ TEST(WeightMemory, IsWhatWasPlannedForEveryStorage) {
       for (const Storage storage : kStorages) {
         if (GemmOf(kernels, storage) != nullptr) ExpectThePlannedMemory(tied, dtype, storage);
       }
-    }
-  }
-}
-
-// Weights of any bits at all: few of their upper bytes are alike.
-TEST(WeightMemory, WeightsThatCannotBeCodedStayPlain) {
-  const Kernels& kernels = *FindKernels(*ChooseIsa(), DType::kBFloat16);
-  if (kernels.coded_gemm == nullptr) GTEST_SKIP() << "no coded weights on this processor";
-  Shape shape = kShape;
-  shape.hidden = 256;
-  shape.intermediate = 512;
-  const BuiltProgram built = BuildProgram(SpecOf(shape), *MakePartition(SpecOf(shape), 0, 1));
-  LoadedWeights weights = RandomWeights(built.weights, DType::kBFloat16);
-  std::mt19937 random(3);
-  for (const TensorView& view : weights.views) {
-    auto* bits = static_cast<std::uint16_t*>(const_cast<void*>(view.data));
-    for (std::int64_t i = 0; i < view.Elements(); ++i)
-      bits[i] = static_cast<std::uint16_t>(random());
-  }
-  const LoadedSource source(weights.views);
-  WeightStore::Options options;
-  options.source = &source;
-  options.storage = Storage::kCoded;
-  WorkerPool pool(2);
-  testing::internal::CaptureStderr();
-  const auto store = WeightStore::Create(built.program, options, kernels, pool);
-  EXPECT_THAT(testing::internal::GetCapturedStderr(), HasSubstr("all are kept in 16"));
-  ASSERT_TRUE(store.ok()) << store.status();
-  EXPECT_EQ(store->storage(), Storage::kPlain);
-  for (const Op& op : built.program.body) {
-    if (op.kind != OpKind::kLinear) continue;
-    const PackedMatrix& matrix = store->Matrix(op.weight);
-    EXPECT_EQ(matrix.storage(), Storage::kPlain);
-    const TensorView& view = weights.views[static_cast<std::size_t>(op.weight)];
-    std::vector<float> row(matrix.inner());
-    matrix.UnpackRow(1, row.data());
-    for (std::size_t k = 0; k < row.size(); ++k) {
-      const float given = ReadElement(view.data, matrix.inner() + k, DType::kBFloat16);
-      ASSERT_EQ(std::memcmp(&row[k], &given, sizeof given), 0) << "row 1, K " << k;
     }
   }
 }

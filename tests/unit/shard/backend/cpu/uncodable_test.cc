@@ -1,0 +1,170 @@
+// Weights that are to be kept in 12 bits and cannot be: what is kept then, what is said about it,
+// and what a later start knows of it.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <bit>
+#include <cstring>
+#include <filesystem>
+#include <random>
+#include <string>
+#include <vector>
+
+#include "shard/backend/cpu/cpu_backend.h"
+#include "shard/backend/cpu/weight_store.h"
+#include "tests/unit/shard/backend/cpu/named_source.h"
+#include "tests/unit/shard/backend/cpu/random_model.h"
+#include "tests/unit/support/temp_folder.h"
+
+namespace penstock::shard::cpu {
+namespace {
+
+namespace fs = std::filesystem;
+using testing::HasSubstr;
+using testing::Not;
+
+// Its matrices are of whole groups.
+constexpr Shape kEven = {.name = "even",
+                         .hidden = 256,
+                         .layers = 2,
+                         .heads = 4,
+                         .kv_heads = 2,
+                         .head_dim = 14,
+                         .intermediate = 512};
+// None of its matrices is.
+constexpr Shape kOdd = {.name = "odd",
+                        .hidden = 54,
+                        .layers = 2,
+                        .heads = 3,
+                        .kv_heads = 3,
+                        .head_dim = 18,
+                        .intermediate = 38};
+
+BuiltProgram BuiltOf(const Shape& shape) {
+  return BuildProgram(SpecOf(shape), *MakePartition(SpecOf(shape), 0, 1));
+}
+
+class Uncodable : public testing::Test {
+ protected:
+  Uncodable() : kernels_(*FindKernels(*ChooseIsa(), DType::kBFloat16)) {}
+  void SetUp() override {
+    if (kernels_.coded_gemm == nullptr) GTEST_SKIP() << "no coded weights on this processor";
+  }
+
+  // Few of their upper bytes are alike.
+  static LoadedWeights AnyBits(const BuiltProgram& built) {
+    LoadedWeights weights = RandomWeights(built.weights, DType::kBFloat16);
+    std::mt19937 random(3);
+    for (const TensorView& view : weights.views) {
+      auto* bits = static_cast<std::uint16_t*>(const_cast<void*>(view.data));
+      for (std::int64_t i = 0; i < view.Elements(); ++i)
+        bits[i] = static_cast<std::uint16_t>(random());
+    }
+    return weights;
+  }
+
+  // With what is read and logged meanwhile in rows_read_ and log_.
+  WeightStore Make(const BuiltProgram& built, const LoadedWeights& weights, Storage storage) {
+    const NamedSource source(weights, "a model");
+    WeightStore::Options options;
+    options.source = &source;
+    options.storage = storage;
+    options.cache_folder = folder_ / "cache";
+    options.cache_most = std::uint64_t{1} << 30;
+    WorkerPool pool(2);
+    testing::internal::CaptureStderr();
+    auto store = WeightStore::Create(built.program, options, kernels_, pool);
+    EXPECT_TRUE(store.ok()) << store.status();
+    store->AwaitCache();
+    log_ = testing::internal::GetCapturedStderr();
+    rows_read_ = source.rows_read;
+    return *std::move(store);
+  }
+
+  static void ExpectGiven(const WeightStore& store, const BuiltProgram& built,
+                          const LoadedWeights& weights) {
+    for (const Op& op : built.program.body) {
+      if (op.kind != OpKind::kLinear) continue;
+      const PackedMatrix& matrix = store.Matrix(op.weight);
+      EXPECT_EQ(matrix.storage(), Storage::kPlain);
+      const TensorView& view = weights.views[static_cast<std::size_t>(op.weight)];
+      std::vector<float> row(matrix.inner());
+      matrix.UnpackRow(1, row.data());
+      for (std::size_t k = 0; k < row.size(); ++k) {
+        const float given = ReadElement(view.data, matrix.inner() + k, DType::kBFloat16);
+        ASSERT_EQ(std::memcmp(&row[k], &given, sizeof given), 0) << "row 1, K " << k;
+      }
+    }
+  }
+
+  const Kernels& kernels_;
+  const TempFolder folder_;
+  const BuiltProgram even_ = BuiltOf(kEven);
+  std::uint64_t rows_read_ = 0;
+  std::string log_;
+};
+
+TEST_F(Uncodable, WeightsStayPlainAndALaterStartTriesNoMore) {
+  const LoadedWeights weights = AnyBits(even_);
+  const auto ExpectPlain = [&] {
+    const WeightStore store = Make(even_, weights, Storage::kCoded);
+    EXPECT_THAT(log_, HasSubstr("all are kept in 16"));
+    EXPECT_EQ(store.storage(), Storage::kPlain);
+    ExpectGiven(store, even_, weights);
+  };
+  ExpectPlain();
+  EXPECT_GT(rows_read_, 0u);
+  ExpectPlain();
+  EXPECT_EQ(rows_read_, 0u) << "it tried again";
+}
+
+// They say nothing about whether they can be coded.
+TEST_F(Uncodable, KeptPlainWeightsThatWereWantedSoAreNotTakenForIt) {
+  const LoadedWeights weights = RandomWeights(even_.weights, DType::kBFloat16);
+  EXPECT_EQ(Make(even_, weights, Storage::kPlain).storage(), Storage::kPlain);
+  EXPECT_EQ(Make(even_, weights, Storage::kCoded).storage(), Storage::kCoded);
+  EXPECT_EQ(Make(even_, weights, Storage::kCoded).storage(), Storage::kCoded);
+  EXPECT_EQ(rows_read_, 0u);
+  EXPECT_THAT(log_, Not(HasSubstr("in 16")));
+}
+
+TEST_F(Uncodable, AModelWithoutAMatrixThatCanBeIsNotCalledCoded) {
+  const BuiltProgram odd = BuiltOf(kOdd);
+  const LoadedWeights weights = RandomWeights(odd.weights, DType::kBFloat16);
+  const WeightStore store = Make(odd, weights, Storage::kCoded);
+  EXPECT_EQ(store.storage(), Storage::kPlain);
+  EXPECT_THAT(log_, HasSubstr("all are kept in 16"));
+  ExpectGiven(store, odd, weights);
+}
+
+// What the log, /info and the plan are made of.
+TEST_F(Uncodable, TheBackendSaysWhatIsKept) {
+  const BuiltProgram odd = BuiltOf(kOdd);
+  const CpuTypes types{.dtype = DType::kBFloat16, .weights = CpuWeights::kCoded};
+  const struct {
+    const BuiltProgram& built;
+    LoadedWeights weights;
+    bool tries;
+    bool coded;
+  } cases[] = {
+      {even_, RandomWeights(even_.weights, DType::kBFloat16), true, true},
+      {even_, AnyBits(even_), true, false},
+      {odd, RandomWeights(odd.weights, DType::kBFloat16), false, false},
+  };
+  for (const auto& [built, weights, tries, coded] : cases) {
+    const LoadedSource source(weights.views);
+    EXPECT_EQ(*CpuTriesToCode(built.program, source, types), tries);
+    CpuOptions options{.program = built.program, .weights = {}, .dtype = types.dtype};
+    options.source = &source;
+    options.weights_as = types.weights;
+    const auto backend = MakeCpuBackend(std::move(options));
+    ASSERT_TRUE(backend.ok()) << backend.status();
+    EXPECT_EQ((*backend)->Name(), coded ? "cpu/avx512-bf16-coded" : "cpu/avx512-bf16");
+    const CpuTypes kept{.dtype = types.dtype,
+                        .weights = coded ? CpuWeights::kCoded : CpuWeights::kPlain};
+    EXPECT_EQ((*backend)->MemoryBytes(), *CpuWeightBytes(built.program, source, kept));
+  }
+}
+
+}  // namespace
+}  // namespace penstock::shard::cpu
