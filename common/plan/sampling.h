@@ -42,9 +42,12 @@ struct SamplingParams {
     return !do_sample && penalty_alpha > 0 && top_k > 1 ? top_k : 0;
   }
 
-  // What logits are divided by. A smaller temperature would make infinite what differs; so far
-  // below 1 only the most probable token can be picked.
-  float Divisor() const { return std::max(temperature, 1e-30f); }
+  // What logits are divided by. A smaller temperature would make infinite what differs, also behind
+  // a penalty; so far below 1 only the most probable token can be picked.
+  float Divisor() const { return std::max(temperature, 1e-25f); }
+  // What logits are divided or multiplied by for repetition. Beyond a million times nothing but the
+  // range of float32 comes.
+  float Repetition() const { return std::clamp(repetition_penalty, 1e-6f, 1e6f); }
 
   friend bool operator==(const SamplingParams&, const SamplingParams&) = default;
 };

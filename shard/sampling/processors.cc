@@ -14,10 +14,11 @@ bool InRow(TokenId token, std::span<const float> logits) {
 float Repeat(float logit, float penalty) { return logit < 0 ? logit * penalty : logit / penalty; }
 
 void Penalise(const SamplingParams& params, const TokenHistory& history, std::span<float> logits) {
+  const float repetition = params.Repetition();
   for (const auto& [token, count] : history.counts()) {
     if (!InRow(token, logits)) continue;
     float& logit = logits[static_cast<std::size_t>(token)];
-    logit = Repeat(logit, params.repetition_penalty);
+    logit = Repeat(logit, repetition);
     if (count.generated == 0) continue;
     logit -= params.frequency_penalty * static_cast<float>(count.generated);
     logit -= params.presence_penalty;

@@ -91,7 +91,7 @@ void DevicePicker::Add(const SampleRequest& request, SampleRow& row, SampleRow& 
   row.top_k = params.top_k;
   row.top_p = params.top_p;
   row.min_p = params.min_p;
-  row.repetition_penalty = params.repetition_penalty;
+  row.repetition_penalty = params.Repetition();
   row.frequency_penalty = params.frequency_penalty;
   row.presence_penalty = params.presence_penalty;
   row.logprob = LogprobOf(request);

@@ -46,6 +46,31 @@ TEST(Sampler, ATinyTemperatureIsGreedyAndSoAreItsLogprobs) {
   }
 }
 
+// Of what was there before, the most probable token or none, whatever the temperature does to it.
+TEST(Sampler, AnExtremeRepetitionPenaltyPicksAToken) {
+  constexpr float kGreatest = std::numeric_limits<float>::max();
+  const std::vector<float> logits = {-30.0f, 2400.0f, 2500.0f, 2550.0f};
+  TokenHistory history;
+  history.AddPrompt(std::vector<TokenId>{0, 1, 2});
+  const LogprobRequest logprobs{LogprobRequest::Kind::kProcessed, 0, false};
+  for (const float penalty : {1e-45f, 1e-38f, 1e-30f, 1e-6f, 1e6f, 1e38f, kGreatest}) {
+    for (const float temperature : {1.0f, 1e-15f, 1e-45f}) {
+      for (const bool do_sample : {false, true}) {
+        SCOPED_TRACE(testing::Message() << penalty << " at temperature " << temperature);
+        SamplingParams params;
+        params.repetition_penalty = penalty;
+        params.temperature = temperature;
+        params.do_sample = do_sample;
+        std::vector<float> row = logits;
+        const auto sampled = Sampler().Sample(row, {params, logprobs, &history, {}, 0});
+        ASSERT_TRUE(sampled.ok()) << sampled.status();
+        EXPECT_EQ(sampled->token, penalty < 1 ? 2 : 3);
+        EXPECT_NEAR(sampled->logprob, 0.0f, 1e-4f);
+      }
+    }
+  }
+}
+
 // Golden tokens: the seeding is an interface, a change would break stored seeds of users.
 TEST(Sampler, SeededTokensAreStableAcrossVersions) {
   SamplingParams params;
