@@ -76,7 +76,7 @@ def turns(shape, quick):
         rounds = [turn(shards, number % 2 == 1) for number in range(2 if quick else 7)]
     ones = [taken[plain.facts["backend"]][0]["tokens_per_second"] for taken in rounds]
     return {"facts": usual.facts,
-            "rows": {name: turn_rows([taken[name] for taken in rounds], ones) for name in shards}}
+            "backends": {name: turn_rows([taken[name] for taken in rounds], ones) for name in shards}}
 
 
 def turn(shards, backwards):

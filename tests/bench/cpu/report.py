@@ -30,9 +30,9 @@ def at_most(what, value, limit, unit="x"):
 
 
 def batch_goals(results):
-    """The multiples of one sequence reckon with 16 bits per weight (docs/decisions/0040): where weights are kept in 12,
+    """The multiples of one sequence reckon with 16 bits per weight (docs/decisions/0041): where weights are kept in 12,
     they are of one sequence with 16, and those with 16 are measured, too."""
-    for backend, rows in results.get("turns-1.1b", {}).get("rows", {}).items():
+    for backend, rows in results.get("turns-1.1b", {}).get("backends", {}).items():
         for row in rows[1:]:
             name = f"1.1b, {row['rows']} sequences at 1k context, {backend}"
             yield goal(f"{name}: of the roofline", row["of_roofline"] * 100, 85, "%")
@@ -132,8 +132,8 @@ def batch_table(results):
 
 def turns_table(results):
     rows = []
-    for name, result in pieces(results, "turns-", "rows"):
-        for backend, measured in result["rows"].items():
+    for name, result in pieces(results, "turns-", "backends"):
+        for backend, measured in result["backends"].items():
             for row in measured:
                 shares = sorted(step["of_roofline"] * 100 for step in row["rounds"])
                 multiples = (row["times_own_one"], row["times_own_one_of_rooflines"], row["times_one_of_16_bits"])

@@ -25,11 +25,12 @@ class FetchNext {
     for (const CellRun& run : tile.ahead) lines_ += run.count * block_bytes_ / kFetchLine;
   }
 
-  // Up to this part of all lines, spread over the next `calls` calls of Take or Ask.
+  // Up to this part of all lines, spread over the next `calls` calls of Take or Ask; there may be
+  // none, as for the values of candidates that begin a partition.
   void Spread(double part, std::size_t calls) {
     const auto wanted = static_cast<std::size_t>(part * static_cast<double>(lines_));
     due_ = asked_;
-    each_ = wanted > asked_ ? (wanted - asked_ + calls - 1) / calls : 0;
+    each_ = wanted > asked_ && calls > 0 ? (wanted - asked_ + calls - 1) / calls : 0;
   }
 
   // Where the next `lines` lines are, all of which the caller asks for; `other`, which is at hand,

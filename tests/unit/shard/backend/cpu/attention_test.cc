@@ -7,6 +7,7 @@
 #include <cstring>
 #include <limits>
 #include <random>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -82,8 +83,10 @@ class Problem {
     }
   }
 
-  // Rows of `tokens` positions from `position` on, computed together: [token, group, dim].
-  std::vector<float> Attend(std::size_t position, std::size_t tokens) {
+  // Rows of `tokens` positions from `position` on, computed together: [token, group, dim]. While it
+  // computes it asks for `ahead`. As candidates: the one token by its own cell.
+  std::vector<float> Attend(std::size_t position, std::size_t tokens,
+                            std::span<const CellRun> ahead = {}, bool candidates = false) {
     const std::size_t rows = tokens * shape_.group;
     AttentionTile tile;
     tile.cache = Head();
@@ -95,6 +98,10 @@ class Problem {
     tile.position = position;
     tile.window = shape_.window;
     tile.scale = Scale();
+    tile.ahead = ahead;
+    const CachePlace own = {blocks_[position / shape_.block_size],
+                            static_cast<std::uint32_t>(position % shape_.block_size)};
+    if (candidates) tile.own = &own;
     std::vector<float> queries(rows * kQueryStride), probabilities(rows * kScoreStride),
         scores(rows * kScoreStride);
     AttentionScratch scratch{queries.data(), scores.data(), probabilities.data()};
@@ -118,6 +125,8 @@ class Problem {
     }
     return out;
   }
+
+  CellRun Blocks() const { return {Head().base, blocks_.data(), blocks_.size()}; }
 
   // One row, plainly.
   std::vector<double> Plain(std::size_t position, std::size_t head) const {
@@ -197,6 +206,27 @@ TEST(AttentionKernels, ARowHasTheSameBitsInEveryTile) {
                                together.begin() + static_cast<std::ptrdiff_t>(i * alone.size())))
             << kind.Name() << ", group " << shape.group << ", dimensions " << shape.dim
             << ", token " << i << " of " << tokens;
+      }
+    }
+  }
+}
+
+// Also of the first positions of a partition, which have nothing but their own cell in it.
+TEST(AttentionKernels, AskingAheadAndCandidatesChangeNoBit) {
+  for (const Case& kind : AllCases()) {
+    for (std::size_t positions : {1, 2, 40, 256, 257, 258, 259, 513, 514}) {
+      Problem problem(kind, {4, 64, 16, positions, 0});
+      const std::size_t last = positions - 1;
+      const std::vector<float> alone = problem.Attend(last, 1);
+      const CellRun blocks = problem.Blocks();
+      const std::vector<CellRun> many(5, blocks);
+      const std::span<const CellRun> all(many);
+      for (std::size_t runs : {0, 1, 5}) {
+        for (bool candidates : {false, true}) {
+          ASSERT_EQ(problem.Attend(last, 1, all.first(runs), candidates), alone)
+              << kind.Name() << ", " << positions << " positions, " << runs << " runs ahead"
+              << (candidates ? ", candidates" : "");
+        }
       }
     }
   }
