@@ -157,7 +157,7 @@ PIECES = {
     "http-1.1b": lambda quick: serving.through_http("1.1b", quick),
     "users-135m": lambda quick: serving.users("135m", quick),
     "users-1.1b": lambda quick: serving.users("1.1b", quick),
-    "tp2-beside-busy-demo": lambda quick: beside_busy.beside_busy("demo", 256, 4, quick),
+    "tp2-beside-busy-demo": lambda quick: beside_busy.beside_busy("demo", 256, 20, quick),
     "tp2-beside-busy-0.5b": lambda quick: beside_busy.beside_busy("0.5b", 24, 3, quick),
     "start-1.1b": lambda quick: start.start("1.1b", quick),
     "stall-free-135m": lambda quick: serving.stall_free("135m", quick),
