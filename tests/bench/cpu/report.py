@@ -30,15 +30,13 @@ def at_most(what, value, limit, unit="x"):
 
 
 def batch_goals(results):
-    """The multiples of one sequence reckon with 16 bits per weight (docs/decisions/0041): where weights are kept in 12,
-    they are of one sequence with 16, and those with 16 are measured, too."""
+    """Of each form in which weights are kept (docs/decisions/0041)."""
     for backend, rows in results.get("turns-1.1b", {}).get("backends", {}).items():
         for row in rows[1:]:
             name = f"1.1b, {row['rows']} sequences at 1k context, {backend}"
             yield goal(f"{name}: of the roofline", row["of_roofline"] * 100, 85, "%")
             if row["read_gb_per_s"] <= 35:
-                what = "one sequence of 16 bits" if backend.endswith("-coded") else "own B = 1"
-                yield goal(f"{name}: {what}", row["times_one_of_16_bits"], {8: 6, 32: 10}[row["rows"]])
+                yield goal(f"{name}: own B = 1", row["times_own_one"], {8: 6, 32: 10}[row["rows"]])
 
 
 def serving_goals(results):
