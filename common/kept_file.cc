@@ -1,6 +1,7 @@
 #include "common/kept_file.h"
 
 #include <fcntl.h>
+#include <sys/file.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -9,6 +10,7 @@
 #include <system_error>
 
 #include "common/log.h"
+#include "common/status.h"
 
 namespace penstock {
 namespace {
@@ -22,6 +24,29 @@ std::string ErrorText() { return std::generic_category().message(errno); }
 bool IsOurs(const struct stat& info) { return info.st_uid == ::geteuid() || info.st_uid == 0; }
 
 bool IsForeign(const struct stat& info) { return !IsOurs(info) || (info.st_mode & S_IWOTH) != 0; }
+
+// For reading and writing, made for this user alone, or there already and nobody else's; what is in
+// it stays.
+absl::StatusOr<Descriptor> OpenForUs(const std::string& path) {
+  Descriptor file(::open(path.c_str(), O_RDWR | O_CREAT | kCarefully, S_IRUSR | S_IWUSR));
+  struct stat info = {};
+  if (!file || ::fstat(file.get(), &info) != 0) {
+    return absl::UnavailableError(path + ": " + ErrorText());
+  }
+  if (!S_ISREG(info.st_mode)) {
+    return absl::FailedPreconditionError(path + " is not a regular file");
+  }
+  if (IsForeign(info)) return absl::PermissionDeniedError(path + " " + WhoElseWrites(info));
+  return file;
+}
+
+// Whether the name still leads to the file: another process may have finished it meanwhile.
+bool IsAt(int fd, const std::string& path) {
+  struct stat opened = {};
+  struct stat named = {};
+  return ::fstat(fd, &opened) == 0 && ::lstat(path.c_str(), &named) == 0 &&
+         opened.st_ino == named.st_ino && opened.st_dev == named.st_dev;
+}
 
 }  // namespace
 
@@ -65,23 +90,47 @@ KeptFile OpenKept(const std::string& path, const KeptKind& kind) {
   return kept;
 }
 
-absl::StatusOr<Descriptor> OpenUnfinished(const std::string& path) {
-  Descriptor file(::open(path.c_str(), O_RDWR | O_CREAT | kCarefully, S_IRUSR | S_IWUSR));
-  struct stat info = {};
-  if (!file || ::fstat(file.get(), &info) != 0) {
-    return absl::UnavailableError(path + ": " + ErrorText());
+absl::StatusOr<std::optional<UnfinishedFile>> UnfinishedFile::Open(std::string path) {
+  std::string unfinished = path + std::string(kSuffix);
+  PENSTOCK_ASSIGN_OR_RETURN(Descriptor file, OpenForUs(unfinished));
+  if (::flock(file.get(), LOCK_EX | LOCK_NB) != 0 || !IsAt(file.get(), unfinished)) {
+    return std::nullopt;
   }
-  if (!S_ISREG(info.st_mode)) {
-    return absl::FailedPreconditionError(path + " is not a regular file");
-  }
-  if (IsForeign(info)) return absl::PermissionDeniedError(path + " " + WhoElseWrites(info));
-  return file;
+  UnfinishedFile made(std::move(path), std::move(unfinished), std::move(file));
+  if (::ftruncate(made.fd(), 0) != 0) return absl::UnavailableError(ErrorText());
+  return made;
 }
 
-bool MakeKeptFolder(const std::string& path) {
+UnfinishedFile::~UnfinishedFile() {
+  if (file_) ::unlink(unfinished_.c_str());
+}
+
+absl::Status UnfinishedFile::Finish() {
+  if (::rename(unfinished_.c_str(), path_.c_str()) != 0) return absl::UnavailableError(ErrorText());
+  file_ = Descriptor();
+  return absl::OkStatus();
+}
+
+bool IsKeptName(const fs::path& name, std::string_view suffix) {
+  const bool unfinished = name.extension() == UnfinishedFile::kSuffix;
+  return (unfinished ? name.stem() : name).extension() == suffix;
+}
+
+std::string OpenKeptFolder(std::string_view option, std::string path) {
   std::error_code ec;
   if (fs::create_directories(path, ec)) fs::permissions(path, fs::perms::owner_all, ec);
-  return fs::is_directory(path, ec);
+  struct stat info = {};
+  if (::stat(path.c_str(), &info) != 0 || !S_ISDIR(info.st_mode)) {
+    log::Warn(
+        "`" + std::string(option) +
+        "` must be a folder or a path where one can be made; nothing is kept. Given: " + path);
+    return "";
+  }
+  if (const std::string who = WhoElseWrites(info); !who.empty()) {
+    log::Warn("the folder of `" + std::string(option) + "`, " + path + ", " + who +
+              ": others can remove what is kept there; their own files are not used");
+  }
+  return path;
 }
 
 bool ReadAt(int fd, std::byte* out, std::size_t bytes, std::size_t offset) {

@@ -16,6 +16,8 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <filesystem>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -53,12 +55,36 @@ struct KeptFile {
 
 KeptFile OpenKept(const std::string& path, const KeptKind& kind);
 
-// For reading and writing, made for this user alone, or there already and nobody else's; what is in
-// it stays. It is to be renamed to the kept file when it is finished.
-absl::StatusOr<Descriptor> OpenUnfinished(const std::string& path);
+// A kept file in the making, beside its place and for this user alone. What a process that crashed
+// left under its name is taken over. The destructor removes what was not finished.
+class UnfinishedFile {
+ public:
+  static constexpr std::string_view kSuffix = ".tmp";  // behind the kept file's name
 
-// Whether a folder is there afterwards; one that is made is this user's alone.
-bool MakeKeptFolder(const std::string& path);
+  // Empty and for reading and writing. Nothing while another process makes the same file.
+  static absl::StatusOr<std::optional<UnfinishedFile>> Open(std::string path);
+  ~UnfinishedFile();
+  UnfinishedFile(UnfinishedFile&&) = default;
+
+  int fd() const { return file_.get(); }
+  // Takes the place of the kept file at once.
+  absl::Status Finish();
+
+ private:
+  UnfinishedFile(std::string path, std::string unfinished, Descriptor file)
+      : path_(std::move(path)), unfinished_(std::move(unfinished)), file_(std::move(file)) {}
+
+  std::string path_;
+  std::string unfinished_;
+  Descriptor file_;  // none: finished, or moved away
+};
+
+// Whether the name is that of a kept file with this suffix, finished or not.
+bool IsKeptName(const std::filesystem::path& name, std::string_view suffix);
+
+// The folder, made for this user alone where there is none. Where it can be none: nothing, and a
+// warning that names `option`. It is also one that others may write there: they can remove files.
+std::string OpenKeptFolder(std::string_view option, std::string path);
 
 // Who but the user and root can write it: "belongs to user 7", "may be written by everybody (mode
 // 0666)"; nobody: nothing.

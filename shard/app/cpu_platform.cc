@@ -25,7 +25,8 @@ std::uint32_t LocalRank(const options::Values& values) {
 
 }  // namespace
 
-absl::StatusOr<Platform> OpenPlatform(const options::Values& values) {
+absl::StatusOr<Platform> OpenPlatform(const options::Values& values,
+                                      const std::string& kept_folder) {
   if (values.GetString("device") == "cuda") {
     return BadValue("device", "cuda", "auto or cpu: penstock-shard-cuda serves GPUs");
   }
@@ -43,7 +44,7 @@ absl::StatusOr<Platform> OpenPlatform(const options::Values& values) {
   choice.cpu_threads = CpuThreads(values);
   choice.products = ProductsOf(values.GetString("cpu-products"));
   choice.weights = WeightsOf(values.GetString("cpu-weights"));
-  choice.weights_cache = values.GetString("weights-cache");
+  choice.weights_cache = kept_folder;
   choice.weights_cache_bytes = static_cast<std::uint64_t>(values.GetBytes("weights-cache-size"));
   platform.weight_bytes = [choice](const Model& model) { return WeightBytesOf(choice, model); };
   platform.describe_backend = [choice](const Model& model) {

@@ -2,10 +2,12 @@
 #include <cstdio>
 #include <memory>
 #include <optional>
+#include <string>
 #include <utility>
 #include <vector>
 
 #include "common/exit_codes.h"
+#include "common/kept_file.h"
 #include "common/log.h"
 #include "common/notify.h"
 #include "common/options/log_setup.h"
@@ -31,14 +33,16 @@ int main(int argc, char** argv) {
   options::ConfigureLog(line.values, ShardName(group, line.values.GetInt("rank")));
   const Notifier notifier = Notifier::FromEnvironment();
   TakeShortTurns();
-  auto platform = shard::OpenPlatform(line.values);
+  std::string kept_folder = line.values.GetString("weights-cache");
+  if (!kept_folder.empty()) kept_folder = OpenKeptFolder("weights-cache", std::move(kept_folder));
+  auto platform = shard::OpenPlatform(line.values, kept_folder);
   if (!platform.ok()) {
     log::Error(Message(platform.status()));
     notifier.Failed(Message(platform.status()));
     return kExitDevice;
   }
   shard::ModelEngineOptions engine_options =
-      shard::ReadShardOptions(line.values, *std::move(platform));
+      shard::ReadShardOptions(line.values, *std::move(platform), kept_folder);
   const auto listen = shard::ReadShardListen(line.values);
   if (!listen.ok()) {
     log::Error(Message(listen.status()));

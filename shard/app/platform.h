@@ -28,7 +28,9 @@ struct Platform {
 
 // One line with the way out if this executable does not serve --device or --backend, or the machine
 // lacks the device. Called once, before the process has threads.
-absl::StatusOr<Platform> OpenPlatform(const options::Values& values);
+// `kept_folder`: where weights are kept for the next start; empty: nowhere.
+absl::StatusOr<Platform> OpenPlatform(const options::Values& values,
+                                      const std::string& kept_folder);
 
 // Threads of this rank's CPU work: --cpu-threads, or its share of the process's cores.
 std::uint32_t CpuThreads(const options::Values& values);

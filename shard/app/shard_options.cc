@@ -52,17 +52,18 @@ std::uint32_t CpuThreads(const options::Values& values) {
 
 std::string BackendLine(const options::Values& values) {
   const std::string label = "backend that runs = ";
-  auto platform = OpenPlatform(values);
+  auto platform = OpenPlatform(values, "");
   if (!platform.ok()) return label + "none: " + Message(platform.status()) + "\n";
   const auto describe = platform->describe_backend;
   if (!describe) return "";
-  const auto model = Model::Open(ReadShardOptions(values, *std::move(platform)).model);
+  const auto model = Model::Open(ReadShardOptions(values, *std::move(platform), "").model);
   if (!model.ok()) return label + "none: " + Message(model.status()) + "\n";
   const auto backend = describe(*model);
   return label + (backend.ok() ? *backend : "none: " + Message(backend.status())) + "\n";
 }
 
-ModelEngineOptions ReadShardOptions(const options::Values& values, Platform platform) {
+ModelEngineOptions ReadShardOptions(const options::Values& values, Platform platform,
+                                    const std::string& kept_folder) {
   ModelEngineOptions options;
   options.model.device = platform.device;
   options.model.folder = values.GetString("model-id");
@@ -82,7 +83,7 @@ ModelEngineOptions ReadShardOptions(const options::Values& values, Platform plat
   options.watermark = {values.GetDouble("watermark-gamma"), values.GetDouble("watermark-delta")};
   options.make_backend = std::move(platform.make_backend);
   options.weight_bytes = std::move(platform.weight_bytes);
-  options.table_folder = values.GetString("weights-cache");
+  options.table_folder = kept_folder;
   options.machine = Machine(CpuThreads(values));
   return options;
 }

@@ -13,6 +13,8 @@ namespace penstock::shard {
 // folder and this machine, or why nothing can run. Empty where the platform does not tell.
 std::string BackendLine(const options::Values& values);
 
-ModelEngineOptions ReadShardOptions(const options::Values& values, Platform platform);
+// `kept_folder`: where the warm-up's table is kept for the next start; empty: nowhere.
+ModelEngineOptions ReadShardOptions(const options::Values& values, Platform platform,
+                                    const std::string& kept_folder);
 
 }  // namespace penstock::shard

@@ -1,7 +1,6 @@
 #include "shard/executor/warmup_table.h"
 
 #include <sys/stat.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
@@ -45,7 +44,7 @@ void RemoveOldest(const fs::path& folder) {
   std::error_code ec;
   std::vector<std::pair<fs::file_time_type, fs::path>> tables;
   for (const auto& entry : fs::directory_iterator(folder, ec)) {
-    if (entry.path().extension() != kSuffix) continue;
+    if (!IsKeptName(entry.path().filename(), kSuffix)) continue;
     tables.emplace_back(entry.last_write_time(ec), entry.path());
   }
   std::sort(tables.begin(), tables.end());
@@ -97,25 +96,20 @@ void WarmupTable::Write(const std::vector<StepTimeSample>& samples) const {
          << ' ' << sample.time.count() << '\n';
   }
   text << EndOf(text.str());
-  const std::string error = Replace(text.str());
-  if (error.empty()) return RemoveOldest(folder_);
-  log::Warn("the warm-up's table is not kept in " + folder_ + ": " + error);
+  if (const absl::Status replaced = Replace(text.str()); !replaced.ok()) {
+    return log::Warn("the warm-up's table is not kept in " + folder_ + ": " + Message(replaced));
+  }
+  RemoveOldest(folder_);
 }
 
-// An error, or nothing.
-std::string WarmupTable::Replace(const std::string& text) const {
-  MakeKeptFolder(folder_);
-  const std::string unfinished = path_ + "." + std::to_string(::getpid());
-  const auto file = OpenUnfinished(unfinished);
-  if (!file.ok()) return Message(file.status());
+absl::Status WarmupTable::Replace(const std::string& text) const {
+  PENSTOCK_ASSIGN_OR_RETURN(auto file, UnfinishedFile::Open(path_));
+  if (!file.has_value()) return absl::OkStatus();
   const auto bytes = std::as_bytes(std::span(text));
-  const bool done = ::ftruncate(file->get(), 0) == 0 &&
-                    WriteAt(file->get(), bytes.data(), bytes.size(), 0) &&
-                    ::rename(unfinished.c_str(), path_.c_str()) == 0;
-  if (done) return "";
-  const int failed = errno;
-  ::unlink(unfinished.c_str());
-  return std::generic_category().message(failed);
+  if (!WriteAt(file->fd(), bytes.data(), bytes.size(), 0)) {
+    return absl::UnavailableError(std::generic_category().message(errno));
+  }
+  return file->Finish();
 }
 
 }  // namespace penstock::shard

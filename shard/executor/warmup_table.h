@@ -10,6 +10,8 @@
 // (common/kept_file.h).
 #pragma once
 
+#include <absl/status/status.h>
+
 #include <string>
 #include <string_view>
 #include <vector>
@@ -20,8 +22,8 @@ namespace penstock::shard {
 
 class WarmupTable {
  public:
-  // An empty folder: nothing is kept. `identity` is one line; tables of other identities have other
-  // files, of which the folder keeps the sixteen that were written last.
+  // An empty folder: nothing is kept; any other is there. `identity` is one line; tables of other
+  // identities have other files, of which the folder keeps the sixteen that were written last.
   WarmupTable(std::string folder, std::string identity);
 
   // Empty: none, or none that may be taken, which is a warning.
@@ -32,7 +34,7 @@ class WarmupTable {
   void Write(const std::vector<StepTimeSample>& samples) const;
 
  private:
-  std::string Replace(const std::string& text) const;
+  absl::Status Replace(const std::string& text) const;
 
   std::string folder_;
   std::string identity_;

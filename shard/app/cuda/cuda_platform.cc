@@ -61,7 +61,8 @@ absl::StatusOr<std::shared_ptr<OpenDevice>> Open(const options::Values& values) 
 
 }  // namespace
 
-absl::StatusOr<Platform> OpenPlatform(const options::Values& values) {
+absl::StatusOr<Platform> OpenPlatform(const options::Values& values,
+                                      const std::string& /*kept_folder*/) {
   PENSTOCK_RETURN_IF_ERROR(CheckOptions(values));
   PENSTOCK_ASSIGN_OR_RETURN(std::shared_ptr<OpenDevice> open, Open(values));
   cuda::CudaChoiceOptions choice;

@@ -1,6 +1,6 @@
 #include "shard/backend/cpu/packed_cache.h"
 
-#include <sys/file.h>
+#include <fcntl.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -32,7 +32,6 @@ constexpr std::uint64_t kMagic = 0x32'6b'63'61'70'53'4e'50;  // "PNSpack2"
 constexpr std::size_t kPage = 4096;
 constexpr std::size_t kChunk = std::size_t{2} << 20;  // a huge page
 constexpr const char* kSuffix = ".packed";
-constexpr const char* kUnfinished = ".packed.tmp";
 
 struct Header {
   std::uint64_t magic = kMagic;
@@ -109,9 +108,8 @@ bool MakeRoom(const fs::path& folder, const fs::path& keep, std::uint64_t bytes,
   std::uint64_t total = 0;
   std::error_code ec;
   for (const auto& entry : fs::directory_iterator(folder, ec)) {
-    const std::string name = entry.path().filename().string();
     if (entry.path() == keep || !entry.is_regular_file(ec)) continue;
-    if (!name.ends_with(kSuffix) && !name.ends_with(kUnfinished)) continue;
+    if (!IsKeptName(entry.path().filename(), kSuffix)) continue;
     files.push_back({entry.path(), entry.file_size(ec), entry.last_write_time(ec)});
     total += files.back().bytes;
   }
@@ -159,41 +157,27 @@ class Writer final : public CacheWriter {
 
   // An error, or nothing.
   std::string Write() {
-    const std::string unfinished = fs::path(path_).replace_extension("").string() + kUnfinished;
     const std::size_t front_bytes = FrontBytes(identity_.size(), image_.size());
+    const std::string unfinished = path_ + std::string(UnfinishedFile::kSuffix);
     if (!MakeRoom(fs::path(path_).parent_path(), unfinished, front_bytes + image_.size(), most_)) {
       return "it takes more than --weights-cache-size, " + std::to_string(most_) + " bytes";
     }
-    const auto opened = OpenUnfinished(unfinished);
-    if (!opened.ok()) return Message(opened.status());
-    const Descriptor& file = *opened;
-    if (::flock(file.get(), LOCK_EX | LOCK_NB) != 0 || !IsAt(file.get(), unfinished)) return "";
+    auto file = UnfinishedFile::Open(path_);
+    if (!file.ok()) return Message(file.status());
+    if (!file->has_value()) return "";
     std::vector<std::byte> front(front_bytes);
     int failed = 0;
     // A warm-up is being timed meanwhile.
-    RunBehind([&] { failed = Fill(file.get(), front); });
-    const std::string error = failed == 0 ? "" : std::generic_category().message(failed);
-    if (!error.empty() || stop_) {
-      ::unlink(unfinished.c_str());
-      return error;
-    }
-    if (::rename(unfinished.c_str(), path_.c_str()) != 0)
-      return std::generic_category().message(errno);
-    written_ = true;
-    return "";
-  }
-
-  // Whether the name still leads to the file: another process may have finished it meanwhile.
-  static bool IsAt(int fd, const std::string& path) {
-    struct stat opened = {};
-    struct stat named = {};
-    return ::fstat(fd, &opened) == 0 && ::lstat(path.c_str(), &named) == 0 &&
-           opened.st_ino == named.st_ino && opened.st_dev == named.st_dev;
+    RunBehind([&] { failed = Fill((*file)->fd(), front); });
+    if (failed != 0) return std::generic_category().message(failed);
+    if (stop_) return "";
+    const absl::Status finished = (*file)->Finish();
+    written_ = finished.ok();
+    return Message(finished);
   }
 
   // An error number, or 0.
   int Fill(int fd, std::span<std::byte> front) {
-    if (::ftruncate(fd, 0) != 0) return errno;
     const auto size = static_cast<off_t>(front.size() + image_.size());
     if (const int failed = ::posix_fallocate(fd, 0, size); failed != 0) return failed;
     FillFront(front, identity_, noted_, image_, stop_);
@@ -234,16 +218,6 @@ PackedCache::PackedCache(std::string folder, std::uint64_t most, std::string ide
       identity_(std::move(identity)),
       noted_(ChecksumOf(noted)) {
   if (folder_.empty() || identity_.empty()) return;
-  if (!MakeKeptFolder(folder_)) {
-    log::Warn("`weights-cache` must be a folder or a path where one can be made. Given: " +
-              folder_);
-    return;
-  }
-  struct stat info = {};
-  if (::stat(folder_.c_str(), &info) == 0 && !WhoElseWrites(info).empty()) {
-    log::Warn("the folder of the weights cache " + folder_ + " " + WhoElseWrites(info) +
-              ": others can remove what is kept there; their own files are not used");
-  }
   path_ = (fs::path(folder_) / NameOf(identity_)).string();
 }
 

@@ -38,8 +38,8 @@ class CacheWriter {
 
 class PackedCache {
  public:
-  // An empty folder or identity: no cache, nothing below does anything. `noted` says when the files
-  // that the identity names were changed (WeightSource::Noted).
+  // The folder is there. An empty one or identity: no cache, nothing below does anything. `noted`
+  // says when the files that the identity names were changed (WeightSource::Noted).
   PackedCache(std::string folder, std::uint64_t most, std::string identity,
               const std::string& noted);
 

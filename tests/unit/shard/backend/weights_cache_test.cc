@@ -74,7 +74,8 @@ class KeptWeights : public testing::Test {
   }
 
   const TempFolder folder_;
-  const std::string cache_ = folder_ / "cache";
+  const TempFolder cache_folder_;
+  const std::string cache_ = cache_folder_.path();
 
   // Of the whole matrix, or of its bytes [first, first + count). The file keeps its time.
   void TurnSigns(const fs::path& path, std::size_t first = 0, std::size_t count = SIZE_MAX) const {

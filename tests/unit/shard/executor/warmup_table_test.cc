@@ -22,7 +22,7 @@ using testing::HasSubstr;
 
 TEST(WarmupTable, GivesBackWhatWasWrittenForTheSameIdentity) {
   const TempFolder folder;
-  const std::string path = folder / "cache";
+  const std::string& path = folder.path();
   EXPECT_TRUE(WarmupTable(path, "a machine").Read().empty());
   const std::vector<StepTimeSample> samples = {{512, 0, 0, Duration(5)}, {0, 8, 100, Duration(7)}};
   WarmupTable(path, "a machine").Write(samples);
@@ -32,6 +32,7 @@ TEST(WarmupTable, GivesBackWhatWasWrittenForTheSameIdentity) {
   const auto files = std::distance(std::filesystem::directory_iterator(path),
                                    std::filesystem::directory_iterator());
   EXPECT_EQ(files, 16);
+  EXPECT_TRUE(WarmupTable(folder / "removed", "a machine").Read().empty());
   WarmupTable("", "nowhere").Write(samples);
 }
 

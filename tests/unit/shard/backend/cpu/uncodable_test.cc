@@ -69,7 +69,7 @@ class Uncodable : public testing::Test {
     WeightStore::Options options;
     options.source = &source;
     options.storage = storage;
-    options.cache_folder = folder_ / "cache";
+    options.cache_folder = folder_.path();
     options.cache_most = std::uint64_t{1} << 30;
     WorkerPool pool(2);
     testing::internal::CaptureStderr();
