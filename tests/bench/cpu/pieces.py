@@ -1,6 +1,7 @@
 """What is measured, in pieces of at most two and a half minutes each, and what each must reach."""
 
 import beside_busy
+import predictions
 import programs
 import serving
 import start
@@ -162,5 +163,7 @@ PIECES = {
     "start-1.1b": lambda quick: start.start("1.1b", quick),
     "stall-free-135m": lambda quick: serving.stall_free("135m", quick),
     "stall-free-135m-1-thread": lambda quick: serving.stall_free("135m", quick, "--cpu-threads", 1),
+    "predictions-135m": lambda quick: predictions.predictions("135m", 64, 1536, quick),
+    "predictions-1.1b": lambda quick: predictions.predictions("1.1b", 24, 512, quick),
 }
 QUICK = tuple(name for name in PIECES if name == "models" or ("135m" in name and "int8" not in name))

@@ -73,8 +73,14 @@ def start_goals(results):
         yield at_most(f"{name}: peak memory but for the KV cache / weights", highest, 1.15)
 
 
+def prediction_goals(results):
+    for name, result in pieces(results, "predictions-", "errors"):
+        for kind, error in result["errors"].items():
+            yield at_most(f"{name}, {kind}: median error of the cost model", error["median"] * 100, 15, "%")
+
+
 def goals(results):
-    makers = (compare_goals, batch_goals, serving_goals, stall_goals, busy_goals, start_goals)
+    makers = (compare_goals, batch_goals, serving_goals, stall_goals, busy_goals, start_goals, prediction_goals)
     return [entry for make in makers for entry in make(results)]
 
 
@@ -224,6 +230,15 @@ def stall_table(results):
                   "longest / decode step", "of all rounds", "first token of the prompt, ms"), rows)
 
 
+def prediction_table(results):
+    rows = [
+        (name, kind, error["steps"], f"{error['median'] * 100:.1f} %", f"{error['p90'] * 100:.0f} %")
+        for name, result in pieces(results, "predictions-", "errors")
+        for kind, error in result["errors"].items()
+    ]
+    return table(("Model", "steps", "number", "median error", "90 % below"), rows)
+
+
 SECTIONS = (
     ("Goals", goal_table),
     ("One sequence, and a prompt of 512, beside llama.cpp", compare_table),
@@ -236,6 +251,7 @@ SECTIONS = (
     ("Two ranks on two cores beside a process that computes without pause", busy_table),
     ("Start, with a KV cache of 240 MiB", start_table),
     ("A prompt of 2,048 tokens beside 16 streams", stall_table),
+    ("Steps as the cost model predicts them", prediction_table),
 )
 
 
