@@ -135,15 +135,20 @@ struct Timed {
   std::vector<Duration> times;
 };
 
+// Where no step takes memory, the worst ones are not longer than this: behind 131,072 positions
+// they would take a minute and tell no more.
+constexpr std::uint32_t kLongestTimed = 4096;
+
 // Memory first: what any step may need at most. These also wake threads and caches up.
-std::vector<Shape> Peaks(const WarmupShape& shape) {
-  const std::uint32_t longest = shape.max_sequence_length;
+std::vector<Shape> Peaks(const WarmupShape& shape, bool takes_memory) {
+  const std::uint32_t longest =
+      takes_memory ? shape.max_sequence_length : std::min(shape.max_sequence_length, kLongestTimed);
   const std::uint32_t chunk = std::min(shape.max_step_tokens, longest);
   const std::uint32_t rows = std::min(MostRows(shape), shape.max_step_tokens);
   const std::uint64_t fair = std::max<std::uint64_t>(DecodePositions(shape) / rows, 1);
   const auto full = static_cast<std::uint32_t>(std::min<std::uint64_t>(longest, fair)) - 1;
   std::vector<Shape> peaks = {{1, chunk, longest - chunk}, {rows, 1, full, false, true}};
-  if (shape.max_candidates > 0 && longest > 1) {
+  if (takes_memory && shape.max_candidates > 0 && longest > 1) {
     const std::uint32_t sequences = shape.max_candidate_rows / shape.max_candidates;
     peaks.push_back({sequences, shape.max_candidates, std::max(full, 1u), true});
     peaks.push_back({1, shape.max_candidates, longest - 1, true});
@@ -289,9 +294,9 @@ absl::StatusOr<bool> StillHolds(const WarmupControl& control, const RunStep& run
   return true;
 }
 
-absl::StatusOr<std::vector<Timed>> RunWorst(const WarmupShape& shape, const RunStep& run) {
+absl::StatusOr<std::vector<Timed>> RunWorst(const std::vector<Shape>& peaks, const RunStep& run) {
   std::vector<Timed> worst;
-  for (const Shape& step : Peaks(shape)) {
+  for (const Shape& step : peaks) {
     PENSTOCK_ASSIGN_OR_RETURN(const Duration time, run(step));
     if (!step.candidates) worst.push_back({SampleOf(step), {time}});
   }
@@ -306,18 +311,16 @@ absl::StatusOr<std::vector<StepTimeSample>> RunWarmup(const WarmupShape& shape, 
   PENSTOCK_RETURN_IF_ERROR(warmup.AllocateCache());
   const RunStep run = [&warmup](const Shape& step) { return warmup.Run(step); };
   const Time begin = control.clock();
-  bool worst_first = true;
-  if (!control.known.empty()) {
-    PENSTOCK_ASSIGN_OR_RETURN(worst_first, control.agree(backend.TakesMemoryInSteps()));
-  }
+  PENSTOCK_ASSIGN_OR_RETURN(const bool takes_memory, control.agree(backend.TakesMemoryInSteps()));
+  const std::vector<Shape> peaks = Peaks(shape, takes_memory);
   std::vector<Timed> worst;
-  if (worst_first) {
-    PENSTOCK_ASSIGN_OR_RETURN(worst, RunWorst(shape, run));
+  if (takes_memory) {
+    PENSTOCK_ASSIGN_OR_RETURN(worst, RunWorst(peaks, run));
   }
   PENSTOCK_ASSIGN_OR_RETURN(const bool holds, StillHolds(control, run));
   if (holds) return control.known;
-  if (!worst_first) {
-    PENSTOCK_ASSIGN_OR_RETURN(worst, RunWorst(shape, run));
+  if (!takes_memory) {
+    PENSTOCK_ASSIGN_OR_RETURN(worst, RunWorst(peaks, run));
   }
   return Sweep(shape, worst, begin, control, run);
 }

@@ -1,5 +1,6 @@
 // Runs the worst steps that the limits allow, before the group serves, so that memory which any
-// step will need is taken here; then times a sweep of steps, the cost model's calibration.
+// step will need is taken here (shorter ones where steps take none, Backend::TakesMemoryInSteps);
+// then times a sweep of steps, the cost model's calibration.
 //
 // The steps read and write a small cache whose blocks all sequences share; what they compute means
 // nothing. With world > 1 every rank must run the same warm-up at the same time.
@@ -61,8 +62,7 @@ struct WarmupControl {
 };
 
 // Allocates the small cache and leaves it allocated. Gives `known` itself where it still holds, by
-// two of its cheapest steps; the worst ones then run only if they take memory
-// (Backend::TakesMemoryInSteps).
+// two of its cheapest steps; the worst ones then run only if they take memory.
 absl::StatusOr<std::vector<StepTimeSample>> RunWarmup(const WarmupShape& shape, Backend& backend,
                                                       const WarmupControl& control);
 

@@ -154,9 +154,10 @@ TEST(Warmup, EndsTheSweepWhereTheRanksAgree) {
   FakeBackend backend(10);
   WarmupControl control = Always();
   int asked = 0;
-  // The first two questions are whether the worst steps told the extremes.
+  // The first three questions are whether steps take memory, and whether the worst ones told the
+  // extremes.
   control.agree = [&asked](bool mine) -> absl::StatusOr<bool> {
-    return asked++ < 2 ? mine : asked < 6;
+    return asked++ < 3 ? mine : asked < 7;
   };
   const auto samples = RunWarmup(Shape(), backend, control);
   ASSERT_TRUE(samples.ok());
@@ -262,6 +263,37 @@ TEST_F(WarmupOfAFreshProcess, MeasuresAllOnAMachineOfAnotherSpeed) {
     const auto samples = Run(other, known);
     EXPECT_NE(samples, known) << other / std::chrono::milliseconds(1);
     EXPECT_TRUE(ran_the_worst_);
+  }
+}
+
+// A model of 1.1 B parameters on two cores, made for 131,072 positions.
+TEST(Warmup, KeepsToItsTimeWhateverTheContextWhereStepsTakeNoMemory) {
+  for (const bool takes_memory : {false, true}) {
+    FakeBackend backend(10);
+    backend.takes_memory_in_steps = takes_memory;
+    Time now{};
+    backend.on_execute = [&](const RaggedBatch& batch) {
+      std::uint64_t positions = 0;
+      for (const RaggedSegment& segment : batch.segments) {
+        positions += segment.query_count * (1024u + segment.context_length);
+      }
+      now += positions * std::chrono::microseconds(4);
+    };
+    WarmupShape shape = Shape();
+    shape.max_step_tokens = 512;
+    shape.max_sequences = 64;
+    shape.max_sequence_length = 131'072;
+    shape.max_candidates = 4;
+    shape.max_candidate_rows = 8;
+    shape.pool_tokens = 500'000;
+    WarmupControl control = Always();
+    control.clock = [&now] { return now; };
+    const auto samples = RunWarmup(shape, backend, control);
+    ASSERT_TRUE(samples.ok()) << samples.status();
+    EXPECT_GE(samples->size(), 16u);
+    EXPECT_EQ(Ran(backend, 1, 512, 131'072 - 512), takes_memory);
+    EXPECT_EQ(Ran(backend, 1, 4, 131'071), takes_memory) << "candidates";
+    EXPECT_EQ(now - Time{} <= kWholeWarmupTime, !takes_memory);
   }
 }
 
