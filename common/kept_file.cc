@@ -117,17 +117,19 @@ bool IsKeptName(const fs::path& name, std::string_view suffix) {
 }
 
 std::string OpenKeptFolder(std::string_view option, std::string path) {
+  const std::string name(option);
   std::error_code ec;
   if (fs::create_directories(path, ec)) fs::permissions(path, fs::perms::owner_all, ec);
   struct stat info = {};
   if (::stat(path.c_str(), &info) != 0 || !S_ISDIR(info.st_mode)) {
-    log::Warn(
-        "`" + std::string(option) +
-        "` must be a folder or a path where one can be made; nothing is kept. Given: " + path);
+    const std::string why = ec ? " (" + ec.message() + ")" : "";
+    log::Warn("`" + name + "` must be a folder or a path where one can be made" + why +
+              "; nothing is kept. Given: " + path);
     return "";
   }
-  if (const std::string who = WhoElseWrites(info); !who.empty()) {
-    log::Warn("the folder of `" + std::string(option) + "`, " + path + ", " + who +
+  const bool others_cannot_remove = IsOurs(info) && (info.st_mode & S_ISVTX) != 0;
+  if (const std::string who = WhoElseWrites(info); !who.empty() && !others_cannot_remove) {
+    log::Warn("the folder of `" + name + "`, " + path + ", " + who +
               ": others can remove what is kept there; their own files are not used");
   }
   return path;

@@ -263,7 +263,9 @@ absl::StatusOr<WarmupReport> ModelEngine::Warmup() {
   if (!held && report.step_times.size() >= kLeastKept) table.Write(report.step_times);
   const auto spent = std::chrono::duration_cast<std::chrono::milliseconds>(SteadyNow() - begin);
   log::Info("warm-up: " + std::to_string(report.step_times.size()) +
-            (held ? " step times of an earlier start still hold, " : " step times measured, ") +
+            (held                    ? " step times of an earlier start still hold, "
+             : control.known.empty() ? " step times measured, "
+                                     : " step times measured, kept ones no longer hold, ") +
             std::to_string(spent.count()) + " ms");
   report.peak_memory_bytes = backend_->MemoryBytes();
   // The small cache goes before the real one comes, and what is free now says what really fits.

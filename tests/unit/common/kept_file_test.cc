@@ -126,19 +126,21 @@ TEST_F(KeptFolder, ThatIsAFileKeepsNothing) {
   for (const std::string& given : {path, path + "/below"}) {
     EXPECT_EQ(Open(given), "");
     EXPECT_THAT(warnings_, HasSubstr("`some-option` must be a folder or a path where one can be "
-                                     "made; nothing is kept. Given: " +
+                                     "made (Not a directory); nothing is kept. Given: " +
                                      given));
   }
 }
 
 TEST_F(KeptFolder, ThatOthersMayWriteIsUsedWithAWarning) {
   const std::string& folder = folder_.path();
-  ASSERT_EQ(::chmod(folder.c_str(), 01777), 0);
+  ASSERT_EQ(::chmod(folder.c_str(), 0777), 0);
   EXPECT_EQ(Open(folder), folder);
-  EXPECT_THAT(warnings_, HasSubstr(folder + ", may be written by everybody (mode 1777)"));
-  ASSERT_EQ(::chmod(folder.c_str(), 0755), 0);
-  EXPECT_EQ(Open(folder), folder);
-  EXPECT_EQ(warnings_, "");
+  EXPECT_THAT(warnings_, HasSubstr(folder + ", may be written by everybody (mode 0777)"));
+  for (const mode_t harmless : {0755, 01777}) {  // of a sticky folder others remove only their own
+    ASSERT_EQ(::chmod(folder.c_str(), harmless), 0);
+    EXPECT_EQ(Open(folder), folder);
+    EXPECT_EQ(warnings_, "");
+  }
   if (::geteuid() != 0) return;  // only root can give folders away
   ASSERT_EQ(::chown(folder.c_str(), 4321, 4321), 0);
   EXPECT_EQ(Open(folder), folder);
