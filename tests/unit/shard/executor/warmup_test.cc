@@ -292,7 +292,9 @@ TEST(Warmup, KeepsToItsTimeWhateverTheContextWhereStepsTakeNoMemory) {
     ASSERT_TRUE(samples.ok()) << samples.status();
     EXPECT_GE(samples->size(), 16u);
     EXPECT_EQ(Ran(backend, 1, 512, 131'072 - 512), takes_memory);
-    EXPECT_EQ(Ran(backend, 1, 4, 131'071), takes_memory) << "candidates";
+    EXPECT_EQ(std::any_of(backend.batches.begin(), backend.batches.end(),
+                          [](const auto& batch) { return batch.segments[0].candidates; }),
+              takes_memory);
     EXPECT_EQ(now - Time{} <= kWholeWarmupTime, !takes_memory);
   }
 }
