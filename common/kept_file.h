@@ -82,8 +82,8 @@ class UnfinishedFile {
 // Whether the name is that of a kept file with this suffix, finished or not.
 bool IsKeptName(const std::filesystem::path& name, std::string_view suffix);
 
-// The folder, made for this user alone where there is none. Where it can be none: nothing, and a
-// warning that names `option`. It is also one that others may write there: they can remove files.
+// The folder, made for this user alone where there is none. Where there can be none: nothing, and a
+// warning that names `option`. A warning, too, where others can remove what is kept there.
 std::string OpenKeptFolder(std::string_view option, std::string path);
 
 // Who but the user and root can write it: "belongs to user 7", "may be written by everybody (mode
