@@ -17,11 +17,11 @@
 #include "common/ids.h"
 #include "common/plan/grammar.h"
 #include "common/plan/sampling.h"
+#include "common/request/decision.h"
+#include "common/request/finish_reason.h"
+#include "common/request/request_class.h"
 #include "common/time.h"
 #include "router/telemetry/trace_context.h"
-#include "scheduler/decision_names.h"
-#include "scheduler/input.h"
-#include "scheduler/output.h"
 
 namespace penstock::router {
 
@@ -71,7 +71,7 @@ struct GenerationRequest {
   // true: the stop string stays in text and tokens are delivered as they come (TGI).
   // false: text is held back so that no part of a stop string is ever delivered (OpenAI).
   bool include_stop_text = false;
-  scheduler::Dialect dialect = scheduler::Dialect::kOther;
+  RequestClass request_class = RequestClass::kOther;
   std::int32_t priority = 0;           // larger is sooner; with --order priority
   std::uint32_t predicted_tokens = 0;  // the client's forecast of its output; 0 = none
   std::string tenant;
@@ -115,7 +115,7 @@ struct RequestTimings {
 };
 
 struct GenerationEnd {
-  scheduler::FinishReason reason = scheduler::FinishReason::kLength;
+  FinishReason reason = FinishReason::kLength;
   std::uint32_t generated_tokens = 0;
   std::uint32_t prompt_tokens = 0;
   std::uint32_t cached_tokens = 0;
@@ -223,7 +223,7 @@ struct RequestRecord {
   std::uint32_t generated_tokens = 0;
   std::uint32_t cached_tokens = 0;
   std::uint32_t preemptions = 0;
-  std::vector<scheduler::Decision> decisions;  // the newest ones, bounded
+  std::vector<Decision> decisions;  // the newest ones, bounded
   Time arrived;
 };
 

@@ -4,9 +4,10 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <string_view>
 
 #include "common/time.h"
-#include "scheduler/batch_splitter.h"
+#include "scheduler/step/batch_splitter.h"
 
 namespace penstock::scheduler {
 
@@ -56,5 +57,17 @@ struct Config {
 // One line with field, limit and value when the core cannot run with these settings. A Scheduler
 // must only be made from a configuration that passes.
 std::optional<std::string> WhyInvalid(const Config& config);
+
+constexpr std::string_view AdmissionName(Admission admission) {
+  switch (admission) {
+    case Admission::kGuaranteed:
+      return "guaranteed";
+    case Admission::kOptimistic:
+      return "optimistic";
+    case Admission::kMixed:
+      break;
+  }
+  return "mixed";
+}
 
 }  // namespace penstock::scheduler

@@ -6,7 +6,7 @@
 #include "scheduler/check.h"
 #include "scheduler/group_scheduler.h"
 #include "scheduler/mutant.h"
-#include "scheduler/optimistic_admission.h"
+#include "scheduler/admission/optimistic_admission.h"
 
 namespace penstock::scheduler {
 

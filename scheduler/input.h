@@ -13,12 +13,10 @@
 #include "common/plan/group.h"
 #include "common/plan/sampling.h"
 #include "common/plan/step_result.h"
+#include "common/request/request_class.h"
 #include "common/time.h"
 
 namespace penstock::scheduler {
-
-// Where a request came from: what optimistic admission expects of its length hangs on it.
-enum class Dialect : std::uint8_t { kOther, kTgi, kOpenAiChat, kOpenAiCompletion, kDjl };
 
 // A validated request. prompt.size() + max_new_tokens must fit the router's max_total_tokens; a
 // request that could never fit the group's pool is refused by the core with the numbers.
@@ -27,7 +25,7 @@ struct Arrival {
   std::vector<TokenId> prompt;       // not empty
   std::uint32_t max_new_tokens = 0;  // >= 1
   bool length_given = true;          // false: the client set no length, it is all that fits
-  Dialect dialect = Dialect::kOther;
+  RequestClass request_class = RequestClass::kOther;
   std::uint32_t predicted_tokens = 0;  // the client's forecast of its output; 0 = none
   std::uint32_t min_new_tokens = 0;
   SamplingParams sampling;

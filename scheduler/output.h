@@ -15,6 +15,8 @@
 #include "common/ids.h"
 #include "common/plan/step_plan.h"
 #include "common/plan/step_result.h"
+#include "common/request/decision.h"
+#include "common/request/finish_reason.h"
 #include "common/small_vector.h"
 #include "common/time.h"
 
@@ -45,8 +47,6 @@ struct PromptLogprobs {
   std::vector<float> logprobs;
 };
 
-enum class FinishReason : std::uint8_t { kEos, kLength, kStopToken, kStopString, kCancelled };
-
 struct Finished {
   FinishReason reason = FinishReason::kLength;
   std::uint32_t generated_tokens = 0;  // final count; a kStopString cuts to its token_count
@@ -70,54 +70,6 @@ struct Event {
   std::variant<Started, PromptLogprobs, Tokens, Finished, Failed> what;
 };
 
-// --- Decisions: why, for people. Kept per request in a ring and served at GET /requests/{id}.
-
-enum class DecisionKind : std::uint8_t {
-  kQueued,
-  kAdmitted,
-  kDeferred,
-  kChunked,
-  kSplit,
-  kPreempted,
-  kRefused,
-  kRetired,
-  kFinished,
-};
-
-constexpr std::size_t kDecisionKinds = 9;
-
-// What was short, when a decision says "not now".
-enum class Budget : std::uint8_t {
-  kNone,
-  kStepTokens,
-  kPrefillTokens,
-  kTotalTokens,
-  kBlocks,
-  kSlots,
-  kBatchSize,
-  kQueue,
-  kOrder,     // an earlier request must go first
-  kGroup,     // no group is up
-  kStepTime,  // in tokens: what fits into the target time of a step
-  kPrefix,    // prompt tokens that another request is about to compute
-  kJoinSize,  // requests that join together; TGI's waiting_served_ratio
-  kCells,     // of the padded KV layout, for the worst lengths of all rows (cell_bound.h)
-};
-constexpr std::size_t kBudgets = 14;
-
-struct Decision {
-  Time at;
-  RequestId request;
-  DecisionKind kind = DecisionKind::kQueued;
-  Budget short_of = Budget::kNone;
-  std::uint64_t needed = 0;         // in the budget's unit; kSplit: parts of the batch
-  std::uint64_t available = 0;      // kSplit: its part, from 0
-  std::optional<RequestId> behind;  // who holds what is needed, or goes first
-  std::optional<GroupId> group;     // where it has, or had, a place
-  std::optional<StepId> step;       // of that group
-};
-
-// State after a plan or result, for --step-log and the gauges.
 // What the prefix cache did.
 struct PrefixUse {
   std::uint64_t looked_up_tokens = 0;  // of those admitted, restarts too
@@ -136,6 +88,7 @@ struct PinChange {
   std::uint32_t blocks = 0;
 };
 
+// State after a plan or result, for --step-log and the gauges.
 struct StepInfo {
   GroupId group;
   StepId step;

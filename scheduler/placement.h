@@ -21,7 +21,7 @@
 
 #include "common/ids.h"
 #include "scheduler/config.h"
-#include "scheduler/shortage.h"
+#include "scheduler/admission/shortage.h"
 
 namespace penstock::scheduler {
 

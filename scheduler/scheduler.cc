@@ -12,11 +12,11 @@
 #include "scheduler/check.h"
 #include "scheduler/group_scheduler.h"
 #include "scheduler/mutant.h"
-#include "scheduler/order_policy.h"
-#include "scheduler/output_lengths.h"
+#include "scheduler/order/order_policy.h"
+#include "scheduler/admission/output_lengths.h"
 #include "scheduler/placement.h"
-#include "scheduler/prefix_order.h"
-#include "scheduler/request_queue.h"
+#include "scheduler/order/prefix_order.h"
+#include "scheduler/order/request_queue.h"
 
 namespace penstock::scheduler {
 

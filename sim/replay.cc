@@ -4,8 +4,8 @@
 #include <variant>
 
 #include "scheduler/check.h"
-#include "scheduler/input_log.h"
-#include "scheduler/output_digest.h"
+#include "scheduler/log/input_log.h"
+#include "scheduler/log/output_digest.h"
 #include "scheduler/scheduler.h"
 #include "sim/checker/checker.h"
 

@@ -219,7 +219,7 @@ class Draw {
       arrival.predicted_tokens = random_.Between(1, 3);
       arrival.prompt.resize(std::min<std::size_t>(arrival.prompt.size(), 12));
     }
-    arrival.dialect = static_cast<scheduler::Dialect>(random_.Below(5));
+    arrival.request_class = static_cast<RequestClass>(random_.Below(5));
     arrival.sampling.seed = random_.Next();
     if (Mix(arrival.sampling.seed) % 4 == 0) arrival.grammar = {GrammarSpec::Kind::kRegex, ".*"};
     if (random_.OneIn(6)) arrival.stop_token_ids = {static_cast<TokenId>(10 + random_.Below(20))};

@@ -4,7 +4,7 @@
 #include <array>
 
 #include "router/api/djl/errors.h"
-#include "router/api/json/writer.h"
+#include "router/json/writer.h"
 
 namespace penstock::router {
 namespace {

@@ -6,7 +6,7 @@
 #include <string_view>
 #include <utility>
 
-#include "router/api/json/writer.h"
+#include "router/json/writer.h"
 
 namespace penstock::router {
 namespace {

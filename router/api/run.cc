@@ -122,13 +122,13 @@ class Run final : public std::enable_shared_from_this<Run> {
     context_.metrics.TenantTokens(tenant_, end.prompt_tokens, end.generated_tokens);
     context_.metrics.RequestTimes(end.timings.validation, end.timings.queue, end.timings.inference,
                                   end.generated_tokens);
-    const scheduler::FinishReason reason = end.reason;
+    const FinishReason reason = end.reason;
     trace_.Ended(index, end, FinishName(reason));
     writer_->End(index, std::move(end));
     CandidateEnded(reason);
   }
 
-  void CandidateEnded(scheduler::FinishReason reason) {
+  void CandidateEnded(FinishReason reason) {
     if (++ended_ < candidates_.size()) return;
     over_ = true;
     // Counted first: whoever has read the end of the answer finds it counted.
@@ -166,7 +166,7 @@ class Run final : public std::enable_shared_from_this<Run> {
     }
     if (writer_->FailedAlone(index, api)) {
       ++failed_;
-      return CandidateEnded(scheduler::FinishReason::kCancelled);
+      return CandidateEnded(FinishReason::kCancelled);
     }
     losers = Over(api.message);
     context_.metrics.RequestFailed(RowOf(api.kind).name);
@@ -259,17 +259,17 @@ void RefuseRequest(ApiContext& context, Exchange& exchange, Dialect dialect,
   exchange.Respond(ErrorResponse(dialect, error));
 }
 
-std::string_view FinishName(scheduler::FinishReason reason) {
+std::string_view FinishName(FinishReason reason) {
   switch (reason) {
-    case scheduler::FinishReason::kEos:
+    case FinishReason::kEos:
       return "eos";
-    case scheduler::FinishReason::kLength:
+    case FinishReason::kLength:
       return "length";
-    case scheduler::FinishReason::kStopToken:
+    case FinishReason::kStopToken:
       return "stop_token";
-    case scheduler::FinishReason::kStopString:
+    case FinishReason::kStopString:
       return "stop_string";
-    case scheduler::FinishReason::kCancelled:
+    case FinishReason::kCancelled:
       break;
   }
   return "cancelled";

@@ -49,6 +49,6 @@ void StartRun(ApiContext& context, std::shared_ptr<Exchange> exchange, RunPlan p
 // Counts and answers a request that never reached the engine.
 void RefuseRequest(ApiContext& context, Exchange& exchange, Dialect dialect, const ApiError& error);
 
-std::string_view FinishName(scheduler::FinishReason reason);  // for metrics
+std::string_view FinishName(FinishReason reason);  // for metrics
 
 }  // namespace penstock::router

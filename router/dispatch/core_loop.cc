@@ -20,10 +20,10 @@
 #include "router/dispatch/execute_queue.h"
 #include "router/dispatch/step_log.h"
 #include "router/metrics/metrics.h"
-#include "scheduler/decision_names.h"
-#include "scheduler/input_log.h"
-#include "scheduler/order_policy.h"
-#include "scheduler/output_digest.h"
+#include "common/request/decision.h"
+#include "scheduler/log/input_log.h"
+#include "scheduler/order/order_policy.h"
+#include "scheduler/log/output_digest.h"
 #include "scheduler/scheduler.h"
 
 namespace penstock::router {
@@ -66,9 +66,9 @@ struct CoreLoop::Core {
   scheduler::Scheduler scheduler;
   scheduler::Outputs outputs;
   std::vector<scheduler::Event> events;
-  std::vector<scheduler::Decision> decisions;
+  std::vector<Decision> decisions;
   std::vector<scheduler::PinChange> pins;
-  std::array<std::uint32_t, scheduler::kBudgets> waiting_for{};  // as the gauges show it
+  std::array<std::uint32_t, kBudgets> waiting_for{};  // as the gauges show it
   std::optional<Time> wake_at;
   struct Group {
     std::unique_ptr<GroupLink> link;
@@ -321,22 +321,21 @@ void CoreLoop::ShowGauges() {
   metrics_.SetQueue(all.waiting, all.running);
   for (std::size_t i = 0; i < all.waiting_for.size(); ++i) {
     if (std::exchange(core_->waiting_for[i], all.waiting_for[i]) == all.waiting_for[i]) continue;
-    metrics_.SetWaitingFor(scheduler::BudgetName(static_cast<scheduler::Budget>(i)),
+    metrics_.SetWaitingFor(BudgetName(static_cast<Budget>(i)),
                            all.waiting_for[i]);
   }
   metrics_.SetBlocks(all.blocks_free, all.blocks_used, all.blocks_cached, all.blocks_retiring);
 }
 
 void CoreLoop::CountDecisions() {
-  using scheduler::DecisionKind;
-  std::array<std::uint64_t, scheduler::kDecisionKinds> counts{};
-  for (const scheduler::Decision& decision : core_->decisions) {
+  std::array<std::uint64_t, kDecisionKinds> counts{};
+  for (const Decision& decision : core_->decisions) {
     ++counts[static_cast<std::size_t>(decision.kind)];
   }
   for (std::size_t i = 0; i < counts.size(); ++i) {
     if (counts[i] == 0) continue;
     const auto kind = static_cast<DecisionKind>(i);
-    metrics_.Decisions(scheduler::DecisionName(kind), counts[i]);
+    metrics_.Decisions(DecisionName(kind), counts[i]);
     if (kind == DecisionKind::kPreempted) metrics_.Preempted(counts[i]);
     if (kind == DecisionKind::kAdmitted) {
       metrics_.Admitted(scheduler::AdmissionName(options_.scheduler.admission),

@@ -45,7 +45,7 @@ class CoreListener {
   virtual void OnPins(const std::vector<scheduler::PinChange>&) {}
   // After the plans of the same inputs were sent; events may be moved out. Must not block.
   virtual void OnOutputs(std::span<scheduler::Event> events,
-                         std::span<const scheduler::Decision> decisions) = 0;
+                         std::span<const Decision> decisions) = 0;
   // When OnOutputs wants to be called again although nothing new has come.
   virtual std::optional<Time> HoldsUntil() const { return std::nullopt; }
   // The group serves no more; failed requests are in an OnOutputs call before. Other groups are not

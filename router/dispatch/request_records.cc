@@ -53,9 +53,9 @@ void RequestRecords::SetState(RequestId request, const std::string& state) {
 }
 
 void RequestRecords::Take(std::span<const scheduler::Event> events,
-                          std::span<const scheduler::Decision> decisions) {
+                          std::span<const Decision> decisions) {
   const std::lock_guard lock(mutex_);
-  for (const scheduler::Decision& decision : decisions) {
+  for (const Decision& decision : decisions) {
     RequestRecord* record = At(decision.request);
     if (record == nullptr) continue;
     TakeDecision(*record, decision.kind);
@@ -68,12 +68,12 @@ void RequestRecords::Take(std::span<const scheduler::Event> events,
   for (const scheduler::Event& event : events) TakeEvent(event);
 }
 
-void RequestRecords::TakeDecision(RequestRecord& record, scheduler::DecisionKind kind) {
-  if (kind == scheduler::DecisionKind::kQueued) record.state = "queued";
-  if (kind == scheduler::DecisionKind::kPreempted) ++record.preemptions;
+void RequestRecords::TakeDecision(RequestRecord& record, DecisionKind kind) {
+  if (kind == DecisionKind::kQueued) record.state = "queued";
+  if (kind == DecisionKind::kPreempted) ++record.preemptions;
   // A first start is told by its event.
   const bool again = record.preemptions > 0;
-  if (kind == scheduler::DecisionKind::kAdmitted && again) record.state = "running";
+  if (kind == DecisionKind::kAdmitted && again) record.state = "running";
 }
 
 void RequestRecords::TakeEvent(const scheduler::Event& event) {
@@ -85,7 +85,7 @@ void RequestRecords::TakeEvent(const scheduler::Event& event) {
   } else if (const auto* tokens = std::get_if<scheduler::Tokens>(&event.what)) {
     record->generated_tokens += static_cast<std::uint32_t>(tokens->tokens.size());
   } else if (const auto* end = std::get_if<scheduler::Finished>(&event.what)) {
-    const bool cancelled = end->reason == scheduler::FinishReason::kCancelled;
+    const bool cancelled = end->reason == FinishReason::kCancelled;
     record->state = cancelled ? "cancelled" : "finished";
     record->generated_tokens = end->generated_tokens;
   } else if (std::holds_alternative<scheduler::Failed>(event.what)) {

@@ -35,7 +35,7 @@ class RequestRecords {
   void SetState(RequestId request, const std::string& state);
   // What the scheduler said, in order.
   void Take(std::span<const scheduler::Event> events,
-            std::span<const scheduler::Decision> decisions);
+            std::span<const Decision> decisions);
 
   // By client id (the tenant's newest of that name) or decimal request id. Another tenant's request
   // is not found.
@@ -43,7 +43,7 @@ class RequestRecords {
 
  private:
   RequestRecord* At(RequestId request);  // null when forgotten
-  static void TakeDecision(RequestRecord& record, scheduler::DecisionKind kind);
+  static void TakeDecision(RequestRecord& record, DecisionKind kind);
   void TakeEvent(const scheduler::Event& event);
 
   const std::size_t max_requests_;

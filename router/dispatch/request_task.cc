@@ -198,7 +198,7 @@ void RequestTask::Post(Prompt prompt) {
   arrival.prompt = std::move(prompt.ids);
   arrival.max_new_tokens = prompt.max_new_tokens;
   arrival.length_given = request_.max_new_tokens.has_value();
-  arrival.dialect = request_.dialect;
+  arrival.request_class = request_.request_class;
   arrival.predicted_tokens = request_.predicted_tokens;
   arrival.min_new_tokens = request_.min_new_tokens;
   arrival.sampling = request_.sampling;
@@ -267,11 +267,11 @@ void RequestTask::OnTokens(std::span<const SampledToken> tokens) {
 }
 
 void RequestTask::OnFinished(const scheduler::Finished& finished) {
-  if (finished.reason == scheduler::FinishReason::kCancelled) {
+  if (finished.reason == FinishReason::kCancelled) {
     ended_ = true;
     return;
   }
-  auto end = stream_->Finish(finished);
+  auto end = stream_->Finish(finished.reason, finished.generated_tokens);
   if (!end.ok()) return EndBroken(end.status());
   end->prompt_tokens = prompt_tokens_;
   end->cached_tokens = cached_tokens_;

@@ -221,7 +221,7 @@ class RouterEngine::Impl final : public CoreListener {
   }
 
   void OnOutputs(std::span<scheduler::Event> events,
-                 std::span<const scheduler::Decision> decisions) override {
+                 std::span<const Decision> decisions) override {
     const Time now = SteadyNow();
     if (!events.empty()) probe_.Used(now);
     records_.Take(events, decisions);

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "router/api/json/writer.h"
+#include "router/json/writer.h"
 
 namespace penstock::router {
 namespace {

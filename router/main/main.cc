@@ -12,7 +12,7 @@
 #include "common/options/values.h"
 #include "common/thread_priority.h"
 #include "common/version.h"
-#include "router/api/tgi/openapi.h"
+#include "router/api/tgi/docs/openapi.h"
 #include "router/main/app.h"
 
 int main(int argc, char** argv) {

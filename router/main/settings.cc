@@ -9,8 +9,8 @@
 #include "common/status.h"
 #include "common/version.h"
 #include "router/main/shard_addresses.h"
-#include "scheduler/decision_names.h"
-#include "scheduler/order_policy.h"
+#include "common/request/decision.h"
+#include "scheduler/order/order_policy.h"
 #include "scheduler/placement.h"
 
 namespace penstock::router {

@@ -114,13 +114,13 @@ bool TextStream::EndsGeneration(TokenId id) const {
   return std::find(options_.end_ids.begin(), options_.end_ids.end(), id) != options_.end_ids.end();
 }
 
-absl::StatusOr<GenerationEnd> TextStream::Finish(const scheduler::Finished& finished) {
-  using scheduler::FinishReason;
+absl::StatusOr<GenerationEnd> TextStream::Finish(FinishReason reason,
+                                                 std::uint32_t generated_tokens) {
   GenerationEnd end;
-  end.reason = finished.reason;
-  end.generated_tokens = finished.generated_tokens;
-  const bool ended_with_it = match_ && finished.reason != FinishReason::kStopString &&
-                             finished.generated_tokens <= match_->token_count;
+  end.reason = reason;
+  end.generated_tokens = generated_tokens;
+  const bool ended_with_it =
+      match_ && reason != FinishReason::kStopString && generated_tokens <= match_->token_count;
   if (match_ && !(options_.include_stop_text && ended_with_it)) {
     end.reason = FinishReason::kStopString;
     end.generated_tokens = match_->token_count;

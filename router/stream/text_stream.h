@@ -58,7 +58,7 @@ class TextStream {
 
   // The core's end. Gives reason, generated_tokens, tail, text and stop; the caller fills in the
   // rest. The tail belongs to the last token. Once.
-  absl::StatusOr<GenerationEnd> Finish(const scheduler::Finished& finished);
+  absl::StatusOr<GenerationEnd> Finish(FinishReason reason, std::uint32_t generated_tokens);
 
   std::uint32_t generated_tokens() const { return count_; }
 

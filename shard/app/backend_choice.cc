@@ -7,8 +7,8 @@
 #include "common/log.h"
 #include "common/status.h"
 #include "shard/backend/cpu/cpu_backend.h"
-#include "shard/backend/cpu/numa.h"
-#include "shard/backend/cpu/worker_pool.h"
+#include "shard/backend/cpu/threads/numa.h"
+#include "shard/backend/cpu/threads/worker_pool.h"
 #include "shard/backend/reference/reference_backend.h"
 #include "shard/executor/free_memory.h"
 

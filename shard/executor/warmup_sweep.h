@@ -1,4 +1,4 @@
-// Which steps a warm-up times, so that the cost model (scheduler/cost_terms.h) can be fitted:
+// Which steps a warm-up times, so that the cost model (scheduler/cost/cost_terms.h) can be fitted:
 // prompts alone, decode batches by context, chunks behind a cached prefix, prompts beside decodes;
 // powers of two up to what the group's limits allow, at most 32 of them. Torch-free: the simulated
 // shard answers for the same steps.

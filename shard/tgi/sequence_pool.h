@@ -14,8 +14,8 @@
 #include <vector>
 
 #include "common/ids.h"
-#include "scheduler/block_pool.h"
-#include "scheduler/slot_pool.h"
+#include "scheduler/kv/block_pool.h"
+#include "scheduler/kv/slot_pool.h"
 
 namespace penstock::shard {
 

@@ -68,9 +68,9 @@ class Checker {
 
   // Decisions and plans of one input, in the order in which they were made.
   void WalkOutputs(const scheduler::Outputs& out);
-  void TakeDecision(const scheduler::Decision& decision);
-  void TakeAdmission(const scheduler::Decision& decision, Request& request);
-  void TakePreemption(const scheduler::Decision& decision, Request& request);
+  void TakeDecision(const Decision& decision);
+  void TakeAdmission(const Decision& decision, Request& request);
+  void TakePreemption(const Decision& decision, Request& request);
   void CountOvertakes(const Request& admitted);
   // G6 in steps, where the bound is simple: first come, first served, full reservations.
   std::uint64_t MostSteps() const;

@@ -12,7 +12,6 @@ using scheduler::Event;
 using scheduler::Failed;
 using scheduler::FailureKind;
 using scheduler::Finished;
-using scheduler::FinishReason;
 using scheduler::PromptLogprobs;
 using scheduler::Started;
 using scheduler::Tokens;

@@ -21,7 +21,7 @@ class EventOracle {
 
   // A result for the request's sequence, which neither the client nor a cancel has ended.
   void ExpectResult(RequestModel& request, const SequenceResult& result);
-  void ExpectEnd(RequestModel& request, scheduler::FinishReason reason, std::uint32_t tokens);
+  void ExpectEnd(RequestModel& request, FinishReason reason, std::uint32_t tokens);
   void ExpectFailure(RequestModel& request, scheduler::FailureKind kind);
   // It may fail so, or go on.
   void AllowFailure(const RequestModel& request, scheduler::FailureKind kind);

@@ -124,7 +124,7 @@ class Fleet {
     for (const scheduler::Event& event : out_.events) {
       std::visit([&](const auto& what) { On(event.request, what); }, event.what);
     }
-    for (const scheduler::Decision& decision : out_.decisions) Note(decision);
+    for (const Decision& decision : out_.decisions) Note(decision);
     for (const scheduler::StepInfo& info : out_.steps) Note(info);
     for (const scheduler::PlanOut& plan : out_.plans) Send(plan);
     if (out_.wake_at) timeline_.At(*out_.wake_at, Wake{});
@@ -135,10 +135,10 @@ class Fleet {
     timeline_.At(done.at, scheduler::StepDone{out.group, std::move(done.result)});
   }
 
-  void Note(const scheduler::Decision& decision) {
-    if (decision.kind == scheduler::DecisionKind::kPreempted) {
+  void Note(const Decision& decision) {
+    if (decision.kind == DecisionKind::kPreempted) {
       ++Record(decision.request).preemptions;
-    } else if (decision.kind == scheduler::DecisionKind::kAdmitted && options_.padded_batches) {
+    } else if (decision.kind == DecisionKind::kAdmitted && options_.padded_batches) {
       batch_.Join(decision.request.value() - 1);
     }
   }

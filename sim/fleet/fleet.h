@@ -16,7 +16,7 @@
 #include "common/plan/group.h"
 #include "common/time.h"
 #include "scheduler/config.h"
-#include "scheduler/step_shape.h"
+#include "scheduler/step/step_shape.h"
 #include "sim/trace/trace.h"
 
 namespace penstock::sim {

@@ -8,7 +8,7 @@
 #include <utility>
 #include <vector>
 
-#include "scheduler/step_shape.h"
+#include "scheduler/step/step_shape.h"
 #include "sim/sim_group.h"
 
 namespace penstock::sim {

@@ -34,7 +34,7 @@ ARROWS = {
         "tools",
     },
 }
-EXTRA_FILES = {"shard": {"scheduler/block_pool.h", "scheduler/slot_pool.h"}}
+EXTRA_FILES = {"shard": {"scheduler/kv/block_pool.h", "scheduler/kv/slot_pool.h"}}
 # Folder -> folders that its parent may know and it may not.
 FORBIDDEN = {
     "router/http": ("router/api", "router/dispatch", "router/stream", "scheduler", "text", "proto"),

@@ -64,8 +64,8 @@ def test_layering_passes_what_the_design_allows(tmp_path):
             tmp_path,
             {
                 "common/ids.h": "#include <cstdint>\n",
-                "scheduler/block_pool.h": '#include "common/ids.h"\n',
-                "shard/cache/x.cc": '#include "scheduler/block_pool.h"\n#include "penstock/v1/shard.pb.h"\n',
+                "scheduler/kv/block_pool.h": '#include "common/ids.h"\n',
+                "shard/cache/x.cc": '#include "scheduler/kv/block_pool.h"\n#include "penstock/v1/shard.pb.h"\n',
                 "shard/backend/reference/ops.cc": "#include <ATen/core/Tensor.h>\n",
                 "router/a.cc": '// #include "tools/no.h"\n#include "absl/status/status.h"\n',
             },

@@ -3,7 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "scheduler/input_log.h"
+#include "scheduler/log/input_log.h"
 #include "sim/run.h"
 #include "sim/scenario.h"
 

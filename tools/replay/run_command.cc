@@ -10,7 +10,7 @@
 #include "common/options/spec.h"
 #include "common/options/values.h"
 #include "common/status.h"
-#include "scheduler/output_digest.h"
+#include "scheduler/log/output_digest.h"
 #include "sim/describe.h"
 #include "sim/replay.h"
 #include "tools/replay/commands.h"

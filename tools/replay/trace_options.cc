@@ -7,9 +7,9 @@
 
 #include "common/options/values.h"
 #include "common/status.h"
-#include "scheduler/decision_names.h"
-#include "scheduler/machine_model.h"
-#include "scheduler/order_policy.h"
+#include "common/request/decision.h"
+#include "scheduler/cost/machine_model.h"
+#include "scheduler/order/order_policy.h"
 #include "scheduler/placement.h"
 #include "sim/trace/read_trace.h"
 #include "sim/trace/shape_trace.h"

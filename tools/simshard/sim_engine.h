@@ -14,7 +14,7 @@
 #include <vector>
 
 #include "common/time.h"
-#include "scheduler/machine_model.h"
+#include "scheduler/cost/machine_model.h"
 #include "shard/executor/slot_table.h"
 #include "shard/service/step_engine.h"
 #include "text/tokenizer.h"

@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "scheduler/batch_splitter.h"
+#include "scheduler/step/batch_splitter.h"
 
 namespace penstock::split {
 

@@ -2,8 +2,8 @@
 
 #include <utility>
 
-#include "router/api/json/writer.h"
-#include "router/api/tgi/tokens.h"
+#include "router/json/writer.h"
+#include "router/api/tgi/generate/tokens.h"
 
 namespace penstock::router::djl {
 

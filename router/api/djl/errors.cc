@@ -1,6 +1,6 @@
 #include "router/api/djl/errors.h"
 
-#include "router/api/json/writer.h"
+#include "router/json/writer.h"
 
 namespace penstock::router::djl {
 

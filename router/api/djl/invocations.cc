@@ -5,7 +5,7 @@
 
 #include "router/api/djl/flow.h"
 #include "router/api/djl/handlers.h"
-#include "router/api/json/reader.h"
+#include "router/json/reader.h"
 #include "router/api/openai/handlers.h"
 #include "router/api/tgi/handlers.h"
 

@@ -2,7 +2,7 @@
 
 #include <utility>
 
-#include "router/api/json/writer.h"
+#include "router/json/writer.h"
 
 namespace penstock::router::djl {
 namespace {
@@ -187,7 +187,7 @@ std::variant<std::vector<GenerationRequest>, ApiError> Lower(const ApiContext& c
   lowered.asked_sampling = p.do_sample;
   lowered.sampling.watermark = p.watermark;
   lowered.include_stop_text = p.include_stop_str_in_output;
-  lowered.dialect = scheduler::Dialect::kDjl;
+  lowered.request_class = RequestClass::kDjl;
   const auto formatter = FormatterOf(options, request);
   const bool streams = std::holds_alternative<Formatter>(formatter) &&
                        std::get<Formatter>(formatter) != Formatter::kJson;

@@ -1,7 +1,7 @@
 #include <utility>
 
 #include "router/api/djl/answer.h"
-#include "router/api/json/writer.h"
+#include "router/json/writer.h"
 
 namespace penstock::router::djl {
 namespace {

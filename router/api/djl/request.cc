@@ -2,7 +2,7 @@
 
 #include <array>
 
-#include "router/api/json/schema.h"
+#include "router/json/schema.h"
 
 namespace penstock::router::djl {
 namespace {

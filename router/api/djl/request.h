@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "router/api/errors.h"
-#include "router/api/json/fields.h"
+#include "router/json/fields.h"
 
 namespace penstock::router::djl {
 

@@ -2,7 +2,7 @@
 #include <utility>
 
 #include "router/api/djl/answer.h"
-#include "router/api/json/writer.h"
+#include "router/json/writer.h"
 #include "router/api/sse.h"
 
 namespace penstock::router::djl {

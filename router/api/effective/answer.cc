@@ -5,7 +5,7 @@
 #include <string>
 #include <utility>
 
-#include "router/api/json/writer.h"
+#include "router/json/writer.h"
 
 namespace penstock::router::effective {
 namespace {

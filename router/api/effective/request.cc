@@ -3,8 +3,8 @@
 #include <array>
 #include <span>
 
-#include "router/api/json/fields.h"
-#include "router/api/json/schema.h"
+#include "router/json/fields.h"
+#include "router/json/schema.h"
 
 namespace penstock::router::effective {
 namespace {

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <chrono>
 
-#include "router/api/json/writer.h"
+#include "router/json/writer.h"
 
 namespace penstock::router::effective {
 namespace {

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "router/api/errors.h"
-#include "router/api/json/writer.h"
+#include "router/json/writer.h"
 #include "router/api/native/handlers.h"
 
 namespace penstock::router::native {

@@ -2,7 +2,7 @@
 #include <string_view>
 #include <utility>
 
-#include "router/api/json/writer.h"
+#include "router/json/writer.h"
 #include "router/api/native/handlers.h"
 
 namespace penstock::router::native {

@@ -3,17 +3,12 @@
 #include <utility>
 
 #include "router/api/errors.h"
-#include "router/api/json/writer.h"
+#include "router/json/writer.h"
 #include "router/api/native/handlers.h"
 
 namespace penstock::router::native {
 namespace {
 
-using scheduler::Budget;
-using scheduler::BudgetName;
-using scheduler::Decision;
-using scheduler::DecisionKind;
-using scheduler::DecisionName;
 
 void AppendDecision(std::string& out, const Decision& decision, Time arrived) {
   const double milliseconds =

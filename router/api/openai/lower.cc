@@ -4,9 +4,9 @@
 #include <optional>
 #include <utility>
 
-#include "router/api/json/reader.h"
-#include "router/api/json/unicode.h"
-#include "router/api/json/writer.h"
+#include "router/json/reader.h"
+#include "router/json/unicode.h"
+#include "router/json/writer.h"
 #include "router/api/openai/response_format.h"
 
 namespace penstock::router::openai {
@@ -245,7 +245,7 @@ Lowered LowerChat(const ApiContext& context, const ChatRequest& request,
   if (request.chat_template_kwargs) chat.kwargs_json = request.chat_template_kwargs->text;
   chat.add_generation_prompt = request.add_generation_prompt;
   lowered.prompt = std::move(chat);
-  lowered.dialect = scheduler::Dialect::kOpenAiChat;
+  lowered.request_class = RequestClass::kOpenAiChat;
   lowered.add_special_tokens = false;  // the template writes them
   lowered.exact_length = true;
   lowered.max_new_tokens =
@@ -265,7 +265,7 @@ Lowered LowerCompletion(const ApiContext& context, const CompletionRequest& requ
   GenerationRequest lowered = LowerCommon(request, client_id);
   lowered.exact_length = true;
   lowered.max_new_tokens = request.max_tokens.value_or(kCompletionTokens);
-  lowered.dialect = scheduler::Dialect::kOpenAiCompletion;
+  lowered.request_class = RequestClass::kOpenAiCompletion;
   if (request.logprobs) {
     lowered.logprobs = {LogprobRequest::Kind::kRaw, *request.logprobs, false};
   }

@@ -2,8 +2,8 @@
 #include <utility>
 
 #include "router/api/errors.h"
-#include "router/api/json/unicode.h"
-#include "router/api/json/writer.h"
+#include "router/json/unicode.h"
+#include "router/json/writer.h"
 #include "router/api/openai/handlers.h"
 #include "router/api/openai/lower.h"
 

@@ -4,8 +4,8 @@
 #include <cmath>
 #include <ctime>
 
-#include "router/api/json/unicode.h"
-#include "router/api/json/writer.h"
+#include "router/json/unicode.h"
+#include "router/json/writer.h"
 
 namespace penstock::router::openai {
 namespace {
@@ -55,14 +55,14 @@ std::string AnswerPrefix(const AnswerStyle& style, std::string_view object) {
   return out + ",\"choices\":[";
 }
 
-std::string_view FinishReasonName(scheduler::FinishReason reason) {
+std::string_view FinishReasonName(FinishReason reason) {
   switch (reason) {
-    case scheduler::FinishReason::kEos:
-    case scheduler::FinishReason::kStopToken:
-    case scheduler::FinishReason::kStopString:
+    case FinishReason::kEos:
+    case FinishReason::kStopToken:
+    case FinishReason::kStopString:
       return "stop";
-    case scheduler::FinishReason::kLength:
-    case scheduler::FinishReason::kCancelled:
+    case FinishReason::kLength:
+    case FinishReason::kCancelled:
       break;
   }
   return "length";

@@ -13,7 +13,7 @@ namespace penstock::router::openai {
 // {"id":…,"object":…,"created":…,"model":…,"system_fingerprint":…,"choices":[
 std::string AnswerPrefix(const AnswerStyle& style, std::string_view object);
 
-std::string_view FinishReasonName(scheduler::FinishReason reason);
+std::string_view FinishReasonName(FinishReason reason);
 
 // Token counts of all choices; a prompt with several choices counts once.
 struct Usage {

@@ -1,6 +1,6 @@
 #include <utility>
 
-#include "router/api/json/writer.h"
+#include "router/json/writer.h"
 #include "router/api/openai/answer.h"
 #include "router/api/openai/parts.h"
 
@@ -26,7 +26,7 @@ class PlainAnswer final : public AnswerWriter {
 
   void End(std::size_t index, GenerationEnd end) override {
     Logprobs& logprobs = choices_[index].logprobs;
-    if (end.reason == scheduler::FinishReason::kStopString) {
+    if (end.reason == FinishReason::kStopString) {
       logprobs.Drop();
     } else {
       logprobs.Commit();

@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "router/api/errors.h"
-#include "router/api/json/fields.h"
+#include "router/json/fields.h"
 #include "router/engine.h"
 
 namespace penstock::router::openai {

@@ -5,7 +5,7 @@
 #include <string_view>
 #include <utility>
 
-#include "router/api/json/reader.h"
+#include "router/json/reader.h"
 
 namespace penstock::router::openai {
 namespace {

@@ -6,7 +6,7 @@
 #include <variant>
 
 #include "router/api/errors.h"
-#include "router/api/json/fields.h"
+#include "router/json/fields.h"
 #include "router/engine.h"
 
 namespace penstock::router::openai {

@@ -1,6 +1,6 @@
 #include <utility>
 
-#include "router/api/json/writer.h"
+#include "router/json/writer.h"
 #include "router/api/openai/answer.h"
 #include "router/api/openai/parts.h"
 #include "router/api/sse.h"
@@ -34,7 +34,7 @@ class StreamAnswer final : public AnswerWriter {
   void End(std::size_t index, GenerationEnd end) override {
     Open(index);
     Choice& choice = choices_[index];
-    if (end.reason == scheduler::FinishReason::kStopString) {
+    if (end.reason == FinishReason::kStopString) {
       choice.logprobs.Drop();
     } else {
       choice.logprobs.Commit();
@@ -112,7 +112,7 @@ class StreamAnswer final : public AnswerWriter {
     pending_ += suffix_;
   }
 
-  void AppendFinish(std::size_t index, scheduler::FinishReason reason) {
+  void AppendFinish(std::size_t index, FinishReason reason) {
     BeginChoice(index);
     pending_ += style_.chat ? "\"delta\":{}" : "\"text\":\"\"";
     pending_.append(",\"logprobs\":").append(choices_[index].logprobs.Take());

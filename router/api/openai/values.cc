@@ -5,8 +5,8 @@
 #include <string>
 #include <utility>
 
-#include "router/api/json/fields.h"
-#include "router/api/json/writer.h"
+#include "router/json/fields.h"
+#include "router/json/writer.h"
 
 namespace penstock::router::openai {
 namespace {

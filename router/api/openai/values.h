@@ -4,7 +4,7 @@
 
 #include <string_view>
 
-#include "router/api/json/reader.h"
+#include "router/json/reader.h"
 #include "router/api/openai/request.h"
 
 namespace penstock::router::openai {

@@ -1,4 +1,4 @@
-#include "router/api/json/writer.h"
+#include "router/json/writer.h"
 #include "router/api/tgi/handlers.h"
 
 namespace penstock::router::tgi {

@@ -1,8 +1,8 @@
 #include <utility>
 
-#include "router/api/json/writer.h"
+#include "router/json/writer.h"
 #include "router/api/run.h"
-#include "router/api/tgi/chat_prepare.h"
+#include "router/api/tgi/chat/chat_prepare.h"
 #include "router/api/tgi/handlers.h"
 #include "router/http/back_thread.h"
 

@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "shard/backend/cpu/step_runner.h"
-#include "shard/backend/cpu/work_split.h"
+#include "shard/backend/cpu/threads/work_split.h"
 
 namespace penstock::shard::cpu {
 

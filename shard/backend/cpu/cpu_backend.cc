@@ -10,12 +10,12 @@
 
 #include "common/status.h"
 #include "shard/backend/batch_check.h"
-#include "shard/backend/cpu/kv_cache.h"
+#include "shard/backend/cpu/cache/kv_cache.h"
 #include "shard/backend/cpu/stages.h"
 #include "shard/backend/cpu/step_buffers.h"
 #include "shard/backend/cpu/step_runner.h"
-#include "shard/backend/cpu/weight_store.h"
-#include "shard/backend/cpu/worker_pool.h"
+#include "shard/backend/cpu/weights/weight_store.h"
+#include "shard/backend/cpu/threads/worker_pool.h"
 #include "shard/model/rope_table.h"
 #include "shard/parallel/communicator.h"
 

@@ -33,7 +33,7 @@
 #include <string>
 
 #include "shard/backend/backend.h"
-#include "shard/backend/cpu/numa.h"
+#include "shard/backend/cpu/threads/numa.h"
 #include "shard/cache/paged/kv_type.h"
 #include "shard/model/program.h"
 #include "shard/weights/loader.h"

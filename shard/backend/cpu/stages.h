@@ -9,7 +9,7 @@
 
 #include "common/dtype.h"
 #include "shard/backend/cpu/kernels.h"
-#include "shard/backend/cpu/weight_store.h"
+#include "shard/backend/cpu/weights/weight_store.h"
 #include "shard/model/program.h"
 
 namespace penstock::shard::cpu {

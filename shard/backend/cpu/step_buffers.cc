@@ -5,9 +5,9 @@
 #include <utility>
 
 #include "common/status.h"
-#include "shard/backend/cpu/attention_plan.h"
-#include "shard/backend/cpu/first_touch.h"
-#include "shard/backend/cpu/work_split.h"
+#include "shard/backend/cpu/attention/attention_plan.h"
+#include "shard/backend/cpu/cache/first_touch.h"
+#include "shard/backend/cpu/threads/work_split.h"
 
 namespace penstock::shard::cpu {
 namespace {

@@ -11,7 +11,7 @@
 
 #include "shard/backend/backend.h"
 #include "shard/backend/cpu/kernels.h"
-#include "shard/backend/cpu/worker_pool.h"
+#include "shard/backend/cpu/threads/worker_pool.h"
 #include "shard/model/program.h"
 #include "shard/weights/memory_region.h"
 

@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <cstring>
 
-#include "shard/backend/cpu/attention_stage.h"
-#include "shard/backend/cpu/work_split.h"
+#include "shard/backend/cpu/attention/attention_stage.h"
+#include "shard/backend/cpu/threads/work_split.h"
 
 namespace penstock::shard::cpu {
 

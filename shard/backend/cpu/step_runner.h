@@ -11,13 +11,13 @@
 #include <vector>
 
 #include "shard/backend/backend.h"
-#include "shard/backend/cpu/attention_plan.h"
-#include "shard/backend/cpu/kv_cache.h"
-#include "shard/backend/cpu/shared_work.h"
+#include "shard/backend/cpu/attention/attention_plan.h"
+#include "shard/backend/cpu/cache/kv_cache.h"
+#include "shard/backend/cpu/threads/shared_work.h"
 #include "shard/backend/cpu/stages.h"
 #include "shard/backend/cpu/step_buffers.h"
-#include "shard/backend/cpu/weight_store.h"
-#include "shard/backend/cpu/worker_pool.h"
+#include "shard/backend/cpu/weights/weight_store.h"
+#include "shard/backend/cpu/threads/worker_pool.h"
 #include "shard/model/rope_table.h"
 #include "shard/parallel/communicator.h"
 

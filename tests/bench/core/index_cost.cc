@@ -6,7 +6,7 @@
 #include <utility>
 #include <vector>
 
-#include "scheduler/prefix_index.h"
+#include "scheduler/kv/prefix_index.h"
 
 namespace penstock::bench {
 namespace {

@@ -5,7 +5,7 @@
 #include <utility>
 #include <vector>
 
-#include "scheduler/batch_splitter.h"
+#include "scheduler/step/batch_splitter.h"
 
 namespace penstock::bench {
 

@@ -1,4 +1,4 @@
-// What it costs to split one decode batch (scheduler/batch_splitter.h).
+// What it costs to split one decode batch (scheduler/step/batch_splitter.h).
 #pragma once
 
 #include <cstdint>

@@ -16,10 +16,10 @@
 #include <string>
 #include <vector>
 
-#include "shard/backend/cpu/attention_plan.h"
-#include "shard/backend/cpu/attention_stage.h"
+#include "shard/backend/cpu/attention/attention_plan.h"
+#include "shard/backend/cpu/attention/attention_stage.h"
 #include "shard/backend/cpu/isa.h"
-#include "shard/backend/cpu/kv_cache.h"
+#include "shard/backend/cpu/cache/kv_cache.h"
 #include "shard/backend/cpu/step_buffers.h"
 #include "tests/bench/cpu/machine_peaks.h"
 

@@ -6,7 +6,7 @@
 
 #include "common/dtype.h"
 #include "shard/backend/cpu/kernels.h"
-#include "shard/backend/cpu/worker_pool.h"
+#include "shard/backend/cpu/threads/worker_pool.h"
 #include "shard/weights/memory_region.h"
 
 namespace penstock::shard::cpu {

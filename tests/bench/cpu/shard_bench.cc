@@ -24,7 +24,7 @@
 #include "common/options/values.h"
 #include "shard/app/platform.h"
 #include "shard/app/shard_options.h"
-#include "shard/backend/cpu/coded_block.h"
+#include "shard/backend/cpu/weights/coded_block.h"
 #include "tests/bench/cpu/engine_driver.h"
 #include "tests/bench/cpu/machine_peaks.h"
 #include "tests/bench/cpu/roofline.h"

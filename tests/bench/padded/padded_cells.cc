@@ -16,8 +16,8 @@
 #include <string>
 #include <vector>
 
-#include "scheduler/block_table.h"
-#include "scheduler/decode_groups.h"
+#include "scheduler/kv/block_table.h"
+#include "scheduler/step/decode_groups.h"
 
 namespace penstock {
 namespace {

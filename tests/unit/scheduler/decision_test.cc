@@ -6,7 +6,7 @@
 #include <map>
 #include <optional>
 
-#include "scheduler/order_policy.h"
+#include "scheduler/order/order_policy.h"
 #include "tests/unit/scheduler/harness.h"
 
 namespace penstock::scheduler {

@@ -1,4 +1,4 @@
-#include "scheduler/guaranteed_admission.h"
+#include "scheduler/admission/guaranteed_admission.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -8,7 +8,7 @@
 #include <utility>
 #include <variant>
 
-#include "scheduler/input_log.h"
+#include "scheduler/log/input_log.h"
 #include "scheduler/scheduler.h"
 
 namespace penstock::bench::effective {

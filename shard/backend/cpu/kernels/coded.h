@@ -5,7 +5,7 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "shard/backend/cpu/coded_block.h"
+#include "shard/backend/cpu/weights/coded_block.h"
 #include "shard/backend/cpu/kernels/gemm_tile.h"
 
 namespace penstock::shard::cpu {

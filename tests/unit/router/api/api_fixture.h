@@ -55,14 +55,14 @@ class ApiTest : public ::testing::Test {
   }
 
   // Answers every request with these tokens (ids 1, 2, …, logprob -0.25 k) and then ends it.
-  void AnswerWith(std::vector<std::string> texts, scheduler::FinishReason reason) {
+  void AnswerWith(std::vector<std::string> texts, FinishReason reason) {
     engine_.script = [texts, reason](const GenerationRequest& request) {
       return Events(texts, reason, request.seed.value_or(7), request.sampling.do_sample);
     };
   }
 
   static std::vector<GenerationEvent> Events(const std::vector<std::string>& texts,
-                                             scheduler::FinishReason reason, std::uint64_t seed,
+                                             FinishReason reason, std::uint64_t seed,
                                              bool sampled) {
     std::vector<GenerationEvent> events;
     events.emplace_back(GenerationStart{RequestId(1), 5, 21, seed, {}});

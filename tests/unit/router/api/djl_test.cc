@@ -3,7 +3,6 @@
 namespace penstock::router {
 namespace {
 
-using scheduler::FinishReason;
 using ::testing::HasSubstr;
 using testing::RawResponse;
 
@@ -44,7 +43,7 @@ TEST_F(DjlTest, DefaultsAreTheSequenceSchedulers) {
   EXPECT_EQ(plain.max_new_tokens, 30u);
   EXPECT_FALSE(plain.sampling.do_sample);
   EXPECT_EQ(plain.sampling.penalty_alpha, 0.0f);
-  EXPECT_EQ(plain.dialect, scheduler::Dialect::kDjl);
+  EXPECT_EQ(plain.request_class, RequestClass::kDjl);
   const SamplingParams sampled =
       Lowered(R"({"inputs":"a","parameters":{"do_sample":true}})").sampling;
   EXPECT_TRUE(sampled.do_sample);

@@ -19,14 +19,14 @@ class EffectiveTest : public ApiTest {
 };
 
 TEST_F(EffectiveTest, CompletionIsThePromptAndWhatFollows) {
-  AnswerWith({" a", " b", " c"}, scheduler::FinishReason::kLength);
+  AnswerWith({" a", " b", " c"}, FinishReason::kLength);
   const auto response = Post("/inference", R"({"prompt":"hi","num_tokens":3})");
   EXPECT_EQ(response.status, 200);
   EXPECT_EQ(response.body, R"({"completion":"hi a b c"})");
 }
 
 TEST_F(EffectiveTest, AsksForExactlyNumTokensPastTheEndToken) {
-  AnswerWith({" a", " b"}, scheduler::FinishReason::kLength);
+  AnswerWith({" a", " b"}, FinishReason::kLength);
   Post("/inference", R"({"prompt":"hi","num_tokens":2,"seed":9})");
   const auto call = engine_.WaitForCall();
   ASSERT_TRUE(call.has_value());
@@ -40,7 +40,7 @@ TEST_F(EffectiveTest, AsksForExactlyNumTokensPastTheEndToken) {
 }
 
 TEST_F(EffectiveTest, DetailsHaveTheTokenIds) {
-  AnswerWith({" a", " b"}, scheduler::FinishReason::kLength);
+  AnswerWith({" a", " b"}, FinishReason::kLength);
   const auto response =
       Post("/inference", R"({"prompt":"hi","num_tokens":2,"seed":9,"details":true})");
   const auto details = boost::json::parse(response.body).at("details");
@@ -78,7 +78,7 @@ TEST_F(EffectiveTest, StatsAreThereBeforeTheFirstRequest) {
 
 TEST_F(EffectiveTest, StatsCountAnsweredRequestsUntilTheReset) {
   api_.batching = "static";
-  AnswerWith({" a", " b", " c"}, scheduler::FinishReason::kLength);
+  AnswerWith({" a", " b", " c"}, FinishReason::kLength);
   Post("/inference", R"({"prompt":"hi","num_tokens":3})");
   Post("/inference", R"({"prompt":"hi","num_tokens":3,"intended_arrival_ms":1000})");
   Post("/generate", R"({"inputs":"hi"})");  // another dialect's

@@ -1,4 +1,4 @@
-#include "router/api/json/reader.h"
+#include "router/json/reader.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -9,8 +9,8 @@
 #include <string>
 #include <vector>
 
-#include "router/api/json/fields.h"
-#include "router/api/json/value.h"
+#include "router/json/fields.h"
+#include "router/json/value.h"
 
 namespace penstock::router::json {
 namespace {

@@ -1,4 +1,4 @@
-#include "router/api/json/writer.h"
+#include "router/json/writer.h"
 
 #include <gtest/gtest.h>
 
@@ -12,7 +12,7 @@
 #include <random>
 #include <string>
 
-#include "router/api/json/unicode.h"
+#include "router/json/unicode.h"
 
 namespace penstock::router::json {
 namespace {

@@ -8,7 +8,6 @@ namespace penstock::router {
 namespace {
 
 using boost::json::value;
-using scheduler::FinishReason;
 using ::testing::HasSubstr;
 using ::testing::Not;
 using testing::RawResponse;

@@ -8,7 +8,7 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "router/api/routes.h"
-#include "router/api/tgi/openapi.h"
+#include "router/api/tgi/docs/openapi.h"
 
 namespace penstock::router {
 namespace {

@@ -13,7 +13,6 @@
 namespace penstock::router {
 namespace {
 
-using scheduler::FinishReason;
 using std::chrono::milliseconds;
 using std::chrono::seconds;
 using ::testing::HasSubstr;
@@ -282,17 +281,17 @@ TEST_F(ServiceTest, ARecordTellsTheDecisionsWithTheirReasons) {
   record.prompt_tokens = 7;
   record.generated_tokens = 3;
   record.arrived = Time(seconds(5));
-  scheduler::Decision decision;
+  Decision decision;
   decision.at = Time(seconds(5) + milliseconds(2));
-  decision.kind = scheduler::DecisionKind::kDeferred;
-  decision.short_of = scheduler::Budget::kBlocks;
+  decision.kind = DecisionKind::kDeferred;
+  decision.short_of = Budget::kBlocks;
   decision.needed = 9;
   decision.available = 4;
   decision.behind = RequestId(11);
   record.decisions.push_back(decision);
   decision = {};
   decision.at = Time(seconds(6));
-  decision.kind = scheduler::DecisionKind::kAdmitted;
+  decision.kind = DecisionKind::kAdmitted;
   decision.step = StepId(3);
   record.decisions.push_back(decision);
   engine_.records["abc"] = record;

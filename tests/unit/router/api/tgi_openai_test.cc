@@ -4,7 +4,6 @@
 namespace penstock::router {
 namespace {
 
-using scheduler::FinishReason;
 using ::testing::EndsWith;
 using ::testing::HasSubstr;
 using testing::RawResponse;

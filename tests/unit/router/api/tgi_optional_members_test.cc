@@ -11,8 +11,8 @@
 #include <variant>
 #include <vector>
 
-#include "router/api/tgi/optional_members.h"
-#include "router/api/tgi/schema_regex.h"
+#include "router/api/tgi/docs/optional_members.h"
+#include "router/api/tgi/grammar/schema_regex.h"
 
 namespace penstock::router::tgi {
 namespace {

@@ -3,7 +3,6 @@
 namespace penstock::router {
 namespace {
 
-using scheduler::FinishReason;
 using ::testing::HasSubstr;
 using ::testing::Not;
 using testing::RawResponse;

@@ -1,4 +1,4 @@
-#include "router/api/tgi/tokens.h"
+#include "router/api/tgi/generate/tokens.h"
 
 #include <gtest/gtest.h>
 

@@ -41,7 +41,7 @@ class Recorder final : public CoreListener {
   };
 
   void OnOutputs(std::span<scheduler::Event> events,
-                 std::span<const scheduler::Decision> decisions) override {
+                 std::span<const Decision> decisions) override {
     const std::lock_guard lock(mutex_);
     decisions_ += decisions.size();
     for (const scheduler::Event& event : events) Take(event);
@@ -243,7 +243,7 @@ TEST_F(CoreLoopTest, ACancelledRequestEndsAndTheOthersGoOn) {
       recorder_.WaitUntil([&] { return recorder_.stories_[RequestId(1)].tokens.size() > 10; }));
   ASSERT_TRUE(loop_->Post(scheduler::Cancel{RequestId(1)}));
   ASSERT_TRUE(recorder_.WaitForEnd(1));
-  EXPECT_EQ(recorder_.StoryOf(1).finished->reason, scheduler::FinishReason::kCancelled);
+  EXPECT_EQ(recorder_.StoryOf(1).finished->reason, FinishReason::kCancelled);
   ASSERT_TRUE(recorder_.WaitForEnd(2));
   EXPECT_EQ(recorder_.StoryOf(2).tokens.size(), 100u);
 }

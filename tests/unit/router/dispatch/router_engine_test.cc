@@ -204,7 +204,7 @@ TEST_F(RouterEngineTest, AnEchoComesBackAsTheText) {
   const auto sink = Submit(Request(prompt, 200));
   ASSERT_TRUE(sink->WaitForEnd());
   ASSERT_TRUE(sink->end_) << sink->error_->message;
-  EXPECT_EQ(sink->end_->reason, scheduler::FinishReason::kEos);
+  EXPECT_EQ(sink->end_->reason, FinishReason::kEos);
   EXPECT_EQ(sink->end_->text, prompt);
   EXPECT_EQ(sink->deltas_, prompt);
   EXPECT_EQ(sink->end_->generated_tokens, sink->tokens_.size());
@@ -237,7 +237,7 @@ TEST_F(RouterEngineTest, AStopStringEndsTheTextBeforeIt) {
   const auto sink = Submit(std::move(request));
   ASSERT_TRUE(sink->WaitForEnd());
   ASSERT_TRUE(sink->end_);
-  EXPECT_EQ(sink->end_->reason, scheduler::FinishReason::kStopString);
+  EXPECT_EQ(sink->end_->reason, FinishReason::kStopString);
   EXPECT_EQ(sink->deltas_, "Tom saw a cat ");
   EXPECT_EQ(sink->end_->stop, "and a");
 }

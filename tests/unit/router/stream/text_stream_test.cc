@@ -11,7 +11,6 @@
 namespace penstock::router {
 namespace {
 
-using scheduler::FinishReason;
 using Ids = std::vector<TokenId>;
 
 constexpr TokenId kHe = 256, kT = 257, kBos = 258, kEos = 259;  // see tiny_tokenizer.h
@@ -61,7 +60,7 @@ Generated Generate(const std::shared_ptr<const text::Tokenizer>& tokenizer, cons
     run.tokens.push_back(std::move(std::get<GenerationToken>(event)));
   }
   run.end =
-      stream.Finish({.reason = reason, .generated_tokens = static_cast<std::uint32_t>(ids.size())})
+      stream.Finish(reason, static_cast<std::uint32_t>(ids.size()))
           .value();
   EXPECT_EQ(run.Deltas(), run.end.text);
   return run;

@@ -8,7 +8,6 @@
 namespace penstock::shard {
 namespace {
 
-using scheduler::DecisionKind;
 using scheduler::Event;
 
 PlanBounds BoundsOf(const CoreRun::Options& options) {
@@ -85,7 +84,7 @@ void CoreRun::Apply(What what) {
     const std::uint32_t rows = out_.steps[i].decode_rows + out_.steps[i].prefill_tokens;
     counts_.most_rows = std::max(counts_.most_rows, rows);
   }
-  for (const scheduler::Decision& decision : out_.decisions) {
+  for (const Decision& decision : out_.decisions) {
     counts_.chunked += decision.kind == DecisionKind::kChunked ? 1 : 0;
     counts_.preempted += decision.kind == DecisionKind::kPreempted ? 1 : 0;
   }

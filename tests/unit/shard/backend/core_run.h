@@ -22,7 +22,7 @@ struct Answer {
   std::vector<TokenId> ids;
   std::vector<std::uint32_t> logprobs;
   std::vector<std::uint32_t> prompt_logprobs;
-  std::optional<scheduler::FinishReason> finish;
+  std::optional<FinishReason> finish;
   friend bool operator==(const Answer&, const Answer&) = default;
 };
 using Answers = std::map<std::uint64_t, Answer>;  // by request id

@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "shard/backend/cpu/kernels.h"
-#include "shard/backend/cpu/weight_store.h"
+#include "shard/backend/cpu/weights/weight_store.h"
 #include "tests/unit/shard/backend/model_runner.h"
 #include "tests/unit/support/paths.h"
 #include "tests/unit/support/temp_folder.h"

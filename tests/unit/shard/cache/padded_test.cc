@@ -9,8 +9,8 @@
 #include <random>
 #include <vector>
 
-#include "scheduler/cell_bound.h"
-#include "scheduler/decode_groups.h"
+#include "scheduler/step/cell_bound.h"
+#include "scheduler/step/decode_groups.h"
 #include "shard/cache/padded/cell_layout.h"
 #include "shard/cache/padded/pool_split.h"
 

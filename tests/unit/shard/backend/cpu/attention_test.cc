@@ -13,8 +13,8 @@
 
 #include "shard/backend/cpu/isa.h"
 #include "shard/backend/cpu/kernels.h"
-#include "shard/backend/cpu/kv_cache.h"
-#include "shard/backend/cpu/worker_pool.h"
+#include "shard/backend/cpu/cache/kv_cache.h"
+#include "shard/backend/cpu/threads/worker_pool.h"
 
 namespace penstock::shard::cpu {
 namespace {

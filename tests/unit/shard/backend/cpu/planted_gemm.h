@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <cstddef>
 
-#include "shard/backend/cpu/coded_block.h"
+#include "shard/backend/cpu/weights/coded_block.h"
 #include "shard/backend/cpu/kernels.h"
 
 namespace penstock::shard::cpu {

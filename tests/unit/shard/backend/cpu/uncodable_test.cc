@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "shard/backend/cpu/cpu_backend.h"
-#include "shard/backend/cpu/weight_store.h"
+#include "shard/backend/cpu/weights/weight_store.h"
 #include "tests/unit/shard/backend/cpu/named_source.h"
 #include "tests/unit/shard/backend/cpu/random_model.h"
 #include "tests/unit/support/temp_folder.h"

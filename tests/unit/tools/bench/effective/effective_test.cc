@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-#include "scheduler/input_log.h"
+#include "scheduler/log/input_log.h"
 #include "scheduler/scheduler.h"
 #include "tools/bench/effective/analysis.h"
 #include "tools/bench/effective/options.h"

@@ -1,0 +1,329 @@
+#include "router/api/tgi/chat/chat_request.h"
+
+#include <algorithm>
+#include <array>
+#include <span>
+#include <utility>
+
+#include "router/json/schema.h"
+#include "router/json/writer.h"
+#include "router/api/tgi/generate/request.h"
+#include "router/api/tgi/docs/schemas.h"
+
+namespace penstock::router::tgi {
+
+bool ReadValue(json::Reader& reader, FunctionDefinition& out, std::string_view expected);
+bool ReadValue(json::Reader& reader, ToolCall& out, std::string_view expected);
+
+namespace {
+
+using json::MakeField;
+
+// In the order of TGI's structs: an array is read as the fields in this order, as serde does.
+constexpr auto kChat = std::array{
+    json::Placed(MakeField<&ChatRequest::model>("model", "a string")),
+    MakeField<&ChatRequest::messages>("messages", "a sequence", true),
+    MakeField<&ChatRequest::frequency_penalty>("frequency_penalty", "f32"),
+    MakeField<&ChatRequest::logit_bias>("logit_bias", "a sequence"),
+    MakeField<&ChatRequest::logprobs>("logprobs", "a boolean"),
+    MakeField<&ChatRequest::top_logprobs>("top_logprobs", "u32"),
+    json::WithAlias(MakeField<&ChatRequest::max_tokens>("max_tokens", "u32"),
+                    "max_completion_tokens"),
+    MakeField<&ChatRequest::n>("n", "u32"),
+    MakeField<&ChatRequest::presence_penalty>("presence_penalty", "f32"),
+    MakeField<&ChatRequest::stop>("stop", "a sequence"),
+    MakeField<&ChatRequest::stream>("stream", "a boolean"),
+    json::Placed(MakeField<&ChatRequest::seed>("seed", "u64")),
+    MakeField<&ChatRequest::temperature>("temperature", "f32"),
+    MakeField<&ChatRequest::top_p>("top_p", "f32"),
+    MakeField<&ChatRequest::tools>("tools", "a sequence"),
+    MakeField<&ChatRequest::tool_prompt>("tool_prompt", "a string"),
+    MakeField<&ChatRequest::tool_choice>("tool_choice", "a tool choice"),
+    MakeField<&ChatRequest::response_format>("response_format",
+                                             "adjacently tagged enum GrammarType"),
+    MakeField<&ChatRequest::stream_options>("stream_options", "struct StreamOptions"),
+};
+
+constexpr auto kFunction = std::array{
+    MakeField<&FunctionDefinition::description>("description", "a string"),
+    MakeField<&FunctionDefinition::name>("name", "a string", true),
+    json::WithAlias(MakeField<&FunctionDefinition::arguments>("arguments", "a value", true),
+                    "parameters"),
+};
+
+constexpr auto kTool = std::array{
+    MakeField<&Tool::type>("type", "a string", true),
+    MakeField<&Tool::function>("function", "struct FunctionDefinition", true),
+};
+
+constexpr auto kStreamOptions = std::array{
+    MakeField<&StreamOptions::include_usage>("include_usage", "a boolean"),
+};
+
+struct Url {
+  std::string url;
+};
+
+struct TextPart {
+  std::string text;
+};
+
+struct ImagePart {
+  Url image_url;
+};
+
+struct FunctionName {
+  std::string name;
+};
+
+struct TypedChoice {
+  FunctionName function;
+};
+
+constexpr auto kUrl = std::array{MakeField<&Url::url>("url", "a string", true)};
+constexpr auto kFunctionName = std::array{MakeField<&FunctionName::name>("name", "a string", true)};
+
+bool ReadValue(json::Reader& reader, Url& out, std::string_view expected) {
+  return json::ReadObject<Url>(reader, kUrl, out, expected);
+}
+
+bool ReadValue(json::Reader& reader, FunctionName& out, std::string_view expected) {
+  return json::ReadObject<FunctionName>(reader, kFunctionName, out, expected);
+}
+
+constexpr auto kTextPart = std::array{MakeField<&TextPart::text>("text", "a string", true)};
+constexpr auto kImagePart =
+    std::array{MakeField<&ImagePart::image_url>("image_url", "struct Url", true)};
+constexpr auto kTypedChoice =
+    std::array{MakeField<&TypedChoice::function>("function", "struct FunctionName", true)};
+constexpr auto kToolCall = std::array{
+    MakeField<&ToolCall::id>("id", "a string", true),
+    MakeField<&ToolCall::type>("type", "a string", true),
+    MakeField<&ToolCall::function>("function", "struct FunctionDefinition", true),
+};
+
+// What serde calls an internally tagged enum: the place in `names` of the value's `type`, which
+// is the first element of an array. serde also takes the place itself.
+std::optional<std::size_t> ReadVariant(json::Reader& reader,
+                                       std::span<const std::string_view> names) {
+  if (!reader.NextIs('"')) {
+    std::uint64_t index = 0;
+    const bool known = json::ReadValue(reader, index, "") && index < names.size();
+    return known ? std::optional<std::size_t>(index) : std::nullopt;
+  }
+  std::string name;
+  if (!reader.ReadString(name, "")) return std::nullopt;
+  const auto found = std::ranges::find(names, name);
+  if (found == names.end()) return std::nullopt;
+  return static_cast<std::size_t>(found - names.begin());
+}
+
+std::optional<std::size_t> VariantOf(std::string_view text,
+                                     std::span<const std::string_view> names) {
+  json::Reader reader(text, kLimits);
+  if (reader.NextIs('[')) {
+    if (!reader.EnterArray("") || !reader.NextElement()) return std::nullopt;
+    return ReadVariant(reader, names);
+  }
+  if (!reader.EnterObject("")) return std::nullopt;
+  std::optional<std::size_t> variant;
+  std::string key;
+  while (reader.NextKey(key)) {
+    if (!reader.Colon()) return std::nullopt;
+    if (key != "type") {
+      reader.Skip();
+    } else if (variant || !(variant = ReadVariant(reader, names))) {
+      return std::nullopt;
+    }
+  }
+  return variant;
+}
+
+// The members of that value beside its type.
+template <class T>
+bool ReadVariantBody(std::string_view text, std::span<const json::Field<T>> fields, T& out) {
+  json::Reader reader(text, kLimits);
+  if (!reader.NextIs('[')) return json::ReadObject<T>(reader, fields, out, "");
+  return reader.EnterArray("") && reader.NextElement() && reader.Skip() &&
+         json::ReadSequence<T>(reader, fields, out, "");
+}
+
+// A text or an image, appended to `out`.
+bool AppendPart(std::string_view text, std::string& out) {
+  constexpr std::array<std::string_view, 2> kTypes = {"text", "image_url"};
+  const auto variant = VariantOf(text, kTypes);
+  if (!variant) return false;
+  if (*variant == 0) {
+    TextPart part;
+    if (!ReadVariantBody<TextPart>(text, kTextPart, part)) return false;
+    out += part.text;
+    return true;
+  }
+  ImagePart part;
+  if (!ReadVariantBody<ImagePart>(text, kImagePart, part)) return false;
+  out.append("![](").append(part.image_url.url).append(")");
+  return true;
+}
+
+// A string, or a list of text and image parts.
+bool ToContent(std::string_view text, std::string& out) {
+  json::Reader reader(text, kLimits);
+  if (reader.NextIs('"')) return reader.ReadString(out, "");
+  std::vector<json::Raw> parts;
+  if (!json::ReadValue(reader, parts, "")) return false;
+  return std::ranges::all_of(parts, [&](json::Raw part) { return AppendPart(part.text, out); });
+}
+
+// The calls of an assistant, as text.
+bool ToCalls(std::string_view text, Message& out) {
+  json::Reader reader(text, kLimits);
+  std::vector<ToolCall> calls;
+  if (!json::ReadValue(reader, calls, "")) return false;
+  out.content = "[";
+  for (const ToolCall& call : calls) {
+    if (out.content.size() > 1) out.content += ',';
+    out.content += "{\"id\":";
+    json::AppendString(out.content, call.id);
+    out.content += ",\"type\":";
+    json::AppendString(out.content, call.type);
+    out.content += ",\"function\":";
+    AppendFunction(out.content, call.function);
+    out.content += '}';
+    out.call_ids.push_back(call.id);
+  }
+  out.content += ']';
+  out.is_calls = true;
+  return true;
+}
+
+bool FailBody(json::Reader& reader) {
+  return reader.FailObject("data did not match any variant of untagged enum MessageBody");
+}
+
+}  // namespace
+
+bool ReadValue(json::Reader& reader, FunctionDefinition& out, std::string_view expected) {
+  return json::ReadObject<FunctionDefinition>(reader, kFunction, out, expected);
+}
+
+bool ReadValue(json::Reader& reader, Tool& out, std::string_view) {
+  return json::ReadObject<Tool>(reader, kTool, out, "struct Tool");
+}
+
+bool ReadValue(json::Reader& reader, StreamOptions& out, std::string_view expected) {
+  return json::ReadObject<StreamOptions>(reader, kStreamOptions, out, expected);
+}
+
+bool ReadValue(json::Reader& reader, ToolCall& out, std::string_view) {
+  return json::ReadObject<ToolCall>(reader, kToolCall, out, "struct ToolCall");
+}
+
+// serde's flattened struct: role and name are read in their place, the body from what is left.
+bool ReadValue(json::Reader& reader, Message& out, std::string_view) {
+  if (!reader.EnterObject("struct Message")) return false;
+  std::string key;
+  std::vector<std::string_view> contents;
+  std::vector<std::string_view> calls;
+  bool has_role = false;
+  bool has_name = false;
+  while (reader.NextKey(key)) {
+    if ((key == "role" && has_role) || (key == "name" && has_name)) {
+      return reader.FailObject("duplicate field `" + key + "`");
+    }
+    if (!reader.Colon()) return false;
+    std::string_view other;
+    if (key == "role") {
+      has_role = true;
+      if (!reader.ReadString(out.role, "a string")) return false;
+    } else if (key == "name") {
+      has_name = true;
+      if (!json::ReadValue(reader, out.name, "a string")) return false;
+    } else if (!reader.ReadRaw(other)) {
+      return false;
+    }
+    if (key == "content") contents.push_back(other);
+    if (key == "tool_calls") calls.push_back(other);
+  }
+  if (!reader.ok()) return false;
+  if (!has_role) return reader.FailObject("missing field `role`");
+  if (contents.size() == 1 && ToContent(contents.front(), out.content)) return true;
+  return (calls.size() == 1 && ToCalls(calls.front(), out)) || FailBody(reader);
+}
+
+// null, "auto", "none", "required", the name of a function, or {"type":"function","function":{…}}.
+bool ReadValue(json::Reader& reader, ToolChoice& out, std::string_view) {
+  std::string_view text;
+  if (!reader.ReadRaw(text)) return false;
+  json::Reader value(text, kLimits);
+  if (value.TakeNull()) return true;
+  if (value.NextIs('"')) {
+    if (!value.ReadString(out.function, "")) return false;
+    out.kind = out.function == "auto"       ? ToolChoice::Kind::kAuto
+               : out.function == "none"     ? ToolChoice::Kind::kNone
+               : out.function == "required" ? ToolChoice::Kind::kRequired
+                                            : ToolChoice::Kind::kFunction;
+    return true;
+  }
+  constexpr std::array<std::string_view, 1> kTypes = {"function"};
+  TypedChoice choice;
+  if (!VariantOf(text, kTypes) || !ReadVariantBody<TypedChoice>(text, kTypedChoice, choice)) {
+    return reader.FailShape("data did not match any variant of untagged enum ToolTypeDeserializer");
+  }
+  out.kind = ToolChoice::Kind::kFunction;
+  out.function = std::move(choice.function.name);
+  return true;
+}
+
+void AppendChatSchema(std::string& out) {
+  json::AppendSchema<ChatRequest>(out, "ChatRequest", kChat);
+  out += ',';
+  json::AppendSchema<Tool>(out, "Tool", kTool);
+  out += ',';
+  json::AppendSchema<FunctionDefinition>(out, "FunctionDefinition", kFunction);
+  out += ',';
+  json::AppendSchema<StreamOptions>(out, "StreamOptions", kStreamOptions);
+  // Messages are read by hand.
+  out +=
+      R"(,"Message":{"type":"object","required":["role"],"properties":{"role":{"type":"string"},)"
+      R"("name":{"type":"string"},"content":{"anyOf":[{"type":"string"},{"type":"array",)"
+      R"("items":{"type":"object"}}]},"tool_calls":{"type":"array","items":{"type":"object"}}}})";
+}
+
+ParsedChat ParseChat(std::string_view body) {
+  ParsedChat parsed;
+  json::Reader reader(body, kLimits);
+  if (!json::ReadObject<ChatRequest>(reader, kChat, parsed.request, "struct ChatRequest")) {
+    parsed.error = ToApiError(reader.error());
+  }
+  parsed.unknown_keys = reader.unknown_keys();
+  return parsed;
+}
+
+void AppendFunction(std::string& out, const FunctionDefinition& function) {
+  out += "{\"description\":";
+  if (function.description) {
+    json::AppendString(out, *function.description);
+  } else {
+    out += "null";
+  }
+  out += ",\"name\":";
+  json::AppendString(out, function.name);
+  out += ",\"arguments\":";
+  json::AppendString(out, json::ToText(function.arguments));
+  out += '}';
+}
+
+std::string MessagesJson(const std::vector<Message>& messages) {
+  std::string out = "[";
+  for (const Message& message : messages) {
+    if (out.size() > 1) out += ',';
+    out += "{\"role\":";
+    json::AppendString(out, message.role);
+    out += ",\"content\":";
+    json::AppendString(out, message.content);
+    out += '}';
+  }
+  return out + "]";
+}
+
+}  // namespace penstock::router::tgi

@@ -1,0 +1,212 @@
+#include "router/api/tgi/chat/completion_answer.h"
+
+#include <deque>
+#include <utility>
+#include <vector>
+
+#include "router/json/writer.h"
+#include "router/api/sse.h"
+#include "router/api/tgi/chat/chat_answer.h"
+#include "router/api/tgi/chat/chat_parts.h"
+#include "router/api/tgi/generate/tokens.h"
+
+namespace penstock::router::tgi {
+namespace {
+
+void AppendBegin(std::string& out, const CompletionStyle& style) {
+  out += "{\"object\":\"text_completion\",\"id\":\"\",\"created\":";
+  json::AppendInteger(out, style.created);
+}
+
+void AppendModel(std::string& out, const CompletionStyle& style) {
+  out += ",\"model\":";
+  json::AppendString(out, style.model);
+  out += ",\"system_fingerprint\":";
+  json::AppendString(out, style.fingerprint);
+}
+
+void AppendChoice(std::string& out, std::size_t index, std::string_view text,
+                  std::string_view reason) {
+  out += "{\"index\":";
+  json::AppendInteger(out, index);
+  out += ",\"text\":";
+  json::AppendString(out, text);
+  out += ",\"logprobs\":null,\"finish_reason\":";
+  json::AppendString(out, reason);
+  out += '}';
+}
+
+class CompletionAnswer final : public AnswerWriter {
+ public:
+  CompletionAnswer(std::shared_ptr<Exchange> exchange, CompletionStyle style, std::size_t prompts)
+      : exchange_(std::move(exchange)), style_(std::move(style)), ends_(prompts) {}
+
+  void Start(std::size_t, const GenerationStart&) override {}
+  void Token(std::size_t, GenerationToken) override {}
+  void End(std::size_t index, GenerationEnd end) override { ends_[index] = std::move(end); }
+
+  void AllEnded(Time) override {
+    GenerationEnd sum;
+    std::string body;
+    AppendBegin(body, style_);
+    AppendModel(body, style_);
+    body += ",\"choices\":[";
+    for (std::size_t i = 0; i < ends_.size(); ++i) {
+      const GenerationEnd& end = ends_[i];
+      if (i > 0) body += ',';
+      AppendChoice(body, i, end.text, OpenAiFinishName(end.reason));
+      sum.prompt_tokens += end.prompt_tokens;
+      sum.generated_tokens += end.generated_tokens;
+      sum.timings.validation += end.timings.validation;
+      sum.timings.queue += end.timings.queue;
+      sum.timings.inference += end.timings.inference;
+    }
+    body += "],";
+    AppendUsage(body, sum.prompt_tokens, sum.generated_tokens);
+    body += '}';
+    std::vector<Header> headers = AnswerHeaders(style_.common, sum);
+    std::erase_if(headers, [](const Header& header) { return header.name == "x-compute-time"; });
+    exchange_->Respond({200, "application/json", std::move(headers), std::move(body)});
+  }
+
+  void Failed(const ApiError& error) override {
+    exchange_->Respond(ErrorResponse(Dialect::kTgi, error));
+  }
+
+ private:
+  std::shared_ptr<Exchange> exchange_;
+  const CompletionStyle style_;
+  std::vector<GenerationEnd> ends_;
+};
+
+class CompletionStream final : public AnswerWriter {
+ public:
+  CompletionStream(std::shared_ptr<Exchange> exchange, CompletionStyle style, std::size_t prompts)
+      : exchange_(std::move(exchange)), style_(std::move(style)), lines_(prompts) {}
+
+  void Start(std::size_t, const GenerationStart&) override { Open(); }
+
+  void Token(std::size_t index, GenerationToken token) override {
+    Line& line = lines_[index];
+    WriteHeld(index, nullptr);
+    line.held = std::move(token);
+  }
+
+  void End(std::size_t index, GenerationEnd end) override {
+    WriteHeld(index, &end);
+    lines_[index].ended = true;
+  }
+
+  bool Flush() override {
+    for (std::size_t i = 0; i < lines_.size(); ++i) WriteHeld(i, nullptr);
+    TakeTurns();
+    const bool more = pending_.empty() || (Open(), exchange_->Write(pending_));
+    pending_.clear();
+    return more;
+  }
+
+  bool FailedAlone(std::size_t index, const ApiError& error) override {
+    WriteHeld(index, nullptr);
+    AppendStreamFailure(lines_[index].events.emplace_back(), error);
+    lines_[index].ended = true;
+    return true;
+  }
+
+  void AllEnded(Time) override {
+    TakeTurns();
+    Finish();
+  }
+
+  // Time is over, or the server stops.
+  void Failed(const ApiError& error) override {
+    AppendStreamFailure(pending_, error);
+    Finish();
+  }
+
+ private:
+  struct Line {
+    std::deque<std::string> events;
+    std::optional<GenerationToken> held;
+    bool ended = false;
+  };
+
+  void Open() {
+    if (open_) return;
+    open_ = true;
+    exchange_->StartStream(StreamHead(style_.common));
+  }
+
+  void Finish() {
+    Open();
+    pending_ += sse::kDone;
+    exchange_->Write(pending_);
+    exchange_->Finish();
+  }
+
+  void WriteHeld(std::size_t index, const GenerationEnd* end) {
+    Line& line = lines_[index];
+    if (!line.held) return;
+    const GenerationToken token = *std::exchange(line.held, std::nullopt);
+    std::string& event = line.events.emplace_back("data: ");
+    AppendBegin(event, style_);
+    if (end != nullptr) {
+      AppendModel(event, style_);
+      event += ",\"choices\":[";
+      AppendChoice(event, index, token.token.text, FinishReasonName(end->reason));
+      event += "],";
+      AppendUsage(event, end->prompt_tokens, end->generated_tokens);
+    } else {
+      event += ",\"choices\":[";
+      AppendChoice(event, index, token.token.text, "");
+      event += ']';
+      AppendModel(event, style_);
+    }
+    event += "}\n\n";
+  }
+
+  // Moves events out until the line whose turn it is has none yet.
+  void TakeTurns() {
+    std::size_t idle = 0;
+    while (idle < lines_.size()) {
+      Line& line = lines_[turn_];
+      if (line.events.empty() && !line.ended) return;
+      idle = line.events.empty() ? idle + 1 : 0;
+      if (!line.events.empty()) {
+        pending_ += line.events.front();
+        line.events.pop_front();
+      }
+      turn_ = (turn_ + 1) % lines_.size();
+    }
+  }
+
+  std::shared_ptr<Exchange> exchange_;
+  const CompletionStyle style_;
+  std::vector<Line> lines_;
+  std::size_t turn_ = 0;
+  bool open_ = false;
+  std::string pending_;
+};
+
+}  // namespace
+
+std::unique_ptr<AnswerWriter> MakeCompletionAnswer(std::shared_ptr<Exchange> exchange,
+                                                   CompletionStyle style, std::size_t prompts) {
+  return std::make_unique<CompletionAnswer>(std::move(exchange), std::move(style), prompts);
+}
+
+std::unique_ptr<AnswerWriter> MakeCompletionStream(std::shared_ptr<Exchange> exchange,
+                                                   CompletionStyle style, std::size_t prompts) {
+  return std::make_unique<CompletionStream>(std::move(exchange), std::move(style), prompts);
+}
+
+void FailCompletionStream(Exchange& exchange, const CompletionStyle& style, std::size_t prompts,
+                          const ApiError& error) {
+  exchange.StartStream(StreamHead(style.common));
+  std::string events;
+  for (std::size_t i = 0; i < prompts; ++i) AppendStreamFailure(events, error);
+  events += sse::kDone;
+  exchange.Write(events);
+  exchange.Finish();
+}
+
+}  // namespace penstock::router::tgi

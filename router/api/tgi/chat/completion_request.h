@@ -1,0 +1,47 @@
+// The body of TGI's completions (names, types, defaults).
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "router/api/errors.h"
+#include "router/json/fields.h"
+#include "router/api/tgi/generate/request.h"
+
+namespace penstock::router::tgi {
+
+struct Prompts {
+  std::vector<std::string> texts;  // not empty
+};
+
+struct CompletionRequest {
+  std::optional<std::string> model;
+  Prompts prompt;
+  std::optional<std::uint32_t> max_tokens;
+  std::optional<float> temperature;
+  std::optional<float> top_p;
+  bool stream = false;
+  std::optional<std::uint64_t> seed;
+  std::optional<std::string> suffix;
+  std::optional<float> repetition_penalty;
+  std::optional<float> frequency_penalty;
+  std::optional<std::vector<std::string>> stop;
+};
+
+bool ReadValue(json::Reader& reader, Prompts& out, std::string_view expected);
+
+struct ParsedCompletion {
+  std::optional<ApiError> error;
+  CompletionRequest request;
+  std::uint64_t unknown_keys = 0;
+};
+
+ParsedCompletion ParseCompletion(std::string_view body);
+
+// One request for each prompt.
+std::vector<Request> LowerCompletion(const CompletionRequest& completion);
+
+}  // namespace penstock::router::tgi

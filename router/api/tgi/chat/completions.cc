@@ -1,0 +1,76 @@
+#include "router/api/tgi/chat/completions.h"
+
+#include <utility>
+
+#include "router/api/tgi/chat/chat.h"
+#include "router/api/tgi/chat/chat_answer.h"
+#include "router/api/tgi/chat/completion_answer.h"
+#include "router/api/tgi/generate/flow.h"
+#include "router/api/tgi/handlers.h"
+#include "router/http/back_thread.h"
+
+namespace penstock::router::tgi {
+namespace {
+
+std::optional<ApiError> CheckCompletion(const ApiContext& context,
+                                        const CompletionRequest& request) {
+  if (request.suffix) {
+    return ApiError{ApiErrorKind::kSuffix,
+                    "Suffix is not supported and can be achieved by preprocessing the prompt.",
+                    "suffix"};
+  }
+  const std::uint32_t most = context.options.max_client_batch_size;
+  if (request.prompt.texts.size() > most) {
+    return ApiError{
+        ApiErrorKind::kBatchSize,
+        "Number of prompts exceeds the maximum allowed batch size of " + std::to_string(most),
+        "prompt"};
+  }
+  return std::nullopt;
+}
+
+}  // namespace
+
+void ServeCompletion(ApiContext& context, const RequestHead& head,
+                     const CompletionRequest& completion, std::shared_ptr<Exchange> exchange) {
+  if (const auto error = CheckCompletion(context, completion)) {
+    return RefuseRequest(context, *exchange, Dialect::kTgi, *error);
+  }
+  std::string all;
+  for (const std::string& text : completion.prompt.texts) all += text;
+  CompletionStyle style;
+  style.common = CommonStyle(context, all, head.arrived);
+  style.model = context.engine.Facts().model_id;
+  style.fingerprint = Fingerprint(context);
+  style.created = UnixSeconds();
+  Job job;
+  job.requests = LowerCompletion(completion);
+  if (!context.engine.Facts().has_adapters) {
+    for (Request& request : job.requests) request.parameters.adapter_id.reset();
+  }
+  job.mode = completion.stream ? Mode::kStream : Mode::kPlain;
+  job.arrived = head.arrived;
+  job.client_id = head.request_id;
+  job.hints = ReadHints(head);
+  job.exchange = exchange;
+  job.refuse = [exchange, style, stream = completion.stream,
+                prompts = job.requests.size()](const ApiError& error) {
+    if (stream) return FailCompletionStream(*exchange, style, prompts, error);
+    exchange->Respond(ErrorResponse(Dialect::kTgi, error));
+  };
+  job.make_writer = [exchange, style, stream = completion.stream](std::size_t candidates) {
+    return stream ? MakeCompletionStream(exchange, style, candidates)
+                  : MakeCompletionAnswer(exchange, style, candidates);
+  };
+  StartJob(context, std::move(job));
+}
+
+void Completions(ApiContext& context, HttpRequest http, std::shared_ptr<Exchange> exchange) {
+  context.metrics.RequestArrived("/v1/completions");
+  const ParsedCompletion parsed = InBack([&] { return ParseCompletion(http.body); });
+  context.metrics.UnknownKeys(Name(Dialect::kTgi), parsed.unknown_keys);
+  if (parsed.error) return RefuseRequest(context, *exchange, Dialect::kTgi, *parsed.error);
+  ServeCompletion(context, http.head, parsed.request, std::move(exchange));
+}
+
+}  // namespace penstock::router::tgi

@@ -1,0 +1,12 @@
+#include <utility>
+
+#include "router/api/tgi/generate/flow.h"
+#include "router/api/tgi/handlers.h"
+
+namespace penstock::router::tgi {
+
+void Compat(ApiContext& context, HttpRequest request, std::shared_ptr<Exchange> exchange) {
+  Serve(context, {.route = "/", .compat = true}, std::move(request), std::move(exchange));
+}
+
+}  // namespace penstock::router::tgi

@@ -1,0 +1,170 @@
+#include <array>
+#include <utility>
+
+#include "router/json/value.h"
+#include "router/json/writer.h"
+#include "router/api/tgi/chat/chat_prepare.h"
+#include "router/api/tgi/generate/flow.h"
+#include "router/api/tgi/handlers.h"
+#include "router/http/back_thread.h"
+
+namespace penstock::router::tgi {
+
+// One of Vertex AI's instances: a generation or a chat.
+struct VertexInstance {
+  std::variant<Request, ChatRequest> what;
+};
+
+struct VertexGeneration {
+  std::string inputs;
+  std::optional<Parameters> parameters;
+};
+
+constexpr auto kGeneration = std::array{
+    json::MakeField<&VertexGeneration::inputs>("inputs", "a string", true),
+    json::Placed(json::MakeField<&VertexGeneration::parameters>("parameters", "struct Parameters")),
+};
+
+struct VertexRequest {
+  std::vector<VertexInstance> instances;
+};
+
+bool ReadValue(json::Reader& reader, VertexInstance& out, std::string_view) {
+  std::string_view raw;
+  if (!reader.ReadRaw(raw)) return false;
+  json::Reader instance(raw, kLimits);
+  VertexGeneration generation;
+  if (json::ReadObject<VertexGeneration>(instance, kGeneration, generation, "struct Instance")) {
+    Request& request = out.what.emplace<Request>();
+    request.inputs = std::move(generation.inputs);
+    if (generation.parameters) request.parameters = *std::move(generation.parameters);
+    return true;
+  }
+  if (ParsedChat parsed = ParseChat(raw); !parsed.error) {
+    out.what = std::move(parsed.request);
+    return true;
+  }
+  return reader.FailShape("data did not match any variant of untagged enum VertexInstance");
+}
+
+namespace {
+
+constexpr auto kRequest = std::array{
+    json::MakeField<&VertexRequest::instances>("instances", "a sequence", true),
+};
+
+// Every failure behind the body's own.
+HttpResponse Incomplete() {
+  return {500,
+          "application/json",
+          {},
+          "{\"error\":\"Incomplete generation\",\"error_type\":\"Incomplete generation\"}"};
+}
+
+class VertexAnswer final : public AnswerWriter {
+ public:
+  VertexAnswer(std::shared_ptr<Exchange> exchange, std::size_t instances)
+      : exchange_(std::move(exchange)), texts_(instances) {}
+
+  void Start(std::size_t, const GenerationStart&) override {}
+  void Token(std::size_t, GenerationToken) override {}
+  void End(std::size_t index, GenerationEnd end) override { texts_[index] = std::move(end.text); }
+  void Failed(const ApiError&) override { exchange_->Respond(Incomplete()); }
+
+  void AllEnded(Time) override {
+    std::string body = "{\"predictions\":[";
+    for (const std::string& text : texts_) {
+      if (body.back() != '[') body += ',';
+      json::AppendString(body, text);
+    }
+    exchange_->Respond({200, "application/json", {}, body + "]}"});
+  }
+
+ private:
+  std::shared_ptr<Exchange> exchange_;
+  std::vector<std::string> texts_;
+};
+
+// Only the length and the seed of an instance's parameters count, as in TGI; of a chat all do.
+Request Reduced(const Request& request) {
+  Request reduced = request;
+  reduced.parameters = Parameters{};
+  reduced.parameters.do_sample = true;
+  reduced.parameters.max_new_tokens = request.parameters.max_new_tokens;
+  reduced.parameters.details = true;
+  reduced.parameters.decoder_input_details = true;
+  reduced.parameters.seed = request.parameters.seed;
+  return reduced;
+}
+
+// The instances one after another, since a chat's template is rendered elsewhere; then one run.
+struct VertexJob {
+  std::vector<VertexInstance> instances;
+  std::vector<Request> requests;
+  RequestHead head;
+  std::shared_ptr<Exchange> exchange;
+};
+
+void Launch(ApiContext& context, const std::shared_ptr<VertexJob>& job) {
+  Job all;
+  all.requests = std::move(job->requests);
+  all.arrived = job->head.arrived;
+  all.client_id = job->head.request_id;
+  all.hints = ReadHints(job->head);
+  all.exchange = job->exchange;
+  all.refuse = [exchange = job->exchange](const ApiError&) { exchange->Respond(Incomplete()); };
+  all.make_writer = [exchange = job->exchange](std::size_t candidates) {
+    return std::make_unique<VertexAnswer>(exchange, candidates);
+  };
+  StartJob(context, std::move(all));
+}
+
+void PrepareNext(ApiContext& context, std::shared_ptr<VertexJob> job) {
+  while (job->requests.size() < job->instances.size()) {
+    const VertexInstance& instance = job->instances[job->requests.size()];
+    if (const auto* request = std::get_if<Request>(&instance.what)) {
+      job->requests.push_back(Reduced(*request));
+      continue;
+    }
+    return PrepareChat(
+        context, std::get<ChatRequest>(instance.what),
+        [&context, job](std::variant<PreparedChat, ApiError> prepared) {
+          if (const auto* error = std::get_if<ApiError>(&prepared)) {
+            return RefuseRequest(context, *job->exchange, Dialect::kTgi, *error);
+          }
+          job->requests.push_back(std::get<PreparedChat>(std::move(prepared)).request);
+          PrepareNext(context, job);
+        });
+  }
+  Launch(context, job);
+}
+
+}  // namespace
+
+void Vertex(ApiContext& context, HttpRequest http, std::shared_ptr<Exchange> exchange) {
+  context.metrics.RequestArrived("/vertex");
+  json::Reader reader(http.body, kLimits);
+  VertexRequest request;
+  const bool read = InBack([&] {
+    return json::ReadObject<VertexRequest>(reader, kRequest, request, "struct VertexRequest");
+  });
+  if (!read) {
+    return RefuseRequest(context, *exchange, Dialect::kTgi, ToApiError(reader.error()));
+  }
+  if (request.instances.empty()) {
+    context.metrics.RequestFailed(RowOf(ApiErrorKind::kValidation).name);
+    exchange->Respond(
+        {422,
+         "application/json",
+         {},
+         "{\"error\":\"Input validation error\",\"error_type\":\"Input validation error\"}"});
+    return;
+  }
+  auto job = std::make_shared<VertexJob>();
+  job->instances = std::move(request.instances);
+  job->head = std::move(http.head);
+  job->exchange = std::move(exchange);
+  PrepareNext(context, std::move(job));
+}
+
+}  // namespace penstock::router::tgi

@@ -1,0 +1,31 @@
+// TGI's grammars: an adjacently tagged value ("type", "value") to what a shard enforces.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "router/json/value.h"
+#include "router/engine.h"
+
+namespace penstock::router::tgi {
+
+struct GrammarChoice {
+  enum class Type : std::uint8_t { kJson, kRegex };
+  Type type = Type::kJson;
+  json::Value schema;    // kJson
+  bool wrapped = false;  // it came as a json_schema's `schema`
+  std::string regex;     // kRegex
+};
+
+bool ReadValue(json::Reader& reader, GrammarChoice& out, std::string_view expected);
+
+// A JSON schema becomes a regular expression, as in TGI's router; its errors are in TGI's words.
+Grammar LowerGrammar(const GrammarChoice& choice);
+
+// Where none are offered. Like other errors of grammars it comes behind those of the prompt's
+// length.
+Grammar UnsupportedGrammar();
+
+}  // namespace penstock::router::tgi

@@ -1,0 +1,224 @@
+// Declarative field tables: a dialect lists the keys of an object beside the members they fill, and
+// ReadObject does the rest (types, null, duplicates, required keys, unknown keys).
+//
+//   constexpr auto kFields = std::array{
+//       MakeField<&Parameters::top_k>("top_k", "i32"),
+//       MakeField<&Parameters::stop>("stop", "a sequence")};
+//
+// The member's type decides what JSON it takes: bool, std::string, 32- and 64-bit integers, float,
+// std::optional of them (null is absent), std::vector of them, Raw (any value, kept as text).
+// `expected` is what an error says was wanted.
+#pragma once
+
+#include <algorithm>
+#include <array>
+#include <concepts>
+#include <cstdint>
+#include <limits>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "router/json/reader.h"
+
+namespace penstock::router::json {
+
+// A value kept as the client wrote it; points into the body.
+struct Raw {
+  std::string_view text;
+};
+
+inline bool ReadValue(Reader& reader, bool& out, std::string_view expected) {
+  return reader.ReadBool(out, expected);
+}
+inline bool ReadValue(Reader& reader, std::string& out, std::string_view expected) {
+  return reader.ReadString(out, expected);
+}
+inline bool ReadValue(Reader& reader, Raw& out, std::string_view) {
+  return reader.ReadRaw(out.text);
+}
+
+bool ReadInteger(Reader& reader, std::int64_t least, std::uint64_t greatest, std::uint64_t& bits,
+                 std::string_view expected);
+
+template <std::integral T>
+bool ReadValue(Reader& reader, T& out, std::string_view expected) {
+  std::uint64_t bits = 0;
+  if (!ReadInteger(reader, std::numeric_limits<T>::min(),
+                   static_cast<std::uint64_t>(std::numeric_limits<T>::max()), bits, expected)) {
+    return false;
+  }
+  out = static_cast<T>(bits);
+  return true;
+}
+
+bool ReadValue(Reader& reader, float& out, std::string_view expected);
+
+template <class T>
+bool ReadValue(Reader& reader, std::optional<T>& out, std::string_view expected) {
+  if (reader.TakeNull()) return true;
+  return reader.ok() && ReadValue(reader, out.emplace(), expected);
+}
+
+// What an error in an element of a list says was wanted.
+template <class T>
+constexpr std::string_view kElementExpected = "a value";
+template <>
+inline constexpr std::string_view kElementExpected<std::string> = "a string";
+template <>
+inline constexpr std::string_view kElementExpected<std::int32_t> = "i32";
+template <>
+inline constexpr std::string_view kElementExpected<float> = "f32";
+
+// The same for an element of a member that is a list; else empty.
+template <class M>
+constexpr std::string_view kElementOf = {};
+template <class M>
+constexpr std::string_view kElementOf<std::optional<M>> = kElementOf<M>;
+template <class T>
+constexpr std::string_view kElementOf<std::vector<T>> = kElementExpected<T>;
+
+template <class T>
+bool ReadValue(Reader& reader, std::vector<T>& out, std::string_view expected) {
+  if (!reader.EnterArray(expected)) return false;
+  out.clear();
+  while (reader.NextElement()) {
+    if (!ReadValue(reader, out.emplace_back(), kElementExpected<T>)) return false;
+  }
+  return reader.ok();
+}
+
+template <class T>
+struct Field {
+  std::string_view name;
+  std::string_view expected;
+  bool required = false;
+  bool (*read)(Reader&, T&, std::string_view expected) = nullptr;
+  std::string_view element = {};  // of a list: what its elements are
+  std::string_view alias = {};    // a second name; errors say the first
+  bool placed = false;            // optional in an object, but not in an array of the fields
+};
+
+template <class T>
+constexpr Field<T> WithAlias(Field<T> field, std::string_view alias) {
+  field.alias = alias;
+  return field;
+}
+
+template <class T>
+constexpr Field<T> Placed(Field<T> field) {
+  field.placed = true;
+  return field;
+}
+
+template <class T, class M>
+T ObjectOf(M T::*);
+template <class T, class M>
+M MemberOf(M T::*);
+
+// `T` may inherit the member.
+template <class T, auto Member>
+constexpr auto MakeFieldOf(std::string_view name, std::string_view expected,
+                           bool required = false) {
+  return Field<T>{name, expected, required,
+                  [](Reader& reader, T& out, std::string_view wanted) {
+                    return ReadValue(reader, out.*Member, wanted);
+                  },
+                  kElementOf<decltype(MemberOf(Member))>};
+}
+
+template <auto Member>
+constexpr auto MakeField(std::string_view name, std::string_view expected, bool required = false) {
+  return MakeFieldOf<decltype(ObjectOf(Member)), Member>(name, expected, required);
+}
+
+template <class T, std::size_t A, std::size_t B>
+constexpr std::array<Field<T>, A + B> Join(const std::array<Field<T>, A>& a,
+                                           const std::array<Field<T>, B>& b) {
+  static_assert(A + B <= 64, "SeenFields has 64 bits");
+  std::array<Field<T>, A + B> all;
+  std::copy(a.begin(), a.end(), all.begin());
+  std::copy(b.begin(), b.end(), all.begin() + A);
+  return all;
+}
+
+// Tells which fields of a table were seen.
+class SeenFields {
+ public:
+  // False when it was seen before.
+  bool Mark(std::size_t index) {
+    const std::uint64_t bit = std::uint64_t{1} << index;
+    const bool first = (bits_ & bit) == 0;
+    bits_ |= bit;
+    return first;
+  }
+  bool Has(std::size_t index) const { return (bits_ >> index & 1) != 0; }
+
+ private:
+  std::uint64_t bits_ = 0;
+};
+
+// Reads one object (or, as serde does, an array with the fields in the order of the table).
+namespace internal {
+bool CheckMissing(Reader& reader, std::string_view name, bool required, bool seen);
+bool FailShort(Reader& reader, std::size_t length, std::string_view type, std::size_t fields);
+}  // namespace internal
+
+template <class T>
+bool ReadSequence(Reader& reader, std::span<const Field<T>> fields, T& out, std::string_view type) {
+  std::size_t index = 0;
+  for (; index < fields.size() && reader.NextElement(); ++index) {
+    const Field<T>& field = fields[index];
+    if (!field.read(reader, out, field.expected)) return false;
+  }
+  if (!reader.ok()) return false;
+  if (index == fields.size()) return reader.EndArray();
+  for (std::size_t i = index; i < fields.size(); ++i) {
+    if (fields[i].required || fields[i].placed) {
+      return internal::FailShort(reader, i, type, fields.size());
+    }
+  }
+  return true;
+}
+
+// Reads one object (or, as serde does, an array with the fields in the order of the table).
+// `type` is what errors call it ("struct GenerateRequest"). Unknown keys are skipped and counted.
+template <class T>
+bool ReadObject(Reader& reader, std::span<const Field<T>> fields, T& out, std::string_view type) {
+  if (reader.NextIs('[')) {
+    return reader.EnterArray(type) && ReadSequence(reader, fields, out, type);
+  }
+  if (!reader.EnterObject(type)) return false;
+  SeenFields seen;
+  std::string key;
+  while (reader.NextKey(key)) {
+    std::size_t index = 0;
+    while (index < fields.size() && fields[index].name != key &&
+           (fields[index].alias.empty() || fields[index].alias != key)) {
+      ++index;
+    }
+    if (index == fields.size()) {
+      reader.CountUnknownKey();
+      if (!reader.Colon() || !reader.SkipIgnored()) return false;
+      continue;
+    }
+    if (!seen.Mark(index))
+      return reader.FailObject("duplicate field `" + std::string(fields[index].name) + "`");
+    const Field<T>& field = fields[index];
+    if (!reader.Colon()) return false;
+    if (reader.limits().null_is_absent && !field.required && reader.TakeNull()) continue;
+    if (!reader.ok() || !field.read(reader, out, field.expected)) return false;
+  }
+  if (!reader.ok()) return false;
+  for (std::size_t i = 0; i < fields.size(); ++i) {
+    if (!internal::CheckMissing(reader, fields[i].name, fields[i].required, seen.Has(i))) {
+      return false;
+    }
+  }
+  return true;
+}
+
+}  // namespace penstock::router::json

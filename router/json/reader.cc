@@ -1,0 +1,465 @@
+#include "router/json/reader.h"
+
+#include <algorithm>
+#include <charconv>
+#include <cmath>
+
+#include "router/json/unicode.h"
+#include "router/json/writer.h"
+
+namespace penstock::router::json {
+namespace {
+
+constexpr std::string_view kEofValue = "EOF while parsing a value";
+constexpr std::string_view kEofString = "EOF while parsing a string";
+constexpr std::string_view kEofObject = "EOF while parsing an object";
+constexpr std::string_view kEofList = "EOF while parsing a list";
+
+bool IsDigit(char c) { return c >= '0' && c <= '9'; }
+
+}  // namespace
+
+Reader::Reader(std::string_view text, Limits limits) : text_(text), limits_(limits) {}
+
+// --- Scanning
+
+bool Reader::Peek(char& c, std::string_view eof) {
+  if (failed_) return false;
+  while (position_ < text_.size()) {
+    c = text_[position_];
+    if (c != ' ' && c != '\n' && c != '\t' && c != '\r') return true;
+    ++position_;
+  }
+  return SyntaxPeek(eof);
+}
+
+bool Reader::CountValue() {
+  if (++values_ <= limits_.values) return true;
+  return FailObject("more than " + std::to_string(limits_.values) + " values");
+}
+
+bool Reader::Ident(std::string_view rest) {
+  for (const char expected : rest) {
+    if (position_ >= text_.size()) return Syntax(kEofValue);
+    if (text_[position_++] != expected) return Syntax("expected ident");
+  }
+  return true;
+}
+
+bool Reader::TakeNull() {
+  char c = 0;
+  if (!Peek(c, kEofValue) || c != 'n') return false;
+  ++position_;
+  return Ident("ull") && CountValue();
+}
+
+bool Reader::NextIs(char wanted) {
+  char c = 0;
+  return Peek(c, kEofValue) && c == wanted;
+}
+
+bool Reader::FailNext(std::string_view expected) {
+  char c = 0;
+  if (!Peek(c, kEofValue)) return false;
+  switch (c) {
+    case 'n':
+      return TakeNull() && FailType("null", expected);
+    case 't':
+    case 'f': {
+      bool value = false;
+      return ReadBool(value, expected) &&
+             FailType(value ? "boolean `true`" : "boolean `false`", expected);
+    }
+    case '"': {
+      std::string text;
+      return ReadString(text, expected) && FailType(DescribeString(text), expected);
+    }
+    case '[':
+      return FailType("sequence", expected);
+    case '{':
+      return FailType("map", expected);
+    default:
+      break;
+  }
+  if (c != '-' && !IsDigit(c)) return SyntaxPeek("expected value");
+  Number number;
+  return ScanNumber(number) && FailType(Describe(number), expected);
+}
+
+bool Reader::ReadBool(bool& out, std::string_view expected) {
+  char c = 0;
+  if (!Peek(c, kEofValue)) return false;
+  if (c != 't' && c != 'f') return FailNext(expected);
+  ++position_;
+  out = c == 't';
+  return Ident(out ? "rue" : "alse") && CountValue();
+}
+
+bool Reader::ReadString(std::string& out, std::string_view expected) {
+  char c = 0;
+  if (!Peek(c, kEofValue)) return false;
+  if (c != '"') return FailNext(expected);
+  ++position_;
+  return Text(out) && CountValue();
+}
+
+// The rest of a string whose opening quote was taken.
+bool Reader::Text(std::string& out) {
+  out.clear();
+  const std::size_t start = position_;
+  while (true) {
+    const std::size_t run = position_;
+    while (position_ < text_.size() && text_[position_] != '"' && text_[position_] != '\\' &&
+           static_cast<unsigned char>(text_[position_]) >= 0x20) {
+      ++position_;
+    }
+    out.append(text_.substr(run, position_ - run));
+    if (position_ >= text_.size()) return Syntax(kEofString);
+    const char c = text_[position_++];
+    if (c == '"') break;
+    if (c != '\\') {
+      if (ignoring_) --position_;  // serde_json notices it one step earlier there
+      return Syntax("control character (\\u0000-\\u001F) found while parsing a string");
+    }
+    if (!Escape(out)) return false;
+  }
+  if (!ignoring_ && !IsUtf8(text_.substr(start, position_ - 1 - start))) {
+    return Syntax("invalid unicode code point");
+  }
+  return true;
+}
+
+bool Reader::Escape(std::string& out) {
+  if (position_ >= text_.size()) return Syntax(kEofString);
+  switch (const char c = text_[position_++]) {
+    case '"':
+    case '\\':
+    case '/':
+      out += c;
+      return true;
+    case 'b':
+      out += '\b';
+      return true;
+    case 'f':
+      out += '\f';
+      return true;
+    case 'n':
+      out += '\n';
+      return true;
+    case 'r':
+      out += '\r';
+      return true;
+    case 't':
+      out += '\t';
+      return true;
+    case 'u':
+      break;
+    default:
+      return Syntax("invalid escape");
+  }
+  std::uint32_t code = 0;
+  if (!Hex4(code)) return false;
+  if (ignoring_) return true;
+  if (code >= 0xdc00 && code <= 0xdfff) return Syntax("lone leading surrogate in hex escape");
+  if (code >= 0xd800 && code <= 0xdbff) {
+    for (const char expected : {'\\', 'u'}) {
+      if (position_ >= text_.size()) return Syntax(kEofString);
+      if (text_[position_++] != expected) return Syntax("unexpected end of hex escape");
+    }
+    std::uint32_t low = 0;
+    if (!Hex4(low)) return false;
+    if (low < 0xdc00 || low > 0xdfff) return Syntax("lone leading surrogate in hex escape");
+    code = 0x10000 + ((code - 0xd800) << 10) + (low - 0xdc00);
+  }
+  AppendUtf8(out, code);
+  return true;
+}
+
+bool Reader::Hex4(std::uint32_t& out) {
+  if (text_.size() - position_ < 4) {
+    position_ = text_.size();
+    return Syntax(kEofString);
+  }
+  const char* begin = text_.data() + position_;
+  position_ += 4;
+  const auto [end, error] = std::from_chars(begin, begin + 4, out, 16);
+  if (error != std::errc() || end != begin + 4) return Syntax("invalid escape");
+  return true;
+}
+
+bool Reader::Digits(bool& any) {
+  any = position_ < text_.size() && IsDigit(text_[position_]);
+  while (position_ < text_.size() && IsDigit(text_[position_])) ++position_;
+  return true;
+}
+
+bool Reader::ReadNumber(Number& out, std::string_view expected) {
+  char c = 0;
+  if (!Peek(c, kEofValue)) return false;
+  if (c != '-' && !IsDigit(c)) return FailNext(expected);
+  return ScanNumber(out);
+}
+
+bool Reader::ScanNumber(Number& out) {
+  const std::size_t start = position_;
+  if (text_[position_] == '-') ++position_;
+  if (position_ >= text_.size()) return Syntax("invalid number");
+  const char first = text_[position_++];
+  if (!IsDigit(first)) return Syntax("invalid number");
+  bool any = false;
+  Digits(any);
+  if (first == '0' && any) {
+    position_ = start + (text_[start] == '-' ? 2 : 1);
+    return SyntaxPeek("invalid number");
+  }
+  bool integral = true;
+  if (position_ < text_.size() && text_[position_] == '.') {
+    integral = false;
+    ++position_;
+    Digits(any);
+    if (!any) return SyntaxPeek(position_ < text_.size() ? "invalid number" : kEofValue);
+  }
+  if (position_ < text_.size() && (text_[position_] == 'e' || text_[position_] == 'E')) {
+    integral = false;
+    ++position_;
+    if (position_ < text_.size() && (text_[position_] == '+' || text_[position_] == '-')) {
+      ++position_;
+    }
+    if (position_ >= text_.size()) return Syntax(kEofValue);
+    Digits(any);
+    if (!any) {
+      ++position_;
+      return Syntax("invalid number");
+    }
+  }
+  return ToNumber(text_.substr(start, position_ - start), integral, out) && CountValue();
+}
+
+bool Reader::ToNumber(std::string_view text, bool integral, Number& out) {
+  const char* begin = text.data();
+  const char* end = begin + text.size();
+  out = Number{};
+  if (integral && text != "-0") {
+    const bool negative = text.front() == '-';
+    const auto result = negative ? std::from_chars(begin, end, out.negative)
+                                 : std::from_chars(begin, end, out.magnitude);
+    if (result.ec == std::errc()) {
+      out.kind = negative ? Number::Kind::kNegative : Number::Kind::kUnsigned;
+      out.value = negative ? static_cast<double>(out.negative) : static_cast<double>(out.magnitude);
+      return true;
+    }
+  }
+  out.kind = Number::Kind::kFloat;
+  const auto result = std::from_chars(begin, end, out.value);
+  if (result.ec == std::errc::result_out_of_range) {
+    // Too small is zero, too large is an error; from_chars leaves the value alone in both cases.
+    const std::string copy(text);
+    out.value = std::strtod(copy.c_str(), nullptr);
+    if (std::isinf(out.value) && !ignoring_) return Syntax("number out of range");
+  }
+  return true;
+}
+
+bool Reader::AtEnd() {
+  if (failed_) return false;
+  const std::size_t next = text_.find_first_not_of(" \n\t\r", position_);
+  if (next == std::string_view::npos) return true;
+  position_ = next;
+  return SyntaxPeek("trailing characters");
+}
+
+// --- Structure
+
+bool Reader::Enter(bool array) {
+  if (levels_.size() >= limits_.depth) return SyntaxPeek("recursion limit exceeded");
+  if (!CountValue()) return false;
+  ++position_;
+  levels_.emplace_back().array = array;
+  return true;
+}
+
+bool Reader::EnterObject(std::string_view expected) {
+  char c = 0;
+  if (!Peek(c, kEofValue)) return false;
+  return c == '{' ? Enter(false) : FailNext(expected);
+}
+
+bool Reader::EnterArray(std::string_view expected) {
+  char c = 0;
+  if (!Peek(c, kEofValue)) return false;
+  return c == '[' ? Enter(true) : FailNext(expected);
+}
+
+bool Reader::NextKey(std::string& key) {
+  Level& level = levels_.back();
+  level.in_value = false;
+  level.in_key = true;
+  char c = 0;
+  if (!Peek(c, kEofObject)) return false;
+  if (c == '}') {
+    ++position_;
+    levels_.pop_back();
+    return false;
+  }
+  if (!level.first) {
+    if (c != ',') return SyntaxPeek("expected `,` or `}`");
+    ++position_;
+    if (!Peek(c, kEofValue)) return false;
+    if (c == '}') return SyntaxPeek("trailing comma");
+  }
+  level.first = false;
+  if (c != '"') return SyntaxPeek("key must be a string");
+  ++position_;
+  if (!Text(key)) return false;
+  level.in_key = false;
+  if (++level.members > limits_.members) {
+    return FailObject("more than " + std::to_string(limits_.members) + " keys in one object");
+  }
+  level.key = key;
+  return true;
+}
+
+bool Reader::Colon() {
+  char c = 0;
+  if (!Peek(c, kEofObject)) return false;
+  if (c != ':') return SyntaxPeek("expected `:`");
+  ++position_;
+  levels_.back().in_value = true;
+  return true;
+}
+
+bool Reader::NextElement() {
+  Level& level = levels_.back();
+  char c = 0;
+  const std::size_t next = level.first ? 0 : level.index + 1;
+  level.in_value = false;
+  if (!Peek(c, kEofList)) return false;
+  if (c == ']') {
+    ++position_;
+    levels_.pop_back();
+    return false;
+  }
+  if (!level.first) {
+    if (c != ',') return SyntaxPeek("expected `,` or `]`");
+    ++position_;
+    if (!Peek(c, kEofValue)) return false;
+    if (c == ']') return SyntaxPeek("trailing comma");
+  }
+  level.first = false;
+  level.in_value = true;
+  level.index = next;
+  return true;
+}
+
+bool Reader::EndArray() {
+  levels_.back().in_value = false;
+  char c = 0;
+  if (!Peek(c, kEofList)) return false;
+  if (c == ',') {
+    ++position_;
+    if (NextIs(']')) return SyntaxPeek("trailing comma");
+    return failed_ ? false : SyntaxPeek("trailing characters");
+  }
+  if (c != ']') return SyntaxPeek("trailing characters");
+  ++position_;
+  levels_.pop_back();
+  return true;
+}
+
+bool Reader::Skip() {
+  std::string scratch;
+  const std::size_t base = levels_.size();
+  // Not recursive: a value is taken or a container entered, then the innermost one goes on.
+  while (ok()) {
+    if (NextIs('{')) {
+      Enter(false);
+    } else if (NextIs('[')) {
+      Enter(true);
+    } else if (NextIs('"')) {
+      ReadString(scratch, "");
+    } else if (NextIs('t') || NextIs('f')) {
+      bool value = false;
+      ReadBool(value, "");
+    } else if (NextIs('n')) {
+      TakeNull();
+    } else {
+      Number number;
+      ReadNumber(number, "");
+    }
+    bool more = false;
+    while (ok() && levels_.size() > base && !more) {
+      more = levels_.back().array ? NextElement() : NextKey(scratch) && Colon();
+    }
+    if (!more) break;
+  }
+  return ok();
+}
+
+bool Reader::SkipIgnored() {
+  ignoring_ = true;
+  std::vector<bool> arrays;  // the open containers
+  std::string scratch;
+  char c = 0;
+  while (Peek(c, kEofValue)) {
+    const bool opened = c == '{' || c == '[';
+    if (opened) {
+      if (!CountValue()) break;
+      ++position_;
+      arrays.push_back(c == '[');
+    } else if (!SkipScalar(c, scratch)) {
+      break;
+    }
+    if (!SkipBetween(arrays, opened, scratch)) break;
+    if (arrays.empty()) break;
+  }
+  ignoring_ = false;
+  return ok();
+}
+
+bool Reader::SkipScalar(char c, std::string& scratch) {
+  bool boolean = false;
+  Number number;
+  if (c == '"') return ReadString(scratch, "");
+  if (c == 't' || c == 'f') return ReadBool(boolean, "");
+  if (c == 'n') return TakeNull();
+  return ReadNumber(number, "");
+}
+
+// From behind a value, or from the beginning of a container, to the next value or out of all.
+bool Reader::SkipBetween(std::vector<bool>& arrays, bool opened, std::string& scratch) {
+  char c = 0;
+  while (!arrays.empty()) {
+    const bool array = arrays.back();
+    if (!Peek(c, array ? kEofList : kEofObject)) return false;
+    if (c == (array ? ']' : '}')) {
+      ++position_;
+      arrays.pop_back();
+      opened = false;
+      continue;
+    }
+    if (!opened) {
+      if (c != ',') return SyntaxPeek(array ? "expected `,` or `]`" : "expected `,` or `}`");
+      ++position_;
+      if (!array && !Peek(c, kEofObject)) return false;
+    }
+    if (array) return true;
+    if (c != '"') return SyntaxPeek("key must be a string");
+    ++position_;
+    if (!Text(scratch) || !Peek(c, kEofObject)) return false;
+    if (c != ':') return SyntaxPeek("expected `:`");
+    ++position_;
+    return true;
+  }
+  return true;
+}
+
+bool Reader::ReadRaw(std::string_view& out) {
+  char c = 0;
+  if (!Peek(c, kEofValue)) return false;
+  const std::size_t start = position_;
+  if (!Skip()) return false;
+  out = text_.substr(start, position_ - start);
+  return true;
+}
+
+}  // namespace penstock::router::json

@@ -1,0 +1,137 @@
+#include "scheduler/admission/admission_policy.h"
+
+#include <algorithm>
+
+#include "scheduler/kv/block_table.h"
+#include "scheduler/admission/guaranteed_admission.h"
+#include "scheduler/mutant.h"
+#include "scheduler/admission/optimistic_admission.h"
+#include "scheduler/step/step_composer.h"
+
+namespace penstock::scheduler {
+namespace {
+
+Refusal TooLong(const Arrival& arrival, std::uint64_t limit, const std::string& of_what) {
+  Refusal refusal;
+  refusal.shortage = {Budget::kTotalTokens, AdmissionPolicy::WorstCaseTokens(arrival), limit};
+  refusal.message = "`inputs` tokens + `max_new_tokens` must be <= " + std::to_string(limit) +
+                    " (" + of_what + "). Given: " + std::to_string(arrival.prompt.size()) +
+                    " `inputs` tokens and " + std::to_string(arrival.max_new_tokens) +
+                    " `max_new_tokens`";
+  return refusal;
+}
+
+Refusal TooLongForOneStep(const Arrival& arrival, std::uint32_t limit) {
+  Refusal refusal;
+  refusal.shortage = {Budget::kPrefillTokens, arrival.prompt.size(), limit};
+  refusal.message = "`inputs` must have <= " + std::to_string(limit) +
+                    " tokens (prompts are computed whole, in one step). Given: " +
+                    std::to_string(arrival.prompt.size());
+  return refusal;
+}
+
+Refusal TooManyCandidates(const Arrival& arrival, std::uint32_t limit) {
+  const std::uint32_t candidates = arrival.sampling.Candidates();
+  Refusal refusal;
+  refusal.shortage = {Budget::kStepTokens, candidates, limit};
+  refusal.message = limit == 0 ? "`penalty_alpha` needs the server's option contrastive-search"
+                               : "`top_k` must be <= " + std::to_string(limit) +
+                                     " with `penalty_alpha`. Given: " + std::to_string(candidates);
+  return refusal;
+}
+
+}  // namespace
+
+AdmissionPolicy::AdmissionPolicy(const Config& config, const GroupCapacity& capacity)
+    : config_(config), capacity_(capacity) {}
+
+std::uint64_t AdmissionPolicy::WorstCaseTokens(const Arrival& arrival) {
+  return static_cast<std::uint64_t>(arrival.prompt.size()) + arrival.max_new_tokens;
+}
+
+std::uint32_t AdmissionPolicy::BlocksToReserve(const Work& work) const {
+  const std::uint64_t prompt = work.request.prompt.size() + work.generated.size();
+  return BlocksFor(capacity_.cells > 0 ? prompt : TokensToReserve(work), capacity_.block_size);
+}
+
+std::optional<Refusal> AdmissionPolicy::WhyNeverFits(const Arrival& arrival) const {
+  const std::uint64_t tokens = WorstCaseTokens(arrival);
+  if (tokens > capacity_.max_sequence_length) {
+    return TooLong(arrival, capacity_.max_sequence_length, "the longest sequence of the shards");
+  }
+  if (config_.max_batch_total_tokens > 0 && tokens > config_.max_batch_total_tokens) {
+    return TooLong(arrival, config_.max_batch_total_tokens, "max-batch-total-tokens");
+  }
+  const std::uint64_t pool = std::uint64_t{capacity_.blocks} * capacity_.block_size;
+  if (tokens > pool) {
+    return TooLong(arrival, pool,
+                   "a KV cache of " + std::to_string(capacity_.blocks) + " blocks of " +
+                       std::to_string(capacity_.block_size) + " tokens");
+  }
+  if (capacity_.cells > 0 && tokens > capacity_.cells) {
+    return TooLong(arrival, capacity_.cells,
+                   "a row store of " + std::to_string(capacity_.cells) + " cells");
+  }
+  const StepBudget budget = MakeStepBudget(config_, capacity_.max_step_tokens);
+  if (arrival.sampling.Candidates() > 0) {
+    const std::uint32_t most = std::min(capacity_.max_candidates, budget.step_tokens);
+    if (arrival.sampling.Candidates() > most) return TooManyCandidates(arrival, most);
+  }
+  const std::uint32_t whole = budget.prefill_tokens;
+  if (config_.prefill == Prefill::kWhole && arrival.prompt.size() > whole) {
+    return TooLongForOneStep(arrival, whole);
+  }
+  return std::nullopt;
+}
+
+std::optional<Shortage> AdmissionPolicy::Check(const Work& work, const GroupState& state) const {
+  const std::uint32_t max_running = MaxRunning();
+  if (state.running >= max_running + PENSTOCK_MUTANT("batch-of-one-more")) {
+    return Shortage{Budget::kBatchSize, state.running + 1u, max_running};
+  }
+  if (state.slots_available == 0) return Shortage{Budget::kSlots, 1, 0};
+
+  // Every running sequence must get its decode rows in every step.
+  const std::uint64_t rows = std::uint64_t{state.decode_rows} + DecodeRows(work);
+  const std::uint32_t step = MakeStepBudget(config_, capacity_.max_step_tokens).step_tokens;
+  if (state.running > 0 && rows > step) return Shortage{Budget::kStepTokens, rows, step};
+
+  const std::uint64_t tokens = TokensToReserve(work);
+  if (config_.max_batch_total_tokens > 0 && !PENSTOCK_MUTANT("total-tokens-ignored") &&
+      state.reserved_tokens + tokens > config_.max_batch_total_tokens) {
+    return Shortage{Budget::kTotalTokens, tokens,
+                    config_.max_batch_total_tokens - state.reserved_tokens};
+  }
+  if (capacity_.cells > 0 && state.cells_needed > capacity_.cells) {
+    return Shortage{Budget::kCells, state.cells_needed, capacity_.cells};
+  }
+  const std::uint32_t blocks = BlocksToReserve(work) - state.blocks_shared;
+  const std::uint64_t short_by = PENSTOCK_MUTANT("one-block-too-many-promised") ? 1 : 0;
+  if (std::uint64_t{blocks} + state.blocks_kept_free > state.blocks_available + short_by) {
+    return Shortage{Budget::kBlocks, std::uint64_t{blocks} + state.blocks_kept_free,
+                    state.blocks_available};
+  }
+  return std::nullopt;
+}
+
+std::uint32_t AdmissionPolicy::DecodeRows(const Work& work) const {
+  const std::uint32_t candidates = work.Candidates();
+  return candidates > 0 && !PENSTOCK_MUTANT("candidates-count-as-one") ? candidates : 1;
+}
+
+std::uint32_t AdmissionPolicy::MaxRunning() const {
+  if (config_.batching == Batching::kNone) return 1;
+  return config_.max_batch_size > 0 ? std::min(config_.max_batch_size, capacity_.slots)
+                                    : capacity_.slots;
+}
+
+std::unique_ptr<AdmissionPolicy> MakeAdmissionPolicy(const Config& config,
+                                                     const GroupCapacity& capacity,
+                                                     const OutputLengths& lengths) {
+  if (config.admission == Admission::kGuaranteed) {
+    return std::make_unique<GuaranteedAdmission>(config, capacity);
+  }
+  return std::make_unique<OptimisticAdmission>(config, capacity, lengths);
+}
+
+}  // namespace penstock::scheduler

@@ -1,0 +1,22 @@
+#include "scheduler/admission/optimistic_admission.h"
+
+#include "scheduler/mutant.h"
+
+#include <algorithm>
+
+namespace penstock::scheduler {
+
+std::uint64_t OptimisticAdmission::TokensToReserve(const Work& work) const {
+  const Arrival& request = work.request;
+  if (!MayBePreempted(work) && !PENSTOCK_MUTANT("fourth-start-not-reserved"))
+    return WorstCaseTokens(request) -
+           (PENSTOCK_MUTANT("last-start-reserves-what-is-left") ? work.generated.size() : 0);
+  const auto generated = static_cast<std::uint32_t>(work.generated.size());
+  const std::uint32_t expected = lengths_.Expect(request, generated);
+  // Room for the steps in flight lies inside the reservation from the start.
+  const std::uint32_t output =
+      std::min(request.max_new_tokens, std::max(expected, generated + TokensPerPipeline()));
+  return std::uint64_t{request.prompt.size()} + output;
+}
+
+}  // namespace penstock::scheduler

@@ -1,0 +1,75 @@
+// Step times of known machines in closed form, for simulated shards: seven terms whose constants
+// were fitted to published kernel measurements (docs/scheduling.md, "Step times").
+//
+//   step = linear + prefill attention + decode attention + elementwise + all-reduce + head +
+//   sampling
+//
+// Two variants: `rows` with a fitted line for each (machine, model, tensor parallelism), and
+// `generic` with the linear term from the machine's peaks, which exists for every shape.
+//
+// Reproducible: exact_math.h. Threading: values; constant once made.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "common/time.h"
+#include "scheduler/step/step_shape.h"
+
+namespace penstock::scheduler {
+
+// Milliseconds.
+struct StepTerms {
+  double linear = 0;
+  double prefill = 0;
+  double decode = 0;
+  double elementwise = 0;
+  double all_reduce = 0;
+  double head = 0;
+  double sampling = 0;
+
+  double Sum() const {
+    return linear + prefill + decode + elementwise + all_reduce + head + sampling;
+  }
+};
+
+class MachineModel {
+ public:
+  // "h100-llama-3-8b-tp1": machine (a100, h100, h200), model (llama-3-8b, llama-3-70b), tensor
+  // parallelism (1, 2, 4, 8), then "-fp8" for 8-bit weights and "-generic" for the generic variant.
+  // Nothing when the name is none of Names().
+  static std::optional<MachineModel> Find(std::string_view name);
+  static std::vector<std::string> Names();
+
+  StepTerms Terms(const StepShape& step) const;
+  // The sum of the terms, to the nanosecond. An empty step takes no time.
+  Duration StepTime(const StepShape& step) const;
+
+ private:
+  struct Machine;
+  struct Shape;
+  struct LinearRow {
+    double stream_ms = 0;  // weights once through memory
+    double token_us = 0;   // arithmetic of one token
+    int sharpness2 = 7;    // twice the exponent with which the two meet
+  };
+  struct Entry;
+
+  MachineModel(const Machine& machine, const Shape& shape, LinearRow row, int ranks)
+      : machine_(&machine), shape_(&shape), row_(row), ranks_(ranks) {}
+  static LinearRow GenericRow(const Machine& machine, const Shape& shape, int ranks, bool fp8);
+  static const std::vector<Entry>& Entries();
+
+  double KvHeads() const;
+  double AllReduce(double tokens) const;
+  double Head(double sequences) const;
+
+  const Machine* machine_;  // constants of this file's table
+  const Shape* shape_;
+  LinearRow row_;
+  double ranks_;
+};
+
+}  // namespace penstock::scheduler

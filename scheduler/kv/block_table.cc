@@ -1,0 +1,82 @@
+#include "scheduler/kv/block_table.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "scheduler/check.h"
+#include "scheduler/mutant.h"
+
+namespace penstock::scheduler {
+
+void BlockTable::Adopt(BlockCache& cache, const PrefixMatch& match) {
+  PENSTOCK_CHECK(blocks_.empty(), "a sequence begins with what the cache has");
+  cache.Hold(match, blocks_);
+  adopted_ = entered_ = match.blocks;
+  if (PENSTOCK_MUTANT("found-blocks-not-told")) told_ = adopted_;
+}
+
+bool BlockTable::Reserve(BlockCache& cache, std::uint32_t blocks) {
+  if (!cache.Reserve(blocks)) return false;
+  reserved_ += blocks;
+  const std::size_t most = blocks_.size() + reserved_;
+  if (most > blocks_.capacity()) blocks_.reserve(std::max(most, 2 * blocks_.capacity()));
+  return true;
+}
+
+void BlockTable::GrowTo(BlockCache& cache, std::uint64_t tokens, SlotId slot,
+                        std::vector<BlockOp>& ops) {
+  const std::uint32_t wanted =
+      BlocksFor(tokens - PENSTOCK_MUTANT("block-drawn-late"), cache.block_size());
+  while (blocks_.size() < wanted) {
+    PENSTOCK_CHECK(reserved_ > 0, "a sequence grows inside its own reservation");
+    --reserved_;
+    blocks_.push_back(cache.Draw());
+  }
+  for (; told_ < blocks_.size(); ++told_) {
+    BlockOp op;
+    op.kind = BlockOp::Kind::kAppend;
+    op.kv_group = kv_group_;
+    op.slot = slot;
+    op.dst = PENSTOCK_MUTANT("first-block-again") ? blocks_.front() : blocks_[told_];
+    ops.push_back(op);
+  }
+}
+
+void BlockTable::Enter(BlockCache& cache, std::string_view tenant, std::span<const TokenId> tokens,
+                       StepId step) {
+  const std::span<const BlockId> before = std::span(blocks_).first(entered_);
+  if (cache.Enter(tenant, before, blocks_[entered_], tokens, step)) {
+    ++entered_;
+  } else {
+    private_ = true;
+  }
+}
+
+void BlockTable::Spoil(BlockCache& cache, SequenceId sequence) {
+  private_ = true;
+  cache.Spoil(entered_ > adopted_ ? std::optional(blocks_[adopted_]) : std::nullopt, sequence);
+}
+
+void BlockTable::Retire(BlockCache& cache) {
+  if (std::exchange(retired_, true)) return;
+  private_ = true;
+  cache.Unreserve(reserved_);
+  reserved_ = 0;
+  for (BlockId block : blocks_) {
+    cache.Retire(block);
+    if (PENSTOCK_MUTANT("retired-free-at-once")) cache.Reclaim(block);
+  }
+}
+
+void BlockTable::Reclaim(BlockCache& cache, SequenceId sequence) {
+  cache.Settle(sequence);
+  // Backwards: so the stack of free blocks hands them out in the same order again, and the cache
+  // keeps the beginning of the sequence for longest.
+  const auto first =
+      blocks_.rbegin() + (PENSTOCK_MUTANT("last-block-leaks") && blocks_.size() > 1 ? 1 : 0);
+  for (auto it = first; it != blocks_.rend(); ++it) cache.Reclaim(*it);
+  blocks_.clear();
+  adopted_ = entered_ = 0;
+}
+
+}  // namespace penstock::scheduler

@@ -1,0 +1,84 @@
+#include "scheduler/kv/prefix_sharing.h"
+
+#include <algorithm>
+
+#include "scheduler/mutant.h"
+
+namespace penstock::scheduler {
+namespace {
+
+// Rows of all prompt tokens are needed for their logprobs. Contrastive search finds what it needs
+// of the past in the blocks: the hidden-state plane.
+bool NeedsEveryRow(const Work& work) {
+  return work.request.logprobs.prompt_logprobs && work.generated.empty();
+}
+
+// Whole blocks at the beginning of both.
+std::uint32_t CommonBlocks(std::span<const TokenId> a, std::span<const TokenId> b,
+                           std::uint32_t block_size) {
+  const auto [end, unused] = std::mismatch(a.begin(), a.end(), b.begin(), b.end());
+  return static_cast<std::uint32_t>(end - a.begin()) / block_size;
+}
+
+}  // namespace
+
+std::span<const TokenId> PrefixSharing::Shareable(const Work& work) const {
+  const std::size_t length = work.request.prompt.size() + work.generated.size();
+  if (work.generated.empty())
+    return std::span(work.request.prompt).first(length - !PENSTOCK_MUTANT("last-token-from-cache"));
+  work.CopyTokens(0, length - 1, scratch_);
+  return scratch_;
+}
+
+PrefixMatch PrefixSharing::Match(const Work& work, StepId reader) const {
+  if (!table_.cache().sharing() || NeedsEveryRow(work)) return {};
+  return table_.cache().Match(work.request.tenant, Shareable(work), reader);
+}
+
+std::optional<PrefixSharing::Join> PrefixSharing::WhatToAwait(const Work& work,
+                                                              StepId reader) const {
+  if (!table_.cache().sharing() || NeedsEveryRow(work)) return std::nullopt;
+  const std::span<const TokenId> tokens = Shareable(work);
+  const PrefixMatch match = table_.cache().Match(work.request.tenant, tokens, reader);
+  const std::uint32_t matched = match.blocks + match.planned;
+  const std::uint32_t block_size = table_.cache().block_size();
+
+  std::optional<Join> best;
+  for (const auto& [id, sequence] : table_.all()) {
+    // Those that stand where the match ends: they computed its last block or go on from it.
+    if (sequence.retiring || sequence.blocks.entered() < matched) continue;
+    if (sequence.request.tenant != work.request.tenant) continue;
+    if (matched > 0 && sequence.blocks.blocks()[matched - 1] != *match.last_any) continue;
+    std::uint32_t shared = matched;
+    if (sequence.PromptLeft() > 0 && sequence.blocks.entered() == matched &&
+        sequence.blocks.enters()) {
+      shared = CommonBlocks(sequence.request.prompt, tokens, block_size);
+    }
+    if (shared == match.blocks || (best && best->shared >= shared * block_size)) continue;
+    best = Join{sequence.request.request, shared * block_size, match.blocks * block_size};
+  }
+  return best;
+}
+
+void PrefixSharing::Enter(Sequence& sequence, StepId step) {
+  BlockCache& cache = table_.cache();
+  const std::uint32_t size = cache.block_size();
+  const bool early = sequence.tokens_received > sequence.resumed &&
+                     sequence.KnownLength() < sequence.blocks.blocks().size() * size &&
+                     PENSTOCK_MUTANT("newest-token-taken-for-written");
+  while (sequence.blocks.MayEnter(cache, sequence.KnownLength() + early)) {
+    sequence.CopyTokens(std::size_t{sequence.blocks.entered()} * size, size, scratch_);
+    sequence.blocks.Enter(cache, sequence.request.tenant, scratch_, step);
+  }
+}
+
+void PrefixSharing::Keep(Sequence& sequence, StepId step) {
+  const Arrival& request = sequence.request;
+  const auto pinned = std::min<std::size_t>(request.pinned_tokens, request.prompt.size());
+  if (pinned == 0 || sequence.kept_prefix || sequence.prompt_planned < pinned) return;
+  sequence.kept_prefix = true;
+  table_.cache().Keep({request.request, sequence.id, request.tenant,
+                       std::span(request.prompt).first(pinned), sequence.blocks.blocks(), step});
+}
+
+}  // namespace penstock::scheduler

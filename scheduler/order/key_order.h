@@ -1,0 +1,42 @@
+// Orders whose rank is a number that never changes while a request waits: fcfs, priority and
+// shortest-predicted. O(log n) per operation; the nodes come from a pool, so that a queue which
+// keeps its length allocates nothing.
+#pragma once
+
+#include <cstdint>
+#include <memory_resource>
+#include <set>
+
+#include "scheduler/order/order_policy.h"
+#include "scheduler/order/waiting_request.h"
+
+namespace penstock::scheduler {
+
+class KeyOrder final : public OrderPolicy {
+ public:
+  explicit KeyOrder(Order order) : order_(order) {}
+
+  void Add(WaitingRequest& request) override;
+  void Remove(WaitingRequest& request) override;
+  WaitingRequest* Next(GroupId group) override;
+  WaitingRequest* Before(const WaitingRequest& request) override;
+  WaitingRequest* After(const WaitingRequest& request) override;
+
+ private:
+  struct Place {
+    std::int64_t key = 0;  // smaller goes first
+    std::uint64_t number = 0;
+    WaitingRequest* request = nullptr;
+    friend bool operator<(const Place& a, const Place& b) {
+      return a.key != b.key ? a.key < b.key : a.number < b.number;
+    }
+  };
+
+  Place PlaceOf(const WaitingRequest& request) const;
+
+  const Order order_;
+  std::pmr::unsynchronized_pool_resource nodes_;
+  std::pmr::set<Place> places_{&nodes_};
+};
+
+}  // namespace penstock::scheduler

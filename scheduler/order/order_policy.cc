@@ -1,0 +1,42 @@
+#include "scheduler/order/order_policy.h"
+
+namespace penstock::scheduler {
+
+std::string_view OrderName(Order order) {
+  switch (order) {
+    case Order::kFcfs:
+      return "fcfs";
+    case Order::kLongestPrefix:
+      return "longest-prefix";
+    case Order::kPriority:
+      return "priority";
+    case Order::kShortestPredicted:
+      break;
+  }
+  return "shortest-predicted";
+}
+
+std::uint64_t MaxWaitSteps(const Config& config, const GroupCapacity& capacity) {
+  const std::uint64_t before =
+      std::uint64_t{capacity.slots} + config.max_waiting_requests + MaxOvertakes(config);
+  return before * (std::uint64_t{capacity.max_sequence_length} + config.pipeline_depth);
+}
+
+std::string DescribeOrder(const Config& config, const GroupCapacity& capacity) {
+  std::string text = "order " + std::string(OrderName(config.order)) + ": ";
+  const std::uint32_t overtakes = MaxOvertakes(config);
+  text += overtakes == 0 ? "nobody is overtaken"
+                         : "nobody is overtaken more than " + std::to_string(overtakes) + " times";
+  if (config.admission == Admission::kGuaranteed && config.batching == Batching::kContinuous) {
+    text += ", a request waits at most " + std::to_string(MaxWaitSteps(config, capacity)) +
+            " steps of its group";
+  }
+  return text;
+}
+
+std::uint32_t MaxOvertakes(const Config& config) {
+  if (config.order == Order::kFcfs) return 0;
+  return config.max_overtakes > 0 ? config.max_overtakes : config.max_waiting_requests;
+}
+
+}  // namespace penstock::scheduler

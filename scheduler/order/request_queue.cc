@@ -1,0 +1,119 @@
+#include "scheduler/order/request_queue.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "scheduler/check.h"
+#include "scheduler/mutant.h"
+
+namespace penstock::scheduler {
+
+RequestQueue::RequestQueue(std::uint32_t capacity, std::unique_ptr<OrderPolicy> order,
+                           std::uint32_t max_overtakes)
+    : capacity_(capacity), order_(std::move(order)), max_overtakes_(max_overtakes) {}
+
+WaitingRequest& RequestQueue::Take(Work work) {
+  if (free_.empty()) free_.push_back(&places_.emplace_back());
+  WaitingRequest& place = *free_.back();
+  free_.pop_back();
+  static_cast<Work&>(place) = std::move(work);
+  place.deferred = {};
+  place.behind.reset();
+  place.overtaken = 0;
+  PENSTOCK_CHECK(by_request_.emplace(place.request.request, &place).second, "a request waits once");
+  return place;
+}
+
+WaitingRequest& RequestQueue::Push(Arrival arrival) {
+  PENSTOCK_CHECK(!full(), "the queue is bounded");
+  Work work;
+  work.request = std::move(arrival);
+  work.number = ++last_number_;
+  WaitingRequest& place = Take(std::move(work));
+  place.older = std::exchange(youngest_, &place);
+  place.younger = nullptr;
+  (place.older != nullptr ? place.older->younger : oldest_) = &place;
+  order_->Add(place);
+  return place;
+}
+
+WaitingRequest& RequestQueue::PushRestart(Work work) {
+  WaitingRequest& place = Take(std::move(work));
+  const auto younger = [](const WaitingRequest* a, const WaitingRequest* b) {
+    return (a->number > b->number) != PENSTOCK_MUTANT("youngest-restart-first");
+  };
+  restarts_.insert(std::upper_bound(restarts_.begin(), restarts_.end(), &place, younger), &place);
+  return place;
+}
+
+WaitingRequest* RequestQueue::Front(GroupId group) {
+  if (!restarts_.empty() && !(PENSTOCK_MUTANT("restarts-go-last") && oldest_ != nullptr))
+    return restarts_.back();
+  if (PENSTOCK_MUTANT("last-come-first-served") && youngest_ != nullptr) return youngest_;
+  return OldestIsDue() ? oldest_ : order_->Next(group);
+}
+
+WaitingRequest* RequestQueue::Ahead(const WaitingRequest& request, GroupId group) {
+  WaitingRequest* front = Front(group);
+  if (front == &request) return nullptr;
+  if (request.restart()) {
+    return *std::next(std::find(restarts_.begin(), restarts_.end(), &request));
+  }
+  WaitingRequest* before = order_->Before(request);
+  return before != nullptr ? before : front;
+}
+
+WaitingRequest* RequestQueue::Behind(const WaitingRequest& request) {
+  if (!request.restart()) return order_->After(request);
+  const auto it = std::find(restarts_.begin(), restarts_.end(), &request);
+  return it == restarts_.begin() ? nullptr : *std::prev(it);
+}
+
+WaitingRequest* RequestQueue::Find(RequestId request) {
+  const auto it = by_request_.find(request);
+  return it == by_request_.end() ? nullptr : it->second;
+}
+
+std::vector<const WaitingRequest*> RequestQueue::All() const {
+  std::vector<const WaitingRequest*> all(restarts_.rbegin(), restarts_.rend());
+  for (const WaitingRequest* each = oldest_; each != nullptr; each = each->younger) {
+    all.push_back(each);
+  }
+  return all;
+}
+
+Work RequestQueue::Admit(WaitingRequest& request) {
+  if (!request.restart() && request.older != nullptr) {
+    ++request.older->overtaken;
+    if (!PENSTOCK_MUTANT("overtakes-not-counted")) ++oldest_overtaken_;
+  }
+  return Leave(request);
+}
+
+Work RequestQueue::Remove(WaitingRequest& request) { return Leave(request); }
+
+Work RequestQueue::Leave(WaitingRequest& request) {
+  if (request.restart()) {
+    restarts_.erase(std::find(restarts_.begin(), restarts_.end(), &request));
+  } else {
+    order_->Remove(request);
+    Unlink(request);
+  }
+  by_request_.erase(request.request.request);
+  free_.push_back(&request);
+  return std::move(static_cast<Work&>(request));
+}
+
+void RequestQueue::Unlink(WaitingRequest& request) {
+  if (request.older != nullptr) {
+    request.older->overtaken += request.overtaken;
+    request.older->younger = request.younger;
+  } else {
+    oldest_overtaken_ -=
+        PENSTOCK_MUTANT("overtakes-counted-anew") ? oldest_overtaken_ : request.overtaken;
+    oldest_ = request.younger;
+  }
+  (request.younger != nullptr ? request.younger->older : youngest_) = request.older;
+}
+
+}  // namespace penstock::scheduler

@@ -1,0 +1,115 @@
+#include "shard/backend/cpu/attention/attention_plan.h"
+
+#include <algorithm>
+
+namespace penstock::shard::cpu {
+namespace {
+
+// What a partition costs beside its keys, in keys.
+constexpr std::uint64_t kPartitionOverhead = 16;
+// What a tile costs beside its rows, in rows: keys and values are read once for all of them.
+constexpr std::uint64_t kTileOverhead = 2;
+// An item may be this part of a thread's share before items are divided.
+constexpr std::uint64_t kFinestShare = 8;
+
+std::size_t FirstVisible(std::size_t window, std::size_t position) {
+  return window == 0 || position < window ? 0 : position - window + 1;
+}
+
+}  // namespace
+
+void AttentionPlan::Build(const AttentionShape& shape, std::span<const RaggedSegment> segments) {
+  shape_ = shape;
+  AddTiles(segments);
+  std::uint64_t largest = 0;
+  before_.assign(1, 0);
+  for (const TokenTile& tile : tiles_) {
+    largest = std::max(largest, tile.cost);
+    before_.push_back(before_.back() + tile.cost * shape_.kv_heads);
+  }
+  const bool coarse = largest * kFinestShare * shape_.threads > before_.back();
+  if (!coarse || !Divide(true)) Divide(false);
+}
+
+void AttentionPlan::AddTiles(std::span<const RaggedSegment> segments) {
+  tiles_.clear();
+  const std::size_t most = TileTokens(shape_.group);
+  for (std::size_t i = 0; i < segments.size(); ++i) {
+    const RaggedSegment& segment = segments[i];
+    for (std::size_t first = 0; first < segment.query_count; first += most) {
+      TokenTile tile;
+      tile.segment = i;
+      tile.row = segment.query_start + first;
+      tile.candidates = segment.candidates;
+      tile.position = segment.context_length + (segment.candidates ? 0 : first);
+      tile.tokens = std::min<std::size_t>(most, segment.query_count - first);
+      tile.first_partition = FirstVisible(shape_.window, tile.position) / kPartition;
+      tile.end_partition = (tile.EndPosition() - 1) / kPartition + 1;
+      for (std::size_t p = tile.first_partition; p < tile.end_partition; ++p) {
+        tile.cost += PartitionCost(tile, p);
+      }
+      tiles_.push_back(tile);
+    }
+  }
+}
+
+PositionRange AttentionPlan::PositionsOf(const TokenTile& tile, std::size_t partition) const {
+  const std::size_t origin = partition * kPartition;
+  return {std::max(origin, FirstVisible(shape_.window, tile.position)),
+          std::min(origin + kPartition, tile.EndPosition())};
+}
+
+std::uint64_t AttentionPlan::PartitionCost(const TokenTile& tile, std::size_t partition) const {
+  const PositionRange range = PositionsOf(tile, partition);
+  return (tile.tokens * shape_.group + kTileOverhead) *
+         (range.end - range.first + kPartitionOverhead);
+}
+
+// The item, or the partition within it, nearest to where `cost` is reached.
+AttentionCursor AttentionPlan::Locate(std::uint64_t cost, bool within_items) const {
+  const auto after = std::upper_bound(before_.begin(), before_.end(), cost);
+  const auto index = static_cast<std::size_t>(after - before_.begin()) - 1;
+  if (index >= tiles_.size()) return {tiles_.size() * shape_.kv_heads, 0};
+  const TokenTile& tile = tiles_[index];
+  const std::uint64_t inside = cost - before_[index];
+  std::size_t item = index * shape_.kv_heads + inside / tile.cost;
+  std::uint64_t left = inside % tile.cost;
+  if (!within_items) {
+    if (left * 2 >= tile.cost) ++item;
+    return {item, 0};
+  }
+  for (std::size_t p = tile.first_partition; p < tile.end_partition; ++p) {
+    const std::uint64_t here = PartitionCost(tile, p);
+    if (left * 2 < here) return {item, p - tile.first_partition};
+    left -= std::min(left, here);
+  }
+  return {item + 1, 0};
+}
+
+// Bounds of all threads, partitions counted from the item's first. False when the divided items
+// need more slots than there are.
+bool AttentionPlan::Divide(bool within_items) {
+  bounds_.clear();
+  splits_.clear();
+  for (std::size_t thread = 0; thread <= shape_.threads; ++thread) {
+    bounds_.push_back(Locate(before_.back() * thread / shape_.threads, within_items));
+  }
+  bounds_.back() = {tiles_.size() * shape_.kv_heads, 0};
+  std::size_t slots = 0;
+  for (std::size_t thread = 1; thread < shape_.threads; ++thread) {
+    const AttentionCursor& bound = bounds_[thread];
+    if (bound.partition == 0 || FindSplit(bound.item) != nullptr) continue;
+    splits_.push_back({bound.item, slots});
+    slots += Tile(bound.item).end_partition - Tile(bound.item).first_partition;
+  }
+  return slots <= shape_.slots;
+}
+
+const SplitItem* AttentionPlan::FindSplit(std::size_t item) const {
+  for (const SplitItem& split : splits_) {
+    if (split.item == item) return &split;
+  }
+  return nullptr;
+}
+
+}  // namespace penstock::shard::cpu

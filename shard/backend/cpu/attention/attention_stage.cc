@@ -1,0 +1,84 @@
+#include "shard/backend/cpu/attention/attention_stage.h"
+
+#include <algorithm>
+
+namespace penstock::shard::cpu {
+
+AttentionTile AttentionStage::TileOf(std::size_t item) const {
+  const TokenTile& token_tile = parts_.plan.Tile(item);
+  const AttentionShape& shape = parts_.plan.shape();
+  const std::size_t head = parts_.plan.Head(item);
+  AttentionTile tile;
+  tile.cache = parts_.cache.Head(parts_.layer, head);
+  tile.blocks = parts_.tables + parts_.table_starts[token_tile.segment];
+  tile.queries = parts_.queries.Floats(token_tile.row) + head * shape.group * parts_.head_dim;
+  tile.query_stride = parts_.queries.stride;
+  tile.tokens = token_tile.tokens;
+  tile.group = shape.group;
+  tile.position = token_tile.position;
+  tile.window = shape.window;
+  tile.scale = parts_.scale;
+  if (token_tile.candidates) tile.own = parts_.cells + token_tile.row;
+  return tile;
+}
+
+void AttentionStage::Run(std::size_t thread) {
+  const AttentionPlan& plan = parts_.plan;
+  ThreadScratch& scratch = parts_.buffers.Thread(thread);
+  const AttentionCursor begin = plan.Begin(thread);
+  const AttentionCursor end = plan.Begin(thread + 1);
+  CellsAhead ahead(plan, parts_.cache, parts_.layer, parts_.tables, parts_.table_starts, begin,
+                   end);
+  for (std::size_t item = begin.item; item < end.item || (item == end.item && end.partition > 0);
+       ++item) {
+    const TokenTile& tile = plan.Tile(item);
+    const std::size_t first = item == begin.item ? begin.partition : 0;
+    const std::size_t stop =
+        item == end.item ? end.partition : tile.end_partition - tile.first_partition;
+    if (first < stop) AttendItem(item, first, stop, ahead, scratch);
+  }
+  if (plan.splits().empty()) return;
+  parts_.pool.Barrier();
+  for (std::size_t i = thread; i < plan.splits().size(); i += parts_.pool.threads()) {
+    MergeItem(plan.splits()[i], scratch);
+  }
+}
+
+void AttentionStage::AttendItem(std::size_t item, std::size_t first, std::size_t end,
+                                CellsAhead& ahead, ThreadScratch& scratch) {
+  AttentionTile tile = TileOf(item);
+  const std::size_t origin = parts_.plan.Tile(item).first_partition;
+  const SplitItem* split = parts_.plan.FindSplit(item);
+  parts_.cell_kernels.load_queries(tile, scratch.attention);
+  for (std::size_t p = first; p < end; ++p) {
+    tile.ahead = ahead.Enter();
+    const AttentionState& alone = p == first ? scratch.total : scratch.partition;
+    const AttentionState state =
+        split != nullptr ? parts_.buffers.Slot(split->first_slot + p) : alone;
+    parts_.cell_kernels.attend(tile, origin + p, scratch.attention, state);
+    if (split != nullptr || p == first) continue;
+    parts_.kernels.merge(tile.Rows(), parts_.head_dim, state, scratch.total);
+  }
+  if (split == nullptr) FinishItem(item, tile, scratch.total);
+}
+
+void AttentionStage::MergeItem(const SplitItem& split, ThreadScratch& scratch) {
+  const AttentionTile tile = TileOf(split.item);
+  const TokenTile& token_tile = parts_.plan.Tile(split.item);
+  std::fill_n(scratch.total.maximum, tile.Rows(), -__builtin_huge_valf());
+  for (std::size_t p = 0; p < token_tile.end_partition - token_tile.first_partition; ++p) {
+    parts_.kernels.merge(tile.Rows(), parts_.head_dim, parts_.buffers.Slot(split.first_slot + p),
+                         scratch.total);
+  }
+  FinishItem(split.item, tile, scratch.total);
+}
+
+void AttentionStage::FinishItem(std::size_t item, const AttentionTile& tile,
+                                const AttentionState& state) {
+  const BufferView& out = parts_.out;
+  std::byte* to = out.Row(parts_.plan.Tile(item).row) +
+                  parts_.plan.Head(item) * tile.group * parts_.head_dim * out.element;
+  parts_.kernels.finish(tile, state, to, out.stride);
+}
+
+}  // namespace penstock::shard::cpu

@@ -1,0 +1,52 @@
+// The attention of one layer in a step, on the threads of a pool, divided as AttentionPlan says.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "shard/backend/cpu/attention/attention_plan.h"
+#include "shard/backend/cpu/cache/cells_ahead.h"
+#include "shard/backend/cpu/kernels.h"
+#include "shard/backend/cpu/cache/kv_cache.h"
+#include "shard/backend/cpu/step_buffers.h"
+#include "shard/backend/cpu/threads/worker_pool.h"
+
+namespace penstock::shard::cpu {
+
+// What it works on; all outlive it.
+struct AttentionParts {
+  const Kernels& kernels;
+  const CellKernels& cell_kernels;
+  const KvCache& cache;
+  StepBuffers& buffers;
+  WorkerPool& pool;
+  const AttentionPlan& plan;
+  const std::uint32_t* tables;      // blocks of all segments
+  const std::size_t* table_starts;  // by segment
+  const CachePlace* cells;          // of each row: where its K and V are
+  const BufferView& queries;        // float32, heads one after the other
+  const BufferView& out;            // activations
+  std::size_t layer;
+  std::size_t head_dim;
+  float scale;
+};
+
+class AttentionStage {
+ public:
+  explicit AttentionStage(const AttentionParts& parts) : parts_(parts) {}
+
+  // One thread's share. The threads meet inside when items are divided, not at the end.
+  void Run(std::size_t thread);
+
+ private:
+  AttentionTile TileOf(std::size_t item) const;
+  // Partitions [first, end) of an item, counted from its first.
+  void AttendItem(std::size_t item, std::size_t first, std::size_t end, CellsAhead& ahead,
+                  ThreadScratch& scratch);
+  void MergeItem(const SplitItem& split, ThreadScratch& scratch);
+  void FinishItem(std::size_t item, const AttentionTile& tile, const AttentionState& state);
+
+  const AttentionParts parts_;
+};
+
+}  // namespace penstock::shard::cpu

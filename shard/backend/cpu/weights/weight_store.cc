@@ -1,0 +1,447 @@
+#include "shard/backend/cpu/weights/weight_store.h"
+
+#include <algorithm>
+#include <atomic>
+#include <cstddef>
+#include <cstdio>
+#include <mutex>
+#include <optional>
+#include <set>
+#include <span>
+#include <string_view>
+#include <utility>
+
+#include "common/log.h"
+#include "common/status.h"
+#include "common/time.h"
+
+namespace penstock::shard::cpu {
+namespace {
+
+// Part of the identity: raise it when the same weights are packed differently.
+constexpr int kPackingVersion = 2;
+
+constexpr std::string_view kUncodable =
+    "weights: too many are of too different a size to be kept in 12 bits each; all are kept in 16";
+constexpr std::string_view kNothingToCode =
+    "weights: no matrix is of a size that can be kept in 12 bits per weight; all are kept in 16";
+
+constexpr std::size_t kPage = 4096;
+constexpr std::size_t kLine = 64;
+// Of blocks of coded weights there is room for one in so many that must be kept as they are, and
+// for some.
+constexpr std::size_t kCodedPerRaw = 128;
+constexpr std::size_t kLeastRaw = 16;
+// Rows are read in pieces that stay in the cache until they are packed.
+constexpr std::size_t kStagingBytes = std::size_t{1} << 20;
+
+std::size_t RoundUp(std::size_t value, std::size_t multiple) {
+  return (value + multiple - 1) / multiple * multiple;
+}
+
+std::string Text(const Duration& time) {
+  char text[32];
+  std::snprintf(text, sizeof text, "%.2f s", std::chrono::duration<double>(time).count());
+  return text;
+}
+
+}  // namespace
+
+struct WeightStore::Plan {
+  std::set<std::int32_t> matrices, gated, embeddings, vectors;
+  std::map<std::int32_t, std::int32_t> biases;  // bias -> its matrix
+
+  explicit Plan(const Program& program) {
+    for (const std::vector<Op>* ops : {&program.body, &program.head}) {
+      for (std::size_t i = 0; i < ops->size(); ++i) {
+        const bool gates = i + 1 < ops->size() && (*ops)[i + 1].kind == OpKind::kGatedActivation;
+        Add((*ops)[i], gates);
+      }
+    }
+  }
+
+ private:
+  void Add(const Op& op, bool gates) {
+    if (op.kind == OpKind::kEmbed) {
+      embeddings.insert(op.weight);
+    } else if (op.kind == OpKind::kLinear) {
+      matrices.insert(op.weight);
+      if (gates) gated.insert(op.weight);
+      if (op.bias != kNoWeight) biases[op.bias] = op.weight;
+    } else {
+      for (std::int32_t weight : {op.weight, op.weight2}) {
+        if (weight != kNoWeight) vectors.insert(weight);
+      }
+    }
+  }
+};
+
+// A piece of the region. Divided among threads in `parts` equal parts of which one thread does
+// whole ones: panels of a matrix, rows of a table; a vector is one part. Raw blocks of coded
+// weights are filled by whoever has one.
+struct WeightStore::Item {
+  enum class Kind : std::uint8_t { kMatrix, kTable, kVector, kBias, kRawBlocks };
+  Kind kind = Kind::kMatrix;
+  std::int32_t index = 0;
+  std::int32_t matrix = 0;  // of a bias
+  std::size_t offset = 0;
+  std::size_t bytes = 0;
+  std::size_t parts = 1;
+};
+
+// Fills the region from the source on all threads. Thread 0 is the caller and reports progress.
+class WeightStore::Filling {
+ public:
+  Filling(WeightStore& store, const std::vector<Item>& items, const Options& options)
+      : store_(store), items_(items), options_(options), raw_(RawOf(store, items)) {}
+
+  absl::Status Run(WorkerPool& pool) {
+    pool.Run([&](std::uint32_t thread) { Note(FillShare(pool.threads(), thread)); });
+    done_ = store_.bytes_;
+    if (status_.ok()) Report();
+    return status_;
+  }
+  // Whether it failed for want of room for raw blocks.
+  bool uncodable() const { return uncodable_; }
+
+ private:
+  static RawBlocks RawOf(WeightStore& store, const std::vector<Item>& items) {
+    if (items.empty() || items.back().kind != Item::Kind::kRawBlocks) return {};
+    return {store.region_.data() + items.back().offset, items.back().bytes / kCodedPlain};
+  }
+
+  void Note(const absl::Status& status) {
+    if (status.ok()) return;
+    const std::lock_guard lock(mutex_);
+    if (status_.ok()) status_ = status;
+    stop_ = true;
+  }
+
+  absl::Status FillShare(std::size_t threads, std::size_t thread) {
+    std::vector<std::byte> staging;
+    for (const Item& item : items_) {
+      const Share share = EvenShare(item.parts, threads, thread);
+      if (share.count == 0) continue;
+      PENSTOCK_RETURN_IF_ERROR(Fill(item, share, staging, thread));
+    }
+    return absl::OkStatus();
+  }
+
+  absl::Status Fill(const Item& item, Share share, std::vector<std::byte>& staging,
+                    std::size_t thread) {
+    std::byte* out = store_.region_.data() + item.offset;
+    switch (item.kind) {
+      case Item::Kind::kMatrix:
+        return FillMatrix(item, share, staging, thread);
+      case Item::Kind::kTable: {
+        const std::size_t row =
+            options_.source->Columns(item.index) * DTypeBytes(options_.source->dtype());
+        for (std::size_t i = share.first, end = i + share.count; i < end;) {
+          const std::size_t count =
+              std::min(end - i, std::max<std::size_t>(1, kStagingBytes / row));
+          PENSTOCK_RETURN_IF_ERROR(options_.source->ReadRows(item.index, i, count, out + i * row));
+          PENSTOCK_RETURN_IF_ERROR(Advance(count * row, thread));
+          i += count;
+        }
+        return absl::OkStatus();
+      }
+      case Item::Kind::kVector:
+      case Item::Kind::kBias:
+        PENSTOCK_RETURN_IF_ERROR(FillVector(item, reinterpret_cast<float*>(out)));
+        return Advance(item.bytes, thread);
+      case Item::Kind::kRawBlocks:
+        break;
+    }
+    return absl::OkStatus();
+  }
+
+  absl::Status FillMatrix(const Item& item, Share share, std::vector<std::byte>& staging,
+                          std::size_t thread) {
+    PackedMatrix& matrix = store_.matrices_.at(item.index);
+    const std::size_t stride = matrix.RowBytes();
+    const std::size_t panel_bytes = item.bytes / item.parts;
+    for (std::size_t panel = share.first; panel < share.first + share.count; ++panel) {
+      const Share rows = matrix.RowsOf(panel);
+      const std::size_t runs = matrix.gated() ? 2 : 1;
+      if (staging.size() < runs * rows.count * stride) staging.resize(runs * rows.count * stride);
+      for (std::size_t run = 0; run < runs; ++run) {
+        PENSTOCK_RETURN_IF_ERROR(
+            options_.source->ReadRows(item.index, run * matrix.outputs() + rows.first, rows.count,
+                                      staging.data() + run * rows.count * stride));
+      }
+      const auto low = reinterpret_cast<std::uintptr_t>(staging.data()) - rows.first * stride;
+      const RowRuns packed{low, low + rows.count * stride, matrix.outputs(), stride};
+      if (!matrix.Pack(packed, {panel, 1}, raw_)) {
+        uncodable_ = true;
+        return absl::CancelledError("weights cannot be coded");
+      }
+      PENSTOCK_RETURN_IF_ERROR(Advance(panel_bytes, thread));
+    }
+    return absl::OkStatus();
+  }
+
+  absl::Status FillVector(const Item& item, float* out) {
+    const WeightSource& source = *options_.source;
+    const std::size_t size = source.Rows(item.index);
+    std::vector<std::byte> raw(size * DTypeBytes(source.dtype()));
+    PENSTOCK_RETURN_IF_ERROR(source.ReadRows(item.index, 0, size, raw.data()));
+    std::vector<float> values(size);
+    for (std::size_t i = 0; i < size; ++i) values[i] = ReadElement(raw.data(), i, source.dtype());
+    if (item.kind == Item::Kind::kBias) {
+      store_.matrices_.at(item.matrix).PackBias(values.data(), out);
+    } else {
+      std::fill(std::copy(values.begin(), values.end(), out), out + item.bytes / sizeof(float),
+                0.0f);
+    }
+    return absl::OkStatus();
+  }
+
+  absl::Status Advance(std::size_t bytes, std::size_t thread) {
+    done_ += bytes;
+    if (thread == 0) Report();
+    return stop_ ? absl::CancelledError("loading was interrupted") : absl::OkStatus();
+  }
+
+  void Report() {
+    if (!options_.progress || options_.progress("weights", done_, store_.bytes_)) return;
+    Note(absl::CancelledError("loading was interrupted"));
+  }
+
+  WeightStore& store_;
+  const std::vector<Item>& items_;
+  const Options& options_;
+  RawBlocks raw_;
+  std::atomic<std::uint64_t> done_ = 0;
+  std::atomic<bool> stop_ = false;
+  std::atomic<bool> uncodable_ = false;
+  std::mutex mutex_;
+  absl::Status status_;
+};
+
+std::vector<WeightStore::Item> WeightStore::Arrange(const Plan& plan, const Options& options,
+                                                    const Kernels& kernels) {
+  const WeightSource& source = *options.source;
+  std::vector<Item> items;
+  const auto add = [&](Item item, std::size_t alignment) {
+    item.offset = RoundUp(EndOf(items), alignment);
+    bytes_ += item.bytes;
+    items.push_back(item);
+  };
+  std::size_t blocks = 0;  // of coded weights
+  for (std::int32_t index : plan.matrices) {
+    const MatrixShape shape{source.Rows(index), source.Columns(index), plan.gated.contains(index)};
+    const PackedMatrix matrix(shape, kernels, source.dtype(), options.storage);
+    add({Item::Kind::kMatrix, index, 0, 0, matrix.Bytes(), matrix.panels()}, kPage);
+    matrices_.emplace(index, matrix);
+    blocks += matrix.Blocks();
+  }
+  for (std::int32_t index : plan.embeddings) {
+    if (matrices_.contains(index)) continue;  // rows are looked up in the packed matrix
+    const std::size_t columns = source.Columns(index);
+    const std::size_t rows = source.Rows(index);
+    add({Item::Kind::kTable, index, 0, 0, rows * columns * DTypeBytes(source.dtype()), rows},
+        kPage);
+    tables_[index] = {nullptr, columns, source.dtype()};
+  }
+  for (std::int32_t index : plan.vectors) {  // read in whole registers
+    const std::size_t size = RoundUp(source.Rows(index), kernels.layout.lanes);
+    add({Item::Kind::kVector, index, 0, 0, size * sizeof(float), 1}, kLine);
+  }
+  for (const auto& [bias, matrix] : plan.biases) {
+    const std::size_t size = Matrix(matrix).PaddedColumns();
+    add({Item::Kind::kBias, bias, matrix, 0, size * sizeof(float), 1}, kLine);
+  }
+  const bool nothing_to_code = options.storage == Storage::kCoded && blocks == 0;
+  storage_ = nothing_to_code ? Storage::kPlain : options.storage;
+  if (blocks > 0) {
+    const std::size_t raw = std::min(blocks, blocks / kCodedPerRaw + kLeastRaw);
+    add({Item::Kind::kRawBlocks, 0, 0, 0, raw * kCodedPlain, 0}, kPage);
+  }
+  return items;
+}
+
+std::size_t WeightStore::EndOf(const std::vector<Item>& items) {
+  return items.empty() ? 0 : items.back().offset + items.back().bytes;
+}
+
+std::uint64_t WeightStore::BytesOf(const Program& program, const Options& options,
+                                   const Kernels& kernels) {
+  return EndOf(WeightStore().Arrange(Plan(program), options, kernels));
+}
+
+Storage WeightStore::StorageOf(const Program& program, const Options& options,
+                               const Kernels& kernels) {
+  WeightStore store;
+  store.Arrange(Plan(program), options, kernels);
+  return store.storage_;
+}
+
+std::string WeightStore::PackingText(const std::vector<Item>& items, const Kernels& kernels) const {
+  std::string text = "packing " + std::to_string(kPackingVersion) + " for " +
+                     std::string(IsaName(kernels.isa)) + " " +
+                     std::string(DTypeName(kernels.weight)) + " as " +
+                     std::to_string(static_cast<int>(storage_));
+  for (std::size_t number :
+       {kernels.layout.lanes, kernels.layout.panel_vectors, kernels.layout.pack}) {
+    text += " " + std::to_string(number);
+  }
+  for (const Item& item : items) {
+    text += "\n" + std::to_string(item.index) + " " + std::to_string(static_cast<int>(item.kind)) +
+            " " + std::to_string(item.offset) + " " + std::to_string(item.bytes);
+  }
+  return text;
+}
+
+// Makes one store: as it is wanted or, where that cannot be, plain.
+class WeightStore::Making {
+ public:
+  Making(const Program& program, const Options& options, const Kernels& kernels, WorkerPool& pool)
+      : plan_(program), options_(options), kernels_(kernels), pool_(pool) {
+    if (options.cache_folder.empty()) return;
+    identity_ = options.source->Identity();
+    noted_ = options.source->Noted();
+  }
+
+  absl::StatusOr<WeightStore> Run() {
+    PENSTOCK_RETURN_IF_ERROR(Lay(options_.storage));
+    if (store_.storage_ != options_.storage) log::Info(std::string(kNothingToCode));
+    PENSTOCK_ASSIGN_OR_RETURN(const bool kept, TakeKept());
+    if (kept) return std::move(store_);
+    if (store_.storage_ == Storage::kCoded) {
+      PENSTOCK_ASSIGN_OR_RETURN(const bool plain, TakeWhatCouldNotBeCoded());
+      if (plain) return std::move(store_);
+    }
+    const absl::Status packed = Pack();
+    if (!uncodable_) {
+      PENSTOCK_RETURN_IF_ERROR(packed);
+      return std::move(store_);
+    }
+    log::Warn(std::string(kUncodable));
+    PENSTOCK_RETURN_IF_ERROR(Lay(Storage::kPlain));
+    PENSTOCK_RETURN_IF_ERROR(Pack());
+    return std::move(store_);
+  }
+
+ private:
+  // Room for everything and its places, nothing in it.
+  absl::Status Lay(Storage storage) {
+    store_ = WeightStore();  // the memory of another one goes first
+    begin_ = SteadyNow();
+    Options options = options_;
+    options.storage = storage;
+    items_ = store_.Arrange(plan_, options, kernels_);
+    auto region = MemoryRegion::Allocate(EndOf(items_));
+    if (!region.ok()) return WithContext(region.status(), "packed weights");
+    store_.region_ = std::move(*region);
+    store_.SetPlaces(items_);
+    cache_.emplace(options_.cache_folder, options_.cache_most, Identity(storage), noted_);
+    return absl::OkStatus();
+  }
+
+  // Plain weights have a file of their own if they are so since they could not be coded: who finds
+  // it need not try. Those of a model that shall be plain say nothing about that.
+  std::string Identity(Storage storage) const {
+    if (identity_.empty()) return "";
+    const bool instead = storage != options_.storage;
+    return identity_ + store_.PackingText(items_, kernels_) +
+           (instead ? "\nfor want of " + std::to_string(static_cast<int>(options_.storage)) : "");
+  }
+
+  std::span<std::byte> Image() { return {store_.region_.data(), EndOf(items_)}; }
+
+  absl::StatusOr<bool> TakeWhatCouldNotBeCoded() {
+    if (identity_.empty()) return false;
+    PENSTOCK_RETURN_IF_ERROR(Lay(Storage::kPlain));
+    PENSTOCK_ASSIGN_OR_RETURN(const bool kept, TakeKept());
+    if (kept) {
+      log::Warn(std::string(kUncodable));
+      return true;
+    }
+    PENSTOCK_RETURN_IF_ERROR(Lay(options_.storage));
+    return false;
+  }
+
+  // Whether the cache has them.
+  absl::StatusOr<bool> TakeKept() {
+    const auto owner = [this](std::size_t offset) {
+      const auto next =
+          std::upper_bound(items_.begin(), items_.end(), offset,
+                           [](std::size_t at, const Item& b) { return at < b.offset; });
+      const Item& item = *std::prev(next);  // the first one begins at 0
+      const std::size_t at = std::min(offset - item.offset, item.bytes - 1);
+      return static_cast<std::uint32_t>(at * pool_.threads() / item.bytes);
+    };
+    const PackedCache::Found found = cache_->Read(Image(), owner, pool_);
+    if (found == PackedCache::Found::kNothing) return false;
+    if (options_.progress && !options_.progress("weights", store_.bytes_, store_.bytes_)) {
+      return absl::CancelledError("loading was interrupted");
+    }
+    const bool mapped = found == PackedCache::Found::kMapped;
+    log::Info("weights: " + std::to_string(Image().size() >> 20) +
+              (mapped ? " MiB mapped from " : " MiB read from ") + cache_->path() + " in " +
+              Text(SteadyNow() - begin_));
+    if (mapped) store_.mover_ = std::make_unique<ImageMover>(Image());
+    return true;
+  }
+
+  absl::Status Pack() {
+    Filling filling(store_, items_, options_);
+    const absl::Status filled = filling.Run(pool_);
+    uncodable_ = filling.uncodable();
+    PENSTOCK_RETURN_IF_ERROR(filled);
+    log::Info("weights: " + std::to_string(Image().size() >> 20) + " MiB packed in " +
+              Text(SteadyNow() - begin_));
+    store_.writer_ = cache_->Write(Image());
+    return absl::OkStatus();
+  }
+
+  const Plan plan_;
+  const Options& options_;
+  const Kernels& kernels_;
+  WorkerPool& pool_;
+  std::string identity_;  // of the source; empty: nothing is kept
+  std::string noted_;
+  WeightStore store_;
+  std::vector<Item> items_;
+  std::optional<PackedCache> cache_;
+  Time begin_;
+  bool uncodable_ = false;
+};
+
+absl::StatusOr<WeightStore> WeightStore::Create(const Program& program, const Options& options,
+                                                const Kernels& kernels, WorkerPool& pool) {
+  return Making(program, options, kernels, pool).Run();
+}
+
+void WeightStore::SetPlaces(const std::vector<Item>& items) {
+  for (const Item& item : items) {
+    std::byte* place = region_.data() + item.offset;
+    if (item.kind == Item::Kind::kMatrix) {
+      matrices_.at(item.index).SetMemory(place);
+    } else if (item.kind == Item::Kind::kTable) {
+      tables_[item.index].data = place;
+    } else if (item.kind == Item::Kind::kRawBlocks) {
+      for (auto& [index, matrix] : matrices_) matrix.SetRawBlocks(place);
+    } else {
+      vectors_[item.index] = reinterpret_cast<const float*>(place);
+    }
+  }
+}
+
+const float* WeightStore::Vector(std::int32_t index) const {
+  return index == kNoWeight ? nullptr : vectors_.at(index);
+}
+
+void WeightStore::EmbeddingRow(std::int32_t index, std::size_t row, float* out) const {
+  const auto packed = matrices_.find(index);
+  if (packed != matrices_.end()) {
+    packed->second.UnpackRow(row, out);
+    return;
+  }
+  const Table& table = tables_.at(index);
+  for (std::size_t i = 0; i < table.columns; ++i) {
+    out[i] = ReadElement(table.data, row * table.columns + i, table.dtype);
+  }
+}
+
+}  // namespace penstock::shard::cpu

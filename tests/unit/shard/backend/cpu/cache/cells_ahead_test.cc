@@ -1,0 +1,155 @@
+#include "shard/backend/cpu/cache/cells_ahead.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cstdint>
+#include <iostream>
+#include <random>
+#include <utility>
+#include <vector>
+
+#include "shard/backend/cpu/threads/worker_pool.h"
+
+namespace penstock::shard::cpu {
+namespace {
+
+constexpr std::uint32_t kBlock = 16;
+constexpr std::uint32_t kHeads = 2;
+constexpr std::size_t kLayer = 1;
+constexpr std::size_t kAhead = kPartition / kBlock;
+
+using Block = std::pair<const std::byte*, std::uint32_t>;  // of which head, and its number
+
+// One token for each of some sequences, whose blocks lie anywhere.
+class Step {
+ public:
+  Step(const std::vector<std::uint32_t>& contexts, std::size_t window, std::size_t threads) {
+    WorkerPool pool(1);
+    EXPECT_TRUE(cache_.Allocate({2, kBlock, kHeads, 4, DType::kFloat32}, 100, 0, pool).ok());
+    std::vector<RaggedSegment> segments;
+    for (std::uint32_t context : contexts) {
+      RaggedSegment segment;
+      segment.query_start = static_cast<std::uint32_t>(segments.size());
+      segment.query_count = 1;
+      segment.context_length = context;
+      segments.push_back(segment);
+      table_starts_.push_back(tables_.size());
+      for (std::uint32_t i = 0; i <= context / kBlock; ++i) {
+        tables_.push_back(static_cast<std::uint32_t>(tables_.size() * 37 % 100));
+      }
+    }
+    plan_.Build({kHeads, 4, window, threads, 64}, segments);
+  }
+
+  CellsAhead Ahead(std::size_t thread) const {
+    return {plan_,
+            cache_,
+            kLayer,
+            tables_.data(),
+            table_starts_.data(),
+            plan_.Begin(thread),
+            plan_.Begin(thread + 1)};
+  }
+
+  // What a thread reads, partition by partition.
+  std::vector<std::vector<Block>> Reads(std::size_t thread) const {
+    std::vector<std::vector<Block>> reads;
+    const AttentionCursor end = plan_.Begin(thread + 1);
+    AttentionCursor at = plan_.Begin(thread);
+    while (at.item < end.item || (at.item == end.item && at.partition < end.partition)) {
+      const TokenTile& tile = plan_.Tile(at.item);
+      const auto positions = plan_.PositionsOf(tile, tile.first_partition + at.partition);
+      reads.emplace_back();
+      for (std::size_t b = positions.first / kBlock; b * kBlock < positions.end; ++b) {
+        reads.back().emplace_back(cache_.Head(kLayer, plan_.Head(at.item)).base,
+                                  tables_[table_starts_[tile.segment] + b]);
+      }
+      if (++at.partition == tile.end_partition - tile.first_partition) at = {at.item + 1, 0};
+    }
+    return reads;
+  }
+
+ private:
+  KvCache cache_;
+  std::vector<std::uint32_t> tables_;
+  std::vector<std::size_t> table_starts_;
+  AttentionPlan plan_;
+};
+
+void Append(std::span<const CellRun> runs, std::vector<Block>& asked) {
+  for (const CellRun& run : runs) {
+    for (std::size_t i = 0; i < run.count; ++i) asked.emplace_back(run.base, run.blocks[i]);
+  }
+}
+
+TEST(CellsAhead, AsksForAllBehindTheFirstPartitionOnceAndInOrder) {
+  const Step step({700, 1024, 300, 511}, 0, 2);
+  for (std::size_t thread = 0; thread < 2; ++thread) {
+    CellsAhead ahead = step.Ahead(thread);
+    std::vector<Block> asked, expected;
+    const auto reads = step.Reads(thread);
+    ASSERT_GT(reads.size(), 4u);
+    for (std::size_t i = 0; i < reads.size(); ++i) {
+      Append(ahead.Enter(), asked);
+      if (i > 0) expected.insert(expected.end(), reads[i].begin(), reads[i].end());
+    }
+    EXPECT_EQ(asked, expected);
+    EXPECT_TRUE(ahead.Enter().empty());
+  }
+}
+
+// A sequence of 1,025 positions ends with a partition of one: while that is computed there is no
+// time to ask for a whole one.
+TEST(CellsAhead, BehindAShortPartitionAWholeOneIsAskedForBefore) {
+  const Step step({1024, 1024, 1024}, 0, 1);
+  CellsAhead ahead = step.Ahead(0);
+  std::vector<Block> asked;
+  std::size_t read = 0;
+  const auto reads = step.Reads(0);
+  for (std::size_t i = 0; i < reads.size(); ++i) {
+    if (i > 0) {
+      EXPECT_GE(reads[0].size() + asked.size(), read + reads[i].size()) << "partition " << i;
+    }
+    const std::span<const CellRun> runs = ahead.Enter();
+    std::size_t blocks = 0;
+    for (const CellRun& run : runs) blocks += run.count;
+    EXPECT_LE(blocks, reads[i].size()) << "partition " << i;
+    Append(runs, asked);
+    read += reads[i].size();
+  }
+}
+
+TEST(CellsAhead, AsksOnlyForWhatTheThreadWillStillRead) {
+  const std::uint32_t seed = std::random_device{}();
+  std::cout << "seed " << seed << '\n';
+  std::mt19937 random(seed);
+  const auto below = [&random](std::uint32_t n) { return random() % n; };
+  for (int round = 0; round < 200; ++round) {
+    std::vector<std::uint32_t> contexts(1 + below(20));
+    for (std::uint32_t& context : contexts) context = below(below(2) == 0 ? 40 : 1500);
+    const std::size_t threads = 1 + below(4);
+    const Step step(contexts, below(3) == 0 ? 1 + below(600) : 0, threads);
+    for (std::size_t thread = 0; thread < threads; ++thread) {
+      CellsAhead ahead = step.Ahead(thread);
+      const auto reads = step.Reads(thread);
+      std::vector<Block> all;
+      for (const auto& partition : reads) all.insert(all.end(), partition.begin(), partition.end());
+      std::size_t next = 0, read = 0;  // of all
+      for (const auto& partition : reads) {
+        read += partition.size();
+        std::vector<Block> asked;
+        Append(ahead.Enter(), asked);
+        next = std::max(next, read);
+        for (const Block& block : asked) {
+          while (next < all.size() && all[next] != block) ++next;
+          ASSERT_LT(next++, all.size());
+        }
+        ASSERT_LE(next, read + kAhead);
+      }
+    }
+  }
+}
+
+}  // namespace
+}  // namespace penstock::shard::cpu
