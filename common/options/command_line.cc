@@ -40,14 +40,16 @@ CommandLine ReadCommandLine(const Program& program, int argc, const char* const*
   }
   CommandLine result{*std::move(values), std::nullopt};
   std::string text;
-  if (result.values.HasValue("help")) {
+  if (result.values.GetBool("help-all")) {
+    text = HelpText(program, "all");
+  } else if (result.values.HasValue("help")) {
     text = HelpText(program, result.values.GetString("help"));
   } else if (result.values.GetBool("version")) {
     text = std::string(program.name) + " " + std::string(Version()) + "\n";
   } else if (result.values.GetBool("print-config")) {
     text = result.values.Describe();
   } else {
-    // A program with a log says them there, in its format.
+    // A program with a log writes its warnings there, in the log's format.
     if (Find(program, "log-format") == nullptr) PrintWarnings(program, result.values);
     return result;
   }

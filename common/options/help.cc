@@ -171,7 +171,7 @@ std::string HelpText(const Program& program, std::string_view which) {
     text += HelpEntry(*spec);
   }
   if (!any) text += "\nNo group of options is called \"" + std::string(which) + "\".\n";
-  if (which != "all") text += "\n--help=all shows every option.\n";
+  if (which != "all") text += "\n--help-all shows every option.\n";
   return text;
 }
 

@@ -88,7 +88,8 @@ absl::StatusOr<Values> Parser::Run() {
 
 // Whether the program is to print something and nothing else, so that other errors do not count.
 bool Parser::AsksOnly() const {
-  if (values_.HasValue("help") || values_.GetBool("version")) return true;
+  if (values_.HasValue("help") || values_.GetBool("help-all")) return true;
+  if (values_.GetBool("version")) return true;
   const bool has_env = Find(program_, "env") != nullptr;
   return has_env && values_.GetBool("env") && !values_.HasValue("model-id") && errors_.empty();
 }

@@ -50,7 +50,7 @@ struct OptionSpec {
   bool allow_auto = false;          // "auto" is a value: the program decides
   std::string_view flag_text = {};  // what `--name` alone means; empty: a value must follow
   Components required = 0;          // the programs that cannot start without it
-  bool advanced = false;            // shown by --help=all only
+  bool advanced = false;            // shown by --help-all only
   Components components = 0;        // the programs that take it
   std::string_view group = {};      // set by the table from the file of rows
   std::string_view aliases =

@@ -22,13 +22,14 @@ void Append(std::vector<OptionSpec>& table, std::string_view group,
 
 std::vector<OptionSpec> BuildTable() {
   std::vector<OptionSpec> table;
-  Append(table, "Model", ModelRows());
-  Append(table, "Server", ServerRows());
-  Append(table, "DJL", DjlRows());
-  Append(table, "Request limits", LimitRows());
-  Append(table, "Scheduling", SchedulingRows());
-  Append(table, "Processes", ProcessRows());
-  Append(table, "Logs", LogRows());
+  Append(table, "Choose a model", ModelRows());
+  Append(table, "Use the machine", MachineRows());
+  Append(table, "Reach the server", ServerRows());
+  Append(table, "Replace another server", CompatibilityRows());
+  Append(table, "Limit requests", LimitRows());
+  Append(table, "Tune scheduling", SchedulingRows());
+  Append(table, "Start and stop", ProcessRows());
+  Append(table, "Watch the server", LogRows());
   Append(table, "Simulation", SimulationRows());
   Append(table, "text-generation-inference", TgiRows());
   Append(table, "Program", ProgramRows());

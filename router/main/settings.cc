@@ -236,7 +236,6 @@ CoreLoopOptions CoreSettings(const options::Values& values, const GroupFormed& f
   config.max_batch_size = CountOrZero(values, "max-batch-size");
   config.prefix_caching = values.GetBool("prefix-caching");
   config.max_waiting_requests = Count(values, "max-concurrent-requests");
-  config.pipeline_depth = Count(values, "pipeline-depth");
   config.max_decode_rows =
       std::min(1 + CountOrZero(values, "speculate"), formed.capacity.max_step_tokens);
   config.target_inter_token = TargetInterToken(values);
@@ -254,9 +253,6 @@ CoreLoopOptions CoreSettings(const options::Values& values, const GroupFormed& f
   config.admission = AdmissionOf(values.GetString("admission"));
   config.order = OrderOf(values.GetString("order"));
   config.placement = PlacementOf(values.GetString("placement"));
-  config.placement_load_permille =
-      static_cast<std::uint32_t>(std::lround(values.GetDouble("placement-load-weight") * 1000));
-  config.max_overtakes = CountOrZero(values, "max-overtakes");
   config.max_waiting_tokens = Count(values, "max-waiting-tokens");
   config.waiting_served_permille =
       static_cast<std::uint32_t>(std::lround(values.GetDouble("waiting-served-ratio") * 1000));

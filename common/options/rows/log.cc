@@ -20,29 +20,29 @@ constexpr OptionSpec kRows[] = {
     {.name = "json-output",
      .type = Type::kBool,
      .default_text = "false",
+     .advanced = true,
      .components = kLauncher | kRouter,
      .help = "The same as --log-format json."},
     {.name = "otlp-endpoint",
      .components = kLauncher | kRouter,
-     .help =
-         "Collector that gets a trace of every request, by OTLP over gRPC: http://HOST:PORT, or "
-         "https for TLS. Unset: none."},
+     .help = "OTLP/gRPC collector that gets a trace of every request: http://HOST:PORT or "
+             "https://HOST:PORT."},
     {.name = "otlp-service-name",
      .default_text = "text-generation-inference.router",
+     .advanced = true,
      .components = kLauncher | kRouter,
-     .help = "Name of this service in its traces; the default is that of TGI, whose dashboards ask "
-             "for it."},
+     .help = "Name of this service in its traces; the default is the name that TGI uses."},
     {.name = "step-log",
      .type = Type::kPath,
+     .advanced = true,
      .components = kLauncher | kRouter,
-     .help = "File that gets one JSON line per engine step: rows, prefill tokens, sequences, "
-             "blocks."},
+     .help = "File that gets one JSON line per step: rows, prompt tokens, sequences, blocks."},
     {.name = "record",
      .type = Type::kPath,
      .advanced = true,
      .components = kLauncher | kRouter,
-     .help = "File that gets every input of the scheduler, for `penstock-replay run`. It holds the "
-             "prompts' token ids."},
+     .help = "File that gets every scheduler input, for `penstock-replay run`; it holds the "
+             "token ids of prompts."},
 };
 
 }  // namespace

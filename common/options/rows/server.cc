@@ -17,26 +17,42 @@ constexpr OptionSpec kRows[] = {
      .default_text = "127.0.0.1",
      .components = kLauncher | kRouter,
      .aliases = "host",
-     .help = "Address that the HTTP server listens on; 0.0.0.0 for all of the machine."},
+     .help = "Address that the HTTP server listens on; 0.0.0.0 for every address of the machine."},
+    {.name = "api-key",
+     .components = kLauncher | kRouter,
+     .secret = true,
+     .help = "Key that clients must send as `Authorization: Bearer KEY`; unset, without "
+             "--api-keys-file: no key is needed."},
+    {.name = "api-keys-file",
+     .type = Type::kPath,
+     .components = kLauncher | kRouter,
+     .help = "File with one `name:key` a line; each name is a tenant with its own prefix "
+             "cache, log name and metrics."},
     {.name = "tls-cert",
      .type = Type::kPath,
      .components = kLauncher | kRouter,
-     .help = "Certificate (PEM, with the chain behind it) of the HTTP server, which then speaks "
-             "HTTPS only. SIGHUP reads the --tls-* files again."},
+     .help = "Certificate chain (PEM) of the HTTP server, which then speaks HTTPS only; "
+             "SIGHUP reads the --tls-* files again."},
     {.name = "tls-key",
      .type = Type::kPath,
      .components = kLauncher | kRouter,
      .help = "Private key (PEM, without a password) of --tls-cert."},
     {.name = "tls-client-ca",
      .type = Type::kPath,
+     .advanced = true,
      .components = kLauncher | kRouter,
-     .help = "Authorities (PEM): only clients that show a certificate signed by one of them are "
-             "served. Unset: clients need none."},
+     .help = "Authorities (PEM): only clients with a certificate that one of them signed are "
+             "served."},
+    {.name = "cors-allow-origin",
+     .type = Type::kList,
+     .components = kLauncher | kRouter,
+     .help = "Origins whose pages may read answers; * for all."},
     {.name = "payload-limit",
      .type = Type::kBytes,
      .default_text = "16MiB",
      .min = 1024,
      .max = 1073741824,
+     .advanced = true,
      .components = kLauncher | kRouter,
      .help = "Largest body of a request."},
     {.name = "stream-interval",
@@ -46,10 +62,8 @@ constexpr OptionSpec kRows[] = {
      .max = 1,
      .advanced = true,
      .components = kLauncher | kRouter,
-     .help =
-         "Where steps are shorter than this, tokens of a stream wait for each other so long and go "
-         "out in one write, each still its own event; never the first or the last. Saves CPU time "
-         "of the router at very high rates; 0 sends each token at once."},
+     .help = "Shortest time between two writes of a stream; faster tokens share a write, and "
+             "0 writes each token at once."},
     {.name = "health-probe-idle",
      .type = Type::kDuration,
      .default_text = "30s",
@@ -57,37 +71,12 @@ constexpr OptionSpec kRows[] = {
      .max = 86400,
      .advanced = true,
      .components = kLauncher | kRouter,
-     .help =
-         "When nothing was computed for so long, /health generates one token to see whether the "
-         "shards still work; 0 never does."},
-    {.name = "api-key",
-     .components = kLauncher | kRouter,
-     .secret = true,
-     .help =
-         "Key that requests must bring as `Authorization: Bearer KEY`; its name is \"default\". "
-         "Unset, like --api-keys-file: none is asked for."},
-    {.name = "api-keys-file",
-     .type = Type::kPath,
-     .components = kLauncher | kRouter,
-     .help = "File of keys, one `name:key` a line. The name is the tenant: tenants share no prefix "
-             "cache, and logs and metrics name them. SIGHUP reads the file again."},
-    {.name = "cors-allow-origin",
-     .type = Type::kList,
-     .components = kLauncher | kRouter,
-     .help = "Origins whose pages may read answers; * for all. Unset: no CORS headers are sent, "
-             "or * where --api-profile is tgi."},
-    {.name = "api-profile",
-     .type = Type::kEnum,
-     .default_text = "penstock",
-     .choices = "penstock|tgi|djl",
-     .components = kLauncher | kRouter,
-     .help = "tgi: OpenAI routes, errors of HTTP itself and facts answer in the words of "
-             "text-generation-inference, for its clients; penstock: as OpenAI's API; djl: the "
-             "same, and POST /invocations is DJL-Serving's."},
+     .help = "Idle time after which /health generates one token to check the shards; 0 never "
+             "does."},
     {.name = "compute-type",
      .advanced = true,
      .components = kLauncher | kRouter,
-     .help = "Value of the header x-compute-type. Unset: the device of the shards."},
+     .help = "Value of the header x-compute-type; unset: the device of the shards."},
     {.name = "io-threads",
      .type = Type::kInt,
      .default_text = "2",
@@ -103,7 +92,8 @@ constexpr OptionSpec kRows[] = {
      .max = 64,
      .advanced = true,
      .components = kLauncher | kRouter,
-     .help = "Threads of the router that render chat templates, tokenize and detokenize."},
+     .help = "Threads of the router that render chat templates, tokenize and detokenize; "
+             "auto is 2."},
 };
 
 }  // namespace

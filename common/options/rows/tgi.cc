@@ -12,9 +12,8 @@ constexpr OptionSpec kRows[] = {
      .choices = "true|false",
      .advanced = true,
      .components = kLauncher,
-     .help =
-         "true: --num-shard ranks, or one for each GPU that can be used; at least two. false: "
-         "one rank, unless --num-shard is given, which wins (as in text-generation-inference)."},
+     .help = "true: --num-shard ranks, or one per usable GPU, and at least two; false: one "
+             "rank unless --num-shard is given."},
     {.name = "trust-remote-code",
      .type = Type::kBool,
      .default_text = "false",
@@ -45,7 +44,7 @@ constexpr OptionSpec kRows[] = {
      .advanced = true,
      .components = kLauncher,
      .no_effect = "ranks meet in the folder of their sockets, not at an address",
-     .help = "Address where ranks meet."},
+     .help = "Address of the rendezvous of ranks."},
     {.name = "master-port",
      .type = Type::kInt,
      .min = 0,
@@ -53,7 +52,7 @@ constexpr OptionSpec kRows[] = {
      .advanced = true,
      .components = kLauncher,
      .no_effect = "ranks meet in the folder of their sockets, not at an address",
-     .help = "Port where ranks meet."},
+     .help = "Port of the rendezvous of ranks."},
     {.name = "weights-cache-override",
      .type = Type::kPath,
      .advanced = true,
@@ -74,8 +73,8 @@ constexpr OptionSpec kRows[] = {
      .max = 1,
      .advanced = true,
      .components = kLauncher | kShard,
-     .help = "Share of a GPU's memory that a shard may use: weights, buffers and KV cache. Without "
-             "a GPU it has no effect, and a warning says so."},
+     .help = "Share of a GPU's memory that a shard may use; ignored, with a warning, without "
+             "a GPU."},
     {.name = "rope-scaling",
      .advanced = true,
      .components = kLauncher,
@@ -119,7 +118,7 @@ constexpr OptionSpec kRows[] = {
      .components = kLauncher | kRouter,
      .harmless = "off",
      .no_effect = "nothing is ever sent to anybody",
-     .help = "Usage statistics sent to the vendor."},
+     .help = "Usage statistics for the vendor."},
     {.name = "enable-prefill-logprobs",
      .type = Type::kBool,
      .default_text = "false",
@@ -127,8 +126,7 @@ constexpr OptionSpec kRows[] = {
      .components = kLauncher,
      .harmless = "true|false",
      .no_effect = "always on",
-     .help = "Always on: `decoder_input_details` has log-probabilities of the prompt whenever it "
-             "is asked for."},
+     .help = "Always on: `decoder_input_details` returns the log-probabilities of the prompt."},
     {.name = "max-image-fetch-size",
      .type = Type::kInt,
      .min = 0,
@@ -140,7 +138,7 @@ constexpr OptionSpec kRows[] = {
      .type = Type::kPath,
      .advanced = true,
      .components = kRouter,
-     .help = "Socket of rank 0, PREFIX-0: the same as --shard-uds-path PREFIX."},
+     .help = "Socket of rank 0, PREFIX-0; the same as --shard-uds-path PREFIX."},
 };
 
 }  // namespace

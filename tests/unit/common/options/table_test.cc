@@ -75,7 +75,7 @@ TEST(TableTest, SuggestsTheNearestName) {
 TEST(HelpTest, ShowsCommonOptionsInGroupsAndAdvancedOnesOnRequest) {
   Program launcher = ProgramFor(kLauncher);
   const std::string common = HelpText(launcher, "common");
-  EXPECT_THAT(common, HasSubstr("\nModel:\n"));
+  EXPECT_THAT(common, HasSubstr("\nChoose a model:\n"));
   EXPECT_THAT(common, HasSubstr("  -p, --port N"));
   EXPECT_THAT(common, HasSubstr("[3000]"));
   EXPECT_THAT(common, Not(HasSubstr("--io-threads")));
