@@ -3,10 +3,9 @@
 #include <optional>
 #include <utility>
 
+#include "scheduler/admission/optimistic_admission.h"
 #include "scheduler/check.h"
 #include "scheduler/group_scheduler.h"
-#include "scheduler/mutant.h"
-#include "scheduler/admission/optimistic_admission.h"
 
 namespace penstock::scheduler {
 
@@ -42,7 +41,6 @@ std::uint32_t GroupScheduler::MostRows(std::uint32_t step_tokens) const {
   const SequenceTable::Contrastive& contrastive = table_.contrastive();
   const std::uint32_t plain = table_.running() - contrastive.sequences;
   if (config_.max_decode_rows == 1 || plain == 0) return 1;
-  if (PENSTOCK_MUTANT("drafts-of-the-first-take-all")) return config_.max_decode_rows;
   const std::uint32_t room = std::min(kVerifiedRows, step_tokens);
   const std::uint32_t share = (room - std::min(room, contrastive.candidates)) / plain;
   return std::clamp(share, 1u, config_.max_decode_rows);
@@ -80,8 +78,7 @@ bool GroupScheduler::Secure(Sequence& sequence, Time now, Outputs& out) {
   if (lacking_.none()) return true;  // nobody lacks anything, as in most steps
   const Lack lack = growth_.OfNextDecode(sequence, most_rows_);
   if (lack.none()) return true;
-  const bool for_good = sequence.waits_for_room && PENSTOCK_MUTANT("waits-for-room-for-good");
-  if (for_good || waits_ || !growth_.Covered(lack, table_, false)) {
+  if (waits_ || !growth_.Covered(lack, table_, false)) {
     waits_ = true;
     if (std::exchange(sequence.waits_for_room, true)) return false;
     Decision decision = MakeDecision(now, sequence, DecisionKind::kDeferred);

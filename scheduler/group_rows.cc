@@ -2,7 +2,6 @@
 // rows of dense sub-batches (decode_groups.h, cell_bound.h, docs/decisions/0014).
 #include "scheduler/check.h"
 #include "scheduler/group_scheduler.h"
-#include "scheduler/mutant.h"
 
 namespace penstock::scheduler {
 
@@ -21,7 +20,6 @@ void GroupScheduler::KeepRow(Sequence& sequence) {
   if (!sequence.joined || sequence.retiring) return;
   std::vector<DecodeRow>& rows = draft_->decodes;
   if (!rows.empty() && rows.back().sequence == sequence.id) return;
-  if (PENSTOCK_MUTANT("pausing-row-loses-its-cells")) return;
   // Under a grammar a row may have been computed whose token is yet to come (late_masks).
   const std::uint32_t next = sequence.request.grammar.empty() ? 0 : sequence.NextDecodeRows(1);
   rows.push_back({sequence.id, sequence.slot,
@@ -36,10 +34,6 @@ std::uint64_t GroupScheduler::CellsNeeded(const Work& work,
   cell_bound_.Clear();
   for (const auto& [id, sequence] : table_.all()) {
     if (sequence.retiring) continue;
-    if (sequence.joined && PENSTOCK_MUTANT("cells-of-present-lengths")) {
-      cell_bound_.Add(sequence.PositionsAfter(0));
-      continue;
-    }
     cell_bound_.Add(AdmissionPolicy::WorstCaseTokens(sequence.request));
   }
   for (const std::uint64_t positions : others) cell_bound_.Add(positions);

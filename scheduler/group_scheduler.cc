@@ -4,7 +4,6 @@
 #include <utility>
 
 #include "scheduler/check.h"
-#include "scheduler/mutant.h"
 
 namespace penstock::scheduler {
 namespace {
@@ -70,8 +69,7 @@ GroupState GroupScheduler::StateFor(const Work& work) const {
   const PrefixMatch match = sharing_.Match(work, NextStep());
   GroupState state;
   state.blocks_available = table_.pool().available();
-  state.blocks_shared =
-      match.blocks - (PENSTOCK_MUTANT("cached-blocks-cost-nothing") ? 0 : match.unlocked);
+  state.blocks_shared = match.blocks - match.unlocked;
   state.slots_available = table_.slots().available();
   state.running = table_.running();
   state.decode_rows = DecodeRows();
@@ -137,18 +135,14 @@ void GroupScheduler::BeginStep(Time now, Outputs& out) {
 void GroupScheduler::AddDecode(Sequence& sequence, Time now, Outputs& out) {
   const std::uint32_t wanted = sequence.NextDecodeRows(most_rows_);
   if (wanted == 0 || !Secure(sequence, now, out)) return;
-  if (PENSTOCK_MUTANT("fifth-decode-left-out") && draft_->composer.decode_rows() > 3) return;
   const std::uint64_t context = sequence.PositionsAfter(sequence.TokensOfDecode(wanted));
   const std::uint32_t least = std::max(1u, sequence.Candidates());
   const std::uint32_t rows = draft_->composer.AddDecode(sequence.slot, wanted, context, least);
   if (rows == 0) return;
   const std::uint32_t tokens = sequence.TokensOfDecode(rows);
-  const bool forgets = sequence.Candidates() > 0
-                           ? PENSTOCK_MUTANT("winner-has-no-cell")
-                           : tokens > 1 && PENSTOCK_MUTANT("last-draft-has-no-cell");
   if (capacity_.cells == 0) {
-    sequence.blocks.GrowTo(table_.cache(), sequence.PositionsAfter(tokens) - forgets, sequence.slot,
-                           draft_->plan.block_ops);
+    const std::uint64_t positions = sequence.PositionsAfter(tokens);
+    sequence.blocks.GrowTo(table_.cache(), positions, sequence.slot, draft_->plan.block_ops);
   }
   AddRow(sequence, context, rows);
   Name(sequence, tokens);
@@ -168,7 +162,7 @@ void GroupScheduler::AddChunk(Sequence& sequence, Time now, Outputs& out) {
   CopyTail(sequence);
   sharing_.Enter(sequence, NextStep());
   sharing_.Keep(sequence, NextStep());
-  const bool samples = sequence.Candidates() == 0 || PENSTOCK_MUTANT("prompt-awaits-a-token");
+  const bool samples = sequence.Candidates() == 0;
   Name(sequence, sequence.PromptLeft() == 0 && samples ? 1 : 0);
   if (sequence.PromptLeft() == 0 || sequence.chunked) return;
 
@@ -211,7 +205,7 @@ void GroupScheduler::Start(Sequence& sequence, Outputs& out) {
   start.prompt.insert(start.prompt.end(), sequence.generated.begin(), sequence.generated.end());
   start.prompt_length = sequence.PromptLength();
   start.cached_length = sequence.cached_length;
-  start.sample_index_base = resumed - (resumed > 0 && PENSTOCK_MUTANT("sample-index-one-behind"));
+  start.sample_index_base = resumed;
   start.sampling = request.sampling;
   start.logprobs = request.logprobs;
   start.logprobs.prompt_logprobs = sequence.WantsPromptLogprobs();
@@ -287,7 +281,6 @@ bool GroupScheduler::FinishStep(std::uint32_t waiting, bool ends_alone, Outputs&
   // While a plan is in flight, ends wait for company: its result makes the next plan.
   const bool told_alone = ends_alone && in_flight_.empty() && table_.slots().has_ends();
   if (only_ends && !told_alone) return false;
-  if (only_ends && PENSTOCK_MUTANT("no-last-ends")) return false;
 
   gate_.StepMade(draft.joined);
   last_step_ = NextStep();
@@ -315,8 +308,7 @@ bool GroupScheduler::FinishStep(std::uint32_t waiting, bool ends_alone, Outputs&
   info.decode_rows = draft.composer.decode_rows();
   info.prefill_tokens = draft.composer.prefill_tokens();
   info.sequences = static_cast<std::uint32_t>(draft.plan.segments.size());
-  info.waiting = waiting + (PENSTOCK_MUTANT("address-in-output") &&
-                            (reinterpret_cast<std::uintptr_t>(this) >> 6) % 3 == 0);
+  info.waiting = waiting;
   info.blocks_free = table_.pool().free();
   info.blocks_used = table_.pool().used();
   info.blocks_cached = table_.pool().cached();
@@ -332,9 +324,7 @@ bool GroupScheduler::FinishStep(std::uint32_t waiting, bool ends_alone, Outputs&
 }
 
 void GroupScheduler::OnResult(const StepResult& result, Time now, Outputs& out) {
-  const bool other = !PENSTOCK_MUTANT("repeated-result-taken") && !in_flight_.empty() &&
-                     in_flight_.front().step != result.step;
-  if (in_flight_.empty() || other) return;
+  if (in_flight_.empty() || in_flight_.front().step != result.step) return;
   InFlight done = std::move(in_flight_.front());
   in_flight_.erase(in_flight_.begin());
   cost_.Observe(done.predicted, result.timings.forward + result.timings.sample);
@@ -360,15 +350,12 @@ void GroupScheduler::TakeResult(const SequenceResult& result, Time now, Outputs&
   // A surplus row of a sequence that ended meanwhile is computed but never reported.
   if (sequence == nullptr || sequence->slot != result.slot) return;
   // What is in flight for a preempted sequence counts; it goes on from there.
-  if (sequence->retiring && !sequence->preempted && !PENSTOCK_MUTANT("surplus-row-reported"))
-    return;
+  if (sequence->retiring && !sequence->preempted) return;
 
   const std::uint32_t last =
       std::min(sequence->request.max_new_tokens, sequence->finish_at.value_or(UINT32_MAX));
   const auto given = static_cast<std::uint32_t>(result.tokens.size());
-  const std::uint32_t count =
-      std::min(given - (PENSTOCK_MUTANT("token-of-a-group-lost") && given > 1),
-               last - sequence->tokens_received);
+  const std::uint32_t count = std::min(given, last - sequence->tokens_received);
   ReportTokens(*sequence, result, count, out);
 
   const bool all_taken = count == given;
@@ -393,7 +380,7 @@ void GroupScheduler::ReportTokens(Sequence& sequence, const SequenceResult& resu
   Event& event = out.events.emplace_back();
   event.request = request;
   auto& tokens = event.what.emplace<Tokens>();  // in its place: this runs for every row
-  tokens.first_index = sequence.tokens_received + PENSTOCK_MUTANT("first-index-wrong");
+  tokens.first_index = sequence.tokens_received;
   for (std::uint32_t i = 0; i < count; ++i) {
     tokens.tokens.emplace_back(result.tokens[i]);
     sequence.generated.push_back(result.tokens[i].token);
@@ -406,7 +393,7 @@ bool GroupScheduler::Cancel(RequestId request, Time now, Outputs& out) {
   Sequence* sequence = table_.FindRunning(request);
   if (sequence == nullptr) return false;
   Finish(*sequence, FinishReason::kCancelled, sequence->tokens_received, now, out);
-  if (!PENSTOCK_MUTANT("cancelled-unplanned-kept")) ReclaimIfUnnamed(*sequence, now, out);
+  ReclaimIfUnnamed(*sequence, now, out);
   return true;
 }
 
@@ -414,7 +401,7 @@ bool GroupScheduler::FinishAt(RequestId request, std::uint32_t token_count, Time
                               Outputs& out) {
   Sequence* sequence = table_.FindRunning(request);
   if (sequence == nullptr) return false;
-  if (token_count > sequence->tokens_received - PENSTOCK_MUTANT("stop-string-one-late")) {
+  if (token_count > sequence->tokens_received) {
     sequence->finish_at = std::min(token_count, sequence->finish_at.value_or(UINT32_MAX));
     return true;
   }
@@ -426,7 +413,6 @@ bool GroupScheduler::FinishAt(RequestId request, std::uint32_t token_count, Time
 void GroupScheduler::Finish(Sequence& sequence, FinishReason reason, std::uint32_t tokens, Time now,
                             Outputs& out) {
   out.AddEvent(sequence.request.request, Finished{reason, tokens});
-  if (reason == FinishReason::kStopString && PENSTOCK_MUTANT("stop-string-only-told")) return;
   if (reason != FinishReason::kCancelled) lengths_.Learn(sequence.request, tokens);
   Retire(sequence, now, out);
 }
@@ -446,7 +432,6 @@ void GroupScheduler::Retire(Sequence& sequence, Time now, Outputs& out) {
 
 void GroupScheduler::ReclaimIfUnnamed(Sequence& sequence, Time now, Outputs& out) {
   if (sequence.plans_in_flight > 0) return;
-  if (sequence.MostTokens() > 20 && PENSTOCK_MUTANT("long-ones-never-reclaimed")) return;
   Decision decision = MakeDecision(now, sequence, DecisionKind::kRetired);
   if (sequence.started) decision.step = sequence.last_plan;
   decision.available = sequence.blocks.blocks().size();
@@ -460,9 +445,7 @@ void GroupScheduler::ReclaimIfUnnamed(Sequence& sequence, Time now, Outputs& out
 
 void GroupScheduler::Lose(const std::string& reason, Time now, Outputs& out) {
   for (auto& [id, sequence] : table_.all()) {
-    if (sequence.preempted && !PENSTOCK_MUTANT("preempted-lost-with-its-group"))
-      preempted_.push_back(std::move(static_cast<Work&>(sequence)));
-    if (PENSTOCK_MUTANT("lost-prompt-not-told") && sequence.PromptLeft() > 0) continue;
+    if (sequence.preempted) preempted_.push_back(std::move(static_cast<Work&>(sequence)));
     if (!sequence.retiring) Fail(sequence, FailureKind::kGroupLost, reason, now, out);
   }
   table_.cache().ForgetAll();

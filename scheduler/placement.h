@@ -20,8 +20,8 @@
 #include <vector>
 
 #include "common/ids.h"
-#include "scheduler/config.h"
 #include "scheduler/admission/shortage.h"
+#include "scheduler/config.h"
 
 namespace penstock::scheduler {
 

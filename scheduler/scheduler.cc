@@ -2,21 +2,19 @@
 
 #include <algorithm>
 #include <array>
-#include <cstdlib>
 #include <map>
 #include <memory>
 #include <optional>
 #include <utility>
 #include <vector>
 
+#include "scheduler/admission/output_lengths.h"
 #include "scheduler/check.h"
 #include "scheduler/group_scheduler.h"
-#include "scheduler/mutant.h"
 #include "scheduler/order/order_policy.h"
-#include "scheduler/admission/output_lengths.h"
-#include "scheduler/placement.h"
 #include "scheduler/order/prefix_order.h"
 #include "scheduler/order/request_queue.h"
+#include "scheduler/placement.h"
 
 namespace penstock::scheduler {
 
@@ -106,7 +104,7 @@ class Scheduler::Impl {
   void On(const StepDone& done, Outputs& out) {
     const auto it = groups_.find(done.group);
     if (it == groups_.end()) return;
-    if (it->second.epoch() != done.result.epoch && !PENSTOCK_MUTANT("old-epoch-taken")) return;
+    if (it->second.epoch() != done.result.epoch) return;
     it->second.OnResult(done.result, now_, out);
     TakePreempted(it->second, out);
   }
@@ -128,7 +126,7 @@ class Scheduler::Impl {
     for (auto& [id, group] : groups_) group.Forget(what);
   }
 
-  void On(const Drain&, Outputs&) { draining_ = !PENSTOCK_MUTANT("drain-ignored"); }
+  void On(const Drain&, Outputs&) { draining_ = true; }
 
   // A stop string of a request that was preempted meanwhile.
   void FinishRestart(WaitingRequest& waiting, const FinishAt& finish, Outputs& out) {
@@ -144,8 +142,7 @@ class Scheduler::Impl {
                      Outputs& out) {
     NoteLeaving(waiting);
     const RequestId request = queue_.Remove(waiting).request.request;
-    if (!PENSTOCK_MUTANT("cancel-of-waiting-not-told"))
-      out.AddEvent(request, Finished{reason, tokens});
+    out.AddEvent(request, Finished{reason, tokens});
     Decide(request, DecisionKind::kFinished, out);
   }
   // Reserved: plans hold no asynchronous block operation yet, and no policy sets wake_at.
@@ -184,7 +181,6 @@ class Scheduler::Impl {
   void Advance(Outputs& out) {
     for (const Reach reach : {Reach::kAll, Reach::kIdleFirst, Reach::kOwn}) {
       if (reach != Reach::kAll && !SomebodyIdles()) break;
-      if (reach != Reach::kAll && PENSTOCK_MUTANT("rather-idle-than-elsewhere")) break;
       reach_ = reach;
       ++changes_;
       MakeSteps(out);
@@ -208,7 +204,6 @@ class Scheduler::Impl {
 
   bool MakeStep(GroupScheduler& group, Outputs& out) {
     if (!group.CanPlan()) return false;
-    if (PENSTOCK_MUTANT("pipeline-not-filled") && group.plans_in_flight() > 0) return false;
     if (group.running() > 0) ++changes_;  // its decodes take room
     group.BeginStep(now_, out);
     TakePreempted(group, out);
@@ -379,7 +374,7 @@ class Scheduler::Impl {
 
   Decision& Decide(RequestId request, DecisionKind kind, Outputs& out) {
     Decision decision;
-    decision.at = now_ + Duration(PENSTOCK_MUTANT("random-time") && std::rand() % 7 == 0);
+    decision.at = now_;
     decision.request = request;
     decision.kind = kind;
     return out.decisions.emplace_back(decision);

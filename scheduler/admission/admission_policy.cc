@@ -2,10 +2,9 @@
 
 #include <algorithm>
 
-#include "scheduler/kv/block_table.h"
 #include "scheduler/admission/guaranteed_admission.h"
-#include "scheduler/mutant.h"
 #include "scheduler/admission/optimistic_admission.h"
+#include "scheduler/kv/block_table.h"
 #include "scheduler/step/step_composer.h"
 
 namespace penstock::scheduler {
@@ -86,7 +85,7 @@ std::optional<Refusal> AdmissionPolicy::WhyNeverFits(const Arrival& arrival) con
 
 std::optional<Shortage> AdmissionPolicy::Check(const Work& work, const GroupState& state) const {
   const std::uint32_t max_running = MaxRunning();
-  if (state.running >= max_running + PENSTOCK_MUTANT("batch-of-one-more")) {
+  if (state.running >= max_running) {
     return Shortage{Budget::kBatchSize, state.running + 1u, max_running};
   }
   if (state.slots_available == 0) return Shortage{Budget::kSlots, 1, 0};
@@ -97,7 +96,7 @@ std::optional<Shortage> AdmissionPolicy::Check(const Work& work, const GroupStat
   if (state.running > 0 && rows > step) return Shortage{Budget::kStepTokens, rows, step};
 
   const std::uint64_t tokens = TokensToReserve(work);
-  if (config_.max_batch_total_tokens > 0 && !PENSTOCK_MUTANT("total-tokens-ignored") &&
+  if (config_.max_batch_total_tokens > 0 &&
       state.reserved_tokens + tokens > config_.max_batch_total_tokens) {
     return Shortage{Budget::kTotalTokens, tokens,
                     config_.max_batch_total_tokens - state.reserved_tokens};
@@ -106,8 +105,7 @@ std::optional<Shortage> AdmissionPolicy::Check(const Work& work, const GroupStat
     return Shortage{Budget::kCells, state.cells_needed, capacity_.cells};
   }
   const std::uint32_t blocks = BlocksToReserve(work) - state.blocks_shared;
-  const std::uint64_t short_by = PENSTOCK_MUTANT("one-block-too-many-promised") ? 1 : 0;
-  if (std::uint64_t{blocks} + state.blocks_kept_free > state.blocks_available + short_by) {
+  if (std::uint64_t{blocks} + state.blocks_kept_free > state.blocks_available) {
     return Shortage{Budget::kBlocks, std::uint64_t{blocks} + state.blocks_kept_free,
                     state.blocks_available};
   }
@@ -116,7 +114,7 @@ std::optional<Shortage> AdmissionPolicy::Check(const Work& work, const GroupStat
 
 std::uint32_t AdmissionPolicy::DecodeRows(const Work& work) const {
   const std::uint32_t candidates = work.Candidates();
-  return candidates > 0 && !PENSTOCK_MUTANT("candidates-count-as-one") ? candidates : 1;
+  return candidates > 0 ? candidates : 1;
 }
 
 std::uint32_t AdmissionPolicy::MaxRunning() const {

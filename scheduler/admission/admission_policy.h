@@ -14,9 +14,9 @@
 #include <optional>
 
 #include "common/plan/group.h"
+#include "scheduler/admission/shortage.h"
 #include "scheduler/config.h"
 #include "scheduler/input.h"
-#include "scheduler/admission/shortage.h"
 #include "scheduler/order/waiting_request.h"
 
 namespace penstock::scheduler {

@@ -1,16 +1,12 @@
 #include "scheduler/admission/optimistic_admission.h"
 
-#include "scheduler/mutant.h"
-
 #include <algorithm>
 
 namespace penstock::scheduler {
 
 std::uint64_t OptimisticAdmission::TokensToReserve(const Work& work) const {
   const Arrival& request = work.request;
-  if (!MayBePreempted(work) && !PENSTOCK_MUTANT("fourth-start-not-reserved"))
-    return WorstCaseTokens(request) -
-           (PENSTOCK_MUTANT("last-start-reserves-what-is-left") ? work.generated.size() : 0);
+  if (!MayBePreempted(work)) return WorstCaseTokens(request);
   const auto generated = static_cast<std::uint32_t>(work.generated.size());
   const std::uint32_t expected = lengths_.Expect(request, generated);
   // Room for the steps in flight lies inside the reservation from the start.

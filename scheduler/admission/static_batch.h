@@ -15,8 +15,8 @@
 #include <cstdint>
 #include <optional>
 
-#include "scheduler/config.h"
 #include "scheduler/admission/shortage.h"
+#include "scheduler/config.h"
 #include "scheduler/order/waiting_request.h"
 
 namespace penstock::scheduler {

@@ -1,7 +1,6 @@
 #include "scheduler/kv/block_cache.h"
 
 #include "scheduler/check.h"
-#include "scheduler/mutant.h"
 
 namespace penstock::scheduler {
 
@@ -26,7 +25,7 @@ BlockId BlockCache::Draw() {
 PrefixMatch BlockCache::Match(std::string_view tenant, std::span<const TokenId> tokens,
                               StepId reader) const {
   if (!sharing_) return {};
-  PrefixMatch match = index_.Lookup(PENSTOCK_MUTANT("tenants-share") ? "" : tenant, tokens, reader);
+  PrefixMatch match = index_.Lookup(tenant, tokens, reader);
   if (match.planned > 0 || pins_.size() == 0) return match;
   const auto rest = tokens.subspan(std::size_t{match.blocks} * block_size());
   if (const auto tail = pins_.TailBehind(tenant, match.last, rest, reader)) {

@@ -4,7 +4,6 @@
 #include <utility>
 
 #include "scheduler/check.h"
-#include "scheduler/mutant.h"
 
 namespace penstock::scheduler {
 
@@ -12,7 +11,6 @@ void BlockTable::Adopt(BlockCache& cache, const PrefixMatch& match) {
   PENSTOCK_CHECK(blocks_.empty(), "a sequence begins with what the cache has");
   cache.Hold(match, blocks_);
   adopted_ = entered_ = match.blocks;
-  if (PENSTOCK_MUTANT("found-blocks-not-told")) told_ = adopted_;
 }
 
 bool BlockTable::Reserve(BlockCache& cache, std::uint32_t blocks) {
@@ -25,8 +23,7 @@ bool BlockTable::Reserve(BlockCache& cache, std::uint32_t blocks) {
 
 void BlockTable::GrowTo(BlockCache& cache, std::uint64_t tokens, SlotId slot,
                         std::vector<BlockOp>& ops) {
-  const std::uint32_t wanted =
-      BlocksFor(tokens - PENSTOCK_MUTANT("block-drawn-late"), cache.block_size());
+  const std::uint32_t wanted = BlocksFor(tokens, cache.block_size());
   while (blocks_.size() < wanted) {
     PENSTOCK_CHECK(reserved_ > 0, "a sequence grows inside its own reservation");
     --reserved_;
@@ -37,7 +34,7 @@ void BlockTable::GrowTo(BlockCache& cache, std::uint64_t tokens, SlotId slot,
     op.kind = BlockOp::Kind::kAppend;
     op.kv_group = kv_group_;
     op.slot = slot;
-    op.dst = PENSTOCK_MUTANT("first-block-again") ? blocks_.front() : blocks_[told_];
+    op.dst = blocks_[told_];
     ops.push_back(op);
   }
 }
@@ -62,19 +59,14 @@ void BlockTable::Retire(BlockCache& cache) {
   private_ = true;
   cache.Unreserve(reserved_);
   reserved_ = 0;
-  for (BlockId block : blocks_) {
-    cache.Retire(block);
-    if (PENSTOCK_MUTANT("retired-free-at-once")) cache.Reclaim(block);
-  }
+  for (const BlockId block : blocks_) cache.Retire(block);
 }
 
 void BlockTable::Reclaim(BlockCache& cache, SequenceId sequence) {
   cache.Settle(sequence);
   // Backwards: so the stack of free blocks hands them out in the same order again, and the cache
   // keeps the beginning of the sequence for longest.
-  const auto first =
-      blocks_.rbegin() + (PENSTOCK_MUTANT("last-block-leaks") && blocks_.size() > 1 ? 1 : 0);
-  for (auto it = first; it != blocks_.rend(); ++it) cache.Reclaim(*it);
+  for (auto it = blocks_.rbegin(); it != blocks_.rend(); ++it) cache.Reclaim(*it);
   blocks_.clear();
   adopted_ = entered_ = 0;
 }

@@ -2,8 +2,6 @@
 
 #include <algorithm>
 
-#include "scheduler/mutant.h"
-
 namespace penstock::scheduler {
 
 PinnedPrefixes::PinnedPrefixes(PrefixIndex& index, std::uint32_t capacity, PinLimits limits)
@@ -56,13 +54,10 @@ std::optional<PinnedPrefixes::Tail> PinnedPrefixes::TailBehind(std::string_view 
   for (const Pin& pin : pins_) {
     if (pin.holder == Holder::kNoTail || pin.last != last || pin.step >= reader) continue;
     // A node is one tenant's, the beginning is everybody's.
-    if (pin.tenant != tenant && !PENSTOCK_MUTANT("pinned-tail-of-all-tenants")) continue;
+    if (pin.tenant != tenant) continue;
     const auto end =
         std::mismatch(rest.begin(), rest.end(), pin.tail.begin(), pin.tail.end()).first;
-    auto tokens = static_cast<std::uint32_t>(end - rest.begin());
-    if (PENSTOCK_MUTANT("pinned-tail-not-compared")) {
-      tokens = static_cast<std::uint32_t>(std::min(rest.size(), pin.tail.size()));
-    }
+    const auto tokens = static_cast<std::uint32_t>(end - rest.begin());
     if (tokens > 0 && (!best || tokens > best->tokens)) best = Tail{pin.tail_block, tokens};
   }
   return best;
@@ -83,7 +78,7 @@ void PinnedPrefixes::Settle(SequenceId sequence) {
       PutTailIntoIndex(pin);
     } else {
       pin.holder = Holder::kPin;
-      own_[pin.tail_block.value()] = !PENSTOCK_MUTANT("pinned-tail-freed");
+      own_[pin.tail_block.value()] = true;
     }
   }
 }

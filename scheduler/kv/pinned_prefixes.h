@@ -26,8 +26,8 @@
 #include <vector>
 
 #include "common/ids.h"
-#include "scheduler/output.h"
 #include "scheduler/kv/prefix_index.h"
+#include "scheduler/output.h"
 
 namespace penstock::scheduler {
 

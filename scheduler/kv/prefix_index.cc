@@ -4,7 +4,6 @@
 #include <bit>
 
 #include "scheduler/check.h"
-#include "scheduler/mutant.h"
 
 namespace penstock::scheduler {
 namespace {
@@ -94,8 +93,7 @@ PrefixMatch PrefixIndex::Lookup(std::string_view tenant, std::span<const TokenId
     parent = Find(hash, root->second.id, parent, block);
     if (parent == kNone || nodes_[parent].spoilt) break;
     match.last_any = BlockId(parent);
-    const std::uint64_t early = PENSTOCK_MUTANT("read-by-the-step-that-writes") ? 1 : 0;
-    if (match.planned > 0 || nodes_[parent].step.value() >= reader.value() + early) {
+    if (match.planned > 0 || nodes_[parent].step >= reader) {
       ++match.planned;
       continue;
     }

@@ -2,8 +2,6 @@
 
 #include <algorithm>
 
-#include "scheduler/mutant.h"
-
 namespace penstock::scheduler {
 namespace {
 
@@ -24,8 +22,7 @@ std::uint32_t CommonBlocks(std::span<const TokenId> a, std::span<const TokenId> 
 
 std::span<const TokenId> PrefixSharing::Shareable(const Work& work) const {
   const std::size_t length = work.request.prompt.size() + work.generated.size();
-  if (work.generated.empty())
-    return std::span(work.request.prompt).first(length - !PENSTOCK_MUTANT("last-token-from-cache"));
+  if (work.generated.empty()) return std::span(work.request.prompt).first(length - 1);
   work.CopyTokens(0, length - 1, scratch_);
   return scratch_;
 }
@@ -63,10 +60,7 @@ std::optional<PrefixSharing::Join> PrefixSharing::WhatToAwait(const Work& work,
 void PrefixSharing::Enter(Sequence& sequence, StepId step) {
   BlockCache& cache = table_.cache();
   const std::uint32_t size = cache.block_size();
-  const bool early = sequence.tokens_received > sequence.resumed &&
-                     sequence.KnownLength() < sequence.blocks.blocks().size() * size &&
-                     PENSTOCK_MUTANT("newest-token-taken-for-written");
-  while (sequence.blocks.MayEnter(cache, sequence.KnownLength() + early)) {
+  while (sequence.blocks.MayEnter(cache, sequence.KnownLength())) {
     sequence.CopyTokens(std::size_t{sequence.blocks.entered()} * size, size, scratch_);
     sequence.blocks.Enter(cache, sequence.request.tenant, scratch_, step);
   }

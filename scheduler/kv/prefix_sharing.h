@@ -22,8 +22,8 @@
 #include <vector>
 
 #include "common/ids.h"
-#include "scheduler/step/sequence_table.h"
 #include "scheduler/order/waiting_request.h"
+#include "scheduler/step/sequence_table.h"
 
 namespace penstock::scheduler {
 

@@ -3,7 +3,6 @@
 #include <utility>
 
 #include "scheduler/check.h"
-#include "scheduler/mutant.h"
 
 namespace penstock::scheduler {
 
@@ -31,8 +30,6 @@ void SlotPool::End(SlotId slot) { ended_.push_back(slot); }
 std::vector<SlotId> SlotPool::TakeEnds() {
   free_.insert(free_.end(), ended_.begin() + reused_, ended_.end());
   reused_ = 0;
-  if (PENSTOCK_MUTANT("ends-never-sent")) return {};
-  if (PENSTOCK_MUTANT("one-end-lost") && ended_.size() > 1) ended_.pop_back();
   return std::exchange(ended_, {});
 }
 

@@ -4,7 +4,6 @@
 #include <utility>
 
 #include "scheduler/check.h"
-#include "scheduler/mutant.h"
 
 namespace penstock::scheduler {
 
@@ -40,16 +39,14 @@ WaitingRequest& RequestQueue::Push(Arrival arrival) {
 WaitingRequest& RequestQueue::PushRestart(Work work) {
   WaitingRequest& place = Take(std::move(work));
   const auto younger = [](const WaitingRequest* a, const WaitingRequest* b) {
-    return (a->number > b->number) != PENSTOCK_MUTANT("youngest-restart-first");
+    return a->number > b->number;
   };
   restarts_.insert(std::upper_bound(restarts_.begin(), restarts_.end(), &place, younger), &place);
   return place;
 }
 
 WaitingRequest* RequestQueue::Front(GroupId group) {
-  if (!restarts_.empty() && !(PENSTOCK_MUTANT("restarts-go-last") && oldest_ != nullptr))
-    return restarts_.back();
-  if (PENSTOCK_MUTANT("last-come-first-served") && youngest_ != nullptr) return youngest_;
+  if (!restarts_.empty()) return restarts_.back();
   return OldestIsDue() ? oldest_ : order_->Next(group);
 }
 
@@ -85,7 +82,7 @@ std::vector<const WaitingRequest*> RequestQueue::All() const {
 Work RequestQueue::Admit(WaitingRequest& request) {
   if (!request.restart() && request.older != nullptr) {
     ++request.older->overtaken;
-    if (!PENSTOCK_MUTANT("overtakes-not-counted")) ++oldest_overtaken_;
+    ++oldest_overtaken_;
   }
   return Leave(request);
 }
@@ -109,8 +106,7 @@ void RequestQueue::Unlink(WaitingRequest& request) {
     request.older->overtaken += request.overtaken;
     request.older->younger = request.younger;
   } else {
-    oldest_overtaken_ -=
-        PENSTOCK_MUTANT("overtakes-counted-anew") ? oldest_overtaken_ : request.overtaken;
+    oldest_overtaken_ -= request.overtaken;
     oldest_ = request.younger;
   }
   (request.younger != nullptr ? request.younger->older : youngest_) = request.older;

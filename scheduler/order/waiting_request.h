@@ -6,8 +6,8 @@
 #include <vector>
 
 #include "common/ids.h"
-#include "scheduler/input.h"
 #include "scheduler/admission/shortage.h"
+#include "scheduler/input.h"
 
 namespace penstock::scheduler {
 

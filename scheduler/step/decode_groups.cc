@@ -4,7 +4,6 @@
 #include <utility>
 
 #include "scheduler/step/cell_bound.h"
-#include "scheduler/mutant.h"
 
 namespace penstock::scheduler {
 namespace {
@@ -30,7 +29,7 @@ bool DecodeGroups::Update(std::span<const DecodeRow> rows, std::uint64_t launch_
   PlaceNewcomers(rows, launch_cells);
   rule_.part_cost = launch_cells;
   ComputeFresh(rows, rule_, true);
-  const bool must = Overflows(sizes_) && !PENSTOCK_MUTANT("row-store-overflows");
+  const bool must = Overflows(sizes_);
   if (Overflows(fresh_sizes_)) ComputeFresh(rows, LeastCellsRule(rule_.max_splits), false);
   const std::uint64_t moved_cells = MatchParts(rows);
   if (!first && !must && !Pays(launch_cells, TokensOf(rows), moved_cells)) return false;

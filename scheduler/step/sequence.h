@@ -16,7 +16,6 @@
 
 #include "common/ids.h"
 #include "scheduler/kv/block_table.h"
-#include "scheduler/mutant.h"
 #include "scheduler/order/waiting_request.h"
 
 namespace penstock::scheduler {
@@ -76,7 +75,6 @@ struct Sequence : Work {
     const std::uint32_t last = std::min(request.max_new_tokens, finish_at.value_or(UINT32_MAX));
     const std::uint32_t left = last - std::min(MostTokens(), last);
     if (Candidates() > 0) return left > 0 ? Candidates() : 0;
-    if (left > 0 && PENSTOCK_MUTANT("drafts-beyond-the-end")) return max_rows;
     return std::min(request.grammar.empty() ? max_rows : 1, left);
   }
   // Tokens that a decode of so many rows yields at most.

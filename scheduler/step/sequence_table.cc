@@ -4,7 +4,6 @@
 #include <utility>
 
 #include "scheduler/check.h"
-#include "scheduler/mutant.h"
 
 namespace penstock::scheduler {
 
@@ -31,8 +30,6 @@ Sequence& SequenceTable::Add(Work work, SequenceId id, std::uint32_t blocks, std
   }
   sequence.prompt_planned = sequence.cached_length;
   static_cast<Work&>(sequence) = std::move(work);
-  if (sequence.generated.size() > 2 && PENSTOCK_MUTANT("restart-forgets-a-token"))
-    sequence.generated.pop_back();
   // Room for all that it may become, so that a step allocates nothing.
   sequence.generated.reserve(tokens -
                              std::min<std::uint64_t>(tokens, sequence.request.prompt.size()));
@@ -75,7 +72,7 @@ void SequenceTable::Preempt(Sequence& sequence) {
   PENSTOCK_CHECK(!sequence.retiring, "only a running sequence is preempted");
   sequence.retiring = true;
   sequence.preempted = true;
-  if (!PENSTOCK_MUTANT("preemption-not-counted")) ++sequence.preemptions;
+  ++sequence.preemptions;
   ++preempted_;
   sequence.blocks.Retire(cache_);
   Uncount(sequence);
@@ -93,14 +90,12 @@ Work SequenceTable::Requeue(Sequence& sequence) {
 
 void SequenceTable::Extend(Sequence& sequence, std::uint32_t blocks, std::uint64_t tokens) {
   PENSTOCK_CHECK(sequence.blocks.Reserve(cache_, blocks), "what a sequence grows by is there");
-  if (PENSTOCK_MUTANT("growth-not-charged")) tokens = 0;
   sequence.reserved_tokens += tokens;
   reserved_tokens_ += tokens;
 }
 
 void SequenceTable::Retire(Sequence& sequence) {
   if (sequence.preempted) {  // its blocks and tokens are on their way already
-    if (PENSTOCK_MUTANT("ended-while-preempted-comes-back")) return;
     sequence.preempted = false;
     --preempted_;
     by_request_.erase(sequence.request.request);
@@ -124,7 +119,7 @@ void SequenceTable::Reclaim(Sequence& sequence) {
   PENSTOCK_CHECK(sequence.retiring && sequence.plans_in_flight == 0,
                  "blocks are freed when no plan in flight names their sequence");
   sequence.blocks.Reclaim(cache_, sequence.id);
-  if (sequence.started && !PENSTOCK_MUTANT("slot-reused-without-end")) {
+  if (sequence.started) {
     slots_.End(sequence.slot);
   } else {
     slots_.PutBack(sequence.slot);

@@ -17,8 +17,8 @@
 #include "common/ids.h"
 #include "common/plan/group.h"
 #include "scheduler/kv/block_cache.h"
-#include "scheduler/step/sequence.h"
 #include "scheduler/kv/slot_pool.h"
+#include "scheduler/step/sequence.h"
 
 namespace penstock::scheduler {
 

@@ -1,16 +1,12 @@
 #include "scheduler/step/step_composer.h"
 
-#include "scheduler/mutant.h"
-
 #include <algorithm>
 
 namespace penstock::scheduler {
 
 StepBudget MakeStepBudget(const Config& config, std::uint32_t group_step_tokens) {
   StepBudget budget;
-  budget.step_tokens = std::min(config.max_step_tokens, PENSTOCK_MUTANT("warm-up-limit-ignored")
-                                                            ? config.max_step_tokens
-                                                            : group_step_tokens);
+  budget.step_tokens = std::min(config.max_step_tokens, group_step_tokens);
   budget.prefill_tokens = budget.step_tokens;
   if (config.max_batch_prefill_tokens > 0) {
     budget.prefill_tokens = std::min(budget.prefill_tokens, config.max_batch_prefill_tokens);
@@ -27,7 +23,7 @@ std::uint32_t StepComposer::AddDecode(SlotId slot, std::uint32_t rows, std::uint
   segment.slot = slot;
   segment.max_rows = granted;
   segments_.push_back(segment);
-  if (!PENSTOCK_MUTANT("decode-rows-not-charged")) budget_.step_tokens -= granted;
+  budget_.step_tokens -= granted;
   decode_rows_ += granted;
   shape_.AddDecode(context, granted);
   return granted;
@@ -36,8 +32,8 @@ std::uint32_t StepComposer::AddDecode(SlotId slot, std::uint32_t rows, std::uint
 PrefillFit StepComposer::AddPrefill(const PrefillDemand& demand) {
   const PrefillFit fit = Fit(demand.first, demand.remaining);
   const std::uint32_t granted = fit.count;
-  const bool too_little = mode_ == Prefill::kWhole && !demand.may_split &&
-                          granted < demand.remaining && !PENSTOCK_MUTANT("whole-prompt-split");
+  const bool too_little =
+      mode_ == Prefill::kWhole && !demand.may_split && granted < demand.remaining;
   if (granted == 0 || too_little) return {0, fit.short_of};
   const bool reaches_end = granted == demand.remaining;
   Segment segment;
@@ -52,7 +48,7 @@ PrefillFit StepComposer::AddPrefill(const PrefillDemand& demand) {
   }
   segments_.push_back(segment);
   budget_.step_tokens -= granted;
-  if (!PENSTOCK_MUTANT("prefill-share-not-counted")) budget_.prefill_tokens -= granted;
+  budget_.prefill_tokens -= granted;
   prefill_tokens_ += granted;
   shape_.AddChunk(demand.first, granted);
   return fit;

@@ -1,4 +1,4 @@
-#include "tests/sim/mutants.h"
+#include "tests/sim/mutants/mutants.h"
 
 namespace penstock::sim {
 

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "sim/scenario.h"
-#include "tests/sim/mutants.h"
+#include "tests/sim/mutants/mutants.h"
 
 namespace penstock::sim {
 namespace {

@@ -46,7 +46,8 @@ TEST(OutputLengths, LearnsAQuantilePerClass) {
   EXPECT_GE(expected, 800u) << "80 % are no longer";
   EXPECT_LE(expected, 1000u) << "buckets are at most a quarter wide";
   EXPECT_EQ(lengths.Expect(Request(300, false), 0), 300u);
-  EXPECT_EQ(lengths.Expect(Request(4000, false, RequestClass::kOpenAiChat), 0), 512u) << "another class";
+  EXPECT_EQ(lengths.Expect(Request(4000, false, RequestClass::kOpenAiChat), 0), 512u)
+      << "another class";
   EXPECT_GE(lengths.Expect(Request(4000, false), 900), 980u) << "of those longer than 900";
   EXPECT_EQ(lengths.Expect(Request(4000, false), 2000), 4000u) << "longer than any seen";
 }

@@ -1,17 +1,17 @@
-#include "scheduler/mutant.h"
-
-#ifdef PENSTOCK_MUTANTS
+#include "tests/sim/mutants/switch.h"
 
 #include <map>
 #include <mutex>
+
+#include "tests/sim/mutants/mutants.h"
 
 namespace penstock::scheduler {
 namespace {
 
 struct Registry {
   std::mutex mutex;
-  std::map<std::string, int> ids;      // of all names seen, chosen or passed
-  std::map<std::string, bool> passed;  // by a hook
+  std::map<std::string, int> ids;      // of chosen bugs and of hooks
+  std::map<std::string, bool> passed;  // by the core
 };
 
 Registry& TheRegistry() {
@@ -48,4 +48,8 @@ bool MutantReached(const std::string& name) {
 
 }  // namespace penstock::scheduler
 
-#endif
+namespace penstock::sim {
+
+void SwitchMutant(const std::string& name) { scheduler::ChooseMutant(name); }
+
+}  // namespace penstock::sim
