@@ -27,6 +27,7 @@ class Function:
     line: int  # of its head, from 1
     lines: int  # head to closing brace
     nesting: int  # deepest control block inside
+    head: str = ""  # C++ only: the text before the opening brace
 
 
 def _classify(head):
@@ -104,6 +105,7 @@ def cpp_functions(source):
                 text.count("\n", 0, first) + 1,
                 text.count("\n", first, end) + 1,
                 nesting,
+                head,
             )
         if kind != "initializer":
             head_start = position

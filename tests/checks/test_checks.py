@@ -4,8 +4,11 @@ import shutil
 from pathlib import Path
 from xml.etree import ElementTree
 
+import classes
+import documents
 import format_cpp
 import layering
+import names
 import pytest
 import rules
 import sizes
@@ -172,6 +175,123 @@ def test_unbuilt_finds_a_source_that_no_list_names(tmp_path):
         },
     )
     assert [p.split(":")[0] for p in found] == ["a/b/x.cc", "a/z.cc"]
+
+
+def test_classes_finds_a_class_in_two_sources(tmp_path):
+    found = problems_of(
+        classes.check,
+        tmp_path,
+        {
+            "a/x.cc": "namespace p::a {\nint X::F() const { return 1; }\nX::~X() {}\n}\n",
+            "a/x_rest.cc": "namespace p::a {\nstd::vector<int> X::G() { return Y::H(); }\n}\n",
+        },
+    )
+    assert found == ["a/x_rest.cc:2: p::a::X is also defined in a/x.cc"]
+
+
+def test_classes_passes_nested_classes_namespaces_templates_and_declarations(tmp_path):
+    assert (
+        problems_of(
+            classes.check,
+            tmp_path,
+            {
+                "a/x.cc": "namespace p {\nvoid X::F() { X::G(); Y::H(); }\nvoid X::I::F() {}\n}\n",
+                "a/i.cc": "namespace p {\nvoid X::J::F() {}\nint x = X::G();\n}\n",
+                "b/x.cc": "namespace p::b {\nvoid X::F() {}\n}\n",
+                "c/x.cc": "namespace p { namespace {\nvoid X::F() {}\n}\n}\n",
+                "a/x.h": "namespace p {\ntemplate <typename T> T X<T>::F() { return {}; }\n}\n",
+            },
+        )
+        == []
+    )
+
+
+def test_classes_finds_a_planted_bug_in_the_scheduler(tmp_path):
+    bug = 'if (PENSTOCK_MUTANT("x")) return;\n'
+    found = problems_of(
+        classes.check, tmp_path, {"scheduler/kv/a.cc": bug, "tests/sim/mutants/a.cc": bug}
+    )
+    assert len(found) == 1 and found[0].startswith("scheduler/kv/a.cc:1: planted bugs")
+
+
+NAMED = {
+    "router/engine.h": "class Engine { void CheckStep(); int kept_; };\n",
+    "docs/decisions/0002-we-chose-this.md": "# 0002 We chose this\n",
+    "options.cc": 'Row row{"max-batch-size"};\n',
+}
+
+
+@pytest.mark.parametrize(
+    "name, text, expected",
+    [
+        ("a.h", "// See CheckNow.\n", "no source defines CheckNow"),
+        ("a.cc", "int x;  // LaneState in request_task.h\n", "no file request_task.h"),
+        ("a.cc", "/* kNothing of it */\n", "no source defines kNothing"),
+        ("a.cc", "// The rest is in gone_.\n", "no source defines gone_"),
+        ("a.cc", "// Calls Gone() at its end.\n", "no source defines Gone"),
+        ("a.cc", "// router/motor.h\n", "no file router/motor.h"),
+        ("a.rs", "// see router/motor for more\n", "no router/motor"),
+        ("a.py", '"""Reads LoadedFacts."""\n', "no source defines LoadedFacts"),
+        ("run", "# starts LoadedFacts\n", "no source defines LoadedFacts"),
+        ("docs/a.md", "It is `LoadedFacts` there.\n", "no source defines LoadedFacts"),
+        ("docs/a.md", "It is in `guarantees.md`.\n", "no file guarantees.md"),
+        ("a.h", "// as docs/decisions/0001 says\n", "no docs/decisions/0001"),
+        ("a.h", "// as decision 0001 says\n", "no decision 0001"),
+    ],
+)
+def test_names_finds_what_does_not_exist(tmp_path, name, text, expected):
+    found = [p for p in problems_of(names.check, tmp_path, {**NAMED, name: text})]
+    assert len(found) >= 1 and all(p.startswith(name + ":1: ") for p in found)
+    assert any(expected in p for p in found)
+
+
+def test_names_passes_what_exists_and_what_is_known_to_be_external(tmp_path):
+    comment = (
+        "// CheckStep() of router/engine.h, engine.{h,cc}, kept_; x_i of arXiv; text/plain;\n"
+        "// decision 0002, docs/decisions/0002, max_batch_size, PENSTOCK_MAX_BATCH_SIZE;\n"
+        "// build/bin/x.sh, shard.pb.h, ResourceExhausted, https://a.b/GoneAway/x.md\n"
+    )
+    files = {**NAMED, "router/engine.cc": comment, "docs/a.md": "A word: LoadedFacts. `router/`\n"}
+    assert problems_of(names.check, tmp_path, files) == []
+
+
+RECORD = "# 0002 We chose this\n"
+INDEX = "* [0002 We chose this](0002-we-chose-this.md)\n"
+
+
+@pytest.mark.parametrize(
+    "files, expected",
+    [
+        ({"README.md": "word " * 21 + "\n"}, "columns, the limit of a document is 100"),
+        ({"docs/a.md": "see [b](b.md)\n"}, "dead link b.md"),
+        ({"docs/a.md": "# A\n\nsee [b](#c)\n"}, "has no heading c"),
+        ({"CHANGELOG.md": "* one\n  two\n  three\n"}, "an entry of 3 lines"),
+        ({"CHANGELOG.md": "* one\n" * 121}, "121 lines, the limit is 120"),
+        ({"docs/benchmarks.md": "x\n" * 151}, "151 lines, the limit is 150"),
+        ({"docs/decisions/0002-we-chose-this.md": RECORD}, "does not list '0002 We chose this'"),
+        (
+            {"docs/decisions/0002-x.md": RECORD, "docs/decisions/README.md": ""},
+            "the file name of this title is 0002-we-chose-this.md",
+        ),
+        ({"docs/decisions/0002-riddle.md": "# 0002 Riddle\n"}, "does not say what was decided"),
+        ({"docs/decisions/0002-riddle.md": "# Riddle\n"}, "the first line of a record"),
+    ],
+)
+def test_documents_finds(tmp_path, files, expected):
+    found = problems_of(documents.check, tmp_path, files)
+    assert found and any(expected in p for p in found)
+
+
+def test_documents_passes_tables_code_lone_links_and_good_records(tmp_path):
+    wide = "word " * 30
+    files = {
+        "README.md": f"# A b\n\n| {wide}|\n\n```\n{wide}\n```\n\n    {wide}\n\n"
+        f"* [a{wide}](docs/decisions/README.md)\n[up](#a-b) [web](https://x.y/z)\n",
+        "CHANGELOG.md": "* one\n  two\n* three\n\n" * 30,
+        "docs/decisions/README.md": INDEX,
+        "docs/decisions/0002-we-chose-this.md": RECORD,
+    }
+    assert problems_of(documents.check, tmp_path, files) == []
 
 
 @pytest.mark.skipif(not shutil.which("clang-format"), reason="no clang-format on this machine")

@@ -1,0 +1,80 @@
+#!/usr/bin/env python3
+"""A class is defined in one source file, and no planted bug stands in the scheduler.
+
+usage: classes.py [ROOT]
+
+The methods of one class may not be defined in two .cc files. A nested class counts for itself, so
+`Scheduler::Impl` may be defined beside `Scheduler`. Headers, and thus templates, are not looked at.
+"""
+
+import re
+import sys
+
+from functions import cpp_functions
+from sources import blank, list_files, report, root_from
+
+_METHOD = re.compile(
+    r"((?:\b[A-Z]\w*(?:<[^<>()]*>)?::)+)(?:~?\w+|operator\s*(?:\(\)|[^\s\w(]+|\w+))\s*\("
+)
+MUTANT = re.compile(r"\bPENSTOCK_MUTANT\b")
+
+
+def namespaces_of(text):
+    """For each line, the namespace it lies in; "" as a part stands for an unnamed one."""
+    stack, depth, result = [], 0, []
+    for line in text.split("\n"):
+        result.append(tuple(name for name, _ in stack))
+        for match in re.finditer(r"\bnamespace\s*([\w:]*)\s*\{|[{}]", line):
+            if match.group().startswith("namespace"):
+                stack.append((match.group(1), depth))
+                depth += 1
+            elif match.group() == "{":
+                depth += 1
+            else:
+                depth -= 1
+                if stack and stack[-1][1] == depth:
+                    stack.pop()
+    return result
+
+
+def methods_of(source):
+    """(class with its namespace, line) of every method that is defined outside its class."""
+    namespaces = namespaces_of(blank(source))
+    for function in cpp_functions(source):
+        match = _METHOD.search(function.head)
+        inside = namespaces[function.line - 1]
+        if match and "" not in inside:
+            name = re.sub(r"<[^<>]*>", "", match.group(1)).removesuffix("::")
+            yield "::".join([*inside, name]), function.line
+
+
+def class_problems(sources):
+    homes = {}
+    for path, text in sources.items():
+        for name, line in methods_of(text):
+            homes.setdefault(name, {}).setdefault(path, line)
+    for name, places in sorted(homes.items()):
+        first, *others = places
+        for path in others:
+            yield f"{path}:{places[path]}: {name} is also defined in {first}"
+
+
+def mutant_problems(root, files):
+    for path in files:
+        if path.parts[0] == "scheduler":
+            for number, line in enumerate((root / path).read_text(errors="replace").split("\n"), 1):
+                if MUTANT.search(line):
+                    yield f"{path}:{number}: planted bugs belong into tests/sim/mutants"
+
+
+def check(root):
+    files = list_files(root)
+    sources = {
+        p: (root / p).read_text(errors="replace") for p in files if p.suffix in (".cc", ".cu")
+    }
+    problems = [*class_problems(sources), *mutant_problems(root, files)]
+    return problems, f"{len(sources)} sources, each class in one"
+
+
+if __name__ == "__main__":
+    sys.exit(report("classes", *check(root_from(sys.argv[1:]))))

@@ -1,0 +1,37 @@
+"""Names that comments and documents may say although no source of ours does: each with its reason."""
+
+EXTERNAL_GROUPS = {
+    "status codes of Abseil and gRPC": """
+        ResourceExhausted FailedPrecondition DeadlineExceeded DataLoss PermissionDenied
+    """,
+    "Kubernetes, systemd and the kernel": """
+        fsGroup fsGroupChangePolicy OnRootMismatch terminationGracePeriodSeconds tcpSocket httpGet
+        TimeoutStopSec RestartPreventExitStatus sd_notify io_uring
+    """,
+    "projects, papers and algorithms": """
+        arXiv RadixAttention NanoFlow LangChain SplitMix64 OpenTelemetry NumPy AddressSanitizer
+    """,
+    "TGI, transformers and model files": """
+        hidden_states low_memory begin_of_text serde_path_to_error
+    """,
+    "llama.cpp and Random123": "ggml_type llama_ftype kat_vectors",
+    "libraries of Python and libtorch": "typing_extensions libtorch_cuda",
+    "CUDA": "cudaLaunchHostFunc",
+    "patterns that stand for many names": "MakeX CamelCase",
+}
+EXTERNAL = {name for group in EXTERNAL_GROUPS.values() for name in group.split()}
+
+EXTERNAL_FILES = {
+    "modeling_rope_utils.py": "of transformers",
+    "safetensors/src/tensor.rs": "of the safetensors crate",
+    "docs/gguf.md": "of ggml",
+    "torch/torch.h": "of libtorch",
+    "ATen/ATen.h": "of libtorch",
+    "server.sh": "of the paper on static batching",
+    "client.py": "a client of the user's",
+    "a.cc": "an example in usage text",
+    "b.cc": "an example in usage text",
+    "a.cu": "an example in usage text",
+    "a_test.cc": "an example in usage text",
+    "file.proto": "an example in usage text",
+}
