@@ -10,7 +10,6 @@
 #include <utility>
 
 #include "common/exit_codes.h"
-#include "common/grpc/idle.h"
 #include "common/log.h"
 #include "common/status.h"
 #include "common/version.h"
@@ -315,7 +314,6 @@ int App::Serve() {
 int App::Run() {
   if (values_.GetBool("check")) return Check();
   for (const std::string& warning : NoEffectWarnings(values_)) log::Warn(warning);
-  KeepGrpcIdle();
   using Step = std::optional<Failure> (App::*)();
   for (const Step step : {&App::CheckTraces, &App::LoadAccess, &App::LoadText, &App::FormGroups,
                           &App::StartEngine, &App::StartTraces, &App::StartHttp}) {

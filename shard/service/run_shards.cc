@@ -11,7 +11,6 @@
 #include <utility>
 
 #include "common/exit_codes.h"
-#include "common/grpc/idle.h"
 #include "common/log.h"
 #include "common/status.h"
 #include "shard/service/shard_server.h"
@@ -97,7 +96,6 @@ int Fail(const absl::Status& status, int exit_code, const Notifier& notifier) {
 
 int RunShards(std::vector<HostedShard> shards, const Notifier& notifier) {
   const Descriptor signals(BlockSignals());
-  KeepGrpcIdle();
   LoadWatch loads(shards.size(), notifier);
   std::vector<std::unique_ptr<ShardServer>> servers;
   for (HostedShard& shard : shards) {

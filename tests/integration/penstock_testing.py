@@ -281,6 +281,18 @@ def wake_ups(pids):
     return waits
 
 
+def most_wake_ups(pids, before):
+    """Of the process that has waited most often since `before`, an earlier wake_ups(pids)."""
+    return max(sum(times - before.get(thread, 0) for thread, times in wake_ups([pid]).items())
+               for pid in pids)
+
+
+def cpu_seconds(pid):
+    """Processor time that a process has used, in seconds."""
+    fields = pathlib.Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+
 def is_alive(pid):
     try:
         state = pathlib.Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
