@@ -1,6 +1,6 @@
 // The one conversion between plan value types (common/plan) and their wire form (penstock.v1).
 //
-// ToProto never fails. FromProto checks what the wire cannot express as types (enum values, a
+// ToProto never fails. It clears the message first, so that a reused message keeps its memory. FromProto checks what the wire cannot express as types (enum values, a
 // segment without a kind, parallel arrays of unequal length) and names the field; whether a plan
 // makes sense for the present state is the shard's PlanChecker.
 #pragma once
@@ -19,8 +19,6 @@ class StepResult;
 namespace penstock::proto {
 
 void ToProto(const StepPlan& plan, v1::StepPlan& wire);
-// All but epoch, step and segments, which PlanWriter (plan_wire.h) writes.
-void ControlToProto(const StepPlan& plan, v1::StepPlan& wire);
 absl::StatusOr<StepPlan> FromProto(const v1::StepPlan& wire);
 
 void ToProto(const StepResult& result, v1::StepResult& wire);

@@ -155,14 +155,9 @@ void ToProto(const SequenceResult& sequence, v1::SequenceResult& wire) {
 }  // namespace
 
 void ToProto(const StepPlan& plan, v1::StepPlan& wire) {
-  ControlToProto(plan, wire);
+  wire.Clear();
   wire.set_epoch(plan.epoch.value());
   wire.set_step(plan.step.value());
-  for (const Segment& segment : plan.segments) ToProto(segment, *wire.add_segments());
-}
-
-void ControlToProto(const StepPlan& plan, v1::StepPlan& wire) {
-  wire.Clear();
   for (SlotId slot : plan.ends) wire.add_ends(slot.value());
   for (const Truncate& truncate : plan.truncates) {
     v1::Truncate& out = *wire.add_truncates();
@@ -176,6 +171,7 @@ void ControlToProto(const StepPlan& plan, v1::StepPlan& wire) {
     out.set_slot(append.slot.value());
     out.mutable_tokens()->Add(append.tokens.begin(), append.tokens.end());
   }
+  for (const Segment& segment : plan.segments) ToProto(segment, *wire.add_segments());
   for (const SegmentGroup& group : plan.groups) {
     v1::SegmentGroup& out = *wire.add_groups();
     out.mutable_segments()->Add(group.segments.begin(), group.segments.end());

@@ -1,34 +1,20 @@
 #include "router/dispatch/execute_stream.h"
 
 #include <string>
-#include <string_view>
 #include <utility>
 
 #include "common/status.h"
+#include "proto/plan_conversion.h"
 #include "router/dispatch/grpc_status.h"
 
 namespace penstock::router {
-namespace {
-
-absl::StatusOr<StepResult> Parse(const grpc::ByteBuffer& message) {
-  grpc::Slice bytes;  // without a copy where it came in one piece
-  grpc::Status status = message.TrySingleSlice(&bytes);
-  if (!status.ok()) status = message.DumpToSingleSlice(&bytes);
-  if (!status.ok()) return FromGrpc(status);
-  return proto::ReadResult({reinterpret_cast<const char*>(bytes.begin()), bytes.size()});
-}
-
-}  // namespace
-
-ShardClient::Stream::Stream(const std::shared_ptr<grpc::Channel>& channel, v1::Shard::Stub& stub,
-                            std::uint32_t rank, ExecuteListener* listener,
+ShardClient::Stream::Stream(v1::Shard::Stub& stub, std::uint32_t rank, ExecuteListener* listener,
                             std::shared_ptr<ExecuteQueue> queue)
     : stub_(stub),
       rank_(rank),
       listener_(listener),
       queue_(std::move(queue)),
-      call_(grpc::GenericStub(channel).PrepareCall(&context_, "/penstock.v1.Shard/Execute",
-                                                   &queue_->completions())) {}
+      call_(stub.PrepareAsyncExecute(&context_, &queue_->completions())) {}
 
 ShardClient::Stream::~Stream() { Close(std::chrono::milliseconds(0)); }
 
@@ -56,17 +42,22 @@ void ShardClient::Stream::OnStarted(bool ok) {
 void ShardClient::Stream::Send(const StepPlan& plan) {
   const std::lock_guard lock(mutex_);
   if (closing_ || write_side_done_) return;
-  const std::string_view bytes = writer_.Write(plan);
-  const grpc::Slice slice(bytes.data(), bytes.size());
-  outbox_.emplace_back(&slice, 1);
-  WriteNext();
+  if (writing_) return proto::ToProto(plan, outbox_.emplace_back());
+  proto::ToProto(plan, outgoing_);
+  Write(outgoing_);
+  if (!plan.starts.empty()) outgoing_ = v1::StepPlan();  // frees the memory of the prompts
+}
+
+// gRPC serializes the plan before Write returns.
+void ShardClient::Stream::Write(const v1::StepPlan& plan) {
+  writing_ = true;
+  call_->Write(plan, &write_);
 }
 
 void ShardClient::Stream::WriteNext() {
   if (writing_ || write_side_done_) return;
   if (!outbox_.empty()) {
-    writing_ = true;
-    call_->Write(outbox_.front(), &write_);
+    Write(outbox_.front());
     outbox_.pop_front();
   } else if (closing_) {
     writing_ = write_side_done_ = true;
@@ -86,7 +77,7 @@ void ShardClient::Stream::OnWriteDone(bool ok) {
 
 void ShardClient::Stream::OnReadDone(bool ok) {
   if (!ok) return AwaitStatus();
-  auto result = Parse(incoming_);
+  auto result = proto::FromProto(incoming_);
   if (result.ok()) {
     // Before the result is handled: what the transport has already is then read without a poll.
     call_->Read(&incoming_, &read_);

@@ -3,7 +3,6 @@
 // Threads: operations end on the queue's owner, which also sends; Abort and Close come from any.
 #pragma once
 
-#include <grpcpp/generic/generic_stub.h>
 #include <grpcpp/grpcpp.h>
 
 #include <chrono>
@@ -14,7 +13,6 @@
 
 #include "common/grpc/operation.h"
 #include "penstock/v1/shard.grpc.pb.h"
-#include "proto/plan_wire.h"
 #include "router/dispatch/execute_queue.h"
 #include "router/dispatch/shard_client.h"
 
@@ -22,8 +20,8 @@ namespace penstock::router {
 
 class ShardClient::Stream final {
  public:
-  Stream(const std::shared_ptr<grpc::Channel>& channel, v1::Shard::Stub& stub, std::uint32_t rank,
-         ExecuteListener* listener, std::shared_ptr<ExecuteQueue> queue);
+  Stream(v1::Shard::Stub& stub, std::uint32_t rank, ExecuteListener* listener,
+         std::shared_ptr<ExecuteQueue> queue);
   // Ends at once what still runs, and waits for it.
   ~Stream();
   Stream(const Stream&) = delete;
@@ -46,7 +44,8 @@ class ShardClient::Stream final {
   void OnFinished(bool ok);
   void OnLife(bool ok);
 
-  void WriteNext();  // with mutex_ held
+  void Write(const v1::StepPlan& plan);  // with mutex_ held
+  void WriteNext();                      // with mutex_ held
   void AwaitStatus();
   void Break(absl::Status why);
   void EndIfOver();
@@ -66,20 +65,20 @@ class ShardClient::Stream final {
   ExecuteListener* const listener_;
   const std::shared_ptr<ExecuteQueue> queue_;
   grpc::ClientContext context_;
-  std::unique_ptr<grpc::GenericClientAsyncReaderWriter> call_;  // in bytes, see proto/plan_wire.h
+  std::unique_ptr<grpc::ClientAsyncReaderWriter<v1::StepPlan, v1::StepResult>> call_;
   Step start_{*this, &Stream::OnStarted};
   Step read_{*this, &Stream::OnReadDone};
   Step write_{*this, &Stream::OnWriteDone};
   Step finish_{*this, &Stream::OnFinished};
   Step life_{*this, &Stream::OnLife};
-  grpc::ByteBuffer incoming_;
+  v1::StepResult incoming_;  // reused: it keeps its memory from one result to the next
   grpc::Status status_;
   bool finished_ = false;  // the owner's: status_ has come
 
   std::mutex mutex_;
   std::condition_variable ended_;
-  proto::PlanWriter writer_;
-  std::deque<grpc::ByteBuffer> outbox_;  // plans; bounded by the caller's pipeline depth
+  v1::StepPlan outgoing_;            // reused
+  std::deque<v1::StepPlan> outbox_;  // plans; bounded by the caller's pipeline depth
   absl::Status broken_;                  // why we ended it
   std::unique_ptr<Question> question_;
   bool started_ = false;

@@ -240,8 +240,7 @@ absl::Status ShardClient::ConnectForExecute(Deadline deadline) {
 }
 
 void ShardClient::PrepareExecute(ExecuteListener* listener, std::shared_ptr<ExecuteQueue> queue) {
-  stream_ = std::make_unique<Stream>(connection_->channel, *connection_->stub, rank_, listener,
-                                     std::move(queue));
+  stream_ = std::make_unique<Stream>(*connection_->stub, rank_, listener, std::move(queue));
 }
 
 void ShardClient::StartExecute() { stream_->Start(); }

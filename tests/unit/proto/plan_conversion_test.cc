@@ -97,13 +97,13 @@ StepResult RandomResult(Draw& draw) {
 }
 
 TEST(PlanConversion, RandomPlansSurviveTheWire) {
+  v1::StepPlan wire;  // reused, as the router does
+  v1::StepPlan received;
   for (std::uint64_t seed = 1; seed <= 200; ++seed) {
     SCOPED_TRACE("seed " + std::to_string(seed));
     Draw draw(seed);
     const StepPlan plan = RandomPlan(draw);
-    v1::StepPlan wire;
     ToProto(plan, wire);
-    v1::StepPlan received;
     ASSERT_TRUE(received.ParseFromString(wire.SerializeAsString()));
     const auto back = FromProto(received);
     ASSERT_TRUE(back.ok()) << back.status();
@@ -112,11 +112,11 @@ TEST(PlanConversion, RandomPlansSurviveTheWire) {
 }
 
 TEST(PlanConversion, RandomResultsSurviveTheWire) {
+  v1::StepResult wire;  // reused, as the shard does
   for (std::uint64_t seed = 1; seed <= 200; ++seed) {
     SCOPED_TRACE("seed " + std::to_string(seed));
     Draw draw(seed);
     const StepResult result = RandomResult(draw);
-    v1::StepResult wire;
     ToProto(result, wire);
     const auto back = FromProto(wire);
     ASSERT_TRUE(back.ok()) << back.status();
