@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <string>
+#include <variant>
 
 #include "common/status.h"
 
@@ -12,9 +13,10 @@ namespace {
 std::uint32_t WidestWindow(const Program& program) {
   std::uint32_t widest = 0;
   for (const Op& op : program.body) {
-    if (op.kind != OpKind::kAttention) continue;
-    if (op.window == 0) return 0;
-    widest = std::max(widest, op.window);
+    const auto* attention = std::get_if<AttentionOp>(&op);
+    if (attention == nullptr) continue;
+    if (attention->window == 0) return 0;
+    widest = std::max(widest, attention->window);
   }
   return widest;
 }
@@ -72,6 +74,16 @@ absl::Status CheckCandidates(const RaggedBatch& batch, const BackendLimits& limi
 }
 
 }  // namespace
+
+absl::Status CheckCopies(std::span<const BlockCopy> copies, std::uint32_t blocks) {
+  for (const BlockCopy& copy : copies) {
+    const std::uint32_t largest = std::max(copy.src.value(), copy.dst.value());
+    if (largest < blocks) continue;
+    return BadValue("block copy", std::to_string(largest),
+                    "below the cache's " + std::to_string(blocks));
+  }
+  return absl::OkStatus();
+}
 
 absl::Status NotCandidates(std::uint32_t segment, std::size_t rows) {
   return absl::InternalError("segment " + std::to_string(segment) + " of the last batch has not " +

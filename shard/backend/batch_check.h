@@ -5,6 +5,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <span>
 
 #include "shard/backend/backend.h"
 #include "shard/model/program.h"
@@ -20,7 +21,10 @@ struct CacheShape {
 absl::Status CheckBatch(const RaggedBatch& batch, const BackendLimits& limits,
                         const Program& program, const CacheShape& cache);
 
-// What Similarities and CommitCandidates answer to a mistake of the caller.
+// The blocks of Backend::CopyBlocks lie in a cache of `blocks` blocks.
+absl::Status CheckCopies(std::span<const BlockCopy> copies, std::uint32_t blocks);
+
+// Errors of Similarities and CommitCandidates.
 absl::Status NotCandidates(std::uint32_t segment, std::size_t rows);
 absl::Status NotAllCandidates(std::size_t choices, std::size_t segments);
 

@@ -25,6 +25,10 @@ const json::value* ConfigReader::Find(std::string_view key) const {
   return value == nullptr || value->is_null() ? nullptr : value;
 }
 
+bool ConfigReader::IsNull(std::string_view key) const {
+  return !Has(key) && object_.contains(json::string_view(key.data(), key.size()));
+}
+
 absl::Status ConfigReader::Bad(std::string_view key, std::string_view limit) const {
   const json::value* value = Find(key);
   std::string given = value == nullptr ? "nothing" : json::serialize(*value);

@@ -1,5 +1,5 @@
-// Typed, range-checked access to one JSON object of a model folder. Numbers in these files size
-// allocations, so each has a range. A key that is null counts as absent.
+// Typed, range-checked access to one JSON object of a model folder. Each number has a range, since
+// numbers in these files size allocations. A key that is null counts as absent.
 #pragma once
 
 #include <absl/status/statusor.h>
@@ -13,7 +13,7 @@
 
 namespace penstock::shard {
 
-// The object that `text` is, of bounded depth. `file` begins each message.
+// Parses `text` as a JSON object of bounded depth. `file` begins each message.
 absl::StatusOr<boost::json::object> ParseConfig(const std::string& text, const std::string& file);
 
 class ConfigReader {
@@ -23,6 +23,8 @@ class ConfigReader {
       : object_(object), where_(std::move(where)) {}
 
   bool Has(std::string_view key) const { return Find(key) != nullptr; }
+  // Whether the key is there and null.
+  bool IsNull(std::string_view key) const;
 
   absl::StatusOr<std::uint32_t> Integer(std::string_view key, std::uint32_t low,
                                         std::uint32_t high) const;

@@ -2,10 +2,9 @@
 
 #include <algorithm>
 #include <filesystem>
-#include <set>
 
 #include "common/status.h"
-#include "shard/model/program_builder.h"
+#include "shard/model/decoder_builder.h"
 #include "shard/weights/checkpoint_index.h"
 
 namespace penstock::shard {
@@ -66,13 +65,14 @@ std::string FingerprintOf(const std::string& config, const std::string& generati
   return fingerprint.Hex();
 }
 
-DType ChooseDType(const ModelOptions& options, const ModelSpec& spec,
+// The plan has passed CheckParts.
+DType ChooseDType(const ModelOptions& options, const ModelSpec& spec, const WeightPlan& plan,
                   const Checkpoint& checkpoint) {
   if (options.dtype.has_value()) return *options.dtype;
   std::optional<DType> stored = spec.stored_dtype;
   if (!stored.has_value()) {
-    const CheckpointTensor* embedding = checkpoint.Find(spec.embedding_tensor);
-    if (embedding != nullptr) stored = embedding->info->dtype;
+    // The embedding comes first.
+    stored = checkpoint.Find(plan.targets.front().parts.front().tensor)->info->dtype;
   }
   const DType dtype = stored.value_or(DType::kFloat32);
   // CPUs convert halves one by one; float32 holds them exactly.
@@ -93,21 +93,23 @@ absl::StatusOr<Model> Model::Open(const ModelOptions& options) {
                             ReadConfigFile(options.folder, kGenerationFile, true));
   Model model;
   PENSTOCK_ASSIGN_OR_RETURN(model.checkpoint, Checkpoint::Open(options.folder));
-  PENSTOCK_ASSIGN_OR_RETURN(model.spec, ReadModelSpec(config, generation, model.checkpoint));
-  model.dtype = ChooseDType(options, model.spec, model.checkpoint);
+  PENSTOCK_ASSIGN_OR_RETURN(model.spec, ReadModelSpec(config, generation));
+  const HasTensor has = [&model](std::string_view name) {
+    return model.checkpoint.Find(name) != nullptr;
+  };
+
+  // A single rank would use every tensor of the model.
+  PENSTOCK_ASSIGN_OR_RETURN(const RankShare whole, MakeRankShare(model.spec, 0, 1));
+  const WeightPlan everything = BuildProgram(model.spec, whole, has).weights;
+  PENSTOCK_RETURN_IF_ERROR(CheckParts(model.checkpoint, everything));
+  PENSTOCK_RETURN_IF_ERROR(CheckAllConsumed(model.checkpoint, everything));
+  model.parameters = everything.Elements();
+  model.dtype = ChooseDType(options, model.spec, everything, model.checkpoint);
   model.quantization = options.quantization;
   model.kv_type = Simplified(options.kv_type, model.dtype);
 
-  // What a single rank would use is every tensor of the model.
-  PENSTOCK_ASSIGN_OR_RETURN(const Partition whole, MakePartition(model.spec, 0, 1));
-  const WeightPlan everything = BuildProgram(model.spec, whole).weights;
-  PENSTOCK_RETURN_IF_ERROR(CheckParts(model.checkpoint, everything));
-  const std::set<std::string> ignored = {"lm_head.weight"};  // a copy, where the head is tied
-  PENSTOCK_RETURN_IF_ERROR(CheckAllConsumed(model.checkpoint, everything, ignored));
-  model.parameters = everything.Elements();
-
-  PENSTOCK_ASSIGN_OR_RETURN(model.part, MakePartition(model.spec, options.rank, options.world));
-  BuiltProgram built = BuildProgram(model.spec, model.part);
+  PENSTOCK_ASSIGN_OR_RETURN(model.part, MakeRankShare(model.spec, options.rank, options.world));
+  BuiltProgram built = BuildProgram(model.spec, model.part, has);
   model.program = std::move(built.program);
   model.weight_plan = std::move(built.weights);
   model.fingerprint = FingerprintOf(config, generation, model);

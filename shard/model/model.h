@@ -10,8 +10,8 @@
 
 #include "shard/cache/paged/kv_type.h"
 #include "shard/model/model_spec.h"
-#include "shard/model/partition.h"
 #include "shard/model/program.h"
+#include "shard/model/rank_share.h"
 #include "shard/tensor_view.h"
 #include "shard/weights/checkpoint.h"
 #include "shard/weights/loader.h"
@@ -35,7 +35,7 @@ struct Model {
   DType dtype = DType::kFloat32;  // in which the model computes
   Quantization quantization = Quantization::kNone;
   KvType kv_type = KvType::kAuto;  // also where another name for the same was given
-  Partition part;
+  RankShare part;
   Program program;
   WeightPlan weight_plan;        // of this rank
   std::uint64_t parameters = 0;  // of the whole model; tied weights count once

@@ -1,32 +1,36 @@
-// Everything that differs between the decoders that Penstock runs. Read from config.json (key names
-// of transformers 4 and 5), generation_config.json and, for biases and the head, from which tensors
-// the checkpoint holds. A new family is a row in the table of model_spec.cc and, where it needs
-// one, a new switch here that program_builder.cc honours.
+// What all model families share: sizes, RoPE, windows, types and special tokens. Read from
+// config.json (key names of transformers 4 and 5) and generation_config.json. What a family has
+// besides stands in its file of shard/model/architectures.
 #pragma once
 
 #include <absl/status/statusor.h>
 
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "common/dtype.h"
 #include "common/ids.h"
-#include "shard/weights/checkpoint.h"
 
 namespace penstock::shard {
+
+class ConfigReader;
+class DecoderBuilder;
 
 enum class RopeType : std::uint8_t {
   kDefault,
   kLinear,   // frequencies / factor
   kDynamic,  // as kDefault up to max_position, which Penstock never exceeds
-  kLlama3,   // low frequencies / factor, a ramp between the two wavelengths
+  kLlama3,   // low frequencies / factor, with a ramp between the two wavelengths
   kYarn,     // arXiv:2309.00071
 };
 
 struct RopeSpec {
   RopeType type = RopeType::kDefault;
+  std::uint32_t dim = 0;  // leading dimensions of a head that are rotated; even
   double theta = 10000.0;
   double factor = 1.0;
   double low_freq_factor = 1.0;
@@ -35,7 +39,7 @@ struct RopeSpec {
   double beta_slow = 1.0;
   double original_max_position = 0.0;
   double attention_factor = 1.0;  // multiplies cos and sin
-  bool truncate = true;           // yarn: the ramp's ends are whole dimensions
+  bool truncate = true;           // yarn: the ends of the ramp are whole dimensions
 };
 
 struct ModelSpec {
@@ -51,27 +55,21 @@ struct ModelSpec {
   float norm_eps = 1e-6f;
   RopeSpec rope;
   std::vector<std::uint32_t> windows;  // per layer: a query sees this many positions; 0 = all
+  std::optional<bool> tied_head;       // nothing: tied if the checkpoint has no head
 
-  bool qk_norm = false;  // RMSNorm of each query and key head before RoPE
-  bool qkv_bias = false;
-  bool output_bias = false;
-  bool gate_up_bias = false;
-  bool down_bias = false;
-
-  std::string prefix;            // of the decoder's tensor names: "model." or ""
-  std::string embedding_tensor;  // full names
-  std::string head_tensor;       // == embedding_tensor when tied
-
-  std::optional<DType> stored_dtype;  // torch_dtype | dtype of config.json
+  std::optional<DType> stored_dtype;  // `torch_dtype` | `dtype` of config.json
   std::vector<TokenId> eos_token_ids;
   TokenId bos_token_id = -1;  // -1 = none
 
-  bool tied_head() const { return head_tensor == embedding_tensor; }
+  // Declares the decoder of this model's family. Set by the family's ReadArchitecture.
+  std::function<void(DecoderBuilder&)> build;
 };
 
-// InvalidArgument or NotFound, one line: file, key, value, limit.
+// Reads what a family needs of config.json into `spec`, and sets spec.build.
+using ReadArchitecture = absl::Status(const ConfigReader& config, ModelSpec& spec);
+
+// Reads and checks config.json. Errors are InvalidArgument, one line: file, key, value, limit.
 absl::StatusOr<ModelSpec> ReadModelSpec(const std::string& config_json,
-                                        const std::string& generation_config_json,
-                                        const Checkpoint& checkpoint);
+                                        const std::string& generation_config_json);
 
 }  // namespace penstock::shard

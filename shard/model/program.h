@@ -1,17 +1,19 @@
 // The decoder as data: a flat list of operations over named buffers, built once from the ModelSpec
-// for one rank. A Backend walks the list; it knows nothing of model families.
+// for one rank. A Backend walks the list; it knows no model families.
 //
-// Layouts: every buffer is [rows, width], one row per token of the batch. kQkv holds the rank's
-// query heads, then its key heads, then its value heads; kGateUp the gate half, then the up half.
+// Every buffer is [rows, width], with one row per token of the batch. kQkv holds the rank's query
+// heads, then its key heads, then its value heads. kMlpUp holds the gate half, then the up half.
 #pragma once
 
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <string_view>
+#include <variant>
 #include <vector>
 
 #include "shard/model/model_spec.h"
-#include "shard/model/partition.h"
+#include "shard/model/rank_share.h"
 
 namespace penstock::shard {
 
@@ -20,8 +22,8 @@ enum class Buffer : std::uint8_t {
   kNormed,
   kQkv,
   kAttention,
-  kGateUp,
-  kMlp,
+  kMlpUp,     // before the activation
+  kMlp,       // after the activation
   kBranch,    // output of attention or MLP, not yet added to kHidden
   kSelected,  // rows of kNormed whose logits are wanted
   kLogits,    // this rank's share of the vocabulary
@@ -29,45 +31,106 @@ enum class Buffer : std::uint8_t {
 };
 inline constexpr std::size_t kBufferCount = static_cast<std::size_t>(Buffer::kNone);
 
-inline constexpr std::int32_t kNoWeight = -1;
+// An index into WeightPlan::targets.
+using WeightIndex = std::int32_t;
+inline constexpr WeightIndex kNoWeight = -1;
 
-enum class OpKind : std::uint8_t {
-  kEmbed,            // out = rows of `weight`; tokens of other ranks give zeros
-  kNorm,             // in += add (unless kNone); out = RMSNorm(in) * weight
-  kLinear,           // out = in * weight^T + bias
-  kHeadNorm,         // RMSNorm of each query head (weight) and key head (weight2) of `in`, in place
-  kRopeKvWrite,      // rotates queries and keys of `in` in place; K and V go to the layer's cache
-  kAttention,        // out = attention of the queries in `in` over the layer's cache
-  kGatedActivation,  // out = silu(gate) * up
-  kAllReduce,        // in = sum over the ranks
-  kSelectRows,       // out = the batch's logit rows of in
-  kAllGather,        // all ranks' shares of `in`, for the host
+// out = rows of `table`. Tokens of other ranks give zeros.
+struct EmbedOp {
+  static constexpr std::string_view kName = "embed";
+  Buffer out = Buffer::kNone;
+  WeightIndex table = kNoWeight;
 };
 
-struct Op {
-  OpKind kind = OpKind::kNorm;
+// in += add, unless `add` is kNone; then out = RMSNorm(in) * weight.
+struct NormOp {
+  static constexpr std::string_view kName = "norm";
   Buffer in = Buffer::kNone;
   Buffer out = Buffer::kNone;
   Buffer add = Buffer::kNone;
-  std::int32_t weight = kNoWeight;  // indexes into WeightPlan::targets
-  std::int32_t weight2 = kNoWeight;
-  std::int32_t bias = kNoWeight;
-  std::uint32_t layer = 0;
-  std::uint32_t window = 0;  // kAttention: positions a query sees; 0 = all
+  WeightIndex weight = kNoWeight;
+  float eps = 1e-6f;
 };
 
+// out = in * weight^T + bias.
+struct LinearOp {
+  static constexpr std::string_view kName = "linear";
+  Buffer in = Buffer::kNone;
+  Buffer out = Buffer::kNone;
+  WeightIndex weight = kNoWeight;
+  WeightIndex bias = kNoWeight;
+  bool gated = false;  // the rows of `weight` are gate, then up; a GatedActivationOp reads `out`
+};
+
+// RMSNorm of each query head and of each key head of `qkv`, in place.
+struct HeadNormOp {
+  static constexpr std::string_view kName = "head norm";
+  Buffer qkv = Buffer::kNone;
+  WeightIndex query_weight = kNoWeight;
+  WeightIndex key_weight = kNoWeight;
+  float eps = 1e-6f;
+};
+
+// Rotates queries and keys of `qkv` in place. Writes K and V to the layer's cache.
+struct RopeKvWriteOp {
+  static constexpr std::string_view kName = "RoPE and K/V write";
+  Buffer qkv = Buffer::kNone;
+  std::uint32_t layer = 0;
+};
+
+// out = attention of the queries in `qkv` over the layer's cache.
+struct AttentionOp {
+  static constexpr std::string_view kName = "attention";
+  Buffer qkv = Buffer::kNone;
+  Buffer out = Buffer::kNone;
+  std::uint32_t layer = 0;
+  std::uint32_t window = 0;  // positions that a query sees; 0 = all
+  float scale = 1.0f;        // of the products of queries and keys
+};
+
+// out = silu(gate) * up.
+struct GatedActivationOp {
+  static constexpr std::string_view kName = "gated activation";
+  Buffer in = Buffer::kNone;
+  Buffer out = Buffer::kNone;
+};
+
+// buffer = sum over the ranks.
+struct AllReduceOp {
+  static constexpr std::string_view kName = "all-reduce";
+  Buffer buffer = Buffer::kNone;
+};
+
+// out = the rows of `in` whose logits the batch wants.
+struct SelectRowsOp {
+  static constexpr std::string_view kName = "select rows";
+  Buffer in = Buffer::kNone;
+  Buffer out = Buffer::kNone;
+};
+
+// Gathers all ranks' shares of `buffer` for the host.
+struct AllGatherOp {
+  static constexpr std::string_view kName = "all-gather";
+  Buffer buffer = Buffer::kNone;
+};
+
+using Op = std::variant<EmbedOp, NormOp, LinearOp, HeadNormOp, RopeKvWriteOp, AttentionOp,
+                        GatedActivationOp, AllReduceOp, SelectRowsOp, AllGatherOp>;
+
+// The name of an operation, for messages.
+inline std::string_view NameOf(const Op& op) {
+  return std::visit([](const auto& typed) { return typed.kName; }, op);
+}
+
 struct Program {
-  std::vector<Op> body;  // once per Execute, ends with kSelectRows
+  std::vector<Op> body;  // once per Execute, ends with a SelectRowsOp
   std::vector<Op> head;  // once per Logits, over some rows of kSelected
   std::array<std::uint32_t, kBufferCount> widths{};
 
-  // Scalars that several operations share.
-  Partition part;
+  RankShare part;
   std::uint32_t layers = 0;
   std::uint32_t head_dim = 0;
   std::uint32_t vocabulary = 0;  // of all ranks, without padding
-  float norm_eps = 1e-6f;
-  float attention_scale = 1.0f;
   RopeSpec rope;
 
   std::uint32_t Width(Buffer buffer) const { return widths[static_cast<std::size_t>(buffer)]; }

@@ -50,9 +50,9 @@ absl::Status ReadYarn(const ConfigReader& scaling, RopeSpec& rope) {
   return absl::OkStatus();
 }
 
-absl::Status ReadScaling(const ConfigReader& scaling, RopeConfig& out) {
-  RopeSpec& rope = out.rope;
-  const double max_position = out.max_position;
+absl::Status ReadScaling(const ConfigReader& scaling, ModelSpec& spec) {
+  RopeSpec& rope = spec.rope;
+  const double max_position = spec.max_position;
   PENSTOCK_ASSIGN_OR_RETURN(rope.type, ReadType(scaling));
   PENSTOCK_ASSIGN_OR_RETURN(rope.theta, scaling.NumberOr("rope_theta", rope.theta, 1.0, kMaxTheta));
   if (rope.type == RopeType::kDefault || rope.type == RopeType::kDynamic) return absl::OkStatus();
@@ -67,7 +67,7 @@ absl::Status ReadScaling(const ConfigReader& scaling, RopeConfig& out) {
   double extended = max_position;
   if (rope.type == RopeType::kLinear) extended = max_position * rope.factor;
   if (rope.type == RopeType::kYarn) extended = rope.original_max_position * rope.factor;
-  out.max_position =
+  spec.max_position =
       static_cast<std::uint32_t>(std::min(kMaxPosition, std::max(max_position, extended)));
   if (rope.type == RopeType::kLlama3) return ReadLlama3(scaling, rope);
   if (rope.type == RopeType::kYarn) return ReadYarn(scaling, rope);
@@ -93,19 +93,19 @@ absl::Status RefusePartial(const ConfigReader& config) {
 
 }  // namespace
 
-absl::StatusOr<RopeConfig> ReadRopeConfig(const ConfigReader& config, std::uint32_t max_position) {
-  RopeConfig out;
-  out.max_position = max_position;
+absl::Status ReadRope(const ConfigReader& config, ModelSpec& spec) {
+  spec.rope.dim = spec.head_dim;
   PENSTOCK_RETURN_IF_ERROR(RefusePartial(config));
-  PENSTOCK_ASSIGN_OR_RETURN(out.rope.theta, config.NumberOr("rope_theta", 10000.0, 1.0, kMaxTheta));
+  PENSTOCK_ASSIGN_OR_RETURN(spec.rope.theta,
+                            config.NumberOr("rope_theta", 10000.0, 1.0, kMaxTheta));
   for (const char* key : {"rope_scaling", "rope_parameters"}) {
     PENSTOCK_ASSIGN_OR_RETURN(const auto scaling, config.Object(key));
     if (!scaling.has_value()) continue;
     PENSTOCK_RETURN_IF_ERROR(RefuseNested(*scaling));
     PENSTOCK_RETURN_IF_ERROR(RefusePartial(*scaling));
-    PENSTOCK_RETURN_IF_ERROR(ReadScaling(*scaling, out));
+    PENSTOCK_RETURN_IF_ERROR(ReadScaling(*scaling, spec));
   }
-  return out;
+  return absl::OkStatus();
 }
 
 }  // namespace penstock::shard

@@ -1,22 +1,16 @@
-// The RoPE part of config.json: `rope_theta` and `rope_scaling` of transformers 4, or
+// The RoPE keys of config.json: `rope_theta` and `rope_scaling` of transformers 4, or
 // `rope_parameters` of transformers 5, which holds both.
 #pragma once
 
-#include <absl/status/statusor.h>
-
-#include <cstdint>
+#include <absl/status/status.h>
 
 #include "shard/model/config_reader.h"
 #include "shard/model/model_spec.h"
 
 namespace penstock::shard {
 
-struct RopeConfig {
-  RopeSpec rope;
-  std::uint32_t max_position = 0;  // `max_position_embeddings`, extended by linear and yarn scaling
-};
-
-// An unknown rope type is refused by name.
-absl::StatusOr<RopeConfig> ReadRopeConfig(const ConfigReader& config, std::uint32_t max_position);
+// Sets spec.rope, which rotates whole heads, from spec.head_dim and spec.max_position. Linear and
+// yarn scaling extend spec.max_position. An unknown RoPE type is refused by name.
+absl::Status ReadRope(const ConfigReader& config, ModelSpec& spec);
 
 }  // namespace penstock::shard

@@ -21,20 +21,20 @@ float Llama3Frequency(const RopeSpec& rope, float frequency) {
 }
 
 // The dimension whose wavelength makes `rotations` turns over the original context.
-double YarnDimension(const RopeSpec& rope, std::uint32_t dim, double rotations) {
-  return dim * std::log(rope.original_max_position / (rotations * kTwoPi)) /
+double YarnDimension(const RopeSpec& rope, double rotations) {
+  return rope.dim * std::log(rope.original_max_position / (rotations * kTwoPi)) /
          (2.0 * std::log(rope.theta));
 }
 
-void ApplyYarn(const RopeSpec& rope, std::uint32_t dim, std::vector<float>& frequencies) {
-  double low = YarnDimension(rope, dim, rope.beta_fast);
-  double high = YarnDimension(rope, dim, rope.beta_slow);
+void ApplyYarn(const RopeSpec& rope, std::vector<float>& frequencies) {
+  double low = YarnDimension(rope, rope.beta_fast);
+  double high = YarnDimension(rope, rope.beta_slow);
   if (rope.truncate) {
     low = std::floor(low);
     high = std::ceil(high);
   }
   low = std::max(low, 0.0);
-  high = std::min(high, dim - 1.0);
+  high = std::min(high, rope.dim - 1.0);
   if (low == high) high += 0.001;
   for (std::size_t i = 0; i < frequencies.size(); ++i) {
     const double ramp = std::clamp((static_cast<double>(i) - low) / (high - low), 0.0, 1.0);
@@ -45,20 +45,20 @@ void ApplyYarn(const RopeSpec& rope, std::uint32_t dim, std::vector<float>& freq
 
 }  // namespace
 
-std::vector<float> RopeFrequencies(const RopeSpec& rope, std::uint32_t head_dim) {
-  std::vector<float> frequencies(head_dim / 2);
+std::vector<float> RopeFrequencies(const RopeSpec& rope) {
+  std::vector<float> frequencies(rope.dim / 2);
   for (std::size_t i = 0; i < frequencies.size(); ++i) {
-    const float exponent = static_cast<float>(2 * i) / static_cast<float>(head_dim);
+    const float exponent = static_cast<float>(2 * i) / static_cast<float>(rope.dim);
     frequencies[i] = 1.0f / static_cast<float>(std::pow(rope.theta, static_cast<double>(exponent)));
     if (rope.type == RopeType::kLinear) frequencies[i] /= static_cast<float>(rope.factor);
     if (rope.type == RopeType::kLlama3) frequencies[i] = Llama3Frequency(rope, frequencies[i]);
   }
-  if (rope.type == RopeType::kYarn) ApplyYarn(rope, head_dim, frequencies);
+  if (rope.type == RopeType::kYarn) ApplyYarn(rope, frequencies);
   return frequencies;
 }
 
-RopeTable BuildRopeTable(const RopeSpec& rope, std::uint32_t head_dim, std::uint32_t positions) {
-  const std::vector<float> frequencies = RopeFrequencies(rope, head_dim);
+RopeTable BuildRopeTable(const RopeSpec& rope, std::uint32_t positions) {
+  const std::vector<float> frequencies = RopeFrequencies(rope);
   RopeTable table;
   table.cos.reserve(std::size_t{positions} * frequencies.size());
   table.sin.reserve(std::size_t{positions} * frequencies.size());

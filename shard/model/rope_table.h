@@ -8,8 +8,8 @@
 
 namespace penstock::shard {
 
-// Row-major [positions, head_dim / 2]: cosine and sine of position * frequency, multiplied by the
-// type's attention factor. Element j serves the pair (j, j + head_dim / 2) of a head ("half-split"
+// Row-major [positions, dim / 2]: cosine and sine of position * frequency, multiplied by the
+// type's attention factor. Element j serves the pair (j, j + dim / 2) of a head ("half-split"
 // order).
 struct RopeTable {
   std::vector<float> cos;
@@ -17,8 +17,8 @@ struct RopeTable {
 };
 
 // Frequencies in float32, rounded where transformers rounds, so that long positions agree with it.
-std::vector<float> RopeFrequencies(const RopeSpec& rope, std::uint32_t head_dim);
+std::vector<float> RopeFrequencies(const RopeSpec& rope);
 
-RopeTable BuildRopeTable(const RopeSpec& rope, std::uint32_t head_dim, std::uint32_t positions);
+RopeTable BuildRopeTable(const RopeSpec& rope, std::uint32_t positions);
 
 }  // namespace penstock::shard

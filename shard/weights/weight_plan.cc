@@ -1,5 +1,6 @@
 #include "shard/weights/weight_plan.h"
 
+#include <algorithm>
 #include <unordered_set>
 
 namespace penstock::shard {
@@ -7,10 +8,10 @@ namespace {
 
 constexpr std::uint64_t kAlignment = 64;
 
-// Buffers that old versions of the transformers library saved beside the weights.
-bool IsKnownBuffer(std::string_view name) {
-  return name.ends_with(".rotary_emb.inv_freq") || name.ends_with(".attn.bias") ||
-         name.ends_with(".masked_bias");
+bool IsIgnored(const WeightPlan& plan, const std::string& name) {
+  return plan.ignored.contains(name) ||
+         std::any_of(plan.ignored_suffixes.begin(), plan.ignored_suffixes.end(),
+                     [&name](const std::string& suffix) { return name.ends_with(suffix); });
 }
 
 }  // namespace
@@ -52,15 +53,14 @@ absl::Status CheckParts(const Checkpoint& checkpoint, const WeightPlan& plan) {
   return absl::OkStatus();
 }
 
-absl::Status CheckAllConsumed(const Checkpoint& checkpoint, const WeightPlan& plan,
-                              const std::set<std::string>& ignored) {
+absl::Status CheckAllConsumed(const Checkpoint& checkpoint, const WeightPlan& plan) {
   std::unordered_set<std::string_view> used;
   for (const WeightTarget& target : plan.targets) {
     for (const WeightPart& part : target.parts) used.insert(part.tensor);
   }
   for (const CheckpointTensor& tensor : checkpoint.tensors()) {
     const std::string& name = tensor.info->name;
-    if (used.contains(name) || ignored.contains(name) || IsKnownBuffer(name)) continue;
+    if (used.contains(name) || IsIgnored(plan, name)) continue;
     return absl::InvalidArgumentError(checkpoint.FileName(tensor) + ": tensor " + name + " " +
                                       ShapeText(tensor.info->shape) +
                                       " has no place in this model type");

@@ -1,5 +1,5 @@
-// What one rank keeps of a checkpoint: packed matrices and vectors, each put together from slices
-// of stored tensors. Built by shard/model from the ModelSpec, carried out by LoadWeights.
+// The weights that one rank keeps of a checkpoint: matrices and vectors, each put together from
+// slices of stored tensors. shard/model builds the plan; LoadWeights carries it out.
 #pragma once
 
 #include <absl/status/status.h>
@@ -41,6 +41,9 @@ struct WeightTarget {
 
 struct WeightPlan {
   std::vector<WeightTarget> targets;
+  // Tensors that a checkpoint may hold and that no target needs.
+  std::set<std::string> ignored;
+  std::vector<std::string> ignored_suffixes;
 
   std::uint64_t Elements() const;
   std::uint64_t Bytes(DType dtype) const;  // as LoadWeights allocates them, with alignment
@@ -50,9 +53,8 @@ struct WeightPlan {
 // InvalidArgument names file, tensor, and both shapes.
 absl::Status CheckParts(const Checkpoint& checkpoint, const WeightPlan& plan);
 
-// Every tensor of the checkpoint is used by a part of `plan` (that of a single rank, which uses
-// all), or is known to hold nothing that inference needs: `ignored` names, buffers of old files.
-absl::Status CheckAllConsumed(const Checkpoint& checkpoint, const WeightPlan& plan,
-                              const std::set<std::string>& ignored);
+// Every tensor of the checkpoint is used by a part of `plan`, which is that of a single rank, or
+// ignored by it.
+absl::Status CheckAllConsumed(const Checkpoint& checkpoint, const WeightPlan& plan);
 
 }  // namespace penstock::shard

@@ -36,9 +36,9 @@ void StepRunner::NormAll(const Stage& stage, std::size_t thread) {
   float* const state = parts_.buffers.Thread(thread).row;
   const Share share = EvenShare(rows_, threads(), thread);
   NormArgs norm;
-  norm.weight = stage.weight;
+  norm.weight = stage.norm_weight;
   norm.size = parts_.program.Width(stage.in);
-  norm.eps = parts_.program.norm_eps;
+  norm.eps = stage.eps;
   auto next = std::find_if(candidates_.begin(), candidates_.end(), [&share](const auto& segment) {
     return segment.first_row + segment.rows > share.first;
   });

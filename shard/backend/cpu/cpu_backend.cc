@@ -14,8 +14,8 @@
 #include "shard/backend/cpu/stages.h"
 #include "shard/backend/cpu/step_buffers.h"
 #include "shard/backend/cpu/step_runner.h"
-#include "shard/backend/cpu/weights/weight_store.h"
 #include "shard/backend/cpu/threads/worker_pool.h"
+#include "shard/backend/cpu/weights/weight_store.h"
 #include "shard/model/rope_table.h"
 #include "shard/parallel/communicator.h"
 
@@ -136,7 +136,7 @@ absl::Status CpuBackend::Prepare(const BackendLimits& limits, Communicator* comm
   buffers_ = StepBuffers();
   PENSTOCK_ASSIGN_OR_RETURN(
       buffers_, StepBuffers::Create(program_, kernels_, weights_->storage(), limits, pool_));
-  rope_ = BuildRopeTable(program_.rope, program_.head_dim, limits.max_sequence_length);
+  rope_ = BuildRopeTable(program_.rope, limits.max_sequence_length);
   runner_.emplace(StepParts{program_, kernels_, CellsOf(kernels_, kv_type_), *weights_, cache_,
                             buffers_, rope_, block_size_, pool_, communicator_});
   return absl::OkStatus();
@@ -161,12 +161,8 @@ absl::Status CpuBackend::MakeCache(std::uint32_t blocks, bool serving) {
 }
 
 absl::Status CpuBackend::CopyBlocks(std::span<const BlockCopy> copies) {
+  PENSTOCK_RETURN_IF_ERROR(CheckCopies(copies, cache_.blocks()));
   for (const BlockCopy& copy : copies) {
-    const std::uint32_t largest = std::max(copy.src.value(), copy.dst.value());
-    if (largest >= cache_.blocks()) {
-      return BadValue("block copy", std::to_string(largest),
-                      "below the cache's " + std::to_string(cache_.blocks()));
-    }
     cache_.CopyBlock(copy.src.value(), copy.dst.value());
   }
   return absl::OkStatus();

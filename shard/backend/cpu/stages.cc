@@ -2,105 +2,102 @@
 
 #include <cstddef>
 #include <string>
-#include <string_view>
+#include <variant>
 
 namespace penstock::shard::cpu {
 namespace {
 
-std::string_view NameOf(OpKind kind) {
-  switch (kind) {
-    case OpKind::kEmbed:
-      return "embed";
-    case OpKind::kNorm:
-      return "norm";
-    case OpKind::kLinear:
-      return "linear";
-    case OpKind::kHeadNorm:
-      return "head norm";
-    case OpKind::kRopeKvWrite:
-      return "rope and K/V write";
-    case OpKind::kAttention:
-      return "attention";
-    case OpKind::kGatedActivation:
-      return "gated activation";
-    case OpKind::kAllReduce:
-      return "all-reduce";
-    case OpKind::kSelectRows:
-      return "select rows";
-    case OpKind::kAllGather:
-      return "all-gather";
-  }
-  return "unknown";
-}
+// Fuses the operations of a list into stages.
+class StageMaker {
+ public:
+  StageMaker(const std::vector<Op>& ops, const WeightStore& weights)
+      : ops_(ops), weights_(weights) {}
 
-// How many operations of `ops` from `first` on make one stage; 0: there is no such stage.
-std::size_t StageLength(const std::vector<Op>& ops, std::size_t first) {
-  const Op& op = ops[first];
-  const Op* next = first + 1 < ops.size() ? &ops[first + 1] : nullptr;
-  switch (op.kind) {
-    case OpKind::kEmbed:
-    case OpKind::kRopeKvWrite:
-    case OpKind::kAttention:
-    case OpKind::kAllReduce:
-      return 1;
-    case OpKind::kNorm: {
-      const bool selects = next != nullptr && next->kind == OpKind::kSelectRows;
-      return selects && next->in == op.out ? 2 : 1;
+  // The stage that begins with ops[first].
+  Stage Make(std::size_t first) const {
+    return std::visit([this, first](const auto& op) { return StageOf(op, first); }, ops_[first]);
+  }
+
+  // How many of `ops` from `first` on make one stage. 0 if there is no such stage.
+  static std::size_t Length(const std::vector<Op>& ops, std::size_t first) {
+    if (const auto* norm = std::get_if<NormOp>(&ops[first])) {
+      const auto* select = Next<SelectRowsOp>(ops, first);
+      return select != nullptr && select->in == norm->out ? 2 : 1;
     }
-    case OpKind::kLinear: {
-      const bool gates = next != nullptr && next->kind == OpKind::kGatedActivation;
-      return gates && next->in == op.out ? 2 : 1;
+    if (const auto* linear = std::get_if<LinearOp>(&ops[first])) {
+      if (!linear->gated) return 1;
+      const auto* gate = Next<GatedActivationOp>(ops, first);
+      return gate != nullptr && gate->in == linear->out ? 2 : 0;
     }
-    case OpKind::kHeadNorm:
-      return next != nullptr && next->kind == OpKind::kRopeKvWrite && next->in == op.in ? 2 : 0;
-    case OpKind::kGatedActivation:
-    case OpKind::kSelectRows:
-    case OpKind::kAllGather:
-      return 0;
+    if (const auto* norm = std::get_if<HeadNormOp>(&ops[first])) {
+      const auto* rope = Next<RopeKvWriteOp>(ops, first);
+      return rope != nullptr && rope->qkv == norm->qkv ? 2 : 0;
+    }
+    return Is<EmbedOp, RopeKvWriteOp, AttentionOp, AllReduceOp>(ops[first]) ? 1 : 0;
   }
-  return 0;
-}
 
-Stage MakeStage(const std::vector<Op>& ops, std::size_t first, const WeightStore& weights) {
-  const Op& op = ops[first];
-  const Op& last = ops[first + StageLength(ops, first) - 1];
-  Stage stage;
-  stage.in = op.in;
-  stage.out = last.out;
-  stage.add = op.add;
-  stage.layer = last.layer;
-  stage.window = op.window;
-  switch (op.kind) {
-    case OpKind::kEmbed:
-      stage.kind = StageKind::kEmbed;
-      stage.embedding = op.weight;
-      break;
-    case OpKind::kLinear:
-      stage.kind = StageKind::kLinear;
-      stage.matrix = &weights.Matrix(op.weight);
-      stage.weight = weights.Vector(op.bias);
-      stage.epilogue = stage.matrix->gated() ? Epilogue::kGate : Epilogue::kStore;
-      break;
-    case OpKind::kAttention:
-      stage.kind = StageKind::kAttention;
-      break;
-    case OpKind::kAllReduce:
-      stage.kind = StageKind::kAllReduce;
-      break;
-    case OpKind::kHeadNorm:
-    case OpKind::kRopeKvWrite:
-      stage.kind = StageKind::kHeads;
-      stage.weight = weights.Vector(op.weight);
-      stage.weight2 = weights.Vector(op.weight2);
-      break;
-    default:
-      stage.kind = &op == &last ? StageKind::kNorm : StageKind::kSelectNorm;
-      stage.weight = weights.Vector(op.weight);
+ private:
+  template <class... Kinds>
+  static bool Is(const Op& op) {
+    return (std::holds_alternative<Kinds>(op) || ...);
   }
-  return stage;
-}
+  // The operation after ops[first] if it is of this kind, else null.
+  template <class Kind>
+  static const Kind* Next(const std::vector<Op>& ops, std::size_t first) {
+    return first + 1 < ops.size() ? std::get_if<Kind>(&ops[first + 1]) : nullptr;
+  }
 
-// A product whose result only joins the residual stream adds it there itself.
+  Stage StageOf(const EmbedOp& op, std::size_t) const {
+    return {.kind = StageKind::kEmbed, .out = op.out, .table = op.table};
+  }
+  Stage StageOf(const NormOp& op, std::size_t first) const {
+    const auto* select = Next<SelectRowsOp>(ops_, first);
+    return {.kind = select == nullptr ? StageKind::kNorm : StageKind::kSelectNorm,
+            .in = op.in,
+            .out = select == nullptr ? op.out : select->out,
+            .add = op.add,
+            .norm_weight = weights_.Vector(op.weight),
+            .eps = op.eps};
+  }
+  Stage StageOf(const LinearOp& op, std::size_t first) const {
+    return {.kind = StageKind::kLinear,
+            .in = op.in,
+            .out = op.gated ? Next<GatedActivationOp>(ops_, first)->out : op.out,
+            .epilogue = op.gated ? Epilogue::kGate : Epilogue::kStore,
+            .matrix = &weights_.Matrix(op.weight),
+            .bias = weights_.Vector(op.bias)};
+  }
+  Stage StageOf(const HeadNormOp& op, std::size_t first) const {
+    Stage stage = StageOf(*Next<RopeKvWriteOp>(ops_, first), first + 1);
+    stage.query_weight = weights_.Vector(op.query_weight);
+    stage.key_weight = weights_.Vector(op.key_weight);
+    stage.eps = op.eps;
+    return stage;
+  }
+  Stage StageOf(const RopeKvWriteOp& op, std::size_t) const {
+    return {.kind = StageKind::kHeads, .in = op.qkv, .layer = op.layer};
+  }
+  Stage StageOf(const AttentionOp& op, std::size_t) const {
+    return {.kind = StageKind::kAttention,
+            .in = op.qkv,
+            .out = op.out,
+            .layer = op.layer,
+            .window = op.window,
+            .scale = op.scale};
+  }
+  Stage StageOf(const AllReduceOp& op, std::size_t) const {
+    return {.kind = StageKind::kAllReduce, .in = op.buffer};
+  }
+  // Never the first of a stage (Length).
+  Stage StageOf(const GatedActivationOp&, std::size_t) const { return {}; }
+  Stage StageOf(const SelectRowsOp&, std::size_t) const { return {}; }
+  Stage StageOf(const AllGatherOp&, std::size_t) const { return {}; }
+
+  const std::vector<Op>& ops_;
+  const WeightStore& weights_;
+};
+
+// A GEMM whose result is only added to the residual stream adds it there itself.
 void FuseResiduals(std::vector<Stage>& stages) {
   for (std::size_t i = 0; i + 1 < stages.size(); ++i) {
     Stage& linear = stages[i];
@@ -128,29 +125,30 @@ void MarkPrivateNorms(std::vector<Stage>& stages) {
 
 absl::Status CheckOperations(const Program& program) {
   for (std::size_t i = 0; i < program.body.size();) {
-    const std::size_t length = StageLength(program.body, i);
+    const std::size_t length = StageMaker::Length(program.body, i);
     if (length == 0) {
       return absl::UnimplementedError("the cpu backend has no kernel for the operation '" +
-                                      std::string(NameOf(program.body[i].kind)) + "' here");
+                                      std::string(NameOf(program.body[i])) + "' here");
     }
     i += length;
   }
   for (const Op& op : program.head) {
-    if (op.kind == OpKind::kLinear || op.kind == OpKind::kAllGather) continue;
+    if (std::holds_alternative<LinearOp>(op) || std::holds_alternative<AllGatherOp>(op)) continue;
     return absl::UnimplementedError("the cpu backend has no kernel for the operation '" +
-                                    std::string(NameOf(op.kind)) + "' after the decoder");
+                                    std::string(NameOf(op)) + "' after the decoder");
   }
   return absl::OkStatus();
 }
 
 Stages BuildStages(const Program& program, const WeightStore& weights) {
   Stages stages;
-  for (std::size_t i = 0; i < program.body.size(); i += StageLength(program.body, i)) {
-    stages.body.push_back(MakeStage(program.body, i, weights));
+  const StageMaker body(program.body, weights);
+  for (std::size_t i = 0; i < program.body.size(); i += StageMaker::Length(program.body, i)) {
+    stages.body.push_back(body.Make(i));
   }
   FuseResiduals(stages.body);
   MarkPrivateNorms(stages.body);
-  stages.head = MakeStage(program.head, 0, weights);
+  stages.head = StageMaker(program.head, weights).Make(0);
   return stages;
 }
 

@@ -1,5 +1,5 @@
-// A Program as the CPU backend runs it: neighbouring operations fused, each stage with the weights
-// it needs. Between stages all threads meet.
+// A Program as the CPU backend runs it: neighbouring operations are fused into stages, and each
+// stage has the weights that it needs. All threads meet at a barrier between two stages.
 #pragma once
 
 #include <absl/status/statusor.h>
@@ -18,7 +18,7 @@ enum class StageKind : std::uint8_t {
   kEmbed,       // hidden = embedding rows
   kNorm,        // hidden += add; out = RMSNorm(hidden)
   kSelectNorm,  // the same for the rows whose logits are wanted, packed together
-  kLinear,      // product with its epilogue
+  kLinear,      // GEMM with its epilogue
   kHeads,       // norms and rotates queries and keys, writes K and V
   kAttention,
   kAllReduce,
@@ -30,24 +30,28 @@ struct Stage {
   Buffer out = Buffer::kNone;
   Buffer add = Buffer::kNone;
   Epilogue epilogue = Epilogue::kStore;
-  const PackedMatrix* matrix = nullptr;
-  const float* weight = nullptr;
-  const float* weight2 = nullptr;
-  std::int32_t embedding = kNoWeight;
+  WeightIndex table = kNoWeight;         // kEmbed
+  const float* norm_weight = nullptr;    // of norms
+  float eps = 0;                         // of norms and kHeads
+  const PackedMatrix* matrix = nullptr;  // kLinear
+  const float* bias = nullptr;           // the same, or null
+  const float* query_weight = nullptr;   // kHeads, or null
+  const float* key_weight = nullptr;     // the same
   std::uint32_t layer = 0;
-  std::uint32_t window = 0;
-  // A norm whose result only the next stage reads, and that stage: for few rows every thread
-  // computes it for itself, and the two need no barrier between them.
+  std::uint32_t window = 0;  // kAttention
+  float scale = 1.0f;        // the same
+  // Set for a norm whose result only the next stage reads, and for that stage. If rows are few,
+  // every thread computes the norm for itself, and the two need no barrier between them.
   bool private_rows = false;
 };
 
 struct Stages {
   std::vector<Stage> body;
-  Stage head;  // the product that gives logits
+  Stage head;  // the GEMM that gives logits
 };
 
-// Unimplemented names the operation that the backend has no kernel for, in `program` or because of
-// its neighbours.
+// Returns Unimplemented with the name of an operation that the backend has no kernel for, by itself
+// or between its neighbours.
 absl::Status CheckOperations(const Program& program);
 
 // The program must have passed CheckOperations. Pointers go into `weights`.

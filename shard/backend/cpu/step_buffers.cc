@@ -46,7 +46,7 @@ struct StepBuffers::Sizes {
 
   std::size_t Group() const { return program.part.heads / program.part.kv_heads; }
   std::size_t RowsOf(Buffer buffer) const {
-    if (buffer == Buffer::kGateUp) return 0;  // never leaves the registers
+    if (buffer == Buffer::kMlpUp) return 0;  // never leaves the registers
     if (buffer == Buffer::kLogits) return program.part.world > 1 ? limits.max_logit_rows : 0;
     return limits.max_step_tokens;
   }

@@ -98,14 +98,13 @@ void StepRunner::RunStage(const Stage& stage, std::size_t thread) {
 }
 
 void StepRunner::Embed(const Stage& stage, std::size_t thread) {
-  const Partition& part = parts_.program.part;
+  const RankShare& part = parts_.program.part;
   const BufferView& out = parts_.buffers.View(stage.out);
   const Share share = EvenShare(rows_, threads(), thread);
   for (std::size_t row = share.first; row < share.first + share.count; ++row) {
     const std::int64_t local = std::int64_t{batch_->tokens[row]} - part.first_vocabulary;
     if (local >= 0 && local < part.vocabulary) {
-      parts_.weights.EmbeddingRow(stage.embedding, static_cast<std::size_t>(local),
-                                  out.Floats(row));
+      parts_.weights.EmbeddingRow(stage.table, static_cast<std::size_t>(local), out.Floats(row));
     } else {
       std::memset(out.Row(row), 0, parts_.program.Width(stage.out) * sizeof(float));
     }
@@ -116,9 +115,9 @@ void StepRunner::NormRow(const Stage& stage, std::size_t row, void* out) {
   NormArgs args;
   args.input = parts_.buffers.View(stage.in).Floats(row);
   if (stage.add != Buffer::kNone) args.add = parts_.buffers.View(stage.add).Floats(row);
-  args.weight = stage.weight;
+  args.weight = stage.norm_weight;
   args.size = parts_.program.Width(stage.in);
-  args.eps = parts_.program.norm_eps;
+  args.eps = stage.eps;
   args.out = out;
   parts_.kernels.norm(args);
 }
@@ -198,7 +197,7 @@ void StepRunner::Linear(const Stage& stage, const GemmArgs& whole, std::size_t t
   args.weights = matrix.data();
   args.raw_blocks = matrix.raw_blocks();
   args.steps = matrix.steps();
-  args.bias = stage.weight;
+  args.bias = stage.bias;
   args.epilogue = stage.epilogue;
   args.scratch = parts_.buffers.Thread(thread).gemm;
   const auto gemm = cpu::GemmOf(parts_.kernels, matrix.storage());
@@ -236,23 +235,23 @@ void StepRunner::Heads(const Stage& stage, std::size_t thread) {
 
 // One K/V head of a row and the query heads that use it.
 void StepRunner::HeadsOf(const Stage& stage, std::size_t row, std::size_t kv_head) {
-  const Partition& part = parts_.program.part;
+  const RankShare& part = parts_.program.part;
   const RowPlace& place = places_[row];
-  const std::size_t half = dim() / 2;
+  const std::size_t half = parts_.program.rope.dim / 2;
   float* heads = parts_.buffers.View(stage.in).Floats(row);
   const float* cosine = parts_.rope.cos.data() + place.position * half;
   const float* sine = parts_.rope.sin.data() + place.position * half;
   const auto prepare = [&](float* head, const float* weight) {
     if (weight != nullptr) {
-      parts_.kernels.head_norm({head, nullptr, weight, dim(), parts_.program.norm_eps, head});
+      parts_.kernels.head_norm({head, nullptr, weight, dim(), stage.eps, head});
     }
     parts_.kernels.rope(head, cosine, sine, half);
   };
   for (std::size_t i = 0; i < group(); ++i) {
-    prepare(heads + (kv_head * group() + i) * dim(), stage.weight);
+    prepare(heads + (kv_head * group() + i) * dim(), stage.query_weight);
   }
   float* key = heads + (part.heads + kv_head) * dim();
-  prepare(key, stage.weight2);
+  prepare(key, stage.key_weight);
   const float* value = heads + (part.heads + part.kv_heads + kv_head) * dim();
   const CachePlace& cell = cells_[row];
   const HeadCache cache = parts_.cache.Head(stage.layer, kv_head);
@@ -267,7 +266,7 @@ void StepRunner::Attention(const Stage& stage, std::size_t thread) {
   AttentionStage({parts_.kernels, parts_.cell_kernels, parts_.cache, parts_.buffers, parts_.pool,
                   plans_[plan_of_stage_[index]], tables_.data(), table_starts_.data(),
                   cells_.data(), parts_.buffers.View(stage.in), parts_.buffers.View(stage.out),
-                  stage.layer, dim(), parts_.program.attention_scale})
+                  stage.layer, dim(), stage.scale})
       .Run(thread);
 }
 

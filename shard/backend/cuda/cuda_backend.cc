@@ -27,7 +27,7 @@ constexpr std::uint32_t kMaxHeadDim = 256;
 std::vector<std::uint32_t> WindowsOf(const Program& program) {
   std::set<std::uint32_t> windows;
   for (const Op& op : program.body) {
-    if (op.kind == OpKind::kAttention) windows.insert(op.window);
+    if (const auto* attention = std::get_if<AttentionOp>(&op)) windows.insert(attention->window);
   }
   return {windows.begin(), windows.end()};
 }
@@ -239,12 +239,8 @@ void CudaBackend::FreeGraphs() {
 absl::Status CudaBackend::CopyBlocks(std::span<const BlockCopy> copies) {
   const CacheView cache = Cache();
   const std::size_t bytes = Layout().BytesPerBlock() / (2 * options_.program.layers);
+  PENSTOCK_RETURN_IF_ERROR(CheckCopies(copies, blocks_));
   for (const BlockCopy& copy : copies) {
-    const std::uint32_t largest = std::max(copy.src.value(), copy.dst.value());
-    if (largest >= blocks_) {
-      return BadValue("block copy", std::to_string(largest),
-                      "below the cache's " + std::to_string(blocks_));
-    }
     for (std::uint32_t array = 0; array < 2 * options_.program.layers; ++array) {
       std::byte* base = cache.memory + array * cache.layer_bytes;
       PENSTOCK_RETURN_IF_ERROR(

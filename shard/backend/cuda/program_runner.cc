@@ -1,6 +1,7 @@
 #include "shard/backend/cuda/program_runner.h"
 
 #include <algorithm>
+#include <variant>
 
 #include "common/status.h"
 #include "shard/backend/cuda/kernels.h"
@@ -35,7 +36,7 @@ absl::Status ProgramRunner::Prepare(const Limits& limits, Communicator* communic
     PENSTOCK_ASSIGN_OR_RETURN(
         buffers_[i], GpuMemory::OnDevice(gpu_, rows * program_.Width(buffer) * DTypeBytes(dtype_)));
   }
-  const RopeTable table = BuildRopeTable(program_.rope, program_.head_dim, limits.positions);
+  const RopeTable table = BuildRopeTable(program_.rope, limits.positions);
   PENSTOCK_ASSIGN_OR_RETURN(cos_,
                             Uploaded(gpu_, table.cos.data(), table.cos.size() * sizeof(float)));
   PENSTOCK_ASSIGN_OR_RETURN(sin_,
@@ -58,13 +59,14 @@ absl::Status ProgramRunner::Prepare(const Limits& limits, Communicator* communic
 absl::Status ProgramRunner::TuneProducts(std::uint32_t rows) {
   for (const std::vector<Op>* ops : {&program_.body, &program_.head}) {
     for (const Op& op : *ops) {
-      if (op.kind != OpKind::kLinear) continue;
+      const auto* linear = std::get_if<LinearOp>(&op);
+      if (linear == nullptr) continue;
       const bool head = ops == &program_.head;
-      const std::uint32_t most =
-          static_cast<std::uint32_t>(buffers_[static_cast<std::size_t>(op.out)].bytes() /
-                                     DTypeBytes(dtype_) / std::max(1u, program_.Width(op.out)));
+      const std::uint32_t most = static_cast<std::uint32_t>(
+          buffers_[static_cast<std::size_t>(linear->out)].bytes() / DTypeBytes(dtype_) /
+          std::max(1u, program_.Width(linear->out)));
       if (head && rows > most) continue;
-      PENSTOCK_RETURN_IF_ERROR(gpu_.TuneLinear(Product(op, rows, 0), dtype_));
+      PENSTOCK_RETURN_IF_ERROR(gpu_.TuneLinear(ArgsOf(*linear, rows, 0), dtype_));
     }
   }
   return absl::OkStatus();
@@ -72,66 +74,45 @@ absl::Status ProgramRunner::TuneProducts(std::uint32_t rows) {
 
 absl::Status ProgramRunner::RunBody(const DeviceInputs& inputs, const CacheView& cache,
                                     const std::int32_t* picks) {
-  const Step step{&inputs, cache, 0, inputs.rows, picks};
-  for (const Op& op : program_.body) PENSTOCK_RETURN_IF_ERROR(RunOp(op, step));
-  return absl::OkStatus();
+  return RunAll(program_.body, {&inputs, cache, 0, inputs.rows, picks});
 }
 
 absl::Status ProgramRunner::RunHead(std::uint32_t first, std::uint32_t count) {
-  const Step step{nullptr, {}, first, count, nullptr};
-  for (const Op& op : program_.head) PENSTOCK_RETURN_IF_ERROR(RunOp(op, step));
+  PENSTOCK_RETURN_IF_ERROR(RunAll(program_.head, {nullptr, {}, first, count, nullptr}));
   if (program_.part.world > 1) return absl::OkStatus();
   return Widen(Rows(Buffer::kLogits), static_cast<float*>(logits_.data()),
                std::uint64_t{count} * program_.Width(Buffer::kLogits), dtype_, gpu_.stream());
 }
 
-absl::Status ProgramRunner::RunOp(const Op& op, const Step& step) {
-  switch (op.kind) {
-    case OpKind::kEmbed:
-      return Embed(
-          {step.inputs->tokens, Weight(op.weight), Rows(op.out), step.rows, program_.Width(op.out),
-           static_cast<std::int32_t>(program_.part.first_vocabulary),
-           static_cast<std::int32_t>(program_.part.vocabulary), step.inputs->newest, step.picks},
-          dtype_, gpu_.stream());
-    case OpKind::kNorm:
-      return Norm(op, step);
-    case OpKind::kLinear:
-      return Linear(op, step);
-    case OpKind::kHeadNorm:
-      return HeadRmsNorm({Rows(op.in), Weight(op.weight), Weight(op.weight2), Heads(), step.rows,
-                          program_.norm_eps},
-                         dtype_, gpu_.stream());
-    case OpKind::kRopeKvWrite:
-      return Rope(op, step);
-    case OpKind::kAttention:
-      return Attend(op, step);
-    case OpKind::kGatedActivation:
-      return SiluMul({Rows(op.in), Rows(op.out), step.rows, program_.Width(op.out)}, dtype_,
-                     gpu_.stream());
-    case OpKind::kAllReduce:
-      return AllReduce(op, step);
-    case OpKind::kSelectRows:
-      return SelectRows({Rows(op.in), step.inputs->logit_rows, Rows(op.out),
-                         step.inputs->logit_count, program_.Width(op.in)},
-                        dtype_, gpu_.stream());
-    case OpKind::kAllGather:
-      return GatherLogits(op, step);
+absl::Status ProgramRunner::RunAll(const std::vector<Op>& ops, const Step& step) {
+  for (const Op& op : ops) {
+    PENSTOCK_RETURN_IF_ERROR(
+        std::visit([this, &step](const auto& typed) { return Run(typed, step); }, op));
   }
-  return absl::InternalError("the cuda backend does not know an operation of the program");
+  return absl::OkStatus();
 }
 
-absl::Status ProgramRunner::Norm(const Op& op, const Step& step) {
+absl::Status ProgramRunner::Run(const EmbedOp& op, const Step& step) {
+  return Embed(
+      {step.inputs->tokens, Weight(op.table), Rows(op.out), step.rows, program_.Width(op.out),
+       static_cast<std::int32_t>(program_.part.first_vocabulary),
+       static_cast<std::int32_t>(program_.part.vocabulary), step.inputs->newest, step.picks},
+      dtype_, gpu_.stream());
+}
+
+absl::Status ProgramRunner::Run(const NormOp& op, const Step& step) {
   const void* add = op.add == Buffer::kNone ? nullptr : Rows(op.add);
-  return AddRmsNorm({Rows(op.in), add, Weight(op.weight), Rows(op.out), step.rows,
-                     program_.Width(op.in), program_.norm_eps},
-                    dtype_, gpu_.stream());
+  return AddRmsNorm(
+      {Rows(op.in), add, Weight(op.weight), Rows(op.out), step.rows, program_.Width(op.in), op.eps},
+      dtype_, gpu_.stream());
 }
 
-absl::Status ProgramRunner::Linear(const Op& op, const Step& step) {
-  return gpu_.Linear(Product(op, step.rows, step.first), dtype_);
+absl::Status ProgramRunner::Run(const LinearOp& op, const Step& step) {
+  return gpu_.Linear(ArgsOf(op, step.rows, step.first), dtype_);
 }
 
-LinearArgs ProgramRunner::Product(const Op& op, std::uint32_t rows, std::uint32_t first) const {
+LinearArgs ProgramRunner::ArgsOf(const LinearOp& op, std::uint32_t rows,
+                                 std::uint32_t first) const {
   LinearArgs args;
   args.in = Rows(op.in, op.in == Buffer::kSelected ? first : 0);
   args.weight = Weight(op.weight);
@@ -143,21 +124,27 @@ LinearArgs ProgramRunner::Product(const Op& op, std::uint32_t rows, std::uint32_
   return args;
 }
 
-absl::Status ProgramRunner::Rope(const Op& op, const Step& step) {
+absl::Status ProgramRunner::Run(const HeadNormOp& op, const Step& step) {
+  return HeadRmsNorm(
+      {Rows(op.qkv), Weight(op.query_weight), Weight(op.key_weight), Heads(), step.rows, op.eps},
+      dtype_, gpu_.stream());
+}
+
+absl::Status ProgramRunner::Run(const RopeKvWriteOp& op, const Step& step) {
   return RopeKvWrite(
-      {Rows(op.in), static_cast<const float*>(cos_.data()), static_cast<const float*>(sin_.data()),
+      {Rows(op.qkv), static_cast<const float*>(cos_.data()), static_cast<const float*>(sin_.data()),
        step.inputs->positions, step.inputs->cache_rows, step.cache.Keys(op.layer),
        step.cache.Values(op.layer), Heads(), step.rows},
       dtype_, gpu_.stream());
 }
 
-absl::Status ProgramRunner::Attend(const Op& op, const Step& step) {
+absl::Status ProgramRunner::Run(const AttentionOp& op, const Step& step) {
   const auto& windows = step.inputs->windows;
   const auto found = std::find_if(windows.begin(), windows.end(),
                                   [&op](const WindowInputs& w) { return w.window == op.window; });
   if (found == windows.end()) return absl::InternalError("attention with an unplanned window");
   AttentionArgs args;
-  args.qkv = Rows(op.in);
+  args.qkv = Rows(op.qkv);
   args.keys = step.cache.Keys(op.layer);
   args.values = step.cache.Values(op.layer);
   args.out = Rows(op.out);
@@ -172,26 +159,37 @@ absl::Status ProgramRunner::Attend(const Op& op, const Step& step) {
   args.workspace = static_cast<float*>(workspace_.data());
   args.block_size = block_size_;
   args.window = op.window;
-  args.scale = program_.attention_scale;
+  args.scale = op.scale;
   args.shape = Heads();
   return PagedAttention(args, dtype_, gpu_.stream());
 }
 
-absl::Status ProgramRunner::AllReduce(const Op& op, const Step& step) {
-  const std::uint64_t count = std::uint64_t{step.rows} * program_.Width(op.in);
-  if (dtype_ == DType::kFloat32) {
-    return communicator_->AllReduceSum(static_cast<float*>(Rows(op.in)), count);
-  }
-  auto* wide = static_cast<float*>(wide_.data());
-  PENSTOCK_RETURN_IF_ERROR(Widen(Rows(op.in), wide, count, dtype_, gpu_.stream()));
-  PENSTOCK_RETURN_IF_ERROR(communicator_->AllReduceSum(wide, count));
-  return Narrow(wide, Rows(op.in), count, dtype_, gpu_.stream());
+absl::Status ProgramRunner::Run(const GatedActivationOp& op, const Step& step) {
+  return SiluMul({Rows(op.in), Rows(op.out), step.rows, program_.Width(op.out)}, dtype_,
+                 gpu_.stream());
 }
 
-absl::Status ProgramRunner::GatherLogits(const Op& op, const Step& step) {
-  const std::uint64_t count = std::uint64_t{step.rows} * program_.Width(op.in);
+absl::Status ProgramRunner::Run(const SelectRowsOp& op, const Step& step) {
+  return SelectRows({Rows(op.in), step.inputs->logit_rows, Rows(op.out), step.inputs->logit_count,
+                     program_.Width(op.in)},
+                    dtype_, gpu_.stream());
+}
+
+absl::Status ProgramRunner::Run(const AllReduceOp& op, const Step& step) {
+  const std::uint64_t count = std::uint64_t{step.rows} * program_.Width(op.buffer);
+  if (dtype_ == DType::kFloat32) {
+    return communicator_->AllReduceSum(static_cast<float*>(Rows(op.buffer)), count);
+  }
   auto* wide = static_cast<float*>(wide_.data());
-  PENSTOCK_RETURN_IF_ERROR(Widen(Rows(op.in), wide, count, dtype_, gpu_.stream()));
+  PENSTOCK_RETURN_IF_ERROR(Widen(Rows(op.buffer), wide, count, dtype_, gpu_.stream()));
+  PENSTOCK_RETURN_IF_ERROR(communicator_->AllReduceSum(wide, count));
+  return Narrow(wide, Rows(op.buffer), count, dtype_, gpu_.stream());
+}
+
+absl::Status ProgramRunner::Run(const AllGatherOp& op, const Step& step) {
+  const std::uint64_t count = std::uint64_t{step.rows} * program_.Width(op.buffer);
+  auto* wide = static_cast<float*>(wide_.data());
+  PENSTOCK_RETURN_IF_ERROR(Widen(Rows(op.buffer), wide, count, dtype_, gpu_.stream()));
   return communicator_->AllGather(wide, count * sizeof(float), logits_.data());
 }
 

@@ -66,15 +66,19 @@ class ProgramRunner {
     const std::int32_t* picks = nullptr;
   };
 
-  absl::Status RunOp(const Op& op, const Step& step);
-  absl::Status Norm(const Op& op, const Step& step);
-  absl::Status Linear(const Op& op, const Step& step);
-  absl::Status Rope(const Op& op, const Step& step);
-  absl::Status Attend(const Op& op, const Step& step);
-  absl::Status AllReduce(const Op& op, const Step& step);
-  absl::Status GatherLogits(const Op& op, const Step& step);
+  absl::Status RunAll(const std::vector<Op>& ops, const Step& step);
+  absl::Status Run(const EmbedOp& op, const Step& step);
+  absl::Status Run(const NormOp& op, const Step& step);
+  absl::Status Run(const LinearOp& op, const Step& step);
+  absl::Status Run(const HeadNormOp& op, const Step& step);
+  absl::Status Run(const RopeKvWriteOp& op, const Step& step);
+  absl::Status Run(const AttentionOp& op, const Step& step);
+  absl::Status Run(const GatedActivationOp& op, const Step& step);
+  absl::Status Run(const SelectRowsOp& op, const Step& step);
+  absl::Status Run(const AllReduceOp& op, const Step& step);
+  absl::Status Run(const AllGatherOp& op, const Step& step);
 
-  LinearArgs Product(const Op& op, std::uint32_t rows, std::uint32_t first) const;
+  LinearArgs ArgsOf(const LinearOp& op, std::uint32_t rows, std::uint32_t first) const;
   void* Rows(Buffer buffer, std::uint32_t first = 0) const;
   const void* Weight(std::int32_t index) const {
     return index == kNoWeight ? nullptr : weights_[static_cast<std::size_t>(index)].data();

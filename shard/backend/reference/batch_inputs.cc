@@ -14,7 +14,7 @@ at::Tensor ToDevice(std::vector<std::int64_t>& values, at::Device device) {
 // Tokens of this rank's share of the vocabulary, and a mask where the shares differ.
 void MakeTokenInputs(std::span<const TokenId> tokens, const Program& program, at::Device device,
                      BatchInputs& inputs) {
-  const Partition& part = program.part;
+  const RankShare& part = program.part;
   std::vector<std::int64_t> rows(inputs.padded_rows, 0);
   std::vector<float> mask(inputs.padded_rows, 0.0f);
   for (std::size_t i = 0; i < tokens.size(); ++i) {

@@ -4,7 +4,9 @@
 #include <array>
 #include <exception>
 #include <string>
+#include <type_traits>
 #include <utility>
+#include <variant>
 #include <vector>
 
 #include "common/status.h"
@@ -74,15 +76,17 @@ class ReferenceBackend final : public Backend {
   };
 
   absl::Status MakeCache(std::uint32_t blocks, std::uint32_t cells);
-  absl::Status Run(const Op& op);
-  void Embed(const Op& op);
-  void Norm(const Op& op);
-  void HeadNorm(const Op& op);
-  void RopeKvWrite(const Op& op);
-  void Attention(const Op& op);
-  void SelectRows(const Op& op);
-  absl::Status AllReduce(const Op& op);
-  absl::Status AllGather(const Op& op);
+  absl::Status RunAll(const std::vector<Op>& ops);
+  void Run(const EmbedOp& op);
+  void Run(const NormOp& op);
+  void Run(const LinearOp& op);
+  void Run(const HeadNormOp& op);
+  void Run(const RopeKvWriteOp& op);
+  void Run(const AttentionOp& op);
+  void Run(const GatedActivationOp& op);
+  void Run(const SelectRowsOp& op);
+  absl::Status Run(const AllReduceOp& op);
+  absl::Status Run(const AllGatherOp& op);
   void StoreLogits();
   void WriteHidden();
   // Null when the last batch has no such segment of at least so many candidates.
@@ -110,8 +114,8 @@ class ReferenceBackend final : public Backend {
   std::int64_t PadRows(std::int64_t rows) const {
     return (rows + row_multiple_ - 1) / row_multiple_ * row_multiple_;
   }
-  // [rows, heads, head_dim] view of heads [first, first + count) of kQkv.
-  at::Tensor Heads(std::int64_t first, std::int64_t count);
+  // [rows, heads, head_dim] view of heads [first, first + count) of `qkv`.
+  at::Tensor Heads(Buffer qkv, std::int64_t first, std::int64_t count);
 
   ReferenceOptions options_;
   at::Device device_;
@@ -121,7 +125,7 @@ class ReferenceBackend final : public Backend {
   BackendLimits limits_;
   Communicator* communicator_ = nullptr;
   std::array<at::Tensor, kBufferCount> buffers_;
-  at::Tensor cos_, sin_;    // float [max_sequence_length, 1, head_dim / 2]
+  at::Tensor cos_, sin_;    // float [max_sequence_length, 1, rope.dim / 2]
   at::Tensor reduce_;       // float staging of AllReduce for 16-bit types
   at::Tensor gathered_;     // float [world, max_logit_rows, vocabulary share]
   at::Tensor host_logits_;  // float [max_logit_rows, vocabulary]
@@ -167,9 +171,8 @@ absl::Status ReferenceBackend::Prepare(const BackendLimits& limits, Communicator
                                                               : step_rows;
       buffers_[i] = at::zeros({rows, program().Width(buffer)}, narrow);
     }
-    const std::int64_t half = program().head_dim / 2;
-    RopeTable table =
-        BuildRopeTable(program().rope, program().head_dim, limits_.max_sequence_length);
+    const std::int64_t half = program().rope.dim / 2;
+    RopeTable table = BuildRopeTable(program().rope, limits_.max_sequence_length);
     const std::array<std::int64_t, 3> shape = {limits_.max_sequence_length, 1, half};
     cos_ = at::from_blob(table.cos.data(), shape, at::kFloat).to(device_, at::kFloat, false, true);
     sin_ = at::from_blob(table.sin.data(), shape, at::kFloat).to(device_, at::kFloat, false, true);
@@ -220,12 +223,8 @@ absl::StatusOr<CellsArranged> ReferenceBackend::ArrangeCells(std::span<const Cel
 
 absl::Status ReferenceBackend::CopyBlocks(std::span<const BlockCopy> copies) {
   return Guarded([this, copies]() -> absl::Status {
+    PENSTOCK_RETURN_IF_ERROR(CheckCopies(copies, cache_.blocks()));
     for (const BlockCopy& copy : copies) {
-      const std::uint32_t largest = std::max(copy.src.value(), copy.dst.value());
-      if (largest >= cache_.blocks()) {
-        return BadValue("block copy", std::to_string(largest),
-                        "below the cache's " + std::to_string(cache_.blocks()));
-      }
       cache_.CopyBlock(copy.src.value(), copy.dst.value());
     }
     return absl::OkStatus();
@@ -246,7 +245,7 @@ absl::Status ReferenceBackend::Execute(const RaggedBatch& batch) {
     step_cos_ = at::index_select(cos_, 0, inputs_.positions);
     step_sin_ = at::index_select(sin_, 0, inputs_.positions);
     rows_ = {0, inputs_.rows, inputs_.padded_rows};
-    for (const Op& op : program().body) PENSTOCK_RETURN_IF_ERROR(Run(op));
+    PENSTOCK_RETURN_IF_ERROR(RunAll(program().body));
     if (cache_.has_hidden()) WriteHidden();
     logit_count_ = static_cast<std::int64_t>(batch.logit_rows.size());
     return absl::OkStatus();
@@ -311,7 +310,7 @@ absl::StatusOr<TensorView> ReferenceBackend::Logits(std::uint32_t first, std::ui
   }
   PENSTOCK_RETURN_IF_ERROR(Guarded([this, first, count]() -> absl::Status {
     rows_ = {first, count, PadRows(count)};
-    for (const Op& op : program().head) PENSTOCK_RETURN_IF_ERROR(Run(op));
+    PENSTOCK_RETURN_IF_ERROR(RunAll(program().head));
     if (program().part.world == 1) StoreLogits();
     return absl::OkStatus();
   }));
@@ -331,82 +330,65 @@ std::uint64_t ReferenceBackend::MemoryBytes() const {
   return bytes;
 }
 
-absl::Status ReferenceBackend::Run(const Op& op) {
-  switch (op.kind) {
-    case OpKind::kEmbed:
-      Embed(op);
-      break;
-    case OpKind::kNorm:
-      Norm(op);
-      break;
-    case OpKind::kLinear:
-      Linear(Padded(op.in), Weight(op.weight), Weight(op.bias), Padded(op.out));
-      break;
-    case OpKind::kHeadNorm:
-      HeadNorm(op);
-      break;
-    case OpKind::kRopeKvWrite:
-      RopeKvWrite(op);
-      break;
-    case OpKind::kAttention:
-      Attention(op);
-      break;
-    case OpKind::kGatedActivation:
-      SiluGate(Padded(op.in), Padded(op.out));
-      break;
-    case OpKind::kAllReduce:
-      return AllReduce(op);
-    case OpKind::kSelectRows:
-      SelectRows(op);
-      break;
-    case OpKind::kAllGather:
-      return AllGather(op);
+absl::Status ReferenceBackend::RunAll(const std::vector<Op>& ops) {
+  for (const Op& op : ops) {
+    PENSTOCK_RETURN_IF_ERROR(std::visit(
+        [this](const auto& typed) -> absl::Status {
+          if constexpr (std::is_void_v<decltype(Run(typed))>) {
+            Run(typed);
+            return absl::OkStatus();
+          } else {
+            return Run(typed);
+          }
+        },
+        op));
   }
   return absl::OkStatus();
 }
 
-void ReferenceBackend::Embed(const Op& op) {
+void ReferenceBackend::Run(const EmbedOp& op) {
   at::Tensor out = Padded(op.out);
-  at::index_select_out(out, Weight(op.weight), 0, inputs_.token_rows);
+  at::index_select_out(out, Weight(op.table), 0, inputs_.token_rows);
   if (inputs_.token_mask.defined()) out.mul_(inputs_.token_mask);
 }
 
-void ReferenceBackend::Norm(const Op& op) {
+void ReferenceBackend::Run(const NormOp& op) {
   const at::Tensor in = Padded(op.in);
   if (op.add != Buffer::kNone) in.add_(Padded(op.add));
-  RmsNorm(in, Weight(op.weight), program().norm_eps, Padded(op.out));
+  RmsNorm(in, Weight(op.weight), op.eps, Padded(op.out));
 }
 
-at::Tensor ReferenceBackend::Heads(std::int64_t first, std::int64_t count) {
+void ReferenceBackend::Run(const LinearOp& op) {
+  Linear(Padded(op.in), Weight(op.weight), Weight(op.bias), Padded(op.out));
+}
+
+at::Tensor ReferenceBackend::Heads(Buffer qkv, std::int64_t first, std::int64_t count) {
   const std::int64_t dim = program().head_dim;
-  return Padded(Buffer::kQkv)
-      .narrow(1, first * dim, count * dim)
-      .view({rows_.padded_count, count, dim});
+  return Padded(qkv).narrow(1, first * dim, count * dim).view({rows_.padded_count, count, dim});
 }
 
-void ReferenceBackend::HeadNorm(const Op& op) {
+void ReferenceBackend::Run(const HeadNormOp& op) {
   const std::int64_t heads = program().part.heads;
-  const at::Tensor queries = Heads(0, heads);
-  const at::Tensor keys = Heads(heads, program().part.kv_heads);
-  RmsNorm(queries, Weight(op.weight), program().norm_eps, queries);
-  RmsNorm(keys, Weight(op.weight2), program().norm_eps, keys);
+  const at::Tensor queries = Heads(op.qkv, 0, heads);
+  const at::Tensor keys = Heads(op.qkv, heads, program().part.kv_heads);
+  RmsNorm(queries, Weight(op.query_weight), op.eps, queries);
+  RmsNorm(keys, Weight(op.key_weight), op.eps, keys);
 }
 
-void ReferenceBackend::RopeKvWrite(const Op& op) {
-  const Partition& part = program().part;
+void ReferenceBackend::Run(const RopeKvWriteOp& op) {
+  const RankShare& part = program().part;
   const std::int64_t dim = program().head_dim;
-  RotateHalves(Heads(0, part.heads + part.kv_heads), step_cos_, step_sin_);
-  const at::Tensor qkv = Whole(op.in).narrow(0, 0, rows_.count);
+  RotateHalves(Heads(op.qkv, 0, part.heads + part.kv_heads), step_cos_, step_sin_);
+  const at::Tensor qkv = Whole(op.qkv).narrow(0, 0, rows_.count);
   const at::Tensor keys = qkv.narrow(1, part.heads * dim, part.kv_heads * dim);
   const at::Tensor values = qkv.narrow(1, (part.heads + part.kv_heads) * dim, part.kv_heads * dim);
   cache_.Write(op.layer, inputs_.kv_slots, keys, values);
 }
 
-void ReferenceBackend::Attention(const Op& op) {
-  const Partition& part = program().part;
-  const AttentionShape shape{part.heads, part.kv_heads, program().head_dim,
-                             program().attention_scale, op.window};
-  const at::Tensor queries = Whole(op.in).narrow(1, 0, shape.heads * shape.head_dim);
+void ReferenceBackend::Run(const AttentionOp& op) {
+  const RankShare& part = program().part;
+  const AttentionShape shape{part.heads, part.kv_heads, program().head_dim, op.scale, op.window};
+  const at::Tensor queries = Whole(op.qkv).narrow(1, 0, shape.heads * shape.head_dim);
   for (const PartQueries& part : part_queries_) {
     PartAttention(shape, cache_, op.layer, part, queries, Whole(op.out));
   }
@@ -417,15 +399,17 @@ void ReferenceBackend::Attention(const Op& op) {
   }
 }
 
-void ReferenceBackend::SelectRows(const Op& op) {
+void ReferenceBackend::Run(const GatedActivationOp& op) { SiluGate(Padded(op.in), Padded(op.out)); }
+
+void ReferenceBackend::Run(const SelectRowsOp& op) {
   const std::int64_t count = inputs_.logit_rows.size(0);
   if (count == 0) return;
   at::Tensor out = Whole(op.out).narrow(0, 0, count);
   at::index_select_out(out, Whole(op.in), 0, inputs_.logit_rows);
 }
 
-absl::Status ReferenceBackend::AllReduce(const Op& op) {
-  at::Tensor data = Whole(op.in).narrow(0, 0, rows_.count);
+absl::Status ReferenceBackend::Run(const AllReduceOp& op) {
+  at::Tensor data = Whole(op.buffer).narrow(0, 0, rows_.count);
   const auto count = static_cast<std::size_t>(data.numel());
   if (data.scalar_type() == at::kFloat) {
     return communicator_->AllReduceSum(data.data_ptr<float>(), count);
@@ -437,10 +421,10 @@ absl::Status ReferenceBackend::AllReduce(const Op& op) {
   return absl::OkStatus();
 }
 
-absl::Status ReferenceBackend::AllGather(const Op& op) {
+absl::Status ReferenceBackend::Run(const AllGatherOp& op) {
   const std::int64_t world = program().part.world;
-  const std::int64_t share = program().Width(op.in);
-  const at::Tensor mine = Whole(op.in).narrow(0, 0, rows_.count).to(at::kFloat).contiguous();
+  const std::int64_t share = program().Width(op.buffer);
+  const at::Tensor mine = Whole(op.buffer).narrow(0, 0, rows_.count).to(at::kFloat).contiguous();
   PENSTOCK_RETURN_IF_ERROR(
       communicator_->AllGather(mine.data_ptr(), mine.nbytes(), gathered_.data_ptr()));
   const at::Tensor all = gathered_.narrow(0, 0, world * rows_.count * share)

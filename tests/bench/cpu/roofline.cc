@@ -5,7 +5,7 @@
 namespace penstock::shard {
 namespace {
 
-Phase Product(const Model& model, const Op& op, double rows, double weight_bytes) {
+Phase Product(const Model& model, const LinearOp& op, double rows, double weight_bytes) {
   const WeightTarget& weights = model.weight_plan.targets[static_cast<std::size_t>(op.weight)];
   const double elements = static_cast<double>(weights.Elements());
   return {weights.name, elements * weight_bytes, 2.0 * elements * rows};
@@ -25,15 +25,16 @@ Phase Attention(const Model& model, const StepShape& shape) {
 std::vector<Phase> PhasesOf(const Model& model, const StepShape& shape) {
   std::vector<Phase> phases;
   for (const Op& op : model.program.body) {
-    if (op.kind == OpKind::kLinear) {
-      phases.push_back(Product(model, op, shape.rows, shape.weight_bytes));
-    } else if (op.kind == OpKind::kAttention) {
+    if (const auto* linear = std::get_if<LinearOp>(&op)) {
+      phases.push_back(Product(model, *linear, shape.rows, shape.weight_bytes));
+    } else if (std::holds_alternative<AttentionOp>(op)) {
       phases.push_back(Attention(model, shape));
     }
   }
   for (const Op& op : model.program.head) {
-    if (op.kind != OpKind::kLinear) continue;
-    phases.push_back(Product(model, op, shape.prompt ? 1 : shape.rows, shape.weight_bytes));
+    const auto* linear = std::get_if<LinearOp>(&op);
+    if (linear == nullptr) continue;
+    phases.push_back(Product(model, *linear, shape.prompt ? 1 : shape.rows, shape.weight_bytes));
   }
   return phases;
 }

@@ -10,6 +10,7 @@
 #include <span>
 #include <string_view>
 #include <utility>
+#include <variant>
 
 #include "common/log.h"
 #include "common/status.h"
@@ -53,27 +54,22 @@ struct WeightStore::Plan {
 
   explicit Plan(const Program& program) {
     for (const std::vector<Op>* ops : {&program.body, &program.head}) {
-      for (std::size_t i = 0; i < ops->size(); ++i) {
-        const bool gates = i + 1 < ops->size() && (*ops)[i + 1].kind == OpKind::kGatedActivation;
-        Add((*ops)[i], gates);
+      for (const Op& op : *ops) {
+        std::visit([this](const auto& typed) { Add(typed); }, op);
       }
     }
   }
 
  private:
-  void Add(const Op& op, bool gates) {
-    if (op.kind == OpKind::kEmbed) {
-      embeddings.insert(op.weight);
-    } else if (op.kind == OpKind::kLinear) {
-      matrices.insert(op.weight);
-      if (gates) gated.insert(op.weight);
-      if (op.bias != kNoWeight) biases[op.bias] = op.weight;
-    } else {
-      for (std::int32_t weight : {op.weight, op.weight2}) {
-        if (weight != kNoWeight) vectors.insert(weight);
-      }
-    }
+  void Add(const EmbedOp& op) { embeddings.insert(op.table); }
+  void Add(const NormOp& op) { vectors.insert(op.weight); }
+  void Add(const HeadNormOp& op) { vectors.insert({op.query_weight, op.key_weight}); }
+  void Add(const LinearOp& op) {
+    matrices.insert(op.weight);
+    if (op.gated) gated.insert(op.weight);
+    if (op.bias != kNoWeight) biases[op.bias] = op.weight;
   }
+  void Add(const auto&) {}  // without weights
 };
 
 // A piece of the region. Divided among threads in `parts` equal parts of which one thread does

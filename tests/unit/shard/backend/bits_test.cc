@@ -207,7 +207,7 @@ class Server {
   Answers Run(const CoreRun::Options& options, std::uint32_t threads,
               const std::vector<Arrival>& requests,
               const std::function<std::uint32_t()>& arriving) {
-    BuiltProgram built = BuildProgram(spec_, *MakePartition(spec_, 0, 1));
+    BuiltProgram built = ProgramOf(ModelShape());
     LoadedWeights weights = RandomWeights(built.weights, types_.model);
     CpuOptions made{std::move(built.program), std::move(weights), types_.model, kBlockSize,
                     threads};

@@ -12,7 +12,7 @@
 #include <sstream>
 
 #include "common/status.h"
-#include "shard/model/program_builder.h"
+#include "shard/model/decoder_builder.h"
 #include "tests/unit/support/temp_folder.h"
 #include "tools/make-model/make_model.h"
 
@@ -143,10 +143,10 @@ TEST_F(BrokenModel, SaysWhyAWorldSizeDoesNotFit) {
   ModelSpec spec = Open()->spec;
   spec.heads = spec.kv_heads = 12;
   spec.intermediate = 128;
-  EXPECT_THAT(Message(MakePartition(spec, 0, 3).status()), HasSubstr("128 FFN columns. Given: 3"));
+  EXPECT_THAT(Message(MakeRankShare(spec, 0, 3).status()), HasSubstr("128 FFN columns. Given: 3"));
   spec.intermediate = 240;
   spec.kv_heads = 4;
-  EXPECT_THAT(Message(MakePartition(spec, 0, 6).status()),
+  EXPECT_THAT(Message(MakeRankShare(spec, 0, 6).status()),
               HasSubstr("a divisor or a multiple of the model's 4 K/V heads. Given: 6"));
 }
 
@@ -165,17 +165,17 @@ TEST_F(BrokenModel, ATruncatedFileIsRefusedBeforeLoading) {
   EXPECT_THAT(OpenError(), testing::StartsWith("model.safetensors: "));
 }
 
-TEST(Partition, VocabularyIsPaddedToEqualShares) {
+TEST(RankShare, VocabularyIsPaddedToEqualShares) {
   ModelSpec spec;
   spec.heads = spec.kv_heads = 4;
   spec.intermediate = 8;
   spec.vocabulary = 9;
-  const auto last = MakePartition(spec, 3, 4);
+  const auto last = MakeRankShare(spec, 3, 4);
   ASSERT_TRUE(last.ok());
   EXPECT_EQ(last->vocabulary_padded, 3u);
   EXPECT_EQ(last->first_vocabulary, 9u);
   EXPECT_EQ(last->vocabulary, 0u);
-  EXPECT_EQ(MakePartition(spec, 2, 4)->vocabulary, 3u);
+  EXPECT_EQ(MakeRankShare(spec, 2, 4)->vocabulary, 3u);
 }
 
 TEST(DTypeChoice, AutoKeepsTheCheckpointsTypeButHalfOnACpu) {
@@ -194,30 +194,83 @@ TEST(DTypeChoice, AutoKeepsTheCheckpointsTypeButHalfOnACpu) {
 }
 
 TEST(Program, IsAFlatListWithOneAllReducePerBranch) {
-  ModelSpec spec;
-  spec.hidden = 8;
-  spec.layers = 3;
-  spec.heads = spec.kv_heads = 2;
-  spec.head_dim = 4;
-  spec.intermediate = 8;
-  spec.vocabulary = 10;
-  spec.windows = {0, 5, 0};
-  spec.embedding_tensor = "e";
-  spec.head_tensor = "h";
+  const auto spec = ReadModelSpec(R"({"model_type": "llama", "hidden_size": 8,
+      "num_hidden_layers": 3, "num_attention_heads": 2, "intermediate_size": 8, "vocab_size": 10,
+      "max_position_embeddings": 64, "sliding_window": 5,
+      "layer_types": ["full_attention", "sliding_attention", "full_attention"]})",
+                                  "");
+  ASSERT_TRUE(spec.ok()) << spec.status();
   for (std::uint32_t world : {1u, 2u}) {
-    const Program program = BuildProgram(spec, *MakePartition(spec, 0, world)).program;
-    std::map<OpKind, int> count;
+    const Program program =
+        BuildProgram(*spec, *MakeRankShare(*spec, 0, world), [](auto) { return false; }).program;
+    std::map<std::string_view, int> count;
     std::vector<std::uint32_t> windows;
     for (const Op& op : program.body) {
-      ++count[op.kind];
-      if (op.kind == OpKind::kAttention) windows.push_back(op.window);
+      ++count[NameOf(op)];
+      if (const auto* attention = std::get_if<AttentionOp>(&op)) {
+        windows.push_back(attention->window);
+      }
     }
-    EXPECT_EQ(count[OpKind::kLinear], 4 * 3);
-    EXPECT_EQ(count[OpKind::kNorm], 2 * 3 + 1);
-    EXPECT_EQ(count[OpKind::kAllReduce], world == 1 ? 0 : 2 * 3 + 1);  // + the embedding
-    EXPECT_EQ(windows, spec.windows);
+    EXPECT_EQ(count[LinearOp::kName], 4 * 3);
+    EXPECT_EQ(count[NormOp::kName], 2 * 3 + 1);
+    EXPECT_EQ(count[AllReduceOp::kName], world == 1 ? 0 : 2 * 3 + 1);  // + the embedding
+    EXPECT_THAT(windows, testing::ElementsAre(0, 5, 0));
     EXPECT_EQ(program.head.size(), world);
   }
+}
+
+// The decoder of a small llama whose checkpoint has these tensors.
+BuiltProgram BuildLlama(const std::string& members, const std::set<std::string, std::less<>>& has) {
+  const auto spec = ReadModelSpec(R"({"model_type": "llama", "hidden_size": 8,
+      "num_hidden_layers": 2, "num_attention_heads": 2, "intermediate_size": 8, "vocab_size": 10,
+      "max_position_embeddings": 64)" +
+                                      members + "}",
+                                  "");
+  EXPECT_TRUE(spec.ok()) << spec.status();
+  return BuildProgram(*spec, *MakeRankShare(*spec, 0, 1),
+                      [&has](std::string_view name) { return has.contains(name); });
+}
+
+// Names of the tensors that the plan needs.
+std::set<std::string> TensorsOf(const BuiltProgram& built) {
+  std::set<std::string> names;
+  for (const WeightTarget& target : built.weights.targets) {
+    for (const WeightPart& part : target.parts) names.insert(part.tensor);
+  }
+  return names;
+}
+
+TEST(DecoderBuilder, ALinearLayerHasABiasIfTheFirstLayerHasOne) {
+  const auto tensors = TensorsOf(
+      BuildLlama("", {"model.norm.weight", "lm_head.weight", "model.layers.0.self_attn.q_proj.bias",
+                      "model.layers.1.mlp.down_proj.bias"}));
+  EXPECT_TRUE(tensors.contains("model.layers.1.self_attn.v_proj.bias"));
+  EXPECT_FALSE(tensors.contains("model.layers.1.self_attn.o_proj.bias"));
+  EXPECT_FALSE(tensors.contains("model.layers.1.mlp.down_proj.bias"));
+}
+
+TEST(DecoderBuilder, NamesHaveNoPrefixIfTheCheckpointHasNone) {
+  const auto tensors = TensorsOf(BuildLlama("", {"norm.weight", "lm_head.weight"}));
+  EXPECT_TRUE(tensors.contains("embed_tokens.weight"));
+  EXPECT_TRUE(tensors.contains("layers.1.mlp.up_proj.weight"));
+  EXPECT_TRUE(tensors.contains("lm_head.weight"));
+}
+
+TEST(DecoderBuilder, TheHeadIsTiedByConfigOrByAbsence) {
+  const std::string embedding = "model.embed_tokens.weight";
+  const std::string head = "lm_head.weight";
+  const std::string tied = R"(, "tie_word_embeddings": true)";
+  // Which of the two the plan needs.
+  const auto used = [&](const std::string& members, const std::set<std::string, std::less<>>& has) {
+    const auto tensors = TensorsOf(BuildLlama(members, has));
+    return std::pair(tensors.contains(embedding), tensors.contains(head));
+  };
+  EXPECT_EQ(used(tied, {embedding}), std::pair(true, false));
+  EXPECT_EQ(used(tied, {embedding, head}), std::pair(true, false));
+  EXPECT_EQ(used("", {embedding}), std::pair(true, false));
+  EXPECT_EQ(used(R"(, "tie_word_embeddings": false)", {embedding}), std::pair(true, true));
+  // Tied, but stored under the head's name.
+  EXPECT_EQ(used(tied, {head}), std::pair(false, true));
 }
 
 }  // namespace

@@ -114,7 +114,7 @@ class ShapedBackend {
   ShapedBackend(const Shape& shape, DType dtype, Runs runs, std::uint32_t threads,
                 std::uint32_t block_size = 16, Quantization quantization = Quantization::kNone)
       : spec_(SpecOf(shape)), quantization_(quantization) {
-    BuiltProgram built = BuildProgram(spec_, *MakePartition(spec_, 0, 1));
+    BuiltProgram built = ProgramOf(shape);
     LoadedWeights weights = RandomWeights(built.weights, dtype);
     auto made =
         Make(runs, std::move(built.program), std::move(weights), dtype, threads, block_size);
@@ -418,7 +418,7 @@ TEST(CpuBackend, SaysWhatItCannotRun) {
     EXPECT_THAT(Message(CheckCpuBackend(empty, {DType::kBFloat16}, 15)), HasSubstr("15"));
   }
   Program program;
-  program.body.push_back({.kind = OpKind::kGatedActivation});
+  program.body.push_back(GatedActivationOp{});
   const absl::Status status = CheckCpuBackend(program, {DType::kFloat32}, 16);
   EXPECT_TRUE(absl::IsUnimplemented(status));
   EXPECT_THAT(Message(status), HasSubstr("'gated activation'"));

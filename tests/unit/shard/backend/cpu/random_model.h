@@ -1,6 +1,8 @@
 // A decoder of any shape with random weights, without files: what odd sizes are tested with.
 #pragma once
 
+#include <gtest/gtest.h>
+
 #include <algorithm>
 #include <cstdint>
 #include <cstring>
@@ -9,9 +11,9 @@
 #include <utility>
 #include <vector>
 
+#include "shard/model/decoder_builder.h"
 #include "shard/model/model_spec.h"
-#include "shard/model/partition.h"
-#include "shard/model/program_builder.h"
+#include "shard/model/rank_share.h"
 #include "shard/weights/loader.h"
 
 namespace penstock::shard {
@@ -27,25 +29,39 @@ struct Shape {
 };
 inline void PrintTo(const Shape& shape, std::ostream* out) { *out << shape.name; }
 
-inline ModelSpec SpecOf(const Shape& shape) {
-  ModelSpec spec;
-  spec.hidden = shape.hidden;
-  spec.layers = shape.layers;
-  spec.heads = shape.heads;
-  spec.kv_heads = shape.kv_heads;
-  spec.head_dim = shape.head_dim;
-  spec.intermediate = shape.intermediate;
-  spec.vocabulary = shape.vocabulary;
-  spec.max_position = 4096;
-  spec.qkv_bias = shape.qkv_bias;
-  spec.qk_norm = shape.qk_norm;
+// The config.json of such a model.
+inline std::string ConfigOf(const Shape& shape) {
+  const auto number = [](const char* key, std::uint64_t value) {
+    return std::string(", \"") + key + "\": " + std::to_string(value);
+  };
+  std::string windows;
   for (std::uint32_t i = 0; i < shape.layers; ++i) {
-    spec.windows.push_back(i % 2 == 0 ? shape.window : 0);
+    const bool sliding = i % 2 == 0 && shape.window > 0;
+    windows += std::string(i > 0 ? ", " : "") + (sliding ? "\"sliding" : "\"full") + "_attention\"";
   }
-  spec.prefix = "model.";
-  spec.embedding_tensor = "model.embed_tokens.weight";
-  spec.head_tensor = shape.tied ? spec.embedding_tensor : "lm_head.weight";
-  return spec;
+  return std::string("{\"model_type\": \"") + (shape.qk_norm ? "qwen3" : "llama") + "\"" +
+         number("hidden_size", shape.hidden) + number("num_hidden_layers", shape.layers) +
+         number("num_attention_heads", shape.heads) +
+         number("num_key_value_heads", shape.kv_heads) + number("head_dim", shape.head_dim) +
+         number("intermediate_size", shape.intermediate) + number("vocab_size", shape.vocabulary) +
+         number("max_position_embeddings", 4096) +
+         number("sliding_window", std::max(1u, shape.window)) +
+         ", \"use_sliding_window\": true, \"layer_types\": [" + windows +
+         "], \"tie_word_embeddings\": " + (shape.tied ? "true" : "false") + "}";
+}
+
+inline ModelSpec SpecOf(const Shape& shape) {
+  auto spec = ReadModelSpec(ConfigOf(shape), "");
+  EXPECT_TRUE(spec.ok()) << spec.status();
+  return spec.ok() ? *spec : ModelSpec();
+}
+
+// The program of rank 0 of `world`.
+inline BuiltProgram ProgramOf(const Shape& shape, std::uint32_t world = 1) {
+  const ModelSpec spec = SpecOf(shape);
+  return BuildProgram(spec, *MakeRankShare(spec, 0, world), [&shape](std::string_view name) {
+    return !name.ends_with(".bias") || (shape.qkv_bias && name.ends_with("q_proj.bias"));
+  });
 }
 
 // Value of a stored tensor's element: the same for every rank.

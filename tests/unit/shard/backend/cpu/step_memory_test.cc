@@ -34,7 +34,7 @@ TEST(StepMemory, IsThereBeforeTheFirstStep) {
                        .head_dim = 64,
                        .intermediate = 1024,
                        .vocabulary = 20'000};
-  BuiltProgram built = BuildProgram(SpecOf(shape), *MakePartition(SpecOf(shape), 0, 1));
+  BuiltProgram built = ProgramOf(shape);
   CpuOptions options{.program = built.program,
                      .weights = RandomWeights(built.weights, DType::kBFloat16),
                      .dtype = DType::kBFloat16};

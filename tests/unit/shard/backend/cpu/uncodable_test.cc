@@ -40,9 +40,7 @@ constexpr Shape kOdd = {.name = "odd",
                         .head_dim = 18,
                         .intermediate = 38};
 
-BuiltProgram BuiltOf(const Shape& shape) {
-  return BuildProgram(SpecOf(shape), *MakePartition(SpecOf(shape), 0, 1));
-}
+BuiltProgram BuiltOf(const Shape& shape) { return ProgramOf(shape); }
 
 class Uncodable : public testing::Test {
  protected:
@@ -84,10 +82,11 @@ class Uncodable : public testing::Test {
   static void ExpectGiven(const WeightStore& store, const BuiltProgram& built,
                           const LoadedWeights& weights) {
     for (const Op& op : built.program.body) {
-      if (op.kind != OpKind::kLinear) continue;
-      const PackedMatrix& matrix = store.Matrix(op.weight);
+      const auto* linear = std::get_if<LinearOp>(&op);
+      if (linear == nullptr) continue;
+      const PackedMatrix& matrix = store.Matrix(linear->weight);
       EXPECT_EQ(matrix.storage(), Storage::kPlain);
-      const TensorView& view = weights.views[static_cast<std::size_t>(op.weight)];
+      const TensorView& view = weights.views[static_cast<std::size_t>(linear->weight)];
       std::vector<float> row(matrix.inner());
       matrix.UnpackRow(1, row.data());
       for (std::size_t k = 0; k < row.size(); ++k) {

@@ -63,8 +63,9 @@ class PackedWeights : public testing::Test {
     made.row.resize(kShape.hidden);
     store->EmbeddingRow(0, 3, made.row.data());
     for (const Op& op : built_.program.body) {
-      if (op.kind != OpKind::kLinear) continue;
-      const PackedMatrix& matrix = store->Matrix(op.weight);
+      const auto* linear = std::get_if<LinearOp>(&op);
+      if (linear == nullptr) continue;
+      const PackedMatrix& matrix = store->Matrix(linear->weight);
       made.matrices.emplace_back(matrix.data(), matrix.data() + matrix.Bytes());
     }
     return made;
@@ -80,7 +81,7 @@ class PackedWeights : public testing::Test {
   }
 
   TempFolder folder_;
-  const BuiltProgram built_ = BuildProgram(SpecOf(kShape), *MakePartition(SpecOf(kShape), 0, 1));
+  const BuiltProgram built_ = ProgramOf(kShape);
   const LoadedWeights weights_ = RandomWeights(built_.weights, DType::kBFloat16);
 };
 
@@ -273,7 +274,7 @@ void ExpectThePlannedMemory(bool tied, DType dtype, Storage storage) {
                        .intermediate = 512,
                        .vocabulary = 4096,
                        .tied = tied};
-  const BuiltProgram built = BuildProgram(SpecOf(shape), *MakePartition(SpecOf(shape), 0, 1));
+  const BuiltProgram built = ProgramOf(shape);
   const LoadedWeights weights = RandomWeights(built.weights, dtype);
   const LoadedSource source(weights.views);
   WeightStore::Options options;

@@ -1,4 +1,4 @@
-// Which part of the model a tensor-parallel rank holds.
+// Which part of a model a tensor-parallel rank holds.
 #pragma once
 
 #include <absl/status/statusor.h>
@@ -9,13 +9,13 @@
 
 namespace penstock::shard {
 
-struct Partition {
+struct RankShare {
   std::uint32_t rank = 0;
   std::uint32_t world = 1;
   std::uint32_t first_head = 0;
   std::uint32_t heads = 0;
-  std::uint32_t first_kv_head =
-      0;  // with world > kv_heads, world / kv_heads ranks hold the same one
+  // If world > kv_heads of the model, world / kv_heads ranks hold the same K/V head.
+  std::uint32_t first_kv_head = 0;
   std::uint32_t kv_heads = 0;
   std::uint32_t first_intermediate = 0;
   std::uint32_t intermediate = 0;
@@ -24,8 +24,9 @@ struct Partition {
   std::uint32_t vocabulary_padded = 0;  // the same on every rank; padding rows are zero
 };
 
-// The error of CheckWorldSize (common/world_size.h); InvalidArgument for a rank beyond the world.
-absl::StatusOr<Partition> MakePartition(const ModelSpec& spec, std::uint32_t rank,
+// Returns the error of CheckWorldSize (common/world_size.h), or InvalidArgument for a rank that is
+// not below the world size.
+absl::StatusOr<RankShare> MakeRankShare(const ModelSpec& spec, std::uint32_t rank,
                                         std::uint32_t world);
 
 }  // namespace penstock::shard

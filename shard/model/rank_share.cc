@@ -1,4 +1,4 @@
-#include "shard/model/partition.h"
+#include "shard/model/rank_share.h"
 
 #include <algorithm>
 
@@ -7,13 +7,13 @@
 
 namespace penstock::shard {
 
-absl::StatusOr<Partition> MakePartition(const ModelSpec& spec, std::uint32_t rank,
+absl::StatusOr<RankShare> MakeRankShare(const ModelSpec& spec, std::uint32_t rank,
                                         std::uint32_t world) {
   if (world == 0 || rank >= world) {
     return BadValue("rank", std::to_string(rank), "below the world size " + std::to_string(world));
   }
   PENSTOCK_RETURN_IF_ERROR(CheckWorldSize(world, {spec.heads, spec.kv_heads, spec.intermediate}));
-  Partition part;
+  RankShare part;
   part.rank = rank;
   part.world = world;
   part.heads = spec.heads / world;

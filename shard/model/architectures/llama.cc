@@ -1,0 +1,50 @@
+// Llama (arXiv:2302.13971), and Mistral (arXiv:2310.06825): Llama with a window in each layer.
+#include "common/status.h"
+#include "shard/model/config_keys.h"
+#include "shard/model/decoder_builder.h"
+
+namespace penstock::shard {
+namespace {
+
+void BuildLlama(DecoderBuilder& b) {
+  b.Prefix("model.", "norm.weight");
+  b.Embedding("embed_tokens.weight", "lm_head.weight");
+  b.Layers("layers", [&b](std::uint32_t layer) {
+    // x = x + attention(norm(x))
+    b.RmsNorm("input_layernorm");
+    b.Qkv("self_attn.q_proj", "self_attn.k_proj", "self_attn.v_proj");
+    b.Rope();
+    b.Attention(b.spec().windows[layer]);
+    b.AttentionOutput("self_attn.o_proj");
+    b.AddToResidual();
+    // x = x + down(silu(gate(norm(x))) * up(norm(x)))
+    b.RmsNorm("post_attention_layernorm");
+    b.GatedMlp("mlp.gate_proj", "mlp.up_proj", "mlp.down_proj");
+    b.AddToResidual();
+  });
+  b.RmsNorm("norm");
+  b.Head();
+}
+
+absl::Status ReadDecoder(const ConfigReader& config, const SizeDefaults& defaults,
+                         std::uint32_t default_window, ModelSpec& spec) {
+  spec.build = BuildLlama;
+  PENSTOCK_RETURN_IF_ERROR(RequireSilu(config));
+  PENSTOCK_RETURN_IF_ERROR(ReadSizes(config, defaults, spec));
+  PENSTOCK_RETURN_IF_ERROR(ReadNormEps(config, "rms_norm_eps", 1e-6, spec));
+  PENSTOCK_RETURN_IF_ERROR(ReadPositions(config, spec));
+  PENSTOCK_ASSIGN_OR_RETURN(const std::uint32_t window, ReadSlidingWindow(config, default_window));
+  return ReadWindows(config, window, 0, spec);
+}
+
+}  // namespace
+
+absl::Status ReadLlama(const ConfigReader& config, ModelSpec& spec) {
+  return ReadDecoder(config, {}, 0, spec);
+}
+
+absl::Status ReadMistral(const ConfigReader& config, ModelSpec& spec) {
+  return ReadDecoder(config, {.kv_heads = 8}, 4096, spec);
+}
+
+}  // namespace penstock::shard

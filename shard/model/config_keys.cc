@@ -1,0 +1,98 @@
+#include "shard/model/config_keys.h"
+
+#include <string>
+
+#include "common/status.h"
+#include "shard/model/rope_config.h"
+
+namespace penstock::shard {
+namespace {
+
+constexpr std::uint32_t kMaxHidden = 1u << 20;
+constexpr std::uint32_t kMaxLayers = 4096;
+constexpr std::uint32_t kMaxHeads = 1u << 14;
+constexpr std::uint32_t kMaxHeadDim = 4096;
+constexpr std::uint32_t kMaxIntermediate = 1u << 24;
+constexpr std::uint32_t kMaxVocabulary = 1u << 24;
+constexpr std::uint32_t kMaxPosition = 2147483647u;
+
+absl::Status ReadHeads(const ConfigReader& config, const SizeDefaults& defaults, ModelSpec& spec) {
+  PENSTOCK_ASSIGN_OR_RETURN(spec.heads, config.Integer("num_attention_heads", 1, kMaxHeads));
+  const std::uint32_t kv_heads = defaults.kv_heads == 0 ? spec.heads : defaults.kv_heads;
+  PENSTOCK_ASSIGN_OR_RETURN(spec.kv_heads,
+                            config.IntegerOr("num_key_value_heads", kv_heads, 1, spec.heads));
+  if (spec.kv_heads > spec.heads || spec.heads % spec.kv_heads != 0) {
+    return config.Bad("num_key_value_heads",
+                      "a divisor of `num_attention_heads` " + std::to_string(spec.heads));
+  }
+  if (!config.Has("head_dim") && defaults.head_dim == 0 && spec.hidden % spec.heads != 0) {
+    return config.Bad("num_attention_heads",
+                      "a divisor of `hidden_size` " + std::to_string(spec.hidden));
+  }
+  const std::uint32_t head_dim =
+      defaults.head_dim != 0 ? defaults.head_dim : spec.hidden / spec.heads;
+  PENSTOCK_ASSIGN_OR_RETURN(spec.head_dim, config.IntegerOr("head_dim", head_dim, 2, kMaxHeadDim));
+  if (spec.head_dim >= 2 && spec.head_dim % 2 == 0) return absl::OkStatus();
+  return config.Bad("head_dim", "even (hidden_size / num_attention_heads gives " +
+                                    std::to_string(head_dim) + ")");
+}
+
+}  // namespace
+
+absl::Status ReadSizes(const ConfigReader& config, const SizeDefaults& defaults, ModelSpec& spec) {
+  PENSTOCK_ASSIGN_OR_RETURN(spec.hidden, config.Integer("hidden_size", 1, kMaxHidden));
+  PENSTOCK_ASSIGN_OR_RETURN(spec.layers, config.Integer("num_hidden_layers", 1, kMaxLayers));
+  PENSTOCK_RETURN_IF_ERROR(ReadHeads(config, defaults, spec));
+  PENSTOCK_ASSIGN_OR_RETURN(spec.intermediate,
+                            config.Integer("intermediate_size", 1, kMaxIntermediate));
+  PENSTOCK_ASSIGN_OR_RETURN(spec.vocabulary, config.Integer("vocab_size", 1, kMaxVocabulary));
+  return absl::OkStatus();
+}
+
+absl::Status ReadNormEps(const ConfigReader& config, std::string_view key, double absent,
+                         ModelSpec& spec) {
+  PENSTOCK_ASSIGN_OR_RETURN(const double eps, config.NumberOr(key, absent, 0.0, 1.0));
+  spec.norm_eps = static_cast<float>(eps);
+  return absl::OkStatus();
+}
+
+absl::Status ReadPositions(const ConfigReader& config, ModelSpec& spec) {
+  PENSTOCK_ASSIGN_OR_RETURN(spec.max_position,
+                            config.Integer("max_position_embeddings", 1, kMaxPosition));
+  return ReadRope(config, spec);
+}
+
+absl::Status RequireSilu(const ConfigReader& config) {
+  const char* key = "hidden_act";
+  PENSTOCK_ASSIGN_OR_RETURN(const std::string activation, config.StringOr(key, "silu"));
+  if (activation == "silu" || activation == "swish") return absl::OkStatus();
+  return config.Bad(key, "silu");
+}
+
+absl::Status ReadWindows(const ConfigReader& config, std::uint32_t window,
+                         std::uint32_t first_layer, ModelSpec& spec) {
+  PENSTOCK_ASSIGN_OR_RETURN(const auto types, config.StringsOr("layer_types"));
+  if (types.empty()) {
+    for (std::uint32_t i = 0; i < spec.layers; ++i) {
+      spec.windows.push_back(i >= first_layer ? window : 0);
+    }
+    return absl::OkStatus();
+  }
+  if (types.size() != spec.layers) {
+    return config.Bad("layer_types", "a list of " + std::to_string(spec.layers) + " names");
+  }
+  for (const std::string& type : types) {
+    if (type != "full_attention" && type != "sliding_attention") {
+      return config.Bad("layer_types", "full_attention or sliding_attention for each layer");
+    }
+    spec.windows.push_back(type == "sliding_attention" ? window : 0);
+  }
+  return absl::OkStatus();
+}
+
+absl::StatusOr<std::uint32_t> ReadSlidingWindow(const ConfigReader& config, std::uint32_t absent) {
+  if (config.IsNull("sliding_window")) return 0u;
+  return config.IntegerOr("sliding_window", absent, 1, kMaxPosition);
+}
+
+}  // namespace penstock::shard
