@@ -5,6 +5,7 @@
 #include "scheduler/admission/guaranteed_admission.h"
 #include "scheduler/admission/optimistic_admission.h"
 #include "scheduler/kv/block_table.h"
+#include "scheduler/step/padded_layout.h"
 #include "scheduler/step/step_composer.h"
 
 namespace penstock::scheduler {
@@ -50,7 +51,9 @@ std::uint64_t AdmissionPolicy::WorstCaseTokens(const Arrival& arrival) {
 
 std::uint32_t AdmissionPolicy::BlocksToReserve(const Work& work) const {
   const std::uint64_t prompt = work.request.prompt.size() + work.generated.size();
-  return BlocksFor(capacity_.cells > 0 ? prompt : TokensToReserve(work), capacity_.block_size);
+  const std::uint64_t positions =
+      PaddedLayout::PositionsInBlocks(capacity_, prompt, TokensToReserve(work));
+  return BlocksFor(positions, capacity_.block_size);
 }
 
 std::optional<Refusal> AdmissionPolicy::WhyNeverFits(const Arrival& arrival) const {
@@ -67,7 +70,7 @@ std::optional<Refusal> AdmissionPolicy::WhyNeverFits(const Arrival& arrival) con
                    "a KV cache of " + std::to_string(capacity_.blocks) + " blocks of " +
                        std::to_string(capacity_.block_size) + " tokens");
   }
-  if (capacity_.cells > 0 && tokens > capacity_.cells) {
+  if (!PaddedLayout::RowsHold(capacity_, tokens)) {
     return TooLong(arrival, capacity_.cells,
                    "a row store of " + std::to_string(capacity_.cells) + " cells");
   }
@@ -101,12 +104,12 @@ std::optional<Shortage> AdmissionPolicy::Check(const Work& work, const GroupStat
     return Shortage{Budget::kTotalTokens, tokens,
                     config_.max_batch_total_tokens - state.reserved_tokens};
   }
-  if (capacity_.cells > 0 && state.cells_needed > capacity_.cells) {
-    return Shortage{Budget::kCells, state.cells_needed, capacity_.cells};
+  if (!PaddedLayout::RowsHold(capacity_, state.padded_positions)) {
+    return Shortage{Budget::kCells, state.padded_positions, capacity_.cells};
   }
   const std::uint32_t blocks = BlocksToReserve(work) - state.blocks_shared;
-  if (std::uint64_t{blocks} + state.blocks_kept_free > state.blocks_available) {
-    return Shortage{Budget::kBlocks, std::uint64_t{blocks} + state.blocks_kept_free,
+  if (std::uint64_t{blocks} + state.headroom > state.blocks_available) {
+    return Shortage{Budget::kBlocks, std::uint64_t{blocks} + state.headroom,
                     state.blocks_available};
   }
   return std::nullopt;

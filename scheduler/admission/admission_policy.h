@@ -30,12 +30,12 @@ struct GroupState {
   std::uint32_t running = 0;          // admitted, not ended
   std::uint32_t decode_rows = 0;      // of a step in which all of them decode, without drafts
   std::uint64_t reserved_tokens = 0;  // of all running
-  // What the running may grow, beyond their own reservations, until a plan made now has its result.
-  std::uint32_t blocks_kept_free = 0;
+  // KV headroom: blocks that the running sequences may need beyond their reservations.
+  std::uint32_t headroom = 0;
   // Of the request's blocks, those that running sequences hold already: they cost nothing.
   std::uint32_t blocks_shared = 0;
-  // Padded KV layout: CellBound of all running rows and the request's.
-  std::uint64_t cells_needed = 0;
+  // Padded KV layout: positions of all rows and the request's, at their greatest lengths.
+  std::uint64_t padded_positions = 0;
 };
 
 class AdmissionPolicy {

@@ -28,7 +28,7 @@ class StaticBatch {
 
   void BeginStep(std::uint32_t running) { open_ = running == 0; }
   void EndStep() { open_ = false; }
-  void Joined(const Work& work) { member_ = LengthsOf(work); }
+  void Add(const Work& work) { member_ = LengthsOf(work); }
 
   // Why the request may not join now; `running` members have not ended.
   std::optional<Shortage> Check(const Work& work, std::uint32_t running) const;

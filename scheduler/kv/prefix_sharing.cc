@@ -32,15 +32,14 @@ PrefixMatch PrefixSharing::Match(const Work& work, StepId reader) const {
   return table_.cache().Match(work.request.tenant, Shareable(work), reader);
 }
 
-std::optional<PrefixSharing::Join> PrefixSharing::WhatToAwait(const Work& work,
-                                                              StepId reader) const {
+std::optional<AwaitedPrefix> PrefixSharing::WhatToAwait(const Work& work, StepId reader) const {
   if (!table_.cache().sharing() || NeedsEveryRow(work)) return std::nullopt;
   const std::span<const TokenId> tokens = Shareable(work);
   const PrefixMatch match = table_.cache().Match(work.request.tenant, tokens, reader);
   const std::uint32_t matched = match.blocks + match.planned;
   const std::uint32_t block_size = table_.cache().block_size();
 
-  std::optional<Join> best;
+  std::optional<AwaitedPrefix> best;
   for (const auto& [id, sequence] : table_.all()) {
     // Those that stand where the match ends: they computed its last block or go on from it.
     if (sequence.retiring || sequence.blocks.entered() < matched) continue;
@@ -52,7 +51,7 @@ std::optional<PrefixSharing::Join> PrefixSharing::WhatToAwait(const Work& work,
       shared = CommonBlocks(sequence.request.prompt, tokens, block_size);
     }
     if (shared == match.blocks || (best && best->shared >= shared * block_size)) continue;
-    best = Join{sequence.request.request, shared * block_size, match.blocks * block_size};
+    best = AwaitedPrefix{sequence.request.request, shared * block_size, match.blocks * block_size};
   }
   return best;
 }

@@ -27,6 +27,13 @@
 
 namespace penstock::scheduler {
 
+// A prefix that a running sequence is about to compute for a request, too.
+struct AwaitedPrefix {
+  RequestId owner;            // of the sequence
+  std::uint32_t shared = 0;   // leading tokens that both need
+  std::uint32_t present = 0;  // of these, tokens that the step being made can read
+};
+
 class PrefixSharing {
  public:
   explicit PrefixSharing(SequenceTable& table) : table_(table) {}
@@ -35,13 +42,8 @@ class PrefixSharing {
   // be computed to know what follows. Nothing for requests that need every row of their prompt.
   PrefixMatch Match(const Work& work, StepId reader) const;
 
-  struct Join {
-    RequestId owner;            // computes them
-    std::uint32_t shared = 0;   // leading tokens that step `reader` or later ones compute for both
-    std::uint32_t present = 0;  // of these, readable by `reader`
-  };
   // Whom the request should wait for instead of being admitted by step `reader`.
-  std::optional<Join> WhatToAwait(const Work& work, StepId reader) const;
+  std::optional<AwaitedPrefix> WhatToAwait(const Work& work, StepId reader) const;
 
   // Full blocks of the sequence up to its known length enter the index, computed by `step`.
   void Enter(Sequence& sequence, StepId step);

@@ -17,7 +17,7 @@ WaitingRequest& RequestQueue::Take(Work work) {
   free_.pop_back();
   static_cast<Work&>(place) = std::move(work);
   place.deferred = {};
-  place.behind.reset();
+  place.waits_for.reset();
   place.overtaken = 0;
   PENSTOCK_CHECK(by_request_.emplace(place.request.request, &place).second, "a request waits once");
   return place;
@@ -50,7 +50,7 @@ WaitingRequest* RequestQueue::Front(GroupId group) {
   return OldestIsDue() ? oldest_ : order_->Next(group);
 }
 
-WaitingRequest* RequestQueue::Ahead(const WaitingRequest& request, GroupId group) {
+WaitingRequest* RequestQueue::Before(const WaitingRequest& request, GroupId group) {
   WaitingRequest* front = Front(group);
   if (front == &request) return nullptr;
   if (request.restart()) {
@@ -60,7 +60,7 @@ WaitingRequest* RequestQueue::Ahead(const WaitingRequest& request, GroupId group
   return before != nullptr ? before : front;
 }
 
-WaitingRequest* RequestQueue::Behind(const WaitingRequest& request) {
+WaitingRequest* RequestQueue::After(const WaitingRequest& request) {
   if (!request.restart()) return order_->After(request);
   const auto it = std::find(restarts_.begin(), restarts_.end(), &request);
   return it == restarts_.begin() ? nullptr : *std::prev(it);

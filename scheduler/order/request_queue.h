@@ -43,9 +43,9 @@ class RequestQueue {
   // Who goes next on this group; null when nobody waits.
   WaitingRequest* Front(GroupId group);
   // Who must go before it; null when it is the front.
-  WaitingRequest* Ahead(const WaitingRequest& request, GroupId group);
+  WaitingRequest* Before(const WaitingRequest& request, GroupId group);
   // Who waits directly behind it, where the order knows; else null.
-  WaitingRequest* Behind(const WaitingRequest& request);
+  WaitingRequest* After(const WaitingRequest& request);
   // Null when it does not wait here.
   WaitingRequest* Find(RequestId request);
 

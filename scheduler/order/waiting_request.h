@@ -38,7 +38,7 @@ struct WaitingRequest : Work {
 
   // The last recorded reason, so that it is recorded once.
   Shortage deferred;
-  std::optional<RequestId> behind;
+  std::optional<RequestId> waits_for;
 
   // The queue's own: requests that never ran, in order of arrival. `overtaken` is how much more
   // often the request was overtaken than the next younger one; sums towards the younger end give

@@ -62,6 +62,10 @@ class SequenceTable {
   }
   std::uint32_t retiring() const;
   std::uint64_t reserved_tokens() const { return reserved_tokens_; }
+  // Of a step in which all running sequences decode without drafts.
+  std::uint32_t DecodeRows() const {
+    return running() - contrastive_.sequences + contrastive_.candidates;
+  }
   // Of the running: those with contrastive search, and the candidates of all of them.
   struct Contrastive {
     std::uint32_t sequences = 0;

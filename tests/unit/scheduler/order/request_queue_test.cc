@@ -77,11 +77,11 @@ TEST(RequestQueue, EverybodyKnowsWhoIsAheadAndBehind) {
   WaitingRequest& low = queue.Push(Request(1, 1));
   WaitingRequest& high = queue.Push(Request(2, 3));
   WaitingRequest& middle = queue.Push(Request(3, 2));
-  EXPECT_EQ(queue.Ahead(high, kGroup), nullptr);
-  EXPECT_EQ(queue.Ahead(middle, kGroup), &high);
-  EXPECT_EQ(queue.Ahead(low, kGroup), &middle);
-  EXPECT_EQ(queue.Behind(high), &middle);
-  EXPECT_EQ(queue.Behind(low), nullptr);
+  EXPECT_EQ(queue.Before(high, kGroup), nullptr);
+  EXPECT_EQ(queue.Before(middle, kGroup), &high);
+  EXPECT_EQ(queue.Before(low, kGroup), &middle);
+  EXPECT_EQ(queue.After(high), &middle);
+  EXPECT_EQ(queue.After(low), nullptr);
 }
 
 TEST(RequestQueue, PreemptedRequestsGoFirstOldestArrivalAhead) {
@@ -95,8 +95,8 @@ TEST(RequestQueue, PreemptedRequestsGoFirstOldestArrivalAhead) {
   WaitingRequest& later = queue.PushRestart(std::move(second));
   WaitingRequest& earlier = queue.PushRestart(std::move(first));
   EXPECT_TRUE(queue.full()) << "preempted requests take nobody's place";
-  EXPECT_EQ(queue.Ahead(later, kGroup), &earlier);
-  EXPECT_EQ(queue.Behind(earlier), &later);
+  EXPECT_EQ(queue.Before(later, kGroup), &earlier);
+  EXPECT_EQ(queue.After(earlier), &later);
   EXPECT_THAT(earlier.generated, ElementsAre(7, 8));
   EXPECT_THAT(AdmitAll(queue), ElementsAre(1, 2, 3, 4));
 }

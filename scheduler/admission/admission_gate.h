@@ -10,12 +10,12 @@
 
 namespace penstock::scheduler {
 
-class JoinGate {
+class AdmissionGate {
  public:
-  explicit JoinGate(const Config& config) : config_(config) {}
+  explicit AdmissionGate(const Config& config) : config_(config) {}
 
   // Fewest newcomers that may join `running` requests in the next step; 0 and 1 hold nobody up.
-  std::uint32_t Least(std::uint32_t running) const {
+  std::uint32_t MinNewcomers(std::uint32_t running) const {
     const bool applies =
         config_.prefill == Prefill::kWhole && config_.batching == Batching::kContinuous;
     if (!applies || waited_ >= config_.max_waiting_tokens) return 0;
@@ -25,7 +25,7 @@ class JoinGate {
 
   // A plan was made; `joined`: somebody was admitted into it. TGI counts the step of the newcomers'
   // prefill, too.
-  void StepMade(bool joined) { waited_ = joined ? 1 : waited_ + 1; }
+  void OnStep(bool joined) { waited_ = joined ? 1 : waited_ + 1; }
 
  private:
   const Config config_;

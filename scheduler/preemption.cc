@@ -1,0 +1,154 @@
+#include "scheduler/preemption.h"
+
+#include <algorithm>
+#include <tuple>
+#include <utility>
+
+#include "scheduler/admission/optimistic_admission.h"
+#include "scheduler/check.h"
+#include "scheduler/decide.h"
+#include "scheduler/kv/block_table.h"
+#include "scheduler/step/padded_layout.h"
+
+namespace penstock::scheduler {
+
+Preemption::Preemption(const Config& config, const GroupUp& up, const AdmissionPolicy& admission,
+                       SequenceTable& table, Retirement& retirement)
+    : config_(config),
+      group_(up.group),
+      block_size_(up.capacity.block_size),
+      decodes_use_blocks_(!PaddedLayout::StoresRows(up.capacity)),
+      admission_(admission),
+      table_(table),
+      retirement_(retirement) {}
+
+// What `positions` and `tokens` exceed the sequence's reservation by.
+Deficit Preemption::DeficitOf(const Sequence& sequence, std::uint64_t positions,
+                              std::uint64_t tokens) const {
+  const std::uint64_t held = sequence.blocks.blocks().size() + sequence.blocks.reserved();
+  Deficit deficit;
+  // Most sequences have none, and this runs twice for every row of a step: it avoids the division.
+  const bool enough = !decodes_use_blocks_ || positions <= held * block_size_;
+  deficit.blocks = enough ? 0 : BlocksFor(positions, block_size_) - held;
+  deficit.tokens = tokens - std::min(tokens, sequence.reserved_tokens);
+  return deficit;
+}
+
+Deficit Preemption::DecodeDeficit(const Sequence& sequence) const {
+  const std::uint32_t rows = sequence.NextDecodeRows(max_rows_);
+  if (rows == 0) return {};
+  const std::uint64_t positions = sequence.PositionsAfter(sequence.TokensOfDecode(rows));
+  return DeficitOf(sequence, positions, positions + sequence.Unwritten());
+}
+
+void Preemption::BeginStep(std::uint32_t max_rows, StepId step, Time now, Outputs& out) {
+  step_ = step;
+  max_rows_ = max_rows;
+  deficit_ = {};
+  waiting_ = false;
+  if (config_.admission == Admission::kGuaranteed) return;
+  std::optional<RequestId> beneficiary;
+  for (const auto& [id, sequence] : table_.all()) {
+    const Deficit deficit = DecodeDeficit(sequence);
+    if (!beneficiary && !deficit.none()) beneficiary = sequence.request.request;
+    deficit_ += deficit;
+  }
+  while (!Covered(deficit_, true)) {
+    Sequence* victim = ChooseVictim();
+    PENSTOCK_CHECK(victim != nullptr, "the worst cases of what cannot be preempted fit the pool");
+    const Deficit of_victim = DecodeDeficit(*victim);
+    Preempt(*victim, beneficiary, now, out);
+    deficit_ -= of_victim;
+  }
+}
+
+// Whether the deficit can be covered now or, `with_retiring`, when all results in flight are here.
+bool Preemption::Covered(const Deficit& deficit, bool with_retiring) const {
+  const BlockPool& pool = table_.pool();
+  const std::uint64_t blocks =
+      std::uint64_t{pool.available()} + (with_retiring ? pool.retiring() : 0);
+  if (deficit.blocks > blocks) return false;
+  const std::uint64_t limit = config_.max_batch_total_tokens;
+  return limit == 0 || deficit.tokens == 0 || table_.reserved_tokens() + deficit.tokens <= limit;
+}
+
+// The lowest priority (under Order::kPriority), then the latest arrival.
+Sequence* Preemption::ChooseVictim() {
+  const auto rank = [this](const Sequence& sequence) {
+    const std::int64_t priority = config_.order == Order::kPriority ? sequence.request.priority : 0;
+    return std::make_tuple(-priority, sequence.number);
+  };
+  Sequence* victim = nullptr;
+  for (auto& [id, sequence] : table_.all()) {
+    if (sequence.retiring || !admission_.MayBePreempted(sequence)) continue;
+    if (victim == nullptr || rank(sequence) > rank(*victim)) victim = &sequence;
+  }
+  return victim;
+}
+
+void Preemption::Preempt(Sequence& victim, std::optional<RequestId> beneficiary, Time now,
+                         Outputs& out) {
+  const BlockPool& pool = table_.pool();
+  const bool blocks = deficit_.blocks > pool.available();
+  Decision& decision = Decide(group_, victim, DecisionKind::kPreempted, now, out);
+  decision.short_of = blocks ? Budget::kBlocks : Budget::kTotalTokens;
+  decision.needed = blocks ? deficit_.blocks : deficit_.tokens;
+  decision.available =
+      blocks ? pool.available() : config_.max_batch_total_tokens - table_.reserved_tokens();
+  if (beneficiary != victim.request.request) decision.behind = beneficiary;
+  decision.step = step_;
+  table_.Preempt(victim);
+  PENSTOCK_CHECK(victim.preemptions <= OptimisticAdmission::kMaxPreemptions,
+                 "at most 3 preemptions");
+  retirement_.ReclaimIfUnreferenced(victim, now, out);
+}
+
+bool Preemption::Reserve(Sequence& sequence, Time now, Outputs& out) {
+  if (deficit_.none()) return true;  // as in most steps
+  const Deficit deficit = DecodeDeficit(sequence);
+  if (deficit.none()) return true;
+  if (waiting_ || !Covered(deficit, false)) {
+    waiting_ = true;
+    Defer(sequence, deficit, now, out);
+    return false;
+  }
+  sequence.waits_for_memory = false;
+  const Deficit extension = Extension(sequence, deficit);
+  Deficit all = deficit_;
+  all -= deficit;
+  all += extension;
+  const Deficit& granted = Covered(all, false) ? extension : deficit;
+  deficit_ -= deficit;
+  table_.Extend(sequence, static_cast<std::uint32_t>(granted.blocks), granted.tokens);
+  return true;
+}
+
+// What the sequence is expected to need now, at least its deficit.
+Deficit Preemption::Extension(const Sequence& sequence, const Deficit& deficit) const {
+  const std::uint64_t tokens = admission_.TokensToReserve(sequence);
+  const Deficit expected = DeficitOf(sequence, tokens, tokens);
+  return {std::max(expected.blocks, deficit.blocks), std::max(expected.tokens, deficit.tokens)};
+}
+
+void Preemption::Defer(Sequence& sequence, const Deficit& deficit, Time now, Outputs& out) {
+  if (std::exchange(sequence.waits_for_memory, true)) return;  // recorded before
+  Decision& decision = Decide(group_, sequence, DecisionKind::kDeferred, now, out);
+  decision.short_of = deficit.blocks > 0 ? Budget::kBlocks : Budget::kTotalTokens;
+  decision.needed = deficit.blocks > 0 ? deficit.blocks : deficit.tokens;
+  decision.available = deficit.blocks > 0 ? table_.pool().available() : 0;
+}
+
+void Preemption::UpdateHeadroom() {
+  headroom_ = 0;
+  if (config_.admission == Admission::kGuaranteed) return;
+  for (const auto& [id, sequence] : table_.all()) {
+    if (sequence.retiring) continue;
+    const std::uint64_t positions = sequence.PositionsAfter(
+        std::uint64_t{config_.pipeline_depth} * sequence.TokensOfDecode(config_.max_decode_rows));
+    const std::uint64_t most = AdmissionPolicy::WorstCaseTokens(sequence.request);
+    const Deficit deficit = DeficitOf(sequence, std::min(positions, most), 0);
+    headroom_ += static_cast<std::uint32_t>(deficit.blocks);
+  }
+}
+
+}  // namespace penstock::scheduler

@@ -1,0 +1,89 @@
+#include "scheduler/replica_groups.h"
+
+#include <algorithm>
+
+namespace penstock::scheduler {
+
+GroupScheduler* ReplicaGroups::Find(GroupId group) {
+  const auto it = groups_.find(group);
+  return it == groups_.end() ? nullptr : &it->second;
+}
+
+const GroupScheduler* ReplicaGroups::Find(GroupId group) const {
+  const auto it = groups_.find(group);
+  return it == groups_.end() ? nullptr : &it->second;
+}
+
+std::optional<GroupId> ReplicaGroups::First() const {
+  if (groups_.empty()) return std::nullopt;
+  return groups_.begin()->first;
+}
+
+bool ReplicaGroups::AnyIdle() const {
+  return std::ranges::any_of(groups_,
+                             [](const auto& entry) { return entry.second.plans_in_flight() == 0; });
+}
+
+void ReplicaGroups::Up(const GroupUp& up) {
+  groups_.try_emplace(up.group, config_, up, lengths_);
+  placement_.Up(up.group);
+}
+
+std::vector<Work> ReplicaGroups::Lose(GroupId group, const std::string& reason, Time now,
+                                      Outputs& out) {
+  const auto it = groups_.find(group);
+  if (it == groups_.end()) return {};
+  it->second.Lose(reason, now, out);
+  std::vector<Work> preempted = it->second.TakePreempted();
+  groups_.erase(it);
+  placement_.Down(group);
+  return preempted;
+}
+
+std::uint64_t ReplicaGroups::CachedTokens(GroupId group, const Work& work) const {
+  const GroupScheduler* found = Find(group);
+  return found == nullptr ? 0 : found->admission().CachedTokens(work);
+}
+
+std::optional<Refusal> ReplicaGroups::WhyNeverFits(const Arrival& arrival) const {
+  std::optional<Refusal> why;
+  for (const auto& [id, group] : groups_) {
+    why = group.admission().WhyNeverFits(arrival);
+    if (!why) return std::nullopt;
+  }
+  return why;
+}
+
+const GroupOffer& ReplicaGroups::BestFor(const WaitingRequest& request,
+                                         const GroupScheduler& asking, Reach reach) {
+  const bool known = reach != Reach::kOwn && best_for_ == request.number && best_at_ == changes_;
+  if (known) return best_;
+  best_ = *placement_.Choose(OffersFor(request, asking, reach), reach != Reach::kAll);
+  best_for_ = request.number;
+  best_at_ = changes_;
+  return best_;
+}
+
+const std::vector<GroupOffer>& ReplicaGroups::OffersFor(const Work& work,
+                                                        const GroupScheduler& asking, Reach reach) {
+  offers_.clear();
+  if (reach == Reach::kOwn && asking.plans_in_flight() == 0) AddOffer(asking, work);
+  if (!offers_.empty() && !offers_.front().shortage) return offers_;
+  offers_.clear();
+  for (const auto& [id, group] : groups_) AddOffer(group, work);
+  return offers_;
+}
+
+void ReplicaGroups::AddOffer(const GroupScheduler& group, const Work& work) {
+  const GroupAdmission& admission = group.admission();
+  if (admission.WhyNeverFits(work.request)) return;
+  const std::uint64_t tokens = work.request.prompt.size() + work.generated.size();
+  offers_.push_back({group.id(), group.running(), admission.Check(work), group.plans_in_flight(),
+                     tokens - admission.CachedTokens(work)});
+}
+
+void ReplicaGroups::OnAdmitted(const GroupOffer& offer) {
+  placement_.Admitted(offer.group, offer.uncached_tokens);
+}
+
+}  // namespace penstock::scheduler

@@ -1,0 +1,69 @@
+#include "scheduler/step/step_draft.h"
+
+#include <algorithm>
+#include <utility>
+
+namespace penstock::scheduler {
+
+void StepDraft::Begin(StepBudget budget, StepTimeLimit limit) {
+  composer_.Restart(budget, limit);
+  plan_.Clear();
+  requests_.clear();
+  references_.clear();
+  admitted_ = false;
+}
+
+void StepDraft::Start(Sequence& sequence, Outputs& out) {
+  const Arrival& request = sequence.request;
+  const std::uint32_t resumed = sequence.resumed;
+  sequence.started = true;
+  SequenceStart start;
+  start.slot = sequence.slot;
+  start.sequence = sequence.id;
+  start.prompt = request.prompt;
+  start.prompt.insert(start.prompt.end(), sequence.generated.begin(), sequence.generated.end());
+  start.prompt_length = sequence.PromptLength();
+  start.cached_length = sequence.cached_length;
+  start.sample_index_base = resumed;
+  start.sampling = request.sampling;
+  start.logprobs = request.logprobs;
+  start.logprobs.prompt_logprobs = sequence.WantsPromptLogprobs();
+  start.stop_token_ids = request.stop_token_ids;
+  start.ignore_eos = request.ignore_eos;
+  start.min_new_tokens = request.min_new_tokens - std::min(request.min_new_tokens, resumed);
+  start.max_new_tokens = request.max_new_tokens - resumed;
+  start.grammar = request.grammar;
+  start.trace_id = request.trace_id;
+  plan_.starts.push_back(std::move(start));
+  requests_.push_back(request.request);
+  if (std::exchange(sequence.told, true)) return;
+  out.AddEvent(request.request,
+               Started{static_cast<std::uint32_t>(request.prompt.size()), sequence.cached_length});
+}
+
+void StepDraft::Refer(Sequence& sequence, std::uint32_t max_tokens) {
+  sequence.tokens_in_flight += max_tokens;
+  ++sequence.plans_in_flight;
+  sequence.last_plan = step_;
+  references_.push_back({sequence.id, sequence.slot, max_tokens});
+}
+
+void StepDraft::CopyTail(Sequence& sequence, BlockCache& cache) {
+  if (!sequence.copies) return;
+  BlockOp op;
+  op.kind = BlockOp::Kind::kCopy;
+  op.slot = sequence.slot;
+  op.src = *std::exchange(sequence.copies, std::nullopt);
+  op.dst = sequence.blocks.blocks()[sequence.cached_length / cache.block_size()];
+  plan_.block_ops.push_back(op);
+  cache.FinishTail();
+}
+
+void StepDraft::Finish(GroupId group, Epoch epoch, Outputs& out) {
+  plan_.epoch = epoch;
+  plan_.step = step_;
+  out.AddPlan(group, plan_, requests_);
+  step_ = StepId(step_.value() + 1);
+}
+
+}  // namespace penstock::scheduler
