@@ -41,7 +41,7 @@ struct Config {
   // A waiting request is overtaken at most so often, then it goes first; 0 = max_waiting_requests.
   // Under fcfs nobody is overtaken.
   std::uint32_t max_overtakes = 0;
-  // TGI's joining rule, with Prefill::kWhole only (join_gate.h).
+  // TGI's joining rule, with Prefill::kWhole only (admission_gate.h).
   std::uint32_t waiting_served_permille = 300;
   std::uint32_t max_waiting_tokens = 20;
   // How decode batches are split where attention costs padded cells.

@@ -2,7 +2,7 @@
 // group is about to make a step, with what every group has at that moment.
 //
 //   prefix-match  smallest cost: prompt tokens that the group would have to compute, plus a share
-//                 (load_weight) of its backlog. Match alone would send everybody who shares a
+//                 of its backlog. Match alone would send everybody who shares a
 //                 system prompt to one group.
 //   least-loaded  fewest running sequences
 //   round-robin   one after the other

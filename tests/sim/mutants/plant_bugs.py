@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Plants bugs in a copy of scheduler/, for the tests of the simulator's checker.
 
-usage: plant_bugs.py SCHEDULER_FOLDER OUTPUT_FOLDER TABLE.toml...
+usage: plant_bugs.py SCHEDULER_FOLDER OUTPUT_FOLDER TABLE...
 
 Each table lists bugs:
 
@@ -13,7 +13,7 @@ Each table lists bugs:
     after = 'blocks_.rbegin() + BUG'  BUG is true while this bug is switched on
 
 All bugs are planted in one copy, and a test switches one of them on (switch.h). Texts of two bugs
-must not overlap. Writes OUTPUT_FOLDER/scheduler/ and OUTPUT_FOLDER/mutant_list.cc, and touches only
+must not overlap. Writes the copy and a list of the bugs to OUTPUT_FOLDER, and touches only
 the files whose contents change. A bug that no longer applies is an error.
 """
 
