@@ -41,7 +41,7 @@ int main(int argc, char** argv) {
     notifier.Failed(Message(platform.status()));
     return kExitDevice;
   }
-  shard::ModelEngineOptions engine_options =
+  shard::ModelRankOptions engine_options =
       shard::ReadShardOptions(line.values, *std::move(platform), kept_folder);
   const auto listen = shard::ReadShardListen(line.values);
   if (!listen.ok()) {
@@ -51,7 +51,7 @@ int main(int argc, char** argv) {
   }
   std::vector<shard::HostedShard> shards;
   const shard::TgiOptions tgi{.model_folder = engine_options.model.folder};
-  shards.push_back({std::make_unique<shard::ModelEngine>(std::move(engine_options)),
+  shards.push_back({std::make_unique<shard::ModelRank>(std::move(engine_options)),
                     listen->At(group, 0), shard::TgiDriverFactory(tgi)});
   return shard::RunShards(std::move(shards), notifier);
 }

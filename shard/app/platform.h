@@ -10,7 +10,7 @@
 #include <string>
 
 #include "common/options/values.h"
-#include "shard/executor/model_engine.h"
+#include "shard/executor/model_rank.h"
 #include "shard/executor/rank_device.h"
 
 namespace penstock::shard {

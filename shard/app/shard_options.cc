@@ -62,9 +62,9 @@ std::string BackendLine(const options::Values& values) {
   return label + (backend.ok() ? *backend : "none: " + Message(backend.status())) + "\n";
 }
 
-ModelEngineOptions ReadShardOptions(const options::Values& values, Platform platform,
-                                    const std::string& kept_folder) {
-  ModelEngineOptions options;
+ModelRankOptions ReadShardOptions(const options::Values& values, Platform platform,
+                                  const std::string& kept_folder) {
+  ModelRankOptions options;
   options.model.device = platform.device;
   options.model.folder = values.GetString("model-id");
   options.model.dtype = ParseDType(values.GetString("dtype"));  // nothing for "auto"

@@ -5,7 +5,7 @@
 
 #include "common/options/values.h"
 #include "shard/app/platform.h"
-#include "shard/executor/model_engine.h"
+#include "shard/executor/model_rank.h"
 
 namespace penstock::shard {
 
@@ -14,7 +14,7 @@ namespace penstock::shard {
 std::string BackendLine(const options::Values& values);
 
 // `kept_folder`: where the warm-up's table is kept for the next start; empty: nowhere.
-ModelEngineOptions ReadShardOptions(const options::Values& values, Platform platform,
-                                    const std::string& kept_folder);
+ModelRankOptions ReadShardOptions(const options::Values& values, Platform platform,
+                                  const std::string& kept_folder);
 
 }  // namespace penstock::shard

@@ -10,11 +10,11 @@ bool Contains(std::span<const TokenId> tokens, TokenId token) {
   return std::find(tokens.begin(), tokens.end(), token) != tokens.end();
 }
 
-ShardFinish FinishAfter(const Sequence& sequence, TokenId token, std::span<const TokenId> eos) {
+ShardFinish FinishAfter(const RankSequence& sequence, TokenId token, std::span<const TokenId> eos) {
   const SequenceStart& start = sequence.start;
   const std::uint32_t generated = sequence.Generated();
   if (start.max_new_tokens > 0 && generated >= start.max_new_tokens) return ShardFinish::kLength;
-  // A grammar lets the end through only where the output is whole, and then nothing can follow.
+  // A grammar allows EOS only where the output is complete.
   if (!start.grammar.empty() && Contains(eos, token)) return ShardFinish::kEos;
   if (generated <= start.min_new_tokens) return ShardFinish::kNone;
   if (!start.ignore_eos && Contains(eos, token)) return ShardFinish::kEos;
@@ -22,8 +22,8 @@ ShardFinish FinishAfter(const Sequence& sequence, TokenId token, std::span<const
   return ShardFinish::kNone;
 }
 
-Sequence MakeSequence(const SequenceStart& start, std::uint32_t kv_groups) {
-  Sequence sequence;
+RankSequence MakeSequence(const SequenceStart& start, std::uint32_t kv_groups) {
+  RankSequence sequence;
   sequence.start = start;
   sequence.tokens = std::move(sequence.start.prompt);
   sequence.start.prompt.clear();
@@ -32,9 +32,9 @@ Sequence MakeSequence(const SequenceStart& start, std::uint32_t kv_groups) {
   return sequence;
 }
 
-// Keeps the token at position `length` if it was sampled: its K/V are what comes next.
-void TruncateTo(Sequence& sequence, std::uint32_t length) {
-  if (length < sequence.committed) sequence.owes_pick = false;
+// Keeps the token at position `length` if it was sampled: its K and V are computed next.
+void TruncateTo(RankSequence& sequence, std::uint32_t length) {
+  if (length < sequence.committed) sequence.selection_pending = false;
   sequence.committed = length;
   const std::size_t keep = std::max<std::size_t>(sequence.start.prompt_length, length + 1);
   if (sequence.tokens.size() > keep) sequence.tokens.resize(keep);
@@ -58,15 +58,15 @@ void SlotTable::Apply(const StepPlan& plan) {
 
 void SlotTable::Reset() { std::fill(slots_.begin(), slots_.end(), std::nullopt); }
 
-void CollectMasked(const Sequence& sequence, std::span<const TokenId> eos,
+void CollectMasked(const RankSequence& sequence, std::span<const TokenId> eos,
                    std::vector<TokenId>& out) {
   out.clear();
-  if (sequence.Generated() + sequence.unknown >= sequence.start.min_new_tokens) return;
+  if (sequence.Generated() + sequence.tokens_in_flight >= sequence.start.min_new_tokens) return;
   if (!sequence.start.ignore_eos) out.assign(eos.begin(), eos.end());
   out.insert(out.end(), sequence.start.stop_token_ids.begin(), sequence.start.stop_token_ids.end());
 }
 
-void AcceptToken(Sequence& sequence, TokenId token, std::span<const TokenId> eos) {
+void AcceptToken(RankSequence& sequence, TokenId token, std::span<const TokenId> eos) {
   sequence.tokens.push_back(token);
   sequence.finish = FinishAfter(sequence, token, eos);
 }

@@ -1,10 +1,12 @@
-// The sequences that a shard holds: their tokens, lengths and block tables, as plans and samples
-// move them on. Free of any model, so the simulated shard uses it as well.
+// The running sequences of a rank: their tokens, lengths and block tables. Knows no model, so the
+// simulated shard uses it too.
 //
-// A plan that comes here has passed the PlanChecker; nothing is checked again.
-// One owner: the model thread.
+// Every plan has passed the PlanChecker; nothing is checked here.
+//
+// Threading: the model thread.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <optional>
 #include <span>
@@ -17,35 +19,41 @@
 
 namespace penstock::shard {
 
-struct Sequence {
-  SequenceStart start;  // without its prompt, which opens `tokens`
+// One running sequence as its rank sees it.
+struct RankSequence {
+  SequenceStart start;  // without its prompt, which is the beginning of `tokens`
 
-  // Prompt, then what was sampled. While the sequence runs, tokens.size() is committed + 1 after
-  // the prompt: the last token is known, its K/V are not yet written. With contrastive search it is
-  // committed: what comes next is one of `candidates`.
+  // The prompt, then the sampled tokens. After the prompt tokens.size() is committed + 1: the last
+  // token is known, its K and V are not written yet. With contrastive search tokens.size() is
+  // committed; the next token is one of `candidates`.
   std::vector<TokenId> tokens;
   std::vector<TokenId> candidates;
-  std::vector<TokenId> drafts;  // guesses at what follows `tokens`, of the present step
+  std::vector<TokenId> drafts;  // for the positions after `tokens`, of the current step
   DraftPace pace;
-  std::uint32_t committed = 0;  // positions whose K/V are written
+  std::uint32_t committed = 0;  // positions whose K and V are written
   ShardFinish finish = ShardFinish::kNone;
-  // Its newest row has been computed, and nothing was picked from it: the mask of its grammar was
-  // not ready. A decode of it computes no row, until that is made up for. The last of `tokens` is
-  // committed then.
-  bool owes_pick = false;
-  std::vector<std::vector<BlockId>> tables;  // per kv_group; a released entry keeps its id
-  bool in_cells = false;                     // padded KV layout: it has left its blocks
+  // The newest row was computed, but its grammar mask was not ready, so no token was selected from
+  // it. Until then a decode computes no row. The last of `tokens` is committed.
+  bool selection_pending = false;
+  std::vector<std::vector<BlockId>> tables;  // by kv_group
+  bool padded = false;                       // it has a padded KV row and no blocks
 
-  // Steps that run ahead of the host: tokens behind `tokens` that were sampled, or are being
-  // sampled, and are not known yet; and which pick of the step begun last is the newest of them.
-  std::uint32_t unknown = 0;
-  std::int32_t newest_pick = -1;
+  // Steps in flight: how many tokens after `tokens` were or are being sampled on the device, and
+  // the index of the newest one among the tokens of the step that was begun last.
+  std::uint32_t tokens_in_flight = 0;
+  std::int32_t newest_sample = -1;
 
   std::uint32_t Generated() const {
     return static_cast<std::uint32_t>(tokens.size()) - start.prompt_length;
   }
-  // Position, in the request's output, of the token that is sampled next.
-  std::uint32_t NextOutputIndex() const { return start.sample_index_base + Generated() + unknown; }
+  // Index, in the output of the request, of the token that is sampled next.
+  std::uint32_t NextOutputIndex() const {
+    return start.sample_index_base + Generated() + tokens_in_flight;
+  }
+  // Length of the request's own prompt. A restarted sequence has earlier output in start.prompt.
+  std::uint32_t OriginalPromptLength() const {
+    return start.prompt_length - std::min(start.sample_index_base, start.prompt_length);
+  }
 };
 
 class SlotTable {
@@ -53,26 +61,26 @@ class SlotTable {
   SlotTable() = default;
   SlotTable(std::uint32_t slots, std::uint32_t kv_groups);
 
-  // Ends, truncates, starts, appends and releases blocks. Copies are the backend's business.
+  // Applies the control part of the plan. Block copies are left to the backend.
   void Apply(const StepPlan& plan);
 
-  Sequence& at(SlotId slot) { return *slots_[slot.value()]; }
-  const Sequence& at(SlotId slot) const { return *slots_[slot.value()]; }
+  RankSequence& at(SlotId slot) { return *slots_[slot.value()]; }
+  const RankSequence& at(SlotId slot) const { return *slots_[slot.value()]; }
 
   void Reset();
 
  private:
   std::uint32_t kv_groups_ = 1;
-  std::vector<std::optional<Sequence>> slots_;
+  std::vector<std::optional<RankSequence>> slots_;
 };
 
-// End tokens that must not be picked now: EOS and stop tokens while fewer than min_new_tokens were
-// generated since the start. `out` is cleared first.
-void CollectMasked(const Sequence& sequence, std::span<const TokenId> eos,
+// Sets `out` to the tokens that must not be sampled now: EOS and stop tokens, while fewer than
+// min_new_tokens were generated since the start.
+void CollectMasked(const RankSequence& sequence, std::span<const TokenId> eos,
                    std::vector<TokenId>& out);
 
-// Appends the sampled token and decides whether it ends the sequence, in TGI's order: length before
-// end-of-sequence before stop token.
-void AcceptToken(Sequence& sequence, TokenId token, std::span<const TokenId> eos);
+// Appends the sampled token and decides whether it ends the sequence. As in TGI, length comes
+// before EOS and EOS before a stop token.
+void AcceptToken(RankSequence& sequence, TokenId token, std::span<const TokenId> eos);
 
 }  // namespace penstock::shard

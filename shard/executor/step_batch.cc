@@ -9,40 +9,40 @@ void StepBatch::Build(const StepPlan& plan, const SlotTable& slots) {
   segments_.clear();
   logit_rows_.clear();
   work_.clear();
-  newest_.clear();
-  pick_count_ = 0;
+  newest_samples_.clear();
+  token_count_ = 0;
   candidate_segments_ = 0;
   for (const Segment& segment : plan.segments) {
-    const Sequence& sequence = slots.at(segment.slot);
+    const RankSequence& sequence = slots.at(segment.slot);
     if (sequence.finish == ShardFinish::kNone) Add(segment, sequence);
   }
 }
 
-void StepBatch::AddTokens(const StepWork& work, const Sequence& sequence) {
+void StepBatch::AddTokens(const StepWork& work, const RankSequence& sequence) {
   const bool prompt = work.segment.kind == Segment::Kind::kPrompt;
-  if (!prompt && sequence.unknown > 0) {
+  if (!prompt && sequence.tokens_in_flight > 0) {
     tokens_.push_back(0);
-    newest_.push_back(sequence.newest_pick);
+    newest_samples_.push_back(sequence.newest_sample);
     return;
   }
   const std::vector<TokenId>& from = work.candidates ? sequence.candidates : sequence.tokens;
   const auto begin = from.begin() + (work.candidates ? 0 : sequence.committed);
   tokens_.insert(tokens_.end(), begin, begin + (work.rows - work.drafts));
   if (!prompt) tokens_.insert(tokens_.end(), sequence.drafts.begin(), sequence.drafts.end());
-  newest_.resize(tokens_.size(), -1);
+  newest_samples_.resize(tokens_.size(), -1);
 }
 
-void StepBatch::Add(const Segment& segment, const Sequence& sequence) {
+void StepBatch::Add(const Segment& segment, const RankSequence& sequence) {
   const bool prompt = segment.kind == Segment::Kind::kPrompt;
   const std::uint32_t wanted = sequence.start.sampling.Candidates();
   const std::uint32_t first = sequence.committed;
   StepWork work;
   work.segment = segment;
-  work.first_pick = pick_count_;
-  if (!prompt && sequence.owes_pick) {
-    work.owed = true;
-    work.picks = std::max(1u, wanted);
-    pick_count_ += work.picks;
+  work.first_token = token_count_;
+  if (!prompt && sequence.selection_pending) {
+    work.pending = true;
+    work.tokens = std::max(1u, wanted);
+    token_count_ += work.tokens;
     work_.push_back(work);
     return;
   }
@@ -53,7 +53,7 @@ void StepBatch::Add(const Segment& segment, const Sequence& sequence) {
   work.rows = work.commits + work.drafts;
   if (work.candidates) work.rows = static_cast<std::uint32_t>(sequence.candidates.size());
   const bool samples = first + work.commits >= sequence.start.prompt_length;
-  if (samples) work.picks = std::max(1u + work.drafts, wanted);
+  if (samples) work.tokens = std::max(1u + work.drafts, wanted);
   work.first_logit = static_cast<std::uint32_t>(logit_rows_.size());
   const bool all = prompt && segment.logits == Segment::Logits::kAll;
   work.logit_count = all ? work.rows : (samples ? 1 + work.drafts : 0);
@@ -64,14 +64,14 @@ void StepBatch::Add(const Segment& segment, const Sequence& sequence) {
   ragged.context_length = first;
   ragged.blocks = sequence.tables.front();
   ragged.candidates = work.candidates;
-  if (sequence.in_cells) ragged.row = segment.slot;
+  if (sequence.padded) ragged.row = segment.slot;
   segments_.push_back(ragged);
   AddTokens(work, sequence);
-  // Of candidates the first, which stands for the winner; else the last ones.
+  // The logits of the first candidate stand for those of the winner.
   const auto end =
       work.candidates ? ragged.query_start + 1 : static_cast<std::uint32_t>(tokens_.size());
   for (std::uint32_t i = work.logit_count; i > 0; --i) logit_rows_.push_back(end - i);
-  pick_count_ += work.picks;
+  token_count_ += work.tokens;
   candidate_segments_ += work.candidates ? 1 : 0;
   work_.push_back(work);
 }

@@ -1,7 +1,7 @@
-// A plan's segments as the ragged batch that a backend computes. Segments of slots that have
-// finished are left out. One object is reused for all steps, so its memory is too.
+// The segments of a plan as the ragged batch that a backend computes. Segments of slots that have
+// finished are left out. One object serves all steps, so its memory is reused.
 //
-// One owner: the model thread.
+// Threading: the model thread.
 #pragma once
 
 #include <cstdint>
@@ -13,47 +13,48 @@
 
 namespace penstock::shard {
 
-// One unfinished segment and what is wanted from its rows.
+// One segment of the batch and what is wanted from its rows.
 struct StepWork {
   Segment segment;
   std::uint32_t rows = 0;
   std::uint32_t first_logit = 0;  // index into RaggedBatch::logit_rows
   std::uint32_t logit_count = 0;
-  std::uint32_t commits = 0;     // positions, for certain; one for all rows of candidates
-  std::uint32_t drafts = 0;      // rows behind them that are kept as far as their tokens are right
-  std::uint32_t picks = 0;       // ids that rank 0 tells the others; 0: the rows tell no next token
-  std::uint32_t first_pick = 0;  // of those, among the picks of all work
-  std::uint32_t ragged = 0;      // index into RaggedBatch::segments; none where there are no rows
-  bool candidates = false;       // a decode of contrastive search
-  bool owed = false;             // no rows: it picks from the row that a step before has computed
+  std::uint32_t commits = 0;      // positions that are surely committed; one for all candidates
+  std::uint32_t drafts = 0;       // rows after those, kept as far as their tokens are right
+  std::uint32_t tokens = 0;       // most tokens selected from the rows; 0: none is sampled
+  std::uint32_t first_token = 0;  // index of the first among the tokens of all work
+  std::uint32_t ragged = 0;       // index into RaggedBatch::segments, unless `pending`
+  bool candidates = false;        // a decode of contrastive search
+  bool pending = false;           // no rows: the token is selected from kept logits
 
-  bool samples() const { return picks > 0; }
-  // Whether the row (of those with logits) tells a token that may follow it.
+  bool samples() const { return tokens > 0; }
+  // Whether a token that may come next is sampled from this logit row of the work.
   bool SamplesAt(std::uint32_t row) const { return samples() && row + 1 + drafts >= logit_count; }
 };
 
 class StepBatch {
  public:
-  // `slots` has the plan applied; its block tables must stay as they are while batch() is used.
+  // The control part of the plan is applied to `slots`. batch() refers to the block tables there.
   void Build(const StepPlan& plan, const SlotTable& slots);
 
   RaggedBatch batch() const { return {tokens_, segments_, logit_rows_}; }
   const std::vector<StepWork>& work() const { return work_; }  // in the order of segments
-  // Of each row the pick of the step before that is its token; -1: it stands in the batch.
-  const std::vector<std::int32_t>& newest() const { return newest_; }
-  std::uint32_t pick_count() const { return pick_count_; }
+  // For each row the index, among the tokens of the step before, of the row's token; -1 if the
+  // token is in the batch.
+  const std::vector<std::int32_t>& newest_samples() const { return newest_samples_; }
+  std::uint32_t token_count() const { return token_count_; }
   std::uint32_t candidate_segments() const { return candidate_segments_; }
 
  private:
-  void Add(const Segment& segment, const Sequence& sequence);
-  void AddTokens(const StepWork& work, const Sequence& sequence);
+  void Add(const Segment& segment, const RankSequence& sequence);
+  void AddTokens(const StepWork& work, const RankSequence& sequence);
 
   std::vector<TokenId> tokens_;
   std::vector<RaggedSegment> segments_;
   std::vector<std::uint32_t> logit_rows_;
   std::vector<StepWork> work_;
-  std::vector<std::int32_t> newest_;
-  std::uint32_t pick_count_ = 0;  // of all work
+  std::vector<std::int32_t> newest_samples_;
+  std::uint32_t token_count_ = 0;  // of all work
   std::uint32_t candidate_segments_ = 0;
 };
 

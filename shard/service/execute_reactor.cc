@@ -115,7 +115,7 @@ class ExecuteReactor final : public Reactor, public std::enable_shared_from_this
     if (!TakePlan()) return;
     const Begun step{plan->step, SteadyNow() - received};
     // At most one step may still run when the next is begun.
-    if (!CollectDownTo(kMostStepsBegun - 1)) return;
+    if (!CollectDownTo(kMaxStepsBegun - 1)) return;
     const auto begun = state_.session.Begin(
         plan, [self = shared_from_this(), number = begun_count_ + 1] { self->PostReady(number); });
     if (!begun.ok()) return FailStep(step, begun.status());

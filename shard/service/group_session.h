@@ -17,14 +17,14 @@
 
 #include "shard/service/plan_checker.h"
 #include "shard/service/plan_digest.h"
-#include "shard/service/step_engine.h"
+#include "shard/service/rank_engine.h"
 
 namespace penstock::shard {
 
 class GroupSession {
  public:
   // `engine` outlives the session.
-  explicit GroupSession(StepEngine& engine) : engine_(engine) {}
+  explicit GroupSession(RankEngine& engine) : engine_(engine) {}
 
   // FAILED_PRECONDITION names a fingerprint, rank or world size that is not this shard's;
   // INVALID_ARGUMENT names a limit out of range.
@@ -41,7 +41,7 @@ class GroupSession {
   // The same for a driver that sits beside each rank: every rank keeps its sequences. Logprobs are
   // rank 0's alone.
   absl::StatusOr<StepResult> StepWithTokens(const StepPlan& plan);
-  // The same in two halves, as StepEngine::Begin. After false Step is called with the same plan,
+  // The same in two halves, as RankEngine::Begin. After false Step is called with the same plan,
   // once no step is pending. Collect gives the result of the oldest.
   absl::StatusOr<bool> Begin(std::shared_ptr<const StepPlan> plan, std::function<void()> ready);
   absl::StatusOr<StepResult> Collect();
@@ -53,7 +53,7 @@ class GroupSession {
   StepResult Stamp(const StepPlan& plan, StepResult result);
   absl::Status CheckLimits(const GroupLimits& limits) const;
 
-  StepEngine& engine_;
+  RankEngine& engine_;
   GroupSetup setup_;
   PoolSize fits_;  // of the last Warmup
   std::optional<PlanChecker> checker_;

@@ -5,14 +5,14 @@
 #include <vector>
 
 #include "common/notify.h"
+#include "shard/service/rank_engine.h"
 #include "shard/service/second_driver.h"
 #include "shard/service/shard_listen.h"
-#include "shard/service/step_engine.h"
 
 namespace penstock::shard {
 
 struct HostedShard {
-  std::unique_ptr<StepEngine> engine;
+  std::unique_ptr<RankEngine> engine;
   ListenAddress listen;
   SecondDriverFactory second_driver = nullptr;
 };

@@ -32,7 +32,7 @@ constexpr const char* kServiceName = "penstock.v1.Shard";
 
 class ShardServer::Impl {
  public:
-  Impl(std::unique_ptr<StepEngine> engine, ShardServerOptions options)
+  Impl(std::unique_ptr<RankEngine> engine, ShardServerOptions options)
       : engine_(std::move(engine)),
         options_(std::move(options)),
         state_(*engine_),
@@ -166,7 +166,7 @@ class ShardServer::Impl {
     options_.on_loaded(status);
   }
 
-  std::unique_ptr<StepEngine> engine_;
+  std::unique_ptr<RankEngine> engine_;
   ShardServerOptions options_;
   ServiceState state_;
   ShardService service_;
@@ -185,7 +185,7 @@ class ShardServer::Impl {
 ShardServer::ShardServer(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
 ShardServer::~ShardServer() = default;
 
-absl::StatusOr<std::unique_ptr<ShardServer>> ShardServer::Start(std::unique_ptr<StepEngine> engine,
+absl::StatusOr<std::unique_ptr<ShardServer>> ShardServer::Start(std::unique_ptr<RankEngine> engine,
                                                                 ShardServerOptions options) {
   auto impl = std::make_unique<Impl>(std::move(engine), std::move(options));
   PENSTOCK_RETURN_IF_ERROR(impl->Start());

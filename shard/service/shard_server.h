@@ -16,9 +16,9 @@
 #include <memory>
 #include <string>
 
+#include "shard/service/rank_engine.h"
 #include "shard/service/second_driver.h"
 #include "shard/service/shard_listen.h"
-#include "shard/service/step_engine.h"
 
 namespace penstock::shard {
 
@@ -36,7 +36,7 @@ struct ShardServerOptions {
 
 class ShardServer {
  public:
-  static absl::StatusOr<std::unique_ptr<ShardServer>> Start(std::unique_ptr<StepEngine> engine,
+  static absl::StatusOr<std::unique_ptr<ShardServer>> Start(std::unique_ptr<RankEngine> engine,
                                                             ShardServerOptions options);
   ~ShardServer();  // Stop
 

@@ -20,7 +20,7 @@ constexpr std::uint32_t kProtocolVersion = 1;
 // steps that are done. A word waits behind kMaxQueuedPlans plans at most, each of which may begin a
 // step whose word comes meanwhile, as may those of the steps that were begun. (Its end has a place
 // of its own.)
-constexpr std::size_t kDriverTasks = 1 + kMaxQueuedPlans + (kMaxQueuedPlans + kMostStepsBegun + 1);
+constexpr std::size_t kDriverTasks = 1 + kMaxQueuedPlans + (kMaxQueuedPlans + kMaxStepsBegun + 1);
 
 // That, or the calls of a second driver, who never has the seat as well. The rest is room for
 // questions that wait for the end of loading.
@@ -106,7 +106,7 @@ void RunFormationCall(ServiceState& state, AnsweredCall& answer, FormationCall c
 
 }  // namespace
 
-ServiceState::ServiceState(StepEngine& engine_in)
+ServiceState::ServiceState(RankEngine& engine_in)
     : engine(engine_in),
       session(engine_in),
       thread(kInboxCapacity),

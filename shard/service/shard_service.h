@@ -9,24 +9,24 @@
 #include "penstock/v1/shard.grpc.pb.h"
 #include "shard/service/formation.h"
 #include "shard/service/group_session.h"
-#include "shard/service/load_board.h"
+#include "shard/service/load_monitor.h"
 #include "shard/service/model_thread.h"
+#include "shard/service/rank_engine.h"
 #include "shard/service/served_call.h"
-#include "shard/service/step_engine.h"
 
 namespace penstock::shard {
 
 // What the calls of one rank share. Outlives every reactor.
 struct ServiceState {
-  explicit ServiceState(StepEngine& engine_in);
+  explicit ServiceState(RankEngine& engine_in);
 
   // Facts as of now: those of before Load until loading ended.
   std::shared_ptr<const EngineFacts> Facts() const;
   void SetFacts(EngineFacts facts);
 
-  StepEngine& engine;
+  RankEngine& engine;
   Formation formation;
-  LoadBoard load;
+  LoadMonitor load;
   GroupSession session;  // model thread only
   ModelThread thread;
 

@@ -10,7 +10,7 @@ using Reactor = WriteCall<v1::WatchLoadRequest, v1::LoadProgress>;
 
 class WatchReactor final : public Reactor, public std::enable_shared_from_this<WatchReactor> {
  public:
-  explicit WatchReactor(LoadBoard& board) : board_(board) {}
+  explicit WatchReactor(LoadMonitor& board) : board_(board) {}
 
   void OnStart() override {
     id_ = board_.Watch([weak = weak_from_this()] {
@@ -64,7 +64,7 @@ class WatchReactor final : public Reactor, public std::enable_shared_from_this<W
     StartWrite(message_);
   }
 
-  LoadBoard& board_;
+  LoadMonitor& board_;
   std::uint64_t id_ = 0;
   std::mutex mutex_;
   v1::LoadProgress message_;
@@ -77,7 +77,7 @@ class WatchReactor final : public Reactor, public std::enable_shared_from_this<W
 
 }  // namespace
 
-std::shared_ptr<Reactor> MakeWatchLoad(LoadBoard& board) {
+std::shared_ptr<Reactor> MakeWatchLoad(LoadMonitor& board) {
   return std::make_shared<WatchReactor>(board);
 }
 

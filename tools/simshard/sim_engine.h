@@ -2,7 +2,7 @@
 // given a real model the right keys (SimCache), and says tokens by rule (TokenScript). A test
 // oracle: a violation is loud.
 //
-// Threading: as StepEngine. Waiting (step time, hang) ends at its deadline or by Interrupt.
+// Threading: as RankEngine. Waiting (step time, hang) ends at its deadline or by Interrupt.
 #pragma once
 
 #include <condition_variable>
@@ -16,7 +16,7 @@
 #include "common/time.h"
 #include "scheduler/cost/machine_model.h"
 #include "shard/executor/slot_table.h"
-#include "shard/service/step_engine.h"
+#include "shard/service/rank_engine.h"
 #include "text/tokenizer.h"
 #include "tools/simshard/fault_script.h"
 #include "tools/simshard/model_facts.h"
@@ -47,7 +47,7 @@ struct SimOptions {
   std::function<void(const std::string&)> die = [](const std::string&) {};
 };
 
-class SimEngine final : public shard::StepEngine {
+class SimEngine final : public shard::RankEngine {
  public:
   explicit SimEngine(SimOptions options);
 

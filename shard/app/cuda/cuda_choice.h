@@ -5,7 +5,7 @@
 #include <string>
 
 #include "shard/backend/cuda/gpu.h"
-#include "shard/executor/model_engine.h"
+#include "shard/executor/model_rank.h"
 
 namespace penstock::shard::cuda {
 

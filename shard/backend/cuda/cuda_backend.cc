@@ -15,7 +15,7 @@
 #include "shard/backend/cuda/graph_buckets.h"
 #include "shard/backend/cuda/program_runner.h"
 #include "shard/backend/cuda/step_inputs.h"
-#include "shard/backend/token_picker.h"
+#include "shard/backend/device_sampler.h"
 #include "shard/cache/paged/paged_layout.h"
 #include "shard/parallel/communicator.h"
 
@@ -32,7 +32,7 @@ std::vector<std::uint32_t> WindowsOf(const Program& program) {
   return {windows.begin(), windows.end()};
 }
 
-class CudaBackend final : public Backend, public TokenPicker {
+class CudaBackend final : public Backend, public DeviceSampler {
  public:
   CudaBackend(CudaOptions options, Gpu& gpu)
       : options_(std::move(options)),
@@ -51,15 +51,15 @@ class CudaBackend final : public Backend, public TokenPicker {
   absl::Status CommitCandidates(std::span<const CandidateChoice> choices) override;
   absl::StatusOr<TensorView> Logits(std::uint32_t first, std::uint32_t count) override;
   std::uint64_t MemoryBytes() const override;
-  bool CanPick(std::span<const SampleRequest> requests) const override {
+  bool CanSample(std::span<const SampleRequest> requests) const override {
     return Alone() && requests.size() <= logit_rows_ && picker_.CanPick(requests);
   }
-  absl::Status Pick(std::uint32_t first, std::span<const SampleRequest> requests,
-                    std::span<PickedToken> out) override;
+  absl::Status Sample(std::uint32_t first, std::span<const SampleRequest> requests,
+                      std::span<DeviceToken> out) override;
   absl::Status BeginStep(const RaggedBatch& batch, std::span<const std::int32_t> newest,
                          std::span<const SampleRequest> requests,
                          std::function<void()> ready) override;
-  absl::Status EndStep(std::span<PickedToken> out) override;
+  absl::Status EndStep(std::span<DeviceToken> out) override;
 
  private:
   PagedLayout Layout() const {
@@ -296,7 +296,7 @@ absl::Status CudaBackend::BeginStep(const RaggedBatch& batch, std::span<const st
                                     std::span<const SampleRequest> requests,
                                     std::function<void()> ready) {
   if (!Alone() || requests.size() != batch.logit_rows.size() ||
-      newest.size() != batch.tokens.size() || begun_.size() >= kMostStepsAhead) {
+      newest.size() != batch.tokens.size() || begun_.size() >= kMaxStepsInFlight) {
     return absl::InternalError("the cuda backend cannot begin this step");
   }
   PENSTOCK_RETURN_IF_ERROR(EnqueueStep(batch, newest, requests));
@@ -309,7 +309,7 @@ absl::Status CudaBackend::BeginStep(const RaggedBatch& batch, std::span<const st
   return absl::OkStatus();
 }
 
-absl::Status CudaBackend::EndStep(std::span<PickedToken> out) {
+absl::Status CudaBackend::EndStep(std::span<DeviceToken> out) {
   if (begun_.empty()) return absl::InternalError("no step was begun");
   const Gpu::Mark mark = begun_.front();
   begun_.pop_front();
@@ -344,8 +344,8 @@ absl::StatusOr<float*> CudaBackend::HeadRows(std::uint32_t first, std::uint32_t 
   return runner_.HeadLogits();
 }
 
-absl::Status CudaBackend::Pick(std::uint32_t first, std::span<const SampleRequest> requests,
-                               std::span<PickedToken> out) {
+absl::Status CudaBackend::Sample(std::uint32_t first, std::span<const SampleRequest> requests,
+                                 std::span<DeviceToken> out) {
   const auto rows = static_cast<std::uint32_t>(requests.size());
   PENSTOCK_ASSIGN_OR_RETURN(float* const logits, HeadRows(first, rows));
   PENSTOCK_RETURN_IF_ERROR(picker_.Stage(requests, {}, 0));

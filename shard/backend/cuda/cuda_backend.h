@@ -5,11 +5,11 @@
 // angles, softmax and sums over the ranks in float32, each rounded once, as in `reference`.
 //
 // In steady state nothing is allocated. Decode graphs go on to the head and the picks, whose tokens
-// stay on the device for the next step: steps that run ahead (token_picker.h) keep the device busy
-// while the host waits for nothing. Else the host waits once per step, for logits or picks; so it
-// does with several ranks, whose graphs end before the head. Graphs are recorded when the cache is
-// allocated, unless the communicator's calls cannot be. The library picks a matrix product by the
-// number of rows, so the last bits of a result depend on how many rows share a step.
+// stay on the device for the next step: steps that run ahead (device_sampler.h) keep the device
+// busy while the host waits for nothing. Else the host waits once per step, for logits or picks; so
+// it does with several ranks, whose graphs end before the head. Graphs are recorded when the cache
+// is allocated, unless the communicator's calls cannot be. The library picks a matrix product by
+// the number of rows, so the last bits of a result depend on how many rows share a step.
 //
 // Not offered: contrastive search (Prepare refuses it).
 #pragma once

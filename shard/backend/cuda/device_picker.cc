@@ -167,7 +167,7 @@ absl::Status DevicePicker::Fetch(std::uint32_t rows) {
   return gpu_->Download(Host<void>(at.picks), device_.At(at.picks), bytes);
 }
 
-void DevicePicker::Take(std::span<PickedToken> out, bool earlier) const {
+void DevicePicker::Take(std::span<DeviceToken> out, bool earlier) const {
   const Offsets at = Layout();
   const GpuMemory& staging = staging_[earlier ? 1 - turn_ : turn_];
   const auto* picks = reinterpret_cast<const std::int32_t*>(staging.At(at.picks));

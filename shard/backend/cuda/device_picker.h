@@ -15,7 +15,7 @@
 
 #include "shard/backend/cuda/gpu.h"
 #include "shard/backend/cuda/sampling.h"
-#include "shard/backend/token_picker.h"
+#include "shard/backend/device_sampler.h"
 #include "shard/sampling/sampler.h"
 
 namespace penstock::shard::cuda {
@@ -41,7 +41,7 @@ class DevicePicker {
   // The first `rows` picks to the host, for Take.
   absl::Status Fetch(std::uint32_t rows);
   // Of the step before the last Fetch if `earlier`.
-  void Take(std::span<PickedToken> out, bool earlier = false) const;
+  void Take(std::span<DeviceToken> out, bool earlier = false) const;
 
   // On the device, at the same place always.
   const std::int32_t* Picks() const {

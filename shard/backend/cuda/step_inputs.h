@@ -60,9 +60,9 @@ class StepInputs {
                                            std::uint32_t block_size,
                                            std::vector<std::uint32_t> windows);
 
-  // Lays the batch out on the host. `newest` as in TokenPicker::BeginStep; empty: -1 for all rows.
-  // is_decode() is true if every segment has one row; then the items of all windows together choose
-  // a graph.
+  // Lays the batch out on the host. `newest` as in DeviceSampler::BeginStep; empty: -1 for all
+  // rows. is_decode() is true if every segment has one row; then the items of all windows together
+  // choose a graph.
   void Fill(const RaggedBatch& batch, std::span<const std::int32_t> newest = {});
   bool is_decode() const { return is_decode_; }
   std::uint32_t rows() const { return rows_; }

@@ -33,14 +33,14 @@ Segment PromptSegment(std::uint32_t slot, std::uint32_t first, std::uint32_t cou
 
 }  // namespace
 
-EngineDriver::EngineDriver(ModelEngineOptions options, std::uint32_t pool_tokens,
+EngineDriver::EngineDriver(ModelRankOptions options, std::uint32_t pool_tokens,
                            std::uint32_t max_length)
     : block_size_(options.block_size),
       pool_tokens_(pool_tokens),
       max_length_(max_length),
       engine_(std::move(options)) {}
 
-absl::StatusOr<std::unique_ptr<EngineDriver>> EngineDriver::Open(ModelEngineOptions options,
+absl::StatusOr<std::unique_ptr<EngineDriver>> EngineDriver::Open(ModelRankOptions options,
                                                                  std::uint32_t pool_tokens,
                                                                  std::uint32_t max_length) {
   options.grammars = false;

@@ -7,7 +7,7 @@
 #include <memory>
 #include <vector>
 
-#include "shard/executor/model_engine.h"
+#include "shard/executor/model_rank.h"
 
 namespace penstock::shard {
 
@@ -17,7 +17,7 @@ class EngineDriver {
   static constexpr std::uint32_t kMaxSteps = 240;  // of one Decode
 
   // Room for `pool_tokens` positions of all sequences, `max_length` of one.
-  static absl::StatusOr<std::unique_ptr<EngineDriver>> Open(ModelEngineOptions options,
+  static absl::StatusOr<std::unique_ptr<EngineDriver>> Open(ModelRankOptions options,
                                                             std::uint32_t pool_tokens,
                                                             std::uint32_t max_length);
 
@@ -35,7 +35,7 @@ class EngineDriver {
   double load_seconds() const { return load_seconds_; }
 
  private:
-  EngineDriver(ModelEngineOptions options, std::uint32_t pool_tokens, std::uint32_t max_length);
+  EngineDriver(ModelRankOptions options, std::uint32_t pool_tokens, std::uint32_t max_length);
 
   absl::Status Prepare();
   // Computes the source's prompt up to `length`.
@@ -49,7 +49,7 @@ class EngineDriver {
   const std::uint32_t block_size_;
   const std::uint32_t pool_tokens_;
   const std::uint32_t max_length_;
-  ModelEngine engine_;
+  ModelRank engine_;
   double load_seconds_ = 0;
   std::uint32_t blocks_per_row_ = 0;  // in the present Decode
   std::uint32_t source_length_ = 0;

@@ -183,8 +183,7 @@ int Main(int argc, char** argv) {
       options::ReadCommandLine(options::ProgramFor(options::kShard), argc - 2, argv + 2);
   if (line.exit_code.has_value()) return *line.exit_code;
   options::ConfigureLog(line.values, "shard");
-  ModelEngineOptions options =
-      ReadShardOptions(line.values, Must(OpenPlatform(line.values, "")), "");
+  ModelRankOptions options = ReadShardOptions(line.values, Must(OpenPlatform(line.values, "")), "");
   Model model = Must(Model::Open(options.model));
   const auto threads = static_cast<std::uint32_t>(line.values.FindInt("cpu-threads").value_or(2));
   Bench bench(Must(EngineDriver::Open(std::move(options), pool, length)), std::move(model),

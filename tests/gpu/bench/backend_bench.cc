@@ -7,7 +7,7 @@
 
 #include "common/status.h"
 #include "shard/backend/cuda/cuda_backend.h"
-#include "shard/backend/token_picker.h"
+#include "shard/backend/device_sampler.h"
 #include "shard/model/model.h"
 #include "shard/sampling/sampler.h"
 #include "tests/gpu/bench/rates.h"
@@ -40,7 +40,7 @@ class Bench {
     options.dtype = model_.dtype;
     options.block_size = kBlockSize;
     PENSTOCK_ASSIGN_OR_RETURN(backend_, MakeCudaBackend(std::move(options), gpu_));
-    picker_ = dynamic_cast<TokenPicker*>(backend_.get());
+    picker_ = dynamic_cast<DeviceSampler*>(backend_.get());
     PENSTOCK_RETURN_IF_ERROR(backend_->Prepare({kPrompt, kPrompt, kLogitRows, 0}, nullptr));
     return backend_->AllocateCache(kMostRows * BlocksPerRow());
   }
@@ -67,7 +67,7 @@ class Bench {
   LaunchTimer& gpu_;
   Model model_;
   std::unique_ptr<Backend> backend_;
-  TokenPicker* picker_ = nullptr;  // the backend
+  DeviceSampler* picker_ = nullptr;  // the backend
   std::vector<TokenId> tokens_;
   std::vector<std::vector<BlockId>> tables_;
   std::vector<RaggedSegment> segments_;
@@ -76,7 +76,7 @@ class Bench {
   const LogprobRequest no_logprobs_;
   std::vector<SampleRequest> requests_;
   std::vector<std::int32_t> newest_;
-  std::vector<PickedToken> picks_;
+  std::vector<DeviceToken> picks_;
 };
 
 void Bench::Use(std::uint32_t rows, std::uint32_t count, std::uint32_t context) {
@@ -128,7 +128,7 @@ absl::StatusOr<double> Bench::Picked(std::uint32_t in_flight) {
     }
     PENSTOCK_RETURN_IF_ERROR(picker_->EndStep(picks_));
     const bool failed = std::any_of(picks_.begin(), picks_.end(),
-                                    [](const PickedToken& pick) { return pick.token < 0; });
+                                    [](const DeviceToken& pick) { return pick.token < 0; });
     if (failed) return absl::InternalError("a row of logits gave no token");
   }
   return Since(begin) / kSteps;
@@ -160,10 +160,10 @@ double Bench::BytesOfDecode(std::uint32_t rows) const {
 absl::Status Bench::Decode(std::uint32_t rows, double read_bandwidth) {
   Use(rows, 1, kContext);
   PENSTOCK_RETURN_IF_ERROR(Step(true));
-  PENSTOCK_RETURN_IF_ERROR(Picked(kMostStepsAhead).status());
+  PENSTOCK_RETURN_IF_ERROR(Picked(kMaxStepsInFlight).status());
   const int allocations = gpu_.allocations();
   const int syncs = gpu_.syncs();
-  PENSTOCK_ASSIGN_OR_RETURN(const double step, Picked(kMostStepsAhead));
+  PENSTOCK_ASSIGN_OR_RETURN(const double step, Picked(kMaxStepsInFlight));
   const int syncs_ahead = gpu_.syncs() - syncs;
   PENSTOCK_ASSIGN_OR_RETURN(const double waiting, Picked(1));
   PENSTOCK_ASSIGN_OR_RETURN(const double logits, WithLogitsToHost());
@@ -182,9 +182,9 @@ absl::Status Bench::Decode(std::uint32_t rows, double read_bandwidth) {
 
 absl::Status Bench::GapsBetweenSteps(std::uint32_t rows) {
   Use(rows, 1, kContext);
-  PENSTOCK_RETURN_IF_ERROR(Picked(kMostStepsAhead).status());
+  PENSTOCK_RETURN_IF_ERROR(Picked(kMaxStepsInFlight).status());
   PENSTOCK_RETURN_IF_ERROR(gpu_.Begin(kSteps));
-  PENSTOCK_RETURN_IF_ERROR(Picked(kMostStepsAhead).status());
+  PENSTOCK_RETURN_IF_ERROR(Picked(kMaxStepsInFlight).status());
   PENSTOCK_ASSIGN_OR_RETURN(const std::vector<double> gaps, gpu_.Gaps());
   if (gaps.empty()) return absl::InternalError("the steps ran without graphs");
   std::printf(

@@ -1,4 +1,4 @@
-// Rank 1 of two: what rank 0 says is given beforehand.
+// Rank 1 of two. The test sets what rank 0 broadcasts.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -20,14 +20,14 @@ class FollowingCommunicator final : public Communicator {
   absl::Status AllGather(const void*, std::size_t, void*) override { return absl::OkStatus(); }
   absl::Status Broadcast(void* data, std::size_t bytes, int root) override {
     EXPECT_EQ(root, 0);
-    EXPECT_EQ(bytes, picks.front().size() * sizeof(TokenId));
-    std::memcpy(data, picks.front().data(), bytes);
-    picks.pop_front();
+    EXPECT_EQ(bytes, tokens.front().size() * sizeof(TokenId));
+    std::memcpy(data, tokens.front().data(), bytes);
+    tokens.pop_front();
     return absl::OkStatus();
   }
   void Abort() override { aborted = true; }
 
-  std::deque<std::vector<TokenId>> picks;
+  std::deque<std::vector<TokenId>> tokens;
   bool aborted = false;
 };
 

@@ -68,7 +68,7 @@ TEST(ScratchBytes, CountsBuffersByRowAndLogitsByTheirOwn) {
   EXPECT_EQ(ScratchBytes(program, 10, 4, 2), (32u * 10 + 500u * 4) * 2 + 1000u * 4 * 4);
 }
 
-TEST(HumanBytes, PicksTheUnit) {
+TEST(HumanBytes, ChoosesTheUnit) {
   EXPECT_EQ(HumanBytes(0), "0 B");
   EXPECT_EQ(HumanBytes(1023), "1023 B");
   EXPECT_EQ(HumanBytes(1536), "1.5 KiB");

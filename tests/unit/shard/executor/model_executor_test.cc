@@ -187,7 +187,7 @@ TEST_F(ModelExecutorTest, ADraftThatEndsTheSequenceIsItsLastToken) {
 TEST_F(ModelExecutorTest, AnotherRankKeepsTheDraftsThatRank0Keeps) {
   FollowingCommunicator follower;
   Use(follower);
-  follower.picks = {{6}, {7, 8, 9, kNoPick, kNoPick}, {10}};
+  follower.tokens = {{6}, {7, 8, 9, kNotSelected, kNotSelected}, {10}};
   Run(Whole(Start(0, {5, 6, 7, 8, 20, 5})));
   const auto results = Run(WithRows(Decodes({0}), 5));
   EXPECT_THAT(Tokens(results[0]), ElementsAre(7, 8, 9));
@@ -350,9 +350,9 @@ TEST_F(ModelExecutorTest, ASlotIsFreeAfterItsEndAndAfterReset) {
   EXPECT_THAT(Tokens(Run(Whole(Start(0, {10})))[0]), ElementsAre(11));
 }
 
-TEST_F(ModelExecutorTest, OtherRanksTakeThePicksOfRankZero) {
+TEST_F(ModelExecutorTest, OtherRanksTakeTheTokensOfRank0) {
   FollowingCommunicator follower;
-  follower.picks = {{33}, {kEos}};
+  follower.tokens = {{33}, {kEos}};
   Use(follower);
   auto results = Run(Whole(Start(0, {1})));
   EXPECT_THAT(backend_.logit_calls, ElementsAre(1)) << "gathering logits takes every rank";
@@ -362,9 +362,9 @@ TEST_F(ModelExecutorTest, OtherRanksTakeThePicksOfRankZero) {
   EXPECT_EQ(results[0].finish, ShardFinish::kEos);
 }
 
-TEST_F(ModelExecutorTest, APickOutsideTheVocabularyEndsTheGroup) {
+TEST_F(ModelExecutorTest, ATokenOutsideTheVocabularyEndsTheGroup) {
   FollowingCommunicator follower;
-  follower.picks = {{static_cast<TokenId>(kVocabulary)}};
+  follower.tokens = {{static_cast<TokenId>(kVocabulary)}};
   Use(follower);
   EXPECT_TRUE(absl::IsInternal(executor_->Execute(Whole(Start(0, {1}))).status()));
   EXPECT_TRUE(follower.aborted);

@@ -11,7 +11,7 @@ class SlotTableTest : public testing::Test {
  protected:
   SlotTableTest() : table_(2, 1) {}
 
-  Sequence& Started(std::vector<TokenId> prompt) {
+  RankSequence& Started(std::vector<TokenId> prompt) {
     StepPlan plan;
     SequenceStart start;
     start.slot = SlotId(1);
@@ -32,7 +32,7 @@ class SlotTableTest : public testing::Test {
 };
 
 TEST_F(SlotTableTest, BlocksAreAppendedInOrder) {
-  Sequence& sequence = Started({1});
+  RankSequence& sequence = Started({1});
   StepPlan plan;
   for (std::uint32_t block : {7u, 3u}) {
     BlockOp op;
@@ -45,7 +45,7 @@ TEST_F(SlotTableTest, BlocksAreAppendedInOrder) {
 }
 
 TEST_F(SlotTableTest, TruncationKeepsTheTokenThatComesNext) {
-  Sequence& sequence = Started({1, 2});
+  RankSequence& sequence = Started({1, 2});
   for (TokenId token : {3, 4, 5}) AcceptToken(sequence, token, eos_);
   sequence.committed = 4;
   Cut(3);
@@ -57,7 +57,7 @@ TEST_F(SlotTableTest, TruncationKeepsTheTokenThatComesNext) {
 }
 
 TEST_F(SlotTableTest, OutputPositionsGoOnAfterARestart) {
-  Sequence& sequence = Started({1, 2, 3});
+  RankSequence& sequence = Started({1, 2, 3});
   sequence.start.sample_index_base = 2;
   EXPECT_EQ(sequence.NextOutputIndex(), 2u);
   AcceptToken(sequence, 4, eos_);
@@ -65,7 +65,7 @@ TEST_F(SlotTableTest, OutputPositionsGoOnAfterARestart) {
 }
 
 TEST_F(SlotTableTest, LengthComesBeforeEndBeforeStop) {
-  Sequence& sequence = Started({1});
+  RankSequence& sequence = Started({1});
   sequence.start.stop_token_ids = {9, 8};
   sequence.start.max_new_tokens = 1;
   AcceptToken(sequence, 9, eos_);
@@ -79,7 +79,7 @@ TEST_F(SlotTableTest, LengthComesBeforeEndBeforeStop) {
 }
 
 TEST_F(SlotTableTest, TheMaskLiftsAfterMinNewTokens) {
-  Sequence& sequence = Started({1});
+  RankSequence& sequence = Started({1});
   sequence.start.min_new_tokens = 1;
   sequence.start.stop_token_ids = {8};
   std::vector<TokenId> masked = {1, 2, 3};

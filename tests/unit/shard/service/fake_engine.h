@@ -12,11 +12,11 @@
 #include <utility>
 #include <vector>
 
-#include "shard/service/step_engine.h"
+#include "shard/service/rank_engine.h"
 
 namespace penstock::shard {
 
-class FakeEngine final : public StepEngine {
+class FakeEngine final : public RankEngine {
  public:
   // Shared with the test; thread-safe.
   struct Control {

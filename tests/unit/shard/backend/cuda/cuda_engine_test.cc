@@ -6,7 +6,7 @@
 
 #include "shard/app/cuda/cuda_choice.h"
 #include "shard/app/cuda/cuda_device.h"
-#include "shard/executor/model_engine.h"
+#include "shard/executor/model_rank.h"
 #include "tests/unit/shard/backend/cuda/host_gpu.h"
 #include "tests/unit/shard/parallel/nccl/fake_nccl.h"
 #include "tests/unit/support/temp_folder.h"
@@ -31,8 +31,8 @@ class CudaEngineTest : public testing::Test {
     ASSERT_TRUE(made.ok()) << made.status();
   }
 
-  std::unique_ptr<ModelEngine> Engine(CudaChoiceOptions choice) {
-    ModelEngineOptions options;
+  std::unique_ptr<ModelRank> Engine(CudaChoiceOptions choice) {
+    ModelRankOptions options;
     options.model.folder = folder_.path();
     options.model.device = {Device::Kind::kCuda, 0};
     options.device = std::make_shared<CudaDevice>(CudaDeviceFacts{"u", std::uint64_t{1} << 30, 1.0},
@@ -41,10 +41,10 @@ class CudaEngineTest : public testing::Test {
     options.contrastive_search = choice.contrastive;
     options.kv = {std::uint64_t{1} << 20, 0.0};
     options.make_backend = CudaChoice(std::move(choice), gpu_);
-    return std::make_unique<ModelEngine>(std::move(options));
+    return std::make_unique<ModelRank>(std::move(options));
   }
 
-  static std::string LoadError(ModelEngine& engine) {
+  static std::string LoadError(ModelRank& engine) {
     return std::string(engine.Load([](const LoadStage&) {}).message());
   }
 

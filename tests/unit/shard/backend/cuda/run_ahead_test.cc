@@ -65,7 +65,7 @@ class CudaRunAheadTest : public testing::Test {
     executor.slots = 4;
     executor.vocabulary = vocabulary_ = model->spec.vocabulary;
     executor.max_logit_rows = 4;
-    executor.picker = dynamic_cast<TokenPicker*>(backend_.get());
+    executor.device_sampler = dynamic_cast<DeviceSampler*>(backend_.get());
     executor_ = std::make_unique<ModelExecutor>(std::move(executor), *backend_, local_);
   }
 

@@ -11,7 +11,7 @@
 #include <string>
 #include <utility>
 
-#include "shard/service/step_engine.h"
+#include "shard/service/rank_engine.h"
 
 namespace penstock::shard {
 
@@ -21,7 +21,7 @@ struct LoadState {
   std::string error;  // not empty: loading failed, with `done`
 };
 
-class LoadBoard {
+class LoadMonitor {
  public:
   void Publish(LoadState state);
 

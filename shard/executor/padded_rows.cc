@@ -1,36 +1,37 @@
-#include "shard/executor/cell_rows.h"
+#include "shard/executor/padded_rows.h"
 
 #include "common/status.h"
 
 namespace penstock::shard {
 
-absl::Status CellRows::Arrange(const StepPlan& plan, SlotTable& slots, Backend& backend,
-                               CellUse& use) {
+absl::Status PaddedRows::Arrange(const StepPlan& plan, SlotTable& slots, CellUse& use) {
+  if (!padded_) return absl::OkStatus();
   parts_.clear();
   for (const SegmentGroup& group : plan.groups) {
     if (group.rows.empty()) continue;
     CellPart& part = parts_.emplace_back();
     part.width = group.width;
     for (const SlotId slot : group.rows) {
-      const Sequence& sequence = slots.at(slot);
+      const RankSequence& sequence = slots.at(slot);
       CellRow& row = part.rows.emplace_back(CellRow{slot, sequence.committed, {}});
-      if (!sequence.in_cells) row.blocks = sequence.tables.front();
+      if (!sequence.padded) row.blocks = sequence.tables.front();
     }
   }
-  PENSTOCK_ASSIGN_OR_RETURN(const CellsArranged arranged, backend.ArrangeCells(parts_));
+  PENSTOCK_ASSIGN_OR_RETURN(const CellsArranged arranged, backend_.ArrangeCells(parts_));
   use.allocated = arranged.allocated;
   use.copied = arranged.copied;
   for (const CellPart& part : parts_) {
     for (const CellRow& row : part.rows) {
-      Sequence& sequence = slots.at(row.slot);
-      sequence.in_cells = true;
+      RankSequence& sequence = slots.at(row.slot);
+      sequence.padded = true;
       for (auto& table : sequence.tables) table.clear();
     }
   }
   return absl::OkStatus();
 }
 
-void CellRows::CountFilled(const StepPlan& plan, const SlotTable& slots, CellUse& use) {
+void PaddedRows::CountFilled(const StepPlan& plan, const SlotTable& slots, CellUse& use) const {
+  if (!padded_) return;
   for (const SegmentGroup& group : plan.groups) {
     for (const SlotId slot : group.rows) use.filled += slots.at(slot).committed;
   }

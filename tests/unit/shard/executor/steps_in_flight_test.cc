@@ -25,20 +25,20 @@ constexpr std::uint32_t kVocabulary = 50;
 constexpr TokenId kEos = 40;
 
 // Says token t + 1 after token t, as FakeBackend does.
-class FakePicker final : public TokenPicker {
+class FakeDeviceSampler final : public DeviceSampler {
  public:
   struct Step {
     std::vector<TokenId> tokens;  // as the device finds them
     std::vector<std::int32_t> newest;
-    std::vector<std::uint32_t> positions;  // of the picks, in their outputs
+    std::vector<std::uint32_t> positions;  // of the tokens in their outputs
     std::vector<std::vector<TokenId>> masked;
-    std::vector<PickedToken> picks;
+    std::vector<DeviceToken> sampled;
   };
 
-  bool CanPick(std::span<const SampleRequest>) const override { return can_pick; }
-  absl::Status Pick(std::uint32_t, std::span<const SampleRequest>,
-                    std::span<PickedToken>) override {
-    return absl::InternalError("the fake picks in steps that were begun only");
+  bool CanSample(std::span<const SampleRequest>) const override { return can_sample; }
+  absl::Status Sample(std::uint32_t, std::span<const SampleRequest>,
+                      std::span<DeviceToken>) override {
+    return absl::InternalError("the fake samples only in steps that were begun");
   }
   absl::Status BeginStep(const RaggedBatch& batch, std::span<const std::int32_t> newest,
                          std::span<const SampleRequest> requests,
@@ -48,28 +48,28 @@ class FakePicker final : public TokenPicker {
     for (std::size_t row = 0; row < batch.tokens.size(); ++row) {
       const bool known = newest[row] < 0;
       step.tokens.push_back(known ? batch.tokens[row]
-                                  : last_picks_[static_cast<std::size_t>(newest[row])].token);
+                                  : last_tokens_[static_cast<std::size_t>(newest[row])].token);
     }
     for (std::size_t i = 0; i < requests.size(); ++i) {
       const TokenId token = step.tokens[batch.logit_rows[i]];
-      step.picks.push_back({token == bad_token ? -1 : token + 1, -0.5f});
+      step.sampled.push_back({token == bad_token ? -1 : token + 1, -0.5f});
       step.positions.push_back(requests[i].position);
       step.masked.emplace_back(requests[i].masked.begin(), requests[i].masked.end());
     }
-    last_picks_ = step.picks;
+    last_tokens_ = step.sampled;
     begun.push_back(step);
     running.push_back(std::move(step));
     this->ready.push_back(std::move(ready));
     return absl::OkStatus();
   }
-  absl::Status EndStep(std::span<PickedToken> out) override {
+  absl::Status EndStep(std::span<DeviceToken> out) override {
     if (!end_status.ok()) return end_status;
-    std::copy(running.front().picks.begin(), running.front().picks.end(), out.begin());
+    std::copy(running.front().sampled.begin(), running.front().sampled.end(), out.begin());
     running.pop_front();
     return absl::OkStatus();
   }
 
-  bool can_pick = true;
+  bool can_sample = true;
   TokenId bad_token = -1;
   absl::Status end_status;
   std::vector<Step> begun;
@@ -77,17 +77,17 @@ class FakePicker final : public TokenPicker {
   std::vector<std::function<void()>> ready;
 
  private:
-  std::vector<PickedToken> last_picks_;
+  std::vector<DeviceToken> last_tokens_;
 };
 
-class RunAheadTest : public testing::Test {
+class StepsInFlightTest : public testing::Test {
  protected:
-  RunAheadTest() : backend_(kVocabulary) {
+  StepsInFlightTest() : backend_(kVocabulary) {
     ExecutorOptions options;
     options.slots = 4;
     options.vocabulary = kVocabulary;
     options.eos_token_ids = {kEos};
-    options.picker = &picker_;
+    options.device_sampler = &device_;
     executor_ = std::make_unique<ModelExecutor>(options, backend_, local_);
   }
 
@@ -103,27 +103,27 @@ class RunAheadTest : public testing::Test {
   }
 
   FakeBackend backend_;
-  FakePicker picker_;
+  FakeDeviceSampler device_;
   LocalCommunicator local_;
   std::unique_ptr<ModelExecutor> executor_;
 };
 
-TEST_F(RunAheadTest, ADecodeTakesATokenThatTheHostDoesNotKnow) {
+TEST_F(StepsInFlightTest, ADecodeTakesATokenThatTheHostDoesNotKnow) {
   ASSERT_TRUE(Begin(Whole(Start(0, {1, 2, 3}))));
   StepPlan second = Whole(Start(2, {20, 21}), 1);
   second.segments.push_back(Decode(0));
   ASSERT_TRUE(Begin(second));
-  EXPECT_THAT(picker_.begun[1].newest, ElementsAre(-1, -1, 0));
+  EXPECT_THAT(device_.begun[1].newest, ElementsAre(-1, -1, 0));
   auto results = Collect();
   ASSERT_EQ(results.size(), 1u);
   EXPECT_THAT(Tokens(results[0]), ElementsAre(4));
   EXPECT_EQ(results[0].tokens[0].logprob, -0.5f);
   EXPECT_EQ(results[0].committed_length, 3u);
-  // The prompt in slot 2 came first, so the other's pick is the second one.
+  // The prompt in slot 2 came first, so the token of the other is the second one.
   ASSERT_TRUE(Begin(Decodes({0, 2})));
-  EXPECT_THAT(picker_.begun[2].newest, ElementsAre(1, 0));
-  EXPECT_THAT(picker_.begun[2].tokens, ElementsAre(5, 22));
-  EXPECT_THAT(picker_.begun[2].positions, ElementsAre(2, 1));
+  EXPECT_THAT(device_.begun[2].newest, ElementsAre(1, 0));
+  EXPECT_THAT(device_.begun[2].tokens, ElementsAre(5, 22));
+  EXPECT_THAT(device_.begun[2].positions, ElementsAre(2, 1));
   results = Collect();
   ASSERT_EQ(results.size(), 2u);
   EXPECT_THAT(Tokens(results[1]), ElementsAre(5));
@@ -132,14 +132,14 @@ TEST_F(RunAheadTest, ADecodeTakesATokenThatTheHostDoesNotKnow) {
   EXPECT_THAT(Tokens(results[0]), ElementsAre(6));
   EXPECT_THAT(Tokens(results[1]), ElementsAre(23));
   // Afterwards the host knows everything, and goes on by itself.
-  picker_.can_pick = false;
+  device_.can_sample = false;
   const auto executed = executor_->Execute(Decodes({0}));
   ASSERT_TRUE(executed.ok()) << executed.status();
   EXPECT_THAT(backend_.batches.back().tokens, ElementsAre(6));
   EXPECT_EQ(executed->sequences[0].committed_length, 6u);
 }
 
-TEST_F(RunAheadTest, ASequenceThatEndedOneStepBeforeReportsNothing) {
+TEST_F(StepsInFlightTest, ASequenceThatEndedOneStepBeforeReportsNothing) {
   ASSERT_TRUE(Begin(Whole(Start(0, {kEos - 2}))));
   ASSERT_TRUE(Begin(Whole(Start(1, {7}), 1)));
   EXPECT_EQ(Collect()[0].finish, ShardFinish::kNone);
@@ -154,8 +154,8 @@ TEST_F(RunAheadTest, ASequenceThatEndedOneStepBeforeReportsNothing) {
   EXPECT_THAT(Tokens(results[0]), ElementsAre(10));
 }
 
-TEST_F(RunAheadTest, AFailedPickEndsItsSequenceAlone) {
-  picker_.bad_token = 8;
+TEST_F(StepsInFlightTest, AFailedSampleEndsOnlyItsSequence) {
+  device_.bad_token = 8;
   ASSERT_TRUE(Begin(Whole(Start(0, {8}))));
   StepPlan second = Whole(Start(1, {20}), 1);
   second.segments.push_back(Decode(0));
@@ -168,20 +168,20 @@ TEST_F(RunAheadTest, AFailedPickEndsItsSequenceAlone) {
   EXPECT_THAT(Tokens(results[0]), ElementsAre(21));
 }
 
-TEST_F(RunAheadTest, TokensThatAreNotKnownCountForMinNewTokens) {
+TEST_F(StepsInFlightTest, TokensThatAreNotKnownCountForMinNewTokens) {
   SequenceStart start = Start(0, {1});
   start.min_new_tokens = 2;
   ASSERT_TRUE(Begin(Whole(start)));
   ASSERT_TRUE(Begin(Decodes({0})));
   Collect();
   ASSERT_TRUE(Begin(Decodes({0})));
-  EXPECT_THAT(picker_.begun[0].masked[0], ElementsAre(kEos));
-  EXPECT_THAT(picker_.begun[1].masked[0], ElementsAre(kEos));
-  EXPECT_THAT(picker_.begun[2].masked[0], IsEmpty());
+  EXPECT_THAT(device_.begun[0].masked[0], ElementsAre(kEos));
+  EXPECT_THAT(device_.begun[1].masked[0], ElementsAre(kEos));
+  EXPECT_THAT(device_.begun[2].masked[0], IsEmpty());
 }
 
 // The rule of run_ahead.cc, line by line.
-TEST_F(RunAheadTest, StepsThatNeedTheHostDoNotRunAhead) {
+TEST_F(StepsInFlightTest, StepsThatNeedTheHostDoNotRunAhead) {
   struct Case {
     const char* what;
     std::function<void(StepPlan&)> change;
@@ -218,11 +218,11 @@ TEST_F(RunAheadTest, StepsThatNeedTheHostDoNotRunAhead) {
     EXPECT_FALSE(executor_->Collect().ok());
   }
   executor_->Reset();
-  picker_.can_pick = false;
+  device_.can_sample = false;
   EXPECT_FALSE(Begin(Whole(Start(0, {1, 2}))));
 }
 
-TEST_F(RunAheadTest, APlanThatCannotBeBegunIsExecutedOnce) {
+TEST_F(StepsInFlightTest, APlanThatCannotBeBegunIsExecutedOnce) {
   ASSERT_TRUE(Begin(Whole(Start(0, {1, 2}))));
   StepPlan plan = Whole(Start(1, {30, 31}), 1);
   plan.segments.push_back(Decode(0));
@@ -230,7 +230,7 @@ TEST_F(RunAheadTest, APlanThatCannotBeBegunIsExecutedOnce) {
   ASSERT_FALSE(Begin(plan));
   EXPECT_FALSE(executor_->Execute(plan).ok()) << "what was begun has not been collected";
   EXPECT_THAT(Tokens(Collect()[0]), ElementsAre(3));
-  picker_.can_pick = false;
+  device_.can_sample = false;
   const auto executed = executor_->Execute(plan);
   ASSERT_TRUE(executed.ok()) << executed.status();
   EXPECT_THAT(backend_.batches.back().blocks[0], ElementsAre(BlockId(1))) << "appended once";
@@ -238,18 +238,18 @@ TEST_F(RunAheadTest, APlanThatCannotBeBegunIsExecutedOnce) {
   EXPECT_THAT(Tokens(executed->sequences[1]), ElementsAre(4));
 }
 
-TEST_F(RunAheadTest, ResetDropsWhatWasBegun) {
+TEST_F(StepsInFlightTest, ResetDropsWhatWasBegun) {
   ASSERT_TRUE(Begin(Whole(Start(0, {1, 2}))));
   ASSERT_TRUE(Begin(Decodes({0})));
   executor_->Reset();
-  EXPECT_THAT(picker_.running, IsEmpty());
+  EXPECT_THAT(device_.running, IsEmpty());
   ASSERT_TRUE(Begin(Whole(Start(0, {5}))));
   EXPECT_THAT(Tokens(Collect()[0]), ElementsAre(6));
 }
 
-TEST_F(RunAheadTest, AFailedDeviceEndsTheGroup) {
+TEST_F(StepsInFlightTest, AFailedDeviceEndsTheGroup) {
   ASSERT_TRUE(Begin(Whole(Start(0, {1, 2}))));
-  picker_.end_status = absl::InternalError("the device is lost");
+  device_.end_status = absl::InternalError("the device is lost");
   EXPECT_EQ(executor_->Collect().status().message(), "the device is lost");
 }
 

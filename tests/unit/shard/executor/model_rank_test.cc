@@ -1,5 +1,5 @@
 // What the engine says of itself once it has loaded.
-#include "shard/executor/model_engine.h"
+#include "shard/executor/model_rank.h"
 
 #include <gmock/gmock.h>
 
@@ -15,8 +15,8 @@ namespace {
 using testing::HasSubstr;
 
 // A backend may find while it reads that it cannot keep them as planned.
-TEST(ModelEngine, TellsOfTheWeightsThatTheBackendKeepsNotOfThosePlanned) {
-  ModelEngineOptions options;
+TEST(ModelRank, TellsOfTheWeightsThatTheBackendKeepsNotOfThosePlanned) {
+  ModelRankOptions options;
   options.model.folder = testing_support::SourcePath("demo/model");
   options.grammars = false;
   options.weight_bytes = [](const Model&) -> absl::StatusOr<std::uint64_t> { return 4096; };
@@ -24,7 +24,7 @@ TEST(ModelEngine, TellsOfTheWeightsThatTheBackendKeepsNotOfThosePlanned) {
                             const LoadProgress&) -> absl::StatusOr<std::unique_ptr<Backend>> {
     return std::make_unique<FakeBackend>(model.spec.vocabulary);
   };
-  ModelEngine engine(std::move(options));
+  ModelRank engine(std::move(options));
   testing::internal::CaptureStderr();
   const absl::Status loaded = engine.Load([](const LoadStage&) {});
   const std::string log = testing::internal::GetCapturedStderr();

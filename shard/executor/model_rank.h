@@ -1,8 +1,8 @@
-// The StepEngine of a real model: opens the folder, loads this rank's weights, forms the group,
+// The RankEngine of a real model: opens the folder, loads this rank's weights, forms the group,
 // sizes the cache, and hands plans to a ModelExecutor. Knows the Backend interface only; which
 // backend it is comes in as a factory.
 //
-// Threading: as StepEngine.
+// Threading: as RankEngine.
 #pragma once
 
 #include <atomic>
@@ -10,16 +10,18 @@
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <utility>
 
 #include "shard/backend/backend.h"
 #include "shard/cache/paged/paged_layout.h"
+#include "shard/executor/cache_plan.h"
 #include "shard/executor/memory_plan.h"
 #include "shard/executor/model_executor.h"
 #include "shard/executor/rank_device.h"
 #include "shard/executor/warmup.h"
 #include "shard/model/model.h"
 #include "shard/parallel/communicator.h"
-#include "shard/service/step_engine.h"
+#include "shard/service/rank_engine.h"
 
 namespace penstock::shard {
 
@@ -30,7 +32,7 @@ using BackendFactory = std::function<absl::StatusOr<std::unique_ptr<Backend>>(
 // What a rank's weights will take of memory, before they are read.
 using WeightMeasure = std::function<absl::StatusOr<std::uint64_t>(const Model&)>;
 
-struct ModelEngineOptions {
+struct ModelRankOptions {
   ModelOptions model;
   std::uint32_t block_size = 16;
   bool padded = false;  // KV layout
@@ -46,20 +48,24 @@ struct ModelEngineOptions {
   bool touch_behind = true;    // part of the KV cache's memory may be touched behind the start
 };
 
-class ModelEngine final : public StepEngine {
+class ModelRank final : public RankEngine {
  public:
-  explicit ModelEngine(ModelEngineOptions options);
-  ~ModelEngine() override;
+  explicit ModelRank(ModelRankOptions options);
+  ~ModelRank() override;
 
   EngineFacts Facts() const override;
   absl::Status Load(const LoadCallback& progress) override;
   absl::Status Configure(const GroupSetup& setup) override;
   absl::StatusOr<WarmupReport> Warmup() override;
   absl::StatusOr<std::uint64_t> Commit(const PoolSize& pool) override;
-  absl::StatusOr<StepResult> Execute(const StepPlan& plan) override;
-  absl::StatusOr<bool> Begin(const StepPlan& plan, std::function<void()> ready) override;
-  absl::StatusOr<StepResult> Collect() override;
-  void Reset() override;
+  absl::StatusOr<StepResult> Execute(const StepPlan& plan) override {
+    return executor_->Execute(plan);
+  }
+  absl::StatusOr<bool> Begin(const StepPlan& plan, std::function<void()> ready) override {
+    return executor_->Begin(plan, std::move(ready));
+  }
+  absl::StatusOr<StepResult> Collect() override { return executor_->Collect(); }
+  void Reset() override { executor_->Reset(); }
   void Interrupt() override;
 
  private:
@@ -73,16 +79,17 @@ class ModelEngine final : public StepEngine {
   absl::StatusOr<std::shared_ptr<Communicator>> JoinHosts() const;
   absl::StatusOr<PoolSize> CountPool() const;
   std::string TableIdentity(const WarmupShape& shape) const;
-  absl::StatusOr<std::uint32_t> LongestThatFits(const PoolSize& pool);
+  absl::StatusOr<std::uint32_t> LongestSequence(const PoolSize& pool);
   // Rank 0's samples on all ranks.
   absl::Status ShareTable(std::vector<StepTimeSample>& samples);
   MemoryNeeds Needs(std::uint32_t step_tokens, const DeviceMemory& memory) const;
   PagedLayout Layout() const;
+  CachePlan Cache() const { return {Layout(), options_.padded}; }
   // Rows of all candidates of a step.
   std::uint32_t CandidateRows() const;
   bool interrupted() const { return interrupted_.load(std::memory_order_relaxed); }
 
-  const ModelEngineOptions options_;
+  const ModelRankOptions options_;
   std::optional<Model> model_;
   std::uint64_t weight_bytes_ = 0;  // of this rank
   std::unique_ptr<Backend> backend_;

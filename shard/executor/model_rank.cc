@@ -1,4 +1,4 @@
-#include "shard/executor/model_engine.h"
+#include "shard/executor/model_rank.h"
 
 #include <algorithm>
 #include <array>
@@ -9,14 +9,13 @@
 #include "common/log.h"
 #include "common/status.h"
 #include "common/time.h"
-#include "shard/cache/padded/pool_split.h"
 #include "shard/executor/warmup_table.h"
 #include "shard/parallel/local_communicator.h"
 #include "shard/parallel/shm_communicator.h"
 
 namespace penstock::shard {
 
-static_assert(kMostStepsBegun == kMostStepsAhead);
+static_assert(kMaxStepsBegun == kMaxStepsInFlight);
 
 namespace {
 
@@ -24,12 +23,6 @@ namespace {
 constexpr std::uint32_t kMaxLogitRows = 64;
 // The plan before loading is for the default step of a CPU; the group's limits come later.
 constexpr std::uint32_t kUsualStepTokens = 512;
-
-// What one block of every sequence at full length takes, so that no request waits for memory.
-std::uint64_t WantedBytes(const PagedLayout& layout, bool padded) {
-  // Rows as wide as the longest, and a third of it in blocks: a quarter of the whole.
-  return padded ? CellBytes(layout) * layout.block_size * 4 / 3 : layout.BytesPerBlock();
-}
 
 std::string Stored(const Model& model) {
   const std::optional<DType> stored = model.spec.stored_dtype;
@@ -50,15 +43,15 @@ LoadStage Stage(std::string_view stage, std::uint64_t done, std::uint64_t total,
 
 }  // namespace
 
-ModelEngine::ModelEngine(ModelEngineOptions options) : options_(std::move(options)) {}
+ModelRank::ModelRank(ModelRankOptions options) : options_(std::move(options)) {}
 
 // Graphs that the backend recorded hold the communicator.
-ModelEngine::~ModelEngine() {
+ModelRank::~ModelRank() {
   executor_.reset();
   backend_.reset();
 }
 
-EngineFacts ModelEngine::Facts() const {
+EngineFacts ModelRank::Facts() const {
   EngineFacts facts;
   facts.model_id = options_.model.folder;
   facts.rank = options_.model.rank;
@@ -90,7 +83,7 @@ EngineFacts ModelEngine::Facts() const {
   return facts;
 }
 
-absl::Status ModelEngine::Load(const LoadCallback& progress) {
+absl::Status ModelRank::Load(const LoadCallback& progress) {
   progress(Stage("config", 0, 0, Duration(0)));
   PENSTOCK_ASSIGN_OR_RETURN(Model model, Model::Open(options_.model));
   model_.emplace(std::move(model));
@@ -107,7 +100,7 @@ absl::Status ModelEngine::Load(const LoadCallback& progress) {
   return absl::OkStatus();
 }
 
-PagedLayout ModelEngine::Layout() const {
+PagedLayout ModelRank::Layout() const {
   PagedLayout layout{model_->spec.layers, options_.block_size, model_->part.kv_heads,
                      model_->spec.head_dim, model_->dtype};
   layout.kv_type = model_->kv_type;
@@ -115,26 +108,26 @@ PagedLayout ModelEngine::Layout() const {
   return layout;
 }
 
-std::uint32_t ModelEngine::CandidateRows() const {
+std::uint32_t ModelRank::CandidateRows() const {
   const GroupLimits& limits = setup_.limits;
   const std::uint64_t most = std::uint64_t{limits.max_sequences} * limits.max_candidates;
   return static_cast<std::uint32_t>(std::min<std::uint64_t>(most, limits.max_step_tokens));
 }
 
-bool ModelEngine::MayOfferGrammars() const {
+bool ModelRank::MayOfferGrammars() const {
   return options_.grammars && !model_->spec.eos_token_ids.empty() &&
          std::filesystem::exists(options_.model.folder + "/tokenizer.json");
 }
 
 // The vocabulary's tables come into being while the weights are read.
-void ModelEngine::StartGrammars() {
+void ModelRank::StartGrammars() {
   grammars_.reset();
   if (options_.model.rank != 0 || !MayOfferGrammars()) return;
   grammars_ = std::make_unique<GrammarCache>(options_.model.folder, model_->spec.vocabulary,
                                              model_->spec.eos_token_ids);
 }
 
-void ModelEngine::FinishGrammars() {
+void ModelRank::FinishGrammars() {
   if (grammars_ == nullptr) return;
   const absl::Status ready = grammars_->Ready();
   if (ready.ok()) return;
@@ -142,7 +135,7 @@ void ModelEngine::FinishGrammars() {
   grammars_.reset();
 }
 
-MemoryNeeds ModelEngine::Needs(std::uint32_t step_tokens, const DeviceMemory& memory) const {
+MemoryNeeds ModelRank::Needs(std::uint32_t step_tokens, const DeviceMemory& memory) const {
   MemoryNeeds needs;
   needs.rank = options_.model.rank;
   needs.local_ranks = memory.ranks;
@@ -162,14 +155,14 @@ MemoryNeeds ModelEngine::Needs(std::uint32_t step_tokens, const DeviceMemory& me
   return needs;
 }
 
-absl::Status ModelEngine::MeasureWeights() {
+absl::Status ModelRank::MeasureWeights() {
   weight_bytes_ = model_->WeightBytes();
   if (!options_.weight_bytes) return absl::OkStatus();
   PENSTOCK_ASSIGN_OR_RETURN(weight_bytes_, options_.weight_bytes(*model_));
   return absl::OkStatus();
 }
 
-absl::Status ModelEngine::PrintPlan() const {
+absl::Status ModelRank::PrintPlan() const {
   PENSTOCK_ASSIGN_OR_RETURN(const DeviceMemory memory, options_.device->Memory());
   PENSTOCK_ASSIGN_OR_RETURN(const std::string plan,
                             DescribeMemoryPlan(Needs(kUsualStepTokens, memory), memory.free_bytes));
@@ -177,7 +170,7 @@ absl::Status ModelEngine::PrintPlan() const {
   return absl::OkStatus();
 }
 
-absl::Status ModelEngine::MakeBackend(const LoadCallback& progress) {
+absl::Status ModelRank::MakeBackend(const LoadCallback& progress) {
   const Time begin = SteadyNow();
   auto backend = options_.make_backend(
       *model_, [&](std::string_view stage, std::uint64_t done, std::uint64_t total) {
@@ -193,7 +186,7 @@ absl::Status ModelEngine::MakeBackend(const LoadCallback& progress) {
   return absl::OkStatus();
 }
 
-absl::Status ModelEngine::Configure(const GroupSetup& setup) {
+absl::Status ModelRank::Configure(const GroupSetup& setup) {
   setup_ = setup;
   executor_.reset();
   // What a former group recorded holds its communicator.
@@ -207,7 +200,7 @@ absl::Status ModelEngine::Configure(const GroupSetup& setup) {
   return backend_->Prepare(limits, communicator_.get());
 }
 
-absl::StatusOr<std::shared_ptr<Communicator>> ModelEngine::JoinHosts() const {
+absl::StatusOr<std::shared_ptr<Communicator>> ModelRank::JoinHosts() const {
   if (setup_.world_size == 1) return std::make_shared<LocalCommunicator>();
   if (setup_.rendezvous.empty()) {
     return BadValue("rendezvous", "nothing", "a name that all ranks share");
@@ -219,7 +212,7 @@ absl::StatusOr<std::shared_ptr<Communicator>> ModelEngine::JoinHosts() const {
   return JoinShmGroup(shm);
 }
 
-absl::Status ModelEngine::JoinGroup() {
+absl::Status ModelRank::JoinGroup() {
   PENSTOCK_ASSIGN_OR_RETURN(std::shared_ptr<Communicator> control, JoinHosts());
   {
     const std::lock_guard lock(communicator_mutex_);
@@ -233,12 +226,12 @@ absl::Status ModelEngine::JoinGroup() {
   return interrupted() ? absl::CancelledError("the shard is stopping") : absl::OkStatus();
 }
 
-absl::StatusOr<WarmupReport> ModelEngine::Warmup() {
+absl::StatusOr<WarmupReport> ModelRank::Warmup() {
   PENSTOCK_ASSIGN_OR_RETURN(const PoolSize expected, CountPool());
   WarmupShape shape;
   shape.max_step_tokens = setup_.limits.max_step_tokens;
   shape.max_sequences = setup_.limits.max_sequences;
-  PENSTOCK_ASSIGN_OR_RETURN(shape.max_sequence_length, LongestThatFits(expected));
+  PENSTOCK_ASSIGN_OR_RETURN(shape.max_sequence_length, LongestSequence(expected));
   shape.block_size = options_.block_size;
   shape.max_logit_rows = kMaxLogitRows;
   shape.max_candidates = setup_.limits.max_candidates;
@@ -276,7 +269,7 @@ absl::StatusOr<WarmupReport> ModelEngine::Warmup() {
   return report;
 }
 
-std::string ModelEngine::TableIdentity(const WarmupShape& shape) const {
+std::string ModelRank::TableIdentity(const WarmupShape& shape) const {
   std::string text = model_->fingerprint + " " + backend_->Name() + " world " +
                      std::to_string(setup_.world_size) + (options_.padded ? " padded" : "");
   for (const std::uint64_t number :
@@ -288,17 +281,15 @@ std::string ModelEngine::TableIdentity(const WarmupShape& shape) const {
   return text + " " + options_.machine;
 }
 
-// Of a sequence, in tokens: no longer than the cache will hold, or the warm-up would take more
-// memory than serving does. The same on every rank, as the steps are.
-absl::StatusOr<std::uint32_t> ModelEngine::LongestThatFits(const PoolSize& pool) {
-  const std::uint64_t held = std::uint64_t{pool.blocks} * options_.block_size;
-  std::uint32_t longest = setup_.limits.max_sequence_length;
-  if (!options_.padded && held < longest) longest = static_cast<std::uint32_t>(held);
+// A sequence of the warm-up is no longer than the cache can hold, or the warm-up would take more
+// memory than serving does. Rank 0 decides, so that all ranks run the same steps.
+absl::StatusOr<std::uint32_t> ModelRank::LongestSequence(const PoolSize& pool) {
+  std::uint32_t longest = Cache().LongestSequence(pool, setup_.limits);
   PENSTOCK_RETURN_IF_ERROR(control_->Broadcast(&longest, sizeof longest, 0));
   return longest;
 }
 
-absl::Status ModelEngine::ShareTable(std::vector<StepTimeSample>& samples) {
+absl::Status ModelRank::ShareTable(std::vector<StepTimeSample>& samples) {
   constexpr std::size_t kMost = 256;
   struct {
     std::uint64_t count = 0;
@@ -312,28 +303,17 @@ absl::Status ModelEngine::ShareTable(std::vector<StepTimeSample>& samples) {
   return absl::OkStatus();
 }
 
-absl::StatusOr<PoolSize> ModelEngine::CountPool() const {
-  const PagedLayout layout = Layout();
-  const std::uint64_t all_sequences = std::uint64_t{setup_.limits.max_sequences} *
-                                      layout.BlocksFor(setup_.limits.max_sequence_length);
+absl::StatusOr<PoolSize> ModelRank::CountPool() const {
+  const GroupLimits& limits = setup_.limits;
   PENSTOCK_ASSIGN_OR_RETURN(const DeviceMemory memory, options_.device->Memory());
-  MemoryNeeds needs = Needs(setup_.limits.max_step_tokens, memory);
-  if (setup_.limits.kv_cache_bytes > 0) needs.kv = {setup_.limits.kv_cache_bytes, 0.0};
+  MemoryNeeds needs = Needs(limits.max_step_tokens, memory);
+  if (limits.kv_cache_bytes > 0) needs.kv = {limits.kv_cache_bytes, 0.0};
   PENSTOCK_ASSIGN_OR_RETURN(const std::uint64_t bytes,
-                            ChooseKvBytes(needs, memory.free_bytes,
-                                          all_sequences * WantedBytes(layout, options_.padded)));
-  PoolSize pool{layout.BlocksIn(bytes), 0};
-  if (options_.padded) {
-    const PoolSplit split = SplitPool(layout, bytes, setup_.limits.max_sequence_length);
-    pool = {split.blocks, split.cells};
-  }
-  if (pool.blocks > 0) return pool;
-  return absl::ResourceExhaustedError("`kv-cache-memory` must be at least one block of " +
-                                      HumanBytes(layout.BytesPerBlock()) +
-                                      ". Given: " + HumanBytes(bytes));
+                            ChooseKvBytes(needs, memory.free_bytes, Cache().WantedBytes(limits)));
+  return Cache().Fit(bytes, limits);
 }
 
-absl::StatusOr<std::uint64_t> ModelEngine::Commit(const PoolSize& pool) {
+absl::StatusOr<std::uint64_t> ModelRank::Commit(const PoolSize& pool) {
   const Time began = SteadyNow();
   PENSTOCK_RETURN_IF_ERROR(options_.touch_behind ? backend_->AllocateServingCache(pool.blocks)
                                                  : backend_->AllocateCache(pool.blocks));
@@ -347,45 +327,17 @@ absl::StatusOr<std::uint64_t> ModelEngine::Commit(const PoolSize& pool) {
   options.grammars = grammars_.get();
   options.late_masks = setup_.limits.late_masks;
   options.watermark = options_.watermark;
-  if (setup_.world_size == 1) options.picker = dynamic_cast<TokenPicker*>(backend_.get());
-  executor_ = std::make_unique<ModelExecutor>(std::move(options), *backend_, *control_);
-  const PagedLayout layout = Layout();
-  const std::uint64_t cell_bytes = CellBytes(layout) * pool.cells;
-  const std::uint64_t bytes = layout.Bytes(pool.blocks) + cell_bytes;
-  std::string text = "KV cache: " + std::to_string(pool.blocks) + " blocks of " +
-                     std::to_string(options_.block_size) + " tokens";
-  if (options_.padded) {
-    text += " for prompts and " + std::to_string(pool.cells) + " cells for rows (" +
-            HumanBytes(cell_bytes) + ", scratch of " +
-            HumanBytes(CellScratchBytes(layout) * pool.cells) + " included)";
+  if (setup_.world_size == 1) {
+    options.device_sampler = dynamic_cast<DeviceSampler*>(backend_.get());
   }
-  log::Info(text + ", " + HumanBytes(bytes) + ", allocated in " +
+  executor_ = std::make_unique<ModelExecutor>(std::move(options), *backend_, *control_,
+                                              communicator_.get());
+  log::Info("KV cache: " + Cache().Describe(pool) + ", allocated in " +
             std::to_string((SteadyNow() - began) / std::chrono::milliseconds(1)) + " ms");
-  return bytes;
+  return Cache().Bytes(pool);
 }
 
-absl::StatusOr<StepResult> ModelEngine::Execute(const StepPlan& plan) {
-  auto result = executor_->Execute(plan);
-  // The executor has aborted what joins the hosts.
-  if (!result.ok()) communicator_->Abort();
-  return result;
-}
-
-absl::StatusOr<bool> ModelEngine::Begin(const StepPlan& plan, std::function<void()> ready) {
-  auto begun = executor_->Begin(plan, std::move(ready));
-  if (!begun.ok()) communicator_->Abort();
-  return begun;
-}
-
-absl::StatusOr<StepResult> ModelEngine::Collect() {
-  auto result = executor_->Collect();
-  if (!result.ok()) communicator_->Abort();
-  return result;
-}
-
-void ModelEngine::Reset() { executor_->Reset(); }
-
-void ModelEngine::Interrupt() {
+void ModelRank::Interrupt() {
   interrupted_ = true;
   const std::lock_guard lock(communicator_mutex_);
   if (control_ != nullptr) control_->Abort();

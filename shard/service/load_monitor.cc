@@ -1,10 +1,10 @@
-#include "shard/service/load_board.h"
+#include "shard/service/load_monitor.h"
 
 #include <vector>
 
 namespace penstock::shard {
 
-void LoadBoard::Publish(LoadState state) {
+void LoadMonitor::Publish(LoadState state) {
   std::vector<std::function<void()>> wakes;
   {
     std::lock_guard lock(mutex_);
@@ -15,18 +15,18 @@ void LoadBoard::Publish(LoadState state) {
   for (const auto& wake : wakes) wake();
 }
 
-std::pair<std::uint64_t, LoadState> LoadBoard::Newest() const {
+std::pair<std::uint64_t, LoadState> LoadMonitor::Newest() const {
   std::lock_guard lock(mutex_);
   return {version_, state_};
 }
 
-std::uint64_t LoadBoard::Watch(std::function<void()> wake) {
+std::uint64_t LoadMonitor::Watch(std::function<void()> wake) {
   std::lock_guard lock(mutex_);
   watchers_.emplace(++next_id_, std::move(wake));
   return next_id_;
 }
 
-void LoadBoard::Unwatch(std::uint64_t id) {
+void LoadMonitor::Unwatch(std::uint64_t id) {
   std::lock_guard lock(mutex_);
   watchers_.erase(id);
 }

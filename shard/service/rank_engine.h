@@ -98,11 +98,11 @@ struct PoolSize {
 };
 
 // Steps that an engine may have begun and not collected: one that runs, and the one behind it.
-inline constexpr std::size_t kMostStepsBegun = 2;
+inline constexpr std::size_t kMaxStepsBegun = 2;
 
-class StepEngine {
+class RankEngine {
  public:
-  virtual ~StepEngine() = default;
+  virtual ~RankEngine() = default;
 
   virtual EngineFacts Facts() const = 0;
 

@@ -1,4 +1,4 @@
-// Rows under a grammar whose mask comes late. The most probable token after t is t + 1.
+// Rows whose grammar mask is late. The most probable token after t is t + 1.
 #include <gmock/gmock.h>
 
 #include <memory>
@@ -23,9 +23,9 @@ using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::IsEmpty;
 
-class GrammarPicksTest : public testing::Test {
+class GrammarStateTest : public testing::Test {
  protected:
-  GrammarPicksTest() { Use(local_, &grammars_.cache()); }
+  GrammarStateTest() { Use(local_, &grammars_.cache()); }
 
   void Use(Communicator& communicator, GrammarCache* grammars) {
     ExecutorOptions options;
@@ -49,7 +49,7 @@ class GrammarPicksTest : public testing::Test {
     return plan;
   }
 
-  // Decodes of the slot until one says something.
+  // Decodes the slot until a token comes.
   SequenceResult Await(std::uint32_t slot, std::uint32_t rows = 1) {
     StepPlan decode = Decodes({slot});
     decode.segments[0].max_rows = rows;
@@ -69,7 +69,7 @@ class GrammarPicksTest : public testing::Test {
   std::unique_ptr<ModelExecutor> executor_;
 };
 
-TEST_F(GrammarPicksTest, AStreamGoesOnWhileTheGrammarOfAnotherIsCompiled) {
+TEST_F(GrammarStateTest, OtherSequencesContinueWhileAGrammarIsCompiled) {
   Run(Whole(Start(0, {1, 2}), 0));
   StepPlan joins = Decodes({0});
   StepPlan other = Bound(1, 'b', "[a-e]+");
@@ -84,7 +84,8 @@ TEST_F(GrammarPicksTest, AStreamGoesOnWhileTheGrammarOfAnotherIsCompiled) {
   EXPECT_EQ(result.late_masks, 1u);
 
   result = Run(Decodes({1, 0}));
-  EXPECT_THAT(backend_.batches.back().tokens, ElementsAre(4)) << "what is owed computes no row";
+  EXPECT_THAT(backend_.batches.back().tokens, ElementsAre(4))
+      << "a pending selection computes no row";
   EXPECT_THAT(Tokens(result.sequences[0]), IsEmpty());
   EXPECT_EQ(result.sequences[0].committed_length, 1u);
   EXPECT_THAT(Tokens(result.sequences[1]), ElementsAre(5));
@@ -98,13 +99,14 @@ TEST_F(GrammarPicksTest, AStreamGoesOnWhileTheGrammarOfAnotherIsCompiled) {
   EXPECT_EQ(backend_.batches.back().segments[0].context_length, 1u);
 }
 
-TEST_F(GrammarPicksTest, TheMaskHoldsForAnOwedPick) {
+TEST_F(GrammarStateTest, KeptLogitsAreMasked) {
   Run(Bound(0, 'a', "[x-z]+"));
   grammars_.Open();
-  EXPECT_THAT(Tokens(Await(0)), ElementsAre('x')) << "b is forbidden, and the rest is alike";
+  EXPECT_THAT(Tokens(Await(0)), ElementsAre('x'))
+      << "b is forbidden; all others are equally probable";
 }
 
-TEST_F(GrammarPicksTest, AGrammarThatFailsLateEndsItsSequenceAlone) {
+TEST_F(GrammarStateTest, AGrammarThatFailsLateEndsOnlyItsSequence) {
   Run(Bound(0, 'a', "("));
   grammars_.Open();
   const SequenceResult result = Await(0);
@@ -113,7 +115,7 @@ TEST_F(GrammarPicksTest, AGrammarThatFailsLateEndsItsSequenceAlone) {
   EXPECT_THAT(Run(Decodes({0})).sequences, IsEmpty());
 }
 
-TEST_F(GrammarPicksTest, ASequenceMayEndWhileItsGrammarIsCompiled) {
+TEST_F(GrammarStateTest, ASequenceMayEndWhileItsGrammarIsCompiled) {
   Run(Bound(0, 'a', "[x-z]+"));
   StepPlan next = Bound(1, 'b', "[a-e]+");
   next.ends = {SlotId(0)};
@@ -122,13 +124,13 @@ TEST_F(GrammarPicksTest, ASequenceMayEndWhileItsGrammarIsCompiled) {
   EXPECT_THAT(Tokens(Await(1)), ElementsAre('c'));
 }
 
-TEST_F(GrammarPicksTest, ASearchFindsItsCandidatesLate) {
+TEST_F(GrammarStateTest, ContrastiveSearchFindsCandidatesInKeptLogits) {
   StepPlan prompt = Bound(0, 'b', "[a-e]+");
   prompt.starts[0].sampling.penalty_alpha = 0.1f;
   prompt.starts[0].sampling.top_k = 2;
   EXPECT_EQ(Run(prompt).late_masks, 1u);
   grammars_.Open();
-  EXPECT_THAT(Tokens(Await(0, 2)), IsEmpty()) << "candidates, no token";
+  EXPECT_THAT(Tokens(Await(0, 2)), IsEmpty()) << "only candidates are found";
   EXPECT_EQ(backend_.batches.size(), 1u);
   StepPlan decode = Decodes({0});
   decode.segments[0].max_rows = 2;
@@ -136,7 +138,7 @@ TEST_F(GrammarPicksTest, ASearchFindsItsCandidatesLate) {
   EXPECT_THAT(backend_.batches.back().tokens, ElementsAre('c', 'a'));
 }
 
-TEST_F(GrammarPicksTest, WithADriverThatDoesNotTakeItTheStepWaits) {
+TEST_F(GrammarStateTest, TheStepWaitsIfTheDriverForbidsLateMasks) {
   ExecutorOptions options;
   options.slots = 1;
   options.vocabulary = kByteRows;
@@ -153,10 +155,10 @@ TEST_F(GrammarPicksTest, WithADriverThatDoesNotTakeItTheStepWaits) {
   EXPECT_EQ(result.late_masks, 0u);
 }
 
-TEST_F(GrammarPicksTest, AnotherRankKnowsWhatIsOwed) {
+TEST_F(GrammarStateTest, OtherRanksFollowALateMask) {
   FollowingCommunicator follower;
   Use(follower, nullptr);
-  follower.picks = {{kNoPick}, {kNoPick}, {'c'}, {'d'}};
+  follower.tokens = {{kNotSelected}, {kNotSelected}, {'c'}, {'d'}};
   EXPECT_THAT(Tokens(Run(Bound(0, 'b', "[a-e]+")).sequences[0]), IsEmpty());
   EXPECT_THAT(Tokens(Run(Decodes({0})).sequences[0]), IsEmpty());
   EXPECT_THAT(Tokens(Run(Decodes({0})).sequences[0]), ElementsAre('c'));
@@ -167,10 +169,10 @@ TEST_F(GrammarPicksTest, AnotherRankKnowsWhatIsOwed) {
   EXPECT_THAT(backend_.batches.back().tokens, ElementsAre('c'));
 }
 
-TEST_F(GrammarPicksTest, WithoutAGrammarRank0MustPick) {
+TEST_F(GrammarStateTest, WithoutAGrammarRank0MustSelectAToken) {
   FollowingCommunicator follower;
   Use(follower, nullptr);
-  follower.picks = {{kNoPick}};
+  follower.tokens = {{kNotSelected}};
   EXPECT_TRUE(absl::IsInternal(executor_->Execute(Whole(Start(0, {1}))).status()));
 }
 

@@ -1,0 +1,28 @@
+// What a ModelExecutor and its parts need to know of the model and the group.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "common/ids.h"
+#include "shard/sampling/watermark.h"
+
+namespace penstock::shard {
+
+class DeviceSampler;
+class GrammarCache;
+
+struct ExecutorOptions {
+  std::uint32_t slots = 0;
+  std::uint32_t vocabulary = 0;
+  std::vector<TokenId> eos_token_ids;
+  std::uint32_t max_logit_rows = 64;  // rows of one Backend::Logits call
+  bool padded = false;                // padded KV layout
+  GrammarCache* grammars = nullptr;   // rank 0 only; outlives the executor; null: no grammars
+  bool late_masks = false;            // as in GroupLimits
+  WatermarkSettings watermark;
+  // The backend's own sampler. Null if it has none or if the group has several ranks.
+  DeviceSampler* device_sampler = nullptr;
+};
+
+}  // namespace penstock::shard

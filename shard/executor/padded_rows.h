@@ -1,0 +1,36 @@
+// The padded KV layout on a rank: keeps the backend's padded KV rows as the groups of each plan
+// want them. See SegmentGroup and docs/decisions/0014. With the paged layout all calls do nothing.
+//
+// Threading: the model thread.
+#pragma once
+
+#include <absl/status/status.h>
+
+#include <vector>
+
+#include "common/plan/step_plan.h"
+#include "common/plan/step_result.h"
+#include "shard/backend/backend.h"
+#include "shard/executor/slot_table.h"
+
+namespace penstock::shard {
+
+class PaddedRows {
+ public:
+  // `backend` outlives this object.
+  PaddedRows(bool padded, Backend& backend) : padded_(padded), backend_(backend) {}
+
+  // After the control part of `plan` was applied: arranges the rows of its groups. A sequence that
+  // is new to them is copied out of its blocks.
+  absl::Status Arrange(const StepPlan& plan, SlotTable& slots, CellUse& use);
+
+  // After the step: how many positions of the rows hold K and V.
+  void CountFilled(const StepPlan& plan, const SlotTable& slots, CellUse& use) const;
+
+ private:
+  const bool padded_;
+  Backend& backend_;
+  std::vector<CellPart> parts_;
+};
+
+}  // namespace penstock::shard
