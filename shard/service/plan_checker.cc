@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "common/status.h"
+#include "shard/service/start_checks.h"
 
 namespace penstock::shard {
 namespace {
@@ -101,7 +102,7 @@ absl::Status PlanChecker::ApplyStarts(const StepPlan& plan) {
     if (slots_[start.slot.value()].has_value()) {
       return Bad("starts.slot", start.slot.value(), "a free slot");
     }
-    PENSTOCK_RETURN_IF_ERROR(CheckStart(start));
+    PENSTOCK_RETURN_IF_ERROR(CheckStart(start, bounds_));
     if (!sequences_.insert(start.sequence.value()).second) {
       return Bad("starts.sequence", start.sequence.value(), "an id that no other slot has");
     }
@@ -116,39 +117,6 @@ absl::Status PlanChecker::ApplyStarts(const StepPlan& plan) {
     slots_[start.slot.value()] = std::move(slot);
   }
   return absl::OkStatus();
-}
-
-absl::Status PlanChecker::CheckStart(const SequenceStart& start) const {
-  if (start.prompt.empty()) return Bad("starts.prompt", 0, "at least one token long");
-  if (start.prompt_length != start.prompt.size()) {
-    return Bad("starts.prompt_length", start.prompt_length,
-               std::to_string(start.prompt.size()) + ", the number of prompt tokens");
-  }
-  if (start.prompt_length > bounds_.max_sequence_length) {
-    return Bad("starts.prompt_length", start.prompt_length,
-               "at most max_sequence_length " + std::to_string(bounds_.max_sequence_length));
-  }
-  if (start.cached_length >= start.prompt_length) {
-    return Bad("starts.cached_length", start.cached_length,
-               "below prompt_length " + std::to_string(start.prompt_length));
-  }
-  PENSTOCK_RETURN_IF_ERROR(CheckTokens(start.prompt, bounds_.vocabulary, "starts.prompt"));
-  PENSTOCK_RETURN_IF_ERROR(
-      CheckTokens(start.stop_token_ids, bounds_.vocabulary, "starts.stop_token_ids"));
-  if (start.logprobs.top_n > bounds_.vocabulary) {
-    return Bad("starts.logprobs.top_n", start.logprobs.top_n,
-               "at most the vocabulary " + std::to_string(bounds_.vocabulary));
-  }
-  if (!start.grammar.empty() && !bounds_.grammars) {
-    return Bad("starts.grammar", start.grammar.source.size(), "empty: grammars are not offered");
-  }
-  if (start.sampling.watermark && !bounds_.watermarks) {
-    return Bad("starts.sampling.watermark", 1, "false: watermarks are not offered");
-  }
-  if (!start.adapter_id.empty()) {
-    return BadValue("starts.adapter_id", start.adapter_id, "empty: adapters are not offered");
-  }
-  return CheckSampling(start.sampling, bounds_.vocabulary, bounds_.max_candidates);
 }
 
 absl::Status PlanChecker::ApplyBlockOps(const StepPlan& plan) {
@@ -326,6 +294,56 @@ absl::Status PlanChecker::CheckWritable(const Slot& slot, std::uint32_t first, s
                    "within blocks that no other table holds; entry " + std::to_string(index) +
                        " is shared or released" + OfSequence(slot.sequence));
       }
+    }
+  }
+  return absl::OkStatus();
+}
+
+absl::Status PlanChecker::ApplyRows(const StepPlan& plan) {
+  std::uint64_t cells = 0;
+  for (auto& slot : slots_) {
+    if (slot.has_value()) slot->width = 0;
+  }
+  for (const SegmentGroup& group : plan.groups) {
+    cells += std::uint64_t{group.rows.size()} * group.width;
+    for (const SlotId row : group.rows) PENSTOCK_RETURN_IF_ERROR(ApplyRow(row, group.width));
+  }
+  for (auto& slot : slots_) {
+    if (slot.has_value() && slot->in_cells && slot->width == 0) slot->left = true;
+  }
+  if (cells <= bounds_.cells) return absl::OkStatus();
+  return Bad("groups.width", cells,
+             "rows * width of all groups at most the " + std::to_string(bounds_.cells) + " cells");
+}
+
+absl::Status PlanChecker::ApplyRow(SlotId id, std::uint32_t width) {
+  Slot* slot = nullptr;
+  PENSTOCK_RETURN_IF_ERROR(FindActive(id, "groups.rows", &slot));
+  if (slot->left) return Bad("groups.rows", id.value(), "a slot that never left the row store");
+  if (slot->width > 0) return Bad("groups.rows", id.value(), "a row of one group only");
+  if (slot->computed < slot->prompt_length) {
+    return Bad("groups.rows", id.value(), "a slot whose whole prompt was computed");
+  }
+  if (width < slot->committed) {
+    return Bad("groups.width", width,
+               "at least the " + std::to_string(slot->committed) + " committed positions of slot " +
+                   std::to_string(id.value()));
+  }
+  slot->width = width;
+  if (!slot->in_cells) FreeBlocks(*slot);
+  slot->in_cells = true;
+  return absl::OkStatus();
+}
+
+// A row that was left out of the groups has lost its cells: nothing of it can be computed.
+absl::Status PlanChecker::CheckDecodesInRows(const StepPlan& plan) const {
+  for (const SegmentGroup& group : plan.groups) {
+    for (const std::uint32_t index : group.segments) {
+      const SlotId id = plan.segments[index].slot;
+      const bool inside = std::find(group.rows.begin(), group.rows.end(), id) != group.rows.end();
+      if (slots_[id.value()]->in_cells == inside) continue;
+      return Bad("groups.segments", index,
+                 "the segment of a row of its group (slot " + std::to_string(id.value()) + ")");
     }
   }
   return absl::OkStatus();

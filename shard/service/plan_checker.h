@@ -25,25 +25,9 @@
 #include "common/ids.h"
 #include "common/plan/step_plan.h"
 #include "common/plan/step_result.h"
+#include "shard/service/plan_bounds.h"
 
 namespace penstock::shard {
-
-// What was agreed at Commit.
-struct PlanBounds {
-  Epoch epoch;
-  std::uint32_t vocabulary = 0;
-  std::uint32_t slots = 0;
-  std::uint32_t blocks = 0;
-  std::uint32_t block_size = 16;
-  std::uint32_t cells = 0;  // 0 = paged KV layout
-  std::uint32_t max_step_tokens = 0;
-  std::uint32_t max_sequence_length = 0;
-  std::uint32_t max_decode_rows = 1;
-  std::uint32_t max_candidates = 0;          // of contrastive search; 0 = not offered
-  bool grammars = false;                     // starts may carry one
-  bool watermarks = false;                   // starts may ask for one
-  std::vector<std::uint32_t> windows = {0};  // per kv_group, 0 = full attention
-};
 
 class PlanChecker {
  public:
@@ -87,7 +71,6 @@ class PlanChecker {
   absl::Status ApplyEnds(const StepPlan& plan);
   absl::Status ApplyTruncates(const StepPlan& plan);
   absl::Status ApplyStarts(const StepPlan& plan);
-  absl::Status CheckStart(const SequenceStart& start) const;
   absl::Status ApplyBlockOps(const StepPlan& plan);
   absl::Status ApplyAppend(const BlockOp& op);
   absl::Status ApplyCopy(const BlockOp& op) const;
@@ -115,11 +98,5 @@ class PlanChecker {
   std::unordered_set<std::uint64_t> sequences_;
   std::vector<std::uint32_t> block_uses_;  // number of tables that hold the block
 };
-
-// The parts of a start that do not depend on state. INVALID_ARGUMENT names the field.
-absl::Status CheckSampling(const SamplingParams& params, std::uint32_t vocabulary,
-                           std::uint32_t max_candidates);
-absl::Status CheckTokens(const std::vector<TokenId>& tokens, std::uint32_t vocabulary,
-                         const char* field);
 
 }  // namespace penstock::shard

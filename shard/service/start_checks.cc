@@ -1,8 +1,9 @@
+#include "shard/service/start_checks.h"
+
 #include <cmath>
 #include <string>
 
 #include "common/status.h"
-#include "shard/service/plan_checker.h"
 
 namespace penstock::shard {
 namespace {
@@ -29,6 +30,10 @@ absl::Status CheckContrastive(const SamplingParams& params, std::uint32_t max_ca
   return BadValue(
       "starts.sampling.top_k", std::to_string(params.top_k),
       "from 1 to max_candidates " + std::to_string(max_candidates) + " with penalty_alpha");
+}
+
+absl::Status Bad(const char* field, std::uint64_t value, const std::string& limit) {
+  return BadValue(field, std::to_string(value), limit);
 }
 
 }  // namespace
@@ -72,6 +77,39 @@ absl::Status CheckSampling(const SamplingParams& params, std::uint32_t vocabular
                                         Within(bias.bias, -100, 100), "from -100 to 100"));
   }
   return absl::OkStatus();
+}
+
+absl::Status CheckStart(const SequenceStart& start, const PlanBounds& bounds) {
+  if (start.prompt.empty()) return Bad("starts.prompt", 0, "at least one token long");
+  if (start.prompt_length != start.prompt.size()) {
+    return Bad("starts.prompt_length", start.prompt_length,
+               std::to_string(start.prompt.size()) + ", the number of prompt tokens");
+  }
+  if (start.prompt_length > bounds.max_sequence_length) {
+    return Bad("starts.prompt_length", start.prompt_length,
+               "at most max_sequence_length " + std::to_string(bounds.max_sequence_length));
+  }
+  if (start.cached_length >= start.prompt_length) {
+    return Bad("starts.cached_length", start.cached_length,
+               "below prompt_length " + std::to_string(start.prompt_length));
+  }
+  PENSTOCK_RETURN_IF_ERROR(CheckTokens(start.prompt, bounds.vocabulary, "starts.prompt"));
+  PENSTOCK_RETURN_IF_ERROR(
+      CheckTokens(start.stop_token_ids, bounds.vocabulary, "starts.stop_token_ids"));
+  if (start.logprobs.top_n > bounds.vocabulary) {
+    return Bad("starts.logprobs.top_n", start.logprobs.top_n,
+               "at most the vocabulary " + std::to_string(bounds.vocabulary));
+  }
+  if (!start.grammar.empty() && !bounds.grammars) {
+    return Bad("starts.grammar", start.grammar.source.size(), "empty: grammars are not offered");
+  }
+  if (start.sampling.watermark && !bounds.watermarks) {
+    return Bad("starts.sampling.watermark", 1, "false: watermarks are not offered");
+  }
+  if (!start.adapter_id.empty()) {
+    return BadValue("starts.adapter_id", start.adapter_id, "empty: adapters are not offered");
+  }
+  return CheckSampling(start.sampling, bounds.vocabulary, bounds.max_candidates);
 }
 
 }  // namespace penstock::shard

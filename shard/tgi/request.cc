@@ -7,7 +7,7 @@
 
 #include "common/status.h"
 #include "generate/v3/generate.pb.h"
-#include "shard/service/plan_checker.h"
+#include "shard/service/start_checks.h"
 
 namespace penstock::shard {
 namespace {

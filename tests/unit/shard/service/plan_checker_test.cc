@@ -1,4 +1,5 @@
 #include "shard/service/plan_checker.h"
+#include "shard/service/start_checks.h"
 
 #include <gmock/gmock.h>
 

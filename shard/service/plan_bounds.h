@@ -1,0 +1,28 @@
+// The limits of a group's plans.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "common/ids.h"
+
+namespace penstock::shard {
+
+// What was agreed at Commit.
+struct PlanBounds {
+  Epoch epoch;
+  std::uint32_t vocabulary = 0;
+  std::uint32_t slots = 0;
+  std::uint32_t blocks = 0;
+  std::uint32_t block_size = 16;
+  std::uint32_t cells = 0;  // 0 = paged KV layout
+  std::uint32_t max_step_tokens = 0;
+  std::uint32_t max_sequence_length = 0;
+  std::uint32_t max_decode_rows = 1;
+  std::uint32_t max_candidates = 0;          // of contrastive search; 0 = not offered
+  bool grammars = false;                     // starts may carry one
+  bool watermarks = false;                   // starts may ask for one
+  std::vector<std::uint32_t> windows = {0};  // per kv_group, 0 = full attention
+};
+
+}  // namespace penstock::shard
