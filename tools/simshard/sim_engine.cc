@@ -8,7 +8,7 @@
 
 namespace penstock::simshard {
 
-using shard::Sequence;
+using shard::RankSequence;
 
 namespace {
 
@@ -213,7 +213,7 @@ void SimEngine::ApplyControl(const StepPlan& plan) {
   }
 }
 
-void SimEngine::ExtendHashes(const Sequence& sequence, Story& story) const {
+void SimEngine::ExtendHashes(const RankSequence& sequence, Story& story) const {
   for (std::size_t i = story.hashes.size(); i < sequence.tokens.size(); ++i) {
     const std::uint64_t before = i == 0 ? 1 : story.hashes[i - 1];
     // Never 0, which is the content of a cell that nobody wrote.
@@ -222,7 +222,7 @@ void SimEngine::ExtendHashes(const Sequence& sequence, Story& story) const {
 }
 
 void SimEngine::WriteRows(const Segment& segment) {
-  Sequence& sequence = slots_.at(segment.slot);
+  RankSequence& sequence = slots_.at(segment.slot);
   const Story& story = *stories_[segment.slot.value()];
   const bool prompt = segment.kind == Segment::Kind::kPrompt;
   if (!prompt && sequence.start.sampling.Candidates() > 0) return;  // not before the choice
@@ -236,7 +236,7 @@ void SimEngine::WriteRows(const Segment& segment) {
 }
 
 absl::Status SimEngine::CheckContext(const Segment& segment) {
-  const Sequence& sequence = slots_.at(segment.slot);
+  const RankSequence& sequence = slots_.at(segment.slot);
   const std::span<const std::uint64_t> hashes(stories_[segment.slot.value()]->hashes);
   const std::int64_t wrong = cache_.FindWrong(sequence.tables[0], hashes.first(sequence.committed));
   if (wrong < 0) return absl::OkStatus();
@@ -247,7 +247,7 @@ absl::Status SimEngine::CheckContext(const Segment& segment) {
 }
 
 SequenceResult SimEngine::Answer(const Segment& segment) {
-  Sequence& sequence = slots_.at(segment.slot);
+  RankSequence& sequence = slots_.at(segment.slot);
   SequenceResult result;
   result.slot = segment.slot;
   result.sequence = sequence.start.sequence;
@@ -281,7 +281,7 @@ SequenceResult SimEngine::Answer(const Segment& segment) {
   return result;
 }
 
-SampledToken SimEngine::Sample(Sequence& sequence, Story& story) {
+SampledToken SimEngine::Sample(RankSequence& sequence, Story& story) {
   const std::uint32_t index = sequence.NextOutputIndex();
   const bool end_masked = sequence.Generated() < sequence.start.min_new_tokens;
   SampledToken sampled;

@@ -75,8 +75,8 @@ class SimEngine final : public shard::RankEngine {
   void WriteRows(const Segment& segment);
   absl::Status CheckContext(const Segment& segment);
   SequenceResult Answer(const Segment& segment);
-  SampledToken Sample(shard::Sequence& sequence, Story& story);
-  void ExtendHashes(const shard::Sequence& sequence, Story& story) const;
+  SampledToken Sample(shard::RankSequence& sequence, Story& story);
+  void ExtendHashes(const shard::RankSequence& sequence, Story& story) const;
   absl::Status Die(const std::string& why);
 
   SimOptions options_;
