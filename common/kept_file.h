@@ -1,23 +1,15 @@
-// Files that a server keeps for its next start, to be quicker then. Who writes such a file decides
-// what the server does, so one is taken only if it belongs to the server's user or root and not
-// everybody may write it. What its group may write is taken with a warning: files are made for
-// their user alone, so that somebody shared this one on purpose, as Kubernetes does with all that
-// lies on a volume with an fsGroup.
+// Files that a server keeps for its next start. Their contents decide what the server does, so a
+// file is used only if it is a regular file, belongs to the user of the process or to root, and is
+// not writable by everybody. New files have mode 0600.
 //
-// What is no regular file (a pipe, a folder, a link) was put there by somebody and is left to them:
-// opening it could wait for a writer, or do what a device does.
-//
-// Warnings name the file and go to the log. Threads: any.
+// Threads: any.
 #pragma once
 
 #include <absl/status/status.h>
 #include <absl/status/statusor.h>
-#include <sys/stat.h>
 
 #include <cstddef>
-#include <cstdint>
 #include <filesystem>
-#include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -42,32 +34,22 @@ class Descriptor {
   int fd_ = -1;
 };
 
-// For the warnings: "the weights cache", and what it decides, "what the model says".
-struct KeptKind {
-  std::string_view name;
-  std::string_view decides;
-};
+// Opens a kept file for reading. NotFound if there is none; other errors name the file and say why
+// it must not be used.
+absl::StatusOr<Descriptor> OpenKept(const std::string& path);
 
-struct KeptFile {
-  Descriptor file;          // for reading, where there is one that may be taken
-  bool left_alone = false;  // what has its name is no regular file, and no new one may replace it
-};
-
-KeptFile OpenKept(const std::string& path, const KeptKind& kind);
-
-// A kept file in the making, beside its place and for this user alone. What a process that crashed
-// left under its name is taken over. The destructor removes what was not finished.
+// A new version of a kept file, under another name until Finish. The destructor removes it if it
+// was not finished.
 class UnfinishedFile {
  public:
-  static constexpr std::string_view kSuffix = ".tmp";  // behind the kept file's name
-
-  // Empty and for reading and writing. Nothing while another process makes the same file.
-  static absl::StatusOr<std::optional<UnfinishedFile>> Open(std::string path);
+  // Empty, for reading and writing. Several may be written for the same path; the last to finish
+  // stays. Errors name the folder.
+  static absl::StatusOr<UnfinishedFile> Create(std::string path);
   ~UnfinishedFile();
   UnfinishedFile(UnfinishedFile&&) = default;
 
   int fd() const { return file_.get(); }
-  // Takes the place of the kept file at once.
+  // Atomically replaces the kept file.
   absl::Status Finish();
 
  private:
@@ -76,19 +58,15 @@ class UnfinishedFile {
 
   std::string path_;
   std::string unfinished_;
-  Descriptor file_;  // none: finished, or moved away
+  Descriptor file_;  // none once finished or moved from
 };
 
 // Whether the name is that of a kept file with this suffix, finished or not.
 bool IsKeptName(const std::filesystem::path& name, std::string_view suffix);
 
-// The folder, made for this user alone where there is none. Where there can be none: nothing, and a
-// warning that names `option`. A warning, too, where others can remove what is kept there.
-std::string OpenKeptFolder(std::string_view option, std::string path);
-
-// Who but the user and root can write it: "belongs to user 7", "may be written by everybody (mode
-// 0666)"; nobody: nothing.
-std::string WhoElseWrites(const struct stat& info);
+// Makes the folder with mode 0700 unless it exists. Returns its path; or logs a warning that names
+// the option, and returns an empty string.
+std::string OpenKeptFolder(std::string_view option, const std::string& path);
 
 // All `bytes` from `offset` on. False: it failed, or the file ends before.
 bool ReadAt(int fd, std::byte* out, std::size_t bytes, std::size_t offset);

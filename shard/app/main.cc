@@ -14,7 +14,6 @@
 #include "common/options/values.h"
 #include "common/socket_names.h"
 #include "common/status.h"
-#include "common/thread_priority.h"
 #include "shard/app/platform.h"
 #include "shard/app/shard_options.h"
 #include "shard/service/run_shards.h"
@@ -32,9 +31,8 @@ int main(int argc, char** argv) {
   const std::optional<std::int64_t> group = line.values.FindInt("group");
   options::ConfigureLog(line.values, ShardName(group, line.values.GetInt("rank")));
   const Notifier notifier = Notifier::FromEnvironment();
-  TakeShortTurns();
   std::string kept_folder = line.values.GetString("weights-cache");
-  if (!kept_folder.empty()) kept_folder = OpenKeptFolder("weights-cache", std::move(kept_folder));
+  if (!kept_folder.empty()) kept_folder = OpenKeptFolder("weights-cache", kept_folder);
   auto platform = shard::OpenPlatform(line.values, kept_folder);
   if (!platform.ok()) {
     log::Error(Message(platform.status()));

@@ -315,8 +315,8 @@ absl::StatusOr<PoolSize> ModelRank::CountPool() const {
 
 absl::StatusOr<std::uint64_t> ModelRank::Commit(const PoolSize& pool) {
   const Time began = SteadyNow();
-  PENSTOCK_RETURN_IF_ERROR(options_.touch_behind ? backend_->AllocateServingCache(pool.blocks)
-                                                 : backend_->AllocateCache(pool.blocks));
+  PENSTOCK_RETURN_IF_ERROR(options_.prefault_all ? backend_->AllocateCache(pool.blocks)
+                                                 : backend_->AllocateServingCache(pool.blocks));
   PENSTOCK_RETURN_IF_ERROR(backend_->AllocateCells(pool.cells));
   ExecutorOptions options;
   options.slots = setup_.limits.max_sequences;

@@ -45,7 +45,7 @@ struct ModelRankOptions {
   WeightMeasure weight_bytes;  // in that backend; empty: Model::WeightBytes
   std::string table_folder;    // of the warm-up's table; empty: none is kept
   std::string machine;         // one line: on what its times were measured
-  bool touch_behind = true;    // part of the KV cache's memory may be touched behind the start
+  bool prefault_all = false;   // all of the KV cache, not only the blocks that are used first
 };
 
 class ModelRank final : public RankEngine {

@@ -25,7 +25,6 @@ constexpr std::string_view kSuffix = ".warmup";
 constexpr std::size_t kMostTables = 16;
 constexpr std::size_t kMostSteps = 256;
 constexpr off_t kMostBytes = 64 << 10;  // of a file
-constexpr KeptKind kKind = {"the warm-up's table", "when requests are let in"};
 
 // FNV-1a of 64 bits in hexadecimal: names a file, whose identity is in it, and tells a damaged one.
 std::string HashOf(std::string_view text) {
@@ -59,12 +58,18 @@ WarmupTable::WarmupTable(std::string folder, std::string identity)
 }
 
 std::vector<StepTimeSample> WarmupTable::Read() const {
-  const KeptFile kept = OpenKept(path_, kKind);
+  const absl::StatusOr<Descriptor> kept = OpenKept(path_);
+  if (!kept.ok()) {
+    if (!absl::IsNotFound(kept.status())) {
+      log::Warn("the warm-up table " + Message(kept.status()) + "; it is measured again");
+    }
+    return {};
+  }
   struct stat info = {};
-  if (!kept.file || ::fstat(kept.file.get(), &info) != 0 || info.st_size > kMostBytes) return {};
+  if (::fstat(kept->get(), &info) != 0 || info.st_size > kMostBytes) return {};
   std::string text(static_cast<std::size_t>(info.st_size), '\0');
   const auto bytes = std::as_writable_bytes(std::span(text));
-  if (!ReadAt(kept.file.get(), bytes.data(), bytes.size(), 0)) return {};
+  if (!ReadAt(kept->get(), bytes.data(), bytes.size(), 0)) return {};
   const std::size_t end = text.rfind(kEnd);
   if (end == std::string::npos || text.substr(end) != EndOf(text.substr(0, end))) return {};
   std::istringstream file(text);
@@ -86,9 +91,7 @@ std::vector<StepTimeSample> WarmupTable::Read() const {
 }
 
 void WarmupTable::Write(const std::vector<StepTimeSample>& samples) const {
-  struct stat info = {};
   if (path_.empty()) return;
-  if (::lstat(path_.c_str(), &info) == 0 && !S_ISREG(info.st_mode)) return;  // Read has named it
   std::ostringstream text;
   text << kTitle << '\n' << identity_ << '\n';
   for (const StepTimeSample& sample : samples) {
@@ -103,13 +106,12 @@ void WarmupTable::Write(const std::vector<StepTimeSample>& samples) const {
 }
 
 absl::Status WarmupTable::Replace(const std::string& text) const {
-  PENSTOCK_ASSIGN_OR_RETURN(auto file, UnfinishedFile::Open(path_));
-  if (!file.has_value()) return absl::OkStatus();
+  PENSTOCK_ASSIGN_OR_RETURN(UnfinishedFile file, UnfinishedFile::Create(path_));
   const auto bytes = std::as_bytes(std::span(text));
-  if (!WriteAt(file->fd(), bytes.data(), bytes.size(), 0)) {
+  if (!WriteAt(file.fd(), bytes.data(), bytes.size(), 0)) {
     return absl::UnavailableError(std::generic_category().message(errno));
   }
-  return file->Finish();
+  return file.Finish();
 }
 
 }  // namespace penstock::shard

@@ -17,6 +17,13 @@ std::size_t RoundUp(std::size_t value, std::size_t multiple) {
   return (value + multiple - 1) / multiple * multiple;
 }
 
+bool NoTransparentHugePages() {
+  std::ifstream file("/sys/kernel/mm/transparent_hugepage/enabled");
+  std::string text;
+  std::getline(file, text);
+  return text.find("[never]") != std::string::npos;
+}
+
 // `bytes` (whole huge pages) from the administrator's pool, if there is one with as many.
 void* FromPool(std::size_t bytes) {
   static const bool wanted = NoTransparentHugePages();
@@ -38,13 +45,6 @@ void* Aligned(std::size_t bytes) {
 }
 
 }  // namespace
-
-bool NoTransparentHugePages() {
-  std::ifstream file("/sys/kernel/mm/transparent_hugepage/enabled");
-  std::string text;
-  std::getline(file, text);
-  return text.find("[never]") != std::string::npos;
-}
 
 absl::StatusOr<MemoryRegion> MemoryRegion::Allocate(std::size_t bytes) {
   MemoryRegion region;

@@ -10,9 +10,6 @@
 
 namespace penstock::shard {
 
-// Whether the kernel never gives huge pages to those who merely wish for them.
-bool NoTransparentHugePages();
-
 class MemoryRegion {
  public:
   MemoryRegion() = default;

@@ -35,20 +35,9 @@ CpuTypes TypesOf(const CpuOptions& options) {
   return {options.dtype, options.quantization, options.kv_type, options.products,
           options.weights_as};
 }
-// Of a cache that is touched behind the start: enough for thousands of tokens.
-constexpr std::size_t kTouchedFirst = std::size_t{256} << 20;
 
-// Of those that the step writes; below them lies what it reads, but for blocks that were used
-// before.
-std::uint32_t HighestBlock(const RaggedBatch& batch, std::uint32_t block_size) {
-  std::uint32_t highest = 0;
-  for (const RaggedSegment& segment : batch.segments) {
-    for (BlockId block : segment.blocks.subspan(segment.context_length / block_size)) {
-      highest = std::max(highest, block.value());
-    }
-  }
-  return highest;
-}
+// Of a serving cache: enough for thousands of tokens.
+constexpr std::size_t kPrefaultedFirst = std::size_t{128} << 20;
 
 class CpuBackend final : public Backend {
  public:
@@ -153,11 +142,10 @@ absl::Status CpuBackend::MakeCache(std::uint32_t blocks, bool serving) {
     spare = layout.BlocksFor(limits_.max_candidate_rows * pack);
   }
   if (blocks == 0) spare = 0;
-  // Memory that is not there must be found before the server is ready: plenty is needed to wait.
-  const bool one_node = pool_.placement().NodeCount() == 1;
-  const bool plenty = serving && one_node && free_memory_ != nullptr &&
+  // Where memory is scarce the whole cache is pre-faulted: a lack must show before serving.
+  const bool plenty = serving && free_memory_ != nullptr &&
                       layout.Bytes(blocks + spare) < free_memory_() / 4 * 3;
-  return cache_.Allocate(layout, blocks, spare, pool_, plenty ? kTouchedFirst : SIZE_MAX);
+  return cache_.Allocate(layout, blocks, spare, pool_, plenty ? kPrefaultedFirst : SIZE_MAX);
 }
 
 absl::Status CpuBackend::CopyBlocks(std::span<const BlockCopy> copies) {
@@ -171,11 +159,9 @@ absl::Status CpuBackend::CopyBlocks(std::span<const BlockCopy> copies) {
 absl::Status CpuBackend::Execute(const RaggedBatch& batch) {
   logit_count_ = 0;
   PENSTOCK_RETURN_IF_ERROR(CheckBatch(batch, limits_, program_, {block_size_, cache_.blocks()}));
-  cache_.StepBegins(HighestBlock(batch, block_size_));
-  const absl::Status status = runner_->Execute(batch);
-  if (status.ok()) logit_count_ = batch.logit_rows.size();
-  cache_.StepEnds();
-  return status;
+  PENSTOCK_RETURN_IF_ERROR(runner_->Execute(batch));
+  logit_count_ = batch.logit_rows.size();
+  return absl::OkStatus();
 }
 
 absl::Status CpuBackend::Similarities(std::uint32_t segment, std::span<float> out) {

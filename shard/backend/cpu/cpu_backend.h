@@ -88,8 +88,8 @@ struct CpuOptions {
   // Where packed weights are kept for the next start (packed_cache.h); empty: nowhere.
   std::string weights_cache = {};
   std::uint64_t weights_cache_bytes = 0;  // of all files there, at most
-  // What memory is left for this rank. A cache to serve from that takes less than three quarters of
-  // it is touched behind the start, but for its first blocks; null: all is touched at once.
+  // Free memory for this rank, in bytes. Of a serving cache that takes less than three quarters of
+  // it, only the first blocks are pre-faulted. Null: every cache is pre-faulted as a whole.
   std::function<std::uint64_t()> free_memory = nullptr;
   cpu::Placement placement = {};  // of the threads
 };

@@ -6,7 +6,7 @@
 
 #include "common/status.h"
 #include "shard/backend/cpu/attention/attention_plan.h"
-#include "shard/backend/cpu/cache/first_touch.h"
+#include "shard/backend/cpu/cache/prefault.h"
 #include "shard/backend/cpu/threads/work_split.h"
 
 namespace penstock::shard::cpu {
@@ -170,12 +170,12 @@ void StepBuffers::Touch(WorkerPool& pool) {
   const std::span<std::byte> all(region_.data(), region_.bytes());
   pool.Run([&](std::uint32_t thread) {
     if (!apart) {
-      const Share share = EvenShare(TouchUnits(all.size()), pool.threads(), thread);
-      for (std::size_t i = 0; i < share.count; ++i) TouchUnit(all, share.first + i);
+      const Share share = EvenShare(PrefaultUnits(all.size()), pool.threads(), thread);
+      for (std::size_t i = 0; i < share.count; ++i) PrefaultUnit(all, share.first + i);
       return;
     }
     const std::span<std::byte> own(region_.data() + own_[thread], own_[thread + 1] - own_[thread]);
-    for (std::size_t unit = 0; unit < TouchUnits(own.size()); ++unit) TouchUnit(own, unit);
+    for (std::size_t unit = 0; unit < PrefaultUnits(own.size()); ++unit) PrefaultUnit(own, unit);
   });
 }
 

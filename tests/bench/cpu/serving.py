@@ -19,7 +19,7 @@ ROUNDS = 5
 
 
 def serve(shape, *options):
-    """With room for some 20,000 tokens: more would still be touched behind the start, beside what is measured."""
+    """With room for some 20,000 tokens, which are pre-faulted."""
     limits = ("--max-batch-size", 64, "--max-concurrent-requests", 128, "--kv-cache-memory", "512MiB")
     return Server(*limits, *options, model=model(shape))
 

@@ -1,5 +1,5 @@
-// Files in the making, and the folder of those that are kept. What is taken of others' files:
-// tests/unit/shard/executor/warmup_table_test.cc.
+// Kept files that are being written, and their folder. tests/unit/shard/executor/warmup_table_test.cc
+// covers which files are read.
 #include "common/kept_file.h"
 
 #include <gmock/gmock.h>
@@ -28,10 +28,10 @@ std::string TextOf(const std::string& path) {
 
 class UnfinishedFileTest : public testing::Test {
  protected:
-  std::optional<UnfinishedFile> Open() const {
-    auto file = UnfinishedFile::Open(path_);
+  std::optional<UnfinishedFile> Create() const {
+    auto file = UnfinishedFile::Create(path_);
     EXPECT_TRUE(file.ok()) << file.status();
-    return file.ok() ? std::move(*file) : std::nullopt;
+    return file.ok() ? std::optional(*std::move(file)) : std::nullopt;
   }
   static void Write(const UnfinishedFile& file, const std::string& text) {
     EXPECT_TRUE(
@@ -45,9 +45,9 @@ class UnfinishedFileTest : public testing::Test {
   const std::string path_ = folder_ / "kept.kind";
 };
 
-TEST_F(UnfinishedFileTest, TakesThePlaceOfTheOldOneWhenItIsFinished) {
+TEST_F(UnfinishedFileTest, ReplacesTheOldFileWhenItIsFinished) {
   folder_.Write("kept.kind", "old");
-  auto file = Open();
+  auto file = Create();
   ASSERT_TRUE(file.has_value());
   Write(*file, "new");
   EXPECT_EQ(TextOf(path_), "old");
@@ -58,50 +58,44 @@ TEST_F(UnfinishedFileTest, TakesThePlaceOfTheOldOneWhenItIsFinished) {
   EXPECT_EQ(Files(), 1);
 }
 
-TEST_F(UnfinishedFileTest, IsGoneWhereItIsNotFinished) {
+TEST_F(UnfinishedFileTest, IsRemovedUnlessItIsFinished) {
   {
-    auto file = Open();
+    auto file = Create();
     ASSERT_TRUE(file.has_value());
     const auto moved = std::move(file);
     Write(*moved, "half");
+    EXPECT_TRUE(IsKeptName(fs::directory_iterator(folder_.path())->path().filename(), ".kind"));
   }
   EXPECT_EQ(Files(), 0);
 }
 
-TEST_F(UnfinishedFileTest, OfACrashIsTakenOver) {
-  folder_.Write("kept.kind.tmp", "left behind by a crash");
-  auto file = Open();
-  ASSERT_TRUE(file.has_value());
-  Write(*file, "new");
-  EXPECT_TRUE(file->Finish().ok());
-  EXPECT_EQ(TextOf(path_), "new");
+TEST_F(UnfinishedFileTest, OfTwoTheLastToFinishStays) {
+  auto first = Create();
+  auto second = Create();
+  ASSERT_TRUE(first.has_value() && second.has_value());
+  Write(*first, "first");
+  Write(*second, "second");
+  EXPECT_TRUE(second->Finish().ok());
+  EXPECT_TRUE(first->Finish().ok());
+  EXPECT_EQ(TextOf(path_), "first");
   EXPECT_EQ(Files(), 1);
 }
 
-TEST_F(UnfinishedFileTest, IsMadeByOneOfSeveral) {
-  auto first = Open();
-  ASSERT_TRUE(first.has_value());
-  EXPECT_FALSE(Open().has_value());
-  Write(*first, "the first one's");
-  EXPECT_TRUE(first->Finish().ok());
-  EXPECT_EQ(TextOf(path_), "the first one's");
-}
-
 TEST_F(UnfinishedFileTest, InAFolderThatIsNoneSaysWhere) {
-  const auto file = UnfinishedFile::Open(folder_.Write("file", "") + "/kept.kind");
-  EXPECT_THAT(file.status().message(), HasSubstr(folder_ / "file/kept.kind.tmp: Not a directory"));
+  const auto file = UnfinishedFile::Create(folder_.Write("file", "") + "/kept.kind");
+  EXPECT_THAT(file.status().message(), HasSubstr(folder_ / "file: Not a directory"));
 }
 
-TEST(KeptName, IsOfAFinishedFileOrAnUnfinishedOne) {
+TEST(KeptName, HasTheSuffixFinishedOrNot) {
   EXPECT_TRUE(IsKeptName("12ab.kind", ".kind"));
-  EXPECT_TRUE(IsKeptName("12ab.kind.tmp", ".kind"));
+  EXPECT_TRUE(IsKeptName("12ab.kind.x1y2z3.tmp", ".kind"));
   EXPECT_FALSE(IsKeptName("12ab.other", ".kind"));
   EXPECT_FALSE(IsKeptName("12ab.kind.old", ".kind"));
 }
 
-// What OpenKeptFolder gives for a path below, and its warnings.
 class KeptFolder : public testing::Test {
  protected:
+  // The result of OpenKeptFolder; its warnings are in warnings_.
   std::string Open(const std::string& path) {
     testing::internal::CaptureStderr();
     std::string opened = OpenKeptFolder("some-option", path);
@@ -113,7 +107,7 @@ class KeptFolder : public testing::Test {
   std::string warnings_;
 };
 
-TEST_F(KeptFolder, IsMadeForItsUserAlone) {
+TEST_F(KeptFolder, IsMadeWithMode0700) {
   const std::string path = folder_ / "a/b";
   EXPECT_EQ(Open(path), path);
   EXPECT_EQ(fs::status(path).permissions(), fs::perms::owner_all);
@@ -129,22 +123,6 @@ TEST_F(KeptFolder, ThatIsAFileKeepsNothing) {
                                      "made (Not a directory); nothing is kept. Given: " +
                                      given));
   }
-}
-
-TEST_F(KeptFolder, ThatOthersMayWriteIsUsedWithAWarning) {
-  const std::string& folder = folder_.path();
-  ASSERT_EQ(::chmod(folder.c_str(), 0777), 0);
-  EXPECT_EQ(Open(folder), folder);
-  EXPECT_THAT(warnings_, HasSubstr(folder + ", may be written by everybody (mode 0777)"));
-  for (const mode_t harmless : {0755, 01777}) {  // of a sticky folder others remove only their own
-    ASSERT_EQ(::chmod(folder.c_str(), harmless), 0);
-    EXPECT_EQ(Open(folder), folder);
-    EXPECT_EQ(warnings_, "");
-  }
-  if (::geteuid() != 0) return;  // only root can give folders away
-  ASSERT_EQ(::chown(folder.c_str(), 4321, 4321), 0);
-  EXPECT_EQ(Open(folder), folder);
-  EXPECT_THAT(warnings_, HasSubstr(folder + ", belongs to user 4321"));
 }
 
 }  // namespace

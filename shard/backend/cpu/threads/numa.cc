@@ -6,7 +6,6 @@
 #include <charconv>
 #include <fstream>
 #include <iterator>
-#include <numeric>
 #include <sstream>
 
 namespace penstock::shard::cpu {
@@ -82,12 +81,6 @@ bool KeepThisThreadOn(const std::vector<std::uint32_t>& cpus) {
   CpuSet set;
   for (const std::uint32_t cpu : cpus) set.Add(cpu);
   return ::sched_setaffinity(0, set.bytes(), set.data()) == 0;
-}
-
-void LetThisThreadGoAnywhere() {
-  std::vector<std::uint32_t> all(kMostCpus);
-  std::iota(all.begin(), all.end(), 0u);
-  KeepThisThreadOn(all);
 }
 
 std::string Placement::Describe() const {

@@ -25,8 +25,6 @@ std::vector<NumaNode> ReadNodes(const std::string& root, const std::vector<std::
 std::vector<std::uint32_t> CpusOfThisThread();
 // False, and nothing changes, if it may not use any of them.
 bool KeepThisThreadOn(const std::vector<std::uint32_t>& cpus);
-// Wherever its cpuset allows.
-void LetThisThreadGoAnywhere();
 
 // "0-2,5", as the kernel writes lists; malformed parts are left out.
 std::vector<std::uint32_t> ParseCpuList(const std::string& text);

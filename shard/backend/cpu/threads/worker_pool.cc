@@ -15,13 +15,9 @@ namespace {
 constexpr auto kSpin = std::chrono::microseconds(50);
 constexpr int kPausesPerLookAtTheClock = 16;
 
-// Of its pool.
-thread_local std::uint32_t this_thread = 0;
-
-void Futex(std::atomic<std::uint32_t>& word, int operation, std::uint32_t value,
-           const timespec* most = nullptr) {
+void Futex(std::atomic<std::uint32_t>& word, int operation, std::uint32_t value) {
   syscall(SYS_futex, reinterpret_cast<std::uint32_t*>(&word), operation | FUTEX_PRIVATE_FLAG, value,
-          most, nullptr, 0);
+          nullptr, nullptr, 0);
 }
 
 }  // namespace
@@ -33,38 +29,23 @@ void WaitCounter::Advance() {
   if (sleepers_.load() > 0) Futex(value_, FUTEX_WAKE, INT_MAX);
 }
 
-bool WaitCounter::AwaitChangeFrom(std::uint32_t seen) {
-  if (Value() != seen) return false;
+void WaitCounter::AwaitChangeFrom(std::uint32_t seen) {
+  if (Value() != seen) return;
   const auto end = std::chrono::steady_clock::now() + kSpin;
   do {
     for (int i = 0; i < kPausesPerLookAtTheClock; ++i) {
-      if (Value() != seen) return false;
+      if (Value() != seen) return;
       __builtin_ia32_pause();
     }
   } while (std::chrono::steady_clock::now() < end);
   sleepers_.fetch_add(1);
   while (value_.load() == seen) Futex(value_, FUTEX_WAIT, seen);
   sleepers_.fetch_sub(1);
-  return true;
-}
-
-bool WaitCounter::AwaitChangeFrom(std::uint32_t seen, Duration most) {
-  const Time end = SteadyNow() + most;
-  sleepers_.fetch_add(1);
-  while (value_.load() == seen) {
-    const auto left = (end - SteadyNow()) / std::chrono::nanoseconds(1);
-    if (left <= 0) break;
-    const timespec time = {left / 1'000'000'000, left % 1'000'000'000};
-    Futex(value_, FUTEX_WAIT, seen, &time);
-  }
-  sleepers_.fetch_sub(1);
-  return Value() != seen;
 }
 
 WorkerPool::WorkerPool(std::uint32_t threads, Placement placement)
     : threads_(std::clamp(threads, 1u, kMostThreads)),
-      placement_(std::move(placement)),
-      spread_(threads_) {
+      placement_(std::move(placement)) {
   for (std::uint32_t thread = 1; thread < threads_; ++thread) {
     workers_.emplace_back([this, thread] { Work(thread); });
   }
@@ -98,10 +79,9 @@ void WorkerPool::RunFunction(Function function, void* context) {
 }
 
 void WorkerPool::Work(std::uint32_t thread) {
-  this_thread = thread;
   KeepOnNodeOf(thread);
   for (std::uint32_t seen = 0;; ++seen) {
-    if (regions_.AwaitChangeFrom(seen)) spread_.AfterSleep(thread);
+    regions_.AwaitChangeFrom(seen);
     if (stop_) return;
     function_(context_, thread);
     Barrier();
@@ -112,7 +92,7 @@ void WorkerPool::Barrier() {
   if (threads_ == 1) return;
   const std::uint32_t seen = barriers_.Value();
   if (arrived_.fetch_add(1, std::memory_order_acq_rel) + 1 < threads_) {
-    if (barriers_.AwaitChangeFrom(seen)) spread_.AfterSleep(this_thread);
+    barriers_.AwaitChangeFrom(seen);
     return;
   }
   arrived_.store(0, std::memory_order_relaxed);

@@ -13,9 +13,7 @@
 #include <thread>
 #include <vector>
 
-#include "common/time.h"
 #include "shard/backend/cpu/threads/numa.h"
-#include "shard/backend/cpu/threads/thread_spread.h"
 
 namespace penstock::shard::cpu {
 
@@ -23,12 +21,10 @@ namespace penstock::shard::cpu {
 class alignas(64) WaitCounter {
  public:
   std::uint32_t Value() const { return value_.load(std::memory_order_acquire); }
-  // Everything written before is seen by whom this lets through.
+  // Everything written before it is visible to the threads that it wakes.
   void Advance();
-  // True if it slept meanwhile.
-  bool AwaitChangeFrom(std::uint32_t seen);
-  // False when the time has passed without a change.
-  bool AwaitChangeFrom(std::uint32_t seen, Duration most);
+  // Waits while the value is `seen`.
+  void AwaitChangeFrom(std::uint32_t seen);
 
  private:
   std::atomic<std::uint32_t> value_ = 0;
@@ -76,7 +72,6 @@ class WorkerPool {
   Function function_ = nullptr;
   void* context_ = nullptr;
   bool stop_ = false;
-  ThreadSpread spread_;
   WaitCounter regions_;   // advances when a region begins
   WaitCounter barriers_;  // advances when all have arrived
   alignas(64) std::atomic<std::uint32_t> arrived_ = 0;

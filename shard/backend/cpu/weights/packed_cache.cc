@@ -1,6 +1,7 @@
 #include "shard/backend/cpu/weights/packed_cache.h"
 
 #include <fcntl.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -10,7 +11,6 @@
 #include <chrono>
 #include <cstring>
 #include <filesystem>
-#include <optional>
 #include <system_error>
 #include <thread>
 #include <utility>
@@ -19,8 +19,6 @@
 #include "common/kept_file.h"
 #include "common/log.h"
 #include "common/status.h"
-#include "common/thread_priority.h"
-#include "shard/backend/cpu/weights/mapped_image.h"
 #include "shard/weights/checksum.h"
 
 namespace penstock::shard::cpu {
@@ -28,17 +26,17 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr std::uint64_t kMagic = 0x32'6b'63'61'70'53'4e'50;  // "PNSpack2"
+constexpr std::uint64_t kMagic = 0x33'6b'63'61'70'53'4e'50;  // "PNSpack3"
 constexpr std::size_t kPage = 4096;
 constexpr std::size_t kChunk = std::size_t{2} << 20;  // a huge page
 constexpr const char* kSuffix = ".packed";
+constexpr int kBackgroundNice = 19;
 
 struct Header {
   std::uint64_t magic = kMagic;
   std::uint64_t identity_bytes = 0;
   std::uint64_t image_bytes = 0;
   std::uint64_t chunk_bytes = kChunk;
-  std::uint64_t noted = 0;     // checksum of the times
   std::uint64_t checksum = 0;  // of the whole front, with 0 in this place
 };
 
@@ -50,13 +48,10 @@ std::size_t FrontBytes(std::size_t identity, std::size_t image) {
   return (bytes + kPage - 1) / kPage * kPage;
 }
 
-constexpr KeptKind kKind = {"the weights cache", "what the model says"};
-
 // The front of a file for this image; `front` is zero and of FrontBytes.
-void FillFront(std::span<std::byte> front, const std::string& identity, std::uint64_t noted,
+void FillFront(std::span<std::byte> front, const std::string& identity,
                std::span<const std::byte> image, const std::atomic<bool>& stop) {
   Header header;
-  header.noted = noted;
   header.identity_bytes = identity.size();
   header.image_bytes = image.size();
   std::memcpy(front.data() + sizeof header, identity.data(), identity.size());
@@ -71,13 +66,8 @@ void FillFront(std::span<std::byte> front, const std::string& identity, std::uin
   std::memcpy(front.data(), &header, sizeof header);
 }
 
-struct Front {
-  std::uint64_t noted = 0;
-  std::vector<std::uint64_t> sums;  // of the chunks
-};
-
-// Of a file that holds the image of this identity; no sums otherwise.
-Front ReadFront(int fd, const std::string& identity, std::size_t image) {
+// The checksums of the chunks, if the file holds the image of this identity; else nothing.
+std::vector<std::uint64_t> ReadFront(int fd, const std::string& identity, std::size_t image) {
   std::vector<std::byte> front(FrontBytes(identity.size(), image));
   if (!ReadAt(fd, front.data(), front.size(), 0)) return {};
   Header header;
@@ -89,9 +79,9 @@ Front ReadFront(int fd, const std::string& identity, std::size_t image) {
                      checksum == Checksum(front);
   const std::byte* text = front.data() + sizeof header;
   if (!whole || std::memcmp(text, identity.data(), identity.size()) != 0) return {};
-  Front read{header.noted, std::vector<std::uint64_t>(ChunksOf(image))};
-  std::memcpy(read.sums.data(), text + identity.size(), read.sums.size() * sizeof(std::uint64_t));
-  return read;
+  std::vector<std::uint64_t> sums(ChunksOf(image));
+  std::memcpy(sums.data(), text + identity.size(), sums.size() * sizeof(std::uint64_t));
+  return sums;
 }
 
 struct File {
@@ -100,15 +90,14 @@ struct File {
   fs::file_time_type used;
 };
 
-// Makes room for `bytes` more; false where the bound alone is too small.
-bool MakeRoom(const fs::path& folder, const fs::path& keep, std::uint64_t bytes,
-              std::uint64_t most) {
+// Removes old files until `bytes` more fit; false where the bound alone is too small.
+bool MakeRoom(const fs::path& folder, std::uint64_t bytes, std::uint64_t most) {
   if (bytes > most) return false;
   std::vector<File> files;
   std::uint64_t total = 0;
   std::error_code ec;
   for (const auto& entry : fs::directory_iterator(folder, ec)) {
-    if (entry.path() == keep || !entry.is_regular_file(ec)) continue;
+    if (!entry.is_regular_file(ec)) continue;
     if (!IsKeptName(entry.path().filename(), kSuffix)) continue;
     files.push_back({entry.path(), entry.file_size(ec), entry.last_write_time(ec)});
     total += files.back().bytes;
@@ -125,12 +114,11 @@ bool MakeRoom(const fs::path& folder, const fs::path& keep, std::uint64_t bytes,
 
 class Writer final : public CacheWriter {
  public:
-  Writer(std::string path, std::uint64_t most, std::string identity, std::uint64_t noted,
+  Writer(std::string path, std::uint64_t most, std::string identity,
          std::span<const std::byte> image)
       : path_(std::move(path)),
         most_(most),
         identity_(std::move(identity)),
-        noted_(noted),
         image_(image),
         thread_([this] { Run(); }) {}
   ~Writer() override {
@@ -143,12 +131,13 @@ class Writer final : public CacheWriter {
 
  private:
   void Run() {
+    // The warm-up is measured at the same time.
+    ::setpriority(PRIO_PROCESS, static_cast<id_t>(::gettid()), kBackgroundNice);
     const auto begin = std::chrono::steady_clock::now();
     const std::string error = Write();
     if (stop_) return;
     if (!error.empty())
       return log::Warn("the weights cache " + path_ + " is not written: " + error);
-    if (!written_) return;
     const auto spent = std::chrono::duration_cast<std::chrono::milliseconds>(
         std::chrono::steady_clock::now() - begin);
     log::Info("weights cache: " + std::to_string(image_.size() >> 20) + " MiB written to " + path_ +
@@ -158,29 +147,22 @@ class Writer final : public CacheWriter {
   // An error, or nothing.
   std::string Write() {
     const std::size_t front_bytes = FrontBytes(identity_.size(), image_.size());
-    const std::string unfinished = path_ + std::string(UnfinishedFile::kSuffix);
-    if (!MakeRoom(fs::path(path_).parent_path(), unfinished, front_bytes + image_.size(), most_)) {
+    if (!MakeRoom(fs::path(path_).parent_path(), front_bytes + image_.size(), most_)) {
       return "it takes more than --weights-cache-size, " + std::to_string(most_) + " bytes";
     }
-    auto file = UnfinishedFile::Open(path_);
+    auto file = UnfinishedFile::Create(path_);
     if (!file.ok()) return Message(file.status());
-    if (!file->has_value()) return "";
     std::vector<std::byte> front(front_bytes);
-    int failed = 0;
-    // A warm-up is being timed meanwhile.
-    RunBehind([&] { failed = Fill((*file)->fd(), front); });
+    const int failed = Fill(file->fd(), front);
     if (failed != 0) return std::generic_category().message(failed);
-    if (stop_) return "";
-    const absl::Status finished = (*file)->Finish();
-    written_ = finished.ok();
-    return Message(finished);
+    return stop_ ? "" : Message(file->Finish());
   }
 
   // An error number, or 0.
   int Fill(int fd, std::span<std::byte> front) {
     const auto size = static_cast<off_t>(front.size() + image_.size());
     if (const int failed = ::posix_fallocate(fd, 0, size); failed != 0) return failed;
-    FillFront(front, identity_, noted_, image_, stop_);
+    FillFront(front, identity_, image_, stop_);
     for (std::size_t at = 0; at < image_.size() && !stop_; at += kChunk) {
       const std::size_t bytes = std::min(kChunk, image_.size() - at);
       if (!WriteAt(fd, image_.data() + at, bytes, front.size() + at)) return errno;
@@ -191,10 +173,8 @@ class Writer final : public CacheWriter {
   const std::string path_;
   const std::uint64_t most_;
   const std::string identity_;
-  const std::uint64_t noted_;
   const std::span<const std::byte> image_;
   std::atomic<bool> stop_ = false;
-  bool written_ = false;
   std::thread thread_;  // last: it uses the rest
 };
 
@@ -211,61 +191,49 @@ std::string NameOf(const std::string& identity) {
 
 }  // namespace
 
-PackedCache::PackedCache(std::string folder, std::uint64_t most, std::string identity,
-                         const std::string& noted)
-    : folder_(std::move(folder)),
-      most_(most),
-      identity_(std::move(identity)),
-      noted_(ChecksumOf(noted)) {
-  if (folder_.empty() || identity_.empty()) return;
-  path_ = (fs::path(folder_) / NameOf(identity_)).string();
+PackedCache::PackedCache(std::string folder, std::uint64_t most, const std::string& identity,
+                         const std::string& changed)
+    : most_(most), identity_(identity + changed) {
+  if (folder.empty() || identity.empty()) return;
+  path_ = (fs::path(folder) / NameOf(identity)).string();
 }
 
-PackedCache::Found PackedCache::Read(std::span<std::byte> image, const OwnerOf& owner,
-                                     WorkerPool& pool) {
-  if (path_.empty()) return Found::kNothing;
-  const KeptFile kept = OpenKept(path_, kKind);
-  if (kept.left_alone) path_.clear();
-  const Descriptor& file = kept.file;
-  if (!file) return Found::kNothing;
+bool PackedCache::Read(std::span<std::byte> image, const OwnerOf& owner, WorkerPool& pool) const {
+  if (path_.empty()) return false;
+  const absl::StatusOr<Descriptor> file = OpenKept(path_);
+  if (!file.ok()) {
+    if (absl::IsNotFound(file.status())) return false;
+    log::Warn("the weights cache " + Message(file.status()) + "; it is written again");
+    return false;
+  }
   struct stat info = {};
   const std::size_t front_bytes = FrontBytes(identity_.size(), image.size());
-  const bool fits = ::fstat(file.get(), &info) == 0 &&
+  const bool fits = ::fstat(file->get(), &info) == 0 &&
                     static_cast<std::size_t>(info.st_size) == front_bytes + image.size();
-  const Front front = fits ? ReadFront(file.get(), identity_, image.size()) : Front();
-  const std::vector<std::uint64_t>& sums = front.sums;
-  if (!sums.empty() && front.noted != noted_) {
-    log::Info("the weights cache " + path_ +
-              " is of a time before files of the model were changed, linked or given another owner "
-              "or mode; it is made anew");
-    return Found::kNothing;
-  }
-  std::optional<FileMapping> mapping;
-  if (!sums.empty() && MappingPays(pool.placement().NodeCount()))
-    mapping.emplace(file.get(), front_bytes, image.size());
-  const bool mapped = mapping.has_value() && mapping->data() != nullptr;
+  const std::vector<std::uint64_t> sums =
+      fits ? ReadFront(file->get(), identity_, image.size()) : std::vector<std::uint64_t>();
   std::atomic<bool> good = !sums.empty();
   pool.Run([&](std::uint32_t thread) {
     for (std::size_t i = 0; i < sums.size() && good; ++i) {
       const std::size_t at = i * kChunk;
       if (owner(at) != thread) continue;
       const std::span<std::byte> chunk = image.subspan(at, std::min(kChunk, image.size() - at));
-      const std::byte* bytes = mapped ? mapping->data() + at : chunk.data();
-      const bool there = mapped || ReadAt(file.get(), chunk.data(), chunk.size(), front_bytes + at);
-      if (!there || Checksum({bytes, chunk.size()}) != sums[i]) good = false;
+      const bool read = ReadAt(file->get(), chunk.data(), chunk.size(), front_bytes + at);
+      if (!read || Checksum(chunk) != sums[i]) good = false;
     }
   });
-  if (!good || (mapped && !mapping->LayOver(image))) {
-    log::Warn("the weights cache " + path_ + " is damaged or not of this model; it is made anew");
-    return Found::kNothing;
+  if (!good) {
+    log::Warn("the weights cache " + path_ +
+              " is damaged, or files of the model have changed since; it is written again");
+    return false;
   }
   ::utimensat(AT_FDCWD, path_.c_str(), nullptr, 0);  // used now
-  return mapped ? Found::kMapped : Found::kRead;
+  return true;
 }
 
 std::unique_ptr<CacheWriter> PackedCache::Write(std::span<const std::byte> image) const {
   if (path_.empty()) return nullptr;
-  return std::make_unique<Writer>(path_, most_, identity_, noted_, image);
+  return std::make_unique<Writer>(path_, most_, identity_, image);
 }
 
 }  // namespace penstock::shard::cpu

@@ -367,16 +367,12 @@ class WeightStore::Making {
       const std::size_t at = std::min(offset - item.offset, item.bytes - 1);
       return static_cast<std::uint32_t>(at * pool_.threads() / item.bytes);
     };
-    const PackedCache::Found found = cache_->Read(Image(), owner, pool_);
-    if (found == PackedCache::Found::kNothing) return false;
+    if (!cache_->Read(Image(), owner, pool_)) return false;
     if (options_.progress && !options_.progress("weights", store_.bytes_, store_.bytes_)) {
       return absl::CancelledError("loading was interrupted");
     }
-    const bool mapped = found == PackedCache::Found::kMapped;
-    log::Info("weights: " + std::to_string(Image().size() >> 20) +
-              (mapped ? " MiB mapped from " : " MiB read from ") + cache_->path() + " in " +
-              Text(SteadyNow() - begin_));
-    if (mapped) store_.mover_ = std::make_unique<ImageMover>(Image());
+    log::Info("weights: " + std::to_string(Image().size() >> 20) + " MiB read from " +
+              cache_->path() + " in " + Text(SteadyNow() - begin_));
     return true;
   }
 

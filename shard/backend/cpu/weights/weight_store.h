@@ -19,7 +19,6 @@
 #include <string>
 #include <vector>
 
-#include "shard/backend/cpu/weights/mapped_image.h"
 #include "shard/backend/cpu/weights/packed_cache.h"
 #include "shard/backend/cpu/weights/packed_matrix.h"
 #include "shard/backend/cpu/threads/worker_pool.h"
@@ -56,10 +55,9 @@ class WeightStore {
   // Row `row` of an embedding.
   void EmbeddingRow(std::int32_t index, std::size_t row, float* out) const;
 
-  // Until the cache's file is written, or what it gave is in memory of our own.
+  // Until the file of the cache is written.
   void AwaitCache() {
     if (writer_ != nullptr) writer_->Await();
-    if (mover_ != nullptr) mover_->Await();
   }
 
   std::uint64_t MemoryBytes() const { return region_.bytes(); }
@@ -91,8 +89,7 @@ class WeightStore {
   std::map<std::int32_t, PackedMatrix> matrices_;
   std::map<std::int32_t, const float*> vectors_;
   std::map<std::int32_t, Table> tables_;
-  std::unique_ptr<CacheWriter> writer_;  // these two last: they use the region
-  std::unique_ptr<ImageMover> mover_;
+  std::unique_ptr<CacheWriter> writer_;  // last: it reads the region
 };
 
 }  // namespace penstock::shard::cpu
