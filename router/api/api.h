@@ -1,5 +1,5 @@
-// All dialects as one HTTP application: finds the route, checks the key, answers what never reaches
-// a handler in the dialect of its path. Thread-safe.
+// All dialects as one HTTP application: finds the route, checks the key, and answers what never
+// reaches a handler, in the dialect of the route. Thread-safe.
 #pragma once
 
 #include <optional>
@@ -20,8 +20,8 @@ class Api final : public Application {
 
  private:
   Admission AdmitPlain(const RequestHead& head) const;
-  // The name of the caller's key, empty where none is asked for; nothing without a right one.
-  std::optional<std::string> TenantOf(const RequestHead& head) const;
+  // The name of the client's key; empty if the server has no keys; nothing without a right key.
+  std::optional<std::string> TenantOf(const RequestHead& head, const Dialect& dialect) const;
 
   ApiContext& context_;
 };

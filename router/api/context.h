@@ -1,4 +1,4 @@
-// What every handler works with.
+// What the handlers of all dialects share.
 #pragma once
 
 #include <cstdint>
@@ -8,8 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "router/api/djl/options.h"
-#include "router/api/effective/stats_book.h"
+#include "router/api/dialect_set.h"
 #include "router/api/keys.h"
 #include "router/api/permits.h"
 #include "router/engine.h"
@@ -28,27 +27,29 @@ struct ApiOptions {
   std::uint32_t max_top_n_tokens = 5;
   std::uint32_t max_client_batch_size = 4;
   std::uint32_t validation_workers = 2;   // shown by /info only
-  std::string batching = "continuous";    // shown by GET /stats only
   std::string compute_type;               // x-compute-type; empty: the model's device
-  bool tgi_profile = false;               // OpenAI routes, HTTP's errors and facts in TGI's words
-  DjlOptions djl;                         // of DJL's interface
   bool grammar = true;                    // where the shards offer it
   std::vector<std::string> cors_origins;  // empty: no CORS headers; "*": all
   std::shared_ptr<SpanSink> spans;        // null: nothing is traced
-  // Why no shard can be connected to, as TGI's router says it; nothing when one can be. Any thread.
+  // Why no shard accepts a connection, in the words of TGI's router; nothing if one does. Called
+  // from any thread. Null: TGI's routes say why the engine refused instead.
   std::function<std::optional<std::string>()> connect_error;
 };
 
-// Outlives all requests. Options are fixed; the rest is thread-safe.
+// Outlives all requests. Options and dialects are fixed; the rest is thread-safe.
 struct ApiContext {
-  ApiContext(ApiOptions o, Engine& e, Metrics& m)
-      : options(std::move(o)), engine(e), metrics(m), permits(options.max_concurrent_requests) {}
+  ApiContext(ApiOptions o, DialectSet d, Engine& e, Metrics& m)
+      : options(std::move(o)),
+        dialects(std::move(d)),
+        engine(e),
+        metrics(m),
+        permits(options.max_concurrent_requests) {}
 
   const ApiOptions options;
+  const DialectSet dialects;
   Engine& engine;
   Metrics& metrics;
   Permits permits;
-  effective::StatsBook effective;
 };
 
 }  // namespace penstock::router

@@ -1,11 +1,10 @@
-// One table: kind of error → HTTP status, gRPC code, dialect body, retry advice.
+// Kinds of errors that a client may see. Each dialect has its own table of statuses and texts.
 //
 // Texts are part of the interface: clients match them (LiteLLM looks for "maximum context length
-// is", TGI's clients for its error_type). They are frozen by tests.
+// is", TGI's clients for its error_type). Tests freeze them.
 #pragma once
 
 #include <cstdint>
-#include <span>
 #include <string>
 #include <string_view>
 
@@ -13,9 +12,6 @@
 #include "router/http/message.h"
 
 namespace penstock::router {
-
-enum class Dialect : std::uint8_t { kTgi, kOpenAi, kEffective, kDjl, kNative };
-std::string_view Name(Dialect dialect);
 
 enum class ApiErrorKind : std::uint8_t {
   kValidation,     // a value is outside its limits
@@ -49,33 +45,25 @@ struct ApiError {
   std::string field;    // the key at fault, where there is one
 };
 
-struct ErrorRow {
-  ApiErrorKind kind;
-  std::string_view name;  // label in metrics
-  int tgi_status;
-  std::string_view tgi_type;    // empty: plain text, as TGI's framework answers
-  std::string_view tgi_prefix;  // in front of the message
-  int openai_status;
-  std::string_view openai_type;
-  std::string_view openai_code;  // empty: null
-  int grpc_code;                 // google.rpc.Code
-  int retry_after;               // seconds; 0: no advice
-  int djl_status;
-  std::string_view djl_type;  // empty: its Python side's body, else its front end's
-};
+// The label of a kind in metrics.
+std::string_view NameOf(ApiErrorKind kind);
+// Seconds after which a client may try again; 0: no advice.
+int RetryAfter(ApiErrorKind kind);
 
-std::span<const ErrorRow> ErrorTable();
-const ErrorRow& RowOf(ApiErrorKind kind);
+// A row of a table that a dialect keeps, by its member `kind`.
+template <class Table>
+constexpr const auto& RowOf(const Table& table, ApiErrorKind kind) {
+  for (const auto& row : table) {
+    if (row.kind == kind) return row;
+  }
+  return table.back();  // kInternal
+}
 
-// The engine's error in the words of a dialect (they differ for lengths).
-ApiError FromEngine(const GenerationError& error, Dialect dialect);
-// The HTTP side's failure.
+// An error of the engine, and a failure of the HTTP side.
+ApiError FromEngine(const GenerationError& error);
 ApiError FromHttp(const HttpFailure& failure);
 
-// The JSON (or text) alone, as an event stream carries it, and the whole answer.
-// The message with the prefix that TGI gives it.
-std::string TgiMessage(const ApiError& error);
-std::string ErrorBody(Dialect dialect, const ApiError& error);
-HttpResponse ErrorResponse(Dialect dialect, const ApiError& error);
+// The refusal of a request for which there is no permit.
+ApiError TooManyRequests(std::uint32_t max_concurrent_requests);
 
 }  // namespace penstock::router

@@ -22,9 +22,9 @@ bool AnyoneMayUse(const HttpOptions& http, const ApiOptions& api) {
 }  // namespace
 
 struct HttpService::Impl {
-  Impl(HttpOptions http, ApiOptions options, Engine& engine, Metrics& metrics)
+  Impl(HttpOptions http, ApiOptions options, DialectSet dialects, Engine& engine, Metrics& metrics)
       : warn(!IsLoopback(http.host) && AnyoneMayUse(http, options)),
-        context(std::move(options), engine, metrics),
+        context(std::move(options), std::move(dialects), engine, metrics),
         api(context),
         server(std::move(http), api, metrics) {}
 
@@ -34,8 +34,10 @@ struct HttpService::Impl {
   HttpServer server;
 };
 
-HttpService::HttpService(HttpOptions http, ApiOptions api, Engine& engine, Metrics& metrics)
-    : impl_(std::make_unique<Impl>(std::move(http), std::move(api), engine, metrics)) {}
+HttpService::HttpService(HttpOptions http, ApiOptions api, const DialectOptions& dialects,
+                         Engine& engine, Metrics& metrics)
+    : impl_(std::make_unique<Impl>(std::move(http), std::move(api), MakeDialects(dialects), engine,
+                                   metrics)) {}
 
 HttpService::~HttpService() = default;
 

@@ -1,6 +1,6 @@
 // The HTTP face of the router in one object: listener, dialects and handlers on top of an Engine.
 //
-//   HttpService http(http_options, api_options, engine, metrics);
+//   HttpService http(http_options, api_options, dialect_options, engine, metrics);
 //   auto port = http.Start();          // bound port, or why not
 //   …
 //   http.Stop(std::chrono::seconds(60));  // drains, see HttpServer::Stop
@@ -23,7 +23,8 @@ namespace penstock::router {
 
 class HttpService {
  public:
-  HttpService(HttpOptions http, ApiOptions api, Engine& engine, Metrics& metrics);
+  HttpService(HttpOptions http, ApiOptions api, const DialectOptions& dialects, Engine& engine,
+              Metrics& metrics);
   ~HttpService();
   HttpService(const HttpService&) = delete;
   HttpService& operator=(const HttpService&) = delete;

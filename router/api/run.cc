@@ -29,7 +29,7 @@ class Run final : public std::enable_shared_from_this<Run> {
   Run(ApiContext& context, std::weak_ptr<Exchange> exchange, RunPlan plan, RequestTrace trace,
       std::size_t candidates)
       : context_(context),
-        dialect_(plan.dialect),
+        errors_(*plan.errors),
         tenant_(plan.tenant),
         arrived_(plan.arrived),
         exchange_(exchange),
@@ -41,7 +41,7 @@ class Run final : public std::enable_shared_from_this<Run> {
   // Let go of without an end: an engine's mistake. The exchange answers 500.
   ~Run() {
     if (over_) return;
-    context_.metrics.RequestFailed(RowOf(ApiErrorKind::kInternal).name);
+    context_.metrics.RequestFailed(NameOf(ApiErrorKind::kInternal));
     trace_.Finish("the request was dropped");
   }
   Run(const Run&) = delete;
@@ -135,13 +135,13 @@ class Run final : public std::enable_shared_from_this<Run> {
     const Time ended = SteadyNow();
     context_.metrics.RequestDuration(ended - arrived_);
     if (failed_ == candidates_.size()) {
-      context_.metrics.RequestFailed(RowOf(ApiErrorKind::kGeneration).name);
+      context_.metrics.RequestFailed(NameOf(ApiErrorKind::kGeneration));
     } else {
       context_.metrics.RequestSucceeded(FinishName(reason));
     }
     permit_ = Permit();
     CountTokens(ended - arrived_);
-    trace_.Finish(failed_ == candidates_.size() ? RowOf(ApiErrorKind::kGeneration).name : "");
+    trace_.Finish(failed_ == candidates_.size() ? NameOf(ApiErrorKind::kGeneration) : "");
     writer_->AllEnded(ended);
   }
 
@@ -160,22 +160,14 @@ class Run final : public std::enable_shared_from_this<Run> {
 
   void On(std::size_t index, const GenerationError& error, std::vector<RequestId>& losers) {
     candidates_[index].ended = true;
-    ApiError api = FromEngine(error, dialect_);
-    if (api.kind == ApiErrorKind::kUnavailable && SpeaksAsTgi()) {
-      if (auto why = context_.options.connect_error()) api = {ApiErrorKind::kNoShard, *why, ""};
-    }
+    const ApiError api = errors_.FromEngine(error, context_.options);
     if (writer_->FailedAlone(index, api)) {
       ++failed_;
       return CandidateEnded(FinishReason::kCancelled);
     }
     losers = Over(api.message);
-    context_.metrics.RequestFailed(RowOf(api.kind).name);
+    context_.metrics.RequestFailed(NameOf(api.kind));
     writer_->Failed(api);
-  }
-
-  bool SpeaksAsTgi() const {
-    const ApiOptions& options = context_.options;
-    return dialect_ == Dialect::kTgi && options.tgi_profile && options.connect_error != nullptr;
   }
 
   // Ends it before its time; gives the generations that still run. With the mutex held.
@@ -194,7 +186,7 @@ class Run final : public std::enable_shared_from_this<Run> {
     return running;
   }
 
-  static std::string_view NameOf(CloseReason reason) {
+  static std::string_view TextOf(CloseReason reason) {
     if (reason == CloseReason::kTimeout) return "the answer took too long";
     if (reason == CloseReason::kStopping) return "the server is stopping";
     return reason == CloseReason::kTooSlow ? "the client reads too slowly" : "the client went away";
@@ -206,13 +198,13 @@ class Run final : public std::enable_shared_from_this<Run> {
     {
       const std::lock_guard lock(mutex_);
       if (over_) return;
-      running = Over(NameOf(reason));
+      running = Over(TextOf(reason));
       if (reason == CloseReason::kTimeout) {
-        context_.metrics.RequestFailed(RowOf(ApiErrorKind::kDeadline).name);
-        writer_->Failed({ApiErrorKind::kDeadline, std::string(NameOf(reason)), ""});
+        context_.metrics.RequestFailed(NameOf(ApiErrorKind::kDeadline));
+        writer_->Failed({ApiErrorKind::kDeadline, std::string(TextOf(reason)), ""});
       } else if (reason == CloseReason::kStopping) {
-        context_.metrics.RequestFailed(RowOf(ApiErrorKind::kUnavailable).name);
-        writer_->Failed({ApiErrorKind::kUnavailable, std::string(NameOf(reason)), ""});
+        context_.metrics.RequestFailed(NameOf(ApiErrorKind::kUnavailable));
+        writer_->Failed({ApiErrorKind::kUnavailable, std::string(TextOf(reason)), ""});
       } else {
         context_.metrics.RequestCancelled();
       }
@@ -221,7 +213,7 @@ class Run final : public std::enable_shared_from_this<Run> {
   }
 
   ApiContext& context_;
-  const Dialect dialect_;
+  const ErrorFormat& errors_;
   const std::string tenant_;
   const Time arrived_;
   std::mutex mutex_;
@@ -253,10 +245,10 @@ void StartRun(ApiContext& context, std::shared_ptr<Exchange> exchange, RunPlan p
   run->Submit(*exchange, std::move(requests));
 }
 
-void RefuseRequest(ApiContext& context, Exchange& exchange, Dialect dialect,
+void RefuseRequest(ApiContext& context, Exchange& exchange, const ErrorFormat& errors,
                    const ApiError& error) {
-  context.metrics.RequestFailed(RowOf(error.kind).name);
-  exchange.Respond(ErrorResponse(dialect, error));
+  context.metrics.RequestFailed(NameOf(error.kind));
+  exchange.Respond(errors.Response(error));
 }
 
 std::string_view FinishName(FinishReason reason) {

@@ -35,7 +35,7 @@ class AnswerWriter {
 };
 
 struct RunPlan {
-  Dialect dialect = Dialect::kNative;
+  const ErrorFormat* errors = nullptr;  // not null
   std::vector<GenerationRequest> candidates;
   std::unique_ptr<AnswerWriter> writer;
   Permit permit;
@@ -47,7 +47,8 @@ struct RunPlan {
 void StartRun(ApiContext& context, std::shared_ptr<Exchange> exchange, RunPlan plan);
 
 // Counts and answers a request that never reached the engine.
-void RefuseRequest(ApiContext& context, Exchange& exchange, Dialect dialect, const ApiError& error);
+void RefuseRequest(ApiContext& context, Exchange& exchange, const ErrorFormat& errors,
+                   const ApiError& error);
 
 std::string_view FinishName(FinishReason reason);  // for metrics
 

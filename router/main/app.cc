@@ -211,9 +211,12 @@ std::optional<Failure> App::StartHttp() {
   ApiOptions api = ApiSettings(values_);
   api.spans = traces_;
   api.keys = keys_;
-  api.connect_error = [address = first_shard_] { return ConnectError(address); };
+  const DialectOptions dialects = DialectSettings(values_);
+  if (dialects.tgi_only) {
+    api.connect_error = [address = first_shard_] { return ConnectError(address); };
+  }
   SayMemoryBound(options);
-  http_ = std::make_unique<HttpService>(options, std::move(api), *engine_, metrics_);
+  http_ = std::make_unique<HttpService>(options, std::move(api), dialects, *engine_, metrics_);
   const auto port = http_->Start();
   if (!port.ok()) return Failure{kExitAddress, port.status()};
   const bool is_ipv6 = options.host.find(':') != std::string::npos;

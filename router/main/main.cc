@@ -12,7 +12,7 @@
 #include "common/options/values.h"
 #include "common/thread_priority.h"
 #include "common/version.h"
-#include "router/api/tgi/docs/openapi.h"
+#include "router/api/docs/openapi.h"
 #include "router/main/app.h"
 
 int main(int argc, char** argv) {
@@ -21,7 +21,8 @@ int main(int argc, char** argv) {
   using namespace penstock;
   if (argc > 1 && std::string_view(argv[argc - 1]) == "print-schema") {
     const bool as_tgi = options::ProgramAs(options::kRouter, argv[0]).profile != nullptr;
-    std::puts(router::tgi::OpenApi(as_tgi, std::string(Version())).c_str());
+    const router::DialectSet dialects = router::MakeDialects({.tgi_only = as_tgi});
+    std::puts(router::docs::OpenApi(dialects, std::string(Version())).c_str());
     return kExitOk;
   }
   const options::CommandLine line =

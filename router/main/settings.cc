@@ -5,11 +5,11 @@
 #include <limits>
 
 #include "common/options/tls_files.h"
+#include "common/request/decision.h"
 #include "common/socket_names.h"
 #include "common/status.h"
 #include "common/version.h"
 #include "router/main/shard_addresses.h"
-#include "common/request/decision.h"
 #include "scheduler/order/order_policy.h"
 #include "scheduler/placement.h"
 
@@ -152,19 +152,24 @@ ApiOptions ApiSettings(const options::Values& values) {
   api.max_top_n_tokens = Count(values, "max-top-n-tokens");
   api.max_client_batch_size = Count(values, "max-client-batch-size");
   api.validation_workers = Count(values, "validation-workers");
-  api.tgi_profile = values.GetString("api-profile") == "tgi";
   api.cors_origins = values.GetList("cors-allow-origin");
-  if (api.tgi_profile && api.cors_origins.empty()) api.cors_origins = {"*"};
-  api.batching = values.GetString("batching");
+  if (DialectSettings(values).tgi_only && api.cors_origins.empty()) api.cors_origins = {"*"};
   api.compute_type = values.GetString("compute-type");
-  const std::string& api_default = values.GetString("api-default");
-  api.djl.is_default =
-      api_default.empty() ? values.GetString("api-profile") == "djl" : api_default == "djl";
-  api.djl.decoding_strategy = values.GetString("decoding-strategy");
-  api.djl.output_formatter = values.GetString("output-formatter");
-  api.djl.tgi_compat = values.GetBool("tgi-compat");
   api.grammar = !values.GetBool("disable-grammar-support");
   return api;
+}
+
+DialectOptions DialectSettings(const options::Values& values) {
+  DialectOptions dialects;
+  dialects.tgi_only = values.GetString("api-profile") == "tgi";
+  dialects.batching = values.GetString("batching");
+  const std::string& api_default = values.GetString("api-default");
+  dialects.djl.is_default =
+      api_default.empty() ? values.GetString("api-profile") == "djl" : api_default == "djl";
+  dialects.djl.decoding_strategy = values.GetString("decoding-strategy");
+  dialects.djl.output_formatter = values.GetString("output-formatter");
+  dialects.djl.tgi_compat = values.GetBool("tgi-compat");
+  return dialects;
 }
 
 absl::StatusOr<FleetOptions> FleetSettings(const options::Values& values) {

@@ -25,6 +25,7 @@ std::vector<std::string> NoEffectWarnings(const options::Values& values);
 
 HttpOptions HttpSettings(const options::Values& values);
 ApiOptions ApiSettings(const options::Values& values);
+DialectOptions DialectSettings(const options::Values& values);
 
 // The groups to form and what happens when one is lost.
 absl::StatusOr<FleetOptions> FleetSettings(const options::Values& values);

@@ -2,8 +2,8 @@
 
 #include <utility>
 
-#include "router/json/writer.h"
 #include "router/api/tgi/generate/tokens.h"
+#include "router/json/writer.h"
 
 namespace penstock::router::djl {
 

@@ -1,4 +1,4 @@
-#include "router/api/djl/flow.h"
+#include "router/api/djl/dialect.h"
 
 #include <optional>
 #include <utility>
@@ -13,15 +13,15 @@ namespace penstock::router::djl {
 namespace {
 
 // Everything that can be said before the engine is asked.
-std::variant<RunPlan, ApiError> Plan(ApiContext& context, const RequestHead& head,
-                                     const Request& request,
+std::variant<RunPlan, ApiError> Plan(ApiContext& context, const DjlOptions& options,
+                                     const RequestHead& head, const Request& request,
                                      const std::shared_ptr<Exchange>& exchange) {
-  const auto formatter = FormatterOf(context.options.djl, request);
+  const auto formatter = FormatterOf(options, request);
   if (const auto* error = std::get_if<ApiError>(&formatter)) return *error;
-  auto lowered = InBack([&] { return Lower(context, request, head.request_id); });
+  auto lowered = InBack([&] { return Lower(context, options, request, head.request_id); });
   if (auto* error = std::get_if<ApiError>(&lowered)) return std::move(*error);
   RunPlan plan;
-  plan.dialect = Dialect::kDjl;
+  plan.errors = &Errors();
   plan.candidates = std::get<std::vector<GenerationRequest>>(std::move(lowered));
   plan.arrived = head.arrived;
   if (auto error = ApplyHints(head, plan.candidates)) return *std::move(error);
@@ -41,22 +41,21 @@ std::variant<RunPlan, ApiError> Plan(ApiContext& context, const RequestHead& hea
                     ""};
   }
   plan.permit = *std::move(permit);
-  plan.writer =
-      MakeAnswer(exchange, StyleOf(context.options.djl, request, std::get<Formatter>(formatter)));
+  plan.writer = MakeAnswer(exchange, StyleOf(options, request, std::get<Formatter>(formatter)));
   return plan;
 }
 
 }  // namespace
 
-void Serve(ApiContext& context, std::string_view route, const HttpRequest& http,
-           std::shared_ptr<Exchange> exchange) {
+void Serve(ApiContext& context, const DjlOptions& options, std::string_view route,
+           const HttpRequest& http, std::shared_ptr<Exchange> exchange) {
   context.metrics.RequestArrived(route);
   const Parsed parsed = InBack([&] { return ParseRequest(http.body); });
-  context.metrics.UnknownKeys(Name(Dialect::kDjl), parsed.unknown_keys);
-  if (parsed.error) return RefuseRequest(context, *exchange, Dialect::kDjl, *parsed.error);
-  auto plan = Plan(context, http.head, parsed.request, exchange);
+  context.metrics.UnknownKeys("djl", parsed.unknown_keys);
+  if (parsed.error) return RefuseRequest(context, *exchange, Errors(), *parsed.error);
+  auto plan = Plan(context, options, http.head, parsed.request, exchange);
   if (const auto* error = std::get_if<ApiError>(&plan)) {
-    return RefuseRequest(context, *exchange, Dialect::kDjl, *error);
+    return RefuseRequest(context, *exchange, Errors(), *error);
   }
   StartRun(context, std::move(exchange), std::get<RunPlan>(std::move(plan)));
 }

@@ -156,10 +156,10 @@ std::variant<Formatter, ApiError> FormatterOf(const DjlOptions& options, const R
 }
 
 std::variant<std::vector<GenerationRequest>, ApiError> Lower(const ApiContext& context,
+                                                             const DjlOptions& options,
                                                              const Request& request,
                                                              const std::string& client_id) {
   const Parameters& p = request.parameters;
-  const DjlOptions& options = context.options.djl;
   if (request.inputs.texts.empty()) {
     return Invalid("inputs", "a string or a list with at least one", "[]");
   }

@@ -16,6 +16,7 @@ enum class Formatter { kJson, kJsonLines, kSse };
 std::variant<Formatter, ApiError> FormatterOf(const DjlOptions& options, const Request& request);
 
 std::variant<std::vector<GenerationRequest>, ApiError> Lower(const ApiContext& context,
+                                                             const DjlOptions& options,
                                                              const Request& request,
                                                              const std::string& client_id);
 

@@ -1,6 +1,7 @@
 #include <utility>
 
 #include "router/api/djl/answer.h"
+#include "router/api/djl/dialect.h"
 #include "router/json/writer.h"
 
 namespace penstock::router::djl {
@@ -28,7 +29,7 @@ class PlainAnswer final : public AnswerWriter {
 
   bool FailedAlone(std::size_t index, const ApiError& error) override {
     if (!FailsAlone(style_, error)) return false;
-    parts_[index].error = ErrorBody(Dialect::kDjl, error);
+    parts_[index].error = Errors().Body(error);
     return true;
   }
 
@@ -43,9 +44,7 @@ class PlainAnswer final : public AnswerWriter {
     exchange_->Respond({200, "application/json", {}, std::move(body)});
   }
 
-  void Failed(const ApiError& error) override {
-    exchange_->Respond(ErrorResponse(Dialect::kDjl, error));
-  }
+  void Failed(const ApiError& error) override { exchange_->Respond(Errors().Response(error)); }
 
  private:
   struct Part {

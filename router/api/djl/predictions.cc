@@ -2,8 +2,7 @@
 #include <string_view>
 #include <utility>
 
-#include "router/api/djl/flow.h"
-#include "router/api/djl/handlers.h"
+#include "router/api/djl/dialect.h"
 #include "router/api/errors.h"
 #include "router/api/run.h"
 
@@ -23,38 +22,41 @@ bool IsServed(const ModelFacts& facts, std::string_view name) {
   return false;
 }
 
-void ServeModel(ApiContext& context, std::string_view route, std::string_view model,
-                const HttpRequest& request, std::shared_ptr<Exchange> exchange) {
+void ServeModel(ApiContext& context, const DjlOptions& options, std::string_view route,
+                std::string_view model, const HttpRequest& request,
+                std::shared_ptr<Exchange> exchange) {
   if (IsServed(context.engine.Facts(), model)) {
-    return Serve(context, route, request, std::move(exchange));
+    return Serve(context, options, route, request, std::move(exchange));
   }
   context.metrics.RequestArrived(route);
-  RefuseRequest(context, *exchange, Dialect::kDjl,
+  RefuseRequest(context, *exchange, Errors(),
                 {ApiErrorKind::kModelNotFound,
                  "No model or workflow found with name: " + std::string(model.substr(0, 100)), ""});
 }
 
 }  // namespace
 
-void Predictions(ApiContext& context, HttpRequest request, std::shared_ptr<Exchange> exchange) {
+void Predictions(ApiContext& context, const DjlOptions& options, const HttpRequest& request,
+                 std::shared_ptr<Exchange> exchange) {
   constexpr std::string_view kPrefix = "/predictions/";
-  const std::string path = request.head.path;
+  const std::string& path = request.head.path;
   std::string_view model = std::string_view(path).substr(kPrefix.size());
   model = model.substr(0, model.find('/'));  // one version is served
-  ServeModel(context, "/predictions/{id}", model, request, std::move(exchange));
+  ServeModel(context, options, "/predictions/{id}", model, request, std::move(exchange));
 }
 
-void InvokeModel(ApiContext& context, HttpRequest request, std::shared_ptr<Exchange> exchange) {
+void InvokeModel(ApiContext& context, const DjlOptions& options, const HttpRequest& request,
+                 std::shared_ptr<Exchange> exchange) {
   constexpr std::string_view kPrefix = "/models/";
   constexpr std::string_view kSuffix = "/invoke";
-  const std::string path = request.head.path;
+  const std::string& path = request.head.path;
   std::string_view model = std::string_view(path).substr(kPrefix.size());
   if (!model.ends_with(kSuffix)) {
-    return exchange->Respond(ErrorResponse(
-        Dialect::kDjl, {ApiErrorKind::kNotFound, "Requested resource is not found.", ""}));
+    return exchange->Respond(
+        Errors().Response({ApiErrorKind::kNotFound, "Requested resource is not found.", ""}));
   }
   model.remove_suffix(kSuffix.size());
-  ServeModel(context, "/models/{id}", model, request, std::move(exchange));
+  ServeModel(context, options, "/models/{id}", model, request, std::move(exchange));
 }
 
 }  // namespace penstock::router::djl

@@ -2,8 +2,9 @@
 #include <utility>
 
 #include "router/api/djl/answer.h"
-#include "router/json/writer.h"
+#include "router/api/djl/dialect.h"
 #include "router/api/sse.h"
+#include "router/json/writer.h"
 
 namespace penstock::router::djl {
 namespace {
@@ -50,7 +51,7 @@ class StreamAnswer final : public AnswerWriter {
   }
 
   void Failed(const ApiError& error) override {
-    if (!open_) return exchange_->Respond(ErrorResponse(Dialect::kDjl, error));
+    if (!open_) return exchange_->Respond(Errors().Response(error));
     for (std::size_t i = 0; i < held_.size(); ++i) WriteHeld(i, nullptr);
     WriteError(0, error);
     exchange_->Write(pending_);
@@ -118,7 +119,7 @@ class StreamAnswer final : public AnswerWriter {
         "\"special_token\":true,\"error_msg\":";
     json::AppendString(members, error.message);
     members += "},\"generated_text\":null,\"code\":";
-    json::AppendInteger(members, RowOf(error.kind).djl_status);
+    json::AppendInteger(members, Errors().Status(error.kind));
     members += ",\"error\":";
     json::AppendString(members, error.message);
     members += ",\"details\":{\"finish_reason\":\"error\"}";

@@ -5,6 +5,7 @@
 #include <string>
 #include <utility>
 
+#include "router/api/effective/dialect.h"
 #include "router/json/writer.h"
 
 namespace penstock::router::effective {
@@ -26,13 +27,13 @@ std::optional<Duration> Delayed(const Request& request, Time arrived) {
 
 class Answer final : public AnswerWriter {
  public:
-  Answer(ApiContext& context, const Request& request, Time arrived,
+  Answer(std::shared_ptr<StatsBook> book, const Request& request, Time arrived,
          std::shared_ptr<Exchange> exchange)
-      : context_(context),
+      : book_(std::move(book)),
         exchange_(std::move(exchange)),
         prompt_(request.prompt),
         details_(request.details),
-        era_(context.effective.Begin(arrived)) {
+        era_(book_->Begin(arrived)) {
     finished_.arrived = arrived;
     finished_.delayed = Delayed(request, arrived);
   }
@@ -63,19 +64,19 @@ class Answer final : public AnswerWriter {
     body += '}';
     finished_.tokens = end_.generated_tokens;
     // First, so that whoever has read the answer finds it counted.
-    context_.effective.End(era_, finished_);
+    book_->End(era_, finished_);
     counted_ = true;
     exchange_->Respond({200, "application/json", {}, std::move(body)});
   }
 
   void Failed(const ApiError& error) override {
     CountFailure();
-    exchange_->Respond(ErrorResponse(Dialect::kEffective, error));
+    exchange_->Respond(Errors().Response(error));
   }
 
  private:
   void CountFailure() {
-    if (!counted_) context_.effective.Fail(era_);
+    if (!counted_) book_->Fail(era_);
     counted_ = true;
   }
 
@@ -100,7 +101,7 @@ class Answer final : public AnswerWriter {
     body += "]}";
   }
 
-  ApiContext& context_;
+  const std::shared_ptr<StatsBook> book_;
   std::shared_ptr<Exchange> exchange_;
   const std::string prompt_;
   const bool details_;
@@ -115,9 +116,9 @@ class Answer final : public AnswerWriter {
 
 }  // namespace
 
-std::unique_ptr<AnswerWriter> MakeAnswer(ApiContext& context, const Request& request, Time arrived,
-                                         std::shared_ptr<Exchange> exchange) {
-  return std::make_unique<Answer>(context, request, arrived, std::move(exchange));
+std::unique_ptr<AnswerWriter> MakeAnswer(std::shared_ptr<StatsBook> book, const Request& request,
+                                         Time arrived, std::shared_ptr<Exchange> exchange) {
+  return std::make_unique<Answer>(std::move(book), request, arrived, std::move(exchange));
 }
 
 }  // namespace penstock::router::effective

@@ -3,7 +3,7 @@
 #include <vector>
 
 #include "router/api/effective/answer.h"
-#include "router/api/effective/handlers.h"
+#include "router/api/effective/dialect.h"
 #include "router/api/effective/request.h"
 #include "router/api/hints.h"
 #include "router/api/run.h"
@@ -29,13 +29,14 @@ GenerationRequest Lower(const Request& request, const RequestHead& head) {
 
 }  // namespace
 
-void Inference(ApiContext& context, HttpRequest http, std::shared_ptr<Exchange> exchange) {
+void Inference(ApiContext& context, const std::shared_ptr<StatsBook>& book, const HttpRequest& http,
+               std::shared_ptr<Exchange> exchange) {
   context.metrics.RequestArrived("/inference");
   const auto refuse = [&](const ApiError& error) {
-    RefuseRequest(context, *exchange, Dialect::kEffective, error);
+    RefuseRequest(context, *exchange, Errors(), error);
   };
   const Parsed parsed = InBack([&] { return ParseRequest(http.body); });
-  context.metrics.UnknownKeys(Name(Dialect::kEffective), parsed.unknown_keys);
+  context.metrics.UnknownKeys("effective", parsed.unknown_keys);
   if (parsed.error) return refuse(*parsed.error);
   RunPlan plan;
   plan.candidates.push_back(Lower(parsed.request, http.head));
@@ -43,16 +44,11 @@ void Inference(ApiContext& context, HttpRequest http, std::shared_ptr<Exchange> 
   // Whatever the client's hint: nothing else can come.
   plan.candidates.front().predicted_tokens = parsed.request.num_tokens;
   auto permit = context.permits.Take(1);
-  if (!permit) {
-    return refuse({ApiErrorKind::kOverloaded,
-                   "too many concurrent requests; at most " +
-                       std::to_string(context.options.max_concurrent_requests) + " are taken",
-                   ""});
-  }
-  plan.dialect = Dialect::kEffective;
+  if (!permit) return refuse(TooManyRequests(context.options.max_concurrent_requests));
+  plan.errors = &Errors();
   plan.permit = *std::move(permit);
   plan.arrived = http.head.arrived;
-  plan.writer = MakeAnswer(context, parsed.request, http.head.arrived, exchange);
+  plan.writer = MakeAnswer(book, parsed.request, http.head.arrived, exchange);
   StartRun(context, std::move(exchange), std::move(plan));
 }
 

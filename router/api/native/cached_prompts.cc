@@ -7,21 +7,11 @@
 #include <vector>
 
 #include "router/api/errors.h"
+#include "router/api/native/dialect.h"
 #include "router/json/writer.h"
-#include "router/api/native/handlers.h"
 
 namespace penstock::router::native {
 namespace {
-
-// The name of the caller's API key, where heads carry one.
-template <class Head>
-std::string TenantOf(const Head& head) {
-  if constexpr (requires { head.tenant; }) {
-    return head.tenant;
-  } else {
-    return "";
-  }
-}
 
 void AppendPrompt(std::string& out, const CachedPrompt& prompt, Time now) {
   const double unused = std::chrono::duration<double>(now - prompt.last_used).count();
@@ -47,7 +37,7 @@ void AppendPrompt(std::string& out, const CachedPrompt& prompt, Time now) {
 void CachedPrompts(ApiContext& context, HttpRequest request, std::shared_ptr<Exchange> exchange) {
   const Time now = SteadyNow();
   std::string body = "{\"cached_prompts\":[";
-  for (const CachedPrompt& prompt : context.engine.CachedPrompts(TenantOf(request.head))) {
+  for (const CachedPrompt& prompt : context.engine.CachedPrompts(request.head.tenant)) {
     if (body.back() != '[') body += ',';
     AppendPrompt(body, prompt, now);
   }
@@ -63,11 +53,10 @@ void ForgetCachedPrompts(ApiContext& context, HttpRequest request,
     const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), id.emplace());
     if (error != std::errc() || end != text.data() + text.size()) id = UINT64_MAX;  // nobody's
   }
-  const std::size_t count = context.engine.ForgetCachedPrompts(TenantOf(request.head), id);
+  const std::size_t count = context.engine.ForgetCachedPrompts(request.head.tenant, id);
   if (id && count == 0) {
-    return exchange->Respond(
-        ErrorResponse(ErrorDialect(context.options),
-                      {ApiErrorKind::kNotFound, "no cached prompt of this id", "id"}));
+    return exchange->Respond(context.dialects.fallback().Errors().Response(
+        {ApiErrorKind::kNotFound, "no cached prompt of this id", "id"}));
   }
   exchange->Respond({200, "application/json", {}, "{\"forgotten\":" + std::to_string(count) + "}"});
 }

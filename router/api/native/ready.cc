@@ -2,8 +2,8 @@
 #include <string_view>
 #include <utility>
 
+#include "router/api/native/dialect.h"
 #include "router/json/writer.h"
-#include "router/api/native/handlers.h"
 
 namespace penstock::router::native {
 namespace {

@@ -3,12 +3,11 @@
 #include <utility>
 
 #include "router/api/errors.h"
+#include "router/api/native/dialect.h"
 #include "router/json/writer.h"
-#include "router/api/native/handlers.h"
 
 namespace penstock::router::native {
 namespace {
-
 
 void AppendDecision(std::string& out, const Decision& decision, Time arrived) {
   const double milliseconds =
@@ -75,8 +74,8 @@ void Request(ApiContext& context, HttpRequest request, std::shared_ptr<Exchange>
   const std::string id(WithoutPrefix(std::string_view(request.head.path).substr(kPrefix.size())));
   const auto record = context.engine.Explain(id, request.head.tenant);
   if (!record.ok()) {
-    exchange->Respond(ErrorResponse(ErrorDialect(context.options),
-                                    {ApiErrorKind::kNotFound, "no record of request " + id, "id"}));
+    exchange->Respond(context.dialects.fallback().Errors().Response(
+        {ApiErrorKind::kNotFound, "no record of request " + id, "id"}));
     return;
   }
   std::string body = "{\"request\":";

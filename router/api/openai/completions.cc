@@ -1,5 +1,5 @@
+#include "router/api/openai/dialect.h"
 #include "router/api/openai/flow.h"
-#include "router/api/openai/handlers.h"
 #include "router/http/back_thread.h"
 
 namespace penstock::router::openai {

@@ -1,30 +1,28 @@
 #include "router/api/openai/flow.h"
 
 #include "router/api/hints.h"
+#include "router/api/openai/dialect.h"
 
 namespace penstock::router::openai {
 
 void Launch(ApiContext& context, const Common& request, AnswerStyle style, Lowered lowered,
             const RequestHead& head, std::shared_ptr<Exchange> exchange) {
   if (const auto* error = std::get_if<ApiError>(&lowered)) {
-    RefuseRequest(context, *exchange, Dialect::kOpenAi, *error);
+    RefuseRequest(context, *exchange, Errors(), *error);
     return;
   }
   auto& candidates = std::get<std::vector<GenerationRequest>>(lowered);
   if (const auto error = ApplyHints(head, candidates)) {
-    RefuseRequest(context, *exchange, Dialect::kOpenAi, *error);
+    RefuseRequest(context, *exchange, Errors(), *error);
     return;
   }
   RunPlan plan;
-  plan.dialect = Dialect::kOpenAi;
+  plan.errors = &Errors();
   plan.candidates = std::move(candidates);
   auto permit = context.permits.Take(static_cast<std::uint32_t>(plan.candidates.size()));
   if (!permit) {
-    RefuseRequest(context, *exchange, Dialect::kOpenAi,
-                  {ApiErrorKind::kOverloaded,
-                   "too many concurrent requests; at most " +
-                       std::to_string(context.options.max_concurrent_requests) + " are taken",
-                   ""});
+    RefuseRequest(context, *exchange, Errors(),
+                  TooManyRequests(context.options.max_concurrent_requests));
     return;
   }
   style.choices = plan.candidates.size();

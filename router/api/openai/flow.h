@@ -8,6 +8,7 @@
 
 #include "router/api/context.h"
 #include "router/api/openai/answer.h"
+#include "router/api/openai/dialect.h"
 #include "router/api/openai/lower.h"
 #include "router/api/openai/request.h"
 #include "router/http/application.h"
@@ -22,9 +23,9 @@ template <class T>
 bool Accepted(ApiContext& context, std::string_view route, const Parsed<T>& parsed,
               Exchange& exchange) {
   context.metrics.RequestArrived(route);
-  context.metrics.UnknownKeys(Name(Dialect::kOpenAi), parsed.unknown_keys);
+  context.metrics.UnknownKeys("openai", parsed.unknown_keys);
   if (!parsed.error) return true;
-  RefuseRequest(context, exchange, Dialect::kOpenAi, *parsed.error);
+  RefuseRequest(context, exchange, Errors(), *parsed.error);
   return false;
 }
 

@@ -4,10 +4,10 @@
 #include <optional>
 #include <utility>
 
+#include "router/api/openai/response_format.h"
 #include "router/json/reader.h"
 #include "router/json/unicode.h"
 #include "router/json/writer.h"
-#include "router/api/openai/response_format.h"
 
 namespace penstock::router::openai {
 namespace {

@@ -2,10 +2,10 @@
 #include <utility>
 
 #include "router/api/errors.h"
+#include "router/api/openai/dialect.h"
+#include "router/api/openai/lower.h"
 #include "router/json/unicode.h"
 #include "router/json/writer.h"
-#include "router/api/openai/handlers.h"
-#include "router/api/openai/lower.h"
 
 namespace penstock::router::openai {
 namespace {
@@ -16,10 +16,8 @@ std::string ModelObject(const ApiContext& context) {
   json::AppendString(out, facts.served_name);
   out += ",\"object\":\"model\",\"created\":0,\"owned_by\":";
   json::AppendString(out, facts.served_name);
-  if (!context.options.tgi_profile) {
-    out += ",\"max_model_len\":";
-    json::AppendInteger(out, facts.max_total_tokens);
-  }
+  out += ",\"max_model_len\":";
+  json::AppendInteger(out, facts.max_total_tokens);
   return out + "}";
 }
 
@@ -38,8 +36,7 @@ void Model(ApiContext& context, HttpRequest request, std::shared_ptr<Exchange> e
     exchange->Respond({200, "application/json", {}, ModelObject(context)});
     return;
   }
-  exchange->Respond(
-      ErrorResponse(Dialect::kOpenAi, {ApiErrorKind::kModelNotFound,
+  exchange->Respond(Errors().Response({ApiErrorKind::kModelNotFound,
                                        "the model `" + std::string(json::CutUtf8(id, 200)) +
                                            "` does not exist. Served here: " + facts.served_name,
                                        "model"}));

@@ -1,8 +1,9 @@
 #include <utility>
 
-#include "router/json/writer.h"
 #include "router/api/openai/answer.h"
+#include "router/api/openai/dialect.h"
 #include "router/api/openai/parts.h"
+#include "router/json/writer.h"
 
 namespace penstock::router::openai {
 namespace {
@@ -48,9 +49,7 @@ class PlainAnswer final : public AnswerWriter {
     exchange_->Respond({200, "application/json", {}, std::move(body)});
   }
 
-  void Failed(const ApiError& error) override {
-    exchange_->Respond(ErrorResponse(Dialect::kOpenAi, error));
-  }
+  void Failed(const ApiError& error) override { exchange_->Respond(Errors().Response(error)); }
 
  private:
   struct Choice {

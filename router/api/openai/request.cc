@@ -2,8 +2,8 @@
 
 #include <array>
 
-#include "router/json/schema.h"
 #include "router/api/openai/values.h"
+#include "router/json/schema.h"
 
 namespace penstock::router::openai {
 namespace {

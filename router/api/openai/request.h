@@ -10,8 +10,8 @@
 #include <vector>
 
 #include "router/api/errors.h"
-#include "router/json/fields.h"
 #include "router/engine.h"
+#include "router/json/fields.h"
 
 namespace penstock::router::openai {
 

@@ -6,8 +6,8 @@
 #include <variant>
 
 #include "router/api/errors.h"
-#include "router/json/fields.h"
 #include "router/engine.h"
+#include "router/json/fields.h"
 
 namespace penstock::router::openai {
 

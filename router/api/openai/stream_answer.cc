@@ -1,9 +1,10 @@
 #include <utility>
 
-#include "router/json/writer.h"
 #include "router/api/openai/answer.h"
+#include "router/api/openai/dialect.h"
 #include "router/api/openai/parts.h"
 #include "router/api/sse.h"
+#include "router/json/writer.h"
 
 namespace penstock::router::openai {
 namespace {
@@ -63,10 +64,10 @@ class StreamAnswer final : public AnswerWriter {
 
   void Failed(const ApiError& error) override {
     if (!open_) {
-      exchange_->Respond(ErrorResponse(Dialect::kOpenAi, error));
+      exchange_->Respond(Errors().Response(error));
       return;
     }
-    sse::AppendEvent(pending_, ErrorBody(Dialect::kOpenAi, error));
+    sse::AppendEvent(pending_, Errors().Body(error));
     exchange_->Write(pending_);
     exchange_->Finish();
   }

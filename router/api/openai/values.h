@@ -4,8 +4,8 @@
 
 #include <string_view>
 
-#include "router/json/reader.h"
 #include "router/api/openai/request.h"
+#include "router/json/reader.h"
 
 namespace penstock::router::openai {
 

@@ -1,4 +1,4 @@
-// The routes of text-generation-inference. One file per handler.
+// The handlers of TGI's routes.
 #pragma once
 
 #include <memory>
@@ -8,24 +8,19 @@
 
 namespace penstock::router::tgi {
 
-void Generate(ApiContext& context, HttpRequest request, std::shared_ptr<Exchange> exchange);
-void GenerateStream(ApiContext& context, HttpRequest request, std::shared_ptr<Exchange> exchange);
-// POST /: generate or stream by the body's `stream`; the plain answer is an array of one.
-void Compat(ApiContext& context, HttpRequest request, std::shared_ptr<Exchange> exchange);
-// POST /invocations: by the body a generation, a chat or a completion.
-void Invocations(ApiContext& context, HttpRequest request, std::shared_ptr<Exchange> exchange);
-// POST /vertex: several generations or chats, their texts as one list.
+// POST /vertex: several generations or chats; the answer is a list of their texts.
 void Vertex(ApiContext& context, HttpRequest request, std::shared_ptr<Exchange> exchange);
 void Tokenize(ApiContext& context, HttpRequest request, std::shared_ptr<Exchange> exchange);
 void ChatTokenize(ApiContext& context, HttpRequest request, std::shared_ptr<Exchange> exchange);
-void Info(ApiContext& context, HttpRequest request, std::shared_ptr<Exchange> exchange);
 
-// GET /docs, /docs/ and /api-doc/openapi.json.
-void DocsRedirect(ApiContext& context, HttpRequest request, std::shared_ptr<Exchange> exchange);
-void Docs(ApiContext& context, HttpRequest request, std::shared_ptr<Exchange> exchange);
-void OpenApiDocument(ApiContext& context, HttpRequest request, std::shared_ptr<Exchange> exchange);
+// GET /info: TGI's keys in TGI's order, and with `own_keys` those of older releases of TGI that
+// dashboards still read.
+void Info(const ApiContext& context, Exchange& exchange, bool own_keys);
+// GET /v1/models.
+void Models(ApiContext& context, HttpRequest request, std::shared_ptr<Exchange> exchange);
+// GET /health: 200 when requests would be served, else 503.
+void Health(ApiContext& context, HttpRequest request, std::shared_ptr<Exchange> exchange);
 
-// The OpenAI routes as TGI has them, for --api-profile tgi.
 void ChatCompletions(ApiContext& context, HttpRequest request, std::shared_ptr<Exchange> exchange);
 void Completions(ApiContext& context, HttpRequest request, std::shared_ptr<Exchange> exchange);
 

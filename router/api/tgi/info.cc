@@ -1,5 +1,5 @@
-#include "router/json/writer.h"
 #include "router/api/tgi/handlers.h"
+#include "router/json/writer.h"
 
 namespace penstock::router::tgi {
 namespace {
@@ -32,8 +32,7 @@ std::string_view QuantizationOf(std::string_view backend) {
 
 }  // namespace
 
-// TGI's keys in TGI's order, then those that older TGI releases had and dashboards still read.
-void Info(ApiContext& context, HttpRequest, std::shared_ptr<Exchange> exchange) {
+void Info(const ApiContext& context, Exchange& exchange, bool own_keys) {
   const ModelFacts facts = context.engine.Facts();
   const ApiOptions& options = context.options;
   std::string body = "{";
@@ -51,7 +50,7 @@ void Info(ApiContext& context, HttpRequest, std::shared_ptr<Exchange> exchange) 
   AppendText(body, "version", options.version);
   AppendText(body, "sha", "");
   AppendText(body, "docker_label", "");
-  if (!options.tgi_profile) {
+  if (own_keys) {
     AppendText(body, "model_dtype", facts.dtype);
     AppendText(body, "model_device_type", facts.device);
     AppendText(body, "model_backend", facts.backend);
@@ -59,7 +58,29 @@ void Info(ApiContext& context, HttpRequest, std::shared_ptr<Exchange> exchange) 
     AppendCount(body, "max_batch_total_tokens", facts.max_batch_total_tokens);
   }
   body.back() = '}';
-  exchange->Respond({200, "application/json", {}, std::move(body)});
+  exchange.Respond({200, "application/json", {}, std::move(body)});
+}
+
+void Models(ApiContext& context, HttpRequest, std::shared_ptr<Exchange> exchange) {
+  const std::string name = context.engine.Facts().served_name;
+  std::string body = "{\"object\":\"list\",\"data\":[{\"id\":";
+  json::AppendString(body, name);
+  body += ",\"object\":\"model\",\"created\":0,\"owned_by\":";
+  json::AppendString(body, name);
+  exchange->Respond({200, "application/json", {}, body + "}]}"});
+}
+
+void Health(ApiContext& context, HttpRequest, std::shared_ptr<Exchange> exchange) {
+  context.engine.ProbeHealth([exchange = std::move(exchange)](const HealthReport& report) {
+    if (report.state == router::Health::kReady) {
+      exchange->Respond({200, "", {}, ""});
+      return;
+    }
+    exchange->Respond({503,
+                       "application/json",
+                       {{"retry-after", "2"}},
+                       "{\"error\":\"unhealthy\",\"error_type\":\"healthcheck\"}"});
+  });
 }
 
 }  // namespace penstock::router::tgi

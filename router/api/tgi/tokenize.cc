@@ -1,10 +1,11 @@
 #include <utility>
 
-#include "router/json/writer.h"
 #include "router/api/run.h"
 #include "router/api/tgi/chat/chat_prepare.h"
+#include "router/api/tgi/errors.h"
 #include "router/api/tgi/handlers.h"
 #include "router/http/back_thread.h"
+#include "router/json/writer.h"
 
 namespace penstock::router::tgi {
 namespace {
@@ -31,7 +32,8 @@ void Answer(ApiContext& context, const std::shared_ptr<Exchange>& exchange, std:
             bool add_special_tokens, bool chat) {
   const auto done = [&context, exchange, text, chat](TokenizedText tokenized) {
     if (const auto* error = std::get_if<GenerationError>(&tokenized)) {
-      return RefuseRequest(context, *exchange, Dialect::kTgi, FromEngine(*error, Dialect::kTgi));
+      return RefuseRequest(context, *exchange, Errors(),
+                           Errors().FromEngine(*error, context.options));
     }
     std::string body = chat ? "{\"tokenize_response\":" : "";
     AppendTokens(body, text, std::get<std::vector<TokenSpan>>(tokenized));
@@ -50,18 +52,18 @@ void Answer(ApiContext& context, const std::shared_ptr<Exchange>& exchange, std:
 void Tokenize(ApiContext& context, HttpRequest http, std::shared_ptr<Exchange> exchange) {
   context.metrics.RequestArrived("/tokenize");
   Parsed parsed = InBack([&] { return ParseRequest(http.body, false); });
-  if (parsed.error) return RefuseRequest(context, *exchange, Dialect::kTgi, *parsed.error);
+  if (parsed.error) return RefuseRequest(context, *exchange, Errors(), *parsed.error);
   Answer(context, exchange, std::move(parsed.request.inputs), true, false);
 }
 
 void ChatTokenize(ApiContext& context, HttpRequest http, std::shared_ptr<Exchange> exchange) {
   context.metrics.RequestArrived("/chat_tokenize");
   const ParsedChat parsed = InBack([&] { return ParseChat(http.body); });
-  if (parsed.error) return RefuseRequest(context, *exchange, Dialect::kTgi, *parsed.error);
+  if (parsed.error) return RefuseRequest(context, *exchange, Errors(), *parsed.error);
   PrepareChat(
       context, parsed.request, [&context, exchange](std::variant<PreparedChat, ApiError> prepared) {
         if (const auto* error = std::get_if<ApiError>(&prepared)) {
-          return RefuseRequest(context, *exchange, Dialect::kTgi, *error);
+          return RefuseRequest(context, *exchange, Errors(), *error);
         }
         Answer(context, exchange, std::get<PreparedChat>(prepared).request.inputs, false, true);
       });

@@ -2,10 +2,11 @@
 
 #include <utility>
 
-#include "router/json/writer.h"
 #include "router/api/sse.h"
 #include "router/api/tgi/chat/chat_parts.h"
 #include "router/api/tgi/chat/tools.h"
+#include "router/api/tgi/errors.h"
+#include "router/json/writer.h"
 
 namespace penstock::router::tgi {
 namespace {
@@ -61,9 +62,7 @@ class ChatAnswer final : public AnswerWriter {
     exchange_->Respond(std::move(response));
   }
 
-  void Failed(const ApiError& error) override {
-    exchange_->Respond(ErrorResponse(Dialect::kTgi, error));
-  }
+  void Failed(const ApiError& error) override { exchange_->Respond(Errors().Response(error)); }
 
  private:
   static void AppendCall(std::string& out, const WrittenCall& call) {

@@ -9,6 +9,7 @@
 #include "router/api/tgi/chat/chat.h"
 #include "router/api/tgi/chat/chat_answer.h"
 #include "router/api/tgi/chat/chat_prepare.h"
+#include "router/api/tgi/errors.h"
 #include "router/api/tgi/generate/flow.h"
 #include "router/api/tgi/handlers.h"
 #include "router/http/back_thread.h"
@@ -59,9 +60,9 @@ struct ChatJob {
 void StartChat(ApiContext& context, std::shared_ptr<ChatJob> job);
 
 void Refuse(ApiContext& context, const ChatJob& job, const ApiError& error) {
-  context.metrics.RequestFailed(RowOf(error.kind).name);
+  context.metrics.RequestFailed(NameOf(error.kind));
   if (job.style.stream_open) return FailStream(*job.exchange, job.style.common, true, error);
-  job.exchange->Respond(ErrorResponse(Dialect::kTgi, error));
+  job.exchange->Respond(Errors().Response(error));
 }
 
 void Generate(ApiContext& context, const std::shared_ptr<ChatJob>& job, PreparedChat prepared) {
@@ -84,7 +85,7 @@ void Generate(ApiContext& context, const std::shared_ptr<ChatJob>& job, Prepared
   generation.exchange = job->exchange;
   generation.refuse = [exchange = job->exchange, style, stream](const ApiError& error) {
     if (stream) return FailStream(*exchange, style.common, style.stream_open, error);
-    exchange->Respond(ErrorResponse(Dialect::kTgi, error));
+    exchange->Respond(Errors().Response(error));
   };
   generation.make_writer = [exchange = job->exchange, style, stream](std::size_t) {
     return stream ? MakeChatStream(exchange, style) : MakeChatAnswer(exchange, style);
@@ -128,8 +129,8 @@ void ServeChat(ApiContext& context, const RequestHead& head, ChatRequest chat,
 void ChatCompletions(ApiContext& context, HttpRequest http, std::shared_ptr<Exchange> exchange) {
   context.metrics.RequestArrived("/v1/chat/completions");
   ParsedChat parsed = InBack([&] { return ParseChat(http.body); });
-  context.metrics.UnknownKeys(Name(Dialect::kTgi), parsed.unknown_keys);
-  if (parsed.error) return RefuseRequest(context, *exchange, Dialect::kTgi, *parsed.error);
+  context.metrics.UnknownKeys("tgi", parsed.unknown_keys);
+  if (parsed.error) return RefuseRequest(context, *exchange, Errors(), *parsed.error);
   ServeChat(context, http.head, std::move(parsed.request), std::move(exchange));
 }
 

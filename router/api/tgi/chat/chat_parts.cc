@@ -1,7 +1,7 @@
 #include "router/api/tgi/chat/chat_parts.h"
 
-#include "router/json/writer.h"
 #include "router/api/tgi/generate/tokens.h"
+#include "router/json/writer.h"
 
 namespace penstock::router::tgi {
 namespace {

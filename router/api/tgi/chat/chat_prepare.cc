@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "router/api/tgi/chat/tools.h"
+#include "router/api/tgi/errors.h"
 #include "router/http/back_thread.h"
 
 namespace penstock::router::tgi {
@@ -87,10 +88,11 @@ void PrepareChat(const ApiContext& context, const ChatRequest& chat,
   input.messages_json = InBack([&] { return MessagesJson(messages); });
   Message last;
   if (!messages.empty()) last = std::move(messages.back());
-  context.engine.Render(std::move(input), [prepared = std::move(prepared), last = std::move(last),
+  context.engine.Render(std::move(input), [&options = context.options,
+                                           prepared = std::move(prepared), last = std::move(last),
                                            done = std::move(done)](RenderedChat rendered) mutable {
     if (const auto* error = std::get_if<GenerationError>(&rendered)) {
-      return done(FromEngine(*error, Dialect::kTgi));
+      return done(Errors().FromEngine(*error, options));
     }
     prepared.request.inputs = ContinueLast(std::get<std::string>(std::move(rendered)), last);
     done(std::move(prepared));

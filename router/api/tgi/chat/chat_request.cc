@@ -5,10 +5,10 @@
 #include <span>
 #include <utility>
 
+#include "router/api/tgi/generate/request.h"
+#include "router/api/tgi/schemas.h"
 #include "router/json/schema.h"
 #include "router/json/writer.h"
-#include "router/api/tgi/generate/request.h"
-#include "router/api/tgi/docs/schemas.h"
 
 namespace penstock::router::tgi {
 

@@ -9,9 +9,9 @@
 #include <vector>
 
 #include "router/api/errors.h"
+#include "router/api/tgi/grammar/grammar.h"
 #include "router/json/fields.h"
 #include "router/json/value.h"
-#include "router/api/tgi/grammar/grammar.h"
 
 namespace penstock::router::tgi {
 

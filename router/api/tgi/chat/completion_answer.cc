@@ -4,11 +4,12 @@
 #include <utility>
 #include <vector>
 
-#include "router/json/writer.h"
 #include "router/api/sse.h"
 #include "router/api/tgi/chat/chat_answer.h"
 #include "router/api/tgi/chat/chat_parts.h"
+#include "router/api/tgi/errors.h"
 #include "router/api/tgi/generate/tokens.h"
+#include "router/json/writer.h"
 
 namespace penstock::router::tgi {
 namespace {
@@ -69,9 +70,7 @@ class CompletionAnswer final : public AnswerWriter {
     exchange_->Respond({200, "application/json", std::move(headers), std::move(body)});
   }
 
-  void Failed(const ApiError& error) override {
-    exchange_->Respond(ErrorResponse(Dialect::kTgi, error));
-  }
+  void Failed(const ApiError& error) override { exchange_->Respond(Errors().Response(error)); }
 
  private:
   std::shared_ptr<Exchange> exchange_;

@@ -3,9 +3,9 @@
 #include <array>
 #include <utility>
 
+#include "router/api/tgi/schemas.h"
 #include "router/json/schema.h"
 #include "router/json/value.h"
-#include "router/api/tgi/docs/schemas.h"
 
 namespace penstock::router::tgi {
 namespace {

@@ -8,8 +8,8 @@
 #include <vector>
 
 #include "router/api/errors.h"
-#include "router/json/fields.h"
 #include "router/api/tgi/generate/request.h"
+#include "router/json/fields.h"
 
 namespace penstock::router::tgi {
 

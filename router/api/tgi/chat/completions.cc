@@ -5,6 +5,7 @@
 #include "router/api/tgi/chat/chat.h"
 #include "router/api/tgi/chat/chat_answer.h"
 #include "router/api/tgi/chat/completion_answer.h"
+#include "router/api/tgi/errors.h"
 #include "router/api/tgi/generate/flow.h"
 #include "router/api/tgi/handlers.h"
 #include "router/http/back_thread.h"
@@ -34,7 +35,7 @@ std::optional<ApiError> CheckCompletion(const ApiContext& context,
 void ServeCompletion(ApiContext& context, const RequestHead& head,
                      const CompletionRequest& completion, std::shared_ptr<Exchange> exchange) {
   if (const auto error = CheckCompletion(context, completion)) {
-    return RefuseRequest(context, *exchange, Dialect::kTgi, *error);
+    return RefuseRequest(context, *exchange, Errors(), *error);
   }
   std::string all;
   for (const std::string& text : completion.prompt.texts) all += text;
@@ -56,7 +57,7 @@ void ServeCompletion(ApiContext& context, const RequestHead& head,
   job.refuse = [exchange, style, stream = completion.stream,
                 prompts = job.requests.size()](const ApiError& error) {
     if (stream) return FailCompletionStream(*exchange, style, prompts, error);
-    exchange->Respond(ErrorResponse(Dialect::kTgi, error));
+    exchange->Respond(Errors().Response(error));
   };
   job.make_writer = [exchange, style, stream = completion.stream](std::size_t candidates) {
     return stream ? MakeCompletionStream(exchange, style, candidates)
@@ -68,8 +69,8 @@ void ServeCompletion(ApiContext& context, const RequestHead& head,
 void Completions(ApiContext& context, HttpRequest http, std::shared_ptr<Exchange> exchange) {
   context.metrics.RequestArrived("/v1/completions");
   const ParsedCompletion parsed = InBack([&] { return ParseCompletion(http.body); });
-  context.metrics.UnknownKeys(Name(Dialect::kTgi), parsed.unknown_keys);
-  if (parsed.error) return RefuseRequest(context, *exchange, Dialect::kTgi, *parsed.error);
+  context.metrics.UnknownKeys("tgi", parsed.unknown_keys);
+  if (parsed.error) return RefuseRequest(context, *exchange, Errors(), *parsed.error);
   ServeCompletion(context, http.head, parsed.request, std::move(exchange));
 }
 

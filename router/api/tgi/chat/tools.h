@@ -7,8 +7,8 @@
 #include <variant>
 #include <vector>
 
-#include "router/json/value.h"
 #include "router/api/tgi/chat/chat_request.h"
+#include "router/json/value.h"
 
 namespace penstock::router::tgi {
 

@@ -3,8 +3,9 @@
 #include <iterator>
 #include <utility>
 
-#include "router/json/unicode.h"
+#include "router/api/tgi/errors.h"
 #include "router/http/back_thread.h"
+#include "router/json/unicode.h"
 
 namespace penstock::router::tgi {
 namespace {
@@ -35,7 +36,7 @@ AnswerStyle CommonStyle(const ApiContext& context, std::string_view inputs, Time
 
 void StartJob(ApiContext& context, Job job) {
   const auto refuse = [&](const ApiError& error) {
-    context.metrics.RequestFailed(RowOf(error.kind).name);
+    context.metrics.RequestFailed(NameOf(error.kind));
     job.refuse(error);
   };
   if (const auto error = CheckBeforePermit(context.options, job.requests.front(), job.mode)) {
@@ -54,7 +55,7 @@ void StartJob(ApiContext& context, Job job) {
     std::move(candidates.begin(), candidates.end(), std::back_inserter(plan.candidates));
   }
   ApplyHints(std::get<Hints>(job.hints), plan.candidates);
-  plan.dialect = Dialect::kTgi;
+  plan.errors = &Errors();
   plan.writer = job.make_writer(plan.candidates.size());
   plan.permit = *std::move(permit);
   plan.arrived = job.arrived;
@@ -65,9 +66,9 @@ void Serve(ApiContext& context, const Flow& wanted, HttpRequest http,
            std::shared_ptr<Exchange> exchange) {
   context.metrics.RequestArrived(wanted.route);
   Parsed parsed = InBack([&] { return ParseRequest(http.body, wanted.compat); });
-  context.metrics.UnknownKeys(Name(Dialect::kTgi), parsed.unknown_keys);
+  context.metrics.UnknownKeys("tgi", parsed.unknown_keys);
   if (parsed.error) {
-    RefuseRequest(context, *exchange, Dialect::kTgi, *parsed.error);
+    RefuseRequest(context, *exchange, Errors(), *parsed.error);
     return;
   }
   Serve(context, wanted, http.head, std::move(parsed.request), std::move(exchange));
@@ -76,6 +77,7 @@ void Serve(ApiContext& context, const Flow& wanted, HttpRequest http,
 void Serve(ApiContext& context, const Flow& wanted, const RequestHead& head, Request request,
            std::shared_ptr<Exchange> exchange) {
   Flow flow = wanted;
+  if (!flow.own_keys) request.parameters.penalty_alpha = {};
   if (flow.compat) flow.mode = request.stream ? Mode::kStream : Mode::kPlain;
   const AnswerStyle style = MakeStyle(context, request, flow, head.arrived);
   Job job;
@@ -86,7 +88,7 @@ void Serve(ApiContext& context, const Flow& wanted, const RequestHead& head, Req
   job.exchange = exchange;
   job.refuse = [exchange, style, mode = flow.mode](const ApiError& error) {
     if (mode == Mode::kStream) return StreamError(*exchange, style, error);
-    exchange->Respond(ErrorResponse(Dialect::kTgi, error));
+    exchange->Respond(Errors().Response(error));
   };
   job.make_writer = [exchange, style, mode = flow.mode](std::size_t candidates) {
     return mode == Mode::kStream ? MakeStreamAnswer(exchange, style)

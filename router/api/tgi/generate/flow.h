@@ -20,7 +20,8 @@ namespace penstock::router::tgi {
 struct Flow {
   std::string_view route;
   Mode mode = Mode::kPlain;
-  bool compat = false;  // POST /: mode by the body, array answer, full text by default
+  bool compat = false;   // POST /: mode by the body, array answer, full text by default
+  bool own_keys = true;  // keys that TGI does not have count
 };
 
 void Serve(ApiContext& context, const Flow& flow, HttpRequest request,

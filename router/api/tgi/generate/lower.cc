@@ -102,10 +102,10 @@ SamplingParams ToSampling(const Parameters& p) {
   return sampling;
 }
 
-// Penstock's own key; TGI ignores it, and so does its profile.
+// Penstock's own key.
 std::optional<ApiError> AddContrastive(const ApiContext& context, const Parameters& p,
                                        SamplingParams& sampling) {
-  if (!p.penalty_alpha.given || context.options.tgi_profile) return std::nullopt;
+  if (!p.penalty_alpha.given) return std::nullopt;
   if (!p.penalty_alpha.value) {
     return Invalid("penalty_alpha", "`penalty_alpha` must be a number");
   }

@@ -1,8 +1,9 @@
 #include <utility>
 
-#include "router/json/writer.h"
+#include "router/api/tgi/errors.h"
 #include "router/api/tgi/generate/answer.h"
 #include "router/api/tgi/generate/tokens.h"
+#include "router/json/writer.h"
 
 namespace penstock::router::tgi {
 namespace {
@@ -67,9 +68,7 @@ class PlainAnswer final : public AnswerWriter {
     exchange_->Respond(std::move(response));
   }
 
-  void Failed(const ApiError& error) override {
-    exchange_->Respond(ErrorResponse(Dialect::kTgi, error));
-  }
+  void Failed(const ApiError& error) override { exchange_->Respond(Errors().Response(error)); }
 
  private:
   static double Mean(const Candidate& candidate) {

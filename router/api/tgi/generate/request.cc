@@ -2,8 +2,8 @@
 
 #include <array>
 
+#include "router/api/tgi/schemas.h"
 #include "router/json/schema.h"
-#include "router/api/tgi/docs/schemas.h"
 
 namespace penstock::router::tgi {
 namespace {

@@ -8,8 +8,8 @@
 #include <vector>
 
 #include "router/api/errors.h"
-#include "router/json/fields.h"
 #include "router/api/tgi/grammar/grammar.h"
+#include "router/json/fields.h"
 
 namespace penstock::router::tgi {
 
@@ -39,7 +39,7 @@ struct Parameters {
   std::optional<std::uint32_t> top_n_tokens;
   std::optional<GrammarChoice> grammar;
   std::optional<std::string> adapter_id;
-  ExtensionNumber penalty_alpha;  // ignored under the tgi profile
+  ExtensionNumber penalty_alpha;
 };
 
 struct Request {

@@ -1,10 +1,11 @@
 #include <optional>
 #include <utility>
 
-#include "router/json/writer.h"
 #include "router/api/sse.h"
+#include "router/api/tgi/errors.h"
 #include "router/api/tgi/generate/answer.h"
 #include "router/api/tgi/generate/tokens.h"
+#include "router/json/writer.h"
 
 namespace penstock::router::tgi {
 namespace {
@@ -53,7 +54,7 @@ class StreamAnswer final : public AnswerWriter {
       return;
     }
     WriteHeld(nullptr);
-    sse::AppendEvent(pending_, ErrorBody(Dialect::kTgi, error));
+    sse::AppendEvent(pending_, Errors().Body(error));
     exchange_->Write(pending_);
     exchange_->Finish();
   }
@@ -142,7 +143,7 @@ std::unique_ptr<AnswerWriter> MakeStreamAnswer(std::shared_ptr<Exchange> exchang
 void StreamError(Exchange& exchange, const AnswerStyle& style, const ApiError& error) {
   exchange.StartStream(StreamHead(style));
   std::string event;
-  sse::AppendEvent(event, ErrorBody(Dialect::kTgi, error));
+  sse::AppendEvent(event, Errors().Body(error));
   exchange.Write(event);
   exchange.Finish();
 }

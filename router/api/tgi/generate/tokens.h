@@ -6,8 +6,8 @@
 #include <string_view>
 #include <vector>
 
-#include "router/json/fixed_text.h"
 #include "router/engine.h"
+#include "router/json/fixed_text.h"
 
 namespace penstock::router::tgi {
 

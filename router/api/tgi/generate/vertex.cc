@@ -1,12 +1,13 @@
 #include <array>
 #include <utility>
 
-#include "router/json/value.h"
-#include "router/json/writer.h"
 #include "router/api/tgi/chat/chat_prepare.h"
+#include "router/api/tgi/errors.h"
 #include "router/api/tgi/generate/flow.h"
 #include "router/api/tgi/handlers.h"
 #include "router/http/back_thread.h"
+#include "router/json/value.h"
+#include "router/json/writer.h"
 
 namespace penstock::router::tgi {
 
@@ -130,7 +131,7 @@ void PrepareNext(ApiContext& context, std::shared_ptr<VertexJob> job) {
         context, std::get<ChatRequest>(instance.what),
         [&context, job](std::variant<PreparedChat, ApiError> prepared) {
           if (const auto* error = std::get_if<ApiError>(&prepared)) {
-            return RefuseRequest(context, *job->exchange, Dialect::kTgi, *error);
+            return RefuseRequest(context, *job->exchange, Errors(), *error);
           }
           job->requests.push_back(std::get<PreparedChat>(std::move(prepared)).request);
           PrepareNext(context, job);
@@ -149,10 +150,10 @@ void Vertex(ApiContext& context, HttpRequest http, std::shared_ptr<Exchange> exc
     return json::ReadObject<VertexRequest>(reader, kRequest, request, "struct VertexRequest");
   });
   if (!read) {
-    return RefuseRequest(context, *exchange, Dialect::kTgi, ToApiError(reader.error()));
+    return RefuseRequest(context, *exchange, Errors(), ToApiError(reader.error()));
   }
   if (request.instances.empty()) {
-    context.metrics.RequestFailed(RowOf(ApiErrorKind::kValidation).name);
+    context.metrics.RequestFailed(NameOf(ApiErrorKind::kValidation));
     exchange->Respond(
         {422,
          "application/json",

@@ -5,10 +5,10 @@
 #include <memory>
 #include <utility>
 
-#include "router/json/fields.h"
-#include "router/json/writer.h"
 #include "router/api/tgi/grammar/schema_check.h"
 #include "router/api/tgi/grammar/schema_regex.h"
+#include "router/json/fields.h"
+#include "router/json/writer.h"
 
 namespace penstock::router::tgi {
 namespace {

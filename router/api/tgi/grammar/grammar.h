@@ -6,8 +6,8 @@
 #include <string>
 #include <string_view>
 
-#include "router/json/value.h"
 #include "router/engine.h"
+#include "router/json/value.h"
 
 namespace penstock::router::tgi {
 

@@ -9,8 +9,8 @@
 #include <utility>
 #include <vector>
 
+#include "router/api/tgi/grammar/optional_members.h"
 #include "router/json/writer.h"
-#include "router/api/tgi/docs/optional_members.h"
 
 namespace penstock::router::tgi {
 namespace {

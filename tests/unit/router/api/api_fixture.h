@@ -37,7 +37,7 @@ class ApiTest : public ::testing::Test {
 
   void Start() {
     http_.port = 0;
-    service_ = std::make_unique<HttpService>(http_, api_, engine_, metrics_);
+    service_ = std::make_unique<HttpService>(http_, api_, dialects_, engine_, metrics_);
     auto port = service_->Start();
     ASSERT_TRUE(port.ok()) << port.status();
     port_ = *port;
@@ -91,6 +91,7 @@ class ApiTest : public ::testing::Test {
 
   HttpOptions http_;
   ApiOptions api_;
+  DialectOptions dialects_;
   testing::FakeEngine engine_;
   Metrics metrics_;
   std::unique_ptr<HttpService> service_;

@@ -8,7 +8,7 @@ using testing::RawResponse;
 
 class DjlTest : public ApiTest {
  protected:
-  DjlTest() { api_.djl.is_default = true; }
+  DjlTest() { dialects_.djl.is_default = true; }
 
   // What the engine was asked for by this body.
   GenerationRequest Lowered(std::string_view body) {
@@ -68,7 +68,7 @@ TEST_F(DjlTest, TopPCountsWhereTopKIsOff) {
 }
 
 TEST_F(DjlTest, DoSampleForcesSamplingWhateverTheStrategy) {
-  api_.djl.decoding_strategy = "contrastive";
+  dialects_.djl.decoding_strategy = "contrastive";
   const GenerationRequest sampled =
       Lowered(R"({"inputs":"The new movie that got Oscar this year",)"
               R"("parameters":{"max_new_tokens":50, "do_sample":true}})");
@@ -109,7 +109,7 @@ TEST_F(DjlTest, ServerSentEventsByTheFormatter) {
 }
 
 TEST_F(DjlTest, TgiCompatibleShape) {
-  api_.djl.tgi_compat = true;
+  dialects_.djl.tgi_compat = true;
   AnswerWith({"a"}, FinishReason::kLength);
   EXPECT_EQ(Post("/invocations", R"({"inputs":"Hi"})").body,
             R"([{"generated_text":"a","details":{"finish_reason":"length","generated_tokens":1,)"
@@ -239,7 +239,7 @@ TEST_F(DjlTest, AModelGoesByTheEndOfItsName) {
 
 // Without the profile a body is DJL's by its own keys.
 TEST_F(DjlTest, TheBodysKeysDecideBeforeTheDefault) {
-  api_.djl.is_default = false;
+  dialects_.djl.is_default = false;
   AnswerWith({"a"}, FinishReason::kLength);
   EXPECT_EQ(Post("/invocations", R"({"inputs":"a"})").body, R"([{"generated_text":"aa"}])");
   for (const char* body :

@@ -77,7 +77,7 @@ TEST_F(EffectiveTest, StatsAreThereBeforeTheFirstRequest) {
 }
 
 TEST_F(EffectiveTest, StatsCountAnsweredRequestsUntilTheReset) {
-  api_.batching = "static";
+  dialects_.batching = "static";
   AnswerWith({" a", " b", " c"}, FinishReason::kLength);
   Post("/inference", R"({"prompt":"hi","num_tokens":3})");
   Post("/inference", R"({"prompt":"hi","num_tokens":3,"intended_arrival_ms":1000})");

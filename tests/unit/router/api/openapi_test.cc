@@ -7,8 +7,7 @@
 
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
-#include "router/api/routes.h"
-#include "router/api/tgi/docs/openapi.h"
+#include "router/api/docs/openapi.h"
 
 namespace penstock::router {
 namespace {
@@ -23,17 +22,17 @@ std::string Lower(std::string_view text) {
 
 // A client generated from the document calls what is written there.
 TEST(OpenApiTest, TheDocumentHasExactlyTheRoutesOfEachProfile) {
-  for (const bool tgi_profile : {false, true}) {
+  for (const bool tgi_only : {false, true}) {
+    const DialectSet dialects = MakeDialects({.tgi_only = tgi_only});
     Operations served;
-    for (const Route& route : Routes()) {
-      if (!IsServed(route, tgi_profile)) continue;
-      std::string path(route.pattern);
+    for (const auto& [route, dialect] : dialects.served()) {
+      std::string path(route->pattern);
       if (path == "/models/{id}") path = "/models/{model}/invoke";
       if (path == "/predictions/{id}") path = "/predictions/{model}";
-      served.emplace(path, Lower(route.method));
+      served.emplace(path, Lower(route->method));
     }
     Operations documented;
-    const auto document = boost::json::parse(tgi::OpenApi(tgi_profile, "1.0"));
+    const auto document = boost::json::parse(docs::OpenApi(dialects, "1.0"));
     for (const auto& [path, operations] : document.at("paths").as_object()) {
       for (const auto& [method, operation] : operations.as_object()) {
         EXPECT_TRUE(documented.emplace(path, method).second) << method << " " << path;

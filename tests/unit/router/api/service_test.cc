@@ -5,8 +5,11 @@
 #include <utility>
 
 #include "router/api/api.h"
+#include "router/api/dialect_set.h"
+#include "router/api/djl/dialect.h"
 #include "router/api/errors.h"
-#include "router/api/routes.h"
+#include "router/api/openai/dialect.h"
+#include "router/api/tgi/errors.h"
 #include "router/http/large_requests.h"
 #include "tests/unit/router/api/api_fixture.h"
 
@@ -187,7 +190,9 @@ TEST_F(ServiceTest, BrokenRequestsAreAnsweredInTheDialectOfThePath) {
 TEST_F(ServiceTest, WithAKeyEveryRouteIsClosedUnlessItsRowOpensIt) {
   api_.keys = std::make_shared<KeyRing>(ApiKeys::Parse("open-sesame").value());
   AnswerWith({"a"}, FinishReason::kLength);
-  for (const Route& route : Routes()) {
+  const DialectSet dialects = MakeDialects({});
+  for (const auto& [served, dialect] : dialects.served()) {
+    const Route& route = *served;
     std::string path(route.pattern);
     if (path.ends_with("{id}")) path.replace(path.size() - 4, 4, "demo");
     const auto call = [&](std::string_view headers) {
@@ -221,7 +226,9 @@ TEST_F(ServiceTest, WithoutTheKeyASizeIsNotTold) {
 
 TEST(Access, ARouteIsClosedUnlessItSaysOtherwise) {
   EXPECT_EQ(Route{}.access, Access::kKey);
-  for (const Route& route : Routes()) {
+  const DialectSet dialects = MakeDialects({});
+  for (const auto& [served, dialect] : dialects.served()) {
+    const Route& route = *served;
     // TGI's tokenizer route for chats has always been open.
     if (route.method != "POST" || route.pattern == "/chat_tokenize") continue;
     EXPECT_EQ(route.access, Access::kKey) << route.pattern;
@@ -304,51 +311,57 @@ TEST_F(ServiceTest, ARecordTellsTheDecisionsWithTheirReasons) {
   EXPECT_EQ(Get("/requests/other").status, 404);
 }
 
-// --- The table of errors
+// --- Errors
 
-TEST(Errors, EveryKindHasOneRowAndEveryRowIsWhole) {
+std::vector<ApiErrorKind> AllKinds() {
+  std::vector<ApiErrorKind> kinds;
   for (int kind = 0; kind <= static_cast<int>(ApiErrorKind::kInternal); ++kind) {
-    int rows = 0;
-    for (const ErrorRow& row : ErrorTable()) rows += row.kind == static_cast<ApiErrorKind>(kind);
-    EXPECT_EQ(rows, 1) << kind;
+    kinds.push_back(static_cast<ApiErrorKind>(kind));
   }
-  for (const ErrorRow& row : ErrorTable()) {
-    EXPECT_FALSE(row.name.empty());
-    EXPECT_FALSE(row.openai_type.empty());
-    EXPECT_GE(row.tgi_status, 400);
-    EXPECT_GE(row.openai_status, 400);
-    EXPECT_GT(row.grpc_code, 0);
-    // A client may retry by itself where the table says when.
-    EXPECT_EQ(row.retry_after > 0, row.tgi_status == 429 || row.openai_status == 503) << row.name;
+  return kinds;
+}
+
+const ErrorFormat* const kFormats[] = {&tgi::Errors(), &openai::Errors(), &djl::Errors()};
+
+// A table without a row for a kind would answer it as an internal error.
+TEST(Errors, EveryKindHasItsOwnRowInEveryDialect) {
+  for (const ApiErrorKind kind : AllKinds()) {
+    EXPECT_EQ(NameOf(kind) == "internal", kind == ApiErrorKind::kInternal);
+    for (const ErrorFormat* format : kFormats) {
+      EXPECT_GE(format->Status(kind), 400);
+      EXPECT_EQ(format->Status(kind) == 500 &&
+                    format->Body({kind, "", ""}) == format->Body({ApiErrorKind::kInternal, "", ""}),
+                kind == ApiErrorKind::kInternal)
+          << NameOf(kind);
+    }
+    const bool busy = kind == ApiErrorKind::kOverloaded || kind == ApiErrorKind::kUnavailable ||
+                      kind == ApiErrorKind::kNoShard;
+    EXPECT_EQ(RetryAfter(kind) > 0, busy) << NameOf(kind);
   }
 }
 
-TEST(Errors, BothEnvelopesOfEveryRow) {
-  for (const ErrorRow& row : ErrorTable()) {
-    const ApiError error{row.kind, "the \"text\"", "field"};
-    const HttpResponse tgi = ErrorResponse(Dialect::kTgi, error);
-    EXPECT_EQ(tgi.status, row.tgi_status);
-    if (row.tgi_type.empty()) {
-      EXPECT_EQ(tgi.content_type, "text/plain; charset=utf-8");
-      EXPECT_EQ(tgi.body, std::string(row.tgi_prefix) + "the \"text\"");
+TEST(Errors, EveryKindHasTheEnvelopesOfTgiAndOpenAi) {
+  for (const ApiErrorKind kind : AllKinds()) {
+    const ApiError error{kind, "the \"text\"", "field"};
+    const HttpResponse tgi = tgi::Errors().Response(error);
+    if (tgi.content_type == "text/plain; charset=utf-8") {
+      EXPECT_EQ(tgi.body, tgi::TgiMessage(error));
     } else {
       const auto body = boost::json::parse(tgi.body);
-      EXPECT_EQ(body.at("error"), boost::json::value(std::string(row.tgi_prefix) + "the \"text\""));
-      EXPECT_EQ(body.at("error_type"), boost::json::value(std::string(row.tgi_type)));
+      EXPECT_EQ(body.at("error"), boost::json::value(tgi::TgiMessage(error)));
+      EXPECT_FALSE(body.at("error_type").as_string().empty());
     }
-    const HttpResponse openai = ErrorResponse(Dialect::kOpenAi, error);
-    EXPECT_EQ(openai.status, row.openai_status);
-    const auto body = boost::json::parse(openai.body).at("error");
+    const auto body = boost::json::parse(openai::Errors().Response(error).body).at("error");
     EXPECT_EQ(body.at("message"), "the \"text\"");
-    EXPECT_EQ(body.at("type"), boost::json::value(std::string(row.openai_type)));
+    EXPECT_FALSE(body.at("type").as_string().empty());
     EXPECT_EQ(body.at("param"), "field");
-    EXPECT_EQ(body.at("code"), boost::json::value(std::string(row.openai_code)));
+    EXPECT_FALSE(body.at("code").as_string().empty());
   }
 }
 
 // What takes locks is left to threads of usual priority: one that has stepped back may stand still.
 TEST_F(ServiceTest, OfALargeRequestOnlyWhatIsComputedStepsBack) {
-  api_.tgi_profile = true;
+  dialects_.tgi_only = true;
   engine_.facts.max_input_tokens = 1 << 20;
   engine_.facts.max_total_tokens = 2 << 20;
   AnswerWith({"a"}, FinishReason::kLength);

@@ -16,7 +16,7 @@ constexpr std::string_view kStreamHello =
 class TgiOpenAiTest : public ApiTest {
  protected:
   TgiOpenAiTest() {
-    api_.tgi_profile = true;
+    dialects_.tgi_only = true;
     api_.cors_origins = {"*"};
   }
 };

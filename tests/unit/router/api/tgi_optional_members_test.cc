@@ -11,7 +11,7 @@
 #include <variant>
 #include <vector>
 
-#include "router/api/tgi/docs/optional_members.h"
+#include "router/api/tgi/grammar/optional_members.h"
 #include "router/api/tgi/grammar/schema_regex.h"
 
 namespace penstock::router::tgi {

@@ -1,11 +1,11 @@
-#include "router/api/tgi/generate/shapes.h"
+#include "router/api/docs/shapes.h"
 
 #include <algorithm>
 #include <array>
 
 #include "router/json/writer.h"
 
-namespace penstock::router::tgi {
+namespace penstock::router::docs {
 namespace {
 
 constexpr std::array<std::string_view, 5> kPlain = {"string", "integer", "number", "boolean",
@@ -93,4 +93,11 @@ void AppendShape(std::string& out, const Shape& shape) {
   AppendObject(out, shape.text);
 }
 
-}  // namespace penstock::router::tgi
+void AppendShapes(std::string& out, std::span<const Shape> shapes) {
+  for (const Shape& shape : shapes) {
+    if (&shape != &shapes.front()) out += ',';
+    AppendShape(out, shape);
+  }
+}
+
+}  // namespace penstock::router::docs

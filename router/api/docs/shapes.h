@@ -5,10 +5,11 @@
 //   shape   "key:type optional_key?:type", or ":type" for what is no object
 #pragma once
 
+#include <span>
 #include <string>
 #include <string_view>
 
-namespace penstock::router::tgi {
+namespace penstock::router::docs {
 
 struct Shape {
   std::string_view name;
@@ -19,5 +20,6 @@ void AppendType(std::string& out, std::string_view type);
 
 // "Name":{…}, a member of an object of schemas. An object's schema allows no other keys.
 void AppendShape(std::string& out, const Shape& shape);
+void AppendShapes(std::string& out, std::span<const Shape> shapes);
 
-}  // namespace penstock::router::tgi
+}  // namespace penstock::router::docs

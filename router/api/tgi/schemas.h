@@ -1,4 +1,4 @@
-// The bodies of TGI's routes as JSON schemas, written from the tables that read them.
+// JSON schemas of TGI's routes. Those of bodies are written from the tables that read them.
 #pragma once
 
 #include <string>
@@ -10,7 +10,7 @@ void AppendGenerateSchemas(std::string& out);
 void AppendChatSchema(std::string& out);
 void AppendCompletionSchema(std::string& out);
 
-// Those of answers and errors, of all dialects.
-void AppendAnswerSchemas(std::string& out);
+// All schemas of the dialect.
+void AppendSchemas(std::string& out);
 
 }  // namespace penstock::router::tgi

@@ -1,4 +1,4 @@
-#include "router/api/tgi/docs/optional_members.h"
+#include "router/api/tgi/grammar/optional_members.h"
 
 #include <algorithm>
 #include <span>

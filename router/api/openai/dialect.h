@@ -1,12 +1,17 @@
-// OpenAI's routes. One file per handler.
+// OpenAI's dialect: /v1/chat/completions, /v1/completions and /v1/models.
 #pragma once
 
 #include <memory>
 
 #include "router/api/context.h"
-#include "router/http/application.h"
+#include "router/api/dialect.h"
 
 namespace penstock::router::openai {
+
+std::unique_ptr<const Dialect> MakeDialect();
+
+// {"error": {"message", "type", "param", "code"}}.
+const ErrorFormat& Errors();
 
 void ChatCompletions(ApiContext& context, HttpRequest request, std::shared_ptr<Exchange> exchange);
 void Completions(ApiContext& context, HttpRequest request, std::shared_ptr<Exchange> exchange);

@@ -1,0 +1,31 @@
+#include "router/api/dialect.h"
+
+#include "router/http/text.h"
+
+namespace penstock::router {
+
+HttpResponse ErrorFormat::Response(const ApiError& error) const {
+  HttpResponse response{Status(error.kind), std::string(ContentType(error.kind)), {}, Body(error)};
+  if (const int seconds = RetryAfter(error.kind); seconds > 0) {
+    response.headers.push_back({"retry-after", std::to_string(seconds)});
+    response.headers.push_back({"retry-after-ms", std::to_string(seconds * 1000)});
+    response.headers.push_back({"x-should-retry", "true"});
+  }
+  if (error.kind == ApiErrorKind::kUnauthorized) {
+    response.headers.push_back({"www-authenticate", "Bearer"});
+  }
+  return response;
+}
+
+std::optional<std::string_view> Dialect::KeyIn(const RequestHead& head) const {
+  const std::string_view value = head.Find("authorization");
+  constexpr std::string_view kScheme = "Bearer ";
+  if (!EqualsIgnoreCase(value.substr(0, kScheme.size()), kScheme)) return std::nullopt;
+  return Trim(value.substr(kScheme.size()));
+}
+
+std::string_view Dialect::KeyAdvice() const {
+  return "`Authorization` must be `Bearer` and the API key";
+}
+
+}  // namespace penstock::router

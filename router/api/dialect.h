@@ -1,0 +1,78 @@
+// One HTTP interface: its routes, the form of its errors and where its requests carry the API key.
+//
+// Each dialect has a folder. dialect_set.cc chooses the dialects of a server when it starts;
+// nothing else names a single one. To add a dialect: write its folder, add its line to
+// dialect_set.cc.
+//
+// Dialects are immutable after construction; their handlers are called from many threads at once.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "router/api/errors.h"
+#include "router/api/route.h"
+
+namespace penstock::router {
+
+struct ApiOptions;
+
+// How a dialect writes an error. Stateless; the instances live as long as the process.
+class ErrorFormat {
+ public:
+  virtual ~ErrorFormat() = default;
+
+  // The HTTP status of an error, and of its body the media type, the text and the name of its
+  // schema in the OpenAPI document. An event stream carries the body alone.
+  virtual int Status(ApiErrorKind kind) const = 0;
+  virtual std::string_view ContentType(ApiErrorKind) const { return "application/json"; }
+  virtual std::string Body(const ApiError& error) const = 0;
+  virtual std::string_view Schema() const = 0;
+
+  // The engine's error with the dialect's texts and names of fields.
+  virtual ApiError FromEngine(const GenerationError& error, const ApiOptions&) const {
+    return router::FromEngine(error);
+  }
+
+  // The whole answer: status, body and the headers that say when to retry.
+  HttpResponse Response(const ApiError& error) const;
+};
+
+class Dialect {
+ public:
+  virtual ~Dialect() = default;
+
+  const std::vector<Route>& routes() const { return routes_; }
+
+  virtual const ErrorFormat& Errors() const = 0;
+
+  // The API key that a request carries. Nothing: the head has none in this dialect's form.
+  virtual std::optional<std::string_view> KeyIn(const RequestHead& head) const;
+  // What a request without a right key is told.
+  virtual std::string_view KeyAdvice() const;
+
+  // Whether this dialect answers for a path that no route matches, and for a request to the path
+  // that could not be read.
+  virtual bool Owns(std::string_view) const { return false; }
+
+  // The last word on a refusal that comes from outside of the handlers. It is asked of the server's
+  // default dialect, for the refusals of all dialects.
+  virtual HttpResponse Reword(HttpResponse response) const { return response; }
+
+  // --- The OpenAPI document
+
+  // All formats in which its routes may refuse.
+  virtual std::vector<const ErrorFormat*> DocumentedErrors() const { return {&Errors()}; }
+  // Members of an object of JSON schemas, with a comma between two, or nothing.
+  virtual void AppendSchemas(std::string&) const {}
+
+ protected:
+  explicit Dialect(std::vector<Route> routes) : routes_(std::move(routes)) {}
+
+ private:
+  const std::vector<Route> routes_;
+};
+
+}  // namespace penstock::router

@@ -1,0 +1,82 @@
+#include "router/api/native/dialect.h"
+
+#include <string>
+#include <utility>
+
+#include "router/api/docs/shapes.h"
+
+namespace penstock::router::native {
+namespace {
+
+constexpr docs::Shape kShapes[] = {
+    {"Status", "status:string detail?:string"},
+    {"Wait", "short_of:string needed:integer available:integer behind?:integer"},
+    {"Decision",
+     "after_ms:number decision:string parts?:integer part?:integer short_of?:string "
+     "needed?:integer available?:integer behind?:integer step?:integer"},
+    {"RequestRecord",
+     "request:integer client_id:string state:string prompt_tokens:integer "
+     "generated_tokens:integer cached_tokens:integer preemptions:integer waits_for?:Wait "
+     "decisions:Decision[]"},
+    {"CachedPrompt",
+     "id:integer prompt:string tokens:integer blocks:integer group:integer uses:integer "
+     "unused_seconds:number"},
+    {"CachedPrompts", "cached_prompts:CachedPrompt[]"},
+    {"Forgotten", "forgotten:integer"},
+};
+
+void Live(ApiContext&, const HttpRequest&, const std::shared_ptr<Exchange>& exchange) {
+  exchange->Respond({200, "application/json", {}, "{\"status\":\"live\"}"});
+}
+
+void MetricsPage(ApiContext& context, const HttpRequest&,
+                 const std::shared_ptr<Exchange>& exchange) {
+  exchange->Respond(
+      {200, "text/plain; version=0.0.4; charset=utf-8", {}, context.metrics.Render()});
+}
+
+std::vector<Route> Routes() {
+  constexpr std::string_view kJson = "application/json";
+  const auto probe = [](std::string_view pattern, Handler handler, RouteDoc doc) {
+    return Route{"GET", pattern, std::move(handler), Access::kPublic, true, doc};
+  };
+  return {
+      probe("/live", Live, {.contents = {{{kJson, "Status"}}}}),
+      probe("/ready", Ready, {.contents = {{{kJson, "Status"}}}, .unavailable = "Status"}),
+      probe("/metrics", MetricsPage, {.contents = {{{"text/plain", "string"}}}}),
+      {.method = "GET",
+       .pattern = "/requests/{id}",
+       .handler = native::Request,
+       .doc = {.contents = {{{kJson, "RequestRecord"}}}}},
+      {.method = "GET",
+       .pattern = "/cached_prompts",
+       .handler = CachedPrompts,
+       .doc = {.contents = {{{kJson, "CachedPrompts"}}}}},
+      {.method = "DELETE",
+       .pattern = "/cached_prompts",
+       .handler = ForgetCachedPrompts,
+       .doc = {.contents = {{{kJson, "Forgotten"}}}}},
+      {.method = "DELETE",
+       .pattern = "/cached_prompts/{id}",
+       .handler = ForgetCachedPrompts,
+       .doc = {.contents = {{{kJson, "Forgotten"}}}}},
+  };
+}
+
+class NativeDialect final : public Dialect {
+ public:
+  explicit NativeDialect(const Dialect& fallback) : Dialect(Routes()), fallback_(fallback) {}
+  const ErrorFormat& Errors() const override { return fallback_.Errors(); }
+  void AppendSchemas(std::string& out) const override { docs::AppendShapes(out, kShapes); }
+
+ private:
+  const Dialect& fallback_;
+};
+
+}  // namespace
+
+std::unique_ptr<const Dialect> MakeDialect(const Dialect& fallback) {
+  return std::make_unique<NativeDialect>(fallback);
+}
+
+}  // namespace penstock::router::native

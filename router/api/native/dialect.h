@@ -1,0 +1,25 @@
+// Penstock's own routes: probes, metrics, pinned prefixes and the record of a request.
+#pragma once
+
+#include <memory>
+
+#include "router/api/context.h"
+#include "router/api/dialect.h"
+
+namespace penstock::router::native {
+
+// `fallback`: the server's default dialect, whose form the refusals have. It must outlive the
+// result.
+std::unique_ptr<const Dialect> MakeDialect(const Dialect& fallback);
+
+// GET /ready: 200 when requests would be served, else 503 with the reason.
+void Ready(ApiContext& context, HttpRequest request, std::shared_ptr<Exchange> exchange);
+// GET /cached_prompts: the pinned prefixes of the client's tenant. DELETE /cached_prompts and
+// /cached_prompts/{id}: forgets all of them, or one.
+void CachedPrompts(ApiContext& context, HttpRequest request, std::shared_ptr<Exchange> exchange);
+void ForgetCachedPrompts(ApiContext& context, HttpRequest request,
+                         std::shared_ptr<Exchange> exchange);
+// GET /requests/{id}: the state of a request and every decision about it, with its reason.
+void Request(ApiContext& context, HttpRequest request, std::shared_ptr<Exchange> exchange);
+
+}  // namespace penstock::router::native

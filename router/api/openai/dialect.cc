@@ -1,0 +1,180 @@
+#include "router/api/openai/dialect.h"
+
+#include <array>
+
+#include "router/api/docs/shapes.h"
+#include "router/api/openai/request.h"
+#include "router/json/writer.h"
+
+namespace penstock::router::openai {
+namespace {
+
+using enum ApiErrorKind;
+
+struct Row {
+  ApiErrorKind kind;
+  int status;
+  std::string_view code;
+  std::string_view type = "invalid_request_error";
+};
+
+constexpr std::array kTable = {
+    Row{kValidation, 400, "invalid_value"},
+    Row{kContextLength, 400, "context_length_exceeded"},
+    Row{kMalformedJson, 400, "invalid_json"},
+    Row{kWrongType, 400, "invalid_type"},
+    Row{kContentType, 415, "unsupported_media_type"},
+    Row{kTemplate, 400, "template_error"},
+    Row{kTool, 400, "tool_error"},
+    Row{kSuffix, 400, "unsupported"},
+    Row{kBatchSize, 400, "invalid_value"},
+    Row{kUnsupported, 400, "unsupported"},
+    Row{kUnauthorized, 401, "invalid_api_key"},
+    Row{kNotFound, 404, "not_found"},
+    Row{kModelNotFound, 404, "model_not_found"},
+    Row{kMethodNotAllowed, 405, "method_not_allowed"},
+    Row{kTooLarge, 413, "request_too_large"},
+    Row{kBadRequest, 400, "bad_request"},
+    Row{kTimeout, 408, "request_timeout", "timeout_error"},
+    Row{kOverloaded, 429, "queue_full", "rate_limit_error"},
+    Row{kUnavailable, 503, "no_ready_shards", "service_unavailable"},
+    Row{kNoShard, 503, "no_ready_shards", "service_unavailable"},
+    Row{kDeadline, 504, "deadline_exceeded", "timeout_error"},
+    Row{kGeneration, 500, "generation_failed", "server_error"},
+    Row{kInternal, 500, "internal_error", "server_error"},
+};
+
+std::string ContextLength(const LengthExceeded& length) {
+  const std::string limit = std::to_string(length.limit);
+  const std::string prompt = std::to_string(length.prompt_tokens);
+  std::string text = "This model's maximum context length is " + limit + " tokens. However, ";
+  if (length.max_new_tokens == 0) return text + "your prompt has " + prompt + " tokens.";
+  const auto total = std::uint64_t{length.prompt_tokens} + length.max_new_tokens;
+  return text + "you requested " + std::to_string(total) + " tokens (" + prompt +
+         " in the prompt, " + std::to_string(length.max_new_tokens) + " in the completion).";
+}
+
+// The engine names fields as the native protocol does.
+std::string FieldName(const std::string& field) {
+  if (field == "max_new_tokens") return "max_tokens";
+  return field == "inputs" ? "" : field;  // `messages` or `prompt`
+}
+
+class Format final : public ErrorFormat {
+ public:
+  int Status(ApiErrorKind kind) const override { return RowOf(kTable, kind).status; }
+
+  std::string Body(const ApiError& error) const override {
+    const Row& row = RowOf(kTable, error.kind);
+    std::string body = "{\"error\":{\"message\":";
+    json::AppendString(body, error.message);
+    body.append(",\"type\":");
+    json::AppendString(body, row.type);
+    body.append(",\"param\":");
+    if (error.field.empty()) {
+      body.append("null");
+    } else {
+      json::AppendString(body, error.field);
+    }
+    body.append(",\"code\":");
+    json::AppendString(body, row.code);
+    return body + "}}";
+  }
+
+  std::string_view Schema() const override { return "OpenAiErrorResponse"; }
+
+  ApiError FromEngine(const GenerationError& error, const ApiOptions&) const override {
+    ApiError api = router::FromEngine(error);
+    api.field = FieldName(error.field);
+    if (error.length) api.message = ContextLength(*error.length);
+    return api;
+  }
+};
+
+constexpr std::string_view kJson = "application/json";
+constexpr std::string_view kEvents = "text/event-stream";
+
+std::vector<Route> Routes() {
+  return {
+      {.method = "POST",
+       .pattern = "/v1/chat/completions",
+       .handler = ChatCompletions,
+       .doc = {.body = "OpenAiChatRequest",
+               .contents = {{{kJson, "OpenAiChatCompletion"}, {kEvents, "OpenAiChatChunk"}}},
+               .failure = "OpenAiErrorResponse"}},
+      {.method = "POST",
+       .pattern = "/v1/completions",
+       .handler = Completions,
+       .doc = {.body = "OpenAiCompletionRequest",
+               .contents = {{{kJson, "OpenAiCompletion"}, {kEvents, "OpenAiCompletion"}}},
+               .failure = "OpenAiErrorResponse"}},
+      {.method = "GET",
+       .pattern = "/v1/models",
+       .handler = Models,
+       .access = Access::kPublic,
+       .doc = {.contents = {{{kJson, "ModelsInfo"}}}}},
+      {.method = "GET",
+       .pattern = "/v1/models/{id}",
+       .handler = Model,
+       .access = Access::kPublic,
+       .doc = {.contents = {{{kJson, "ModelInfo"}}}}},
+  };
+}
+
+constexpr docs::Shape kShapes[] = {
+    {"OpenAiError", "message:string type:string param:string? code:string?"},
+    {"OpenAiErrorResponse", "error:OpenAiError"},
+    {"PromptTokensDetails", "cached_tokens:integer"},
+    {"CompletionTokensDetails", "reasoning_tokens:integer"},
+    {"OpenAiUsage",
+     "prompt_tokens:integer completion_tokens:integer total_tokens:integer "
+     "prompt_tokens_details:PromptTokensDetails "
+     "completion_tokens_details:CompletionTokensDetails"},
+    {"OpenAiTopLogprob", "token:string logprob:number bytes:integer[]"},
+    {"OpenAiLogprob",
+     "token:string logprob:number bytes:integer[] top_logprobs:OpenAiTopLogprob[]"},
+    {"OpenAiLogprobs", "content:OpenAiLogprob[] refusal:string?"},
+    {"OpenAiMessage", "role:string content:string refusal:string?"},
+    {"OpenAiChatChoice",
+     "index:integer message:OpenAiMessage logprobs:OpenAiLogprobs? finish_reason:string"},
+    {"OpenAiChatCompletion",
+     "id:string object:string created:integer model:string system_fingerprint:string "
+     "choices:OpenAiChatChoice[] usage:OpenAiUsage"},
+    {"OpenAiDelta", "role?:string content?:string"},
+    {"OpenAiChunkChoice",
+     "index:integer delta:OpenAiDelta logprobs:OpenAiLogprobs? finish_reason:string?"},
+    {"OpenAiChatChunk",
+     "id:string object:string created:integer model:string system_fingerprint:string "
+     "choices:OpenAiChunkChoice[] usage?:OpenAiUsage?"},
+    {"OpenAiTextLogprobs",
+     "tokens:string[] token_logprobs:number[] top_logprobs:number{}?[] text_offset:integer[]"},
+    {"OpenAiTextChoice",
+     "index:integer text:string logprobs:OpenAiTextLogprobs? finish_reason:string?"},
+    {"OpenAiCompletion",
+     "id:string object:string created:integer model:string system_fingerprint:string "
+     "choices:OpenAiTextChoice[] usage?:OpenAiUsage?"},
+};
+
+class OpenAiDialect final : public Dialect {
+ public:
+  OpenAiDialect() : Dialect(Routes()) {}
+  const ErrorFormat& Errors() const override { return openai::Errors(); }
+  bool Owns(std::string_view path) const override {
+    return path == "/v1" || path.starts_with("/v1/");
+  }
+  void AppendSchemas(std::string& out) const override {
+    AppendRequestSchemas(out);
+    docs::AppendShapes(out += ',', kShapes);
+  }
+};
+
+}  // namespace
+
+std::unique_ptr<const Dialect> MakeDialect() { return std::make_unique<OpenAiDialect>(); }
+
+const ErrorFormat& Errors() {
+  static const Format format;
+  return format;
+}
+
+}  // namespace penstock::router::openai

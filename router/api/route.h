@@ -1,0 +1,61 @@
+// One route: what it serves, who may call it, and what the OpenAPI document says about it.
+//
+// A route needs the API key unless its row says otherwise: a row that says nothing is closed. The
+// decision depends on the matched row, never on the spelling of a path.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string_view>
+
+#include "router/http/application.h"
+
+namespace penstock::router {
+
+struct ApiContext;
+
+enum class Access : std::uint8_t {
+  kKey,     // the API key, where one is configured
+  kPublic,  // probes, metrics and facts about the model
+};
+
+using Handler = std::function<void(ApiContext&, HttpRequest, std::shared_ptr<Exchange>)>;
+
+// What the OpenAPI document says of a route. Types are in the notation of docs/shapes.h.
+struct RouteDoc {
+  struct Content {
+    std::string_view media;
+    std::string_view type;
+  };
+  std::string_view body = {};            // the JSON that a POST takes
+  std::array<Content, 3> contents = {};  // of the answer; none: it has no body
+  std::string_view failure = {};         // of the event that ends a stream that fails
+  std::string_view unavailable = {};     // the body of a 503 that the handler itself answers
+  std::string_view redirect = {};        // where a 303 leads
+  std::string_view path = {};            // with the names of its parts; empty: the pattern
+};
+
+struct Route {
+  std::string_view method;   // GET (serves HEAD too), POST or DELETE
+  std::string_view pattern;  // an exact path, or a prefix of paths if it ends in "/{id}"
+  Handler handler = nullptr;
+  Access access = Access::kKey;
+  bool quiet = false;  // successes write no line to the access log
+  RouteDoc doc = {};
+};
+
+// Whether its requests need the shards. Such requests are refused while the server drains.
+inline bool Generates(const Route& route) {
+  return route.method == "POST" && !route.pattern.ends_with("tokenize");
+}
+
+inline bool Matches(const Route& route, std::string_view path) {
+  constexpr std::string_view kId = "{id}";
+  if (!route.pattern.ends_with(kId)) return route.pattern == path;
+  const std::string_view prefix = route.pattern.substr(0, route.pattern.size() - kId.size());
+  return path.size() > prefix.size() && path.starts_with(prefix);
+}
+
+}  // namespace penstock::router

@@ -1,0 +1,124 @@
+#include "router/api/sagemaker/dialect.h"
+
+#include <algorithm>
+#include <iterator>
+#include <string>
+#include <utility>
+
+#include "router/api/djl/dialect.h"
+#include "router/api/openai/dialect.h"
+#include "router/api/tgi/dialect.h"
+#include "router/api/tgi/errors.h"
+#include "router/json/reader.h"
+
+namespace penstock::router::sagemaker {
+namespace {
+
+// Parameters that only DJL has.
+constexpr std::string_view kOwnParameters[] = {"decoding_strategy",
+                                               "penalty_alpha",
+                                               "stop_sequences",
+                                               "output_formatter",
+                                               "use_lru_kv_cache",
+                                               "ignore_eos_token",
+                                               "min_p",
+                                               "presence_penalty",
+                                               "num_beams",
+                                               "length_penalty",
+                                               "early_stopping",
+                                               "stop_token_ids",
+                                               "min_new_tokens",
+                                               "min_length",
+                                               "include_stop_str_in_output"};
+
+bool HasOwnParameter(json::Reader& reader) {
+  bool own = false;
+  std::string key;
+  if (!reader.EnterObject("an object")) return false;
+  while (reader.NextKey(key)) {
+    own = own || std::ranges::find(kOwnParameters, key) != std::end(kOwnParameters);
+    if (!reader.Colon() || !reader.SkipIgnored()) break;
+  }
+  return own;
+}
+
+}  // namespace
+
+BodyKind KindOf(std::string_view body, BodyKind otherwise) {
+  json::Reader reader(body);
+  std::string key;
+  bool own = false;
+  bool chat = false;
+  bool inputs = false;
+  if (!reader.NextIs('{') || !reader.EnterObject("an object")) return otherwise;
+  while (reader.NextKey(key) && reader.Colon()) {
+    own = own || key == "cached_prompt" || key == "adapters";
+    chat = chat || key == "messages";
+    inputs = inputs || key == "inputs";
+    own = own || (key == "inputs" && reader.NextIs('['));
+    if (key == "parameters" && reader.NextIs('{')) {
+      own = HasOwnParameter(reader) || own;
+    } else if (!reader.SkipIgnored()) {
+      break;
+    }
+  }
+  if (chat && !inputs) return BodyKind::kChat;
+  return own ? BodyKind::kDjl : otherwise;
+}
+
+namespace {
+
+void Invocations(ApiContext& context, const DjlOptions& options, HttpRequest request,
+                 std::shared_ptr<Exchange> exchange) {
+  const bool djl = options.is_default;
+  const BodyKind kind = KindOf(request.body, djl ? BodyKind::kDjl : BodyKind::kTgi);
+  if (kind == BodyKind::kDjl) {
+    return djl::Serve(context, options, "/invocations", request, std::move(exchange));
+  }
+  if (kind == BodyKind::kChat && djl) {
+    return openai::ChatCompletions(context, std::move(request), std::move(exchange));
+  }
+  tgi::Invocations(context, std::move(request), std::move(exchange), true);
+}
+
+std::vector<Route> Routes(const DjlOptions& options) {
+  return {
+      {.method = "POST",
+       .pattern = "/invocations",
+       .handler =
+           [options](ApiContext& context, HttpRequest request, std::shared_ptr<Exchange> exchange) {
+             Invocations(context, options, std::move(request), std::move(exchange));
+           },
+       .doc = {.body = "CompatGenerateRequest,ChatRequest,CompletionRequest,DjlRequest,"
+                       "OpenAiChatRequest",
+               .contents = {{{"application/json",
+                              "CompatGenerateResponse,ChatCompletion,CompletionFinal,DjlAnswer,"
+                              "OpenAiChatCompletion"},
+                             {"text/event-stream",
+                              "StreamResponse,ChatCompletionChunk,Chunk,DjlStreamResponse,"
+                              "OpenAiChatChunk"},
+                             {"application/jsonlines", "DjlStreamResponse"}}},
+               .failure = "ErrorResponse, ChatStreamFailure or OpenAiErrorResponse"}},
+  };
+}
+
+class SageMakerDialect final : public Dialect {
+ public:
+  SageMakerDialect(const DjlOptions& options, const Dialect& fallback)
+      : Dialect(Routes(options)), fallback_(fallback) {}
+  const ErrorFormat& Errors() const override { return fallback_.Errors(); }
+  std::vector<const ErrorFormat*> DocumentedErrors() const override {
+    return {&tgi::Errors(), &openai::Errors(), &djl::Errors()};
+  }
+
+ private:
+  const Dialect& fallback_;
+};
+
+}  // namespace
+
+std::unique_ptr<const Dialect> MakeDialect(const DjlOptions& options, const Dialect& fallback) {
+  return std::make_unique<SageMakerDialect>(options, fallback);
+}
+
+}  // namespace penstock::router::sagemaker
