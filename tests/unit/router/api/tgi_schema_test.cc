@@ -6,9 +6,9 @@
 #include <utility>
 #include <vector>
 
+#include "router/api/tgi/chat/tools.h"
 #include "router/api/tgi/grammar/schema_check.h"
 #include "router/api/tgi/grammar/schema_regex.h"
-#include "router/api/tgi/chat/tools.h"
 
 namespace penstock::router::tgi {
 namespace {
