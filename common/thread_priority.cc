@@ -13,9 +13,8 @@
 namespace penstock {
 namespace {
 
-constexpr std::uint64_t kShortTurn = 100'000;     // ns, the shortest that Linux grants
 constexpr std::uint64_t kLongTurn = 100'000'000;  // the longest
-constexpr int kAsideNice = 5;
+constexpr int kNice = 5;
 constexpr int kLowestNice = 19;
 
 // sched_setattr(2), which glibc 2.36 does not declare.
@@ -48,15 +47,10 @@ bool TouchingMemoryHoldsNobodyUp() {
 
 }  // namespace
 
-void TakeShortTurns() {
-  if (::sched_getscheduler(0) != SCHED_OTHER) return;  // whoever started it knows better
-  Attributes attributes;
-  attributes.nice = ::getpriority(PRIO_PROCESS, 0);
-  attributes.runtime = kShortTurn;
-  SetForThread(attributes);
+// Linux counts nice values for each thread. Raising the value needs no privilege.
+void UseBackgroundPriority() {
+  ::setpriority(PRIO_PROCESS, static_cast<id_t>(::gettid()), kNice);
 }
-
-void StepAside() { ::setpriority(PRIO_PROCESS, static_cast<id_t>(::gettid()), kAsideNice); }
 
 void StepBack() {
   if (stepped_back) return;

@@ -7,13 +7,11 @@
 
 namespace penstock {
 
-// The calling thread and those that it starts from now on take short turns: whoever is woken for a
-// moment's work comes before one that computes on, without a larger share. Linux >= 6.12.
-void TakeShortTurns();
+// Gives the calling thread a quarter of a processor that other threads want (nice 5), until the
+// thread ends. The thread may hold locks: it always makes progress.
+void UseBackgroundPriority();
 
-// The calling thread, for good, has a quarter of a processor that others want: enough to end in
-// time and to let go of a lock that others wait for.
-void StepAside();
+inline void StepAside() { UseBackgroundPriority(); }
 
 // The calling thread gets out of the way of all others, for good: coming back takes a privilege.
 // Only for threads that end, or that never do anything else, and that hold no lock which others

@@ -1,37 +1,33 @@
-// Says whether a grammar can be enforced, before a shard sees it (grammar_trial.h), without making
-// anybody wait who did not ask: checks run on threads of lower priority, and a verdict that is
-// known is given at once.
+// Checks whether a grammar can be enforced, before a shard sees it (grammar_trial.h).
 //
-// Usual checks (at most GrammarTrial::kUsualCpu of processor time) run beside everybody else, at
-// nice 5. One that takes more is put off: it begins anew among the costly ones, which run behind
-// everybody else, where they cost nobody anything, and after kPatience, the usual try's time
-// included, beside them too (the machine may leave nothing for those behind; grammar_tries.h).
-// Seats: kSeats usual checks run at once and as many costly ones, at most kSeatsOfTenant of either
-// for one tenant, so that costly grammars never hold up usual ones. A check that overruns is left
-// to end by itself (nothing can stop it) and keeps its seat until then.
-// Queue: of tenants in turn, at most kQueue checks. When it is full, the newest check of the tenant
-// that has the most of them in it is told to come again, which may be the new one.
-// Time: counted from the request's arrival. A check that has not begun after kQueueLimit is told to
-// come again; one that has not ended after kAnswerLimit is refused as too slow if it has used up
-// its processor time, and otherwise told to come again: the machine is busy, and its verdict is
-// kept. Requests with the same grammar wait for one check. Verdicts are kept: the kEntries latest,
-// with at most kCachedBytes of grammars.
+// Checks run on kThreads threads at background priority, in order of arrival. Each may use
+// GrammarTrial::kCpuLimit of processor time. At most kQueue checks wait, none longer than
+// kQueueLimit; a request beyond that is refused as busy. Requests with the same grammar share one
+// check. The cache keeps the verdicts on the latest kEntries grammars, at most kCachedBytes.
 //
-// Thread-safe. Owns one thread, which answers; those that check are left alone when it ends.
+// Thread-safe.
 #pragma once
 
+#include <absl/status/statusor.h>
+
 #include <chrono>
+#include <condition_variable>
 #include <cstddef>
 #include <cstdint>
+#include <deque>
+#include <future>
 #include <memory>
+#include <mutex>
 #include <optional>
-#include <string>
+#include <thread>
 #include <vector>
 
 #include "common/ids.h"
 #include "common/time.h"
 #include "router/dispatch/grammar_verdict.h"
+#include "router/dispatch/verdict_cache.h"
 #include "router/engine.h"
+#include "text/grammar.h"
 #include "text/tokenizer.h"
 
 namespace penstock::router {
@@ -40,20 +36,17 @@ namespace penstock::router {
 class GrammarWaiter {
  public:
   virtual ~GrammarWaiter() = default;
-  // Any thread. False: nobody wants the verdict any more, and the check need not begin.
+  // Any thread. False: the client has gone, and the check need not begin.
   virtual bool Waits() const = 0;
-  // Once, on the checker's thread, unless the checker is stopped before.
+  // Once, on a thread of the checker, unless the checker is stopped before. Must not block.
   virtual void OnVerdict(GrammarVerdict verdict) = 0;
 };
 
 class GrammarChecker {
  public:
-  static constexpr std::size_t kSeats = 3;
-  static constexpr std::size_t kSeatsOfTenant = 2;
+  static constexpr std::size_t kThreads = 2;
   static constexpr std::size_t kQueue = 64;
   static constexpr std::chrono::milliseconds kQueueLimit{1000};
-  static constexpr std::chrono::milliseconds kAnswerLimit{2000};
-  static constexpr std::chrono::milliseconds kPatience{400};
   static constexpr std::size_t kEntries = 1024;
   static constexpr std::size_t kCachedBytes = std::size_t{16} << 20;
 
@@ -64,18 +57,44 @@ class GrammarChecker {
   GrammarChecker(const GrammarChecker&) = delete;
   GrammarChecker& operator=(const GrammarChecker&) = delete;
 
+  // The cached verdict, if there is one.
   std::optional<GrammarVerdict> Known(const Grammar& grammar);
-  void Check(Grammar grammar, const std::string& tenant, Time arrived,
-             std::shared_ptr<GrammarWaiter> waiter);
+  // `arrived`: when the request came, from which kQueueLimit counts.
+  void Check(Grammar grammar, Time arrived, std::shared_ptr<GrammarWaiter> waiter);
 
-  // Nobody who still waits hears anything.
+  // Waits for the checks that run. No waiter is called after it has returned.
   void Stop();
 
  private:
-  struct State;
-  class Answerer;
-  const std::shared_ptr<State> state_;  // shared with checks that overrun
-  std::unique_ptr<Answerer> answerer_;
+  using Vocabulary = absl::StatusOr<std::shared_ptr<const text::Vocabulary>>;
+
+  struct Waiting {
+    std::shared_ptr<GrammarWaiter> waiter;
+    Time arrived;
+  };
+  // One grammar, queued or running.
+  struct Job {
+    Grammar grammar;
+    std::vector<Waiting> waiting;
+  };
+
+  static bool IsWanted(const Job& job, Time now);  // with mutex_ held
+  Job* Find(const Grammar& grammar);               // with mutex_ held
+  GrammarVerdict Judge(const Grammar& grammar) const;
+  void Keep(Grammar grammar, const GrammarVerdict& verdict);  // with mutex_ held
+  void Run();
+
+  const std::vector<TokenId> eos_ids_;
+  const std::shared_future<Vocabulary> vocabulary_;
+
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  bool stopping_ = false;
+  std::deque<std::shared_ptr<Job>> queue_;
+  std::vector<std::shared_ptr<Job>> running_;
+  VerdictCache<GrammarVerdict> verdicts_{kEntries, kCachedBytes};
+
+  std::vector<std::thread> threads_;  // last: they use all of the above
 };
 
 }  // namespace penstock::router

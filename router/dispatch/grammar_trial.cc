@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <cstdint>
-#include <functional>
 #include <optional>
 #include <string>
 
@@ -16,7 +15,7 @@ namespace {
 constexpr int kFollowedTokens = 400;
 constexpr int kFollowedOutputs = 10;
 
-// A token of the mask that is not among `ends`, the first one behind a place that `draw` chooses.
+// The first token of the mask at or after a position that `draw` chooses, without those in `ends`.
 std::optional<TokenId> Choose(const std::vector<std::uint32_t>& mask, std::uint32_t rows,
                               std::uint64_t draw, const std::vector<TokenId>& ends) {
   for (std::uint32_t i = 0; i < rows; ++i) {
@@ -28,28 +27,23 @@ std::optional<TokenId> Choose(const std::vector<std::uint32_t>& mask, std::uint3
   return std::nullopt;
 }
 
-std::chrono::nanoseconds TimeOf(clockid_t cpu) {
-  timespec used{};
-  ::clock_gettime(cpu, &used);
-  return std::chrono::seconds(used.tv_sec) + std::chrono::nanoseconds(used.tv_nsec);
+absl::Status Check(const CpuLimit& limit) {
+  if (!limit.IsUsedUp()) return absl::OkStatus();
+  return absl::ResourceExhaustedError(
+      "it takes more than " + std::to_string(GrammarTrial::kCpuLimit.count()) +
+      " ms to compile and to follow for " + std::to_string(kFollowedTokens) + " tokens");
 }
 
-absl::Status MayGoOn(const std::function<bool()>& goes_on) {
-  if (GrammarTrial::IsUsedUp(CLOCK_THREAD_CPUTIME_ID)) return GrammarTrial::TooSlow();
-  if (!goes_on()) return absl::CancelledError("not to go on");
-  return absl::OkStatus();
-}
-
-// Outputs of tokens that look random and are the same each time.
+// Follows outputs of pseudo-random tokens, the same each time.
 absl::Status Follow(const text::CompiledGrammar& grammar, std::uint32_t rows,
-                    const std::vector<TokenId>& ends, const std::function<bool()>& goes_on) {
+                    const std::vector<TokenId>& ends, const CpuLimit& limit) {
   PENSTOCK_ASSIGN_OR_RETURN(auto matcher, grammar.Start());
   std::vector<std::uint32_t> mask(text::MaskWords(rows));
   std::uint64_t draw = 0;
   int outputs = 1;
   for (int i = 0; i < kFollowedTokens; ++i) {
     PENSTOCK_RETURN_IF_ERROR(matcher->Mask(mask));
-    PENSTOCK_RETURN_IF_ERROR(MayGoOn(goes_on));
+    PENSTOCK_RETURN_IF_ERROR(Check(limit));
     draw = draw * 6364136223846793005u + 1442695040888963407u;
     const std::optional<TokenId> token = Choose(mask, rows, draw >> 33, ends);
     if (!token && outputs++ == kFollowedOutputs) return absl::OkStatus();
@@ -64,22 +58,18 @@ absl::Status Follow(const text::CompiledGrammar& grammar, std::uint32_t rows,
 
 }  // namespace
 
-absl::Status GrammarTrial::Run(const text::Vocabulary& vocabulary,
-                               const std::vector<TokenId>& eos_ids, const GrammarSpec& spec,
-                               const std::function<bool()>& goes_on) {
-  PENSTOCK_ASSIGN_OR_RETURN(const auto grammar, vocabulary.Compile(spec, {}));
-  PENSTOCK_RETURN_IF_ERROR(MayGoOn(goes_on));
-  return Follow(*grammar, vocabulary.rows(), eos_ids, goes_on);
+std::chrono::nanoseconds CpuLimit::Used() {
+  timespec used{};
+  ::clock_gettime(CLOCK_THREAD_CPUTIME_ID, &used);
+  return std::chrono::seconds(used.tv_sec) + std::chrono::nanoseconds(used.tv_nsec);
 }
 
-bool GrammarTrial::IsUsedUp(clockid_t cpu) { return TimeOf(cpu) > kCpuLimit; }
-
-bool GrammarTrial::IsCostly() { return TimeOf(CLOCK_THREAD_CPUTIME_ID) > kUsualCpu; }
-
-absl::Status GrammarTrial::TooSlow() {
-  return absl::ResourceExhaustedError("it takes more than " + std::to_string(kCpuLimit.count()) +
-                                      " ms to compile and to follow for " +
-                                      std::to_string(kFollowedTokens) + " tokens");
+absl::Status GrammarTrial::Run(const text::Vocabulary& vocabulary,
+                               const std::vector<TokenId>& eos_ids, const GrammarSpec& spec,
+                               const CpuLimit& limit) {
+  PENSTOCK_ASSIGN_OR_RETURN(const auto grammar, vocabulary.Compile(spec, {}));
+  PENSTOCK_RETURN_IF_ERROR(Check(limit));
+  return Follow(*grammar, vocabulary.rows(), eos_ids, limit);
 }
 
 }  // namespace penstock::router

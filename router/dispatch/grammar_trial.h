@@ -1,16 +1,13 @@
-// One grammar tried out: compiled, and followed for a while along outputs of its own, since some
-// expressions explode only with their first tokens.
+// Tries a grammar out: compiles it and computes masks along a few hundred tokens, as a sequence
+// would. This finds grammars that do not compile and those whose masks take too long.
 //
-// Runs on a thread that does nothing else: its processor time is what kCpuLimit bounds. That, and
-// whether to go on, is looked at between the steps of the work; compiling itself is bounded by
-// counted work.
+// Any thread, which must do nothing else meanwhile: its processor time is limited. The limit is
+// checked between the steps of the work. Compiling is one step, bounded by counted work.
 #pragma once
 
 #include <absl/status/status.h>
-#include <time.h>
 
 #include <chrono>
-#include <functional>
 #include <vector>
 
 #include "common/ids.h"
@@ -19,20 +16,24 @@
 
 namespace penstock::router {
 
+// Processor time that the calling thread may use from now on.
+class CpuLimit {
+ public:
+  explicit CpuLimit(std::chrono::nanoseconds limit) : end_(Used() + limit) {}
+  bool IsUsedUp() const { return Used() > end_; }
+
+ private:
+  static std::chrono::nanoseconds Used();
+
+  const std::chrono::nanoseconds end_;
+};
+
 struct GrammarTrial {
   static constexpr std::chrono::milliseconds kCpuLimit{250};
-  static constexpr std::chrono::milliseconds kUsualCpu{20};  // usual grammars take less
 
-  // InvalidArgument, ResourceExhausted: in words that follow "grammar is not valid: ".
-  // Cancelled: `goes_on` said no.
+  // InvalidArgument or ResourceExhausted, with a message that can follow "grammar is not valid: ".
   static absl::Status Run(const text::Vocabulary& vocabulary, const std::vector<TokenId>& eos_ids,
-                          const GrammarSpec& spec, const std::function<bool()>& goes_on);
-  // Whether a thread has taken all the time that it may; `cpu` is its clock of processor time.
-  static bool IsUsedUp(clockid_t cpu);
-  // Whether the calling thread has taken more than usual grammars do.
-  static bool IsCostly();
-  // What Run says of a grammar that has used up its time.
-  static absl::Status TooSlow();
+                          const GrammarSpec& spec, const CpuLimit& limit);
 };
 
 }  // namespace penstock::router

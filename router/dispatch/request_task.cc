@@ -156,7 +156,7 @@ void RequestTask::AskForGrammar() {
     return Take(GrammarVerdict(std::get<GrammarSpec>(std::move(written))));
   }
   if (auto known = services_.grammars->Known(grammar)) return Take(*std::move(known));
-  services_.grammars->Check(std::move(grammar), request_.tenant, arrived_, shared_from_this());
+  services_.grammars->Check(std::move(grammar), arrived_, shared_from_this());
 }
 
 void RequestTask::OnVerdict(GrammarVerdict verdict) {

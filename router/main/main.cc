@@ -10,7 +10,6 @@
 #include "common/notify.h"
 #include "common/options/log_setup.h"
 #include "common/options/values.h"
-#include "common/thread_priority.h"
 #include "common/version.h"
 #include "router/api/docs/openapi.h"
 #include "router/main/app.h"
@@ -30,6 +29,5 @@ int main(int argc, char** argv) {
   if (line.exit_code.has_value()) return *line.exit_code;
   options::ConfigureLog(line.values, "router");
   const Notifier notifier = Notifier::FromEnvironment();
-  TakeShortTurns();
   return router::RunRouter(line.values, notifier);
 }

@@ -124,7 +124,7 @@ def test_a_stopped_rank_is_noticed_by_its_silence_however_long_a_step_may_take(r
     assert server.stop() == 0
     # The router misses its answer, the launcher hears of the stop: either may be first.
     assert re.search(r"group 0 is down: .*shard[- ](0\.)?1 "
-                     r"(was lost: asked for a sign of life|.* had been stopped for 4000 ms)",
+                     r"(was lost: during a step, its process did not answer|.* had been stopped for 4000 ms)",
                      "\n".join(server.lines)), server.output()
 
 
