@@ -1,6 +1,5 @@
 #include "common/thread_priority.h"
 
-#include <pthread.h>
 #include <sched.h>
 #include <sys/resource.h>
 #include <sys/syscall.h>
@@ -61,19 +60,6 @@ void StepBack() {
     ::setpriority(PRIO_PROCESS, static_cast<id_t>(::gettid()), kLowestNice);
   }
   stepped_back = true;
-}
-
-// Not std::thread, which frees memory at its end, under a lock of the heap.
-void RunBehind(const std::function<void()>& work) {
-  using Work = std::function<void()>;
-  const auto run = [](void* given) -> void* {
-    StepBack();
-    (*static_cast<const Work*>(given))();
-    return nullptr;
-  };
-  pthread_t thread;
-  if (::pthread_create(&thread, nullptr, run, const_cast<Work*>(&work)) != 0) return work();
-  ::pthread_join(thread, nullptr);
 }
 
 }  // namespace penstock

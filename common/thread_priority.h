@@ -3,8 +3,6 @@
 // know a request ignores it.
 #pragma once
 
-#include <functional>
-
 namespace penstock {
 
 // Gives the calling thread a quarter of a processor that other threads want (nice 5), until the
@@ -19,11 +17,5 @@ inline void StepAside() { UseBackgroundPriority(); }
 // where a thread that stands still in its first touch of memory holds up the whole process, the
 // lowest usual priority).
 void StepBack();
-
-// Runs `work` on a thread that has stepped back, and waits for it: the way of a background thread,
-// which does itself whatever may meet a lock. `work` only computes and calls the system; it takes
-// no memory from a heap that threads share (the router's has one per thread), throws nothing and
-// does not log.
-void RunBehind(const std::function<void()>& work);
 
 }  // namespace penstock

@@ -25,16 +25,5 @@ TEST(ThreadPriorityTest, WhoStepsBackRunsOnlyWhereNobodyElseWants) {
   EXPECT_EQ(::sched_getscheduler(0), SCHED_OTHER);
 }
 
-TEST(ThreadPriorityTest, WhatRunsBehindIsAwaitedByAThreadThatStaysAsItIs) {
-  int policy = -1;
-  int nice = 0;
-  RunBehind([&] {
-    policy = ::sched_getscheduler(0);
-    nice = ::getpriority(PRIO_PROCESS, static_cast<id_t>(::gettid()));
-  });
-  EXPECT_TRUE(policy == SCHED_IDLE || nice == 19) << "policy " << policy;
-  EXPECT_EQ(::sched_getscheduler(0), SCHED_OTHER);
-}
-
 }  // namespace
 }  // namespace penstock
