@@ -17,16 +17,6 @@ absl::StatusOr<BlockOp::Kind> FromProto(v1::BlockOpKind kind) {
       return BlockOp::Kind::kAppend;
     case v1::BLOCK_OP_KIND_COPY:
       return BlockOp::Kind::kCopy;
-    case v1::BLOCK_OP_KIND_RELEASE:
-      return BlockOp::Kind::kRelease;
-    case v1::BLOCK_OP_KIND_EXPORT:
-      return BlockOp::Kind::kExport;
-    case v1::BLOCK_OP_KIND_IMPORT:
-      return BlockOp::Kind::kImport;
-    case v1::BLOCK_OP_KIND_SWAP_OUT:
-      return BlockOp::Kind::kSwapOut;
-    case v1::BLOCK_OP_KIND_SWAP_IN:
-      return BlockOp::Kind::kSwapIn;
     default:
       return UnknownEnum("block_ops.kind", kind);
   }
@@ -39,9 +29,6 @@ absl::StatusOr<BlockOp> FromProto(const v1::BlockOp& wire) {
   op.slot = SlotId(wire.slot());
   op.src = BlockId(wire.src());
   op.dst = BlockId(wire.dst());
-  op.tier = wire.tier();
-  op.peer = wire.peer();
-  op.ticket = wire.ticket();
   return op;
 }
 
@@ -199,9 +186,6 @@ absl::StatusOr<StepPlan> FromProto(const v1::StepPlan& wire) {
   plan.epoch = Epoch(wire.epoch());
   plan.step = StepId(wire.step());
   for (std::uint32_t slot : wire.ends()) plan.ends.push_back(SlotId(slot));
-  for (const v1::Truncate& truncate : wire.truncates()) {
-    plan.truncates.push_back({SlotId(truncate.slot()), truncate.length()});
-  }
   for (const v1::BlockOp& op : wire.block_ops()) {
     PENSTOCK_ASSIGN_OR_RETURN(BlockOp value, FromProto(op));
     plan.block_ops.push_back(value);
@@ -209,10 +193,6 @@ absl::StatusOr<StepPlan> FromProto(const v1::StepPlan& wire) {
   for (const v1::SequenceStart& start : wire.starts()) {
     PENSTOCK_ASSIGN_OR_RETURN(SequenceStart value, FromProto(start));
     plan.starts.push_back(std::move(value));
-  }
-  for (const v1::AppendTokens& append : wire.append_tokens()) {
-    plan.append_tokens.push_back(
-        {SlotId(append.slot()), {append.tokens().begin(), append.tokens().end()}});
   }
   for (const v1::Segment& segment : wire.segments()) {
     PENSTOCK_ASSIGN_OR_RETURN(Segment value, FromProto(segment));
@@ -237,7 +217,6 @@ absl::StatusOr<StepResult> FromProto(const v1::StepResult& wire) {
     PENSTOCK_ASSIGN_OR_RETURN(SequenceResult value, FromProto(sequence));
     result.sequences.push_back(std::move(value));
   }
-  result.done_tickets.assign(wire.done_tickets().begin(), wire.done_tickets().end());
   result.timings.queued = Duration(wire.timings().queued_ns());
   result.timings.forward = Duration(wire.timings().forward_ns());
   result.timings.sample = Duration(wire.timings().sample_ns());

@@ -10,16 +10,6 @@ v1::BlockOpKind ToProto(BlockOp::Kind kind) {
       return v1::BLOCK_OP_KIND_APPEND;
     case BlockOp::Kind::kCopy:
       return v1::BLOCK_OP_KIND_COPY;
-    case BlockOp::Kind::kRelease:
-      return v1::BLOCK_OP_KIND_RELEASE;
-    case BlockOp::Kind::kExport:
-      return v1::BLOCK_OP_KIND_EXPORT;
-    case BlockOp::Kind::kImport:
-      return v1::BLOCK_OP_KIND_IMPORT;
-    case BlockOp::Kind::kSwapOut:
-      return v1::BLOCK_OP_KIND_SWAP_OUT;
-    case BlockOp::Kind::kSwapIn:
-      return v1::BLOCK_OP_KIND_SWAP_IN;
   }
   return v1::BLOCK_OP_KIND_UNSPECIFIED;
 }
@@ -30,9 +20,6 @@ void ToProto(const BlockOp& op, v1::BlockOp& wire) {
   wire.set_slot(op.slot.value());
   wire.set_src(op.src.value());
   wire.set_dst(op.dst.value());
-  wire.set_tier(op.tier);
-  wire.set_peer(op.peer);
-  wire.set_ticket(op.ticket);
 }
 
 void ToProto(const SamplingParams& from, v1::Sampling& wire) {
@@ -159,18 +146,8 @@ void ToProto(const StepPlan& plan, v1::StepPlan& wire) {
   wire.set_epoch(plan.epoch.value());
   wire.set_step(plan.step.value());
   for (SlotId slot : plan.ends) wire.add_ends(slot.value());
-  for (const Truncate& truncate : plan.truncates) {
-    v1::Truncate& out = *wire.add_truncates();
-    out.set_slot(truncate.slot.value());
-    out.set_length(truncate.length);
-  }
   for (const BlockOp& op : plan.block_ops) ToProto(op, *wire.add_block_ops());
   for (const SequenceStart& start : plan.starts) ToProto(start, *wire.add_starts());
-  for (const AppendTokens& append : plan.append_tokens) {
-    v1::AppendTokens& out = *wire.add_append_tokens();
-    out.set_slot(append.slot.value());
-    out.mutable_tokens()->Add(append.tokens.begin(), append.tokens.end());
-  }
   for (const Segment& segment : plan.segments) ToProto(segment, *wire.add_segments());
   for (const SegmentGroup& group : plan.groups) {
     v1::SegmentGroup& out = *wire.add_groups();
@@ -186,7 +163,6 @@ void ToProto(const StepResult& result, v1::StepResult& wire) {
   wire.set_step(result.step.value());
   wire.set_digest(result.digest);
   for (const SequenceResult& sequence : result.sequences) ToProto(sequence, *wire.add_sequences());
-  wire.mutable_done_tickets()->Add(result.done_tickets.begin(), result.done_tickets.end());
   wire.mutable_timings()->set_queued_ns(static_cast<std::uint64_t>(result.timings.queued.count()));
   wire.mutable_timings()->set_forward_ns(
       static_cast<std::uint64_t>(result.timings.forward.count()));

@@ -69,11 +69,6 @@ struct GroupLost {
   std::string reason;
 };
 
-struct TransferDone {
-  GroupId group;
-  std::uint64_t ticket = 0;
-};
-
 // Prefixes that were kept for this tenant are not any more: the one that this request made, or all.
 struct ForgetPrefixes {
   std::string tenant;
@@ -83,14 +78,9 @@ struct ForgetPrefixes {
 // No further admissions from the outside; what is queued and running ends normally.
 struct Drain {};
 
-// The time `wake_at` has come.
-struct Tick {};
-
 struct Input {
   Time now;
-  std::variant<Arrival, Cancel, FinishAt, StepDone, GroupUp, GroupLost, TransferDone, Drain, Tick,
-               ForgetPrefixes>
-      what;
+  std::variant<Arrival, Cancel, FinishAt, StepDone, GroupUp, GroupLost, Drain, ForgetPrefixes> what;
 };
 
 }  // namespace penstock::scheduler

@@ -117,7 +117,6 @@ struct Outputs {
   std::vector<Event> events;
   std::vector<Decision> decisions;
   std::vector<PinChange> pins;
-  std::optional<Time> wake_at;
 
   void Clear() {
     std::move(plans.begin(), plans.end(), std::back_inserter(spare_));
@@ -126,7 +125,6 @@ struct Outputs {
     events.clear();
     decisions.clear();
     pins.clear();
-    wake_at.reset();
   }
 
   // Gives a plan out in exchange for an empty one with room.

@@ -42,9 +42,6 @@ class Scheduler::Impl {
   void On(const GroupLost& lost, Outputs& out);
   void On(const ForgetPrefixes& prefixes, Outputs& out);
   void On(const Drain&, Outputs&) { draining_ = true; }
-  // No part of the scheduler asks for these yet.
-  void On(const TransferDone&, Outputs&) {}
-  void On(const Tick&, Outputs&) {}
 
   void LoseGroup(GroupId group, const std::string& reason, Outputs& out);
   void FinishRestart(WaitingRequest& waiting, const FinishAt& finish, Outputs& out);

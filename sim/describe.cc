@@ -51,13 +51,11 @@ class Text {
     text_ << "group " << lost.group.value() << " is lost, epoch " << lost.epoch.value() << ": "
           << lost.reason;
   }
-  void operator()(const TransferDone& t) { text_ << "transfer " << t.ticket << " is done"; }
   void operator()(const ForgetPrefixes& f) {
     text_ << "forget kept prefixes of tenant \"" << f.tenant << '"';
     if (f.made_by) text_ << " that request " << f.made_by->value() << " made";
   }
   void operator()(const Drain&) { text_ << "drain"; }
-  void operator()(const Tick&) { text_ << "tick"; }
 
   void operator()(const Started& s) {
     text_ << "starts, " << s.cached_tokens << " of " << s.prompt_tokens << " cached";

@@ -306,7 +306,7 @@ class Draw {
         return GroupStalls{SomeGroup(), kUnit * random_.Below(100)};
       case 4:
         if (random_.OneIn(3)) return GroupFormedAnew{SomeGroup()};
-        return ClockTicks{};
+        return ClientCancels{SomeRequest()};
       case 5:
       case 6:
       case 7:

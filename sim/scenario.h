@@ -57,11 +57,10 @@ struct OperatorForgets {  // kept prefixes of a tenant, or the one that this req
   std::string tenant;
   std::optional<RequestId> made_by;
 };
-struct ClockTicks {};
 
-using ScriptEvent = std::variant<ClientArrives, ClientCancels, StopStringClaimed, RankDies,
-                                 ResultIsLost, ResultComesAgain, GroupStalls, GroupFormedAnew,
-                                 OperatorDrains, ClockTicks, OperatorForgets>;
+using ScriptEvent =
+    std::variant<ClientArrives, ClientCancels, StopStringClaimed, RankDies, ResultIsLost,
+                 ResultComesAgain, GroupStalls, GroupFormedAnew, OperatorDrains, OperatorForgets>;
 
 struct TimedEvent {
   Time at;

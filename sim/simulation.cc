@@ -65,9 +65,6 @@ void Simulation::Apply(What what) {
   if (stopped_) return;
   for (const PlanOut& plan : out.plans) Send(plan);
   for (const Event& event : out.events) Listen(event);
-  if (out.wake_at && ticks_.insert(*out.wake_at).second) {
-    timeline_.At(*out.wake_at, What(scheduler::Tick{}));
-  }
 }
 
 void Simulation::Send(const PlanOut& out) {

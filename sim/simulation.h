@@ -93,7 +93,6 @@ class Simulation {
   void Play(const GroupStalls& stalls);
   void Play(const GroupFormedAnew& anew);
   void Play(const OperatorDrains&) { Apply(scheduler::Drain{}); }
-  void Play(const ClockTicks&) { Apply(scheduler::Tick{}); }
   void Play(const OperatorForgets& what) {
     Apply(scheduler::ForgetPrefixes{what.tenant, what.made_by});
   }
@@ -108,7 +107,6 @@ class Simulation {
   Timeline<Happening> timeline_;
   std::map<GroupId, Group> groups_;
   std::map<RequestId, Client> clients_;
-  std::set<Time> ticks_;  // asked for
   std::vector<std::string> violations_;
   std::uint32_t inputs_ = 0;
   bool stopped_ = false;

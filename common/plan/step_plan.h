@@ -21,25 +21,17 @@
 
 namespace penstock {
 
-// Lifts the block table of a slot. Fields not used by a kind are zero.
+// A change to KV blocks or to the block table of a slot. Fields that a kind does not use are zero.
 struct BlockOp {
   enum class Kind : std::uint8_t {
-    kAppend,   // block `dst` becomes the next entry of slot's table for kv_group
-    kCopy,     // device copy src -> dst (copy on write, forks)
-    kRelease,  // the table entry that holds `src` is dropped (sliding windows)
-    kExport,   // asynchronous kinds, answered by done_tickets; reserved
-    kImport,
-    kSwapOut,
-    kSwapIn,
+    kAppend,  // block `dst` becomes the next entry of the slot's table for kv_group
+    kCopy,    // the device copies block src to dst (copy on write)
   };
   Kind kind = Kind::kAppend;
   std::uint32_t kv_group = 0;
   SlotId slot;
   BlockId src;
   BlockId dst;
-  std::uint32_t tier = 0;
-  std::uint32_t peer = 0;
-  std::uint64_t ticket = 0;
   friend bool operator==(const BlockOp&, const BlockOp&) = default;
 };
 
@@ -48,7 +40,7 @@ struct SequenceStart {
   SlotId slot;
   SequenceId sequence;
   std::vector<TokenId> prompt;
-  std::uint32_t prompt_length = 0;  // == prompt.size() unless a later version streams prompts
+  std::uint32_t prompt_length = 0;  // == prompt.size()
   std::uint32_t cached_length = 0;  // < prompt_length
   std::uint32_t sample_index_base =
       0;  // position of the first sampled token in the *request's* output
@@ -59,22 +51,9 @@ struct SequenceStart {
   std::uint32_t min_new_tokens = 0;  // eos and stop tokens are masked until then
   std::uint32_t max_new_tokens = 0;  // 0 = no bound of the shard's own
   GrammarSpec grammar;               // what the generated tokens must match
-  std::string adapter_id;            // reserved
+  std::string adapter_id;            // empty: the base model; no shard offers adapters yet
   std::string trace_id;
   friend bool operator==(const SequenceStart&, const SequenceStart&) = default;
-};
-
-struct Truncate {
-  SlotId slot;
-  std::uint32_t length = 0;  // new committed length, <= the present one
-  friend bool operator==(const Truncate&, const Truncate&) = default;
-};
-
-// Tokens whose values the router forces (grammar runs, restarts), appended uncomputed.
-struct AppendTokens {
-  SlotId slot;
-  std::vector<TokenId> tokens;
-  friend bool operator==(const AppendTokens&, const AppendTokens&) = default;
 };
 
 struct Segment {
@@ -123,26 +102,21 @@ struct StepPlan {
   Epoch epoch;
   StepId step;
   std::vector<SlotId> ends;  // slots freed before anything else in this plan
-  std::vector<Truncate> truncates;
-  std::vector<BlockOp> block_ops;  // applied after `starts`' slots exist; see order note below
+  std::vector<BlockOp> block_ops;
   std::vector<SequenceStart> starts;
-  std::vector<AppendTokens> append_tokens;
   std::vector<Segment> segments;
   std::vector<SegmentGroup> groups;
 
   // Empties every list and keeps its room.
   void Clear() {
     ends.clear();
-    truncates.clear();
     block_ops.clear();
     starts.clear();
-    append_tokens.clear();
     segments.clear();
     groups.clear();
   }
 
-  // Order of application: ends, truncates, starts (create slots), block_ops, append_tokens,
-  // segments.
+  // A shard applies ends, starts, block_ops and segments, in this order.
   friend bool operator==(const StepPlan&, const StepPlan&) = default;
 };
 

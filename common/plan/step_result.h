@@ -65,7 +65,6 @@ struct StepResult {
   StepId step;
   std::uint64_t digest = 0;  // over plan and control state; equal on all ranks or the group is lost
   std::vector<SequenceResult> sequences;
-  std::vector<std::uint64_t> done_tickets;
   StepTimings timings;
   std::uint64_t memory_bytes = 0;  // allocated by the rank now
   CellUse cells;

@@ -69,7 +69,6 @@ struct CoreLoop::Core {
   std::vector<Decision> decisions;
   std::vector<scheduler::PinChange> pins;
   std::array<std::uint32_t, kBudgets> waiting_for{};  // as the gauges show it
-  std::optional<Time> wake_at;
   struct Group {
     std::unique_ptr<GroupLink> link;
     std::map<StepId, std::pair<Time, scheduler::StepInfo>> sent;  // plans in flight
@@ -148,7 +147,6 @@ void CoreLoop::OnGroupLost(GroupId group, Epoch epoch, std::string reason) {
 
 SteadyTime CoreLoop::NextDeadline() const {
   SteadyTime deadline = SteadyTime::max();
-  if (core_->wake_at) deadline = ToSteady(*core_->wake_at);
   if (const auto held = listener_.HoldsUntil()) deadline = std::min(deadline, ToSteady(*held));
   for (const auto& [id, group] : core_->groups) {
     if (const auto oldest = group.link->OldestInFlight()) {
@@ -166,7 +164,6 @@ void CoreLoop::Run() {
   mailbox_->results->Own();
   std::vector<What> inputs;
   while (Collect(inputs)) {
-    if (inputs.empty() && IsDue(core_->wake_at)) Apply(scheduler::Tick{});
     for (What& what : inputs) Apply(std::move(what));
     inputs.clear();
     LoseHungGroups();
@@ -215,7 +212,6 @@ void CoreLoop::Apply(What what) {
   if (logs_->inputs.is_open()) {
     logs_->inputs << scheduler::EncodeOutputDigest(scheduler::DigestOf(core.outputs));
   }
-  core.wake_at = core.outputs.wake_at;
   if (core.events.empty()) {
     core.events.swap(core.outputs.events);
   } else {

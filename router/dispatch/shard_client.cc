@@ -10,6 +10,7 @@
 #include "common/log.h"
 #include "common/status.h"
 #include "penstock/v1/shard.grpc.pb.h"
+#include "proto/protocol_version.h"
 #include "router/dispatch/execute_stream.h"
 #include "router/dispatch/grpc_status.h"
 
@@ -134,6 +135,12 @@ absl::StatusOr<ShardFacts> ShardClient::DescribeBy(Deadline deadline) {
   context.set_wait_for_ready(true);
   v1::DescribeResponse response;
   PENSTOCK_RETURN_IF_ERROR(FromGrpc(connection_->stub->Describe(&context, {}, &response)));
+  if (response.protocol_version() != proto::kProtocolVersion) {
+    return absl::FailedPreconditionError(
+        "the shard speaks version " + std::to_string(response.protocol_version()) +
+        " of the protocol, this router version " + std::to_string(proto::kProtocolVersion) +
+        "; start both from the same release");
+  }
   return ToFacts(response);
 }
 

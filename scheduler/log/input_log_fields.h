@@ -36,8 +36,8 @@ PENSTOCK_FIELDS(SequenceResult, a(v.slot, v.sequence, v.tokens, v.committed_leng
                                   v.error, v.prompt_logprobs));
 PENSTOCK_FIELDS(StepTimings, a(v.queued, v.forward, v.sample));
 PENSTOCK_FIELDS(CellUse, a(v.allocated, v.filled, v.copied));
-PENSTOCK_FIELDS(StepResult, a(v.epoch, v.step, v.digest, v.sequences, v.done_tickets, v.timings,
-                              v.memory_bytes, v.cells));
+PENSTOCK_FIELDS(StepResult,
+                a(v.epoch, v.step, v.digest, v.sequences, v.timings, v.memory_bytes, v.cells));
 PENSTOCK_FIELDS(StepDone, a(v.group, v.result));
 
 PENSTOCK_FIELDS(GroupCapacity,
@@ -47,10 +47,8 @@ PENSTOCK_FIELDS(StepTimeSample, a(v.prefill_tokens, v.decode_rows, v.context_tok
 PENSTOCK_FIELDS(Calibration, a(v.samples));
 PENSTOCK_FIELDS(GroupUp, a(v.group, v.epoch, v.capacity, v.calibration));
 PENSTOCK_FIELDS(GroupLost, a(v.group, v.epoch, v.reason));
-PENSTOCK_FIELDS(TransferDone, a(v.group, v.ticket));
 PENSTOCK_FIELDS(ForgetPrefixes, a(v.tenant, v.made_by));
 PENSTOCK_FIELDS(Drain, (void)a, (void)v);
-PENSTOCK_FIELDS(Tick, (void)a, (void)v);
 
 PENSTOCK_FIELDS(Input, a(v.now, v.what));
 

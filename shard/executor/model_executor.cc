@@ -68,7 +68,6 @@ absl::Status ModelExecutor::ApplyControl(const StepPlan& plan) {
   slots_.Apply(plan);
   for (const SlotId slot : plan.ends) sampling_.End(slot);
   for (const SequenceStart& start : plan.starts) sampling_.Start(slots_.at(start.slot));
-  for (const Truncate& truncate : plan.truncates) sampling_.Start(slots_.at(truncate.slot));
   std::vector<BlockCopy> copies;
   for (const BlockOp& op : plan.block_ops) {
     if (op.kind == BlockOp::Kind::kCopy) copies.push_back({op.src, op.dst});
@@ -123,7 +122,6 @@ absl::StatusOr<bool> ModelExecutor::Begin(const StepPlan& plan, std::function<vo
 
 absl::StatusOr<bool> ModelExecutor::TryBegin(const StepPlan& plan, std::function<void()> ready) {
   if (options_.device_sampler == nullptr || options_.padded) return false;
-  if (!plan.truncates.empty() || !plan.append_tokens.empty()) return false;
   if (!in_flight_.Allow(plan)) return false;
   PENSTOCK_RETURN_IF_ERROR(ApplyControl(plan));
   control_applied_ = true;

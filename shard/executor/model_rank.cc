@@ -69,8 +69,8 @@ EngineFacts ModelRank::Facts() const {
   facts.kv_groups = {{Layout().BytesPerToken(), spec.layers, model_->KvWindow()}};
   facts.backend = backend_->Name();
   facts.padded_attention = options_.padded;
-  facts.capabilities = {"sampling", "penalties", "logprobs",       "prompt_logprobs",
-                        "truncate", "copy",      "prefix_caching", "speculation"};
+  facts.capabilities = {"sampling", "penalties",      "logprobs",   "prompt_logprobs",
+                        "copy",     "prefix_caching", "speculation"};
   if (options_.contrastive_search) facts.capabilities.emplace_back("contrastive_search");
   facts.capabilities.emplace_back("watermark");
   // Rank 0 has tried its tokenizer, the others go by the folder.

@@ -32,14 +32,6 @@ RankSequence MakeSequence(const SequenceStart& start, std::uint32_t kv_groups) {
   return sequence;
 }
 
-// Keeps the token at position `length` if it was sampled: its K and V are computed next.
-void TruncateTo(RankSequence& sequence, std::uint32_t length) {
-  if (length < sequence.committed) sequence.selection_pending = false;
-  sequence.committed = length;
-  const std::size_t keep = std::max<std::size_t>(sequence.start.prompt_length, length + 1);
-  if (sequence.tokens.size() > keep) sequence.tokens.resize(keep);
-}
-
 }  // namespace
 
 SlotTable::SlotTable(std::uint32_t slots, std::uint32_t kv_groups)
@@ -47,7 +39,6 @@ SlotTable::SlotTable(std::uint32_t slots, std::uint32_t kv_groups)
 
 void SlotTable::Apply(const StepPlan& plan) {
   for (SlotId slot : plan.ends) slots_[slot.value()].reset();
-  for (const Truncate& truncate : plan.truncates) TruncateTo(at(truncate.slot), truncate.length);
   for (const SequenceStart& start : plan.starts) {
     slots_[start.slot.value()] = MakeSequence(start, kv_groups_);
   }

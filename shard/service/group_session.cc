@@ -102,8 +102,7 @@ absl::StatusOr<std::uint64_t> GroupSession::Commit(const PoolSize& pool) {
   };
   bounds.grammars = offers("grammar");
   bounds.watermarks = offers("watermark");
-  bounds.windows.clear();
-  for (const KvGroupFacts& group : facts.kv_groups) bounds.windows.push_back(group.window);
+  bounds.kv_groups = static_cast<std::uint32_t>(facts.kv_groups.size());
   checker_.emplace(std::move(bounds));
   return bytes;
 }

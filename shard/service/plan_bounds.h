@@ -22,7 +22,7 @@ struct PlanBounds {
   std::uint32_t max_candidates = 0;          // of contrastive search; 0 = not offered
   bool grammars = false;                     // starts may carry one
   bool watermarks = false;                   // starts may ask for one
-  std::vector<std::uint32_t> windows = {0};  // per kv_group, 0 = full attention
+  std::uint32_t kv_groups = 1;
 };
 
 }  // namespace penstock::shard

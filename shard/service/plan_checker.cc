@@ -39,13 +39,8 @@ void PlanChecker::Reset() {
 absl::Status PlanChecker::Check(const StepPlan& plan) {
   PENSTOCK_RETURN_IF_ERROR(CheckHeader(plan));
   PENSTOCK_RETURN_IF_ERROR(ApplyEnds(plan));
-  PENSTOCK_RETURN_IF_ERROR(ApplyTruncates(plan));
   PENSTOCK_RETURN_IF_ERROR(ApplyStarts(plan));
   PENSTOCK_RETURN_IF_ERROR(ApplyBlockOps(plan));
-  if (!plan.append_tokens.empty()) {
-    return Bad("append_tokens", plan.append_tokens.size(),
-               "empty: this shard does not offer the capability append_tokens");
-  }
   PENSTOCK_RETURN_IF_ERROR(ApplyRows(plan));
   PENSTOCK_RETURN_IF_ERROR(ApplySegments(plan));
   PENSTOCK_RETURN_IF_ERROR(CheckGroups(plan));
@@ -74,26 +69,6 @@ absl::Status PlanChecker::ApplyEnds(const StepPlan& plan) {
   return absl::OkStatus();
 }
 
-absl::Status PlanChecker::ApplyTruncates(const StepPlan& plan) {
-  for (const Truncate& truncate : plan.truncates) {
-    Slot* slot = nullptr;
-    PENSTOCK_RETURN_IF_ERROR(FindActive(truncate.slot, "truncates.slot", &slot));
-    if (truncate.length > slot->committed) {
-      return Bad(
-          "truncates.length", truncate.length,
-          "at most the committed length " + std::to_string(slot->committed) + Of(truncate.slot));
-    }
-    if (slot->candidates > 0) {
-      return Bad("truncates.slot", truncate.slot.value(),
-                 "of a sequence without contrastive search: its candidates come of its last row");
-    }
-    if (truncate.length < slot->committed) slot->owes_pick = false;
-    slot->committed = truncate.length;
-    slot->computed = std::min(slot->computed, truncate.length);
-  }
-  return absl::OkStatus();
-}
-
 absl::Status PlanChecker::ApplyStarts(const StepPlan& plan) {
   for (const SequenceStart& start : plan.starts) {
     if (start.slot.value() >= slots_.size()) {
@@ -113,7 +88,7 @@ absl::Status PlanChecker::ApplyStarts(const StepPlan& plan) {
     slot.committed = start.cached_length;
     slot.grammar = !start.grammar.empty();
     slot.candidates = start.sampling.Candidates();
-    slot.tables.resize(bounds_.windows.size());
+    slot.tables.resize(bounds_.kv_groups);
     slots_[start.slot.value()] = std::move(slot);
   }
   return absl::OkStatus();
@@ -121,24 +96,11 @@ absl::Status PlanChecker::ApplyStarts(const StepPlan& plan) {
 
 absl::Status PlanChecker::ApplyBlockOps(const StepPlan& plan) {
   for (const BlockOp& op : plan.block_ops) {
-    if (op.kv_group >= bounds_.windows.size()) {
-      return Bad("block_ops.kv_group", op.kv_group,
-                 "below " + std::to_string(bounds_.windows.size()));
+    if (op.kv_group >= bounds_.kv_groups) {
+      return Bad("block_ops.kv_group", op.kv_group, "below " + std::to_string(bounds_.kv_groups));
     }
-    switch (op.kind) {
-      case BlockOp::Kind::kAppend:
-        PENSTOCK_RETURN_IF_ERROR(ApplyAppend(op));
-        break;
-      case BlockOp::Kind::kCopy:
-        PENSTOCK_RETURN_IF_ERROR(ApplyCopy(op));
-        break;
-      case BlockOp::Kind::kRelease:
-        PENSTOCK_RETURN_IF_ERROR(ApplyRelease(op));
-        break;
-      default:
-        return Bad("block_ops.kind", static_cast<std::uint64_t>(op.kind),
-                   "append, copy or release: transfers are not offered");
-    }
+    const bool append = op.kind == BlockOp::Kind::kAppend;
+    PENSTOCK_RETURN_IF_ERROR(append ? ApplyAppend(op) : ApplyCopy(op));
   }
   return absl::OkStatus();
 }
@@ -170,28 +132,6 @@ absl::Status PlanChecker::ApplyCopy(const BlockOp& op) const {
   if (block_uses_[op.dst.value()] > 1) {
     return Bad("block_ops.dst", op.dst.value(), "a block of one table: a copy writes it");
   }
-  return absl::OkStatus();
-}
-
-absl::Status PlanChecker::ApplyRelease(const BlockOp& op) {
-  Slot* slot = nullptr;
-  PENSTOCK_RETURN_IF_ERROR(FindActive(op.slot, "block_ops.slot", &slot));
-  PENSTOCK_RETURN_IF_ERROR(CheckBlock(op.src, "block_ops.src"));
-  auto& table = slot->tables[op.kv_group];
-  const auto entry = std::find(table.begin(), table.end(), op.src);
-  if (entry == table.end()) {
-    return Bad("block_ops.src", op.src.value(), "a block of the slot's table" + Of(op.slot));
-  }
-  const std::uint64_t end =
-      (static_cast<std::uint64_t>(entry - table.begin()) + 1) * bounds_.block_size;
-  const std::uint32_t window = bounds_.windows[op.kv_group];
-  // The next row, at `computed` or later, still attends to the window - 1 positions before it.
-  if (window == 0 || end + window > std::uint64_t{slot->committed} + 1) {
-    return Bad("block_ops.src", op.src.value(),
-               "a block that lies wholly before the attention window" + Of(op.slot));
-  }
-  entry->reset();
-  --block_uses_[op.src.value()];
   return absl::OkStatus();
 }
 
@@ -288,12 +228,10 @@ absl::Status PlanChecker::CheckWritable(const Slot& slot, std::uint32_t first, s
                      OfSequence(slot.sequence));
     }
     for (std::uint32_t index = first / bounds_.block_size; index <= last_index; ++index) {
-      const auto& block = table[index];
-      if (!block.has_value() || block_uses_[block->value()] != 1) {
-        return Bad(field, count,
-                   "within blocks that no other table holds; entry " + std::to_string(index) +
-                       " is shared or released" + OfSequence(slot.sequence));
-      }
+      if (block_uses_[table[index].value()] == 1) continue;
+      return Bad(field, count,
+                 "within blocks that no other table holds; entry " + std::to_string(index) +
+                     " is shared" + OfSequence(slot.sequence));
     }
   }
   return absl::OkStatus();
@@ -447,9 +385,7 @@ void PlanChecker::Free(Slot& slot) {
 
 void PlanChecker::FreeBlocks(Slot& slot) {
   for (auto& table : slot.tables) {
-    for (const auto& block : table) {
-      if (block.has_value()) --block_uses_[block->value()];
-    }
+    for (const BlockId block : table) --block_uses_[block.value()];
     table.clear();
   }
 }

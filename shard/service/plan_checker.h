@@ -63,18 +63,15 @@ class PlanChecker {
     std::uint32_t width = 0;  // of its row in the padded layout, in the present plan
     bool in_cells = false;    // it has joined: its table is empty
     bool left = false;        // and is no longer listed: its cells are gone
-    // Per kv_group; nullopt = released.
-    std::vector<std::vector<std::optional<BlockId>>> tables;
+    std::vector<std::vector<BlockId>> tables;  // per kv_group
   };
 
   absl::Status CheckHeader(const StepPlan& plan);
   absl::Status ApplyEnds(const StepPlan& plan);
-  absl::Status ApplyTruncates(const StepPlan& plan);
   absl::Status ApplyStarts(const StepPlan& plan);
   absl::Status ApplyBlockOps(const StepPlan& plan);
   absl::Status ApplyAppend(const BlockOp& op);
   absl::Status ApplyCopy(const BlockOp& op) const;
-  absl::Status ApplyRelease(const BlockOp& op);
   absl::Status ApplySegments(const StepPlan& plan);
   absl::Status ApplyPrompt(const Segment& segment, Slot& slot);
   absl::Status CheckDecode(const Segment& segment, const Slot& slot) const;

@@ -63,7 +63,6 @@ void MixStart(Mixer& mix, const SequenceStart& start) {
 void MixBlockOp(Mixer& mix, const BlockOp& op) {
   mix.Add(op.kind).Add(std::uint64_t{op.kv_group}).Add(std::uint64_t{op.slot.value()});
   mix.Add(std::uint64_t{op.src.value()}).Add(std::uint64_t{op.dst.value()});
-  mix.Add(std::uint64_t{op.tier}).Add(std::uint64_t{op.peer}).Add(op.ticket);
 }
 
 void MixSegment(Mixer& mix, const Segment& segment) {
@@ -79,18 +78,10 @@ void PlanDigest::Mix(const StepPlan& plan) {
   mix.Add(plan.epoch.value()).Add(plan.step.value());
   mix.Add(std::uint64_t{plan.ends.size()});
   for (SlotId slot : plan.ends) mix.Add(std::uint64_t{slot.value()});
-  mix.Add(std::uint64_t{plan.truncates.size()});
-  for (const Truncate& truncate : plan.truncates) {
-    mix.Add(std::uint64_t{truncate.slot.value()}).Add(std::uint64_t{truncate.length});
-  }
   mix.Add(std::uint64_t{plan.starts.size()});
   for (const SequenceStart& start : plan.starts) MixStart(mix, start);
   mix.Add(std::uint64_t{plan.block_ops.size()});
   for (const BlockOp& op : plan.block_ops) MixBlockOp(mix, op);
-  mix.Add(std::uint64_t{plan.append_tokens.size()});
-  for (const AppendTokens& append : plan.append_tokens) {
-    mix.Add(std::uint64_t{append.slot.value()}).Add(append.tokens);
-  }
   mix.Add(std::uint64_t{plan.segments.size()});
   for (const Segment& segment : plan.segments) MixSegment(mix, segment);
   mix.Add(std::uint64_t{plan.groups.size()});

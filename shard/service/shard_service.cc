@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "common/version.h"
+#include "proto/protocol_version.h"
 #include "shard/service/execute_reactor.h"
 #include "shard/service/grpc_status.h"
 #include "shard/service/second_driver.h"
@@ -13,8 +14,6 @@
 
 namespace penstock::shard {
 namespace {
-
-constexpr std::uint32_t kProtocolVersion = 1;
 
 // What a driver has there at most: a formation call or its opening, the plans, and the words of
 // steps that are done. A word waits behind kMaxQueuedPlans plans at most, each of which may begin a
@@ -27,7 +26,7 @@ constexpr std::size_t kDriverTasks = 1 + kMaxQueuedPlans + (kMaxQueuedPlans + kM
 constexpr std::size_t kInboxCapacity = 8 + std::max(kDriverTasks, kMaxSecondCalls);
 
 void ToProto(const EngineFacts& facts, bool loaded, v1::DescribeResponse& wire) {
-  wire.set_protocol_version(kProtocolVersion);
+  wire.set_protocol_version(proto::kProtocolVersion);
   wire.set_version(std::string(Version()));
   wire.set_loaded(loaded);
   wire.set_model_id(facts.model_id);

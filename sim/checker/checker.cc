@@ -33,9 +33,6 @@ std::string Name(GroupId group) { return "group " + std::to_string(group.value()
 }  // namespace
 
 void Checker::Check(const Input& input, const Outputs& out, const Snapshot& state) {
-  now_ = input.now;
-  if (wake_at_ && *wake_at_ <= now_) wake_at_.reset();
-  if (out.wake_at) wake_at_ = out.wake_at;
   std::visit([this](const auto& what) { On(what); }, input.what);
   for (const RequestId id : alive_) {
     const Request& request = requests_.at(id);
@@ -379,7 +376,7 @@ void Checker::CheckQueue(GroupId id, const GroupModel& group) {
   if (plain && group.HasRoomFor(*oldest, requests_)) {
     return findings_.Add("G4", Name(oldest->arrival.request) + " could be admitted and waits");
   }
-  if (group.running() > 0 || group.in_flight() > 0 || wake_at_) return;
+  if (group.running() > 0 || group.in_flight() > 0) return;
   for (const RequestId waits : alive_) {
     const Request& request = requests_.at(waits);
     if (request.waiting() && !group.Fits(request)) return;  // it may stand before the others

@@ -54,8 +54,6 @@ class Checker {
   void On(const scheduler::GroupUp& up);
   void On(const scheduler::GroupLost& lost);
   void On(const scheduler::Drain&) { draining_ = true; }
-  void On(const scheduler::TransferDone&) {}
-  void On(const scheduler::Tick&) {}
   void On(const scheduler::ForgetPrefixes&) {}
 
   void Lose(GroupId group);
@@ -95,8 +93,6 @@ class Checker {
   std::set<SequenceId> used_ids_;
   std::uint64_t preemptions_ = 0;
   std::uint64_t cached_tokens_ = 0;
-  std::optional<Time> wake_at_;  // asked for and not come yet
-  Time now_{};
   bool draining_ = false;
 };
 

@@ -65,8 +65,7 @@ class Fleet {
   struct Arrive {
     std::size_t index = 0;
   };
-  struct Wake {};
-  using Event = std::variant<Arrive, scheduler::StepDone, Wake>;
+  using Event = std::variant<Arrive, scheduler::StepDone>;
 
   SimGroupOptions Group() {
     SimGroupOptions group;
@@ -104,7 +103,6 @@ class Fleet {
   }
 
   void Happen(scheduler::StepDone& done) { Apply(std::move(done)); }
-  void Happen(const Wake&) { Apply(scheduler::Tick{}); }
 
   // Applies an input, then the ends that the shell finds in what came out.
   void Apply(decltype(scheduler::Input::what) what) {
@@ -127,7 +125,6 @@ class Fleet {
     for (const Decision& decision : out_.decisions) Note(decision);
     for (const scheduler::StepInfo& info : out_.steps) Note(info);
     for (const scheduler::PlanOut& plan : out_.plans) Send(plan);
-    if (out_.wake_at) timeline_.At(*out_.wake_at, Wake{});
   }
 
   void Send(const scheduler::PlanOut& out) {

@@ -25,9 +25,9 @@ TEST(Replay, ARecordedRunGivesTheSameOutputs) {
 
 // The digest after the first input is replaced.
 TEST(Replay, OtherOutputsAreToldByTheNumberOfTheInput) {
-  const scheduler::Input tick{Time(Duration(1)), scheduler::Tick{}};
-  const std::string log = scheduler::EncodeLogHeader({}) + scheduler::EncodeInput(tick) +
-                          scheduler::EncodeInput(tick) + scheduler::EncodeOutputDigest(1);
+  const scheduler::Input drain{Time(Duration(1)), scheduler::Drain{}};
+  const std::string log = scheduler::EncodeLogHeader({}) + scheduler::EncodeInput(drain) +
+                          scheduler::EncodeInput(drain) + scheduler::EncodeOutputDigest(1);
   const ReplayReport report = Replay(log);
   EXPECT_EQ(report.inputs, 2u);
   EXPECT_EQ(report.compared, 1u);

@@ -42,7 +42,7 @@ shard::EngineFacts SimEngine::Facts() const {
   if (options_.max_sequence_length > 0) facts.max_position = options_.max_sequence_length;
   facts.kv_groups = {{sizeof(std::uint64_t), 1, 0}};
   facts.block_size = options_.block_size;
-  facts.capabilities = {"simulated", "truncate", "copy", "prefix_caching", "contrastive_search"};
+  facts.capabilities = {"simulated", "copy", "prefix_caching", "contrastive_search"};
   if (tokenizer_ != nullptr) {
     // An echo ignores what would change the tokens, and follows directives in the request's text.
     for (const char* name : {"shows-requests", "grammar", "watermark", "adapters"}) {
@@ -203,10 +203,6 @@ void SimEngine::ApplyControl(const StepPlan& plan) {
     Story story{TokenScript(start, options_.tokens, facts_, std::move(echo)), {}};
     ExtendHashes(slots_.at(start.slot), story);
     stories_[start.slot.value()] = std::move(story);
-  }
-  for (const Truncate& truncate : plan.truncates) {
-    auto& hashes = stories_[truncate.slot.value()]->hashes;
-    hashes.resize(std::min(hashes.size(), slots_.at(truncate.slot).tokens.size()));
   }
   for (const BlockOp& op : plan.block_ops) {
     if (op.kind == BlockOp::Kind::kCopy) cache_.Copy(op.src, op.dst);

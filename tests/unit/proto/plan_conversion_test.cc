@@ -55,12 +55,9 @@ StepPlan RandomPlan(Draw& draw) {
   plan.epoch = Epoch(draw.Below(9));
   plan.step = StepId(draw.Below(1000));
   plan.ends = draw.List<SlotId>(64);
-  plan.truncates = {{SlotId(draw.Below(9)), draw.Below(99)}};
-  plan.block_ops = {{static_cast<BlockOp::Kind>(draw.Below(7)), draw.Below(2),
-                     SlotId(draw.Below(9)), BlockId(draw.Below(99)), BlockId(draw.Below(99)),
-                     draw.Below(2), draw.Below(2), draw.Below(1000)}};
+  plan.block_ops = {{static_cast<BlockOp::Kind>(draw.Below(2)), draw.Below(2),
+                     SlotId(draw.Below(9)), BlockId(draw.Below(99)), BlockId(draw.Below(99))}};
   plan.starts = {RandomStart(draw), RandomStart(draw)};
-  plan.append_tokens = {{SlotId(1), draw.List<TokenId>(100)}};
   Segment prompt{Segment::Kind::kPrompt,
                  SlotId(draw.Below(9)),
                  draw.Below(9),
@@ -89,7 +86,6 @@ StepResult RandomResult(Draw& draw) {
   sequence.error = draw.Coin() ? "e" : "";
   sequence.prompt_logprobs = {draw.Real()};
   result.sequences = {sequence};
-  result.done_tickets = {draw.Below(9)};
   result.timings = {Duration(draw.Below(99)), Duration(draw.Below(99)), Duration(draw.Below(99))};
   result.memory_bytes = draw.Below(1000);
   result.drafted = draw.Below(99);

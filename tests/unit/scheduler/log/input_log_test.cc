@@ -84,7 +84,6 @@ TEST(InputLog, EveryKindOfInputSurvives) {
                        ShardFinish::kError,
                        "bad",
                        {-1.0f, 2.0f}}};
-  result.done_tickets = {1, 1ull << 40};
   result.timings = {Duration(1), Duration(2), Duration(3)};
   result.memory_bytes = 1ull << 35;
   GroupUp up{GroupId(1), Epoch(2), {100, 16, 8, 1024, 512, true}, {{{1, 2, 3, Duration(4)}}}};
@@ -95,11 +94,9 @@ TEST(InputLog, EveryKindOfInputSurvives) {
   ExpectRoundTrip({now, StepDone{GroupId(1), result}});
   ExpectRoundTrip({now, up});
   ExpectRoundTrip({now, GroupLost{GroupId(1), Epoch(2), "rank 0 died"}});
-  ExpectRoundTrip({now, TransferDone{GroupId(1), 77}});
   ExpectRoundTrip({now, Drain{}});
   ExpectRoundTrip({now, ForgetPrefixes{"a", std::nullopt}});
   ExpectRoundTrip({now, ForgetPrefixes{"", RequestId(7)}});
-  ExpectRoundTrip({now, Tick{}});
 
   const std::string log = EncodeLogHeader({}) + EncodeInput({now, StepDone{GroupId(1), result}}) +
                           EncodeInput({now, up});

@@ -328,19 +328,6 @@ TEST_F(ModelExecutorTest, CopiesComeBeforeTheStep) {
   EXPECT_THAT(backend_.events, ElementsAre("copy 3 9", "execute"));
 }
 
-TEST_F(ModelExecutorTest, TruncatedSequencesGoOnFromThere) {
-  Run(Whole(Start(0, {1, 2})));
-  Run(Decodes({0}));
-  Run(Decodes({0}));
-  StepPlan plan = Decodes({0});
-  plan.truncates = {{SlotId(0), 3}};
-  const auto results = Run(plan);
-  EXPECT_THAT(backend_.batches.back().tokens, ElementsAre(4));
-  EXPECT_EQ(backend_.batches.back().segments[0].context_length, 3u);
-  EXPECT_EQ(results[0].committed_length, 4u);
-  EXPECT_THAT(Tokens(results[0]), ElementsAre(5));
-}
-
 TEST_F(ModelExecutorTest, ASlotIsFreeAfterItsEndAndAfterReset) {
   Run(Whole(Start(0, {1})));
   StepPlan plan = Whole(Start(0, {30}));

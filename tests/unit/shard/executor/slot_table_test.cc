@@ -21,11 +21,6 @@ class SlotTableTest : public testing::Test {
     table_.Apply(plan);
     return table_.at(SlotId(1));
   }
-  void Cut(std::uint32_t length) {
-    StepPlan plan;
-    plan.truncates = {{SlotId(1), length}};
-    table_.Apply(plan);
-  }
 
   SlotTable table_;
   const std::vector<TokenId> eos_ = {9};
@@ -42,18 +37,6 @@ TEST_F(SlotTableTest, BlocksAreAppendedInOrder) {
   }
   table_.Apply(plan);
   EXPECT_THAT(sequence.tables[0], ElementsAre(BlockId(7), BlockId(3)));
-}
-
-TEST_F(SlotTableTest, TruncationKeepsTheTokenThatComesNext) {
-  RankSequence& sequence = Started({1, 2});
-  for (TokenId token : {3, 4, 5}) AcceptToken(sequence, token, eos_);
-  sequence.committed = 4;
-  Cut(3);
-  EXPECT_THAT(sequence.tokens, ElementsAre(1, 2, 3, 4));
-  EXPECT_EQ(sequence.committed, 3u);
-  Cut(1);
-  EXPECT_THAT(sequence.tokens, ElementsAre(1, 2)) << "the prompt stays whole";
-  EXPECT_EQ(sequence.Generated(), 0u);
 }
 
 TEST_F(SlotTableTest, OutputPositionsGoOnAfterARestart) {

@@ -197,14 +197,6 @@ TEST_F(StepsInFlightTest, StepsThatNeedTheHostDoNotRunAhead) {
        }},
       {"log-probabilities of the prompt",
        [](StepPlan& plan) { plan.segments[1].logits = Segment::Logits::kAll; }},
-      {"truncated tokens",
-       [](StepPlan& plan) {
-         plan.truncates.push_back({SlotId(3), 1});
-       }},
-      {"forced tokens",
-       [](StepPlan& plan) {
-         plan.append_tokens.push_back({SlotId(3), {}});
-       }},
       {"an end before its last result", [](StepPlan& plan) { plan.ends.push_back(SlotId(3)); }},
   };
   for (const Case& one : cases) {

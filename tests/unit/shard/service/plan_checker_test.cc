@@ -53,13 +53,6 @@ class PlanCheckerTest : public testing::Test {
   static SequenceStart Start(std::uint32_t slot, std::uint32_t prompt_length) {
     return plans::Start(slot, std::vector<TokenId>(prompt_length, 5));
   }
-  static BlockOp Release(std::uint32_t slot, std::uint32_t block) {
-    BlockOp op;
-    op.kind = BlockOp::Kind::kRelease;
-    op.slot = SlotId(slot);
-    op.src = BlockId(block);
-    return op;
-  }
 
   // Starts `slot` with a whole prompt of four tokens in block `block`.
   StepPlan WholePrompt(std::uint32_t slot, std::uint32_t block) {
@@ -209,14 +202,6 @@ TEST_F(PlanCheckerTest, BlocksOutOfRangeAreNamed) {
   ExpectRefused(plan, "`block_ops.dst` must be below 8. Given: 8");
 }
 
-TEST_F(PlanCheckerTest, TransfersAreNotOffered) {
-  Run(WholePrompt(0, 0), 4);
-  StepPlan plan = NextPlan();
-  plan.block_ops = {Append(0, 1)};
-  plan.block_ops[0].kind = BlockOp::Kind::kExport;
-  ExpectRefused(plan, "`block_ops.kind`");
-}
-
 TEST_F(PlanCheckerTest, ASegmentMustContinueThePrompt) {
   StepPlan plan = NextPlan();
   plan.starts = {Start(0, 6)};
@@ -266,7 +251,7 @@ TEST_F(PlanCheckerTest, AFinishedSlotNeedsNoBlock) {
 
 TEST_F(PlanCheckerTest, ABlockHasOneWriter) {
   Run(WholePrompt(0, 0), 4);
-  ExpectRefused(WholePrompt(1, 0), "is shared or released");
+  ExpectRefused(WholePrompt(1, 0), "is shared");
 }
 
 TEST_F(PlanCheckerTest, ASharedPrefixMayBeRead) {
@@ -329,44 +314,6 @@ TEST_F(PlanCheckerTest, PromptTokensLieInTheVocabulary) {
   }
 }
 
-TEST_F(PlanCheckerTest, FullAttentionReleasesNothing) {
-  Run(WholePrompt(0, 0), 4);
-  StepPlan plan = NextPlan();
-  plan.block_ops = {Release(0, 0)};
-  ExpectRefused(plan, "wholly before the attention window");
-}
-
-TEST_F(PlanCheckerTest, AWindowReleasesWhatLiesBeforeIt) {
-  PlanBounds bounds = Bounds();
-  bounds.windows = {3};
-  checker_ = PlanChecker(bounds);
-  StepPlan first = NextPlan();
-  first.starts = {Start(0, 5)};
-  first.block_ops = {Append(0, 0), Append(0, 1)};
-  first.segments = {Prompt(0, 0, 5)};
-  Run(first, 5);
-  // The next row stands at position 5 and sees 3, 4 and itself: 3 lies in block 0.
-  StepPlan early = NextPlan();
-  early.block_ops = {Release(0, 0)};
-  ExpectRefused(early, "wholly before the attention window");
-}
-
-TEST_F(PlanCheckerTest, AReleasedBlockMayServeAnother) {
-  PlanBounds bounds = Bounds();
-  bounds.windows = {2};
-  checker_ = PlanChecker(bounds);
-  StepPlan first = NextPlan();
-  first.starts = {Start(0, 5)};
-  first.block_ops = {Append(0, 0), Append(0, 1)};
-  first.segments = {Prompt(0, 0, 5)};
-  Run(first, 5);
-  StepPlan second = NextPlan();
-  second.starts = {Start(1, 2)};
-  second.block_ops = {Release(0, 0), Append(1, 0)};
-  second.segments = {Prompt(1, 0, 2)};
-  Run(second, 2);
-}
-
 TEST_F(PlanCheckerTest, ACopyNeverWritesASharedBlock) {
   StepPlan first = NextPlan();
   first.starts = {Start(0, 6), Start(1, 6)};
@@ -378,21 +325,6 @@ TEST_F(PlanCheckerTest, ACopyNeverWritesASharedBlock) {
   copy.dst = BlockId(0);
   first.block_ops.push_back(copy);
   ExpectRefused(first, "`block_ops.dst` must be a block of one table");
-}
-
-TEST_F(PlanCheckerTest, TruncatedSequencesGoOnFromThere) {
-  StepPlan first = NextPlan();
-  first.starts = {Start(0, 6)};
-  first.block_ops = {Append(0, 0), Append(0, 1)};
-  first.segments = {Prompt(0, 0, 6)};
-  Run(first, 6);
-  StepPlan cut = NextPlan();
-  cut.truncates = {{SlotId(0), 2}};
-  cut.segments = {Prompt(0, 2, 4)};
-  Run(cut, 6);
-  StepPlan longer = NextPlan();
-  longer.truncates = {{SlotId(0), 7}};
-  ExpectRefused(longer, "`truncates.length` must be at most the committed length 6");
 }
 
 TEST_F(PlanCheckerTest, ACandidateDecodeHasARowForEachAndWritesOnePosition) {
@@ -417,7 +349,7 @@ TEST_F(PlanCheckerTest, ACandidateDecodeHasARowForEachAndWritesOnePosition) {
   ExpectRefused(fewer, "segments.decode.max_rows");
 }
 
-TEST_F(PlanCheckerTest, CandidatesAreBoundedAndCannotBeTruncated) {
+TEST_F(PlanCheckerTest, CandidatesAreBounded) {
   StepPlan off = WholePrompt(0, 0);
   off.starts[0].sampling.penalty_alpha = 0.6f;
   off.starts[0].sampling.top_k = 2;
@@ -436,9 +368,6 @@ TEST_F(PlanCheckerTest, CandidatesAreBoundedAndCannotBeTruncated) {
   good.starts[0].sampling.penalty_alpha = 0.6f;
   good.starts[0].sampling.top_k = 3;
   Run(good, 4);
-  StepPlan truncated = NextPlan();
-  truncated.truncates = {{SlotId(0), 2}};
-  ExpectRefused(truncated, "truncates.slot");
 }
 
 TEST_F(PlanCheckerTest, AnEngineThatSkipsPositionsIsFound) {

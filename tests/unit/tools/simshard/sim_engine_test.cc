@@ -185,17 +185,6 @@ TEST_F(SimEngineTest, CopiedBlocksHoldTheSamePrefix) {
   EXPECT_EQ(Run(plan).committed_length, 5u);
 }
 
-TEST_F(SimEngineTest, TruncatedSequencesGoOnFromTheirPrefix) {
-  Start(Echo());
-  Run(StartPlan({10, 11, 12}, {0, 1}));
-  Run(DecodePlan());
-  StepPlan cut = DecodePlan();
-  cut.truncates = {{SlotId(0), 3}};
-  const SequenceResult result = Run(cut);
-  EXPECT_EQ(result.committed_length, 4u);
-  EXPECT_EQ(result.tokens.front().token, 11);
-}
-
 TEST_F(SimEngineTest, FailsAtItsStep) {
   SimOptions options;
   options.fail_at_step = 2;
