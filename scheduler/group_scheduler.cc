@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "scheduler/check.h"
+#include "common/check.h"
 #include "scheduler/decide.h"
 
 namespace penstock::scheduler {

@@ -17,7 +17,6 @@
 #include "common/plan/step_result.h"
 #include "common/request/decision.h"
 #include "common/request/finish_reason.h"
-#include "common/small_vector.h"
 #include "common/time.h"
 
 namespace penstock::scheduler {
@@ -39,7 +38,7 @@ struct Started {
 // Committed tokens, gapless from the previous event (G3).
 struct Tokens {
   std::uint32_t first_index = 0;  // index of tokens[0] in the request's output
-  SmallVector<SampledToken, 1> tokens;
+  SampledTokens tokens;
 };
 
 // Logprobs of prompt tokens 1 … prompt_length-1, once, before the first Tokens.

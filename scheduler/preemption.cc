@@ -5,7 +5,7 @@
 #include <utility>
 
 #include "scheduler/admission/optimistic_admission.h"
-#include "scheduler/check.h"
+#include "common/check.h"
 #include "scheduler/decide.h"
 #include "scheduler/kv/block_table.h"
 #include "scheduler/step/padded_layout.h"

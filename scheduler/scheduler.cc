@@ -7,7 +7,7 @@
 #include <utility>
 
 #include "scheduler/admission_queue.h"
-#include "scheduler/check.h"
+#include "common/check.h"
 #include "scheduler/decide.h"
 #include "scheduler/order/prefix_order.h"
 #include "scheduler/replica_groups.h"

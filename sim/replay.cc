@@ -3,7 +3,7 @@
 #include <utility>
 #include <variant>
 
-#include "scheduler/check.h"
+#include "common/check.h"
 #include "scheduler/log/input_log.h"
 #include "scheduler/log/output_digest.h"
 #include "scheduler/scheduler.h"
@@ -27,7 +27,7 @@ class Replayer {
     Outputs out;
     try {
       core_.Apply(input, out);
-    } catch (const scheduler::BrokenInvariant& broken) {
+    } catch (const BrokenInvariant& broken) {
       report_.unhappy_at = report_.inputs;
       report_.findings.push_back(std::string("core: ") + broken.what());
       return false;
@@ -73,7 +73,7 @@ class Replayer {
 }  // namespace
 
 ReplayReport Replay(std::string_view log, const ReplayHooks& hooks) {
-  const scheduler::ThrowBrokenInvariants guard;
+  const ThrowBrokenInvariants guard;
   scheduler::InputLogReader reader(log);
   const auto config = reader.ReadHeader();
   ReplayReport report;

@@ -4,7 +4,7 @@
 #include <utility>
 #include <variant>
 
-#include "scheduler/check.h"
+#include "common/check.h"
 #include "scheduler/log/input_log.h"
 #include "scheduler/log/output_digest.h"
 #include "sim/checker/checker.h"
@@ -123,13 +123,13 @@ class Watch final : public Observer {
 }  // namespace
 
 RunReport RunScenario(const Scenario& scenario, bool keep_log) {
-  const scheduler::ThrowBrokenInvariants guard;
+  const ThrowBrokenInvariants guard;
   Watch watch(scenario, keep_log);
   try {
     Simulation simulation(scenario, watch);
     const Simulation::End end = simulation.Run();
     return watch.Finish(&simulation, end);
-  } catch (const scheduler::BrokenInvariant& broken) {
+  } catch (const BrokenInvariant& broken) {
     watch.OnBroken(broken.what());
     return watch.Finish(nullptr, Simulation::End::kStoppedByObserver);
   }

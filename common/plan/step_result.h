@@ -1,12 +1,13 @@
 // What a rank answers to one StepPlan. Rank 0 carries tokens; the others carry only the digest.
 #pragma once
 
+#include <absl/container/inlined_vector.h>
+
 #include <cstdint>
 #include <string>
 #include <vector>
 
 #include "common/ids.h"
-#include "common/small_vector.h"
 #include "common/time.h"
 
 namespace penstock {
@@ -27,12 +28,15 @@ struct SampledToken {
   friend bool operator==(const SampledToken&, const SampledToken&) = default;
 };
 
+// Most steps give a sequence one token, which then lies in the list itself.
+using SampledTokens = absl::InlinedVector<SampledToken, 1>;
+
 struct SequenceResult {
   SlotId slot;
   SequenceId sequence;
   // 0 … max_rows, in order of position. None under a grammar whose mask was not ready: a later
   // decode gives the token, and computes no row in doing so.
-  SmallVector<SampledToken, 1> tokens;
+  SampledTokens tokens;
   std::uint32_t committed_length = 0;
   ShardFinish finish = ShardFinish::kNone;  // an EOS or stop token is the last of `tokens`
   // kError: one line for the client. Only a segment that samples can fail, so the prompt has been

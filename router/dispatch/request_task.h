@@ -9,6 +9,8 @@
 // outside (Fail). Exactly one terminal event goes to the sink, unless the client has gone.
 #pragma once
 
+#include <absl/container/inlined_vector.h>
+
 #include <atomic>
 #include <cstdint>
 #include <functional>
@@ -21,7 +23,6 @@
 #include <vector>
 
 #include "common/ids.h"
-#include "common/small_vector.h"
 #include "common/time.h"
 #include "router/dispatch/grammar_checker.h"
 #include "router/dispatch/request_records.h"
@@ -104,7 +105,7 @@ class RequestTask final : public Lane,
     float logprob;
     Time at;
   };
-  using PlainTokens = SmallVector<PlainToken, 8>;
+  using PlainTokens = absl::InlinedVector<PlainToken, 8>;
   using Item = std::variant<Beginning, GrammarVerdict, CoreEvent, GenerationError>;
 
   bool Put(Item item);

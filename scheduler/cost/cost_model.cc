@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <bit>
 
-#include "scheduler/check.h"
+#include "common/check.h"
 
 namespace penstock::scheduler {
 namespace {

@@ -1,6 +1,6 @@
 #include "scheduler/kv/block_cache.h"
 
-#include "scheduler/check.h"
+#include "common/check.h"
 
 namespace penstock::scheduler {
 

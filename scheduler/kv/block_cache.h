@@ -19,7 +19,7 @@
 #include <vector>
 
 #include "common/ids.h"
-#include "scheduler/kv/block_pool.h"
+#include "common/kv/block_pool.h"
 #include "scheduler/kv/pinned_prefixes.h"
 #include "scheduler/kv/prefix_index.h"
 

@@ -11,10 +11,8 @@
 #include <type_traits>
 #include <utility>
 #include <variant>
-#include <vector>
 
 #include "common/ids.h"
-#include "common/small_vector.h"
 #include "common/time.h"
 
 namespace penstock::scheduler {
@@ -31,6 +29,12 @@ struct Fields;
       __VA_ARGS__;                           \
     }                                        \
   }
+
+// std::vector and absl::InlinedVector.
+template <class T>
+concept IsList = requires(T list) {
+  list.emplace_back();
+};
 
 class ArchiveWriter {
  public:
@@ -74,15 +78,10 @@ class ArchiveWriter {
     PutVarint(text.size());
     bytes_ += text;
   }
-  template <class T>
-  void Put(const std::vector<T>& list) {
+  template <IsList List>
+  void Put(const List& list) {
     PutVarint(list.size());
-    for (const T& item : list) Put(item);
-  }
-  template <class T, std::size_t N>
-  void Put(const SmallVector<T, N>& list) {
-    PutVarint(list.size());
-    for (const T& item : list) Put(item);
+    for (const auto& item : list) Put(item);
   }
   template <class T>
   void Put(const std::optional<T>& maybe) {
@@ -172,16 +171,8 @@ class ArchiveReader {
     duration = Duration(count);
   }
   void Get(std::string& text) { text = GetBytes(GetVarint()); }
-  template <class T>
-  void Get(std::vector<T>& list) {
-    GetList(list);
-  }
-  template <class T, std::size_t N>
-  void Get(SmallVector<T, N>& list) {
-    GetList(list);
-  }
-  template <class List>
-  void GetList(List& list) {
+  template <IsList List>
+  void Get(List& list) {
     const std::uint64_t size = GetVarint();
     // An item takes at least a byte: a broken length cannot make us allocate more than the input.
     if (size > rest_.size()) ok_ = false;

@@ -2,7 +2,7 @@
 
 #include <iterator>
 
-#include "scheduler/check.h"
+#include "common/check.h"
 
 namespace penstock::scheduler {
 namespace {

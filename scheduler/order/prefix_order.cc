@@ -5,7 +5,7 @@
 #include <tuple>
 #include <utility>
 
-#include "scheduler/check.h"
+#include "common/check.h"
 
 namespace penstock::scheduler {
 namespace {

@@ -4,7 +4,7 @@
 #include <limits>
 #include <utility>
 
-#include "scheduler/check.h"
+#include "common/check.h"
 
 namespace penstock::scheduler {
 

@@ -15,9 +15,9 @@
 #include <vector>
 
 #include "common/ids.h"
+#include "common/kv/slot_pool.h"
 #include "common/plan/group.h"
 #include "scheduler/kv/block_cache.h"
-#include "scheduler/kv/slot_pool.h"
 #include "scheduler/step/sequence.h"
 
 namespace penstock::scheduler {

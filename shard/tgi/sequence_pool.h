@@ -14,8 +14,8 @@
 #include <vector>
 
 #include "common/ids.h"
-#include "scheduler/kv/block_pool.h"
-#include "scheduler/kv/slot_pool.h"
+#include "common/kv/block_pool.h"
+#include "common/kv/slot_pool.h"
 
 namespace penstock::shard {
 
@@ -45,8 +45,8 @@ class SequencePool {
   void Free(const std::vector<BlockId>& blocks);
 
   std::uint32_t block_size_;
-  scheduler::SlotPool slots_;
-  scheduler::BlockPool blocks_;
+  SlotPool slots_;
+  BlockPool blocks_;
   bool health_block_free_ = true;
 };
 

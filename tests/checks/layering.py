@@ -34,8 +34,7 @@ ARROWS = {
         "tools",
     },
 }
-EXTRA_FILES = {"shard": {"scheduler/kv/block_pool.h", "scheduler/kv/slot_pool.h"}}
-# Folder -> folders that its parent may know and it may not.
+# Folder -> folders whose headers it may not reach, not even through other headers.
 FORBIDDEN = {
     "router/http": ("router/api", "router/dispatch", "router/stream", "scheduler", "text", "proto"),
     "router/api": ("router/dispatch", "scheduler", "proto"),
@@ -47,7 +46,6 @@ TORCH_PLACES = (
     "tests/unit/shard/backend/",
     "tests/gpu/",
 )
-TORCH_ALLOCATOR_FILES = ("shard/cache/torch_allocator.cc",)
 TORCH_HEADER = re.compile(r"^(ATen|c10|caffe2|torch)/")
 STANDARD_HEADER = re.compile(r"^[a-z_]+$")
 GENERATED_HEADER = re.compile(r"\.(pb|grpc\.pb)\.h$")
@@ -70,6 +68,10 @@ def folder_of(header):
     return "proto" if GENERATED_HEADER.search(header) else header.split("/")[0]
 
 
+def in_folder(header, prefixes):
+    return header.startswith(prefixes) or f"{folder_of(header)}/" in prefixes
+
+
 def is_ours(header):
     """Whether a quoted header claims to be of this repository; absl/ and the like may be quoted too."""
     return "/" not in header or header.split("/")[0] in ARROWS
@@ -84,18 +86,35 @@ def arrow_problems(graph):
             target = folder_of(header)
             if quoted and is_ours(header) and header not in graph:
                 yield f'{path}:{line}: "{header}" is no header of this repository, named from its root'
-            elif (
-                target in ARROWS
-                and target != folder
-                and target not in ARROWS[folder]
-                and header not in EXTRA_FILES.get(folder, ())
-            ):
+            elif target in ARROWS and target != folder and target not in ARROWS[folder]:
                 yield f'{path}:{line}: {folder}/ must not include {target}/ ("{header}")'
-            for inner, banned in FORBIDDEN.items():
-                if path.startswith(inner + "/") and header.startswith(
-                    tuple(b + "/" for b in banned)
-                ):
-                    yield f'{path}:{line}: {inner}/ must not include "{header}"'
+
+
+def route(path, graph, is_target, routes):
+    """How path reaches a header that is_target: a list of files that ends in it, or None."""
+    if path in routes:
+        return routes[path]
+    routes[path] = None  # cuts cycles
+    for _, _, header in graph[path]:
+        if is_target(header):
+            routes[path] = [path, header]
+            break
+        onward = route(header, graph, is_target, routes) if header in graph else None
+        if onward:
+            routes[path] = [path] + onward
+            break
+    return routes[path]
+
+
+def forbidden_problems(graph):
+    for inner, banned in FORBIDDEN.items():
+        prefixes = tuple(folder + "/" for folder in banned)
+        routes = {}
+        for path in graph:
+            if path.startswith(inner + "/"):
+                found = route(path, graph, lambda header: in_folder(header, prefixes), routes)
+                if found:
+                    yield f"{path}:1: {inner}/ must not reach {found[-1]}: {' -> '.join(found)}"
 
 
 def scheduler_problems(graph):
@@ -106,40 +125,27 @@ def scheduler_problems(graph):
                     yield f"{path}:{line}: scheduler/ includes only common/ and the standard library, not <{header}>"
 
 
-def may_use_torch(path):
-    return path.startswith(TORCH_PLACES) or path in TORCH_ALLOCATOR_FILES
-
-
-def torch_route(path, graph, routes):
-    """How path reaches a torch header: a list of files that ends in it, or None."""
-    if path in routes:
-        return routes[path]
-    routes[path] = None  # cuts cycles
-    for _, _, header in graph[path]:
-        if TORCH_HEADER.match(header):
-            routes[path] = [path, header]
-            break
-        onward = torch_route(header, graph, routes) if header in graph else None
-        if onward:
-            routes[path] = [path] + onward
-            break
-    return routes[path]
-
-
 def torch_problems(graph):
     routes = {}
     for path, includes in graph.items():
         for line, _, header in includes:
             if header == "torch/torch.h":
                 yield f"{path}:{line}: torch/torch.h costs 20 s a file: include the ATen headers that are needed"
-        route = None if may_use_torch(path) else torch_route(path, graph, routes)
-        if route:
-            yield f"{path}:1: reaches a torch header outside its places: {' -> '.join(route)}"
+        if path.startswith(TORCH_PLACES):
+            continue
+        found = route(path, graph, TORCH_HEADER.match, routes)
+        if found:
+            yield f"{path}:1: reaches a torch header outside its places: {' -> '.join(found)}"
 
 
 def check(root):
     graph = read_includes(root)
-    problems = [*arrow_problems(graph), *scheduler_problems(graph), *torch_problems(graph)]
+    problems = [
+        *arrow_problems(graph),
+        *forbidden_problems(graph),
+        *scheduler_problems(graph),
+        *torch_problems(graph),
+    ]
     return (
         problems,
         f"{len(graph)} files, {sum(map(len, graph.values()))} includes follow the arrows",

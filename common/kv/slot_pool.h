@@ -8,7 +8,7 @@
 
 #include "common/ids.h"
 
-namespace penstock::scheduler {
+namespace penstock {
 
 class SlotPool {
  public:
@@ -33,4 +33,4 @@ class SlotPool {
   std::uint32_t reused_ = 0;
 };
 
-}  // namespace penstock::scheduler
+}  // namespace penstock

@@ -1,9 +1,9 @@
-#include "scheduler/kv/slot_pool.h"
+#include "common/kv/slot_pool.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-namespace penstock::scheduler {
+namespace penstock {
 namespace {
 
 using ::testing::ElementsAre;
@@ -39,4 +39,4 @@ TEST(SlotPool, ASlotThatNeverReachedTheShardsNeedsNoEnd) {
 }
 
 }  // namespace
-}  // namespace penstock::scheduler
+}  // namespace penstock

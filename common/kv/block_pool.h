@@ -21,7 +21,7 @@
 
 #include "common/ids.h"
 
-namespace penstock::scheduler {
+namespace penstock {
 
 class BlockPool {
  public:
@@ -84,4 +84,4 @@ class BlockPool {
   std::uint32_t reserved_ = 0;
 };
 
-}  // namespace penstock::scheduler
+}  // namespace penstock

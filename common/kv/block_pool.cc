@@ -1,8 +1,8 @@
-#include "scheduler/kv/block_pool.h"
+#include "common/kv/block_pool.h"
 
-#include "scheduler/check.h"
+#include "common/check.h"
 
-namespace penstock::scheduler {
+namespace penstock {
 
 BlockPool::BlockPool(std::uint32_t total, BlockId first) : first_(first), blocks_(total) {
   free_.reserve(total);
@@ -124,4 +124,4 @@ void BlockPool::Enter(BlockId id, const Block& block) {
   }
 }
 
-}  // namespace penstock::scheduler
+}  // namespace penstock

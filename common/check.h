@@ -5,14 +5,14 @@
 #include <stdexcept>
 
 // `invariant` says in words what must hold, as in docs/scheduling-guarantees.md.
-#define PENSTOCK_CHECK(condition, invariant)                                         \
-  do {                                                                               \
-    if (!(condition)) {                                                              \
-      ::penstock::scheduler::FailCheck(__FILE__, __LINE__, (invariant), #condition); \
-    }                                                                                \
+#define PENSTOCK_CHECK(condition, invariant)                              \
+  do {                                                                    \
+    if (!(condition)) {                                                   \
+      ::penstock::FailCheck(__FILE__, __LINE__, (invariant), #condition); \
+    }                                                                     \
   } while (false)
 
-namespace penstock::scheduler {
+namespace penstock {
 
 struct BrokenInvariant : std::logic_error {
   using std::logic_error::logic_error;
@@ -32,4 +32,4 @@ class ThrowBrokenInvariants {
   ThrowBrokenInvariants& operator=(const ThrowBrokenInvariants&) = delete;
 };
 
-}  // namespace penstock::scheduler
+}  // namespace penstock

@@ -1,10 +1,10 @@
-#include "scheduler/kv/slot_pool.h"
+#include "common/kv/slot_pool.h"
 
 #include <utility>
 
-#include "scheduler/check.h"
+#include "common/check.h"
 
-namespace penstock::scheduler {
+namespace penstock {
 
 SlotPool::SlotPool(std::uint32_t slots) {
   free_.reserve(slots);
@@ -33,4 +33,4 @@ std::vector<SlotId> SlotPool::TakeEnds() {
   return std::exchange(ended_, {});
 }
 
-}  // namespace penstock::scheduler
+}  // namespace penstock

@@ -1,10 +1,10 @@
-#include "scheduler/check.h"
+#include "common/check.h"
 
 #include <cstdio>
 #include <cstdlib>
 #include <string>
 
-namespace penstock::scheduler {
+namespace penstock {
 namespace {
 
 thread_local int throwing = 0;
@@ -20,4 +20,4 @@ void FailCheck(const char* file, int line, const char* invariant, const char* co
 ThrowBrokenInvariants::ThrowBrokenInvariants() { ++throwing; }
 ThrowBrokenInvariants::~ThrowBrokenInvariants() { --throwing; }
 
-}  // namespace penstock::scheduler
+}  // namespace penstock
