@@ -17,7 +17,7 @@ test: ## build everything and run every test
 bench: ## router cost per token and tokens/s, as JSON
 	@tests/bench/run
 
-bench-papers: ## the acceptance tests of the founding papers, as JSON (ARGS=--write: docs/benchmarks.md)
+bench-papers: ## the acceptance tests of the founding papers, as JSON (ARGS=--write: docs/benchmarks/papers.md)
 	@tests/bench/papers/run $(ARGS)
 
 bench-cpu: ## the CPU shard, alone, beside llama.cpp and through HTTP (ARGS="--quick", "--write", ...)

@@ -3,7 +3,7 @@
 usage: cpu_claims.py [--quick] [--only PIECE[,PIECE]] [--results FILE] [--write] [--list]
 
 Each piece is measured by itself and kept in the results file (build/cpu-bench.json), so that a long run can be
-made in parts; --write makes the tables of docs/benchmarks.md and the picture out of all that is kept there.
+made in parts; --write makes docs/benchmarks/cpu.md and its picture from all results that are kept there.
 Exit code 1 when a goal is missed or a piece could not be measured: a skip is not a pass.
 """
 

@@ -5,9 +5,9 @@ from statistics import median
 import serving
 from programs import REPOSITORY
 
-DOCUMENT = REPOSITORY / "docs/benchmarks.md"
+DOCUMENT = REPOSITORY / "docs/benchmarks/cpu.md"
+HEAD = "# The CPU shard\n\nMade by `make bench-cpu ARGS=--write`. Do not edit."
 PICTURE = REPOSITORY / "docs/images/cpu-users.svg"
-BEGIN, END = "<!-- cpu: begin -->", "<!-- cpu: end -->"
 
 
 def goal(what, value, limit, unit="x"):
@@ -30,7 +30,7 @@ def at_most(what, value, limit, unit="x"):
 
 
 def batch_goals(results):
-    """Of each form in which weights are kept (docs/decisions/0041)."""
+    """Of each form in which weights are kept (docs/decisions/0038)."""
     for backend, rows in results.get("turns-1.1b", {}).get("backends", {}).items():
         for row in rows[1:]:
             name = f"1.1b, {row['rows']} sequences at 1k context, {backend}"
@@ -255,24 +255,28 @@ SECTIONS = (
 )
 
 
+def bullets(title, entries):
+    return "\n".join([title, "", *(f"* {entry}" for entry in entries)])
+
+
 def document(results):
     measured = sorted(r["measured"] for r in results.values())
     machine = list(results.values())[-1]["machine"]
-    parts = [f"Measured {measured[0]} to {measured[-1]} on {machine['cpu']}, {machine['cores']} cores; commits "
-             + ", ".join(sorted({r["machine"]["commit"] for r in results.values()})) + "."]
+    parts = [HEAD, f"Measured {measured[0]} to {measured[-1]} on {machine['cpu']}, {machine['cores']} cores."]
+    parts.append(bullets("Commits:", sorted({r["machine"]["commit"] for r in results.values()})))
     for title, make in SECTIONS:
         text = make(results)
         if text.count("\n") > 1:
-            parts.append(f"### {title}\n\n{text}")
+            parts.append(f"## {title}\n\n{text}")
             if make is users_table:
-                parts.append(f"![latency and throughput against users](images/{PICTURE.name})")
+                parts.append(f"![latency and throughput against users](../images/{PICTURE.name})")
     shares = [(name, result.get("others_share", 0)) for name, result in results.items()]
-    disturbed = [f"{name} {share * 100:.0f} %" for name, share in shares if share > 0.03]
+    disturbed = [f"{name}: {share * 100:.0f} %" for name, share in shares if share > 0.03]
     if disturbed:
-        parts.append("Processor time that other processes took meanwhile: " + ", ".join(disturbed) + ".")
+        parts.append(bullets("Share of the processor time that other processes took:", disturbed))
     skipped = [f"{name}: {r['skipped']}" for name, r in results.items() if "skipped" in r]
     if skipped:
-        parts.append("Not measured: " + "; ".join(skipped) + ".")
+        parts.append(bullets("Not measured:", skipped))
     return "\n\n".join(parts)
 
 
@@ -280,5 +284,4 @@ def write(results):
     users = dict(pieces(results, "users-", "rows"))
     if users:
         PICTURE.write_text(serving.draw_users(users))
-    before, rest = DOCUMENT.read_text().split(BEGIN)
-    DOCUMENT.write_text(f"{before}{BEGIN}\n{document(results)}\n{END}{rest.split(END)[1]}")
+    DOCUMENT.write_text(document(results) + "\n")
