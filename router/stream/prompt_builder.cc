@@ -88,7 +88,7 @@ PromptBuilder::Outcome PromptBuilder::FromText(std::string_view text,
 
 // One text, tokenized as one: the answer is that of the same text without a cached prompt, there is
 // one BOS, and what is kept are the leading tokens that do not depend on what follows
-// (docs/decisions/0016-cached-prompt.md).
+// (docs/decisions/0016).
 PromptBuilder::Outcome PromptBuilder::BehindCachedPrompt(const std::string& text,
                                                          const GenerationRequest& request) const {
   Outcome outcome = FromText(request.cached_prompt + text, request);

@@ -1,5 +1,5 @@
 // Weights in 12 bits each change no bit of a model's logits:
-// docs/decisions/0038-weights-in-12-bits.md.
+// docs/decisions/0038.
 #include <gtest/gtest.h>
 
 #include <cstring>

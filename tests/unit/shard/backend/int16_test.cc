@@ -1,5 +1,5 @@
 // What products in 16-bit integers change in the logits of a model, beside what rounding
-// activations to bfloat16 changes: docs/decisions/0035-products-of-integers.md.
+// activations to bfloat16 changes: docs/decisions/0035.
 #include <gtest/gtest.h>
 
 #include <cmath>

@@ -1,5 +1,5 @@
 // What int8 weights and int8 K/V change in the answers of the demo model, measured on text that the
-// model itself samples: the bounds are those of docs/decisions/0023-int8-weights.md.
+// model itself samples: the bounds are those of docs/decisions/0023.
 #include <gtest/gtest.h>
 
 #include <algorithm>

@@ -1,6 +1,6 @@
 // Weights of 16-bit integers: no sum leaves its register whatever is multiplied, and the product
 // errs less than rounding activations to bfloat16 would. The bounds are those of
-// docs/decisions/0035-products-of-integers.md.
+// docs/decisions/0035.
 #include <gtest/gtest.h>
 
 #include <cmath>
