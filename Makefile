@@ -1,5 +1,5 @@
-# The commands of this repository. `make help` lists them; the work is done by deploy/ and tests/.
-.PHONY: help build serve test bench bench-papers bench-effective bench-cpu format lint oracle cuda bundle clean
+# The commands of this repository. `make help` lists them. Scripts in deploy/ and tests/ do the work.
+.PHONY: help build serve test soak bench bench-papers bench-effective bench-cpu format lint oracle cuda bundle clean
 .DEFAULT_GOAL := help
 
 help: ## this list
@@ -14,16 +14,19 @@ serve: ## build, then serve the demo model (ARGS="--model-id PATH ..." for anoth
 test: ## build everything and run every test
 	@tests/run
 
+soak: ## the long tests: 50,000 seeds, every kernel shape, hostile clients (an hour)
+	@tests/soak
+
 bench: ## router cost per token and tokens/s, as JSON
 	@tests/bench/run
 
 bench-papers: ## the acceptance tests of the founding papers, as JSON (ARGS=--write: docs/benchmarks/papers.md)
 	@tests/bench/papers/run $(ARGS)
 
-bench-cpu: ## the CPU shard, alone, beside llama.cpp and through HTTP (ARGS="--quick", "--write", ...)
+bench-cpu: ## the CPU shard alone, against llama.cpp and over HTTP (ARGS="--quick", "--write", ...)
 	@tests/bench/cpu/run $(ARGS)
 
-bench-effective: ## nobatch, static and dynamic batching compared, with pictures (ARGS=FOLDER)
+bench-effective: ## compare nobatch, static and dynamic batching, with pictures (ARGS=FOLDER)
 	@tests/bench/effective/run $(ARGS)
 
 format: ## rewrite C++ and Rust sources in the project's format

@@ -143,14 +143,15 @@ Every option `--some-name` can be given in three ways. The first in this list th
 
 1. on the command line: `--some-name value` or `--some-name=value`; switches: `--name`,
    `--name=false`, `--no-name`;
-2. in the environment: `PENSTOCK_SOME_NAME=value` (names without the prefix never count, except those of
-   text-generation-inference under its names: docs/migrate-from-tgi.md);
+2. in the environment: `PENSTOCK_SOME_NAME=value`. Names without the prefix do not count, except
+   those of text-generation-inference under its names (docs/migrate-from-tgi.md);
 3. in a YAML file that the launcher reads with `--config FILE`: `some_name: value`
    (or `some-name: value`).
 
-An option given under two of its names is an error. `--print-config` prints each value and where it came from. The launcher hands every value on to the
-processes that it starts. Sizes are bytes or carry a unit: `64KiB`, `16MiB`, `8GiB` (powers of 1024;
-`K`, `M`, `G` mean the same) or `KB`, `MB`, `GB` (powers of 1000). Times are seconds or carry a unit:
+An option given under two of its names is an error. `--print-config` prints each value and where it
+came from. The launcher passes every value to the processes that it starts. Sizes are bytes or have
+a unit: `64KiB`, `16MiB`, `8GiB` (powers of 1024; `K`, `M`, `G` mean the same) or `KB`, `MB`, `GB`
+(powers of 1000). Times are seconds or have a unit:
 `90s`, `250ms`, `10us`, `5m`, `1h`.
 )";
 

@@ -351,31 +351,28 @@ KeyEffect ApplyServingKey(const ServingKey& key, const std::string& value) {
 }
 
 std::string ServingKeysPage() {
-  std::string page =
-      "# serving.properties\n\n"
-      "Written from the table in `launcher/serving/serving_keys.cc`; do not edit.\n\n"
-      "`penstock-launcher --serving-properties DIR_OR_FILE` reads a file of DJL-Serving. With it "
-      "the "
-      "server listens on\n0.0.0.0:8080 and `POST /invocations` is DJL's (`--api-profile djl`). A "
-      "folder without the file is a model's folder. With\n`--api-profile djl` and no path, "
-      "`/opt/ml/model` is looked at.\n\n"
-      "The syntax is Java's, and a comment may stand behind a value (`key=value  # why`; `\\#` is "
-      "a "
-      "real one). Each `option.name`\nmay also come as the variable `OPTION_NAME`, each other key "
-      "as "
-      "`SERVING_NAME`; the file counts more, and `PENSTOCK_*`\nvariables and the command line "
-      "count "
-      "most. Also understood: `HF_MODEL_ID`, `HF_REVISION`, `HF_TRUST_REMOTE_CODE`,\n"
-      "`TENSOR_PARALLEL_DEGREE`.\n\n"
-      "A key that is not in these tables starts nothing and stops nothing: a warning names it, "
-      "since "
-      "DJL hands such keys to its\nhandler, which ignores what it does not know. A value that "
-      "cannot "
-      "be honoured stops the start, and the reason is told. An `OPTION_NAME` that is unknown is "
-      "named likewise. An unknown\n`SERVING_NAME` is passed over without a word: other programs "
-      "use "
-      "that prefix, too, and a cluster sets variables like\n`SERVING_PORT` for a service of that "
-      "name.\n\n## Options\n";
+  std::string page = R"(# serving.properties
+
+Written from the table in `launcher/serving/serving_keys.cc`; do not edit.
+
+`penstock-launcher --serving-properties DIR_OR_FILE` reads a file of DJL-Serving. The server then
+listens on 0.0.0.0:8080, and `POST /invocations` is DJL's (`--api-profile djl`). A folder without
+the file is a model's folder. With `--api-profile djl` and no path, the launcher reads
+`/opt/ml/model`.
+
+The syntax is Java's. A comment may follow a value (`key=value  # why`; `\#` is a literal one). Each
+`option.name` may also be set by the variable `OPTION_NAME`, each other key by `SERVING_NAME`. The
+file has precedence over them, and `PENSTOCK_*` variables and the command line over the file.
+`HF_MODEL_ID`, `HF_REVISION`, `HF_TRUST_REMOTE_CODE` and `TENSOR_PARALLEL_DEGREE` are understood,
+too.
+
+An unknown key is named in a warning and has no effect, since DJL passes such keys to its handler.
+So is an unknown `OPTION_NAME`. A value that cannot be supported stops the start with the reason. An
+unknown `SERVING_NAME` is ignored, because other programs use that prefix, too. A cluster sets
+variables like `SERVING_PORT` for a service of that name.
+
+## Options
+)";
   AppendRows(page, true);
   page += "\n## Keys of the server\n";
   AppendRows(page, false);

@@ -23,6 +23,7 @@ CHECKS = {
     "sizes": ["sizes.py"],
     "rules": ["rules.py"],
     "unbuilt": ["unbuilt.py"],
+    "documents": ["documents.py"],
     "format_cpp": ["format_cpp.py"],
     "rust fmt": ["rust.py", "fmt"],
     "rust clippy": ["rust.py", "clippy"],
