@@ -38,11 +38,11 @@ class ChatTemplate {
   // `globals_json`: an object of variables that each rendering sees (bos_token, eos_token, …).
   static absl::StatusOr<std::shared_ptr<const ChatTemplate>> Compile(std::string_view source,
                                                                      std::string_view globals_json);
-  // The model's own template; when it has one named "tool_use", that one is taken for conversations
-  // with tools. NotFound when the model has none.
+  // The model's own template. One named "tool_use" is used for conversations with tools. NotFound
+  // if the model has none.
   static absl::StatusOr<std::shared_ptr<const ChatTemplate>> Of(const Tokenizer& tokenizer);
 
-  // Other templates than the model's own, with its named tokens.
+  // A template that replaces the model's own, with the model's named tokens.
   static absl::StatusOr<std::shared_ptr<const ChatTemplate>> With(
       const Tokenizer& tokenizer, std::string_view source,
       const std::optional<std::string>& tool_use);
@@ -61,7 +61,7 @@ class ChatTemplate {
       : plain_(std::move(plain)), with_tools_(std::move(with_tools)) {}
 
   Handle plain_;
-  Handle with_tools_;  // null: the plain one serves
+  Handle with_tools_;  // null: use the plain one
 };
 
 }  // namespace penstock::text

@@ -1,11 +1,12 @@
-// Grammars: what an output must match, and which tokens may come next so that it does. A JSON
-// schema, a regular expression or a Lark grammar, by llguidance. Errors as in text/tokenizer.h:
-// InvalidArgument (no grammar, or nothing can match it), ResourceExhausted (too large).
+// Grammars say what an output must match, and which tokens may come next so that it does. A grammar
+// is a JSON schema, a regular expression or a Lark grammar. llguidance does the work. Errors are
+// those of text/tokenizer.h: InvalidArgument (no grammar, or nothing can match it),
+// ResourceExhausted (too large).
 //
 //   vocabulary = Vocabulary::Create(tokenizer, rows, eos_ids, Tables::kPrepared)   once per model
 //   grammar = vocabulary->Compile({GrammarSpec::Kind::kRegex, "[ab]+"}, limits)    may be cached
 //   matcher = grammar->Start()                                                     one per output
-//   matcher->Mask(words) … pick a token … matcher->Accept(token) …
+// matcher->Mask(words) … select a token … matcher->Accept(token) …
 #pragma once
 
 #include <absl/status/statusor.h>
@@ -26,7 +27,7 @@ struct penstock_matcher;
 
 namespace penstock::text {
 
-// Work is counted, not timed: the same grammar is refused on every machine. 0 = the default.
+// Work is counted, not timed, so that every machine refuses the same grammars. 0 = the default.
 struct GrammarLimits {
   std::size_t source_bytes = 0;    // 256 KiB
   std::uint64_t compile_fuel = 0;  // 500,000 expressions
@@ -36,23 +37,23 @@ struct GrammarLimits {
 // Words of 32 bits that a mask over `rows` tokens has.
 constexpr std::size_t MaskWords(std::uint32_t rows) { return (std::size_t{rows} + 31) / 32; }
 
-// Where one output stands in its grammar. One thread at a time. After an error it is of no use.
+// The state of one output in its grammar. One thread at a time. Unusable after an error.
 class GrammarMatcher {
  public:
   ~GrammarMatcher();
   GrammarMatcher(const GrammarMatcher&) = delete;
   GrammarMatcher& operator=(const GrammarMatcher&) = delete;
 
-  // Bit t % 32 of words[t / 32]: token t may come next. EOS tokens are among them exactly where the
-  // output may end, and alone once nothing else can follow. 2 to 30 us for usual grammars and a
-  // vocabulary of 128,000; some milliseconds at most.
+  // Bit t % 32 of words[t / 32]: token t may come next. EOS tokens are allowed exactly where the
+  // output may end. If nothing else can follow, only they are allowed. Takes 2 to 30 us for usual
+  // grammars and a vocabulary of 128,000; some milliseconds at most.
   absl::Status Mask(std::span<std::uint32_t> words);
 
-  // The output goes on with these tokens; one that the mask forbids is an error.
+  // Appends these tokens to the output. A token that the mask forbids is an error.
   absl::Status Accept(std::span<const TokenId> tokens);
 
-  // Tokens that must come next whatever the model says, as the tokenizer itself would write them,
-  // but for the last of the run. Does not move the matcher.
+  // Tokens that must come next, as the tokenizer itself would write them. The last one of the run
+  // is left out. Does not change the state.
   absl::StatusOr<std::vector<TokenId>> Forced();
 
   struct State {
@@ -92,8 +93,8 @@ class Vocabulary {
     kPrepared,  // masks are cheaper; costs another 0.3 s for 128,000 tokens
   };
 
-  // `rows`: of the model's logits, which may be more than the tokenizer has tokens. `eos_ids`: at
-  // least one. Fails for tokenizers that are neither byte-level nor SentencePiece.
+  // `rows`: number of logits of the model, which may exceed the tokens of the tokenizer. `eos_ids`:
+  // at least one. Fails for tokenizers that are neither byte-level nor SentencePiece.
   static absl::StatusOr<std::shared_ptr<const Vocabulary>> Create(const Tokenizer& tokenizer,
                                                                   std::uint32_t rows,
                                                                   std::span<const TokenId> eos_ids,
@@ -102,8 +103,8 @@ class Vocabulary {
   Vocabulary(const Vocabulary&) = delete;
   Vocabulary& operator=(const Vocabulary&) = delete;
 
-  // Usually about a millisecond. A few grammars take long without spending fuel (a thousand
-  // optional properties), so whoever makes others wait keeps a clock beside it.
+  // Usually takes about a millisecond. A few grammars take long without spending fuel, such as a
+  // thousand optional properties. A caller that must not wait needs a time limit of its own.
   absl::StatusOr<std::shared_ptr<const CompiledGrammar>> Compile(const GrammarSpec& spec,
                                                                  const GrammarLimits& limits) const;
 

@@ -1,10 +1,10 @@
-// Text of generated tokens as it becomes printable.
+// Decodes generated tokens to text, one token at a time.
 //
-// Every increment is whole UTF-8: while the text ends in U+FFFD nothing is given out, since the
-// next token may complete the character (the rule of transformers and TGI). The increments joined
-// are the text that decoding all tokens at once gives after the context's text. One exception:
-// where a SentencePiece run of byte tokens begins with whole characters and then breaks, decoding
-// at once turns the whole run into U+FFFD; the characters given out already stay.
+// Every increment is complete UTF-8. While the text ends in U+FFFD the increment is empty, because
+// the next token may complete the character (the rule of transformers and TGI). The increments
+// joined are the text that decoding all tokens at once gives after the context. There is one
+// exception: a SentencePiece run of byte tokens that begins with complete characters and then
+// breaks. Decoding at once turns the whole run into U+FFFD; here the first characters stay.
 #pragma once
 
 #include <absl/status/statusor.h>
@@ -23,19 +23,19 @@ namespace penstock::text {
 // One per stream; used by one thread at a time. Work per token is bounded.
 class IncrementalDecoder {
  public:
-  // So many tokens of context are always enough.
+  // A longer context never changes the text.
   static constexpr std::size_t kContextTokens = 6;
 
-  // `context`: the end of the prompt, oldest first. The generated text continues it; it decides,
-  // for instance, whether SentencePiece's leading space stays. The tokenizer must outlive it.
+  // `context`: the end of the prompt, oldest first. The generated text continues it. It decides,
+  // for example, whether SentencePiece's leading space stays. The tokenizer must outlive it.
   static absl::StatusOr<IncrementalDecoder> Create(const Tokenizer& tokenizer, bool skip_special,
                                                    std::span<const TokenId> context);
   ~IncrementalDecoder();
   IncrementalDecoder(IncrementalDecoder&& other) noexcept;
   IncrementalDecoder& operator=(IncrementalDecoder&& other) noexcept;
 
-  // The text that `id` made printable, possibly empty; valid until the next call. A token that
-  // means the same wherever it stands costs a look into the tokenizer's table.
+  // The text that `id` made printable, possibly empty; valid until the next call. A token whose
+  // text does not depend on its neighbours takes one table look-up.
   absl::StatusOr<std::string_view> Push(TokenId id);
 
   // The held-back rest, an incomplete character as U+FFFD. No token may follow.
@@ -47,7 +47,7 @@ class IncrementalDecoder {
   penstock_decoder* handle_;
   const Tokenizer* tokenizer_;
   bool skip_special_;
-  bool settled_;  // nothing before has a part in the next token's text
+  bool settled_;  // the next token's text does not depend on earlier ones
 };
 
 }  // namespace penstock::text

@@ -46,7 +46,7 @@ class RustTokens {
   penstock_tokens tokens_{};
 };
 
-// OK for PENSTOCK_TEXT_OK, else the library's message under the code that text/tokenizer.h lists.
+// OK for PENSTOCK_TEXT_OK. Otherwise the library's message with the code of text/tokenizer.h.
 absl::Status ToStatus(int32_t code, const RustBytes& error);
 
 }  // namespace penstock::text

@@ -41,7 +41,7 @@ std::optional<StopMatch> StopMatcher::Push(std::string_view piece) {
     for (Automaton& automaton : automata_) complete |= Step(automaton, byte);
     if (!complete || where_ != Where::kAnywhere) continue;
     const std::optional<StopMatch> match = LongestAt(length_);
-    // The empty stop string alone waits for the end of the piece.
+    // Only the empty stop string waits for the end of the text part.
     if (match && match->end > match->begin) return match;
   }
   return LongestAt(length_);

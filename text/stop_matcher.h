@@ -1,8 +1,8 @@
-// Finds the first of several stop strings in a text that arrives in pieces.
+// Finds the first of several stop strings in a text that arrives in parts.
 //
-// The match is the one that ends first; of several that end at the same byte, the longest. It does
-// not depend on where the pieces were cut. One Knuth-Morris-Pratt automaton per stop string: work
-// per byte is the number of stop strings, memory their length.
+// The match is the one that ends first. Of several that end at the same byte it is the longest. It
+// does not depend on how the text was divided. There is one Knuth-Morris-Pratt automaton per stop
+// string, so work per byte is proportional to the number of stop strings.
 #pragma once
 
 #include <cstddef>
@@ -35,8 +35,8 @@ class StopMatcher {
   // Takes the text of the next token, possibly empty. No piece may follow a match.
   std::optional<StopMatch> Push(std::string_view piece);
 
-  // So many bytes at the end of the text could be the beginning of a stop string. Cutting them off
-  // never cuts a UTF-8 character when text and stop strings are UTF-8.
+  // Bytes at the end of the text that could be the beginning of a stop string. Cutting them off
+  // never divides a UTF-8 character if text and stop strings are UTF-8.
   std::size_t held() const;
 
   const std::string& stop(std::size_t index) const { return automata_[index].pattern; }

@@ -20,7 +20,7 @@ const Tokenizer::TokenFacts& Unknown() {
   return unknown;
 }
 
-// Apart from FactsOf, which is called several times for every token and nearly never needs it.
+// Not part of FactsOf, which is called several times per token and rarely needs this.
 [[gnu::noinline]] const Tokenizer::TokenFacts& FindFacts(
     const penstock_tokenizer* tokenizer, uint32_t id,
     std::atomic<const Tokenizer::TokenFacts*>& place) {
@@ -31,7 +31,7 @@ const Tokenizer::TokenFacts& Unknown() {
   penstock_decoder_settled_text(tokenizer, id, text.out(), &settled, nullptr);
   found->settled = settled != 0;
   found->text = text.str();
-  // Of two threads that ask at once the first gives it.
+  // If two threads compute it at once, the first result is kept.
   const Tokenizer::TokenFacts* known = nullptr;
   if (!place.compare_exchange_strong(known, found.get())) return *known;
   return *found.release();

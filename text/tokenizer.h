@@ -1,9 +1,8 @@
-// A Hugging Face tokenizer: text to token ids and back, and the facts beside it.
+// A Hugging Face tokenizer: text to token ids and back, named tokens and chat templates.
 //
-// Errors of this library (text/): InvalidArgument for bad input or a broken file, NotFound for a
-// missing file, ResourceExhausted for a bound that was reached, FailedPrecondition when a chat
-// template refused the conversation or is itself wrong, Internal for a defect. Each message is one
-// line.
+// Errors of this library (text/) are one line each. InvalidArgument is bad input or a broken file,
+// NotFound a missing file, and ResourceExhausted a bound that was reached. FailedPrecondition means
+// that a chat template refused the conversation or is wrong. Internal is a bug.
 #pragma once
 
 #include <absl/status/statusor.h>
@@ -55,11 +54,11 @@ class Tokenizer {
   std::optional<TokenId> Id(std::string_view token) const;
   bool IsSpecial(TokenId id) const { return FactsOf(id).special; }
 
-  // What a token is wherever it stands. Found out when it is first asked for, and kept: at most
-  // some 60 bytes for each token of the vocabulary.
+  // Facts of a token that do not depend on its neighbours. They are computed at the first call and
+  // kept, with at most about 60 bytes per token of the vocabulary.
   struct TokenFacts {
     bool special = false;
-    // Where no character is incomplete, the token's text is `text` whatever surrounds it.
+    // The token's text is `text` whatever its neighbours, unless a character is incomplete.
     bool settled = false;
     std::string text;
   };
@@ -87,10 +86,10 @@ class Tokenizer {
   std::optional<TokenId> NamedId(std::string_view name) const;
 
   penstock_tokenizer* handle_;
-  mutable std::vector<std::atomic<const TokenFacts*>> facts_;  // by id; null: not asked for yet
+  mutable std::vector<std::atomic<const TokenFacts*>> facts_;  // by id; null: not computed yet
 };
 
-// Names and versions of the libraries behind text/.
+// Names and versions of the libraries that text/ uses.
 std::string LibraryVersion();
 
 }  // namespace penstock::text

@@ -1,4 +1,4 @@
-//! Facts beside a tokenizer: named special tokens and chat templates.
+//! Named special tokens and chat templates of a tokenizer.
 
 use std::path::Path;
 
@@ -47,7 +47,7 @@ impl TokenizerConfig {
         Ok(config)
     }
 
-    /// The text of `bos_token` and kin.
+    /// The text of a named token such as `bos_token`.
     pub fn token(&self, name: &str) -> Option<&str> {
         self.tokens.get(name)?.as_str()
     }

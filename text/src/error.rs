@@ -1,4 +1,4 @@
-//! The one error type behind the C interface: a code and one line of text.
+//! The error type of the C interface: a code and one line of text.
 
 /// Numbers are those of `penstock_text_code` in `include/penstock_text.h`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

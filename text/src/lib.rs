@@ -1,4 +1,4 @@
-//! Tokenizers, chat templates and grammars of Penstock behind one C interface
+//! Tokenizers, chat templates and grammars of Penstock with one C interface
 //! (`include/penstock_text.h`). One static library, since two Rust ones in a binary would collide.
 //!
 //! Nothing here logs, reads a clock, opens a socket or starts a thread; no panic crosses the border.

@@ -1,4 +1,4 @@
-//! A Hugging Face tokenizer folder: `tokenizer.json` and the facts beside it.
+//! A Hugging Face tokenizer folder: `tokenizer.json`, named tokens and chat templates.
 
 use std::path::Path;
 use std::str::FromStr;
@@ -26,7 +26,7 @@ pub struct Encoded {
     pub offsets: Vec<(usize, usize)>,
 }
 
-/// What is known about the tokenizer's decoder, so that text can be decoded token by token.
+/// The kind of the tokenizer's decoder, which says how to decode token by token.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum DecoderKind {
     /// Each token is a run of bytes; the text is their concatenation.

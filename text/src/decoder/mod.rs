@@ -1,18 +1,18 @@
 //! Text of a growing list of tokens, one token at a time.
 //!
-//! The generated text continues the prompt, so the last prompt tokens are the context in which the
-//! first token is decoded (they decide, for example, whether SentencePiece's leading space stays).
-//! Nothing is given out while the text ends in U+FFFD, as in transformers and TGI: the next token
-//! may complete the character. Work per token does not depend on how long the text already is.
+//! The generated text continues the prompt, so the first token is decoded after the last prompt
+//! tokens. They decide, for example, whether SentencePiece's leading space stays. No text is
+//! returned while it ends in U+FFFD, as in transformers and TGI, because the next token may
+//! complete the character. Work per token does not depend on the length of the text.
 
 use std::sync::Arc;
 
 use crate::error::Result;
 use crate::tokenizer::{DecoderKind, Tokenizer};
 
-/// Text that ends in U+FFFD for so many tokens will never be anything else; it is given out.
+/// After this many tokens an incomplete character stays U+FFFD and is returned.
 const MAX_HELD_TOKENS: usize = 32;
-/// Tokens of context that an opaque decoder sees again with every new one.
+/// Tokens of context that an opaque decoder decodes again with every new token.
 const WINDOW: usize = 6;
 const REPLACEMENT: char = char::REPLACEMENT_CHARACTER;
 
@@ -84,7 +84,7 @@ impl IncrementalDecoder {
         Ok(&self.text)
     }
 
-    /// Nothing is held back, and nothing that came before has a part in the next token's text.
+    /// No text is pending, and the next token's text does not depend on earlier tokens.
     pub fn is_settled(&self) -> bool {
         match &self.state {
             State::Bytes(bytes) => bytes.bytes.is_empty(),
@@ -93,8 +93,7 @@ impl IncrementalDecoder {
         }
     }
 
-    /// What a settled decoder that keeps special tokens gives out for `id`, if that leaves it
-    /// settled.
+    /// The text that a settled decoder with special tokens returns for `id`, if it stays settled.
     pub fn settled_text(tokenizer: &Arc<Tokenizer>, id: u32) -> Result<Option<String>> {
         let mut decoder = Self::new(Arc::clone(tokenizer), false, &[])?;
         if let State::Pieces(pieces) = &mut decoder.state {
@@ -104,7 +103,7 @@ impl IncrementalDecoder {
         Ok(decoder.is_settled().then_some(text))
     }
 
-    /// What is still held back; an incomplete character becomes U+FFFD. No token may follow.
+    /// The pending text. An incomplete character becomes U+FFFD. No token may follow.
     pub fn finish(&mut self) -> Result<&str> {
         self.text.clear();
         match &mut self.state {
@@ -138,7 +137,7 @@ impl IncrementalDecoder {
     }
 }
 
-/// GPT-2's alphabet: the byte that a character of a byte-level token stands for.
+/// GPT-2's alphabet: the byte that a character of a byte-level token represents.
 pub(crate) fn byte_of(c: char) -> Option<u8> {
     match c as u32 {
         code @ (0x21..=0x7e | 0xa1..=0xac | 0xae..=0xff) => Some(code as u8),
@@ -149,11 +148,11 @@ pub(crate) fn byte_of(c: char) -> Option<u8> {
     }
 }
 
-/// Bytes that were not given out yet. The text is `String::from_utf8_lossy` of all bytes.
+/// Bytes that were not returned yet. The text is `String::from_utf8_lossy` of all bytes.
 #[derive(Default)]
 struct ByteState {
     bytes: Vec<u8>,
-    /// So many of them, at the front, are an unfinished character of the context.
+    /// The number of bytes at the front that belong to an incomplete character of the context.
     context: usize,
 }
 
@@ -204,8 +203,8 @@ impl ByteState {
         self.bytes.clear();
     }
 
-    /// Where the first new byte does not continue the context's character, the U+FFFD that the
-    /// character has become belongs to the prompt.
+    /// If the first new byte does not continue the context's character, that character is U+FFFD
+    /// and belongs to the prompt.
     fn drop_broken_context(&mut self) {
         if self.context == 0 {
             return;
@@ -234,13 +233,15 @@ fn incomplete_tail(bytes: &[u8]) -> usize {
 
 /// SentencePiece: pieces of text and runs of byte tokens.
 ///
-/// A run that is not UTF-8 is U+FFFD once per byte. Whole characters at the front of such a run may
-/// have been given out before it broke; they stay (decoding all tokens at once would lose them).
+/// A run that is not UTF-8 is one U+FFFD per byte. Complete characters at the front of such a run
+/// may have been returned before it broke. They stay, although decoding all tokens at once would
+/// lose them.
 #[derive(Default)]
 struct PieceState {
     text: String,
     run: Vec<u8>,
-    /// So many bytes, at the front of the run, are an unfinished character of the context.
+    /// The number of bytes at the front of the run that belong to an incomplete character of the
+    /// context.
     context: usize,
     run_is_broken: bool,
     strip_left: usize,
@@ -346,7 +347,7 @@ impl PieceState {
     }
 }
 
-/// `<0x0A>` and kin.
+/// Such as `<0x0A>`.
 pub(crate) fn byte_token(token: &str) -> Option<u8> {
     let hex = token.strip_prefix("<0x")?.strip_suffix('>')?;
     if hex.len() != 2 {
@@ -360,7 +361,7 @@ pub(crate) fn byte_token(token: &str) -> Option<u8> {
 #[derive(Default)]
 struct WindowState {
     ids: Vec<u32>,
-    /// The text of the tokens that were given out already.
+    /// The text of the tokens that was returned already.
     known: String,
     known_tokens: usize,
 }

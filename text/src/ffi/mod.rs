@@ -94,7 +94,7 @@ unsafe fn text<'a>(field: &str, data: *const u8, size: usize) -> Result<&'a str>
 }
 
 /// # Safety
-/// `pointer` is NULL or points to a live object that nobody changes for `'a`.
+/// `pointer` is NULL or points to a live object that does not change for `'a`.
 unsafe fn object<'a, T>(pointer: *const T) -> Result<&'a T> {
     pointer
         .as_ref()

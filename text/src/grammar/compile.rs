@@ -45,7 +45,7 @@ pub fn parse(kind: Kind, source: &str, limits: &Limits) -> Result<TopLevelGramma
     }
 }
 
-/// The schema with our way of writing JSON: at most one blank behind `,` and `:`, as in TGI. A weak
+/// Adds our whitespace rule to the schema: at most one blank after `,` and `:`, as in TGI. A weak
 /// model would otherwise fill its whole answer with blanks.
 fn schema(source: &str) -> Result<Value> {
     let schema: Value = serde_json::from_str(source)
@@ -112,8 +112,8 @@ fn check_multiple(multiple: Option<&Value>) -> Result<()> {
     }
 }
 
-/// The whole output must match, so `^` in front and `$` behind say nothing new; the engine has no
-/// anchors.
+/// The whole output must match, so a leading `^` and a trailing `$` change nothing. The engine has
+/// no anchors.
 pub fn without_anchors(source: &str) -> &str {
     let source = source.strip_prefix('^').unwrap_or(source);
     match source.strip_suffix('$') {
@@ -122,9 +122,9 @@ pub fn without_anchors(source: &str) -> &str {
     }
 }
 
-/// What Python's expressions say and the engine's do not, in the engine's words. `\d` and its kin mean
-/// ASCII, as in TGI and in JSON Schema: nobody who asks for an address wants Thai digits. A class may
-/// stand inside a class, so the place does not matter. `{,5}` is `{0,5}`.
+/// Translates Python's expressions to the engine's syntax. `\d`, `\w` and `\s` mean ASCII, as in
+/// TGI and in JSON Schema. The engine allows a class inside a class, so the same text works in both
+/// places. `{,5}` is `{0,5}`.
 pub fn from_python(source: &str) -> String {
     let mut out = String::with_capacity(source.len());
     let mut chars = source.chars();
@@ -164,7 +164,7 @@ fn trailing_backslashes(text: &str) -> usize {
     text.bytes().rev().take_while(|&byte| byte == b'\\').count()
 }
 
-/// Without the engine's own places in the grammar that it made of the source, and on one line.
+/// Removes the engine's positions, which refer to its own grammar, and joins the lines.
 fn words_only(text: &str) -> String {
     let text = text.split("| start:").next().unwrap_or(text);
     let text = match text.rsplit_once("error: ") {
@@ -175,7 +175,7 @@ fn words_only(text: &str) -> String {
     words.join(" ").trim_end_matches(" 1").to_owned()
 }
 
-/// The engine's message without its own decorations; a limit that was reached keeps its code.
+/// The engine's message without its decorations. A reached limit keeps its code.
 pub fn explain(message: &str) -> TextError {
     let text = message
         .split("\n<state>")

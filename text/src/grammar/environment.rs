@@ -11,9 +11,9 @@ use crate::tokenizer::Tokenizer;
 /// A trie holds token ids in 24 bits.
 const MAX_ROWS: u32 = 1 << 24;
 
-/// The engine is told that its tokenization is not canonical, so it never follows a forced run of
-/// bytes to its end while it computes a mask: such a run may be a million bytes long. The model
-/// chooses among all spellings of a text, as with TGI; `Matcher::forced` is asked for instead.
+/// The tokenization is declared as not canonical. Otherwise the engine would follow a forced run of
+/// bytes to its end for each mask, and such a run may be a million bytes long. The model chooses
+/// among all spellings of a text, as in TGI. `Matcher::forced` returns a forced run.
 pub struct VocabularyEnvironment {
     tokenizer: Arc<Tokenizer>,
     trie: TokTrie,
@@ -51,13 +51,13 @@ impl VocabularyEnvironment {
         Ok(environment)
     }
 
-    /// Texts come back byte for byte, in the middle of an output too: only then can runs of tokens
-    /// be forced. SentencePiece's leading blank is why some tokenizers cannot.
+    /// Whether encoding and decoding keep every byte, also in the middle of an output. Only then
+    /// can runs of tokens be forced. Some SentencePiece tokenizers add a leading blank.
     pub fn keeps_text(&self) -> bool {
         self.keeps_text
     }
 
-    /// The tokenizer's own tokens for `text`, when they are that text and nothing else.
+    /// The tokenizer's own tokens for `text`, if they decode to exactly that text.
     pub fn exact(&self, text: &str) -> Option<Vec<TokenId>> {
         let ids = self.tokenizer.encode(text, false, false).ok()?.ids;
         let same = self.bytes_of(&ids) == text.as_bytes();
@@ -78,7 +78,7 @@ impl TokenizerEnv for VocabularyEnvironment {
         &self.trie
     }
 
-    /// A special token spelled out in the text is text here, so it is cut greedily.
+    /// A special token that is spelled out in the text counts as text and is split greedily.
     fn tokenize_bytes(&self, bytes: &[u8]) -> Vec<TokenId> {
         self.trie.tokenize_with_greedy_fallback(bytes, |text| {
             self.exact(text)

@@ -1,7 +1,7 @@
 //! Grammars: which tokens may come next so that the whole output matches a JSON schema, a regular
-//! expression or a Lark grammar. A thin layer over llguidance, which works on derivatives and an
-//! Earley parser: nothing is compiled to an automaton up front, so compiling is quick and what it
-//! may cost, like each mask, is bounded by counted work ("fuel"), not by a clock.
+//! expression or a Lark grammar. A thin layer over llguidance, which uses derivatives and an Earley
+//! parser. It compiles no automaton in advance, so compiling is fast. Counted work ("fuel") bounds
+//! compiling and each mask, not a clock.
 
 mod compile;
 mod environment;
@@ -54,9 +54,9 @@ pub struct Vocabulary {
 }
 
 impl Vocabulary {
-    /// `rows`: of the model's logits, which may be more than the tokenizer has tokens. `eos_ids` end
-    /// an output that the grammar accepts. `prepared`: spend time now on tables that make masks
-    /// cheaper; without it grammars can be compiled and checked all the same.
+    /// `rows`: number of logits of the model, which may exceed the tokens of the tokenizer.
+    /// `eos_ids` end an output that the grammar accepts. `prepared` builds tables that make masks
+    /// cheaper. Compiling and checking need no tables.
     pub fn new(
         tokenizer: Arc<Tokenizer>,
         rows: u32,
@@ -80,7 +80,7 @@ impl Vocabulary {
         })
     }
 
-    /// The grammar, checked so far that the tokens which may come first are known.
+    /// Compiles a grammar and checks it by computing its first mask.
     pub fn compile(&self, kind: Kind, source: &str, limits: &Limits) -> Result<Grammar> {
         let grammar = compile::parse(kind, source, limits)?;
         let parser_limits = ParserLimits {
@@ -136,7 +136,7 @@ impl Grammar {
     }
 }
 
-/// Where one output stands in its grammar.
+/// The state of one output in its grammar.
 pub struct Matcher {
     engine: Engine,
     environment: Arc<VocabularyEnvironment>,
@@ -150,16 +150,16 @@ impl Matcher {
             .map_err(|error| compile::explain(&error.to_string()))
     }
 
-    /// The output goes on with `tokens`. An EOS token ends it.
+    /// Appends `tokens` to the output. An EOS token ends it.
     pub fn accept(&mut self, tokens: &[u32]) -> Result<()> {
         self.engine
             .consume_tokens(tokens)
             .map_err(|error| compile::explain(&error.to_string()))
     }
 
-    /// Tokens that must come next whatever the model says, spelled as the tokenizer would spell them.
-    /// The last one of a run is left to the model: what follows might change its spelling. Nothing
-    /// for tokenizers that do not keep texts byte for byte.
+    /// Tokens that must come next, as the tokenizer would write them. The last one of a run is left
+    /// to the model, because later text might change its spelling. Empty for tokenizers that do not
+    /// keep every byte.
     pub fn forced(&mut self) -> Vec<u32> {
         if self.engine.is_stopped() || !self.environment.keeps_text() {
             return Vec::new();

@@ -1,4 +1,4 @@
-//! The bytes of every token, as a trie over the vocabulary wants them.
+//! The bytes of every token, for a trie over the vocabulary.
 
 use toktrie::TokTrie;
 

@@ -134,7 +134,7 @@ impl Moment {
     }
 }
 
-/// The directives of C's strftime in the C locale; `%-d` and kin drop the padding.
+/// The directives of C's strftime in the C locale. `%-d` and similar ones drop the padding.
 pub fn strftime(format: &str, seconds: i64) -> String {
     let moment = Moment::new(seconds);
     let mut out = String::new();

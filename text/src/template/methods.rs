@@ -1,4 +1,5 @@
-//! Python's methods of str, list and dict, where minijinja-contrib lacks them or counts in bytes.
+//! Python's methods of str, list and dict that minijinja-contrib does not have or that count bytes
+//! there.
 
 use minijinja::value::{from_args, Value, ValueKind};
 use minijinja::{Error, ErrorKind, State};

@@ -108,8 +108,8 @@ impl ChatTemplate {
                 "chat template must end within {} steps",
                 limits.steps
             )),
-            // minijinja's own words, which clients of other servers that use it already know:
-            // "syntax error: roles must alternate (in <string>:1)".
+            // minijinja's own text, which clients of other servers know: "syntax error: roles must
+            // alternate (in <string>:1)".
             _ => TextError::template(error.to_string()),
         })
     }

@@ -9,8 +9,8 @@ use crate::python;
 /// Bytes that an item of a joined list counts for.
 const ITEM_BYTES: usize = 24;
 
-/// Numbers are added, texts and lists joined; anything else is an error. A text joined with one
-/// that is marked as safe is escaped for HTML, as markupsafe does.
+/// Adds numbers and joins texts and lists; all else is an error. A text that is joined with one
+/// marked as safe is escaped for HTML, as in markupsafe.
 pub fn add(left: &Value, right: &Value, budget: &Budget) -> Result<Value, Error> {
     if let (Some(a), Some(b)) = (left.as_str(), right.as_str()) {
         budget.take(a.len() + b.len())?;

@@ -1,8 +1,8 @@
 //! A compiled template whose operators behave as in Python.
 //!
 //! minijinja's `+`, `~` and loops cannot be replaced from outside, so their instructions are: each
-//! becomes a call of a filter whose name no template can spell. All output goes through the
-//! environment's formatter, raw text too, so that it can be counted.
+//! becomes a call of a filter whose name no template can spell. All output passes through the
+//! environment's formatter, raw text too, so that it is counted.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
