@@ -1,4 +1,4 @@
-# Sourced by the scripts behind the Makefile: runs named stages and keeps a table of their times.
+# Sourced by the scripts of the Makefile: runs named stages and keeps a table of their times.
 #
 #   stage NAME COMMAND...   announces NAME, runs COMMAND, prints its seconds, returns its status
 #   stage_table             prints every stage so far with its time and result

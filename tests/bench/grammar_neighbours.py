@@ -200,7 +200,7 @@ class Attackers:
 
 
 class Neighbour(threading.Thread):
-    """Asks for one token under a grammar that is known, and under one that is new, in turns."""
+    """Requests one token alternately under a known grammar and a new one."""
 
     def __init__(self, server):
         super().__init__(daemon=True)
@@ -255,7 +255,7 @@ class Side:
         self.known, self.new = [], []
 
     def take_round(self, server, options, asked=None):
-        """The attackers ask this server too, unless told whom."""
+        """The attackers use this server, too, unless another address is given."""
         neighbour, attackers = Neighbour(server), Attackers(asked or server, self.attackers, self.requests)
         clients = [attackers, neighbour] if self.attackers else [neighbour]
         self.gaps.append(round_of(server, options, clients))

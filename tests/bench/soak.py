@@ -179,7 +179,7 @@ class Samples:
         return last > 1.25 * second + 16 * MIB
 
     def shown(self):
-        """In MiB, at most SHOWN of them: the highest of each stretch."""
+        """At most SHOWN values in MiB: the highest of each interval."""
         stretch = -(-len(self.sizes) // SHOWN)
         return [max(self.sizes[i:i + stretch]) // MIB for i in range(0, len(self.sizes), stretch)]
 

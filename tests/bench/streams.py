@@ -59,7 +59,7 @@ class Streams:
         return reading
 
     def wait(self, readings, count, seconds=300):
-        """Until each of these has had so many events, or has ended."""
+        """Reads until each of these streams has `count` events or has ended."""
         deadline = time.monotonic() + seconds
         while any(len(reading.times) < count and not reading.ended for reading in readings):
             ready = self.selector.select(max(0.0, deadline - time.monotonic()))

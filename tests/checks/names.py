@@ -20,9 +20,9 @@ from sources import CPP_SUFFIXES, blank, list_files, report, root_from
 
 CODE = CPP_SUFFIXES + (".rs",)
 HASH_SUFFIXES = (".cmake", ".sh", ".txt", ".toml", ".yml", ".yaml", "")
-# History, and the plants of the self-test.
+# History, and the planted names of the self-test.
 SKIPPED_FILES = ("CHANGELOG.md", "tests/checks/test_checks.py", "tests/checks/known_names.py")
-# Where a path that is named need not be in the repository.
+# Folders that are not in the repository.
 BUILT = ("build", "bin", ".deps", ".venv")
 MIME = re.compile(r"^text/(plain|html|event-stream|xml|css|x-)")
 

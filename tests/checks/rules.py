@@ -70,7 +70,7 @@ def code_problems(path, text):
 def text_problems(path, text):
     for number, line in enumerate(text.split("\n"), 1):
         if found := LOOSE_END.search(line):
-            yield f"{path}:{number}: {found.group()} left behind"
+            yield f"{path}:{number}: {found.group()} left in the text"
         if found := MACHINE_PATH.search(line):
             yield f"{path}:{number}: a path of one machine ({found.group()}...)"
     if path.suffix == ".h" and "#pragma once" not in text:

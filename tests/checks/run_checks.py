@@ -15,7 +15,7 @@ from xml.etree import ElementTree
 from sources import SKIPPED
 
 HERE = Path(__file__).resolve().parent
-# Colours and what else XML cannot hold.
+# Colours and control characters, which XML does not allow.
 CONTROL = re.compile(r"\x1b[^a-zA-Z]*[a-zA-Z]|[\x00-\x08\x0b-\x1f]")
 
 CHECKS = {

@@ -137,7 +137,7 @@ def test_rust_and_python_functions():
         ("a.rs", "std::thread::sleep(d);\n", "sleeps"),
         ("a.py", "time." + "sleep(1)\n", "sleeps"),
         ("a.sh", "sleep 1\n", "sleeps"),
-        ("a.cc", "// TO" + "DO: later\n", "left behind"),
+        ("a.cc", "// TO" + "DO: later\n", "left in the text"),
         ("docs/a.md", "see /home" + "/me/x\n", "a path of one machine"),
         ("a.cc", "int " + "x" * 100 + ";\n", "columns"),
         ("a.h", "int x;\n", "no #pragma once"),

@@ -1,10 +1,10 @@
-"""The client libraries behind one face, each called as its own documentation shows.
+"""Adapters with one interface for all client libraries, each called as its documentation shows.
 
 Every adapter has: say(text) and stream(text) for a completion of at most 400 tokens, details(text, stream) giving
 (text, token ids, finish reason), chat(content) and chat_stream(content), grammar(text, schema) whose answer is what
 the shard was asked for, tool(content, tools) giving (name, arguments), tool_stream likewise, and `errors`: the
 library's classes for validation, overload and failed generation. A call that a library
-lacks is None in its class: the matrix has no case of it.
+does not have is None in its class, and the matrix has no case for it.
 """
 
 import asyncio
@@ -26,7 +26,7 @@ def call_of(tool_call):
 
 
 def joined_call(chunks):
-    """(name, arguments) of a streamed call: the name comes once or again and again, the arguments in pieces."""
+    """(name, arguments) of a streamed call. The name may come once or repeatedly, the arguments in parts."""
     deltas = [c.choices[0].delta.tool_calls for c in chunks if c.choices and c.choices[0].delta.tool_calls]
     functions = [(calls[0] if isinstance(calls, list) else calls).function for calls in deltas]
     names = {function.name for function in functions if function.name}
@@ -43,7 +43,7 @@ def ids_of(details):
 
 
 def told(error):
-    """What an error says: its text, and the body that came with it."""
+    """The text of an error and the body of its response."""
     response = getattr(error, "response", None)
     return str(error) + (getattr(response, "text", None) or "" if response is not None else "")
 

@@ -1,7 +1,7 @@
 """Every client library × every feature, unchanged client code against `--api-profile tgi`.
 
-The shard is simulated and says what the text between <<< and >>> says, so that each answer is known, grammars and
-tools included; what a model says under a grammar is tested elsewhere.
+The shard is simulated and outputs the text between <<< and >>>, so each answer is known, also with grammars and
+tools. Other tests cover the output of a model under a grammar.
 """
 
 import contextlib
@@ -95,7 +95,7 @@ def test_streamed_tool_call(client):
     assert client.tool_stream(says(CALL)) == ("get_weather", {"city": "Paris"})
 
 
-def test_a_bad_value_raises_the_clients_own_error(client):
+def test_a_bad_value_raises_the_error_of_the_client_library(client):
     with pytest.raises(client.errors["validation"]) as raised:
         client.bad()
     assert "Input validation error" in told(raised.value)
@@ -105,13 +105,13 @@ def any_call(client):
     return getattr(client, "say") or client.chat
 
 
-def test_a_failed_generation_raises_the_clients_own_error(client):
+def test_a_failed_generation_raises_the_error_of_the_client_library(client):
     with pytest.raises(client.errors["generation"]) as raised:
         any_call(client)("[[fail:1]]")
     assert "Request failed during generation" in told(raised.value)
 
 
-def test_overload_raises_the_clients_own_error(client, echo):
+def test_overload_raises_the_error_of_the_client_library(client, echo):
     with contextlib.ExitStack() as stack:
         for _ in range(8):
             held = echo.generate_stream("[[loop]][[slow:50]]", max_new_tokens=100)

@@ -116,7 +116,7 @@ def test_chat_completion(client, golden):
 
 
 @pytest.mark.parametrize("stream", [False, True])
-def test_bad_values_raise_the_clients_own_error(client, stream):
+def test_bad_values_raise_the_error_of_the_client_library(client, stream):
     with pytest.raises((HfHubHTTPError, ValidationError)) as raised:
         list(client.text_generation("Hello", max_new_tokens=0, stream=stream))
     assert "max_new_tokens" in str(raised.value)

@@ -130,7 +130,7 @@ def test_concurrent_streams_do_not_mix(server, model, golden):
     assert asyncio.run(everything()) == [golden(name)["greedy"]["text"] for name in names]
 
 
-def test_a_closed_stream_leaves_the_server_serving(client, model, golden):
+def test_the_server_continues_after_a_closed_stream(client, model, golden):
     stream = client.completions.create(
         model=model, prompt="Chapter one.", temperature=0, max_tokens=500, stream=True)
     next(iter(stream))
@@ -144,7 +144,7 @@ def test_a_closed_stream_leaves_the_server_serving(client, model, golden):
 @pytest.mark.parametrize("bad, field", [
     ({"temperature": -1}, "temperature"), ({"top_p": 7}, "top_p"), ({"max_tokens": -5}, "max_tokens"),
     ({"messages": []}, "messages"), ({"messages": [{"role": "user", "content": "word " * 5000}]}, "")])
-def test_bad_values_raise_the_clients_own_error(client, model, bad, field):
+def test_bad_values_raise_the_error_of_the_client_library(client, model, bad, field):
     request = {"model": model, "messages": [{"role": "user", "content": "Hello!"}]} | bad
     with pytest.raises((openai.BadRequestError, openai.UnprocessableEntityError)) as raised:
         client.chat.completions.create(**request)

@@ -1,7 +1,7 @@
 """Every parameter of TGI's routes at its bounds: just inside, just outside, of the wrong type.
 
 The texts are those of TGI (docs/api/http.md names the sheet of facts); the shard is simulated and
-echoes, so that a request that is let through costs nothing.
+echoes, so that an accepted request costs little.
 """
 
 import json
@@ -108,7 +108,7 @@ PARAMETERS = [
     ("unknown_key", {"any": ["thing"]}, None),
 ]
 
-# Outside streams; best_of and the prompt's details are another matter in them.
+# Without streams, which treat best_of and the details of the prompt differently.
 PLAIN = [
     ("best_of", 0, None), ("best_of", 1, None),
     ("best_of", BEST_OF, "you must use sampling when `best_of` is > 1"),
@@ -136,7 +136,7 @@ ROUTES = {
 
 
 def error_of(text):
-    """The error that an answer or the last event of a stream tells; None without one."""
+    """The error in an answer or in the last event of a stream, or None."""
     for line in text.splitlines():
         line = line.removeprefix("data: ")
         if line.startswith('{"error"'):
@@ -167,7 +167,7 @@ def check_rows(port, path, rows, body_of, streams=False):
 
 
 def of_types_only(rows):
-    """The rows for a route that reads a parameter without using it: any value of its type will do."""
+    """The rows for a route that ignores a parameter: any value of its type is accepted."""
     return [(name, value, expected if expected is TypeError else None) for name, value, expected in rows]
 
 
@@ -195,7 +195,7 @@ def test_parameters_of_vertex(port):
             assert status == {None: 200, TypeError: 422}.get(expected, 500), (value, text)
 
 
-# Several parameters together: what one of them says of another.
+# Several parameters together: errors about one of them that depend on another.
 TOGETHER = [
     ({"best_of": BEST_OF, "do_sample": True}, None),
     ({"best_of": BEST_OF, "temperature": 0.5}, None),
@@ -335,7 +335,7 @@ GENERATING = ["/", "/generate", "/generate_stream", "/invocations", "/vertex", "
 
 
 @pytest.mark.parametrize("path", GENERATING)
-def test_what_http_itself_refuses(port, path):
+def test_errors_of_http_itself(port, path):
     def send(body, content_type="application/json"):
         headers = [["content-type", content_type]] if content_type else []
         status, _, text = fetch(port, {"method": "POST", "path": path, "body": body, "headers": headers})
@@ -479,7 +479,7 @@ def test_the_document_names_every_route_and_parameter(port):
         set(document["components"]["schemas"]["ChatRequest"]["properties"])
 
 
-def test_a_schema_that_explodes_is_refused_at_once(port):
+def test_a_costly_schema_is_refused_at_once(port):
     schema = {"properties": {f"k{i}": {"type": "string"} for i in range(3000)}}
     status, text = post(port, "/generate", {"inputs": "a", "parameters": {
         "grammar": {"type": "json", "value": schema}}})

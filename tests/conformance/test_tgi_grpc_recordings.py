@@ -97,7 +97,7 @@ def test_two_ranks_answer_every_recorded_call(recordings, stories):
 
 
 @pytest.mark.skipif(not LONG, reason="PENSTOCK_LONG_TESTS=1 runs it")
-def test_the_shard_answers_2000_steps_of_two_schedulings(recordings, stories, tmp_path):
+def test_the_shard_answers_2000_steps_of_two_recordings(recordings, stories, tmp_path):
     model = changed(stories, tmp_path, max_position_embeddings=8192)
     play_all(of(recordings, 1, long=True), "penstock-shard", model, 1)
 

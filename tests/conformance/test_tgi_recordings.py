@@ -40,7 +40,7 @@ def play(recording, name, shared):
 
 
 def ask(stand_in, exchange):
-    """On a machine too busy to check a new grammar in time we are overloaded: asks again, as clients do."""
+    """Retries, as clients do, if the machine is too busy to check a new grammar in time (429)."""
     deadline = time.monotonic() + PATIENCE_SECONDS
     while True:
         answer = fetch(stand_in.port, exchange["request"])

@@ -149,10 +149,10 @@ def post(port, path, body):
 
 
 @pytest.mark.parametrize(("path", "body", "status", "error"), REFUSED)
-def test_an_odd_body_is_refused_in_serdes_words(port, path, body, status, error):  # noqa: F811
+def test_an_unusual_body_is_refused_with_serdes_text(port, path, body, status, error):  # noqa: F811
     assert post(port, path, body) == (status, PREFIXES[status] + error)
 
 
 @pytest.mark.parametrize(("path", "body"), TAKEN)
-def test_what_serde_takes_is_taken(port, path, body):  # noqa: F811
+def test_bodies_that_serde_accepts_are_accepted(port, path, body):  # noqa: F811
     assert post(port, path, body)[0] == 200

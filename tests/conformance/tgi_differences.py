@@ -82,7 +82,7 @@ def _compressed(exchange):
 
 
 def _malformed_head(exchange):
-    """HTTP that two servers may read in two ways, or a host that is none: 400 and why; TGI says nothing or accepts."""
+    """Ambiguous HTTP or an invalid host gets 400 with the reason; TGI accepts it or gives no reason."""
     headers = [(name.lower(), value) for name, value in exchange["request"]["headers"]]
     framing = [value for name, value in headers if name in ("content-length", "transfer-encoding")]
     if len(framing) > 1 or any(name == "content-length" and not value.isdecimal() for name, value in headers):
@@ -92,7 +92,7 @@ def _malformed_head(exchange):
 
 
 def _key_in_other_case(exchange):
-    if exchange["request"]["path"] == "/chat_tokenize":  # asks for no key
+    if exchange["request"]["path"] == "/chat_tokenize":  # needs no key
         return False
     keys = [value for name, value in exchange["request"]["headers"] if name == "authorization"]
     return any("open-sesame" in key.lower() and "open-sesame" not in key for key in keys)
@@ -112,7 +112,7 @@ def _tools_as_json(exchange):
 
 
 def _comma_in_arguments(exchange):
-    """TGI streams the comma behind the name of a call as the first of its arguments, which are no JSON then."""
+    """TGI streams the comma after the name of a call as the first of its arguments, which are no JSON then."""
     calls = [delta["tool_calls"] for answer in _events(exchange) if isinstance(answer, dict)
              for delta in [choice.get("delta") or {} for choice in answer.get("choices", [])]
              if delta.get("tool_calls")]
@@ -159,7 +159,7 @@ def _is_bad(expression):
 
 
 def _bad_expression(exchange):
-    """TGI's router passes expressions on; its shards fail on them, the recorded stand-in did not."""
+    """TGI's router forwards expressions unchecked. Its shards fail on them; the recorded fake shard did not."""
     grammar = _grammar(exchange)
     if grammar.get("type") == "regex":
         return _is_bad(grammar.get("value"))

@@ -1,7 +1,7 @@
-"""Exchanges recorded from TGI's own router, and one way to play them against another server.
+"""Exchanges recorded from TGI's own router, and a player for them.
 
-Each exchange goes on its own connection, in the order in which it was recorded. What is compared:
-status, headers (but for those that name time, transport or us), and the body as text with volatile
+Each exchange uses its own connection, in the order in which it was recorded. What is compared:
+status, headers (except those for time, transport and server), and the body as text with volatile
 parts replaced.
 """
 
@@ -153,7 +153,7 @@ def expected_body(exchange):
 
 
 def differences(exchange, answer):
-    """What differs, in words; empty when the answer is TGI's."""
+    """The differences as text; empty if the answer is TGI's."""
     status, headers, body = answer
     response = exchange["response"]
     found = []

@@ -81,7 +81,7 @@ class StandIn:
         self.wait_health(200 if running else 503)
 
     def wait_health(self, status):
-        """The router pushes no news, so this asks again; the deadline bounds it."""
+        """Asks repeatedly with a deadline, because the router sends no notice."""
         deadline = time.monotonic() + 30
         while fetch(self.port, {"method": "GET", "path": "/health", "headers": []})[0] != status:
             assert time.monotonic() < deadline, self.router.output()
@@ -113,7 +113,7 @@ class StandIn:
             threading.Thread(target=_drain, args=(held,), daemon=True).start()
 
     def wait_free(self):
-        """A closed connection gives its permit back as soon as the router sees it: asks until then."""
+        """Asks until the router has noticed a closed connection and released its permit."""
         probe = {"method": "POST", "path": "/generate", "body": '{"inputs":"a"}',
                  "headers": [["content-type", "application/json"], *self.configuration["auth"]]}
         deadline = time.monotonic() + 10

@@ -1,5 +1,4 @@
-"""Runs penstock-gpu-tests, each suite in a process of its own: after an error that a device does not recover from, a
-process can do nothing more on it.
+"""Runs penstock-gpu-tests, each suite in its own process, because some device errors make a process unusable.
 
 usage: gpu_tests.py tests|memcheck --bin FOLDER --out FOLDER
 

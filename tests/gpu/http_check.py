@@ -1,9 +1,9 @@
-"""Serves the demo model on the GPU through launcher and HTTP, in every way there is, and compares the answers.
+"""Serves the demo model on the GPU with each backend and layout, and compares the answers.
 
 usage: http_check.py --bin FOLDER --out FOLDER
 
-Greedy answers of one server on the CPU are what every server on the GPU must give: own kernels and libtorch, paged
-and padded, one rank and two that share the GPU. Needs Python alone. Writes http.json: a list of
+Every server on the GPU must give the greedy answers of one server on the CPU: own kernels and libtorch, paged and
+padded layout, one rank and two that share the GPU. Needs only Python. Writes http.json: a list of
 {test, outcome, seconds, reason}.
 """
 

@@ -1,4 +1,4 @@
-// What the tests of the CUDA backend run on when there is a GPU.
+// The device of the CUDA backend's tests on a machine with a GPU.
 #include <cuda_runtime_api.h>
 
 #include <new>

@@ -1,4 +1,4 @@
-"""Joins what the pieces of tests/gpu/run left in a folder: prints a table, writes results.json and junit.xml.
+"""Joins the results of tests/gpu/run in a folder: prints a table, writes results.json and junit.xml.
 
 usage: summary.py FOLDER
 

@@ -1,4 +1,4 @@
-"""An OpenTelemetry collector on a free port that keeps what it gets; OTLP's own definitions decode it."""
+"""An OpenTelemetry collector on a free port. It keeps the spans, decoded by OTLP's own definitions."""
 
 import concurrent.futures
 import threading

@@ -141,7 +141,7 @@ class FakeHub:
         self.send_content(handler, start, end, content)
 
     def send_content(self, handler, start, end, content, only=None, wrong=False):
-        """Bytes [start, end) of the content; `only` so many of them before the connection is cut."""
+        """Sends bytes [start, end) of the content; closes the connection after `only` bytes."""
         partial = self.ranges and handler.headers.get("Range")
         handler.send_response(206 if partial else 200)
         if partial:

@@ -75,7 +75,7 @@ class Process:
                 return match
 
     def wait_said(self, pattern, seconds=20):
-        """Waits for a line with `pattern`, also among those seen: processes log side by side."""
+        """Waits for a line with `pattern`, also among earlier lines, because processes log at the same time."""
         if not any(re.search(pattern, line) for line in list(self.lines)):
             self.wait_line(pattern, seconds)
 
@@ -200,8 +200,8 @@ class Server(Process):
         return values
 
     def wait_metric(self, name, accept, seconds=10):
-        """Waits until accept(value) of a metric. The server pushes nothing, so this asks again;
-        each request is an event of its own and the deadline bounds it."""
+        """Waits until accept(value) of a metric. Asks repeatedly, with a deadline, because the server
+        sends no notice."""
         deadline = time.monotonic() + seconds
         while True:
             value = self.metrics().get(name)
@@ -211,7 +211,7 @@ class Server(Process):
 
 
 def at_once(count, ask, seconds=120):
-    """[ask(0), ask(1), ...], begun together, each on its own thread; the first exception is raised."""
+    """[ask(0), ask(1), ...], started together on threads of their own. Raises the first exception."""
     barrier = threading.Barrier(count)
 
     def one(i):
@@ -250,7 +250,7 @@ class Stream:
         return [_json_or_text(data) for data in self]
 
     def close(self):
-        """Cuts the connection at once, as a killed client does."""
+        """Resets the connection, as a killed client does."""
         with contextlib.suppress(OSError):
             self.connection.sock.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER,
                                             b"\1\0\0\0\0\0\0\0")
@@ -282,7 +282,7 @@ def wake_ups(pids):
 
 
 def most_wake_ups(pids, before):
-    """Of the process that has waited most often since `before`, an earlier wake_ups(pids)."""
+    """The highest number of waits of a process since `before`, an earlier wake_ups(pids)."""
     return max(sum(times - before.get(thread, 0) for thread, times in wake_ups([pid]).items())
                for pid in pids)
 

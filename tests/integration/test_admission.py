@@ -60,7 +60,7 @@ def test_a_small_pool_preempts_and_changes_no_answer(simulated):
 
 
 def streams(server, count, tokens):
-    """The events of `count` simultaneous streams whose clients forecast one token and want many."""
+    """The events of `count` simultaneous streams that forecast one token and request many."""
     results = [None] * count
 
     def ask(i):
@@ -84,7 +84,7 @@ def check_wrong_forecasts(server, expected, count, tokens, at_least):
     assert max(record["preemptions"] for record in records) <= 3
 
 
-def test_wrong_forecasts_preempt_often_and_change_no_stream(simulated):
+def test_wrong_forecasts_preempt_often_and_change_no_output(simulated):
     expected = streams(simulated("--max-total-tokens", "1000"), 100, 300)
     tight = simulated("--blocks", "64", "--max-total-tokens", "1000", "--admission", "optimistic")
     check_wrong_forecasts(tight, expected, 100, 300, at_least=100)
@@ -99,7 +99,7 @@ def test_preemption_on_a_real_shard_changes_no_bit():
         check_wrong_forecasts(server, expected, 16, 160, at_least=3)
 
 
-def test_a_blocked_request_names_budget_shortage_and_blocker(simulated):
+def test_a_blocked_request_reports_budget_deficit_and_blocker(simulated):
     server = simulated("--blocks", "20", "--max-total-tokens", "320", "--step-time", "5ms")
     stream = server.generate_stream("Once upon a time", max_new_tokens=250)
     next(stream)
@@ -131,7 +131,7 @@ def test_a_blocked_request_names_budget_shortage_and_blocker(simulated):
     assert admitted["step"] > 0
 
 
-def test_priority_goes_first_and_a_bad_hint_is_named(simulated):
+def test_priority_is_first_and_a_bad_hint_is_reported(simulated):
     server = simulated("--order", "priority", "--max-batch-size", "1", "--step-time", "5ms")
     server.wait_said("order priority: nobody is overtaken more than 128 times")
     status, _, payload = server.request("POST", "/generate", {"inputs": "a"},

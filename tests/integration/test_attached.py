@@ -65,7 +65,7 @@ def unix(folder, *names):
     return ",".join(f"unix:{folder}/{name}" for name in names)
 
 
-def test_groups_hosted_by_one_process_serve_and_a_failed_group_comes_back(run, folder):
+def test_groups_of_one_process_serve_and_a_failed_group_restarts(run, folder):
     run(simshard("--shard-uds-path", f"{folder}/s", "--num-groups", "2", "--world-size", "2",
                  "--step-time", "5ms", "--faults", "fail at=20 group=1 rank=1"))
     router = run(Attached(f"{unix(folder, 's-0-0', 's-0-1')};{unix(folder, 's-1-0', 's-1-1')}"))
@@ -83,7 +83,7 @@ def test_groups_hosted_by_one_process_serve_and_a_failed_group_comes_back(run, f
 
 
 @pytest.mark.parametrize("fault", ["desync at=5 rank=1", "desync at=5 rank=0", "invalid at=5"])
-def test_a_rank_out_of_step_or_protocol_ends_its_requests_and_the_router_serves_on(
+def test_a_rank_with_a_wrong_digest_or_answer_ends_its_requests_and_the_router_continues(
         run, folder, fault):
     run(simshard("--shard-uds-path", f"{folder}/s", "--world-size", "2", "--faults", fault))
     router = run(Attached(unix(folder, "s-0", "s-1"))).wait_ready()
@@ -94,7 +94,7 @@ def test_a_rank_out_of_step_or_protocol_ends_its_requests_and_the_router_serves_
     assert losses == (1 if "desync" in fault else 0)
 
 
-def test_the_only_group_comes_back_after_a_restart_of_its_shard(run, folder):
+def test_the_only_group_restarts_with_its_shard(run, folder):
     options = ("--shard-uds-path", f"{folder}/s")
     shard = run(simshard(*options))
     router = run(Attached(unix(folder, "s-0"))).wait_ready()
@@ -107,7 +107,7 @@ def test_the_only_group_comes_back_after_a_restart_of_its_shard(run, folder):
     router.generate("prompt", max_new_tokens=3)
 
 
-def test_an_absent_group_does_not_keep_the_other_from_serving(run, folder):
+def test_one_group_serves_while_the_other_is_absent(run, folder):
     run(simshard("--shard-uds-path", f"{folder}/here"))
     router = run(Attached(f"{unix(folder, 'absent-0')};{unix(folder, 'here-0')}")).wait_ready()
     router.generate("prompt", max_new_tokens=3)
@@ -122,7 +122,7 @@ def test_a_group_of_another_model_is_refused_by_name(run, folder):
     router.wait_line(r"`group \d.fingerprint` must be simulated-\d+ as in group \d", 30)
 
 
-def test_the_wait_for_an_absent_shard_is_said_once(run, folder):
+def test_the_wait_for_an_absent_shard_is_logged_once(run, folder):
     router = run(Attached(f"{unix(folder, 'a-0')}"))
     router.wait_line(f"waiting for shard 0 at {folder}/a-0", 30)
     run(simshard("--shard-uds-path", f"{folder}/a"))
@@ -164,7 +164,7 @@ def certificates(folder):
 
 
 def free_ports(count):
-    """The first of `count` ports in a row that nobody listens on."""
+    """The first of `count` consecutive free ports."""
     import contextlib
     import random
     import socket
@@ -187,7 +187,7 @@ def test_ranks_on_tcp_with_mutual_tls(run, certificates):
 
 
 @pytest.mark.skipif(not os.environ.get("PENSTOCK_LONG_TESTS"), reason="PENSTOCK_LONG_TESTS=1 runs it: a minute")
-def test_a_stopped_shard_on_tcp_is_found_however_long_it_was_idle(run, certificates):
+def test_a_stopped_shard_on_tcp_is_found_after_a_long_idle_time(run, certificates):
     port = free_ports(1)
     shard = run(simshard("--shard-listen", f"tcp:127.0.0.1:{port}", *tls(certificates, "shard")))
     router = run(Attached(f"tcp:127.0.0.1:{port}", *tls(certificates, "router"))).wait_ready()
@@ -204,7 +204,7 @@ def test_a_stopped_shard_on_tcp_is_found_however_long_it_was_idle(run, certifica
 
 
 @pytest.mark.parametrize("name, authority", [("stranger", "ca"), ("router", "other")])
-def test_strangers_are_kept_out_on_either_side(run, certificates, name, authority):
+def test_unknown_certificates_are_refused_on_both_sides(run, certificates, name, authority):
     port = free_ports(1)
     run(simshard("--shard-listen", f"tcp:127.0.0.1:{port}", *tls(certificates, "shard")))
     router = run(Attached(f"tcp:127.0.0.1:{port}", "--startup-timeout", "1s",

@@ -1,4 +1,4 @@
-"""Bad input: one line that names field, value and limit; the server goes on serving."""
+"""Bad input gets one line that names field, value and limit, and the server continues."""
 
 import json
 import shutil
@@ -72,7 +72,7 @@ def test_prompts_longer_than_the_context_are_refused_before_anything_starts():
     assert "shard" not in process.output()
 
 
-def test_a_cache_without_room_for_a_block_is_a_matter_of_memory():
+def test_a_cache_too_small_for_a_block_exits_with_the_memory_code():
     line = refuse("--kv-cache-memory", "1KiB", model=DEMO_MODEL, code=4)
     assert "`kv-cache-memory` must be at least one block" in line
     line = refuse("--num-replicas", "2", "--kv-cache-memory", "1KiB", model=DEMO_MODEL, code=2)
@@ -171,7 +171,7 @@ def test_a_huge_body_is_refused_early(server):
     assert b"limit" in response.read().lower()
 
 
-def test_garbage_on_the_wire(server):
+def test_bytes_that_are_no_http_are_refused(server):
     with socket.create_connection((server.host, server.port), timeout=10) as raw:
         raw.sendall(b"\x00\xff NOT HTTP\r\n\r\n")
         answer = raw.recv(4096)

@@ -115,7 +115,7 @@ def test_a_server_that_cannot_start_says_why(bench):
     assert "no-such-folder" in done.stderr
 
 
-def test_a_launcher_that_is_not_there_is_named(bench):
+def test_a_missing_launcher_is_reported(bench):
     done = bench("--launcher", "no-such-program", "--", "--model-id", DEMO_MODEL)
     assert done.returncode == 1
     assert "no-such-program" in done.stderr and "cannot be executed" in done.stderr

@@ -30,14 +30,14 @@ def test_a_killed_rank_ends_the_stream_with_one_error_and_the_launcher_names_it(
     assert len(errors) == 1 and rest[-1] == errors[0]
     deadline = time.monotonic() + 1
     while (status := health(server)) == 200 and time.monotonic() < deadline:
-        pass  # each request is answered by the server: this asks it again, it does not spin
+        pass  # each request waits for an answer of the server, so this loop does not spin
     assert status in (None, 503)
     assert server.wait_exit(30) != 0
     assert re.search(r"shard[- ]1", server.lines[-1] + server.lines[-2]), server.output()
     assert "503" in server.output() or status == 503
 
 
-def test_an_idle_rank_that_hangs_is_not_called_a_drain(simulated):
+def test_a_hung_idle_rank_is_not_reported_as_a_drain(simulated):
     server = simulated("--rank-timeout", "500ms", ranks=2)
     os.kill(server.pid_of("penstock-simshard", rank=1), signal.SIGSTOP)
     assert server.wait_exit(30) == 6

@@ -26,7 +26,7 @@ ROWS = 32
 
 @pytest.fixture(scope="module")
 def endless(tmp_path_factory):
-    """The demo model with another end token, which it never says: everything runs to its length."""
+    """The demo model with an end token that it never generates, so every request runs to its length."""
     model = tmp_path_factory.mktemp("model") / "endless"
     shutil.copytree(DEMO_MODEL, model)
     for name in ("config.json", "generation_config.json"):
@@ -74,7 +74,7 @@ def over_http(model, ranks):
 
 
 @pytest.mark.parametrize("group", [1, 2], indirect=True)
-def test_joined_and_filtered_batches_say_what_http_says(endless, group):
+def test_joined_and_filtered_batches_give_the_text_of_http(endless, group):
     requests = [generate_v3.request(i, text, length)
                 for i, (text, length) in enumerate(zip(prompts(), lengths()))]
     conversation = generate_v3.Conversation(group)
@@ -100,7 +100,7 @@ def one(number, text="The cat", length=3, batch=7):
         generate_v3.request(number, text, length)]))
 
 
-def test_a_call_to_one_rank_alone_ends_in_time_and_both_serve_on(two_ranks):
+def test_a_call_to_one_rank_only_times_out_and_both_ranks_continue(two_ranks):
     kept, _ = two_ranks.step("Prefill", one(1, length=30, batch=1))
     for rank, stub in enumerate(two_ranks.stubs):
         begin = time.monotonic()
@@ -108,7 +108,7 @@ def test_a_call_to_one_rank_alone_ends_in_time_and_both_serve_on(two_ranks):
         assert code == grpc.StatusCode.DEADLINE_EXCEEDED
         assert f"came to rank {rank}, not to rank {1 - rank} of 2" in text
         assert time.monotonic() - begin < 1
-    # One Generation over both ranks, and what ran before runs on.
+    # One Generation over both ranks, and earlier batches continue.
     batch, generations = two_ranks.step("Prefill", one(2))
     assert [g.request_id for g in generations] == [2]
     both, generations = two_ranks.step("Decode", pb.DecodeRequest(batches=[kept, batch]))
@@ -130,7 +130,7 @@ def test_ranks_that_get_calls_in_another_order_run_them_in_one(two_ranks):
     two_ranks.clear()
 
 
-def test_a_cancelled_call_leaves_the_ranks_in_step(two_ranks):
+def test_ranks_agree_after_a_cancelled_call(two_ranks):
     futures = [stub.Prefill.future(one(1, length=20), timeout=30) for stub in two_ranks.stubs]
     for future in futures:
         future.cancel()
@@ -140,7 +140,7 @@ def test_a_cancelled_call_leaves_the_ranks_in_step(two_ranks):
     assert len(conversation.ids[2]) == 5
 
 
-def test_a_rank_that_was_killed_comes_back_into_a_new_group(two_ranks):
+def test_a_restarted_rank_joins_a_new_group(two_ranks):
     batch, _ = two_ranks.step("Prefill", one(1, length=20))
     two_ranks.restart_rank(1)
     lost = [stub.Decode.future(pb.DecodeRequest(batches=[batch]), timeout=20)
@@ -152,7 +152,7 @@ def test_a_rank_that_was_killed_comes_back_into_a_new_group(two_ranks):
     assert len(conversation.ids[2]) == 5
 
 
-def test_errors_are_those_of_tgi_and_the_shard_serves_on(two_ranks):
+def test_errors_are_those_of_tgi_and_the_shard_continues(two_ranks):
     def refused(method, request):
         futures = [getattr(stub, method).future(request, timeout=20) for stub in two_ranks.stubs]
         answers = {error_of(future) for future in futures}
@@ -248,8 +248,8 @@ def test_reflection_and_health_name_the_service(two_ranks):
         assert stub.Info(pb.InfoRequest(), timeout=10).block_size == 16
 
 
-def test_many_clients_whose_calls_are_cancelled_or_come_to_one_rank_only():
-    """Each client's stream of calls is interrupted at random; the ranks never get out of step."""
+def test_many_calls_that_are_cancelled_or_reach_one_rank_only():
+    """Each client's calls are interrupted at random, and the ranks still agree."""
     seed = random.randrange(2**32)
     print("seed", seed)
 
@@ -282,7 +282,7 @@ def test_many_clients_whose_calls_are_cancelled_or_come_to_one_rank_only():
         assert group.step("Prefill", one(2, length=1))[1][0].request_id == 2
 
 
-def test_a_step_that_fails_ends_its_batches_and_the_next_prefill_serves():
+def test_a_failed_step_ends_its_batches_and_the_next_prefill_works():
     with GenerateGroup("--model-id", DEMO_MODEL, "--faults", "fail at=3 times=1",
                        program="penstock-simshard") as group:
         batch, _ = group.step("Prefill", one(1, length=20))
@@ -297,7 +297,7 @@ def test_a_step_that_fails_ends_its_batches_and_the_next_prefill_serves():
 
 
 def test_each_rank_logs_the_trace_of_the_prefill(endless):
-    """As the native protocol's. What is not well-formed counts for nothing."""
+    """As in the native protocol. A malformed header is ignored."""
     good = [f"00-{number:032x}-00f067aa0ba902b7-01" for number in (1, 2)]
     later = f"cc-{3:032x}-00f067aa0ba902b7-00"
     bad = [f"00-{0:032x}-00f067aa0ba902b7-01", f"00-{4:032x}-00f067aa0ba902b7-01-more",

@@ -1,5 +1,5 @@
-"""Grammars are kept by every token of every answer, whatever the model would rather say; bad ones are
-refused before a shard sees them, and nobody else waits. Watermarks are there and can be found."""
+"""Every token of an answer follows its grammar. Bad grammars are refused before a shard sees them and
+delay no other request. A detector finds watermarks."""
 
 import json
 import math
@@ -87,7 +87,7 @@ def test_outputs_match_expressions(server, regex):
                 assert re.fullmatch(regex.strip("^$"), text), (regex, text)
 
 
-def test_alternatives_are_allowed_tokens_and_a_stream_says_the_same(server):
+def test_alternatives_are_allowed_tokens_plain_and_streamed(server):
     grammar = {"type": "regex", "value": "the dog"}
     answer = server.generate(PROMPT, max_new_tokens=20, grammar=grammar, top_n_tokens=5)
     assert answer["generated_text"] == "the dog"
@@ -113,8 +113,8 @@ def test_any_json_object(server):
         assert isinstance(json.loads(choice["message"]["content"]), dict)
 
 
-def test_preempted_and_batched_sequences_keep_their_place_in_the_grammar():
-    """A pool for two of eight: each is cut off and started again, and says what it says alone."""
+def test_preempted_and_batched_sequences_keep_their_grammar_state():
+    """A pool for two of eight requests: each is preempted and still gives its output."""
     grammar = {"type": "regex", "value": "([a-f]{3}-){20}[0-9]{10}"}
     options = ("--kv-cache-memory", "800000", "--admission", "optimistic", "--dtype", "float32",
                "--max-total-tokens", "128")
@@ -129,8 +129,8 @@ def test_preempted_and_batched_sequences_keep_their_place_in_the_grammar():
 
 @pytest.mark.parametrize("options", [(), ("--num-shard", "2"), ("--kv-layout", "padded"), ("--speculate", "3")],
                          ids=["one", "two ranks", "padded", "drafts"])
-def test_steps_go_on_while_a_new_grammar_is_compiled(options):
-    """They went on without the request that brought it, and its answer is what it is once the grammar is known."""
+def test_steps_continue_while_a_new_grammar_is_compiled(options):
+    """Steps ran without the request that has the new grammar, and its answer is that of a known grammar."""
     draw = random.Random(SEED)
     words = {"".join(draw.choices("abcdefghijklmnopqrstuvwxyz", k=10)) for _ in range(15_000)}
     grammar = {"type": "regex", "value": "|".join(sorted(words))}
@@ -197,7 +197,7 @@ def test_bad_and_exploding_grammars_are_refused_in_time(server, grammar, message
     assert answer["error"].startswith("Input validation error: " + message), answer
 
 
-def test_neighbours_do_not_wait_for_exploding_grammars(server):
+def test_requests_do_not_wait_for_costly_grammars_of_others(server):
     def largest_gap(disturb):
         stream = server.generate_stream(PROMPT, max_new_tokens=150)
         done = threading.Event()
@@ -236,7 +236,7 @@ def score(ids, gamma=0.5):
     return (hits - gamma * scored) / math.sqrt(scored * gamma * (1 - gamma))
 
 
-def test_a_watermark_is_found_by_anybody_and_only_where_it_is(server):
+def test_a_detector_finds_the_watermark_only_in_marked_text(server):
     def ids(**parameters):
         answer = server.generate(PROMPT, max_new_tokens=150, do_sample=True, seed=9,
                                  temperature=1.5, **parameters)

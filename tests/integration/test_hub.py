@@ -52,7 +52,7 @@ def check_snapshot(folder):
     assert len(blobs) == len(FILES), "nothing half-done is left"
 
 
-def test_a_model_id_is_fetched_and_served(tmp_path, hub):
+def test_a_model_id_is_downloaded_and_served(tmp_path, hub):
     with Server(model=REPO, env=environment(tmp_path, hub)) as server:
         info = server.json("GET", "/info")
         assert (info["model_id"], info["model_sha"]) == (REPO, COMMIT)
@@ -92,28 +92,28 @@ def test_a_second_start_fetches_nothing(tmp_path, hub):
     assert hub.served == served
 
 
-def test_a_commit_that_is_whole_asks_nobody(tmp_path, hub):
+def test_a_complete_commit_needs_no_connection(tmp_path, hub):
     assert fetch(tmp_path, hub, options=["--revision", COMMIT])[0] == 0
     asked = len(hub.requests)
     assert fetch(tmp_path, hub, options=["--revision", COMMIT])[0] == 0
     assert len(hub.requests) == asked
 
 
-def test_an_unreachable_hub_leaves_the_cache_to_serve(tmp_path, hub):
+def test_the_cache_serves_if_the_hub_is_unreachable(tmp_path, hub):
     assert fetch(tmp_path, hub)[0] == 0
     code, folder, _ = fetch(tmp_path, HF_ENDPOINT="http://127.0.0.1:9")
     assert code == 0
     check_snapshot(folder)
 
 
-def test_weights_come_in_ranges(tmp_path, hub):
+def test_weights_are_downloaded_in_ranges(tmp_path, hub):
     starts = []
     hub.trouble[WEIGHTS] = lambda handler, start, end, content: starts.append(start)
     assert fetch(tmp_path, hub)[0] == 0
     assert len(starts) > 1 and len(set(starts)) == len(starts)
 
 
-def test_a_server_without_ranges_will_do(tmp_path, hub):
+def test_a_hub_without_ranges_works(tmp_path, hub):
     hub.ranges = False
     code, folder, _ = fetch(tmp_path, hub)
     assert code == 0
@@ -122,7 +122,7 @@ def test_a_server_without_ranges_will_do(tmp_path, hub):
 
 
 @pytest.mark.parametrize("ranges", [True, False])
-def test_cut_connections_are_taken_up_again(tmp_path, hub, ranges):
+def test_interrupted_downloads_resume(tmp_path, hub, ranges):
     hub.ranges = ranges
     cuts = []
 
@@ -145,9 +145,9 @@ def test_cut_connections_are_taken_up_again(tmp_path, hub, ranges):
     (["--download-only"], 128 + signal.SIGTERM),  # the model is not there
     ([], 0),                                      # a server was asked to stop
 ])
-def test_a_killed_start_goes_on_where_it_stopped(tmp_path, hub, options, code):
-    """A file's last bytes hang. The others are on disk when the launcher is killed: the server gave up
-    their connection, and the launcher asks for what is missing only when it has kept what came."""
+def test_a_killed_download_resumes(tmp_path, hub, options, code):
+    """The last bytes of a file hang. The launcher is killed when all others are on disk, which is so
+    when it asks for the missing part."""
     reached = threading.Event()
     release = threading.Event()
     size = len(FILES[WEIGHTS])
@@ -176,7 +176,7 @@ def test_a_killed_start_goes_on_where_it_stopped(tmp_path, hub, options, code):
     assert sum(end - start for start, end in asked) < size, asked
 
 
-def test_busy_and_failing_hubs_are_asked_again(tmp_path, hub):
+def test_busy_and_failing_hubs_are_retried(tmp_path, hub):
     hub.api_answers = [(429, [("Retry-After", "0")]), (503, []), (500, [])]
     failures = iter([503, 500, 429])
 
@@ -198,7 +198,7 @@ def test_busy_and_failing_hubs_are_asked_again(tmp_path, hub):
 
 
 def give(handler, body):
-    """A partial answer with a body that need not be what was asked for."""
+    """A partial answer whose body may differ from the request."""
     handler.send_response(206)
     handler.send_header("Content-Length", str(len(body)))
     handler.send_header("Retry-After", "0")
@@ -211,7 +211,7 @@ def give(handler, body):
     (lambda asked: asked + 7, "its answer is longer than what was asked for"),
     (lambda asked: 0, "its answer ends before the bytes that were asked for"),
 ])
-def test_answers_of_another_length_are_named(tmp_path, hub, length, said):
+def test_answers_of_a_wrong_length_are_reported(tmp_path, hub, length, said):
     def wrong(handler, start, end, content):
         return give(handler, b"x" * length(end - start))
 
@@ -221,14 +221,14 @@ def test_answers_of_another_length_are_named(tmp_path, hub, length, said):
 
 
 @pytest.mark.parametrize("endpoint", ["ftp://hub", "not a url", "http://"])
-def test_an_endpoint_that_is_none_is_refused_by_name(tmp_path, endpoint):
+def test_an_invalid_endpoint_is_refused_by_name(tmp_path, endpoint):
     done = run_fetch(tmp_path, HF_ENDPOINT=endpoint)
     assert done.returncode == 2
     assert f"HF_ENDPOINT {endpoint.rstrip('/')}: must be a URL" in done.stderr
     assert "asking again" not in done.stderr
 
 
-def test_wrong_contents_are_fetched_again(tmp_path, hub):
+def test_wrong_contents_are_downloaded_again(tmp_path, hub):
     wrong = []
 
     def spoil(handler, start, end, content):
@@ -255,7 +255,7 @@ def test_contents_that_stay_wrong_are_an_error_that_names_the_file(tmp_path, hub
     assert "tokenizer.json came with wrong contents twice: checksum" in error
 
 
-def test_a_hub_that_keeps_failing_is_an_error(tmp_path, hub):
+def test_repeated_failures_of_the_hub_are_an_error(tmp_path, hub):
     hub.api_answers = [(503, [("Retry-After", "0")])] * 20
     code, _, error = fetch(tmp_path, hub)
     assert code == 3
@@ -296,7 +296,7 @@ def test_a_renamed_model_is_followed(tmp_path, hub):
     ("no such folder", [], "neither a folder here nor a model id of the form org/name"),
     ("../secret", [], "neither a folder here nor a model id of the form org/name"),
 ])
-def test_what_cannot_be_found_is_said(tmp_path, hub, model, options, words):
+def test_what_the_hub_does_not_have_is_reported(tmp_path, hub, model, options, words):
     code, _, error = fetch(tmp_path, hub, model=model, options=options)
     assert code == (2 if "must be" in words else 3) and words in error
 

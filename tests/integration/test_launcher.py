@@ -228,7 +228,7 @@ def test_a_start_without_progress_ends(launch):
     assert process.lines[-1].endswith("still waiting for shard-0")
 
 
-def test_progress_is_shown(launch):
+def test_the_log_shows_the_progress_of_loading(launch):
     line = "echo PROGRESS loading 1048576 4194304 bytes >&$PENSTOCK_NOTIFY_FD"
     process = launch(shard=f"{line}; {GOOD}")
     process.wait_line(r"shard-0: loading 1\.0 MiB of 4\.0 MiB \(25 %\)")

@@ -11,11 +11,11 @@ from penstock_testing import DEMO_MODEL, Server
 from soak import resident, soak  # noqa: E402
 
 
-def test_the_bound_holds_for_a_moment():
+def test_the_memory_bound_holds_under_short_load():
     report = soak(2, 16, 8, payload=1 << 17)
     assert report["healthy"] and report["within_bound"], report
     assert report["sent"]["large"] > 0 and report["sent"]["crowd"]["events"] > 0
-    # A bound far away from the truth would prove nothing: what the load takes is a part of it.
+    # A bound far above the use would prove nothing, so the load must use a part of it.
     assert report["peak_mib"] > report["start_mib"], report
 
 
@@ -26,7 +26,7 @@ def most_memory_of_a_shard(folder):
 
 
 def test_a_small_cache_bounds_what_the_warm_up_takes(tmp_path):
-    """Sequences that the cache cannot hold are not tried, however long the model takes them."""
+    """The warm-up tries no sequence that the cache cannot hold."""
     folder = tmp_path / "model"
     shutil.copytree(DEMO_MODEL, folder)
     usual = most_memory_of_a_shard(folder)

@@ -52,7 +52,7 @@ def test_prompt_logprobs_equal_the_goldens_whole_and_in_chunks():
                 assert logprobs == pytest.approx(expected, abs=1e-3)
 
 
-def test_sequences_join_and_leave_without_touching_each_other():
+def test_sequences_join_and_leave_without_changing_others():
     """A long sequence runs, a short one joins and leaves: ids equal the solo runs."""
     with Group("--model-id", DEMO_MODEL, "--dtype", "float32") as group:
         prompt_a, prompt_b = list(range(5, 25)), list(range(30, 40))
@@ -100,7 +100,7 @@ def test_two_ranks_agree_on_sampled_tokens_and_repeat_them():
             process.wait_line("20 plans in, 20 results out, at most [12] in flight")
 
 
-def test_min_new_tokens_keep_the_end_away_and_stop_tokens_end():
+def test_min_new_tokens_delay_the_end_and_stop_tokens_end_the_output():
     model = stories()
     case = next(c for c in golden(model) if c["prompt"] == "")
     wanted = case["greedy_ids"]
@@ -169,7 +169,7 @@ def test_an_invalid_plan_ends_the_stream_by_name():
         assert "`segments.prompt.first` must be 0" in error.value.details()
 
 
-def test_a_lost_rank_ends_the_step_of_the_others():
+def test_a_lost_rank_ends_the_step_of_its_group():
     with Group("--model-id", DEMO_MODEL, ranks=2) as group:
         group.form()
         plans = solo_plans(group.shards[0], group.epoch, [5, 6, 7], 1)
@@ -186,7 +186,7 @@ def test_a_lost_rank_ends_the_step_of_the_others():
     (["--world-size", "3"], 2, "`num-shard` must be a divisor"),
     (["--kv-cache-memory", "1000TiB"], 4, "does not fit"),
 ])
-def test_what_cannot_work_is_refused_with_one_line(tmp_path, options, code, message):
+def test_impossible_options_are_refused_with_one_line(tmp_path, options, code, message):
     process = Process([BIN / "penstock-shard", "--model-id", DEMO_MODEL,
                        "--shard-uds-path", tmp_path / "s" / "shard", *options])
     assert process.wait_exit() == code

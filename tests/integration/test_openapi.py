@@ -129,7 +129,7 @@ def test_every_answer_is_as_documented(simulated, profile):
     assert record[0] == 200 and document.ask("GET", "/requests/{id}", None) == 200
 
 
-def test_references_lead_somewhere_and_lists_say_of_what(simulated):
+def test_references_resolve_and_arrays_have_an_item_type(simulated):
     document = simulated().json("GET", "/api-doc/openapi.json")
     names = {f"#/components/schemas/{name}" for name in document["components"]["schemas"]}
     assert references(document) <= names
@@ -144,7 +144,7 @@ def test_references_lead_somewhere_and_lists_say_of_what(simulated):
                     assert content["schema"], (path, status)
 
 
-def test_a_wrong_key_is_documented(simulated):
+def test_the_document_has_the_answer_to_a_wrong_key(simulated):
     server = simulated("--api-key", "secret")
     document = Document(server)
     for method, path in [("POST", "/generate"), ("POST", "/v1/chat/completions"), ("POST", "/predictions/{model}"),

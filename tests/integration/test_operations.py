@@ -1,4 +1,4 @@
-"""What operators look at: health that looks through to the shards, and the access log."""
+"""Health, which includes the shards, and the access log."""
 
 import json
 import os
@@ -22,10 +22,10 @@ def test_health_of_an_idle_server_generates_a_token(simulated):
         assert server.request("GET", "/health")[0] == 200
     assert plans(server) > before
     generated = server.metrics().get("penstock_generated_tokens_total")
-    assert generated == 2  # probes are nobody's requests
+    assert generated == 2  # probes do not count as requests
 
 
-def test_health_notices_a_shard_that_hangs_while_nobody_asks_for_anything(simulated):
+def test_health_reports_an_idle_shard_that_hangs(simulated):
     server = simulated("--health-probe-idle", "1ms", "--step-timeout", "500ms",
                        "--num-replicas", "2")
     victim = next(pid for pid, command in server.children().items() if "--group=0" in command)

@@ -1,4 +1,4 @@
-"""What many requests at once do to each other: no length given, and more of them than are taken."""
+"""Many requests at once: without a length, and more than the limit."""
 
 import contextlib
 import json
@@ -16,7 +16,7 @@ BLOCK = 16
 
 
 def check_default_lengths(server, log, count, total):
-    """All of them generate all that fits, at least half of them side by side."""
+    """All of them generate all that fits, and at least half of them run at the same time."""
     prompts = [f"Story {i}: once upon a time" for i in range(count)]
 
     def ask(i):
@@ -36,20 +36,20 @@ def check_default_lengths(server, log, count, total):
     assert max(step["rows"] for step in read_step_log(log)) >= count // 2
 
 
-def test_requests_without_a_length_run_together_on_a_pool_of_sixteen(simulated, tmp_path):
+def test_requests_without_a_length_run_together_on_a_pool_for_sixteen(simulated, tmp_path):
     log = tmp_path / "steps"
     blocks = 16 * TOTAL // BLOCK
     server = simulated("--blocks", str(blocks), "--max-total-tokens", str(TOTAL), "--step-log", log)
     check_default_lengths(server, log, 64, TOTAL)
 
 
-def test_a_length_that_was_asked_for_is_never_evicted(simulated):
+def test_a_request_with_a_length_is_never_preempted(simulated):
     server = simulated("--blocks", str(16 * TOTAL // BLOCK), "--max-total-tokens", str(TOTAL))
     at_once(40, lambda i: server.generate(f"Story {i}", max_new_tokens=400))
     assert server.metrics()["penstock_preemptions_total"] == 0
 
 
-def test_openai_clients_are_told_when_the_context_is_too_short(simulated):
+def test_openai_clients_get_an_error_for_a_prompt_beyond_the_context(simulated):
     server = simulated("--max-total-tokens", "1500")
     for path, body in [("/v1/completions", {"prompt": "x", "max_tokens": 1500}),
                        ("/v1/chat/completions", {"messages": [{"role": "user", "content": "x"}],
@@ -108,8 +108,8 @@ def burst(server, count):
     return answers
 
 
-def test_200_at_once_at_a_limit_of_128(simulated):
-    """72 are refused quickly, and those that are in do not feel it."""
+def test_of_200_requests_at_once_128_run_and_the_rest_get_429(simulated):
+    """72 are refused quickly, and the running streams keep their pace."""
     server = simulated("--step-time", "20ms", "--max-concurrent-requests", "128", "--blocks", "65536")
     running = [threading.Thread(target=server.generate, args=(f"prompt {i}",), kwargs={"max_new_tokens": 150})
                for i in range(127)]

@@ -35,7 +35,7 @@ def check_computed_once(server, log, length, tokens=4):
         assert answer["usage"]["completion_tokens"] == tokens
         assert cached_of(answer) % BLOCK == 0
     cached = sum(cached_of(answer) for answer in answers)
-    own = 2 * AT_ONCE + length % BLOCK * (AT_ONCE - 1)  # behind the last full block that is shared
+    own = 2 * AT_ONCE + length % BLOCK * (AT_ONCE - 1)  # after the last shared full block
     computed = prompt * AT_ONCE - cached - own
     assert length <= computed <= 1.02 * length, computed
     steps = read_step_log(log)[steps_before:]
@@ -104,7 +104,7 @@ def test_openai_usage_counts_cached_tokens_plain_and_streamed(server, path, body
     assert cached_of(several) == expected  # the prompt is counted once
 
 
-def test_a_request_says_what_it_found(server):
+def test_a_request_reports_its_cached_tokens(server):
     prompt = prefix_of(200, first=77)
     for expected in (0, 192):
         answer = complete(server, prompt)

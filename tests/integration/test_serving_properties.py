@@ -88,7 +88,7 @@ def test_the_documents_file_and_request_work(document_server):
     kept, = server.json("GET", "/cached_prompts")["cached_prompts"]
     assert kept["prompt"] == CACHED[:80] and kept["uses"] == 3
     assert costs[0] - costs[1] == requests[1]["cached_tokens"] >= kept["tokens"]
-    # Of other inputs nothing is known: what is found is the cached prompt, to the token.
+    # No other inputs are known, so exactly the cached prompt is found.
     assert [requests[i]["cached_tokens"] for i in (0, 2)] == [0, kept["tokens"]]
     for request, cost in zip(requests, costs):
         assert request["prompt_tokens"] - request["cached_tokens"] == cost
@@ -137,7 +137,7 @@ def test_lists_and_streams(document_server):
     assert lines[-1]["generated_text"] == alone[0]["generated_text"]
 
 
-def test_other_keys_are_told(tmp_path):
+def test_unknown_keys_are_reported(tmp_path):
     folder = write(tmp_path, DOCUMENT + "option.quantize=bitsandbytes8\noption.max_sparcity=1\n")
     process = Process([BIN / "penstock-launcher", "--serving-properties", folder])
     assert process.wait_exit() == 2

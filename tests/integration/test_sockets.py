@@ -37,7 +37,7 @@ def test_one_listener_on_loopback_and_private_sockets_that_go_away():
     assert not folder.exists()
 
 
-def test_the_router_is_free_of_torch():
+def test_the_router_links_no_torch():
     output = subprocess.run(["ldd", BIN / "penstock-router"], capture_output=True, text=True,
                             check=True)
     assert "torch" not in output.stdout

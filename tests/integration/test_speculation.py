@@ -31,7 +31,7 @@ def check_counts(metrics, drafts):
         assert steps == accepted == drafted == 0
     else:
         assert 0 < accepted < drafted <= drafts * steps  # some are wrong, too
-        assert generated <= steps + accepted  # what came behind a stop string is no answer
+        assert generated <= steps + accepted  # tokens after a stop string do not count
 
 
 def test_answers_are_the_same_and_steps_are_fewer():

@@ -21,9 +21,9 @@ def echo_server(simulated, *options):
     return simulated("--tokens", "echo", "--step-time", "0ms", *options, model=model)
 
 
-def test_events_come_at_the_pace_of_the_steps(simulated):
-    """Where the processors are taken away for a moment one event is late and the gap behind it short: single gaps say
-    nothing. Events that wait for each other are all late but the last of each bunch, so most gaps are wrong."""
+def test_one_event_arrives_per_step(simulated):
+    """If another process takes the processors, one event is late and the next gap is short, so single gaps
+    prove nothing. If events were coalesced, most gaps would be wrong."""
     step = 0.1
     server = simulated("--step-time", f"{step * 1000:.0f}ms")
     asked = time.monotonic()

@@ -1,5 +1,5 @@
 """text-generation-launcher is replaced by a program of the same name: environment alone starts it, its flags
-are honoured or refused by name, and what it says of itself has the fields that dashboards and bug reports
+are honoured or refused by name, and its version output has the fields that dashboards and bug reports
 read."""
 
 import json
@@ -19,7 +19,7 @@ INFO = ["model_id", "model_sha", "model_pipeline_tag", "max_concurrent_requests"
 
 
 class Alias(Server):
-    """text-generation-launcher with variables alone, over simulated shards unless told otherwise."""
+    """text-generation-launcher with variables alone, over simulated shards by default."""
 
     def __init__(self, *options, env=None, simulated=True):
         variables = {"MODEL_ID": str(DEMO_MODEL), "PORT": "0", **(env or {})}
@@ -87,7 +87,7 @@ def test_a_real_shard_starts_the_same_way():
         assert server.generate("Once upon a time", max_new_tokens=4)["details"]["generated_tokens"] == 4
 
 
-def test_what_cannot_be_is_refused_by_name_before_anything_starts():
+def test_unsupported_options_are_refused_by_name_before_the_start():
     code, lines = refused("--quantize", "gptq", "--rope-factor", "3", env={"LORA_ADAPTERS": "a/b"})
     assert code == 2
     text = "\n".join(lines)
@@ -116,7 +116,7 @@ def test_refusals_say_what_to_do(options, said):
     assert not any("shard" in line and "starting" in line for line in lines), "before any shard is started"
 
 
-def test_sockets_lie_where_they_are_asked_for(tmp_path):
+def test_sockets_are_in_the_requested_folder(tmp_path):
     folder = tmp_path / "sockets"
     folder.mkdir(mode=0o700)
     with Alias("--shard-uds-path", folder / "shard", "--sharded", "true", "--num-shard", "2",

@@ -77,7 +77,7 @@ def test_a_connection_is_kept_for_the_next_request(simulated, pki):
         response = connection.getresponse()
         assert response.status == 200 and response.read() == b""
         assert connection.sock is used
-    # The end is an orderly one: close_notify, not a cut that truncates.
+    # The connection ends with close_notify, so the client knows that nothing is missing.
     connection.sock.sendall(b"GET /info HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n")
     connection.sock.suppress_ragged_eofs = False
     received = b""
@@ -99,13 +99,13 @@ def test_curl_and_the_openai_client(simulated, pki):
         api = openai.OpenAI(base_url=f"{server.url}/v1", api_key="secret", http_client=transport)
         stream = api.completions.create(model="tgi", prompt="x", max_tokens=5, stream=True)
         chunks = [chunk.choices[0] for chunk in stream if chunk.choices]
-        # Half a character waits for its other half: chunks may be fewer than tokens.
+        # An incomplete character waits for its next token, so there may be fewer chunks than tokens.
         assert len(chunks) >= 2 and chunks[-1].finish_reason == "length"
         with pytest.raises(openai.AuthenticationError):
             api.with_options(api_key="wrong").completions.create(model="tgi", prompt="x")
 
 
-def test_who_does_not_trust_or_is_too_old_is_refused(simulated, pki):
+def test_clients_without_trust_or_with_old_tls_are_refused(simulated, pki):
     server = simulated(*options(pki), tls=client(pki))
     with pytest.raises(ssl.SSLCertVerificationError):
         client(pki, "other").wrap_socket(socket.create_connection((server.host, server.port), 10),
@@ -125,7 +125,7 @@ def test_who_does_not_trust_or_is_too_old_is_refused(simulated, pki):
     assert server.request("GET", "/health")[0] == 200
 
 
-def test_plain_http_is_told_to_speak_https(simulated, pki):
+def test_plain_http_gets_an_error_that_names_https(simulated, pki):
     server = simulated(*options(pki), tls=client(pki))
     for method in ("GET", "DELETE"):
         connection = http.client.HTTPConnection(server.host, server.port, timeout=10)
@@ -139,8 +139,8 @@ def test_clients_must_show_a_certificate_of_the_authority(simulated, pki):
     server = simulated(*options(pki), "--tls-client-ca", f"{pki}/ca.pem",
                        tls=client(pki, certificate="client"))
     assert server.generate("x", max_new_tokens=2)["generated_text"] is not None
-    # TLS 1.3: the client's side is done, and its request on the way, when it is refused. It is told
-    # why all the same: the alert, not the reset that closing with unread bytes would be.
+    # In TLS 1.3 the client has finished its side and sent its request when it is refused. It still
+    # gets the alert, not the reset that closing with unread bytes causes.
     request = b"POST /generate HTTP/1.1\r\nHost: x\r\nContent-Length: 60000\r\n\r\n" + b" " * 60000
     for _ in range(5):
         for certificate, reason in ((None, "CERTIFICATE_REQUIRED"), ("stranger", "UNKNOWN_CA")):
@@ -211,7 +211,7 @@ def test_too_many_requests_and_a_drain(simulated, pki):
     assert server.wait_exit(30) == 0
 
 
-def test_the_certificate_is_read_again_at_a_hangup(simulated, pki, tmp_path):
+def test_sighup_reads_the_certificate_again(simulated, pki, tmp_path):
     for kind in ("pem", "key"):
         shutil.copy(f"{pki}/server.{kind}", tmp_path / f"live.{kind}")
     server = simulated("--tls-cert", tmp_path / "live.pem", "--tls-key", tmp_path / "live.key",
@@ -255,7 +255,7 @@ def test_wrong_files_are_usage_errors_before_a_shard_starts(pki, cert, key, more
     assert "shard-0" not in launcher.output()
 
 
-def test_silent_clients_keep_nobody_out(simulated, pki):
+def test_silent_clients_do_not_block_others(simulated, pki):
     server = simulated(*options(pki), tls=client(pki))
     silent = [socket.create_connection((server.host, server.port), 10) for _ in range(600)]
     try:

@@ -118,7 +118,7 @@ def test_an_unsampled_trace_is_passed_on_but_not_sent(traced, collector):
 
 
 @pytest.mark.parametrize("header", ["", "00-xyz", "00-" + "0" * 32 + "-b7ad6b7169203331-01"])
-def test_without_a_usable_header_a_trace_begins_here(traced, collector, header):
+def test_a_request_without_a_usable_header_starts_a_trace(traced, collector, header):
     mark = "root-" + secrets.token_hex(4)
     generate(traced, {"traceparent": header, "x-request-id": mark})
     _, _, headers = new_trace()
@@ -169,7 +169,7 @@ def test_traces_are_counted(traced, collector):
 
 
 @pytest.mark.parametrize("reachable", [True, False])
-def test_a_collector_that_hangs_or_is_away_harms_nothing(reachable):
+def test_requests_succeed_while_the_collector_hangs_or_is_absent(reachable):
     collector = fake_collector.Collector()
     collector.hold()
     if not reachable:
@@ -187,7 +187,7 @@ def test_a_collector_that_hangs_or_is_away_harms_nothing(reachable):
         collector.stop()
 
 
-def test_the_last_traces_go_out_at_the_end():
+def test_the_last_traces_are_sent_at_the_end():
     collector = fake_collector.Collector()
     try:
         with simulated("--otlp-endpoint", collector.endpoint) as server:

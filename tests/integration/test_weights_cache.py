@@ -1,4 +1,4 @@
-"""--weights-cache: what a start keeps for the next one, and a folder that can keep nothing."""
+"""--weights-cache: the files of a start are used by the next one; unusable folders."""
 
 from penstock_testing import Server
 
@@ -8,7 +8,7 @@ def tokens(server):
     return [token["id"] for token in details["tokens"]]
 
 
-def test_a_second_start_takes_what_the_first_one_kept(tmp_path):
+def test_a_second_start_uses_the_cache_of_the_first(tmp_path):
     folder = tmp_path / "kept"
     options = ("--dtype", "bfloat16", "--weights-cache", folder)
     with Server(*options) as server:
@@ -20,7 +20,7 @@ def test_a_second_start_takes_what_the_first_one_kept(tmp_path):
     assert sorted(path.suffix for path in folder.iterdir()) == [".packed", ".warmup"]
 
 
-def test_a_file_in_the_place_of_the_folder_is_named_once(tmp_path):
+def test_a_file_instead_of_the_folder_is_reported_once(tmp_path):
     file = tmp_path / "file"
     file.write_text("not a folder")
     with Server("--weights-cache", file) as server:

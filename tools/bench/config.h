@@ -1,4 +1,4 @@
-// What penstock-bench is asked to do. One run = one load shape against one server.
+// Configuration of penstock-bench. One run is one load shape against one server.
 #pragma once
 
 #include <absl/status/statusor.h>

@@ -1,4 +1,4 @@
-// Drives the load: one thread, one coroutine per request in flight.
+// Creates the load: one thread, one coroutine per request in flight.
 #pragma once
 
 #include <absl/status/statusor.h>
@@ -8,7 +8,7 @@
 
 namespace penstock::bench {
 
-// Unavailable when the server cannot be reached at all; failures of single requests are in the
+// Unavailable if the server cannot be reached at all. Failures of single requests are in the
 // report.
 absl::StatusOr<RunReport> Run(const Config& config);
 

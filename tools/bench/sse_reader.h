@@ -1,5 +1,6 @@
 // Incremental reader of server-sent events: bytes in any pieces, one callback per `data:` line.
-// Other fields and comments are passed over. Independent of the router's writer on purpose.
+// Other fields and comments are ignored. It shares no code with the router's writer, so that it can
+// test it.
 #pragma once
 
 #include <string>

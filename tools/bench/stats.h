@@ -1,5 +1,5 @@
-// Latencies of a run and their summary. Names as the field uses them: TTFT (arrival to first
-// token), inter-token latency (gap between two token events of one stream), end-to-end.
+// Latencies of a run and their summary. TTFT is arrival to first token. Inter-token latency is the
+// gap between two token events of one stream.
 #pragma once
 
 #include <chrono>

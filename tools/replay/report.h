@@ -16,7 +16,8 @@ std::string ToText(const sim::Summary& summary);
 std::string ToJson(const sim::Summary& summary, std::optional<double> rate = std::nullopt);
 // One line per request, in the trace's order, after a header.
 std::string ToCsv(const sim::FleetResult& result);
-// Share of requests by time to first token, share of gaps by length, and the course of the run.
+// Charts: share of requests by time to first token, share of gaps by length, and the batch over
+// time.
 std::string ToSvg(const sim::FleetResult& result, const sim::Summary& summary);
 
 // Writes to a file; "-" is standard output.

@@ -43,7 +43,7 @@ std::string Count(std::uint64_t count, const std::string& what) {
   return std::to_string(count) + " " + what + (count == 1 ? "" : "s");
 }
 
-// One line, and one for each thing that is wrong.
+// Prints one line, and one for each violation.
 void Print(const sim::ReplayReport& report) {
   const std::string line = Count(report.inputs, "input") + ", " + Count(report.compared, "output") +
                            " compared, " + Count(report.plans, "plan") + ", " +

@@ -12,7 +12,7 @@ struct Point {
   double y = 0;
 };
 
-// What a value may as well be: drawn as a shade behind the curve.
+// The confidence interval of a value, drawn as a shade under the curve.
 struct Range {
   double x = 0;
   double low = 0;
@@ -38,10 +38,10 @@ struct PanelSize {
   double height = 240;
 };
 
-// Both axes begin at 0 and end at a round number. Values that are not finite are left out.
+// Both axes begin at 0 and end at a round number. Values that are not finite are omitted.
 std::string ToSvg(const std::vector<Chart>& charts, const PanelSize& size = {});
 
-// For other pictures in the same style.
+// Helpers for other pictures in the same style.
 std::string_view SvgColour(std::size_t index);
 std::string SvgText(double x, double y, const char* anchor, int size, const std::string& text);
 std::string SvgEscape(std::string_view text);

@@ -59,7 +59,7 @@ absl::Status Search(const TraceOptions& options) {
   };
   const auto rate = sim::HighestGood(options.min_rate, options.max_rate, options.precision, good);
   PENSTOCK_RETURN_IF_ERROR(failure);
-  // Not even the lowest rate: report what happens there.
+  // Not even the lowest rate meets the objective: report its results.
   PENSTOCK_ASSIGN_OR_RETURN(const Run run, RunAt(options, rate.value_or(options.min_rate)));
   return Publish(options, run, rate.value_or(0));
 }

@@ -1,5 +1,5 @@
-// What `penstock-replay trace` and `search` are asked to do: a workload, a fleet with its policies,
-// an objective, and where the results go.
+// Options of `penstock-replay trace` and `search`: a workload, a fleet with its policies, an
+// objective, and the output files.
 #pragma once
 
 #include <absl/status/statusor.h>

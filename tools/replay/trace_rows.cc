@@ -57,8 +57,8 @@ constexpr OptionSpec kRows[] = {
      .min = 1,
      .max = 4096,
      .components = options::kTool,
-     .help = "Every block id of the trace is a full block of so many tokens, and one token "
-             "of its own follows: counts hits in blocks."},
+     .help = "Tokens of each block id of the trace. One more token follows each prompt, so that hits "
+             "are counted in blocks."},
     {.name = "max-output",
      .type = Type::kInt,
      .min = 1,
@@ -163,7 +163,7 @@ constexpr OptionSpec kRows[] = {
      .default_text = "window",
      .choices = "window|equal",
      .components = options::kTool,
-     .help = "Who shares a static batch: whoever waits, or only equal lengths."},
+     .help = "Requests that share a static batch: all that wait, or only those of equal lengths."},
     {.name = "prefill",
      .type = Type::kEnum,
      .default_text = "chunked",

@@ -1,6 +1,7 @@
-// What an echo says when the request brings directives in its text (rules of TGI's recorded
-// stand-in shard): <<<TEXT>>> says TEXT, [[dump]] says what reached the shard as JSON, [[loop]]
-// never ends, [[fail:K]] fails at the K-th token, [[slow:MS]] makes its steps slow.
+// Directives in the text of a request that change the output of an echo. The rules are those of
+// TGI's recorded stand-in shard. <<<TEXT>>> outputs TEXT. [[dump]] outputs the parameters that
+// reached the shard, as JSON. [[loop]] never ends. [[fail:K]] fails at the K-th token. [[slow:MS]]
+// makes its steps slow.
 #pragma once
 
 #include <cstdint>
@@ -22,8 +23,8 @@ struct EchoScript {
   std::uint32_t slow_ms = 0;
 };
 
-// Reads the request that the router shows in the start's trace id; without one there are no
-// directives. Texts that cannot be encoded say nothing.
+// Reads the request that the router shows in the start's trace id. Without it there are no
+// directives. Texts that cannot be encoded give no output.
 EchoScript ReadEchoScript(const SequenceStart& start, const text::Tokenizer& tokenizer);
 
 }  // namespace penstock::simshard

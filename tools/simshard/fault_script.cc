@@ -22,7 +22,7 @@ absl::Status ReadNumber(const std::string& key, const std::string& text, T& valu
   return BadValue("faults." + key, text, "a number");
 }
 
-// Lines and semicolons part faults; a comment ends with its line.
+// Line breaks and semicolons separate faults. A comment ends with its line.
 std::vector<std::string> SplitFaults(std::string_view text) {
   std::vector<std::string> parts;
   std::istringstream lines{std::string(text)};

@@ -1,5 +1,4 @@
-// Scripted faults of simulated shards: what goes wrong, on which rank of which group, at which
-// step.
+// Scripted faults of simulated shards: the kind of fault, the rank, the group and the step.
 //
 //   kill at=120 group=1 rank=0        the process ends by SIGKILL, with all that it hosts
 //   fail at=50                        the step ends with an error: the group is lost, and may be
@@ -11,12 +10,12 @@
 //   desync at=30 rank=1               answers with a digest of its own
 //   invalid at=40                     answers with a token outside of the vocabulary
 //
-// Faults stand on lines of their own or between semicolons; `#` begins a comment. Without `group`
-// or `rank` all are meant. `at` strikes once in the life of the process (`times=3`: so often,
-// whenever the step number comes again), a range each time.
+// Faults are separated by line breaks or semicolons. `#` begins a comment. Without `group` or
+// `rank` a fault is for all. `at` happens once in the life of the process. With `times=3` it
+// happens three times, whenever the step number occurs again. A range happens each time.
 //
-// Which steps a probability strikes depends on the seed, the fault's place in the script, the group
-// and the step alone. Not synchronised: each engine has its own copy.
+// Seed, position in the script, group and step decide which steps a probability selects. Not
+// synchronised: each engine has its own copy.
 #pragma once
 
 #include <absl/status/statusor.h>
@@ -31,7 +30,7 @@
 
 namespace penstock::simshard {
 
-// What one step has to suffer.
+// The faults of one step.
 struct StepFaults {
   bool kill = false;
   bool fail = false;
@@ -44,7 +43,7 @@ struct StepFaults {
 
 class FaultScript {
  public:
-  // InvalidArgument names the fault, the key and what it takes. Empty text: no faults.
+  // InvalidArgument names the fault, the key and its values. Empty text: no faults.
   static absl::StatusOr<FaultScript> Parse(std::string_view text, std::uint64_t seed);
 
   FaultScript() = default;
@@ -52,7 +51,7 @@ class FaultScript {
   // The part that concerns one rank.
   FaultScript For(std::uint32_t group, std::uint32_t rank) const;
 
-  // The step begins; counts what strikes once.
+  // Called at the beginning of a step. Counts the faults that happen once.
   StepFaults At(std::uint64_t step);
 
   bool empty() const { return faults_.empty(); }

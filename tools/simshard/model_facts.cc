@@ -85,7 +85,7 @@ TokenizerIds IdsOf(const json::object& tokenizer) {
   return ids;
 }
 
-// tokenizer_config.json names the end token by its text, plainly or in an object.
+// tokenizer_config.json names the end token by its text, as a string or in an object.
 std::vector<TokenId> EosByText(const json::object& config, const TokenizerIds& ids) {
   const json::value* text = config.if_contains("eos_token");
   if (text != nullptr && text->is_object()) text = text->get_object().if_contains("content");

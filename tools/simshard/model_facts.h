@@ -1,5 +1,4 @@
-// What the simulated shard takes from a model folder: vocabulary, end tokens, which ids are
-// special.
+// Facts that the simulated shard reads from a model folder: vocabulary, end tokens, special ids.
 #pragma once
 
 #include <absl/status/statusor.h>
@@ -22,12 +21,12 @@ struct ModelFacts {
   std::vector<TokenId> regular;        // what hash mode draws from: ids that the tokenizer knows
 };
 
-// A vocabulary without a tokenizer: ids 0, 1 and 2 are special, 2 ends.
+// A vocabulary without a tokenizer. Ids 0, 1 and 2 are special, and 2 is the end token.
 ModelFacts PlainFacts(std::uint32_t vocabulary);
 
-// Reads tokenizer.json, and config.json, generation_config.json and tokenizer_config.json where
-// they are present. Special ids are the added tokens of tokenizer.json with special = true. The
-// error names the file.
+// Reads tokenizer.json, and config.json, generation_config.json and tokenizer_config.json if they
+// exist. Special ids are the added tokens of tokenizer.json with special = true. The error names
+// the file.
 absl::StatusOr<ModelFacts> ReadModelFacts(const std::string& folder);
 
 }  // namespace penstock::simshard

@@ -1,8 +1,8 @@
-// A KV cache whose content can be checked. Each cell holds a hash of the whole prefix that ends at
-// its position, so a cell is right only when the right tokens were computed in the right order,
-// into the right block, and nobody wrote over it. Any mistake of a scheduler that would make a real
-// model attend to wrong keys (a block with two writers, one freed too early, a wrong cached_length)
-// is found here as a wrong cell.
+// A KV cache whose content can be checked. Each position holds a hash of the whole prefix that ends
+// there. It is right only if the right tokens were computed in order, into the right block, and
+// were not overwritten. So a scheduler bug that makes a real model attend to wrong keys shows as a
+// wrong hash. Examples are a block with two writers, a block freed too early, and a wrong
+// cached_length.
 //
 // One owner: the model thread.
 #pragma once
@@ -24,7 +24,7 @@ class SimCache {
   void Write(std::span<const BlockId> table, std::uint32_t position, std::uint64_t prefix_hash);
   void Copy(BlockId src, BlockId dst);
 
-  // The first position below `hashes.size()` whose cell differs, or -1.
+  // The first position below `hashes.size()` whose hash differs, or -1.
   std::int64_t FindWrong(std::span<const BlockId> table,
                          std::span<const std::uint64_t> hashes) const;
 

@@ -17,8 +17,8 @@ std::uint64_t HashText(std::uint64_t state, const std::string& text) {
   return state;
 }
 
-// A step that comes no later than this after the one before was waiting for it: the wake-up was
-// late, not the plan, so lateness does not add up.
+// If the next plan arrives within this time after a step, it was already waiting: the wake-up was
+// late and not the plan. Then lateness does not add up.
 constexpr Duration kLateness = std::chrono::milliseconds(2);
 
 }  // namespace
@@ -44,7 +44,7 @@ shard::EngineFacts SimEngine::Facts() const {
   facts.block_size = options_.block_size;
   facts.capabilities = {"simulated", "copy", "prefix_caching", "contrastive_search"};
   if (tokenizer_ != nullptr) {
-    // An echo ignores what would change the tokens, and follows directives in the request's text.
+    // An echo ignores sampling parameters and follows directives in the request's text.
     for (const char* name : {"shows-requests", "grammar", "watermark", "adapters"}) {
       facts.capabilities.emplace_back(name);
     }
@@ -143,7 +143,8 @@ absl::StatusOr<StepResult> SimEngine::Execute(const StepPlan& plan) {
     if (slots_.at(segment.slot).finish == ShardFinish::kNone) live.push_back(segment);
   }
   Duration cost = StepTime(ShapeOf(live)) * faults.factor + faults.delay;
-  // All rows are written before any is read, as in a real step: two writers of a block are seen.
+  // All rows are written before any is read, as in a real step. So two writers of a block are
+  // found.
   for (const Segment& segment : live) WriteRows(segment);
   for (const Segment& segment : live) PENSTOCK_RETURN_IF_ERROR(CheckContext(segment));
   StepResult result;
@@ -212,7 +213,7 @@ void SimEngine::ApplyControl(const StepPlan& plan) {
 void SimEngine::ExtendHashes(const RankSequence& sequence, Story& story) const {
   for (std::size_t i = story.hashes.size(); i < sequence.tokens.size(); ++i) {
     const std::uint64_t before = i == 0 ? 1 : story.hashes[i - 1];
-    // Never 0, which is the content of a cell that nobody wrote.
+    // Never 0, which is the content of a position that was not written.
     story.hashes.push_back(MixHash(before, static_cast<std::uint64_t>(sequence.tokens[i])) | 1);
   }
 }
@@ -249,7 +250,7 @@ SequenceResult SimEngine::Answer(const Segment& segment) {
   result.sequence = sequence.start.sequence;
   const std::uint32_t prompt_length = sequence.start.prompt_length;
   if (segment.kind == Segment::Kind::kPrompt && segment.logits == Segment::Logits::kAll) {
-    // Row i tells the token at first + i + 1; the prompt's last row tells the first new token.
+    // Row i gives the token at first + i + 1. The prompt's last row gives the first new token.
     const std::uint32_t end = std::min(segment.first + segment.count + 1, prompt_length);
     for (std::uint32_t p = segment.first + 1; p < end; ++p) {
       result.prompt_logprobs.push_back(SimulatedLogprob(p));

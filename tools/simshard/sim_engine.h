@@ -1,6 +1,6 @@
-// A shard without a model: takes every plan as a real one would, checks that the plans would have
-// given a real model the right keys (SimCache), and says tokens by rule (TokenScript). A test
-// oracle: a violation is loud.
+// A shard without a model. It takes every plan as a real one would and makes tokens by rule
+// (TokenScript). It checks that a real model would have read the right keys (SimCache). A violation
+// ends the process.
 //
 // Threading: as RankEngine. Waiting (step time, hang) ends at its deadline or by Interrupt.
 #pragma once
@@ -42,7 +42,7 @@ struct SimOptions {
   std::uint64_t hang_at_step = 0;                       // 0 = never
   FaultScript faults = {};                              // of this rank
   std::function<void()> kill = [] {};                   // by FaultScript; may not return
-  // Called at fail_at_step and at a violation, with one line. May not return; when it does, the
+  // Called at fail_at_step and at a violation, with one line. It may not return. If it does, the
   // step ends with INTERNAL.
   std::function<void(const std::string&)> die = [](const std::string&) {};
 };

@@ -1,4 +1,4 @@
-// Options of penstock-simshard as what it hosts.
+// Options of penstock-simshard: the shards that it hosts.
 #pragma once
 
 #include <absl/status/statusor.h>
@@ -10,8 +10,8 @@
 
 namespace penstock::simshard {
 
-// One shard for --rank when it is given, else one for each rank of --world-size; all of that for
-// each group of --num-groups.
+// With --rank one shard per group, otherwise one for each rank of --world-size. --num-groups is the
+// number of groups.
 absl::StatusOr<std::vector<shard::HostedShard>> MakeShards(const options::Values& values);
 
 }  // namespace penstock::simshard

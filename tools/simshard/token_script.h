@@ -1,11 +1,11 @@
-// Which token the simulated model says next. A function of the sequence's start and the position
-// alone, so a restart (prompt = original prompt + what was generated, sample_index_base = how much)
-// goes on as if nothing had happened.
+// The next token of the simulated model. It depends on the sequence's start and the position alone.
+// So a restart continues with the same tokens. Its prompt is the original prompt and the output so
+// far, and sample_index_base is the length of that output.
 //
 // Hash: a regular token by hash of (original prompt, seed, position); the seed is 0 when greedy.
 // Echo: the k-th new token is the original prompt's k-th token without specials, then the end
-// token. Where the end token is masked (min_new_tokens), the echo starts again. A request that the
-// router shows (EchoScript) may say other tokens, for ever or not.
+// token. If the end token is masked (min_new_tokens), the echo starts again. Directives of the
+// request (EchoScript) may change the tokens.
 #pragma once
 
 #include <cstdint>
@@ -40,7 +40,7 @@ class TokenScript {
   EchoScript echo_;
 };
 
-// -(1 + index % 4) / 4 for the index-th generated token, as TGI's recorded stand-in shard says.
+// -(1 + index % 4) / 4 for the index-th generated token, as in TGI's recorded stand-in shard.
 float SimulatedLogprob(std::uint32_t index);
 
 std::uint64_t MixHash(std::uint64_t state, std::uint64_t word);

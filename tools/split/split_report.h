@@ -1,4 +1,4 @@
-// What penstock-split prints: a partition with its padding, and the trade of parts against padding.
+// The output of penstock-split: a partition with its padding, and padding by number of sub-batches.
 #pragma once
 
 #include <cstdint>
@@ -28,7 +28,7 @@ std::string ToText(const SplitOptions& options, const SplitReport& report);
 std::string ToJson(const SplitReport& report);
 std::string ToTable(const std::vector<SplitReport>& sweep);
 std::string ToJson(const std::vector<SplitReport>& sweep);
-// Padding and cells by number of parts: parts are launches per step, cells are memory.
+// Padding and cells by number of sub-batches. Sub-batches are launches per step; cells are memory.
 std::string ToSvg(const std::vector<SplitReport>& sweep);
 
 }  // namespace penstock::split

@@ -1,4 +1,4 @@
-// penstock-core-bench [TRACE]: what the core costs, as JSON on standard output. TRACE: Mooncake
+// penstock-core-bench [TRACE]: the cost of the core, as JSON on standard output. TRACE: Mooncake
 // rows for the index; without it, generated prompts that share their beginnings.
 #include <algorithm>
 #include <boost/json.hpp>
@@ -36,8 +36,8 @@ json::object ToObject(const bench::IndexCost& cost) {
           {"hit_rate", cost.hit_rate}};
 }
 
-// Of five runs the one with the lowest median, and the median of the slowest beside it: what other
-// guests of the machine take comes and goes within seconds.
+// Reports the run with the lowest median of five, and the median of the slowest. Load from other
+// guests of the machine changes within seconds.
 json::object BestOfFive(const bench::StepCostOptions& options) {
   bench::StepCost best = bench::MeasureSteps(options);
   double slowest = best.microseconds.p50;
@@ -51,8 +51,8 @@ json::object BestOfFive(const bench::StepCostOptions& options) {
   return result;
 }
 
-// 2,000 prompts of up to 64 blocks, each the beginning of one of 50 long ones and a tail of its
-// own.
+// 2,000 prompts of up to 64 blocks, each with the beginning of one of 50 long ones and its own
+// tail.
 sim::Trace SharedBeginnings() {
   sim::Trace trace = sim::UniformTrace(2000, {1, 48}, {1, 1}, 1);
   trace.block_tokens = 512;

@@ -1,5 +1,5 @@
-// What the prefix index costs per block operation: look-up, lock, insertion, unlock and eviction of
-// one block each count as one.
+// Cost of the prefix index per block operation. Look-up, lock, insertion, unlock and eviction of a
+// block count as one operation each.
 #pragma once
 
 #include <cstdint>

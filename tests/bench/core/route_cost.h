@@ -1,5 +1,5 @@
-// What it costs to decide where a request goes: one arrival in; match against every group's prefix
-// index, choice, admission and plan out.
+// Cost of choosing the group of a request. An arrival is matched against every group's prefix
+// index; then follow choice, admission and plan.
 #pragma once
 
 #include <cstdint>

@@ -1,4 +1,4 @@
-// What it costs to split one decode batch (scheduler/step/batch_splitter.h).
+// Cost of splitting one decode batch (scheduler/step/batch_splitter.h).
 #pragma once
 
 #include <cstdint>
@@ -7,7 +7,8 @@
 
 namespace penstock::bench {
 
-// Microseconds to split `rows` random lengths into up to `splits` parts, none of them good enough.
+// Microseconds to split `rows` random lengths into up to `splits` sub-batches, if no partition
+// meets the target.
 Percentiles MeasureSplit(std::uint32_t rows, std::uint32_t splits);
 
 }  // namespace penstock::bench

@@ -15,8 +15,8 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-// A group that costs nothing beside the core: it keeps one result per plan in flight and fills it
-// anew, as a shell does that reads results into the same memory.
+// A group that costs little compared with the core. It reuses one result per plan in flight, as a
+// shell does that reads results into the same memory.
 class Driver {
  public:
   explicit Driver(const StepCostOptions& options)
@@ -124,7 +124,7 @@ class Driver {
   std::vector<SequenceId> sequences_;  // by slot
   std::vector<scheduler::Input> results_{4};
   std::size_t first_ = 0;  // the oldest in flight
-  std::size_t next_ = 0;   // behind the newest
+  std::size_t next_ = 0;   // after the newest
   Time now_{};
   std::uint64_t last_request_ = 0;
 };

@@ -1,4 +1,4 @@
-// What one step costs the core: a result goes in, the next plan comes out.
+// Cost of one step of the core: a result in, the next plan out.
 #pragma once
 
 #include <cstdint>

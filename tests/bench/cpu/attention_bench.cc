@@ -3,10 +3,10 @@
 //   penstock-attention-bench [threads] [prefill|decode|chunk|all] [bfloat16|float32|int8]
 //
 // Decode: one query token for each of B sequences over `context` positions. Prefill: the last 512
-// tokens of a prompt. Chunk: a few tokens of one. Every case reads other cells in turn, so that
-// they come from memory. The roofline is the larger of bytes / read bandwidth and operations /
-// product peak, measured in the same seconds; `of_registers` is the share of what registers alone
-// multiply.
+// tokens of a prompt. Chunk: a few tokens of one. Every case alternates between several KV caches,
+// so that they are read from memory. The roofline is the larger of bytes / read bandwidth and
+// operations / GEMM peak, measured in the same seconds. `of_registers` is the share of the rate
+// with all operands in registers.
 #include <algorithm>
 #include <boost/json.hpp>
 #include <chrono>

@@ -1,4 +1,4 @@
-"""Two ranks beside a process that computes without pause, and what they take when they have nothing to do."""
+"""Two ranks while another process computes all the time, and the processor time of idle ranks."""
 
 import os
 import pathlib
@@ -64,7 +64,7 @@ def compare(server, streams, tokens, rounds):
 
 
 def beside_busy(shape, tokens, rounds, quick):
-    """Gaps between tokens in turns: the machine for itself, and shared with one that computes on."""
+    """Gaps between tokens, alternately on a quiet machine and with a busy process."""
     folder = DEMO_MODEL if shape == "demo" else model(shape)
     small = ("--max-total-tokens", 1024, "--kv-cache-memory", "128MiB")  # nothing is left to touch behind the start
     with Server("--num-shard", RANKS, "--cpu-threads", 1, *small, model=folder) as server:

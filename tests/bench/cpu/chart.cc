@@ -1,5 +1,5 @@
-// Line charts from JSON on standard input, as SVG on standard output, in the style of the other
-// pictures of this repository:
+// Draws line charts in the style of the other pictures of this repository. Reads JSON from standard
+// input and writes SVG to standard output:
 //   [{"title": …, "x_label": …, "y_label": …, "curves": [{"name": …, "points": [[x, y], …]}]}, …]
 #include <boost/json.hpp>
 #include <iostream>

@@ -1,10 +1,10 @@
-// What a token of contrastive search costs beside a greedy one (batch of one), for each backend
-// that runs on a CPU: JSON on stdout.
+// Cost of a token of contrastive search compared with a greedy one, for each backend that runs on a
+// CPU. Prints JSON.
 //
 //   penstock-contrastive-bench MODEL_FOLDER [dtype] [threads] [tokens] [candidates]
 //
-// Two sequences with the same prompt, one greedy, one contrastive, take their steps in turn. The
-// ratio is of the medians over all steps.
+// Two sequences with the same prompt, one greedy and one contrastive, take alternate steps. The
+// ratio is that of the medians.
 #include <algorithm>
 #include <iostream>
 #include <memory>

@@ -1,4 +1,4 @@
-// Kernels of the CPU backend, beside what the memory gives in the same seconds: JSON on stdout.
+// Rates of the CPU backend's kernels, and the read bandwidth of the same seconds. Prints JSON.
 //
 //   penstock-cpu-bench [threads]
 //
@@ -191,7 +191,7 @@ double AllReduceMicroseconds() {
     auto group = JoinShmGroup(options);
     if (!group.ok()) std::abort();
     std::vector<float> data(2048, 1e-30f);
-    for (double& time : times) {  // rank 1 only walks along
+    for (double& time : times) {  // rank 1 only takes part
       const auto begin = Clock::now();
       if (!(*group)->AllReduceSum(data.data(), data.size()).ok()) std::abort();
       if (number == 0) time = std::chrono::duration<double>(Clock::now() - begin).count();

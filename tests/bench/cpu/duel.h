@@ -1,5 +1,5 @@
-// Two sequences of one model, side by side: they take their steps in turn, so that both meet the
-// same machine, and each step is timed. For programs that end at the first error.
+// Measures two sequences of one model with alternate steps, so that both run under the same
+// conditions. For programs that end at the first error.
 #pragma once
 
 #include <absl/status/statusor.h>
@@ -56,7 +56,7 @@ class Duel {
     std::vector<TokenId> tokens;
   };
 
-  // `room`: positions of each sequence behind the prompt. `candidates`: of contrastive search.
+  // `room`: positions of each sequence after the prompt. `candidates`: those of contrastive search.
   Duel(const Model& model, Backend& backend, std::uint32_t room, std::uint32_t candidates = 0);
 
   Step Begin(std::uint32_t side, const SamplingParams& sampling, std::uint32_t max_new_tokens);

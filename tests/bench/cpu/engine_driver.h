@@ -1,4 +1,4 @@
-// A shard's engine in this process, driven with plans as a router would send them, and timed.
+// Drives a shard's engine in this process with plans as a router sends them, and measures it.
 #pragma once
 
 #include <absl/status/statusor.h>
@@ -21,14 +21,14 @@ class EngineDriver {
                                                             std::uint32_t pool_tokens,
                                                             std::uint32_t max_length);
 
-  // Seconds of each step of `rows` greedy sequences that hold `context` positions at first; as many
-  // steps as fit `seconds`, five at least. The sequences' K/V are copies of one prompt's, each in
-  // its own blocks.
+  // Seconds of each step of `rows` greedy sequences that hold `context` positions at first. Runs as
+  // many steps as fit `seconds`, at least five. The sequences' K and V are copies of one prompt's,
+  // each in its own blocks.
   absl::StatusOr<std::vector<double>> Decode(std::uint32_t rows, std::uint32_t context,
                                              double seconds);
 
-  // Seconds of computing a whole prompt of `tokens` in one step, with its first token; as often as
-  // fits `seconds`, twice at least.
+  // Seconds of a whole prompt of `tokens` in one step, with its first token. Runs as often as fits
+  // `seconds`, at least twice.
   absl::StatusOr<std::vector<double>> Prefill(std::uint32_t tokens, double seconds);
 
   EngineFacts Facts() const { return engine_.Facts(); }

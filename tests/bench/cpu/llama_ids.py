@@ -1,4 +1,4 @@
-"""Token ids that llama.cpp picks greedily, by the bindings that the source distribution brings.
+"""Token ids that llama.cpp selects greedily, by the bindings that the source distribution brings.
 
 usage: llama_ids.py MODEL.gguf COUNT ID [ID…]
 """

@@ -44,8 +44,8 @@ MemoryRegion Filled(std::size_t bytes, WorkerPool& pool) {
   return std::move(*region);
 }
 
-// One thread's sum over lines of 64 bytes, in `kStreams` streams side by side, asking for lines
-// ahead; the result keeps the loads alive.
+// One thread's sum over lines of 64 bytes, in `kStreams` parallel streams, with prefetching.
+// Returning the sum keeps the loads.
 template <std::size_t kStreams>
 std::uint64_t SumLines(const std::byte* data, const Share& lines) {
   constexpr std::size_t kAhead = 2048;
@@ -68,8 +68,8 @@ std::uint64_t SumLines(const std::byte* data, const Share& lines) {
 constexpr int kRegisterRounds = 20000;
 constexpr int kRegisterSums = 24;
 
-// One thread's rounds of an instruction that joins products to each of 24 sums. Written out, since
-// compilers keep no such array in registers everywhere.
+// One thread repeats an instruction that adds products to each of 24 sums. Written out, because not
+// every compiler keeps such an array in registers.
 #define PENSTOCK_ONE(I, SUM) I " %%zmm30, %%zmm31, %%zmm" SUM "\n\t"
 #define PENSTOCK_SIX(I, A, B, C, D, E, F) \
   PENSTOCK_ONE(I, A)                      \

@@ -1,5 +1,6 @@
-// What this machine gives at most, measured now: reading memory, multiplying. Rooflines are made of
-// it, so it is measured beside every number that is compared with one.
+// The highest rates of this machine, measured now: reading memory and multiplying. Rooflines are
+// computed from them, so they are measured together with every number that is compared with a
+// roofline.
 #pragma once
 
 #include <cstddef>
@@ -16,15 +17,15 @@ class MachinePeaks {
   // Reads up to `most_bytes` at a time.
   MachinePeaks(std::uint32_t threads, std::size_t most_bytes);
 
-  // GB/s of reading `bytes` from front to back with all threads; the best of some passes. What fits
-  // a cache comes from there the second time, as the weights of a small model do.
+  // GB/s of reading `bytes` in order with all threads, the best of some passes. Data that fits a
+  // cache is read from there the second time, as the weights of a small model are.
   double ReadBandwidth(std::size_t bytes);
 
   // GFLOP/s of the backend's own matrix product of many rows, with weights of `dtype` stored so.
   double ProductPeak(DType dtype, Storage storage);
 
-  // GFLOP/s of multiplying registers alone, in the instructions of those products; 0 with AVX2 and
-  // without AVX512_VNNI for weights of integers.
+  // GFLOP/s of the same instructions with all operands in registers. 0 with AVX2, and for integer
+  // weights without AVX512_VNNI.
   double RegisterPeak(Storage storage);
 
  private:

@@ -19,7 +19,7 @@ def precision_options(precision):
 
 
 def compare_decode(shape, precision, quick):
-    """One sequence that decodes, in turns of half a second with llama.cpp; who begins changes."""
+    """Decode of one sequence, alternating with llama.cpp every half second."""
     file = gguf(shape, "Q8_0" if precision == "int8" else None)
     ours, theirs, reads = [], [], []
     with ShardAlone(shape, *precision_options(precision)) as shard, LlamaSteps(file, 128) as llama:
@@ -35,7 +35,7 @@ def compare_decode(shape, precision, quick):
 
 
 def compare_prefill(shape, precision, quick):
-    """A prompt of 512 tokens, in turns with llama.cpp; the better of two each time."""
+    """A prompt of 512 tokens, alternating with llama.cpp; the better of two each time."""
     file = gguf(shape, "Q8_0" if precision == "int8" else None)
     ours, theirs = [], []
     with ShardAlone(shape, *precision_options(precision)) as shard, LlamaSteps(file, 128) as llama:
@@ -48,7 +48,7 @@ def compare_prefill(shape, precision, quick):
 
 
 def ratios(ours, theirs):
-    """Of rates that were taken in turns: the median of the turns' ratios, and the ratio of the best."""
+    """For rates measured alternately: the median of the pairs' ratios, and the ratio of the best."""
     turns = [our / their for our, their in zip(ours, theirs)]
     return {"penstock": ours, "llama.cpp": theirs, "turns": turns, "ratio": median(turns),
             "best_ratio": max(ours) / max(theirs)}
@@ -68,8 +68,8 @@ def grid(shape, precision, contexts, quick):
 
 
 def turns(shape, quick):
-    """One sequence, 8 and 32 at 1k context in turns, so that all meet the same machine; where the backend keeps
-    weights in 12 bits, in turns with 16 bits, too. By backend, the one that users get first."""
+    """1, 8 and 32 sequences at 1k context, measured alternately. If the backend compresses weights, plain weights
+    are measured as well. Results are by backend, the default one first."""
     size = {"pool_tokens": 1024 * 32 + 32 * 256, "max_length": 1536}
     with ShardAlone(shape, **size) as usual, ShardAlone(shape, "--cpu-weights", "plain", **size) as plain:
         shards = {shard.facts["backend"]: shard for shard in (plain, usual)}
@@ -111,7 +111,7 @@ def prompts(shape, precision, quick):
 
 
 def beside_batched(shape, quick):
-    """Batches of 8 and 32 at 1k context, in turns with llama.cpp's batched bench."""
+    """Batches of 8 and 32 at 1k context, alternating with llama.cpp's batched bench."""
     ours = {8: [], 32: []}
     theirs = {8: [], 32: []}
     with ShardAlone(shape, pool_tokens=32 * 1408, max_length=1536) as shard:

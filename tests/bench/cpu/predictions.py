@@ -1,4 +1,4 @@
-"""How well the cost model, fitted to the warm-up's table, predicts the steps of a server in use."""
+"""Errors of the cost model, fitted to the warm-up table, for steps of a running server."""
 
 import pathlib
 import random

@@ -20,7 +20,7 @@ TYPES = {"135m": "llama", "0.5b": "qwen2", "1.1b": "llama"}  # of the shapes
 
 
 class Missing(RuntimeError):
-    """Something that a benchmark needs is not there: it is not run, and did not pass."""
+    """A benchmark cannot run because a program or library is missing. It does not pass."""
 
 
 def model(shape):
@@ -65,8 +65,8 @@ def llama_program(name):
 
 
 def llama_batches(file, rows, context, tokens=8):
-    """{rows: tokens per second} of decoding together, all behind one shared prompt (which spares llama.cpp
-    computing it for each, and reading more than one copy of it)."""
+    """{rows: tokens per second} of a batch whose sequences share one prompt. llama.cpp computes and reads
+    it only once then."""
     size = context + max(rows) * (tokens + 1) + 64
     command = [llama_program("llama-batched-bench"), "-m", file, "-c", size, "-b", 2048, "-ub", 512]
     command += ["-npp", context, "-ntg", tokens, "-npl", ",".join(map(str, rows)), "-pps", "-kvu"]

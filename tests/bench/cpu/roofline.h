@@ -1,5 +1,5 @@
-// The time that a step must take at least: its phases one after the other, each bound by reading
-// its bytes or by computing its products.
+// The least time of a step: the sum of its phases, each bound by reading its bytes or by its
+// operations.
 #pragma once
 
 #include <cstdint>

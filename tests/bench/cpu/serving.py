@@ -1,4 +1,4 @@
-"""The shard behind router and HTTP: what the way costs, how many users share it, what a long prompt does."""
+"""The shard with router and HTTP: their cost, latency by number of users, and the effect of a long prompt."""
 
 import json
 import statistics
@@ -30,7 +30,7 @@ def steady_rate(report, streams):
 
 
 def through_http(shape, quick, *options):
-    """The shard alone and the same through router, HTTP and SSE, in turns: tokens over time on both sides."""
+    """The shard alone and over router, HTTP and SSE, alternately: tokens per second of both."""
     rounds, tokens = (1, 64) if quick else (8, 128)
     alone, http = [], []
     with ShardAlone(shape, *options) as shard, serve(shape, *options) as server:
@@ -103,7 +103,7 @@ def open_stream(streams, first, length, max_tokens):
 
 
 def decode_for(streams, running, steps):
-    """Waits until all have so many tokens more; the gaps meanwhile."""
+    """Waits until all streams have `count` more tokens; returns the gaps."""
     begin = max(reading.times[-1] for reading in running)
     streams.wait(running, max(len(reading.times) for reading in running) + steps)
     return [gap for reading in running for gap in reading.gaps(begin, time.monotonic())]

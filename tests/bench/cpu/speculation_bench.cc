@@ -2,9 +2,9 @@
 //
 //   penstock-speculation-bench MODEL_FOLDER [dtype] [threads] [tokens] [drafts]
 //
-// Two sequences with the same prompt take their steps in turn, one with drafts, one without, until
-// both have all tokens: greedy, sampled at temperature 1, and with a bias that makes them say one
-// token for ever, the most that drafts can bring. The answers must be the same.
+// Two sequences with the same prompt take alternate steps, one with drafts and one without. There
+// are three cases: greedy, sampled at temperature 1, and a bias that repeats one token, which is
+// the best case for drafts. The answers must be the same.
 #include <iostream>
 #include <vector>
 

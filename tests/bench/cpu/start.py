@@ -1,4 +1,4 @@
-"""What a start costs: until weights are packed and memory is touched, the warm-up, and the most memory ever held."""
+"""Cost of a start: time until weights and memory are ready, the warm-up, and peak memory."""
 
 import re
 import tempfile

@@ -1,6 +1,6 @@
 // How many K/V cells a decode batch takes: padded in one part, padded and split by each rule, and
-// in blocks of 16. The batch is kept at a fixed number of rows; who ends makes room for the next of
-// the load, so rows of all ages stand side by side.
+// in blocks of 16. The batch has a fixed number of rows. When one ends, the next request of the
+// load takes its place, so the rows have different ages.
 //
 //   penstock-padded-cells [LENGTHS.csv] [ROWS] [REQUESTS]
 //

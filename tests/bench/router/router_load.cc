@@ -1,6 +1,6 @@
-// Load for the router alone: as little work per event as possible, so that a core of load keeps a
-// core of router busy. Keeps `streams` requests open on connections of their own until `requests`
-// are answered; answers are scanned for the ends of events, not parsed.
+// Load for the router alone, with little work per event, so that one core of load keeps one core of
+// router busy. Keeps `streams` requests open, each on its own connection, until `requests` are
+// answered. Answers are searched for the ends of events and not parsed.
 //
 //   router_load HOST PORT STREAMS REQUESTS TOKENS stream|plain   ->  one line of JSON
 #include <arpa/inet.h>

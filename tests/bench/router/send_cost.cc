@@ -1,6 +1,6 @@
-// What the kernel asks for the events themselves: CPU time of one send() of SIZE bytes, in turn to
-// each of SOCKETS loopback connections whose other ends a second process reads, and nothing else.
-// No router that writes each event on its own can spend less.
+// The kernel's cost of an event: CPU time of one send() of SIZE bytes to each of SOCKETS loopback
+// connections. A second process reads the other ends. No router that writes each event alone can
+// spend less.
 //
 //   router-send-cost SOCKETS SIZE COUNT   ->  one line of JSON
 #include <arpa/inet.h>

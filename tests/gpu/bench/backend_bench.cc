@@ -47,21 +47,21 @@ class Bench {
 
   absl::Status Decode(std::uint32_t rows, double read_bandwidth);
   absl::Status Prefill(double product_rate);
-  // What the device does between decode steps of so many rows that run ahead.
+  // What the device does between decode steps of `rows` rows with two steps in flight.
   absl::Status GapsBetweenSteps(std::uint32_t rows);
 
  private:
   static std::uint32_t BlocksPerRow() { return kContext / kBlockSize + 1; }
   absl::Status Step(bool with_logits);
   absl::Status Begin(bool first);
-  // Ways to decode, in seconds per step. Picked: the device picks every token, so many steps are in
-  // flight, and each finds its tokens on the device.
+  // Ways to decode, in seconds per step. Here the device selects every token, `depth` steps are in
+  // flight, and each step reads its tokens on the device.
   absl::StatusOr<double> Picked(std::uint32_t in_flight);
   absl::StatusOr<double> WithLogitsToHost();
-  // The same graphs back to back, of which nobody asks a token.
+  // The same graphs one after the other, without reading a token.
   absl::StatusOr<double> OnDevice();
   void Use(std::uint32_t rows, std::uint32_t count, std::uint32_t context);
-  // What a decode step reads: weights but the table of embeddings, and K and V.
+  // Bytes that a decode step reads: all weights except the embeddings, and K and V.
   double BytesOfDecode(std::uint32_t rows) const;
 
   LaunchTimer& gpu_;

@@ -1,7 +1,7 @@
-// The cuda backend on a device against what the device reaches: decode steps of B sequences with
-// 1,024 positions each against the read bandwidth, a prompt of 2,048 tokens against the rate of a
-// large product. Decodes run as served: picks within the graphs, two steps in flight; beside that
-// with one in flight, and with the logits taken to the host.
+// Compares the cuda backend with the peak rates of the device. Decode steps of B sequences with
+// 1,024 positions are compared with the read bandwidth, and a prompt of 2,048 tokens with the rate
+// of a large GEMM. Decode steps run as served, with token selection in the graphs and two steps in
+// flight. They also run with one step in flight, and with token selection on the host.
 #pragma once
 
 #include <absl/status/status.h>

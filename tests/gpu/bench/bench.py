@@ -1,5 +1,5 @@
-"""GPU benchmarks of an 8B Llama shape, a piece at a time: the backend itself, through HTTP, under the worst load for
-minutes, and HF transformers beside it.
+"""GPU benchmarks of an 8B Llama shape: the backend alone, over HTTP, under heavy load for minutes, and HF
+transformers for comparison.
 
 usage: bench.py decode|serve|load|hf --model FOLDER --bin FOLDER --out FOLDER [--minutes-of-load 5]
 

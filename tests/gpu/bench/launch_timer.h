@@ -1,5 +1,5 @@
-// A real device that notes when each graph begins and ends on it, so that the time between two
-// decode steps can be told: what the device does then is copy inputs and picks, or nothing.
+// A real device that records when each graph begins and ends on it. The time between two decode
+// steps follows from that. In it the device copies inputs and sampled tokens or is idle.
 //
 // Threading: the model thread.
 #pragma once
@@ -18,9 +18,10 @@ class LaunchTimer final : public CountingGpu {
   explicit LaunchTimer(std::unique_ptr<Gpu> gpu) : CountingGpu(std::move(gpu)) {}
   ~LaunchTimer() override;
 
-  // Notes the next `launches` launches.
+  // Records the next `launches` launches.
   absl::Status Begin(std::size_t launches);
-  // Microseconds from the end of each noted graph to the beginning of the next, ascending. Waits.
+  // Microseconds from the end of each recorded graph to the beginning of the next, ascending.
+  // Waits.
   absl::StatusOr<std::vector<double>> Gaps();
 
   absl::Status Launch(Graph graph) override;

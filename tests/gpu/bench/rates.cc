@@ -15,7 +15,7 @@ constexpr std::uint64_t kBytes = std::uint64_t{4} << 30;
 constexpr int kRuns = 20;
 constexpr std::uint32_t kSide = 8192;
 
-// Seconds of one run, of several in a row after one that does not count.
+// Seconds of one run: the mean of several after a first one that does not count.
 absl::StatusOr<double> Seconds(Gpu& gpu, const std::function<absl::Status()>& enqueue) {
   PENSTOCK_RETURN_IF_ERROR(enqueue());
   PENSTOCK_RETURN_IF_ERROR(gpu.Synchronize());

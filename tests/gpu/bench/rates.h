@@ -1,4 +1,4 @@
-// What the device reaches at best, measured in the same run as what is held against it.
+// Peak rates of the device, measured in the same run as the results that are compared with them.
 #pragma once
 
 #include <absl/status/statusor.h>

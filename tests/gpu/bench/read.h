@@ -1,4 +1,4 @@
-// The kernel behind ReadBandwidth.
+// The kernel of ReadBandwidth.
 #pragma once
 
 #include <cstdint>
@@ -7,7 +7,7 @@
 
 namespace penstock::shard::cuda {
 
-// Adds up `bytes` of memory, a multiple of 16; `sink` takes what nobody reads. Enqueued.
+// Adds up `bytes` of memory, a multiple of 16, into `sink`, so that the loads stay. Enqueued.
 absl::Status ReadAll(const void* memory, std::uint64_t bytes, float* sink, Stream stream);
 
 }  // namespace penstock::shard::cuda

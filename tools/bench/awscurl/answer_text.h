@@ -8,8 +8,8 @@
 
 namespace penstock::bench::awscurl {
 
-// Texts to count one by one: a json answer's texts, all lines of jsonlines joined, each event of a
-// stream apart, as awscurl does. Nothing when the body is not what its type says.
+// The texts to count, as awscurl does: a json answer's texts, all lines of jsonlines joined, each
+// event of a stream. Nothing if the body does not match its type.
 std::optional<std::vector<std::string>> AnswerTexts(std::string_view content_type,
                                                     std::string_view body);
 

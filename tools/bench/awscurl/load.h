@@ -1,4 +1,4 @@
-// The run: `clients` connections, each one request after the other.
+// The run: `clients` connections, each with one request at a time.
 #pragma once
 
 #include <absl/status/statusor.h>

@@ -25,7 +25,7 @@ absl::StatusOr<std::string> ReadWhole(const std::string& path) {
   return std::string(std::istreambuf_iterator<char>(file), {});
 }
 
-// A folder of bodies, one file each, or a file with one body a line.
+// A folder with one body per file, or a file with one body per line.
 absl::Status ReadDataset(const std::string& path, std::vector<std::string>& bodies) {
   namespace fs = std::filesystem;
   std::error_code error;

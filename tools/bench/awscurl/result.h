@@ -1,5 +1,5 @@
-// What awscurl prints of a run. Its rates are estimates of a closed loop that is never idle
-// (successes / sum of their latencies x clients), so the rates by the clock stand beside them.
+// The report of a run as awscurl prints it. Its rates are estimates for a closed loop that is never
+// idle: successes / sum of their latencies x clients. The rates by the clock are printed as well.
 #pragma once
 
 #include <cstdint>

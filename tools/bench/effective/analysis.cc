@@ -33,7 +33,7 @@ double StudentT(std::size_t degrees) {
   return degrees <= std::size(kTable) ? kTable[degrees - 1] : 1.96 + 2.5 / degrees;
 }
 
-// Half the width of the interval round the mean of independent values.
+// Half the width of the confidence interval of the mean of independent values.
 double Confidence(const std::vector<double>& values) {
   if (values.size() < 2) return 0;
   const double mean = Mean(values);

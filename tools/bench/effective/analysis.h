@@ -1,4 +1,4 @@
-// What the runs of one mode say, and whether the modes differ as they should. Pure functions.
+// Summaries of the runs of one mode, and checks that the modes differ as expected. Pure functions.
 #pragma once
 
 #include <cstdint>
@@ -20,8 +20,8 @@ struct Bucket {
   std::uint32_t num_tokens = 0;
   std::uint64_t count = 0;
   double mean = 0;  // seconds
-  // 95 % confidence of the mean from the spread of the repeats' means, which are independent while
-  // requests of one run are not. Both are the mean where fewer than two repeats have the bucket.
+  // 95 % confidence interval of the mean, from the means of the repeats, which are independent.
+  // Both are the mean if fewer than two repeats have the bucket.
   double low = 0;
   double high = 0;
 };
@@ -66,7 +66,7 @@ struct Check {
   bool passed = false;
 };
 
-// What the comparison should show; only those whose modes ran.
+// What the comparison should show. Only for modes that ran.
 std::vector<Check> Compare(const std::vector<ModeRuns>& runs,
                            const std::vector<ModeSummary>& summaries);
 

@@ -22,7 +22,7 @@ constexpr auto kNoThrow = asio::as_tuple(asio::use_awaitable);
 
 double Seconds(Clock::duration duration) { return std::chrono::duration<double>(duration).count(); }
 
-// A server closes what is idle for a minute or so.
+// A server closes connections that are idle for about a minute.
 constexpr auto kReuseWithin = std::chrono::seconds(20);
 
 struct Connection {

@@ -22,7 +22,7 @@ struct Address {
   std::chrono::milliseconds timeout{600'000};  // of one request
 };
 
-// What became of one request of a trace.
+// The outcome of one request of a trace.
 struct Outcome {
   std::uint64_t request = 0;  // the server's number
   double latency = 0;         // seconds from the intended arrival to the whole answer
@@ -48,10 +48,10 @@ class Client {
   explicit Client(Address address);
   ~Client();
 
-  // Unavailable when the server cannot be reached or the address not be found.
+  // Unavailable if the server or its address cannot be reached.
   absl::StatusOr<Answer> Fetch(std::string_view method, std::string_view target,
                                const std::string& body = {});
-  // Sends every request when its time has come, however many are open then.
+  // Sends every request at its time, however many are open.
   absl::StatusOr<TraceRun> Replay(const std::vector<TraceRequest>& trace);
 
  private:

@@ -67,7 +67,7 @@ int RunOne(const Options& options) {
   return answer->status == 200 ? PrintStats(client) : 1;
 }
 
-// The original's client: a run against the server that is there, then its /stats.
+// The original's client: a run against a server, then its /stats.
 int RunAttached(const Options& options) {
   Client client(options.address);
   if (const auto there = client.Fetch("DELETE", "/stats"); !there.ok()) {

@@ -15,7 +15,7 @@
 namespace penstock::bench::effective {
 namespace {
 
-// Requests of the calibration: enough that their start and end hardly count.
+// Requests of the calibration: enough to make start and end negligible.
 constexpr std::size_t kCalibration = 16;
 
 struct Mode {
@@ -90,7 +90,7 @@ absl::StatusOr<std::vector<Mode>> Attach(const Options& options) {
   return modes;
 }
 
-// Requests per second that a server serves when it never waits for one, for traces of this shape.
+// Requests per second of a server that is never idle, for traces of this shape.
 absl::StatusOr<double> ServiceRate(Client& client, const TraceShape& shape,
                                    const std::vector<std::vector<TraceRequest>>& traces) {
   std::vector<TraceRequest> at_once = traces.front();
@@ -151,7 +151,7 @@ absl::Status RunAll(std::vector<Mode>& modes, Report& report) {
   return absl::OkStatus();
 }
 
-// The server's own account of all repeats.
+// The server's own statistics of all repeats.
 absl::Status SaveStats(const std::string& folder, std::vector<Mode>& modes) {
   for (const Mode& mode : modes) {
     PENSTOCK_ASSIGN_OR_RETURN(const Answer stats, mode.client->Fetch("GET", "/stats"));

@@ -1,4 +1,4 @@
-// Runs one trace per repeat against every mode and gathers what came of it.
+// Runs one trace per repeat against every mode and collects the results.
 #pragma once
 
 #include <absl/status/statusor.h>
@@ -8,8 +8,8 @@
 
 namespace penstock::bench::effective {
 
-// Starts the servers (stopped again before it returns), or attaches. Modes take turns: only one is
-// busy at a time.
+// Starts the servers and stops them before it returns, or uses servers that are running. Only one
+// mode is busy at a time.
 absl::StatusOr<Report> RunComparison(const Options& options);
 
 }  // namespace penstock::bench::effective

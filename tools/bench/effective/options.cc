@@ -206,7 +206,7 @@ CommandLine ReadCommandLine(int argc, const char* const* argv) {
   const auto program = options::ProgramWith(
       "penstock-bench effective",
       "effective-batching's client: one trace against nobatch, static and dynamic batching. "
-      "Options behind `--` go to a penstock-launcher that is started for each mode.",
+      "Options after `--` are those of a penstock-launcher that is started for each mode.",
       OptionRows());
   const options::CommandLine line =
       options::ReadCommandLine(program, static_cast<int>(end - argv), argv);

@@ -26,7 +26,7 @@ struct Options {
   // One request instead of a run.
   std::optional<std::string> prompt;
   std::uint32_t num_tokens = 0;
-  // Where the servers are: started here (launcher_options), several that run, or one that runs.
+  // The servers: started here (launcher_options), several running ones, or one.
   std::vector<std::string> modes;
   std::string launcher;
   std::optional<std::vector<std::string>> launcher_options;
@@ -41,10 +41,10 @@ struct CommandLine {
   int exit_code = 0;                // when there are no options
 };
 
-// `argv[0]` is the subcommand's name; what follows "--" are the launcher's options.
+// `argv[0]` is the subcommand's name. Options of the launcher follow "--".
 CommandLine ReadCommandLine(int argc, const char* const* argv);
 
-// "HOST[:PORT]" or "http://HOST[:PORT]"; the original's port when there is none.
+// "HOST[:PORT]" or "http://HOST[:PORT]". The default is the original's port.
 absl::StatusOr<Address> ParseAddress(const std::string& text);
 // The value of `key` in the text of an .env file: KEY=VALUE lines, with `export`, quotes and
 // comments as python-dotenv reads them.

@@ -16,7 +16,7 @@ namespace {
 using replay::Chart;
 using replay::Curve;
 
-// More lengths than this are drawn by tens.
+// More lengths than this are drawn in groups of ten.
 constexpr std::size_t kMostPoints = 40;
 constexpr std::uint32_t kDrawnTogether = 10;
 
@@ -178,7 +178,7 @@ std::string Page(const Report& report) {
                    "were in each step. Open the picture itself to read a line's numbers.");
     html +=
         Figure("steps.svg",
-               "Step by step, a column each, from the same moment of the trace: who was in which.");
+               "Step by step, a column each, from the same moment of the trace: requests by step.");
   }
   if (!report.commands.empty()) {
     html += "<h2>Servers</h2>\n<pre>";

@@ -1,5 +1,5 @@
-// Everything that a comparison writes into its folder: the table, the CSV files, the pictures and a
-// page that shows them.
+// Writes the folder of a comparison: the table, the CSV files, the pictures and a page that shows
+// them.
 #pragma once
 
 #include <absl/status/status.h>
@@ -24,7 +24,7 @@ struct Report {
   std::vector<std::string> commands;    // that started the servers
 };
 
-// The stats table, a row per mode: the original's four figures, then the honest ones.
+// The stats table, a row per mode: the original's four figures, then ours.
 std::string ToTable(const std::vector<ModeSummary>& summaries);
 std::string ToText(const std::vector<Check>& checks);
 

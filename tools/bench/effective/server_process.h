@@ -1,4 +1,4 @@
-// A penstock-launcher that the comparison starts for one mode, and stops when it is let go of.
+// A penstock-launcher that the comparison starts for one mode. The destructor stops it.
 #pragma once
 
 #include <absl/status/statusor.h>
@@ -13,14 +13,15 @@ namespace penstock::bench::effective {
 
 class ServerProcess {
  public:
-  // Returns when the server is ready. Its log goes to `log_file`, whose last lines an error shows.
+  // Returns when the server is ready. Its log is written to `log_file`; an error shows the last
+  // lines.
   static absl::StatusOr<std::unique_ptr<ServerProcess>> Start(
       const std::vector<std::string>& command, const std::string& log_file);
   ~ServerProcess() { Stop(); }
   ServerProcess(const ServerProcess&) = delete;
   ServerProcess& operator=(const ServerProcess&) = delete;
 
-  // SIGTERM, then waits for its end: the launcher drains and has its own time limits.
+  // Sends SIGTERM and waits for the end. The launcher drains within its own time limits.
   void Stop();
 
   const std::string& host() const { return host_; }

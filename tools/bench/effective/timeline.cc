@@ -41,7 +41,7 @@ class Reader {
   }
 
  private:
-  // Of one group. A slot keeps its request until another one starts there.
+  // The state of one group. A slot keeps its request until another one starts in it.
   struct Group {
     std::unordered_map<std::uint32_t, std::uint32_t> slots;
     std::unordered_map<std::uint64_t, TimelineStep> in_flight;
@@ -82,7 +82,7 @@ class Reader {
     group.in_flight[out.plan.step.value()] = std::move(step);
   }
 
-  // A plan that was sent while another ran began when that one had ended.
+  // A plan that was sent while another one ran began at the end of that one.
   void Done(const scheduler::StepDone& done, Time now) {
     Group& group = groups_[done.group.value()];
     const auto found = group.in_flight.find(done.result.step.value());

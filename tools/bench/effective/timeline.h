@@ -1,5 +1,5 @@
-// Which request was in which engine step, read from an input log (penstock-router --record): the
-// core is run again on it, which gives every plan it made (guarantee G9).
+// Says which request was in which step. It runs the core again on an input log (penstock-router
+// --record), which gives the same plans (guarantee G9).
 #pragma once
 
 #include <absl/status/statusor.h>

@@ -196,7 +196,7 @@ constexpr double kCell = 7;  // a square of 6 and a gap
 // Some consecutive steps of one mode, cell by cell.
 class Film {
  public:
-  // From the arrival of the request that a third of them arrive before: by then the modes differ.
+  // Begins when a third of the requests have arrived. By then the modes differ.
   explicit Film(const Timeline& timeline) : timeline_(timeline) {
     if (timeline.steps.empty()) return;
     const double from = timeline.requests[timeline.requests.size() / 3].arrival;
@@ -243,7 +243,7 @@ class Film {
     return "<path d=\"" + cells + "\" fill=\"" + std::string(colour) + "\"/>\n";
   }
 
-  // Who is in one of the steps, then who waits longest, in the order of arrival.
+  // The requests in one of the steps, then those that wait longest, in the order of arrival.
   void ChooseRows() {
     std::vector<bool> seen(timeline_.requests.size(), false);
     std::vector<bool> started = seen;

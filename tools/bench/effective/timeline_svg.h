@@ -17,8 +17,8 @@ struct ModeTimeline {
 // below each mode how many requests were in each step.
 std::string TimelineSvg(const std::vector<ModeTimeline>& modes);
 
-// Some steps one by one, from the same moment of the trace in each mode: a column per step, a row
-// per request, a cell where the request was in the step.
+// Some consecutive steps, from the same moment of the trace in each mode. A column is a step, a row
+// is a request, and a cell says that the request was in the step.
 std::string StepsSvg(const std::vector<ModeTimeline>& modes);
 
 }  // namespace penstock::bench::effective

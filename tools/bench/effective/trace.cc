@@ -35,7 +35,7 @@ class Random {
   std::mt19937_64 engine_;
 };
 
-// The multiset of the recorded runs, anew for each 290 requests.
+// The lengths of the recorded runs, shuffled again for each 290 requests.
 std::uint32_t NextBucket(Random& random, std::vector<std::uint32_t>& left) {
   if (left.empty()) {
     for (std::uint32_t n = kBucketStep; n <= kMostBucket; n += kBucketStep) {

@@ -1,5 +1,5 @@
-// The requests of one run, made from a preset and a seed. Pure functions: the same seed gives the
-// same trace, which is then replayed to every mode.
+// Makes the requests of one run from a preset and a seed. Pure functions: the same seed gives the
+// same trace, which is replayed to every mode.
 #pragma once
 
 #include <cstdint>
@@ -9,10 +9,10 @@
 namespace penstock::bench::effective {
 
 // The original client at three points of its history.
-//   recorded  the runs behind its published plots: bursts of five with uniform gaps; 5, 10, … 145
-//             tokens, ten of each shuffled and cut
-//   readme    its table: about a request a second, tokens normal within 1 to 200
-//   head      its last version: uniform gaps, tokens from a list
+//   recorded  The runs of its published plots. Bursts of five with uniform gaps; 5, 10, … 145
+//             tokens, ten of each shuffled and cut.
+//   readme    Its table. About a request a second, tokens normal within 1 to 200.
+//   head      Its last version. Uniform gaps, tokens from a list.
 enum class Preset : std::uint8_t { kRecorded, kReadme, kHead };
 enum class Selection : std::uint8_t { kRandom, kDescend };
 

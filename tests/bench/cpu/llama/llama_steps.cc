@@ -1,12 +1,12 @@
-// llama.cpp's decode steps and prompts, one by one: reads commands from standard input, answers
-// each with one line of JSON, as penstock-shard-bench does. So both can take turns of fractions of
-// a second on one machine, whose memory is faster in one second than in the next. Settings are
-// those of llama-bench; built by build_llama, against its library.
+// Runs llama.cpp's decode steps and prompts one by one. Reads commands from standard input and
+// answers each with one line of JSON, as penstock-shard-bench does. So the two can alternate within
+// a second on a machine whose memory speed varies. Settings are those of llama-bench. build_llama
+// builds it.
 //
 //   llama-steps MODEL.gguf CONTEXT THREADS
 //
-//   decode COUNT           so many tokens behind CONTEXT others, always the same positions
-//   prefill TOKENS COUNT   prompts of TOKENS, each alone
+//   decode COUNT           COUNT tokens after CONTEXT others, always the same positions
+//   prefill TOKENS COUNT   COUNT prompts of TOKENS, each alone
 #include <chrono>
 #include <cstdint>
 #include <cstdio>
