@@ -158,7 +158,7 @@ def _fact(rng: random.Random) -> tuple[str, str]:
 
 
 def _small_talk(rng: random.Random) -> tuple[str, str]:
-    # Greetings and "who are you" are what a first visitor types, so they come more often.
+    # Greetings and "who are you" are typical first messages, so they are more frequent.
     weights = [12, 6, 4, 2, 4, 4, 6] + [1] * (len(SMALL_TALK) - 7)
     ask, answer = rng.choices(SMALL_TALK, weights)[0]
     ask = expand(ask, rng)
@@ -186,7 +186,7 @@ def _story_request(rng: random.Random) -> tuple[str, str]:
 
 
 def _unknown(rng: random.Random) -> tuple[str, str]:
-    """Nonsense built of words the model knows nothing about: it shall say so and stop."""
+    """Questions with unknown words. The model should say that it does not know and stop."""
     known = words.TOYS + words.FOODS + words.KIND + words.PLANTS
     picked = [rng.choice(words.ODD_WORDS if rng.random() < 0.6 else known) for _ in range(rng.randint(2, 7))]
     lead = rng.choice(["What is the", "Explain", "Who won the", "Write a", "Why is the", "How do I", "Tell me about",
@@ -200,7 +200,7 @@ TOPICS = [(_small_talk, 34), (_introduction, 4), (_about_things, 9), (_about_ani
 
 
 def _careless(ask: str, rng: random.Random) -> str:
-    """Types as people do: sometimes in lower case, sometimes without the last mark."""
+    """Varies a text: sometimes in lower case, sometimes without the last punctuation mark."""
     if rng.random() < 0.2:
         ask = ask.lower()
     if rng.random() < 0.15:

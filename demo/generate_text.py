@@ -1,4 +1,4 @@
-"""Writes the demo model's training text: seeded, made here, free of any other source.
+"""Writes the demo model's training text: seeded, without any other source.
 
     python demo/generate_text.py --documents 10     # look at some
 """
@@ -26,7 +26,7 @@ def _chat(rng: random.Random, turns: int) -> list[Message]:
 
 
 def _question_and_answer(rng: random.Random) -> str:
-    """For those who send a bare question to a plain completion route."""
+    """Questions without chat format, for plain completion routes."""
     if rng.random() < 0.4:
         return "\n\n".join(chats.question(rng))
     pairs = [chats.question(rng) for _ in range(rng.randint(1, 4))]

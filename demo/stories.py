@@ -42,7 +42,7 @@ def _friend(rng: random.Random, taken: str) -> dict:
 
 
 def make_context(rng: random.Random) -> dict:
-    """Draws everything a story may mention, so that a plot only has to name it."""
+    """Draws all values that a plot may insert."""
     context = _hero(rng)
     context |= _friend(rng, context["hero"])
     mother = rng.random() < 0.6

@@ -1,6 +1,6 @@
 """A very small template language for the text generator.
 
-`[a|b|c]` picks one alternative (they nest), `{key}` inserts a value of the context, `{Key}` the same
+`[a|b|c]` selects one alternative (they nest), `{key}` inserts a value of the context, `{Key}` the same
 value with a capital letter, and `a(n)` becomes "a" or "an" by the letter that follows.
 """
 

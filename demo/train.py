@@ -66,7 +66,7 @@ def plain_text(item: str | list[dict]) -> str:
 
 
 def encode_document(tokenizer: Tokenizer, item: str | list[dict]) -> list[int]:
-    """The ids of a text or conversation, exactly as the server will lay them out."""
+    """The ids of a text or conversation, exactly as the server makes them."""
     def ids_of(text: str) -> list[int]:
         return tokenizer.encode(text, add_special_tokens=False).ids
 

@@ -5,7 +5,7 @@ usage: unpack_wheels.py WHEEL_DIR SITE_DIR [--cuda]
 
 --cuda: the compiler, headers and libraries of the CUDA build, instead of libtorch.
 
-SITE_DIR appears only when everything is in it (a rename), so a broken run leaves no half of it behind.
+SITE_DIR is renamed into place when it is complete, so an interrupted run leaves no part of it.
 The folder layout of the wheels is kept: the run path inside libtorch_cpu.so is relative.
 """
 

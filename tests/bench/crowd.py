@@ -2,8 +2,8 @@
 
 usage: crowd.py HOST PORT STREAMS SECONDS [SEED]
 
-Each of STREAMS places asks for one stream after the other, long and short, with short and long prompts; now and then it
-asks for what is refused, or leaves in the middle. Prints JSON: what was asked for, events and bytes that came.
+Each of STREAMS clients requests one stream after another, long and short, with short and long prompts. Some of its
+requests are refused, and some it cancels. Prints JSON: requests, events and bytes.
 """
 
 import collections

@@ -1,27 +1,25 @@
 #!/usr/bin/env python3
-"""What hostile grammars do to streams that run: the p99 gap between their tokens, with and without
-clients that send exploding expressions and schemas of 5 MB as fast as they are answered; and how long
-a client of another key waits meanwhile whose grammar is known, or new and cheap.
+"""Measures what hostile grammars do to running streams: the p99 gap between tokens, with and without clients
+that send costly expressions and schemas of 5 MB as fast as they are answered. Also measures how long a client
+with another key waits whose grammar is known, or new and cheap.
 
 usage: grammar_neighbours.py [--json FILE] [--streams N] [--tokens N] [--rounds N] [--attackers N]
                              [--cpu-threads N] [--model FOLDER] [--step-time TIME]
 
-The model (the demo's, or --model) computes on one thread unless told otherwise, so that on two processors one is left
-for the router. With --step-time the shards are simulated ones that take so long for a step, as those whose work is a
-GPU's.
-Attackers are a process of their own, which takes only processor time that nobody else wants (SCHED_IDLE)
-and sends in small pieces: on another machine they would cost nothing here.
+The model (the demo's, or --model) computes on one thread by default, so that on two processors one is left for
+the router. With --step-time the shards are simulated, and their steps take that long, as steps on a GPU do.
+The attackers are a process of class SCHED_IDLE that sends in small parts. On another machine they would cost
+nothing here.
 
-Rounds alternate: without attackers, beside one that asks somebody else, beside one that sends a single expression and
-a single schema and leaves, beside one that goes on, beside N at once (default 8). No grammar comes twice. Each gives
-the ratio of the medians of the rounds' p99 gaps, how many hostile requests got 422, how many 429, and the slowest of
-either. Somebody else is a process of class SCHED_IDLE that reads the same bodies and refuses them, as late as the
-server under test did, without looking: what it costs is the attacker being on this machine.
+Rounds alternate between five cases: no attacker; one that uses another program instead of the server; one that
+sends a single expression and a single schema; one that sends without end; and N at once (default 8). No grammar
+occurs twice. Each case reports the ratio of the medians of the p99 gaps, how many hostile requests got 422, how
+many 429, and the slowest answer. The other program reads the same bodies and refuses them unseen, after the same
+time as the server. Its ratio is the cost of an attacker on this machine.
 
-Passes when beside one attacker, be it the single requests or one that goes on, the p99 gap is at most 1.25 times that
-of the quiet rounds and each of its requests got 422 within 2 s, and when beside N at once each got 422 or 429: they
-bring more grammars than are checked within a second, so some are told to come again. Their ratio and how many answers
-took more than 2 s are reported, not judged.
+Passes if with one attacker the p99 gap is at most 1.25 times that of the quiet rounds and each of its requests got
+422 within 2 s. With N at once each must get 422 or 429, because they send more grammars than can be checked. Their
+ratio and the answers above 2 s are reported only.
 """
 
 import argparse
@@ -47,7 +45,7 @@ RATIO_AT_MOST = 1.25
 LIMIT_SECONDS = 2.0
 PIECE = 1 << 15
 PROMPT = "Once upon a time"
-PACE_SECONDS = 0.02  # of the neighbour's requests, which cost processor time too
+PACE_SECONDS = 0.02  # of the other client's requests, which take processor time too
 KEYS = "friend:f\nfoe:x\n"
 
 
@@ -59,7 +57,7 @@ KEYS_OF_5_MB = ",".join(f'"property {n}":{{"type":"string"}}' for n in range(150
 
 
 def hostile_bodies(attack, attacker):
-    """Endless, all different, also from those of other attacks, so that no cache answers them."""
+    """An endless sequence of different grammars, so that no cache answers them."""
     i = attack << 40 | attacker << 32
     empty = json.dumps(body_of({"type": "json", "value": {"properties": {}}}))
     begin, end = empty.split('"properties": {}')
@@ -83,7 +81,7 @@ class Address:
         self.host, self.port = host, port
 
     def post(self, path, body, headers):
-        """(status, body). In pieces: a long send is one long turn of the kernel."""
+        """(status, body). Sends in small parts, because one large send keeps the kernel busy."""
         connection = self.connect()
         body = body.encode()
         connection.putrequest("POST", path)
@@ -119,7 +117,7 @@ class Attacker(threading.Thread):
 
 
 def attack(host, port, number, count, requests):
-    """The process of the attackers: until its input ends; then what they got. 0 requests of each: endless."""
+    """The process of the attackers. Runs until its input ends, then prints the answers. 0 requests: endless."""
     os.sched_setscheduler(0, os.SCHED_IDLE, os.sched_param(0))
     attackers = [Attacker(Address(host, port), itertools.islice(hostile_bodies(number, i), requests or None))
                  for i in range(count)]
@@ -153,7 +151,7 @@ class Refusal(http.server.BaseHTTPRequestHandler):
 
 
 def refuse_all(seconds):
-    """The process that the attacker asks instead of the server: until its input ends."""
+    """The program that the attacker uses instead of the server. Runs until its input ends."""
     os.sched_setscheduler(0, os.SCHED_IDLE, os.sched_param(0))
     server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Refusal)
     server.seconds, server.over = float(seconds), threading.Event()
@@ -164,7 +162,7 @@ def refuse_all(seconds):
 
 
 class SomebodyElse:
-    """The process that refuses all, where it is asked."""
+    """The process that refuses all requests."""
 
     host = "127.0.0.1"
 
@@ -181,7 +179,7 @@ class SomebodyElse:
 
 
 class Attackers:
-    """The process, as a client beside the streams."""
+    """The process of the attackers, as a client of the server."""
 
     attacks = itertools.count(1)
 
@@ -237,7 +235,7 @@ def p99_gap(server, count, tokens):
 
 
 def round_of(server, options, clients):
-    """The p99 gap of streams beside which these clients run."""
+    """The p99 gap of streams while these clients run."""
     for client in clients:
         client.start()
     gap = p99_gap(server, options.streams, options.tokens)
@@ -293,7 +291,7 @@ def take_rounds(server, options, quiet, elsewhere, single, one, many):
 
 
 def failures(single, one, many, quiet):
-    """What was to hold and did not, in words."""
+    """The failed expectations, as text."""
     found = [f"{side.attackers} attackers: no refusal: {text}" for side in (single, one, many)
              for text in side.surprises]
     for name, side in ("single requests", single), ("one attacker", one):

@@ -1,13 +1,13 @@
 #!/usr/bin/env python3
-"""What a grammar that the shard has not seen does to streams that run: the longest gap between their tokens while a
-client brings costly valid grammars, each a new one, beside that while it brings the same one again and again.
+"""Measures what a new grammar does to running streams: the longest gap between their tokens while a client sends
+costly valid grammars, each a new one, compared with sending the same one repeatedly.
 
 usage: new_grammars.py [--json FILE] [--streams N] [--rounds N] [--words N] [--cpu-threads N] [--model FOLDER]
 
-The grammars list so many words (default 15,000). Sides: one that is known; a new one, which router and shard compile;
-and one of which the router keeps its verdict and the shard has forgotten it, since --forget others (default 130, more
-than a shard keeps) came between: what is seen then is the shard's compiling alone. Reports the longest gap of each
-round, how long the answers took, and how often a step went on without a mask.
+The grammars list many words (default 15,000). There are three cases: a known grammar; a new one, which router and
+shard compile; and one that the router still knows and the shard has evicted, because --forget others (default 130)
+were used in between. The last case shows the shard's compiling alone. Reports the longest gap of each round, the
+answer times, and how often a step ran without a mask.
 """
 
 import argparse
@@ -25,7 +25,7 @@ from penstock_testing import DEMO_MODEL, Server  # noqa: E402
 from streams import Streams  # noqa: E402
 
 PROMPT = "Once upon a time"
-LEAST_EVENTS = 100  # of each stream, in which the longest gap is looked for
+LEAST_EVENTS = 100  # of each stream, among which the longest gap is searched
 LATE = "penstock_grammar_late_masks_total"
 
 
@@ -50,7 +50,7 @@ def forget(server, first, count):
 
 
 def round_of(server, streams, expressions):
-    """(longest gap, answer times) of streams that run while somebody asks for these, one by one."""
+    """(longest gap, answer times) of streams while a client requests these one by one."""
     answers = []
 
     def client():

@@ -3,11 +3,12 @@ that it printed at start.
 
 usage: soak.py [--seconds N] [--connections N] [--streams N]
 
-Clients come and go, read slowly or not at all, send large bodies, broken ones and half ones, grammars that explode and
-pipelined requests, are refused, and ask for long answers, all at once, beside streams that are read as fast as they
-come (crowd.py); the shards are simulated and answer at once. Prints JSON: the bound, the resident size each second and
-the highest that the kernel saw, and what was sent. Exits with 1 when the bound was exceeded, the size goes on growing
-in the second half, or the server does not answer at the end.
+Clients connect and disconnect, read slowly or not at all, and send large, broken and incomplete bodies, costly
+grammars and pipelined requests. They are refused, or request long answers. At the same time streams are read as fast
+as they arrive (crowd.py). The shards are simulated and answer at once.
+
+Prints JSON: the bound, the resident size each second, the peak, and what was sent. Exits with 1 if the peak exceeds
+the bound, the size keeps growing in the second half, or the server does not answer at the end.
 """
 
 import argparse
@@ -29,7 +30,7 @@ from penstock_testing import BIN, DEMO_MODEL, Server  # noqa: E402
 MIB = 1 << 20
 CROWD = str(pathlib.Path(__file__).with_name("crowd.py"))
 SHOWN = 120
-LEAST_QUARTER = 15  # seconds, for an opinion about growth
+LEAST_QUARTER = 15  # seconds that a check of growth needs
 
 
 def resident(pid, field):
@@ -51,7 +52,7 @@ def generation(text, **parameters):
 
 
 class Clients:
-    """Threads that misbehave, each in its own ways, until the deadline."""
+    """Threads that misbehave in different ways until the deadline."""
 
     WAYS = ("plain", "stream", "slow", "large", "broken", "half", "spans", "grammar", "pipelined", "details")
 
@@ -69,7 +70,7 @@ class Clients:
     def run(self, seed):
         draw = random.Random(seed)
         ways = [getattr(self, way) for way in self.WAYS]
-        # Those that keep the text threads busy for long are rarer, or nothing else would be served.
+        # Clients that keep the text threads busy are rare; otherwise no other request would be served.
         weights = [1 if way in ("large", "spans", "grammar") else 4 for way in self.WAYS]
         while time.monotonic() < self.deadline:
             way = draw.choices(ways, weights)[0]
@@ -92,7 +93,7 @@ class Clients:
             self.answer(client)
 
     def stream(self, draw):
-        """Reads a part of a stream and goes away."""
+        """Reads a part of a stream and disconnects."""
         with self.connect() as client:
             client.sendall(post("/generate_stream", generation("Once upon a time", max_new_tokens=800)))
             for _ in range(draw.randrange(1, 40)):
@@ -100,7 +101,7 @@ class Clients:
                     return
 
     def slow(self, draw):
-        """Asks for much and reads nothing for a while."""
+        """Requests a long answer and reads nothing for a while."""
         with self.connect() as client:
             client.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
             body = generation("Tell me all", max_new_tokens=3000, top_n_tokens=5, details=True)
@@ -150,7 +151,7 @@ class Clients:
             self.answer(client)
 
     def half(self, draw):
-        """Promises a large body and sends a part of it."""
+        """Announces a large body and sends a part of it."""
         with self.connect() as client:
             whole = post("/generate", b"x" * (self.payload - 1024))
             client.sendall(whole[: draw.randrange(100, len(whole))])
@@ -171,7 +172,7 @@ class Samples:
             self.sizes.append(resident(self.pid, "VmRSS"))
 
     def grows(self):
-        """Whether the last quarter holds more than the second, by more than the heap's own ways explain."""
+        """Whether the last quarter uses more than the second, by more than the heap's fragmentation explains."""
         quarter = len(self.sizes) // 4
         if quarter < LEAST_QUARTER:
             return False

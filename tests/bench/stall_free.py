@@ -1,15 +1,15 @@
 #!/usr/bin/env python3
-"""What a long prompt does to running streams, through HTTP with the real router and simulated shards.
+"""Measures what a long prompt does to running streams, over HTTP with the real router and simulated shards.
 
 usage: stall_free.py [--json FILE] [--time-scale K] [--machine NAME] [--budget TOKENS]
 
-32 requests stream at a context of about 1,024 tokens on one simulated machine; then a prompt of 4,096
-tokens comes. Run twice: with a token budget per step (chunked prefill), and with the prompt computed in
-one step (--prefill whole). Every simulated step lasts K times as long as on the machine, so that this
-machine keeps up; all times below are divided by K.
+32 requests stream at a context of about 1,024 tokens on one simulated machine. Then a prompt of 4,096 tokens
+arrives. There are two runs: with a token budget per step (chunked prefill), and with the prompt computed in one step
+(--prefill whole). Every simulated step takes K times as long as on the machine, so that this machine keeps up. All
+times below are divided by K.
 
-Passes when the longest gap that any of the streams saw is at most 2.3 decode-only steps with the budget
-and at least 9 with the whole prompt, and the long prompt's first token comes at most 1.5 times as late.
+Passes if the longest gap of any stream is at most 2.3 decode-only steps with the budget and at least 9 with the whole
+prompt, and the long prompt's first token takes at most 1.5 times as long.
 """
 
 import argparse
@@ -63,7 +63,7 @@ def measure(arguments, *options):
         "1s",
     )
     with Server(*simulated, *options, model=DEMO_MODEL) as server, Streams(server) as streams:
-        # An echo tells the ids of a text. The long prompt shares no prefix with the streams.
+        # An echo gives the ids of a text. The long prompt shares no prefix with the streams.
         echo = server.generate(" dog cat", max_new_tokens=2)["details"]["tokens"]
         token, other = (t["id"] for t in echo)
         running = [completion(streams, token, PROMPT, 600) for _ in range(STREAMS)]

@@ -1,5 +1,5 @@
-"""Streams that a benchmark reads beside the server on the same processors: all on the calling thread, and the bytes
-of an event are not looked at, so that reading costs the server little."""
+"""Streams that a benchmark reads on the same processors as the server. The calling thread reads all of them and does
+not parse events, so that reading takes little time."""
 
 import json
 import selectors
@@ -36,7 +36,7 @@ class Reading:
 
 
 class Streams:
-    """Opens streams of a server and reads them while the caller waits for events of some."""
+    """Opens streams of a server and reads all of them while the caller waits for events."""
 
     def __init__(self, server):
         self.server = server
@@ -71,7 +71,7 @@ class Streams:
                     self.close(key.data)
 
     def close(self, reading):
-        """Cuts the connection at once, as a killed client does."""
+        """Resets the connection, as a killed client does."""
         self.selector.unregister(reading.connection.sock)
         reading.connection.sock.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, RESET_WHEN_CLOSED)
         reading.connection.close()

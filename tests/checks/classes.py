@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
-"""A class is defined in one source file, and no planted bug stands in the scheduler.
+"""A class is defined in one source file, and no planted bug is in the scheduler.
 
 usage: classes.py [ROOT]
 
 The methods of one class may not be defined in two .cc files. A nested class counts for itself, so
-`Scheduler::Impl` may be defined beside `Scheduler`. Headers, and thus templates, are not looked at.
+`Scheduler::Impl` may be defined beside `Scheduler`. Headers, and thus templates, are not checked.
 """
 
 import re
@@ -20,7 +20,7 @@ MUTANT = re.compile(r"\bPENSTOCK_MUTANT\b")
 
 
 def namespaces_of(text):
-    """For each line, the namespace it lies in; "" as a part stands for an unnamed one."""
+    """For each line, the namespaces around it; "" is an unnamed one."""
     stack, depth, result = [], 0, []
     for line in text.split("\n"):
         result.append(tuple(name for name, _ in stack))

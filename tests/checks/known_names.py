@@ -1,4 +1,4 @@
-"""Names that comments and documents may say although no source of ours does: each with its reason."""
+"""Names of other projects that comments and documents may use: each group with its reason."""
 
 EXTERNAL_GROUPS = {
     "status codes of Abseil and gRPC": """

@@ -53,7 +53,7 @@ INCLUDE = re.compile(r'^[ \t]*#[ \t]*include[ \t]*([<"])([^>"]+)[>"]', re.MULTIL
 
 
 def read_includes(root):
-    """File -> list of (line, is_quoted, header)."""
+    """File -> list of (line, whether it is quoted, header)."""
     graph = {}
     for path in list_cpp(root):
         text = blank((root / path).read_text(errors="replace"), keep_strings=True)

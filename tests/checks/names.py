@@ -5,8 +5,8 @@ usage: names.py [ROOT]
 
 A file is named with its suffix (`batch_check.cc`, `router/engine.h`) or as a path below a folder of
 the root (`tests/sim`). An identifier is a word of several CamelCase parts, a word with an
-underscore, or a call with nothing between its parentheses. It exists if some source says it outside
-comments, be it in a string. In documents only words in backticks are looked at.
+underscore, or a call with nothing between its parentheses. It exists if a source has it outside
+comments, possibly in a string. In documents only words in backticks are checked.
 """
 
 import io

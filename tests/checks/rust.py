@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""The Rust library is as rustfmt writes it, and clippy has nothing to say.
+"""The Rust library is as rustfmt writes it, and clippy reports nothing.
 
 usage: rust.py fmt|fmt-fix|clippy [ROOT]
 """

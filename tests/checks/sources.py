@@ -1,4 +1,4 @@
-"""What every check shares: the list of the repository's files, and C++ text without comments and literals."""
+"""Shared by all checks: the list of the repository's files, and C++ text without comments and literals."""
 
 import re
 import subprocess

@@ -5,7 +5,7 @@ usage: summary.py RESULT_DIR [--last-line]
 
 Prints failed and skipped tests with their reasons and one line per runner; writes summary.json beside the results.
 With --last-line the closing line is exactly `N passed, N failed, N skipped`. Exits 1 if a test failed or none ran.
-A runner that ended badly without saying which test leaves RUNNER.status with its exit status: it counts as one failure.
+A runner that failed without naming a test leaves RUNNER.status with its exit status: it counts as one failure.
 """
 
 import json

@@ -6,8 +6,8 @@
 #include <vector>
 
 #include "common/options/values.h"
-#include "common/status.h"
 #include "common/request/decision.h"
+#include "common/status.h"
 #include "scheduler/cost/machine_model.h"
 #include "scheduler/order/order_policy.h"
 #include "scheduler/placement.h"

@@ -57,8 +57,9 @@ constexpr OptionSpec kRows[] = {
      .min = 1,
      .max = 4096,
      .components = options::kTool,
-     .help = "Tokens of each block id of the trace. One more token follows each prompt, so that hits "
-             "are counted in blocks."},
+     .help =
+         "Tokens of each block id of the trace. One more token follows each prompt, so that hits "
+         "are counted in blocks."},
     {.name = "max-output",
      .type = Type::kInt,
      .min = 1,

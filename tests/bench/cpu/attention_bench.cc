@@ -18,8 +18,8 @@
 
 #include "shard/backend/cpu/attention/attention_plan.h"
 #include "shard/backend/cpu/attention/attention_stage.h"
-#include "shard/backend/cpu/isa.h"
 #include "shard/backend/cpu/cache/kv_cache.h"
+#include "shard/backend/cpu/isa.h"
 #include "shard/backend/cpu/step_buffers.h"
 #include "tests/bench/cpu/machine_peaks.h"
 

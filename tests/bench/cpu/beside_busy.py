@@ -17,7 +17,7 @@ BUSY = "import ctypes, signal; ctypes.CDLL(None).prctl(1, signal.SIGKILL)\nwhile
 
 
 class Busy:
-    """A process of the usual priority that never waits."""
+    """A process of normal priority that computes without pause."""
 
     def __enter__(self):
         self.process = subprocess.Popen([sys.executable, "-c", BUSY])
@@ -29,7 +29,7 @@ class Busy:
 
 
 def rank_seconds(server):
-    """Processor time of all ranks, with that of threads that have ended."""
+    """Processor time of all ranks, including threads that have ended."""
     ticks = 0
     for rank in range(RANKS):
         stat = pathlib.Path(f"/proc/{server.pid_of('penstock-shard', rank)}/stat").read_text()
@@ -38,9 +38,9 @@ def rank_seconds(server):
 
 
 def idle_share(server, seconds):
-    """Of one processor, by all ranks."""
+    """Share of one processor that all ranks use."""
     begin, before = time.monotonic(), rank_seconds(server)
-    threading.Event().wait(seconds)  # nothing happens meanwhile: that is what is measured
+    threading.Event().wait(seconds)  # measures an idle server
     return (rank_seconds(server) - before) / (time.monotonic() - begin)
 
 
@@ -66,7 +66,7 @@ def compare(server, streams, tokens, rounds):
 def beside_busy(shape, tokens, rounds, quick):
     """Gaps between tokens, alternately on a quiet machine and with a busy process."""
     folder = DEMO_MODEL if shape == "demo" else model(shape)
-    small = ("--max-total-tokens", 1024, "--kv-cache-memory", "128MiB")  # nothing is left to touch behind the start
+    small = ("--max-total-tokens", 1024, "--kv-cache-memory", "128MiB")  # all memory is pre-faulted
     with Server("--num-shard", RANKS, "--cpu-threads", 1, *small, model=folder) as server:
         load(server, STREAMS[-1], 8)
         idle = idle_share(server, 2 if quick else 10)

@@ -20,9 +20,9 @@
 
 #include "shard/backend/cpu/isa.h"
 #include "shard/backend/cpu/kernels.h"
-#include "shard/backend/cpu/weights/packed_matrix.h"
 #include "shard/backend/cpu/threads/work_split.h"
 #include "shard/backend/cpu/threads/worker_pool.h"
+#include "shard/backend/cpu/weights/packed_matrix.h"
 #include "shard/parallel/shm_communicator.h"
 #include "shard/sampling/sampler.h"
 #include "shard/weights/memory_region.h"

@@ -1,10 +1,10 @@
-"""Measures the CPU shard, alone, beside llama.cpp and through HTTP, and prints JSON.
+"""Measures the CPU shard alone, against llama.cpp and over HTTP, and prints JSON.
 
 usage: cpu_claims.py [--quick] [--only PIECE[,PIECE]] [--results FILE] [--write] [--list]
 
-Each piece is measured by itself and kept in the results file (build/cpu-bench.json), so that a long run can be
-made in parts; --write makes docs/benchmarks/cpu.md and its picture from all results that are kept there.
-Exit code 1 when a goal is missed or a piece could not be measured: a skip is not a pass.
+Each piece is measured alone and kept in the results file (build/cpu-bench.json), so that a long run can be divided.
+--write makes docs/benchmarks/cpu.md and its picture from all kept results. Exit code 1 if a goal is missed or a
+piece could not be measured; a skip does not pass.
 """
 
 import argparse

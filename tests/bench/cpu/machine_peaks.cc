@@ -9,8 +9,8 @@
 
 #include "shard/backend/cpu/isa.h"
 #include "shard/backend/cpu/kernels.h"
-#include "shard/backend/cpu/weights/packed_matrix.h"
 #include "shard/backend/cpu/threads/work_split.h"
+#include "shard/backend/cpu/weights/packed_matrix.h"
 
 namespace penstock::shard::cpu {
 namespace {

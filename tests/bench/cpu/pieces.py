@@ -1,4 +1,4 @@
-"""What is measured, in pieces of at most two and a half minutes each, and what each must reach."""
+"""The measurements, in pieces of at most two and a half minutes each, and their goals."""
 
 import beside_busy
 import predictions
@@ -55,7 +55,7 @@ def ratios(ours, theirs):
 
 
 def grid(shape, precision, contexts, quick):
-    """Decode of every batch at each context beside the roofline of the same seconds."""
+    """Decode of every batch at each context, and the roofline of the same seconds."""
     batches = (1, 8, 32) if quick else BATCHES
     pool = max(contexts) * 32 + 32 * 256
     with ShardAlone(shape, *precision_options(precision), pool_tokens=pool, max_length=max(contexts) + 512) as shard:
@@ -81,7 +81,7 @@ def turns(shape, quick):
 
 
 def turn(shards, backwards):
-    """{backend: what it measured for each batch}"""
+    """{backend: results of each batch}"""
     taken = {name: [] for name in shards}
     for rows in TURN_BATCHES:
         for name in list(shards)[:: -1 if backwards else 1]:

@@ -17,7 +17,7 @@ ANSWER = (8, 96)  # tokens, from and to
 
 
 def send(server, requests, longest_prompt):
-    """Requests of random lengths; as many at once as there are until the oldest of them ends."""
+    """Runs requests of random lengths at the same time until the oldest ends."""
     lengths = random.Random(SEED)
     with Streams(server) as streams:
         running = []

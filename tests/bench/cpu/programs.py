@@ -1,4 +1,4 @@
-"""The programs that the CPU benchmarks run: made models, the shard alone, llama.cpp, a loaded server."""
+"""The programs of the CPU benchmarks: generated models, the shard alone, llama.cpp, a server under load."""
 
 import json
 import os
@@ -24,7 +24,7 @@ class Missing(RuntimeError):
 
 
 def model(shape):
-    """The folder of a made model; beside it lies its GGUF file."""
+    """The folder of a generated model. Its GGUF file is beside it."""
     folder = MODELS / shape
     if not (folder / "config.json").exists():
         folder.parent.mkdir(parents=True, exist_ok=True)
@@ -36,7 +36,7 @@ def model(shape):
 
 
 def never_end(folder):
-    """Takes the end-of-sequence ids away: made weights would end an answer at any time."""
+    """Removes the end-of-sequence ids, because random weights could end an answer at any time."""
     for name in ("config.json", "generation_config.json"):
         path = folder / name
         config = json.loads(path.read_text())

@@ -30,7 +30,7 @@ def at_most(what, value, limit, unit="x"):
 
 
 def batch_goals(results):
-    """Of each form in which weights are kept (docs/decisions/0038)."""
+    """Goals of batches for each weight format (docs/decisions/0038)."""
     for backend, rows in results.get("turns-1.1b", {}).get("backends", {}).items():
         for row in rows[1:]:
             name = f"1.1b, {row['rows']} sequences at 1k context, {backend}"

@@ -110,8 +110,8 @@ def decode_for(streams, running, steps):
 
 
 def one_prompt(streams, first):
-    """16 streams decode, a long prompt comes and goes. Before and after it they decode alone, since this processor's
-    speed may change meanwhile: the usual gap is that of both."""
+    """16 streams decode while a long prompt is computed. They also decode alone before and after it, because the
+    processor's speed may change; the usual gap is that of both."""
     running = [open_stream(streams, first + i, STALL_PROMPT, STALL_TOKENS) for i in range(STALL_STREAMS)]
     streams.wait(running, 8)
     alone = decode_for(streams, running, DECODE_STEPS)
@@ -134,7 +134,7 @@ def one_prompt(streams, first):
 
 
 def gaps_around_a_prompt(shape, rounds, *options):
-    """Longest gap of running streams while a long prompt is computed, and their usual gap: the median round and all."""
+    """Longest gap of running streams while a long prompt is computed, and their usual gap: median and all rounds."""
     with serve(shape, *options) as server, Streams(server) as streams:
         runs = [one_prompt(streams, (STALL_STREAMS + 1) * i) for i in range(rounds)]
     middle = sorted(runs, key=lambda run: run["gap_ratio"])[(rounds - 1) // 2]
@@ -142,7 +142,7 @@ def gaps_around_a_prompt(shape, rounds, *options):
 
 
 def stall_free(shape, quick, *options):
-    """With whole prompts first, which also tells the decode-only step; the budget leaves half of it to the prompt."""
+    """Runs whole prompts first, which also gives the decode-only step. The budget gives half of that to the prompt."""
     room = ("--max-total-tokens", LONG_PROMPT + 512)  # what warm-up has to try is no longer than that
     one_step = ("--prefill", "whole", "--max-step-tokens", LONG_PROMPT + 64)
     whole = gaps_around_a_prompt(shape, 1, *one_step, *room, *options)

@@ -1,4 +1,4 @@
-"""The same weights in safetensors and GGUF: Penstock and llama.cpp pick the same ids.
+"""The same weights in safetensors and GGUF: Penstock and llama.cpp select the same ids.
 
 Needs tests/bench/cpu/build_llama, and typing_extensions for the bindings in its sources. Not part of `make test`:
   python3 -m pytest tests/bench/cpu/test_gguf.py

@@ -3,14 +3,14 @@
 usage: router_bench.py [--router "PATH [OPTION...]"]... [--tgi-router PATH] [--streams 1,64,128,512] [--rows 1,8,32]
                        [--tokens N] [--budget SECONDS] [--repeats N] [--output FILE] [--profile]
 
-Each point is STREAMS open streams and at most ROWS sequences per engine step. It gives streamed tokens per second, per
-second of the router's CPU time (user and system, from /proc) and by thread, events per read of the client; and with as
-many connections requests of one token, not streamed, per second and per CPU second. Several routers are interleaved,
-point by point, so that they see the same machine; the median of the repeats counts. TGI's router needs a shard that
-speaks its protocol: it gets the same simulated one.
+Each point has STREAMS open streams and at most ROWS sequences per step. It reports streamed tokens per second and per
+second of the router's CPU time (user and system, from /proc), CPU time by thread, and events per read of the client.
+With as many connections it also reports one-token requests per second and per CPU second. Several routers are measured
+alternately, point by point, so that they run under the same conditions; the median of the repeats counts. TGI's router
+uses the same simulated shard, which speaks its protocol.
 
-`send` is the kernel's part: CPU time of one send() per event and nothing else, to so many clients.
---profile adds where the CPU time of the last router goes at its largest point, by `perf`, where that is allowed.
+`send` is the kernel's part: CPU time of one send() per event to as many clients.
+--profile adds where the CPU time of the last router is spent at its largest point, by `perf`, if it is allowed.
 """
 
 import argparse
@@ -60,7 +60,7 @@ def send_cost(streams):
 
 
 class Pair:
-    """A router and the simulated shard below it."""
+    """A router and its simulated shard."""
 
     def __init__(self, router, rows, is_tgi=False):
         self.folder = tempfile.TemporaryDirectory(prefix="bench-")
@@ -85,7 +85,7 @@ class Pair:
         with socket.socket() as free:
             free.bind(("127.0.0.1", 0))
             self.port = free.getsockname()[1]
-        out = pathlib.Path(self.folder.name) / "out"  # where it looks when it has no Python to ask
+        out = pathlib.Path(self.folder.name) / "out"  # its default folder
         out.mkdir()
         (out / "tokenizer.json").symlink_to(DEMO_MODEL / "tokenizer.json")
         return [pathlib.Path(router).resolve(), "--master-shard-uds-path", path + "-0", "--tokenizer-name", DEMO_MODEL,
@@ -109,7 +109,7 @@ class Pair:
 
 
 def measure(pair, streams, tokens, budget):
-    """One point: enough requests for about `budget` seconds, after a run that warms up and tells how many."""
+    """One point: enough requests for about `budget` seconds. A first run warms up and measures how many."""
     first = pair.load(streams, max(streams, 8), tokens)
     rate = first["requests"] / first["seconds"]
     report = pair.load(streams, max(streams, int(rate * budget)), tokens)
@@ -122,7 +122,7 @@ def measure(pair, streams, tokens, budget):
 
 
 def measure_requests(pair, streams, budget):
-    """One point: requests of one token, asked for and answered whole."""
+    """One point: one-token requests that are not streamed."""
     first = pair.load(streams, max(2 * streams, 100), 1, "plain")
     rate = first["requests"] / first["seconds"]
     report = pair.load(streams, max(2 * streams, int(rate * budget)), 1, "plain")
@@ -132,7 +132,7 @@ def measure_requests(pair, streams, budget):
 
 
 def summary(runs):
-    """Medians, and how far the rates per CPU second lie apart: neighbours on the machine only ever take."""
+    """Medians, and the spread of the rates per CPU second."""
     shown = {key: round(statistics.median(run.get(key, 0) for run in runs), 2) for key in runs[0]}
     rate = next(key for key in runs[0] if key.endswith("_per_cpu_second"))
     return {**shown, "least_and_most_per_cpu_second": [round(pick(run[rate] for run in runs)) for pick in (min, max)]}
@@ -156,7 +156,7 @@ def profile(pair, streams, tokens, budget):
 
 
 def point(pairs, streams, rows, options):
-    """What each router gives at this point."""
+    """The results of each router at this point."""
     streamed, requests = {path: [] for path in pairs}, {path: [] for path in pairs}
     for _ in range(options.repeats):
         for path, pair in pairs.items():
