@@ -3,7 +3,6 @@
 #include <string>
 
 #include "common/status.h"
-#include "shard/model/rope_config.h"
 
 namespace penstock::shard {
 namespace {
@@ -56,10 +55,10 @@ absl::Status ReadNormEps(const ConfigReader& config, std::string_view key, doubl
   return absl::OkStatus();
 }
 
-absl::Status ReadPositions(const ConfigReader& config, ModelSpec& spec) {
+absl::Status ReadPositions(const ConfigReader& config, const RopeKeys& keys, ModelSpec& spec) {
   PENSTOCK_ASSIGN_OR_RETURN(spec.max_position,
                             config.Integer("max_position_embeddings", 1, kMaxPosition));
-  return ReadRope(config, spec);
+  return ReadRope(config, keys, spec);
 }
 
 absl::Status RequireSilu(const ConfigReader& config) {
@@ -67,6 +66,15 @@ absl::Status RequireSilu(const ConfigReader& config) {
   PENSTOCK_ASSIGN_OR_RETURN(const std::string activation, config.StringOr(key, "silu"));
   if (activation == "silu" || activation == "swish") return absl::OkStatus();
   return config.Bad(key, "silu");
+}
+
+absl::StatusOr<Activation> ReadGelu(const ConfigReader& config, std::string_view key) {
+  PENSTOCK_ASSIGN_OR_RETURN(const std::string name, config.StringOr(key, "gelu"));
+  if (name == "gelu") return Activation::kGelu;
+  for (const char* tanh : {"gelu_new", "gelu_fast", "gelu_pytorch_tanh"}) {
+    if (name == tanh) return Activation::kGeluTanh;
+  }
+  return config.Bad(key, "one of gelu, gelu_new, gelu_fast, gelu_pytorch_tanh");
 }
 
 absl::Status ReadWindows(const ConfigReader& config, std::uint32_t window,

@@ -10,6 +10,8 @@
 
 #include "shard/model/config_reader.h"
 #include "shard/model/model_spec.h"
+#include "shard/model/program.h"
+#include "shard/model/rope_config.h"
 
 namespace penstock::shard {
 
@@ -28,10 +30,13 @@ absl::Status ReadNormEps(const ConfigReader& config, std::string_view key, doubl
                          ModelSpec& spec);
 
 // `max_position_embeddings` and the RoPE keys. After ReadSizes.
-absl::Status ReadPositions(const ConfigReader& config, ModelSpec& spec);
+absl::Status ReadPositions(const ConfigReader& config, const RopeKeys& keys, ModelSpec& spec);
 
 // `hidden_act` must be SiLU.
 absl::Status RequireSilu(const ConfigReader& config);
+
+// The form of GELU that `key` names, by default the exact one.
+absl::StatusOr<Activation> ReadGelu(const ConfigReader& config, std::string_view key);
 
 // Windows of all layers from `layer_types` or, without it, of the layers from `first_layer` on.
 absl::Status ReadWindows(const ConfigReader& config, std::uint32_t window,

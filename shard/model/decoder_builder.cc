@@ -2,6 +2,7 @@
 
 #include <cmath>
 #include <utility>
+#include <variant>
 
 namespace penstock::shard {
 
@@ -91,12 +92,31 @@ void DecoderBuilder::RmsNorm(const std::string& name) {
              .eps = spec_.norm_eps});
 }
 
+void DecoderBuilder::LayerNorm(const std::string& name) {
+  RmsNorm(name);
+  NormOp& op = std::get<NormOp>(ops_->back());
+  op.kind = NormKind::kLayer;
+  op.bias = Vector(Name(name + ".bias"), spec_.hidden);
+}
+
 void DecoderBuilder::Qkv(const std::string& q, const std::string& k, const std::string& v) {
   const std::uint64_t dim = spec_.head_dim;
   Add(RowLinear("qkv", Buffer::kQkv,
                 {{q, spec_.heads * dim, Heads()},
                  {k, spec_.kv_heads * dim, KvHeads()},
                  {v, spec_.kv_heads * dim, KvHeads()}}));
+}
+
+void DecoderBuilder::QkvByHead(const std::string& name) {
+  const std::uint64_t dim = spec_.head_dim;
+  std::vector<RowSlice> slices;
+  for (std::uint64_t part = 0; part < 3; ++part) {
+    for (std::uint64_t i = 0; i < part_.heads; ++i) {
+      const std::uint64_t head = part_.first_head + i;
+      slices.push_back({name, 3 * spec_.heads * dim, {(3 * head + part) * dim, dim}});
+    }
+  }
+  Add(RowLinear("qkv", Buffer::kQkv, slices));
 }
 
 void DecoderBuilder::HeadNorm(const std::string& query, const std::string& key) {
@@ -132,8 +152,17 @@ void DecoderBuilder::GatedMlp(const std::string& gate, const std::string& up,
   ColumnLinear(down, Buffer::kMlp, spec_.intermediate, mine);
 }
 
+void DecoderBuilder::Mlp(const std::string& up, Activation activation, const std::string& down) {
+  const Range mine{part_.first_intermediate, part_.intermediate};
+  built_.program.widths[static_cast<std::size_t>(Buffer::kMlpUp)] = part_.intermediate;
+  Add(RowLinear("up", Buffer::kMlpUp, {{up, spec_.intermediate, mine}}));
+  Add(ActivationOp{.in = Buffer::kMlpUp, .out = Buffer::kMlp, .activation = activation});
+  ColumnLinear(down, Buffer::kMlp, spec_.intermediate, mine);
+}
+
 void DecoderBuilder::AddToResidual() {
   AllReduce(Buffer::kBranch);
+  branch_begun_ = false;
   branch_ = Buffer::kBranch;
 }
 
@@ -168,7 +197,10 @@ void DecoderBuilder::ColumnLinear(const std::string& name, Buffer in, std::uint6
   WeightTarget target{scope_ + name, spec_.hidden, columns.count, false, {}};
   target.parts.push_back(
       {Name(name + ".weight"), {spec_.hidden, stored_columns}, {0, spec_.hidden}, columns, 0});
-  LinearOp op{.in = in, .out = Buffer::kBranch, .weight = AddTarget(std::move(target))};
+  LinearOp op{.in = in,
+              .out = Buffer::kBranch,
+              .weight = AddTarget(std::move(target)),
+              .accumulate = std::exchange(branch_begun_, true)};
   // The bias joins the sum over the ranks once.
   if (part_.rank == 0 && HasBias(name)) op.bias = Vector(Name(name + ".bias"), spec_.hidden);
   Add(op);

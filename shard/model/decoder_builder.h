@@ -66,8 +66,11 @@ class DecoderBuilder {
 
   // Norm of the residual stream, for the next Qkv or MLP.
   void RmsNorm(const std::string& name);
+  void LayerNorm(const std::string& name);  // with a bias
   // Queries, keys and values from three matrices.
   void Qkv(const std::string& q, const std::string& k, const std::string& v);
+  // The same from one matrix that holds query, key and value of the first head, then of the next.
+  void QkvByHead(const std::string& name);
   // RMSNorm of each query head and of each key head.
   void HeadNorm(const std::string& query, const std::string& key);
   // Rotates queries and keys. Writes K and V to the cache.
@@ -78,7 +81,10 @@ class DecoderBuilder {
   void AttentionOutput(const std::string& name);
   // down(silu(gate(x)) * up(x)).
   void GatedMlp(const std::string& gate, const std::string& up, const std::string& down);
-  // Adds the branch to the residual stream.
+  // down(activation(up(x))).
+  void Mlp(const std::string& up, Activation activation, const std::string& down);
+  // Adds the branch to the residual stream. Attention and MLP without a call between them are
+  // parallel: both read the same residual stream, and their sum is the branch.
   void AddToResidual();
 
  private:
@@ -97,6 +103,7 @@ class DecoderBuilder {
   // A linear layer whose outputs are the slices, one after the other. Reads kNormed.
   LinearOp RowLinear(const std::string& label, Buffer out, const std::vector<RowSlice>& slices);
   // A linear layer of which each rank has some columns, so that the ranks' results add up.
+  // The branch begins with the result or adds it.
   void ColumnLinear(const std::string& name, Buffer in, std::uint64_t stored_columns,
                     Range columns);
 
@@ -121,6 +128,7 @@ class DecoderBuilder {
   WeightIndex embedding_ = kNoWeight;
   bool tied_ = false;
   Buffer branch_ = Buffer::kNone;  // what the next norm adds to the residual stream
+  bool branch_begun_ = false;      // kBranch holds a result that AddToResidual has not taken
 };
 
 }  // namespace penstock::shard

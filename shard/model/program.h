@@ -2,7 +2,8 @@
 // for one rank. A Backend walks the list; it knows no model families.
 //
 // Every buffer is [rows, width], with one row per token of the batch. kQkv holds the rank's query
-// heads, then its key heads, then its value heads. kMlpUp holds the gate half, then the up half.
+// heads, then its key heads, then its value heads. kMlpUp holds the gate half, then the up
+// half, or the up half alone.
 #pragma once
 
 #include <array>
@@ -42,17 +43,24 @@ struct EmbedOp {
   WeightIndex table = kNoWeight;
 };
 
-// in += add, unless `add` is kNone; then out = RMSNorm(in) * weight.
+enum class NormKind : std::uint8_t {
+  kRms,    // x / rms(x) * weight
+  kLayer,  // (x - mean(x)) / deviation(x) * weight + bias
+};
+
+// in += add, unless `add` is kNone; then out = norm(in).
 struct NormOp {
   static constexpr std::string_view kName = "norm";
   Buffer in = Buffer::kNone;
   Buffer out = Buffer::kNone;
   Buffer add = Buffer::kNone;
+  NormKind kind = NormKind::kRms;
   WeightIndex weight = kNoWeight;
+  WeightIndex bias = kNoWeight;  // of kLayer
   float eps = 1e-6f;
 };
 
-// out = in * weight^T + bias.
+// out = in * weight^T + bias, or out += that.
 struct LinearOp {
   static constexpr std::string_view kName = "linear";
   Buffer in = Buffer::kNone;
@@ -60,6 +68,7 @@ struct LinearOp {
   WeightIndex weight = kNoWeight;
   WeightIndex bias = kNoWeight;
   bool gated = false;  // the rows of `weight` are gate, then up; a GatedActivationOp reads `out`
+  bool accumulate = false;
 };
 
 // RMSNorm of each query head and of each key head of `qkv`, in place.
@@ -71,7 +80,8 @@ struct HeadNormOp {
   float eps = 1e-6f;
 };
 
-// Rotates queries and keys of `qkv` in place. Writes K and V to the layer's cache.
+// Rotates the first rope.dim dimensions of each query and key head of `qkv` in place. Writes K and
+// V to the layer's cache.
 struct RopeKvWriteOp {
   static constexpr std::string_view kName = "RoPE and K/V write";
   Buffer qkv = Buffer::kNone;
@@ -95,6 +105,19 @@ struct GatedActivationOp {
   Buffer out = Buffer::kNone;
 };
 
+enum class Activation : std::uint8_t {
+  kGelu,      // x * Phi(x), where Phi is the normal distribution
+  kGeluTanh,  // the same with Phi approximated by tanh
+};
+
+// out = activation(in).
+struct ActivationOp {
+  static constexpr std::string_view kName = "activation";
+  Buffer in = Buffer::kNone;
+  Buffer out = Buffer::kNone;
+  Activation activation = Activation::kGelu;
+};
+
 // buffer = sum over the ranks.
 struct AllReduceOp {
   static constexpr std::string_view kName = "all-reduce";
@@ -115,7 +138,7 @@ struct AllGatherOp {
 };
 
 using Op = std::variant<EmbedOp, NormOp, LinearOp, HeadNormOp, RopeKvWriteOp, AttentionOp,
-                        GatedActivationOp, AllReduceOp, SelectRowsOp, AllGatherOp>;
+                        GatedActivationOp, ActivationOp, AllReduceOp, SelectRowsOp, AllGatherOp>;
 
 // The name of an operation, for messages.
 inline std::string_view NameOf(const Op& op) {

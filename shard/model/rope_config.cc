@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <string>
 
 #include "common/status.h"
 
@@ -84,25 +85,30 @@ absl::Status RefuseNested(const ConfigReader& parameters) {
   return absl::OkStatus();
 }
 
-absl::Status RefusePartial(const ConfigReader& config) {
-  PENSTOCK_ASSIGN_OR_RETURN(const double part,
-                            config.NumberOr("partial_rotary_factor", 1.0, 0.0, 1.0));
-  if (part == 1.0) return absl::OkStatus();
-  return config.Bad("partial_rotary_factor", "1 for this model type");
+// If `key` is there, it says how many dimensions of a head are rotated: all, if `whole` is set.
+absl::Status ReadPart(const ConfigReader& config, const char* key, bool whole, ModelSpec& spec) {
+  if (!config.Has(key)) return absl::OkStatus();
+  PENSTOCK_ASSIGN_OR_RETURN(const double part, config.Number(key, 0.0, 1.0));
+  if (whole && part != 1.0) return config.Bad(key, "1 for this model type");
+  spec.rope.dim = static_cast<std::uint32_t>(spec.head_dim * part);
+  if (spec.rope.dim >= 2 && spec.rope.dim % 2 == 0) return absl::OkStatus();
+  return config.Bad(key, "an even number of the " + std::to_string(spec.head_dim) +
+                             " dimensions of a head, as a share");
 }
 
 }  // namespace
 
-absl::Status ReadRope(const ConfigReader& config, ModelSpec& spec) {
-  spec.rope.dim = spec.head_dim;
-  PENSTOCK_RETURN_IF_ERROR(RefusePartial(config));
-  PENSTOCK_ASSIGN_OR_RETURN(spec.rope.theta,
-                            config.NumberOr("rope_theta", 10000.0, 1.0, kMaxTheta));
+absl::Status ReadRope(const ConfigReader& config, const RopeKeys& keys, ModelSpec& spec) {
+  constexpr char kPart[] = "partial_rotary_factor";
+  const bool whole = keys.part == nullptr;
+  spec.rope.dim = static_cast<std::uint32_t>(spec.head_dim * keys.default_part);
+  PENSTOCK_RETURN_IF_ERROR(ReadPart(config, whole ? kPart : keys.part, whole, spec));
+  PENSTOCK_ASSIGN_OR_RETURN(spec.rope.theta, config.NumberOr(keys.theta, 10000.0, 1.0, kMaxTheta));
   for (const char* key : {"rope_scaling", "rope_parameters"}) {
     PENSTOCK_ASSIGN_OR_RETURN(const auto scaling, config.Object(key));
     if (!scaling.has_value()) continue;
     PENSTOCK_RETURN_IF_ERROR(RefuseNested(*scaling));
-    PENSTOCK_RETURN_IF_ERROR(RefusePartial(*scaling));
+    PENSTOCK_RETURN_IF_ERROR(ReadPart(*scaling, kPart, whole, spec));
     PENSTOCK_RETURN_IF_ERROR(ReadScaling(*scaling, spec));
   }
   return absl::OkStatus();

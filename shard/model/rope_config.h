@@ -9,8 +9,16 @@
 
 namespace penstock::shard {
 
-// Sets spec.rope, which rotates whole heads, from spec.head_dim and spec.max_position. Linear and
-// yarn scaling extend spec.max_position. An unknown RoPE type is refused by name.
-absl::Status ReadRope(const ConfigReader& config, ModelSpec& spec);
+// Names that a family has for keys of transformers 4.
+struct RopeKeys {
+  const char* theta = "rope_theta";
+  // The share of each head that is rotated. If null, heads are rotated whole.
+  const char* part = nullptr;
+  double default_part = 1.0;
+};
+
+// Sets spec.rope from spec.head_dim and spec.max_position. Linear and yarn scaling extend
+// spec.max_position. An unknown RoPE type is refused by name.
+absl::Status ReadRope(const ConfigReader& config, const RopeKeys& keys, ModelSpec& spec);
 
 }  // namespace penstock::shard

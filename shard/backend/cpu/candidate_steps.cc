@@ -35,8 +35,13 @@ void StepRunner::NormAll(const Stage& stage, std::size_t thread) {
   const HeadCache plane = parts_.cache.Hidden();
   float* const state = parts_.buffers.Thread(thread).row;
   const Share share = EvenShare(rows_, threads(), thread);
+  const Kernels& kernels = parts_.kernels;
+  const bool layer = stage.norm_kind == NormKind::kLayer;
+  const auto to_floats = layer ? kernels.wide_layer_norm : kernels.head_norm;
+  const auto to_activations = layer ? kernels.layer_norm : kernels.norm;
   NormArgs norm;
   norm.weight = stage.norm_weight;
+  norm.bias = stage.norm_bias;
   norm.size = parts_.program.Width(stage.in);
   norm.eps = stage.eps;
   auto next = std::find_if(candidates_.begin(), candidates_.end(), [&share](const auto& segment) {
@@ -46,13 +51,13 @@ void StepRunner::NormAll(const Stage& stage, std::size_t thread) {
     norm.input = parts_.buffers.View(stage.in).Floats(row);
     norm.add = stage.add == Buffer::kNone ? nullptr : parts_.buffers.View(stage.add).Floats(row);
     norm.out = state;
-    parts_.kernels.head_norm(norm);
+    to_floats(norm);
     while (next != candidates_.end() && row >= next->first_row + next->rows) ++next;
     const bool candidate = next != candidates_.end() && row >= next->first_row;
     if (!candidate && selected_[row] != kNotSelected) {
       norm.add = nullptr;  // it has joined
       norm.out = selected.Row(selected_[row]);
-      parts_.kernels.norm(norm);
+      to_activations(norm);
     }
     parts_.kernels.unit_vector(state, norm.size, candidate ? units.Row(row) : nullptr);
     parts_.kernels.write_key(plane, cells_[row], state);

@@ -95,9 +95,11 @@ struct PackInt16Args {
 };
 
 enum class Epilogue : std::uint8_t {
-  kStore,  // float32 out = sum + bias
-  kAdd,    // float32 out += sum + bias
-  kGate,   // activation out = silu(gate) * up; vectors of gate and up alternate
+  kStore,     // float32 out = sum + bias
+  kAdd,       // float32 out += sum + bias
+  kGate,      // activation out = silu(gate) * up; vectors of gate and up alternate
+  kGelu,      // activation out = gelu(sum + bias)
+  kGeluTanh,  // the same by tanh
 };
 
 struct GemmArgs {
@@ -126,6 +128,7 @@ struct NormArgs {
   float* input = nullptr;      // [size], multiple of lanes readable
   const float* add = nullptr;  // joins input first; or null
   const float* weight = nullptr;
+  const float* bias = nullptr;  // of LayerNorm
   std::size_t size = 0;
   float eps = 0;
   void* out = nullptr;
@@ -245,8 +248,10 @@ struct Kernels {
   // products of `gemm` are as fast.
   IntegerKernels int16;
   void (*pack_int16)(const PackInt16Args& args);
-  void (*norm)(const NormArgs& args);       // RMSNorm to activations
-  void (*head_norm)(const NormArgs& args);  // RMSNorm to float32, in place is fine
+  void (*norm)(const NormArgs& args);             // RMSNorm to activations
+  void (*head_norm)(const NormArgs& args);        // RMSNorm to float32, in place is fine
+  void (*layer_norm)(const NormArgs& args);       // LayerNorm to activations
+  void (*wide_layer_norm)(const NormArgs& args);  // LayerNorm to float32, in place is fine
   // Rotates the pairs (i, i + half) of one head.
   void (*rope)(float* head, const float* cosine, const float* sine, std::size_t half);
   CellKernels float32_cells;

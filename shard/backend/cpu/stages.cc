@@ -25,7 +25,8 @@ class StageMaker {
       return select != nullptr && select->in == norm->out ? 2 : 1;
     }
     if (const auto* linear = std::get_if<LinearOp>(&ops[first])) {
-      if (!linear->gated) return 1;
+      const auto* activation = Next<ActivationOp>(ops, first);
+      if (!linear->gated) return activation != nullptr && activation->in == linear->out ? 2 : 1;
       const auto* gate = Next<GatedActivationOp>(ops, first);
       return gate != nullptr && gate->in == linear->out ? 2 : 0;
     }
@@ -56,16 +57,28 @@ class StageMaker {
             .in = op.in,
             .out = select == nullptr ? op.out : select->out,
             .add = op.add,
+            .norm_kind = op.kind,
             .norm_weight = weights_.Vector(op.weight),
+            .norm_bias = weights_.Vector(op.bias),
             .eps = op.eps};
   }
   Stage StageOf(const LinearOp& op, std::size_t first) const {
-    return {.kind = StageKind::kLinear,
-            .in = op.in,
-            .out = op.gated ? Next<GatedActivationOp>(ops_, first)->out : op.out,
-            .epilogue = op.gated ? Epilogue::kGate : Epilogue::kStore,
-            .matrix = &weights_.Matrix(op.weight),
-            .bias = weights_.Vector(op.bias)};
+    Stage stage{.kind = StageKind::kLinear,
+                .in = op.in,
+                .out = op.out,
+                .epilogue = op.accumulate ? Epilogue::kAdd : Epilogue::kStore,
+                .matrix = &weights_.Matrix(op.weight),
+                .bias = weights_.Vector(op.bias)};
+    if (Length(ops_, first) == 1) return stage;
+    if (const auto* activation = Next<ActivationOp>(ops_, first)) {
+      const bool tanh = activation->activation == Activation::kGeluTanh;
+      stage.epilogue = tanh ? Epilogue::kGeluTanh : Epilogue::kGelu;
+      stage.out = activation->out;
+    } else {
+      stage.epilogue = Epilogue::kGate;
+      stage.out = Next<GatedActivationOp>(ops_, first)->out;
+    }
+    return stage;
   }
   Stage StageOf(const HeadNormOp& op, std::size_t first) const {
     Stage stage = StageOf(*Next<RopeKvWriteOp>(ops_, first), first + 1);
@@ -90,6 +103,7 @@ class StageMaker {
   }
   // Never the first of a stage (Length).
   Stage StageOf(const GatedActivationOp&, std::size_t) const { return {}; }
+  Stage StageOf(const ActivationOp&, std::size_t) const { return {}; }
   Stage StageOf(const SelectRowsOp&, std::size_t) const { return {}; }
   Stage StageOf(const AllGatherOp&, std::size_t) const { return {}; }
 

@@ -16,7 +16,7 @@ namespace penstock::shard::cpu {
 
 enum class StageKind : std::uint8_t {
   kEmbed,       // hidden = embedding rows
-  kNorm,        // hidden += add; out = RMSNorm(hidden)
+  kNorm,        // hidden += add; out = norm(hidden)
   kSelectNorm,  // the same for the rows whose logits are wanted, packed together
   kLinear,      // GEMM with its epilogue
   kHeads,       // norms and rotates queries and keys, writes K and V
@@ -31,7 +31,9 @@ struct Stage {
   Buffer add = Buffer::kNone;
   Epilogue epilogue = Epilogue::kStore;
   WeightIndex table = kNoWeight;         // kEmbed
-  const float* norm_weight = nullptr;    // of norms
+  NormKind norm_kind = NormKind::kRms;   // of norms
+  const float* norm_weight = nullptr;    // the same
+  const float* norm_bias = nullptr;      // of LayerNorm
   float eps = 0;                         // of norms and kHeads
   const PackedMatrix* matrix = nullptr;  // kLinear
   const float* bias = nullptr;           // the same, or null

@@ -116,10 +116,12 @@ void StepRunner::NormRow(const Stage& stage, std::size_t row, void* out) {
   args.input = parts_.buffers.View(stage.in).Floats(row);
   if (stage.add != Buffer::kNone) args.add = parts_.buffers.View(stage.add).Floats(row);
   args.weight = stage.norm_weight;
+  args.bias = stage.norm_bias;
   args.size = parts_.program.Width(stage.in);
   args.eps = stage.eps;
   args.out = out;
-  parts_.kernels.norm(args);
+  const bool layer = stage.norm_kind == NormKind::kLayer;
+  (layer ? parts_.kernels.layer_norm : parts_.kernels.norm)(args);
 }
 
 void StepRunner::Norm(const Stage& stage, std::size_t thread) {
@@ -243,7 +245,8 @@ void StepRunner::HeadsOf(const Stage& stage, std::size_t row, std::size_t kv_hea
   const float* sine = parts_.rope.sin.data() + place.position * half;
   const auto prepare = [&](float* head, const float* weight) {
     if (weight != nullptr) {
-      parts_.kernels.head_norm({head, nullptr, weight, dim(), stage.eps, head});
+      parts_.kernels.head_norm(
+          {.input = head, .weight = weight, .size = dim(), .eps = stage.eps, .out = head});
     }
     parts_.kernels.rope(head, cosine, sine, half);
   };

@@ -129,9 +129,9 @@ absl::Status CublasLinear::Open() {
 absl::Status CublasLinear::Multiply(const Plan& plan, const LinearArgs& args,
                                     const cublasLtMatmulAlgo_t& algorithm) {
   const float one = 1.0f;
-  const float zero = 0.0f;
+  const float old = args.accumulate ? 1.0f : 0.0f;  // factor of what `out` holds
   return ToStatus(cublasLtMatmul(handle_, plan.product, &one, args.weight, plan.weight, args.in,
-                                 plan.in, &zero, args.out, plan.out, args.out, plan.out, &algorithm,
+                                 plan.in, &old, args.out, plan.out, args.out, plan.out, &algorithm,
                                  workspace_, kWorkspaceBytes, stream_),
                   "product");
 }

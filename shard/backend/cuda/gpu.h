@@ -22,7 +22,7 @@
 
 namespace penstock::shard::cuda {
 
-// out = in * weight^T (+ bias). Elements of the model's dtype, sums in float32.
+// out = in * weight^T (+ bias), or out += that. Elements of the model's dtype, sums in float32.
 struct LinearArgs {
   const void* in = nullptr;      // [rows, in_width]
   const void* weight = nullptr;  // [out_width, in_width]
@@ -31,6 +31,7 @@ struct LinearArgs {
   std::uint32_t rows = 0;
   std::uint32_t in_width = 0;
   std::uint32_t out_width = 0;
+  bool accumulate = false;
 };
 
 class Gpu {

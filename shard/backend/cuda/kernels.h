@@ -45,8 +45,12 @@ struct NormArgs {
   std::uint32_t rows = 0;
   std::uint32_t width = 0;
   float eps = 1e-6f;
+  const void* bias = nullptr;  // elements [width]; of LayerNorm
 };
 absl::Status AddRmsNorm(const NormArgs& args, DType dtype, Stream stream);
+
+// in += add (unless null); out = LayerNorm(in) * weight + bias. `out` may not be `in`.
+absl::Status AddLayerNorm(const NormArgs& args, DType dtype, Stream stream);
 
 // The layout of kQkv and of one layer of the cache.
 struct HeadShape {
@@ -66,10 +70,11 @@ struct HeadNormArgs {
 };
 absl::Status HeadRmsNorm(const HeadNormArgs& args, DType dtype, Stream stream);
 
-// Rotates queries and keys in place (half-split pairs) and writes K and V to the cache.
+// Rotates the first `rotary` dimensions of each query and key head in place (half-split pairs) and
+// writes K and V to the cache.
 struct RopeArgs {
   void* qkv = nullptr;
-  const float* cos = nullptr;  // [positions, head_dim / 2]
+  const float* cos = nullptr;  // [positions, rotary / 2]
   const float* sin = nullptr;
   const std::int32_t* positions = nullptr;   // [rows]
   const std::int64_t* cache_rows = nullptr;  // [rows]: block * block_size + position % block_size
@@ -77,6 +82,7 @@ struct RopeArgs {
   void* values = nullptr;
   HeadShape shape;
   std::uint32_t rows = 0;
+  std::uint32_t rotary = 0;  // even, at most head_dim
 };
 absl::Status RopeKvWrite(const RopeArgs& args, DType dtype, Stream stream);
 
@@ -88,6 +94,16 @@ struct GateArgs {
   std::uint32_t width = 0;
 };
 absl::Status SiluMul(const GateArgs& args, DType dtype, Stream stream);
+
+// out = gelu(in), exact or by tanh.
+struct GeluArgs {
+  const void* in = nullptr;  // elements [rows, width]
+  void* out = nullptr;       // elements [rows, width]
+  std::uint32_t rows = 0;
+  std::uint32_t width = 0;
+  bool tanh = false;
+};
+absl::Status Gelu(const GeluArgs& args, DType dtype, Stream stream);
 
 // out[i] = in[chosen[i]].
 struct SelectArgs {

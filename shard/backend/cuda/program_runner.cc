@@ -102,9 +102,10 @@ absl::Status ProgramRunner::Run(const EmbedOp& op, const Step& step) {
 
 absl::Status ProgramRunner::Run(const NormOp& op, const Step& step) {
   const void* add = op.add == Buffer::kNone ? nullptr : Rows(op.add);
-  return AddRmsNorm(
-      {Rows(op.in), add, Weight(op.weight), Rows(op.out), step.rows, program_.Width(op.in), op.eps},
-      dtype_, gpu_.stream());
+  const NormArgs args{Rows(op.in),           add,    Weight(op.weight), Rows(op.out), step.rows,
+                      program_.Width(op.in), op.eps, Weight(op.bias)};
+  return op.kind == NormKind::kLayer ? AddLayerNorm(args, dtype_, gpu_.stream())
+                                     : AddRmsNorm(args, dtype_, gpu_.stream());
 }
 
 absl::Status ProgramRunner::Run(const LinearOp& op, const Step& step) {
@@ -121,6 +122,7 @@ LinearArgs ProgramRunner::ArgsOf(const LinearOp& op, std::uint32_t rows,
   args.rows = rows;
   args.in_width = program_.Width(op.in);
   args.out_width = program_.Width(op.out);
+  args.accumulate = op.accumulate;
   return args;
 }
 
@@ -134,7 +136,7 @@ absl::Status ProgramRunner::Run(const RopeKvWriteOp& op, const Step& step) {
   return RopeKvWrite(
       {Rows(op.qkv), static_cast<const float*>(cos_.data()), static_cast<const float*>(sin_.data()),
        step.inputs->positions, step.inputs->cache_rows, step.cache.Keys(op.layer),
-       step.cache.Values(op.layer), Heads(), step.rows},
+       step.cache.Values(op.layer), Heads(), step.rows, program_.rope.dim},
       dtype_, gpu_.stream());
 }
 
@@ -167,6 +169,12 @@ absl::Status ProgramRunner::Run(const AttentionOp& op, const Step& step) {
 absl::Status ProgramRunner::Run(const GatedActivationOp& op, const Step& step) {
   return SiluMul({Rows(op.in), Rows(op.out), step.rows, program_.Width(op.out)}, dtype_,
                  gpu_.stream());
+}
+
+absl::Status ProgramRunner::Run(const ActivationOp& op, const Step& step) {
+  return Gelu({Rows(op.in), Rows(op.out), step.rows, program_.Width(op.out),
+               op.activation == Activation::kGeluTanh},
+              dtype_, gpu_.stream());
 }
 
 absl::Status ProgramRunner::Run(const SelectRowsOp& op, const Step& step) {

@@ -74,6 +74,7 @@ class ProgramRunner {
   absl::Status Run(const RopeKvWriteOp& op, const Step& step);
   absl::Status Run(const AttentionOp& op, const Step& step);
   absl::Status Run(const GatedActivationOp& op, const Step& step);
+  absl::Status Run(const ActivationOp& op, const Step& step);
   absl::Status Run(const SelectRowsOp& op, const Step& step);
   absl::Status Run(const AllReduceOp& op, const Step& step);
   absl::Status Run(const AllGatherOp& op, const Step& step);

@@ -24,6 +24,12 @@ void RmsNorm(const at::Tensor& x, const at::Tensor& weight, double eps, at::Tens
   out.copy_(wide.mul(scale)).mul_(weight);
 }
 
+void LayerNorm(const at::Tensor& x, const at::Tensor& weight, const at::Tensor& bias, double eps,
+               at::Tensor out) {
+  out.copy_(at::layer_norm(x.to(at::kFloat), {x.size(-1)}, weight.to(at::kFloat),
+                           bias.to(at::kFloat), eps));
+}
+
 void Linear(const at::Tensor& x, const at::Tensor& weight, const at::Tensor& bias, at::Tensor out) {
   const at::Tensor weight_t = weight.t();
   const std::int64_t rows = x.size(0);
@@ -37,7 +43,7 @@ void Linear(const at::Tensor& x, const at::Tensor& weight, const at::Tensor& bia
 }
 
 void RotateHalves(at::Tensor x, const at::Tensor& cos, const at::Tensor& sin) {
-  const std::int64_t half = x.size(-1) / 2;
+  const std::int64_t half = cos.size(-1);
   const at::Tensor wide = x.to(at::kFloat);
   const at::Tensor first = wide.narrow(-1, 0, half);
   const at::Tensor second = wide.narrow(-1, half, half);

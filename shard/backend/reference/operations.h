@@ -12,11 +12,16 @@ inline constexpr std::int64_t kRowTile = 16;
 // weight as transformers does. x and out may be the same.
 void RmsNorm(const at::Tensor& x, const at::Tensor& weight, double eps, at::Tensor out);
 
+// out = (x - mean) / deviation * weight + bias over the last dimension, in float32, rounded once.
+void LayerNorm(const at::Tensor& x, const at::Tensor& weight, const at::Tensor& bias, double eps,
+               at::Tensor out);
+
 // out = x * weight^T + bias. bias may be undefined. float32 on the CPU: the rows of x are a
 // multiple of kRowTile.
 void Linear(const at::Tensor& x, const at::Tensor& weight, const at::Tensor& bias, at::Tensor out);
 
-// Rotates x [rows, heads, head_dim] in place. cos and sin: float32 [rows, 1, head_dim / 2].
+// Rotates the first 2 * half dimensions of x [rows, heads, head_dim] in place. cos and sin: float32
+// [rows, 1, half].
 void RotateHalves(at::Tensor x, const at::Tensor& cos, const at::Tensor& sin);
 
 // out = silu(first half of x's columns) * second half.

@@ -84,6 +84,7 @@ class ReferenceBackend final : public Backend {
   void Run(const RopeKvWriteOp& op);
   void Run(const AttentionOp& op);
   void Run(const GatedActivationOp& op);
+  void Run(const ActivationOp& op);
   void Run(const SelectRowsOp& op);
   absl::Status Run(const AllReduceOp& op);
   absl::Status Run(const AllGatherOp& op);
@@ -355,11 +356,18 @@ void ReferenceBackend::Run(const EmbedOp& op) {
 void ReferenceBackend::Run(const NormOp& op) {
   const at::Tensor in = Padded(op.in);
   if (op.add != Buffer::kNone) in.add_(Padded(op.add));
-  RmsNorm(in, Weight(op.weight), op.eps, Padded(op.out));
+  if (op.kind == NormKind::kLayer) {
+    LayerNorm(in, Weight(op.weight), Weight(op.bias), op.eps, Padded(op.out));
+  } else {
+    RmsNorm(in, Weight(op.weight), op.eps, Padded(op.out));
+  }
 }
 
 void ReferenceBackend::Run(const LinearOp& op) {
-  Linear(Padded(op.in), Weight(op.weight), Weight(op.bias), Padded(op.out));
+  const at::Tensor out = Padded(op.out);
+  const at::Tensor sum = op.accumulate ? at::empty_like(out) : out;
+  Linear(Padded(op.in), Weight(op.weight), Weight(op.bias), sum);
+  if (op.accumulate) out.add_(sum);
 }
 
 at::Tensor ReferenceBackend::Heads(Buffer qkv, std::int64_t first, std::int64_t count) {
@@ -400,6 +408,11 @@ void ReferenceBackend::Run(const AttentionOp& op) {
 }
 
 void ReferenceBackend::Run(const GatedActivationOp& op) { SiluGate(Padded(op.in), Padded(op.out)); }
+
+void ReferenceBackend::Run(const ActivationOp& op) {
+  at::Tensor out = Padded(op.out);
+  at::gelu_out(out, Padded(op.in), op.activation == Activation::kGeluTanh ? "tanh" : "none");
+}
 
 void ReferenceBackend::Run(const SelectRowsOp& op) {
   const std::int64_t count = inputs_.logit_rows.size(0);

@@ -1,15 +1,12 @@
 #include "shard/model/architectures/architectures.h"
 
-// A line for each model type: its name in config.json, and the function of its file.
-#define PENSTOCK_ARCHITECTURES(row)                                           \
-  row("llama", ReadLlama) row("mistral", ReadMistral) row("qwen2", ReadQwen2) \
-      row("qwen3", ReadQwen3)
-
 namespace penstock::shard {
 
-#define PENSTOCK_DECLARE(name, read) ReadArchitecture read;
-PENSTOCK_ARCHITECTURES(PENSTOCK_DECLARE)
-#undef PENSTOCK_DECLARE
+// Each in the file of its family.
+ReadArchitecture ReadLlama;
+ReadArchitecture ReadMistral;
+ReadArchitecture ReadQwen2;
+ReadArchitecture ReadQwen3;
 
 namespace {
 
@@ -18,9 +15,12 @@ struct Row {
   ReadArchitecture* read;
 };
 
-#define PENSTOCK_ROW(name, read) {name, read},
-constexpr Row kRows[] = {PENSTOCK_ARCHITECTURES(PENSTOCK_ROW)};
-#undef PENSTOCK_ROW
+constexpr Row kRows[] = {
+    {"llama", ReadLlama},      // Llama 3, TinyLlama
+    {"mistral", ReadMistral},  // Mistral 7B, Nemo
+    {"qwen2", ReadQwen2},      // Qwen2.5
+    {"qwen3", ReadQwen3},
+};
 
 }  // namespace
 

@@ -43,7 +43,7 @@ absl::Status ReadDecoder(const ConfigReader& config, const SizeDefaults& default
   PENSTOCK_RETURN_IF_ERROR(RequireSilu(config));
   PENSTOCK_RETURN_IF_ERROR(ReadSizes(config, defaults, spec));
   PENSTOCK_RETURN_IF_ERROR(ReadNormEps(config, "rms_norm_eps", 1e-6, spec));
-  PENSTOCK_RETURN_IF_ERROR(ReadPositions(config, spec));
+  PENSTOCK_RETURN_IF_ERROR(ReadPositions(config, {}, spec));
   return ReadQwenWindows(config, spec);
 }
 

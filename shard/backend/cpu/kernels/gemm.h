@@ -83,6 +83,20 @@ void WriteGated(const GemmArgs& args, const GemmPiece& piece, std::size_t row) {
   }
 }
 
+template <class Activation>
+void WriteActivated(const GemmArgs& args, const GemmPiece& piece, std::size_t row) {
+  const float* sums = SumsOfRow(args, piece, row);
+  Activation* out = static_cast<Activation*>(args.out) + (piece.first_row + row) * args.out_stride;
+  const VectorRange range = VectorsOf(args, piece);
+  for (std::size_t v = range.first; v < range.end; ++v) {
+    const std::size_t column = v * kLanes;
+    if (column >= args.out_columns) return;
+    const Vec sum = Finished(args, sums + (v - piece.panel * kPanelVectors) * kLanes, v);
+    const Vec value = args.epilogue == Epilogue::kGelu ? Gelu(sum) : GeluTanh(sum);
+    StoreActivations(out + column, value, args.out_columns - column);
+  }
+}
+
 // Where the weights of a piece are.
 template <class P>
 struct BlockPlace {
@@ -229,6 +243,8 @@ void Write(const GemmArgs& args, const GemmPiece& piece) {
   for (std::size_t i = 0; i < piece.rows; ++i) {
     if (args.epilogue == Epilogue::kGate) {
       WriteGated<Out>(args, piece, i);
+    } else if (args.epilogue == Epilogue::kGelu || args.epilogue == Epilogue::kGeluTanh) {
+      WriteActivated<Out>(args, piece, i);
     } else {
       WriteSums(args, piece, i);
     }

@@ -21,15 +21,58 @@ inline float SumOfSquares(const float* x, std::size_t size) {
   return SumOfLanes(Add(Add(sums[0], sums[1]), Add(sums[2], sums[3])));
 }
 
+// Adds args.add to args.input, if there is one.
+inline void AddResidual(const NormArgs& args) {
+  if (args.add == nullptr) return;
+  for (std::size_t i = 0; i < args.size; i += kLanes) {
+    const std::size_t count = args.size - i;
+    const Vec sum = Add(LoadFirst(args.input + i, count), LoadFirst(args.add + i, count));
+    StoreFirst(args.input + i, sum, count);
+  }
+}
+
+// Four sums side by side, joined in a fixed order.
+inline float SumOf(const float* x, std::size_t size) {
+  Vec sums[4] = {Zero(), Zero(), Zero(), Zero()};
+  for (std::size_t i = 0; i < size; i += kLanes) {
+    Vec& sum = sums[i / kLanes % 4];
+    sum = Add(sum, LoadFirst(x + i, size - i));
+  }
+  return SumOfLanes(Add(Add(sums[0], sums[1]), Add(sums[2], sums[3])));
+}
+
+// The sum of (x - mean)^2, with the same shape.
+inline float SumOfDeviations(const float* x, std::size_t size, float mean) {
+  Vec sums[4] = {Zero(), Zero(), Zero(), Zero()};
+  for (std::size_t i = 0; i < size; i += kLanes) {
+    const auto count = static_cast<std::ptrdiff_t>(size - i);
+    const Vec all = Subtract(LoadFirst(x + i, size - i), Fill(mean));
+    const Vec value = KeepLanes(all, 0, count, Zero());
+    Vec& sum = sums[i / kLanes % 4];
+    sum = MultiplyAdd(value, value, sum);
+  }
+  return SumOfLanes(Add(Add(sums[0], sums[1]), Add(sums[2], sums[3])));
+}
+
+template <class Out>
+void LayerNorm(const NormArgs& args) {
+  AddResidual(args);
+  const auto size = static_cast<float>(args.size);
+  const float mean = SumOf(args.input, args.size) / size;
+  const float variance = SumOfDeviations(args.input, args.size, mean) / size;
+  const Vec scale = Fill(1.0f / __builtin_sqrtf(variance + args.eps));
+  Out* out = static_cast<Out*>(args.out);
+  for (std::size_t i = 0; i < args.size; i += kLanes) {
+    const std::size_t count = args.size - i;
+    const Vec x = Multiply(Subtract(LoadFirst(args.input + i, count), Fill(mean)), scale);
+    const Vec weight = LoadFirst(args.weight + i, count);
+    StoreActivations(out + i, MultiplyAdd(x, weight, LoadFirst(args.bias + i, count)), count);
+  }
+}
+
 template <class Out>
 void RmsNorm(const NormArgs& args) {
-  if (args.add != nullptr) {
-    for (std::size_t i = 0; i < args.size; i += kLanes) {
-      const std::size_t count = args.size - i;
-      const Vec sum = Add(LoadFirst(args.input + i, count), LoadFirst(args.add + i, count));
-      StoreFirst(args.input + i, sum, count);
-    }
-  }
+  AddResidual(args);
   const float mean = SumOfSquares(args.input, args.size) / static_cast<float>(args.size);
   const Vec scale = Fill(1.0f / __builtin_sqrtf(mean + args.eps));
   Out* out = static_cast<Out*>(args.out);

@@ -36,6 +36,8 @@ constexpr Kernels TableOf(Isa isa, DType weight, DType activation) {
   kernels.pack_int16 = nullptr;
   kernels.norm = RmsNorm<typename P::Activation>;
   kernels.head_norm = RmsNorm<float>;
+  kernels.layer_norm = LayerNorm<typename P::Activation>;
+  kernels.wide_layer_norm = LayerNorm<float>;
   kernels.rope = Rope;
   kernels.float32_cells = CellsOf<Float32Product>();
   kernels.bfloat16_cells = CellsOf<C>();

@@ -56,6 +56,28 @@ inline Vec ExpOfNegative(Vec x) {
 
 inline Vec Silu(Vec x) { return Divide(x, Add(Fill(1.0f), Exp(Subtract(Zero(), x)))); }
 
+// x * Phi(x) by Abramowitz and Stegun 7.1.26: the error of Phi is at most 2e-7.
+inline Vec Gelu(Vec x) {
+  const Vec z = Multiply(Absolute(x), Fill(0.70710678118654752f));
+  const Vec t = Divide(Fill(1.0f), MultiplyAdd(z, Fill(0.3275911f), Fill(1.0f)));
+  Vec p = Fill(1.061405429f);
+  p = MultiplyAdd(p, t, Fill(-1.453152027f));
+  p = MultiplyAdd(p, t, Fill(1.421413741f));
+  p = MultiplyAdd(p, t, Fill(-0.284496736f));
+  p = MultiplyAdd(p, t, Fill(0.254829592f));
+  // Phi(-|x|), and the larger one of 0 and x, whose sum with |x| times the former is the result.
+  const Vec tail = Multiply(Multiply(Multiply(p, t), Fill(0.5f)),
+                            ExpOfNegative(Subtract(Zero(), Multiply(z, z))));
+  return Subtract(Max(Zero(), x), Multiply(Absolute(x), tail));
+}
+
+// x * sigmoid(2 u) = x * (1 + tanh(u)) / 2 with u = sqrt(2 / pi) * (x + 0.044715 x^3).
+inline Vec GeluTanh(Vec x) {
+  const Vec cube = MultiplyAdd(Multiply(x, x), Fill(0.044715f), Fill(1.0f));
+  const Vec u = Multiply(Multiply(x, cube), Fill(-1.5957691216057308f));
+  return Divide(x, Add(Fill(1.0f), Exp(u)));
+}
+
 inline void StoreActivations(float* to, Vec x, std::size_t count) { StoreFirst(to, x, count); }
 inline void StoreActivations(std::uint16_t* to, Vec x, std::size_t count) {
   StoreFirstBf16(to, x, count);

@@ -62,7 +62,10 @@ struct WeightStore::Plan {
 
  private:
   void Add(const EmbedOp& op) { embeddings.insert(op.table); }
-  void Add(const NormOp& op) { vectors.insert(op.weight); }
+  void Add(const NormOp& op) {
+    vectors.insert(op.weight);
+    if (op.bias != kNoWeight) vectors.insert(op.bias);
+  }
   void Add(const HeadNormOp& op) { vectors.insert({op.query_weight, op.key_weight}); }
   void Add(const LinearOp& op) {
     matrices.insert(op.weight);

@@ -59,6 +59,23 @@ __global__ void SiluMulKernel(GateArgs args) {
   Store<kCount>(static_cast<T*>(args.out) + std::uint64_t{blockIdx.x} * args.width + at, up);
 }
 
+template <class T, int kCount>
+__global__ void GeluKernel(GeluArgs args) {
+  const std::uint32_t at = Column<kCount>();
+  if (at >= args.width) return;
+  const std::uint64_t begin = std::uint64_t{blockIdx.x} * args.width + at;
+  float values[kCount];
+  Load<kCount>(static_cast<const T*>(args.in) + begin, values);
+#pragma unroll
+  for (int i = 0; i < kCount; ++i) {
+    const float x = values[i];
+    const float phi = args.tanh ? tanhf(0.7978845608028654f * (x + 0.044715f * x * x * x))
+                                : erff(x * 0.70710678118654752f);
+    values[i] = 0.5f * x * (1.0f + phi);
+  }
+  Store<kCount>(static_cast<T*>(args.out) + begin, values);
+}
+
 // Between elements and floats, kCount elements a thread.
 template <class In, class Out, int kCount>
 __global__ void ConvertKernel(const In* in, Out* out, std::uint64_t count) {
@@ -112,6 +129,16 @@ absl::Status SiluMul(const GateArgs& args, DType dtype, Stream stream) {
     using T = decltype(element);
     constexpr int kCount = decltype(count)::value;
     PENSTOCK_LAUNCH((SiluMulKernel<T, kCount>), GridOf<kCount>(args.rows, args.width), kThreads, 0,
+                    stream, args);
+  });
+}
+
+absl::Status Gelu(const GeluArgs& args, DType dtype, Stream stream) {
+  if (args.rows == 0) return absl::OkStatus();
+  return ForElements(dtype, args.width, [&](auto element, auto count) {
+    using T = decltype(element);
+    constexpr int kCount = decltype(count)::value;
+    PENSTOCK_LAUNCH((GeluKernel<T, kCount>), GridOf<kCount>(args.rows, args.width), kThreads, 0,
                     stream, args);
   });
 }

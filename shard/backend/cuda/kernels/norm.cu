@@ -46,6 +46,49 @@ __global__ void __launch_bounds__(kNormThreads) AddRmsNormKernel(NormArgs args) 
 }
 
 template <class T, int kCount>
+__global__ void __launch_bounds__(kNormThreads) AddLayerNormKernel(NormArgs args) {
+  const std::uint64_t begin = std::uint64_t{blockIdx.x} * args.width;
+  const T* add = args.add == nullptr ? nullptr : static_cast<const T*>(args.add) + begin;
+  T* in = static_cast<T*>(args.in) + begin;
+  T* out = static_cast<T*>(args.out) + begin;
+  const int width = static_cast<int>(args.width);
+  const int step = static_cast<int>(blockDim.x) * kCount;
+  float sum = 0.0f;
+  for (int at = threadIdx.x * kCount; at < width; at += step) {
+    float values[kCount];
+    Load<kCount>(in + at, values);
+    if (add != nullptr) {
+      float added[kCount];
+      Load<kCount>(add + at, added);
+#pragma unroll
+      for (int i = 0; i < kCount; ++i) values[i] = Rounded<T>(values[i] + added[i]);
+      Store<kCount>(in + at, values);
+    }
+#pragma unroll
+    for (int i = 0; i < kCount; ++i) sum += values[i];
+  }
+  const float mean = BlockReduce(sum, Sum{}) / static_cast<float>(width);
+  float squares = 0.0f;
+  for (int at = threadIdx.x * kCount; at < width; at += step) {
+    float values[kCount];
+    Load<kCount>(in + at, values);
+#pragma unroll
+    for (int i = 0; i < kCount; ++i) squares += (values[i] - mean) * (values[i] - mean);
+  }
+  const float scale = rsqrtf(BlockReduce(squares, Sum{}) / static_cast<float>(width) + args.eps);
+  for (int at = threadIdx.x * kCount; at < width; at += step) {
+    float values[kCount], weights[kCount], biases[kCount];
+    Load<kCount>(in + at, values);
+    Load<kCount>(static_cast<const T*>(args.weight) + at, weights);
+    Load<kCount>(static_cast<const T*>(args.bias) + at, biases);
+#pragma unroll
+    for (int i = 0; i < kCount; ++i)
+      values[i] = (values[i] - mean) * scale * weights[i] + biases[i];
+    Store<kCount>(out + at, values);
+  }
+}
+
+template <class T, int kCount>
 __global__ void __launch_bounds__(kHeadThreads) HeadRmsNormKernel(HeadNormArgs args) {
   const std::uint32_t row_heads = args.shape.heads + 2 * args.shape.kv_heads;
   const std::uint32_t head = blockIdx.y;
@@ -62,6 +105,14 @@ absl::Status AddRmsNorm(const NormArgs& args, DType dtype, Stream stream) {
   if (args.rows == 0) return absl::OkStatus();
   return ForElements(dtype, args.width, [&](auto element, auto count) {
     PENSTOCK_LAUNCH((AddRmsNormKernel<decltype(element), decltype(count)::value>), args.rows,
+                    kNormThreads, 0, stream, args);
+  });
+}
+
+absl::Status AddLayerNorm(const NormArgs& args, DType dtype, Stream stream) {
+  if (args.rows == 0) return absl::OkStatus();
+  return ForElements(dtype, args.width, [&](auto element, auto count) {
+    PENSTOCK_LAUNCH((AddLayerNormKernel<decltype(element), decltype(count)::value>), args.rows,
                     kNormThreads, 0, stream, args);
   });
 }

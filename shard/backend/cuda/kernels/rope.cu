@@ -1,3 +1,5 @@
+#include <numeric>
+
 #include "shard/backend/cuda/kernels.h"
 #include "shard/backend/cuda/kernels/vectors.cuh"
 
@@ -38,12 +40,27 @@ __device__ void Rotate(T* head, T* cache, const float* cos, const float* sin, in
   Store<kCount>(cache + half + at, second);
 }
 
-// A block per row. Its threads take pieces of query and key heads, then pieces of value heads,
-// which are copied only.
+// Copies elements from `first` on of the heads [head, end_head) of the row to the cache.
+template <int kCount, class T>
+__device__ void CopyToCache(const RopeArgs& args, const T* row, std::uint32_t head,
+                            std::uint32_t end_head, std::uint32_t first) {
+  const std::uint32_t dim = args.shape.head_dim;
+  const std::uint32_t pieces = (dim - first) / kCount;
+  for (std::uint32_t i = threadIdx.x; i < (end_head - head) * pieces; i += kThreads) {
+    const std::uint32_t of = head + i / pieces;
+    const std::uint32_t at = first + i % pieces * kCount;
+    float values[kCount];
+    Load<kCount>(row + of * dim + at, values);
+    Store<kCount>(InCache<T>(args, of) + at, values);
+  }
+}
+
+// A block per row. Its threads rotate pieces of query and key heads, then copy what is not rotated:
+// the rest of key heads, and value heads.
 template <class T, int kCount>
 __global__ void RopeKvWriteKernel(RopeArgs args) {
   const HeadShape shape = args.shape;
-  const int half = static_cast<int>(shape.head_dim) / 2;
+  const int half = static_cast<int>(args.rotary) / 2;
   const std::uint32_t pieces = half / kCount;  // of half a head
   const std::uint32_t rotated = (shape.heads + shape.kv_heads) * pieces;
   const std::uint32_t row_heads = shape.heads + 2 * shape.kv_heads;
@@ -54,20 +71,17 @@ __global__ void RopeKvWriteKernel(RopeArgs args) {
     Rotate<kCount>(row + head * shape.head_dim, InCache<T>(args, head), args.cos + angles,
                    args.sin + angles, static_cast<int>(i % pieces) * kCount, half);
   }
-  for (std::uint32_t i = threadIdx.x; i < shape.kv_heads * pieces * 2; i += kThreads) {
-    const std::uint32_t head = shape.heads + shape.kv_heads + i / (pieces * 2);
-    const std::uint32_t at = i % (pieces * 2) * kCount;
-    float values[kCount];
-    Load<kCount>(row + head * shape.head_dim + at, values);
-    Store<kCount>(InCache<T>(args, head) + at, values);
-  }
+  const std::uint32_t first_value = shape.heads + shape.kv_heads;
+  CopyToCache<kCount>(args, row, shape.heads, first_value, args.rotary);
+  CopyToCache<kCount>(args, row, first_value, row_heads, 0);
 }
 
 }  // namespace
 
 absl::Status RopeKvWrite(const RopeArgs& args, DType dtype, Stream stream) {
   if (args.rows == 0) return absl::OkStatus();
-  return ForElements(dtype, args.shape.head_dim / 2, [&](auto element, auto count) {
+  const std::uint32_t unit = std::gcd(args.rotary / 2, args.shape.head_dim);
+  return ForElements(dtype, unit, [&](auto element, auto count) {
     PENSTOCK_LAUNCH((RopeKvWriteKernel<decltype(element), decltype(count)::value>), args.rows,
                     kThreads, 0, stream, args);
   });

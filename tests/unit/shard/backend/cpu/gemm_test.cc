@@ -60,6 +60,33 @@ TEST(Gemm, GatesWithSilu) {
   }
 }
 
+TEST(Gemm, ActivatesWithGelu) {
+  for (const Case& kind : AllCases()) {
+    if (kind.kernels.activation != DType::kFloat32) continue;
+    const std::size_t outputs = 43;
+    Problem problem(kind, 9, 70, outputs, false);
+    for (std::size_t i = 0; i < outputs; ++i) {  // far values on both sides
+      problem.bias[i] *= 4;
+    }
+    problem.matrix.PackBias(problem.bias.data(), problem.packed_bias.data());
+    for (const Epilogue epilogue : {Epilogue::kGelu, Epilogue::kGeluTanh}) {
+      const auto activate = [&kind, epilogue](GemmArgs args) {
+        args.epilogue = epilogue;
+        kind.Gemm(args);
+      };
+      const auto out = Multiply(problem, activate, 0, 9, 3);
+      const auto plain = Multiply(problem, Plain(kind), 0, 9, 1);
+      for (std::size_t i = 0; i < out.size(); ++i) {
+        const double x = plain[i];
+        const double phi = epilogue == Epilogue::kGelu
+                               ? std::erf(x / std::sqrt(2.0))
+                               : std::tanh(std::sqrt(2 / M_PI) * (x + 0.044715 * x * x * x));
+        ASSERT_NEAR(out[i], 0.5 * x * (1 + phi), 2e-6) << kind.Name() << " " << x;
+      }
+    }
+  }
+}
+
 TEST(Gemm, TheNumberOfRowsAndThreadsChangesNoBit) {
   for (const Case& kind : AllCases()) {
     // Longer than one block of K, so that partial sums are stored and taken up again.

@@ -32,7 +32,8 @@ void Multiply(const LinearArgs& args) {
       const T* w = weight + std::size_t{n} * args.in_width;
       for (std::uint32_t k = 0; k < args.in_width; ++k) sum += row[k] * ToFloat(w[k]);
       if (bias != nullptr) sum += ToFloat(bias[n]);
-      out[std::size_t{r} * args.out_width + n] = FromFloat<T>(sum);
+      T& result = out[std::size_t{r} * args.out_width + n];
+      result = FromFloat<T>(args.accumulate ? ToFloat(result) + sum : sum);
     }
   }
 }

@@ -66,6 +66,38 @@ TEST_P(KernelTest, AddRmsNormUpdatesTheResidualAndNormalizes) {
   }
 }
 
+TEST_P(KernelTest, AddLayerNormUpdatesTheResidualAndNormalizes) {
+  for (std::uint32_t width : {2u, 31u, 64u, 576u}) {
+    const std::uint32_t rows = 3;
+    Values in = Random(rows * width);
+    Values add = Random(rows * width);
+    Values weight = Random(width);
+    Values bias = Random(width);
+    Values out = Zeros(rows * width);
+    std::vector<double> residual(rows * width), want(rows * width);
+    for (std::uint32_t r = 0; r < rows; ++r) {
+      double sum = 0, squares = 0;
+      for (std::uint32_t i = r * width; i < (r + 1) * width; ++i) {
+        residual[i] = in[i] + add[i];
+        sum += residual[i];
+      }
+      const double mean = sum / width;
+      for (std::uint32_t i = r * width; i < (r + 1) * width; ++i) {
+        squares += (residual[i] - mean) * (residual[i] - mean);
+      }
+      const double scale = 1.0 / std::sqrt(squares / width + 1e-2);
+      for (std::uint32_t i = 0; i < width; ++i) {
+        want[r * width + i] = (residual[r * width + i] - mean) * scale * weight[i] + bias[i];
+      }
+    }
+    ASSERT_TRUE(Ran(AddLayerNorm(
+        {in.data(), add.data(), weight.data(), out.data(), rows, width, 1e-2f, bias.data()},
+        GetParam(), nullptr)));
+    ExpectNear(in, residual);
+    ExpectNear(out, want);
+  }
+}
+
 TEST_P(KernelTest, HeadNormTouchesQueriesAndKeysOnly) {
   const HeadShape shape{4, 2, 80};
   const std::uint32_t rows = 2, width = (4 + 2 * 2) * 80;
@@ -89,9 +121,12 @@ TEST_P(KernelTest, HeadNormTouchesQueriesAndKeysOnly) {
 }
 
 TEST_P(KernelTest, RopeRotatesAndWritesTheRowsOfTheCache) {
-  for (std::uint32_t dim : {2u, 64u, 96u, 256u}) {
+  const std::pair<std::uint32_t, std::uint32_t> sizes[] = {{2, 2},   {64, 64}, {96, 96}, {256, 256},
+                                                           {64, 16}, {80, 20}, {10, 4}};
+  for (const auto& [dim, rotary] : sizes) {
+    SCOPED_TRACE(std::to_string(rotary) + " of " + std::to_string(dim) + " dimensions");
     const HeadShape shape{3, 1, dim};
-    const std::uint32_t rows = 2, width = 5 * dim, half = dim / 2;
+    const std::uint32_t rows = 2, width = 5 * dim, half = rotary / 2;
     Values qkv = Random(rows * width);
     Values keys = Zeros(8 * dim), values = Zeros(8 * dim);
     const SharedVector<std::int32_t> positions = {0, 5};
@@ -106,12 +141,14 @@ TEST_P(KernelTest, RopeRotatesAndWritesTheRowsOfTheCache) {
       const std::uint32_t row = i / width, head = i % width / dim, d = i % dim, j = d % half;
       const double c = cos[static_cast<std::uint32_t>(positions[row]) * half + j];
       const double s = sin[static_cast<std::uint32_t>(positions[row]) * half + j];
-      const double partner = d < half ? -qkv[i + half] : qkv[i - half];
-      want[i] = head == 4 ? qkv[i] : qkv[i] * c + partner * s;
+      want[i] = qkv[i];
+      if (head == 4 || d >= rotary) continue;
+      want[i] = qkv[i] * c + (d < half ? -qkv[i + half] : qkv[i - half]) * s;
     }
-    ASSERT_TRUE(Ran(RopeKvWrite({qkv.data(), cos.data(), sin.data(), positions.data(),
-                                 cache_rows.data(), keys.data(), values.data(), shape, rows},
-                                GetParam(), nullptr)));
+    ASSERT_TRUE(
+        Ran(RopeKvWrite({qkv.data(), cos.data(), sin.data(), positions.data(), cache_rows.data(),
+                         keys.data(), values.data(), shape, rows, rotary},
+                        GetParam(), nullptr)));
     ExpectNear(qkv, want);
     for (std::uint32_t d = 0; d < dim; ++d) {
       EXPECT_EQ(keys[7 * dim + d], qkv[3 * dim + d]);
@@ -133,6 +170,25 @@ TEST_P(KernelTest, SiluMul) {
     }
     ASSERT_TRUE(Ran(SiluMul({in.data(), out.data(), rows, width}, GetParam(), nullptr)));
     ExpectNear(out, want);
+  }
+}
+
+TEST_P(KernelTest, GeluIsExactOrByTanh) {
+  for (std::uint32_t width : {77u, 2056u}) {
+    const std::uint32_t rows = 3;
+    const Values in = Random(rows * width, 3.0f);
+    Values out = Zeros(rows * width);
+    for (const bool tanh : {false, true}) {
+      std::vector<double> want(rows * width);
+      for (std::uint32_t i = 0; i < rows * width; ++i) {
+        const double x = in[i];
+        const double phi = tanh ? std::tanh(std::sqrt(2 / M_PI) * (x + 0.044715 * x * x * x))
+                                : std::erf(x / std::sqrt(2.0));
+        want[i] = 0.5 * x * (1 + phi);
+      }
+      ASSERT_TRUE(Ran(Gelu({in.data(), out.data(), rows, width, tanh}, GetParam(), nullptr)));
+      ExpectNear(out, want);
+    }
   }
 }
 
