@@ -38,7 +38,8 @@ TEST_P(GpuGolden, LogitsAndGreedyIdsAreThose) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Models, GpuGolden,
-                         testing::Values("demo", "llama", "mistral", "qwen2", "qwen3"),
+                         testing::Values("demo", "llama", "mistral", "qwen2", "qwen3", "gpt_neox",
+                                         "gpt_neox_sequential"),
                          [](const auto& param) { return param.param; });
 
 }  // namespace

@@ -54,6 +54,22 @@ FAMILIES = {
             "architectures": ["Qwen3ForCausalLM"], "model_type": "qwen3", "head_dim": 16,
             "attention_bias": False, "tie_word_embeddings": False, "use_sliding_window": False,
             "rope_parameters": {"rope_theta": 1000000.0, "rope_type": "default"}}},
+    # LayerNorm and biases; half of each head is rotated; attention beside the MLP; exact GELU; v4 keys.
+    "gpt_neox": {
+        "seed": 21, "dtype": torch.float16, "dtype_key": "torch_dtype", "shards": 1,
+        "config": {
+            "architectures": ["GPTNeoXForCausalLM"], "model_type": "gpt_neox", "hidden_act": "gelu",
+            "layer_norm_eps": 1e-5, "rotary_pct": 0.5, "rotary_emb_base": 10000, "attention_bias": True,
+            "use_parallel_residual": True, "tie_word_embeddings": False, "num_key_value_heads": None,
+            "rms_norm_eps": None}},
+    # The same family with attention before the MLP, GELU by tanh, a quarter of each head rotated; v5 keys.
+    "gpt_neox_sequential": {
+        "seed": 21, "dtype": torch.float32, "dtype_key": "dtype", "shards": 1,
+        "config": {
+            "architectures": ["GPTNeoXForCausalLM"], "model_type": "gpt_neox", "hidden_act": "gelu_new",
+            "layer_norm_eps": 1e-5, "attention_bias": True, "use_parallel_residual": False,
+            "tie_word_embeddings": False, "num_key_value_heads": None, "rms_norm_eps": None,
+            "rope_parameters": {"rope_theta": 5000.0, "rope_type": "default", "partial_rotary_factor": 0.25}}},
 }
 
 
@@ -80,11 +96,11 @@ def random_weights(shapes: dict[str, torch.Size], seed: int, dtype: torch.dtype)
     weights = {}
     for name in sorted(shapes):
         values = source.standard_normal(tuple(shapes[name])).astype(np.float32)
-        if "norm" in name:
-            values = 1.0 + 0.2 * values
-        elif name.endswith("bias"):
+        if name.endswith("bias"):
             values = 0.3 * values
-        elif "embed_tokens" in name:
+        elif "norm" in name:
+            values = 1.0 + 0.2 * values
+        elif "embed_tokens" in name or "embed_in" in name:
             values = 0.3 * values
         else:
             values = values * (1.5 / np.sqrt(shapes[name][-1]))
@@ -98,6 +114,9 @@ def parameter_shapes(folder: Path, tied: bool) -> dict[str, torch.Size]:
     shapes = {name: parameter.shape for name, parameter in model.named_parameters()}
     if tied:
         shapes.pop("lm_head.weight", None)
+    # The class has a new name for this tensor, and reads files with the old one.
+    if model.config.model_type == "gpt_neox":
+        shapes["embed_out.weight"] = shapes.pop("lm_head.weight")
     return shapes
 
 
@@ -120,6 +139,7 @@ def save_weights(folder: Path, weights: dict[str, torch.Tensor], shards: int) ->
 def make_model(folder: Path, family: dict) -> None:
     folder.mkdir(parents=True, exist_ok=True)
     config = COMMON | family["config"] | {family["dtype_key"]: str(family["dtype"]).removeprefix("torch.")}
+    config = {key: value for key, value in config.items() if value is not None}
     write_json(folder / "config.json", dict(sorted(config.items())))
     write_json(folder / "generation_config.json",
                {"bos_token_id": BOS, "do_sample": False, "eos_token_id": config["eos_token_id"]})

@@ -135,8 +135,12 @@ absl::StatusOr<Result> MakeModel(const Config& config, const Progress& progress)
   Shape shape = ShapeNamed(config.shape);
   const ModelKind& kind = KindNamed(config.type);
   if (config.max_position != 0) shape.max_position = config.max_position;
-  if (config.sliding_window != 0 && kind.type == "llama") {
-    return BadValue("sliding-window", std::to_string(config.sliding_window), "unset for llama");
+  if (config.sliding_window != 0 && (kind.type == "llama" || IsGptNeox(kind))) {
+    return BadValue("sliding-window", std::to_string(config.sliding_window),
+                    "unset for " + std::string(kind.type));
+  }
+  if (!config.gguf.empty() && IsGptNeox(kind)) {
+    return BadValue("gguf", config.gguf, "unset for gpt_neox");
   }
   if (config.sliding_window != 0 && !config.gguf.empty()) {
     return BadValue("gguf", config.gguf, "unset with a sliding window");

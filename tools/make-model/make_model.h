@@ -21,7 +21,7 @@ struct Config {
   std::string tokenizer;             // folder to copy from; empty: a byte-level one of our own
   std::uint64_t max_file_bytes = 0;  // 0: one file; else several and an index
   std::uint32_t max_position = 0;    // 0: the shape's
-  std::uint32_t sliding_window = 0;  // 0: none; not for llama
+  std::uint32_t sliding_window = 0;  // 0: none; not for llama, gpt_neox
   std::string gguf;                  // file to write the same weights to; empty: none
   bool overwrite = false;
 };

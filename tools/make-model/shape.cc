@@ -19,11 +19,12 @@ constexpr std::array<Shape, 5> kShapes = {{
     {"8b", 4096, 32, 32, 8, 128, 14336, 128256, 8192, 5e5, false},
 }};
 
-constexpr std::array<ModelKind, 4> kKinds = {{
+constexpr std::array<ModelKind, 5> kKinds = {{
     {"llama", "LlamaForCausalLM", false, false},
     {"qwen2", "Qwen2ForCausalLM", true, false},
     {"qwen3", "Qwen3ForCausalLM", false, true},
     {"mistral", "MistralForCausalLM", false, false},
+    {"gpt_neox", "GPTNeoXForCausalLM", true, false},
 }};
 
 constexpr float kNormSpread = 0.1f;  // norm weights differ from 1, so that a forgotten one shows
@@ -46,12 +47,33 @@ class Table {
     recipes.push_back({{name, dtype_, {size}}, mean, mean * kNormSpread});
   }
 
-  void Layer(const ModelKind& kind, std::uint32_t index) {
+  // Weight and bias.
+  void LayerNorm(const std::string& name, float mean = 1.0f) {
+    Norm(name + ".weight", shape_.hidden, mean);
+    Bias(name + ".bias", shape_.hidden);
+  }
+  void BiasedMatrix(const std::string& name, std::uint64_t rows, std::uint64_t columns,
+                    float gain = 1.0f) {
+    Matrix(name + ".weight", rows, columns, gain);
+    Bias(name + ".bias", rows);
+  }
+
+  void GptNeoxLayer(std::uint32_t index) {
+    const std::string prefix = "gpt_neox.layers." + std::to_string(index) + ".";
+    LayerNorm(prefix + "input_layernorm");
+    LayerNorm(prefix + "post_attention_layernorm");
+    const std::uint64_t hidden = shape_.hidden;
+    BiasedMatrix(prefix + "attention.query_key_value", 3 * hidden, hidden);
+    BiasedMatrix(prefix + "attention.dense", hidden, hidden, BranchGain());
+    BiasedMatrix(prefix + "mlp.dense_h_to_4h", shape_.intermediate, hidden);
+    BiasedMatrix(prefix + "mlp.dense_4h_to_h", hidden, shape_.intermediate, 2 * BranchGain());
+  }
+
+  void LlamaLayer(const ModelKind& kind, std::uint32_t index) {
     const std::string prefix = "model.layers." + std::to_string(index) + ".";
     const std::uint64_t q = std::uint64_t{shape_.heads} * shape_.head_dim;
     const std::uint64_t kv = std::uint64_t{shape_.kv_heads} * shape_.head_dim;
-    // Both branches of all layers together add about one unit of variance.
-    const float branch_gain = 1.0f / std::sqrt(2.0f * static_cast<float>(shape_.layers));
+    const float branch_gain = BranchGain();
     Norm(prefix + "input_layernorm.weight", shape_.hidden);
     Norm(prefix + "post_attention_layernorm.weight", shape_.hidden);
     const std::string attention = prefix + "self_attn.";
@@ -76,6 +98,9 @@ class Table {
   std::vector<TensorRecipe> recipes;
 
  private:
+  // Both branches of all layers together add about one unit of variance.
+  float BranchGain() const { return 1.0f / std::sqrt(2.0f * static_cast<float>(shape_.layers)); }
+
   const Shape& shape_;
   DType dtype_;
 };
@@ -107,8 +132,15 @@ std::string KindNames() { return Join(kKinds, kKindName); }
 
 std::vector<TensorRecipe> Recipes(const Shape& shape, const ModelKind& kind, DType dtype) {
   Table table(shape, dtype);
+  if (IsGptNeox(kind)) {
+    table.Matrix("gpt_neox.embed_in.weight", shape.vocabulary, shape.hidden);
+    for (std::uint32_t i = 0; i < shape.layers; ++i) table.GptNeoxLayer(i);
+    table.LayerNorm("gpt_neox.final_layer_norm", kLogitScale);
+    if (!shape.tied_head) table.Matrix("embed_out.weight", shape.vocabulary, shape.hidden);
+    return std::move(table.recipes);
+  }
   table.Matrix("model.embed_tokens.weight", shape.vocabulary, shape.hidden);
-  for (std::uint32_t i = 0; i < shape.layers; ++i) table.Layer(kind, i);
+  for (std::uint32_t i = 0; i < shape.layers; ++i) table.LlamaLayer(kind, i);
   table.Norm("model.norm.weight", shape.hidden, kLogitScale);
   if (!shape.tied_head) table.Matrix("lm_head.weight", shape.vocabulary, shape.hidden);
   return std::move(table.recipes);
@@ -123,17 +155,25 @@ std::string ConfigJson(const Shape& shape, const ModelKind& kind, DType dtype,
   config["hidden_size"] = shape.hidden;
   config["num_hidden_layers"] = shape.layers;
   config["num_attention_heads"] = shape.heads;
-  config["num_key_value_heads"] = shape.kv_heads;
-  config["head_dim"] = shape.head_dim;
   config["intermediate_size"] = shape.intermediate;
   config["vocab_size"] = shape.vocabulary;
   config["max_position_embeddings"] = shape.max_position;
-  config["rope_theta"] = shape.rope_theta;
-  config["rms_norm_eps"] = kNormEpsilon;
-  config["hidden_act"] = "silu";
+  if (IsGptNeox(kind)) {
+    config["hidden_act"] = "gelu";
+    config["layer_norm_eps"] = kNormEpsilon;
+    config["rotary_emb_base"] = shape.rope_theta;
+    config["rotary_pct"] = 0.25;
+    config["use_parallel_residual"] = true;
+  } else {
+    config["num_key_value_heads"] = shape.kv_heads;
+    config["head_dim"] = shape.head_dim;
+    config["hidden_act"] = "silu";
+    config["rms_norm_eps"] = kNormEpsilon;
+    config["rope_theta"] = shape.rope_theta;
+  }
   config["tie_word_embeddings"] = shape.tied_head;
   config["torch_dtype"] = json::string(DTypeName(dtype));
-  if (kind.type != "llama") {
+  if (kind.type != "llama" && !IsGptNeox(kind)) {
     config["sliding_window"] = sliding_window == 0 ? json::value() : json::value(sliding_window);
   }
   if (kind.type.starts_with("qwen")) {

@@ -34,13 +34,14 @@ std::string ShapeNames();                        // "tiny|135m|…"
 
 inline constexpr double kNormEpsilon = 1e-5;
 
-// llama, mistral, qwen2 or qwen3: which tensors there are and the key names of config.json.
+// A model type: which tensors there are and the key names of config.json.
 struct ModelKind {
   std::string_view type;
   std::string_view architecture;
   bool qkv_bias;
   bool qk_norm;
 };
+inline bool IsGptNeox(const ModelKind& kind) { return kind.type == "gpt_neox"; }
 const ModelKind& KindNamed(std::string_view type);
 std::string KindNames();
 

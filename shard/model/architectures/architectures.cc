@@ -3,6 +3,7 @@
 namespace penstock::shard {
 
 // Each in the file of its family.
+ReadArchitecture ReadGptNeox;
 ReadArchitecture ReadLlama;
 ReadArchitecture ReadMistral;
 ReadArchitecture ReadQwen2;
@@ -16,9 +17,10 @@ struct Row {
 };
 
 constexpr Row kRows[] = {
-    {"llama", ReadLlama},      // Llama 3, TinyLlama
-    {"mistral", ReadMistral},  // Mistral 7B, Nemo
-    {"qwen2", ReadQwen2},      // Qwen2.5
+    {"gpt_neox", ReadGptNeox},  // Pythia
+    {"llama", ReadLlama},       // Llama 3, TinyLlama
+    {"mistral", ReadMistral},   // Mistral 7B, Nemo
+    {"qwen2", ReadQwen2},       // Qwen2.5
     {"qwen3", ReadQwen3},
 };
 

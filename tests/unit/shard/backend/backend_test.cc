@@ -71,7 +71,7 @@ class BackendTest : public testing::TestWithParam<Runs> {
 };
 
 TEST_P(BackendTest, BatchMatesDoNotChangeABitInFloat32) {
-  for (const char* type : {"llama", "qwen2", "qwen3", "mistral"}) {
+  for (const char* type : {"llama", "qwen2", "qwen3", "mistral", "gpt_neox"}) {
     auto runner = Make(type);
     ASSERT_NE(runner, nullptr);
     std::vector<std::vector<float>> alone = {runner->Prefill(0, Prompt(30, 1), 128)};

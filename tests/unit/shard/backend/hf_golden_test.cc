@@ -50,7 +50,8 @@ TEST_P(HfGolden, RanksGiveTheSameLogitsAndIds) {
 
 INSTANTIATE_TEST_SUITE_P(Models, HfGolden,
                          testing::Combine(testing::Values("demo", "llama", "mistral", "qwen2",
-                                                          "qwen3"),
+                                                          "qwen3", "gpt_neox",
+                                                          "gpt_neox_sequential"),
                                           testing::Values(Runs::kReference, Runs::kCpu)),
                          [](const auto& info) {
                            const bool cpu = std::get<1>(info.param) == Runs::kCpu;

@@ -105,6 +105,27 @@ TEST(ModelSpec, WindowsFollowTheFamily) {
               ElementsAre(100, 0, 100));
 }
 
+TEST(ModelSpec, GptNeoxRotatesAPartOfEachHead) {
+  const auto rope = [](const std::string& members) {
+    return Good(R"({"model_type": "gpt_neox", "hidden_act": "gelu", "hidden_size": 128)" + members +
+                "}")
+        .rope;
+  };
+  EXPECT_EQ(rope("").dim, 4u);  // a quarter of 16
+  EXPECT_EQ(rope("").theta, 10000.0);
+  EXPECT_EQ(rope(R"(, "rotary_pct": 0.5)").dim, 8u);
+  EXPECT_EQ(rope(R"(, "rotary_pct": 1.0, "rotary_emb_base": 500)").dim, 16u);
+  EXPECT_EQ(rope(R"(, "rotary_emb_base": 500)").theta, 500.0);
+  EXPECT_EQ(rope(R"(, "rope_parameters": {"partial_rotary_factor": 0.5, "rope_theta": 7})").dim,
+            8u);
+  EXPECT_EQ(rope(R"(, "rope_parameters": {"partial_rotary_factor": 0.5, "rope_theta": 7})").theta,
+            7.0);
+  EXPECT_THAT(Error(R"({"model_type": "gpt_neox", "hidden_act": "gelu", "rotary_pct": 0.4})"),
+              HasSubstr("`rotary_pct` must be an even number of the 8 dimensions of a head"));
+  EXPECT_THAT(Error(R"({"model_type": "gpt_neox", "hidden_act": "relu"})"),
+              HasSubstr("`hidden_act` must be one of gelu, gelu_new"));
+}
+
 TEST(ModelSpec, EndTokensAreOneOrManyAndTheGenerationConfigWins) {
   EXPECT_THAT(Good(R"({"eos_token_id": [1, 2]})").eos_token_ids, ElementsAre(1, 2));
   EXPECT_TRUE(Good(R"({"eos_token_id": null})").eos_token_ids.empty());
@@ -139,7 +160,8 @@ TEST(ModelSpec, RefusesByNameWhatItDoesNotSupport) {
   };
   const Case cases[] = {
       {R"({"model_type": "mamba"})",
-       "config.json: `model_type` must be one of llama, mistral, qwen2, qwen3. Given: \"mamba\""},
+       "config.json: `model_type` must be one of gpt_neox, llama, mistral, qwen2, qwen3. Given: "
+       "\"mamba\""},
       {R"({"model_type": null})", "Given: nothing"},
       {R"({"model_type": 3})", "`model_type` must be a string. Given: 3"},
       {R"({"quantization_config": {"bits": 4}})", "`quantization_config` must be absent"},

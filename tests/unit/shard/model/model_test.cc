@@ -4,6 +4,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <boost/json/parse.hpp>
 #include <boost/json/serialize.hpp>
 #include <fstream>
@@ -102,11 +103,12 @@ TEST_P(MadeModel, RanksAgreeOnTheFingerprint) {
   EXPECT_EQ(first.size(), 16u);
   EXPECT_EQ(Open(1, 2)->fingerprint, first);
   EXPECT_NE(Open(0, 2, DType::kFloat32)->fingerprint, first);
-  ChangeConfig("rope_theta", 20000.0);
+  ChangeConfig(std::string(GetParam()) == "gpt_neox" ? "rotary_emb_base" : "rope_theta", 20000.0);
   EXPECT_NE(Open(0, 2)->fingerprint, first);
 }
 
-INSTANTIATE_TEST_SUITE_P(Types, MadeModel, testing::Values("llama", "qwen2", "qwen3", "mistral"),
+INSTANTIATE_TEST_SUITE_P(Types, MadeModel,
+                         testing::Values("llama", "qwen2", "qwen3", "mistral", "gpt_neox"),
                          [](const auto& info) { return std::string(info.param); });
 
 class BrokenModel : public MadeModel {};
@@ -238,6 +240,47 @@ std::set<std::string> TensorsOf(const BuiltProgram& built) {
     for (const WeightPart& part : target.parts) names.insert(part.tensor);
   }
   return names;
+}
+
+// Each rank has whole heads, and the bias of a sum over the ranks is on rank 0 alone.
+TEST(DecoderBuilder, SplitsGptNeoxByHead) {
+  const auto spec = ReadModelSpec(R"({"model_type": "gpt_neox", "hidden_size": 16,
+      "num_hidden_layers": 1, "num_attention_heads": 2, "intermediate_size": 8, "vocab_size": 10,
+      "max_position_embeddings": 64})",
+                                  "");
+  ASSERT_TRUE(spec.ok()) << spec.status();
+  for (std::uint32_t rank : {0u, 1u}) {
+    const BuiltProgram built =
+        BuildProgram(*spec, *MakeRankShare(*spec, rank, 2), [](auto) { return true; });
+    std::map<std::string, const WeightTarget*> targets;
+    for (const WeightTarget& target : built.weights.targets) targets[target.name] = &target;
+    const WeightTarget& qkv = *targets.at("layers.0.qkv");
+    ASSERT_EQ(qkv.parts.size(), 3u);
+    for (std::uint64_t i = 0; i < 3; ++i) {  // query, key and value of the rank's head
+      EXPECT_EQ(qkv.parts[i].rows.first, rank * 24 + i * 8);
+      EXPECT_EQ(qkv.parts[i].rows.count, 8u);
+      EXPECT_EQ(qkv.parts[i].target_row, i * 8);
+    }
+    EXPECT_EQ(targets.count("gpt_neox.layers.0.attention.dense.bias"), rank == 0 ? 1u : 0u);
+    EXPECT_EQ(targets.count("gpt_neox.layers.0.mlp.dense_4h_to_h.bias"), rank == 0 ? 1u : 0u);
+  }
+}
+
+TEST(DecoderBuilder, AParallelResidualTakesOneAllReduceALayer) {
+  for (const bool parallel : {false, true}) {
+    const auto spec = ReadModelSpec(R"({"model_type": "gpt_neox", "hidden_size": 16,
+        "num_hidden_layers": 3, "num_attention_heads": 2, "intermediate_size": 8, "vocab_size": 10,
+        "max_position_embeddings": 64, "use_parallel_residual": )" +
+                                        std::string(parallel ? "true" : "false") + "}",
+                                    "");
+    ASSERT_TRUE(spec.ok()) << spec.status();
+    const Program program =
+        BuildProgram(*spec, *MakeRankShare(*spec, 0, 2), [](auto) { return true; }).program;
+    const auto reduces = std::count_if(program.body.begin(), program.body.end(), [](const Op& op) {
+      return std::holds_alternative<AllReduceOp>(op);
+    });
+    EXPECT_EQ(reduces, 1 + (parallel ? 3 : 6));
+  }
 }
 
 TEST(DecoderBuilder, ALinearLayerHasABiasIfTheFirstLayerHasOne) {

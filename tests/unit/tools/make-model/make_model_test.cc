@@ -118,6 +118,20 @@ TEST(MakeModel, WindowsGoIntoTheConfig) {
   }
 }
 
+TEST(MakeModel, GptNeoxHasNeitherWindowNorGguf) {
+  TempFolder folder;
+  Config config = Tiny(folder);
+  config.type = "gpt_neox";
+  config.sliding_window = 20;
+  EXPECT_THAT(Message(MakeModel(config, nullptr).status()), HasSubstr("unset for gpt_neox"));
+  config.sliding_window = 0;
+  config.gguf = folder / "x.gguf";
+  EXPECT_THAT(Message(MakeModel(config, nullptr).status()), HasSubstr("unset for gpt_neox"));
+  config.gguf.clear();
+  ASSERT_TRUE(MakeModel(config, nullptr).ok());
+  EXPECT_EQ(OpenModel(config).spec.rope.dim, 2u);  // a quarter of 8
+}
+
 // The shapes of the published models, by their parameter counts.
 TEST(Recipes, HaveThePublishedParameterCounts) {
   const auto parameters = [](const char* shape, const char* type) {

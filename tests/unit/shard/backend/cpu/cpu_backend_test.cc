@@ -107,6 +107,14 @@ const Shape kShapes[] = {
      .kv_heads = 1,
      .head_dim = 20,
      .intermediate = 45},
+    {.name = "gpt_neox",
+     .hidden = 54,
+     .layers = 2,
+     .heads = 3,
+     .kv_heads = 3,
+     .head_dim = 24,
+     .intermediate = 45,
+     .gpt_neox = true},
 };
 
 class ShapedBackend {

@@ -25,9 +25,15 @@ struct Shape {
   bool qkv_bias = false;
   bool qk_norm = false;
   bool tied = false;
+  bool gpt_neox = false;
   std::uint32_t window = 0;  // of every second layer
 };
 inline void PrintTo(const Shape& shape, std::ostream* out) { *out << shape.name; }
+
+inline const char* TypeOf(const Shape& shape) {
+  if (shape.gpt_neox) return "gpt_neox";
+  return shape.qk_norm ? "qwen3" : "llama";
+}
 
 // The config.json of such a model.
 inline std::string ConfigOf(const Shape& shape) {
@@ -39,7 +45,7 @@ inline std::string ConfigOf(const Shape& shape) {
     const bool sliding = i % 2 == 0 && shape.window > 0;
     windows += std::string(i > 0 ? ", " : "") + (sliding ? "\"sliding" : "\"full") + "_attention\"";
   }
-  return std::string("{\"model_type\": \"") + (shape.qk_norm ? "qwen3" : "llama") + "\"" +
+  return std::string("{\"model_type\": \"") + TypeOf(shape) + "\"" +
          number("hidden_size", shape.hidden) + number("num_hidden_layers", shape.layers) +
          number("num_attention_heads", shape.heads) +
          number("num_key_value_heads", shape.kv_heads) + number("head_dim", shape.head_dim) +
@@ -60,7 +66,8 @@ inline ModelSpec SpecOf(const Shape& shape) {
 inline BuiltProgram ProgramOf(const Shape& shape, std::uint32_t world = 1) {
   const ModelSpec spec = SpecOf(shape);
   return BuildProgram(spec, *MakeRankShare(spec, 0, world), [&shape](std::string_view name) {
-    return !name.ends_with(".bias") || (shape.qkv_bias && name.ends_with("q_proj.bias"));
+    if (shape.gpt_neox || !name.ends_with(".bias")) return true;
+    return shape.qkv_bias && name.ends_with("q_proj.bias");
   });
 }
 

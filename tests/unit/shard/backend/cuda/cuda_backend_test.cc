@@ -75,7 +75,7 @@ class CudaBackendTest : public testing::Test {
 };
 
 TEST_F(CudaBackendTest, AgreesWithTheReferenceOnEveryFamily) {
-  for (const char* type : {"llama", "qwen2", "qwen3", "mistral"}) {
+  for (const char* type : {"llama", "qwen2", "qwen3", "mistral", "gpt_neox"}) {
     MakeModel(type);
     auto reference = ModelRunner::Open(options_);
     auto cuda = ModelRunner::Open(OnGpu(options_, *gpu_));
