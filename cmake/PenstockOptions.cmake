@@ -35,7 +35,7 @@ if(CCACHE)
 endif()
 find_program(MOLD mold)
 if(MOLD)
-  # Each part of a program begins a page: in 1.10, thread-local variables behind code that ends with
-  # a page come to lie outside of the part that is made read-only, and the program does not start.
+  # Each part of a program begins a page: in 1.10, thread-local variables after code that ends with
+  # a page are placed outside of the read-only part, and the program does not start.
   add_link_options(-fuse-ld=mold -Wl,-z,separate-code)
 endif()

@@ -17,7 +17,7 @@ target_link_options(penstock_torch INTERFACE "-Wl,-rpath,${_torch}/lib" -Wl,--al
 
 # penstock_torch_cuda: libtorch's CUDA kernels for one executable. They register themselves when
 # libtorch_cuda.so is loaded, and nothing of ours calls into it; so an empty library of that name is
-# enough to link with, and only who runs the executable needs the whole torch package.
+# enough to link with, and only running the executable needs the whole torch package.
 if(PENSTOCK_CUDA)
   set(_stubs "${CMAKE_BINARY_DIR}/link-stubs")
   file(WRITE "${_stubs}/empty.cc" "")

@@ -2,8 +2,8 @@
 //
 // usage: example_generate_v3 SOCKET PROMPT [MAX_NEW_TOKENS]
 //
-// SOCKET is that of rank 0; the other ranks are found through it. Every rank gets every call, all
-// at the same time: a call that comes to some of them only ends with DEADLINE_EXCEEDED.
+// SOCKET is that of rank 0, which names the other ranks. Every rank gets every call at the same
+// time. A call that reaches only some of them ends with DEADLINE_EXCEEDED.
 #include <grpcpp/grpcpp.h>
 
 #include <chrono>
@@ -66,7 +66,7 @@ bool Step(const std::vector<std::unique_ptr<Stub>>& ranks, const Request& reques
   return all;
 }
 
-// Prints what a step says of the one request; true when it has ended.
+// Prints the result of a step for the one request. Returns true when it has ended.
 template <class Response>
 bool Print(const Response& answer) {
   for (const v3::Generation& generation : answer.generations()) {

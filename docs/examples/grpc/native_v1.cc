@@ -1,5 +1,5 @@
-// A driver of the native protocol, penstock.v1.Shard, for one rank: forms the group, then one plan
-// a token on the Execute stream. Text is the caller's business: prompts and answers are token ids.
+// A driver of the native protocol, penstock.v1.Shard, for one rank. It forms the group and then
+// sends one plan per token on the Execute stream. Prompts and answers are token ids.
 //
 // usage: example_native_v1 SOCKET MAX_NEW_TOKENS TOKEN...
 #include <grpcpp/grpcpp.h>

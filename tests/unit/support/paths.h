@@ -5,8 +5,8 @@
 
 namespace penstock::testing_support {
 
-// The absolute path of a file of the checkout; `relative` starts at its root, which is
-// PENSTOCK_SOURCE_ROOT if that is set: tests that run away from where they were built.
+// The absolute path of a file of the checkout. `relative` starts at its root. PENSTOCK_SOURCE_ROOT,
+// if set, is the root, for tests that run on another machine.
 std::string SourcePath(const std::string& relative);
 
 // Optional test inputs: real tokenizers, templates and goldens, found through PENSTOCK_SHARED_DATA

@@ -14,7 +14,7 @@ namespace {
 constexpr std::int64_t kGoldenNow = 1'752'148'800;  // 2025-07-10 12:00:00
 constexpr std::string_view kGlobals = R"({"bos_token": "<s>", "eos_token": "</s>"})";
 
-// What the golden case gave instead of the expected text or error; empty when it is as expected.
+// The output of the golden case if it differs from the expected text or error, else empty.
 std::string Difference(const boost::json::value& item, const absl::StatusOr<std::string>& text) {
   if (!item.at("error").is_null()) {
     return text.ok() ? "no error; Python: " + Text(item.at("error")) : "";
@@ -67,7 +67,7 @@ TEST(ChatTemplate, GivesMessagesToolsArgumentsAndTokens) {
   EXPECT_EQ(text.value(), R"(<s>[user]hé[{"b": 1, "a": null}]!>)");
 }
 
-TEST(ChatTemplate, TellsWhatWasWrong) {
+TEST(ChatTemplate, ErrorsNameTheProblem) {
   const auto code = [](const std::string& source, const Conversation& conversation) {
     const auto text = Render(source, conversation);
     EXPECT_EQ(text.status().message().find('\n'), absl::string_view::npos);

@@ -81,7 +81,7 @@ TEST_F(GrammarTest, OnlyTokensThatKeepTheOutputMatchingAreAllowed) {
   EXPECT_EQ(Allowed(*matcher), (std::vector<TokenId>{'e', 'i'}));
 }
 
-TEST_F(GrammarTest, TheEndIsAllowedExactlyWhereTheOutputIsWholeAndAloneBehindIt) {
+TEST_F(GrammarTest, EosIsAllowedOnlyWhereTheOutputMayEnd) {
   const auto matcher = Start(Kind::kRegex, "ab?");
   EXPECT_EQ(Allowed(*matcher), (std::vector<TokenId>{'a'}));
   const TokenId a = 'a', b = 'b';
@@ -142,7 +142,7 @@ TEST_F(GrammarTest, SentencePieceTokensAreTheirText) {
   EXPECT_TRUE(matcher->Forced()->empty());  // such a tokenizer does not keep texts
 }
 
-TEST_F(GrammarTest, WhatIsNoGrammarOrTooLargeIsRefusedInOneLine) {
+TEST_F(GrammarTest, BadAndTooLargeGrammarsAreRefusedInOneLine) {
   const auto refusal = [this](Kind kind, const std::string& source) {
     return vocabulary_->Compile({kind, source}, {}).status();
   };

@@ -56,19 +56,19 @@ std::string Incrementally(const Tokenizer& tokenizer, const Ids& context, const 
   return Join(Increments(tokenizer, context, ids, skip_special));
 }
 
-TEST(IncrementalDecoder, HoldsAnUnfinishedCharacterBack) {
+TEST(IncrementalDecoder, AnIncompleteCharacterWaits) {
   const auto tokenizer = Make(ByteLevelJson());
   const std::vector<std::string> expected = {"he", "", "", "", "😀", " t", ""};
   EXPECT_EQ(Increments(*tokenizer, {}, {256, 0xf0, 0x9f, 0x98, 0x80, 257}, true), expected);
 }
 
-TEST(IncrementalDecoder, EndsAnUnfinishedCharacterWithAReplacement) {
+TEST(IncrementalDecoder, AnIncompleteCharacterAtTheEndIsAReplacement) {
   const auto tokenizer = Make(ByteLevelJson());
   const std::vector<std::string> expected = {"a", "", "", "\uFFFD"};
   EXPECT_EQ(Increments(*tokenizer, {}, {'a', 0xf0, 0x9f}, true), expected);
 }
 
-TEST(IncrementalDecoder, EndlessBrokenBytesAreGivenOutInTheEnd) {
+TEST(IncrementalDecoder, EndlessBrokenBytesAreReturnedAsReplacements) {
   const auto tokenizer = Make(ByteLevelJson());
   const auto increments = Increments(*tokenizer, {}, Ids(1'000, 0xff), true);
   std::size_t held = 0, longest = 0;
@@ -80,7 +80,7 @@ TEST(IncrementalDecoder, EndlessBrokenBytesAreGivenOutInTheEnd) {
   EXPECT_EQ(Join(increments), tokenizer->Decode(Ids(1'000, 0xff), true).value());
 }
 
-TEST(IncrementalDecoder, LeavesSpecialTokensOutOnDemand) {
+TEST(IncrementalDecoder, OmitsSpecialTokensOnDemand) {
   const auto tokenizer = Make(ByteLevelJson());
   EXPECT_EQ(Incrementally(*tokenizer, {}, {258, 'a', 259}, true), "a");
   EXPECT_EQ(Incrementally(*tokenizer, {}, {258, 'a', 259}, false), "<s>a</s>");
@@ -96,7 +96,7 @@ TEST(IncrementalDecoder, ContinuesThePromptOfSentencePiece) {
   EXPECT_EQ(Incrementally(*tokenizer, {1}, a, false), " a");
 }
 
-TEST(IncrementalDecoder, RandomBytesOfBothKindsJoinToTheWhole) {
+TEST(IncrementalDecoder, IncrementsOfRandomBytesJoinToTheWholeText) {
   const unsigned seed = std::random_device{}();
   SCOPED_TRACE(seed);
   std::mt19937 random(seed);
@@ -149,7 +149,7 @@ const std::vector<std::string>& HardTexts() {
 
 class RealTokenizer : public testing::TestWithParam<const char*> {};
 
-TEST_P(RealTokenizer, IncrementsJoinToTheWhole) {
+TEST_P(RealTokenizer, IncrementsJoinToTheWholeText) {
   PENSTOCK_SHARED_OR_SKIP(folder, GetParam());
   const auto tokenizer = Tokenizer::Load(folder).value();
   for (const std::string& text : HardTexts()) {
@@ -164,7 +164,7 @@ TEST_P(RealTokenizer, IncrementsJoinToTheWhole) {
   }
 }
 
-TEST_P(RealTokenizer, RandomTokensJoinToTheWhole) {
+TEST_P(RealTokenizer, IncrementsOfRandomTokensJoinToTheWholeText) {
   PENSTOCK_SHARED_OR_SKIP(folder, GetParam());
   const auto tokenizer = Tokenizer::Load(folder).value();
   const unsigned seed = std::random_device{}();

@@ -1,5 +1,5 @@
-// Uses every function of the text library many times and frees everything. Run under the asan
-// preset (ctest -L asan) the leak checker fails it for a single lost byte.
+// Uses every function of the text library many times and frees everything. Under the asan preset
+// (ctest -L asan) a single lost byte fails it.
 #include <cstdio>
 #include <string>
 

@@ -1,4 +1,4 @@
-// Reads what stands in the shared test data.
+// Reads the shared test data.
 #pragma once
 
 #include <boost/json/value.hpp>

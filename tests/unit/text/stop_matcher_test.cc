@@ -38,7 +38,7 @@ TEST(StopMatcher, FindsAStopStringAcrossPiecesAndHoldsItsBeginning) {
   EXPECT_EQ(match->token_count, 4u);
 }
 
-TEST(StopMatcher, ReleasesWhatTurnedOutToBeNoStopString) {
+TEST(StopMatcher, ReleasesTextThatIsNoStopString) {
   StopMatcher matcher({"aab"}, Where::kAnywhere);
   EXPECT_FALSE(matcher.Push("aa"));
   EXPECT_EQ(matcher.held(), 2u);
@@ -75,13 +75,13 @@ TEST(StopMatcher, TheEmptyStringMatchesAfterTheFirstPiece) {
   }
 }
 
-TEST(StopMatcher, NoStopStringsHoldNothing) {
+TEST(StopMatcher, WithoutStopStringsNoTextWaits) {
   StopMatcher matcher({}, Where::kAnywhere);
   EXPECT_FALSE(matcher.Push("abc"));
   EXPECT_EQ(matcher.held(), 0u);
 }
 
-// The same by looking at every end and every stop string.
+// A naive search that tries every end and every stop string.
 struct Naive {
   std::optional<StopMatch> match;
   std::size_t held = 0;
@@ -105,7 +105,7 @@ Naive Search(const std::string& text, const std::vector<std::string>& stops) {
   return naive;
 }
 
-TEST(StopMatcher, AgreesWithANaiveSearchHoweverTheTextIsCut) {
+TEST(StopMatcher, AgreesWithANaiveSearchForEveryDivisionOfTheText) {
   const unsigned seed = std::random_device{}();
   SCOPED_TRACE(seed);
   std::mt19937 random(seed);

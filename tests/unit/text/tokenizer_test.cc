@@ -104,11 +104,11 @@ TEST(Tokenizer, ServesManyThreadsAtOnce) {
   for (std::thread& thread : threads) thread.join();
 }
 
-TEST(TextLibrary, NamesWhatIsInside) {
+TEST(TextLibrary, NamesItsLibraries) {
   EXPECT_NE(LibraryVersion().find("llguidance 1."), std::string::npos) << LibraryVersion();
 }
 
-TEST(Tokenizer, KnowsWhichTokensMeanTheSameWhereverTheyStand) {
+TEST(Tokenizer, KnowsWhichTokensDoNotDependOnTheirNeighbours) {
   const TempFolder folder;
   folder.Write("tokenizer.json", ByteLevelJson());
   const auto tokenizer = Tokenizer::Load(folder.path()).value();

@@ -69,7 +69,7 @@ fn bytes_wait_for_their_character() {
 }
 
 #[test]
-fn every_cut_of_every_byte_string_joins_to_the_lossy_whole() {
+fn every_division_of_a_byte_string_joins_to_the_lossy_text() {
     let alphabet = [
         0x61, 0x80, 0xc3, 0xa9, 0xe4, 0xbd, 0xa0, 0xf0, 0x9f, 0xff, 0xed,
     ];

@@ -25,7 +25,7 @@ fn sources_that_would_cost_too_much_are_refused_before_the_engine_sees_them() {
 }
 
 #[test]
-fn what_is_no_schema_is_refused_with_the_place() {
+fn sources_that_are_no_schema_are_refused_with_the_position() {
     let error = refusal(Kind::JsonSchema, "{\"a\":");
     assert_eq!(error.code, Code::InvalidArgument);
     assert!(
@@ -38,7 +38,7 @@ fn what_is_no_schema_is_refused_with_the_place() {
 }
 
 #[test]
-fn classes_are_ascii_and_anchors_say_nothing() {
+fn classes_are_ascii_and_anchors_change_nothing() {
     assert_eq!(
         compile::from_python(r"\d\\d[\W]"),
         r"[0-9]\\d[[^0-9A-Za-z_]]"

@@ -241,7 +241,7 @@ fn jumps_survive_the_replacement_of_operators() {
 }
 
 #[test]
-fn numbers_that_are_none_become_the_default() {
+fn values_that_are_no_numbers_become_the_default() {
     assert_eq!(
         render("{{ ' 7 '|int }} {{ '7.9'|int }} {{ 'x'|int }} {{ {}|int(5) }}"),
         "7 7 0 5"

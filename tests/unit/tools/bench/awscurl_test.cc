@@ -33,7 +33,7 @@ TEST(AwscurlOptions, TakesTheFoundingDocumentsLine) {
   EXPECT_EQ(options->tokenizer, "/models/m");
 }
 
-TEST(AwscurlOptions, NamesWhatIsNotOffered) {
+TEST(AwscurlOptions, NamesUnsupportedOptions) {
   const auto error = [](const std::vector<std::string>& arguments) {
     return Message(ParseOptions(arguments, "").status());
   };
@@ -62,7 +62,7 @@ TEST(AwscurlAnswerText, FindsTheTextOfEachFormatter) {
   EXPECT_EQ(CountWords(" one two\nthree "), 3u);
 }
 
-// awscurl's estimates, and the clock's rates beside them.
+// awscurl's estimates, and the rates by the clock.
 TEST(AwscurlResult, FollowsAwscurlsFormulas) {
   std::vector<Reply> replies;
   for (const double latency : {400.0, 100.0, 300.0, 200.0}) {

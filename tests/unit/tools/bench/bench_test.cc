@@ -23,7 +23,7 @@ std::vector<std::string> ReadInPieces(const std::string& text, std::size_t size)
   return events;
 }
 
-TEST(SseReader, AnyCutGivesTheSameEvents) {
+TEST(SseReader, AnyDivisionGivesTheSameEvents) {
   const std::string text = ":\n\ndata: one\n\nevent: x\ndata:two\r\n\r\ndata: [DONE]\n\n";
   for (std::size_t size = 1; size <= text.size(); ++size) {
     EXPECT_THAT(ReadInPieces(text, size), ElementsAre("one", "two", "[DONE]"));

@@ -18,7 +18,7 @@
 namespace penstock::make_model {
 namespace {
 
-// What the format's description says, read independently of the writer.
+// Reads GGUF by the description of the format, independently of the writer.
 class Reader {
  public:
   explicit Reader(const std::string& path) {

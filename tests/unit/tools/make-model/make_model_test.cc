@@ -93,7 +93,7 @@ TEST(MakeModel, ProgressEndsAtTheWhole) {
   EXPECT_EQ(result->bytes, result->parameters * 2);
 }
 
-TEST(MakeModel, ReplacesAModelOnlyWhenTold) {
+TEST(MakeModel, ReplacesAModelOnlyOnRequest) {
   TempFolder folder;
   Config config = Tiny(folder);
   config.max_file_bytes = 64 << 10;

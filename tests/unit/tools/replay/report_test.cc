@@ -51,7 +51,7 @@ TEST(Report, CsvHasALinePerRequestAndEmptyCellsForTheUnanswered) {
             "0.000000,,,0.000,0,0,0,0\n");
 }
 
-TEST(SvgChart, DrawsEveryCurveAndLeavesOutWhatIsNotANumber) {
+TEST(SvgChart, DrawsEveryCurveAndOmitsValuesThatAreNotFinite) {
   const double nan = std::numeric_limits<double>::quiet_NaN();
   const std::string svg = ToSvg({{"a < b", "s", "n", {{"one", {{0, 0}, {nan, 1}, {3, 43}}}}}});
   EXPECT_THAT(svg, HasSubstr("a &lt; b"));

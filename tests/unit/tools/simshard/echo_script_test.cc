@@ -20,7 +20,7 @@ EchoScript Read(const std::string& shown) {
   return script;
 }
 
-TEST(EchoScript, DirectivesStandInTheShownText) {
+TEST(EchoScript, DirectivesAreReadFromTheShownText) {
   EXPECT_TRUE(Read(R"({"text":"a <<<Hi there>>> b"})").tokens.has_value());
   const EchoScript script = Read(R"({"text":"[[slow:80]] x [[loop]] [[fail:x]] [[fail:3]]"})");
   EXPECT_FALSE(script.tokens.has_value());
@@ -29,7 +29,7 @@ TEST(EchoScript, DirectivesStandInTheShownText) {
   EXPECT_EQ(script.slow_ms, 80U);
 }
 
-TEST(EchoScript, APlainTraceIdSaysNothing) {
+TEST(EchoScript, APlainTraceIdHasNoDirectives) {
   for (const char* shown : {"", "request-7", "{", "[1]", R"({"text":5})", R"({"text":"plain"})"}) {
     const EchoScript script = Read(shown);
     EXPECT_FALSE(script.tokens || script.endless || script.fail_at || script.slow_ms) << shown;

@@ -44,7 +44,7 @@ TEST(FaultScriptTest, EachRankGetsItsOwnFaults) {
   EXPECT_TRUE(victim.At(3).kill);
 }
 
-TEST(FaultScriptTest, AtStrikesOnceUnlessTimesSaysMore) {
+TEST(FaultScriptTest, AtHappensOnceUnlessTimesIsSet) {
   FaultScript once = Parse("fail at=5").For(0, 0);
   EXPECT_TRUE(once.At(5).fail);
   EXPECT_FALSE(once.At(5).fail);
@@ -54,19 +54,19 @@ TEST(FaultScriptTest, AtStrikesOnceUnlessTimesSaysMore) {
   EXPECT_FALSE(twice.At(5).fail);
 }
 
-TEST(FaultScriptTest, TheSeedDecidesWhichStepsAProbabilityStrikes) {
+TEST(FaultScriptTest, TheSeedDecidesWhichStepsAProbabilitySelects) {
   const char* text = "late from=1 ms=1 probability=0.1";
   const auto steps = StepsThatStrike(Parse(text, 7).For(0, 0), 1000);
   EXPECT_GT(steps.size(), 60u);
   EXPECT_LT(steps.size(), 140u);
   EXPECT_EQ(steps, StepsThatStrike(Parse(text, 7).For(0, 0), 1000));
-  // The ranks of a group suffer together, groups do not.
+  // Ranks of a group get a fault together; groups do not.
   EXPECT_EQ(steps, StepsThatStrike(Parse(text, 7).For(0, 1), 1000));
   EXPECT_NE(steps, StepsThatStrike(Parse(text, 7).For(1, 0), 1000));
   EXPECT_NE(steps, StepsThatStrike(Parse(text, 8).For(0, 0), 1000));
 }
 
-TEST(FaultScriptTest, ErrorsNameTheFaultAndWhatItTakes) {
+TEST(FaultScriptTest, ErrorsNameTheFaultAndItsValues) {
   const auto error = [](std::string_view text) {
     return Message(FaultScript::Parse(text, 0).status());
   };

@@ -14,7 +14,7 @@ namespace {
 using testing::ElementsAre;
 using testing::HasSubstr;
 
-// Blocks of four tokens; plans are what a correct scheduler would send, unless a test spoils one.
+// Blocks of four tokens. Plans are those of a correct scheduler, unless a test breaks one.
 class SimEngineTest : public testing::Test {
  protected:
   void Start(SimOptions options) {
@@ -138,7 +138,7 @@ TEST_F(SimEngineTest, LogprobsAndAlternativesFollowTheRule) {
               ElementsAre(TokenLogprob{10, -0.25f}, TokenLogprob{11, -1.25f}));
 }
 
-TEST_F(SimEngineTest, ABlockWithTwoWritersIsLoud) {
+TEST_F(SimEngineTest, ABlockWithTwoWritersIsReported) {
   SimOptions options;
   std::string death;
   options.die = [&death](const std::string& why) { death = why; };
@@ -150,7 +150,7 @@ TEST_F(SimEngineTest, ABlockWithTwoWritersIsLoud) {
   EXPECT_THAT(death, HasSubstr("sequence 100 reads position 0 in block 0"));
 }
 
-TEST_F(SimEngineTest, AWrongCachedLengthIsLoud) {
+TEST_F(SimEngineTest, AWrongCachedLengthIsReported) {
   SimOptions options;
   Start(options);
   StepPlan plan = StartPlan({10, 11, 12, 13, 14}, {3, 4});
@@ -160,7 +160,7 @@ TEST_F(SimEngineTest, AWrongCachedLengthIsLoud) {
   EXPECT_THAT(Message(engine_->Execute(plan).status()), HasSubstr("reads position 0 in block 3"));
 }
 
-TEST_F(SimEngineTest, ACachedPrefixThatIsThereIsAccepted) {
+TEST_F(SimEngineTest, AnExistingCachedPrefixIsAccepted) {
   Start({});
   Run(StartPlan({10, 11, 12, 13, 14}, {3, 4}));
   StepPlan plan = StartPlan({10, 11, 12, 13, 20}, {3, 5}, 1);

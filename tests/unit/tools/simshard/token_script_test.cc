@@ -30,17 +30,17 @@ TEST_F(TokenScriptTest, EchoRepeatsThePromptWithoutSpecialsThenEnds) {
   EXPECT_THAT(First(Start({1, 10, 0, 11, 12}), TokenRule::kEcho, 5), ElementsAre(10, 11, 12, 2, 2));
 }
 
-TEST_F(TokenScriptTest, EchoOfNothingEndsAtOnce) {
+TEST_F(TokenScriptTest, EchoOfAnEmptyPromptEndsAtOnce) {
   EXPECT_THAT(First(Start({1}), TokenRule::kEcho, 1), ElementsAre(2));
 }
 
-TEST_F(TokenScriptTest, EchoStartsAgainWhereTheEndIsMasked) {
+TEST_F(TokenScriptTest, EchoStartsAgainWhileTheEndIsMasked) {
   const TokenScript script(Start({10, 11}), TokenRule::kEcho, facts_);
   EXPECT_EQ(script.At(2, true), 10);
   EXPECT_EQ(script.At(3, true), 11);
 }
 
-TEST_F(TokenScriptTest, ARestartGoesOnWhereItWas) {
+TEST_F(TokenScriptTest, ARestartContinuesWithTheSameTokens) {
   for (const TokenRule rule : {TokenRule::kHash, TokenRule::kEcho}) {
     const std::vector<TokenId> whole = First(Start({10, 11, 12}), rule, 3);
     SequenceStart again = Start({10, 11, 12, whole[0], whole[1]});

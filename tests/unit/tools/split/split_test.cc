@@ -72,7 +72,7 @@ TEST(SplitTool, WritesJson) {
             "\"padding\":7,\"sparsity\":0.056452,\"padding_per_token\":0.059829}\n");
 }
 
-TEST(SplitTool, FlagsStandAlone) {
+TEST(SplitTool, FlagsNeedNoValue) {
   const SplitOptions options = Options({"--json", "--lengths", "300,50", "--sweep"});
   EXPECT_TRUE(options.json);
   EXPECT_TRUE(options.sweep);

@@ -109,7 +109,7 @@ TEST(Options, TakesTheOriginalsFlags) {
   EXPECT_FALSE(line.options->launcher_options.has_value());
 }
 
-TEST(Options, WhatFollowsTheDashesIsTheLaunchers) {
+TEST(Options, OptionsAfterTheDashesAreTheLaunchers) {
   const auto line = Read({"--modes", "dynamic,static-window", "--", "--model-id", "x"});
   ASSERT_TRUE(line.options.ok()) << line.options.status();
   EXPECT_THAT(*line.options->launcher_options, ElementsAre("--model-id", "x"));
@@ -117,7 +117,7 @@ TEST(Options, WhatFollowsTheDashesIsTheLaunchers) {
   EXPECT_EQ(line.options->output, "effective-batching");
 }
 
-TEST(Options, BadValuesAreNamed) {
+TEST(Options, ErrorsNameBadValues) {
   const auto message = [](std::vector<const char*> arguments) {
     return std::string(Read(std::move(arguments)).options.status().message());
   };
@@ -197,7 +197,7 @@ std::vector<bool> Passed(const std::vector<ModeRuns>& runs) {
   return passed;
 }
 
-TEST(Compare, TellsTheExpectedShapesFromOthers) {
+TEST(Compare, ChecksTheExpectedShapes) {
   const auto flat = [](double) { return 20.0; };
   const auto steep = [](double n) { return 20 + 0.1 * n; };
   const auto line = [](double n) { return 0.1 * n; };
@@ -307,7 +307,7 @@ Timeline Record(scheduler::Batching batching) {
   return timeline.value_or(Timeline());
 }
 
-TEST(ReadTimeline, SaysWhoWasInWhichStep) {
+TEST(ReadTimeline, SaysWhichRequestsWereInEachStep) {
   const Timeline alone = Record(scheduler::Batching::kNone);
   EXPECT_EQ(Together(alone), 0u);
   const Timeline shared = Record(scheduler::Batching::kContinuous);
