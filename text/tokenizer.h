@@ -78,7 +78,7 @@ class Tokenizer {
   // Source of the model's chat template ("" = the default one).
   std::optional<std::string> ChatTemplateSource(std::string_view name) const;
 
-  // For the other wrappers of this folder.
+  // Used by the other classes of text/.
   const penstock_tokenizer* handle() const { return handle_; }
 
  private:

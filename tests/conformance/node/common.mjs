@@ -1,4 +1,4 @@
-// What the shard is told to say, and where the server is: set by test_node_clients.py.
+// The text that the shard outputs, and the address of the server. test_node_clients.py sets both.
 export const url = process.env.PENSTOCK_URL;
 export const SAID = 'The quick brown fox: "ja", naïve.';
 export const says = (text) => `Say <<<${text}>>> please.`;
@@ -14,7 +14,7 @@ export async function all(stream) {
   for await (const item of stream) items.push(item);
   return items;
 }
-// Runs `body` while as many endless requests run as the server admits (test_node_clients.py: 8).
+// Runs `body` while the server runs as many endless requests as it admits (test_node_clients.py: 8).
 export async function whileFull(body) {
   const abort = new AbortController();
   const held = Array.from({ length: 8 }, () =>

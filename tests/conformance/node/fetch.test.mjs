@@ -11,7 +11,7 @@ const post = (path, body, signal) =>
     signal,
   });
 
-// The data of each event; lines may be cut anywhere by the network.
+// The data of each event. The network may divide lines anywhere.
 async function* events(response) {
   let rest = "";
   for await (const piece of response.body.pipeThrough(new TextDecoderStream())) {

@@ -1,4 +1,4 @@
-// @huggingface/inference of today: everything through the OpenAI routes (huggingface2.test.mjs has TGI's own).
+// The present @huggingface/inference: all calls use the OpenAI routes (huggingface2.test.mjs has TGI's own).
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { InferenceClient, InferenceClientProviderApiError } from "@huggingface/inference";
@@ -8,7 +8,7 @@ const client = new InferenceClient("unused", { endpointUrl: url, retry_on_error:
 const parameters = { max_new_tokens: 400, return_full_text: false };
 const told = (error) => JSON.stringify(error.httpResponse.body);
 
-// The class of errors that carry what the server said.
+// The class of errors that contain the server's answer.
 const refused = (call, status, text) =>
   assert.rejects(call, (error) => {
     assert.ok(error instanceof InferenceClientProviderApiError, String(error));
@@ -21,7 +21,7 @@ test("text generation", async () => {
   assert.equal((await client.textGeneration({ inputs: says(SAID), parameters })).generated_text, SAID);
 });
 
-// This version sends texts to the route of completions, whose chunks it hands on as they are.
+// This version sends texts to the route of completions and returns its chunks unchanged.
 test("streamed text generation", async () => {
   const chunks = await all(client.textGenerationStream({ inputs: says(SAID), parameters }));
   assert.ok(chunks.length > 5);

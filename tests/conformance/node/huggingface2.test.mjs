@@ -6,7 +6,7 @@ import { CALL, SAID, SCHEMA, WEATHER, all, messages, says, url, whileFull } from
 
 const client = new HfInference("unused", { retry_on_error: false }).endpoint(url);
 const chats = new HfInference("unused", { retry_on_error: false }).endpoint(`${url}/v1/chat/completions`);
-// Without a model this version asks the hub for one even where the endpoint is given.
+// Without a model this version asks the hub for one, even if the endpoint is given.
 const model = "tgi";
 const parameters = { max_new_tokens: 400, return_full_text: false };
 

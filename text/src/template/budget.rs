@@ -19,7 +19,7 @@ impl Budget {
         }
     }
 
-    /// Call before the bytes are made.
+    /// Call before the bytes are produced.
     pub fn take(&self, bytes: usize) -> Result<(), Error> {
         let left = self.left.load(Ordering::Relaxed);
         match left.checked_sub(bytes as u64) {
