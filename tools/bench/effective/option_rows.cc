@@ -29,7 +29,7 @@ constexpr OptionSpec kRows[] = {
      .default_text = "recorded",
      .choices = "recorded|readme|head",
      .components = options::kTool,
-     .help = "Which client of the original: recorded (bursts of 5; 5, 10 ... 145 tokens), readme "
+     .help = "Version of the original client: recorded (bursts of 5; 5, 10 ... 145 tokens), readme "
              "(one by one; normal, 1 to 200) or head (one by one; 1, 25 or 100)."},
     {.name = "numtokens-range",
      .type = Type::kList,
@@ -53,7 +53,7 @@ constexpr OptionSpec kRows[] = {
      .default_text = "1",
      .min = 0,
      .components = options::kTool,
-     .help = "Of arrivals, lengths and sampling. Repeat k has seed + k - 1."},
+     .help = "Seed of arrivals, lengths and sampling. Repeat k has seed + k - 1."},
     {.name = "repeats",
      .type = Type::kInt,
      .default_text = "1",
@@ -89,14 +89,14 @@ constexpr OptionSpec kRows[] = {
     {.name = "attach",
      .type = Type::kList,
      .components = options::kTool,
-     .help = "Servers that run already, as MODE=URL."},
+     .help = "Running servers to measure, as MODE=URL."},
     {.name = "records",
      .type = Type::kList,
      .components = options::kTool,
-     .help = "Their input logs (--record) as MODE=FILE, for the timeline."},
+     .help = "Input logs of these servers (--record) as MODE=FILE, for the timeline."},
     {.name = "url",
      .components = options::kTool,
-     .help = "The one server that runs already. Unset: IP of the environment or of --env-file, "
+     .help = "A running server. Unset: IP of the environment or of --env-file, "
              "port 8500."},
     {.name = "env-file",
      .type = Type::kPath,
@@ -121,7 +121,7 @@ constexpr OptionSpec kRows[] = {
      .default_text = "false",
      .flag_text = "true",
      .components = options::kTool,
-     .help = "Exit with 1 when the comparison does not show what it should."},
+     .help = "Exit with 1 if an expectation of the comparison is not met."},
 };
 
 }  // namespace
