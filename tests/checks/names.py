@@ -6,7 +6,8 @@ usage: names.py [ROOT]
 A file is named with its suffix (`batch_check.cc`, `router/engine.h`) or as a path below a folder of
 the root (`tests/sim`). An identifier is a word of several CamelCase parts, a word with an
 underscore, or a call with nothing between its parentheses. It exists if a source has it outside
-comments, possibly in a string. In documents only words in backticks are checked.
+comments, possibly in a string. In documents only words in backticks are checked, and indented
+examples in comments may have local variables.
 """
 
 import io
@@ -33,6 +34,8 @@ _SNAKE = r"[a-z]\w*_\w*|PENSTOCK_[A-Z0-9_]+"
 _CALL = r"[A-Za-z_]\w*(?=\(\))"
 _IDENTIFIER = re.compile(rf"(?<![\w.$<{{/-])(?:{_CAMEL}|{_SNAKE}|{_CALL})(?![\w*<{{/-]|\.\w)")
 _ONE_LETTER = re.compile(r"[a-z]_[a-z]")  # a symbol with its index, as in a formula
+_EXAMPLE = re.compile(r"\s*//[/!]?   +\S")  # an indented line of a comment: code or a table
+_LOCAL = re.compile(r"[a-z][a-z0-9]*(?:_[a-z0-9]+)+")
 _OPTION = re.compile(r'"([a-z]+(?:-[a-z0-9]+)+)"')
 _RECORD = re.compile(r"\b(?:[Dd]ecision|[Rr]ecord)s?(?: records?)? (\d{4})\b")
 _WORD = re.compile(r"[A-Za-z_]\w*")
@@ -151,7 +154,9 @@ class Names:
         )
 
     def has_identifier(self, name):
-        return name in self.words or bool(_ONE_LETTER.fullmatch(name))
+        """Also the plural of a known name."""
+        known = name in self.words or name.removesuffix("s") in self.words
+        return known or bool(_ONE_LETTER.fullmatch(name))
 
 
 def read(path):
@@ -169,8 +174,10 @@ def problems_in(path, number, text, names):
     for number_of_record in _RECORD.findall(text):
         if number_of_record not in names.records:
             yield f"{path}:{number}: there is no decision {number_of_record}"
+    is_example = bool(_EXAMPLE.match(text))
     for match in _IDENTIFIER.finditer(re.sub(r"https?://\S+", " ", text)):
-        if not names.has_identifier(match.group()):
+        is_local = is_example and _LOCAL.fullmatch(match.group())
+        if not is_local and not names.has_identifier(match.group()):
             yield f"{path}:{number}: no source defines {match.group()}"
 
 

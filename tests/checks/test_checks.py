@@ -251,7 +251,8 @@ def test_names_passes_what_exists_and_what_is_known_to_be_external(tmp_path):
     comment = (
         "// CheckStep() of router/engine.h, engine.{h,cc}, kept_; x_i of arXiv; text/plain;\n"
         "// decision 0002, docs/decisions/0002, max_batch_size, PENSTOCK_MAX_BATCH_SIZE;\n"
-        "// build/bin/x.sh, shard.pb.h, ResourceExhausted, https://a.b/GoneAway/x.md\n"
+        "//   auto a_local = Engine(some_options);\n"
+        "// Engines, build/bin/x.sh, shard.pb.h, ResourceExhausted, https://a.b/GoneAway/x.md\n"
     )
     files = {**NAMED, "router/engine.cc": comment, "docs/a.md": "A word: LoadedFacts. `router/`\n"}
     assert problems_of(names.check, tmp_path, files) == []
