@@ -69,6 +69,7 @@ struct CoreLoop::Core {
   std::vector<Decision> decisions;
   std::vector<scheduler::PinChange> pins;
   std::array<std::uint32_t, kBudgets> waiting_for{};  // as the gauges show it
+  std::vector<What> results;  // of the groups, since the last turn
   struct Group {
     std::unique_ptr<GroupLink> link;
     std::map<StepId, std::pair<Time, scheduler::StepInfo>> sent;  // plans in flight
@@ -138,21 +139,18 @@ void CoreLoop::Stop() {
 }
 
 void CoreLoop::OnStepDone(GroupId group, StepResult result) {
-  Post(scheduler::StepDone{group, std::move(result)});
+  core_->results.emplace_back(scheduler::StepDone{group, std::move(result)});
 }
 
 void CoreLoop::OnGroupLost(GroupId group, Epoch epoch, std::string reason) {
-  Post(scheduler::GroupLost{group, epoch, std::move(reason)});
+  core_->results.emplace_back(scheduler::GroupLost{group, epoch, std::move(reason)});
 }
 
 SteadyTime CoreLoop::NextDeadline() const {
   SteadyTime deadline = SteadyTime::max();
   if (const auto held = listener_.HoldsUntil()) deadline = std::min(deadline, ToSteady(*held));
   for (const auto& [id, group] : core_->groups) {
-    if (const auto oldest = group.link->OldestInFlight()) {
-      deadline = std::min(deadline, ToSteady(*oldest) + options_.step_timeout);
-    }
-    if (const auto check = group.link->NextLifeCheck()) {
+    if (const auto check = group.link->NextCheck()) {
       deadline = std::min(deadline, ToSteady(*check));
     }
   }
@@ -166,8 +164,7 @@ void CoreLoop::Run() {
   while (Collect(inputs)) {
     for (What& what : inputs) Apply(std::move(what));
     inputs.clear();
-    LoseHungGroups();
-    AskForLife();
+    for (const auto& [id, group] : core_->groups) group.link->CheckRanks(SteadyNow());
     Deliver();
   }
   for (const auto& [id, group] : core_->groups) logs_->WriteUnanswered(group);
@@ -181,7 +178,7 @@ bool CoreLoop::Collect(std::vector<What>& inputs) {
   Mailbox& box = *mailbox_;
   const SteadyTime deadline = NextDeadline();
   std::unique_lock lock(box.mutex);
-  for (bool in_time = true; in_time && !box.stopping && box.inputs.empty();) {
+  for (bool in_time = true; in_time && !box.stopping && box.inputs.empty() && core_->results.empty();) {
     box.waiting = true;
     lock.unlock();
     in_time = box.results->Wait(deadline);
@@ -189,6 +186,8 @@ bool CoreLoop::Collect(std::vector<What>& inputs) {
     box.waiting = false;
   }
   inputs.swap(box.inputs);
+  std::ranges::move(core_->results, std::back_inserter(inputs));
+  core_->results.clear();
   box.arrivals = 0;
   std::move(box.attached.begin(), box.attached.end(), std::back_inserter(core_->attached));
   box.attached.clear();
@@ -230,7 +229,7 @@ void CoreLoop::Up(const scheduler::GroupUp& up) {
   };
   const auto found = std::find_if(attached.begin(), attached.end(), mine);
   if (found == attached.end()) return;
-  (*found)->Open(this, mailbox_->results);
+  (*found)->Open(this, mailbox_->results, options_.step_timeout);
   core_->groups[up.group] = {std::move(*found), {}};
   attached.erase(found);
   metrics_.SetGroupUp(up.group, true);
@@ -285,24 +284,6 @@ void CoreLoop::SendPlans(Time now) {
     metrics_.PrefixCache(info.prefix.looked_up_tokens, info.prefix.hit_tokens,
                          info.prefix.evicted_blocks);
     group.link->Send(core_->outputs.plans[i].plan);
-  }
-}
-
-void CoreLoop::LoseHungGroups() {
-  std::vector<scheduler::GroupLost> hung;
-  for (const auto& [id, group] : core_->groups) {
-    const auto oldest = group.link->OldestInFlight();
-    if (!oldest || SteadyNow() - *oldest < options_.step_timeout) continue;
-    hung.push_back({id, group.link->formed().epoch,
-                    group.link->DescribeOldest() + " for " +
-                        std::to_string(options_.step_timeout.count()) + " ms (--step-timeout)"});
-  }
-  for (scheduler::GroupLost& lost : hung) Apply(std::move(lost));
-}
-
-void CoreLoop::AskForLife() {
-  for (const auto& [id, group] : core_->groups) {
-    if (IsDue(group.link->NextLifeCheck())) group.link->AskForLife(SteadyNow());
   }
 }
 

@@ -99,8 +99,6 @@ class CoreLoop final : private GroupListener {
   void Deliver();
   void Up(const scheduler::GroupUp& up);
   void TakeOut(const scheduler::GroupLost& lost);
-  void LoseHungGroups();
-  void AskForLife();
   void ShowGauges();
   void FlushRecord();
   std::chrono::steady_clock::time_point NextDeadline() const;

@@ -95,34 +95,30 @@ void ShardClient::Stream::Break(absl::Status why) {
   Abort();
 }
 
-void ShardClient::Stream::AskForLife(std::chrono::milliseconds within) {
+void ShardClient::Stream::CheckAlive(std::chrono::milliseconds within) {
   const std::lock_guard lock(mutex_);
-  // Of a stream that has ended nobody would wait for the answer.
-  if (!started_ || closing_ || write_side_done_ || question_ != nullptr) return;
-  question_ = std::make_unique<Question>();
-  question_->within = within;
-  question_->context.set_deadline(std::chrono::system_clock::now() + within);
-  question_->call = stub_.AsyncDescribe(&question_->context, {}, &queue_->completions());
-  question_->call->Finish(&question_->answer, &question_->status, &life_);
+  if (!started_ || closing_ || write_side_done_ || life_check_ != nullptr) return;
+  life_check_ = std::make_unique<LifeCheck>();
+  life_check_->within = within;
+  life_check_->context.set_deadline(std::chrono::system_clock::now() + within);
+  life_check_->call = stub_.AsyncDescribe(&life_check_->context, {}, &queue_->completions());
+  life_check_->call->Finish(&life_check_->answer, &life_check_->status, &life_);
 }
 
-// Any other answer is a sign of life, or of an end that the stream hears of, too.
-void ShardClient::Stream::OnLife(bool) {
-  std::unique_ptr<Question> question;
+// Any answer but a timeout shows that the process lives. A broken connection ends the stream too.
+void ShardClient::Stream::OnLifeChecked(bool) {
+  std::unique_ptr<LifeCheck> check;
   {
     const std::lock_guard lock(mutex_);
-    question = std::move(question_);
+    check = std::move(life_check_);
   }
-  if (question->status.error_code() == grpc::StatusCode::DEADLINE_EXCEEDED) {
-    Break(
-        absl::UnavailableError("asked for a sign of life during a step, its process answered "
-                               "nothing for " +
-                               std::to_string(question->within.count()) + " ms (--rank-timeout)"));
+  if (check->status.error_code() == grpc::StatusCode::DEADLINE_EXCEEDED) {
+    Break(absl::UnavailableError("during a step, its process did not answer a life check within " +
+                                 std::to_string(check->within.count()) + " ms (--rank-timeout)"));
   }
   EndIfOver();
 }
 
-// Nothing more will be read.
 void ShardClient::Stream::AwaitStatus() { call_->Finish(&status_, &finish_); }
 
 void ShardClient::Stream::OnFinished(bool) {
@@ -134,13 +130,13 @@ void ShardClient::Stream::OnFinished(bool) {
   EndIfOver();
 }
 
-// The end is told once no operation is left that would touch this object.
+// Reports the end when no operation is left that would use this object.
 void ShardClient::Stream::EndIfOver() {
   absl::Status end;
   {
     const std::lock_guard lock(mutex_);
     if (!finished_ || writing_ || done_) return;
-    if (question_ != nullptr) return question_->context.TryCancel();
+    if (life_check_ != nullptr) return life_check_->context.TryCancel();
     end = !broken_.ok() ? broken_ : FromGrpc(status_);
   }
   listener_->OnStreamEnd(rank_, end);
@@ -184,7 +180,7 @@ void ShardClient::Stream::Abort() {
   closing_ = write_side_done_ = true;
   if (done_ || !started_) return;
   context_.TryCancel();
-  if (question_ != nullptr) question_->context.TryCancel();
+  if (life_check_ != nullptr) life_check_->context.TryCancel();
 }
 
 }  // namespace penstock::router

@@ -29,7 +29,7 @@ class ShardClient::Stream final {
 
   void Start();
   void Send(const StepPlan& plan);
-  void AskForLife(std::chrono::milliseconds within);
+  void CheckAlive(std::chrono::milliseconds within);
   // Ends the sending side in order. After `grace` what has not ended is cancelled. Waits for the
   // end, in which the queue's owner takes part: on its own thread this handles events.
   void Close(std::chrono::milliseconds grace);
@@ -42,7 +42,7 @@ class ShardClient::Stream final {
   void OnReadDone(bool ok);
   void OnWriteDone(bool ok);
   void OnFinished(bool ok);
-  void OnLife(bool ok);
+  void OnLifeChecked(bool ok);
 
   void Write(const v1::StepPlan& plan);  // with mutex_ held
   void WriteNext();                      // with mutex_ held
@@ -51,8 +51,8 @@ class ShardClient::Stream final {
   void EndIfOver();
   bool WaitForEnd(ExecuteQueue::Deadline deadline);
 
-  // A question that is under way; the owner's, but that any thread may cancel it.
-  struct Question {
+  // A Describe call in flight. The owner uses it; any thread may cancel it.
+  struct LifeCheck {
     grpc::ClientContext context;
     v1::DescribeResponse answer;
     grpc::Status status;
@@ -70,7 +70,7 @@ class ShardClient::Stream final {
   Step read_{*this, &Stream::OnReadDone};
   Step write_{*this, &Stream::OnWriteDone};
   Step finish_{*this, &Stream::OnFinished};
-  Step life_{*this, &Stream::OnLife};
+  Step life_{*this, &Stream::OnLifeChecked};
   v1::StepResult incoming_;  // reused: it keeps its memory from one result to the next
   grpc::Status status_;
   bool finished_ = false;  // the owner's: status_ has come
@@ -80,7 +80,7 @@ class ShardClient::Stream final {
   v1::StepPlan outgoing_;            // reused
   std::deque<v1::StepPlan> outbox_;  // plans; bounded by the caller's pipeline depth
   absl::Status broken_;                  // why we ended it
-  std::unique_ptr<Question> question_;
+  std::unique_ptr<LifeCheck> life_check_;
   bool started_ = false;
   bool writing_ = false;  // an operation of the sending side is under way
   bool closing_ = false;

@@ -42,7 +42,9 @@ absl::StatusOr<std::unique_ptr<GroupLink>> GroupLink::Form(GroupLinkOptions opti
 }
 
 GroupLink::GroupLink(GroupLinkOptions options, Metrics* metrics)
-    : options_(std::move(options)), metrics_(metrics) {
+    : options_(std::move(options)),
+      metrics_(metrics),
+      plans_(options_.epoch, options_.sockets.size()) {
   formed_.group = options_.group;
   formed_.epoch = options_.epoch;
   for (std::size_t rank = 0; rank < options_.sockets.size(); ++rank) {
@@ -140,21 +142,22 @@ absl::Status GroupLink::WarmupAndCommit(ShardClient::Deadline deadline) {
       [&](ShardClient& shard) { return shard.Commit(options_.epoch, blocks, cells, deadline); });
 }
 
-void GroupLink::Open(GroupListener* listener, const std::shared_ptr<ExecuteQueue>& queue) {
+void GroupLink::Open(GroupListener* listener, const std::shared_ptr<ExecuteQueue>& queue,
+                     std::chrono::milliseconds step_timeout) {
   listener_ = listener;
+  step_timeout_ = step_timeout;
   for (const auto& shard : ranks_) shard->PrepareExecute(this, queue);
   for (const auto& shard : ranks_) shard->StartExecute();
 }
 
+void GroupLink::ShowPlansInFlight(std::uint64_t plans) const {
+  if (metrics_ != nullptr) metrics_->SetPlansInFlight(options_.group, plans);
+}
+
 void GroupLink::Send(const StepPlan& plan) {
-  {
-    const std::lock_guard lock(mutex_);
-    if (over_) return;
-    InFlight& entry = in_flight_[plan.step];
-    entry.sent = SteadyNow();
-    entry.digests.resize(ranks_.size());
-    if (metrics_ != nullptr) metrics_->SetPlansInFlight(options_.group, WithoutResult());
-  }
+  if (over_) return;
+  plans_.Add(plan.step, SteadyNow());
+  ShowPlansInFlight(plans_.without_result());
   for (const auto& shard : ranks_) {
     if (metrics_ != nullptr) {
       metrics_->ExecuteMessage(Metrics::Direction::kPlan, options_.group, shard->rank());
@@ -167,63 +170,11 @@ void GroupLink::OnResult(std::uint32_t rank, StepResult result) {
   if (metrics_ != nullptr) {
     metrics_->ExecuteMessage(Metrics::Direction::kResult, options_.group, rank);
   }
-  std::optional<std::string> broken;
-  {
-    // Held over both parts, so that results go on in the order of their steps.
-    const std::lock_guard listening(listener_mutex_);
-    std::vector<StepResult> ready;
-    {
-      const std::lock_guard lock(mutex_);
-      if (over_) return;
-      broken = Reconcile(rank, std::move(result));
-      if (!broken.has_value()) ready = TakeReady();
-      if (metrics_ != nullptr) metrics_->SetPlansInFlight(options_.group, WithoutResult());
-    }
-    for (StepResult& done : ready) {
-      if (listener_ != nullptr) listener_->OnStepDone(options_.group, std::move(done));
-    }
-  }
-  if (broken.has_value()) Lose(*std::move(broken));
-}
-
-std::vector<StepResult> GroupLink::TakeReady() {
-  std::vector<StepResult> ready;
-  while (!in_flight_.empty()) {
-    InFlight& oldest = in_flight_.begin()->second;
-    if (oldest.result.has_value()) {
-      ready.push_back(*std::exchange(oldest.result, std::nullopt));
-    }
-    const auto& digests = oldest.digests;
-    if (!std::all_of(digests.begin(), digests.end(), [](const auto& d) { return d.has_value(); })) {
-      break;
-    }
-    in_flight_.erase(in_flight_.begin());
-  }
-  return ready;
-}
-
-std::optional<std::string> GroupLink::Reconcile(std::uint32_t rank, StepResult result) {
-  const auto found = in_flight_.find(result.step);
-  const std::string where = " for step " + std::to_string(result.step.value());
-  if (result.epoch != options_.epoch || found == in_flight_.end() ||
-      found->second.digests[rank].has_value()) {
-    return RankName(rank) + " sent a result" + where + " that was not asked for";
-  }
-  auto& digests = found->second.digests;
-  digests[rank] = result.digest;
-  for (std::size_t other = 0; other < digests.size(); ++other) {
-    if (digests[other].value_or(result.digest) == result.digest) continue;
-    return RankName(rank) + " and " + RankName(static_cast<std::uint32_t>(other)) + " disagree" +
-           where + ": their digests differ";
-  }
-  if (rank == 0) found->second.result = std::move(result);
-  return std::nullopt;
-}
-
-std::uint64_t GroupLink::WithoutResult() const {
-  return static_cast<std::uint64_t>(
-      std::count_if(in_flight_.begin(), in_flight_.end(),
-                    [](const auto& entry) { return !entry.second.digests[0].has_value(); }));
+  if (over_) return;
+  if (auto broken = plans_.Answer(rank, std::move(result))) return Lose(*std::move(broken));
+  std::vector<StepResult> ready = plans_.TakeReady();
+  ShowPlansInFlight(plans_.without_result());
+  for (StepResult& done : ready) listener_->OnStepDone(options_.group, std::move(done));
 }
 
 void GroupLink::OnStreamEnd(std::uint32_t rank, absl::Status status) {
@@ -232,65 +183,46 @@ void GroupLink::OnStreamEnd(std::uint32_t rank, absl::Status status) {
 }
 
 void GroupLink::Lose(std::string reason) {
-  {
-    const std::lock_guard lock(mutex_);
-    if (std::exchange(over_, true)) return;
-    in_flight_.clear();
-    if (metrics_ != nullptr) metrics_->SetPlansInFlight(options_.group, 0);
-  }
-  for (const auto& shard : ranks_) shard->AbortExecute();
+  if (over_) return;
+  Abandon();
   if (!options_.name.empty()) reason = options_.name + ": " + reason;
-  const std::lock_guard lock(listener_mutex_);
-  if (listener_ != nullptr) {
-    listener_->OnGroupLost(options_.group, options_.epoch, std::move(reason));
-  }
+  listener_->OnGroupLost(options_.group, options_.epoch, std::move(reason));
 }
 
-std::optional<Time> GroupLink::OldestInFlight() const {
-  const std::lock_guard lock(mutex_);
-  if (in_flight_.empty()) return std::nullopt;
-  return in_flight_.begin()->second.sent;
-}
-
-// A quarter of the time at most goes by before a question; the rest is for its answer.
+// A quarter of the timeout passes before the first question. The rest is for the answer.
 std::chrono::milliseconds GroupLink::LifePause() const {
   return std::min<std::chrono::milliseconds>(kMostLifePause, options_.rank_timeout / 4);
 }
 
-std::optional<Time> GroupLink::NextLifeCheck() const {
-  if (options_.rank_timeout.count() <= 0) return std::nullopt;
-  const std::lock_guard lock(mutex_);
-  if (in_flight_.empty()) return std::nullopt;
-  return std::max(in_flight_.begin()->second.sent, last_asked_) + LifePause();
+Time GroupLink::NextLifeCheck(Time oldest) const {
+  return std::max(oldest, last_asked_) + LifePause();
 }
 
-void GroupLink::AskForLife(Time now) {
-  {
-    const std::lock_guard lock(mutex_);
-    last_asked_ = now;
+std::optional<Time> GroupLink::NextCheck() const {
+  const std::optional<Time> oldest = plans_.oldest();
+  if (!oldest) return std::nullopt;
+  const Time hung = *oldest + step_timeout_;
+  return asks_ranks() ? std::min(hung, NextLifeCheck(*oldest)) : hung;
+}
+
+void GroupLink::CheckRanks(Time now) {
+  const std::optional<Time> oldest = plans_.oldest();
+  if (!oldest) return;
+  if (now >= *oldest + step_timeout_) {
+    return Lose(plans_.DescribeOldest() + " for " + std::to_string(step_timeout_.count()) +
+                " ms (--step-timeout)");
   }
-  for (const auto& shard : ranks_) shard->AskForLife(options_.rank_timeout - LifePause());
+  if (!asks_ranks() || now < NextLifeCheck(*oldest)) return;
+  last_asked_ = now;
+  for (const auto& shard : ranks_) shard->CheckAlive(options_.rank_timeout - LifePause());
 }
 
-std::string GroupLink::DescribeOldest() const {
-  const std::lock_guard lock(mutex_);
-  if (in_flight_.empty()) return "no step is in flight";
-  const auto& [step, entry] = *in_flight_.begin();
-  std::size_t rank = 0;
-  while (rank + 1 < entry.digests.size() && entry.digests[rank].has_value()) ++rank;
-  const std::string who = options_.name.empty() ? "" : options_.name + ": ";
-  return who + RankName(static_cast<std::uint32_t>(rank)) + " has not answered step " +
-         std::to_string(step.value());
-}
-
+// Another thread may call this when the link was abandoned before, so it then writes nothing.
 void GroupLink::Silence() {
-  {
-    const std::lock_guard lock(listener_mutex_);
-    listener_ = nullptr;
-  }
-  const std::lock_guard lock(mutex_);
+  if (over_) return;
   over_ = true;
-  if (metrics_ != nullptr) metrics_->SetPlansInFlight(options_.group, 0);
+  plans_.Clear();
+  ShowPlansInFlight(0);
 }
 
 void GroupLink::Abandon() {
@@ -300,7 +232,7 @@ void GroupLink::Abandon() {
 
 void GroupLink::Close() {
   Silence();
-  // First all ends, then the destruction: a callback of one stream may abort the others.
+  // All streams end before the first is destroyed: a callback of one may abort the others.
   for (const auto& shard : ranks_) shard->CloseExecute(kCloseGrace);
   ranks_.clear();
 }

@@ -1,8 +1,9 @@
-// All ranks of one replica group: formation in the order of the protocol, then one plan to every
-// rank and one result back, with the digests of the other ranks compared as they come.
+// All ranks of one replica group. Forms the group in the order of the protocol, then sends each
+// plan to every rank and compares their results.
 //
-// A stream that ends, an error, or digests that differ lose the group: OnGroupLost comes once and
-// names the rank. Nothing comes after it.
+// The group is lost when a rank is: when its stream ends, when it does not answer a plan in time or
+// when the digests of results differ. OnGroupLost is called once, names the rank, and is the last
+// call.
 #pragma once
 
 #include <absl/status/status.h>
@@ -11,9 +12,7 @@
 #include <chrono>
 #include <cstdint>
 #include <functional>
-#include <map>
 #include <memory>
-#include <mutex>
 #include <optional>
 #include <stop_token>
 #include <string>
@@ -21,6 +20,7 @@
 
 #include "common/plan/group.h"
 #include "common/time.h"
+#include "router/dispatch/plans_in_flight.h"
 #include "router/dispatch/shard_client.h"
 
 namespace penstock::router {
@@ -29,7 +29,7 @@ class Metrics;
 
 struct GroupLinkOptions {
   GroupId group{0};
-  std::string name;                  // begins each message: "group 1"; empty = the only one
+  std::string name;                  // prefix of messages: "group 1"; empty = the only one
   std::vector<std::string> sockets;  // addresses of ShardClient, by rank
   std::shared_ptr<const TlsIdentity> tls = nullptr;  // for those on TCP
   Epoch epoch{1};
@@ -40,10 +40,10 @@ struct GroupLinkOptions {
   std::uint32_t max_candidates = 0;       // of contrastive search; 0 = off
   std::uint32_t max_decode_rows = 1;      // of a sequence in a step: 1 + drafts
   std::stop_token stop;                   // ends the formation early
-  // The launcher watches the progress of loading; this ends a router that waits alone.
+  // Ends a router that waits without a launcher, which watches the progress of loading.
   std::chrono::milliseconds startup_timeout{std::chrono::hours(1)};
-  // A rank on this machine whose process answers nothing for so long, while the group is formed or
-  // has a plan in flight, is lost; 0 = never.
+  // A rank on this machine is lost when its process does not answer for this long while the group
+  // is formed or has a plan in flight; 0 = never.
   std::chrono::milliseconds rank_timeout{0};
 };
 
@@ -56,7 +56,7 @@ struct GroupFormed {
   Calibration calibration;
 };
 
-// Called by the thread that polls the streams' queue; must not block and must not destroy the link.
+// Called by the thread that polls the streams' queue. Must not block and must not destroy the link.
 class GroupListener {
  public:
   virtual ~GroupListener() = default;
@@ -77,39 +77,29 @@ class GroupLink final : private ExecuteListener {
 
   const GroupFormed& formed() const { return formed_; }
 
-  // Opens Execute on every rank; `queue` brings the results. The listener must outlive the link or
-  // the end of Close.
-  void Open(GroupListener* listener, const std::shared_ptr<ExecuteQueue>& queue);
+  // Opens Execute on every rank. The calling thread, which must own the queue, makes all later
+  // calls and gets the listener's. A plan without all its answers after `step_timeout` loses the
+  // group. The listener must live until Abandon or Close.
+  void Open(GroupListener* listener, const std::shared_ptr<ExecuteQueue>& queue,
+            std::chrono::milliseconds step_timeout);
 
-  // Any thread; never blocks.
+  // Never blocks.
   void Send(const StepPlan& plan);
 
-  // When the oldest plan without all its results was sent; nothing in flight: nullopt.
-  std::optional<Time> OldestInFlight() const;
-  // When the ranks should be asked for a sign of life: results are signs enough, so only once a
-  // plan has been out for long, and from then on about once a second. Nothing is to be asked:
-  // nullopt.
-  std::optional<Time> NextLifeCheck() const;
-  // Asks them; who does not answer in time is lost like one whose stream ends. The thread that
-  // polls the streams' queue.
-  void AskForLife(Time now);
-  // The first rank that has not answered the oldest plan, for "which rank hangs".
-  std::string DescribeOldest() const;
+  // When CheckRanks should be called next; nullopt while no plan is in flight.
+  std::optional<Time> NextCheck() const;
+  // Loses the group when its oldest plan is older than the step timeout. Asks the ranks whether
+  // they live when that plan has been in flight for a while, and then about once a second: results
+  // prove the same.
+  void CheckRanks(Time now);
 
-  // Begins the end of all streams and returns at once; no listener call after it has returned. For
-  // a lost group, whose end another thread can wait for (Close, the destructor). Not from a
-  // listener call.
+  // Cancels all streams and returns at once. No listener call afterwards. Any thread may then
+  // destroy the link, which waits for the streams to end. Not from a listener call.
   void Abandon();
-  // Ends all streams; no listener call after it has returned.
+  // Ends all streams. No listener call afterwards.
   void Close();
 
  private:
-  struct InFlight {
-    Time sent;
-    std::vector<std::optional<std::uint64_t>> digests;  // by rank
-    std::optional<StepResult> result;                   // of rank 0, until it may go on
-  };
-
   GroupLink(GroupLinkOptions options, Metrics* metrics);
 
   absl::Status RunFormation(const Progress& progress);
@@ -121,30 +111,27 @@ class GroupLink final : private ExecuteListener {
 
   void OnResult(std::uint32_t rank, StepResult result) override;
   void OnStreamEnd(std::uint32_t rank, absl::Status status) override;
-  // The reason when the result breaks the group. With mutex_ held.
-  std::optional<std::string> Reconcile(std::uint32_t rank, StepResult result);
-  // Results that may go on: a step's once every rank has answered the step before it. So a rank
-  // that lags holds the pipeline, at most one step beyond its depth. With mutex_ held.
-  std::vector<StepResult> TakeReady();
-  // Plans that rank 0 has not answered: the pipeline's depth. With mutex_ held.
-  std::uint64_t WithoutResult() const;
-  std::chrono::milliseconds LifePause() const;
+  // Every way to lose a rank leads here: its stream ended, it did not answer in time, or its results
+  // are wrong. The first reason counts.
   void Lose(std::string reason);
-  // From now on the listener hears nothing.
+  // From now on the listener is not called.
   void Silence();
+  bool asks_ranks() const { return options_.rank_timeout.count() > 0; }
+  Time NextLifeCheck(Time oldest) const;
+  std::chrono::milliseconds LifePause() const;
+  void ShowPlansInFlight(std::uint64_t plans) const;
 
   GroupLinkOptions options_;
   Metrics* metrics_;
   GroupFormed formed_;
   GroupListener* listener_ = nullptr;
 
-  mutable std::mutex mutex_;
-  std::map<StepId, InFlight> in_flight_;  // until every rank has answered
-  Time last_asked_{};                     // for a sign of life
-  bool over_ = false;                     // lost or closed: the listener hears nothing more
+  std::chrono::milliseconds step_timeout_{0};
+  PlansInFlight plans_;
+  Time last_asked_{};  // whether the ranks live
+  bool over_ = false;  // lost or closed: the listener is not called
 
-  std::mutex listener_mutex_;  // one listener call at a time, none after Close
-  std::vector<std::unique_ptr<ShardClient>> ranks_;  // last: its streams call back into the rest
+  std::vector<std::unique_ptr<ShardClient>> ranks_;  // last: their streams call this object
 };
 
 }  // namespace penstock::router

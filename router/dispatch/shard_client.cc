@@ -254,8 +254,8 @@ void ShardClient::StartExecute() { stream_->Start(); }
 void ShardClient::Send(const StepPlan& plan) { stream_->Send(plan); }
 
 // Over TCP the transport's own pings find a machine that has vanished.
-void ShardClient::AskForLife(std::chrono::milliseconds within) {
-  if (!on_tcp()) stream_->AskForLife(within);
+void ShardClient::CheckAlive(std::chrono::milliseconds within) {
+  if (!on_tcp()) stream_->CheckAlive(within);
 }
 
 bool ShardClient::on_tcp() const { return address_.starts_with(kTcp); }

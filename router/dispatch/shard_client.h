@@ -86,7 +86,7 @@ class ShardClient {
   // `address`: path of a Unix socket, or tcp:HOST:PORT, which needs `tls`. Connecting happens with
   // the first call. A request to stop ends a formation call that is under way and all later ones at
   // once with Cancelled. A process behind a Unix socket that answers nothing for `silence` (0: for
-  // ever) ends the formation calls with Unavailable; who runs Execute asks by AskForLife.
+  // ever) ends the formation calls with Unavailable; during Execute the caller uses CheckAlive.
   ShardClient(const std::string& address, std::uint32_t rank, std::stop_token stop,
               const TlsIdentity* tls = nullptr,
               std::chrono::milliseconds silence = std::chrono::milliseconds(0));
@@ -111,9 +111,9 @@ class ShardClient {
   void StartExecute();
   // Any thread; never blocks. The caller bounds what is outstanding (pipeline depth).
   void Send(const StepPlan& plan);
-  // Asks the process for a sign of life, unless a question is under way; without an answer `within`
-  // the time given the stream ends with Unavailable. The thread that polls the queue.
-  void AskForLife(std::chrono::milliseconds within);
+  // Asks the process whether it lives, unless it is being asked already. If no answer comes `within`
+  // this time, the stream ends with Unavailable. The thread that polls the queue.
+  void CheckAlive(std::chrono::milliseconds within);
   // Ends the stream in order (the shard frees its sequences), after `grace` by force, and waits
   // until no callback runs, with the help of the queue's owner. Not from a callback.
   void CloseExecute(std::chrono::milliseconds grace);

@@ -63,15 +63,15 @@ class ShardClientTest : public testing::Test, public ExecuteListener {
   std::optional<absl::Status> ended_;
 };
 
-// The answer would come to a stream that need not be there any more.
-TEST_F(ShardClientTest, AStreamThatHasEndedAsksForNoSignOfLife) {
+// The answer would come to a stream that need not exist any more.
+TEST_F(ShardClientTest, AnEndedStreamSendsNoLifeCheck) {
   ASSERT_NO_FATAL_FAILURE(StartExecute());
   StepPlan plan;
   plan.epoch = Epoch(2);  // not the group's
   client_->Send(plan);
   while (!ended_.has_value()) ASSERT_TRUE(WaitFor(kPatience));
   EXPECT_TRUE(absl::IsInvalidArgument(*ended_)) << *ended_;
-  client_->AskForLife(milliseconds(0));  // over at once
+  client_->CheckAlive(milliseconds(0));
   EXPECT_FALSE(WaitFor(milliseconds(200)));
 }
 

@@ -1,0 +1,67 @@
+#include "router/dispatch/plans_in_flight.h"
+
+#include <algorithm>
+#include <utility>
+
+namespace penstock::router {
+namespace {
+
+std::string RankName(std::size_t rank) { return "shard " + std::to_string(rank); }
+
+bool HasValue(const std::optional<std::uint64_t>& digest) { return digest.has_value(); }
+
+}  // namespace
+
+void PlansInFlight::Add(StepId step, Time sent) {
+  Plan& plan = plans_[step];
+  plan.sent = sent;
+  plan.digests.resize(ranks_);
+}
+
+std::optional<std::string> PlansInFlight::Answer(std::uint32_t rank, StepResult result) {
+  const auto found = plans_.find(result.step);
+  const std::string where = " for step " + std::to_string(result.step.value());
+  if (result.epoch != epoch_ || found == plans_.end() || found->second.digests[rank].has_value()) {
+    return RankName(rank) + " sent a result" + where + " that was not asked for";
+  }
+  auto& digests = found->second.digests;
+  digests[rank] = result.digest;
+  for (std::size_t other = 0; other < digests.size(); ++other) {
+    if (digests[other].value_or(result.digest) == result.digest) continue;
+    return RankName(rank) + " and " + RankName(other) + " disagree" + where +
+           ": their digests differ";
+  }
+  if (rank == 0) found->second.result = std::move(result);
+  return std::nullopt;
+}
+
+std::vector<StepResult> PlansInFlight::TakeReady() {
+  std::vector<StepResult> ready;
+  while (!plans_.empty()) {
+    Plan& oldest = plans_.begin()->second;
+    if (oldest.result.has_value()) ready.push_back(*std::exchange(oldest.result, std::nullopt));
+    if (!std::ranges::all_of(oldest.digests, HasValue)) break;
+    plans_.erase(plans_.begin());
+  }
+  return ready;
+}
+
+std::uint64_t PlansInFlight::without_result() const {
+  return static_cast<std::uint64_t>(std::ranges::count_if(
+      plans_, [](const auto& plan) { return !plan.second.digests[0].has_value(); }));
+}
+
+std::optional<Time> PlansInFlight::oldest() const {
+  if (plans_.empty()) return std::nullopt;
+  return plans_.begin()->second.sent;
+}
+
+std::string PlansInFlight::DescribeOldest() const {
+  const auto& [step, plan] = *plans_.begin();
+  const auto missing = std::ranges::find_if_not(plan.digests, HasValue);
+  const auto rank = std::min<std::size_t>(
+      static_cast<std::size_t>(missing - plan.digests.begin()), ranks_ - 1);
+  return RankName(rank) + " has not answered step " + std::to_string(step.value());
+}
+
+}  // namespace penstock::router
