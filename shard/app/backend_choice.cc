@@ -29,7 +29,7 @@ constexpr const char* kEitherOr =
     "the model's need backend cpu: they exclude each other";
 
 CpuTypes TypesOf(const BackendChoiceOptions& options, const Model& model) {
-  return {model.dtype, model.quantization, model.kv_type, options.products, options.weights};
+  return {model.dtype, model.quantization, model.kv_type, options.weight_format};
 }
 
 absl::StatusOr<std::uint64_t> PackedBytes(const BackendChoiceOptions& options, const Model& model) {
@@ -62,8 +62,7 @@ absl::StatusOr<std::unique_ptr<Backend>> MakeCpu(const BackendChoiceOptions& opt
   cpu.block_size = options.block_size;
   cpu.quantization = model.quantization;
   cpu.kv_type = model.kv_type;
-  cpu.products = options.products;
-  cpu.weights_as = options.weights;
+  cpu.weight_format = options.weight_format;
   cpu.threads = Threads(options, model);
   cpu.placement = PlacementFor(options, cpu.threads);
   if (const std::string text = cpu.placement.Describe(); !text.empty()) log::Info(text);
@@ -87,16 +86,9 @@ absl::StatusOr<std::unique_ptr<Backend>> MakeReference(const BackendChoiceOption
 
 // Options of backend cpu mean nothing to the other.
 absl::Status CheckForReference(const BackendChoiceOptions& options) {
-  constexpr const char* kAuto = "auto with `backend` reference: it is for backend cpu";
-  if (options.products != CpuProducts::kAuto) {
-    return BadValue("cpu-products", options.products == CpuProducts::kInt16 ? "int16" : "float",
-                    kAuto);
-  }
-  if (options.weights != CpuWeights::kAuto) {
-    return BadValue("cpu-weights", options.weights == CpuWeights::kCoded ? "coded" : "plain",
-                    kAuto);
-  }
-  return absl::OkStatus();
+  if (options.weight_format == "auto") return absl::OkStatus();
+  return BadValue("cpu-weights", options.weight_format,
+                  "auto with `backend` reference: it is for backend cpu");
 }
 
 struct Choice {
@@ -156,27 +148,13 @@ absl::StatusOr<std::uint64_t> WeightBytesOf(const BackendChoiceOptions& options,
   return choice.cpu ? PackedBytes(options, model) : model.WeightBytes();
 }
 
-namespace {
-
-// Before any weight is read, so with what may become of it.
-absl::StatusOr<std::string> DescribeCpu(const BackendChoiceOptions& options, const Model& model) {
-  CpuTypes types = TypesOf(options, model);
-  const CheckpointSource source(model.checkpoint, model.weight_plan, model.dtype);
-  PENSTOCK_ASSIGN_OR_RETURN(const bool coded, CpuTriesToCode(model.program, source, types));
-  PENSTOCK_ASSIGN_OR_RETURN(const std::string wanted, CpuBackendName(types));
-  types.weights = CpuWeights::kPlain;
-  PENSTOCK_ASSIGN_OR_RETURN(std::string plain, CpuBackendName(types));
-  if (!coded) return plain;
-  return wanted + ", or " + plain + " if its weights cannot be kept in 12 bits";
-}
-
-}  // namespace
-
 absl::StatusOr<std::string> DescribeChoice(const BackendChoiceOptions& options,
                                            const Model& model) {
   PENSTOCK_ASSIGN_OR_RETURN(const Choice choice, Choose(options, model));
   if (choice.cpu) {
-    PENSTOCK_ASSIGN_OR_RETURN(std::string text, DescribeCpu(options, model));
+    const CheckpointSource source(model.checkpoint, model.weight_plan, model.dtype);
+    PENSTOCK_ASSIGN_OR_RETURN(std::string text,
+                              DescribeCpuBackend(model.program, source, TypesOf(options, model)));
     const std::string placed = PlacementFor(options, Threads(options, model)).Describe();
     return placed.empty() ? text : text + ", " + placed;
   }

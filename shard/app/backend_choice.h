@@ -18,8 +18,7 @@ struct BackendChoiceOptions {
   std::uint32_t cpu_threads = 1;  // at most; small models use fewer
   std::string weights_cache;      // folder of packed weights; empty: none
   std::uint64_t weights_cache_bytes = 0;
-  CpuProducts products = CpuProducts::kAuto;
-  CpuWeights weights = CpuWeights::kAuto;
+  std::string weight_format = "auto";  // of backend cpu
 };
 
 // `auto` is cpu if it runs every operation of the model, else reference after a warning

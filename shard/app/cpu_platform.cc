@@ -1,5 +1,6 @@
-#include <string_view>
+#include <string>
 
+#include "common/log.h"
 #include "common/status.h"
 #include "shard/app/backend_choice.h"
 #include "shard/app/platform.h"
@@ -7,14 +8,18 @@
 namespace penstock::shard {
 namespace {
 
-CpuProducts ProductsOf(std::string_view name) {
-  if (name == "float") return CpuProducts::kFloat;
-  return name == "int16" ? CpuProducts::kInt16 : CpuProducts::kAuto;
-}
-
-CpuWeights WeightsOf(std::string_view name) {
-  if (name == "plain") return CpuWeights::kPlain;
-  return name == "coded" ? CpuWeights::kCoded : CpuWeights::kAuto;
+// The weight format. Former names work for one release.
+std::string WeightFormatOf(const options::Values& values) {
+  std::string format = values.GetString("cpu-weights");
+  if (format == "coded") {
+    log::Warn("`cpu-weights` coded is now called compressed");
+    format = "compressed";
+  }
+  const std::string gemm = values.GetString("cpu-products");
+  if (gemm == "auto") return format;
+  const std::string named = gemm == "float" ? "plain" : gemm;
+  log::Warn("`cpu-products` " + gemm + " is now `cpu-weights` " + named);
+  return format == "auto" ? named : format;
 }
 
 // Among all ranks of all groups, as a launcher starts them.
@@ -42,8 +47,7 @@ absl::StatusOr<Platform> OpenPlatform(const options::Values& values,
   choice.block_size = static_cast<std::uint32_t>(values.GetInt("block-size"));
   choice.padded = values.GetString("kv-layout") == "padded";
   choice.cpu_threads = CpuThreads(values);
-  choice.products = ProductsOf(values.GetString("cpu-products"));
-  choice.weights = WeightsOf(values.GetString("cpu-weights"));
+  choice.weight_format = WeightFormatOf(values);
   choice.weights_cache = kept_folder;
   choice.weights_cache_bytes = static_cast<std::uint64_t>(values.GetBytes("weights-cache-size"));
   platform.weight_bytes = [choice](const Model& model) { return WeightBytesOf(choice, model); };

@@ -94,20 +94,20 @@ def test_print_config_says_where_each_value_came_from(tmp_path):
 @pytest.mark.parametrize(("options", "isa", "backend"), [
     ([], "avx2", "cpu/avx2"),
     (["--quantize", "int8"], "avx2", "cpu/avx2/int8"),
-    (["--cpu-products", "int16", "--dtype", "bfloat16"], "avx2",
-     "none: `cpu-products` must be auto or float on avx2: int16 needs AVX512_VNNI (instruction"),
-    (["--cpu-products", "int16", "--dtype", "float32"], "",
-     "none: `cpu-products` must be auto or float for a model in float32"),
-    (["--cpu-products", "int16", "--quantize", "int8"], "",
-     "none: `cpu-products` must be auto with `quantize` int8, whose products are its own"),
-    (["--cpu-weights", "coded", "--dtype", "bfloat16"], "avx2",
-     "none: `cpu-weights` must be auto or plain on avx2: coded needs avx512-bf16"),
-    (["--cpu-weights", "coded", "--dtype", "float32"], "",
-     "none: `cpu-weights` must be auto or plain for a model in float32: coded is for bfloat16"),
-    (["--cpu-weights", "coded", "--backend", "reference"], "",
+    (["--cpu-weights", "int16", "--dtype", "bfloat16"], "avx2",
+     "none: `cpu-weights` must be auto or plain on avx2: int16 needs bfloat16 weights and AVX512_"),
+    (["--cpu-weights", "int16", "--dtype", "float32"], "",
+     "none: `cpu-weights` must be auto or plain for a model in float32: int16 needs"),
+    (["--cpu-weights", "int16", "--quantize", "int8"], "",
+     "none: `cpu-weights` must be auto with `quantize` int8"),
+    (["--cpu-weights", "compressed", "--dtype", "bfloat16"], "avx2",
+     "none: `cpu-weights` must be auto or plain on avx2: compressed needs bfloat16 weights and"),
+    (["--cpu-weights", "compressed", "--dtype", "float32"], "",
+     "none: `cpu-weights` must be auto or plain for a model in float32: compressed needs"),
+    (["--cpu-weights", "compressed", "--backend", "reference"], "",
      "none: `cpu-weights` must be auto with `backend` reference: it is for backend cpu"),
-    (["--cpu-products", "float", "--backend", "reference"], "",
-     "none: `cpu-products` must be auto with `backend` reference: it is for backend cpu"),
+    (["--cpu-products", "float", "--dtype", "bfloat16"], "avx2", "cpu/avx2"),  # the former name
+    (["--cpu-weights", "int3"], "avx2", "none: `cpu-weights` must be auto or plain"),
     (["--backend", "reference"], "", "reference"),
     (["--dtype", "float16"], "",
      "reference: the cpu backend computes in float32 and bfloat16, not in float16"),
@@ -124,15 +124,15 @@ def test_print_config_says_which_backend_runs_and_why(options, isa, backend):
     assert out.splitlines()[-1].startswith(f"backend that runs = {backend}")
 
 
-# Weights are not read for it, so it cannot know.
-def test_print_config_does_not_claim_that_weights_are_coded():
+# It reads no weights, so it cannot know.
+def test_print_config_does_not_claim_that_weights_are_compressed():
     options = ["--model-id", DEMO_MODEL, "--dtype", "bfloat16", "--print-config"]
     _, out, _ = run(*options, env={"PENSTOCK_ISA": "avx512-bf16"})
     line = out.splitlines()[-1]
     if "none: " in line:
         pytest.skip("no such processor")
-    assert line.startswith("backend that runs = cpu/avx512-bf16-coded, or cpu/avx512-bf16 if its "
-                           "weights cannot be kept in 12 bits")
+    assert line.startswith("backend that runs = cpu/avx512-bf16-compressed, or cpu/avx512-bf16 if "
+                           "its weights do not fit that format")
 
 
 def test_all_mistakes_are_reported_at_once(tmp_path):

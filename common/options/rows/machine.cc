@@ -85,17 +85,13 @@ constexpr OptionSpec kRows[] = {
      .choices = "auto|float|int16",
      .advanced = true,
      .components = kLauncher | kShard,
-     .help = "How the cpu backend multiplies bfloat16 weights: float, or int16, which needs "
-             "AVX512_VNNI and changes last digits; auto takes int16 where it is faster."},
+     .help = "Former name of --cpu-weights, for one release: float means plain."},
     {.name = "cpu-weights",
-     .type = Type::kEnum,
      .default_text = "auto",
-     .choices = "auto|plain|coded",
      .advanced = true,
      .components = kLauncher | kShard,
-     .help = "How the cpu backend stores bfloat16 weights: plain in 16 bits, coded in 12 "
-             "bits without loss; auto takes coded where the processor multiplies bfloat16 "
-             "pairs."},
+     .help = "How the cpu backend stores and multiplies bfloat16 weights: plain, compressed (12 "
+             "bits, no loss), int16 (changes last digits), or auto, the fastest here."},
     {.name = "kv-layout",
      .type = Type::kEnum,
      .default_text = "paged",

@@ -23,17 +23,12 @@ namespace penstock::shard {
 namespace cpu {
 namespace {
 
-Storage StorageOf(const Kernels& kernels, const CpuTypes& types) {
-  if (types.quantization == Quantization::kInt8) return Storage::kInt8;
-  const bool int16 = kernels.int16.gemm != nullptr && types.products != CpuProducts::kFloat;
-  if (int16) return Storage::kInt16;
-  const bool coded = kernels.coded_gemm != nullptr && types.weights != CpuWeights::kPlain;
-  return coded ? Storage::kCoded : Storage::kPlain;
+FormatRequest RequestOf(const CpuTypes& types) {
+  return {types.dtype, types.quantization, types.weight_format};
 }
 
 CpuTypes TypesOf(const CpuOptions& options) {
-  return {options.dtype, options.quantization, options.kv_type, options.products,
-          options.weights_as};
+  return {options.dtype, options.quantization, options.kv_type, options.weight_format};
 }
 
 // Of a serving cache: enough for thousands of tokens.
@@ -41,12 +36,12 @@ constexpr std::size_t kPrefaultedFirst = std::size_t{128} << 20;
 
 class CpuBackend final : public Backend {
  public:
-  CpuBackend(const CpuOptions& options, const Kernels& kernels)
+  CpuBackend(const CpuOptions& options, const Kernels& kernels, const WeightFormat& format)
       : program_(options.program),
         block_size_(options.block_size),
         kv_type_(options.kv_type),
         kernels_(kernels),
-        wanted_storage_(StorageOf(kernels, TypesOf(options))),
+        wanted_format_(format),
         free_memory_(options.free_memory),
         pool_(options.threads, options.placement) {}
 
@@ -55,7 +50,7 @@ class CpuBackend final : public Backend {
   absl::Status Prepare(const BackendLimits& limits, Communicator* communicator) override;
   std::uint32_t OwnThreads() const override { return pool_.threads(); }
   void ForEach(std::uint32_t items, const Work& work) override;
-  // On several NUMA nodes a step's rows lie where the threads that first compute them run.
+  // On several NUMA nodes the rows of a step lie on the nodes of the threads that compute them first.
   bool TakesMemoryInSteps() const override { return pool_.placement().NodeCount() > 1; }
   absl::Status AllocateCache(std::uint32_t blocks) override { return MakeCache(blocks, false); }
   absl::Status AllocateServingCache(std::uint32_t blocks) override {
@@ -76,7 +71,7 @@ class CpuBackend final : public Backend {
   const std::uint32_t block_size_;
   const KvType kv_type_;
   const Kernels& kernels_;
-  const Storage wanted_storage_;
+  const WeightFormat& wanted_format_;
   const std::function<std::uint64_t()> free_memory_;
   WorkerPool pool_;
   std::optional<WeightStore> weights_;
@@ -95,7 +90,7 @@ absl::Status CpuBackend::Initialize(const CpuOptions& options) {
   store_options.source = options.source != nullptr ? options.source : &loaded;
   store_options.progress = options.progress;
   store_options.cache_folder = options.weights_cache;
-  store_options.storage = wanted_storage_;
+  store_options.format = &wanted_format_;
   store_options.cache_most = options.weights_cache_bytes;
   PENSTOCK_ASSIGN_OR_RETURN(WeightStore store,
                             WeightStore::Create(program_, store_options, kernels_, pool_));
@@ -103,16 +98,14 @@ absl::Status CpuBackend::Initialize(const CpuOptions& options) {
   return absl::OkStatus();
 }
 
-std::string NameOf(const Kernels& kernels, Storage storage, KvType kv_type) {
+std::string NameOf(const Kernels& kernels, const WeightFormat& format, KvType kv_type) {
   std::string name = "cpu/" + std::string(IsaName(kernels.isa));
-  if (storage == Storage::kInt16) name += "-int16";
-  if (storage == Storage::kCoded) name += "-coded";
-  if (storage == Storage::kInt8) name += "/int8";
+  name += format.backend_suffix();
   if (kv_type != KvType::kAuto) name += "/kv-" + std::string(KvTypeName(kv_type));
   return name;
 }
 
-std::string CpuBackend::Name() const { return NameOf(kernels_, weights_->storage(), kv_type_); }
+std::string CpuBackend::Name() const { return NameOf(kernels_, weights_->format(), kv_type_); }
 
 absl::Status CpuBackend::Prepare(const BackendLimits& limits, Communicator* communicator) {
   if (program_.part.world > 1 && communicator == nullptr) {
@@ -123,8 +116,9 @@ absl::Status CpuBackend::Prepare(const BackendLimits& limits, Communicator* comm
   communicator_ = communicator;
   logit_count_ = 0;
   buffers_ = StepBuffers();
-  PENSTOCK_ASSIGN_OR_RETURN(
-      buffers_, StepBuffers::Create(program_, kernels_, weights_->storage(), limits, pool_));
+  const FormatKernels& format = kernels_.formats[weights_->format().id()];
+  PENSTOCK_ASSIGN_OR_RETURN(buffers_,
+                            StepBuffers::Create(program_, kernels_, format, limits, pool_));
   rope_ = BuildRopeTable(program_.rope, limits.max_sequence_length);
   runner_.emplace(StepParts{program_, kernels_, CellsOf(kernels_, kv_type_), *weights_, cache_,
                             buffers_, rope_, block_size_, pool_, communicator_});
@@ -245,50 +239,31 @@ absl::StatusOr<const cpu::Kernels*> KernelsFor(DType dtype) {
                                   std::string(DTypeName(dtype)));
 }
 
-absl::Status CheckWeights(const cpu::Kernels& kernels, const CpuTypes& types) {
-  if (types.weights != CpuWeights::kCoded) return absl::OkStatus();
-  if (cpu::StorageOf(kernels, types) == cpu::Storage::kCoded) return absl::OkStatus();
-  std::string why = "on " + std::string(cpu::IsaName(kernels.isa)) + ": coded needs avx512-bf16";
-  if (types.dtype != DType::kBFloat16) {
-    why = "for a model in " + std::string(DTypeName(types.dtype)) + ": coded is for bfloat16";
-  } else if (types.quantization != Quantization::kNone) {
-    why = "with `quantize` int8, whose weights are its own";
-  }
-  return BadValue("cpu-weights", "coded", "auto or plain " + why);
-}
+// What the functions below need to know of a model's types.
+struct Choice {
+  const cpu::Kernels* kernels;
+  const cpu::WeightFormat* format;
+};
 
-absl::Status CheckProducts(const cpu::Kernels& kernels, const CpuTypes& types) {
-  if (types.products != CpuProducts::kInt16) return absl::OkStatus();
-  if (types.quantization != Quantization::kNone) {
-    return BadValue("cpu-products", "int16",
-                    "auto with `quantize` int8, whose products are its own");
-  }
-  if (types.dtype != DType::kBFloat16) {
-    return BadValue("cpu-products", "int16",
-                    "auto or float for a model in " + std::string(DTypeName(types.dtype)));
-  }
-  if (kernels.int16.gemm != nullptr) return absl::OkStatus();
-  const std::string_view way = kernels.isa == cpu::Isa::kAvx512Bf16
-                                   ? "int16 belongs to avx512, which PENSTOCK_ISA=avx512 chooses"
-                                   : "int16 needs AVX512_VNNI (instruction set avx512)";
-  return BadValue(
-      "cpu-products", "int16",
-      "auto or float on " + std::string(cpu::IsaName(kernels.isa)) + ": " + std::string(way));
+absl::StatusOr<Choice> Choose(const CpuTypes& types) {
+  PENSTOCK_ASSIGN_OR_RETURN(const cpu::Kernels* kernels, KernelsFor(types.dtype));
+  PENSTOCK_ASSIGN_OR_RETURN(
+      const cpu::WeightFormat* format,
+      cpu::ChooseFormat(kernels->formats, kernels->isa, cpu::RequestOf(types)));
+  return Choice{kernels, format};
 }
 
 }  // namespace
 
 absl::Status CheckCpuBackend(const Program& program, const CpuTypes& types,
                              std::uint32_t block_size) {
-  PENSTOCK_ASSIGN_OR_RETURN(const cpu::Kernels* kernels, KernelsFor(types.dtype));
-  PENSTOCK_RETURN_IF_ERROR(CheckProducts(*kernels, types));
-  PENSTOCK_RETURN_IF_ERROR(CheckWeights(*kernels, types));
+  PENSTOCK_ASSIGN_OR_RETURN(const Choice choice, Choose(types));
   if (program.head_dim > cpu::kMostHeadDim) {
     return absl::UnimplementedError("the cpu backend attends with heads of at most " +
                                     std::to_string(cpu::kMostHeadDim) + " dimensions, not " +
                                     std::to_string(program.head_dim));
   }
-  if (block_size % cpu::CellsOf(*kernels, types.kv_type).pack != 0) {
+  if (block_size % cpu::CellsOf(*choice.kernels, types.kv_type).pack != 0) {
     return absl::UnimplementedError(
         "the cpu backend needs an even block size with K/V in bfloat16, not " +
         std::to_string(block_size));
@@ -297,34 +272,39 @@ absl::Status CheckCpuBackend(const Program& program, const CpuTypes& types,
 }
 
 absl::StatusOr<std::string> CpuBackendName(const CpuTypes& types) {
-  PENSTOCK_ASSIGN_OR_RETURN(const cpu::Kernels* kernels, KernelsFor(types.dtype));
-  return cpu::NameOf(*kernels, cpu::StorageOf(*kernels, types), types.kv_type);
+  PENSTOCK_ASSIGN_OR_RETURN(const Choice choice, Choose(types));
+  return cpu::NameOf(*choice.kernels, *choice.format, types.kv_type);
 }
 
-absl::StatusOr<bool> CpuTriesToCode(const Program& program, const WeightSource& source,
-                                    const CpuTypes& types) {
-  PENSTOCK_ASSIGN_OR_RETURN(const cpu::Kernels* kernels, KernelsFor(types.dtype));
+absl::StatusOr<std::string> DescribeCpuBackend(const Program& program, const WeightSource& source,
+                                               const CpuTypes& types) {
+  PENSTOCK_ASSIGN_OR_RETURN(const Choice choice, Choose(types));
   cpu::WeightStore::Options options;
   options.source = &source;
-  options.storage = cpu::StorageOf(*kernels, types);
-  return cpu::WeightStore::StorageOf(program, options, *kernels) == cpu::Storage::kCoded;
+  options.format = choice.format;
+  const cpu::WeightFormat& format =
+      cpu::WeightStore::FormatFor(program, options, *choice.kernels);
+  std::string text = cpu::NameOf(*choice.kernels, format, types.kv_type);
+  if (format.Fallback() == nullptr) return text;
+  return text + ", or " + cpu::NameOf(*choice.kernels, *format.Fallback(), types.kv_type) +
+         " if its weights do not fit that format";
 }
 
 absl::StatusOr<std::uint64_t> CpuWeightBytes(const Program& program, const WeightSource& source,
                                              const CpuTypes& types) {
-  PENSTOCK_ASSIGN_OR_RETURN(const cpu::Kernels* kernels, KernelsFor(types.dtype));
+  PENSTOCK_ASSIGN_OR_RETURN(const Choice choice, Choose(types));
   cpu::WeightStore::Options options;
   options.source = &source;
-  options.storage = cpu::StorageOf(*kernels, types);
-  return cpu::WeightStore::BytesOf(program, options, *kernels);
+  options.format = choice.format;
+  return cpu::WeightStore::BytesOf(program, options, *choice.kernels);
 }
 
 absl::StatusOr<std::unique_ptr<Backend>> MakeCpuBackend(CpuOptions options) {
-  PENSTOCK_RETURN_IF_ERROR(
-      CheckCpuBackend(options.program, cpu::TypesOf(options), options.block_size));
-  PENSTOCK_ASSIGN_OR_RETURN(const cpu::Kernels* kernels, KernelsFor(options.dtype));
-  if (options.kernels != nullptr) kernels = options.kernels;
-  auto backend = std::make_unique<cpu::CpuBackend>(options, *kernels);
+  const CpuTypes types = cpu::TypesOf(options);
+  PENSTOCK_RETURN_IF_ERROR(CheckCpuBackend(options.program, types, options.block_size));
+  PENSTOCK_ASSIGN_OR_RETURN(const Choice choice, Choose(types));
+  const cpu::Kernels& kernels = options.kernels != nullptr ? *options.kernels : *choice.kernels;
+  auto backend = std::make_unique<cpu::CpuBackend>(options, kernels, *choice.format);
   PENSTOCK_RETURN_IF_ERROR(backend->Initialize(options));
   return std::unique_ptr<Backend>(std::move(backend));
 }

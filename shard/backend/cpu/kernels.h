@@ -19,17 +19,14 @@
 #include <span>
 
 #include "common/dtype.h"
+#include "shard/backend/cpu/formats/format_kernels.h"
 #include "shard/backend/cpu/isa.h"
 #include "shard/cache/paged/kv_type.h"
 
 namespace penstock::shard::cpu {
 
 inline constexpr std::size_t kPartition = 256;     // positions that are softmaxed together
-inline constexpr std::size_t kRowTile = 6;         // rows of a register tile
 inline constexpr std::size_t kTileRows = 24;       // most query rows of more than one token
-inline constexpr std::size_t kGemmRowBlock = 480;  // rows whose partial sums fit the scratch
-inline constexpr std::size_t kMaxPanel = 32;       // columns of a panel of packed weights
-inline constexpr std::size_t kGemmScratch = kGemmRowBlock * kMaxPanel;  // floats, per thread
 
 // How weights are stored for a kernel: vectors of `lanes` columns, of which
 // `panel_vectors` make a panel, `pack` consecutive K together.
@@ -38,90 +35,6 @@ struct Layout {
   std::size_t panel_vectors = 2;
   std::size_t pack = 1;
   std::size_t PanelColumns() const { return lanes * panel_vectors; }
-};
-
-// Products of integers. What weights are multiplied with is quantised for the product: row by row
-// and in groups of kIntegerGroup along K, each with a scale of its own. The sums inside a group are
-// of integers, hence exact and the same in any order and on every instruction set; the groups join
-// in ascending order, one chain of float32 fused multiply-adds per output.
-inline constexpr std::size_t kIntegerGroup = 128;
-
-// Weights of 8 bits. A weight is q times the scale of its output, q in [-127, 127], stored as
-// q + 128 and four K together; rows are quantised to [-127, 127].
-inline constexpr std::size_t kInt8Pack = 4;
-
-// Weights of 16 bits, for bfloat16: two K together, q times the scale of its output and group, a
-// power of two, so that a weight with |q| >= 128 is exact. Rows are quantised to
-// [-kInt16Largest, kInt16Largest]. No sum of a group leaves an int32 whatever the row, since the
-// sum of |q| over a group is at most kInt16Sum.
-// In memory each group of a panel begins with the float32 scales of its columns.
-inline constexpr std::size_t kInt16Pack = 2;
-inline constexpr std::int32_t kInt16Largest = 8191;
-inline constexpr std::int32_t kInt16Sum = INT32_MAX / kInt16Largest;  // 262,175
-
-// How the weights of a matrix lie in memory.
-enum class Storage : std::uint8_t {
-  kPlain,  // in their own type
-  kCoded,  // bfloat16 in 12 bits, without loss (coded_block.h); the products are those of kPlain
-  kInt8,
-  kInt16,
-};
-
-struct IntegerGroup {
-  float scale = 0;          // NaN where a value of the group is not finite
-  std::int32_t offset = 0;  // of int8: -128 times the sum of the group's integers
-};
-
-// Rows of integers as IntegerKernels::quantize writes them.
-struct IntegerRows {
-  std::byte* values = nullptr;
-  std::size_t stride = 0;  // bytes
-  IntegerGroup* groups = nullptr;
-  std::size_t group_stride = 0;
-};
-
-struct QuantizeArgs {
-  const void* input = nullptr;  // activations of one row, zero up to a multiple of 32
-  std::size_t size = 0;
-  std::byte* values = nullptr;
-  IntegerGroup* groups = nullptr;
-};
-
-// A panel of Storage::kInt16 from rows of bfloat16.
-struct PackInt16Args {
-  const std::byte* const* rows = nullptr;  // of each column; null is zero
-  std::size_t inner = 0;
-  std::byte* out = nullptr;
-};
-
-enum class Epilogue : std::uint8_t {
-  kStore,     // float32 out = sum + bias
-  kAdd,       // float32 out += sum + bias
-  kGate,      // activation out = silu(gate) * up; vectors of gate and up alternate
-  kGelu,      // activation out = gelu(sum + bias)
-  kGeluTanh,  // the same by tanh
-};
-
-struct GemmArgs {
-  // Activations [rows, input_stride], zero from K to its padded size; for weights of integers the
-  // values of IntegerRows, their stride in bytes.
-  const void* input = nullptr;
-  std::size_t input_stride = 0;
-  const IntegerGroup* groups = nullptr;  // [rows, group_stride], for weights of integers
-  std::size_t group_stride = 0;
-  std::size_t rows = 0;
-  const void* weights = nullptr;          // packed
-  const std::byte* raw_blocks = nullptr;  // of coded weights
-  std::size_t steps = 0;                  // K, padded, in units of `pack`
-  std::size_t first_vector = 0;           // of packed columns; for kGate even, as `vectors`
-  std::size_t vectors = 0;
-  const float* bias = nullptr;    // in packed order, padded; or null
-  const float* scales = nullptr;  // the same; of int8 weights
-  void* out = nullptr;            // [rows, out_stride]
-  std::size_t out_stride = 0;
-  std::size_t out_columns = 0;  // nothing is written from here on
-  Epilogue epilogue = Epilogue::kStore;
-  float* scratch = nullptr;  // kGemmScratch floats of this thread
 };
 
 struct NormArgs {
@@ -213,13 +126,6 @@ struct AttentionScratch {
   void* probabilities = nullptr;  // [rows, kScoreStride]
 };
 
-struct IntegerKernels {
-  std::size_t pack = 0;        // K of a step
-  std::size_t step_bytes = 0;  // of a row's integers of a step
-  void (*quantize)(const QuantizeArgs& args);
-  void (*gemm)(const GemmArgs& args);
-};
-
 // What reads and writes the cells of a cache. Queries and probabilities, which only these see, are
 // float32 or, where the cells are multiplied in pairs of bfloat16, bfloat16.
 struct CellKernels {
@@ -241,13 +147,7 @@ struct Kernels {
   DType activation = DType::kFloat32;
   Layout layout;
 
-  void (*gemm)(const GemmArgs& args);
-  void (*coded_gemm)(const GemmArgs& args);  // the same bits from coded weights; may be null
-  IntegerKernels int8;                       // the same activations
-  // For bfloat16 weights; the same activations. Null functions where there are none, or where the
-  // products of `gemm` are as fast.
-  IntegerKernels int16;
-  void (*pack_int16)(const PackInt16Args& args);
+  FormatTable formats;  // GEMMs, which read `activation`
   void (*norm)(const NormArgs& args);             // RMSNorm to activations
   void (*head_norm)(const NormArgs& args);        // RMSNorm to float32, in place is fine
   void (*layer_norm)(const NormArgs& args);       // LayerNorm to activations
@@ -271,27 +171,12 @@ struct Kernels {
                  std::size_t out_stride);
 };
 
-// Whether products are of integers, by the kernels below.
-constexpr bool HoldsIntegers(Storage storage) {
-  return storage == Storage::kInt8 || storage == Storage::kInt16;
-}
-
-inline const IntegerKernels& KernelsOf(const Kernels& kernels, Storage storage) {
-  return storage == Storage::kInt16 ? kernels.int16 : kernels.int8;
-}
-
 // Of a cache of that type; auto is that of the weights.
 inline const CellKernels& CellsOf(const Kernels& kernels, KvType type) {
   if (type == KvType::kInt8) return kernels.int8_cells;
   const bool wide =
       type == KvType::kFloat32 || (type == KvType::kAuto && kernels.weight == DType::kFloat32);
   return wide ? kernels.float32_cells : kernels.bfloat16_cells;
-}
-
-// Null where there is none.
-inline auto GemmOf(const Kernels& kernels, Storage storage) {
-  if (HoldsIntegers(storage)) return KernelsOf(kernels, storage).gemm;
-  return storage == Storage::kCoded ? kernels.coded_gemm : kernels.gemm;
 }
 
 // Kernels for float32 or bfloat16 weights; null for other types.

@@ -39,7 +39,7 @@ bool HoldsActivations(Buffer buffer) {
 struct StepBuffers::Sizes {
   const Program& program;
   const Kernels& kernels;
-  Storage storage;
+  const FormatKernels& format;
   const BackendLimits& limits;
   const Placement& placement;
   std::uint32_t threads;
@@ -82,11 +82,10 @@ class StepBuffers::Carver {
     return {memory, memory + rows, memory + 2 * rows, value_stride};
   }
   IntegerRows Rows(const Sizes& sizes, std::size_t rows) {
-    if (!HoldsIntegers(sizes.storage)) return {};
-    const IntegerKernels& kernels = KernelsOf(sizes.kernels, sizes.storage);
+    if (sizes.format.quantize == nullptr) return {};
     IntegerRows integers;
     integers.stride =
-        StrideFor(RoundUp(sizes.Inner(), kStrideUnit) / kernels.pack * kernels.step_bytes, 1);
+        StrideFor(RoundUp(sizes.Inner(), kStrideUnit) / sizes.format.pack * sizes.format.step_bytes, 1);
     integers.group_stride = RoundUp(sizes.Inner(), kIntegerGroup) / kIntegerGroup;
     integers.values = Take(rows * integers.stride);
     integers.groups =
@@ -145,10 +144,11 @@ void StepBuffers::Carve(const Sizes& sizes, Carver& carver) {
 }
 
 absl::StatusOr<StepBuffers> StepBuffers::Create(const Program& program, const Kernels& kernels,
-                                                Storage storage, const BackendLimits& limits,
+                                                const FormatKernels& format,
+                                                const BackendLimits& limits,
                                                 WorkerPool& pool) {
   const std::uint32_t threads = pool.threads();
-  const Sizes sizes{program, kernels, storage, limits, pool.placement(), threads};
+  const Sizes sizes{program, kernels, format, limits, pool.placement(), threads};
   StepBuffers buffers;
   buffers.tile_rows_ = std::max(kTileRows, sizes.Group());
   buffers.value_stride_ = RoundUp(program.head_dim, kernels.layout.lanes);

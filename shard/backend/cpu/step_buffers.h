@@ -33,7 +33,7 @@ struct ThreadScratch {
   float* gemm = nullptr;
   float* row = nullptr;  // as wide as the hidden state
   BufferView normed;     // kPrivateRows
-  IntegerRows integers;  // the same; only for weights of integers
+  IntegerRows integers;  // the same; only if the format quantises
   AttentionScratch attention;
   AttentionState partition;
   AttentionState total;
@@ -42,15 +42,15 @@ struct ThreadScratch {
 class StepBuffers {
  public:
   StepBuffers() = default;
-  // For weights of integers there is room for rows of them. All of it is in memory; on several NUMA
+  // If `format` quantises its input there is room for quantised rows. All of it is in memory; on several NUMA
   // nodes only what a thread needs for itself, which lies on its own.
   static absl::StatusOr<StepBuffers> Create(const Program& program, const Kernels& kernels,
-                                            Storage storage, const BackendLimits& limits,
-                                            WorkerPool& pool);
+                                            const FormatKernels& format,
+                                            const BackendLimits& limits, WorkerPool& pool);
 
   const BufferView& View(Buffer buffer) const { return views_[static_cast<std::size_t>(buffer)]; }
   ThreadScratch& Thread(std::size_t thread) { return threads_[thread]; }
-  // What a product with weights of integers reads, of all rows of a step.
+  // The quantised input of a GEMM, all rows of a step.
   const IntegerRows& integers() const { return integers_; }
   // Result of a partition of a divided attention item.
   AttentionState Slot(std::size_t slot) const;

@@ -163,11 +163,10 @@ GemmArgs StepRunner::GemmOf(const Stage& stage, std::size_t thread) const {
 GemmArgs StepRunner::Quantized(const Stage& stage, const GemmArgs& whole, std::size_t thread) {
   const bool few = whole.rows <= kPrivateRows;
   const IntegerRows& out = few ? parts_.buffers.Thread(thread).integers : parts_.buffers.integers();
-  const IntegerKernels& kernels = KernelsOf(parts_.kernels, stage.matrix->storage());
   const Share share = few ? Share{0, whole.rows} : EvenShare(whole.rows, threads(), thread);
   const std::size_t row_bytes = whole.input_stride * DTypeBytes(parts_.kernels.activation);
   for (std::size_t row = share.first; row < share.first + share.count; ++row) {
-    kernels.quantize({static_cast<const std::byte*>(whole.input) + row * row_bytes,
+    stage.matrix->kernels().quantize({static_cast<const std::byte*>(whole.input) + row * row_bytes,
                       stage.matrix->inner(), out.values + row * out.stride,
                       out.groups + row * out.group_stride});
   }
@@ -183,7 +182,7 @@ GemmArgs StepRunner::Quantized(const Stage& stage, const GemmArgs& whole, std::s
 
 void StepRunner::Linear(const Stage& stage, const GemmArgs& whole, std::size_t thread) {
   const PackedMatrix& matrix = *stage.matrix;
-  const bool quantized = HoldsIntegers(matrix.storage());
+  const bool quantized = matrix.kernels().quantize != nullptr;
   GemmArgs args = quantized ? Quantized(stage, whole, thread) : whole;
   const std::size_t element = quantized ? 1 : DTypeBytes(parts_.kernels.activation);
   const BufferView& out = parts_.buffers.View(stage.out);
@@ -197,12 +196,12 @@ void StepRunner::Linear(const Stage& stage, const GemmArgs& whole, std::size_t t
   args.rows = end_row - first_row;
   args.out = static_cast<std::byte*>(args.out) + first_row * args.out_stride * out.element;
   args.weights = matrix.data();
-  args.raw_blocks = matrix.raw_blocks();
+  args.overflow = matrix.overflow();
   args.steps = matrix.steps();
   args.bias = stage.bias;
   args.epilogue = stage.epilogue;
   args.scratch = parts_.buffers.Thread(thread).gemm;
-  const auto gemm = cpu::GemmOf(parts_.kernels, matrix.storage());
+  const auto gemm = matrix.kernels().gemm;
   // Few rows are computed against two panels at once.
   const std::size_t grain = 2 * parts_.kernels.layout.panel_vectors / matrix.UnitVectors();
   columns_.Begin(thread, share.columns);

@@ -55,7 +55,7 @@ class AttentionCase {
       : kernels_(kernels), cells_(CellsOf(kernels, cells)), case_(c), pool_(pool) {
     const Program program = ProgramOf(c);
     const std::uint32_t rows = c.sequences * c.tokens;
-    auto buffers = StepBuffers::Create(program, kernels, Storage::kPlain,
+    auto buffers = StepBuffers::Create(program, kernels, kernels.formats[FormatId::kPlain],
                                        {rows, c.context + c.tokens, 1, 0}, pool);
     if (!buffers.ok()) std::abort();
     buffers_ = std::move(*buffers);
@@ -157,8 +157,8 @@ void Report(const Kernels& kernels, KvType cells, const Case& c, WorkerPool& poo
             MachinePeaks& peaks) {
   AttentionCase attention(kernels, cells, c, pool);
   const double read = peaks.ReadBandwidth(kCellBytes);
-  const double products = peaks.ProductPeak(kernels.weight, Storage::kPlain);
-  const double registers = peaks.RegisterPeak(Storage::kPlain);
+  const double products = peaks.GemmPeak(kernels.weight, FormatId::kPlain);
+  const double registers = peaks.RegisterPeak(FormatId::kPlain);
   const double seconds = attention.Measure();
   const double bytes = attention.Bytes(), operations = attention.Operations();
   const double roofline = std::max(bytes / read, operations / products) / 1e9;

@@ -75,14 +75,14 @@ struct BenchShape {
 
 class GemmBench {
  public:
-  GemmBench(const Kernels& kernels, Storage storage, WorkerPool& pool)
-      : kernels_(kernels), storage_(storage), pool_(pool) {
+  GemmBench(const Kernels& kernels, const WeightFormat& format, WorkerPool& pool)
+      : kernels_(kernels), format_(format), pool_(pool) {
     for (std::uint32_t i = 0; i < pool.threads(); ++i) scratch_.emplace_back(kGemmScratch);
   }
 
   boost::json::object Run(const BenchShape& shape, std::size_t rows) {
     const MatrixShape size{shape.outputs, shape.inner, false};
-    const PackedMatrix matrix(size, kernels_, kernels_.weight, storage_);
+    const PackedMatrix matrix(size, kernels_, format_);
     // Beyond the caches, as a model's weights are: several copies in turn.
     const std::size_t copies =
         rows > 16 ? 1 : std::max<std::size_t>(1, (std::size_t{400} << 20) / matrix.Bytes());
@@ -100,11 +100,11 @@ class GemmBench {
       whole.input_stride = stride;
       whole.weights = weights.data() + copy * matrix.Bytes();
       if (!Plain()) {
-        whole.input_stride = stride / Integers().pack * Integers().step_bytes;
+        whole.input_stride = stride / OfFormat().pack * OfFormat().step_bytes;
         whole.groups = groups.data();
         whole.group_stride = stride / kIntegerGroup + 1;
       }
-      if (storage_ == Storage::kInt8) whole.scales = scales.data();
+      if (format_.has_column_scales()) whole.scales = scales.data();
       whole.steps = matrix.steps();
       whole.out_stride = whole.out_columns = shape.outputs;
       pool_.Run([&](std::uint32_t thread) { Part(whole, matrix, rows, out.data(), thread); });
@@ -132,14 +132,14 @@ class GemmBench {
     args.first_vector = share.columns.first;
     args.vectors = share.columns.count;
     args.scratch = scratch_[thread].data();
-    GemmOf(kernels_, storage_)(args);
+    OfFormat().gemm(args);
   }
 
-  bool Plain() const { return !HoldsIntegers(storage_); }
-  const IntegerKernels& Integers() const { return KernelsOf(kernels_, storage_); }
+  bool Plain() const { return OfFormat().quantize == nullptr; }
+  const FormatKernels& OfFormat() const { return kernels_.formats[format_.id()]; }
 
   const Kernels& kernels_;
-  const Storage storage_;
+  const WeightFormat& format_;
   WorkerPool& pool_;
   std::vector<std::vector<float>> scratch_;
 };
@@ -205,24 +205,14 @@ double AllReduceMicroseconds() {
   return times[kRounds / 2] * 1e6;
 }
 
-std::string NameOf(DType dtype, Storage storage) {
-  switch (storage) {
-    case Storage::kInt8:
-      return "int8";
-    case Storage::kInt16:
-      return "int16";
-    case Storage::kCoded:
-      return "coded";
-    case Storage::kPlain:
-      break;
-  }
-  return std::string(DTypeName(dtype));
+std::string NameOf(DType dtype, const WeightFormat& format) {
+  return std::string(format.id() == FormatId::kPlain ? DTypeName(dtype) : format.name());
 }
 
-boost::json::object Report(Isa isa, DType dtype, Storage storage, WorkerPool& pool) {
+boost::json::object Report(Isa isa, DType dtype, const WeightFormat& format, WorkerPool& pool) {
   const Kernels& kernels = *FindKernels(isa, dtype);
   const double before = ReadBandwidth(pool);
-  GemmBench bench(kernels, storage, pool);
+  GemmBench bench(kernels, format, pool);
   boost::json::array products;
   constexpr BenchShape kShapes[] = {{"1.1B gate_up", 2048, 11264},
                                     {"1.1B down", 5632, 2048},
@@ -239,7 +229,7 @@ boost::json::object Report(Isa isa, DType dtype, Storage storage, WorkerPool& po
   }
   return {{"isa", std::string(IsaName(isa))},
           {"dtype", std::string(DTypeName(dtype))},
-          {"weights", NameOf(dtype, storage)},
+          {"weights", NameOf(dtype, format)},
           {"threads", pool.threads()},
           {"read_gb_per_s", bandwidth},
           {"barrier_us", BarrierMicroseconds(pool)},
@@ -255,12 +245,12 @@ int Main(int argc, char** argv) {
   WorkerPool pool(argc > 1 ? static_cast<std::uint32_t>(std::atoi(argv[1])) : 2);
   boost::json::array reports;
   for (DType dtype : {DType::kBFloat16, DType::kFloat32}) {
-    reports.push_back(Report(*isa, dtype, Storage::kPlain, pool));
+    reports.push_back(Report(*isa, dtype, FormatOf(FormatId::kPlain), pool));
   }
-  for (Storage storage : {Storage::kCoded, Storage::kInt16, Storage::kInt8}) {
-    const Kernels& kernels = *FindKernels(*isa, DType::kBFloat16);
-    if (GemmOf(kernels, storage) == nullptr) continue;
-    reports.push_back(Report(*isa, DType::kBFloat16, storage, pool));
+  const Kernels& kernels = *FindKernels(*isa, DType::kBFloat16);
+  for (const WeightFormat* format : AllFormats()) {
+    if (format->id() == FormatId::kPlain || kernels.formats[format->id()].gemm == nullptr) continue;
+    reports.push_back(Report(*isa, DType::kBFloat16, *format, pool));
   }
   std::cout << boost::json::serialize(
                    boost::json::object{{"sampler", BenchSampler()},

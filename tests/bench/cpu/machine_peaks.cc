@@ -103,16 +103,17 @@ struct RegisterRounds {
   double operations;  // of an instruction
 };
 
-RegisterRounds RoundsOf(Isa isa, Storage storage) {
+RegisterRounds RoundsOf(Isa isa, FormatId format) {
   __builtin_cpu_init();
-  if (HoldsIntegers(storage) && !__builtin_cpu_supports("avx512vnni")) return {nullptr, 0};
-  switch (storage) {
-    case Storage::kInt8:
+  const bool integers = format == FormatId::kInt8 || format == FormatId::kInt16;
+  if (integers && !__builtin_cpu_supports("avx512vnni")) return {nullptr, 0};
+  switch (format) {
+    case FormatId::kInt8:
       return {MultiplyBytes, 128};
-    case Storage::kInt16:
+    case FormatId::kInt16:
       return {MultiplyShorts, 64};
-    case Storage::kPlain:
-    case Storage::kCoded:
+    case FormatId::kPlain:
+    case FormatId::kCompressed:
       break;
   }
   if (isa == Isa::kAvx512Bf16) return {MultiplyPairs, 64};
@@ -139,13 +140,14 @@ double MachinePeaks::ReadBandwidth(std::size_t bytes) {
   return static_cast<double>(bytes) / best / 1e9;
 }
 
-double MachinePeaks::ProductPeak(DType dtype, Storage storage) {
+double MachinePeaks::GemmPeak(DType dtype, FormatId format) {
   const auto isa = ChooseIsa();
   const Kernels* kernels = isa.ok() ? FindKernels(*isa, dtype) : nullptr;
   if (kernels == nullptr) return 0.0;
-  const bool plain = !HoldsIntegers(storage);
-  const IntegerKernels& integers = KernelsOf(*kernels, storage);
-  const PackedMatrix matrix({kOutputs, kInner}, *kernels, kernels->weight, storage);
+  // The GEMM of compressed weights reaches that of plain ones, and random bytes are not compressed.
+  if (format == FormatId::kCompressed) format = FormatId::kPlain;
+  const FormatKernels& of_format = kernels->formats[format];
+  const PackedMatrix matrix({kOutputs, kInner}, *kernels, FormatOf(format));
   const MemoryRegion weights = Filled(matrix.Bytes() + 4096, pool_);
   const MemoryRegion input = Filled(kRows * kStride * sizeof(float), pool_);
   const std::vector<IntegerGroup> groups(kRows * (kInner / kIntegerGroup), {0.01f, -5});
@@ -154,16 +156,17 @@ double MachinePeaks::ProductPeak(DType dtype, Storage storage) {
   std::vector<std::vector<float>> scratch(pool_.threads(), std::vector<float>(kGemmScratch));
   GemmArgs whole;
   whole.input = input.data();
-  whole.input_stride = plain ? kStride : kStride / integers.pack * integers.step_bytes;
+  whole.input_stride = of_format.quantize == nullptr
+                           ? kStride
+                           : kStride / of_format.pack * of_format.step_bytes;
   whole.groups = groups.data();
   whole.group_stride = kInner / kIntegerGroup;
-  if (storage == Storage::kInt8) whole.scales = scales.data();
+  if (FormatOf(format).has_column_scales()) whole.scales = scales.data();
   whole.rows = kRows;
   whole.weights = weights.data();
   whole.steps = matrix.steps();
   whole.out = out.data();
   whole.out_stride = whole.out_columns = kOutputs;
-  const auto gemm = plain ? kernels->gemm : integers.gemm;
   const double seconds = Best([&] {
     pool_.Run([&](std::uint32_t thread) {
       const Share columns = EvenShare(matrix.units(), pool_.threads(), thread);
@@ -171,16 +174,16 @@ double MachinePeaks::ProductPeak(DType dtype, Storage storage) {
       args.first_vector = columns.first;
       args.vectors = columns.count;
       args.scratch = scratch[thread].data();
-      gemm(args);
+      of_format.gemm(args);
     });
   });
   return 2.0 * kRows * kInner * kOutputs / seconds / 1e9;
 }
 
-double MachinePeaks::RegisterPeak(Storage storage) {
+double MachinePeaks::RegisterPeak(FormatId format) {
   const auto isa = ChooseIsa();
   if (!isa.ok() || *isa == Isa::kAvx2) return 0.0;
-  const RegisterRounds rounds = RoundsOf(*isa, storage);
+  const RegisterRounds rounds = RoundsOf(*isa, format);
   if (rounds.run == nullptr) return 0.0;
   const double seconds = Best([&] { pool_.Run([&](std::uint32_t) { rounds.run(); }); });
   return rounds.operations * kRegisterRounds * kRegisterSums * pool_.threads() / seconds / 1e9;

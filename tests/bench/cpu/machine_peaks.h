@@ -22,11 +22,11 @@ class MachinePeaks {
   double ReadBandwidth(std::size_t bytes);
 
   // GFLOP/s of the backend's own matrix product of many rows, with weights of `dtype` stored so.
-  double ProductPeak(DType dtype, Storage storage);
+  double GemmPeak(DType dtype, FormatId format);
 
   // GFLOP/s of the same instructions with all operands in registers. 0 with AVX2, and for integer
   // weights without AVX512_VNNI.
-  double RegisterPeak(Storage storage);
+  double RegisterPeak(FormatId format);
 
  private:
   WorkerPool pool_;

@@ -24,7 +24,7 @@
 #include "common/options/values.h"
 #include "shard/app/platform.h"
 #include "shard/app/shard_options.h"
-#include "shard/backend/cpu/weights/coded_block.h"
+#include "shard/backend/cpu/formats/weight_format.h"
 #include "tests/bench/cpu/engine_driver.h"
 #include "tests/bench/cpu/machine_peaks.h"
 #include "tests/bench/cpu/roofline.h"
@@ -48,7 +48,7 @@ class Bench {
   Bench(std::unique_ptr<EngineDriver> driver, Model model, std::uint32_t threads)
       : driver_(std::move(driver)),
         model_(std::move(model)),
-        storage_(StorageOf(driver_->Facts().backend)),
+        format_(FormatOf(driver_->Facts().backend)),
         kv_bytes_(static_cast<double>(driver_->Facts().kv_groups[0].bytes_per_token)),
         peaks_(threads, kMostReadBytes) {}
 
@@ -85,27 +85,29 @@ class Bench {
   }
 
  private:
-  static cpu::Storage StorageOf(const std::string& backend) {
-    if (backend.find("-int16") != std::string::npos) return cpu::Storage::kInt16;
-    if (backend.find("-coded") != std::string::npos) return cpu::Storage::kCoded;
-    return backend.find("/int8") != std::string::npos ? cpu::Storage::kInt8 : cpu::Storage::kPlain;
+  // By the name of the backend.
+  static const cpu::WeightFormat& FormatOf(const std::string& backend) {
+    for (const cpu::WeightFormat* format : cpu::AllFormats()) {
+      const std::string_view suffix = format->backend_suffix();
+      if (!suffix.empty() && backend.find(suffix) != std::string::npos) return *format;
+    }
+    return cpu::FormatOf(cpu::FormatId::kPlain);
   }
 
   // Of each, scales among them.
   double WeightBytes() const {
-    if (storage_ == cpu::Storage::kInt8) return 1.0;
-    if (storage_ == cpu::Storage::kCoded) {
-      return 2.0 * cpu::CodedBytes(cpu::kCodedPlain) / cpu::kCodedPlain;
-    }
-    const double scales =
-        storage_ == cpu::Storage::kInt16 ? sizeof(float) / double{cpu::kIntegerGroup} : 0.0;
-    return static_cast<double>(DTypeBytes(model_.dtype)) + scales;
+    constexpr std::size_t kColumns = 32;
+    constexpr std::size_t kInner = 8192;
+    const std::size_t pack = 4 / DTypeBytes(model_.dtype);
+    const bool int8 = format_.id() == cpu::FormatId::kInt8;
+    const cpu::PanelShape shape{kColumns, kInner, int8 ? cpu::kInt8Pack : pack, model_.dtype};
+    return static_cast<double>(format_.PanelBytes(shape)) / (kColumns * kInner);
   }
 
   boost::json::object Peaks() {
     return {{"read_gb_per_s", peaks_.ReadBandwidth(kReadBytes)},
-            {"product_gflop_per_s", peaks_.ProductPeak(model_.dtype, storage_)},
-            {"register_gflop_per_s", peaks_.RegisterPeak(storage_)}};
+            {"product_gflop_per_s", peaks_.GemmPeak(model_.dtype, format_.id())},
+            {"register_gflop_per_s", peaks_.RegisterPeak(format_.id())}};
   }
 
   std::vector<double> Times(const StepShape& shape, double seconds) {
@@ -131,11 +133,11 @@ class Bench {
     const auto footprint = static_cast<std::size_t>(bytes);
     double bandwidth = peaks_.ReadBandwidth(footprint);
     double far_bandwidth = peaks_.ReadBandwidth(kReadBytes);
-    double peak = peaks_.ProductPeak(model_.dtype, storage_);
-    double registers = peaks_.RegisterPeak(storage_);
+    double peak = peaks_.GemmPeak(model_.dtype, format_.id());
+    double registers = peaks_.RegisterPeak(format_.id());
     std::vector<double> times = Times(shape, seconds);
-    peak = std::max(peak, peaks_.ProductPeak(model_.dtype, storage_));
-    registers = std::max(registers, peaks_.RegisterPeak(storage_));
+    peak = std::max(peak, peaks_.GemmPeak(model_.dtype, format_.id()));
+    registers = std::max(registers, peaks_.RegisterPeak(format_.id()));
     bandwidth = std::max(bandwidth, peaks_.ReadBandwidth(footprint));
     far_bandwidth = std::max(far_bandwidth, peaks_.ReadBandwidth(kReadBytes));
     std::sort(times.begin(), times.end());
@@ -166,7 +168,7 @@ class Bench {
 
   std::unique_ptr<EngineDriver> driver_;
   Model model_;
-  const cpu::Storage storage_;
+  const cpu::WeightFormat& format_;
   double kv_bytes_;
   cpu::MachinePeaks peaks_;
 };

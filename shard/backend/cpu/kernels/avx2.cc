@@ -6,12 +6,8 @@
 //
 #include "shard/backend/cpu/kernels/products.h"
 //
-#include "shard/backend/cpu/kernels/int8.h"
-#include "shard/backend/cpu/kernels/quantize.h"
-//
 #include "shard/backend/cpu/kernels/attention.h"
 #include "shard/backend/cpu/kernels/cells.h"
-#include "shard/backend/cpu/kernels/gemm.h"
 #include "shard/backend/cpu/kernels/rows.h"
 #include "shard/backend/cpu/kernels/scaled_cells.h"
 #include "shard/backend/cpu/kernels/similarity.h"
@@ -19,9 +15,10 @@
 
 namespace penstock::shard::cpu {
 
-constexpr Kernels kAvx2Float32 = TableOf<Float32Product, PairsOfInt8, Float32Product, WidenedCells>(
-    Isa::kAvx2, DType::kFloat32, DType::kFloat32);
-constexpr Kernels kAvx2BFloat16 = TableOf<WidenedPairs, PairsOfInt8, WidenedProduct, WidenedCells>(
-    Isa::kAvx2, DType::kBFloat16, DType::kFloat32);
+// Without formats: FindKernels adds them.
+constexpr Kernels kAvx2Float32 = TableOf<Float32Product, WidenedCells>(
+    Isa::kAvx2, DType::kFloat32, DType::kFloat32, Float32Product::kPack);
+constexpr Kernels kAvx2BFloat16 = TableOf<WidenedProduct, WidenedCells>(
+    Isa::kAvx2, DType::kBFloat16, DType::kFloat32, WidenedPairs::kPack);
 
 }  // namespace penstock::shard::cpu

@@ -3,41 +3,48 @@
 namespace penstock::shard::cpu {
 namespace {
 
-// Of int8 the integers, hence the bits, are the same without it.
-Kernels WithVnni(Kernels kernels) {
-  __builtin_cpu_init();
-  if (!__builtin_cpu_supports("avx512vnni")) return kernels;
-  kernels.int8 = kAvx512VnniInt8;
-  if (kernels.weight != DType::kBFloat16) return kernels;
-  kernels.int16 = kAvx512VnniInt16;
-  kernels.pack_int16 = PackAvx512Int16;
-  return kernels;
-}
-
-const Kernels& Avx512Float32() {
-  static const Kernels kernels = WithVnni(kAvx512Float32);
-  return kernels;
-}
-
-const Kernels& Avx512BFloat16() {
-  static const Kernels kernels = WithVnni(kAvx512BFloat16);
-  return kernels;
-}
-
-}  // namespace
-
-const Kernels* FindKernels(Isa isa, DType weight) {
-  if (weight == DType::kFloat32) return isa == Isa::kAvx2 ? &kAvx2Float32 : &Avx512Float32();
+const Kernels* TableFor(Isa isa, DType weight) {
+  if (weight == DType::kFloat32) return isa == Isa::kAvx2 ? &kAvx2Float32 : &kAvx512Float32;
   if (weight != DType::kBFloat16) return nullptr;
   switch (isa) {
     case Isa::kAvx2:
       return &kAvx2BFloat16;
     case Isa::kAvx512:
-      return &Avx512BFloat16();
+      return &kAvx512BFloat16;
     case Isa::kAvx512Bf16:
       return &kAvx512DotBFloat16;
   }
   return nullptr;
+}
+
+template <Isa kIsa, DType kWeight>
+const Kernels* WithFormats() {
+  static const Kernels kernels = [] {
+    Kernels table = *TableFor(kIsa, kWeight);
+    table.formats = FindFormatKernels(kIsa, kWeight);
+    return table;
+  }();
+  return &kernels;
+}
+
+template <DType kWeight>
+const Kernels* KernelsOf(Isa isa) {
+  switch (isa) {
+    case Isa::kAvx2:
+      return WithFormats<Isa::kAvx2, kWeight>();
+    case Isa::kAvx512:
+      return WithFormats<Isa::kAvx512, kWeight>();
+    case Isa::kAvx512Bf16:
+      return WithFormats<Isa::kAvx512Bf16, kWeight>();
+  }
+  return nullptr;
+}
+
+}  // namespace
+
+const Kernels* FindKernels(Isa isa, DType weight) {
+  if (weight == DType::kFloat32) return KernelsOf<DType::kFloat32>(isa);
+  return weight == DType::kBFloat16 ? KernelsOf<DType::kBFloat16>(isa) : nullptr;
 }
 
 }  // namespace penstock::shard::cpu

@@ -6,11 +6,6 @@
 namespace penstock::shard::cpu {
 namespace {
 
-template <class I, class Activation>
-constexpr IntegerKernels IntegersOf() {
-  return {I::kPack, I::kLeft, Quantize<I, Activation>, Gemm<I, Activation>};
-}
-
 template <class C>
 constexpr CellKernels CellsOf() {
   if constexpr (kScaled<C>) {
@@ -20,20 +15,15 @@ constexpr CellKernels CellsOf() {
   }
 }
 
-// M multiplies matrices with weights as they are, I int8 weights, C cells of bfloat16, P keys of a
-// cache that holds keys only.
-template <class M, class I, class P, class C>
-constexpr Kernels TableOf(Isa isa, DType weight, DType activation) {
+// C is the product with cells of bfloat16, P that with keys of a cache that holds keys only. `pack`
+// elements of K lie together in plain weights.
+template <class P, class C>
+constexpr Kernels TableOf(Isa isa, DType weight, DType activation, std::size_t pack) {
   Kernels kernels;
   kernels.isa = isa;
   kernels.weight = weight;
   kernels.activation = activation;
-  kernels.layout = {kLanes, kPanelVectors, M::kPack};
-  kernels.gemm = Gemm<M, typename M::Activation>;
-  kernels.coded_gemm = nullptr;
-  kernels.int8 = IntegersOf<I, typename P::Activation>();
-  kernels.int16 = {};
-  kernels.pack_int16 = nullptr;
+  kernels.layout = {kLanes, kPanelVectors, pack};
   kernels.norm = RmsNorm<typename P::Activation>;
   kernels.head_norm = RmsNorm<float>;
   kernels.layer_norm = LayerNorm<typename P::Activation>;

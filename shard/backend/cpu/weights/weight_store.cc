@@ -20,20 +20,11 @@ namespace penstock::shard::cpu {
 namespace {
 
 // Part of the identity: raise it when the same weights are packed differently.
-constexpr int kPackingVersion = 2;
-
-constexpr std::string_view kUncodable =
-    "weights: too many are of too different a size to be kept in 12 bits each; all are kept in 16";
-constexpr std::string_view kNothingToCode =
-    "weights: no matrix is of a size that can be kept in 12 bits per weight; all are kept in 16";
+constexpr int kPackingVersion = 3;
 
 constexpr std::size_t kPage = 4096;
 constexpr std::size_t kLine = 64;
-// Of blocks of coded weights there is room for one in so many that must be kept as they are, and
-// for some.
-constexpr std::size_t kCodedPerRaw = 128;
-constexpr std::size_t kLeastRaw = 16;
-// Rows are read in pieces that stay in the cache until they are packed.
+// Rows are read in pieces that stay in the processor's cache until they are packed.
 constexpr std::size_t kStagingBytes = std::size_t{1} << 20;
 
 std::size_t RoundUp(std::size_t value, std::size_t multiple) {
@@ -75,11 +66,10 @@ struct WeightStore::Plan {
   void Add(const auto&) {}  // without weights
 };
 
-// A piece of the region. Divided among threads in `parts` equal parts of which one thread does
-// whole ones: panels of a matrix, rows of a table; a vector is one part. Raw blocks of coded
-// weights are filled by whoever has one.
+// A piece of the region, divided among the threads in `parts` equal parts: panels of a matrix, rows
+// of a table. A vector is one part. Any thread may fill blocks of the overflow.
 struct WeightStore::Item {
-  enum class Kind : std::uint8_t { kMatrix, kTable, kVector, kBias, kRawBlocks };
+  enum class Kind : std::uint8_t { kMatrix, kTable, kVector, kBias, kOverflow };
   Kind kind = Kind::kMatrix;
   std::int32_t index = 0;
   std::int32_t matrix = 0;  // of a bias
@@ -92,7 +82,7 @@ struct WeightStore::Item {
 class WeightStore::Filling {
  public:
   Filling(WeightStore& store, const std::vector<Item>& items, const Options& options)
-      : store_(store), items_(items), options_(options), raw_(RawOf(store, items)) {}
+      : store_(store), items_(items), options_(options), overflow_(OverflowOf(store, items)) {}
 
   absl::Status Run(WorkerPool& pool) {
     pool.Run([&](std::uint32_t thread) { Note(FillShare(pool.threads(), thread)); });
@@ -100,13 +90,14 @@ class WeightStore::Filling {
     if (status_.ok()) Report();
     return status_;
   }
-  // Whether it failed for want of room for raw blocks.
-  bool uncodable() const { return uncodable_; }
+  // Whether it failed because the weights do not fit the format.
+  bool unfit() const { return unfit_; }
 
  private:
-  static RawBlocks RawOf(WeightStore& store, const std::vector<Item>& items) {
-    if (items.empty() || items.back().kind != Item::Kind::kRawBlocks) return {};
-    return {store.region_.data() + items.back().offset, items.back().bytes / kCodedPlain};
+  static Overflow OverflowOf(WeightStore& store, const std::vector<Item>& items) {
+    if (items.empty() || items.back().kind != Item::Kind::kOverflow) return {};
+    return store.format_->OverflowIn(
+        {store.region_.data() + items.back().offset, items.back().bytes});
   }
 
   void Note(const absl::Status& status) {
@@ -148,7 +139,7 @@ class WeightStore::Filling {
       case Item::Kind::kBias:
         PENSTOCK_RETURN_IF_ERROR(FillVector(item, reinterpret_cast<float*>(out)));
         return Advance(item.bytes, thread);
-      case Item::Kind::kRawBlocks:
+      case Item::Kind::kOverflow:
         break;
     }
     return absl::OkStatus();
@@ -170,9 +161,9 @@ class WeightStore::Filling {
       }
       const auto low = reinterpret_cast<std::uintptr_t>(staging.data()) - rows.first * stride;
       const RowRuns packed{low, low + rows.count * stride, matrix.outputs(), stride};
-      if (!matrix.Pack(packed, {panel, 1}, raw_)) {
-        uncodable_ = true;
-        return absl::CancelledError("weights cannot be coded");
+      if (!matrix.Pack(packed, {panel, 1}, overflow_)) {
+        unfit_ = true;
+        return absl::CancelledError("weights do not fit their format");
       }
       PENSTOCK_RETURN_IF_ERROR(Advance(panel_bytes, thread));
     }
@@ -209,10 +200,10 @@ class WeightStore::Filling {
   WeightStore& store_;
   const std::vector<Item>& items_;
   const Options& options_;
-  RawBlocks raw_;
+  Overflow overflow_;
   std::atomic<std::uint64_t> done_ = 0;
   std::atomic<bool> stop_ = false;
-  std::atomic<bool> uncodable_ = false;
+  std::atomic<bool> unfit_ = false;
   std::mutex mutex_;
   absl::Status status_;
 };
@@ -226,13 +217,15 @@ std::vector<WeightStore::Item> WeightStore::Arrange(const Plan& plan, const Opti
     bytes_ += item.bytes;
     items.push_back(item);
   };
-  std::size_t blocks = 0;  // of coded weights
+  std::size_t blocks = 0;  // that may need overflow
+  format_ = options.format->Fallback();
   for (std::int32_t index : plan.matrices) {
     const MatrixShape shape{source.Rows(index), source.Columns(index), plan.gated.contains(index)};
-    const PackedMatrix matrix(shape, kernels, source.dtype(), options.storage);
+    const PackedMatrix matrix(shape, kernels, *options.format);
     add({Item::Kind::kMatrix, index, 0, 0, matrix.Bytes(), matrix.panels()}, kPage);
     matrices_.emplace(index, matrix);
-    blocks += matrix.Blocks();
+    blocks += matrix.OverflowBlocks();
+    if (&matrix.format() == options.format) format_ = options.format;
   }
   for (std::int32_t index : plan.embeddings) {
     if (matrices_.contains(index)) continue;  // rows are looked up in the packed matrix
@@ -250,11 +243,9 @@ std::vector<WeightStore::Item> WeightStore::Arrange(const Plan& plan, const Opti
     const std::size_t size = Matrix(matrix).PaddedColumns();
     add({Item::Kind::kBias, bias, matrix, 0, size * sizeof(float), 1}, kLine);
   }
-  const bool nothing_to_code = options.storage == Storage::kCoded && blocks == 0;
-  storage_ = nothing_to_code ? Storage::kPlain : options.storage;
-  if (blocks > 0) {
-    const std::size_t raw = std::min(blocks, blocks / kCodedPerRaw + kLeastRaw);
-    add({Item::Kind::kRawBlocks, 0, 0, 0, raw * kCodedPlain, 0}, kPage);
+  if (format_ == nullptr) format_ = options.format;
+  if (const std::size_t bytes = format_->OverflowBytes(blocks); bytes > 0) {
+    add({Item::Kind::kOverflow, 0, 0, 0, bytes, 0}, kPage);
   }
   return items;
 }
@@ -268,18 +259,18 @@ std::uint64_t WeightStore::BytesOf(const Program& program, const Options& option
   return EndOf(WeightStore().Arrange(Plan(program), options, kernels));
 }
 
-Storage WeightStore::StorageOf(const Program& program, const Options& options,
-                               const Kernels& kernels) {
+const WeightFormat& WeightStore::FormatFor(const Program& program, const Options& options,
+                                           const Kernels& kernels) {
   WeightStore store;
   store.Arrange(Plan(program), options, kernels);
-  return store.storage_;
+  return *store.format_;
 }
 
 std::string WeightStore::PackingText(const std::vector<Item>& items, const Kernels& kernels) const {
   std::string text = "packing " + std::to_string(kPackingVersion) + " for " +
                      std::string(IsaName(kernels.isa)) + " " +
                      std::string(DTypeName(kernels.weight)) + " as " +
-                     std::to_string(static_cast<int>(storage_));
+                     std::string(format_->name());
   for (std::size_t number :
        {kernels.layout.lanes, kernels.layout.panel_vectors, kernels.layout.pack}) {
     text += " " + std::to_string(number);
@@ -291,77 +282,85 @@ std::string WeightStore::PackingText(const std::vector<Item>& items, const Kerne
   return text;
 }
 
-// Makes one store: as it is wanted or, where that cannot be, plain.
+// Makes one store: in the wanted format or, if the weights do not fit it, in its fallback.
 class WeightStore::Making {
  public:
   Making(const Program& program, const Options& options, const Kernels& kernels, WorkerPool& pool)
       : plan_(program), options_(options), kernels_(kernels), pool_(pool) {
     if (options.cache_folder.empty()) return;
     identity_ = options.source->Identity();
-    noted_ = options.source->Noted();
+    changed_ = options.source->Noted();
   }
 
   absl::StatusOr<WeightStore> Run() {
-    PENSTOCK_RETURN_IF_ERROR(Lay(options_.storage));
-    if (store_.storage_ != options_.storage) log::Info(std::string(kNothingToCode));
-    PENSTOCK_ASSIGN_OR_RETURN(const bool kept, TakeKept());
-    if (kept) return std::move(store_);
-    if (store_.storage_ == Storage::kCoded) {
-      PENSTOCK_ASSIGN_OR_RETURN(const bool plain, TakeWhatCouldNotBeCoded());
-      if (plain) return std::move(store_);
+    const WeightFormat* const fallback = options_.format->Fallback();
+    PENSTOCK_RETURN_IF_ERROR(Lay(*options_.format));
+    const bool fits = store_.format_ == options_.format;
+    if (!fits) log::Info("weights: no matrix has a size for the format " + UsedInstead());
+    PENSTOCK_ASSIGN_OR_RETURN(const bool cached, ReadCache());
+    if (cached) return std::move(store_);
+    if (fits && fallback != nullptr) {
+      PENSTOCK_ASSIGN_OR_RETURN(const bool unfit, ReadFallbackFromCache());
+      if (unfit) return std::move(store_);
     }
     const absl::Status packed = Pack();
-    if (!uncodable_) {
+    if (!unfit_) {
       PENSTOCK_RETURN_IF_ERROR(packed);
       return std::move(store_);
     }
-    log::Warn(std::string(kUncodable));
-    PENSTOCK_RETURN_IF_ERROR(Lay(Storage::kPlain));
+    log::Warn("weights: their sizes differ too much for the format " + UsedInstead());
+    PENSTOCK_RETURN_IF_ERROR(Lay(*fallback));
     PENSTOCK_RETURN_IF_ERROR(Pack());
     return std::move(store_);
   }
 
  private:
-  // Room for everything and its places, nothing in it.
-  absl::Status Lay(Storage storage) {
-    store_ = WeightStore();  // the memory of another one goes first
+  // "compressed; all are stored as plain".
+  std::string UsedInstead() const {
+    return std::string(options_.format->name()) + "; all are stored as " +
+           std::string(options_.format->Fallback()->name());
+  }
+
+  // Allocates the store and decides where everything lies.
+  absl::Status Lay(const WeightFormat& format) {
+    store_ = WeightStore();  // frees the memory of another one first
     begin_ = SteadyNow();
     Options options = options_;
-    options.storage = storage;
+    options.format = &format;
     items_ = store_.Arrange(plan_, options, kernels_);
     auto region = MemoryRegion::Allocate(EndOf(items_));
     if (!region.ok()) return WithContext(region.status(), "packed weights");
     store_.region_ = std::move(*region);
     store_.SetPlaces(items_);
-    cache_.emplace(options_.cache_folder, options_.cache_most, Identity(storage), noted_);
+    cache_.emplace(options_.cache_folder, options_.cache_most, Identity(format), changed_);
     return absl::OkStatus();
   }
 
-  // Plain weights have a file of their own if they are so since they could not be coded: who finds
-  // it need not try. Those of a model that shall be plain say nothing about that.
-  std::string Identity(Storage storage) const {
+  // Weights that did not fit the wanted format have a file of their own: it says so.
+  std::string Identity(const WeightFormat& format) const {
     if (identity_.empty()) return "";
-    const bool instead = storage != options_.storage;
-    return identity_ + store_.PackingText(items_, kernels_) +
-           (instead ? "\nfor want of " + std::to_string(static_cast<int>(options_.storage)) : "");
+    std::string text = identity_ + store_.PackingText(items_, kernels_);
+    if (&format != options_.format) text += "\nnot " + std::string(options_.format->name());
+    return text;
   }
 
   std::span<std::byte> Image() { return {store_.region_.data(), EndOf(items_)}; }
 
-  absl::StatusOr<bool> TakeWhatCouldNotBeCoded() {
+  // True if an earlier start found that the weights do not fit the format.
+  absl::StatusOr<bool> ReadFallbackFromCache() {
     if (identity_.empty()) return false;
-    PENSTOCK_RETURN_IF_ERROR(Lay(Storage::kPlain));
-    PENSTOCK_ASSIGN_OR_RETURN(const bool kept, TakeKept());
-    if (kept) {
-      log::Warn(std::string(kUncodable));
+    PENSTOCK_RETURN_IF_ERROR(Lay(*options_.format->Fallback()));
+    PENSTOCK_ASSIGN_OR_RETURN(const bool cached, ReadCache());
+    if (cached) {
+      log::Warn("weights: their sizes differ too much for the format " + UsedInstead());
       return true;
     }
-    PENSTOCK_RETURN_IF_ERROR(Lay(options_.storage));
+    PENSTOCK_RETURN_IF_ERROR(Lay(*options_.format));
     return false;
   }
 
   // Whether the cache has them.
-  absl::StatusOr<bool> TakeKept() {
+  absl::StatusOr<bool> ReadCache() {
     const auto owner = [this](std::size_t offset) {
       const auto next =
           std::upper_bound(items_.begin(), items_.end(), offset,
@@ -382,7 +381,7 @@ class WeightStore::Making {
   absl::Status Pack() {
     Filling filling(store_, items_, options_);
     const absl::Status filled = filling.Run(pool_);
-    uncodable_ = filling.uncodable();
+    unfit_ = filling.unfit();
     PENSTOCK_RETURN_IF_ERROR(filled);
     log::Info("weights: " + std::to_string(Image().size() >> 20) + " MiB packed in " +
               Text(SteadyNow() - begin_));
@@ -394,13 +393,13 @@ class WeightStore::Making {
   const Options& options_;
   const Kernels& kernels_;
   WorkerPool& pool_;
-  std::string identity_;  // of the source; empty: nothing is kept
-  std::string noted_;
+  std::string identity_;  // of the source; empty: no cache
+  std::string changed_;
   WeightStore store_;
   std::vector<Item> items_;
   std::optional<PackedCache> cache_;
   Time begin_;
-  bool uncodable_ = false;
+  bool unfit_ = false;
 };
 
 absl::StatusOr<WeightStore> WeightStore::Create(const Program& program, const Options& options,
@@ -415,8 +414,8 @@ void WeightStore::SetPlaces(const std::vector<Item>& items) {
       matrices_.at(item.index).SetMemory(place);
     } else if (item.kind == Item::Kind::kTable) {
       tables_[item.index].data = place;
-    } else if (item.kind == Item::Kind::kRawBlocks) {
-      for (auto& [index, matrix] : matrices_) matrix.SetRawBlocks(place);
+    } else if (item.kind == Item::Kind::kOverflow) {
+      for (auto& [index, matrix] : matrices_) matrix.SetOverflow(place);
     } else {
       vectors_[item.index] = reinterpret_cast<const float*>(place);
     }

@@ -1,14 +1,12 @@
-// The weights of one rank as the kernels want them, in one region of memory: matrices packed
-// (and quantised), vectors widened to float32, the embedding where rows can be looked up.
+// The weights of one rank in the form that the kernels read, in one memory region: packed matrices
+// (packed_matrix.h), vectors widened to float32, and the embedding table.
 //
-// Filled by all threads of the pool side by side, each about the panels that it will read later, so
-// that they lie on its NUMA node as long as the system leaves threads where they are. Rows are
-// packed as they are read, so that the weights are in memory once. Or taken from a file of an
-// earlier start (packed_cache.h).
+// All threads of the pool fill it, each the panels that it will read later, so that these lie on the
+// thread's NUMA node. Rows are packed as they are read, so the weights are in memory only once. Or
+// the region comes from a file of an earlier start (packed_cache.h).
 //
-// Weights that are to be coded (coded_block.h) and do not let themselves, since too many blocks
-// hold weights of very different size, are kept plain after all: all of them. Their file in the
-// cache says so to later starts.
+// If the weights do not fit their format (WeightFormat::PackPanel), all matrices are stored in its
+// fallback. The file in the cache records that, so a later start does not try again.
 #pragma once
 
 #include <absl/status/statusor.h>
@@ -32,23 +30,23 @@ class WeightStore {
  public:
   struct Options {
     const WeightSource* source = nullptr;
-    Storage storage = Storage::kPlain;  // of matrices
-    LoadProgress progress;              // or none
-    std::string cache_folder;           // empty: no cache
-    std::uint64_t cache_most = 0;       // bytes of all its files
+    const WeightFormat* format = &FormatOf(FormatId::kPlain);  // of the matrices
+    LoadProgress progress;                                     // or none
+    std::string cache_folder;                                  // empty: no cache
+    std::uint64_t cache_most = 0;                              // bytes of all its files
   };
 
   // The source belongs to `program`; it is not used later.
   static absl::StatusOr<WeightStore> Create(const Program& program, const Options& options,
                                             const Kernels& kernels, WorkerPool& pool);
 
-  // What MemoryBytes() and storage() of that store will be, if its weights can be kept so. They
-  // read nothing.
+  // MemoryBytes() and format() of that store, if its weights fit the format. They read no weights.
   static std::uint64_t BytesOf(const Program& program, const Options& options,
                                const Kernels& kernels);
-  static Storage StorageOf(const Program& program, const Options& options, const Kernels& kernels);
+  static const WeightFormat& FormatFor(const Program& program, const Options& options,
+                                       const Kernels& kernels);
 
-  // Indexes are those of WeightPlan::targets. A matrix that some linear operation uses.
+  // Indexes are those of WeightPlan::targets. A matrix of a linear operation.
   const PackedMatrix& Matrix(std::int32_t index) const { return matrices_.at(index); }
   // A vector; of a bias in packed order. Null for kNoWeight.
   const float* Vector(std::int32_t index) const;
@@ -61,8 +59,8 @@ class WeightStore {
   }
 
   std::uint64_t MemoryBytes() const { return region_.bytes(); }
-  // As they are really kept: plain where none could be coded.
-  Storage storage() const { return storage_; }
+  // That of the matrices: the fallback of the wanted format if that did not fit.
+  const WeightFormat& format() const { return *format_; }
 
  private:
   struct Plan;
@@ -76,15 +74,15 @@ class WeightStore {
   };
 
   WeightStore() = default;
-  // Where everything lies, and how many bytes that is.
+  // Decides where everything lies. Sets matrices_, tables_, format_ and bytes_.
   std::vector<Item> Arrange(const Plan& plan, const Options& options, const Kernels& kernels);
   void SetPlaces(const std::vector<Item>& items);
   static std::size_t EndOf(const std::vector<Item>& items);
-  // What makes another packing of the same weights another image.
+  // Text that differs between different packings of the same weights.
   std::string PackingText(const std::vector<Item>& items, const Kernels& kernels) const;
 
   MemoryRegion region_;
-  Storage storage_ = Storage::kPlain;
+  const WeightFormat* format_ = nullptr;
   std::size_t bytes_ = 0;
   std::map<std::int32_t, PackedMatrix> matrices_;
   std::map<std::int32_t, const float*> vectors_;

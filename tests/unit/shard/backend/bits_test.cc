@@ -149,16 +149,14 @@ class Requests {
 struct Types {
   DType model;
   KvType kv = KvType::kAuto;
-  CpuProducts products = CpuProducts::kAuto;
   Quantization quantization = Quantization::kNone;
-  CpuWeights weights = CpuWeights::kAuto;
+  std::string weight_format = "auto";
 };
 
 void PrintTo(const Types& types, std::ostream* out) {
   *out << DTypeName(types.model) << "_kv_" << KvTypeName(types.kv);
-  if (types.products == CpuProducts::kFloat) *out << "_products_float";
   if (types.quantization == Quantization::kInt8) *out << "_int8";
-  if (types.weights == CpuWeights::kPlain) *out << "_weights_plain";
+  if (types.weight_format != "auto") *out << "_weights_" << types.weight_format;
 }
 
 // One model; each run has a new cache and its own threads.
@@ -213,9 +211,8 @@ class Server {
                     threads};
     made.kernels = kernels_;
     made.kv_type = types_.kv;
-    made.products = types_.products;
     made.quantization = types_.quantization;
-    made.weights_as = types_.weights;
+    made.weight_format = types_.weight_format;
     auto backend = MakeCpuBackend(std::move(made));
     EXPECT_TRUE(backend.ok()) << backend.status();
     if (!backend.ok()) return {};
@@ -293,27 +290,23 @@ TEST_P(BitsOnEveryInstructionSet, UnderManyLoads) {
 // What this is all about: a matrix product whose order over K depends on the number of rows.
 const cpu::Kernels* g_planted_into = nullptr;
 
+template <cpu::FormatId kId>
+void PlantIn(cpu::Kernels& planted) {
+  if (planted.formats[kId].gemm == nullptr) return;
+  planted.formats[kId].gemm = [](const cpu::GemmArgs& args) {
+    cpu::SplitKOfOneRow(*g_planted_into, cpu::FormatOf(kId), args);
+  };
+}
+
 TEST_P(Bits, AProductWhoseOrderDependsOnTheNumberOfRowsIsNoticed) {
   const auto isa = cpu::ChooseIsa();
   ASSERT_TRUE(isa.ok()) << isa.status();
   g_planted_into = cpu::FindKernels(*isa, GetParam().model);
   cpu::Kernels planted = *g_planted_into;
-  planted.gemm = [](const cpu::GemmArgs& args) {
-    cpu::SplitKOfOneRow(*g_planted_into, cpu::Storage::kPlain, args);
-  };
-  if (planted.coded_gemm != nullptr) {
-    planted.coded_gemm = [](const cpu::GemmArgs& args) {
-      cpu::SplitKOfOneRow(*g_planted_into, cpu::Storage::kCoded, args);
-    };
-  }
-  if (planted.int16.gemm != nullptr) {
-    planted.int16.gemm = [](const cpu::GemmArgs& args) {
-      cpu::SplitKOfOneRow(*g_planted_into, cpu::Storage::kInt16, args);
-    };
-  }
-  planted.int8.gemm = [](const cpu::GemmArgs& args) {
-    cpu::SplitKOfOneRow(*g_planted_into, cpu::Storage::kInt8, args);
-  };
+  PlantIn<cpu::FormatId::kPlain>(planted);
+  PlantIn<cpu::FormatId::kCompressed>(planted);
+  PlantIn<cpu::FormatId::kInt8>(planted);
+  PlantIn<cpu::FormatId::kInt16>(planted);
   Server server(GetParam(), &planted);
   const Requests requests(20, ModelShape().vocabulary, 1);
   const Answers alone = server.Alone(requests.all());
@@ -327,9 +320,9 @@ std::vector<std::string> IsaNames() { return {std::begin(kIsaNames), std::end(kI
 const Types kTypes[] = {
     {DType::kFloat32},
     {DType::kBFloat16},
-    {DType::kBFloat16, KvType::kInt8, CpuProducts::kFloat},
+    {.model = DType::kBFloat16, .kv = KvType::kInt8, .weight_format = "plain"},
     {.model = DType::kBFloat16, .quantization = Quantization::kInt8},
-    {.model = DType::kBFloat16, .weights = CpuWeights::kPlain},
+    {.model = DType::kBFloat16, .weight_format = "plain"},
 };
 
 INSTANTIATE_TEST_SUITE_P(OfTypes, Bits, testing::ValuesIn(kTypes),

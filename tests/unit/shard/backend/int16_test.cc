@@ -1,5 +1,5 @@
-// What products in 16-bit integers change in the logits of a model, beside what rounding
-// activations to bfloat16 changes: docs/decisions/0035.
+// How much the int16 weight format changes the logits of a model, compared with rounding
+// activations to bfloat16: docs/decisions/0035.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -28,21 +28,21 @@ Logits Feed(ModelRunner& runner) {
   return logits;
 }
 
-RunnerOptions Demo(CpuProducts products) {
+RunnerOptions Demo(const std::string& format) {
   RunnerOptions options;
   options.folder = testing_support::SourcePath("demo/model");
   options.backend = Runs::kCpu;
   options.dtype = DType::kBFloat16;
-  options.products = products;
+  options.weight_format = format;
   return options;
 }
 
 // Nothing where this processor cannot compute so.
-Logits LogitsOf(const char* isa, CpuProducts products) {
+Logits LogitsOf(const char* isa, const std::string& format) {
   const IsaSwitch use(isa);
   const bool there =
-      CheckCpuBackend({}, {.dtype = DType::kBFloat16, .products = products}, 16).ok();
-  auto runner = there ? ModelRunner::Open(Demo(products)) : nullptr;
+      CheckCpuBackend({}, {.dtype = DType::kBFloat16, .weight_format = format}, 16).ok();
+  auto runner = there ? ModelRunner::Open(Demo(format)) : nullptr;
   return runner == nullptr ? Logits() : Feed(*runner);
 }
 
@@ -59,16 +59,16 @@ double Difference(const Logits& logits, const Logits& exact) {
   return std::sqrt(error / size);
 }
 
-TEST(Int16Products, ChangeLogitsLessThanActivationsOfBFloat16) {
-  const Logits integers = LogitsOf("avx512", CpuProducts::kInt16);
+TEST(Int16Weights, ChangeLogitsLessThanActivationsOfBFloat16) {
+  const Logits integers = LogitsOf("avx512", "int16");
   if (integers.empty()) GTEST_SKIP() << "this processor has no AVX512_VNNI";
-  const Logits exact = LogitsOf("avx512", CpuProducts::kFloat);
+  const Logits exact = LogitsOf("avx512", "plain");
   ASSERT_EQ(exact.size(), integers.size());
   const double ours = Difference(integers, exact);
   std::cout << "products in integers: " << ours << " of the logits\n";
   EXPECT_GT(ours, 0.0) << "the option does nothing";
   EXPECT_LT(ours, 2e-3);  // K and V, rounded to bfloat16, make most of it
-  const Logits rounded = LogitsOf("avx512-bf16", CpuProducts::kFloat);
+  const Logits rounded = LogitsOf("avx512-bf16", "plain");
   if (rounded.empty()) GTEST_SKIP() << "this processor multiplies no pairs of bfloat16";
   const double rounding = Difference(rounded, exact);
   std::cout << "activations of bfloat16: " << rounding << " of the logits\n";
@@ -122,12 +122,12 @@ TEST(BFloat16, RanksChangeLogitsNoMoreThanRoundingDoes) {
   for (const std::string& isa : Isas()) {
     const IsaSwitch use(isa);
     std::string automatic;
-    for (const CpuProducts products : {CpuProducts::kAuto, CpuProducts::kFloat}) {
-      const auto name = CpuBackendName({.dtype = DType::kBFloat16, .products = products});
+    for (const std::string format : {"auto", "plain"}) {
+      const auto name = CpuBackendName({.dtype = DType::kBFloat16, .weight_format = format});
       ASSERT_TRUE(name.ok()) << name.status();
-      if (*name == std::exchange(automatic, *name)) continue;  // auto is float here
+      if (*name == std::exchange(automatic, *name)) continue;  // auto is plain here
       for (const KvType kv : {KvType::kAuto, KvType::kFloat32}) {
-        RunnerOptions options = Demo(products);
+        RunnerOptions options = Demo(format);
         options.kv_type = kv;
         ExpectLittleChangeByRanks(options);
       }

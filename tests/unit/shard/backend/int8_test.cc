@@ -34,7 +34,7 @@ std::unique_ptr<ModelRunner> Demo(Quantization quantization, KvType kv_type = Kv
   options.backend = Runs::kCpu;
   options.quantization = quantization;
   options.kv_type = kv_type;
-  options.weights_as = CpuWeights::kPlain;  // two bytes each, of which int8 saves one
+  options.weight_format = "plain";  // two bytes each, of which int8 saves one
   return ModelRunner::Open(options);
 }
 
@@ -123,7 +123,7 @@ std::uint64_t WeightBytes(const ModelRunner& runner) {
                                     {.dtype = model.dtype,
                                      .quantization = model.quantization,
                                      .kv_type = model.kv_type,
-                                     .weights = CpuWeights::kPlain});
+                                     .weight_format = "plain"});
   EXPECT_TRUE(bytes.ok()) << bytes.status();
   return bytes.value_or(0);
 }

@@ -22,8 +22,7 @@ absl::StatusOr<std::unique_ptr<Backend>> MakeBackend(const RunnerOptions& option
                    options.cpu_threads};
     cpu.quantization = model.quantization;
     cpu.kv_type = model.kv_type;
-    cpu.products = options.products;
-    cpu.weights_as = options.weights_as;
+    cpu.weight_format = options.weight_format;
     return MakeCpuBackend(std::move(cpu));
   }
   ReferenceOptions reference;

@@ -39,8 +39,7 @@ struct RunnerOptions {
   std::uint32_t max_candidate_rows = 0;
   Quantization quantization = Quantization::kNone;
   KvType kv_type = KvType::kAuto;
-  CpuProducts products = CpuProducts::kAuto;
-  CpuWeights weights_as = CpuWeights::kAuto;
+  std::string weight_format = "auto";
 };
 
 // Names the cases of a suite that runs on each backend.

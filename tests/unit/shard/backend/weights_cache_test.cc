@@ -44,7 +44,7 @@ class KeptWeights : public testing::Test {
     const CheckpointSource source(model->checkpoint, model->weight_plan, model->dtype);
     cpu::WorkerPool pool(1);
     const cpu::WeightStore::Options options{.source = &source,
-                                            .storage = cpu::Storage::kPlain,
+                                            .format = &cpu::FormatOf(cpu::FormatId::kPlain),
                                             .progress = nullptr,
                                             .cache_folder = cache_,
                                             .cache_most = kPlenty};
@@ -62,8 +62,7 @@ class KeptWeights : public testing::Test {
     options.make = [&cache](const Model& model, const LoadedWeights&) {
       const CheckpointSource source(model.checkpoint, model.weight_plan, model.dtype);
       CpuOptions cpu{.program = model.program, .weights = {}, .dtype = model.dtype};
-      cpu.products = CpuProducts::kFloat;
-      cpu.weights_as = CpuWeights::kPlain;
+      cpu.weight_format = "plain";
       cpu.source = &source;
       cpu.weights_cache = cache;
       cpu.weights_cache_bytes = kPlenty;

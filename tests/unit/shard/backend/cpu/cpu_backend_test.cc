@@ -434,10 +434,9 @@ TEST(CpuBackend, SaysWhatItCannotRun) {
   EXPECT_THAT(Message(CheckCpuBackend(empty, {DType::kFloat32}, 16)), HasSubstr("PENSTOCK_ISA"));
 }
 
-// A processor with the fastest products of bfloat16 has those of integers, too: who asks for them
-// is told how.
-TEST(CpuBackend, SaysHowToHaveProductsOfIntegers) {
-  const CpuTypes types{.dtype = DType::kBFloat16, .products = CpuProducts::kInt16};
+// A processor that multiplies pairs of bfloat16 can multiply int16, too, with another PENSTOCK_ISA.
+TEST(CpuBackend, SaysHowToHaveInt16Weights) {
+  const CpuTypes types{.dtype = DType::kBFloat16, .weight_format = "int16"};
   for (const std::string& isa : Isas()) {
     const IsaSwitch use(isa);
     const absl::Status status = CheckCpuBackend({}, types, 16);
@@ -452,19 +451,26 @@ TEST(CpuBackend, SaysHowToHaveProductsOfIntegers) {
   }
 }
 
-TEST(CpuBackend, SaysWhereWeightsCannotBeCoded) {
-  CpuTypes types{.dtype = DType::kBFloat16, .weights = CpuWeights::kCoded};
+TEST(CpuBackend, SaysWhereWeightsCannotBeCompressed) {
+  CpuTypes types{.dtype = DType::kBFloat16, .weight_format = "compressed"};
   for (const std::string& isa : Isas()) {
     const IsaSwitch use(isa);
     const absl::Status status = CheckCpuBackend({}, types, 16);
     EXPECT_EQ(status.ok(), isa == "avx512-bf16") << status;
     if (status.ok()) continue;
-    EXPECT_THAT(Message(status), HasSubstr("on " + isa + ": coded needs avx512-bf16"));
+    EXPECT_THAT(Message(status), HasSubstr("on " + isa + ": compressed needs"));
   }
   types.quantization = Quantization::kInt8;
   EXPECT_THAT(Message(CheckCpuBackend({}, types, 16)), HasSubstr("with `quantize` int8"));
-  types = {.dtype = DType::kFloat32, .weights = CpuWeights::kCoded};
+  types = {.dtype = DType::kFloat32, .weight_format = "compressed"};
   EXPECT_THAT(Message(CheckCpuBackend({}, types, 16)), HasSubstr("for a model in float32"));
+}
+
+TEST(CpuBackend, NamesTheWeightFormatsOfThisProcessor) {
+  const CpuTypes types{.dtype = DType::kBFloat16, .weight_format = "int3"};
+  const absl::Status status = CheckCpuBackend({}, types, 16);
+  EXPECT_TRUE(absl::IsInvalidArgument(status));
+  EXPECT_THAT(Message(status), HasSubstr("`cpu-weights` must be auto"));
 }
 
 }  // namespace

@@ -14,8 +14,10 @@
 
 #include "shard/backend/cpu/isa.h"
 #include "shard/backend/cpu/kernels.h"
-#include "shard/backend/cpu/kernels/tables.h"
+#include "shard/backend/cpu/formats/kernels/tables.h"
 #include "shard/backend/cpu/weights/packed_matrix.h"
+#include "shard/backend/cpu/formats/compressed_block.h"
+#include "shard/backend/cpu/formats/weight_format.h"
 #include "shard/backend/cpu/threads/work_split.h"
 
 namespace penstock::shard::cpu {
@@ -26,23 +28,24 @@ inline std::uint16_t ToBf16(float value) {
   return static_cast<std::uint16_t>((bits + 0x7fff + ((bits >> 16) & 1)) >> 16);
 }
 
-// Kernels and how they keep weights.
+// Kernels and a weight format.
 struct Case {
   Kernels kernels;
-  Storage storage = Storage::kPlain;
-  bool plain() const { return !HoldsIntegers(storage); }
-  const IntegerKernels& integers() const { return KernelsOf(kernels, storage); }
+  FormatId format = FormatId::kPlain;
+  const FormatKernels& of_format() const { return kernels.formats[format]; }
+  bool plain() const { return of_format().quantize == nullptr; }
   void Gemm(const GemmArgs& args) const {
-    // A matrix whose panels are no whole groups is not coded.
-    const bool stays_plain = storage == Storage::kCoded && args.raw_blocks == nullptr;
-    GemmOf(kernels, stays_plain ? Storage::kPlain : storage)(args);
+    // A matrix that the format cannot store has its fallback, which needs no overflow.
+    const WeightFormat* const fallback = FormatOf(format).Fallback();
+    const bool falls_back = fallback != nullptr && args.overflow == nullptr;
+    kernels.formats[falls_back ? fallback->id() : format].gemm(args);
   }
   std::string Name() const {
-    const std::string name =
-        std::string(IsaName(kernels.isa)) + " " + std::string(DTypeName(kernels.weight));
-    if (plain()) return storage == Storage::kCoded ? name + " coded" : name;
-    return name + (storage == Storage::kInt8 ? " int8/" : " int16/") +
-           std::to_string(integers().step_bytes);
+    std::string name = std::string(IsaName(kernels.isa)) + " " +
+                       std::string(DTypeName(kernels.weight)) + " " +
+                       std::string(FormatOf(format).name());
+    if (!plain()) name += "/" + std::to_string(of_format().step_bytes);
+    return name;
   }
 };
 
@@ -54,8 +57,7 @@ struct Problem {
         rows(rows_of_input),
         inner(inner_size),
         stride((inner_size + 63) / 32 * 32),
-        matrix({gated ? 2 * outputs : outputs, inner_size, gated}, of.kernels, of.kernels.weight,
-               of.storage) {
+        matrix({gated ? 2 * outputs : outputs, inner_size, gated}, of.kernels, FormatOf(of.format)) {
     const Kernels& table = kind.kernels;
     std::mt19937 random(5);
     std::normal_distribution<float> normal;
@@ -74,9 +76,10 @@ struct Problem {
     auto* aligned = reinterpret_cast<std::byte*>(
         (reinterpret_cast<std::uintptr_t>(memory.data()) + 63) / 64 * 64);
     matrix.SetMemory(aligned);
-    raw_memory.resize(matrix.Blocks() * kCodedPlain / 64);
-    auto* raw = reinterpret_cast<std::byte*>(raw_memory.data());
-    if (matrix.Blocks() > 0) matrix.SetRawBlocks(raw);
+    overflow_memory.resize(matrix.OverflowBlocks() * kPlainBlockBytes / 64);
+    if (matrix.OverflowBlocks() > 0) {
+      matrix.SetOverflow(reinterpret_cast<std::byte*>(overflow_memory.data()));
+    }
     Pack(data);
     std::vector<float> plain(weight_rows);
     for (float& value : plain) value = normal(random);
@@ -87,18 +90,19 @@ struct Problem {
   }
 
   void Pack(const void* data) {
-    RawBlocks raw(reinterpret_cast<std::byte*>(raw_memory.data()), matrix.Blocks());
+    Overflow overflow(reinterpret_cast<std::byte*>(overflow_memory.data()),
+                      matrix.OverflowBlocks(), kPlainBlockBytes);
     const std::size_t weight_rows = (matrix.gated() ? 2 : 1) * matrix.outputs();
     const TensorView view =
         TensorView::Matrix(const_cast<void*>(data), static_cast<std::int64_t>(weight_rows),
                            static_cast<std::int64_t>(inner), kind.kernels.weight);
-    ASSERT_TRUE(matrix.Pack(view, {0, matrix.panels()}, raw));
+    ASSERT_TRUE(matrix.Pack(view, {0, matrix.panels()}, overflow));
   }
 
   // The input for the kernel, and what input and weights are after rounding.
   void Quantize(std::size_t weight_rows) {
     const std::size_t groups = (inner + kIntegerGroup - 1) / kIntegerGroup;
-    integers.stride = stride / kind.integers().pack * kind.integers().step_bytes;
+    integers.stride = stride / kind.of_format().pack * kind.of_format().step_bytes;
     integers.group_stride = groups;
     values.resize(rows * integers.stride);
     group_scales.resize(rows * groups);
@@ -110,11 +114,11 @@ struct Problem {
 
   void QuantizeRow(std::size_t row) {
     const bool wide = kind.kernels.activation == DType::kFloat32;
-    kind.integers().quantize({wide ? static_cast<const void*>(&input[row * stride])
+    kind.of_format().quantize({wide ? static_cast<const void*>(&input[row * stride])
                                    : static_cast<const void*>(&input_bits[row * stride]),
                               inner, integers.values + row * integers.stride,
                               integers.groups + row * integers.group_stride});
-    const float most = kind.storage == Storage::kInt8 ? 127.0f : float{kInt16Largest};
+    const float most = kind.format == FormatId::kInt8 ? 127.0f : float{kInt16Largest};
     for (std::size_t first = 0; first < inner; first += kIntegerGroup) {
       Round(&input[row * stride + first], std::min(kIntegerGroup, inner - first), most);
     }
@@ -124,9 +128,9 @@ struct Problem {
     std::vector<float> unpacked(inner);
     matrix.UnpackRow(row, unpacked.data());
     float* exact = &weights[row * inner];
-    if (kind.storage == Storage::kInt8) Round(exact, inner, 127.0f);
+    if (kind.format == FormatId::kInt8) Round(exact, inner, 127.0f);
     for (std::size_t k = 0; k < inner; ++k) {
-      ASSERT_NEAR(unpacked[k], exact[k], kind.storage == Storage::kInt8 ? 1e-6 : 6e-5)
+      ASSERT_NEAR(unpacked[k], exact[k], kind.format == FormatId::kInt8 ? 1e-6 : 6e-5)
           << "row " << row << ", K " << k;
       exact[k] = unpacked[k];
     }
@@ -168,7 +172,7 @@ struct Problem {
     }
     args.rows = count;
     args.weights = matrix.data();
-    args.raw_blocks = matrix.raw_blocks();
+    args.overflow = matrix.overflow();
     args.steps = matrix.steps();
     args.vectors = matrix.units() * matrix.UnitVectors();
     args.bias = packed_bias.data();
@@ -192,7 +196,7 @@ struct Problem {
   struct alignas(64) Line {
     std::byte bytes[64];
   };
-  std::vector<Line> memory, raw_memory;
+  std::vector<Line> memory, overflow_memory;
   std::vector<float> weights, input, bias, packed_bias;
   std::vector<std::uint16_t> weight_bits, input_bits;
   IntegerRows integers;
@@ -256,14 +260,16 @@ inline std::vector<Case> AllCases() {
     if (!best.ok() || isa > *best) continue;
     for (DType dtype : {DType::kFloat32, DType::kBFloat16}) {
       const Kernels& kernels = *FindKernels(isa, dtype);
-      for (Storage storage : {Storage::kPlain, Storage::kCoded, Storage::kInt8, Storage::kInt16}) {
-        if (GemmOf(kernels, storage) != nullptr) all.push_back({kernels, storage});
+      for (const WeightFormat* format : AllFormats()) {
+        if (kernels.formats[format->id()].gemm != nullptr) all.push_back({kernels, format->id()});
       }
     }
   }
-  // On a processor with AVX512_VNNI the others take its products of int8.
+  // On a processor with AVX512_VNNI the int8 kernels without it are not in the table.
   if (best.ok() && *best >= Isa::kAvx512) {
-    all.push_back({kAvx512Float32, Storage::kInt8});
+    Kernels kernels = *FindKernels(Isa::kAvx512, DType::kFloat32);
+    kernels.formats = kAvx512Float32Formats;
+    all.push_back({kernels, FormatId::kInt8});
   }
   return all;
 }

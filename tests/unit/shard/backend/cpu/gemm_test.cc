@@ -103,7 +103,7 @@ TEST(Gemm, LongRowsChangeNoBit) {
   }
 }
 
-// How many blocks of a coded matrix keep weights by themselves, and how many are raw.
+// How many blocks of a compressed matrix have weights apart, and how many are in the overflow.
 struct Blocks {
   std::size_t patched = 0;
   std::size_t raw = 0;
@@ -112,8 +112,8 @@ Blocks CountBlocks(const PackedMatrix& matrix) {
   Blocks blocks;
   const std::size_t panel_bytes = matrix.Bytes() / matrix.panels();
   for (std::size_t panel = 0; panel < matrix.panels(); ++panel) {
-    for (std::size_t at = 0; at < panel_bytes; at += CodedBytes(kCodedPlain)) {
-      CodedHeader header;
+    for (std::size_t at = 0; at < panel_bytes; at += CompressedBytes(kPlainBlockBytes)) {
+      CompressedHeader header;
       std::memcpy(&header, matrix.data() + panel * panel_bytes + at, sizeof header);
       blocks.raw += header.patches == kRawBlock ? 1 : 0;
       blocks.patched += header.patches != kRawBlock && header.patches > 0 ? 1 : 0;
@@ -125,20 +125,20 @@ Blocks CountBlocks(const PackedMatrix& matrix) {
 // `strange`: one of so many weights has any bits at all.
 void ExpectBitsOfPlainWeights(const Kernels& kernels, std::size_t inner, std::size_t strange) {
   SCOPED_TRACE("K " + std::to_string(inner) + ", one strange weight of " + std::to_string(strange));
-  const Case as_coded{kernels, Storage::kCoded};
-  const Case as_given{kernels, Storage::kPlain};
-  Problem coded(as_coded, 40, inner, 200, false);
+  const Case as_compressed{kernels, FormatId::kCompressed};
+  const Case as_given{kernels, FormatId::kPlain};
+  Problem compressed(as_compressed, 40, inner, 200, false);
   Problem plain(as_given, 40, inner, 200, false);
-  ASSERT_EQ(coded.matrix.storage(), Storage::kCoded);
+  ASSERT_EQ(compressed.matrix.format().id(), FormatId::kCompressed);
   std::mt19937 random(11);
-  for (std::uint16_t& weight : coded.weight_bits) {
+  for (std::uint16_t& weight : compressed.weight_bits) {
     if (random() % strange != 0) continue;
     // Any exponent but the largest ones: infinities would hide what follows.
     weight = static_cast<std::uint16_t>(random() % 0x6000 | random() % 2 << 15);
   }
-  coded.Pack(coded.weight_bits.data());
-  plain.Pack(coded.weight_bits.data());
-  const Blocks blocks = CountBlocks(coded.matrix);
+  compressed.Pack(compressed.weight_bits.data());
+  plain.Pack(compressed.weight_bits.data());
+  const Blocks blocks = CountBlocks(compressed.matrix);
   if (strange > 1000) {
     EXPECT_GT(blocks.patched, 0u);
   } else {
@@ -146,7 +146,7 @@ void ExpectBitsOfPlainWeights(const Kernels& kernels, std::size_t inner, std::si
   }
   for (const std::size_t rows : {1u, 2u, 6u, 7u, 12u, 13u, 16u, 25u, 40u}) {
     for (const std::size_t threads : {1u, 3u}) {
-      const auto ours = Multiply(coded, Plain(as_coded), 0, rows, threads);
+      const auto ours = Multiply(compressed, Plain(as_compressed), 0, rows, threads);
       const auto given = Multiply(plain, Plain(as_given), 0, rows, threads);
       ASSERT_EQ(std::memcmp(ours.data(), given.data(), given.size() * sizeof(float)), 0)
           << rows << " rows, " << threads << " threads";
@@ -154,9 +154,9 @@ void ExpectBitsOfPlainWeights(const Kernels& kernels, std::size_t inner, std::si
   }
 }
 
-TEST(Gemm, CodedWeightsGiveTheBitsOfPlainOnes) {
+TEST(Gemm, CompressedWeightsGiveTheBitsOfPlainOnes) {
   for (const Case& kind : AllCases()) {
-    if (kind.storage != Storage::kCoded) continue;
+    if (kind.format != FormatId::kCompressed) continue;
     for (const std::size_t inner : {128u, 580u, 1100u}) {
       for (const std::size_t strange : {1200u, 200u}) {
         ExpectBitsOfPlainWeights(kind.kernels, inner, strange);
@@ -169,7 +169,7 @@ TEST(Gemm, CodedWeightsGiveTheBitsOfPlainOnes) {
 TEST(Gemm, Int8HasTheSameBitsOnEveryInstructionSet) {
   std::vector<float> first;
   for (const Case& kind : AllCases()) {
-    if (kind.storage != Storage::kInt8 || kind.kernels.weight != DType::kFloat32) continue;
+    if (kind.format != FormatId::kInt8 || kind.kernels.weight != DType::kFloat32) continue;
     const Problem problem(kind, 20, 1100, 72, false);
     const std::vector<float> out = Multiply(problem, Plain(kind), 0, 20, 1);
     if (first.empty()) first = out;
@@ -211,7 +211,7 @@ TEST(Gemm, AnOrderThatDependsOnTheNumberOfRowsIsNoticed) {
   for (const Case& kind : AllCases()) {
     const Problem problem(kind, 8, 1100, 72, false);
     const auto planted = [&kind](const GemmArgs& args) {
-      SplitKOfOneRow(kind.kernels, kind.storage, args);
+      SplitKOfOneRow(kind.kernels, FormatOf(kind.format), args);
     };
     EXPECT_GT(DifferingBits(problem, planted), 0u) << kind.Name();
   }

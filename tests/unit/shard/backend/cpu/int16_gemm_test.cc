@@ -23,10 +23,10 @@ class Int16 : public testing::Test {
   void SetUp() override {
     const Kernels* kernels = FindKernels(Isa::kAvx512, DType::kBFloat16);
     const auto best = ChooseIsa();
-    if (!best.ok() || *best < Isa::kAvx512 || kernels->int16.gemm == nullptr) {
+    if (!best.ok() || *best < Isa::kAvx512 || kernels->formats[FormatId::kInt16].gemm == nullptr) {
       GTEST_SKIP() << "this processor has no AVX512_VNNI";
     }
-    kind_ = {*kernels, Storage::kInt16};
+    kind_ = {*kernels, FormatId::kInt16};
   }
 
   static constexpr std::size_t kRows = 15;

@@ -1,41 +1,35 @@
-// The mistake that batch invariance forbids, on purpose: a matrix product that sums K in two halves
-// when there is one row only, as matrix-vector kernels do. Tests plant it to see that they notice.
+// A planted bug: a GEMM that sums K in two halves if there is only one row, as GEMV kernels do. It
+// breaks batch invariance. Tests check that they notice it.
 #pragma once
 
 #include <algorithm>
 #include <cstddef>
 
-#include "shard/backend/cpu/weights/coded_block.h"
+#include "shard/backend/cpu/formats/compressed_block.h"
+#include "shard/backend/cpu/formats/weight_format.h"
 #include "shard/backend/cpu/kernels.h"
 
 namespace penstock::shard::cpu {
 
-// Bytes of so many steps of a panel: all of it, or of whole groups or blocks.
-inline std::size_t PanelBytes(const Kernels& kernels, Storage storage, std::size_t steps) {
-  const std::size_t columns = kernels.layout.PanelColumns();
-  if (storage == Storage::kPlain) {
-    return steps * columns * kernels.layout.pack * DTypeBytes(kernels.weight);
-  }
-  if (storage == Storage::kCoded) {
-    return CodedBytes(PanelBytes(kernels, Storage::kPlain, steps));
-  }
-  if (storage == Storage::kInt8) return steps * columns * kInt8Pack;
-  constexpr std::size_t kSteps = kIntegerGroup / kInt16Pack;
-  return columns * (steps * kInt16Pack * sizeof(std::int16_t) +
-                    (steps + kSteps - 1) / kSteps * sizeof(float));
+// Bytes of `steps` steps of a panel: all of it, or whole groups or blocks.
+inline std::size_t BytesOfSteps(const Kernels& kernels, const WeightFormat& format,
+                                std::size_t steps) {
+  const std::size_t pack = kernels.formats[format.id()].pack;
+  return format.PanelBytes({kernels.layout.PanelColumns(), steps * pack, pack, kernels.weight});
 }
 
-inline void SplitKOfOneRow(const Kernels& kernels, Storage storage, const GemmArgs& args) {
-  const bool plain = !HoldsIntegers(storage);
-  const IntegerKernels& integers = KernelsOf(kernels, storage);
-  const auto gemm = GemmOf(kernels, storage);
+inline void SplitKOfOneRow(const Kernels& kernels, const WeightFormat& format,
+                           const GemmArgs& args) {
+  const FormatKernels& of_format = kernels.formats[format.id()];
+  const auto gemm = of_format.gemm;
+  const bool plain = of_format.quantize == nullptr;
   if (args.rows > 1 || args.epilogue == Epilogue::kGate) return gemm(args);
   const std::size_t columns = kernels.layout.PanelColumns();
   const std::size_t input_bytes =
-      plain ? kernels.layout.pack * DTypeBytes(kernels.activation) : integers.step_bytes;
-  std::size_t group_steps = plain ? 1 : kIntegerGroup / integers.pack;
-  if (storage == Storage::kCoded) {
-    group_steps = kCodedPlain / PanelBytes(kernels, Storage::kPlain, 1);
+      plain ? of_format.pack * DTypeBytes(kernels.activation) : of_format.step_bytes;
+  std::size_t group_steps = plain ? 1 : kIntegerGroup / of_format.pack;
+  if (format.id() == FormatId::kCompressed) {
+    group_steps = kPlainBlockBytes / BytesOfSteps(kernels, FormatOf(FormatId::kPlain), 1);
   }
   const std::size_t half = args.steps / 2 / group_steps * group_steps;
   if (half == 0) return gemm(args);
@@ -43,7 +37,7 @@ inline void SplitKOfOneRow(const Kernels& kernels, Storage storage, const GemmAr
   for (std::size_t v = 0; v < args.vectors; v += kernels.layout.panel_vectors) {
     const std::size_t panel = (args.first_vector + v) / kernels.layout.panel_vectors;
     const auto* base = static_cast<const std::byte*>(args.weights) +
-                       panel * PanelBytes(kernels, storage, args.steps);
+                       panel * BytesOfSteps(kernels, format, args.steps);
     GemmArgs part = args;
     part.out = static_cast<float*>(args.out) + panel * columns;
     part.out_columns = args.out_columns - panel * columns;
@@ -54,7 +48,7 @@ inline void SplitKOfOneRow(const Kernels& kernels, Storage storage, const GemmAr
     part.weights = base;
     part.steps = half;
     gemm(part);
-    part.weights = base + PanelBytes(kernels, storage, half);
+    part.weights = base + BytesOfSteps(kernels, format, half);
     part.input = static_cast<const std::byte*>(args.input) + half * input_bytes;
     if (!plain) part.groups = args.groups + half / group_steps;
     part.steps = args.steps - half;

@@ -14,7 +14,8 @@
 #include <string>
 #include <vector>
 
-#include "shard/backend/cpu/weights/transpose.h"
+#include "shard/backend/cpu/formats/transpose.h"
+#include "shard/backend/cpu/formats/compressed_block.h"
 #include "tests/unit/shard/backend/cpu/named_source.h"
 #include "tests/unit/shard/backend/cpu/random_model.h"
 #include "tests/unit/support/temp_folder.h"
@@ -26,7 +27,6 @@ namespace fs = std::filesystem;
 using testing::HasSubstr;
 using testing::Not;
 
-constexpr Storage kStorages[] = {Storage::kPlain, Storage::kCoded, Storage::kInt8, Storage::kInt16};
 
 constexpr Shape kShape = {.name = "odd",
                           .hidden = 56,
@@ -46,14 +46,14 @@ class PackedWeights : public testing::Test {
   };
 
   Made Make(const std::string& identity, std::uint32_t threads = 2,
-            std::uint64_t most = std::uint64_t{1} << 30, Storage storage = Storage::kPlain) {
+            std::uint64_t most = std::uint64_t{1} << 30, FormatId format = FormatId::kPlain) {
     const NamedSource source(weights_, identity);
     WorkerPool pool(threads);
     WeightStore::Options options;
     options.source = &source;
     options.cache_folder = folder_.path();
     options.cache_most = most;
-    options.storage = storage;
+    options.format = &FormatOf(format);
     const Kernels& kernels = *FindKernels(*ChooseIsa(), DType::kBFloat16);
     auto store = WeightStore::Create(built_.program, options, kernels, pool);
     EXPECT_TRUE(store.ok()) << store.status();
@@ -131,16 +131,16 @@ TEST_F(PackedWeights, DamagedFilesAreReplaced) {
   }
 }
 
-TEST_F(PackedWeights, OfEachStorageThereIsAFile) {
+TEST_F(PackedWeights, EachFormatHasAFile) {
   constexpr std::uint64_t kPlenty = std::uint64_t{1} << 30;
   const Kernels& kernels = *FindKernels(*ChooseIsa(), DType::kBFloat16);
   std::size_t files = 0;
-  for (const Storage storage : kStorages) {
-    if (GemmOf(kernels, storage) == nullptr) continue;
-    const Made packed = Make("model a", 2, kPlenty, storage);
-    EXPECT_GT(packed.rows_read, 0u) << "weights of another storage were taken";
+  for (const WeightFormat* format : AllFormats()) {
+    if (kernels.formats[format->id()].gemm == nullptr) continue;
+    const Made packed = Make("model a", 2, kPlenty, format->id());
+    EXPECT_GT(packed.rows_read, 0u) << "weights of another format were used";
     EXPECT_EQ(Files().size(), ++files);
-    const Made again = Make("model a", 1, kPlenty, storage);
+    const Made again = Make("model a", 1, kPlenty, format->id());
     EXPECT_EQ(again.rows_read, 0u);
     EXPECT_EQ(again.matrices, packed.matrices);
   }
@@ -212,31 +212,30 @@ TEST_F(PackedWeights, ASourceWithoutAnIdentityIsNotKept) {
 }
 
 // What a weight of a matrix of `inner` columns takes, with its share of the scales.
-double BytesOfAWeight(Storage storage, DType dtype, double inner) {
-  switch (storage) {
-    case Storage::kInt8:
+double BytesOfAWeight(FormatId format, DType dtype, double inner) {
+  switch (format) {
+    case FormatId::kInt8:
       return 1 + sizeof(float) / inner;
-    case Storage::kInt16:
+    case FormatId::kInt16:
       return 2 + sizeof(float) / static_cast<double>(kIntegerGroup);
-    case Storage::kCoded:
-      return 1.5 + sizeof(CodedHeader) / (kCodedPlain / 2.0);
-    case Storage::kPlain:
+    case FormatId::kCompressed:
+      return 1.5 + sizeof(CompressedHeader) / (kPlainBlockBytes / 2.0);
+    case FormatId::kPlain:
       break;
   }
   return static_cast<double>(DTypeBytes(dtype));
 }
 
-// Room for blocks that cannot be coded.
-double BytesOfRawBlocks(Storage storage, double weights) {
-  if (storage != Storage::kCoded) return 0;
-  const auto blocks = static_cast<std::size_t>(weights * 2 / kCodedPlain);
-  return static_cast<double>((blocks / 128 + 16) * kCodedPlain);
+double BytesOfOverflow(FormatId format, double weights) {
+  if (format != FormatId::kCompressed) return 0;
+  const auto blocks = static_cast<std::size_t>(weights * 2 / kPlainBlockBytes);
+  return static_cast<double>((blocks / 128 + 16) * kPlainBlockBytes);
 }
 
 // Of sizes that fill panels and groups. The embedding is there twice where it is also the output
 // projection of another layout, and vectors and the borders of pages take next to nothing.
-void ExpectThePlannedMemory(bool tied, DType dtype, Storage storage) {
-  SCOPED_TRACE(std::string(DTypeName(dtype)) + " as " + std::to_string(static_cast<int>(storage)));
+void ExpectThePlannedMemory(bool tied, DType dtype, const WeightFormat& format) {
+  SCOPED_TRACE(std::string(DTypeName(dtype)) + " as " + std::string(format.name()));
   const Shape shape = {.name = "even",
                        .hidden = 256,
                        .layers = 1,
@@ -251,7 +250,7 @@ void ExpectThePlannedMemory(bool tied, DType dtype, Storage storage) {
   const LoadedSource source(weights.views);
   WeightStore::Options options;
   options.source = &source;
-  options.storage = storage;
+  options.format = &format;
   const Kernels& kernels = *FindKernels(*ChooseIsa(), dtype);
   const std::uint64_t planned = WeightStore::BytesOf(built.program, options, kernels);
   WorkerPool pool(1);
@@ -262,24 +261,26 @@ void ExpectThePlannedMemory(bool tied, DType dtype, Storage storage) {
   const double table = double{4096} * 256;
   double bytes = tied ? 0 : table * static_cast<double>(DTypeBytes(dtype));
   const double wide = table + 512 * 256 + 256 * 256 + 1024 * 256;
-  bytes += wide * BytesOfAWeight(storage, dtype, 256);
-  bytes += 256 * 512 * BytesOfAWeight(storage, dtype, 512);
-  bytes += BytesOfRawBlocks(storage, wide + 256 * 512);
+  bytes += wide * BytesOfAWeight(format.id(), dtype, 256);
+  bytes += 256 * 512 * BytesOfAWeight(format.id(), dtype, 512);
+  bytes += BytesOfOverflow(format.id(), wide + 256 * 512);
   EXPECT_NEAR(static_cast<double>(planned), bytes, 16384);  // scales take 16 to 50 KiB
 }
 
-TEST(WeightMemory, IsWhatWasPlannedForEveryStorage) {
+TEST(WeightMemory, IsWhatWasPlannedForEveryFormat) {
   for (const bool tied : {false, true}) {
     for (const DType dtype : {DType::kFloat32, DType::kBFloat16}) {
       const Kernels& kernels = *FindKernels(*ChooseIsa(), dtype);
-      for (const Storage storage : kStorages) {
-        if (GemmOf(kernels, storage) != nullptr) ExpectThePlannedMemory(tied, dtype, storage);
+      for (const WeightFormat* format : AllFormats()) {
+        if (kernels.formats[format->id()].gemm != nullptr) {
+          ExpectThePlannedMemory(tied, dtype, *format);
+        }
       }
     }
   }
 }
 
-// Element (column c, k) of a panel lies where packed_matrix.h says, for sizes that fill nothing.
+// Element (column c, k) of a panel lies where formats.h says, for sizes that fill no panel.
 template <class Element>
 void ExpectPlaces(const MatrixShape& shape, const Layout& layout, DType dtype) {
   SCOPED_TRACE(std::to_string(shape.rows) + " x " + std::to_string(shape.inner) + ", pack " +
@@ -288,10 +289,12 @@ void ExpectPlaces(const MatrixShape& shape, const Layout& layout, DType dtype) {
   for (std::size_t i = 0; i < weights.size(); ++i) weights[i] = static_cast<Element>(i % 30011 + 1);
   Kernels kernels{};
   kernels.layout = layout;
-  PackedMatrix matrix(shape, kernels, dtype);
+  kernels.weight = dtype;
+  kernels.formats[FormatId::kPlain].pack = layout.pack;
+  PackedMatrix matrix(shape, kernels, FormatOf(FormatId::kPlain));
   std::vector<std::byte> memory(matrix.Bytes(), std::byte{0xee});
   matrix.SetMemory(memory.data());
-  RawBlocks none;
+  Overflow none;
   ASSERT_TRUE(matrix.Pack(TensorView::Matrix(weights.data(), static_cast<std::int64_t>(shape.rows),
                                              static_cast<std::int64_t>(shape.inner), dtype),
                           {0, matrix.panels()}, none));

@@ -7,9 +7,9 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "shard/backend/cpu/kernels.h"
-#include "shard/backend/cpu/kernels/coded.h"
-#include "shard/backend/cpu/kernels/gemm_tile.h"
+#include "shard/backend/cpu/formats/format_kernels.h"
+#include "shard/backend/cpu/formats/kernels/compressed.h"
+#include "shard/backend/cpu/formats/kernels/gemm_tile.h"
 
 namespace penstock::shard::cpu {
 namespace {
@@ -105,8 +105,8 @@ struct BlockPlace {
   const std::byte* At(std::size_t step) const { return panel + Offset(step); }
   // Of a step that begins a block.
   static constexpr std::size_t Offset(std::size_t step) {
-    if constexpr (Coded<P>) {
-      return CodedBytes(step * kStepBytes<P>);
+    if constexpr (Compressed<P>) {
+      return CompressedBytes(step * kStepBytes<P>);
     } else {
       return BytesOf<P>(step);
     }
@@ -118,8 +118,8 @@ using TileFunction = void (*)(const GemmTile&);
 template <class P, int Rows, int Vectors, _mm_hint Hint>
 constexpr TileFunction TileAs() {
   constexpr int kRows = Rows <= kGemmRows<P, Vectors> ? Rows : 1;  // others are never asked for
-  if constexpr (Coded<P>) {
-    return CodedTile<P, kRows, Vectors, Hint>::Run;
+  if constexpr (Compressed<P>) {
+    return CompressedTile<P, kRows, Vectors, Hint>::Run;
   } else if constexpr (Integers<P>) {
     return IntegerTile<P, kRows, Vectors>::Run;
   } else {
@@ -142,15 +142,15 @@ TileFunction TileOf(std::size_t rows) {
 }
 
 // Of each panel of the piece, `steps` steps from `step` on.
-template <Coded P>
+template <Compressed P>
 void FindPlainGroups(const GemmArgs& args, const GemmPiece& piece, const BlockPlace<P>& place,
                      std::size_t step, std::size_t steps, PlainGroups* plain) {
-  constexpr std::size_t kSteps = kCodedPlain / kStepBytes<P>;
+  constexpr std::size_t kSteps = kPlainBlockBytes / kStepBytes<P>;
   for (std::size_t panel = 0; panel < piece.panels; ++panel) {
     for (std::size_t at = 0; at < steps; at += kSteps) {
       const std::size_t count = steps - at < kSteps ? steps - at : kSteps;
       plain[panel].template Add<P>(place.At(step + at) + panel * place.panel_bytes,
-                                   count / kGroupSteps<P>, at / kGroupSteps<P>, args.raw_blocks);
+                                   count / kGroupSteps<P>, at / kGroupSteps<P>, args.overflow);
     }
   }
 }
@@ -171,8 +171,8 @@ void RunTiles(const GemmArgs& args, const GemmPiece& piece, std::size_t step, st
   tile.right = place.At(step);
   tile.panel_bytes = tile.ahead_panel_bytes = panel_bytes;
   const std::size_t ahead_bytes = BlockPlace<P>::Offset(steps);
-  PlainGroups plain[Coded<P> ? 2 : 0];
-  if constexpr (Coded<P>) {
+  PlainGroups plain[Compressed<P> ? 2 : 0];
+  if constexpr (Compressed<P>) {
     FindPlainGroups(args, piece, place, step, steps, plain);
     tile.plain = plain;
   }
@@ -201,10 +201,10 @@ void ComputePiece(const GemmArgs& args, const GemmPiece& piece) {
   constexpr std::size_t kPanels = Vectors / kPanelVectors;
   constexpr std::size_t kSteps = kBlockBytes / kPanels / kStepBytes<P>;
   static_assert(!Integers<P> || kSteps * P::kPack % kIntegerGroup == 0);
-  static_assert(!Coded<P> || kSteps * kStepBytes<P> % kCodedPlain == 0);
+  static_assert(!Compressed<P> || kSteps * kStepBytes<P> % kPlainBlockBytes == 0);
   // Few rows take blocks faster than they come: what is asked for would not stay in the first
   // cache.
-  constexpr _mm_hint kHint = Coded<P> && kPanels == 1 ? _MM_HINT_T0 : _MM_HINT_T1;
+  constexpr _mm_hint kHint = Compressed<P> && kPanels == 1 ? _MM_HINT_T0 : _MM_HINT_T1;
   for (std::size_t step = 0; step < args.steps; step += kSteps) {
     RunTiles<P, Vectors, kHint>(args, piece, step,
                                 args.steps - step < kSteps ? args.steps - step : kSteps);
@@ -234,7 +234,7 @@ std::size_t RowBlocks(const GemmArgs& args) {
 // against both. Memory is read as two streams, and coded weights are made plain once.
 template <class P>
 constexpr bool TakesPanelsInTurns(std::size_t rows) {
-  return Coded<P> && rows > kGemmRows<P, 2 * static_cast<int>(kPanelVectors)> &&
+  return Compressed<P> && rows > kGemmRows<P, 2 * static_cast<int>(kPanelVectors)> &&
          rows <= kRowsOfTwoPanels<P>;
 }
 
@@ -251,7 +251,7 @@ void Write(const GemmArgs& args, const GemmPiece& piece) {
   }
 }
 
-template <Coded P, class Out>
+template <Compressed P, class Out>
 void ComputeInTurns(const GemmArgs& args, const GemmPiece& both) {
   constexpr std::size_t kSteps = kBlockBytes / kStepBytes<P>;
   GemmArgs of_panel[2] = {args, args};
@@ -280,7 +280,7 @@ void Gemm(const GemmArgs& args) {
     const std::size_t most = rows.count <= kRowsOfTwoPanels<P> ? 2 : 1;
     for (std::size_t panel = first; panel < end; panel += most) {
       const GemmPiece piece{rows.first, rows.count, panel, end - panel < most ? 1 : most, most};
-      if constexpr (Coded<P>) {
+      if constexpr (Compressed<P>) {
         if (turns && piece.panels == 2) {
           ComputeInTurns<P, Out>(args, piece);
           continue;

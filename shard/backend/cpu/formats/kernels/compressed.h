@@ -5,8 +5,8 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "shard/backend/cpu/weights/coded_block.h"
-#include "shard/backend/cpu/kernels/gemm_tile.h"
+#include "shard/backend/cpu/formats/compressed_block.h"
+#include "shard/backend/cpu/formats/kernels/gemm_tile.h"
 
 namespace penstock::shard::cpu {
 namespace {
@@ -14,13 +14,13 @@ namespace {
 // A product whose weights are stored so: it makes half a group, two lines, plain in registers for
 // the product P::Plain.
 template <class P>
-concept Coded = requires {
+concept Compressed = requires {
   typename P::Plain;
 };
 
 // Steps of a group.
 template <class P>
-constexpr std::size_t kGroupSteps = kCodedGroupPlain / kStepBytes<P>;
+constexpr std::size_t kGroupSteps = kPlainGroupBytes / kStepBytes<P>;
 
 // The groups of a piece's block that hold weights of their own, as plain ones: what a tile needs
 // besides the coded groups. Of one panel, in ascending order.
@@ -38,22 +38,22 @@ class PlainGroups {
   // Of `groups` groups of the block at `block`, the first of which is `first`.
   template <class P>
   void Add(const std::byte* block, std::size_t groups, std::size_t first, const std::byte* raw) {
-    CodedHeader header;
+    CompressedHeader header;
     __builtin_memcpy(&header, block, sizeof header);
     if (header.patches == kRawBlock) {
-      const std::byte* plain = raw + header.raw * kCodedPlain;
-      for (std::size_t i = 0; i < groups; ++i) Append(first + i, plain + i * kCodedGroupPlain);
+      const std::byte* plain = raw + header.raw * kPlainBlockBytes;
+      for (std::size_t i = 0; i < groups; ++i) Append(first + i, plain + i * kPlainGroupBytes);
       return;
     }
     for (std::size_t i = 0; i < header.patches; ++i) {
-      const CodedPatch& patch = header.patch[i];
+      const WeightPatch& patch = header.patch[i];
       const std::size_t at = patch.weight * sizeof patch.value;
-      const std::size_t group = at / kCodedGroupPlain;
+      const std::size_t group = at / kPlainGroupBytes;
       if (count_ == 0 || groups_[count_ - 1].index != first + group) {
-        Expand<P>(block + sizeof header + group * kCodedGroupBytes, block, plain_[patched_]);
+        Expand<P>(block + sizeof header + group * kCompressedGroupBytes, block, plain_[patched_]);
         Append(first + group, plain_[patched_++]);
       }
-      __builtin_memcpy(plain_[patched_ - 1] + at % kCodedGroupPlain, &patch.value,
+      __builtin_memcpy(plain_[patched_ - 1] + at % kPlainGroupBytes, &patch.value,
                        sizeof patch.value);
     }
   }
@@ -74,10 +74,10 @@ class PlainGroups {
   }
 
   static constexpr std::size_t kMostBlocks = 2;
-  Group groups_[kMostBlocks * kCodedPlain / kCodedGroupPlain + 1];
+  Group groups_[kMostBlocks * kPlainBlockBytes / kPlainGroupBytes + 1];
   std::size_t count_ = 0;
   std::size_t patched_ = 0;
-  alignas(kLine) std::byte plain_[kMostBlocks * kMostPatches][kCodedGroupPlain];
+  alignas(kLine) std::byte plain_[kMostBlocks * kMostPatches][kPlainGroupBytes];
 };
 
 // A step of some panel, whose columns are given.
@@ -99,7 +99,7 @@ template <class P, int Rows, int Vectors>
 
 // `Hint`: which cache the weights of later are asked into.
 template <class P, int Rows, int Vectors, _mm_hint Hint>
-struct CodedTile {
+struct CompressedTile {
   static constexpr int kPanels = Vectors / static_cast<int>(kPanelVectors);
   static void Run(const GemmTile& tile) {
     Vec sums[Rows][Vectors];
@@ -112,30 +112,30 @@ struct CodedTile {
     const std::byte* table = nullptr;
     for (std::size_t group = 0, end = 0; group < groups; ++group) {
       if (group == end) {  // a block begins
-        FetchAhead<kPanels, Hint>(at.ahead, tile, sizeof(CodedHeader));
+        FetchAhead<kPanels, Hint>(at.ahead, tile, sizeof(CompressedHeader));
         table = at.right;
-        at.right += sizeof(CodedHeader);
-        end += kCodedPlain / kCodedGroupPlain;
+        at.right += sizeof(CompressedHeader);
+        end += kPlainBlockBytes / kPlainGroupBytes;
       }
-      FetchAhead<kPanels, Hint>(at.ahead, tile, kCodedGroupBytes);
+      FetchAhead<kPanels, Hint>(at.ahead, tile, kCompressedGroupBytes);
 #pragma GCC unroll 2
       for (int p = 0; p < kPanels; ++p) {
         const std::size_t offset = static_cast<std::size_t>(p) * tile.panel_bytes;
         if (plain[p]->index != group) [[likely]] {
-          StepCoded(sums, p, at.left, at.right + offset, table + offset);
+          StepCompressed(sums, p, at.left, at.right + offset, table + offset);
         } else {
           StepPlain(sums, p, at.left, plain[p]->weights);
           ++plain[p];
         }
       }
       at.left.Advance(kGroupSteps<P> * P::kLeft * sizeof(typename P::Activation));
-      at.right += kCodedGroupBytes;
+      at.right += kCompressedGroupBytes;
     }
     LeaveSums(tile, sums);
   }
 
  private:
-  [[gnu::always_inline]] static void StepCoded(Vec (&sums)[Rows][Vectors], int panel,
+  [[gnu::always_inline]] static void StepCompressed(Vec (&sums)[Rows][Vectors], int panel,
                                                const LeftRows<Rows>& left, const std::byte* group,
                                                const std::byte* table) {
     const typename P::Table highs = P::LoadTable(table);

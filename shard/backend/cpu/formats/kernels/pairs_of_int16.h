@@ -5,7 +5,7 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "shard/backend/cpu/kernels.h"
+#include "shard/backend/cpu/formats/format_kernels.h"
 #include "shard/backend/cpu/kernels/step_row.h"
 
 namespace penstock::shard::cpu {
@@ -75,7 +75,7 @@ inline float PackGroup(const std::byte* row, std::size_t count, std::int16_t* ou
   return 1.0f / factor;
 }
 
-inline void PackInt16(const PackInt16Args& args) {
+inline void PackInt16(const PackPanelArgs& args) {
   alignas(64) std::int16_t columns[kPanel][kIntegerGroup];
   alignas(64) float scales[kPanel];
   const Ints lanes = _mm512_set_epi32(15, 14, 13, 12, 11, 10, 9, 8, 7, 6, 5, 4, 3, 2, 1, 0);

@@ -12,7 +12,7 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "shard/backend/cpu/kernels.h"
+#include "shard/backend/cpu/formats/format_kernels.h"
 
 namespace penstock::shard::cpu {
 namespace {

@@ -4,7 +4,7 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "shard/backend/cpu/kernels.h"
+#include "shard/backend/cpu/formats/format_kernels.h"
 #include "shard/backend/cpu/kernels/step_row.h"
 
 namespace penstock::shard::cpu {

@@ -1,5 +1,5 @@
-// Weights in 12 bits come back as they were, whatever they are.
-#include "shard/backend/cpu/weights/coded_block.h"
+// Compressed weights are unpacked without loss, whatever their bits are.
+#include "shard/backend/cpu/formats/compressed_block.h"
 
 #include <gtest/gtest.h>
 
@@ -10,10 +10,12 @@
 #include <string>
 #include <vector>
 
+#include "shard/backend/cpu/formats/weight_format.h"
+
 namespace penstock::shard::cpu {
 namespace {
 
-constexpr std::size_t kGroupWeights = kCodedGroupPlain / 2;
+constexpr std::size_t kGroupWeights = kPlainGroupBytes / 2;
 
 std::uint16_t Bits(float value) {
   std::uint32_t bits;
@@ -21,39 +23,39 @@ std::uint16_t Bits(float value) {
   return static_cast<std::uint16_t>(bits >> 16);
 }
 
-struct Coded {
+struct Panel {
   bool fits = true;
   std::vector<std::byte> bytes;
-  CodedHeader First() const {
-    CodedHeader header;
+  CompressedHeader First() const {
+    CompressedHeader header;
     std::memcpy(&header, bytes.data(), sizeof header);
     return header;
   }
 };
 
-class CodedBlock : public testing::Test {
+class CompressedWeights : public testing::Test {
  protected:
   // A panel of them, block by block.
-  Coded Code(const std::vector<std::uint16_t>& weights) {
+  Panel Compress(const std::vector<std::uint16_t>& weights) {
     const std::size_t plain = weights.size() * 2;
-    Coded coded;
-    coded.bytes.assign(CodedBytes(plain), std::byte{0xee});
-    std::byte* out = coded.bytes.data();
-    for (std::size_t at = 0; at < plain && coded.fits; at += kCodedPlain) {
-      const std::size_t bytes = std::min(kCodedPlain, plain - at);
-      coded.fits =
-          CodeBlock(reinterpret_cast<const std::byte*>(weights.data()) + at, bytes, raw_, out);
-      out += CodedBytes(bytes);
+    Panel panel;
+    panel.bytes.assign(CompressedBytes(plain), std::byte{0xee});
+    std::byte* out = panel.bytes.data();
+    for (std::size_t at = 0; at < plain && panel.fits; at += kPlainBlockBytes) {
+      const std::size_t bytes = std::min(kPlainBlockBytes, plain - at);
+      panel.fits =
+          CompressBlock(reinterpret_cast<const std::byte*>(weights.data()) + at, bytes, raw_, out);
+      out += CompressedBytes(bytes);
     }
-    return coded;
+    return panel;
   }
 
   void ExpectSame(const std::vector<std::uint16_t>& weights, const std::string& what) {
     SCOPED_TRACE(what + ", " + std::to_string(weights.size()) + " weights");
-    const Coded coded = Code(weights);
-    ASSERT_TRUE(coded.fits);
+    const Panel panel = Compress(weights);
+    ASSERT_TRUE(panel.fits);
     for (std::size_t i = 0; i < weights.size(); ++i) {
-      ASSERT_EQ(CodedWeight(coded.bytes.data(), i, memory_.data()), weights[i]) << "weight " << i;
+      ASSERT_EQ(CompressedWeight(panel.bytes.data(), i, memory_.data()), weights[i]) << "weight " << i;
     }
   }
 
@@ -65,12 +67,12 @@ class CodedBlock : public testing::Test {
   }
 
   static constexpr std::size_t kRaw = 64;
-  std::vector<std::byte> memory_ = std::vector<std::byte>(kRaw * kCodedPlain);
-  RawBlocks raw_{memory_.data(), kRaw};
+  std::vector<std::byte> memory_ = std::vector<std::byte>(kRaw * kPlainBlockBytes);
+  Overflow raw_{memory_.data(), kRaw, kPlainBlockBytes};
   std::mt19937 random_{5};
 };
 
-TEST_F(CodedBlock, GivesBackEveryWeight) {
+TEST_F(CompressedWeights, UnpackToEveryWeight) {
   std::normal_distribution<float> normal(0.0f, 0.02f);
   std::student_t_distribution<float> heavy(2.0f);
   for (const std::size_t groups : {1u, 2u, 31u, 32u, 33u, 70u}) {
@@ -84,15 +86,15 @@ TEST_F(CodedBlock, GivesBackEveryWeight) {
   }
 }
 
-TEST_F(CodedBlock, KeepsAFewWeightsByThemselvesAndMoreOfThemRaw) {
+TEST_F(CompressedWeights, StoresFewUnusualWeightsApartAndManyInTheOverflow) {
   for (std::size_t strange = 0; strange < 24; ++strange) {
     std::vector<std::uint16_t> weights =
-        Made(kCodedPlain / 2, [&] { return Bits(0.5f + static_cast<float>(random_() % 100)); });
+        Made(kPlainBlockBytes / 2, [&] { return Bits(0.5f + static_cast<float>(random_() % 100)); });
     for (std::size_t i = 0; i < strange; ++i) {
       weights[(i * 1201 + 77) % weights.size()] = static_cast<std::uint16_t>((0x10 + i) << 8 | 3);
     }
     ExpectSame(weights, std::to_string(strange) + " strange ones");
-    const std::uint16_t patches = Code(weights).First().patches;
+    const std::uint16_t patches = Compress(weights).First().patches;
     // Weights from 0.5 to 100 have four upper bytes, so twelve of the strange ones fit the table.
     if (strange <= 12) {
       EXPECT_EQ(patches, 0);
@@ -102,28 +104,28 @@ TEST_F(CodedBlock, KeepsAFewWeightsByThemselvesAndMoreOfThemRaw) {
   }
 }
 
-TEST_F(CodedBlock, NormalWeightsNeedHardlyAny) {
+TEST_F(CompressedWeights, NormalWeightsHaveHardlyAnyApart) {
   std::normal_distribution<float> normal(0.0f, 0.02f);
   std::size_t patches = 0;
   constexpr std::size_t kBlocks = 200;
   for (std::size_t i = 0; i < kBlocks; ++i) {
-    const CodedHeader header =
-        Code(Made(kCodedPlain / 2, [&] { return Bits(normal(random_)); })).First();
+    const CompressedHeader header =
+        Compress(Made(kPlainBlockBytes / 2, [&] { return Bits(normal(random_)); })).First();
     ASSERT_NE(header.patches, kRawBlock);
     patches += header.patches;
   }
   EXPECT_LT(patches, kBlocks);
 }
 
-TEST_F(CodedBlock, SaysWhenThereIsNoRoomForRawOnes) {
-  raw_.~RawBlocks();
-  new (&raw_) RawBlocks(memory_.data(), 2);
-  const auto any = [&] { return Made(kCodedPlain / 2, [&] { return std::uint16_t(random_()); }); };
-  EXPECT_TRUE(Code(any()).fits);
-  EXPECT_TRUE(Code(any()).fits);
-  EXPECT_FALSE(Code(any()).fits);
+TEST_F(CompressedWeights, FailsWhenTheOverflowIsUsedUp) {
+  raw_.~Overflow();
+  new (&raw_) Overflow(memory_.data(), 2, kPlainBlockBytes);
+  const auto any = [&] { return Made(kPlainBlockBytes / 2, [&] { return std::uint16_t(random_()); }); };
+  EXPECT_TRUE(Compress(any()).fits);
+  EXPECT_TRUE(Compress(any()).fits);
+  EXPECT_FALSE(Compress(any()).fits);
   std::normal_distribution<float> normal;
-  EXPECT_TRUE(Code(Made(kCodedPlain / 2, [&] { return Bits(normal(random_)); })).fits);
+  EXPECT_TRUE(Compress(Made(kPlainBlockBytes / 2, [&] { return Bits(normal(random_)); })).fits);
 }
 
 }  // namespace

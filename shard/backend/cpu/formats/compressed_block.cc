@@ -1,16 +1,19 @@
-#include "shard/backend/cpu/weights/coded_block.h"
+#include "shard/backend/cpu/formats/compressed_block.h"
 
 #include <algorithm>
 #include <array>
 #include <cstring>
 #include <numeric>
+#include <optional>
+
+#include "shard/backend/cpu/formats/weight_format.h"
 
 namespace penstock::shard::cpu {
 namespace {
 
 constexpr std::size_t kLine = 64;
 constexpr std::size_t kLineWeights = kLine / 2;
-constexpr std::size_t kGroupWeights = kCodedGroupPlain / 2;
+constexpr std::size_t kGroupWeights = kPlainGroupBytes / 2;
 constexpr std::size_t kRun = 8;  // weights of a line that stay together
 
 using Counts = std::array<std::uint32_t, 256>;
@@ -39,7 +42,7 @@ constexpr Place PlaceOf(std::size_t index) {
 }
 
 // One half of a group: two lines of weights.
-void CodeHalf(const std::uint16_t* weights, std::size_t half, const std::uint8_t* number_of,
+void CompressHalf(const std::uint16_t* weights, std::size_t half, const std::uint8_t* number_of,
               std::uint8_t* group) {
   std::uint8_t* low = group + kLine * (1 + half);
   const std::size_t shift = 4 * half;
@@ -57,20 +60,13 @@ void CodeHalf(const std::uint16_t* weights, std::size_t half, const std::uint8_t
 
 }  // namespace
 
-std::optional<std::uint32_t> RawBlocks::Add(const std::byte* plain, std::size_t bytes) {
-  const std::size_t index = used_.fetch_add(1);
-  if (index >= blocks_) return std::nullopt;
-  std::memcpy(memory_ + index * kCodedPlain, plain, bytes);
-  return static_cast<std::uint32_t>(index);
-}
-
-bool CodeBlock(const std::byte* plain, std::size_t bytes, RawBlocks& raw, std::byte* out) {
+bool CompressBlock(const std::byte* plain, std::size_t bytes, Overflow& overflow, std::byte* out) {
   const auto* weights = reinterpret_cast<const std::uint16_t*>(plain);
   const std::size_t count = bytes / sizeof(std::uint16_t);
   const Counts counts = CountHighBytes(weights, count);
   std::array<std::uint8_t, 256> order;
   std::iota(order.begin(), order.end(), std::uint8_t{0});
-  CodedHeader header;
+  CompressedHeader header;
   const auto table_end = order.begin() + sizeof header.high;
   std::partial_sort(order.begin(), table_end, order.end(), [&](std::uint8_t a, std::uint8_t b) {
     return counts[a] != counts[b] ? counts[a] > counts[b] : a < b;
@@ -85,7 +81,7 @@ bool CodeBlock(const std::byte* plain, std::size_t bytes, RawBlocks& raw, std::b
     missing -= counts[order[i]];
   }
   if (missing > kMostPatches) {
-    const std::optional<std::uint32_t> place = raw.Add(plain, bytes);
+    const std::optional<std::uint32_t> place = overflow.Add(plain, bytes);
     if (!place.has_value()) return false;
     header.patches = kRawBlock;
     header.raw = *place;
@@ -97,31 +93,32 @@ bool CodeBlock(const std::byte* plain, std::size_t bytes, RawBlocks& raw, std::b
   }
   std::memcpy(out, &header, sizeof header);
   auto* group = reinterpret_cast<std::uint8_t*>(out + sizeof header);
-  for (std::size_t i = 0; i < count; i += kGroupWeights, group += kCodedGroupBytes) {
+  for (std::size_t i = 0; i < count; i += kGroupWeights, group += kCompressedGroupBytes) {
     std::memset(group, 0, kLine);
     for (std::size_t half = 0; half < 2; ++half) {
-      CodeHalf(weights + i + half * 2 * kLineWeights, half, number_of.data(), group);
+      CompressHalf(weights + i + half * 2 * kLineWeights, half, number_of.data(), group);
     }
   }
   return true;
 }
 
-std::uint16_t CodedWeight(const std::byte* panel, std::size_t index, const std::byte* raw) {
-  constexpr std::size_t kBlockWeights = kCodedPlain / sizeof(std::uint16_t);
-  const std::byte* block = panel + index / kBlockWeights * CodedBytes(kCodedPlain);
+std::uint16_t CompressedWeight(const std::byte* panel, std::size_t index,
+                               const std::byte* overflow) {
+  constexpr std::size_t kBlockWeights = kPlainBlockBytes / sizeof(std::uint16_t);
+  const std::byte* block = panel + index / kBlockWeights * CompressedBytes(kPlainBlockBytes);
   index %= kBlockWeights;
-  CodedHeader header;
+  CompressedHeader header;
   std::memcpy(&header, block, sizeof header);
   if (header.patches == kRawBlock) {
     std::uint16_t value;
-    std::memcpy(&value, raw + header.raw * kCodedPlain + index * sizeof value, sizeof value);
+    std::memcpy(&value, overflow + header.raw * kPlainBlockBytes + index * sizeof value, sizeof value);
     return value;
   }
   for (std::size_t i = 0; i < header.patches; ++i) {
     if (header.patch[i].weight == index) return header.patch[i].value;
   }
   const auto* group = reinterpret_cast<const std::uint8_t*>(block) + sizeof header +
-                      index / kGroupWeights * kCodedGroupBytes;
+                      index / kGroupWeights * kCompressedGroupBytes;
   const Place place = PlaceOf(index % kGroupWeights);
   const std::uint8_t number = group[place.byte] >> (4 * place.half) & 0x0f;
   const std::uint8_t low = group[kLine * (1 + place.half) + place.byte];

@@ -1,5 +1,5 @@
-// Weights that are to be kept in 12 bits and cannot be: what is kept then, what is said about it,
-// and what a later start knows of it.
+// Weights that do not fit the compressed format: how they are stored instead, what the log says, and
+// what a later start knows.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -42,11 +42,13 @@ constexpr Shape kOdd = {.name = "odd",
 
 BuiltProgram BuiltOf(const Shape& shape) { return ProgramOf(shape); }
 
-class Uncodable : public testing::Test {
+class Incompressible : public testing::Test {
  protected:
-  Uncodable() : kernels_(*FindKernels(*ChooseIsa(), DType::kBFloat16)) {}
+  Incompressible() : kernels_(*FindKernels(*ChooseIsa(), DType::kBFloat16)) {}
   void SetUp() override {
-    if (kernels_.coded_gemm == nullptr) GTEST_SKIP() << "no coded weights on this processor";
+    if (kernels_.formats[FormatId::kCompressed].gemm == nullptr) {
+      GTEST_SKIP() << "no compressed weights on this processor";
+    }
   }
 
   // Few of their upper bytes are alike.
@@ -62,11 +64,11 @@ class Uncodable : public testing::Test {
   }
 
   // With what is read and logged meanwhile in rows_read_ and log_.
-  WeightStore Make(const BuiltProgram& built, const LoadedWeights& weights, Storage storage) {
+  WeightStore Make(const BuiltProgram& built, const LoadedWeights& weights, FormatId format) {
     const NamedSource source(weights, "a model");
     WeightStore::Options options;
     options.source = &source;
-    options.storage = storage;
+    options.format = &FormatOf(format);
     options.cache_folder = folder_.path();
     options.cache_most = std::uint64_t{1} << 30;
     WorkerPool pool(2);
@@ -85,7 +87,7 @@ class Uncodable : public testing::Test {
       const auto* linear = std::get_if<LinearOp>(&op);
       if (linear == nullptr) continue;
       const PackedMatrix& matrix = store.Matrix(linear->weight);
-      EXPECT_EQ(matrix.storage(), Storage::kPlain);
+      EXPECT_EQ(matrix.format().id(), FormatId::kPlain);
       const TensorView& view = weights.views[static_cast<std::size_t>(linear->weight)];
       std::vector<float> row(matrix.inner());
       matrix.UnpackRow(1, row.data());
@@ -103,12 +105,12 @@ class Uncodable : public testing::Test {
   std::string log_;
 };
 
-TEST_F(Uncodable, WeightsStayPlainAndALaterStartTriesNoMore) {
+TEST_F(Incompressible, WeightsStayPlainAndALaterStartDoesNotTryAgain) {
   const LoadedWeights weights = AnyBits(even_);
   const auto ExpectPlain = [&] {
-    const WeightStore store = Make(even_, weights, Storage::kCoded);
-    EXPECT_THAT(log_, HasSubstr("all are kept in 16"));
-    EXPECT_EQ(store.storage(), Storage::kPlain);
+    const WeightStore store = Make(even_, weights, FormatId::kCompressed);
+    EXPECT_THAT(log_, HasSubstr("compressed; all are stored as plain"));
+    EXPECT_EQ(store.format().id(), FormatId::kPlain);
     ExpectGiven(store, even_, weights);
   };
   ExpectPlain();
@@ -117,50 +119,49 @@ TEST_F(Uncodable, WeightsStayPlainAndALaterStartTriesNoMore) {
   EXPECT_EQ(rows_read_, 0u) << "it tried again";
 }
 
-// They say nothing about whether they can be coded.
-TEST_F(Uncodable, KeptPlainWeightsThatWereWantedSoAreNotTakenForIt) {
+TEST_F(Incompressible, CachedPlainWeightsThatWereWantedSoAreNotUsed) {
   const LoadedWeights weights = RandomWeights(even_.weights, DType::kBFloat16);
-  EXPECT_EQ(Make(even_, weights, Storage::kPlain).storage(), Storage::kPlain);
-  EXPECT_EQ(Make(even_, weights, Storage::kCoded).storage(), Storage::kCoded);
-  EXPECT_EQ(Make(even_, weights, Storage::kCoded).storage(), Storage::kCoded);
+  EXPECT_EQ(Make(even_, weights, FormatId::kPlain).format().id(), FormatId::kPlain);
+  EXPECT_EQ(Make(even_, weights, FormatId::kCompressed).format().id(), FormatId::kCompressed);
+  EXPECT_EQ(Make(even_, weights, FormatId::kCompressed).format().id(), FormatId::kCompressed);
   EXPECT_EQ(rows_read_, 0u);
-  EXPECT_THAT(log_, Not(HasSubstr("in 16")));
+  EXPECT_THAT(log_, Not(HasSubstr("stored as plain")));
 }
 
-TEST_F(Uncodable, AModelWithoutAMatrixThatCanBeIsNotCalledCoded) {
+TEST_F(Incompressible, AModelWithoutAFittingMatrixIsPlain) {
   const BuiltProgram odd = BuiltOf(kOdd);
   const LoadedWeights weights = RandomWeights(odd.weights, DType::kBFloat16);
-  const WeightStore store = Make(odd, weights, Storage::kCoded);
-  EXPECT_EQ(store.storage(), Storage::kPlain);
-  EXPECT_THAT(log_, HasSubstr("all are kept in 16"));
+  const WeightStore store = Make(odd, weights, FormatId::kCompressed);
+  EXPECT_EQ(store.format().id(), FormatId::kPlain);
+  EXPECT_THAT(log_, HasSubstr("compressed; all are stored as plain"));
   ExpectGiven(store, odd, weights);
 }
 
-// What the log, /info and the plan are made of.
-TEST_F(Uncodable, TheBackendSaysWhatIsKept) {
+TEST_F(Incompressible, TheBackendNamesTheFormatInUse) {
   const BuiltProgram odd = BuiltOf(kOdd);
-  const CpuTypes types{.dtype = DType::kBFloat16, .weights = CpuWeights::kCoded};
+  const CpuTypes types{.dtype = DType::kBFloat16, .weight_format = "compressed"};
   const struct {
     const BuiltProgram& built;
     LoadedWeights weights;
     bool tries;
-    bool coded;
+    bool compressed;
   } cases[] = {
       {even_, RandomWeights(even_.weights, DType::kBFloat16), true, true},
       {even_, AnyBits(even_), true, false},
       {odd, RandomWeights(odd.weights, DType::kBFloat16), false, false},
   };
-  for (const auto& [built, weights, tries, coded] : cases) {
+  for (const auto& [built, weights, tries, compressed] : cases) {
     const LoadedSource source(weights.views);
-    EXPECT_EQ(*CpuTriesToCode(built.program, source, types), tries);
+    const std::string described = *DescribeCpuBackend(built.program, source, types);
+    EXPECT_EQ(described.find("compressed, or ") != std::string::npos, tries) << described;
     CpuOptions options{.program = built.program, .weights = {}, .dtype = types.dtype};
     options.source = &source;
-    options.weights_as = types.weights;
+    options.weight_format = types.weight_format;
     const auto backend = MakeCpuBackend(std::move(options));
     ASSERT_TRUE(backend.ok()) << backend.status();
-    EXPECT_EQ((*backend)->Name(), coded ? "cpu/avx512-bf16-coded" : "cpu/avx512-bf16");
+    EXPECT_EQ((*backend)->Name(), compressed ? "cpu/avx512-bf16-compressed" : "cpu/avx512-bf16");
     const CpuTypes kept{.dtype = types.dtype,
-                        .weights = coded ? CpuWeights::kCoded : CpuWeights::kPlain};
+                        .weight_format = compressed ? "compressed" : "plain"};
     EXPECT_EQ((*backend)->MemoryBytes(), *CpuWeightBytes(built.program, source, kept));
   }
 }
