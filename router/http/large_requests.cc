@@ -6,7 +6,7 @@
 
 #include "common/log.h"
 #include "common/thread_name.h"
-#include "router/http/back_thread.h"
+#include "common/thread_priority.h"
 
 namespace penstock::router {
 namespace {
@@ -15,7 +15,7 @@ constexpr unsigned kMostThreads = 4;
 
 void Handle(LargeRequests::Work work) {
   if (work.exchange->IsGone()) return;
-  work.memory.reset();  // the connection's own stands for it until the answer is out
+  work.memory.reset();  // the connection holds its own reservation until the answer is sent
   try {
     work.handle(std::move(work.request), MakeExchange(std::move(work.exchange)));
   } catch (const std::exception& failure) {  // out of memory: its client gets a 500
@@ -51,7 +51,7 @@ void LargeRequests::Add(Work work) {
 
 void LargeRequests::Run() {
   NameThread("large");
-  const BackThread back;
+  StepAside();
   std::unique_lock lock(mutex_);
   while (true) {
     news_.wait(lock, [this] { return stopping_ || !waiting_.empty(); });

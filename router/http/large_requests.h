@@ -1,11 +1,9 @@
-// Requests with large bodies are handled by threads of their own: to parse megabytes on an io
-// thread would hold up its other connections. Each of them has a BackThread, so that what a handler
-// computes InBack does not hold up the steps of everybody's streams either, and what it does with
-// locks has usual priority.
+// Handles requests with large bodies on a few threads of low priority. Parsing megabytes on an io
+// thread would delay its other connections, and at the usual priority it would delay the streams.
 //
-// First come, first served. Bound: what waits holds its reservation of the server's memory for
-// bodies (HttpOptions::body_memory); without room there a body is not read. A request whose client
-// has gone meanwhile is not handled.
+// The order is first come, first served. What waits is bounded by the server's memory for bodies
+// (HttpOptions::body_memory): each request holds its reservation until a thread takes it, and
+// without room a body is not read. A request whose client has left is not handled.
 //
 // Thread-safe.
 #pragma once
@@ -26,17 +24,18 @@ namespace penstock::router {
 
 class LargeRequests {
  public:
-  static constexpr std::size_t kBytes = std::size_t{1} << 20;  // bodies from here on are large
+  static constexpr std::size_t kBytes = std::size_t{1}
+                                        << 20;  // a body of this size or more is large
 
   struct Work {
     std::function<void(HttpRequest, std::shared_ptr<Exchange>)> handle;
     HttpRequest request;
     std::shared_ptr<ExchangeState> exchange;
-    std::shared_ptr<const void> memory;  // what it reserved
+    std::shared_ptr<const void> memory;  // its reservation
   };
 
   LargeRequests();
-  ~LargeRequests();  // lets what runs end, drops what waits
+  ~LargeRequests();  // waits for running requests, drops waiting ones
   LargeRequests(const LargeRequests&) = delete;
   LargeRequests& operator=(const LargeRequests&) = delete;
 
@@ -49,7 +48,7 @@ class LargeRequests {
   std::condition_variable news_;
   std::deque<Work> waiting_;
   bool stopping_ = false;
-  std::vector<std::thread> threads_;  // last: they use the above
+  std::vector<std::thread> threads_;  // last: they use the members above
 };
 
 }  // namespace penstock::router

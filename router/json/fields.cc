@@ -85,18 +85,4 @@ std::string SchemaOfKind(std::string_view expected, std::string_view element) {
   return "{}";
 }
 
-namespace internal {
-
-bool CheckMissing(Reader& reader, std::string_view name, bool required, bool seen) {
-  if (!required || seen) return true;
-  return reader.FailObject("missing field `" + std::string(name) + "`");
-}
-
-bool FailShort(Reader& reader, std::size_t length, std::string_view type, std::size_t fields) {
-  return reader.FailObject("invalid length " + std::to_string(length) + ", expected " +
-                           std::string(type) + " with " + std::to_string(fields) +
-                           (fields == 1 ? " element" : " elements"));
-}
-
-}  // namespace internal
 }  // namespace penstock::router::json

@@ -99,18 +99,11 @@ struct Field {
   bool (*read)(Reader&, T&, std::string_view expected) = nullptr;
   std::string_view element = {};  // of a list: what its elements are
   std::string_view alias = {};    // a second name; errors say the first
-  bool placed = false;            // optional in an object, but not in an array of the fields
 };
 
 template <class T>
 constexpr Field<T> WithAlias(Field<T> field, std::string_view alias) {
   field.alias = alias;
-  return field;
-}
-
-template <class T>
-constexpr Field<T> Placed(Field<T> field) {
-  field.placed = true;
   return field;
 }
 
@@ -161,40 +154,15 @@ class SeenFields {
   std::uint64_t bits_ = 0;
 };
 
-// Reads one object (or, as serde does, an array with the fields in the order of the table).
-namespace internal {
-bool CheckMissing(Reader& reader, std::string_view name, bool required, bool seen);
-bool FailShort(Reader& reader, std::size_t length, std::string_view type, std::size_t fields);
-}  // namespace internal
-
-template <class T>
-bool ReadSequence(Reader& reader, std::span<const Field<T>> fields, T& out, std::string_view type) {
-  std::size_t index = 0;
-  for (; index < fields.size() && reader.NextElement(); ++index) {
-    const Field<T>& field = fields[index];
-    if (!field.read(reader, out, field.expected)) return false;
-  }
-  if (!reader.ok()) return false;
-  if (index == fields.size()) return reader.EndArray();
-  for (std::size_t i = index; i < fields.size(); ++i) {
-    if (fields[i].required || fields[i].placed) {
-      return internal::FailShort(reader, i, type, fields.size());
-    }
-  }
-  return true;
-}
-
-// Reads one object (or, as serde does, an array with the fields in the order of the table).
-// `type` is what errors call it ("struct GenerateRequest"). Unknown keys are skipped and counted.
+// Reads one object. `type` is what errors call it ("struct GenerateRequest"). Unknown keys are
+// skipped and counted. An empty array counts as an empty object, as in TGI.
 template <class T>
 bool ReadObject(Reader& reader, std::span<const Field<T>> fields, T& out, std::string_view type) {
-  if (reader.NextIs('[')) {
-    return reader.EnterArray(type) && ReadSequence(reader, fields, out, type);
-  }
-  if (!reader.EnterObject(type)) return false;
   SeenFields seen;
   std::string key;
-  while (reader.NextKey(key)) {
+  const bool array = reader.NextIs('[');
+  if (array ? !reader.EnterEmptyArray(type) : !reader.EnterObject(type)) return false;
+  while (!array && reader.NextKey(key)) {
     std::size_t index = 0;
     while (index < fields.size() && fields[index].name != key &&
            (fields[index].alias.empty() || fields[index].alias != key)) {
@@ -202,7 +170,7 @@ bool ReadObject(Reader& reader, std::span<const Field<T>> fields, T& out, std::s
     }
     if (index == fields.size()) {
       reader.CountUnknownKey();
-      if (!reader.Colon() || !reader.SkipIgnored()) return false;
+      if (!reader.Colon() || !reader.Skip()) return false;
       continue;
     }
     if (!seen.Mark(index))
@@ -214,9 +182,8 @@ bool ReadObject(Reader& reader, std::span<const Field<T>> fields, T& out, std::s
   }
   if (!reader.ok()) return false;
   for (std::size_t i = 0; i < fields.size(); ++i) {
-    if (!internal::CheckMissing(reader, fields[i].name, fields[i].required, seen.Has(i))) {
-      return false;
-    }
+    if (!fields[i].required || seen.Has(i)) continue;
+    return reader.FailObject("missing field `" + std::string(fields[i].name) + "`");
   }
   return true;
 }

@@ -15,6 +15,8 @@ constexpr std::string_view kEofString = "EOF while parsing a string";
 constexpr std::string_view kEofObject = "EOF while parsing an object";
 constexpr std::string_view kEofList = "EOF while parsing a list";
 
+constexpr std::size_t kShownText = 200;  // bytes of a client's string in an error
+
 bool IsDigit(char c) { return c >= '0' && c <= '9'; }
 
 }  // namespace
@@ -118,12 +120,11 @@ bool Reader::Text(std::string& out) {
     const char c = text_[position_++];
     if (c == '"') break;
     if (c != '\\') {
-      if (ignoring_) --position_;  // serde_json notices it one step earlier there
       return Syntax("control character (\\u0000-\\u001F) found while parsing a string");
     }
     if (!Escape(out)) return false;
   }
-  if (!ignoring_ && !IsUtf8(text_.substr(start, position_ - 1 - start))) {
+  if (!IsUtf8(text_.substr(start, position_ - 1 - start))) {
     return Syntax("invalid unicode code point");
   }
   return true;
@@ -131,35 +132,16 @@ bool Reader::Text(std::string& out) {
 
 bool Reader::Escape(std::string& out) {
   if (position_ >= text_.size()) return Syntax(kEofString);
-  switch (const char c = text_[position_++]) {
-    case '"':
-    case '\\':
-    case '/':
-      out += c;
-      return true;
-    case 'b':
-      out += '\b';
-      return true;
-    case 'f':
-      out += '\f';
-      return true;
-    case 'n':
-      out += '\n';
-      return true;
-    case 'r':
-      out += '\r';
-      return true;
-    case 't':
-      out += '\t';
-      return true;
-    case 'u':
-      break;
-    default:
-      return Syntax("invalid escape");
+  constexpr std::string_view kNames = "\"\\/bfnrt";
+  constexpr std::string_view kMeanings = "\"\\/\b\f\n\r\t";
+  const char name = text_[position_++];
+  if (const std::size_t at = kNames.find(name); at != kNames.npos) {
+    out += kMeanings[at];
+    return true;
   }
+  if (name != 'u') return Syntax("invalid escape");
   std::uint32_t code = 0;
   if (!Hex4(code)) return false;
-  if (ignoring_) return true;
   if (code >= 0xdc00 && code <= 0xdfff) return Syntax("lone leading surrogate in hex escape");
   if (code >= 0xd800 && code <= 0xdbff) {
     for (const char expected : {'\\', 'u'}) {
@@ -187,10 +169,10 @@ bool Reader::Hex4(std::uint32_t& out) {
   return true;
 }
 
-bool Reader::Digits(bool& any) {
-  any = position_ < text_.size() && IsDigit(text_[position_]);
+bool Reader::SkipDigits() {
+  const std::size_t start = position_;
   while (position_ < text_.size() && IsDigit(text_[position_])) ++position_;
-  return true;
+  return position_ > start;
 }
 
 bool Reader::ReadNumber(Number& out, std::string_view expected) {
@@ -206,9 +188,7 @@ bool Reader::ScanNumber(Number& out) {
   if (position_ >= text_.size()) return Syntax("invalid number");
   const char first = text_[position_++];
   if (!IsDigit(first)) return Syntax("invalid number");
-  bool any = false;
-  Digits(any);
-  if (first == '0' && any) {
+  if (SkipDigits() && first == '0') {
     position_ = start + (text_[start] == '-' ? 2 : 1);
     return SyntaxPeek("invalid number");
   }
@@ -216,8 +196,7 @@ bool Reader::ScanNumber(Number& out) {
   if (position_ < text_.size() && text_[position_] == '.') {
     integral = false;
     ++position_;
-    Digits(any);
-    if (!any) return SyntaxPeek(position_ < text_.size() ? "invalid number" : kEofValue);
+    if (!SkipDigits()) return SyntaxPeek(position_ < text_.size() ? "invalid number" : kEofValue);
   }
   if (position_ < text_.size() && (text_[position_] == 'e' || text_[position_] == 'E')) {
     integral = false;
@@ -226,8 +205,7 @@ bool Reader::ScanNumber(Number& out) {
       ++position_;
     }
     if (position_ >= text_.size()) return Syntax(kEofValue);
-    Digits(any);
-    if (!any) {
+    if (!SkipDigits()) {
       ++position_;
       return Syntax("invalid number");
     }
@@ -255,7 +233,7 @@ bool Reader::ToNumber(std::string_view text, bool integral, Number& out) {
     // Too small is zero, too large is an error; from_chars leaves the value alone in both cases.
     const std::string copy(text);
     out.value = std::strtod(copy.c_str(), nullptr);
-    if (std::isinf(out.value) && !ignoring_) return Syntax("number out of range");
+    if (std::isinf(out.value)) return Syntax("number out of range");
   }
   return true;
 }
@@ -351,19 +329,13 @@ bool Reader::NextElement() {
   return true;
 }
 
-bool Reader::EndArray() {
-  levels_.back().in_value = false;
-  char c = 0;
-  if (!Peek(c, kEofList)) return false;
-  if (c == ',') {
-    ++position_;
-    if (NextIs(']')) return SyntaxPeek("trailing comma");
-    return failed_ ? false : SyntaxPeek("trailing characters");
-  }
-  if (c != ']') return SyntaxPeek("trailing characters");
-  ++position_;
+bool Reader::EnterEmptyArray(std::string_view expected) {
+  const std::size_t start = position_;
+  if (!EnterArray(expected)) return false;
+  if (!NextElement()) return ok();
+  position_ = start;
   levels_.pop_back();
-  return true;
+  return FailType("sequence", expected);
 }
 
 bool Reader::Skip() {
@@ -395,64 +367,6 @@ bool Reader::Skip() {
   return ok();
 }
 
-bool Reader::SkipIgnored() {
-  ignoring_ = true;
-  std::vector<bool> arrays;  // the open containers
-  std::string scratch;
-  char c = 0;
-  while (Peek(c, kEofValue)) {
-    const bool opened = c == '{' || c == '[';
-    if (opened) {
-      if (!CountValue()) break;
-      ++position_;
-      arrays.push_back(c == '[');
-    } else if (!SkipScalar(c, scratch)) {
-      break;
-    }
-    if (!SkipBetween(arrays, opened, scratch)) break;
-    if (arrays.empty()) break;
-  }
-  ignoring_ = false;
-  return ok();
-}
-
-bool Reader::SkipScalar(char c, std::string& scratch) {
-  bool boolean = false;
-  Number number;
-  if (c == '"') return ReadString(scratch, "");
-  if (c == 't' || c == 'f') return ReadBool(boolean, "");
-  if (c == 'n') return TakeNull();
-  return ReadNumber(number, "");
-}
-
-// From behind a value, or from the beginning of a container, to the next value or out of all.
-bool Reader::SkipBetween(std::vector<bool>& arrays, bool opened, std::string& scratch) {
-  char c = 0;
-  while (!arrays.empty()) {
-    const bool array = arrays.back();
-    if (!Peek(c, array ? kEofList : kEofObject)) return false;
-    if (c == (array ? ']' : '}')) {
-      ++position_;
-      arrays.pop_back();
-      opened = false;
-      continue;
-    }
-    if (!opened) {
-      if (c != ',') return SyntaxPeek(array ? "expected `,` or `]`" : "expected `,` or `}`");
-      ++position_;
-      if (!array && !Peek(c, kEofObject)) return false;
-    }
-    if (array) return true;
-    if (c != '"') return SyntaxPeek("key must be a string");
-    ++position_;
-    if (!Text(scratch) || !Peek(c, kEofObject)) return false;
-    if (c != ':') return SyntaxPeek("expected `:`");
-    ++position_;
-    return true;
-  }
-  return true;
-}
-
 bool Reader::ReadRaw(std::string_view& out) {
   char c = 0;
   if (!Peek(c, kEofValue)) return false;
@@ -460,6 +374,113 @@ bool Reader::ReadRaw(std::string_view& out) {
   if (!Skip()) return false;
   out = text_.substr(start, position_ - start);
   return true;
+}
+
+// --- Errors, with the texts and positions of serde_json
+
+std::string Error::Text() const { return (path.empty() ? "" : path + ": ") + Place(); }
+
+std::string Error::Place() const {
+  return what + " at line " + std::to_string(line) + " column " + std::to_string(column);
+}
+
+std::string Describe(const Number& number) {
+  std::string text = "integer `";
+  switch (number.kind) {
+    case Number::Kind::kUnsigned:
+      text += std::to_string(number.magnitude);
+      break;
+    case Number::Kind::kNegative:
+      text += std::to_string(number.negative);
+      break;
+    case Number::Kind::kFloat:
+      text = "floating point `";
+      AppendDouble(text, number.value);
+      break;
+  }
+  return text + "`";
+}
+
+std::string DescribeString(std::string_view text) {
+  const std::string_view head = CutUtf8(text, kShownText);
+  std::string shown = "string ";
+  AppendString(shown, head);
+  if (head.size() < text.size()) shown.insert(shown.size() - 1, "…");
+  return shown;
+}
+
+bool Reader::Fail(Error::Kind kind, std::string_view what, std::size_t index) {
+  if (failed_) return false;
+  failed_ = true;
+  error_.kind = kind;
+  error_.what = what;
+  error_.path = Path(levels_.size());
+  index = std::min(index, text_.size());
+  const std::string_view before = text_.substr(0, index);
+  error_.line = 1 + static_cast<std::size_t>(std::count(before.begin(), before.end(), '\n'));
+  const std::size_t newline = before.rfind('\n');
+  error_.column = newline == std::string_view::npos ? index : index - newline - 1;
+  return false;
+}
+
+bool Reader::SyntaxPeek(std::string_view what) {
+  return Fail(Error::Kind::kSyntax, what, position_ + 1);
+}
+
+bool Reader::FailType(std::string_view found, std::string_view expected) {
+  if (failed_) return false;
+  error_.found = found;
+  error_.expected = expected;
+  return Fail(Error::Kind::kData,
+              "invalid type: " + std::string(found) + ", expected " + std::string(expected),
+              position_);
+}
+
+bool Reader::FailValue(std::string_view found, std::string_view expected) {
+  if (failed_) return false;
+  error_.found = found;
+  error_.expected = expected;
+  return Fail(Error::Kind::kData,
+              "invalid value: " + std::string(found) + ", expected " + std::string(expected),
+              position_);
+}
+
+bool Reader::FailShape(std::string what) {
+  constexpr std::string_view kBlanks = " \n\t\r";
+  const auto next = [&] {
+    return std::min(text_.find_first_not_of(kBlanks, position_), text_.size());
+  };
+  position_ = next();
+  if (position_ < text_.size()) {
+    const char c = text_[position_];
+    const bool array = !levels_.empty() && levels_.back().array;
+    if (c == ']' || c == '}') ++position_;
+    if (c == ',' && array) {
+      ++position_;
+      position_ = next();
+    }
+  }
+  return Fail(Error::Kind::kData, what, position_);
+}
+
+bool Reader::FailObject(std::string what) { return Fail(Error::Kind::kData, what, position_); }
+
+std::string Reader::Path(std::size_t depth) const {
+  std::string path;
+  for (std::size_t i = 0; i < depth; ++i) {
+    const Level& level = levels_[i];
+    if (!level.in_value) {
+      if (level.in_key && !path.empty()) path += ".?";  // of a key that cannot be read
+      break;
+    }
+    if (level.array) {
+      path.append("[").append(std::to_string(level.index)).append("]");
+    } else {
+      if (!path.empty()) path += '.';
+      path += level.key;
+    }
+  }
+  return path;
 }
 
 }  // namespace penstock::router::json

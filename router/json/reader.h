@@ -77,9 +77,6 @@ class Reader {
   // Any value; `out` is its text in the body.
   bool ReadRaw(std::string_view& out);
   bool Skip();
-  // A value that nobody reads: of any depth, and with numbers and characters that no type could
-  // hold, as serde ignores it. Errors name the key in front of it.
-  bool SkipIgnored();
 
   // Behind the value: nothing but blanks may follow. Fails otherwise.
   bool AtEnd();
@@ -90,7 +87,8 @@ class Reader {
   bool Colon();                    // between a key and its value
   bool EnterArray(std::string_view expected);
   bool NextElement();  // false at the end (which is taken) or on failure
-  bool EndArray();     // takes the end; fails when there are more elements
+  // Takes [] or fails.
+  bool EnterEmptyArray(std::string_view expected);
 
   // Failures found by the caller, at the present place. All give false.
   bool FailType(std::string_view found, std::string_view expected);   // "invalid type: …"
@@ -101,8 +99,6 @@ class Reader {
   bool FailObject(std::string what);
   // Of a whole value that was read and fits no shape: where serde notices it.
   bool FailShape(std::string what);
-  // What begins here is no value that could stand here.
-  bool FailNoValue();
   // The next value is of another type than `expected`: takes it as far as is needed to say so.
   bool FailNext(std::string_view expected);
 
@@ -122,14 +118,12 @@ class Reader {
   bool Syntax(std::string_view what) { return Fail(Error::Kind::kSyntax, what, position_); }
   bool SyntaxPeek(std::string_view what);
   bool Enter(bool array);
-  bool SkipScalar(char c, std::string& scratch);
-  bool SkipBetween(std::vector<bool>& arrays, bool opened, std::string& scratch);
   bool CountValue();
   bool Ident(std::string_view rest);
   bool Text(std::string& out);
   bool Escape(std::string& out);
   bool Hex4(std::uint32_t& out);
-  bool Digits(bool& any);
+  bool SkipDigits();  // false if there is none
   bool ScanNumber(Number& out);
   bool ToNumber(std::string_view text, bool integral, Number& out);
   std::string Path(std::size_t depth) const;
@@ -140,7 +134,6 @@ class Reader {
   std::size_t values_ = 0;
   std::uint64_t unknown_keys_ = 0;
   std::vector<Level> levels_;
-  bool ignoring_ = false;  // in SkipIgnored
   bool failed_ = false;
   Error error_;
 };
@@ -148,8 +141,6 @@ class Reader {
 // "floating point `1.5`", "integer `-1`": how errors show a number.
 std::string Describe(const Number& number);
 // "string \"a\\nb\"", cut when very long.
-// The whole of it with Rust's escapes, in quotes.
-std::string Quoted(std::string_view text);
 std::string DescribeString(std::string_view text);
 
 }  // namespace penstock::router::json

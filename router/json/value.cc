@@ -2,7 +2,7 @@
 
 #include <algorithm>
 #include <cstddef>
-#include <numeric>
+#include <unordered_map>
 
 #include "router/json/writer.h"
 
@@ -20,38 +20,17 @@ void AppendNumber(std::string& out, const Number& number) {
   }
 }
 
-// Of members with equal keys the last value, at the first one's place.
-void KeepLatest(std::vector<Value::Member>& members) {
-  if (members.size() < 2) return;
-  std::vector<std::size_t> order(members.size());
-  std::iota(order.begin(), order.end(), std::size_t{0});
-  std::sort(order.begin(), order.end(), [&members](std::size_t a, std::size_t b) {
-    const int keys = members[a].first.compare(members[b].first);
-    return keys != 0 ? keys < 0 : a < b;
-  });
-  std::vector<bool> gone(members.size());
-  bool any = false;
-  for (std::size_t i = 1, first = 0; i < order.size(); ++i) {
-    if (members[order[i]].first != members[order[first]].first) {
-      first = i;
-      continue;
-    }
-    members[order[first]].second = std::move(members[order[i]].second);
-    any = gone[order[i]] = true;
-  }
-  if (!any) return;
-  std::size_t at = 0;
-  std::erase_if(members, [&](const Value::Member&) { return gone[at++]; });
-}
-
+// Of members with equal keys the last value stays, at the place of the first.
 bool ReadMembers(Reader& reader, Value& out) {
   std::string key;
+  std::unordered_map<std::string, std::size_t> places;
   while (reader.NextKey(key)) {
-    if (!reader.Colon()) return false;
-    Value::Member& member = out.members.emplace_back(key, Value());
-    if (!ReadValue(reader, member.second, "a value")) return false;
+    const auto [place, fresh] = places.try_emplace(key, out.members.size());
+    if (fresh) out.members.emplace_back(key, Value());
+    Value& value = out.members[place->second].second;
+    value = Value();
+    if (!reader.Colon() || !ReadValue(reader, value, "a value")) return false;
   }
-  KeepLatest(out.members);
   return reader.ok();
 }
 

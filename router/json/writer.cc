@@ -5,12 +5,31 @@
 #include <charconv>
 #include <cmath>
 
-#include "router/json/escapes.h"
-#include "router/json/plain_float.h"
 #include "router/json/unicode.h"
 
 namespace penstock::router::json {
 namespace {
+
+// 0: as it is; 'u': \u00XX; else the letter after the backslash.
+constexpr std::array<char, 256> MakeEscapes() {
+  std::array<char, 256> escapes{};
+  for (int c = 0; c < 0x20; ++c) escapes[static_cast<std::size_t>(c)] = 'u';
+  escapes['\b'] = 'b';
+  escapes['\f'] = 'f';
+  escapes['\n'] = 'n';
+  escapes['\r'] = 'r';
+  escapes['\t'] = 't';
+  escapes['"'] = '"';
+  escapes['\\'] = '\\';
+  return escapes;
+}
+constexpr std::array<char, 256> kEscapes = MakeEscapes();
+
+// ASCII that a string has as it is.
+bool IsPlain(char c) {
+  const auto byte = static_cast<unsigned char>(c);
+  return byte < 0x80 && kEscapes[byte] == 0;
+}
 
 void AppendEscaped(std::string& out, std::string_view text) {
   std::size_t run = 0;
@@ -47,57 +66,33 @@ std::string Repaired(std::string_view text) {
   return good;
 }
 
-// Lays out the digits of a scientific form as the ryu crate does: plain while the decimal point
-// stays within `most` digits and behind at most `zeros` leading zeros, else with an exponent.
-void Layout(std::string& out, std::string_view scientific, int most, int zeros) {
-  if (scientific.front() == '-') {
-    out += '-';
-    scientific.remove_prefix(1);
-  }
-  const std::size_t e = scientific.find('e');
-  int exponent = 0;
-  const std::size_t sign = scientific[e + 1] == '+' ? 1 : 0;
-  std::from_chars(scientific.data() + e + 1 + sign, scientific.data() + scientific.size(),
-                  exponent);
-  std::array<char, 24> all;  // a double has 17
-  all[0] = scientific[0];
-  const std::size_t behind = e > 2 ? scientific.copy(all.data() + 1, e - 2, 2) : 0;
-  const std::string_view digits(all.data(), 1 + behind);
-  const int length = static_cast<int>(digits.size());
-  const int point = exponent + 1;  // digits in front of the decimal point
-  if (length <= point && point <= most) {
-    out.append(digits).append(static_cast<std::size_t>(point - length), '0').append(".0");
-  } else if (point > 0 && point <= most) {
-    out.append(digits, 0, static_cast<std::size_t>(point)).append(".");
-    out.append(digits, static_cast<std::size_t>(point));
-  } else if (point > -zeros && point <= 0) {
-    out.append("0.").append(static_cast<std::size_t>(-point), '0').append(digits);
-  } else {
-    out += digits[0];
-    if (length > 1) out.append(".").append(digits, 1);
-    out.append("e").append(std::to_string(exponent));
-  }
-}
-
+// Plain from `least` up to `most`, else with an exponent, as serde_json writes numbers. `most` is
+// below the size from which the fixed notation of to_chars has more digits than the shortest form.
 template <class T>
-void AppendReal(std::string& out, T value, int most, int zeros) {
+void AppendReal(std::string& out, T value, T least, T most) {
   if (!std::isfinite(value)) {
     out += "null";
     return;
   }
-  if (value == 0) {
-    out += std::signbit(value) ? "-0.0" : "0.0";
+  const T size = std::abs(value);
+  const bool plain = size == 0 || (size >= least && size < most);
+  std::array<char, 40> buffer;
+  const char* const end =
+      std::to_chars(buffer.data(), buffer.data() + buffer.size(), value,
+                    plain ? std::chars_format::fixed : std::chars_format::scientific)
+          .ptr;
+  const std::string_view text(buffer.data(), static_cast<std::size_t>(end - buffer.data()));
+  const std::size_t e = text.find('e');
+  out += text.substr(0, e);
+  if (e == text.npos) {
+    if (text.find('.') == text.npos) out += ".0";
     return;
   }
-  std::array<char, 32> text;
-  char* const limit = text.data() + text.size();
-  if (const T size = std::abs(value); size >= T{1e-5} && size < T{1e6}) {  // nearly all: plain
-    out.append(text.data(), std::to_chars(text.data(), limit, value, std::chars_format::fixed).ptr);
-    if (value == std::trunc(value)) out += ".0";
-    return;
-  }
-  const auto end = std::to_chars(text.data(), limit, value, std::chars_format::scientific).ptr;
-  Layout(out, {text.data(), static_cast<std::size_t>(end - text.data())}, most, zeros);
+  const char* const digits = text.data() + e + (text[e + 1] == '+' ? 2 : 1);
+  int exponent = 0;
+  std::from_chars(digits, end, exponent);  // "e-07" is written "e-7"
+  out += 'e';
+  AppendInteger(out, exponent);
 }
 
 }  // namespace
@@ -114,10 +109,8 @@ void AppendString(std::string& out, std::string_view text) {
   out += '"';
 }
 
-void AppendFloat(std::string& out, float value) {
-  if (!AppendPlainFloat(out, value)) AppendReal(out, value, 13, 6);
-}
+void AppendFloat(std::string& out, float value) { AppendReal(out, value, 1e-6f, 1e7f); }
 
-void AppendDouble(std::string& out, double value) { AppendReal(out, value, 16, 5); }
+void AppendDouble(std::string& out, double value) { AppendReal(out, value, 1e-5, 1e16); }
 
 }  // namespace penstock::router::json

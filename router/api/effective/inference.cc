@@ -7,7 +7,6 @@
 #include "router/api/effective/request.h"
 #include "router/api/hints.h"
 #include "router/api/run.h"
-#include "router/http/back_thread.h"
 
 namespace penstock::router::effective {
 namespace {
@@ -35,7 +34,7 @@ void Inference(ApiContext& context, const std::shared_ptr<StatsBook>& book, cons
   const auto refuse = [&](const ApiError& error) {
     RefuseRequest(context, *exchange, Errors(), error);
   };
-  const Parsed parsed = InBack([&] { return ParseRequest(http.body); });
+  const Parsed parsed = ParseRequest(http.body);
   context.metrics.UnknownKeys("effective", parsed.unknown_keys);
   if (parsed.error) return refuse(*parsed.error);
   RunPlan plan;

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "router/api/docs/shapes.h"
+#include "router/json/writer.h"
 
 namespace penstock::router::native {
 namespace {
@@ -24,6 +25,38 @@ constexpr docs::Shape kShapes[] = {
     {"CachedPrompts", "cached_prompts:CachedPrompt[]"},
     {"Forgotten", "forgotten:integer"},
 };
+
+std::string_view StateName(router::Health state) {
+  switch (state) {
+    case router::Health::kStarting:
+      return "starting";
+    case router::Health::kReady:
+      return "ready";
+    case router::Health::kDraining:
+      return "draining";
+    case router::Health::kFailed:
+      break;
+  }
+  return "failed";
+}
+
+// 200 when requests would be served, else 503 with the reason.
+void Ready(ApiContext& context, HttpRequest, std::shared_ptr<Exchange> exchange) {
+  const HealthReport report = context.engine.CheckHealth();
+  std::string body = "{\"status\":";
+  json::AppendString(body, StateName(report.state));
+  if (!report.detail.empty()) {
+    body += ",\"detail\":";
+    json::AppendString(body, report.detail);
+  }
+  body += '}';
+  HttpResponse response{200, "application/json", {}, std::move(body)};
+  if (report.state != router::Health::kReady) {
+    response.status = 503;
+    response.headers.push_back({"retry-after", "2"});
+  }
+  exchange->Respond(std::move(response));
+}
 
 void Live(ApiContext&, const HttpRequest&, const std::shared_ptr<Exchange>& exchange) {
   exchange->Respond({200, "application/json", {}, "{\"status\":\"live\"}"});

@@ -12,8 +12,6 @@ namespace penstock::router::native {
 // result.
 std::unique_ptr<const Dialect> MakeDialect(const Dialect& fallback);
 
-// GET /ready: 200 when requests would be served, else 503 with the reason.
-void Ready(ApiContext& context, HttpRequest request, std::shared_ptr<Exchange> exchange);
 // GET /cached_prompts: the pinned prefixes of the client's tenant. DELETE /cached_prompts and
 // /cached_prompts/{id}: forgets all of them, or one.
 void CachedPrompts(ApiContext& context, HttpRequest request, std::shared_ptr<Exchange> exchange);

@@ -37,7 +37,7 @@ bool HasOwnParameter(json::Reader& reader) {
   if (!reader.EnterObject("an object")) return false;
   while (reader.NextKey(key)) {
     own = own || std::ranges::find(kOwnParameters, key) != std::end(kOwnParameters);
-    if (!reader.Colon() || !reader.SkipIgnored()) break;
+    if (!reader.Colon() || !reader.Skip()) break;
   }
   return own;
 }
@@ -58,7 +58,7 @@ BodyKind KindOf(std::string_view body, BodyKind otherwise) {
     own = own || (key == "inputs" && reader.NextIs('['));
     if (key == "parameters" && reader.NextIs('{')) {
       own = HasOwnParameter(reader) || own;
-    } else if (!reader.SkipIgnored()) {
+    } else if (!reader.Skip()) {
       break;
     }
   }

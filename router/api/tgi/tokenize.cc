@@ -4,7 +4,6 @@
 #include "router/api/tgi/chat/chat_prepare.h"
 #include "router/api/tgi/errors.h"
 #include "router/api/tgi/handlers.h"
-#include "router/http/back_thread.h"
 #include "router/json/writer.h"
 
 namespace penstock::router::tgi {
@@ -51,14 +50,14 @@ void Answer(ApiContext& context, const std::shared_ptr<Exchange>& exchange, std:
 
 void Tokenize(ApiContext& context, HttpRequest http, std::shared_ptr<Exchange> exchange) {
   context.metrics.RequestArrived("/tokenize");
-  Parsed parsed = InBack([&] { return ParseRequest(http.body, false); });
+  Parsed parsed = ParseRequest(http.body, false);
   if (parsed.error) return RefuseRequest(context, *exchange, Errors(), *parsed.error);
   Answer(context, exchange, std::move(parsed.request.inputs), true, false);
 }
 
 void ChatTokenize(ApiContext& context, HttpRequest http, std::shared_ptr<Exchange> exchange) {
   context.metrics.RequestArrived("/chat_tokenize");
-  const ParsedChat parsed = InBack([&] { return ParseChat(http.body); });
+  const ParsedChat parsed = ParseChat(http.body);
   if (parsed.error) return RefuseRequest(context, *exchange, Errors(), *parsed.error);
   PrepareChat(
       context, parsed.request, [&context, exchange](std::variant<PreparedChat, ApiError> prepared) {

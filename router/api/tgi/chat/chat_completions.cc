@@ -12,7 +12,6 @@
 #include "router/api/tgi/errors.h"
 #include "router/api/tgi/generate/flow.h"
 #include "router/api/tgi/handlers.h"
-#include "router/http/back_thread.h"
 
 namespace penstock::router::tgi {
 namespace {
@@ -128,7 +127,7 @@ void ServeChat(ApiContext& context, const RequestHead& head, ChatRequest chat,
 
 void ChatCompletions(ApiContext& context, HttpRequest http, std::shared_ptr<Exchange> exchange) {
   context.metrics.RequestArrived("/v1/chat/completions");
-  ParsedChat parsed = InBack([&] { return ParseChat(http.body); });
+  ParsedChat parsed = ParseChat(http.body);
   context.metrics.UnknownKeys("tgi", parsed.unknown_keys);
   if (parsed.error) return RefuseRequest(context, *exchange, Errors(), *parsed.error);
   ServeChat(context, http.head, std::move(parsed.request), std::move(exchange));

@@ -6,7 +6,6 @@
 
 #include "router/api/tgi/chat/tools.h"
 #include "router/api/tgi/errors.h"
-#include "router/http/back_thread.h"
 
 namespace penstock::router::tgi {
 namespace {
@@ -72,7 +71,7 @@ void PrepareChat(const ApiContext& context, const ChatRequest& chat,
     }
     prepared.request.parameters.grammar = chat.response_format;
   } else if (chat.tools) {
-    auto outcome = InBack([&] { return OfferTools(*chat.tools, chat.tool_choice); });
+    auto outcome = OfferTools(*chat.tools, chat.tool_choice);
     if (auto* error = std::get_if<ApiError>(&outcome)) return done(std::move(*error));
     if (auto& offered = std::get<std::optional<OfferedTools>>(outcome)) {
       prepared.uses_tools = true;
@@ -82,10 +81,10 @@ void PrepareChat(const ApiContext& context, const ChatRequest& chat,
       if (!context.engine.Facts().template_has_tools) text += ToolsText(offered->tools) + "\n";
       text += own.empty() ? std::string(kToolPrompt) : own;
       if (!messages.empty() && !messages.back().is_calls) messages.back().content += text;
-      input.tools_json = InBack([&] { return TemplateToolsJson(offered->tools); });
+      input.tools_json = TemplateToolsJson(offered->tools);
     }
   }
-  input.messages_json = InBack([&] { return MessagesJson(messages); });
+  input.messages_json = MessagesJson(messages);
   Message last;
   if (!messages.empty()) last = std::move(messages.back());
   context.engine.Render(std::move(input), [&options = context.options,

@@ -19,9 +19,8 @@ namespace {
 
 using json::MakeField;
 
-// In the order of TGI's structs: an array is read as the fields in this order, as serde does.
 constexpr auto kChat = std::array{
-    json::Placed(MakeField<&ChatRequest::model>("model", "a string")),
+    MakeField<&ChatRequest::model>("model", "a string"),
     MakeField<&ChatRequest::messages>("messages", "a sequence", true),
     MakeField<&ChatRequest::frequency_penalty>("frequency_penalty", "f32"),
     MakeField<&ChatRequest::logit_bias>("logit_bias", "a sequence"),
@@ -33,7 +32,7 @@ constexpr auto kChat = std::array{
     MakeField<&ChatRequest::presence_penalty>("presence_penalty", "f32"),
     MakeField<&ChatRequest::stop>("stop", "a sequence"),
     MakeField<&ChatRequest::stream>("stream", "a boolean"),
-    json::Placed(MakeField<&ChatRequest::seed>("seed", "u64")),
+    MakeField<&ChatRequest::seed>("seed", "u64"),
     MakeField<&ChatRequest::temperature>("temperature", "f32"),
     MakeField<&ChatRequest::top_p>("top_p", "f32"),
     MakeField<&ChatRequest::tools>("tools", "a sequence"),
@@ -102,66 +101,35 @@ constexpr auto kToolCall = std::array{
     MakeField<&ToolCall::function>("function", "struct FunctionDefinition", true),
 };
 
-// What serde calls an internally tagged enum: the place in `names` of the value's `type`, which
-// is the first element of an array. serde also takes the place itself.
-std::optional<std::size_t> ReadVariant(json::Reader& reader,
-                                       std::span<const std::string_view> names) {
-  if (!reader.NextIs('"')) {
-    std::uint64_t index = 0;
-    const bool known = json::ReadValue(reader, index, "") && index < names.size();
-    return known ? std::optional<std::size_t>(index) : std::nullopt;
-  }
-  std::string name;
-  if (!reader.ReadString(name, "")) return std::nullopt;
-  const auto found = std::ranges::find(names, name);
-  if (found == names.end()) return std::nullopt;
-  return static_cast<std::size_t>(found - names.begin());
-}
-
-std::optional<std::size_t> VariantOf(std::string_view text,
-                                     std::span<const std::string_view> names) {
+// The `type` of an object; empty if there is none.
+std::string TypeOf(std::string_view text) {
   json::Reader reader(text, kLimits);
-  if (reader.NextIs('[')) {
-    if (!reader.EnterArray("") || !reader.NextElement()) return std::nullopt;
-    return ReadVariant(reader, names);
-  }
-  if (!reader.EnterObject("")) return std::nullopt;
-  std::optional<std::size_t> variant;
   std::string key;
-  while (reader.NextKey(key)) {
-    if (!reader.Colon()) return std::nullopt;
-    if (key != "type") {
-      reader.Skip();
-    } else if (variant || !(variant = ReadVariant(reader, names))) {
-      return std::nullopt;
-    }
+  std::string type;
+  if (!reader.EnterObject("")) return "";
+  while (reader.NextKey(key) && reader.Colon()) {
+    key == "type" ? reader.ReadString(type, "") : reader.Skip();
   }
-  return variant;
+  return reader.ok() ? type : "";
 }
 
-// The members of that value beside its type.
 template <class T>
-bool ReadVariantBody(std::string_view text, std::span<const json::Field<T>> fields, T& out) {
+bool ReadWhole(std::string_view text, std::span<const json::Field<T>> fields, T& out) {
   json::Reader reader(text, kLimits);
-  if (!reader.NextIs('[')) return json::ReadObject<T>(reader, fields, out, "");
-  return reader.EnterArray("") && reader.NextElement() && reader.Skip() &&
-         json::ReadSequence<T>(reader, fields, out, "");
+  return json::ReadObject<T>(reader, fields, out, "");
 }
 
 // A text or an image, appended to `out`.
 bool AppendPart(std::string_view text, std::string& out) {
-  constexpr std::array<std::string_view, 2> kTypes = {"text", "image_url"};
-  const auto variant = VariantOf(text, kTypes);
-  if (!variant) return false;
-  if (*variant == 0) {
-    TextPart part;
-    if (!ReadVariantBody<TextPart>(text, kTextPart, part)) return false;
+  const std::string type = TypeOf(text);
+  TextPart part;
+  ImagePart image;
+  if (type == "text" && ReadWhole<TextPart>(text, kTextPart, part)) {
     out += part.text;
     return true;
   }
-  ImagePart part;
-  if (!ReadVariantBody<ImagePart>(text, kImagePart, part)) return false;
-  out.append("![](").append(part.image_url.url).append(")");
+  if (type != "image_url" || !ReadWhole<ImagePart>(text, kImagePart, image)) return false;
+  out.append("![](").append(image.image_url.url).append(")");
   return true;
 }
 
@@ -264,9 +232,8 @@ bool ReadValue(json::Reader& reader, ToolChoice& out, std::string_view) {
                                             : ToolChoice::Kind::kFunction;
     return true;
   }
-  constexpr std::array<std::string_view, 1> kTypes = {"function"};
   TypedChoice choice;
-  if (!VariantOf(text, kTypes) || !ReadVariantBody<TypedChoice>(text, kTypedChoice, choice)) {
+  if (TypeOf(text) != "function" || !ReadWhole<TypedChoice>(text, kTypedChoice, choice)) {
     return reader.FailShape("data did not match any variant of untagged enum ToolTypeDeserializer");
   }
   out.kind = ToolChoice::Kind::kFunction;

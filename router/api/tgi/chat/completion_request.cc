@@ -14,13 +14,13 @@ using json::MakeField;
 using json::Value;
 
 constexpr auto kCompletion = std::array{
-    json::Placed(MakeField<&CompletionRequest::model>("model", "a string")),
+    MakeField<&CompletionRequest::model>("model", "a string"),
     MakeField<&CompletionRequest::prompt>("prompt", "a prompt", true),
     MakeField<&CompletionRequest::max_tokens>("max_tokens", "u32"),
     MakeField<&CompletionRequest::temperature>("temperature", "f32"),
     MakeField<&CompletionRequest::top_p>("top_p", "f32"),
     MakeField<&CompletionRequest::stream>("stream", "a boolean"),
-    json::Placed(MakeField<&CompletionRequest::seed>("seed", "u64")),
+    MakeField<&CompletionRequest::seed>("seed", "u64"),
     MakeField<&CompletionRequest::suffix>("suffix", "a string"),
     MakeField<&CompletionRequest::repetition_penalty>("repetition_penalty", "f32"),
     MakeField<&CompletionRequest::frequency_penalty>("frequency_penalty", "f32"),

@@ -8,7 +8,6 @@
 #include "router/api/tgi/errors.h"
 #include "router/api/tgi/generate/flow.h"
 #include "router/api/tgi/handlers.h"
-#include "router/http/back_thread.h"
 
 namespace penstock::router::tgi {
 namespace {
@@ -68,7 +67,7 @@ void ServeCompletion(ApiContext& context, const RequestHead& head,
 
 void Completions(ApiContext& context, HttpRequest http, std::shared_ptr<Exchange> exchange) {
   context.metrics.RequestArrived("/v1/completions");
-  const ParsedCompletion parsed = InBack([&] { return ParseCompletion(http.body); });
+  const ParsedCompletion parsed = ParseCompletion(http.body);
   context.metrics.UnknownKeys("tgi", parsed.unknown_keys);
   if (parsed.error) return RefuseRequest(context, *exchange, Errors(), *parsed.error);
   ServeCompletion(context, http.head, parsed.request, std::move(exchange));

@@ -171,9 +171,9 @@ std::variant<WrittenCall, ApiError> ReadCall(std::string_view text) {
   WrittenCall call;
   json::Error error;
   if (ParseCall(text, call, error)) return call;
-  return ApiError{ApiErrorKind::kTool,
-                  "Failed to parse generated text: " + error.Place() + " " + json::Quoted(text),
-                  ""};
+  std::string message = "Failed to parse generated text: " + error.Place() + " ";
+  json::AppendString(message, text);
+  return ApiError{ApiErrorKind::kTool, std::move(message), ""};
 }
 
 std::optional<WrittenCall> ReadOpenCall(std::string_view text) {

@@ -4,7 +4,6 @@
 #include <utility>
 
 #include "router/api/tgi/errors.h"
-#include "router/http/back_thread.h"
 #include "router/json/unicode.h"
 
 namespace penstock::router::tgi {
@@ -49,7 +48,7 @@ void StartJob(ApiContext& context, Job job) {
   if (!permit) return refuse({ApiErrorKind::kOverloaded, "Model is overloaded", ""});
   RunPlan plan;
   for (const Request& request : job.requests) {
-    auto lowered = InBack([&] { return Lower(context, request, job.mode, job.client_id); });
+    auto lowered = Lower(context, request, job.mode, job.client_id);
     if (const auto* error = std::get_if<ApiError>(&lowered)) return refuse(*error);
     auto& candidates = std::get<std::vector<GenerationRequest>>(lowered);
     std::move(candidates.begin(), candidates.end(), std::back_inserter(plan.candidates));
@@ -65,7 +64,7 @@ void StartJob(ApiContext& context, Job job) {
 void Serve(ApiContext& context, const Flow& wanted, HttpRequest http,
            std::shared_ptr<Exchange> exchange) {
   context.metrics.RequestArrived(wanted.route);
-  Parsed parsed = InBack([&] { return ParseRequest(http.body, wanted.compat); });
+  Parsed parsed = ParseRequest(http.body, wanted.compat);
   context.metrics.UnknownKeys("tgi", parsed.unknown_keys);
   if (parsed.error) {
     RefuseRequest(context, *exchange, Errors(), *parsed.error);

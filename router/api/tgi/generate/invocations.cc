@@ -6,7 +6,6 @@
 #include "router/api/tgi/dialect.h"
 #include "router/api/tgi/errors.h"
 #include "router/api/tgi/generate/flow.h"
-#include "router/http/back_thread.h"
 #include "router/json/value.h"
 
 namespace penstock::router::tgi {
@@ -18,18 +17,17 @@ void Invocations(ApiContext& context, HttpRequest http, std::shared_ptr<Exchange
   context.metrics.RequestArrived(kRoute);
   json::Reader reader(http.body, kLimits);
   json::Value value;
-  if (!InBack([&] { return json::ReadValue(reader, value, "a value"); })) {
+  if (!json::ReadValue(reader, value, "a value")) {
     return RefuseRequest(context, *exchange, Errors(), ToApiError(reader.error()));
   }
-  if (Parsed parsed = InBack([&] { return ParseRequest(http.body, true); }); !parsed.error) {
+  if (Parsed parsed = ParseRequest(http.body, true); !parsed.error) {
     return Serve(context, {.route = kRoute, .compat = true, .own_keys = own_keys}, http.head,
                  std::move(parsed.request), std::move(exchange));
   }
-  if (ParsedChat parsed = InBack([&] { return ParseChat(http.body); }); !parsed.error) {
+  if (ParsedChat parsed = ParseChat(http.body); !parsed.error) {
     return ServeChat(context, http.head, std::move(parsed.request), std::move(exchange));
   }
-  if (const ParsedCompletion parsed = InBack([&] { return ParseCompletion(http.body); });
-      !parsed.error) {
+  if (const ParsedCompletion parsed = ParseCompletion(http.body); !parsed.error) {
     return ServeCompletion(context, http.head, parsed.request, std::move(exchange));
   }
   RefuseRequest(context, *exchange, Errors(),

@@ -4,8 +4,6 @@
 #include <limits>
 #include <utility>
 
-#include "router/api/contrastive.h"
-
 namespace penstock::router::tgi {
 namespace {
 
@@ -100,6 +98,46 @@ SamplingParams ToSampling(const Parameters& p) {
   sampling.repetition_penalty = std::min(p.repetition_penalty.value_or(1.0f), kGreatest);
   sampling.frequency_penalty = p.frequency_penalty.value_or(0.0f);
   return sampling;
+}
+
+// Candidates of a request with penalty_alpha and no top_k, as in the papers.
+constexpr std::uint32_t kUsualCandidates = 4;
+
+// Makes `sampling` a contrastive search; alpha 0 leaves it as it is. What only sampling uses
+// (temperature, top_p, …) is switched off, as in HF transformers; penalties stay.
+std::optional<ApiError> LowerContrastive(const ModelFacts& facts, float alpha,
+                                         std::optional<std::int64_t> top_k, bool do_sample,
+                                         SamplingParams& sampling) {
+  if (!(alpha >= 0.0f && alpha <= 1.0f)) {
+    return Invalid("penalty_alpha",
+                   "`penalty_alpha` must be >= 0.0 and <= 1.0. Given: " + std::to_string(alpha));
+  }
+  if (alpha == 0.0f) return std::nullopt;
+  if (facts.max_candidates == 0) {
+    return ApiError{ApiErrorKind::kUnsupported,
+                    "`penalty_alpha` needs the server's option contrastive-search",
+                    "penalty_alpha"};
+  }
+  if (do_sample) {
+    return Invalid("penalty_alpha", "`penalty_alpha` must be 0 when `do_sample` is true. Given: " +
+                                        std::to_string(alpha));
+  }
+  const std::int64_t candidates = top_k.value_or(std::min(kUsualCandidates, facts.max_candidates));
+  if (candidates < 1 || candidates > facts.max_candidates) {
+    return Invalid("top_k", "`top_k` must be >= 1 and <= " + std::to_string(facts.max_candidates) +
+                                " with `penalty_alpha`. Given: " + std::to_string(candidates));
+  }
+  SamplingParams search;
+  search.repetition_penalty = sampling.repetition_penalty;
+  search.frequency_penalty = sampling.frequency_penalty;
+  search.presence_penalty = sampling.presence_penalty;
+  search.logit_bias = std::move(sampling.logit_bias);
+  search.seed = sampling.seed;
+  search.sibling = sampling.sibling;
+  search.penalty_alpha = alpha;
+  search.top_k = static_cast<std::uint32_t>(candidates);
+  sampling = std::move(search);
+  return std::nullopt;
 }
 
 // Penstock's own key.

@@ -10,7 +10,6 @@ namespace {
 
 using json::MakeField;
 
-// In the order of TGI's struct: an array is read as the fields in this order, as serde does.
 constexpr auto kParameters = std::array{
     MakeField<&Parameters::best_of>("best_of", "usize"),
     MakeField<&Parameters::temperature>("temperature", "f32"),
@@ -52,7 +51,7 @@ bool ReadValue(json::Reader& reader, ExtensionNumber& out, std::string_view expe
   if (reader.TakeNull()) return true;
   out.given = true;
   for (const char c : {'"', '[', '{', 't', 'f'}) {
-    if (reader.NextIs(c)) return reader.SkipIgnored();
+    if (reader.NextIs(c)) return reader.Skip();
   }
   json::Number number;
   if (!reader.ReadNumber(number, expected)) return false;

@@ -66,22 +66,9 @@ class StreamAnswer final : public AnswerWriter {
     exchange_->StartStream(StreamHead(style_));
   }
 
-  // An event like nearly all: neither the last nor with anything rare.
-  bool WriteUsual(const GenerationToken& token) {
-    json::FixedText<kUsualTokenBytes + 128> event;
-    event.Add("data: {\"index\":");
-    event.AddInteger(token.index + 1);
-    event.Add(",\"token\":");
-    if (!token.top.empty() || !AddUsualToken(event, token.token)) return false;
-    event.Add(",\"generated_text\":null,\"details\":null}\n\n");
-    pending_ += event.view();
-    return true;
-  }
-
   void WriteHeld(const GenerationEnd* end) {
     if (!held_) return;
     next_index_ = held_->index + 1;
-    if (end == nullptr && WriteUsual(*held_)) return held_.reset();
     pending_ += "data: {\"index\":";
     json::AppendInteger(pending_, held_->index + 1);
     pending_ += ",\"token\":";

@@ -5,7 +5,6 @@
 #include "router/api/tgi/errors.h"
 #include "router/api/tgi/generate/flow.h"
 #include "router/api/tgi/handlers.h"
-#include "router/http/back_thread.h"
 #include "router/json/value.h"
 #include "router/json/writer.h"
 
@@ -23,7 +22,7 @@ struct VertexGeneration {
 
 constexpr auto kGeneration = std::array{
     json::MakeField<&VertexGeneration::inputs>("inputs", "a string", true),
-    json::Placed(json::MakeField<&VertexGeneration::parameters>("parameters", "struct Parameters")),
+    json::MakeField<&VertexGeneration::parameters>("parameters", "struct Parameters"),
 };
 
 struct VertexRequest {
@@ -146,9 +145,8 @@ void Vertex(ApiContext& context, HttpRequest http, std::shared_ptr<Exchange> exc
   context.metrics.RequestArrived("/vertex");
   json::Reader reader(http.body, kLimits);
   VertexRequest request;
-  const bool read = InBack([&] {
-    return json::ReadObject<VertexRequest>(reader, kRequest, request, "struct VertexRequest");
-  });
+  const bool read =
+      json::ReadObject<VertexRequest>(reader, kRequest, request, "struct VertexRequest");
   if (!read) {
     return RefuseRequest(context, *exchange, Errors(), ToApiError(reader.error()));
   }

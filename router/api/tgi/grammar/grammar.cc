@@ -23,11 +23,11 @@ struct SchemaConfig {
 };
 
 constexpr auto kSchemaConfig = std::array{
-    json::Placed(json::MakeField<&SchemaConfig::name>("name", "a string")),
+    json::MakeField<&SchemaConfig::name>("name", "a string"),
     json::MakeField<&SchemaConfig::schema>("schema", "a value", true),
 };
 
-bool ReadTagName(json::Reader& reader, std::optional<Tag>& out) {
+bool ReadTag(json::Reader& reader, std::optional<Tag>& out) {
   std::string tag;
   if (!reader.ReadString(tag, "variant identifier")) return false;
   if (tag == "json" || tag == "json_object") {
@@ -41,17 +41,6 @@ bool ReadTagName(json::Reader& reader, std::optional<Tag>& out) {
                            "`, expected one of `json`, `json_object`, `regex`, `json_schema`");
   }
   return true;
-}
-
-// As serde_json reads the name of a variant: a string, or {"name":null}.
-bool ReadTag(json::Reader& reader, std::optional<Tag>& out) {
-  if (reader.NextIs('"')) return ReadTagName(reader, out);
-  if (!reader.NextIs('{')) return reader.FailNoValue();
-  if (!reader.EnterObject("") || !ReadTagName(reader, out) || !reader.Colon()) return false;
-  if (!reader.TakeNull()) return reader.FailNext("unit");
-  if (!reader.NextIs('}')) return reader.FailNoValue();
-  std::string none;
-  return !reader.NextKey(none) && reader.ok();
 }
 
 bool ReadContent(json::Reader& reader, Tag tag, GrammarChoice& out) {
@@ -68,18 +57,6 @@ bool ReadContent(json::Reader& reader, Tag tag, GrammarChoice& out) {
   out.schema = std::move(config.schema);
   out.wrapped = true;
   return true;
-}
-
-// The type and the value, in this order.
-bool ReadPair(json::Reader& reader, GrammarChoice& out, std::string_view expected) {
-  std::optional<Tag> tag;
-  std::size_t length = 0;
-  if (reader.NextElement() && ReadTagName(reader, tag) && ++length == 1 && reader.NextElement() &&
-      ReadContent(reader, *tag, out)) {
-    return reader.EndArray();
-  }
-  return reader.ok() && reader.FailObject("invalid length " + std::to_string(length) +
-                                          ", expected " + std::string(expected));
 }
 
 constexpr std::size_t kMaxSchemaBytes = std::size_t{256} << 10;
@@ -134,7 +111,6 @@ Grammar::Written Write(const GrammarChoice& choice) {
 }  // namespace
 
 bool ReadValue(json::Reader& reader, GrammarChoice& out, std::string_view expected) {
-  if (reader.NextIs('[')) return reader.EnterArray(expected) && ReadPair(reader, out, expected);
   if (!reader.EnterObject(expected)) return false;
   std::string key;
   std::optional<Tag> tag;
@@ -150,7 +126,7 @@ bool ReadValue(json::Reader& reader, GrammarChoice& out, std::string_view expect
     } else if (key == "value") {
       has_content = true;
       if (tag ? !ReadContent(reader, *tag, out) : !reader.ReadRaw(early.emplace())) return false;
-    } else if (!reader.SkipIgnored()) {
+    } else if (!reader.Skip()) {
       return false;
     }
   }

@@ -1,5 +1,5 @@
-// Whether a value is a JSON schema (draft 2020-12): the first keyword whose value is none that the
-// meta-schema allows, in the words of the validator that TGI uses.
+// Checks the keywords of a JSON schema (draft 2020-12) that can change its regular expression. The
+// texts are those of the validator that TGI uses.
 #pragma once
 
 #include <optional>
@@ -9,6 +9,7 @@
 
 namespace penstock::router::tgi {
 
+// Why the first wrong keyword, in a fixed order, is wrong. Nothing: all are right.
 std::optional<std::string> FindSchemaError(const json::Value& schema);
 
 }  // namespace penstock::router::tgi

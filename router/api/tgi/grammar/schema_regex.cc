@@ -73,32 +73,6 @@ bool IsScalar(const Value& value) {
   return !value.is(Value::Kind::kArray) && !value.is(Value::Kind::kObject);
 }
 
-// As Rust shows a value for debugging.
-std::string Debug(const Value& value) {
-  std::string inner;
-  switch (value.kind) {
-    case Value::Kind::kNull:
-      return "Null";
-    case Value::Kind::kBool:
-      return value.boolean ? "Bool(true)" : "Bool(false)";
-    case Value::Kind::kNumber:
-      return "Number(" + json::ToText(value) + ")";
-    case Value::Kind::kString:
-      return "String(" + json::Quoted(value.text) + ")";
-    case Value::Kind::kArray:
-      for (const Value& element : value.elements) {
-        inner.append(inner.empty() ? "" : ", ").append(Debug(element));
-      }
-      return "Array [" + inner + "]";
-    case Value::Kind::kObject:
-      break;
-  }
-  for (const auto& [key, member] : value.members) {
-    inner.append(inner.empty() ? "" : ", ").append(json::Quoted(key) + ": " + Debug(member));
-  }
-  return "Object {" + inner + "}";
-}
-
 Value OfType(std::string_view type) { return Value::Object({{"type", Value::String(type)}}); }
 
 class Compiler {
@@ -260,14 +234,14 @@ class Compiler {
     std::vector<std::string> choices;
     for (const Value& choice : list.elements) {
       if (!IsScalar(choice)) {
-        return Fail("Unsupported data type in enum: " + Debug(choice));
+        return Fail("Unsupported data type in enum: " + json::ToText(choice));
       }
       choices.push_back(Escape(json::ToText(choice)));
     }
     return "(" + Joined(choices, "|") + ")";
   }
   std::string Const(const Value&, const Value& value) {
-    if (!IsScalar(value)) return Fail("Unsupported data type in const: " + Debug(value));
+    if (!IsScalar(value)) return Fail("Unsupported data type in const: " + json::ToText(value));
     return Escape(json::ToText(value));
   }
 

@@ -92,8 +92,11 @@ TEST(JsonReader, ErrorsNamePathWhatWasFoundAndThePlace) {
       {"1", "data invalid type: integer `1`, expected struct Outer at line 1 column 1"},
       {"null", "data invalid type: null, expected struct Outer at line 1 column 4"},
       {"{}", "data missing field `inputs` at line 1 column 2"},
-      {"[]", "data invalid length 0, expected struct Outer with 3 elements at line 1 column 2"},
-      {R"([{"inputs":"a"}])", "data [0]: invalid type: map, expected a string at line 1 column 1"},
+      {"[]", "data missing field `inputs` at line 1 column 2"},
+      {R"([{"inputs":"a"}])",
+       "data invalid type: sequence, expected struct Outer at line 1 column 0"},
+      {R"({"inputs":"a","parameters":[1]})",
+       "data parameters: invalid type: sequence, expected struct Parameters at line 1 column 27"},
       {R"({"inputs":"a","inputs":"b"})", "data duplicate field `inputs` at line 1 column 22"},
       {R"({"inputs":"a",})", "syntax trailing comma at line 1 column 15"},
       {R"({'inputs':'a'})", "syntax key must be a string at line 1 column 2"},
@@ -142,8 +145,8 @@ TEST(JsonReader, ErrorsNamePathWhatWasFoundAndThePlace) {
   for (const auto& [text, expected] : cases) EXPECT_EQ(Parse(text), expected) << text;
 }
 
-// A key that cannot be read is "?"; what is ignored has fewer words for its errors.
-TEST(JsonReader, ErrorsOfKeysAndOfIgnoredValues) {
+// The path of an error names a key that cannot be read "?".
+TEST(JsonReader, ErrorsInKeysAndInSkippedValues) {
   const std::vector<std::pair<std::string, std::string>> cases = {
       {R"({"parameters":{"top_k" 1}})", "syntax parameters: expected `:` at line 1 column 24"},
       {R"({"parameters":{"top_k":1 "x":2}})",
@@ -154,12 +157,9 @@ TEST(JsonReader, ErrorsOfKeysAndOfIgnoredValues) {
       {R"({"parameters":{1:2}})", "syntax parameters.?: key must be a string at line 1 column 16"},
       {"{\"inputs\":\"a\",\"x\":\"a\tb\"}",
        "syntax x: control character (\\u0000-\\u001F) found while parsing a string at line 1 "
-       "column "
-       "20"},
-      {R"({"inputs":"a","x":{"y":1,}})", "syntax x: key must be a string at line 1 column 26"},
-      {R"({"inputs":"a","x":[1,]})", "syntax x: expected value at line 1 column 22"},
-      {R"(["a",{},1,2])", "syntax trailing characters at line 1 column 11"},
-      {R"(["a",{},1,])", "syntax trailing comma at line 1 column 11"},
+       "column 21"},
+      {R"({"inputs":"a","x":{"y":1,}})", "syntax x.?: trailing comma at line 1 column 26"},
+      {R"({"inputs":"a","x":[1,]})", "syntax x: trailing comma at line 1 column 22"},
   };
   for (const auto& [text, expected] : cases) EXPECT_EQ(Parse(text), expected) << text;
 }
@@ -182,9 +182,8 @@ TEST(JsonReader, DepthKeysAndValuesAreBounded) {
   Value value;
   EXPECT_FALSE(ReadValue(reader, value, "a value"));
   EXPECT_EQ(reader.error().what, "recursion limit exceeded");
-  // What nobody reads may be of any depth.
-  EXPECT_THAT(Parse("{\"x\":" + deep), ::testing::HasSubstr("EOF while parsing a list"));
-  EXPECT_EQ(Parse("{\"inputs\":\"a\",\"x\":" + deep + std::string(200'000, ']') + "}"), "ok");
+  EXPECT_THAT(Parse("{\"inputs\":\"a\",\"x\":" + deep),
+              ::testing::HasSubstr("recursion limit exceeded"));
   std::string keys = "{\"inputs\":\"a\"";
   for (int i = 0; i < 5000; ++i) keys += ",\"k" + std::to_string(i) + "\":0";
   EXPECT_THAT(Parse(keys + "}"), ::testing::HasSubstr("more than 4096 keys in one object"));
@@ -231,7 +230,7 @@ TEST(JsonReader, AcceptsExactlyWhatBoostJsonAccepts) {
     Reader reader(text);
     std::string_view raw;
     bool ok = reader.ReadRaw(raw);
-    // We stop behind the first value; Boost wants the whole text.
+    // The reader stops after the first value; Boost wants the whole text.
     const std::string_view rest =
         ok ? std::string_view(text).substr(static_cast<std::size_t>(raw.end() - text.data()))
            : std::string_view();

@@ -10,7 +10,6 @@
 #include "router/api/errors.h"
 #include "router/api/openai/dialect.h"
 #include "router/api/tgi/errors.h"
-#include "router/http/large_requests.h"
 #include "tests/unit/router/api/api_fixture.h"
 
 namespace penstock::router {
@@ -357,31 +356,6 @@ TEST(Errors, EveryKindHasTheEnvelopesOfTgiAndOpenAi) {
     EXPECT_EQ(body.at("param"), "field");
     EXPECT_FALSE(body.at("code").as_string().empty());
   }
-}
-
-// What takes locks is left to threads of usual priority: one that has stepped back may stand still.
-TEST_F(ServiceTest, OfALargeRequestOnlyWhatIsComputedStepsBack) {
-  dialects_.tgi_only = true;
-  engine_.facts.max_input_tokens = 1 << 20;
-  engine_.facts.max_total_tokens = 2 << 20;
-  AnswerWith({"a"}, FinishReason::kLength);
-  const std::string text = '"' + std::string(LargeRequests::kBytes, 'x') + '"';
-  const std::string chat = R"({"messages":[{"role":"user","content":)" + text + "}]}";
-  const std::pair<std::string_view, std::string> requests[] = {
-      {"/generate", R"({"inputs":)" + text + "}"},
-      {"/v1/chat/completions", chat},
-      {"/v1/completions", R"({"prompt":)" + text + "}"},
-      {"/invocations", chat},
-      {"/vertex", R"({"instances":[{"inputs":)" + text + "}]}"},
-      {"/tokenize", R"({"inputs":)" + text + "}"},
-      {"/predictions/demo", R"({"inputs":)" + text + "}"},
-      {"/inference", R"({"num_tokens":1,"prompt":)" + text + "}"},
-  };
-  for (const auto& [path, body] : requests) {
-    EXPECT_EQ(Post(path, body).status, 200) << path;
-  }
-  EXPECT_GT(engine_.facts_in_back, 0);  // from inside of the lowering
-  EXPECT_EQ(engine_.entered_in_back, 0);
 }
 
 }  // namespace

@@ -75,9 +75,8 @@ TEST(TgiSchema, WhatCannotBeAnExpressionIsRefused) {
   EXPECT_EQ(error(R"({"type":"string","format":"email"})"),
             "error: Format email is not supported by Outlines");
   EXPECT_EQ(error(R"({"enum":[{"b":[1,"x",null,true,{}]}]})"),
-            "error: Unsupported data type in enum: Object {\"b\": Array [Number(1), "
-            "String(\"x\"), Null, Bool(true), Object {}]}");
-  EXPECT_EQ(error(R"({"const":[]})"), "error: Unsupported data type in const: Array []");
+            R"(error: Unsupported data type in enum: {"b":[1,"x",null,true,{}]})");
+  EXPECT_EQ(error(R"({"const":[]})"), "error: Unsupported data type in const: []");
   EXPECT_EQ(error(R"({"$ref":"http://a/b#/c"})"),
             "error: External references are not supported: http://a/b#/c");
   EXPECT_EQ(error(R"({"$ref":"#a#b"})"), "error: Invalid reference format: #a#b");
@@ -108,31 +107,6 @@ TEST(TgiSchema, AReferenceMayNameTheSchemaItself) {
               kBoolean)
         << reference;
   }
-}
-
-// What the meta-schema says first, vocabulary by vocabulary.
-TEST(TgiSchema, TheFirstErrorIsThatOfTheMetaSchemasOrder) {
-  const auto error = [](std::string_view schema) {
-    return FindSchemaError(Parse(schema)).value_or("none");
-  };
-  EXPECT_EQ(error(R"({"title":5,"type":7,"unevaluatedItems":1,"not":2,"$schema":3})"),
-            "3 is not of type \"string\"");
-  EXPECT_EQ(error(R"({"title":5,"type":7,"unevaluatedItems":1})"),
-            "1 is not of types \"boolean\", \"object\"");
-  EXPECT_EQ(error(R"({"contentSchema":5,"format":7})"), "7 is not of type \"string\"");
-  EXPECT_EQ(error(R"({"definitions":5,"contentSchema":{"minLength":-1}})"),
-            "-1 is less than the minimum of 0");
-  EXPECT_EQ(error(R"({"required":["a","a"]})"), R"(["a","a"] has non-unique elements)");
-  EXPECT_EQ(error(R"({"dependentRequired":{"a":["b","b"]}})"),
-            R"(["b","b"] has non-unique elements)");
-  EXPECT_EQ(error(R"({"multipleOf":0})"), "0 is less than or equal to the minimum of 0");
-  EXPECT_EQ(error(R"({"$anchor":"#bad"})"),
-            R"("#bad" does not match "^[A-Za-z_][-A-Za-z0-9._]*$")");
-  EXPECT_EQ(error(R"({"$id":"a#b"})"), R"("a#b" does not match "^[^#]*#?$")");
-  EXPECT_EQ(error(R"({"$id":"a#","$anchor":"_a.b-1","maxItems":1e30})"), "none");
-  EXPECT_EQ(error(R"({"dependencies":{"a":["x"],"b":{},"c":5}})"),
-            "5 is not valid under any of the schemas listed in the 'anyOf' keyword");
-  EXPECT_EQ(error(R"({"$vocabulary":{"a":1}})"), "1 is not of type \"boolean\"");
 }
 
 TEST(TgiTools, AForcedCallHasItsNameAndEveryRequiredArgument) {
@@ -191,6 +165,11 @@ TEST(TgiSchema, ValuesThatNoSchemaMayHaveAreNamed) {
   EXPECT_EQ(FindSchemaError(Parse(R"({"properties":5})")), "5 is not of type \"object\"");
   EXPECT_EQ(FindSchemaError(Parse(R"({"properties":{"a":{"type":"nope"}}})")),
             "\"nope\" is not valid under any of the schemas listed in the 'anyOf' keyword");
+  EXPECT_EQ(FindSchemaError(Parse(R"({"items":{"minLength":-1}})")),
+            "-1 is less than the minimum of 0");
+  EXPECT_EQ(FindSchemaError(Parse(R"({"maxItems":1.5})")), "1.5 is not of type \"integer\"");
+  EXPECT_EQ(FindSchemaError(Parse(R"({"anyOf":[]})")), "[] has less than 1 item");
+  EXPECT_EQ(FindSchemaError(Parse(R"({"required":[1]})")), "1 is not of type \"string\"");
   EXPECT_EQ(FindSchemaError(Parse("\"x\"")), "\"x\" is not of types \"boolean\", \"object\"");
 }
 

@@ -1,6 +1,8 @@
 #include "router/http/large_requests.h"
 
 #include <gtest/gtest.h>
+#include <sys/resource.h>
+#include <unistd.h>
 
 #include <atomic>
 #include <chrono>
@@ -10,7 +12,6 @@
 #include <string>
 #include <thread>
 
-#include "router/http/back_thread.h"
 #include "tests/unit/router/http/server_fixture.h"
 #include "tests/unit/router/support/raw_client.h"
 
@@ -101,6 +102,18 @@ TEST_F(LargeRequestsTest, TheEndDropsWhatWaits) {
   EXPECT_EQ(memory.use_count(), 1);
 }
 
+TEST_F(LargeRequestsTest, ThreadsHaveALowPriority) {
+  std::promise<int> nice;
+  requests_->Add({[&nice](HttpRequest, std::shared_ptr<Exchange>) {
+                    nice.set_value(::getpriority(PRIO_PROCESS, static_cast<id_t>(::gettid())));
+                  },
+                  {},
+                  MakeState(),
+                  nullptr});
+  EXPECT_GT(nice.get_future().get(), ::getpriority(PRIO_PROCESS, 0));
+  gate_.set_value();
+}
+
 // An application whose handler computes for as long as the test wants.
 class SlowApplication final : public Application {
  public:
@@ -109,7 +122,7 @@ class SlowApplication final : public Application {
     Admission admission;
     admission.handle = [gate = gate_, slow = head.path == "/slow"](
                            HttpRequest request, std::shared_ptr<Exchange> exchange) {
-      if (slow) RunInBack([&] { gate.wait(); });
+      if (slow) gate.wait();
       exchange->Respond({200, "text/plain", {}, std::to_string(request.body.size())});
     };
     return admission;

@@ -1,14 +1,11 @@
 #include "tests/unit/router/support/fake_engine.h"
 
-#include <sched.h>
-
 #include <algorithm>
 #include <utility>
 
 namespace penstock::router::testing {
 
 RequestId FakeEngine::Submit(GenerationRequest request, std::shared_ptr<GenerationSink> sink) {
-  Enter();
   const std::lock_guard lock(mutex_);
   const RequestId id(++count_);
   calls_.push_back({id, std::move(request), std::move(sink)});
@@ -20,14 +17,7 @@ RequestId FakeEngine::Submit(GenerationRequest request, std::shared_ptr<Generati
   return id;
 }
 
-void FakeEngine::Enter() {
-  if (::sched_getscheduler(0) == SCHED_IDLE) ++entered_in_back;
-}
-
-ModelFacts FakeEngine::Facts() const {
-  if (::sched_getscheduler(0) == SCHED_IDLE) ++facts_in_back;
-  return facts;
-}
+ModelFacts FakeEngine::Facts() const { return facts; }
 
 FakeEngine::~FakeEngine() {
   threads_.clear();
@@ -35,12 +25,10 @@ FakeEngine::~FakeEngine() {
 }
 
 void FakeEngine::Render(ChatInput chat, std::function<void(RenderedChat)> done) {
-  Enter();
   done(std::move(chat.messages_json));
 }
 
 void FakeEngine::Tokenize(std::string text, bool, std::function<void(TokenizedText)> done) {
-  Enter();
   std::vector<TokenSpan> spans;
   for (std::uint32_t i = 0; i < text.size(); ++i) {
     spans.push_back({static_cast<TokenId>(static_cast<unsigned char>(text[i])), i, i + 1});

@@ -1,7 +1,6 @@
 // An Engine that a test plays by hand: it sees what was submitted and sends the events.
 #pragma once
 
-#include <atomic>
 #include <chrono>
 #include <condition_variable>
 #include <cstdint>
@@ -54,15 +53,9 @@ class FakeEngine final : public Engine {
   // When set, a request is answered with these events at once, from a thread of its own.
   std::function<std::vector<GenerationEvent>(const GenerationRequest&)> script;
 
-  // Calls by threads that have stepped back: those that take locks, and those for facts.
-  std::atomic<int> entered_in_back = 0;
-  mutable std::atomic<int> facts_in_back = 0;
-
   ~FakeEngine() override;
 
  private:
-  void Enter();
-
   static constexpr std::chrono::seconds kPatience{10};
   mutable std::mutex mutex_;
   std::condition_variable changed_;
