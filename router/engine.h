@@ -35,14 +35,14 @@ struct ChatInput {
 
 // What the answer must match.
 //
-// `source` names it as no other does: engines keep what they found out about it. Empty: not kept.
-// `write` makes of what the client sent the grammar that the shards enforce: work that belongs on
-// a thread of the engine's, and errors that are told when nothing else is wrong with
-// the request.
+// `source` is a unique name, under which engines cache what they learn about the grammar. Empty: it
+// is not cached. `write` makes the grammar that the shards enforce from what the client sent. The
+// engine calls it on its own threads and reports its error only if the rest of the request is
+// right.
 struct Grammar {
   using Written = std::variant<GrammarSpec, std::string>;  // or why it cannot be
   std::string source;
-  // Null: no grammar. The same each time, from any thread, also from two at once.
+  // Null: no grammar. It returns the same each time. It may be called from several threads at once.
   std::function<Written()> write;
 
   explicit operator bool() const { return write != nullptr; }
@@ -50,7 +50,7 @@ struct Grammar {
 
 struct GenerationRequest {
   std::string client_id;  // X-Request-Id given or made; for logs and GET /requests/{id}
-  // The trace that the request belongs to: as the client gave it, then the router's own span in it.
+  // The trace of the request: first as the client gave it, then with the router's own span.
   // The shards are given it.
   std::optional<TraceContext> trace;
   std::string operation;  // names the span
@@ -61,15 +61,15 @@ struct GenerationRequest {
   std::optional<std::uint32_t> max_new_tokens;  // absent: what is left of max_total_tokens
   bool exact_length = false;  // refuse a max_new_tokens that does not fit, never cut it
   std::uint32_t min_new_tokens = 0;
-  // Stop strings. An empty one (with include_stop_text only) ends behind the first token.
+  // Stop strings. An empty one (with include_stop_text only) ends after the first token.
   std::vector<std::string> stop;
   std::vector<TokenId> stop_token_ids;
   bool ignore_eos = false;
   SamplingParams sampling;
   std::optional<std::uint64_t> seed;  // absent: drawn at admission and reported
   LogprobRequest logprobs;
-  // true: the stop string stays in text and tokens are delivered as they come (TGI).
-  // false: text is held back so that no part of a stop string is ever delivered (OpenAI).
+  // True: the stop string stays in the text, and tokens are delivered at once (TGI). False: text
+  // waits until it cannot be part of a stop string (OpenAI).
   bool include_stop_text = false;
   RequestClass request_class = RequestClass::kOther;
   std::int32_t priority = 0;           // larger is sooner; with --order priority
@@ -127,7 +127,7 @@ struct GenerationEnd {
   RequestTimings timings;
 };
 
-// Closed set; router/api/errors.h maps each to HTTP status, dialect body and retry advice.
+// A closed set. Dialects give each kind its HTTP status and body.
 enum class ErrorKind : std::uint8_t {
   kValidation,   // the request is wrong: field, value, limit
   kTemplate,     // chat template refused or missing
@@ -137,7 +137,7 @@ enum class ErrorKind : std::uint8_t {
   kInternal,
 };
 
-// Numbers behind a request that is too long, for dialects with a wording of their own.
+// The numbers of a request that is too long, for dialects with their own texts.
 struct LengthExceeded {
   std::uint32_t prompt_tokens = 0;
   std::uint32_t max_new_tokens = 0;  // 0: the prompt alone is over max_input_tokens
@@ -155,15 +155,15 @@ using GenerationEvent =
     std::variant<GenerationStart, GenerationToken, GenerationEnd, GenerationError>;
 
 // Receives the events of one request. OnEvents is called by one thread at a time, in order, never
-// from inside Submit. It must not block. It returns false when it will not take more (the client
-// is too slow or gone): the engine cancels the request and calls no more.
+// from inside Submit. It must not block. It returns false if the client is too slow or has left.
+// The engine then cancels the request and makes no more calls.
 class GenerationSink {
  public:
   virtual ~GenerationSink() = default;
   virtual bool OnEvents(std::vector<GenerationEvent> events) = 0;
 };
 
-// A token of a text and where it stands: begin and end in bytes, {0, 0} when it was added.
+// A token of a text and its place: begin and end in bytes, {0, 0} when it was added.
 struct TokenSpan {
   TokenId id = 0;
   std::uint32_t begin = 0;
@@ -187,7 +187,7 @@ struct ModelFacts {
   std::uint32_t vocabulary = 0;
   bool has_chat_template = false;
   bool template_has_tools = false;  // the chat template reads `tools`
-  // What the shards offer beside plain sampling.
+  // Optional features of the shards.
   bool has_grammar = false;
   bool has_watermark = false;
   bool has_adapters = false;
@@ -247,7 +247,7 @@ class Engine {
 
   virtual ModelFacts Facts() const = 0;
   virtual HealthReport CheckHealth() const = 0;
-  // The same, looking through to the shards if nothing has been heard of them for long. `answer` is
+  // The same, after a probe of the shards if they have not answered for long. `answer` is
   // called once, from any thread, perhaps inside; it must not block.
   virtual void ProbeHealth(std::function<void(const HealthReport&)> answer) {
     answer(CheckHealth());
@@ -260,7 +260,7 @@ class Engine {
 
   // Kept prefixes of a tenant, the most recently used first.
   virtual std::vector<CachedPrompt> CachedPrompts(const std::string&) const { return {}; }
-  // Lets go of one of them, or of all; gives how many. What runs is not affected.
+  // Releases one of them, or all. Returns how many. What runs is not affected.
   virtual std::size_t ForgetCachedPrompts(const std::string&, std::optional<std::uint64_t>) {
     return 0;
   }

@@ -31,7 +31,7 @@ struct ApiOptions {
   bool grammar = true;                    // where the shards offer it
   std::vector<std::string> cors_origins;  // empty: no CORS headers; "*": all
   std::shared_ptr<SpanSink> spans;        // null: nothing is traced
-  // Why no shard accepts a connection, in the words of TGI's router; nothing if one does. Called
+  // Why no shard accepts a connection, with the text of TGI's router; nothing if one does. Called
   // from any thread. Null: TGI's routes say why the engine refused instead.
   std::function<std::optional<std::string>()> connect_error;
 };

@@ -14,10 +14,10 @@ namespace penstock::router {
 // origins; "*" among them allows all.
 std::vector<Header> CorsHeaders(const std::vector<std::string>& allowed, std::string_view origin);
 
-// Beside those, for an answer to OPTIONS.
+// The additional headers of an answer to OPTIONS.
 std::vector<Header> PreflightHeaders();
 
-// Puts headers on whatever is answered.
+// An exchange that adds headers to every answer.
 std::shared_ptr<Exchange> WithHeaders(std::shared_ptr<Exchange> exchange,
                                       std::vector<Header> headers);
 

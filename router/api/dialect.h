@@ -50,15 +50,15 @@ class Dialect {
 
   // The API key that a request carries. Nothing: the head has none in this dialect's form.
   virtual std::optional<std::string_view> KeyIn(const RequestHead& head) const;
-  // What a request without a right key is told.
+  // The message for a request without a valid key.
   virtual std::string_view KeyAdvice() const;
 
   // Whether this dialect answers for a path that no route matches, and for a request to the path
   // that could not be read.
   virtual bool Owns(std::string_view) const { return false; }
 
-  // The last word on a refusal that comes from outside of the handlers. It is asked of the server's
-  // default dialect, for the refusals of all dialects.
+  // May change a refusal that no handler made. It is called on the server's default dialect, for
+  // the refusals of all dialects.
   virtual HttpResponse Reword(HttpResponse response) const { return response; }
 
   // --- The OpenAPI document

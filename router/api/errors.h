@@ -50,7 +50,7 @@ std::string_view NameOf(ApiErrorKind kind);
 // Seconds after which a client may try again; 0: no advice.
 int RetryAfter(ApiErrorKind kind);
 
-// A row of a table that a dialect keeps, by its member `kind`.
+// The row of a dialect's table whose member `kind` has this value.
 template <class Table>
 constexpr const auto& RowOf(const Table& table, ApiErrorKind kind) {
   for (const auto& row : table) {

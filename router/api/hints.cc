@@ -11,7 +11,7 @@
 namespace penstock::router {
 namespace {
 
-// Absent: `out` stays as it is.
+// If the header is absent, `out` does not change.
 template <class T>
 std::optional<ApiError> ReadNumber(const RequestHead& head, std::string_view name,
                                    std::string_view limit, T least, T& out) {
@@ -39,7 +39,7 @@ constexpr Operation kOperations[] = {
     {"/v1/completions", "completions"},
 };
 
-// A path that has a handler, so one of a few.
+// The path has a handler, so the result is one of a few names.
 std::string OperationOf(std::string_view path) {
   for (const Operation& operation : kOperations) {
     if (operation.path == path) return std::string(operation.name);

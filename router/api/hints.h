@@ -1,13 +1,12 @@
-// What a client may say about a request's place in the queue, on every generation route, as
-// headers, since no dialect has words for it:
+// Headers by which a client may influence the scheduling of a request, on every generation route:
 //   X-Penstock-Priority          -2147483648 … 2147483647, larger is sooner (--order priority)
-//   X-Penstock-Predicted-Tokens  1 … 4294967295, how long the answer is expected to be (--order
-//                                shortest-predicted, and --admission optimistic reserves by it)
-// A hint changes when a request runs, never what it answers. The name of the client's API key, its
-// tenant, goes the same way.
+//   X-Penstock-Predicted-Tokens  1 … 4294967295, the expected number of output tokens, for --order
+//                                shortest-predicted and --admission optimistic
+// A hint changes when a request runs, never what it answers. The tenant, which is the name of the
+// client's API key, is passed on with the hints.
 //
-// Beside them the head says which trace the request belongs to: `traceparent` and `tracestate` of
-// W3C trace context. One that is not well-formed counts for nothing, as the standard has it.
+// The headers `traceparent` and `tracestate` (W3C trace context) say which trace the request
+// belongs to. Malformed ones are ignored, as the standard demands.
 #pragma once
 
 #include <cstdint>

@@ -1,13 +1,14 @@
-// The HTTP face of the router in one object: listener, dialects and handlers on top of an Engine.
+// The whole HTTP side of the router in one object: listener, dialects and handlers on top of an
+// Engine.
 //
 //   HttpService http(http_options, api_options, dialect_options, engine, metrics);
 //   auto port = http.Start();          // bound port, or why not
 //   …
 //   http.Stop(std::chrono::seconds(60));  // drains, see HttpServer::Stop
 //
-// `engine` and `metrics` must outlive it. Stop the HTTP side first and the engine after it: Stop
-// returns when no connection is left, and a request whose connection ended calls nothing any more,
-// however long the engine keeps its sink. Listening beyond loopback without a key is warned of.
+// `engine` and `metrics` must outlive it. Stop the HTTP side first and the engine after it. Stop
+// returns when no connection is left. After that no sink that the engine still holds calls into the
+// HTTP side. Start logs a warning if it listens beyond loopback without a key.
 #pragma once
 
 #include <absl/status/statusor.h>

@@ -1,5 +1,5 @@
-// The API keys: who may call, and by which name. The name is the tenant: it salts the prefix cache
-// and stands in logs and metrics; the key itself is kept as a hash only.
+// The API keys and their names. The name of a key is the tenant: it salts the prefix cache and
+// appears in logs and metrics. Of the key itself only a hash is kept.
 #pragma once
 
 #include <absl/status/statusor.h>
@@ -23,8 +23,8 @@ class ApiKeys {
 
   // `single`: a key named "default"; empty: none. `lines`: `name:key` each; empty lines and those
   // that begin with '#' do not count. A name is 1 to 64 of letters, digits, '.', '_' and '-'; the
-  // key is everything behind the first ':'. Names and keys must differ. Errors name the line, never
-  // the key; `where` stands for the file.
+  // key is everything after the first ':'. Names and keys must differ. Errors name the line, never
+  // the key; `where` names the file in them.
   static absl::StatusOr<ApiKeys> Parse(std::string_view single, std::string_view lines = {},
                                        std::string_view where = {});
 

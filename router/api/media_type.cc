@@ -28,10 +28,9 @@ bool TakeChar(std::string_view& text, char c) {
   return true;
 }
 
-// Behind the first quote, up to the end of the parameter.
+// Takes a quoted value and the end of its parameter.
 bool TakeQuoted(std::string_view& text) {
-  const std::size_t end =
-      text.find('"', 1);  // a quote right behind the first is a part of the text
+  const std::size_t end = text.find('"', 1);  // a quote right after the first is a part of the text
   if (end == std::string_view::npos) return false;
   for (const char c : text.substr(0, end)) {
     if (c < ' ' || c > '~') return false;

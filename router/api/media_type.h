@@ -5,8 +5,8 @@
 
 namespace penstock::router {
 
-// Whether this names JSON: application/json or application/…+json, as in TGI, whose rules (those of
-// the `mime` crate) also judge the parameters: a value that is no media type is not JSON either.
+// Whether this names JSON: application/json or application/…+json, as in TGI. The parameters must
+// be well-formed too, by the rules of the `mime` crate that TGI uses.
 bool IsJson(std::string_view content_type);
 
 }  // namespace penstock::router

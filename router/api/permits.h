@@ -1,5 +1,5 @@
 // How many generations may be running and waiting at the same time (--max-concurrent-requests).
-// Over it a request is refused at once (429): a bound that clients can see beats a hidden queue.
+// A request above the limit is refused at once (429), so that clients see the bound.
 // Thread-safe.
 #pragma once
 
@@ -12,7 +12,7 @@ namespace penstock::router {
 
 class Permits;
 
-// Some permits, given back when it ends.
+// Holds some permits and returns them in its destructor.
 class Permit {
  public:
   Permit() = default;

@@ -14,7 +14,7 @@ namespace {
 constexpr int kBadRequest = 400;
 constexpr std::size_t kShownError = 300;
 
-// What is known of the request when its head has been read. Nothing: its trace is not sampled.
+// The span of a request whose head has been read. Nothing: its trace is not sampled.
 std::optional<Span> BeginSpan(const RequestHead& head, std::string_view route) {
   Span span;
   if (auto given = ParseTraceContext(head.Find("traceparent"), head.Find("tracestate"))) {
@@ -54,7 +54,7 @@ class SpannedExchange final : public Exchange {
   }
   void StartStream(HttpResponse head) override { exchange_->StartStream(std::move(head)); }
   bool Write(std::string_view events) override {
-    // A stream that no run writes is one that says why there is none.
+    // A handler that writes a stream itself reports an error in it.
     Refused(200, events);
     return exchange_->Write(events);
   }

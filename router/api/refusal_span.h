@@ -1,5 +1,5 @@
 // The span of a request that was refused before anything was generated for it: a wrong body, a
-// missing key, no permit. Requests that run have theirs from RequestTrace.
+// missing key, no permit. RequestTrace makes the spans of requests that run.
 #pragma once
 
 #include <memory>
@@ -14,12 +14,12 @@ namespace penstock::router {
 void TraceRefusal(SpanSink& sink, const RequestHead& head, std::string_view route, int status,
                   std::string_view error);
 
-// The same way back, which hands a span to the sink when it is used to refuse.
+// An exchange that also hands a span to the sink when it answers an error.
 std::shared_ptr<Exchange> WithRefusalSpan(std::shared_ptr<Exchange> exchange,
                                           std::shared_ptr<SpanSink> sink, const RequestHead& head,
                                           std::string_view route);
 
-// A run has begun, whose own span tells of refusals, too.
+// A run has begun. From now on its own span records errors.
 void LeaveSpanToRun(Exchange& exchange);
 
 }  // namespace penstock::router

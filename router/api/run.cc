@@ -12,7 +12,7 @@ namespace {
 
 class Run;
 
-// What the engine holds for one candidate.
+// The engine's handle of one candidate.
 class CandidateSink final : public GenerationSink {
  public:
   CandidateSink(std::shared_ptr<Run> run, std::size_t index)
@@ -38,7 +38,7 @@ class Run final : public std::enable_shared_from_this<Run> {
         permit_(std::move(plan.permit)),
         candidates_(candidates) {}
 
-  // Let go of without an end: an engine's mistake. The exchange answers 500.
+  // Destroyed without an end: a defect of the engine. The exchange answers 500.
   ~Run() {
     if (over_) return;
     context_.metrics.RequestFailed(NameOf(ApiErrorKind::kInternal));
@@ -131,7 +131,7 @@ class Run final : public std::enable_shared_from_this<Run> {
   void CandidateEnded(FinishReason reason) {
     if (++ended_ < candidates_.size()) return;
     over_ = true;
-    // Counted first: whoever has read the end of the answer finds it counted.
+    // Counted before the answer ends, so that a client that has read its end finds it counted.
     const Time ended = SteadyNow();
     context_.metrics.RequestDuration(ended - arrived_);
     if (failed_ == candidates_.size()) {
@@ -145,7 +145,8 @@ class Run final : public std::enable_shared_from_this<Run> {
     writer_->AllEnded(ended);
   }
 
-  // Of the whole answer: several candidates have one prompt each, perhaps the same.
+  // Counts the tokens of the whole answer. Each candidate counts its own prompt, even if all are
+  // the same.
   void CountTokens(Duration elapsed) {
     const auto exchange = exchange_.lock();
     if (!exchange) return;
@@ -170,7 +171,7 @@ class Run final : public std::enable_shared_from_this<Run> {
     writer_->Failed(api);
   }
 
-  // Ends it before its time; gives the generations that still run. With the mutex held.
+  // Ends the request early; returns the generations that still run. With the mutex held.
   std::vector<RequestId> Over(std::string_view why) {
     over_ = true;
     trace_.Finish(why);

@@ -1,9 +1,9 @@
-// One request on its way through the engine, whatever its dialect: submits, raises events to the
-// dialect's writer, cancels when the client goes, counts what happened.
+// Runs one request of any dialect: submits it to the engine, hands events to the dialect's writer,
+// cancels it when the client leaves, and counts it in the metrics.
 //
 // A request may have several candidates (best_of, n, a list of prompts): each is one generation.
-// Threads: the engine delivers a candidate's events on one thread at a time, but candidates may
-// come on different threads and a disconnect on an io thread, so a mutex serialises the writer.
+// Threads: the engine delivers the events of one candidate on one thread at a time. Events of
+// several candidates and a disconnect may come at once, so a mutex serialises the writer.
 #pragma once
 
 #include <cstdint>
@@ -18,19 +18,20 @@
 
 namespace penstock::router {
 
-// A dialect's side: turns events into one answer. Never called by two threads at once. Calls end
-// with AllEnded or Failed, whichever comes first; both answer or end the exchange.
+// Turns the events of a request into one answer of a dialect. Never called by two threads at once.
+// The last call is AllEnded or Failed; both answer or end the exchange.
 class AnswerWriter {
  public:
   virtual ~AnswerWriter() = default;
   virtual void Start(std::size_t candidate, const GenerationStart& start) = 0;
   virtual void Token(std::size_t candidate, GenerationToken token) = 0;
   virtual void End(std::size_t candidate, GenerationEnd end) = 0;
-  // Behind each batch of events. False: the client takes no more.
+  // Called after each batch of events. False: the client takes no more.
   virtual bool Flush() { return true; }
   virtual void AllEnded(Time ended) = 0;
   virtual void Failed(const ApiError& error) = 0;
-  // One of several candidates failed. True: told, and the others go on; else all end with Failed.
+  // One of several candidates failed. True: the writer reported it and the others continue. False:
+  // all end with Failed.
   virtual bool FailedAlone(std::size_t, const ApiError&) { return false; }
 };
 

@@ -23,13 +23,13 @@ enum class CloseReason : std::uint8_t {
 struct TokenCounts {
   std::uint64_t prompt = 0;
   std::uint64_t generated = 0;
-  // From the request's arrival to its last token; writing the answer is not in it.
+  // The time from the request's arrival to its last token. Writing the answer is not included.
   Duration elapsed{0};
 };
 
 // The way back to one client. Either one Respond, or StartStream, any number of Write and one
-// Finish. Thread-safe, never blocks, may outlive its connection and the server. Letting go of it
-// without an answer answers 500 (or cuts the stream).
+// Finish. Thread-safe, never blocks, may outlive its connection and the server. If the last owner
+// drops it without an answer, the client gets a 500 or a cut stream.
 class Exchange {
  public:
   virtual ~Exchange() = default;
@@ -39,13 +39,14 @@ class Exchange {
 
   // An event stream; `head.body` is not used. While it is silent, comment lines are sent.
   virtual void StartStream(HttpResponse head) = 0;
-  // Whole events. Those that pile up while the client reads are sent as one. False: the client is
-  // gone or too far behind, and nothing more will be taken.
+  // Whole events. Events that gather while the client reads are sent in one write. False: the
+  // client has left or reads too slowly, and nothing more will be taken.
   virtual bool Write(std::string_view events) = 0;
   virtual void Finish() = 0;
 
-  // `callback` runs at most once, on an io thread or, when it is too late already, inside OnClose;
-  // never after the answer is complete. It must not block. Set it once, before answering.
+  // `callback` runs at most once and never after the answer is complete. It runs on an io thread,
+  // or inside OnClose if the exchange has closed already. It must not block. Set it once, before
+  // answering.
   virtual void OnClose(std::function<void(CloseReason)> callback) = 0;
 
   // What the answer cost, for the access log. Before the answer is complete; the last call counts.

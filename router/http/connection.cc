@@ -18,7 +18,7 @@ namespace {
 namespace asio = boost::asio;
 using boost::system::error_code;
 
-// After the application was told to end an answer, it has this long.
+// How long an application may take to end an answer after OnClose.
 constexpr Duration kEndingGrace = std::chrono::seconds(1);
 // Largest rest of a refused body that is read and dropped so that the client sees the answer.
 constexpr std::uint64_t kLingerBytes = std::uint64_t{128} << 20;
@@ -47,7 +47,7 @@ Connection::~Connection() {
 
 void Connection::Start(std::function<void()> on_end) {
   auto done = [self = shared_from_this(), on_end = std::move(on_end)](std::exception_ptr failure) {
-    // Out of memory is the only way here: this connection ends, the server goes on.
+    // Only lack of memory leads here. The connection ends; the server continues.
     if (failure) log::Error("a connection ended by an exception");
     if (self->exchange_) {
       self->exchange_->Close(CloseReason::kClientGone);
@@ -78,7 +78,7 @@ Connection::Awaitable<void> Connection::Run() {
   if (ec) co_return;
   bool more = true;
   while (more) more = co_await ServeOne();
-  // TCP says by itself that nothing follows.
+  // Plain TCP needs no message that nothing follows.
   if (transport_.encrypted() && !cut_ && !aborting_) co_await EndSending();
 }
 
@@ -140,7 +140,7 @@ Connection::Awaitable<bool> Connection::ReadHead() {
   }
 }
 
-// Reserves memory, asks for the body where the client waits for that, reads it and answers.
+// Reserves memory, sends 100 Continue if the client waits for it, reads the body and answers.
 Connection::Awaitable<bool> Connection::ReadBody(Present& present) {
   if (!reader_.BodyFits()) co_return co_await RefuseAndClose(present, reader_.failure());
   const std::size_t reserved =
@@ -360,7 +360,7 @@ Connection::Awaitable<bool> Connection::Write(std::string_view data) {
   co_return true;
 }
 
-// Says that nothing more will be sent. False: the client does not hear it.
+// Says that nothing more will be sent. False: the client cannot be notified.
 Connection::Awaitable<bool> Connection::EndSending() {
   const Time deadline = After(context_.options.linger);
   error_code ec;
@@ -419,7 +419,7 @@ void Connection::Wake() {
   event_.cancel();
 }
 
-// A timer that fires early costs one needless wake-up; setting it anew for each wait costs more.
+// A timer that fires early costs one needless wake-up; setting it again for each wait costs more.
 void Connection::ArmTimer(Time deadline) {
   if (armed_ <= deadline) return;
   armed_ = deadline;

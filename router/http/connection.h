@@ -1,14 +1,15 @@
 // One client connection: a coroutine that reads a request, lets the application answer it, writes
 // the answer and starts again, until either side ends it.
 //
-// Threads: everything here belongs to the connection's io thread. The one way in from elsewhere is
-// ExchangeState, which posts. The coroutine waits at a single place (Wait) for "something happened
-// or the deadline passed": readiness, answers and control calls only set flags and wake it.
+// Threads: everything here belongs to the connection's io thread. Other threads reach it only
+// through ExchangeState, which posts. The coroutine waits at a single place (Wait) for "something
+// happened or the deadline passed": readiness, answers and control calls only set flags and wake
+// it.
 //
-// The socket is watched for readability also while a request is being answered, so that a client
-// that goes away is noticed at once. A client that closes its sending side counts as gone. What
-// arrives meanwhile is the next request; behind HttpOptions::pipelined_bytes the watch pauses, and
-// then a disconnect is noticed by the next write.
+// The socket is watched for readability also while a request is being answered, so that a
+// disconnect is noticed at once. A client that closes its sending side counts as disconnected.
+// Bytes that arrive meanwhile are the next request. After HttpOptions::pipelined_bytes the watch
+// pauses, and a disconnect is noticed by the next write.
 #pragma once
 
 #include <atomic>
@@ -71,7 +72,7 @@ class Connection : public std::enable_shared_from_this<Connection> {
   // Runs until the connection is over, then calls `on_end`. Once.
   void Start(std::function<void()> on_end);
 
-  // Ends it when idle, else after the present answer.
+  // Ends the connection if it is idle, else after the answer in progress.
   void Drain();
   // Tells the application that time is up (kStopping) and ends shortly after.
   void Abort();

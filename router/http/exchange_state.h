@@ -1,13 +1,13 @@
 // One answer on its way from the application (any thread) to a connection (its io thread).
 //
-// The application's side appends under a mutex and wakes the connection once; the connection takes
-// all that has gathered, so a client that is behind gets its pending events in one write. The bound
-// is bytes that the client has not taken, those of the write in progress included; over it the
-// stream is over (kTooSlow), because neither waiting nor dropping events is possible.
+// The application appends events under a mutex and wakes the connection once. The connection takes
+// all pending events, so a slow client gets them in one write. The bound counts the bytes that the
+// client has not taken, including the write in progress. A stream that exceeds it ends (kTooSlow),
+// because neither waiting nor dropping events is possible.
 //
-// While nothing is pending, an event is sent by the thread that brings it (OpenDirect), which saves
-// the way over the io thread: a wake-up costs as much as the send. Whatever the kernel does not
-// take at once goes the other way.
+// While nothing is pending, the application's thread sends an event itself (OpenDirect). This saves
+// waking the io thread, which costs as much as the send. The io thread sends what the kernel does
+// not take at once.
 #pragma once
 
 #include <cstddef>
@@ -46,23 +46,23 @@ class ExchangeState {
     bool overflow = false;  // the client is too far behind
     bool cut = false;       // the application left a stream without its end
   };
-  // What was posted by `wake` has arrived. Take alone does not say so: a connection that is busy
-  // writing must still hear of an overflow.
+  // The connection has received the post of `wake`. Take alone does not say so: a connection that
+  // is busy writing must still hear of an overflow.
   void WakeSeen();
   Output Take();
   // From now on, whenever Take has found nothing, events may be sent on this non-blocking socket by
   // the application's thread, as chunks or plain; until Detach. The head is out.
   void OpenDirect(int socket, bool chunked);
-  // The connection itself writes next; until the next Take.
+  // Until the next Take only the connection writes.
   void HoldDirect();
-  // Bytes that went that way, and when the last did.
+  // Bytes that the application's threads sent, and the time of the last send.
   struct Direct {
     std::size_t bytes = 0;
     Time last_sent{};
   };
   Direct DirectSent();
   bool Overflowed();
-  // Nobody takes an answer any more. Any thread.
+  // No answer can be sent any more. Any thread.
   bool IsGone();
   std::optional<TokenCounts> Counted();
   // The client took all that was handed out.

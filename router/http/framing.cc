@@ -153,7 +153,8 @@ std::optional<HttpFailure> CheckUnfinished(std::string_view head, const HttpLimi
     return TooLarge(414, "the request line", "bytes", limits.request_line);
   }
   if (!head.empty() && !IsLetter(head.front())) return Bad("this is not HTTP");
-  // Whoever ends lines so would wait for an answer as long as this waits for the end of the head.
+  // A client that ends lines in this way would wait for the server, which waits for the end of the
+  // head.
   const std::size_t end = head.find('\n');
   if (end != std::string_view::npos && (end == 0 || head[end - 1] != '\r')) return Bad(kLineEnd);
   return std::nullopt;

@@ -1,9 +1,9 @@
-// Strict framing of a request head, on its raw bytes, before any parser has smoothed them.
+// Strict checks of the framing of a request head, on its raw bytes.
 //
 // Beast's parser accepts heads that two servers can read in two ways (a Transfer-Encoding that is
 // not exactly "chunked", one on HTTP/1.0, repeated or listed Content-Length, folded lines, no or
-// two Hosts, absolute-form targets of another host). Behind a proxy each of them can smuggle a
-// request, so they are refused here (RFC 9112 sections 3.2, 5.2, 6.1, 6.3).
+// two Hosts, absolute-form targets of another host). An attacker can use each of them to smuggle a
+// request through a proxy, so they are refused here (RFC 9112 sections 3.2, 5.2, 6.1, 6.3).
 #pragma once
 
 #include <optional>
@@ -14,8 +14,8 @@
 
 namespace penstock::router {
 
-// `head` is the request line and the headers with the empty line that ends them. Nothing: it is
-// unambiguous and within the limits. The parser still checks tokens and the version.
+// `head` is the request line and the headers with the empty line that ends them. Nothing: the head
+// is unambiguous and within the limits. The parser still checks tokens and the version.
 std::optional<HttpFailure> CheckFraming(std::string_view head, const HttpLimits& limits);
 
 // The path and query of a request target in origin-form or absolute-form; empty where it is

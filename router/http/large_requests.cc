@@ -51,7 +51,7 @@ void LargeRequests::Add(Work work) {
 
 void LargeRequests::Run() {
   NameThread("large");
-  StepAside();
+  UseBackgroundPriority();
   std::unique_lock lock(mutex_);
   while (true) {
     news_.wait(lock, [this] { return stopping_ || !waiting_.empty(); });

@@ -14,12 +14,12 @@ constexpr std::uint64_t kOverhead = 64 * kMiB;
 constexpr std::uint64_t kConnectionObjects = 96 << 10;
 // OpenSSL's state of a connection, a record in each direction, what is shown in the handshake.
 constexpr std::uint64_t kTlsObjects = 96 << 10;
-// A body is there as bytes, as values and as a prompt for a moment.
+// For a moment a body exists as bytes, as values and as a prompt.
 constexpr std::uint64_t kBodyCopies = 3;
 // A token with its id, text and log-probability, in the core, the text stream and the answer.
 constexpr std::uint64_t kTokenBytes = 256;
 constexpr std::uint64_t kRequestObjects = 32 << 10;
-// The tokenizer's own words for a byte of text: pieces, offsets, merges.
+// What the tokenizer allocates for a byte of text: pieces, offsets, merges.
 constexpr std::uint64_t kTokenizingBytes = 128;
 constexpr std::uint64_t kNodeBytes = 512;
 
@@ -30,7 +30,7 @@ std::string MiB(std::uint64_t bytes) { return std::to_string((bytes + kMiB - 1) 
 MemoryBound BoundMemory(const HttpOptions& http, const MemoryTerms& terms) {
   MemoryBound bound;
   bound.base = terms.resident + terms.resident / 4 + kOverhead;
-  // What a client has not taken is there twice while it is framed.
+  // Bytes that a client has not taken exist twice while they are framed.
   const std::uint64_t connection = http.limits.head_bytes + http.pipelined_bytes +
                                    2 * http.stream_buffer + kConnectionObjects +
                                    (http.tls == nullptr ? 0 : kTlsObjects);

@@ -1,5 +1,5 @@
-// The most memory that the router may come to hold, as a sum of what bounds it: printed at start,
-// checked by tests/bench/soak.py. docs/operations.md explains each term.
+// The upper bound of the router's memory, as a sum of its terms. It is printed at start;
+// tests/bench/soak.py checks it. docs/operations.md explains each term.
 #pragma once
 
 #include <cstdint>
@@ -9,7 +9,7 @@
 
 namespace penstock::router {
 
-// What bounds the router beside HttpOptions.
+// Bounds that are not in HttpOptions.
 struct MemoryTerms {
   std::uint64_t resident = 0;          // bytes that the process holds before the first request
   std::uint32_t requests = 0;          // running and waiting at the same time

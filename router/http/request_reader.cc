@@ -159,7 +159,7 @@ RequestReader::State RequestReader::ReadBody(std::string& in) {
   }
   in.erase(0, used);
   if (impl.parser->is_done()) return State::kReady;
-  // What the parser leaves is part of a chunk header or of the trailers.
+  // The bytes that the parser leaves are part of a chunk header or of the trailers.
   if (in.size() > impl.limits.head_bytes) {
     return impl.Fail({400, "the chunked body is malformed: a chunk header is too long"});
   }

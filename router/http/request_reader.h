@@ -1,12 +1,12 @@
 // Turns the bytes of a connection into requests, one after the other: framing check, Beast's
-// parser, limits. No socket: whoever reads them appends bytes and asks again.
+// parser, limits. It has no socket: its user appends bytes and asks again.
 //
 //   while (reader.ReadHead(in) == kNeedMore) append(in);
 //   … decide …
 //   while (reader.ReadBody(in) == kNeedMore) append(in);
 //   use(reader.TakeBody()); reader.Reset();
 //
-// Bytes behind the request stay in `in`: they are the next one (pipelining).
+// Bytes after the request stay in `in`: they are the next one (pipelining).
 // One owner; not synchronised.
 #pragma once
 
@@ -38,11 +38,11 @@ class RequestReader {
   RequestHead& head();
   bool keep_alive() const;
   bool expects_continue() const;
-  // What Content-Length promises; nothing for a chunked body.
+  // The value of Content-Length; nothing for a chunked body.
   std::optional<std::uint64_t> content_length() const;
   bool has_body() const;
 
-  // False, with a failure, when the promised length is over the limit. Not part of ReadHead, so
+  // False, with a failure, if Content-Length is above the limit. Not part of ReadHead, so
   // that a route and a key can be refused first.
   bool BodyFits();
   // Takes body bytes off the front of `in`. Without a body: kReady at once.

@@ -46,7 +46,7 @@ struct IoThread {
   std::thread thread;
 };
 
-// Failures of these are harmless: an option that the kernel lacks is not used.
+// Failures of these are harmless: an option that the kernel does not know is not used.
 void Tune(Transport::Socket& socket, const HttpOptions& options) {
   error_code ignored;
   socket.set_option(tcp::no_delay(true), ignored);
@@ -58,7 +58,7 @@ void Tune(Transport::Socket& socket, const HttpOptions& options) {
   }
 }
 
-// Out of memory is the only way for a handler to throw: its connection suffers, the others go on.
+// A handler throws only if memory runs out. Its connection ends; the others continue.
 void RunLoop(asio::io_context& context) {
   while (!context.stopped()) {
     try {
@@ -194,7 +194,7 @@ void HttpServer::Impl::Serve(Transport::Socket socket, IoThread& thread) {
     if (stopping) return;
     if (open >= options.max_connections) {
       metrics.ConnectionRefused();
-      // To a client that waits for a handshake these bytes would mean nothing.
+      // A client that waits for a handshake could not read these bytes.
       if (handshakes) return;
       ::send(socket.native_handle(), kTooManyConnections.data(), kTooManyConnections.size(),
              MSG_NOSIGNAL | MSG_DONTWAIT);
@@ -209,7 +209,7 @@ void HttpServer::Impl::Serve(Transport::Socket socket, IoThread& thread) {
   Connect(Transport(std::move(socket)), std::move(peer), thread);
 }
 
-// The connection goes to its io thread once its handshake is done.
+// The connection moves to its io thread after its handshake.
 void HttpServer::Impl::Shake(Transport::Socket socket, std::string peer, IoThread& thread) {
   auto done = [this, &thread, peer](Transport::Socket shaken, std::unique_ptr<TlsSession> session) {
     if (!session) return Closed();

@@ -27,9 +27,9 @@ class HttpServer {
   // for). InvalidArgument names `hostname` or `port` when it cannot listen there. Once.
   absl::StatusOr<std::uint16_t> Start();
 
-  // Stops accepting, closes idle connections and lets answers in progress end. Behind `drain` the
-  // applications of the rest are told (CloseReason::kStopping), and two seconds later they are cut.
-  // Blocks until all is over; not from an io thread. A second call returns at once.
+  // Stops accepting, closes idle connections and lets answers in progress end. After `drain` the
+  // remaining answers are closed with CloseReason::kStopping. Two seconds later their connections
+  // are cut. Blocks until all is over; not from an io thread. A second call returns at once.
   void Stop(Duration drain);
 
  private:

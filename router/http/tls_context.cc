@@ -16,7 +16,7 @@ constexpr const char* kCiphers =
     "ECDHE+AESGCM:ECDHE+CHACHA20";                       // of TLS 1.2; 1.3 has good ones only
 constexpr std::string_view kServerName = "penstock";     // sessions of this kind of server
 constexpr std::string_view kProtocols = "\x08http/1.1";  // as ALPN writes it
-// Largest chain that a client may show: part of what a connection may hold.
+// The largest chain of certificates that a client may send.
 constexpr long kMaxClientChain = 32L << 10;
 
 template <class T>

@@ -1,6 +1,7 @@
-// What a TLS listener shows and accepts, made from PEM texts: TLS 1.2 and 1.3, cipher suites with
-// forward secrecy and authenticated encryption, HTTP/1.1 or 1.0 by ALPN; with an authority, only
-// clients that show a certificate of it. Sessions are resumed by tickets, so none is kept here.
+// The TLS settings of the listener, made from PEM texts. It accepts TLS 1.2 and 1.3, cipher suites
+// with forward secrecy and authenticated encryption, and HTTP/1.1 or 1.0 by ALPN. With an authority
+// it accepts only clients that have a certificate of it. Sessions are resumed by tickets, so none
+// is kept here.
 #pragma once
 
 #include <absl/status/statusor.h>
@@ -32,7 +33,7 @@ class TlsContext {
   Native context_;
 };
 
-// The context that counts for handshakes from now on. Thread-safe.
+// The context of handshakes that begin from now on. Thread-safe.
 class TlsKeeper {
  public:
   explicit TlsKeeper(std::shared_ptr<const TlsContext> context) : context_(std::move(context)) {}

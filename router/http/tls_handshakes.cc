@@ -70,9 +70,9 @@ class TlsHandshakes::Handshake : public std::enable_shared_from_this<Handshake> 
     });
   }
 
-  // For a client that has been told why: closing while it still sends (TLS 1.3 lets it send its
-  // request before its certificate is judged) would reset the connection, and what it was told
-  // would be lost. It keeps its place among the open ones meanwhile.
+  // For a client that was sent a reason. In TLS 1.3 it may send its request before its certificate
+  // is checked. Closing while it sends would reset the connection, and the reason would be lost.
+  // The handshake counts as open meanwhile.
   void FailGently(const std::string& reason) {
     owner_.Failed(peer_, reason);
     error_code ignored;
@@ -112,7 +112,7 @@ class TlsHandshakes::Handshake : public std::enable_shared_from_this<Handshake> 
     greeted_ = true;
     unsigned char first = 0;
     const auto got = ::recv(socket_.native_handle(), &first, 1, MSG_PEEK | MSG_DONTWAIT);
-    // Load balancers look whether somebody listens, and say nothing.
+    // Load balancers connect to check the port and send nothing.
     if (got <= 0) Fail("");
     if (got <= 0) return false;
     if (first == kHandshakeRecord) return true;

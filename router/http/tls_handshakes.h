@@ -1,10 +1,10 @@
-// The handshakes of a TLS listener, on a thread of their own: each costs up to a millisecond, and
-// the io threads have streams to serve. The thread has a lower priority than they.
+// Runs the handshakes of a TLS listener on one thread of low priority. Each costs up to a
+// millisecond, which would delay the streams of an io thread.
 //
-// At most HttpOptions::max_handshakes are open; when a further client comes, the one that has been
-// at it for longest is closed, so that clients who say nothing keep nobody out. Each has until
-// HttpOptions::handshake_timeout. A client that speaks plain HTTP is told so in plain HTTP; one
-// that was told why it is refused (an alert, that answer) has HttpOptions::linger to read it.
+// At most HttpOptions::max_handshakes are open. One more client closes the oldest handshake, so
+// that silent clients do not block others. Each has until HttpOptions::handshake_timeout. A client
+// that speaks plain HTTP gets an answer in plain HTTP. A refused client has HttpOptions::linger to
+// read the alert or the answer.
 //
 // Failures are logged: the first at once, those of the next second in one line at its end.
 //
@@ -42,7 +42,7 @@ class TlsHandshakes {
   // What sockets given to Begin must belong to.
   boost::asio::io_context& context() { return context_; }
   void Begin(Transport::Socket socket, std::string peer, Done done);
-  // Closes those that are open, and each that still comes.
+  // Closes the open handshakes and all later ones.
   void Abort();
   // After Abort; no call of a Done follows.
   void Join();

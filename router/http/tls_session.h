@@ -1,7 +1,7 @@
 // TLS over one non-blocking socket, by readiness: each call does what it can now and says
 // would_block for the rest. It does not own the socket, whose number must stay the same.
 //
-// One thread at a time; it may go from one thread to another between calls.
+// Used by one thread at a time; it may change between calls.
 #pragma once
 
 #include <boost/system/error_code.hpp>
@@ -20,15 +20,15 @@ namespace penstock::router {
 class TlsSession {
  public:
   using error_code = boost::system::error_code;
-  // A read takes at least one whole record, so that nothing readable stays inside, where the
-  // kernel cannot tell of it.
+  // A read takes at least one whole record. Otherwise readable bytes could stay inside the session,
+  // where the kernel does not report them.
   static constexpr std::size_t kMaxRecord = std::size_t{16} << 10;
 
   TlsSession(const TlsContext& context, int socket);
 
   enum class Step { kDone, kWantRead, kWantWrite, kFailed };
   Step Handshake();
-  // Why the handshake failed, in OpenSSL's words.
+  // Why the handshake failed, with OpenSSL's text.
   const std::string& failure() const { return failure_; }
 
   // Each write that fits becomes one record. After would_block the same bytes must be tried again.

@@ -29,7 +29,7 @@ class Transport {
   Socket& socket() { return socket_; }
   bool encrypted() const { return tls_ != nullptr; }
 
-  // What the kernel takes, or has, now; would_block: nothing.
+  // Writes or reads as much as the kernel allows now. would_block: nothing was moved.
   std::size_t WriteSome(std::string_view data, error_code& ec) {
     if (tls_) return tls_->WriteSome(data, ec);
     return socket_.write_some(boost::asio::buffer(data.data(), data.size()), ec);

@@ -9,7 +9,7 @@
 
 namespace penstock::router {
 
-// How the end of the body is told.
+// How a client finds the end of the body.
 enum class BodyEnd { kLength, kChunked, kClose };
 
 struct AnswerFrame {

@@ -7,7 +7,7 @@
 //
 // The member's type decides what JSON it takes: bool, std::string, 32- and 64-bit integers, float,
 // std::optional of them (null is absent), std::vector of them, Raw (any value, kept as text).
-// `expected` is what an error says was wanted.
+// Errors name the type with `expected`.
 #pragma once
 
 #include <algorithm>
@@ -63,7 +63,7 @@ bool ReadValue(Reader& reader, std::optional<T>& out, std::string_view expected)
   return reader.ok() && ReadValue(reader, out.emplace(), expected);
 }
 
-// What an error in an element of a list says was wanted.
+// What an error in an element of a list says was expected.
 template <class T>
 constexpr std::string_view kElementExpected = "a value";
 template <>

@@ -230,7 +230,8 @@ bool Reader::ToNumber(std::string_view text, bool integral, Number& out) {
   out.kind = Number::Kind::kFloat;
   const auto result = std::from_chars(begin, end, out.value);
   if (result.ec == std::errc::result_out_of_range) {
-    // Too small is zero, too large is an error; from_chars leaves the value alone in both cases.
+    // A number that is too small is zero; one that is too large is an error. from_chars sets no
+    // value in both cases.
     const std::string copy(text);
     out.value = std::strtod(copy.c_str(), nullptr);
     if (std::isinf(out.value)) return Syntax("number out of range");
@@ -341,7 +342,7 @@ bool Reader::EnterEmptyArray(std::string_view expected) {
 bool Reader::Skip() {
   std::string scratch;
   const std::size_t base = levels_.size();
-  // Not recursive: a value is taken or a container entered, then the innermost one goes on.
+  // Not recursive: reads a value or enters a container, then continues with the innermost one.
   while (ok()) {
     if (NextIs('{')) {
       Enter(false);

@@ -1,13 +1,13 @@
-// A strict pull parser for request bodies. One pass, no tree: a dialect asks for the values that it
-// knows, in the order in which the client wrote them; the first error is kept with the path, line
-// and column where it is, and everything fails from then on.
+// A strict pull parser for request bodies: one pass and no tree. A dialect asks for the values that
+// it knows, in the order in which the client wrote them. The reader keeps the first error with its
+// path, line and column; all later calls fail.
 //
-// Why not a tree: messages, tools and schemas must be kept as the text that the client sent (key
-// order matters to templates and grammars), errors must name field, value and place, and the texts
-// of TGI's (serde_json's) errors are part of its interface. The rules of errors and positions
-// follow serde_json; limits are ours.
+// A tree would not do. Messages, tools and schemas are kept as the text that the client sent,
+// because templates and grammars depend on the order of keys. Errors name field, value and place,
+// and clients of TGI see the error texts of serde_json, which is why the texts and positions here
+// follow serde_json. Limits are our own.
 //
-// Strings must be valid UTF-8 without lone surrogates. What follows the first value is not read.
+// Strings must be valid UTF-8 without lone surrogates. Text after the first value is not read.
 // One owner; not synchronised. The text must outlive the reader.
 #pragma once
 
@@ -78,7 +78,7 @@ class Reader {
   bool ReadRaw(std::string_view& out);
   bool Skip();
 
-  // Behind the value: nothing but blanks may follow. Fails otherwise.
+  // Fails if anything but blanks follows the value.
   bool AtEnd();
 
   //   if (!r.EnterObject("a map")) …; while (r.NextKey(key)) { …; r.Colon() && r.ReadX(…); }
@@ -90,16 +90,16 @@ class Reader {
   // Takes [] or fails.
   bool EnterEmptyArray(std::string_view expected);
 
-  // Failures found by the caller, at the present place. All give false.
+  // Failures that the caller finds, at the present position. All return false.
   bool FailType(std::string_view found, std::string_view expected);   // "invalid type: …"
   bool FailValue(std::string_view found, std::string_view expected);  // "invalid value: …"
-  // As it is, at the present place.
+  // With this text, at the present position.
   bool FailHere(std::string what) { return Fail(Error::Kind::kData, what, position_); }
   // In the object itself, not in one of its members.
   bool FailObject(std::string what);
-  // Of a whole value that was read and fits no shape: where serde notices it.
+  // A whole value was read and fits no shape. The position is that of serde.
   bool FailShape(std::string what);
-  // The next value is of another type than `expected`: takes it as far as is needed to say so.
+  // The next value has the wrong type. Reads as much of it as the error shows.
   bool FailNext(std::string_view expected);
 
  private:

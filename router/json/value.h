@@ -1,4 +1,4 @@
-// A JSON value as a tree, for what must be looked into as a whole (schemas, tool definitions). Keys
+// A JSON value as a tree, for schemas and tool definitions, which are read as a whole. Keys
 // keep the order of their first mention, as serde_json with preserve_order does; of several equal
 // keys the last value counts.
 #pragma once

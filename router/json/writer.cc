@@ -25,7 +25,7 @@ constexpr std::array<char, 256> MakeEscapes() {
 }
 constexpr std::array<char, 256> kEscapes = MakeEscapes();
 
-// ASCII that a string has as it is.
+// ASCII that needs no escape.
 bool IsPlain(char c) {
   const auto byte = static_cast<unsigned char>(c);
   return byte < 0x80 && kEscapes[byte] == 0;

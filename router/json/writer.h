@@ -1,5 +1,5 @@
 // Appending JSON to a string, with serde_json's choice among equivalent forms: compact, escapes
-// only where they must be, shortest decimals with at least one digit behind the point.
+// only where they must be, shortest decimals with at least one digit after the point.
 #pragma once
 
 #include <array>

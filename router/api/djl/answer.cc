@@ -27,7 +27,7 @@ std::unique_ptr<AnswerWriter> MakeAnswer(std::shared_ptr<Exchange> exchange, Ans
 
 bool FailsAlone(const AnswerStyle& style, const ApiError& error) {
   if (!style.list || style.inputs.size() == 1) return false;
-  // A length is of the prompt and what is asked for: another prompt may fit.
+  // A length error depends on the prompt: another prompt of the list may fit.
   return error.kind != ApiErrorKind::kValidation || error.field.empty() || error.field == "inputs";
 }
 

@@ -1,4 +1,4 @@
-// Events raised to the answers of DJL's formatters: json, jsonlines and sse.
+// Writes the answers of DJL's formatters: json, jsonlines and sse.
 #pragma once
 
 #include <memory>
@@ -11,7 +11,7 @@
 
 namespace penstock::router::djl {
 
-// What of a request its answer needs.
+// What the answer needs of its request.
 struct AnswerStyle {
   Formatter formatter = Formatter::kJson;
   bool list = false;        // the inputs were one: the answers are, too
@@ -24,8 +24,8 @@ struct AnswerStyle {
 
 AnswerStyle StyleOf(const DjlOptions& options, const Request& request, Formatter formatter);
 
-// Whether an input that fails so gets its error in its place of the list, and the others their
-// answers. What all inputs have in common fails all of them.
+// Whether this error fails one input of a list only. Then it takes the place of that input's
+// answer. An error of something that all inputs share fails all of them.
 bool FailsAlone(const AnswerStyle& style, const ApiError& error);
 
 std::unique_ptr<AnswerWriter> MakeAnswer(std::shared_ptr<Exchange> exchange, AnswerStyle style);

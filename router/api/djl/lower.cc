@@ -7,7 +7,7 @@
 namespace penstock::router::djl {
 namespace {
 
-// Upstream's, for requests that name no other.
+// DJL's defaults.
 constexpr std::uint32_t kTopK = 4;
 constexpr float kTopP = 0.92f;
 
@@ -40,7 +40,7 @@ struct Range {
   std::string_view limit;
 };
 
-// Written so that a NaN, were it to come, is refused.
+// A NaN fails these checks.
 std::optional<ApiError> CheckRanges(const Parameters& p) {
   const auto penalty = [](float value) { return value >= -2.0f && value <= 2.0f; };
   const auto share = [](float value) { return value > 0.0f && value <= 1.0f; };
@@ -90,7 +90,7 @@ std::optional<ApiError> CheckCounts(const ApiOptions& options, const Parameters&
   return std::nullopt;
 }
 
-// What no prompt could go with is refused before one is read.
+// Refuses what would fit no prompt, before a prompt is tokenized.
 std::optional<ApiError> CheckOffered(const ModelFacts& facts, const Request& request) {
   const std::uint32_t most = facts.max_total_tokens;
   if (request.parameters.max_new_tokens >= most) {
@@ -105,7 +105,7 @@ std::optional<ApiError> CheckOffered(const ModelFacts& facts, const Request& req
   return std::nullopt;
 }
 
-// do_sample makes it `sample` whatever the strategy says, as upstream.
+// As in DJL, do_sample overrides the strategy.
 std::variant<SamplingParams, ApiError> ToSampling(const DjlOptions& options, const Parameters& p) {
   const std::string strategy =
       p.do_sample ? "sample" : p.decoding_strategy.value_or(options.decoding_strategy);
@@ -119,7 +119,7 @@ std::variant<SamplingParams, ApiError> ToSampling(const DjlOptions& options, con
     if (candidates < 1) {
       return Invalid("top_k", "at least 1 for contrastive search", std::to_string(candidates));
     }
-    // Without a penalty, or a choice, it is greedy search.
+    // Without a penalty or a second candidate it is greedy search.
     if (p.penalty_alpha == 0.0f || candidates == 1) return sampling;
     sampling.penalty_alpha = p.penalty_alpha;
     sampling.top_k = static_cast<std::uint32_t>(candidates);
@@ -132,7 +132,7 @@ std::variant<SamplingParams, ApiError> ToSampling(const DjlOptions& options, con
   sampling.temperature = p.temperature;
   sampling.typical_p = p.typical_p;
   sampling.min_p = p.min_p;
-  // top_p alone means nucleus sampling; upstream would put its top_k of 4 before it.
+  // top_p alone means nucleus sampling. DJL would apply its top_k of 4 first.
   const bool nucleus = p.top_p && !p.top_k;
   const std::int32_t top_k = nucleus ? 0 : p.top_k.value_or(kTopK);
   sampling.top_k = top_k > 0 ? static_cast<std::uint32_t>(top_k) : 0;

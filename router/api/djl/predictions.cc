@@ -15,7 +15,7 @@
 namespace penstock::router::djl {
 namespace {
 
-// Everything that can be said before the engine is asked.
+// All checks that need no engine.
 std::variant<RunPlan, ApiError> Plan(ApiContext& context, const DjlOptions& options,
                                      const RequestHead& head, const Request& request,
                                      const std::shared_ptr<Exchange>& exchange) {
@@ -53,7 +53,7 @@ std::string_view LastPart(std::string_view path) {
   return path.substr(path.rfind('/') + 1);
 }
 
-// A model goes by its name, or by the last part of it: `model` where it lies in /opt/ml/model.
+// A client may name the model by its whole name or by the last part: `model` of /opt/ml/model.
 bool IsServed(const ModelFacts& facts, std::string_view name) {
   for (const std::string& known : {facts.served_name, facts.model_id}) {
     if (name == known || name == LastPart(known)) return true;

@@ -55,7 +55,7 @@ constexpr auto kRequest = std::array{
     MakeField<&Request::model_name>("model_name", "a string"),
 };
 
-// Python, where these bodies are read upstream, takes null for absent and 30.0 for 30.
+// DJL reads these bodies in Python, where null counts as absent and 30.0 as 30.
 constexpr json::Limits kLimits = {.null_is_absent = true, .integral_floats = true};
 
 }  // namespace

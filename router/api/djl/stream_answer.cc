@@ -10,8 +10,8 @@ namespace penstock::router::djl {
 namespace {
 
 // One object per token, as a line or an event; the last of an input carries its whole text. So a
-// token waits for what follows it in its batch of events. The status is open until the first token:
-// an error before it has a status of its own. With a list of inputs each object names its input.
+// token waits until the next event of its batch is known. The status is sent with the first token,
+// so an error before it has its own status. With a list of inputs each object names its input.
 class StreamAnswer final : public AnswerWriter {
  public:
   StreamAnswer(std::shared_ptr<Exchange> exchange, AnswerStyle style)
@@ -21,7 +21,8 @@ class StreamAnswer final : public AnswerWriter {
 
   void Token(std::size_t index, GenerationToken token) override {
     WriteHeld(index, nullptr);
-    // What may be shown, which is not the token's own text while a stop string is possible.
+    // The text that may be shown. It differs from the token's own text while a stop string is
+    // possible.
     token.token.text = token.delta;
     held_[index] = std::move(token);
   }

@@ -11,7 +11,7 @@ namespace {
 constexpr std::array<std::string_view, 5> kPlain = {"string", "integer", "number", "boolean",
                                                     "object"};
 
-// The part of `text` before `separator`, which is taken away with it.
+// Removes and returns the part of `text` before `separator`.
 std::string_view TakePart(std::string_view& text, char separator) {
   const std::size_t end = text.find(separator);
   const std::string_view part = text.substr(0, end);
@@ -40,7 +40,7 @@ void AppendNamed(std::string& out, std::string_view names) {
 void AppendNullable(std::string& out, std::string_view type) {
   std::string inner;
   AppendType(inner, type);
-  // Beside a reference other members do not count.
+  // OpenAPI ignores other members beside a reference.
   const bool alone = inner.starts_with("{\"$ref\"");
   if (alone) inner = "{\"allOf\":[" + inner + "]}";
   inner.pop_back();

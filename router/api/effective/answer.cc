@@ -15,7 +15,7 @@ double Milliseconds(Duration duration) {
   return std::chrono::duration<double, std::milli>(duration).count();
 }
 
-// How late the request came, by both clocks' reading of the date.
+// How late the request came: the client's date compared with ours.
 std::optional<Duration> Delayed(const Request& request, Time arrived) {
   if (!request.intended_arrival_ms) return std::nullopt;
   const auto now = std::chrono::system_clock::now().time_since_epoch();
@@ -63,7 +63,7 @@ class Answer final : public AnswerWriter {
     if (details_) AppendDetails(body);
     body += '}';
     finished_.tokens = end_.generated_tokens;
-    // First, so that whoever has read the answer finds it counted.
+    // Before the answer, so that a client that has read the answer finds it counted.
     book_->End(era_, finished_);
     counted_ = true;
     exchange_->Respond({200, "application/json", {}, std::move(body)});

@@ -11,8 +11,8 @@
 namespace penstock::router::effective {
 namespace {
 
-// Sampled from the whole softmax at temperature 1, as the original does; a seed of its own for each
-// request, so that its tokens do not depend on who else is served.
+// Samples from the whole softmax at temperature 1, as the original does. Each request has its own
+// seed, so its tokens do not depend on the other requests in the batch.
 GenerationRequest Lower(const Request& request, const RequestHead& head) {
   GenerationRequest lowered;
   lowered.client_id = head.request_id;
@@ -40,7 +40,7 @@ void Inference(ApiContext& context, const std::shared_ptr<StatsBook>& book, cons
   RunPlan plan;
   plan.candidates.push_back(Lower(parsed.request, http.head));
   if (const auto error = ApplyHints(http.head, plan.candidates)) return refuse(*error);
-  // Whatever the client's hint: nothing else can come.
+  // The client's hint is ignored: the length is exact.
   plan.candidates.front().predicted_tokens = parsed.request.num_tokens;
   auto permit = context.permits.Take(1);
   if (!permit) return refuse(TooManyRequests(context.options.max_concurrent_requests));

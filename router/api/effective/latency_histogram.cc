@@ -7,7 +7,7 @@
 
 namespace penstock::router::effective {
 
-// Below 32 µs a bucket is one microsecond; above, the five bits behind the leading one choose it.
+// Below 32 µs a bucket is one microsecond; above, the five bits after the leading one choose it.
 std::size_t LatencyHistogram::BucketOf(std::uint64_t microseconds) {
   if (microseconds < kParts) return microseconds;
   const auto power = static_cast<std::size_t>(std::bit_width(microseconds)) - 5;  // >= 1

@@ -1,4 +1,4 @@
-// How long things took, in bounded memory: exact mean and maximum, percentiles within 1.6 %.
+// A histogram of durations in bounded memory: exact mean and maximum, percentiles within 1.6 %.
 #pragma once
 
 #include <array>

@@ -129,7 +129,7 @@ void StatsBook::AppendHonest(std::string& out) const {
   }
 }
 
-// Mean e_i by n_i, as the original writes it into a file.
+// The mean of e_i for each n_i. The original writes it into a file.
 void StatsBook::AppendBreakdown(std::string& out) const {
   out += ",\"breakdown\":{";
   bool first = true;

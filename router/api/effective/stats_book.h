@@ -1,8 +1,9 @@
-// What GET /stats tells: effective-batching's four figures, by its formulas, and honest ones.
+// The figures of GET /stats: the four of effective-batching, by its formulas, and the server's own.
 //
-// Per request i: e_i, seconds from the arrival of its head to the end of its answer, and n_i,
-// tokens that were asked for and generated. latency-per-token = mean of e_i / n_i, throughput =
-// sum n_i / sum e_i, total-tokens-handled = sum n_i, total-elapsed-time = sum e_i.
+// e_i is the time of request i, from the arrival of its head to the end of its answer, in seconds.
+// n_i is the number of its generated tokens. Then latency-per-token is the mean of e_i / n_i.
+// throughput is sum n_i / sum e_i, total-tokens-handled is sum n_i, total-elapsed-time is sum e_i.
+//
 // `throughput` adds up latencies that overlap, so it is the speed of one request, not of the
 // server; tokens-per-second is the server's. Memory is bounded. Thread-safe.
 #pragma once
@@ -31,17 +32,18 @@ struct FinishedRequest {
 
 class StatsBook {
  public:
-  // A request that was taken; `era` goes into End. Requests taken before a reset do not count.
+  // A request was accepted. Pass the result to End or Fail: requests accepted before a reset do not
+  // count.
   std::uint64_t Begin(Time arrived);
   void End(std::uint64_t era, const FinishedRequest& request);
   void Fail(std::uint64_t era);  // refused later, failed, or its client left
 
   void Reset();
-  // `batching`: the mode that the server runs in, shown beside.
+  // `batching`: the batching mode of the server; it is only shown.
   std::string ToJson(std::string_view batching) const;
 
  private:
-  // Distinct num_tokens with a mean of their own; further ones are in the sums only.
+  // The most values of num_tokens that have their own mean. Further values count in the sums only.
   static constexpr std::size_t kMaxBreakdown = 4096;
   struct Mean {
     std::uint64_t count = 0;

@@ -8,7 +8,7 @@
 
 namespace penstock::router::native {
 
-// `fallback`: the server's default dialect, whose form the refusals have. It must outlive the
+// `fallback`: the server's default dialect; it writes the errors. It must outlive the
 // result.
 std::unique_ptr<const Dialect> MakeDialect(const Dialect& fallback);
 

@@ -41,7 +41,7 @@ void AppendDecision(std::string& out, const Decision& decision, Time arrived) {
   out += '}';
 }
 
-// What the request waits for now, if it waits: the newest decision says so.
+// What a queued request waits for, from its newest decision.
 void AppendBlocked(std::string& out, const RequestRecord& record) {
   if (record.decisions.empty() || record.decisions.back().kind != DecisionKind::kDeferred) return;
   if (record.state != "queued") return;
@@ -59,7 +59,7 @@ void AppendBlocked(std::string& out, const RequestRecord& record) {
   out += '}';
 }
 
-// OpenAI's ids carry ours behind a prefix.
+// The ids of OpenAI's answers are a prefix and the request's id.
 std::string_view WithoutPrefix(std::string_view id) {
   for (const std::string_view prefix : {"chatcmpl-", "cmpl-"}) {
     if (id.starts_with(prefix)) return id.substr(prefix.size());

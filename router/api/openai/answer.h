@@ -1,4 +1,4 @@
-// Events raised to OpenAI's objects and chunks, for chat and for plain completions.
+// Writes OpenAI's objects and chunks, for chats and for plain completions.
 #pragma once
 
 #include <cstdint>
@@ -27,8 +27,8 @@ AnswerStyle MakeStyle(const ApiContext& context, bool chat, const std::string& r
 
 std::unique_ptr<AnswerWriter> MakePlainAnswer(std::shared_ptr<Exchange> exchange,
                                               AnswerStyle style);
-// Errors before the first event get a status of their own. One behind it ends the stream as one
-// event with an `error` object, without [DONE].
+// An error before the first event is answered with its own status. A later error ends the stream
+// with one event that has an `error` object, without [DONE].
 std::unique_ptr<AnswerWriter> MakeStreamAnswer(std::shared_ptr<Exchange> exchange,
                                                AnswerStyle style);
 

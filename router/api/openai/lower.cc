@@ -126,7 +126,7 @@ GenerationRequest LowerCommon(const Common& c, const std::string& client_id) {
   SamplingParams& s = request.sampling;
   const float temperature = c.temperature.value_or(1.0f);
   const float top_p = c.top_p.value_or(1.0f);
-  // Both zeros mean "the likeliest token".
+  // Temperature 0 and top_p 0 both mean greedy decoding.
   s.do_sample = temperature > 0 && top_p > 0;
   if (s.do_sample) {
     s.temperature = temperature;

@@ -1,4 +1,4 @@
-// Pieces that OpenAI's plain answers and chunks share.
+// JSON that OpenAI's plain answers and chunks share.
 #pragma once
 
 #include <cstdint>
@@ -25,8 +25,8 @@ struct Usage {
 // "usage":{…}
 void AppendUsage(std::string& out, const Usage& usage);
 
-// Logprobs of one choice on their way out. A token's entry is held until some of its text is, so
-// that a stop string does not show in the logprobs either.
+// Logprobs of one choice that wait to be sent. A token's entry waits as long as its text does, so
+// that no part of a stop string shows in the logprobs.
 class Logprobs {
  public:
   explicit Logprobs(bool chat) : chat_(chat) {}
@@ -34,7 +34,7 @@ class Logprobs {
   void Commit() { committed_ = held_; }
   void Drop() { entries_.resize(committed_), held_ = committed_; }
   bool holds() const { return held_ > committed_; }
-  // The committed entries as OpenAI's object; starts anew behind them.
+  // The committed entries as OpenAI's object. They are removed.
   std::string Take();
 
  private:

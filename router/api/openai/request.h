@@ -1,5 +1,5 @@
-// Bodies of chat/completions and completions. null counts as absent, unknown keys are ignored,
-// whole floats are integers (expectations of the SDKs); wrong types are errors that name the key.
+// Bodies of chat/completions and completions. As the SDKs expect, null counts as absent, unknown
+// keys are ignored and 1.0 counts as an integer. A wrong type is an error that names the key.
 #pragma once
 
 #include <cstdint>

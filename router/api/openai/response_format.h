@@ -1,6 +1,6 @@
 // `response_format` of a chat: OpenAI's shapes (`text`, `json_object`, `json_schema`), and TGI's
 // (`json`, `json_object`, `json_schema`, `regex`, each with a `value`), which its clients send here
-// too. Here a schema is enforced as it is, not by way of a regular expression.
+// too. A schema is enforced directly, not translated into a regular expression.
 #pragma once
 
 #include <variant>

@@ -79,7 +79,7 @@ class StreamAnswer final : public AnswerWriter {
     bool begun = false;
   };
 
-  // The head of the answer, and the first chunk of a chat choice: it names the role.
+  // Writes the head of the answer, and the first chunk of a chat choice, which names the role.
   void Open(std::size_t index) {
     if (!open_) {
       open_ = true;

@@ -18,7 +18,8 @@ constexpr auto kStreamOptions = std::array{
     json::MakeField<&StreamOptions::include_usage>("include_usage", "a boolean"),
 };
 
-// A list of parts as one string: the joined texts. Anything but text is refused by name.
+// A list of parts as one string: the joined texts. Other parts are refused, and the error names
+// them.
 bool ReadParts(json::Reader& reader, std::string& out) {
   if (!reader.EnterArray("a string or an array of parts")) return false;
   std::string key, type, text, joined;

@@ -1,4 +1,4 @@
-// Values of OpenAI's bodies that are more than one JSON type; found by the field tables through
+// Readers of values that may have several JSON types. The field tables find them by
 // argument-dependent lookup.
 #pragma once
 

@@ -10,8 +10,8 @@
 
 namespace penstock::router::sagemaker {
 
-// `fallback`: the server's default dialect, whose form the route's refusals have. It must outlive
-// the result.
+// `fallback`: the server's default dialect; it writes the errors of refused requests. It must
+// outlive the result.
 std::unique_ptr<const Dialect> MakeDialect(const DjlOptions& options, const Dialect& fallback);
 
 enum class BodyKind { kDjl, kChat, kTgi };

@@ -121,7 +121,7 @@ std::vector<Route> ProbeRoutes(bool own_keys) {
   };
 }
 
-// What other dialects serve, or serve otherwise, where TGI's routes are not alone.
+// Routes that belong to other dialects unless the server replaces TGI's router.
 std::vector<Route> StandInRoutes() {
   return {
       {.method = "POST",

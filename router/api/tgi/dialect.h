@@ -8,15 +8,15 @@
 
 namespace penstock::router::tgi {
 
-// TGI's own routes, beside those of other dialects: answers have keys that TGI does not have.
+// TGI's own routes, for a server with other dialects. Answers have keys that TGI does not have.
 std::unique_ptr<const Dialect> MakeDialect();
 
-// Stands in for TGI's router: also its OpenAI and SageMaker routes, the facts that TGI shows and no
-// others, and the refusals of its HTTP framework on every route.
+// TGI's dialect of a server that replaces TGI's router. It adds TGI's OpenAI and SageMaker routes,
+// shows only the facts that TGI shows, and refuses as TGI's HTTP framework does, on every route.
 std::unique_ptr<const Dialect> MakeStandInDialect();
 
-// POST /invocations: a generation, a chat or a completion, by its body. With `own_keys` the keys
-// that TGI does not have count.
+// POST /invocations: a generation, a chat or a completion, by its body. `own_keys`: keys that TGI
+// does not have are read.
 void Invocations(ApiContext& context, HttpRequest request, std::shared_ptr<Exchange> exchange,
                  bool own_keys);
 

@@ -69,7 +69,7 @@ class Format final : public ErrorFormat {
 
   ApiError FromEngine(const GenerationError& error, const ApiOptions& options) const override {
     ApiError api = router::FromEngine(error);
-    // TGI says the same whatever was full.
+    // TGI has one text for all kinds of overload.
     if (api.kind == kOverloaded) api.message = "Model is overloaded";
     if (api.kind != kUnavailable || options.connect_error == nullptr) return api;
     if (auto why = options.connect_error()) return {kNoShard, *std::move(why), ""};

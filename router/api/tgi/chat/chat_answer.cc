@@ -171,8 +171,8 @@ class ChatStream final : public AnswerWriter {
     WriteCall(token, "{", &call->name, end);
   }
 
-  // The comma between the name and the arguments is not the client's; TGI sends it where it is not
-  // in the name's last token, and the arguments are no JSON then.
+  // Removes the comma between the name and the arguments. TGI sends it if it is not in the last
+  // token of the name, and then the arguments are not JSON.
   std::string WithoutComma(std::string_view piece) {
     const std::size_t first = piece.find_first_not_of(" \n\t\r");
     if (!begins_ || first == piece.npos) return std::string(piece);
@@ -185,7 +185,7 @@ class ChatStream final : public AnswerWriter {
   void WriteArguments(const GenerationToken& token, const GenerationEnd* end) {
     std::string_view piece = token.token.text;
     if (std::holds_alternative<WrittenCall>(ReadCall(text_))) {
-      // The brace that closes the call itself is not the client's.
+      // The brace that closes the call is not part of the arguments.
       state_ = State::kBuffering;
       piece = piece.substr(0, piece.find_last_not_of(" \n\t\r") + 1);
       if (piece.ends_with('}')) piece.remove_suffix(1);
@@ -199,7 +199,7 @@ class ChatStream final : public AnswerWriter {
     Close(token, end);
   }
 
-  // Log-probabilities show what the client gets of the token, as TGI's do.
+  // As in TGI, log-probabilities show the text that the client gets of the token.
   void WriteCall(GenerationToken token, std::string arguments, const std::string* name,
                  const GenerationEnd* end) {
     token.token.text = std::move(arguments);

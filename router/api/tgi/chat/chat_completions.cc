@@ -31,7 +31,7 @@ std::string RandomUuid() {
   return text;
 }
 
-// One above the largest id of the calls in the history; where one is no number, a random id.
+// One more than the largest id of the calls in the history. If an id is not a number, a random id.
 std::string NextCallId(const std::vector<Message>& messages) {
   std::uint64_t next = 0;
   for (const Message& message : messages) {
@@ -47,7 +47,7 @@ std::string NextCallId(const std::vector<Message>& messages) {
   return std::to_string(next);
 }
 
-// Everything that a second generation needs again.
+// What a second generation needs.
 struct ChatJob {
   ChatRequest chat;
   std::string client_id;

@@ -1,4 +1,4 @@
-// Pieces that answers of TGI's OpenAI routes share.
+// JSON that the answers of TGI's OpenAI routes share.
 #pragma once
 
 #include <string>

@@ -31,7 +31,7 @@ Parameters ToParameters(const ChatRequest& chat) {
   return p;
 }
 
-// All that Unicode calls white space.
+// All white space of Unicode.
 std::string WithoutEndingBlanks(std::string text) {
   constexpr std::string_view kBlanks[] = {
       " ",      "\n",     "\t",     "\r",     "\f",     "\v",     "\u0085", "\u00a0", "\u1680",
@@ -45,7 +45,7 @@ std::string WithoutEndingBlanks(std::string text) {
   return text;
 }
 
-// An answer that the client began is gone on with: the rendering ends behind its content.
+// The client began the answer, so the model continues it: the prompt ends after its content.
 std::string ContinueLast(std::string rendered, const Message& last) {
   if (last.role != "assistant") return rendered;
   const std::size_t found = rendered.rfind(last.content);
@@ -60,7 +60,7 @@ void PrepareChat(const ApiContext& context, const ChatRequest& chat,
                  std::function<void(std::variant<PreparedChat, ApiError>)> done) {
   PreparedChat prepared;
   prepared.request.parameters = ToParameters(chat);
-  // Without adapters a model's name is only a name.
+  // Without adapters the name of a model selects nothing.
   if (!context.engine.Facts().has_adapters) prepared.request.parameters.adapter_id.reset();
   prepared.request.add_special_tokens = false;
   std::vector<Message> messages = chat.messages;

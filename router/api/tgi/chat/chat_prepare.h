@@ -1,4 +1,4 @@
-// From a chat to the request that TGI generates for it: tools, grammar, template.
+// Turns a chat into the request that TGI generates for it: tools, grammar, template.
 #pragma once
 
 #include <functional>

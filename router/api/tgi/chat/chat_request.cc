@@ -186,7 +186,8 @@ bool ReadValue(json::Reader& reader, ToolCall& out, std::string_view) {
   return json::ReadObject<ToolCall>(reader, kToolCall, out, "struct ToolCall");
 }
 
-// serde's flattened struct: role and name are read in their place, the body from what is left.
+// As a flattened struct of serde: an error of role or name has its position, any other error that
+// of the whole message.
 bool ReadValue(json::Reader& reader, Message& out, std::string_view) {
   if (!reader.EnterObject("struct Message")) return false;
   std::string key;

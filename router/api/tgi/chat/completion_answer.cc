@@ -163,7 +163,7 @@ class CompletionStream final : public AnswerWriter {
     event += "}\n\n";
   }
 
-  // Moves events out until the line whose turn it is has none yet.
+  // Sends one event of each prompt in turn, until the next prompt has none yet.
   void TakeTurns() {
     std::size_t idle = 0;
     while (idle < lines_.size()) {

@@ -76,7 +76,7 @@ Value CallSchema(const FunctionDefinition& function) {
   return schema;
 }
 
-// As TGI's it leaves `function` optional: {}, which a model may write under it, is no call.
+// As in TGI, `function` is optional. So a model may write {}, which is no call.
 Value AnswerSchema(const std::vector<Tool>& tools) {
   Value functions = Value::Object({});
   Value references = Value::Array({});

@@ -33,7 +33,7 @@ struct WrittenCall {
   json::Value arguments;
 };
 std::variant<WrittenCall, ApiError> ReadCall(std::string_view text);
-// While it is being written: what is there of it, closed.
+// The same for a call that is not complete yet: closes its braces and reads it.
 std::optional<WrittenCall> ReadOpenCall(std::string_view text);
 
 }  // namespace penstock::router::tgi

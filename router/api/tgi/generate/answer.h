@@ -1,4 +1,4 @@
-// Events raised to TGI's JSON and event stream.
+// Writes TGI's JSON and event stream.
 #pragma once
 
 #include <memory>
@@ -11,7 +11,7 @@
 
 namespace penstock::router::tgi {
 
-// What of a request its answer needs.
+// What the answer needs of its request.
 struct AnswerStyle {
   bool details = false;
   bool prefill = false;        // details.prefill is filled
@@ -27,7 +27,7 @@ std::unique_ptr<AnswerWriter> MakePlainAnswer(std::shared_ptr<Exchange> exchange
 std::unique_ptr<AnswerWriter> MakeStreamAnswer(std::shared_ptr<Exchange> exchange,
                                                AnswerStyle style);
 
-// What every stream begins with, and the headers of a plain answer: who, how much, how long.
+// The head of every stream, and the headers of a plain answer: device, token counts, times.
 HttpResponse StreamHead(const AnswerStyle& style);
 std::vector<Header> AnswerHeaders(const AnswerStyle& style, const GenerationEnd& end);
 

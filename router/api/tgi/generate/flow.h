@@ -1,4 +1,4 @@
-// What all generating routes have in common: permits, lowering, one run.
+// The common part of all generating routes: permits, lowering, one run.
 #pragma once
 
 #include <functional>
@@ -43,7 +43,7 @@ struct Job {
 };
 void StartJob(ApiContext& context, Job job);
 
-// What every answer of TGI's carries.
+// The part of the style that all answers of TGI share.
 AnswerStyle CommonStyle(const ApiContext& context, std::string_view inputs, Time arrived);
 
 }  // namespace penstock::router::tgi

@@ -10,7 +10,8 @@
 
 namespace penstock::router::tgi {
 
-// SageMaker's route: the first shape that the body has of generate, chat and completion.
+// SageMaker's route. The body may be a generation, a chat or a completion; the first that fits
+// counts.
 void Invocations(ApiContext& context, HttpRequest http, std::shared_ptr<Exchange> exchange,
                  bool own_keys) {
   constexpr std::string_view kRoute = "/invocations";

@@ -15,7 +15,7 @@ ApiError Unsupported(std::string field, std::string message) {
   return {ApiErrorKind::kUnsupported, std::move(message), std::move(field)};
 }
 
-// Written so that a NaN, were it to come, is refused.
+// A NaN fails these checks.
 bool Positive(const std::optional<float>& value) { return !value || *value > 0.0f; }
 bool InsideUnit(const std::optional<float>& value) {
   return !value || (*value > 0.0f && *value < 1.0f);
@@ -67,7 +67,7 @@ std::optional<ApiError> CheckRest(const ApiContext& context, const Request& requ
                                        std::to_string(context.options.max_top_n_tokens) +
                                        ". Given: " + std::to_string(*p.top_n_tokens));
   }
-  // Empty inputs are told before `truncate`, by the engine: of several prompts each for itself.
+  // The engine reports empty inputs, for each prompt of a list; that error comes before `truncate`.
   if (request.inputs.empty()) return std::nullopt;
   const std::uint32_t longest = context.engine.Facts().max_input_tokens;
   if (p.truncate && (*p.truncate == 0 || *p.truncate > longest)) {
@@ -89,7 +89,8 @@ SamplingParams ToSampling(const Parameters& p) {
   SamplingParams sampling;
   sampling.watermark = p.watermark;
   sampling.do_sample = Samples(p);
-  // 1e39 is a valid temperature for TGI: in binary32 an infinity, which the greatest number equals.
+  // TGI accepts a temperature of 1e39, which is infinite in binary32. The largest finite number has
+  // the same effect.
   constexpr float kGreatest = std::numeric_limits<float>::max();
   sampling.temperature = std::min(p.temperature.value_or(1.0f), kGreatest);
   sampling.top_k = static_cast<std::uint32_t>(p.top_k.value_or(0));

@@ -12,7 +12,7 @@ namespace penstock::router::tgi {
 
 enum class Mode { kPlain, kStream };
 
-// What TGI checks before it asks for a permit, so that these come even from an overloaded server.
+// TGI makes these checks before it takes a permit, so an overloaded server reports them too.
 std::optional<ApiError> CheckBeforePermit(const ApiOptions& options, const Request& request,
                                           Mode mode);
 

@@ -27,7 +27,7 @@ class StreamAnswer final : public AnswerWriter {
 
   void End(std::size_t, GenerationEnd end) override {
     Open();
-    // An end on its own still needs a token in its event: an empty one behind the last.
+    // The event of an end needs a token even if none is left: an empty one after the last.
     if (!held_) {
       held_.emplace();
       held_->index = next_index_;

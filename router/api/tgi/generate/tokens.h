@@ -17,7 +17,7 @@ void AppendTokens(std::string& out, const std::vector<TokenInfo>& tokens);
 
 std::string_view FinishReasonName(FinishReason reason);
 
-// The number, or null when the request was greedy.
+// The seed, or null for a greedy request.
 void AppendSeed(std::string& out, const GenerationEnd& end);
 
 }  // namespace penstock::router::tgi

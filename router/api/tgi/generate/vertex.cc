@@ -53,7 +53,7 @@ constexpr auto kRequest = std::array{
     json::MakeField<&VertexRequest::instances>("instances", "a sequence", true),
 };
 
-// Every failure behind the body's own.
+// The answer to every error after the body was accepted.
 HttpResponse Incomplete() {
   return {500,
           "application/json",
@@ -97,7 +97,8 @@ Request Reduced(const Request& request) {
   return reduced;
 }
 
-// The instances one after another, since a chat's template is rendered elsewhere; then one run.
+// Prepares the instances one after another, because templates are rendered on other threads; then
+// starts one run.
 struct VertexJob {
   std::vector<VertexInstance> instances;
   std::vector<Request> requests;

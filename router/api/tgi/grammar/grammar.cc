@@ -138,7 +138,7 @@ bool ReadValue(json::Reader& reader, GrammarChoice& out, std::string_view expect
   return ReadContent(content, *tag, out) || reader.FailObject(content.error().what);
 }
 
-// A schema that is too large is found out here, before anybody copies it.
+// Refuses a schema that is too large before it is copied.
 Grammar LowerGrammar(const GrammarChoice& choice) {
   if (choice.type == GrammarChoice::Type::kRegex) {
     return {"regex " + choice.regex, [regex = choice.regex]() -> Grammar::Written {

@@ -1,4 +1,4 @@
-// TGI's grammars: an adjacently tagged value ("type", "value") to what a shard enforces.
+// Turns TGI's grammars, an object with "type" and "value", into what a shard enforces.
 #pragma once
 
 #include <cstdint>
@@ -21,11 +21,11 @@ struct GrammarChoice {
 
 bool ReadValue(json::Reader& reader, GrammarChoice& out, std::string_view expected);
 
-// A JSON schema becomes a regular expression, as in TGI's router; its errors are in TGI's words.
+// A JSON schema becomes a regular expression, as in TGI's router, with TGI's error texts.
 Grammar LowerGrammar(const GrammarChoice& choice);
 
-// Where none are offered. Like other errors of grammars it comes behind those of the prompt's
-// length.
+// For a server without grammars. Like other errors of grammars this one comes after those of the
+// prompt's length.
 Grammar UnsupportedGrammar();
 
 }  // namespace penstock::router::tgi

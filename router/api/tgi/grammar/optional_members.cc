@@ -10,11 +10,11 @@ namespace {
 
 using Members = std::span<const std::string>;
 
-// What the engine pays for a byte behind a member is the square of the optional parts that follow,
-// so they come in blocks: more text, an eighth of the work.
+// For each byte after a member the engine does work that grows with the square of the optional
+// parts that follow. Blocks need more text but an eighth of that work.
 constexpr std::size_t kBlock = 8;
 
-// Where the class that begins at `at` ends; classes may stand in classes.
+// The end of the character class that begins at `at`. Classes may be nested.
 std::size_t EndOfClass(std::string_view text, std::size_t at) {
   for (int open = 0; at < text.size(); ++at) {
     const char c = text[at];
@@ -31,8 +31,8 @@ std::size_t EndOfClass(std::string_view text, std::size_t at) {
   return text.npos;
 }
 
-// Whether it means the same in any place: alternatives are in groups, groups end, and nothing has a
-// name or a flag. When in doubt it does not.
+// Whether the expression means the same in any place: alternatives are in groups, groups are
+// closed, and there are no names or flags. If in doubt: false.
 bool StandsByItself(std::string_view text) {
   int open = 0;
   for (std::size_t at = 0; at < text.size(); ++at) {

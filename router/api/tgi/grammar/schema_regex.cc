@@ -181,7 +181,7 @@ class Compiler {
     return names;
   }
 
-  // Commas belong to the optional ones: behind those in front of the last required one.
+  // An optional member brings its comma: after it if a required member follows, else before it.
   std::string SomeRequired(const Value& properties, const std::vector<bool>& required) {
     std::size_t last = required.size() - 1;
     while (!required[last]) --last;
@@ -326,7 +326,7 @@ class Compiler {
     return text + "}";
   }
 
-  // A quantifier of digits: bounds of 0 behind the offset do not count.
+  // A quantifier of digits. Bounds that are 0 after subtracting the offset do not count.
   std::string Digits(const Value& object, std::string_view least_key, std::string_view most_key,
                      std::uint64_t offset, std::string_view lowest, std::string_view otherwise) {
     std::optional<std::uint64_t> least = Count(object, least_key);
@@ -360,7 +360,7 @@ class Compiler {
     return "(-)?(0|[1-9][0-9]" + Digits(object, "minDigits", "maxDigits", 1, "0", "*") + ")";
   }
 
-  // How often a further element may follow the first; nothing when there may be none at all.
+  // How many elements may follow the first. Nothing: the list must be empty.
   static std::optional<std::string> Repeats(std::uint64_t least,
                                             std::optional<std::uint64_t> most) {
     if (most == 0u) return std::nullopt;
@@ -368,7 +368,7 @@ class Compiler {
     return Bounds("0", Below(least, 1), most);
   }
 
-  // Values without a schema, as deep as `depth` says.
+  // Values without a schema, nested up to `depth`.
   std::vector<Value> Untyped(const Value& object, std::vector<Value> types) {
     const std::uint64_t depth = Count(object, "depth").value_or(2);
     if (depth == 0) return types;

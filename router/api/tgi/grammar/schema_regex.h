@@ -1,5 +1,5 @@
-// A JSON schema as the regular expression that TGI's router makes of it (the rules of Outlines'
-// json_schema: blanks of at most one space, keys in the order of the schema).
+// Translates a JSON schema into the regular expression that TGI's router makes of it. The rules are
+// those of Outlines' json_schema: at most one space between tokens, keys in the schema's order.
 #pragma once
 
 #include <string>
@@ -13,7 +13,7 @@ struct SchemaError {
   std::string message;
 };
 
-// References may not lead back to themselves: a schema that nests deeper than 64 is refused.
+// A schema that nests deeper than 64 is refused, and so is one whose references form a cycle.
 std::variant<std::string, SchemaError> SchemaToRegex(const json::Value& schema);
 
 }  // namespace penstock::router::tgi

@@ -218,7 +218,7 @@ TEST_F(DjlTest, AFullQueueIsAnsweredAtOnceWith503) {
   EXPECT_EQ(holder.ReadResponse().status, 200);
 }
 
-TEST_F(DjlTest, AListThatNeverFitsTheQueueIsRefusedForGood) {
+TEST_F(DjlTest, AListThatNeverFitsTheQueueIsInvalid) {
   api_.max_concurrent_requests = 1;
   const RawResponse response = Post("/invocations", R"({"inputs":["a","b"]})");
   EXPECT_EQ(response.status, 400);
@@ -226,7 +226,7 @@ TEST_F(DjlTest, AListThatNeverFitsTheQueueIsRefusedForGood) {
   EXPECT_THAT(response.body, HasSubstr("Given: 2"));
 }
 
-TEST_F(DjlTest, AModelGoesByTheEndOfItsName) {
+TEST_F(DjlTest, TheLastPartOfItsNameNamesTheModel) {
   engine_.facts.served_name = "/opt/ml/model/";
   AnswerWith({"a"}, FinishReason::kLength);
   for (const char* path : {"/predictions/model", "/predictions/model/1", "/models/model/invoke"}) {

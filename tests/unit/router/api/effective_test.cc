@@ -68,7 +68,7 @@ TEST_F(EffectiveTest, ErrorsNameFieldValueAndLimit) {
               HasSubstr("`prompt` (5 tokens) plus `num_tokens` (300) must be at most 256"));
 }
 
-TEST_F(EffectiveTest, StatsAreThereBeforeTheFirstRequest) {
+TEST_F(EffectiveTest, StatsAreServedBeforeTheFirstRequest) {
   const auto stats = Stats();
   for (const char* name : {"latency-per-token", "throughput", "total-elapsed-time"}) {
     EXPECT_EQ(stats.at(name).to_number<double>(), 0) << name;

@@ -84,7 +84,7 @@ TEST(JsonReader, CountsUnknownKeys) {
 }
 
 // Texts and places as serde_json gives them, most of them recorded from TGI's router.
-TEST(JsonReader, ErrorsNamePathWhatWasFoundAndThePlace) {
+TEST(JsonReader, ErrorsNameThePathTheValueAndThePosition) {
   const std::vector<std::pair<std::string, std::string>> cases = {
       {"", "syntax EOF while parsing a value at line 1 column 0"},
       {" ", "syntax EOF while parsing a value at line 1 column 1"},
@@ -164,7 +164,7 @@ TEST(JsonReader, ErrorsInKeysAndInSkippedValues) {
   for (const auto& [text, expected] : cases) EXPECT_EQ(Parse(text), expected) << text;
 }
 
-TEST(JsonReader, NullAndWholeFloatsAreToleratedWhereADialectSaysSo) {
+TEST(JsonReader, NullAndWholeFloatsAreAcceptedIfTheLimitsSaySo) {
   const Limits lenient{.null_is_absent = true, .integral_floats = true};
   Outer out;
   EXPECT_EQ(Parse(R"({"inputs":"a","parameters":{"details":null,"top_k":5.0,"stop":null}})", out,

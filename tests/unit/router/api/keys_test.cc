@@ -24,7 +24,7 @@ std::string WhyNot(std::string_view single, std::string_view lines) {
   return std::string(ApiKeys::Parse(single, lines, "keys").status().message());
 }
 
-TEST(ApiKeysTest, AreComparedWhole) {
+TEST(ApiKeysTest, KeysAreComparedWhole) {
   const ApiKeys keys = Parsed("abc", "");
   EXPECT_EQ(keys.NameOf("abc"), "default");
   for (const char* wrong : {"", "ab", "abd", "abcabc", "ABC", "abc "}) {
@@ -32,7 +32,7 @@ TEST(ApiKeysTest, AreComparedWhole) {
   }
 }
 
-TEST(ApiKeysTest, HaveNames) {
+TEST(ApiKeysTest, KeysHaveNames) {
   const ApiKeys keys = Parsed("main:with:colons", "# comment\n\nalice: first \r\nbob-2:a:b:c\n");
   EXPECT_EQ(keys.size(), 3u);
   EXPECT_EQ(keys.NameOf("main:with:colons"), "default");

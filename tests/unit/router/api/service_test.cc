@@ -78,7 +78,7 @@ TEST_F(ServiceTest, AnEngineThatForgetsARequestIsAnError500) {
   EXPECT_EQ(client.ReadResponse().status, 500);
 }
 
-TEST_F(ServiceTest, StoppingEndsStreamsBehindTheDrainTimeWithOneErrorEvent) {
+TEST_F(ServiceTest, StoppingEndsStreamsAfterTheDrainTimeWithOneErrorEvent) {
   Start();
   RawClient client(port_);
   client.Send(testing::Post("/v1/completions", R"({"prompt":"a","stream":true})"));
@@ -216,7 +216,7 @@ TEST_F(ServiceTest, WithAKeyEveryRouteIsClosedUnlessItsRowOpensIt) {
             405);  // GET is open
 }
 
-TEST_F(ServiceTest, WithoutTheKeyASizeIsNotTold) {
+TEST_F(ServiceTest, WithoutTheKeyALargeBodyIsUnauthorized) {
   api_.keys = std::make_shared<KeyRing>(ApiKeys::Parse("open-sesame").value());
   http_.limits.body_bytes = 100;
   EXPECT_EQ(Post("/generate", std::string(101, 'x')).status, 401);
@@ -236,7 +236,7 @@ TEST(Access, ARouteIsClosedUnlessItSaysOtherwise) {
 
 // --- Probes and records
 
-TEST_F(ServiceTest, ProbesLookThroughToTheEngine) {
+TEST_F(ServiceTest, ProbesShowTheHealthOfTheEngine) {
   EXPECT_EQ(Get("/health").status, 200);
   EXPECT_EQ(Get("/health").body, "");
   EXPECT_EQ(Get("/", "Accept: */*\r\n").status, 200);
@@ -256,7 +256,7 @@ TEST_F(ServiceTest, ProbesLookThroughToTheEngine) {
   EXPECT_EQ(Get("/ping").status, 503);
 }
 
-TEST_F(ServiceTest, WhileDrainingStreamsAreRefusedAsAnyRequest) {
+TEST_F(ServiceTest, WhileDrainingStreamsAreRefusedWithAStatus) {
   engine_.SetHealth({Health::kDraining, "the server is shutting down"});
   for (const auto& [path, body] :
        {std::pair("/generate_stream", R"({"inputs":"a"})"),
@@ -273,13 +273,13 @@ TEST_F(ServiceTest, WhileDrainingStreamsAreRefusedAsAnyRequest) {
               HasSubstr("penstock_requests_failure_total{kind=\"unavailable\"} 4\n"));
 }
 
-TEST_F(ServiceTest, MetricsAreThere) {
+TEST_F(ServiceTest, MetricsAreServed) {
   const RawResponse response = Get("/metrics");
   EXPECT_THAT(response.headers.at("content-type"), HasSubstr("text/plain"));
   EXPECT_THAT(response.body, HasSubstr("penstock_requests_cancelled_total 0\n"));
 }
 
-TEST_F(ServiceTest, ARecordTellsTheDecisionsWithTheirReasons) {
+TEST_F(ServiceTest, ARecordHasTheDecisionsWithTheirReasons) {
   RequestRecord record;
   record.request = RequestId(12);
   record.client_id = "abc";

@@ -140,7 +140,7 @@ TEST_F(TgiOpenAiTest, RoutesThatAreMissingAreEmptyAndPreflightsAreAnswered) {
   EXPECT_EQ(preflight.headers.at("access-control-allow-methods"), "GET,POST");
 }
 
-TEST_F(TgiOpenAiTest, OneOriginAloneMayRead) {
+TEST_F(TgiOpenAiTest, OnlyTheAllowedOriginGetsCorsHeaders) {
   api_.cors_origins = {"http://one.example"};
   EXPECT_EQ(
       Get("/info", "Origin: http://one.example\r\n").headers.at("access-control-allow-origin"),

@@ -129,7 +129,7 @@ TEST(TgiOptionalMembers, BesideRequiredOnes) {
 }
 
 // More than what is written in one block.
-TEST(TgiOptionalMembers, ManyOfThemBehindARequiredOneAndWithoutIt) {
+TEST(TgiOptionalMembers, ManyOfThemAfterARequiredOneAndWithoutIt) {
   const unsigned seed = std::random_device()();
   std::mt19937 draw(seed);
   for (const int count : {9, 16, 17, 26}) {
@@ -146,7 +146,7 @@ TEST(TgiOptionalMembers, ManyOfThemBehindARequiredOneAndWithoutIt) {
   }
 }
 
-TEST(TgiOptionalMembers, MembersThatDoNotStandByThemselvesKeepTgisForm) {
+TEST(TgiOptionalMembers, MembersThatDependOnTheirPlaceKeepTgisForm) {
   const auto form = [](const std::string& first) {
     return AnyInOrder({first, "z"}, ",", 1000).value();
   };

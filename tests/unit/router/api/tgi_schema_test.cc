@@ -44,7 +44,7 @@ TEST(TgiSchema, PropertiesKeepTheirOrderAndOptionalOnesBringTheirComma) {
 }
 
 // docs/api/grammar.md has the same lists.
-TEST(TgiSchema, KeywordsThatTgiPassesOverChangeNothing) {
+TEST(TgiSchema, KeywordsThatTgiIgnoresChangeNothing) {
   const auto with = [](std::string_view type, std::string_view keyword) {
     return Regex(R"({"properties":{"a":{"type":")" + std::string(type) + "\"" +
                  std::string(keyword) + "}}}");

@@ -226,7 +226,7 @@ TEST_F(TgiTest, AnErrorInTheMiddleOfAStreamIsOneEvent) {
       << response.body;
 }
 
-TEST_F(TgiTest, WithoutAPermitEvenAnInvalidRequestIsOverloadedButNotABrokenOne) {
+TEST_F(TgiTest, WithoutAPermitAnInvalidRequestIsOverloadedButAMalformedOneIsNot) {
   api_.max_concurrent_requests = 1;
   Start();
   testing::RawClient holder(port_);
@@ -247,7 +247,7 @@ TEST_F(TgiTest, WithoutAPermitEvenAnInvalidRequestIsOverloadedButNotABrokenOne) 
   EXPECT_EQ(Post("/generate", R"({"inputs":"a"})").status, 200);  // the permit came back
 }
 
-TEST_F(TgiTest, WhatIsNotThereYetIsRefusedByName) {
+TEST_F(TgiTest, UnsupportedParametersAreRefusedByName) {
   for (const auto& [parameter, message] : std::vector<std::pair<std::string, std::string>>{
            {R"("watermark":true)", "`watermark` is not supported"},
            {R"("adapter_id":"x")", "`adapter_id` is not supported"}}) {

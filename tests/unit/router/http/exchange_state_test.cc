@@ -19,7 +19,7 @@ struct Wakes {
   }
 };
 
-TEST(ExchangeState, WritesBetweenTwoTakesComeOutTogetherAndWakeOnce) {
+TEST(ExchangeState, WritesBetweenTwoTakesAreTakenTogetherAndWakeOnce) {
   Wakes wakes;
   ExchangeState state(100, wakes.Counter());
   state.StartStream({});
@@ -38,7 +38,7 @@ TEST(ExchangeState, WritesBetweenTwoTakesComeOutTogetherAndWakeOnce) {
 
 // The connection may be busy writing: the wake of the first event was seen, nothing was taken
 // since.
-TEST(ExchangeState, AnOverflowWakesAConnectionThatHasNotTakenWhatIsPending) {
+TEST(ExchangeState, AnOverflowWakesAConnectionThatHasPendingEvents) {
   Wakes wakes;
   ExchangeState state(10, wakes.Counter());
   state.StartStream({});
@@ -92,7 +92,7 @@ TEST(ExchangeState, WhileNothingIsPendingAnEventIsSentWithoutAWake) {
   EXPECT_EQ(stream.state.Take().events, "");
 }
 
-TEST(ExchangeState, WhatIsPendingGoesFirst) {
+TEST(ExchangeState, PendingEventsAreSentFirst) {
   DirectStream stream(1000);
   EXPECT_TRUE(stream.state.Write("a"));  // the connection has not yet said that it waits
   EXPECT_TRUE(stream.state.Write("b"));
@@ -104,7 +104,7 @@ TEST(ExchangeState, WhatIsPendingGoesFirst) {
   EXPECT_EQ(stream.state.Take().events, "c");
 }
 
-TEST(ExchangeState, WhatTheKernelDoesNotTakeIsKeptInOrder) {
+TEST(ExchangeState, BytesThatTheKernelDoesNotTakeStayInOrder) {
   DirectStream stream(std::size_t{64} << 20);
   stream.state.Take();
   const std::string large(std::size_t{16} << 20, 'x');
@@ -155,7 +155,7 @@ TEST(ExchangeState, OnlyTheFirstAnswerCounts) {
   EXPECT_FALSE(output.stream);
 }
 
-TEST(ExchangeState, CloseIsToldOnceAndNotBehindTheEnd) {
+TEST(ExchangeState, OnCloseRunsOnceAndNotAfterTheEnd) {
   Wakes wakes;
   ExchangeState open(10, wakes.Counter());
   std::vector<CloseReason> told;

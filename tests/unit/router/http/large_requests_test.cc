@@ -55,7 +55,7 @@ class LargeRequestsTest : public ::testing::Test {
   std::optional<LargeRequests> requests_{std::in_place};
 };
 
-TEST_F(LargeRequestsTest, WhoseClientLeftWhileItWaitedIsNotHandled) {
+TEST_F(LargeRequestsTest, ARequestWhoseClientLeftIsNotHandled) {
   BusyAllThreads();
   std::atomic<bool> handled = false;
   const auto gone = MakeState();
@@ -80,7 +80,7 @@ TEST_F(LargeRequestsTest, WhoseClientLeftWhileItWaitedIsNotHandled) {
   EXPECT_EQ(memory.use_count(), 1);
 }
 
-TEST_F(LargeRequestsTest, TheEndAwaitsWhatRuns) {
+TEST_F(LargeRequestsTest, TheDestructorWaitsForRunningRequests) {
   BusyAllThreads();
   std::thread opener([this] { gate_.set_value(); });
   requests_.reset();
@@ -89,7 +89,7 @@ TEST_F(LargeRequestsTest, TheEndAwaitsWhatRuns) {
   EXPECT_EQ(begun_, ended_);
 }
 
-TEST_F(LargeRequestsTest, TheEndDropsWhatWaits) {
+TEST_F(LargeRequestsTest, TheDestructorDropsWaitingRequests) {
   BusyAllThreads();
   auto memory = std::make_shared<const int>(0);
   for (std::size_t i = 0; i < kMoreThanThreads; ++i) {
@@ -135,7 +135,7 @@ class SlowApplication final : public Application {
   std::shared_future<void> gate_;
 };
 
-TEST(LargeRequestsInServerTest, TheyHoldUpNeitherOthersNorRefusals) {
+TEST(LargeRequestsInServerTest, TheyDelayNeitherOtherRequestsNorRefusals) {
   std::promise<void> gate;
   const SlowApplication application(gate.get_future().share());
   HttpOptions options;
@@ -148,7 +148,7 @@ TEST(LargeRequestsInServerTest, TheyHoldUpNeitherOthersNorRefusals) {
   ASSERT_TRUE(port.ok()) << port.status();
   RawClient slow(*port);
   slow.Send(Post("/slow", std::string(LargeRequests::kBytes, 'x')));
-  // The only io thread goes on: small requests, and large ones that are refused by their length.
+  // The only io thread still serves small requests, and refuses large ones by their length.
   EXPECT_EQ(RawClient::Fetch(*port, Post("/", "abc")).body, "3");
   EXPECT_EQ(RawClient::Fetch(*port, Post("/", std::string((1 << 20) + 1, 'x'))).status, 413);
   EXPECT_TRUE(slow.StaysSilent(std::chrono::milliseconds(1)));

@@ -58,8 +58,8 @@ TEST(RequestReader, ATargetInAbsoluteFormIsItsPath) {
   EXPECT_EQ(read("http://a.example:3000?x").state, State::kFailed);
 }
 
-// Nobody waits for what does not come.
-TEST(RequestReader, WhatIsNoHttp1IsToldSoAtOnce) {
+// A client with another protocol gets an answer at once.
+TEST(RequestReader, OtherProtocolsAreRefusedAtOnce) {
   const Read bare = Feed("GET /health HTTP/1.1\nHost: x\n\n", 1);
   EXPECT_EQ(bare.failure.status, 400);
   EXPECT_EQ(bare.failure.message, "a line must end with CR LF");

@@ -1,4 +1,4 @@
-// A server on a free port with the small application behind it.
+// A server on a free port that runs the small test application.
 #pragma once
 
 #include <gtest/gtest.h>

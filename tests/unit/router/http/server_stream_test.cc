@@ -57,7 +57,7 @@ TEST_F(ServerStreamTest, Http10GetsTheEventsWithoutChunks) {
   EXPECT_EQ(response.body, "data: 1\n\n");
 }
 
-TEST_F(ServerStreamTest, EventsThatPileUpGoOutTogether) {
+TEST_F(ServerStreamTest, PendingEventsAreSentTogether) {
   options_.send_buffer = 4096;
   Start();
   RawClient client(port_, 4096);
@@ -137,7 +137,7 @@ TEST_F(ServerStreamTest, ASilentStreamGetsComments) {
   EXPECT_EQ(chunk, "data: 1\n\n");
 }
 
-TEST_F(ServerStreamTest, AStreamingClientThatGoesAwayIsNoticedWithoutAWrite) {
+TEST_F(ServerStreamTest, ADisconnectOfAStreamIsNoticedWithoutAWrite) {
   Start();
   auto client = std::make_unique<RawClient>(port_);
   client->Send(Post("/hold", ""));
@@ -152,7 +152,7 @@ TEST_F(ServerStreamTest, AStreamingClientThatGoesAwayIsNoticedWithoutAWrite) {
   EXPECT_FALSE(held->exchange->Write("data: 1\n\n"));
 }
 
-TEST_F(ServerStreamTest, AStreamThatTheApplicationLeavesIsCutNotEnded) {
+TEST_F(ServerStreamTest, AStreamThatTheApplicationDropsIsCut) {
   Start();
   RawClient client(port_);
   client.Send(Post("/hold", ""));

@@ -39,7 +39,7 @@ class RawClient {
   // True when the server sends nothing within `silence`.
   bool StaysSilent(std::chrono::milliseconds silence);
   RawResponse ReadResponse(bool head_request = false);
-  // The head alone, for a stream that is read piece by piece behind it.
+  // Reads the head alone. The stream after it is read piece by piece.
   RawResponse ReadHead();
   // The next chunk of a chunked body; nothing at its end or when it was cut.
   std::optional<std::string> ReadChunk();
