@@ -1,4 +1,4 @@
-// Inputs and outputs in words, for people who read a failing run.
+// Inputs and outputs as text, for a person who reads a failing run.
 #pragma once
 
 #include <string>

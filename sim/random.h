@@ -1,4 +1,4 @@
-// Random numbers that are the same on every compiler and machine: splitmix64, no std distribution.
+// Random numbers that are the same with every compiler and on every machine (splitmix64).
 #pragma once
 
 #include <cstdint>

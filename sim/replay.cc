@@ -20,7 +20,7 @@ class Replayer {
   Replayer(const scheduler::Config& config, const ReplayHooks& hooks)
       : hooks_(hooks), core_(config), checker_(config) {}
 
-  // False when the core stopped at its own assertion.
+  // False if an assertion of the core failed.
   bool Apply(const LoggedInput& input) {
     ++report_.inputs;
     if (hooks_.on_input) hooks_.on_input(report_.inputs, input);
@@ -28,7 +28,7 @@ class Replayer {
     try {
       core_.Apply(input, out);
     } catch (const BrokenInvariant& broken) {
-      report_.unhappy_at = report_.inputs;
+      report_.findings_at = report_.inputs;
       report_.findings.push_back(std::string("core: ") + broken.what());
       return false;
     }
@@ -42,7 +42,7 @@ class Replayer {
     if (!report_.findings.empty()) return true;
     checker_.Check(input, out, core_.Inspect());
     report_.findings = checker_.findings().lines();
-    report_.unhappy_at = report_.inputs;
+    report_.findings_at = report_.inputs;
     return true;
   }
 

@@ -1,6 +1,5 @@
-// Re-runs a recorded input log through a fresh core: compares the outputs with the digests in the
-// log (G9), and lets the checker watch (G1 - G8), whether the log comes from a live router or from
-// a simulation.
+// Replays an input log, recorded by a router or by a simulation, through a new core. Compares the
+// outputs with the digests in the log (G9) and checks the other guarantees (G1 to G8).
 #pragma once
 
 #include <cstdint>
@@ -17,17 +16,18 @@
 namespace penstock::sim {
 
 struct ReplayReport {
-  std::string error;  // the log could not be read to its end; what is below holds up to there
+  std::string
+      error;  // why the log could not be read to its end; the rest describes the part before that
   std::uint64_t inputs = 0;
-  std::uint64_t compared = 0;  // inputs whose digest the log has
+  std::uint64_t compared = 0;  // inputs that have a digest in the log
   std::uint64_t plans = 0;
   std::uint64_t tokens = 0;
   std::uint64_t cancels = 0;
   std::uint64_t preemptions = 0;
   std::uint64_t calibration_samples = 0;
-  std::optional<std::uint64_t> differs_at;  // number of the first input with other outputs, from 1
-  std::vector<std::string> findings;        // of the checker, at its first unhappy input
-  std::uint64_t unhappy_at = 0;             // that input's number
+  std::optional<std::uint64_t> differs_at;  // the first input with other outputs, counted from 1
+  std::vector<std::string> findings;  // of the checker, for the first input that broke a guarantee
+  std::uint64_t findings_at = 0;      // that input, counted from 1
 
   bool good() const { return error.empty() && !differs_at && findings.empty(); }
 };
@@ -39,7 +39,7 @@ struct ReplayHooks {
   std::function<void(const scheduler::Outputs&)> on_outputs;
 };
 
-// Goes on after a difference and after a finding (the checker, however, stops there).
+// A difference or a finding does not end the replay, but the checker stops at its first finding.
 ReplayReport Replay(std::string_view log, const ReplayHooks& hooks = {});
 
 }  // namespace penstock::sim

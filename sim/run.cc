@@ -20,7 +20,7 @@ using scheduler::Outputs;
 using scheduler::Snapshot;
 using scheduler::Tokens;
 
-// What the model would say if each request ran alone.
+// The outputs that the model gives if each request runs alone.
 class TokenOracle {
  public:
   explicit TokenOracle(const Scenario& scenario) { source_.eos_one_in = scenario.eos_one_in; }
@@ -85,12 +85,12 @@ class Watch final : public Observer {
     Outputs again;
     twin_.Apply(input, again);
     if (bytes != scheduler::EncodeOutputs(again)) {
-      findings_.Add("G9", "a second core puts out something else for the same inputs");
+      findings_.Add("G9", "a second core gives other outputs for the same inputs");
     }
     return findings_.empty() && checker_.findings().empty();
   }
 
-  // The core stopped at its own assertion.
+  // An assertion of the core failed.
   void OnBroken(const std::string& what) { findings_.Add("core", what); }
 
   RunReport Finish(const Simulation* simulation, Simulation::End end) {

@@ -1,6 +1,9 @@
-// One simulated run under all checks: the checker after every input, the simulated shards' own
-// complaints, every token against what the model says alone, and a second core that gets the same
-// inputs and must put out the same bytes (G9). An assertion of the core counts as a finding.
+// Runs one scenario under all checks:
+//   - the checker, after every input;
+//   - violations that the simulated shards record;
+//   - each output against that of the same request run alone;
+//   - a second core, which must give the same bytes for the same inputs (G9).
+// A failed assertion of the core is a finding too.
 #pragma once
 
 #include <cstdint>
@@ -12,13 +15,14 @@
 namespace penstock::sim {
 
 struct RunReport {
-  std::vector<std::string> findings;  // of the first input that had any; none: all guarantees hold
+  std::vector<std::string>
+      findings;  // of the first input that has any; empty if all guarantees hold
   std::uint64_t inputs = 0;
   std::uint64_t steps = 0;
   std::uint64_t tokens = 0;
   std::uint64_t preemptions = 0;
-  std::uint64_t cached_tokens = 0;  // found in the prefix cache at a start
-  std::string log;                  // the input log up to the finding, when asked for
+  std::uint64_t cached_tokens = 0;  // found in the prefix cache when sequences start
+  std::string log;                  // the input log up to the finding, if kept
 
   bool passed() const { return findings.empty(); }
 };

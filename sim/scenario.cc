@@ -4,7 +4,6 @@
 #include <utility>
 
 #include "sim/random.h"
-#include "sim/scenario_contrastive.h"
 #include "sim/token_source.h"
 
 namespace penstock::sim {
@@ -18,7 +17,21 @@ using scheduler::Order;
 using scheduler::PlacementPolicy;
 using scheduler::Prefill;
 
-constexpr Duration kUnit{1000};  // most times are small multiples of it
+constexpr Duration kUnit{1000};  // most times are small multiples of this unit
+
+// Contrastive search in some requests, sometimes where no group offers it.
+void DrawContrastive(Random& random, Scenario& scenario) {
+  if (!random.OneIn(3)) return;
+  const std::uint32_t most = random.OneIn(5) ? 0 : random.Between(2, 8);
+  for (GroupCapacity& group : scenario.groups) group.max_candidates = most;
+  const std::uint32_t one_in = random.Between(1, 4);
+  for (TimedEvent& event : scenario.script) {
+    auto* client = std::get_if<ClientArrives>(&event.what);
+    if (client == nullptr || !random.OneIn(one_in)) continue;
+    client->arrival.sampling.penalty_alpha = 0.6f;
+    client->arrival.sampling.top_k = random.Between(1, most + 1);
+  }
+}
 
 class Draw {
  public:
@@ -43,7 +56,7 @@ class Draw {
   }
 
  private:
-  // Not push_back of a whole event: GCC 12 sees values of a variant that are never read.
+  // emplace_back, since GCC 12 warns of unread values of a variant in push_back of an event.
   void Append(Time at, ScriptEvent what) {
     TimedEvent& event = scenario_.script.emplace_back();
     event.at = at;
@@ -61,7 +74,7 @@ class Draw {
     capacity.shares_blocks = !random_.OneIn(6);
     const bool in_cells = random_.OneIn(4);
     for (std::uint32_t i = 0; i < count; ++i) {
-      // Tiny pools are the best finders; sometimes just the longest sequence fits.
+      // Tiny pools find most bugs. Some pools hold just the longest sequence.
       const std::uint32_t longest = capacity.max_sequence_length / capacity.block_size + 1;
       capacity.blocks = random_.OneIn(4) ? longest : random_.Between(4, 64);
       if (crowded_) capacity.blocks = random_.Between(longest, longest + longest / 4);
@@ -102,8 +115,8 @@ class Draw {
     if (WhyInvalid(config)) config.order = Order::kFcfs;
   }
 
-  // Modes that one run in a few has: a budget by time (with a warm-up table that may be short or
-  // wrong), batches of equal lengths, TGI's joining rule, every rule of splitting.
+  // Rare settings: a time budget (whose warm-up table may be short or wrong), batches of equal
+  // lengths, TGI's joining rule, and every rule of splitting.
   void Timing() {
     Config& config = scenario_.config;
     if (random_.OneIn(2)) {
@@ -132,7 +145,7 @@ class Draw {
     if (random_.OneIn(3)) config.placement_load_permille = random_.Below(3000);
   }
 
-  // Prefixes to keep, at any length, and later requests that begin with them.
+  // Prefixes to pin, of any length, and later requests that begin with them.
   void Pinning() {
     Config& config = scenario_.config;
     config.pinned_prefixes = random_.Below(4);
@@ -175,7 +188,7 @@ class Draw {
 
   void Load() {
     const std::uint32_t requests = random_.Between(crowded_ ? 10 : 4, 30);
-    // Bursts as well as trickles.
+    // Some requests arrive in bursts, others apart.
     const std::uint32_t pace = random_.Between(1, crowded_ ? 10 : 40);
     const std::uint32_t families = random_.Between(1, 4);
     Time now{};
@@ -186,7 +199,7 @@ class Draw {
     end_ = now + kUnit * 200;
   }
 
-  // Prompts of one family begin alike, so that prefixes are shared at every length.
+  // Prompts of one family begin with the same tokens, so they share prefixes of every length.
   std::vector<TokenId> Prompt(std::uint32_t families) {
     const std::uint32_t length = 1 + random_.Below(random_.OneIn(5) ? 100 : 24);
     const bool loner = random_.OneIn(3);
@@ -249,7 +262,7 @@ class Draw {
     if (random_.OneIn(6)) Append(Sometime(), OperatorDrains{});
   }
 
-  // Groups that were warmed up for smaller steps than the settings allow.
+  // Some groups were warmed up for smaller steps than the settings allow.
   void SmallerGroups() {
     const Config& config = scenario_.config;
     for (GroupCapacity& group : scenario_.groups) {
@@ -258,7 +271,7 @@ class Draw {
     }
   }
 
-  // The next turn of a conversation: the prompt is an earlier one, its answer and something new.
+  // The next turn of a conversation: an earlier prompt, its output and new tokens.
   void FollowUps() {
     if (!random_.OneIn(2)) return;
     const TokenSource says{scenario_.eos_one_in};
@@ -282,7 +295,7 @@ class Draw {
     }
   }
 
-  // Clients that go away before they hear anything: while they wait, or their prompt is computed.
+  // Some clients disconnect before their first token, while they wait or during prefill.
   void EarlyCancels() {
     const std::size_t events = scenario_.script.size();
     for (std::size_t i = 0; i < events; ++i) {
@@ -297,27 +310,27 @@ class Draw {
   ScriptEvent Fault() {
     switch (random_.Below(12)) {
       case 0:
-        return RankDies{SomeGroup(), kUnit * random_.Below(100)};
+        return RankIsLost{SomeGroup(), kUnit * random_.Below(100)};
       case 1:
         return ResultIsLost{SomeGroup(), kUnit * random_.Below(100)};
       case 2:
-        return ResultComesAgain{SomeGroup()};
+        return ResultIsRepeated{SomeGroup()};
       case 3:
         return GroupStalls{SomeGroup(), kUnit * random_.Below(100)};
       case 4:
-        if (random_.OneIn(3)) return GroupFormedAnew{SomeGroup()};
+        if (random_.OneIn(3)) return GroupFormsAgain{SomeGroup()};
         return ClientCancels{SomeRequest()};
       case 5:
       case 6:
       case 7:
-        return StopStringClaimed{SomeRequest(), random_.Below(10)};
+        return StopStringFound{SomeRequest(), random_.Below(10)};
       default:
         return ClientCancels{SomeRequest()};
     }
   }
 
   Random random_;
-  const bool crowded_;  // outputs outgrow their forecasts in a small pool: preemptions
+  const bool crowded_;  // outputs exceed their forecasts in a small pool, which causes preemptions
   Scenario scenario_;
   Time end_{};
 };

@@ -1,6 +1,6 @@
-// What happens to a simulated server: its settings, its groups, and a script of what clients do and
-// what breaks, with times. Everything is drawn from one 64-bit seed; a shrunk scenario is the same
-// with fewer script events.
+// What happens to a simulated server: its settings, its groups, and a script of client actions and
+// faults with their times. One 64-bit seed determines all of it. A shrunk scenario has fewer script
+// events.
 #pragma once
 
 #include <cstdint>
@@ -16,51 +16,51 @@
 
 namespace penstock::sim {
 
-// --- What the clients do
+// --- Client actions
 
 struct ClientArrives {
   scheduler::Arrival arrival;
-  std::uint32_t stop_string_at = 0;  // token after which the router finds a stop string; 0 = never
-  std::uint32_t gives_up_at = 0;     // token after which the client goes away; 0 = never
-  Duration reaction{0};              // of the router, from the token to the input
+  std::uint32_t stop_string_at = 0;  // the router finds a stop string after this token; 0 = never
+  std::uint32_t gives_up_at = 0;     // the client disconnects after this token; 0 = never
+  Duration reaction{0};              // from the token to the input that it causes
 };
-struct ClientCancels {  // also one that is not there, or has ended
+struct ClientCancels {  // the request may have ended, or may not exist
   RequestId request;
 };
-struct StopStringClaimed {  // at any token count, found or yet to come
+struct StopStringFound {  // token_count may lie before or after the tokens so far
   RequestId request;
   std::uint32_t token_count = 0;
 };
 
-// --- What breaks
+// --- Faults and operator actions
 
-struct RankDies {  // the group is lost at once, and formed anew after `away`
+struct RankIsLost {  // the group is lost at once and forms again after `away`
   GroupId group;
   Duration away{0};
 };
-struct ResultIsLost {  // the next result never comes; the watchdog gives the group up
+struct ResultIsLost {  // the next result never arrives; the step timeout ends the group
   GroupId group;
   Duration away{0};
 };
-struct ResultComesAgain {  // the newest delivered result a second time
+struct ResultIsRepeated {  // the newest result arrives a second time
   GroupId group;
 };
-struct GroupStalls {  // its plans take that much longer from now on, once
+struct GroupStalls {  // its next step takes that much longer
   GroupId group;
   Duration time{0};
 };
-struct GroupFormedAnew {  // GroupUp without GroupLost before it
+struct GroupFormsAgain {  // GroupUp without GroupLost before it
   GroupId group;
 };
 struct OperatorDrains {};
-struct OperatorForgets {  // kept prefixes of a tenant, or the one that this request made
+struct OperatorForgets {  // pinned prefixes of a tenant, or the one that `made_by` pinned
   std::string tenant;
   std::optional<RequestId> made_by;
 };
 
 using ScriptEvent =
-    std::variant<ClientArrives, ClientCancels, StopStringClaimed, RankDies, ResultIsLost,
-                 ResultComesAgain, GroupStalls, GroupFormedAnew, OperatorDrains, OperatorForgets>;
+    std::variant<ClientArrives, ClientCancels, StopStringFound, RankIsLost, ResultIsLost,
+                 ResultIsRepeated, GroupStalls, GroupFormsAgain, OperatorDrains, OperatorForgets>;
 
 struct TimedEvent {
   Time at;
@@ -68,21 +68,21 @@ struct TimedEvent {
 };
 
 struct Scenario {
-  std::uint64_t seed = 0;  // of step times and network delays, and of what the shards say
+  std::uint64_t seed = 0;  // of step times, network delays and results
   scheduler::Config config;
   std::vector<GroupCapacity> groups;  // GroupId is the index
-  std::vector<Duration> up_at;        // when each group is formed first
-  Calibration calibration;            // of every group, as its warm-up measured it
+  std::vector<Duration> up_at;        // when each group forms first
+  Calibration calibration;            // the warm-up measurements of every group
   std::uint32_t eos_one_in = 0;
   std::uint32_t error_one_in = 0;
-  bool late_results = false;  // results of a lost epoch arrive after the group is formed anew
+  bool late_results = false;  // results of a lost epoch arrive after the group forms again
   Duration step_base{0};
   Duration step_per_row{0};
-  Duration network{0};             // the longest delay of a result
-  std::vector<TimedEvent> script;  // in any order of time
+  Duration network{0};             // the largest delay of a result
+  std::vector<TimedEvent> script;  // in any order
 };
 
-// Draws everything from the seed: sizes, settings, load and faults.
+// Draws sizes, settings, load and faults from the seed.
 Scenario DrawScenario(std::uint64_t seed);
 
 }  // namespace penstock::sim

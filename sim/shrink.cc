@@ -16,7 +16,7 @@ class Shrinker {
   }
 
   Shrunk Run() {
-    // Whole parts first, then smaller ones; what shrinks may make others superfluous.
+    // Removes large parts first, then smaller ones. Removing one may allow removing others.
     while (RemoveEvents() || ShortenEvents()) {
     }
     return {best_, RunScenario(best_, true), tries_};
@@ -49,7 +49,7 @@ class Shrinker {
     return smaller;
   }
 
-  // Shorter prompts and outputs, clients that do nothing else.
+  // Shortens prompts and outputs, and removes what clients do besides sending a request.
   bool ShortenEvents() {
     bool smaller = false;
     for (std::size_t i = 0; i < best_.script.size(); ++i) {
@@ -67,7 +67,7 @@ class Shrinker {
     return smaller;
   }
 
-  // False when there is nothing to simplify.
+  // False if there is nothing to simplify.
   static bool Simplify(ClientArrives& client, int what) {
     scheduler::Arrival& arrival = client.arrival;
     switch (what) {

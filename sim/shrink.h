@@ -1,5 +1,5 @@
-// The shortest scenario that still fails: delta debugging (Zeller and Hildebrandt, 2002) over the
-// script's events, each try a whole new simulation. Deterministic.
+// Finds a short scenario that still fails, by delta debugging (Zeller and Hildebrandt, 2002) of the
+// script's events. Each try is a whole simulation. Deterministic.
 #pragma once
 
 #include <cstdint>
@@ -16,10 +16,10 @@ struct Shrunk {
   std::uint32_t tries = 0;
 };
 
-// `scenario` must fail. Only a failure of the same guarantee counts as the same failure.
+// Requires: `scenario` fails. The result breaks the same guarantee.
 Shrunk Shrink(const Scenario& scenario);
 
-// "G3" of "G3: …".
+// The guarantee that the first finding names, for example "G3".
 std::string GuaranteeOf(const RunReport& report);
 
 }  // namespace penstock::sim

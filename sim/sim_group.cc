@@ -122,12 +122,88 @@ void SimGroup::ApplyBlockOps(const StepPlan& plan) {
     const auto it = slots_.find(op.slot);
     if (it == slots_.end()) {
       Complain("a block op names a started slot");
-    } else if (op.kind == BlockOp::Kind::kAppend) {
-      it->second.table.push_back(op.dst);
     } else {
-      Complain("a block op that no shard executes yet");
+      it->second.table.push_back(op.dst);
     }
   }
+}
+
+// The number of positions with K and V.
+std::uint32_t SimGroup::Written(const Slot& slot) const {
+  if (slot.generated == 0) return slot.computed;
+  const bool written = slot.selection_pending || slot.start.sampling.Candidates() > 0;
+  const std::uint32_t newest = written ? 0 : 1;
+  return slot.start.prompt_length + slot.generated - newest;
+}
+
+void SimGroup::ApplyRows(const StepPlan& plan) {
+  std::map<SlotId, std::uint32_t> before;
+  for (auto& [id, slot] : slots_) {
+    before[id] = slot.width;
+    slot.width = 0;
+  }
+  for (const SegmentGroup& group : plan.groups) {
+    cell_use_.allocated += group.rows.size() * std::uint64_t{group.width};
+    for (const SlotId id : group.rows) ApplyRow(id, group.width);
+  }
+  for (auto& [id, slot] : slots_) {
+    if (slot.padded && slot.width > 0 && before[id] == 0 && !slot.table.empty()) {
+      slot.table.clear();
+    } else if (slot.padded && slot.width > 0 && before[id] == 0) {
+      Complain("a row that left its sub-batch is lost");
+    }
+    slot.row.resize(cells_.empty() ? 0 : slot.width);
+  }
+  if (cell_use_.allocated > capacity_.cells) {
+    Complain(std::to_string(cell_use_.allocated) + " cells of " + std::to_string(capacity_.cells));
+  }
+  CheckRowsOfSegments(plan);
+}
+
+void SimGroup::ApplyRow(SlotId id, std::uint32_t width) {
+  const auto it = slots_.find(id);
+  if (it == slots_.end()) return Complain("a row is a started slot");
+  Slot& slot = it->second;
+  if (slot.width > 0) return Complain("a row is in one sub-batch");
+  if (slot.computed < slot.start.prompt_length) Complain("a row has its whole prompt");
+  if (Written(slot) > width) Complain("a sub-batch is as wide as its longest row");
+  slot.width = width;
+  if (slot.padded) return;
+  slot.padded = true;
+  cell_use_.copied += Written(slot);
+  const std::uint32_t size = capacity_.block_size;
+  for (std::uint32_t p = 0; p < Written(slot) && !cells_.empty(); ++p) {
+    slot.row.push_back(cells_[std::size_t{slot.table[p / size].value()} * size + p % size]);
+  }
+}
+
+void SimGroup::CheckRowsOfSegments(const StepPlan& plan) {
+  for (const SegmentGroup& group : plan.groups) {
+    for (const std::uint32_t index : group.segments) {
+      if (index >= plan.segments.size()) return Complain("a group names a segment of the plan");
+      const SlotId slot = plan.segments[index].slot;
+      const bool inside = std::find(group.rows.begin(), group.rows.end(), slot) != group.rows.end();
+      const auto it = slots_.find(slot);
+      if (it == slots_.end() || it->second.padded == inside) continue;
+      Complain("the decodes of a sub-batch are those of its rows");
+    }
+  }
+}
+
+History SimGroup::ReadRow(const Slot& slot, std::uint32_t position) {
+  if (cells_.empty()) return slot.written;
+  const std::uint32_t size = capacity_.block_size;
+  for (std::uint32_t first = 0; first <= position; first += size) {
+    const std::uint32_t last = std::min(position, first + size - 1);
+    const std::uint32_t block = first / size;
+    const History right = block < slot.block_ends.size() ? slot.block_ends[block] : slot.written;
+    const History cell = last < slot.row.size() ? slot.row[last] : 0;
+    if (cell == right) continue;
+    Complain("sequence " + std::to_string(slot.start.sequence.value()) + " reads cell " +
+             std::to_string(last) + " of its row, which does not hold its tokens");
+    return Mix(cell, slot.written);
+  }
+  return slot.written;
 }
 
 void SimGroup::Write(Slot& slot, std::uint32_t position, TokenId token) {
@@ -135,7 +211,7 @@ void SimGroup::Write(Slot& slot, std::uint32_t position, TokenId token) {
   const std::uint32_t size = capacity_.block_size;
   if ((position + 1) % size == 0) slot.block_ends.push_back(slot.written);
   if (position >= capacity_.max_sequence_length) Complain("the longest sequence is kept");
-  if (slot.in_cells) {
+  if (slot.padded) {
     if (position >= slot.width) return Complain("rows are written inside their width");
     if (!cells_.empty()) slot.row[position] = slot.written;
     return;
@@ -147,16 +223,16 @@ void SimGroup::Write(Slot& slot, std::uint32_t position, TokenId token) {
   cells_[std::size_t{slot.table[position / size].value()} * size + position % size] = slot.written;
 }
 
-// K/V of tokens that are not the sequence's; nobody must ever read them.
+// Writes K and V of rejected drafts, which no later row may read.
 void SimGroup::WriteDrafts(Slot& slot, std::uint32_t first, std::uint32_t count) {
   const std::uint32_t size = capacity_.block_size;
   for (std::uint32_t position = first; position < first + count; ++position) {
     if (position >= capacity_.max_sequence_length) Complain("the longest sequence is kept");
-    const std::size_t room = slot.in_cells ? slot.width : slot.table.size() * size;
+    const std::size_t room = slot.padded ? slot.width : slot.table.size() * size;
     if (position >= room) return Complain("drafts are written inside the sequence's blocks");
     if (cells_.empty()) continue;
     const History wrong = Mix(slot.written, position);
-    if (slot.in_cells) {
+    if (slot.padded) {
       slot.row[position] = wrong;
     } else {
       cells_[std::size_t{slot.table[position / size].value()} * size + position % size] = wrong;
@@ -164,10 +240,11 @@ void SimGroup::WriteDrafts(Slot& slot, std::uint32_t first, std::uint32_t count)
   }
 }
 
-// What attention of the row at `position` sees: the row's own history if every block holds it.
+// The history that attention at `position` sees. It is the sequence's own history if every block
+// before that position holds it.
 History SimGroup::Read(const Slot& slot, std::uint32_t position) {
   const std::uint32_t size = capacity_.block_size;
-  if (slot.in_cells) return ReadRow(slot, position);
+  if (slot.padded) return ReadRow(slot, position);
   if (cells_.empty() || position >= slot.table.size() * size) return slot.written;
   for (std::uint32_t block = 0; block * size <= position; ++block) {
     const std::uint32_t last = std::min(position, block * size + size - 1);
@@ -216,23 +293,19 @@ SequenceResult SimGroup::RunPrompt(const Segment& segment, Slot& slot) {
     result.error = "the logits are not numbers";
     return result;
   }
-  if (slot.start.sampling.Candidates() > 0) {  // candidates for the first token, no token
-    result.committed_length = slot.computed;
-  } else if (PutsOff(slot)) {
-    result.committed_length = slot.computed;
-  } else {
-    Sample(slot, slot.computed - 1, result);
-  }
+  result.committed_length = slot.computed;
+  const bool contrastive = slot.start.sampling.Candidates() > 0;  // finds candidates, no token
+  if (!contrastive && !MaskIsLate(slot)) Sample(slot, slot.computed - 1, result);
   return result;
 }
 
-// One token out of the rows; it is written at once.
+// The rows yield one token. Its K and V are written in the same step.
 SequenceResult SimGroup::RunCandidates(const Segment& segment, Slot& slot, SequenceResult result) {
   if (segment.max_rows != slot.start.sampling.Candidates()) Complain("one row for each candidate");
   if (slot.computed < slot.start.prompt_length) Complain("a decode follows the prompt");
   const std::uint32_t position = slot.start.prompt_length + slot.generated;
   result.committed_length = position;
-  if (PutsOff(slot)) return result;  // it had no candidates
+  if (MaskIsLate(slot)) return result;  // there were no candidates
   Sample(slot, position - 1, result);
   Write(slot, position, slot.newest);
   result.committed_length = position + 1;
@@ -245,10 +318,10 @@ SequenceResult SimGroup::RunDecode(const Segment& segment, Slot& slot) {
   result.sequence = slot.start.sequence;
   if (slot.finished) return result;
   if (slot.start.sampling.Candidates() > 0) return RunCandidates(segment, slot, std::move(result));
-  if (slot.owes_pick) {
+  if (slot.selection_pending) {
     const std::uint32_t written = slot.start.prompt_length + slot.generated;
     result.committed_length = written;
-    if (!PutsOff(slot)) Sample(slot, written - 1, result);
+    if (!MaskIsLate(slot)) Sample(slot, written - 1, result);
     return result;
   }
   if (slot.generated == 0) {
@@ -260,9 +333,9 @@ SequenceResult SimGroup::RunDecode(const Segment& segment, Slot& slot) {
     rows = static_cast<std::uint32_t>(Mix(slot.written, step_.value()) % (rows + 1));
   }
   const std::uint32_t first = slot.start.prompt_length + slot.generated - 1;
-  for (; rows > 0 && !slot.finished && !slot.owes_pick; --rows) {
+  for (; rows > 0 && !slot.finished && !slot.selection_pending; --rows) {
     Write(slot, slot.start.prompt_length + slot.generated - 1, slot.newest);
-    if (!PutsOff(slot)) Sample(slot, slot.start.prompt_length + slot.generated - 1, result);
+    if (!MaskIsLate(slot)) Sample(slot, slot.start.prompt_length + slot.generated - 1, result);
   }
   result.committed_length = Written(slot);
   if (options_.variable_rows) {
@@ -272,9 +345,9 @@ SequenceResult SimGroup::RunDecode(const Segment& segment, Slot& slot) {
   return result;
 }
 
-bool SimGroup::PutsOff(Slot& slot) const {
-  slot.owes_pick = !slot.start.grammar.empty() && Mix(slot.written, step_.value()) % 3 == 0;
-  return slot.owes_pick;
+bool SimGroup::MaskIsLate(Slot& slot) const {
+  slot.selection_pending = !slot.start.grammar.empty() && Mix(slot.written, step_.value()) % 3 == 0;
+  return slot.selection_pending;
 }
 
 void SimGroup::Sample(Slot& slot, std::uint32_t position, SequenceResult& result) {

@@ -1,17 +1,17 @@
-// A simulated replica group: obeys the meaning of a StepPlan to the letter, keeps what each KV
-// position holds, and complains about every plan that a real shard could not execute.
+// A simulated replica group. It executes each StepPlan as a shard must, and it records a violation
+// for every plan that a real shard could not execute.
 //
 // KV contents: each position holds the hash of all tokens up to it. A row reads the positions
-// before it through its block table; if one is not what the row's own history says (overwritten,
-// never computed, another request's), the sampled token comes out wrong, as it would from a model,
-// and a violation is noted. Within a step all prompt rows are written before anything is read, as a
-// shard does layer by layer, so a prefix that the same plan computes may be read.
+// before it through its block table. If one of them was overwritten, was never computed or belongs
+// to another request, the row samples a wrong token, as a model would, and a violation is recorded.
+// Within a step, all prompt rows are written before any row is read, as a shard does layer by
+// layer. So a step may read a prefix that the same plan computes.
 //
-// In the padded KV layout a row that joins a part takes along what its blocks hold, and loses its
-// cells in the first plan that does not list it.
+// Padded KV layout: a sequence that joins a sub-batch copies its positions from its blocks to its
+// row. It loses the row in the first plan that does not list it.
 //
-// Time: a plan starts when it was sent or when the one before it is done, whichever is later, and
-// lasts what `step_time` says. Not synchronised; one owner.
+// Time: a step starts when its plan was sent or when the step before it ended, whichever is later.
+// It lasts as long as `step_time` says. Not thread-safe.
 #pragma once
 
 #include <cstdint>
@@ -41,11 +41,11 @@ using StepTimeFunction = std::function<Duration(const StepPlan&, std::span<const
 
 struct SimGroupOptions {
   TokenSource tokens;
-  std::uint32_t error_one_in = 0;  // chance that a sequence fails at its first token; 0 = never
-  // A decode of r rows yields 0 … r tokens, and what it does not yield were wrong drafts, which
-  // have written K/V, too. Else it yields exactly r.
+  std::uint32_t error_one_in = 0;  // one in so many sequences fails at its first token; 0 = none
+  // A decode of r rows yields 0 to r tokens. Its other rows were rejected drafts, and their K and V
+  // are written too. If false, the decode yields exactly r tokens.
   bool variable_rows = false;
-  bool contents = true;        // false: KV contents are not kept (long runs that measure time)
+  bool contents = true;        // whether to keep and check KV contents; costs time in long runs
   StepTimeFunction step_time;  // none: steps take no time
 };
 
@@ -58,10 +58,10 @@ class SimGroup {
     Time at;  // when the step is done
   };
   Done Execute(const StepPlan& plan, Time sent);
-  // The result alone, for tests that need no clock.
+  // For tests that need no clock.
   StepResult Execute(const StepPlan& plan) { return Execute(plan, busy_until_).result; }
 
-  // Whether a sequence with this prompt fails here.
+  // Whether a sequence with this prompt fails in this group.
   bool Fails(std::span<const TokenId> prompt) const;
 
   const std::vector<std::string>& violations() const { return violations_; }
@@ -75,14 +75,14 @@ class SimGroup {
     std::uint32_t computed = 0;  // prompt positions, those found in the cache too
     std::uint32_t generated = 0;
     bool finished = false;
-    bool owes_pick = false;  // its newest row was computed, the token comes later
+    bool selection_pending = false;  // its newest row is computed, its token is not sampled yet
     std::vector<BlockId> table;
     History written = kEmptyHistory;  // up to the last written position
-    TokenId newest = 0;               // sampled, not written yet (contrastive search: written)
+    TokenId newest = 0;  // sampled; K and V not written yet, except in contrastive search
     std::vector<History> block_ends;  // history at the last position of each full block
-    std::vector<History> row;         // padded KV layout: what its cells hold
-    std::uint32_t width = 0;          // of the row; 0: it is in no part
-    bool in_cells = false;            // it has joined a part, for good
+    std::vector<History> row;         // padded KV layout: the contents of its row
+    std::uint32_t width = 0;          // of the row; 0 = it is in no sub-batch
+    bool padded = false;              // it has joined a sub-batch, and stays in the padded layout
   };
 
   void Complain(const std::string& what);
@@ -102,9 +102,9 @@ class SimGroup {
   SequenceResult RunPrompt(const Segment& segment, Slot& slot);
   SequenceResult RunDecode(const Segment& segment, Slot& slot);
   SequenceResult RunCandidates(const Segment& segment, Slot& slot, SequenceResult result);
-  // Under a grammar: its mask comes late, as it pleases the sequence.
-  bool PutsOff(Slot& slot) const;
-  // The token behind `position`.
+  // With a grammar, the mask of a step may not be ready; the sequence and the step decide.
+  bool MaskIsLate(Slot& slot) const;
+  // Samples the token after `position`.
   void Sample(Slot& slot, std::uint32_t position, SequenceResult& result);
   ShardFinish FinishOf(const Slot& slot, TokenId token) const;
   SegmentLoad LoadOf(const Segment& segment, const Slot& slot) const;

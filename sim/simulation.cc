@@ -14,9 +14,9 @@ using scheduler::Outputs;
 using scheduler::PlanOut;
 using scheduler::Tokens;
 
-// The scripts are short: no run comes near it unless the core goes on for ever.
+// Far more inputs than any script causes, so a run that reaches it would never end.
 constexpr std::uint32_t kMostInputs = 20000;
-constexpr Duration kWatchdog{200000};
+constexpr Duration kStepTimeout{200000};
 
 SimGroupOptions ShardOptions(const Scenario& scenario) {
   SimGroupOptions options;
@@ -27,7 +27,7 @@ SimGroupOptions ShardOptions(const Scenario& scenario) {
     std::uint32_t rows = 0;
     for (const SegmentLoad& load : loads) rows += load.rows;
     const Duration time = scenario.step_base + scenario.step_per_row * rows;
-    // 3 % of jitter and a rare hiccup.
+    // Up to 3 % of jitter, and one step in 97 takes three times as long.
     const std::uint64_t dice = Mix(scenario.seed, plan.step.value());
     return (time + time * static_cast<std::int64_t>(dice % 7) / 200) * (dice % 97 == 0 ? 3 : 1);
   };
@@ -74,7 +74,7 @@ void Simulation::Send(const PlanOut& out) {
     return;
   }
   SimGroup::Done done = group.shard->Execute(out.plan, timeline_.now());
-  // A stream keeps its order.
+  // Results arrive in the order of their steps.
   const Time at = std::max(group.last_delivery, done.at + std::exchange(group.stall, Duration(0)) +
                                                     Jitter(done.result, 5));
   group.last_delivery = at;
@@ -88,7 +88,7 @@ Duration Simulation::Jitter(const StepResult& result, std::uint64_t salt) const 
       static_cast<Duration::rep>(dice % static_cast<std::uint64_t>(scenario_.network.count())));
 }
 
-// The router reads along: stop strings and clients that go away.
+// Plays the router, which finds stop strings and sees clients disconnect.
 void Simulation::Listen(const Event& event) {
   const auto* tokens = std::get_if<Tokens>(&event.what);
   const auto it = clients_.find(event.request);
@@ -119,7 +119,7 @@ void Simulation::Do(Delivery& delivery) {
   }
   if (std::exchange(group.lose_next, false)) {
     group.mute = true;
-    timeline_.After(kWatchdog, GivesUp{delivery.group, group.epoch});
+    timeline_.After(kStepTimeout, TimesOut{delivery.group, group.epoch});
   }
   if (group.mute) return;
   group.newest = delivery.result;
@@ -131,10 +131,10 @@ void Simulation::Do(const Forms& forms) {
   if (group.shard == nullptr && group.epoch == forms.after) Form(forms.group);
 }
 
-void Simulation::Do(const GivesUp& gives_up) {
-  Group& group = groups_[gives_up.group];
-  if (group.shard == nullptr || group.epoch != gives_up.epoch) return;
-  Lose(gives_up.group, "no result within the time of a step", group.away);
+void Simulation::Do(const TimesOut& times_out) {
+  Group& group = groups_[times_out.group];
+  if (group.shard == nullptr || group.epoch != times_out.epoch) return;
+  Lose(times_out.group, "no result within the time of a step", group.away);
 }
 
 void Simulation::Play(const ClientArrives& client) {
@@ -142,16 +142,16 @@ void Simulation::Play(const ClientArrives& client) {
   Apply(client.arrival);
 }
 
-// Stop strings are found in text, so only for somebody who has said something.
-void Simulation::Play(const StopStringClaimed& claim) {
+// The router finds stop strings in text, so only after the first token.
+void Simulation::Play(const StopStringFound& claim) {
   const auto it = clients_.find(claim.request);
   if (it != clients_.end() && it->second.heard > 0) {
     Apply(scheduler::FinishAt{claim.request, claim.token_count});
   }
 }
 
-void Simulation::Play(const RankDies& dies) {
-  if (groups_[dies.group].shard != nullptr) Lose(dies.group, "a rank died", dies.away);
+void Simulation::Play(const RankIsLost& dies) {
+  if (groups_[dies.group].shard != nullptr) Lose(dies.group, "a rank is lost", dies.away);
 }
 
 void Simulation::Play(const ResultIsLost& lost) {
@@ -160,16 +160,16 @@ void Simulation::Play(const ResultIsLost& lost) {
   group.away = lost.away;
 }
 
-void Simulation::Play(const ResultComesAgain& again) {
+void Simulation::Play(const ResultIsRepeated& again) {
   const Group& group = groups_[again.group];
   if (group.newest) Apply(scheduler::StepDone{again.group, *group.newest});
 }
 
 void Simulation::Play(const GroupStalls& stalls) { groups_[stalls.group].stall += stalls.time; }
 
-void Simulation::Play(const GroupFormedAnew& anew) {
-  KeepViolations(groups_[anew.group]);
-  Form(anew.group);
+void Simulation::Play(const GroupFormsAgain& again) {
+  KeepViolations(groups_[again.group]);
+  Form(again.group);
 }
 
 void Simulation::Form(GroupId id) {

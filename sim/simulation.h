@@ -1,9 +1,9 @@
-// Plays a Scenario: the real core, simulated groups, a virtual clock. Every input that reaches the
-// core is shown to an observer together with what came out, so that checker, recorder and twin see
-// the same run. The same scenario gives the same inputs, on every machine.
+// Plays a Scenario with the real core, simulated groups and a virtual clock. An observer sees every
+// input of the core with its outputs, so that the checker, the recorder and the second core see the
+// same run. The same scenario gives the same inputs on every machine.
 //
-// A simulation ends when nobody acts any more: the script is played, all groups are up, and no
-// result is on its way. One thread.
+// A simulation ends when no event is left: the script was played, all groups are up, and no result
+// is in flight. One thread.
 #pragma once
 
 #include <cstdint>
@@ -40,7 +40,7 @@ class Simulation {
   End Run();
 
   scheduler::Snapshot state() const { return scheduler_.Inspect(); }
-  // Plans that no shard could execute.
+  // Plans that a shard could not execute.
   const std::vector<std::string>& violations() const { return violations_; }
 
  private:
@@ -49,10 +49,10 @@ class Simulation {
     std::unique_ptr<SimGroup> shard;  // none while the group is down
     Duration stall{0};
     Time last_delivery{};
-    bool mute = false;  // a result was lost: nothing comes any more
+    bool mute = false;  // a result was lost, so no later one arrives
     bool lose_next = false;
     Duration away{0};
-    std::optional<StepResult> newest;  // that was delivered
+    std::optional<StepResult> newest;  // delivered
   };
   struct Client {
     ClientArrives script;
@@ -64,14 +64,14 @@ class Simulation {
   };
   struct Forms {
     GroupId group;
-    Epoch after;  // only if the group is still the one that was lost
+    Epoch after;  // does nothing if the group formed again since this epoch
   };
-  struct GivesUp {  // the watchdog
+  struct TimesOut {  // the step timeout
     GroupId group;
     Epoch epoch;
   };
   using What = decltype(scheduler::Input::what);
-  using Happening = std::variant<const ScriptEvent*, Delivery, Forms, GivesUp, What>;
+  using Happening = std::variant<const ScriptEvent*, Delivery, Forms, TimesOut, What>;
 
   void Apply(What what);
   void Send(const scheduler::PlanOut& plan);
@@ -81,17 +81,17 @@ class Simulation {
   void Do(const ScriptEvent* event);
   void Do(Delivery& delivery);
   void Do(const Forms& forms);
-  void Do(const GivesUp& gives_up);
+  void Do(const TimesOut& times_out);
   void Do(What& what) { Apply(std::move(what)); }
 
   void Play(const ClientArrives& client);
   void Play(const ClientCancels& cancel) { Apply(scheduler::Cancel{cancel.request}); }
-  void Play(const StopStringClaimed& claim);
-  void Play(const RankDies& dies);
+  void Play(const StopStringFound& claim);
+  void Play(const RankIsLost& dies);
   void Play(const ResultIsLost& lost);
-  void Play(const ResultComesAgain& again);
+  void Play(const ResultIsRepeated& again);
   void Play(const GroupStalls& stalls);
-  void Play(const GroupFormedAnew& anew);
+  void Play(const GroupFormsAgain& again);
   void Play(const OperatorDrains&) { Apply(scheduler::Drain{}); }
   void Play(const OperatorForgets& what) {
     Apply(scheduler::ForgetPrefixes{what.tenant, what.made_by});

@@ -1,7 +1,7 @@
-// The virtual clock with its events: time jumps from one event to the next. Events of the same time
-// come in the order in which they were entered, so a run is the same on every machine.
+// A virtual clock with its events. Time jumps from one event to the next. Events of the same time
+// happen in the order in which they were added, so a run is the same on every machine.
 //
-// Complexity: O(log n) per event. Not synchronised; owned by one simulation.
+// O(log n) per event. Not thread-safe.
 #pragma once
 
 #include <algorithm>
@@ -20,14 +20,14 @@ class Timeline {
   bool empty() const { return heap_.empty(); }
   std::size_t size() const { return heap_.size(); }
 
-  // An event of the past happens now.
+  // Adds an event. If `at` is in the past, the event happens now.
   void At(Time at, Event event) {
     heap_.push_back({std::max(at, now_), next_++, std::move(event)});
     std::push_heap(heap_.begin(), heap_.end(), Later);
   }
   void After(Duration delay, Event event) { At(now_ + delay, std::move(event)); }
 
-  // Moves the clock to the next event and takes it. The timeline must not be empty.
+  // Moves the clock to the next event and removes it. Requires: not empty.
   Event Next() {
     std::pop_heap(heap_.begin(), heap_.end(), Later);
     Entry entry = std::move(heap_.back());

@@ -1,10 +1,11 @@
-// What a simulated model says. A token is a hash of everything before it, so a lost, repeated or
-// crossed token changes all that follow, and a request's output does not depend on its batch mates,
-// on chunking, on preemption or on where its prefix came from.
+// The tokens of a simulated model. A token is a hash of all tokens before it, so a lost, repeated
+// or misdelivered token changes all later ones. The output of a request depends on nothing else:
+// not on its batch, on chunking, on preemption or on the prefix cache.
 #pragma once
 
 #include <cstdint>
 #include <span>
+#include <string_view>
 #include <vector>
 
 #include "common/ids.h"
@@ -26,16 +27,25 @@ inline History HistoryOf(std::span<const TokenId> tokens) {
   return history;
 }
 
-struct TokenSource {
-  std::uint32_t eos_one_in = 0;  // chance of an end of sequence after each token; 0 = never
+// The histories after each token of a tenant's prompt. Tenants share no prefix.
+inline std::vector<History> HistoriesOf(std::string_view tenant, std::span<const TokenId> prompt) {
+  History history = kEmptyHistory;
+  for (const char c : tenant) history = Extend(history, c);
+  std::vector<History> histories;
+  for (const TokenId token : prompt) histories.push_back(history = Extend(history, token));
+  return histories;
+}
 
-  // `may_end`: the end of the sequence is not masked (min_new_tokens, ignore_eos).
+struct TokenSource {
+  std::uint32_t eos_one_in = 0;  // one token in so many ends the sequence; 0 = none
+
+  // `may_end`: min_new_tokens and ignore_eos allow the end of the sequence.
   TokenId After(History history, bool may_end) const {
     if (may_end && eos_one_in > 0 && Mix(history, 2) % eos_one_in == 0) return kEosToken;
     return static_cast<TokenId>(10 + Mix(history, 1) % 1000);
   }
 
-  // The output of a prompt: `limit` tokens, or fewer when an end of sequence (its last) comes.
+  // The output of a prompt: `limit` tokens, or fewer if the last one ends the sequence.
   std::vector<TokenId> Output(std::span<const TokenId> prompt, std::uint32_t limit,
                               std::uint32_t min_new_tokens = 0) const {
     std::vector<TokenId> output;

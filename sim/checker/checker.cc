@@ -79,7 +79,7 @@ void Checker::On(const FinishAt& finish) {
   if (it == requests_.end() || it->second.done()) return;
   Request& request = it->second;
   const bool never_ran = request.waiting() && request.preemptions == 0;
-  if (never_ran) return;  // it has said nothing yet
+  if (never_ran) return;  // no token yet, so no stop string
   if (finish.token_count > request.received()) {
     request.finish_at = std::min(finish.token_count, request.finish_at.value_or(UINT32_MAX));
     return;
@@ -88,7 +88,7 @@ void Checker::On(const FinishAt& finish) {
   oracle_.ExpectEnd(request, FinishReason::kStopString, finish.token_count);
 }
 
-// Its step went on without its token: the mask of its grammar was not ready.
+// The step gave no token because the mask of the grammar was not ready.
 bool Checker::IsLate(const Request& request, const SequenceResult& part) {
   return !request.arrival.grammar.empty() && part.tokens.empty() &&
          part.finish == ShardFinish::kNone && part.committed_length >= request.prompt();
@@ -174,9 +174,10 @@ std::uint32_t Checker::waiting(bool restarts_too) const {
 
 // --- Outputs
 
-// Decisions and plans are two lists; the decisions of a step stand before its plan is made.
+// Decisions and plans are two lists. Takes the decisions of a step before its plan.
 void Checker::WalkOutputs(const Outputs& out) {
-  if (out.plans.size() != out.steps.size()) findings_.Add("G5", "not one StepInfo per plan");
+  if (out.plans.size() != out.steps.size())
+    findings_.Add("G5", "a plan without a StepInfo, or a StepInfo without a plan");
   std::size_t next = 0;
   for (std::size_t i = 0; i < out.plans.size() && i < out.steps.size(); ++i) {
     const PlanOut& plan = out.plans[i];
@@ -206,7 +207,7 @@ void Checker::CheckPlan(const PlanOut& plan, const StepInfo& info) {
 
 void Checker::TakeDecision(const Decision& decision) {
   const auto request = requests_.find(decision.request);
-  if (request == requests_.end()) return findings_.Add("G2", "a decision about nobody");
+  if (request == requests_.end()) return findings_.Add("G2", "a decision about an unknown request");
   if (decision.kind == DecisionKind::kRefused) request->second.refused = true;
   if (decision.kind == DecisionKind::kAdmitted) TakeAdmission(decision, request->second);
   if (decision.kind == DecisionKind::kPreempted) TakePreemption(decision, request->second);
@@ -216,7 +217,7 @@ void Checker::TakeAdmission(const Decision& decision, Request& request) {
   const auto group = groups_.find(decision.group.value_or(GroupId(UINT32_MAX)));
   if (group == groups_.end()) return findings_.Add("G8", "an admission to a group that is down");
   if (request.done()) findings_.Add("G8", Name(decision.request) + " is admitted after its end");
-  // In a batch of equal lengths others may be passed over; its first member passes nobody over.
+  // A batch of equal lengths may overtake others, but its first member may not.
   const bool equals = config_.batching == Batching::kStatic &&
                       config_.static_grouping == scheduler::StaticGrouping::kEqual;
   if (!equals || group->second.running() == 0) CountOvertakes(request);
@@ -242,8 +243,8 @@ void Checker::TakePreemption(const Decision& decision, Request& request) {
   if (!request.sequence || group.Find(*request.sequence) == nullptr) Requeue(request);
 }
 
-// Whoever waits and arrived before it was overtaken. A preempted request comes back to the front,
-// and among these the oldest goes first.
+// Overtaken are all waiting requests that arrived earlier. A preempted request returns to the front
+// of the queue; among preempted requests the oldest is first.
 void Checker::CountOvertakes(const Request& admitted) {
   const bool restart = admitted.preemptions > 0;
   const std::uint32_t bound = config_.order == Order::kFcfs ? 0
@@ -263,7 +264,7 @@ void Checker::CountOvertakes(const Request& admitted) {
   }
 }
 
-// Everybody before it, one after the other: one prompt token a step, one output token a step.
+// Assumes that all requests before it run one after the other, one token a step.
 std::uint64_t Checker::MostSteps() const {
   const bool simple = config_.order == Order::kFcfs && config_.max_decode_rows == 1 &&
                       config_.admission == Admission::kGuaranteed &&
@@ -276,7 +277,7 @@ std::uint64_t Checker::MostSteps() const {
 }
 
 void Checker::CountWaiting() {
-  if (groups_.size() != 1) return;  // several go at several paces
+  if (groups_.size() != 1) return;  // the bound holds for one group only
   for (const RequestId id : alive_) {
     Request& request = requests_.at(id);
     if (!request.waiting() || request.most_steps == 0) continue;
@@ -341,11 +342,11 @@ void Checker::CheckCounters(const Snapshot& state) {
   compare("G4", "plans in flight", own.plans_in_flight, state.plans_in_flight);
 }
 
-// G4. All plans that could be made have been made, so nobody who could run may be left.
+// G4. The core has made all plans that it could, so no sequence that could run may be left out.
 void Checker::CheckProgress() {
   for (const auto& [id, group] : groups_) {
     if (group.in_flight() >= config_.pipeline_depth) continue;
-    // For blocks, or for a prefix that a plan in flight computes.
+    // It may wait for blocks, or for a prefix that a plan in flight computes.
     const bool may_wait = config_.admission != Admission::kGuaranteed || config_.prefix_caching;
     if (may_wait && group.in_flight() > 0) continue;
     if (group.SomethingRunnable(requests_)) {
@@ -379,7 +380,7 @@ void Checker::CheckQueue(GroupId id, const GroupModel& group) {
   if (group.running() > 0 || group.in_flight() > 0) return;
   for (const RequestId waits : alive_) {
     const Request& request = requests_.at(waits);
-    if (request.waiting() && !group.Fits(request)) return;  // it may stand before the others
+    if (request.waiting() && !group.Fits(request)) return;  // it may be first in the queue
   }
   findings_.Add("G4", Name(id) + " is idle and " + Name(oldest->arrival.request) + " waits");
 }

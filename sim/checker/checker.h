@@ -1,15 +1,12 @@
-// Checks the guarantees of docs/scheduling-guarantees.md from outside, after every input. It knows
-// nothing but Inputs and Outputs: from them it keeps its own account of requests, queues, blocks,
-// slots, budgets and plans in flight, shares no code with the core, and looks at the core's
-// counters only to compare them with its own. So it checks simulated runs and recorded ones alike.
+// Checks the guarantees of docs/scheduling-guarantees.md after every input of the core. It sees
+// only Inputs and Outputs and shares no code with the core. From them it models requests, queues,
+// blocks, slots, budgets and plans in flight, and compares the core's counters with its own. So it
+// can check a recorded run as well as a simulated one.
 //
-//   G1 blocks conserved, one writer, readers see their own tokens    KvModel
-//   G2 one terminal event, G3 gapless and exact                      EventOracle, GroupModel
-//   G4 runnable => a plan, G5 budgets, G8 nothing after the end      GroupModel
-//   G6 overtaking, G7 preemptions and worst cases                    Checker
-// G9 (same inputs, same outputs) needs a second core: see sim/run_seed.h and penstock-replay.
+// KvModel checks G1. EventOracle checks G2 and G3. GroupModel checks G3, G4, G5 and G8. Checker
+// checks G6 and G7. G9 (same inputs, same outputs) needs a second core: see sim/run.h.
 //
-// After the first finding the account may be wrong: later findings may only follow from it.
+// After the first finding the model may be wrong, so later findings may be consequences of it.
 #pragma once
 
 #include <cstdint>
@@ -36,11 +33,12 @@ class Checker {
   // After Apply(input, out); `state` is Inspect().
   void Check(const scheduler::Input& input, const scheduler::Outputs& out,
              const scheduler::Snapshot& state);
-  // When nothing is in flight, all groups are up and no input is to come: everybody has ended.
+  // Call when nothing is in flight, all groups are up and no input follows: all requests have
+  // ended.
   void CheckEnd(const scheduler::Snapshot& state);
 
   const Findings& findings() const { return findings_; }
-  // What the runs exercised: so that a sweep can show that nothing is checked in vain.
+  // What the run exercised. A sweep prints it, to show that the checks had something to check.
   std::uint64_t preemptions() const { return preemptions_; }
   std::uint64_t cached_tokens() const { return cached_tokens_; }
 
@@ -58,19 +56,19 @@ class Checker {
 
   void Lose(GroupId group);
   void EndSequence(Request& request);
-  // A preempted request whose last results are in waits again.
+  // A preempted request waits again once its last results arrived.
   void Requeue(Request& request);
   void RequeueSettled();
   bool NeverFits(const Request& request) const;
   std::uint32_t waiting(bool restarts_too) const;
 
-  // Decisions and plans of one input, in the order in which they were made.
+  // Takes decisions and plans of one input in the order in which the core made them.
   void WalkOutputs(const scheduler::Outputs& out);
   void TakeDecision(const Decision& decision);
   void TakeAdmission(const Decision& decision, Request& request);
   void TakePreemption(const Decision& decision, Request& request);
   void CountOvertakes(const Request& admitted);
-  // G6 in steps, where the bound is simple: first come, first served, full reservations.
+  // G6 as a number of steps, for first-come order with full reservations; else 0.
   std::uint64_t MostSteps() const;
   static bool IsLate(const Request& request, const SequenceResult& part);
   void CountWaiting();

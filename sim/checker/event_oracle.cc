@@ -57,7 +57,7 @@ std::string Join(const std::vector<std::string>& lines) {
   return text.empty() ? "nothing" : text;
 }
 
-// Length before end of sequence or stop token before stop string, at the same position.
+// At one position, length wins over end of sequence and stop token, and these over a stop string.
 std::optional<FinishReason> ReasonAt(const RequestModel& request, std::uint32_t tokens,
                                      ShardFinish shard) {
   if (tokens >= request.arrival.max_new_tokens) return FinishReason::kLength;
@@ -145,7 +145,8 @@ void EventOracle::Check(const std::vector<Event>& events,
                   Name(id) + " must hear " + Join(expected.events) + "; it hears " + Join(heard));
   }
   for (const auto& [id, heard] : said) {
-    findings_.Add(ends[id] > 0 ? "G2" : "G3", Name(id) + " hears " + Join(heard) + "; no reason");
+    findings_.Add(ends[id] > 0 ? "G2" : "G3",
+                  Name(id) + " hears " + Join(heard) + " for no reason");
   }
   expected_.clear();
 }

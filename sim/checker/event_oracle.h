@@ -1,6 +1,6 @@
-// Which events an input must cause. The oracle predicts, from the rules of docs/scheduling-
-// guarantees.md, what each request's client hears because of a result, a cancel, a stop string or a
-// lost group, and compares: nothing may be missing, doubled, reordered or invented (G2, G3).
+// Predicts which events an input must cause, and compares them with those of the core (G2, G3). An
+// input here is a result, a cancellation, a stop string or a lost group. No event may be missing,
+// repeated, out of order or unexpected.
 #pragma once
 
 #include <cstdint>
@@ -19,20 +19,20 @@ class EventOracle {
  public:
   explicit EventOracle(Findings& findings) : findings_(findings) {}
 
-  // A result for the request's sequence, which neither the client nor a cancel has ended.
+  // A result for the sequence of a request that has not ended.
   void ExpectResult(RequestModel& request, const SequenceResult& result);
   void ExpectEnd(RequestModel& request, FinishReason reason, std::uint32_t tokens);
   void ExpectFailure(RequestModel& request, scheduler::FailureKind kind);
-  // It may fail so, or go on.
+  // The request may fail like this, but need not.
   void AllowFailure(const RequestModel& request, scheduler::FailureKind kind);
 
-  // Compares with what the core said, and forgets the expectations.
+  // Compares with the events of the core and clears the expectations.
   void Check(const std::vector<scheduler::Event>& events,
              std::map<RequestId, RequestModel>& requests);
 
  private:
   struct Expected {
-    std::vector<std::string> events;  // in words
+    std::vector<std::string> events;  // as text
     std::optional<scheduler::FailureKind> may_fail;
   };
 

@@ -1,4 +1,4 @@
-// What the checker found. Each line begins with the guarantee that does not hold.
+// The findings of a check. Each line begins with the guarantee that was broken.
 #pragma once
 
 #include <string>

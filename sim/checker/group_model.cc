@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "sim/checker/sub_batches.h"
+
 namespace penstock::sim {
 namespace {
 
@@ -13,13 +15,6 @@ using scheduler::GroupUp;
 using scheduler::PlanOut;
 using scheduler::Prefill;
 using scheduler::StepInfo;
-
-// The tenant is part of a prefix: nobody reads another tenant's blocks.
-History SaltOf(const std::string& tenant) {
-  History salt = kEmptyHistory;
-  for (const char c : tenant) salt = Extend(salt, c);
-  return salt;
-}
 
 std::uint64_t BlocksFor(std::uint64_t tokens, std::uint32_t block_size) {
   return (tokens + block_size - 1) / block_size;
@@ -83,7 +78,7 @@ void GroupModel::CheckPlan(const PlanOut& out, const StepInfo& info,
     ApplyStart(plan.starts[i], requests[out.requests[i]], used_ids);
   }
   for (const BlockOp& op : plan.block_ops) ApplyBlockOp(op);
-  // Before the plan's own rows: what they write, no other row of the plan may read.
+  // Checked before the plan's own rows are applied, since no row may read what this plan writes.
   for (const SequenceStart& start : plan.starts) {
     const auto started = sequences_.find(start.sequence);
     if (started != sequences_.end()) kv_.CheckPrefix(started->second.kv, findings_);
@@ -91,18 +86,17 @@ void GroupModel::CheckPlan(const PlanOut& out, const StepInfo& info,
   ApplyRows(plan);
   InFlight step{plan.step, {}};
   for (const Segment& segment : plan.segments) {
-    const auto slot = slots_.find(segment.slot);
-    const auto it = slot == slots_.end() ? sequences_.end() : sequences_.find(slot->second);
-    if (it == sequences_.end()) {
+    SequenceModel* const sequence = FindSlot(segment.slot);
+    if (sequence == nullptr) {
       Complain("G8", "a segment names a slot whose sequence has ended, or that holds none");
       continue;
     }
-    ApplySegment(segment, requests[it->second.request], it->second, step);
+    ApplySegment(segment, requests[sequence->request], *sequence, step);
   }
   in_flight_.push_back(std::move(step));
   CheckBudgets(plan, info);
   CheckTotalTokens(requests);
-  CheckGroups(plan);
+  for (const std::string& what : PartitionProblems(plan)) Complain("G5", what);
   CheckRows(plan, info);
   CheckCellsPromised(requests);
 }
@@ -112,7 +106,8 @@ void GroupModel::CheckHeader(const StepPlan& plan) {
   if (plan.epoch != epoch_) Complain("G3", "a plan of another epoch");
   if (plan.step != last_step_) Complain("G3", "steps are gapless");
   if (in_flight_.size() >= config_.pipeline_depth) Complain("G5", "more plans than pipeline_depth");
-  if (plan.segments.empty() && plan.ends.empty()) Complain("G4", "a plan says nothing");
+  if (plan.segments.empty() && plan.ends.empty())
+    Complain("G4", "a plan without segments and ends");
 }
 
 void GroupModel::ApplyEnds(const StepPlan& plan) {
@@ -124,7 +119,7 @@ void GroupModel::ApplyEnds(const StepPlan& plan) {
     }
     if (sequences_.contains(it->second)) {
       Complain("G8", "ends name sequence " + std::to_string(it->second.value()) +
-                         ", which runs or stands in a plan in flight");
+                         ", which runs or is named by a plan in flight");
     }
     slots_.erase(it);
   }
@@ -139,7 +134,7 @@ void GroupModel::ApplyStart(const SequenceStart& start, RequestModel& request,
     slots_[start.slot] = start.sequence;
   }
   if (request.state != RequestModel::State::kAdmitted || request.group != id_ || request.sequence) {
-    Complain("G8", Name(request.arrival.request) + " starts without a place");
+    Complain("G8", Name(request.arrival.request) + " starts without an admission");
   }
   request.sequence = start.sequence;
   CheckStart(start, request);
@@ -153,11 +148,7 @@ void GroupModel::ApplyStart(const SequenceStart& start, RequestModel& request,
   sequence.candidates = start.sampling.Candidates();
   sequence.kv.sequence = start.sequence;
   sequence.kv.cached_length = start.cached_length;
-  History history = SaltOf(request.arrival.tenant);
-  for (const TokenId token : start.prompt) {
-    history = Extend(history, token);
-    sequence.kv.histories.push_back(history);
-  }
+  sequence.kv.histories = HistoriesOf(request.arrival.tenant, start.prompt);
   ++live_;
   sequences_[start.sequence] = std::move(sequence);
 }
@@ -182,18 +173,13 @@ void GroupModel::CheckStart(const SequenceStart& start, const RequestModel& requ
 }
 
 void GroupModel::ApplyBlockOp(const BlockOp& op) {
-  const auto slot = slots_.find(op.slot);
-  if (slot == slots_.end() || !sequences_.contains(slot->second)) {
-    return Complain("G1", "a block for a slot that holds nothing");
-  }
-  SequenceModel& sequence = sequences_.at(slot->second);
-  if (sequence.ended) Complain("G8", "a block for a sequence that has ended");
+  SequenceModel* const sequence = FindSlot(op.slot);
+  if (sequence == nullptr) return Complain("G1", "a block for a slot that holds nothing");
+  if (sequence->ended) Complain("G8", "a block for a sequence that has ended");
   if (op.kind == BlockOp::Kind::kAppend) {
-    kv_.Append(sequence.kv, op.dst, findings_);
-  } else if (op.kind == BlockOp::Kind::kCopy) {
-    kv_.Copy(op.src, op.dst, sequence.kv, findings_);
+    kv_.Append(sequence->kv, op.dst, findings_);
   } else {
-    Complain("G1", "a block operation of a kind that is not used");
+    kv_.Copy(op.src, op.dst, sequence->kv, findings_);
   }
 }
 
@@ -219,7 +205,7 @@ std::uint32_t GroupModel::PlanPrompt(const Segment& segment, SequenceModel& sequ
                        std::to_string(sequence.planned));
     return 0;
   }
-  // A restart has grown: what fits no step is split all the same.
+  // A restarted request has a longer prompt, which is split if it exceeds a step.
   const bool fits = sequence.base == 0 || sequence.prompt_length <= prefill_tokens();
   if (config_.prefill == Prefill::kWhole && fits && end != sequence.prompt_length) {
     Complain("G5", "a prompt is split although prompts are computed whole");
@@ -247,7 +233,7 @@ std::uint32_t GroupModel::PlanDecode(const Segment& segment, const RequestModel&
                        std::to_string(sequence.base + most + tokens) + " tokens and ends at " +
                        std::to_string(request.Last()));
   }
-  // The newest token's position is written with it, or by the decode behind it.
+  // K and V of the newest token are written with it (contrastive search) or by the next decode.
   const std::uint64_t written = std::uint64_t{sequence.prompt_length} + most + tokens;
   if (!sequence.joined) {
     kv_.NeedPositions(sequence.kv, written - (contrastive ? 0 : 1), findings_);
@@ -271,11 +257,11 @@ void GroupModel::CheckBudgets(const StepPlan& plan, const StepInfo& info) {
   }
   if (info.group != id_ || info.step != plan.step || info.prefill_tokens != prefill ||
       info.decode_rows != rows - prefill || info.sequences != plan.segments.size()) {
-    Complain("G5", "StepInfo does not say what is in the plan");
+    Complain("G5", "StepInfo does not match the plan");
   }
 }
 
-// What the running have, at least, whatever they were promised.
+// Counts the tokens that running requests have, whatever was reserved for them.
 void GroupModel::CheckTotalTokens(const std::map<RequestId, RequestModel>& requests) {
   if (config_.max_batch_total_tokens == 0) return;
   std::uint64_t tokens = 0;
@@ -290,19 +276,78 @@ void GroupModel::CheckTotalTokens(const std::map<RequestId, RequestModel>& reque
                      std::to_string(config_.max_batch_total_tokens));
 }
 
-void GroupModel::CheckGroups(const StepPlan& plan) {
-  if (plan.groups.empty()) return;
-  std::vector<std::uint32_t> named;
+SequenceModel* GroupModel::FindSlot(SlotId slot) {
+  const auto named = slots_.find(slot);
+  if (named == slots_.end()) return nullptr;
+  const auto it = sequences_.find(named->second);
+  return it == sequences_.end() ? nullptr : &it->second;
+}
+
+void GroupModel::ApplyRows(const StepPlan& plan) {
+  for (auto& [id, sequence] : sequences_) sequence.listed = false;
   for (const SegmentGroup& group : plan.groups) {
-    if (group.segments.empty() && group.rows.empty())
-      Complain("G5", "an attention group of nothing");
-    named.insert(named.end(), group.segments.begin(), group.segments.end());
+    if (!group.rows.empty() && capacity_.cells == 0) Complain("G1", "rows in the paged layout");
+    for (const SlotId row : group.rows) {
+      SequenceModel* const sequence = FindSlot(row);
+      if (sequence == nullptr || sequence->ended) {
+        Complain("G8", "a row of a sequence that has ended");
+        continue;
+      }
+      if (sequence->listed) Complain("G1", Name(sequence->request) + " has two rows");
+      sequence->listed = true;
+      if (sequence->joined) continue;
+      sequence->joined = plan.step;
+      kv_.Retire(sequence->kv);
+    }
   }
-  std::sort(named.begin(), named.end());
-  for (std::uint32_t i = 0; i < named.size(); ++i) {
-    if (named[i] != i) return Complain("G5", "attention groups are no partition");
+}
+
+// Runs after the plan's segments are applied, so lengths are those at the end of the step.
+void GroupModel::CheckRows(const StepPlan& plan, const StepInfo& info) {
+  if (capacity_.cells == 0) return;
+  std::uint64_t cells = 0;
+  for (const SegmentGroup& group : plan.groups) {
+    std::uint64_t longest = 0;
+    for (const SlotId row : group.rows) {
+      const SequenceModel* const sequence = FindSlot(row);
+      if (sequence == nullptr) continue;
+      const std::uint64_t tokens = std::uint64_t{sequence->generated} + sequence->tokens_in_flight;
+      const std::uint64_t length = sequence->prompt_length + tokens;
+      longest = std::max(longest, length - (sequence->candidates > 0 ? 0 : 1));
+    }
+    if (group.width != longest) {
+      Complain("G1", "a sub-batch has width " + std::to_string(group.width) +
+                         ", its longest row has " + std::to_string(longest) + " positions");
+    }
+    cells += longest * group.rows.size();
   }
-  if (named.size() != plan.segments.size()) Complain("G5", "attention groups leave some out");
+  if (cells > capacity_.cells) {
+    Complain("G7", std::to_string(cells) + " cells of " + std::to_string(capacity_.cells));
+  }
+  if (cells != info.decode_cells) Complain("G1", "StepInfo has another number of cells");
+  for (const auto& [id, sequence] : sequences_) {
+    if (sequence.joined && !sequence.ended && !sequence.listed) {
+      Complain("G1", Name(sequence.request) + " loses its row while it runs");
+    }
+  }
+}
+
+std::uint64_t GroupModel::LeastCells(const std::map<RequestId, RequestModel>& requests,
+                                     const RequestModel* newcomer) const {
+  std::vector<std::uint64_t> lengths;
+  for (const auto& [id, request] : requests) {
+    if (request.group == id_) lengths.push_back(request.WorstCase());
+  }
+  if (newcomer != nullptr) lengths.push_back(newcomer->WorstCase());
+  return CellsOfBestPartition(std::move(lengths), config_.max_splits);
+}
+
+void GroupModel::CheckCellsPromised(const std::map<RequestId, RequestModel>& requests) {
+  if (capacity_.cells == 0) return;
+  const std::uint64_t promised = LeastCells(requests, nullptr);
+  if (promised <= capacity_.cells) return;
+  Complain("G7",
+           std::to_string(promised) + " cells are promised of " + std::to_string(capacity_.cells));
 }
 
 bool GroupModel::Decodable(const SequenceModel& sequence, const RequestModel& request) const {
@@ -310,7 +355,7 @@ bool GroupModel::Decodable(const SequenceModel& sequence, const RequestModel& re
          sequence.base + sequence.generated + sequence.tokens_in_flight < request.Last();
 }
 
-// Whoever was admitted under a full reservation gets a row in every step.
+// With full reservations, every sequence that can decode is in every plan.
 void GroupModel::CheckStallFree(const StepPlan& plan,
                                 const std::map<RequestId, RequestModel>& requests) {
   if (config_.admission != Admission::kGuaranteed) return;
@@ -331,7 +376,7 @@ bool GroupModel::TakeResult(const StepResult& result) {
   in_flight_.pop_front();
   for (const SequenceResult& part : result.sequences) TakePart(part);
   for (const auto& [id, most] : done.named) {
-    SequenceModel& sequence = sequences_.at(id);  // lives while a plan in flight names it
+    SequenceModel& sequence = sequences_.at(id);  // kept while a plan in flight names it
     sequence.tokens_in_flight -= most;
     --sequence.plans_in_flight;
     if (sequence.joined == done.step) {
@@ -343,7 +388,7 @@ bool GroupModel::TakeResult(const StepResult& result) {
   return true;
 }
 
-// The content of decoded positions is known now: the newest token is written by the next decode.
+// A result tells the contents of decoded positions. The next decode writes the newest token.
 void GroupModel::TakePart(const SequenceResult& part) {
   const auto it = sequences_.find(part.sequence);
   if (it == sequences_.end()) return;
@@ -352,7 +397,7 @@ void GroupModel::TakePart(const SequenceResult& part) {
     const auto position = static_cast<std::uint32_t>(sequence.kv.histories.size());
     sequence.kv.histories.push_back(Extend(sequence.kv.histories.back(), token.token));
     ++sequence.generated;
-    if (sequence.joined) continue;  // its cells are the simulated shard's business
+    if (sequence.joined) continue;  // the simulated shard checks the row
     if (sequence.candidates > 0) {
       kv_.Write(sequence.kv, position, findings_);
     } else if (sequence.generated > 1) {
@@ -411,7 +456,8 @@ std::uint64_t GroupModel::WorstCaseBlocks(const std::map<RequestId, RequestModel
       held[block.value()] = true;
       ++blocks;
     }
-    const std::uint64_t worst = BlocksOf(request, sequence);
+    const std::uint64_t tokens = capacity_.cells > 0 ? sequence.prompt_length : request.WorstCase();
+    const std::uint64_t worst = BlocksFor(tokens, capacity_.block_size);
     blocks += worst - std::min<std::uint64_t>(worst, sequence.kv.blocks.size());
   }
   return blocks;
@@ -437,9 +483,9 @@ bool GroupModel::HasRoomFor(const RequestModel& request,
   if (running_ > 0 && decode_rows_ + RowsOf(request) > step_tokens()) return false;
   const std::uint64_t total = config_.max_batch_total_tokens;
   if (total > 0 && reserved_tokens_ + worst > total) return false;
-  const bool in_cells = capacity_.cells > 0;
-  if (in_cells && LeastCells(requests, &request) > capacity_.cells) return false;
-  const std::uint64_t in_blocks = in_cells ? request.prompt() + request.received() : worst;
+  const bool padded = capacity_.cells > 0;
+  if (padded && LeastCells(requests, &request) > capacity_.cells) return false;
+  const std::uint64_t in_blocks = padded ? request.prompt() + request.received() : worst;
   return BlocksFor(in_blocks, capacity_.block_size) + WorstCaseBlocks(requests) + kv_.retiring() <=
          kv_.total();
 }

@@ -1,10 +1,9 @@
-// The checker's own account of one group's KV blocks, built from plans and results alone: who holds
-// a block, who may write it, and which token history each position holds.
+// The checker's model of one group's KV blocks, built from plans and results alone. It knows which
+// sequences hold a block, which one may write it, and the token history that each position holds.
 //
-// A block is written by the sequence that it was appended to as a fresh one, and by nobody else; a
-// reader may only see positions that an earlier plan computes, with its own tokens in them.
-// Contents are known when a plan computes prompt tokens, and when a result says what was sampled
-// for decoded ones.
+// Only the sequence to which a free block was appended may write it. A sequence may read only
+// positions that an earlier plan computes and that hold its own tokens. A plan tells the contents
+// of prompt positions, a result those of decoded positions.
 #pragma once
 
 #include <cstdint>
@@ -18,11 +17,11 @@
 
 namespace penstock::sim {
 
-// What a sequence holds.
+// The blocks of a sequence.
 struct KvTable {
   SequenceId sequence;
   std::vector<BlockId> blocks;
-  std::uint32_t cached_length = 0;  // leading positions computed by others
+  std::uint32_t cached_length = 0;  // leading positions that other sequences computed
   std::vector<History> histories;   // of each position whose token is known
 };
 
@@ -33,16 +32,16 @@ class KvModel {
   // The block becomes the next entry of the table.
   void Append(KvTable& table, BlockId block, Findings& findings);
   void Copy(BlockId from, BlockId to, const KvTable& table, Findings& findings);
-  // The position now holds the table's own history of it.
+  // Records that the position now holds the table's history.
   void Write(const KvTable& table, std::uint32_t position, Findings& findings);
-  // The positions that others computed hold what the table's sequence says.
+  // Checks that the cached positions hold the history of the table's sequence.
   void CheckPrefix(const KvTable& table, Findings& findings) const;
-  // A row reads and writes inside the table.
+  // Checks that the table covers this many positions.
   void NeedPositions(const KvTable& table, std::uint64_t positions, Findings& findings) const;
 
-  // The sequence ended; plans in flight may still touch its blocks.
+  // The sequence ended. Plans in flight may still use its blocks.
   void Retire(const KvTable& table);
-  // No plan in flight touches them for it any more.
+  // No plan in flight uses the blocks for this sequence.
   void Reclaim(const KvTable& table);
 
   std::uint32_t used() const { return used_; }
@@ -54,8 +53,8 @@ class KvModel {
   struct Block {
     std::vector<History> cells;  // 0 = not written
     SequenceId writer;
-    std::uint32_t live = 0;      // holders that run
-    std::uint32_t retiring = 0;  // holders that ended with plans in flight
+    std::uint32_t live = 0;      // running holders
+    std::uint32_t retiring = 0;  // ended holders that plans in flight name
   };
 
   void Count(const Block& block, int sign);

@@ -1,4 +1,4 @@
-// What the checker knows of one request, from inputs and outputs alone.
+// The checker's model of one request, built from inputs and outputs alone.
 #pragma once
 
 #include <algorithm>
@@ -16,8 +16,8 @@ namespace penstock::sim {
 struct RequestModel {
   enum class State : std::uint8_t {
     kWaiting,    // in the queue
-    kAdmitted,   // has a place on a group, runs or is about to
-    kPreempted,  // its sequence is given up, its last results have not arrived
+    kAdmitted,   // admitted to a group; runs, or starts in a later plan
+    kPreempted,  // preempted; its last results have not arrived
     kDone,
   };
 
@@ -29,27 +29,27 @@ struct RequestModel {
   std::uint32_t starts = 0;       // Started events
   std::uint32_t preemptions = 0;  // kPreempted decisions
   std::uint32_t overtaken = 0;
-  std::uint64_t steps_waited = 0;     // results that came while it waited
-  std::uint64_t most_steps = 0;       // that it may wait; 0 = no bound is known
+  std::uint64_t steps_waited = 0;     // results that arrived while it waited
+  std::uint64_t most_steps = 0;       // the most steps that it may wait; 0 = no bound is known
   bool refused = false;               // by a decision
-  std::uint32_t prompt_logprobs = 0;  // gathered so far by the present sequence
+  std::uint32_t prompt_logprobs = 0;  // received so far for this sequence
   bool prompt_logprobs_told = false;
   std::optional<GroupId> group;
   std::optional<SequenceId> sequence;
-  std::optional<GroupId> leaves;  // kPreempted: the group whose results are awaited
+  std::optional<GroupId> leaves;  // kPreempted: the group whose last results are in flight
 
   bool waiting() const { return state == State::kWaiting; }
   bool done() const { return state == State::kDone; }
   std::uint32_t received() const { return static_cast<std::uint32_t>(tokens.size()); }
   std::uint32_t prompt() const { return static_cast<std::uint32_t>(arrival.prompt.size()); }
-  // No token beyond this one may be reported, or planned.
+  // No token after this one may be reported or planned.
   std::uint32_t Last() const {
     return std::min(arrival.max_new_tokens, finish_at.value_or(UINT32_MAX));
   }
   std::uint64_t WorstCase() const { return std::uint64_t{prompt()} + arrival.max_new_tokens; }
 };
 
-// Whether its worst case is reserved from the start, so that it never gives way.
+// Whether its worst case is reserved at admission, so that it is never preempted.
 inline bool IsPromised(scheduler::Admission admission, const RequestModel& request) {
   return admission == scheduler::Admission::kGuaranteed ||
          (admission == scheduler::Admission::kMixed && request.arrival.length_given);

@@ -80,7 +80,7 @@ class Fleet {
   Duration Now() const { return timeline_.now() - Time{}; }
   RequestRecord& Record(RequestId request) { return result_.requests[request.value() - 1]; }
 
-  // One arrival at a time is in the timeline: the trace is in order.
+  // The trace is in order, so the timeline holds one arrival at a time.
   void ScheduleArrival(std::size_t index) {
     if (index < trace_.requests.size()) {
       timeline_.At(Time(trace_.requests[index].arrival), Arrive{index});
@@ -104,7 +104,7 @@ class Fleet {
 
   void Happen(scheduler::StepDone& done) { Apply(std::move(done)); }
 
-  // Applies an input, then the ends that the shell finds in what came out.
+  // Applies an input, then the ends that its outputs cause.
   void Apply(decltype(scheduler::Input::what) what) {
     scheduler::Input input{timeline_.now(), std::move(what)};
     while (true) {
@@ -117,7 +117,7 @@ class Fleet {
     }
   }
 
-  // Ends before admissions: a batch that is over is closed before the next one gathers.
+  // Events before decisions, so that a batch ends before the next one begins.
   void TakeOutputs() {
     for (const scheduler::Event& event : out_.events) {
       std::visit([&](const auto& what) { On(event.request, what); }, event.what);

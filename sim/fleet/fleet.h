@@ -1,8 +1,9 @@
-// A trace on simulated replica groups: the real core under a virtual clock, step times from a
-// machine model, every output exactly as long as the trace says. What `penstock-replay trace` runs.
+// Runs a trace on simulated replica groups with the real core and a virtual clock. A machine model
+// gives the step times, and each output is as long as the trace says. `penstock-replay trace` uses
+// it.
 //
-// Deterministic: same trace and options, same result. One thread; prompts are made when they
-// arrive, so a long trace does not have to fit in memory at once.
+// Deterministic: the same trace and options give the same result. One thread. A prompt is made when
+// its request arrives, so the prompts of a long trace are never in memory together.
 #pragma once
 
 #include <absl/status/statusor.h>
@@ -28,21 +29,21 @@ struct FleetOptions {
   GroupCapacity capacity;  // of each group
   std::uint32_t groups = 1;
   StepTime step_time;
-  // Request-level batching as the classic servers did it: the rows of ended members are computed
-  // until the longest member of their batch is done, all contexts padded to the longest, and every
-  // answer is given when the batch ends. For Batching::kNone and kStatic.
+  // Request-level batching as in early servers. The rows of ended members are computed until the
+  // longest member ends, all contexts are padded to the longest, and all answers are given when the
+  // batch ends. For Batching::kNone and kStatic.
   bool padded_batches = false;
-  // Given: what a request declares as its max_new_tokens (its true length, if that is more); its
-  // end is then found as a stop string's is, from its tokens. Else the true length is declared.
+  // The max_new_tokens that a request declares, but at least its true length. The end is then found
+  // in the tokens, as for a stop string. If not set, requests declare their true length.
   std::optional<std::uint32_t> declared_output;
-  bool forecast = false;    // requests carry their true length as the prediction
+  bool forecast = false;    // requests give their true length as predicted_tokens
   bool keep_steps = false;  // fill FleetResult::steps
 };
 
 struct RequestRecord {
   Duration arrival{0};
   std::optional<Duration> first_token;
-  std::optional<Duration> end;  // nothing: refused or failed
+  std::optional<Duration> end;  // not set if the request was refused or failed
   Duration worst_gap{0};        // between two token events
   std::uint32_t prompt_tokens = 0;
   std::uint32_t cached_tokens = 0;  // of the prompt, at the first start
@@ -52,7 +53,7 @@ struct RequestRecord {
   bool ok() const { return end.has_value(); }
 };
 
-// One step as it was planned.
+// A step as planned.
 struct StepRecord {
   Duration at{0};
   std::uint32_t group = 0;
@@ -66,14 +67,14 @@ struct FleetResult {
   std::vector<RequestRecord> requests;         // in the trace's order
   std::vector<double> gaps_ms;                 // all gaps between two token events of a request
   std::vector<StepRecord> steps;               // with keep_steps
-  std::vector<std::uint64_t> computed_tokens;  // prompt tokens per group that the cache had not
+  std::vector<std::uint64_t> computed_tokens;  // per group: prompt tokens that were not cached
   std::uint64_t step_count = 0;
   std::uint32_t most_decode_rows = 0;
   Duration end{0};
-  std::string first_error;  // of a request that failed
+  std::string first_error;  // of the first request that failed
 };
 
-// Invalid options, or plans that no shard could execute (a defect of the core).
+// An error means invalid options, or a plan that a shard could not execute (a bug of the core).
 absl::StatusOr<FleetResult> RunFleet(const Trace& trace, const FleetOptions& options);
 
 }  // namespace penstock::sim

@@ -1,5 +1,5 @@
-// The batch of a request-level server: everybody waits for the longest member, and the rows of
-// those that have ended go on being computed (as padding) until then.
+// The batch of a request-level server. It ends when its longest member ends, and until then it
+// computes the rows of ended members as padding.
 #pragma once
 
 #include <algorithm>
@@ -17,16 +17,16 @@ class PaddedBatch {
  public:
   void Join(std::size_t member) { members_.push_back(member); }
 
-  // One member has ended; true when it was the last.
+  // A member ended. True if it was the last.
   bool Leave() { return ++ended_ == members_.size(); }
 
-  // The batch is over: its members, and the next batch begins empty.
+  // Ends the batch and returns its members. The next batch begins empty.
   std::vector<std::size_t> Take() {
     ended_ = 0;
     return std::exchange(members_, {});
   }
 
-  // The step with a decode row for every member, each reading as far as the longest.
+  // A step with one decode row for each member, all with the context of the longest.
   scheduler::StepShape Pad(scheduler::StepShape shape, std::span<const SegmentLoad> loads) const {
     std::uint64_t longest = 0;
     for (const SegmentLoad& load : loads) {

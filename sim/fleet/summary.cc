@@ -82,7 +82,7 @@ std::optional<double> HighestGood(double low, double high, double precision,
   if (!good(low)) return std::nullopt;
   if (good(high)) return high;
   while (high - low > precision * low) {
-    const double middle = std::sqrt(low * high);  // rates span decades
+    const double middle = std::sqrt(low * high);  // rates may differ by orders of magnitude
     (good(middle) ? low : high) = middle;
   }
   return low;

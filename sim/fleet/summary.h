@@ -1,5 +1,5 @@
-// What people ask of a run: latency percentiles, the share of requests that met their objective,
-// hit rate, preemptions, balance. And the highest rate that still meets an objective.
+// Figures of a run: latency percentiles, the share of requests that met their objective, hit rate,
+// preemptions and balance. Also finds the highest rate that still meets an objective.
 #pragma once
 
 #include <cstdint>
@@ -11,7 +11,7 @@
 
 namespace penstock::sim {
 
-// A request meets its objective when it ended well and is within every bound that is set.
+// A request meets its objective if it succeeded within every bound that is set.
 struct Objective {
   std::optional<Duration> ttft;        // arrival to first token
   std::optional<Duration> worst_gap;   // longest time between two tokens
@@ -28,8 +28,8 @@ struct Summary {
   double tokens_per_second = 0;    // output
   Percentiles ttft_ms, inter_token_ms, normalised_ms, end_to_end_ms;
   double attainment = 0;  // share of all requests that met the objective
-  double goodput = 0;     // those per second
-  double hit_rate = 0;    // cached share of the prompt tokens of those that started
+  double goodput = 0;     // requests that met the objective, per second
+  double hit_rate = 0;    // cached share of prompt tokens, of requests that started
   std::uint64_t cached_tokens = 0;
   std::uint64_t preemptions = 0;
   std::uint32_t most_preemptions = 0;  // of one request
@@ -39,8 +39,9 @@ struct Summary {
 };
 Summary Summarise(const FleetResult& result, const Objective& objective);
 
-// Highest value in [low, high] for which `good` holds, to within `precision` (relative), by
-// bisection; good must hold below a threshold and fail above it. Nothing when it fails at `low`.
+// Finds by bisection the highest value in [low, high] for which `good` holds, to within `precision`
+// (relative). `good` must hold below some threshold and fail above it. nullopt if it fails at
+// `low`.
 std::optional<double> HighestGood(double low, double high, double precision,
                                   const std::function<bool(double)>& good);
 

@@ -1,5 +1,5 @@
-// The table that a shard's warm-up would measure on a machine with known step times: 32 points,
-// prefills alone, decode batches by context, chunks after a cached prefix.
+// The step times that the warm-up of a shard would measure on a machine with known step times. 32
+// points: prefills alone, decode batches of several contexts, and chunks after a cached prefix.
 #pragma once
 
 #include "common/plan/group.h"

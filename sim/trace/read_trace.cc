@@ -17,7 +17,7 @@ namespace json = boost::json;
 
 constexpr std::size_t kMaxLine = 1 << 20;
 
-// Where a row stands, for messages.
+// Where a row is, for error messages.
 struct Place {
   const std::string& name;
   std::uint64_t line = 0;
@@ -123,7 +123,7 @@ absl::StatusOr<TraceRequest> ParseCsvRow(const Place& place, const Columns& colu
                        " cells. Given: " + std::to_string(cells.size()));
   }
   TraceRequest request;
-  // A cell without digits is a placeholder: the file holds lengths only.
+  // A time without digits is a placeholder in a file that has lengths only.
   if (columns.stamp &&
       cells[*columns.stamp].find_first_of("0123456789") != std::string_view::npos) {
     const auto stamp = ToStamp(cells[*columns.stamp]);
@@ -142,7 +142,7 @@ absl::StatusOr<TraceRequest> ParseCsvRow(const Place& place, const Columns& colu
   return request;
 }
 
-// A whole number in [low, high]; anything else is an error that names the field.
+// Reads an integer in [low, high]. Other values are an error that names the field.
 absl::StatusOr<std::uint64_t> Number(const Place& place, const json::object& row,
                                      std::string_view field, std::uint64_t low,
                                      std::uint64_t high) {
@@ -201,7 +201,7 @@ absl::StatusOr<TraceRequest> ParseJsonRow(const Place& place, std::string_view l
   return request;
 }
 
-// Stamps count from the first; rows of one stamp keep their order.
+// Times count from the first row. Rows of the same time keep their order.
 absl::StatusOr<Trace> Finish(Trace trace, const Place& place) {
   if (trace.requests.empty()) return place.Error("the trace holds no request");
   std::stable_sort(

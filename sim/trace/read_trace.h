@@ -1,12 +1,14 @@
-// Readers of the public request traces. Three formats, told apart by their first line:
+// Reads public request traces. The first line of a file tells its format:
 //
-//   Mooncake JSONL   {"timestamp": ms, "input_length": n, "output_length": n, "hash_ids": [...]}
-//   Azure CSV        TIMESTAMP,ContextTokens,GeneratedTokens      (100 ns stamps; CR LF; the
-//                    ShareGPT lengths have the same columns and letters for a stamp)
-//   lengths CSV      num_prefill_tokens,num_decode_tokens,...     (no stamps)
+//   {"timestamp": ms, "input_length": n, "output_length": n, "hash_ids": [...]}
+//       Mooncake, one JSON object a line.
+//   TIMESTAMP,ContextTokens,GeneratedTokens
+//       Azure's CSV, with times of 100 ns. ShareGPT's lengths have letters as times.
+//   num_prefill_tokens,num_decode_tokens,...
+//       A CSV of lengths without times.
 //
-// A file without stamps gives requests that all arrive at 0: use ArriveAtRate. Rows are never
-// dropped: the first bad one ends the reading with one line that names file, line, field and limit.
+// In a file without times all requests arrive at 0; see ArriveAtRate. The first bad row is an
+// error: one line that names file, line, field and limit.
 #pragma once
 
 #include <absl/status/statusor.h>
@@ -20,7 +22,7 @@ namespace penstock::sim {
 
 absl::StatusOr<Trace> ReadTrace(const std::string& path);
 
-// The same from a stream; `name` stands in the messages.
+// Reads from a stream. Error messages name it `name`.
 absl::StatusOr<Trace> ReadTrace(std::istream& in, const std::string& name);
 
 }  // namespace penstock::sim

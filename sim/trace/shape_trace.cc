@@ -8,7 +8,7 @@
 namespace penstock::sim {
 namespace {
 
-// std::mt19937_64 is the same everywhere; the standard distributions are not.
+// std::mt19937_64 gives the same numbers everywhere. The standard distributions do not.
 std::uint32_t Draw(std::mt19937_64& random, LengthRange range) {
   return range.low + static_cast<std::uint32_t>(random() % (range.high - range.low + 1));
 }

@@ -1,4 +1,4 @@
-// Changes a trace before it is replayed, and makes one from distributions. Same seed, same trace.
+// Makes traces from distributions and changes them. The same seed gives the same trace.
 #pragma once
 
 #include <cstdint>
@@ -12,26 +12,26 @@ struct LengthRange {
   std::uint32_t high = 1;  // inclusive, >= low
 };
 
-// Prompt and output lengths drawn evenly and independently; all arrive at 0.
+// Draws prompt and output lengths uniformly and independently. All requests arrive at 0.
 Trace UniformTrace(std::uint32_t requests, LengthRange prompt, LengthRange output,
                    std::uint64_t seed);
 
-// Poisson arrivals at `per_second` > 0, in the order of the rows.
+// Gives the requests Poisson arrivals of rate `per_second` > 0, in the order of the rows.
 void ArriveAtRate(Trace& trace, double per_second, std::uint64_t seed);
 
-// `requests` rows drawn with replacement: the papers' way to make a load of any length.
+// Draws `requests` rows with replacement.
 Trace Resample(const Trace& trace, std::uint32_t requests, std::uint64_t seed);
 
-// All arrivals times `factor` >= 0 (0: everything at once).
+// Multiplies all arrival times by `factor` >= 0.
 void ScaleTime(Trace& trace, double factor);
 
-// Mooncake's traces are stamped about every 3 s, which replayed as is measures the queueing of its
-// own artefact. Spreads every run of equal stamps evenly until the next stamp, `window` at most.
+// Spreads requests of equal time evenly until the next time, but over at most `window`. For
+// Mooncake's traces, whose times have steps of about 3 s.
 void SpreadStamps(Trace& trace, Duration window);
 
-// Takes every block for a full one and adds one token that nobody shares, so that a prompt of n
-// ids gives n look-ups that may all hit (a prompt is never taken from the cache to its end).
-// `block_tokens` replaces the trace's own: hits are counted in blocks, whatever their size.
+// Makes all blocks full, of `block_tokens` tokens, and adds one token of its own to each prompt. So
+// a prompt of n ids has n look-ups that may all hit, since the last token never comes from the
+// cache.
 void CountWholeBlocks(Trace& trace, std::uint32_t block_tokens);
 
 }  // namespace penstock::sim

@@ -7,7 +7,7 @@
 namespace penstock::sim {
 namespace {
 
-// `count` tokens that depend on `key` alone. One Mix per two tokens: prompts are long.
+// Appends `count` tokens that depend on `key` alone. One Mix gives two tokens, for speed.
 void AppendTokens(std::uint64_t key, std::uint32_t count, std::vector<TokenId>& tokens) {
   const std::uint64_t base = Mix(key);
   for (std::uint32_t i = 0; i < count; i += 2) {
@@ -28,7 +28,7 @@ std::vector<TokenId> MakePrompt(const Trace& trace, std::size_t index) {
     AppendTokens(block, std::min(left, trace.block_tokens), tokens);
   }
   const auto left = request.prompt_tokens - static_cast<std::uint32_t>(tokens.size());
-  AppendTokens(~static_cast<std::uint64_t>(index), left, tokens);  // apart from all block ids
+  AppendTokens(~static_cast<std::uint64_t>(index), left, tokens);  // no block id has this key
   return tokens;
 }
 

@@ -56,7 +56,7 @@ void Print(const sim::ReplayReport& report) {
                 std::to_string(*report.differs_at).c_str());
   }
   for (const std::string& finding : report.findings) {
-    std::printf("input %s: %s\n", std::to_string(report.unhappy_at).c_str(), finding.c_str());
+    std::printf("input %s: %s\n", std::to_string(report.findings_at).c_str(), finding.c_str());
   }
   if (report.good()) {
     std::printf("%s\n", report.compared == report.inputs

@@ -1,0 +1,19 @@
+// Checks of decode sub-batches that need the plan or the lengths alone.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "common/plan/step_plan.h"
+
+namespace penstock::sim {
+
+// One line for each way in which the plan's groups do not partition its segments.
+std::vector<std::string> PartitionProblems(const StepPlan& plan);
+
+// The least padded positions that rows of these lengths take in at most `max_parts` sub-batches.
+// Tries every cut of the sorted lengths.
+std::uint64_t CellsOfBestPartition(std::vector<std::uint64_t> lengths, std::uint32_t max_parts);
+
+}  // namespace penstock::sim
