@@ -1,4 +1,4 @@
-// A child that is run for what it says.
+// Runs a program for its output.
 #pragma once
 
 #include <absl/status/statusor.h>
@@ -12,7 +12,7 @@ namespace penstock::launcher {
 
 struct ChildOutput {
   std::string text;                // standard output and error
-  std::optional<ExitStatus> exit;  // nothing: it did not end within 10 s and was killed
+  std::optional<ExitStatus> exit;  // not set if it was killed after 10 s
 };
 
 absl::StatusOr<ChildOutput> RunForOutput(const ChildSpec& spec);

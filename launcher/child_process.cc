@@ -24,8 +24,8 @@ absl::Status SystemError(const std::string& what, int error) {
   return absl::ErrnoToStatus(error, what);
 }
 
-// The ends that stay in the launcher, those that go to the child, and the pipe on which a failed
-// start is reported.
+// The ends of pipes and sockets for the launcher and for the child, and the pipe that reports a
+// failed start.
 struct Channels {
   UniqueFd output;
   UniqueFd child_output;
@@ -94,9 +94,9 @@ class ChildSide {
   [[noreturn]] void Run() const {
     ::setpgid(0, 0);
     ::prctl(PR_SET_PDEATHSIG, SIGKILL);
-    if (::getppid() != launcher_) ::_exit(127);  // it died before the line above
+    if (::getppid() != launcher_) ::_exit(127);  // the launcher ended before the line above
     ResetSignals();
-    // Out of the way of the numbers given below.
+    // Moves the descriptors above the numbers used below.
     const int start_error = ::fcntl(channels_.child_start_error.get(), F_DUPFD_CLOEXEC, 10);
     if (PlaceDescriptors()) ::execve(program_, arguments_.data(), environment_.data());
     const int error = errno;
@@ -129,7 +129,7 @@ class ChildSide {
   const std::vector<char*>& environment_;
 };
 
-// By number: the header of glibc 2.36 declares the function without C linkage.
+// A raw system call, since glibc 2.36 declares the function without C linkage.
 UniqueFd OpenPidfd(pid_t pid) {
   return UniqueFd(static_cast<int>(::syscall(SYS_pidfd_open, pid, 0)));
 }
@@ -167,7 +167,7 @@ absl::StatusOr<ChildProcess> ChildProcess::Spawn(const ChildSpec& spec) {
   const pid_t pid = ::fork();
   if (pid < 0) return SystemError("cannot start " + spec.program, errno);
   if (pid == 0) child_side.Run();
-  ::setpgid(pid, pid);  // here as well, so that it holds whoever comes first
+  ::setpgid(pid, pid);  // in the parent too, since either may run first
   ChildProcess child;
   child.pid_ = pid;
   child.running_ = true;
@@ -218,8 +218,8 @@ std::optional<ExitStatus> ChildProcess::Reap() {
   if (!running_ || ::waitid(P_PID, static_cast<id_t>(pid_), &info, options) != 0)
     return std::nullopt;
   if (info.si_pid == 0) return std::nullopt;
-  // What the child left running in its group has lost its purpose. Before the child is collected:
-  // until then nobody else can get its process group's number.
+  // Kills the rest of the group before waitid frees the child's number, since another process group
+  // could get that number afterwards.
   Kill();
   ::waitpid(pid_, nullptr, 0);
   running_ = false;

@@ -1,6 +1,6 @@
-// One child of the launcher: started in its own process group, tied to the launcher's life, with
-// its output and its notices on descriptors that the launcher polls. Linux 5.4 or later (pidfd).
-// Used by one thread: a child dies with the thread that started it.
+// A child process of the launcher, in its own process group. The launcher polls descriptors for its
+// output and its notices. The kernel kills the child when the thread that started it ends, so use
+// it from one thread. Needs Linux 5.4 (pidfd).
 #pragma once
 
 #include <absl/status/statusor.h>
@@ -21,7 +21,7 @@ struct ChildSpec {
   std::string program;                   // path of the executable
   std::vector<std::string> arguments;    // without the program
   std::vector<std::string> environment;  // NAME=value, added to the launcher's own
-  bool takes_hangup = false;             // SIGHUP is for it, and does not stop the server
+  bool takes_hangup = false;             // SIGHUP goes to it instead of stopping the server
 };
 
 // How a process ended.
@@ -34,15 +34,15 @@ struct ExitStatus {
 
 class ChildProcess {
  public:
-  // NotFound or another error if the program cannot be started; nothing is left behind then.
+  // Starts the program. An error (for example NotFound) leaves no process.
   //
-  // In the child: standard input is /dev/null; output and errors go to one pipe; signals are as a
-  // shell gives them; the kernel sends SIGKILL when the launcher dies, however it dies.
+  // In the child, standard input is /dev/null, output and errors go to one pipe, and signals have
+  // their default actions. The kernel kills it when the launcher ends for any reason.
   static absl::StatusOr<ChildProcess> Spawn(const ChildSpec& spec);
 
   ChildProcess(ChildProcess&& other) noexcept;
   ChildProcess& operator=(ChildProcess&&) = delete;
-  ~ChildProcess();  // kills and collects it if it still runs
+  ~ChildProcess();  // kills the child if it runs, and waits for its end
 
   pid_t pid() const { return pid_; }
   int pidfd() const { return pidfd_.get(); }      // readable once the process has ended
@@ -55,11 +55,11 @@ class ChildProcess {
   void Signal(int signal) const;  // to the process itself
   void Kill() const;              // SIGKILL to its whole process group
 
-  // The last that the kernel told of it: true that it was stopped, false that it goes on, nullopt
-  // nothing new. SIGCHLD says when to ask.
+  // Whether the child was stopped (true) or continued (false) since the last call; nullopt if
+  // neither. Call it after SIGCHLD.
   std::optional<bool> TakeStop();
 
-  // Collects the process if it has ended, with what is left of its group.
+  // If the process has ended, returns its status and kills the rest of its group.
   std::optional<ExitStatus> Reap();
 
  private:

@@ -64,7 +64,7 @@ absl::StatusOr<std::vector<ConfigEntry>> ParseConfigText(const std::string& text
                                                          const std::string& name) {
   try {
     return ReadMap(YAML::Load(text), name);
-  } catch (const YAML::Exception& error) {  // the library's border: nothing of it goes further
+  } catch (const YAML::Exception& error) {
     return Broken(Place(name, error.mark), "not YAML: " + error.msg);
   }
 }

@@ -10,12 +10,12 @@
 
 namespace penstock::launcher {
 
-// The entries in the file's order, each with "path:line". Which names exist is the options table's
-// matter; this reports what is wrong with the file itself: unreadable, no YAML, nested maps, a name
-// given twice. A name without a value (`port:`) counts as absent.
+// The entries in the order of the file, each with "path:line". Errors are those of the file itself:
+// unreadable, no YAML, nested maps, a repeated name. The options table checks names and values. A
+// name without a value (`port:`) counts as absent.
 absl::StatusOr<std::vector<options::ConfigEntry>> ReadConfigFile(const std::string& path);
 
-// The same for a text; `name` stands for the path in messages.
+// The same for a text. Messages use `name` as the path.
 absl::StatusOr<std::vector<options::ConfigEntry>> ParseConfigText(const std::string& text,
                                                                   const std::string& name);
 

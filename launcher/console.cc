@@ -31,8 +31,8 @@ std::string LocalAddress(std::string_view address) {
   return std::string(address);
 }
 
-// What curl needs beside the request where the server asks for a key or speaks TLS. The certificate
-// need not name the local address, so it is not compared.
+// Arguments of curl for a server with a key or TLS. curl does not check the name in the
+// certificate, which need not be the local address.
 std::string CurlOptions(const options::Values& values) {
   std::string text;
   if (!values.GetString("tls-cert").empty()) text += " -k";

@@ -1,4 +1,4 @@
-// What the launcher's user sees: the merged log on standard error, and one block on standard output
+// The output of the launcher: the merged log on standard error, and one block on standard output
 // when the server is ready.
 #pragma once
 
@@ -19,22 +19,22 @@ std::string ReadyBlock(const options::Values& values, std::string_view address,
 // Whether `line` is a record of our own log in this format, complete with time and component.
 bool IsLogRecord(std::string_view line, bool json);
 
-// How often progress makes a line: more often where somebody watches.
+// How often progress is printed: more often on a terminal.
 std::chrono::nanoseconds ProgressInterval();
 
 class Console : public SupervisorObserver {
  public:
   explicit Console(const options::Values& values);
 
-  // Records of our own log pass as they are; any other line becomes a record with the child's name
-  // in front.
+  // Prints log records of Penstock unchanged. Any other line becomes a record with the child's
+  // name.
   void OnLine(const ChildSpec& child, std::string_view line) override;
   void OnProgress(const ChildSpec& child, const ProgressNotice& progress) override;
   void OnReady(std::string_view address) override;
   void OnStopping(std::string_view reason) override;
   void OnGroup(std::string_view news) override;
 
-  // The last lines of the culprit, then the error as the very last line.
+  // Prints the last lines of the child that failed, then the error as the last line.
   void Report(const Outcome& outcome) const;
 
  private:

@@ -54,7 +54,7 @@ absl::StatusOr<Values> DivideAmongRanks(const Values& values, const Machine& mac
                                  " ranks, each part");
 }
 
-// Where one shard stands among all.
+// The numbers of one shard.
 struct Place {
   std::optional<std::int64_t> group;  // with several groups
   int rank = 0;
@@ -76,8 +76,8 @@ ChildSpec ShardSpec(const Values& divided, const Machine& machine, const Place& 
   spec.arguments.push_back(Option("world-size", std::to_string(place.ranks)));
   if (!simulated) spec.arguments.push_back(Option("local-ranks", std::to_string(place.on_host)));
   spec.arguments.push_back(Option("shard-uds-path", machine.socket_prefix));
-  // libtorch's worker threads sleep at their barriers. By default they spin, and take the cores
-  // from those whom they wait for as soon as the machine has anything else to do.
+  // Makes libtorch's worker threads sleep at barriers. By default they spin, which takes cores from
+  // the threads that they wait for when the machine is busy.
   spec.environment.push_back("OMP_WAIT_POLICY=passive");
   return spec;
 }
@@ -109,7 +109,7 @@ bool UsesGpus(const Values& values, const Machine& machine) {
   if (UsesSimulatedShards(values)) return false;
   if (device != "auto") return device == "cuda";
   if (values.GetString("backend") == "cpu" || !machine.cuda_shard) return false;
-  // A shard of one's own says for itself what it serves.
+  // A custom --shard-program reports its own model.
   if (!values.GetString("shard-program").empty()) return false;
   const std::int64_t ranks = values.GetInt("num-replicas") * values.GetInt("num-shard");
   return std::cmp_less_equal(ranks, machine.gpus.size());

@@ -1,5 +1,5 @@
-// What to start: the options of the whole server turned into one command line per process. Pure:
-// everything about the machine comes in as a value.
+// Turns the options of the server into a command line for each process. Pure: facts about the
+// machine are arguments.
 #pragma once
 
 #include <absl/status/statusor.h>
@@ -26,15 +26,14 @@ struct LaunchPlan {
   ChildSpec router;
 };
 
-// Every set option goes to the programs that take it. The launcher divides what the ranks of this
-// host share: --cpu-threads (the cores if unset, at least one each) and --kv-cache-memory (bytes
-// and shares alike; `auto` is left to the shard, which knows its needs and is told the number of
-// local ranks); the ranks of all --num-replicas groups share alike. An error if a part falls below
-// its limit.
+// Passes every set option to the programs that take it. Divides --cpu-threads (by default the
+// cores, at least one a rank) and --kv-cache-memory equally among all ranks of this host. A shard
+// divides `auto` memory itself, by --local-ranks. An error if a part is below its limit.
 //
-// Shards on GPUs are penstock-shard-cuda. Each rank is given one GPU, in the order of groups and
-// ranks, through CUDA_VISIBLE_DEVICES, and the memory options hold for that GPU. Too few GPUs are
-// an error with --device cuda, unless --share-gpus.
+// Shards on GPUs are penstock-shard-cuda. Each rank gets one GPU through CUDA_VISIBLE_DEVICES, in
+// the order of groups and ranks, and the memory options apply to that GPU. Too few GPUs are an
+// error with
+// --device cuda, unless --share-gpus.
 absl::StatusOr<LaunchPlan> MakeLaunchPlan(const options::Values& values, const Machine& machine);
 
 // Whether the shards compute on GPUs: --device cuda, or auto if each rank can have one.

@@ -28,17 +28,17 @@
 namespace penstock::launcher {
 namespace {
 
-// The router ends its own drain in time; this is for one that hangs.
+// Time after the drain for a router that hangs.
 constexpr std::chrono::seconds kDrainMargin(5);
 constexpr std::chrono::seconds kShardStop(10);
-// After a failure: long enough for the router to tell its clients.
+// After a failure, time for the router to answer its clients.
 constexpr std::chrono::seconds kFailureStop(5);
-// Shorter than anybody presses Ctrl-C twice on purpose.
+// Shorter than the time between two deliberate Ctrl-C.
 constexpr std::chrono::milliseconds kSameSignal(250);
 
 absl::StatusOr<UniqueFd> BlockSignals() {
   ::signal(SIGPIPE,
-           SIG_IGN);  // a reader of our log that goes away must not take the server with it
+           SIG_IGN);  // a reader of the log that ends must not end the server
   sigset_t set;
   sigemptyset(&set);
   for (int signal : {SIGINT, SIGTERM, SIGHUP, SIGCHLD}) sigaddset(&set, signal);
@@ -86,7 +86,7 @@ absl::StatusOr<Outcome> Supervise(const options::Values& values, Machine machine
   return supervisor.Run();
 }
 
-// Options that stand for others, and --env. Gives what is wrong with them.
+// Applies options that set other options, and --env. Returns the error, if any.
 Problem Prepare(options::Values& values) {
   const absl::Status status =
       values.GetBool("json-output") ? values.Set("log-format", "json") : absl::OkStatus();
@@ -99,7 +99,7 @@ Problem Prepare(options::Values& values) {
   return {};
 }
 
-// Where the router, which says it else, is not started.
+// Only if the router, which usually logs it, is not started.
 void WarnOfRevision(const options::Values& values) {
   if (!values.IsSet("revision") || !values.GetString("hub-model-id").empty()) return;
   log::Warn("--revision " + values.GetString("revision") +

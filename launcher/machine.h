@@ -1,4 +1,4 @@
-// What the launcher asks its machine.
+// Facts about the machine.
 #pragma once
 
 #include <absl/status/statusor.h>
@@ -12,13 +12,12 @@ namespace penstock::launcher {
 // up.
 int UsableCores();
 
-// Cores of a control group's cpu.max ("150000 100000" is 2); nothing to go by is 0.
+// Cores of a control group's cpu.max ("150000 100000" is 2); 0 if unknown.
 int CoresOfQuota(const std::string& cpu_max);
 
-// GPUs that this process may use, by the names that CUDA_VISIBLE_DEVICES takes: those of the given
-// list (that variable's present value, nullptr when it is not set), else one index for each
-// device that the NVIDIA driver shows in `devices`. CUDA counts those from 0, whatever numbers they
-// have: a container may have been given nvidia3 alone.
+// GPUs that this process may use, as names for CUDA_VISIBLE_DEVICES. They are those of the given
+// list (the value of that variable), or with nullptr one index for each NVIDIA device in the folder
+// `devices`. CUDA numbers devices from 0, even if a container has nvidia3 alone.
 std::vector<std::string> UsableGpus(const char* visible_devices,
                                     const std::string& devices = "/dev");
 

@@ -22,11 +22,11 @@ namespace {
 
 constexpr int kSignalExit = 128;  // plus the signal, as shells count
 
-// A server ends as asked. With --download-only the end would pass for a model that is there.
+// Ending a server like this is a success. With --download-only it is not: the model is incomplete.
 void EndServer(int) { ::_exit(kExitOk); }
 void EndDownload(int signal) { ::_exit(kSignalExit + signal); }
 
-// As the first process of a container, a program is not ended by a signal that it leaves alone.
+// In a container, the first process ignores signals that have no handler.
 class EndOnSignals {
  public:
   explicit EndOnSignals(void (*end)(int)) {

@@ -1,4 +1,4 @@
-// The launcher's side of model ids: what --model-id names becomes a folder before anything starts.
+// Makes a folder of --model-id before any process starts.
 #pragma once
 
 #include <absl/status/status.h>
@@ -8,8 +8,8 @@
 namespace penstock::launcher {
 
 // Sets model-id to a folder of this machine, and hub-model-id and hub-commit to where it came from.
-// Fetches what is missing, with progress in the log; meanwhile SIGINT, SIGTERM and SIGHUP
-// end the process at once (the next start goes on where this one stopped).
+// Fetches missing files and logs the progress. During this SIGINT, SIGTERM and SIGHUP end the
+// process at once; the next start continues the download.
 absl::Status ResolveModelId(options::Values& values);
 
 }  // namespace penstock::launcher

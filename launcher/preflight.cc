@@ -63,7 +63,7 @@ std::optional<std::int64_t> Integer(const boost::json::object& config, std::stri
   return value->as_int64();
 }
 
-// The context that config.json gives, where nothing else there makes it longer.
+// The context length in config.json, if no other entry extends it.
 absl::Status CheckLength(const options::Values& values, const boost::json::object& config) {
   const std::optional<std::int64_t> positions = Integer(config, "max_position_embeddings");
   if (!positions || ScalesPositions(config)) return absl::OkStatus();
@@ -77,7 +77,7 @@ absl::Status CheckLength(const options::Values& values, const boost::json::objec
   return absl::OkStatus();
 }
 
-// Sizes that make no sense are left to the shard, which names the model's file.
+// The shard refuses impossible sizes, with the name of the file.
 absl::Status CheckRanks(const options::Values& values, const boost::json::object& config) {
   CutSizes sizes;
   const auto take = [&config](std::string_view name, std::uint64_t& size) {
@@ -91,7 +91,7 @@ absl::Status CheckRanks(const options::Values& values, const boost::json::object
   return CheckWorldSize(static_cast<std::uint64_t>(values.GetInt("num-shard")), sizes);
 }
 
-// Whether options fit the model, as far as its config.json tells.
+// Whether the options fit the model, by its config.json.
 absl::Status CheckFit(const options::Values& values) {
   const std::string& folder = values.GetString("model-id");
   PENSTOCK_ASSIGN_OR_RETURN(const std::string text, ReadModelFile(folder, "config.json"));
@@ -112,7 +112,7 @@ absl::Status CheckSimulation(const options::Values& values) {
   if (UsesSimulatedShards(values)) return absl::OkStatus();
   for (const options::OptionSpec* spec : values.program().options) {
     if (spec->group != "Simulation" || !values.IsSet(spec->name)) continue;
-    // A variable may be meant for simulated shards that are started by hand.
+    // The environment may be meant for simulated shards that a user starts.
     if (values.SourceOf(spec->name) == options::Source::kEnvironment) continue;
     return absl::InvalidArgumentError("--" + std::string(spec->name) + " " +
                                       values.TextOf(spec->name) +
@@ -182,7 +182,7 @@ absl::Status CheckAddress(const std::string& host, int port) {
   }
   const std::unique_ptr<addrinfo, decltype(&::freeaddrinfo)> address(found, &::freeaddrinfo);
   const UniqueFd fd(::socket(address->ai_family, SOCK_STREAM | SOCK_CLOEXEC, 0));
-  // As the router does, so that connections of a server just stopped do not count.
+  // As in the router, so that connections of a server that just stopped do not matter.
   const int on = 1;
   ::setsockopt(fd.get(), SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
   if (fd.open() && ::bind(fd.get(), address->ai_addr, address->ai_addrlen) == 0 &&

@@ -19,7 +19,7 @@ std::string Amount(double value, const std::string& unit) {
   return text;
 }
 
-// ", 310 MiB/s, 1 s left"; empty as long as there is nothing to judge by.
+// ", 310 MiB/s, 1 s left"; empty until a rate is known.
 std::string RateAndRest(const ProgressNotice& notice, std::uint64_t done_before, double seconds) {
   if (seconds < 0.1 || notice.done <= done_before || notice.done >= notice.total) return "";
   const double rate = static_cast<double>(notice.done - done_before) / seconds;

@@ -1,4 +1,4 @@
-// Turns a stream of progress notices into a few lines for people. Pure: times come in as values.
+// Turns progress notices into a few lines of text. Pure: times are arguments.
 #pragma once
 
 #include <chrono>

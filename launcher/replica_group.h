@@ -1,5 +1,5 @@
-// The life of one replica group of a server that has several: it owns when the group's shards are
-// killed, when they start again, and when the group is given up.
+// The state of one replica group of a server that has several. Decides when its shards are killed,
+// when they start again, and when the group is given up.
 //
 //   kUp --Fail--> kEnding --all ranks ended--> kWaiting --due--> kLoading --all ready--> kUp
 //                    |                                               |
@@ -25,7 +25,7 @@ namespace penstock::launcher {
 class ReplicaGroup {
  public:
   using Clock = std::chrono::steady_clock;
-  // Gets one line when the group goes down, is scheduled to start, or is loaded again.
+  // Receives one line when the group fails, is scheduled to start, or is loaded again.
   using OnNews = std::function<void(std::string_view news)>;
 
   // `shards` are the ranks of the group and must outlive it. `startup` is the longest time without

@@ -1,4 +1,4 @@
-// How often a replica group is started again, and how soon. Pure: times come in as values.
+// How often and how soon a replica group is started again. Pure: times are arguments.
 #pragma once
 
 #include <chrono>

@@ -1,5 +1,4 @@
-// What only the router can see to be wrong (keys, certificates, templates), found out before shards
-// load a model for minutes.
+// Lets the router check keys, certificates and templates before shards load a model for minutes.
 #pragma once
 
 #include "launcher/child_process.h"
@@ -7,8 +6,8 @@
 
 namespace penstock::launcher {
 
-// Runs the router with --check, which takes some ten milliseconds, and gives what it says. One that
-// does not end within 10 s is not waited for: its start will tell.
+// Runs the router with --check, which takes tens of milliseconds, and returns its error. Gives up
+// after 10 s, since the start will report the same error.
 Problem CheckRouter(ChildSpec router);
 
 }  // namespace penstock::launcher

@@ -1,13 +1,13 @@
-// What --env tells about the machine, for bug reports: text-generation-inference's lines, then
-// ours.
+// The text of --env for bug reports: the lines of text-generation-inference, then those of
+// Penstock.
 #pragma once
 
 #include <string>
 
 namespace penstock::launcher {
 
-// Several lines without a line break at the end. Asks nvidia-smi, where there is one, and waits for
-// it for at most ten seconds.
+// Several lines, without a line break at the end. Runs nvidia-smi if there is one, for at most ten
+// seconds.
 std::string RuntimeEnvironment();
 
 }  // namespace penstock::launcher

@@ -28,8 +28,8 @@ bool IsOurs(const fs::path& path) {
          ::lstat(path.c_str(), &info) == 0 && S_ISDIR(info.st_mode) && info.st_uid == ::geteuid();
 }
 
-// Nobody holds its lock: the launcher that made it is gone. A folder without a lock file is left
-// alone, since it may be one that is just being made.
+// Whether the lock is free, which means that the launcher of the folder has ended. A folder without
+// a lock file may be just being created, so it is kept.
 bool IsAbandoned(const fs::path& path) {
   const UniqueFd lock(::open((path / "lock").c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW));
   return lock.open() && ::flock(lock.get(), LOCK_EX | LOCK_NB) == 0;
@@ -44,7 +44,7 @@ void RemoveAbandoned(const std::string& base) {
   }
 }
 
-// The file appears under its name when it is locked already.
+// Locks the file before it gets its name.
 absl::StatusOr<UniqueFd> MakeLock(const std::string& folder) {
   const std::string draft = folder + "/lock.new";
   UniqueFd lock(::open(draft.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600));

@@ -12,9 +12,9 @@ namespace penstock::launcher {
 // A new folder `<base>/penstock-XXXXXX` with mode 0700, removed with everything in it by the
 // destructor.
 //
-// It holds a file `lock`, locked while the launcher lives, whatever ends it: a folder whose lock is
-// free belongs to nobody, and Create removes it. So a launcher that was killed leaves a folder (its
-// children are gone) until the next start of any launcher with the same base.
+// It contains a file `lock`, which is locked while the launcher runs. Create removes folders whose
+// lock is free. So the folder of a launcher that was killed stays until the next start of any
+// launcher with the same base.
 class SocketDir {
  public:
   // An error names the base folder, or the limit on the length of a socket's path.

@@ -85,7 +85,7 @@ void Supervisor::WaitForEvents() {
     timeout_ms = static_cast<int>(std::clamp<std::int64_t>(left.count(), 0, 3'600'000));
   }
   if (::poll(fds.data(), fds.size(), timeout_ms) <= 0) return;
-  // Output and notices come first: the end of a child is judged by its last words.
+  // Output and notices come first, since they tell why a child ended.
   for (SupervisedChild* child : Children()) {
     if (child->alive()) ReadChild(*child);
   }

@@ -1,10 +1,10 @@
 // Starts the shards, then the router, watches them, and stops them in order: the router first (it
 // finishes its requests), then the shards.
 //
-// A lost rank ends the server unless there are several replica groups and the server is ready: then
-// the rank's group is killed and started again (ReplicaGroup), and the others continue to serve.
-// When every group is given up, the server ends. A lost router always ends the server. The outcome
-// names the child that failed.
+// A lost rank ends a server that has one replica group or is not ready yet. Otherwise ReplicaGroup
+// kills and restarts the group of the rank, and the other groups continue to serve. When every
+// group is given up, the server ends. A lost router always ends the server. The outcome names the
+// child that failed.
 //
 // One thread owns it and runs it. The thread waits in poll() for signals, ended children, their
 // output and their notices, until the next deadline. An idle server uses no processor time.

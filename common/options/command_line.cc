@@ -9,7 +9,7 @@
 namespace penstock::options {
 namespace {
 
-void PrintErrors(const Program& program, std::string_view lines) {
+void PrintErrors(const ProgramOptions& program, std::string_view lines) {
   while (!lines.empty()) {
     const std::string_view line = lines.substr(0, lines.find('\n'));
     lines.remove_prefix(std::min(lines.size(), line.size() + 1));
@@ -18,7 +18,7 @@ void PrintErrors(const Program& program, std::string_view lines) {
   }
 }
 
-void PrintWarnings(const Program& program, const Values& values) {
+void PrintWarnings(const ProgramOptions& program, const Values& values) {
   for (const std::string& warning : values.warnings()) {
     std::fprintf(stderr, "%s: warning: %s\n", std::string(program.name).c_str(), warning.c_str());
   }
@@ -26,7 +26,7 @@ void PrintWarnings(const Program& program, const Values& values) {
 
 }  // namespace
 
-CommandLine ReadCommandLine(const Program& program, int argc, const char* const* argv,
+CommandLine ReadCommandLine(const ProgramOptions& program, int argc, const char* const* argv,
                             ReadConfig read_config, ReadMore read_more) {
   Sources sources;
   for (int i = 1; i < argc; ++i) sources.arguments.emplace_back(argv[i]);

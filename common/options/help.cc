@@ -157,7 +157,7 @@ a unit: `64KiB`, `16MiB`, `8GiB` (powers of 1024; `K`, `M`, `G` mean the same) o
 
 }  // namespace
 
-std::string HelpText(const Program& program, std::string_view which) {
+std::string HelpText(const ProgramOptions& program, std::string_view which) {
   std::string text = absl::StrCat("Usage: ", std::string(program.name), " [options]\n",
                                   std::string(program.summary), "\n");
   std::string_view group;

@@ -7,7 +7,7 @@
 
 namespace penstock::options {
 
-// `component` stands in every line: "router", "shard-0". Call it once in main, before other threads
+// Every line names `component` ("router", "shard-0"). Call it once in main, before other threads
 // log.
 void ConfigureLog(const Values& values, std::string_view component);
 

@@ -21,7 +21,7 @@ struct Setting {
 
 class Parser {
  public:
-  Parser(const Program& program, const Sources& sources)
+  Parser(const ProgramOptions& program, const Sources& sources)
       : program_(program), sources_(sources), values_(program) {}
 
   absl::StatusOr<Values> Run();
@@ -48,7 +48,7 @@ class Parser {
   std::string EarlyText(std::string_view name) const;
   void Unknown(std::string_view written, std::string_view name, std::string_view prefix);
 
-  const Program& program_;
+  const ProgramOptions& program_;
   const Sources& sources_;
   Values values_;
   std::vector<Setting> command_line_;
@@ -174,9 +174,9 @@ std::string WithPlaceholder(const Setting& setting) {
   return absl::StrCat("--", name, " <", placeholder, ">");
 }
 
-// A list given several times grows; of anything else the last one counts, so that a script can
-// append overrides, but not for programs under TGI's names, which refuse that. Under two names it
-// is more likely a mistake.
+// A repeated list option adds to the list. Of any other repeated option the last value counts, so
+// that a script can append overrides. Programs under TGI's names refuse this, as TGI does. An
+// option under two names is an error, since it is most likely a mistake.
 void Parser::AddCommandLine(Setting setting) {
   for (const Setting& earlier : command_line_) {
     if (earlier.spec != setting.spec) continue;
@@ -346,7 +346,7 @@ void Parser::CheckOffered(const Setting& setting) {
 }
 
 // As the manual of the program's name has it: --tokenizer-name of text-generation-router.
-std::string_view NameIn(const Program& program, const OptionSpec& spec) {
+std::string_view NameIn(const ProgramOptions& program, const OptionSpec& spec) {
   if (program.profile == nullptr) return spec.name;
   std::string_view other;
   for (const EnvironmentRow& row : program.profile->environment) {
@@ -375,7 +375,7 @@ void Parser::Unknown(std::string_view written, std::string_view name, std::strin
 
 }  // namespace
 
-absl::StatusOr<Values> Parse(const Program& program, const Sources& sources) {
+absl::StatusOr<Values> Parse(const ProgramOptions& program, const Sources& sources) {
   return Parser(program, sources).Run();
 }
 

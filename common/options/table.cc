@@ -142,8 +142,8 @@ const std::vector<OptionSpec>& Table() {
   return table;
 }
 
-Program ProgramFor(Components component) {
-  Program program;
+ProgramOptions ProgramFor(Components component) {
+  ProgramOptions program;
   program.component = component;
   for (const ComponentText& text : kComponentTexts) {
     if (text.bit != component) continue;
@@ -156,8 +156,8 @@ Program ProgramFor(Components component) {
   return program;
 }
 
-Program ProgramAs(Components component, std::string_view started_as) {
-  Program program = ProgramFor(component);
+ProgramOptions ProgramAs(Components component, std::string_view started_as) {
+  ProgramOptions program = ProgramFor(component);
   const std::string_view name = started_as.substr(started_as.rfind('/') + 1);
   const Profile* profile = FindTgiProfile(name);
   if (profile == nullptr || profile->component != component) return program;
@@ -166,9 +166,9 @@ Program ProgramAs(Components component, std::string_view started_as) {
   return program;
 }
 
-Program ProgramWith(std::string_view name, std::string_view summary,
-                    std::span<const OptionSpec> rows) {
-  Program program;
+ProgramOptions ProgramWith(std::string_view name, std::string_view summary,
+                           std::span<const OptionSpec> rows) {
+  ProgramOptions program;
   program.component = kTool;
   program.name = name;
   program.summary = summary;
@@ -179,7 +179,7 @@ Program ProgramWith(std::string_view name, std::string_view summary,
   return program;
 }
 
-const OptionSpec* Find(const Program& program, std::string_view name) {
+const OptionSpec* Find(const ProgramOptions& program, std::string_view name) {
   const std::string wanted = Canonical(name);
   for (const OptionSpec* spec : program.options) {
     if (HasName(*spec, wanted)) return spec;
@@ -187,7 +187,7 @@ const OptionSpec* Find(const Program& program, std::string_view name) {
   return nullptr;
 }
 
-const OptionSpec* FindShort(const Program& program, char short_name) {
+const OptionSpec* FindShort(const ProgramOptions& program, char short_name) {
   for (const OptionSpec* spec : program.options) {
     if (spec->short_name == short_name) return spec;
   }
@@ -232,7 +232,7 @@ std::size_t EditDistance(std::string_view a, std::string_view b) {
   return row[b.size()];
 }
 
-std::string_view Nearest(const Program& program, std::string_view name) {
+std::string_view Nearest(const ProgramOptions& program, std::string_view name) {
   const std::string wanted = Canonical(name);
   std::string_view best;
   std::size_t best_distance = std::max<std::size_t>(2, wanted.size() / 3) + 1;

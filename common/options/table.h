@@ -13,8 +13,8 @@
 
 namespace penstock::options {
 
-// A program and the rows that it takes. `rows` outlives the Program.
-struct Program {
+// A program and the rows that it takes. `rows` outlives the ProgramOptions.
+struct ProgramOptions {
   std::string_view name;     // "penstock-router"
   std::string_view summary;  // one sentence
   Components component = kTool;
@@ -26,19 +26,19 @@ struct Program {
 const std::vector<OptionSpec>& Table();
 
 // penstock-launcher, -router, -shard or -simshard; `component` is exactly one of their bits.
-Program ProgramFor(Components component);
+ProgramOptions ProgramFor(Components component);
 
 // The same under the name that it was started by (argv[0], with or without a folder): the profile
 // of that name, if there is one.
-Program ProgramAs(Components component, std::string_view started_as);
+ProgramOptions ProgramAs(Components component, std::string_view started_as);
 
 // A program with its own rows (a tool): `rows` plus --help, --version and --print-config.
-Program ProgramWith(std::string_view name, std::string_view summary,
-                    std::span<const OptionSpec> rows);
+ProgramOptions ProgramWith(std::string_view name, std::string_view summary,
+                           std::span<const OptionSpec> rows);
 
 // The row of that name or alias, with underscores or hyphens; null if there is none.
-const OptionSpec* Find(const Program& program, std::string_view name);
-const OptionSpec* FindShort(const Program& program, char short_name);
+const OptionSpec* Find(const ProgramOptions& program, std::string_view name);
+const OptionSpec* FindShort(const ProgramOptions& program, char short_name);
 
 std::string EnvironmentName(const OptionSpec& spec);  // PENSTOCK_MAX_STEP_TOKENS
 std::string YamlKey(const OptionSpec& spec);          // max_step_tokens
@@ -53,10 +53,10 @@ bool HoldsIntegers(const OptionSpec& spec);
 std::size_t EditDistance(std::string_view a, std::string_view b);
 
 // The option of `program` whose name is nearest to `name`; empty if none is near.
-std::string_view Nearest(const Program& program, std::string_view name);
+std::string_view Nearest(const ProgramOptions& program, std::string_view name);
 
 // `which`: empty for the common options, "all", or (part of) a group's name.
-std::string HelpText(const Program& program, std::string_view which);
+std::string HelpText(const ProgramOptions& program, std::string_view which);
 
 // docs/api/options.md.
 std::string MarkdownPage();

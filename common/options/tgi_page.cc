@@ -10,8 +10,8 @@ namespace {
 
 // The row of a flag in whichever program takes it.
 const OptionSpec* RowOf(std::string_view flag) {
-  static const Program& launcher = *new Program(ProgramFor(kLauncher));
-  static const Program& router = *new Program(ProgramFor(kRouter));
+  static const ProgramOptions& launcher = *new ProgramOptions(ProgramFor(kLauncher));
+  static const ProgramOptions& router = *new ProgramOptions(ProgramFor(kRouter));
   const OptionSpec* spec = Find(launcher, flag);
   return spec != nullptr ? spec : Find(router, flag);
 }

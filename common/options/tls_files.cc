@@ -77,8 +77,8 @@ auto DecodeCertificate(const std::string& pem) {
   return Decode<X509>(pem, PEM_read_bio_X509, X509_free);
 }
 
-// Whether the text has certificates and each of them is whole: a torn one would be left out, with
-// all behind it.
+// Whether the text has certificates and all of them are complete. OpenSSL would silently stop at an
+// incomplete one.
 bool HoldsCertificates(const std::string& pem) {
   const std::unique_ptr<BIO, int (*)(BIO*)> text(
       BIO_new_mem_buf(pem.data(), static_cast<int>(pem.size())), BIO_free);
@@ -92,7 +92,7 @@ bool HoldsCertificates(const std::string& pem) {
   return count > 0 && at_end;
 }
 
-// A key of another certificate would fail each handshake, and nobody would be told why.
+// The key of another certificate would make each handshake fail without a clear reason.
 absl::Status CheckPair(const Values& values, const Names& names, const TlsIdentity& identity) {
   const auto certificate = DecodeCertificate(identity.certificate);
   const auto key = Decode<EVP_PKEY>(identity.key, PEM_read_bio_PrivateKey, EVP_PKEY_free);

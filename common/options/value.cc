@@ -37,7 +37,7 @@ constexpr Unit kByteUnits[] = {
     {"B", 1.0},
 };
 
-// "us" and "ms" stand before "s", whose text they end with.
+// "us" and "ms" come before "s", since their texts end with it.
 constexpr Unit kTimeUnits[] = {
     {"ns", 1e-9}, {"us", 1e-6}, {"ms", 1e-3}, {"min", 60.0}, {"s", 1.0}, {"m", 60.0}, {"h", 3600.0},
 };

@@ -46,7 +46,7 @@ std::string_view SourceName(Source source) {
   return "";
 }
 
-Values::Values(Program program) : program_(std::move(program)) {
+Values::Values(ProgramOptions program) : program_(std::move(program)) {
   for (const OptionSpec* spec : program_.options) {
     Entry& entry = entries_[std::string(spec->name)];
     entry.spec = spec;

@@ -1,13 +1,12 @@
-// The values of one program's options, and the parser that gathers them from the command line, the
-// environment and a configuration file, in this order of precedence, then the defaults.
+// The values of one program's options, and their parser. A value on the command line wins over the
+// environment, the environment over a configuration file, and that over the default.
 //
-//   options::CommandLine cli = options::ReadCommandLine(options::ProgramFor(options::kRouter),
-//   argc, argv); if (cli.exit_code.has_value()) return *cli.exit_code;     // --help, --version,
-//   --print-config or errors: printed int port = cli.values.GetInt("port");
+//   auto cli = options::ReadCommandLine(program, argc, argv);
+//   if (cli.exit_code.has_value()) return *cli.exit_code;
+//   int port = cli.values.GetInt("port");
 //
-// A Values object is not synchronised; after parsing it is normally only read, from any thread.
-// Asking for a name that is not in the program's table, or by a getter of another type, is a
-// mistake of ours and aborts.
+// After parsing, any thread may read a Values object. A getter aborts if the program has no option
+// of that name and type.
 #pragma once
 
 #include <chrono>
@@ -33,7 +32,7 @@ std::string_view SourceName(Source source);  // "default", "config file", "envir
 
 class Values {
  public:
-  explicit Values(Program program);
+  explicit Values(ProgramOptions program);
 
   // The value; the option must have one (a default, or `required`).
   std::int64_t GetInt(std::string_view name) const;
@@ -54,7 +53,7 @@ class Values {
   bool HasValue(std::string_view name) const;
   Source SourceOf(std::string_view name) const;
 
-  // The text as it would stand on a command line; empty when unset.
+  // The text as on a command line; empty if unset.
   const std::string& TextOf(std::string_view name) const;
 
   // Sets a value that the program itself has worked out.
@@ -71,7 +70,7 @@ class Values {
   // One line per option: name, value, source and place (--print-config).
   std::string Describe() const;
 
-  const Program& program() const { return program_; }
+  const ProgramOptions& program() const { return program_; }
 
   // Oddities that did not stop the parser, one line each.
   const std::vector<std::string>& warnings() const { return warnings_; }
@@ -90,7 +89,7 @@ class Values {
   template <typename T>
   const T& As(std::string_view name) const;
 
-  Program program_;
+  ProgramOptions program_;
   std::map<std::string, Entry, std::less<>> entries_;  // by canonical name
   std::vector<std::string> warnings_;
 };
@@ -118,7 +117,7 @@ struct Sources {
 
 // Values or InvalidArgument with every error that was found, one line each, naming option, value
 // and limit. With --help or --version among the arguments, other errors do not count.
-absl::StatusOr<Values> Parse(const Program& program, const Sources& sources);
+absl::StatusOr<Values> Parse(const ProgramOptions& program, const Sources& sources);
 
 struct CommandLine {
   Values values;
@@ -127,7 +126,7 @@ struct CommandLine {
 
 // Parse with the process environment; prints help, version, configuration (stdout), warnings and
 // errors (stderr). Warnings of a program with --log-format are left to ConfigureLog (log_setup.h).
-CommandLine ReadCommandLine(const Program& program, int argc, const char* const* argv,
+CommandLine ReadCommandLine(const ProgramOptions& program, int argc, const char* const* argv,
                             ReadConfig read_config = {}, ReadMore read_more = {});
 
 // Rules between options ("max-input-tokens must be below max-total-tokens"): one line for each that

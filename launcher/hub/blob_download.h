@@ -1,10 +1,10 @@
-// The part of a download that is on disk: which bytes of a file are there, so that a start that was
-// interrupted goes on where it stopped, and whether they are the right ones.
+// The bytes of a download that are on disk. A later start continues an interrupted download, and
+// verifies its contents.
 //
-//   <blob>.penstock-part    the bytes, each at its place
-//   <blob>.penstock-ranges  "first end" lines: what of them is there
+//   <blob>.penstock-part    the bytes, each at its offset
+//   <blob>.penstock-ranges  lines of "first end": the ranges that are complete
 //
-// Both disappear when the blob stands under its own name. Errors name the path.
+// Both are removed when the blob gets its own name. Errors name the path.
 #pragma once
 
 #include <absl/status/status.h>
@@ -28,8 +28,8 @@ struct ByteRange {
 
 class BlobDownload {
  public:
-  // `etag` is what the hub calls the contents: their SHA-256 (64 hex digits), or the SHA-1 of git's
-  // object (40). Others cannot be verified but by the size.
+  // `etag` is the hub's name of the contents: their SHA-256 (64 hex digits), or the SHA-1 of their
+  // git object (40). With any other name only the size is verified.
   BlobDownload(std::filesystem::path blob, std::string etag, std::uint64_t size);
 
   absl::Status Open();
@@ -37,17 +37,17 @@ class BlobDownload {
   std::uint64_t present() const { return present_; }  // bytes on disk
   bool complete() const { return present_ == size_; }
 
-  // Bytes that are neither on disk nor taken, at most `most` of them; nothing when there are none.
+  // Takes at most `most` bytes that are neither on disk nor taken; nullopt if there are none.
   std::optional<ByteRange> Take(std::uint64_t most);
-  // Puts back what was taken and did not come.
+  // Returns taken bytes that did not arrive.
   void GiveBack(ByteRange range);
 
   absl::Status Write(std::uint64_t offset, std::string_view bytes);
-  // The bytes of the range were written; a later start may rely on it.
+  // Records that the bytes of the range were written, for a later start.
   absl::Status Record(ByteRange range);
 
-  // Verifies a complete download and gives the blob its name. DataLoss: the contents are wrong;
-  // they are gone, and Open begins anew.
+  // Verifies a complete download and gives the blob its name. DataLoss means that the contents were
+  // wrong. They were removed, and Open starts the download again.
   absl::Status Finish();
 
  private:

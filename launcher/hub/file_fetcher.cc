@@ -16,12 +16,12 @@ namespace fs = std::filesystem;
 using std::chrono::milliseconds;
 
 constexpr int kConnections = 8;
-// A file is fetched in some 64 ranges: enough for all connections, few enough for the hub's limits
-// on requests.
+// A file has about 64 ranges: enough for all connections, and few enough for the request limits of
+// the hub.
 constexpr std::uint64_t kPiecesPerFile = 64;
 constexpr std::uint64_t kLeastPiece = 1u << 20;
 constexpr std::uint64_t kMostPiece = 64u << 20;
-// What a start that is killed may lose per connection.
+// The most bytes per connection that a killed start has to fetch again.
 constexpr std::uint64_t kRecordEvery = 8u << 20;
 constexpr int kWrongContents = 2;
 
@@ -72,11 +72,11 @@ struct FileFetcher::Piece {
   File* file = nullptr;
   ByteRange range;             // what was asked for
   std::uint64_t at = 0;        // next byte to come
-  std::uint64_t recorded = 0;  // up to here a later start may rely on it
-  int attempt = 0;             // File::wrong when it began: contents of an earlier one are void
+  std::uint64_t recorded = 0;  // recorded for a later start up to here
+  int attempt = 0;             // File::wrong at its start; older contents are ignored
   absl::Status status;         // of writing
   bool whole = false;          // the answer is the whole file
-  bool too_long = false;       // the answer goes on behind its end
+  bool too_long = false;       // the answer is longer than the range
   bool stale() const { return !file->download || attempt != file->wrong; }
 };
 

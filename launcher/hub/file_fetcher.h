@@ -1,10 +1,10 @@
-// Brings files of one model into the cache: asks for their sizes and checksums, then fetches what
-// is missing in ranges over several connections, going on where an earlier start stopped.
+// Downloads files of one model into the cache. Asks for their sizes and checksums, then fetches
+// missing ranges over several connections. Continues the download of an earlier start.
 //
-// What goes wrong on the way (cut connections, 429, 5xx, wrong contents) is tried again; a file
-// that makes no headway for six tries ends the whole with an error.
+// Lost connections, 429, 5xx and wrong contents are retried. After six retries of a file without a
+// new byte, Fetch ends with an error.
 //
-// Threading: one thread, which Fetch occupies.
+// Fetch blocks. One thread.
 #pragma once
 
 #include <absl/status/status.h>
@@ -23,7 +23,7 @@
 
 namespace penstock::hub {
 
-// Bytes that are there, and bytes of all files.
+// Bytes on disk, and bytes of all files.
 using Progress = std::function<void(std::uint64_t done, std::uint64_t total)>;
 
 class FileFetcher {
@@ -32,7 +32,7 @@ class FileFetcher {
   FileFetcher(const HubSettings& settings, HubCache& cache, std::string repo, std::string commit,
               Progress progress);
 
-  // The named files stand in the snapshot afterwards.
+  // Fetches the named files into the snapshot.
   absl::Status Fetch(const std::vector<std::string>& names);
 
  private:

@@ -1,9 +1,8 @@
-// HTTP(S) requests side by side on one thread, over libcurl: TLS, proxies, keep-alive, redirects.
-// The hub needs no more than this of it.
+// Concurrent HTTP(S) requests on one thread with libcurl: TLS, proxies, keep-alive, redirects.
 //
-// Start requests, then Run until all have ended; a request's `done` may start further ones. Nothing
-// throws. A credential goes only to the host that the request names, never to where it is
-// redirected.
+// Start requests, then call Run, which returns when all have ended. `done` of a request may start
+// further requests. The token is sent only to the host that the request names, never to the target
+// of a redirect.
 #pragma once
 
 #include <absl/status/status.h>

@@ -119,7 +119,7 @@ absl::Status HubCache::Link(const std::string& commit, const std::string& name,
   const absl::Status made = MakeFolders(path.parent_path());
   if (!made.ok()) return made;
   const fs::path blob = fs::relative(Blob(etag), path.parent_path());
-  // Over a link that stands there already, without a moment in which none does.
+  // rename replaces an existing link atomically.
   const fs::path fresh = path.string() + ".new";
   std::error_code error;
   fs::remove(fresh, error);

@@ -1,11 +1,11 @@
-// The folder of one model in the Hugging Face cache, as huggingface_hub lays it out:
+// The folder of one model in the Hugging Face cache, in the layout of huggingface_hub:
 //
-//   <cache>/models--org--name/refs/main                 the commit that a branch or tag stood at
+//   <cache>/models--org--name/refs/main                 the commit of a branch or tag
 //                             snapshots/<commit>/FILE   a link to ../../blobs/<etag>
 //                             blobs/<etag>              the contents
 //
 // Files appear under their final names only when they are whole. Errors name the path.
-// Threading: none; several processes agree through Lock.
+// Lock excludes other processes.
 #pragma once
 
 #include <absl/status/status.h>
@@ -35,13 +35,13 @@ class HubCache {
   std::filesystem::path Snapshot(const std::string& commit) const;
   std::filesystem::path Blob(const std::string& etag) const;
 
-  // The commit that `revision` stood at when it was last asked for; a commit is its own.
+  // The last known commit of `revision`. A commit is its own.
   std::optional<std::string> CommitOf(const std::string& revision) const;
 
-  // Folders for writing; then one process at a time, until the lock goes. Waits for the lock.
+  // Creates the folders and waits for the lock of the cache. Destroying the result unlocks it.
   absl::StatusOr<launcher::UniqueFd> Lock();
   absl::Status WriteRef(const std::string& revision, const std::string& commit);
-  // Lets `name` of the snapshot be the blob.
+  // Makes `name` of the snapshot a link to the blob.
   absl::Status Link(const std::string& commit, const std::string& name, const std::string& etag);
 
  private:

@@ -1,6 +1,5 @@
-// Where models come from and where they are kept: the variables and options of the Hugging Face
-// libraries, with their meaning, so that a cache filled by Python serves here and the other way
-// round.
+// The origin of models and the folder of the cache. Variables and options are those of the Hugging
+// Face libraries with the same meaning, so Penstock and Python can share a cache.
 #pragma once
 
 #include <functional>

@@ -116,7 +116,7 @@ absl::StatusOr<RepoInfo> ParseInfo(const std::string& repo, const std::string& t
   return info;
 }
 
-// What the hub says of a revision. Patient: with the retries of a file.
+// Asks the hub for a revision, with the retries of a file.
 class InfoRequest {
  public:
   InfoRequest(const HubSettings& settings, const std::string& repo, bool patient)

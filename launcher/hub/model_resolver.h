@@ -1,5 +1,5 @@
-// Turns what --model-id says into a folder: itself, or a snapshot in the Hugging Face cache, which
-// is filled from the hub where something is missing.
+// Turns --model-id into a folder: the folder itself, or a snapshot in the Hugging Face cache.
+// Fetches missing files from the hub.
 #pragma once
 
 #include <absl/status/statusor.h>
@@ -16,16 +16,16 @@ enum class Need : std::uint8_t { kWeights, kTokenizer };  // simulated shards re
 
 struct ResolvedModel {
   std::string folder;
-  std::string commit;   // empty for a folder of the user's
-  std::string warning;  // one line, when the cache had to do although the hub was asked
+  std::string commit;   // empty for a folder
+  std::string warning;  // one line, if the hub could not be reached and the cache was used
 };
 
-// A folder that exists is taken as it is. Else `model` must be a repo id, and
-//   * a commit whose files are all in the cache is used without a question to the hub,
-//   * offline, what the cache has is used,
-//   * otherwise the hub is asked which commit the revision stands at, and missing files are
-//     fetched; if it cannot be reached, a whole snapshot in the cache is used with a warning.
-// Blocks until it is done. Errors are one line that says what to do.
+// An existing folder is used as it is. Otherwise `model` must be a repo id. A commit that is
+// complete in the cache needs no connection. Offline, only the cache is used. In all other cases
+// the hub tells the commit of the revision, and missing files are fetched. If the hub cannot be
+// reached, a complete snapshot in the cache is used with a warning.
+//
+// Blocks. Errors are one line that says what to do.
 absl::StatusOr<ResolvedModel> ResolveModel(const HubSettings& settings, const std::string& model,
                                            Need need, const Progress& progress);
 

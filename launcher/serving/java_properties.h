@@ -1,10 +1,9 @@
-// The syntax of java.util.Properties, which serving.properties is written in: `key=value`,
-// `key: value` or `key value`; `#` and `!` begin a comment line; a backslash at the end continues a
-// line, elsewhere it escapes (\t \n \r \f \uXXXX, any other character stands for itself).
+// The syntax of java.util.Properties, which serving.properties uses: `key=value`, `key: value` or
+// `key value`. `#` and `!` begin a comment line. A backslash at the end continues a line, and
+// elsewhere it escapes (\t \n \r \f \uXXXX; any other character means itself).
 //
-// One thing beyond Java: a `#` behind a blank ends a value, since files are written with comments
-// there, whose authors believe that they are comments. `\#` stands for a real one. Blanks at the
-// end of a value do not count.
+// Unlike in Java, a `#` after a blank begins a comment, since many files have comments there. Write
+// `\#` for the character. Blanks at the end of a value are dropped.
 #pragma once
 
 #include <absl/status/statusor.h>
@@ -21,7 +20,7 @@ struct Property {
   int line = 0;  // where it begins, from 1
 };
 
-// In the order of the text; a key may come again. The error names the line.
+// In the order of the text. A key may occur twice. An error names the line.
 absl::StatusOr<std::vector<Property>> ParseJavaProperties(std::string_view text,
                                                           const std::string& name);
 

@@ -31,7 +31,7 @@ std::optional<std::int64_t> ToInteger(std::string_view text) {
 
 // What the padded layout and contrastive search need of the launcher, where it has them.
 void AddIfKnown(KeyEffect& effect, std::string_view option, std::string_view value) {
-  const options::Program launcher = options::ProgramFor(options::kLauncher);
+  const options::ProgramOptions launcher = options::ProgramFor(options::kLauncher);
   if (options::Find(launcher, option) != nullptr) effect.options.emplace_back(option, value);
 }
 

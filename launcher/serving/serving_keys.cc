@@ -86,7 +86,7 @@ constexpr ServingKey kKeys[] = {
     {.name = "max_output_size", .use = kNoEffect, .text = "`max_new_tokens` bounds an answer."},
     {.name = "waiting_steps",
      .use = kNoEffect,
-     .text = "New requests are computed in chunks beside the running ones and stall nobody."},
+     .text = "New prompts are computed in chunks and do not stall running requests."},
     {.name = "parallel_loading", .use = kNoEffect, .text = "All ranks load at the same time."},
     {.name = "pipeline_parallel_degree", .use = kRefused, .neutral = "1", .text = kOneHost},
     {.name = "cluster_size", .use = kRefused, .neutral = "1", .text = kOneHost},
@@ -177,9 +177,9 @@ constexpr ServingKey kKeys[] = {
     {.name = "job_queue_size",
      .option = false,
      .apply = &effects::JobQueueSize,
-     .text = "Requests that may wait behind the running batch; one more is answered with 503 at "
-             "once. 1000 when unset. Sets `--max-concurrent-requests` to this and the batch size "
-             "together, be it of `max_rolling_batch_size` or of `--max-batch-size`."},
+     .text = "Requests that may wait for the running batch; one more is answered with 503 at "
+             "once. 1000 when unset. Sets `--max-concurrent-requests` to the sum of this and the "
+             "batch size (`max_rolling_batch_size` or `--max-batch-size`)."},
     {.name = "batch_size",
      .option = false,
      .apply = &effects::BatchSize,

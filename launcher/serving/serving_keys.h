@@ -1,6 +1,6 @@
-// Every key of serving.properties that DJL-Serving and its LMI containers document, and what
-// Penstock makes of it. One table: the launcher applies it and docs/api/serving-properties.md is
-// written from it.
+// Every key of serving.properties that DJL-Serving and its LMI containers document, with its
+// meaning in Penstock. The launcher applies this table, and docs/api/serving-properties.md is
+// generated from it.
 #pragma once
 
 #include <span>
@@ -12,15 +12,15 @@
 namespace penstock::launcher {
 
 enum class KeyUse {
-  kMapped,    // sets options of ours
+  kMapped,    // sets options
   kNoEffect,  // accepted: there is nothing to do, and `text` says why
   kRefused,   // any value but the neutral ones stops the start, and `text` says what to do instead
 };
 
-// What a key turned into.
+// The effect of a key.
 struct KeyEffect {
   std::vector<std::pair<std::string, std::string>> options;  // name and value
-  std::string note;                                          // one line to be told at the start
+  std::string note;                                          // one line for the log at the start
   std::string error;                                         // what the value must be; empty = fine
 };
 
@@ -33,7 +33,7 @@ struct ServingKey {
   // kRefused: values that ask for nothing, "false|1".
   std::string_view neutral = {};
   KeyEffect (*apply)(const std::string& value) = nullptr;
-  std::string_view text = {};  // for people: meaning here, or the reason
+  std::string_view text = {};  // the meaning, or the reason
 };
 
 std::span<const ServingKey> ServingKeys();

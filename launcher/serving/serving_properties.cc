@@ -31,7 +31,7 @@ std::string LowerCase(std::string_view text) {
   return lower;
 }
 
-// A variable as the key that it stands for; empty when it is none.
+// The key that a variable sets; empty if it sets none.
 std::string KeyOf(std::string_view variable) {
   constexpr std::pair<std::string_view, std::string_view> kOwn[] = {
       {"HF_MODEL_ID", "option.model_id"},
@@ -49,7 +49,7 @@ std::string KeyOf(std::string_view variable) {
   return "";
 }
 
-// Gathers keys in the order of their weight; the later one counts.
+// Collects keys in order of precedence; a later one wins.
 class Gatherer {
  public:
   Gatherer() {
@@ -88,7 +88,7 @@ class Gatherer {
     }
   }
 
-  // `batch_size`: of an option that counts more than the file's; empty: none.
+  // `batch_size`: the value of an option that overrides the file; empty: none.
   absl::StatusOr<ServingSettings> Finish(const std::string& batch_size) {
     if (!errors_.empty()) return absl::InvalidArgumentError(errors_);
     AddBatchToQueue(batch_size.empty() ? chosen_["max-batch-size"].first : batch_size);
@@ -110,7 +110,7 @@ class Gatherer {
     settings_.warnings.push_back(std::move(line));
   }
 
-  // DJL's queue stands before the batch, ours counts both.
+  // The queue of DJL-Serving excludes the running batch; --max-concurrent-requests includes it.
   void AddBatchToQueue(const std::string& batch) {
     std::string& requests = chosen_["max-concurrent-requests"].first;
     const bool numbers = batch.find_first_not_of("0123456789") == batch.npos && batch.size() < 10;
@@ -147,7 +147,7 @@ bool IsKey(const std::string& key, std::string_view name) {
   return row != nullptr && row->name == name;
 }
 
-// `batch_size` last, wherever it stands: `rolling_batch` decides whether it counts.
+// Applies `batch_size` last, since `rolling_batch` decides whether it counts.
 void AddInOrder(std::vector<Given> given, Gatherer& gatherer) {
   std::ranges::stable_partition(given,
                                 [](const Given& item) { return !IsKey(item.key, "batch_size"); });
@@ -177,7 +177,7 @@ absl::StatusOr<ServingSettings> ParseServingProperties(std::string_view text,
     const bool overridden = std::ranges::any_of(properties, [&](const Property& property) {
       return property.key == key || (row != nullptr && FindServingKey(property.key) == row);
     });
-    // SERVING_* is anybody's prefix: only what is known counts.
+    // Other software uses the prefix SERVING_ too, so unknown names are ignored.
     if (overridden || (row == nullptr && !key.starts_with("option."))) continue;
     given.push_back({key, variable.value, variable.name});
   }

@@ -1,5 +1,5 @@
-// --serving-properties: a file (or folder, or environment) written for DJL-Serving as options of
-// ours. Pure but for reading the file.
+// --serving-properties: turns a file, folder or environment of DJL-Serving into options. Its only
+// effect is to read the file.
 #pragma once
 
 #include <absl/status/statusor.h>
@@ -17,8 +17,8 @@ namespace penstock::launcher {
 inline constexpr std::string_view kDjlModelFolder = "/opt/ml/model";
 
 struct ServingSettings {
-  std::vector<options::ConfigEntry> entries;  // the later of two with one key counts
-  std::vector<std::string> notes;             // what a reader of the file would not expect
+  std::vector<options::ConfigEntry> entries;  // of two with one key the later counts
+  std::vector<std::string> notes;             // effects that the author of the file may not expect
   std::vector<std::string> warnings;          // unknown keys
 };
 
@@ -30,25 +30,25 @@ struct Variable {
 
 // `path`: a serving.properties file or the folder that holds it, or a model's folder without one.
 // InvalidArgument with one line for each key that is not taken: file, line, key, value, reason.
-// `batch_size`: of a --max-batch-size that counts more than the file; empty: none. The queue stands
-// before the batch that runs.
+// `batch_size`: the value of a --max-batch-size that overrides the file; empty: none. The queue of
+// DJL-Serving excludes the running batch.
 absl::StatusOr<ServingSettings> ReadServingProperties(const std::string& path,
                                                       const std::vector<Variable>& environment,
                                                       const std::string& batch_size = {});
 
-// The same for a text; `name` stands for the file in messages, `folder` is where it lies.
+// The same for a text. Messages use `name` as the file, and `folder` is its folder.
 absl::StatusOr<ServingSettings> ParseServingProperties(std::string_view text,
                                                        const std::string& name,
                                                        const std::string& folder,
                                                        const std::vector<Variable>& environment,
                                                        const std::string& batch_size = {});
 
-// For options::ReadCommandLine: reads the file when --serving-properties or --api-profile djl asks
-// for it, and keeps its notes until the log is set up. Uses the process's environment.
+// For options::ReadCommandLine. Reads the file if --serving-properties or --api-profile djl asks
+// for it, and keeps its notes until the log is set up. Reads the environment of the process.
 class ServingSource {
  public:
   options::ReadMore Reader();
-  // Said once, with the options that came of it.
+  // Logs the notes and the resulting options. Call it once.
   void Tell() const;
 
  private:

@@ -62,6 +62,7 @@ constexpr OptionSpec kRows[] = {
      .default_text = "10",
      .min = 0,
      .max = 4096,
+     .advanced = true,
      .components = kLauncher | kRouter,
      .help = "Prefixes that each replica group keeps for requests with cached_prompt; the "
              "least recently used one is dropped."},
@@ -100,6 +101,7 @@ constexpr OptionSpec kRows[] = {
     {.name = "contrastive-search",
      .type = Type::kBool,
      .default_text = "false",
+     .advanced = true,
      .components = kLauncher | kRouter | kShard,
      .help = "Offer contrastive search (penalty_alpha, top_k), which takes memory for one "
              "hidden state per token."},

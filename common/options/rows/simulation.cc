@@ -33,8 +33,8 @@ constexpr OptionSpec kRows[] = {
      .max = 1000000,
      .advanced = true,
      .components = kLauncher | kSimshard,
-     .help = "Factor that stretches every simulated step, so that a small machine can host "
-             "many shards."},
+     .help = "Factor on the time of every simulated step; above 1 a small machine can host many "
+             "shards."},
     {.name = "blocks",
      .type = Type::kInt,
      .default_text = "4096",

@@ -26,20 +26,20 @@ TEST(ReadyBlockTest, NamesModelAddressAndACurlLine) {
   EXPECT_THAT(ReadyBlock(values, "127.0.0.1:3000", {}), HasSubstr("model:   story, 2 shards\n"));
 }
 
-TEST(ReadyBlockTest, AWildcardIsReachedOverLoopback) {
+TEST(ReadyBlockTest, AWildcardHostBecomesLoopback) {
   const options::Values values = ValuesFor("m");
   EXPECT_THAT(ReadyBlock(values, "0.0.0.0:80", {}), HasSubstr("curl http://127.0.0.1:80/generate"));
   EXPECT_THAT(ReadyBlock(values, "[::]:80", {}), HasSubstr("curl http://[::1]:80/generate"));
 }
 
-TEST(ReadyBlockTest, TheCurlLineIsOfTheProfile) {
+TEST(ReadyBlockTest, TheCurlLineFitsTheProfile) {
   options::Values values = ValuesFor("m");
   ASSERT_TRUE(values.Set("api-profile", "djl").ok());
   EXPECT_THAT(ReadyBlock(values, "127.0.0.1:80", {}),
               HasSubstr("curl http://127.0.0.1:80/invocations -H "));
 }
 
-TEST(ConsoleTest, AnErrorBeginsWithTheNameThatWasCalled) {
+TEST(ConsoleTest, AnErrorBeginsWithTheNameOfTheProgram) {
   for (const std::string name : {"penstock-launcher", "text-generation-launcher"}) {
     const options::Values values(options::ProgramAs(options::kLauncher, "/bin/" + name));
     ::testing::internal::CaptureStderr();

@@ -56,7 +56,7 @@ TEST(LaunchPlanTest, ChildrenUnderstandTheirCommandLines) {
   EXPECT_EQ(router->GetInt("num-shard"), 4);
 }
 
-TEST(LaunchPlanTest, DividesMemoryAndThreadsSoThatRanksNeverOvercommit) {
+TEST(LaunchPlanTest, DividesMemoryAndThreadsAmongRanks) {
   const LaunchPlan bytes = PlanOf({"--num-shard=4", "--kv-cache-memory=1MiB", "--cpu-threads=2"});
   for (const ChildSpec& shard : bytes.shards) {
     EXPECT_THAT(shard.arguments, Contains("--kv-cache-memory=262144"));
@@ -72,7 +72,7 @@ TEST(LaunchPlanTest, APartBelowTheLimitIsAnError) {
   EXPECT_THAT(Message(plan.status()), HasSubstr("--kv-cache-memory 2KiB: divided among 4 ranks"));
 }
 
-TEST(LaunchPlanTest, ReplicasDivideTheMachineAndHaveSocketsOfTheirOwn) {
+TEST(LaunchPlanTest, ReplicasShareTheMachineAndHaveTheirOwnSockets) {
   const LaunchPlan plan = PlanOf({"--num-replicas=2", "--num-shard=2"});
   ASSERT_EQ(plan.shards.size(), 4u);
   EXPECT_EQ(plan.shards[3].name, "shard-1.1");
@@ -86,7 +86,7 @@ TEST(LaunchPlanTest, ReplicasDivideTheMachineAndHaveSocketsOfTheirOwn) {
   EXPECT_THAT(plan.shards[3].environment, Not(Contains(StartsWith("CUDA_VISIBLE_DEVICES"))));
 }
 
-TEST(LaunchPlanTest, EachRankOfEachReplicaGetsAGpuOfItsOwn) {
+TEST(LaunchPlanTest, EachRankGetsItsOwnGpu) {
   Machine machine = kMachine;
   machine.gpus = {"4", "5", "GPU-6", "7"};
   machine.cuda_shard = true;
@@ -107,7 +107,7 @@ TEST(LaunchPlanTest, EachRankOfEachReplicaGetsAGpuOfItsOwn) {
   EXPECT_EQ(fewer->shards[0].program, "/opt/bin/penstock-shard");
 }
 
-TEST(LaunchPlanTest, RanksMayShareGpusWhenAskedTo) {
+TEST(LaunchPlanTest, RanksMayShareGpusOnRequest) {
   Machine machine = kMachine;
   machine.gpus = {"3"};
   auto plan = MakeLaunchPlan(

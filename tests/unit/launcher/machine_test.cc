@@ -23,7 +23,7 @@ TEST(MachineTest, GpusAreThoseOfTheListUntilAnEntryThatNamesNothing) {
   EXPECT_TRUE(UsableGpus("").empty());
 }
 
-TEST(MachineTest, GpusAreCountedWhateverNumbersTheirDevicesHave) {
+TEST(MachineTest, GpusAreNumberedFromZero) {
   const TempFolder devices;
   EXPECT_TRUE(UsableGpus(nullptr, devices.path()).empty());
   for (const char* name : {"nvidia3", "nvidia12", "nvidiactl", "nvidia-uvm", "null"}) {
@@ -33,7 +33,7 @@ TEST(MachineTest, GpusAreCountedWhateverNumbersTheirDevicesHave) {
   EXPECT_TRUE(UsableGpus(nullptr, devices.path() + "/none").empty());
 }
 
-TEST(MachineTest, ThereIsACoreAndAProgram) {
+TEST(MachineTest, FindsCoresAndTheProgramFolder) {
   EXPECT_GE(UsableCores(), 1);
   ASSERT_TRUE(ProgramFolder().ok());
   EXPECT_TRUE(ProgramFolder()->starts_with('/'));

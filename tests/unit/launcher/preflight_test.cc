@@ -34,7 +34,7 @@ TEST_F(ModelFolderTest, AcceptsAModel) {
   EXPECT_EQ(Error(), "");
 }
 
-TEST_F(ModelFolderTest, NamesWhatIsMissing) {
+TEST_F(ModelFolderTest, NamesTheMissingFile) {
   EXPECT_EQ(Error(), "--model-id " + dir_.path() +
                          ": config.json cannot be read: No such file or directory");
   dir_.Write("config.json", R"({"model_type": "llama"})");
@@ -45,7 +45,7 @@ TEST_F(ModelFolderTest, NamesWhatIsMissing) {
   EXPECT_EQ(Error(ModelUse::kTokenizer), "");
 }
 
-TEST_F(ModelFolderTest, ABrokenConfigIsNamed) {
+TEST_F(ModelFolderTest, ABrokenConfigIsAnError) {
   WriteGoodModel();
   dir_.Write("config.json", "{\"model_type\": ");
   EXPECT_THAT(Error(), HasSubstr("config.json must be a JSON object: "));
@@ -55,7 +55,7 @@ TEST_F(ModelFolderTest, ABrokenConfigIsNamed) {
   EXPECT_THAT(Error(), HasSubstr("config.json must have a model_type"));
 }
 
-TEST_F(ModelFolderTest, TheFolderMustBeOne) {
+TEST_F(ModelFolderTest, TheFolderMustExist) {
   EXPECT_THAT(Message(CheckModelFolder(dir_.path() + "/no", ModelUse::kWeights)),
               HasSubstr("no such folder"));
   const std::string file = dir_.Write("x", "");
@@ -141,7 +141,7 @@ TEST(CheckBeforeStartTest, EachProblemHasItsExitCode) {
   EXPECT_THAT(CheckBeforeStart(values, machine).error, HasSubstr("--tokens echo"));
 }
 
-TEST(CheckBeforeStartTest, OptionsThatTheModelCannotHaveAreNamed) {
+TEST(CheckBeforeStartTest, OptionsThatDoNotFitTheModelAreErrors) {
   TempFolder dir;
   dir.Write("config.json",
             R"({"model_type": "llama", "max_position_embeddings": 512, "num_attention_heads": 12,
@@ -170,7 +170,7 @@ TEST(CheckBeforeStartTest, OptionsThatTheModelCannotHaveAreNamed) {
   EXPECT_EQ(check("num-shard", "12"), "");
 }
 
-TEST(DeviceWarningsTest, AShareOfAGpuWithoutOneIsNamed) {
+TEST(DeviceWarningsTest, AGpuOptionWithoutAGpuIsAWarning) {
   options::Values values(options::ProgramFor(options::kLauncher));
   Machine machine;
   EXPECT_TRUE(DeviceWarnings(values, machine).empty());

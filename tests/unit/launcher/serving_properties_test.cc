@@ -46,7 +46,7 @@ TEST(JavaPropertiesTest, JoinsContinuedLinesWithoutTheirIndentation) {
               ElementsAre(Pair("list", "a,b,c"), Pair("next", "\\"), Pair("last", "x")));
 }
 
-TEST(JavaPropertiesTest, CommentsAreLinesOrStandBehindAValue) {
+TEST(JavaPropertiesTest, CommentsAreLinesOrFollowAValue) {
   EXPECT_THAT(Pairs("# one\n  ! two\na=contrastive  # other options: greedy, sample\nb=x#y\n"
                     "c=x \\# y\nd=#z\ne= # nothing\n"),
               ElementsAre(Pair("a", "contrastive"), Pair("b", "x#y"), Pair("c", "x # y"),
@@ -95,7 +95,7 @@ option.max_splits=3
 option.decoding_strategy=contrastive  # other options: greedy, sample
 )";
 
-TEST(ServingPropertiesTest, TheDocumentsFileMeansWhatItSays) {
+TEST(ServingPropertiesTest, TheFileOfTheManualIsUnderstood) {
   const auto options = Options(kDocument);
   EXPECT_THAT(options, Contains(Pair("model-id", "/workspace/llama-2-70b-hf/")));
   EXPECT_THAT(options, Contains(Pair("num-shard", "1")));
@@ -117,7 +117,7 @@ TEST(ServingPropertiesTest, Float16IsExplained) {
   EXPECT_THAT(settings->notes, ElementsAre(HasSubstr("a CPU has no arithmetic in float16")));
 }
 
-TEST(ServingPropertiesTest, TheFileCountsMoreThanTheEnvironment) {
+TEST(ServingPropertiesTest, TheFileOverridesTheEnvironment) {
   const std::vector<Variable> environment = {{"OPTION_MODEL_ID", "org/a"},
                                              {"OPTION_MAX_SPLITS", "5"},
                                              {"SERVING_JOB_QUEUE_SIZE", "10"},
@@ -130,7 +130,7 @@ TEST(ServingPropertiesTest, TheFileCountsMoreThanTheEnvironment) {
   EXPECT_THAT(options, Contains(Pair("max-concurrent-requests", "14")));
 }
 
-TEST(ServingPropertiesTest, TheQueueStandsBeforeTheBatchThatRuns) {
+TEST(ServingPropertiesTest, TheQueueExcludesTheRunningBatch) {
   const auto settings = ParseServingProperties(
       "job_queue_size=10\noption.max_rolling_batch_size=4\n", "f", "/m", {}, "6");
   ASSERT_TRUE(settings.ok());
@@ -200,7 +200,7 @@ TEST(ServingPropertiesTest, UnknownKeysAreNamedAndIgnored) {
                           "f:2: option.zzz: unknown, ignored"));
 }
 
-TEST(ServingPropertiesTest, BadValuesAreTheOptionTablesMatterAndNameTheLine) {
+TEST(ServingPropertiesTest, BadValuesAreRefusedWithTheirLine) {
   TempFolder dir;
   const std::string file =
       dir.Write("serving.properties", "option.model_id=x\noption.max_sparsity=1.5\n");
@@ -216,7 +216,7 @@ TEST(ServingPropertiesTest, BadValuesAreTheOptionTablesMatterAndNameTheLine) {
 
 // Each key with a value of every kind of row.
 TEST(ServingPropertiesTest, EveryKeyIsHonouredMappedOrRefusedByName) {
-  const options::Program launcher = options::ProgramFor(options::kLauncher);
+  const options::ProgramOptions launcher = options::ProgramFor(options::kLauncher);
   for (const ServingKey& key : ServingKeys()) {
     EXPECT_FALSE(key.text.empty()) << key.name;
     if (key.use == KeyUse::kMapped && key.apply == nullptr) {

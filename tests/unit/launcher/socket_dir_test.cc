@@ -15,7 +15,7 @@ namespace {
 namespace fs = std::filesystem;
 using ::testing::HasSubstr;
 
-TEST(SocketDirTest, IsPrivateAndGoesAwayWithItsContents) {
+TEST(SocketDirTest, IsPrivateAndRemovesItsContents) {
   TempFolder base;
   std::string path;
   {
@@ -32,7 +32,7 @@ TEST(SocketDirTest, IsPrivateAndGoesAwayWithItsContents) {
   EXPECT_TRUE(fs::is_empty(base.path()));
 }
 
-TEST(SocketDirTest, RemovesFoldersOfLaunchersThatDiedAndNoOthers) {
+TEST(SocketDirTest, RemovesOnlyFoldersOfEndedLaunchers) {
   TempFolder base;
   auto living = SocketDir::Create(base.path());
   ASSERT_TRUE(living.ok());

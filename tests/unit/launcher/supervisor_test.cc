@@ -130,7 +130,7 @@ TEST_F(SupervisorTest, StartsTheRouterAfterTheShardsAndStopsItBeforeThem) {
               ::testing::UnorderedElementsAre("shard-0 says got TERM", "shard-1 says got TERM"));
 }
 
-TEST_F(SupervisorTest, AKilledShardIsNamedAndTheRestIsStopped) {
+TEST_F(SupervisorTest, AKilledShardIsReportedAndTheOthersStop) {
   on_ready_ = [&] { ::kill(pids_["shard-1"], SIGKILL); };
   const Outcome outcome = Run({kGood, std::string("echo one; echo pid $$; ") + kGood}, kGood);
   EXPECT_EQ(outcome.exit_code, kExitShardLost);
@@ -150,7 +150,7 @@ TEST_F(SupervisorTest, AShardKilledWhileServingStopsTheRouterFirst) {
                           StartsWith("stopping: shard-0 (rank 0"), "router says got TERM"));
 }
 
-TEST_F(SupervisorTest, AmongSeveralDeadTheOneThatASignalKilledIsNamed) {
+TEST_F(SupervisorTest, OfSeveralEndedShardsTheKilledOneIsReported) {
   on_ready_ = [&] {
     ::kill(pids_["shard-0"], SIGTERM);
     ::kill(pids_["shard-1"], SIGKILL);
@@ -164,7 +164,7 @@ TEST_F(SupervisorTest, AmongSeveralDeadTheOneThatASignalKilledIsNamed) {
   EXPECT_EQ(outcome.culprit, "shard-1");
 }
 
-TEST_F(SupervisorTest, AChildsOwnErrorAndExitCodeAreHandedThrough) {
+TEST_F(SupervisorTest, PassesOnTheErrorAndExitCodeOfAChild) {
   const Outcome outcome =
       Run({"echo 'FAILED num_shard must divide 8 heads. Given: 3' >&$PENSTOCK_NOTIFY_FD; exit 3"},
           kGood);
@@ -188,11 +188,11 @@ TEST_F(SupervisorTest, ARouterThatEndsIsAFailureToo) {
   EXPECT_THAT(events_, Contains("shard-0 says got TERM"));
 }
 
-TEST_F(SupervisorTest, AShardThatEndsWithoutAnErrorIsLostAllTheSame) {
+TEST_F(SupervisorTest, AShardThatEndsWithoutAnErrorIsLost) {
   EXPECT_EQ(Run({"exit 0"}, kGood).exit_code, kExitShardLost);
 }
 
-TEST_F(SupervisorTest, AProgramThatIsMissingStopsWhatHasStarted) {
+TEST_F(SupervisorTest, AMissingProgramStopsTheStart) {
   std::vector<ChildSpec> shards = {Shell("shard-0", kGood), Shell("shard-1", "")};
   shards[1].program = "/nowhere/shard";
   Supervisor supervisor(std::move(shards), Shell("router", kGood), timeouts_, signals_[0], *this);
@@ -201,7 +201,7 @@ TEST_F(SupervisorTest, AProgramThatIsMissingStopsWhatHasStarted) {
   EXPECT_EQ(outcome.error, "shard-1: cannot start /nowhere/shard: No such file or directory");
 }
 
-TEST_F(SupervisorTest, NoProgressForTooLongIsAFailureThatNamesWhoIsWaitedFor) {
+TEST_F(SupervisorTest, WithoutProgressTheStartFailsAndNamesThePendingChild) {
   timeouts_.startup = milliseconds(200);
   const Outcome outcome =
       Run({"echo PROGRESS loading 5 10 bytes >&$PENSTOCK_NOTIFY_FD; exec sleep 1000"}, kGood);
@@ -222,7 +222,7 @@ TEST_F(SupervisorTest, ProgressKeepsASlowStartAlive) {
   EXPECT_EQ(Run({slow}, kGood).error, "");
 }
 
-TEST_F(SupervisorTest, AStubbornRouterAndShardAreKilledAfterTheirTimeLimits) {
+TEST_F(SupervisorTest, ChildrenThatIgnoreSignalsAreKilledAfterTheirTimeLimits) {
   timeouts_.drain = milliseconds(100);
   timeouts_.stop = milliseconds(100);
   on_ready_ = [&] { Send(SIGTERM); };
@@ -273,13 +273,13 @@ TEST_F(SupervisorTest, AShardLostDuringTheDrainIsStillReported) {
   EXPECT_THAT(outcome.error, StartsWith("shard-0 (rank 0, pid "));
 }
 
-TEST_F(SupervisorTest, AFloodOfOutputHoldsNobodyUp) {
+TEST_F(SupervisorTest, AFloodOfOutputDelaysNoOtherChild) {
   on_ready_ = [&] { Send(SIGTERM); };
   const Outcome outcome = Run({std::string("yes & ") + kGood, kGood}, kGood);
   EXPECT_EQ(outcome.exit_code, 0);
 }
 
-TEST_F(SupervisorTest, AShardThatStaysStoppedIsKilledAndNamed) {
+TEST_F(SupervisorTest, AShardThatStaysStoppedIsKilledAndReported) {
   timeouts_.rank = milliseconds(50);
   on_ready_ = [&] { StopOrContinue("shard-0", SIGSTOP); };
   const Outcome outcome = Run({std::string("echo pid $$; ") + kGood, kGood}, kGood);
@@ -288,7 +288,7 @@ TEST_F(SupervisorTest, AShardThatStaysStoppedIsKilledAndNamed) {
                                ") had been stopped for 50 ms (--rank-timeout)");
 }
 
-TEST_F(SupervisorTest, AShardThatIsContinuedInTimeServesOn) {
+TEST_F(SupervisorTest, AShardThatContinuesInTimeKeepsServing) {
   timeouts_.rank = milliseconds(300);
   on_ready_ = [&] {
     StopOrContinue("shard-0", SIGSTOP);
@@ -305,7 +305,7 @@ TEST_F(SupervisorTest, AShardThatIsContinuedInTimeServesOn) {
   EXPECT_THAT(events_, Contains("shard-0 says got TERM"));
 }
 
-TEST_F(SupervisorTest, WithoutARankTimeoutAStoppedShardIsLeftAlone) {
+TEST_F(SupervisorTest, WithoutARankTimeoutAStoppedShardIsNotKilled) {
   on_ready_ = [&] {
     StopOrContinue("shard-0", SIGSTOP);
     ::kill(pids_["shard-1"], SIGUSR1);

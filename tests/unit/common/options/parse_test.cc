@@ -55,7 +55,7 @@ TEST(ParseTest, EveryWayOfWriting) {
 TEST(ParseTest, ARepeatedListGrows) {
   static constexpr OptionSpec kRows[] = {
       {.name = "names", .type = Type::kList, .components = kTool, .help = "Names."}};
-  const Program tool = ProgramWith("tool", "A tool.", kRows);
+  const ProgramOptions tool = ProgramWith("tool", "A tool.", kRows);
   absl::StatusOr<Values> values = Parse(tool, {.arguments = {"--names=a,b", "--names", "c"}});
   ASSERT_TRUE(values.ok()) << values.status();
   EXPECT_THAT(values->GetList("names"), ElementsAre("a", "b", "c"));
@@ -88,7 +88,7 @@ TEST(ParseTest, CommandLineBeatsEnvironmentBeatsFileBeatsDefault) {
   EXPECT_THAT(described, HasSubstr("config file (server.yaml:3)"));
 }
 
-TEST(ParseTest, UnprefixedEnvironmentNamesDoNotCount) {
+TEST(ParseTest, EnvironmentNamesNeedThePrefix) {
   absl::StatusOr<Values> values =
       ParseLauncher(Launch({}), {{"PORT", "80"}, {"HOSTNAME", "pod-1"}, {"NUM_SHARD", "4"}});
   ASSERT_TRUE(values.ok()) << values.status();
@@ -195,7 +195,7 @@ TEST(ToArgvTest, LaterSettingsReplaceEarlierOnes) {
   EXPECT_EQ(values->GetInt("port"), 2);
 }
 
-TEST(ValuesDeathTest, UnknownNamesAreMistakesOfOurs) {
+TEST(ValuesDeathTest, UnknownNamesAbort) {
   Values values(ProgramFor(kRouter));
   EXPECT_DEATH(values.GetInt("step-time"), "not in this program's table");
   EXPECT_DEATH(values.GetInt("hostname"), "read as another type");

@@ -57,14 +57,14 @@ TEST(TableTest, NamesFollowFromTheRow) {
 }
 
 TEST(TableTest, FindsByAliasAndWithUnderscores) {
-  Program router = ProgramFor(kRouter);
+  ProgramOptions router = ProgramFor(kRouter);
   ASSERT_NE(Find(router, "max_input_length"), nullptr);
   EXPECT_EQ(Find(router, "max_input_length"), Find(router, "max-input-tokens"));
   EXPECT_EQ(Find(router, "step-time"), nullptr);
 }
 
 TEST(TableTest, SuggestsTheNearestName) {
-  Program launcher = ProgramFor(kLauncher);
+  ProgramOptions launcher = ProgramFor(kLauncher);
   EXPECT_EQ(Nearest(launcher, "max-total-token"), "max-total-tokens");
   EXPECT_EQ(Nearest(launcher, "prot"), "port");
   EXPECT_EQ(Nearest(launcher, "num_shards"), "num-shard");
@@ -73,7 +73,7 @@ TEST(TableTest, SuggestsTheNearestName) {
 }
 
 TEST(HelpTest, ShowsCommonOptionsInGroupsAndAdvancedOnesOnRequest) {
-  Program launcher = ProgramFor(kLauncher);
+  ProgramOptions launcher = ProgramFor(kLauncher);
   const std::string common = HelpText(launcher, "common");
   EXPECT_THAT(common, HasSubstr("\nChoose a model:\n"));
   EXPECT_THAT(common, HasSubstr("  -p, --port N"));
@@ -96,10 +96,10 @@ TEST(HelpTest, LinesFitTheScreen) {
   }
 }
 
-TEST(ProgramWithTest, ToolsBringTheirOwnRows) {
+TEST(ProgramWithTest, ToolsHaveTheirOwnRows) {
   static constexpr OptionSpec kRows[] = {
       {.name = "rate", .type = Type::kFloat, .default_text = "1", .min = 0, .help = "Per second."}};
-  Program bench = ProgramWith("penstock-bench", "Measures a server.", kRows);
+  ProgramOptions bench = ProgramWith("penstock-bench", "Measures a server.", kRows);
   absl::StatusOr<Values> values = Parse(bench, {.arguments = {"--rate", "2.5"}});
   ASSERT_TRUE(values.ok()) << values.status();
   EXPECT_DOUBLE_EQ(values->GetDouble("rate"), 2.5);

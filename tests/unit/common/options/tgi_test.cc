@@ -1,5 +1,5 @@
-// Every flag and variable of text-generation-launcher and -router, by the list of its manual: each
-// works, is put into another option, or is refused or passed over with a reason.
+// Every flag and variable in the manual of text-generation-launcher and -router. Each one works,
+// sets another option, or is refused or ignored with a reason.
 #include "common/options/tgi.h"
 
 #include <gmock/gmock.h>
@@ -23,7 +23,7 @@ using ::testing::IsEmpty;
 
 using Environment = std::map<std::string, std::string>;
 
-absl::StatusOr<Values> ParseAs(const Program& program, std::vector<std::string> arguments,
+absl::StatusOr<Values> ParseAs(const ProgramOptions& program, std::vector<std::string> arguments,
                                const Environment& env = {}) {
   Sources sources;
   sources.arguments = std::move(arguments);
@@ -149,7 +149,7 @@ std::string Upper(std::string_view flag) {
   return name;
 }
 
-TEST(TgiFlagsTest, EachWorksOrSaysWhyNot) {
+TEST(TgiFlagsTest, EachFlagWorksOrExplainsWhyNot) {
   for (const Case& c : kCases) {
     const std::string flag = std::string("--") + c.flag;
     std::vector<std::string> arguments = {flag};
@@ -165,7 +165,7 @@ TEST(TgiFlagsTest, EachHasAVariable) {
   }
 }
 
-TEST(TgiFlagsTest, TheListIsTheManuals) {
+TEST(TgiFlagsTest, TheListEqualsThatOfTheManual) {
   for (const TgiFlag& flag : TgiFlags()) {
     if ((flag.components & kLauncher) == 0 || MayLackARow(flag.name)) continue;
     const bool tested = std::any_of(std::begin(kCases), std::end(kCases), [&](const Case& c) {
@@ -192,7 +192,7 @@ TEST(TgiFlagsTest, ShortLetters) {
   EXPECT_TRUE(values->GetBool("env"));
 }
 
-TEST(TgiFlagsTest, OurOwnNameKnowsThemToo) {
+TEST(TgiFlagsTest, PenstockLauncherTakesThemToo) {
   auto values = ParseAs(ProgramAs(kLauncher, "./penstock-launcher"),
                         {"--model-id=m", "--quantize=awq", "--speculate", "0"});
   EXPECT_EQ(values.status().message(),
@@ -210,7 +210,7 @@ TEST(TgiProfileTest, DefaultsOfTheLauncher) {
   EXPECT_EQ(values->GetString("api-profile"), "tgi");
   EXPECT_EQ(values->SourceOf("hostname"), Source::kProfile);
   EXPECT_FALSE(values->IsSet("hostname"));
-  // The router is told: its own defaults are others.
+  // Passed to the router, whose own defaults differ.
   const std::vector<std::string> router = values->ToArgv(kRouter);
   EXPECT_THAT(router, ::testing::IsSupersetOf(
                           {"--hostname=0.0.0.0", "--payload-limit=2000000", "--api-profile=tgi"}));
@@ -248,7 +248,7 @@ TEST(TgiProfileTest, VariablesWithoutAFlag) {
   EXPECT_EQ(ParseTgi({}, {{"LOG_LEVEL", "WARN"}})->GetString("log-level"), "warning");
 }
 
-TEST(TgiProfileTest, ThePlainLevelOfALogFilterCountsWhereverItStands) {
+TEST(TgiProfileTest, ThePlainLevelOfALogFilterCountsAtAnyPlace) {
   for (const char* filter : {"h2=error,debug", "text_generation_router=info,h2=warn,debug"}) {
     auto values = ParseTgi({}, {{"LOG_LEVEL", filter}});
     ASSERT_TRUE(values.ok()) << values.status();
@@ -258,7 +258,7 @@ TEST(TgiProfileTest, ThePlainLevelOfALogFilterCountsWhereverItStands) {
   EXPECT_THAT(ParseTgi({}, {{"LOG_LEVEL", "h2=debug"}})->warnings(), ElementsAre(_));
 }
 
-TEST(TgiProfileTest, WhatHasNoEffectIsSaid) {
+TEST(TgiProfileTest, OptionsWithoutEffectAreReported) {
   const Environment all = {{"ATTENTION", "paged"},        {"USE_FLASH_ATTENTION", "1"},
                            {"TGI_WIGGLE_ROOM", "0.9"},    {"LOG_COLORIZE", "1"},
                            {"REQUEST_LOGPROBS", "1"},     {"ENV", "production"},
@@ -300,8 +300,8 @@ TEST(TgiProfileTest, AFlagGivenTwiceIsRefusedInTgisWords) {
   EXPECT_EQ(values->GetInt("port"), 2);
 }
 
-TEST(TgiProfileTest, EnvAloneIsAnswered) {
-  const Program launcher = ProgramAs(kLauncher, "text-generation-launcher");
+TEST(TgiProfileTest, EnvNeedsNoModel) {
+  const ProgramOptions launcher = ProgramAs(kLauncher, "text-generation-launcher");
   EXPECT_TRUE(ParseAs(launcher, {"--env"}).ok());
   EXPECT_FALSE(ParseAs(launcher, {"--env", "--port=x"}).ok());
   EXPECT_FALSE(ParseAs(launcher, {}).ok());
@@ -333,8 +333,8 @@ TEST(TgiProfileTest, SizesOfGraphsAreIntegers) {
   EXPECT_FALSE(ParseTgi({"--cuda-graphs=-1"}).ok());
 }
 
-TEST(TgiProfileTest, TheRouterHasItsOwn) {
-  const Program router = ProgramAs(kRouter, "text-generation-router");
+TEST(TgiProfileTest, TheRouterHasItsOwnDefaults) {
+  const ProgramOptions router = ProgramAs(kRouter, "text-generation-router");
   EXPECT_THAT(std::string(ParseAs(router, {}).status().message()),
               HasSubstr("--tokenizer-name: is required"));
   auto values = ParseAs(router, {"--tokenizer-name", "/model", "--master-shard-uds-path",
@@ -345,7 +345,7 @@ TEST(TgiProfileTest, TheRouterHasItsOwn) {
   EXPECT_EQ(values->GetString("hostname"), "0.0.0.0");
 }
 
-TEST(SecretsTest, AreNeitherShownNorHandedOnAsArguments) {
+TEST(SecretsTest, AreNeitherShownNorPassedAsArguments) {
   auto values = ParseTgi({"--api-key", "very-secret"});
   ASSERT_TRUE(values.ok()) << values.status();
   EXPECT_THAT(values->Describe(), ::testing::Not(HasSubstr("very-secret")));

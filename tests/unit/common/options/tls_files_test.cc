@@ -82,7 +82,7 @@ class TlsFilesTest : public ::testing::Test {
   const std::string two_ = folder_ / "two";
 };
 
-TEST_F(TlsFilesTest, ACertificateAndItsKeyAreTaken) {
+TEST_F(TlsFilesTest, AcceptsACertificateAndItsKey) {
   const auto identity = Read(one_ + ".pem", one_ + ".key");
   ASSERT_TRUE(identity.ok()) << identity.status();
   EXPECT_THAT((*identity)->key, HasSubstr("PRIVATE KEY"));
@@ -108,8 +108,8 @@ TEST_F(TlsFilesTest, FilesOfAnotherKindAreRefusedByName) {
   EXPECT_THAT(Said(one_ + ".pem", one_ + ".key"), HasSubstr("a PEM private key"));
 }
 
-// A chain without its lower part, or authorities without those behind a tear: clients would fail.
-TEST_F(TlsFilesTest, TornCertificatesBehindAWholeOneAreRefused) {
+// Part of a chain or of the authorities would be missing, and clients would fail.
+TEST_F(TlsFilesTest, IncompleteCertificatesAfterAWholeOneAreRefused) {
   std::ifstream whole(two_ + ".pem");
   const std::string text(std::istreambuf_iterator<char>(whole), {});
   std::ofstream(one_ + ".pem", std::ios::app) << text;
@@ -132,7 +132,7 @@ TEST_F(TlsFilesTest, TheListenerNeedsNoAuthority) {
   EXPECT_THAT(std::string(gone.message()), HasSubstr("(No such file or directory)"));
 }
 
-TEST_F(TlsFilesTest, WarnsOfACertificateThatIsNotGoodOrSoonWillNotBe) {
+TEST_F(TlsFilesTest, WarnsOfACertificateThatIsExpiredOrExpiresSoon) {
   EXPECT_EQ(Warning(one_), "");
   MakePair(one_, 0, 3 * 86400 + 60);
   EXPECT_EQ(Warning(one_), "the certificate expires in 3 days");

@@ -23,7 +23,7 @@ TEST(ParseValueTest, BytesTakeUnits) {
   EXPECT_EQ(Bytes("12B"), 12);
 }
 
-TEST(ParseValueTest, BytesRefuseWhatIsNoByteCount) {
+TEST(ParseValueTest, BytesRefuseOtherTexts) {
   for (const char* text : {"", "MiB", "-1", "0.5", "1e30", "1 MiB x", "nan", "inf", "0x10"}) {
     EXPECT_EQ(Bytes(text), -1) << text;
   }
@@ -51,7 +51,7 @@ std::int64_t Nanoseconds(std::string_view text) {
   return parsed.ok() ? std::get<std::chrono::nanoseconds>(*parsed).count() : -1;
 }
 
-TEST(ParseValueTest, DurationsAreSecondsUnlessTheySayOtherwise) {
+TEST(ParseValueTest, DurationsWithoutAUnitAreSeconds) {
   EXPECT_EQ(Nanoseconds("90"), 90'000'000'000);
   EXPECT_EQ(Nanoseconds("0"), 0);
   EXPECT_EQ(Nanoseconds("1.5s"), 1'500'000'000);
@@ -74,7 +74,7 @@ TEST(ParseValueTest, ErrorsNameTheLimit) {
   }
 }
 
-TEST(ParseValueTest, AutoOnlyWhereTheRowAllowsIt) {
+TEST(ParseValueTest, AutoNeedsARowThatAllowsIt) {
   OptionSpec spec = SpecOf(Type::kInt);
   spec.allow_auto = true;
   absl::StatusOr<Parsed> parsed = ParseValue(spec, "auto");
@@ -89,7 +89,7 @@ TEST(ParseValueTest, ListsDropEmptyPieces) {
   EXPECT_FALSE(ParseValue(SpecOf(Type::kList), ",").ok());
 }
 
-TEST(FormatTest, ChoosesTheLargestUnitThatLosesNothing) {
+TEST(FormatTest, ChoosesTheLargestExactUnit) {
   EXPECT_EQ(FormatBytes(8589934592), "8GiB");
   EXPECT_EQ(FormatBytes(1536), "1536");
   EXPECT_EQ(FormatBytes(65536), "64KiB");
