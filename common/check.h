@@ -1,10 +1,10 @@
-// Assertion for our own mistakes, on in every build: a scheduler that has lost count of its blocks
-// must stop, not serve garbage. Never reached by client input.
+// Assertions that stay on in every build. A failed one is a bug of Penstock: no client input can
+// cause it. The process stops, since a scheduler with wrong counts would give wrong answers.
 #pragma once
 
 #include <stdexcept>
 
-// `invariant` says in words what must hold, as in docs/scheduling-guarantees.md.
+// `invariant` says what must hold, as in docs/scheduling-guarantees.md.
 #define PENSTOCK_CHECK(condition, invariant)                              \
   do {                                                                    \
     if (!(condition)) {                                                   \
@@ -18,12 +18,12 @@ struct BrokenInvariant : std::logic_error {
   using std::logic_error::logic_error;
 };
 
-// Prints and aborts; in a thread that asked for it, throws BrokenInvariant.
+// Prints and aborts. While the thread has a ThrowBrokenInvariants, throws BrokenInvariant instead.
 [[noreturn]] void FailCheck(const char* file, int line, const char* invariant,
                             const char* condition);
 
-// For the simulator, which reports the seed and shrinks the run: a broken invariant of this thread
-// becomes an exception while an object lives. The scheduler that threw must not be used again.
+// For the simulator, which reports the seed of a failure: while an object exists, a failed
+// assertion of this thread throws. The scheduler that threw must not be used again.
 class ThrowBrokenInvariants {
  public:
   ThrowBrokenInvariants();

@@ -12,7 +12,7 @@ namespace penstock::log {
 enum class Level : std::uint8_t { kDebug, kInfo, kWarn, kError };
 enum class Format : std::uint8_t { kText, kJson };
 
-// Once at start, before other threads log. `component` (router, shard-0, …) stands in each line.
+// Once at start, before other threads log. Each line names `component` (router, shard-0, …).
 void Configure(std::string_view component, Level level, Format format);
 
 void Debug(std::string_view message);

@@ -1,5 +1,5 @@
-// Log records with fields of their own beside the message, for those who read logs by machine:
-// they stand in JSON records, text records show the message alone.
+// Log records with fields besides the message. JSON records contain the fields; text records show
+// the message alone.
 #pragma once
 
 #include <cstdint>

@@ -1,16 +1,17 @@
-// What a child process tells the launcher that started it: how far its start has come, that it is
-// ready, or why it gives up. The launcher hands each child one end of a stream socket and its
-// number in PENSTOCK_NOTIFY_FD; the child writes lines:
+// Notices from a child process to the launcher: progress of its start, readiness or failure. The
+// launcher gives each child one end of a stream socket, and its number in PENSTOCK_NOTIFY_FD. The
+// child writes lines:
 //
-//   PROGRESS <stage> <done> <total> [unit]   loading 1048576 8388608 bytes; total 0 = unknown
-//   READY [text]                             the router's text is the address it listens on
-//   FAILED <one line>                        the error that ends the process; the launcher
-//                                            repeats it as its last line
-//   GROUP_LOST <group> <one line>            the router lost a replica group, whatever became
-//                                            of its processes
+//   PROGRESS <stage> <done> <total> [unit]
+//       How far a stage of the start has come. A total of 0 is unknown.
+//   READY [text]
+//       The child is ready. The router's text is the address on which it listens.
+//   FAILED <one line>
+//       The error that ends the process. The launcher prints it last.
+//   GROUP_LOST <group> <one line>
+//       The router lost a replica group. Its processes may still run.
 //
-// Unknown lines are ignored. A process that nobody launched (no variable) has a notifier that does
-// nothing.
+// The launcher ignores unknown lines. Without the variable, a notifier does nothing.
 #pragma once
 
 #include <cstdint>
@@ -22,13 +23,13 @@ namespace penstock {
 
 inline constexpr const char* kNotifyVariable = "PENSTOCK_NOTIFY_FD";
 
-// Thread-safe: each call writes one line, at once. It never blocks: a launcher that does not read
-// loses progress lines, which leave half of the socket's room to the others. Lines are cut to 1,000
-// bytes; line breaks in a text become spaces.
+// Thread-safe. Each call writes one line and never blocks. If the launcher does not read, progress
+// lines are dropped once the socket is half full, so that the other lines still fit. Lines are cut
+// to 1,000 bytes, and line breaks in a text become spaces.
 class Notifier {
  public:
-  // Takes the descriptor over from the environment and removes the variable; call it early in main,
-  // once, while the process has one thread.
+  // Takes the descriptor from the environment and removes the variable. Call it once, early in
+  // main, while the process has one thread.
   static Notifier FromEnvironment();
 
   Notifier() = default;  // does nothing
@@ -70,7 +71,7 @@ struct GroupLostNotice {
 using Notice =
     std::variant<std::monostate, ProgressNotice, ReadyNotice, FailedNotice, GroupLostNotice>;
 
-// The launcher's side: one line without its line break. monostate for anything it does not know.
+// Parses one line, without its line break. monostate if the line is unknown.
 Notice ParseNotice(std::string_view line);
 
 }  // namespace penstock

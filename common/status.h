@@ -1,4 +1,4 @@
-// Helpers round absl::Status, the error type of every module border.
+// Helpers for absl::Status, the error type of every module border.
 #pragma once
 
 #include <absl/status/status.h>

@@ -22,7 +22,7 @@ bool IsZero(std::string_view digits) { return digits.find_first_not_of('0') == d
 std::string_view TraceparentFields(std::string_view value) {
   const std::string_view fields = value.substr(0, kForm.size());
   if (fields.size() < kForm.size() || !HasForm(fields)) return {};
-  // Later versions may append fields behind a dash; 255 is forbidden.
+  // Later versions may append fields after a dash. Version 255 is forbidden.
   const std::string_view version = fields.substr(0, 2);
   const bool longer = value.size() > fields.size();
   if (version == "ff" || (longer && (version == "00" || value[fields.size()] != '-'))) return {};

@@ -10,8 +10,8 @@ namespace penstock {
 // version "-" trace id "-" span id "-" flags, in lower-case hexadecimal digits
 inline constexpr std::size_t kTraceparentLength = 55;
 
-// The four fields of level 1; what later versions append is cut off. Empty where `value` is not
-// well-formed: then it counts for nothing.
+// The four fields of level 1, without those that later versions append. Empty if `value` is
+// malformed; the header is then ignored.
 std::string_view TraceparentFields(std::string_view value);
 
 }  // namespace penstock

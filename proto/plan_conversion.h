@@ -1,8 +1,9 @@
 // The one conversion between plan value types (common/plan) and their wire form (penstock.v1).
 //
-// ToProto never fails. It clears the message first, so that a reused message keeps its memory. FromProto checks what the wire cannot express as types (enum values, a
-// segment without a kind, parallel arrays of unequal length) and names the field; whether a plan
-// makes sense for the present state is the shard's PlanChecker.
+// ToProto never fails. It clears the message first, so that a reused message keeps its memory.
+// FromProto refuses unknown enum values, a segment without a kind and parallel arrays of unequal
+// length, and its error names the field. PlanChecker decides whether a plan is valid for the state
+// of a shard.
 #pragma once
 
 #include <absl/status/status.h>

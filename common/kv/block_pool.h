@@ -1,18 +1,17 @@
-// Reference-counted KV blocks of one kv_group of one replica group (one BlockPool per kv_group).
+// Reference-counted KV blocks of one KV group of one replica group.
 //
-// Every block is in exactly one state, so free + used + cached + retiring = total (guarantee G1):
-//   free      nobody holds it
-//   used      at least one holder may still read or write it in a later plan
-//   retiring  all its holders have ended, but a plan in flight may still touch it
-//   cached    no holder; its contents are kept for a later prefix match
+// Every block is in exactly one state, so free + used + cached + retiring = total (guarantee G1).
+// A free block has no holder. A used block has a holder that a later plan may name. A retiring
+// block has only ended holders, but a plan in flight may still read or write it. A cached block has
+// no holder, and its contents are kept for a later prefix match.
 //
-// A reservation is a number of blocks promised to somebody who has not drawn them yet:
-// reserved <= free + cached at all times, so drawing from a reservation never fails once cached
-// blocks have been evicted for it (block_cache.h does that). That is what makes guaranteed
-// admission free of preemption, and the cache free: it holds only what nobody was promised.
+// A reservation promises blocks that are allocated later. reserved <= free + cached always holds,
+// so AllocateReserved cannot fail once the caller has evicted enough cached blocks. Guaranteed
+// admission needs no preemption for this reason, and the cache holds only blocks that are not
+// promised.
 //
-// Units: blocks. Ids run from `first` to first + total - 1; a caller that keeps block 0 out of use
-// passes first = 1. Order of reuse is last freed, first used: deterministic. Not synchronised.
+// Ids run from `first` to first + total - 1. The block that was freed last is allocated first, so
+// allocation is deterministic. Not thread-safe.
 #pragma once
 
 #include <cstdint>
@@ -31,24 +30,25 @@ class BlockPool {
   bool Reserve(std::uint32_t count);
   void Unreserve(std::uint32_t count);
 
-  // Draws one block of a reservation: free -> used, one holder. There must be a free one.
+  // Allocates one reserved block: free -> used, one holder. Requires a free block.
   BlockId AllocateReserved();
-  // Takes an unpromised free block, if there is one.
+  // Allocates a free block that is not promised, if there is one.
   std::optional<BlockId> Allocate();
 
-  // One more holder of a used or cached block (-> used). A cached one must not be promised.
+  // Adds a holder to a used or cached block (-> used). Requires: a cached block is not promised.
   void AddHolder(BlockId block);
-  // A holder goes, and no plan in flight touches the block for it. The last one frees it.
+  // Removes a holder whose block no plan in flight uses. The last holder frees the block.
   void Release(BlockId block);
-  // As Release, but the last holder leaves the block cached.
+  // As Release, but the block becomes cached instead of free.
   void ReleaseToCache(BlockId block);
   // cached -> free.
   void Evict(BlockId block);
 
-  // A holder ends while plans in flight may still touch the block. It keeps its hold until Reclaim.
+  // Marks a holder as ended. It stays a holder until Reclaim, since plans in flight may use the
+  // block.
   void Retire(BlockId block);
-  // The result of the last plan that touches the block for a retired holder is in. The last holder
-  // frees it, or leaves it cached.
+  // Removes an ended holder after the result of the last plan that uses the block for it. The last
+  // holder frees the block, or leaves it cached.
   void Reclaim(BlockId block, bool to_cache = false);
 
   std::uint32_t total() const { return static_cast<std::uint32_t>(blocks_.size()); }
@@ -70,7 +70,7 @@ class BlockPool {
 
   Block& At(BlockId block);
   const Block& At(BlockId block) const;
-  // Counts of the states follow each change of a block.
+  // Called before and after each change of a block, to update the counts.
   void Leave(const Block& block);
   void Enter(BlockId id, const Block& block);
   BlockId Take();

@@ -1,6 +1,6 @@
-// Rows of shard state ("slots") of one replica group. A slot whose sequence has ended is known to
-// the shards as free only after a plan listed it in `ends`; that plan may start a new sequence on
-// it, since ends are applied first.
+// The slots of one replica group. After a sequence ends, its slot is free on the shards only once a
+// plan has listed it in `ends`. The same plan may start a new sequence on the slot, since shards
+// apply ends first. Not thread-safe.
 #pragma once
 
 #include <cstdint>
@@ -14,22 +14,22 @@ class SlotPool {
  public:
   explicit SlotPool(std::uint32_t slots);
 
-  // Slots that the next plan can start sequences on.
+  // Number of slots on which the next plan can start sequences.
   std::uint32_t available() const;
-  // A slot for a sequence that starts in the plan being made. available() must not be 0.
+  // A slot for a sequence that the next plan starts. Requires: available() > 0.
   SlotId Take();
-  // The slot's sequence never reached the shards: free at once.
+  // Frees a slot whose sequence no plan has started.
   void PutBack(SlotId slot);
-  // The slot's sequence ended and no plan in flight names it: due in `ends` of the next plan.
+  // Marks a slot whose sequence ended. Requires: no plan in flight names it.
   void End(SlotId slot);
 
   bool has_ends() const { return !ended_.empty(); }
-  // `ends` of the plan being made; those slots are free from then on.
+  // Returns `ends` of the next plan. These slots are free from then on.
   std::vector<SlotId> TakeEnds();
 
  private:
   std::vector<SlotId> free_;   // used as a stack
-  std::vector<SlotId> ended_;  // due in the next plan; the first reused_ are taken again already
+  std::vector<SlotId> ended_;  // for `ends` of the next plan; the first reused_ were taken again
   std::uint32_t reused_ = 0;
 };
 

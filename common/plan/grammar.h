@@ -1,5 +1,5 @@
-// What an output must match, as it travels from the dialect that was asked for it to the shard that
-// enforces it. Opaque to the scheduler.
+// What an output must match. A dialect reads it from a request, and the shard enforces it. Opaque
+// to the scheduler.
 #pragma once
 
 #include <cstdint>

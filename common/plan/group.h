@@ -14,11 +14,12 @@ struct GroupCapacity {
   std::uint32_t slots = 0;                // sequences that the shards hold at once
   std::uint32_t max_sequence_length = 0;  // prompt + output tokens, bounded by the model's context
   std::uint32_t max_step_tokens = 0;      // what the shards warmed up for
-  bool padded_attention = false;          // cost by padded cells: the splitter may run
-  bool shares_blocks = true;              // several sequences may read one block
-  std::uint32_t max_candidates = 0;       // of contrastive search; 0 = not offered
-  // Padded KV layout: positions that rows of dense sub-batches may hold in all, the minimum over
-  // the ranks; `blocks` then hold prompts and the prefix cache. 0 = paged layout.
+  bool padded_attention =
+      false;  // attention costs as much as the padded positions; decode batches are split
+  bool shares_blocks = true;         // several sequences may read one block
+  std::uint32_t max_candidates = 0;  // of contrastive search; 0 = not offered
+  // Padded KV layout: the most positions that all rows of dense sub-batches may hold, the minimum
+  // over the ranks. `blocks` then hold prompts and the prefix cache. 0 = paged layout.
   std::uint32_t cells = 0;
   friend bool operator==(const GroupCapacity&, const GroupCapacity&) = default;
 };

@@ -10,8 +10,8 @@
 
 namespace penstock {
 
-// Neutral values switch a processor off. Ranges are checked where a request enters (router/api,
-// shard/service), so code behind those borders may rely on them.
+// Neutral values switch a processor off. router/api and shard/service check the ranges, so all
+// other code may rely on them.
 struct SamplingParams {
   bool do_sample = false;           // false: argmax after penalties, ties to the lowest id
   float temperature = 1.0f;         // > 0
@@ -30,29 +30,28 @@ struct SamplingParams {
     friend bool operator==(const LogitBias&, const LogitBias&) = default;
   };
   std::vector<LogitBias> logit_bias;
-  bool watermark = false;  // favour the green tokens (shard/sampling/watermark.h)
-  // Contrastive search (Su et al. 2022), not with do_sample: of the top_k most probable tokens the
-  // one with the largest (1 - alpha) * probability - alpha * (largest cosine of its last hidden
-  // state with an earlier token's). In [0, 1]; 0 = off. docs/api/sampling.md.
+  bool watermark = false;  // raise the logits of green tokens (shard/sampling/watermark.h)
+  // The alpha of contrastive search (Su et al. 2022), in [0, 1]; 0 = off. Not with do_sample. Of
+  // the top_k most probable tokens it takes the one with the largest (1 - alpha) * probability -
+  // alpha * similarity. See docs/api/sampling.md.
   float penalty_alpha = 0.0f;
 
-  // Rows that a decode of the sequence computes side by side for one token; 0: not contrastive. One
-  // candidate has nothing to compare, so it is greedy.
+  // Rows that a decode computes for one token; 0 = no contrastive search. With a single candidate
+  // there is nothing to compare, so the decode is greedy.
   std::uint32_t Candidates() const {
     return !do_sample && penalty_alpha > 0 && top_k > 1 ? top_k : 0;
   }
 
-  // What logits are divided by. A smaller temperature would make infinite what differs, also behind
-  // a penalty; so far below 1 only the most probable token can be picked.
+  // The divisor of logits. A smaller temperature would overflow, and at this one already only the
+  // most probable token can be sampled.
   float Divisor() const { return std::max(temperature, 1e-25f); }
-  // What logits are divided or multiplied by for repetition. Beyond a million times nothing but the
-  // range of float32 comes.
+  // The factor of the repetition penalty, clamped so that logits stay finite.
   float Repetition() const { return std::clamp(repetition_penalty, 1e-6f, 1e6f); }
 
   friend bool operator==(const SamplingParams&, const SamplingParams&) = default;
 };
 
-// What the shard reports beside each sampled token.
+// What the shard reports with each sampled token.
 struct LogprobRequest {
   enum class Kind : std::uint8_t {
     kNone,       // no logprobs

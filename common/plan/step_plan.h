@@ -1,14 +1,12 @@
-// One engine step as the router decides it: what every rank of a group must do, in order of
-// application. The wire form is penstock.v1.StepPlan; proto/plan_conversion.h is the one
-// conversion.
+// A step plan: what every rank of a group must do in one step. proto/plan_conversion.h converts it
+// to its wire form, penstock.v1.StepPlan.
 //
-// Length vocabulary, the same everywhere:
-//   prompt_length     tokens of the prompt
-//   cached_length     leading prompt tokens whose K/V are already in the given blocks
-//   committed length  positions whose K/V have been computed and whose token is final. After a
-//   whole
-//                     prompt of P tokens it is P; the first sampled token is known but not
-//                     committed (its K/V are written by the next decode).
+// Lengths of a sequence:
+//   - prompt_length: tokens of the prompt.
+//   - cached_length: leading prompt tokens whose K and V are already in the given blocks.
+//   - committed length: positions that have K and V and whose token is final. After a whole prompt
+//   of
+//     P tokens it is P. The first sampled token is known then, but the next decode commits it.
 #pragma once
 
 #include <cstdint>
@@ -35,15 +33,15 @@ struct BlockOp {
   friend bool operator==(const BlockOp&, const BlockOp&) = default;
 };
 
-// Sequence enters the shard. The slot must be free (never used, or ended in an earlier plan).
+// Starts a sequence on a slot that was never used, or that this plan or an earlier one ended.
 struct SequenceStart {
   SlotId slot;
   SequenceId sequence;
   std::vector<TokenId> prompt;
   std::uint32_t prompt_length = 0;  // == prompt.size()
   std::uint32_t cached_length = 0;  // < prompt_length
-  std::uint32_t sample_index_base =
-      0;  // position of the first sampled token in the *request's* output
+  // Index of the first sampled token in the output of the request. Above 0 after a preemption.
+  std::uint32_t sample_index_base = 0;
   SamplingParams sampling;
   LogprobRequest logprobs;
   std::vector<TokenId> stop_token_ids;  // end the sequence as kStopToken
@@ -61,43 +59,41 @@ struct Segment {
   enum class Logits : std::uint8_t { kNone, kLast, kAll };
   Kind kind = Kind::kDecode;
   SlotId slot;
-  // kPrompt: positions [first, first + count) of the prompt. A chunk that reaches the prompt's end
-  // carries kLast or kAll and samples the first token (contrastive search: it finds the first
-  // candidates and yields no token); an earlier one never samples, and carries kNone or (prompt
-  // logprobs wanted) kAll.
+  // kPrompt: positions [first, first + count) of the prompt. The chunk that ends the prompt has
+  // kLast or kAll and samples the first token. In contrastive search it finds the first candidates
+  // instead. Earlier chunks do not sample. They have kNone, or kAll for prompt logprobs.
   std::uint32_t first = 0;
   std::uint32_t count = 0;
   Logits logits = Logits::kNone;
-  // kDecode: starts at the shard's committed length; bounds rows and K/V writes. A slot that has
-  // already finished on the shard computes nothing and reports nothing. Contrastive search: exactly
-  // SamplingParams::Candidates() rows, all for the one position at the committed length; one token
-  // comes of them and its K/V are written, so the newest token is always committed.
+  // kDecode: the most rows, from the committed length on. A sequence that finished on the shard
+  // computes and reports nothing. In contrastive search there are exactly Candidates() rows, all at
+  // the committed length. They yield one token, whose K and V are written, so it is committed.
   std::uint32_t max_rows = 1;
 
   std::uint32_t Rows() const { return kind == Kind::kPrompt ? count : max_rows; }
   friend bool operator==(const Segment&, const Segment&) = default;
 };
 
-// Attention sub-batch: indexes into StepPlan::segments. No groups = one group of everything.
+// A sub-batch: segments whose attention is computed together. A plan without groups has one
+// sub-batch of all segments.
 //
-// Padded KV layout: a group with `rows` is one dense tensor of rows.size() * width cells. After the
-// plan's control part the row store holds exactly the plan's groups: a slot that stands there for
-// the first time joins (its committed positions are copied from its blocks, and its block table is
-// empty from then on), one that no longer does has left. Its decodes must be segments of the group
-// and fit the width; rows that compute nothing in this step keep their cells.
+// Padded KV layout: a group with `rows` is a dense tensor of rows.size() * width positions. The
+// shard keeps exactly the rows that the plan lists. A slot that is listed for the first time joins:
+// the shard copies its committed positions from its blocks and empties its block table. A slot that
+// is no longer listed loses its row. A decode of a row must be a segment of the same group and fit
+// the width.
 struct SegmentGroup {
-  std::vector<std::uint32_t> segments;
-  std::vector<SlotId> rows;  // empty: the segments read block tables
-  std::uint32_t width = 0;   // positions of each row
+  std::vector<std::uint32_t> segments;  // indexes into StepPlan::segments
+  std::vector<SlotId> rows;             // empty: the segments read block tables
+  std::uint32_t width = 0;              // positions of each row
   friend bool operator==(const SegmentGroup&, const SegmentGroup&) = default;
 };
 
-// A plan without segments is legal: when the last sequences have ended and nothing else is to be
-// computed, one plan with only `ends` tells the shards that the slots are free. It gets a result
-// like any other (no sequences). After it the group is idle: no plan, no message.
+// `ends` lists each slot once, after the results of all plans that name the slot. The same plan may
+// start a new sequence on the slot.
 //
-// A slot stands in `ends` once, after every plan that names it has its result; the same plan may
-// start a new sequence on it.
+// A plan may have no segments: when the last sequences of a group end, a plan with only `ends`
+// frees their slots. Its result has no sequences.
 struct StepPlan {
   Epoch epoch;
   StepId step;
@@ -107,7 +103,7 @@ struct StepPlan {
   std::vector<Segment> segments;
   std::vector<SegmentGroup> groups;
 
-  // Empties every list and keeps its room.
+  // Empties every list and keeps its memory.
   void Clear() {
     ends.clear();
     block_ops.clear();

@@ -1,4 +1,5 @@
-// What a rank answers to one StepPlan. Rank 0 carries tokens; the others carry only the digest.
+// The result of one step plan. Only that of rank 0 has tokens; the other ranks send the digest
+// alone.
 #pragma once
 
 #include <absl/container/inlined_vector.h>
@@ -34,46 +35,45 @@ using SampledTokens = absl::InlinedVector<SampledToken, 1>;
 struct SequenceResult {
   SlotId slot;
   SequenceId sequence;
-  // 0 … max_rows, in order of position. None under a grammar whose mask was not ready: a later
-  // decode gives the token, and computes no row in doing so.
+  // 0 to max_rows tokens, in order of position. Empty if the mask of the grammar was not ready:
+  // then a later decode gives the token and computes no row.
   SampledTokens tokens;
   std::uint32_t committed_length = 0;
   ShardFinish finish = ShardFinish::kNone;  // an EOS or stop token is the last of `tokens`
-  // kError: one line for the client. Only a segment that samples can fail, so the prompt has been
-  // computed, and others may go on reading its blocks.
+  // kError: one line for the client. Only a segment that samples can fail, so the prompt was
+  // computed, and other sequences may read its blocks.
   std::string error;
-  // For prompt segments with Logits::kAll: logprob of prompt token first+i+1 given its prefix, for
-  // i < count, or i < count-1 in the chunk that reaches the prompt's end (the row that is left
-  // samples). All chunks of a prompt of P tokens together give P-1.
+  // For prompt segments with Logits::kAll: [i] is the logprob of prompt token first + i + 1. There
+  // are `count` of them, one fewer in the last chunk. All chunks of P tokens together give P - 1.
   std::vector<float> prompt_logprobs;
   friend bool operator==(const SequenceResult&, const SequenceResult&) = default;
 };
 
 struct StepTimings {
-  Duration queued{0};   // plan received -> model thread took it
+  Duration queued{0};   // from the arrival of the plan until the model thread took it
   Duration forward{0};  // model
   Duration sample{0};   // logits processors, sampling, broadcast
   friend bool operator==(const StepTimings&, const StepTimings&) = default;
 };
 
-// What the row store of the padded KV layout holds after a step, and what it took to get there.
+// Positions of the padded KV layout after a step.
 struct CellUse {
-  std::uint64_t allocated = 0;  // cells of all parts
-  std::uint64_t filled = 0;     // thereof positions that rows hold, those of this step included
-  std::uint64_t copied = 0;     // moved between parts, or from blocks, by this step
+  std::uint64_t allocated = 0;  // of all rows, with their padding
+  std::uint64_t filled = 0;     // of these, with K and V, including this step
+  std::uint64_t copied = 0;     // copied by this step, from blocks or between sub-batches
   friend bool operator==(const CellUse&, const CellUse&) = default;
 };
 
 struct StepResult {
   Epoch epoch;
   StepId step;
-  std::uint64_t digest = 0;  // over plan and control state; equal on all ranks or the group is lost
+  std::uint64_t digest = 0;  // of plans and control state; if ranks differ, the group is lost
   std::vector<SequenceResult> sequences;
   StepTimings timings;
   std::uint64_t memory_bytes = 0;  // allocated by the rank now
   CellUse cells;
-  std::uint32_t drafted = 0;  // rows that were guesses (--speculate), of all sequences
-  // Sequences that have no token of this step because the mask of their grammar was not ready
+  std::uint32_t drafted = 0;  // rows of drafts (--speculate), of all sequences
+  // Sequences without a token because the mask of their grammar was not ready
   // (GroupLimits::late_masks).
   std::uint32_t late_masks = 0;
   friend bool operator==(const StepResult&, const StepResult&) = default;

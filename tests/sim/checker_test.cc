@@ -55,12 +55,12 @@ class CheckerTest : public ::testing::Test {
   std::int64_t now_ = 0;
 };
 
-TEST_F(CheckerTest, ACorrectCoreIsLeftAlone) {
+TEST_F(CheckerTest, CorrectCoreHasNoFindings) {
   Compute();
   EXPECT_EQ(First(), "");
 }
 
-TEST_F(CheckerTest, ALostTokenIsNamed) {
+TEST_F(CheckerTest, ReportsALostToken) {
   Compute();
   std::erase_if(out_.events, [](const auto& event) {
     return std::holds_alternative<scheduler::Tokens>(event.what);
@@ -68,14 +68,14 @@ TEST_F(CheckerTest, ALostTokenIsNamed) {
   EXPECT_THAT(First(), HasSubstr("G3: request 1 must hear tokens from 0: 5"));
 }
 
-TEST_F(CheckerTest, ASecondEndIsNamed) {
+TEST_F(CheckerTest, ReportsASecondEnd) {
   Apply(scheduler::Cancel{RequestId(1)});
   ASSERT_THAT(checker_.findings().lines(), IsEmpty());
   out_.AddEvent(RequestId(1), scheduler::Finished{});
   EXPECT_THAT(First(), HasSubstr("G2: request 1"));
 }
 
-TEST_F(CheckerTest, ACounterThatDiffersIsNamed) {
+TEST_F(CheckerTest, ReportsACounterThatDiffers) {
   Compute();
   Snapshot state = core_.Inspect();
   ++state.blocks_retiring;
@@ -85,7 +85,7 @@ TEST_F(CheckerTest, ACounterThatDiffersIsNamed) {
               HasSubstr("G8: blocks retiring: 0 by the plans"));
 }
 
-TEST_F(CheckerTest, WhatNeverEndsIsNamed) {
+TEST_F(CheckerTest, ReportsARequestThatNeverEnds) {
   checker_.CheckEnd(core_.Inspect());
   EXPECT_THAT(checker_.findings().lines().front(), HasSubstr("G2: request 1 never ends"));
 }

@@ -24,7 +24,7 @@ TEST(Replay, ARecordedRunGivesTheSameOutputs) {
 }
 
 // The digest after the first input is replaced.
-TEST(Replay, OtherOutputsAreToldByTheNumberOfTheInput) {
+TEST(Replay, ReportsTheFirstInputWithOtherOutputs) {
   const scheduler::Input drain{Time(Duration(1)), scheduler::Drain{}};
   const std::string log = scheduler::EncodeLogHeader({}) + scheduler::EncodeInput(drain) +
                           scheduler::EncodeInput(drain) + scheduler::EncodeOutputDigest(1);
@@ -35,7 +35,7 @@ TEST(Replay, OtherOutputsAreToldByTheNumberOfTheInput) {
   EXPECT_FALSE(report.good());
 }
 
-TEST(Replay, ACutLogIsReplayedUpToTheCut) {
+TEST(Replay, ReplaysATruncatedLogUpToTheCut) {
   const std::string log = LogOf(3);
   const ReplayReport whole = Replay(log);
   const ReplayReport cut = Replay(std::string_view(log).substr(0, log.size() - 20));
@@ -52,7 +52,7 @@ TEST(Replay, SettingsThatCannotRunAreAnError) {
 }
 
 // A log of a run that went wrong is judged by the checker as the run was.
-TEST(Replay, TheCheckerWatches) {
+TEST(Replay, RunsTheChecker) {
   const Time now{Duration(1)};
   scheduler::GroupUp up{GroupId(0), Epoch(1), {8, 4, 2, 32, 64, false}, {}};
   scheduler::Arrival arrival;

@@ -13,7 +13,7 @@ TEST(Shrink, APassingRunHasNoGuarantee) {
   EXPECT_EQ(GuaranteeOf(report), "");
 }
 
-TEST(Shrink, TheGuaranteeIsWhatStandsBeforeTheColon) {
+TEST(Shrink, TheGuaranteeIsTheTextBeforeTheColon) {
   RunReport report;
   report.findings = {"G7: more: text", "G1: later"};
   EXPECT_EQ(GuaranteeOf(report), "G7");

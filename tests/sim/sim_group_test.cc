@@ -56,7 +56,7 @@ class SimGroupTest : public ::testing::Test {
 
 const std::vector<TokenId> kPrompt = {11, 12, 13, 14, 15};
 
-TEST_F(SimGroupTest, ChunksAndDecodesSayWhatTheModelSaysAlone) {
+TEST_F(SimGroupTest, BatchedOutputsEqualThoseOfTheRequestAlone) {
   const std::vector<TokenId> output = TokenSource{}.Output(kPrompt, 2);
   Plan();
   Start(0, kPrompt);
@@ -71,7 +71,7 @@ TEST_F(SimGroupTest, ChunksAndDecodesSayWhatTheModelSaysAlone) {
   EXPECT_THAT(group_.violations(), IsEmpty());
 }
 
-TEST_F(SimGroupTest, AnotherWriterInABlockSpoilsTheTokens) {
+TEST_F(SimGroupTest, ASecondWriterOfABlockChangesTheTokens) {
   Plan();
   Start(0, kPrompt);
   plan_.block_ops = {Append(0, 3), Append(0, 5)};
@@ -97,7 +97,7 @@ TEST_F(SimGroupTest, ASharedPrefixOfTheSamePlanMayBeRead) {
   EXPECT_THAT(group_.violations(), IsEmpty());
 }
 
-TEST_F(SimGroupTest, AFalsePrefixIsNoticed) {
+TEST_F(SimGroupTest, AWrongPrefixIsAViolation) {
   Plan();
   Start(0, kPrompt, 4);
   plan_.block_ops = {Append(0, 3), Append(0, 5)};
@@ -106,7 +106,7 @@ TEST_F(SimGroupTest, AFalsePrefixIsNoticed) {
   EXPECT_THAT(group_.violations(), Contains(HasSubstr("position 3")));
 }
 
-TEST_F(SimGroupTest, PlansThatNoShardCouldExecuteAreNamed) {
+TEST_F(SimGroupTest, PlansThatNoShardCouldExecuteAreViolations) {
   Plan().segments = {Decode(2)};
   plan_.ends = {SlotId(1)};
   group_.Execute(plan_);

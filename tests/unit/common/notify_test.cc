@@ -54,7 +54,7 @@ TEST_F(NotifyTest, TakesTheDescriptorFromTheEnvironmentOnce) {
   EXPECT_FALSE(Notifier::FromEnvironment().active());
 }
 
-TEST_F(NotifyTest, ALauncherThatReadsLateLosesNothingButProgress) {
+TEST_F(NotifyTest, ASlowLauncherLosesOnlyProgress) {
   Notifier notifier(fds_[1]);
   for (int i = 0; i < 10000; ++i) notifier.Progress("weights", 1, 10000);
   notifier.GroupLost(1, "gone");
@@ -65,14 +65,14 @@ TEST_F(NotifyTest, ALauncherThatReadsLateLosesNothingButProgress) {
   EXPECT_TRUE(all.starts_with("PROGRESS "));
 }
 
-TEST_F(NotifyTest, AReaderThatHasGoneOrSleepsDoesNoHarm) {
+TEST_F(NotifyTest, AReaderThatEndedOrSleepsDoesNotBlock) {
   Notifier notifier(fds_[1]);
   for (int i = 0; i < 10000; ++i) notifier.Progress("load", 1, 2);
   ::close(fds_[0]);
   notifier.Ready();
 }
 
-TEST(ParseNoticeTest, UnknownLinesAreNothing) {
+TEST(ParseNoticeTest, UnknownLinesAreIgnored) {
   for (const char* line : {"", "HELLO", "PROGRESS", "PROGRESS load x 10", "ready"}) {
     EXPECT_TRUE(std::holds_alternative<std::monostate>(ParseNotice(line))) << line;
   }

@@ -22,7 +22,7 @@ TEST(SlotPool, AnEndedSlotIsReusableOnlyInThePlanThatEndsIt) {
   EXPECT_FALSE(slots.has_ends());
 }
 
-TEST(SlotPool, EndsAreSaidOnce) {
+TEST(SlotPool, EndsAreListedOnce) {
   SlotPool slots(3);
   const SlotId slot = slots.Take();
   slots.End(slot);

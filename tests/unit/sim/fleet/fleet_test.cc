@@ -72,7 +72,7 @@ TEST(Fleet, ATrueLengthBelowTheDeclaredOneEndsLikeAStopString) {
   EXPECT_EQ(result.requests[0].output_tokens, 5u);
 }
 
-TEST(Fleet, PaddedBatchesAnswerTogetherAndComputeRowsOfTheEnded) {
+TEST(Fleet, PaddedBatchesAnswerTogetherAndComputeEndedRows) {
   Trace trace = UniformTrace(2, {10, 10}, {2, 2}, 1);
   trace.requests[1].output_tokens = 11;
   FleetOptions options = Options();

@@ -28,7 +28,7 @@ TEST(Objective, EveryGivenBoundMustHold) {
   EXPECT_FALSE(Objective{}.Met(RequestRecord{}));
 }
 
-TEST(Summarise, CountsWhatFailedAgainstAttainment) {
+TEST(Summarise, FailedRequestsLowerAttainment) {
   FleetResult result;
   result.requests = {Record(100, 400, 4, 50), Record(300, 400, 1, 0), RequestRecord{}};
   result.requests[0].cached_tokens = 5;

@@ -26,7 +26,7 @@ constexpr char kAzure[] =
     "2023-11-16 23:59:59.9999999,374,44\r\n"
     "2023-11-17 00:00:00.0000001,396,109";
 
-TEST(ReadTrace, AzureStampsHaveHundredNanosecondsAndLinesEndInCrLf) {
+TEST(ReadTrace, AzureTimesHaveHundredNanosecondsAndLinesEndInCrLf) {
   const auto trace = Read(kAzure);
   ASSERT_TRUE(trace.ok()) << trace.status();
   ASSERT_EQ(trace->requests.size(), 2u);
@@ -36,7 +36,7 @@ TEST(ReadTrace, AzureStampsHaveHundredNanosecondsAndLinesEndInCrLf) {
   EXPECT_EQ(trace->requests[1].output_tokens, 109u);
 }
 
-TEST(ReadTrace, LengthsWithoutStampsArriveTogether) {
+TEST(ReadTrace, LengthsWithoutTimesArriveTogether) {
   const auto sharegpt = Read("TIMESTAMP,ContextTokens,GeneratedTokens\nnone,42,285\nnone,19,82\n");
   ASSERT_TRUE(sharegpt.ok()) << sharegpt.status();
   EXPECT_EQ(sharegpt->requests[1].arrival, Duration(0));

@@ -39,7 +39,7 @@ TEST(ShapeTrace, PoissonArrivalsHaveTheirRateAndItsSpread) {
   EXPECT_NEAR(squares / 20000, 2 / (50.0 * 50.0), 1e-4);  // E[x²] of an exponential
 }
 
-TEST(ShapeTrace, StampsAreSpreadUntilTheNextOne) {
+TEST(ShapeTrace, EqualTimesAreSpreadUntilTheNextOne) {
   Trace trace = UniformTrace(5, {1, 1}, {1, 1}, 1);
   using std::chrono::seconds;
   trace.requests[2].arrival = trace.requests[3].arrival = seconds(2);
