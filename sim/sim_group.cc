@@ -21,12 +21,6 @@ void SimGroup::Complain(const std::string& what) {
   violations_.push_back("step " + std::to_string(step_.value()) + ": " + what);
 }
 
-std::uint32_t SimGroup::blocks_held() const {
-  std::set<BlockId> held;
-  for (const auto& [id, slot] : slots_) held.insert(slot.table.begin(), slot.table.end());
-  return static_cast<std::uint32_t>(held.size());
-}
-
 bool SimGroup::Fails(std::span<const TokenId> prompt) const {
   return options_.error_one_in > 0 && Mix(HistoryOf(prompt), 3) % options_.error_one_in == 0;
 }

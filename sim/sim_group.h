@@ -66,8 +66,6 @@ class SimGroup {
 
   const std::vector<std::string>& violations() const { return violations_; }
   std::uint32_t sequences() const { return static_cast<std::uint32_t>(slots_.size()); }
-  // Blocks in the tables of all slots.
-  std::uint32_t blocks_held() const;
 
  private:
   struct Slot {

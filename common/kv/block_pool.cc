@@ -58,15 +58,6 @@ void BlockPool::Release(BlockId id) {
   Enter(id, block);
 }
 
-void BlockPool::ReleaseToCache(BlockId id) {
-  Block& block = At(id);
-  PENSTOCK_CHECK(block.holders > block.retired_holders, "a block is released by a live holder");
-  Leave(block);
-  --block.holders;
-  block.cached = block.holders == 0;
-  Enter(id, block);
-}
-
 void BlockPool::Evict(BlockId id) {
   Block& block = At(id);
   PENSTOCK_CHECK(block.cached, "only cached blocks are evicted");

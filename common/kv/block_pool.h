@@ -39,8 +39,6 @@ class BlockPool {
   void AddHolder(BlockId block);
   // Removes a holder whose block no plan in flight uses. The last holder frees the block.
   void Release(BlockId block);
-  // As Release, but the block becomes cached instead of free.
-  void ReleaseToCache(BlockId block);
   // cached -> free.
   void Evict(BlockId block);
 

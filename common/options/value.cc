@@ -196,13 +196,4 @@ std::string FormatBytes(std::int64_t bytes) {
   return absl::StrCat(bytes);
 }
 
-std::string FormatDuration(std::chrono::nanoseconds duration) {
-  constexpr std::pair<const char*, std::int64_t> kUnits[] = {
-      {"s", 1'000'000'000}, {"ms", 1'000'000}, {"us", 1'000}};
-  for (const auto& [name, size] : kUnits) {
-    if (duration.count() % size == 0) return absl::StrCat(duration.count() / size, name);
-  }
-  return absl::StrCat(duration.count(), "ns");
-}
-
 }  // namespace penstock::options

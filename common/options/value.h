@@ -31,7 +31,4 @@ absl::StatusOr<Parsed> ParseValue(const OptionSpec& spec, std::string_view text)
 // "8GiB" for 8589934592, the largest unit that loses nothing.
 std::string FormatBytes(std::int64_t bytes);
 
-// "90s", "250ms", the largest unit that loses nothing.
-std::string FormatDuration(std::chrono::nanoseconds duration);
-
 }  // namespace penstock::options

@@ -70,8 +70,10 @@ TEST(BlockPool, ACachedBlockComesBackToUseOrIsEvicted) {
   BlockPool pool(2);
   const BlockId first = *pool.Allocate();
   const BlockId second = *pool.Allocate();
-  pool.ReleaseToCache(first);
-  pool.ReleaseToCache(second);
+  for (const BlockId block : {first, second}) {
+    pool.Retire(block);
+    pool.Reclaim(block, /*to_cache=*/true);
+  }
   ExpectCounts(pool, 0, 0, 2, 0);
   pool.AddHolder(first);
   pool.Evict(second);
@@ -119,9 +121,9 @@ TEST(BlockPool, CountsMatchAModelUnderRandomUse) {
           --block.live;
           break;
         case 3:
-          if (block.live == 0) break;
-          pool.ReleaseToCache(id);
-          block.cached = --block.live + block.retired == 0;
+          if (block.retired == 0) break;
+          pool.Reclaim(id, /*to_cache=*/true);
+          block.cached = block.live + --block.retired == 0;
           break;
         case 4:
           if (!block.cached) break;
