@@ -1,7 +1,7 @@
 // The waiting requests, and why each of them waits.
 //
-// Every waiting request has a recorded reason: a budget that is short, no group, or a request that
-// goes first. A new reason is a kDeferred decision. Counts by reason are kept for gauges.
+// Every waiting request has a recorded reason: a budget that is short, no group, or a request
+// that is before it. A new reason is a kDeferred decision. Counts by reason are kept for gauges.
 //
 // Not synchronised; one owner, the Scheduler.
 #pragma once
@@ -31,12 +31,12 @@ class AdmissionQueue {
   bool full() const { return requests_.full(); }
   std::uint32_t size() const { return requests_.size(); }
   std::uint32_t capacity() const { return requests_.capacity(); }
-  // Waiting requests by their recorded reason. kNone: the next step will tell.
+  // Waiting requests by their recorded reason. kNone: the next step decides.
   const std::array<std::uint32_t, kBudgets>& reasons() const { return reasons_; }
 
   // Null when it does not wait.
   WaitingRequest* Find(RequestId request) { return requests_.Find(request); }
-  // The request that goes next on this group; null when none waits.
+  // The request to admit next to this group; null when none waits.
   WaitingRequest* Front(GroupId group) { return requests_.Front(group); }
   // The request after this one, if the order knows it.
   WaitingRequest* After(const WaitingRequest& request) { return requests_.After(request); }

@@ -1,4 +1,5 @@
-// Settings of the core. Fixed for the life of a Scheduler; part of the input log's header.
+// Settings of the scheduler. They do not change while a Scheduler exists, and are part of the
+// header of an input log.
 #pragma once
 
 #include <cstdint>
@@ -15,56 +16,54 @@ enum class Batching : std::uint8_t { kNone, kStatic, kContinuous };
 // Which requests share a batch under Batching::kStatic (static_batch.h).
 enum class StaticGrouping : std::uint8_t { kWindow, kEqual };
 enum class Prefill : std::uint8_t { kChunked, kWhole };
-// kMixed: a length that was asked for is promised as under kGuaranteed, one that is only a bound is
-// expected as under kOptimistic.
-enum class Admission : std::uint8_t { kGuaranteed, kOptimistic, kMixed };
+// kMixed: kGuaranteed for requests with a length of their own, kOptimistic for others.
+enum class AdmissionMode : std::uint8_t { kGuaranteed, kOptimistic, kMixed };
 enum class PlacementPolicy : std::uint8_t { kPrefixMatch, kLeastLoaded, kRoundRobin };
 enum class Order : std::uint8_t { kFcfs, kLongestPrefix, kPriority, kShortestPredicted };
 
 struct Config {
   std::uint32_t max_step_tokens = 512;         // decode rows + prefill tokens of one step
-  std::uint32_t max_batch_prefill_tokens = 0;  // prefill share inside it; 0 = no own bound
-  std::uint32_t max_batch_total_tokens = 0;    // reserved tokens of all running; 0 = the pool
+  std::uint32_t max_batch_prefill_tokens = 0;  // of these, prefill tokens; 0 = no limit
+  std::uint32_t max_batch_total_tokens = 0;    // reserved by running sequences; 0 = no limit
   std::uint32_t max_batch_size = 0;            // running sequences; 0 = the group's slots
-  std::uint32_t max_waiting_requests = 512;    // queue bound; a further arrival is refused
-  std::uint32_t pipeline_depth = 2;            // plans in flight per group
-  std::uint32_t max_decode_rows = 1;           // per sequence and step: the newest token and drafts
-  Duration target_inter_token{0};              // bounds the prefill share by time; 0 = no bound
+  std::uint32_t max_waiting_requests = 512;    // further requests are refused
+  std::uint32_t pipeline_depth = 2;            // plans in flight, for each group
+  std::uint32_t max_decode_rows = 1;           // of a sequence in a step: one, and drafts
+  Duration target_inter_token{0};              // limits prefill by time; 0 = no limit
   Batching batching = Batching::kContinuous;
   StaticGrouping static_grouping = StaticGrouping::kWindow;
   Prefill prefill = Prefill::kChunked;
-  Admission admission = Admission::kGuaranteed;
+  AdmissionMode admission = AdmissionMode::kGuaranteed;
   Order order = Order::kFcfs;
-  bool prefix_caching = true;  // where the group can share blocks
+  bool prefix_caching = true;  // if the group can share blocks
   PlacementPolicy placement = PlacementPolicy::kPrefixMatch;
-  std::uint32_t placement_load_permille = 250;  // weight of a group's backlog against a match
-  // A waiting request is overtaken at most so often, then it goes first; 0 = max_waiting_requests.
-  // Under fcfs nobody is overtaken.
+  std::uint32_t placement_load_permille = 250;  // weight of a group's backlog
+  // How often a waiting request may be overtaken; 0 = max_waiting_requests. With fcfs never.
   std::uint32_t max_overtakes = 0;
-  // TGI's joining rule, with Prefill::kWhole only (admission_gate.h).
+  // TGI's rule for admissions, with Prefill::kWhole only (admission_gate.h).
   std::uint32_t waiting_served_permille = 300;
   std::uint32_t max_waiting_tokens = 20;
-  // How decode batches are split where attention costs padded cells.
+  // How decode batches are split if attention is padded (batch_splitter.h).
   SplitObjective split = SplitObjective::kCost;
   std::uint32_t max_splits = 3;
   std::uint32_t max_sparsity_ppm = 330'000;
-  // Prefixes kept beyond their requests (pinned_prefixes.h), of each group.
+  // Limits of each group for pinned prefixes (pinned_prefixes.h).
   std::uint32_t pinned_prefixes = 10;
-  std::uint32_t pinned_blocks = 0;  // 0 = no bound
+  std::uint32_t pinned_blocks = 0;  // 0 = no limit
   friend bool operator==(const Config&, const Config&) = default;
 };
 
-// One line with field, limit and value when the core cannot run with these settings. A Scheduler
-// must only be made from a configuration that passes.
+// Why the settings are invalid: one line with field, limit and value. A Scheduler must be made from
+// valid settings.
 std::optional<std::string> WhyInvalid(const Config& config);
 
-constexpr std::string_view AdmissionName(Admission admission) {
+constexpr std::string_view AdmissionName(AdmissionMode admission) {
   switch (admission) {
-    case Admission::kGuaranteed:
+    case AdmissionMode::kGuaranteed:
       return "guaranteed";
-    case Admission::kOptimistic:
+    case AdmissionMode::kOptimistic:
       return "optimistic";
-    case Admission::kMixed:
+    case AdmissionMode::kMixed:
       break;
   }
   return "mixed";

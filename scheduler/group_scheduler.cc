@@ -9,8 +9,8 @@
 namespace penstock::scheduler {
 namespace {
 
-// Several reasons can hold at one position. Then length goes first, EOS or a stop token second, and
-// a stop string last, as in TGI. A reason at a lower position always wins, since later tokens are
+// Several reasons can hold at one position. Then the order is length, EOS or a stop token, and a
+// stop string, as in TGI. A reason at a lower position always wins, since later tokens are
 // cut off first.
 std::optional<FinishReason> ReasonToFinish(const Sequence& sequence, ShardFinish shard) {
   if (sequence.tokens_received >= sequence.request.max_new_tokens) return FinishReason::kLength;
@@ -113,7 +113,7 @@ void GroupScheduler::AddChunk(Sequence& sequence, Time now, Outputs& out) {
                          draft_.plan().block_ops);
   draft_.CopyTail(sequence, table_.cache());
   sharing_.Enter(sequence, draft_.step());
-  sharing_.Keep(sequence, draft_.step());
+  sharing_.Pin(sequence, draft_.step());
   const bool samples = sequence.Candidates() == 0;
   draft_.Refer(sequence, sequence.PromptLeft() == 0 && samples ? 1 : 0);
   if (sequence.PromptLeft() == 0 || std::exchange(sequence.chunked, true)) return;
@@ -139,9 +139,9 @@ void GroupScheduler::Admit(Work work, SequenceId id, Time now, Outputs& out) {
   decision.available = available;
   decision.step = draft_.step();
   AddChunk(sequence, now, out);
-  if (!sequence.copies) return;
+  if (!sequence.tail_to_copy) return;
   // The step has no tokens left for it. The tail may be evicted before the next step.
-  sequence.copies.reset();
+  sequence.tail_to_copy.reset();
   table_.cache().FinishTail();
   sequence.cached_length -= sequence.cached_length % capacity_.block_size;
   sequence.prompt_planned = sequence.cached_length;
@@ -229,7 +229,7 @@ void GroupScheduler::TakeResult(const SequenceResult& result, Time now, Outputs&
   if (const auto reason = ReasonToFinish(*sequence, shard)) {
     retirement_.Finish(*sequence, *reason, sequence->tokens_received, now, out);
   } else if (shard == ShardFinish::kError) {
-    sequence->blocks.Spoil(table_.cache(), sequence->id);
+    sequence->blocks.Invalidate(table_.cache(), sequence->id);
     retirement_.Fail(*sequence, FailureKind::kShardError, result.error, now, out);
   }
 }

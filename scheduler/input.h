@@ -1,5 +1,5 @@
-// Everything that the core ever learns. The sequence of Inputs is the replay format: same Inputs
-// and Config, same Outputs, bit for bit (guarantee G9).
+// Everything that the scheduler learns. A sequence of Inputs can be replayed: the same Config and
+// Inputs give the same Outputs, bit for bit (guarantee G9).
 #pragma once
 
 #include <cstdint>
@@ -18,38 +18,38 @@
 
 namespace penstock::scheduler {
 
-// A validated request. prompt.size() + max_new_tokens must fit the router's max_total_tokens; a
-// request that could never fit the group's pool is refused by the core with the numbers.
+// A validated request: prompt.size() + max_new_tokens is at most the router's max_total_tokens. The
+// scheduler refuses a request that can never fit a group.
 struct Arrival {
   RequestId request;
   std::vector<TokenId> prompt;       // not empty
   std::uint32_t max_new_tokens = 0;  // >= 1
-  bool length_given = true;          // false: the client set no length, it is all that fits
+  bool length_given = true;          // false: max_new_tokens is all that fits
   RequestClass request_class = RequestClass::kOther;
-  std::uint32_t predicted_tokens = 0;  // the client's forecast of its output; 0 = none
+  std::uint32_t predicted_tokens = 0;  // the client's forecast of the output; 0 = none
   std::uint32_t min_new_tokens = 0;
   SamplingParams sampling;
   LogprobRequest logprobs;
   std::vector<TokenId> stop_token_ids;
   bool ignore_eos = false;
-  std::int32_t priority = 0;  // larger is sooner; used by Order::kPriority
+  std::int32_t priority = 0;  // larger is sooner, with Order::kPriority
   GrammarSpec grammar;
-  std::string tenant;  // prefix-cache salt and fairness key; empty = the one tenant
+  std::string tenant;  // separates prefix caches; empty = the only tenant
   std::string trace_id;
-  std::uint32_t pinned_tokens = 0;  // leading prompt tokens to keep beyond the request
+  std::uint32_t pinned_tokens = 0;  // leading prompt tokens that stay cached (`cached_prompt`)
 };
 
 struct Cancel {
   RequestId request;
 };
 
-// The router found a stop string that ends with the token_count-th generated token.
+// The output ends with its token_count-th token: the router found a stop string there.
 struct FinishAt {
   RequestId request;
   std::uint32_t token_count = 0;
 };
 
-// Result of one step, of rank 0; digests of the other ranks are compared by the dispatcher.
+// The result of a step, from rank 0. The router has compared the digests of the other ranks.
 struct StepDone {
   GroupId group;
   StepResult result;
@@ -62,20 +62,20 @@ struct GroupUp {
   Calibration calibration;
 };
 
-// Running requests of the group end with an error that carries `reason`.
+// The group is lost. Its running requests fail with `reason`.
 struct GroupLost {
   GroupId group;
   Epoch epoch;
   std::string reason;
 };
 
-// Prefixes that were kept for this tenant are not any more: the one that this request made, or all.
+// Unpins prefixes of this tenant: the one that this request made, or all.
 struct ForgetPrefixes {
   std::string tenant;
   std::optional<RequestId> made_by;
 };
 
-// No further admissions from the outside; what is queued and running ends normally.
+// New requests are refused. Waiting and running ones end normally.
 struct Drain {};
 
 struct Input {

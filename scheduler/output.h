@@ -1,5 +1,5 @@
-// Everything that the core asks for or tells. Collected per apply(); the shell sends plans before
-// it delivers events, so that the accelerator never waits for a client.
+// Everything that the scheduler asks for or reports, collected for each Apply. The caller sends the
+// plans before it delivers events, so that a GPU never waits for a client.
 #pragma once
 
 #include <algorithm>
@@ -29,33 +29,33 @@ struct PlanOut {
 
 // --- Events: per request, in order; exactly one terminal event (Finished or Failed), guarantee G2.
 
-// First plan that computes for the request was made.
+// The first plan that computes the request was made.
 struct Started {
   std::uint32_t prompt_tokens = 0;
   std::uint32_t cached_tokens = 0;
 };
 
-// Committed tokens, gapless from the previous event (G3).
+// Output tokens that follow those of the previous event without a gap (G3).
 struct Tokens {
   std::uint32_t first_index = 0;  // index of tokens[0] in the request's output
   SampledTokens tokens;
 };
 
-// Logprobs of prompt tokens 1 … prompt_length-1, once, before the first Tokens.
+// Logprobs of prompt tokens 1 to prompt_length - 1. Once, before the first Tokens.
 struct PromptLogprobs {
   std::vector<float> logprobs;
 };
 
 struct Finished {
   FinishReason reason = FinishReason::kLength;
-  std::uint32_t generated_tokens = 0;  // final count; a kStopString cuts to its token_count
+  std::uint32_t generated_tokens = 0;  // the final count; kStopString cuts the output to it
 };
 
 enum class FailureKind : std::uint8_t {
   kQueueFull,   // retry later
-  kTooLarge,    // can never fit; the text has the numbers
-  kDraining,    // going away
-  kGroupLost,   // the shards died under it
+  kTooLarge,    // can never fit
+  kDraining,    // the server shuts down
+  kGroupLost,   // its group was lost
   kShardError,  // this sequence failed on the shard
 };
 
@@ -71,45 +71,45 @@ struct Event {
 
 // What the prefix cache did.
 struct PrefixUse {
-  std::uint64_t looked_up_tokens = 0;  // of those admitted, restarts too
-  std::uint64_t hit_tokens = 0;        // thereof found
+  std::uint64_t looked_up_tokens = 0;  // of admitted requests, also after a preemption
+  std::uint64_t hit_tokens = 0;        // of these, found
   std::uint64_t evicted_blocks = 0;
 };
 
-// What became of a prefix that a client asked to keep.
+// What happened to a pinned prefix.
 struct PinChange {
   enum class Kind : std::uint8_t { kKept, kUsed, kDropped };
   GroupId group;
   Kind kind = Kind::kKept;
   RequestId made_by;  // names the prefix
-  RequestId by;       // kUsed: who used it
+  RequestId by;       // kUsed: the request that used it
   std::uint32_t tokens = 0;
   std::uint32_t blocks = 0;
 };
 
-// State after a plan or result, for --step-log and the gauges.
+// A step and the state of its group, for --step-log and gauges.
 struct StepInfo {
   GroupId group;
   StepId step;
   std::uint32_t decode_rows = 0;
   std::uint32_t prefill_tokens = 0;
-  std::uint32_t sequences = 0;  // named in the plan's segments
+  std::uint32_t sequences = 0;  // in the plan's segments
   std::uint32_t waiting = 0;
   std::uint32_t blocks_free = 0;
   std::uint32_t blocks_used = 0;
   std::uint32_t blocks_cached = 0;
   std::uint32_t blocks_retiring = 0;
-  Duration predicted{0};  // by the cost model; 0 = it does not know
-  // Of decodes that are split by length; 0 where attention is ragged.
+  Duration predicted{0};  // by the cost model; 0 = unknown
+  // Decode sub-batches; 0 if attention is not padded.
   std::uint32_t decode_parts = 0;
   std::uint64_t decode_cells = 0;   // padded
-  std::uint64_t decode_tokens = 0;  // thereof not padding
-  bool resplit = false;             // another partition than before was taken
-  PrefixUse prefix;                 // since the group's step before
+  std::uint64_t decode_tokens = 0;  // of these, not padding
+  bool resplit = false;             // a new partition was taken
+  PrefixUse prefix;                 // since the group's previous step
 };
 
-// Meant to be used again and again: Clear keeps the memory of everything, of the plans' lists too,
-// so that steps which start nothing allocate nothing.
+// To be reused: Clear keeps all memory, also that of the plans, so that a step that starts no
+// request does not allocate.
 struct Outputs {
   std::vector<PlanOut> plans;
   std::vector<StepInfo> steps;  // one per plan, in the same order
@@ -126,7 +126,7 @@ struct Outputs {
     pins.clear();
   }
 
-  // Gives a plan out in exchange for an empty one with room.
+  // Takes a plan in exchange for an empty one that has memory.
   void AddPlan(GroupId group, StepPlan& plan, std::vector<RequestId>& requests) {
     if (spare_.empty()) spare_.emplace_back();
     PlanOut& out = plans.emplace_back(std::move(spare_.back()));

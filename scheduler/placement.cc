@@ -17,25 +17,25 @@ std::string_view PlacementName(PlacementPolicy policy) {
   return "";
 }
 
-void Placement::Up(GroupId group) { given_[group] = given_.empty() ? 0 : Least(); }
+void GroupPlacement::Up(GroupId group) { given_[group] = given_.empty() ? 0 : Least(); }
 
-std::uint64_t Placement::Least() const {
+std::uint64_t GroupPlacement::Least() const {
   std::uint64_t least = UINT64_MAX;
   for (const auto& [group, tokens] : given_) least = std::min(least, tokens);
   return least;
 }
 
-std::uint64_t Placement::Backlog(GroupId group) const {
+std::uint64_t GroupPlacement::Backlog(GroupId group) const {
   const auto it = given_.find(group);
   return it == given_.end() ? 0 : it->second - Least();
 }
 
-void Placement::Admitted(GroupId group, std::uint64_t uncached_tokens) {
+void GroupPlacement::Admitted(GroupId group, std::uint64_t uncached_tokens) {
   given_[group] += uncached_tokens;
   last_ = group;
 }
 
-std::uint64_t Placement::CostOf(const GroupOffer& offer, std::uint64_t least) const {
+std::uint64_t GroupPlacement::CostOf(const GroupOffer& offer, std::uint64_t least) const {
   const auto given = given_.find(offer.group);
   switch (policy_) {
     case PlacementPolicy::kPrefixMatch:
@@ -49,8 +49,8 @@ std::uint64_t Placement::CostOf(const GroupOffer& offer, std::uint64_t least) co
   return 0;
 }
 
-std::optional<GroupOffer> Placement::Choose(const std::vector<GroupOffer>& offers,
-                                            bool idle_first) const {
+std::optional<GroupOffer> GroupPlacement::Choose(const std::vector<GroupOffer>& offers,
+                                                 bool idle_first) const {
   const bool in_turn = policy_ == PlacementPolicy::kRoundRobin;
   const std::uint64_t least = Least();
   const auto rank = [&](const GroupOffer& offer) {

@@ -1,16 +1,15 @@
-// Which replica group the next request of the one queue goes to. Late binding: asked only when a
-// group is about to make a step, with what every group has at that moment.
+// The replica group that gets the next request of the queue. Binding is late: the question is asked
+// when a group is about to make a step, with the state of every group at that moment.
 //
-//   prefix-match  smallest cost: prompt tokens that the group would have to compute, plus a share
-//                 of its backlog. Match alone would send everybody who shares a
-//                 system prompt to one group.
-//   least-loaded  fewest running sequences
-//   round-robin   one after the other
+//   prefix-match  the smallest cost: prompt tokens that the group would have to compute, plus a
+//                 share of its backlog. Without the backlog, all requests with one system prompt
+//                 would go to one group.
+//   least-loaded  the fewest running sequences
+//   round-robin   one group after another
 //
-// The backlog of a group is how many prompt tokens it was given to compute beyond the group that
-// was given fewest, since it is up (a new group begins level with that one). A group that cannot
-// take the request now is passed over; asked for idle ones first, so is one that has something to
-// do, as long as another has nothing.
+// The backlog of a group is how many more prompt tokens it was given, since it came up, than the
+// group with the fewest. A new group begins with the fewest. A group that cannot take the request
+// now loses to any group that can. With `idle_first` a busy group loses to an idle one.
 #pragma once
 
 #include <cstdint>
@@ -30,27 +29,27 @@ std::string_view PlacementName(PlacementPolicy policy);
 struct GroupOffer {
   GroupId group;
   std::uint32_t running = 0;
-  std::optional<Shortage> shortage;   // set: it cannot take the request now
-  std::uint32_t plans_in_flight = 0;  // of equally good groups an idle one starts sooner
+  std::optional<Shortage> shortage;   // set if it cannot take the request now
+  std::uint32_t plans_in_flight = 0;  // an idle group starts sooner
   std::uint64_t uncached_tokens = 0;  // of the request, to compute here
 };
 
-class Placement {
+class GroupPlacement {
  public:
-  Placement(PlacementPolicy policy, std::uint32_t load_weight_permille)
+  GroupPlacement(PlacementPolicy policy, std::uint32_t load_weight_permille)
       : policy_(policy), load_weight_permille_(load_weight_permille) {}
 
   void Up(GroupId group);
   void Down(GroupId group) { given_.erase(group); }
 
-  // The group that should take the request, or the best one with its shortage. Nothing when there
-  // are no offers. All groups offered are up.
+  // The group that should take the request. If none can take it now, the best one with its
+  // shortage. Nothing without offers. All offered groups are up.
   std::optional<GroupOffer> Choose(const std::vector<GroupOffer>& offers,
                                    bool idle_first = false) const;
-  // The request goes there.
+  // A request was admitted to the group.
   void Admitted(GroupId group, std::uint64_t uncached_tokens);
 
-  // Prompt tokens given to the group beyond the least.
+  // Prompt tokens that the group was given, above the fewest of all groups.
   std::uint64_t Backlog(GroupId group) const;
 
  private:

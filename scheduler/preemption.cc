@@ -46,7 +46,7 @@ void Preemption::BeginStep(std::uint32_t max_rows, StepId step, Time now, Output
   max_rows_ = max_rows;
   deficit_ = {};
   waiting_ = false;
-  if (config_.admission == Admission::kGuaranteed) return;
+  if (config_.admission == AdmissionMode::kGuaranteed) return;
   std::optional<RequestId> beneficiary;
   for (const auto& [id, sequence] : table_.all()) {
     const Deficit deficit = DecodeDeficit(sequence);
@@ -140,7 +140,7 @@ void Preemption::Defer(Sequence& sequence, const Deficit& deficit, Time now, Out
 
 void Preemption::UpdateHeadroom() {
   headroom_ = 0;
-  if (config_.admission == Admission::kGuaranteed) return;
+  if (config_.admission == AdmissionMode::kGuaranteed) return;
   for (const auto& [id, sequence] : table_.all()) {
     if (sequence.retiring) continue;
     const std::uint64_t positions = sequence.PositionsAfter(

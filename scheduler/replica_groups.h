@@ -22,11 +22,14 @@
 
 namespace penstock::scheduler {
 
-// Which groups a request is offered to when a group makes a step: all groups, or all with idle ones
-// preferred, or only the group that makes the step if it is idle. kOwn is for an order that differs
-// between groups (longest-prefix): each of two idle groups may choose a request that the other one
-// would run sooner.
-enum class Reach { kAll, kIdleFirst, kOwn };
+// The groups that a request is offered to when a group makes a step.
+enum class Reach {
+  kAll,
+  kIdleFirst,  // all, with idle groups preferred
+  // The group that makes the step if it is idle, else all. For an order that differs between groups
+  // (longest-prefix): each of two idle groups may name a request that the other one would get.
+  kOwn,
+};
 
 class ReplicaGroups {
  public:
@@ -70,7 +73,7 @@ class ReplicaGroups {
   const Config config_;
   OutputLengths lengths_;
   std::map<GroupId, GroupScheduler> groups_;
-  Placement placement_;
+  GroupPlacement placement_;
   std::vector<GroupOffer> offers_;  // of the last OffersFor
 
   // The last answer of BestFor. Every group asks for the same front of the queue, so the answer is

@@ -1,11 +1,10 @@
-// The pure core: inputs in; plans, events and decisions out. No thread, clock, socket, log or
+// The scheduler: inputs in; plans, events and decisions out. Pure: no thread, clock, socket, log or
 // protobuf. All arithmetic is integer (nanoseconds, tokens, blocks), so the same inputs give the
 // same outputs on every compiler.
 //
-// Guarantees G1-G9 are listed in docs/scheduling-guarantees.md and asserted here.
+// Guarantees G1 to G9 are listed in docs/scheduling-guarantees.md and asserted here.
 //
-// Threading: one owner thread; not synchronised. Ownership: Outputs are the caller's; Apply
-// appends.
+// Not synchronised. The caller owns Outputs, and Apply appends to them.
 #pragma once
 
 #include <array>
@@ -21,10 +20,10 @@ namespace penstock::scheduler {
 // Sums over all groups, for gauges and idle checks.
 struct Snapshot {
   std::uint32_t waiting = 0;
-  // Of those, by the reason recorded last; kNone: the next step will tell.
+  // Of these, by the recorded reason. kNone: the next step decides.
   std::array<std::uint32_t, kBudgets> waiting_for{};
   std::uint32_t running = 0;   // admitted, not yet terminal
-  std::uint32_t retiring = 0;  // terminal, still named by a plan in flight
+  std::uint32_t retiring = 0;  // ended; a plan in flight refers to them
   std::uint32_t blocks_free = 0;
   std::uint32_t blocks_used = 0;
   std::uint32_t blocks_cached = 0;
@@ -40,12 +39,12 @@ class Scheduler {
   Scheduler(const Scheduler&) = delete;
   Scheduler& operator=(const Scheduler&) = delete;
 
-  // Applies one input. Time must not run backwards. Unknown ids (late results of an old epoch,
-  // cancels of finished requests) are ignored: they are races, not errors.
+  // Applies one input. Time must not run backwards. Ignores unknown ids, such as a late result of
+  // an old epoch or the cancellation of a finished request: these are races, not errors.
   void Apply(const Input& input, Outputs& out);
 
   Snapshot Inspect() const;
-  // Of one group; all zero when it is not up. Nothing waits in a group.
+  // Of one group; all zero when it is not up. No request waits in a group.
   Snapshot InspectGroup(GroupId group) const;
 
  private:

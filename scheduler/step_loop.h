@@ -19,8 +19,8 @@ class StepLoop {
   // Both must outlive the object.
   StepLoop(ReplicaGroups& groups, AdmissionQueue& queue) : groups_(groups), queue_(queue) {}
 
-  // A request goes to the group that suits it best. If that group is busy, an idle group with
-  // memory for the request takes it instead.
+  // Each request is admitted to the group that suits it best, or to an idle group if that one is
+  // busy.
   void Run(Time now, Outputs& out);
 
  private:

@@ -9,7 +9,7 @@
 namespace penstock::sim {
 namespace {
 
-using scheduler::Admission;
+using scheduler::AdmissionMode;
 using scheduler::Arrival;
 using scheduler::Batching;
 using scheduler::Config;
@@ -109,9 +109,9 @@ class Draw {
     config.prefix_caching = !random_.OneIn(4);
     if (random_.OneIn(2)) config.max_overtakes = random_.Between(1, 6);
     if (crowded_ || random_.OneIn(2)) {
-      config.admission = config.max_overtakes % 2 == 0 ? Admission::kOptimistic : Admission::kMixed;
+      config.admission = config.max_overtakes % 2 == 0 ? AdmissionMode::kOptimistic : AdmissionMode::kMixed;
     }
-    if (WhyInvalid(config)) config.admission = Admission::kGuaranteed;
+    if (WhyInvalid(config)) config.admission = AdmissionMode::kGuaranteed;
     if (WhyInvalid(config)) config.order = Order::kFcfs;
   }
 

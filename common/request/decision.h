@@ -41,7 +41,7 @@ enum class Budget : std::uint8_t {
   kStepTime,  // in tokens: what fits into the target time of a step
   kPrefix,    // prompt tokens that another request is about to compute
   kJoinSize,  // requests that join together; TGI's waiting_served_ratio
-  kCells,     // of the padded KV layout, for the worst lengths of all rows (cell_bound.h)
+  kCells,     // of the padded KV layout, for the worst lengths of all rows (padded_bound.h)
 };
 constexpr std::size_t kBudgets = 14;
 

@@ -92,8 +92,8 @@ scheduler::PlacementPolicy PlacementOf(const std::string& name) {
   return kPrefixMatch;
 }
 
-scheduler::Admission AdmissionOf(const std::string& name) {
-  using enum scheduler::Admission;
+scheduler::AdmissionMode AdmissionOf(const std::string& name) {
+  using enum scheduler::AdmissionMode;
   for (const auto admission : {kGuaranteed, kOptimistic}) {
     if (scheduler::AdmissionName(admission) == name) return admission;
   }

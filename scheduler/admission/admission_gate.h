@@ -1,7 +1,7 @@
-// TGI's rule for joining a running batch without chunked prefill: a whole prompt holds up everybody
-// that decodes, so newcomers wait until enough of them can come together (waiting_served_ratio
-// times the running), but for max_waiting_tokens steps at most. With chunked prefill, or when
-// nothing runs, anybody may join at any step, as in TGI.
+// TGI's rule for adding requests to a running batch without chunked prefill. A whole prompt delays
+// all running decodes, so new requests wait until waiting_served_ratio times the running ones can
+// be admitted together, or until max_waiting_tokens steps have passed. The rule does not apply to
+// chunked prefill, nor while nothing runs.
 #pragma once
 
 #include <cstdint>
@@ -14,7 +14,8 @@ class AdmissionGate {
  public:
   explicit AdmissionGate(const Config& config) : config_(config) {}
 
-  // Fewest newcomers that may join `running` requests in the next step; 0 and 1 hold nobody up.
+  // Fewest requests that must be admitted together to `running` ones in the next step. 0 and 1: any
+  // number may be.
   std::uint32_t MinNewcomers(std::uint32_t running) const {
     const bool applies =
         config_.prefill == Prefill::kWhole && config_.batching == Batching::kContinuous;
@@ -23,13 +24,13 @@ class AdmissionGate {
                                       1000);
   }
 
-  // A plan was made; `joined`: somebody was admitted into it. TGI counts the step of the newcomers'
-  // prefill, too.
-  void OnStep(bool joined) { waited_ = joined ? 1 : waited_ + 1; }
+  // A plan was made; `admitted`: requests were admitted into it. Like TGI, it counts the step that
+  // prefills them.
+  void OnStep(bool admitted) { waited_ = admitted ? 1 : waited_ + 1; }
 
  private:
   const Config config_;
-  std::uint32_t waited_ = 0;  // plans since somebody joined
+  std::uint32_t waited_ = 0;  // plans since the last admission
 };
 
 }  // namespace penstock::scheduler

@@ -104,8 +104,8 @@ std::optional<Shortage> AdmissionPolicy::Check(const Work& work, const GroupStat
     return Shortage{Budget::kTotalTokens, tokens,
                     config_.max_batch_total_tokens - state.reserved_tokens};
   }
-  if (!PaddedLayout::RowsHold(capacity_, state.padded_positions)) {
-    return Shortage{Budget::kCells, state.padded_positions, capacity_.cells};
+  if (!PaddedLayout::RowsHold(capacity_, state.cells_needed)) {
+    return Shortage{Budget::kCells, state.cells_needed, capacity_.cells};
   }
   const std::uint32_t blocks = BlocksToReserve(work) - state.blocks_shared;
   if (std::uint64_t{blocks} + state.headroom > state.blocks_available) {
@@ -129,7 +129,7 @@ std::uint32_t AdmissionPolicy::MaxRunning() const {
 std::unique_ptr<AdmissionPolicy> MakeAdmissionPolicy(const Config& config,
                                                      const GroupCapacity& capacity,
                                                      const OutputLengths& lengths) {
-  if (config.admission == Admission::kGuaranteed) {
+  if (config.admission == AdmissionMode::kGuaranteed) {
     return std::make_unique<GuaranteedAdmission>(config, capacity);
   }
   return std::make_unique<OptimisticAdmission>(config, capacity, lengths);

@@ -1,12 +1,12 @@
-// Whether a request can run on a group of a given size at all, and whether now. The limits are the
-// same for all policies; what differs is how much a request reserves when it is admitted:
-//   guaranteed  its worst case: never evicted, never waits for memory
-//   optimistic  its prompt and what it is expected to say; may be preempted to let others grow
+// Whether a request can run on a group of a given size: ever, and now. All policies have the same
+// limits. They differ in what a request reserves when it is admitted:
 //
-// Two questions, both pure:
-//   WhyNeverFits  can this request ever run on a group of this size? If not it must be refused at
-//                 once: waiting would block the queue for ever.
-//   Check         can it be admitted now, and if not, which budget is short and by how much?
+//   guaranteed  its worst case: it is never preempted and never waits for memory
+//   optimistic  its prompt and the output that is expected; it may be preempted
+//
+// WhyNeverFits tells requests that can never run on the group. They must be refused at once, since
+// a waiting one would block the queue for ever. Check tells which budget is short now, and by how
+// much. Both are pure.
 #pragma once
 
 #include <cstdint>
@@ -23,19 +23,19 @@ namespace penstock::scheduler {
 
 class OutputLengths;
 
-// What a group has at this moment.
+// The state of a group.
 struct GroupState {
-  std::uint32_t blocks_available = 0;  // free or cached, and not promised
+  std::uint32_t blocks_available = 0;  // free or cached, and not reserved
   std::uint32_t slots_available = 0;
   std::uint32_t running = 0;          // admitted, not ended
-  std::uint32_t decode_rows = 0;      // of a step in which all of them decode, without drafts
-  std::uint64_t reserved_tokens = 0;  // of all running
+  std::uint32_t decode_rows = 0;      // of a step in which all of them decode without drafts
+  std::uint64_t reserved_tokens = 0;  // of all running sequences
   // KV headroom: blocks that the running sequences may need beyond their reservations.
   std::uint32_t headroom = 0;
-  // Of the request's blocks, those that running sequences hold already: they cost nothing.
+  // Blocks of the request that running sequences hold already, so that they cost nothing.
   std::uint32_t blocks_shared = 0;
-  // Padded KV layout: positions of all rows and the request's, at their greatest lengths.
-  std::uint64_t padded_positions = 0;
+  // Padded KV layout: cells that suffice for the running rows and the request's (PaddedLayout).
+  std::uint64_t cells_needed = 0;
 };
 
 class AdmissionPolicy {
@@ -43,28 +43,28 @@ class AdmissionPolicy {
   AdmissionPolicy(const Config& config, const GroupCapacity& capacity);
   virtual ~AdmissionPolicy() = default;
 
-  // Prompt and the most that may be generated. The same before and after a preemption.
+  // Tokens of the prompt and of the longest output. A preemption does not change them.
   static std::uint64_t WorstCaseTokens(const Arrival& arrival);
 
-  // Tokens promised to a request when it is admitted; at least its prompt and what it has
-  // generated, at most its worst case.
+  // Tokens that a request reserves when it is admitted: at least its prompt and its output so far,
+  // at most its worst case.
   virtual std::uint64_t TokensToReserve(const Work& work) const = 0;
-  // Of these, those that blocks must hold: in the padded KV layout what is computed as a prompt.
+  // Blocks for them. In the padded KV layout blocks hold only what is prefilled.
   std::uint32_t BlocksToReserve(const Work& work) const;
-  // Rows that it takes of every step in which it decodes; drafts have what is left.
+  // Rows of each of its decodes, without drafts.
   std::uint32_t DecodeRows(const Work& work) const;
-  // Whether it may be preempted once it runs.
+  // Whether it may be preempted while it runs.
   virtual bool MayBePreempted(const Work& work) const = 0;
 
-  // Nothing when the request fits an empty group.
+  // Nothing if the request fits an empty group.
   std::optional<Refusal> WhyNeverFits(const Arrival& arrival) const;
 
-  // Room other than this step's token budget, in the order
-  // batch size, slots, step tokens (a decode row for everybody), total tokens, cells, blocks.
+  // The first budget that is short, in this order: batch size, slots, step tokens (a decode row for
+  // every sequence), total tokens, cells, blocks.
   std::optional<Shortage> Check(const Work& work, const GroupState& state) const;
 
  protected:
-  // Positions that plans in flight and the next one can write for a sequence that decodes.
+  // Positions that a sequence can write in pipeline_depth decodes.
   std::uint32_t TokensPerPipeline() const {
     return config_.pipeline_depth * config_.max_decode_rows;
   }
@@ -76,7 +76,7 @@ class AdmissionPolicy {
   const GroupCapacity capacity_;
 };
 
-// `lengths` is asked by optimistic admission and must outlive the policy.
+// `lengths` must outlive the policy; optimistic admission reads it.
 std::unique_ptr<AdmissionPolicy> MakeAdmissionPolicy(const Config& config,
                                                      const GroupCapacity& capacity,
                                                      const OutputLengths& lengths);

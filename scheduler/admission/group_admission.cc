@@ -23,7 +23,7 @@ GroupState GroupAdmission::StateFor(const Work& work) const {
   state.decode_rows = group_.table.DecodeRows();
   state.reserved_tokens = group_.table.reserved_tokens();
   state.headroom = group_.preemption.headroom();
-  state.padded_positions = group_.layout.PositionsNeeded(work, {});
+  state.cells_needed = group_.layout.CellsNeeded(work, {});
   return state;
 }
 
@@ -64,8 +64,7 @@ bool GroupAdmission::AddTo(Trial& trial, const Work& work) const {
   state.running += trial.count;
   state.decode_rows += trial.rows;
   state.slots_available -= std::min(state.slots_available, trial.count);
-  if (trial.count > 0)
-    state.padded_positions = group_.layout.PositionsNeeded(work, trial.positions);
+  if (trial.count > 0) state.cells_needed = group_.layout.CellsNeeded(work, trial.positions);
   if (prompt > trial.prefill_left || policy_.Check(work, state)) return false;
   trial.prefill_left -= prompt;
   trial.blocks += policy_.BlocksToReserve(work) - state.blocks_shared;

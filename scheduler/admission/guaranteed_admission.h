@@ -1,6 +1,5 @@
-// Admission::kGuaranteed: a request is admitted only when the KV blocks of its worst case (prompt +
-// max_new_tokens, rounded up) can be promised. An admitted request is never evicted and never waits
-// for memory.
+// AdmissionMode::kGuaranteed: a request is admitted only if the KV blocks of its worst case (prompt
+// + max_new_tokens, rounded up) can be reserved. It is never preempted and never waits for memory.
 #pragma once
 
 #include "scheduler/admission/admission_policy.h"

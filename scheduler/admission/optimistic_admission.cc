@@ -9,7 +9,7 @@ std::uint64_t OptimisticAdmission::TokensToReserve(const Work& work) const {
   if (!MayBePreempted(work)) return WorstCaseTokens(request);
   const auto generated = static_cast<std::uint32_t>(work.generated.size());
   const std::uint32_t expected = lengths_.Expect(request, generated);
-  // Room for the steps in flight lies inside the reservation from the start.
+  // The reservation covers the steps in flight from the start.
   const std::uint32_t output =
       std::min(request.max_new_tokens, std::max(expected, generated + TokensPerPipeline()));
   return std::uint64_t{request.prompt.size()} + output;

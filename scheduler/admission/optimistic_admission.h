@@ -1,10 +1,12 @@
-// Admission::kOptimistic and, for requests without a length of their own, Admission::kMixed: a
-// request reserves its prompt and the output that is expected of it
-// (output_lengths.h), so that many more run together than worst cases would fit (vLLM, SOSP 2023,
-// without its reserve-nothing start). One that outgrows its reservation draws on free blocks; when
-// there are none, the request admitted last is preempted: its blocks go back and it is computed
-// anew from prompt and generated tokens. After kMaxPreemptions a request reserves its worst case
-// and is not preempted again (guarantee G7).
+// AdmissionMode::kOptimistic, and AdmissionMode::kMixed for requests without a length of their own.
+//
+// A request reserves its prompt and its expected output (output_lengths.h). More requests run
+// together than worst cases would fit (vLLM, SOSP 2023, which reserves no output at all).
+//
+// A sequence that outgrows its reservation takes free blocks. If there are none, the request that
+// arrived last is preempted: its blocks are freed, and it is computed again from its prompt and its
+// output so far. After kMaxPreemptions a request reserves its worst case and is not preempted again
+// (guarantee G7).
 #pragma once
 
 #include "scheduler/admission/admission_policy.h"
@@ -19,7 +21,7 @@ class OptimisticAdmission final : public AdmissionPolicy {
   OptimisticAdmission(const Config& config, const GroupCapacity& capacity,
                       const OutputLengths& lengths)
       : AdmissionPolicy(config, capacity),
-        promises_lengths_(config.admission == Admission::kMixed),
+        promises_lengths_(config.admission == AdmissionMode::kMixed),
         lengths_(lengths) {}
 
   std::uint64_t TokensToReserve(const Work& work) const override;

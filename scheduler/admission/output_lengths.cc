@@ -16,8 +16,8 @@ std::size_t OutputLengths::ClassOf(const Arrival& request) {
   return 2 * static_cast<std::size_t>(request.request_class) + (request.length_given ? 1 : 0);
 }
 
-// Given lengths: share used, in sixteenths, rounded up: 1 … 16. Others: lengths below 8 have a
-// bucket each, above that each octave has four.
+// With a given length: the used share in sixteenths, rounded up, 1 to 16. Otherwise: lengths below
+// 8 have a bucket each, and each octave above has four.
 std::size_t OutputLengths::BucketOf(const Arrival& request, std::uint32_t length) {
   if (request.length_given) {
     const std::uint64_t most = std::max(request.max_new_tokens, 1u);
@@ -44,7 +44,7 @@ std::uint32_t OutputLengths::LengthOf(const Arrival& request, std::size_t bucket
 std::uint32_t OutputLengths::Expect(const Arrival& request, std::uint32_t generated) const {
   const std::uint32_t most = request.max_new_tokens;
   const std::uint32_t least = std::min(most, generated + 1);
-  // Who has outlasted a guess goes on for a while.
+  // An output that is longer than the guess is expected to grow by a quarter.
   const auto guess = [=](std::uint32_t tokens) {
     const std::uint64_t longer = std::uint64_t{generated} + generated / 4;
     const std::uint64_t expected = tokens > generated ? tokens : longer;
@@ -56,7 +56,7 @@ std::uint32_t OutputLengths::Expect(const Arrival& request, std::uint32_t genera
   const std::size_t first = BucketOf(request, least);
   std::uint64_t longer = 0;
   for (std::size_t i = first; i < kBuckets; ++i) longer += seen.counts[i];
-  if (longer == 0) return most;  // longer than all that were seen
+  if (longer == 0) return most;  // longer than all outputs so far
   std::uint64_t below = 0;
   for (std::size_t i = first; i < kBuckets; ++i) {
     below += seen.counts[i];

@@ -1,21 +1,20 @@
-// How long an answer is expected to be: optimistic admission reserves by it.
+// How long the output of a request is expected to be. Optimistic admission reserves by it.
 //
-// In this order:
+// The first that exists of:
 //   the client's forecast (Arrival::predicted_tokens)
-//   what was learned: a quantile over the newest finished requests of the same class, once there
-//   are kEnough of them
-//   the table below
+//   a quantile over finished requests of the same group, when there are at least kEnough of them
+//   the table:
 //
-//   dialect              max_new_tokens given    not given (all that fits)
-//   any                  3/4 of it               a quarter of what fits, at most 256
-//   OpenAI chat          3/4 of it               a quarter of what fits, at most 512
+//   request class     max_new_tokens given    not given (all that fits)
+//   any               3/4 of it               a quarter of what fits, at most 256
+//   OpenAI chat       3/4 of it               a quarter of what fits, at most 512
 //
-// A class is (dialect, length given or not). Where the length was given the share of it that was
-// used is learned, in sixteenths; otherwise the length itself, in buckets that are at most a
-// quarter wide. Of a request that has generated n tokens already only longer answers are asked
-// about. When kForget answers were counted all counts are halved: old ones fade.
+// Finished requests are grouped by request class and by whether the client gave a length. If it
+// did, the used share of it is counted, in sixteenths. Otherwise the length is counted, in buckets
+// that are at most a quarter wide. For a request with n tokens of output, only longer outputs
+// count. After kForget requests all counts are halved, so that old ones fade.
 //
-// Integers only: the same history gives the same expectation everywhere. One owner.
+// Integer arithmetic: the same history gives the same expectation everywhere. Not synchronised.
 #pragma once
 
 #include <array>
@@ -29,14 +28,14 @@ class OutputLengths {
  public:
   static constexpr std::uint32_t kEnough = 32;
   static constexpr std::uint32_t kForget = 4096;
-  // The quantile that is expected, in percent: most fit into it, few have to be preempted.
+  // The quantile, in percent. Most requests stay below it, so that few are preempted.
   static constexpr std::uint32_t kPercent = 80;
 
-  // Tokens that the request is expected to generate in all, above `generated`; at most
+  // Output tokens that the request is expected to have in total: more than `generated`, at most
   // max_new_tokens.
   std::uint32_t Expect(const Arrival& request, std::uint32_t generated) const;
 
-  // A request ended by itself (not by a cancel or an error).
+  // A request ended with `generated` tokens, neither cancelled nor failed.
   void Learn(const Arrival& request, std::uint32_t generated);
 
   static std::uint32_t TableValue(const Arrival& request);
@@ -49,7 +48,7 @@ class OutputLengths {
   };
 
   static std::size_t BucketOf(const Arrival& request, std::uint32_t length);
-  // The greatest length of a bucket.
+  // The largest length of a bucket.
   static std::uint32_t LengthOf(const Arrival& request, std::size_t bucket);
   static std::size_t ClassOf(const Arrival& request);
 

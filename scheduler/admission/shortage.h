@@ -1,4 +1,4 @@
-// Why something cannot be done: not now, or never.
+// Why the scheduler cannot run a request: not now, or never.
 #pragma once
 
 #include <cstdint>
@@ -8,7 +8,7 @@
 
 namespace penstock::scheduler {
 
-// "Not now": `needed` of the budget, `available` of it.
+// Not now: the request needs more of a budget than is available.
 struct Shortage {
   Budget budget = Budget::kNone;
   std::uint64_t needed = 0;
@@ -16,7 +16,7 @@ struct Shortage {
   friend bool operator==(const Shortage&, const Shortage&) = default;
 };
 
-// "Never here": why, for people and for the client (field, limit and value in one line).
+// Never. `message`: one line for the client with field, limit and value.
 struct Refusal {
   Shortage shortage;
   std::string message;

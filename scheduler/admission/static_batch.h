@@ -1,15 +1,14 @@
-// Batching::kStatic: request-level batches, kept to reproduce the classic comparisons. A batch is
-// gathered during the one step that starts it, closed then, and the next one is gathered when its
-// last member has ended; seats of members that end early stay empty.
+// Batching::kStatic: request-level batches, kept to reproduce classic comparisons. One step admits
+// the requests of a batch. The next batch begins when all of them have ended; until then the places
+// of requests that ended early stay empty.
 //
-//   StaticGrouping::kWindow  whoever waits, in the queue's order, up to the batch's size
-//   StaticGrouping::kEqual   only requests whose prompt length and max_new_tokens equal those of
-//                            the first (effective-batching's rule: such a batch needs no padding).
-//                            The others wait for a later batch. Every batch begins with the front
-//                            of the queue, so a request waits for as many batches as there are
-//                            requests before it, at most.
+//   StaticGrouping::kWindow  waiting requests in the queue's order, up to the batch's size
+//   StaticGrouping::kEqual   only requests with the prompt length and max_new_tokens of the first
+//                            one, so that the batch needs no padding (effective-batching's rule).
+//                            Every batch begins with the front of the queue, so a request waits for
+//                            at most as many batches as there were requests before it.
 //
-// With other batchings everybody may join at any time.
+// With other batchings a request may be admitted at any time.
 #pragma once
 
 #include <cstdint>
@@ -28,12 +27,12 @@ class StaticBatch {
 
   void BeginStep(std::uint32_t running) { open_ = running == 0; }
   void EndStep() { open_ = false; }
-  void Add(const Work& work) { member_ = LengthsOf(work); }
+  void Add(const Work& work) { lengths_ = LengthsOf(work); }
 
-  // Why the request may not join now; `running` members have not ended.
+  // Why the request cannot be in the batch; `running` of its requests have not ended.
   std::optional<Shortage> Check(const Work& work, std::uint32_t running) const;
 
-  // Whether those behind a request that may not join may still do.
+  // A request that does not fit the batch does not stop later ones from being tried.
   bool Selective(std::uint32_t running) const {
     return batching_ == Batching::kStatic && grouping_ == StaticGrouping::kEqual && open_ &&
            running > 0;
@@ -52,7 +51,7 @@ class StaticBatch {
   Batching batching_;
   StaticGrouping grouping_;
   bool open_ = false;
-  Lengths member_;  // of the newest member
+  Lengths lengths_;  // of the request that was added last
 };
 
 }  // namespace penstock::scheduler

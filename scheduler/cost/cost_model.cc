@@ -21,7 +21,7 @@ std::uint64_t Times(std::uint64_t each, std::uint64_t count) {
   return Saturate(static_cast<Wide>(each) * count);
 }
 
-// The last knot at or below `tokens` that has a successor.
+// The last knot that is not above `tokens` and has a successor.
 std::size_t KnotBelow(std::uint64_t tokens) {
   if (tokens < 8) return static_cast<std::size_t>(tokens);
   const int octave = std::bit_width(tokens) - 3;  // tokens >> octave is 4 … 7
@@ -66,7 +66,7 @@ void CostModel::Observe(Duration predicted, Duration actual) {
 
 std::uint32_t CostModel::LargestChunk(const StepShape& step, std::uint64_t cached,
                                       std::uint32_t most, Duration target) const {
-  PENSTOCK_CHECK(ready(), "only a fitted model can be inverted");
+  PENSTOCK_CHECK(ready(), "the model is fitted");
   const auto fits = [&](std::uint32_t count) {
     StepShape with = step;
     with.AddChunk(cached, count);

@@ -1,9 +1,9 @@
-// How long a step will take on one group, from the group's warm-up table and from the steps that it
-// has run since. The composer inverts it to keep a step under a time; the splitter takes from it
-// what a launch costs.
+// How long a step takes on one group, predicted from the group's warm-up table and corrected by the
+// steps that it has run. StepComposer uses it to keep a step below a target time, and the batch
+// splitter to know what a launch costs.
 //
-// Integer throughout (nanoseconds), so every compiler predicts the same; see cost_terms.h for the
-// fit. Threading: one owner.
+// Integer arithmetic in nanoseconds, so every compiler predicts the same. cost_terms.h has the fit.
+// Not synchronised.
 #pragma once
 
 #include <cstdint>
@@ -20,25 +20,26 @@ constexpr std::uint64_t kDefaultLaunchCells = 256;
 
 class CostModel {
  public:
-  // Fitted; not ready when the table holds nothing to fit.
+  // Fits the model. It is not ready if the table has no step times.
   explicit CostModel(const Calibration& calibration) : terms_(FitCost(calibration)) {}
 
   bool ready() const { return terms_.has_value(); }
 
-  // 0 while not ready. Never less for a step that does more.
+  // 0 while not ready. A step that does more is never predicted to take less.
   Duration Predict(const StepShape& step) const;
 
-  // A step that was predicted so took so long. Corrects all later predictions by a common factor,
-  // which follows the machine (throttling, neighbours) within some thirty steps; a single outlier
-  // moves it by 3 % at most.
+  // A step took `actual`. Corrects all later predictions by a common factor, which follows changes
+  // of the machine (throttling, other load) within about thirty steps. One outlier moves the factor
+  // by at most 3 %.
   void Observe(Duration predicted, Duration actual);
 
-  // The most prompt tokens, at most `most`, that a chunk after `cached` positions may add to `step`
-  // so that it takes no longer than `target`. Must be ready.
+  // The largest chunk, at most `most` prompt tokens after `cached` positions, with which `step`
+  // takes no longer than `target`. The model must be ready.
   std::uint32_t LargestChunk(const StepShape& step, std::uint64_t cached, std::uint32_t most,
                              Duration target) const;
 
-  // What one more attention launch costs, in attention cells; kDefaultLaunchCells while not ready.
+  // The cost of one more attention launch, in cells (batch_splitter.h); kDefaultLaunchCells while
+  // not ready.
   std::uint64_t LaunchCells() const;
 
  private:

@@ -14,7 +14,7 @@ enum Column : std::size_t { kLinear, kTokens, kPrompt, kPairs, kDecode, kRows, k
 using Vector = std::array<double, kColumns>;
 
 struct Row {
-  Vector columns{};  // kLinear is filled per knee
+  Vector columns{};  // kLinear depends on the knee
   double time = 0;   // ns
 };
 
@@ -27,7 +27,7 @@ struct Fit {
 
 Row MakeRow(const StepTimeSample& sample) {
   StepShape step;
-  // Without decode rows the context is the chunk's own.
+  // Without decode rows the context is that of the chunk.
   const bool decodes = sample.decode_rows > 0;
   if (sample.prefill_tokens > 0) {
     step.AddChunk(decodes ? 0 : sample.context_tokens, sample.prefill_tokens);
@@ -77,8 +77,8 @@ NormalEquations MakeEquations(const std::vector<Row>& rows) {
   return normal;
 }
 
-// Gaussian elimination on the columns in use. The ridge keeps columns that the table cannot tell
-// apart from cancelling each other with huge coefficients.
+// Gaussian elimination on the columns in use. The ridge prevents huge coefficients of opposite
+// signs for columns that the table cannot distinguish.
 Vector SolveFor(const NormalEquations& normal, const std::vector<std::size_t>& used) {
   constexpr double kRidge = 1e-9;
   std::array<Vector, kColumns> gram{};
@@ -175,8 +175,8 @@ std::optional<CostTerms> FitCost(const Calibration& calibration) {
     if (sample.time > Duration(0) && !empty) rows.push_back(MakeRow(sample));
   }
   if (rows.size() < 2) return std::nullopt;
-  // First the octave of the knee, then its half and the sharpness: thirty fits. A later one must be
-  // clearly better, so that noise alone does not choose.
+  // Thirty fits: first the octave of the knee, then half octaves and the sharpness. A later fit
+  // must be clearly better, so that noise does not decide.
   std::optional<Fit> best;
   const auto try_at = [&rows, &best](double knee, int sharpness2) {
     const Fit fit = FitAt(rows, knee, sharpness2);

@@ -1,16 +1,18 @@
-// The calibrated cost model's numbers, and how they are fitted to a warm-up table.
+// The numbers of the cost model, and how they are fitted to a warm-up table.
 //
-//   step = linear(tokens) + prompts (if any) + decodes (if any)
-//   linear   a * (1 + (tokens / knee)^p)^(1/p) + b * tokens: weights streamed once, then arithmetic
+//   step     linear(tokens) + prompts (if any) + decodes (if any)
+//   linear   a * (1 + (tokens / knee)^p)^(1/p) + b * tokens: reading the weights once, then
+//            arithmetic
 //   prompts  one launch + query-key pairs
 //   decodes  one launch + rows + positions read
 //
-// For each (knee, p) of a grid the rest is linear in its coefficients: weighted least squares of
-// the relative error, coefficients that come out negative dropped one by one (no step gets cheaper
-// by more work, so predictions can be bisected). The best of the grid becomes whole numbers.
+// For each (knee, p) of a grid the other coefficients are linear: weighted least squares of the
+// relative error. Negative coefficients are dropped one by one, so that more work never makes a
+// step cheaper and a prediction can be inverted by bisection. The best fit of the grid is rounded
+// to integers.
 //
-// Reproducible: the fit uses only operations that IEEE 754 fixes (exact_math.h), prediction is
-// integer.
+// The fit uses only operations that IEEE 754 defines exactly (exact_math.h), and predictions are
+// integer, so results are reproducible.
 #pragma once
 
 #include <array>
@@ -27,7 +29,7 @@ struct CostTerms {
   static constexpr int kFractionBits = 20;
   static constexpr std::size_t kKnots = 84;
 
-  // linear(KnotTokens(i)); straight lines between, the last one goes on.
+  // linear(KnotTokens(i)). Straight lines connect the knots; the last line has no end.
   std::array<std::uint64_t, kKnots> linear{};
   std::uint64_t prompt_step = 0;
   std::uint64_t prompt_pair2 = 0;  // per half query-key pair (StepShape::prompt_pairs2)
@@ -37,13 +39,13 @@ struct CostTerms {
   friend bool operator==(const CostTerms&, const CostTerms&) = default;
 };
 
-// 0 … 3, then four knots per octave: 4 5 6 7 8 10 12 14 16 20 … (largest: 3.7 million).
+// 0 to 3, then four knots for each octave: 4 5 6 7 8 10 12 14 16 20 ... The largest is 3.7 million.
 constexpr std::uint64_t KnotTokens(std::size_t knot) {
   if (knot < 8) return knot;
   return (4 + knot % 4) << (knot / 4 - 1);
 }
 
-// Nothing when the table has no time to fit. Two samples give a line; the more, the better.
+// Nothing if the table has fewer than two step times.
 std::optional<CostTerms> FitCost(const Calibration& calibration);
 
 }  // namespace penstock::scheduler

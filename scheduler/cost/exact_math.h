@@ -1,7 +1,6 @@
-// The few real functions that the cost models need, from +, -, *, / and square roots alone. IEEE
-// 754 rounds each of these in one way, so the results are the same bits on every compiler (the
-// sources that use them are built with -ffp-contract=off, and nothing is built with -ffast-math);
-// libm's pow and exp make no such promise.
+// Real functions for the cost models, made of +, -, *, / and square roots. IEEE 754 defines the
+// rounding of each, so every compiler gives the same bits; pow and exp of libm may differ. Sources
+// that use them are built with -ffp-contract=off, and nothing is built with -ffast-math.
 #pragma once
 
 #include <cmath>
@@ -15,9 +14,9 @@ inline double PowerOfHalves(double x, int halves) {
   return result;
 }
 
-// (a^p + b^p)^(1/p) for p = halves / 2 >= 1, and a, b >= 0: the larger of the two when they are far
-// apart, rounded off where they meet. Newton's method on z^p = 1 + (least/most)^p, which is convex
-// with its root in [1, 2]: from above it converges without overshooting.
+// (a^p + b^p)^(1/p) for p = halves / 2 >= 1 and a, b >= 0: nearly the maximum where they differ
+// much, and smooth where they are equal. Newton's method on z^p = 1 + (least/most)^p, which is
+// convex with its root in [1, 2], so it converges from above without overshooting.
 inline double SmoothMaximum(double a, double b, int halves) {
   const double most = a > b ? a : b;
   const double least = a > b ? b : a;

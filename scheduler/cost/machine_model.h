@@ -4,10 +4,10 @@
 //   step = linear + prefill attention + decode attention + elementwise + all-reduce + head +
 //   sampling
 //
-// Two variants: `rows` with a fitted line for each (machine, model, tensor parallelism), and
-// `generic` with the linear term from the machine's peaks, which exists for every shape.
+// Two variants: `rows` has a fitted line for each (machine, model, tensor parallelism); `generic`
+// computes the linear term from the peak rates of the machine and exists for every shape.
 //
-// Reproducible: exact_math.h. Threading: values; constant once made.
+// Reproducible: see exact_math.h. Values are constant.
 #pragma once
 
 #include <optional>
@@ -39,7 +39,7 @@ class MachineModel {
  public:
   // "h100-llama-3-8b-tp1": machine (a100, h100, h200), model (llama-3-8b, llama-3-70b), tensor
   // parallelism (1, 2, 4, 8), then "-fp8" for 8-bit weights and "-generic" for the generic variant.
-  // Nothing when the name is none of Names().
+  // Nothing if the name is not one of Names().
   static std::optional<MachineModel> Find(std::string_view name);
   static std::vector<std::string> Names();
 
@@ -51,9 +51,9 @@ class MachineModel {
   struct Machine;
   struct Shape;
   struct LinearRow {
-    double stream_ms = 0;  // weights once through memory
+    double stream_ms = 0;  // reading all weights once
     double token_us = 0;   // arithmetic of one token
-    int sharpness2 = 7;    // twice the exponent with which the two meet
+    int sharpness2 = 7;    // twice the exponent of SmoothMaximum
   };
   struct Entry;
 
@@ -66,7 +66,7 @@ class MachineModel {
   double AllReduce(double tokens) const;
   double Head(double sequences) const;
 
-  const Machine* machine_;  // constants of this file's table
+  const Machine* machine_;  // constants
   const Shape* shape_;
   LinearRow row_;
   double ranks_;

@@ -15,8 +15,8 @@ BlockId BlockCache::Draw() {
     if (const auto victim = index_.Evict()) {
       pool_.Evict(*victim);
     } else {
-      PENSTOCK_CHECK(pins_.GiveWay(gone_), "a cached block can be evicted");
-      FreeGone();
+      PENSTOCK_CHECK(pins_.EvictOldest(dropped_), "a cached block can be evicted");
+      FreeDropped();
     }
   }
   return pool_.AllocateReserved();
@@ -28,7 +28,7 @@ PrefixMatch BlockCache::Match(std::string_view tenant, std::span<const TokenId> 
   PrefixMatch match = index_.Lookup(tenant, tokens, reader);
   if (match.planned > 0 || pins_.size() == 0) return match;
   const auto rest = tokens.subspan(std::size_t{match.blocks} * block_size());
-  if (const auto tail = pins_.TailBehind(tenant, match.last, rest, reader)) {
+  if (const auto tail = pins_.TailAfter(tenant, match.last, rest, reader)) {
     match.tail = tail->block;
     match.tail_tokens = tail->tokens;
   }
@@ -59,32 +59,32 @@ bool BlockCache::Enter(std::string_view tenant, std::span<const BlockId> before,
   return !index_.Insert(tenant, parent, tokens, block, step);
 }
 
-void BlockCache::Spoil(std::optional<BlockId> block, SequenceId failed) {
+void BlockCache::Invalidate(std::optional<BlockId> block, SequenceId failed) {
   if (!sharing_) return;
-  if (block) index_.Spoil(*block, gone_);
-  pins_.DropSpoilt(failed, gone_);
-  FreeGone();
+  if (block) index_.Invalidate(*block, dropped_);
+  pins_.DropInvalid(failed, dropped_);
+  FreeDropped();
 }
 
-void BlockCache::Keep(const PinnedPrefixes::User& user) {
+void BlockCache::Pin(const PinnedPrefixes::User& user) {
   if (!sharing_) return;
-  pins_.Keep(user, gone_);
-  FreeGone();
+  pins_.Pin(user, dropped_);
+  FreeDropped();
 }
 
 void BlockCache::Forget(std::string_view tenant, std::optional<RequestId> made_by) {
-  pins_.Forget(tenant, made_by, gone_);
-  FreeGone();
+  pins_.Forget(tenant, made_by, dropped_);
+  FreeDropped();
 }
 
 void BlockCache::ForgetAll() {
-  pins_.DropAll(gone_);
-  FreeGone();
+  pins_.DropAll(dropped_);
+  FreeDropped();
 }
 
-void BlockCache::FreeGone() {
-  for (const BlockId gone : gone_) pool_.Evict(gone);
-  gone_.clear();
+void BlockCache::FreeDropped() {
+  for (const BlockId block : dropped_) pool_.Evict(block);
+  dropped_.clear();
 }
 
 void BlockCache::Reclaim(BlockId block) {

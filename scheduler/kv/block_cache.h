@@ -1,16 +1,16 @@
-// The KV blocks of one kv_group of one replica group together with what they hold: BlockPool (who
-// has which block) and PrefixIndex (which tokens stand in it), kept in agreement.
+// The KV blocks of one KV group of one replica group: BlockPool knows who holds each block,
+// PrefixIndex knows which tokens it has. This class keeps the two in agreement:
 //
 //   a block in the index   each of its holders has one lock on its node
-//   cached in the pool     = unlocked in the index, or the tail of a kept prefix. It is found by a
-//                          later prompt until it is evicted, the least recently used leaf first,
-//                          when a promised block is drawn and none is free. What is pinned goes
-//                          last (pinned_prefixes.h)
+//   a cached block         is unlocked in the index, or is the tail of a pinned prefix. Later
+//                          prompts find it until it is evicted. When a reserved block is drawn and
+//                          none is free, the least recently used leaf is evicted, and pinned
+//                          prefixes after all others (pinned_prefixes.h).
 //
-// One block has one writer: the sequence that drew it, and only before it entered the index (it is
-// full then, and full blocks are not written again). Many may read it.
+// A block has one writer, the sequence that drew it, and only until the block enters the index: it
+// is full then and is not written again. Any number of sequences may read it.
 //
-// Without sharing nothing enters the index and this is a BlockPool. Not synchronised.
+// Without sharing nothing enters the index, and this is a BlockPool. Not synchronised.
 #pragma once
 
 #include <cstdint>
@@ -36,37 +36,37 @@ class BlockCache {
 
   bool Reserve(std::uint32_t count) { return pool_.Reserve(count); }
   void Unreserve(std::uint32_t count) { pool_.Unreserve(count); }
-  // Draws one block of a reservation; evicts for it when none is free.
+  // Draws a block of a reservation; evicts one if none is free.
   BlockId Draw();
 
-  // What a step `reader` of the tenant finds; nothing without sharing.
+  // Cached blocks that a request of the tenant can read if step `reader` starts it.
   PrefixMatch Match(std::string_view tenant, std::span<const TokenId> tokens, StepId reader) const;
-  // One more holder of the readable blocks of a match, which are appended to `blocks`. Those of
-  // them that are unlocked must be available.
+  // Adds a holder to the readable blocks of a match and appends them to `blocks`. The unlocked ones
+  // must be available.
   void Hold(const PrefixMatch& match, std::vector<BlockId>& blocks);
-  // `block`, whose one holder is the caller, holds these tokens once `step` has run. `before` are
-  // the blocks before it, all in the index and held by the caller. False when the tokens stand in
-  // another block already: `block` stays private.
+  // `block`, held only by the caller, has these tokens after `step`. `before`: the blocks before
+  // it, all in the index and held by the caller. False when another block in the index has the same
+  // tokens: `block` stays private.
   bool Enter(std::string_view tenant, std::span<const BlockId> before, BlockId block,
              std::span<const TokenId> tokens, StepId step);
-  // What was computed from this block of the index on (none: nothing in the index), and in the
-  // blocks of the failed sequence, is not to be relied on by anybody new.
-  void Spoil(std::optional<BlockId> block, SequenceId failed);
+  // A sequence failed. No later request uses its blocks: neither those in the index from `block` on
+  // (none: it has no block there) nor its pinned tails.
+  void Invalidate(std::optional<BlockId> block, SequenceId failed);
 
-  // Prefixes that are kept beyond their users.
-  void Keep(const PinnedPrefixes::User& user);
+  // Pinned prefixes (pinned_prefixes.h).
+  void Pin(const PinnedPrefixes::User& user);
   void Forget(std::string_view tenant, std::optional<RequestId> made_by);
   void ForgetAll();
   std::vector<PinChange> TakePinChanges() { return pins_.TakeChanges(); }
   const PinnedPrefixes& pins() const { return pins_; }
-  // Lets the tail of a match be copied by the plan being made; it stays until FinishTail. False
-  // when its block may be needed for a promise: then it is not to be copied.
+  // Keeps the tail of a match until FinishTail, so that the plan being made can copy it. False when
+  // a reservation may need its block: then it must not be copied.
   bool BeginTail(const PrefixMatch& match);
   void FinishTail() { pins_.Protect(std::nullopt); }
 
-  // The two ends of a hold (BlockPool). Blocks of a sequence are reclaimed from the last to the
-  // first, after Settle; those in the index stay cached.
-  void Settle(SequenceId sequence) { pins_.Settle(sequence); }
+  // A sequence ends (BlockPool). Its blocks are reclaimed from the last to the first, after
+  // BeginReclaim; those in the index stay cached.
+  void BeginReclaim(SequenceId sequence) { pins_.BeginReclaim(sequence); }
   void Retire(BlockId block) { pool_.Retire(block); }
   void Reclaim(BlockId block);
 
@@ -75,9 +75,9 @@ class BlockCache {
   BlockPool pool_;
   PrefixIndex index_;
   PinnedPrefixes pins_;
-  std::vector<BlockId> gone_;  // fallen out of the index, still cached in the pool
+  std::vector<BlockId> dropped_;  // not in the index any more, still cached in the pool
 
-  void FreeGone();
+  void FreeDropped();
 };
 
 }  // namespace penstock::scheduler

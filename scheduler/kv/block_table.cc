@@ -8,7 +8,7 @@
 namespace penstock::scheduler {
 
 void BlockTable::Adopt(BlockCache& cache, const PrefixMatch& match) {
-  PENSTOCK_CHECK(blocks_.empty(), "a sequence begins with what the cache has");
+  PENSTOCK_CHECK(blocks_.empty(), "a sequence begins with cached blocks");
   cache.Hold(match, blocks_);
   adopted_ = entered_ = match.blocks;
 }
@@ -29,12 +29,12 @@ void BlockTable::GrowTo(BlockCache& cache, std::uint64_t tokens, SlotId slot,
     --reserved_;
     blocks_.push_back(cache.Draw());
   }
-  for (; told_ < blocks_.size(); ++told_) {
+  for (; appended_ < blocks_.size(); ++appended_) {
     BlockOp op;
     op.kind = BlockOp::Kind::kAppend;
     op.kv_group = kv_group_;
     op.slot = slot;
-    op.dst = blocks_[told_];
+    op.dst = blocks_[appended_];
     ops.push_back(op);
   }
 }
@@ -49,9 +49,9 @@ void BlockTable::Enter(BlockCache& cache, std::string_view tenant, std::span<con
   }
 }
 
-void BlockTable::Spoil(BlockCache& cache, SequenceId sequence) {
+void BlockTable::Invalidate(BlockCache& cache, SequenceId sequence) {
   private_ = true;
-  cache.Spoil(entered_ > adopted_ ? std::optional(blocks_[adopted_]) : std::nullopt, sequence);
+  cache.Invalidate(entered_ > adopted_ ? std::optional(blocks_[adopted_]) : std::nullopt, sequence);
 }
 
 void BlockTable::Retire(BlockCache& cache) {
@@ -63,9 +63,9 @@ void BlockTable::Retire(BlockCache& cache) {
 }
 
 void BlockTable::Reclaim(BlockCache& cache, SequenceId sequence) {
-  cache.Settle(sequence);
-  // Backwards: so the stack of free blocks hands them out in the same order again, and the cache
-  // keeps the beginning of the sequence for longest.
+  cache.BeginReclaim(sequence);
+  // From the last to the first: the stack of free blocks then gives them out in the same order, and
+  // the cache keeps the beginning of the sequence longest.
   for (auto it = blocks_.rbegin(); it != blocks_.rend(); ++it) cache.Reclaim(*it);
   blocks_.clear();
   adopted_ = entered_ = 0;

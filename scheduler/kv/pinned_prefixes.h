@@ -1,18 +1,18 @@
-// Prefixes that clients asked to keep (`cached_prompt`): each stays in the KV cache beyond the
-// requests that use it, exact to the token.
+// Prefixes that clients asked to keep (`cached_prompt`). They stay in the KV cache after the
+// requests that use them, exact to the token.
 //
-// The full blocks of a prefix are nodes of the PrefixIndex, which are pinned. What does not fill a
-// block, the tail, stands in the block behind them together with whatever its first user went on
-// with. That block is kept as well, and a later request that begins with the prefix copies it and
-// writes its own tokens over what is not the prefix. Who has the block of a tail:
-//   its first user   while that runs: nobody writes the tail's positions again
-//   the index        when the first user filled it: it is pinned like the others
-//   the pin          else; it is cached in the pool and in no index
+// The full blocks of a prefix are nodes of the PrefixIndex, which are pinned. The rest, the tail,
+// is in the next block, together with later tokens of its first user. That block is kept too. A
+// later request that begins with the prefix copies it and overwrites what is not the prefix. The
+// block of a tail belongs to
+//   its first user   while that runs; no plan writes the tail's positions again
+//   the index        if the first user filled the block; it is pinned like the others
+//   the pin          otherwise; it is cached in the pool and not in the index
 //
-// The bounds are on the number of prefixes and on their blocks; the least recently used one goes.
-// A pin outlives everything that is merely cached, but it is no promise of memory: when all else is
-// evicted and the running need more, pins go, oldest first. So admission need not know of pins, and
-// nothing can wait for ever because of one.
+// The number of prefixes and of their blocks is bounded; the least recently used prefix is dropped
+// first. Pins outlive everything that is only cached, but they reserve no memory. When nothing else
+// can be evicted and running sequences need blocks, the oldest pin is dropped. So admission ignores
+// pins, and no request waits for one.
 //
 // Deterministic. Not synchronised; one owner, BlockCache.
 #pragma once
@@ -32,7 +32,7 @@
 namespace penstock::scheduler {
 
 struct PinLimits {
-  std::uint32_t prefixes = 0;  // 0 = nothing is kept
+  std::uint32_t prefixes = 0;  // 0 = no prefix is pinned
   std::uint32_t blocks = 0;    // 0 = no bound
 };
 
@@ -40,7 +40,7 @@ class PinnedPrefixes {
  public:
   PinnedPrefixes(PrefixIndex& index, std::uint32_t capacity, PinLimits limits);
 
-  // A running sequence whose leading tokens are to be kept.
+  // A running sequence whose leading tokens are to be pinned.
   struct User {
     RequestId request;
     SequenceId sequence;
@@ -49,35 +49,35 @@ class PinnedPrefixes {
     std::span<const BlockId> blocks;  // of the sequence, covering the prefix
     StepId step;                      // computes the last of them
   };
-  // Keeps the prefix, or notes that one that is kept was used. Blocks that fall out of the index
-  // for it are appended to `gone` (as in all that follow).
-  void Keep(const User& user, std::vector<BlockId>& gone);
+  // Pins the prefix, or records a use of it. Appends blocks that leave the index to `dropped`, as
+  // all functions below do.
+  void Pin(const User& user, std::vector<BlockId>& dropped);
 
   struct Tail {
     BlockId block;
     std::uint32_t tokens = 0;
   };
-  // The kept tail behind the full block `last` (none: at the beginning) that `rest` begins with,
-  // readable by step `reader`.
-  std::optional<Tail> TailBehind(std::string_view tenant, std::optional<BlockId> last,
-                                 std::span<const TokenId> rest, StepId reader) const;
+  // The longest pinned tail after the full block `last` (none: at the beginning) with which `rest`
+  // begins and which step `reader` can read.
+  std::optional<Tail> TailAfter(std::string_view tenant, std::optional<BlockId> last,
+                                std::span<const TokenId> rest, StepId reader) const;
 
-  // While a copy of this tail is being planned, it does not give way.
+  // The plan being made copies this tail, so EvictOldest skips it.
   void Protect(std::optional<BlockId> tail) { protected_ = tail; }
 
-  // The sequence's blocks are about to be given back.
-  void Settle(SequenceId sequence);
-  // The block of a tail in no index: it is kept although nobody holds it.
+  // The blocks of the sequence are about to be reclaimed.
+  void BeginReclaim(SequenceId sequence);
+  // The block is a tail that belongs to a pin: it stays cached without a holder.
   bool Owns(BlockId block) const { return !own_.empty() && own_[block.value()]; }
 
   // Drops the least recently used prefix that is not protected. False when there is none.
-  bool GiveWay(std::vector<BlockId>& gone);
-  // Those of a tenant, or the one that this request made.
+  bool EvictOldest(std::vector<BlockId>& dropped);
+  // Drops those of a tenant, or the one that this request made.
   void Forget(std::string_view tenant, std::optional<RequestId> made_by,
-              std::vector<BlockId>& gone);
-  // Those that rest on spoilt nodes, or whose tail is this failed sequence's.
-  void DropSpoilt(std::optional<SequenceId> failed, std::vector<BlockId>& gone);
-  void DropAll(std::vector<BlockId>& gone);
+              std::vector<BlockId>& dropped);
+  // Drops those with invalid nodes, or with a tail of this failed sequence.
+  void DropInvalid(std::optional<SequenceId> failed, std::vector<BlockId>& dropped);
+  void DropAll(std::vector<BlockId>& dropped);
 
   std::vector<PinChange> TakeChanges() { return std::exchange(changes_, {}); }
   std::uint32_t size() const { return static_cast<std::uint32_t>(pins_.size()); }
@@ -85,27 +85,27 @@ class PinnedPrefixes {
 
  private:
   enum class Holder : std::uint8_t { kNoTail, kSequence, kIndex, kPin };
-  struct Pin {
+  struct Entry {
     RequestId made_by;
     std::string tenant;
     std::optional<BlockId> last;  // node of the last full block
     std::vector<TokenId> tail;
     BlockId tail_block;
     Holder holder = Holder::kNoTail;
-    SequenceId lender;  // with kSequence
+    SequenceId lender;  // with kSequence: its sequence
     StepId step;        // computes the tail
     std::uint32_t blocks = 0;
     std::uint32_t tokens = 0;
   };
 
-  void PutTailIntoIndex(Pin& pin);
-  void Drop(std::size_t index, std::vector<BlockId>& gone);
-  void Note(PinChange::Kind kind, const Pin& pin, RequestId by);
+  void PutTailIntoIndex(Entry& pin);
+  void Drop(std::size_t index, std::vector<BlockId>& dropped);
+  void Note(PinChange::Kind kind, const Entry& pin, RequestId by);
 
   PrefixIndex& index_;
   const PinLimits limits_;
-  std::vector<Pin> pins_;  // least recently used first; few
-  std::vector<bool> own_;  // by block: Holder::kPin
+  std::vector<Entry> pins_;  // least recently used first; few
+  std::vector<bool> own_;    // by block: Holder::kPin
   std::optional<BlockId> protected_;
   std::uint32_t blocks_ = 0;
   std::vector<PinChange> changes_;

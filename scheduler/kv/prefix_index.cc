@@ -10,26 +10,26 @@ namespace {
 
 constexpr std::uint64_t kOdd = 0x9e3779b97f4a7c15u;
 
-// Four independent lanes keep the multiplier busy: about 3 bytes a cycle, whatever the length.
-class Lanes {
+// Four independent sums keep the multiplier busy: about 3 bytes a cycle.
+class HashSums {
  public:
-  explicit Lanes(std::uint64_t seed) {
-    for (std::uint64_t& lane : lanes_) lane = seed += kOdd;
+  explicit HashSums(std::uint64_t seed) {
+    for (std::uint64_t& sum : sums_) sum = seed += kOdd;
   }
-  void Add(std::size_t lane, std::uint64_t value) {
-    lanes_[lane] = std::rotl((lanes_[lane] ^ value) * 0xd6e8feb86659fd93u, 29);
+  void Add(std::size_t index, std::uint64_t value) {
+    sums_[index] = std::rotl((sums_[index] ^ value) * 0xd6e8feb86659fd93u, 29);
   }
   std::uint64_t Finish(std::uint64_t length) const {
-    std::uint64_t sum = length * kOdd;
-    for (const std::uint64_t lane : lanes_) {
-      sum = (sum ^ lane) * 0xff51afd7ed558ccdu;
-      sum ^= sum >> 32;
+    std::uint64_t hash = length * kOdd;
+    for (const std::uint64_t sum : sums_) {
+      hash = (hash ^ sum) * 0xff51afd7ed558ccdu;
+      hash ^= hash >> 32;
     }
-    return sum;
+    return hash;
   }
 
  private:
-  std::uint64_t lanes_[4];
+  std::uint64_t sums_[4];
 };
 
 std::uint64_t Word(TokenId low, TokenId high) {
@@ -38,25 +38,25 @@ std::uint64_t Word(TokenId low, TokenId high) {
 }
 
 std::uint64_t HashName(std::string_view name) {
-  Lanes lanes(name.size());
+  HashSums sums(name.size());
   for (std::size_t i = 0; i < name.size(); ++i) {
-    lanes.Add(i % 4, static_cast<unsigned char>(name[i]));
+    sums.Add(i % 4, static_cast<unsigned char>(name[i]));
   }
-  return lanes.Finish(name.size());
+  return sums.Finish(name.size());
 }
 
 }  // namespace
 
 std::uint64_t PrefixIndex::HashTokens(std::uint64_t before, std::span<const TokenId> tokens) {
-  Lanes lanes(before);
+  HashSums sums(before);
   std::size_t i = 0;
   for (; i + 8 <= tokens.size(); i += 8) {
-    for (std::size_t lane = 0; lane < 4; ++lane) {
-      lanes.Add(lane, Word(tokens[i + 2 * lane], tokens[i + 2 * lane + 1]));
+    for (std::size_t sum = 0; sum < 4; ++sum) {
+      sums.Add(sum, Word(tokens[i + 2 * sum], tokens[i + 2 * sum + 1]));
     }
   }
-  for (; i < tokens.size(); ++i) lanes.Add(i % 4, Word(tokens[i], 0));
-  return lanes.Finish(tokens.size());
+  for (; i < tokens.size(); ++i) sums.Add(i % 4, Word(tokens[i], 0));
+  return sums.Finish(tokens.size());
 }
 
 PrefixIndex::PrefixIndex(std::uint32_t capacity, std::uint32_t block_size, Hash hash)
@@ -91,7 +91,7 @@ PrefixMatch PrefixIndex::Lookup(std::string_view tenant, std::span<const TokenId
     const auto block = tokens.first(block_size_);
     hash = hash_(hash, block);
     parent = Find(hash, root->second.id, parent, block);
-    if (parent == kNone || nodes_[parent].spoilt) break;
+    if (parent == kNone || nodes_[parent].invalid) break;
     match.last_any = BlockId(parent);
     if (match.planned > 0 || nodes_[parent].step >= reader) {
       ++match.planned;
@@ -118,8 +118,9 @@ std::optional<BlockId> PrefixIndex::Insert(std::string_view tenant, std::optiona
   PENSTOCK_CHECK(tokens.size() == block_size_, "only full blocks are shared");
   Root& root = RootOf(tenant);
   const std::uint32_t before = parent ? parent->value() : kNone;
-  PENSTOCK_CHECK(!parent || nodes_[before].root == root.id, "a node is of its parent's tenant");
-  if (parent && nodes_[before].spoilt) return parent;
+  PENSTOCK_CHECK(!parent || nodes_[before].root == root.id,
+                 "a node and its parent have one tenant");
+  if (parent && nodes_[before].invalid) return parent;
   const std::uint64_t hash = hash_(parent ? nodes_[before].hash : root.hash, tokens);
   const std::uint32_t found = Find(hash, root.id, before, tokens);
   if (found != kNone) return BlockId(found);
@@ -166,7 +167,7 @@ bool PrefixIndex::Unlock(BlockId block) {
   Node& node = nodes_[block.value()];
   PENSTOCK_CHECK(node.present && node.locks > 0, "a locked block is unlocked");
   if (--node.locks > 0 || node.pins > 0) return true;
-  if (node.spoilt) {
+  if (node.invalid) {
     Remove(block.value());
     return false;
   }
@@ -181,15 +182,15 @@ void PrefixIndex::Pin(BlockId last) {
   }
 }
 
-void PrefixIndex::Unpin(BlockId last, std::vector<BlockId>& gone) {
+void PrefixIndex::Unpin(BlockId last, std::vector<BlockId>& dropped) {
   for (std::uint32_t id = last.value(); id != kNone;) {
     Node& node = nodes_[id];
     const std::uint32_t parent = node.parent;
     PENSTOCK_CHECK(node.present && node.pins > 0, "a pinned block is unpinned");
     if (--node.pins == 0 && node.locks == 0) {
-      if (node.spoilt) {
+      if (node.invalid) {
         Remove(id);
-        gone.push_back(BlockId(id));
+        dropped.push_back(BlockId(id));
       } else {
         Append(id);
       }
@@ -207,19 +208,19 @@ std::optional<BlockId> PrefixIndex::Evict() {
   return BlockId(node);
 }
 
-void PrefixIndex::Spoil(BlockId block, std::vector<BlockId>& gone) {
-  // Children stand before their parents in the list, so whatever goes is a leaf by then.
+void PrefixIndex::Invalidate(BlockId block, std::vector<BlockId>& dropped) {
+  // The list has children before parents, so every node that is removed is a leaf by then.
   for (std::uint32_t node = oldest_; node != kNone;) {
     const std::uint32_t newer = nodes_[node].newer;
     if (IsAtOrAfter(node, block.value())) {
       Unlink(node);
       Remove(node);
-      gone.push_back(BlockId(node));
+      dropped.push_back(BlockId(node));
     }
     node = newer;
   }
   for (std::uint32_t node = 0; node < nodes_.size(); ++node) {
-    if (nodes_[node].present && IsAtOrAfter(node, block.value())) nodes_[node].spoilt = true;
+    if (nodes_[node].present && IsAtOrAfter(node, block.value())) nodes_[node].invalid = true;
   }
 }
 
@@ -234,7 +235,8 @@ void PrefixIndex::AddToTable(std::uint32_t node) {
   table_[i] = node;
 }
 
-// Without tombstones: entries that probed past the hole move up (Knuth, 6.4, algorithm R).
+// Entries that were probed past the hole move up (Knuth, 6.4, algorithm R), so there are no
+// tombstones.
 void PrefixIndex::EraseFromTable(std::uint32_t node) {
   const std::size_t mask = table_.size() - 1;
   std::size_t hole = HomeOf(nodes_[node].hash);
@@ -250,7 +252,7 @@ void PrefixIndex::EraseFromTable(std::uint32_t node) {
 
 void PrefixIndex::Remove(std::uint32_t id) {
   Node& node = nodes_[id];
-  PENSTOCK_CHECK(node.children == 0, "leaves go first");
+  PENSTOCK_CHECK(node.children == 0, "only leaves are removed");
   EraseFromTable(id);
   if (node.parent != kNone) --nodes_[node.parent].children;
   const auto root = root_by_id_[node.root];

@@ -1,25 +1,24 @@
-// Which KV blocks hold which tokens: a radix tree over full blocks, so that a request whose prompt
-// begins as an earlier one's did can read those blocks instead of computing them again
-// (RadixAttention, SGLang, NeurIPS 2024; here with one node per block, found by hash).
+// Which KV blocks hold which tokens: a radix tree over full blocks. A request whose prompt begins
+// like an earlier one reads those blocks instead of computing them again (RadixAttention, SGLang,
+// NeurIPS 2024; here each node is one block and is found by hash).
 //
-// A node is one full block: its tokens, its parent (the block before it) and its salt (the tenant:
-// nobody finds another tenant's blocks). Nodes are found by the hash of everything from the first
-// token on, and then compared token by token: equal hashes never suffice.
+// A node is one full block: its tokens, its parent (the block before it) and its tenant. A tenant
+// never finds blocks of another one. Nodes are found by the hash of all tokens from the first one
+// on and then compared token by token, so equal hashes never suffice.
 //
-//   locked    somebody reads or writes the block. Who locks a node holds locks on all its
-//             ancestors, so below an unlocked node nothing is locked.
-//   unlocked  kept for a later match, until Evict takes it. All unlocked nodes stand in one list in
-//             the order in which they were last unlocked, children before parents; so its head is
-//             always a leaf, and eviction is exactly least recently used, leaf first, in O(1).
-//   pinned    not evicted although nobody locks it, nor are its ancestors (pinned_prefixes.h).
+//   locked    a sequence reads or writes the block. It also locks all ancestors, so no node below
+//             an unlocked one is locked.
+//   unlocked  kept for a later match until it is evicted. Unlocked nodes form a list in the order
+//             in which they were unlocked, children before parents. Its head is always a leaf, so
+//             eviction takes the least recently used leaf in O(1).
+//   pinned    not evicted while unlocked, and neither are its ancestors (pinned_prefixes.h)
+//   invalid   its sequence failed. It is never found again and is removed with its last lock.
 //
-// Since plans run in order, a block is readable by every plan after the one that computes it, long
-// before that has run: each node carries the step that computes it, and Lookup is asked on behalf
-// of a step.
+// Plans run in order, so every plan after the one that computes a block can read it, even before
+// that plan has run. Each node has the step that computes it, and Lookup takes the reading step.
 //
-// Costs: well under a microsecond per block operation, no allocation after construction except for
-// tenants not seen lately. A node is named by its block, which must be below `capacity`.
-// Deterministic. Not synchronised.
+// A block operation takes well under a microsecond. Only new tenants allocate. A node has the
+// number of its block, which must be below `capacity`. Deterministic. Not synchronised.
 #pragma once
 
 #include <cstdint>
@@ -37,59 +36,56 @@ namespace penstock::scheduler {
 
 // Leading full blocks of a prompt that are in the index.
 struct PrefixMatch {
-  std::uint32_t blocks = 0;         // readable by the asking step
-  std::uint32_t unlocked = 0;       // of these the last so many are unlocked
-  std::uint32_t planned = 0;        // further ones, computed by the asking step or a later one
+  std::uint32_t blocks = 0;         // that the reading step can read
+  std::uint32_t unlocked = 0;       // of these, the unlocked ones: the last ones
+  std::uint32_t planned = 0;        // further ones, computed by the reading step or later
   std::optional<BlockId> last;      // the last readable one
   std::optional<BlockId> last_any;  // the last one, readable or not
-  // Behind those blocks: leading tokens of a further block, which must be copied to be gone on
-  // with.
+  // The next block has these leading tokens. It must be copied before a sequence writes to it.
   std::optional<BlockId> tail;
   std::uint32_t tail_tokens = 0;
 };
 
 class PrefixIndex {
  public:
-  // Of a block's tokens and the hash of everything before them.
+  // Hashes the tokens of a block and the hash of everything before them.
   using Hash = std::uint64_t (*)(std::uint64_t before, std::span<const TokenId> tokens);
   static std::uint64_t HashTokens(std::uint64_t before, std::span<const TokenId> tokens);
 
   PrefixIndex(std::uint32_t capacity, std::uint32_t block_size, Hash hash = &HashTokens);
 
-  // The longest chain of full blocks that `tokens` begin with. Changes nothing.
+  // The longest chain of full blocks with which `tokens` begin.
   PrefixMatch Lookup(std::string_view tenant, std::span<const TokenId> tokens, StepId reader) const;
 
-  // Blocks from the first token's to `last`, in order of position; appended to `path`.
+  // Appends the blocks from the first one to `last` to `path`, in order of position.
   void AppendPath(BlockId last, std::vector<BlockId>& path) const;
 
-  // Makes `block`, which `step` fills with `tokens` (block_size of them), a node after `parent`
-  // (none: it holds the first tokens of a prompt). The new node has one lock, the caller's. When
-  // the tokens stand there already, or the parent is spoilt, nothing changes and the block that is
-  // in the way is returned.
+  // Makes `block`, which `step` fills with these block_size tokens, a node after `parent` (none: it
+  // begins a prompt). The new node has one lock, the caller's. If another node has the tokens, or
+  // the parent is invalid, nothing changes and the block of that node is returned.
   std::optional<BlockId> Insert(std::string_view tenant, std::optional<BlockId> parent,
                                 std::span<const TokenId> tokens, BlockId block, StepId step);
 
-  // From the first block to the last. The caller locks every ancestor, too.
+  // Adds a lock. The caller locks every ancestor as well, from the first block to the last.
   void Lock(BlockId block);
-  // From the last block to the first. False when the node is gone with its last lock, because it
-  // was spoilt; otherwise the block stays cached once nobody locks it.
+  // Removes a lock; from the last block to the first. False when the node was invalid and this was
+  // its last lock: it is removed. Otherwise an unlocked block stays cached.
   bool Unlock(BlockId block);
 
-  // A pinned node and its ancestors are not evicted until Unpin; spoilt ones that nobody locks are
-  // taken out then and appended to `gone`.
+  // A pinned node and its ancestors are not evicted until Unpin. Unpin removes invalid nodes
+  // without a lock and appends them to `dropped`.
   void Pin(BlockId last);
-  void Unpin(BlockId last, std::vector<BlockId>& gone);
+  void Unpin(BlockId last, std::vector<BlockId>& dropped);
 
-  // Takes out the least recently used unlocked leaf and returns its block.
+  // Removes the least recently used unlocked leaf and returns its block.
   std::optional<BlockId> Evict();
 
-  // What stands in this block, and in those after it, is not to be relied on (its sequence failed):
-  // they are found no more. Unlocked ones are taken out at once and appended to `gone`; locked ones
-  // go with their last lock. Slow, for what should not happen: looks at every node.
-  void Spoil(BlockId block, std::vector<BlockId>& gone);
+  // The node and all nodes after it become invalid. Unlocked ones are removed at once and appended
+  // to `dropped`. Rare, and slow: it visits every node.
+  void Invalidate(BlockId block, std::vector<BlockId>& dropped);
 
   bool Contains(BlockId block) const { return nodes_[block.value()].present; }
-  bool IsSpoilt(BlockId block) const { return nodes_[block.value()].spoilt; }
+  bool IsInvalid(BlockId block) const { return nodes_[block.value()].invalid; }
   std::uint32_t size() const { return size_; }
   // Neither locked nor pinned.
   std::uint32_t unlocked() const { return unlocked_; }
@@ -110,9 +106,9 @@ class PrefixIndex {
     std::uint32_t older = kNone;  // neighbours in the list of unlocked nodes
     std::uint32_t newer = kNone;
     bool present = false;
-    bool spoilt = false;
+    bool invalid = false;
   };
-  // Where the tree of a tenant begins.
+  // The root of a tenant's tree.
   struct Root {
     std::uint64_t hash = 0;
     std::uint32_t id = 0;
@@ -129,7 +125,7 @@ class PrefixIndex {
   void EraseFromTable(std::uint32_t node);
   bool IsAtOrAfter(std::uint32_t node, std::uint32_t first) const;
   void Remove(std::uint32_t node);
-  void Append(std::uint32_t node);  // to the list, as the newest
+  void Append(std::uint32_t node);  // to the list of unlocked nodes
   void Unlink(std::uint32_t node);
 
   const std::uint32_t block_size_;

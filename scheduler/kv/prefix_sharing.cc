@@ -5,13 +5,13 @@
 namespace penstock::scheduler {
 namespace {
 
-// Rows of all prompt tokens are needed for their logprobs. Contrastive search finds what it needs
-// of the past in the blocks: the hidden-state plane.
+// Logprobs of the prompt need every row of it. Contrastive search does not: cached blocks hold its
+// hidden states as well.
 bool NeedsEveryRow(const Work& work) {
   return work.request.logprobs.prompt_logprobs && work.generated.empty();
 }
 
-// Whole blocks at the beginning of both.
+// Full blocks at the beginning of both.
 std::uint32_t CommonBlocks(std::span<const TokenId> a, std::span<const TokenId> b,
                            std::uint32_t block_size) {
   const auto [end, unused] = std::mismatch(a.begin(), a.end(), b.begin(), b.end());
@@ -41,7 +41,7 @@ std::optional<AwaitedPrefix> PrefixSharing::WhatToAwait(const Work& work, StepId
 
   std::optional<AwaitedPrefix> best;
   for (const auto& [id, sequence] : table_.all()) {
-    // Those that stand where the match ends: they computed its last block or go on from it.
+    // Sequences that computed the last block of the match, or that continue after it.
     if (sequence.retiring || sequence.blocks.entered() < matched) continue;
     if (sequence.request.tenant != work.request.tenant) continue;
     if (matched > 0 && sequence.blocks.blocks()[matched - 1] != *match.last_any) continue;
@@ -65,13 +65,13 @@ void PrefixSharing::Enter(Sequence& sequence, StepId step) {
   }
 }
 
-void PrefixSharing::Keep(Sequence& sequence, StepId step) {
+void PrefixSharing::Pin(Sequence& sequence, StepId step) {
   const Arrival& request = sequence.request;
   const auto pinned = std::min<std::size_t>(request.pinned_tokens, request.prompt.size());
-  if (pinned == 0 || sequence.kept_prefix || sequence.prompt_planned < pinned) return;
-  sequence.kept_prefix = true;
-  table_.cache().Keep({request.request, sequence.id, request.tenant,
-                       std::span(request.prompt).first(pinned), sequence.blocks.blocks(), step});
+  if (pinned == 0 || sequence.prefix_pinned || sequence.prompt_planned < pinned) return;
+  sequence.prefix_pinned = true;
+  table_.cache().Pin({request.request, sequence.id, request.tenant,
+                      std::span(request.prompt).first(pinned), sequence.blocks.blocks(), step});
 }
 
 }  // namespace penstock::scheduler

@@ -1,19 +1,18 @@
-// What one replica group's running sequences and newcomers share: which leading blocks a newcomer
-// finds, whether it should wait for blocks that another is about to compute, and which blocks of a
-// running sequence others may find.
+// What new requests share with the running sequences of one replica group. It tells which leading
+// blocks a request finds, and which prefix it should wait for because another sequence is about to
+// compute it. It enters blocks of running sequences into the index.
 //
-// Joining. Since plans run in order, a block is readable by every plan after the one that computes
-// it. So of many requests with one prefix that arrive together, the first computes it; the others
-// wait until it is planned (not until it is computed) and then begin behind it. Waiting is cheaper
-// than computing the same tokens again:
-//   * as long as the first has prompt tokens left, it comes before any newcomer and takes what the
-//     step's budget leaves for prompts; a newcomer that were admitted would get none;
-//   * so at most one step is lost, the one that plans the last shared block, and only the part of
-//     it that the newcomer could have used;
-//   * for that, no shared token is computed twice, and every step with fewer tokens is shorter for
-//     everybody in it.
-// A request waits behind one that runs and moves on in every plan, so waiting ends: with the last
-// shared block planned, or with the other's end (finished, cancelled, preempted).
+// Waiting for a prefix. Every plan after the one that computes a block can read it. So of many
+// requests with one prefix that arrive together, the first computes it. The others wait until it is
+// planned, not until it is computed, and then begin after it. Waiting is cheaper than computing the
+// same tokens again:
+//   * While the first has prompt tokens left, it comes before any new request and takes what the
+//     step's budget has for prompts. A request that was admitted would get none.
+//   * So a request loses at most the step that plans the last shared block.
+//   * In exchange no shared token is computed twice, and steps with fewer tokens are shorter for
+//     all sequences in them.
+// A request waits for a sequence that progresses in every plan, so it waits only until the last
+// shared block is planned or that sequence ends (finished, cancelled or preempted).
 //
 // Not synchronised; one owner, the GroupScheduler.
 #pragma once
@@ -38,17 +37,18 @@ class PrefixSharing {
  public:
   explicit PrefixSharing(SequenceTable& table) : table_(table) {}
 
-  // What the request finds when step `reader` admits it: at most all but its last token, which must
-  // be computed to know what follows. Nothing for requests that need every row of their prompt.
+  // What the request finds if step `reader` admits it: at most all but its last token, whose logits
+  // are needed. Nothing for a request that needs the logits of its whole prompt.
   PrefixMatch Match(const Work& work, StepId reader) const;
 
-  // Whom the request should wait for instead of being admitted by step `reader`.
+  // The prefix that the request should wait for instead of being admitted in step `reader`.
   std::optional<AwaitedPrefix> WhatToAwait(const Work& work, StepId reader) const;
 
-  // Full blocks of the sequence up to its known length enter the index, computed by `step`.
+  // Enters full blocks of the sequence, up to its known length, into the index. `step` computes
+  // them.
   void Enter(Sequence& sequence, StepId step);
-  // What the request wants kept is kept once `step` or an earlier one computes all of it.
-  void Keep(Sequence& sequence, StepId step);
+  // Pins the prefix that the request asks for, if `step` or earlier ones compute all of it.
+  void Pin(Sequence& sequence, StepId step);
 
  private:
   // The tokens that a match may cover; `scratch_` may hold them.

@@ -1,5 +1,5 @@
-// Bytes of the input log: variable-length integers, fixed 32-bit floats, lengths before strings and
-// lists. A field list (input_log_fields.h) drives writer and reader alike, so they cannot disagree.
+// Encoding of the input log: variable-length integers, 32-bit floats, and lengths before strings
+// and lists. Writer and reader use one list of fields (input_log_fields.h), so they always agree.
 #pragma once
 
 #include <bit>
@@ -17,7 +17,7 @@
 
 namespace penstock::scheduler {
 
-// Specialised per struct: `static void Each(auto& archive, auto& value)` passes all fields.
+// Specialised for each struct: `static void Each(auto& archive, auto& value)` passes all fields.
 template <class T>
 struct Fields;
 
@@ -97,7 +97,7 @@ class ArchiveWriter {
   std::string bytes_;
 };
 
-// After an error ok() is false and all further values stay as they are.
+// After an error ok() is false, and further values do not change.
 class ArchiveReader {
  public:
   explicit ArchiveReader(std::string_view bytes) : rest_(bytes) {}
@@ -122,7 +122,7 @@ class ArchiveReader {
     return 0;
   }
 
-  // Empty when fewer are left.
+  // Empty if fewer are left.
   std::string_view GetBytes(std::uint64_t count) {
     if (!ok_ || count > rest_.size()) {
       ok_ = false;
@@ -174,7 +174,7 @@ class ArchiveReader {
   template <IsList List>
   void Get(List& list) {
     const std::uint64_t size = GetVarint();
-    // An item takes at least a byte: a broken length cannot make us allocate more than the input.
+    // An item has at least one byte, so a damaged length cannot allocate more than the input.
     if (size > rest_.size()) ok_ = false;
     list.clear();
     for (std::uint64_t i = 0; ok_ && i < size; ++i) Get(list.emplace_back());

@@ -90,8 +90,8 @@ std::optional<Config> InputLogReader::ReadHeader() {
 
 std::optional<LoggedInput> InputLogReader::Next() {
   LoggedInput next;
-  if (ahead_) {
-    static_cast<Input&>(next) = std::move(*std::exchange(ahead_, std::nullopt));
+  if (next_) {
+    static_cast<Input&>(next) = std::move(*std::exchange(next_, std::nullopt));
   } else {
     if (rest_.empty() || !error_.empty()) return std::nullopt;
     auto record = ReadRecord<Record>();
@@ -104,9 +104,9 @@ std::optional<LoggedInput> InputLogReader::Next() {
   }
   if (rest_.empty()) return next;
   auto after = ReadRecord<Record>();
-  if (!after) return next;  // this input is whole; the next call tells the error
+  if (!after) return next;  // this input is complete; the next call reports the error
   if (auto* input = std::get_if<Input>(&*after)) {
-    ahead_ = std::move(*input);
+    next_ = std::move(*input);
   } else {
     next.digest = std::get<OutputDigest>(*after).value;
   }

@@ -1,12 +1,13 @@
-// The input log: everything that the core learned, in order. Applied to a Scheduler made from its
-// Config it gives the same Outputs again (guarantee G9), so a log is a complete bug report.
+// The input log: all inputs of a Scheduler, in order. A Scheduler made from the Config of the log
+// gives the same Outputs again (guarantee G9), so a log is a complete bug report.
 //
-// Form: a first line of text with the version, then records. A record is its length (variable-
-// length integer), a 32-bit FNV-1a checksum and the bytes; the first holds the Config, each further
-// one an Input or the digest of the Outputs of the Input before it. An input is written before it
-// is applied and the digest after, so the input that broke the core is the last of the log, alone.
-// Pure functions on bytes: writing files is the caller's business. A log that was cut off by a
-// crash is readable up to the cut.
+// A log begins with a line of text that has the version. Records follow: a length (variable-length
+// integer), a 32-bit FNV-1a checksum, and that many bytes. The first record is the Config. Each
+// later one is an Input, or the digest of the Outputs of the Input before it. An input is written
+// before it is applied and its digest after, so after a crash the last record is the input that
+// caused it. A log that was cut off can be read up to the cut.
+//
+// Pure functions on bytes; the caller writes files.
 #pragma once
 
 #include <cstdint>
@@ -19,15 +20,15 @@
 
 namespace penstock::scheduler {
 
-// What a log begins with.
+// The beginning of a log.
 std::string EncodeLogHeader(const Config& config);
-// One record, ready to be appended.
+// One record.
 std::string EncodeInput(const Input& input);
-// The record that follows it: DigestOf its Outputs.
+// The record after an input: DigestOf its Outputs.
 std::string EncodeOutputDigest(std::uint64_t digest);
 
 struct LoggedInput : Input {
-  std::optional<std::uint64_t> digest;  // of its outputs, if the log knows
+  std::optional<std::uint64_t> digest;  // of its outputs, if the log has it
 };
 
 class InputLogReader {
@@ -35,9 +36,9 @@ class InputLogReader {
   // `bytes` must outlive the reader.
   explicit InputLogReader(std::string_view bytes) : rest_(bytes) {}
 
-  // First call. Nothing when this is no input log of this version; error() says why.
+  // Must be the first call. Nothing if this is not an input log of this version; error() says why.
   std::optional<Config> ReadHeader();
-  // The next input; nothing at the end, or at a broken record (then error() is not empty).
+  // The next input. Nothing at the end, and at a damaged record: then error() is not empty.
   std::optional<LoggedInput> Next();
 
   const std::string& error() const { return error_; }
@@ -48,7 +49,7 @@ class InputLogReader {
 
   std::string_view rest_;
   std::string error_;
-  std::optional<Input> ahead_;  // read already: the record after an input without a digest
+  std::optional<Input> next_;  // read already, after an input without a digest
 };
 
 }  // namespace penstock::scheduler

@@ -1,5 +1,4 @@
-// Fields of everything that stands in an input log. A change here is a new kVersion in
-// input_log.cc.
+// The fields of everything in an input log. A change here needs a new kVersion in input_log.cc.
 #pragma once
 
 #include "scheduler/config.h"

@@ -1,5 +1,5 @@
-// Outputs as bytes, and their digest: what an input log keeps so that a replay can tell the first
-// input that has another outcome (guarantee G9). Every field counts. The same on every compiler.
+// Outputs as bytes, and their digest. An input log has digests, so that a replay finds the first
+// input with different outputs (guarantee G9). Every field counts. The same on every compiler.
 #pragma once
 
 #include <cstdint>

@@ -10,7 +10,7 @@ namespace {
 std::int64_t KeyOf(Order order, const Arrival& arrival) {
   if (order == Order::kPriority) return -std::int64_t{arrival.priority};
   if (order != Order::kShortestPredicted) return 0;
-  // Without a forecast the most that it may say.
+  // Without a forecast: the longest output that it may have.
   return arrival.predicted_tokens > 0 ? arrival.predicted_tokens : arrival.max_new_tokens;
 }
 
@@ -32,7 +32,7 @@ void KeyOrder::Add(WaitingRequest& request) {
 }
 
 void KeyOrder::Remove(WaitingRequest& request) {
-  PENSTOCK_CHECK(places_.erase(PlaceOf(request)) == 1, "only a waiting request leaves");
+  PENSTOCK_CHECK(places_.erase(PlaceOf(request)) == 1, "only a waiting request is removed");
 }
 
 WaitingRequest* KeyOrder::Next(GroupId) {

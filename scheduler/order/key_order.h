@@ -1,6 +1,5 @@
-// Orders whose rank is a number that never changes while a request waits: fcfs, priority and
-// shortest-predicted. O(log n) per operation; the nodes come from a pool, so that a queue which
-// keeps its length allocates nothing.
+// Orders by a number that never changes while a request waits: fcfs, priority and
+// shortest-predicted. O(log n) for each operation. A queue that keeps its length does not allocate.
 #pragma once
 
 #include <cstdint>
@@ -24,7 +23,7 @@ class KeyOrder final : public OrderPolicy {
 
  private:
   struct Place {
-    std::int64_t key = 0;  // smaller goes first
+    std::int64_t key = 0;  // the smallest is next
     std::uint64_t number = 0;
     WaitingRequest* request = nullptr;
     friend bool operator<(const Place& a, const Place& b) {

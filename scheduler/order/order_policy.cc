@@ -25,9 +25,10 @@ std::uint64_t MaxWaitSteps(const Config& config, const GroupCapacity& capacity) 
 std::string DescribeOrder(const Config& config, const GroupCapacity& capacity) {
   std::string text = "order " + std::string(OrderName(config.order)) + ": ";
   const std::uint32_t overtakes = MaxOvertakes(config);
-  text += overtakes == 0 ? "nobody is overtaken"
-                         : "nobody is overtaken more than " + std::to_string(overtakes) + " times";
-  if (config.admission == Admission::kGuaranteed && config.batching == Batching::kContinuous) {
+  text += overtakes == 0
+              ? "no request is overtaken"
+              : "no request is overtaken more than " + std::to_string(overtakes) + " times";
+  if (config.admission == AdmissionMode::kGuaranteed && config.batching == Batching::kContinuous) {
     text += ", a request waits at most " + std::to_string(MaxWaitSteps(config, capacity)) +
             " steps of its group";
   }

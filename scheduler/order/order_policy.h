@@ -1,15 +1,15 @@
-// In which order waiting requests go. The queue (request_queue.h) keeps the requests; a policy only
-// ranks them, and every policy is fair up to one number: MaxOvertakes. The queue counts how often a
-// request was overtaken and lets it go first when the number is reached, so no policy can starve
-// anybody and none has to care.
+// The order of waiting requests. RequestQueue keeps the requests, and a policy only ranks them. The
+// queue counts how often a request was overtaken and puts it first when the count reaches
+// MaxOvertakes. So no policy can starve a request, and no policy has to prevent it.
 //
-//   fcfs                nobody is overtaken
-//   longest-prefix      who finds most of its prompt in the prefix cache
-//   priority            greatest Arrival::priority
+//   fcfs                by arrival; no request is overtaken
+//   longest-prefix      most prompt tokens in the prefix cache
+//   priority            largest Arrival::priority
 //   shortest-predicted  smallest forecast of the output (Efficient LLM Scheduling by Learning to
-//                       Rank, NeurIPS 2024; its starvation guard is the queue's overtaking bound)
-// Ties go to who arrived first. A request that was preempted does not come here: it goes before
-// everybody that never ran.
+//                       Rank, NeurIPS 2024, whose starvation guard is MaxOvertakes here)
+//
+// Equal requests are ordered by arrival. Preempted requests are not ranked: the queue puts them
+// before all others.
 #pragma once
 
 #include <cstdint>
@@ -25,7 +25,7 @@ namespace penstock::scheduler {
 
 struct WaitingRequest;
 
-// A WaitingRequest is owned by the queue and stays where it is from Add to Remove.
+// The queue owns each WaitingRequest, which does not move between Add and Remove.
 class OrderPolicy {
  public:
   virtual ~OrderPolicy() = default;
@@ -33,32 +33,31 @@ class OrderPolicy {
   virtual void Add(WaitingRequest& request) = 0;
   virtual void Remove(WaitingRequest& request) = 0;
 
-  // Who goes next on this group; null when nobody waits.
+  // The request to admit next to this group; null when none waits.
   virtual WaitingRequest* Next(GroupId group) = 0;
 
-  // Who goes directly before and after it; null at the ends. A policy whose order changes without
-  // Add and Remove answers Next (or null, for Next itself) and null.
+  // The requests directly before and after it; null at the ends. A policy whose order changes
+  // without Add and Remove returns Next (null for Next itself) and null.
   virtual WaitingRequest* Before(const WaitingRequest& request) = 0;
   virtual WaitingRequest* After(const WaitingRequest& request) = 0;
 };
 
-// fcfs, priority and shortest-predicted. Order::kLongestPrefix is not made here: it ranks by the
-// prefix index of a group.
+// For fcfs, priority and shortest-predicted. Order::kLongestPrefix is PrefixOrder.
 std::unique_ptr<OrderPolicy> MakeKeyOrder(Order order);
 
 std::string_view OrderName(Order order);
 
-// How often a waiting request can be overtaken by one that arrived later: the policy's starvation
-// bound (guarantee G6).
+// The starvation bound (guarantee G6): how often a waiting request can be overtaken, at most, by
+// requests that arrived later.
 std::uint32_t MaxOvertakes(const Config& config);
 
-// Steps of a group that a waiting request can see pass, at most, before it is admitted. Holds under
-// guaranteed admission with one group and one row per decode, batching continuous.
+// The most steps of its group that a request waits. Holds for guaranteed admission, continuous
+// batching, one group and one row for each decode.
 //
-// Proof. At most slots + queue + MaxOvertakes requests go before it: those that run, those that
-// wait, those that overtake it. While it waits the group is never empty, and of those that run the
-// one admitted first gains a token (of its prompt or output) in every step, but for the steps in
-// flight when it ends: it is gone after max_sequence_length + pipeline_depth steps.
+// Proof. At most slots + queue + MaxOvertakes requests are before it: running ones, waiting ones,
+// and ones that overtake it. While it waits, the group is never empty. The running request that was
+// admitted first gains a token of its prompt or output in every step, except in steps in flight
+// when it ends. So it is gone after max_sequence_length + pipeline_depth steps.
 std::uint64_t MaxWaitSteps(const Config& config, const GroupCapacity& capacity);
 
 // One line for the log: the order and its bounds.

@@ -10,7 +10,7 @@
 namespace penstock::scheduler {
 namespace {
 
-constexpr int kMostLooks = 4;  // at estimates, for one answer
+constexpr int kMaxEstimates = 4;  // that one call of Next looks up
 
 }  // namespace
 
@@ -30,7 +30,7 @@ void PrefixOrder::Add(WaitingRequest& request) {
 }
 
 void PrefixOrder::Remove(WaitingRequest& request) {
-  PENSTOCK_CHECK(by_tokens_.erase(&request) == 1, "only a waiting request leaves");
+  PENSTOCK_CHECK(by_tokens_.erase(&request) == 1, "only a waiting request is removed");
   by_number_.erase(request.number);
   const auto estimate = estimates_.find(&request);
   by_estimate_.erase({estimate->second, request.number, nullptr});
@@ -38,10 +38,10 @@ void PrefixOrder::Remove(WaitingRequest& request) {
   for (auto& [group, last] : last_) {
     if (last.named != &request) continue;
     last.named = nullptr;
-    last.gone.request.tenant = request.request.tenant;
-    last.gone.request.prompt = request.request.prompt;
-    last.gone.number = request.number;
-    last.has_gone = true;
+    last.left.request.tenant = request.request.tenant;
+    last.left.request.prompt = request.request.prompt;
+    last.left.number = request.number;
+    last.has_left = true;
   }
 }
 
@@ -65,16 +65,16 @@ WaitingRequest* PrefixOrder::Next(GroupId group) {
     best = request;
     most = tokens;
   };
-  if (last.has_gone) {
+  if (last.has_left) {
     WaitingRequest place;
-    static_cast<Work&>(place) = std::move(last.gone);
+    static_cast<Work&>(place) = std::move(last.left);
     const auto after = by_tokens_.lower_bound(&place);
-    last.gone = std::move(static_cast<Work&>(place));
+    last.left = std::move(static_cast<Work&>(place));
     if (after != by_tokens_.end()) consider(*after);
     if (after != by_tokens_.begin()) consider(*std::prev(after));
   }
-  if (most == 0) best = nullptr;  // neighbours that share nothing are no better than others
-  for (int look = 0; look < kMostLooks; ++look) {
+  if (most == 0) best = nullptr;  // neighbours that share nothing have no preference
+  for (int look = 0; look < kMaxEstimates; ++look) {
     const Estimate top = *by_estimate_.begin();
     if (top.tokens <= most) break;
     consider(top.request);

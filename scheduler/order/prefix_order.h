@@ -1,17 +1,19 @@
-// Order::kLongestPrefix: who finds most of its prompt in the prefix cache goes first. For a batch
-// known in advance and a cache that holds the longest request this is a depth-first walk over the
-// tree of prompts, which computes every shared block once (SGLang, NeurIPS 2024, theorem 3.1).
+// Order::kLongestPrefix: the request with most prompt tokens in the prefix cache is next. For a
+// batch known in advance, and a cache that holds the longest request, this is a depth-first walk
+// over the tree of prompts, which computes every shared block once (SGLang, NeurIPS 2024, theorem
+// 3.1).
 //
-// Asking the cache about every waiting request for every admission would cost too much. It is asked
-// about few, since prompts are kept in the order of their tokens, where those that begin alike are
-// neighbours:
-//   * the two neighbours of whom this policy named last for the group (nobody shares more with it);
-//   * the best of the others by an estimate that is put right when it is looked at: at first the
-//     length of the prompt, which nothing exceeds, then what the cache had;
-//   * who waits longest.
-// The greatest match goes first; of equals the neighbours, so that a subtree is finished before the
-// next is begun, then who arrived first. O(log n) comparisons of prompts and a handful of look-ups.
-// Starvation is bounded by the queue, as for every order.
+// A cache look-up for every waiting request at every admission would cost too much. Only these are
+// looked up:
+//   * the two neighbours, in the order of their tokens, of the last request that was named for the
+//     group: no other request shares more tokens with it
+//   * the best others by an estimate. The estimate begins as the length of the prompt, which is
+//     never too small, and every look-up corrects it.
+//   * the request that has waited longest
+//
+// The longest match wins. Of equal matches the neighbours win, so that a subtree is finished before
+// the next one begins, and then the earliest arrival. O(log n) comparisons of prompts and a few
+// look-ups. The queue bounds starvation, as for every order.
 #pragma once
 
 #include <cstdint>
@@ -27,7 +29,7 @@ namespace penstock::scheduler {
 
 class PrefixOrder final : public OrderPolicy {
  public:
-  // Leading tokens of the request that the group has in its cache.
+  // Leading tokens of the request that the prefix cache of the group has.
   using CachedTokens = std::function<std::uint64_t(GroupId, const Work&)>;
 
   explicit PrefixOrder(CachedTokens cached_tokens) : cached_tokens_(std::move(cached_tokens)) {}
@@ -50,11 +52,11 @@ class PrefixOrder final : public OrderPolicy {
       return a.tokens != b.tokens ? a.tokens > b.tokens : a.number < b.number;
     }
   };
-  // Whom a group was named last, and what of it tells its neighbours.
+  // The request that was last named for a group.
   struct Last {
     const WaitingRequest* named = nullptr;  // while it waits
-    Work gone;                              // once it has left
-    bool has_gone = false;
+    Work left;                              // after it left: its tenant, prompt and number
+    bool has_left = false;
   };
 
   void Correct(WaitingRequest& request, std::uint64_t tokens);

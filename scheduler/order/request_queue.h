@@ -1,16 +1,17 @@
-// Requests that wait for admission, across all replica groups: a request is bound to a group only
-// when it is admitted. Bounded for arrivals: a full queue refuses them. A preempted request was let
-// in before and always finds room.
+// Requests that wait for admission, of all replica groups together: a request is bound to a group
+// only when it is admitted. The queue is bounded for new requests, which are refused when it is
+// full. A preempted request was in the queue before and always fits.
 //
-// Who goes first:
-//   1. preempted requests, the oldest arrival first
-//   2. the oldest request that waits, when it was overtaken as often as the policy allows
-//   3. whom the OrderPolicy names
-// A request is overtaken when one that arrived later leaves the queue for a group before it. The
-// oldest was overtaken most, since whoever overtakes a younger one overtakes it too; so counts are
-// kept as differences along the order of arrival, in constant time.
+// The next request is:
+//   1. a preempted request, the oldest arrival first
+//   2. the oldest request, if it was overtaken as often as the policy allows
+//   3. the request that the OrderPolicy names
 //
-// O(log n) per operation; allocation-free once it has had its greatest length.
+// A request is overtaken when one that arrived later is admitted before it. Any request that
+// overtakes some request also overtakes all older ones, so the oldest was overtaken most. Counts
+// are kept as differences along the order of arrival, in constant time.
+//
+// O(log n) for each operation. Does not allocate after it had its greatest length.
 #pragma once
 
 #include <cstdint>
@@ -40,24 +41,24 @@ class RequestQueue {
   // A preempted request comes back.
   WaitingRequest& PushRestart(Work work);
 
-  // Who goes next on this group; null when nobody waits.
+  // The request to admit next to this group; null when none waits.
   WaitingRequest* Front(GroupId group);
-  // Who must go before it; null when it is the front.
+  // The request before it; null when it is the front.
   WaitingRequest* Before(const WaitingRequest& request, GroupId group);
-  // Who waits directly behind it, where the order knows; else null.
+  // The request after it; null at the end, or if the order does not know.
   WaitingRequest* After(const WaitingRequest& request);
   // Null when it does not wait here.
   WaitingRequest* Find(RequestId request);
 
-  // Everybody, oldest arrival first, preempted ones before. Takes time in proportion.
+  // All requests: preempted ones, then by arrival. O(n).
   std::vector<const WaitingRequest*> All() const;
 
-  // Leaves for a group; those who arrived before it were overtaken.
+  // Leaves for a group. It overtakes all requests that arrived before it.
   Work Admit(WaitingRequest& request);
   // Leaves without having run.
   Work Remove(WaitingRequest& request);
 
-  // Over the oldest of those that never ran; nobody was overtaken more.
+  // How often the oldest request that never ran was overtaken; no other one was overtaken more.
   std::uint64_t most_overtaken() const { return oldest_overtaken_; }
 
  private:
@@ -73,7 +74,7 @@ class RequestQueue {
 
   std::deque<WaitingRequest> places_;  // stable addresses
   std::vector<WaitingRequest*> free_;
-  std::vector<WaitingRequest*> restarts_;  // oldest arrival last; as many as were running at most
+  std::vector<WaitingRequest*> restarts_;  // oldest arrival last
   std::pmr::unsynchronized_pool_resource nodes_;
   std::pmr::unordered_map<RequestId, WaitingRequest*> by_request_{&nodes_};
   WaitingRequest* oldest_ = nullptr;

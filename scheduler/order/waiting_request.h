@@ -1,4 +1,4 @@
-// A request in the queue: fresh from its arrival, or preempted with what it had generated.
+// A request in the queue: a new one, or a preempted one with its output so far.
 #pragma once
 
 #include <cstdint>
@@ -11,19 +11,19 @@
 
 namespace penstock::scheduler {
 
-// What a request takes along through admission, preemption and restart.
+// What belongs to a request through admission, preemption and restart.
 struct Work {
   Arrival request;
-  std::uint64_t number = 0;        // order of arrival, from 1; kept over preemptions
+  std::uint64_t number = 0;        // order of arrival, from 1; preemptions keep it
   std::vector<TokenId> generated;  // reported tokens
   std::uint32_t preemptions = 0;
-  bool told = false;                       // the client had its Started event
-  std::optional<std::uint32_t> finish_at;  // token count set by the router, not reached yet
+  bool started_sent = false;               // the client had its Started event
+  std::optional<std::uint32_t> finish_at;  // set by the router: ends with this many tokens
 
-  // Rows of each decode under contrastive search; 0: it is not contrastive.
+  // Rows of each decode with contrastive search; 0 without.
   std::uint32_t Candidates() const { return request.sampling.Candidates(); }
 
-  // Prompt and generated tokens at positions [first, first + count); `out` is overwritten.
+  // Copies the tokens at positions [first, first + count) to `out`.
   void CopyTokens(std::size_t first, std::size_t count, std::vector<TokenId>& out) const {
     const std::size_t prompt = request.prompt.size();
     out.clear();
@@ -36,13 +36,13 @@ struct Work {
 struct WaitingRequest : Work {
   bool restart() const { return preemptions > 0; }
 
-  // The last recorded reason, so that it is recorded once.
+  // Why it waits, as recorded last, and the request that it waits for.
   Shortage deferred;
   std::optional<RequestId> waits_for;
 
-  // The queue's own: requests that never ran, in order of arrival. `overtaken` is how much more
-  // often the request was overtaken than the next younger one; sums towards the younger end give
-  // the counts.
+  // Used by the queue. Requests that never ran are linked in order of arrival. `overtaken`: how
+  // much more often the request was overtaken than the next younger one. The sum from a request to
+  // the youngest is its count.
   WaitingRequest* older = nullptr;
   WaitingRequest* younger = nullptr;
   std::uint64_t overtaken = 0;

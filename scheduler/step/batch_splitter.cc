@@ -13,7 +13,7 @@ bool WithinSparsity(std::uint64_t padding, std::uint64_t tokens, std::uint32_t m
   return padding * 1'000'000 <= cells * max_sparsity_ppm;
 }
 
-const Partition& BatchSplitter::Split(std::span<const SplitRow> rows, const SplitRule& rule) {
+const BatchPartition& BatchSplitter::Split(std::span<const SplitRow> rows, const SplitRule& rule) {
   Sort(rows);
   if (count_ == 0) return partition_;
   max_sparsity_ppm_ = rule.max_sparsity_ppm;
@@ -38,7 +38,7 @@ void BatchSplitter::Sort(std::span<const SplitRow> rows) {
   tokens_.assign(1, 0);
   for (std::uint32_t i = 0; i < count_; ++i) {
     const SplitRow& row = rows[order[i]];
-    PENSTOCK_CHECK(row.weight > 0, "every row counts");
+    PENSTOCK_CHECK(row.weight > 0, "every row has a weight");
     lengths_[i] = row.length;
     weights_.push_back(weights_.back() + row.weight);
     tokens_.push_back(tokens_.back() + row.weight * row.length);
@@ -52,7 +52,7 @@ std::uint64_t BatchSplitter::RunPadding(std::uint32_t begin, std::uint32_t end) 
   return lengths_[begin] * (weights_[end] - weights_[begin]) - (tokens_[end] - tokens_[begin]);
 }
 
-// padding_ and cuts_ for exactly `parts` parts, from padding_ of one less.
+// Computes padding_ and cuts_ for `parts` parts from padding_ for one part less.
 void BatchSplitter::AddLayer(std::uint32_t parts) {
   if (cuts_.size() < parts) cuts_.resize(parts);
   std::vector<std::uint32_t>& cuts = cuts_[parts - 1];
@@ -70,7 +70,7 @@ void BatchSplitter::AddLayer(std::uint32_t parts) {
   Solve(parts, 0, count_ - parts, 1, count_ - parts + 1);
 }
 
-// For begins first … last, whose first cut lies in low … high.
+// For all begins in [first, last], whose first cut lies in [low, high].
 void BatchSplitter::Solve(std::uint32_t parts, std::uint32_t first, std::uint32_t last,
                           std::uint32_t low, std::uint32_t high) {
   const std::uint32_t begin = first + (last - first) / 2;
@@ -96,7 +96,8 @@ std::uint32_t BatchSplitter::ChooseBySparsity(std::uint32_t most) {
   return most;
 }
 
-// Each further part saves less padding than the one before, so the first that does not pay ends it.
+// Each further part saves less padding than the one before, so the first one that costs more than
+// it saves ends the search.
 std::uint32_t BatchSplitter::ChooseByCost(std::uint32_t most, const SplitRule& rule) {
   AddLayer(1);
   for (std::uint32_t parts = 1; parts < most; ++parts) {

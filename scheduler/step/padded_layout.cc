@@ -11,10 +11,10 @@ PaddedLayout::PaddedLayout(const Config& config, const GroupUp& up, SequenceTabl
       capacity_(up.capacity),
       table_(table),
       bound_(config.max_splits),
-      groups_({config.split, config.max_splits, config.max_sparsity_ppm}, up.capacity.cells) {}
+      sub_batches_({config.split, config.max_splits, config.max_sparsity_ppm}, up.capacity.cells) {}
 
-std::uint64_t PaddedLayout::PositionsNeeded(const Work& work,
-                                            const std::vector<std::uint64_t>& others) {
+std::uint64_t PaddedLayout::CellsNeeded(const Work& work,
+                                        const std::vector<std::uint64_t>& others) {
   if (!stores_rows()) return 0;
   bound_.Clear();
   for (const auto& [id, sequence] : table_.all()) {
@@ -49,16 +49,16 @@ void PaddedLayout::KeepRow(const Sequence& sequence) {
 void PaddedLayout::SplitDecodes(const CostModel& cost, StepDraft& draft, Time now, Outputs& out) {
   resplit_ = false;
   if (rows_.empty()) return;
-  resplit_ = groups_.Update(rows_, cost.LaunchCells());
-  PENSTOCK_CHECK(!stores_rows() || groups_.Cells() <= capacity_.cells,
-                 "admission counted what the best partition of the longest rows takes");
-  groups_.AddGroups(rows_, draft.plan().groups);
+  resplit_ = sub_batches_.Update(rows_, cost.LaunchCells());
+  PENSTOCK_CHECK(!stores_rows() || sub_batches_.Cells() <= capacity_.cells,
+                 "admission counted the cells of the best partition");
+  sub_batches_.AddGroups(rows_, draft.plan().groups);
   for (std::size_t i = 0; resplit_ && i < rows_.size(); ++i) {
-    if (!groups_.Moved(i)) continue;
+    if (!sub_batches_.Moved(i)) continue;
     const Sequence& sequence = *table_.Find(rows_[i].sequence);
     Decision& decision = Decide(group_, sequence, DecisionKind::kSplit, now, out);
-    decision.needed = groups_.parts();
-    decision.available = groups_.PartOf(i);
+    decision.needed = sub_batches_.parts();
+    decision.available = sub_batches_.PartOf(i);
     decision.step = draft.step();
   }
 }
@@ -72,9 +72,9 @@ void PaddedLayout::AddPrompts(StepPlan& plan) const {
 
 void PaddedLayout::Describe(StepInfo& info) const {
   if (rows_.empty()) return;
-  info.decode_parts = groups_.parts();
-  info.decode_cells = groups_.Cells();
-  info.decode_tokens = groups_.Tokens();
+  info.decode_parts = sub_batches_.parts();
+  info.decode_cells = sub_batches_.Cells();
+  info.decode_tokens = sub_batches_.Tokens();
   info.resplit = resplit_;
 }
 

@@ -2,7 +2,7 @@
 //
 //   Finish, Fail  the request is over: its terminal event is emitted, the sequence retires
 //   Reclaim       frees the blocks and the slot of a retiring sequence as soon as no plan in flight
-//                 refers to it. A preempted one goes back to the queue then.
+//                 refers to it. A preempted one is then queued again.
 //
 // Not synchronised; one owner, the GroupScheduler.
 #pragma once

@@ -22,15 +22,15 @@ Sequence& SequenceTable::Add(Work work, SequenceId id, std::uint32_t blocks, std
   by_slot_[sequence.slot.value()] = &sequence;
   sequence.blocks.Adopt(cache_, match);
   PENSTOCK_CHECK(sequence.blocks.Reserve(cache_, blocks - match.blocks),
-                 "what an admitted reserves is there");
+                 "an admission reserves what is available");
   sequence.cached_length = match.blocks * cache_.block_size();
   if (cache_.BeginTail(match)) {
-    sequence.copies = match.tail;
+    sequence.tail_to_copy = match.tail;
     sequence.cached_length += match.tail_tokens;
   }
   sequence.prompt_planned = sequence.cached_length;
   static_cast<Work&>(sequence) = std::move(work);
-  // Room for all that it may become, so that a step allocates nothing.
+  // For all tokens that it may have, so that no step allocates.
   sequence.generated.reserve(tokens -
                              std::min<std::uint64_t>(tokens, sequence.request.prompt.size()));
   sequence.resumed = static_cast<std::uint32_t>(sequence.generated.size());
@@ -89,13 +89,14 @@ Work SequenceTable::Requeue(Sequence& sequence) {
 }
 
 void SequenceTable::Extend(Sequence& sequence, std::uint32_t blocks, std::uint64_t tokens) {
-  PENSTOCK_CHECK(sequence.blocks.Reserve(cache_, blocks), "what a sequence grows by is there");
+  PENSTOCK_CHECK(sequence.blocks.Reserve(cache_, blocks),
+                 "a reservation grows by what is available");
   sequence.reserved_tokens += tokens;
   reserved_tokens_ += tokens;
 }
 
 void SequenceTable::Retire(Sequence& sequence) {
-  if (sequence.preempted) {  // its blocks and tokens are on their way already
+  if (sequence.preempted) {  // its blocks and tokens were given back
     sequence.preempted = false;
     --preempted_;
     by_request_.erase(sequence.request.request);
@@ -117,7 +118,7 @@ void SequenceTable::Uncount(const Sequence& sequence) {
 
 void SequenceTable::Reclaim(Sequence& sequence) {
   PENSTOCK_CHECK(sequence.retiring && sequence.plans_in_flight == 0,
-                 "blocks are freed when no plan in flight names their sequence");
+                 "blocks are freed when no plan in flight refers to their sequence");
   sequence.blocks.Reclaim(cache_, sequence.id);
   if (sequence.started) {
     slots_.End(sequence.slot);

@@ -1,11 +1,11 @@
-// The sequences of one replica group with the blocks and slots they hold, through their life cycle:
+// The sequences of one replica group, with the blocks and slots that they hold:
 //
 //   Add -> running -> Retire -> retiring -> Reclaim -> gone
-//             \--> Preempt -> retiring -> Requeue -> gone, its Work goes on
+//             \--> Preempt -> retiring -> Requeue -> gone; its Work is queued again
 //
-// Running sequences hold a slot and a reservation. A retiring one is in no later plan; its blocks
-// stay retiring and its slot stays taken until no plan in flight names it. Iteration is in order of
-// admission (sequence ids rise).
+// A running sequence holds a slot and a reservation. A retiring one is in no later plan. Its blocks
+// and its slot stay taken until no plan in flight refers to it. Iteration is in order of admission,
+// since sequence ids rise.
 #pragma once
 
 #include <cstdint>
@@ -24,34 +24,33 @@ namespace penstock::scheduler {
 
 class SequenceTable {
  public:
-  // `sharing`: full blocks are kept and found again by later prompts that begin alike.
+  // `sharing`: prompts with a common prefix share its full blocks.
   SequenceTable(const GroupCapacity& capacity, bool sharing, PinLimits pins = {});
 
-  // Admits: takes a slot, holds the readable blocks of `match` and promises the rest of `blocks`,
-  // for `tokens` positions. The admission policy found both available.
+  // Adds a running sequence: takes a slot, holds the readable blocks of `match` and reserves the
+  // rest of `blocks`, for `tokens` positions. The admission policy checked that both are available.
   Sequence& Add(Work work, SequenceId id, std::uint32_t blocks, std::uint64_t tokens,
                 const PrefixMatch& match);
 
   // Running or retiring; null when unknown.
   Sequence* Find(SequenceId id);
-  // The same in constant time; null also when it has another slot.
+  // The same in constant time; null if the sequence has another slot.
   Sequence* Find(SlotId slot, SequenceId id);
-  // Running, or preempted and not yet requeued; null when unknown.
+  // Running, or preempted and not queued again yet; null when unknown.
   Sequence* FindRunning(RequestId request);
-  // Admitted first of those that run; null when none does.
+  // The running sequence that was admitted first; null when none runs.
   const Sequence* Oldest() const;
 
-  // The sequence is terminal. If no plan in flight names it, Reclaim may follow at once.
+  // The request of the sequence is over. Reclaim may follow when no plan in flight refers to it.
   void Retire(Sequence& sequence);
-  // The sequence leaves so that others can grow. Its undrawn reservation is free at once, its
-  // blocks when no plan in flight names it; it may still end before.
+  // The sequence makes room for others. The undrawn part of its reservation is free at once, its
+  // blocks when no plan in flight refers to it. The request may still end before that.
   void Preempt(Sequence& sequence);
-  // Takes a preempted sequence that no plan in flight names out of the table.
+  // Removes a preempted sequence that no plan in flight refers to.
   Work Requeue(Sequence& sequence);
-  // More of a running sequence's reservation, which was found available.
+  // Adds to the reservation of a running sequence. Both must be available.
   void Extend(Sequence& sequence, std::uint32_t blocks, std::uint64_t tokens);
-  // Frees (or leaves cached) blocks and frees the slot of a retiring sequence that no plan in
-  // flight names, and forgets it.
+  // Removes a retiring sequence that no plan in flight refers to. Its blocks become free or cached.
   void Reclaim(Sequence& sequence);
 
   using Sequences = std::pmr::map<SequenceId, Sequence>;
@@ -66,7 +65,7 @@ class SequenceTable {
   std::uint32_t DecodeRows() const {
     return running() - contrastive_.sequences + contrastive_.candidates;
   }
-  // Of the running: those with contrastive search, and the candidates of all of them.
+  // Running sequences with contrastive search, and the sum of their candidates.
   struct Contrastive {
     std::uint32_t sequences = 0;
     std::uint32_t candidates = 0;
@@ -79,20 +78,20 @@ class SequenceTable {
   const SlotPool& slots() const { return slots_; }
 
  private:
-  // It no longer counts as running.
+  // The sequence does not run any more.
   void Uncount(const Sequence& sequence);
 
   BlockCache cache_;
   SlotPool slots_;
-  // Sequences lie together: every step reads all of them, twice.
+  // Every step reads all sequences twice, so they lie close together.
   std::pmr::unsynchronized_pool_resource memory_{
       {.max_blocks_per_chunk = 256, .largest_required_pool_block = 4096}};
   Sequences sequences_{&memory_};
   std::vector<Sequence*> by_slot_;  // null: the slot is free
-  // Running and preempted ones; looked up, never iterated.
+  // Running and preempted sequences. Never iterated: its order differs between compilers.
   std::unordered_map<RequestId, SequenceId> by_request_;
   std::uint32_t preempted_ = 0;
-  std::uint64_t reserved_tokens_ = 0;  // of the running
+  std::uint64_t reserved_tokens_ = 0;  // of running sequences
   Contrastive contrastive_;
 };
 

@@ -64,7 +64,7 @@ Duration StepComposer::TimeAllowed() const {
   decodes.decode_rows = shape_.decode_rows;
   decodes.decode_context = shape_.decode_context;
   StepShape few = decodes;
-  few.AddChunk(0, kLeastPrefillTokens);
+  few.AddChunk(0, kMinPrefillTokens);
   if (limit_.cost->Predict(few) <= limit_.target) return limit_.target;
   const Duration alone = limit_.cost->Predict(decodes);
   return std::max(limit_.target, alone + alone / kPrefillShare);
@@ -77,7 +77,7 @@ PrefillFit StepComposer::Fit(std::uint32_t first, std::uint32_t wanted) const {
     fit.short_of = step_is_tighter ? Budget::kStepTokens : Budget::kPrefillTokens;
   }
   if (!TimeBinds()) return fit;
-  const std::uint32_t least = kLeastPrefillTokens - std::min(kLeastPrefillTokens, prefill_tokens_);
+  const std::uint32_t least = kMinPrefillTokens - std::min(kMinPrefillTokens, prefill_tokens_);
   const std::uint32_t in_time = limit_.cost->LargestChunk(shape_, first, fit.count, TimeAllowed());
   const std::uint32_t bound = std::max(in_time, std::min(least, fit.count));
   return bound < fit.count ? PrefillFit{bound, Budget::kStepTime} : fit;

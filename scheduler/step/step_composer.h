@@ -1,14 +1,15 @@
-// Fills one step under one token budget, stall-free (Sarathi-Serve, OSDI 2024, algorithm 3): every
-// running decode first, then prefill chunks with what is left. A decode row and a prompt token cost
-// one token each; the prefill share has its own smaller bound when configured.
+// Fills one step under a token budget, without stalling decodes (Sarathi-Serve, OSDI 2024,
+// algorithm 3): every running decode first, then prefill chunks with what is left. A decode row and
+// a prompt token cost one token each. Prefill may have a smaller budget of its own.
 //
-// With a target time (--target-inter-token-ms) a step that holds decodes takes only as many prompt
-// tokens as the cost model says it can compute within it: the streams see no longer gap. A step in
-// which nobody decodes keeps nobody waiting and is bounded by tokens alone. When the decodes
-// (nearly) take the target by themselves, so that fewer than kLeastPrefillTokens fit, prompts may
-// add 1 / kPrefillShare to what the decodes take, and at least those few tokens, so that they
-// always move: no step is predicted to be longer than the target and than 1.25 times its decodes,
-// but for what so few tokens take.
+// A target time (--target-inter-token-ms) bounds the gap between the tokens of a stream. A step
+// with decodes then takes only as many prompt tokens as the cost model predicts to fit into the
+// target. A step without decodes delays no stream, so only tokens bound it.
+//
+// Decodes alone may take nearly the whole target, so that fewer than kMinPrefillTokens fit. Then
+// prompts may add 1 / kPrefillShare to the time of the decodes, and always at least
+// kMinPrefillTokens tokens. So prompts always progress, and no step is predicted to take longer
+// than the target or 1.25 times its decodes, except for the time of those few tokens.
 //
 // Use: AddDecode for all decodes, then AddPrefill in order of priority, then TakeSegments.
 // Guarantee G5: the rows of the segments never exceed the budget.
@@ -35,11 +36,11 @@ struct StepBudget {
 // The budget of one step on a group that was warmed up for `group_step_tokens`.
 StepBudget MakeStepBudget(const Config& config, std::uint32_t group_step_tokens);
 
-// Prompt tokens of a step however long its decodes take (as far as its token budget goes). Few,
-// since where arithmetic bounds a step, as on a CPU, each of them takes as long as a decode row.
-constexpr std::uint32_t kLeastPrefillTokens = 4;
+// Prompt tokens that a step may always have within its token budget, however long its decodes take.
+// Few, because on a CPU each of them takes as long as a decode row.
+constexpr std::uint32_t kMinPrefillTokens = 4;
 
-// Where not even those fit into the target: prompts may take this part of the decodes' own time.
+// If those do not fit into the target, prompts may take 1 / kPrefillShare of the decodes' time.
 constexpr std::uint32_t kPrefillShare = 4;
 
 // Bound on a step's predicted time.
@@ -48,19 +49,21 @@ struct StepTimeLimit {
   Duration target{0};               // 0: no bound
 };
 
-// How much of a run of prompt tokens fits, and what keeps the rest out.
+// How many prompt tokens fit, and which budget the others exceed.
 struct PrefillFit {
   std::uint32_t count = 0;
   Budget short_of = Budget::kNone;
 };
 
-// A run of prompt tokens that wants to be computed.
+// Prompt tokens of a sequence that are not computed yet.
 struct PrefillDemand {
   SlotId slot;
   std::uint32_t first = 0;
   std::uint32_t remaining = 0;  // until the prompt's end
   bool prompt_logprobs = false;
-  bool may_split = false;  // with Prefill::kWhole too: longer than a step, as only a restart can be
+  // May be split with Prefill::kWhole too: a preempted sequence can have more tokens than fit a
+  // step.
+  bool may_split = false;
 };
 
 class StepComposer {
@@ -69,15 +72,15 @@ class StepComposer {
   StepComposer(StepBudget budget, Prefill mode, StepTimeLimit limit = {})
       : budget_(budget), mode_(mode), limit_(limit) {}
 
-  // Up to `rows` rows of one sequence, which read `context` positions; returns how many fitted:
+  // Adds up to `rows` rows of one sequence, which read `context` positions. Returns how many fit:
   // none, or at least `least`.
   std::uint32_t AddDecode(SlotId slot, std::uint32_t rows, std::uint64_t context,
                           std::uint32_t least = 1);
 
-  // As many tokens of the demand as fit (all or nothing with Prefill::kWhole).
+  // Adds as many tokens as fit. With Prefill::kWhole all or none, unless `may_split`.
   PrefillFit AddPrefill(const PrefillDemand& demand);
 
-  // Of `wanted` prompt tokens from position `first` on, what a chunk could hold now.
+  // How many of `wanted` prompt tokens from position `first` on a chunk can have now.
   PrefillFit Fit(std::uint32_t first, std::uint32_t wanted) const;
 
   bool empty() const { return segments_.empty(); }
@@ -85,7 +88,7 @@ class StepComposer {
   std::uint32_t prefill_tokens() const { return prefill_tokens_; }
   const StepShape& shape() const { return shape_; }
   const std::vector<Segment>& segments() const { return segments_; }
-  // In exchange for an empty list, whose room the next step uses.
+  // Exchanges the segments for an empty list, whose memory the next step uses.
   void TakeSegments(std::vector<Segment>& segments) { segments_.swap(segments); }
 
   // Begins another step.
@@ -102,7 +105,7 @@ class StepComposer {
   bool TimeBinds() const;
   Duration TimeAllowed() const;
 
-  StepBudget budget_;  // what is left
+  StepBudget budget_;  // what is left of it
   Prefill mode_;
   StepTimeLimit limit_;
   StepShape shape_;

@@ -36,7 +36,7 @@ void StepDraft::Start(Sequence& sequence, Outputs& out) {
   start.trace_id = request.trace_id;
   plan_.starts.push_back(std::move(start));
   requests_.push_back(request.request);
-  if (std::exchange(sequence.told, true)) return;
+  if (std::exchange(sequence.started_sent, true)) return;
   out.AddEvent(request.request,
                Started{static_cast<std::uint32_t>(request.prompt.size()), sequence.cached_length});
 }
@@ -49,11 +49,11 @@ void StepDraft::Refer(Sequence& sequence, std::uint32_t max_tokens) {
 }
 
 void StepDraft::CopyTail(Sequence& sequence, BlockCache& cache) {
-  if (!sequence.copies) return;
+  if (!sequence.tail_to_copy) return;
   BlockOp op;
   op.kind = BlockOp::Kind::kCopy;
   op.slot = sequence.slot;
-  op.src = *std::exchange(sequence.copies, std::nullopt);
+  op.src = *std::exchange(sequence.tail_to_copy, std::nullopt);
   op.dst = sequence.blocks.blocks()[sequence.cached_length / cache.block_size()];
   plan_.block_ops.push_back(op);
   cache.FinishTail();

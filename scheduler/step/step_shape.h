@@ -1,5 +1,5 @@
-// What a step computes, as far as its time depends on it: five sums, so that adding a sequence
-// costs nothing and two steps with equal sums count as equally long.
+// What a step computes, in the five sums on which its time depends. Adding a sequence is cheap, and
+// two steps with equal sums are predicted to take equally long.
 #pragma once
 
 #include <cstdint>
@@ -10,7 +10,7 @@ struct StepShape {
   std::uint64_t prompt_tokens = 0;
   std::uint64_t prompt_chunks = 0;   // sequences that compute prompt tokens
   std::uint64_t prompt_pairs2 = 0;   // twice the query-key pairs: sum of n * (2 * cached + n)
-  std::uint64_t decode_rows = 0;     // a sequence's rows count each
+  std::uint64_t decode_rows = 0;     // every row of a sequence counts
   std::uint64_t decode_context = 0;  // sum over rows of the positions that they read
 
   std::uint64_t Tokens() const { return prompt_tokens + decode_rows; }

@@ -7,7 +7,7 @@
 namespace penstock::sim {
 namespace {
 
-using scheduler::Admission;
+using scheduler::AdmissionMode;
 using scheduler::Arrival;
 using scheduler::Batching;
 using scheduler::Cancel;
@@ -267,7 +267,7 @@ void Checker::CountOvertakes(const Request& admitted) {
 // Assumes that all requests before it run one after the other, one token a step.
 std::uint64_t Checker::MostSteps() const {
   const bool simple = config_.order == Order::kFcfs && config_.max_decode_rows == 1 &&
-                      config_.admission == Admission::kGuaranteed &&
+                      config_.admission == AdmissionMode::kGuaranteed &&
                       config_.batching == Batching::kContinuous &&
                       config_.prefill == Prefill::kChunked;
   if (!simple) return 0;
@@ -347,7 +347,7 @@ void Checker::CheckProgress() {
   for (const auto& [id, group] : groups_) {
     if (group.in_flight() >= config_.pipeline_depth) continue;
     // It may wait for blocks, or for a prefix that a plan in flight computes.
-    const bool may_wait = config_.admission != Admission::kGuaranteed || config_.prefix_caching;
+    const bool may_wait = config_.admission != AdmissionMode::kGuaranteed || config_.prefix_caching;
     if (may_wait && group.in_flight() > 0) continue;
     if (group.SomethingRunnable(requests_)) {
       findings_.Add("G4", Name(id) + " could compute something and has no plan for it");
@@ -372,7 +372,7 @@ void Checker::CheckQueue(GroupId id, const GroupModel& group) {
   if (oldest == nullptr) return;
   const bool plain = config_.order == Order::kFcfs && config_.prefill == Prefill::kChunked &&
                      config_.batching == Batching::kContinuous &&
-                     config_.admission == Admission::kGuaranteed && !config_.prefix_caching &&
+                     config_.admission == AdmissionMode::kGuaranteed && !config_.prefix_caching &&
                      groups_.size() == 1;
   if (plain && group.HasRoomFor(*oldest, requests_)) {
     return findings_.Add("G4", Name(oldest->arrival.request) + " could be admitted and waits");

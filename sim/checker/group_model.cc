@@ -8,7 +8,7 @@
 namespace penstock::sim {
 namespace {
 
-using scheduler::Admission;
+using scheduler::AdmissionMode;
 using scheduler::Batching;
 using scheduler::Config;
 using scheduler::GroupUp;
@@ -58,7 +58,7 @@ void GroupModel::Admit(RequestModel& request) {
                        std::to_string(config_.max_batch_size));
   }
   if (config_.batching == Batching::kNone && running_ > 1) Complain("G5", "a batch of two");
-  if (config_.admission == Admission::kGuaranteed && config_.max_batch_total_tokens > 0 &&
+  if (config_.admission == AdmissionMode::kGuaranteed && config_.max_batch_total_tokens > 0 &&
       reserved_tokens_ > config_.max_batch_total_tokens) {
     Complain("G5", std::to_string(reserved_tokens_) + " tokens are promised; " +
                        "max_batch_total_tokens is " +
@@ -358,7 +358,7 @@ bool GroupModel::Decodable(const SequenceModel& sequence, const RequestModel& re
 // With full reservations, every sequence that can decode is in every plan.
 void GroupModel::CheckStallFree(const StepPlan& plan,
                                 const std::map<RequestId, RequestModel>& requests) {
-  if (config_.admission != Admission::kGuaranteed) return;
+  if (config_.admission != AdmissionMode::kGuaranteed) return;
   for (const auto& [id, sequence] : sequences_) {
     if (!Decodable(sequence, requests.at(sequence.request))) continue;
     const auto named = [&](const Segment& segment) { return segment.slot == sequence.slot; };

@@ -50,9 +50,9 @@ struct RequestModel {
 };
 
 // Whether its worst case is reserved at admission, so that it is never preempted.
-inline bool IsPromised(scheduler::Admission admission, const RequestModel& request) {
-  return admission == scheduler::Admission::kGuaranteed ||
-         (admission == scheduler::Admission::kMixed && request.arrival.length_given);
+inline bool IsPromised(scheduler::AdmissionMode admission, const RequestModel& request) {
+  return admission == scheduler::AdmissionMode::kGuaranteed ||
+         (admission == scheduler::AdmissionMode::kMixed && request.arrival.length_given);
 }
 
 inline std::string Name(RequestId request) { return "request " + std::to_string(request.value()); }

@@ -133,7 +133,7 @@ def test_a_blocked_request_reports_budget_deficit_and_blocker(simulated):
 
 def test_priority_is_first_and_a_bad_hint_is_reported(simulated):
     server = simulated("--order", "priority", "--max-batch-size", "1", "--step-time", "5ms")
-    server.wait_said("order priority: nobody is overtaken more than 128 times")
+    server.wait_said("order priority: no request is overtaken more than 128 times")
     status, _, payload = server.request("POST", "/generate", {"inputs": "a"},
                                         {"X-Penstock-Priority": "high"})
     assert status == 422 and b"x-penstock-priority" in payload and b"high" in payload

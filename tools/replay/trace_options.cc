@@ -89,7 +89,7 @@ scheduler::Config ReadConfig(const Values& values) {
     config.static_grouping = StaticGrouping::kEqual;
   }
   if (values.GetString("prefill") == "whole") config.prefill = Prefill::kWhole;
-  for (const Admission admission : {Admission::kOptimistic, Admission::kMixed}) {
+  for (const AdmissionMode admission : {AdmissionMode::kOptimistic, AdmissionMode::kMixed}) {
     if (AdmissionName(admission) == values.GetString("admission")) config.admission = admission;
   }
   for (const Order order : {Order::kLongestPrefix, Order::kPriority, Order::kShortestPredicted}) {

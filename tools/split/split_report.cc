@@ -12,7 +12,7 @@ SplitReport Report(const std::vector<std::uint64_t>& lengths, const scheduler::S
   std::vector<scheduler::SplitRow> rows;
   for (const std::uint64_t length : lengths) rows.push_back({length, 1});
   scheduler::BatchSplitter splitter;
-  const scheduler::Partition& partition = splitter.Split(rows, rule);
+  const scheduler::BatchPartition& partition = splitter.Split(rows, rule);
   SplitReport report;
   report.tokens = partition.tokens;
   report.padding = partition.padding;

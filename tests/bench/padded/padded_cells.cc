@@ -17,12 +17,12 @@
 #include <vector>
 
 #include "scheduler/kv/block_table.h"
-#include "scheduler/step/decode_groups.h"
+#include "scheduler/step/decode_sub_batches.h"
 
 namespace penstock {
 namespace {
 
-using scheduler::DecodeGroups;
+using scheduler::DecodeSubBatches;
 using scheduler::DecodeRow;
 using scheduler::SplitObjective;
 using scheduler::SplitRule;
@@ -108,7 +108,7 @@ std::uint64_t Decode(const std::vector<Request>& load, std::size_t batch, Take t
 
 Use Split(const std::vector<Request>& load, std::size_t batch, const SplitRule& rule) {
   constexpr std::uint64_t kLaunchCells = 256;
-  DecodeGroups groups(rule);
+  DecodeSubBatches groups(rule);
   Use use;
   Decode(load, batch, [&](const std::vector<DecodeRow>& rows) {
     use.resplits += groups.Update(rows, kLaunchCells);

@@ -1,5 +1,5 @@
-// Issue: while a request is blocked its newest record names the budget, the shortage and the
-// blocker; freeing exactly that amount admits it in the next plan. One test for each reason.
+// While a request waits, its newest record names the short budget, the amount and the request that
+// it waits for. Freeing exactly that amount admits it in the next plan. One test for each reason.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -58,7 +58,7 @@ class Blocked : public ::testing::Test {
       EXPECT_EQ(d.behind->value(), *behind);
     }
   }
-  // It is in the first plan that is made from now on.
+  // The next plan that is made has it.
   void ExpectInTheNextPlan(std::uint64_t id) {
     const StepId before = last_plan_;
     for (int i = 0; i < 4 && last_plan_ == before && harness_->in_flight() > 0; ++i) Result();
@@ -66,7 +66,7 @@ class Blocked : public ::testing::Test {
     EXPECT_EQ(admitted_[id].value(), before.value() + 1);
   }
 
-  // Delivers results until this is decided about `one`; the plan made then has `other`.
+  // Delivers results until there is this decision about `one`. The plan made then has `other`.
   void ExpectAdmittedWhen(DecisionKind kind, std::uint64_t one, std::uint64_t other) {
     StepId before;
     bool decided = false;
@@ -100,9 +100,9 @@ TEST_F(Blocked, ByBlocks) {
   ExpectAdmittedWhen(DecisionKind::kRetired, 2, 3);  // exactly 2 blocks more
 }
 
-TEST_F(Blocked, ByBlocksThatOthersMayGrowInto) {
+TEST_F(Blocked, ByKvHeadroom) {
   Config config;
-  config.admission = Admission::kOptimistic;
+  config.admission = AdmissionMode::kOptimistic;
   GroupCapacity capacity = Harness::Capacity();
   capacity.blocks = 12;
   Make(config, capacity);
@@ -146,7 +146,7 @@ TEST_F(Blocked, BySlots) {
   ExpectBlocked(3, Budget::kBatchSize, 3, 2, 1);  // as many may run as there are slots
   Cancel(2);
   Result();
-  // The slot itself is free when no plan in flight names request 2 any more.
+  // The slot is free when no plan in flight refers to request 2 any more.
   if (!admitted_.contains(3)) ExpectBlocked(3, Budget::kSlots, 1, 0, 1);
   ExpectInTheNextPlan(3);
 }
@@ -165,7 +165,7 @@ TEST_F(Blocked, ByBatchSize) {
   ExpectInTheNextPlan(3);
 }
 
-TEST_F(Blocked, ByStepTokensForEverybodysDecodes) {
+TEST_F(Blocked, ByStepTokensForTheDecodesOfAllSequences) {
   Config config;
   config.max_step_tokens = 2;
   Make(config, Harness::Capacity());
@@ -216,7 +216,7 @@ TEST_F(Blocked, ByOrder) {
   ExpectInTheNextPlan(2);
 }
 
-TEST_F(Blocked, ByOrderUntilTheOneAheadIsAdmitted) {
+TEST_F(Blocked, ByOrderUntilTheRequestBeforeItIsAdmitted) {
   Config config;
   config.max_batch_size = 2;
   Make(config, Harness::Capacity());
@@ -230,7 +230,7 @@ TEST_F(Blocked, ByOrderUntilTheOneAheadIsAdmitted) {
   ExpectInTheNextPlan(4);
 }
 
-TEST_F(Blocked, ByTheLackOfAGroup) {
+TEST_F(Blocked, WhileNoGroupIsUp) {
   harness_.emplace();
   Arrive(1, 4, 4);
   Arrive(2, 4, 4);
@@ -245,8 +245,8 @@ TEST_F(Blocked, ByTheLackOfAGroup) {
   ExpectBlocked(4, Budget::kGroup, 1, 0, {});
 }
 
-// TGI without chunking: newcomers join a running batch in numbers, or when they have waited enough.
-TEST_F(Blocked, ByTheNumberOfThoseWhoWouldJoin) {
+// TGI without chunking: new requests are admitted in numbers, or after max_waiting_tokens steps.
+TEST_F(Blocked, ByTheAdmissionGate) {
   Config config;
   config.prefill = Prefill::kWhole;
   config.waiting_served_permille = 500;
@@ -263,13 +263,13 @@ TEST_F(Blocked, ByTheNumberOfThoseWhoWouldJoin) {
   EXPECT_EQ(admitted_[6], admitted_[5]) << "one more was enough for both";
 }
 
-TEST_F(Blocked, ByTheNumberOfThoseWhoWouldJoinForSoManyStepsOnly) {
+TEST_F(Blocked, ByTheAdmissionGateForMaxWaitingTokensStepsOnly) {
   Config config;
   config.prefill = Prefill::kWhole;
   config.waiting_served_permille = 1000;
   config.max_waiting_tokens = 7;
   Make(config, Harness::Capacity());
-  // The first two come one after the other: one running is no crowd.
+  // The first two are admitted one after the other: the gate is closed only for more running ones.
   for (std::uint64_t id = 1; id <= 2; ++id) Arrive(id, 4, 40);
   while (!admitted_.contains(2)) Result();
   Arrive(3, 4, 4);
@@ -277,7 +277,7 @@ TEST_F(Blocked, ByTheNumberOfThoseWhoWouldJoinForSoManyStepsOnly) {
   EXPECT_EQ(admitted_[3].value(), admitted_[2].value() + 7);
 }
 
-TEST_F(Blocked, ChunkedPromptsJoinAtAnyStepAsInTgi) {
+TEST_F(Blocked, ChunkedPromptsAreAdmittedAtAnyStepAsInTgi) {
   Config config;
   config.waiting_served_permille = 100000;
   Make(config, Harness::Capacity());
@@ -286,8 +286,8 @@ TEST_F(Blocked, ChunkedPromptsJoinAtAnyStepAsInTgi) {
   EXPECT_THAT(admitted_, SizeIs(4));
 }
 
-// G6: the number of steps that is printed at start holds.
-TEST_F(Blocked, NoLongerThanTheOrderPromises) {
+// G6: MaxWaitSteps, which the router logs at start, holds.
+TEST_F(Blocked, NoLongerThanTheBoundOfTheOrder) {
   for (const Order order : {Order::kFcfs, Order::kPriority, Order::kShortestPredicted}) {
     Config config;
     config.order = order;
@@ -314,7 +314,7 @@ TEST_F(Blocked, NoLongerThanTheOrderPromises) {
   }
 }
 
-// A queue of 4,096 entries is not searched and nothing is recorded over and over.
+// In a queue of 4,096 requests no reason is recorded twice.
 TEST_F(Blocked, ReasonsAreRecordedWhenTheyChange) {
   Config config;
   config.max_batch_size = 1;

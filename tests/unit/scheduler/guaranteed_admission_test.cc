@@ -56,7 +56,7 @@ TEST_F(GuaranteedAdmissionTest, ARequestAsLargeAsThePoolFits) {
   EXPECT_EQ(Check(Request(100, 60)), std::nullopt);
 }
 
-TEST_F(GuaranteedAdmissionTest, WhatCanNeverFitIsRefusedWithTheNumbers) {
+TEST_F(GuaranteedAdmissionTest, ARequestThatCanNeverFitIsRefusedWithNumbers) {
   EXPECT_EQ(WhyNever(Request(100, 61)),
             "`inputs` tokens + `max_new_tokens` must be <= 160 (a KV cache of 10 blocks of 16 "
             "tokens). Given: 100 `inputs` tokens and 61 `max_new_tokens`");
@@ -74,7 +74,7 @@ TEST_F(GuaranteedAdmissionTest, AWholePromptMustFitOneStep) {
   EXPECT_THAT(WhyNever(Request(21, 1)), HasSubstr("<= 20 tokens"));
 }
 
-TEST_F(GuaranteedAdmissionTest, ShortageSaysWhatAndHowMuch) {
+TEST_F(GuaranteedAdmissionTest, AShortageHasItsBudgetAndAmounts) {
   state_.blocks_available = 3;
   const auto blocks = Check(Request(40, 24));
   ASSERT_TRUE(blocks);
@@ -121,7 +121,7 @@ TEST_F(GuaranteedAdmissionTest, CandidatesOfContrastiveSearchAreRows) {
   EXPECT_EQ(shortage->needed, 10u);
 }
 
-TEST_F(GuaranteedAdmissionTest, ContrastiveSearchThatTheGroupDoesNotOfferIsRefusedByName) {
+TEST_F(GuaranteedAdmissionTest, ContrastiveSearchIsRefusedIfTheGroupDoesNotOfferIt) {
   Arrival contrastive = Request(1, 1);
   contrastive.sampling.penalty_alpha = 0.6f;
   contrastive.sampling.top_k = 4;

@@ -1,5 +1,5 @@
-// One Scheduler with one simulated shard, driven by hand: each call applies one input and returns
-// its outputs; plans are executed at once and their results wait to be delivered by Result().
+// A Scheduler with one simulated shard. Each call applies one input and returns its outputs. Plans
+// are executed at once, and Result() delivers the oldest result.
 #pragma once
 
 #include <deque>
@@ -27,7 +27,7 @@ class Harness {
                    sim::SimGroupOptions options = {})
       : capacity_(capacity), options_(options), scheduler_(config), shard_(capacity, options) {}
 
-  // A scheduler whose group 0 is up.
+  // Group 0 comes up.
   Outputs Up() {
     epoch_ = Epoch(epoch_.value() + 1);
     shard_ = sim::SimGroup(capacity_, options_);

@@ -8,7 +8,7 @@ namespace {
 constexpr Shortage kShort{Budget::kBlocks, 4, 1};
 
 std::optional<GroupOffer> ChooseGroup(const std::vector<GroupOffer>& offers) {
-  return Placement(PlacementPolicy::kLeastLoaded, 0).Choose(offers);
+  return GroupPlacement(PlacementPolicy::kLeastLoaded, 0).Choose(offers);
 }
 
 GroupOffer Offer(std::uint32_t group, std::uint64_t uncached_tokens) {
@@ -18,30 +18,30 @@ GroupOffer Offer(std::uint32_t group, std::uint64_t uncached_tokens) {
   return offer;
 }
 
-TEST(Placement, LeastLoadedWins) {
+TEST(GroupPlacement, LeastLoadedWins) {
   const auto best = ChooseGroup({{GroupId(0), 3, {}}, {GroupId(1), 1, {}}, {GroupId(2), 2, {}}});
   ASSERT_TRUE(best);
   EXPECT_EQ(best->group, GroupId(1));
 }
 
-TEST(Placement, TiesGoToTheLowestId) {
+TEST(GroupPlacement, TiesGoToTheLowestId) {
   EXPECT_EQ(ChooseGroup({{GroupId(2), 1, {}}, {GroupId(1), 1, {}}})->group, GroupId(1));
 }
 
-TEST(Placement, AGroupThatIsShortIsPassedOver) {
+TEST(GroupPlacement, AGroupWithAShortageIsSkipped) {
   EXPECT_EQ(ChooseGroup({{GroupId(0), 1, kShort}, {GroupId(1), 5, {}}})->group, GroupId(1));
 }
 
-TEST(Placement, WhenAllAreShortTheLeastLoadedSaysWhy) {
+TEST(GroupPlacement, IfAllHaveAShortageTheLeastLoadedOneIsReported) {
   const auto best = ChooseGroup({{GroupId(0), 5, kShort}, {GroupId(1), 2, kShort}});
   ASSERT_TRUE(best && best->shortage);
   EXPECT_EQ(best->group, GroupId(1));
 }
 
-TEST(Placement, NoGroupNoChoice) { EXPECT_FALSE(ChooseGroup({})); }
+TEST(GroupPlacement, WithoutOffersNoGroupIsChosen) { EXPECT_FALSE(ChooseGroup({})); }
 
-TEST(Placement, AMatchIsWorthAShareOfTheBacklog) {
-  Placement placement(PlacementPolicy::kPrefixMatch, 250);
+TEST(GroupPlacement, AMatchIsWeighedAgainstTheBacklog) {
+  GroupPlacement placement(PlacementPolicy::kPrefixMatch, 250);
   placement.Up(GroupId(0));
   placement.Up(GroupId(1));
   const std::vector<GroupOffer> offers = {Offer(0, 100), Offer(1, 1000)};
@@ -52,8 +52,8 @@ TEST(Placement, AMatchIsWorthAShareOfTheBacklog) {
   EXPECT_EQ(placement.Backlog(GroupId(0)), 3608u);
 }
 
-TEST(Placement, ANewGroupBeginsLevelWithTheLeast) {
-  Placement placement(PlacementPolicy::kPrefixMatch, 250);
+TEST(GroupPlacement, ANewGroupHasTheSmallestBacklog) {
+  GroupPlacement placement(PlacementPolicy::kPrefixMatch, 250);
   placement.Up(GroupId(0));
   placement.Admitted(GroupId(0), 5000);
   placement.Up(GroupId(1));
@@ -61,8 +61,8 @@ TEST(Placement, ANewGroupBeginsLevelWithTheLeast) {
   EXPECT_EQ(placement.Backlog(GroupId(1)), 0u);
 }
 
-TEST(Placement, AnIdleGroupTakesWhoWouldWaitOtherwise) {
-  Placement placement(PlacementPolicy::kPrefixMatch, 250);
+TEST(GroupPlacement, AnIdleGroupTakesARequestThatWouldWait) {
+  GroupPlacement placement(PlacementPolicy::kPrefixMatch, 250);
   placement.Up(GroupId(0));
   placement.Up(GroupId(1));
   std::vector<GroupOffer> offers = {Offer(0, 0), Offer(1, 1000)};
@@ -71,8 +71,8 @@ TEST(Placement, AnIdleGroupTakesWhoWouldWaitOtherwise) {
   EXPECT_EQ(placement.Choose(offers, true)->group, GroupId(1)) << "rather there than not at all";
 }
 
-TEST(Placement, RoundRobinTakesTheNextOne) {
-  Placement placement(PlacementPolicy::kRoundRobin, 0);
+TEST(GroupPlacement, RoundRobinTakesTheNextOne) {
+  GroupPlacement placement(PlacementPolicy::kRoundRobin, 0);
   std::vector<GroupId> taken;
   for (int i = 0; i < 4; ++i) {
     taken.push_back(placement.Choose({Offer(0, 0), Offer(1, 9), Offer(2, 9)})->group);

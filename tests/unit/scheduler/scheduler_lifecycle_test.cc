@@ -11,13 +11,13 @@ using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 
-// Tokens until the end of sequence of a request with a prompt of four tokens.
+// Number of tokens, EOS included, of a request with a prompt of four tokens.
 std::uint32_t EosOf(std::uint64_t id, const sim::SimGroupOptions& options) {
   const auto output = options.tokens.Output(Harness::Request(id, 4, 40).prompt, 40);
   return output.back() == sim::kEosToken ? static_cast<std::uint32_t>(output.size()) : 0;
 }
 
-// A request whose shard says EOS after a few tokens, well below its length.
+// A request that ends with EOS after a few tokens, long before its length.
 std::uint64_t RequestWithEosAt(const sim::SimGroupOptions& options, std::uint32_t from) {
   std::uint64_t id = 1;
   while (EosOf(id, options) < from) ++id;
@@ -60,7 +60,7 @@ TEST(SchedulerLifecycle, NoRowIsPlannedBeyondTheLength) {
   EXPECT_EQ(All<Finished>(result)[0].reason, FinishReason::kLength);
 }
 
-TEST(SchedulerLifecycle, ACancelTakesEffectAtOnceAndFreesWithinTwoResults) {
+TEST(SchedulerLifecycle, ACancelEndsTheRequestAtOnceAndFreesBlocksWithinTwoResults) {
   Harness harness;
   harness.Up();
   harness.Arrive(1, 4, 50);
@@ -107,7 +107,7 @@ TEST(SchedulerLifecycle, CancelDuringPrefillStopsThePrompt) {
             harness.state().blocks_total);
 }
 
-TEST(SchedulerLifecycle, AStopStringInReportedTokensEndsAtOnceWithItsCount) {
+TEST(SchedulerLifecycle, AStopStringInReportedTokensEndsTheRequestWithItsCount) {
   Harness harness;
   harness.Up();
   harness.Arrive(1, 4, 50);
@@ -118,7 +118,7 @@ TEST(SchedulerLifecycle, AStopStringInReportedTokensEndsAtOnceWithItsCount) {
   EXPECT_EQ(All<Finished>(out)[0].generated_tokens, 3u);
 }
 
-TEST(SchedulerLifecycle, AStopStringAtTheNewestTokenEndsAtOnceToo) {
+TEST(SchedulerLifecycle, AStopStringAtTheNewestTokenEndsTheRequest) {
   Harness harness;
   harness.Up();
   harness.Arrive(1, 4, 50);
@@ -128,7 +128,7 @@ TEST(SchedulerLifecycle, AStopStringAtTheNewestTokenEndsAtOnceToo) {
   EXPECT_EQ(All<Finished>(out)[0].generated_tokens, 5u);
 }
 
-TEST(SchedulerLifecycle, AStopStringInTokensToComeCutsThere) {
+TEST(SchedulerLifecycle, AStopStringInLaterTokensEndsTheRequestThere) {
   Harness harness;
   harness.Up();
   harness.Arrive(1, 4, 50);
@@ -156,7 +156,7 @@ TEST(SchedulerLifecycle, TheLowestPositionWins) {
   EXPECT_EQ(All<Finished>(out)[0].generated_tokens, eos);
 }
 
-TEST(SchedulerLifecycle, ALostGroupFailsWhatRunsAndKeepsWhatWaits) {
+TEST(SchedulerLifecycle, ALostGroupFailsRunningRequestsAndKeepsWaitingOnes) {
   Config config;
   config.max_batch_size = 1;
   Harness harness(config);
@@ -177,7 +177,7 @@ TEST(SchedulerLifecycle, ALostGroupFailsWhatRunsAndKeepsWhatWaits) {
   EXPECT_EQ(up.plans[0].plan.step, StepId(1)) << "a new epoch counts its steps anew";
 }
 
-TEST(SchedulerLifecycle, AResultOfAnOldEpochIsIgnoredByTheNewOne) {
+TEST(SchedulerLifecycle, AResultOfAnOldEpochIsIgnored) {
   Harness harness;
   harness.Up();
   harness.Arrive(1, 4, 50);
@@ -209,7 +209,7 @@ TEST(SchedulerLifecycle, AFailureOnTheShardEndsOnlyThatRequest) {
   EXPECT_EQ(failed + finished, 8u);
 }
 
-TEST(SchedulerLifecycle, DrainRefusesNewcomersAndLetsTheOthersEnd) {
+TEST(SchedulerLifecycle, DrainRefusesNewRequestsAndLetsOthersEnd) {
   Config config;
   config.max_batch_size = 1;
   Harness harness(config);

@@ -1,4 +1,4 @@
-// What a request sees: admission, batching, refusals and their reasons.
+// Admission, batching, refusals and their reasons, through the whole scheduler.
 #include "scheduler/scheduler.h"
 
 #include <gmock/gmock.h>
@@ -13,7 +13,8 @@ using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 
-// Delivers results until nothing is in flight; sequences per step, plans without segments left out.
+// Delivers results until no plan is in flight. Returns the number of sequences of each step that
+// computes.
 std::vector<std::uint32_t> RunOut(Harness& harness) {
   std::vector<std::uint32_t> sizes;
   while (harness.in_flight() > 0) {
@@ -47,7 +48,7 @@ TEST(Scheduler, OneRequestRunsToItsLength) {
   EXPECT_EQ(harness.shard().sequences(), 0u) << "the last ends reached the shard";
 }
 
-TEST(Scheduler, AShortRequestJoinsAndLeavesARunningOne) {
+TEST(Scheduler, AShortRequestRunsBesideALongOne) {
   Harness harness;
   harness.Up();
   harness.Arrive(1, 4, 10);
@@ -77,7 +78,7 @@ TEST(Scheduler, DecodesAreInEveryStepWhileALongPromptIsPrefilled) {
   EXPECT_THAT(harness.shard().violations(), IsEmpty());
 }
 
-TEST(Scheduler, ChunkingIsExplainedOnce) {
+TEST(Scheduler, ChunkingIsRecordedOnce) {
   Config config;
   config.max_step_tokens = 16;
   Harness harness(config);
@@ -91,7 +92,7 @@ TEST(Scheduler, ChunkingIsExplainedOnce) {
   EXPECT_EQ(chunked[0].available, 16u);
 }
 
-TEST(Scheduler, ADeferredRequestLearnsWhichBudgetIsShortAndBehindWhom) {
+TEST(Scheduler, ADeferralHasTheShortBudgetAndTheBlockingRequest) {
   GroupCapacity capacity = Harness::Capacity();
   capacity.blocks = 10;
   Harness harness({}, capacity);
@@ -128,9 +129,9 @@ TEST(Scheduler, TheQueueIsBounded) {
   EXPECT_EQ(All(out, DecisionKind::kRefused)[0].short_of, Budget::kQueue);
 }
 
-TEST(Scheduler, WhatCanNeverFitDoesNotBlockTheQueue) {
+TEST(Scheduler, ARequestThatCanNeverFitDoesNotBlockTheQueue) {
   Harness harness;
-  // No group yet: not known. The first group decides.
+  // Without a group it is not known. The first group decides.
   EXPECT_THAT(All<Failed>(harness.Arrive(1, 250, 100)), IsEmpty());
   harness.Arrive(2, 4, 1);
   const Outputs out = harness.Up();
@@ -160,7 +161,7 @@ TEST(Scheduler, WithoutBatchingRequestsRunOneAfterTheOther) {
   EXPECT_EQ(harness.state().waiting, 0u);
 }
 
-TEST(Scheduler, AStaticBatchIsClosedUntilAllOfItHasEnded) {
+TEST(Scheduler, AStaticBatchIsClosedUntilAllItsRequestsEnded) {
   Config config;
   config.batching = Batching::kStatic;
   Harness harness(config);
@@ -168,7 +169,7 @@ TEST(Scheduler, AStaticBatchIsClosedUntilAllOfItHasEnded) {
   harness.Arrive(2, 4, 5);
   harness.Up();
   harness.Arrive(3, 4, 2);
-  // 1 and 2 start together in the group's first steps; 3 waits for the longer of them.
+  // 1 and 2 start together; 3 waits for the longer one.
   EXPECT_THAT(RunOut(harness), ElementsAre(1, 1, 1, 1, 1));
   EXPECT_EQ(harness.state().waiting, 0u);
 }
@@ -221,7 +222,7 @@ TEST(Scheduler, TheLeastLoadedGroupGetsTheNextRequest) {
   EXPECT_EQ(out.plans[2].group, GroupId(1));
 }
 
-TEST(Scheduler, SettingsThatCannotRunAreNamed) {
+TEST(Scheduler, InvalidSettingsAreNamed) {
   Config config;
   EXPECT_EQ(WhyInvalid(config), std::nullopt);
   config.max_step_tokens = 0;

@@ -17,7 +17,7 @@ void ExpectCounts(const BlockPool& pool, std::uint32_t free, std::uint32_t used,
   EXPECT_EQ(free + used + cached + retiring, pool.total());
 }
 
-TEST(BlockPool, AReservationIsKeptForItsHolder) {
+TEST(BlockPool, ReservedBlocksCannotBeReservedAgain) {
   BlockPool pool(4);
   EXPECT_TRUE(pool.Reserve(3));
   EXPECT_FALSE(pool.Reserve(2));
@@ -27,14 +27,14 @@ TEST(BlockPool, AReservationIsKeptForItsHolder) {
   ExpectCounts(pool, 0, 4, 0, 0);
 }
 
-TEST(BlockPool, BlockZeroCanStayOutOfUse) {
+TEST(BlockPool, BlockZeroCanBeLeftOut) {
   BlockPool pool(2, BlockId(1));
   EXPECT_EQ(pool.Allocate(), BlockId(1));
   EXPECT_EQ(pool.Allocate(), BlockId(2));
   EXPECT_EQ(pool.Allocate(), std::nullopt);
 }
 
-TEST(BlockPool, TheLastHolderFrees) {
+TEST(BlockPool, TheLastHolderFreesABlock) {
   BlockPool pool(2);
   const BlockId block = *pool.Allocate();
   pool.AddHolder(block);

@@ -1,5 +1,5 @@
-// Optimistic admission from outside: who is preempted, what a client sees of it, and that everybody
-// ends.
+// Optimistic admission through the whole scheduler: which request is preempted, what its client
+// sees, and that every request ends.
 #include "scheduler/admission/optimistic_admission.h"
 
 #include <gmock/gmock.h>
@@ -19,12 +19,12 @@ using ::testing::SizeIs;
 
 Config Optimistic() {
   Config config;
-  config.admission = Admission::kOptimistic;
+  config.admission = AdmissionMode::kOptimistic;
   config.max_waiting_requests = 20000;
   return config;
 }
 
-// Everything that was said about each request, until nothing is in flight.
+// All events and decisions of each request, until no plan is in flight.
 struct Course {
   std::map<std::uint64_t, std::vector<TokenId>> tokens;
   std::map<std::uint64_t, std::uint32_t> preemptions;
@@ -56,10 +56,10 @@ struct Course {
   }
 };
 
-// Which of the requests say how long they may be.
+// Which requests have a length of their own.
 enum class Given { kNone, kEverySecond, kAll };
 
-// 100 long answers.
+// 100 long outputs.
 Course HundredLongOutputs(std::uint32_t blocks, Given given, Config config = Optimistic()) {
   GroupCapacity capacity = Harness::Capacity();
   capacity.blocks = blocks;
@@ -83,8 +83,8 @@ Course HundredLongOutputs(std::uint32_t blocks, Given given, Config config = Opt
   return run;
 }
 
-// Issue: pool of 64 blocks, 100 long outputs.
-TEST(OptimisticAdmission, APoolTooSmallChangesNoTokenAndEndsNobodyWithAnError) {
+// A pool of 64 blocks.
+TEST(OptimisticAdmission, ASmallPoolChangesNoTokenAndFailsNoRequest) {
   const Course ample = HundredLongOutputs(4096, Given::kNone);
   EXPECT_EQ(ample.most_preempted(), 0u);
   for (const Given given : {Given::kNone, Given::kAll}) {
@@ -98,7 +98,7 @@ TEST(OptimisticAdmission, APoolTooSmallChangesNoTokenAndEndsNobodyWithAnError) {
   }
 }
 
-TEST(OptimisticAdmission, WithDraftsAndDeepPipelinesTheSameHolds) {
+TEST(OptimisticAdmission, ASmallPoolWithDraftsAndADeepPipelineChangesNoToken) {
   for (const std::uint32_t depth : {1u, 3u, 4u}) {
     Config config = Optimistic();
     config.pipeline_depth = depth;
@@ -112,11 +112,10 @@ TEST(OptimisticAdmission, WithDraftsAndDeepPipelinesTheSameHolds) {
   }
 }
 
-// Admission::kMixed: an answer whose length was asked for is never evicted, whoever grows beside
-// it.
-TEST(MixedAdmission, OnlyRequestsWithoutALengthGiveWay) {
+// AdmissionMode::kMixed: a request with a length of its own is never preempted.
+TEST(MixedAdmission, OnlyRequestsWithoutALengthArePreempted) {
   Config config = Optimistic();
-  config.admission = Admission::kMixed;
+  config.admission = AdmissionMode::kMixed;
   const Course ample = HundredLongOutputs(4096, Given::kNone);
   const Course open = HundredLongOutputs(64, Given::kNone, config);
   EXPECT_GT(open.most_preempted(), 0u);
@@ -130,8 +129,8 @@ TEST(MixedAdmission, OnlyRequestsWithoutALengthGiveWay) {
   for (const auto& [id, count] : both.preemptions) EXPECT_EQ(id % 2, 1u);
 }
 
-// A bound on tokens below the pool is kept like the pool's own.
-TEST(OptimisticAdmission, MaxBatchTotalTokensBoundsWhatTheRunningGrowTo) {
+// max_batch_total_tokens below the size of the pool is kept like that size.
+TEST(OptimisticAdmission, MaxBatchTotalTokensBoundsRunningSequences) {
   Config config = Optimistic();
   config.max_batch_total_tokens = 64 * 16;
   const Course ample = HundredLongOutputs(4096, Given::kNone);
@@ -143,8 +142,8 @@ TEST(OptimisticAdmission, MaxBatchTotalTokensBoundsWhatTheRunningGrowTo) {
 
 // Orca's no-deadlock test: 10,000 random requests against a pool of 1.2x the largest.
 TEST(OptimisticAdmission, TenThousandRandomRequestsOnASmallPoolAllFinish) {
-  for (const Admission admission :
-       {Admission::kGuaranteed, Admission::kOptimistic, Admission::kMixed}) {
+  for (const AdmissionMode admission :
+       {AdmissionMode::kGuaranteed, AdmissionMode::kOptimistic, AdmissionMode::kMixed}) {
     Config config = Optimistic();
     config.admission = admission;
     GroupCapacity capacity = Harness::Capacity();
@@ -171,9 +170,9 @@ TEST(OptimisticAdmission, TenThousandRandomRequestsOnASmallPoolAllFinish) {
   }
 }
 
-TEST(OptimisticAdmission, ARequestOfExactlyThePoolRunsAndOneBlockMoreIsRefusedWithTheNumbers) {
-  for (const Admission admission :
-       {Admission::kGuaranteed, Admission::kOptimistic, Admission::kMixed}) {
+TEST(OptimisticAdmission, ARequestAsLargeAsThePoolRunsAndALargerOneIsRefused) {
+  for (const AdmissionMode admission :
+       {AdmissionMode::kGuaranteed, AdmissionMode::kOptimistic, AdmissionMode::kMixed}) {
     Config config = Optimistic();
     config.admission = admission;
     GroupCapacity capacity = Harness::Capacity();  // 64 blocks of 4 tokens
@@ -194,8 +193,8 @@ TEST(OptimisticAdmission, ARequestOfExactlyThePoolRunsAndOneBlockMoreIsRefusedWi
   }
 }
 
-// The default length rule: no max_new_tokens means all that fits, which must not mean one request
-// at a time. Pool of 16 worst cases, 64 requests with prompts of a tenth, end of sequence masked.
+// Without max_new_tokens a request may use all that fits, yet requests must run together. A pool of
+// 16 worst cases, 64 requests with prompts of a tenth of it, no EOS.
 TEST(OptimisticAdmission, RequestsWithoutALengthRunTogether) {
   GroupCapacity capacity = Harness::Capacity();
   capacity.block_size = 16;
@@ -240,7 +239,7 @@ class OnePreemption : public ::testing::Test {
     arrival.sampling.seed = 99;
     return arrival;
   }
-  // Until somebody is preempted; the decision.
+  // Delivers results until a request is preempted. Returns the decision.
   Decision Preempt() {
     run_.Take(harness_.Apply(Request(1)), harness_);
     run_.Take(harness_.Apply(Request(2)), harness_);
@@ -256,7 +255,7 @@ class OnePreemption : public ::testing::Test {
   Course run_;
 };
 
-TEST_F(OnePreemption, WhoArrivedLastGivesWayAndTheRecordSaysWhy) {
+TEST_F(OnePreemption, TheLatestArrivalIsPreemptedAndTheRecordSaysWhy) {
   const Decision decision = Preempt();
   EXPECT_EQ(decision.request, RequestId(2));
   EXPECT_EQ(decision.short_of, Budget::kBlocks);
@@ -265,7 +264,7 @@ TEST_F(OnePreemption, WhoArrivedLastGivesWayAndTheRecordSaysWhy) {
   EXPECT_TRUE(decision.step);
 }
 
-TEST_F(OnePreemption, InFlightTokensAreKeptAndTheRestartGoesOnFromThem) {
+TEST_F(OnePreemption, TokensInFlightAreKeptAndTheRestartContinuesAfterThem) {
   Preempt();
   const std::size_t before = run_.tokens[2].size();
   SequenceStart restart;
@@ -294,7 +293,7 @@ TEST_F(OnePreemption, InFlightTokensAreKeptAndTheRestartGoesOnFromThem) {
   EXPECT_EQ(run_.starts[2], 1u);
 }
 
-TEST_F(OnePreemption, ACancelWhileItsTokensAreInFlightEndsItOnce) {
+TEST_F(OnePreemption, ACancelWithTokensInFlightEndsTheRequestOnce) {
   Preempt();
   Outputs out = harness_.Apply(Cancel{RequestId(2)});
   ASSERT_THAT(All<Finished>(out), SizeIs(1));
@@ -305,7 +304,7 @@ TEST_F(OnePreemption, ACancelWhileItsTokensAreInFlightEndsItOnce) {
   EXPECT_EQ(harness_.state().waiting, 0u);
 }
 
-TEST_F(OnePreemption, ACancelOrAStopStringFindsItInTheQueue) {
+TEST_F(OnePreemption, ACancelOrAStopStringEndsAPreemptedRequestInTheQueue) {
   Preempt();
   while (harness_.state().waiting == 0) run_.Take(harness_.Result(), harness_);
   const auto said = static_cast<std::uint32_t>(run_.tokens[2].size());

@@ -13,7 +13,7 @@ Arrival Request(std::uint32_t most, bool given, RequestClass request_class = Req
   return arrival;
 }
 
-TEST(OutputLengths, BeforeAnythingIsLearnedTheTableCounts) {
+TEST(OutputLengths, WithoutFinishedRequestsTheTableCounts) {
   const OutputLengths lengths;
   EXPECT_EQ(lengths.Expect(Request(100, true), 0), 75u);
   EXPECT_EQ(lengths.Expect(Request(1, true), 0), 1u);
@@ -32,14 +32,14 @@ TEST(OutputLengths, TheClientsForecastCountsFirst) {
   EXPECT_EQ(lengths.Expect(arrival, 0), 100u);
 }
 
-TEST(OutputLengths, WhoOutlastsItsGuessIsExpectedToGoOnForAQuarter) {
+TEST(OutputLengths, AnOutputAboveItsGuessIsExpectedToGrowByAQuarter) {
   const OutputLengths lengths;
   EXPECT_EQ(lengths.Expect(Request(4000, false), 256), 320u);
   EXPECT_EQ(lengths.Expect(Request(100, true), 99), 100u);
 }
 
-// The expectation is never below what is known and never above what is allowed.
-TEST(OutputLengths, LearnsAQuantilePerClass) {
+// The expectation is above the output so far and not above max_new_tokens.
+TEST(OutputLengths, LearnsAQuantileForEachClass) {
   OutputLengths lengths;
   for (std::uint32_t i = 1; i <= 1000; ++i) lengths.Learn(Request(4000, false), i);
   const std::uint32_t expected = lengths.Expect(Request(4000, false), 0);
@@ -59,7 +59,7 @@ TEST(OutputLengths, LearnsTheShareOfAGivenLength) {
   EXPECT_EQ(lengths.Expect(Request(8, true), 0), 2u);
 }
 
-TEST(OutputLengths, OldAnswersFade) {
+TEST(OutputLengths, OldRequestsFade) {
   OutputLengths lengths;
   for (std::uint32_t i = 0; i < 4 * OutputLengths::kForget; ++i) {
     lengths.Learn(Request(4000, false), 2000);

@@ -1,4 +1,5 @@
-// Request-level batching through the whole core: who shares a batch, and when the next one starts.
+// Request-level batching through the whole scheduler: which requests share a batch, and when the
+// next one starts.
 #include "scheduler/admission/static_batch.h"
 
 #include <gmock/gmock.h>
@@ -13,7 +14,7 @@ namespace {
 
 using ::testing::ElementsAre;
 
-// The requests that were admitted together, batch after batch.
+// The requests of each batch.
 class Batches {
  public:
   void Note(const Outputs& out) {
@@ -46,7 +47,7 @@ Config Static(StaticGrouping grouping) {
 
 using Set = std::set<std::uint64_t>;
 
-TEST(StaticBatch, EqualTakesOnlyRequestsOfTheFirstOnesLengths) {
+TEST(StaticBatch, EqualTakesOnlyRequestsWithTheLengthsOfTheFirst) {
   Harness harness(Static(StaticGrouping::kEqual));
   harness.Arrive(1, 4, 2);
   harness.Arrive(2, 4, 3);  // another output length
@@ -56,7 +57,7 @@ TEST(StaticBatch, EqualTakesOnlyRequestsOfTheFirstOnesLengths) {
   EXPECT_THAT(RunAll(harness).all(), ElementsAre(Set{1, 4}, Set{2, 5}, Set{3}));
 }
 
-TEST(StaticBatch, WindowTakesWhoeverWaitsUpToTheBatchSize) {
+TEST(StaticBatch, WindowTakesWaitingRequestsUpToTheBatchSize) {
   Config config = Static(StaticGrouping::kWindow);
   config.max_batch_size = 2;
   Harness harness(config);
@@ -75,7 +76,7 @@ TEST(StaticBatch, EqualIsBoundedByTheBatchSizeToo) {
   EXPECT_THAT(RunAll(harness).all(), ElementsAre(Set{1, 2}, Set{3}, Set{4}));
 }
 
-TEST(StaticBatch, NobodyJoinsABatchThatRuns) {
+TEST(StaticBatch, NoRequestIsAddedToARunningBatch) {
   Harness harness(Static(StaticGrouping::kEqual));
   Batches batches;
   batches.Note(harness.Up());
@@ -88,7 +89,7 @@ TEST(StaticBatch, NobodyJoinsABatchThatRuns) {
   EXPECT_THAT(batches.all(), ElementsAre(Set{1}, Set{2}));
 }
 
-TEST(StaticBatch, WhoWaitsForTheBatchIsTold) {
+TEST(StaticBatch, ARequestThatWaitsForTheBatchHasAReason) {
   Harness harness(Static(StaticGrouping::kEqual));
   harness.Up();
   harness.Arrive(1, 4, 6);

@@ -43,7 +43,7 @@ std::vector<Point> Sweep() {
   return points;
 }
 
-// Each time off by a factor with a spread of `sigma`.
+// Each time is multiplied by a random factor with a spread of `sigma`.
 Calibration Measure(const std::vector<Point>& points, const TimeOf& time, double sigma,
                     std::mt19937& random) {
   std::normal_distribution<double> noise;
@@ -57,7 +57,7 @@ Calibration Measure(const std::vector<Point>& points, const TimeOf& time, double
   return calibration;
 }
 
-// Steps as a server makes them: some decodes, often a chunk beside them.
+// Typical steps: some decodes, often with a prefill chunk.
 StepShape RandomStep(std::mt19937& random) {
   StepShape step;
   const std::uint32_t rows = random() % 4 == 0 ? 0 : 1 + random() % 128;
@@ -90,7 +90,7 @@ TEST(CostModel, PredictsKnownMachinesFromANoisyTable) {
   }
 }
 
-// A slow processor with a short table: nothing is streamed for long, every token costs.
+// A slow processor with a short table, where the cost of each token dominates.
 TEST(CostModel, PredictsAProcessorFromAFewPoints) {
   const TimeOf time = [](const StepShape& step) {
     const double us = 400.0 + 90.0 * static_cast<double>(step.Tokens()) +
@@ -106,7 +106,7 @@ TEST(CostModel, PredictsAProcessorFromAFewPoints) {
   EXPECT_LE(MedianError(model, time, random), 0.10);
 }
 
-// Two kinds of point are enough for a constant and a slope.
+// Two points are enough for a constant and a slope.
 TEST(CostModel, FitsAShortTableExactly) {
   const CostModel model({{{256, 0, 0, std::chrono::microseconds(5000 + 256 * 10)},
                           {0, 1, 1, std::chrono::microseconds(5010)},
@@ -129,7 +129,7 @@ CostModel ExactH100() {
       Sweep(), [&](const StepShape& step) { return machine.StepTime(step); }, 0, random));
 }
 
-TEST(CostModel, NeverLessForAStepThatDoesMore) {
+TEST(CostModel, AStepThatDoesMoreIsNeverPredictedToTakeLess) {
   const CostModel model = ExactH100();
   Duration before(0);
   for (std::uint32_t tokens = 1; tokens < 6000; ++tokens) {
@@ -169,7 +169,7 @@ TEST(CostModel, FollowsAMachineThatSlowsDown) {
   EXPECT_NEAR(ratio, 1.5, 0.03);
 }
 
-// The same bits from every compiler: the times of a walk over shapes, hashed.
+// Every compiler gives the same bits: a hash of predictions for many shapes.
 TEST(CostModel, IsReproducible) {
   const CostModel model = ExactH100();
   std::uint64_t hash = 14695981039346656037u;

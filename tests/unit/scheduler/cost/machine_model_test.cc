@@ -89,7 +89,7 @@ TEST(MachineModel, TermsOfTheWorkedExamples) {
   EXPECT_NEAR(parallel.head, 0.199, 0.001);
 }
 
-// What chunking buys: 32 decodes with the last chunk of a prompt of 4,096 tokens.
+// The gain of chunking: 32 decodes with the last chunk of a prompt of 4,096 tokens.
 TEST(MachineModel, LongestStepByChunk) {
   const auto model = *MachineModel::Find("h100-llama-3-8b-tp1-generic");
   const std::pair<std::uint64_t, double> rows[] = {

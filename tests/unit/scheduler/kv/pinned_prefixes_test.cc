@@ -1,4 +1,4 @@
-// Prefixes kept beyond their requests, through the whole core. Blocks hold 4 tokens.
+// Pinned prefixes through the whole scheduler. Blocks hold 4 tokens.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -13,7 +13,7 @@ namespace {
 using ::testing::ElementsAre;
 using ::testing::IsEmpty;
 
-// `pinned` tokens that all of these prompts begin with and want kept, then `own` of this one's own.
+// A prompt of `pinned` tokens that all these prompts begin with and pin, and `own` other tokens.
 Arrival Request(std::uint64_t id, std::uint32_t pinned, std::uint32_t own,
                 std::uint32_t max_new = 2) {
   Arrival arrival;
@@ -46,7 +46,7 @@ class PinnedPrefixesTest : public ::testing::Test {
   void Finish() {
     while (harness_->in_flight() > 0) Note(harness_->Result());
   }
-  // Runs it to its end; gives how many of its tokens were found.
+  // Runs the request to its end. Returns how many of its tokens were cached.
   std::uint32_t Run(const Arrival& arrival) {
     const Outputs out = harness_->Apply(arrival);
     Note(out);
@@ -73,8 +73,8 @@ class PinnedPrefixesTest : public ::testing::Test {
 
 using enum PinChange::Kind;
 
-// Whether the first user's own tokens fill the block of the tail or not, and when they do.
-TEST_F(PinnedPrefixesTest, TheSecondRequestFindsThePrefixToTheToken) {
+// The first user fills the block of the tail at different times, or not at all.
+TEST_F(PinnedPrefixesTest, TheSecondRequestFindsEveryTokenOfThePrefix) {
   for (const std::uint32_t pinned : {1u, 3u, 4u, 7u, 8u, 13u}) {
     for (const std::uint32_t own : {1u, 2u, 9u}) {
       for (const std::uint32_t max_new : {1u, 2u, 9u}) {
@@ -88,7 +88,7 @@ TEST_F(PinnedPrefixesTest, TheSecondRequestFindsThePrefixToTheToken) {
   }
 }
 
-TEST_F(PinnedPrefixesTest, ItIsThereAsSoonAsItIsPlanned) {
+TEST_F(PinnedPrefixesTest, APrefixIsFoundAsSoonAsItIsPlanned) {
   Make(WithPins(4));
   harness_->Apply(Request(1, 6, 3, 20));
   harness_->Apply(Request(2, 6, 3));
@@ -102,14 +102,14 @@ TEST_F(PinnedPrefixesTest, ItIsThereAsSoonAsItIsPlanned) {
   Finish();
 }
 
-TEST_F(PinnedPrefixesTest, APromptThatIsThePrefixAloneKeepsItToo) {
+TEST_F(PinnedPrefixesTest, APromptCanBePinnedWhole) {
   Make(WithPins(4));
   EXPECT_EQ(Run(Request(1, 6, 0)), 0u);
   EXPECT_EQ(Run(Request(2, 6, 0)), 5u) << "one token is always computed";
   EXPECT_EQ(Run(Request(3, 6, 1)), 6u);
 }
 
-TEST_F(PinnedPrefixesTest, WhatBeginsLikeTheTailUsesItsPart) {
+TEST_F(PinnedPrefixesTest, APromptCanUsePartOfATail) {
   Make(WithPins(4));
   Run(Request(1, 7, 1));
   Arrival near = Request(2, 7, 4);
@@ -117,15 +117,15 @@ TEST_F(PinnedPrefixesTest, WhatBeginsLikeTheTailUsesItsPart) {
   EXPECT_EQ(Run(near), 6u);
 }
 
-TEST_F(PinnedPrefixesTest, ItOutlivesWhatIsMerelyCached) {
+TEST_F(PinnedPrefixesTest, APinnedPrefixOutlivesCachedBlocks) {
   Make(WithPins(4), 16);
   Run(Request(1, 6, 1));
   for (std::uint64_t id = 10; id < 20; ++id) Run(Harness::Request(id, 30, 2));
   EXPECT_EQ(Run(Request(2, 6, 1)), 6u);
 }
 
-// The pool is needed whole: a pin is no promise.
-TEST_F(PinnedPrefixesTest, ItGivesWayToWhoeverRuns) {
+// A sequence needs the whole pool: a pin reserves no memory.
+TEST_F(PinnedPrefixesTest, APinnedPrefixIsDroppedForARunningSequence) {
   Make(WithPins(4), 8);
   Run(Request(1, 6, 1));
   EXPECT_EQ(Run(Harness::Request(10, 30, 2)), 0u);
@@ -133,7 +133,7 @@ TEST_F(PinnedPrefixesTest, ItGivesWayToWhoeverRuns) {
   EXPECT_EQ(Run(Request(2, 6, 1)), 0u);
 }
 
-TEST_F(PinnedPrefixesTest, TheLeastRecentlyUsedOneGoesFirst) {
+TEST_F(PinnedPrefixesTest, TheLeastRecentlyUsedPrefixIsDroppedFirst) {
   Make(WithPins(2));
   const auto other = [](std::uint64_t id, TokenId first) {
     Arrival arrival = Request(id, 6, 1);
@@ -158,7 +158,7 @@ TEST_F(PinnedPrefixesTest, BlocksAreBounded) {
   EXPECT_EQ(changes_[0].blocks, 3u);
 }
 
-TEST_F(PinnedPrefixesTest, ATenantFindsAndForgetsItsOwn) {
+TEST_F(PinnedPrefixesTest, ATenantFindsAndForgetsItsOwnPrefixes) {
   Make(WithPins(4));
   Run(Request(1, 3, 1));
   Arrival other = Request(2, 3, 1);
@@ -173,14 +173,14 @@ TEST_F(PinnedPrefixesTest, ATenantFindsAndForgetsItsOwn) {
   EXPECT_EQ(Run(other), 3u);
 }
 
-TEST_F(PinnedPrefixesTest, ALostGroupTellsWhatWentWithIt) {
+TEST_F(PinnedPrefixesTest, ALostGroupReportsItsPrefixesAsDropped) {
   Make(WithPins(4));
   Run(Request(1, 6, 1));
   Note(harness_->Apply(GroupLost{GroupId(0), harness_->epoch(), "gone"}));
   EXPECT_THAT(Kinds(), ElementsAre(kKept, kDropped));
 }
 
-TEST_F(PinnedPrefixesTest, NothingIsKeptWhereNothingMayBe) {
+TEST_F(PinnedPrefixesTest, NothingIsPinnedWithALimitOfZero) {
   Make(WithPins(0));
   Run(Request(1, 6, 1));
   EXPECT_EQ(Run(Request(2, 6, 1)), 4u) << "whole blocks are cached as ever";

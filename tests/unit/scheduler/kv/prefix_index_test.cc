@@ -15,7 +15,7 @@ using ::testing::ElementsAre;
 
 constexpr StepId kLater(1000);
 
-// A chain of blocks of two tokens, held by one sequence from its first block on.
+// A chain of blocks of two tokens each, held by one sequence.
 std::vector<BlockId> Fill(PrefixIndex& index, const std::vector<TokenId>& tokens,
                           std::uint32_t first_block, std::string_view tenant = "") {
   std::vector<BlockId> path;
@@ -101,13 +101,13 @@ TEST(PrefixIndex, APinnedPrefixStaysUntilItIsUnpinned) {
   EXPECT_EQ(index.Evict(), BlockId(0));
 }
 
-TEST(PrefixIndex, ASpoiltPinnedBlockGoesWhenItIsUnpinned) {
+TEST(PrefixIndex, AnInvalidPinnedBlockIsRemovedWhenItIsUnpinned) {
   PrefixIndex index(8, 2);
   const auto path = Fill(index, {1, 2, 3, 4}, 0);
   index.Pin(BlockId(1));
   Release(index, path);
   std::vector<BlockId> gone;
-  index.Spoil(BlockId(1), gone);
+  index.Invalidate(BlockId(1), gone);
   EXPECT_TRUE(gone.empty());
   EXPECT_EQ(Find(index, {1, 2, 3, 4}).blocks, 1u);
   index.Unpin(BlockId(1), gone);
@@ -115,11 +115,11 @@ TEST(PrefixIndex, ASpoiltPinnedBlockGoesWhenItIsUnpinned) {
   EXPECT_EQ(index.Evict(), BlockId(0));
 }
 
-TEST(PrefixIndex, ASpoiltBlockIsNeverFoundAgain) {
+TEST(PrefixIndex, AnInvalidBlockIsNeverFoundAgain) {
   PrefixIndex index(8, 2);
   const auto path = Fill(index, {1, 2, 3, 4}, 0);
   std::vector<BlockId> gone;
-  index.Spoil(BlockId(1), gone);
+  index.Invalidate(BlockId(1), gone);
   EXPECT_TRUE(gone.empty());
   EXPECT_EQ(Find(index, {1, 2, 3, 4}).blocks, 1u);
   EXPECT_TRUE(index.Insert("", BlockId(1), std::vector<TokenId>{5, 6}, BlockId(3), StepId(9)));
@@ -128,14 +128,14 @@ TEST(PrefixIndex, ASpoiltBlockIsNeverFoundAgain) {
   EXPECT_EQ(index.size(), 1u);
 }
 
-// The model: a list of whole prefixes, searched from end to end.
+// The model: a list of whole prefixes and a linear search.
 struct ModelNode {
   std::string tenant;
   std::vector<TokenId> tokens;  // from the first one on
   BlockId block;
   StepId step;
   int locks = 0;
-  bool spoilt = false;
+  bool invalid = false;
   std::uint64_t unlocked_at = 0;
   int pins = 0;
 };
@@ -152,7 +152,7 @@ class Model {
     for (std::uint32_t i = kBlocks; i > 0; --i) free_.push_back(BlockId(i - 1));
   }
 
-  // Of those that found something to do.
+  // Operations that changed something.
   std::uint64_t operations() const { return operations_; }
 
   void Step() {
@@ -174,7 +174,7 @@ class Model {
       case 10:
         return Draw(2) == 0 ? Unpin() : Pin();
       default:
-        return Draw(8) == 0 ? Spoil() : Evict();
+        return Draw(8) == 0 ? Invalidate() : Evict();
     }
   }
 
@@ -213,7 +213,7 @@ class Model {
     ++operations_;
     ModelNode* node = Of(block);
     ASSERT_NE(node, nullptr);
-    const bool kept = --node->locks > 0 || node->pins > 0 || !node->spoilt;
+    const bool kept = --node->locks > 0 || node->pins > 0 || !node->invalid;
     node->unlocked_at = ++clock_;
     if (!kept) Forget(block);
     ASSERT_EQ(index_.Unlock(block), kept);
@@ -227,7 +227,7 @@ class Model {
     PrefixMatch match;
     for (std::size_t end = kBlockSize; end <= tokens.size(); end += kBlockSize) {
       const ModelNode* node = Of(tenant, tokens.first(end));
-      if (node == nullptr || node->spoilt) break;
+      if (node == nullptr || node->invalid) break;
       match.last_any = node->block;
       if (match.planned > 0 || node->step >= reader) {
         ++match.planned;
@@ -274,7 +274,7 @@ class Model {
     std::optional<BlockId> parent;
     if (!holder.path.empty()) {
       parent = holder.path.back();
-      if (Of(*parent)->spoilt || holder.path.size() >= 6) return;
+      if (Of(*parent)->invalid || holder.path.size() >= 6) return;
       tokens = Of(*parent)->tokens;
     }
     const std::vector<TokenId> more = DrawTokens(kBlockSize);
@@ -319,7 +319,7 @@ class Model {
   void Pin() {
     if (pins_.size() >= 3 || nodes_.empty()) return;
     const ModelNode& node = nodes_[Draw(static_cast<std::uint32_t>(nodes_.size()))];
-    if (node.spoilt) return;
+    if (node.invalid) return;
     Holder pin{node.tenant, {}};
     index_.AppendPath(node.block, pin.path);
     index_.Pin(node.block);
@@ -337,7 +337,7 @@ class Model {
       ModelNode* node = Of(*it);
       if (--node->pins > 0 || node->locks > 0) continue;
       node->unlocked_at = ++clock_;
-      if (node->spoilt) expected.push_back(*it);
+      if (node->invalid) expected.push_back(*it);
     }
     std::vector<BlockId> gone;
     index_.Unpin(pin.path.back(), gone);
@@ -345,20 +345,20 @@ class Model {
     for (const BlockId block : gone) Forget(block);
   }
 
-  void Spoil() {
+  void Invalidate() {
     if (holders_.empty()) return;
     const Holder& holder = holders_[Draw(static_cast<std::uint32_t>(holders_.size()))];
     if (holder.path.empty()) return;
     const std::size_t depth = Draw(static_cast<std::uint32_t>(holder.path.size()));
-    const std::vector<TokenId> spoilt = Of(holder.path[depth])->tokens;
+    const std::vector<TokenId> invalid = Of(holder.path[depth])->tokens;
     std::vector<BlockId> gone;
-    index_.Spoil(holder.path[depth], gone);
+    index_.Invalidate(holder.path[depth], gone);
     std::vector<BlockId> expected;
     for (ModelNode& node : nodes_) {
-      const bool below = node.tenant == holder.tenant && node.tokens.size() >= spoilt.size() &&
-                         std::equal(spoilt.begin(), spoilt.end(), node.tokens.begin());
+      const bool below = node.tenant == holder.tenant && node.tokens.size() >= invalid.size() &&
+                         std::equal(invalid.begin(), invalid.end(), node.tokens.begin());
       if (below && node.locks == 0 && node.pins == 0) expected.push_back(node.block);
-      if (below) node.spoilt = true;
+      if (below) node.invalid = true;
     }
     ASSERT_THAT(gone, ::testing::UnorderedElementsAreArray(expected));
     for (const BlockId block : gone) Forget(block);
@@ -395,7 +395,7 @@ TEST(PrefixIndex, EqualsABruteForceModelOverAMillionRandomOperations) {
   }
 }
 
-TEST(PrefixIndex, TheHashDependsOnEveryTokenAndItsPlace) {
+TEST(PrefixIndex, TheHashDependsOnEveryTokenAndItsPosition) {
   std::set<std::uint64_t> seen;
   for (const std::size_t length : {1u, 7u, 8u, 16u, 19u}) {
     std::vector<TokenId> tokens(length, 5);

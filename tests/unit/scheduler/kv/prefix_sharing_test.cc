@@ -1,4 +1,4 @@
-// Prompts that begin alike, through the whole core.
+// Prompts with a common prefix, through the whole scheduler.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -11,7 +11,7 @@ namespace {
 
 using ::testing::ElementsAre;
 
-// `shared` tokens that all of these prompts have, then `own` that only this one has.
+// A prompt of `shared` tokens that all these prompts have, and `own` tokens of its own.
 Arrival Request(std::uint64_t id, std::uint32_t shared, std::uint32_t own,
                 std::uint32_t max_new = 4) {
   Arrival arrival;
@@ -54,7 +54,7 @@ class PrefixSharingTest : public ::testing::Test {
   int failed_ = 0;
 };
 
-TEST_F(PrefixSharingTest, ALaterPromptBeginsBehindWhatAnEarlierOneComputed) {
+TEST_F(PrefixSharingTest, ALaterPromptBeginsAfterTheBlocksOfAnEarlierOne) {
   harness_.Up();
   harness_.Apply(Request(1, 12, 6));
   Finish();
@@ -74,7 +74,7 @@ TEST_F(PrefixSharingTest, OnePromptTokenIsAlwaysComputed) {
   Finish();
 }
 
-TEST_F(PrefixSharingTest, TheNextTurnOfAConversationFindsTheAnswer) {
+TEST_F(PrefixSharingTest, TheNextTurnOfAConversationFindsTheOutput) {
   harness_.Up();
   Arrival turn = Request(1, 10, 0, 7);
   harness_.Apply(turn);
@@ -86,7 +86,7 @@ TEST_F(PrefixSharingTest, TheNextTurnOfAConversationFindsTheAnswer) {
   Finish();
 }
 
-TEST_F(PrefixSharingTest, WhoNeedsEveryRowOrIsSomebodyElseFindsNothing) {
+TEST_F(PrefixSharingTest, PromptLogprobsAndOtherTenantsFindNothing) {
   harness_.Up();
   harness_.Apply(Request(1, 12, 6));
   Finish();
@@ -151,11 +151,11 @@ Config SmallSteps() {
   return config;
 }
 
-// Two blocks a step, two steps in flight: the first has 16 of its 30 prompt tokens in plans when
-// the second, with the same first 24, comes.
-class PrefixJoinTest : public ::testing::Test {
+// Two blocks a step, two steps in flight: the first request has 16 of its 30 prompt tokens in plans
+// when the second one arrives, which has the same first 24 tokens.
+class AwaitedPrefixTest : public ::testing::Test {
  protected:
-  PrefixJoinTest() : harness_(SmallSteps()) {
+  AwaitedPrefixTest() : harness_(SmallSteps()) {
     harness_.Up();
     harness_.Apply(Request(1, 24, 6));
     harness_.Apply(Request(2, 24, 6));
@@ -165,7 +165,7 @@ class PrefixJoinTest : public ::testing::Test {
   Harness harness_;
 };
 
-TEST_F(PrefixJoinTest, WaitsUntilTheSharedPartIsPlannedAndNamesWhoComputesIt) {
+TEST_F(AwaitedPrefixTest, WaitsUntilTheSharedPrefixIsPlannedAndNamesItsOwner) {
   const Outputs waits = harness_.Result();
   EXPECT_THAT(Cached(waits), ElementsAre());
   const auto deferred = All(waits, DecisionKind::kDeferred);
@@ -180,20 +180,20 @@ TEST_F(PrefixJoinTest, WaitsUntilTheSharedPartIsPlannedAndNamesWhoComputesIt) {
   EXPECT_EQ(Prefilled(joins), 8u) << "the rest of the first, then its own";
 }
 
-TEST_F(PrefixJoinTest, ComputesTheRestItselfWhenTheOtherEnds) {
+TEST_F(AwaitedPrefixTest, ComputesTheRestItselfIfTheOwnerEnds) {
   harness_.Apply(Cancel{RequestId(1)});
   const Outputs out = harness_.Result();
   EXPECT_THAT(Cached(out), ElementsAre(16));
   EXPECT_EQ(Prefilled(out), 8u);
 }
 
-TEST_F(PrefixJoinTest, StartsAnewWhenTheGroupIsLost) {
+TEST_F(AwaitedPrefixTest, ComputesThePrefixAgainIfTheGroupIsLost) {
   harness_.Apply(GroupLost{GroupId(0), harness_.epoch(), "gone"});
   EXPECT_EQ(harness_.state().waiting, 1u);
   EXPECT_THAT(Cached(harness_.Up()), ElementsAre(0));
 }
 
-TEST(PrefixSharing, WhatAFailedRequestComputedIsNotFound) {
+TEST(PrefixSharing, BlocksOfAFailedRequestAreNotFound) {
   sim::SimGroupOptions failing;
   failing.error_one_in = 1;
   Harness harness({}, Harness::Capacity(), failing);
@@ -204,7 +204,7 @@ TEST(PrefixSharing, WhatAFailedRequestComputedIsNotFound) {
   EXPECT_THAT(Cached(harness.Apply(Request(2, 12, 6))), ElementsAre(0));
 }
 
-TEST_F(PrefixSharingTest, TheCacheGivesWayToWhoNeedsTheWholePool) {
+TEST_F(PrefixSharingTest, ARequestThatNeedsTheWholePoolEvictsTheCache) {
   harness_.Up();
   for (std::uint64_t id = 1; id <= 20; ++id) {
     harness_.Apply(Harness::Request(id, 20, 4));
@@ -222,8 +222,8 @@ TEST_F(PrefixSharingTest, TheCacheGivesWayToWhoNeedsTheWholePool) {
   EXPECT_EQ(harness_.state().blocks_total, 64u);
 }
 
-// Who was released last goes last, and of one prompt the end before the beginning.
-TEST_F(PrefixSharingTest, EvictsTheLeastRecentlyUsedEnd) {
+// The prompt that was released last is evicted last, and each prompt from its end.
+TEST_F(PrefixSharingTest, EvictsTheEndOfTheLeastRecentlyUsedPrompt) {
   harness_.Up();
   for (std::uint64_t id = 1; id <= 2; ++id) {
     harness_.Apply(Request(id, 0, 100, 1));  // 25 blocks each

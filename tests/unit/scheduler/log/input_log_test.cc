@@ -10,7 +10,7 @@ namespace {
 
 using ::testing::HasSubstr;
 
-// Decoding and encoding again gives the same bytes: nothing is lost in between.
+// Decoding and encoding gives the same bytes, so nothing is lost.
 void ExpectRoundTrip(const Input& input) {
   const std::string log = EncodeLogHeader(Config{}) + EncodeInput(input);
   InputLogReader reader(log);
@@ -118,7 +118,7 @@ TEST(InputLog, TheConfigSurvives) {
   config.batching = Batching::kStatic;
   config.static_grouping = StaticGrouping::kEqual;
   config.prefill = Prefill::kWhole;
-  config.admission = Admission::kOptimistic;
+  config.admission = AdmissionMode::kOptimistic;
   config.order = Order::kPriority;
   config.max_overtakes = 8;
   config.waiting_served_permille = 9;
@@ -133,7 +133,7 @@ TEST(InputLog, AnotherFileIsRefused) {
   EXPECT_THAT(reader.error(), HasSubstr("not an input log"));
 }
 
-// Any cut or flipped bit is noticed, never misread, and never read beyond the bytes.
+// Any cut or flipped bit is detected, and the reader never reads beyond the bytes.
 TEST(InputLog, ACutOrDamagedLogIsReadUpToTheDamage) {
   const std::string head = EncodeLogHeader({});
   const std::string good = EncodeInput({Time(Duration(1)), Cancel{RequestId(1)}});

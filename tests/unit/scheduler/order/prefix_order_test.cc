@@ -10,7 +10,7 @@
 namespace penstock::scheduler {
 namespace {
 
-// Prompts are walks through a random tree of blocks: whoever takes the same way shares them.
+// Prompts are paths through a random tree of blocks. Prompts with a common path share its blocks.
 std::vector<TokenId> Walk(std::mt19937_64& random, std::uint32_t block_size) {
   std::vector<TokenId> prompt;
   const std::uint64_t depth = 1 + random() % 12;
@@ -21,7 +21,7 @@ std::vector<TokenId> Walk(std::mt19937_64& random, std::uint32_t block_size) {
   return prompt;
 }
 
-// Tokens found in a cache that holds hardly more than one request, for a batch known in advance.
+// Cached tokens of a batch known in advance, with a cache for little more than one request.
 std::uint64_t FoundTokens(Order order, std::uint64_t seed, std::uint64_t& repeated) {
   Config config;
   config.order = order;

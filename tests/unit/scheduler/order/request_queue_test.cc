@@ -47,7 +47,7 @@ TEST(RequestQueue, OldestFirstAndBounded) {
   EXPECT_TRUE(queue.empty());
 }
 
-TEST(RequestQueue, ACancelledRequestLeavesItsPlace) {
+TEST(RequestQueue, ACancelledRequestLeavesTheQueue) {
   RequestQueue queue = Queue(Order::kFcfs);
   for (std::uint64_t id = 1; id <= 3; ++id) queue.Push(Request(id));
   queue.Remove(*queue.Find(RequestId(2)));
@@ -55,7 +55,7 @@ TEST(RequestQueue, ACancelledRequestLeavesItsPlace) {
   EXPECT_THAT(AdmitAll(queue), ElementsAre(1, 3));
 }
 
-TEST(RequestQueue, GreatestPriorityFirstThenOldest) {
+TEST(RequestQueue, TheLargestPriorityIsFirstThenTheOldest) {
   RequestQueue queue = Queue(Order::kPriority);
   queue.Push(Request(1, -1));
   queue.Push(Request(2, 5));
@@ -64,7 +64,7 @@ TEST(RequestQueue, GreatestPriorityFirstThenOldest) {
   EXPECT_THAT(AdmitAll(queue), ElementsAre(2, 4, 3, 1));
 }
 
-TEST(RequestQueue, ShortestForecastFirstAndWithoutOneTheWorstCaseCounts) {
+TEST(RequestQueue, TheShortestForecastIsFirstAndWithoutOneTheWorstCaseCounts) {
   RequestQueue queue = Queue(Order::kShortestPredicted);
   queue.Push(Request(1));
   queue.Push(Request(2, 0, 60));
@@ -72,7 +72,7 @@ TEST(RequestQueue, ShortestForecastFirstAndWithoutOneTheWorstCaseCounts) {
   EXPECT_THAT(AdmitAll(queue), ElementsAre(3, 2, 1));
 }
 
-TEST(RequestQueue, EverybodyKnowsWhoIsAheadAndBehind) {
+TEST(RequestQueue, BeforeAndAfterAreTheNeighboursInTheOrder) {
   RequestQueue queue = Queue(Order::kPriority);
   WaitingRequest& low = queue.Push(Request(1, 1));
   WaitingRequest& high = queue.Push(Request(2, 3));
@@ -84,7 +84,7 @@ TEST(RequestQueue, EverybodyKnowsWhoIsAheadAndBehind) {
   EXPECT_EQ(queue.After(low), nullptr);
 }
 
-TEST(RequestQueue, PreemptedRequestsGoFirstOldestArrivalAhead) {
+TEST(RequestQueue, PreemptedRequestsAreFirstByArrival) {
   RequestQueue queue = Queue(Order::kPriority, 2);
   Work first = queue.Admit(queue.Push(Request(1)));
   Work second = queue.Admit(queue.Push(Request(2)));
@@ -101,14 +101,14 @@ TEST(RequestQueue, PreemptedRequestsGoFirstOldestArrivalAhead) {
   EXPECT_THAT(AdmitAll(queue), ElementsAre(1, 2, 3, 4));
 }
 
-TEST(RequestQueue, AfterItsBoundTheOldestGoesFirst) {
+TEST(RequestQueue, TheOldestIsFirstAtTheBound) {
   RequestQueue queue = Queue(Order::kPriority, 100, 3);
   for (std::uint64_t id = 1; id <= 2; ++id) queue.Push(Request(id, 0));
   for (std::uint64_t id = 3; id <= 9; ++id) queue.Push(Request(id, 1));
   EXPECT_THAT(AdmitAll(queue), ElementsAre(3, 4, 5, 1, 2, 6, 7, 8, 9));
 }
 
-// A model that counts for every request on its own.
+// A model that counts for each request separately.
 class OvertakingModel {
  public:
   void Push(std::uint64_t id) { waiting_.push_back({id, 0}); }
@@ -129,8 +129,8 @@ class OvertakingModel {
   std::vector<std::pair<std::uint64_t, std::uint32_t>> waiting_;
 };
 
-// G6: nobody is overtaken more often than the policy's bound, whatever comes.
-TEST(RequestQueue, NobodyIsOvertakenMoreThanTheBound) {
+// G6, with random requests.
+TEST(RequestQueue, NoRequestIsOvertakenMoreThanTheBound) {
   for (std::uint64_t seed = 1; seed <= 60; ++seed) {
     std::mt19937_64 random(seed);
     const auto order = static_cast<Order>(

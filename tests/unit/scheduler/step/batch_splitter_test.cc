@@ -26,7 +26,7 @@ SplitRule Sparsity(std::uint32_t ppm, std::uint32_t max_splits) {
   return rule;
 }
 
-Parts PartsOf(const Partition& partition) {
+Parts PartsOf(const BatchPartition& partition) {
   Parts parts;
   for (std::size_t p = 0; p < partition.ends.size(); ++p) {
     parts.emplace_back(partition.Part(p).begin(), partition.Part(p).end());
@@ -45,16 +45,16 @@ TEST(BatchSplitter, TheDocumentedDemo) {
   EXPECT_EQ(SplitInto(lengths, Sparsity(25'000, 4)), (Parts{{0}, {1}, {2, 3}}));
   EXPECT_EQ(SplitInto(lengths, Sparsity(100'000, 4)), (Parts{{0, 1}, {2, 3}}));
   EXPECT_EQ(SplitInto(lengths, Sparsity(900'000, 4)), (Parts{{0, 1, 2, 3}}));
-  // The number of parts is a hard bound; sparsity is a target that it may miss.
+  // The number of parts is a hard limit; sparsity is a target that may be missed.
   EXPECT_EQ(SplitInto(lengths, Sparsity(10'000, 3)), (Parts{{0}, {1}, {2, 3}}));
 }
 
 TEST(BatchSplitter, TwoLengthsAtTheDefault) {
   BatchSplitter splitter;
-  const Partition one = splitter.Split(Rows({300, 50}), Sparsity(330'000, 1));
+  const BatchPartition one = splitter.Split(Rows({300, 50}), Sparsity(330'000, 1));
   EXPECT_EQ(one.padding, 250u);
   EXPECT_EQ(one.tokens, 350u);
-  const Partition two = splitter.Split(Rows({300, 50}), Sparsity(330'000, 3));
+  const BatchPartition two = splitter.Split(Rows({300, 50}), Sparsity(330'000, 3));
   EXPECT_EQ(two.ends.size(), 2u);
   EXPECT_EQ(two.padding, 0u);
 }
@@ -70,20 +70,20 @@ TEST(BatchSplitter, TenLengthsByParts) {
             (Parts{{0, 1}, {2, 3, 4, 5, 6}, {7, 8, 9}}));
 }
 
-// The number of parts follows the batch both ways: more rows may need fewer parts.
-TEST(BatchSplitter, PartsMayFallWhenRowsJoinAndRiseWhenTheyLeave) {
+// More rows may need fewer parts.
+TEST(BatchSplitter, PartsMayFallWithMoreRowsAndRiseWithFewer) {
   EXPECT_EQ(SplitInto({300, 50}, Sparsity(330'000, 3)).size(), 2u);
   EXPECT_EQ(SplitInto({300, 300, 300, 50}, Sparsity(330'000, 3)).size(), 1u);
 }
 
-TEST(BatchSplitter, SparsityExactlyAtTheBoundIsWithinIt) {
+TEST(BatchSplitter, SparsityAtTheBoundIsAllowed) {
   EXPECT_TRUE(WithinSparsity(33, 67, 330'000));
   EXPECT_FALSE(WithinSparsity(33, 66, 330'000));
   EXPECT_EQ(SplitInto({100, 34}, Sparsity(330'000, 3)).size(), 1u);
   EXPECT_EQ(SplitInto({100, 33}, Sparsity(330'000, 3)).size(), 2u);
 }
 
-TEST(BatchSplitter, NoRowsNoParts) {
+TEST(BatchSplitter, WithoutRowsThereAreNoParts) {
   BatchSplitter splitter;
   EXPECT_TRUE(splitter.Split({}, SplitRule{}).ends.empty());
 }
@@ -98,7 +98,7 @@ TEST(BatchSplitter, CostWeighsCellsAgainstLaunches) {
   EXPECT_EQ(SplitInto({301, 50}, rule).size(), 1u);
 }
 
-// Least padding of any set partition into exactly k parts, for every k at once.
+// The smallest padding of all set partitions into exactly k parts, for every k.
 class BruteForce {
  public:
   explicit BruteForce(std::vector<SplitRow> rows) : rows_(std::move(rows)) {
@@ -149,7 +149,7 @@ std::size_t BestParts(const BruteForce& brute, std::uint64_t tokens, std::size_t
   return best;
 }
 
-std::uint64_t PaddingOf(const Partition& partition, const std::vector<SplitRow>& rows) {
+std::uint64_t PaddingOf(const BatchPartition& partition, const std::vector<SplitRow>& rows) {
   std::uint64_t padding = 0;
   for (std::size_t p = 0; p < partition.ends.size(); ++p) {
     std::uint64_t longest = 0;
@@ -184,7 +184,7 @@ TEST(BatchSplitter, EqualsBruteForce) {
     rule.part_cost = upto(0, 5000);
 
     const BruteForce brute(rows);
-    const Partition& found = splitter.Split(rows, rule);
+    const BatchPartition& found = splitter.Split(rows, rule);
     const std::size_t parts = BestParts(brute, tokens, rows.size(), rule);
     ASSERT_EQ(found.ends.size(), parts) << "seed " << kSeed << ", run " << run;
     ASSERT_EQ(found.padding, brute.Padding(parts)) << "seed " << kSeed << ", run " << run;

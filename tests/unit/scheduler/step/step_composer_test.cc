@@ -19,7 +19,7 @@ TEST(StepComposer, PrefillGetsWhatDecodesLeave) {
   EXPECT_EQ(step.segments().size(), 5u);
 }
 
-TEST(StepComposer, ThePrefillShareBoundsPromptsOnly) {
+TEST(StepComposer, ThePrefillBudgetBoundsPromptsOnly) {
   StepComposer step = Make(10, 3);
   EXPECT_EQ(step.AddDecode(SlotId(0), 5, 10), 5u);
   EXPECT_EQ(step.Fit(0, 6).short_of, Budget::kPrefillTokens);
@@ -59,7 +59,7 @@ TEST(StepComposer, TheTighterOfServerAndGroupBoundsTheStep) {
   EXPECT_EQ(MakeStepBudget(config, 1000).prefill_tokens, 512u);
 }
 
-// One millisecond for each token.
+// A token takes one millisecond.
 CostModel MillisecondTokens() {
   Calibration calibration;
   for (const std::uint32_t tokens : {64u, 128u, 256u, 512u}) {
@@ -73,7 +73,7 @@ StepComposer Timed(const CostModel& cost, int target_ms, Prefill mode = Prefill:
   return StepComposer({1000, 1000}, mode, {&cost, std::chrono::milliseconds(target_ms)});
 }
 
-TEST(StepComposer, TheTargetTimeBoundsWhatGoesBesideDecodes) {
+TEST(StepComposer, TheTargetTimeBoundsPromptsBesideDecodes) {
   const CostModel cost = MillisecondTokens();
   StepComposer step = Timed(cost, 300);
   step.AddDecode(SlotId(0), 100, 1);
@@ -84,13 +84,13 @@ TEST(StepComposer, TheTargetTimeBoundsWhatGoesBesideDecodes) {
   EXPECT_EQ(step.AddPrefill({SlotId(2), 0, 10, false}).count, 0u);
 }
 
-TEST(StepComposer, WithoutDecodesNobodyWaitsForTheStep) {
+TEST(StepComposer, WithoutDecodesTheTargetTimeDoesNotApply) {
   const CostModel cost = MillisecondTokens();
   StepComposer step = Timed(cost, 10);
   EXPECT_EQ(step.AddPrefill({SlotId(1), 0, 900, false}).count, 900u);
 }
 
-TEST(StepComposer, ATargetThatLeavesRoomForAFewTokensIsKept) {
+TEST(StepComposer, ATargetTimeThatFitsAFewTokensIsKept) {
   const CostModel cost = MillisecondTokens();
   StepComposer step = Timed(cost, 110);
   step.AddDecode(SlotId(0), 100, 1);
@@ -113,12 +113,12 @@ TEST(StepComposer, DecodesThatTakeTheTargetLeavePromptsAQuarterOfTheirTime) {
   }
 }
 
-TEST(StepComposer, PromptsMoveHoweverMuchTheirTokensTake) {
+TEST(StepComposer, PromptsAlwaysProgress) {
   const CostModel cost = MillisecondTokens();
   StepComposer step = Timed(cost, 1);
   step.AddDecode(SlotId(0), 2, 1);
   EXPECT_EQ(step.AddPrefill({SlotId(1), 0, 3, false}).count, 3u);
-  EXPECT_EQ(step.AddPrefill({SlotId(2), 0, 900, false}).count, kLeastPrefillTokens - 3);
+  EXPECT_EQ(step.AddPrefill({SlotId(2), 0, 900, false}).count, kMinPrefillTokens - 3);
   EXPECT_EQ(step.AddPrefill({SlotId(3), 0, 1, false}).count, 0u);
 }
 

@@ -24,7 +24,7 @@
 namespace penstock::shard {
 namespace {
 
-using scheduler::Admission;
+using scheduler::AdmissionMode;
 using scheduler::Arrival;
 
 constexpr std::uint32_t kSlots = 24;
@@ -177,7 +177,7 @@ class Server {
     CoreRun::Options options = Base(load.tight ? kTightPool : kRoomyPool);
     options.config.max_batch_prefill_tokens = load.chunk;
     options.config.prefix_caching = load.prefixes;
-    if (load.tight) options.config.admission = Admission::kOptimistic;
+    if (load.tight) options.config.admission = AdmissionMode::kOptimistic;
     options.config.max_decode_rows = 1 + load.drafts;
     std::mt19937 random(seed);
     const auto arriving = [&] { return random() % 3 == 0 ? random() % (load.together + 1) : 0u; };

@@ -9,16 +9,16 @@
 #include <random>
 #include <vector>
 
-#include "scheduler/step/cell_bound.h"
-#include "scheduler/step/decode_groups.h"
+#include "scheduler/step/padded_bound.h"
+#include "scheduler/step/decode_sub_batches.h"
 #include "shard/cache/padded/cell_layout.h"
 #include "shard/cache/padded/pool_split.h"
 
 namespace penstock::shard {
 namespace {
 
-using scheduler::CellBound;
-using scheduler::DecodeGroups;
+using scheduler::PaddedBound;
+using scheduler::DecodeSubBatches;
 using scheduler::DecodeRow;
 using scheduler::SplitObjective;
 using scheduler::SplitRule;
@@ -127,7 +127,7 @@ class Load {
       Row row;
       row.length = 1 + Draw(cells_ / 4);
       row.most = row.length + Draw(60);
-      CellBound bound(rule_.max_splits);
+      PaddedBound bound(rule_.max_splits);
       bound.Add(row.most);
       for (const auto& [id, other] : rows_) bound.Add(other.most);
       if (bound.LeastCells() > cells_) return;
@@ -180,7 +180,7 @@ class Load {
   SplitRule rule_;
   std::uint32_t cells_ = 0;
   std::uint64_t launch_ = 0;
-  std::optional<DecodeGroups> groups_;
+  std::optional<DecodeSubBatches> groups_;
   std::optional<Store> store_;
   std::map<std::uint64_t, Row> rows_;
   std::uint64_t next_ = 0;

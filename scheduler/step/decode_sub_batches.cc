@@ -1,9 +1,9 @@
-#include "scheduler/step/decode_groups.h"
+#include "scheduler/step/decode_sub_batches.h"
 
 #include <algorithm>
 #include <utility>
 
-#include "scheduler/step/cell_bound.h"
+#include "scheduler/step/padded_bound.h"
 
 namespace penstock::scheduler {
 namespace {
@@ -16,7 +16,7 @@ std::uint64_t TokensOf(std::span<const DecodeRow> rows) {
 
 }  // namespace
 
-bool DecodeGroups::Update(std::span<const DecodeRow> rows, std::uint64_t launch_cells) {
+bool DecodeSubBatches::Update(std::span<const DecodeRow> rows, std::uint64_t launch_cells) {
   const bool same = SameMembers(rows);
   const bool first = members_.empty();
   const std::uint32_t parts_before = parts();
@@ -26,7 +26,7 @@ bool DecodeGroups::Update(std::span<const DecodeRow> rows, std::uint64_t launch_
   steps_since_ = 0;
   DropEmptyParts();
   if (rows.empty()) return false;
-  PlaceNewcomers(rows, launch_cells);
+  PlaceNewRows(rows, launch_cells);
   rule_.part_cost = launch_cells;
   ComputeFresh(rows, rule_, true);
   const bool must = Overflows(sizes_);
@@ -37,13 +37,13 @@ bool DecodeGroups::Update(std::span<const DecodeRow> rows, std::uint64_t launch_
   return parts() > 1 || parts_before > 1;
 }
 
-bool DecodeGroups::SameMembers(std::span<const DecodeRow> rows) const {
+bool DecodeSubBatches::SameMembers(std::span<const DecodeRow> rows) const {
   return std::equal(rows.begin(), rows.end(), members_.begin(), members_.end(),
                     [](const DecodeRow& row, SequenceId member) { return row.sequence == member; });
 }
 
-// The partition as it was, of the rows that are left, with their lengths of now.
-void DecodeGroups::CarryOver(std::span<const DecodeRow> rows) {
+// The old partition of the rows that are left, with their present lengths.
+void DecodeSubBatches::CarryOver(std::span<const DecodeRow> rows) {
   carried_.clear();
   std::fill(sizes_.begin(), sizes_.end(), PartSize{});
   tokens_ = 0;
@@ -60,8 +60,8 @@ void DecodeGroups::CarryOver(std::span<const DecodeRow> rows) {
   part_ = carried_;
 }
 
-// Each where it adds the fewest cells; in a part of its own if that is cheaper still.
-void DecodeGroups::PlaceNewcomers(std::span<const DecodeRow> rows, std::uint64_t launch_cells) {
+// Puts each new row where it adds the fewest cells, or into a part of its own if that costs less.
+void DecodeSubBatches::PlaceNewRows(std::span<const DecodeRow> rows, std::uint64_t launch_cells) {
   for (std::size_t i = 0; i < rows.size(); ++i) {
     if (part_[i] != kNone) continue;
     const DecodeRow& row = rows[i];
@@ -83,7 +83,7 @@ void DecodeGroups::PlaceNewcomers(std::span<const DecodeRow> rows, std::uint64_t
   }
 }
 
-void DecodeGroups::DropEmptyParts() {
+void DecodeSubBatches::DropEmptyParts() {
   for (std::uint32_t p = 0; p < sizes_.size();) {
     if (sizes_[p].weight > 0) {
       ++p;
@@ -98,11 +98,11 @@ void DecodeGroups::DropEmptyParts() {
   }
 }
 
-void DecodeGroups::ComputeFresh(std::span<const DecodeRow> rows, const SplitRule& rule,
-                                bool weighted) {
+void DecodeSubBatches::ComputeFresh(std::span<const DecodeRow> rows, const SplitRule& rule,
+                                    bool weighted) {
   split_rows_.clear();
   for (const DecodeRow& row : rows) split_rows_.push_back({row.length, weighted ? row.weight : 1});
-  const Partition& partition = splitter_.Split(split_rows_, rule);
+  const BatchPartition& partition = splitter_.Split(split_rows_, rule);
   fresh_.resize(rows.size());
   fresh_sizes_.assign(partition.ends.size(), PartSize{});
   for (std::uint32_t p = 0; p < partition.ends.size(); ++p) {
@@ -113,9 +113,9 @@ void DecodeGroups::ComputeFresh(std::span<const DecodeRow> rows, const SplitRule
   }
 }
 
-// Pairs new parts with old ones, the pair that shares most cells first; returns the cells of the
-// rows that leave their old part. Newcomers are written wherever they go, so they do not count.
-std::uint64_t DecodeGroups::MatchParts(std::span<const DecodeRow> rows) {
+// Pairs new parts with old ones, beginning with the pair that shares most cells. Returns the cells
+// of rows that leave their old part. New rows must be written anyway, so they do not count.
+std::uint64_t DecodeSubBatches::MatchParts(std::span<const DecodeRow> rows) {
   const std::size_t old_parts = sizes_.size();
   std::vector<std::uint64_t> shared(fresh_sizes_.size() * old_parts, 0);
   std::uint64_t moved = 0;
@@ -139,8 +139,8 @@ std::uint64_t DecodeGroups::MatchParts(std::span<const DecodeRow> rows) {
   }
 }
 
-bool DecodeGroups::Pays(std::uint64_t launch_cells, std::uint64_t tokens,
-                        std::uint64_t moved_cells) const {
+bool DecodeSubBatches::Pays(std::uint64_t launch_cells, std::uint64_t tokens,
+                            std::uint64_t moved_cells) const {
   const auto cost_of = [](const Sizes& sizes) {
     std::uint64_t cells = 0;
     for (const PartSize& size : sizes) cells += size.Cost();
@@ -158,7 +158,7 @@ bool DecodeGroups::Pays(std::uint64_t launch_cells, std::uint64_t tokens,
   return kept > fresh && (kept - fresh) * kResplitSteps > moved_cells * kMoveCells;
 }
 
-void DecodeGroups::TakeFresh() {
+void DecodeSubBatches::TakeFresh() {
   for (std::size_t i = 0; i < fresh_.size(); ++i) {
     moved_[i] = carried_[i] == kNone || base_[fresh_[i]] != carried_[i];
   }
@@ -166,8 +166,8 @@ void DecodeGroups::TakeFresh() {
   std::swap(sizes_, fresh_sizes_);
 }
 
-void DecodeGroups::AddGroups(std::span<const DecodeRow> rows,
-                             std::vector<SegmentGroup>& groups) const {
+void DecodeSubBatches::AddGroups(std::span<const DecodeRow> rows,
+                                 std::vector<SegmentGroup>& groups) const {
   const std::size_t first = groups.size();
   groups.resize(first + sizes_.size());
   for (std::size_t i = 0; i < rows.size(); ++i) {

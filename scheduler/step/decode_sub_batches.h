@@ -1,18 +1,16 @@
-// Keeps the decode batch of one group split by length from step to step, on backends whose
-// attention costs padded cells. The best partition is computed when rows join or leave and every
-// kResplitSteps steps, since lengths drift. It is taken only when it pays: moving a row between
-// parts copies its cells, so what the new partition saves until the next look must exceed that.
-// All costs are counted in cells.
+// The decode sub-batches of one replica group, kept from step to step, on backends with padded
+// attention (batch_splitter.h defines cells).
 //
-// Where the kept partition misses max_sparsity and the new one meets it, launches do not count
-// against the new one: the rule asked for them.
+// The best partition is computed when rows come or leave, and every kResplitSteps steps, since
+// lengths change. Moving a row to another sub-batch copies its cells. So the new partition is taken
+// only if it saves more, until it is computed again, than the copies cost. Where the old partition
+// exceeds max_sparsity and the new one does not, launches are not counted against the new one.
 //
-// In the padded KV layout the parts are the memory: a row is there from its first decode to its
-// end, whether it computes or not, and what the parts take never exceeds the row store. Where the
-// rule, or keeping the old partition, would exceed it, the one with the least cells is taken
-// (cell_bound.h).
+// In the padded KV layout a sub-batch is also memory. A row is in one from its first decode to its
+// end, whether it computes or not, and all sub-batches together must fit the cells of the group. If
+// the preferred partition does not fit, the one with the fewest cells is taken (padded_bound.h).
 //
-// Threading: one owner; reuses its memory.
+// Not synchronised; reuses its memory.
 #pragma once
 
 #include <algorithm>
@@ -27,7 +25,7 @@
 namespace penstock::scheduler {
 
 constexpr std::uint32_t kResplitSteps = 32;
-// Moving a cell reads and writes what attention only reads.
+// Cost of copying a cell: it is read and written, while attention only reads it.
 constexpr std::uint64_t kMoveCells = 2;
 
 struct DecodeRow {
@@ -35,33 +33,35 @@ struct DecodeRow {
 
   SequenceId sequence;
   SlotId slot;
-  std::uint64_t length = 0;   // positions in the cache at present
-  std::uint32_t weight = 1;   // query rows: what attention costs. In memory it is one row
-  std::uint32_t segment = 0;  // its index in StepPlan::segments; kNoSegment: computes nothing
+  std::uint64_t length = 0;   // positions after this step
+  std::uint32_t weight = 1;   // query rows; in memory it is one row
+  std::uint32_t segment = 0;  // index in StepPlan::segments; kNoSegment: the row does not compute
 };
 
-class DecodeGroups {
+class DecodeSubBatches {
  public:
-  // The rule's costs are ignored: Update brings them.
-  // `cells`: of the row store in the padded KV layout; 0 = the rows are not memory.
-  explicit DecodeGroups(const SplitRule& rule, std::uint64_t cells = 0)
+  // The costs of `rule` are ignored; Update passes them. `cells`: what all sub-batches together may
+  // hold in the padded KV layout; 0 = no limit.
+  explicit DecodeSubBatches(const SplitRule& rule, std::uint64_t cells = 0)
       : rule_(rule), cells_(cells) {
     rule_.cell_cost = 1;
   }
 
-  // For the decodes of one step, in order of sequence id; one more launch costs as much as
-  // `launch_cells` cells. True when a partition into several parts, or back into one, was taken.
+  // `rows`: the decodes of one step, by ascending sequence id. A launch costs as much as
+  // `launch_cells` cells. Returns true if a new partition was taken that has, or replaces one that
+  // had, several sub-batches.
   bool Update(std::span<const DecodeRow> rows, std::uint64_t launch_cells);
 
   // Of the last Update.
   std::uint32_t parts() const { return static_cast<std::uint32_t>(sizes_.size()); }
   std::uint32_t PartOf(std::size_t row) const { return part_[row]; }
-  bool Moved(std::size_t row) const { return moved_[row]; }  // to another part, or a first one
-  // Positions of all rows, with padding and without.
+  // The row is in another sub-batch than before, or in its first one.
+  bool Moved(std::size_t row) const { return moved_[row]; }
+  // Cells of all sub-batches, with padding and without.
   std::uint64_t Cells() const { return CellsOf(sizes_); }
   std::uint64_t Tokens() const { return tokens_; }
 
-  // One attention sub-batch per part, appended.
+  // Appends the sub-batches to a plan.
   void AddGroups(std::span<const DecodeRow> rows, std::vector<SegmentGroup>& groups) const;
 
  private:
@@ -87,7 +87,7 @@ class DecodeGroups {
 
   bool SameMembers(std::span<const DecodeRow> rows) const;
   void CarryOver(std::span<const DecodeRow> rows);
-  void PlaceNewcomers(std::span<const DecodeRow> rows, std::uint64_t launch_cells);
+  void PlaceNewRows(std::span<const DecodeRow> rows, std::uint64_t launch_cells);
   void DropEmptyParts();
   void ComputeFresh(std::span<const DecodeRow> rows, const SplitRule& rule, bool weighted);
   bool Overflows(const Sizes& sizes) const { return cells_ > 0 && CellsOf(sizes) > cells_; }
@@ -102,14 +102,14 @@ class DecodeGroups {
   std::uint32_t steps_since_ = 0;
   std::vector<SequenceId> members_;  // of the last Update, ascending
   std::vector<std::uint32_t> part_;  // of each member
-  std::vector<bool> moved_;          // each member, in the last Update
+  std::vector<bool> moved_;          // of each member, in the last Update
   Sizes sizes_;                      // of the parts
 
   // Scratch of one Update.
-  std::vector<std::uint32_t> carried_;  // part of each row before; kNone = a newcomer
-  std::vector<std::uint32_t> fresh_;    // part of each row in the new partition
+  std::vector<std::uint32_t> carried_;  // old part of each row; kNone = new row
+  std::vector<std::uint32_t> fresh_;    // new part of each row
   Sizes fresh_sizes_;
-  std::vector<std::uint32_t> base_;  // for each fresh part the old one whose cells stay in place
+  std::vector<std::uint32_t> base_;  // the old part that each new one extends
   std::vector<SplitRow> split_rows_;
 };
 

@@ -1,4 +1,4 @@
-#include "scheduler/step/decode_groups.h"
+#include "scheduler/step/decode_sub_batches.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -24,7 +24,7 @@ std::vector<DecodeRow> Rows(const std::vector<std::pair<std::uint64_t, std::uint
   return result;
 }
 
-std::vector<std::uint32_t> PartsOf(const DecodeGroups& groups, std::size_t rows) {
+std::vector<std::uint32_t> PartsOf(const DecodeSubBatches& groups, std::size_t rows) {
   std::vector<std::uint32_t> parts;
   for (std::size_t i = 0; i < rows; ++i) parts.push_back(groups.PartOf(i));
   return parts;
@@ -36,8 +36,8 @@ SplitRule BySparsity() {
   return rule;
 }
 
-TEST(DecodeGroups, PartsRiseWhenRowsLeave) {
-  DecodeGroups groups(BySparsity());
+TEST(DecodeSubBatches, PartsRiseWhenRowsLeave) {
+  DecodeSubBatches groups(BySparsity());
   EXPECT_FALSE(groups.Update(Rows({{1, 300}, {2, 300}, {3, 300}, {4, 50}}), 100));
   EXPECT_EQ(groups.parts(), 1u);
   const auto left = Rows({{3, 300}, {4, 50}});
@@ -52,25 +52,25 @@ TEST(DecodeGroups, PartsRiseWhenRowsLeave) {
   EXPECT_THAT(sent[1].segments, ElementsAre(1u));
 }
 
-TEST(DecodeGroups, PartsFallWhenALaunchCostsMoreThanThePadding) {
-  DecodeGroups groups(SplitRule{});
+TEST(DecodeSubBatches, PartsFallWhenALaunchCostsMoreThanThePadding) {
+  DecodeSubBatches groups(SplitRule{});
   EXPECT_TRUE(groups.Update(Rows({{1, 300}, {2, 50}}), 100));
   EXPECT_EQ(groups.parts(), 2u);
   EXPECT_TRUE(groups.Update(Rows({{1, 300}, {2, 299}, {3, 280}}), 100));
   EXPECT_EQ(groups.parts(), 1u);
 }
 
-// Two cells saved per step are 64 until the next look: fewer than the 200 that the copy costs.
-TEST(DecodeGroups, APartitionThatDoesNotPayForItsCopiesIsNotTaken) {
-  DecodeGroups groups(SplitRule{});
+// Two cells saved in each step are 64 until the next partition: less than the 200 of the copy.
+TEST(DecodeSubBatches, APartitionThatSavesLessThanItsCopiesIsNotTaken) {
+  DecodeSubBatches groups(SplitRule{});
   groups.Update(Rows({{1, 100}, {2, 100}}), 0);
   EXPECT_EQ(groups.parts(), 1u);
   EXPECT_FALSE(groups.Update(Rows({{1, 102}, {2, 100}, {3, 102}}), 0));
   EXPECT_EQ(groups.parts(), 1u);
 }
 
-TEST(DecodeGroups, LengthsThatDriftAreLookedAtAgain) {
-  DecodeGroups groups(SplitRule{});
+TEST(DecodeSubBatches, APartitionFollowsChangingLengths) {
+  DecodeSubBatches groups(SplitRule{});
   std::vector<DecodeRow> rows = Rows({{1, 100}, {2, 100}});
   groups.Update(rows, 10);
   rows[0].length = 400;  // as a contrived draft would
@@ -82,7 +82,7 @@ TEST(DecodeGroups, LengthsThatDriftAreLookedAtAgain) {
   EXPECT_EQ(groups.Cells(), 500u);
 }
 
-TEST(DecodeGroups, RandomArrivalsAndExits) {
+TEST(DecodeSubBatches, RandomArrivalsAndExits) {
   constexpr std::uint32_t kSeed = 7;
   std::mt19937 random(kSeed);
   for (int run = 0; run < 300; ++run) {
@@ -90,7 +90,7 @@ TEST(DecodeGroups, RandomArrivalsAndExits) {
     rule.objective = run % 2 == 0 ? SplitObjective::kSparsity : SplitObjective::kCost;
     rule.max_splits = 1 + random() % 5;
     const std::uint64_t launch = random() % 2000;
-    DecodeGroups groups(rule);
+    DecodeSubBatches groups(rule);
     std::map<std::uint64_t, std::uint64_t> lengths;
     std::uint64_t next = 0;
     for (int step = 0; step < 60; ++step) {
@@ -127,7 +127,7 @@ GroupCapacity Padded() {
   return capacity;
 }
 
-TEST(DecodeGroups, PlansOfAPaddedGroupNameEverySegmentOnce) {
+TEST(DecodeSubBatches, PlansOfAPaddedGroupNameEverySegmentOnce) {
   Config config;
   config.split = SplitObjective::kSparsity;
   config.pipeline_depth = 1;
@@ -157,7 +157,7 @@ TEST(DecodeGroups, PlansOfAPaddedGroupNameEverySegmentOnce) {
   EXPECT_TRUE(split) << "100 and 3 positions are too sparse in one part";
 }
 
-TEST(DecodeGroups, ARaggedGroupGetsNoGroups) {
+TEST(DecodeSubBatches, WithoutPaddedAttentionThereAreNoSubBatches) {
   Harness harness;
   harness.Up();
   harness.Arrive(1, 100, 3);
