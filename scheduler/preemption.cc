@@ -4,8 +4,8 @@
 #include <tuple>
 #include <utility>
 
-#include "scheduler/admission/optimistic_admission.h"
 #include "common/check.h"
+#include "scheduler/admission/optimistic_admission.h"
 #include "scheduler/decide.h"
 #include "scheduler/kv/block_table.h"
 #include "scheduler/step/padded_layout.h"

@@ -6,8 +6,8 @@
 #include <string>
 #include <utility>
 
-#include "scheduler/admission_queue.h"
 #include "common/check.h"
+#include "scheduler/admission_queue.h"
 #include "scheduler/decide.h"
 #include "scheduler/order/prefix_order.h"
 #include "scheduler/replica_groups.h"

@@ -109,7 +109,8 @@ class Draw {
     config.prefix_caching = !random_.OneIn(4);
     if (random_.OneIn(2)) config.max_overtakes = random_.Between(1, 6);
     if (crowded_ || random_.OneIn(2)) {
-      config.admission = config.max_overtakes % 2 == 0 ? AdmissionMode::kOptimistic : AdmissionMode::kMixed;
+      config.admission =
+          config.max_overtakes % 2 == 0 ? AdmissionMode::kOptimistic : AdmissionMode::kMixed;
     }
     if (WhyInvalid(config)) config.admission = AdmissionMode::kGuaranteed;
     if (WhyInvalid(config)) config.order = Order::kFcfs;

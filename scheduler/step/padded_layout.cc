@@ -1,7 +1,7 @@
 #include "scheduler/step/padded_layout.h"
 
-#include "scheduler/admission/admission_policy.h"
 #include "common/check.h"
+#include "scheduler/admission/admission_policy.h"
 #include "scheduler/decide.h"
 
 namespace penstock::scheduler {

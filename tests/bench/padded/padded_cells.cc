@@ -22,8 +22,8 @@
 namespace penstock {
 namespace {
 
-using scheduler::DecodeSubBatches;
 using scheduler::DecodeRow;
+using scheduler::DecodeSubBatches;
 using scheduler::SplitObjective;
 using scheduler::SplitRule;
 

@@ -25,7 +25,7 @@ TEST(BlockTable, DrawsBlocksAsPositionsNeedThem) {
   EXPECT_EQ(cache.pool().available(), 1u);
 }
 
-TEST(BlockTable, RetireGivesThePromiseBackAtOnce) {
+TEST(BlockTable, RetireGivesTheReservationBackAtOnce) {
   BlockCache cache(4, 16, true);
   BlockTable table;
   ASSERT_TRUE(table.Reserve(cache, 4));

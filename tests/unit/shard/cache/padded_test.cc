@@ -9,17 +9,17 @@
 #include <random>
 #include <vector>
 
-#include "scheduler/step/padded_bound.h"
 #include "scheduler/step/decode_sub_batches.h"
+#include "scheduler/step/padded_bound.h"
 #include "shard/cache/padded/cell_layout.h"
 #include "shard/cache/padded/pool_split.h"
 
 namespace penstock::shard {
 namespace {
 
-using scheduler::PaddedBound;
-using scheduler::DecodeSubBatches;
 using scheduler::DecodeRow;
+using scheduler::DecodeSubBatches;
+using scheduler::PaddedBound;
 using scheduler::SplitObjective;
 using scheduler::SplitRule;
 
