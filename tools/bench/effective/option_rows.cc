@@ -81,7 +81,7 @@ constexpr OptionSpec kRows[] = {
      .default_text = "nobatch,static,dynamic",
      .components = options::kTool,
      .help = "Modes to start servers for: nobatch, static (equal lengths, as the original), "
-             "static-window (whoever waits), dynamic."},
+             "static-window (all that wait), dynamic."},
     {.name = "launcher",
      .type = Type::kPath,
      .components = options::kTool,
