@@ -18,7 +18,6 @@
 #include <utility>
 #include <vector>
 
-#include "router/metrics/busy_histogram.h"
 #include "router/metrics/tgi_metrics.h"
 
 namespace penstock::router {
@@ -74,14 +73,14 @@ struct Metrics::Impl {
       Counters(registry, "penstock_http_connections_refused_total",
                "Connections refused because the connection limit was reached.")
           .Add({});
-  Counter& tls_handshakes_failed = Counters(registry, "penstock_tls_handshakes_failed_total",
-                                            "TLS handshakes that did not come to an end.")
-                                       .Add({});
+  Counter& tls_handshakes_failed =
+      Counters(registry, "penstock_tls_handshakes_failed_total", "TLS handshakes that failed.")
+          .Add({});
 
   Family<Counter>& requests =
       Counters(registry, "penstock_requests_total", "Generation requests received, by route.");
   Family<Counter>& success = Counters(registry, "penstock_requests_success_total",
-                                      "Generation requests that ended well, by finish reason.");
+                                      "Generation requests that succeeded, by finish reason.");
   Family<Counter>& failure = Counters(registry, "penstock_requests_failure_total",
                                       "Generation requests that ended in an error, by kind.");
   Counter& cancelled = Counters(registry, "penstock_requests_cancelled_total",
@@ -92,9 +91,9 @@ struct Metrics::Impl {
   Family<Counter>& tenant_tokens = Counters(registry, "penstock_tenant_tokens_total",
                                             "Prompt and generated tokens, by API key.");
   std::mutex tenants_mutex;
-  std::set<std::string, std::less<>> tenants;  // under tenants_mutex: those that have a label
+  std::set<std::string, std::less<>> tenants;  // under tenants_mutex: those with a label
 
-  // The label of a tenant; bounded, since keys may be many and come and go.
+  // The label of a tenant. Bounded, since API keys may be many and change.
   std::string TenantLabel(std::string_view tenant) {
     const std::lock_guard lock(tenants_mutex);
     if (tenants.find(tenant) != tenants.end()) return std::string(tenant);
@@ -108,10 +107,9 @@ struct Metrics::Impl {
 
   Histogram& first_token = OneHistogram(registry, "penstock_time_to_first_token_seconds",
                                         "From arrival to the first token.", LatencyBuckets());
-  BusyHistogram inter_token{
+  Histogram& inter_token =
       OneHistogram(registry, "penstock_inter_token_latency_seconds",
-                   "Between one token and the next of a request.", InterTokenBuckets()),
-      InterTokenBuckets()};
+                   "Between one token and the next of a request.", InterTokenBuckets());
   Histogram& queue_time = OneHistogram(registry, "penstock_request_queue_seconds",
                                        "From queued to the first plan.", LatencyBuckets());
   Histogram& duration = OneHistogram(registry, "penstock_request_duration_seconds",
@@ -138,11 +136,10 @@ struct Metrics::Impl {
                                         "Decisions of the scheduler, by kind.");
   Family<Counter>& admitted =
       Counters(registry, "penstock_requests_admitted_total",
-               "Requests admitted, restarts too, by admission policy and order.");
-  Counter& preemptions =
-      Counters(registry, "penstock_preemptions_total",
-               "Running requests that gave way to others, to be computed again later.")
-          .Add({});
+               "Requests admitted, also after preemption, by admission policy and order.");
+  Counter& preemptions = Counters(registry, "penstock_preemptions_total",
+                                  "Running requests that were preempted, to be computed again.")
+                             .Add({});
   Family<Gauge>& blocks = BuildGauge()
                               .Name("penstock_kv_blocks")
                               .Help("KV cache blocks by state; the states sum to the pool.")
@@ -169,7 +166,7 @@ struct Metrics::Impl {
                    "Predicted by actual time of an engine step, by the shard's own clock",
                    {0.5, 0.67, 0.8, 0.9, 0.95, 1.0, 1.05, 1.1, 1.25, 1.5, 2.0});
   Gauge& split_parts = OneGauge(registry, "penstock_decode_parts",
-                                "Parts of the latest decode batch that was split by length");
+                                "Sub-batches of the latest decode batch that was split by length");
   Gauge& split_cells =
       OneGauge(registry, "penstock_decode_cells", "Cells of that batch, padding included");
   Gauge& split_sparsity = OneGauge(registry, "penstock_decode_sparsity",
@@ -177,7 +174,7 @@ struct Metrics::Impl {
   Gauge& split_padding_per_token =
       OneGauge(registry, "penstock_decode_padding_per_token", "Padding by tokens of that batch");
   Counter& resplits = Counters(registry, "penstock_decode_resplits_total",
-                               "Times that decode batches were divided anew.")
+                               "Times that the decode batch was split again.")
                           .Add({});
   Gauge& cells_allocated = OneGauge(registry, "penstock_kv_cells_allocated",
                                     "Cells of dense sub-batches after the latest step "
@@ -221,7 +218,7 @@ struct Metrics::Impl {
                                     "Spans for the collector of traces: sent, dropped because "
                                     "the queue was full, or failed.");
 
-  // What is kept per replica group, made when the group is first named.
+  // The metrics of a replica group, made when the group is first used.
   struct Group {
     Gauge& up;
     Counter& losses;
@@ -248,7 +245,7 @@ struct Metrics::Impl {
   Family<Gauge>& group_plans =
       Gauges("penstock_group_plans_in_flight", "Plans sent and not yet answered, by group.");
 
-  // Asked for at every step: looking a counter up by its labels would cost more than the step.
+  // Used at every step: looking a counter up by its labels would cost more than the step.
   std::map<std::tuple<Direction, GroupId, std::uint32_t>, Counter*> execute_counters;
 
   std::mutex groups_mutex;
@@ -339,7 +336,9 @@ void Metrics::TenantTokens(std::string_view tenant, std::uint64_t prompt, std::u
 void Metrics::FirstToken(Duration since_arrival) {
   impl_->first_token.Observe(Seconds(since_arrival));
 }
-void Metrics::InterToken(Duration since_previous) { impl_->inter_token.Observe(since_previous); }
+void Metrics::InterToken(Duration since_previous) {
+  impl_->inter_token.Observe(Seconds(since_previous));
+}
 void Metrics::QueueTime(Duration queued) { impl_->queue_time.Observe(Seconds(queued)); }
 void Metrics::RequestDuration(Duration total) {
   impl_->duration.Observe(Seconds(total));
@@ -390,7 +389,7 @@ void Metrics::SetBlocks(std::uint64_t free, std::uint64_t used, std::uint64_t ca
   impl_->blocks_used.Set(static_cast<double>(used));
   impl_->blocks_cached.Set(static_cast<double>(cached));
   impl_->blocks_retiring.Set(static_cast<double>(retiring));
-  // Last: who sees blocks come free sees them gone from the other states.
+  // Set last: a reader that sees freed blocks no longer sees them in the other states.
   impl_->blocks_free.Set(static_cast<double>(free));
 }
 
@@ -487,7 +486,6 @@ void Metrics::KvCells(const CellUse& use) {
 }
 
 std::string Metrics::Render() const {
-  impl_->inter_token.Show();
   std::ostringstream out;
   prometheus::TextSerializer().Serialize(out, impl_->registry.Collect());
   return std::move(out).str();

@@ -1,17 +1,16 @@
-// Everything that GET /metrics shows, behind plain methods: who counts does not see Prometheus, and
-// every name stands in one file (metrics.cc).
+// Everything that GET /metrics shows. Hides Prometheus; all names are in metrics.cc.
 //
-// Who counts what, so that nothing is counted twice:
-//   router/http      responses by route and status, open connections
-//   router/api       requests (arrived, succeeded, failed, cancelled), latencies, tokens, unknown
-//   keys router/dispatch  queue and running gauges, KV blocks, steps, Execute messages, plans in
-//   flight
+// Each value is counted in one place:
+// * router/http: responses by route and status, open connections.
+// * router/api: requests (arrived, succeeded, failed, cancelled), latencies, tokens, unknown keys.
+// * router/dispatch: gauges of queue and running requests, KV blocks, steps, Execute messages,
+// plans
+//   in flight.
 //
 // Labels never hold client input: routes are the patterns of the route table, kinds are closed
 // sets, tenants are the operator's names of API keys.
 //
-// Thread-safe. Counters and gauges are atomics, histograms take a short lock, and a label set seen
-// for the first time takes the registry's lock.
+// Thread-safe.
 #pragma once
 
 #include <cstdint>

@@ -71,10 +71,10 @@ struct Method {
   Labels labels;
   Counter& count;
   Counter& success;
-  Counter& failure;  // a step that fails ends its group: stays 0
+  Counter& failure;  // stays 0: a step that fails loses its group
   Histogram& duration;
   Histogram& forward;
-  Histogram& decode;  // texts and filters cost the shard nothing here: these two stay empty
+  Histogram& decode;  // these two stay empty: the shard neither decodes text nor filters
   Histogram& filter;
 };
 
@@ -172,7 +172,7 @@ void TgiMetrics::Step(penstock::Duration duration, std::uint64_t decode_rows,
   method.duration.Observe(Seconds(duration));
   method.forward.Observe(Seconds(duration));
   if (decode_rows > 0) impl_->next_size.Observe(static_cast<double>(decode_rows));
-  // A step that also decodes has taken new requests into a running batch.
+  // A prefill step that also decodes adds requests to a running batch.
   if (prefill_tokens > 0 && decode_rows > 0) impl_->concat.Increment();
 }
 

@@ -1,6 +1,5 @@
-// The metric names of text-generation-inference, so that its dashboards and alerts go on working:
-// the same events as our own, under its names, buckets and labels. What TGI counts twice is counted
-// once. Thread-safe as Metrics is.
+// The metrics of text-generation-inference, so that its dashboards and alerts work: the same events
+// under its names, buckets and labels. What TGI counts twice is counted once. Thread-safe.
 #pragma once
 
 #include <cstdint>
@@ -17,7 +16,7 @@ namespace penstock::router {
 
 class TgiMetrics {
  public:
-  // Lengths have 100 buckets up to these.
+  // Histograms of lengths have 100 buckets up to these.
   TgiMetrics(prometheus::Registry& registry, std::uint32_t max_input_tokens,
              std::uint32_t max_total_tokens);
   ~TgiMetrics();
@@ -29,7 +28,7 @@ class TgiMetrics {
   void Times(penstock::Duration validation, penstock::Duration queue, penstock::Duration inference,
              std::uint64_t generated);
   void Tokens(std::uint64_t prompt, std::uint64_t generated);
-  // Drafts that a step added to a sequence; without speculation nothing is observed.
+  // Drafts that a step accepted for a sequence; not called without speculation.
   void Skipped(std::uint64_t tokens);
   void MaxNewTokens(std::uint64_t tokens);
   void Queue(std::uint64_t waiting, std::uint64_t running);
