@@ -1,6 +1,4 @@
-// What the kernel's scheduler is told of a thread. Nothing here needs a privilege, changes what a
-// thread may use of a processor that nobody else wants, or can fail visibly: a kernel that does not
-// know a request ignores it.
+// Priority of threads that compute in the background.
 #pragma once
 
 namespace penstock {
@@ -9,13 +7,11 @@ namespace penstock {
 // thread ends. The thread may hold locks: it always makes progress.
 void UseBackgroundPriority();
 
+// The old name.
 inline void StepAside() { UseBackgroundPriority(); }
 
-// The calling thread gets out of the way of all others, for good: coming back takes a privilege.
-// Only for threads that end, or that never do anything else, and that hold no lock which others
-// wait for: they may stand still for as long as the machine is busy (SCHED_IDLE; before Linux 6.4,
-// where a thread that stands still in its first touch of memory holds up the whole process, the
-// lowest usual priority).
+// Makes the calling thread run only when no other thread wants the processor, until it ends. It must
+// hold no lock, since it may not run for as long as the machine is busy.
 void StepBack();
 
 }  // namespace penstock

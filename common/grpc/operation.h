@@ -1,17 +1,17 @@
-// What is under way in a gRPC completion queue: the tag of one operation, which the thread that
-// takes the queue's events tells how it ended.
+// Tags for a gRPC completion queue. The thread that polls the queue calls Done when the operation
+// has ended.
 #pragma once
 
 namespace penstock {
 
-// Outlives what it is the tag of; Done runs on the queue's thread.
+// Must outlive its operation. Done runs on the queue's thread.
 class Operation {
  public:
   virtual ~Operation() = default;
   virtual void Done(bool ok) = 0;
 };
 
-// One whose end is told to a member function of its owner, which outlives it.
+// Calls a member function of its owner, which must outlive it.
 template <typename Owner>
 class MemberOperation final : public Operation {
  public:

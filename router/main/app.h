@@ -1,4 +1,4 @@
-// The router process: tokenizer, group of shards, engine, HTTP; then waiting for a signal or for
+// The router process: loads the tokenizer, forms the groups, serves HTTP, and waits for a signal or
 // the loss of the shards.
 #pragma once
 
@@ -7,9 +7,9 @@
 
 namespace penstock::router {
 
-// Serves until SIGTERM or SIGINT (drains, then 0) or until the shards are lost. Gives the exit code
-// of common/exit_codes.h; what went wrong was logged and told to the launcher. Call it while the
-// process has one thread: it blocks the signals for all that follow.
+// Serves until SIGTERM or SIGINT, then drains, or until the shards are lost. Returns an exit code
+// (common/exit_codes.h). Errors are logged and reported to the launcher. Call it while the process
+// has one thread: it blocks signals for all threads that start later.
 int RunRouter(const options::Values& values, const Notifier& notifier);
 
 }  // namespace penstock::router

@@ -9,7 +9,7 @@
 namespace penstock::router {
 namespace {
 
-// The text under `key`, where there is one.
+// The string under `key`, if there is one.
 std::optional<std::string> TextAt(const boost::json::object& object, std::string_view key) {
   const auto* value = object.if_contains({key.data(), key.size()});
   if (value == nullptr || !value->is_string()) return std::nullopt;

@@ -1,4 +1,4 @@
-// Where chats get their template from: --tokenizer-config-path, else the model's folder.
+// Finds the chat template: in --tokenizer-config-path, or else in the model's folder.
 #pragma once
 
 #include <absl/status/statusor.h>
@@ -12,10 +12,12 @@ namespace penstock::router {
 
 struct ChatSource {
   std::string plain;
-  std::optional<std::string> with_tools;  // a template of its own for conversations with tools
+  std::optional<std::string>
+      with_tools;  // the template for conversations with tools, if it has its own
 };
 
-// NotFound when the model has none. A given file must be readable and hold one: InvalidArgument.
+// Errors: NotFound if the model has none; InvalidArgument if a given file cannot be read or has
+// none.
 absl::StatusOr<ChatSource> FindChatSource(const text::Tokenizer& tokenizer,
                                           const std::string& config_path);
 

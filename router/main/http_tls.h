@@ -1,4 +1,4 @@
-// The TLS side of the HTTP listener, from the options.
+// The TLS settings of the HTTP listener, from the options.
 #pragma once
 
 #include <absl/status/statusor.h>
@@ -11,7 +11,7 @@
 namespace penstock::router {
 
 // Null without --tls-cert. Errors name the option, the path and the reason. Warns of a certificate
-// that is not good now or soon will not be.
+// that is not valid now or expires soon.
 absl::StatusOr<std::shared_ptr<const TlsContext>> MakeHttpTls(const options::Values& values);
 
 }  // namespace penstock::router

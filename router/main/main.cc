@@ -1,5 +1,5 @@
-// penstock-router, also as text-generation-router. With `print-schema` behind its options it prints
-// the OpenAPI document of its routes instead of serving them.
+// penstock-router, also as text-generation-router. With `print-schema` after its options it prints
+// the OpenAPI document of its routes and exits.
 #include <absl/synchronization/mutex.h>
 
 #include <cstdio>
@@ -15,7 +15,7 @@
 #include "router/main/app.h"
 
 int main(int argc, char** argv) {
-  // gRPC's locks: distributions build Abseil with the search for deadlocks, at every lock, left on.
+  // Distributions build Abseil with deadlock detection, which costs gRPC time at every lock.
   absl::SetMutexDeadlockDetectionMode(absl::OnDeadlockCycle::kIgnore);
   using namespace penstock;
   if (argc > 1 && std::string_view(argv[argc - 1]) == "print-schema") {

@@ -1,5 +1,5 @@
-// What the main thread waits for: a termination signal, or another thread's word. SIGHUP is a
-// termination signal, too, unless somebody wants it.
+// The events that the main thread waits for: a termination signal, or Say from another thread.
+// SIGHUP is a termination signal unless it has a callback.
 #pragma once
 
 #include <cstdint>
@@ -19,12 +19,12 @@ class ProcessEvents {
   ProcessEvents& operator=(const ProcessEvents&) = delete;
 
   enum class What : std::uint8_t { kSignal, kWord, kTimeout };
-  // Blocks; a signal goes first. A word counts once.
+  // Blocks. A signal comes before Say. Each Say ends one wait.
   What Wait();
-  // The same, at most until then.
+  // The same with a deadline.
   What WaitUntil(Time until);
 
-  // `callback` runs inside the waits, once for each SIGHUP, and the wait goes on.
+  // Runs `callback` inside the waits, once for each SIGHUP, and continues to wait.
   void OnHangup(std::function<void()> callback) { on_hangup_ = std::move(callback); }
 
   // Any thread.
@@ -33,7 +33,7 @@ class ProcessEvents {
  private:
   What WaitFor(std::optional<Time> until);
   What WaitOnce(std::optional<Time> until);
-  bool TakeSignal();  // false: somebody wanted it
+  bool TakeSignal();  // false: the callback handled it
 
   std::function<void()> on_hangup_;
   int signals_;

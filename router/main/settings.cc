@@ -16,7 +16,7 @@
 namespace penstock::router {
 namespace {
 
-// --max-step-tokens auto where the target time is what bounds a step.
+// --max-step-tokens auto when the target time bounds a step.
 constexpr std::uint32_t kTimedStepTokens = 2048;
 
 std::uint32_t Count(const options::Values& values, std::string_view name) {
@@ -49,7 +49,7 @@ GroupLinkOptions LinkSettings(const options::Values& values) {
   if (link.max_step_tokens == 0 && TargetInterToken(values) > Duration(0)) {
     link.max_step_tokens = kTimedStepTokens;
   }
-  // A request holds one slot, so more slots than requests would stay empty.
+  // A request uses one slot, so more slots than requests would stay unused.
   link.max_sequences = CountOrZero(values, "max-batch-size");
   if (link.max_sequences == 0) link.max_sequences = Count(values, "max-concurrent-requests");
   link.max_sequence_length = CountOrZero(values, "max-total-tokens");
@@ -58,7 +58,7 @@ GroupLinkOptions LinkSettings(const options::Values& values) {
   return link;
 }
 
-// --shard-uds-path, or what --master-shard-uds-path leaves of it; empty when neither is given.
+// --shard-uds-path, or the prefix of --master-shard-uds-path; empty when neither is given.
 absl::StatusOr<std::string> SocketPrefix(const options::Values& values) {
   const std::string& prefix = values.GetString("shard-uds-path");
   const std::string& master = values.GetString("master-shard-uds-path");
@@ -70,7 +70,7 @@ absl::StatusOr<std::string> SocketPrefix(const options::Values& values) {
   return master.substr(0, master.size() - 2);
 }
 
-// Shards that the launcher has started.
+// The shards that the launcher started.
 ShardGroups LaunchedGroups(const options::Values& values, const std::string& sockets) {
   ShardGroups groups(Count(values, "num-replicas"));
   for (std::size_t group = 0; group < groups.size(); ++group) {
@@ -108,7 +108,7 @@ scheduler::Order OrderOf(const std::string& name) {
   return scheduler::Order::kFcfs;
 }
 
-// Tokens that the cache holds, at most what one sequence may have.
+// Tokens that the cache holds, limited to one sequence.
 std::uint32_t LongestSequence(const GroupFormed& formed) {
   const auto pool = std::uint64_t{formed.capacity.blocks} * formed.capacity.block_size;
   return static_cast<std::uint32_t>(
@@ -119,7 +119,7 @@ std::uint32_t LongestSequence(const GroupFormed& formed) {
 
 std::vector<std::string> NoEffectWarnings(const options::Values& values) {
   std::vector<std::string> warnings;
-  // TGI's joining rule is one of whole prompts; with chunks TGI ignores it, too.
+  // TGI's admission rule is about whole prompts; TGI ignores it with chunks, too.
   for (const std::string name : {"max-waiting-tokens", "waiting-served-ratio"}) {
     if (!values.IsSet(name) || values.GetString("prefill") == "whole") continue;
     warnings.push_back("--" + name +
@@ -208,7 +208,7 @@ absl::StatusOr<FleetOptions> FleetSettings(const options::Values& values) {
     if (!launched && patience.count() > 0) link.startup_timeout = patience;
     fleet.groups.push_back(std::move(link));
   }
-  // The launcher restarts its only group together with the router.
+  // The launcher restarts a single group together with the router.
   fleet.reattach = !launched || fleet.groups.size() > 1;
   fleet.start_with_any = !launched;
   return fleet;
@@ -216,7 +216,7 @@ absl::StatusOr<FleetOptions> FleetSettings(const options::Values& values) {
 
 namespace {
 
-// At least one: 0 would be no bound.
+// At least one, since 0 means no bound.
 std::uint32_t PinnedBlocks(const options::Values& values, const GroupFormed& formed) {
   const options::MemoryAmount memory = *values.FindMemory("cached-prompt-memory");
   const GroupCapacity& capacity = formed.capacity;

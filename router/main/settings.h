@@ -1,4 +1,4 @@
-// The router's options as its parts want them. Pure.
+// Converts the router's options to the options of its parts. Pure functions.
 #pragma once
 
 #include <cstdint>
@@ -19,28 +19,29 @@
 
 namespace penstock::router {
 
-// A line for each option that is set and, beside the others, changes nothing. A launcher gives its
-// router what it was given, so these are said here only.
+// A warning for each option that is set and has no effect beside the others. The launcher passes
+// its options to the router, so only the router warns.
 std::vector<std::string> NoEffectWarnings(const options::Values& values);
 
 HttpOptions HttpSettings(const options::Values& values);
 ApiOptions ApiSettings(const options::Values& values);
 DialectOptions DialectSettings(const options::Values& values);
 
-// The groups to form and what happens when one is lost.
+// The groups to form, and whether lost ones are formed again.
 absl::StatusOr<FleetOptions> FleetSettings(const options::Values& values);
 
-// Whether the shards announce it.
+// Whether the shards have this capability.
 bool HasCapability(const GroupFormed& formed, std::string_view name);
 
-// What can be decided once the group is formed.
+// What depends on the formed group.
 CoreLoopOptions CoreSettings(const options::Values& values, const GroupFormed& formed);
 
-// Limits and names for clients. InvalidArgument when --max-input-tokens or --max-total-tokens do
-// not fit the model or its cache, with the numbers.
+// Limits and names for clients. Errors: InvalidArgument, with the numbers, when --max-input-tokens
+// or
+// --max-total-tokens do not fit the model or its cache.
 absl::StatusOr<ModelFacts> FactsOf(const options::Values& values, const GroupFormed& formed);
 
-// Without an endpoint: no traces. InvalidArgument when it is not one.
+// Nullopt without an endpoint. Errors: InvalidArgument for an invalid endpoint.
 absl::StatusOr<OtlpOptions> OtlpSettings(const options::Values& values, const ModelFacts& facts);
 
 }  // namespace penstock::router

@@ -1,4 +1,4 @@
-// The text of --shards.
+// Parses --shards.
 #pragma once
 
 #include <absl/status/statusor.h>
@@ -10,15 +10,15 @@
 
 namespace penstock::router {
 
-// By group, by rank: an absolute path of a Unix socket, or "tcp:HOST:PORT".
+// Addresses by group and rank: an absolute path of a Unix socket, or "tcp:HOST:PORT".
 using ShardGroups = std::vector<std::vector<std::string>>;
 
 // "unix:/run/a-0,unix:/run/a-1;tcp:10.0.0.2:7000". An error names the entry.
 absl::StatusOr<ShardGroups> ParseShardGroups(std::string_view text);
 
-// Why the socket at such an address refuses a connection, in the words of TGI's router ("No such
-// file or directory (os error 2)"); nothing where it accepts one or listens elsewhere. Any thread;
-// does not wait.
+// Why the Unix socket at this address refuses a connection, in the words of TGI's router ("No such
+// file or directory (os error 2)"). Empty for one that accepts and for other addresses.
+// Thread-safe; does not block.
 std::optional<std::string> ConnectError(const std::string& address);
 
 }  // namespace penstock::router

@@ -17,7 +17,7 @@ GenerationError Invalid(std::string_view field, std::string message) {
           .length = {}};
 }
 
-// A failure of the text library as the client sees it.
+// The client's error for a failure of the text library.
 GenerationError FromStatus(std::string_view field, const absl::Status& status) {
   GenerationError error = Invalid(field, Message(status));
   if (status.code() == absl::StatusCode::kFailedPrecondition) error.kind = ErrorKind::kTemplate;
@@ -37,7 +37,7 @@ bool IsEmpty(const GenerationRequest& request) {
   return ids != nullptr && ids->empty();
 }
 
-// Keeps the last `count` ids of more.
+// Keeps the last `count` ids.
 void TruncateLeft(std::vector<TokenId>& ids, std::uint32_t count) {
   ids.erase(ids.begin(), ids.end() - count);
 }
@@ -86,8 +86,8 @@ PromptBuilder::Outcome PromptBuilder::FromText(std::string_view text,
   return Prompt{.ids = *std::move(ids), .characters = Characters(text), .max_new_tokens = 0};
 }
 
-// One text, tokenized as one: the answer is that of the same text without a cached prompt, there is
-// one BOS, and what is kept are the leading tokens that do not depend on what follows
+// Tokenizes cached prompt and text as one text, with one BOS, so that the output does not depend on
+// the cache. Pins the leading tokens that do not depend on the text after them
 // (docs/decisions/0016).
 PromptBuilder::Outcome PromptBuilder::BehindCachedPrompt(const std::string& text,
                                                          const GenerationRequest& request) const {
@@ -156,12 +156,12 @@ TokenizedText TokenizeText(const text::Tokenizer& tokenizer, std::string_view te
   return spans;
 }
 
-// In TGI's order: all tokens first, then those of the prompt.
+// In TGI's order: first the total number of tokens, then the prompt's.
 PromptBuilder::Outcome PromptBuilder::WithinLimits(Prompt prompt,
                                                    const GenerationRequest& request) const {
   if (request.truncate && prompt.ids.size() > *request.truncate) {
     TruncateLeft(prompt.ids, *request.truncate);
-    prompt.pinned_tokens = 0;  // its beginning is gone
+    prompt.pinned_tokens = 0;  // truncation removed its beginning
   }
   const auto tokens = static_cast<std::uint32_t>(prompt.ids.size());
   const std::uint32_t total = limits_.max_total_tokens;

@@ -1,4 +1,4 @@
-// From a request to the ids that a shard sees: chat template, tokenizer, truncation, limits.
+// Makes the prompt of a request: chat template, tokenizer, truncation and limits.
 #pragma once
 
 #include <cstddef>
@@ -20,37 +20,37 @@ namespace penstock::router {
 struct PromptLimits {
   std::uint32_t max_input_tokens = 0;
   std::uint32_t max_total_tokens = 0;  // prompt and generated tokens together
-  std::uint32_t vocabulary = 0;        // of the model: ids at or above it are refused
+  std::uint32_t vocabulary = 0;        // ids at or above it are refused
 };
 
 struct Prompt {
   std::vector<TokenId> ids;  // not empty, at most max_input_tokens
-  // Unicode characters of the text, rendered in case of a chat; 0 for a prompt of ids.
+  // Unicode characters of the text, after rendering; 0 for a prompt of ids.
   std::uint32_t characters = 0;
   std::uint32_t max_new_tokens = 0;  // 1 … max_total_tokens - ids.size()
   std::uint32_t pinned_tokens = 0;   // leading ids of the cached prompt
 };
 
-// Immutable; any number of threads may use it at once. Work is in proportion to the prompt, so it
-// belongs on a text thread.
+// Immutable and thread-safe. Building takes time in proportion to the prompt, so call it on a text
+// thread.
 class PromptBuilder {
  public:
-  // A wish for more new tokens than fit is cut to what fits, as long as at least this many fit
-  // (TGI's rule: it checks one allocation of 1,024 tokens, whatever was asked). Not with
+  // If at least this many new tokens fit, a larger max_new_tokens is reduced to what fits. This is
+  // TGI's rule, which checks one allocation of 1,024 tokens. Not with
   // GenerationRequest::exact_length.
   static constexpr std::uint32_t kCheckedNewTokens = 1024;
-  // No vocabulary has longer tokens. Text that cannot fit even so is refused without the seconds
-  // that tokenizing megabytes would take, unless `truncate` asks for its end.
+  // No vocabulary has longer tokens. Text that is too long even with such tokens is refused before
+  // it is tokenized, which takes seconds for megabytes, unless `truncate` is set.
   static constexpr std::size_t kMaxBytesPerToken = 512;
 
-  // `chat` may be null: then chats are refused.
+  // `chat` null: chats are refused.
   PromptBuilder(std::shared_ptr<const text::Tokenizer> tokenizer,
                 std::shared_ptr<const text::ChatTemplate> chat, PromptLimits limits);
 
-  // The error is of kind kValidation (the field is named) or kTemplate.
+  // Errors: kValidation, which names the field, or kTemplate.
   std::variant<Prompt, GenerationError> Build(const GenerationRequest& request) const;
 
-  // The chat as text. The error is of kind kTemplate or kValidation.
+  // The chat as text. Errors: kTemplate or kValidation.
   RenderedChat Render(const ChatInput& chat) const;
 
   const text::Tokenizer& tokenizer() const { return *tokenizer_; }
@@ -71,7 +71,7 @@ class PromptBuilder {
   PromptLimits limits_;
 };
 
-// For clients that ask for the tokens of a text.
+// The tokens of a text, for /tokenize.
 TokenizedText TokenizeText(const text::Tokenizer& tokenizer, std::string_view text,
                            bool add_special_tokens);
 

@@ -33,7 +33,7 @@ absl::StatusOr<TextStream> TextStream::Create(std::shared_ptr<const text::Tokeni
   const std::size_t size = std::min(prompt.size(), text::IncrementalDecoder::kContextTokens);
   const std::span<const TokenId> context = prompt.last(size);
   PENSTOCK_ASSIGN_OR_RETURN(auto own, text::IncrementalDecoder::Create(*tokenizer, false, context));
-  // TGI's text continues the prompt's last token alone.
+  // TGI decodes with the last prompt token as the only context.
   const std::size_t seen = options.include_stop_text ? std::min<std::size_t>(size, 1) : size;
   PENSTOCK_ASSIGN_OR_RETURN(auto visible,
                             text::IncrementalDecoder::Create(*tokenizer, true, context.last(seen)));

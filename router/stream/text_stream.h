@@ -1,16 +1,14 @@
-// Text of one request: generated tokens in, events out.
+// Turns the generated tokens of one request into text events.
 //
-// Two texts are kept apart. Each token's own text (TokenInfo::text) is its increment with special
-// tokens spelled out. The visible text (GenerationToken::delta, GenerationEnd::text) leaves special
-// tokens out, and the text of the token that ended the generation.
+// There are two texts. A token's own text (TokenInfo::text) spells special tokens out. The visible
+// text (GenerationToken::delta, GenerationEnd::text) leaves out special tokens and the token that
+// ended the output. Deltas and tail joined are the visible text. No event splits a UTF-8 character.
 //
-// Stop strings, by GenerationRequest::include_stop_text:
-//   false  searched in the visible text, anywhere; text that could be the beginning of one is held
-//          back, and the visible text ends before it;
-//   true   (TGI) searched where a token ends, in the joined own texts of the tokens; nothing is
-//   held
-//          back. When length or EOS falls on the same token, that is the reason.
-// Neither ever emits a part of a UTF-8 character. The deltas joined with the tail are the text.
+// GenerationRequest::include_stop_text decides how stop strings are found:
+// * false: They are searched in the visible text, which ends before them. Text that may be the
+//   beginning of one is held back.
+// * true (as in TGI): They are searched where a token ends, in the joined own texts of the tokens.
+//   Nothing is held back. If length or EOS applies to the same token, that is the finish reason.
 #pragma once
 
 #include <absl/status/statusor.h>
@@ -34,30 +32,30 @@ struct TextStreamOptions {
   std::vector<std::string> stop;
   bool include_stop_text = false;
   bool logprobs = false;  // fill TokenInfo::logprob
-  // Tokens that end the generation and show no text: EOS unless ignored, and stop token ids.
+  // Tokens that end the output and have no visible text: EOS unless ignored, and stop token ids.
   std::vector<TokenId> end_ids;
 };
 
-// What the stream needs of a request; `eos_ids` are the model's.
+// The options of a request. `eos_ids`: of the model.
 TextStreamOptions StreamOptionsOf(const GenerationRequest& request,
                                   const std::vector<TokenId>& eos_ids);
 
-// Owned and used by one thread at a time.
+// Not thread-safe.
 class TextStream {
  public:
-  // `prompt`: all prompt ids; only the last few are looked at.
+  // `prompt`: all prompt ids, of which the last few are used.
   static absl::StatusOr<TextStream> Create(std::shared_ptr<const text::Tokenizer> tokenizer,
                                            std::span<const TokenId> prompt,
                                            TextStreamOptions options);
 
-  // Appends one GenerationToken per token to `events`. Returns the number of generated tokens at
-  // which a stop string was completed, once: the caller sends it to the core (FinishAt). Tokens
-  // that come after it were in flight and are dropped. Errors are defects of the text library.
+  // Appends a GenerationToken to `events` for each token. When a stop string is complete, returns
+  // the number of generated tokens up to it, once; the caller sends it to the core (FinishAt).
+  // Later tokens were in flight and are dropped. Errors: the text library failed.
   absl::StatusOr<std::optional<std::uint32_t>> Push(std::span<const SampledToken> tokens,
                                                     std::vector<GenerationEvent>& events);
 
-  // The core's end. Gives reason, generated_tokens, tail, text and stop; the caller fills in the
-  // rest. The tail belongs to the last token. Once.
+  // Ends the text, once. Sets reason, generated_tokens, tail, text and stop; the caller sets the
+  // rest. The tail belongs to the last token.
   absl::StatusOr<GenerationEnd> Finish(FinishReason reason, std::uint32_t generated_tokens);
 
   std::uint32_t generated_tokens() const { return count_; }
@@ -68,7 +66,7 @@ class TextStream {
 
   absl::Status Next(const SampledToken& token, GenerationToken& event);
   absl::StatusOr<TokenInfo> Alternative(const TokenLogprob& alternative) const;
-  // Matches; `delta` becomes what is safe of `pending_`.
+  // Searches stop strings. Moves the text of `pending_` that cannot be part of one to `delta`.
   void Release(std::string_view own_text, std::string_view visible_text, std::string& delta);
   bool EndsGeneration(TokenId id) const;
 
@@ -78,12 +76,13 @@ class TextStream {
   text::IncrementalDecoder visible_;
   text::StopMatcher matcher_;
   std::optional<text::StopMatch> match_;
-  std::string text_;     // visible and given out
-  std::string pending_;  // visible and held back
+  std::string text_;     // visible, sent
+  std::string pending_;  // visible, held back
   std::uint32_t count_ = 0;
 };
 
-// Prompt tokens as clients see them; logprobs[i] is that of prompt token i + 1, the first has none.
+// The prompt's tokens for the client. logprobs[i] belongs to prompt token i + 1; the first has
+// none.
 absl::StatusOr<std::vector<TokenInfo>> DescribePrompt(const text::Tokenizer& tokenizer,
                                                       std::span<const TokenId> prompt,
                                                       std::span<const float> logprobs);

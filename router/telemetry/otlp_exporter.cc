@@ -56,7 +56,7 @@ std::unique_ptr<otlp::TraceService::Stub> Connect(const std::string& text) {
   return otlp::TraceService::NewStub(grpc::CreateChannel(endpoint.address, credentials));
 }
 
-// OTLP's list of answers after which the same batch may be sent again.
+// The status codes after which OTLP allows to send the same batch again.
 bool MayRetry(grpc::StatusCode code) {
   switch (code) {
     case grpc::StatusCode::CANCELLED:
@@ -136,7 +136,8 @@ class OtlpExporter::Impl {
     ended_.notify_all();
   }
 
-  // What failed comes again, else what is queued once it is enough or old enough. False: the end.
+  // Gets the failed batch again, or the queued spans when they are enough or old enough. False:
+  // end.
   bool NextBatch(std::vector<Span>& batch) {
     std::unique_lock lock(mutex_);
     if (!batch.empty()) return !stopping_ || SteadyClock::now() < stop_until_;
@@ -172,7 +173,7 @@ class OtlpExporter::Impl {
     log::Info("traces reach " + options_.endpoint + " again");
   }
 
-  // After a failure, until the next try. False: this batch is not to be sent again.
+  // Waits after a failure until the next try. False: do not send this batch again.
   bool Wait(const grpc::Status& status) {
     if (retry_ == std::chrono::milliseconds(0)) {
       log::Warn("traces do not reach " + options_.endpoint + ": " + status.error_message());
@@ -187,7 +188,7 @@ class OtlpExporter::Impl {
   const OtlpOptions options_;
   Metrics& metrics_;
   const std::unique_ptr<otlp::TraceService::Stub> stub_;
-  std::chrono::milliseconds retry_{0};  // the thread's own: 0 while the collector answers
+  std::chrono::milliseconds retry_{0};  // for the thread only; 0 while the collector answers
 
   std::mutex mutex_;
   std::condition_variable news_;

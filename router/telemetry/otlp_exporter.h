@@ -1,9 +1,7 @@
-// Sends spans to an OpenTelemetry collector: OTLP over gRPC, in batches, from one thread of its
-// own.
+// Sends spans to an OpenTelemetry collector: OTLP over gRPC, in batches, from its own thread.
 //
-// The queue is bounded: what does not fit is dropped and counted (penstock_otlp_spans_total). A
-// collector that is away is tried again, ever more rarely; meanwhile the queue fills and then drops
-// the newest. Nothing here makes a request wait or fail.
+// The queue is bounded: spans that do not fit are dropped and counted (penstock_otlp_spans_total).
+// A collector that does not answer is tried again with back-off. Requests never wait for spans.
 #pragma once
 
 #include <absl/status/status.h>
@@ -28,25 +26,25 @@ struct OtlpOptions {
   std::string scheme;        // url.scheme of the spans of requests
   std::size_t queue_spans = 4096;
   std::size_t batch_spans = 512;
-  std::chrono::milliseconds batch_delay{1000};  // longest wait of a span for company
+  std::chrono::milliseconds batch_delay{1000};  // the longest that a span waits for a full batch
   std::chrono::milliseconds call_timeout{10'000};
   std::chrono::milliseconds retry_first{1000};
   std::chrono::milliseconds retry_longest{30'000};
-  std::chrono::milliseconds flush{2000};  // Stop takes no longer
+  std::chrono::milliseconds flush{2000};  // the longest that Stop takes
 };
 
-// InvalidArgument when it is not an endpoint.
+// Errors: InvalidArgument for an invalid endpoint.
 absl::Status CheckOtlpEndpoint(const std::string& endpoint);
 
 class OtlpExporter final : public SpanSink {
  public:
-  // The metrics must outlive it. The endpoint has been checked; the collector need not be there.
+  // The metrics must outlive it. The endpoint must be valid; the collector need not run.
   OtlpExporter(OtlpOptions options, Metrics& metrics);
   ~OtlpExporter() override;  // Stop
 
   void Take(std::vector<Span> spans) override;
 
-  // Sends what is queued, for at most `flush`; what is left then is dropped. Takes nothing more.
+  // Sends the queued spans for at most `flush`, then drops the rest. Later spans are dropped.
   void Stop();
 
  private:

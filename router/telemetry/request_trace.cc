@@ -12,7 +12,7 @@ std::string MillisecondsText(Duration duration) {
   return std::to_string(value) + "ms";
 }
 
-// The names under which TGI's traces show the same.
+// The attribute names of TGI's traces.
 void AddTimings(std::vector<SpanAttribute>& attributes, const GenerationEnd& end) {
   const RequestTimings& timings = end.timings;
   const Duration per_token = end.generated_tokens > 0

@@ -1,8 +1,7 @@
-// The spans of one HTTP request: the request as a whole and, for each of its generations, the time
-// in the queue, the prefill and the decode. Nothing is kept of a request whose trace is not
-// sampled, and nothing is measured that was not known anyway.
+// The spans of one HTTP request: the request itself and, for each of its generations, queue time,
+// prefill and decode. A request whose trace is not sampled has no spans.
 //
-// Owner: the run of the request, under its mutex.
+// Not thread-safe: the request's run uses it under its mutex.
 #pragma once
 
 #include <memory>
@@ -17,13 +16,13 @@ namespace penstock::router {
 
 class RequestTrace {
  public:
-  // Gives each request the router's own span as its trace, so that the shards name it. Without a
-  // sink the client's own is passed on.
+  // Sets the router's span as the trace of each generation, so that the shards log it. Without a
+  // sink keeps the client's.
   static RequestTrace Begin(std::shared_ptr<SpanSink> sink,
                             std::vector<GenerationRequest>& requests, Time arrived);
 
   void Ended(std::size_t candidate, const GenerationEnd& end, std::string_view reason);
-  // Hands all spans to the sink. `error`: empty when the request was answered well.
+  // Gives all spans to the sink. `error`: empty if the request succeeded.
   void Finish(std::string_view error);
 
  private:

@@ -1,4 +1,4 @@
-// A span that has ended, and who takes such spans.
+// A span that has ended, and the interface of its receivers.
 #pragma once
 
 #include <cstdint>
@@ -19,17 +19,17 @@ struct SpanAttribute {
 };
 
 struct Span {
-  TraceContext context;  // its own; `state` as it came in
-  SpanId parent{};       // zeros: the trace begins here
+  TraceContext context;  // of this span; `state` as received
+  SpanId parent{};       // zeros: none
   std::string name;
-  bool is_server = false;  // the request as a whole; else a part of it
-  Time begin;              // steady clock; the exporter knows what o'clock that was
+  bool is_server = false;  // the request itself; false: a part of it
+  Time begin;              // steady clock; the exporter converts it
   Time end;
   std::vector<SpanAttribute> attributes;
-  std::string error;  // one line; empty: it went well
+  std::string error;  // one line; empty: success
 };
 
-// Thread-safe. Take never blocks: what does not fit is dropped and counted.
+// Thread-safe. Take never blocks: spans that do not fit are dropped and counted.
 class SpanSink {
  public:
   virtual ~SpanSink() = default;

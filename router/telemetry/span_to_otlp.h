@@ -11,15 +11,16 @@ namespace penstock::router {
 
 namespace otlp = opentelemetry::proto::collector::trace::v1;
 
-// Who sends them.
+// The sender.
 struct OtlpResourceFacts {
   std::string service_name;
   std::string version;
   std::string model;
-  std::string scheme;  // of the listener: what all clients came by
+  std::string scheme;  // of the listener
 };
 
-// One request with all of `spans`. Steady time becomes wall-clock time by today's difference.
+// One export request with all of `spans`. Converts steady time to wall-clock time by the present
+// difference of the clocks.
 otlp::ExportTraceServiceRequest ToOtlp(const std::vector<Span>& spans,
                                        const OtlpResourceFacts& facts);
 

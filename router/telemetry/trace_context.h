@@ -1,5 +1,4 @@
-// W3C trace context (https://www.w3.org/TR/trace-context/, level 1): which trace a request belongs
-// to. Values without identity; nothing here knows a request.
+// W3C trace context (https://www.w3.org/TR/trace-context/, level 1): the trace of a request.
 #pragma once
 
 #include <array>
@@ -13,16 +12,16 @@ namespace penstock::router {
 using TraceId = std::array<std::uint8_t, 16>;
 using SpanId = std::array<std::uint8_t, 8>;
 
-// One span of a trace, as its header names it.
+// A span of a trace, as the header identifies it.
 struct TraceContext {
   TraceId trace{};
   SpanId span{};
   bool sampled = false;
-  std::string state;  // the vendors' own entries; carried on as they came, at most 512 bytes
+  std::string state;  // `tracestate` as received, at most 512 bytes
 };
 
-// The values of `traceparent` and `tracestate`; nullopt when the first is absent or not well-formed
-// (then the second counts for nothing, and a new trace begins).
+// Parses the values of `traceparent` and `tracestate`. Nullopt when the first is absent or not
+// well-formed; the second is then ignored.
 std::optional<TraceContext> ParseTraceContext(std::string_view traceparent,
                                               std::string_view tracestate);
 

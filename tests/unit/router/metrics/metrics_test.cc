@@ -64,7 +64,7 @@ TEST(Metrics, LatenciesAreSecondsAndTokensAreSummed) {
   EXPECT_THAT(text, HasSubstr("penstock_request_generated_tokens_count 2\n"));
 }
 
-TEST(Metrics, WhatThreadsCountAtOnceIsShownOnceEach) {
+TEST(Metrics, ConcurrentCountsAreShownOnce) {
   Metrics metrics;
   std::vector<std::thread> threads;
   for (int i = 0; i < 2; ++i) {

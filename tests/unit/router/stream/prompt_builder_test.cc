@@ -54,7 +54,7 @@ TEST(PromptBuilder, TokenizesTextAndCountsItsCharacters) {
 }
 
 // The prompt is that of one text: one BOS, and a token over the border belongs to the inputs.
-TEST(PromptBuilder, ACachedPromptStandsInFrontOfTheText) {
+TEST(PromptBuilder, ACachedPromptPrecedesTheText) {
   GenerationRequest request = Text(" he");
   request.cached_prompt = "a cat";
   const Prompt prompt = Built(Builder(), request);
@@ -187,7 +187,7 @@ TEST(PromptBuilder, RefusesHugeTextWithoutTokenizingIt) {
   EXPECT_EQ(Built(Builder(), request).ids.size(), 5u);
 }
 
-TEST(PromptBuilder, CutsALongWishToWhatFits) {
+TEST(PromptBuilder, ReducesMaxNewTokensToWhatFits) {
   const PromptBuilder builder =
       Builder({.max_input_tokens = 100, .max_total_tokens = 2'000, .vocabulary = 260});
   GenerationRequest request = Text("abc");  // 4 tokens

@@ -59,9 +59,7 @@ Generated Generate(const std::shared_ptr<const text::Tokenizer>& tokenizer, cons
   for (GenerationEvent& event : events) {
     run.tokens.push_back(std::move(std::get<GenerationToken>(event)));
   }
-  run.end =
-      stream.Finish(reason, static_cast<std::uint32_t>(ids.size()))
-          .value();
+  run.end = stream.Finish(reason, static_cast<std::uint32_t>(ids.size())).value();
   EXPECT_EQ(run.Deltas(), run.end.text);
   return run;
 }
@@ -114,7 +112,7 @@ TEST(TextStream, NeverSplitsACharacterAndEndsItInTheTail) {
   EXPECT_EQ(run.end.text, "a😀\uFFFD");
 }
 
-TEST(TextStream, HoldsAStopStringBackUntilItIsNoneOrAll) {
+TEST(TextStream, HoldsAPossibleStopStringBack) {
   const Generated none = Generate(Tiny(), {'a', 'x', 'y', 'b'}, Options({"xyz"}, false));
   EXPECT_EQ(none.tokens[1].delta, "");
   EXPECT_EQ(none.tokens[2].delta, "");
@@ -140,7 +138,7 @@ TEST(TextStream, TextBeforeAStopStringInsideATokenIsShown) {
   EXPECT_EQ(run.end.text, "ah");
 }
 
-TEST(TextStream, WithStopTextIncludedNothingIsHeldAndTheTextEndsWithIt) {
+TEST(TextStream, WithIncludeStopTextNothingIsHeldBack) {
   const Generated run = Generate(Tiny(), {'a', 'x', 'y', 'z', 'q'}, Options({"xyz"}, true));
   EXPECT_EQ(run.OwnTexts(), (std::vector<std::string>{"a", "x", "y", "z"}));
   EXPECT_EQ(run.tokens[1].delta, "x");

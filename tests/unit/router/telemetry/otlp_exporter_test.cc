@@ -20,7 +20,7 @@ using std::chrono::milliseconds;
 using testing::HasSubstr;
 using testing::Not;
 
-// A collector that keeps names of spans, and answers what it is told to.
+// A collector that records the names of spans and returns a given status.
 class Collector final : public otlp::TraceService::Service {
  public:
   Collector() {
@@ -149,7 +149,7 @@ TEST(OtlpExporter, ABatchThatMayBeSentAgainIsNotLost) {
   EXPECT_EQ(collector.calls(), 4U);
 }
 
-TEST(OtlpExporter, ABatchThatIsRefusedIsGivenUpAndTheNextOneGoes) {
+TEST(OtlpExporter, ARefusedBatchIsDroppedAndTheNextIsSent) {
   Collector collector;
   Metrics metrics;
   collector.FailNext(grpc::StatusCode::INVALID_ARGUMENT);
@@ -194,7 +194,7 @@ TEST(OtlpExporter, StopDoesNotWaitForACollectorThatHangs) {
   EXPECT_THAT(metrics.Render(), HasSubstr(Counted("failed", 4)));
 }
 
-TEST(OtlpExporter, StopDoesNotWaitForACollectorThatIsNotThere) {
+TEST(OtlpExporter, StopDoesNotWaitForAMissingCollector) {
   Metrics metrics;
   OtlpOptions options = Quick("http://127.0.0.1:1");
   options.retry_first = std::chrono::seconds(60);

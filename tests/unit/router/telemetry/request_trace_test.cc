@@ -83,7 +83,7 @@ TEST(RequestTrace, PartsFollowEachOtherInsideTheRequest) {
   EXPECT_LE(decode.end, request.end);
 }
 
-TEST(RequestTrace, TheShardsHearTheRoutersOwnSpan) {
+TEST(RequestTrace, TheShardsGetTheRoutersSpan) {
   const auto sink = std::make_shared<KeptSpans>();
   const TraceContext client = FromClient(true);
   auto requests = Requests(2, client);
@@ -96,7 +96,7 @@ TEST(RequestTrace, TheShardsHearTheRoutersOwnSpan) {
   }
 }
 
-TEST(RequestTrace, ATraceBeginsHereWhenNoneCame) {
+TEST(RequestTrace, ARequestWithoutATraceStartsOne) {
   const auto sink = std::make_shared<KeptSpans>();
   auto requests = Requests(1, std::nullopt);
   auto trace = RequestTrace::Begin(sink, requests, SteadyNow());
@@ -107,7 +107,7 @@ TEST(RequestTrace, ATraceBeginsHereWhenNoneCame) {
   EXPECT_EQ(request.error, "the model is overloaded");
 }
 
-TEST(RequestTrace, WhatIsNotSampledIsPassedOnAndNotSent) {
+TEST(RequestTrace, AnUnsampledTraceIsPassedOnButNotExported) {
   const auto sink = std::make_shared<KeptSpans>();
   const TraceContext client = FromClient(false);
   auto requests = Requests(1, client);

@@ -9,7 +9,7 @@ namespace {
 
 constexpr std::string_view kSampled = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01";
 
-TEST(TraceContext, AHeaderComesBackAsItWas) {
+TEST(TraceContext, AHeaderRoundTrips) {
   const auto context = ParseTraceContext(kSampled, "vendor=1,other=2");
   ASSERT_TRUE(context.has_value());
   EXPECT_TRUE(context->sampled);
@@ -36,7 +36,7 @@ TEST(TraceContext, LaterVersionsMayBeLonger) {
   EXPECT_FALSE(ParseTraceContext("ff" + rest, "").has_value());
 }
 
-TEST(TraceContext, WhatIsNotWellFormedCountsForNothing) {
+TEST(TraceContext, AMalformedHeaderIsIgnored) {
   const std::string good(kSampled);
   for (std::size_t i = 0; i < good.size(); ++i) {
     EXPECT_FALSE(ParseTraceContext(good.substr(0, i), "").has_value()) << i;
