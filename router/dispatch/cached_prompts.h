@@ -1,5 +1,5 @@
-// Kept prefixes as GET /cached_prompts shows them: what the scheduler says of them, with the texts
-// that it does not know. Bounded by what the scheduler keeps. Thread-safe.
+// The pinned prefixes that GET /cached_prompts shows. Adds their texts, which the scheduler does
+// not know, to what it reports. The scheduler bounds how many there are. Thread-safe.
 #pragma once
 
 #include <cstddef>
@@ -19,7 +19,7 @@ namespace penstock::router {
 
 class CachedPromptList {
  public:
-  // Of the request that made the prefix; empty when it is known no more.
+  // Of the request that made the prefix; empty when that request is no longer known.
   struct Owner {
     std::string tenant;
     std::string text;
@@ -27,13 +27,13 @@ class CachedPromptList {
   void Take(const scheduler::PinChange& change, const Owner& owner, Time now);
 
   std::vector<CachedPrompt> List(const std::string& tenant) const;
-  // Takes this one, or all, of the tenant's out of the list, at once; how many there were. The
-  // scheduler, which has yet to hear of it, may still say something of them: that is passed over.
+  // Removes one or all of the tenant's prompts and returns how many. Later reports of the scheduler
+  // about them, from before it knew, are ignored.
   std::size_t Forget(const std::string& tenant, std::optional<std::uint64_t> id);
 
   std::size_t size() const;
   std::uint64_t blocks() const;
-  std::uint64_t uses() const;  // of all that were ever kept
+  std::uint64_t uses() const;  // of all prompts since the start
 
  private:
   mutable std::mutex mutex_;

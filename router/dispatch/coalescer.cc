@@ -1,4 +1,4 @@
-#include "router/dispatch/held_lanes.h"
+#include "router/dispatch/coalescer.h"
 
 #include <algorithm>
 #include <iterator>
@@ -7,29 +7,29 @@
 
 namespace penstock::router {
 
-bool HeldLanes::MayWait(const scheduler::Event& event) {
+bool Coalescer::MayWait(const scheduler::Event& event) {
   const auto* tokens = std::get_if<scheduler::Tokens>(&event.what);
   return tokens != nullptr && tokens->first_index > 0;
 }
 
-bool HeldLanes::Holds(std::span<const scheduler::Event> events, Time now) const {
-  return now < turn_ + interval_ && std::all_of(events.begin(), events.end(), MayWait);
+bool Coalescer::Holds(std::span<const scheduler::Event> events, Time now) const {
+  return now < released_ + interval_ && std::ranges::all_of(events, MayWait);
 }
 
-void HeldLanes::TakeDue(Time now, std::vector<std::shared_ptr<Lane>>& due) {
-  if (now < turn_ + interval_) return;
-  turn_ = now;
+void Coalescer::TakeDue(Time now, std::vector<std::shared_ptr<Strand>>& due) {
+  if (now < released_ + interval_) return;
+  released_ = now;
   TakeAll(due);
 }
 
-void HeldLanes::TakeAll(std::vector<std::shared_ptr<Lane>>& due) {
-  std::move(lanes_.begin(), lanes_.end(), std::back_inserter(due));
-  lanes_.clear();
+void Coalescer::TakeAll(std::vector<std::shared_ptr<Strand>>& due) {
+  std::ranges::move(waiting_, std::back_inserter(due));
+  waiting_.clear();
 }
 
-std::optional<Time> HeldLanes::until() const {
-  if (lanes_.empty()) return std::nullopt;
-  return turn_ + interval_;
+std::optional<Time> Coalescer::until() const {
+  if (waiting_.empty()) return std::nullopt;
+  return released_ + interval_;
 }
 
 }  // namespace penstock::router

@@ -1,7 +1,7 @@
-// Requests whose newest tokens wait a little, so that several steps' tokens make one turn of the
-// text pool and one write (--stream-interval). What must not wait is let through: the first token,
-// the end, and whatever comes when the last turn is an interval ago; so nothing waits where steps
-// take longer than that.
+// Strands whose newest tokens wait for a short time, so that the tokens of several steps are
+// handled in one run and sent in one write (--stream-interval). The first token, the end of the
+// output and tokens that come an interval after the last release do not wait. So nothing waits if
+// steps take longer than the interval.
 //
 // Not thread-safe.
 #pragma once
@@ -17,27 +17,27 @@
 
 namespace penstock::router {
 
-class HeldLanes {
+class Coalescer {
  public:
-  explicit HeldLanes(Duration interval) : interval_(interval) {}
+  explicit Coalescer(Duration interval) : interval_(interval) {}
 
-  // Tokens behind the first, of a request that goes on.
+  // Whether the event brings tokens after the first, of a request that has not ended.
   static bool MayWait(const scheduler::Event& event);
-  // Whether these events, of one request and one step, may wait.
+  // Whether these events, of one request and one step, wait for the next release.
   bool Holds(std::span<const scheduler::Event> events, Time now) const;
-  void Add(std::shared_ptr<Lane> lane) { lanes_.push_back(std::move(lane)); }
-  // False: it is not among them.
-  bool Remove(const std::shared_ptr<Lane>& lane) { return std::erase(lanes_, lane) > 0; }
-  // Appends all to `due` when their turn has come.
-  void TakeDue(Time now, std::vector<std::shared_ptr<Lane>>& due);
-  void TakeAll(std::vector<std::shared_ptr<Lane>>& due);
-  // The time of the next turn, if any lane waits for it.
+  void Add(std::shared_ptr<Strand> strand) { waiting_.push_back(std::move(strand)); }
+  // False: the strand does not wait here.
+  bool Remove(const std::shared_ptr<Strand>& strand) { return std::erase(waiting_, strand) > 0; }
+  // Appends all strands to `due` if the time of the next release has come.
+  void TakeDue(Time now, std::vector<std::shared_ptr<Strand>>& due);
+  void TakeAll(std::vector<std::shared_ptr<Strand>>& due);
+  // The time of the next release; nullopt: no strand waits.
   std::optional<Time> until() const;
 
  private:
   const Duration interval_;
-  Time turn_{};  // the last one
-  std::vector<std::shared_ptr<Lane>> lanes_;
+  Time released_{};  // the last time
+  std::vector<std::shared_ptr<Strand>> waiting_;
 };
 
 }  // namespace penstock::router

@@ -14,16 +14,16 @@
 #include <variant>
 
 #include "common/log.h"
+#include "common/request/decision.h"
 #include "common/status.h"
 #include "common/thread_name.h"
 #include "common/time.h"
 #include "router/dispatch/execute_queue.h"
 #include "router/dispatch/step_log.h"
 #include "router/metrics/metrics.h"
-#include "common/request/decision.h"
 #include "scheduler/log/input_log.h"
-#include "scheduler/order/order_policy.h"
 #include "scheduler/log/output_digest.h"
+#include "scheduler/order/order_policy.h"
 #include "scheduler/scheduler.h"
 
 namespace penstock::router {
@@ -42,13 +42,13 @@ struct CoreLoop::Mailbox {
   std::vector<What> inputs;
   std::size_t arrivals = 0;                          // among inputs
   std::vector<std::unique_ptr<GroupLink>> attached;  // their GroupUp is among inputs
-  bool waiting = false;                              // the loop is about to sleep, or sleeps
+  bool waiting = false;                              // the loop sleeps or is about to
   bool stopping = false;
   std::thread thread;
-  // What ends the loop's sleep: results come here, and a wake-up for all else.
+  // The loop sleeps here. Brings results; Wake ends the sleep for all else.
   std::shared_ptr<ExecuteQueue> results = std::make_shared<ExecuteQueue>();
 
-  // Changes the mailbox and ends the loop's sleep.
+  // Changes the mailbox and wakes the loop.
   template <class Change>
   void Put(Change change) {
     bool wake = false;
@@ -68,15 +68,15 @@ struct CoreLoop::Core {
   std::vector<scheduler::Event> events;
   std::vector<Decision> decisions;
   std::vector<scheduler::PinChange> pins;
-  std::array<std::uint32_t, kBudgets> waiting_for{};  // as the gauges show it
-  std::vector<What> results;  // of the groups, since the last turn
+  std::array<std::uint32_t, kBudgets> waiting_for{};  // as the gauges show them
+  std::vector<What> results;                          // of the groups, not yet applied
   struct Group {
     std::unique_ptr<GroupLink> link;
     std::map<StepId, std::pair<Time, scheduler::StepInfo>> sent;  // plans in flight
   };
-  std::map<GroupId, Group> groups;                   // those that are up
+  std::map<GroupId, Group> groups;                   // groups that are up
   std::vector<std::unique_ptr<GroupLink>> attached;  // not yet up
-  std::vector<LostGroup> lost;                       // until the listener has heard of them
+  std::vector<LostGroup> lost;                       // not yet reported to the listener
 };
 
 struct CoreLoop::Logs {
@@ -168,17 +168,18 @@ void CoreLoop::Run() {
     Deliver();
   }
   for (const auto& [id, group] : core_->groups) logs_->WriteUnanswered(group);
-  // Here, since this thread brings the streams to their ends, those of lost groups too.
+  // This thread handles the ends of all streams, also of lost groups.
   for (auto& [id, group] : core_->groups) group.link->Close();
   mailbox_->results->DrainStreams();
 }
 
-// Sleeps until there are inputs or the next deadline has come. False: the loop is over.
+// Sleeps until there are inputs or the next deadline has come. False: stop the loop.
 bool CoreLoop::Collect(std::vector<What>& inputs) {
   Mailbox& box = *mailbox_;
   const SteadyTime deadline = NextDeadline();
   std::unique_lock lock(box.mutex);
-  for (bool in_time = true; in_time && !box.stopping && box.inputs.empty() && core_->results.empty();) {
+  for (bool in_time = true;
+       in_time && !box.stopping && box.inputs.empty() && core_->results.empty();) {
     box.waiting = true;
     lock.unlock();
     in_time = box.results->Wait(deadline);
@@ -202,7 +203,7 @@ void CoreLoop::Apply(What what) {
   if (const auto* done = std::get_if<scheduler::StepDone>(&input.what)) {
     CountResult(*done, input.now);
   }
-  // On disk before it is applied: an input that breaks the core is the last of the record.
+  // Written before it is applied, so that an input which crashes the core is in the record.
   if (logs_->inputs.is_open()) logs_->inputs << scheduler::EncodeInput(input) << std::flush;
 
   core.outputs.Clear();
@@ -236,7 +237,7 @@ void CoreLoop::Up(const scheduler::GroupUp& up) {
   log::Info(scheduler::DescribeOrder(options_.scheduler, up.capacity));
 }
 
-// A second reason for the same loss (a hang, then its broken streams) is no news.
+// The group may be gone already: its link reports the loss of its epoch once.
 void CoreLoop::TakeOut(const scheduler::GroupLost& lost) {
   const auto found = core_->groups.find(lost.group);
   if (found == core_->groups.end()) return;
@@ -298,8 +299,7 @@ void CoreLoop::ShowGauges() {
   metrics_.SetQueue(all.waiting, all.running);
   for (std::size_t i = 0; i < all.waiting_for.size(); ++i) {
     if (std::exchange(core_->waiting_for[i], all.waiting_for[i]) == all.waiting_for[i]) continue;
-    metrics_.SetWaitingFor(BudgetName(static_cast<Budget>(i)),
-                           all.waiting_for[i]);
+    metrics_.SetWaitingFor(BudgetName(static_cast<Budget>(i)), all.waiting_for[i]);
   }
   metrics_.SetBlocks(all.blocks_free, all.blocks_used, all.blocks_cached, all.blocks_retiring);
 }
@@ -335,10 +335,10 @@ void CoreLoop::Deliver() {
   for (LostGroup& lost : std::exchange(core.lost, {})) listener_.OnGroupLost(std::move(lost));
 }
 
-// A recording with a gap is worth nothing, so the first write that fails ends it. Serving goes on.
+// A record with a gap cannot be replayed, so the first write that fails ends it.
 void CoreLoop::FlushRecord() {
   if (!logs_->inputs.is_open() || logs_->inputs.flush()) return;
-  log::Warn("record " + options_.record + ": cannot be written any more, recording ends");
+  log::Warn("record " + options_.record + ": cannot be written, recording ends");
   logs_->inputs.close();
 }
 

@@ -1,14 +1,11 @@
-// The shell round the pure core: the one thread that owns the Scheduler. It takes inputs from a
-// mailbox, stamps them with the time, applies them, sends plans to the shards and hands events on.
-// The same thread takes the shards' results from their streams, so that a step wakes one thread
-// only. Between inputs it sleeps there until the next deadline; idle, it never wakes.
+// The thread that owns the Scheduler. It takes inputs from a mailbox, applies them with the current
+// time, sends plans to the shards and delivers events. It also reads the shards' results from their
+// streams, so that a step wakes one thread only. Between inputs it sleeps until the next deadline.
 //
-// The mailbox is bounded: an arrival beyond `mailbox_arrivals` waiting ones is refused by Post, and
-// everything else is bounded by the requests that were let in (one cancel, one finish_at and one
-// result per plan each).
+// The mailbox is bounded: Post refuses an arrival if `mailbox_arrivals` others wait. Admitted
+// requests bound the other inputs: each has at most one Cancel and one FinishAt.
 //
-// Threading: Post, Attach and Stop from any thread; the listener is called on the loop's own
-// thread.
+// Threads: Post, Attach and Stop come from any thread. The listener is called on the loop's thread.
 #pragma once
 
 #include <absl/status/status.h>
@@ -40,23 +37,23 @@ struct LostGroup {
 class CoreListener {
  public:
   virtual ~CoreListener() = default;
-  // What became of prefixes that requests asked to keep; before the requests' own events. Must not
+  // Changes of pinned prefixes. Called before OnOutputs with the requests' own events. Must not
   // block.
   virtual void OnPins(const std::vector<scheduler::PinChange>&) {}
-  // After the plans of the same inputs were sent; events may be moved out. Must not block.
+  // Called after the plans of the same inputs were sent. May move events out. Must not block.
   virtual void OnOutputs(std::span<scheduler::Event> events,
                          std::span<const Decision> decisions) = 0;
-  // When OnOutputs wants to be called again although nothing new has come.
+  // When OnOutputs must be called again even if there are no new events.
   virtual std::optional<Time> HoldsUntil() const { return std::nullopt; }
-  // The group serves no more; failed requests are in an OnOutputs call before. Other groups are not
-  // affected. Must not block: who takes the link waits for the end of its streams elsewhere.
+  // The group is lost. Its requests failed in an earlier OnOutputs call; other groups are not
+  // affected. Must not block: destroying the link waits for its streams, so do that elsewhere.
   virtual void OnGroupLost(LostGroup lost) = 0;
 };
 
 struct CoreLoopOptions {
   scheduler::Config scheduler;
   std::size_t mailbox_arrivals = 1024;
-  std::chrono::milliseconds step_timeout{60'000};  // a plan without its results loses the group
+  std::chrono::milliseconds step_timeout{60'000};  // a plan that takes longer loses the group
   std::string step_log;                            // file, empty = none: one JSON line per step
   std::string record;                              // file, empty = none: the input log
 };
@@ -72,15 +69,16 @@ class CoreLoop final : private GroupListener {
   // Opens the log files and starts the thread. Errors name the option and the file.
   absl::Status Start();
 
-  // From now on this group runs plans. A group may come again once its loss was told, with a higher
-  // epoch.
+  // Starts to run plans on this group. A lost group may be attached again after OnGroupLost, with a
+  // higher epoch.
   void Attach(std::unique_ptr<GroupLink> link);
 
   using What = decltype(scheduler::Input::what);
-  // False: the mailbox is full (arrivals only) or the loop has stopped; the input was not taken.
+  // False: the input was refused, since the mailbox is full (arrivals only) or the loop has
+  // stopped.
   bool Post(What what);
 
-  // Ends the loop, then the groups' streams. No listener call after it has returned.
+  // Ends the loop and the groups' streams. No listener call after it has returned.
   void Stop();
 
  private:
@@ -108,7 +106,7 @@ class CoreLoop final : private GroupListener {
   Metrics& metrics_;
   std::unique_ptr<Mailbox> mailbox_;
 
-  // The loop's thread only.
+  // For the loop's thread only.
   struct Core;
   std::unique_ptr<Core> core_;
   std::unique_ptr<Logs> logs_;

@@ -7,7 +7,7 @@
 namespace penstock::router {
 namespace {
 
-// gRPC's clock for deadlines; the distance is what counts.
+// A deadline of gRPC's clock. Only the time until it matters.
 gpr_timespec ToGrpc(ExecuteQueue::Deadline deadline) {
   if (deadline == ExecuteQueue::Deadline::max()) return gpr_inf_future(GPR_CLOCK_MONOTONIC);
   const auto left = deadline - std::chrono::steady_clock::now();

@@ -1,9 +1,8 @@
-// Where the events of all Execute streams of a router arrive: one completion queue, polled by the
-// thread that uses them, so that a step's result needs no wake-up of a further thread. Their tags
-// are Operations (common/grpc/operation.h).
+// The completion queue of all Execute streams of a router. The scheduler thread polls it, so that a
+// step result wakes one thread only. Its tags are Operations (common/grpc/operation.h).
 //
-// One thread, the owner, calls Wait; Wake and the rest come from any. The owner must go on with
-// Wait until no stream is live, see DrainStreams.
+// One thread, the owner, calls Wait. All other calls come from any thread. The owner must call
+// DrainStreams at the end.
 #pragma once
 
 #include <grpcpp/alarm.h>
@@ -24,19 +23,19 @@ class ExecuteQueue {
   ExecuteQueue(const ExecuteQueue&) = delete;
   ExecuteQueue& operator=(const ExecuteQueue&) = delete;
 
-  // The calling thread is the owner from now on.
+  // Makes the calling thread the owner.
   void Own() { owner_ = std::this_thread::get_id(); }
   bool IsOwner() const { return owner_ == std::this_thread::get_id(); }
 
-  // Owner: sleeps until something has come, and handles it. False: it was the deadline.
+  // Owner: waits for an event and handles it. False: the deadline came first.
   bool Wait(Deadline deadline);
-  // Ends a Wait, the present one or the next.
+  // Ends the current or the next Wait.
   void Wake();
 
-  // Streams that have begun and not ended.
+  // Count the streams that have begun and not ended.
   void StreamBegins() { ++live_; }
   void StreamEnded() { --live_; }
-  // Owner: waits until the last stream has ended. They must have been told to.
+  // Owner: waits until the last stream has ended. All must have been closed or aborted.
   void DrainStreams();
 
   grpc::CompletionQueue& completions() { return completions_; }
@@ -44,7 +43,7 @@ class ExecuteQueue {
  private:
   grpc::CompletionQueue completions_;
   grpc::Alarm alarm_;
-  std::atomic<bool> woken_{false};  // the alarm's event has not been taken yet
+  std::atomic<bool> woken_{false};  // the alarm's event is in the queue
   std::atomic<int> live_{0};
   std::atomic<std::thread::id> owner_{};
 };

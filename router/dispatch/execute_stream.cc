@@ -79,7 +79,7 @@ void ShardClient::Stream::OnReadDone(bool ok) {
   if (!ok) return AwaitStatus();
   auto result = proto::FromProto(incoming_);
   if (result.ok()) {
-    // Before the result is handled: what the transport has already is then read without a poll.
+    // Read again before handling the result: what has arrived already is read without a poll.
     call_->Read(&incoming_, &read_);
     return listener_->OnResult(rank_, *std::move(result));
   }

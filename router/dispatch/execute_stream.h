@@ -1,6 +1,7 @@
-// The client side of Execute on the completion queue of an ExecuteQueue. Internal to dispatch/.
+// The client side of one rank's Execute stream, on an ExecuteQueue. Internal to dispatch/.
 //
-// Threads: operations end on the queue's owner, which also sends; Abort and Close come from any.
+// Threads: the queue's owner sends and handles the ends of operations. Abort and Close come from
+// any thread.
 #pragma once
 
 #include <grpcpp/grpcpp.h>
@@ -22,7 +23,7 @@ class ShardClient::Stream final {
  public:
   Stream(v1::Shard::Stub& stub, std::uint32_t rank, ExecuteListener* listener,
          std::shared_ptr<ExecuteQueue> queue);
-  // Ends at once what still runs, and waits for it.
+  // Cancels the call if it still runs, and waits for its end.
   ~Stream();
   Stream(const Stream&) = delete;
   Stream& operator=(const Stream&) = delete;
@@ -30,8 +31,8 @@ class ShardClient::Stream final {
   void Start();
   void Send(const StepPlan& plan);
   void CheckAlive(std::chrono::milliseconds within);
-  // Ends the sending side in order. After `grace` what has not ended is cancelled. Waits for the
-  // end, in which the queue's owner takes part: on its own thread this handles events.
+  // Closes the sending side, so that the shard ends the call. Cancels a call that has not ended
+  // after `grace`. Waits for the end; on the owner's thread by handling events.
   void Close(std::chrono::milliseconds grace);
   void Abort();
 
@@ -73,16 +74,16 @@ class ShardClient::Stream final {
   Step life_{*this, &Stream::OnLifeChecked};
   v1::StepResult incoming_;  // reused: it keeps its memory from one result to the next
   grpc::Status status_;
-  bool finished_ = false;  // the owner's: status_ has come
+  bool finished_ = false;  // owner only: status_ is set
 
   std::mutex mutex_;
   std::condition_variable ended_;
   v1::StepPlan outgoing_;            // reused
   std::deque<v1::StepPlan> outbox_;  // plans; bounded by the caller's pipeline depth
-  absl::Status broken_;                  // why we ended it
+  absl::Status broken_;              // why this side cancelled the call
   std::unique_ptr<LifeCheck> life_check_;
   bool started_ = false;
-  bool writing_ = false;  // an operation of the sending side is under way
+  bool writing_ = false;  // an operation of the sending side is in flight
   bool closing_ = false;
   bool write_side_done_ = false;
   bool done_ = false;

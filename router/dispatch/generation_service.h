@@ -1,11 +1,10 @@
-// The generation side behind router/engine.h: requests in, text events out, round one CoreLoop and
-// the replica groups that are up.
+// Generates text for the HTTP interfaces: requests in, text events out. Owns the core loop and the
+// text pool.
 //
 //   Submit -> text pool (prompt) -> CoreLoop (mailbox, scheduler, shards) -> text pool (text) ->
 //   sink
 //
-// Threads: Attach, Submit, Cancel, Facts, CheckHealth, Explain, Drain from any; the text pool and
-// the core loop's thread are its own.
+// Threads: the calls of Engine, Attach and Drain come from any thread, Start and Stop from one.
 #pragma once
 
 #include <absl/status/status.h>
@@ -13,12 +12,21 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <mutex>
 #include <optional>
+#include <span>
 #include <string>
+#include <unordered_map>
 #include <vector>
 
+#include "router/dispatch/cached_prompts.h"
+#include "router/dispatch/coalescer.h"
 #include "router/dispatch/core_loop.h"
+#include "router/dispatch/grammar_checker.h"
 #include "router/dispatch/health_probe.h"
+#include "router/dispatch/request_records.h"
+#include "router/dispatch/request_task.h"
+#include "router/dispatch/text_pool.h"
 #include "router/engine.h"
 #include "router/metrics/metrics.h"
 #include "text/chat_template.h"
@@ -26,43 +34,42 @@
 
 namespace penstock::router {
 
-struct RouterEngineOptions {
+struct GenerationServiceOptions {
   CoreLoopOptions core;
   std::uint32_t text_threads = 2;
-  Duration stream_interval{0};        // see router/dispatch/held_lanes.h
-  std::optional<std::uint64_t> seed;  // of sampled requests that bring none; absent: drawn
+  Duration stream_interval{0};        // see router/dispatch/coalescer.h
+  std::optional<std::uint64_t> seed;  // for sampled requests without one; nullopt: random
   ModelFacts facts;                   // its limits are enforced
   std::vector<TokenId> eos_ids;
   bool grammars = true;        // check them, where the shards offer any
   bool show_requests = false;  // see router/dispatch/shown_request.h
   std::shared_ptr<const text::Tokenizer> tokenizer;
   std::shared_ptr<const text::ChatTemplate> chat;  // null: chats are refused
-  // Lost groups are formed again: without any group, queued requests wait, and new ones are told to
-  // try again later. Else the loss of the last group is the end of all.
+  // Whether lost groups are formed again. If so, queued requests wait while there is no group, and
+  // new ones are refused with Retry-After. If not, the loss of the last group ends all requests.
   bool groups_return = false;
   HealthProbeOptions health_probe;  // off by default
 };
 
-class RouterEngine final : public Engine {
+class GenerationService final : public Engine, private CoreListener {
  public:
-  // The metrics must outlive the engine.
-  RouterEngine(RouterEngineOptions options, Metrics& metrics);
-  ~RouterEngine() override;  // Stop
+  // The metrics must outlive the service.
+  GenerationService(GenerationServiceOptions options, Metrics& metrics);
+  ~GenerationService() override;  // Stop
 
-  // Starts the core; ready from the first group that is attached. `on_lost` is called on the core's
-  // thread each time a group serves no more and its requests have got their errors; it must not
-  // block. Once.
+  // Starts the core. The service is ready once a group is attached. `on_lost` is called on the
+  // core's thread when a group is lost, after its requests got their errors; it must not block.
   absl::Status Start(std::function<void(LostGroup lost)> on_lost);
 
   // A newly formed group.
   void Attach(std::unique_ptr<GroupLink> link);
 
-  // Takes no new requests; what is open ends normally, or with an error once no group is left.
-  // `on_idle` is called once, from any thread, when nothing is open any more; it must not block.
-  // Gives how many requests are open.
+  // Takes no new requests. Open ones end normally, or with an error if no group is left. `on_idle`
+  // is called once, from any thread, when none is open; it must not block. Returns how many are
+  // open.
   std::size_t Drain(std::function<void()> on_idle);
 
-  // Ends everything; no sink is called after it has returned. What is still open is dropped.
+  // Drops what is open. No sink is called after it has returned.
   void Stop();
 
   RequestId Submit(GenerationRequest request, std::shared_ptr<GenerationSink> sink) override;
@@ -80,8 +87,42 @@ class RouterEngine final : public Engine {
                                   std::optional<std::uint64_t> id) override;
 
  private:
-  class Impl;
-  std::unique_ptr<Impl> impl_;
+  void OnPins(const std::vector<scheduler::PinChange>& changes) override;
+  void OnOutputs(std::span<scheduler::Event> events, std::span<const Decision> decisions) override;
+  std::optional<Time> HoldsUntil() const override;
+  void OnGroupLost(LostGroup lost) override;
+
+  void RunDue(bool more_of_one);
+  void FailAllUnlessServed();
+  void SubmitProbe(std::shared_ptr<GenerationSink> sink);
+  void Forget(RequestId request);
+  void TellIfIdle();
+
+  const ModelFacts facts_;
+  const PromptBuilder prompts_;
+  SeedSource seeds_;
+  const std::unique_ptr<GrammarChecker> grammars_;  // null: none are offered
+  RequestRecords records_;
+  CachedPromptList cached_prompts_;
+  std::function<void(LostGroup)> on_lost_;
+
+  mutable std::mutex mutex_;
+  HealthReport health_{Health::kStarting, "the model is being loaded"};
+  std::size_t groups_up_ = 0;
+  bool draining_ = false;
+  std::function<void()> on_idle_;
+  bool over_ = false;  // no group is left and none will come
+  std::uint64_t last_request_ = 0;
+  // Open requests: from Submit until the core's terminal event.
+  std::unordered_map<RequestId, std::shared_ptr<RequestTask>> tasks_;
+  Coalescer coalescer_;
+  std::vector<std::shared_ptr<Strand>> due_;  // the core's thread only: to be run next
+
+  const RequestServices services_;
+  CoreLoop core_;
+  const bool groups_return_;
+  HealthProbe probe_;
+  TextPool pool_;  // last: its threads use all of the above
 };
 
 }  // namespace penstock::router

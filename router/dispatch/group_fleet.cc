@@ -13,7 +13,7 @@ namespace {
 
 using std::chrono::milliseconds;
 
-// Above that of every earlier router of the same shards.
+// Greater than the epoch of every earlier router of the same shards.
 Epoch FreshEpoch() {
   const auto now = std::chrono::system_clock::now().time_since_epoch();
   return Epoch(static_cast<std::uint64_t>(
@@ -93,7 +93,7 @@ void GroupFleet::Keep(std::size_t index, const std::stop_token& stop) {
 }
 
 void GroupFleet::AwaitLoss(std::size_t index, const std::stop_token& stop) {
-  std::unique_ptr<GroupLink> dead;  // the end of its streams may take a while: without the lock
+  std::unique_ptr<GroupLink> dead;  // destroyed without the lock: its streams take time to end
   std::unique_lock lock(mutex_);
   news_.wait(lock, stop, [&] { return dead_[index] != nullptr; });
   dead = std::move(dead_[index]);

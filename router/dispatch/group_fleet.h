@@ -1,8 +1,8 @@
-// Keeps the replica groups formed: forms all of them side by side at the start, and forms a group
-// again after its loss, with a back-off between attempts. Every group must be of the first one's
-// model; one that is not is refused by name and tried again later.
+// Keeps the replica groups formed. Forms all of them in parallel at the start, and each again after
+// its loss, with a back-off between attempts. All groups must have the first one's model. A group
+// with another model is refused by name and tried again later.
 //
-// A group is formed by a thread of its own, which otherwise sleeps.
+// Each group has a thread, which sleeps while the group is up.
 #pragma once
 
 #include <absl/status/status.h>
@@ -27,8 +27,9 @@ class Metrics;
 struct FleetOptions {
   std::vector<GroupLinkOptions> groups;  // group ids from 0; the fleet sets epochs and rendezvous
   bool reattach = false;                 // whether a lost group is formed again
-  // The start is over with the first group that is formed, and has failed when the first attempt of
-  // every group has. Else all groups must come, and the first failure is one of the start.
+  // If true, the start succeeds with the first group that is formed, and fails when the first
+  // attempt of every group has failed. If false, all groups must be formed, and the first failure
+  // fails the start.
   bool start_with_any = false;
   std::chrono::milliseconds first_pause{100};  // doubles with each failure
   std::chrono::milliseconds longest_pause{5'000};
@@ -44,22 +45,22 @@ class GroupFleet {
   GroupFleet(const GroupFleet&) = delete;
   GroupFleet& operator=(const GroupFleet&) = delete;
 
-  // Begins to form the groups. `started` is called once, from another thread, when the start is
-  // over or has failed.
+  // Begins to form the groups. `started` is called once, from another thread, when the start has
+  // succeeded or failed.
   void Start(std::function<void(const absl::Status&)> started);
 
-  // After a good start: what all groups formed so far have. Sizes are the smallest among them.
+  // After a successful start: what all groups formed so far have in common. Sizes are the smallest.
   GroupFormed Agreed() const;
 
-  // Hands over the groups formed so far, and each that comes later, from a thread of the fleet.
-  // `attach` must work until Stop has returned.
+  // Passes the groups formed so far, and each later one, to `attach`. Calls come from this thread
+  // or one of the fleet, until Stop returns.
   void Serve(Attach attach);
 
-  // Takes a lost group's link to its end and, with `reattach`, forms the group anew. Does not
-  // block.
+  // Waits in the background for the streams of a lost group to end. With `reattach` forms the group
+  // again. Does not block.
   void Lost(std::unique_ptr<GroupLink> dead);
 
-  // Ends attempts that are under way. Nothing is attached after it has returned.
+  // Ends attempts in progress. Nothing is attached after it has returned.
   void Stop();
 
  private:

@@ -111,8 +111,8 @@ class GroupLink final : private ExecuteListener {
 
   void OnResult(std::uint32_t rank, StepResult result) override;
   void OnStreamEnd(std::uint32_t rank, absl::Status status) override;
-  // Every way to lose a rank leads here: its stream ended, it did not answer in time, or its results
-  // are wrong. The first reason counts.
+  // Every way to lose a rank leads here: its stream ended, it did not answer in time, or its
+  // results are wrong. The first reason counts.
   void Lose(std::string reason);
   // From now on the listener is not called.
   void Silence();

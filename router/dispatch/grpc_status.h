@@ -1,4 +1,4 @@
-// grpc::Status as absl::Status; the codes have the same numbers.
+// Converts grpc::Status to absl::Status. The codes have the same numbers.
 #pragma once
 
 #include <absl/status/status.h>

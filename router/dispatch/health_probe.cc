@@ -11,7 +11,7 @@ std::chrono::steady_clock::time_point ToSteady(Time time) {
 
 }  // namespace
 
-// Lives as long as the engine keeps it, which is not beyond Stop.
+// The service drops it in Stop at the latest.
 class HealthProbe::Sink final : public GenerationSink {
  public:
   explicit Sink(HealthProbe& probe) : probe_(probe) {}

@@ -1,12 +1,11 @@
-// Looks through to the shards when somebody asks for the health of an idle server: one real
-// generation of one token. A server that has work proves itself by its tokens, so load never sees a
-// probe; and whoever asks while a probe runs waits for that one.
+// Checks the shards of an idle server when a client asks for its health: it generates one token. A
+// server that has work is never probed, since its tokens show that it is healthy.
 //
-// Bounded: one probe at a time, at most `most_waiting` askers wait for it, none longer than
-// `patience`; from then on the answer is "failed" until the probe comes back.
+// One probe runs at a time, and questions that come meanwhile wait for it: at most `most_waiting`,
+// none longer than `patience`. After that the answer is "failed" until the probe ends.
 //
-// Threads: any. Answers come from the caller's thread, the probe's own or that of the sink, without
-// a lock held; they must not block.
+// Thread-safe. Answers come from the caller's thread, the probe's or the sink's, without a lock
+// held. They must not block.
 #pragma once
 
 #include <atomic>
@@ -26,7 +25,7 @@
 namespace penstock::router {
 
 struct HealthProbeOptions {
-  Duration idle{0};  // without a token for so long, a question is worth a probe; 0: never
+  Duration idle{0};  // probe after this time without a token; 0: never
   Duration patience = std::chrono::seconds(5);
   std::size_t most_waiting = 64;
 };
@@ -34,7 +33,7 @@ struct HealthProbeOptions {
 class HealthProbe {
  public:
   using Answer = std::function<void(const HealthReport&)>;
-  // Submits one generation of one token; not called with a lock held.
+  // Submits one generation of one token. No lock is held.
   using Submit = std::function<void(std::shared_ptr<GenerationSink>)>;
 
   HealthProbe(HealthProbeOptions options, Submit submit);
@@ -42,13 +41,13 @@ class HealthProbe {
   HealthProbe(const HealthProbe&) = delete;
   HealthProbe& operator=(const HealthProbe&) = delete;
 
-  // The shards have just computed something.
+  // The shards have computed something at this time.
   void Used(Time now) { last_used_.store(now.time_since_epoch().count()); }
 
-  // `report` is what is known without a probe, `busy` whether requests are open.
+  // `report`: the health as known without a probe. `busy`: requests are open.
   void Ask(const HealthReport& report, bool busy, Answer answer);
 
-  // Answers those who wait. Sinks must not be called any more.
+  // Answers all waiting questions. No sink may be called afterwards.
   void Stop();
 
  private:
@@ -65,11 +64,11 @@ class HealthProbe {
 
   std::mutex mutex_;
   std::condition_variable changed_;
-  bool running_ = false;  // a probe is on its way
+  bool running_ = false;  // a probe is in flight
   bool stopping_ = false;
   Time began_;
   std::vector<Answer> waiting_;
-  std::thread watcher_;  // sleeps unless a probe is on its way
+  std::thread watcher_;  // sleeps unless a probe is in flight
 };
 
 }  // namespace penstock::router

@@ -71,7 +71,7 @@ void RequestRecords::Take(std::span<const scheduler::Event> events,
 void RequestRecords::TakeDecision(RequestRecord& record, DecisionKind kind) {
   if (kind == DecisionKind::kQueued) record.state = "queued";
   if (kind == DecisionKind::kPreempted) ++record.preemptions;
-  // A first start is told by its event.
+  // The Started event reports the first admission.
   const bool again = record.preemptions > 0;
   if (kind == DecisionKind::kAdmitted && again) record.state = "running";
 }

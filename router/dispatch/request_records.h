@@ -1,6 +1,6 @@
-// What became of the newest requests, for GET /requests/{id}: state, counts and the scheduler's
-// decisions. Bounded twice: so many requests (the oldest are forgotten) with so many decisions each
-// (the first ones and the newest are kept).
+// State, counts and scheduler decisions of the newest requests, for GET /requests/{id}. The number
+// of requests is bounded: the oldest are dropped. So is the number of decisions of each: the first
+// and the newest are kept.
 //
 // Thread-safe.
 #pragma once
@@ -31,18 +31,17 @@ class RequestRecords {
   void Add(RequestId request, const std::string& tenant, const std::string& client_id,
            Time arrived);
   void SetPromptTokens(RequestId request, std::uint32_t prompt_tokens);
-  // A request that ended before the scheduler heard of it.
+  // Of a request that ended before the scheduler knew it.
   void SetState(RequestId request, const std::string& state);
-  // What the scheduler said, in order.
-  void Take(std::span<const scheduler::Event> events,
-            std::span<const Decision> decisions);
+  // The scheduler's outputs, in order.
+  void Take(std::span<const scheduler::Event> events, std::span<const Decision> decisions);
 
   // By client id (the tenant's newest of that name) or decimal request id. Another tenant's request
   // is not found.
   absl::StatusOr<RequestRecord> Find(const std::string& id, const std::string& tenant) const;
 
  private:
-  RequestRecord* At(RequestId request);  // null when forgotten
+  RequestRecord* At(RequestId request);  // null: dropped
   static void TakeDecision(RequestRecord& record, DecisionKind kind);
   void TakeEvent(const scheduler::Event& event);
 

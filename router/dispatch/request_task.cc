@@ -31,7 +31,7 @@ GenerationError ToError(const scheduler::Failed& failed) {
   return MakeError(ErrorKind::kGeneration, failed.message);
 }
 
-// What the shards' logs call the request.
+// The name of the request in the shards' logs.
 std::string TraceName(const GenerationRequest& request) {
   return request.trace ? FormatTraceparent(*request.trace) : request.client_id;
 }
@@ -117,7 +117,7 @@ void RequestTask::Handle(Item&& item) {
     now_ = told->at;
     Take(told->event);
   } else if (auto* error = std::get_if<GenerationError>(&item)) {
-    services_.post(scheduler::Cancel{id_});  // the core may have it in its queue
+    services_.post(scheduler::Cancel{id_});  // it may be in the core's queue
     EndWith(std::move(*error));
   } else if (abandoned_) {
     ended_ = true;
@@ -135,7 +135,7 @@ void RequestTask::Prepare() {
   if (auto* error = std::get_if<GenerationError>(&built)) return Refuse(std::move(*error));
   built_ = std::get<Prompt>(std::move(built));
   if (!request_.grammar) return Send();
-  // Looked at last, as TGI does: once the length is known to fit.
+  // Checked last, as in TGI: after the length.
   AskForGrammar();
 }
 
@@ -148,7 +148,7 @@ void RequestTask::Refuse(GenerationError error) {
 void RequestTask::AskForGrammar() {
   Grammar grammar = std::move(request_.grammar);
   request_.grammar = {};
-  if (services_.grammars == nullptr) {  // nobody enforces it
+  if (services_.grammars == nullptr) {  // grammars are switched off
     Grammar::Written written = grammar.write();
     if (auto* wrong = std::get_if<std::string>(&written)) {
       return Take(GrammarRefusal{false, std::move(*wrong)});
@@ -213,7 +213,7 @@ void RequestTask::Post(Prompt prompt) {
                          ? ShownRequest(request_, grammar_, prompt.max_new_tokens,
                                         services_.prompts.limits().max_input_tokens)
                          : TraceName(request_);
-  // An empty expression asks for nothing, as in TGI.
+  // An empty expression allows every output, as in TGI.
   if (!grammar_.source.empty()) arrival.grammar = std::move(grammar_);
   queued_ = SteadyNow();
   if (!services_.post(std::move(arrival))) {
@@ -221,7 +221,7 @@ void RequestTask::Post(Prompt prompt) {
     EndWith(MakeError(ErrorKind::kOverloaded, "Model is overloaded"));
     return services_.forget(id_);
   }
-  // A client that left before the arrival was posted: its own Cancel found nothing to cancel.
+  // If the client left before the arrival was posted, its Cancel had no effect.
   if (abandoned_) services_.post(scheduler::Cancel{id_});
 }
 
@@ -295,7 +295,7 @@ void RequestTask::EndWith(GenerationError error) {
   ended_ = true;
 }
 
-// A defect of the text library: the request cannot go on, and the shards must not go on with it.
+// The text library failed, so the core must cancel the request.
 void RequestTask::EndBroken(const absl::Status& status) {
   services_.post(scheduler::Cancel{id_});
   services_.records.SetState(id_, "failed");
@@ -308,7 +308,7 @@ void RequestTask::Flush() {
   if (events.empty() || ended_ || abandoned_) return;
   const bool last = std::holds_alternative<GenerationEnd>(events.back()) ||
                     std::holds_alternative<GenerationError>(events.back());
-  if (sink_->OnEvents(std::move(events)) || last) return;  // nothing is left to cancel
+  if (sink_->OnEvents(std::move(events)) || last) return;  // a last event needs no Cancel
   ended_ = true;
   abandoned_ = true;
   services_.post(scheduler::Cancel{id_});

@@ -1,12 +1,12 @@
-// One request between the client's sink and the scheduler: prepares the prompt, turns the core's
-// events into text events, finds stop strings. All of that runs on the text pool, one job at a
-// time; the public calls only put something into the mailbox.
+// One request between the client's sink and the scheduler. Prepares the prompt, turns the core's
+// events into text events and finds stop strings. All of that runs on the text pool, as a strand;
+// the public calls only put items into its mailbox.
 //
-// The mailbox is bounded by the request itself: one beginning, one verdict of its grammar, at most
-// max_new_tokens events of the core (those that wait are handled together) and one error.
+// The request bounds its mailbox: one beginning, one grammar verdict, at most max_new_tokens events
+// of the core and one error. Items that have gathered are handled together.
 //
-// Ends: with the core's terminal event, with an error found while preparing, or with an error from
-// outside (Fail). Exactly one terminal event goes to the sink, unless the client has gone.
+// A request ends with the core's terminal event, with an error of its preparation, or with an error
+// from outside (Fail). The sink gets exactly one terminal event, unless the client has gone.
 #pragma once
 
 #include <absl/container/inlined_vector.h>
@@ -35,10 +35,10 @@
 
 namespace penstock::router {
 
-// Seeds of sampled requests that bring none. Thread-safe.
+// Seeds for sampled requests without one. Thread-safe.
 class SeedSource {
  public:
-  // `fixed`: every such request gets this one.
+  // `fixed`: the seed of every such request; nullopt: random ones.
   explicit SeedSource(std::optional<std::uint64_t> fixed);
   std::uint64_t Draw();
 
@@ -48,7 +48,7 @@ class SeedSource {
   std::mt19937_64 generator_;
 };
 
-// What all requests share. Outlives them.
+// What all requests share. Must outlive them.
 struct RequestServices {
   const PromptBuilder& prompts;
   GrammarChecker* const grammars;  // null: none are offered
@@ -56,40 +56,40 @@ struct RequestServices {
   const std::vector<TokenId> eos_ids;
   SeedSource& seeds;
   RequestRecords& records;
-  // Shards that ask for it (simulated ones) see the request itself in its trace id.
+  // Whether the trace id holds the request itself, for simulated shards.
   const bool shows_requests = false;
-  // To the core. False: its mailbox is full or closed.
+  // Sends an input to the core. False: its mailbox is full or closed.
   const std::function<bool(decltype(scheduler::Input::what))> post;
-  // Puts a lane on the text pool.
-  const std::function<void(std::shared_ptr<Lane>)> schedule;
-  // The core never heard of this request, or never will again.
+  // Queues a strand on the text pool.
+  const std::function<void(std::shared_ptr<Strand>)> schedule;
+  // Drops a request that the core does not know.
   const std::function<void(RequestId)> forget;
 };
 
-class RequestTask final : public Lane,
+class RequestTask final : public Strand,
                           public GrammarWaiter,
                           public std::enable_shared_from_this<RequestTask> {
  public:
   RequestTask(RequestId id, GenerationRequest request, std::shared_ptr<GenerationSink> sink,
               const RequestServices& services, Time arrived);
 
-  // Any thread. True: the caller must schedule the lane.
+  // Any thread. True: the caller must queue the strand on the pool.
   [[nodiscard]] bool Begin();
-  // Events of one step, taken out of `events`. They belong together: the sink gets the last token
-  // with the end.
+  // Moves the events of one step out of `events`. They are handled together, so that the sink gets
+  // the last token with the end.
   [[nodiscard]] bool Deliver(std::span<scheduler::Event> events, Time at);
   [[nodiscard]] bool Fail(GenerationError error);
 
-  // Any thread: these never change.
+  // Any thread. Constant.
   const std::string& tenant() const { return request_.tenant; }
   const std::string& cached_prompt() const { return request_.cached_prompt; }
 
-  // Any thread: the client has gone. The sink hears nothing more that was not on its way already.
+  // Any thread. The client has gone: the sink gets no event but one that is being delivered.
   void Abandon() { abandoned_ = true; }
 
   bool RunOnce() override;
 
-  // Of the grammar, on the checker's thread.
+  // GrammarWaiter, on a thread of the checker.
   bool Waits() const override { return !abandoned_; }
   void OnVerdict(GrammarVerdict verdict) override;
 
@@ -99,7 +99,7 @@ class RequestTask final : public Lane,
     scheduler::Event event;
     Time at;
   };
-  // Nearly all events of the core: one token without alternatives.
+  // The most frequent event of the core: one token without alternatives.
   struct PlainToken {
     TokenId token;
     float logprob;
@@ -128,10 +128,10 @@ class RequestTask final : public Lane,
   void Flush();
   bool wants_prompt_logprobs() const { return request_.logprobs.prompt_logprobs; }
 
-  // The mailbox comes first: every token passes it from one processor's cache to another's, and so
-  // do the counts of owners, which stand before it.
+  // The mailbox is the first member, in the cache line of the reference counts: every token moves
+  // both from one processor's cache to another's.
   std::mutex mutex_;
-  bool scheduled_ = false;  // on the pool's queue or running
+  bool scheduled_ = false;  // queued on the pool, or running
   PlainTokens tokens_;      // older than all of mailbox_
   std::vector<Item> mailbox_;
 
@@ -141,14 +141,14 @@ class RequestTask final : public Lane,
   const RequestServices& services_;
   std::atomic<bool> abandoned_{false};
 
-  // The lane's own, on whatever thread runs it.
-  std::vector<Item> items_;  // of this run; empty between runs, kept for its memory
-  bool ended_ = false;       // nothing more for the sink
-  bool awaits_end_ = false;  // a stop string was found: its token goes out with the core's end
+  // For the thread that runs the strand.
+  std::vector<Item> items_;  // of this run; kept between runs for its memory
+  bool ended_ = false;       // the sink gets no more events
+  bool awaits_end_ = false;  // a stop string was found: its token is sent with the core's end
   Prompt built_;             // while the grammar is checked
   GrammarSpec grammar_;
   std::optional<TextStream> stream_;
-  std::vector<TokenId> prompt_;          // kept for prompt logprobs only
+  std::vector<TokenId> prompt_;          // set for prompt logprobs only
   std::vector<GenerationEvent> events_;  // of this run
   std::uint32_t prompt_tokens_ = 0;
   std::uint32_t prompt_characters_ = 0;

@@ -17,9 +17,9 @@
 namespace penstock::router {
 namespace {
 
-// A step result carries at most a batch of tokens with alternatives; a plan carries prompts.
+// Results hold at most a batch of tokens with alternatives; plans hold prompts.
 constexpr int kMaxMessageBytes = 64 * 1024 * 1024;
-constexpr int kReconnectMs = 100;  // at first, then more
+constexpr int kReconnectMs = 100;  // at first; doubles
 constexpr int kMostReconnectMs = 1'000;
 constexpr int kTcpConnectMs = 2'000;  // a TLS handshake over a network
 constexpr std::chrono::milliseconds kAskWhy{500};
@@ -38,9 +38,9 @@ std::shared_ptr<grpc::ChannelCredentials> MutualTls(const TlsIdentity& tls) {
   return grpc::SslCredentials(options);
 }
 
-// The transport's own pings while the group is formed: threads of gRPC answer them while the model
-// thread loads, so that is no silence, and a stopped process is.
-void AskForLife(grpc::ChannelArguments& arguments, std::chrono::milliseconds silence) {
+// HTTP/2 pings while the group is formed. gRPC's threads answer them while the model thread loads.
+// A stopped process does not answer.
+void SetKeepalive(grpc::ChannelArguments& arguments, std::chrono::milliseconds silence) {
   if (silence.count() <= 0) return;
   const auto pause = std::min<std::chrono::milliseconds>(kMostPingPause, silence / 2);
   arguments.SetInt(GRPC_ARG_KEEPALIVE_TIME_MS, static_cast<int>(pause.count()));
@@ -58,14 +58,15 @@ std::shared_ptr<grpc::Channel> MakeChannel(const std::string& address, const Tls
   arguments.SetInt(GRPC_ARG_MAX_RECONNECT_BACKOFF_MS, kMostReconnectMs);
   arguments.SetInt(GRPC_ARG_ENABLE_HTTP_PROXY, 0);
   if (address.starts_with(kTcp)) {
-    // A machine that vanishes closes no connection.
+    // A machine that fails does not close its connections.
     arguments.SetInt(GRPC_ARG_KEEPALIVE_TIME_MS, kKeepaliveMs);
     arguments.SetInt(GRPC_ARG_KEEPALIVE_TIMEOUT_MS, kKeepaliveMs);
-    arguments.SetInt(GRPC_ARG_HTTP2_MAX_PINGS_WITHOUT_DATA, 0);  // idle too: gRPC stops after two
+    arguments.SetInt(GRPC_ARG_HTTP2_MAX_PINGS_WITHOUT_DATA,
+                     0);  // gRPC's default stops after two pings
     arguments.SetInt(GRPC_ARG_MIN_RECONNECT_BACKOFF_MS, kTcpConnectMs);
     return grpc::CreateCustomChannel(address.substr(kTcp.size()), MutualTls(*tls), arguments);
   }
-  AskForLife(arguments, silence);
+  SetKeepalive(arguments, silence);
   arguments.SetString(GRPC_ARG_DEFAULT_AUTHORITY, "localhost");
   return grpc::CreateCustomChannel("unix:" + address, grpc::InsecureChannelCredentials(),
                                    arguments);
@@ -144,8 +145,8 @@ absl::StatusOr<ShardFacts> ShardClient::DescribeBy(Deadline deadline) {
   return ToFacts(response);
 }
 
-// A call that waits for readiness ends with its deadline and keeps the channel's errors to itself;
-// one that does not wait ends with the last of them.
+// A call with wait_for_ready ends with DEADLINE_EXCEEDED and hides the channel's error. A call
+// without it returns that error.
 absl::Status ShardClient::WhyUnreachable(absl::Status status) {
   if (status.code() == absl::StatusCode::kDeadlineExceeded && !stop_.stop_requested()) {
     grpc::ClientContext context;
@@ -192,7 +193,7 @@ absl::Status ShardClient::Configure(const ShardConfiguration& configuration, Dea
   limits.set_max_sequence_length(configuration.max_sequence_length);
   limits.set_max_decode_rows(configuration.max_decode_rows);
   limits.set_max_candidates(configuration.max_candidates);
-  limits.set_late_masks(true);  // the core decodes on
+  limits.set_late_masks(true);  // the core handles them
   v1::ConfigureResponse response;
   return WithRank(FromGrpc(connection_->stub->Configure(&context, request, &response)),
                   "Configure");
@@ -232,14 +233,14 @@ absl::Status ShardClient::Commit(Epoch epoch, std::uint32_t blocks, std::uint32_
   return WithRank(ConnectForExecute(deadline), "Commit");
 }
 
-// Pings go on as long as there is a call, and Execute is one for as long as the group lives. So on
-// this machine it has a connection of its own, which is still while nothing is asked of the group.
+// gRPC sends pings while a call is open, and Execute is open while the group is up. So on a Unix
+// socket Execute gets a connection without pings, which is silent while the group is idle.
 absl::Status ShardClient::ConnectForExecute(Deadline deadline) {
   if (on_tcp() || silence_.count() <= 0) return absl::OkStatus();
   auto connection = std::make_unique<Connection>(address_, nullptr, std::chrono::milliseconds(0));
   const Deadline patience = std::chrono::system_clock::now() + silence_;
   if (!connection->channel->WaitForConnected(std::min(deadline, patience))) {
-    return absl::UnavailableError(address_ + " takes no further connection within " +
+    return absl::UnavailableError(address_ + " did not accept a second connection within " +
                                   std::to_string(silence_.count()) + " ms (--rank-timeout)");
   }
   connection_ = std::move(connection);
@@ -253,7 +254,7 @@ void ShardClient::PrepareExecute(ExecuteListener* listener, std::shared_ptr<Exec
 void ShardClient::StartExecute() { stream_->Start(); }
 void ShardClient::Send(const StepPlan& plan) { stream_->Send(plan); }
 
-// Over TCP the transport's own pings find a machine that has vanished.
+// Over TCP the keepalive finds a machine that has failed.
 void ShardClient::CheckAlive(std::chrono::milliseconds within) {
   if (!on_tcp()) stream_->CheckAlive(within);
 }

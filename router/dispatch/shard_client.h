@@ -1,6 +1,5 @@
-// One rank of a group as the router sees it: unary calls that form the group, then the long Execute
-// stream. Formation calls block with a deadline and may come from any thread; Execute is driven by
-// callbacks.
+// The router's client of one rank: unary calls that form the group, then the Execute stream.
+// Formation calls block until a deadline and may come from any thread. Execute uses callbacks.
 #pragma once
 
 #include <absl/status/status.h>
@@ -22,7 +21,7 @@
 
 namespace penstock::router {
 
-// Answer to Describe, and what every rank of a group must agree on.
+// The answer to Describe. All ranks of a group must agree on it.
 struct ShardFacts {
   bool loaded = false;
   std::string model_id;
@@ -41,7 +40,7 @@ struct ShardFacts {
   bool shares_blocks = false;       // capability "prefix_caching"
   bool contrastive_search = false;  // capability of that name
   std::vector<TokenId> eos_token_ids;
-  std::vector<std::string> capabilities;  // what it offers beside the protocol's minimum
+  std::vector<std::string> capabilities;  // optional parts of the protocol that it has
 };
 
 struct ShardLoadProgress {
@@ -68,12 +67,12 @@ struct ShardWarmup {
   Calibration calibration;
 };
 
-// Events of the Execute stream, from the thread that polls its queue.
+// Receives the events of the Execute stream, on the thread that polls its queue.
 class ExecuteListener {
  public:
   virtual ~ExecuteListener() = default;
   virtual void OnResult(std::uint32_t rank, StepResult result) = 0;
-  // Exactly once, last. OK when Close was asked for.
+  // Called once, last. OK after Close.
   virtual void OnStreamEnd(std::uint32_t rank, absl::Status status) = 0;
 };
 
@@ -83,10 +82,10 @@ class ShardClient {
  public:
   using Deadline = std::chrono::system_clock::time_point;
 
-  // `address`: path of a Unix socket, or tcp:HOST:PORT, which needs `tls`. Connecting happens with
-  // the first call. A request to stop ends a formation call that is under way and all later ones at
-  // once with Cancelled. A process behind a Unix socket that answers nothing for `silence` (0: for
-  // ever) ends the formation calls with Unavailable; during Execute the caller uses CheckAlive.
+  // `address`: path of a Unix socket, or tcp:HOST:PORT, which needs `tls`. The first call connects.
+  // A request to stop ends the current and all later formation calls with Cancelled. On a Unix
+  // socket they end with Unavailable when the process has not answered for `silence` (0: no limit).
+  // During Execute the caller uses CheckAlive instead.
   ShardClient(const std::string& address, std::uint32_t rank, std::stop_token stop,
               const TlsIdentity* tls = nullptr,
               std::chrono::milliseconds silence = std::chrono::milliseconds(0));
@@ -94,30 +93,30 @@ class ShardClient {
   ShardClient(const ShardClient&) = delete;
   ShardClient& operator=(const ShardClient&) = delete;
 
-  // Waits for the shard's socket to appear, until the deadline, and says so after a second; then
-  // the error says the address and why it could not be reached.
+  // Waits until the deadline for the shard's socket to appear; logs that after a second. The error
+  // names the address and why it could not be reached.
   absl::StatusOr<ShardFacts> Describe(Deadline deadline);
   // Returns when loading has ended; `progress` is called from the calling thread.
   absl::Status WatchLoad(Deadline deadline,
                          const std::function<void(const ShardLoadProgress&)>& progress);
   absl::Status Configure(const ShardConfiguration& configuration, Deadline deadline);
   absl::StatusOr<ShardWarmup> Warmup(Epoch epoch, Deadline deadline);
-  // The last of formation: the connection over which Execute will run is there when it returns.
+  // The last call of formation. Connects the channel of Execute.
   absl::Status Commit(Epoch epoch, std::uint32_t blocks, std::uint32_t cells, Deadline deadline);
 
-  // Makes the stream, then starts it: two calls, so that the streams of all ranks exist before the
-  // first can fail. The listener must live until OnStreamEnd or the end of this object.
+  // Creates the stream, and starts it. These are two calls so that the streams of all ranks exist
+  // before the first can fail. The listener must live until OnStreamEnd or the end of this object.
   void PrepareExecute(ExecuteListener* listener, std::shared_ptr<ExecuteQueue> queue);
   void StartExecute();
-  // Any thread; never blocks. The caller bounds what is outstanding (pipeline depth).
+  // The queue's owner. Never blocks. The caller bounds the plans in flight (pipeline depth).
   void Send(const StepPlan& plan);
-  // Asks the process whether it lives, unless it is being asked already. If no answer comes `within`
-  // this time, the stream ends with Unavailable. The thread that polls the queue.
+  // Asks the process whether it lives, unless it is being asked already. If no answer comes
+  // `within` this time, the stream ends with Unavailable. The thread that polls the queue.
   void CheckAlive(std::chrono::milliseconds within);
-  // Ends the stream in order (the shard frees its sequences), after `grace` by force, and waits
-  // until no callback runs, with the help of the queue's owner. Not from a callback.
+  // Closes the stream, so that the shard frees its sequences; cancels it after `grace`. Waits until
+  // no callback runs. Not from a callback.
   void CloseExecute(std::chrono::milliseconds grace);
-  // Ends the stream at once; any thread, callbacks too.
+  // Cancels the stream and returns at once. Any thread, also from a callback.
   void AbortExecute();
 
   std::uint32_t rank() const { return rank_; }
@@ -129,9 +128,9 @@ class ShardClient {
   bool on_tcp() const;
   absl::Status ConnectForExecute(Deadline deadline);
 
-  // Describe without the words about waiting.
+  // Describe, without logging.
   absl::StatusOr<ShardFacts> DescribeBy(Deadline deadline);
-  // Why a call that waited for the connection got none.
+  // Why a call could not connect.
   absl::Status WhyUnreachable(absl::Status status);
   absl::Status WithRank(const absl::Status& status, const char* call) const;
 

@@ -7,7 +7,7 @@
 namespace penstock::router {
 namespace {
 
-constexpr std::uint32_t kAllocation = 1024;  // TGI asks its shards for at most so many tokens
+constexpr std::uint32_t kAllocation = 1024;  // the most tokens that TGI asks its shards for
 
 void AppendKey(std::string& out, std::string_view key) {
   if (out.size() > 1) out += ',';

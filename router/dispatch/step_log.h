@@ -1,6 +1,5 @@
-// --step-log: what each engine step was made of and how long it took, one JSON line per step,
-// flushed with each line so that a reader sees a step when its result is in. A step that was lost
-// with its group stands there too, without a time.
+// The file of --step-log: one JSON line for each step, with its contents and its duration. A line
+// is flushed when the result has arrived. A step that was lost with its group has no duration.
 #pragma once
 
 #include <absl/status/status.h>

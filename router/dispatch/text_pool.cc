@@ -9,7 +9,8 @@
 namespace penstock::router {
 namespace {
 
-// So many small jobs, 0.1 ms of work, are worth a wake-up, and a turn of a thread.
+// Strands with little to do that one thread takes at once: about 0.1 ms of work, which is worth
+// waking a thread.
 constexpr std::size_t kTurn = 32;
 
 }  // namespace
@@ -22,24 +23,24 @@ TextPool::TextPool(std::uint32_t threads) {
 
 TextPool::~TextPool() { Stop(); }
 
-void TextPool::Schedule(std::shared_ptr<Lane> lane) {
+void TextPool::Schedule(std::shared_ptr<Strand> strand) {
   {
     const std::lock_guard lock(mutex_);
     if (stopping_) return;
-    singles_.push_back(std::move(lane));
+    singles_.push_back(std::move(strand));
   }
   news_.notify_one();
 }
 
-void TextPool::ScheduleAll(Lanes& lanes) {
-  if (lanes.empty()) return;
-  const std::size_t turns = (lanes.size() + kTurn - 1) / kTurn;
+void TextPool::ScheduleAll(Strands& strands) {
+  if (strands.empty()) return;
+  const std::size_t turns = (strands.size() + kTurn - 1) / kTurn;
   {
     const std::lock_guard lock(mutex_);
-    if (stopping_) return lanes.clear();
-    std::move(lanes.begin(), lanes.end(), std::back_inserter(many_));
+    if (stopping_) return strands.clear();
+    std::move(strands.begin(), strands.end(), std::back_inserter(many_));
   }
-  lanes.clear();
+  strands.clear();
   for (std::size_t i = 0; i < std::min(turns, threads_.size()); ++i) news_.notify_one();
 }
 
@@ -58,7 +59,7 @@ void TextPool::Stop() {
 
 void TextPool::Work() {
   NameThread("text");
-  Lanes own;
+  Strands own;
   bool single_first = false;
   std::unique_lock lock(mutex_);
   while (true) {
@@ -72,8 +73,7 @@ void TextPool::Work() {
   }
 }
 
-// The two queues have turns, so that neither starves the other.
-void TextPool::Take(Lanes& own, bool single_first) {
+void TextPool::Take(Strands& own, bool single_first) {
   if (!singles_.empty() && (single_first || many_.empty())) {
     own.push_back(std::move(singles_.front()));
     return singles_.pop_front();
@@ -85,15 +85,16 @@ void TextPool::Take(Lanes& own, bool single_first) {
   }
 }
 
-// Leaves those that have more to do. A lane may die here, and its sink with it: not under the lock.
-void TextPool::Run(Lanes& own) {
-  for (std::shared_ptr<Lane>& lane : own) {
-    if (!lane->RunOnce()) lane.reset();
+// Leaves the strands that have more to do. Runs without the lock, since it may destroy a strand and
+// its sink.
+void TextPool::Run(Strands& own) {
+  for (std::shared_ptr<Strand>& strand : own) {
+    if (!strand->RunOnce()) strand.reset();
   }
   std::erase(own, nullptr);
 }
 
-void TextPool::PutBack(Lanes& own) {
+void TextPool::PutBack(Strands& own) {
   if (own.empty() || stopping_) return;
   std::move(own.begin(), own.end(), std::back_inserter(many_));
   own.clear();

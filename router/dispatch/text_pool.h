@@ -1,13 +1,12 @@
-// The threads that render chat templates, tokenize and turn tokens back into text.
+// The threads that render chat templates, tokenize, and turn tokens into text.
 //
-// Work comes as lanes: a Lane is one request, holds its own bounded mailbox and is on the pool's
-// queue at most once, so the jobs of a request run one after another, in order, and the queue is
-// bounded by the number of open requests. What piles up in a lane while it waits is done in one
-// run. Idle threads sleep.
+// A Strand is a queue whose tasks run one at a time, in order; each request is one. A strand bounds
+// its own queue and is in the pool at most once, so open requests bound the pool's queues. One run
+// of a strand handles everything that has arrived. Idle threads sleep.
 //
-// Two queues: one for single jobs, of which any may be slow (a long prompt), and one for lanes that
-// come many at a time with a little each (the events of a step). A thread takes several of the
-// latter at once, and never has them wait behind one of the former.
+// The pool has two queues: one for single tasks, which may be slow (a long prompt), and one for
+// strands that come many at a time with little to do (the events of a step). A thread takes several
+// of the latter at once. The queues alternate, so that neither starves the other.
 //
 // Thread-safe.
 #pragma once
@@ -22,43 +21,43 @@
 
 namespace penstock::router {
 
-class Lane {
+class Strand {
  public:
-  virtual ~Lane() = default;
-  // On a thread of the pool, never twice at once: does all that has arrived. True: more came
-  // meanwhile, and it goes to the end of the queue again.
+  virtual ~Strand() = default;
+  // Handles everything that has arrived. Runs on a thread of the pool, on one at a time. True: more
+  // has arrived meanwhile, and the pool queues the strand again.
   virtual bool RunOnce() = 0;
 };
 
 class TextPool {
  public:
-  // Without threads nothing may be scheduled.
+  // With 0 threads nothing may be scheduled.
   explicit TextPool(std::uint32_t threads);
   ~TextPool();  // Stop
   TextPool(const TextPool&) = delete;
   TextPool& operator=(const TextPool&) = delete;
 
-  // A lane that is on the queue or running already must not be scheduled again: the lane keeps that
-  // count (see LaneState in request_task.h). After Stop nothing is taken.
-  void Schedule(std::shared_ptr<Lane> lane);
-  // The same for many at once, each with a little to do; `lanes` is empty afterwards.
-  void ScheduleAll(std::vector<std::shared_ptr<Lane>>& lanes);
+  // The strand must be neither queued nor running: it keeps track of that itself
+  // (RequestTask::scheduled_). Does nothing after Stop.
+  void Schedule(std::shared_ptr<Strand> strand);
+  // The same for many strands that each have little to do. Clears `strands`.
+  void ScheduleAll(std::vector<std::shared_ptr<Strand>>& strands);
 
-  // Lets what runs end, drops what waits, joins the threads.
+  // Waits for the strands that run and drops those that wait.
   void Stop();
 
  private:
-  using Lanes = std::vector<std::shared_ptr<Lane>>;
+  using Strands = std::vector<std::shared_ptr<Strand>>;
 
   void Work();
-  void Take(Lanes& own, bool single_first);  // with the mutex held
-  static void Run(Lanes& own);
-  void PutBack(Lanes& own);  // with the mutex held
+  void Take(Strands& own, bool single_first);  // with the mutex held
+  static void Run(Strands& own);
+  void PutBack(Strands& own);  // with the mutex held
 
   std::mutex mutex_;
   std::condition_variable news_;
-  std::deque<std::shared_ptr<Lane>> singles_;
-  std::deque<std::shared_ptr<Lane>> many_;
+  std::deque<std::shared_ptr<Strand>> singles_;
+  std::deque<std::shared_ptr<Strand>> many_;
   bool stopping_ = false;
   std::vector<std::thread> threads_;
 };

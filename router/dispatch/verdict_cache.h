@@ -1,4 +1,4 @@
-// The latest verdicts about grammars, by what the client sent.
+// An LRU cache of verdicts on grammars, by the grammar as the client sent it.
 //
 // Not thread-safe.
 #pragma once
@@ -26,7 +26,7 @@ class VerdictCache {
     return std::nullopt;
   }
 
-  // `size`: of the verdict. What takes more than an eighth of the room is not kept.
+  // `size`: of the verdict, in bytes. An entry of more than an eighth of the cache is not kept.
   void Keep(std::string key, Verdict verdict, std::size_t size) {
     size += key.size();
     if (size > bytes_ / 8) return;

@@ -15,8 +15,8 @@
 #include "common/version.h"
 #include "router/api/http_service.h"
 #include "router/api/keys.h"
+#include "router/dispatch/generation_service.h"
 #include "router/dispatch/group_fleet.h"
-#include "router/dispatch/router_engine.h"
 #include "router/http/memory_bound.h"
 #include "router/http/tls_context.h"
 #include "router/main/chat_source.h"
@@ -32,7 +32,7 @@
 namespace penstock::router {
 namespace {
 
-// How long answers of a lost group get to reach their clients.
+// How long the last responses may take after the shards are lost.
 constexpr Duration kLostDrain = std::chrono::seconds(2);
 
 struct Failure {
@@ -78,10 +78,10 @@ class App {
   Metrics metrics_;
   std::shared_ptr<const text::Tokenizer> tokenizer_;
   std::shared_ptr<const text::ChatTemplate> chat_;
-  std::unique_ptr<GroupFleet> fleet_;  // outlives the engine, which hands lost links to it
-  std::unique_ptr<RouterEngine> engine_;
-  std::shared_ptr<OtlpExporter> traces_;  // null: none are asked for
-  std::unique_ptr<HttpService> http_;     // before the engine goes: its answers need the engine
+  std::unique_ptr<GroupFleet> fleet_;  // outlives the engine, which returns lost links to it
+  std::unique_ptr<GenerationService> engine_;
+  std::shared_ptr<OtlpExporter> traces_;  // null: traces are off
+  std::unique_ptr<HttpService> http_;     // destroyed before the engine, which it uses
 
   std::mutex mutex_;
   std::string lost_;  // under mutex_
@@ -113,7 +113,7 @@ std::optional<Failure> App::LoadAccess() {
   return std::nullopt;
 }
 
-// At SIGHUP. A file that is wrong changes nothing.
+// Handles SIGHUP. An invalid file changes nothing.
 void App::ReadAgain(bool has_keys) {
   if (const absl::Status keys = has_keys ? ReadKeys() : absl::OkStatus(); !keys.ok()) {
     log::Error("the API keys stay as they were: " + Message(keys));
@@ -155,7 +155,7 @@ std::optional<Failure> App::FormGroups() {
   groups_ = options->groups.size();
   first_shard_ = options->groups.front().sockets.front();
   fleet_ = std::make_unique<GroupFleet>(*std::move(options), &metrics_);
-  absl::Status outcome;  // written before the word is said
+  absl::Status outcome;  // written before the event is signalled
   fleet_->Start([&](const absl::Status& status) {
     outcome = status;
     events_.Say();
@@ -166,7 +166,7 @@ std::optional<Failure> App::FormGroups() {
     return Failure{kExitOk, absl::OkStatus()};
   }
   if (outcome.ok()) return std::nullopt;
-  // A cache that does not fit is found by shards that live on.
+  // The shards stay up if the cache does not fit the limits.
   return Failure{absl::IsResourceExhausted(outcome) ? kExitMemory : kExitShardLost, outcome};
 }
 
@@ -174,7 +174,7 @@ std::optional<Failure> App::StartEngine() {
   const GroupFormed formed = fleet_->Agreed();
   auto facts = FactsOf(values_, formed);
   if (!facts.ok()) return Failure{kExitUsage, facts.status()};
-  RouterEngineOptions options;
+  GenerationServiceOptions options;
   options.core = CoreSettings(values_, formed);
   options.text_threads = static_cast<std::uint32_t>(values_.GetInt("validation-workers"));
   options.stream_interval = values_.GetDuration("stream-interval");
@@ -191,7 +191,7 @@ std::optional<Failure> App::StartEngine() {
   options.chat = chat_;
   options.groups_return = groups_return_;
   options.health_probe.idle = values_.GetDuration("health-probe-idle");
-  engine_ = std::make_unique<RouterEngine>(std::move(options), metrics_);
+  engine_ = std::make_unique<GenerationService>(std::move(options), metrics_);
   const absl::Status started = engine_->Start([this](LostGroup lost) { OnLost(std::move(lost)); });
   if (!started.ok()) return Failure{kExitUsage, started};
   fleet_->Serve([this](std::unique_ptr<GroupLink> link) { engine_->Attach(std::move(link)); });
@@ -258,14 +258,14 @@ bool App::IsLost() {
   return !lost_.empty();
 }
 
-// Before shards load for minutes.
+// Checked before shards load for minutes.
 std::optional<Failure> App::CheckTraces() {
   const auto options = OtlpSettings(values_, ModelFacts());
   if (!options.ok()) return Failure{kExitUsage, options.status()};
   return std::nullopt;
 }
 
-// Everything that can be known without shards.
+// Checks everything that needs no shards.
 int App::Check() {
   std::optional<Failure> failure = CheckTraces();
   if (!failure) failure = LoadAccess();
@@ -285,7 +285,7 @@ int App::Report(const Failure& failure) {
   return failure.exit_code;
 }
 
-// No group joins any more, then the engine ends, and the last traces go out.
+// Stops the fleet, then the engine, then sends the last traces.
 void App::Stop() {
   fleet_->Stop();
   engine_->Stop();
@@ -294,7 +294,7 @@ void App::Stop() {
 
 int App::Serve() {
   const bool lost = events_.Wait() == ProcessEvents::What::kWord;
-  if (lost || IsLost()) {  // a launcher that notices first sends its signal before the word comes
+  if (lost || IsLost()) {  // the launcher may have seen the loss and sent its signal first
     http_->Stop(kLostDrain);
     Stop();
     const std::lock_guard lock(mutex_);
@@ -305,8 +305,7 @@ int App::Serve() {
   log::Info("stopping: " + (open == 0 ? "no request is open"
                                       : "waiting for the end of " + std::to_string(open) +
                                             (open == 1 ? " request" : " requests")));
-  // Until then the address answers: /health and new requests get 503 with Retry-After. A second
-  // signal ends it all.
+  // Until then /health and new requests get 503 with Retry-After. A second signal ends the process.
   const bool hurry = events_.WaitUntil(until) == ProcessEvents::What::kSignal;
   http_->Stop(hurry ? Duration(0) : std::max(until - SteadyNow(), Duration(0)));
   Stop();

@@ -27,7 +27,7 @@ class CachedPromptListTest : public ::testing::Test {
   CachedPromptList list_;
 };
 
-TEST_F(CachedPromptListTest, WhatIsForgottenIsGoneBeforeTheSchedulerHasHeardOfIt) {
+TEST_F(CachedPromptListTest, AForgottenPromptIsGoneAtOnce) {
   EXPECT_EQ(list_.Forget("a", 1), 1U);
   EXPECT_EQ(list_.Forget("a", 1), 0U);
   ASSERT_EQ(list_.List("a").size(), 1U);
@@ -37,12 +37,12 @@ TEST_F(CachedPromptListTest, WhatIsForgottenIsGoneBeforeTheSchedulerHasHeardOfIt
   EXPECT_EQ(list_.List("b").size(), 1U);
 }
 
-TEST_F(CachedPromptListTest, NobodyForgetsAnothersPrompt) {
+TEST_F(CachedPromptListTest, ATenantCannotForgetAnothersPrompt) {
   EXPECT_EQ(list_.Forget("a", 3), 0U);
   EXPECT_EQ(list_.size(), 3U);
 }
 
-TEST_F(CachedPromptListTest, AUseThatCrossedTheForgettingDoesNotBringAPromptBack) {
+TEST_F(CachedPromptListTest, ALateReportOfUseDoesNotRestoreAForgottenPrompt) {
   list_.Forget("a", 1);
   list_.Take(Change(Kind::kUsed, 1), {}, kNow);
   list_.Take(Change(Kind::kDropped, 1), {}, kNow);

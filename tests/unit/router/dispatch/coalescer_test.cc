@@ -1,4 +1,4 @@
-#include "router/dispatch/held_lanes.h"
+#include "router/dispatch/coalescer.h"
 
 #include <gtest/gtest.h>
 
@@ -12,7 +12,7 @@ using std::chrono::milliseconds;
 
 constexpr Duration kInterval = milliseconds(2);
 
-class NoLane final : public Lane {
+class NoStrand final : public Strand {
  public:
   bool RunOnce() override { return false; }
 };
@@ -28,51 +28,52 @@ scheduler::Event Token(std::uint32_t index) {
 
 scheduler::Event End() { return {RequestId(1), scheduler::Finished{}}; }
 
-// With a turn at 100 ms.
-HeldLanes WithTurn() {
-  HeldLanes held(kInterval);
-  std::vector<std::shared_ptr<Lane>> due;
-  held.TakeDue(At(100), due);
-  return held;
+// After a release at 100 ms.
+Coalescer AfterRelease() {
+  Coalescer coalescer(kInterval);
+  std::vector<std::shared_ptr<Strand>> due;
+  coalescer.TakeDue(At(100), due);
+  return coalescer;
 }
 
-TEST(HeldLanes, OnlyTokensBehindTheFirstWaitAndOnlyWithinTheInterval) {
-  const HeldLanes held = WithTurn();
-  EXPECT_TRUE(held.Holds(std::vector{Token(1)}, At(101)));
-  EXPECT_FALSE(held.Holds(std::vector{Token(0)}, At(101))) << "the first token";
-  EXPECT_FALSE(held.Holds(std::vector{Token(5), End()}, At(101))) << "the end";
-  EXPECT_FALSE(held.Holds(std::vector{Token(1)}, At(102))) << "steps are longer than the interval";
+TEST(Coalescer, OnlyTokensAfterTheFirstWaitAndOnlyWithinTheInterval) {
+  const Coalescer coalescer = AfterRelease();
+  EXPECT_TRUE(coalescer.Holds(std::vector{Token(1)}, At(101)));
+  EXPECT_FALSE(coalescer.Holds(std::vector{Token(0)}, At(101))) << "the first token";
+  EXPECT_FALSE(coalescer.Holds(std::vector{Token(5), End()}, At(101))) << "the end";
+  EXPECT_FALSE(coalescer.Holds(std::vector{Token(1)}, At(102)))
+      << "steps are longer than the interval";
 }
 
-TEST(HeldLanes, NothingWaitsWithoutAnInterval) {
-  HeldLanes held(Duration{0});
-  std::vector<std::shared_ptr<Lane>> due;
-  held.TakeDue(At(100), due);
-  EXPECT_FALSE(held.Holds(std::vector{Token(1)}, At(100)));
+TEST(Coalescer, NothingWaitsWithoutAnInterval) {
+  Coalescer coalescer(Duration{0});
+  std::vector<std::shared_ptr<Strand>> due;
+  coalescer.TakeDue(At(100), due);
+  EXPECT_FALSE(coalescer.Holds(std::vector{Token(1)}, At(100)));
 }
 
-TEST(HeldLanes, AllGoTogetherWhenTheirTurnHasCome) {
-  HeldLanes held = WithTurn();
-  const auto one = std::make_shared<NoLane>();
-  const auto other = std::make_shared<NoLane>();
-  EXPECT_EQ(held.until(), std::nullopt) << "nobody is woken for nothing";
-  held.Add(one);
-  held.Add(other);
-  EXPECT_EQ(held.until(), At(102));
-  std::vector<std::shared_ptr<Lane>> due;
-  held.TakeDue(At(101), due);
+TEST(Coalescer, AllStrandsAreReleasedTogether) {
+  Coalescer coalescer = AfterRelease();
+  const auto one = std::make_shared<NoStrand>();
+  const auto other = std::make_shared<NoStrand>();
+  EXPECT_EQ(coalescer.until(), std::nullopt);
+  coalescer.Add(one);
+  coalescer.Add(other);
+  EXPECT_EQ(coalescer.until(), At(102));
+  std::vector<std::shared_ptr<Strand>> due;
+  coalescer.TakeDue(At(101), due);
   EXPECT_TRUE(due.empty());
-  held.TakeDue(At(102), due);
-  EXPECT_EQ(due, (std::vector<std::shared_ptr<Lane>>{one, other}));
-  EXPECT_EQ(held.until(), std::nullopt);
+  coalescer.TakeDue(At(102), due);
+  EXPECT_EQ(due, (std::vector<std::shared_ptr<Strand>>{one, other}));
+  EXPECT_EQ(coalescer.until(), std::nullopt);
 }
 
-TEST(HeldLanes, OneThatHasEndedIsTakenOutOnce) {
-  HeldLanes held = WithTurn();
-  const std::shared_ptr<Lane> lane = std::make_shared<NoLane>();
-  held.Add(lane);
-  EXPECT_TRUE(held.Remove(lane));
-  EXPECT_FALSE(held.Remove(lane));
+TEST(Coalescer, AStrandCanBeRemoved) {
+  Coalescer coalescer = AfterRelease();
+  const std::shared_ptr<Strand> strand = std::make_shared<NoStrand>();
+  coalescer.Add(strand);
+  EXPECT_TRUE(coalescer.Remove(strand));
+  EXPECT_FALSE(coalescer.Remove(strand));
 }
 
 }  // namespace

@@ -1,5 +1,5 @@
-// The scheduler thread and its shard clients over real Unix sockets, with simulated shards behind
-// them: the whole path of a plan and its result without HTTP and text.
+// The scheduler thread and its shard clients over real Unix sockets and simulated shards: the path
+// of a plan and its result without HTTP and text.
 #include "router/dispatch/core_loop.h"
 
 #include <gmock/gmock.h>
@@ -30,7 +30,7 @@ using testing::HasSubstr;
 
 constexpr auto kDeadline = std::chrono::seconds(30);
 
-// What the core said about each request; waits with a deadline.
+// Records the core's events for each request. Waits with a deadline.
 class Recorder final : public CoreListener {
  public:
   struct Story {
@@ -40,8 +40,7 @@ class Recorder final : public CoreListener {
     bool ended() const { return finished.has_value() || failed.has_value(); }
   };
 
-  void OnOutputs(std::span<scheduler::Event> events,
-                 std::span<const Decision> decisions) override {
+  void OnOutputs(std::span<scheduler::Event> events, std::span<const Decision> decisions) override {
     const std::lock_guard lock(mutex_);
     decisions_ += decisions.size();
     for (const scheduler::Event& event : events) Take(event);
@@ -195,7 +194,7 @@ std::string ReadFile(const std::string& path) {
   return text.str();
 }
 
-TEST_F(CoreLoopTest, ManyRequestsOverTwoRanksGetTheirOwnTokensWhateverTheBatch) {
+TEST_F(CoreLoopTest, TokensDoNotDependOnTheBatch) {
   StartShards(2);
   StartLoop();
   for (std::uint64_t id = 1; id <= 40; ++id) {
@@ -232,7 +231,7 @@ TEST_F(CoreLoopTest, OneMessagePerStepDirectionAndRankAndTwoPlansInFlight) {
   EXPECT_THAT(page, HasSubstr("penstock_plans_in_flight_max 2"));
 }
 
-TEST_F(CoreLoopTest, ACancelledRequestEndsAndTheOthersGoOn) {
+TEST_F(CoreLoopTest, ACancelledRequestEndsAndTheOthersContinue) {
   SimOptions slow;
   slow.step_time = std::chrono::milliseconds(2);
   StartShards(1, slow);
@@ -248,7 +247,7 @@ TEST_F(CoreLoopTest, ACancelledRequestEndsAndTheOthersGoOn) {
   EXPECT_EQ(recorder_.StoryOf(2).tokens.size(), 100u);
 }
 
-TEST_F(CoreLoopTest, ALostRankFailsTheRunningAndIsNamed) {
+TEST_F(CoreLoopTest, ALostRankFailsRunningRequestsAndIsNamed) {
   SimOptions slow;
   slow.step_time = std::chrono::milliseconds(5);
   StartShards(2, slow);
@@ -275,7 +274,7 @@ TEST_F(CoreLoopTest, AHungShardLosesTheGroupAtTheStepTimeout) {
   EXPECT_EQ(recorder_.StoryOf(1).failed->kind, scheduler::FailureKind::kGroupLost);
 }
 
-TEST_F(CoreLoopTest, ARankThatHangsHoldsThePipelineUntilTheStepTimeoutNamesIt) {
+TEST_F(CoreLoopTest, ARankThatHangsBlocksThePipelineUntilTheStepTimeout) {
   SimOptions options;
   options.world_size = 2;
   for (options.rank = 0; options.rank < 2; ++options.rank) {
@@ -288,11 +287,11 @@ TEST_F(CoreLoopTest, ARankThatHangsHoldsThePipelineUntilTheStepTimeoutNamesIt) {
   ASSERT_TRUE(loop_->Post(Request(1, 4, 500)));
   EXPECT_THAT(recorder_.WaitForLoss(), HasSubstr("shard 1 has not answered step 4"));
   ASSERT_TRUE(recorder_.WaitForEnd(1));
-  // Steps 1 to 3 were answered by both ranks; the result of step 4 goes on because step 3 is whole.
+  // Both ranks answered steps 1 to 3. Step 3 is complete, so the result of step 4 is delivered.
   EXPECT_LE(recorder_.StoryOf(1).tokens.size(), 4u);
 }
 
-TEST_F(CoreLoopTest, AHungGroupIsLostInTimeAndTheOtherGoesOnWithoutAGap) {
+TEST_F(CoreLoopTest, AHungGroupIsLostInTimeAndTheOtherContinuesWithoutAGap) {
   StartTwoGroups(5);
   for (std::uint64_t id = 1; id <= 8; ++id) ASSERT_TRUE(loop_->Post(Request(id, 4, 400)));
   EXPECT_THAT(recorder_.WaitForLoss(), HasSubstr("group 1: shard 0 has not answered step 5"));
@@ -318,7 +317,7 @@ TEST_F(CoreLoopTest, AHungGroupIsLostInTimeAndTheOtherGoesOnWithoutAGap) {
   EXPECT_THAT(ReadFile(folder_ / "steps.jsonl"), HasSubstr("{\"group\":1,\"step\":4,"));
 }
 
-TEST_F(CoreLoopTest, ALostGroupComesBackAndTakesWorkAgain) {
+TEST_F(CoreLoopTest, ALostGroupCanBeAttachedAgain) {
   StartTwoGroups(5);
   for (std::uint64_t id = 1; id <= 2; ++id) ASSERT_TRUE(loop_->Post(Request(id, 4, 50)));
   EXPECT_THAT(recorder_.WaitForLoss(), HasSubstr("group 1"));

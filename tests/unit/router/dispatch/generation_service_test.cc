@@ -1,5 +1,5 @@
-// The whole generation side over simulated shards: requests in, text events out.
-#include "router/dispatch/router_engine.h"
+// GenerationService over simulated shards: requests in, text events out.
+#include "router/dispatch/generation_service.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -29,7 +29,7 @@ using testing::HasSubstr;
 constexpr auto kDeadline = std::chrono::seconds(30);
 const std::string kModel = testing_support::SourcePath("demo/model");
 
-// Keeps the events of one request; may refuse after so many tokens, as a slow client does.
+// Keeps the events of one request. May refuse after a number of tokens, as a slow client does.
 class Sink final : public GenerationSink {
  public:
   explicit Sink(std::size_t refuse_after = SIZE_MAX) : refuse_after_(refuse_after) {}
@@ -87,7 +87,7 @@ class Sink final : public GenerationSink {
   bool refused_ = false;
 };
 
-class RouterEngineTest : public testing::Test {
+class GenerationServiceTest : public testing::Test {
  protected:
   const TempFolder folder_;  // outlives what listens in it
 
@@ -118,7 +118,7 @@ class RouterEngineTest : public testing::Test {
         link_options, [](std::uint32_t, const ShardLoadProgress&) {}, &metrics_);
     ASSERT_TRUE(link.ok()) << link.status();
 
-    RouterEngineOptions options;
+    GenerationServiceOptions options;
     options.core.scheduler = config;
     options.text_threads = text_threads_;
     options.stream_interval = stream_interval_;
@@ -128,7 +128,7 @@ class RouterEngineTest : public testing::Test {
     options.facts.vocabulary = (*link)->formed().facts.vocabulary;
     options.eos_ids = (*link)->formed().facts.eos_token_ids;
     options.tokenizer = tokenizer_;
-    engine_ = std::make_unique<RouterEngine>(std::move(options), metrics_);
+    engine_ = std::make_unique<GenerationService>(std::move(options), metrics_);
     ASSERT_EQ(Message(engine_->Start([this](LostGroup lost) {
                 const std::lock_guard lock(mutex_);
                 lost_ = lost.reason;
@@ -165,7 +165,7 @@ class RouterEngineTest : public testing::Test {
   Metrics metrics_;
   std::shared_ptr<const text::Tokenizer> tokenizer_;
   std::unique_ptr<shard::ShardServer> server_;
-  std::unique_ptr<RouterEngine> engine_;
+  std::unique_ptr<GenerationService> engine_;
   RequestId last_;
   std::mutex mutex_;
   std::condition_variable changed_;
@@ -184,7 +184,7 @@ SimOptions Slow() {
   return options;
 }
 
-TEST_F(RouterEngineTest, TokensOfShortStepsShareATurn) {
+TEST_F(GenerationServiceTest, TokensOfShortStepsAreCoalesced) {
   stream_interval_ = std::chrono::seconds(1);
   Start(Echo());
   const std::string prompt =
@@ -198,7 +198,7 @@ TEST_F(RouterEngineTest, TokensOfShortStepsShareATurn) {
   EXPECT_LT(sink->turns_, sink->tokens_.size() / 2) << "beginning, middle and end";
 }
 
-TEST_F(RouterEngineTest, AnEchoComesBackAsTheText) {
+TEST_F(GenerationServiceTest, AnEchoedPromptIsTheText) {
   Start(Echo());
   const std::string prompt = "Once upon a time there was a small dog.";
   const auto sink = Submit(Request(prompt, 200));
@@ -214,7 +214,7 @@ TEST_F(RouterEngineTest, AnEchoComesBackAsTheText) {
   EXPECT_GE(sink->end_->timings.total, sink->end_->timings.first_token);
 }
 
-TEST_F(RouterEngineTest, ManyRequestsGetTheirOwnText) {
+TEST_F(GenerationServiceTest, ManyRequestsGetTheirOwnText) {
   text_threads_ = 4;
   Start(Echo());
   std::vector<std::pair<std::string, std::shared_ptr<Sink>>> open;
@@ -230,7 +230,7 @@ TEST_F(RouterEngineTest, ManyRequestsGetTheirOwnText) {
   }
 }
 
-TEST_F(RouterEngineTest, AStopStringEndsTheTextBeforeIt) {
+TEST_F(GenerationServiceTest, AStopStringEndsTheTextBeforeIt) {
   Start(Echo());
   GenerationRequest request = Request("Tom saw a cat and a small dog.", 100);
   request.stop = {"and a"};
@@ -242,7 +242,7 @@ TEST_F(RouterEngineTest, AStopStringEndsTheTextBeforeIt) {
   EXPECT_EQ(sink->end_->stop, "and a");
 }
 
-TEST_F(RouterEngineTest, ACancelledRequestHearsNothingMoreAndTheRecordSaysSo) {
+TEST_F(GenerationServiceTest, ACancelledRequestGetsNoEventAndIsRecordedAsCancelled) {
   Start(Slow());
   const auto sink = Submit(Request("a", 200));
   ASSERT_TRUE(sink->WaitUntil([](const Sink& s) { return s.tokens_.size() > 3; }));
@@ -252,7 +252,7 @@ TEST_F(RouterEngineTest, ACancelledRequestHearsNothingMoreAndTheRecordSaysSo) {
   EXPECT_FALSE(sink->end_ || sink->error_);
 }
 
-TEST_F(RouterEngineTest, ACancelRightAfterSubmitIsNotLost) {
+TEST_F(GenerationServiceTest, ACancelRightAfterSubmitIsNotLost) {
   Start(Slow());
   for (int i = 0; i < 50; ++i) {
     Submit(Request("request " + std::to_string(i), 200));
@@ -262,7 +262,7 @@ TEST_F(RouterEngineTest, ACancelRightAfterSubmitIsNotLost) {
   for (int i = 0; i < 50; ++i) EXPECT_EQ(StateOf("request " + std::to_string(i)), "cancelled") << i;
 }
 
-TEST_F(RouterEngineTest, ARefusingSinkCancelsItsRequest) {
+TEST_F(GenerationServiceTest, ARefusingSinkCancelsItsRequest) {
   Start(Slow());
   const auto sink = Submit(Request("slow client", 200), 5);
   ASSERT_TRUE(sink->WaitUntil([](const Sink& s) { return s.tokens_.size() >= 5; }));
@@ -270,7 +270,7 @@ TEST_F(RouterEngineTest, ARefusingSinkCancelsItsRequest) {
   EXPECT_EQ(StateOf("slow client"), "cancelled");
 }
 
-TEST_F(RouterEngineTest, ABadRequestIsRefusedWithItsField) {
+TEST_F(GenerationServiceTest, ABadRequestIsRefusedWithItsField) {
   Start(Echo());
   const auto sink = Submit(Request("a b c", 400));
   ASSERT_TRUE(sink->WaitForEnd());
@@ -279,7 +279,7 @@ TEST_F(RouterEngineTest, ABadRequestIsRefusedWithItsField) {
   EXPECT_EQ(StateOf("a b c"), "refused");
 }
 
-TEST_F(RouterEngineTest, AFullQueueIsOverload) {
+TEST_F(GenerationServiceTest, AFullQueueIsOverload) {
   scheduler::Config config;
   config.max_batch_size = 1;
   config.max_waiting_requests = 1;
@@ -294,7 +294,7 @@ TEST_F(RouterEngineTest, AFullQueueIsOverload) {
   EXPECT_EQ(StateOf("two"), "queued");
 }
 
-TEST_F(RouterEngineTest, SampledRequestsGetASeedAndReportIt) {
+TEST_F(GenerationServiceTest, SampledRequestsGetASeedAndReportIt) {
   Start(Echo());
   GenerationRequest drawn = Request("a dog", 3);
   drawn.sampling.do_sample = true;
@@ -309,7 +309,7 @@ TEST_F(RouterEngineTest, SampledRequestsGetASeedAndReportIt) {
   EXPECT_TRUE(third->end_->sampled);
 }
 
-TEST_F(RouterEngineTest, DrainRefusesNewRequestsAndEndsTheOthers) {
+TEST_F(GenerationServiceTest, DrainRefusesNewRequestsAndEndsTheOthers) {
   Start(Slow());
   const auto open = Submit(Request("open", 40));
   ASSERT_TRUE(open->WaitUntil([](const Sink& s) { return !s.tokens_.empty(); }));
@@ -323,7 +323,7 @@ TEST_F(RouterEngineTest, DrainRefusesNewRequestsAndEndsTheOthers) {
   EXPECT_TRUE(open->end_) << open->error_->message;
 }
 
-TEST_F(RouterEngineTest, ALostGroupFailsEveryOpenRequestOnce) {
+TEST_F(GenerationServiceTest, ALostGroupFailsEveryOpenRequestOnce) {
   SimOptions hangs = Slow();
   hangs.hang_at_step = 20;
   scheduler::Config config;
@@ -344,7 +344,7 @@ TEST_F(RouterEngineTest, ALostGroupFailsEveryOpenRequestOnce) {
   EXPECT_EQ(late->error_->kind, ErrorKind::kUnavailable);
 }
 
-TEST_F(RouterEngineTest, PromptLogprobsComeWithTheStart) {
+TEST_F(GenerationServiceTest, PromptLogprobsComeWithTheStart) {
   Start(Echo());
   GenerationRequest request = Request("a small dog", 3);
   request.logprobs = {LogprobRequest::Kind::kProcessed, 0, true};

@@ -35,7 +35,8 @@ class Waiter final : public GrammarWaiter {
 
   void Leave() { waits_ = false; }
   bool Answered() { return future_.wait_for(std::chrono::seconds(0)) == std::future_status::ready; }
-  // What the client is told, "fits" for a grammar that can be enforced, "" after the deadline.
+  // The verdict: "fits" if the grammar can be enforced, "busy", or the error; "" after the
+  // deadline.
   std::string Told() {
     if (future_.wait_for(kDeadline) != std::future_status::ready) return "";
     const auto verdict = future_.get();

@@ -103,7 +103,7 @@ TEST_F(GroupFleetTest, AGroupOfAnotherModelIsRefusedByName) {
   EXPECT_THAT(Start(Options(2)), HasSubstr(".fingerprint` must be simulated-"));
 }
 
-TEST_F(GroupFleetTest, WithAnyGroupItStartsAndTheOtherJoinsWhenItIsThere) {
+TEST_F(GroupFleetTest, StartsWithAnyGroupAndAttachesTheOtherLater) {
   FleetOptions options = Options(2);
   options.start_with_any = true;
   StartShard(1);
@@ -115,7 +115,7 @@ TEST_F(GroupFleetTest, WithAnyGroupItStartsAndTheOtherJoinsWhenItIsThere) {
   ASSERT_TRUE(WaitForAttached(2));
 }
 
-TEST_F(GroupFleetTest, ALostGroupIsFormedAnewWithAHigherEpoch) {
+TEST_F(GroupFleetTest, ALostGroupIsFormedAgainWithAHigherEpoch) {
   StartShard(0);
   ASSERT_EQ(Start(Options(1)), "");
   Serve();

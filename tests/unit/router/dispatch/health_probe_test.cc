@@ -37,7 +37,7 @@ class HealthProbeTest : public testing::Test {
   std::optional<HealthProbe> probe_;
 };
 
-TEST_F(HealthProbeTest, AServerThatHasWorkOrHadItOrIsDownIsNotProbed) {
+TEST_F(HealthProbeTest, ABusyOrRecentlyUsedOrFailedServerIsNotProbed) {
   Start({.idle = std::chrono::hours(1)});
   EXPECT_EQ(Ask().get().state, Health::kReady);
   Start({.idle = Duration(1)});
@@ -48,7 +48,7 @@ TEST_F(HealthProbeTest, AServerThatHasWorkOrHadItOrIsDownIsNotProbed) {
   EXPECT_EQ(probes_, 0);
 }
 
-TEST_F(HealthProbeTest, AllWhoAskWaitForOneProbe) {
+TEST_F(HealthProbeTest, QuestionsShareOneProbe) {
   Start({.idle = Duration(1)});
   auto first = Ask();
   auto second = Ask(Health::kReady, true);  // the probe itself is open now
@@ -71,7 +71,7 @@ TEST_F(HealthProbeTest, AFailedProbeIsAFailureAndTheNextQuestionTriesAgain) {
   EXPECT_EQ(probes_, 2);
 }
 
-TEST_F(HealthProbeTest, NobodyWaitsLongerThanThePatienceAndNotTooManyWait) {
+TEST_F(HealthProbeTest, WaitingIsBoundedInTimeAndNumber) {
   Start({.idle = Duration(1), .patience = milliseconds(100), .most_waiting = 1});
   auto first = Ask();
   EXPECT_EQ(Ask().get().state, Health::kFailed);
@@ -83,7 +83,7 @@ TEST_F(HealthProbeTest, NobodyWaitsLongerThanThePatienceAndNotTooManyWait) {
   EXPECT_EQ(probes_, 2);
 }
 
-TEST_F(HealthProbeTest, StoppingAnswersThoseWhoWait) {
+TEST_F(HealthProbeTest, StopAnswersWaitingQuestions) {
   Start({.idle = Duration(1)});
   auto first = Ask();
   probe_->Stop();

@@ -16,10 +16,10 @@ namespace {
 
 constexpr auto kDeadline = std::chrono::seconds(30);
 
-// A lane that notes what it was given, in order, and complains when it runs twice at once.
-class CountingLane final : public Lane {
+// A strand that records its items in order and fails when it runs on two threads at once.
+class CountingStrand final : public Strand {
  public:
-  explicit CountingLane(std::size_t expected) : expected_(expected) {}
+  explicit CountingStrand(std::size_t expected) : expected_(expected) {}
 
   bool Put(int item) {
     const std::lock_guard lock(mutex_);
@@ -27,7 +27,7 @@ class CountingLane final : public Lane {
     return !std::exchange(scheduled_, true);
   }
   bool RunOnce() override {
-    EXPECT_FALSE(running_.exchange(true)) << "a lane runs on one thread at a time";
+    EXPECT_FALSE(running_.exchange(true)) << "a strand runs on one thread at a time";
     std::vector<int> items;
     {
       const std::lock_guard lock(mutex_);
@@ -52,19 +52,19 @@ class CountingLane final : public Lane {
   std::promise<std::vector<int>> all_;
 };
 
-TEST(TextPool, EachLaneKeepsItsOrderOnSeveralThreads) {
+TEST(TextPool, EachStrandKeepsItsOrderOnSeveralThreads) {
   constexpr int kItems = 2000;
   TextPool pool(4);
-  std::vector<std::shared_ptr<CountingLane>> lanes;
+  std::vector<std::shared_ptr<CountingStrand>> strands;
   std::vector<std::future<std::vector<int>>> results;
   for (int i = 0; i < 8; ++i) {
-    lanes.push_back(std::make_shared<CountingLane>(kItems));
-    results.push_back(lanes.back()->all());
+    strands.push_back(std::make_shared<CountingStrand>(kItems));
+    results.push_back(strands.back()->all());
   }
   for (int item = 0; item < kItems; ++item) {
-    std::vector<std::shared_ptr<Lane>> ready;
-    for (const auto& lane : lanes) {
-      if (lane->Put(item)) ready.push_back(lane);
+    std::vector<std::shared_ptr<Strand>> ready;
+    for (const auto& strand : strands) {
+      if (strand->Put(item)) ready.push_back(strand);
     }
     pool.ScheduleAll(ready);
   }
@@ -75,13 +75,13 @@ TEST(TextPool, EachLaneKeepsItsOrderOnSeveralThreads) {
   }
 }
 
-TEST(TextPool, StopDropsWhatWaitsAndTakesNothingMore) {
-  auto lane = std::make_shared<CountingLane>(1);
+TEST(TextPool, StopDropsWaitingStrandsAndRefusesNewOnes) {
+  auto strand = std::make_shared<CountingStrand>(1);
   TextPool pool(1);
   pool.Stop();
-  ASSERT_TRUE(lane->Put(1));
-  pool.Schedule(lane);
-  EXPECT_EQ(lane.use_count(), 1) << "a stopped pool keeps no lane alive";
+  ASSERT_TRUE(strand->Put(1));
+  pool.Schedule(strand);
+  EXPECT_EQ(strand.use_count(), 1) << "a stopped pool keeps no strand alive";
 }
 
 }  // namespace
