@@ -59,8 +59,8 @@ std::optional<Time> PlansInFlight::oldest() const {
 std::string PlansInFlight::DescribeOldest() const {
   const auto& [step, plan] = *plans_.begin();
   const auto missing = std::ranges::find_if_not(plan.digests, HasValue);
-  const auto rank = std::min<std::size_t>(
-      static_cast<std::size_t>(missing - plan.digests.begin()), ranks_ - 1);
+  const auto rank =
+      std::min<std::size_t>(static_cast<std::size_t>(missing - plan.digests.begin()), ranks_ - 1);
   return RankName(rank) + " has not answered step " + std::to_string(step.value());
 }
 

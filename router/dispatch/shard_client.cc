@@ -145,8 +145,8 @@ absl::StatusOr<ShardFacts> ShardClient::DescribeBy(Deadline deadline) {
   return ToFacts(response);
 }
 
-// A call with wait_for_ready ends with DEADLINE_EXCEEDED and hides the channel's error. A call
-// without it returns that error.
+// A call that waits for the channel ends with DEADLINE_EXCEEDED and hides its error. A call
+// that does not wait returns that error.
 absl::Status ShardClient::WhyUnreachable(absl::Status status) {
   if (status.code() == absl::StatusCode::kDeadlineExceeded && !stop_.stop_requested()) {
     grpc::ClientContext context;

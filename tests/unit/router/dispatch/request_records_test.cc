@@ -38,8 +38,7 @@ TEST(RequestRecords, TheStateFollowsTheEvents) {
   EXPECT_EQ(records.Find("a", "")->state, "running");
   EXPECT_EQ(records.Find("a", "")->generated_tokens, 3u);
   EXPECT_EQ(records.Find("a", "")->prompt_tokens, 9u);
-  records.Take(std::vector{Event{id, scheduler::Finished{FinishReason::kStopString, 2}}},
-               {});
+  records.Take(std::vector{Event{id, scheduler::Finished{FinishReason::kStopString, 2}}}, {});
   EXPECT_EQ(records.Find("a", "")->state, "finished");
   EXPECT_EQ(records.Find("a", "")->generated_tokens, 2u) << "a stop string cuts";
 }
