@@ -16,7 +16,7 @@ EXTERNAL_GROUPS = {
     """,
     "llama.cpp and Random123": "ggml_type llama_ftype kat_vectors",
     "libraries of Python and libtorch": "typing_extensions libtorch_cuda",
-    "CUDA": "cudaLaunchHostFunc",
+    "CUDA and JSON schemas": "cudaLaunchHostFunc readOnly writeOnly",
     "patterns that stand for many names": "MakeX CamelCase",
 }
 EXTERNAL = {name for group in EXTERNAL_GROUPS.values() for name in group.split()}
