@@ -1,5 +1,5 @@
-// Element types and the one table of names for them: options, config.json (`torch_dtype`, `dtype`)
-// and safetensors headers all go through ParseDType.
+// Element types and their names in options, in config.json (`torch_dtype`, `dtype`) and in
+// safetensors headers.
 #pragma once
 
 #include <array>
@@ -32,7 +32,7 @@ inline constexpr std::array<DTypeAlias, 10> kDTypeAliases = {{
     {"half", DType::kFloat16},
 }};
 
-// Case does not count and a leading "torch." is dropped. Nothing for an unknown name.
+// Ignores case and a leading "torch.". nullopt if the name is unknown.
 inline std::optional<DType> ParseDType(std::string_view text) {
   std::string name(text);
   for (char& c : name) {

@@ -32,7 +32,8 @@ using SlotId = Id<struct SlotTag, std::uint32_t>;    // row of shard state that 
 using BlockId = Id<struct BlockTag, std::uint32_t>;  // KV block of a group, 0 … blocks-1
 using StepId = Id<struct StepTag, std::uint64_t>;    // engine step of a group, from 1, gapless
 using GroupId = Id<struct GroupTag, std::uint32_t>;  // replica group (one set of TP ranks)
-using Epoch = Id<struct EpochTag, std::uint64_t>;  // life of a group; plans of another are refused
+using Epoch = Id<struct EpochTag,
+                 std::uint64_t>;  // one per formation of a group; shards refuse plans of another
 
 using TokenId = std::int32_t;
 

@@ -1,5 +1,5 @@
-// How the shards of one host are called, and the Unix sockets that they listen on: the same rule in
-// the launcher, the router and the shards. With one replica group the group is left out.
+// The names of the shards of one host and of their Unix sockets, for the launcher, the router and
+// the shards. With one replica group the names have no group.
 #pragma once
 
 #include <cstdint>

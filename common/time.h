@@ -1,4 +1,4 @@
-// Integer time. The core never reads a clock: time is a value that enters with each input.
+// Integer time. The core reads no clock: each input has its time.
 #pragma once
 
 #include <chrono>
@@ -18,13 +18,13 @@ struct EngineClock {
 };
 using Time = EngineClock::time_point;
 
-// The steady clock of this process as engine time. Used by shells only, never by the core.
+// The steady clock of this process as engine time. Not for the core.
 inline Time SteadyNow() {
   return Time(
       std::chrono::duration_cast<Duration>(std::chrono::steady_clock::now().time_since_epoch()));
 }
 
-// Back, for waits until a time.
+// The inverse, to wait until a time.
 inline std::chrono::steady_clock::time_point OnSteadyClock(Time at) {
   return std::chrono::steady_clock::time_point(
       std::chrono::duration_cast<std::chrono::steady_clock::duration>(at.time_since_epoch()));

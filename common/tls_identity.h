@@ -1,4 +1,4 @@
-// What one side of a mutual TLS connection between router and shards needs, as PEM text.
+// The identity of one side of a TLS connection between router and shards, as PEM text.
 #pragma once
 
 #include <string>
@@ -6,9 +6,9 @@
 namespace penstock {
 
 struct TlsIdentity {
-  std::string certificate;  // its own, with the chain behind it
+  std::string certificate;  // with its chain
   std::string key;
-  std::string authority;  // whose certificates it accepts of the other side
+  std::string authority;  // signs the certificates of the other side
 };
 
 }  // namespace penstock

@@ -1,5 +1,5 @@
-// Which numbers of tensor-parallel ranks a model can be cut among. The launcher asks before it
-// starts anything, a shard when it loads.
+// Whether a model can be divided among a number of tensor-parallel ranks. The launcher checks this
+// before it starts a process, and a shard when it loads.
 #pragma once
 
 #include <absl/status/status.h>
@@ -8,16 +8,16 @@
 
 namespace penstock {
 
-// What is cut, as config.json has it. One that is not known there stays as it is here and fits any
-// number of ranks.
+// The sizes in config.json that are divided. The defaults fit any number of ranks.
 struct CutSizes {
   std::uint64_t heads = 0;
-  std::uint64_t kv_heads = 1;  // fewer than ranks: each is held by several
+  std::uint64_t kv_heads = 1;  // with fewer than ranks, several ranks hold each
   std::uint64_t intermediate = 0;
 };
 
-// `world` divides the query heads and the FFN width, and divides or is divided by the K/V heads.
-// Else Unimplemented, since option and model are each right by themselves, with the numbers.
+// OK if `world` divides the query heads and the FFN width, and divides the K/V heads or is a
+// multiple of them. Else Unimplemented with the numbers, since option and model are valid by
+// themselves.
 absl::Status CheckWorldSize(std::uint64_t world, const CutSizes& sizes);
 
 }  // namespace penstock

@@ -1,5 +1,5 @@
-// What a program is when it is started by another name: text-generation-launcher is
-// penstock-launcher with that program's defaults and environment names.
+// A profile changes the defaults and environment names of a program that is started by another
+// name. For example, text-generation-launcher is penstock-launcher with a profile.
 #pragma once
 
 #include <optional>
@@ -11,26 +11,26 @@
 
 namespace penstock::options {
 
-// A default in the place of the table's.
+// A default that replaces that of the table.
 struct Preset {
   std::string_view option;
   std::string_view text;
 };
 
-// A variable that counts beside PENSTOCK_*, which beats it.
+// A variable that sets an option unless its PENSTOCK_* variable does.
 struct EnvironmentRow {
   std::string_view name;    // "MAX_BEST_OF"
-  std::string_view option;  // "max-best-of"; empty: it has none, and `note` says why
-  // Puts the variable's words into the option's; nothing: they mean nothing there, and the
-  // variable is passed over with a warning.
+  std::string_view option;  // "max-best-of"; empty: no option, and `note` says why
+  // Translates the value of the variable to that of the option. nullopt: the variable is ignored
+  // with a warning.
   std::optional<std::string> (*translate)(std::string_view) = nullptr;
-  // Without an option: why it changes nothing. With one: what differs. Sentences.
+  // Sentences. Without an option: why the variable has no effect. With one: what differs.
   std::string_view note = {};
-  bool silent = false;  // without an option: honoured elsewhere, so nothing is said of it
+  bool silent = false;  // no warning, since another part of the program reads the variable
 };
 
 struct Profile {
-  std::string_view name;  // of the program: "text-generation-launcher"
+  std::string_view name;  // "text-generation-launcher"
   Components component = 0;
   std::span<const Preset> presets;
   std::span<const EnvironmentRow> environment;

@@ -1,9 +1,8 @@
-// One row of the options table. Everything that a program says or reads about an option comes from
-// its row: the command line, the PENSTOCK_* variable, the YAML key, --help, --print-config and
-// docs/api/options.md.
+// One row of the options table. The row defines an option everywhere: on the command line, as a
+// PENSTOCK_* variable and a YAML key, in --help, --print-config and docs/api/options.md.
 //
 // To add an option, add one row to the file of its group in common/options/rows/, then bring the
-// page up to date with
+// page up to date:
 //   PENSTOCK_UPDATE_DOCS=1 build/tests/common_options_test
 #pragma once
 
@@ -47,21 +46,22 @@ struct OptionSpec {
   std::string_view choices = {};  // kEnum: "a|b|c", canonical spellings
   // kEnum: maps other spellings to a canonical one.
   std::optional<std::string> (*canonical)(std::string_view) = nullptr;
-  bool allow_auto = false;          // "auto" is a value: the program decides
-  std::string_view flag_text = {};  // what `--name` alone means; empty: a value must follow
-  Components required = 0;          // the programs that cannot start without it
-  bool advanced = false;            // shown by --help-all only
-  Components components = 0;        // the programs that take it
-  std::string_view group = {};      // set by the table from the file of rows
+  bool allow_auto = false;  // "auto" is a value: the program decides
+  std::string_view flag_text =
+      {};                       // the value that `--name` alone gives; empty: a value is required
+  Components required = 0;      // the programs that cannot start without it
+  bool advanced = false;        // shown by --help-all only
+  Components components = 0;    // the programs that take it
+  std::string_view group = {};  // set by the table from the file of rows
   std::string_view aliases =
       {};  // "host|address": other long names, on the command line and in YAML
-  // An option of another server that is not offered here: what to do instead, said for every value
-  // but those of `harmless` ("0|off"), which ask for nothing.
+  // For an option of another server that Penstock refuses: what to do instead. Values in `harmless`
+  // ("0|off") are accepted, since they need no support.
   std::string_view refusal = {};
   std::string_view harmless = {};
-  // Accepted, and why it changes nothing; said when it is set to a value that is not `harmless`.
+  // For an option without effect: the reason, logged unless the value is in `harmless`.
   std::string_view no_effect = {};
-  bool secret = false;  // never shown; children get it in their environment, not as an argument
+  bool secret = false;  // never printed; children get it in their environment
   std::string_view help;
 };
 

@@ -1,5 +1,5 @@
-// The options table of the whole project, and what follows from it without any value: names, help
-// and documentation. All of it is immutable after the first call, from any thread.
+// The options table of all programs, and what is derived from it: names, help and documentation.
+// Thread-safe.
 #pragma once
 
 #include <cstddef>
@@ -19,7 +19,7 @@ struct ProgramOptions {
   std::string_view summary;  // one sentence
   Components component = kTool;
   std::vector<const OptionSpec*> options;
-  const Profile* profile = nullptr;  // of the name that it was started by; null: its own
+  const Profile* profile = nullptr;  // of the name that started it; null: none
 };
 
 // Every row, in the order of the documentation.
@@ -28,8 +28,7 @@ const std::vector<OptionSpec>& Table();
 // penstock-launcher, -router, -shard or -simshard; `component` is exactly one of their bits.
 ProgramOptions ProgramFor(Components component);
 
-// The same under the name that it was started by (argv[0], with or without a folder): the profile
-// of that name, if there is one.
+// As ProgramFor, with the profile of the name that started it (argv[0], with or without a folder).
 ProgramOptions ProgramAs(Components component, std::string_view started_as);
 
 // A program with its own rows (a tool): `rows` plus --help, --version and --print-config.
@@ -43,13 +42,13 @@ const OptionSpec* FindShort(const ProgramOptions& program, char short_name);
 std::string EnvironmentName(const OptionSpec& spec);  // PENSTOCK_MAX_STEP_TOKENS
 std::string YamlKey(const OptionSpec& spec);          // max_step_tokens
 
-// What the option accepts, in words: "an integer from 0 to 65535", "chunked or whole".
+// Describes the accepted values: "an integer from 0 to 65535", "chunked or whole".
 std::string DescribeAccepted(const OptionSpec& spec);
 
-// Of a list: whether each item is an integer within the row's limits.
+// Whether the items of a list option are integers.
 bool HoldsIntegers(const OptionSpec& spec);
 
-// Levenshtein's distance.
+// The Levenshtein distance.
 std::size_t EditDistance(std::string_view a, std::string_view b);
 
 // The option of `program` whose name is nearest to `name`; empty if none is near.

@@ -1,6 +1,6 @@
-// text-generation-inference's names: the flags and variables of its launcher and router, and what
-// each means here. The profiles of both programs and the table of docs/migrate-from-tgi.md follow
-// from it. What a flag does is its row's matter (common/options/rows/).
+// The flags and variables of the launcher and the router of text-generation-inference. The profiles
+// of both programs and the table of docs/migrate-from-tgi.md are made from them. The rows in
+// common/options/rows/ define what a flag does.
 #pragma once
 
 #include <span>
@@ -14,18 +14,18 @@ namespace penstock::options {
 
 struct TgiFlag {
   std::string_view name;                        // "max-best-of"
-  std::string_view note = {};                   // what differs under the same name; sentences
-  Components components = kLauncher | kRouter;  // whose flag it is
+  std::string_view note = {};                   // sentences about what differs from TGI
+  Components components = kLauncher | kRouter;  // the programs that have the flag
 };
 
-// text-generation-launcher's, in the order of its manual, then text-generation-router's others.
+// The flags of text-generation-launcher in the order of its manual, then others of the router.
 std::span<const TgiFlag> TgiFlags();
 
-// The variable of each flag of the program, then those that have no flag.
+// The variables of the flags of the program, then those without a flag.
 const std::vector<EnvironmentRow>& TgiVariables(Components component);
-std::span<const EnvironmentRow> TgiOtherVariables();  // the latter alone
+std::span<const EnvironmentRow> TgiOtherVariables();  // those without a flag
 
-// Of a program that was started by that name; null for any other name.
+// The profile of a program name; null if the name has none.
 const Profile* FindTgiProfile(std::string_view program);
 
 // The flag table of docs/migrate-from-tgi.md.

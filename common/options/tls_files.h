@@ -1,5 +1,5 @@
-// The files of --shard-tls-* (router and shards, both ways) and of --tls-* (the HTTP listener):
-// read and checked before a connection needs them.
+// Reads and checks the files of --shard-tls-* (between router and shards) and of --tls-* (the HTTP
+// listener) before a connection needs them.
 #pragma once
 
 #include <absl/status/statusor.h>
@@ -14,15 +14,15 @@ namespace penstock::options {
 
 using TlsFiles = absl::StatusOr<std::shared_ptr<const TlsIdentity>>;
 
-// Null when none of the options is set; an error when a file is missing or cannot be read, or when
-// the key is not the certificate's. All three belong together.
+// Null if none of the three options is set. An error if only some are set, if a file cannot be
+// read, or if the key is not that of the certificate.
 TlsFiles ReadShardTls(const Values& values);
 
 // The same for --tls-cert and --tls-key; --tls-client-ca may be absent, then `authority` is empty.
 TlsFiles ReadHttpTls(const Values& values);
 
-// A warning for the log when the first certificate of a PEM text is not good now or will not be in
-// two weeks; else empty.
+// A warning if the first certificate of a PEM text is not valid now or expires within two weeks;
+// else empty.
 std::string CertificateWarning(const std::string& pem);
 
 }  // namespace penstock::options

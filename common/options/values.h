@@ -49,20 +49,20 @@ class Values {
   std::optional<std::int64_t> FindInt(std::string_view name) const;
   std::optional<MemoryAmount> FindMemory(std::string_view name) const;
 
-  bool IsSet(std::string_view name) const;  // by anyone but the default and the profile
+  bool IsSet(std::string_view name) const;  // not by the default or the profile
   bool HasValue(std::string_view name) const;
   Source SourceOf(std::string_view name) const;
 
   // The text as on a command line; empty if unset.
   const std::string& TextOf(std::string_view name) const;
 
-  // Sets a value that the program itself has worked out.
+  // Sets a value that the program computed.
   absl::Status Set(std::string_view name, std::string_view text, Source source = Source::kProgram,
                    std::string_view where = {});
 
-  // The command line (without the program's name) that gives `component` the same values. Values
-  // that are set reach it whatever its environment says; defaults are left to its own table, which
-  // is the same one. Secrets are left to ToEnvironment: anybody can read a command line.
+  // The arguments that give `component` the same values. They contain set values, which override
+  // the environment, but neither defaults nor secrets. ToEnvironment has the secrets, since every
+  // user can read a command line.
   std::vector<std::string> ToArgv(Components component) const;
   // The secrets of `component`, as NAME=value.
   std::vector<std::string> ToEnvironment(Components component) const;
@@ -72,7 +72,7 @@ class Values {
 
   const ProgramOptions& program() const { return program_; }
 
-  // Oddities that did not stop the parser, one line each.
+  // Warnings of the parser, one line each.
   const std::vector<std::string>& warnings() const { return warnings_; }
   void AddWarning(std::string line) { warnings_.push_back(std::move(line)); }
 
@@ -103,8 +103,8 @@ struct ConfigEntry {
 
 using ReadConfig = std::function<absl::StatusOr<std::vector<ConfigEntry>>(const std::string& path)>;
 
-// Further entries, which count more than --config and less than the environment. `text_of` gives an
-// option's text on the command line or in the environment; empty when it is set in neither.
+// Further entries, which override --config but not the environment. `text_of` returns an option's
+// text on the command line or in the environment; empty if neither sets it.
 using ReadMore = std::function<absl::StatusOr<std::vector<ConfigEntry>>(
     const std::function<std::string(std::string_view name)>& text_of)>;
 
@@ -115,8 +115,9 @@ struct Sources {
   ReadMore read_more = {};
 };
 
-// Values or InvalidArgument with every error that was found, one line each, naming option, value
-// and limit. With --help or --version among the arguments, other errors do not count.
+// Returns the values, or InvalidArgument with one line for each error, with option, value and
+// limit.
+// --help and --version suppress other errors.
 absl::StatusOr<Values> Parse(const ProgramOptions& program, const Sources& sources);
 
 struct CommandLine {
@@ -124,13 +125,14 @@ struct CommandLine {
   std::optional<int> exit_code;  // set: print nothing more and return it from main
 };
 
-// Parse with the process environment; prints help, version, configuration (stdout), warnings and
-// errors (stderr). Warnings of a program with --log-format are left to ConfigureLog (log_setup.h).
+// Parses with the environment of the process. Prints help, version and configuration to stdout, and
+// warnings and errors to stderr. ConfigureLog (log_setup.h) logs the warnings of programs with
+// --log-format.
 CommandLine ReadCommandLine(const ProgramOptions& program, int argc, const char* const* argv,
                             ReadConfig read_config = {}, ReadMore read_more = {});
 
-// Rules between options ("max-input-tokens must be below max-total-tokens"): one line for each that
-// is broken.
+// Checks rules between options ("max-input-tokens must be below max-total-tokens"). One line for
+// each broken rule.
 std::vector<std::string> CheckTogether(const Values& values);
 
 }  // namespace penstock::options
