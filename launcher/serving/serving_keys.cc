@@ -22,7 +22,7 @@ constexpr std::string_view kFixedCodes =
     "The codes of DJL are answered: 400, 424, 500, 503. They cannot be chosen.";
 
 constexpr ServingKey kKeys[] = {
-    // The document's.
+    // Keys of the seq-scheduler document.
     {.name = "engine",
      .option = false,
      .use = kNoEffect,
@@ -63,7 +63,7 @@ constexpr ServingKey kKeys[] = {
      .apply = &effects::DecodingStrategy,
      .text = "`--decoding-strategy`: `greedy`, `sample` or `contrastive`, for requests that name "
              "none."},
-    // Of all backends.
+    // Keys of all backends.
     {.name = "output_formatter",
      .apply = &effects::OutputFormatter,
      .text = "`--output-formatter`: `json`, `jsonlines`, `sse` (their `_chat` forms are the same "
@@ -112,7 +112,7 @@ constexpr ServingKey kKeys[] = {
     {.name = "speculative_length|draft_model_tp_size|record_acceptance_rate|speculative_telemetry",
      .use = kNoEffect,
      .text = kNoDrafts},
-    // Of the Hugging Face handler.
+    // Keys of the Hugging Face handler.
     {.name = "task",
      .use = kRefused,
      .neutral = "text-generation|auto",
@@ -134,7 +134,7 @@ constexpr ServingKey kKeys[] = {
      .use = kNoEffect,
      .text = "Padding never enters the arithmetic, so the results are the same either way."},
     {.name = "multi_gpu", .use = kNoEffect, .text = "`tensor_parallel_degree` says it."},
-    // Of lmi-dist and vLLM.
+    // Keys of lmi-dist and vLLM.
     {.name = "max_rolling_batch_prefill_tokens",
      .to = "max-batch-prefill-tokens",
      .text = "`--max-batch-prefill-tokens`."},
@@ -173,7 +173,7 @@ constexpr ServingKey kKeys[] = {
     {.name = "enable_auto_tool_choice|tool_call_parser|enable_reasoning|reasoning_parser",
      .use = kNoEffect,
      .text = "Tools are part of the chat routes."},
-    // Of the server.
+    // Keys of the server.
     {.name = "job_queue_size",
      .option = false,
      .apply = &effects::JobQueueSize,

@@ -1,5 +1,5 @@
-// The checker sees what is wrong in outputs that no core would put out (the planted bugs show that
-// it sees what a wrong core does).
+// Changes outputs of a correct core and expects the checker to report each change. The tests of planted
+// bugs do the same with an incorrect core.
 #include "sim/checker/checker.h"
 
 #include <gmock/gmock.h>
@@ -16,7 +16,7 @@ using ::testing::IsEmpty;
 
 class CheckerTest : public ::testing::Test {
  protected:
-  // A core with one group, and a correct plan for request 1 on the way.
+  // A core with one group and a plan for request 1 in flight.
   void SetUp() override {
     Apply(scheduler::GroupUp{GroupId(0), Epoch(1), {8, 4, 2, 32, 64, false}, {}});
     scheduler::Arrival arrival;
@@ -33,7 +33,7 @@ class CheckerTest : public ::testing::Test {
     core_.Apply(input_, out_);
     checker_.Check(input_, out_, core_.Inspect());
   }
-  // The result of step 1, and what the core makes of it, before the checker sees it.
+  // Applies the result of step 1 to the core, before the checker sees the outputs.
   void Compute() {
     StepResult result;
     result.epoch = Epoch(1);

@@ -23,7 +23,7 @@ TEST(Replay, ARecordedRunGivesTheSameOutputs) {
   }
 }
 
-// The digest after the first input is replaced.
+// The second input has a wrong digest.
 TEST(Replay, ReportsTheFirstInputWithOtherOutputs) {
   const scheduler::Input drain{Time(Duration(1)), scheduler::Drain{}};
   const std::string log = scheduler::EncodeLogHeader({}) + scheduler::EncodeInput(drain) +
@@ -51,7 +51,7 @@ TEST(Replay, SettingsThatCannotRunAreAnError) {
   EXPECT_THAT(Replay(scheduler::EncodeLogHeader(config)).error, HasSubstr("max-step-tokens"));
 }
 
-// A log of a run that went wrong is judged by the checker as the run was.
+// The checker checks a replayed log as it checks a simulated run.
 TEST(Replay, RunsTheChecker) {
   const Time now{Duration(1)};
   scheduler::GroupUp up{GroupId(0), Epoch(1), {8, 4, 2, 32, 64, false}, {}};

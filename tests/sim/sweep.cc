@@ -28,7 +28,7 @@ class Sweeper {
  private:
   void Work() {
     SwitchMutant(options_.mutant);
-    // Seeds are taken in order, and none above a failing one, so the lowest failing seed is found.
+    // Takes seeds in order and none above a failing one, so it finds the lowest failing seed.
     for (std::uint64_t seed = next_++; seed < end_; seed = next_++) Add(seed, One(seed));
     SwitchMutant("");
   }

@@ -117,7 +117,7 @@ TEST(ChildProcessTest, DropsAreKilled) {
   ::close(pidfd);
 }
 
-// A launcher in miniature starts a child and is killed: the child must be gone too.
+// A small launcher starts a child and is killed. The child must end too.
 TEST(ChildProcessTest, DiesWithTheLauncherHoweverThatDies) {
   int fds[2];
   ASSERT_EQ(::pipe(fds), 0);

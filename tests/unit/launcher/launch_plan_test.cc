@@ -102,7 +102,7 @@ TEST(LaunchPlanTest, EachRankGetsItsOwnGpu) {
   EXPECT_THAT(cpu->shards[0].environment, Not(Contains(StartsWith("CUDA_VISIBLE_DEVICES"))));
   const auto few = MakeLaunchPlan(ValuesOf({"--num-shard=5", "--device=cuda"}), machine);
   EXPECT_THAT(Message(few.status()), HasSubstr("at most the GPUs that can be used, 4. Given: 5"));
-  // With auto they are no reason to fail: the CPU serves.
+  // With auto too few GPUs are no error: the CPU serves.
   const auto fewer = MakeLaunchPlan(ValuesOf({"--num-shard=5"}), machine);
   EXPECT_EQ(fewer->shards[0].program, "/opt/bin/penstock-shard");
 }

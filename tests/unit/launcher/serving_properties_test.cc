@@ -58,7 +58,7 @@ TEST(JavaPropertiesTest, AnErrorNamesTheLineWhereTheEntryBegins) {
               HasSubstr("f.properties:3: \\u must be followed by four hexadecimal digits"));
 }
 
-// The option values that a file leads to.
+// The option values that a file gives.
 std::map<std::string, std::string> Options(const std::string& text,
                                            const std::vector<Variable>& environment = {}) {
   const auto settings =
@@ -76,8 +76,8 @@ std::string ErrorOf(const std::string& text) {
   return Message(ParseServingProperties(text, "f", "/m", {}).status());
 }
 
-// As the founding document prints it.
-constexpr const char* kDocument = R"(# serving.properties
+// The example of the seq-scheduler document.
+constexpr const char* kSeqSchedulerExample = R"(# serving.properties
 
 engine=MPI
 option.model_id=/workspace/llama-2-70b-hf/
@@ -95,8 +95,8 @@ option.max_splits=3
 option.decoding_strategy=contrastive  # other options: greedy, sample
 )";
 
-TEST(ServingPropertiesTest, TheFileOfTheManualIsUnderstood) {
-  const auto options = Options(kDocument);
+TEST(ServingPropertiesTest, TheExampleOfSeqSchedulerIsUnderstood) {
+  const auto options = Options(kSeqSchedulerExample);
   EXPECT_THAT(options, Contains(Pair("model-id", "/workspace/llama-2-70b-hf/")));
   EXPECT_THAT(options, Contains(Pair("num-shard", "1")));
   EXPECT_THAT(options, Contains(Pair("dtype", "auto")));

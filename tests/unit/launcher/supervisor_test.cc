@@ -94,7 +94,7 @@ class SupervisorTest : public ::testing::Test, public SupervisorObserver {
     if (on_stopping_) on_stopping_();
   }
 
-  // As `kill -STOP` or `-CONT` by somebody, and what the kernel then tells the parent.
+  // Sends SIGSTOP or SIGCONT, and then SIGCHLD as the kernel does.
   void StopOrContinue(const std::string& child, int signal) {
     const auto pid = static_cast<id_t>(pids_[child]);
     ::kill(pids_[child], signal);
@@ -214,7 +214,7 @@ TEST_F(SupervisorTest, WithoutProgressTheStartFailsAndNamesThePendingChild) {
 TEST_F(SupervisorTest, ProgressKeepsASlowStartAlive) {
   timeouts_.startup = milliseconds(1500);
   on_ready_ = [&] { Send(SIGINT); };
-  // 2 s in all, but never 1.5 s without news.
+  // 2 s in all, but never 1.5 s without progress.
   const std::string slow = std::string(
                                "for i in 1 2 3 4 5 6 7 8 9 10; do sleep 0.2; "
                                "echo PROGRESS loading $i 10 >&$PENSTOCK_NOTIFY_FD; done; ") +

@@ -42,7 +42,7 @@ absl::StatusOr<Values> ParseTgi(std::vector<std::string> arguments, Environment 
 
 enum class Fate { kWorks, kNoEffect, kRefused };
 
-// One line of the manual: a flag, a value, what becomes of it, and where the value can be seen.
+// One line of the manual: a flag, a value, its effect, and the option that has the value.
 struct Case {
   const char* flag;
   const char* value;  // null: a switch
@@ -294,7 +294,7 @@ TEST(TgiProfileTest, AFlagGivenTwiceIsRefusedInTgisWords) {
   EXPECT_EQ(said({"--json-output", "--json-output"}),
             "the argument '--json-output' cannot be used multiple times");
   EXPECT_EQ(said({"--cors-allow-origin", "a", "--cors-allow-origin", "b"}), "");
-  // Under our own name the last one counts.
+  // Under the name penstock-launcher the last one counts.
   auto values = ParseAs(ProgramFor(kLauncher), {"--model-id=/m", "--port=1", "--port=2"});
   ASSERT_TRUE(values.ok()) << values.status();
   EXPECT_EQ(values->GetInt("port"), 2);
