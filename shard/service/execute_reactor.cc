@@ -17,22 +17,24 @@
 namespace penstock::shard {
 namespace {
 
-using Reactor = BidiCall<v1::StepPlan, v1::StepResult>;
+using Reactor = grpc::ServerBidiReactor<v1::StepPlan, v1::StepResult>;
 
-constexpr const char* kNoRoom = "the shard is stopping, or more waits for it than it takes";
+constexpr const char* kQueueFull = "the shard is stopping, or its queue is full";
 
-// Life: OnStart posts the opening; plans follow; whatever ends the stream posts Close, once, which
-// frees the sequences and gives up the driver's seat; then, with the outbox empty, Finish.
+// Life: Start posts the opening, then plans follow. Whatever ends the stream posts Close, once.
+// Close frees the sequences and gives up the lease of the driver. Finish comes when the outbox is
+// empty.
 class ExecuteReactor final : public Reactor, public std::enable_shared_from_this<ExecuteReactor> {
  public:
   explicit ExecuteReactor(ServiceState& state) : state_(state) {}
 
-  void OnStart() override {
+  void Start() {
+    self_ = shared_from_this();
     if (absl::Status begun = state_.formation.Begin(FormationCall::kExecute); !begun.ok()) {
       return Refuse(begun);
     }
     if (!state_.thread.Post([this] { state_.session.OpenExecute(); })) {
-      PostClose(absl::UnavailableError(kNoRoom));
+      PostClose(absl::UnavailableError(kQueueFull));
       return;
     }
     StartRead(&incoming_);
@@ -46,7 +48,7 @@ class ExecuteReactor final : public Reactor, public std::enable_shared_from_this
     const Time received = SteadyNow();
     auto plan = proto::FromProto(incoming_);
     if (!plan.ok()) {
-      log::Error("a plan that cannot be read ends the group: " + Message(plan.status()));
+      log::Error("a malformed plan ends the group: " + Message(plan.status()));
       PostClose(plan.status());
       return;
     }
@@ -59,7 +61,7 @@ class ExecuteReactor final : public Reactor, public std::enable_shared_from_this
     if (posted) {
       ReadOn();
     } else {
-      PostClose(absl::UnavailableError(kNoRoom));
+      PostClose(absl::UnavailableError(kQueueFull));
     }
   }
 
@@ -73,8 +75,10 @@ class ExecuteReactor final : public Reactor, public std::enable_shared_from_this
 
   void OnCancel() override { PostClose(absl::CancelledError("the driver cancelled the stream")); }
 
+  void OnDone() override { self_.reset(); }
+
  private:
-  // Never had the seat: a cancellation that comes later must not give up that of another.
+  // This stream has no lease, so a later cancellation must not end the lease of another one.
   void Refuse(const absl::Status& status) {
     {
       std::lock_guard lock(mutex_);
@@ -89,7 +93,7 @@ class ExecuteReactor final : public Reactor, public std::enable_shared_from_this
     Duration queued{0};
   };
 
-  // Counts a plan that was read. False: the stream is ending.
+  // False: the stream is ending and the plan that was read must be dropped.
   bool CountPlan() {
     std::lock_guard lock(mutex_);
     if (ending_) return false;
@@ -99,7 +103,7 @@ class ExecuteReactor final : public Reactor, public std::enable_shared_from_this
     return true;
   }
 
-  // Only after the plan before was posted: the next one may be read by another thread at once.
+  // Called after the plan was posted, because another thread may read the next plan at once.
   void ReadOn() {
     std::lock_guard lock(mutex_);
     if (ending_) return;
@@ -127,8 +131,8 @@ class ExecuteReactor final : public Reactor, public std::enable_shared_from_this
     }
   }
 
-  // Any thread: the step that was begun as number `number` is done on the device. The inbox has
-  // room, unless it is closed, and then nobody waits for the result.
+  // Any thread: the device has finished the step that was begun as number `number`. The mailbox has
+  // room unless it is closed, and then the result is not wanted.
   void PostReady(std::uint64_t number) {
     state_.thread.Post([self = shared_from_this(), number] {
       if (self->closed_) return;
@@ -137,8 +141,8 @@ class ExecuteReactor final : public Reactor, public std::enable_shared_from_this
     });
   }
 
-  // Model thread. Sends the results of the oldest steps that were begun until `left` are left.
-  // False: one failed, and the stream is ending.
+  // Model thread. Sends results of steps in flight, the oldest first, until `left` steps are left.
+  // False: a step failed, and the stream is ending.
   bool CollectDownTo(std::size_t left) {
     while (begun_.size() > left) {
       const Begun step = begun_.front();
@@ -168,7 +172,7 @@ class ExecuteReactor final : public Reactor, public std::enable_shared_from_this
     Close(status);
   }
 
-  // One plan leaves the queue. False: the stream is ending, drop it.
+  // Removes one plan from the queue. False: the stream is ending and the plan must be dropped.
   bool TakePlan() {
     std::lock_guard lock(mutex_);
     --queued_;
@@ -179,19 +183,19 @@ class ExecuteReactor final : public Reactor, public std::enable_shared_from_this
     return !ending_ || half_closed_;
   }
 
-  // Any thread: the first reason to end counts. An orderly end lets queued plans run first.
+  // Any thread. The first reason to end counts. After a half-close the queued plans still run.
   void PostClose(const absl::Status& status) {
     {
       std::lock_guard lock(mutex_);
       if (ending_) {
-        half_closed_ =
-            half_closed_ && status.ok();  // cancelled after the half-close: drop the rest
+        // A cancellation after the half-close drops the queued plans.
+        half_closed_ = half_closed_ && status.ok();
         return;
       }
       ending_ = true;
       half_closed_ = status.ok();
     }
-    // One stream at a time has the seat, so one end at a time waits.
+    // Only one stream has the lease, so at most one end waits in the mailbox.
     const bool posted =
         state_.thread.PostEnd([self = shared_from_this(), status] { self->Close(status); });
     if (!posted) FinishWith(status.ok() ? absl::UnavailableError("the shard is stopping") : status);
@@ -207,8 +211,8 @@ class ExecuteReactor final : public Reactor, public std::enable_shared_from_this
       if (closed_) return;
       closed_ = true;
     }
-    // A driver that goes away leaves the group in order; anything else breaks it. The seat may be
-    // given up first: what the next driver posts runs after this.
+    // The group stays usable if the driver left; any other end breaks it. The lease may end first,
+    // because tasks of the next driver run after this one.
     const bool intact = status.ok() || absl::IsCancelled(status);
     state_.formation.End(FormationCall::kExecute, intact);
     state_.session.CloseExecute();
@@ -230,12 +234,12 @@ class ExecuteReactor final : public Reactor, public std::enable_shared_from_this
     Pump();
   }
 
-  // Starts the next write, or finishes when all is said. Under mutex_.
+  // Starts the next write, or finishes after the last one. Under mutex_.
   void Pump() {
     if (writing_ || finished_) return;
     if (!outbox_.empty()) {
       writing_ = true;
-      StartWrite(*outbox_.front());
+      StartWrite(outbox_.front().get());
       return;
     }
     if (!final_.has_value()) return;
@@ -244,7 +248,8 @@ class ExecuteReactor final : public Reactor, public std::enable_shared_from_this
   }
 
   ServiceState& state_;
-  v1::StepPlan incoming_;  // owned by the read in flight
+  std::shared_ptr<ExecuteReactor> self_;  // until OnDone
+  v1::StepPlan incoming_;                 // owned by the read in flight
 
   // The model thread's.
   std::deque<Begun> begun_;  // steps begun, not collected
@@ -255,7 +260,7 @@ class ExecuteReactor final : public Reactor, public std::enable_shared_from_this
   bool writing_ = false;
   bool read_paused_ = false;
   bool ending_ = false;
-  bool half_closed_ = false;  // ending in order: plans that were read still run
+  bool half_closed_ = false;  // ending, but plans that were read still run
   bool closed_ = false;
   bool finished_ = false;
   std::optional<absl::Status> final_;
@@ -267,8 +272,10 @@ class ExecuteReactor final : public Reactor, public std::enable_shared_from_this
 
 }  // namespace
 
-std::shared_ptr<Reactor> MakeExecute(ServiceState& state) {
-  return std::make_shared<ExecuteReactor>(state);
+Reactor* StartExecute(ServiceState& state) {
+  auto reactor = std::make_shared<ExecuteReactor>(state);
+  reactor->Start();
+  return reactor.get();
 }
 
 }  // namespace penstock::shard

@@ -1,19 +1,18 @@
 // One Execute stream: one plan in, one result out, in order.
 //
-// The thread of the calls converts a plan and posts it to the model thread. At most kMaxQueuedPlans
-// plans wait there; then the reactor stops reading until one was taken, and gRPC's flow control
-// holds the driver back. Results wait in an outbox that is bounded by the same number, one write at
-// a time.
+// A gRPC thread converts each plan and posts it to the model thread. At most kMaxQueuedPlans plans
+// wait there; then the stream is not read until one was taken, and gRPC's flow control stops the
+// driver. The outbox of results is bounded by the same number. One write is in flight at a time.
 //
-// The stream ends with OK when the driver half-closes, after the last result; with
-// INVALID_ARGUMENT at a plan that makes no sense; with the engine's error when a step fails.
+// The stream ends with OK after the driver has half-closed it and the last result was sent; with
+// INVALID_ARGUMENT after a plan that is not valid; with the engine's error after a step failed.
 #pragma once
 
+#include <grpcpp/support/server_callback.h>
+
 #include <cstdint>
-#include <memory>
 
 #include "penstock/v1/shard.pb.h"
-#include "shard/service/served_call.h"
 
 namespace penstock::shard {
 
@@ -21,7 +20,7 @@ struct ServiceState;
 
 inline constexpr std::uint32_t kMaxQueuedPlans = 8;
 
-// `state` outlives the call.
-std::shared_ptr<BidiCall<v1::StepPlan, v1::StepResult>> MakeExecute(ServiceState& state);
+// The reactor owns itself until gRPC and the model thread no longer use it. `state` outlives it.
+grpc::ServerBidiReactor<v1::StepPlan, v1::StepResult>* StartExecute(ServiceState& state);
 
 }  // namespace penstock::shard

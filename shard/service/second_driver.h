@@ -1,5 +1,5 @@
 // A second gRPC driver beside the native service: on the same socket, the same model thread and the
-// same engine. ShardServer makes it with the state of its rank and registers its services.
+// same engine. ShardServer creates it with the state of its rank and registers its services.
 #pragma once
 
 #include <cstddef>
@@ -11,15 +11,14 @@
 #include "shard/service/shard_listen.h"
 
 namespace grpc {
-class CompletionQueue;
+class Service;
 }  // namespace grpc
 
 namespace penstock::shard {
 
-class ServedService;
 struct ServiceState;
 
-// Tasks that a second driver may have in the model thread's inbox at once.
+// Most tasks that a second driver may have in the mailbox of the model thread.
 inline constexpr std::size_t kMaxSecondCalls = 16;
 
 class SecondDriver {
@@ -28,16 +27,12 @@ class SecondDriver {
 
   // Lives as long as the driver.
   struct NamedService {
-    std::string name;  // for the health service; empty = not shown there
-    ServedService* service = nullptr;
+    std::string name;  // for the health service; empty: not shown there
+    grpc::Service* service = nullptr;
   };
   virtual std::vector<NamedService> Services() = 0;
 
-  // Before the first call comes: `calls`, whose thread runs what ends in it until Stop has
-  // returned, is also there for streams of the driver to other ranks.
-  virtual void Start(grpc::CompletionQueue& calls) = 0;
-
-  // The server is about to stop: what waits for something else than the model thread ends now.
+  // The server is about to stop. Calls that wait for anything but the model thread must end now.
   virtual void Stop() = 0;
 };
 

@@ -1,6 +1,7 @@
 #include "shard/service/shard_server.h"
 
 #include <grpcpp/ext/proto_server_reflection_plugin.h>
+#include <grpcpp/health_check_service_interface.h>
 #include <grpcpp/security/server_credentials.h>
 #include <grpcpp/server.h>
 #include <grpcpp/server_builder.h>
@@ -14,16 +15,14 @@
 
 #include "common/log.h"
 #include "common/status.h"
-#include "shard/service/call_queue.h"
-#include "shard/service/health_service.h"
 #include "shard/service/shard_service.h"
 #include "shard/service/socket_path.h"
 
 namespace penstock::shard {
 namespace {
 
-// Calls still open at Stop get this long: the last word of WatchLoad, the error of a plan. Then
-// they are cancelled, and get it once more to end.
+// How long calls that are open at Stop may take to end, for example with the last progress of
+// WatchLoad. Then they are cancelled.
 constexpr std::chrono::milliseconds kStopGrace{500};
 
 constexpr const char* kServiceName = "penstock.v1.Shard";
@@ -58,15 +57,16 @@ class ShardServer::Impl {
     stopped_ = true;
     engine_->Interrupt();
     if (second_ != nullptr) second_->Stop();
-    health_.Close();
-    if (server_ != nullptr) server_->Shutdown(std::chrono::system_clock::now() + kStopGrace);
+    if (server_ != nullptr) {
+      server_->GetHealthCheckService()->Shutdown();
+      server_->Shutdown(std::chrono::system_clock::now() + kStopGrace);
+    }
     state_.thread.Stop();
-    StopCalls();
     if (server_ == nullptr) return;
     server_.reset();
     if (on_tcp()) return;
     unlink(address_.c_str());
-    // Fails, rightly, while another rank's socket is in it.
+    // Fails while the socket of another rank is in the directory, as it should.
     if (made_directory_) rmdir(address_.substr(0, address_.rfind('/')).c_str());
   }
 
@@ -75,7 +75,7 @@ class ShardServer::Impl {
  private:
   bool on_tcp() const { return !options_.listen.tcp.empty(); }
 
-  // Nobody gets in whose certificate is not of the authority.
+  // On TCP only clients with a certificate of the authority may connect.
   std::shared_ptr<grpc::ServerCredentials> Credentials() const {
     if (!on_tcp()) return grpc::InsecureServerCredentials();
     const TlsIdentity& tls = *options_.listen.tls;
@@ -87,63 +87,49 @@ class ShardServer::Impl {
   }
 
   absl::Status Listen() {
+    grpc::EnableDefaultHealthCheckService(true);
     grpc::reflection::InitProtoReflectionServerBuilderPlugin();
     grpc::ServerBuilder builder;
-    // Two shards on one port would share its connections.
+    // Without this a second shard on the same port would get some of its connections.
     builder.AddChannelArgument(GRPC_ARG_ALLOW_REUSEPORT, 0);
-    // The router asks for signs of life as often as it likes, over TCP for ever; nobody else can
-    // connect.
+    // Allows the router to send keepalive pings as often as it wants.
     builder.AddChannelArgument(GRPC_ARG_HTTP2_MIN_RECV_PING_INTERVAL_WITHOUT_DATA_MS, 1);
     builder.AddChannelArgument(GRPC_ARG_HTTP2_MAX_PING_STRIKES, 0);
     int port = 0;
     builder.AddListeningPort(on_tcp() ? address_ : "unix:" + address_, Credentials(), &port);
     builder.SetMaxReceiveMessageSize(static_cast<int>(options_.max_receive_bytes));
     builder.SetMaxSendMessageSize(static_cast<int>(options_.max_send_bytes));
-    AddSecond();
-    for (ServedService* service : services_) builder.RegisterService(&service->Registered());
-    // Reflection is the only service on the synchronous API: one thread is enough for it, and it
-    // need not look round.
+    builder.RegisterService(&service_);
+    RegisterSecond(builder);
+    // Reflection is the only service on the synchronous API. One thread without a poll timeout is
+    // enough for it.
     using Option = grpc::ServerBuilder::SyncServerOption;
     builder.SetSyncServerOption(Option::NUM_CQS, 1);
     builder.SetSyncServerOption(Option::MAX_POLLERS, 1);
     builder.SetSyncServerOption(Option::CQ_TIMEOUT_MSEC, INT_MAX);
-    calls_ = std::make_unique<CallQueue>(builder.AddCompletionQueue());
     server_ = builder.BuildAndStart();
     if (server_ == nullptr || port == 0) {
       return absl::UnavailableError("cannot listen on " + address_);
     }
     SetHealth(false);
-    ServeCalls();
     if (!on_tcp() && chmod(address_.c_str(), 0600) != 0) {
       return absl::UnavailableError("cannot set the mode of " + address_);
     }
     return absl::OkStatus();
   }
 
-  void AddSecond() {
+  void RegisterSecond(grpc::ServerBuilder& builder) {
     if (second_ == nullptr) return;
     for (const SecondDriver::NamedService& named : second_->Services()) {
-      services_.push_back(named.service);
+      builder.RegisterService(named.service);
       if (!named.name.empty()) health_names_.push_back(named.name);
     }
   }
 
-  void ServeCalls() {
-    if (second_ != nullptr) second_->Start(calls_->completions());
-    for (ServedService* service : services_) service->Listen(*calls_);
-    calls_->Start();
-  }
-
-  // After the server's shutdown, which has cancelled all calls, and the end of the model thread:
-  // only what they are told yet makes them begin something.
-  void StopCalls() {
-    if (calls_ == nullptr) return;
-    calls_->Close(kStopGrace);
-    calls_->Join();
-  }
-
   void SetHealth(bool serving) {
-    for (const std::string& name : health_names_) health_.Set(name, serving);
+    for (const std::string& name : health_names_) {
+      server_->GetHealthCheckService()->SetServingStatus(name, serving);
+    }
   }
 
   // Model thread.
@@ -170,14 +156,10 @@ class ShardServer::Impl {
   ShardServerOptions options_;
   ServiceState state_;
   ShardService service_;
-  HealthBoard health_;
-  HealthService health_service_{health_};
   std::unique_ptr<SecondDriver> second_;
-  std::vector<ServedService*> services_{&service_, &health_service_};
   std::vector<std::string> health_names_{kServiceName};
   std::string address_;
   bool made_directory_ = false;
-  std::unique_ptr<CallQueue> calls_;  // outlives server_
   std::unique_ptr<grpc::Server> server_;
   bool stopped_ = false;
 };

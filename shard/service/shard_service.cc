@@ -15,15 +15,15 @@
 namespace penstock::shard {
 namespace {
 
-// What a driver has there at most: a formation call or its opening, the plans, and the words of
-// steps that are done. A word waits behind kMaxQueuedPlans plans at most, each of which may begin a
-// step whose word comes meanwhile, as may those of the steps that were begun. (Its end has a place
-// of its own.)
+// Most tasks of one driver in the mailbox: a formation call or the opening of its stream, the
+// queued plans, and a notice for each step that the device has finished. While a notice waits
+// behind kMaxQueuedPlans plans, each of them may begin a step that is finished meanwhile, and so
+// may the steps that are in flight already. The end of the stream has a place of its own.
 constexpr std::size_t kDriverTasks = 1 + kMaxQueuedPlans + (kMaxQueuedPlans + kMaxStepsBegun + 1);
 
-// That, or the calls of a second driver, who never has the seat as well. The rest is room for
-// questions that wait for the end of loading.
-constexpr std::size_t kInboxCapacity = 8 + std::max(kDriverTasks, kMaxSecondCalls);
+// A second driver never holds the lease at the same time. The other places are for calls that wait
+// until the model is loaded.
+constexpr std::size_t kMailboxCapacity = 8 + std::max(kDriverTasks, kMaxSecondCalls);
 
 void ToProto(const EngineFacts& facts, bool loaded, v1::DescribeResponse& wire) {
   wire.set_protocol_version(proto::kProtocolVersion);
@@ -86,21 +86,25 @@ void ToProto(const WarmupReport& report, v1::WarmupResponse& wire) {
   }
 }
 
-// Begins `call`, runs `body` on the model thread and answers with its status.
-void RunFormationCall(ServiceState& state, AnsweredCall& answer, FormationCall call, Epoch epoch,
-                      std::function<absl::Status()> body) {
+// Begins `call`, runs `body` on the model thread and finishes the reactor with its status.
+grpc::ServerUnaryReactor* RunFormationCall(ServiceState& state,
+                                           grpc::CallbackServerContext* context, FormationCall call,
+                                           Epoch epoch, std::function<absl::Status()> body) {
+  grpc::ServerUnaryReactor* reactor = context->DefaultReactor();
   if (absl::Status begun = state.formation.Begin(call, epoch); !begun.ok()) {
-    return answer.Finish(ToGrpc(begun));
+    reactor->Finish(ToGrpc(begun));
+    return reactor;
   }
-  const bool posted = state.thread.Post([&state, call, &answer, body = std::move(body)] {
+  const bool posted = state.thread.Post([&state, call, reactor, body = std::move(body)] {
     const absl::Status status = body();
     state.formation.End(call, status.ok());
-    answer.Finish(ToGrpc(status));
+    reactor->Finish(ToGrpc(status));
   });
   if (!posted) {
     state.formation.End(call, false);
-    answer.Finish(ToGrpc(absl::UnavailableError("the shard is stopping")));
+    reactor->Finish(ToGrpc(absl::UnavailableError("the shard is stopping")));
   }
+  return reactor;
 }
 
 }  // namespace
@@ -108,7 +112,7 @@ void RunFormationCall(ServiceState& state, AnsweredCall& answer, FormationCall c
 ServiceState::ServiceState(RankEngine& engine_in)
     : engine(engine_in),
       session(engine_in),
-      thread(kInboxCapacity),
+      thread(kMailboxCapacity),
       facts_(std::make_shared<const EngineFacts>(engine_in.Facts())) {}
 
 std::shared_ptr<const EngineFacts> ServiceState::Facts() const {
@@ -121,49 +125,55 @@ void ServiceState::SetFacts(EngineFacts facts) {
   facts_ = std::make_shared<const EngineFacts>(std::move(facts));
 }
 
-void ShardService::Listen(CallQueue& queue) {
-  using Service = v1::Shard::AsyncService;
-  using WatchCall = WriteCall<v1::WatchLoadRequest, v1::LoadProgress>;
-  using ExecuteCall = BidiCall<v1::StepPlan, v1::StepResult>;
-  ServeUnary(service_, &Service::RequestDescribe, queue, [this](auto& call) { Describe(call); });
-  ServeUnary(service_, &Service::RequestConfigure, queue, [this](auto& call) { Configure(call); });
-  ServeUnary(service_, &Service::RequestWarmup, queue, [this](auto& call) { Warmup(call); });
-  ServeUnary(service_, &Service::RequestCommit, queue, [this](auto& call) { Commit(call); });
-  Serve<WatchCall>(service_, &Service::RequestWatchLoad, queue,
-                   [this] { return MakeWatchLoad(state_.load); });
-  Serve<ExecuteCall>(service_, &Service::RequestExecute, queue,
-                     [this] { return MakeExecute(state_); });
-}
-
-void ShardService::Describe(DescribeCall& call) {
-  // `loaded` is read first: facts are complete before it turns true.
+grpc::ServerUnaryReactor* ShardService::Describe(grpc::CallbackServerContext* context,
+                                                 const v1::DescribeRequest*,
+                                                 v1::DescribeResponse* response) {
+  // `loaded` is read first, because the facts are complete before it becomes true.
   const bool loaded = state_.formation.loaded();
-  ToProto(*state_.Facts(), loaded, call.response());
-  call.Finish(grpc::Status::OK);
+  ToProto(*state_.Facts(), loaded, *response);
+  grpc::ServerUnaryReactor* reactor = context->DefaultReactor();
+  reactor->Finish(grpc::Status::OK);
+  return reactor;
 }
 
-void ShardService::Configure(ConfigureCall& call) {
-  RunFormationCall(state_, call, FormationCall::kConfigure, Epoch(call.request().epoch()),
-                   [this, &call] { return state_.session.Configure(FromProto(call.request())); });
+grpc::ServerWriteReactor<v1::LoadProgress>* ShardService::WatchLoad(grpc::CallbackServerContext*,
+                                                                    const v1::WatchLoadRequest*) {
+  return StartWatchLoad(state_.load);
 }
 
-void ShardService::Warmup(WarmupCall& call) {
-  RunFormationCall(state_, call, FormationCall::kWarmup, Epoch(call.request().epoch()),
-                   [this, &call] {
-                     auto report = state_.session.Warmup();
-                     if (report.ok()) ToProto(*report, call.response());
-                     return report.status();
-                   });
+grpc::ServerUnaryReactor* ShardService::Configure(grpc::CallbackServerContext* context,
+                                                  const v1::ConfigureRequest* request,
+                                                  v1::ConfigureResponse*) {
+  return RunFormationCall(
+      state_, context, FormationCall::kConfigure, Epoch(request->epoch()),
+      [this, request] { return state_.session.Configure(FromProto(*request)); });
 }
 
-void ShardService::Commit(CommitCall& call) {
-  const Epoch epoch(call.request().epoch());
-  RunFormationCall(state_, call, FormationCall::kCommit, epoch, [this, &call] {
-    const v1::CommitRequest& request = call.request();
-    auto bytes = state_.session.Commit({request.blocks(), request.cells()});
-    if (bytes.ok()) call.response().set_kv_cache_bytes(*bytes);
-    return bytes.status();
-  });
+grpc::ServerUnaryReactor* ShardService::Warmup(grpc::CallbackServerContext* context,
+                                               const v1::WarmupRequest* request,
+                                               v1::WarmupResponse* response) {
+  return RunFormationCall(state_, context, FormationCall::kWarmup, Epoch(request->epoch()),
+                          [this, response] {
+                            auto report = state_.session.Warmup();
+                            if (report.ok()) ToProto(*report, *response);
+                            return report.status();
+                          });
+}
+
+grpc::ServerUnaryReactor* ShardService::Commit(grpc::CallbackServerContext* context,
+                                               const v1::CommitRequest* request,
+                                               v1::CommitResponse* response) {
+  return RunFormationCall(
+      state_, context, FormationCall::kCommit, Epoch(request->epoch()), [this, request, response] {
+        auto bytes = state_.session.Commit({request->blocks(), request->cells()});
+        if (bytes.ok()) response->set_kv_cache_bytes(*bytes);
+        return bytes.status();
+      });
+}
+
+grpc::ServerBidiReactor<v1::StepPlan, v1::StepResult>* ShardService::Execute(
+    grpc::CallbackServerContext*) {
+  return StartExecute(state_);
 }
 
 }  // namespace penstock::shard

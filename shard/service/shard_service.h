@@ -1,6 +1,5 @@
-// penstock.v1.Shard. The thread of the calls only converts, checks their order and posts to the
-// model thread; it never waits. Internal to shard/service: users start a
-// ShardServer.
+// The gRPC service penstock.v1.Shard. gRPC threads convert messages, check the order of calls and
+// post to the model thread; they never wait. Internal to shard/service: users start a ShardServer.
 #pragma once
 
 #include <memory>
@@ -12,15 +11,14 @@
 #include "shard/service/load_monitor.h"
 #include "shard/service/model_thread.h"
 #include "shard/service/rank_engine.h"
-#include "shard/service/served_call.h"
 
 namespace penstock::shard {
 
-// What the calls of one rank share. Outlives every reactor.
+// The state that the calls of one rank share. Outlives every reactor.
 struct ServiceState {
   explicit ServiceState(RankEngine& engine_in);
 
-  // Facts as of now: those of before Load until loading ended.
+  // The current facts. Until the model is loaded, only what Describe needs before that.
   std::shared_ptr<const EngineFacts> Facts() const;
   void SetFacts(EngineFacts facts);
 
@@ -35,26 +33,29 @@ struct ServiceState {
   std::shared_ptr<const EngineFacts> facts_;
 };
 
-class ShardService final : public ServedService {
+class ShardService final : public v1::Shard::CallbackService {
  public:
   explicit ShardService(ServiceState& state) : state_(state) {}
 
-  grpc::Service& Registered() override { return service_; }
-  void Listen(CallQueue& queue) override;
+  grpc::ServerUnaryReactor* Describe(grpc::CallbackServerContext* context,
+                                     const v1::DescribeRequest* request,
+                                     v1::DescribeResponse* response) override;
+  grpc::ServerWriteReactor<v1::LoadProgress>* WatchLoad(
+      grpc::CallbackServerContext* context, const v1::WatchLoadRequest* request) override;
+  grpc::ServerUnaryReactor* Configure(grpc::CallbackServerContext* context,
+                                      const v1::ConfigureRequest* request,
+                                      v1::ConfigureResponse* response) override;
+  grpc::ServerUnaryReactor* Warmup(grpc::CallbackServerContext* context,
+                                   const v1::WarmupRequest* request,
+                                   v1::WarmupResponse* response) override;
+  grpc::ServerUnaryReactor* Commit(grpc::CallbackServerContext* context,
+                                   const v1::CommitRequest* request,
+                                   v1::CommitResponse* response) override;
+  grpc::ServerBidiReactor<v1::StepPlan, v1::StepResult>* Execute(
+      grpc::CallbackServerContext* context) override;
 
  private:
-  using DescribeCall = UnaryCall<v1::DescribeRequest, v1::DescribeResponse>;
-  using ConfigureCall = UnaryCall<v1::ConfigureRequest, v1::ConfigureResponse>;
-  using WarmupCall = UnaryCall<v1::WarmupRequest, v1::WarmupResponse>;
-  using CommitCall = UnaryCall<v1::CommitRequest, v1::CommitResponse>;
-
-  void Describe(DescribeCall& call);
-  void Configure(ConfigureCall& call);
-  void Warmup(WarmupCall& call);
-  void Commit(CommitCall& call);
-
   ServiceState& state_;
-  v1::Shard::AsyncService service_;
 };
 
 }  // namespace penstock::shard

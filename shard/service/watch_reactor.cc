@@ -6,14 +6,14 @@
 namespace penstock::shard {
 namespace {
 
-using Reactor = WriteCall<v1::WatchLoadRequest, v1::LoadProgress>;
-
-class WatchReactor final : public Reactor, public std::enable_shared_from_this<WatchReactor> {
+class WatchReactor final : public grpc::ServerWriteReactor<v1::LoadProgress>,
+                           public std::enable_shared_from_this<WatchReactor> {
  public:
-  explicit WatchReactor(LoadMonitor& board) : board_(board) {}
+  explicit WatchReactor(LoadMonitor& monitor) : monitor_(monitor) {}
 
-  void OnStart() override {
-    id_ = board_.Watch([weak = weak_from_this()] {
+  void Start() {
+    self_ = shared_from_this();
+    id_ = monitor_.Watch([weak = weak_from_this()] {
       if (auto reactor = weak.lock()) reactor->Pump();
     });
     Pump();
@@ -36,12 +36,15 @@ class WatchReactor final : public Reactor, public std::enable_shared_from_this<W
     Pump();
   }
 
-  void OnDone() override { board_.Unwatch(id_); }
+  void OnDone() override {
+    monitor_.Unwatch(id_);
+    self_.reset();
+  }
 
  private:
-  // Writes what is new, or finishes. Any thread.
+  // Writes the newest state if it is new, or finishes. Any thread.
   void Pump() {
-    const auto keep = shared_from_this();  // OnDone may come before the lock is free again
+    const auto keep = shared_from_this();  // OnDone may come before the lock is released
     std::lock_guard lock(mutex_);
     if (writing_ || finished_) return;
     if (cancelled_ || last_written_) {
@@ -49,7 +52,7 @@ class WatchReactor final : public Reactor, public std::enable_shared_from_this<W
       Finish(cancelled_ ? grpc::Status::CANCELLED : grpc::Status::OK);
       return;
     }
-    const auto [version, state] = board_.Newest();
+    const auto [version, state] = monitor_.Newest();
     if (version == version_) return;
     version_ = version;
     last_written_ = state.done;
@@ -61,11 +64,12 @@ class WatchReactor final : public Reactor, public std::enable_shared_from_this<W
     message_.set_done(state.done);
     message_.set_error(state.error);
     writing_ = true;
-    StartWrite(message_);
+    StartWrite(&message_);
   }
 
-  LoadMonitor& board_;
+  LoadMonitor& monitor_;
   std::uint64_t id_ = 0;
+  std::shared_ptr<WatchReactor> self_;  // until OnDone
   std::mutex mutex_;
   v1::LoadProgress message_;
   std::uint64_t version_ = 0;
@@ -77,8 +81,10 @@ class WatchReactor final : public Reactor, public std::enable_shared_from_this<W
 
 }  // namespace
 
-std::shared_ptr<Reactor> MakeWatchLoad(LoadMonitor& board) {
-  return std::make_shared<WatchReactor>(board);
+grpc::ServerWriteReactor<v1::LoadProgress>* StartWatchLoad(LoadMonitor& monitor) {
+  auto reactor = std::make_shared<WatchReactor>(monitor);
+  reactor->Start();
+  return reactor.get();
 }
 
 }  // namespace penstock::shard

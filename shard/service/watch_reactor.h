@@ -1,16 +1,14 @@
-// One WatchLoad stream: writes the newest word whenever it changed, and ends after the last.
+// One WatchLoad stream: writes the newest progress after each change, and ends after the last.
 #pragma once
 
-#include <memory>
+#include <grpcpp/support/server_callback.h>
 
 #include "penstock/v1/shard.pb.h"
 #include "shard/service/load_monitor.h"
-#include "shard/service/served_call.h"
 
 namespace penstock::shard {
 
-// `board` outlives the call.
-std::shared_ptr<WriteCall<v1::WatchLoadRequest, v1::LoadProgress>> MakeWatchLoad(
-    LoadMonitor& board);
+// The reactor owns itself until gRPC no longer uses it. `monitor` outlives it.
+grpc::ServerWriteReactor<v1::LoadProgress>* StartWatchLoad(LoadMonitor& monitor);
 
 }  // namespace penstock::shard

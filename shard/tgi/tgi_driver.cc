@@ -6,9 +6,10 @@
 
 #include "shard/service/shard_service.h"
 #include "shard/service/socket_path.h"
-#include "shard/tgi/meeting_place.h"
-#include "shard/tgi/rank_meeting.h"
-#include "shard/tgi/tgi_runner.h"
+#include "shard/tgi/barrier_service.h"
+#include "shard/tgi/remote_barrier.h"
+#include "shard/tgi/root_barrier.h"
+#include "shard/tgi/tgi_call_runner.h"
 #include "shard/tgi/tgi_service.h"
 
 namespace penstock::shard {
@@ -16,19 +17,19 @@ namespace {
 
 constexpr const char* kServiceName = "generate.v3.TextGenerationService";
 
-// Ranks meet on the socket of rank 0, which those on TCP have not.
-class NoGate final : public RankGate {
+// For several ranks on TCP: the barrier needs the Unix socket of rank 0.
+class NoBarrier final : public RankBarrier {
  public:
-  void Meet(RankArrival, VerdictCallback answer) override {
-    answer({absl::FailedPreconditionError(
-                "generate.v3 on several ranks needs Unix sockets: start with --shard-uds-path"),
-            0,
-            {}});
+  void Arrive(RankArrival, VerdictCallback done) override {
+    done({absl::FailedPreconditionError(
+              "generate.v3 on several ranks needs Unix sockets: start with --shard-uds-path"),
+          0,
+          {}});
   }
   void Stop() override {}
 };
 
-// Of shared memory, which outlives a process that dies while it joins: pids come again.
+// Random, because shared memory outlives a process that dies while it joins, and pids are reused.
 std::string FreshName() {
   std::random_device random;
   const std::uint64_t number = (std::uint64_t{random()} << 32) | random();
@@ -37,7 +38,7 @@ std::string FreshName() {
 
 std::string SocketOf(const ListenAddress& listen, std::uint32_t rank) {
   const auto path = SocketPath(listen.socket_prefix, rank);
-  return path.ok() ? *path : std::string();  // a bad prefix ends the start anyway
+  return path.ok() ? *path : std::string();  // the server refuses a bad prefix
 }
 
 std::vector<std::string> UrlsOf(const ListenAddress& listen, const EngineFacts& facts) {
@@ -52,36 +53,31 @@ std::vector<std::string> UrlsOf(const ListenAddress& listen, const EngineFacts& 
 class TgiDriver final : public SecondDriver {
  public:
   TgiDriver(ServiceState& state, const ListenAddress& listen, TgiOptions options)
-      : gate_(MakeGate(*state.Facts(), listen)),
-        runner_(state, *gate_, std::move(options.model_folder)),
+      : barrier_(MakeBarrier(*state.Facts(), listen)),
+        runner_(state, *barrier_, std::move(options.model_folder)),
         service_(state, runner_, UrlsOf(listen, *state.Facts())) {}
   ~TgiDriver() override { Stop(); }
 
   std::vector<NamedService> Services() override {
     std::vector<NamedService> services{{kServiceName, &service_}};
-    if (meeting_ != nullptr) services.push_back({"", meeting_.get()});
+    if (barrier_service_ != nullptr) services.push_back({"", barrier_service_.get()});
     return services;
   }
 
-  void Start(grpc::CompletionQueue& calls) override { calls_ = &calls; }
-  void Stop() override { gate_->Stop(); }
+  void Stop() override { barrier_->Stop(); }
 
  private:
-  std::unique_ptr<RankGate> MakeGate(const EngineFacts& facts, const ListenAddress& listen) {
-    if (facts.world_size > 1 && !listen.tcp.empty()) return std::make_unique<NoGate>();
-    if (facts.rank > 0) {
-      return MakeFollowingGate(SocketOf(listen, 0),
-                               [this]() -> grpc::CompletionQueue& { return *calls_; });
-    }
-    auto place = std::make_unique<MeetingPlace>(facts.world_size, FreshName());
-    if (facts.world_size > 1) meeting_ = MakeRankMeetingService(*place);
-    return place;
+  std::unique_ptr<RankBarrier> MakeBarrier(const EngineFacts& facts, const ListenAddress& listen) {
+    if (facts.world_size > 1 && !listen.tcp.empty()) return std::make_unique<NoBarrier>();
+    if (facts.rank > 0) return MakeRemoteBarrier(SocketOf(listen, 0));
+    auto root = std::make_unique<RootBarrier>(facts.world_size, FreshName());
+    if (facts.world_size > 1) barrier_service_ = MakeBarrierService(*root);
+    return root;
   }
 
-  grpc::CompletionQueue* calls_ = nullptr;  // set before a call can come
-  std::unique_ptr<ServedService> meeting_;  // before gate_, which makes it
-  std::unique_ptr<RankGate> gate_;
-  TgiRunner runner_;
+  std::unique_ptr<grpc::Service> barrier_service_;  // before barrier_, because MakeBarrier sets it
+  std::unique_ptr<RankBarrier> barrier_;
+  TgiCallRunner runner_;
   TgiService service_;
 };
 

@@ -1,11 +1,10 @@
-// generate.v3.TextGenerationService as the second driver of a shard. The thread of the calls brings
-// them; each meets the same call of the other ranks (MeetingPlace), and then runs on the model
-// thread, one after the other. Health, Info and ServiceDiscovery concern the rank alone.
+// generate.v3.TextGenerationService as the second driver of a shard. A call passes the barrier of
+// the ranks (RankBarrier) and then runs on the model thread, one call after the other. Health, Info
+// and ServiceDiscovery concern the rank alone.
 //
-// Full: at most kMaxSecondCalls calls are on their way; more are refused with RESOURCE_EXHAUSTED.
+// Full: at most kMaxSecondCalls calls are open; more are refused with RESOURCE_EXHAUSTED.
 #pragma once
 
-#include <memory>
 #include <string>
 
 #include "shard/service/second_driver.h"
@@ -13,7 +12,7 @@
 namespace penstock::shard {
 
 struct TgiOptions {
-  std::string model_folder;  // for the tokenizer; empty = generate.v3 answers without text calls
+  std::string model_folder;  // with the tokenizer; empty: calls that need text fail
 };
 
 // The factory for HostedShard.

@@ -14,22 +14,22 @@ namespace {
 
 namespace v3 = generate::v3;
 
-// TGI's router sets no deadline; a call that does not come to all ranks ends after this.
-constexpr auto kLongestPatience = std::chrono::seconds(30);
-constexpr auto kLeastMargin = std::chrono::milliseconds(50);
+// TGI's router sets no deadline. A call that does not reach all ranks fails after this time.
+constexpr auto kMaxBarrierWait = std::chrono::seconds(30);
+constexpr auto kMinMargin = std::chrono::milliseconds(50);
 
-// The ranks must have met a little before the caller gives up, so that it hears why they did not.
-Time MeetingDeadline(const grpc::ServerContext& context) {
+// The barrier gives up a little before the deadline of the call, so that the client gets a reason.
+Time BarrierDeadline(const grpc::CallbackServerContext& context) {
   const auto left = context.deadline() - std::chrono::system_clock::now();
-  Duration patience = kLongestPatience;
-  if (left < kLongestPatience) {
+  Duration wait = kMaxBarrierWait;
+  if (left < kMaxBarrierWait) {
     const Duration time = std::chrono::duration_cast<Duration>(left);
-    patience = std::max(Duration(0), time - std::max<Duration>(kLeastMargin, time / 10));
+    wait = std::max(Duration(0), time - std::max<Duration>(kMinMargin, time / 10));
   }
-  return SteadyNow() + patience;
+  return SteadyNow() + wait;
 }
 
-// FNV-1a: the same on every rank, whatever built it.
+// FNV-1a: the same on every rank, whatever compiler built it.
 std::string KeyOf(const char* method, const google::protobuf::MessageLite& request) {
   const std::string bytes = request.SerializeAsString();
   std::uint64_t hash = 0xcbf29ce484222325ULL;
@@ -39,8 +39,8 @@ std::string KeyOf(const char* method, const google::protobuf::MessageLite& reque
   return std::string(method) + " " + std::to_string(bytes.size()) + " " + std::to_string(hash);
 }
 
-// Of the client's span; ranks may be told different ones.
-std::string_view TraceOf(const grpc::ServerContext& context) {
+// The trace context of the client. It may differ between ranks.
+std::string_view TraceOf(const grpc::CallbackServerContext& context) {
   const auto& metadata = context.client_metadata();
   const auto found = metadata.find("traceparent");
   if (found == metadata.end()) return {};
@@ -51,7 +51,7 @@ absl::Status NoGroup(std::uint64_t id) {
   return absl::InternalError("Batch ID " + std::to_string(id) + " not found in cache.");
 }
 
-// The limits that the router asked for, or the model's own.
+// The limits that the router requested, or those of the model.
 absl::Status AnswerWarmup(const EngineFacts& facts, const v3::WarmupRequest& request,
                           const TgiSession& session, v3::WarmupResponse& response) {
   const std::uint64_t capacity = session.capacity_tokens();
@@ -87,90 +87,95 @@ void Describe(const EngineFacts& facts, v3::InfoResponse& response) {
 
 }  // namespace
 
-void TgiService::Listen(CallQueue& queue) {
-  using Service = v3::TextGenerationService::AsyncService;
-  ServeUnary(service_, &Service::RequestHealth, queue, [this](auto& call) { Health(call); });
-  ServeUnary(service_, &Service::RequestInfo, queue, [this](auto& call) { Info(call); });
-  ServeUnary(service_, &Service::RequestServiceDiscovery, queue,
-             [this](auto& call) { ServiceDiscovery(call); });
-  ServeUnary(service_, &Service::RequestClearCache, queue,
-             [this](auto& call) { ClearCache(call); });
-  ServeUnary(service_, &Service::RequestFilterBatch, queue,
-             [this](auto& call) { FilterBatch(call); });
-  ServeUnary(service_, &Service::RequestWarmup, queue, [this](auto& call) { Warmup(call); });
-  ServeUnary(service_, &Service::RequestPrefill, queue, [this](auto& call) { Prefill(call); });
-  ServeUnary(service_, &Service::RequestDecode, queue, [this](auto& call) { Decode(call); });
+grpc::ServerUnaryReactor* TgiService::Health(Context* context, const v3::HealthRequest*,
+                                             v3::HealthResponse*) {
+  Reactor* reactor = context->DefaultReactor();
+  reactor->Finish(ToGrpc(state_.formation.loaded()
+                             ? absl::OkStatus()
+                             : absl::UnavailableError("the model is loading")));
+  return reactor;
 }
 
-void TgiService::Health(HealthCall& call) {
-  call.Finish(ToGrpc(state_.formation.loaded() ? absl::OkStatus()
-                                               : absl::UnavailableError("the model is loading")));
-}
-
-// Comes after loading: the model thread has it first.
-void TgiService::Info(InfoCall& call) {
-  const auto answer = [this, &call] {
-    Describe(*state_.Facts(), call.response());
-    call.Finish(grpc::Status::OK);
+// Answers after loading, because the model thread loads first.
+grpc::ServerUnaryReactor* TgiService::Info(Context* context, const v3::InfoRequest*,
+                                           v3::InfoResponse* response) {
+  Reactor* reactor = context->DefaultReactor();
+  const auto answer = [this, reactor, response] {
+    Describe(*state_.Facts(), *response);
+    reactor->Finish(grpc::Status::OK);
   };
   if (state_.formation.loaded()) {
     answer();
   } else if (!state_.thread.Post(answer)) {
-    call.Finish(ToGrpc(absl::UnavailableError("the shard is loading, or stopping")));
+    reactor->Finish(ToGrpc(absl::UnavailableError("the shard is loading or stopping")));
   }
+  return reactor;
 }
 
-void TgiService::ServiceDiscovery(DiscoveryCall& call) {
-  for (const std::string& url : urls_) call.response().add_urls(url);
-  call.Finish(grpc::Status::OK);
+grpc::ServerUnaryReactor* TgiService::ServiceDiscovery(Context* context,
+                                                       const v3::ServiceDiscoveryRequest*,
+                                                       v3::ServiceDiscoveryResponse* response) {
+  for (const std::string& url : urls_) response->add_urls(url);
+  Reactor* reactor = context->DefaultReactor();
+  reactor->Finish(grpc::Status::OK);
+  return reactor;
 }
 
-void TgiService::Run(AnsweredCall& answer, const char* method,
-                     const google::protobuf::MessageLite& request, bool forms_group,
-                     std::function<absl::Status(TgiSession*)> body) {
+grpc::ServerUnaryReactor* TgiService::Run(Context* context, const char* method,
+                                          const google::protobuf::MessageLite& request,
+                                          bool forms_group,
+                                          std::function<absl::Status(TgiSession*)> body) {
+  Reactor* reactor = context->DefaultReactor();
   TgiCall call;
   call.key = KeyOf(method, request);
-  call.deadline = MeetingDeadline(answer.context());
+  call.deadline = BarrierDeadline(*context);
   call.forms_group = forms_group;
   call.body = std::move(body);
-  call.done = [&answer](const absl::Status& status) { answer.Finish(ToGrpc(status)); };
+  call.done = [reactor](const absl::Status& status) { reactor->Finish(ToGrpc(status)); };
   runner_.Start(std::move(call));
+  return reactor;
 }
 
-void TgiService::ClearCache(ClearCall& call) {
-  Run(call, "ClearCache", call.request(), false, [&request = call.request()](TgiSession* session) {
+grpc::ServerUnaryReactor* TgiService::ClearCache(Context* context,
+                                                 const v3::ClearCacheRequest* request,
+                                                 v3::ClearCacheResponse*) {
+  return Run(context, "ClearCache", *request, false, [request](TgiSession* session) {
     if (session == nullptr) return absl::OkStatus();
-    session->ClearCache(request.has_id() ? std::optional(request.id()) : std::nullopt);
+    session->ClearCache(request->has_id() ? std::optional(request->id()) : std::nullopt);
     return absl::OkStatus();
   });
 }
 
-void TgiService::FilterBatch(FilterCall& call) {
-  Run(call, "FilterBatch", call.request(), false, [&call](TgiSession* session) {
-    if (session == nullptr) return NoGroup(call.request().batch_id());
-    return session->FilterBatch(call.request(), call.response());
+grpc::ServerUnaryReactor* TgiService::FilterBatch(Context* context,
+                                                  const v3::FilterBatchRequest* request,
+                                                  v3::FilterBatchResponse* response) {
+  return Run(context, "FilterBatch", *request, false, [request, response](TgiSession* session) {
+    if (session == nullptr) return NoGroup(request->batch_id());
+    return session->FilterBatch(*request, *response);
   });
 }
 
-void TgiService::Warmup(WarmupCall& call) {
-  Run(call, "Warmup", call.request(), true, [this, &call](TgiSession* session) {
-    runner_.SetMaxPrefillTokens(call.request().max_prefill_tokens());
-    return AnswerWarmup(*state_.Facts(), call.request(), *session, call.response());
+grpc::ServerUnaryReactor* TgiService::Warmup(Context* context, const v3::WarmupRequest* request,
+                                             v3::WarmupResponse* response) {
+  return Run(context, "Warmup", *request, true, [this, request, response](TgiSession* session) {
+    runner_.SetMaxPrefillTokens(request->max_prefill_tokens());
+    return AnswerWarmup(*state_.Facts(), *request, *session, *response);
   });
 }
 
-void TgiService::Prefill(PrefillCall& call) {
-  Run(call, "Prefill", call.request(), true, [&call](TgiSession* session) {
-    return session->Prefill(call.request(), call.response(), TraceOf(call.context()));
+grpc::ServerUnaryReactor* TgiService::Prefill(Context* context, const v3::PrefillRequest* request,
+                                              v3::PrefillResponse* response) {
+  return Run(context, "Prefill", *request, true, [context, request, response](TgiSession* session) {
+    return session->Prefill(*request, *response, TraceOf(*context));
   });
 }
 
-void TgiService::Decode(DecodeCall& call) {
-  Run(call, "Decode", call.request(), false, [&call](TgiSession* session) {
-    const v3::DecodeRequest& request = call.request();
-    if (session != nullptr) return session->Decode(request, call.response());
-    if (request.batches().empty()) return absl::InternalError("Must provide at least one batch");
-    return NoGroup(request.batches(0).id());
+grpc::ServerUnaryReactor* TgiService::Decode(Context* context, const v3::DecodeRequest* request,
+                                             v3::DecodeResponse* response) {
+  return Run(context, "Decode", *request, false, [request, response](TgiSession* session) {
+    if (session != nullptr) return session->Decode(*request, *response);
+    if (request->batches().empty()) return absl::InternalError("Must provide at least one batch");
+    return NoGroup(request->batches(0).id());
   });
 }
 

@@ -24,9 +24,9 @@
 #include <string_view>
 #include <vector>
 
+#include "shard/tgi/batch_runner.h"
 #include "shard/tgi/member.h"
 #include "shard/tgi/request.h"
-#include "shard/tgi/step_runner.h"
 #include "text/tokenizer.h"
 
 namespace generate::v3 {
@@ -96,7 +96,7 @@ class TgiSession {
   const TgiSessionOptions options_;
   const std::shared_ptr<const text::Tokenizer> tokenizer_;
   SequencePool pool_;
-  StepRunner runner_;
+  BatchRunner runner_;
   std::map<std::uint64_t, Members> batches_;
   std::uint64_t next_sequence_ = 1;
   std::uint32_t max_prefill_tokens_ = 0;  // 0 = no bound

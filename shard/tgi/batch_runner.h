@@ -20,9 +20,9 @@ namespace penstock::shard {
 // Gives epoch and step to the plan and executes it on this rank.
 using RunPlan = std::function<absl::StatusOr<StepResult>(StepPlan& plan)>;
 
-class StepRunner {
+class BatchRunner {
  public:
-  StepRunner(RunPlan run, std::uint32_t max_step_tokens, SequencePool& pool);
+  BatchRunner(RunPlan run, std::uint32_t max_step_tokens, SequencePool& pool);
 
   // Every member that has not stopped computes its `next` positions; `sampled`, `finish`, `error`,
   // `computed` and `prompt_logprobs` tell what came of it. An error ends the group.

@@ -1,4 +1,4 @@
-#include "shard/tgi/meeting_place.h"
+#include "shard/tgi/root_barrier.h"
 
 #include <gmock/gmock.h>
 
@@ -12,20 +12,20 @@ namespace {
 
 using testing::HasSubstr;
 
-class MeetingPlaceTest : public testing::Test {
+class RootBarrierTest : public testing::Test {
  protected:
   using Answer = std::future<RankVerdict>;
 
   Answer Arrive(std::uint32_t rank, const std::string& call, const std::string& lost = "",
-                Duration patience = std::chrono::seconds(20), std::uint64_t value = 0,
+                Duration timeout = std::chrono::seconds(20), std::uint64_t value = 0,
                 const std::string& detail = "") {
     auto promise = std::make_shared<std::promise<RankVerdict>>();
     Answer answer = promise->get_future();
-    place_.Meet({rank, call, value, detail, lost, SteadyNow() + patience},
-                [promise, this, call, rank](const RankVerdict& verdict) {
-                  if (verdict.status.ok()) order_.push_back(std::to_string(rank) + call);
-                  promise->set_value(verdict);
-                });
+    barrier_.Arrive({rank, call, value, detail, lost, SteadyNow() + timeout},
+                    [promise, this, call, rank](const RankVerdict& verdict) {
+                      if (verdict.status.ok()) order_.push_back(std::to_string(rank) + call);
+                      promise->set_value(verdict);
+                    });
     return answer;
   }
   static bool Waits(Answer& answer) {
@@ -39,11 +39,11 @@ class MeetingPlaceTest : public testing::Test {
     return group;
   }
 
-  std::vector<std::string> order_;  // verdicts come under the lock of the place
-  MeetingPlace place_{2, "test"};
+  std::vector<std::string> order_;  // verdicts come under the lock of the barrier
+  RootBarrier barrier_{2, "test"};
 };
 
-TEST_F(MeetingPlaceTest, ACallRunsWhenAllRanksHaveIt) {
+TEST_F(RootBarrierTest, ACallRunsWhenAllRanksHaveIt) {
   Answer a = Arrive(0, "x");
   EXPECT_TRUE(Waits(a));
   Answer b = Arrive(1, "x");
@@ -51,7 +51,7 @@ TEST_F(MeetingPlaceTest, ACallRunsWhenAllRanksHaveIt) {
   EXPECT_TRUE(b.get().status.ok());
 }
 
-TEST_F(MeetingPlaceTest, EveryRankRunsOverlappingCallsInTheSameOrder) {
+TEST_F(RootBarrierTest, EveryRankRunsOverlappingCallsInTheSameOrder) {
   Answer a = Arrive(0, "decode");
   Answer b = Arrive(0, "health");
   Answer c = Arrive(1, "health");
@@ -59,7 +59,7 @@ TEST_F(MeetingPlaceTest, EveryRankRunsOverlappingCallsInTheSameOrder) {
   EXPECT_THAT(order_, testing::ElementsAre("0health", "1health", "0decode", "1decode"));
 }
 
-TEST_F(MeetingPlaceTest, ACallThatComesTwiceRunsTwice) {
+TEST_F(RootBarrierTest, ACallThatComesTwiceRunsTwice) {
   Answer a = Arrive(0, "x");
   Answer b = Arrive(0, "x");
   Answer c = Arrive(1, "x");
@@ -69,7 +69,7 @@ TEST_F(MeetingPlaceTest, ACallThatComesTwiceRunsTwice) {
   EXPECT_TRUE(b.get().status.ok());
 }
 
-TEST_F(MeetingPlaceTest, ACallOfOneRankAloneEndsByItsDeadlineAndIsGone) {
+TEST_F(RootBarrierTest, ACallOfOneRankAloneEndsByItsDeadlineAndIsGone) {
   Answer a = Arrive(0, "x", "", std::chrono::milliseconds(5));
   const RankVerdict verdict = a.get();
   EXPECT_TRUE(absl::IsDeadlineExceeded(verdict.status));
@@ -81,7 +81,7 @@ TEST_F(MeetingPlaceTest, ACallOfOneRankAloneEndsByItsDeadlineAndIsGone) {
   EXPECT_TRUE(again.get().status.ok());
 }
 
-TEST_F(MeetingPlaceTest, TheLeastValueComesBackAndDetailsMustAgree) {
+TEST_F(RootBarrierTest, TheLeastValueComesBackAndDetailsMustAgree) {
   Answer a = Arrive(0, "x", "", std::chrono::seconds(20), 7, "one");
   Answer b = Arrive(1, "x", "", std::chrono::seconds(20), 5, "one");
   EXPECT_EQ(a.get().least, 5u);
@@ -91,7 +91,7 @@ TEST_F(MeetingPlaceTest, TheLeastValueComesBackAndDetailsMustAgree) {
   EXPECT_THAT(Message(d.get().status), HasSubstr("rank 1 has \"two\", rank 0 has \"one\""));
 }
 
-TEST_F(MeetingPlaceTest, AGroupLastsUntilARankHasLostIt) {
+TEST_F(RootBarrierTest, AGroupLastsUntilARankHasLostIt) {
   const std::string first = Group();
   EXPECT_EQ(Group(), first);
   const std::string second = Group("", first);
@@ -100,27 +100,27 @@ TEST_F(MeetingPlaceTest, AGroupLastsUntilARankHasLostIt) {
   EXPECT_NE(Group(second, second), second);
 }
 
-TEST_F(MeetingPlaceTest, ARankThatLeavesTakesItsCallsAndTheGroupWithIt) {
+TEST_F(RootBarrierTest, ARankThatLeavesTakesItsCallsAndTheGroupWithIt) {
   const std::string first = Group("", "");
   Answer a = Arrive(1, "y");
-  place_.Leave(1);
+  barrier_.Leave(1);
   Answer b = Arrive(0, "y");
   EXPECT_TRUE(Waits(b));
   Answer c = Arrive(1, "y", "something older");
   EXPECT_NE(c.get().group, first);
 }
 
-TEST_F(MeetingPlaceTest, StopAnswersAll) {
+TEST_F(RootBarrierTest, StopAnswersAll) {
   Answer a = Arrive(0, "x");
-  place_.Stop();
+  barrier_.Stop();
   EXPECT_TRUE(absl::IsCancelled(a.get().status));
   EXPECT_TRUE(absl::IsCancelled(Arrive(0, "x").get().status));
 }
 
-TEST(MeetingPlaceAlone, OneRankNeverWaits) {
-  MeetingPlace place(1, "test");
+TEST(RootBarrierAlone, OneRankNeverWaits) {
+  RootBarrier barrier(1, "test");
   RankVerdict seen;
-  place.Meet({0, "x", 9, "", "", Time{}}, [&](const RankVerdict& verdict) { seen = verdict; });
+  barrier.Arrive({0, "x", 9, "", "", Time{}}, [&](const RankVerdict& verdict) { seen = verdict; });
   EXPECT_TRUE(seen.status.ok());
   EXPECT_EQ(seen.least, 9u);
   EXPECT_FALSE(seen.group.empty());

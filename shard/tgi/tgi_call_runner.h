@@ -1,7 +1,8 @@
-// Runs the calls of generate.v3 that change something: seat, meeting of the ranks, model thread,
-// session. Knows no gRPC.
+// Runs the calls of generate.v3 that change something: takes the lease of the shard, passes the
+// barrier of the ranks, and runs the call on the model thread in the present session. Knows no
+// gRPC.
 //
-// Threading: Start and LoadedFacts from any thread; bodies run on the model thread.
+// Threading: Start from any thread; bodies run on the model thread.
 #pragma once
 
 #include <absl/status/status.h>
@@ -15,7 +16,7 @@
 
 #include "common/time.h"
 #include "shard/service/shard_service.h"
-#include "shard/tgi/meeting_place.h"
+#include "shard/tgi/rank_barrier.h"
 #include "shard/tgi/tgi_group.h"
 #include "shard/tgi/tgi_session.h"
 #include "text/tokenizer.h"
@@ -25,23 +26,23 @@ namespace penstock::shard {
 struct TgiCall {
   std::string key;  // equal on all ranks
   Time deadline{};
-  bool forms_group = false;  // else `session` is null when there is no group
+  bool forms_group = false;  // false: `session` is null if there is no group
   std::function<absl::Status(TgiSession* session)> body;
   std::function<void(const absl::Status&)> done;  // once, on any thread
 };
 
-class TgiRunner {
+class TgiCallRunner {
  public:
-  // `state` and `gate` outlive the runner and all its calls.
-  TgiRunner(ServiceState& state, RankGate& gate, std::string model_folder);
+  // `state` and `barrier` outlive the runner and all its calls.
+  TgiCallRunner(ServiceState& state, RankBarrier& barrier, std::string model_folder);
 
   void Start(TgiCall call);
 
-  // Bound of later prompt chunks, kept over groups. Bodies only.
+  // Bounds later prompt chunks, also those of later groups. Called by bodies only.
   void SetMaxPrefillTokens(std::uint32_t tokens);
 
  private:
-  void Enter(std::shared_ptr<TgiCall> call, const RankVerdict& verdict);
+  void Post(std::shared_ptr<TgiCall> call, const RankVerdict& verdict);
   void Run(TgiCall& call, const RankVerdict& verdict);
   absl::Status RunInGroup(TgiCall& call, const RankVerdict& verdict);
   absl::Status Form(const std::string& name, Time deadline);
@@ -50,16 +51,16 @@ class TgiRunner {
 
   std::string LostGroup();
   bool Has(const std::string& group);
-  void SetGroup(const std::string& name, bool alive);
+  void SetGroup(const std::string& name, bool formed);
 
   ServiceState& state_;
-  RankGate& gate_;
+  RankBarrier& barrier_;
   const std::string model_folder_;
   std::atomic<std::size_t> calls_ = 0;
 
   std::mutex mutex_;
-  std::string alive_;  // the group that stands
-  std::string lost_;   // the last one that was told and does not stand
+  std::string formed_;  // the present group, or empty
+  std::string lost_;    // the last group that was named and is not present
 
   // Model thread only.
   std::shared_ptr<const text::Tokenizer> tokenizer_;

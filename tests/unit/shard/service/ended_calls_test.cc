@@ -1,6 +1,4 @@
-// What calls of a shard's server do when callers give up or watch, over a real Unix socket.
-#include "shard/service/served_call.h"
-
+// How the calls of a shard end, over a real Unix socket.
 #include <gmock/gmock.h>
 #include <grpcpp/create_channel.h>
 
@@ -22,7 +20,7 @@ namespace {
 using grpc::health::v1::HealthCheckRequest;
 using grpc::health::v1::HealthCheckResponse;
 
-class ServedCalls : public testing::Test {
+class EndedCallsTest : public testing::Test {
  protected:
   void TearDown() override {
     control_.Set(&FakeEngine::Control::hold_load, false);
@@ -46,14 +44,14 @@ class ServedCalls : public testing::Test {
     context.set_deadline(std::chrono::system_clock::now() + std::chrono::seconds(20));
   }
 
-  const TempFolder folder_;  // outlives what listens in it
+  const TempFolder folder_;  // outlives the server
   FakeEngine::Control control_;
   std::unique_ptr<ShardServer> server_;
   std::unique_ptr<v1::Shard::Stub> stub_;
   std::unique_ptr<grpc::health::v1::Health::Stub> health_;
 };
 
-TEST_F(ServedCalls, HealthIsWatchedUntilTheShardStops) {
+TEST_F(EndedCallsTest, HealthCanBeWatchedUntilTheShardStops) {
   control_.Set(&FakeEngine::Control::hold_load, true);
   Start();
   grpc::ClientContext context;
@@ -68,11 +66,13 @@ TEST_F(ServedCalls, HealthIsWatchedUntilTheShardStops) {
   ASSERT_TRUE(watch->Read(&now));
   EXPECT_EQ(now.status(), HealthCheckResponse::SERVING);
   server_->Stop();
+  ASSERT_TRUE(watch->Read(&now));
+  EXPECT_EQ(now.status(), HealthCheckResponse::NOT_SERVING);
   EXPECT_FALSE(watch->Read(&now));
-  EXPECT_EQ(watch->Finish().error_code(), grpc::StatusCode::CANCELLED);
+  EXPECT_FALSE(watch->Finish().ok());
 }
 
-TEST_F(ServedCalls, HealthOfTheServerAndOfAServiceThatIsNotThere) {
+TEST_F(EndedCallsTest, HealthOfTheServerAndOfAnUnknownService) {
   Start();
   ASSERT_TRUE(control_.WaitForCall("loaded"));
   const auto check = [this](const std::string& service, HealthCheckResponse& answer) {
@@ -85,20 +85,20 @@ TEST_F(ServedCalls, HealthOfTheServerAndOfAServiceThatIsNotThere) {
   HealthCheckResponse answer;
   EXPECT_EQ(check("", answer), grpc::StatusCode::OK);
   EXPECT_EQ(answer.status(), HealthCheckResponse::SERVING);
-  EXPECT_EQ(check("nobody", answer), grpc::StatusCode::NOT_FOUND);
+  EXPECT_EQ(check("unknown", answer), grpc::StatusCode::NOT_FOUND);
   grpc::ClientContext context;
   SetDeadline(context);
   HealthCheckRequest request;
-  request.set_service("nobody");
+  request.set_service("unknown");
   const auto watch = health_->Watch(&context, request);
-  ASSERT_TRUE(watch->Read(&answer)) << "who watches waits for a service to come";
+  ASSERT_TRUE(watch->Read(&answer)) << "the service may be added later";
   EXPECT_EQ(answer.status(), HealthCheckResponse::SERVICE_UNKNOWN);
   context.TryCancel();
   EXPECT_EQ(watch->Finish().error_code(), grpc::StatusCode::CANCELLED);
 }
 
-// Many short calls at once, on both sides of a cancellation and a deadline.
-TEST_F(ServedCalls, CallsThatTheirCallersGiveUpHarmNobody) {
+// Many short calls that end before or after a cancellation or a deadline.
+TEST_F(EndedCallsTest, CancelledCallsDoNotHarmOtherCalls) {
   Start();
   ASSERT_TRUE(control_.WaitForCall("loaded"));
   std::vector<std::thread> callers;
@@ -126,8 +126,8 @@ TEST_F(ServedCalls, CallsThatTheirCallersGiveUpHarmNobody) {
   EXPECT_TRUE(facts.loaded());
 }
 
-// Each call hears some end, whichever side of the stop it is on.
-TEST_F(ServedCalls, CallsThatAreGivenUpWhileTheServerStopsHarmNobody) {
+// Each call ends, before or after the stop.
+TEST_F(EndedCallsTest, CallsCancelledWhileTheServerStopsAllEnd) {
   constexpr std::size_t kCallers = 4;
   for (std::size_t round = 1; round <= 10; ++round) {
     Start();

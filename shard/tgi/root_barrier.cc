@@ -1,4 +1,4 @@
-#include "shard/tgi/meeting_place.h"
+#include "shard/tgi/root_barrier.h"
 
 #include <algorithm>
 #include <utility>
@@ -12,32 +12,32 @@ absl::Status Stopping() { return absl::CancelledError("the shard is stopping"); 
 
 }  // namespace
 
-MeetingPlace::MeetingPlace(std::uint32_t world, std::string name)
+RootBarrier::RootBarrier(std::uint32_t world, std::string name)
     : world_(world), name_(std::move(name)), told_(world) {
   if (world_ > 1) deadlines_ = std::thread([this] { WatchDeadlines(); });
 }
 
-MeetingPlace::~MeetingPlace() { Stop(); }
+RootBarrier::~RootBarrier() { Stop(); }
 
-void MeetingPlace::Meet(RankArrival arrival, VerdictCallback answer) {
+void RootBarrier::Arrive(RankArrival arrival, VerdictCallback done) {
   std::lock_guard lock(mutex_);
   if (stopped_ || arrival.rank >= world_) {
-    answer({stopped_ ? Stopping()
-                     : BadValue("rank", std::to_string(arrival.rank),
-                                "below " + std::to_string(world_) + ", the ranks of the group"),
-            0,
-            {}});
+    done({stopped_ ? Stopping()
+                   : BadValue("rank", std::to_string(arrival.rank),
+                              "below " + std::to_string(world_) + ", the ranks of the group"),
+          0,
+          {}});
     return;
   }
   const std::string call = arrival.call;
-  waiting_.push_back({std::move(arrival), std::move(answer)});
+  waiting_.push_back({std::move(arrival), std::move(done)});
   const std::vector<Entry> all = FindAll(call);
   if (all.size() == world_) Release(all);
   changed_.notify_one();
 }
 
 // The first arrival of each rank at `call`.
-std::vector<MeetingPlace::Entry> MeetingPlace::FindAll(const std::string& call) {
+std::vector<RootBarrier::Entry> RootBarrier::FindAll(const std::string& call) {
   std::vector<bool> seen(world_, false);
   std::vector<Entry> found;
   for (auto entry = waiting_.begin(); entry != waiting_.end(); ++entry) {
@@ -49,7 +49,7 @@ std::vector<MeetingPlace::Entry> MeetingPlace::FindAll(const std::string& call) 
   return found;
 }
 
-void MeetingPlace::Release(const std::vector<Entry>& entries) {
+void RootBarrier::Release(const std::vector<Entry>& entries) {
   RankVerdict verdict;
   verdict.group = ChooseGroup(entries);
   const RankArrival& first = entries.front()->arrival;
@@ -63,12 +63,12 @@ void MeetingPlace::Release(const std::vector<Entry>& entries) {
         std::to_string(first.rank) + " has \"" + first.detail + "\"");
   }
   for (Entry entry : entries) {
-    entry->answer(verdict);
+    entry->done(verdict);
     waiting_.erase(entry);
   }
 }
 
-std::string MeetingPlace::ChooseGroup(const std::vector<Entry>& entries) {
+std::string RootBarrier::ChooseGroup(const std::vector<Entry>& entries) {
   const bool lost = std::any_of(entries.begin(), entries.end(),
                                 [&](Entry entry) { return entry->arrival.lost == group_; });
   if (lost || group_.empty()) group_ = name_ + "-" + std::to_string(++groups_);
@@ -76,14 +76,14 @@ std::string MeetingPlace::ChooseGroup(const std::vector<Entry>& entries) {
   return group_;
 }
 
-void MeetingPlace::Leave(std::uint32_t rank) {
+void RootBarrier::Leave(std::uint32_t rank) {
   std::lock_guard lock(mutex_);
   std::erase_if(waiting_, [&](const Waiting& each) { return each.arrival.rank == rank; });
-  // Who comes back under this rank may know nothing of the group that it was told.
+  // A restarted process of this rank does not have the group.
   if (rank < world_ && told_[rank] == group_) group_.clear();
 }
 
-std::string MeetingPlace::MissingRanks(const std::string& call) const {
+std::string RootBarrier::MissingRanks(const std::string& call) const {
   std::vector<bool> here(world_, false);
   for (const Waiting& each : waiting_) {
     if (each.arrival.call == call) here[each.arrival.rank] = true;
@@ -95,29 +95,29 @@ std::string MeetingPlace::MissingRanks(const std::string& call) const {
   return missing;
 }
 
-void MeetingPlace::Expire(Time now) {
+void RootBarrier::Expire(Time now) {
   for (auto entry = waiting_.begin(); entry != waiting_.end();) {
     if (entry->arrival.deadline > now) {
       ++entry;
       continue;
     }
-    entry->answer({absl::DeadlineExceededError(
-                       "the call came to rank " + std::to_string(entry->arrival.rank) +
-                       ", not to rank " + MissingRanks(entry->arrival.call) + " of " +
-                       std::to_string(world_) + ": every rank must be called"),
-                   0,
-                   {}});
+    entry->done({absl::DeadlineExceededError(
+                     "the call came to rank " + std::to_string(entry->arrival.rank) +
+                     ", not to rank " + MissingRanks(entry->arrival.call) + " of " +
+                     std::to_string(world_) + ": every rank must be called"),
+                 0,
+                 {}});
     entry = waiting_.erase(entry);
   }
 }
 
-Time MeetingPlace::FirstDeadline() const {
+Time RootBarrier::FirstDeadline() const {
   Time first = Time::max();
   for (const Waiting& each : waiting_) first = std::min(first, each.arrival.deadline);
   return first;
 }
 
-void MeetingPlace::WatchDeadlines() {
+void RootBarrier::WatchDeadlines() {
   std::unique_lock lock(mutex_);
   while (!stopped_) {
     const Time first = FirstDeadline();
@@ -130,11 +130,11 @@ void MeetingPlace::WatchDeadlines() {
   }
 }
 
-void MeetingPlace::Stop() {
+void RootBarrier::Stop() {
   {
     std::lock_guard lock(mutex_);
     stopped_ = true;
-    for (const Waiting& each : waiting_) each.answer({Stopping(), 0, {}});
+    for (const Waiting& each : waiting_) each.done({Stopping(), 0, {}});
     waiting_.clear();
   }
   changed_.notify_one();

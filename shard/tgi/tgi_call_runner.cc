@@ -1,4 +1,4 @@
-#include "shard/tgi/tgi_runner.h"
+#include "shard/tgi/tgi_call_runner.h"
 
 #include <algorithm>
 #include <condition_variable>
@@ -12,15 +12,15 @@
 namespace penstock::shard {
 namespace {
 
-// Ranks that warm up together need not end together.
-constexpr auto kFormingPatience = std::chrono::seconds(120);
+// The ranks need different times for their warm-up.
+constexpr auto kFormingTimeout = std::chrono::seconds(120);
 
 bool Offers(const EngineFacts& facts, const char* capability) {
   return std::find(facts.capabilities.begin(), facts.capabilities.end(), capability) !=
          facts.capabilities.end();
 }
 
-// Waits for one verdict on the model thread.
+// Lets the model thread wait for one verdict.
 class VerdictWait {
  public:
   void Set(const RankVerdict& verdict) {
@@ -44,14 +44,14 @@ class VerdictWait {
 
 }  // namespace
 
-TgiRunner::TgiRunner(ServiceState& state, RankGate& gate, std::string model_folder)
-    : state_(state), gate_(gate), model_folder_(std::move(model_folder)), group_(state) {}
+TgiCallRunner::TgiCallRunner(ServiceState& state, RankBarrier& barrier, std::string model_folder)
+    : state_(state), barrier_(barrier), model_folder_(std::move(model_folder)), group_(state) {}
 
-void TgiRunner::Start(TgiCall call) {
+void TgiCallRunner::Start(TgiCall call) {
   if (calls_.fetch_add(1) >= kMaxSecondCalls) {
     calls_.fetch_sub(1);
     call.done(absl::ResourceExhaustedError("at most " + std::to_string(kMaxSecondCalls) +
-                                           " calls may be on their way"));
+                                           " calls may be open"));
     return;
   }
   if (absl::Status begun = state_.formation.BeginSecond(); !begun.ok()) {
@@ -65,13 +65,13 @@ void TgiRunner::Start(TgiCall call) {
   arrival.lost = LostGroup();
   arrival.deadline = call.deadline;
   auto shared = std::make_shared<TgiCall>(std::move(call));
-  gate_.Meet(std::move(arrival),
-             [this, shared](const RankVerdict& verdict) { Enter(shared, verdict); });
+  barrier_.Arrive(std::move(arrival),
+                  [this, shared](const RankVerdict& verdict) { Post(shared, verdict); });
 }
 
 // Any thread. Verdicts come in the same order on every rank, and tasks run in the order of posting.
-// What failed goes the same way, for it must not end before the calls that hold the seat know it.
-void TgiRunner::Enter(std::shared_ptr<TgiCall> call, const RankVerdict& verdict) {
+// A failed call takes the same way, so that the model thread alone decides when the lease ends.
+void TgiCallRunner::Post(std::shared_ptr<TgiCall> call, const RankVerdict& verdict) {
   const bool posted = state_.thread.Post([this, call, verdict] { Run(*call, verdict); });
   if (posted) return;
   state_.formation.EndSecond(false);
@@ -79,11 +79,11 @@ void TgiRunner::Enter(std::shared_ptr<TgiCall> call, const RankVerdict& verdict)
   call->done(absl::UnavailableError("the shard is stopping"));
 }
 
-void TgiRunner::Run(TgiCall& call, const RankVerdict& verdict) {
+void TgiCallRunner::Run(TgiCall& call, const RankVerdict& verdict) {
   Finish(call, verdict.status.ok() ? RunInGroup(call, verdict) : verdict.status);
 }
 
-absl::Status TgiRunner::RunInGroup(TgiCall& call, const RankVerdict& verdict) {
+absl::Status TgiCallRunner::RunInGroup(TgiCall& call, const RankVerdict& verdict) {
   if (!Has(verdict.group)) {
     session_.reset();
     if (call.forms_group) PENSTOCK_RETURN_IF_ERROR(Form(verdict.group, call.deadline));
@@ -96,16 +96,16 @@ absl::Status TgiRunner::RunInGroup(TgiCall& call, const RankVerdict& verdict) {
   return status;
 }
 
-void TgiRunner::Finish(TgiCall& call, const absl::Status& status) {
+void TgiCallRunner::Finish(TgiCall& call, const absl::Status& status) {
   state_.formation.EndSecond(session_ != nullptr && !session_->empty());
   calls_.fetch_sub(1);
   call.done(status);
 }
 
-absl::Status TgiRunner::Form(const std::string& name, Time deadline) {
+absl::Status TgiCallRunner::Form(const std::string& name, Time deadline) {
   {
     std::lock_guard lock(mutex_);
-    if (lost_ == name) return absl::UnavailableError("the group was lost, call again");
+    if (lost_ == name) return absl::UnavailableError("the group was lost: retry the call");
   }
   const auto agree = [&](std::uint64_t mine) -> absl::StatusOr<std::uint64_t> {
     VerdictWait wait;
@@ -114,8 +114,8 @@ absl::Status TgiRunner::Form(const std::string& name, Time deadline) {
     arrival.call = "form " + name;
     arrival.value = mine;
     arrival.detail = state_.engine.Facts().fingerprint;
-    arrival.deadline = std::max(deadline, SteadyNow() + kFormingPatience);
-    gate_.Meet(std::move(arrival), [&wait](const RankVerdict& verdict) { wait.Set(verdict); });
+    arrival.deadline = std::max(deadline, SteadyNow() + kFormingTimeout);
+    barrier_.Arrive(std::move(arrival), [&wait](const RankVerdict& verdict) { wait.Set(verdict); });
     const RankVerdict verdict = wait.Get();
     PENSTOCK_RETURN_IF_ERROR(verdict.status);
     return verdict.least;
@@ -127,7 +127,7 @@ absl::Status TgiRunner::Form(const std::string& name, Time deadline) {
   return status;
 }
 
-absl::Status TgiRunner::MakeSession(const TgiGroupFacts& facts) {
+absl::Status TgiCallRunner::MakeSession(const TgiGroupFacts& facts) {
   if (tokenizer_ == nullptr) {
     if (model_folder_.empty()) {
       return absl::FailedPreconditionError("generate.v3 needs a tokenizer: start with --model-id");
@@ -151,27 +151,27 @@ absl::Status TgiRunner::MakeSession(const TgiGroupFacts& facts) {
   return absl::OkStatus();
 }
 
-void TgiRunner::SetMaxPrefillTokens(std::uint32_t tokens) {
+void TgiCallRunner::SetMaxPrefillTokens(std::uint32_t tokens) {
   max_prefill_tokens_ = tokens;
   if (session_ != nullptr) session_->SetMaxPrefillTokens(tokens);
 }
 
-// A native driver may have taken the idle shard since the last call.
-std::string TgiRunner::LostGroup() {
+// A native driver may have taken over the idle shard since the last call.
+std::string TgiCallRunner::LostGroup() {
   std::lock_guard lock(mutex_);
-  if (!alive_.empty() && !state_.formation.second_formed()) lost_ = std::exchange(alive_, {});
+  if (!formed_.empty() && !state_.formation.second_formed()) lost_ = std::exchange(formed_, {});
   return lost_;
 }
 
-bool TgiRunner::Has(const std::string& group) {
+bool TgiCallRunner::Has(const std::string& group) {
   std::lock_guard lock(mutex_);
-  return alive_ == group;
+  return formed_ == group;
 }
 
-void TgiRunner::SetGroup(const std::string& name, bool alive) {
+void TgiCallRunner::SetGroup(const std::string& name, bool formed) {
   std::lock_guard lock(mutex_);
-  alive_ = alive ? name : std::string();
-  if (!alive) lost_ = name;
+  formed_ = formed ? name : std::string();
+  if (!formed) lost_ = name;
 }
 
 }  // namespace penstock::shard

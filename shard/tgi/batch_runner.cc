@@ -1,4 +1,4 @@
-#include "shard/tgi/step_runner.h"
+#include "shard/tgi/batch_runner.h"
 
 #include <algorithm>
 #include <utility>
@@ -7,10 +7,10 @@
 
 namespace penstock::shard {
 
-StepRunner::StepRunner(RunPlan run, std::uint32_t max_step_tokens, SequencePool& pool)
+BatchRunner::BatchRunner(RunPlan run, std::uint32_t max_step_tokens, SequencePool& pool)
     : run_(std::move(run)), max_step_tokens_(max_step_tokens), pool_(pool) {}
 
-absl::Status StepRunner::Run(const Members& members) {
+absl::Status BatchRunner::Run(const Members& members) {
   engine_time_ = Duration(0);
   plan_.Clear();
   plan_.ends = pool_.TakeEnds();
@@ -23,7 +23,7 @@ absl::Status StepRunner::Run(const Members& members) {
   return Flush();
 }
 
-void StepRunner::StartNew(const Members& members) {
+void BatchRunner::StartNew(const Members& members) {
   for (const auto& member : members) {
     if (member->started || member->stopped) continue;
     member->started = true;
@@ -41,7 +41,7 @@ void StepRunner::StartNew(const Members& members) {
   }
 }
 
-absl::Status StepRunner::Add(Member& member) {
+absl::Status BatchRunner::Add(Member& member) {
   const std::uint32_t prompt = member.request.start.prompt_length;
   for (std::uint32_t rest = member.next; rest > 0;) {
     if (rows_ == max_step_tokens_) PENSTOCK_RETURN_IF_ERROR(Flush());
@@ -64,7 +64,7 @@ absl::Status StepRunner::Add(Member& member) {
   return absl::OkStatus();
 }
 
-absl::Status StepRunner::Flush() {
+absl::Status BatchRunner::Flush() {
   if (plan_.segments.empty()) return absl::OkStatus();
   PENSTOCK_ASSIGN_OR_RETURN(StepResult result, run_(plan_));
   engine_time_ += result.timings.forward + result.timings.sample;
@@ -80,7 +80,7 @@ absl::Status StepRunner::Flush() {
   return absl::OkStatus();
 }
 
-void StepRunner::TakeIn(SequenceResult& result, Member& member) {
+void BatchRunner::TakeIn(SequenceResult& result, Member& member) {
   auto& logprobs = member.prompt_logprobs;
   logprobs.insert(logprobs.end(), result.prompt_logprobs.begin(), result.prompt_logprobs.end());
   member.finish = result.finish;
