@@ -239,7 +239,7 @@ absl::StatusOr<WarmupReport> ModelRank::Warmup() {
   shape.pool_tokens = std::uint64_t{expected.blocks} * options_.block_size;
   shape.cells = expected.cells;
   WarmupControl control;
-  control.go_on = [this] { return !interrupted(); };
+  control.continues = [this] { return !interrupted(); };
   control.agree = [this](bool mine) -> absl::StatusOr<bool> {
     std::uint8_t answer = mine ? 1 : 0;
     PENSTOCK_RETURN_IF_ERROR(control_->Broadcast(&answer, sizeof answer, 0));
@@ -248,17 +248,17 @@ absl::StatusOr<WarmupReport> ModelRank::Warmup() {
   const Time begin = SteadyNow();
   const bool keeps = setup_.rank == 0;
   const WarmupTable table(keeps ? options_.table_folder : "", TableIdentity(shape));
-  control.known = table.Read();
-  PENSTOCK_RETURN_IF_ERROR(ShareTable(control.known));
+  control.kept = table.Read();
+  PENSTOCK_RETURN_IF_ERROR(ShareTable(control.kept));
   WarmupReport report;
   PENSTOCK_ASSIGN_OR_RETURN(report.step_times, RunWarmup(shape, *backend_, control));
-  const bool held = !control.known.empty() && report.step_times == control.known;
-  if (!held && report.step_times.size() >= kLeastKept) table.Write(report.step_times);
+  const bool held = !control.kept.empty() && report.step_times == control.kept;
+  if (!held) table.Write(report.step_times);
   const auto spent = std::chrono::duration_cast<std::chrono::milliseconds>(SteadyNow() - begin);
   log::Info("warm-up: " + std::to_string(report.step_times.size()) +
-            (held                    ? " step times of an earlier start still hold, "
-             : control.known.empty() ? " step times measured, "
-                                     : " step times measured, kept ones no longer hold, ") +
+            (held                   ? " step times of an earlier start still hold, "
+             : control.kept.empty() ? " step times measured, "
+                                    : " step times measured, kept ones no longer hold, ") +
             std::to_string(spent.count()) + " ms");
   report.peak_memory_bytes = backend_->MemoryBytes();
   // The small cache goes before the real one comes, and what is free now says what really fits.

@@ -1,9 +1,9 @@
 #include "shard/executor/warmup.h"
 
 #include <algorithm>
-#include <numeric>
+#include <iterator>
 #include <optional>
-#include <span>
+#include <utility>
 
 #include "common/status.h"
 #include "common/time.h"
@@ -22,10 +22,10 @@ struct Shape {
   std::uint32_t prompt = 0;  // tokens of one more sequence, from its first on
 };
 
-// Rows of the padded layout in warm-up take no more than this: beyond it costs are proportional.
-constexpr std::uint32_t kMostCells = 65'536;
+// Positions of the padded KV rows in a warm-up. Beyond it costs are proportional.
+constexpr std::uint32_t kMaxCells = 65'536;
 
-std::uint32_t CellsOf(const WarmupShape& shape) { return std::min(shape.cells, kMostCells); }
+std::uint32_t CellsOf(const WarmupShape& shape) { return std::min(shape.cells, kMaxCells); }
 
 std::uint32_t MostRows(const WarmupShape& shape) {
   return shape.cells > 0 ? std::min(shape.max_sequences, shape.cells) : shape.max_sequences;
@@ -52,7 +52,7 @@ class Warmup {
   }
 
   absl::StatusOr<Duration> Run(const Shape& step) {
-    if (!control_.go_on()) return absl::CancelledError("the warm-up was interrupted");
+    if (!control_.continues()) return absl::CancelledError("the warm-up was interrupted");
     const std::uint32_t rows = step.segments * step.rows;
     std::vector<TokenId> tokens(std::size_t{rows} + step.prompt, 0);
     std::vector<RaggedSegment> segments;
@@ -81,7 +81,7 @@ class Warmup {
   }
 
  private:
-  // Its tokens are not the last of the prompt: no logits.
+  // A chunk before the last of its prompt, so without logits.
   RaggedSegment Prompt(std::uint32_t start, std::uint32_t tokens) const {
     RaggedSegment segment;
     segment.query_start = start;
@@ -90,7 +90,7 @@ class Warmup {
     return segment;
   }
 
-  // One part whose rows have all just come from the blocks.
+  // One sub-batch whose rows are all copied out of blocks.
   absl::Status ArrangeRows(const Shape& step) {
     PENSTOCK_RETURN_IF_ERROR(backend_.ArrangeCells({}).status());
     CellPart part;
@@ -129,17 +129,17 @@ StepTimeSample SampleOf(const Shape& step) {
   return {step.rows, 0, step.context, Duration(0)};
 }
 
-// Times of one step in every round that ran it.
+// One step and its time in every round that ran it.
 struct Timed {
   StepTimeSample step;
   std::vector<Duration> times;
 };
 
-// Where no step takes memory, the worst ones are not longer than this: behind 131,072 positions
+// Where steps take no memory, the worst steps are not longer than this. After 131,072 positions
 // they would take a minute and tell no more.
 constexpr std::uint32_t kLongestTimed = 4096;
 
-// Memory first: what any step may need at most. These also wake threads and caches up.
+// The steps that may need most memory. They also wake up threads and caches.
 std::vector<Shape> Peaks(const WarmupShape& shape, bool takes_memory) {
   const std::uint32_t longest =
       takes_memory ? shape.max_sequence_length : std::min(shape.max_sequence_length, kLongestTimed);
@@ -156,11 +156,12 @@ std::vector<Shape> Peaks(const WarmupShape& shape, bool takes_memory) {
   return peaks;
 }
 
+// Of two times the smaller one counts: noise only ever makes a step slower.
 std::vector<StepTimeSample> Medians(std::vector<Timed>& steps) {
   std::vector<StepTimeSample> samples;
   for (Timed& timed : steps) {
     if (timed.times.empty()) continue;
-    const auto middle = timed.times.begin() + timed.times.size() / 2;
+    const auto middle = timed.times.begin() + (timed.times.size() - 1) / 2;
     std::nth_element(timed.times.begin(), middle, timed.times.end());
     timed.step.time = *middle;
     samples.push_back(timed.step);
@@ -168,22 +169,9 @@ std::vector<StepTimeSample> Medians(std::vector<Timed>& steps) {
   return samples;
 }
 
-// Of the sweep's time, 1 / so much is kept for repeating what is cheap.
-constexpr int kRepeatShare = 8;
-
 using RunStep = std::function<absl::StatusOr<Duration>(const Shape& step)>;
 
-std::vector<Timed> StepsToTime(const WarmupShape& shape) {
-  std::vector<Timed> steps;
-  for (const StepTimeSample& step :
-       WarmupSweep({shape.max_step_tokens, MostRows(shape), shape.max_sequence_length,
-                    DecodePositions(shape)})) {
-    steps.push_back({step, {}});
-  }
-  return steps;
-}
-
-// What the next step may take: as much more than the last one as it has more work.
+// What the next step may take, in proportion to its work.
 Duration Expected(const Timed& next, const StepTimeSample& last, Duration last_time) {
   if (!next.times.empty()) return next.times.back();
   const std::uint64_t work = std::max<std::uint64_t>(WarmupWork(last), 1);
@@ -192,70 +180,51 @@ Duration Expected(const Timed& next, const StepTimeSample& last, Duration last_t
                                              static_cast<double>(work)));
 }
 
-// `steps` in turn until `end`; the first `always` of them in any case: extremes, which stand first
-// in a sweep, of which the worst step has not told as much.
-absl::Status TimeRound(std::span<Timed> steps, std::size_t always, Time end,
-                       const WarmupControl& control, const RunStep& run) {
+// Times the steps in order, as long as the next one is expected to end before `end`.
+absl::Status TimeRound(std::vector<Timed>& steps, Time end, const WarmupControl& control,
+                       const RunStep& run) {
   StepTimeSample last;
   Duration last_time{0};
-  for (std::size_t i = 0; i < steps.size(); ++i) {
-    if (i >= always) {
-      const Duration expected = Expected(steps[i], last, last_time);
-      PENSTOCK_ASSIGN_OR_RETURN(const bool more, control.agree(control.clock() + expected < end));
-      if (!more) break;
-    }
-    PENSTOCK_ASSIGN_OR_RETURN(last_time, run(ShapeOf(steps[i].step)));
-    last = steps[i].step;
-    steps[i].times.push_back(last_time);
+  for (Timed& timed : steps) {
+    const Duration expected = Expected(timed, last, last_time);
+    PENSTOCK_ASSIGN_OR_RETURN(const bool more, control.agree(control.clock() + expected < end));
+    if (!more) break;
+    PENSTOCK_ASSIGN_OR_RETURN(last_time, run(ShapeOf(timed.step)));
+    last = timed.step;
+    timed.times.push_back(last_time);
   }
   return absl::OkStatus();
 }
 
-// Round after round until `end`. The first one leaves some of the time: where the large steps are
-// slow, the small ones, which most steps of a server are, still get their medians.
-absl::Status TimeSteps(std::vector<Timed>& steps, std::size_t always, Time end,
-                       const WarmupControl& control, const RunStep& run) {
-  const Time first_end = end - (end - control.clock()) / kRepeatShare;
-  PENSTOCK_RETURN_IF_ERROR(TimeRound(steps, always, first_end, control, run));
-  std::rotate(steps.begin(), steps.begin() + always, steps.end());
-  for (std::size_t round = 1; round < kWarmupRounds; ++round) {
-    PENSTOCK_RETURN_IF_ERROR(TimeRound(steps, 0, end, control, run));
-  }
-  return absl::OkStatus();
-}
-
-// `worst` are the worst steps, timed: of prompts and of decodes; `begin` is when the warm-up began.
+// Times the sweep. `worst` are the worst steps, each timed once: they are samples too, so that the
+// slopes of the cost model are known even if there is no time for large steps.
 absl::StatusOr<std::vector<StepTimeSample>> Sweep(const WarmupShape& shape,
-                                                  const std::vector<Timed>& worst, Time begin,
+                                                  std::vector<Timed> worst,
                                                   const WarmupControl& control,
                                                   const RunStep& run) {
-  std::vector<Timed> steps = StepsToTime(shape);
-  std::vector<Timed> known;
-  std::size_t always = 0;
-  for (const Timed& timed : worst) {
-    PENSTOCK_ASSIGN_OR_RETURN(const bool sure, control.agree(timed.times.front() >= kSureTime));
-    if (!sure) {
-      ++always;
-      continue;
-    }
-    known.push_back(timed);
-    const auto extreme = steps.begin() + static_cast<std::ptrdiff_t>(always);
-    std::rotate(extreme, extreme + 1, steps.end());
+  std::vector<Timed> steps;
+  for (const StepTimeSample& step :
+       WarmupSweep({shape.max_step_tokens, MostRows(shape), shape.max_sequence_length,
+                    DecodePositions(shape)})) {
+    steps.push_back({step, {}});
   }
-  const Time now = control.clock();
-  const Time end =
-      std::max(now + kLeastSweepTime, std::min(now + kWarmupTime, begin + kWholeWarmupTime));
-  PENSTOCK_RETURN_IF_ERROR(TimeSteps(steps, always, end, control, run));
-  steps.insert(steps.end(), known.begin(), known.end());
+  std::move(worst.begin(), worst.end(), std::back_inserter(steps));
+  const Time end = control.clock() + kWarmupTime;
+  // The first round leaves some time for others: most steps of a server are small, and one time of
+  // a small step is noise.
+  PENSTOCK_RETURN_IF_ERROR(TimeRound(steps, end - kWarmupTime / 8, control, run));
+  for (std::size_t round = 1; round < kWarmupRounds; ++round) {
+    PENSTOCK_RETURN_IF_ERROR(TimeRound(steps, end, control, run));
+  }
   return Medians(steps);
 }
 
-// A step of a known table that is worth timing and cheap: of the decode batches, or of the prompts
-// of at least 32 tokens, the one that takes least; of shorter prompts the longest.
-std::optional<StepTimeSample> Probe(const std::vector<StepTimeSample>& known, bool decodes) {
+// A cheap step of a kept table that is still worth timing: of the decode batches the fastest one,
+// of the prompts the fastest one of at least 32 tokens, or else the longest.
+std::optional<StepTimeSample> Probe(const std::vector<StepTimeSample>& kept, bool decodes) {
   const auto size = [](const StepTimeSample& step) { return std::min(step.prefill_tokens, 32u); };
   std::optional<StepTimeSample> best;
-  for (const StepTimeSample& step : known) {
+  for (const StepTimeSample& step : kept) {
     if ((step.decode_rows > 0) != decodes || (decodes && step.prefill_tokens > 0)) continue;
     const bool better =
         !best || size(step) > size(*best) || (size(step) == size(*best) && step.time < best->time);
@@ -264,29 +233,20 @@ std::optional<StepTimeSample> Probe(const std::vector<StepTimeSample>& known, bo
   return best;
 }
 
-// A probe is repeated within this time: where steps are long, few say enough.
-constexpr Duration kProbeTime = std::chrono::milliseconds(500);
-// Of a fresh process the first one wakes threads and caches up.
-constexpr std::size_t kLeastProbes = 2;
-
 bool Near(Duration now, Duration then) {
-  return now < kKnownWithin * then && then < kKnownWithin * now;
+  return now < kKeptWithin * then && then < kKeptWithin * now;
 }
 
-// The least time counts: a step waits for neighbours now and then, but is never quicker than the
-// machine. All ranks know the same table and so run the same probes; rank 0's clock decides.
+// Whether a cheap decode and a cheap prompt still take as long as the kept table says. The least of
+// some times counts. All ranks have the same table and run the same steps; rank 0's clock decides.
 absl::StatusOr<bool> StillHolds(const WarmupControl& control, const RunStep& run) {
   for (const bool decodes : {false, true}) {
-    const std::optional<StepTimeSample> probe = Probe(control.known, decodes);
+    const std::optional<StepTimeSample> probe = Probe(control.kept, decodes);
     if (!probe.has_value()) return false;
     Duration least = Duration::max();
-    const Time begin = control.clock();
-    bool again = true;
-    for (std::size_t i = 0; i < kWarmupRounds && again; ++i) {
+    for (std::size_t i = 0; i < kWarmupRounds; ++i) {
       PENSTOCK_ASSIGN_OR_RETURN(const Duration time, run(ShapeOf(*probe)));
       least = std::min(least, time);
-      if (i + 1 < kLeastProbes) continue;
-      PENSTOCK_ASSIGN_OR_RETURN(again, control.agree(control.clock() - begin < kProbeTime));
     }
     PENSTOCK_ASSIGN_OR_RETURN(const bool near, control.agree(Near(least, probe->time)));
     if (!near) return false;
@@ -310,7 +270,6 @@ absl::StatusOr<std::vector<StepTimeSample>> RunWarmup(const WarmupShape& shape, 
   Warmup warmup(shape, backend, control);
   PENSTOCK_RETURN_IF_ERROR(warmup.AllocateCache());
   const RunStep run = [&warmup](const Shape& step) { return warmup.Run(step); };
-  const Time begin = control.clock();
   PENSTOCK_ASSIGN_OR_RETURN(const bool takes_memory, control.agree(backend.TakesMemoryInSteps()));
   const std::vector<Shape> peaks = Peaks(shape, takes_memory);
   std::vector<Timed> worst;
@@ -318,11 +277,11 @@ absl::StatusOr<std::vector<StepTimeSample>> RunWarmup(const WarmupShape& shape, 
     PENSTOCK_ASSIGN_OR_RETURN(worst, RunWorst(peaks, run));
   }
   PENSTOCK_ASSIGN_OR_RETURN(const bool holds, StillHolds(control, run));
-  if (holds) return control.known;
+  if (holds) return control.kept;
   if (!takes_memory) {
     PENSTOCK_ASSIGN_OR_RETURN(worst, RunWorst(peaks, run));
   }
-  return Sweep(shape, worst, begin, control, run);
+  return Sweep(shape, std::move(worst), control, run);
 }
 
 }  // namespace penstock::shard

@@ -6,7 +6,7 @@
 namespace penstock::shard {
 namespace {
 
-// `values` up to `most`, and `most` itself in place of those beyond it.
+// `values` up to `most`. If some are larger, `most` replaces them.
 std::vector<std::uint32_t> Axis(std::initializer_list<std::uint32_t> values, std::uint32_t most) {
   std::vector<std::uint32_t> axis;
   for (const std::uint32_t value : values) {
@@ -32,19 +32,19 @@ std::vector<StepTimeSample> WarmupSweep(const SweepLimits& limits) {
     steps.push_back({tokens, 0, 0, Duration(0)});
   }
   for (const std::uint32_t batch : Axis({1, 8, 32, 128}, rows)) {
-    // Each row writes a position behind its context.
+    // Each row writes the position after its context.
     const std::uint64_t fair = std::max<std::uint64_t>(limits.pool_tokens / batch, 1);
     const auto most = static_cast<std::uint32_t>(std::min<std::uint64_t>(longest, fair)) - 1;
     for (const std::uint32_t context : Axis({128, 1024, 4096, 16384}, most)) {
       steps.push_back({0, batch, context, Duration(0)});
     }
   }
-  const std::uint32_t behind = std::min(256u, chunk);
+  const std::uint32_t tokens = std::min(256u, chunk);
   for (const std::uint32_t cached :
-       Axis({1024, 4096, 16384}, longest - std::min(longest, behind))) {
-    if (cached > 0) steps.push_back({behind, 0, cached, Duration(0)});
+       Axis({1024, 4096, 16384}, longest - std::min(longest, tokens))) {
+    if (cached > 0) steps.push_back({tokens, 0, cached, Duration(0)});
   }
-  // What prompts alone and decodes alone do not tell: whether their fixed costs add up in one step.
+  // These tell whether the fixed costs of prompts and decodes add up in one step.
   for (const std::uint32_t tokens : {8u, 32u, 128u}) {
     const std::uint32_t batch = std::min({rows, 32u, tokens});
     const std::uint64_t fair = std::max<std::uint64_t>(limits.pool_tokens / batch, 1);
@@ -54,16 +54,6 @@ std::vector<StepTimeSample> WarmupSweep(const SweepLimits& limits) {
   }
   std::stable_sort(steps.begin(), steps.end(),
                    [](const auto& a, const auto& b) { return WarmupWork(a) < WarmupWork(b); });
-  // The ends of the range pin the slopes: first the largest prompt and the largest decode batch.
-  const auto first = [&steps](auto&& size) {
-    const auto found = std::max_element(steps.begin(), steps.end(),
-                                        [&size](auto& a, auto& b) { return size(a) < size(b); });
-    std::rotate(steps.begin(), found, found + 1);
-  };
-  first([](const StepTimeSample& step) { return step.prefill_tokens == 0 ? step.decode_rows : 0; });
-  first([](const StepTimeSample& step) {
-    return step.context_tokens == 0 && step.decode_rows == 0 ? step.prefill_tokens : 0;
-  });
   return steps;
 }
 

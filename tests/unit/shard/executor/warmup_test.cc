@@ -42,7 +42,7 @@ TEST(Warmup, RunsTheWorstPrefillAndTheWorstDecode) {
   ASSERT_TRUE(samples.ok());
   EXPECT_EQ(backend.cache_blocks, 5u);
   EXPECT_TRUE(Ran(backend, 1, 16, 24)) << "a full step at the end of the longest sequence";
-  EXPECT_TRUE(Ran(backend, 6, 1, 19)) << "all sequences, as long as the pool lets them be";
+  EXPECT_TRUE(Ran(backend, 6, 1, 19)) << "all sequences, as long as the pool allows";
   EXPECT_EQ(*std::max_element(backend.logit_calls.begin(), backend.logit_calls.end()), 4u);
   for (const StepTimeSample& sample : *samples) EXPECT_GT(sample.time.count(), 0);
   const auto decode = std::find_if(samples->begin(), samples->end(), [](const auto& sample) {
@@ -67,15 +67,15 @@ TEST(Warmup, EndsWhenItIsInterrupted) {
   FakeBackend backend(10);
   int asked = 0;
   WarmupControl control = Always();
-  control.go_on = [&asked] { return ++asked < 3; };
+  control.continues = [&asked] { return ++asked < 3; };
   const auto samples = RunWarmup(Shape(), backend, control);
   EXPECT_TRUE(absl::IsCancelled(samples.status()));
   EXPECT_EQ(backend.batches.size(), 2u);
 }
 
-// On a machine where a row takes 10 ms, as a model of 1.1 B parameters on two cores does, the worst
-// steps alone take long. They tell the extremes; the rest of the time is for what is cheap.
-TEST(Warmup, KeepsToItsTimeWhereStepsAreSlow) {
+// On a machine where a row takes 10 ms, like a model of 1.1 B parameters on two cores, the worst
+// steps alone take long. The rest of the time is for cheap steps.
+TEST(Warmup, KeepsItsTimeLimitIfStepsAreSlow) {
   for (const int ms_per_row : {10, 100}) {
     FakeBackend backend(10);
     Time now{};
@@ -93,8 +93,8 @@ TEST(Warmup, KeepsToItsTimeWhereStepsAreSlow) {
     ASSERT_TRUE(samples.ok()) << samples.status();
     const Duration worst = std::chrono::milliseconds(2 * 50 + ms_per_row * (512 + 128));
     const Duration whole = now - Time{};
-    EXPECT_LE(whole, std::max(kWholeWarmupTime, worst + kLeastSweepTime)) << ms_per_row;
-    EXPECT_GT(whole, worst + kLeastSweepTime / 2) << "the time is used";
+    EXPECT_LE(whole, worst + kWarmupTime) << ms_per_row;
+    EXPECT_GT(whole, worst + kWarmupTime / 2) << "the time is used";
     EXPECT_GE(samples->size(), 8u) << ms_per_row;
     const auto has = [&](std::uint32_t prompt, std::uint32_t rows) {
       return std::any_of(samples->begin(), samples->end(), [&](const StepTimeSample& sample) {
@@ -106,8 +106,8 @@ TEST(Warmup, KeepsToItsTimeWhereStepsAreSlow) {
   }
 }
 
-// One time of a small step is noise, and there is no other round where the large ones take it all.
-TEST(Warmup, RepeatsWhatIsCheapWhereTheLargestStepsTakeMostOfTheTime) {
+// One time of a small step is noise.
+TEST(Warmup, RepeatsCheapStepsEvenIfTheLargestTakeMostOfTheTime) {
   FakeBackend backend(10);
   Time now{};
   backend.on_execute = [&](const RaggedBatch& batch) {
@@ -149,21 +149,18 @@ TEST(Warmup, ComputesPromptsBesideDecodes) {
   EXPECT_TRUE(std::any_of(backend.batches.begin(), backend.batches.end(), ran));
 }
 
-// All ranks must run the same steps, so the sweep ends where they agree, not by the own clock.
-TEST(Warmup, EndsTheSweepWhereTheRanksAgree) {
+// All ranks must run the same steps, so rank 0 decides when the sweep ends.
+TEST(Warmup, EndsTheSweepWhenRank0Decides) {
   FakeBackend backend(10);
   WarmupControl control = Always();
   int asked = 0;
-  // The first three questions are whether steps take memory, and whether the worst ones told the
-  // extremes.
+  // The first question is whether steps take memory.
   control.agree = [&asked](bool mine) -> absl::StatusOr<bool> {
-    return asked++ < 3 ? mine : asked < 7;
+    return asked++ == 0 ? mine : asked < 5;
   };
   const auto samples = RunWarmup(Shape(), backend, control);
   ASSERT_TRUE(samples.ok());
-  EXPECT_EQ(samples->size(), 5u) << "the two that are always timed, and three more";
-  EXPECT_GT((*samples)[0].prefill_tokens, 0u);
-  EXPECT_GT((*samples)[1].decode_rows, 0u);
+  EXPECT_EQ(samples->size(), 5u) << "three of the sweep and the two worst steps";
 }
 
 TEST(Warmup, TheSweepFitsTheLimits) {
@@ -172,8 +169,12 @@ TEST(Warmup, TheSweepFitsTheLimits) {
       const SweepLimits limits{512, sequences, length, 40'000};
       const auto steps = WarmupSweep(limits);
       EXPECT_LE(steps.size(), 32u);
-      EXPECT_EQ(steps[0].prefill_tokens, std::min(512u, length));
-      EXPECT_EQ(steps[1].decode_rows, std::min(128u, sequences));
+      const auto largest = [&steps](auto&& size) {
+        return size(*std::max_element(steps.begin(), steps.end(),
+                                      [&size](auto& a, auto& b) { return size(a) < size(b); }));
+      };
+      EXPECT_EQ(largest([](auto& step) { return step.prefill_tokens; }), std::min(512u, length));
+      EXPECT_EQ(largest([](auto& step) { return step.decode_rows; }), std::min(128u, sequences));
       for (const StepTimeSample& step : steps) {
         const std::uint32_t before = step.decode_rows > 0 ? 0 : step.context_tokens;
         EXPECT_LE(step.prefill_tokens + before, length);
@@ -194,24 +195,24 @@ std::vector<StepTimeSample> Known(int factor) {
   return *samples;
 }
 
-TEST(Warmup, AKnownTableIsCheckedNotMeasuredAgain) {
+TEST(Warmup, AKeptTableIsCheckedNotMeasuredAgain) {
   FakeBackend backend(10);
   WarmupControl control = Always();
-  control.known = Known(1);
-  // The fake's steps take well under a microsecond: what the clock says of them is not the point.
+  control.kept = Known(1);
+  // The steps of the fake are too short to be timed, so the checks always succeed.
   int checks = 0;
   control.agree = [&checks](bool) -> absl::StatusOr<bool> { return ++checks > 0; };
   const auto samples = RunWarmup(Shape(), backend, control);
   ASSERT_TRUE(samples.ok()) << samples.status();
-  EXPECT_EQ(*samples, control.known);
-  EXPECT_TRUE(Ran(backend, 1, 16, 24)) << "the worst steps run all the same";
+  EXPECT_EQ(*samples, control.kept);
+  EXPECT_TRUE(Ran(backend, 1, 16, 24)) << "the worst steps run nevertheless";
   FakeBackend whole(10);
   ASSERT_TRUE(RunWarmup(Shape(), whole, Always()).ok());
   EXPECT_LT(backend.batches.size(), whole.batches.size() / 2);
 }
 
-// A machine where a row takes `per_row` and a step a little more, at a model of 1.1 B parameters
-// and the limits that it has by itself; a fresh process is slower at first.
+// A model of 1.1 B parameters with its own limits, where each row takes `per_row`. The first step
+// of a fresh process is slower.
 class WarmupOfAFreshProcess : public testing::Test {
  protected:
   std::vector<StepTimeSample> Run(Duration per_row, std::vector<StepTimeSample> known) {
@@ -224,7 +225,7 @@ class WarmupOfAFreshProcess : public testing::Test {
       first = false;
     };
     WarmupControl control = Always();
-    control.known = std::move(known);
+    control.kept = std::move(known);
     control.clock = [this] { return now_; };
     const auto samples = RunWarmup(Large(), backend, control);
     EXPECT_TRUE(samples.ok()) << samples.status();
@@ -249,7 +250,7 @@ class WarmupOfAFreshProcess : public testing::Test {
   Time now_{};
 };
 
-TEST_F(WarmupOfAFreshProcess, ChecksAKnownTableByCheapStepsAlone) {
+TEST_F(WarmupOfAFreshProcess, ChecksAKeptTableWithCheapStepsOnly) {
   const auto known = Run(kPerRow, {});
   EXPECT_TRUE(ran_the_worst_);
   EXPECT_EQ(Run(kPerRow, known), known);
@@ -257,7 +258,7 @@ TEST_F(WarmupOfAFreshProcess, ChecksAKnownTableByCheapStepsAlone) {
   EXPECT_LT(spent_, std::chrono::seconds(2));
 }
 
-TEST_F(WarmupOfAFreshProcess, MeasuresAllOnAMachineOfAnotherSpeed) {
+TEST_F(WarmupOfAFreshProcess, MeasuresAllStepsOnAMachineOfAnotherSpeed) {
   const auto known = Run(kPerRow, {});
   for (const Duration other : {3 * kPerRow, kPerRow / 3}) {
     const auto samples = Run(other, known);
@@ -267,7 +268,7 @@ TEST_F(WarmupOfAFreshProcess, MeasuresAllOnAMachineOfAnotherSpeed) {
 }
 
 // A model of 1.1 B parameters on two cores, made for 131,072 positions.
-TEST(Warmup, KeepsToItsTimeWhateverTheContextWhereStepsTakeNoMemory) {
+TEST(Warmup, KeepsItsTimeLimitForAnyContextIfStepsTakeNoMemory) {
   for (const bool takes_memory : {false, true}) {
     FakeBackend backend(10);
     backend.takes_memory_in_steps = takes_memory;
@@ -295,21 +296,21 @@ TEST(Warmup, KeepsToItsTimeWhateverTheContextWhereStepsTakeNoMemory) {
     EXPECT_EQ(std::any_of(backend.batches.begin(), backend.batches.end(),
                           [](const auto& batch) { return batch.segments[0].candidates; }),
               takes_memory);
-    EXPECT_EQ(now - Time{} <= kWholeWarmupTime, !takes_memory);
+    EXPECT_EQ(now - Time{} <= 3 * kWarmupTime, !takes_memory);
   }
 }
 
-TEST(Warmup, AKnownTableOfAnotherSpeedIsMeasuredAgain) {
+TEST(Warmup, AKeptTableOfAnotherSpeedIsMeasuredAgain) {
   FakeBackend backend(10);
   WarmupControl control = Always();
-  control.known = Known(1000);
+  control.kept = Known(1000);
   const auto samples = RunWarmup(Shape(), backend, control);
   ASSERT_TRUE(samples.ok()) << samples.status();
-  EXPECT_EQ(samples->size(), control.known.size());
-  EXPECT_LT(samples->front().time, control.known.front().time / 10);
+  EXPECT_EQ(samples->size(), control.kept.size());
+  EXPECT_LT(samples->front().time, control.kept.front().time / 10);
 }
 
-TEST(Warmup, GivesTheBackendsError) {
+TEST(Warmup, ReturnsTheErrorOfTheBackend) {
   FakeBackend backend(10);
   backend.execute_status = absl::ResourceExhaustedError("no memory");
   EXPECT_TRUE(absl::IsResourceExhausted(RunWarmup(Shape(), backend, Always()).status()));
