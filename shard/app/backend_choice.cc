@@ -15,7 +15,7 @@
 namespace penstock::shard {
 namespace {
 
-// Below this much of the weights per thread, meeting the others costs more than computing alone.
+// With less weights per thread the barriers cost more than another thread gains.
 constexpr std::uint64_t kWeightBytesPerThread = std::uint64_t{2} << 20;
 
 constexpr const char* kNoQuantization =
@@ -84,7 +84,7 @@ absl::StatusOr<std::unique_ptr<Backend>> MakeReference(const BackendChoiceOption
   return MakeReferenceBackend(std::move(reference));
 }
 
-// Options of backend cpu mean nothing to the other.
+// Refuses options that only backend cpu has.
 absl::Status CheckForReference(const BackendChoiceOptions& options) {
   if (options.weight_format == "auto") return absl::OkStatus();
   return BadValue("cpu-weights", options.weight_format,
@@ -93,7 +93,7 @@ absl::Status CheckForReference(const BackendChoiceOptions& options) {
 
 struct Choice {
   bool cpu = false;     // else reference
-  std::string missing;  // in cpu, where that was to be preferred
+  std::string missing;  // why cpu was not chosen
 };
 
 absl::StatusOr<Choice> Choose(const BackendChoiceOptions& options, const Model& model) {

@@ -12,26 +12,26 @@ namespace penstock::shard {
 struct BackendChoiceOptions {
   std::string wanted;  // auto | cpu | reference
   std::uint32_t block_size = 16;
-  bool padded = false;            // KV layout
-  std::uint32_t local_ranks = 1;  // that divide memory and cores
+  bool padded = false;            // padded KV layout
+  std::uint32_t local_ranks = 1;  // that share memory and cores
   std::uint32_t local_rank = 0;   // among them
-  std::uint32_t cpu_threads = 1;  // at most; small models use fewer
+  std::uint32_t cpu_threads = 1;  // at most; a small model uses fewer
   std::string weights_cache;      // folder of packed weights; empty: none
   std::uint64_t weights_cache_bytes = 0;
   std::string weight_format = "auto";  // of backend cpu
 };
 
-// `auto` is cpu if it runs every operation of the model, else reference after a warning
-// that says what is missing. `cpu` refuses instead. The padded KV layout is missing in cpu, int8
-// weights in reference.
+// `auto` is cpu if it supports the model and the options. Otherwise it is reference, after a
+// warning that names what cpu does not support; `cpu` refuses instead. Only reference has the
+// padded KV layout, only cpu has int8 weights.
 BackendFactory BackendChoice(BackendChoiceOptions options);
 
-// Memory that the weights of this rank will take in the chosen backend. Errors are the factory's.
+// Memory of the weights of this rank in the chosen backend. Errors as those of the factory.
 absl::StatusOr<std::uint64_t> WeightBytesOf(const BackendChoiceOptions& options,
                                             const Model& model);
 
-// The same choice in words, without reading weights: "cpu/avx512-bf16", or "reference: " and what
-// is missing in cpu. An error is that of the factory.
+// The choice as text, without reading weights: "cpu/avx512-bf16", or "reference: " and what cpu
+// does not support. Errors as those of the factory.
 absl::StatusOr<std::string> DescribeChoice(const BackendChoiceOptions& options, const Model& model);
 
 }  // namespace penstock::shard

@@ -22,7 +22,7 @@ std::string WeightFormatOf(const options::Values& values) {
   return format == "auto" ? named : format;
 }
 
-// Among all ranks of all groups, as a launcher starts them.
+// The index among all ranks of all groups, in the order in which the launcher starts them.
 std::uint32_t LocalRank(const options::Values& values) {
   const std::int64_t group = values.FindInt("group").value_or(0);
   return static_cast<std::uint32_t>(group * values.GetInt("world-size") + values.GetInt("rank"));

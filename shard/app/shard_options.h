@@ -1,4 +1,4 @@
-// Options of penstock-shard as the engine wants them.
+// The options of penstock-shard as ModelRankOptions.
 #pragma once
 
 #include <string>
@@ -9,11 +9,11 @@
 
 namespace penstock::shard {
 
-// What --print-config adds: "backend that runs = cpu/avx512-bf16", found out from the model's
-// folder and this machine, or why nothing can run. Empty where the platform does not tell.
+// A line of --print-config: "backend that runs = cpu/avx512-bf16", or why no backend can run.
+// Depends on the model and this machine. Empty if the platform cannot tell.
 std::string BackendLine(const options::Values& values);
 
-// `kept_folder`: where the warm-up's table is kept for the next start; empty: nowhere.
+// `kept_folder`: where the warm-up table is kept for the next start; empty: nowhere.
 ModelRankOptions ReadShardOptions(const options::Values& values, Platform platform,
                                   const std::string& kept_folder);
 

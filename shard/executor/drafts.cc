@@ -5,7 +5,7 @@
 namespace penstock::shard {
 namespace {
 
-// How many tokens before `end` are those before the end of `tokens`.
+// How many tokens before `end` equal those before the end of `tokens`.
 std::size_t MatchLength(std::span<const TokenId> tokens, std::size_t end) {
   const std::size_t most = std::min(end, kLongestMatch);
   std::size_t length = 0;

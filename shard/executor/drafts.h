@@ -1,10 +1,10 @@
-// Self-speculation: guesses what a sequence will say by looking where it, prompt and output, has
-// ended like that before (prompt lookup decoding, Saxena 2023; LLMA, arXiv:2304.04487). Guesses
-// cost rows of a step, never bits: a step computes them behind the newest token, and one is kept
-// only where it is what the sampler chooses there.
+// Self-speculation: drafts the next tokens of a sequence from an earlier place where its prompt or
+// output had the same last tokens (prompt lookup decoding, Saxena 2023; LLMA, arXiv:2304.04487). A
+// step computes the drafts after the newest token. A draft is kept only if the sampler chooses the
+// same token, so drafts cost rows but never change the output.
 //
-// A sequence whose guesses are wrong guesses less, then pauses. All of it follows from the tokens
-// and from how many guesses were asked for, so every rank guesses the same.
+// After wrong drafts a sequence drafts fewer tokens, then pauses. All this follows from the tokens
+// and the number of requested drafts, so every rank drafts the same.
 #pragma once
 
 #include <cstdint>
@@ -15,24 +15,23 @@
 
 namespace penstock::shard {
 
-// The shortest ending that must have occurred before: one token alone says nothing.
+// The least number of last tokens that must have occurred before.
 inline constexpr std::size_t kLeastMatch = 2;
-// A longer match is not better than one of this length.
+// A longer match counts as one of this length.
 inline constexpr std::size_t kLongestMatch = 8;
-// So many of the newest tokens are looked through.
+// How many of the newest tokens are searched.
 inline constexpr std::size_t kLookBack = 16384;
 
-// What followed the newest of the longest matches, at most `most` tokens; where that reaches the
-// end of `tokens`, it goes on with what was drafted itself. Empty without a match. `drafts` is
-// overwritten.
+// Sets `drafts` to at most `most` tokens that followed the longest match, the newest of equal ones.
+// At the end of `tokens` it continues with the first drafts. Empty without a match.
 void FindDrafts(std::span<const TokenId> tokens, std::uint32_t most, std::vector<TokenId>& drafts);
 
-// How much one sequence may guess now.
+// How many tokens one sequence may draft now.
 class DraftPace {
  public:
-  // Of `most` drafts that a step has room for; counts the step.
+  // The number of drafts of the next step, at most `most`.
   std::uint32_t Take(std::uint32_t most);
-  // What came of the drafts of a step.
+  // The result of a step: how many tokens were drafted and how many were right.
   void Learn(std::uint32_t drafted, std::uint32_t right);
 
  private:

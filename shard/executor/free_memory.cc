@@ -35,8 +35,8 @@ std::string ControlGroup(const std::string& root) {
   return "";
 }
 
-// What the groups from this one up to the root leave. File cache counts as used there although it
-// can be given back: a cautious answer.
+// `free_bytes`, or less by the limits of the control groups from this one up to the root. A group
+// counts its file cache as used, although it could be freed, so the result may be too low.
 std::uint64_t BoundByGroups(const std::string& root, std::uint64_t free_bytes) {
   std::string group = ControlGroup(root);
   while (true) {

@@ -1,5 +1,5 @@
-// How much memory this process may still take: what the kernel calls available, or less where a
-// control group (a container) sets a lower limit.
+// How much more memory this process may use: MemAvailable of the kernel, or less if a control group
+// (a container) has a lower limit.
 #pragma once
 
 #include <absl/status/statusor.h>
@@ -11,7 +11,7 @@ namespace penstock::shard {
 
 absl::StatusOr<std::uint64_t> FreeMemory();
 
-// The same, read below another root folder ("" in production).
+// The same with another root folder, for tests.
 absl::StatusOr<std::uint64_t> FreeMemoryBelow(const std::string& root);
 
 }  // namespace penstock::shard

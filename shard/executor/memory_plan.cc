@@ -26,7 +26,7 @@ std::uint64_t ScratchBytes(const Program& program, std::uint32_t step_tokens,
     if (static_cast<Buffer>(i) != Buffer::kLogits) per_row += program.widths[i];
   }
   const std::uint64_t logits = std::uint64_t{logit_rows} * program.Width(Buffer::kLogits);
-  // Logits for the host are float32 and of the whole vocabulary.
+  // The host gets float32 logits of the whole vocabulary.
   const std::uint64_t host = std::uint64_t{logit_rows} * program.vocabulary * sizeof(float);
   return (per_row * step_tokens + logits) * element_bytes + host;
 }

@@ -1,5 +1,5 @@
-// What a rank will take of the machine's memory, known before a weight is read, and how much of it
-// becomes K/V cache. Pure arithmetic and text; common bytes are uint64.
+// How much memory a rank will use, computed before any weight is read, and how much of it becomes
+// KV cache. Arithmetic and text only. Sizes are in bytes.
 #pragma once
 
 #include <absl/status/status.h>
@@ -12,41 +12,40 @@
 
 namespace penstock::shard {
 
-// --kv-cache-memory: one of the two is above zero, or neither ("auto").
+// --kv-cache-memory. At most one of the two is above zero; neither means "auto".
 struct KvMemory {
   std::uint64_t bytes = 0;
-  double share = 0.0;  // of what is free beside weights and scratch
+  double share = 0.0;  // of the memory that weights and scratch leave free
 };
 
 struct MemoryNeeds {
   std::uint32_t rank = 0;
-  std::uint32_t local_ranks = 1;  // ranks that divide the memory, for `auto`
-  double auto_share = 0.5;        // of the free memory, at most, for `auto`
+  std::uint32_t local_ranks = 1;  // ranks that share the memory, for "auto"
+  double auto_share = 0.5;        // most of the free memory, for "auto"
   std::uint64_t weight_bytes = 0;
   std::uint64_t scratch_bytes = 0;
-  std::uint32_t scratch_step_tokens = 0;  // the step size that scratch_bytes is for
+  std::uint32_t scratch_step_tokens = 0;  // the step size of scratch_bytes
   KvMemory kv;
   std::uint64_t kv_bytes_per_token = 0;
-  std::uint64_t hidden_bytes_per_token = 0;  // of these, the hidden-state plane
+  std::uint64_t hidden_bytes_per_token = 0;  // part of it: hidden states
 };
 
-// Buffers of a Program for steps of `step_tokens` rows, `logit_rows` of which give logits at a
-// time.
+// Bytes of the buffers of a Program for steps of `step_tokens` rows. At most `logit_rows` of them
+// give logits at a time.
 std::uint64_t ScratchBytes(const Program& program, std::uint32_t step_tokens,
                            std::uint32_t logit_rows, std::uint64_t element_bytes);
 
-// Cache bytes out of `free_bytes` that weights and scratch leave. A given number of bytes is taken
-// as it is; a share is of the free bytes; `auto` is `wanted_bytes`, but at most `auto_share` of the
-// free bytes divided by the local ranks. ResourceExhausted names the numbers when the cache does
-// not fit.
+// Bytes of the cache, if weights and scratch leave `free_bytes`. "auto" is `wanted_bytes`, but at
+// most `auto_share` of the free bytes divided by the local ranks. ResourceExhausted if a given
+// number of bytes does not fit.
 absl::StatusOr<std::uint64_t> ChooseKvBytes(const MemoryNeeds& needs, std::uint64_t free_bytes,
                                             std::uint64_t wanted_bytes);
 
 // One line: "memory plan of rank 0: weights 1.0 MiB + … = 2.0 GiB of 7.1 GiB free".
-// ResourceExhausted with the same line when it does not fit.
+// ResourceExhausted with the same line if it does not fit.
 absl::StatusOr<std::string> DescribeMemoryPlan(const MemoryNeeds& needs, std::uint64_t free_bytes);
 
-// "1.2 GiB", for people.
+// "1.2 GiB".
 std::string HumanBytes(std::uint64_t bytes);
 
 }  // namespace penstock::shard

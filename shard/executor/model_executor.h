@@ -1,6 +1,6 @@
-// Executes step plans on a backend. A step runs in this order: the control part of the plan is
-// applied to the slots, the batch is built, the backend computes it, tokens are selected on rank 0
-// and shared with the other ranks.
+// Executes step plans on a backend. A step first applies the control part of the plan to the slots
+// and builds the batch. The backend computes the batch. Then rank 0 selects the tokens and shares
+// them with the other ranks.
 //
 // What concerns one sequence alone (for example a row of NaN logits) ends that sequence with
 // kError. Any other error ends the group: the communicators are aborted, so that no rank waits for

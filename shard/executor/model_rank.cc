@@ -19,9 +19,9 @@ static_assert(kMaxStepsBegun == kMaxStepsInFlight);
 
 namespace {
 
-// Logits of so many rows at a time reach the host: 64 rows of a 128k vocabulary are 32 MiB.
+// Rows of one Logits call: 64 rows of a vocabulary of 128,000 are 32 MiB.
 constexpr std::uint32_t kMaxLogitRows = 64;
-// The plan before loading is for the default step of a CPU; the group's limits come later.
+// The memory plan before loading assumes the default step of a CPU.
 constexpr std::uint32_t kUsualStepTokens = 512;
 
 std::string Stored(const Model& model) {
@@ -45,7 +45,7 @@ LoadStage Stage(std::string_view stage, std::uint64_t done, std::uint64_t total,
 
 ModelRank::ModelRank(ModelRankOptions options) : options_(std::move(options)) {}
 
-// Graphs that the backend recorded hold the communicator.
+// The recorded graphs of the backend refer to the communicator.
 ModelRank::~ModelRank() {
   executor_.reset();
   backend_.reset();
@@ -73,7 +73,7 @@ EngineFacts ModelRank::Facts() const {
                         "copy",     "prefix_caching", "speculation"};
   if (options_.contrastive_search) facts.capabilities.emplace_back("contrastive_search");
   facts.capabilities.emplace_back("watermark");
-  // Rank 0 has tried its tokenizer, the others go by the folder.
+  // Rank 0 has loaded its tokenizer; the others look at the folder only.
   if (options_.model.rank == 0 ? grammars_ != nullptr : MayOfferGrammars()) {
     facts.capabilities.emplace_back("grammar");
   }
@@ -119,7 +119,7 @@ bool ModelRank::MayOfferGrammars() const {
          std::filesystem::exists(options_.model.folder + "/tokenizer.json");
 }
 
-// The vocabulary's tables come into being while the weights are read.
+// The tables of the vocabulary are built while the weights are read.
 void ModelRank::StartGrammars() {
   grammars_.reset();
   if (options_.model.rank != 0 || !MayOfferGrammars()) return;
@@ -141,7 +141,7 @@ MemoryNeeds ModelRank::Needs(std::uint32_t step_tokens, const DeviceMemory& memo
   needs.local_ranks = memory.ranks;
   needs.auto_share = memory.auto_share;
   needs.weight_bytes = weight_bytes_;
-  // On a CPU most buffers are float32 whatever the model's type is.
+  // On a CPU most buffers are float32, whatever the type of the model.
   const bool cpu = options_.model.device.kind == Device::Kind::kCpu;
   const std::size_t element = cpu ? sizeof(float) : DTypeBytes(model_->dtype);
   needs.scratch_bytes = ScratchBytes(model_->program, step_tokens, kMaxLogitRows, element);
@@ -149,7 +149,7 @@ MemoryNeeds ModelRank::Needs(std::uint32_t step_tokens, const DeviceMemory& memo
   needs.kv = options_.kv;
   needs.kv_bytes_per_token = Layout().BytesPerToken();
   needs.hidden_bytes_per_token = Layout().HiddenBytesPerToken();
-  // Candidates keep their own positions until one is chosen; a pair each in bfloat16.
+  // Each candidate has K and V of its own position, in bfloat16, until one is chosen.
   const std::uint64_t candidates = std::uint64_t{CandidateRows()} * 4 / DTypeBytes(model_->dtype);
   needs.scratch_bytes += candidates * needs.kv_bytes_per_token;
   return needs;
@@ -179,7 +179,7 @@ absl::Status ModelRank::MakeBackend(const LoadCallback& progress) {
       });
   if (!backend.ok()) return backend.status();
   backend_ = std::move(*backend);
-  weight_bytes_ = backend_->MemoryBytes();  // as they are, which need not be as planned
+  weight_bytes_ = backend_->MemoryBytes();  // may differ from the plan
   const LoadStage all = Stage("weights", weight_bytes_, weight_bytes_, SteadyNow() - begin);
   log::Info("loaded " + HumanBytes(all.bytes_done) + " of weights at " +
             HumanBytes(all.bytes_per_second) + "/s");
@@ -189,7 +189,7 @@ absl::Status ModelRank::MakeBackend(const LoadCallback& progress) {
 absl::Status ModelRank::Configure(const GroupSetup& setup) {
   setup_ = setup;
   executor_.reset();
-  // What a former group recorded holds its communicator.
+  // Recorded graphs of the former group refer to its communicator.
   if (communicator_ != nullptr) PENSTOCK_RETURN_IF_ERROR(backend_->AllocateCache(0));
   PENSTOCK_RETURN_IF_ERROR(JoinGroup());
   BackendLimits limits;
@@ -261,7 +261,7 @@ absl::StatusOr<WarmupReport> ModelRank::Warmup() {
                                     : " step times measured, kept ones no longer hold, ") +
             std::to_string(spent.count()) + " ms");
   report.peak_memory_bytes = backend_->MemoryBytes();
-  // The small cache goes before the real one comes, and what is free now says what really fits.
+  // Frees the small cache. The free memory now tells how large the real cache can be.
   PENSTOCK_RETURN_IF_ERROR(backend_->AllocateCache(0));
   PENSTOCK_ASSIGN_OR_RETURN(const PoolSize fits, CountPool());
   report.blocks = fits.blocks;

@@ -1,6 +1,6 @@
-// The RankEngine of a real model: opens the folder, loads this rank's weights, forms the group,
-// sizes the cache, and hands plans to a ModelExecutor. Knows the Backend interface only; which
-// backend it is comes in as a factory.
+// The RankEngine of a model: opens the folder, loads the weights of this rank, joins the group,
+// sizes the cache, and creates the ModelExecutor that runs the plans. It knows only the Backend
+// interface; a factory creates the backend.
 //
 // Threading: as RankEngine.
 #pragma once
@@ -25,11 +25,11 @@
 
 namespace penstock::shard {
 
-// Chooses the backend, and refuses before anything is read; then reads the weights for it.
+// Chooses the backend and reads its weights. Refuses before it reads anything.
 using BackendFactory = std::function<absl::StatusOr<std::unique_ptr<Backend>>(
     const Model&, const LoadProgress& progress)>;
 
-// What a rank's weights will take of memory, before they are read.
+// The memory that the weights of a rank will use, before they are read.
 using WeightMeasure = std::function<absl::StatusOr<std::uint64_t>(const Model&)>;
 
 struct ModelRankOptions {
@@ -38,13 +38,13 @@ struct ModelRankOptions {
   bool padded = false;  // KV layout
   KvMemory kv;
   std::shared_ptr<RankDevice> device = std::make_shared<HostDevice>();
-  bool contrastive_search = false;  // keep hidden states, offer contrastive search
-  bool grammars = true;             // offered, where the folder has a tokenizer that they can use
+  bool contrastive_search = false;  // offered; needs hidden states in the cache
+  bool grammars = true;             // offered if the folder has a usable tokenizer
   WatermarkSettings watermark;
   BackendFactory make_backend;
-  WeightMeasure weight_bytes;  // in that backend; empty: Model::WeightBytes
-  std::string table_folder;    // of the warm-up's table; empty: none is kept
-  std::string machine;         // one line: on what its times were measured
+  WeightMeasure weight_bytes;  // by backend; empty: Model::WeightBytes
+  std::string table_folder;    // of the warm-up table; empty: none is kept
+  std::string machine;         // one line that identifies the machine of that table
   bool prefault_all = false;   // all of the KV cache, not only the blocks that are used first
 };
 
@@ -80,12 +80,12 @@ class ModelRank final : public RankEngine {
   absl::StatusOr<PoolSize> CountPool() const;
   std::string TableIdentity(const WarmupShape& shape) const;
   absl::StatusOr<std::uint32_t> LongestSequence(const PoolSize& pool);
-  // Rank 0's samples on all ranks.
+  // Copies the samples of rank 0 to all ranks.
   absl::Status ShareTable(std::vector<StepTimeSample>& samples);
   MemoryNeeds Needs(std::uint32_t step_tokens, const DeviceMemory& memory) const;
   PagedLayout Layout() const;
   CachePlan Cache() const { return {Layout(), options_.padded}; }
-  // Rows of all candidates of a step.
+  // Candidate rows of one step.
   std::uint32_t CandidateRows() const;
   bool interrupted() const { return interrupted_.load(std::memory_order_relaxed); }
 
@@ -98,9 +98,10 @@ class ModelRank final : public RankEngine {
   std::unique_ptr<ModelExecutor> executor_;
 
   std::atomic<bool> interrupted_ = false;
-  std::mutex communicator_mutex_;          // for Interrupt; the model thread reads both without
-  std::shared_ptr<Communicator> control_;  // of host memory: picks and agreements
-  std::shared_ptr<Communicator> communicator_;  // of the device's memory, for the backend
+  std::mutex communicator_mutex_;  // of the next two, for Interrupt; the model thread reads them
+                                   // without it
+  std::shared_ptr<Communicator> control_;       // of host memory, for tokens and agreements
+  std::shared_ptr<Communicator> communicator_;  // of device memory, for the backend
 };
 
 }  // namespace penstock::shard

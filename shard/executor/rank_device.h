@@ -1,5 +1,5 @@
-// The device of a rank as the engine sees it, apart from the backend that computes on it: memory,
-// and how its ranks join. HostDevice is a CPU; a CUDA device is in shard/app/cuda.
+// The device of a rank, apart from the backend that computes on it: its memory, and how the ranks
+// join. HostDevice is the CPU; the CUDA device is in shard/app/cuda.
 //
 // Threading: the model thread.
 #pragma once
@@ -14,10 +14,10 @@
 
 namespace penstock::shard {
 
-// Memory that the rank may still take.
+// Memory that the rank may still use.
 struct DeviceMemory {
   std::uint64_t free_bytes = 0;
-  // Ranks that divide it, and how much of it, at most, becomes KV cache when nobody says.
+  // Ranks that share it, and the most of it that becomes KV cache without --kv-cache-memory.
   std::uint32_t ranks = 1;
   double auto_share = 0.5;
 };
@@ -31,14 +31,13 @@ class RankDevice {
 
   virtual absl::StatusOr<DeviceMemory> Memory() = 0;
 
-  // Joins the ranks that `control` joins on the host: the result serves buffers on this device and
-  // keeps what it needs of `control`. Every rank calls it at the same time. Blocks until all have
-  // joined or a deadline has passed.
+  // Joins the same ranks as `control`, for buffers on this device. Every rank calls it at the same
+  // time. Blocks until all have joined or a deadline has passed.
   virtual absl::StatusOr<std::shared_ptr<Communicator>> Join(
       std::shared_ptr<Communicator> control) = 0;
 };
 
-// The machine's memory and cores; what joins the hosts serves it as it is.
+// The memory and cores of the machine. The communicator of the hosts serves it too.
 class HostDevice final : public RankDevice {
  public:
   explicit HostDevice(std::uint32_t local_ranks = 1) : local_ranks_(local_ranks) {}

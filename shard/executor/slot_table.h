@@ -38,8 +38,8 @@ struct RankSequence {
   std::vector<std::vector<BlockId>> tables;  // by kv_group
   bool padded = false;                       // it has a padded KV row and no blocks
 
-  // Steps in flight: how many tokens after `tokens` were or are being sampled on the device, and
-  // the index of the newest one among the tokens of the step that was begun last.
+  // Tokens after `tokens` that the device samples in steps in flight. The second is the index of
+  // the newest of them among the tokens of the step that was begun last, or -1.
   std::uint32_t tokens_in_flight = 0;
   std::int32_t newest_sample = -1;
 

@@ -1,9 +1,9 @@
-// Run-ahead: steps whose tokens the device feeds into the next step, so that a step begins before
-// the host knows the result of the one before.
+// Run-ahead: the device feeds the tokens of one step into the next. So a step begins before the
+// host knows the result of the step before it.
 //
-// A step can run ahead if the device samples the token of every row and no row needs the host in
-// between: no drafts (--speculate), no grammar, no contrastive search, no log-probabilities of a
-// prompt, no padded KV layout. Prompt chunks do run ahead.
+// This is possible if the device samples the token of every row and no row needs the host in
+// between. So it excludes drafts (--speculate), grammars, contrastive search, log-probabilities of
+// a prompt and the padded KV layout. Prompt chunks are possible.
 //
 // The host learns late that a sequence has ended. Such a sequence computes one more row, in its own
 // block, and nothing is reported of it.
@@ -31,7 +31,7 @@ namespace penstock::shard {
 
 class StepsInFlight {
  public:
-  // `device` may be null: then no step can run ahead. All outlive this object.
+  // `device` may be null: then Begin must not be called. All outlive this object.
   StepsInFlight(DeviceSampler* device, SlotTable& slots, TokenSelector& selector);
 
   bool empty() const { return steps_.empty(); }
@@ -39,7 +39,7 @@ class StepsInFlight {
   // Whether the plan, whose control part is not applied yet, leaves the steps in flight valid.
   bool Allow(const StepPlan& plan) const;
 
-  // Whether every segment of the plan, whose control part is applied, can run ahead.
+  // Whether no segment of the plan needs the host. The control part of the plan is applied.
   bool CanRunAhead(const StepPlan& plan) const;
 
   // Enqueues the step. FitsDevice(batch) of the selector was true. `ready` as in

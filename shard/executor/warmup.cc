@@ -196,8 +196,8 @@ absl::Status TimeRound(std::vector<Timed>& steps, Time end, const WarmupControl&
   return absl::OkStatus();
 }
 
-// Times the sweep. `worst` are the worst steps, each timed once: they are samples too, so that the
-// slopes of the cost model are known even if there is no time for large steps.
+// Times the sweep. `worst` are the worst steps, each timed once. They are samples too: they
+// determine the slopes of the cost model even if there is no time for other large steps.
 absl::StatusOr<std::vector<StepTimeSample>> Sweep(const WarmupShape& shape,
                                                   std::vector<Timed> worst,
                                                   const WarmupControl& control,

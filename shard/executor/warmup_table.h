@@ -1,13 +1,12 @@
-// The warm-up's table on disk, so that a later start checks it at two points instead of measuring
-// all of it again. A text file beside the packed weights (--weights-cache):
+// The warm-up table on disk. A later start checks two of its steps instead of measuring all again.
+// It is a text file beside the packed weights (--weights-cache):
 //
 //   penstock-warmup 3
-//   <identity: one line: what was measured, on what>
+//   <identity: one line that names the model, the limits and the machine>
 //   <prefill tokens> <decode rows> <context tokens> <nanoseconds>     a line per step
 //   end <checksum of all before it>
 //
-// Anything else than that in it makes it count as absent, and so does a file of others
-// (common/kept_file.h).
+// A file with any other content counts as absent, and so does one that common/kept_file.h refuses.
 #pragma once
 
 #include <absl/status/status.h>
@@ -22,15 +21,15 @@ namespace penstock::shard {
 
 class WarmupTable {
  public:
-  // An empty folder: nothing is kept; any other is there. `identity` is one line; tables of other
-  // identities have other files, of which the folder keeps the sixteen that were written last.
+  // `folder` exists, or is empty: then nothing is kept. `identity` is one line. Each identity has
+  // its own file; the folder keeps the 16 newest.
   WarmupTable(std::string folder, std::string identity);
 
-  // Empty: none, or none that may be taken, which is a warning.
+  // Empty if there is no valid table. Logs a warning if the file is refused.
   std::vector<StepTimeSample> Read() const;
 
-  // Takes the old one's place at once, but not that of what is no regular file; what goes wrong is
-  // a warning.
+  // Replaces the old table atomically, unless its path is not a regular file. Logs a warning on
+  // failure.
   void Write(const std::vector<StepTimeSample>& samples) const;
 
  private:

@@ -1,7 +1,5 @@
-// What a communicator needs to know of the device's stream on which its collectives run. The CUDA
-// build implements it with a stream and events; tests with plain memory.
-//
-// Threading: as each function says.
+// The stream of a device on which collectives run, as a communicator sees it. The CUDA build
+// implements it with a stream and events, tests with plain memory.
 #pragma once
 
 #include <absl/status/status.h>
@@ -13,16 +11,16 @@ namespace penstock::shard {
 
 class DeviceQueue {
  public:
-  // Counts up: a mark is done only after every earlier one.
+  // Marks increase. A mark is done only after all earlier ones.
   using Mark = std::uint64_t;
 
   virtual ~DeviceQueue() = default;
 
-  // Marks the end of all that is enqueued now; while a graph is being recorded nothing is, and the
-  // last mark comes again. The model thread.
+  // Marks the end of all that is enqueued now. While a graph is recorded nothing is enqueued, and
+  // the last mark is returned again. Model thread only.
   virtual absl::StatusOr<Mark> Record() = 0;
 
-  // Whether the device has come to the mark. Any thread; never waits.
+  // Whether the device has reached the mark. Never waits. Any thread.
   virtual absl::StatusOr<bool> Done(Mark mark) = 0;
 
   // The stream as the library's own handle (cudaStream_t), for calls that enqueue.

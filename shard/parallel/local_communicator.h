@@ -1,4 +1,4 @@
-// World of one: every operation is done already.
+// The communicator of a single rank.
 #pragma once
 
 #include <cstring>

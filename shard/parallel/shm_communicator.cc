@@ -40,7 +40,7 @@ class ShmCommunicator final : public Communicator {
   void Abort() override;
 
  private:
-  // Publishes `bytes` of `mine` (null: nothing to say) and waits for all ranks.
+  // Publishes `bytes` of `mine` (null: none) and waits for all ranks.
   absl::Status Exchange(const ShmOperation& operation, const void* mine, std::size_t bytes);
   absl::Status Await(int peer, const ShmOperation& operation);
   const std::byte* Part(int rank) const { return segment_.buffer(rank, half_); }

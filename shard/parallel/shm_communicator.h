@@ -1,14 +1,13 @@
-// Communicator of CPU ranks on one host: one POSIX shared-memory object, a barrier counter per
-// rank.
+// The communicator of CPU ranks on one host. It uses one POSIX shared-memory object with a barrier
+// counter for each rank.
 //
-// An operation moves through the object in chunks of `chunk_bytes`. For each chunk a rank writes
-// its part into its own buffer, counts up its counter, waits until every other counter has arrived
-// and reads all parts in rank order. Buffers alternate between two halves: a rank can reach the
-// same half again only after all others have arrived at the chunk between, so they have finished
-// reading.
+// An operation is split into chunks of `chunk_bytes`. For each chunk a rank writes its part into
+// its own buffer and increments its counter. It waits for the counters of the other ranks and reads
+// all parts in rank order. Each buffer has two halves, which are used in turn. A rank writes to a
+// half again only after all ranks have published the next chunk, so they have finished reading.
 //
-// Waiting spins for at most 50 µs, then sleeps on a futex until the deadline. The name is removed
-// as soon as every rank has joined, so nothing stays behind when processes die.
+// A wait spins for at most 50 us, then sleeps on a futex until the deadline. The name of the object
+// is removed as soon as every rank has joined, so nothing remains when processes die.
 #pragma once
 
 #include <absl/status/statusor.h>
@@ -23,12 +22,12 @@
 namespace penstock::shard {
 
 struct ShmOptions {
-  std::string
-      name;  // rendezvous: the same on all ranks, fresh for each group epoch, e.g. "penstock-8f3a"
+  // The rendezvous: the same on all ranks, new for each epoch of the group.
+  std::string name;
   int rank = 0;
   int world = 2;                                   // 2 … 64
-  std::chrono::milliseconds timeout{30'000};       // of each wait
-  std::size_t chunk_bytes = std::size_t{1} << 20;  // per rank and half; equal on all ranks
+  std::chrono::milliseconds timeout{30'000};       // of one wait
+  std::size_t chunk_bytes = std::size_t{1} << 20;  // of a half; equal on all ranks
 };
 
 // Blocks until all ranks have joined or the timeout has passed.

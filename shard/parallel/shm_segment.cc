@@ -30,7 +30,7 @@ long Futex(std::atomic<std::uint32_t>& word, int operation, std::uint32_t value,
 
 void WakeAll(std::atomic<std::uint32_t>& word) { Futex(word, FUTEX_WAKE, INT_MAX, nullptr); }
 
-// Wrap-around safe: the counters run modulo 2^32.
+// The counters wrap around modulo 2^32.
 bool HasArrived(std::uint32_t counter, std::uint32_t chunks) {
   return static_cast<std::int32_t>((counter & ~kAbortBit) - chunks * kOneChunk) >= 0;
 }
@@ -51,7 +51,7 @@ absl::StatusOr<ShmSegment> ShmSegment::Open(const std::string& name, int world,
   const int fd = shm_open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, S_IRUSR | S_IWUSR);
   if (fd < 0) return Failed("opening", name);
   const std::size_t size = SegmentSize(world, chunk_bytes);
-  // Reserves the pages now: a full /dev/shm is an error here, not a SIGBUS during a step.
+  // Reserves the pages now, so that a full /dev/shm is an error here and not a SIGBUS in a step.
   const int reserved = posix_fallocate(fd, 0, static_cast<off_t>(size));
   if (reserved != 0) {
     errno = reserved;
@@ -102,7 +102,7 @@ ShmWait WaitForCounter(ShmRank& rank, std::uint32_t chunks, SteadyDeadline deadl
   const auto spin_end = Clock::now() + kSpin;
   while (true) {
     const std::uint32_t seen = rank.counter.load(std::memory_order_acquire);
-    // Arrival first: a peer that has finished this chunk may leave before we have read it.
+    // Checked first, because a rank that has finished this chunk may abort before it is read here.
     if (HasArrived(seen, chunks)) return ShmWait::kArrived;
     if ((seen & kAbortBit) != 0) return ShmWait::kAborted;
     const auto now = Clock::now();

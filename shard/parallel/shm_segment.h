@@ -1,5 +1,4 @@
-// The shared-memory object behind ShmCommunicator: layout, mapping, counters. Internal to
-// parallel/.
+// The shared-memory object of ShmCommunicator: layout, mapping, counters. Internal to parallel/.
 #pragma once
 
 #include <absl/status/statusor.h>
@@ -15,7 +14,7 @@ namespace penstock::shard {
 
 inline constexpr int kMaxShmRanks = 64;
 
-// What a rank says about the chunk that it published; compared by the others.
+// The operation of a published chunk. The other ranks compare it with their own.
 struct ShmOperation {
   std::uint32_t kind = 0;
   std::uint32_t root = 0;
@@ -24,7 +23,7 @@ struct ShmOperation {
 };
 
 struct alignas(64) ShmRank {
-  // Chunks published so far, times two. Bit 0 set = aborted, so that a waiter's futex sees a
+  // Twice the number of published chunks. Bit 0 means aborted, so that a futex wait sees the
   // change.
   std::atomic<std::uint32_t> counter;
   std::atomic<std::uint32_t> waiters;
@@ -37,7 +36,7 @@ struct ShmHeader {
 
 class ShmSegment {
  public:
-  // Creates or opens the object; whoever comes first creates it, all give it the same size.
+  // Opens the object, or creates it if this rank is the first. All ranks use the same size.
   static absl::StatusOr<ShmSegment> Open(const std::string& name, int world,
                                          std::size_t chunk_bytes);
   ShmSegment(ShmSegment&& other) noexcept;
@@ -67,7 +66,7 @@ void PublishCounter(ShmRank& rank);
 bool IsAborted(const ShmRank& rank);
 void AbortCounter(ShmRank& rank);
 
-// Until the counter shows at least `chunks` published chunks.
+// Waits until the counter shows at least `chunks` published chunks.
 ShmWait WaitForCounter(ShmRank& rank, std::uint32_t chunks, SteadyDeadline deadline);
 
 }  // namespace penstock::shard

@@ -1,7 +1,6 @@
 // Contrastive search (Su et al., "A Contrastive Framework for Neural Text Generation", NeurIPS
-// 2022; the rule of HF transformers): which tokens are candidates for the next position, and which
-// of them wins once a forward pass has given each a hidden state. Exact rules:
-// docs/api/sampling.md.
+// 2022) by the rule of HF transformers. The candidates are the most probable next tokens. A forward
+// pass computes the hidden state of each; then one is chosen. Exact rules: docs/api/sampling.md.
 #pragma once
 
 #include <cstdint>
@@ -15,7 +14,7 @@ namespace penstock::shard {
 
 // The most probable next tokens of one sequence, most probable first, ties by token id.
 struct CandidateSet {
-  std::vector<SampledToken> tokens;  // with the logprobs that were asked for
+  std::vector<SampledToken> tokens;  // with the requested logprobs
   std::vector<float> probabilities;  // of the whole vocabulary, not renormalised
 
   void Clear() {

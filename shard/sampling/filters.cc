@@ -33,7 +33,7 @@ double Mass(const Candidates& candidates, float max_logit) {
   return mass;
 }
 
-// Keeps every token at least as probable as the k-th: ties at the border all stay (HF, TGI).
+// Keeps every token that is at least as probable as the k-th, so ties are kept (as in HF and TGI).
 void TopK(std::uint32_t k, Candidates& candidates) {
   if (k == 0 || k >= candidates.size()) return;
   const auto kth = candidates.begin() + static_cast<std::ptrdiff_t>(k - 1);
@@ -42,8 +42,8 @@ void TopK(std::uint32_t k, Candidates& candidates) {
   std::erase_if(candidates, [border](const Candidate& c) { return c.logit < border; });
 }
 
-// The smallest set of most probable tokens with mass >= p; ties are split by token id. Sorts only
-// as many of the most probable as it takes.
+// Keeps the smallest set of most probable tokens with mass >= p; ties are split by token id. Sorts
+// no more tokens than necessary.
 void TopP(float p, Candidates& candidates) {
   if (p >= 1.0f || candidates.size() < 2) return;
   const float max_logit = MaxLogit(candidates);
@@ -70,7 +70,7 @@ void MinP(float min_p, Candidates& candidates) {
   std::erase_if(candidates, [border](const Candidate& c) { return c.logit < border; });
 }
 
-// Meister et al. 2023: tokens whose information is closest to the entropy, up to mass m.
+// Meister et al. 2023: keeps the tokens whose information is closest to the entropy, up to mass m.
 void Typical(float m, Candidates& candidates) {
   if (m >= 1.0f || candidates.size() < 2) return;
   const float max_logit = MaxLogit(candidates);
@@ -106,8 +106,8 @@ void Typical(float m, Candidates& candidates) {
   candidates.resize(kept);
 }
 
-// The k-th largest block maximum: at least k tokens are as probable, so nothing below it is among
-// the k most probable. -inf when there are fewer blocks or finite maxima.
+// The k-th largest block maximum. At least k tokens have this logit or more, so a token below it is
+// not among the k most probable. -inf if fewer than k maxima are finite.
 float LowerBoundOfTop(std::uint32_t k, std::vector<float> maxima) {
   if (k > maxima.size()) return kMinusInfinity;
   const auto kth = maxima.begin() + static_cast<std::ptrdiff_t>(k - 1);
@@ -115,14 +115,14 @@ float LowerBoundOfTop(std::uint32_t k, std::vector<float> maxima) {
   return *kth;
 }
 
-// All tokens that may be among the `k` most probable after temperature, and possibly more; k = 0:
-// all. Looks at single tokens only in blocks that hold a large one.
+// Collects all tokens that may be among the `k` most probable after temperature, and possibly more;
+// all tokens for k = 0. Reads single tokens only in blocks whose maximum is large enough.
 void Collect(std::span<const float> logits, float temperature, std::uint32_t k, Candidates& out) {
   std::vector<float> maxima;
   float bound = kMinusInfinity;
   if (k > 0) {
     BlockMaxima(logits, maxima);
-    // Compared after the division, which can make different logits equal.
+    // Different logits can be equal after the division, so it comes before the comparison.
     bound = LowerBoundOfTop(k, maxima) / temperature;
   }
   for (std::size_t first = 0; first < logits.size(); first += kMaximumBlock) {

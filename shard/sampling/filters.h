@@ -1,6 +1,7 @@
-// Warpers: temperature and the filters that leave some tokens to draw from, in the order of HF
-// transformers and TGI: temperature -> top-k -> top-p -> min-p -> typical-p, each acting on the
-// survivors of the one before, renormalised. Exact rules: docs/api/sampling.md.
+// Warpers: temperature and the filters that decide which tokens may be drawn. The order is that of
+// HF transformers and TGI: temperature, top-k, top-p, min-p, typical-p. Each filter sees only the
+// tokens that the one before has kept, with renormalised probabilities. Exact rules:
+// docs/api/sampling.md.
 #pragma once
 
 #include <cstdint>
@@ -16,8 +17,8 @@ struct Candidate {
   float logit;  // after temperature
 };
 
-// Survivors of all filters, ascending by token id; never empty when one logit is finite.
-// `logits` are processed logits, not yet divided by temperature. `out` is reused scratch.
+// Sets `out` to the tokens that pass all filters, by ascending id. It is not empty if one logit is
+// finite. `logits` are processed, but not divided by the temperature.
 void FilterCandidates(const SamplingParams& params, std::span<const float> logits,
                       std::vector<Candidate>& out);
 

@@ -32,7 +32,7 @@ absl::StatusOr<std::shared_ptr<const text::CompiledGrammar>> GrammarCache::Get(
   if (on_compile_) on_compile_();
   PENSTOCK_RETURN_IF_ERROR(Ready());
   PENSTOCK_ASSIGN_OR_RETURN(auto grammar, (*vocabulary_.get())->Compile(spec, {}));
-  std::list<Entry> dropped;  // ends behind the lock, which takes long
+  std::list<Entry> dropped;  // destroyed after the lock, because that takes long
   const std::lock_guard lock(mutex_);
   entries_.push_front({spec, grammar});
   if (entries_.size() > kEntries) dropped.splice(dropped.begin(), entries_, --entries_.end());

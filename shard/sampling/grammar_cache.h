@@ -1,8 +1,8 @@
-// Compiled grammars of one model, the most recently used ones. The vocabulary's tables are built on
-// a thread of the cache's own from the day it is made (0.9 s for 128,000 tokens), so that the first
-// grammar does not wait for them.
+// Compiled grammars of one model, the most recently used ones. The constructor starts a thread that
+// builds the tables of the vocabulary (0.9 s for 128,000 tokens), so the first grammar seldom waits
+// for them.
 //
-// Bounded: kEntries grammars; a grammar that is in use lives on after it was dropped.
+// Bounded: kEntries grammars. A grammar that is in use lives until its last user drops it.
 //
 // Thread-safe. Get compiles on the calling thread, outside the lock.
 #pragma once
@@ -29,18 +29,19 @@ class GrammarCache {
  public:
   static constexpr std::size_t kEntries = 128;
 
-  // `folder` holds tokenizer.json. `rows`: of the model's logits.
+  // `folder` holds tokenizer.json. `rows` is the length of a row of logits.
   GrammarCache(std::string folder, std::uint32_t rows, std::vector<TokenId> eos_ids);
 
-  // Waits for the vocabulary. A model without a usable tokenizer gives its error here.
+  // Waits for the vocabulary. Returns the error of a tokenizer that cannot be used.
   absl::Status Ready() const;
 
-  // A grammar that is there; else null.
+  // A cached grammar, or null.
   std::shared_ptr<const text::CompiledGrammar> Find(const GrammarSpec& spec);
 
   absl::StatusOr<std::shared_ptr<const text::CompiledGrammar>> Get(const GrammarSpec& spec);
 
-  // A grammar that failed in use is compiled anew next time: what its matchers share may be full.
+  // For a grammar that failed in use: its matchers share tables that may be full. The next Get
+  // compiles it again.
   void Drop(const GrammarSpec& spec);
 
   std::uint32_t rows() const { return rows_; }
@@ -59,7 +60,7 @@ class GrammarCache {
   std::function<void()> on_compile_;
   std::mutex mutex_;
   std::list<Entry> entries_;             // the latest first
-  std::shared_future<Made> vocabulary_;  // last: its thread ends before the rest
+  std::shared_future<Made> vocabulary_;  // last, so that its thread ends first
 };
 
 }  // namespace penstock::shard

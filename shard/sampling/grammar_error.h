@@ -1,4 +1,4 @@
-// How the error of a sequence begins whose grammar is none or costs too much: the client's matter.
+// The prefix of errors that the client's grammar causes: it is not valid or too expensive.
 #pragma once
 
 #include <string_view>

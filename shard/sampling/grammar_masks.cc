@@ -78,7 +78,7 @@ bool GrammarMasks::AnyReady(std::span<const SlotId> slots, Time until) {
   const bool any = done_.wait_until(lock, OnSteadyClock(until),
                                     [&] { return std::any_of(slots.begin(), slots.end(), ready); });
   if (any) return true;
-  const Time now = SteadyNow();  // too late is a failure
+  const Time now = SteadyNow();  // a late mask fails its sequence
   return std::any_of(slots.begin(), slots.end(),
                      [&](SlotId slot) { return cells_[slot.value()]->due <= now; });
 }

@@ -1,21 +1,16 @@
-// Where each running sequence stands in its grammar, and which tokens it may take next. A thread of
-// its own moves a sequence on as soon as its token is known and computes the next mask while the
-// model computes the next step, so a mask usually waits to be used. A grammar that the cache does
-// not have is compiled by another thread, which steps aside for those that compute and holds up
-// nobody else's masks.
+// The grammar masks of the running sequences: which tokens each may take next. One thread computes
+// the next mask as soon as a token is known, while the model computes the next step. So a mask is
+// usually ready before it is needed. Another thread compiles grammars that the cache does not have;
+// it does not delay the masks of other sequences.
 //
-//   Start(slot, …)                at the sequence's start, with what it has generated already
-//   AnyReady(slots, until)        whether Get would give a mask at once
-//   Get(slot)                     the mask for the next token
-//   Advance(slot, token)          the token that was picked
-//   End(slot)
+// The calls for one slot are Start, then Get and Advance in turn, then End.
 //
-// A grammar that fails (too much work for one mask), or whose mask is not there kLongestWait after
-// it was asked for, fails its own sequence alone.
+// A sequence fails if its grammar fails, for example because one mask takes too much work. It also
+// fails if its mask is not ready kLongestWait after it was requested.
 //
-// Queues: at most one job per slot, since Get comes between two of them; a Start that replaces a
-// sequence leaves one stale job at most behind for the masks, and none to be compiled. What nobody
-// wants any more is not compiled.
+// Queues: at most one job for each slot, because Get comes between two jobs. A Start that replaces
+// a sequence may leave one stale job in the queue of masks. Grammars of ended sequences are not
+// compiled.
 //
 // Threading: all calls from the model thread.
 #pragma once
@@ -50,31 +45,32 @@ class GrammarMasks {
   GrammarMasks(const GrammarMasks&) = delete;
   GrammarMasks& operator=(const GrammarMasks&) = delete;
 
+  // `generated` is the output so far, of a restarted sequence.
   void Start(SlotId slot, const GrammarSpec& spec, std::span<const TokenId> generated);
   void Advance(SlotId slot, TokenId token);
   void End(SlotId slot);
   void EndAll();
   bool Holds(SlotId slot) const { return cells_[slot.value()] != nullptr; }
 
-  // Waits, until `until` at most, for the mask or the failure of one of them.
+  // Waits, at most until `until`, for the mask or the failure of any of these slots.
   bool AnyReady(std::span<const SlotId> slots, Time until);
 
   struct Row {
-    std::span<std::uint32_t> allowed;  // a TokenMask; valid, and the caller's, until Advance
-    bool only_end = false;             // nothing but the end may follow
+    std::span<std::uint32_t> allowed;  // a TokenMask; the caller may change it until Advance
+    bool only_end = false;             // only the end of the output may follow
   };
-  // Waits if it is not ready.
+  // The mask for the next token. Waits if it is not ready.
   absl::StatusOr<Row> Get(SlotId slot);
 
  private:
-  // One sequence. While `busy` it is a worker's, else the model thread's.
+  // One sequence. A worker owns it while `busy`, otherwise the model thread.
   struct Cell {
     GrammarSpec spec;
     bool busy = true;    // under mutex_
     bool wanted = true;  // under mutex_
-    Time due{};          // the model thread's: when it has waited too long
+    Time due{};          // when the sequence fails; of the model thread
     absl::Status status;
-    std::shared_ptr<const text::CompiledGrammar> grammar;  // until its matcher is there
+    std::shared_ptr<const text::CompiledGrammar> grammar;  // until the matcher exists
     std::unique_ptr<text::GrammarMatcher> matcher;
     std::vector<std::uint32_t> mask;
     bool only_end = false;
@@ -90,7 +86,7 @@ class GrammarMasks {
 
   void Ask(SlotId slot, std::vector<TokenId> tokens);
   void Push(Queue& queue, Job job);
-  // The next job that is wanted. False: it is over.
+  // Takes the next job that is still wanted. False: the thread must end.
   bool Take(Queue& queue, Job& job);
   void Finish(Cell& cell, absl::Status status);
   void Work();
@@ -106,7 +102,7 @@ class GrammarMasks {
   Queue masks_;
   Queue compiles_;
   bool stopping_ = false;
-  std::thread worker_;  // last, both: they use the above
+  std::thread worker_;  // both last, because they use the members above
   std::thread compiler_;
 };
 

@@ -1,11 +1,12 @@
 // Philox4x32-10, the counter-based generator of Salmon et al., "Parallel random numbers: as easy as
-// 1, 2, 3" (SC 2011). A number depends on nothing but (seed, sibling, position, token id), so a
-// result never depends on batch mates, steps, preemption or restarts.
+// 1, 2, 3" (SC 2011). A number depends only on (seed, sibling, position, token id). So a result
+// does not depend on other sequences, steps, preemption or restarts.
 //
-// Assignment, part of the interface (same seed, same tokens, in every version):
+// The following is part of the interface: the same seed gives the same tokens in every version.
 //   key     = (seed low, seed high)
-//   counter = (position, sibling, token id / 4, 0); lane token id % 4
-//   uniform = (lane + 0.5) * 2^-32, in (0, 1), as double
+//   counter = (position, sibling, token id / 4, 0)
+//   word    = output[token id % 4]
+//   uniform = (word + 0.5) * 2^-32, in (0, 1), as double
 #pragma once
 
 #include <array>
@@ -31,9 +32,9 @@ constexpr PhiloxBlock Philox4x32(PhiloxBlock counter, std::array<std::uint32_t, 
   return counter;
 }
 
-constexpr double PhiloxUniform(std::uint32_t lane) { return (lane + 0.5) * 0x1p-32; }
+constexpr double PhiloxUniform(std::uint32_t word) { return (word + 0.5) * 0x1p-32; }
 
-// The noise of one sampling position. Calls with ascending token ids reuse a block of four.
+// The noise of one position. Calls with ascending token ids compute each block of four only once.
 class TokenNoise {
  public:
   constexpr TokenNoise(std::uint64_t seed, std::uint32_t sibling, std::uint32_t position)

@@ -10,7 +10,7 @@ bool InRow(TokenId token, std::span<const float> logits) {
   return token >= 0 && static_cast<std::size_t>(token) < logits.size();
 }
 
-// CTRL (Keskar et al. 2019): once per distinct token of prompt and output, whatever its count.
+// CTRL (Keskar et al. 2019): once for each distinct token of prompt and output.
 float Repeat(float logit, float penalty) { return logit < 0 ? logit * penalty : logit / penalty; }
 
 void Penalise(const SamplingParams& params, const TokenHistory& history, std::span<float> logits) {

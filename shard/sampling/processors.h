@@ -1,7 +1,7 @@
-// Logits processors: what changes a row of logits before the pick. All in float32, in place.
+// Logits processors change a row of logits before sampling. They work in float32 and in place.
 // Order as in HF transformers, definitions in docs/api/sampling.md:
 //   logit bias -> repetition penalty -> frequency and presence penalty -> masked tokens
-// (warpers follow only when sampling: filters.h).
+// (warpers, see filters.h, follow if do_sample is set)
 #pragma once
 
 #include <span>
@@ -11,11 +11,11 @@
 
 namespace penstock::shard {
 
-// True when a history is needed to process with these parameters.
+// Whether ProcessLogits needs a history with these parameters.
 bool NeedsHistory(const SamplingParams& params);
 
-// `history` may be null when NeedsHistory is false. `masked` tokens become -inf (end tokens before
-// min_new_tokens). Token ids outside the row are ignored: they cannot be generated.
+// `history` may be null if NeedsHistory is false. The logits of `masked` tokens (end tokens before
+// min_new_tokens) become -inf. Token ids outside the row are ignored.
 void ProcessLogits(const SamplingParams& params, const TokenHistory* history,
                    std::span<const TokenId> masked, std::span<float> logits);
 

@@ -13,7 +13,7 @@ namespace {
 
 constexpr float kMinusInfinity = -std::numeric_limits<float>::infinity();
 
-// Writes the maximum of each full block; true if there was NaN, which counts as -inf.
+// Writes the maximum of each full block. A NaN counts as -inf; returns true if there was one.
 bool ScanBlocks(const float* x, std::size_t blocks, float* maxima) {
   const __m128 lowest = _mm_set1_ps(kMinusInfinity);
   __m128 nan = _mm_setzero_ps();
@@ -23,7 +23,7 @@ bool ScanBlocks(const float* x, std::size_t blocks, float* maxima) {
       for (std::size_t j = 0; j < 4; ++j) {
         const __m128 value = _mm_loadu_ps(x + i + 4 * j);
         nan = _mm_or_ps(nan, _mm_cmpunord_ps(value, value));
-        best[j] = _mm_max_ps(value, best[j]);  // the second operand when one is NaN
+        best[j] = _mm_max_ps(value, best[j]);  // the second operand if one is NaN
       }
     }
     const __m128 four = _mm_max_ps(_mm_max_ps(best[0], best[1]), _mm_max_ps(best[2], best[3]));
@@ -33,7 +33,7 @@ bool ScanBlocks(const float* x, std::size_t blocks, float* maxima) {
   return _mm_movemask_ps(nan) != 0;
 }
 
-// The same on eight lanes. A comparison of two values finds NaN in either.
+// The same with vectors of eight. Comparing two values finds a NaN in either.
 __attribute__((target("avx2"))) bool ScanBlocksAvx2(const float* x, std::size_t blocks,
                                                     float* maxima) {
   const __m256 lowest = _mm256_set1_ps(kMinusInfinity);
@@ -60,7 +60,7 @@ bool Scan(const float* x, std::size_t blocks, float* maxima) {
   return scan(x, blocks, maxima);
 }
 
-// The block at the end that is not full.
+// The incomplete block at the end.
 bool ScanRest(std::span<const float> rest, float& maximum) {
   bool nan = false;
   maximum = kMinusInfinity;
@@ -71,20 +71,20 @@ bool ScanRest(std::span<const float> rest, float& maximum) {
   return nan;
 }
 
-// Lanes of the sum of exponents, whatever the processor has: one operation of AVX2, two of SSE2.
-// No operation is fused, and each lane of a sum has its own terms, so the bits are the same.
+// Partial sums of the sum of exponents, on every processor: one operation of AVX2 or two of SSE2.
+// Each partial sum has the same terms and no operation is fused, so the bits are the same.
 constexpr std::size_t kLanes = 8;
 using Floats = float __attribute__((vector_size(4 * kLanes)));
 using Integers = std::int32_t __attribute__((vector_size(4 * kLanes)));
 
-// x becomes e^x for x <= 0: range reduction by ln 2 in two parts and a polynomial of degree 6
-// (Cephes, expf), added up in pairs, which do not wait for each other. Below -87 it stays at e^-87,
-// which a sum that holds e^0 does not notice.
+// e^x for x <= 0: range reduction by ln 2 in two parts and a polynomial of degree 6 (Cephes, expf).
+// The terms are added in pairs, which shortens the chain of dependent operations. Below -87 the
+// result is e^-87, which does not matter in a sum with e^0.
 [[gnu::always_inline]] inline void Exp(Floats& x) {
-  // Added and taken away it leaves a whole number, which its lowest bits hold meanwhile.
+  // Adding and subtracting it rounds to an integer. In between the lowest bits hold that integer.
   constexpr float kRounds = 12582912.0f;  // 1.5 * 2^23
   const Floats smallest = Floats{} - 87.0f;
-  x = x < smallest ? smallest : x;  // NaN stays
+  x = x < smallest ? smallest : x;  // keeps a NaN
   const Floats shifted = x * 1.44269504088896341f + kRounds;
   const Floats whole = shifted - kRounds;
   const Floats r = (x - whole * 0.693359375f) + whole * 2.12194440e-4f;
@@ -97,7 +97,7 @@ using Integers = std::int32_t __attribute__((vector_size(4 * kLanes)));
   x = p * reinterpret_cast<Floats>(power);
 }
 
-// Calls add(terms, sums) for every kLanes exponents, with the one sums and the other in turn.
+// Calls add(terms, sums) for every kLanes exponents, alternating between two sets of sums.
 template <class Sums, class Add>
 [[gnu::always_inline]] inline void ForExponents(std::span<const float> logits, float maximum,
                                                 Sums (&sums)[2], const Add& add) {

@@ -24,7 +24,7 @@ bool MoreProbable(const Candidate& a, const Candidate& b) {
   return a.logit != b.logit ? a.logit > b.logit : a.token < b.token;
 }
 
-// Leaves the n most probable of `all` in `top`, most probable first.
+// Sets `top` to the n most probable of `all`, most probable first.
 void SelectTop(const std::vector<Candidate>& all, std::uint32_t n, std::vector<Candidate>& top) {
   top.resize(std::min<std::size_t>(n, all.size()));
   std::partial_sort_copy(all.begin(), all.end(), top.begin(), top.end(), MoreProbable);
@@ -39,8 +39,8 @@ void Append(const std::vector<Candidate>& top, double log_sum, SampledToken& sam
 
 }  // namespace
 
-// Takes a token with p/q above the best so far. Since exp(-x) >= 1 - x, a token whose u does not
-// exceed 1 - p/best cannot win, which spares the logarithm for nearly all of a large vocabulary.
+// Keeps the token with the largest p/q. A token with u <= 1 - p/best cannot win, because
+// exp(-x) >= 1 - x. This avoids the logarithm for nearly all tokens of a large vocabulary.
 std::uint32_t Sampler::Draw(const SampleRequest& request, float max_logit) {
   TokenNoise noise(request.params.seed, request.params.sibling, request.position);
   std::uint32_t winner = candidates_.front().token;
@@ -48,7 +48,7 @@ std::uint32_t Sampler::Draw(const SampleRequest& request, float max_logit) {
   for (const Candidate& candidate : candidates_) {
     const double u = noise.Uniform(candidate.token);
     const double p = std::exp(candidate.logit - max_logit);
-    if (u <= 1.0 - p / best) continue;  // best = 0: -inf, never skips
+    if (u <= 1.0 - p / best) continue;  // with best = 0 this is -inf and skips no token
     const double score = p / -std::log(u);
     if (score > best) {
       best = score;
@@ -86,10 +86,10 @@ void Sampler::ReportCandidates(std::uint32_t top_n, SampledToken& sampled) {
   Append(top_, log_sum, sampled);
 }
 
-// Processes the row; gives its largest logit and, as `best`, that token.
+// Processes the row. Returns its largest logit and sets `best` to that token.
 absl::StatusOr<float> Sampler::Process(std::span<float> logits, const SampleRequest& request,
                                        std::uint32_t& best) {
-  // The raw row is needed after the pick only when processing will change it.
+  // A copy of the raw row is needed only if processing changes the row.
   if (request.logprobs.kind == LogprobRequest::Kind::kRaw) {
     raw_.assign(logits.begin(), logits.end());
   }

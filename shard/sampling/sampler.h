@@ -1,8 +1,8 @@
-// Picks the next token of one sequence from its row of logits. The result depends on the row, the
-// parameters, the history and the position alone: not on the batch, the step or the thread.
+// Samples the next token of one sequence from its row of logits. The result depends only on the
+// row, the parameters, the history and the position: not on the batch, the step or the thread.
 //
-// The draw is an exponential race: the winner is argmax p_i / q_i with q_i ~ Exp(1) from Philox,
-// tied to token ids, so a filter or a last-bit change of other tokens does not shift the noise.
+// The draw is an exponential race: the sampled token is argmax p_i / q_i with q_i ~ Exp(1). Philox
+// gives each token id its own q_i, so the noise of a token does not depend on other tokens.
 //
 // Threading: one Sampler per thread; it owns scratch memory.
 #pragma once
@@ -28,22 +28,22 @@ struct SampleRequest {
   const SamplingParams& params;
   const LogprobRequest& logprobs;
   const TokenHistory* history = nullptr;  // may be null when NeedsHistory(params) is false
-  std::span<const TokenId> masked;        // never picked this time
+  std::span<const TokenId> masked;        // must not be sampled now
   std::uint32_t position = 0;             // index of the token in the request's output
-  TokenMask allowed;                      // by a grammar; empty: all
-  std::string refusal;                    // why no token can be picked; empty: one can
-  WatermarkSettings watermark;            // used where the parameters ask for one
-  TokenId before = 0;                     // the token that the row follows
+  TokenMask allowed;                      // the grammar mask; empty: all tokens
+  std::string refusal;                    // why no token can be sampled; empty: one can
+  WatermarkSettings watermark;            // used if the parameters request it
+  TokenId before = 0;                     // the previous token
 };
 
 class Sampler {
  public:
-  // `logits`: float32 [vocabulary], overwritten. InternalError when the row holds NaN or nothing
-  // can be picked; the caller ends that sequence alone.
+  // `logits` has the length of the vocabulary and is overwritten. Internal if the row contains a
+  // NaN or no token can be sampled; the caller then ends this sequence only.
   absl::StatusOr<SampledToken> Sample(std::span<float> logits, const SampleRequest& request);
 
-  // The SamplingParams::Candidates() most probable tokens behind the processors (no warpers), fewer
-  // where fewer may be picked. Errors as above.
+  // The SamplingParams::Candidates() most probable tokens after the processors, without warpers.
+  // Fewer if fewer tokens are allowed. Errors as above.
   absl::Status FindCandidates(std::span<float> logits, const SampleRequest& request,
                               CandidateSet& out);
 

@@ -1,5 +1,7 @@
-// Which tokens a sequence has seen, as the penalties need it. Built from token ids alone, so it can
-// be rebuilt after preemption or restart. Owned by a slot; model thread only.
+// How often each token occurs in a sequence, for the penalties. It follows from the token ids, so
+// it can be rebuilt after a preemption or a restart.
+//
+// Threading: the model thread.
 #pragma once
 
 #include <cstdint>
@@ -22,7 +24,7 @@ class TokenHistory {
   }
   void AddGenerated(TokenId token) { ++counts_[token].generated; }
 
-  // Distinct tokens in no particular order: each is processed once, so the order cannot matter.
+  // In no particular order.
   const std::unordered_map<TokenId, Count>& counts() const { return counts_; }
 
  private:

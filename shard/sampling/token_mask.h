@@ -1,4 +1,4 @@
-// A set of tokens as bits, and its use on a row of logits.
+// A set of tokens as bits.
 #pragma once
 
 #include <cstddef>
@@ -23,7 +23,7 @@ inline void Add(TokenId token, std::span<std::uint32_t> mask) {
   if (token >= 0 && index / 32 < mask.size()) mask[index / 32] |= 1u << (index % 32);
 }
 
-// -inf for every token outside the mask; some ten microseconds for 128,000.
+// Sets every logit outside the mask to -inf. Takes about 10 us for a vocabulary of 128,000.
 inline void KeepOnly(TokenMask mask, std::span<float> logits) {
   constexpr float kMinusInfinity = -std::numeric_limits<float>::infinity();
   for (std::size_t first = 0; first < logits.size(); first += 32) {

@@ -12,7 +12,7 @@ std::uint64_t SeedOf(TokenId before) {
   return kWatermarkHashKey * static_cast<std::uint64_t>(before);
 }
 
-// SplitMix64's output for the state that stands at `z`.
+// The output of SplitMix64 for the state `z`.
 std::uint32_t UpperHalf(std::uint64_t z) {
   z = (z ^ (z >> 30)) * 0xBF58476D1CE4E5B9u;
   z = (z ^ (z >> 27)) * 0x94D049BB133111EBu;

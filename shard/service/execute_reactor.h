@@ -4,8 +4,9 @@
 // wait there; then the stream is not read until one was taken, and gRPC's flow control stops the
 // driver. The outbox of results is bounded by the same number. One write is in flight at a time.
 //
-// The stream ends with OK after the driver has half-closed it and the last result was sent; with
-// INVALID_ARGUMENT after a plan that is not valid; with the engine's error after a step failed.
+// The stream ends with OK after the driver has half-closed it and the last result was sent. It ends
+// with INVALID_ARGUMENT after an invalid plan, and with the error of the engine after a failed
+// step.
 #pragma once
 
 #include <grpcpp/support/server_callback.h>

@@ -1,15 +1,16 @@
-// The order of calls that form a group: Configure -> Warmup -> Commit -> Execute. A call out of
-// order is refused with FAILED_PRECONDITION and the name of the call that was expected; so is a
-// second call while one is running, which makes Execute the seat of the one driver.
+// Group formation: the calls Configure, Warmup, Commit and Execute, in this order. A call out of
+// order is refused with FAILED_PRECONDITION and the name of the expected call. A second call while
+// one is running is refused too, so an open Execute stream is the lease of the one driver.
 //
-// A failed call, or an Execute that ended with an error, leads back to Configure. An Execute that
-// ended well leaves the group committed: the next driver may open it.
+// After a failed call, or an Execute that ended with an error, Configure must come next. After an
+// Execute that ended without error the group stays committed and the next driver may open it.
 //
-// A second driver (shard/tgi) has no stream to sit on: it holds the seat while one of its calls is
-// on its way and as long as it keeps sequences. Who comes first has the seat; the other is refused
-// with FAILED_PRECONDITION. Taking the seat from a second driver that is idle ends its group.
+// A second driver (shard/tgi) has no stream. It holds the lease while one of its calls is open and
+// as long as it keeps sequences. The driver that comes first gets the lease; the other is refused
+// with FAILED_PRECONDITION. A native driver may take over from an idle second driver, which ends
+// the group of the latter.
 //
-// Thread-safe: the thread of the calls begins them, the model thread ends them.
+// Thread-safe: gRPC threads begin calls, the model thread ends them.
 #pragma once
 
 #include <absl/status/status.h>
@@ -25,22 +26,22 @@ enum class FormationCall { kConfigure, kWarmup, kCommit, kExecute };
 
 class Formation {
  public:
-  // Loading has ended well. Before that every call is refused.
+  // The model is loaded. Before that every call is refused.
   void Loaded();
   bool loaded() const;
 
-  // Takes the one place of a running call. Configure brings a new epoch (above all before it);
-  // Warmup and Commit must name the epoch of Configure; Execute's plans carry it themselves.
+  // Begins a call, if it may run now. Configure must have a larger epoch than all before it; Warmup
+  // and Commit must have the epoch of Configure. The plans of Execute carry it themselves.
   absl::Status Begin(FormationCall call, Epoch epoch = Epoch());
 
-  // The running call is over.
+  // Ends the running call.
   void End(FormationCall call, bool ok);
 
-  // A call of the second driver, from its arrival until its answer. `keeps`: sequences stay behind.
+  // A call of the second driver begins or ends. `keeps`: the driver still has sequences.
   absl::Status BeginSecond();
   void EndSecond(bool keeps);
 
-  // The second driver formed the group, or gave it up: a native driver must Configure anew.
+  // The second driver formed the group or lost it. A native driver must start with Configure.
   void SecondFormed();
   bool second_formed() const;
 
@@ -55,7 +56,7 @@ class Formation {
   Epoch epoch_;
   std::uint32_t second_calls_ = 0;
   bool second_keeps_ = false;
-  bool second_formed_ = false;  // the group that stands is the second driver's
+  bool second_formed_ = false;  // the present group is that of the second driver
 };
 
 }  // namespace penstock::shard

@@ -14,7 +14,7 @@ namespace {
 constexpr std::uint32_t kMaxSlots = 65'536;
 constexpr std::uint32_t kMaxStepTokens = 1u << 20;
 
-// The caller talks to another shard than it thinks: refused by name.
+// The driver talks to another shard than it expects.
 absl::Status Mismatch(const char* field, const std::string& given, const std::string& mine) {
   return absl::FailedPreconditionError(Message(BadValue(field, given, mine + ", this shard's")));
 }
@@ -26,7 +26,7 @@ absl::Status CheckRange(const char* field, std::uint32_t value, std::uint32_t lo
                   "from " + std::to_string(low) + " to " + std::to_string(high));
 }
 
-// So that the log of each rank says to which trace or request a sequence belongs.
+// The log of each rank tells to which trace or request a sequence belongs.
 void LogStarts(const StepPlan& plan) {
   for (const SequenceStart& start : plan.starts) {
     if (start.trace_id.empty()) continue;

@@ -1,8 +1,8 @@
-// One rank's life in a group, call by call: checks what a call says against the engine's facts and
-// the agreed limits, then lets the engine do it. Everything that the gRPC service posts to the
-// model thread ends here, so the whole protocol can be tested without a socket.
+// The calls of one rank in a group. Checks each call against the facts of the engine and the agreed
+// limits, then passes it to the engine. All tasks that the gRPC service posts to the model thread
+// end here, so the protocol can be tested without a socket.
 //
-// One owner: the model thread.
+// Threading: the model thread.
 #pragma once
 
 #include <absl/status/status.h>
@@ -26,23 +26,24 @@ class GroupSession {
   // `engine` outlives the session.
   explicit GroupSession(RankEngine& engine) : engine_(engine) {}
 
-  // FAILED_PRECONDITION names a fingerprint, rank or world size that is not this shard's;
-  // INVALID_ARGUMENT names a limit out of range.
+  // FAILED_PRECONDITION names a fingerprint, rank or world size that differs from this shard's.
+  // INVALID_ARGUMENT names a limit that is out of range.
   absl::Status Configure(const GroupSetup& setup);
   absl::StatusOr<WarmupReport> Warmup();
 
-  // The minimum over the ranks, at most what this rank's Warmup gave. Gives cache bytes.
+  // `pool` is the minimum of all ranks, so not larger than what Warmup returned. Returns the bytes
+  // of the cache.
   absl::StatusOr<std::uint64_t> Commit(const PoolSize& pool);
 
   void OpenExecute();
 
-  // Checks, executes, and puts the digest into the result. Only rank 0 keeps sequences in it.
+  // Checks and executes the plan. The result has the digest; only rank 0 returns sequences.
   absl::StatusOr<StepResult> Step(const StepPlan& plan);
-  // The same for a driver that sits beside each rank: every rank keeps its sequences. Logprobs are
-  // rank 0's alone.
+  // The same for a driver that calls each rank itself: every rank returns its sequences. Only those
+  // of rank 0 have logprobs.
   absl::StatusOr<StepResult> StepWithTokens(const StepPlan& plan);
-  // The same in two halves, as RankEngine::Begin. After false Step is called with the same plan,
-  // once no step is pending. Collect gives the result of the oldest.
+  // The same in two halves, as in RankEngine. If Begin returns false, Step must be called with the
+  // same plan after all pending steps are collected. Collect returns the result of the oldest.
   absl::StatusOr<bool> Begin(std::shared_ptr<const StepPlan> plan, std::function<void()> ready);
   absl::StatusOr<StepResult> Collect();
   std::size_t pending() const { return pending_.size(); }
@@ -59,7 +60,7 @@ class GroupSession {
   std::optional<PlanChecker> checker_;
   PlanDigest digest_;
   std::deque<std::shared_ptr<const StepPlan>> pending_;  // begun, not collected
-  bool checked_ = false;                                 // the next plan, by a Begin that was false
+  bool checked_ = false;  // the next plan, by a Begin that returned false
 };
 
 }  // namespace penstock::shard

@@ -1,4 +1,4 @@
-// absl::Status to grpc::Status: the same code, the same one-line message.
+// Converts absl::Status to grpc::Status: the same code and the same one-line message.
 #pragma once
 
 #include <absl/status/status.h>

@@ -1,7 +1,7 @@
-// The latest word on loading, for any number of watchers. Watchers that are slow skip to the newest
-// word; nothing queues up.
+// The progress of loading, for any number of watchers. A slow watcher skips to the newest state, so
+// there is no queue.
 //
-// Thread-safe: the model thread writes, the thread of the calls watches.
+// Thread-safe: the model thread publishes, gRPC threads watch.
 #pragma once
 
 #include <cstdint>
@@ -18,18 +18,18 @@ namespace penstock::shard {
 struct LoadState {
   LoadStage progress;
   bool done = false;
-  std::string error;  // not empty: loading failed, with `done`
+  std::string error;  // not empty: loading failed; `done` is set
 };
 
 class LoadMonitor {
  public:
   void Publish(LoadState state);
 
-  // The newest state and its version, which grows with each Publish.
+  // The newest state and its version. Each Publish increases the version.
   std::pair<std::uint64_t, LoadState> Newest() const;
 
-  // `wake` is called after each Publish, on its thread, under no lock of the board's; it must not
-  // block. Returns the watcher's id. After Unwatch returned, one last call may still be running.
+  // Calls `wake` after each Publish, on the thread of the latter and without a lock; it must not
+  // block. Returns the id of the watcher. One last call may still run after Unwatch has returned.
   std::uint64_t Watch(std::function<void()> wake);
   void Unwatch(std::uint64_t id);
 

@@ -19,8 +19,8 @@ bool ModelThread::PostEnd(std::function<void()> task) {
 bool ModelThread::PostWithin(std::size_t most, std::function<void()> task) {
   {
     std::lock_guard lock(mutex_);
-    if (closed_ || inbox_.size() >= most) return false;
-    inbox_.push_back(std::move(task));
+    if (closed_ || mailbox_.size() >= most) return false;
+    mailbox_.push_back(std::move(task));
   }
   changed_.notify_one();
   return true;
@@ -38,13 +38,13 @@ void ModelThread::Stop() {
 void ModelThread::Run() {
   std::unique_lock lock(mutex_);
   while (true) {
-    changed_.wait(lock, [this] { return closed_ || !inbox_.empty(); });
-    if (inbox_.empty()) return;
-    std::function<void()> task = std::move(inbox_.front());
-    inbox_.pop_front();
+    changed_.wait(lock, [this] { return closed_ || !mailbox_.empty(); });
+    if (mailbox_.empty()) return;
+    std::function<void()> task = std::move(mailbox_.front());
+    mailbox_.pop_front();
     lock.unlock();
     task();
-    task = nullptr;  // what it owns must not die under the lock
+    task = nullptr;  // destroyed without the lock
     lock.lock();
   }
 }

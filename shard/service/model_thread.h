@@ -1,9 +1,9 @@
-// The one thread that runs everything of an engine, and its inbox. Other threads post tasks; they
-// run one by one, in order.
+// The one thread that runs an engine, and its mailbox. Tasks run one at a time, in the order in
+// which they were posted.
 //
-// Full: Post answers false and the caller refuses its call. The service bounds what it posts (one
-// formation call, one driver with few plans), so that this is never the ordinary case. The end of a
-// driver, which gives up its seat, has a place of its own.
+// Full: Post returns false and the service refuses the call. The service bounds what it posts (one
+// formation call, one driver with few plans), so this is rare. The task that ends the lease of a
+// driver has a place of its own.
 #pragma once
 
 #include <condition_variable>
@@ -22,14 +22,14 @@ class ModelThread {
   ModelThread(const ModelThread&) = delete;
   ModelThread& operator=(const ModelThread&) = delete;
 
-  // Any thread. False when the inbox is full or closed.
+  // Any thread. False if the mailbox is full or closed.
   bool Post(std::function<void()> task);
 
-  // The same for a task that must not be refused: it finds room though the inbox is full. At most
-  // one may wait at a time, which is for the caller to see to. False when the inbox is closed.
+  // The same for a task that must not be refused: it has one more place. The caller ensures that at
+  // most one such task waits. False if the mailbox is closed.
   bool PostEnd(std::function<void()> task);
 
-  // Closes the inbox, runs what it holds, joins. Not from the thread itself.
+  // Closes the mailbox, runs its tasks and joins the thread. Not to be called from that thread.
   void Stop();
 
  private:
@@ -39,7 +39,7 @@ class ModelThread {
   const std::size_t capacity_;
   std::mutex mutex_;
   std::condition_variable changed_;
-  std::deque<std::function<void()>> inbox_;
+  std::deque<std::function<void()>> mailbox_;
   bool closed_ = false;
   std::thread thread_;
 };

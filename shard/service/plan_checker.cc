@@ -20,7 +20,7 @@ absl::Status Bad(const char* field, std::uint64_t value, const std::string& limi
   return BadValue(field, std::to_string(value), limit);
 }
 
-// Another rank or the router made no mistake: this engine answered what no plan asked for.
+// A bug of this engine, not of the router.
 absl::Status EngineMistake(const char* field, std::uint64_t value, const std::string& limit) {
   return absl::InternalError(Message(Bad(field, value, limit)));
 }
@@ -199,7 +199,7 @@ absl::Status PlanChecker::CheckDecode(const Segment& segment, const Slot& slot) 
                "a slot whose whole prompt was computed: " + std::to_string(slot.computed) + " of " +
                    std::to_string(slot.prompt_length) + " tokens were");
   }
-  if (slot.finished || slot.owes_pick) return absl::OkStatus();
+  if (slot.finished || slot.selection_pending) return absl::OkStatus();
   const std::uint32_t writes = slot.Writes(segment.max_rows);
   const std::uint64_t end = std::uint64_t{slot.committed} + writes;
   if (end > bounds_.max_sequence_length) {
@@ -207,7 +207,7 @@ absl::Status PlanChecker::CheckDecode(const Segment& segment, const Slot& slot) 
                "within max_sequence_length " + std::to_string(bounds_.max_sequence_length) +
                    " from committed length " + std::to_string(slot.committed) + Of(segment.slot));
   }
-  if (slot.in_cells) {
+  if (slot.padded) {
     if (end <= slot.width) return absl::OkStatus();
     return Bad("segments.decode.max_rows", segment.max_rows,
                "within the width " + std::to_string(slot.width) +
@@ -247,7 +247,7 @@ absl::Status PlanChecker::ApplyRows(const StepPlan& plan) {
     for (const SlotId row : group.rows) PENSTOCK_RETURN_IF_ERROR(ApplyRow(row, group.width));
   }
   for (auto& slot : slots_) {
-    if (slot.has_value() && slot->in_cells && slot->width == 0) slot->left = true;
+    if (slot.has_value() && slot->padded && slot->width == 0) slot->left = true;
   }
   if (cells <= bounds_.cells) return absl::OkStatus();
   return Bad("groups.width", cells,
@@ -268,18 +268,18 @@ absl::Status PlanChecker::ApplyRow(SlotId id, std::uint32_t width) {
                    std::to_string(id.value()));
   }
   slot->width = width;
-  if (!slot->in_cells) FreeBlocks(*slot);
-  slot->in_cells = true;
+  if (!slot->padded) FreeBlocks(*slot);
+  slot->padded = true;
   return absl::OkStatus();
 }
 
-// A row that was left out of the groups has lost its cells: nothing of it can be computed.
+// A sequence that lost its padded KV row cannot be computed.
 absl::Status PlanChecker::CheckDecodesInRows(const StepPlan& plan) const {
   for (const SegmentGroup& group : plan.groups) {
     for (const std::uint32_t index : group.segments) {
       const SlotId id = plan.segments[index].slot;
       const bool inside = std::find(group.rows.begin(), group.rows.end(), id) != group.rows.end();
-      if (slots_[id.value()]->in_cells == inside) continue;
+      if (slots_[id.value()]->padded == inside) continue;
       return Bad("groups.segments", index,
                  "the segment of a row of its group (slot " + std::to_string(id.value()) + ")");
     }
@@ -313,7 +313,7 @@ absl::Status PlanChecker::ObserveAssumed(const StepPlan& plan, const StepResult&
   return ObserveEach(plan, result, true);
 }
 
-// A prompt counts as committed when it was planned.
+// Prompts count as committed after Check already.
 void PlanChecker::Assume(const StepPlan& plan) {
   for (const Segment& segment : plan.segments) {
     Slot& slot = *slots_[segment.slot.value()];
@@ -348,9 +348,9 @@ absl::Status PlanChecker::ObserveSequence(const SequenceResult& result, const Se
   slot.finished = result.finish != ShardFinish::kNone;
   if (result.finish == ShardFinish::kError || assumed) return absl::OkStatus();
   const bool decode = segment.kind == Segment::Kind::kDecode;
-  // Of contrastive search only the result tells whether the decode had candidates.
+  // With contrastive search only the result tells whether the decode had candidates.
   const bool no_token = slot.grammar && result.tokens.empty();
-  const bool computes = decode && !slot.owes_pick && !(no_token && slot.candidates > 0);
+  const bool computes = decode && !slot.selection_pending && !(no_token && slot.candidates > 0);
   const std::uint32_t least = computes ? slot.committed + 1 : slot.committed;
   const std::uint32_t most =
       computes ? slot.committed + slot.Writes(segment.max_rows) : slot.committed;
@@ -360,7 +360,7 @@ absl::Status PlanChecker::ObserveSequence(const SequenceResult& result, const Se
         "from " + std::to_string(least) + " to " + std::to_string(most) + Of(segment.slot));
   }
   slot.committed = result.committed_length;
-  slot.owes_pick = no_token && slot.candidates == 0 && slot.computed == slot.prompt_length;
+  slot.selection_pending = no_token && slot.candidates == 0 && slot.computed == slot.prompt_length;
   return absl::OkStatus();
 }
 

@@ -1,18 +1,18 @@
-// Decides whether a plan makes sense for the present state of the shard. A plan that does not is a
-// mistake of the router: the error is INVALID_ARGUMENT and names the field, the value and the
-// limit, and the group ends.
+// Checks whether a plan is valid in the present state of the shard. An invalid plan is a bug of the
+// router. Its error is INVALID_ARGUMENT with the field, the value and the limit, and the group
+// ends.
 //
-// The checker keeps its own small copy of the control state, derived from plans and results alone:
-// which slots are taken, how far each prompt was computed, each block table, and in how many tables
-// each block stands. From it follow the guarantees that it enforces:
-//   - lengths are gapless: a prompt segment starts where the one before ended, a decode only after
-//     the whole prompt;
-//   - no position is computed without a block, and a block is written only while it stands in one
-//     table (G1: no block has two writers);
-//   - no plan exceeds the step budget (G5);
-//   - rows of the padded layout fit the row store, and what they write fits their width.
+// The checker keeps a small copy of the control state, which follows from plans and results. It
+// knows the used slots, the computed length of each prompt, each block table, and the number of
+// tables that hold each block. It enforces these guarantees:
+//   - Lengths have no gap. A prompt chunk starts where the one before ended. Decodes come after the
+//     whole prompt.
+//   - No position is computed without a block, and a block is written only while one table holds it
+//     (G1: no block has two writers).
+//   - No plan exceeds the step budget (G5).
+//   - The padded KV rows fit into their memory, and writes fit into the width of their row.
 //
-// Pure: no threads, no clock. One owner (the model thread).
+// Pure: no threads, no clock.
 #pragma once
 
 #include <absl/status/status.h>
@@ -33,15 +33,15 @@ class PlanChecker {
  public:
   explicit PlanChecker(PlanBounds bounds);
 
-  // Checks `plan` against the state and moves the state on. After an error the state is undefined
-  // until Reset.
+  // Checks `plan` and updates the state. After an error the state is undefined until Reset.
   absl::Status Check(const StepPlan& plan);
 
-  // Takes in the result of the plan checked last. An error (INTERNAL) is a mistake of the engine.
+  // Updates the state by the result of the last checked plan. INTERNAL: a bug of the engine.
   absl::Status Observe(const StepPlan& plan, const StepResult& result);
 
-  // Steps that run ahead of their results: after Check, what the plan commits counts as committed,
-  // and its result is observed later, in order, by what it says of sequences that end.
+  // For steps that run ahead. Assume, after Check, counts what the plan commits as committed.
+  // ObserveAssumed later takes from the result only which sequences have ended; results come in
+  // order.
   void Assume(const StepPlan& plan);
   absl::Status ObserveAssumed(const StepPlan& plan, const StepResult& result);
 
@@ -52,17 +52,17 @@ class PlanChecker {
   struct Slot {
     SequenceId sequence;
     std::uint32_t prompt_length = 0;
-    std::uint32_t computed = 0;   // prompt positions planned so far
-    std::uint32_t committed = 0;  // positions with K/V, by results; `computed` while in the prompt
+    std::uint32_t computed = 0;   // positions of the prompt in plans so far
+    std::uint32_t committed = 0;  // by results; in the prompt: as `computed`
     bool finished = false;
     bool grammar = false;
-    bool owes_pick = false;        // of a row that was computed; its decodes write nothing
-    std::uint32_t candidates = 0;  // rows of each decode; 0: not contrastive
-    // Positions that a decode of `rows` rows may write, and commits at most.
+    bool selection_pending = false;  // its decodes compute no row
+    std::uint32_t candidates = 0;    // rows of each decode; 0: no contrastive search
+    // Most positions that a decode of `rows` rows writes and commits.
     std::uint32_t Writes(std::uint32_t rows) const { return candidates > 0 ? 1 : rows; }
-    std::uint32_t width = 0;  // of its row in the padded layout, in the present plan
-    bool in_cells = false;    // it has joined: its table is empty
-    bool left = false;        // and is no longer listed: its cells are gone
+    std::uint32_t width = 0;                   // of its padded KV row, in the present plan
+    bool padded = false;                       // it has a padded KV row and no blocks
+    bool left = false;                         // it had a padded KV row and has lost it
     std::vector<std::vector<BlockId>> tables;  // per kv_group
   };
 
@@ -93,7 +93,7 @@ class PlanChecker {
   std::uint64_t next_step_ = 1;
   std::vector<std::optional<Slot>> slots_;
   std::unordered_set<std::uint64_t> sequences_;
-  std::vector<std::uint32_t> block_uses_;  // number of tables that hold the block
+  std::vector<std::uint32_t> block_uses_;  // by block: how many tables hold it
 };
 
 }  // namespace penstock::shard

@@ -43,12 +43,12 @@ int BlockSignals() {
 
 int LoadExitCode(const absl::Status& status) {
   if (absl::IsResourceExhausted(status)) return kExitMemory;
-  if (absl::IsUnimplemented(status)) return kExitUsage;  // options that do not go together
+  if (absl::IsUnimplemented(status)) return kExitUsage;  // options that exclude each other
   if (absl::IsUnavailable(status)) return kExitDevice;
   return kExitModel;
 }
 
-// Gathers the outcomes of loading from the model threads, and wakes the main thread on failure.
+// Collects the results of loading from the model threads. A failure wakes the main thread.
 class LoadWatch {
  public:
   LoadWatch(std::size_t ranks, const Notifier& notifier)
@@ -115,7 +115,8 @@ int RunShards(std::vector<HostedShard> shards, const Notifier& notifier) {
   WaitForEnd(signals.get(), loads.fd());
   const absl::Status outcome = loads.error();
   if (outcome.ok()) log::Info("stopping");
-  // The first one may have made the directory, and can remove it once it is empty.
+  // In reverse order: the first server may have made the directory, and removes it when it is
+  // empty.
   while (!servers.empty()) servers.pop_back();
   return outcome.ok() ? kExitOk : Fail(outcome, LoadExitCode(outcome), notifier);
 }

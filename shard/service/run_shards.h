@@ -1,4 +1,4 @@
-// The life of a shard process: start the servers, wait for a signal or for a failed load, stop.
+// Runs a shard process: starts the servers, waits for a signal or a failed load, stops.
 #pragma once
 
 #include <memory>
@@ -17,10 +17,10 @@ struct HostedShard {
   SecondDriverFactory second_driver = nullptr;
 };
 
-// The ranks that this process hosts, of any number of groups.
-// Tells the launcher of progress, that all are loaded, or the one line of why not. Returns the exit
-// code (common/exit_codes.h): 0 after SIGTERM or SIGINT. The calling thread must be the process's
-// only one so far: signals are blocked in it and in all that it starts.
+// `shards` are the ranks of this process, of any number of groups. Reports to the launcher the
+// progress, that all ranks are loaded, or the error in one line. Returns the exit code
+// (common/exit_codes.h): 0 after SIGTERM or SIGINT. The calling thread must be the only thread of
+// the process, because it blocks the signals for all threads that are started later.
 int RunShards(std::vector<HostedShard> shards, const Notifier& notifier);
 
 }  // namespace penstock::shard

@@ -1,5 +1,5 @@
-// Where the shards of a process listen: Unix sockets in a private folder, or TCP with mutual TLS
-// for routers on other machines. Never TCP without it.
+// The addresses on which the shards of a process listen: Unix sockets in a private folder, or TCP
+// for routers on other machines. TCP always needs mutual TLS.
 #pragma once
 
 #include <absl/status/statusor.h>
@@ -14,21 +14,21 @@
 
 namespace penstock::shard {
 
-// Of one rank; one of the two is set.
+// The address of one rank. One of the first two is set.
 struct ListenAddress {
   std::string socket_prefix;  // a Unix socket, `<prefix>-<rank>`
   std::string tcp;            // host:port
   std::shared_ptr<const TlsIdentity> tls;
 };
 
-// Of a process.
+// The addresses of a process.
 struct ShardListen {
   std::string socket_prefix;
   std::string host;
   std::uint16_t port = 0;
   std::shared_ptr<const TlsIdentity> tls;
 
-  // Of the index-th shard of the process: TCP ports count up from the given one.
+  // The address of the index-th shard of the process. TCP ports count up from `port`.
   ListenAddress At(std::optional<std::int64_t> group, std::uint32_t index) const;
 };
 

@@ -1,10 +1,11 @@
-// A rank's gRPC server: the native service, a second driver's where one is given, health and
-// reflection on one Unix socket or one TCP port with mutual TLS, with the engine behind it. Loading
-// starts at once; Describe and WatchLoad answer meanwhile, and the health of each service turns
-// SERVING when it has ended well.
+// The gRPC server of a rank, on one Unix socket or one TCP port with mutual TLS. It serves the
+// native service, the services of a second driver if there is one, health and reflection.
 //
-// Threading: Start and Stop from one owner thread. `on_progress` is called on the model
-// thread, then `on_loaded` once.
+// Loading starts at once; Describe and WatchLoad answer meanwhile. After a successful load the
+// health of each service becomes SERVING.
+//
+// Threading: Start and Stop from one thread. `on_progress` and then, once, `on_loaded` are called
+// on the model thread.
 #pragma once
 
 #include <absl/status/status.h>
@@ -25,11 +26,10 @@ namespace penstock::shard {
 struct ShardServerOptions {
   ListenAddress listen;
   std::uint32_t rank = 0;
-  // A plan holds the prompts that start in its step: 16 MiB beside the largest request body
-  // (--payload-limit, 16 MiB unless it was raised).
+  // A plan has the prompts that start in its step: 16 MiB more than the default of --payload-limit.
   std::size_t max_receive_bytes = std::size_t{32} << 20;
   std::size_t max_send_bytes = std::size_t{64} << 20;
-  SecondDriverFactory second_driver = nullptr;  // none: the native service alone
+  SecondDriverFactory second_driver = nullptr;  // none: only the native service
   std::function<void(const LoadStage&)> on_progress = [](const LoadStage&) {};
   std::function<void(const absl::Status&)> on_loaded = [](const absl::Status&) {};
 };
@@ -40,7 +40,8 @@ class ShardServer {
                                                             ShardServerOptions options);
   ~ShardServer();  // Stop
 
-  // Interrupts the engine, ends all calls, joins the model thread, removes the socket. Idempotent.
+  // Interrupts the engine, ends all calls, joins the model thread and removes the socket. May be
+  // called again.
   void Stop();
 
   // The socket's path, or host:port.

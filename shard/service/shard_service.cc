@@ -15,10 +15,10 @@
 namespace penstock::shard {
 namespace {
 
-// Most tasks of one driver in the mailbox: a formation call or the opening of its stream, the
-// queued plans, and a notice for each step that the device has finished. While a notice waits
-// behind kMaxQueuedPlans plans, each of them may begin a step that is finished meanwhile, and so
-// may the steps that are in flight already. The end of the stream has a place of its own.
+// Most tasks of one driver in the mailbox. They are a formation call or the opening of its stream,
+// the queued plans, and a notice for each step that the device has finished. Each queued plan may
+// begin a step that finishes while an earlier notice waits, and so may the steps that are in
+// flight. The end of the stream has a place of its own.
 constexpr std::size_t kDriverTasks = 1 + kMaxQueuedPlans + (kMaxQueuedPlans + kMaxStepsBegun + 1);
 
 // A second driver never holds the lease at the same time. The other places are for calls that wait
@@ -68,7 +68,7 @@ GroupSetup FromProto(const v1::ConfigureRequest& wire) {
   setup.limits.kv_cache_bytes = wire.limits().kv_cache_bytes();
   setup.limits.max_candidates = wire.limits().max_candidates();
   setup.limits.late_masks = wire.limits().late_masks();
-  // Absent = 1: no drafts.
+  // Absent: 1, no drafts.
   setup.limits.max_decode_rows = std::max(1u, wire.limits().max_decode_rows());
   return setup;
 }

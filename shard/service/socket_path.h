@@ -1,4 +1,4 @@
-// Where a rank listens: a Unix socket `<prefix>-<rank>` in a directory that nobody else may enter.
+// The Unix socket of a rank: `<prefix>-<rank>` in a directory that only this user may enter.
 #pragma once
 
 #include <absl/status/status.h>
@@ -9,12 +9,12 @@
 
 namespace penstock::shard {
 
-// The path of the socket. Refuses a prefix that is no absolute path (host:port, unix:…: a shard
-// does not listen on TCP) and one that a sockaddr_un cannot hold.
+// The path of the socket. Refuses a prefix that is not an absolute path and one that is too long
+// for a sockaddr_un.
 absl::StatusOr<std::string> SocketPath(const std::string& prefix, std::uint32_t rank);
 
-// Makes the directory with mode 0700 when it is missing (`made` tells), refuses one that others may
-// enter, and removes a socket on which nobody listens any more.
+// Creates the directory with mode 0700 if it is missing and sets `made_directory`. Refuses a
+// directory that others may enter. Removes a stale socket on which no process listens.
 absl::Status PrepareSocketPath(const std::string& path, bool& made_directory);
 
 }  // namespace penstock::shard

@@ -8,7 +8,7 @@
 namespace penstock::shard {
 namespace {
 
-// False for NaN as well.
+// False for NaN.
 bool Within(float value, float low, float high) { return value >= low && value <= high; }
 
 absl::Status CheckRange(const char* field, float value, bool good, const char* limit) {

@@ -28,11 +28,11 @@ void BatchRunner::StartNew(const Members& members) {
     if (member->started || member->stopped) continue;
     member->started = true;
     SequenceStart& start = member->request.start;
-    start.slot = member->place.slot;
+    start.slot = member->allocation.slot;
     start.sequence = member->sequence;
     plan_.starts.push_back(start);
     if (!start.logprobs.prompt_logprobs) start.prompt = {};
-    for (BlockId block : member->place.blocks) {
+    for (BlockId block : member->allocation.blocks) {
       BlockOp op;
       op.slot = start.slot;
       op.dst = block;
@@ -46,7 +46,7 @@ absl::Status BatchRunner::Add(Member& member) {
   for (std::uint32_t rest = member.next; rest > 0;) {
     if (rows_ == max_step_tokens_) PENSTOCK_RETURN_IF_ERROR(Flush());
     Segment segment;
-    segment.slot = member.place.slot;
+    segment.slot = member.allocation.slot;
     if (member.prefilling()) {
       segment.kind = Segment::Kind::kPrompt;
       segment.first = member.computed;
@@ -59,7 +59,7 @@ absl::Status BatchRunner::Add(Member& member) {
     rest -= std::min(rest, segment.Rows());
     rows_ += segment.Rows();
     plan_.segments.push_back(segment);
-    named_.push_back(&member);
+    segment_members_.push_back(&member);
   }
   return absl::OkStatus();
 }
@@ -68,19 +68,20 @@ absl::Status BatchRunner::Flush() {
   if (plan_.segments.empty()) return absl::OkStatus();
   PENSTOCK_ASSIGN_OR_RETURN(StepResult result, run_(plan_));
   engine_time_ += result.timings.forward + result.timings.sample;
-  // One result for each segment: nobody is named after its end.
-  if (result.sequences.size() != named_.size()) {
+  // One result for each segment, because no segment names an ended sequence.
+  if (result.sequences.size() != segment_members_.size()) {
     return absl::InternalError("the engine answered " + std::to_string(result.sequences.size()) +
-                               " of " + std::to_string(named_.size()) + " sequences");
+                               " of " + std::to_string(segment_members_.size()) + " sequences");
   }
-  for (std::size_t i = 0; i < named_.size(); ++i) TakeIn(result.sequences[i], *named_[i]);
+  for (std::size_t i = 0; i < segment_members_.size(); ++i)
+    TakeResult(result.sequences[i], *segment_members_[i]);
   plan_.Clear();
-  named_.clear();
+  segment_members_.clear();
   rows_ = 0;
   return absl::OkStatus();
 }
 
-void BatchRunner::TakeIn(SequenceResult& result, Member& member) {
+void BatchRunner::TakeResult(SequenceResult& result, Member& member) {
   auto& logprobs = member.prompt_logprobs;
   logprobs.insert(logprobs.end(), result.prompt_logprobs.begin(), result.prompt_logprobs.end());
   member.finish = result.finish;

@@ -20,7 +20,7 @@ absl::Status AddToken(TokenId id, float logprob, const text::Tokenizer& tokenize
   return absl::OkStatus();
 }
 
-// The first prompt token has no logprob: NaN.
+// The first prompt token has no logprob, so it gets NaN.
 absl::Status AddPrompt(const Member& member, const text::Tokenizer& tokenizer, v3::Tokens& out) {
   const std::vector<TokenId>& prompt = member.request.start.prompt;
   for (std::size_t i = 0; i < prompt.size(); ++i) {

@@ -1,4 +1,4 @@
-// What a step made of one request, as generate.v3 says it.
+// The result of a step for one request, as a Generation of generate.v3.
 #pragma once
 
 #include <absl/status/status.h>
@@ -14,9 +14,9 @@ class Generation;
 
 namespace penstock::shard {
 
-// Takes the member's sampled token into its text and decides whether the request has ended: by
-// length, EOS or stop string, in this order. `out` may be null: a rank that does not report keeps
-// the same state. Sets `stopped` of the member; the caller frees its place.
+// Adds the sampled token to the text of the member. Decides whether the request has ended: by
+// length, EOS or stop string, in this order. `out` is null on a rank that does not report. Sets
+// `stopped` of the member; the caller then frees its allocation.
 absl::Status TakeToken(Member& member, const text::Tokenizer& tokenizer,
                        generate::v3::Generation* out);
 

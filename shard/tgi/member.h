@@ -19,15 +19,15 @@ struct Member {
   Member(TgiRequest request_in, RequestText text_in)
       : request(std::move(request_in)), text(std::move(text_in)) {}
 
-  TgiRequest request;  // the prompt stays only for prefill tokens once the sequence has started
+  TgiRequest request;  // after the start the prompt is kept only for prefill tokens
   RequestText text;
-  SequencePool::Place place;
+  SequencePool::Allocation allocation;
   SequenceId sequence;
-  bool started = false;  // the engine knows it
-  bool stopped = false;  // reported as ended; place and engine state are given up
+  bool started = false;  // in the engine
+  bool stopped = false;  // reported as ended and freed
 
-  std::uint32_t computed = 0;  // positions of the prompt that are computed
-  std::uint32_t next = 0;      // positions that the next step computes
+  std::uint32_t computed = 0;  // positions of the prompt
+  std::uint32_t next = 0;      // positions of the next step
   std::uint32_t generated = 0;
   std::vector<float> prompt_logprobs;
 
@@ -39,7 +39,7 @@ struct Member {
   bool prefilling() const { return computed < request.start.prompt_length; }
 };
 
-// Members in their order, shared by nobody.
+// In the order of the batch.
 using Members = std::vector<std::unique_ptr<Member>>;
 
 }  // namespace penstock::shard

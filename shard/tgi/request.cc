@@ -14,7 +14,7 @@ namespace {
 
 namespace v3 = generate::v3;
 
-// The one text of the request; images are for models that see, which this shard has none of.
+// The text of the request. Images are refused, because no vision model is supported.
 absl::StatusOr<std::string_view> TextOf(const v3::Request& wire) {
   if (wire.input_chunks().chunks().empty()) return std::string_view(wire.inputs());
   const std::string* text = nullptr;
@@ -41,7 +41,7 @@ absl::StatusOr<std::vector<TokenId>> PromptOf(const v3::Request& wire,
 
 float OrNeutral(float value, float neutral) { return value == 0.0f ? neutral : value; }
 
-// TGI's rule: a processor that changes the choice means sampling, whatever do_sample says.
+// As in TGI, some processors switch sampling on, whatever do_sample says.
 bool Samples(const v3::NextTokenChooserParameters& wire, const SamplingParams& params) {
   return wire.do_sample() || params.temperature != 1.0f || params.top_k != 0 ||
          params.top_p < 1.0f || params.typical_p < 1.0f;

@@ -13,7 +13,7 @@ absl::StatusOr<RequestText> RequestText::Create(const text::Tokenizer& tokenizer
   using text::IncrementalDecoder;
   const auto context = prompt.last(std::min(prompt.size(), IncrementalDecoder::kContextTokens));
   PENSTOCK_ASSIGN_OR_RETURN(auto own, IncrementalDecoder::Create(tokenizer, false, context));
-  // TGI's text continues the prompt's last token alone.
+  // As in TGI, only the last token of the prompt precedes the text.
   PENSTOCK_ASSIGN_OR_RETURN(auto whole,
                             IncrementalDecoder::Create(tokenizer, true, prompt.last(1)));
   text::StopMatcher matcher(std::move(stops), text::StopMatcher::Where::kAtPieceEnd);

@@ -1,7 +1,7 @@
-// Text of one request of generate.v3: each token's own text, the whole text, and whether a stop
-// string ended it (TGI's rule: where a token ends, in the joined own texts).
+// The text of one request of generate.v3: the text of each token and the whole text. As in TGI,
+// stop strings are searched in the joined token texts and end the output where a token ends.
 //
-// One owner: the model thread.
+// Threading: the model thread.
 #pragma once
 
 #include <absl/status/statusor.h>
@@ -24,14 +24,14 @@ class RequestText {
                                             std::span<const TokenId> prompt,
                                             std::vector<std::string> stops);
 
-  // The text that the token made printable, special tokens spelled out; empty while a character is
-  // incomplete. A token that ends the sequence as EOS leaves no trace in the whole text.
+  // Returns the text that the token completes, empty while a character is incomplete. Special
+  // tokens are spelled out. `is_end`: the token is EOS and is left out of the whole text.
   absl::StatusOr<std::string> Push(TokenId token, bool is_end);
 
-  // A stop string ends with the last token.
+  // Whether a stop string ends with the last token.
   bool stopped() const { return stopped_; }
 
-  // All generated text, special tokens left out, the stop string included. Once.
+  // All generated text without special tokens, with the stop string. To be called once.
   absl::StatusOr<std::string> Finish();
 
  private:

@@ -13,7 +13,7 @@ constexpr std::uint32_t kHealthSlots = 1;
 SequencePool::SequencePool(std::uint32_t slots, std::uint32_t blocks, std::uint32_t block_size)
     : block_size_(block_size), slots_(slots), blocks_(blocks > 0 ? blocks - 1 : 0, BlockId(1)) {}
 
-absl::StatusOr<SequencePool::Place> SequencePool::Take(std::uint32_t tokens, bool health) {
+absl::StatusOr<SequencePool::Allocation> SequencePool::Take(std::uint32_t tokens, bool health) {
   const std::uint32_t needed = (tokens + block_size_ - 1) / block_size_;
   const bool reserved = health && needed <= 1 && health_block_free_;
   if (slots_.available() <= (reserved ? 0 : kHealthSlots)) {
@@ -28,9 +28,9 @@ absl::StatusOr<SequencePool::Place> SequencePool::Take(std::uint32_t tokens, boo
         "Out of available cache blocks: asked " + std::to_string(needed) + ", only " +
         std::to_string(blocks_.free()) + " of " + std::to_string(blocks_.total()) + " are free");
   }
-  Place place{slots_.Take(), {}};
-  while (place.blocks.size() < needed) place.blocks.push_back(*blocks_.Allocate());
-  return place;
+  Allocation allocation{slots_.Take(), {}};
+  while (allocation.blocks.size() < needed) allocation.blocks.push_back(*blocks_.Allocate());
+  return allocation;
 }
 
 void SequencePool::Free(const std::vector<BlockId>& blocks) {
@@ -43,14 +43,14 @@ void SequencePool::Free(const std::vector<BlockId>& blocks) {
   }
 }
 
-void SequencePool::PutBack(const Place& place) {
-  slots_.PutBack(place.slot);
-  Free(place.blocks);
+void SequencePool::PutBack(const Allocation& allocation) {
+  slots_.PutBack(allocation.slot);
+  Free(allocation.blocks);
 }
 
-void SequencePool::End(const Place& place) {
-  slots_.End(place.slot);
-  Free(place.blocks);
+void SequencePool::End(const Allocation& allocation) {
+  slots_.End(allocation.slot);
+  Free(allocation.blocks);
 }
 
 }  // namespace penstock::shard

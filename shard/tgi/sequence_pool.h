@@ -1,11 +1,11 @@
-// Slots and KV blocks of a driver that keeps whole batches: a sequence gets all that its prompt and
-// its longest output need at once, so nothing fails later. The same calls in the same order give
-// the same ids, so each rank of a group allocates for itself.
+// Slots and KV blocks of a driver that keeps whole batches. A sequence gets all blocks for its
+// prompt and its longest output at once, so it cannot fail later. Each rank of a group allocates by
+// itself: the same calls in the same order give the same ids.
 //
-// Block 0 and one slot are never given to ordinary sequences: the health check of TGI's router
-// comes with block 0, and finds room while everything else is in use.
+// Block 0 and one slot are reserved for the health check of TGI's router, which comes with block 0.
+// So the check succeeds while everything else is in use.
 //
-// One owner: the model thread.
+// Threading: the model thread.
 #pragma once
 
 #include <absl/status/statusor.h>
@@ -21,22 +21,23 @@ namespace penstock::shard {
 
 class SequencePool {
  public:
-  struct Place {
+  struct Allocation {
     SlotId slot;
     std::vector<BlockId> blocks;
   };
 
   SequencePool(std::uint32_t slots, std::uint32_t blocks, std::uint32_t block_size);
 
-  // Room for `tokens` positions. RESOURCE_EXHAUSTED says what is short, by how much.
-  absl::StatusOr<Place> Take(std::uint32_t tokens, bool health);
-  // The engine never heard of it.
-  void PutBack(const Place& place);
-  // The engine learns of it by TakeEnds. Its blocks are free at once: ends are applied first.
-  void End(const Place& place);
+  // Allocates `tokens` positions. RESOURCE_EXHAUSTED says what is missing and how much.
+  absl::StatusOr<Allocation> Take(std::uint32_t tokens, bool health);
+  // Frees the allocation of a sequence that was never started in the engine.
+  void PutBack(const Allocation& allocation);
+  // Frees the allocation of a started sequence. TakeEnds gives its slot to the next plan. The
+  // blocks are free at once, because a plan applies its ends first.
+  void End(const Allocation& allocation);
   std::vector<SlotId> TakeEnds() { return slots_.TakeEnds(); }
 
-  // Tokens that all ordinary sequences together may hold, block 0 counted as TGI does.
+  // Most tokens of all ordinary sequences. As in TGI, block 0 is included.
   std::uint64_t capacity_tokens() const {
     return (std::uint64_t{blocks_.total()} + 1) * block_size_;
   }

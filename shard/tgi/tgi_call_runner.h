@@ -1,6 +1,6 @@
-// Runs the calls of generate.v3 that change something: takes the lease of the shard, passes the
-// barrier of the ranks, and runs the call on the model thread in the present session. Knows no
-// gRPC.
+// Runs the calls of generate.v3 that change something. A call takes the lease of the shard and
+// passes the barrier of the ranks. Then it runs on the model thread, in the present session. Knows
+// no gRPC.
 //
 // Threading: Start from any thread; bodies run on the model thread.
 #pragma once

@@ -6,13 +6,13 @@
 namespace penstock::shard {
 namespace {
 
-// Sequences at once, and one more for the health check of TGI's router.
+// The sequences, and one more for the health check of TGI's router.
 constexpr std::uint32_t kSlots = 256 + 1;
-// Longer prefills take several steps of the engine.
+// A longer prefill takes several steps of the engine.
 constexpr std::uint32_t kCpuStepTokens = 512;
 constexpr std::uint32_t kCudaStepTokens = 2048;
 
-// Native epochs count time, so that they never meet this one.
+// Native epochs come from the clock, so they never have this value.
 constexpr Epoch kEpoch{~std::uint64_t{0}};
 
 std::uint32_t StepTokens(const EngineFacts& facts) {
@@ -32,11 +32,11 @@ absl::StatusOr<std::uint32_t> TgiGroup::Prepare(const std::string& name) {
   setup.limits.max_step_tokens = StepTokens(facts);
   setup.limits.max_sequences = kSlots;
   setup.limits.max_sequence_length = facts.max_position;
-  setup.limits.late_masks = true;  // a call without a Generation of that request
+  setup.limits.late_masks = true;  // the call then has no Generation of that request
   state_.formation.SecondFormed();
   PENSTOCK_RETURN_IF_ERROR(state_.session.Configure(setup));
   PENSTOCK_ASSIGN_OR_RETURN(const WarmupReport report, state_.session.Warmup());
-  cells_ = report.cells;  // not used here: its sequences decode in blocks
+  cells_ = report.cells;  // allocated but not used: these sequences decode in blocks
   return report.blocks;
 }
 

@@ -1,8 +1,8 @@
-// The group that generate.v3 runs in: formed through the same session as a native driver's, by the
-// ranks themselves. The name of the group is the rendezvous; the least number of blocks of all
-// ranks is the cache.
+// The group in which generate.v3 runs. The ranks form it themselves, through the same session as a
+// native driver. The name of the group is the rendezvous. The cache has the least number of blocks
+// that any rank reports.
 //
-// One owner: the model thread.
+// Threading: the model thread.
 #pragma once
 
 #include <absl/status/status.h>
@@ -19,7 +19,7 @@ namespace penstock::shard {
 
 struct ServiceState;
 
-// What Form found.
+// The result of Form.
 struct TgiGroupFacts {
   std::uint32_t slots = 0;
   std::uint32_t blocks = 0;
@@ -28,16 +28,16 @@ struct TgiGroupFacts {
 
 class TgiGroup {
  public:
-  // Gives each rank's value to all and gets the least; 0 means that a rank failed.
+  // Exchanges a value with all ranks and returns the least; 0 means that a rank failed.
   using Agree = std::function<absl::StatusOr<std::uint64_t>(std::uint64_t mine)>;
 
   // `state` outlives the group.
   explicit TgiGroup(ServiceState& state) : state_(state) {}
 
-  // All ranks at once. Warms up, so it takes as long as that.
+  // Called by all ranks at the same time. Includes the warm-up.
   absl::StatusOr<TgiGroupFacts> Form(const std::string& name, const Agree& agree);
 
-  // Gives epoch and step to the plan and executes it; tokens on every rank.
+  // Sets epoch and step of the plan and executes it. Every rank gets the tokens.
   absl::StatusOr<StepResult> Run(StepPlan& plan);
 
  private:
@@ -45,7 +45,7 @@ class TgiGroup {
 
   ServiceState& state_;
   std::uint64_t step_ = 0;
-  std::uint32_t cells_ = 0;  // of the padded KV layout
+  std::uint32_t cells_ = 0;  // positions of padded KV rows
 };
 
 }  // namespace penstock::shard

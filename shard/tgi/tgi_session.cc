@@ -40,10 +40,10 @@ absl::Status TgiSession::Prefill(const v3::PrefillRequest& request, v3::PrefillR
   const bool joins = request.has_cached_batch();
   const std::uint64_t id = joins ? request.cached_batch().id() : request.batch().id();
   if (joins && !batches_.contains(id)) return NotFound(id);
-  if (!joins) ClearCache(id);  // a batch of the same id is replaced
+  if (!joins) ClearCache(id);  // replaces a batch of the same id
   auto admitted = Admit(request.batch(), trace);
   if (!admitted.ok()) {
-    // TGI's router never mentions the old batch again: what the call named goes.
+    // TGI's router does not name the cached batch again, so it is dropped.
     if (joins) ClearCache(id);
     return admitted.status();
   }
@@ -141,11 +141,12 @@ absl::StatusOr<std::unique_ptr<Member>> TgiSession::MakeMember(TgiRequest reques
   const SequenceStart& start = request.start;
   PENSTOCK_ASSIGN_OR_RETURN(RequestText text,
                             RequestText::Create(*tokenizer_, start.prompt, request.stops));
-  // The last new token is never computed.
+  // The last new token is not computed.
   const std::uint32_t positions = start.prompt_length + start.max_new_tokens - 1;
-  PENSTOCK_ASSIGN_OR_RETURN(SequencePool::Place place, pool_.Take(positions, request.health));
+  PENSTOCK_ASSIGN_OR_RETURN(SequencePool::Allocation allocation,
+                            pool_.Take(positions, request.health));
   auto member = std::make_unique<Member>(std::move(request), std::move(text));
-  member->place = std::move(place);
+  member->allocation = std::move(allocation);
   member->sequence = SequenceId(next_sequence_++);
   member->next = member->request.first_chunk;
   return member;
@@ -162,9 +163,9 @@ absl::StatusOr<Members> TgiSession::TakeBatch(std::uint64_t id) {
 
 void TgiSession::Release(Member& member) {
   if (member.started) {
-    pool_.End(member.place);
+    pool_.End(member.allocation);
   } else {
-    pool_.PutBack(member.place);
+    pool_.PutBack(member.allocation);
   }
 }
 
@@ -209,9 +210,9 @@ template <class Response>
 absl::Status TgiSession::Report(const Members& members, Response& response) {
   for (const auto& member : members) {
     if (member->finish != ShardFinish::kError) continue;
-    const bool asked_for = member->error.starts_with(kGrammarError);
+    const bool client_error = member->error.starts_with(kGrammarError);
     return absl::Status(
-        asked_for ? absl::StatusCode::kInvalidArgument : absl::StatusCode::kInternal,
+        client_error ? absl::StatusCode::kInvalidArgument : absl::StatusCode::kInternal,
         "request " + std::to_string(member->request.id) + ": " + member->error);
   }
   for (const auto& member : members) {
@@ -223,7 +224,7 @@ absl::Status TgiSession::Report(const Members& members, Response& response) {
   return absl::OkStatus();
 }
 
-// As TGI's shard: the last request first, at least one token each.
+// As in TGI's shard: the last request first, at least one token for each.
 void TgiSession::ChooseChunks(const Members& members) const {
   std::int64_t budget = std::numeric_limits<std::uint32_t>::max();
   if (max_prefill_tokens_ > 0) {
@@ -244,7 +245,7 @@ void TgiSession::Describe(std::uint64_t id, const Members& members, v3::CachedBa
   std::uint64_t tokens = 0;
   for (const auto& member : members) {
     out.add_request_ids(member->request.id);
-    blocks += member->place.blocks.size();
+    blocks += member->allocation.blocks.size();
     tokens += member->next;
   }
   out.set_id(id);

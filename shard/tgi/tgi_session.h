@@ -1,17 +1,19 @@
-// The batches that generate.v3 keeps by id, and the four calls that move them on. Knows no gRPC, no
-// ranks and no threads: every rank of a group makes the same calls in the same order and reaches
-// the same state, for allocation, stopping and text are deterministic. Rank 0 alone reports
-// Generations, so each request yields exactly one a step over all ranks.
+// The batches that generate.v3 keeps by id, and the four calls that change them. Knows no gRPC and
+// no ranks. Allocation, stopping and text are deterministic. So every rank of a group reaches the
+// same state if it makes the same calls in the same order. Only rank 0 reports Generations: one for
+// each request and step.
 //
-// Rules of TGI's shard that are kept (docs/api/grpc.md has them all): a call takes the batches that
-// it names and stores the result under the first one's id; members that stopped stay listed in the
-// answer of that step, and go with the next call; no batch in the answer when all have stopped.
-// A bad call (unknown id, bad field, no room) changes nothing, but that a Prefill drops a batch of
-// the same id before it begins, and its cached batch when it is refused. A request whose row failed
-// takes the batch of its call with it; an error of the engine ends the group, and with it the
-// session.
+// The rules are those of TGI's shard (docs/api/grpc.md has them all):
+//   - A call takes the batches that it names and stores the result under the id of the first.
+//   - Members that stopped are listed in the answer of that step and dropped by the next call. If
+//     all have stopped, the answer has no batch.
+//   - An invalid call (unknown id, bad field, no memory) changes nothing. But a Prefill first drops
+//   a
+//     batch of the same id, and a refused Prefill drops its cached batch.
+//   - If one request fails in a step, the batch of the call is dropped. An error of the engine ends
+//     the group and the session.
 //
-// One owner: the model thread.
+// Threading: the model thread.
 #pragma once
 
 #include <absl/status/status.h>
@@ -43,7 +45,7 @@ class PrefillResponse;
 
 namespace penstock::shard {
 
-// Of the formed group.
+// The formed group.
 struct TgiSessionOptions {
   bool reports = true;  // rank 0
   std::uint32_t slots = 0;
@@ -59,21 +61,21 @@ class TgiSession {
              RunPlan run);
   ~TgiSession();
 
-  // `trace` is the traceparent of the call, or empty: the log of each rank says what it started.
+  // `trace` is the traceparent of the call, or empty. It appears in the log of each rank.
   absl::Status Prefill(const generate::v3::PrefillRequest& request,
                        generate::v3::PrefillResponse& response, std::string_view trace = {});
   absl::Status Decode(const generate::v3::DecodeRequest& request,
                       generate::v3::DecodeResponse& response);
   absl::Status FilterBatch(const generate::v3::FilterBatchRequest& request,
                            generate::v3::FilterBatchResponse& response);
-  // An unknown id is no error: the batch may have ended.
+  // An unknown id is not an error, because the batch may have ended.
   void ClearCache(std::optional<std::uint64_t> id);
 
   // Bounds the prompt tokens of later chunks in a step.
   void SetMaxPrefillTokens(std::uint32_t tokens) { max_prefill_tokens_ = tokens; }
 
   bool empty() const { return batches_.empty(); }
-  // The engine failed: nothing is left, and the group is to be formed anew.
+  // The engine failed: all batches are lost, and a new group must be formed.
   bool broken() const { return broken_; }
   std::uint64_t capacity_tokens() const { return pool_.capacity_tokens(); }
 
@@ -84,7 +86,7 @@ class TgiSession {
   void Release(Member& member);
   void Release(Members& members);
 
-  // One step of `members`; then they are stored under `id`, unless all have stopped.
+  // Runs one step of `members`, then stores them under `id` unless all have stopped.
   template <class Response>
   absl::Status Advance(std::uint64_t id, Members members, Response& response);
   absl::Status RunMembers(const Members& members);

@@ -12,13 +12,13 @@ namespace penstock::shard::cuda {
 struct CudaChoiceOptions {
   std::string wanted;  // auto | cuda | reference
   std::uint32_t block_size = 16;
-  bool padded = false;       // KV layout
+  bool padded = false;       // padded KV layout
   bool contrastive = false;  // --contrastive-search
   void* stream = nullptr;    // of the device: cudaStream_t
 };
 
-// `auto` is cuda if it has all that the model and the options ask for, else reference after a
-// warning that says what is missing. `cuda` refuses instead. `gpu` outlives what the factory makes.
+// `auto` is cuda if it supports the model and the options. Otherwise it is reference, after a
+// warning that names what is missing; `cuda` refuses instead. `gpu` outlives the backend.
 BackendFactory CudaChoice(CudaChoiceOptions options, Gpu& gpu);
 
 }  // namespace penstock::shard::cuda

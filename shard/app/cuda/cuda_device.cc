@@ -12,7 +12,7 @@
 namespace penstock::shard::cuda {
 namespace {
 
-// Of the free memory as KV cache when nobody says: the rest is for what libraries load later.
+// The share of free memory for the KV cache without --kv-cache-memory. Libraries need the rest.
 constexpr double kAutoShare = 0.9;
 
 }  // namespace

@@ -1,5 +1,5 @@
-// A CUDA device as the engine sees it. Ranks with a device each join through NCCL, a single rank
-// too; ranks of which any two have the same device, which NCCL refuses, join through host memory.
+// A CUDA device. Ranks that have different devices join through NCCL, and so does a single rank. If
+// two ranks have the same device, which NCCL refuses, all join through host memory.
 //
 // Threading: as RankDevice.
 #pragma once
@@ -17,23 +17,23 @@ namespace penstock::shard::cuda {
 struct CudaDeviceFacts {
   std::string uuid;  // the same for ranks that share the device; as long on every rank
   std::uint64_t total_bytes = 0;
-  double memory_fraction = 1.0;  // of total_bytes that this process may take
+  double memory_fraction = 1.0;  // share of total_bytes that this process may use
 };
 
 class CudaDevice final : public RankDevice {
  public:
-  // All outlive the object and what Join gives.
+  // All outlive this object and the result of Join.
   CudaDevice(CudaDeviceFacts facts, Gpu& gpu, DeviceQueue& queue, NcclApi& nccl)
       : facts_(std::move(facts)), gpu_(gpu), queue_(queue), nccl_(nccl) {}
 
   std::string Name() const override { return "cuda"; }
-  // What is free now, less what the fraction keeps for others.
+  // The free memory, less what memory_fraction reserves for others.
   absl::StatusOr<DeviceMemory> Memory() override;
   absl::StatusOr<std::shared_ptr<Communicator>> Join(
       std::shared_ptr<Communicator> control) override;
 
  private:
-  // Ranks with the device of rank r, for each r.
+  // For each rank: how many ranks have the same device.
   absl::StatusOr<std::vector<int>> CountSharers(Communicator& control) const;
 
   const CudaDeviceFacts facts_;

@@ -13,7 +13,7 @@
 namespace penstock::shard {
 namespace {
 
-// What the device needs beside it, in the order of destruction.
+// The objects that the device uses, in the order of destruction.
 struct OpenDevice {
   std::unique_ptr<cuda::CudaGpu> gpu;
   std::unique_ptr<NcclApi> nccl;

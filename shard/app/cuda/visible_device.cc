@@ -9,7 +9,7 @@ absl::StatusOr<std::string> DeviceOfRank(const char* visible_devices, std::uint3
   if (visible_devices == nullptr) return std::to_string(rank);
   std::vector<std::string> names;
   std::istringstream list(visible_devices);
-  // As CUDA reads it: the list ends at the first entry that names nothing.
+  // As in CUDA, the list ends at the first invalid entry.
   for (std::string name; std::getline(list, name, ',') && !name.empty() && name != "-1";) {
     names.push_back(name);
   }

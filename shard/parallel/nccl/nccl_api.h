@@ -1,10 +1,10 @@
-// The calls of NCCL that Penstock makes, behind an interface, so that everything about joining,
-// deadlines and aborts is tested without a GPU. nccl_library.h is the real one.
+// The calls of NCCL that Penstock makes, as an interface, so that joining, deadlines and aborts can
+// be tested without a GPU. nccl_library.h has the implementation.
 //
-// Communicators are non-blocking (NCCL 2.14 and later): a call may answer kInProgress, and
-// AsyncState then tells how it ended.
+// Communicators are non-blocking (NCCL 2.14 and later). A call may return kInProgress; AsyncState
+// then tells how it ended.
 //
-// Threading: one thread per communicator, but AsyncState and Abort may be called from any thread.
+// Threading: one thread per communicator; AsyncState and Abort from any thread.
 #pragma once
 
 #include <absl/status/statusor.h>
@@ -18,7 +18,7 @@ namespace penstock::shard {
 struct NcclState {
   enum class Kind { kReady, kInProgress, kFailed };
   Kind kind = Kind::kReady;
-  std::string error;  // of kFailed: NCCL's own words
+  std::string error;  // the text of NCCL, for kFailed
 };
 
 class NcclApi {
@@ -31,7 +31,7 @@ class NcclApi {
   virtual std::size_t UniqueIdBytes() const = 0;
   virtual absl::StatusOr<std::string> NewUniqueId() = 0;
 
-  // Begins to join; `*handle` is set unless the call fails at once.
+  // Starts to join the group. Sets `*handle` unless the call fails at once.
   virtual NcclState InitRank(Handle* handle, int world, std::string_view unique_id, int rank) = 0;
 
   // Enqueue on `stream`. All buffers lie on the device.
@@ -41,7 +41,7 @@ class NcclApi {
   virtual NcclState Broadcast(Handle handle, void* data, std::size_t bytes, int root,
                               void* stream) = 0;
 
-  // How the last call goes, and errors of the network or of other ranks since then.
+  // The state of the last call, including later errors of the network or of other ranks.
   virtual NcclState AsyncState(Handle handle) = 0;
 
   virtual void Abort(Handle handle) = 0;    // also ends kernels that wait for other ranks

@@ -11,8 +11,8 @@
 namespace penstock::shard {
 namespace {
 
-// NCCL's proxy thread finishes a non-blocking call within tens of microseconds, except for the
-// first of a communicator, which connects the ranks.
+// The proxy thread of NCCL finishes a non-blocking call within tens of microseconds. The first call
+// of a communicator takes longer, because it connects the ranks.
 constexpr std::chrono::microseconds kFirstWait{20};
 constexpr std::chrono::microseconds kLongestWait{1000};
 
@@ -34,15 +34,15 @@ class NcclCommunicator final : public Communicator {
   void Abort() override;
 
  private:
-  // Enqueues a collective, waits until NCCL has taken it, then has it watched.
+  // Enqueues a collective, waits until NCCL has taken it, then applies the deadline to it.
   template <class Enqueue>
   absl::Status Run(const char* what, Enqueue enqueue);
   absl::Status Settle(const char* what, NcclState state);
   absl::Status Progress();
   void AbortWith(absl::Status why);
 
-  // All calls of the library hold this, since an abort frees the handle. None of them waits for
-  // other ranks: the communicator is non-blocking.
+  // Held during all calls of the library, because an abort frees the handle. No call waits for
+  // other ranks, because the communicator is non-blocking.
   template <class Call>
   NcclState Locked(Call call) {
     const std::lock_guard lock(handle_mutex_);
@@ -56,10 +56,10 @@ class NcclCommunicator final : public Communicator {
   std::mutex handle_mutex_;
   NcclApi::Handle handle_ = nullptr;
 
-  std::mutex mutex_;  // of the two below
+  std::mutex mutex_;  // guards the next two
   std::condition_variable aborted_;
   absl::Status health_;
-  std::unique_ptr<StallGuard> guard_;  // last: its thread uses all of the above
+  std::unique_ptr<StallGuard> guard_;  // last, because its thread uses the members above
 };
 
 NcclCommunicator::~NcclCommunicator() {

@@ -1,11 +1,11 @@
-// Communicator of CUDA ranks, one process per GPU: raw NCCL, non-blocking, with a deadline on
-// everything. A world of one takes the same path.
+// The communicator of CUDA ranks, one process for each GPU. It uses NCCL in non-blocking mode, with
+// a deadline for every operation. A single rank uses the same code.
 //
-// Collectives are enqueued on the queue's stream and return at once; so an error of the device or
-// of another rank shows later: from Health() or from the next call. StallGuard aborts what does not
-// end, so waiting for the stream itself always ends.
+// Collectives are enqueued on the stream of the queue and return at once. Errors of the device or
+// of another rank are therefore returned later, by Health() or the next call. StallGuard aborts
+// collectives that do not end, so a wait for the stream always ends.
 //
-// Sums are NCCL's: the same bits on every rank, but not always in rank order.
+// Sums have the same bits on every rank, but NCCL need not add in rank order.
 #pragma once
 
 #include <absl/status/statusor.h>
@@ -23,7 +23,7 @@ namespace penstock::shard {
 struct NcclOptions {
   int rank = 0;
   int world = 1;
-  std::string unique_id;                      // rank 0's NcclApi::NewUniqueId, on every rank
+  std::string unique_id;                      // NcclApi::NewUniqueId of rank 0
   std::chrono::milliseconds timeout{30'000};  // of joining and of each collective
 };
 
@@ -32,8 +32,8 @@ struct NcclOptions {
 absl::StatusOr<std::unique_ptr<Communicator>> JoinNcclGroup(const NcclOptions& options,
                                                             NcclApi& api, DeviceQueue& queue);
 
-// The unique id of rank 0 on every rank: made there and told through `control`, which joins the
-// same ranks on the host.
+// Creates the unique id on rank 0 and broadcasts it through `control`, which joins the same ranks
+// on the host.
 absl::StatusOr<std::string> ShareUniqueId(NcclApi& api, Communicator& control);
 
 }  // namespace penstock::shard

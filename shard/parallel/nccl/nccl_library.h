@@ -1,4 +1,4 @@
-// The real NCCL (2.28). In the CUDA build only.
+// NcclApi with NCCL 2.28. In the CUDA build only.
 #pragma once
 
 #include <memory>

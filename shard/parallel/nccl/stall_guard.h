@@ -1,10 +1,10 @@
-// Ends collectives that do not come to an end. A collective on a device returns at once and may
-// then wait for ever for another rank, inside a kernel that only an abort ends; inside a CUDA graph
-// no library watches it at all. So a thread of its own watches: after Watch() everything enqueued
-// so far must be done within the timeout, and meanwhile the communicator is asked for errors.
+// Aborts collectives that do not end. A collective on a device returns at once. Its kernel may then
+// wait for another rank without limit, and only an abort ends it. In a CUDA graph no library
+// watches it. So the guard has a thread: after Watch() everything enqueued so far must be done
+// within the timeout. Meanwhile the thread polls the communicator for errors.
 //
-// The thread sleeps without a timeout while nothing is being watched. Once it has reported it
-// watches no more.
+// The thread sleeps without a timeout while there is nothing to watch. After its first report it
+// watches nothing.
 //
 // Threading: Watch from the model thread. The callbacks run on the guard's thread.
 #pragma once
@@ -26,7 +26,7 @@ class StallGuard {
  public:
   struct Options {
     std::chrono::milliseconds timeout{30'000};
-    std::chrono::milliseconds error_interval{100};  // how often `find_error` is asked
+    std::chrono::milliseconds error_interval{100};  // between two calls of `find_error`
   };
   using FindError = std::function<absl::Status()>;
   using OnFailure = std::function<void(absl::Status)>;
@@ -47,7 +47,7 @@ class StallGuard {
   };
 
   void Run();
-  // True if all is done or the failure has been reported: there is nothing left to watch.
+  // True if there is nothing to watch: all is done, or a failure has been reported.
   bool Look(std::unique_lock<std::mutex>& lock);
   absl::Status Problem(const Watched& oldest);
 
@@ -58,13 +58,13 @@ class StallGuard {
 
   std::mutex mutex_;
   std::condition_variable changed_;
-  // Two marks are enough: when the oldest is done, the newest takes its place, with its own
-  // deadline, which is no earlier than any between the two.
+  // Two marks are enough. When the oldest is done, the newest replaces it with its own deadline,
+  // which is not earlier than the deadlines of the marks between them.
   std::optional<Watched> oldest_;
   std::optional<Watched> newest_;
   bool stopping_ = false;
   bool failed_ = false;
-  std::thread thread_;  // last: it uses all of the above
+  std::thread thread_;  // last, because it uses the members above
 };
 
 }  // namespace penstock::shard

@@ -14,31 +14,31 @@ std::vector<TokenId> Drafts(const std::vector<TokenId>& tokens, std::uint32_t mo
   return drafts;
 }
 
-TEST(Drafts, AreWhatFollowedTheSameEndingBefore) {
+TEST(Drafts, AreTheTokensThatFollowedTheSameEnd) {
   EXPECT_THAT(Drafts({1, 2, 3, 4, 5, 1, 2}, 2), ElementsAre(3, 4));
   EXPECT_THAT(Drafts({1, 2, 3, 4, 5, 1, 2}, 3), ElementsAre(3, 4, 5));
 }
 
-TEST(Drafts, TheLongestMatchCountsThenTheNewest) {
+TEST(Drafts, TheLongestMatchWinsThenTheNewest) {
   EXPECT_THAT(Drafts({7, 1, 2, 30, 1, 2, 40, 7, 1, 2}, 1), ElementsAre(30));
   EXPECT_THAT(Drafts({1, 2, 30, 1, 2, 40, 1, 2}, 1), ElementsAre(40));
 }
 
-TEST(Drafts, APeriodGoesOn) {
+TEST(Drafts, APeriodContinues) {
   EXPECT_THAT(Drafts({9, 1, 2, 1, 2}, 5), ElementsAre(1, 2, 1, 2, 1));
   EXPECT_THAT(Drafts({4, 4, 4}, 4), ElementsAre(4, 4, 4, 4));
 }
 
-TEST(Drafts, ThereAreNoneWithoutAMatchOfTwoTokens) {
+TEST(Drafts, NeedAMatchOfTwoTokens) {
   EXPECT_THAT(Drafts({}, 4), IsEmpty());
   EXPECT_THAT(Drafts({1}, 4), IsEmpty());
   EXPECT_THAT(Drafts({1, 1}, 4), IsEmpty());
-  EXPECT_THAT(Drafts({1, 2, 3, 4, 9, 2}, 4), IsEmpty()) << "2 alone came before";
+  EXPECT_THAT(Drafts({1, 2, 3, 4, 9, 2}, 4), IsEmpty()) << "only 2 occurred before";
   EXPECT_THAT(Drafts({1, 2, 3, 1, 2}, 0), IsEmpty());
 }
 
-// Steps out of 400 that have drafts when all of them are wrong.
-TEST(DraftPace, WrongGuessesAreMadeLessAndLessOften) {
+// How many of 400 steps have drafts if all drafts are wrong.
+TEST(DraftPace, WrongDraftsBecomeRare) {
   DraftPace pace;
   std::uint32_t rows = 0;
   for (int step = 0; step < 400; ++step) {
@@ -47,10 +47,10 @@ TEST(DraftPace, WrongGuessesAreMadeLessAndLessOften) {
     pace.Learn(drafts, 0);
   }
   EXPECT_LE(rows, 24u);
-  EXPECT_GE(rows, 8u) << "it goes on trying";
+  EXPECT_GE(rows, 8u) << "it still tries";
 }
 
-TEST(DraftPace, RightGuessesComeBackToTheFullLength) {
+TEST(DraftPace, RightDraftsGrowToTheFullLength) {
   DraftPace pace;
   EXPECT_EQ(pace.Take(8), 8u);
   pace.Learn(8, 0);

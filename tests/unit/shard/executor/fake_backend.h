@@ -1,5 +1,5 @@
-// A backend whose arithmetic a test can do in the head: the most probable token after token t is
-// t + 1 (logit 4, all others 0). It records every batch.
+// A backend with simple results: the most probable token after token t is t + 1 (logit 4, all
+// others 0). It records every batch.
 #pragma once
 
 #include <functional>
@@ -85,7 +85,7 @@ class FakeBackend final : public Backend {
     return TensorView::Matrix(rows_.data(), count, vocabulary_, DType::kFloat32);
   }
   std::uint32_t OwnThreads() const override { return threads; }
-  // Each on a thread of its own, the last first.
+  // Runs each item on a new thread, the last item first.
   void ForEach(std::uint32_t items, const Work& work) override {
     items_of_host.push_back(items);
     for (std::uint32_t item = items; item-- > 0;) {

@@ -33,11 +33,11 @@ TEST(ChooseKvBytes, RefusesBytesThatAreNotFree) {
   EXPECT_THAT(Message(status), HasSubstr("at most the free 64.0 MiB of rank 1. Given: 80.0 MiB"));
 }
 
-TEST(ChooseKvBytes, TakesAShareOfWhatIsFree) {
+TEST(ChooseKvBytes, TakesAShareOfTheFreeMemory) {
   EXPECT_EQ(*ChooseKvBytes(Needs({0, 0.25}), 64 * kMiB, kMiB), 16 * kMiB);
 }
 
-TEST(ChooseKvBytes, AutoTakesWhatIsWantedButTheRanksTogetherAtMostHalf) {
+TEST(ChooseKvBytes, AutoIsTheWantedSizeButAtMostHalfForAllRanks) {
   EXPECT_EQ(*ChooseKvBytes(Needs({}), 64 * kMiB, kMiB), kMiB);
   EXPECT_EQ(*ChooseKvBytes(Needs({}), 64 * kMiB, 100 * kMiB), 16 * kMiB);
 }
@@ -50,7 +50,7 @@ TEST(DescribeMemoryPlan, NamesEveryPart) {
             "KV cache 100.0 MiB; 220.0 MiB of 320.0 MiB free");
 }
 
-TEST(DescribeMemoryPlan, RefusesWhatDoesNotFit) {
+TEST(DescribeMemoryPlan, RefusesAPlanThatDoesNotFit) {
   for (const KvMemory kv : {KvMemory{}, KvMemory{1, 0}}) {
     const absl::Status status = DescribeMemoryPlan(Needs(kv), 119 * kMiB).status();
     EXPECT_TRUE(absl::IsResourceExhausted(status));
@@ -59,7 +59,7 @@ TEST(DescribeMemoryPlan, RefusesWhatDoesNotFit) {
   EXPECT_FALSE(DescribeMemoryPlan(Needs({201 * kMiB, 0}), 320 * kMiB).ok());
 }
 
-TEST(ScratchBytes, CountsBuffersByRowAndLogitsByTheirOwn) {
+TEST(ScratchBytes, CountsBuffersByRowAndLogitsSeparately) {
   Program program;
   program.vocabulary = 1000;
   program.widths[static_cast<std::size_t>(Buffer::kHidden)] = 8;
@@ -87,11 +87,9 @@ class FreeMemoryTest : public testing::Test {
   const std::string& root_ = folder_.path();
 };
 
-TEST_F(FreeMemoryTest, IsWhatTheKernelCallsAvailable) {
-  EXPECT_EQ(*FreeMemoryBelow(root_), 2000u * 1024);
-}
+TEST_F(FreeMemoryTest, IsMemAvailable) { EXPECT_EQ(*FreeMemoryBelow(root_), 2000u * 1024); }
 
-TEST_F(FreeMemoryTest, IsBoundByEveryControlGroupAbove) {
+TEST_F(FreeMemoryTest, IsBoundedByEveryParentControlGroup) {
   Write("/sys/fs/cgroup/outer/inner/memory.max", "max\n");
   Write("/sys/fs/cgroup/outer/inner/memory.current", "1\n");
   Write("/sys/fs/cgroup/outer/memory.max", "900000\n");
@@ -99,13 +97,13 @@ TEST_F(FreeMemoryTest, IsBoundByEveryControlGroupAbove) {
   EXPECT_EQ(*FreeMemoryBelow(root_), 700000u);
 }
 
-TEST_F(FreeMemoryTest, IsNothingWhereTheLimitIsPassed) {
+TEST_F(FreeMemoryTest, IsZeroAboveTheLimit) {
   Write("/sys/fs/cgroup/outer/inner/memory.max", "100\n");
   Write("/sys/fs/cgroup/outer/inner/memory.current", "200\n");
   EXPECT_EQ(*FreeMemoryBelow(root_), 0u);
 }
 
-TEST_F(FreeMemoryTest, AMachineThatDoesNotSayIsAnError) {
+TEST_F(FreeMemoryTest, FailsWithoutMemAvailable) {
   Write("/proc/meminfo", "MemTotal:       4000 kB\n");
   EXPECT_FALSE(FreeMemoryBelow(root_).ok());
 }

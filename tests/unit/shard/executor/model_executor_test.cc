@@ -85,14 +85,14 @@ TEST_F(ModelExecutorTest, ACachedPrefixIsContext) {
   EXPECT_THAT(backend_.batches.back().tokens, ElementsAre(4));
 }
 
-TEST_F(ModelExecutorTest, FinishReasonsEndASequenceAndItComputesNoMore) {
+TEST_F(ModelExecutorTest, AFinishedSequenceComputesNothing) {
   Run(Whole(Start(0, {kEos - 2})));
   auto results = Run(Decodes({0}));
   EXPECT_THAT(Tokens(results[0]), ElementsAre(kEos));
   EXPECT_EQ(results[0].finish, ShardFinish::kEos);
   const std::size_t batches = backend_.batches.size();
   EXPECT_THAT(Run(Decodes({0})), IsEmpty());
-  EXPECT_EQ(backend_.batches.size(), batches) << "nothing is left to compute";
+  EXPECT_EQ(backend_.batches.size(), batches) << "nothing is computed";
 
   StepPlan stops = Whole(Start(1, {20}));
   stops.starts[0].stop_token_ids = {21};
@@ -105,7 +105,7 @@ TEST_F(ModelExecutorTest, FinishReasonsEndASequenceAndItComputesNoMore) {
   EXPECT_EQ(Run(deaf)[0].finish, ShardFinish::kNone);
 }
 
-// Candidates after token t are t + 1 and, all alike, the lowest ids.
+// Candidates after token t are t + 1 and then the lowest ids, which are equally probable.
 StepPlan Searching(StepPlan plan, std::uint32_t top_k) {
   plan.starts[0].sampling.penalty_alpha = 0.9f;
   plan.starts[0].sampling.top_k = top_k;
@@ -135,7 +135,7 @@ TEST_F(ModelExecutorTest, ContrastiveSearchCommitsOneOfTheCandidates) {
   EXPECT_EQ(backend_.batches.back().segments[0].context_length, 3u);
 }
 
-TEST_F(ModelExecutorTest, ASearchThatEndsOrFailsEndsAlone) {
+TEST_F(ModelExecutorTest, ASearchThatEndsOrFailsDoesNotAffectOthers) {
   StepPlan ends = Searching(Whole(Start(0, {kEos - 1})), 2);
   ends.starts[0].sampling.penalty_alpha = 0.01f;
   Run(ends);
@@ -159,13 +159,12 @@ StepPlan WithRows(StepPlan plan, std::uint32_t rows) {
   return plan;
 }
 
-// The model counts upwards, so what it drafts from a text that counts is right, and wrong where the
-// text jumps.
-TEST_F(ModelExecutorTest, DraftsAreKeptAsFarAsTheyAreWhatIsSampled) {
+// The model counts upwards, so drafts from a text that counts are right until the text jumps.
+TEST_F(ModelExecutorTest, DraftsAreKeptAsLongAsTheyAreRight) {
   Run(Whole(Start(0, {5, 6, 7, 8, 20, 5})));  // 6 follows
   const auto results = Run(WithRows(Decodes({0}), 5));
   const FakeBackend::Recorded& batch = backend_.batches.back();
-  EXPECT_THAT(batch.tokens, ElementsAre(6, 7, 8, 20, 5)) << "what followed 5, 6 before";
+  EXPECT_THAT(batch.tokens, ElementsAre(6, 7, 8, 20, 5)) << "the tokens that followed 5, 6 before";
   EXPECT_THAT(batch.logit_rows, ElementsAre(0, 1, 2, 3, 4));
   EXPECT_EQ(batch.segments[0].context_length, 6u);
   EXPECT_THAT(Tokens(results[0]), ElementsAre(7, 8, 9)) << "9 was drafted as 20";
@@ -184,7 +183,7 @@ TEST_F(ModelExecutorTest, ADraftThatEndsTheSequenceIsItsLastToken) {
   EXPECT_EQ(results[0].finish, ShardFinish::kEos);
 }
 
-TEST_F(ModelExecutorTest, AnotherRankKeepsTheDraftsThatRank0Keeps) {
+TEST_F(ModelExecutorTest, OtherRanksKeepTheSameDrafts) {
   FollowingCommunicator follower;
   Use(follower);
   follower.tokens = {{6}, {7, 8, 9, kNotSelected, kNotSelected}, {10}};
@@ -196,7 +195,7 @@ TEST_F(ModelExecutorTest, AnotherRankKeepsTheDraftsThatRank0Keeps) {
   EXPECT_THAT(backend_.batches.back().tokens, ElementsAre(9));
 }
 
-TEST_F(ModelExecutorTest, WhatARowBehindAWrongDraftSaysDoesNotMatter) {
+TEST_F(ModelExecutorTest, RowsAfterAWrongDraftAreIgnored) {
   backend_.nan_token = 20;
   Run(Whole(Start(0, {5, 6, 20, 8, 9, 5})));
   const auto results = Run(WithRows(Decodes({0}), 3));
@@ -224,7 +223,8 @@ TEST_F(ModelExecutorTest, EachRowOfAStepHasItsOwnMaskedTokens) {
   plan.segments.push_back(Prompt(1, 0, 1));
   plan.segments.push_back(Prompt(2, 0, 1));
   const auto results = Run(plan);
-  EXPECT_THAT(Tokens(results[0]), ElementsAre(0)) << "11 is masked, all others are alike";
+  EXPECT_THAT(Tokens(results[0]), ElementsAre(0))
+      << "11 is masked; all others are equally probable";
   EXPECT_THAT(Tokens(results[1]), ElementsAre(0));
   EXPECT_THAT(Tokens(results[2]), ElementsAre(31));
 }
@@ -248,7 +248,7 @@ TEST_F(ModelExecutorTest, PromptLogprobsComeWithEveryChunk) {
   EXPECT_FLOAT_EQ(results[0].tokens[0].logprob, likely);
 }
 
-TEST_F(ModelExecutorTest, LogitsAreReadInPiecesThatCrossSegments) {
+TEST_F(ModelExecutorTest, LogitsAreReadInChunksAcrossSegments) {
   StepPlan plan;
   plan.starts = {Start(0, {1, 2, 3, 4}), Start(1, {20, 21}), Start(2, {30})};
   plan.segments = {Prompt(0, 0, 4, Segment::Logits::kAll), Prompt(1, 0, 2), Prompt(2, 0, 1)};
@@ -261,7 +261,7 @@ TEST_F(ModelExecutorTest, LogitsAreReadInPiecesThatCrossSegments) {
   EXPECT_THAT(Tokens(results[2]), ElementsAre(31));
 }
 
-// In whatever order they are done: those of two sequences, then the rest of a prompt.
+// The threads may take the rows in any order.
 TEST_F(ModelExecutorTest, RowsAreSharedByTheThreadsOfTheBackend) {
   backend_.threads = 2;
   Use(local_);
@@ -285,7 +285,7 @@ TEST_F(ModelExecutorTest, RowsAreSharedByTheThreadsOfTheBackend) {
               ElementsAre(testing::FloatNear(other, 1e-5f), testing::FloatNear(other, 1e-5f)));
 }
 
-TEST_F(ModelExecutorTest, NanLogitsEndTheirSequenceAlone) {
+TEST_F(ModelExecutorTest, NanLogitsEndOnlyTheirSequence) {
   backend_.nan_token = 7;
   StepPlan plan;
   plan.starts = {Start(0, {7}), Start(1, {20})};
@@ -307,9 +307,9 @@ TEST_F(ModelExecutorTest, PenaltiesKnowPromptAndOutput) {
   StepPlan plan = Whole(Start(0, {2, 1}));
   plan.starts[0].sampling.presence_penalty = 2.0f;
   plan.starts[0].sampling.frequency_penalty = 2.0f;
-  EXPECT_THAT(Tokens(Run(plan)[0]), ElementsAre(2)) << "the prompt's 2 was not generated";
+  EXPECT_THAT(Tokens(Run(plan)[0]), ElementsAre(2)) << "the 2 of the prompt was not generated";
 
-  // The same request begun again after it had generated 2: now 2 counts as generated.
+  // The same request after a restart: it generated 2 before, which counts.
   executor_->Reset();
   StepPlan again = Whole(Start(0, {2, 1, 2, 1}));
   again.starts[0].sampling = plan.starts[0].sampling;
@@ -342,7 +342,7 @@ TEST_F(ModelExecutorTest, OtherRanksTakeTheTokensOfRank0) {
   follower.tokens = {{33}, {kEos}};
   Use(follower);
   auto results = Run(Whole(Start(0, {1})));
-  EXPECT_THAT(backend_.logit_calls, ElementsAre(1)) << "gathering logits takes every rank";
+  EXPECT_THAT(backend_.logit_calls, ElementsAre(1)) << "every rank gathers logits";
   EXPECT_THAT(Tokens(results[0]), ElementsAre(33));
   results = Run(Decodes({0}));
   EXPECT_THAT(backend_.batches.back().tokens, ElementsAre(33));

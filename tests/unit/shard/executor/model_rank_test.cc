@@ -1,4 +1,4 @@
-// What the engine says of itself once it has loaded.
+// The facts of a rank after loading.
 #include "shard/executor/model_rank.h"
 
 #include <gmock/gmock.h>
@@ -14,8 +14,8 @@ namespace {
 
 using testing::HasSubstr;
 
-// A backend may find while it reads that it cannot keep them as planned.
-TEST(ModelRank, TellsOfTheWeightsThatTheBackendKeepsNotOfThosePlanned) {
+// While it reads the weights a backend may find that it cannot store them as planned.
+TEST(ModelRank, ReportsTheWeightsOfTheBackendNotThePlannedOnes) {
   ModelRankOptions options;
   options.model.folder = testing_support::SourcePath("demo/model");
   options.grammars = false;

@@ -1,4 +1,4 @@
-// Plans as tests of executor and service write them: sequence 100 + slot in each slot.
+// Plans for tests of the executor and the service. The sequence in slot n is 100 + n.
 #pragma once
 
 #include <cstdint>

@@ -39,7 +39,7 @@ TEST_F(SlotTableTest, BlocksAreAppendedInOrder) {
   EXPECT_THAT(sequence.tables[0], ElementsAre(BlockId(7), BlockId(3)));
 }
 
-TEST_F(SlotTableTest, OutputPositionsGoOnAfterARestart) {
+TEST_F(SlotTableTest, OutputPositionsContinueAfterARestart) {
   RankSequence& sequence = Started({1, 2, 3});
   sequence.start.sample_index_base = 2;
   EXPECT_EQ(sequence.NextOutputIndex(), 2u);
@@ -47,7 +47,7 @@ TEST_F(SlotTableTest, OutputPositionsGoOnAfterARestart) {
   EXPECT_EQ(sequence.NextOutputIndex(), 3u);
 }
 
-TEST_F(SlotTableTest, LengthComesBeforeEndBeforeStop) {
+TEST_F(SlotTableTest, LengthComesBeforeEosBeforeStop) {
   RankSequence& sequence = Started({1});
   sequence.start.stop_token_ids = {9, 8};
   sequence.start.max_new_tokens = 1;
@@ -61,7 +61,7 @@ TEST_F(SlotTableTest, LengthComesBeforeEndBeforeStop) {
   EXPECT_EQ(sequence.finish, ShardFinish::kStopToken);
 }
 
-TEST_F(SlotTableTest, TheMaskLiftsAfterMinNewTokens) {
+TEST_F(SlotTableTest, EndTokensAreMaskedUntilMinNewTokens) {
   RankSequence& sequence = Started({1});
   sequence.start.min_new_tokens = 1;
   sequence.start.stop_token_ids = {8};

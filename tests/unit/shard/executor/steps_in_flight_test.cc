@@ -1,4 +1,4 @@
-// Steps that run ahead of the host, on a backend whose device finishes when a test says so.
+// Steps in flight, on a device that finishes a step when the test lets it.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -24,7 +24,7 @@ using testing::IsEmpty;
 constexpr std::uint32_t kVocabulary = 50;
 constexpr TokenId kEos = 40;
 
-// Says token t + 1 after token t, as FakeBackend does.
+// Samples token t + 1 after token t, as FakeBackend does.
 class FakeDeviceSampler final : public DeviceSampler {
  public:
   struct Step {
@@ -131,7 +131,7 @@ TEST_F(StepsInFlightTest, ADecodeTakesATokenThatTheHostDoesNotKnow) {
   results = Collect();
   EXPECT_THAT(Tokens(results[0]), ElementsAre(6));
   EXPECT_THAT(Tokens(results[1]), ElementsAre(23));
-  // Afterwards the host knows everything, and goes on by itself.
+  // After that the host knows all tokens and runs a step itself.
   device_.can_sample = false;
   const auto executed = executor_->Execute(Decodes({0}));
   ASSERT_TRUE(executed.ok()) << executed.status();
@@ -168,7 +168,7 @@ TEST_F(StepsInFlightTest, AFailedSampleEndsOnlyItsSequence) {
   EXPECT_THAT(Tokens(results[0]), ElementsAre(21));
 }
 
-TEST_F(StepsInFlightTest, TokensThatAreNotKnownCountForMinNewTokens) {
+TEST_F(StepsInFlightTest, TokensInFlightCountForMinNewTokens) {
   SequenceStart start = Start(0, {1});
   start.min_new_tokens = 2;
   ASSERT_TRUE(Begin(Whole(start)));
@@ -180,7 +180,7 @@ TEST_F(StepsInFlightTest, TokensThatAreNotKnownCountForMinNewTokens) {
   EXPECT_THAT(device_.begun[2].masked[0], IsEmpty());
 }
 
-// The rule of run_ahead.cc, line by line.
+// Each rule of steps_in_flight.h.
 TEST_F(StepsInFlightTest, StepsThatNeedTheHostDoNotRunAhead) {
   struct Case {
     const char* what;
@@ -220,7 +220,7 @@ TEST_F(StepsInFlightTest, APlanThatCannotBeBegunIsExecutedOnce) {
   plan.segments.push_back(Decode(0));
   plan.segments[1].max_rows = 2;
   ASSERT_FALSE(Begin(plan));
-  EXPECT_FALSE(executor_->Execute(plan).ok()) << "what was begun has not been collected";
+  EXPECT_FALSE(executor_->Execute(plan).ok()) << "a step in flight is not collected";
   EXPECT_THAT(Tokens(Collect()[0]), ElementsAre(3));
   device_.can_sample = false;
   const auto executed = executor_->Execute(plan);
@@ -230,7 +230,7 @@ TEST_F(StepsInFlightTest, APlanThatCannotBeBegunIsExecutedOnce) {
   EXPECT_THAT(Tokens(executed->sequences[1]), ElementsAre(4));
 }
 
-TEST_F(StepsInFlightTest, ResetDropsWhatWasBegun) {
+TEST_F(StepsInFlightTest, ResetDropsStepsInFlight) {
   ASSERT_TRUE(Begin(Whole(Start(0, {1, 2}))));
   ASSERT_TRUE(Begin(Decodes({0})));
   executor_->Reset();

@@ -1,4 +1,4 @@
-// The warm-up's table on disk: what is taken of it, and whose.
+// The warm-up table on disk: which files are accepted.
 #include "shard/executor/warmup_table.h"
 
 #include <gmock/gmock.h>
@@ -20,7 +20,7 @@ namespace {
 namespace fs = std::filesystem;
 using testing::HasSubstr;
 
-TEST(WarmupTable, GivesBackWhatWasWrittenForTheSameIdentity) {
+TEST(WarmupTable, ReturnsTheTableOfTheSameIdentity) {
   const TempFolder folder;
   const std::string& path = folder.path();
   EXPECT_TRUE(WarmupTable(path, "a machine").Read().empty());
@@ -46,7 +46,7 @@ TEST(WarmupTable, TornAndForeignFilesCountAsAbsent) {
   const std::string whole((std::istreambuf_iterator<char>(stream)), {});
   for (std::size_t i = 0; i < whole.size(); ++i) {
     folder.Write(file, whole.substr(0, i));
-    EXPECT_TRUE(table.Read().empty()) << "cut off behind " << i;
+    EXPECT_TRUE(table.Read().empty()) << "cut off after " << i;
     std::string damaged = whole;
     damaged[i] = damaged[i] == '7' ? '8' : '7';
     folder.Write(file, damaged);
@@ -63,7 +63,7 @@ class ForeignTable : public testing::Test {
     file_ = fs::directory_iterator(folder_.path())->path();
   }
 
-  // What Read gives, with its warnings in warnings_.
+  // Calls Read and keeps its warnings in warnings_.
   std::vector<StepTimeSample> Read() {
     testing::internal::CaptureStderr();
     const std::vector<StepTimeSample> samples = table_.Read();
@@ -78,13 +78,13 @@ class ForeignTable : public testing::Test {
   std::string warnings_;
 };
 
-TEST_F(ForeignTable, OursIsForUsAlone) {
+TEST_F(ForeignTable, OurTableIsPrivate) {
   EXPECT_EQ(fs::status(file_).permissions(), fs::perms::owner_read | fs::perms::owner_write);
   EXPECT_EQ(Read(), kSamples);
   EXPECT_EQ(warnings_, "");
 }
 
-TEST_F(ForeignTable, ThatEverybodyMayWriteIsReplaced) {
+TEST_F(ForeignTable, AWorldWritableTableIsReplaced) {
   ASSERT_EQ(::chmod(file_.c_str(), 0666), 0);
   EXPECT_TRUE(Read().empty());
   EXPECT_THAT(warnings_, HasSubstr(file_.string() + " is writable by everybody"));
@@ -93,14 +93,14 @@ TEST_F(ForeignTable, ThatEverybodyMayWriteIsReplaced) {
   EXPECT_EQ(warnings_, "");
 }
 
-TEST_F(ForeignTable, OfAnotherUserIsNotTaken) {
+TEST_F(ForeignTable, ATableOfAnotherUserIsRefused) {
   if (::geteuid() != 0) GTEST_SKIP() << "only root can give files away";
   ASSERT_EQ(::chown(file_.c_str(), 4321, 4321), 0);
   EXPECT_TRUE(Read().empty());
   EXPECT_THAT(warnings_, HasSubstr(file_.string() + " belongs to user 4321"));
 }
 
-TEST_F(ForeignTable, WhatIsNotARegularFileIsNotRead) {
+TEST_F(ForeignTable, ATableMustBeARegularFile) {
   const std::string elsewhere = folder_.Write("elsewhere", "");
   fs::copy_file(file_, elsewhere, fs::copy_options::overwrite_existing);
   const std::vector<std::function<void()>> things = {

@@ -186,7 +186,7 @@ TEST(Warmup, TheSweepFitsTheLimits) {
   }
 }
 
-// The table as it was measured, with times of the fake's steps multiplied.
+// A measured table with all times multiplied by `factor`.
 std::vector<StepTimeSample> Known(int factor) {
   FakeBackend backend(10);
   auto samples = RunWarmup(Shape(), backend, Always());
@@ -267,7 +267,7 @@ TEST_F(WarmupOfAFreshProcess, MeasuresAllStepsOnAMachineOfAnotherSpeed) {
   }
 }
 
-// A model of 1.1 B parameters on two cores, made for 131,072 positions.
+// A model of 1.1 B parameters on two cores with 131,072 positions.
 TEST(Warmup, KeepsItsTimeLimitForAnyContextIfStepsTakeNoMemory) {
   for (const bool takes_memory : {false, true}) {
     FakeBackend backend(10);

@@ -87,8 +87,9 @@ TEST_P(ShmGroup, BroadcastsFromAnyRoot) {
   });
 }
 
-// Ten thousand operations with ranks that drift apart: a buffer reused too early would show.
-TEST_P(ShmGroup, ManySmallOperationsNeverMixUp) {
+// Ten thousand operations with ranks of different speed would show a buffer that is reused too
+// early.
+TEST_P(ShmGroup, ManySmallOperationsDoNotMix) {
   OnAllRanks(GetParam(), [&](Communicator& communicator) {
     std::mt19937 engine(static_cast<unsigned>(communicator.rank()));
     for (int i = 0; i < 10'000; ++i) {
@@ -103,7 +104,7 @@ TEST_P(ShmGroup, ManySmallOperationsNeverMixUp) {
 
 INSTANTIATE_TEST_SUITE_P(Worlds, ShmGroup, testing::Values(2, 3, 4));
 
-TEST(ShmCommunicator, NothingIsLeftInSharedMemoryAfterJoining) {
+TEST(ShmCommunicator, NothingRemainsInSharedMemoryAfterJoining) {
   const std::string name = FreshName();
   std::thread other([&] { EXPECT_TRUE(JoinShmGroup({name, 1, 2}).ok()); });
   const auto communicator = JoinShmGroup({name, 0, 2});
@@ -119,11 +120,11 @@ TEST(ShmCommunicator, AMissingRankIsNamedAtTheDeadline) {
   EXPECT_NE(communicator.status().ToString().find("waiting for rank 1"), std::string::npos);
 }
 
-TEST(ShmCommunicator, DifferentSizesAreReportedNotMixed) {
+TEST(ShmCommunicator, DifferentSizesAreAnError) {
   OnAllRanks(2, [](Communicator& communicator) {
     std::vector<float> data(static_cast<std::size_t>(8 + communicator.rank()));
     EXPECT_FALSE(communicator.AllReduceSum(data.data(), data.size()).ok());
-    EXPECT_FALSE(communicator.AllReduceSum(data.data(), 1).ok()) << "stays aborted";
+    EXPECT_FALSE(communicator.AllReduceSum(data.data(), 1).ok()) << "it is aborted for good";
   });
 }
 
@@ -140,7 +141,7 @@ TEST(ShmCommunicator, AbortEndsAWaitingRankLongBeforeItsDeadline) {
   EXPECT_LT(std::chrono::steady_clock::now() - begin, std::chrono::seconds(10));
 }
 
-TEST(ShmCommunicator, ARankThatDiesIsNoticedByTheDeadlineOfTheOther) {
+TEST(ShmCommunicator, ADeadRankIsFoundByTheDeadlineOfTheOther) {
   const std::string name = FreshName();
   const pid_t child = fork();
   if (child == 0) {

@@ -48,7 +48,7 @@ TEST(Filters, TopKKeepsAllTiesAtTheBorder) {
   EXPECT_EQ(Kept(TopK(50), {1, 3, 2}).size(), 3u) << "k above the vocabulary is clamped";
 }
 
-// Large vocabularies are not looked at token by token.
+// Compares the search in blocks with a plain sort.
 TEST(Filters, TopKOfALargeVocabularyIsThatOfASort) {
   std::mt19937 random(std::random_device{}());
   for (std::size_t size : {4096u, 5001u, 128256u}) {
@@ -79,14 +79,15 @@ TEST(Filters, TopPKeepsTheSmallestSetThatReachesTheMass) {
   EXPECT_THAT(Kept(TopP(0.4f), logits), ElementsAre(1));
   EXPECT_THAT(Kept(TopP(0.7f), logits), ElementsAre(1, 2));
   EXPECT_THAT(Kept(TopP(0.85f), logits), ElementsAre(1, 2, 3));
-  EXPECT_THAT(Kept(TopP(1e-6f), logits), ElementsAre(1)) << "the best always stays";
+  EXPECT_THAT(Kept(TopP(1e-6f), logits), ElementsAre(1))
+      << "the most probable token is always kept";
 }
 
 TEST(Filters, TopPSplitsTiesByTokenId) {
   EXPECT_THAT(Kept(TopP(0.5f), {0, 0, 0, 0}), ElementsAre(0, 1));
 }
 
-TEST(Filters, TopPActsOnTheSurvivorsOfTopK) {
+TEST(Filters, TopPFollowsTopK) {
   SamplingParams params = TopK(2);
   params.top_p = 0.6f;  // of 0.5 and 0.25, renormalised: 0.667 and 0.333
   EXPECT_THAT(Kept(params, Logs({0.1f, 0.5f, 0.25f, 0.15f})), ElementsAre(1));
@@ -114,13 +115,13 @@ TEST(Filters, TemperatureDividesBeforeTheFilters) {
   EXPECT_EQ(Kept(params, logits).size(), 1u);
 }
 
-TEST(Filters, MaskedTokensNeverSurvive) {
+TEST(Filters, MaskedTokensAreNeverKept) {
   const float inf = std::numeric_limits<float>::infinity();
   EXPECT_THAT(Kept({}, {-inf, 1, -inf, 2}), ElementsAre(1, 3));
   EXPECT_TRUE(Kept({}, {-inf, -inf}).empty());
 }
 
-// Against a plain transcription of HF's rule: ascending order, drop while cumulative <= 1 - p.
+// Compared with HF's rule: in ascending order, drop while the cumulative sum is <= 1 - p.
 Ids NaiveTopP(float p, const std::vector<float>& logits) {
   Ids order(logits.size());
   std::iota(order.begin(), order.end(), 0u);

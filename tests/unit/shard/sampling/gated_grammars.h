@@ -1,5 +1,4 @@
-// A cache of grammars over the byte-level tokenizer whose compiling waits until a test lets it go
-// on.
+// A cache of grammars over the byte-level tokenizer. It does not compile before Open.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -24,7 +23,7 @@ class GatedGrammars {
     cache_.OnCompileForTest([this, open = gate_.get_future().share()] {
       ++compiled_;
       EXPECT_EQ(open.wait_for(kTestPatience), std::future_status::ready)
-          << "somebody waited for it";
+          << "a caller waited for it";
     });
   }
 

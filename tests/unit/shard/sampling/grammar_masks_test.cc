@@ -34,7 +34,7 @@ TEST_F(GrammarMasksTest, AMaskIsReadyOnceItsGrammarIsCompiled) {
   EXPECT_FALSE(Allows(kOne, 'd'));
 }
 
-TEST(GrammarMasks, CompilingHoldsUpNoOtherMask) {
+TEST(GrammarMasks, CompilingDoesNotDelayOtherMasks) {
   GatedGrammars grammars;
   grammars.Open();
   const GrammarSpec known = GatedGrammars::Regex("ab*");
@@ -56,7 +56,7 @@ TEST(GrammarMasks, CompilingHoldsUpNoOtherMask) {
   gate.set_value();
 }
 
-TEST_F(GrammarMasksTest, WhatNobodyWantsAnyMoreIsNotCompiled) {
+TEST_F(GrammarMasksTest, GrammarsOfEndedSequencesAreNotCompiled) {
   masks_.Start(kOne, GatedGrammars::Regex("a"), {});
   masks_.Start(kTwo, GatedGrammars::Regex("b"), {});
   masks_.Start(kThree, GatedGrammars::Regex("c"), {});
@@ -69,7 +69,7 @@ TEST_F(GrammarMasksTest, WhatNobodyWantsAnyMoreIsNotCompiled) {
   EXPECT_EQ(grammars_.compiled(), 1);
 }
 
-TEST_F(GrammarMasksTest, AGrammarThatIsNoneFailsInItsOwnWords) {
+TEST_F(GrammarMasksTest, AnInvalidGrammarFailsWithItsOwnError) {
   grammars_.Open();
   masks_.Start(kOne, GatedGrammars::Regex("("), {});
   ASSERT_TRUE(Comes(kOne));
@@ -77,7 +77,7 @@ TEST_F(GrammarMasksTest, AGrammarThatIsNoneFailsInItsOwnWords) {
   EXPECT_EQ(masks_.Get(kOne).status(), expected);
 }
 
-TEST_F(GrammarMasksTest, WhatEarlierStartsGeneratedIsTakenIn) {
+TEST_F(GrammarMasksTest, OutputOfEarlierStartsCounts) {
   grammars_.Open();
   masks_.Start(kOne, GatedGrammars::Regex("xyz"), std::vector<TokenId>{'x', 'y'});
   ASSERT_TRUE(Comes(kOne));

@@ -1,4 +1,4 @@
-// Processors and filters against those of HF transformers (tests/data/goldens/sampling.json).
+// Compares processors and filters with HF transformers (tests/data/goldens/sampling.json).
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 

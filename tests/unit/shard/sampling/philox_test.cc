@@ -20,7 +20,7 @@ TEST(Philox, UniformLiesStrictlyBetweenZeroAndOne) {
   EXPECT_LT(PhiloxUniform(~0u), 1.0);
 }
 
-TEST(TokenNoise, IsTiedToTheTokenWhateverTheOrderOfAsking) {
+TEST(TokenNoise, DependsOnTheTokenNotOnTheOrder) {
   TokenNoise ascending(42, 1, 7);
   TokenNoise jumping(42, 1, 7);
   const double late = jumping.Uniform(1001);
@@ -28,7 +28,7 @@ TEST(TokenNoise, IsTiedToTheTokenWhateverTheOrderOfAsking) {
   EXPECT_EQ(ascending.Uniform(1001), late);
 }
 
-TEST(TokenNoise, EveryPartOfTheKeyCounts) {
+TEST(TokenNoise, DependsOnEveryPartOfTheKey) {
   const double base = TokenNoise(1, 0, 0).Uniform(5);
   EXPECT_NE(TokenNoise(2, 0, 0).Uniform(5), base);
   EXPECT_NE(TokenNoise(1ull << 32 | 1, 0, 0).Uniform(5), base);

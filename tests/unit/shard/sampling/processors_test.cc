@@ -56,7 +56,7 @@ TEST(Processors, BiasComesBeforeTheRepetitionPenalty) {
   EXPECT_THAT(Process(params, {1, 1}, &history), ElementsAre(2, 1));
 }
 
-TEST(Processors, MaskedTokensCanNotBePicked) {
+TEST(Processors, MaskedTokensCannotBeSampled) {
   const auto row = Process({}, {5, 1}, nullptr, {0, -1, 77});
   EXPECT_TRUE(std::isinf(row[0]) && row[0] < 0);
   EXPECT_EQ(row[1], 1);

@@ -1,4 +1,4 @@
-// Searches over a row give what a plain loop gives, whatever the row's size.
+// Passes over a row give the results of a plain loop, for any length of the row.
 #include "shard/sampling/row_scan.h"
 
 #include <gtest/gtest.h>
@@ -13,7 +13,7 @@
 namespace penstock::shard {
 namespace {
 
-// Few different values, so that the largest is there several times.
+// Has few different values, so the largest occurs several times.
 std::vector<float> Row(std::size_t size, std::mt19937& random) {
   std::vector<float> row(size);
   for (float& value : row) value = static_cast<float>(random() % 50) - 60.0f;
@@ -34,7 +34,7 @@ TEST(RowScan, FindsTheFirstOfTheLargest) {
   }
 }
 
-TEST(RowScan, NoticesNanAtEveryPlace) {
+TEST(RowScan, FindsANanAtEveryIndex) {
   std::mt19937 random(3);
   for (std::size_t i = 0; i < 200; ++i) {
     std::vector<float> row = Row(200, random);
@@ -75,7 +75,7 @@ TEST(RowScan, SumsExponentsOfRowsOfAnySize) {
   }
 }
 
-TEST(RowScan, ExponentsOfEveryPlace) {
+TEST(RowScan, ExponentsOfEveryIndex) {
   const std::size_t size = 45;
   for (std::size_t i = 0; i < size; ++i) {
     std::vector<float> row(size, -std::numeric_limits<float>::infinity());
@@ -88,7 +88,7 @@ TEST(RowScan, ExponentsOfEveryPlace) {
   }
 }
 
-// Of a fixed row, as they came both with SSE2 and with AVX2.
+// The sums of a fixed row, as measured with SSE2 and with AVX2.
 TEST(RowScan, SumHasTheSameBitsOnEveryProcessor) {
   std::mt19937 random(5);
   std::vector<float> row(1003);

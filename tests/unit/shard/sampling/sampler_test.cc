@@ -33,7 +33,7 @@ TEST(Sampler, TheSameSeedAndPositionGiveTheSameToken) {
   EXPECT_NE(MustSample(logits, params, {}, 3).token, MustSample(logits, params, {}, 4).token);
 }
 
-// Whatever is left of a logit that is divided by it.
+// Even if the division overflows.
 TEST(Sampler, ATinyTemperatureIsGreedyAndSoAreItsLogprobs) {
   SamplingParams params;
   params.do_sample = true;
@@ -46,8 +46,8 @@ TEST(Sampler, ATinyTemperatureIsGreedyAndSoAreItsLogprobs) {
   }
 }
 
-// Of what was there before, the most probable token or none, whatever the temperature does to it.
-TEST(Sampler, AnExtremeRepetitionPenaltyPicksAToken) {
+// At any temperature.
+TEST(Sampler, AnExtremeRepetitionPenaltyGivesAToken) {
   constexpr float kGreatest = std::numeric_limits<float>::max();
   const std::vector<float> logits = {-30.0f, 2400.0f, 2500.0f, 2550.0f};
   TokenHistory history;
@@ -71,7 +71,7 @@ TEST(Sampler, AnExtremeRepetitionPenaltyPicksAToken) {
   }
 }
 
-// Golden tokens: the seeding is an interface, a change would break stored seeds of users.
+// Golden tokens: a change of the seeding would break the stored seeds of users.
 TEST(Sampler, SeededTokensAreStableAcrossVersions) {
   SamplingParams params;
   params.do_sample = true;
@@ -106,8 +106,8 @@ TEST(Sampler, DrawsFromTheExactDistribution) {
   EXPECT_LT(chi_square, 25.7);
 }
 
-// The shortcut that spares logarithms must not change the race.
-TEST(Sampler, TheShortcutPicksTheWinnerOfTheFullRace) {
+// The shortcut that avoids logarithms must not change the result.
+TEST(Sampler, TheShortcutGivesTheTokenOfTheFullRace) {
   for (unsigned seed = 1; seed <= 50; ++seed) {
     SCOPED_TRACE("seed " + std::to_string(seed));
     std::mt19937 engine(seed);
@@ -144,7 +144,7 @@ TEST(Sampler, RawLogprobsIgnoreProcessorsAndProcessedOnesDoNot) {
   EXPECT_EQ(processed.alternatives[0].token, 1);
 }
 
-TEST(Sampler, ProcessedLogprobsOfADrawAreOverTheSurvivors) {
+TEST(Sampler, ProcessedLogprobsOfADrawAreOverTheKeptTokens) {
   SamplingParams params;
   params.do_sample = true;
   params.top_k = 1;
@@ -155,7 +155,7 @@ TEST(Sampler, ProcessedLogprobsOfADrawAreOverTheSurvivors) {
   EXPECT_EQ(sampled.alternatives.size(), 1u);
 }
 
-TEST(Sampler, ARowWithoutAChoiceIsAnErrorOfThatSequence) {
+TEST(Sampler, ARowWithoutAnAllowedTokenIsAnError) {
   Sampler sampler;
   const float nan = std::numeric_limits<float>::quiet_NaN();
   const float inf = std::numeric_limits<float>::infinity();

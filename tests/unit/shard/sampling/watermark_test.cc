@@ -14,7 +14,7 @@ namespace {
 
 constexpr std::uint32_t kVocabulary = 1000;
 
-// Tokens drawn from random logits, each row following the token before.
+// Samples tokens from random logits, each row after the previous token.
 std::vector<TokenId> Output(bool watermark, std::size_t length, unsigned seed) {
   std::mt19937 draw(seed);
   std::normal_distribution<float> normal(0.0f, 1.0f);
@@ -35,8 +35,8 @@ std::vector<TokenId> Output(bool watermark, std::size_t length, unsigned seed) {
   return tokens;
 }
 
-// The same numbers as in docs/api/watermark.md, from an implementation in Python.
-TEST(WatermarkTest, TheGreenTokensAreThoseThatTheDocumentNames) {
+// The numbers in docs/api/watermark.md, from an implementation in Python.
+TEST(WatermarkTest, TheGreenTokensAreThoseOfTheDocument) {
   std::vector<TokenId> green;
   for (TokenId token = 0; token < 16; ++token) {
     if (IsGreen(42, token, 0.5)) green.push_back(token);
@@ -44,7 +44,7 @@ TEST(WatermarkTest, TheGreenTokensAreThoseThatTheDocumentNames) {
   EXPECT_EQ(green, (std::vector<TokenId>{0, 2, 3, 5, 9, 10, 12, 14}));
 }
 
-TEST(WatermarkTest, AShareOfTheVocabularyIsGreenAndTheTokenBeforeChoosesIt) {
+TEST(WatermarkTest, ThePreviousTokenMakesAShareOfTheVocabularyGreen) {
   for (const double gamma : {0.25, 0.5}) {
     std::vector<float> one(20000, 0.0f), other(20000, 0.0f);
     FavourGreen({gamma, 2.0}, 11, one);
@@ -60,7 +60,7 @@ TEST(WatermarkTest, AShareOfTheVocabularyIsGreenAndTheTokenBeforeChoosesIt) {
   }
 }
 
-TEST(WatermarkTest, TheDetectorTellsMarkedOutputsFromOthers) {
+TEST(WatermarkTest, TheDetectorFindsMarkedOutputs) {
   for (unsigned seed = 1; seed <= 5; ++seed) {
     EXPECT_GT(WatermarkScore(Output(true, 200, seed), 0.5), 6) << "seed " << seed;
     EXPECT_LT(std::abs(WatermarkScore(Output(false, 200, seed), 0.5)), 4) << "seed " << seed;
@@ -68,7 +68,7 @@ TEST(WatermarkTest, TheDetectorTellsMarkedOutputsFromOthers) {
   EXPECT_EQ(WatermarkScore(std::vector<TokenId>{3}, 0.5), 0);
 }
 
-TEST(TokenMaskTest, TokensOutsideAreGoneBehindThePenaltiesAndBeforeTheFilters) {
+TEST(TokenMaskTest, TokensOutsideAreMaskedAfterThePenaltiesAndBeforeTheFilters) {
   SamplingParams params;
   const LogprobRequest none;
   Sampler sampler;
@@ -88,7 +88,7 @@ TEST(TokenMaskTest, TokensOutsideAreGoneBehindThePenaltiesAndBeforeTheFilters) {
   EXPECT_FALSE(Contains(mask, -1));
 }
 
-TEST(TokenMaskTest, AGrammarThatFailedRefusesInItsOwnWords) {
+TEST(TokenMaskTest, AFailedGrammarRefusesWithItsOwnError) {
   SamplingParams params;
   const LogprobRequest none;
   Sampler sampler;

@@ -12,7 +12,7 @@ TEST_F(ShardServerTest, ExecuteAnswersEachPlanOnceInOrder) {
   grpc::ClientContext context;
   SetDeadline(context);
   auto stream = stub_->Execute(&context);
-  // Depth 2: the second plan leaves before the first result is read.
+  // The second plan is sent before the first result is read.
   ASSERT_TRUE(stream->Write(PlanOf(1)));
   ASSERT_TRUE(stream->Write(PlanOf(2)));
   ASSERT_TRUE(stream->Write(PlanOf(3)));
@@ -32,7 +32,7 @@ TEST_F(ShardServerTest, ExecuteAnswersEachPlanOnceInOrder) {
   EXPECT_NE(digests[0], digests[1]);
 }
 
-TEST_F(ShardServerTest, APlanIsBegunBeforeTheResultOfTheOneBeforeIsThere) {
+TEST_F(ShardServerTest, AStepBeginsBeforeTheResultOfTheOneBefore) {
   control_.run_ahead = true;
   StartLoaded();
   Form(1);
@@ -47,7 +47,8 @@ TEST_F(ShardServerTest, APlanIsBegunBeforeTheResultOfTheOneBeforeIsThere) {
   ASSERT_TRUE(stream->Read(&result));
   EXPECT_EQ(result.step(), 1u);
   EXPECT_EQ(result.sequences(0).committed_length(), 2u);
-  // The third begins behind the second; the second's word then gives one result, the end the other.
+  // The third step begins after the second. The notice of the second gives one result, the end of
+  // the stream the other.
   ASSERT_TRUE(stream->Write(PlanOf(3)));
   ASSERT_TRUE(control_.WaitForCall("Begin", 3));
   control_.ready[1]();
@@ -63,7 +64,7 @@ TEST_F(ShardServerTest, APlanIsBegunBeforeTheResultOfTheOneBeforeIsThere) {
   control_.ready.clear();
 }
 
-TEST_F(ShardServerTest, WhatWasBegunIsCollectedBeforeAStepThatCannotRunAhead) {
+TEST_F(ShardServerTest, StepsInFlightAreCollectedBeforeAStepThatCannotRunAhead) {
   control_.run_ahead = true;
   StartLoaded();
   Form(1);
@@ -85,7 +86,7 @@ TEST_F(ShardServerTest, WhatWasBegunIsCollectedBeforeAStepThatCannotRunAhead) {
   control_.ready.clear();
 }
 
-TEST_F(ShardServerTest, OtherRanksAnswerTheDigestAlone) {
+TEST_F(ShardServerTest, OtherRanksAnswerOnlyTheDigest) {
   StartLoaded(1);
   Form(1, 1);
   grpc::ClientContext context;
@@ -132,14 +133,14 @@ TEST_F(ShardServerTest, ASecondDriverIsRefused) {
   const grpc::Status status = second->Finish();
   EXPECT_EQ(status.error_code(), grpc::StatusCode::FAILED_PRECONDITION);
   EXPECT_THAT(status.error_message(), HasSubstr("one driver at a time"));
-  // The first one is none the worse for it.
+  // The first driver is not affected.
   ASSERT_TRUE(first->Write(PlanOf(2)));
   ASSERT_TRUE(first->Read(&result));
   first->WritesDone();
   EXPECT_TRUE(first->Finish().ok());
 }
 
-TEST_F(ShardServerTest, AnInvalidPlanEndsTheGroupByName) {
+TEST_F(ShardServerTest, AnInvalidPlanEndsTheGroupAndIsNamed) {
   StartLoaded();
   Form(1);
   grpc::ClientContext context;
@@ -156,7 +157,7 @@ TEST_F(ShardServerTest, AnInvalidPlanEndsTheGroupByName) {
   EXPECT_THAT(Warmup(1).error_message(), HasSubstr("expected Configure"));
 }
 
-TEST_F(ShardServerTest, AnUnreadablePlanEndsTheGroupByName) {
+TEST_F(ShardServerTest, AMalformedPlanEndsTheGroupAndIsNamed) {
   StartLoaded();
   Form(1);
   grpc::ClientContext context;
@@ -187,7 +188,7 @@ TEST_F(ShardServerTest, AFailedStepEndsTheStreamWithItsError) {
   EXPECT_EQ(status.error_message(), "step failed");
 }
 
-TEST_F(ShardServerTest, ACancelledDriverLeavesTheSeatToTheNext) {
+TEST_F(ShardServerTest, ACancelledDriverGivesUpItsLease) {
   StartLoaded();
   Form(1);
   {
@@ -203,7 +204,7 @@ TEST_F(ShardServerTest, ACancelledDriverLeavesTheSeatToTheNext) {
   EXPECT_EQ(Configure(ConfigureOf(2)).error_message(), "");
 }
 
-TEST_F(ShardServerTest, ADriverThatLeavesWhileTheInboxIsFullGivesUpItsSeat) {
+TEST_F(ShardServerTest, ADriverGivesUpItsLeaseEvenIfTheMailboxIsFull) {
   control_.Set(&FakeEngine::Control::hold_steps, true);
   StartLoaded();
   Form(1);
@@ -216,7 +217,7 @@ TEST_F(ShardServerTest, ADriverThatLeavesWhileTheInboxIsFullGivesUpItsSeat) {
   }
   context.TryCancel();
   EXPECT_EQ(stream->Finish().error_code(), grpc::StatusCode::CANCELLED);
-  // The answer comes behind the word of the cancellation: the shard knows of it when it goes on.
+  // The cancellation has reached the shard before this answer.
   grpc::ClientContext question;
   SetDeadline(question);
   v1::DescribeResponse answer;
@@ -226,7 +227,7 @@ TEST_F(ShardServerTest, ADriverThatLeavesWhileTheInboxIsFullGivesUpItsSeat) {
   EXPECT_EQ(Configure(ConfigureOf(2)).error_message(), "");
 }
 
-TEST_F(ShardServerTest, MorePlansThanTheQueueHoldsAreHeldBackNotLostNorReordered) {
+TEST_F(ShardServerTest, PlansThatDoNotFitIntoTheQueueWaitInOrder) {
   control_.Set(&FakeEngine::Control::hold_steps, true);
   StartLoaded();
   Form(1);
@@ -265,8 +266,8 @@ TEST_F(ShardServerTest, StopInterruptsAHangingStep) {
   EXPECT_FALSE(stream->Finish().ok());
 }
 
-// It is cancelled with the end of the server, and answers that after it.
-TEST_F(ShardServerTest, AStreamThatRestsHearsOfTheStop) {
+// The server cancels it when it stops.
+TEST_F(ShardServerTest, AnIdleStreamIsCancelledByStop) {
   StartLoaded();
   Form(1);
   grpc::ClientContext context;

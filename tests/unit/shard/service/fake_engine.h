@@ -1,5 +1,5 @@
-// An engine whose calls and answers a test can see and steer. It commits what plans ask and says
-// token 1 for each sampled row.
+// An engine whose calls and answers a test can observe and control. It commits what plans request
+// and samples token 1 for each row.
 #pragma once
 
 #include <algorithm>

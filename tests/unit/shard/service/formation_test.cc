@@ -33,7 +33,7 @@ class FormationTest : public testing::Test {
   Formation formation_;
 };
 
-TEST_F(FormationTest, NothingBeforeLoadingEnded) {
+TEST_F(FormationTest, RefusesCallsBeforeTheModelIsLoaded) {
   Refuse(kConfigure, Epoch(1), "while the model is loading");
 }
 
@@ -58,7 +58,7 @@ TEST_F(FormationTest, OneDriverAtATime) {
   Do(kExecute);
 }
 
-TEST_F(FormationTest, ABrokenGroupIsFormedAnew) {
+TEST_F(FormationTest, ABrokenGroupNeedsConfigure) {
   formation_.Loaded();
   Form(Epoch(1));
   Do(kExecute, Epoch(), false);
@@ -67,7 +67,7 @@ TEST_F(FormationTest, ABrokenGroupIsFormedAnew) {
   Do(kExecute);
 }
 
-TEST_F(FormationTest, EpochsGrowAndAreRepeated) {
+TEST_F(FormationTest, ConfigureNeedsANewEpochAndLaterCallsTheSame) {
   formation_.Loaded();
   Refuse(kConfigure, Epoch(0), "`epoch` must be above 0");
   Do(kConfigure, Epoch(5));
@@ -77,7 +77,7 @@ TEST_F(FormationTest, EpochsGrowAndAreRepeated) {
   Refuse(kCommit, Epoch(6), "`epoch` must be 5");
 }
 
-TEST_F(FormationTest, ASecondDriverHoldsTheSeatWhileItKeepsSequences) {
+TEST_F(FormationTest, ASecondDriverHoldsTheLeaseWhileItKeepsSequences) {
   formation_.Loaded();
   ASSERT_EQ(Message(formation_.BeginSecond()), "");
   formation_.SecondFormed();

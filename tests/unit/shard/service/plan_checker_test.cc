@@ -19,7 +19,7 @@ using testing::HasSubstr;
 
 constexpr Epoch kEpoch(7);
 
-// Vocabulary of the tests: a checker with small bounds, plans built a step at a time.
+// A checker with small bounds. Plans are built step by step.
 class PlanCheckerTest : public testing::Test {
  protected:
   PlanCheckerTest() : checker_(Bounds()) {}
@@ -73,7 +73,7 @@ class PlanCheckerTest : public testing::Test {
     return result;
   }
 
-  // Runs the plan as an engine would: every segment ends where `committed` says.
+  // Answers the plan like an engine: every segment ends at `committed`.
   void Run(const StepPlan& plan, std::uint32_t committed, ShardFinish finish = ShardFinish::kNone,
            std::uint32_t tokens = 0) {
     ASSERT_EQ(Message(checker_.Check(plan)), "");
@@ -96,7 +96,7 @@ class PlanCheckerTest : public testing::Test {
   std::uint64_t step_ = 0;
 };
 
-TEST_F(PlanCheckerTest, AcceptsAWholeLife) {
+TEST_F(PlanCheckerTest, AcceptsTheWholeLifeOfASequence) {
   Run(WholePrompt(0, 0), 4);
   StepPlan decode = NextPlan();
   decode.block_ops = {Append(0, 1)};
@@ -110,8 +110,8 @@ TEST_F(PlanCheckerTest, AcceptsAWholeLife) {
   Run(end, 2);
 }
 
-// Its block is full, so a decode that computed a row would need another.
-TEST_F(PlanCheckerTest, ADecodeThatOwesAPickWritesNothing) {
+// The block is full, so a decode that computes a row would need another one.
+TEST_F(PlanCheckerTest, ADecodeWithAPendingSelectionWritesNothing) {
   Reset(Grammars());
   StepPlan prompt = WholePrompt(0, 0);
   prompt.starts[0].grammar = {GrammarSpec::Kind::kRegex, "a"};
@@ -129,7 +129,7 @@ TEST_F(PlanCheckerTest, ADecodeThatOwesAPickWritesNothing) {
   ExpectRefused(decode, "blocks of the table");
 }
 
-TEST_F(PlanCheckerTest, OnlyUnderAGrammarADecodeMayYieldNothing) {
+TEST_F(PlanCheckerTest, OnlyADecodeWithAGrammarMayReturnNoToken) {
   Run(WholePrompt(0, 0), 4);
   StepPlan decode = NextPlan();
   decode.block_ops = {Append(0, 1)};
@@ -210,7 +210,7 @@ TEST_F(PlanCheckerTest, ASegmentMustContinueThePrompt) {
   ExpectRefused(plan, "`segments.prompt.first` must be 0");
 }
 
-TEST_F(PlanCheckerTest, ASegmentMustNotLeaveThePrompt) {
+TEST_F(PlanCheckerTest, ASegmentMustStayInsideThePrompt) {
   StepPlan plan = NextPlan();
   plan.starts = {Start(0, 3)};
   plan.block_ops = {Append(0, 0)};
@@ -268,7 +268,7 @@ TEST_F(PlanCheckerTest, ASharedPrefixMayBeRead) {
   Run(second, 6);
 }
 
-TEST_F(PlanCheckerTest, TheStepBudgetHolds) {
+TEST_F(PlanCheckerTest, TheStepBudgetIsEnforced) {
   StepPlan plan = NextPlan();
   plan.starts = {Start(0, 17)};
   plan.block_ops = {Append(0, 0), Append(0, 1), Append(0, 2), Append(0, 3), Append(0, 4)};
@@ -276,7 +276,7 @@ TEST_F(PlanCheckerTest, TheStepBudgetHolds) {
   ExpectRefused(plan, "at most max_step_tokens 16 rows. Given: 17");
 }
 
-TEST_F(PlanCheckerTest, TheSequenceLengthHolds) {
+TEST_F(PlanCheckerTest, TheSequenceLengthIsEnforced) {
   StepPlan plan = NextPlan();
   plan.starts = {Start(0, 21)};
   ExpectRefused(plan, "at most max_sequence_length 20. Given: 21");
@@ -296,13 +296,13 @@ TEST_F(PlanCheckerTest, GroupsPartitionTheSegments) {
   ExpectRefused(plan, "`groups.segments`");
 }
 
-TEST_F(PlanCheckerTest, GroupsMissNoSegment) {
+TEST_F(PlanCheckerTest, GroupsContainEverySegment) {
   StepPlan plan = WholePrompt(0, 0);
   plan.groups = {{{}}};
   ExpectRefused(plan, "`groups.segments` must be all 1 segments. Given: 0");
 }
 
-TEST_F(PlanCheckerTest, PromptTokensLieInTheVocabulary) {
+TEST_F(PlanCheckerTest, PromptTokensMustBeInTheVocabulary) {
   for (const TokenId token : {-1, 100}) {
     checker_.Reset();
     StepPlan plan = NextPlan();

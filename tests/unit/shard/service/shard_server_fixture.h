@@ -1,4 +1,4 @@
-// The service over a real Unix socket, with a fake engine behind it.
+// The service over a real Unix socket, with a fake engine.
 #pragma once
 
 #include <gmock/gmock.h>

@@ -1,4 +1,4 @@
-// The life of a server and of its group, up to the driver.
+// A server and the formation of its group.
 #include "shard/service/shard_server.h"
 
 #include <sys/stat.h>
@@ -28,7 +28,7 @@ TEST_F(ShardServerTest, TheSocketIsPrivateAndGoneAfterStop) {
 TEST_F(ShardServerTest, AStaleSocketIsReplacedALiveOneIsNot) {
   StartLoaded();
   const std::string path = server_->address();
-  // A second name keeps the socket of the first server after it has unlinked its own: a stale one.
+  // A second name keeps the socket after the first server has unlinked it: a stale socket.
   std::filesystem::create_hard_link(path, path + ".kept");
   auto taken = ShardServer::Start(std::make_unique<FakeEngine>(control_, 0),
                                   {.listen = {.socket_prefix = folder_ / "shard"}});
@@ -63,7 +63,7 @@ TEST_F(ShardServerTest, DescribeAnswersWhileLoading) {
   EXPECT_EQ(Configure(ConfigureOf(1)).error_code(), grpc::StatusCode::FAILED_PRECONDITION);
 }
 
-TEST_F(ShardServerTest, WatchLoadTellsTheEndAndTheError) {
+TEST_F(ShardServerTest, WatchLoadReportsTheEndAndTheError) {
   control_.Set(&FakeEngine::Control::hold_load, true);
   control_.load_status = absl::NotFoundError("no weights here");
   ASSERT_EQ(Message(StartServer()), "");

@@ -69,7 +69,7 @@ TEST_F(RootBarrierTest, ACallThatComesTwiceRunsTwice) {
   EXPECT_TRUE(b.get().status.ok());
 }
 
-TEST_F(RootBarrierTest, ACallOfOneRankAloneEndsByItsDeadlineAndIsGone) {
+TEST_F(RootBarrierTest, ACallOfOneRankExpiresAtItsDeadline) {
   Answer a = Arrive(0, "x", "", std::chrono::milliseconds(5));
   const RankVerdict verdict = a.get();
   EXPECT_TRUE(absl::IsDeadlineExceeded(verdict.status));
@@ -81,7 +81,7 @@ TEST_F(RootBarrierTest, ACallOfOneRankAloneEndsByItsDeadlineAndIsGone) {
   EXPECT_TRUE(again.get().status.ok());
 }
 
-TEST_F(RootBarrierTest, TheLeastValueComesBackAndDetailsMustAgree) {
+TEST_F(RootBarrierTest, ReturnsTheLeastValueAndComparesDetails) {
   Answer a = Arrive(0, "x", "", std::chrono::seconds(20), 7, "one");
   Answer b = Arrive(1, "x", "", std::chrono::seconds(20), 5, "one");
   EXPECT_EQ(a.get().least, 5u);
@@ -100,7 +100,7 @@ TEST_F(RootBarrierTest, AGroupLastsUntilARankHasLostIt) {
   EXPECT_NE(Group(second, second), second);
 }
 
-TEST_F(RootBarrierTest, ARankThatLeavesTakesItsCallsAndTheGroupWithIt) {
+TEST_F(RootBarrierTest, LeaveDropsTheCallsOfTheRankAndTheGroup) {
   const std::string first = Group("", "");
   Answer a = Arrive(1, "y");
   barrier_.Leave(1);

@@ -10,7 +10,7 @@ namespace {
 using testing::ElementsAre;
 using testing::HasSubstr;
 
-TEST(SequencePool, BlockZeroAndOneSlotAreKeptForTheHealthCheck) {
+TEST(SequencePool, BlockZeroAndOneSlotAreReservedForTheHealthCheck) {
   SequencePool pool(3, 5, 16);
   const auto a = pool.Take(33, false);
   ASSERT_TRUE(a.ok());
@@ -26,7 +26,7 @@ TEST(SequencePool, BlockZeroAndOneSlotAreKeptForTheHealthCheck) {
   EXPECT_THAT(health->blocks, ElementsAre(BlockId(0)));
 }
 
-TEST(SequencePool, SaysHowManyBlocksAreShort) {
+TEST(SequencePool, NamesTheNumberOfMissingBlocks) {
   SequencePool pool(8, 5, 16);
   const auto refused = pool.Take(65, false);
   EXPECT_TRUE(absl::IsResourceExhausted(refused.status()));
@@ -35,7 +35,7 @@ TEST(SequencePool, SaysHowManyBlocksAreShort) {
   EXPECT_EQ(pool.capacity_tokens(), 80u);  // block 0 counts, as in TGI's answer to Warmup
 }
 
-TEST(SequencePool, WhatEndedIsToldOnceAndUsedAgain) {
+TEST(SequencePool, AnEndedSlotIsReportedOnceAndReused) {
   SequencePool pool(3, 5, 16);
   const auto a = pool.Take(64, false);
   pool.End(*a);

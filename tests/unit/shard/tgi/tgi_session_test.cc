@@ -19,7 +19,7 @@ using testing::IsEmpty;
 
 constexpr std::uint32_t kStepTokens = 8;
 
-// Checks every plan as the service does, and says the prompt again, token by token.
+// Checks every plan like the service and repeats the prompt, token by token.
 class Echo {
  public:
   explicit Echo(std::uint32_t vocabulary)
@@ -219,7 +219,7 @@ TEST_F(TgiSessionTest, LongPromptsAndWideBatchesTakeSeveralPlans) {
   EXPECT_GT(echo_->steps, 1u);
 }
 
-TEST_F(TgiSessionTest, WhatIsRefusedChangesNothing) {
+TEST_F(TgiSessionTest, ARefusedCallChangesNothing) {
   Prefill(One(0, 0, "a cat", 5));
   EXPECT_THAT(Refused(One(1, 1, "a", 200)), HasSubstr("`max_new_tokens` must be at most 64"));
   EXPECT_THAT(Refused(One(1, 1, "a", 0)), HasSubstr("`max_new_tokens` must be at least 1"));
@@ -249,7 +249,7 @@ TEST_F(TgiSessionTest, AStopStringEndsAndStaysInTheText) {
   EXPECT_FALSE(last.generated_text().has_seed());
 }
 
-TEST_F(TgiSessionTest, PromptTokensAndTopTokensComeWhenAsked) {
+TEST_F(TgiSessionTest, PromptTokensAndTopTokensAreReturnedOnRequest) {
   v3::PrefillRequest prefill = One(0, 0, "a cat sat on the mat", 2);
   v3::Request& request = *prefill.mutable_batch()->mutable_requests(0);
   request.set_prefill_logprobs(true);
@@ -265,7 +265,7 @@ TEST_F(TgiSessionTest, PromptTokensAndTopTokensComeWhenAsked) {
   EXPECT_FALSE(Decode({0}).generations(0).has_prefill_tokens());
 }
 
-TEST_F(TgiSessionTest, AChunkedPromptReportsNothingUntilItIsWhole) {
+TEST_F(TgiSessionTest, AChunkedPromptReportsNothingBeforeItsLastChunk) {
   session_->SetMaxPrefillTokens(4);
   v3::PrefillRequest prefill = One(0, 0, "one two three four five six", 3);
   prefill.mutable_batch()->mutable_requests(0)->set_chunk_len(1);
@@ -280,7 +280,7 @@ TEST_F(TgiSessionTest, AChunkedPromptReportsNothingUntilItIsWhole) {
   EXPECT_THAT(Reported(joined), testing::Contains(1));
 }
 
-TEST_F(TgiSessionTest, ATraceIsOfTheRequestsThatItsPrefillBrought) {
+TEST_F(TgiSessionTest, ATraceBelongsToTheRequestsOfItsPrefill) {
   v3::PrefillRequest joining = One(1, 11, "a dog", 4);
   joining.mutable_cached_batch()->set_id(Prefill(One(0, 10, "a cat", 4)).batch().id());
   Add(joining, 12, "a hat", 4);
@@ -290,7 +290,7 @@ TEST_F(TgiSessionTest, ATraceIsOfTheRequestsThatItsPrefillBrought) {
   EXPECT_THAT(echo_->traces, ElementsAre("", "00-ab-cd-01", "00-ab-cd-01"));
 }
 
-TEST_F(TgiSessionTest, AFailedRowTakesItsCallAndNothingElse) {
+TEST_F(TgiSessionTest, AFailedRowDropsOnlyTheBatchOfItsCall) {
   Prefill(One(0, 0, "a cat", 5));
   echo_->bad_sequence = 2;
   EXPECT_EQ(Refused(One(1, 1, "a", 2)), "request 1: not a number");
@@ -315,7 +315,7 @@ TEST_F(TgiSessionTest, ARankThatDoesNotReportKeepsTheSameState) {
   EXPECT_FALSE(Decode({0}).has_batch());
 }
 
-TEST_F(TgiSessionTest, TheHealthCheckFindsRoomWhileAllIsInUse) {
+TEST_F(TgiSessionTest, TheHealthCheckSucceedsWhileAllBlocksAreInUse) {
   v3::PrefillRequest all = One(0, 0, "a", 32);
   Prefill(all);
   EXPECT_THAT(Refused(One(1, 1, "a", 8)), HasSubstr("Out of available cache blocks"));

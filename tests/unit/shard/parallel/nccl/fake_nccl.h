@@ -1,5 +1,4 @@
-// NCCL and a device stream as a test wants them: every collective is done at once, or hangs, or
-// fails.
+// A fake NCCL and a fake device stream. A test decides whether collectives end at once, hang or fail.
 #pragma once
 
 #include <atomic>
@@ -16,7 +15,7 @@
 
 namespace penstock::shard {
 
-// Marks are done when they are recorded, until Hang().
+// Until Hang() every mark is done when it is recorded.
 class FakeQueue final : public DeviceQueue {
  public:
   void Hang() { hanging_ = true; }
@@ -35,7 +34,7 @@ class FakeQueue final : public DeviceQueue {
   std::atomic<Mark> done_ = 0;
 };
 
-// A world of one, whatever it is told. `in_progress`: so many answers of kInProgress after a call.
+// Always a single rank. `in_progress` is how often kInProgress is answered after a call.
 class FakeNccl final : public NcclApi {
  public:
   int in_progress = 0;
@@ -80,7 +79,7 @@ class FakeNccl final : public NcclApi {
     ++aborted;
     changed_.notify_all();
   }
-  // The guard works on its own thread: its verdict comes in its own time, but it comes.
+  // The guard reports from its own thread, so the test waits for it.
   bool AwaitAbort(std::chrono::seconds deadline) {
     std::unique_lock lock(mutex_);
     return changed_.wait_for(lock, deadline, [this] { return aborted > 0; });

@@ -36,7 +36,7 @@ class NcclCommunicatorTest : public testing::Test {
   float value_ = 1.0f;
 };
 
-TEST_F(NcclCommunicatorTest, EnqueuesCollectivesAndLeavesInPeace) {
+TEST_F(NcclCommunicatorTest, EnqueuesCollectivesAndEndsInOrder) {
   auto communicator = Join();
   EXPECT_TRUE(communicator->AllReduceSum(&value_, 1).ok());
   float all = 0;
@@ -76,7 +76,7 @@ TEST_F(NcclCommunicatorTest, ACollectiveThatHangsIsAbortedAtItsDeadline) {
   EXPECT_THAT(nccl_.calls, ElementsAre("join", "reduce"));
 }
 
-TEST_F(NcclCommunicatorTest, ASlowCollectiveInsideItsDeadlineIsLeftAlone) {
+TEST_F(NcclCommunicatorTest, ASlowCollectiveMayUseItsDeadline) {
   auto communicator = Join();
   queue_.Hang();
   ASSERT_TRUE(communicator->AllReduceSum(&value_, 1).ok());
@@ -87,7 +87,7 @@ TEST_F(NcclCommunicatorTest, ASlowCollectiveInsideItsDeadlineIsLeftAlone) {
   EXPECT_EQ(nccl_.aborted, 0);
 }
 
-TEST_F(NcclCommunicatorTest, AGraphOfCollectivesIsHeldToTheDeadlineToo) {
+TEST_F(NcclCommunicatorTest, TheDeadlineHoldsForGraphsToo) {
   auto communicator = Join(Options(milliseconds(30)));
   queue_.Hang();
   ASSERT_TRUE(communicator->WatchQueued().ok());
@@ -124,7 +124,7 @@ TEST_F(NcclCommunicatorTest, AbortFromAnotherThreadEndsAJoinInProgress) {
   EXPECT_EQ(nccl_.destroyed, 0) << "an abort has freed it";
 }
 
-TEST_F(NcclCommunicatorTest, NamesWhatIsWrongWithItsOptions) {
+TEST_F(NcclCommunicatorTest, NamesABadOption) {
   NcclOptions options = Options();
   options.unique_id = "short";
   EXPECT_EQ(JoinNcclGroup(options, nccl_, queue_).status().message(),
@@ -135,7 +135,7 @@ TEST_F(NcclCommunicatorTest, NamesWhatIsWrongWithItsOptions) {
             "`rank` must be 0 to 0. Given: 1");
 }
 
-TEST_F(NcclCommunicatorTest, RankZeroMakesTheUniqueId) {
+TEST_F(NcclCommunicatorTest, Rank0CreatesTheUniqueId) {
   LocalCommunicator control;
   const auto id = ShareUniqueId(nccl_, control);
   ASSERT_TRUE(id.ok());
