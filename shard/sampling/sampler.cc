@@ -75,13 +75,13 @@ void Sampler::ReportCandidates(std::uint32_t top_n, SampledToken& sampled) {
   float max_logit = kMinusInfinity;
   for (const Candidate& candidate : candidates_) max_logit = std::max(max_logit, candidate.logit);
   double sum = 0;
-  float picked = max_logit;
+  float logit = max_logit;
   for (const Candidate& candidate : candidates_) {
     sum += std::exp(candidate.logit - max_logit);
-    if (static_cast<TokenId>(candidate.token) == sampled.token) picked = candidate.logit;
+    if (static_cast<TokenId>(candidate.token) == sampled.token) logit = candidate.logit;
   }
   const double log_sum = max_logit + std::log(sum);
-  sampled.logprob = static_cast<float>(picked - log_sum);
+  sampled.logprob = static_cast<float>(logit - log_sum);
   SelectTop(candidates_, top_n, top_);
   Append(top_, log_sum, sampled);
 }

@@ -21,7 +21,7 @@ absl::StatusOr<SequencePool::Allocation> SequencePool::Take(std::uint32_t tokens
   }
   if (reserved) {
     health_block_free_ = false;
-    return Place{slots_.Take(), {kHealthBlock}};
+    return Allocation{slots_.Take(), {kHealthBlock}};
   }
   if (blocks_.free() < needed) {
     return absl::ResourceExhaustedError(

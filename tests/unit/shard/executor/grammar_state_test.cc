@@ -53,7 +53,7 @@ class GrammarStateTest : public testing::Test {
   SequenceResult Await(std::uint32_t slot, std::uint32_t rows = 1) {
     StepPlan decode = Decodes({slot});
     decode.segments[0].max_rows = rows;
-    const Time end = SteadyNow() + kTestPatience;
+    const Time end = SteadyNow() + kTestTimeout;
     while (SteadyNow() < end) {
       const StepResult result = Run(decode);
       if (result.late_masks == 0) return result.sequences.at(0);

@@ -13,7 +13,7 @@
 
 namespace penstock::shard {
 
-constexpr auto kTestPatience = std::chrono::seconds(20);
+constexpr auto kTestTimeout = std::chrono::seconds(20);
 constexpr std::uint32_t kByteRows = 264;  // id of byte b is b
 constexpr TokenId kByteEnd = 259;
 
@@ -22,7 +22,7 @@ class GatedGrammars {
   GatedGrammars() : cache_(Folder(), kByteRows, {kByteEnd}) {
     cache_.OnCompileForTest([this, open = gate_.get_future().share()] {
       ++compiled_;
-      EXPECT_EQ(open.wait_for(kTestPatience), std::future_status::ready)
+      EXPECT_EQ(open.wait_for(kTestTimeout), std::future_status::ready)
           << "a caller waited for it";
     });
   }

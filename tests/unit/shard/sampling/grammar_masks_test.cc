@@ -13,7 +13,7 @@ constexpr SlotId kThree{2};
 
 class GrammarMasksTest : public testing::Test {
  protected:
-  bool Comes(SlotId slot) { return masks_.AnyReady({&slot, 1}, SteadyNow() + kTestPatience); }
+  bool Comes(SlotId slot) { return masks_.AnyReady({&slot, 1}, SteadyNow() + kTestTimeout); }
   bool IsThere(SlotId slot) { return masks_.AnyReady({&slot, 1}, Time{}); }
   bool Allows(SlotId slot, char byte) {
     const auto row = masks_.Get(slot);
@@ -41,14 +41,14 @@ TEST(GrammarMasks, CompilingDoesNotDelayOtherMasks) {
   ASSERT_TRUE(grammars.cache().Get(known).ok());
   std::promise<void> gate;
   grammars.cache().OnCompileForTest([open = gate.get_future().share()] {
-    EXPECT_EQ(open.wait_for(kTestPatience), std::future_status::ready);
+    EXPECT_EQ(open.wait_for(kTestTimeout), std::future_status::ready);
   });
   GrammarMasks masks(2, grammars.cache());
   masks.Start(kOne, GatedGrammars::Regex("x"), {});
   masks.Start(kTwo, known, {});
-  ASSERT_TRUE(masks.AnyReady({&kTwo, 1}, SteadyNow() + kTestPatience));
+  ASSERT_TRUE(masks.AnyReady({&kTwo, 1}, SteadyNow() + kTestTimeout));
   masks.Advance(kTwo, 'a');
-  ASSERT_TRUE(masks.AnyReady({&kTwo, 1}, SteadyNow() + kTestPatience));
+  ASSERT_TRUE(masks.AnyReady({&kTwo, 1}, SteadyNow() + kTestTimeout));
   const auto row = masks.Get(kTwo);
   ASSERT_TRUE(row.ok());
   EXPECT_TRUE(Contains(row->allowed, 'b'));

@@ -60,7 +60,7 @@ TEST_F(ShardServerTest, AStepBeginsBeforeTheResultOfTheOneBefore) {
   EXPECT_EQ(result.sequences(0).committed_length(), 4u);
   EXPECT_FALSE(stream->Read(&result));
   EXPECT_EQ(stream->Finish().error_message(), "");
-  for (const auto& ready : control_.ready) ready();  // too late, and nobody minds
+  for (const auto& ready : control_.ready) ready();  // too late, which is harmless
   control_.ready.clear();
 }
 

@@ -117,9 +117,9 @@ TEST_F(PlanCheckerTest, ADecodeWithAPendingSelectionWritesNothing) {
   prompt.starts[0].grammar = {GrammarSpec::Kind::kRegex, "a"};
   Run(prompt, 4);
   for (int i = 0; i < 2; ++i) {
-    StepPlan owed = NextPlan();
-    owed.segments = {Decode(0)};
-    Run(owed, 4);
+    StepPlan pending = NextPlan();
+    pending.segments = {Decode(0)};
+    Run(pending, 4);
   }
   StepPlan pays = NextPlan();
   pays.segments = {Decode(0)};
@@ -385,7 +385,7 @@ TEST_F(PlanCheckerTest, AnEngineThatSkipsPositionsIsFound) {
 
 struct SamplingCase {
   const char* field;
-  void (*spoil)(SamplingParams&);
+  void (*invalidate)(SamplingParams&);
 };
 
 void PrintTo(const SamplingCase& each, std::ostream* out) { *out << each.field; }
@@ -395,7 +395,7 @@ class SamplingRange : public testing::TestWithParam<SamplingCase> {};
 TEST_P(SamplingRange, IsNamed) {
   SamplingParams params;
   ASSERT_TRUE(CheckSampling(params, 100, 0).ok());
-  GetParam().spoil(params);
+  GetParam().invalidate(params);
   const absl::Status status = CheckSampling(params, 100, 0);
   EXPECT_TRUE(absl::IsInvalidArgument(status));
   EXPECT_THAT(Message(status), HasSubstr(GetParam().field));

@@ -17,8 +17,8 @@ TEST(SequencePool, BlockZeroAndOneSlotAreReservedForTheHealthCheck) {
   EXPECT_EQ(a->blocks.size(), 3u);
   const auto b = pool.Take(1, false);
   ASSERT_TRUE(b.ok());
-  for (const auto* place : {&*a, &*b}) {
-    for (BlockId block : place->blocks) EXPECT_NE(block, BlockId(0));
+  for (const auto* allocation : {&*a, &*b}) {
+    for (BlockId block : allocation->blocks) EXPECT_NE(block, BlockId(0));
   }
   EXPECT_THAT(Message(pool.Take(1, false).status()), HasSubstr("no slot is free"));
   const auto health = pool.Take(1, true);
