@@ -22,8 +22,7 @@ class GatedGrammars {
   GatedGrammars() : cache_(Folder(), kByteRows, {kByteEnd}) {
     cache_.OnCompileForTest([this, open = gate_.get_future().share()] {
       ++compiled_;
-      EXPECT_EQ(open.wait_for(kTestTimeout), std::future_status::ready)
-          << "a caller waited for it";
+      EXPECT_EQ(open.wait_for(kTestTimeout), std::future_status::ready) << "a caller waited for it";
     });
   }
 

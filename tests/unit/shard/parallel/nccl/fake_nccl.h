@@ -1,4 +1,5 @@
-// A fake NCCL and a fake device stream. A test decides whether collectives end at once, hang or fail.
+// A fake NCCL and a fake device stream. A test decides whether collectives end at once, hang or
+// fail.
 #pragma once
 
 #include <atomic>
