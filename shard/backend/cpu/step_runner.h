@@ -1,6 +1,7 @@
 // Runs the stages of a step on the threads of a pool.
 //
-// Threading: the model thread calls; inside a call every thread of the pool walks the stages.
+// Threading: the model thread makes all calls. In a call every thread of the pool runs its share of
+// each stage.
 #pragma once
 
 #include <absl/status/status.h>
@@ -13,17 +14,17 @@
 #include "shard/backend/backend.h"
 #include "shard/backend/cpu/attention/attention_plan.h"
 #include "shard/backend/cpu/cache/kv_cache.h"
-#include "shard/backend/cpu/threads/shared_work.h"
 #include "shard/backend/cpu/stages.h"
 #include "shard/backend/cpu/step_buffers.h"
-#include "shard/backend/cpu/weights/weight_store.h"
+#include "shard/backend/cpu/threads/shared_work.h"
 #include "shard/backend/cpu/threads/worker_pool.h"
+#include "shard/backend/cpu/weights/weight_store.h"
 #include "shard/model/rope_table.h"
 #include "shard/parallel/communicator.h"
 
 namespace penstock::shard::cpu {
 
-// What a runner works on; all outlive it.
+// What a runner works with; all outlive it.
 struct StepParts {
   const Program& program;
   const Kernels& kernels;
@@ -37,7 +38,7 @@ struct StepParts {
   Communicator* communicator;  // null with world 1
 };
 
-// Of a row whose logits are not wanted.
+// In place of the index of a logit row: the logits of the row are not wanted.
 inline constexpr std::uint32_t kNotSelected = UINT32_MAX;
 
 // A segment of candidates as later calls need it.
@@ -58,7 +59,7 @@ class StepRunner {
   // Logits of rows [first, first + count) of those selected: float32, `stride` apart.
   void Logits(std::size_t first, std::size_t count, float* out, std::size_t stride,
               std::size_t columns);
-  // Contrastive search, on candidate segments of the last batch (candidate_steps.cc).
+  // Contrastive search, on candidate segments of the last batch.
   void Similarities(const CandidateSegment& segment, std::span<float> out);
   void Commit(const CandidateSegment& segment, std::uint32_t row);
   const std::vector<CandidateSegment>& candidates() const { return candidates_; }
@@ -82,8 +83,8 @@ class StepRunner {
   void SelectNorm(const Stage& stage, std::size_t thread);
   void NormAll(const Stage& stage, std::size_t thread);
   void Linear(const Stage& stage, const GemmArgs& whole, std::size_t thread);
-  // The arguments with the input quantised: by each thread for itself where rows are few, else
-  // shared out, and all threads meet.
+  // The arguments with the input quantised. If rows are few, each thread quantises all of them for
+  // itself; else the threads share them, with a barrier.
   GemmArgs Quantized(const Stage& stage, const GemmArgs& whole, std::size_t thread);
   void Heads(const Stage& stage, std::size_t thread);
   void HeadsOf(const Stage& stage, std::size_t row, std::size_t kv_head);
@@ -98,7 +99,7 @@ class StepRunner {
 
   const StepParts parts_;
   const Stages stages_;
-  SharedWork columns_;  // of the present product, in units
+  SharedWork columns_;  // of the present GEMM, in units
 
   // Of the present step; written by the caller's thread before the region.
   const RaggedBatch* batch_ = nullptr;

@@ -9,7 +9,8 @@
 //
 #include "shard/backend/cpu/kernels/attention.h"
 #include "shard/backend/cpu/kernels/cells.h"
-#include "shard/backend/cpu/kernels/rows.h"
+#include "shard/backend/cpu/kernels/kv_write.h"
+#include "shard/backend/cpu/kernels/norm_rope.h"
 #include "shard/backend/cpu/kernels/scaled_cells.h"
 #include "shard/backend/cpu/kernels/similarity.h"
 #include "shard/backend/cpu/kernels/table_of.h"
