@@ -1,9 +1,10 @@
-// Says when a device has come to marks in the order of its work, without holding up the thread that
-// enqueues: a thread of its own waits for one mark after another, and sleeps while there is none.
+// Reports when a device has reached marks in its queue of work, without blocking the thread that
+// enqueues. A thread of its own waits for one mark after another, and sleeps while there is none.
 //
-// Full: Add is refused; whoever adds keeps to kMostWaiting.
+// Add fails when kMostWaiting marks are waiting.
 //
-// Threading: Full, Add and WaitFor from one thread. `wait` and the callbacks run on the watch's.
+// Threading: one thread calls Full, Add and WaitFor. `wait` and the callbacks run on the watch's
+// thread.
 #pragma once
 
 #include <absl/status/status.h>
@@ -22,24 +23,24 @@ namespace penstock::shard::cuda {
 class CompletionWatch {
  public:
   using Mark = std::uint64_t;
-  // Returns when the device has come to the mark, or has failed.
+  // Returns when the device has reached the mark or has failed.
   using Wait = std::function<absl::Status(Mark)>;
 
   static constexpr std::size_t kMostWaiting = 8;
 
   explicit CompletionWatch(Wait wait, std::chrono::milliseconds timeout = std::chrono::seconds(30));
-  // Waits for what was added.
+  // Waits for all marks that were added.
   ~CompletionWatch();
   CompletionWatch(const CompletionWatch&) = delete;
   CompletionWatch& operator=(const CompletionWatch&) = delete;
 
   bool Full() const;
 
-  // Marks ascend. `done` is called once, behind the mark.
+  // Marks ascend. `done` is called once, when the device has reached the mark.
   absl::Status Add(Mark mark, std::function<void()> done);
 
-  // Until the mark, which was added, is passed. What `wait` said if it failed, then or before;
-  // DeadlineExceeded after the timeout.
+  // Waits until the device has reached the mark, which was added. Returns the error of `wait` if
+  // that failed now or earlier, or DeadlineExceeded after the timeout.
   absl::Status WaitFor(Mark mark);
 
  private:
@@ -54,7 +55,7 @@ class CompletionWatch {
   mutable std::mutex mutex_;
   std::condition_variable added_;
   std::condition_variable passed_cv_;
-  std::deque<Waiting> waiting_;  // front: being waited for
+  std::deque<Waiting> waiting_;  // the thread waits for the front
   Mark passed_ = 0;
   absl::Status failure_;
   bool stopping_ = false;

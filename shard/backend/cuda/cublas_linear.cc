@@ -123,7 +123,7 @@ absl::Status CublasLinear::Open() {
   PENSTOCK_RETURN_IF_ERROR(
       ToStatus(cudaDeviceGetAttribute(&cache, cudaDevAttrL2CacheSize, device), "cache"));
   cache_bytes_ = static_cast<std::size_t>(cache);
-  return ToStatus(cudaMalloc(&workspace_, kWorkspaceBytes), "workspace of matrix products");
+  return ToStatus(cudaMalloc(&workspace_, kWorkspaceBytes), "workspace of GEMMs");
 }
 
 absl::Status CublasLinear::Multiply(const Plan& plan, const LinearArgs& args,
@@ -168,14 +168,14 @@ absl::StatusOr<cublasLtMatmulAlgo_t> CublasLinear::Fastest(const Plan& plan,
   float shortest = std::numeric_limits<float>::infinity();
   for (int i = 0; i < count; ++i) {
     const auto spent = Milliseconds(plan, args, found[static_cast<std::size_t>(i)].algo);
-    // Some candidates refuse some sizes; the next launch is not to be blamed for it.
+    // Some algorithms refuse some sizes; clear the error, which the next launch would report.
     if (!spent.ok()) cudaGetLastError();
     if (!spent.ok() || *spent >= shortest) continue;
     shortest = *spent;
     best = found[static_cast<std::size_t>(i)].algo;
   }
   if (best.has_value()) return *best;
-  return absl::InternalError("cublasLt has no algorithm for a product of " +
+  return absl::InternalError("cublasLt has no algorithm for a GEMM of " +
                              std::to_string(args.rows) + " x " + std::to_string(args.in_width) +
                              " x " + std::to_string(args.out_width));
 }
@@ -185,7 +185,7 @@ absl::Status CublasLinear::Tune(const LinearArgs& args, DType dtype) {
   if (algorithms_.contains(shape)) return absl::OkStatus();
   Plan plan;
   PENSTOCK_RETURN_IF_ERROR(plan.Make(args, shape));
-  // Without it the choice may be another one, not a wrong one.
+  // Without it the measured times are less exact.
   if (cudaMalloc(&other_data_, 2 * cache_bytes_) != cudaSuccess) {
     other_data_ = nullptr;
     cudaGetLastError();
@@ -209,7 +209,7 @@ absl::Status CublasLinear::Run(const LinearArgs& args, DType dtype) {
       ToStatus(cublasLtMatmulAlgoGetHeuristic(handle_, plan.product, plan.weight, plan.in, plan.out,
                                               plan.out, plan.preference, 1, &first, &count),
                "choice of an algorithm"));
-  if (count == 0) return absl::InternalError("cublasLt has no algorithm for a product");
+  if (count == 0) return absl::InternalError("cublasLt has no algorithm for a GEMM");
   algorithms_.emplace(shape, first.algo);
   return Multiply(plan, args, first.algo);
 }

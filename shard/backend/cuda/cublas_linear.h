@@ -1,9 +1,9 @@
-// Matrix products by cuBLASLt, with the algorithm measured for each size. In the CUDA build only.
+// GEMMs by cuBLASLt, with the algorithm measured for each size. In the CUDA build only.
 //
-// The library is asked for its candidates with a workspace that allows split-K; Tune times each on
-// the device and keeps the fastest. What the device's cache holds is overwritten before each run,
-// since a step finds the weights of its next layer in memory, not there. A size that was never
-// tuned takes the library's first answer.
+// The library proposes algorithms, with a workspace that allows split-K. Tune times each on the
+// device and keeps the fastest. Before each run the device's cache is overwritten, since in a step
+// the weights of the next layer are not in the cache. A size that was not tuned uses the library's
+// first proposal.
 //
 // Threading: the model thread.
 #pragma once
@@ -38,16 +38,16 @@ class CublasLinear {
     std::uint32_t rows, in_width, out_width;
     bool bias;
     DType dtype;
-    std::uint32_t alignment;  // of `in`, which may begin at any row; of the rest it is the most
+    std::uint32_t alignment;  // of `in`, which may begin at any row; others have kMostAlignment
     friend auto operator<=>(const Shape&, const Shape&) = default;
   };
-  struct Plan;  // descriptors of one product
+  struct Plan;  // descriptors of one GEMM
 
   static Shape ShapeOf(const LinearArgs& args, DType dtype);
   absl::Status Multiply(const Plan& plan, const LinearArgs& args,
                         const cublasLtMatmulAlgo_t& algorithm);
   absl::StatusOr<cublasLtMatmulAlgo_t> Fastest(const Plan& plan, const LinearArgs& args);
-  // The sum of several runs, each of which finds other data than its own in the device's cache.
+  // The time of several runs together, each with other data in the device's cache.
   absl::StatusOr<float> Milliseconds(const Plan& plan, const LinearArgs& args,
                                      const cublasLtMatmulAlgo_t& algorithm);
 
@@ -56,7 +56,7 @@ class CublasLinear {
   void* workspace_ = nullptr;
   cudaEvent_t begin_ = nullptr;
   cudaEvent_t end_ = nullptr;
-  void* other_data_ = nullptr;  // while something is timed, where there is room for it
+  void* other_data_ = nullptr;  // while something is timed, if memory is left
   std::size_t cache_bytes_ = 0;
   std::map<Shape, cublasLtMatmulAlgo_t> algorithms_;
 };

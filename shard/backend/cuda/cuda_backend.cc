@@ -11,9 +11,9 @@
 
 #include "common/status.h"
 #include "shard/backend/batch_check.h"
-#include "shard/backend/cuda/device_picker.h"
 #include "shard/backend/cuda/graph_buckets.h"
 #include "shard/backend/cuda/program_runner.h"
+#include "shard/backend/cuda/sampling_runner.h"
 #include "shard/backend/cuda/step_inputs.h"
 #include "shard/backend/device_sampler.h"
 #include "shard/cache/paged/paged_layout.h"
@@ -52,7 +52,7 @@ class CudaBackend final : public Backend, public DeviceSampler {
   absl::StatusOr<TensorView> Logits(std::uint32_t first, std::uint32_t count) override;
   std::uint64_t MemoryBytes() const override;
   bool CanSample(std::span<const SampleRequest> requests) const override {
-    return Alone() && requests.size() <= logit_rows_ && picker_.CanPick(requests);
+    return Alone() && requests.size() <= logit_rows_ && sampling_.CanSample(requests);
   }
   absl::Status Sample(std::uint32_t first, std::span<const SampleRequest> requests,
                       std::span<DeviceToken> out) override;
@@ -78,25 +78,25 @@ class CudaBackend final : public Backend, public DeviceSampler {
     return {(limits_.max_sequence_length + kPartition - 1) / kPartition,
             attention_ == AttentionKind::kTensorCores ? MostSpareItems(Heads()) : 0};
   }
-  // The device has whole rows of logits; graphs then go on to the picks.
+  // With one rank the device has whole rows of logits, and graphs include the sampling.
   bool Alone() const { return options_.program.part.world == 1; }
   bool RecordsGraphs() const {
     return options_.graphs && (Alone() || communicator_->CanBeRecorded());
   }
   InputLimits LimitsOfInputs() const;
   absl::Status PrepareRunner(const InputLimits& inputs);
-  // Enqueues the head and the picks behind a body of so many rows of logits.
-  absl::Status EnqueuePicks(std::uint32_t rows);
+  // Enqueues the head and the sampling of `rows` logit rows, after the body.
+  absl::Status EnqueueSampling(std::uint32_t rows);
   absl::Status EnqueueStep(const RaggedBatch& batch, std::span<const std::int32_t> newest,
                            std::span<const SampleRequest> requests);
-  // Logits of the last batch from this row on, on the device.
+  // Logits of the last batch from row `first` on, on the device.
   absl::StatusOr<float*> HeadRows(std::uint32_t first, std::uint32_t count);
   absl::Status RecordGraphs();
   absl::Status CheckLogitRows(std::uint32_t first, std::size_t count) const;
   absl::StatusOr<Gpu::Graph> Record(const GraphShape& shape);
   RaggedBatch DummyStep(std::uint32_t rows);
   void FreeGraphs();
-  // Rank shares side by side -> [count, vocabulary].
+  // Joins the shares of the ranks into [count, vocabulary].
   void JoinShares(std::uint32_t count);
 
   const CudaOptions options_;
@@ -107,13 +107,13 @@ class CudaBackend final : public Backend, public DeviceSampler {
   Communicator* communicator_ = nullptr;
   StepInputs inputs_;
   GpuMemory cache_;
-  GpuMemory shares_;           // pinned: logits as they come
+  GpuMemory shares_;           // pinned: logits by rank
   std::vector<float> joined_;  // with several ranks
-  DevicePicker picker_;
+  SamplingRunner sampling_;
   std::uint32_t blocks_ = 0;       // the cache has one more, the scratch block
   std::uint32_t logit_count_ = 0;  // of the last batch
   bool head_done_ = false;         // for all of them
-  std::uint32_t logit_rows_ = 0;   // rows that the head and the picker have room for
+  std::uint32_t logit_rows_ = 0;   // most rows of the head and of sampling
   std::deque<Gpu::Mark> begun_;    // ends of steps that were begun
   std::vector<std::int32_t> newest_of_logits_;
 
@@ -127,7 +127,7 @@ class CudaBackend final : public Backend, public DeviceSampler {
 absl::Status CudaBackend::Initialize() { return runner_.LoadWeights(options_.weights); }
 
 InputLimits CudaBackend::LimitsOfInputs() const {
-  // Decodes: a table and a row's items for each row. Prefill: tiles of at least one row.
+  // In decode each row has a block table and its own items.
   InputLimits limits;
   limits.rows = std::max(limits_.max_step_tokens, limits_.max_logit_rows);
   limits.blocks = limits.rows * Layout().BlocksFor(limits_.max_sequence_length) + 1;
@@ -163,8 +163,8 @@ absl::Status CudaBackend::Prepare(const BackendLimits& limits, Communicator* com
                              options_.program.Width(Buffer::kLogits);
   PENSTOCK_ASSIGN_OR_RETURN(shares_, GpuMemory::Pinned(gpu_, shares * sizeof(float)));
   if (!Alone()) joined_.resize(std::size_t{limits.max_logit_rows} * options_.program.vocabulary);
-  PENSTOCK_ASSIGN_OR_RETURN(picker_,
-                            DevicePicker::Create(gpu_, logit_rows_, options_.program.vocabulary));
+  PENSTOCK_ASSIGN_OR_RETURN(sampling_,
+                            SamplingRunner::Create(gpu_, logit_rows_, options_.program.vocabulary));
   return absl::OkStatus();
 }
 
@@ -172,14 +172,14 @@ absl::Status CudaBackend::PrepareRunner(const InputLimits& inputs) {
   PENSTOCK_RETURN_IF_ERROR(runner_.Prepare(
       {inputs.rows, logit_rows_, limits_.max_sequence_length, inputs.items}, communicator_));
   for (const GraphShape& shape : buckets_->All()) {
-    PENSTOCK_RETURN_IF_ERROR(runner_.TuneProducts(shape.rows));
+    PENSTOCK_RETURN_IF_ERROR(runner_.TuneGemms(shape.rows));
   }
-  return runner_.TuneProducts(inputs.rows);
+  return runner_.TuneGemms(inputs.rows);
 }
 
 absl::Status CudaBackend::AllocateCache(std::uint32_t blocks) {
   FreeGraphs();
-  cache_ = GpuMemory();  // freed first: the two need not fit together
+  cache_ = GpuMemory();  // freed first: the old and the new one may not fit together
   blocks_ = blocks;
   const std::uint64_t bytes = Layout().Bytes(blocks + 1);
   PENSTOCK_ASSIGN_OR_RETURN(cache_, GpuMemory::OnDevice(gpu_, bytes));
@@ -187,7 +187,7 @@ absl::Status CudaBackend::AllocateCache(std::uint32_t blocks) {
   return RecordsGraphs() && blocks > 0 ? RecordGraphs() : gpu_.Synchronize();
 }
 
-// A step of decodes that live in the scratch block.
+// A decode step whose sequences are in the scratch block.
 RaggedBatch CudaBackend::DummyStep(std::uint32_t rows) {
   dummy_tokens_.assign(rows, 0);
   dummy_segments_.clear();
@@ -198,22 +198,23 @@ RaggedBatch CudaBackend::DummyStep(std::uint32_t rows) {
   return {dummy_tokens_, dummy_segments_, {}};
 }
 
-absl::Status CudaBackend::EnqueuePicks(std::uint32_t rows) {
+absl::Status CudaBackend::EnqueueSampling(std::uint32_t rows) {
   if (rows == 0) return absl::OkStatus();
   PENSTOCK_RETURN_IF_ERROR(runner_.RunHead(0, rows));
-  return picker_.Enqueue(runner_.HeadLogits(), rows);
+  return sampling_.Enqueue(runner_.HeadLogits(), rows);
 }
 
 absl::StatusOr<Gpu::Graph> CudaBackend::Record(const GraphShape& shape) {
   inputs_.Fill(DummyStep(shape.rows));
   inputs_.PadTo(shape, blocks_);
   PENSTOCK_RETURN_IF_ERROR(inputs_.Upload());
-  PENSTOCK_RETURN_IF_ERROR(picker_.Stage({}, {}, std::min(shape.rows, logit_rows_)));
+  PENSTOCK_RETURN_IF_ERROR(sampling_.Stage({}, {}, std::min(shape.rows, logit_rows_)));
   const auto run = [&] {
-    PENSTOCK_RETURN_IF_ERROR(runner_.RunBody(inputs_.OnDevice(), Cache(), picker_.Picks()));
-    return Alone() ? EnqueuePicks(shape.rows) : absl::OkStatus();
+    PENSTOCK_RETURN_IF_ERROR(runner_.RunBody(inputs_.OnDevice(), Cache(), sampling_.Tokens()));
+    return Alone() ? EnqueueSampling(shape.rows) : absl::OkStatus();
   };
-  // Once for real: libraries load their kernels at the first call, which a capture forbids.
+  // Runs once before the capture: libraries load kernels at their first call, which a capture
+  // forbids.
   PENSTOCK_RETURN_IF_ERROR(run());
   PENSTOCK_RETURN_IF_ERROR(gpu_.Synchronize());
   PENSTOCK_RETURN_IF_ERROR(gpu_.BeginCapture());
@@ -253,12 +254,13 @@ absl::Status CudaBackend::CopyBlocks(std::span<const BlockCopy> copies) {
 absl::Status CudaBackend::Execute(const RaggedBatch& batch) {
   if (!begun_.empty()) return absl::InternalError("a step that was begun has not been ended");
   PENSTOCK_RETURN_IF_ERROR(EnqueueStep(batch, {}, {}));
-  // Its inputs may still be read two steps on; a step without logits must end first.
+  // Inputs alternate between two buffers. A call for logits waits for the step; without logits,
+  // wait here.
   return logit_count_ > 0 ? absl::OkStatus() : gpu_.Synchronize();
 }
 
-// As a graph where there is one of its shape: that goes on to the picks, which rows that ask for
-// nothing leave alone. Else the body; then the head is done when logits are asked for.
+// Launches the graph of the step's shape if there is one. It includes the sampling, which ignores
+// rows that ask for nothing. Else enqueues the body; the head runs when logits are asked for.
 absl::Status CudaBackend::EnqueueStep(const RaggedBatch& batch,
                                       std::span<const std::int32_t> newest,
                                       std::span<const SampleRequest> requests) {
@@ -273,20 +275,20 @@ absl::Status CudaBackend::EnqueueStep(const RaggedBatch& batch,
   }
   if (shape.has_value()) inputs_.PadTo(*shape, blocks_);
   PENSTOCK_RETURN_IF_ERROR(inputs_.Upload());
-  const bool picks = Alone() && (shape.has_value() || !requests.empty());
+  const bool samples = Alone() && (shape.has_value() || !requests.empty());
   newest_of_logits_.clear();
   if (!newest.empty()) {
     for (const std::uint32_t row : batch.logit_rows) newest_of_logits_.push_back(newest[row]);
   }
-  if (picks) {
+  if (samples) {
     PENSTOCK_RETURN_IF_ERROR(
-        picker_.Stage(requests, newest_of_logits_, shape.has_value() ? shape->rows : 0));
+        sampling_.Stage(requests, newest_of_logits_, shape.has_value() ? shape->rows : 0));
   }
   logit_count_ = static_cast<std::uint32_t>(batch.logit_rows.size());
-  head_done_ = picks;
+  head_done_ = samples;
   if (!shape.has_value()) {
-    PENSTOCK_RETURN_IF_ERROR(runner_.RunBody(inputs_.OnDevice(), Cache(), picker_.Picks()));
-    return picks ? EnqueuePicks(logit_count_) : absl::OkStatus();
+    PENSTOCK_RETURN_IF_ERROR(runner_.RunBody(inputs_.OnDevice(), Cache(), sampling_.Tokens()));
+    return samples ? EnqueueSampling(logit_count_) : absl::OkStatus();
   }
   PENSTOCK_RETURN_IF_ERROR(gpu_.Launch(graphs_.at(*shape)));
   return communicator_ == nullptr ? absl::OkStatus() : communicator_->WatchQueued();
@@ -300,12 +302,12 @@ absl::Status CudaBackend::BeginStep(const RaggedBatch& batch, std::span<const st
     return absl::InternalError("the cuda backend cannot begin this step");
   }
   PENSTOCK_RETURN_IF_ERROR(EnqueueStep(batch, newest, requests));
-  // Turns are taken by every step that is begun, so that the earlier one is always the other.
-  if (!head_done_) PENSTOCK_RETURN_IF_ERROR(picker_.Stage({}, {}, 0));
-  PENSTOCK_RETURN_IF_ERROR(picker_.Fetch(logit_count_));
+  // Every step that is begun takes the next staging buffer, so that Take finds the earlier one.
+  if (!head_done_) PENSTOCK_RETURN_IF_ERROR(sampling_.Stage({}, {}, 0));
+  PENSTOCK_RETURN_IF_ERROR(sampling_.Fetch(logit_count_));
   PENSTOCK_ASSIGN_OR_RETURN(const Gpu::Mark mark, gpu_.MarkHere(std::move(ready)));
   begun_.push_back(mark);
-  logit_count_ = 0;  // nobody may ask for them: the next step's come to the same place
+  logit_count_ = 0;  // Logits may not be asked for: the next step overwrites them
   return absl::OkStatus();
 }
 
@@ -315,7 +317,7 @@ absl::Status CudaBackend::EndStep(std::span<DeviceToken> out) {
   begun_.pop_front();
   PENSTOCK_RETURN_IF_ERROR(gpu_.WaitFor(mark));
   if (communicator_ != nullptr) PENSTOCK_RETURN_IF_ERROR(communicator_->Health());
-  picker_.Take(out, !begun_.empty());
+  sampling_.Take(out, !begun_.empty());
   return absl::OkStatus();
 }
 
@@ -348,11 +350,11 @@ absl::Status CudaBackend::Sample(std::uint32_t first, std::span<const SampleRequ
                                  std::span<DeviceToken> out) {
   const auto rows = static_cast<std::uint32_t>(requests.size());
   PENSTOCK_ASSIGN_OR_RETURN(float* const logits, HeadRows(first, rows));
-  PENSTOCK_RETURN_IF_ERROR(picker_.Stage(requests, {}, 0));
-  PENSTOCK_RETURN_IF_ERROR(picker_.Enqueue(logits, rows));
-  PENSTOCK_RETURN_IF_ERROR(picker_.Fetch(rows));
+  PENSTOCK_RETURN_IF_ERROR(sampling_.Stage(requests, {}, 0));
+  PENSTOCK_RETURN_IF_ERROR(sampling_.Enqueue(logits, rows));
+  PENSTOCK_RETURN_IF_ERROR(sampling_.Fetch(rows));
   PENSTOCK_RETURN_IF_ERROR(gpu_.Synchronize());
-  picker_.Take(out);
+  sampling_.Take(out);
   return absl::OkStatus();
 }
 
@@ -388,7 +390,7 @@ void CudaBackend::JoinShares(std::uint32_t count) {
 }
 
 std::uint64_t CudaBackend::MemoryBytes() const {
-  return runner_.MemoryBytes() + cache_.bytes() + picker_.MemoryBytes();
+  return runner_.MemoryBytes() + cache_.bytes() + sampling_.MemoryBytes();
 }
 
 }  // namespace

@@ -1,15 +1,16 @@
-// The CUDA backend: own kernels (kernels.h, paged_attention.h), library matrix products behind
-// gpu.h, and decode steps as recorded graphs (graph_buckets.h).
+// The CUDA backend: own kernels (kernels.h, paged_attention.h), GEMMs of a library (gpu.h), and
+// decode steps as recorded graphs (graph_buckets.h).
 //
-// Precision: weights, activations and cache in the model's dtype (float32 or bfloat16); norms,
-// angles, softmax and sums over the ranks in float32, each rounded once, as in `reference`.
+// Precision: weights, activations and cache have the model's dtype, float32 or bfloat16. Norms,
+// angles, softmax and sums over the ranks are computed in float32 and rounded once, as in
+// `reference`.
 //
-// In steady state nothing is allocated. Decode graphs go on to the head and the picks, whose tokens
-// stay on the device for the next step: steps that run ahead (device_sampler.h) keep the device
-// busy while the host waits for nothing. Else the host waits once per step, for logits or picks; so
-// it does with several ranks, whose graphs end before the head. Graphs are recorded when the cache
-// is allocated, unless the communicator's calls cannot be. The library picks a matrix product by
-// the number of rows, so the last bits of a result depend on how many rows share a step.
+// Steps allocate nothing. Graphs are recorded when the cache is allocated, unless the
+// communicator's calls cannot be recorded. With one rank, graphs of decode steps include the head
+// and the sampling. Their tokens stay on the device for the next step, so with run-ahead
+// (device_sampler.h) the device does not wait for the host. In all other cases the host waits once
+// per step for logits or tokens. The library chooses a GEMM by the number of rows, so the last bits
+// of a result depend on it.
 //
 // Not offered: contrastive search (Prepare refuses it).
 #pragma once
@@ -35,7 +36,7 @@ struct CudaOptions {
   std::uint32_t max_graph_rows = 256;
 };
 
-// Says which operation, dtype or size the backend lacks.
+// Returns Unimplemented with the operation, dtype or size that the backend does not have.
 absl::Status CheckCudaBackend(const Program& program, DType dtype);
 
 // `gpu` outlives the backend.

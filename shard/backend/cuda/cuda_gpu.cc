@@ -94,7 +94,7 @@ class RealGpu final : public CudaGpu {
   DeviceQueue::Mark recorded_ = 0;
   bool capturing_ = false;
 
-  // Ends of steps; whoever waits for them sleeps.
+  // Events at the ends of steps. Waiting for them blocks without spinning.
   std::array<cudaEvent_t, kMostMarks> ends_{};
   Gpu::Mark ended_ = 0;
   std::unique_ptr<CompletionWatch> watch_;
@@ -168,7 +168,7 @@ absl::StatusOr<std::uint64_t> RealGpu::FreeBytes() {
 
 absl::Status RealGpu::BeginCapture() {
   capturing_ = true;
-  // Thread-local: other threads may use the device meanwhile (NCCL's do).
+  // Thread-local, since other threads such as NCCL's use the device during a capture.
   return ToStatus(cudaStreamBeginCapture(stream_, cudaStreamCaptureModeThreadLocal), "capture");
 }
 
@@ -180,8 +180,8 @@ absl::StatusOr<Gpu::Graph> RealGpu::EndCapture() {
   const cudaError_t made = cudaGraphInstantiate(&executable, graph, 0);
   cudaGraphDestroy(graph);
   PENSTOCK_RETURN_IF_ERROR(ToStatus(made, "graph"));
-  // Now rather than at the first launch: what it takes of the device's memory is taken before any
-  // step is served.
+  // Uploaded now rather than at the first launch, so that its memory is taken before serving
+  // begins.
   if (const cudaError_t uploaded = cudaGraphUpload(executable, stream_); uploaded != cudaSuccess) {
     cudaGraphExecDestroy(executable);
     return ToStatus(uploaded, "graph");
@@ -190,7 +190,7 @@ absl::StatusOr<Gpu::Graph> RealGpu::EndCapture() {
 }
 
 absl::StatusOr<Gpu::Mark> RealGpu::MarkHere(std::function<void()> done) {
-  // Else the event would be recorded anew while its former mark is waited for.
+  // Else the event would be recorded again while a thread waits for its earlier mark.
   if (watch_->Full()) return absl::ResourceExhaustedError("too many steps have not ended");
   const Gpu::Mark mark = ended_ + 1;
   PENSTOCK_RETURN_IF_ERROR(ToStatus(cudaEventRecord(ends_[mark % kMostMarks], stream_), "mark"));
@@ -208,7 +208,7 @@ absl::StatusOr<DeviceQueue::Mark> RealGpu::Record() {
 }
 
 absl::StatusOr<bool> RealGpu::Done(DeviceQueue::Mark mark) {
-  // An event that has been recorded anew stands for a later mark: done then means done now.
+  // If the event was recorded again, it belongs to a later mark; when that is done, so is this one.
   const cudaError_t state = cudaEventQuery(marks_[mark % kMarks]);
   if (state == cudaErrorNotReady) {
     cudaGetLastError();  // it is one of those to CUDA

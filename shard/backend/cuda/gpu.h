@@ -1,10 +1,9 @@
-// One device and the stream on which a backend works: memory, copies, matrix products and graphs.
-// cuda_gpu.h is the real one. Tests use host memory and the kernels' emulator, so that all of the
-// backend's logic runs everywhere.
+// One device and a stream of it: memory, copies, GEMMs and graphs. cuda_gpu.h implements it. Tests
+// implement it with host memory and an emulator of the kernels, so that they run without a device.
 //
 // Work is enqueued in order; only Synchronize and WaitFor wait. Between BeginCapture and EndCapture
-// work is recorded instead of done; then nothing may be allocated, uploaded from pageable memory or
-// waited for.
+// work is recorded instead of run. In that time no call may allocate, wait, or upload from pageable
+// memory.
 //
 // Threading: one thread, the model thread.
 #pragma once
@@ -46,7 +45,7 @@ class Gpu {
   virtual void FreePinned(void* memory) = 0;
   virtual absl::StatusOr<std::uint64_t> FreeBytes() = 0;
 
-  // `host` is pinned, or the call returns only when its bytes have been read.
+  // Copies from pinned memory are asynchronous. For other memory the call returns after the copy.
   virtual absl::Status Upload(void* device, const void* host, std::size_t bytes) = 0;
   virtual absl::Status Download(void* host, const void* device, std::size_t bytes) = 0;
   virtual absl::Status Copy(void* target, const void* source, std::size_t bytes) = 0;
@@ -54,18 +53,18 @@ class Gpu {
   virtual absl::Status Synchronize() = 0;
   virtual Stream stream() = 0;
 
-  // Marks the end of all that is enqueued now. `done` is called once, on any thread, when the
-  // device has come there or has failed; at most kMostMarks are not done.
+  // Marks the end of all work enqueued so far. `done` is called once, on any thread, when the
+  // device has reached the mark or has failed. At most kMostMarks marks are not reached.
   using Mark = std::uint64_t;
   static constexpr std::size_t kMostMarks = 8;
   virtual absl::StatusOr<Mark> MarkHere(std::function<void()> done) = 0;
-  // Until the device has come to the mark, which is one of the last kMostMarks. DeadlineExceeded if
-  // it has not within half a minute; what went wrong on the device otherwise.
+  // Waits until the device has reached the mark, which is one of the last kMostMarks. Returns
+  // DeadlineExceeded after half a minute, or the error of the device.
   virtual absl::Status WaitFor(Mark mark) = 0;
 
   virtual absl::Status Linear(const LinearArgs& args, DType dtype) = 0;
-  // Measures the ways to compute a product of these sizes and keeps the fastest for Linear. May
-  // overwrite `out`; waits.
+  // Measures the algorithms for a GEMM of these sizes and keeps the fastest for Linear. May
+  // overwrite `out`. Waits.
   virtual absl::Status TuneLinear(const LinearArgs& args, DType dtype) = 0;
 
   virtual absl::Status BeginCapture() = 0;

@@ -1,7 +1,6 @@
-// Which decode steps run as a recorded CUDA graph, and as which one. A graph fixes the number of
-// rows and of attention work items, so steps are padded up to the next of a few sizes: rows to a
-// bucket, items to a class. Padding rows write a scratch block that no sequence owns; padding items
-// are empty.
+// Chooses the recorded CUDA graph of a decode step. A graph has a fixed number of rows and of
+// attention work items, so steps are padded to one of a few sizes: rows to a bucket, items to a
+// class. Padding rows write a scratch block that no sequence owns. Padding items are empty.
 #pragma once
 
 #include <cstdint>

@@ -1,13 +1,13 @@
-// The CUDA kernels of the forward pass, behind plain functions: no CUDA header, so that the host
-// code that calls them compiles and is tested everywhere.
+// Plain functions that launch the CUDA kernels of the forward pass. They need no CUDA header, so
+// code that calls them compiles and is tested without CUDA.
 //
-// Shapes are row-major. "Element" buffers hold the model's dtype; sums, norms, angles and softmax
-// are float32, each result rounded once. Every row of an output depends on its own inputs alone, in
-// an order of operations that depends on neither the number of rows nor the cut of the batch (but
-// for attention on tensor cores: paged_attention.h).
+// Shapes are row-major. Buffers of elements have the model's dtype. Sums, norms, angles and softmax
+// are float32, and each result is rounded once. A row of an output depends on its own inputs alone.
+// The order of its operations depends neither on the number of rows nor on other sequences, but for
+// attention on tensor cores (paged_attention.h).
 //
-// Launches are asynchronous on `stream` (a cudaStream_t) and safe inside a stream capture: nothing
-// is allocated, nothing waits. Errors are those of the launch itself.
+// Launches are asynchronous on `stream`, a cudaStream_t, and may be captured: nothing is allocated
+// and nothing waits. Returned errors are those of the launch itself.
 #pragma once
 
 #include <absl/status/status.h>
@@ -20,9 +20,8 @@ namespace penstock::shard::cuda {
 
 using Stream = void*;
 
-// out[r] = table[tokens[r] - first], zeros where that is not in [0, count): another rank's share.
-// The token of row r is picks[newest[r]] where that is not -1 (a step that runs ahead), else
-// tokens[r].
+// out[r] = table[token - first], or zeros if the index is not in [0, count) and so another rank's.
+// The token of row r is samples[newest[r]] if newest[r] is not -1 (run-ahead), else tokens[r].
 struct EmbedArgs {
   const std::int32_t* tokens = nullptr;  // [rows]
   const void* table = nullptr;           // elements [count, width]
@@ -32,7 +31,7 @@ struct EmbedArgs {
   std::int32_t first = 0;
   std::int32_t count = 0;
   const std::int32_t* newest = nullptr;  // [rows]; null: -1 for every row
-  const std::int32_t* picks = nullptr;
+  const std::int32_t* samples = nullptr;
 };
 absl::Status Embed(const EmbedArgs& args, DType dtype, Stream stream);
 

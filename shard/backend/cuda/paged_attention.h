@@ -5,14 +5,15 @@
 // * Items, for few queries over many positions (flash decoding, Dao et al. 2023): a thread block
 //   computes one partition of a sequence's positions for a tile of query rows and one KV head with
 //   all query heads that share it; the partitions of a row are then merged from left to right.
-// * Chunks, for many queries (FlashAttention-2, Dao 2023, arXiv:2307.08691): a thread block goes
-//   through all positions that up to kChunkQueries queries see, with running maxima and totals in
-//   registers, and needs no workspace.
+// * Chunks, for many queries (FlashAttention-2, Dao 2023, arXiv:2307.08691): a thread block reads
+//   all positions that up to kChunkQueries queries see. It keeps running maxima and totals in
+//   registers and needs no workspace.
 //
 // Bfloat16 heads of usual sizes are computed on tensor cores: scores and sums in float32, softmax
-// weights rounded to bfloat16. Partitions are as long as still fill the device, so the last bits of
-// a result depend on what shares a step. All else is computed in float32 without tensor cores, in
-// items of fixed partitions alone: there a row's bits depend on its own sequence alone.
+// weights rounded to bfloat16. Partitions are as long as possible while they fill the device, so
+// the last bits of a result depend on the other sequences of the step. All other heads are computed
+// in float32 without tensor cores, in items of fixed partitions. Then a row's bits depend on its
+// own sequence alone.
 #pragma once
 
 #include <absl/status/status.h>
@@ -66,7 +67,7 @@ struct AttentionWork {
   std::vector<AttentionTile> tiles;
   std::vector<AttentionItem> items;
   std::vector<AttentionRow> rows;
-  std::vector<AttentionTile> chunks;  // longest first: no block begins late and ends last
+  std::vector<AttentionTile> chunks;  // longest first, so that none of the longest begins last
 };
 
 // `tables[i]`: where segment i's blocks begin. `window`: positions a query sees; 0 = all.

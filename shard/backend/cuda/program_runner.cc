@@ -56,7 +56,7 @@ absl::Status ProgramRunner::Prepare(const Limits& limits, Communicator* communic
   return gpu_.Synchronize();
 }
 
-absl::Status ProgramRunner::TuneProducts(std::uint32_t rows) {
+absl::Status ProgramRunner::TuneGemms(std::uint32_t rows) {
   for (const std::vector<Op>* ops : {&program_.body, &program_.head}) {
     for (const Op& op : *ops) {
       const auto* linear = std::get_if<LinearOp>(&op);
@@ -73,8 +73,8 @@ absl::Status ProgramRunner::TuneProducts(std::uint32_t rows) {
 }
 
 absl::Status ProgramRunner::RunBody(const DeviceInputs& inputs, const CacheView& cache,
-                                    const std::int32_t* picks) {
-  return RunAll(program_.body, {&inputs, cache, 0, inputs.rows, picks});
+                                    const std::int32_t* samples) {
+  return RunAll(program_.body, {&inputs, cache, 0, inputs.rows, samples});
 }
 
 absl::Status ProgramRunner::RunHead(std::uint32_t first, std::uint32_t count) {
@@ -96,7 +96,7 @@ absl::Status ProgramRunner::Run(const EmbedOp& op, const Step& step) {
   return Embed(
       {step.inputs->tokens, Weight(op.table), Rows(op.out), step.rows, program_.Width(op.out),
        static_cast<std::int32_t>(program_.part.first_vocabulary),
-       static_cast<std::int32_t>(program_.part.vocabulary), step.inputs->newest, step.picks},
+       static_cast<std::int32_t>(program_.part.vocabulary), step.inputs->newest, step.samples},
       dtype_, gpu_.stream());
 }
 

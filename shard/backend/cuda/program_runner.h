@@ -1,5 +1,5 @@
-// Walks a Program on a Gpu: one kernel or matrix product per operation, enqueued on its stream.
-// Knows no batches and no graphs: what it reads of a step lies on the device, at fixed addresses.
+// Runs a Program on a Gpu: enqueues one kernel or GEMM per operation on the stream. Inputs of a
+// step lie on the device at fixed addresses, so that calls can be recorded as a graph.
 //
 // Threading: the model thread.
 #pragma once
@@ -34,7 +34,7 @@ class ProgramRunner {
 
   absl::Status LoadWeights(const LoadedWeights& weights);
 
-  // Buffers for so many rows, angles for so many positions, room for so many attention items.
+  // The largest step.
   struct Limits {
     std::uint32_t rows = 0;
     std::uint32_t logit_rows = 0;
@@ -43,14 +43,14 @@ class ProgramRunner {
   };
   absl::Status Prepare(const Limits& limits, Communicator* communicator);
 
-  // Chooses the fastest product for each weight at so many rows. Waits.
-  absl::Status TuneProducts(std::uint32_t rows);
+  // Chooses the fastest GEMM for each weight and this number of rows. Waits.
+  absl::Status TuneGemms(std::uint32_t rows);
 
-  // `picks`: of the step before, as EmbedArgs.
+  // `samples`: the tokens of the step before, as in EmbedArgs.
   absl::Status RunBody(const DeviceInputs& inputs, const CacheView& cache,
-                       const std::int32_t* picks);
+                       const std::int32_t* samples);
 
-  // The head over rows [first, first + count) of kSelected; then HeadLogits holds float32
+  // Runs the head over rows [first, first + count) of kSelected. HeadLogits then holds float32
   // [world][count, share] on the device.
   absl::Status RunHead(std::uint32_t first, std::uint32_t count);
   float* HeadLogits() const { return static_cast<float*>(logits_.data()); }
@@ -63,7 +63,7 @@ class ProgramRunner {
     CacheView cache;
     std::uint32_t first = 0;  // row of kSelected
     std::uint32_t rows = 0;
-    const std::int32_t* picks = nullptr;
+    const std::int32_t* samples = nullptr;
   };
 
   absl::Status RunAll(const std::vector<Op>& ops, const Step& step);

@@ -1,13 +1,13 @@
-// The next token of each row, picked on the device: the rules, the order and the Philox numbers of
-// shard/sampling, so that a sequence goes on the same way wherever its tokens are picked. Not here:
-// typical-p, grammars, watermarks, alternatives, and log-probabilities of a row as it was before
-// something changed it: for these, rows go to the host.
+// Samples the next token of each row on the device, with the rules, the order and the Philox
+// numbers of shard/sampling. So a sequence gets the same tokens on the device and on the host. Rows
+// with typical-p, grammars, watermarks, alternatives, or log-probabilities of the row before
+// processors changed it are sampled on the host.
 //
-// Several thread blocks look at a row, each at 4,096 tokens of it, in every batch alike; one then
-// picks. Filters find their border by bisection over the bits of a float: 32 passes over the up to
-// 2,048 tokens nearest to the largest, which that block keeps in shared memory, or over the row
-// where those are too few to decide. No sort. Sums are made in another order than on the host, so a
-// token whose mass ends within a rounding of top-p may fall on the other side.
+// Several thread blocks read a row, each 4,096 tokens of it, in any batch; then one block samples.
+// Filters find their threshold without a sort, by bisection over the bits of a float. Its 32 passes
+// read up to 2,048 of the largest logits, which the block keeps in shared memory, or the row if
+// those do not decide. Sums have another order than on the host, so a token whose mass ends within
+// a rounding of top-p may be kept here and dropped there.
 //
 // Threading and errors: as kernels.h.
 #pragma once
@@ -23,8 +23,8 @@ struct SeenToken {
   std::uint32_t generated = 0;  // times; 0: in the prompt alone
 };
 
-// Which log-probability of the picked token is reported.
-enum class PickLogprob : std::uint32_t {
+// Which log-probability of the sampled token is reported.
+enum class TokenLogprob : std::uint32_t {
   kNone,
   kOfRow,        // over the row, biases, penalties and masks applied
   kOfSurvivors,  // over what temperature and filters leave of it
@@ -49,11 +49,11 @@ struct SampleRow {
   float repetition_penalty = 1.0f;
   float frequency_penalty = 0.0f;
   float presence_penalty = 0.0f;
-  std::uint32_t first_seen = 0, seen_count = 0;  // 0 where there are no penalties
+  std::uint32_t first_seen = 0, seen_count = 0;  // 0 without penalties
   std::uint32_t first_bias = 0, bias_count = 0;
   std::uint32_t first_masked = 0, masked_count = 0;
-  PickLogprob logprob = PickLogprob::kNone;
-  // The pick of the step before that the penalties must know besides; -1: they know everything.
+  TokenLogprob logprob = TokenLogprob::kNone;
+  // The index, in the tokens of the step before, of one that penalties must count; -1: none.
   std::int32_t newest = -1;
   std::uint32_t penalties = 0;  // whether there are any
 };
@@ -64,9 +64,10 @@ struct SampleArgs {
   const SeenToken* seen = nullptr;
   const TokenBias* biases = nullptr;
   const std::int32_t* masked = nullptr;
-  // [row_count]; -1: NaN, or nothing can be picked. Before, it holds the picks of the step before.
+  // [row_count]; -1: NaN, or no token is allowed. The kernel first reads the tokens of the step
+  // before from here.
   std::int32_t* out = nullptr;
-  float* logprobs = nullptr;  // [row_count], where a row asks for one
+  float* logprobs = nullptr;  // [row_count], for rows that ask for one
   void* scratch = nullptr;    // SampleScratchBytes(row_count, width), at a multiple of 16
   std::uint32_t row_count = 0;
   std::uint32_t width = 0;

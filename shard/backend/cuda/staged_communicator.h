@@ -1,10 +1,10 @@
-// Device buffers through pinned host memory: each collective copies to the host, runs there on
-// another communicator, and copies back. Slow; it lets several ranks share one GPU, which NCCL
-// refuses, so that sharded models can be checked where there is a single device.
+// Collectives on device buffers through pinned host memory: each copies to the host, runs there on
+// another communicator, and copies back. It is slow. Several ranks can share one GPU with it, which
+// NCCL refuses, so that sharded models can be tested with a single device.
 //
-// The host waits for the copy that it reads, up to the deadline of Gpu::WaitFor; the copy back is
-// only enqueued. Where a copy fails or is late, the host's communicator is aborted, so that no rank
-// waits for one whose device hangs. Steps with these calls cannot be recorded as graphs.
+// The host waits for the copy that it reads, up to the deadline of Gpu::WaitFor, and enqueues the
+// copy back. If a copy fails or is late, the host communicator is aborted, so that no rank waits
+// for one whose device hangs. Steps with these calls cannot be recorded as graphs.
 //
 // Threading: as Communicator.
 #pragma once
@@ -39,11 +39,11 @@ class StagedCommunicator final : public Communicator {
   absl::Status Reduce(float* data, std::size_t count);
   absl::Status Gather(const void* mine, std::size_t bytes, void* all);
   absl::Status Send(void* data, std::size_t bytes, int root);
-  // Keeps the first error, and aborts for it.
+  // Keeps the first error, and aborts on it.
   absl::Status Report(absl::Status status);
-  // Until the device has done all copies so far.
+  // Waits until the device has done all copies so far.
   absl::Status Settle();
-  // At least so much of the buffer, which grows to the largest call.
+  // At least `bytes` of the buffer, which grows to the largest call.
   absl::StatusOr<std::byte*> Room(GpuMemory& buffer, std::size_t bytes);
 
   const std::shared_ptr<Communicator> host_;

@@ -1,6 +1,6 @@
-// What a step uploads: everything about the batch that differs from step to step, at addresses that
-// never change, so that a recorded graph finds it. On the host two steps take turns, so that one
-// can be laid out while the copies of the one before have not been made.
+// The inputs of a step on the device: all that differs from step to step. Their addresses never
+// change, so that recorded graphs can read them. Two staging buffers on the host serve alternate
+// steps, so that one step can be prepared before the copies of the last one are done.
 //
 // Threading: the model thread.
 #pragma once
@@ -60,18 +60,18 @@ class StepInputs {
                                            std::uint32_t block_size,
                                            std::vector<std::uint32_t> windows);
 
-  // Lays the batch out on the host. `newest` as in DeviceSampler::BeginStep; empty: -1 for all
-  // rows. is_decode() is true if every segment has one row; then the items of all windows together
-  // choose a graph.
+  // Writes the batch to a staging buffer. `newest` is as in DeviceSampler::BeginStep; empty: -1 for
+  // all rows. is_decode() is then true if every segment has one row.
   void Fill(const RaggedBatch& batch, std::span<const std::int32_t> newest = {});
   bool is_decode() const { return is_decode_; }
   std::uint32_t rows() const { return rows_; }
   std::uint32_t MostItems() const;
 
-  // Adds rows that write `scratch_block` alone and see nothing, and empty items, up to the shape.
+  // Adds rows that write `scratch_block` alone and see nothing, and empty items, to reach the
+  // shape.
   void PadTo(const GraphShape& shape, std::uint32_t scratch_block);
 
-  // Enqueues the copies of what the step uses.
+  // Enqueues the copies of the inputs that the step uses.
   absl::Status Upload();
   DeviceInputs OnDevice() const;
 

@@ -24,7 +24,7 @@ __global__ void EmbedKernel(EmbedArgs args) {
   const std::uint32_t at = Column<kCount>();
   if (at >= args.width) return;
   const std::int32_t newest = args.newest == nullptr ? -1 : args.newest[blockIdx.x];
-  const std::int32_t token = newest < 0 ? args.tokens[blockIdx.x] : args.picks[newest];
+  const std::int32_t token = newest < 0 ? args.tokens[blockIdx.x] : args.samples[newest];
   const std::int32_t index = token - args.first;
   float values[kCount] = {};
   if (index >= 0 && index < args.count) {

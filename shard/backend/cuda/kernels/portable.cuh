@@ -1,5 +1,5 @@
 // What the kernels share. They are written so that tests can compile them for the host as well:
-// there tests/unit/shard/backend/cuda/emulator.h comes first and stands in for CUDA.
+// there tests/unit/shard/backend/cuda/emulator.h is included first and replaces CUDA.
 #pragma once
 
 #include <absl/status/status.h>

@@ -6,7 +6,7 @@
 //   Look     a block per part: its largest logit
 //   Weigh    a block per part: its mass, its draw where nothing is filtered, its likely candidates
 //   Gather   a block per part: candidates into the row's list
-//   Pick     a block per row: filters and the draw among candidates, or what the parts found
+//   Draw     a block per row: filters and the draw among candidates, or the results of the parts
 //
 // Rows that do not need a kernel's work leave it at once.
 #include "shard/backend/cuda/kernels/sample_row.cuh"
@@ -215,14 +215,14 @@ __global__ void __launch_bounds__(kThreads) LookKernel(SampleArgs args) {
 
 // What the row's log-probability is held against.
 __device__ bool IsOfRow(const SampleRow& params) {
-  return params.logprob == PickLogprob::kOfRow || params.do_sample == 0;
+  return params.logprob == TokenLogprob::kOfRow || params.do_sample == 0;
 }
 
 __global__ void __launch_bounds__(kThreads) WeighKernel(SampleArgs args) {
   const SampleRow& params = args.rows[blockIdx.x];
   const bool filtered = IsFiltered(params, args.width);
   const bool samples = params.do_sample != 0;
-  const bool weighs = params.logprob != PickLogprob::kNone && (IsOfRow(params) || !filtered);
+  const bool weighs = params.logprob != TokenLogprob::kNone && (IsOfRow(params) || !filtered);
   if (!samples && !weighs) return;
   Part* const parts = PartsOfRow(args);
   const float best = static_cast<float>(LargestOfRow(parts, PartsOf(args.width)).value);
@@ -328,7 +328,7 @@ __device__ std::uint32_t DrawFiltered(const SampleArgs& args, const Part* parts,
   return BlockReduce(best, Better{}).token;
 }
 
-__global__ void __launch_bounds__(kThreads) PickKernel(SampleArgs args) {
+__global__ void __launch_bounds__(kThreads) DrawKernel(SampleArgs args) {
   __shared__ Candidates candidates;
   const SampleRow& params = args.rows[blockIdx.x];
   const float* const logits = LogitsOfRow(args);
@@ -345,14 +345,14 @@ __global__ void __launch_bounds__(kThreads) PickKernel(SampleArgs args) {
   const bool filtered = samples && IsFiltered(params, args.width);
   const Survivors whole = WholeRow(logits, args.width, largest);
   Survivors row = samples ? AfterTemperature(params, logits, args.width, largest) : whole;
-  std::uint32_t picked = best.token;
+  std::uint32_t sampled = best.token;
   if (filtered) {
-    picked = DrawFiltered(args, parts, candidates, row);
+    sampled = DrawFiltered(args, parts, candidates, row);
   } else if (samples) {
-    picked = BestOfParts(parts, count, [](const Part& part) { return part.drawn; }).token;
+    sampled = BestOfParts(parts, count, [](const Part& part) { return part.drawn; }).token;
   }
-  if (threadIdx.x == 0) args.out[blockIdx.x] = static_cast<std::int32_t>(picked);
-  if (params.logprob == PickLogprob::kNone) return;
+  if (threadIdx.x == 0) args.out[blockIdx.x] = static_cast<std::int32_t>(sampled);
+  if (params.logprob == TokenLogprob::kNone) return;
   const bool of_row = IsOfRow(params);
   const double mass =
       of_row || !filtered
@@ -360,7 +360,7 @@ __global__ void __launch_bounds__(kThreads) PickKernel(SampleArgs args) {
           : row.SumOf<double>([&](std::uint32_t, float value) { return row.ExactMass(value); });
   if (threadIdx.x != 0) return;
   const Survivors of = of_row ? whole : row;
-  args.logprobs[blockIdx.x] = static_cast<float>(of.At(picked) - (of.maximum + log(mass)));
+  args.logprobs[blockIdx.x] = static_cast<float>(of.At(sampled) - (of.maximum + log(mass)));
 }
 
 }  // namespace
@@ -376,7 +376,7 @@ absl::Status SampleRows(const SampleArgs& args, Stream stream) {
   PENSTOCK_LAUNCH(LookKernel, parts, kThreads, 0, stream, args);
   PENSTOCK_LAUNCH(WeighKernel, parts, kThreads, 0, stream, args);
   PENSTOCK_LAUNCH(GatherKernel, parts, kThreads, 0, stream, args);
-  PENSTOCK_LAUNCH(PickKernel, args.row_count, kThreads, 0, stream, args);
+  PENSTOCK_LAUNCH(DrawKernel, args.row_count, kThreads, 0, stream, args);
   return LaunchStatus();
 }
 

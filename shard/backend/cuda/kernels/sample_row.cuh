@@ -51,7 +51,7 @@ struct Candidates {
   float values[kMostCandidates];  // after temperature
 };
 
-// Whether some tokens of the row cannot be picked, however the draw falls, but for `min_p`.
+// Whether a filter other than `min_p` can exclude tokens of the row.
 __device__ inline bool IsFiltered(const SampleRow& params, std::uint32_t width) {
   return (params.top_k > 0 && params.top_k < width) || params.top_p < 1.0f;
 }

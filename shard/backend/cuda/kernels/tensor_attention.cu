@@ -118,8 +118,8 @@ __device__ void LoadQueries(const AttentionArgs& args, const Job& job, Bf16* to)
   }
 }
 
-// Positions [first, first + kKeys) of one cache array; zeros behind the last one of the job, since
-// nobody knows what lies there, and 0 * NaN is not 0.
+// Positions [first, first + kKeys) of one cache array; zeros after the last one of the job, where
+// memory may hold a NaN, and 0 * NaN is not 0.
 template <class G>
 __device__ void LoadCache(const AttentionArgs& args, const Job& job, const void* cache, int first,
                           Bf16* to) {

@@ -1,4 +1,4 @@
-// Counts what steady state must not do, and finds memory and graphs that were not freed.
+// Counts calls that steps must not make, and finds memory and graphs that were not freed.
 #pragma once
 
 #include <gtest/gtest.h>

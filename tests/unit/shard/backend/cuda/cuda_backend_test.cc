@@ -276,7 +276,7 @@ TEST_F(CudaBackendTest, CopiesBlocks) {
               HasSubstr("`block copy` must be below the cache's"));
 }
 
-TEST(CheckCudaBackendTest, NamesWhatItLacks) {
+TEST(CheckCudaBackendTest, NamesWhatItDoesNotSupport) {
   Program program;
   program.head_dim = 64;
   program.part.heads = 32;

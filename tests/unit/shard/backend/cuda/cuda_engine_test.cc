@@ -53,7 +53,7 @@ class CudaEngineTest : public testing::Test {
   FakeNccl nccl_;
 };
 
-TEST_F(CudaEngineTest, RefusesWhatTheBackendLacksByName) {
+TEST_F(CudaEngineTest, NamesWhatTheBackendDoesNotSupport) {
   EXPECT_THAT(LoadError(*Engine({.wanted = "cuda", .contrastive = true})),
               HasSubstr("`contrastive-search` needs backend reference"));
   EXPECT_THAT(LoadError(*Engine({.wanted = "cuda", .padded = true})),
@@ -86,7 +86,7 @@ TEST_F(CudaEngineTest, FormsAGroupThroughNcclAndComputes) {
     start.sampling.top_k = 40;
     start.sampling.repetition_penalty = 1.5f;
     start.sampling.seed = 3;
-    // Log-probabilities are the host's business: then it picks the token, too.
+    // With log-probabilities the host samples the token.
     if (epoch == 2) start.logprobs.kind = LogprobRequest::Kind::kRaw;
     plan.starts.push_back(start);
     plan.block_ops.push_back({.slot = SlotId(0), .dst = BlockId(1)});
@@ -100,7 +100,7 @@ TEST_F(CudaEngineTest, FormsAGroupThroughNcclAndComputes) {
     ASSERT_EQ(result->sequences[0].tokens.size(), 1u);
     tokens.push_back(result->sequences[0].tokens[0].token);
   }
-  EXPECT_EQ(tokens[0], tokens[1]) << "picked on the device and on the host";
+  EXPECT_EQ(tokens[0], tokens[1]) << "sampled on the device and on the host";
   EXPECT_EQ(nccl_.destroyed, 1) << "the first group's";
 }
 

@@ -1,5 +1,5 @@
 // CUDA on the host, as far as the kernels of shard/backend/cuda use it: a kernel's source compiles
-// as plain C++ behind this header, and every thread of a block is a fiber. Blocks run one after
+// as plain C++ after this header, and every thread of a block is a fiber. Blocks run one after
 // another; __syncthreads and warp shuffles meet as on a device. Sync points that not all threads
 // reach end the test with a message instead of hanging.
 //
@@ -40,12 +40,12 @@ const ThreadView& Now();
 
 void Launch(dim3 grid, dim3 block, std::size_t shared_bytes, const std::function<void()>& kernel);
 
-// Work that would be enqueued: done at once, kept while a capture is on, or, if lazy, done when
-// somebody waits for it, which shows what the host reads or changes too early.
+// Enqueues work. It runs at once, is kept during a capture, or, if lazy, runs when the host waits,
+// so that values which the host reads or changes too early are wrong.
 void Enqueue(std::function<void()> work);
 void SetLazy(bool lazy);
 std::size_t EnqueuedSoFar();
-// Does what was enqueued, up to so much of it.
+// Runs the enqueued work up to this number.
 void RunQueued(std::size_t until);
 void BeginCapture();
 bool Capturing();

@@ -15,7 +15,7 @@ TEST(GraphBucketsTest, PadsRowsUpToTheNextBucket) {
   EXPECT_EQ(buckets.Choose(101, 101), std::nullopt);
 }
 
-TEST(GraphBucketsTest, PicksTheClassThatHoldsAllItems) {
+TEST(GraphBucketsTest, ChoosesTheClassThatHoldsAllItems) {
   const GraphBuckets buckets(8, {.max_partitions = 32});  // 1, 4, 16 or 32 partitions per row
   EXPECT_EQ(buckets.Choose(4, 4), (GraphShape{4, 4}));
   EXPECT_EQ(buckets.Choose(4, 5), (GraphShape{4, 16}));

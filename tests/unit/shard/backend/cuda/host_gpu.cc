@@ -10,7 +10,7 @@
 #include <utility>
 
 #include "tests/unit/shard/backend/cuda/emulator.h"
-// Behind the emulator, which it builds on.
+// After the emulator, which it needs.
 #include "shard/backend/cuda/kernels/portable.cuh"
 
 namespace penstock::shard::cuda {
@@ -49,7 +49,7 @@ absl::Status NotInCapture(const char* what) {
 absl::StatusOr<void*> HostGpu::Allocate(std::size_t bytes) {
   if (absl::Status status = NotInCapture("allocation"); !status.ok()) return status;
   auto memory = std::make_unique<std::byte[]>(bytes + 1);
-  std::memset(memory.get(), 0xff, bytes);  // NaN: what nobody wrote shows
+  std::memset(memory.get(), 0xff, bytes);  // NaN: unwritten values show
   void* data = memory.get();
   memory_[data] = std::move(memory);
   return data;

@@ -244,7 +244,7 @@ INSTANTIATE_TEST_SUITE_P(Shapes, TensorAttentionTest,
                                          Case{"OnePositionBlocks", {3, 1, 16}, 7, kBf16, 1}),
                          [](const auto& param) { return param.param.name; });
 
-TEST_F(TensorAttentionTest, GoesThroughLongPartitionsAndContexts) {
+TEST_F(TensorAttentionTest, ReadsLongPartitionsAndContexts) {
   PENSTOCK_DEVICE_OR_SKIP();
   // Enough sequences that partitions are longer than a tile.
   const Case many{"", {16, 16, 16}, 0, kBf16};
@@ -277,7 +277,7 @@ TEST(PagedAttentionBitsTest, OfChunksOnTensorCoresDoNotEither) {
 
 const HeadShape kShape{8, 2, 64};  // 4 heads per KV head: tiles of 4 rows, chunks of 16
 
-TEST(PlanAttentionTest, WorksOnWhatTheWindowShowsAlone) {
+TEST(PlanAttentionTest, PlansOnlyPositionsInTheWindow) {
   const std::vector<RaggedSegment> segments = {{0, 1, 1000, {}}, {1, 6, 510, {}}};
   const std::vector<std::uint32_t> tables = {0, 63};
   const AttentionWork all = PlanAttention(segments, tables, kShape, 0, AttentionKind::kFloat);

@@ -1,6 +1,6 @@
-// Steps that run ahead on the CUDA backend give the tokens of steps that the host waits for. The
-// emulated device does nothing until somebody waits, so whatever the host changes or reads too
-// early shows.
+// Run-ahead steps on the CUDA backend give the tokens of steps that the host waits for. The
+// emulated device runs work only when the host waits, so values that the host changes or reads too
+// early are wrong.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -165,8 +165,8 @@ TEST_F(CudaRunAheadTest, GivesTheTokensOfStepsThatTheHostWaitsFor) {
   EXPECT_EQ(gpu_->allocations(), allocations);
 }
 
-// The device's rules are those of shard/sampling, which picks where the host has the logits.
-TEST_F(CudaRunAheadTest, GivesTheTokensThatTheHostPicks) {
+// The device samples by the rules of shard/sampling, which the host uses.
+TEST_F(CudaRunAheadTest, GivesTheTokensOfTheHost) {
   const Outputs ahead = RunningAhead();
   ExecutorOptions options;
   options.slots = 4;

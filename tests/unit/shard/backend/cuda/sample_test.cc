@@ -1,4 +1,4 @@
-// The device's picks against those of shard/sampling, for the same rows and parameters.
+// Tokens sampled on the device against those of shard/sampling, for the same rows and parameters.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -47,7 +47,7 @@ class SamplerKernelTest : public testing::Test {
 
   std::vector<TokenId> OnDevice(const std::vector<std::vector<float>>& rows,
                                 const std::vector<Wish>& wishes,
-                                PickLogprob logprob = PickLogprob::kNone) {
+                                TokenLogprob logprob = TokenLogprob::kNone) {
     SharedVector<float> logits;
     SharedVector<SampleRow> params;
     SharedVector<SeenToken> seen;
@@ -171,7 +171,7 @@ TEST_F(SamplerKernelTest, DrawsAsTheHostDoesFromRowsOfManyParts) {
   }
 }
 
-TEST_F(SamplerKernelTest, TheLastTokenOfTheLastPartCanBePicked) {
+TEST_F(SamplerKernelTest, TheLastTokenOfTheLastPartCanBeSampled) {
   for (std::uint32_t width : {4097u, 8192u}) {
     for (std::uint32_t token : {0u, 4095u, 4096u, width - 1}) {
       std::vector<float> row(width, 0.0f);
@@ -201,11 +201,11 @@ TEST_F(SamplerKernelTest, LogprobsAreThoseOfTheRowOrOfItsSurvivors) {
   };
   auto sorted = rows[0];
   std::sort(sorted.rbegin(), sorted.rend());
-  std::vector<TokenId> tokens = OnDevice(rows, wishes, PickLogprob::kOfRow);
+  std::vector<TokenId> tokens = OnDevice(rows, wishes, TokenLogprob::kOfRow);
   for (std::size_t i = 0; i < rows.size(); ++i) {
     EXPECT_NEAR(logprobs_[i], logprob(tokens[i], 1.0f, -1e9), 1e-4) << i;
   }
-  tokens = OnDevice(rows, wishes, PickLogprob::kOfSurvivors);
+  tokens = OnDevice(rows, wishes, TokenLogprob::kOfSurvivors);
   EXPECT_NEAR(logprobs_[0], logprob(tokens[0], 1.0f, -1e9), 1e-4);
   const double least = sorted[0] / 0.7f + std::log(0.2f);
   EXPECT_NEAR(logprobs_[1], logprob(tokens[1], 0.7f, least), 1e-4);
@@ -249,7 +249,7 @@ TEST_F(SamplerKernelTest, TiesAtTheBorderOfTopPGoToTheLowestTokens) {
   EXPECT_EQ(*std::min_element(got.begin(), got.end()), 0);
 }
 
-TEST_F(SamplerKernelTest, RowsThatAllowNothingAreSaidToFail) {
+TEST_F(SamplerKernelTest, RowsThatAllowNoTokenFail) {
   constexpr float kNothing = -std::numeric_limits<float>::infinity();
   const std::vector<std::vector<float>> rows = {
       {1, std::numeric_limits<float>::quiet_NaN(), 2}, {kNothing, kNothing, kNothing}, {0, 1, 2}};

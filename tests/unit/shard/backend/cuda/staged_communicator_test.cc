@@ -1,5 +1,5 @@
-// Ranks of one device through host memory. The emulated device does nothing until somebody waits,
-// so what the host reads or overwrites too early shows.
+// Ranks of one device that communicate through host memory. The emulated device runs work only when
+// the host waits, so values that the host reads or overwrites too early are wrong.
 #include "shard/backend/cuda/staged_communicator.h"
 
 #include <gmock/gmock.h>
@@ -90,7 +90,7 @@ TEST_F(StagedCommunicatorTest, JoinsTwoRanksOfOneDevice) {
   });
 }
 
-// Nobody waits for what a call copies back, so the next must not overwrite it; buffers grow.
+// A call does not wait for its copy back, so the next one must not overwrite its buffer.
 TEST_F(StagedCommunicatorTest, CallsFollowOneAnother) {
   OnTwoRanks([](std::shared_ptr<Communicator> host, std::unique_ptr<Gpu> gpu) {
     StagedCommunicator staged(std::move(host), *gpu);
@@ -115,7 +115,7 @@ TEST_F(StagedCommunicatorTest, CallsFollowOneAnother) {
   });
 }
 
-// A device that never comes to its marks.
+// A device that never reaches its marks.
 class StuckGpu final : public CountingGpu {
  public:
   using CountingGpu::CountingGpu;

@@ -13,21 +13,20 @@
 
 namespace penstock::shard::cuda {
 
-// One object that is both, as the CUDA build's is.
+// One object with both interfaces, as in the CUDA build.
 struct TestDevice {
   std::unique_ptr<Gpu> gpu;
   DeviceQueue* queue = nullptr;  // of `gpu`
 };
 absl::StatusOr<TestDevice> OpenTestDevice();
 
-// Why no test can run here; nothing if they can.
+// Why tests cannot run here; empty if they can.
 absl::Status DeviceIsThere();
 
-// A test may do less where every thread is emulated.
+// Whether threads are emulated, so that a test may do less.
 bool IsEmulated();
 
-// Whether the emulated device does nothing until somebody waits for it. A real one is as late as it
-// is.
+// Whether the emulated device runs work only when the host waits. Has no effect on a real device.
 void WorkLate(bool late);
 
 // Memory that the host and the device both reach.

@@ -1,4 +1,4 @@
-#include "shard/backend/cuda/device_picker.h"
+#include "shard/backend/cuda/sampling_runner.h"
 
 #include <algorithm>
 #include <cstddef>
@@ -16,7 +16,7 @@ constexpr std::size_t kMostMasked = std::size_t{1} << 16;
 
 using Kind = LogprobRequest::Kind;
 
-// Whether the row is as the model gave it when a token is picked.
+// Whether the token is sampled from the row as the model gave it.
 bool LeavesRow(const SampleRequest& request) {
   return !NeedsHistory(request.params) && request.params.logit_bias.empty() &&
          request.masked.empty();
@@ -28,42 +28,42 @@ bool HasLogprob(const SampleRequest& request) {
   return request.logprobs.kind == Kind::kProcessed || LeavesRow(request);
 }
 
-PickLogprob LogprobOf(const SampleRequest& request) {
-  if (request.logprobs.kind == Kind::kNone) return PickLogprob::kNone;
+TokenLogprob LogprobOf(const SampleRequest& request) {
+  if (request.logprobs.kind == Kind::kNone) return TokenLogprob::kNone;
   const bool filtered = request.logprobs.kind == Kind::kProcessed && request.params.do_sample;
-  return filtered ? PickLogprob::kOfSurvivors : PickLogprob::kOfRow;
+  return filtered ? TokenLogprob::kOfSurvivors : TokenLogprob::kOfRow;
 }
 
 }  // namespace
 
-DevicePicker::Offsets DevicePicker::Layout() const {
+SamplingRunner::Offsets SamplingRunner::Layout() const {
   Offsets at{};
   at.seen = rows_ * sizeof(SampleRow);
   at.biases = at.seen + kMostSeen * sizeof(SeenToken);
   at.masked = at.biases + kMostBiases * sizeof(TokenBias);
-  at.picks = at.masked + kMostMasked * sizeof(std::int32_t);
-  at.logprobs = at.picks + rows_ * sizeof(std::int32_t);
+  at.tokens = at.masked + kMostMasked * sizeof(std::int32_t);
+  at.logprobs = at.tokens + rows_ * sizeof(std::int32_t);
   at.end = at.logprobs + rows_ * sizeof(float);
   return at;
 }
 
-absl::StatusOr<DevicePicker> DevicePicker::Create(Gpu& gpu, std::uint32_t rows,
-                                                  std::uint32_t width) {
-  DevicePicker picker;
-  picker.gpu_ = &gpu;
-  picker.rows_ = rows;
-  picker.width_ = width;
-  const std::size_t bytes = picker.Layout().end;
-  for (GpuMemory& staging : picker.staging_) {
+absl::StatusOr<SamplingRunner> SamplingRunner::Create(Gpu& gpu, std::uint32_t rows,
+                                                      std::uint32_t width) {
+  SamplingRunner runner;
+  runner.gpu_ = &gpu;
+  runner.rows_ = rows;
+  runner.width_ = width;
+  const std::size_t bytes = runner.Layout().end;
+  for (GpuMemory& staging : runner.staging_) {
     PENSTOCK_ASSIGN_OR_RETURN(staging, GpuMemory::Pinned(gpu, bytes));
   }
-  PENSTOCK_ASSIGN_OR_RETURN(picker.device_, GpuMemory::OnDevice(gpu, bytes));
-  PENSTOCK_ASSIGN_OR_RETURN(picker.scratch_,
+  PENSTOCK_ASSIGN_OR_RETURN(runner.device_, GpuMemory::OnDevice(gpu, bytes));
+  PENSTOCK_ASSIGN_OR_RETURN(runner.scratch_,
                             GpuMemory::OnDevice(gpu, SampleScratchBytes(rows, width)));
-  return picker;
+  return runner;
 }
 
-bool DevicePicker::CanPick(std::span<const SampleRequest> requests) const {
+bool SamplingRunner::CanSample(std::span<const SampleRequest> requests) const {
   std::size_t seen = 0;
   std::size_t biases = 0;
   std::size_t masked = 0;
@@ -79,8 +79,8 @@ bool DevicePicker::CanPick(std::span<const SampleRequest> requests) const {
   return seen <= kMostSeen && biases <= kMostBiases && masked <= kMostMasked;
 }
 
-// `used`: entries of the lists that the rows before took.
-void DevicePicker::Add(const SampleRequest& request, SampleRow& row, SampleRow& used) {
+// `used` counts the entries of the lists that rows before this one take.
+void SamplingRunner::Add(const SampleRequest& request, SampleRow& row, SampleRow& used) {
   const SamplingParams& params = request.params;
   row = SampleRow();
   row.seed = params.seed;
@@ -115,7 +115,7 @@ void DevicePicker::Add(const SampleRequest& request, SampleRow& row, SampleRow& 
   used.masked_count += row.masked_count;
 }
 
-absl::Status DevicePicker::Upload(std::size_t rows, const SampleRow& used) {
+absl::Status SamplingRunner::Upload(std::size_t rows, const SampleRow& used) {
   const Offsets at = Layout();
   const auto send = [this](std::size_t offset, std::size_t bytes) {
     if (bytes == 0) return absl::OkStatus();
@@ -127,11 +127,12 @@ absl::Status DevicePicker::Upload(std::size_t rows, const SampleRow& used) {
   return send(at.masked, used.masked_count * sizeof(std::int32_t));
 }
 
-absl::Status DevicePicker::Stage(std::span<const SampleRequest> requests,
-                                 std::span<const std::int32_t> newest, std::uint32_t padded_rows) {
+absl::Status SamplingRunner::Stage(std::span<const SampleRequest> requests,
+                                   std::span<const std::int32_t> newest,
+                                   std::uint32_t padded_rows) {
   const std::size_t all = std::max<std::size_t>(requests.size(), padded_rows);
   if (all > rows_) {
-    return absl::InternalError("the device is to pick more rows than were prepared");
+    return absl::InternalError("a step samples more rows than were prepared");
   }
   turn_ = 1 - turn_;
   SampleRow used;
@@ -144,7 +145,7 @@ absl::Status DevicePicker::Stage(std::span<const SampleRequest> requests,
   return Upload(all, used);
 }
 
-absl::Status DevicePicker::Enqueue(float* logits, std::uint32_t rows) {
+absl::Status SamplingRunner::Enqueue(float* logits, std::uint32_t rows) {
   const Offsets at = Layout();
   SampleArgs args;
   args.logits = logits;
@@ -152,7 +153,7 @@ absl::Status DevicePicker::Enqueue(float* logits, std::uint32_t rows) {
   args.seen = reinterpret_cast<const SeenToken*>(device_.At(at.seen));
   args.biases = reinterpret_cast<const TokenBias*>(device_.At(at.biases));
   args.masked = reinterpret_cast<const std::int32_t*>(device_.At(at.masked));
-  args.out = reinterpret_cast<std::int32_t*>(device_.At(at.picks));
+  args.out = reinterpret_cast<std::int32_t*>(device_.At(at.tokens));
   args.logprobs = reinterpret_cast<float*>(device_.At(at.logprobs));
   args.scratch = scratch_.data();
   args.row_count = rows;
@@ -160,19 +161,19 @@ absl::Status DevicePicker::Enqueue(float* logits, std::uint32_t rows) {
   return SampleRows(args, gpu_->stream());
 }
 
-// Both lists at once: what lies between them is a few rows that nobody reads.
-absl::Status DevicePicker::Fetch(std::uint32_t rows) {
+// One copy takes both lists, with a few unused rows between them.
+absl::Status SamplingRunner::Fetch(std::uint32_t rows) {
   const Offsets at = Layout();
-  const std::size_t bytes = at.logprobs - at.picks + rows * sizeof(float);
-  return gpu_->Download(Host<void>(at.picks), device_.At(at.picks), bytes);
+  const std::size_t bytes = at.logprobs - at.tokens + rows * sizeof(float);
+  return gpu_->Download(Host<void>(at.tokens), device_.At(at.tokens), bytes);
 }
 
-void DevicePicker::Take(std::span<DeviceToken> out, bool earlier) const {
+void SamplingRunner::Take(std::span<DeviceToken> out, bool earlier) const {
   const Offsets at = Layout();
   const GpuMemory& staging = staging_[earlier ? 1 - turn_ : turn_];
-  const auto* picks = reinterpret_cast<const std::int32_t*>(staging.At(at.picks));
+  const auto* tokens = reinterpret_cast<const std::int32_t*>(staging.At(at.tokens));
   const auto* logprobs = reinterpret_cast<const float*>(staging.At(at.logprobs));
-  for (std::size_t i = 0; i < out.size(); ++i) out[i] = {picks[i], logprobs[i]};
+  for (std::size_t i = 0; i < out.size(); ++i) out[i] = {tokens[i], logprobs[i]};
 }
 
 }  // namespace penstock::shard::cuda
