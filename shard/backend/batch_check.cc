@@ -9,7 +9,7 @@
 namespace penstock::shard {
 namespace {
 
-// Positions that a query sees in the layer with the widest window; 0 = all.
+// The widest window of all layers; 0 = all positions.
 std::uint32_t WidestWindow(const Program& program) {
   std::uint32_t widest = 0;
   for (const Op& op : program.body) {
@@ -40,7 +40,7 @@ absl::Status CheckSegment(const RaggedSegment& segment, std::uint32_t expected_s
     return BadValue("segment.blocks", std::to_string(segment.blocks.size()) + " entries",
                     "at least " + std::to_string(needed));
   }
-  // Candidates are compared with the whole context.
+  // Similarities reads the whole context of candidates.
   const bool all = window == 0 || segment.context_length < window || segment.candidates;
   const std::uint64_t first_visible = all ? 0 : segment.context_length - window + 1;
   for (std::uint64_t i = first_visible / cache.block_size; i < needed; ++i) {
@@ -53,7 +53,8 @@ absl::Status CheckSegment(const RaggedSegment& segment, std::uint32_t expected_s
   return absl::OkStatus();
 }
 
-// One logit row each, the first; in all no more rows than there is room for.
+// Each candidate segment has one logit row, its first. All together have at most
+// max_candidate_rows rows.
 absl::Status CheckCandidates(const RaggedBatch& batch, const BackendLimits& limits) {
   std::uint64_t rows = 0;
   auto next = batch.logit_rows.begin();
@@ -86,13 +87,14 @@ absl::Status CheckCopies(std::span<const BlockCopy> copies, std::uint32_t blocks
 }
 
 absl::Status NotCandidates(std::uint32_t segment, std::size_t rows) {
-  return absl::InternalError("segment " + std::to_string(segment) + " of the last batch has not " +
-                             std::to_string(rows) + " candidates");
+  return absl::InternalError("segment " + std::to_string(segment) +
+                             " of the last batch has fewer than " + std::to_string(rows) +
+                             " candidates");
 }
 
 absl::Status NotAllCandidates(std::size_t choices, std::size_t segments) {
   return absl::InternalError(std::to_string(choices) + " choices for " + std::to_string(segments) +
-                             " segments of candidates");
+                             " candidate segments");
 }
 
 absl::Status CheckBatch(const RaggedBatch& batch, const BackendLimits& limits,

@@ -1,4 +1,4 @@
-// The rules of RaggedBatch, checked before a backend computes anything.
+// Checks the rules of RaggedBatch before a backend computes anything.
 #pragma once
 
 #include <absl/status/status.h>
@@ -17,7 +17,7 @@ struct CacheShape {
   std::uint32_t blocks = 0;
 };
 
-// InvalidArgument names the field that breaks a rule.
+// Returns InvalidArgument with the field that breaks a rule.
 absl::Status CheckBatch(const RaggedBatch& batch, const BackendLimits& limits,
                         const Program& program, const CacheShape& cache);
 

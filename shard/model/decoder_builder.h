@@ -1,6 +1,6 @@
 // The toolkit with which the files of shard/model/architectures declare a decoder. Each call
 // appends operations to the Program and the tensors that they need to the WeightPlan, so the two
-// cannot disagree. Calls stand in the order of computation:
+// cannot disagree. Calls are made in the order of computation:
 //
 //   b.RmsNorm("input_layernorm");                        // of the residual stream
 //   b.Qkv("q_proj", "k_proj", "v_proj");
@@ -32,7 +32,7 @@ struct BuiltProgram {
   WeightPlan weights;
 };
 
-// Whether the checkpoint holds a tensor of this name.
+// Whether the checkpoint has a tensor with this name.
 using HasTensor = std::function<bool(std::string_view name)>;
 
 // Runs spec.build for one rank.

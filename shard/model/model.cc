@@ -26,7 +26,7 @@ absl::StatusOr<std::string> ReadConfigFile(const std::string& folder, const char
   return WithContext(text.status(), (fs::path(folder) / name).string());
 }
 
-// FNV-1a of 64 bits: tells folders apart that differ by accident; not a defence.
+// FNV-1a of 64 bits. It finds folders that differ by accident, not forged ones.
 class Fingerprint {
  public:
   void Add(std::string_view text) {
@@ -75,7 +75,7 @@ DType ChooseDType(const ModelOptions& options, const ModelSpec& spec, const Weig
     stored = checkpoint.Find(plan.targets.front().parts.front().tensor)->info->dtype;
   }
   const DType dtype = stored.value_or(DType::kFloat32);
-  // CPUs convert halves one by one; float32 holds them exactly.
+  // CPUs convert float16 one by one; float32 holds its values exactly.
   const bool cpu = options.device.kind == Device::Kind::kCpu;
   return cpu && dtype == DType::kFloat16 ? DType::kFloat32 : dtype;
 }

@@ -1,5 +1,5 @@
-// A model folder as one rank sees it: everything that is known before a weight is read (what
-// Describe answers and the memory plan needs), and the way to read the weights.
+// An opened model folder, for one rank: everything that is known before the weights are read, which
+// Describe and the memory plan need, and a function that reads the weights.
 #pragma once
 
 #include <absl/status/statusor.h>
@@ -22,7 +22,8 @@ namespace penstock::shard {
 
 struct ModelOptions {
   std::string folder;
-  std::optional<DType> dtype;  // nothing = auto: the checkpoint's, but float32 for float16 on a CPU
+  std::optional<DType>
+      dtype;  // empty = auto: the checkpoint's type, but float32 for float16 on a CPU
   Device device;
   std::uint32_t rank = 0;
   std::uint32_t world = 1;
@@ -34,7 +35,7 @@ struct Model {
   ModelSpec spec;
   DType dtype = DType::kFloat32;  // in which the model computes
   Quantization quantization = Quantization::kNone;
-  KvType kv_type = KvType::kAuto;  // also where another name for the same was given
+  KvType kv_type = KvType::kAuto;  // kAuto also for the name of the model's own type
   RankShare part;
   Program program;
   WeightPlan weight_plan;        // of this rank
@@ -43,13 +44,14 @@ struct Model {
   Checkpoint checkpoint;
 
   // Reads config.json, generation_config.json and the headers, and checks them against each other.
-  // One line: file, key or tensor, value, limit.
+  // Errors are one line: file, key or tensor, value, limit.
   static absl::StatusOr<Model> Open(const ModelOptions& options);
 
-  // Memory that Load's weights take. A backend that packs them tells what that makes of them.
+  // Bytes of the weights that Load returns. A backend that packs weights reports its own size.
   std::uint64_t WeightBytes() const { return weight_plan.Bytes(dtype); }
 
-  // The window of the one kv_group: that of all layers if they agree, else 0 (none may be dropped).
+  // The window of the one KV group: that of all layers if it is the same, else 0, so that no block
+  // is dropped.
   std::uint32_t KvWindow() const;
 
   absl::StatusOr<LoadedWeights> Load(const LoadProgress& progress) const {

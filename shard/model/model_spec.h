@@ -1,6 +1,6 @@
-// What all model families share: sizes, RoPE, windows, types and special tokens. Read from
-// config.json (key names of transformers 4 and 5) and generation_config.json. What a family has
-// besides stands in its file of shard/model/architectures.
+// The properties that all model families share: sizes, RoPE, windows, types and special tokens.
+// They are read from config.json, with the key names of transformers 4 or 5, and
+// generation_config.json. Properties of one family are in its file in shard/model/architectures.
 #pragma once
 
 #include <absl/status/statusor.h>
@@ -51,11 +51,11 @@ struct ModelSpec {
   std::uint32_t head_dim = 0;  // even
   std::uint32_t intermediate = 0;
   std::uint32_t vocabulary = 0;
-  std::uint32_t max_position = 0;  // positions the model was made for, with its RoPE scaling
+  std::uint32_t max_position = 0;  // positions that the model was trained for, with RoPE scaling
   float norm_eps = 1e-6f;
   RopeSpec rope;
   std::vector<std::uint32_t> windows;  // per layer: a query sees this many positions; 0 = all
-  std::optional<bool> tied_head;       // nothing: tied if the checkpoint has no head
+  std::optional<bool> tied_head;       // empty: tied if the checkpoint has no head
 
   std::optional<DType> stored_dtype;  // `torch_dtype` | `dtype` of config.json
   std::vector<TokenId> eos_token_ids;

@@ -25,8 +25,8 @@ struct CheckpointTensor {
 
 class Checkpoint {
  public:
-  // Errors are one line and name file, tensor and value. A folder with pickled weights only is
-  // refused with the way out.
+  // Errors are one line and name file, tensor and value. The error of a folder that has only
+  // pickled weights says how to convert them.
   static absl::StatusOr<Checkpoint> Open(const std::string& folder);
 
   const CheckpointTensor* Find(std::string_view name) const;
@@ -35,7 +35,7 @@ class Checkpoint {
     return files_[tensor.file]->name();
   }
   std::uint64_t total_bytes() const { return total_bytes_; }
-  // A line per file (SafetensorsFile::Identity); empty where one has none.
+  // A line per file (SafetensorsFile::Identity); empty if a file has none.
   std::string Identity() const;
   // A line per file (SafetensorsFile::Noted).
   std::string Noted() const;

@@ -40,7 +40,8 @@ absl::StatusOr<std::uint64_t> TotalSize(const json::value& value) {
 absl::StatusOr<std::string> ReadSmallFile(const std::string& path, std::uint64_t limit) {
   std::error_code ec;
   const std::uint64_t size = std::filesystem::file_size(path, ec);
-  if (ec) return absl::NotFoundError("cannot be read: " + ec.message());  // also of a pipe
+  if (ec)
+    return absl::NotFoundError("cannot be read: " + ec.message());  // a pipe gives this error, too
   std::ifstream in(path, std::ios::binary);
   if (!in) {
     return absl::NotFoundError("cannot be read: " + std::generic_category().message(errno));

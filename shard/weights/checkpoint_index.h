@@ -19,8 +19,7 @@ struct CheckpointIndex {
 // ".safetensors". InvalidArgument otherwise; messages do not name the index file.
 absl::StatusOr<CheckpointIndex> ParseCheckpointIndex(const std::string& text);
 
-// The whole of a small text file, at most `limit` bytes. NotFound, or InvalidArgument with the
-// sizes.
+// Reads a text file of at most `limit` bytes. Errors: NotFound, or InvalidArgument with the sizes.
 absl::StatusOr<std::string> ReadSmallFile(const std::string& path, std::uint64_t limit);
 
 }  // namespace penstock::shard

@@ -1,5 +1,5 @@
-// A checksum of memory that is about as fast as reading it: the four lanes of XXH64 (Y. Collet),
-// with a simpler end. Finds torn and damaged files; no defence against somebody who makes one.
+// A checksum of memory that is about as fast as reading it: the four accumulators of XXH64
+// (Y. Collet) with a simpler end. It finds truncated and damaged files, not forged ones.
 #pragma once
 
 #include <bit>

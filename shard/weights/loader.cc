@@ -34,7 +34,7 @@ class Loader {
       : source_(source), views_(views), progress_(progress) {}
 
   absl::Status Run(std::vector<Job> jobs) {
-    // In the order of the files, so that a disk reads forward.
+    // Files are read in order, which is fast on a disk.
     std::sort(jobs.begin(), jobs.end(), [](const Job& a, const Job& b) {
       return std::tuple(a.tensor->file, a.tensor->info->offset, a.part->rows.first) <
              std::tuple(b.tensor->file, b.tensor->info->offset, b.part->rows.first);

@@ -1,5 +1,5 @@
-// Carries out a WeightPlan: reads the byte ranges that this rank needs into aligned memory, in the
-// dtype in which the model computes.
+// Carries out a WeightPlan: reads the byte ranges that this rank needs into aligned memory, and
+// converts them to the dtype in which the model computes.
 #pragma once
 
 #include <absl/status/statusor.h>
@@ -15,8 +15,8 @@
 
 namespace penstock::shard {
 
-// Called on the loading thread: at the start, after each few megabytes, at the end (done == total).
-// False ends loading with Cancelled.
+// Called on the loading thread at the start, after each few megabytes, and at the end, when done ==
+// total. If it returns false, loading ends with Cancelled.
 using LoadProgress = std::function<bool(std::string_view stage, std::uint64_t bytes_done,
                                         std::uint64_t bytes_total)>;
 

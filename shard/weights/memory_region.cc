@@ -24,14 +24,14 @@ bool NoTransparentHugePages() {
   return text.find("[never]") != std::string::npos;
 }
 
-// `bytes` (whole huge pages) from the administrator's pool, if there is one with as many.
+// Maps `bytes`, whole huge pages, from the administrator's pool if it has them.
 void* FromPool(std::size_t bytes) {
   static const bool wanted = NoTransparentHugePages();
   if (!wanted) return MAP_FAILED;
   return ::mmap(nullptr, bytes, kProtection, kPrivate | MAP_HUGETLB, -1, 0);
 }
 
-// Begins on the border of a huge page, so that all of it can lie in such.
+// Maps memory that begins at a multiple of a huge page, so that all of it can lie in huge pages.
 void* Aligned(std::size_t bytes) {
   void* data = ::mmap(nullptr, bytes + kHugePage, kProtection, kPrivate, -1, 0);
   if (data == MAP_FAILED) return data;
@@ -40,7 +40,7 @@ void* Aligned(std::size_t bytes) {
   if (aligned > begin) ::munmap(data, aligned - begin);
   const std::size_t behind = begin + kHugePage - aligned;
   if (behind > 0) ::munmap(reinterpret_cast<void*>(aligned + bytes), behind);
-  ::madvise(reinterpret_cast<void*>(aligned), bytes, MADV_HUGEPAGE);  // a wish
+  ::madvise(reinterpret_cast<void*>(aligned), bytes, MADV_HUGEPAGE);  // may be ignored
   return reinterpret_cast<void*>(aligned);
 }
 

@@ -1,6 +1,6 @@
-// One private anonymous mapping, zeroed. From 2 MiB on it lies in huge pages: transparent ones
-// where the kernel grants them, those of the administrator's pool (MAP_HUGETLB) where it never does
-// and there is a pool, small ones otherwise.
+// A private anonymous mapping, zeroed. A mapping of 2 MiB or more lies in transparent huge pages if
+// the kernel gives them. If it never does, the mapping lies in the administrator's pool of huge
+// pages (MAP_HUGETLB) if there is one, else in small pages.
 #pragma once
 
 #include <absl/status/statusor.h>
@@ -13,7 +13,7 @@ namespace penstock::shard {
 class MemoryRegion {
  public:
   MemoryRegion() = default;
-  // ResourceExhausted names the size. Zero bytes give an empty region.
+  // Returns ResourceExhausted with the size if there is no memory. Zero bytes give an empty region.
   static absl::StatusOr<MemoryRegion> Allocate(std::size_t bytes);
   ~MemoryRegion();
   MemoryRegion(MemoryRegion&& other) noexcept

@@ -1,5 +1,5 @@
-// How matrices are kept in memory (--quantize). Part of a model as a rank computes it: it changes
-// answers and memory, and ranks must agree.
+// How matrices are stored in memory (--quantize). It changes answers and memory, so all ranks of a
+// group must have the same.
 #pragma once
 
 #include <cstdint>
@@ -12,7 +12,7 @@ enum class Quantization : std::uint8_t {
   kInt8,  // a byte per weight and a scale per output, made while loading
 };
 
-// Of the option and of /info; empty for kNone.
+// The name in the option and in /info; empty for kNone.
 constexpr std::string_view QuantizationName(Quantization quantization) {
   return quantization == Quantization::kInt8 ? "int8" : "";
 }

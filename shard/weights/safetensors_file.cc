@@ -19,13 +19,14 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// Pieces of each tensor that tell one model from another: a changed tensor is hardly ever the same
-// at its beginning, its end and twice between. Fewer of each where there are thousands of tensors.
+// Pieces of each tensor in the identity of a file. Two versions of a tensor hardly ever agree at
+// the beginning, the end and two places between. A file with thousands of tensors takes fewer
+// pieces.
 constexpr std::size_t kPieces = 4;
 constexpr std::size_t kPiecesOfAll = 4096;
 constexpr std::uint64_t kPieceBytes = 4096;
 
-// The path to open with O_NOFOLLOW: `path` itself, or the blob behind a hub cache's link.
+// The path to open with O_NOFOLLOW: `path` itself, or the blob that a hub cache's link names.
 absl::StatusOr<std::string> ResolveHubLink(const std::string& path) {
   std::error_code ec;
   if (!fs::is_symlink(path, ec)) return path;
@@ -45,7 +46,7 @@ absl::StatusOr<std::unique_ptr<SafetensorsFile>> SafetensorsFile::Open(const std
   const std::string name = fs::path(path).filename().string();
   auto resolved = ResolveHubLink(path);
   if (!resolved.ok()) return WithContext(resolved.status(), name);
-  // A pipe would be waited for; it is refused behind this.
+  // Opening a pipe would block; the check below refuses it.
   const int fd = ::open(resolved->c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
   if (fd < 0) {
     const std::string reason = std::generic_category().message(errno);

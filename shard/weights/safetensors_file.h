@@ -17,8 +17,8 @@ namespace penstock::shard {
 
 class SafetensorsFile {
  public:
-  // Messages begin with the last part of `path`. A symbolic link is followed only where it has the
-  // form of a hub cache's (into a folder named "blobs").
+  // Messages begin with the last part of `path`. A symbolic link is followed only into a folder
+  // named "blobs", as in a hub cache.
   static absl::StatusOr<std::unique_ptr<SafetensorsFile>> Open(const std::string& path);
   ~SafetensorsFile();
   SafetensorsFile(const SafetensorsFile&) = delete;
@@ -26,15 +26,15 @@ class SafetensorsFile {
 
   const std::string& name() const { return name_; }
   const std::vector<TensorInfo>& tensors() const { return tensors_; }  // in order of offset
-  // Path, size, time of the last change, and checksums of the header and of pieces of every tensor:
-  // tells whether the file is the one of another time. One line; empty where it cannot be read.
+  // Path, size, time of the last change, and checksums of the header and of pieces of every tensor.
+  // Equal text means the same file as before. One line; empty if the file cannot be read.
   std::string Identity() const;
-  // When the system last noted a change of the file or of what is known of it (ctime), which no
-  // program can set: another time, perhaps another file. A copy, a new link to it, another owner or
-  // mode change it too. Empty where it cannot be asked.
+  // The time of the last change of the file or of its inode (ctime), which no program can set.
+  // Another time can mean another file. It also changes with links, owner and mode. Empty if it is
+  // not known.
   std::string Noted() const;
 
-  // Fills `out`. DataLoss where the file has become shorter, Unavailable where reading fails.
+  // Fills `out`. Errors: DataLoss if the file became shorter, Unavailable if reading fails.
   absl::Status Read(std::uint64_t offset, std::uint64_t bytes, void* out) const;
 
  private:
@@ -44,7 +44,7 @@ class SafetensorsFile {
   absl::StatusOr<std::uint64_t> SampledChecksum() const;
 
   std::string name_;
-  std::string path_;  // behind a hub cache's link
+  std::string path_;  // the target of a hub cache's link
   int fd_;
   std::uint64_t header_checksum_ = 0;
   std::vector<TensorInfo> tensors_;

@@ -1,6 +1,6 @@
 // The header of a safetensors file: 8 bytes of length, a JSON object, then the data.
-// Format: huggingface/safetensors, README.md and safetensors/src/tensor.rs. A header comes from a
-// stranger, so every rule of the format is checked before a number in it is used.
+// Format: huggingface/safetensors, README.md and safetensors/src/tensor.rs. Headers are untrusted,
+// so every rule of the format is checked before a number in it is used.
 #pragma once
 
 #include <absl/status/statusor.h>
@@ -29,9 +29,9 @@ struct TensorInfo {
   std::uint64_t bytes = 0;
 };
 
-// `json` is the header's text, `data_bytes` the size of what follows it, `file_bytes_before` 8 plus
-// the header's length. Gives the tensors in order of offset. InvalidArgument otherwise, one line
-// that names tensor, value and limit (the caller adds the file).
+// Parses a header. `json` is its text, `data_bytes` the size of the data after it, and
+// `file_bytes_before` 8 plus its length. Returns the tensors in order of offset, or InvalidArgument
+// with tensor, value and limit in one line. The caller adds the file.
 absl::StatusOr<std::vector<TensorInfo>> ParseSafetensorsHeader(std::string_view json,
                                                                std::uint64_t file_bytes_before,
                                                                std::uint64_t data_bytes);

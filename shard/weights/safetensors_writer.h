@@ -27,12 +27,12 @@ struct TensorSpec {
 
 class SafetensorsWriter {
  public:
-  // Errors are kept and given by Finish.
+  // Finish returns the first error.
   SafetensorsWriter(const std::string& path, const std::vector<TensorSpec>& table);
 
   void Append(std::span<const std::byte> bytes);
 
-  // Fails if not exactly the table's bytes were appended, or writing failed (disk full).
+  // Fails if other than the table's bytes were appended, or if writing failed.
   absl::Status Finish();
 
  private:

@@ -49,12 +49,12 @@ struct WeightPlan {
   std::uint64_t Bytes(DType dtype) const;  // as LoadWeights allocates them, with alignment
 };
 
-// Every part exists with the stated shape in a type that Penstock loads. NotFound or
-// InvalidArgument names file, tensor, and both shapes.
+// Checks that every part exists with the stated shape in a type that Penstock loads. NotFound and
+// InvalidArgument name file, tensor, and both shapes.
 absl::Status CheckParts(const Checkpoint& checkpoint, const WeightPlan& plan);
 
-// Every tensor of the checkpoint is used by a part of `plan`, which is that of a single rank, or
-// ignored by it.
+// Checks that `plan`, which is that of a single rank, uses or ignores every tensor of the
+// checkpoint.
 absl::Status CheckAllConsumed(const Checkpoint& checkpoint, const WeightPlan& plan);
 
 }  // namespace penstock::shard

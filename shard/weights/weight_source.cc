@@ -14,9 +14,10 @@ absl::Status CheckpointSource::ReadRows(std::int32_t index, std::uint64_t first,
   const WeightTarget& target = Target(index);
   const std::uint64_t row_bytes = target.columns * DTypeBytes(dtype_);
   char* rows = static_cast<char*>(out);
-  std::uint64_t held = 0;
-  for (const WeightPart& part : target.parts) held += part.rows.count;
-  if (held < target.rows) std::memset(rows, 0, count * row_bytes);  // those that no part covers
+  std::uint64_t covered = 0;
+  for (const WeightPart& part : target.parts) covered += part.rows.count;
+  if (covered < target.rows)
+    std::memset(rows, 0, count * row_bytes);  // for rows that no part covers
   for (const WeightPart& part : target.parts) {
     const std::uint64_t begin = std::max(first, part.target_row);
     const std::uint64_t end = std::min(first + count, part.target_row + part.rows.count);

@@ -1,8 +1,8 @@
-// Where the weights of one rank come from, row by row, so that a backend can pack them as it reads
-// and never holds them twice: out of the files of a checkpoint, or out of memory.
+// Gives the weights of one rank row by row, from the files of a checkpoint or from memory. A
+// backend packs rows as it reads them, so that it never holds the weights twice.
 //
-// Threading: immutable; ReadRows may be called from several threads. What a source was made from
-// outlives it.
+// Threading: immutable; ReadRows may be called from several threads. The checkpoint, plan or views
+// of a source outlive it.
 #pragma once
 
 #include <absl/status/status.h>
@@ -23,18 +23,18 @@ class WeightSource {
   // Rows and columns of WeightPlan::targets[index]; a vector has one column.
   virtual std::uint64_t Rows(std::int32_t index) const = 0;
   virtual std::uint64_t Columns(std::int32_t index) const = 0;
-  // Of what ReadRows gives.
+  // The type that ReadRows gives.
   virtual DType dtype() const = 0;
 
   // Rows [first, first + count) of a target. Errors name the file.
   virtual absl::Status ReadRows(std::int32_t index, std::uint64_t first, std::uint64_t count,
                                 void* out) const = 0;
 
-  // What the weights are read from: other weights, another text. Empty: not known.
+  // A text that differs for other weights. Empty: not known.
   virtual std::string Identity() const { return ""; }
 
-  // When the system last noted a change of that: with the same Identity and another Noted the
-  // weights may be others in places that Identity does not look at.
+  // The time of the last change (SafetensorsFile::Noted). With the same Identity and another Noted,
+  // weights may differ where Identity does not look.
   virtual std::string Noted() const { return ""; }
 };
 
@@ -50,8 +50,8 @@ class CheckpointSource final : public WeightSource {
   absl::Status ReadRows(std::int32_t index, std::uint64_t first, std::uint64_t count,
                         void* out) const override;
   std::string Noted() const override { return checkpoint_.Noted(); }
-  // Files by path, size, time of change and pieces of what is in them, and where each row of each
-  // target lies in them. Reads those pieces.
+  // Path, size, time of change and checksums of pieces of each file, and where each row of each
+  // target is stored. Reads those pieces.
   std::string Identity() const override;
 
  private:

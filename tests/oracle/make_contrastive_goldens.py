@@ -5,7 +5,7 @@
     make_contrastive_goldens.py --check    recomputes and compares the ids; writes nothing
 
 Needs a release that still has contrastive search (removed in late 2025): contrastive_requirements.txt.
-The prompts are those of demo.json, so this runs behind make_goldens.py. Format: tests/data/README.md.
+The prompts are those of demo.json, so run make_goldens.py first. Format: tests/data/README.md.
 """
 
 import argparse
@@ -77,7 +77,7 @@ def golden() -> dict:
     demo = json.loads((GOLDENS / "demo.json").read_text())
     prompts = [(case["name"], case["ids"]) for case in demo["cases"]]
     longest = max((ids for _, ids in prompts), key=len)
-    # Prompts that end just before, at and behind the edge of a block of 16.
+    # Prompts that end just before, at and after the edge of a block of 16.
     prompts += [(f"edge {length}", longest[:length]) for length in (15, 16, 17, 48)]
     cases = []
     for name, ids in prompts:

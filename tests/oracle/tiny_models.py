@@ -1,7 +1,7 @@
-"""Tiny random checkpoints, one per model family: every key and tensor name a loader must know.
+"""Tiny random checkpoints, at least one per model family, with every key and tensor name of the family.
 
-Weights come from NumPy's MT19937, whose stream is fixed for good, so the files are the same everywhere.
-What each folder is there for is written beside it in FAMILIES.
+Weights come from NumPy's MT19937, whose stream never changes, so the files are the same everywhere.
+FAMILIES says what each folder tests.
 """
 
 import json

@@ -34,7 +34,7 @@ std::string FileName(std::size_t index, std::size_t count) {
   return name;
 }
 
-// Whole tensors in order; a file is closed before it would pass the limit.
+// Puts whole tensors into files, in order. A file ends before it would exceed the limit.
 std::vector<File> SplitIntoFiles(std::vector<TensorRecipe> recipes, std::uint64_t max_file_bytes) {
   std::vector<File> files(1);
   std::uint64_t bytes = 0;
@@ -108,19 +108,20 @@ class Writer {
 absl::Status MakeFolder(const Config& config) {
   std::error_code ec;
   fs::create_directories(config.output, ec);
-  if (ec) return absl::UnavailableError(config.output + ": cannot be made: " + ec.message());
+  if (ec) return absl::UnavailableError(config.output + ": cannot be created: " + ec.message());
   if (!config.overwrite && fs::exists(fs::path(config.output) / "config.json", ec)) {
     return absl::AlreadyExistsError(config.output +
-                                    ": holds a model already; --overwrite replaces it");
+                                    ": already holds a model; --overwrite replaces it");
   }
-  // Nothing of a former model may be taken for a part of this one.
+  // Files of an earlier model must not be read as part of this one.
   for (const char* name : {"config.json", "model.safetensors.index.json"}) {
     fs::remove(fs::path(config.output) / name, ec);
   }
   return absl::OkStatus();
 }
 
-// The tokenizer's files; the shape's vocabulary grows, and tiny's shrinks, to the tokenizer's.
+// Writes the tokenizer's files. The shape's vocabulary becomes at least the tokenizer's; that of
+// `tiny` becomes equal to it.
 absl::StatusOr<TokenizerInfo> PlaceTokenizer(const Config& config, Shape& shape) {
   if (config.tokenizer.empty()) return WriteByteTokenizer(config.output, shape.vocabulary);
   PENSTOCK_ASSIGN_OR_RETURN(const TokenizerInfo info, ReadTokenizer(config.tokenizer));
@@ -161,7 +162,7 @@ absl::StatusOr<Result> MakeModel(const Config& config, const Progress& progress)
   }
   PENSTOCK_RETURN_IF_ERROR(
       WriteTextFile(config.output + "/generation_config.json", json::serialize(generation)));
-  // Last: a folder without config.json is not a model, so an interrupted run leaves none behind.
+  // Written last: a folder without config.json is not a model, so an interrupted run leaves none.
   PENSTOCK_RETURN_IF_ERROR(WriteTextFile(
       config.output + "/config.json",
       ConfigJson(shape, kind, config.dtype, config.sliding_window, tokenizer.bos, tokenizer.eos)));

@@ -45,7 +45,7 @@ inline bool IsGptNeox(const ModelKind& kind) { return kind.type == "gpt_neox"; }
 const ModelKind& KindNamed(std::string_view type);
 std::string KindNames();
 
-// A tensor and how its values are drawn: mean + scale * standard normal.
+// A tensor and the distribution of its values: mean + scale * standard normal.
 struct TensorRecipe {
   shard::TensorSpec tensor;
   float mean = 0.0f;

@@ -82,7 +82,7 @@ std::string Utf8(std::uint32_t code) {
   return {static_cast<char>(0xc0 | (code >> 6)), static_cast<char>(0x80 | (code & 0x3f))};
 }
 
-// GPT-2's spelling of bytes: printable Latin-1 stands for itself, the rest follows from U+0100.
+// GPT-2's alphabet of bytes: printable Latin-1 is written as itself, the rest from U+0100 on.
 std::vector<std::string> ByteSpellings() {
   std::vector<std::string> spellings;
   std::uint32_t next = 0x100;

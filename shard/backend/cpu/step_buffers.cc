@@ -16,14 +16,14 @@ constexpr std::size_t kPage = 4096;
 constexpr std::size_t kLine = 64;
 constexpr std::size_t kHugePage = std::size_t{2} << 20;
 constexpr std::size_t kStrideUnit = 32;  // elements: whole vectors of every type
-// Room for results of divided attention items, per thread.
+// Floats for results of divided attention items, per thread.
 constexpr std::size_t kSlotFloats = std::size_t{64} << 10;
 
 std::size_t RoundUp(std::size_t value, std::size_t multiple) {
   return (value + multiple - 1) / multiple * multiple;
 }
 
-// Rows at multiples of a page apart would share few lines of the first cache.
+// Rows at a distance of whole pages would share few lines of the first-level cache.
 std::size_t StrideFor(std::size_t width, std::size_t element) {
   const std::size_t stride = RoundUp(width, kStrideUnit);
   return stride * element % kPage == 0 ? stride + kStrideUnit : stride;
@@ -50,7 +50,7 @@ struct StepBuffers::Sizes {
     if (buffer == Buffer::kLogits) return program.part.world > 1 ? limits.max_logit_rows : 0;
     return limits.max_step_tokens;
   }
-  // Of the widest input of a product.
+  // The width of the widest input of a GEMM.
   std::size_t Inner() const {
     std::size_t widest = 0;
     for (std::size_t i = 0; i < kBufferCount; ++i) {
@@ -65,13 +65,13 @@ struct StepBuffers::Sizes {
   }
 };
 
-// Hands out pieces of one region; counts them when there is none yet.
+// Divides one region into pieces. Without a region it only counts their bytes.
 class StepBuffers::Carver {
  public:
   explicit Carver(std::byte* base) : base_(base) {}
   std::byte* Take(std::size_t bytes) {
     std::byte* piece = base_ == nullptr ? nullptr : base_ + used_;
-    // A page between pieces of different threads, and readable space behind each.
+    // Pieces begin on pages of their own, and a line after each is readable.
     used_ += RoundUp(bytes + kLine, kPage);
     return piece;
   }
@@ -84,15 +84,15 @@ class StepBuffers::Carver {
   IntegerRows Rows(const Sizes& sizes, std::size_t rows) {
     if (sizes.format.quantize == nullptr) return {};
     IntegerRows integers;
-    integers.stride =
-        StrideFor(RoundUp(sizes.Inner(), kStrideUnit) / sizes.format.pack * sizes.format.step_bytes, 1);
+    integers.stride = StrideFor(
+        RoundUp(sizes.Inner(), kStrideUnit) / sizes.format.pack * sizes.format.step_bytes, 1);
     integers.group_stride = RoundUp(sizes.Inner(), kIntegerGroup) / kIntegerGroup;
     integers.values = Take(rows * integers.stride);
     integers.groups =
         reinterpret_cast<IntegerGroup*>(Take(rows * integers.group_stride * sizeof(IntegerGroup)));
     return integers;
   }
-  // What follows lies in other huge pages.
+  // The next piece begins on a new huge page.
   void BeginHugePage() { used_ = RoundUp(used_, kHugePage); }
   std::size_t used() const { return used_; }
 
@@ -145,8 +145,7 @@ void StepBuffers::Carve(const Sizes& sizes, Carver& carver) {
 
 absl::StatusOr<StepBuffers> StepBuffers::Create(const Program& program, const Kernels& kernels,
                                                 const FormatKernels& format,
-                                                const BackendLimits& limits,
-                                                WorkerPool& pool) {
+                                                const BackendLimits& limits, WorkerPool& pool) {
   const std::uint32_t threads = pool.threads();
   const Sizes sizes{program, kernels, format, limits, pool.placement(), threads};
   StepBuffers buffers;

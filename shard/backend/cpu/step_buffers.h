@@ -1,5 +1,5 @@
-// Scratch of the largest step: the Program's buffers and what each thread needs for itself. One
-// allocation at Prepare; steps allocate nothing.
+// Scratch of the largest step: the Program's buffers and the scratch of each thread. Prepare makes
+// one allocation for all; steps allocate nothing.
 #pragma once
 
 #include <absl/status/statusor.h>
@@ -17,8 +17,8 @@
 
 namespace penstock::shard::cpu {
 
-// Up to this many rows every thread computes a norm for itself, which costs less than meeting the
-// others after having shared it out.
+// Up to this many rows every thread computes a norm for itself, which takes less time than a
+// barrier after sharing the rows.
 inline constexpr std::size_t kPrivateRows = 4;
 
 struct BufferView {
@@ -33,7 +33,7 @@ struct ThreadScratch {
   float* gemm = nullptr;
   float* row = nullptr;  // as wide as the hidden state
   BufferView normed;     // kPrivateRows
-  IntegerRows integers;  // the same; only if the format quantises
+  IntegerRows integers;  // kPrivateRows; only if the format quantises its input
   AttentionScratch attention;
   AttentionState partition;
   AttentionState total;
@@ -42,8 +42,8 @@ struct ThreadScratch {
 class StepBuffers {
  public:
   StepBuffers() = default;
-  // If `format` quantises its input there is room for quantised rows. All of it is in memory; on several NUMA
-  // nodes only what a thread needs for itself, which lies on its own.
+  // If `format` quantises its input, there are buffers for quantised rows. All pages are
+  // pre-faulted. With several NUMA nodes only the scratch of each thread is, on the thread's node.
   static absl::StatusOr<StepBuffers> Create(const Program& program, const Kernels& kernels,
                                             const FormatKernels& format,
                                             const BackendLimits& limits, WorkerPool& pool);
@@ -52,7 +52,7 @@ class StepBuffers {
   ThreadScratch& Thread(std::size_t thread) { return threads_[thread]; }
   // The quantised input of a GEMM, all rows of a step.
   const IntegerRows& integers() const { return integers_; }
-  // Result of a partition of a divided attention item.
+  // The result of a partition of a divided attention item.
   AttentionState Slot(std::size_t slot) const;
   std::size_t slots() const { return slots_; }
   // float32 [max_logit_rows, vocabulary].

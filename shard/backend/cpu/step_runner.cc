@@ -167,8 +167,8 @@ GemmArgs StepRunner::Quantized(const Stage& stage, const GemmArgs& whole, std::s
   const std::size_t row_bytes = whole.input_stride * DTypeBytes(parts_.kernels.activation);
   for (std::size_t row = share.first; row < share.first + share.count; ++row) {
     stage.matrix->kernels().quantize({static_cast<const std::byte*>(whole.input) + row * row_bytes,
-                      stage.matrix->inner(), out.values + row * out.stride,
-                      out.groups + row * out.group_stride});
+                                      stage.matrix->inner(), out.values + row * out.stride,
+                                      out.groups + row * out.group_stride});
   }
   if (!few) parts_.pool.Barrier();
   GemmArgs args = whole;
@@ -300,8 +300,8 @@ void StepRunner::PlaceCandidates(const RaggedSegment& segment, std::uint32_t& ca
   }
 }
 
-// As SelectNorm, and the hidden state of every row goes to the plane. A candidate's is kept as a
-// row as well, and its logits wait for the choice.
+// As SelectNorm, and writes the hidden state of every row to the plane. That of a candidate is kept
+// as a row, too. The logits of candidates are computed after the choice.
 void StepRunner::NormAll(const Stage& stage, std::size_t thread) {
   const BufferView& selected = parts_.buffers.View(stage.out);
   const BufferView& units = parts_.buffers.View(Buffer::kNormed);

@@ -41,7 +41,7 @@ void MaskScores(const AttentionShape& shape, const Tile& tile, at::Tensor scores
   scores.masked_fill_(hidden, kMinusInfinity);
 }
 
-// [keys, kv_heads, head_dim] from position first_key on -> tiles of one sequence.
+// Cuts [keys, kv_heads, head_dim], which begins at position first_key, into tiles.
 at::Tensor CutIntoTiles(const at::Tensor& keys, std::int64_t first_key, std::int64_t first) {
   const std::int64_t end = first_key + keys.size(0);
   const std::int64_t positions = (end - first + kDecodeTile - 1) / kDecodeTile * kDecodeTile;
@@ -50,7 +50,7 @@ at::Tensor CutIntoTiles(const at::Tensor& keys, std::int64_t first_key, std::int
   return tiles;
 }
 
-// One query: as the row of a part would be computed.
+// Computes one query like a row of a part of the padded layout, so that their bits are equal.
 void QueryAttention(const AttentionShape& shape, const KvStore& cache, std::uint32_t layer,
                     const SegmentInputs& segment, const at::Tensor& queries, at::Tensor out) {
   const Tile tile = MakeTile(shape, segment, 0);

@@ -17,13 +17,13 @@ struct AttentionShape {
   std::int64_t window = 0;  // positions a query sees, itself included; 0 = all before it
 };
 
-// Query rows per matrix product. Fewer behind a long context, so that the scores stay within
-// kMaxScores floats (and one row).
+// Query rows of one GEMM. After a long context they are fewer, so that the scores have at most
+// kMaxScores floats or one row.
 inline constexpr std::int64_t kQueryTile = 64;
 inline constexpr std::int64_t kMaxScores = std::int64_t{1} << 20;
 
-// queries, out: [rows of the batch, heads * head_dim] (views of wider buffers are fine). K and V of
-// the segment's own rows must be in the cache already. Softmax and sums in float32.
+// queries and out are [rows of the batch, heads * head_dim]; they may be views of wider buffers. K
+// and V of the segment's own rows must be in the cache already. Softmax and sums are float32.
 void SegmentAttention(const AttentionShape& shape, const KvStore& cache, std::uint32_t layer,
                       const SegmentInputs& segment, const at::Tensor& queries, at::Tensor out);
 

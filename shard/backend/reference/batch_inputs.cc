@@ -11,7 +11,7 @@ at::Tensor ToDevice(std::vector<std::int64_t>& values, at::Device device) {
   return at::from_blob(values.data(), {size}, at::kLong).to(device, at::kLong, false, true);
 }
 
-// Tokens of this rank's share of the vocabulary, and a mask where the shares differ.
+// Rows of this rank's share of the vocabulary, and with several ranks a mask of tokens that it has.
 void MakeTokenInputs(std::span<const TokenId> tokens, const Program& program, at::Device device,
                      BatchInputs& inputs) {
   const RankShare& part = program.part;
@@ -58,7 +58,7 @@ BatchInputs MakeBatchInputs(const RaggedBatch& batch, const Program& program,
   MakeTokenInputs(batch.tokens, program, device, inputs);
   std::vector<std::int64_t> positions(inputs.padded_rows, 0);
   std::vector<std::int64_t> slots(inputs.rows, 0);
-  // Candidates write behind the blocks of all sequences.
+  // Candidates write to the spare blocks, which come after those of all sequences.
   std::int64_t spare = std::int64_t{shape.blocks} * shape.block_size;
   for (const RaggedSegment& segment : batch.segments) {
     for (std::uint32_t i = 0; i < segment.query_count; ++i) {

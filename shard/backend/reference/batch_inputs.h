@@ -18,16 +18,16 @@ struct SegmentInputs {
   std::int64_t context_length = 0;
   at::Tensor blocks;          // int64 [blocks of the sequence]
   std::optional<SlotId> row;  // padded layout: in place of blocks
-  // Candidates for one position: where each row's K and V are, int64 [query_count]; else undefined.
+  // Of candidates: where each row's K and V are, int64 [query_count]. Else undefined.
   at::Tensor own_slots;
   std::int64_t first_own_slot = 0;
-  std::int64_t commit_slot = 0;  // of the position that they are for
-  std::int64_t logit_index = 0;  // of their logit row among all
+  std::int64_t commit_slot = 0;  // of the position that the candidates are for
+  std::int64_t logit_index = 0;  // of the candidates' logit row among all
 
   bool candidates() const { return own_slots.defined(); }
 };
 
-// Row-wise tensors have `padded_rows` entries; those behind `rows` are 0.
+// Tensors by row have `padded_rows` entries; those from `rows` on are 0.
 struct BatchInputs {
   std::int64_t rows = 0;
   std::int64_t padded_rows = 0;
@@ -45,7 +45,7 @@ struct BatchShape {
   std::uint32_t blocks = 0;  // of the cache
 };
 
-// Where a position of a segment's sequence is in the cache.
+// The index of a position of a segment's sequence in the cache.
 using SlotOf = std::function<std::int64_t(const RaggedSegment&, std::uint32_t position)>;
 
 // The batch must have passed CheckBatch.

@@ -18,7 +18,7 @@ at::Tensor Indexes(const std::vector<std::int64_t>& values, at::Device device) {
   return host.to(device, at::kLong, false, true);
 }
 
-// bool [sequences, positions]: what a query does not see.
+// bool [sequences, positions]: true for positions that a query does not see.
 at::Tensor Hidden(const AttentionShape& shape, const DecodeTiles& tiles) {
   const at::Device device = tiles.keys.device();
   const std::int64_t positions = tiles.keys.size(2);

@@ -1,9 +1,9 @@
-// Attention of one query per sequence, so that a sequence's result has the same bits whatever
-// sequences stand beside it, however wide their tensor is, and from wherever K and V were read.
+// Attention of one query per sequence. A sequence's result has the same bits in any batch, with any
+// width of the tensors, and in the paged and the padded layout.
 //
-// Positions are cut into tiles of kDecodeTile from position 0. Every product has the shape of one
-// tile (libraries change last bits with the shape, not with the number of equal products); tiles
-// are added from left to right, and a tile of nothing but padding adds exactly zero.
+// For that, positions are cut into tiles of kDecodeTile from position 0, and every GEMM has the
+// shape of one tile: libraries change last bits with the shape, not with the number of equal GEMMs.
+// Tiles are added from left to right, and a tile of padding adds exactly zero.
 #pragma once
 
 #include <cstdint>
@@ -27,8 +27,8 @@ struct DecodeTiles {
   std::vector<std::int64_t> lengths;  // of the sequences: the query is at the last position
 };
 
-// q: [sequences, heads, head_dim]. What a query does not see may hold anything. Gives float32
-// [sequences, heads * head_dim].
+// Returns float32 [sequences, heads * head_dim] for q [sequences, heads, head_dim]. Positions that
+// a query does not see may hold anything.
 at::Tensor DecodeAttention(const AttentionShape& shape, const at::Tensor& q, DecodeTiles tiles);
 
 // Queries of one part of the padded KV layout.
@@ -39,7 +39,7 @@ struct PartQueries {
   std::vector<std::int64_t> lengths;
 };
 
-// Of the segments that are one query of a row, by part.
+// Groups the segments that are one query of a padded KV row by part.
 std::vector<PartQueries> CollectPartQueries(std::span<const SegmentInputs> segments,
                                             const CellLayout& layout);
 inline bool IsPartQuery(const SegmentInputs& segment) {

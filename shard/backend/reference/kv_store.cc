@@ -76,7 +76,7 @@ at::Tensor KvStore::Gather(const at::Tensor& plane, const SegmentInputs& segment
   const at::Tensor ids = segment.blocks.narrow(0, first_block, last_block - first_block + 1);
   const at::Tensor blocks =
       plane.narrow(0, 0, std::int64_t{sizes_.blocks} * size).view({sizes_.blocks, size * width});
-  // Narrowed before use: what lies behind the sequence's end in its last block is not its own.
+  // Narrowed before use: positions after the sequence's end in its last block hold other values.
   return at::index_select(blocks, 0, ids)
       .view({-1, width})
       .narrow(0, first - first_block * size, count)

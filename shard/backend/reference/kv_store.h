@@ -1,6 +1,6 @@
-// K, V and the hidden-state plane, if there is one, as ATen tensors. Positions stand in blocks
-// (paged layout); behind them spare ones for what candidates write until one is chosen, and behind
-// those the cells of rows (padded layout, docs/decisions/0014), if any.
+// K, V and the hidden-state plane, if there is one, as ATen tensors of positions. First come the
+// blocks of the paged layout, then spare blocks for what candidates write until one is chosen, then
+// the cells of padded KV rows (docs/decisions/0014), if any.
 #pragma once
 
 #include <cstdint>
@@ -55,7 +55,7 @@ class KvStore {
     return Gather(hidden_, segment, 0, count);
   }
 
-  // A part as the dense tensor that it is, in the cache's dtype: [width, rows, kv_heads, head_dim].
+  // A part as a dense tensor in the cache's dtype: [width, rows, kv_heads, head_dim].
   at::Tensor PartKeys(std::uint32_t layer, std::uint32_t part) const {
     return Heads(ViewOfPart(keys_[layer], cells_.parts()[part]));
   }
@@ -70,7 +70,7 @@ class KvStore {
   void CopyBlock(std::int64_t src, std::int64_t dst);
   void CopyPosition(std::int64_t src, std::int64_t dst);
 
-  // Where a position of a segment's sequence is in the tensors.
+  // The index of a position of a segment's sequence in the tensors.
   std::int64_t SlotOf(const RaggedSegment& segment, std::uint32_t position) const;
 
  private:
@@ -99,7 +99,7 @@ class KvStore {
   std::vector<at::Tensor> keys_;
   std::vector<at::Tensor> values_;
   at::Tensor hidden_;  // [positions, hidden]; undefined without a plane
-  at::Tensor moving_;  // cells on their way, of one plane at a time
+  at::Tensor moving_;  // scratch: the cells of one plane that Move copies
 };
 
 }  // namespace penstock::shard

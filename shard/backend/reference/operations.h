@@ -1,15 +1,15 @@
-// The row-wise operations of a Program on ATen tensors. Shapes: [rows, width], row-major rows.
+// Operations of a Program on ATen tensors of shape [rows, width], row-major.
 #pragma once
 
 #include "shard/backend/reference/aten.h"
 
 namespace penstock::shard {
 
-// Rows per matrix product in float32 on the CPU (see reference_backend.h).
+// Rows of a float32 GEMM on the CPU (see reference_backend.h).
 inline constexpr std::int64_t kRowTile = 16;
 
-// out = x / rms(x) * weight over the last dimension, in float32, rounded to out's type before the
-// weight as transformers does. x and out may be the same.
+// out = x / rms(x) * weight over the last dimension. Computed in float32 and rounded to out's type
+// before the weight, as in transformers. x and out may be the same.
 void RmsNorm(const at::Tensor& x, const at::Tensor& weight, double eps, at::Tensor out);
 
 // out = (x - mean) / deviation * weight + bias over the last dimension, in float32, rounded once.

@@ -24,8 +24,9 @@
 namespace penstock::shard {
 namespace {
 
-// The border behind which libtorch may throw. Its messages carry a stack trace after the first
-// line. What is set here is the thread's, so it is set for each call.
+// Runs `body`, which may call libtorch, and turns exceptions into statuses. Messages of libtorch
+// have a stack trace after the first line. Inference mode and stream belong to the thread, so each
+// call sets them.
 template <class Body>
 absl::Status Guarded(at::Device device, void* stream, Body body) {
   const c10::InferenceMode inference;
@@ -41,8 +42,8 @@ absl::Status Guarded(at::Device device, void* stream, Body body) {
   }
 }
 
-// Each thread wants this much of the weights: below it, forking and joining for every operation
-// costs more than the thread computes.
+// The least weights for one thread. With less, starting and joining threads for each operation
+// takes longer than they save.
 constexpr std::size_t kWeightBytesPerThread = 16 << 20;
 
 class ReferenceBackend final : public Backend {
@@ -68,11 +69,11 @@ class ReferenceBackend final : public Backend {
   absl::Status Guarded(Body body) const {
     return shard::Guarded(device_, options_.stream, std::move(body));
   }
-  // Rows [0, rows) of a buffer; for the head, of the rows at `logits_first_`.
+  // The rows that are computed. `first` counts in kSelected; other buffers begin at row 0.
   struct Rows {
     std::int64_t first = 0;
-    std::int64_t count = 0;         // rows that mean something
-    std::int64_t padded_count = 0;  // rows that are computed
+    std::int64_t count = 0;         // without padding
+    std::int64_t padded_count = 0;  // with padding
   };
 
   absl::Status MakeCache(std::uint32_t blocks, std::uint32_t cells);
@@ -90,7 +91,7 @@ class ReferenceBackend final : public Backend {
   absl::Status Run(const AllGatherOp& op);
   void StoreLogits();
   void WriteHidden();
-  // Null when the last batch has no such segment of at least so many candidates.
+  // Null if the last batch has no such segment of at least `rows` candidates.
   const SegmentInputs* FindCandidates(std::uint32_t index, std::size_t rows) const;
   void Commit(const SegmentInputs& segment, std::int64_t row);
 
@@ -102,7 +103,6 @@ class ReferenceBackend final : public Backend {
   at::Tensor Padded(Buffer buffer) {
     return Whole(buffer).narrow(0, FirstRow(buffer), rows_.padded_count);
   }
-  // kSelected is read in pieces; every other buffer begins at row 0.
   std::int64_t FirstRow(Buffer buffer) const {
     return buffer == Buffer::kSelected ? rows_.first : 0;
   }
@@ -192,7 +192,7 @@ absl::Status ReferenceBackend::Prepare(const BackendLimits& limits, Communicator
 
 absl::Status ReferenceBackend::MakeCache(std::uint32_t blocks, std::uint32_t cells) {
   return Guarded([this, blocks, cells] {
-    cache_ = KvStore();  // freed first: the two need not fit together
+    cache_ = KvStore();  // freed first: the old and the new one may not fit together
     GiveBackMemory(device_);
     PagedLayout layout{program().layers, options_.block_size, program().part.kv_heads,
                        program().head_dim, options_.dtype};
@@ -294,7 +294,7 @@ void ReferenceBackend::Commit(const SegmentInputs& segment, std::int64_t row) {
       .copy_(Whole(Buffer::kNormed).select(0, segment.query_start + row));
 }
 
-// Unit vectors of all rows into the plane; Similarities reads those of candidates.
+// Writes unit vectors of all rows to the plane. Similarities reads those of candidates.
 void ReferenceBackend::WriteHidden() {
   const at::Tensor rows = Whole(Buffer::kNormed).narrow(0, 0, rows_.count).to(at::kFloat);
   const at::Tensor lengths = rows.square().sum(-1, true).sqrt_();
@@ -315,7 +315,7 @@ absl::StatusOr<TensorView> ReferenceBackend::Logits(std::uint32_t first, std::ui
     if (program().part.world == 1) StoreLogits();
     return absl::OkStatus();
   }));
-  // The copy to the host has waited for the device.
+  // The copy to the host waited for the device, so the collectives are done.
   if (communicator_ != nullptr) PENSTOCK_RETURN_IF_ERROR(communicator_->Health());
   return TensorView::Matrix(host_logits_.data_ptr(), count, program().vocabulary, DType::kFloat32);
 }

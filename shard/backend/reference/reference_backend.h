@@ -1,13 +1,13 @@
-// The reference backend: plain ATen operations, any device that ATen serves. It is the oracle for
-// backends with own kernels, so it is written to be read; it is not the fastest.
+// The reference backend: plain ATen operations on any device that ATen has. Backends with own
+// kernels are compared with it. It is written to be read, not to be fast.
 //
-// Precision: weights, activations and cache in the model's dtype; norms, RoPE, attention and
-// all-reduce sums in float32, each rounded once.
+// Precision: weights, activations and cache have the model's dtype. Norms, RoPE, attention and sums
+// over the ranks are computed in float32 and rounded once.
 //
-// Batch independence on the CPU: rows are padded to a multiple of kRowTile and float32 matrix
-// products are made in tiles of exactly kRowTile rows, since the libraries behind ATen change the
-// last bits with the number of rows. Attention runs per sequence. So in float32 a row does not
-// depend on its batch mates. Splitting a prompt into other chunks may change last bits.
+// Batch independence on the CPU: in float32 the result of a row does not depend on other rows of
+// the batch. The libraries that ATen uses change the last bits with the number of rows. So rows are
+// padded to a multiple of kRowTile, float32 GEMMs run in tiles of exactly kRowTile rows, and
+// attention runs per sequence. Other chunks of a prompt may change last bits.
 #pragma once
 
 #include <absl/status/statusor.h>
@@ -24,13 +24,13 @@ namespace penstock::shard {
 
 struct ReferenceOptions {
   Program program;
-  LoadedWeights weights;  // of the same BuildProgram; copied to `device` and freed unless it is CPU
+  LoadedWeights weights;  // of the same BuildProgram; used in place on a CPU, else copied and freed
   DType dtype = DType::kFloat32;
   Device device;
-  // cudaStream_t on which a CUDA device works, also for the communicator; null: libtorch's own.
+  // The cudaStream_t of a CUDA device, which the communicator uses too; null: libtorch's own.
   void* stream = nullptr;
   std::uint32_t block_size = 16;
-  std::uint32_t cpu_threads = 1;  // at most; small models use fewer
+  std::uint32_t cpu_threads = 1;  // the most; small models use fewer
 };
 
 absl::StatusOr<std::unique_ptr<Backend>> MakeReferenceBackend(ReferenceOptions options);

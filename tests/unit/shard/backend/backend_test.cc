@@ -1,4 +1,4 @@
-// What a caller of Backend relies on beside right logits.
+// The promises of Backend besides right logits.
 #include "shard/backend/backend.h"
 
 #include <gmock/gmock.h>
@@ -118,7 +118,7 @@ TEST_P(BackendTest, WindowsAndChunksAgreeWithOneTokenAtATime) {
   }
 }
 
-TEST_P(BackendTest, ALongContextIsAttendedInSmallerPieces) {
+TEST_P(BackendTest, ALongContextUsesSmallerTiles) {
   options_.max_sequence_length = 2400;
   options_.max_step_tokens = 400;
   auto runner = Make("llama");
@@ -153,7 +153,7 @@ TEST_P(BackendTest, CopiedBlocksHoldTheSameKeysAndValues) {
   EXPECT_THAT(Message(runner->backend().CopyBlocks(beyond)), HasSubstr("below the cache's"));
 }
 
-TEST_P(BackendTest, LogitsComeInPieces) {
+TEST_P(BackendTest, LogitsCanBeReadInParts) {
   auto runner = Make("qwen3");
   ASSERT_NE(runner, nullptr);
   Backend& backend = runner->backend();
@@ -184,7 +184,7 @@ TEST_P(BackendTest, LogitsComeInPieces) {
   EXPECT_TRUE(absl::IsInvalidArgument(backend.Logits(0, 0).status()));
 }
 
-TEST_P(BackendTest, NamesTheFieldOfABadBatchAndGoesOn) {
+TEST_P(BackendTest, NamesTheFieldOfABadBatchAndStaysUsable) {
   options_.max_step_tokens = 8;
   options_.max_sequence_length = 64;
   auto runner = Make("llama");
@@ -220,7 +220,7 @@ TEST_P(BackendTest, NamesTheFieldOfABadBatchAndGoesOn) {
   EXPECT_EQ(runner->Step({{0, {1, 2, 3}}}).size(), 1u);
 }
 
-TEST_P(BackendTest, AGroupMayFormAnew) {
+TEST_P(BackendTest, AGroupCanFormAgain) {
   auto runner = Make("llama");
   ASSERT_NE(runner, nullptr);
   const auto before = runner->Prefill(0, Prompt(30, 1), 128);
@@ -233,7 +233,7 @@ TEST_P(BackendTest, AGroupMayFormAnew) {
   EXPECT_GT(runner->backend().MemoryBytes(), cache + runner->model().parameters * 4);
 }
 
-TEST_P(BackendTest, MemoryThatIsNotThereIsAStatus) {
+TEST_P(BackendTest, TooLittleMemoryIsAStatus) {
   auto runner = Make("llama");
   ASSERT_NE(runner, nullptr);
   const absl::Status status = runner->backend().AllocateCache(0xffffffff);
@@ -242,7 +242,7 @@ TEST_P(BackendTest, MemoryThatIsNotThereIsAStatus) {
   EXPECT_EQ(runner->Step({{0, {1}}}).size(), 1u);
 }
 
-// Biases behind a sum over the ranks must be added once.
+// The bias of a linear layer whose result is summed over the ranks must be added once.
 TEST_P(BackendTest, BiasesOfEveryProjectionCountOnceOnAnyNumberOfRanks) {
   auto plain = Make("llama");
   ASSERT_NE(plain, nullptr);
@@ -260,7 +260,7 @@ TEST_P(BackendTest, BiasesOfEveryProjectionCountOnceOnAnyNumberOfRanks) {
   }
 }
 
-TEST_P(BackendTest, ALostRankEndsTheStepWithAnError) {
+TEST_P(BackendTest, ALostRankIsAnError) {
   ASSERT_NE(Make("llama"), nullptr);
   OnRanks(options_, 2, [](ModelRunner& runner) {
     if (runner.model().part.rank == 1) return;  // leaves; its communicator goes with it

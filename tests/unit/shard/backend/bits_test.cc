@@ -1,7 +1,6 @@
-// Every answer has the bits that it has alone, whatever the server is busy with: requests one by
-// one, then the same requests under loads of many kinds, through the real core, the executor and
-// the cpu backend. PENSTOCK_LONG_TESTS=1 takes a larger model, every instruction set and more
-// loads.
+// The output of a request has the same bits with and without other requests. Requests run one by
+// one and then under many kinds of load, through the real core, the executor and the cpu backend.
+// PENSTOCK_LONG_TESTS=1 uses a larger model, every instruction set and more loads.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -37,10 +36,9 @@ constexpr TokenId kEos = 1;
 
 bool Long() { return std::getenv("PENSTOCK_LONG_TESTS") != nullptr; }
 
-// The structure of today's small models: grouped queries, heads of 64, a tied head. Every K has
-// several groups of integers (kIntegerGroup), also that of the head: what its product changes is
-// seen in the logits as it is, while of what others change the next rounding to bfloat16 or int8
-// hides nearly all.
+// A small model with grouped queries, heads of 64 and a tied head. The inputs of all GEMMs have
+// several groups of integers (kIntegerGroup). That of the head matters most: an error of its GEMM
+// shows in the logits, while later rounding to bfloat16 or int8 hides most errors of other GEMMs.
 Shape ModelShape() {
   Shape shape{.name = "gqa",
               .hidden = 256,
@@ -70,8 +68,8 @@ struct Load {
   std::uint32_t drafts = 0;    // of each decode, at most
 };
 
-// Prompts of a few tokens to more than two partitions. A third of them begin like others; a third
-// repeats itself. Answers are chosen in every way that can be had without a grammar.
+// Prompts of a few tokens to more than two partitions. A third of them share a prefix, and a third
+// repeat themselves. Tokens are selected in every way but with a grammar.
 class Requests {
  public:
   Requests(std::uint32_t count, std::uint32_t vocabulary, std::uint32_t seed)
@@ -230,7 +228,7 @@ class Server {
   RunCounts counts_;
 };
 
-// How many requests have another answer.
+// The number of requests with another output.
 std::size_t Differing(const Answers& a, const Answers& b) {
   std::size_t differing = a.size() == b.size() ? 0 : 1;
   for (const auto& [id, answer] : a) differing += b.contains(id) && b.at(id) == answer ? 0 : 1;
@@ -271,11 +269,11 @@ void ExpectSameBits(const Types& types, std::uint32_t count, std::uint32_t seed)
   EXPECT_GT(all.longer_gains, count / 4);
 }
 
-TEST_P(Bits, RequestsUnderAnyLoadHaveTheBitsThatTheyHaveAlone) {
+TEST_P(Bits, RequestsHaveTheSameBitsAloneAndUnderLoad) {
   ExpectSameBits(GetParam(), 200, std::random_device()());
 }
 
-// Hours of one core; a test for each pair, so that several processes can share them
+// Takes hours of one core. There is a test for each pair, so that several processes can share them
 // (GTEST_TOTAL_SHARDS).
 class BitsOnEveryInstructionSet : public testing::TestWithParam<std::tuple<std::string, Types>> {};
 
@@ -287,7 +285,7 @@ TEST_P(BitsOnEveryInstructionSet, UnderManyLoads) {
   for (int i = 0; i < 4; ++i) ExpectSameBits(types, 200, std::random_device()());
 }
 
-// What this is all about: a matrix product whose order over K depends on the number of rows.
+// A GEMM whose order over K depends on the number of rows, as a planted bug.
 const cpu::Kernels* g_planted_into = nullptr;
 
 template <cpu::FormatId kId>
@@ -298,7 +296,7 @@ void PlantIn(cpu::Kernels& planted) {
   };
 }
 
-TEST_P(Bits, AProductWhoseOrderDependsOnTheNumberOfRowsIsNoticed) {
+TEST_P(Bits, FindsAGemmWhoseOrderDependsOnTheNumberOfRows) {
   const auto isa = cpu::ChooseIsa();
   ASSERT_TRUE(isa.ok()) << isa.status();
   g_planted_into = cpu::FindKernels(*isa, GetParam().model);

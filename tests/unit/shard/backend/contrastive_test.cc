@@ -237,7 +237,7 @@ TEST_P(ContrastiveSearch, GivesTheIdsOfTransformers) {
   }
 }
 
-TEST_P(ContrastiveSearch, DoesNotDependOnWhoElseIsInTheBatch) {
+TEST_P(ContrastiveSearch, DoesNotDependOnOtherSequences) {
   const std::vector<Ask> asks = Mixed();
   std::vector<Ask> late = asks;
   for (std::uint32_t i = 0; i < late.size(); ++i) late[i].joins_at = 3 * (3 - i);
@@ -277,8 +277,8 @@ TEST_P(ContrastiveSearch, DoesNotDependOnChunksAndBlocks) {
   }
 }
 
-// A preempted sequence begins again with what it has said as part of its prompt.
-TEST_P(ContrastiveSearch, ARestartGoesOnWithTheSameTokens) {
+// A preempted sequence restarts with its output as part of its prompt.
+TEST_P(ContrastiveSearch, ARestartGivesTheSameTokens) {
   const Answer expected = Run({{Prompt(1), Contrastive(0.3f, 8), 24, 128, 0, true}}).at(0);
   ASSERT_EQ(expected.ids.size(), 24u);
   for (const std::size_t said : {1u, 5u, 12u}) {
@@ -290,7 +290,7 @@ TEST_P(ContrastiveSearch, ARestartGoesOnWithTheSameTokens) {
   }
 }
 
-// Nothing kept from step to step: for each candidate the whole text is computed anew.
+// Recomputes the whole text for each candidate, without a cache.
 TEST_P(ContrastiveSearch, EqualsRecomputingEverything) {
   constexpr float kAlpha = 0.5f;
   constexpr std::uint32_t kCandidates = 6;
@@ -337,7 +337,7 @@ TEST_P(ContrastiveSearch, DoesNotDependOnThreads) {
   for (std::size_t i = 0; i < asks.size(); ++i) ExpectSame(answers.at(i), expected[i]);
 }
 
-TEST_P(ContrastiveSearch, TwoRanksSayTheSame) {
+TEST_P(ContrastiveSearch, TwoRanksGiveTheSame) {
   const std::vector<Ask> asks = Mixed();
   const auto expected = Run(asks);
   std::mutex mutex;
@@ -358,8 +358,8 @@ TEST_P(ContrastiveSearch, WorksInBFloat16InAnyBatch) {
   }
 }
 
-// On this backend a candidate that wins has the bits that a plain decode of it would have.
-TEST(ContrastiveOnCpu, TheWinnersLogitsAreThoseOfADecode) {
+// On this backend the chosen candidate has the bits of a plain decode.
+TEST(ContrastiveOnCpu, TheChosenCandidateHasTheLogitsOfADecode) {
   for (const auto& [dtype, kv_type] : {std::pair{DType::kFloat32, KvType::kAuto},
                                        {DType::kBFloat16, KvType::kAuto},
                                        {DType::kBFloat16, KvType::kInt8},

@@ -66,7 +66,7 @@ TEST_P(Stories, GreedyIdsAndFirstLogitsAreTheGoldens) {
   }
 }
 
-TEST_P(Stories, CellsOfOtherTypes) {
+TEST_P(Stories, KvCachesOfOtherTypes) {
   if (GetParam() != Runs::kCpu) GTEST_SKIP() << "only the cpu backend has them";
   for (const auto& [type, bound] :
        {std::pair{KvType::kFloat32, 1e-4}, {KvType::kBFloat16, 0.1}, {KvType::kInt8, 0.3}}) {

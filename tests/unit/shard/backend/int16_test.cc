@@ -17,7 +17,7 @@ namespace {
 
 using Logits = std::vector<std::vector<float>>;
 
-// Of random tokens, one after the other.
+// Logits of random tokens, one after the other.
 Logits Feed(ModelRunner& runner) {
   Logits logits;
   std::mt19937 random(11);
@@ -37,7 +37,7 @@ RunnerOptions Demo(const std::string& format) {
   return options;
 }
 
-// Nothing where this processor cannot compute so.
+// Empty if this processor cannot compute so.
 Logits LogitsOf(const char* isa, const std::string& format) {
   const IsaSwitch use(isa);
   const bool there =
@@ -46,7 +46,7 @@ Logits LogitsOf(const char* isa, const std::string& format) {
   return runner == nullptr ? Logits() : Feed(*runner);
 }
 
-// Relative to the size of the second ones.
+// The difference relative to the size of the second logits.
 double Difference(const Logits& logits, const Logits& exact) {
   double error = 0;
   double size = 0;
@@ -116,8 +116,8 @@ void ExpectLittleChangeByRanks(const RunnerOptions& options) {
   }
 }
 
-// Ranks divide K, so groups and sums are others. What that changes is what rounding changes, of K
-// and V above all, and of activations where products read them in bfloat16.
+// Ranks divide K, so they have other groups and sums. The change is as large as that of rounding K,
+// V and bfloat16 activations.
 TEST(BFloat16, RanksChangeLogitsNoMoreThanRoundingDoes) {
   for (const std::string& isa : Isas()) {
     const IsaSwitch use(isa);

@@ -38,7 +38,7 @@ std::unique_ptr<ModelRunner> Demo(Quantization quantization, KvType kv_type = Kv
   return ModelRunner::Open(options);
 }
 
-// Per token of a text, in nats.
+// Means per token of a text, in nats.
 struct Difference {
   double divergence = 0;         // Kullback-Leibler, of the quantised model from the other
   double cross_entropy = 0;      // of the quantised model; e to its power is the perplexity
@@ -46,7 +46,7 @@ struct Difference {
   double same_first_choice = 0;  // share of tokens
 };
 
-// On text that the model without quantisation samples.
+// Measures on text that the model without quantisation samples.
 Difference Measure(ModelRunner& plain, ModelRunner& quantized, std::uint32_t seed) {
   constexpr int kSequences = 4;
   constexpr int kTokens = 200;
@@ -128,8 +128,8 @@ std::uint64_t WeightBytes(const ModelRunner& runner) {
   return bytes.value_or(0);
 }
 
-// What the matrices of the model take, all but the embedding: each begins a page. Sizes of the demo
-// model leave no panel unfilled, so padding is of pages alone.
+// Bytes of the model's matrices without the embedding. Each begins on a page. The demo model's
+// sizes are whole panels, so only pages are padded.
 std::uint64_t MatrixBytes(ModelRunner& runner) {
   constexpr std::uint64_t kPage = 4096;
   const Model& model = runner.model();
@@ -147,7 +147,7 @@ std::uint64_t MatrixBytes(ModelRunner& runner) {
   return bytes;
 }
 
-// A byte of two is saved but for the embedding, which stays as it is, and the scales.
+// int8 saves one of two bytes, but for the scales and for the embedding, which stays bfloat16.
 TEST(Int8, TheMemoryPlanCountsBytes) {
   auto plain = Demo(Quantization::kNone);
   auto quantized = Demo(Quantization::kInt8);

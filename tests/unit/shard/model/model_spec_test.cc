@@ -1,4 +1,4 @@
-// config.json as the families write it, and as it must not be.
+// Reading config.json: the forms of each family, and the errors.
 #include "shard/model/model_spec.h"
 
 #include <gmock/gmock.h>
@@ -126,7 +126,7 @@ TEST(ModelSpec, GptNeoxRotatesAPartOfEachHead) {
               HasSubstr("`hidden_act` must be one of gelu, gelu_new"));
 }
 
-TEST(ModelSpec, EndTokensAreOneOrManyAndTheGenerationConfigWins) {
+TEST(ModelSpec, EndTokensAreOneOrManyAndTheGenerationConfigReplacesThem) {
   EXPECT_THAT(Good(R"({"eos_token_id": [1, 2]})").eos_token_ids, ElementsAre(1, 2));
   EXPECT_TRUE(Good(R"({"eos_token_id": null})").eos_token_ids.empty());
   EXPECT_THAT(Good("{}", R"({"eos_token_id": [7, 8]})").eos_token_ids, ElementsAre(7, 8));
@@ -153,7 +153,7 @@ TEST(ModelSpec, RopeScalingExtendsTheContextWhereTheTypeDoes) {
             1024u);
 }
 
-TEST(ModelSpec, RefusesByNameWhatItDoesNotSupport) {
+TEST(ModelSpec, NamesAnUnsupportedKey) {
   struct Case {
     const char* changes;
     const char* message;
@@ -221,7 +221,7 @@ TEST(ModelSpec, NamesKeyValueAndLimitOfABadNumber) {
               testing::StartsWith("generation_config.json: `eos_token_id` must be"));
 }
 
-TEST(ModelSpec, BrokenJsonIsNamed) {
+TEST(ModelSpec, NamesAFileThatIsNotJson) {
   const auto error = [](const std::string& text) {
     return Message(ReadModelSpec(text, "").status());
   };

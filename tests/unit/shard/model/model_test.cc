@@ -1,4 +1,4 @@
-// Model folders as a rank sees them: partition, program, weight plan and what is refused.
+// Opening a model folder for a rank: its share, its program, its weight plan, and errors.
 #include "shard/model/model.h"
 
 #include <gmock/gmock.h>
@@ -57,7 +57,7 @@ class MadeModel : public testing::TestWithParam<const char*> {
   std::uint64_t parameters_ = 0;
 };
 
-TEST_P(MadeModel, IsDescribedBeforeAWeightIsRead) {
+TEST_P(MadeModel, HasItsSizesBeforeWeightsAreRead) {
   Make(GetParam());
   auto model = Open();
   ASSERT_TRUE(model.ok()) << model.status();
@@ -70,8 +70,8 @@ TEST_P(MadeModel, IsDescribedBeforeAWeightIsRead) {
   EXPECT_EQ(loaded->memory.bytes(), model->WeightBytes());
 }
 
-// Over all ranks, each stored element is loaded once, or on every rank where it is replicated.
-TEST_P(MadeModel, RanksShareTheWeightsWithoutGapsOrDoubles) {
+// Each stored element is loaded by one rank, or by every rank if the tensor is replicated.
+TEST_P(MadeModel, RanksLoadEveryElementOnce) {
   Make(GetParam());
   for (std::uint32_t world : {1u, 2u, 4u, 8u}) {
     std::map<std::string, std::uint64_t> elements;
@@ -128,7 +128,7 @@ TEST_F(BrokenModel, NamesATensorOfTheWrongShape) {
             "config.json asks for [136, 64]");
 }
 
-TEST_F(BrokenModel, NamesATensorThatItCannotUse) {
+TEST_F(BrokenModel, NamesATensorThatTheModelDoesNotHave) {
   Make("qwen3");
   ChangeConfig("model_type", "llama");
   EXPECT_EQ(OpenError(),
@@ -180,7 +180,7 @@ TEST(RankShare, VocabularyIsPaddedToEqualShares) {
   EXPECT_EQ(MakeRankShare(spec, 2, 4)->vocabulary, 3u);
 }
 
-TEST(DTypeChoice, AutoKeepsTheCheckpointsTypeButHalfOnACpu) {
+TEST(DTypeChoice, AutoIsTheTypeOfTheCheckpointButForFloat16OnACpu) {
   TempFolder folder;
   make_model::Config config;
   config.output = folder.path();

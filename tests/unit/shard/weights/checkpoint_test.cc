@@ -62,7 +62,7 @@ TEST_F(TwoFiles, AreOneTable) {
   EXPECT_EQ(checkpoint->Find("four"), nullptr);
 }
 
-TEST_F(TwoFiles, TheIndexWinsOverASingleFile) {
+TEST_F(TwoFiles, TheIndexIsUsedRatherThanASingleFile) {
   WriteTensors(folder_, "model.safetensors", {"other"});
   WriteIndex(folder_, kMap);
   auto checkpoint = Checkpoint::Open(folder_.path());
@@ -86,7 +86,7 @@ TEST_F(TwoFiles, MustAgreeWithTheIndex) {
   EXPECT_THAT(OpenError(folder_), HasSubstr("gone.safetensors: cannot be opened"));
 }
 
-TEST_F(TwoFiles, MayNotHoldATensorTwice) {
+TEST_F(TwoFiles, MustNotHoldATensorTwice) {
   WriteTensors(folder_, "b.safetensors", {"one"});
   WriteIndex(folder_, R"("one": "a.safetensors", "two": "a.safetensors", "x": "b.safetensors")");
   EXPECT_THAT(OpenError(folder_), HasSubstr("tensor one is in another file too"));
@@ -107,7 +107,7 @@ TEST_F(TwoFiles, FileNamesOfAnIndexStayInTheFolder) {
   EXPECT_THAT(OpenError(folder_), HasSubstr("model.safetensors.index.json: is not valid JSON"));
 }
 
-TEST(CheckpointFolder, SaysWhatIsMissing) {
+TEST(CheckpointFolder, NamesTheMissingFile) {
   TempFolder folder;
   EXPECT_THAT(OpenError(folder), HasSubstr("has neither model.safetensors nor"));
   folder.Write("pytorch_model.bin", "");

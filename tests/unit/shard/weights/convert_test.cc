@@ -24,7 +24,7 @@ float Widen(std::uint16_t bits, DType dtype) {
   return out;
 }
 
-TEST(Convert, EveryShortFloatSurvivesTheWayThroughFloat32) {
+TEST(Convert, EveryShortFloatIsTheSameAfterFloat32) {
   for (DType dtype : {DType::kBFloat16, DType::kFloat16}) {
     for (std::uint32_t bits = 0; bits < 65536; ++bits) {
       const float wide = Widen(static_cast<std::uint16_t>(bits), dtype);
@@ -61,7 +61,7 @@ TEST(Convert, NeitherSideNeedsAlignment) {
   EXPECT_EQ(out[2], -3.0f);
 }
 
-TEST(Convert, FloatsBetweenTheShortTypesGoThroughFloat32) {
+TEST(Convert, ConvertsBetweenTheShortTypesThroughFloat32) {
   const std::uint16_t half = 0x3555;  // 1/3 in float16
   std::uint16_t out = 0;
   ConvertElements(&half, DType::kFloat16, &out, DType::kBFloat16, 1);

@@ -1,4 +1,4 @@
-// Slices of stored tensors packed into targets.
+// Loading of slices of stored tensors into targets.
 #include "shard/weights/loader.h"
 
 #include <gmock/gmock.h>
@@ -57,14 +57,14 @@ class Loading : public testing::Test {
   Checkpoint checkpoint_;
 };
 
-TEST_F(Loading, RowsOfTwoMatricesStandOneBelowTheOther) {
+TEST_F(Loading, JoinsRowsOfTwoMatrices) {
   EXPECT_THAT(
       Load(
           {"t", 3, 6, false, {{"m", {4, 6}, {1, 2}, {0, 6}, 0}, {"n", {2, 6}, {1, 1}, {0, 6}, 2}}}),
       ElementsAre(10, 11, 12, 13, 14, 15, 20, 21, 22, 23, 24, 25, 106, 107, 108, 109, 110, 111));
 }
 
-TEST_F(Loading, ColumnsAreCutOutOfTheirRows) {
+TEST_F(Loading, LoadsSomeColumnsOfRows) {
   EXPECT_THAT(Load({"t", 4, 2, false, {{"m", {4, 6}, {0, 4}, {3, 2}, 0}}}),
               ElementsAre(3, 4, 13, 14, 23, 24, 33, 34));
 }
@@ -78,7 +78,7 @@ TEST_F(Loading, UncoveredRowsAreZero) {
               ElementsAre(106, 107, 108, 109, 110, 111, 0, 0, 0, 0, 0, 0));
 }
 
-TEST_F(Loading, AnyStoredTypeBecomesTheWantedOne) {
+TEST_F(Loading, ConvertsEveryStoredType) {
   for (DType stored : {DType::kFloat32, DType::kBFloat16, DType::kFloat16}) {
     WriteCheckpoint(stored);
     for (DType wanted : {DType::kFloat32, DType::kBFloat16, DType::kFloat16}) {
@@ -131,7 +131,7 @@ TEST_F(Loading, RefusesTypesThatItDoesNotLoad) {
             "model.safetensors: tensor i has dtype I32; Penstock loads F32, BF16 and F16");
 }
 
-TEST_F(Loading, TruncationWhileLoadingIsAnErrorWithTheFile) {
+TEST_F(Loading, NamesAFileThatIsTruncatedWhileLoading) {
   std::filesystem::resize_file(folder_ / "model.safetensors",
                                std::filesystem::file_size(folder_ / "model.safetensors") - 4);
   const WeightPlan plan{{{"u", 6, 1, true, {{"v", {6}, {0, 6}, {0, 1}, 0}}}}};

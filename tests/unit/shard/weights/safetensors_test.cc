@@ -1,4 +1,4 @@
-// The safetensors reader against files as they are, and as a stranger may have made them.
+// The safetensors reader with files of other writers, and with hostile files.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <sys/stat.h>
@@ -76,7 +76,7 @@ TEST(Safetensors, WriterRefusesAWrongNumberOfBytes) {
   EXPECT_THAT(Message(nowhere.Finish()), HasSubstr("cannot be written"));
 }
 
-TEST(Safetensors, AcceptsTheOddButLegal) {
+TEST(Safetensors, AcceptsUnusualFilesThatAreLegal) {
   EXPECT_EQ(HeaderError("{}", 0), "");
   EXPECT_EQ(HeaderError(Object(kOneFloat) + "      ", 4), "");
   EXPECT_EQ(
@@ -84,14 +84,14 @@ TEST(Safetensors, AcceptsTheOddButLegal) {
   // A type that exists but is not loaded is no error until a model needs the tensor.
   EXPECT_EQ(HeaderError(R"({"i": {"dtype": "I64", "shape": [2], "data_offsets": [0, 16]}})", 16),
             "");
-  // Entries may stand in any order.
+  // Entries may be in any order.
   EXPECT_EQ(HeaderError(R"({"b": {"dtype": "U8", "shape": [3], "data_offsets": [4, 7]}, )" +
                             std::string(kOneFloat) + "}",
                         7),
             "");
 }
 
-TEST(Safetensors, NamesWhatIsWrongWithAFile) {
+TEST(Safetensors, NamesTheErrorOfAFile) {
   EXPECT_THAT(Error("abc"), HasSubstr("m.safetensors: `file size` must be at least 8 bytes"));
   EXPECT_THAT(Error(std::string(8, '\xff')), HasSubstr("`header length` must be at most 0 bytes"));
   std::string huge = WithLength(std::string(16, ' '));
@@ -106,7 +106,7 @@ TEST(Safetensors, NamesWhatIsWrongWithAFile) {
   EXPECT_THAT(HeaderError(Object(kOneFloat), 9), HasSubstr("end at byte 4"));
 }
 
-TEST(Safetensors, NamesWhatIsWrongWithAnEntry) {
+TEST(Safetensors, NamesTheErrorOfAnEntry) {
   struct Case {
     const char* entry;
     const char* message;
@@ -146,19 +146,19 @@ TEST(Safetensors, NamesWhatIsWrongWithAnEntry) {
   EXPECT_THAT(HeaderError("{\"\": {}}", 0), HasSubstr("empty name"));
 }
 
-TEST(Safetensors, RefusesHolesAndOverlaps) {
+TEST(Safetensors, RefusesGapsAndOverlaps) {
   const std::string second = R"(, "b": {"dtype": "F32", "shape": [1], "data_offsets": )";
   EXPECT_THAT(HeaderError(Object(kOneFloat + second + "[5, 9]}"), 9), HasSubstr("after a hole"));
   EXPECT_THAT(HeaderError(Object(kOneFloat + second + "[3, 7]}"), 7), HasSubstr("an overlap"));
   EXPECT_THAT(HeaderError(Object(kOneFloat + second + "[0, 4]}"), 4), HasSubstr("an overlap"));
 }
 
-TEST(Safetensors, DeepNestingEndsBeforeTheStackDoes) {
+TEST(Safetensors, RefusesDeepNestingBeforeTheStackOverflows) {
   EXPECT_NE(HeaderError("{\"a\": " + std::string(1 << 20, '['), 0), "");
 }
 
-// Whatever the bytes say: an error or a table whose every tensor lies in the file.
-TEST(Safetensors, ChangedBytesNeverLeadOutOfTheFile) {
+// Random bytes give an error, or a table of which every tensor lies in the file.
+TEST(Safetensors, ChangedBytesGiveNoTensorOutsideTheFile) {
   const std::string header =
       R"({"__metadata__": {"format": "pt"}, )" + std::string(kOneFloat) +
       R"(, "b": {"dtype": "BF16", "shape": [2, 3], "data_offsets": [4, 16]}})";
@@ -204,15 +204,15 @@ TEST(Safetensors, ReportsAFileThatShrinksWhileItIsRead) {
   EXPECT_THAT(Message(status), HasSubstr("m.safetensors: ends at byte"));
 }
 
-// Opening a pipe waits for somebody who writes to it.
-TEST(Safetensors, APipeIsNotWaitedFor) {
+// Opening a pipe blocks until another process writes to it.
+TEST(Safetensors, OpeningAPipeDoesNotBlock) {
   const TempFolder folder;
   ASSERT_EQ(::mkfifo((folder / "m.safetensors").c_str(), 0600), 0);
   EXPECT_EQ(Message(SafetensorsFile::Open(folder / "m.safetensors").status()),
             "m.safetensors: is not a regular file");
 }
 
-// With the time that all of a test's files have, so that time tells nothing.
+// All files of a test have the same time, so that the time does not tell them apart.
 std::string IdentityOf(const TempFolder& folder, const std::string& name,
                        const std::string& bytes) {
   folder.Write(name, bytes);
@@ -222,7 +222,7 @@ std::string IdentityOf(const TempFolder& folder, const std::string& name,
   return file.ok() ? (*file)->Identity() : "";
 }
 
-TEST(Safetensors, WhatIsInAFileIsPartOfItsIdentity) {
+TEST(Safetensors, TheIdentityDependsOnTheContent) {
   const TempFolder folder;
   const std::string header =
       WithLength(R"({"a": {"dtype": "F32", "shape": [10000], "data_offsets": [0, 40000]},)"

@@ -102,7 +102,7 @@ TEST(MakeModel, ReplacesAModelOnlyOnRequest) {
   config.overwrite = true;
   config.max_file_bytes = 0;
   ASSERT_TRUE(MakeModel(config, nullptr).ok());
-  OpenModel(config);  // not mixed with the index of the former
+  OpenModel(config);  // not mixed with the index of the earlier model
 }
 
 TEST(MakeModel, WindowsGoIntoTheConfig) {
@@ -167,7 +167,7 @@ TEST(RandomValues, AreNearlyNormalAndIndependentOfTheirNeighbours) {
   EXPECT_NE(values, other);
 }
 
-TEST(Tokenizer, OfOurOwnSpellsEveryByteOnce) {
+TEST(Tokenizer, MadeHereHasATokenForEveryByte) {
   TempFolder folder;
   const auto info = WriteByteTokenizer(folder.path(), 320);
   ASSERT_TRUE(info.ok());
@@ -186,7 +186,7 @@ TEST(Tokenizer, OfOurOwnSpellsEveryByteOnce) {
   EXPECT_THAT(read->eos, ElementsAre(2));
 }
 
-TEST(Tokenizer, OfAFolderIsCopiedAndItsSizeTaken) {
+TEST(Tokenizer, OfAFolderIsCopiedAndSetsTheVocabulary) {
   TempFolder source;
   source.Write("tokenizer.json", R"({"model": {"vocab": {"a": 0, "b": 1}},
       "added_tokens": [{"id": 6, "content": "<end>"}]})");

@@ -1,5 +1,5 @@
-// The CPU backend's promises on models of odd shapes: close to the reference, and the same bits
-// whatever else is computed with a token and by how many threads.
+// The CPU backend on models of odd shapes: close to the reference backend, and with the same bits
+// in any batch and with any number of threads.
 #include "shard/backend/cpu/cpu_backend.h"
 
 #include <gmock/gmock.h>
@@ -261,7 +261,7 @@ double RelativeError(const std::vector<std::vector<float>>& logits,
   return std::sqrt(error / size);
 }
 
-// bfloat16 rounds elsewhere than the reference does; both are as far from float32 as rounding says.
+// bfloat16 is rounded at other places than in the reference; the bound is that of rounding.
 TEST_P(CpuBackendShapes, BFloat16StaysNearFloat32) {
   const auto tokens = Tokens(60, 2);
   ShapedBackend reference(GetParam(), DType::kFloat32, Runs::kReference, 1);
@@ -274,7 +274,7 @@ TEST_P(CpuBackendShapes, BFloat16StaysNearFloat32) {
   }
 }
 
-// Logits of one token at a time on one thread against `chunk` at a time on `threads`.
+// Compares one token at a time on one thread with `chunk` tokens at a time on `threads`.
 void ExpectSameBits(const Shape& shape, DType dtype, const std::vector<TokenId>& tokens,
                     const std::vector<std::vector<float>>& expected, std::uint32_t threads) {
   ShapedBackend backend(shape, dtype, Runs::kCpu, threads);
@@ -304,8 +304,7 @@ TEST_P(CpuBackendShapes, ChunksAndThreadsChangeNoBit) {
   }
 }
 
-// The same promises of quantised weights, whose inputs are quantised for few rows by each thread
-// and for many by all together.
+// The same with int8 weights. If rows are few, each thread quantises the inputs; else all do.
 TEST_P(CpuBackendShapes, Int8StaysNearFloat32AndChangesNoBit) {
   const auto tokens = Tokens(90, 3);
   ShapedBackend reference(GetParam(), DType::kFloat32, Runs::kReference, 1);
@@ -330,7 +329,7 @@ TEST_P(CpuBackendShapes, Int8StaysNearFloat32AndChangesNoBit) {
 }
 
 // Blocks of another sequence that hold NaN must not reach this one.
-TEST_P(CpuBackendShapes, WhatABlockHeldBeforeDoesNotMatter) {
+TEST_P(CpuBackendShapes, OldValuesOfABlockDoNotMatter) {
   const auto tokens = Tokens(300, 5);
   for (DType dtype : {DType::kFloat32, DType::kBFloat16}) {
     ShapedBackend fresh(GetParam(), dtype, Runs::kCpu, 2);
@@ -417,7 +416,7 @@ TEST(CpuBackend, BlocksOfAnySizeGiveTheSameLogits) {
   }
 }
 
-TEST(CpuBackend, SaysWhatItCannotRun) {
+TEST(CpuBackend, NamesAnOperationThatItCannotRun) {
   const Program empty;
   EXPECT_THAT(Message(CheckCpuBackend(empty, {DType::kFloat16}, 16)), HasSubstr("not in float16"));
   for (const std::string& isa : Isas()) {
@@ -435,7 +434,7 @@ TEST(CpuBackend, SaysWhatItCannotRun) {
 }
 
 // A processor that multiplies pairs of bfloat16 can multiply int16, too, with another PENSTOCK_ISA.
-TEST(CpuBackend, SaysHowToHaveInt16Weights) {
+TEST(CpuBackend, SaysHowToUseInt16Weights) {
   const CpuTypes types{.dtype = DType::kBFloat16, .weight_format = "int16"};
   for (const std::string& isa : Isas()) {
     const IsaSwitch use(isa);
@@ -451,7 +450,7 @@ TEST(CpuBackend, SaysHowToHaveInt16Weights) {
   }
 }
 
-TEST(CpuBackend, SaysWhereWeightsCannotBeCompressed) {
+TEST(CpuBackend, NamesModelsWhoseWeightsCannotBeCompressed) {
   CpuTypes types{.dtype = DType::kBFloat16, .weight_format = "compressed"};
   for (const std::string& isa : Isas()) {
     const IsaSwitch use(isa);

@@ -1,4 +1,4 @@
-// A decoder of any shape with random weights, without files: what odd sizes are tested with.
+// A decoder of any shape with random weights and without files, for tests of odd sizes.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -98,7 +98,7 @@ inline void StoreAs(DType dtype, float value, std::byte* to) {
   std::memcpy(to, &upper, sizeof upper);
 }
 
-// The last token's embedding is NaN unless the head uses it, too: a poisoned sequence.
+// The last token's embedding is NaN, unless it is also the head: a sequence with it has NaN logits.
 inline constexpr std::uint64_t kNanToken = 89;
 inline bool IsPoison(const WeightPlan& plan, const WeightTarget& target, std::uint64_t row) {
   const auto is_head = [](const WeightTarget& other) { return other.name == "head"; };

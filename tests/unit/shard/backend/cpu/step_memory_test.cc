@@ -1,4 +1,4 @@
-// Where a backend says that no step takes memory, the first large one finds all of it there.
+// If a backend says that no step takes memory, then the first large step takes none.
 #include <gtest/gtest.h>
 #include <unistd.h>
 
@@ -16,7 +16,7 @@ namespace {
 constexpr std::uint32_t kTokens = 1024;
 constexpr std::uint32_t kLogitRows = 64;
 
-// Of this process, in memory.
+// Resident bytes of this process.
 std::int64_t MiB() {
   std::ifstream file("/proc/self/statm");
   std::int64_t all = 0;
@@ -25,7 +25,7 @@ std::int64_t MiB() {
   return resident * ::sysconf(_SC_PAGESIZE) >> 20;
 }
 
-TEST(StepMemory, IsThereBeforeTheFirstStep) {
+TEST(StepMemory, IsTakenBeforeTheFirstStep) {
   const Shape shape = {.name = "wide",
                        .hidden = 512,
                        .layers = 1,

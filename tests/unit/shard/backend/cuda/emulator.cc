@@ -54,7 +54,7 @@ struct FiberThread {
   fiber back;  // to the scheduler
   ThreadView view;
   State state = State::kReady;
-  // In turns: who has met may offer anew while others still read.
+  // Two buffers alternate: a thread may write the next value while others still read the last one.
   std::array<std::array<std::byte, 32>, 2> offers;
   std::size_t turn = 0;
   std::deque<std::vector<PendingCopy>> copies;  // ended groups

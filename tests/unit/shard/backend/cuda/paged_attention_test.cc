@@ -225,7 +225,7 @@ class TensorAttentionTest : public PagedAttentionTest {};
 
 TEST_P(TensorAttentionTest, EqualsPlainAttention) {
   PENSTOCK_DEVICE_OR_SKIP();
-  // Decodes at edges of blocks and tiles, drafts, and chunks from the start, behind a prefix that
+  // Decodes at edges of blocks and tiles, and drafts. Chunks from the start, after a prefix that
   // ends inside a block, and with rows that do not fill their last tile.
   AttentionBatch batch(
       GetParam(),
