@@ -1,6 +1,6 @@
-// Files that a server keeps for its next start. Their contents decide what the server does, so a
-// file is used only if it is a regular file, belongs to the user of the process or to root, and is
-// not writable by everybody. New files have mode 0600.
+// Files that a server keeps for its next start. Their contents decide what the server does. So a
+// file is used only if it is a regular file that belongs to the user of the process or to root and
+// is not writable by everybody. New files have mode 0600.
 //
 // Threads: any.
 #pragma once

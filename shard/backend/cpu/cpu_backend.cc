@@ -50,7 +50,8 @@ class CpuBackend final : public Backend {
   absl::Status Prepare(const BackendLimits& limits, Communicator* communicator) override;
   std::uint32_t OwnThreads() const override { return pool_.threads(); }
   void ForEach(std::uint32_t items, const Work& work) override;
-  // On several NUMA nodes the rows of a step lie on the nodes of the threads that compute them first.
+  // On several NUMA nodes the rows of a step lie on the nodes of the threads that compute them
+  // first.
   bool TakesMemoryInSteps() const override { return pool_.placement().NodeCount() > 1; }
   absl::Status AllocateCache(std::uint32_t blocks) override { return MakeCache(blocks, false); }
   absl::Status AllocateServingCache(std::uint32_t blocks) override {
@@ -136,9 +137,9 @@ absl::Status CpuBackend::MakeCache(std::uint32_t blocks, bool serving) {
     spare = layout.BlocksFor(limits_.max_candidate_rows * pack);
   }
   if (blocks == 0) spare = 0;
-  // Where memory is scarce the whole cache is pre-faulted: a lack must show before serving.
-  const bool plenty = serving && free_memory_ != nullptr &&
-                      layout.Bytes(blocks + spare) < free_memory_() / 4 * 3;
+  // Where memory is scarce the whole cache is pre-faulted: missing memory must show before serving.
+  const bool plenty =
+      serving && free_memory_ != nullptr && layout.Bytes(blocks + spare) < free_memory_() / 4 * 3;
   return cache_.Allocate(layout, blocks, spare, pool_, plenty ? kPrefaultedFirst : SIZE_MAX);
 }
 
@@ -282,8 +283,7 @@ absl::StatusOr<std::string> DescribeCpuBackend(const Program& program, const Wei
   cpu::WeightStore::Options options;
   options.source = &source;
   options.format = choice.format;
-  const cpu::WeightFormat& format =
-      cpu::WeightStore::FormatFor(program, options, *choice.kernels);
+  const cpu::WeightFormat& format = cpu::WeightStore::FormatFor(program, options, *choice.kernels);
   std::string text = cpu::NameOf(*choice.kernels, format, types.kv_type);
   if (format.Fallback() == nullptr) return text;
   return text + ", or " + cpu::NameOf(*choice.kernels, *format.Fallback(), types.kv_type) +

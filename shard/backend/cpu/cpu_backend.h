@@ -1,5 +1,5 @@
-// The backend for CPUs: kernels for AVX2, AVX-512 and AVX-512 with bfloat16 products, and threads of
-// its own; no libtorch. The folder, from the outside in:
+// The backend for CPUs: kernels for AVX2, AVX-512 and AVX-512 with bfloat16 products, and threads
+// of its own; no libtorch. The folder, from the outside in:
 //   cpu_backend  the Backend interface
 //   step_runner  runs the stages of a step on the threads
 //   stages       the Program with its operations fused; attention_plan divides attention
@@ -7,8 +7,8 @@
 //   kv_cache, step_buffers   the other memory
 //   kernels.h    the routines of one instruction set; kernels/ defines them
 //
-// K/V may have another type than the model (--kv-cache-dtype). int8 K/V are quantised when they are
-// written, with a scale for each position of each head, and widened to float32 when they are read.
+// K/V may have another type than the model (--kv-cache-dtype). int8 K/V have a scale for each
+// position of each head; writes quantise them, and reads widen them to float32.
 //
 // Precision: float32 models compute in float32. bfloat16 models store weights and K/V in bfloat16
 // and compute all sums (residual stream, softmax, norms) in float32. The input of a GEMM is rounded
@@ -82,8 +82,8 @@ absl::Status CheckCpuBackend(const Program& program, const CpuTypes& types,
 // "cpu/avx512-bf16/int8/kv-int8", "cpu/avx512-int16".
 absl::StatusOr<std::string> CpuBackendName(const CpuTypes& types);
 
-// The same before the weights have been read: "cpu/avx512-bf16-compressed, or cpu/avx512-bf16 if its
-// weights do not fit that format".
+// The same before the weights have been read: "cpu/avx512-bf16-compressed, or cpu/avx512-bf16 if
+// its weights do not fit that format".
 absl::StatusOr<std::string> DescribeCpuBackend(const Program& program, const WeightSource& source,
                                                const CpuTypes& types);
 

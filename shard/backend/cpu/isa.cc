@@ -22,9 +22,9 @@ std::optional<Isa> Widest() {
   return pairs ? Isa::kAvx512Bf16 : Isa::kAvx512;
 }
 
-// The dot product of bfloat16 pairs does twice the work of a float32 FMA on AMD's processors; on
-// Intel's it is issued half as often, and the conversions are cheaper than that. By maker, not by
-// measuring: the same machine must give the same bits after every start.
+// On AMD's processors the dot product of bfloat16 pairs does twice the work of a float32 FMA.
+// Intel's issue it half as often, so converting weights to float32 is faster. The maker decides,
+// not a measurement: the same machine must give the same bits after every start.
 Isa Fastest(Isa widest) {
   const bool half_rate = widest == Isa::kAvx512Bf16 && __builtin_cpu_is("intel");
   return half_rate ? Isa::kAvx512 : widest;

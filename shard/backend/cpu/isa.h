@@ -1,5 +1,5 @@
-// Which instructions the kernels may use. Decided once per process, from the processor and the
-// environment variable PENSTOCK_ISA (avx2, avx512, avx512-bf16: at most this).
+// The instruction set of the kernels: the fastest of the processor, at most that of the environment
+// variable PENSTOCK_ISA (avx2, avx512, avx512-bf16).
 #pragma once
 
 #include <absl/status/statusor.h>
@@ -10,7 +10,7 @@
 namespace penstock::shard::cpu {
 
 enum class Isa : std::uint8_t {
-  kAvx2,        // with FMA and F16C: the least that the backend runs on
+  kAvx2,        // with FMA and F16C; the backend needs it
   kAvx512,      // F, BW, DQ, VL
   kAvx512Bf16,  // and VBMI, dot products of bfloat16 pairs and of int8 fours
 };

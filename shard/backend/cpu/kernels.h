@@ -1,17 +1,14 @@
-// The computing routines of one instruction set and one weight type, behind plain function
-// pointers: only their definitions (kernels/) are compiled for that instruction set.
+// The routines of one instruction set and one type of weights, as plain function pointers. Only
+// their definitions (kernels/) are compiled for that instruction set.
 //
-// Determinism, the rule that all of them keep: what is computed for a row depends on that row
-// alone. Every output of a matrix product is one chain of fused multiply-adds over K in ascending
-// order; every sum over a vector has a fixed shape; attention is computed in partitions of 256
-// positions from position 0, each softmaxed alone, merged from left to right. So bits do not depend
-// on the number of rows, the split of a prompt into chunks, or the threads.
+// Determinism: the result of a row depends on that row alone. Every sum over a vector has a fixed
+// shape. Attention is computed in partitions of 256 positions from position 0; each has its own
+// softmax, and they are merged from left to right. format_kernels.h says the same of GEMMs. So bits
+// do not depend on the number of rows, the chunks of a prompt, or the threads.
 //
-// Types: weights and K/V are float32, bfloat16 or int8 (below; norms and embeddings never int8);
-// weights of bfloat16 may be kept as 16-bit integers (below).
-// `activation` is what products read: bfloat16 where the instruction set multiplies bfloat16 pairs,
-// float32 elsewhere (bfloat16 weights are then widened, and activations stay unrounded). Everything
-// else is float32.
+// Types: weights are float32 or bfloat16, K/V also int8. `activation` is what GEMMs read: bfloat16
+// where the instruction set multiplies bfloat16 pairs, float32 elsewhere. All other values are
+// float32.
 #pragma once
 
 #include <cstddef>
@@ -25,11 +22,11 @@
 
 namespace penstock::shard::cpu {
 
-inline constexpr std::size_t kPartition = 256;     // positions that are softmaxed together
-inline constexpr std::size_t kTileRows = 24;       // most query rows of more than one token
+inline constexpr std::size_t kPartition = 256;  // positions with one softmax
+inline constexpr std::size_t kTileRows = 24;    // most query rows of more than one token
 
-// How weights are stored for a kernel: vectors of `lanes` columns, of which
-// `panel_vectors` make a panel, `pack` consecutive K together.
+// How plain weights are stored: `panel_vectors` vectors of columns make a panel, and `pack`
+// elements of K lie together.
 struct Layout {
   std::size_t lanes = 16;
   std::size_t panel_vectors = 2;
@@ -39,7 +36,7 @@ struct Layout {
 
 struct NormArgs {
   float* input = nullptr;      // [size], multiple of lanes readable
-  const float* add = nullptr;  // joins input first; or null
+  const float* add = nullptr;  // added to input first; or null
   const float* weight = nullptr;
   const float* bias = nullptr;  // of LayerNorm
   std::size_t size = 0;
@@ -47,10 +44,10 @@ struct NormArgs {
   void* out = nullptr;
 };
 
-// K and V of one head of one layer. Block b begins at `base` + b * `block_bytes`. Inside, K is
-// [head_dim / pack][block_size][pack] (lanes are positions), V [block_size / pack][head_dim][pack]
-// (lanes are dimensions). Behind each of the two, when they are int8, float32 [block_size]: a
-// position is its integers times this scale.
+// K and V of one head of one layer. Block b begins at `base` + b * `block_bytes`. In a block, K is
+// [head_dim / pack][block_size][pack] (vectors of positions) and V is
+// [block_size / pack][head_dim][pack] (vectors of dimensions). int8 K and V have a float32 scale
+// for each position after them: [block_size].
 struct HeadCache {
   std::byte* base = nullptr;
   std::size_t block_bytes = 0;
@@ -59,14 +56,14 @@ struct HeadCache {
   std::size_t head_dim = 0;
 };
 
-// A position of the cache.
+// A position in the cache.
 struct CachePlace {
   std::uint32_t block = 0;
   std::uint32_t offset = 0;  // in the block
 };
 
 // Blocks of one head that follow each other in a sequence.
-struct CellRun {
+struct BlockRun {
   const std::byte* base = nullptr;  // of the head
   const std::uint32_t* blocks = nullptr;
   std::size_t count = 0;
@@ -83,16 +80,16 @@ struct AttentionTile {
   std::size_t position = 0;  // of the first token
   std::size_t window = 0;    // 0 = all
   float scale = 1.0f;
-  // Where the tokens' own K and V are when they are candidates for one position, `position`; null:
-  // they are consecutive positions. The first of a pair of positions lies beside each of the
-  // second.
+  // Null if the tokens have consecutive positions. If they are candidates for one position,
+  // `position`: where the K and V of each lie. If positions are paired, each candidate has a copy
+  // of the first of the pair beside it.
   const CachePlace* own = nullptr;
-  // What to ask the memory for while this is computed, `block_bytes` long each. A hint.
-  std::span<const CellRun> ahead;
+  // Blocks to prefetch while this tile is computed.
+  std::span<const BlockRun> prefetch;
   std::size_t Rows() const { return tokens * group; }
 };
 
-// Rows against positions [first, end) of a cache that holds keys only.
+// Rows against the positions [first, end) of a cache that holds only keys.
 struct SimilarityArgs {
   HeadCache plane;
   const std::uint32_t* blocks = nullptr;
@@ -102,11 +99,11 @@ struct SimilarityArgs {
   std::size_t first = 0;  // of a block
   std::size_t end = 0;
   float* scratch = nullptr;  // [kRowTile, kScoreStride]
-  float* largest = nullptr;  // [count]: the largest product of each row; joins what is there
+  float* largest = nullptr;  // [count]: in, and out, the largest product of each row
 };
 
-// Unnormalised result of a tile over some partitions: per row the maximum, the sum of exponents and
-// the weighted values. `floats` is [rows * (2 + value_stride)].
+// The unnormalised result of a tile over some partitions: for each row the maximum, the sum of
+// exponentials and the weighted values. `floats` is [rows * (2 + value_stride)].
 struct AttentionState {
   float* maximum = nullptr;
   float* sum = nullptr;
@@ -114,8 +111,8 @@ struct AttentionState {
   std::size_t value_stride = 0;
 };
 
-// Strides are fixed, so that the rows of a register tile are addressed by constants; odd multiples
-// of a line keep rows out of each other's sets of the first cache.
+// Strides are constants, so that the rows of a register tile have constant offsets. Odd multiples
+// of a line put rows in different sets of the first-level cache.
 inline constexpr std::size_t kScoreStride = kPartition + 48;
 inline constexpr std::size_t kMostHeadDim = 512;
 inline constexpr std::size_t kQueryStride = kMostHeadDim + 16;
@@ -126,14 +123,14 @@ struct AttentionScratch {
   void* probabilities = nullptr;  // [rows, kScoreStride]
 };
 
-// What reads and writes the cells of a cache. Queries and probabilities, which only these see, are
-// float32 or, where the cells are multiplied in pairs of bfloat16, bfloat16.
+// The routines for one type of K/V. Queries and probabilities, which only these use, are bfloat16
+// where K/V are multiplied in pairs of bfloat16, else float32.
 struct CellKernels {
-  std::size_t pack = 1;  // positions that lie together: block sizes must be multiples
-  // `clear_partner`: the position after this one holds nothing yet (it may share a pair).
+  std::size_t pack = 1;  // positions that lie together; the block size must be a multiple
+  // `clear_partner`: clears the next position, which may share a pair with this one.
   void (*write_kv)(const HeadCache& cache, std::uint32_t block, std::size_t offset, const float* k,
                    const float* v, bool clear_partner);
-  // A copy of a position; what shares a pair with its first holds nothing then.
+  // Copies a position. The other position of a pair is cleared.
   void (*copy_kv)(const HeadCache& cache, const CachePlace& from, const CachePlace& to);
   void (*load_queries)(const AttentionTile& tile, AttentionScratch& scratch);
   // Partition `index` alone into `state`.
@@ -147,7 +144,7 @@ struct Kernels {
   DType activation = DType::kFloat32;
   Layout layout;
 
-  FormatTable formats;  // GEMMs, which read `activation`
+  FormatTable formats;                            // GEMMs, which read `activation`
   void (*norm)(const NormArgs& args);             // RMSNorm to activations
   void (*head_norm)(const NormArgs& args);        // RMSNorm to float32, in place is fine
   void (*layer_norm)(const NormArgs& args);       // LayerNorm to activations
@@ -157,13 +154,13 @@ struct Kernels {
   CellKernels float32_cells;
   CellKernels bfloat16_cells;
   CellKernels int8_cells;
-  // A key in a cache that holds keys only, in an order of its own.
+  // Writes a key in a cache that holds only keys.
   void (*write_key)(const HeadCache& cache, const CachePlace& to, const float* k);
   void (*copy_key)(const HeadCache& cache, const CachePlace& from, const CachePlace& to);
-  // Scales the row to length 1, and writes it as activations where `out` is given.
+  // Scales the row to length 1, and writes it as activations unless `out` is null.
   void (*unit_vector)(float* row, std::size_t size, void* out);
   void (*similarity)(const SimilarityArgs& args);
-  // `right` joins `left`, which covers the partitions before it.
+  // Merges `right` into `left`, which covers the partitions before it.
   void (*merge)(std::size_t rows, std::size_t head_dim, const AttentionState& right,
                 const AttentionState& left);
   // Divides by the sums, into activations: out[token * out_stride + head * head_dim].
@@ -171,7 +168,7 @@ struct Kernels {
                  std::size_t out_stride);
 };
 
-// Of a cache of that type; auto is that of the weights.
+// For K/V of that type; auto is the type of the weights.
 inline const CellKernels& CellsOf(const Kernels& kernels, KvType type) {
   if (type == KvType::kInt8) return kernels.int8_cells;
   const bool wide =
@@ -179,7 +176,7 @@ inline const CellKernels& CellsOf(const Kernels& kernels, KvType type) {
   return wide ? kernels.float32_cells : kernels.bfloat16_cells;
 }
 
-// Kernels for float32 or bfloat16 weights; null for other types.
+// Null for weights other than float32 and bfloat16.
 const Kernels* FindKernels(Isa isa, DType weight);
 
 }  // namespace penstock::shard::cpu

@@ -13,7 +13,7 @@ std::uint32_t CellLayout::allocated() const {
 
 const CellLayout::Moves& CellLayout::Arrange(std::span<const PartRequest> parts) {
   KeepPlaces(parts);
-  if (!FillGaps()) LayOutAnew();
+  if (!FillGaps()) PlaceAll();
   CollectMoves(parts);
   std::swap(parts_, next_);
   places_.clear();
@@ -25,7 +25,7 @@ const CellLayout::Moves& CellLayout::Arrange(std::span<const PartRequest> parts)
   return moves_;
 }
 
-// Parts with the same rows as before stay, unless they now reach into the next that stays.
+// Parts with the same rows as before stay, unless they now reach into the next one that stays.
 void CellLayout::KeepPlaces(std::span<const PartRequest> parts) {
   next_.clear();
   std::vector<std::size_t> stay;
@@ -45,22 +45,22 @@ void CellLayout::KeepPlaces(std::span<const PartRequest> parts) {
   }
 }
 
-// Gives every part without a place one between those that have one, the largest part first, each
-// into the largest gap. False when a gap is too small.
+// Puts every part without a place into the largest gap, the largest part first. False if a gap is
+// too small.
 bool CellLayout::FillGaps() {
   struct Gap {
     std::uint32_t base;
     std::uint32_t cells;
   };
   std::vector<const Part*> placed;
-  std::vector<Part*> homeless;
+  std::vector<Part*> unplaced;
   for (Part& part : next_) {
-    if (part.base == kNowhere) homeless.push_back(&part);
+    if (part.base == kNowhere) unplaced.push_back(&part);
     if (part.base != kNowhere) placed.push_back(&part);
   }
-  if (homeless.empty()) return true;
+  if (unplaced.empty()) return true;
   std::sort(placed.begin(), placed.end(), [](auto* a, auto* b) { return a->base < b->base; });
-  std::stable_sort(homeless.begin(), homeless.end(),
+  std::stable_sort(unplaced.begin(), unplaced.end(),
                    [](auto* a, auto* b) { return a->Cells() > b->Cells(); });
   std::vector<Gap> gaps;
   std::uint32_t end = 0;
@@ -69,12 +69,12 @@ bool CellLayout::FillGaps() {
     end = part->base + part->Cells();
   }
   gaps.push_back({end, cells_ - end});
-  for (Part* part : homeless) {
+  for (Part* part : unplaced) {
     Gap& gap = *std::max_element(gaps.begin(), gaps.end(),
                                  [](const Gap& a, const Gap& b) { return a.cells < b.cells; });
     const std::uint64_t wanted = std::uint64_t{part->width + kRoomColumns} * part->rows.size();
     if (wanted > gap.cells) return false;
-    // The first half of what is left stays behind the part before, which grows as well.
+    // Half of the free cells stay before it: the part there grows as well.
     const std::uint32_t room =
         gap.base == 0 ? 0 : static_cast<std::uint32_t>(gap.cells - wanted) / 2;
     part->base = gap.base + room;
@@ -84,7 +84,7 @@ bool CellLayout::FillGaps() {
   return true;
 }
 
-void CellLayout::LayOutAnew() {
+void CellLayout::PlaceAll() {
   std::uint64_t used = 0;
   std::uint64_t rows = 0;
   for (const Part& part : next_) {

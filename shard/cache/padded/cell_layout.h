@@ -1,10 +1,10 @@
-// Where rows of the padded KV layout lie: parts of `rows` x `width` cells in a store of fixed size.
-// Cell (position p, row r) of a part is base + p * rows + r: column after column, right-padded. So
-// a part that only gets wider takes the cells behind it and nothing moves; a part whose rows change
-// moves as a whole.
+// Where the rows of the padded KV layout lie. A store of fixed size holds parts of `rows` x `width`
+// cells; a cell is one position of one row. Cell (position p, row r) of a part is
+// base + p * rows + r, column after column. A part that only gets wider uses the cells after it,
+// and nothing moves. A part whose rows change moves as a whole.
 //
-// Parts keep their place while they can. What has to move goes where room is left, with some
-// columns to grow; where none is, all parts are laid out anew with what is free divided among them.
+// A part keeps its place if it can. Otherwise it moves to a gap, with some columns to grow. If no
+// gap is large enough, all parts get new places, and the free cells are divided among them.
 //
 // Arithmetic only: the backend moves the contents. One owner.
 #pragma once
@@ -18,10 +18,10 @@
 
 namespace penstock::shard {
 
-// A part as the plan wants it.
+// A part of the step plan.
 struct PartRequest {
   std::vector<SlotId> rows;
-  std::vector<std::uint32_t> lengths;  // positions that each row holds already, <= width
+  std::vector<std::uint32_t> lengths;  // positions that each row has, <= width
   std::uint32_t width = 0;
 };
 
@@ -41,17 +41,17 @@ class CellLayout {
     std::uint32_t part = 0;
     std::uint32_t row = 0;
   };
-  // Contents that change their cell: from[i] -> to[i]. All are read before any is written.
+  // Contents to move: from[i] -> to[i]. All must be read before any is written.
   struct Moves {
     std::vector<std::uint32_t> from;
     std::vector<std::uint32_t> to;
-    std::vector<Place> joined;  // rows that no part had before
+    std::vector<Place> joined;  // new rows
   };
 
   explicit CellLayout(std::uint32_t cells = 0) : cells_(cells) {}
 
-  // From now on the store holds exactly these parts, in this order; their cells together are at
-  // most cells(). Valid until the next call.
+  // Makes the store hold exactly these parts, in this order. They have at most cells() cells. The
+  // result is valid until the next call.
   const Moves& Arrange(std::span<const PartRequest> parts);
 
   std::uint32_t cells() const { return cells_; }
@@ -66,12 +66,12 @@ class CellLayout {
 
  private:
   static constexpr std::uint32_t kNowhere = UINT32_MAX;
-  // Columns that a part which moves wants to be able to grow by.
+  // Free columns after a part that moves.
   static constexpr std::uint32_t kRoomColumns = 16;
 
   void KeepPlaces(std::span<const PartRequest> parts);
   bool FillGaps();
-  void LayOutAnew();
+  void PlaceAll();
   void CollectMoves(std::span<const PartRequest> parts);
 
   std::uint32_t cells_;

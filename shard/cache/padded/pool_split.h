@@ -1,6 +1,5 @@
-// How the memory of a K/V cache is divided in the padded layout (docs/decisions/0014): blocks for
-// prompts and the prefix cache, cells for rows that decode, and the scratch that moving cells
-// needs.
+// Divides the memory of a KV cache in the padded layout (docs/decisions/0014). It has KV blocks for
+// prompts and the prefix cache, cells for rows that decode, and scratch memory for moving cells.
 #pragma once
 
 #include <algorithm>
@@ -16,7 +15,7 @@ struct PoolSplit {
   std::uint32_t cells = 0;
 };
 
-// Moving a cell goes through a copy of one array: K or V of a layer, or the hidden states.
+// Moving cells needs a copy of one array: K or V of a layer, or the hidden states.
 inline std::uint64_t CellScratchBytes(const PagedLayout& layout) {
   return std::max(layout.LayerBytesPerToken() / 2, layout.HiddenBytesPerToken());
 }
@@ -25,7 +24,8 @@ inline std::uint64_t CellBytes(const PagedLayout& layout) {
   return layout.BytesPerToken() + CellScratchBytes(layout);
 }
 
-// A quarter is blocks, at least one longest sequence, at most half; the rest is cells.
+// Blocks get a quarter of the memory, but enough for the longest sequence, and at most half. Cells
+// get the rest.
 inline PoolSplit SplitPool(const PagedLayout& layout, std::uint64_t bytes,
                            std::uint32_t longest_sequence) {
   const std::uint64_t longest = layout.Bytes(layout.BlocksFor(longest_sequence));

@@ -1,5 +1,5 @@
-// Types of K and V in the cache (--kv-cache-dtype). Part of a model as a rank computes it: it
-// changes answers and memory, and ranks must agree.
+// Types of K and V in the cache (--kv-cache-dtype). The type changes outputs and memory, so all
+// ranks of a group must have the same.
 #pragma once
 
 #include <array>
@@ -34,14 +34,14 @@ constexpr std::optional<KvType> ParseKvType(std::string_view name) {
   return std::nullopt;
 }
 
-// kAuto where the type is that of the model anyway.
+// kAuto if the type is that of the model.
 constexpr KvType Simplified(KvType type, DType model) {
   const bool same = (type == KvType::kFloat32 && model == DType::kFloat32) ||
                     (type == KvType::kBFloat16 && model == DType::kBFloat16);
   return same ? KvType::kAuto : type;
 }
 
-// Of one position of a head's K, or V, in a model of type `model`.
+// Bytes of the K, or V, of one position and head in a model of type `model`.
 constexpr std::uint64_t KvHeadBytes(KvType type, DType model, std::uint64_t head_dim) {
   switch (type) {
     case KvType::kAuto:

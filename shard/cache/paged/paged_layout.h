@@ -1,7 +1,7 @@
-// Sizes of the paged K/V cache of one rank: per layer one K and one V array of
-// [blocks, block_size, kv_heads, head_dim]; for contrastive search also the hidden-state plane, the
-// normalised last hidden state of each position, [blocks, block_size, hidden]. Block tables belong
-// to the executor's slots.
+// Sizes of the paged KV cache of one rank. Each layer has one K and one V array,
+// [blocks, block_size, kv_heads, head_dim]. For contrastive search there is the hidden-state plane,
+// [blocks, block_size, hidden]: the normalised last hidden state of each position. Block tables
+// belong to the executor's slots.
 #pragma once
 
 #include <cstdint>

@@ -156,9 +156,8 @@ double MachinePeaks::GemmPeak(DType dtype, FormatId format) {
   std::vector<std::vector<float>> scratch(pool_.threads(), std::vector<float>(kGemmScratch));
   GemmArgs whole;
   whole.input = input.data();
-  whole.input_stride = of_format.quantize == nullptr
-                           ? kStride
-                           : kStride / of_format.pack * of_format.step_bytes;
+  whole.input_stride =
+      of_format.quantize == nullptr ? kStride : kStride / of_format.pack * of_format.step_bytes;
   whole.groups = groups.data();
   whole.group_stride = kInner / kIntegerGroup;
   if (FormatOf(format).has_column_scales()) whole.scales = scales.data();

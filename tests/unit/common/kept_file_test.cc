@@ -1,5 +1,5 @@
-// Kept files that are being written, and their folder. tests/unit/shard/executor/warmup_table_test.cc
-// covers which files are read.
+// Kept files that are being written, and their folder.
+// tests/unit/shard/executor/warmup_table_test.cc covers which files are read.
 #include "common/kept_file.h"
 
 #include <gmock/gmock.h>

@@ -5,11 +5,11 @@
 namespace penstock::shard::cpu {
 namespace {
 
-// What a partition costs beside its keys, in keys.
+// The fixed cost of a partition, in keys.
 constexpr std::uint64_t kPartitionOverhead = 16;
-// What a tile costs beside its rows, in rows: keys and values are read once for all of them.
+// The fixed cost of a tile, in rows: keys and values are read once for all rows.
 constexpr std::uint64_t kTileOverhead = 2;
-// An item may be this part of a thread's share before items are divided.
+// Items are divided if one costs more than this part of a thread's share.
 constexpr std::uint64_t kFinestShare = 8;
 
 std::size_t FirstVisible(std::size_t window, std::size_t position) {
@@ -65,7 +65,7 @@ std::uint64_t AttentionPlan::PartitionCost(const TokenTile& tile, std::size_t pa
          (range.end - range.first + kPartitionOverhead);
 }
 
-// The item, or the partition within it, nearest to where `cost` is reached.
+// The item, or the partition within it, that is nearest to the point where `cost` is reached.
 AttentionCursor AttentionPlan::Locate(std::uint64_t cost, bool within_items) const {
   const auto after = std::upper_bound(before_.begin(), before_.end(), cost);
   const auto index = static_cast<std::size_t>(after - before_.begin()) - 1;
@@ -86,8 +86,8 @@ AttentionCursor AttentionPlan::Locate(std::uint64_t cost, bool within_items) con
   return {item + 1, 0};
 }
 
-// Bounds of all threads, partitions counted from the item's first. False when the divided items
-// need more slots than there are.
+// Sets the bounds of all threads. Partitions count from the first of their item. False if the
+// divided items need more slots than there are.
 bool AttentionPlan::Divide(bool within_items) {
   bounds_.clear();
   splits_.clear();

@@ -1,9 +1,9 @@
-// Who computes what of one step's attention: query rows in tiles, tiles times K/V heads in even
-// shares by cost. Where there are too few for that (one long sequence, few heads), the partitions
-// of an item are divided among threads: each is computed alone and merged from left to right by one
-// of them, so the bits are those of a single thread.
+// Divides the attention of a step among the threads. Query rows form tiles; an item is a tile and a
+// K/V head, and each thread gets items of about equal cost. If there are too few items (one long
+// sequence, few heads), the partitions of an item are divided as well. One thread then merges their
+// results from left to right, so the bits are those of a single thread.
 //
-// Made once per step and attention window by the caller's thread, read by all.
+// The caller's thread builds it once for each step and attention window; all threads read it.
 #pragma once
 
 #include <cstddef>
@@ -41,7 +41,7 @@ struct AttentionCursor {
   std::size_t partition = 0;
 };
 
-// An item that several threads compute; its partitions' results lie at consecutive places.
+// An item that several threads compute. The results of its partitions have consecutive slots.
 struct SplitItem {
   std::size_t item = 0;
   std::size_t first_slot = 0;
@@ -52,10 +52,10 @@ struct AttentionShape {
   std::size_t group = 1;   // query heads per K/V head
   std::size_t window = 0;  // 0 = all
   std::size_t threads = 1;
-  std::size_t slots = 0;  // partial results that there is room for
+  std::size_t slots = 0;  // for partial results
 };
 
-// Of a tile: enough to use what is read of K and V well.
+// Tokens of a tile: enough to use each K and V that is read several times.
 constexpr std::size_t TileTokens(std::size_t group) {
   return group >= kTileRows ? 1 : kTileRows / group;
 }
@@ -69,10 +69,10 @@ class AttentionPlan {
   // Thread t computes [Begin(t), Begin(t + 1)).
   const AttentionCursor& Begin(std::size_t thread) const { return bounds_[thread]; }
   std::span<const SplitItem> splits() const { return splits_; }
-  // Of an item in splits(); null otherwise.
+  // Null unless the item is in splits().
   const SplitItem* FindSplit(std::size_t item) const;
   const AttentionShape& shape() const { return shape_; }
-  // Those of a partition that some token of the tile sees.
+  // The positions of a partition that some token of the tile sees.
   PositionRange PositionsOf(const TokenTile& tile, std::size_t partition) const;
 
  private:
@@ -83,7 +83,7 @@ class AttentionPlan {
 
   AttentionShape shape_;
   std::vector<TokenTile> tiles_;
-  std::vector<std::uint64_t> before_;  // cost of all heads of all tiles before
+  std::vector<std::uint64_t> before_;  // cost of all heads of the tiles before each
   std::vector<AttentionCursor> bounds_;
   std::vector<SplitItem> splits_;
 };

@@ -27,15 +27,15 @@ void AttentionStage::Run(std::size_t thread) {
   ThreadScratch& scratch = parts_.buffers.Thread(thread);
   const AttentionCursor begin = plan.Begin(thread);
   const AttentionCursor end = plan.Begin(thread + 1);
-  CellsAhead ahead(plan, parts_.cache, parts_.layer, parts_.tables, parts_.table_starts, begin,
-                   end);
+  KvPrefetch prefetch(plan, parts_.cache, parts_.layer, parts_.tables, parts_.table_starts, begin,
+                      end);
   for (std::size_t item = begin.item; item < end.item || (item == end.item && end.partition > 0);
        ++item) {
     const TokenTile& tile = plan.Tile(item);
     const std::size_t first = item == begin.item ? begin.partition : 0;
     const std::size_t stop =
         item == end.item ? end.partition : tile.end_partition - tile.first_partition;
-    if (first < stop) AttendItem(item, first, stop, ahead, scratch);
+    if (first < stop) AttendItem(item, first, stop, prefetch, scratch);
   }
   if (plan.splits().empty()) return;
   parts_.pool.Barrier();
@@ -45,13 +45,13 @@ void AttentionStage::Run(std::size_t thread) {
 }
 
 void AttentionStage::AttendItem(std::size_t item, std::size_t first, std::size_t end,
-                                CellsAhead& ahead, ThreadScratch& scratch) {
+                                KvPrefetch& prefetch, ThreadScratch& scratch) {
   AttentionTile tile = TileOf(item);
   const std::size_t origin = parts_.plan.Tile(item).first_partition;
   const SplitItem* split = parts_.plan.FindSplit(item);
   parts_.cell_kernels.load_queries(tile, scratch.attention);
   for (std::size_t p = first; p < end; ++p) {
-    tile.ahead = ahead.Enter();
+    tile.prefetch = prefetch.Next();
     const AttentionState& alone = p == first ? scratch.total : scratch.partition;
     const AttentionState state =
         split != nullptr ? parts_.buffers.Slot(split->first_slot + p) : alone;

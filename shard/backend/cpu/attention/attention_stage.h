@@ -1,19 +1,19 @@
-// The attention of one layer in a step, on the threads of a pool, divided as AttentionPlan says.
+// Computes the attention of one layer in a step, divided among the threads by AttentionPlan.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
 
 #include "shard/backend/cpu/attention/attention_plan.h"
-#include "shard/backend/cpu/cache/cells_ahead.h"
-#include "shard/backend/cpu/kernels.h"
+#include "shard/backend/cpu/attention/kv_prefetch.h"
 #include "shard/backend/cpu/cache/kv_cache.h"
+#include "shard/backend/cpu/kernels.h"
 #include "shard/backend/cpu/step_buffers.h"
 #include "shard/backend/cpu/threads/worker_pool.h"
 
 namespace penstock::shard::cpu {
 
-// What it works on; all outlive it.
+// Everything outlives the stage.
 struct AttentionParts {
   const Kernels& kernels;
   const CellKernels& cell_kernels;
@@ -35,13 +35,13 @@ class AttentionStage {
  public:
   explicit AttentionStage(const AttentionParts& parts) : parts_(parts) {}
 
-  // One thread's share. The threads meet inside when items are divided, not at the end.
+  // Computes one thread's share. It contains a barrier if items are divided, and none at the end.
   void Run(std::size_t thread);
 
  private:
   AttentionTile TileOf(std::size_t item) const;
   // Partitions [first, end) of an item, counted from its first.
-  void AttendItem(std::size_t item, std::size_t first, std::size_t end, CellsAhead& ahead,
+  void AttendItem(std::size_t item, std::size_t first, std::size_t end, KvPrefetch& prefetch,
                   ThreadScratch& scratch);
   void MergeItem(const SplitItem& split, ThreadScratch& scratch);
   void FinishItem(std::size_t item, const AttentionTile& tile, const AttentionState& state);

@@ -1,8 +1,8 @@
 // The KV cache in the layout of HeadCache (kernels.h). Each K/V head of each layer has a plane: an
-// array of blocks, each K followed by V. Neighbouring blocks of a sequence are neighbours in memory,
-// so attention reads a prompt as one stream; memory serves that up to 1.6 times as fast as separate
-// blocks. After the planes comes the hidden-state plane, if there is one: blocks that hold only
-// keys.
+// array of blocks, each K followed by V. Neighbouring blocks of a sequence are neighbours in
+// memory, so attention reads a prompt as one stream; memory serves that up to 1.6 times as fast as
+// separate blocks. After the planes comes the hidden-state plane, if there is one: blocks that hold
+// only keys.
 //
 // Every plane has `spare` blocks after those of the sequences: contrastive search keeps the K/V of
 // its candidates there until it chooses one.

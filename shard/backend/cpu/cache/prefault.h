@@ -1,5 +1,5 @@
 // Pre-faults memory: makes the kernel supply its pages before they are needed. A page fault within
-// a step would delay every sequence of the batch, and on a virtual machine one may cost
+// a step would delay every sequence of the batch. On a virtual machine one may cost
 // milliseconds, because the host may have to find the memory first.
 //
 // Threading: any; other threads may read and write the memory at the same time.

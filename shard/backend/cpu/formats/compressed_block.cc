@@ -43,7 +43,7 @@ constexpr Place PlaceOf(std::size_t index) {
 
 // One half of a group: two lines of weights.
 void CompressHalf(const std::uint16_t* weights, std::size_t half, const std::uint8_t* number_of,
-              std::uint8_t* group) {
+                  std::uint8_t* group) {
   std::uint8_t* low = group + kLine * (1 + half);
   const std::size_t shift = 4 * half;
   for (std::size_t line = 0; line < 2; ++line, weights += kLineWeights) {
@@ -111,7 +111,8 @@ std::uint16_t CompressedWeight(const std::byte* panel, std::size_t index,
   std::memcpy(&header, block, sizeof header);
   if (header.patches == kRawBlock) {
     std::uint16_t value;
-    std::memcpy(&value, overflow + header.raw * kPlainBlockBytes + index * sizeof value, sizeof value);
+    std::memcpy(&value, overflow + header.raw * kPlainBlockBytes + index * sizeof value,
+                sizeof value);
     return value;
   }
   for (std::size_t i = 0; i < header.patches; ++i) {

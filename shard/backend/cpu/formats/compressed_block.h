@@ -1,9 +1,10 @@
-// bfloat16 weights in 12 bits each, without loss. The lower byte of a bfloat16 holds the last bit of
-// the exponent and the mantissa; its 256 values are about equally frequent. The upper byte, the sign
-// and seven bits of the exponent, has few frequent values, because the weights of a matrix have
-// similar magnitudes. So a table holds 16 upper bytes, and each weight has a number of four bits
-// into it. Weights with another upper byte (about one in ten thousand) are stored separately. A GEMM
-// of few rows takes as long as the memory takes to deliver the weights: a quarter less with these.
+// bfloat16 weights in 12 bits each, without loss. The lower byte of a bfloat16 holds the last bit
+// of the exponent and the mantissa; its 256 values are about equally frequent. The upper byte, the
+// sign and seven bits of the exponent, has few frequent values, because the weights of a matrix
+// have similar magnitudes. So a table holds 16 upper bytes, and each weight has a number of four
+// bits into it. Weights with another upper byte (about one in ten thousand) are stored separately.
+// A GEMM of few rows takes as long as the memory takes to deliver the weights: a quarter less with
+// these.
 //
 // A panel of packed weights (packed_matrix.h) is divided into blocks of kPlainBlockBytes bytes; the
 // last one may be shorter. A block is a CompressedHeader and, for each group of 256 bytes, that is
@@ -12,11 +13,11 @@
 //              weight j of lines 2 and 3 in its upper half
 //   64 bytes   the lower bytes of lines 0 and 1
 //   64 bytes   the lower bytes of lines 2 and 3
-// The order within two lines suits instructions that interleave bytes: of each 16 weights, the first
-// 8 come from 16 bytes of the first line, the last 8 from the same 16 bytes of the second.
+// The order within two lines suits instructions that interleave bytes: of each 16 weights, the
+// first 8 come from 16 bytes of the first line, the last 8 from the same 16 bytes of the second.
 //
-// Zhang et al., DFloat11 (2025, arXiv:2504.11651), observed that exponents of weights need few bits.
-// They use a Huffman code; a few vector instructions decode this one.
+// Zhang et al., DFloat11 (2025, arXiv:2504.11651), observed that exponents of weights need few
+// bits. They use a Huffman code; a few vector instructions decode this one.
 #pragma once
 
 #include <cstddef>
@@ -24,8 +25,8 @@
 
 namespace penstock::shard::cpu {
 
-inline constexpr std::size_t kPlainBlockBytes = 8192;      // bytes of weights of a block
-inline constexpr std::size_t kPlainGroupBytes = 256;  // of a group
+inline constexpr std::size_t kPlainBlockBytes = 8192;  // bytes of weights of a block
+inline constexpr std::size_t kPlainGroupBytes = 256;   // of a group
 inline constexpr std::size_t kCompressedGroupBytes = kPlainGroupBytes / 4 * 3;
 inline constexpr std::size_t kMostPatches = 10;
 inline constexpr std::uint16_t kRawBlock = 0xffff;  // as `patches`: plain, in the overflow
@@ -50,7 +51,8 @@ constexpr std::size_t CompressedBlocks(std::size_t plain) {
   return (plain + kPlainBlockBytes - 1) / kPlainBlockBytes;
 }
 constexpr std::size_t CompressedBytes(std::size_t plain) {
-  return CompressedBlocks(plain) * sizeof(CompressedHeader) + plain / kPlainGroupBytes * kCompressedGroupBytes;
+  return CompressedBlocks(plain) * sizeof(CompressedHeader) +
+         plain / kPlainGroupBytes * kCompressedGroupBytes;
 }
 
 class Overflow;  // weight_format.h

@@ -1,6 +1,6 @@
 // The kernels of the weight formats: for each format a GEMM and, if the format needs them, kernels
-// that quantise its input and pack its weights. Only formats/kernels/ is compiled for an instruction
-// set; plain function pointers lead there.
+// that quantise its input and pack its weights. Only formats/kernels/ is compiled for an
+// instruction set; plain function pointers lead there.
 //
 // Determinism: every output is one chain of fused multiply-adds over K in ascending order, so its
 // bits do not depend on the number of rows or threads. Formats of integers join groups of K that
@@ -111,9 +111,7 @@ struct FormatTable {
   constexpr const FormatKernels& operator[](FormatId id) const {
     return kernels[static_cast<std::size_t>(id)];
   }
-  constexpr FormatKernels& operator[](FormatId id) {
-    return kernels[static_cast<std::size_t>(id)];
-  }
+  constexpr FormatKernels& operator[](FormatId id) { return kernels[static_cast<std::size_t>(id)]; }
 };
 
 // For float32 or bfloat16 weights.

@@ -19,8 +19,8 @@ const WeightFormat& CompressedFormat();
 // as q + 128 with q in [-127, 127]; rows are quantised to [-127, 127].
 const WeightFormat& Int8Format();
 
-// bfloat16 in 16-bit integers, two K together: q times the scale of its output and group, a power of
-// two, so that a weight with |q| >= 128 is exact. Each group of a panel begins with the float32
+// bfloat16 in 16-bit integers, two K together: q times the scale of its output and group, a power
+// of two, so that a weight with |q| >= 128 is exact. Each group of a panel begins with the float32
 // scales of its columns. Rows are quantised to [-kInt16Largest, kInt16Largest]. The sum of |q| over
 // a group is at most kInt16Sum, so no sum of a group leaves an int32 whatever the row.
 const WeightFormat& Int16Format();

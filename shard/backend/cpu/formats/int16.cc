@@ -16,8 +16,8 @@ class Int16 final : public WeightFormat {
 
   std::size_t PanelBytes(const PanelShape& shape) const override {
     const std::size_t groups = (shape.inner + kIntegerGroup - 1) / kIntegerGroup;
-    return shape.columns * (shape.Steps() * shape.pack * sizeof(std::int16_t) +
-                            groups * sizeof(float));
+    return shape.columns *
+           (shape.Steps() * shape.pack * sizeof(std::int16_t) + groups * sizeof(float));
   }
   bool PackPanel(const PanelSource& rows, const PanelShape& shape, const FormatKernels& kernels,
                  const PanelMemory& panel, Overflow&) const override {

@@ -77,8 +77,7 @@ class Int8 final : public WeightFormat {
   void UnpackColumn(const PanelView& panel, const PanelShape& shape, std::size_t column,
                     float* out) const override {
     for (std::size_t k = 0; k < shape.inner; ++k) {
-      const std::size_t at =
-          (k / kInt8Pack * shape.columns + column) * kInt8Pack + k % kInt8Pack;
+      const std::size_t at = (k / kInt8Pack * shape.columns + column) * kInt8Pack + k % kInt8Pack;
       const int q = std::to_integer<int>(panel.data[at]) - 128;
       out[k] = static_cast<float>(q) * panel.scales[column];
     }

@@ -69,8 +69,7 @@ void PackPlainSteps(const PanelSource& rows, const PanelShape& shape, std::size_
   }
   for (std::size_t c = 0; c < columns; ++c) {
     const std::size_t begin = squares(c / kSquare * kSquare) ? whole : first;
-    PackColumn(rows[c], shape, begin, last - begin,
-               out + ((begin - first) * columns + c) * kUnit);
+    PackColumn(rows[c], shape, begin, last - begin, out + ((begin - first) * columns + c) * kUnit);
   }
 }
 

@@ -55,9 +55,9 @@ absl::StatusOr<const WeightFormat*> ChooseFormat(const FormatTable& kernels, Isa
     if (wanted && kernels[id].gemm != nullptr) return &FormatOf(id);
   }
   std::string accepted = Available(kernels);
-  const auto known = std::find_if(
-      std::begin(kPreferred), std::end(kPreferred),
-      [&request](FormatId id) { return FormatOf(id).name() == request.wanted; });
+  const auto known =
+      std::find_if(std::begin(kPreferred), std::end(kPreferred),
+                   [&request](FormatId id) { return FormatOf(id).name() == request.wanted; });
   if (known != std::end(kPreferred)) {
     accepted += request.dtype == DType::kBFloat16
                     ? " on " + std::string(IsaName(isa))

@@ -1,6 +1,7 @@
-// How the CPU backend stores and multiplies weight matrices. A matrix is packed in panels of columns
-// (packed_matrix.h); a WeightFormat says how many bytes a panel has, fills it and reads it back, and
-// its FormatKernels multiply it. Code outside this folder does not know which format runs.
+// How the CPU backend stores and multiplies weight matrices. A matrix is packed in panels of
+// columns (packed_matrix.h); a WeightFormat says how many bytes a panel has, fills it and reads it
+// back, and its FormatKernels multiply it. Code outside this folder does not know which format
+// runs.
 //
 // A new format adds a class here, its kernels in kernels/, and one line each in FormatId and
 // weight_format.cc.

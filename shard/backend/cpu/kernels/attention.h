@@ -1,6 +1,6 @@
-// Attention of a tile of query rows over the partitions of a paged cache (kernels.h states the
-// rule). Masked positions have probability zero, and adding zero changes no bit, so a row does not
-// depend on the rows it shares a tile with. Internal to the including file.
+// Attention of a tile of query rows over the partitions of a paged cache; kernels.h states the rule
+// of determinism. Masked positions have probability zero, and adding zero changes no bit, so a row
+// does not depend on the other rows of its tile. Internal to the including file.
 #pragma once
 
 #include <cstddef>
@@ -37,7 +37,7 @@ inline KeyRange RangeOf(const AttentionTile& tile, std::size_t index) {
   return range;
 }
 
-// The place of the own position, where candidates have their own K and V, lies in the range.
+// Whether the position for which the candidates have their own K and V is in the range.
 inline bool OwnIn(const AttentionTile& tile, const KeyRange& range) {
   return tile.own != nullptr && tile.position < range.end;
 }
@@ -46,7 +46,7 @@ inline std::byte* BlockAt(const AttentionTile& tile, std::size_t position) {
   return tile.cache.base + tile.blocks[position / tile.cache.block_size] * tile.cache.block_bytes;
 }
 
-// Positions from `position` on that are consecutive in its block, up to `end`.
+// How many positions from `position` on, up to `end`, are in its block.
 inline std::size_t CountInBlock(const AttentionTile& tile, std::size_t position, std::size_t end) {
   const std::size_t left = tile.cache.block_size - position % tile.cache.block_size;
   return end - position < left ? end - position : left;
@@ -68,11 +68,11 @@ void LoadQueries(const AttentionTile& tile, AttentionScratch& scratch) {
 
 template <class C>
 void Score(const AttentionTile& tile, const KeyRange& range, AttentionScratch& scratch,
-           FetchNext& fetch) {
+           Prefetcher& prefetch) {
   using Weight = typename C::Weight;
   const std::size_t size = tile.cache.block_size;
   const ScoreArgs args{scratch.queries, tile.cache.head_dim / C::kPack, size * C::kPack,
-                       scratch.scores, fetch};
+                       scratch.scores, prefetch};
   KeyVector vectors[kPartition];
   std::size_t count = 0;
   for (std::size_t position = range.first; position < range.end;) {
@@ -84,10 +84,10 @@ void Score(const AttentionTile& tile, const KeyRange& range, AttentionScratch& s
     }
     position += positions;
   }
-  fetch.Spread(kFetchedWithScores, count * TilesOf(tile.Rows()));
+  prefetch.Spread(kRequestedWithScores, count * TilesOf(tile.Rows()));
   ScoreRows<C>(args, vectors, count, 0, tile.Rows());
   if (!OwnIn(tile, range)) return;
-  // Each candidate's rows against its own key; the lanes behind the first are of no position.
+  // Each candidate's rows against its own key. The rest of that vector belongs to no position.
   for (std::size_t i = 0; i < tile.tokens; ++i) {
     const CachePlace& own = tile.own[i];
     const KeyVector key{tile.cache.base + own.block * tile.cache.block_bytes +
@@ -97,7 +97,7 @@ void Score(const AttentionTile& tile, const KeyRange& range, AttentionScratch& s
   }
 }
 
-// The lanes of a partition that a row sees.
+// The positions of a partition that a row sees.
 struct Visible {
   std::ptrdiff_t first, end;
   bool All(std::size_t lane) const {
@@ -110,7 +110,7 @@ struct Visible {
   }
 };
 
-// Scales of the positions of a partition, of K and V; only for cells of int8.
+// The scales of K and V for the positions of a partition; only for int8.
 struct CellScales {
   float keys[kPartition + kLanes] = {};
   float values[kPartition + kLanes] = {};
@@ -152,8 +152,8 @@ inline Vec ForValues(Vec exponent, std::size_t lane, const CellScales& scales) {
   return Multiply(exponent, Load(scales.values + lane));
 }
 
-// Vectors of a row of scores that hold a position it may see. Counted from the partition's start,
-// so the shape of a sum over them does not depend on the range.
+// The vectors of a row of scores that hold a position which the row sees. They count from the start
+// of the partition, so the shape of a sum over them does not depend on the range.
 struct RowLanes {
   Visible visible;
   std::size_t begin, stop;
@@ -179,10 +179,10 @@ float LargestScore(const RowLanes& lanes, const float* scores, const Scales& sca
   return MaxOfLanes(best);
 }
 
-// Turns a row of scores into exponents, those times the scales of V; their sum.
+// Turns a row of scores into exponentials, times the scales of V. Returns the sum of exponentials.
 template <class Activation, class Scales>
 float ExponentsOf(const RowLanes& lanes, const float* scores, float maximum, const Scales& scales,
-                  Activation* out, FetchNext& fetch) {
+                  Activation* out, Prefetcher& prefetch) {
   if (maximum == kMinusInfinity) {  // sees nothing of this partition
     for (std::size_t i = lanes.begin; i < lanes.stop; i += kLanes) {
       StoreActivations(out + i, Zero(), kLanes);
@@ -191,7 +191,7 @@ float ExponentsOf(const RowLanes& lanes, const float* scores, float maximum, con
   }
   Vec sum = Zero();
   for (std::size_t i = lanes.begin; i < lanes.stop; i += kLanes) {
-    fetch.Ask();
+    prefetch.Touch();
     Vec exponent = ExpOfNegative(Subtract(ScaledScore(scores + i, i, scales), Fill(maximum)));
     if (!lanes.visible.All(i)) exponent = lanes.visible.Keep(exponent, i, 0.0f);
     StoreActivations(out + i, ForValues(exponent, i, scales), kLanes);
@@ -200,11 +200,11 @@ float ExponentsOf(const RowLanes& lanes, const float* scores, float maximum, con
   return SumOfLanes(sum);
 }
 
-// Maxima of all rows first: they do not wait for each other, where each row's exponents wait for
+// The maxima of all rows come first: they are independent, while the exponentials of a row wait for
 // its maximum.
 template <class C>
 void Softmax(const AttentionTile& tile, const KeyRange& range, AttentionScratch& scratch,
-             const AttentionState& state, FetchNext& fetch) {
+             const AttentionState& state, Prefetcher& prefetch) {
   ScalesOf<C> scales = ReadScales<C>(tile, range);
   const auto read_own = [&](std::size_t row) {
     if constexpr (kScaled<C>) {
@@ -220,17 +220,17 @@ void Softmax(const AttentionTile& tile, const KeyRange& range, AttentionScratch&
         LargestScore(LanesOf(tile, range, row), scratch.scores + row * kScoreStride, scales);
   }
   auto* out = static_cast<typename C::Activation*>(scratch.probabilities);
-  fetch.Spread(kFetchedWithExponents, tile.Rows() * ((range.end - range.first) / kLanes + 1));
+  prefetch.Spread(kRequestedWithExponents, tile.Rows() * ((range.end - range.first) / kLanes + 1));
   for (std::size_t row = 0; row < tile.Rows(); ++row) {
     read_own(row);
     state.sum[row] = ExponentsOf(LanesOf(tile, range, row), scratch.scores + row * kScoreStride,
-                                 state.maximum[row], scales, out + row * kScoreStride, fetch);
+                                 state.maximum[row], scales, out + row * kScoreStride, prefetch);
   }
 }
 
 template <class C>
 void Mix(const AttentionTile& tile, const KeyRange& range, AttentionScratch& scratch,
-         const AttentionState& state, FetchNext& fetch) {
+         const AttentionState& state, Prefetcher& prefetch) {
   using Weight = typename C::Weight;
   const std::size_t dim = tile.cache.head_dim;
   const auto value_at = [&tile, dim](const std::byte* block, std::size_t offset) {
@@ -253,9 +253,9 @@ void Mix(const AttentionTile& tile, const KeyRange& range, AttentionScratch& scr
     const std::byte* block = tile.cache.base + tile.own[i].block * tile.cache.block_bytes;
     own_values[i] = value_at(block, tile.own[i].offset);
   }
-  fetch.Spread(1.0, count * TilesOf(tile.Rows()) * ((dim + kLanes - 1) / kLanes));
+  prefetch.Spread(1.0, count * TilesOf(tile.Rows()) * ((dim + kLanes - 1) / kLanes));
   MixRows<C>({scratch.probabilities, runs, count, dim, own ? own_values : nullptr,
-              end - range.origin, tile.group, state.values, state.value_stride, fetch},
+              end - range.origin, tile.group, state.values, state.value_stride, prefetch},
              tile.Rows());
 }
 
@@ -263,10 +263,10 @@ template <class C>
 void Attend(const AttentionTile& tile, std::size_t index, AttentionScratch& scratch,
             const AttentionState& state) {
   const KeyRange range = RangeOf(tile, index);
-  FetchNext fetch(tile);
-  Score<C>(tile, range, scratch, fetch);
-  Softmax<C>(tile, range, scratch, state, fetch);
-  Mix<C>(tile, range, scratch, state, fetch);
+  Prefetcher prefetch(tile);
+  Score<C>(tile, range, scratch, prefetch);
+  Softmax<C>(tile, range, scratch, state, prefetch);
+  Mix<C>(tile, range, scratch, state, prefetch);
 }
 
 inline void MergeRow(std::size_t row, std::size_t head_dim, float old_scale, float new_scale,
@@ -284,7 +284,7 @@ inline void Merge(std::size_t rows, std::size_t head_dim, const AttentionState& 
   for (std::size_t row = 0; row < rows; ++row) {
     const float mine = left.maximum[row], other = right.maximum[row];
     if (other == kMinusInfinity) continue;
-    if (mine == kMinusInfinity) {  // nothing yet, not even numbers
+    if (mine == kMinusInfinity) {  // `left` is not initialised yet
       left.maximum[row] = other;
       left.sum[row] = right.sum[row];
       for (std::size_t d = 0; d < head_dim; d += kLanes) {

@@ -1,14 +1,14 @@
-// Register tiles of attention: rows of queries times vectors of positions, rows of probabilities
-// times vectors of dimensions. Every output is one chain in ascending order whatever the tile, so
-// tiles are chosen by what the registers hold. While cells are read, those that come next are
-// fetched (fetch_next.h). Internal to the including file.
+// The register tiles of attention: rows of queries times vectors of positions, and rows of
+// probabilities times vectors of dimensions. Every output is one chain in ascending order whatever
+// the tile, so the registers alone decide the tile's size. While a tile is computed, the K/V that
+// come next are prefetched (prefetch.h). Internal to the including file.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
 
 #include "shard/backend/cpu/kernels.h"
-#include "shard/backend/cpu/kernels/fetch_next.h"
+#include "shard/backend/cpu/kernels/prefetch.h"
 
 namespace penstock::shard::cpu {
 namespace {
@@ -16,11 +16,11 @@ namespace {
 constexpr bool kManyRegisters = kRegisters == 32;
 constexpr int kMostRows = kManyRegisters ? 12 : 4;
 
-// Vectors of a tile of so many rows.
+// Vectors of a tile with `rows` rows.
 constexpr int ScoreVectors(int rows) { return rows == 1 || (kManyRegisters && rows <= 4) ? 4 : 2; }
 constexpr int MixVectors(int rows) { return rows <= (kManyRegisters ? 4 : 1) ? 4 : 2; }
 
-// Rows of the next tile when `rows` are left, of 1, 2, 3, 4 and with many registers 6, 8, 12.
+// Rows of the next tile when `rows` are left: 1, 2, 3, 4 and, with many registers, 6, 8 or 12.
 inline int RowsOfTile(std::size_t rows) {
   constexpr int kMany[] = {0, 1, 2, 3, 4, 3, 6, 4, 8, 6, 6, 8, 12, 8, 8, 8, 8};
   constexpr int kFew[] = {0, 1, 2, 3, 4, 3, 3, 4};
@@ -36,20 +36,20 @@ inline std::size_t TilesOf(std::size_t rows) {
   return tiles;
 }
 
-// sums[i][v] += row i of `left`, LeftStride apart, times the vectors from right[v] on. With each of
-// these a line from ahead[v] on is asked for.
+// sums[i][v] += row i of `left`, LeftStride apart, times the vectors from right[v] on. With each
+// vector it prefetches a line from lines[v] on.
 template <class C, std::size_t LeftStride, int Rows, int Vectors>
 [[gnu::always_inline]] inline void MultiplyTile(Vec (&sums)[Rows][Vectors],
                                                 const typename C::Activation* left,
                                                 const typename C::Weight* const (&right)[Vectors],
                                                 std::size_t right_stride, std::size_t steps,
-                                                const char* const (&ahead)[Vectors]) {
+                                                const char* const (&lines)[Vectors]) {
   for (std::size_t step = 0; step < steps; ++step) {
     typename C::Right columns[Vectors];
 #pragma GCC unroll 4
     for (int v = 0; v < Vectors; ++v) {
       const typename C::Weight* from = right[v] + step * right_stride;
-      _mm_prefetch(ahead[v] + step * kFetchLine, _MM_HINT_T1);
+      _mm_prefetch(lines[v] + step * kFetchLine, _MM_HINT_T1);
       columns[v] = C::LoadRight(from);
     }
 #pragma GCC unroll 12
@@ -71,7 +71,7 @@ template <int Rows, int Vectors>
   }
 }
 
-// A vector of consecutive positions of a block.
+// A vector of consecutive positions in a block.
 struct KeyVector {
   const std::byte* keys;
   std::size_t at;  // in the partition
@@ -82,7 +82,7 @@ struct ScoreArgs {
   std::size_t steps;    // head_dim / kPack
   std::size_t stride;   // of keys, from step to step
   float* scores;        // [rows, kScoreStride]
-  FetchNext& fetch;
+  Prefetcher& prefetch;
 };
 
 template <class C, int Rows, int Vectors>
@@ -91,16 +91,16 @@ void ScoreTile(const ScoreArgs& args, const KeyVector* vectors, std::size_t row)
   Vec sums[Rows][Vectors];
   ZeroTile(sums);
   const Weight* right[Vectors];
-  const char* ahead[Vectors];
+  const char* lines[Vectors];
 #pragma GCC unroll 4
   for (int v = 0; v < Vectors; ++v) {
     right[v] = reinterpret_cast<const Weight*>(vectors[v].keys);
-    ahead[v] = args.fetch.Take(args.steps, vectors[v].keys);
+    lines[v] = args.prefetch.Take(args.steps, vectors[v].keys);
   }
   MultiplyTile<C, kQueryStride>(
       sums, static_cast<const typename C::Activation*>(args.queries) + row * kQueryStride, right,
-      args.stride, args.steps, ahead);
-  // In this order: lanes behind the end of a block are replaced by the next block's.
+      args.stride, args.steps, lines);
+  // In ascending order: the next block overwrites what lies beyond the end of a block.
 #pragma GCC unroll 4
   for (int v = 0; v < Vectors; ++v) {
     float* to = args.scores + row * kScoreStride + vectors[v].at;
@@ -151,7 +151,7 @@ void ScoreRows(const ScoreArgs& args, const KeyVector* vectors, std::size_t coun
   }
 }
 
-// Positions of one block that follow each other in a partition.
+// Consecutive positions of a partition in one block.
 struct ValueRun {
   const std::byte* values;  // of the first position
   std::size_t at;           // in the partition
@@ -163,13 +163,13 @@ struct MixArgs {
   const ValueRun* runs;
   std::size_t run_count;
   std::size_t head_dim;
-  // Candidates: of each group of rows the cell that ends the chain; or null. At `own_at`.
+  // For candidates: the V of each that ends its chain, at position `own_at`; else null.
   const std::byte* const* own;
   std::size_t own_at;
   std::size_t group;
   float* values;  // [rows, value_stride]
   std::size_t value_stride;
-  FetchNext& fetch;
+  Prefetcher& prefetch;
 };
 
 template <class C, int Rows, int Vectors>
@@ -183,14 +183,14 @@ void MixTile(const MixArgs& args, std::size_t row, std::size_t dimension) {
     const ValueRun& values = args.runs[run];
     const auto* first = reinterpret_cast<const Weight*>(values.values) + dimension * C::kPack;
     const Weight* right[Vectors];
-    const char* ahead[Vectors];
+    const char* lines[Vectors];
 #pragma GCC unroll 4
     for (int v = 0; v < Vectors; ++v) {
       right[v] = first + static_cast<std::size_t>(v) * kLanes * C::kPack;
-      ahead[v] = args.fetch.Take(values.steps, values.values);
+      lines[v] = args.prefetch.Take(values.steps, values.values);
     }
     MultiplyTile<C, kScoreStride>(sums, left + values.at, right, args.head_dim * C::kPack,
-                                  values.steps, ahead);
+                                  values.steps, lines);
   }
 #pragma GCC unroll 12
   for (int i = 0; i < Rows; ++i) {

@@ -1,6 +1,6 @@
-// How queries are multiplied with cells of the cache, and probabilities with them: as products.h
-// says, with the operations of a Product. Cells of bfloat16 lie in pairs also where they are
-// widened: one load gives two vectors. Internal to the including file.
+// How queries are multiplied with K, and probabilities with V, for each type of K/V. Each type has
+// the operations of a product (products.h). bfloat16 values lie in pairs even where they are
+// widened, so one load gives two vectors. Internal to the including file.
 #pragma once
 
 #include <cstddef>
@@ -11,7 +11,7 @@
 namespace penstock::shard::cpu {
 namespace {
 
-// bfloat16 cells widened to float32 (exact); what they are multiplied with is float32.
+// bfloat16 K/V widened to float32, which is exact. Queries and probabilities are float32.
 struct WidenedCells {
   using Activation = float;
   using Weight = std::uint16_t;
@@ -30,8 +30,8 @@ struct WidenedCells {
   }
 };
 
-// int8 cells widened to float32, without their scales: scores are multiplied with those of K,
-// probabilities with those of V.
+// int8 K/V widened to float32 without their scales. Scores are multiplied by the scales of K,
+// probabilities by those of V.
 struct ScaledCells {
   using Activation = float;
   using Weight = std::int8_t;
@@ -59,7 +59,7 @@ inline float LargestOf(const float* x, std::size_t size) {
   return largest;
 }
 
-// What a position's K or V of int8 is made of: integers to the nearest, ties to even.
+// Quantises the K or V of a position to int8: to nearest, ties to even.
 struct ScaledRow {
   explicit ScaledRow(const float* x, std::size_t size) {
     const float largest = LargestOf(x, size);
@@ -78,7 +78,7 @@ struct ScaledRow {
   float inverse = 0;
 };
 
-// The scale of a position in the K, or V, of a block's head.
+// The scale of a position after the K, or V, of a block.
 inline std::byte* ScaleAt(std::byte* cells, const HeadCache& cache, std::size_t offset) {
   return cells + cache.block_size * cache.head_dim + offset * sizeof(float);
 }

@@ -1,5 +1,5 @@
-// How one step of a product multiplies, for each pair of types, and the register tile of attention:
-// queries times keys, probabilities times values. Internal to the including file.
+// How a step of a product multiplies, for each pair of types, and a small register tile. Internal
+// to the including file.
 #pragma once
 
 #include <cstddef>
@@ -35,8 +35,8 @@ struct WidenedProduct {
   }
 };
 
-// The same chain from pairs of K that lie together, one half after the other: a shift or a mask
-// widens a vector where single values cost a conversion, too.
+// The same chain from pairs of K that lie together. A shift or a mask widens half a vector, which
+// costs less than the conversion of single values.
 struct WidenedPairs {
   using Activation = float;
   using Weight = std::uint16_t;
@@ -81,7 +81,8 @@ template <class P, int Rows, int Vectors, class Sum>
   }
 }
 
-// Rows of tile `index` when `rows` are divided into `tiles`, the fewest of at most so many rows.
+// The rows of tile `index` when `rows` rows are divided into `tiles` tiles, the fewest with at most
+// `most` rows each.
 struct TileRows {
   std::size_t first;
   std::size_t count;

@@ -1,4 +1,4 @@
-// Writing and copying cells of int8. Internal to the including file.
+// Writes and copies int8 K/V. Internal to the including file.
 #pragma once
 
 #include <cstddef>
@@ -10,7 +10,7 @@
 namespace penstock::shard::cpu {
 namespace {
 
-// K, then V, of a position: integers `stride` apart and their scale.
+// The K, or V, of a position: integers `stride` apart and their scale.
 struct ScaledPlace {
   std::int8_t* integers;
   std::byte* scale;

@@ -1,5 +1,5 @@
 // 8 lanes of float32. Included once by the file that is compiled for AVX2 and FMA; everything is
-// internal to that file, so that no such code leaks into files for lesser processors.
+// internal to that file, so that such code does not get into files for other processors.
 #pragma once
 
 #include <immintrin.h>
@@ -26,7 +26,7 @@ inline Vec Zero() { return _mm256_setzero_ps(); }
 inline Vec Fill(float value) { return _mm256_set1_ps(value); }
 inline Vec Load(const float* from) { return _mm256_loadu_ps(from); }
 inline void Store(float* to, Vec x) { _mm256_storeu_ps(to, x); }
-// `count` lanes, the others zero; any count of kLanes or more is all.
+// Loads `count` elements; the others are zero. A count of kLanes or more loads all.
 inline Vec LoadFirst(const float* from, std::size_t count) {
   return _mm256_maskload_ps(from, FirstLanes(count));
 }
@@ -40,7 +40,7 @@ inline Vec Multiply(Vec a, Vec b) { return _mm256_mul_ps(a, b); }
 inline Vec Divide(Vec a, Vec b) { return _mm256_div_ps(a, b); }
 inline Vec MultiplyAdd(Vec a, Vec b, Vec c) { return _mm256_fmadd_ps(a, b, c); }
 inline Vec MultiplySubtract(Vec a, Vec b, Vec c) { return _mm256_fmsub_ps(a, b, c); }
-// A NaN in the second operand stays.
+// Returns a NaN in the second operand.
 inline Vec Min(Vec a, Vec b) { return _mm256_min_ps(a, b); }
 inline Vec Max(Vec a, Vec b) { return _mm256_max_ps(a, b); }
 inline Vec RoundToWhole(Vec x) {
@@ -52,7 +52,7 @@ inline Vec ScaleByPowerOfTwo(Vec x, Vec n) {
   return _mm256_mul_ps(x, _mm256_castsi256_ps(_mm256_slli_epi32(exponent, 23)));
 }
 
-// x where first <= lane < end, else `other`.
+// The elements [first, end) of x, and those of `other` elsewhere.
 inline Vec KeepLanes(Vec x, std::ptrdiff_t first, std::ptrdiff_t end, Vec other) {
   const std::size_t below = first <= 0 ? 0 : static_cast<std::size_t>(first);
   const std::size_t above = end <= 0 ? 0 : static_cast<std::size_t>(end);
@@ -70,7 +70,7 @@ inline std::int32_t SumOfInts(Ints x) {
   const __m128i two = _mm_add_epi32(four, _mm_shuffle_epi32(four, _MM_SHUFFLE(1, 0, 3, 2)));
   return _mm_cvtsi128_si32(two) + _mm_extract_epi32(two, 1);
 }
-// 16-bit integers, half the lanes' bytes.
+// 16-bit integers in half a vector.
 using Shorts = __m128i;
 inline Shorts ToShorts(Ints x) {
   return _mm_packs_epi32(_mm256_castsi256_si128(x), _mm256_extracti128_si256(x, 1));
@@ -89,7 +89,7 @@ inline Ints EvenBytes(Ints x) { return _mm256_and_si256(x, _mm256_set1_epi16(0xf
 inline Ints OddBytes(Ints x) { return _mm256_srli_epi16(x, 8); }
 inline Ints MultiplyPairs(Ints a, Ints b) { return _mm256_madd_epi16(a, b); }
 
-// The lower and the upper halves of 32-bit lanes as the upper halves of floats: pairs of bfloat16.
+// The lower, or the upper, bfloat16 of each pair as float32.
 inline Vec LowerHalves(Ints x) { return _mm256_castsi256_ps(_mm256_slli_epi32(x, 16)); }
 inline Vec UpperHalves(Ints x) {
   return _mm256_castsi256_ps(_mm256_and_si256(x, _mm256_set1_epi32(-65536)));

@@ -1,5 +1,5 @@
 // 16 lanes of float32. Included once by each file that is compiled for AVX-512; everything is
-// internal to that file, so that no such code leaks into files for lesser processors.
+// internal to that file, so that such code does not get into files for other processors.
 #pragma once
 
 #include <immintrin.h>
@@ -24,7 +24,7 @@ inline Vec Zero() { return _mm512_setzero_ps(); }
 inline Vec Fill(float value) { return _mm512_set1_ps(value); }
 inline Vec Load(const float* from) { return _mm512_loadu_ps(from); }
 inline void Store(float* to, Vec x) { _mm512_storeu_ps(to, x); }
-// `count` lanes, the others zero; any count of kLanes or more is all.
+// Loads `count` elements; the others are zero. A count of kLanes or more loads all.
 inline Vec LoadFirst(const float* from, std::size_t count) {
   return _mm512_maskz_loadu_ps(FirstLanes(count), from);
 }
@@ -38,7 +38,7 @@ inline Vec Multiply(Vec a, Vec b) { return _mm512_mul_ps(a, b); }
 inline Vec Divide(Vec a, Vec b) { return _mm512_div_ps(a, b); }
 inline Vec MultiplyAdd(Vec a, Vec b, Vec c) { return _mm512_fmadd_ps(a, b, c); }
 inline Vec MultiplySubtract(Vec a, Vec b, Vec c) { return _mm512_fmsub_ps(a, b, c); }
-// A NaN in the second operand stays.
+// Returns a NaN in the second operand.
 inline Vec Min(Vec a, Vec b) { return _mm512_min_ps(a, b); }
 inline Vec Max(Vec a, Vec b) { return _mm512_max_ps(a, b); }
 inline Vec RoundToWhole(Vec x) {
@@ -47,7 +47,7 @@ inline Vec RoundToWhole(Vec x) {
 // x * 2^n for whole n whose power is a normal number.
 inline Vec ScaleByPowerOfTwo(Vec x, Vec n) { return _mm512_scalef_ps(x, n); }
 
-// x where first <= lane < end, else `other`.
+// The elements [first, end) of x, and those of `other` elsewhere.
 inline Vec KeepLanes(Vec x, std::ptrdiff_t first, std::ptrdiff_t end, Vec other) {
   const std::size_t below = first <= 0 ? 0 : static_cast<std::size_t>(first);
   const std::size_t above = end <= 0 ? 0 : static_cast<std::size_t>(end);
@@ -61,7 +61,7 @@ inline Ints AddInts(Ints a, Ints b) { return _mm512_add_epi32(a, b); }
 inline Ints RoundToInts(Vec x) { return _mm512_cvtps_epi32(x); }  // nearest, ties to even
 inline Vec ToFloats(Ints x) { return _mm512_cvtepi32_ps(x); }
 inline std::int32_t SumOfInts(Ints x) { return _mm512_reduce_add_epi32(x); }
-// 16-bit integers, half the lanes' bytes.
+// 16-bit integers in half a vector.
 using Shorts = __m256i;
 inline Shorts ToShorts(Ints x) { return _mm512_cvtepi32_epi16(x); }
 // Of each four: first and third, second and fourth.
@@ -81,7 +81,7 @@ inline Ints EvenBytes(Ints x) { return _mm512_and_si512(x, _mm512_set1_epi16(0xf
 inline Ints OddBytes(Ints x) { return _mm512_srli_epi16(x, 8); }
 inline Ints MultiplyPairs(Ints a, Ints b) { return _mm512_madd_epi16(a, b); }
 
-// The lower and the upper halves of 32-bit lanes as the upper halves of floats: pairs of bfloat16.
+// The lower, or the upper, bfloat16 of each pair as float32.
 inline Vec LowerHalves(Ints x) { return _mm512_castsi512_ps(_mm512_slli_epi32(x, 16)); }
 inline Vec UpperHalves(Ints x) {
   return _mm512_castsi512_ps(_mm512_and_si512(x, _mm512_set1_epi32(-65536)));

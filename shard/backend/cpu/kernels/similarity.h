@@ -1,4 +1,5 @@
-// Rows against a cache that holds keys only (contrastive search). Internal to the including file.
+// Products of rows with a cache that holds only keys (contrastive search). Internal to the
+// including file.
 #pragma once
 
 #include <cstddef>
@@ -9,7 +10,7 @@
 namespace penstock::shard::cpu {
 namespace {
 
-// Scores of `Rows` rows with one vector of positions.
+// The scores of `Rows` rows for one vector of positions.
 template <class P, int Rows>
 void SimilarRows(const typename P::Activation* rows, std::size_t stride, std::size_t dim,
                  const typename P::Weight* keys, std::size_t key_stride, float* scores) {

@@ -20,7 +20,7 @@ std::string FirstLine(const std::string& path) {
   return line;
 }
 
-// A set as large as the kernel's may be; cpu_set_t ends at 1024.
+// A set with room for kMostCpus; cpu_set_t has 1024.
 class CpuSet {
  public:
   CpuSet() : words_(kMostCpus / (8 * sizeof(cpu_set_t)) + 1) {}
@@ -41,11 +41,11 @@ std::vector<std::uint32_t> ParseCpuList(const std::string& text) {
   for (std::string part; std::getline(parts, part, ',');) {
     const char* const end = part.data() + part.size();
     std::uint32_t first = 0;
-    const auto [behind, error] = std::from_chars(part.data(), end, first);
+    const auto [after, error] = std::from_chars(part.data(), end, first);
     std::uint32_t last = first;
-    const bool range = error == std::errc() && behind != end && *behind == '-';
+    const bool range = error == std::errc() && after != end && *after == '-';
     const bool good =
-        range ? std::from_chars(behind + 1, end, last).ec == std::errc() : error == std::errc();
+        range ? std::from_chars(after + 1, end, last).ec == std::errc() : error == std::errc();
     if (!good || last >= kMostCpus) continue;
     for (std::uint32_t cpu = first; cpu <= last; ++cpu) cpus.push_back(cpu);
   }
@@ -77,7 +77,7 @@ std::vector<std::uint32_t> CpusOfThisThread() {
   return cpus;
 }
 
-bool KeepThisThreadOn(const std::vector<std::uint32_t>& cpus) {
+bool BindThisThreadTo(const std::vector<std::uint32_t>& cpus) {
   CpuSet set;
   for (const std::uint32_t cpu : cpus) set.Add(cpu);
   return ::sched_setaffinity(0, set.bytes(), set.data()) == 0;
@@ -100,7 +100,7 @@ Placement PlaceThreads(const std::vector<NumaNode>& nodes, std::uint32_t threads
   for (const NumaNode& node : nodes) cpus += node.cpus.size();
   const std::size_t all = std::size_t{part.count} * threads;
   std::size_t node = 0;
-  std::size_t end = nodes[0].cpus.size();  // of the node's CPUs among all, in order
+  std::size_t end = nodes[0].cpus.size();  // of this node's CPUs in the list of all
   for (std::size_t thread = 0; thread < threads; ++thread) {
     // The middle of the thread's share of the CPUs.
     const std::size_t twice = 2 * (std::size_t{part.index} * threads + thread) + 1;

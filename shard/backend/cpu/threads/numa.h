@@ -1,7 +1,7 @@
-// Where the threads of a pool compute on a machine with several NUMA nodes: spread over the nodes
-// in proportion to their CPUs, each kept on its node's CPUs (not on one of them), so that memory
-// which a thread touches first stays near it. What the process was confined to (taskset, numactl, a
-// cpuset) holds: other CPUs are never used, and on one node nobody is kept anywhere.
+// Where the threads of a pool run on a machine with several NUMA nodes. They are spread over the
+// nodes in proportion to the CPUs, and each is bound to all CPUs of its node, so that memory which
+// a thread uses first stays near it. Limits of the process (taskset, numactl, a cpuset) hold. With
+// one node no thread is bound.
 #pragma once
 
 #include <cstddef>
@@ -17,37 +17,37 @@ struct NumaNode {
   friend bool operator==(const NumaNode&, const NumaNode&) = default;
 };
 
-// Of the nodes below `root` ("/sys" in production) those that have some of these CPUs, with no
-// others, ascending. Empty where the kernel does not say.
+// The nodes below `root` ("/sys" in production) that have some of `cpus`, each with only those,
+// ascending. Empty if the kernel does not list nodes.
 std::vector<NumaNode> ReadNodes(const std::string& root, const std::vector<std::uint32_t>& cpus);
 
-// CPUs that the calling thread may use, ascending; empty if the kernel does not say.
+// The CPUs that the calling thread may use, ascending; empty on an error.
 std::vector<std::uint32_t> CpusOfThisThread();
-// False, and nothing changes, if it may not use any of them.
-bool KeepThisThreadOn(const std::vector<std::uint32_t>& cpus);
+// Binds the calling thread to these CPUs. False, without effect, if it may use none of them.
+bool BindThisThreadTo(const std::vector<std::uint32_t>& cpus);
 
-// "0-2,5", as the kernel writes lists; malformed parts are left out.
+// Parses "0-2,5", the kernel's form of lists. Skips malformed parts.
 std::vector<std::uint32_t> ParseCpuList(const std::string& text);
 
-// One of several pools of a machine that divide it.
+// One of several pools that divide a machine.
 struct PoolPart {
   std::uint32_t index = 0;
   std::uint32_t count = 1;
 };
 
 struct Placement {
-  std::vector<NumaNode> nodes;           // those with threads
-  std::vector<std::uint32_t> of_thread;  // index of its node, ascending; empty: threads are free
+  std::vector<NumaNode> nodes;           // the nodes with threads
+  std::vector<std::uint32_t> of_thread;  // index in `nodes`, ascending; empty: not bound
 
   std::size_t NodeCount() const { return nodes.empty() ? 1 : nodes.size(); }
   std::uint32_t NodeOf(std::size_t thread) const {
     return of_thread.empty() ? 0 : of_thread[thread];
   }
-  // "threads on NUMA nodes: 16 on 0, 16 on 1"; empty where they are free.
+  // "threads on NUMA nodes: 16 on 0, 16 on 1"; empty if threads are not bound.
   std::string Describe() const;
 };
 
-// Threads are free where there are fewer than two nodes.
+// Empty with fewer than two nodes.
 Placement PlaceThreads(const std::vector<NumaNode>& nodes, std::uint32_t threads, PoolPart part);
 
 }  // namespace penstock::shard::cpu

@@ -1,8 +1,8 @@
-// Even shares whose owners help each other: who is done takes parts of what others have not begun.
-// A core that lost its processor for a moment, or reads slower memory, then costs little. Who
-// computes a part never changes its bits.
+// Even shares with work stealing: a thread that has finished its share takes parts of the shares of
+// others. So a thread that lost its processor for a moment, or reads slower memory, delays the step
+// only a little. Bits do not depend on which thread computes a part.
 //
-// Threading: all threads of a pool; between two Begins of a thread, all of them have met.
+// Threading: all threads of a pool, with a barrier between two Begins of a thread.
 #pragma once
 
 #include <atomic>
@@ -18,15 +18,15 @@ namespace penstock::shard::cpu {
 
 class SharedWork {
  public:
-  // Of a pool whose threads are placed so.
+  // For a pool with this placement.
   explicit SharedWork(std::size_t threads, Placement placement = {})
       : ranges_(threads), placement_(std::move(placement)) {}
 
-  // The thread's own share, below 2^32. What it had before has been taken.
+  // Sets the thread's share, below 2^32. Its share before must be used up.
   void Begin(std::size_t thread, const Share& share);
-  // A part to be computed now: of the thread's own share from its front, then of those of `peers`
-  // from their ends, on the same NUMA node first, half of what is left each time, cut at multiples
-  // of `grain`. Of no items when nothing is left.
+  // The next part to compute; empty when nothing is left. It comes from the front of the thread's
+  // own share, then from the ends of the shares of `peers`, those on the same NUMA node first. Each
+  // part is half of what is left of a share, rounded to multiples of `grain`.
   Share Next(std::size_t thread, const Share& peers, std::size_t grain);
 
  private:

@@ -13,7 +13,7 @@ GridShare SplitGrid(std::size_t row_tiles, std::size_t column_units, std::size_t
   std::size_t lightest = 0;
   for (std::size_t candidate = 1; candidate <= threads && candidate <= row_tiles; ++candidate) {
     if (threads % candidate != 0) continue;
-    // A fifth for the second reading of the weights.
+    // Reading the weights again costs a fifth.
     const std::size_t load =
         CeilDivide(row_tiles, candidate) * CeilDivide(column_units, threads / candidate);
     const std::size_t weighted = candidate == 1 ? load * 5 : load * 6;

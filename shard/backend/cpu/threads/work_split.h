@@ -1,5 +1,5 @@
-// Even shares of work for the threads of a pool. Who computes a part never changes its bits, so
-// shares are chosen by load alone.
+// Even shares of work for the threads of a pool. Bits do not depend on which thread computes a
+// part, so load alone decides the shares.
 #pragma once
 
 #include <cstddef>
@@ -19,15 +19,15 @@ constexpr Share EvenShare(std::size_t total, std::size_t parts, std::size_t inde
   return {first, total * (index + 1) / parts - first};
 }
 
-// A matrix product divided in two directions.
+// A GEMM divided in two directions.
 struct GridShare {
   Share rows;     // in tiles of rows
   Share columns;  // in units of columns
   Share peers;    // the threads with the same rows
 };
 
-// Rows are divided only where columns alone would leave threads idle or uneven, since each group of
-// rows reads the weights again.
+// Divides rows only if columns alone would leave threads idle or uneven, because each group of rows
+// reads the weights again.
 GridShare SplitGrid(std::size_t row_tiles, std::size_t column_units, std::size_t threads,
                     std::size_t thread);
 

@@ -13,7 +13,7 @@ namespace penstock::shard::cpu {
 namespace {
 
 constexpr auto kSpin = std::chrono::microseconds(50);
-constexpr int kPausesPerLookAtTheClock = 16;
+constexpr int kPausesPerClockRead = 16;
 
 void Futex(std::atomic<std::uint32_t>& word, int operation, std::uint32_t value) {
   syscall(SYS_futex, reinterpret_cast<std::uint32_t*>(&word), operation | FUTEX_PRIVATE_FLAG, value,
@@ -24,8 +24,8 @@ void Futex(std::atomic<std::uint32_t>& word, int operation, std::uint32_t value)
 
 void WaitCounter::Advance() {
   value_.fetch_add(1);
-  // Sequentially consistent on both sides: either the sleeper is seen here, or it sees the new
-  // value and does not sleep.
+  // Sequentially consistent on both sides: either this sees the sleeper, or the sleeper sees the
+  // new value and does not sleep.
   if (sleepers_.load() > 0) Futex(value_, FUTEX_WAKE, INT_MAX);
 }
 
@@ -33,7 +33,7 @@ void WaitCounter::AwaitChangeFrom(std::uint32_t seen) {
   if (Value() != seen) return;
   const auto end = std::chrono::steady_clock::now() + kSpin;
   do {
-    for (int i = 0; i < kPausesPerLookAtTheClock; ++i) {
+    for (int i = 0; i < kPausesPerClockRead; ++i) {
       if (Value() != seen) return;
       __builtin_ia32_pause();
     }
@@ -44,8 +44,7 @@ void WaitCounter::AwaitChangeFrom(std::uint32_t seen) {
 }
 
 WorkerPool::WorkerPool(std::uint32_t threads, Placement placement)
-    : threads_(std::clamp(threads, 1u, kMostThreads)),
-      placement_(std::move(placement)) {
+    : threads_(std::clamp(threads, 1u, kMostThreads)), placement_(std::move(placement)) {
   for (std::uint32_t thread = 1; thread < threads_; ++thread) {
     workers_.emplace_back([this, thread] { Work(thread); });
   }
@@ -55,22 +54,22 @@ WorkerPool::~WorkerPool() {
   stop_ = true;
   regions_.Advance();
   for (std::thread& worker : workers_) worker.join();
-  if (caller_ == std::this_thread::get_id()) KeepThisThreadOn(callers_cpus_);
+  if (caller_ == std::this_thread::get_id()) BindThisThreadTo(callers_cpus_);
 }
 
-void WorkerPool::KeepOnNodeOf(std::uint32_t thread) const {
+void WorkerPool::BindToNodeOf(std::uint32_t thread) const {
   if (placement_.of_thread.empty()) return;
-  KeepThisThreadOn(placement_.nodes[placement_.of_thread[thread]].cpus);
+  BindThisThreadTo(placement_.nodes[placement_.of_thread[thread]].cpus);
 }
 
-void WorkerPool::KeepCaller() {
+void WorkerPool::BindCaller() {
   caller_ = std::this_thread::get_id();
   callers_cpus_ = CpusOfThisThread();
-  KeepOnNodeOf(0);
+  BindToNodeOf(0);
 }
 
 void WorkerPool::RunFunction(Function function, void* context) {
-  if (!placement_.of_thread.empty() && caller_ != std::this_thread::get_id()) KeepCaller();
+  if (!placement_.of_thread.empty() && caller_ != std::this_thread::get_id()) BindCaller();
   function_ = function;
   context_ = context;
   if (threads_ > 1) regions_.Advance();
@@ -79,7 +78,7 @@ void WorkerPool::RunFunction(Function function, void* context) {
 }
 
 void WorkerPool::Work(std::uint32_t thread) {
-  KeepOnNodeOf(thread);
+  BindToNodeOf(thread);
   for (std::uint32_t seen = 0;; ++seen) {
     regions_.AwaitChangeFrom(seen);
     if (stop_) return;

@@ -1,11 +1,10 @@
-// The threads of the CPU backend. A step is one parallel region: every thread walks the same list
-// of stages and meets the others at a barrier where a stage needs what another thread made.
+// The threads of the CPU backend. A step is one parallel region: every thread runs the same list of
+// stages, with a barrier where a stage reads what another thread wrote.
 //
-// Waiting spins for at most 50 µs, then sleeps on a futex, so an idle pool costs nothing and a
-// thread that lost its core does not burn the others'. A barrier between threads that all run costs
-// well under a microsecond.
+// A waiting thread spins for at most 50 µs and then sleeps on a futex, so an idle pool uses no
+// processor time. A barrier between running threads costs well under a microsecond.
 //
-// Threading: one owner calls Run; Barrier only inside a region, by all its threads equally often.
+// Threading: one owner calls Run. Inside a region all threads call Barrier equally often.
 #pragma once
 
 #include <atomic>
@@ -31,16 +30,15 @@ class alignas(64) WaitCounter {
   std::atomic<std::uint32_t> sleepers_ = 0;
 };
 
-// Of a pool, at most; what --cpu-threads goes up to.
+// The most threads of a pool, and the limit of --cpu-threads.
 inline constexpr std::uint32_t kMostThreads = 1024;
 
 class WorkerPool {
  public:
   using Function = void (*)(void* context, std::uint32_t thread);
 
-  // 1 … kMostThreads threads, the caller of Run among them as thread 0.
-  // The placement is of as many, or of none; the caller is kept on its node from its first Run
-  // until the pool ends.
+  // 1 to kMostThreads threads; the caller of Run is thread 0. The placement is for as many threads,
+  // or empty. The caller is bound to its node from its first Run to the end of the pool.
   explicit WorkerPool(std::uint32_t threads, Placement placement = {});
   ~WorkerPool();
   WorkerPool(const WorkerPool&) = delete;
@@ -61,19 +59,19 @@ class WorkerPool {
  private:
   void RunFunction(Function function, void* context);
   void Work(std::uint32_t thread);
-  // The calling thread on the CPUs of a thread of the pool.
-  void KeepOnNodeOf(std::uint32_t thread) const;
-  void KeepCaller();
+  // Binds the calling thread to the node of a thread of the pool.
+  void BindToNodeOf(std::uint32_t thread) const;
+  void BindCaller();
 
   const std::uint32_t threads_;
   const Placement placement_;
-  std::thread::id caller_;                   // that is kept on its node,
-  std::vector<std::uint32_t> callers_cpus_;  // and the CPUs that it had
+  std::thread::id caller_;                   // the bound caller
+  std::vector<std::uint32_t> callers_cpus_;  // its CPUs before that
   Function function_ = nullptr;
   void* context_ = nullptr;
   bool stop_ = false;
   WaitCounter regions_;   // advances when a region begins
-  WaitCounter barriers_;  // advances when all have arrived
+  WaitCounter barriers_;  // advances when all threads have arrived
   alignas(64) std::atomic<std::uint32_t> arrived_ = 0;
   std::vector<std::thread> workers_;
 };

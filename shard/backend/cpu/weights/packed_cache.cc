@@ -37,18 +37,18 @@ struct Header {
   std::uint64_t identity_bytes = 0;
   std::uint64_t image_bytes = 0;
   std::uint64_t chunk_bytes = kChunk;
-  std::uint64_t checksum = 0;  // of the whole front, with 0 in this place
+  std::uint64_t checksum = 0;  // of everything before the image, with 0 here
 };
 
 std::size_t ChunksOf(std::size_t image) { return (image + kChunk - 1) / kChunk; }
 
-// Of everything before the image.
+// Bytes before the image.
 std::size_t FrontBytes(std::size_t identity, std::size_t image) {
   const std::size_t bytes = sizeof(Header) + identity + ChunksOf(image) * sizeof(std::uint64_t);
   return (bytes + kPage - 1) / kPage * kPage;
 }
 
-// The front of a file for this image; `front` is zero and of FrontBytes.
+// Writes everything before the image to `front`, which is zero and has FrontBytes.
 void FillFront(std::span<std::byte> front, const std::string& identity,
                std::span<const std::byte> image, const std::atomic<bool>& stop) {
   Header header;
@@ -144,7 +144,7 @@ class Writer final : public CacheWriter {
               " in " + std::to_string(spent.count()) + " ms");
   }
 
-  // An error, or nothing.
+  // Returns an error text, or an empty string.
   std::string Write() {
     const std::size_t front_bytes = FrontBytes(identity_.size(), image_.size());
     if (!MakeRoom(fs::path(path_).parent_path(), front_bytes + image_.size(), most_)) {
@@ -158,7 +158,7 @@ class Writer final : public CacheWriter {
     return stop_ ? "" : Message(file->Finish());
   }
 
-  // An error number, or 0.
+  // Returns an error number, or 0.
   int Fill(int fd, std::span<std::byte> front) {
     const auto size = static_cast<off_t>(front.size() + image_.size());
     if (const int failed = ::posix_fallocate(fd, 0, size); failed != 0) return failed;
@@ -227,7 +227,7 @@ bool PackedCache::Read(std::span<std::byte> image, const OwnerOf& owner, WorkerP
               " is damaged, or files of the model have changed since; it is written again");
     return false;
   }
-  ::utimensat(AT_FDCWD, path_.c_str(), nullptr, 0);  // used now
+  ::utimensat(AT_FDCWD, path_.c_str(), nullptr, 0);  // marks it as used
   return true;
 }
 

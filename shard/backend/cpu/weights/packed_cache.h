@@ -35,8 +35,9 @@ class CacheWriter {
 class PackedCache {
  public:
   // The folder exists. With an empty folder or identity there is no cache: nothing is read or
-  // written. `changed` says when the files behind the identity last changed (WeightSource::Noted).
-  // It does not affect the name of the file, so a new file replaces the one before the change.
+  // written. `changed` says when the files that the identity names last changed
+  // (WeightSource::Noted). It does not affect the name of the file, so a new file replaces the one
+  // before the change.
   PackedCache(std::string folder, std::uint64_t most, const std::string& identity,
               const std::string& changed);
 

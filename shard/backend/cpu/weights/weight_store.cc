@@ -269,8 +269,7 @@ const WeightFormat& WeightStore::FormatFor(const Program& program, const Options
 std::string WeightStore::PackingText(const std::vector<Item>& items, const Kernels& kernels) const {
   std::string text = "packing " + std::to_string(kPackingVersion) + " for " +
                      std::string(IsaName(kernels.isa)) + " " +
-                     std::string(DTypeName(kernels.weight)) + " as " +
-                     std::string(format_->name());
+                     std::string(DTypeName(kernels.weight)) + " as " + std::string(format_->name());
   for (std::size_t number :
        {kernels.layout.lanes, kernels.layout.panel_vectors, kernels.layout.pack}) {
     text += " " + std::to_string(number);

@@ -1,9 +1,9 @@
 // The weights of one rank in the form that the kernels read, in one memory region: packed matrices
 // (packed_matrix.h), vectors widened to float32, and the embedding table.
 //
-// All threads of the pool fill it, each the panels that it will read later, so that these lie on the
-// thread's NUMA node. Rows are packed as they are read, so the weights are in memory only once. Or
-// the region comes from a file of an earlier start (packed_cache.h).
+// All threads of the pool fill it, each the panels that it will read later, so that these lie on
+// the thread's NUMA node. Rows are packed as they are read, so the weights are in memory only once.
+// Or the region comes from a file of an earlier start (packed_cache.h).
 //
 // If the weights do not fit their format (WeightFormat::PackPanel), all matrices are stored in its
 // fallback. The file in the cache records that, so a later start does not try again.
@@ -17,9 +17,9 @@
 #include <string>
 #include <vector>
 
+#include "shard/backend/cpu/threads/worker_pool.h"
 #include "shard/backend/cpu/weights/packed_cache.h"
 #include "shard/backend/cpu/weights/packed_matrix.h"
-#include "shard/backend/cpu/threads/worker_pool.h"
 #include "shard/model/program.h"
 #include "shard/weights/memory_region.h"
 #include "shard/weights/weight_source.h"

@@ -30,7 +30,8 @@ void ExpectSameBits(const std::vector<float>& a, const std::vector<float>& b) {
 
 TEST(CompressedWeights, GiveTheLogitsOfPlainOnesBitForBit) {
   const CpuTypes types{.dtype = DType::kBFloat16, .weight_format = "compressed"};
-  if (!CheckCpuBackend({}, types, 16).ok()) GTEST_SKIP() << "no compressed weights on this processor";
+  if (!CheckCpuBackend({}, types, 16).ok())
+    GTEST_SKIP() << "no compressed weights on this processor";
   auto plain = Demo("plain", 1);
   auto compressed = Demo("auto", 2);
   ASSERT_TRUE(plain != nullptr && compressed != nullptr);

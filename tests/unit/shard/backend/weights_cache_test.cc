@@ -110,7 +110,7 @@ class KeptWeights : public testing::Test {
   const fs::file_time_type time_ = fs::file_time_type::clock::now() - std::chrono::hours(1);
 };
 
-TEST_F(KeptWeights, OfAModelInAnotherFolderAreNotTaken) {
+TEST_F(KeptWeights, OfAModelInAnotherFolderAreNotUsed) {
   MakeModel(folder_ / "a", false);
   MakeModel(folder_ / "b", true);
   const std::vector<float> expected = Logits(folder_ / "b", "");
@@ -121,7 +121,7 @@ TEST_F(KeptWeights, OfAModelInAnotherFolderAreNotTaken) {
   EXPECT_NE(first, expected) << "the models are the same";
 }
 
-TEST_F(KeptWeights, OfTheModelThatWasInThisFolderAreNotTaken) {
+TEST_F(KeptWeights, OfTheFormerModelInThisFolderAreNotUsed) {
   MakeModel(folder_ / "model", false);
   Keep(folder_ / "model");
   MakeModel(folder_ / "model", true);
@@ -130,7 +130,7 @@ TEST_F(KeptWeights, OfTheModelThatWasInThisFolderAreNotTaken) {
 
 // Between the pieces that are looked at, of a file whose time is set back: what remains is the time
 // at which the system noted it.
-TEST_F(KeptWeights, OfAFileThatWasChangedInOneRowAreNotTakenButReplaced) {
+TEST_F(KeptWeights, OfAFileWithAChangedRowAreReplaced) {
   MakeModel(folder_ / "model", false);
   Keep(folder_ / "model");
   const std::vector<float> before = Logits(folder_ / "model", "");
@@ -142,12 +142,12 @@ TEST_F(KeptWeights, OfAFileThatWasChangedInOneRowAreNotTakenButReplaced) {
   ASSERT_NE(after, before);
   EXPECT_EQ(Logits(folder_ / "model", cache_), after);
   Keep(folder_ / "model");
-  EXPECT_TRUE(TakesKept(folder_ / "model", cache_)) << "they were not made anew";
+  EXPECT_TRUE(TakesKept(folder_ / "model", cache_)) << "they were not written again";
   EXPECT_EQ(Files(), 1) << "the old ones stay";
 }
 
 // A mode, an owner, a link: the system notes those as well. It costs one packing.
-TEST_F(KeptWeights, OfAFileWithAnotherModeAreMadeAnewOnce) {
+TEST_F(KeptWeights, OfAFileWithAnotherModeAreReplacedOnce) {
   MakeModel(folder_ / "model", false);
   Keep(folder_ / "model");
   ASSERT_EQ(::chmod((folder_ / "model/model.safetensors").c_str(), 0400), 0);
@@ -157,7 +157,7 @@ TEST_F(KeptWeights, OfAFileWithAnotherModeAreMadeAnewOnce) {
   EXPECT_EQ(Files(), 1);
 }
 
-TEST_F(KeptWeights, OfTheSameFilesAreTaken) {
+TEST_F(KeptWeights, OfTheSameFilesAreUsed) {
   MakeModel(folder_ / "model", false);
   Keep(folder_ / "model");
   testing::internal::CaptureStderr();

@@ -236,7 +236,7 @@ TEST(PaddedLayout, APartWhoseRowsStayIsNotMovedWhenAnotherChanges) {
   EXPECT_EQ(store.copied, 19u) << "row 3 alone: row 4 comes from blocks";
 }
 
-TEST(PaddedLayout, AFullStoreIsLaidOutAnew) {
+TEST(PaddedLayout, AFullStoreGivesAllPartsNewPlaces) {
   Store store(60);
   store.Arrange(Parts({{1, 2}, {3}}, {10, 20}));
   store.Arrange(Parts({{3}, {1, 2}}, {20, 20}));

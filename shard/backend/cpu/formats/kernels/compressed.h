@@ -1,5 +1,5 @@
-// The register tile of matrix products with coded weights (coded_block.h), which become plain ones
-// in registers. Sums are those of FloatTile, bit for bit. Internal to the including file.
+// The register tile of a GEMM with compressed weights (compressed_block.h), which it expands in
+// registers. Its sums have the bits of FloatTile. Internal to the including file.
 #pragma once
 
 #include <cstddef>
@@ -11,19 +11,19 @@
 namespace penstock::shard::cpu {
 namespace {
 
-// A product whose weights are stored so: it makes half a group, two lines, plain in registers for
-// the product P::Plain.
+// A product of compressed weights: it expands half a group, two lines, in registers for the product
+// P::Plain.
 template <class P>
 concept Compressed = requires {
   typename P::Plain;
 };
 
-// Steps of a group.
+// Steps in a group.
 template <class P>
 constexpr std::size_t kGroupSteps = kPlainGroupBytes / kStepBytes<P>;
 
-// The groups of a piece's block that hold weights of their own, as plain ones: what a tile needs
-// besides the coded groups. Of one panel, in ascending order.
+// The groups of one panel's blocks that a tile must read as plain weights, in ascending order:
+// groups with patches, and those of raw blocks.
 class PlainGroups {
  public:
   struct Group {
@@ -35,7 +35,7 @@ class PlainGroups {
   PlainGroups() { groups_[0].index = kEnd; }
   const Group* begin() const { return groups_; }
 
-  // Of `groups` groups of the block at `block`, the first of which is `first`.
+  // Adds those of the block at `block`, which has `groups` groups; the first has index `first`.
   template <class P>
   void Add(const std::byte* block, std::size_t groups, std::size_t first, const std::byte* raw) {
     CompressedHeader header;
@@ -80,7 +80,7 @@ class PlainGroups {
   alignas(kLine) std::byte plain_[kMostBlocks * kMostPatches][kPlainGroupBytes];
 };
 
-// A step of some panel, whose columns are given.
+// One step of a panel with these columns.
 template <class P, int Rows, int Vectors>
 [[gnu::always_inline]] inline void StepPanel(Vec (&sums)[Rows][Vectors], int panel,
                                              const LeftRows<Rows>& left, std::size_t step,
@@ -97,13 +97,13 @@ template <class P, int Rows, int Vectors>
   }
 }
 
-// `Hint`: which cache the weights of later are asked into.
+// `Hint`: into which cache weights are prefetched.
 template <class P, int Rows, int Vectors, _mm_hint Hint>
 struct CompressedTile {
   static constexpr int kPanels = Vectors / static_cast<int>(kPanelVectors);
   static void Run(const GemmTile& tile) {
     Vec sums[Rows][Vectors];
-    TakeUpSums(tile, sums);
+    LoadSums(tile, sums);
     TileCursor<Rows> at(tile);
     const PlainGroups::Group* plain[kPanels];
 #pragma GCC unroll 2
@@ -111,13 +111,13 @@ struct CompressedTile {
     const std::size_t groups = tile.steps / kGroupSteps<P>;
     const std::byte* table = nullptr;
     for (std::size_t group = 0, end = 0; group < groups; ++group) {
-      if (group == end) {  // a block begins
-        FetchAhead<kPanels, Hint>(at.ahead, tile, sizeof(CompressedHeader));
+      if (group == end) {  // a new block
+        PrefetchWeights<kPanels, Hint>(at.prefetch, tile, sizeof(CompressedHeader));
         table = at.right;
         at.right += sizeof(CompressedHeader);
         end += kPlainBlockBytes / kPlainGroupBytes;
       }
-      FetchAhead<kPanels, Hint>(at.ahead, tile, kCompressedGroupBytes);
+      PrefetchWeights<kPanels, Hint>(at.prefetch, tile, kCompressedGroupBytes);
 #pragma GCC unroll 2
       for (int p = 0; p < kPanels; ++p) {
         const std::size_t offset = static_cast<std::size_t>(p) * tile.panel_bytes;
@@ -131,13 +131,14 @@ struct CompressedTile {
       at.left.Advance(kGroupSteps<P> * P::kLeft * sizeof(typename P::Activation));
       at.right += kCompressedGroupBytes;
     }
-    LeaveSums(tile, sums);
+    StoreSums(tile, sums);
   }
 
  private:
   [[gnu::always_inline]] static void StepCompressed(Vec (&sums)[Rows][Vectors], int panel,
-                                               const LeftRows<Rows>& left, const std::byte* group,
-                                               const std::byte* table) {
+                                                    const LeftRows<Rows>& left,
+                                                    const std::byte* group,
+                                                    const std::byte* table) {
     const typename P::Table highs = P::LoadTable(table);
 #pragma GCC unroll 2
     for (int half = 0; half < 2; ++half) {

@@ -10,8 +10,8 @@
 namespace penstock::shard::cpu {
 namespace {
 
-// Four products of bytes join an integer sum in one instruction. The integers are those of
-// PairsOfInt8, so the bits are the same.
+// One instruction adds four products of bytes to an integer sum. The integers, and so the bits, are
+// those of PairsOfInt8.
 struct FoursOfInt8 {
   using Activation = std::byte;
   using Weight = std::uint8_t;

@@ -1,7 +1,7 @@
-// The matrix product: activations [rows, K] times packed weights, with its epilogues. One routine
-// for every number of rows: K is cut into blocks of weights that stay in the first cache, where all
-// rows meet them in register tiles (gemm_tile.h), while the next block comes from memory. Internal
-// to the including file.
+// The GEMM: activations [rows, K] times packed weights, with its epilogues. One routine serves
+// every number of rows. K is divided into blocks of weights that stay in the first-level cache; all
+// rows are multiplied with a block in register tiles (gemm_tile.h) while the next block is
+// prefetched. Internal to the including file.
 #pragma once
 
 #include <cstddef>
@@ -15,12 +15,11 @@ namespace penstock::shard::cpu {
 namespace {
 
 constexpr std::size_t kBlockBytes = 16 * 1024;  // of weights
-// Of the activations of rows that are computed one after the other against each panel: they stay
-// in the second cache.
+// Activations of the rows that are multiplied with a panel one after the other: they stay in the
+// second-level cache.
 constexpr std::size_t kRowBytes = 768 * 1024;
-// Tiles of a block that fetch the next block, each a part; from more of them memory has time
-// enough.
-constexpr std::size_t kFetchingTiles = 6;
+// The first tiles of a block prefetch the next block, a part each. More than this many need not.
+constexpr std::size_t kPrefetchingTiles = 6;
 
 // Panels and the rows that are computed together.
 struct GemmPiece {
@@ -28,7 +27,7 @@ struct GemmPiece {
   std::size_t rows;
   std::size_t panel;
   std::size_t panels;  // 1 or 2
-  std::size_t next;    // panels on, where the next piece begins
+  std::size_t next;    // panels from this piece to the next
   std::size_t Vectors() const { return panels * kPanelVectors; }
 };
 
@@ -38,7 +37,7 @@ inline Vec Finished(const GemmArgs& args, const float* sums, std::size_t vector)
   return args.bias == nullptr ? sum : Add(sum, Load(args.bias + vector * kLanes));
 }
 
-// Vectors of the piece that are asked for, as [first, end) of all packed columns.
+// The vectors of the piece that the caller wants, as [first, end) of all packed columns.
 struct VectorRange {
   std::size_t first;
   std::size_t end;
@@ -97,13 +96,13 @@ void WriteActivated(const GemmArgs& args, const GemmPiece& piece, std::size_t ro
   }
 }
 
-// Where the weights of a piece are.
+// Where the weights of a piece lie.
 template <class P>
 struct BlockPlace {
   std::size_t panel_bytes;  // from panel to panel
-  const std::byte* panel;   // the first
+  const std::byte* panel;   // the first panel
   const std::byte* At(std::size_t step) const { return panel + Offset(step); }
-  // Of a step that begins a block.
+  // The offset of a step that begins a block.
   static constexpr std::size_t Offset(std::size_t step) {
     if constexpr (Compressed<P>) {
       return CompressedBytes(step * kStepBytes<P>);
@@ -117,7 +116,7 @@ using TileFunction = void (*)(const GemmTile&);
 
 template <class P, int Rows, int Vectors, _mm_hint Hint>
 constexpr TileFunction TileAs() {
-  constexpr int kRows = Rows <= kGemmRows<P, Vectors> ? Rows : 1;  // others are never asked for
+  constexpr int kRows = Rows <= kGemmRows<P, Vectors> ? Rows : 1;  // others are never used
   if constexpr (Compressed<P>) {
     return CompressedTile<P, kRows, Vectors, Hint>::Run;
   } else if constexpr (Integers<P>) {
@@ -141,7 +140,7 @@ TileFunction TileOf(std::size_t rows) {
   return kTiles[rows - 1];
 }
 
-// Of each panel of the piece, `steps` steps from `step` on.
+// Finds the plain groups of each panel of the piece, `steps` steps from `step` on.
 template <Compressed P>
 void FindPlainGroups(const GemmArgs& args, const GemmPiece& piece, const BlockPlace<P>& place,
                      std::size_t step, std::size_t steps, PlainGroups* plain) {
@@ -155,7 +154,7 @@ void FindPlainGroups(const GemmArgs& args, const GemmPiece& piece, const BlockPl
   }
 }
 
-// All rows of the piece against `steps` steps from `step` on.
+// Multiplies all rows of the piece with `steps` steps from `step` on.
 template <class P, int Vectors, _mm_hint Hint>
 void RunTiles(const GemmArgs& args, const GemmPiece& piece, std::size_t step, std::size_t steps) {
   using Activation = typename P::Activation;
@@ -164,20 +163,20 @@ void RunTiles(const GemmArgs& args, const GemmPiece& piece, std::size_t step, st
   const std::size_t panel_bytes = BlockPlace<P>::Offset(args.steps);
   const BlockPlace<P> place{
       panel_bytes, static_cast<const std::byte*>(args.weights) + piece.panel * panel_bytes};
-  // Behind the last block of these panels the next ones begin.
+  // After the last block of these panels come the next panels.
   const bool last = step + steps == args.steps;
   const std::byte* next = last ? place.panel + piece.next * panel_bytes : place.At(step + steps);
   GemmTile tile{};
   tile.right = place.At(step);
-  tile.panel_bytes = tile.ahead_panel_bytes = panel_bytes;
-  const std::size_t ahead_bytes = BlockPlace<P>::Offset(steps);
+  tile.panel_bytes = tile.prefetch_panel_bytes = panel_bytes;
+  const std::size_t next_bytes = BlockPlace<P>::Offset(steps);
   PlainGroups plain[Compressed<P> ? 2 : 0];
   if constexpr (Compressed<P>) {
     FindPlainGroups(args, piece, place, step, steps, plain);
     tile.plain = plain;
   }
   const std::size_t tiles = TileCount(piece.rows, kGemmRows<P, Vectors>);
-  const std::size_t fetching = tiles < kFetchingTiles ? tiles : kFetchingTiles;
+  const std::size_t prefetching = tiles < kPrefetchingTiles ? tiles : kPrefetchingTiles;
   for (std::size_t i = 0; i < tiles; ++i) {
     const TileRows rows = TileAt(piece.rows, tiles, i);
     tile.left = left + rows.first * args.input_stride + step * P::kLeft;
@@ -185,8 +184,8 @@ void RunTiles(const GemmArgs& args, const GemmPiece& piece, std::size_t step, st
     tile.steps = steps;
     tile.sums = args.scratch + rows.first * Vectors * kLanes;
     tile.first = step == 0;
-    tile.ahead = i < fetching ? next + i * (ahead_bytes / fetching) : next;
-    tile.ahead_stride = i < fetching ? TileCount(kLine, fetching) : 0;  // leaves no line out
+    tile.prefetch = i < prefetching ? next + i * (next_bytes / prefetching) : next;
+    tile.prefetch_stride = i < prefetching ? TileCount(kLine, prefetching) : 0;  // skips no line
     tile.group_stride = args.group_stride;
     if constexpr (Integers<P>) {
       tile.groups = args.groups + (piece.first_row + rows.first) * args.group_stride +
@@ -202,8 +201,7 @@ void ComputePiece(const GemmArgs& args, const GemmPiece& piece) {
   constexpr std::size_t kSteps = kBlockBytes / kPanels / kStepBytes<P>;
   static_assert(!Integers<P> || kSteps * P::kPack % kIntegerGroup == 0);
   static_assert(!Compressed<P> || kSteps * kStepBytes<P> % kPlainBlockBytes == 0);
-  // Few rows take blocks faster than they come: what is asked for would not stay in the first
-  // cache.
+  // Against one panel a prefetched block fits the first-level cache beside the present one.
   constexpr _mm_hint kHint = Compressed<P> && kPanels == 1 ? _MM_HINT_T0 : _MM_HINT_T1;
   for (std::size_t step = 0; step < args.steps; step += kSteps) {
     RunTiles<P, Vectors, kHint>(args, piece, step,
@@ -211,15 +209,16 @@ void ComputePiece(const GemmArgs& args, const GemmPiece& piece) {
   }
 }
 
-// Up to how many rows go against two panels at once. Few: reading memory as two streams is what
-// counts. More against one: widening each weight once. Integers are not widened, and what is loaded
-// of a row serves twice as many products against two panels; with still more rows the sums of two
-// panels take too much of the first cache.
+// Up to this many rows are multiplied with two panels at once. With few rows, reading memory as two
+// streams matters most; with more, widening each weight only once. Integers are not widened, and a
+// loaded part of a row is used for twice as many products; but the sums of many rows and two panels
+// take too much of the first-level cache.
 template <class P>
 constexpr std::size_t kRowsOfTwoPanels =
     StepsRows<P> ? 64 : 2 * kGemmRows<P, 2 * static_cast<int>(kPanelVectors)>;
 
-// Into how many blocks of rows, each taken through all panels before the next.
+// Into how many blocks the rows are divided. All panels are multiplied with a block before the next
+// one.
 template <class P>
 std::size_t RowBlocks(const GemmArgs& args) {
   constexpr std::size_t kLeast = 4 * kMostTileRows;
@@ -230,8 +229,8 @@ std::size_t RowBlocks(const GemmArgs& args) {
   return TileCount(args.rows, most);
 }
 
-// Whether so many rows go against two panels in turns, block by block: more than one tile holds
-// against both. Memory is read as two streams, and coded weights are made plain once.
+// Whether `rows` rows are multiplied with two panels alternately, block by block, because one tile
+// does not hold them against both. Memory is read as two streams, and each weight is expanded once.
 template <class P>
 constexpr bool TakesPanelsInTurns(std::size_t rows) {
   return Compressed<P> && rows > kGemmRows<P, 2 * static_cast<int>(kPanelVectors)> &&

@@ -1,12 +1,11 @@
-// The register tile of matrix products: some rows of activations times one or two panels of packed
-// weights, over a block of K. Partial sums are stored and taken up again as float32, so each output
-// is one chain over K in ascending order, whatever the tile and the block. Internal to the
-// including file.
+// The register tile of a GEMM: some rows of activations times one or two panels of packed weights,
+// over a block of K. Partial sums are stored and loaded again as float32, so each output is one
+// chain over K in ascending order, whatever the tile and the block. Internal to the including file.
 //
-// A product P says how a step multiplies: kPack weights of each column lie together, kLeft elements
-// of a row belong to them, and they are used in kParts parts, the first K first. kSpare registers
-// are needed beside sums and columns. A product of integers may take a row against all columns at
-// once (StepRow), and have scales in front of each group of weights (kGroupScales).
+// A product P defines a step: kPack weights of each column lie together, kLeft elements of a row
+// belong to them, and they are multiplied in kParts parts in the order of K. It needs kSpare
+// registers besides sums and columns. A product of integers may multiply a row with all columns at
+// once (StepRow), and may have scales before each group of weights (kGroupScales).
 #pragma once
 
 #include <cstddef>
@@ -21,14 +20,13 @@ constexpr std::size_t kPanel = kLanes * kPanelVectors;
 constexpr std::size_t kLine = 64;
 constexpr int kMostTileRows = 14;
 
-// What registers hold: fewer rows against two panels, which are read as two streams, or more rows
-// against one.
+// How many rows the registers hold: fewer against two panels, more against one.
 template <class P, int Vectors>
 constexpr int kGemmRows = (kRegisters - P::kSpare - Vectors) / Vectors < kMostTileRows
                               ? (kRegisters - P::kSpare - Vectors) / Vectors
                               : kMostTileRows;
 
-// Of one step of a panel.
+// Bytes of one step of a panel.
 template <class P>
 constexpr std::size_t kStepBytes = kPanel* P::kPack * sizeof(typename P::Weight);
 
@@ -45,8 +43,7 @@ concept StepsRows = requires {
   P::kUnrolled;
 };
 
-// Of a panel: where step `step` begins, which begins a group if there are groups; how long the
-// panel is, given all its steps.
+// Bytes of the first `steps` steps of a panel, which are whole groups if there are groups, or all.
 template <class P>
 constexpr std::size_t BytesOf(std::size_t steps) {
   std::size_t bytes = steps * kStepBytes<P>;
@@ -67,23 +64,24 @@ struct GemmTile {
   std::size_t steps;
   float* sums;  // [rows][vectors][kLanes]
   bool first;   // the chain begins here
-  // Weights of later: while this tile is computed, the memory brings them nearer. So many bytes on
-  // for each line of weights that is read.
-  const std::byte* ahead;
-  std::size_t ahead_stride;
-  std::size_t ahead_panel_bytes;  // from panel to panel there
-  const PlainGroups* plain;       // of each panel of coded weights
-  const IntegerGroup* groups;     // of rows of integers, from the tile's first step on
+  // Weights to prefetch while this tile is computed: for each line of weights that is read, a line
+  // prefetch_stride bytes further.
+  const std::byte* prefetch;
+  std::size_t prefetch_stride;
+  std::size_t prefetch_panel_bytes;  // from panel to panel there
+  const PlainGroups* plain;          // of each panel of compressed weights
+  const IntegerGroup* groups;        // of quantised rows, from the tile's first step on
   std::size_t group_stride;
 };
 
-// The tile's rows, of which four share a pointer: three strides reach them all, where a pointer or
-// an offset for each would not fit the registers.
+// The rows of a tile. Four rows share a pointer, because a pointer for each row would not fit the
+// registers.
 template <int Rows>
 class LeftRows {
  public:
   LeftRows(const void* first, std::size_t stride) : stride_(stride), thrice_(3 * stride) {
-    __asm__("" : "+r"(stride_), "+r"(thrice_));  // else offsets of all rows are computed
+    __asm__(""
+            : "+r"(stride_), "+r"(thrice_));  // else the compiler computes the offsets of all rows
     const auto* row = static_cast<const std::byte*>(first);
 #pragma GCC unroll 4
     for (int i = 0; i < kFours; ++i, row += 4 * stride) {
@@ -116,14 +114,14 @@ class LeftRows {
   std::size_t thrice_;
 };
 
-// What moves on from step to step.
+// What advances from step to step.
 template <int Rows>
 struct TileCursor {
   explicit TileCursor(const GemmTile& tile)
-      : left(tile.left, tile.left_stride), right(tile.right), ahead(tile.ahead) {}
+      : left(tile.left, tile.left_stride), right(tile.right), prefetch(tile.prefetch) {}
   LeftRows<Rows> left;
   const std::byte* right;
-  const std::byte* ahead;
+  const std::byte* prefetch;
 };
 
 template <class P>
@@ -136,20 +134,20 @@ template <class P>
 }
 
 template <int Panels, _mm_hint Hint = _MM_HINT_T1>
-[[gnu::always_inline]] inline void FetchAhead(const std::byte*& ahead, const GemmTile& tile,
-                                              std::size_t bytes) {
+[[gnu::always_inline]] inline void PrefetchWeights(const std::byte*& prefetch, const GemmTile& tile,
+                                                   std::size_t bytes) {
 #pragma GCC unroll 2
-  for (std::size_t line = 0; line < bytes; line += kLine, ahead += tile.ahead_stride) {
+  for (std::size_t line = 0; line < bytes; line += kLine, prefetch += tile.prefetch_stride) {
 #pragma GCC unroll 2
     for (int p = 0; p < Panels; ++p) {
-      _mm_prefetch(reinterpret_cast<const char*>(ahead + static_cast<std::size_t>(p) *
-                                                             tile.ahead_panel_bytes),
+      _mm_prefetch(reinterpret_cast<const char*>(prefetch + static_cast<std::size_t>(p) *
+                                                                tile.prefetch_panel_bytes),
                    Hint);
     }
   }
 }
 
-// Vector v of the tile's panels, of which the first is at `right`.
+// Vector v of the tile's panels. The first panel is at `right`.
 [[gnu::always_inline]] inline const std::byte* VectorAt(const GemmTile& tile,
                                                         const std::byte* right, int v,
                                                         std::size_t vector_bytes) {
@@ -164,7 +162,7 @@ template <class P, int Rows, int Vectors, class Sum>
   using Activation = typename P::Activation;
   constexpr int kPanels = Vectors / static_cast<int>(kPanelVectors);
   for (std::size_t step = 0; step < steps; ++step) {
-    FetchAhead<kPanels>(at.ahead, tile, kStepBytes<P>);
+    PrefetchWeights<kPanels>(at.prefetch, tile, kStepBytes<P>);
 #pragma GCC unroll 2
     for (int part = 0; part < P::kParts; ++part) {
       typename P::Right columns[Vectors];
@@ -189,15 +187,16 @@ template <class P, int Rows, int Vectors, class Sum>
   }
 }
 
-// `Count` steps of a product that takes rows whole.
+// `Count` steps of a product with StepRow.
 template <class P, int Count, int Rows, int Vectors>
 [[gnu::always_inline]] inline void StepRows(Ints (&sums)[Rows][Vectors], const GemmTile& tile,
                                             TileCursor<Rows>& at) {
   constexpr int kPanels = Vectors / static_cast<int>(kPanelVectors);
 #pragma GCC unroll 8
   for (int step = 0; step < Count; ++step) {
-    FetchAhead<kPanels>(at.ahead, tile, kStepBytes<P>);
-    __asm__("" : "+r"(at.ahead));  // else multiples of its stride fill the registers
+    PrefetchWeights<kPanels>(at.prefetch, tile, kStepBytes<P>);
+    __asm__(""
+            : "+r"(at.prefetch));  // else the compiler keeps multiples of its stride in registers
     Ints columns[Vectors];
 #pragma GCC unroll 4
     for (int v = 0; v < Vectors; ++v) {
@@ -228,9 +227,9 @@ inline float* SumsOf(const GemmTile& tile, int row, int vector) {
   return tile.sums + static_cast<std::size_t>(row * Vectors + vector) * kLanes;
 }
 
-// The chains where the block before left them, or at their beginning.
+// Loads the partial sums of the block before, or zeros.
 template <int Rows, int Vectors>
-[[gnu::always_inline]] inline void TakeUpSums(const GemmTile& tile, Vec (&sums)[Rows][Vectors]) {
+[[gnu::always_inline]] inline void LoadSums(const GemmTile& tile, Vec (&sums)[Rows][Vectors]) {
 #pragma GCC unroll 16
   for (int i = 0; i < Rows; ++i) {
 #pragma GCC unroll 4
@@ -241,7 +240,7 @@ template <int Rows, int Vectors>
 }
 
 template <int Rows, int Vectors>
-[[gnu::always_inline]] inline void LeaveSums(const GemmTile& tile,
+[[gnu::always_inline]] inline void StoreSums(const GemmTile& tile,
                                              const Vec (&sums)[Rows][Vectors]) {
 #pragma GCC unroll 16
   for (int i = 0; i < Rows; ++i) {
@@ -255,10 +254,10 @@ template <class P, int Rows, int Vectors>
 struct FloatTile {
   static void Run(const GemmTile& tile) {
     Vec sums[Rows][Vectors];
-    TakeUpSums(tile, sums);
+    LoadSums(tile, sums);
     TileCursor<Rows> at(tile);
     RunSteps<P>(sums, tile, at, tile.steps);
-    LeaveSums(tile, sums);
+    StoreSums(tile, sums);
   }
 };
 
@@ -291,14 +290,14 @@ struct IntegerTile {
     const std::byte* scales = at.right;
     if constexpr (GroupScales<P>) {
       constexpr std::size_t kBytes = kPanel * sizeof(float);
-      FetchAhead<Vectors / static_cast<int>(kPanelVectors)>(at.ahead, tile, kBytes);
+      PrefetchWeights<Vectors / static_cast<int>(kPanelVectors)>(at.prefetch, tile, kBytes);
       at.right += kBytes;
     }
     RunSteps<P>(sums, tile, at, steps);
     Join(sums, tile, scales, group, first);
   }
 
-  // Adds the sums of a group to those before it.
+  // Adds the sums of a group to those of the groups before.
   [[gnu::always_inline]] static void Join(const Ints (&sums)[Rows][Vectors], const GemmTile& tile,
                                           const std::byte* scales, const IntegerGroup* group,
                                           bool first) {

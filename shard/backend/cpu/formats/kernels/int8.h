@@ -1,4 +1,4 @@
-// The product of int8 weights for every instruction set (kernels.h says how weights and activations
+// The product of int8 weights for every instruction set (formats.h says how weights and activations
 // are quantised). Internal to the including file.
 #pragma once
 
@@ -10,9 +10,9 @@
 namespace penstock::shard::cpu {
 namespace {
 
-// For instruction sets without a dot product of bytes: bytes at even and at odd places as 16-bit
-// integers, whose products are added in pairs without overflow. A row's integers are 16-bit, too,
-// in that order.
+// For instruction sets without a dot product of bytes. Even and odd bytes become 16-bit integers,
+// whose products are added in pairs without overflow. The integers of a row have 16 bits, too, in
+// that order.
 struct PairsOfInt8 {
   using Activation = std::byte;
   using Weight = std::uint8_t;

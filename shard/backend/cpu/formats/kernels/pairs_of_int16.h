@@ -1,5 +1,5 @@
-// The product of 16-bit weights on processors with AVX512_VNNI, and how they are made of bfloat16
-// (kernels.h). Internal to the including file.
+// The product of int16 weights on processors with AVX512_VNNI, and how they are made from bfloat16
+// (formats.h). Internal to the including file.
 #pragma once
 
 #include <cstddef>
@@ -11,7 +11,7 @@
 namespace penstock::shard::cpu {
 namespace {
 
-// Two products of 16-bit integers join an integer sum in one instruction.
+// One instruction adds two products of 16-bit integers to an integer sum.
 struct PairsOfInt16 {
   using Activation = std::byte;
   using Weight = std::int16_t;
@@ -29,9 +29,10 @@ struct PairsOfInt16 {
 
 constexpr std::size_t kGroupPairs = kIntegerGroup / kInt16Pack;
 
-// A power of two, at most what keeps both bounds of kInt16Sum and 16 bits: the room left covers the
-// rounding of each integer (1/2) and of the sum of sizes (far below 1/2000). Sizes are added up as
-// their mean, which no bfloat16 weights bring to infinity. NaN where a weight is not finite.
+// The factor from weights to integers: the largest power of two that keeps the sum of a group below
+// kInt16Sum and each integer within 16 bits. The margin covers the rounding of each integer (1/2)
+// and of the sum (far below 1/2000). The sum is computed as a mean, which cannot overflow. NaN if a
+// weight is not finite.
 inline float FactorOf(const Vec (&weights)[kIntegerGroup / kLanes]) {
   constexpr float kMean = (kInt16Sum - kIntegerGroup / 2 - 100) / float{kIntegerGroup};
   constexpr float kShare = 1.0f / kIntegerGroup;
@@ -45,7 +46,7 @@ inline float FactorOf(const Vec (&weights)[kIntegerGroup / kLanes]) {
     not_finite = MultiplyAdd(x, Zero(), not_finite);
   }
   const float most = MaxOfLanes(largest);
-  constexpr float kLeast = 0x1p-100f;  // of smaller weights the factor is that of this
+  constexpr float kLeast = 0x1p-100f;  // smaller weights have the factor of this one
   const float by_sum = kMean / __builtin_fmaxf(SumOfLanes(mean), kLeast);
   const float by_size = 32767.0f / __builtin_fmaxf(most, kLeast);
   const float factor = by_sum < by_size ? by_sum : by_size;
@@ -57,7 +58,7 @@ inline float FactorOf(const Vec (&weights)[kIntegerGroup / kLanes]) {
   return power + SumOfLanes(not_finite);
 }
 
-// One column of a group: integers side by side, and their scale.
+// Packs one column of a group: its integers side by side. Returns their scale.
 inline float PackGroup(const std::byte* row, std::size_t count, std::int16_t* out) {
   constexpr std::size_t kVectors = kIntegerGroup / kLanes;
   Vec weights[kVectors];

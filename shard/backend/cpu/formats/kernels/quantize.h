@@ -1,4 +1,4 @@
-// Rows of activations as integers (kernels.h), for the product P. Internal to the including file.
+// Quantises rows of activations for the product P (formats.h). Internal to the including file.
 #pragma once
 
 #include <cstddef>
@@ -32,7 +32,7 @@ void QuantizeGroup(const Activation* in, std::size_t count, std::byte* values,
     P::StoreRow(values + i / P::kPack * P::kLeft, rounded);
   }
   group.scale = most / P::kLargest + SumOfLanes(not_finite);
-  // Of values that are not finite the scale says all; their sum may be beyond an integer.
+  // If a value is not finite the scale is NaN, and the sum may not fit an integer.
   group.offset = __builtin_isfinite(group.scale) ? -128 * SumOfInts(sum) : 0;
 }
 

@@ -11,9 +11,9 @@
 #include <string>
 #include <vector>
 
+#include "shard/backend/cpu/cache/kv_cache.h"
 #include "shard/backend/cpu/isa.h"
 #include "shard/backend/cpu/kernels.h"
-#include "shard/backend/cpu/cache/kv_cache.h"
 #include "shard/backend/cpu/threads/worker_pool.h"
 
 namespace penstock::shard::cpu {
@@ -74,7 +74,7 @@ class Problem {
     layout.kv_type = kind.cells;
     const std::uint32_t blocks = layout.BlocksFor(static_cast<std::uint32_t>(shape.positions));
     EXPECT_TRUE(cache_.Allocate(layout, 2 * blocks + 1, 0, pool_).ok());
-    // What nobody wrote must not matter.
+    // Values of positions that were not written must not matter.
     std::fill_n(cache_.Head(0, 0).base, layout.Bytes(2 * blocks + 1), std::byte(0xff));
     for (std::uint32_t i = 0; i < blocks; ++i) blocks_.push_back(2 * (blocks - i) - 1);
     for (std::size_t p = 0; p < shape.positions; ++p) {
@@ -84,9 +84,9 @@ class Problem {
   }
 
   // Rows of `tokens` positions from `position` on, computed together: [token, group, dim]. While it
-  // computes it asks for `ahead`. As candidates: the one token by its own cell.
+  // computes it prefetches `prefetch`. As candidates: each token has its own K and V.
   std::vector<float> Attend(std::size_t position, std::size_t tokens,
-                            std::span<const CellRun> ahead = {}, bool candidates = false) {
+                            std::span<const BlockRun> prefetch = {}, bool candidates = false) {
     const std::size_t rows = tokens * shape_.group;
     AttentionTile tile;
     tile.cache = Head();
@@ -98,7 +98,7 @@ class Problem {
     tile.position = position;
     tile.window = shape_.window;
     tile.scale = Scale();
-    tile.ahead = ahead;
+    tile.prefetch = prefetch;
     const CachePlace own = {blocks_[position / shape_.block_size],
                             static_cast<std::uint32_t>(position % shape_.block_size)};
     if (candidates) tile.own = &own;
@@ -126,7 +126,7 @@ class Problem {
     return out;
   }
 
-  CellRun Blocks() const { return {Head().base, blocks_.data(), blocks_.size()}; }
+  BlockRun Blocks() const { return {Head().base, blocks_.data(), blocks_.size()}; }
 
   // One row, plainly.
   std::vector<double> Plain(std::size_t position, std::size_t head) const {
@@ -175,7 +175,7 @@ class Problem {
   std::vector<float> keys_, values_, queries_;
 };
 
-TEST(AttentionKernels, GiveWhatPlainAttentionGives) {
+TEST(AttentionKernels, AgreeWithPlainAttention) {
   for (const Case& kind : AllCases()) {
     for (const Shape& shape : kShapes) {
       Problem problem(kind, shape);
@@ -212,19 +212,19 @@ TEST(AttentionKernels, ARowHasTheSameBitsInEveryTile) {
 }
 
 // Also of the first positions of a partition, which have nothing but their own cell in it.
-TEST(AttentionKernels, AskingAheadAndCandidatesChangeNoBit) {
+TEST(AttentionKernels, PrefetchesAndCandidatesChangeNoBit) {
   for (const Case& kind : AllCases()) {
     for (std::size_t positions : {1, 2, 40, 256, 257, 258, 259, 513, 514}) {
       Problem problem(kind, {4, 64, 16, positions, 0});
       const std::size_t last = positions - 1;
       const std::vector<float> alone = problem.Attend(last, 1);
-      const CellRun blocks = problem.Blocks();
-      const std::vector<CellRun> many(5, blocks);
-      const std::span<const CellRun> all(many);
+      const BlockRun blocks = problem.Blocks();
+      const std::vector<BlockRun> many(5, blocks);
+      const std::span<const BlockRun> all(many);
       for (std::size_t runs : {0, 1, 5}) {
         for (bool candidates : {false, true}) {
           ASSERT_EQ(problem.Attend(last, 1, all.first(runs), candidates), alone)
-              << kind.Name() << ", " << positions << " positions, " << runs << " runs ahead"
+              << kind.Name() << ", " << positions << " positions, " << runs << " runs prefetched"
               << (candidates ? ", candidates" : "");
         }
       }
@@ -233,7 +233,7 @@ TEST(AttentionKernels, AskingAheadAndCandidatesChangeNoBit) {
 }
 
 // A position's cell may move; a value that is not finite spoils what sees it and nothing else.
-TEST(AttentionKernels, Int8CellsOfWhatIsNotFinite) {
+TEST(AttentionKernels, Int8KvOfValuesThatAreNotFinite) {
   const auto isa = ChooseIsa();
   ASSERT_TRUE(isa.ok());
   const CellKernels& cells = FindKernels(*isa, DType::kFloat32)->int8_cells;

@@ -55,7 +55,8 @@ class CompressedWeights : public testing::Test {
     const Panel panel = Compress(weights);
     ASSERT_TRUE(panel.fits);
     for (std::size_t i = 0; i < weights.size(); ++i) {
-      ASSERT_EQ(CompressedWeight(panel.bytes.data(), i, memory_.data()), weights[i]) << "weight " << i;
+      ASSERT_EQ(CompressedWeight(panel.bytes.data(), i, memory_.data()), weights[i])
+          << "weight " << i;
     }
   }
 
@@ -88,8 +89,8 @@ TEST_F(CompressedWeights, UnpackToEveryWeight) {
 
 TEST_F(CompressedWeights, StoresFewUnusualWeightsApartAndManyInTheOverflow) {
   for (std::size_t strange = 0; strange < 24; ++strange) {
-    std::vector<std::uint16_t> weights =
-        Made(kPlainBlockBytes / 2, [&] { return Bits(0.5f + static_cast<float>(random_() % 100)); });
+    std::vector<std::uint16_t> weights = Made(
+        kPlainBlockBytes / 2, [&] { return Bits(0.5f + static_cast<float>(random_() % 100)); });
     for (std::size_t i = 0; i < strange; ++i) {
       weights[(i * 1201 + 77) % weights.size()] = static_cast<std::uint16_t>((0x10 + i) << 8 | 3);
     }
@@ -120,7 +121,9 @@ TEST_F(CompressedWeights, NormalWeightsHaveHardlyAnyApart) {
 TEST_F(CompressedWeights, FailsWhenTheOverflowIsUsedUp) {
   raw_.~Overflow();
   new (&raw_) Overflow(memory_.data(), 2, kPlainBlockBytes);
-  const auto any = [&] { return Made(kPlainBlockBytes / 2, [&] { return std::uint16_t(random_()); }); };
+  const auto any = [&] {
+    return Made(kPlainBlockBytes / 2, [&] { return std::uint16_t(random_()); });
+  };
   EXPECT_TRUE(Compress(any()).fits);
   EXPECT_TRUE(Compress(any()).fits);
   EXPECT_FALSE(Compress(any()).fits);

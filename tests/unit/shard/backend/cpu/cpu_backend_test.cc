@@ -374,7 +374,7 @@ TEST(CpuBackend, RandomLoadsChangeNoBitOfAnyRequest) {
       std::vector<std::pair<int, std::uint32_t>> starts;  // request, first position
       for (const auto& [slot, request] : running) {
         std::uint32_t& length = loaded.length(slot);
-        // Goes back, as after a preemption or behind a cached prefix.
+        // Repeats positions, as after a preemption or a cached prefix.
         if (random() % 8 == 0) length = random() % (length + 1);
         const std::uint32_t chunks[] = {1, 1, 7, 64, 120};
         const auto left = static_cast<std::uint32_t>(requests[request].size()) - length;

@@ -12,13 +12,13 @@
 #include <string>
 #include <vector>
 
+#include "shard/backend/cpu/formats/compressed_block.h"
+#include "shard/backend/cpu/formats/kernels/tables.h"
+#include "shard/backend/cpu/formats/weight_format.h"
 #include "shard/backend/cpu/isa.h"
 #include "shard/backend/cpu/kernels.h"
-#include "shard/backend/cpu/formats/kernels/tables.h"
-#include "shard/backend/cpu/weights/packed_matrix.h"
-#include "shard/backend/cpu/formats/compressed_block.h"
-#include "shard/backend/cpu/formats/weight_format.h"
 #include "shard/backend/cpu/threads/work_split.h"
+#include "shard/backend/cpu/weights/packed_matrix.h"
 
 namespace penstock::shard::cpu {
 
@@ -57,7 +57,8 @@ struct Problem {
         rows(rows_of_input),
         inner(inner_size),
         stride((inner_size + 63) / 32 * 32),
-        matrix({gated ? 2 * outputs : outputs, inner_size, gated}, of.kernels, FormatOf(of.format)) {
+        matrix({gated ? 2 * outputs : outputs, inner_size, gated}, of.kernels,
+               FormatOf(of.format)) {
     const Kernels& table = kind.kernels;
     std::mt19937 random(5);
     std::normal_distribution<float> normal;
@@ -90,8 +91,8 @@ struct Problem {
   }
 
   void Pack(const void* data) {
-    Overflow overflow(reinterpret_cast<std::byte*>(overflow_memory.data()),
-                      matrix.OverflowBlocks(), kPlainBlockBytes);
+    Overflow overflow(reinterpret_cast<std::byte*>(overflow_memory.data()), matrix.OverflowBlocks(),
+                      kPlainBlockBytes);
     const std::size_t weight_rows = (matrix.gated() ? 2 : 1) * matrix.outputs();
     const TensorView view =
         TensorView::Matrix(const_cast<void*>(data), static_cast<std::int64_t>(weight_rows),
@@ -115,9 +116,9 @@ struct Problem {
   void QuantizeRow(std::size_t row) {
     const bool wide = kind.kernels.activation == DType::kFloat32;
     kind.of_format().quantize({wide ? static_cast<const void*>(&input[row * stride])
-                                   : static_cast<const void*>(&input_bits[row * stride]),
-                              inner, integers.values + row * integers.stride,
-                              integers.groups + row * integers.group_stride});
+                                    : static_cast<const void*>(&input_bits[row * stride]),
+                               inner, integers.values + row * integers.stride,
+                               integers.groups + row * integers.group_stride});
     const float most = kind.format == FormatId::kInt8 ? 127.0f : float{kInt16Largest};
     for (std::size_t first = 0; first < inner; first += kIntegerGroup) {
       Round(&input[row * stride + first], std::min(kIntegerGroup, inner - first), most);

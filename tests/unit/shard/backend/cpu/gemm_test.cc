@@ -28,7 +28,7 @@ TEST(Gemm, GivesTheProductAtAnySize) {
   }
 }
 
-TEST(Gemm, AddsToWhatIsThere) {
+TEST(Gemm, AddsToTheOutput) {
   for (const Case& kind : AllCases()) {
     const Problem problem(kind, 7, 50, 33, false);
     const auto add = [&kind](GemmArgs args) {
@@ -122,7 +122,7 @@ Blocks CountBlocks(const PackedMatrix& matrix) {
   return blocks;
 }
 
-// `strange`: one of so many weights has any bits at all.
+// One of `strange` weights has random bits.
 void ExpectBitsOfPlainWeights(const Kernels& kernels, std::size_t inner, std::size_t strange) {
   SCOPED_TRACE("K " + std::to_string(inner) + ", one strange weight of " + std::to_string(strange));
   const Case as_compressed{kernels, FormatId::kCompressed};
@@ -177,7 +177,7 @@ TEST(Gemm, Int8HasTheSameBitsOnEveryInstructionSet) {
   }
 }
 
-TEST(Gemm, AValueThatIsNotFiniteSpoilsItsRowOnly) {
+TEST(Gemm, AValueThatIsNotFiniteAffectsOnlyItsRow) {
   for (const Case& kind : AllCases()) {
     if (kind.plain() || kind.kernels.activation != DType::kFloat32) continue;
     for (float bad : {std::nanf(""), INFINITY, -INFINITY}) {
@@ -193,7 +193,7 @@ TEST(Gemm, AValueThatIsNotFiniteSpoilsItsRowOnly) {
 }
 
 // Rows that are all zero, and values whose inverse would overflow.
-TEST(Gemm, IntegersOfNothingAreNothing) {
+TEST(Gemm, RowsOfZerosGiveTheBias) {
   for (const Case& kind : AllCases()) {
     if (kind.plain() || kind.kernels.activation != DType::kFloat32) continue;
     Problem problem(kind, 1, 300, 20, false);

@@ -1,5 +1,5 @@
-// Weights that do not fit the compressed format: how they are stored instead, what the log says, and
-// what a later start knows.
+// Weights that do not fit the compressed format: how they are stored instead, what the log says,
+// and what a later start knows.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -160,8 +160,7 @@ TEST_F(Incompressible, TheBackendNamesTheFormatInUse) {
     const auto backend = MakeCpuBackend(std::move(options));
     ASSERT_TRUE(backend.ok()) << backend.status();
     EXPECT_EQ((*backend)->Name(), compressed ? "cpu/avx512-bf16-compressed" : "cpu/avx512-bf16");
-    const CpuTypes kept{.dtype = types.dtype,
-                        .weight_format = compressed ? "compressed" : "plain"};
+    const CpuTypes kept{.dtype = types.dtype, .weight_format = compressed ? "compressed" : "plain"};
     EXPECT_EQ((*backend)->MemoryBytes(), *CpuWeightBytes(built.program, source, kept));
   }
 }

@@ -92,7 +92,7 @@ class Int16 : public testing::Test {
 };
 
 // Every activation as large as its group allows, with the sign of its weight: all products add up.
-TEST_F(Int16, NoActivationsBringASumOutOfItsRegister) {
+TEST_F(Int16, NoActivationsOverflowASum) {
   std::mt19937 random(3);
   std::normal_distribution<float> normal;
   const std::pair<const char*, Values> kinds[] = {
@@ -120,7 +120,7 @@ TEST_F(Int16, NoActivationsBringASumOutOfItsRegister) {
 
 // Even where integers are as large as they may be, the weights are nearer to those given than
 // these are to what was rounded to bfloat16.
-TEST_F(Int16, WeightsAreAllButKept) {
+TEST_F(Int16, WeightsHardlyChange) {
   std::mt19937 random(4);
   std::normal_distribution<float> normal;
   std::student_t_distribution<float> heavy(3);
@@ -165,7 +165,7 @@ TEST_F(Int16, ErrsLessThanActivationsOfBFloat16) {
   }
 }
 
-TEST_F(Int16, WeightsThatAreNotFiniteSpoilTheirColumnOnly) {
+TEST_F(Int16, WeightsThatAreNotFiniteAffectOnlyTheirColumn) {
   for (const float bad : {std::nanf(""), INFINITY, -INFINITY}) {
     const auto out = Product([bad](std::size_t i) { return i == 3 * kInner + 200 ? bad : 0.5f; },
                              [](std::size_t) { return 1.0f; });

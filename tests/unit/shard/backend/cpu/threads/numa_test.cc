@@ -61,20 +61,20 @@ TEST(Nodes, AreThoseWithCpusThatTheProcessMayUse) {
   EXPECT_THAT(machine.Nodes({}), IsEmpty());
 }
 
-// Hyperthreads are numbered behind all cores; nodes that are offline leave holes.
-TEST(Nodes, MayHaveCpusInPiecesAndNumbersWithHoles) {
+// The numbers of hyperthreads follow those of all cores. Nodes that are offline have no number.
+TEST(Nodes, MayHaveScatteredCpusAndMissingNumbers) {
   EXPECT_THAT(Machine("0-1", {"0-1,4-5", "2-3,6-7"}).Nodes({1, 2, 4, 7}),
               ElementsAre(NumaNode{0, {1, 4}}, NumaNode{1, {2, 7}}));
   EXPECT_THAT(Machine("0,2", {"0-1", "", "2-3"}).Nodes(UpTo(4)),
               ElementsAre(NumaNode{0, {0, 1}}, NumaNode{2, {2, 3}}));
 }
 
-TEST(Nodes, AreUnknownWhereTheKernelDoesNotSay) {
+TEST(Nodes, AreUnknownIfTheKernelDoesNotListThem) {
   const TempFolder folder;
   EXPECT_THAT(ReadNodes(folder.path(), UpTo(4)), IsEmpty());
 }
 
-TEST(Placement, LeavesThreadsFreeOnOneNode) {
+TEST(Placement, BindsNoThreadOnOneNode) {
   for (const Machine& machine : {Machine("0", {"0-15"}), Machine("0-1", {"0-15", ""})}) {
     const Placement placement = PlaceThreads(machine.Nodes(UpTo(16)), 16, {});
     EXPECT_THAT(placement.of_thread, IsEmpty());
@@ -109,7 +109,7 @@ TEST(Placement, PoolsOfOneMachineDivideItsNodes) {
 }
 
 // The CPUs of this machine, as two nodes.
-TEST(WorkerPool, KeepsEachThreadOnItsNodesCpusAndGivesTheCallerItsOwnBack) {
+TEST(WorkerPool, BindsThreadsToTheirNodesAndRestoresTheCaller) {
   const Cpus mine = CpusOfThisThread();
   if (mine.size() < 2) GTEST_SKIP() << "needs two CPUs";
   const auto middle = mine.begin() + static_cast<std::ptrdiff_t>(mine.size() / 2);
@@ -127,7 +127,7 @@ TEST(WorkerPool, KeepsEachThreadOnItsNodesCpusAndGivesTheCallerItsOwnBack) {
   free.Run([&](std::uint32_t) { EXPECT_EQ(CpusOfThisThread(), mine); });
 }
 
-TEST(SharedWork, HelpsItsOwnNodeFirst) {
+TEST(SharedWork, TakesWorkOfItsOwnNodeFirst) {
   const auto nodes = Machine("0-1", {"0-1", "2-3"}).Nodes(UpTo(4));
   SharedWork work(4, PlaceThreads(nodes, 4, {}));
   for (std::size_t t = 0; t < 4; ++t) work.Begin(t, {t * 10, t == 1 ? 0u : 10u});

@@ -34,7 +34,7 @@ TEST_P(Pools, EveryThreadRunsEachRegionOnce) {
 }
 
 // Each thread reads what its neighbour wrote before the barrier.
-TEST_P(Pools, WhatWasWrittenBeforeABarrierIsSeenBehindIt) {
+TEST_P(Pools, WritesBeforeABarrierAreVisibleAfterIt) {
   WorkerPool pool(GetParam());
   std::vector<int> values(pool.threads(), 0);
   std::atomic<int> wrong = 0;
@@ -53,7 +53,7 @@ TEST_P(Pools, WhatWasWrittenBeforeABarrierIsSeenBehindIt) {
 INSTANTIATE_TEST_SUITE_P(Threads, Pools, testing::Values(1u, 2u, 3u, 8u, 65u));
 
 // Longer than the spin: the sleepers are woken.
-TEST(WorkerPool, ALateThreadIsWaitedForAsleep) {
+TEST(WorkerPool, ThreadsSleepWhileTheyWaitLong) {
   WorkerPool pool(3);
   std::mutex mutex;
   std::condition_variable never;
@@ -128,7 +128,7 @@ TEST(WorkSplit, GridsCoverEveryCellOnceAndAreEven) {
 }
 
 // Thread 0 alone, the others late: it does its own share in order, then theirs.
-TEST(SharedWork, WhoIsDoneHelpsItsPeersAndNobodyElse) {
+TEST(SharedWork, AFinishedThreadTakesWorkOfItsPeersOnly) {
   constexpr std::size_t kGrain = 4;
   SharedWork work(4);
   for (std::size_t t = 0; t < 4; ++t) work.Begin(t, {t * 25, 25});

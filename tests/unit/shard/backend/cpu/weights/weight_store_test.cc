@@ -14,8 +14,8 @@
 #include <string>
 #include <vector>
 
-#include "shard/backend/cpu/formats/transpose.h"
 #include "shard/backend/cpu/formats/compressed_block.h"
+#include "shard/backend/cpu/formats/transpose.h"
 #include "tests/unit/shard/backend/cpu/named_source.h"
 #include "tests/unit/shard/backend/cpu/random_model.h"
 #include "tests/unit/support/temp_folder.h"
@@ -26,7 +26,6 @@ namespace {
 namespace fs = std::filesystem;
 using testing::HasSubstr;
 using testing::Not;
-
 
 constexpr Shape kShape = {.name = "odd",
                           .hidden = 56,

@@ -1,4 +1,4 @@
-#include "shard/backend/cpu/cache/cells_ahead.h"
+#include "shard/backend/cpu/attention/kv_prefetch.h"
 
 #include <gtest/gtest.h>
 
@@ -17,11 +17,11 @@ namespace {
 constexpr std::uint32_t kBlock = 16;
 constexpr std::uint32_t kHeads = 2;
 constexpr std::size_t kLayer = 1;
-constexpr std::size_t kAhead = kPartition / kBlock;
+constexpr std::size_t kPartitionBlocks = kPartition / kBlock;
 
-using Block = std::pair<const std::byte*, std::uint32_t>;  // of which head, and its number
+using Block = std::pair<const std::byte*, std::uint32_t>;  // the head's base and the number
 
-// One token for each of some sequences, whose blocks lie anywhere.
+// A step with one token for each of some sequences.
 class Step {
  public:
   Step(const std::vector<std::uint32_t>& contexts, std::size_t window, std::size_t threads) {
@@ -42,7 +42,7 @@ class Step {
     plan_.Build({kHeads, 4, window, threads, 64}, segments);
   }
 
-  CellsAhead Ahead(std::size_t thread) const {
+  KvPrefetch PrefetchOf(std::size_t thread) const {
     return {plan_,
             cache_,
             kLayer,
@@ -52,7 +52,7 @@ class Step {
             plan_.Begin(thread + 1)};
   }
 
-  // What a thread reads, partition by partition.
+  // The blocks that a thread reads, by partition.
   std::vector<std::vector<Block>> Reads(std::size_t thread) const {
     std::vector<std::vector<Block>> reads;
     const AttentionCursor end = plan_.Begin(thread + 1);
@@ -77,50 +77,50 @@ class Step {
   AttentionPlan plan_;
 };
 
-void Append(std::span<const CellRun> runs, std::vector<Block>& asked) {
-  for (const CellRun& run : runs) {
-    for (std::size_t i = 0; i < run.count; ++i) asked.emplace_back(run.base, run.blocks[i]);
+void Append(std::span<const BlockRun> runs, std::vector<Block>& given) {
+  for (const BlockRun& run : runs) {
+    for (std::size_t i = 0; i < run.count; ++i) given.emplace_back(run.base, run.blocks[i]);
   }
 }
 
-TEST(CellsAhead, AsksForAllBehindTheFirstPartitionOnceAndInOrder) {
+TEST(KvPrefetch, GivesAllBlocksAfterTheFirstPartitionOnceAndInOrder) {
   const Step step({700, 1024, 300, 511}, 0, 2);
   for (std::size_t thread = 0; thread < 2; ++thread) {
-    CellsAhead ahead = step.Ahead(thread);
-    std::vector<Block> asked, expected;
+    KvPrefetch prefetch = step.PrefetchOf(thread);
+    std::vector<Block> given, expected;
     const auto reads = step.Reads(thread);
     ASSERT_GT(reads.size(), 4u);
     for (std::size_t i = 0; i < reads.size(); ++i) {
-      Append(ahead.Enter(), asked);
+      Append(prefetch.Next(), given);
       if (i > 0) expected.insert(expected.end(), reads[i].begin(), reads[i].end());
     }
-    EXPECT_EQ(asked, expected);
-    EXPECT_TRUE(ahead.Enter().empty());
+    EXPECT_EQ(given, expected);
+    EXPECT_TRUE(prefetch.Next().empty());
   }
 }
 
-// A sequence of 1,025 positions ends with a partition of one: while that is computed there is no
-// time to ask for a whole one.
-TEST(CellsAhead, BehindAShortPartitionAWholeOneIsAskedForBefore) {
+// A sequence of 1,025 positions ends with a partition of one position. There is no time to prefetch
+// a whole partition while that one is computed.
+TEST(KvPrefetch, PrefetchesAWholePartitionBeforeAShortOne) {
   const Step step({1024, 1024, 1024}, 0, 1);
-  CellsAhead ahead = step.Ahead(0);
-  std::vector<Block> asked;
+  KvPrefetch prefetch = step.PrefetchOf(0);
+  std::vector<Block> given;
   std::size_t read = 0;
   const auto reads = step.Reads(0);
   for (std::size_t i = 0; i < reads.size(); ++i) {
     if (i > 0) {
-      EXPECT_GE(reads[0].size() + asked.size(), read + reads[i].size()) << "partition " << i;
+      EXPECT_GE(reads[0].size() + given.size(), read + reads[i].size()) << "partition " << i;
     }
-    const std::span<const CellRun> runs = ahead.Enter();
+    const std::span<const BlockRun> runs = prefetch.Next();
     std::size_t blocks = 0;
-    for (const CellRun& run : runs) blocks += run.count;
+    for (const BlockRun& run : runs) blocks += run.count;
     EXPECT_LE(blocks, reads[i].size()) << "partition " << i;
-    Append(runs, asked);
+    Append(runs, given);
     read += reads[i].size();
   }
 }
 
-TEST(CellsAhead, AsksOnlyForWhatTheThreadWillStillRead) {
+TEST(KvPrefetch, GivesOnlyBlocksThatTheThreadHasYetToRead) {
   const std::uint32_t seed = std::random_device{}();
   std::cout << "seed " << seed << '\n';
   std::mt19937 random(seed);
@@ -131,21 +131,21 @@ TEST(CellsAhead, AsksOnlyForWhatTheThreadWillStillRead) {
     const std::size_t threads = 1 + below(4);
     const Step step(contexts, below(3) == 0 ? 1 + below(600) : 0, threads);
     for (std::size_t thread = 0; thread < threads; ++thread) {
-      CellsAhead ahead = step.Ahead(thread);
+      KvPrefetch prefetch = step.PrefetchOf(thread);
       const auto reads = step.Reads(thread);
       std::vector<Block> all;
       for (const auto& partition : reads) all.insert(all.end(), partition.begin(), partition.end());
       std::size_t next = 0, read = 0;  // of all
       for (const auto& partition : reads) {
         read += partition.size();
-        std::vector<Block> asked;
-        Append(ahead.Enter(), asked);
+        std::vector<Block> given;
+        Append(prefetch.Next(), given);
         next = std::max(next, read);
-        for (const Block& block : asked) {
+        for (const Block& block : given) {
           while (next < all.size() && all[next] != block) ++next;
           ASSERT_LT(next++, all.size());
         }
-        ASSERT_LE(next, read + kAhead);
+        ASSERT_LE(next, read + kPartitionBlocks);
       }
     }
   }
