@@ -23,6 +23,8 @@ CHECKS = {
     "sizes": ["sizes.py"],
     "rules": ["rules.py"],
     "unbuilt": ["unbuilt.py"],
+    "classes": ["classes.py"],
+    "names": ["names.py"],
     "documents": ["documents.py"],
     "format_cpp": ["format_cpp.py"],
     "rust fmt": ["rust.py", "fmt"],

@@ -15,8 +15,8 @@ struct Request {
   std::uint32_t num_tokens = 0;  // exactly so many are generated
   std::optional<std::uint64_t> seed;
   bool details = false;  // ids and times in the answer
-  // When the client meant to send the request, in milliseconds since 1970.
-  // latency_from_intended_arrival then includes the delay of a late client.
+  // When the client meant to send the request, in milliseconds since 1970. The answer then has a
+  // latency that includes the delay of a late client.
   std::optional<std::uint64_t> intended_arrival_ms;
 };
 
