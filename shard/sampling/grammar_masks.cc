@@ -123,7 +123,7 @@ bool GrammarMasks::Compiled(Cell& cell) {
 }
 
 void GrammarMasks::Compile() {
-  StepAside();
+  UseBackgroundPriority();
   for (Job job; Take(compiles_, job); job = {}) {
     auto grammar = cache_.Get(job.cell->spec);
     if (grammar.ok()) {
