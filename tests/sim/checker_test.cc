@@ -1,5 +1,5 @@
-// Changes outputs of a correct core and expects the checker to report each change. The tests of planted
-// bugs do the same with an incorrect core.
+// Changes outputs of a correct core and expects the checker to report each change. The tests of
+// planted bugs do the same with an incorrect core.
 #include "sim/checker/checker.h"
 
 #include <gmock/gmock.h>
