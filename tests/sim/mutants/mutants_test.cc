@@ -20,7 +20,7 @@
 namespace penstock::sim {
 namespace {
 
-constexpr std::uint64_t kSeeds = 4000;
+constexpr std::uint64_t kSeeds = 1000;
 constexpr unsigned kSecondsPerBug = 100;
 
 std::string Padded(const std::string& text, std::size_t width) {
