@@ -35,7 +35,7 @@ bool RefuseWhileDraining(ApiContext& context, const Route& route, const Dialect&
   if (!Generates(route)) return false;
   const HealthReport report = context.engine.CheckHealth();
   if (report.state != Health::kDraining) return false;
-  context.metrics.RequestArrived(route.pattern);
+  context.metrics.requests().Arrived(route.pattern);
   RefuseRequest(context, exchange, dialect.Errors(),
                 {ApiErrorKind::kUnavailable, report.detail, ""});
   return true;

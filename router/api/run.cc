@@ -41,7 +41,7 @@ class Run final : public std::enable_shared_from_this<Run> {
   // Destroyed without an end: a defect of the engine. The exchange answers 500.
   ~Run() {
     if (over_) return;
-    context_.metrics.RequestFailed(NameOf(ApiErrorKind::kInternal));
+    context_.metrics.requests().Failed(NameOf(ApiErrorKind::kInternal));
     trace_.Finish("the request was dropped");
   }
   Run(const Run&) = delete;
@@ -98,16 +98,16 @@ class Run final : public std::enable_shared_from_this<Run> {
     candidates_[index].prompt_tokens = start.prompt_tokens;
     const std::uint32_t total = context_.engine.Facts().max_total_tokens;
     const std::uint32_t room = total > start.prompt_tokens ? total - start.prompt_tokens : 0;
-    context_.metrics.MaxNewTokens(candidates_[index].max_new_tokens.value_or(room));
+    context_.metrics.requests().MaxNewTokens(candidates_[index].max_new_tokens.value_or(room));
     writer_->Start(index, start);
   }
 
   void On(std::size_t index, GenerationToken& token, std::vector<RequestId>&) {
     Candidate& candidate = candidates_[index];
     if (candidate.tokens++ == 0) {
-      context_.metrics.FirstToken(now_ - arrived_);
+      context_.metrics.requests().FirstToken(now_ - arrived_);
     } else {
-      context_.metrics.InterToken(now_ - candidate.last_token);
+      context_.metrics.requests().InterToken(now_ - candidate.last_token);
     }
     candidate.last_token = now_;
     writer_->Token(index, std::move(token));
@@ -117,11 +117,11 @@ class Run final : public std::enable_shared_from_this<Run> {
     Candidate& candidate = candidates_[index];
     if (candidate.ended) return;
     candidate.ended = true;
-    context_.metrics.QueueTime(end.timings.queue);
-    context_.metrics.RequestTokens(end.prompt_tokens, end.cached_tokens, end.generated_tokens);
-    context_.metrics.TenantTokens(tenant_, end.prompt_tokens, end.generated_tokens);
-    context_.metrics.RequestTimes(end.timings.validation, end.timings.queue, end.timings.inference,
-                                  end.generated_tokens);
+    context_.metrics.requests().QueueTime(end.timings.queue);
+    context_.metrics.requests().Tokens(end.prompt_tokens, end.cached_tokens, end.generated_tokens);
+    context_.metrics.tenants().Tokens(tenant_, end.prompt_tokens, end.generated_tokens);
+    context_.metrics.requests().Times(end.timings.validation, end.timings.queue,
+                                      end.timings.inference, end.generated_tokens);
     const FinishReason reason = end.reason;
     trace_.Ended(index, end, FinishName(reason));
     writer_->End(index, std::move(end));
@@ -133,11 +133,11 @@ class Run final : public std::enable_shared_from_this<Run> {
     over_ = true;
     // Counted before the answer ends, so that a client that has read its end finds it counted.
     const Time ended = SteadyNow();
-    context_.metrics.RequestDuration(ended - arrived_);
+    context_.metrics.requests().TotalTime(ended - arrived_);
     if (failed_ == candidates_.size()) {
-      context_.metrics.RequestFailed(NameOf(ApiErrorKind::kGeneration));
+      context_.metrics.requests().Failed(NameOf(ApiErrorKind::kGeneration));
     } else {
-      context_.metrics.RequestSucceeded(FinishName(reason));
+      context_.metrics.requests().Succeeded(FinishName(reason));
     }
     permit_ = Permit();
     CountTokens(ended - arrived_);
@@ -167,7 +167,7 @@ class Run final : public std::enable_shared_from_this<Run> {
       return CandidateEnded(FinishReason::kCancelled);
     }
     losers = Over(api.message);
-    context_.metrics.RequestFailed(NameOf(api.kind));
+    context_.metrics.requests().Failed(NameOf(api.kind));
     writer_->Failed(api);
   }
 
@@ -179,8 +179,8 @@ class Run final : public std::enable_shared_from_this<Run> {
     std::vector<RequestId> running;
     for (const Candidate& candidate : candidates_) {
       if (candidate.tokens > 0 && !candidate.ended) {
-        context_.metrics.RequestTokens(candidate.prompt_tokens, 0, candidate.tokens);
-        context_.metrics.TenantTokens(tenant_, candidate.prompt_tokens, candidate.tokens);
+        context_.metrics.requests().Tokens(candidate.prompt_tokens, 0, candidate.tokens);
+        context_.metrics.tenants().Tokens(tenant_, candidate.prompt_tokens, candidate.tokens);
       }
       if (!candidate.ended && candidate.id) running.push_back(*candidate.id);
     }
@@ -201,13 +201,13 @@ class Run final : public std::enable_shared_from_this<Run> {
       if (over_) return;
       running = Over(TextOf(reason));
       if (reason == CloseReason::kTimeout) {
-        context_.metrics.RequestFailed(NameOf(ApiErrorKind::kDeadline));
+        context_.metrics.requests().Failed(NameOf(ApiErrorKind::kDeadline));
         writer_->Failed({ApiErrorKind::kDeadline, std::string(TextOf(reason)), ""});
       } else if (reason == CloseReason::kStopping) {
-        context_.metrics.RequestFailed(NameOf(ApiErrorKind::kUnavailable));
+        context_.metrics.requests().Failed(NameOf(ApiErrorKind::kUnavailable));
         writer_->Failed({ApiErrorKind::kUnavailable, std::string(TextOf(reason)), ""});
       } else {
-        context_.metrics.RequestCancelled();
+        context_.metrics.requests().Cancelled();
       }
     }
     for (const RequestId id : running) context_.engine.Cancel(id);
@@ -239,7 +239,7 @@ void StartRun(ApiContext& context, std::shared_ptr<Exchange> exchange, RunPlan p
   std::vector<GenerationRequest> requests = std::move(plan.candidates);
   LeaveSpanToRun(*exchange);
   plan.tenant = requests.front().tenant;
-  context.metrics.TenantRequest(plan.tenant);
+  context.metrics.tenants().Request(plan.tenant);
   RequestTrace trace = RequestTrace::Begin(context.options.spans, requests, plan.arrived);
   const auto run =
       std::make_shared<Run>(context, exchange, std::move(plan), std::move(trace), requests.size());
@@ -248,7 +248,7 @@ void StartRun(ApiContext& context, std::shared_ptr<Exchange> exchange, RunPlan p
 
 void RefuseRequest(ApiContext& context, Exchange& exchange, const ErrorFormat& errors,
                    const ApiError& error) {
-  context.metrics.RequestFailed(NameOf(error.kind));
+  context.metrics.requests().Failed(NameOf(error.kind));
   exchange.Respond(errors.Response(error));
 }
 

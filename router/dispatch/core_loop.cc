@@ -233,7 +233,7 @@ void CoreLoop::Up(const scheduler::GroupUp& up) {
   (*found)->Open(this, mailbox_->results, options_.step_timeout);
   core_->groups[up.group] = {std::move(*found), {}};
   attached.erase(found);
-  metrics_.SetGroupUp(up.group, true);
+  metrics_.groups().SetUp(up.group, true);
   log::Info(scheduler::DescribeOrder(options_.scheduler, up.capacity));
 }
 
@@ -246,8 +246,8 @@ void CoreLoop::TakeOut(const scheduler::GroupLost& lost) {
   logs_->WriteUnanswered(found->second);
   core_->lost.push_back({lost.group, lost.reason, std::move(found->second.link)});
   core_->groups.erase(found);
-  metrics_.SetGroupUp(lost.group, false);
-  metrics_.SetGroupState(lost.group, {});
+  metrics_.groups().SetUp(lost.group, false);
+  metrics_.groups().SetState(lost.group, {});
 }
 
 void CoreLoop::CountResult(const scheduler::StepDone& done, Time now) {
@@ -259,21 +259,21 @@ void CoreLoop::CountResult(const scheduler::StepDone& done, Time now) {
   const auto& [sent, info] = found->second;
   const StepTimings& timings = done.result.timings;
   const Duration taken = timings.forward + timings.sample;
-  metrics_.StepPrediction(info.predicted, taken);
+  metrics_.steps().Prediction(info.predicted, taken);
   if (info.decode_parts > 0) {
-    metrics_.SetDecodeSplit(info.decode_parts, info.decode_cells, info.decode_tokens);
+    metrics_.steps().SetDecodeSplit(info.decode_parts, info.decode_cells, info.decode_tokens);
   }
-  if (info.resplit) metrics_.Resplit();
-  metrics_.KvCells(done.result.cells);
+  if (info.resplit) metrics_.steps().Resplit();
+  metrics_.steps().KvCells(done.result.cells);
   if (options_.scheduler.max_decode_rows > 1) {
     for (const SequenceResult& sequence : done.result.sequences) {
-      metrics_.SpeculatedTokens(sequence.tokens.size());
+      metrics_.steps().SpeculatedTokens(sequence.tokens.size());
     }
-    metrics_.DraftedTokens(done.result.drafted);
+    metrics_.steps().DraftedTokens(done.result.drafted);
   }
-  metrics_.LateMasks(done.result.late_masks);
+  metrics_.steps().LateMasks(done.result.late_masks);
   logs_->steps.Write(info, taken);
-  metrics_.Step(now - sent, info.decode_rows, info.prefill_tokens);
+  metrics_.steps().Step(now - sent, info.decode_rows, info.prefill_tokens);
   all_sent.erase(found);
 }
 
@@ -282,8 +282,8 @@ void CoreLoop::SendPlans(Time now) {
     const scheduler::StepInfo& info = core_->outputs.steps[i];
     Core::Group& group = core_->groups.at(info.group);
     group.sent[info.step] = {now, info};
-    metrics_.PrefixCache(info.prefix.looked_up_tokens, info.prefix.hit_tokens,
-                         info.prefix.evicted_blocks);
+    metrics_.scheduler().PrefixCache(info.prefix.looked_up_tokens, info.prefix.hit_tokens,
+                                     info.prefix.evicted_blocks);
     group.link->Send(core_->outputs.plans[i].plan);
   }
 }
@@ -292,16 +292,17 @@ void CoreLoop::ShowGauges() {
   const scheduler::Scheduler& scheduler = core_->scheduler;
   for (const auto& [id, group] : core_->groups) {
     const scheduler::Snapshot own = scheduler.InspectGroup(id);
-    metrics_.SetGroupState(id, {own.running, own.blocks_free, own.blocks_used, own.blocks_cached,
-                                own.blocks_retiring});
+    metrics_.groups().SetState(id, {own.running, own.blocks_free, own.blocks_used,
+                                    own.blocks_cached, own.blocks_retiring});
   }
   const scheduler::Snapshot all = scheduler.Inspect();
-  metrics_.SetQueue(all.waiting, all.running);
+  metrics_.scheduler().SetQueue(all.waiting, all.running);
   for (std::size_t i = 0; i < all.waiting_for.size(); ++i) {
     if (std::exchange(core_->waiting_for[i], all.waiting_for[i]) == all.waiting_for[i]) continue;
-    metrics_.SetWaitingFor(BudgetName(static_cast<Budget>(i)), all.waiting_for[i]);
+    metrics_.scheduler().SetWaitingFor(BudgetName(static_cast<Budget>(i)), all.waiting_for[i]);
   }
-  metrics_.SetBlocks(all.blocks_free, all.blocks_used, all.blocks_cached, all.blocks_retiring);
+  metrics_.scheduler().SetBlocks(all.blocks_free, all.blocks_used, all.blocks_cached,
+                                 all.blocks_retiring);
 }
 
 void CoreLoop::CountDecisions() {
@@ -312,11 +313,11 @@ void CoreLoop::CountDecisions() {
   for (std::size_t i = 0; i < counts.size(); ++i) {
     if (counts[i] == 0) continue;
     const auto kind = static_cast<DecisionKind>(i);
-    metrics_.Decisions(DecisionName(kind), counts[i]);
-    if (kind == DecisionKind::kPreempted) metrics_.Preempted(counts[i]);
+    metrics_.scheduler().Decisions(DecisionName(kind), counts[i]);
+    if (kind == DecisionKind::kPreempted) metrics_.scheduler().Preempted(counts[i]);
     if (kind == DecisionKind::kAdmitted) {
-      metrics_.Admitted(scheduler::AdmissionName(options_.scheduler.admission),
-                        scheduler::OrderName(options_.scheduler.order), counts[i]);
+      metrics_.scheduler().Admitted(scheduler::AdmissionName(options_.scheduler.admission),
+                                    scheduler::OrderName(options_.scheduler.order), counts[i]);
     }
   }
 }

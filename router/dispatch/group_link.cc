@@ -151,7 +151,7 @@ void GroupLink::Open(GroupListener* listener, const std::shared_ptr<ExecuteQueue
 }
 
 void GroupLink::ShowPlansInFlight(std::uint64_t plans) const {
-  if (metrics_ != nullptr) metrics_->SetPlansInFlight(options_.group, plans);
+  if (metrics_ != nullptr) metrics_->groups().SetPlansInFlight(options_.group, plans);
 }
 
 void GroupLink::Send(const StepPlan& plan) {
@@ -160,7 +160,8 @@ void GroupLink::Send(const StepPlan& plan) {
   ShowPlansInFlight(plans_.without_result());
   for (const auto& shard : ranks_) {
     if (metrics_ != nullptr) {
-      metrics_->ExecuteMessage(Metrics::Direction::kPlan, options_.group, shard->rank());
+      metrics_->groups().ExecuteMessage(GroupMetrics::Direction::kPlan, options_.group,
+                                        shard->rank());
     }
     shard->Send(plan);
   }
@@ -168,7 +169,7 @@ void GroupLink::Send(const StepPlan& plan) {
 
 void GroupLink::OnResult(std::uint32_t rank, StepResult result) {
   if (metrics_ != nullptr) {
-    metrics_->ExecuteMessage(Metrics::Direction::kResult, options_.group, rank);
+    metrics_->groups().ExecuteMessage(GroupMetrics::Direction::kResult, options_.group, rank);
   }
   if (over_) return;
   if (auto broken = plans_.Answer(rank, std::move(result))) return Lose(*std::move(broken));

@@ -392,7 +392,7 @@ void Connection::FinishRequest(const Present& present, bool delivered) {
   cut_ = !delivered;
   // 499: the client did not take the answer.
   const int status = delivered ? present.status : (read_closed_ || too_slow_ ? 499 : 500);
-  context_.metrics.HttpResponse(present.admission.route, status);
+  context_.metrics.http().Response(present.admission.route, status);
   if (present.admission.quiet && status < 400) return;
   LogAnswer({.head = present.head,
              .peer = peer_,

@@ -193,7 +193,7 @@ void HttpServer::Impl::Serve(Transport::Socket socket, IoThread& thread) {
     const std::lock_guard lock(mutex);
     if (stopping) return;
     if (open >= options.max_connections) {
-      metrics.ConnectionRefused();
+      metrics.http().ConnectionRefused();
       // A client that waits for a handshake could not read these bytes.
       if (handshakes) return;
       ::send(socket.native_handle(), kTooManyConnections.data(), kTooManyConnections.size(),
@@ -202,7 +202,7 @@ void HttpServer::Impl::Serve(Transport::Socket socket, IoThread& thread) {
     }
     ++open;
   }
-  metrics.ConnectionOpened();
+  metrics.http().ConnectionOpened();
   error_code ignored;
   std::string peer = socket.remote_endpoint(ignored).address().to_string();
   if (handshakes) return Shake(std::move(socket), std::move(peer), thread);
@@ -244,7 +244,7 @@ void HttpServer::Impl::Ended(const std::shared_ptr<Connection>& connection, IoTh
 }
 
 void HttpServer::Impl::Closed() {
-  metrics.ConnectionClosed();
+  metrics.http().ConnectionClosed();
   const std::lock_guard lock(mutex);
   if (--open == 0) none_left.notify_all();
 }

@@ -201,7 +201,7 @@ void TlsHandshakes::Join() {
 }
 
 void TlsHandshakes::Failed(const std::string& peer, const std::string& reason) {
-  metrics_.TlsHandshakeFailed();
+  metrics_.http().TlsHandshakeFailed();
   if (silent_) {
     ++unsaid_;
     last_unsaid_ = peer + ": " + reason;

@@ -122,8 +122,9 @@ struct TgiMetrics::Impl {
 };
 
 TgiMetrics::TgiMetrics(Registry& registry, std::uint32_t max_input_tokens,
-                       std::uint32_t max_total_tokens)
-    : impl_(std::make_unique<Impl>(registry, max_input_tokens, max_total_tokens)) {}
+                       std::uint32_t max_total_tokens, std::uint32_t block_size)
+    : block_size_(block_size),
+      impl_(std::make_unique<Impl>(registry, max_input_tokens, max_total_tokens)) {}
 TgiMetrics::~TgiMetrics() = default;
 
 void TgiMetrics::Arrived() { impl_->count.Increment(); }
@@ -160,8 +161,8 @@ void TgiMetrics::Queue(std::uint64_t waiting, std::uint64_t running) {
   impl_->batch_size.Set(static_cast<double>(running));
 }
 
-void TgiMetrics::ReservedTokens(std::uint64_t tokens) {
-  impl_->batch_tokens.Set(static_cast<double>(tokens));
+void TgiMetrics::ReservedBlocks(std::uint64_t blocks) {
+  impl_->batch_tokens.Set(static_cast<double>(blocks * block_size_));
 }
 
 void TgiMetrics::Step(penstock::Duration duration, std::uint64_t decode_rows,

@@ -18,7 +18,7 @@ class TgiMetrics {
  public:
   // Histograms of lengths have 100 buckets up to these.
   TgiMetrics(prometheus::Registry& registry, std::uint32_t max_input_tokens,
-             std::uint32_t max_total_tokens);
+             std::uint32_t max_total_tokens, std::uint32_t block_size);
   ~TgiMetrics();
 
   void Arrived();
@@ -32,10 +32,11 @@ class TgiMetrics {
   void Skipped(std::uint64_t tokens);
   void MaxNewTokens(std::uint64_t tokens);
   void Queue(std::uint64_t waiting, std::uint64_t running);
-  void ReservedTokens(std::uint64_t tokens);
+  void ReservedBlocks(std::uint64_t blocks);
   void Step(penstock::Duration duration, std::uint64_t decode_rows, std::uint64_t prefill_tokens);
 
  private:
+  const std::uint32_t block_size_;
   struct Impl;
   std::unique_ptr<Impl> impl_;
 };

@@ -22,7 +22,7 @@ namespace penstock::router {
 namespace {
 
 using SteadyClock = std::chrono::steady_clock;
-using Outcome = Metrics::SpanOutcome;
+using Outcome = SpanMetrics::Outcome;
 
 struct Endpoint {
   std::string address;  // HOST:PORT
@@ -99,7 +99,7 @@ class OtlpExporter::Impl {
       batch_full = first || queue_.size() >= options_.batch_spans;
     }
     if (batch_full) news_.notify_one();
-    metrics_.Spans(Outcome::kDropped, spans.size() - fit);
+    metrics_.spans().Add(Outcome::kDropped, spans.size() - fit);
   }
 
   void Stop() {
@@ -121,16 +121,16 @@ class OtlpExporter::Impl {
     while (NextBatch(batch)) {
       const grpc::Status status = Send(batch);
       if (status.ok()) {
-        metrics_.Spans(Outcome::kSent, batch.size());
+        metrics_.spans().Add(Outcome::kSent, batch.size());
         Recovered();
         batch.clear();
       } else if (!Wait(status)) {
-        metrics_.Spans(Outcome::kFailed, batch.size());
+        metrics_.spans().Add(Outcome::kFailed, batch.size());
         batch.clear();
       }
     }
     const std::lock_guard lock(mutex_);
-    metrics_.Spans(Outcome::kDropped, batch.size() + queue_.size());
+    metrics_.spans().Add(Outcome::kDropped, batch.size() + queue_.size());
     queue_.clear();
     over_ = true;
     ended_.notify_all();

@@ -67,7 +67,7 @@ void ServeModel(ApiContext& context, const DjlOptions& options, std::string_view
   if (IsServed(context.engine.Facts(), model)) {
     return Serve(context, options, route, request, std::move(exchange));
   }
-  context.metrics.RequestArrived(route);
+  context.metrics.requests().Arrived(route);
   RefuseRequest(context, *exchange, Errors(),
                 {ApiErrorKind::kModelNotFound,
                  "No model or workflow found with name: " + std::string(model.substr(0, 100)), ""});
@@ -77,9 +77,9 @@ void ServeModel(ApiContext& context, const DjlOptions& options, std::string_view
 
 void Serve(ApiContext& context, const DjlOptions& options, std::string_view route,
            const HttpRequest& http, std::shared_ptr<Exchange> exchange) {
-  context.metrics.RequestArrived(route);
+  context.metrics.requests().Arrived(route);
   const Parsed parsed = ParseRequest(http.body);
-  context.metrics.UnknownKeys("djl", parsed.unknown_keys);
+  context.metrics.requests().UnknownKeys("djl", parsed.unknown_keys);
   if (parsed.error) return RefuseRequest(context, *exchange, Errors(), *parsed.error);
   auto plan = Plan(context, options, http.head, parsed.request, exchange);
   if (const auto* error = std::get_if<ApiError>(&plan)) {

@@ -30,12 +30,12 @@ GenerationRequest Lower(const Request& request, const RequestHead& head) {
 
 void Inference(ApiContext& context, const std::shared_ptr<StatsBook>& book, const HttpRequest& http,
                std::shared_ptr<Exchange> exchange) {
-  context.metrics.RequestArrived("/inference");
+  context.metrics.requests().Arrived("/inference");
   const auto refuse = [&](const ApiError& error) {
     RefuseRequest(context, *exchange, Errors(), error);
   };
   const Parsed parsed = ParseRequest(http.body);
-  context.metrics.UnknownKeys("effective", parsed.unknown_keys);
+  context.metrics.requests().UnknownKeys("effective", parsed.unknown_keys);
   if (parsed.error) return refuse(*parsed.error);
   RunPlan plan;
   plan.candidates.push_back(Lower(parsed.request, http.head));

@@ -49,8 +49,8 @@ void Launch(ApiContext& context, const Common& request, AnswerStyle style, Lower
 template <class T>
 bool Accepted(ApiContext& context, std::string_view route, const Parsed<T>& parsed,
               Exchange& exchange) {
-  context.metrics.RequestArrived(route);
-  context.metrics.UnknownKeys("openai", parsed.unknown_keys);
+  context.metrics.requests().Arrived(route);
+  context.metrics.requests().UnknownKeys("openai", parsed.unknown_keys);
   if (!parsed.error) return true;
   RefuseRequest(context, exchange, Errors(), *parsed.error);
   return false;

@@ -49,14 +49,14 @@ void Answer(ApiContext& context, const std::shared_ptr<Exchange>& exchange, std:
 }  // namespace
 
 void Tokenize(ApiContext& context, HttpRequest http, std::shared_ptr<Exchange> exchange) {
-  context.metrics.RequestArrived("/tokenize");
+  context.metrics.requests().Arrived("/tokenize");
   Parsed parsed = ParseRequest(http.body, false);
   if (parsed.error) return RefuseRequest(context, *exchange, Errors(), *parsed.error);
   Answer(context, exchange, std::move(parsed.request.inputs), true, false);
 }
 
 void ChatTokenize(ApiContext& context, HttpRequest http, std::shared_ptr<Exchange> exchange) {
-  context.metrics.RequestArrived("/chat_tokenize");
+  context.metrics.requests().Arrived("/chat_tokenize");
   const ParsedChat parsed = ParseChat(http.body);
   if (parsed.error) return RefuseRequest(context, *exchange, Errors(), *parsed.error);
   PrepareChat(

@@ -59,7 +59,7 @@ struct ChatJob {
 void StartChat(ApiContext& context, std::shared_ptr<ChatJob> job);
 
 void Refuse(ApiContext& context, const ChatJob& job, const ApiError& error) {
-  context.metrics.RequestFailed(NameOf(error.kind));
+  context.metrics.requests().Failed(NameOf(error.kind));
   if (job.style.stream_open) return FailStream(*job.exchange, job.style.common, true, error);
   job.exchange->Respond(Errors().Response(error));
 }
@@ -126,9 +126,9 @@ void ServeChat(ApiContext& context, const RequestHead& head, ChatRequest chat,
 }
 
 void ChatCompletions(ApiContext& context, HttpRequest http, std::shared_ptr<Exchange> exchange) {
-  context.metrics.RequestArrived("/v1/chat/completions");
+  context.metrics.requests().Arrived("/v1/chat/completions");
   ParsedChat parsed = ParseChat(http.body);
-  context.metrics.UnknownKeys("tgi", parsed.unknown_keys);
+  context.metrics.requests().UnknownKeys("tgi", parsed.unknown_keys);
   if (parsed.error) return RefuseRequest(context, *exchange, Errors(), *parsed.error);
   ServeChat(context, http.head, std::move(parsed.request), std::move(exchange));
 }

@@ -66,9 +66,9 @@ void ServeCompletion(ApiContext& context, const RequestHead& head,
 }
 
 void Completions(ApiContext& context, HttpRequest http, std::shared_ptr<Exchange> exchange) {
-  context.metrics.RequestArrived("/v1/completions");
+  context.metrics.requests().Arrived("/v1/completions");
   const ParsedCompletion parsed = ParseCompletion(http.body);
-  context.metrics.UnknownKeys("tgi", parsed.unknown_keys);
+  context.metrics.requests().UnknownKeys("tgi", parsed.unknown_keys);
   if (parsed.error) return RefuseRequest(context, *exchange, Errors(), *parsed.error);
   ServeCompletion(context, http.head, parsed.request, std::move(exchange));
 }

@@ -35,7 +35,7 @@ AnswerStyle CommonStyle(const ApiContext& context, std::string_view inputs, Time
 
 void StartJob(ApiContext& context, Job job) {
   const auto refuse = [&](const ApiError& error) {
-    context.metrics.RequestFailed(NameOf(error.kind));
+    context.metrics.requests().Failed(NameOf(error.kind));
     job.refuse(error);
   };
   if (const auto error = CheckBeforePermit(context.options, job.requests.front(), job.mode)) {
@@ -63,9 +63,9 @@ void StartJob(ApiContext& context, Job job) {
 
 void Serve(ApiContext& context, const Flow& wanted, HttpRequest http,
            std::shared_ptr<Exchange> exchange) {
-  context.metrics.RequestArrived(wanted.route);
+  context.metrics.requests().Arrived(wanted.route);
   Parsed parsed = ParseRequest(http.body, wanted.compat);
-  context.metrics.UnknownKeys("tgi", parsed.unknown_keys);
+  context.metrics.requests().UnknownKeys("tgi", parsed.unknown_keys);
   if (parsed.error) {
     RefuseRequest(context, *exchange, Errors(), *parsed.error);
     return;

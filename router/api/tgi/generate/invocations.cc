@@ -15,7 +15,7 @@ namespace penstock::router::tgi {
 void Invocations(ApiContext& context, HttpRequest http, std::shared_ptr<Exchange> exchange,
                  bool own_keys) {
   constexpr std::string_view kRoute = "/invocations";
-  context.metrics.RequestArrived(kRoute);
+  context.metrics.requests().Arrived(kRoute);
   json::Reader reader(http.body, kLimits);
   json::Value value;
   if (!json::ReadValue(reader, value, "a value")) {

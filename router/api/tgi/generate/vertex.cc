@@ -143,7 +143,7 @@ void PrepareNext(ApiContext& context, std::shared_ptr<VertexJob> job) {
 }  // namespace
 
 void Vertex(ApiContext& context, HttpRequest http, std::shared_ptr<Exchange> exchange) {
-  context.metrics.RequestArrived("/vertex");
+  context.metrics.requests().Arrived("/vertex");
   json::Reader reader(http.body, kLimits);
   VertexRequest request;
   const bool read =
@@ -152,7 +152,7 @@ void Vertex(ApiContext& context, HttpRequest http, std::shared_ptr<Exchange> exc
     return RefuseRequest(context, *exchange, Errors(), ToApiError(reader.error()));
   }
   if (request.instances.empty()) {
-    context.metrics.RequestFailed(NameOf(ApiErrorKind::kValidation));
+    context.metrics.requests().Failed(NameOf(ApiErrorKind::kValidation));
     exchange->Respond(
         {422,
          "application/json",

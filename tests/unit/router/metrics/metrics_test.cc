@@ -26,14 +26,14 @@ TEST(Metrics, EveryCounterWithoutLabelsIsThereFromTheStart) {
 
 TEST(Metrics, RequestOutcomesAreCountedByTheirLabels) {
   Metrics metrics;
-  metrics.RequestArrived("/generate");
-  metrics.RequestArrived("/generate");
-  metrics.RequestSucceeded("length");
-  metrics.RequestFailed("validation");
-  metrics.RequestCancelled();
-  metrics.UnknownKeys("tgi", 0);
-  metrics.UnknownKeys("openai", 3);
-  metrics.HttpResponse("/generate", 422);
+  metrics.requests().Arrived("/generate");
+  metrics.requests().Arrived("/generate");
+  metrics.requests().Succeeded("length");
+  metrics.requests().Failed("validation");
+  metrics.requests().Cancelled();
+  metrics.requests().UnknownKeys("tgi", 0);
+  metrics.requests().UnknownKeys("openai", 3);
+  metrics.http().Response("/generate", 422);
   const std::string text = metrics.Render();
   EXPECT_THAT(text, HasSubstr("penstock_requests_total{route=\"/generate\"} 2\n"));
   EXPECT_THAT(text, HasSubstr("penstock_requests_success_total{finish_reason=\"length\"} 1\n"));
@@ -47,11 +47,11 @@ TEST(Metrics, RequestOutcomesAreCountedByTheirLabels) {
 
 TEST(Metrics, LatenciesAreSecondsAndTokensAreSummed) {
   Metrics metrics;
-  metrics.FirstToken(milliseconds(250));
-  metrics.InterToken(milliseconds(100));
-  metrics.InterToken(milliseconds(150));
-  metrics.RequestTokens(7, 2, 20);
-  metrics.RequestTokens(5, 0, 10);
+  metrics.requests().FirstToken(milliseconds(250));
+  metrics.requests().InterToken(milliseconds(100));
+  metrics.requests().InterToken(milliseconds(150));
+  metrics.requests().Tokens(7, 2, 20);
+  metrics.requests().Tokens(5, 0, 10);
   const std::string text = metrics.Render();
   EXPECT_THAT(text, HasSubstr("penstock_time_to_first_token_seconds_sum 0.25\n"));
   EXPECT_THAT(text, HasSubstr("penstock_inter_token_latency_seconds_count 2\n"));
@@ -69,7 +69,8 @@ TEST(Metrics, ConcurrentCountsAreShownOnce) {
   std::vector<std::thread> threads;
   for (int i = 0; i < 2; ++i) {
     threads.emplace_back([&metrics] {
-      for (int n = 0; n < 1000; ++n) metrics.InterToken(std::chrono::seconds(n % 2 == 0 ? 1 : 5));
+      for (int n = 0; n < 1000; ++n)
+        metrics.requests().InterToken(std::chrono::seconds(n % 2 == 0 ? 1 : 5));
       metrics.Render();
     });
   }
@@ -82,8 +83,8 @@ TEST(Metrics, ConcurrentCountsAreShownOnce) {
 
 TEST(Metrics, PrefixCacheUseIsSummed) {
   Metrics metrics;
-  metrics.PrefixCache(100, 64, 0);
-  metrics.PrefixCache(20, 0, 3);
+  metrics.scheduler().PrefixCache(100, 64, 0);
+  metrics.scheduler().PrefixCache(20, 0, 3);
   const std::string text = metrics.Render();
   EXPECT_THAT(text, HasSubstr("penstock_prefix_cache_lookup_tokens_total 120\n"));
   EXPECT_THAT(text, HasSubstr("penstock_prefix_cache_hit_tokens_total 64\n"));
@@ -92,7 +93,8 @@ TEST(Metrics, PrefixCacheUseIsSummed) {
 
 TEST(Metrics, PlansInFlightKeepsItsGreatestValue) {
   Metrics metrics;
-  for (const std::uint64_t plans : {1, 2, 1, 0}) metrics.SetPlansInFlight(GroupId(0), plans);
+  for (const std::uint64_t plans : {1, 2, 1, 0})
+    metrics.groups().SetPlansInFlight(GroupId(0), plans);
   const std::string text = metrics.Render();
   EXPECT_THAT(text, HasSubstr("\npenstock_plans_in_flight 0\n"));
   EXPECT_THAT(text, HasSubstr("\npenstock_plans_in_flight_max 2\n"));
@@ -104,10 +106,10 @@ TEST(Metrics, CountsFromManyThreadsAddUp) {
   for (int t = 0; t < 4; ++t) {
     threads.emplace_back([&metrics] {
       for (int i = 0; i < 1000; ++i) {
-        metrics.ExecuteMessage(Metrics::Direction::kPlan, GroupId(0), 0);
-        metrics.ExecuteMessage(Metrics::Direction::kResult, GroupId(3), 1);
-        metrics.ConnectionOpened();
-        metrics.ConnectionClosed();
+        metrics.groups().ExecuteMessage(GroupMetrics::Direction::kPlan, GroupId(0), 0);
+        metrics.groups().ExecuteMessage(GroupMetrics::Direction::kResult, GroupId(3), 1);
+        metrics.http().ConnectionOpened();
+        metrics.http().ConnectionClosed();
       }
     });
   }
@@ -128,14 +130,14 @@ TEST(Metrics, TgisNamesCountTheSameEventsOnce) {
   Metrics metrics;
   EXPECT_THAT(metrics.Render(), Not(HasSubstr("tgi_")));
   metrics.AddTgiNames(100, 200, 16);
-  metrics.RequestArrived("/generate");
-  metrics.RequestSucceeded("length");
-  metrics.RequestFailed("overloaded");
-  metrics.RequestTokens(7, 0, 20);
-  metrics.RequestTimes(milliseconds(1), milliseconds(2), milliseconds(400), 20);
-  metrics.SetQueue(3, 5);
-  metrics.SetBlocks(10, 2, 0, 1);
-  metrics.Step(milliseconds(5), 4, 0);
+  metrics.requests().Arrived("/generate");
+  metrics.requests().Succeeded("length");
+  metrics.requests().Failed("overloaded");
+  metrics.requests().Tokens(7, 0, 20);
+  metrics.requests().Times(milliseconds(1), milliseconds(2), milliseconds(400), 20);
+  metrics.scheduler().SetQueue(3, 5);
+  metrics.scheduler().SetBlocks(10, 2, 0, 1);
+  metrics.steps().Step(milliseconds(5), 4, 0);
   const std::string text = metrics.Render();
   EXPECT_THAT(text, HasSubstr("\ntgi_request_count 1\n"));
   EXPECT_THAT(text, HasSubstr("\ntgi_request_success 1\n"));
@@ -149,11 +151,11 @@ TEST(Metrics, TgisNamesCountTheSameEventsOnce) {
 
 TEST(Metrics, TenantsHaveABoundedNumberOfLabels) {
   Metrics metrics;
-  metrics.TenantRequest("");
-  metrics.TenantRequest("alice");
-  metrics.TenantTokens("alice", 5, 7);
-  for (std::size_t i = 1; i < Metrics::kMaxTenants + 50; ++i) {
-    metrics.TenantRequest("t" + std::to_string(i));
+  metrics.tenants().Request("");
+  metrics.tenants().Request("alice");
+  metrics.tenants().Tokens("alice", 5, 7);
+  for (std::size_t i = 1; i < TenantMetrics::kMaxTenants + 50; ++i) {
+    metrics.tenants().Request("t" + std::to_string(i));
   }
   const std::string text = metrics.Render();
   EXPECT_THAT(text, HasSubstr("penstock_tenant_requests_total{tenant=\"alice\"} 1\n"));
