@@ -11,7 +11,7 @@
 namespace penstock::launcher {
 namespace {
 
-// As GET /v1/models and GET /info show it.
+// The name that GET /v1/models and GET /info show.
 std::string ModelName(const options::Values& values) {
   const std::string& served = values.GetString("served-model-name");
   if (!served.empty()) return served;

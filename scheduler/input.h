@@ -75,7 +75,7 @@ struct ForgetPrefixes {
   std::optional<RequestId> made_by;
 };
 
-// New requests are refused. Waiting and running ones end normally.
+// New requests are refused. Waiting and running requests end normally.
 struct Drain {};
 
 struct Input {

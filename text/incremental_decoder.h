@@ -1,10 +1,10 @@
 // Decodes generated tokens to text, one token at a time.
 //
-// Every increment is complete UTF-8. While the text ends in U+FFFD the increment is empty, because
-// the next token may complete the character (the rule of transformers and TGI). The increments
-// joined are the text that decoding all tokens at once gives after the context. There is one
-// exception: a SentencePiece run of byte tokens that begins with complete characters and then
-// breaks. Decoding at once turns the whole run into U+FFFD; here the first characters stay.
+// Every delta is complete UTF-8. While the text ends in U+FFFD the delta is empty, because the next
+// token may complete the character (the rule of transformers and TGI). All deltas together equal
+// the text that the decoding of all tokens at once adds to the context. There is one exception: a
+// SentencePiece run of byte tokens that begins with complete characters and then breaks. Decoding
+// at once turns the whole run into U+FFFD; here the first characters stay.
 #pragma once
 
 #include <absl/status/statusor.h>

@@ -122,7 +122,7 @@ void Parser::ReadLong(std::string_view body, std::size_t& index) {
     }
   }
   if (setting.spec == nullptr) {
-    // What follows an unknown option is most likely its value: one mistake, one line.
+    // The next argument is most likely the option's value. It gets no error line of its own.
     const bool has_next = index + 1 < sources_.arguments.size();
     if (equals == body.npos && has_next && !sources_.arguments[index + 1].starts_with('-')) ++index;
     return Unknown("--" + name, name, "--");
@@ -345,7 +345,7 @@ void Parser::CheckOffered(const Setting& setting) {
   }
 }
 
-// As the manual of the program's name has it: --tokenizer-name of text-generation-router.
+// The option's name in the profile, for example --tokenizer-name for text-generation-router.
 std::string_view NameIn(const ProgramOptions& program, const OptionSpec& spec) {
   if (program.profile == nullptr) return spec.name;
   std::string_view other;

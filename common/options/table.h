@@ -28,7 +28,7 @@ const std::vector<OptionSpec>& Table();
 // penstock-launcher, -router, -shard or -simshard; `component` is exactly one of their bits.
 ProgramOptions ProgramFor(Components component);
 
-// As ProgramFor, with the profile of the name that started it (argv[0], with or without a folder).
+// The same with the profile of the name that started it (argv[0], with or without a folder).
 ProgramOptions ProgramAs(Components component, std::string_view started_as);
 
 // A program with its own rows (a tool): `rows` plus --help, --version and --print-config.
@@ -54,7 +54,7 @@ std::size_t EditDistance(std::string_view a, std::string_view b);
 // The option of `program` whose name is nearest to `name`; empty if none is near.
 std::string_view Nearest(const ProgramOptions& program, std::string_view name);
 
-// `which`: empty for the common options, "all", or (part of) a group's name.
+// `which`: empty for the common options, "all", or a group's name or a part of it.
 std::string HelpText(const ProgramOptions& program, std::string_view which);
 
 // docs/api/options.md.

@@ -65,9 +65,9 @@ struct Segment {
   std::uint32_t first = 0;
   std::uint32_t count = 0;
   Logits logits = Logits::kNone;
-  // kDecode: the most rows, from the committed length on. A sequence that finished on the shard
-  // computes and reports nothing. In contrastive search there are exactly Candidates() rows, all at
-  // the committed length. They yield one token, whose K and V are written, so it is committed.
+  // kDecode: the maximum number of rows, from the committed length on. A sequence that finished on
+  // the shard computes and reports nothing. In contrastive search there are exactly Candidates()
+  // rows, all at the committed length. They yield one committed token: its K and V are written.
   std::uint32_t max_rows = 1;
 
   std::uint32_t Rows() const { return kind == Kind::kPrompt ? count : max_rows; }

@@ -31,7 +31,8 @@ constexpr ServingKey kKeys[] = {
     {.name = "model_id",
      .apply = &effects::ModelId,
      .text = "`--model-id`: a folder (also relative to that of the file) or a Hugging Face id. "
-             "Unset: the folder of the file. `s3://` and `djl://` are refused: fetch it first."},
+             "Unset: the folder of the file. `s3://` and `djl://` are refused: download the model "
+             "first."},
     {.name = "model_dir", .to = "model-id", .text = "`--model-id`, as `model_id`."},
     {.name = "revision", .to = "revision", .text = "`--revision`."},
     {.name = "tensor_parallel_degree",

@@ -43,8 +43,8 @@ absl::StatusOr<ServingSettings> ParseServingProperties(std::string_view text,
                                                        const std::vector<Variable>& environment,
                                                        const std::string& batch_size = {});
 
-// For options::ReadCommandLine. Reads the file if --serving-properties or --api-profile djl asks
-// for it, and keeps its notes until the log is set up. Reads the environment of the process.
+// A source for options::ReadCommandLine. Reads the file if --serving-properties or --api-profile
+// djl asks for it, and the environment. Keeps the notes of the file until the log is set up.
 class ServingSource {
  public:
   options::ReadMore Reader();

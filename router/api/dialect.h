@@ -1,8 +1,8 @@
 // One HTTP interface: its routes, the form of its errors and where its requests carry the API key.
 //
 // Each dialect has a folder. dialect_set.cc chooses the dialects of a server when it starts;
-// nothing else names a single one. To add a dialect: write its folder, add its line to
-// dialect_set.cc.
+// other code depends on no particular dialect. To add a dialect: write its folder, add its line
+// to dialect_set.cc.
 //
 // Dialects are immutable after construction; their handlers are called from many threads at once.
 #pragma once

@@ -1,4 +1,4 @@
-// Converts grpc::Status to absl::Status. The codes have the same numbers.
+// Converts grpc::Status to absl::Status. Both types number the codes alike.
 #pragma once
 
 #include <absl/status/status.h>

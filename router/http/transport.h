@@ -39,7 +39,7 @@ class Transport {
     return socket_.read_some(boost::asio::buffer(room.data(), room.size()), ec);
   }
 
-  // Tells the client that nothing more will be sent. would_block: again when writable.
+  // Tells the client that nothing more will be sent. would_block: call again when writable.
   void EndSending(error_code& ec) {
     if (tls_) tls_->EndSending(ec);
     if (!tls_ || !ec) socket_.shutdown(Socket::shutdown_send, ec);

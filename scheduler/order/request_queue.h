@@ -50,7 +50,7 @@ class RequestQueue {
   // Null when it does not wait here.
   WaitingRequest* Find(RequestId request);
 
-  // All requests: preempted ones, then by arrival. O(n).
+  // All requests: first the preempted ones, then the others by arrival. O(n).
   std::vector<const WaitingRequest*> All() const;
 
   // Leaves for a group. It overtakes all requests that arrived before it.

@@ -70,7 +70,7 @@ void BatchSplitter::AddLayer(std::uint32_t parts) {
   Solve(parts, 0, count_ - parts, 1, count_ - parts + 1);
 }
 
-// For all begins in [first, last], whose first cut lies in [low, high].
+// Solves for all begins in [first, last]. Their first cut lies in [low, high].
 void BatchSplitter::Solve(std::uint32_t parts, std::uint32_t first, std::uint32_t last,
                           std::uint32_t low, std::uint32_t high) {
   const std::uint32_t begin = first + (last - first) / 2;

@@ -48,8 +48,8 @@ class DecodeSubBatches {
   }
 
   // `rows`: the decodes of one step, by ascending sequence id. A launch costs as much as
-  // `launch_cells` cells. Returns true if a new partition was taken that has, or replaces one that
-  // had, several sub-batches.
+  // `launch_cells` cells. Returns true if the partition is new, and it or the old one has several
+  // sub-batches.
   bool Update(std::span<const DecodeRow> rows, std::uint64_t launch_cells);
 
   // Of the last Update.

@@ -47,8 +47,8 @@ class PaddedLayout {
   PaddedLayout(const Config& config, const GroupUp& up, SequenceTable& table);
 
   bool stores_rows() const { return StoresRows(capacity_); }
-  // Cells that suffice for all running sequences, for others with these maximum lengths and for
-  // `work`, until they end. 0 without padded KV rows.
+  // The cells that the running sequences, `work` and `others` need until they end. `others` has
+  // the maximum lengths of more sequences. 0 without padded KV rows.
   std::uint64_t CellsNeeded(const Work& work, const std::vector<std::uint64_t>& others);
 
   void BeginStep() { rows_.clear(); }

@@ -30,7 +30,7 @@ Sequence& SequenceTable::Add(Work work, SequenceId id, std::uint32_t blocks, std
   }
   sequence.prompt_planned = sequence.cached_length;
   static_cast<Work&>(sequence) = std::move(work);
-  // For all tokens that it may have, so that no step allocates.
+  // Reserves memory for all tokens that it may generate, so that no step allocates.
   sequence.generated.reserve(tokens -
                              std::min<std::uint64_t>(tokens, sequence.request.prompt.size()));
   sequence.resumed = static_cast<std::uint32_t>(sequence.generated.size());

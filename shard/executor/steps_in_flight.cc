@@ -11,7 +11,7 @@ StepsInFlight::StepsInFlight(DeviceSampler* device, SlotTable& slots, TokenSelec
     : device_(device), slots_(slots), selector_(selector) {}
 
 // The router ends a slot only after the last result that names it. The check protects the results
-// in flight from a router that does not.
+// in flight from a router that ends a slot too early.
 bool StepsInFlight::Allow(const StepPlan& plan) const {
   for (const Step& step : steps_) {
     for (const Row& row : step.rows) {

@@ -30,7 +30,7 @@ pub fn read(path: &Path, limit: u64) -> Result<Vec<u8>> {
     Ok(bytes)
 }
 
-/// As `read`, as JSON, and None where there is no such file.
+/// Reads the file as `read` does and parses it as JSON. None if there is no such file.
 pub fn read_json(path: &Path, limit: u64) -> Result<Option<serde_json::Value>> {
     match read(path, limit) {
         Ok(bytes) => serde_json::from_slice(&bytes)

@@ -12,7 +12,7 @@
 //
 // Faults are separated by line breaks or semicolons. `#` begins a comment. Without `group` or
 // `rank` a fault is for all. `at` happens once in the life of the process. With `times=3` it
-// happens three times, whenever the step number occurs again. A range happens each time.
+// happens at the first three steps of that number. A range happens each time.
 //
 // Seed, position in the script, group and step decide which steps a probability selects. Not
 // synchronised: each engine has its own copy.

@@ -97,7 +97,7 @@ constexpr OptionSpec kRows[] = {
      .allow_auto = true,
      .advanced = true,
      .components = kLauncher | kRouter,
-     .help = "Seed of sampled requests that bring none; auto draws one for each request."},
+     .help = "Seed for sampled requests without a seed; auto draws one for each request."},
 };
 
 }  // namespace

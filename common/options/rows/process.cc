@@ -111,7 +111,7 @@ constexpr OptionSpec kRows[] = {
      .min = 1,
      .max = 64,
      .components = kShard,
-     .help = "Ranks on this host; `auto` values of memory and threads are divided by it."},
+     .help = "Ranks on this host. They share the memory and threads that `auto` finds."},
 };
 
 }  // namespace

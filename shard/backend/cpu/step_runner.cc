@@ -300,8 +300,8 @@ void StepRunner::PlaceCandidates(const RaggedSegment& segment, std::uint32_t& ca
   }
 }
 
-// As SelectNorm, and writes the hidden state of every row to the plane. That of a candidate is kept
-// as a row, too. The logits of candidates are computed after the choice.
+// Does what SelectNorm does, and writes the hidden state of every row to the plane. It also
+// keeps the states of candidates as rows. The logits of candidates are computed after the choice.
 void StepRunner::NormAll(const Stage& stage, std::size_t thread) {
   const BufferView& selected = parts_.buffers.View(stage.out);
   const BufferView& units = parts_.buffers.View(Buffer::kNormed);

@@ -83,7 +83,7 @@ unsafe fn slice<'a, T>(data: *const T, size: usize) -> Result<&'a [T]> {
 }
 
 /// # Safety
-/// As `slice`.
+/// The same as for `slice`.
 unsafe fn text<'a>(field: &str, data: *const u8, size: usize) -> Result<&'a str> {
     std::str::from_utf8(slice(data, size)?).map_err(|error| {
         TextError::invalid(format!(

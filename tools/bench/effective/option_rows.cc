@@ -67,15 +67,15 @@ constexpr OptionSpec kRows[] = {
      .min = 0,
      .max = 1e6,
      .components = options::kTool,
-     .help = "Requests per second. 0: --load times what nobatch serves where nobatch takes part, "
-             "else the preset's own."},
+     .help = "Requests per second. 0: --load times the rate that nobatch serves, or the rate of "
+             "the preset if nobatch is not among the modes."},
     {.name = "load",
      .type = Type::kFloat,
      .default_text = "2.5",
      .min = 0.01,
      .max = 1000,
      .components = options::kTool,
-     .help = "The rate as a multiple of what nobatch serves, which is measured first."},
+     .help = "The rate as a multiple of the rate that nobatch serves, which is measured first."},
     {.name = "modes",
      .type = Type::kList,
      .default_text = "nobatch,static,dynamic",

@@ -178,7 +178,7 @@ std::string Page(const Report& report) {
                    "were in each step. Open the picture itself to read a line's numbers.");
     html +=
         Figure("steps.svg",
-               "Step by step, a column each, from the same moment of the trace: requests by step.");
+               "A column per step, from the same moment of the trace: the requests in that step.");
   }
   if (!report.commands.empty()) {
     html += "<h2>Servers</h2>\n<pre>";

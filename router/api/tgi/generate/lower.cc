@@ -67,7 +67,7 @@ std::optional<ApiError> CheckRest(const ApiContext& context, const Request& requ
                                        std::to_string(context.options.max_top_n_tokens) +
                                        ". Given: " + std::to_string(*p.top_n_tokens));
   }
-  // The engine reports empty inputs, for each prompt of a list; that error comes before `truncate`.
+  // The engine reports empty inputs. That error comes before an error of `truncate`.
   if (request.inputs.empty()) return std::nullopt;
   const std::uint32_t longest = context.engine.Facts().max_input_tokens;
   if (p.truncate && (*p.truncate == 0 || *p.truncate > longest)) {

@@ -360,7 +360,7 @@ class Compiler {
     return "(-)?(0|[1-9][0-9]" + Digits(object, "minDigits", "maxDigits", 1, "0", "*") + ")";
   }
 
-  // How many elements may follow the first. Nothing: the list must be empty.
+  // How many elements may follow the first. nullopt: the list must be empty.
   static std::optional<std::string> Repeats(std::uint64_t least,
                                             std::optional<std::uint64_t> most) {
     if (most == 0u) return std::nullopt;

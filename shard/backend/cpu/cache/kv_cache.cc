@@ -33,8 +33,8 @@ absl::Status KvCache::Allocate(const PagedLayout& layout, std::uint32_t blocks, 
 void KvCache::Prefault(WorkerPool& pool, std::size_t bytes) const {
   const std::size_t per_block = std::max<std::size_t>(1, region_.bytes() / all_blocks_);
   const std::size_t first = std::min<std::size_t>(blocks_, bytes / per_block + 1);
-  // Units are dealt to the threads in turn: on several NUMA nodes the cache lies on all of them,
-  // since any thread may read any block.
+  // The threads pre-fault huge pages in turn. So the cache lies on all NUMA nodes, since any thread
+  // may read any block.
   pool.Run([&](std::uint32_t thread) {
     std::size_t next = 0;
     const auto prefault = [&](std::byte* from, std::size_t size) {

@@ -41,7 +41,7 @@ constexpr Place PlaceOf(std::size_t index) {
   return {line / 2, in_line / kRun * 2 * kRun + line % 2 * kRun + in_line % kRun};
 }
 
-// One half of a group: two lines of weights.
+// Compresses one half of a group: two of its four lines of 64 bytes.
 void CompressHalf(const std::uint16_t* weights, std::size_t half, const std::uint8_t* number_of,
                   std::uint8_t* group) {
   std::uint8_t* low = group + kLine * (1 + half);

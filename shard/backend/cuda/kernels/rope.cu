@@ -8,7 +8,7 @@ namespace {
 
 constexpr unsigned kThreads = 256;
 
-// Where a head of the row lies in the cache; null for query heads, which do not.
+// Where a head of the row lies in the cache; null for query heads, which the cache does not hold.
 template <class T>
 __device__ T* InCache(const RopeArgs& args, std::uint32_t head) {
   const HeadShape shape = args.shape;

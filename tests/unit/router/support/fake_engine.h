@@ -29,7 +29,8 @@ class FakeEngine final : public Engine {
   };
 
   RequestId Submit(GenerationRequest request, std::shared_ptr<GenerationSink> sink) override;
-  // Both answer at once: the messages' JSON as the text, one token per byte.
+  // These two call `done` before they return. The text of a chat is the JSON of its messages; each
+  // byte of a text is a token.
   void Render(ChatInput chat, std::function<void(RenderedChat)> done) override;
   void Tokenize(std::string text, bool add_special_tokens,
                 std::function<void(TokenizedText)> done) override;
