@@ -16,8 +16,8 @@ struct CutSizes {
 };
 
 // OK if `world` divides the query heads and the FFN width, and divides the K/V heads or is a
-// multiple of them. Else Unimplemented with the numbers, since option and model are valid by
-// themselves.
+// multiple of them. Otherwise Unimplemented with the numbers: the option and the model are each
+// valid, but do not fit together.
 absl::Status CheckWorldSize(std::uint64_t world, const CutSizes& sizes);
 
 }  // namespace penstock

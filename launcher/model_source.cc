@@ -22,7 +22,7 @@ namespace {
 
 constexpr int kSignalExit = 128;  // plus the signal, as shells count
 
-// Ending a server like this is a success. With --download-only it is not: the model is incomplete.
+// A signal ends a server with success, but --download-only with failure: the model is incomplete.
 void EndServer(int) { ::_exit(kExitOk); }
 void EndDownload(int signal) { ::_exit(kSignalExit + signal); }
 

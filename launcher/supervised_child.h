@@ -45,7 +45,7 @@ class SupervisedChild {
   // "shard-1 (loading 10 of 20 bytes)".
   std::string DescribeProgress() const;
 
-  // Descriptors to poll. A closed one is -1, which poll() skips.
+  // Descriptors to poll. A closed descriptor is -1, which poll() skips.
   std::vector<int> Descriptors() const;
   void ReadOutput(const LineBuffer::OnLine& on_line);
   void ReadNotices(const OnNotice& on_notice);

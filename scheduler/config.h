@@ -38,7 +38,7 @@ struct Config {
   bool prefix_caching = true;  // if the group can share blocks
   PlacementPolicy placement = PlacementPolicy::kPrefixMatch;
   std::uint32_t placement_load_permille = 250;  // weight of a group's backlog
-  // How often a waiting request may be overtaken; 0 = max_waiting_requests. With fcfs never.
+  // How often a waiting request may be overtaken; 0 = max_waiting_requests. fcfs never allows it.
   std::uint32_t max_overtakes = 0;
   // TGI's rule for admissions, with Prefill::kWhole only (admission_gate.h).
   std::uint32_t waiting_served_permille = 300;

@@ -72,7 +72,7 @@ class GroupScheduler {
 
   // Ignores a result that is not of the oldest step in flight.
   void OnResult(const StepResult& result, Time now, Outputs& out);
-  // Preempted requests that must be queued again. To be asked after BeginStep, OnResult and Lose.
+  // Preempted requests that must be queued again. Call after BeginStep, OnResult and Lose.
   std::vector<Work> TakePreempted() { return retirement_.TakePreempted(); }
 
   // False when the request does not run here.

@@ -108,7 +108,7 @@ struct StepInfo {
   PrefixUse prefix;                 // since the group's previous step
 };
 
-// To be reused: Clear keeps all memory, also that of the plans, so that a step that starts no
+// Reuse it: Clear keeps all memory, also that of the plans, so that a step that starts no
 // request does not allocate.
 struct Outputs {
   std::vector<PlanOut> plans;

@@ -41,7 +41,7 @@ using StepTimeFunction = std::function<Duration(const StepPlan&, std::span<const
 
 struct SimGroupOptions {
   TokenSource tokens;
-  std::uint32_t error_one_in = 0;  // one in so many sequences fails at its first token; 0 = none
+  std::uint32_t error_one_in = 0;  // one sequence in this many fails at its first token; 0 = none
   // A decode of r rows yields 0 to r tokens. Its other rows were rejected drafts, and their K and V
   // are written too. If false, the decode yields exactly r tokens.
   bool variable_rows = false;

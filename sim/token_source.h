@@ -37,7 +37,7 @@ inline std::vector<History> HistoriesOf(std::string_view tenant, std::span<const
 }
 
 struct TokenSource {
-  std::uint32_t eos_one_in = 0;  // one token in so many ends the sequence; 0 = none
+  std::uint32_t eos_one_in = 0;  // one token in this many ends the sequence; 0 = none
 
   // `may_end`: min_new_tokens and ignore_eos allow the end of the sequence.
   TokenId After(History history, bool may_end) const {

@@ -45,7 +45,7 @@ class Values {
   const std::string& GetString(std::string_view name) const;
   const std::vector<std::string>& GetList(std::string_view name) const;
 
-  // Nothing when the option is unset or "auto".
+  // nullopt if the option is unset or "auto".
   std::optional<std::int64_t> FindInt(std::string_view name) const;
   std::optional<MemoryAmount> FindMemory(std::string_view name) const;
 

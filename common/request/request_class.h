@@ -1,5 +1,5 @@
-// Where a request came from, as far as scheduling cares: optimistic admission learns output lengths
-// per class.
+// The class of a request: the interface that it came from. Optimistic admission learns output
+// lengths per class.
 #pragma once
 
 #include <cstdint>

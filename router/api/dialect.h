@@ -48,7 +48,7 @@ class Dialect {
 
   virtual const ErrorFormat& Errors() const = 0;
 
-  // The API key that a request carries. Nothing: the head has none in this dialect's form.
+  // The API key that a request carries. nullopt: the head has none in this dialect's form.
   virtual std::optional<std::string_view> KeyIn(const RequestHead& head) const;
   // The message for a request without a valid key.
   virtual std::string_view KeyAdvice() const;

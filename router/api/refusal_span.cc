@@ -14,7 +14,7 @@ namespace {
 constexpr int kBadRequest = 400;
 constexpr std::size_t kShownError = 300;
 
-// The span of a request whose head has been read. Nothing: its trace is not sampled.
+// The span of a request whose head has been read. nullopt: its trace is not sampled.
 std::optional<Span> BeginSpan(const RequestHead& head, std::string_view route) {
   Span span;
   if (auto given = ParseTraceContext(head.Find("traceparent"), head.Find("tracestate"))) {

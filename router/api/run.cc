@@ -171,7 +171,7 @@ class Run final : public std::enable_shared_from_this<Run> {
     writer_->Failed(api);
   }
 
-  // Ends the request early; returns the generations that still run. With the mutex held.
+  // Ends the request early; returns the generations that still run. Requires the mutex.
   std::vector<RequestId> Over(std::string_view why) {
     over_ = true;
     trace_.Finish(why);

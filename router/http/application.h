@@ -49,7 +49,7 @@ class Exchange {
   // answering.
   virtual void OnClose(std::function<void(CloseReason)> callback) = 0;
 
-  // What the answer cost, for the access log. Before the answer is complete; the last call counts.
+  // The token counts for the access log. Call before the answer is complete; the last call counts.
   virtual void CountTokens(TokenCounts) {}
 };
 

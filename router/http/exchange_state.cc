@@ -76,7 +76,7 @@ bool ExchangeState::Write(std::string_view events) {
   return true;
 }
 
-// With the mutex held. True: the event is sent, or the connection will send the rest of it.
+// Requires the mutex. True: the event is sent, or the connection will send the rest of it.
 bool ExchangeState::SendDirect(std::string_view events) {
   thread_local std::string frame;
   if (chunked_) {

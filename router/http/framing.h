@@ -14,7 +14,7 @@
 
 namespace penstock::router {
 
-// `head` is the request line and the headers with the empty line that ends them. Nothing: the head
+// `head` is the request line and the headers with the empty line that ends them. nullopt: the head
 // is unambiguous and within the limits. The parser still checks tokens and the version.
 std::optional<HttpFailure> CheckFraming(std::string_view head, const HttpLimits& limits);
 

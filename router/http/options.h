@@ -18,8 +18,8 @@ struct HttpLimits {
   std::size_t head_fields = 100;                    // headers; over it: 431
   std::size_t body_bytes = std::size_t{16} << 20;   // --payload-limit; over it: 413
   std::size_t chunks = 16384;                       // chunks of one body; over it: 400
-  std::size_t free_chunks = 1024;                   // behind so many chunks, the average …
-  std::size_t average_chunk = 64;                   // … must be at least so many bytes
+  std::size_t free_chunks = 1024;                   // after this many chunks, the average …
+  std::size_t average_chunk = 64;                   // … must be at least this many bytes
   std::size_t chunk_extensions = 1024;              // bytes of chunk extensions of one body
 };
 

@@ -50,7 +50,7 @@ class RequestReader {
   std::string TakeBody();
   std::size_t body_received() const;
 
-  // After kFailed; the connection cannot be used for another request. Status 0: no failure.
+  // The cause of kFailed, after which the connection cannot be reused. Status 0: no failure.
   const HttpFailure& failure() const;
   // A failure that the reader cannot see, such as a deadline.
   State Fail(HttpFailure failure);

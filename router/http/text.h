@@ -21,7 +21,7 @@ inline std::string ToLower(std::string_view text) {
   return lower;
 }
 
-// Without spaces and tabs at both ends.
+// Removes spaces and tabs at both ends.
 inline std::string_view Trim(std::string_view text) {
   while (!text.empty() && (text.front() == ' ' || text.front() == '\t')) text.remove_prefix(1);
   while (!text.empty() && (text.back() == ' ' || text.back() == '\t')) text.remove_suffix(1);

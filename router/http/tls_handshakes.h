@@ -32,19 +32,19 @@ class TlsHandshakes {
   // Called once for each Begin, on the handshake thread. Without a session the socket is closed.
   using Done = std::function<void(Transport::Socket, std::unique_ptr<TlsSession>)>;
 
-  // `options.tls` is set. Both outlive this.
+  // `options.tls` must be set. Both must outlive the object.
   TlsHandshakes(const HttpOptions& options, Metrics& metrics);
   ~TlsHandshakes();
   TlsHandshakes(const TlsHandshakes&) = delete;
   TlsHandshakes& operator=(const TlsHandshakes&) = delete;
 
   void Start();
-  // What sockets given to Begin must belong to.
+  // Sockets that Begin gets must belong to this context.
   boost::asio::io_context& context() { return context_; }
   void Begin(Transport::Socket socket, std::string peer, Done done);
   // Closes the open handshakes and all later ones.
   void Abort();
-  // After Abort; no call of a Done follows.
+  // Call after Abort. No Done is called afterwards.
   void Join();
 
  private:

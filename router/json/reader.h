@@ -42,7 +42,7 @@ struct Error {
 
   // "path: what at line L column C", serde_json's form.
   std::string Text() const;
-  // Without the path.
+  // The same without the path.
   std::string Place() const;
 };
 
@@ -93,7 +93,7 @@ class Reader {
   // Failures that the caller finds, at the present position. All return false.
   bool FailType(std::string_view found, std::string_view expected);   // "invalid type: …"
   bool FailValue(std::string_view found, std::string_view expected);  // "invalid value: …"
-  // With this text, at the present position.
+  // Fails with this text at the present position.
   bool FailHere(std::string what) { return Fail(Error::Kind::kData, what, position_); }
   // In the object itself, not in one of its members.
   bool FailObject(std::string what);

@@ -56,7 +56,7 @@ class AdmissionPolicy {
   // Whether it may be preempted while it runs.
   virtual bool MayBePreempted(const Work& work) const = 0;
 
-  // Nothing if the request fits an empty group.
+  // nullopt if the request fits an empty group.
   std::optional<Refusal> WhyNeverFits(const Arrival& arrival) const;
 
   // The first budget that is short, in this order: batch size, slots, step tokens (a decode row for

@@ -45,7 +45,7 @@ constexpr std::uint64_t KnotTokens(std::size_t knot) {
   return (4 + knot % 4) << (knot / 4 - 1);
 }
 
-// Nothing if the table has fewer than two step times.
+// nullopt if the table has fewer than two step times.
 std::optional<CostTerms> FitCost(const Calibration& calibration);
 
 }  // namespace penstock::scheduler

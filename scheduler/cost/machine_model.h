@@ -39,7 +39,7 @@ class MachineModel {
  public:
   // "h100-llama-3-8b-tp1": machine (a100, h100, h200), model (llama-3-8b, llama-3-70b), tensor
   // parallelism (1, 2, 4, 8), then "-fp8" for 8-bit weights and "-generic" for the generic variant.
-  // Nothing if the name is not one of Names().
+  // nullopt if the name is not one of Names().
   static std::optional<MachineModel> Find(std::string_view name);
   static std::vector<std::string> Names();
 

@@ -49,7 +49,7 @@ struct StepTimeLimit {
   Duration target{0};               // 0: no bound
 };
 
-// How many prompt tokens fit, and which budget the others exceed.
+// How many prompt tokens fit, and which budget the rest of the prompt would exceed.
 struct PrefillFit {
   std::uint32_t count = 0;
   Budget short_of = Budget::kNone;

@@ -15,7 +15,7 @@
 namespace penstock::shard {
 namespace {
 
-// With less weights per thread the barriers cost more than another thread gains.
+// With fewer weights per thread, the barriers cost more than another thread gains.
 constexpr std::uint64_t kWeightBytesPerThread = std::uint64_t{2} << 20;
 
 constexpr const char* kNoQuantization =

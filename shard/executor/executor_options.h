@@ -21,7 +21,7 @@ struct ExecutorOptions {
   GrammarCache* grammars = nullptr;   // rank 0 only; outlives the executor; null: no grammars
   bool late_masks = false;            // as in GroupLimits
   WatermarkSettings watermark;
-  // The backend's own sampler. Null if it has none or if the group has several ranks.
+  // The backend's own sampler. Null if the backend has none or the group has several ranks.
   DeviceSampler* device_sampler = nullptr;
 };
 

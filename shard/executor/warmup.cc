@@ -135,8 +135,8 @@ struct Timed {
   std::vector<Duration> times;
 };
 
-// Where steps take no memory, the worst steps are not longer than this. After 131,072 positions
-// they would take a minute and tell no more.
+// If steps take no memory, the worst steps have at most this many positions. With 131,072 they
+// would take a minute and show nothing more.
 constexpr std::uint32_t kLongestTimed = 4096;
 
 // The steps that may need most memory. They also wake up threads and caches.

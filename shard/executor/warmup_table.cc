@@ -26,7 +26,7 @@ constexpr std::size_t kMostTables = 16;
 constexpr std::size_t kMostSteps = 256;
 constexpr off_t kMostBytes = 64 << 10;  // of a file
 
-// FNV-1a of 64 bits in hexadecimal: names a file, whose identity is in it, and tells a damaged one.
+// FNV-1a of 64 bits in hexadecimal: the name of a file, and the checksum that shows damage.
 std::string HashOf(std::string_view text) {
   std::uint64_t hash = 0xcbf29ce484222325u;
   for (const unsigned char c : text) hash = (hash ^ c) * 0x100000001b3u;

@@ -25,11 +25,11 @@ struct SizeDefaults {
 // `intermediate_size` and `vocab_size`.
 absl::Status ReadSizes(const ConfigReader& config, const SizeDefaults& defaults, ModelSpec& spec);
 
-// The epsilon of the norms; `absent` if there is no such key.
+// Reads the epsilon of the norms; `absent` if there is no such key.
 absl::Status ReadNormEps(const ConfigReader& config, std::string_view key, double absent,
                          ModelSpec& spec);
 
-// `max_position_embeddings` and the RoPE keys. After ReadSizes.
+// Reads `max_position_embeddings` and the RoPE keys. Call after ReadSizes.
 absl::Status ReadPositions(const ConfigReader& config, const RopeKeys& keys, ModelSpec& spec);
 
 // `hidden_act` must be SiLU.

@@ -24,7 +24,7 @@ struct CandidateSet {
 };
 
 // Index of the largest (1 - alpha) * probability - alpha * similarity, the first of equal ones.
-// Nothing when a similarity is not a number.
+// nullopt if a similarity is not a number.
 std::optional<std::uint32_t> ChooseCandidate(float alpha, std::span<const float> probabilities,
                                              std::span<const float> similarities);
 

@@ -31,7 +31,7 @@ class RequestText {
   // Whether a stop string ends with the last token.
   bool stopped() const { return stopped_; }
 
-  // All generated text without special tokens, with the stop string. To be called once.
+  // All generated text without special tokens, with the stop string. Call it once.
   absl::StatusOr<std::string> Finish();
 
  private:

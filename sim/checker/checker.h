@@ -30,7 +30,7 @@ class Checker {
  public:
   explicit Checker(const scheduler::Config& config) : config_(config), oracle_(findings_) {}
 
-  // After Apply(input, out); `state` is Inspect().
+  // Call after Apply(input, out), with Inspect() as `state`.
   void Check(const scheduler::Input& input, const scheduler::Outputs& out,
              const scheduler::Snapshot& state);
   // Call when nothing is in flight, all groups are up and no input follows: all requests have

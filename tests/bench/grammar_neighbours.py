@@ -73,7 +73,7 @@ def body_of(grammar, **parameters):
 
 
 class Address:
-    """Where a server is, for the process of the attackers."""
+    """The address of a server, for the process of the attackers."""
 
     connect, tls = Server.connect, None
 

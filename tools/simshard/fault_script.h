@@ -3,9 +3,9 @@
 //   kill at=120 group=1 rank=0        the process ends by SIGKILL, with all that it hosts
 //   fail at=50                        the step ends with an error: the group is lost, and may be
 //                                     formed again
-//   hang at=7 rank=1                  no answer, ever
-//   stall at=9 ms=300                 one answer comes so much later
-//   late from=100 to=200 ms=20        every answer does; with probability=0.1 one in ten
+//   hang at=7 rank=1                  never answers again
+//   stall at=9 ms=300                 one answer comes 300 ms later
+//   late from=100 to=200 ms=20        every answer is 20 ms late; with probability=0.1 one in ten
 //   slow from=10 to=300 factor=4      steps take a multiple of their time
 //   desync at=30 rank=1               answers with a digest of its own
 //   invalid at=40                     answers with a token outside of the vocabulary

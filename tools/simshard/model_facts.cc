@@ -16,7 +16,7 @@ namespace {
 
 namespace json = boost::json;
 
-// Nothing when the file is absent.
+// nullopt if the file is absent.
 absl::StatusOr<std::optional<json::object>> ReadObject(const std::filesystem::path& path) {
   std::ifstream file(path, std::ios::binary);
   if (!file) return std::optional<json::object>();

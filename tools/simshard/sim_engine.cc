@@ -17,8 +17,8 @@ std::uint64_t HashText(std::uint64_t state, const std::string& text) {
   return state;
 }
 
-// If the next plan arrives within this time after a step, it was already waiting: the wake-up was
-// late and not the plan. Then lateness does not add up.
+// A plan that is read within this time after a step was in time, and only the wake-up was late.
+// The next step then starts at the end of the last one, so lateness does not add up.
 constexpr Duration kLateness = std::chrono::milliseconds(2);
 
 }  // namespace

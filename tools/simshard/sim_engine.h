@@ -37,7 +37,7 @@ struct SimOptions {
   Duration step_time{0};
   Duration token_time{0};                               // for each row beside step_time
   std::optional<scheduler::MachineModel> machine = {};  // its step times beside both
-  double time_scale = 1;                                // every step lasts so many times as long
+  double time_scale = 1;                                // factor of every step's time
   std::uint64_t fail_at_step = 0;                       // 0 = never
   std::uint64_t hang_at_step = 0;                       // 0 = never
   FaultScript faults = {};                              // of this rank

@@ -1,5 +1,5 @@
-// Options of text-generation-inference that are not options of Penstock by themselves: refused by
-// name, accepted because there is nothing to do, or put into others by launcher/tgi_rules.h.
+// Options of text-generation-inference that Penstock itself does not have. They are refused by
+// name, accepted without effect, or turned into other options by launcher/tgi_rules.h.
 #include "common/options/rows/rows.h"
 
 namespace penstock::options {

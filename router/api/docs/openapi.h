@@ -9,7 +9,7 @@
 
 namespace penstock::router::docs {
 
-// All routes, the operations of a path together, and the schemas of all dialects.
+// Has all routes, grouped by path, and the schemas of all dialects.
 std::string OpenApi(const DialectSet& dialects, const std::string& version);
 
 // GET /docs, /docs/ and /api-doc/openapi.json.

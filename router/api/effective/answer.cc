@@ -63,7 +63,7 @@ class Answer final : public AnswerWriter {
     if (details_) AppendDetails(body);
     body += '}';
     finished_.tokens = end_.generated_tokens;
-    // Before the answer, so that a client that has read the answer finds it counted.
+    // Count first, so that a client that has read the answer finds it counted.
     book_->End(era_, finished_);
     counted_ = true;
     exchange_->Respond({200, "application/json", {}, std::move(body)});

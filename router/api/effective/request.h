@@ -12,7 +12,7 @@ namespace penstock::router::effective {
 
 struct Request {
   std::string prompt;
-  std::uint32_t num_tokens = 0;  // exactly so many are generated
+  std::uint32_t num_tokens = 0;  // exactly this many are generated
   std::optional<std::uint64_t> seed;
   bool details = false;  // ids and times in the answer
   // When the client meant to send the request, in milliseconds since 1970. The answer then has a

@@ -260,7 +260,7 @@ absl::Status CudaBackend::Execute(const RaggedBatch& batch) {
 }
 
 // Launches the graph of the step's shape if there is one. It includes the sampling, which ignores
-// rows that ask for nothing. Else enqueues the body; the head runs when logits are asked for.
+// rows that ask for nothing. Otherwise enqueues the body; Logits or Sample runs the head.
 absl::Status CudaBackend::EnqueueStep(const RaggedBatch& batch,
                                       std::span<const std::int32_t> newest,
                                       std::span<const SampleRequest> requests) {

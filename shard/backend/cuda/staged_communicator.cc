@@ -43,7 +43,7 @@ absl::Status StagedCommunicator::Gather(const void* mine, std::size_t bytes, voi
 absl::Status StagedCommunicator::Send(void* data, std::size_t bytes, int root) {
   PENSTOCK_ASSIGN_OR_RETURN(std::byte* const staged, Room(staging_, bytes));
   if (rank() == root) PENSTOCK_RETURN_IF_ERROR(gpu_.Download(staged, data, bytes));
-  // Also where nothing comes from the device: it may still read what the last call sent back.
+  // Not only the root waits here: the device may still read what the last call uploaded.
   PENSTOCK_RETURN_IF_ERROR(Settle());
   PENSTOCK_RETURN_IF_ERROR(host_->Broadcast(staged, bytes, root));
   return rank() == root ? absl::OkStatus() : gpu_.Upload(data, staged, bytes);

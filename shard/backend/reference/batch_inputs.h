@@ -18,7 +18,7 @@ struct SegmentInputs {
   std::int64_t context_length = 0;
   at::Tensor blocks;          // int64 [blocks of the sequence]
   std::optional<SlotId> row;  // padded layout: in place of blocks
-  // Of candidates: where each row's K and V are, int64 [query_count]. Else undefined.
+  // For candidates: the slot of each row's K and V, int64 [query_count]. Otherwise undefined.
   at::Tensor own_slots;
   std::int64_t first_own_slot = 0;
   std::int64_t commit_slot = 0;  // of the position that the candidates are for

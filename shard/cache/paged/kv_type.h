@@ -26,7 +26,7 @@ constexpr std::string_view KvTypeName(KvType type) {
   return kKvTypeNames[static_cast<std::size_t>(type)];
 }
 
-// Nothing for an unknown name.
+// nullopt for an unknown name.
 constexpr std::optional<KvType> ParseKvType(std::string_view name) {
   for (std::size_t i = 0; i < kKvTypeNames.size(); ++i) {
     if (kKvTypeNames[i] == name) return static_cast<KvType>(i);

@@ -19,7 +19,7 @@ struct OfferedTools {
   json::Value schema;       // of the answer
 };
 
-// Nothing when the choice is none, or required where there are no tools.
+// nullopt if the choice is none, or if it is required and there are no tools.
 std::variant<std::optional<OfferedTools>, ApiError> OfferTools(const std::vector<Tool>& tools,
                                                                const ToolChoice& choice);
 

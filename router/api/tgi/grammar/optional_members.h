@@ -1,8 +1,8 @@
 // The regular expression of an object's members if none is required: any of them, in order, with
 // commas between them.
 //
-// `members`: their expressions; `between`: that of a comma. Nothing: it would be longer than `most`
-// bytes.
+// `members`: their expressions; `between`: that of a comma. nullopt: the result would have more
+// than `most` bytes.
 //
 // TGI writes one alternative for each first member, with the whole list in each: n * n members, 380
 // KB for 80 texts. Here the list is halved. It begins in the first half, and any of the second half

@@ -9,7 +9,7 @@
 
 namespace penstock::router::tgi {
 
-// The error of the first wrong keyword in a fixed order. Nothing: all keywords are right.
+// The error of the first wrong keyword in a fixed order. nullopt: all keywords are right.
 std::optional<std::string> FindSchemaError(const json::Value& schema);
 
 }  // namespace penstock::router::tgi

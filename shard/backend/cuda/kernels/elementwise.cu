@@ -81,7 +81,7 @@ template <class In, class Out, int kCount>
 __global__ void ConvertKernel(const In* in, Out* out, std::uint64_t count) {
   const std::uint64_t at = (std::uint64_t{blockIdx.x} * blockDim.x + threadIdx.x) * kCount;
   if (at >= count) return;
-  constexpr int kStep = kCount < 4 ? kCount : 4;  // so many floats are 16 bytes
+  constexpr int kStep = kCount < 4 ? kCount : 4;  // four floats are 16 bytes
   float values[kCount];
   if constexpr (sizeof(In) <= sizeof(Out)) {
     Load<kCount>(in + at, values);

@@ -35,8 +35,8 @@ inline absl::Status LaunchStatus() {
   return absl::InternalError(cudaGetErrorString(error));
 }
 
-// So that blocks of `kernel` may have so much dynamic shared memory: above 48 KiB a kernel must
-// ask.
+// Lets blocks of `kernel` have this much dynamic shared memory. Above 48 KiB, CUDA requires this
+// call.
 template <class Kernel>
 absl::Status AllowShared(Kernel kernel, std::size_t bytes) {
   const cudaError_t error = cudaFuncSetAttribute(

@@ -93,12 +93,12 @@ __device__ int KeyWarp() {
   return static_cast<int>(threadIdx.x / kWarp) / G::kRowWarps;
 }
 
-// Where the 16 bytes that a lane names for a fragment of A or of transposed B begin: its matrices
-// are 8 rows, the next 8 rows, then the same 8 columns on.
+// The offset of the 16 bytes that a lane addresses for a fragment of A or of transposed B. The
+// matrices of a fragment: 8 rows, the next 8 rows, then the same rows 8 columns on.
 __device__ inline int RowsFirst(int stride) {
   return (Lane() % 16) * stride + Lane() / 16 * kChunk;
 }
-// For B from rows of keys: 8 rows, the same 8 columns on, then the next 8 rows.
+// For B from rows of keys: 8 rows, the same rows 8 columns on, then the next 8 rows likewise.
 __device__ inline int ColumnsFirst(int stride) {
   return (Lane() % 8 + Lane() / 16 * 8) * stride + Lane() / 8 % 2 * kChunk;
 }

@@ -99,7 +99,7 @@ class KeptWeights : public testing::Test {
     return std::distance(fs::directory_iterator(cache_), fs::directory_iterator());
   }
 
-  // Where the weights of the next start come from, by its log.
+  // Whether the next start takes the kept weights, by its log.
   static bool TakesKept(const std::string& folder, const std::string& cache) {
     testing::internal::CaptureStderr();
     Logits(folder, cache);

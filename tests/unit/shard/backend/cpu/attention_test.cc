@@ -211,7 +211,7 @@ TEST(AttentionKernels, ARowHasTheSameBitsInEveryTile) {
   }
 }
 
-// Also of the first positions of a partition, which have nothing but their own cell in it.
+// Includes the first position of a partition, which has only its own cell in that partition.
 TEST(AttentionKernels, PrefetchesAndCandidatesChangeNoBit) {
   for (const Case& kind : AllCases()) {
     for (std::size_t positions : {1, 2, 40, 256, 257, 258, 259, 513, 514}) {

@@ -63,7 +63,7 @@ class Incompressible : public testing::Test {
     return weights;
   }
 
-  // With what is read and logged meanwhile in rows_read_ and log_.
+  // Also stores what is read and logged meanwhile in rows_read_ and log_.
   WeightStore Make(const BuiltProgram& built, const LoadedWeights& weights, FormatId format) {
     const NamedSource source(weights, "a model");
     WeightStore::Options options;

@@ -53,13 +53,13 @@ std::vector<std::function<void()>> EndCapture();
 
 float* DynamicShared();
 void SyncBlock();
-// All lanes of the warp meet; each has left a few bytes, which the others may read until the warp
-// meets again.
+// A barrier of all lanes of the warp. Each lane leaves a few bytes, which the others may read until
+// the next barrier.
 void MeetInWarp(const void* offer, std::size_t bytes);
 const void* OfferOf(unsigned lane);
 
-// Copies of 16 bytes (zeros if `from` is null) that the running thread began; they are made when it
-// waits until at most so many of its newest groups are open.
+// Asynchronous copies of 16 bytes (zeros if `from` is null) of the running thread. FinishCopies
+// makes all of them except those of the newest `open` groups.
 void BeginCopy(void* to, const void* from);
 void EndCopies();
 void FinishCopies(std::size_t open);
