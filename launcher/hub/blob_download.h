@@ -4,7 +4,7 @@
 //   <blob>.penstock-part    the bytes, each at its offset
 //   <blob>.penstock-ranges  lines of "first end": the ranges that are complete
 //
-// A complete download is renamed to <blob>, without the ranges file. Errors name the path.
+// A complete download is renamed to <blob>, and the ranges file is removed. Errors name the path.
 #pragma once
 
 #include <absl/status/status.h>
