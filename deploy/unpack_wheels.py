@@ -41,7 +41,7 @@ def is_kept(name, kept):
 
 
 class Progress:
-    """Prints a line for each quarter of a large total."""
+    """Prints the progress after each quarter of a large total."""
 
     def __init__(self, total):
         self.total, self.done, self.next_report = total, 0, 0.25

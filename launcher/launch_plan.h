@@ -27,13 +27,12 @@ struct LaunchPlan {
 };
 
 // Passes every set option to the programs that take it. Divides --cpu-threads (by default the
-// cores, at least one a rank) and --kv-cache-memory equally among all ranks of this host. A shard
-// divides `auto` memory itself, by --local-ranks. An error if a part is below its limit.
+// cores, at least one a rank) and --kv-cache-memory equally among all ranks of this host. With
+// `auto`, each shard divides the memory by --local-ranks. An error if a part is below its limit.
 //
 // Shards on GPUs are penstock-shard-cuda. Each rank gets one GPU through CUDA_VISIBLE_DEVICES, in
-// the order of groups and ranks, and the memory options apply to that GPU. Too few GPUs are an
-// error with
-// --device cuda, unless --share-gpus.
+// the order of groups and ranks, and the memory options apply to that GPU. With --device
+// cuda, too few GPUs are an error, unless --share-gpus is set.
 absl::StatusOr<LaunchPlan> MakeLaunchPlan(const options::Values& values, const Machine& machine);
 
 // Whether the shards compute on GPUs: --device cuda, or auto if each rank can have one.

@@ -45,7 +45,7 @@ std::vector<std::string> UsableGpus(const char* visible_devices, const std::stri
   std::vector<std::string> gpus;
   if (visible_devices != nullptr) {
     std::istringstream list(visible_devices);
-    // As in CUDA, the list ends at the first entry that names nothing.
+    // As in CUDA, the list ends at the first entry that is empty or -1.
     for (std::string name; std::getline(list, name, ',') && !name.empty() && name != "-1";) {
       gpus.push_back(name);
     }

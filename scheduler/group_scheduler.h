@@ -8,9 +8,9 @@
 //
 // Parts, by the state that they own:
 //   SequenceTable   the running and retiring sequences, their blocks and slots
-//   StepDraft       the plan being made
+//   StepDraft       the plan being composed
 //   StepsInFlight   the plans whose results have not arrived
-//   Preemption      deficits of the step being made, and the KV headroom
+//   Preemption      deficits of the step being composed, and the KV headroom
 //   PaddedLayout    decode sub-batches
 //   GroupAdmission  rules that admit requests one by one or together
 //   Retirement      sequences that end or go back to the queue
@@ -112,7 +112,7 @@ class GroupScheduler {
   StepsInFlight in_flight_;
   GroupAdmission admission_;
   CostModel cost_;
-  std::uint32_t max_rows_ = 1;  // of each decode in the step being made, drafts included
+  std::uint32_t max_rows_ = 1;  // of each decode in the step being composed, drafts included
   PrefixUse prefix_use_;        // since the last step
   std::uint64_t evictions_reported_ = 0;
 };

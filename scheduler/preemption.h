@@ -51,7 +51,7 @@ class Preemption {
              SequenceTable& table, Retirement& retirement);
 
   // Preempts until the next decodes of all sequences, of at most `max_rows` rows each, fit into
-  // what is free or comes back with the results in flight. `step` is the step being made.
+  // what is free or comes back with the results in flight. `step` is the step being composed.
   void BeginStep(std::uint32_t max_rows, StepId step, Time now, Outputs& out);
   // Extends the reservation of a sequence for its next decode. False: the sequence must wait for a
   // result, and so must every later one of this step that has a deficit.
@@ -79,7 +79,7 @@ class Preemption {
   Retirement& retirement_;
 
   std::uint32_t headroom_ = 0;
-  // Of the step being made.
+  // Of the step being composed.
   StepId step_;
   std::uint32_t max_rows_ = 1;
   Deficit deficit_;       // of the decodes that have not been reserved

@@ -11,7 +11,7 @@
 // row. It loses the row in the first plan that does not list it.
 //
 // Time: a step starts when its plan was sent or when the step before it ended, whichever is later.
-// It lasts as long as `step_time` says. Not thread-safe.
+// `step_time` gives its duration. Not thread-safe.
 #pragma once
 
 #include <cstdint>
@@ -100,7 +100,7 @@ class SimGroup {
   SequenceResult RunPrompt(const Segment& segment, Slot& slot);
   SequenceResult RunDecode(const Segment& segment, Slot& slot);
   SequenceResult RunCandidates(const Segment& segment, Slot& slot, SequenceResult result);
-  // With a grammar, the mask of a step may not be ready; the sequence and the step decide.
+  // Whether a grammar mask is late. It is a function of the sequence and the step.
   bool MaskIsLate(Slot& slot) const;
   // Samples the token after `position`.
   void Sample(Slot& slot, std::uint32_t position, SequenceResult& result);

@@ -42,7 +42,7 @@ class ChatTemplate {
   // if the model has none.
   static absl::StatusOr<std::shared_ptr<const ChatTemplate>> Of(const Tokenizer& tokenizer);
 
-  // A template that replaces the model's own, with the model's named tokens.
+  // Compiles `source` instead of the model's own template. It may use the model's named tokens.
   static absl::StatusOr<std::shared_ptr<const ChatTemplate>> With(
       const Tokenizer& tokenizer, std::string_view source,
       const std::optional<std::string>& tool_use);

@@ -10,7 +10,7 @@ namespace {
 
 constexpr TgiFlag kFlags[] = {
     {"model-id", "Required: no model is assumed.", kLauncher},
-    {"revision", "Of a model that is fetched; with a local folder a warning says so."},
+    {"revision", "Revision of a fetched model; a warning is logged for a local folder."},
     {"validation-workers"},
     {"sharded", "", kLauncher},
     {"num-shard", "", kLauncher},
@@ -26,11 +26,11 @@ constexpr TgiFlag kFlags[] = {
     {"max-input-tokens"},
     {"max-input-length", "", kLauncher},
     {"max-total-tokens"},
-    {"waiting-served-ratio", "With `--prefill whole`; without, a warning says so."},
+    {"waiting-served-ratio", "Needs `--prefill whole`; a warning is logged without it."},
     {"max-batch-prefill-tokens"},
-    {"max-batch-total-tokens", "Kept; text-generation-inference ignores it for most models."},
-    {"max-waiting-tokens", "With `--prefill whole`; without, a warning says so."},
-    {"max-batch-size", "Kept at every step, not for the first batch only."},
+    {"max-batch-total-tokens", "Always applied; TGI ignores it for most models."},
+    {"max-waiting-tokens", "Needs `--prefill whole`; a warning is logged without it."},
+    {"max-batch-size", "Applied at every step, not only to the first batch."},
     {"cuda-graphs", "", kLauncher},
     {"hostname", "127.0.0.1 by default; 0.0.0.0 under the name text-generation-launcher."},
     {"port"},
@@ -133,12 +133,12 @@ constexpr EnvironmentRow kVariables[] = {
     {.name = "HF_HUB_CACHE", .note = kRead, .silent = true},
     {.name = "HF_HUB_OFFLINE", .note = kRead, .silent = true},
     {.name = "HF_HUB_ENABLE_HF_TRANSFER",
-     .note = "Files always come in ranges over several connections.",
+     .note = "Files are always fetched in ranges over several connections.",
      .silent = true},
     {.name = "CUDA_VISIBLE_DEVICES",
      .note = "Ranks get the GPUs that it names, in its order.",
      .silent = true},
-    {.name = "NVIDIA_VISIBLE_DEVICES", .note = "The container's matter.", .silent = true},
+    {.name = "NVIDIA_VISIBLE_DEVICES", .note = "Read by the container runtime.", .silent = true},
     {.name = "HF_KERNELS_CACHE",
      .note = "No kernels are fetched: all are built in.",
      .silent = true},
@@ -157,7 +157,7 @@ std::string VariableOf(std::string_view flag) {
   return name;
 }
 
-// Rows of one program; the names of the flags' variables live as long as the program runs.
+// The rows of one program. The names of the flags' variables live as long as the program runs.
 const std::vector<EnvironmentRow>& MakeVariables(Components component) {
   auto& names = *new std::vector<std::string>(std::size(kFlags));
   auto& rows = *new std::vector<EnvironmentRow>;

@@ -61,8 +61,8 @@ class Values {
                    std::string_view where = {});
 
   // The arguments that give `component` the same values. They contain set values, which override
-  // the environment, but neither defaults nor secrets. ToEnvironment has the secrets, since every
-  // user can read a command line.
+  // the environment, but neither defaults nor secrets. Every user can read a command line, so
+  // ToEnvironment passes the secrets.
   std::vector<std::string> ToArgv(Components component) const;
   // The secrets of `component`, as NAME=value.
   std::vector<std::string> ToEnvironment(Components component) const;

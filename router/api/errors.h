@@ -59,7 +59,7 @@ constexpr const auto& RowOf(const Table& table, ApiErrorKind kind) {
   return table.back();  // kInternal
 }
 
-// An error of the engine, and a failure of the HTTP side.
+// The API error for an error of the engine, or for a failure of the HTTP side.
 ApiError FromEngine(const GenerationError& error);
 ApiError FromHttp(const HttpFailure& failure);
 

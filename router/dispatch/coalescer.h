@@ -1,7 +1,7 @@
 // Strands whose newest tokens wait for a short time, so that the tokens of several steps are
-// handled in one run and sent in one write (--stream-interval). The first token, the end of the
-// output and tokens that come an interval after the last release do not wait. So nothing waits if
-// steps take longer than the interval.
+// handled in one run and sent in one write (--stream-interval). The first token and the end of the
+// output do not wait. Nor does a token that comes an interval after the last release. So nothing
+// waits if steps take longer than the interval.
 //
 // Not thread-safe.
 #pragma once

@@ -59,7 +59,7 @@ class BlockCache {
   void ForgetAll();
   std::vector<PinChange> TakePinChanges() { return pins_.TakeChanges(); }
   const PinnedPrefixes& pins() const { return pins_; }
-  // Keeps the tail of a match until FinishTail, so that the plan being made can copy it. False when
+  // Keeps the tail of a match until FinishTail, so that the next plan can copy it. False when
   // a reservation may need its block: then it must not be copied.
   bool BeginTail(const PrefixMatch& match);
   void FinishTail() { pins_.Protect(std::nullopt); }

@@ -62,7 +62,7 @@ class PinnedPrefixes {
   std::optional<Tail> TailAfter(std::string_view tenant, std::optional<BlockId> last,
                                 std::span<const TokenId> rest, StepId reader) const;
 
-  // The plan being made copies this tail, so EvictOldest skips it.
+  // The plan being composed copies this tail, so EvictOldest skips it.
   void Protect(std::optional<BlockId> tail) { protected_ = tail; }
 
   // The blocks of the sequence are about to be reclaimed.

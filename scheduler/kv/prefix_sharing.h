@@ -30,7 +30,7 @@ namespace penstock::scheduler {
 struct AwaitedPrefix {
   RequestId owner;            // of the sequence
   std::uint32_t shared = 0;   // leading tokens that both need
-  std::uint32_t present = 0;  // of these, tokens that the step being made can read
+  std::uint32_t present = 0;  // of these, tokens that the step being composed can read
 };
 
 class PrefixSharing {

@@ -11,9 +11,9 @@
 //     never too small, and every look-up corrects it.
 //   * the request that has waited longest
 //
-// The longest match wins. Of equal matches the neighbours win, so that a subtree is finished before
-// the next one begins, and then the earliest arrival. O(log n) comparisons of prompts and a few
-// look-ups. The queue bounds starvation, as for every order.
+// The longest match wins. Of equal matches a neighbour wins, so that a subtree is finished before
+// the next one begins. Else the earliest arrival wins. It costs O(log n) comparisons of prompts and
+// a few look-ups. The queue bounds starvation, as for every order.
 #pragma once
 
 #include <cstdint>

@@ -75,7 +75,7 @@ class PaddedLayout {
   SequenceTable& table_;
   PaddedBound bound_;
   DecodeSubBatches sub_batches_;
-  std::vector<DecodeRow> rows_;  // of the step being made
+  std::vector<DecodeRow> rows_;  // of the step being composed
   bool resplit_ = false;         // the step took a new partition
 };
 

@@ -7,7 +7,7 @@
 //   tokens_received <= tokens that exist <= MostTokens() <= max_new_tokens
 //
 // With contrastive search the prompt yields no token, only candidates for the first one. A decode
-// has one row for each candidate and yields one token, whose K and V it writes.
+// has one row for each candidate. It yields one token and writes the K and V of that token.
 #pragma once
 
 #include <algorithm>

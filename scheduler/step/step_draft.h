@@ -21,7 +21,7 @@ class StepDraft {
  public:
   explicit StepDraft(Prefill mode) : composer_({}, mode) {}
 
-  // The step being made. Between steps: the step that is made next.
+  // The step being composed. Between steps: the step that is composed next.
   StepId step() const { return step_; }
   // Empties the draft.
   void Begin(StepBudget budget, StepTimeLimit limit);

@@ -36,7 +36,7 @@ class TokenSelector {
                 ContrastiveSearch& search);
 
   // Selects the tokens of a computed step and shares them among the ranks. `result` has an entry
-  // for each work of the batch. Collective.
+  // for each StepWork of the batch. Collective.
   absl::Status Run(const StepBatch& batch, StepResult& result);
 
   // How long the last Run waited for logits.
@@ -81,7 +81,7 @@ class TokenSelector {
   Sampler sampler_;  // for rows that depend on each other
 
   // Of the current step.
-  std::vector<TokenId> tokens_;  // StepWork::tokens for each work, in order
+  std::vector<TokenId> tokens_;  // StepWork::tokens of the batch, in order
   std::vector<TokenId> masked_;
   std::vector<SampleRequest> device_requests_;
   std::vector<std::vector<TokenId>> device_masked_;  // by index into device_requests_

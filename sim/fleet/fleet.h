@@ -29,9 +29,9 @@ struct FleetOptions {
   GroupCapacity capacity;  // of each group
   std::uint32_t groups = 1;
   StepTime step_time;
-  // Request-level batching as in early servers. The rows of ended members are computed until the
-  // longest member ends, all contexts are padded to the longest, and all answers are given when the
-  // batch ends. For Batching::kNone and kStatic.
+  // Request-level batching as in early servers. All contexts are padded to the longest. Rows of
+  // ended members are computed until the longest member ends. Then all answers are given.
+  // For Batching::kNone and kStatic.
   bool padded_batches = false;
   // The max_new_tokens that a request declares, but at least its true length. The end is then found
   // in the tokens, as for a stop string. If not set, requests declare their true length.

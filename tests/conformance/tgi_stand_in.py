@@ -52,7 +52,7 @@ class StandIn:
         self.holders = []
         self.start()
 
-    # Two replica groups where shards stop and return: a router of one group ends with it.
+    # Configuration "a" stops shards. It has two groups, since a router ends with its only group.
     @property
     def groups(self):
         return 2 if self.configuration["name"] == "a" else 1

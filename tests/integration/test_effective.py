@@ -146,7 +146,7 @@ def test_three_modes_give_the_same_tokens_and_every_output(bench, tmp_path):
 
 
 def check_stats(out: pathlib.Path, mode, rows):
-    """The server's own figures against those of the requests."""
+    """The server's figures agree with those computed from the requests."""
     stats = json.loads((out / f"{mode}.stats.json").read_text())
     requests = [row.split(",") for row in rows if row.startswith(mode + ",")]
     expected = formulas([(float(row[6]), int(row[3])) for row in requests])

@@ -68,7 +68,7 @@ impl TokenizerConfig {
     }
 }
 
-/// A token is a text or, as an added token, an object with a `content`.
+/// A token is a string or, as an added token, an object with a `content`.
 fn token_text(value: &Value) -> Option<&str> {
     value.as_str().or_else(|| value["content"].as_str())
 }

@@ -1,4 +1,4 @@
-//! Reading model files: bounded, and an error names the file.
+//! Reads model files up to a size limit. An error names the file.
 
 use std::fs::File;
 use std::io::{ErrorKind, Read};

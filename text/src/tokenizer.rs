@@ -113,7 +113,7 @@ impl Tokenizer {
         self.inner.token_to_id(token)
     }
 
-    /// An added token: spelled as itself, whatever the decoder is.
+    /// Whether the token is an added token. Its text is used as it is by every decoder.
     pub fn is_added(&self, id: u32) -> bool {
         let added = self.inner.get_added_vocabulary();
         added.get_added_tokens_decoder().contains_key(&id)

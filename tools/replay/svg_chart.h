@@ -46,7 +46,7 @@ std::string_view SvgColour(std::size_t index);
 std::string SvgText(double x, double y, const char* anchor, int size, const std::string& text);
 std::string SvgEscape(std::string_view text);
 std::string SvgBegin(double width, double height);  // ends with "</svg>\n"
-// Round steps that reach at least `most`: the distance of two ticks, and how many distances.
+// Ticks at round values: `step` apart, so that `count` steps reach at least `most`.
 struct SvgTicks {
   double step = 1;
   int count = 1;

@@ -1,7 +1,7 @@
 // A KV cache whose content can be checked. Each position holds a hash of the whole prefix that ends
-// there. It is right only if the right tokens were computed in order, into the right block, and
-// were not overwritten. So a scheduler bug that makes a real model attend to wrong keys shows as a
-// wrong hash. Examples are a block with two writers, a block freed too early, and a wrong
+// there. The hash is right only if the right tokens were computed in order, into the right block,
+// and were not overwritten. So a scheduler bug that makes a real model read wrong keys shows as
+// a wrong hash. Examples are a block with two writers, a block freed too early, and a wrong
 // cached_length.
 //
 // One owner: the model thread.

@@ -94,7 +94,7 @@ class RealGpu final : public CudaGpu {
   DeviceQueue::Mark recorded_ = 0;
   bool capturing_ = false;
 
-  // Events at the ends of steps. Waiting for them blocks without spinning.
+  // Events at the ends of steps. A thread that waits for one blocks and does not spin.
   std::array<cudaEvent_t, kMostMarks> ends_{};
   Gpu::Mark ended_ = 0;
   std::unique_ptr<CompletionWatch> watch_;

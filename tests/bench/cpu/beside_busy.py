@@ -12,7 +12,7 @@ from programs import Server, load, median, model
 
 RANKS = 2
 STREAMS = (1, 8)
-# Ends with the benchmark, however that ends.
+# The kernel kills this process when the benchmark ends, even if the benchmark was killed.
 BUSY = "import ctypes, signal; ctypes.CDLL(None).prctl(1, signal.SIGKILL)\nwhile True: pass"
 
 

@@ -1,4 +1,4 @@
-// Ids and texts of real tokenizers against those of the reference implementation.
+// Real tokenizers give the ids and texts of the reference implementation.
 #include <gtest/gtest.h>
 #include <openssl/sha.h>
 

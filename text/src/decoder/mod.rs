@@ -163,7 +163,7 @@ impl ByteState {
             match byte_of(c) {
                 Some(byte) => self.bytes.push(byte),
                 None => {
-                    // An added token is spelled as itself.
+                    // An added token: its text is used as it is.
                     self.bytes.truncate(start);
                     self.bytes.extend_from_slice(token.as_bytes());
                     return;

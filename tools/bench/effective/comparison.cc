@@ -15,7 +15,7 @@
 namespace penstock::bench::effective {
 namespace {
 
-// Requests of the calibration: enough to make start and end negligible.
+// Requests of the calibration: so many that its start and its end hardly matter.
 constexpr std::size_t kCalibration = 16;
 
 struct Mode {

@@ -243,7 +243,7 @@ class Film {
     return "<path d=\"" + cells + "\" fill=\"" + std::string(colour) + "\"/>\n";
   }
 
-  // The requests in one of the steps, then those that wait longest, in the order of arrival.
+  // Takes the requests of the steps, then those that wait longest. Sorts them by arrival.
   void ChooseRows() {
     std::vector<bool> seen(timeline_.requests.size(), false);
     std::vector<bool> started = seen;

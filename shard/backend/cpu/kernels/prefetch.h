@@ -13,9 +13,9 @@ namespace {
 
 constexpr std::size_t kFetchLine = 64;
 
-// The part of the lines that is prefetched by the end of the scores and by the end of the
-// exponents. It follows the time that these take; prefetching at the beginning of each is a tenth
-// slower.
+// Attention computes scores, then exponentials, then values. These fractions of the lines are
+// prefetched by the end of the first and of the second stage. They match the time that each stage
+// takes; prefetching at the beginning of each stage is a tenth slower.
 constexpr double kRequestedWithScores = 3.0 / 8;
 constexpr double kRequestedWithExponents = 5.0 / 8;
 

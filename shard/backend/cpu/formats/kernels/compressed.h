@@ -80,7 +80,7 @@ class PlainGroups {
   alignas(kLine) std::byte plain_[kMostBlocks * kMostPatches][kPlainGroupBytes];
 };
 
-// One step of a panel with these columns.
+// Adds the products of one step of the inner dimension, for these columns of a panel.
 template <class P, int Rows, int Vectors>
 [[gnu::always_inline]] inline void StepPanel(Vec (&sums)[Rows][Vectors], int panel,
                                              const LeftRows<Rows>& left, std::size_t step,

@@ -1,4 +1,4 @@
-// Run-ahead steps on the CUDA backend give the tokens of steps that the host waits for. The
+// Run-ahead steps on the CUDA backend give the same tokens as steps that the host waits for. The
 // emulated device runs work only when the host waits, so values that the host changes or reads too
 // early are wrong.
 #include <gtest/gtest.h>

@@ -1,4 +1,4 @@
-// Tokens sampled on the device against those of shard/sampling, for the same rows and parameters.
+// The device samples the same tokens as shard/sampling, for the same rows and parameters.
 #include <gtest/gtest.h>
 
 #include <algorithm>
