@@ -117,7 +117,7 @@ class Draw {
   }
 
   // Rare settings: a time budget (whose warm-up table may be short or wrong), batches of equal
-  // lengths, TGI's joining rule, and every rule of splitting.
+  // lengths, TGI's joining rule, and every way to split.
   void Timing() {
     Config& config = scenario_.config;
     if (random_.OneIn(2)) {

@@ -31,7 +31,7 @@ ProgramOptions ProgramFor(Components component);
 // The same with the profile of the name that started it (argv[0], with or without a folder).
 ProgramOptions ProgramAs(Components component, std::string_view started_as);
 
-// A program with its own rows (a tool): `rows` plus --help, --version and --print-config.
+// A tool. Its options are `rows`, --help, --version and --print-config.
 ProgramOptions ProgramWith(std::string_view name, std::string_view summary,
                            std::span<const OptionSpec> rows);
 

@@ -42,8 +42,8 @@ struct SamplingParams {
     return !do_sample && penalty_alpha > 0 && top_k > 1 ? top_k : 0;
   }
 
-  // The divisor of logits. A smaller temperature would overflow, and at this one already only the
-  // most probable token can be sampled.
+  // The divisor of logits. At its minimum only the most probable token can be sampled. A smaller
+  // divisor would overflow.
   float Divisor() const { return std::max(temperature, 1e-25f); }
   // The factor of the repetition penalty, clamped so that logits stay finite.
   float Repetition() const { return std::clamp(repetition_penalty, 1e-6f, 1e6f); }

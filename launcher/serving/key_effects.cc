@@ -29,7 +29,7 @@ std::optional<std::int64_t> ToInteger(std::string_view text) {
   return number;
 }
 
-// What the padded layout and contrastive search need of the launcher, where it has them.
+// Sets `option` if the launcher has it. For the padded layout and contrastive search.
 void AddIfKnown(KeyEffect& effect, std::string_view option, std::string_view value) {
   const options::ProgramOptions launcher = options::ProgramFor(options::kLauncher);
   if (options::Find(launcher, option) != nullptr) effect.options.emplace_back(option, value);

@@ -4,9 +4,9 @@
 //   guaranteed  its worst case: it is never preempted and never waits for memory
 //   optimistic  its prompt and the output that is expected; it may be preempted
 //
-// WhyNeverFits tells requests that can never run on the group. They must be refused at once, since
-// a waiting one would block the queue for ever. Check tells which budget is short now, and by how
-// much. Both are pure.
+// WhyNeverFits finds requests that can never run on the group. They must be refused at once, since
+// a waiting one would block the queue for ever. Check finds which budget has a deficit now, and
+// how large it is. Both are pure.
 #pragma once
 
 #include <cstdint>
@@ -59,7 +59,7 @@ class AdmissionPolicy {
   // nullopt if the request fits an empty group.
   std::optional<Refusal> WhyNeverFits(const Arrival& arrival) const;
 
-  // The first budget that is short, in this order: batch size, slots, step tokens (a decode row for
+  // The first budget with a deficit. The order is: batch size, slots, step tokens (a decode row for
   // every sequence), total tokens, cells, blocks.
   std::optional<Shortage> Check(const Work& work, const GroupState& state) const;
 

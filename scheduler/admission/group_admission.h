@@ -1,4 +1,4 @@
-// Whether one replica group can run a request: ever, now, and in the step being made.
+// Whether one replica group can run a request: ever, now, and in the step being composed.
 //
 // Reads the state of the group; changes only what it owns, the rules of static batches and of
 // TGI's admission gate. Not synchronised; one owner, the GroupScheduler.
@@ -42,9 +42,9 @@ class GroupAdmission {
   std::optional<Refusal> WhyNeverFits(const Arrival& arrival) const {
     return policy_.WhyNeverFits(arrival);
   }
-  // What is short for admitting it now, other than the budget of the step being made.
+  // The deficit that prevents its admission now, apart from the budget of the step.
   std::optional<Shortage> Check(const Work& work) const;
-  // What is short in the budget of the step being made.
+  // The deficit in the budget of the step being composed.
   std::optional<Shortage> CheckStep(const Work& work) const;
   // The prefix that another sequence is about to compute and that the request should wait for.
   std::optional<AwaitedPrefix> CheckPrefix(const Work& work) const {
@@ -55,7 +55,7 @@ class GroupAdmission {
 
   // A request that cannot be admitted does not stop later ones from being tried.
   bool Selective() const { return batch_.Selective(group_.table.running()); }
-  // Fewest requests that must be admitted together in the step being made; below 2: any number.
+  // Minimum number of requests to admit together in the step being composed; below 2: any.
   std::uint32_t MinNewcomers() const { return gate_.MinNewcomers(group_.table.running()); }
 
   // Requests that would be admitted together.
@@ -72,7 +72,7 @@ class GroupAdmission {
   // Adds the request if it fits beside those added before.
   bool AddTo(Trial& trial, const Work& work) const;
 
-  // The step being made: it begins, admits a request, and ends (`made`: with a plan).
+  // The step being composed: it begins, admits a request, and ends (`made`: with a plan).
   void BeginStep() { batch_.BeginStep(group_.table.running()); }
   void OnAdmitted(const Work& work) { batch_.Add(work); }
   void EndStep(bool made);

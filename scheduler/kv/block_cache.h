@@ -49,8 +49,8 @@ class BlockCache {
   // tokens: `block` stays private.
   bool Enter(std::string_view tenant, std::span<const BlockId> before, BlockId block,
              std::span<const TokenId> tokens, StepId step);
-  // A sequence failed. No later request uses its blocks: neither those in the index from `block` on
-  // (none: it has no block there) nor its pinned tails.
+  // A sequence failed. Invalidates its pinned tails, and its blocks in the index from `block` on
+  // (nullopt: it has none there). So no later request uses them.
   void Invalidate(std::optional<BlockId> block, SequenceId failed);
 
   // Pinned prefixes (pinned_prefixes.h).

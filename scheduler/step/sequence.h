@@ -31,8 +31,8 @@ struct Sequence : Work {
   bool retiring = false;   // ended or preempted; in no later plan
   bool preempted = false;  // retiring; queued again when no plan in flight refers to it
 
-  // Padded KV layout: the step that moved it from its blocks into a padded row. The blocks are
-  // freed with the result of that step.
+  // Padded KV layout: the step that moved K and V from the blocks into a padded row. The blocks
+  // are freed with the result of that step.
   std::optional<StepId> padded_since;
 
   bool waits_for_memory = false;  // its next decode waits, and a decision says so

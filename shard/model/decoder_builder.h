@@ -102,7 +102,7 @@ class DecoderBuilder {
   void AllReduce(Buffer buffer);
   // A linear layer whose outputs are the slices, one after the other. Reads kNormed.
   LinearOp RowLinear(const std::string& label, Buffer out, const std::vector<RowSlice>& slices);
-  // A linear layer of which each rank has some columns, so that the ranks' results add up.
+  // A linear layer whose columns are divided among the ranks, so their results must be summed.
   // The branch begins with the result or adds it.
   void ColumnLinear(const std::string& name, Buffer in, std::uint64_t stored_columns,
                     Range columns);

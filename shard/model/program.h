@@ -36,7 +36,7 @@ inline constexpr std::size_t kBufferCount = static_cast<std::size_t>(Buffer::kNo
 using WeightIndex = std::int32_t;
 inline constexpr WeightIndex kNoWeight = -1;
 
-// out = rows of `table`. Tokens of other ranks give zeros.
+// out = rows of `table`. A token whose row another rank has gives zeros.
 struct EmbedOp {
   static constexpr std::string_view kName = "embed";
   Buffer out = Buffer::kNone;

@@ -3,7 +3,7 @@
 // itself: the same calls in the same order give the same ids.
 //
 // Block 0 and one slot are reserved for the health check of TGI's router, which comes with block 0.
-// So the check succeeds while everything else is in use.
+// So that check succeeds even if all other slots and blocks are in use.
 //
 // Threading: the model thread.
 #pragma once
@@ -33,7 +33,7 @@ class SequencePool {
   // Frees the allocation of a sequence that was never started in the engine.
   void PutBack(const Allocation& allocation);
   // Frees the allocation of a started sequence. TakeEnds gives its slot to the next plan. The
-  // blocks are free at once, because a plan applies its ends first.
+  // blocks are free at once, because a plan ends sequences before it starts others.
   void End(const Allocation& allocation);
   std::vector<SlotId> TakeEnds() { return slots_.TakeEnds(); }
 

@@ -78,7 +78,7 @@ class GroupModel {
     std::map<SequenceId, std::uint32_t> named;  // most tokens
   };
 
-  // The least rows of a decode of the request.
+  // The minimum number of rows of a decode of the request.
   std::uint32_t RowsOf(const RequestModel& request) const {
     const std::uint32_t candidates = request.arrival.sampling.Candidates();
     return candidates > 0 ? candidates : 1;

@@ -12,7 +12,7 @@ namespace penstock::sim {
 // One line for each way in which the plan's groups do not partition its segments.
 std::vector<std::string> PartitionProblems(const StepPlan& plan);
 
-// The least padded positions that rows of these lengths take in at most `max_parts` sub-batches.
+// The minimum of padded positions for rows of these lengths in at most `max_parts` sub-batches.
 // Tries every cut of the sorted lengths.
 std::uint64_t CellsOfBestPartition(std::vector<std::uint64_t> lengths, std::uint32_t max_parts);
 

@@ -63,7 +63,7 @@ def measure(arguments, *options):
         "1s",
     )
     with Server(*simulated, *options, model=DEMO_MODEL) as server, Streams(server) as streams:
-        # An echo gives the ids of a text. The long prompt shares no prefix with the streams.
+        # The answer echoes the prompt as ids. The long prompt shares no prefix with the streams.
         echo = server.generate(" dog cat", max_new_tokens=2)["details"]["tokens"]
         token, other = (t["id"] for t in echo)
         running = [completion(streams, token, PROMPT, 600) for _ in range(STREAMS)]

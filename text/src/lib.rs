@@ -1,5 +1,5 @@
 //! Tokenizers, chat templates and grammars of Penstock with one C interface
-//! (`include/penstock_text.h`). One static library, since two Rust ones in a binary would collide.
+//! (`include/penstock_text.h`). One static library: two Rust libraries in a binary would collide.
 //!
 //! Nothing here logs, reads a clock, opens a socket or starts a thread; no panic crosses the border.
 

@@ -37,7 +37,7 @@ pub enum DecoderKind {
         byte_fallback: bool,
         strip_left: usize,
     },
-    /// Anything else: only a window of tokens at a time can be decoded.
+    /// Any other decoder. It decodes a window of tokens, not one token alone.
     Opaque,
 }
 

@@ -41,8 +41,8 @@ constexpr OptionSpec kRows[] = {
      .type = Type::kPath,
      .advanced = true,
      .components = kLauncher | kRouter,
-     .help = "Authorities (PEM): only clients with a certificate that one of them signed are "
-             "served."},
+     .help = "Certificate authorities (PEM). A client is served only if one of them signed "
+             "its certificate."},
     {.name = "cors-allow-origin",
      .type = Type::kList,
      .components = kLauncher | kRouter,

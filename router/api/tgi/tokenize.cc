@@ -9,7 +9,7 @@
 namespace penstock::router::tgi {
 namespace {
 
-// Ids with their places in the text, in characters.
+// Appends the ids with their offsets in the text, in characters.
 void AppendTokens(std::string& out, std::string_view text, const std::vector<TokenSpan>& tokens) {
   out += '[';
   for (const TokenSpan& token : tokens) {

@@ -240,7 +240,7 @@ absl::StatusOr<const cpu::Kernels*> KernelsFor(DType dtype) {
                                   std::string(DTypeName(dtype)));
 }
 
-// What the functions below need to know of a model's types.
+// The kernels and the weight format for a model's types.
 struct Choice {
   const cpu::Kernels* kernels;
   const cpu::WeightFormat* format;

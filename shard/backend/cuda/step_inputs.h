@@ -67,8 +67,8 @@ class StepInputs {
   std::uint32_t rows() const { return rows_; }
   std::uint32_t MostItems() const;
 
-  // Adds rows that write `scratch_block` alone and see nothing, and empty items, to reach the
-  // shape.
+  // Pads to the shape with empty items and with rows. These rows write only `scratch_block` and
+  // attend to no position.
   void PadTo(const GraphShape& shape, std::uint32_t scratch_block);
 
   // Enqueues the copies of the inputs that the step uses.

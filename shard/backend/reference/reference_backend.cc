@@ -42,8 +42,8 @@ absl::Status Guarded(at::Device device, void* stream, Body body) {
   }
 }
 
-// The least weights for one thread. With less, starting and joining threads for each operation
-// takes longer than they save.
+// The minimum bytes of weights for one thread. With less, starting and joining threads for each
+// operation takes longer than they save.
 constexpr std::size_t kWeightBytesPerThread = 16 << 20;
 
 class ReferenceBackend final : public Backend {

@@ -61,7 +61,7 @@ def one_load(server, count, tokens):
 
 
 def users(shape, quick, *options):
-    """Latency per token against the number of streams: of each number the median of three rounds."""
+    """Latency per token for each number of streams, as the median of three rounds."""
     counts, rounds = ((1, 4, 10), 1) if quick else (USERS, 3)
     tokens = 24 if quick else 48
     with serve(shape, *options) as server:

@@ -1,5 +1,5 @@
 // Uses every function of the text library many times and frees everything. Under the asan preset
-// (ctest -L asan) a single lost byte fails it.
+// (ctest -L asan) it fails if a single byte leaks.
 #include <cstdio>
 #include <string>
 

@@ -23,7 +23,7 @@ use environment::VocabularyEnvironment;
 
 pub use compile::Kind;
 
-/// Bounds on compiling and on each mask; all counted, so they are the same on every machine.
+/// Bounds on compiling and on each mask. They count work, so they are the same on every machine.
 #[derive(Debug, Clone, Copy)]
 pub struct Limits {
     pub source_bytes: usize,

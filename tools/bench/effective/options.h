@@ -26,7 +26,7 @@ struct Options {
   // One request instead of a run.
   std::optional<std::string> prompt;
   std::uint32_t num_tokens = 0;
-  // The servers: started here (launcher_options), several running ones, or one.
+  // The servers: started here (launcher_options), running (attached), or one (address).
   std::vector<std::string> modes;
   std::string launcher;
   std::optional<std::vector<std::string>> launcher_options;

@@ -72,9 +72,9 @@ class WeightFormat {
   virtual FormatId id() const = 0;
   // A value of --cpu-weights, and part of the identity of cached weights.
   virtual std::string_view name() const = 0;
-  // What the name of the backend has after that of the instruction set.
+  // The end of the backend's name, after the instruction set.
   virtual std::string_view backend_suffix() const = 0;
-  // What a machine must have where the kernels are missing, for an error text.
+  // The features that a machine needs for the kernels. For error texts.
   virtual std::string_view Needs() const = 0;
 
   virtual std::size_t PanelBytes(const PanelShape& shape) const = 0;

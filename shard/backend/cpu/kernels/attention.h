@@ -183,7 +183,7 @@ float LargestScore(const RowLanes& lanes, const float* scores, const Scales& sca
 template <class Activation, class Scales>
 float ExponentsOf(const RowLanes& lanes, const float* scores, float maximum, const Scales& scales,
                   Activation* out, Prefetcher& prefetch) {
-  if (maximum == kMinusInfinity) {  // sees nothing of this partition
+  if (maximum == kMinusInfinity) {  // attends to nothing here
     for (std::size_t i = lanes.begin; i < lanes.stop; i += kLanes) {
       StoreActivations(out + i, Zero(), kLanes);
     }

@@ -1,4 +1,4 @@
-// What the two ways to compute attention share: where an item leaves its results for the merge.
+// Where an item leaves its results for the merge, with tensor cores and without.
 #pragma once
 
 #include "shard/backend/cuda/kernels/portable.cuh"

@@ -175,7 +175,7 @@ __device__ void Score(const Shared<G>& shared, const Queries<G>& kept, const Bf1
   }
 }
 
-// Scores of what a row does not see become -infinity. A tile that all rows see whole is left alone.
+// Sets scores of positions that a row must not attend to to -infinity. Skips a tile without any.
 template <class G>
 __device__ void Mask(const AttentionArgs& args, const Job& job, int first,
                      float (&scores)[G::kScoreTiles][4]) {

@@ -201,7 +201,7 @@ void ComputePiece(const GemmArgs& args, const GemmPiece& piece) {
   constexpr std::size_t kSteps = kBlockBytes / kPanels / kStepBytes<P>;
   static_assert(!Integers<P> || kSteps * P::kPack % kIntegerGroup == 0);
   static_assert(!Compressed<P> || kSteps * kStepBytes<P> % kPlainBlockBytes == 0);
-  // Against one panel a prefetched block fits the first-level cache beside the present one.
+  // With one panel, the present block and a prefetched one both fit the first-level cache.
   constexpr _mm_hint kHint = Compressed<P> && kPanels == 1 ? _MM_HINT_T0 : _MM_HINT_T1;
   for (std::size_t step = 0; step < args.steps; step += kSteps) {
     RunTiles<P, Vectors, kHint>(args, piece, step,

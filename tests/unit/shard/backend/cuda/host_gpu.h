@@ -35,7 +35,7 @@ class HostGpu final : public Gpu, public DeviceQueue {
   absl::Status Launch(Graph graph) override;
   void FreeGraph(Graph graph) override;
 
-  // As the queue of a fake NCCL.
+  // As the queue of a fake NCCL: all work is done at once.
   absl::StatusOr<DeviceQueue::Mark> Record() override { return DeviceQueue::Mark{0}; }
   absl::StatusOr<bool> Done(DeviceQueue::Mark) override { return true; }
   void* NativeStream() override { return nullptr; }

@@ -210,7 +210,7 @@ TEST_F(PackedWeights, ASourceWithoutAnIdentityIsNotKept) {
   EXPECT_TRUE(Files().empty());
 }
 
-// What a weight of a matrix of `inner` columns takes, with its share of the scales.
+// The bytes of one weight in a matrix of `inner` columns, with its share of the scales.
 double BytesOfAWeight(FormatId format, DType dtype, double inner) {
   switch (format) {
     case FormatId::kInt8:
