@@ -13,6 +13,7 @@ using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::Not;
 using ::testing::StartsWith;
+using ::testing::UnorderedElementsAre;
 
 const Machine kMachine = {.cores = 6, .program_dir = "/opt/bin", .socket_prefix = "/run/x/shard"};
 
@@ -35,12 +36,14 @@ TEST(LaunchPlanTest, OneProcessPerRankAndARouter) {
   EXPECT_EQ(plan.shards[1].name, "shard-1");
   EXPECT_EQ(plan.shards[1].rank, 1);
   EXPECT_EQ(plan.shards[1].program, "/opt/bin/penstock-shard");
-  EXPECT_THAT(plan.shards[1].arguments,
-              ElementsAre("--model-id=m", "--dtype=float32", "--cpu-threads=3", "--rank=1",
-                          "--world-size=2", "--local-ranks=2", "--shard-uds-path=/run/x/shard"));
+  EXPECT_THAT(
+      plan.shards[1].arguments,
+      UnorderedElementsAre("--model-id=m", "--dtype=float32", "--cpu-threads=3", "--rank=1",
+                           "--world-size=2", "--local-ranks=2", "--shard-uds-path=/run/x/shard"));
   EXPECT_EQ(plan.router.program, "/opt/bin/penstock-router");
-  EXPECT_THAT(plan.router.arguments, ElementsAre("--model-id=m", "--port=0", "--num-shard=2",
-                                                 "--shard-uds-path=/run/x/shard"));
+  EXPECT_THAT(plan.router.arguments,
+              UnorderedElementsAre("--model-id=m", "--port=0", "--num-shard=2",
+                                   "--shard-uds-path=/run/x/shard"));
 }
 
 TEST(LaunchPlanTest, ChildrenUnderstandTheirCommandLines) {
