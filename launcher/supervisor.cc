@@ -180,8 +180,8 @@ void Supervisor::KillStopped() {
   }
 }
 
-// Collects every child that has ended. A child that a signal killed is named before one that ended
-// by itself: the other ranks of a group end because of it.
+// Collects every child that has ended. If several ended, a child killed by a signal is the cause:
+// its death makes the other ranks of the group end.
 void Supervisor::CollectEnded() {
   constexpr int kWholeServer = -1;
   std::map<int, const SupervisedChild*> causes;  // by group where groups end alone

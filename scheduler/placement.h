@@ -7,9 +7,9 @@
 //   least-loaded  the fewest running sequences
 //   round-robin   one group after another
 //
-// The backlog of a group is how many more prompt tokens it was given, since it came up, than the
-// group with the fewest. A new group begins with the fewest. A group that cannot take the request
-// now loses to any group that can. With `idle_first` a busy group loses to an idle one.
+// The backlog of a group is the number of prompt tokens it was given since it came up, less the
+// smallest such number of any group. A new group starts with backlog 0. A group that cannot take
+// the request now loses to any group that can. With `idle_first` a busy group loses to an idle one.
 #pragma once
 
 #include <cstdint>

@@ -52,8 +52,8 @@ class GrammarMatcher {
   // Appends these tokens to the output. A token that the mask forbids is an error.
   absl::Status Accept(std::span<const TokenId> tokens);
 
-  // Tokens that must come next, as the tokenizer itself would write them. The last one of the run
-  // is left out. Does not change the state.
+  // Tokens that must come next, as the tokenizer itself would write them, without the last one:
+  // later text may change it. Does not change the state.
   absl::StatusOr<std::vector<TokenId>> Forced();
 
   struct State {

@@ -64,7 +64,7 @@ class Tokenizer {
   };
   const TokenFacts& FactsOf(TokenId id) const;
 
-  // Largest id + 1, added tokens included. A model may have more rows than that.
+  // Largest id + 1, added tokens included. A model may have more embedding rows.
   std::uint32_t vocabulary() const;
 
   // A named token's spelling: "bos_token", "eos_token", "pad_token", "unk_token", …

@@ -5,10 +5,10 @@
 // block has only ended holders, but a plan in flight may still read or write it. A cached block has
 // no holder, and its contents are kept for a later prefix match.
 //
-// A reservation promises blocks that are allocated later. reserved <= free + cached always holds,
+// A reservation counts blocks that are allocated later. reserved <= free + cached always holds,
 // so AllocateReserved cannot fail once the caller has evicted enough cached blocks. Guaranteed
 // admission needs no preemption for this reason, and the cache holds only blocks that are not
-// promised.
+// reserved.
 //
 // Ids run from `first` to first + total - 1. The block that was freed last is allocated first, so
 // allocation is deterministic. Not thread-safe.
@@ -32,10 +32,10 @@ class BlockPool {
 
   // Allocates one reserved block: free -> used, one holder. Requires a free block.
   BlockId AllocateReserved();
-  // Allocates a free block that is not promised, if there is one.
+  // Allocates a free block that is not reserved, if there is one.
   std::optional<BlockId> Allocate();
 
-  // Adds a holder to a used or cached block (-> used). Requires: a cached block is not promised.
+  // Adds a holder to a used or cached block (-> used). Requires: a cached block is not reserved.
   void AddHolder(BlockId block);
   // Removes a holder whose block no plan in flight uses. The last holder frees the block.
   void Release(BlockId block);
@@ -55,7 +55,7 @@ class BlockPool {
   std::uint32_t cached() const { return cached_; }
   std::uint32_t retiring() const { return retiring_; }
   std::uint32_t reserved() const { return reserved_; }
-  // Blocks that may still be promised.
+  // Blocks that can still be reserved.
   std::uint32_t available() const { return free() + cached_ - reserved_; }
   std::uint32_t holders(BlockId block) const { return At(block).holders; }
 

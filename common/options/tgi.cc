@@ -157,7 +157,7 @@ std::string VariableOf(std::string_view flag) {
   return name;
 }
 
-// The rows of one program. The names of the flags' variables live as long as the program runs.
+// The rows of one program. The variable names made from flags are never freed.
 const std::vector<EnvironmentRow>& MakeVariables(Components component) {
   auto& names = *new std::vector<std::string>(std::size(kFlags));
   auto& rows = *new std::vector<EnvironmentRow>;

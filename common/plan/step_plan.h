@@ -89,8 +89,8 @@ struct SegmentGroup {
   friend bool operator==(const SegmentGroup&, const SegmentGroup&) = default;
 };
 
-// `ends` lists each slot once, after the results of all plans that name the slot. The same plan may
-// start a new sequence on the slot.
+// The router lists a slot in `ends` once, when the results of all plans that name it have arrived.
+// The same plan may start a new sequence on the slot.
 //
 // A plan may have no segments: when the last sequences of a group end, a plan with only `ends`
 // frees their slots. Its result has no sequences.

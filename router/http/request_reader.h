@@ -6,7 +6,7 @@
 //   while (reader.ReadBody(in) == kNeedMore) append(in);
 //   use(reader.TakeBody()); reader.Reset();
 //
-// Bytes after the request stay in `in`: they are the next one (pipelining).
+// Bytes after the request stay in `in`: they begin the next request (pipelining).
 // One owner; not synchronised.
 #pragma once
 

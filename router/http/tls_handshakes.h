@@ -6,7 +6,7 @@
 // that speaks plain HTTP gets an answer in plain HTTP. A refused client has HttpOptions::linger to
 // read the alert or the answer.
 //
-// Failures are logged: the first at once, those of the next second in one line at its end.
+// The first failure is logged at once; one second later, one line counts those that followed.
 //
 // Threads: everything here belongs to the handshake thread; Begin and Abort only post.
 #pragma once

@@ -57,7 +57,7 @@ std::uint32_t MaxOvertakes(const Config& config);
 // Proof. At most slots + queue + MaxOvertakes requests are before it: running ones, waiting ones,
 // and ones that overtake it. While it waits, the group is never empty. The running request that was
 // admitted first gains a token of its prompt or output in every step, except in steps in flight
-// when it ends. So it is gone after max_sequence_length + pipeline_depth steps.
+// when it ends. So its slot is free after max_sequence_length + pipeline_depth steps.
 std::uint64_t MaxWaitSteps(const Config& config, const GroupCapacity& capacity);
 
 // One line for the log: the order and its bounds.

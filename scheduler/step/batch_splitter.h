@@ -2,7 +2,7 @@
 // at one position. A part of `w` rows whose longest row has `L` positions costs w * L cells, and
 // every part costs one more launch (docs/scheduling.md, "Splitting the batch").
 //
-// Some best partition into k parts consists of runs of the rows sorted by length. The padding of a
+// An optimal partition into k parts consists of runs of the rows sorted by length. The padding of a
 // run has the Monge property, so the best cut moves in one direction as the begin of the run does.
 // Divide and conquer finds all cuts in O(n log n) for each k. Of equal cuts the earliest is taken.
 //

@@ -174,7 +174,7 @@ std::uint32_t Checker::waiting(bool restarts_too) const {
 
 // --- Outputs
 
-// Decisions and plans are two lists. Takes the decisions of a step before its plan.
+// `out` holds decisions and plans in separate lists. Takes a step's decisions before its plan.
 void Checker::WalkOutputs(const Outputs& out) {
   if (out.plans.size() != out.steps.size())
     findings_.Add("G5", "a plan without a StepInfo, or a StepInfo without a plan");

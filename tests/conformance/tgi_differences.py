@@ -155,7 +155,7 @@ def _is_bad(expression):
     except re.error:
         return True
     inner = expression[1:-1] if expression[:1] == "^" and expression[-1:] == "$" else expression
-    # The last two can match nothing between quotes.
+    # An inner ^ or $ never matches between the quotes of a JSON string.
     return bool(BEYOND_AUTOMATA.search(expression)) or inner.startswith("^") or inner.endswith("$")
 
 

@@ -15,7 +15,7 @@ EXAMPLES = REPOSITORY / "docs" / "examples" / "grpc"
 
 
 def make():
-    """Makes the modules and lets them, and the examples that use them, be imported."""
+    """Makes the modules, and puts their folder and that of the examples on sys.path."""
     sources = [PROTO / file for file in FILES]
     made = [OUT / file.replace(".proto", "_pb2_grpc.py") for file in FILES]
     newest = max(source.stat().st_mtime for source in sources)

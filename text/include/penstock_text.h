@@ -71,7 +71,7 @@ int32_t penstock_tokenizer_load(const char* folder, size_t folder_size,
                                 penstock_tokenizer** tokenizer, penstock_bytes* error);
 void penstock_tokenizer_free(penstock_tokenizer* tokenizer);
 
-/* Largest id + 1, added tokens included. A model may have more rows than that. */
+/* Largest id + 1, added tokens included. A model may have more embedding rows. */
 uint32_t penstock_tokenizer_vocabulary(const penstock_tokenizer* tokenizer);
 
 /* 1 for a special token (one that skip_special leaves out), else 0. */
@@ -216,8 +216,8 @@ int32_t penstock_matcher_mask(penstock_matcher* matcher, uint32_t* words, size_t
 int32_t penstock_matcher_accept(penstock_matcher* matcher, const uint32_t* ids, size_t size,
                                 penstock_bytes* error);
 
-/* Tokens that must come next whatever the model says, as the tokenizer itself would write them; the
- * last one of a run is left out, since what follows may change it. None for tokenizers that do not
+/* Tokens that must come next whatever the model says, as the tokenizer itself would write them. The
+ * last of them is left out, since later text may change it. None for tokenizers that do not
  * keep texts byte for byte. Does not move the matcher. */
 int32_t penstock_matcher_forced(penstock_matcher* matcher, penstock_tokens* tokens,
                                 penstock_bytes* error);

@@ -74,7 +74,7 @@ impl Tokenizer {
         &self.decoder
     }
 
-    /// Largest id + 1, added tokens included. The model may have more rows than that.
+    /// Largest id + 1, added tokens included. The model may have more embedding rows.
     pub fn vocabulary(&self) -> u32 {
         self.vocabulary
     }

@@ -17,7 +17,7 @@ std::uint64_t HashText(std::uint64_t state, const std::string& text) {
   return state;
 }
 
-// A plan that is read within this time after a step was in time, and only the wake-up was late.
+// A plan read within this time after a step counts as in time: only the thread's wake-up was late.
 // The next step then starts at the end of the last one, so lateness does not add up.
 constexpr Duration kLateness = std::chrono::milliseconds(2);
 

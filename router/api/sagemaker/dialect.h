@@ -1,5 +1,5 @@
 // SageMaker's route, POST /invocations, where several dialects share it: DJL's, OpenAI's chats and
-// TGI's. The keys of a body say whose it is; where they do not, the server's default decides.
+// TGI's. The keys of a body tell its dialect; if they do not, the server's default applies.
 #pragma once
 
 #include <memory>

@@ -1,15 +1,15 @@
 // The shard alone, without network: reads commands from standard input, answers each with one line
-// of JSON on standard output. So other programs can be measured in between, on the same minute's
-// machine.
+// of JSON on standard output. So other programs can be measured in between, within the same
+// minute.
 //
 //   penstock-shard-bench POOL_TOKENS MAX_LENGTH [options of penstock-shard]
 //
-//   peaks                            what the machine gives now
+//   peaks                            what the machine reaches now
 //   decode ROWS CONTEXT SECONDS      steps of ROWS sequences at CONTEXT positions
 //   prefill TOKENS SECONDS           one prompt
-//   steps ROWS CONTEXT SECONDS       the seconds of each such step, and nothing else: short turns
+//   steps ROWS CONTEXT SECONDS       only the seconds of each step, for short runs
 //   prompts TOKENS SECONDS           the same of prompts
-//   read ROWS CONTEXT                what reading as many bytes as such a step gives now
+//   read ROWS CONTEXT                the rate of reading the bytes of such a step
 #include <algorithm>
 #include <boost/json.hpp>
 #include <cstdlib>

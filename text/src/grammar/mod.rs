@@ -157,8 +157,8 @@ impl Matcher {
             .map_err(|error| compile::explain(&error.to_string()))
     }
 
-    /// Tokens that must come next, as the tokenizer would write them. The last one of a run is left
-    /// to the model, because later text might change its spelling. Empty for tokenizers that do not
+    /// Tokens that must come next, as the tokenizer would write them. The model chooses the last
+    /// of them, because later text might change its spelling. Empty for tokenizers that do not
     /// keep every byte.
     pub fn forced(&mut self) -> Vec<u32> {
         if self.engine.is_stopped() || !self.environment.keeps_text() {

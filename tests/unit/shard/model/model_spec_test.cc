@@ -93,7 +93,7 @@ TEST(ModelSpec, WindowsFollowTheFamily) {
   EXPECT_THAT(windows(R"({"model_type": "mistral", "sliding_window": null})"), Each(0));
   EXPECT_THAT(windows(R"({"model_type": "mistral"})"), Each(4096));
   EXPECT_THAT(windows(R"({"sliding_window": null})"), Each(0));
-  // Qwen: only with its switch, and only from max_window_layers on.
+  // Qwen: use_sliding_window must be set, and layers before max_window_layers have no window.
   EXPECT_THAT(windows(R"({"model_type": "qwen2", "sliding_window": 100})"), Each(0));
   EXPECT_THAT(windows(R"({"model_type": "qwen2", "sliding_window": 100,
                           "use_sliding_window": true, "max_window_layers": 2})"),

@@ -140,7 +140,7 @@ TileFunction TileOf(std::size_t rows) {
   return kTiles[rows - 1];
 }
 
-// Finds the plain groups of each panel of the piece, `steps` steps from `step` on.
+// Fills `plain` for each panel of the piece, for `steps` steps that begin at `step`.
 template <Compressed P>
 void FindPlainGroups(const GemmArgs& args, const GemmPiece& piece, const BlockPlace<P>& place,
                      std::size_t step, std::size_t steps, PlainGroups* plain) {
@@ -154,7 +154,7 @@ void FindPlainGroups(const GemmArgs& args, const GemmPiece& piece, const BlockPl
   }
 }
 
-// Multiplies all rows of the piece with `steps` steps from `step` on.
+// Multiplies all rows of the piece by `steps` steps that begin at `step`.
 template <class P, int Vectors, _mm_hint Hint>
 void RunTiles(const GemmArgs& args, const GemmPiece& piece, std::size_t step, std::size_t steps) {
   using Activation = typename P::Activation;

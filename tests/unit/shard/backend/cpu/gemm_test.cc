@@ -133,7 +133,7 @@ void ExpectBitsOfPlainWeights(const Kernels& kernels, std::size_t inner, std::si
   std::mt19937 random(11);
   for (std::uint16_t& weight : compressed.weight_bits) {
     if (random() % strange != 0) continue;
-    // Any exponent but the largest ones: infinities would hide what follows.
+    // Without the largest exponents: a sum that is infinite would hide other errors.
     weight = static_cast<std::uint16_t>(random() % 0x6000 | random() % 2 << 15);
   }
   compressed.Pack(compressed.weight_bits.data());

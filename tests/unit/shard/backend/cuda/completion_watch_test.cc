@@ -13,7 +13,7 @@ namespace {
 using testing::ElementsAre;
 using testing::HasSubstr;
 
-// A device that comes to a mark when the test says so.
+// A device that reaches a mark when the test says so.
 class SlowDevice {
  public:
   absl::Status Wait(CompletionWatch::Mark mark) {
