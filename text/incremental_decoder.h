@@ -2,9 +2,9 @@
 //
 // Every delta is complete UTF-8. While the text ends in U+FFFD the delta is empty, because the next
 // token may complete the character (the rule of transformers and TGI). All deltas together equal
-// the text that the decoding of all tokens at once adds to the context. There is one exception: a
-// SentencePiece run of byte tokens that begins with complete characters and then breaks. Decoding
-// at once turns the whole run into U+FFFD; here the first characters stay.
+// the text that decoding all tokens at once adds to the context. There is one exception: a
+// SentencePiece run of byte tokens that begins with complete characters but is not UTF-8. Decoding
+// all tokens at once turns the whole run into U+FFFD. This class has returned the first ones.
 #pragma once
 
 #include <absl/status/statusor.h>

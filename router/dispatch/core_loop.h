@@ -2,8 +2,8 @@
 // time, sends plans to the shards and delivers events. It also reads the shards' results from their
 // streams, so that a step wakes one thread only. Between inputs it sleeps until the next deadline.
 //
-// The mailbox is bounded: Post refuses an arrival if `mailbox_arrivals` others wait. Admitted
-// requests bound the other inputs: each has at most one Cancel and one FinishAt.
+// The mailbox is bounded: Post refuses an arrival if `mailbox_arrivals` others wait. Other inputs
+// are bounded too, since each accepted request has at most one Cancel and one FinishAt.
 //
 // Threads: Post, Attach and Stop come from any thread. The listener is called on the loop's thread.
 #pragma once

@@ -7,7 +7,7 @@
 //
 // The member's type decides what JSON it takes: bool, std::string, 32- and 64-bit integers, float,
 // std::optional of them (null is absent), std::vector of them, Raw (any value, kept as text).
-// Errors name the type with `expected`.
+// `expected`, the second argument of MakeField, is the type's name in errors.
 #pragma once
 
 #include <algorithm>

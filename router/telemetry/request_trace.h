@@ -1,7 +1,7 @@
 // The spans of one HTTP request: the request itself and, for each of its generations, queue time,
 // prefill and decode. A request whose trace is not sampled has no spans.
 //
-// Not thread-safe: the request's run uses it under its mutex.
+// Not thread-safe: the Run of the request uses it under the mutex of that Run.
 #pragma once
 
 #include <memory>

@@ -72,7 +72,7 @@ class GroupAdmission {
   // Adds the request if it fits beside those added before.
   bool AddTo(Trial& trial, const Work& work) const;
 
-  // The step being composed: it begins, admits a request, and ends (`made`: with a plan).
+  // Called as the next step is composed. EndStep: `made` if it has a plan.
   void BeginStep() { batch_.BeginStep(group_.table.running()); }
   void OnAdmitted(const Work& work) { batch_.Add(work); }
   void EndStep(bool made);

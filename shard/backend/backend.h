@@ -123,7 +123,7 @@ class Backend {
     return absl::UnimplementedError("backend " + Name() + " has no padded KV layout");
   }
 
-  // Makes these the parts of the row store, in order. Rows that it held are moved, other rows are
+  // Arranges the row store in these parts, in order. Rows that it held are moved, other rows are
   // copied from their blocks, and rows that no part names are dropped. The parts together have at
   // most the cells of AllocateCells.
   virtual absl::StatusOr<CellsArranged> ArrangeCells(std::span<const CellPart>) {

@@ -139,7 +139,7 @@ struct Timed {
 // would take a minute and show nothing more.
 constexpr std::uint32_t kLongestTimed = 4096;
 
-// The steps that may need most memory. They also wake up threads and caches.
+// The steps that may need most memory. They also warm up threads and caches.
 std::vector<Shape> Peaks(const WarmupShape& shape, bool takes_memory) {
   const std::uint32_t longest =
       takes_memory ? shape.max_sequence_length : std::min(shape.max_sequence_length, kLongestTimed);

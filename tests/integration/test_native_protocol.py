@@ -79,7 +79,7 @@ def test_sequences_join_and_leave_without_changing_others():
                 by_slot[sequence.slot] += [t.token for t in sequence.tokens]
         assert by_slot[0] == solo[0]
         assert by_slot[3] == solo[1]
-        # Finished by its length at plan 8: the one decode after it computed and reported nothing.
+        # Slot 3 reaches its length at plan 8. The result of its decode in plan 9 leaves it out.
         assert [len(r.sequences) for r in results[4:11]] == [2, 2, 2, 2, 2, 1, 1]
         assert results[8].sequences[1].finish == 2  # FINISH_LENGTH
 

@@ -39,7 +39,7 @@ def check_computed_once(server, log, length, tokens=4):
     computed = prompt * AT_ONCE - cached - own
     assert length <= computed <= 1.02 * length, computed
     steps = read_step_log(log)[steps_before:]
-    # The step log is another count of the same thing, made where the plans are.
+    # The step log counts the same tokens independently, in the plans.
     assert sum(step["prefill_tokens"] for step in steps) == prompt * AT_ONCE - cached
     after = server.metrics()
     name = "penstock_cached_prompt_tokens_total"

@@ -302,7 +302,7 @@ absl::Status CudaBackend::BeginStep(const RaggedBatch& batch, std::span<const st
     return absl::InternalError("the cuda backend cannot begin this step");
   }
   PENSTOCK_RETURN_IF_ERROR(EnqueueStep(batch, newest, requests));
-  // Every step that is begun takes the next staging buffer, so that Take finds the earlier one.
+  // Each begun step must stage, even nothing: the staging buffers then alternate as Take expects.
   if (!head_done_) PENSTOCK_RETURN_IF_ERROR(sampling_.Stage({}, {}, 0));
   PENSTOCK_RETURN_IF_ERROR(sampling_.Fetch(logit_count_));
   PENSTOCK_ASSIGN_OR_RETURN(const Gpu::Mark mark, gpu_.MarkHere(std::move(ready)));

@@ -8,7 +8,7 @@
 //   decode ROWS CONTEXT SECONDS      steps of ROWS sequences at CONTEXT positions
 //   prefill TOKENS SECONDS           one prompt
 //   steps ROWS CONTEXT SECONDS       only the seconds of each step, for short runs
-//   prompts TOKENS SECONDS           the same of prompts
+//   prompts TOKENS SECONDS           only the seconds of each prompt
 //   read ROWS CONTEXT                the rate of reading the bytes of such a step
 #include <algorithm>
 #include <boost/json.hpp>

@@ -75,7 +75,7 @@ std::uint64_t Count(std::string_view text, std::string_view piece) {
   return count;
 }
 
-// True when the answer is complete. A plain answer is one small write with its length.
+// True when the answer is complete. An unstreamed answer arrives whole, as it is one small write.
 bool Scan(Client& client, std::string_view data, bool stream, Totals& totals) {
   if (!stream) {
     if (!data.starts_with("HTTP/1.1 200")) Die("an answer that is not 200");

@@ -58,7 +58,7 @@ class Blocked : public ::testing::Test {
       EXPECT_EQ(d.behind->value(), *behind);
     }
   }
-  // The next plan that is made has it.
+  // Delivers results until there is a new plan, which must admit the request.
   void ExpectInTheNextPlan(std::uint64_t id) {
     const StepId before = last_plan_;
     for (int i = 0; i < 4 && last_plan_ == before && harness_->in_flight() > 0; ++i) Result();
@@ -66,7 +66,7 @@ class Blocked : public ::testing::Test {
     EXPECT_EQ(admitted_[id].value(), before.value() + 1);
   }
 
-  // Delivers results until there is this decision about `one`. The plan made then has `other`.
+  // Delivers results until there is this decision about `one`. The next plan admits `other`.
   void ExpectAdmittedWhen(DecisionKind kind, std::uint64_t one, std::uint64_t other) {
     StepId before;
     bool decided = false;

@@ -234,8 +234,8 @@ fn incomplete_tail(bytes: &[u8]) -> usize {
 /// SentencePiece: pieces of text and runs of byte tokens.
 ///
 /// A run that is not UTF-8 is one U+FFFD per byte. Complete characters at the front of such a run
-/// may have been returned before it broke. They stay, although decoding all tokens at once would
-/// lose them.
+/// may have been returned before its first invalid byte. They stay, although decoding all tokens at
+/// once would lose them.
 #[derive(Default)]
 struct PieceState {
     text: String,

@@ -41,7 +41,7 @@ std::string FigureText(const boost::json::value& figure) {
   return text;
 }
 
-// One line per figure, as the original prints them.
+// One line per figure, as effective-batching prints them.
 int PrintStats(Client& client) {
   const auto stats = client.Fetch("GET", "/stats");
   if (!stats.ok()) return Unreachable(stats.status());
@@ -67,7 +67,7 @@ int RunOne(const Options& options) {
   return answer->status == 200 ? PrintStats(client) : 1;
 }
 
-// The original's client: a run against a server, then its /stats.
+// As the client of effective-batching does: a run against a server, then its /stats.
 int RunAttached(const Options& options) {
   Client client(options.address);
   if (const auto there = client.Fetch("DELETE", "/stats"); !there.ok()) {

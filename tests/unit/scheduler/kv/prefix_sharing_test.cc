@@ -139,7 +139,7 @@ TEST(PrefixSharing, SixtyFourSimultaneousRequestsComputeTheirPrefixOnce) {
       }
       EXPECT_EQ(finished, 64u);
       EXPECT_THAT(harness.shard().violations(), ElementsAre());
-      // The prefix is 128 blocks and 9 tokens; what follows in its last block is everybody's own.
+      // The prefix is 128 blocks and 9 tokens; the rest of its last block differs per request.
       EXPECT_EQ(computed, 2048u + 64 * 29) << "depth " << depth;
     }
   }

@@ -108,7 +108,7 @@ TEST(RequestQueue, TheOldestIsFirstAtTheBound) {
   EXPECT_THAT(AdmitAll(queue), ElementsAre(3, 4, 5, 1, 2, 6, 7, 8, 9));
 }
 
-// A model that counts for each request separately.
+// A reference model that counts how often each waiting request was overtaken.
 class OvertakingModel {
  public:
   void Push(std::uint64_t id) { waiting_.push_back({id, 0}); }

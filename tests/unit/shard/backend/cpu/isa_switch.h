@@ -1,4 +1,4 @@
-// Another instruction set for a while. The variable is read whenever a backend is made.
+// Another instruction set for a while. Every new backend reads the variable.
 #pragma once
 
 #include <cstdlib>
