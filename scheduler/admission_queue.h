@@ -31,7 +31,7 @@ class AdmissionQueue {
   bool full() const { return requests_.full(); }
   std::uint32_t size() const { return requests_.size(); }
   std::uint32_t capacity() const { return requests_.capacity(); }
-  // Waiting requests by their recorded reason. kNone: the next step decides.
+  // Waiting requests by recorded reason. kNone: no reason yet, the next step examines them.
   const std::array<std::uint32_t, kBudgets>& reasons() const { return reasons_; }
 
   // Null when it does not wait.

@@ -20,7 +20,7 @@ namespace penstock::scheduler {
 // Sums over all groups, for gauges and idle checks.
 struct Snapshot {
   std::uint32_t waiting = 0;
-  // Waiting requests by recorded reason. kNone: not examined yet, the next step decides.
+  // Waiting requests by recorded reason. kNone: no reason yet, the next step examines them.
   std::array<std::uint32_t, kBudgets> waiting_for{};
   std::uint32_t running = 0;   // admitted, not yet terminal
   std::uint32_t retiring = 0;  // ended; a plan in flight refers to them

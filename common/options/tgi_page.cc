@@ -8,7 +8,7 @@
 namespace penstock::options {
 namespace {
 
-// The row of a flag in whichever program takes it.
+// The option row of a flag, from the launcher or the router.
 const OptionSpec* RowOf(std::string_view flag) {
   static const ProgramOptions& launcher = *new ProgramOptions(ProgramFor(kLauncher));
   static const ProgramOptions& router = *new ProgramOptions(ProgramFor(kRouter));

@@ -46,8 +46,8 @@ class ExchangeState {
     bool overflow = false;  // the client is too far behind
     bool cut = false;       // the application left a stream without its end
   };
-  // The connection has received the post of `wake`. Take alone does not say so: a connection that
-  // is busy writing must still hear of an overflow.
+  // The connection has received `wake`. Take does not imply this: a connection that is busy writing
+  // must still be told of an overflow.
   void WakeSeen();
   Output Take();
   // From now on, whenever Take has found nothing, events may be sent on this non-blocking socket by

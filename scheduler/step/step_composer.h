@@ -80,7 +80,7 @@ class StepComposer {
   // Adds as many tokens as fit. With Prefill::kWhole all or none, unless `may_split`.
   PrefillFit AddPrefill(const PrefillDemand& demand);
 
-  // How many of `wanted` prompt tokens from position `first` on a chunk can have now.
+  // How many of `wanted` prompt tokens, from position `first` on, fit in a chunk now.
   PrefillFit Fit(std::uint32_t first, std::uint32_t wanted) const;
 
   bool empty() const { return segments_.empty(); }

@@ -13,7 +13,7 @@
 
 namespace penstock::shard {
 
-// One segment of the batch and what is wanted from its rows.
+// One segment of the batch and what its rows must produce.
 struct StepWork {
   Segment segment;
   std::uint32_t rows = 0;

@@ -59,7 +59,7 @@ class DecoderBuilder {
   // Looks up the tokens. `table` is a whole name after the prefix, `head` a whole name. The two are
   // one matrix if config.json ties them or says nothing and the checkpoint has no `head`.
   void Embedding(const std::string& table, const std::string& head);
-  // Logits of the rows that the batch wants, from the last norm. Ends the decoder.
+  // Logits of the rows that the batch needs, from the last norm. Ends the decoder.
   void Head();
 
   // ---- blocks ----

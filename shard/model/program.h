@@ -124,7 +124,7 @@ struct AllReduceOp {
   Buffer buffer = Buffer::kNone;
 };
 
-// out = the rows of `in` whose logits the batch wants.
+// out = the rows of `in` whose logits the batch needs.
 struct SelectRowsOp {
   static constexpr std::string_view kName = "select rows";
   Buffer in = Buffer::kNone;

@@ -19,7 +19,7 @@ PROMPT = "Sphinx of black quartz"
 COUNT = 24
 
 
-# Not qwen2: of it, llama.cpp wants heads that are as wide together as the model; the tiny shape's are wider.
+# Not qwen2: llama.cpp needs heads * head size = hidden size there, and the tiny shape has more.
 @pytest.mark.parametrize("kind", ["llama", "qwen3"])
 def test_same_ids(tmp_path, kind):
     if not (LLAMA / "bin" / "llama-bench").exists():

@@ -66,7 +66,7 @@ class Blocked : public ::testing::Test {
     EXPECT_EQ(admitted_[id].value(), before.value() + 1);
   }
 
-  // Delivers results until there is this decision about `one`. The next plan admits `other`.
+  // Delivers results until one brings this decision about `one` and the plan that admits `other`.
   void ExpectAdmittedWhen(DecisionKind kind, std::uint64_t one, std::uint64_t other) {
     StepId before;
     bool decided = false;

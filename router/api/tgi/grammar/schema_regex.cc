@@ -181,7 +181,7 @@ class Compiler {
     return names;
   }
 
-  // An optional member brings its comma: after it if a required member follows, else before it.
+  // An optional member contains its comma: at its end if a required member follows, else in front.
   std::string SomeRequired(const Value& properties, const std::vector<bool>& required) {
     std::size_t last = required.size() - 1;
     while (!required[last]) --last;

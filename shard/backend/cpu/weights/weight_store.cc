@@ -281,7 +281,7 @@ std::string WeightStore::PackingText(const std::vector<Item>& items, const Kerne
   return text;
 }
 
-// Makes one store: in the wanted format or, if the weights do not fit it, in its fallback.
+// Makes a store in the requested format, or in its fallback if the weights do not fit it.
 class WeightStore::Making {
  public:
   Making(const Program& program, const Options& options, const Kernels& kernels, WorkerPool& pool)
@@ -335,7 +335,7 @@ class WeightStore::Making {
     return absl::OkStatus();
   }
 
-  // Weights that did not fit the wanted format have a file of their own: it says so.
+  // The identity says if weights did not fit the requested format: they have their own cache file.
   std::string Identity(const WeightFormat& format) const {
     if (identity_.empty()) return "";
     std::string text = identity_ + store_.PackingText(items_, kernels_);

@@ -59,7 +59,7 @@ class WeightStore {
   }
 
   std::uint64_t MemoryBytes() const { return region_.bytes(); }
-  // That of the matrices: the fallback of the wanted format if that did not fit.
+  // Format of the matrices: the fallback if they did not fit the requested format.
   const WeightFormat& format() const { return *format_; }
 
  private:

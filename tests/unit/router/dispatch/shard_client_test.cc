@@ -63,7 +63,7 @@ class ShardClientTest : public testing::Test, public ExecuteListener {
   std::optional<absl::Status> ended_;
 };
 
-// The answer would come to a stream that need not exist any more.
+// The answer to a life check would arrive at a stream that may no longer exist.
 TEST_F(ShardClientTest, AnEndedStreamSendsNoLifeCheck) {
   ASSERT_NO_FATAL_FAILURE(StartExecute());
   StepPlan plan;
