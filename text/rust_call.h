@@ -46,7 +46,7 @@ class RustTokens {
   penstock_tokens tokens_{};
 };
 
-// OK for PENSTOCK_TEXT_OK. Otherwise the library's message with the code of text/tokenizer.h.
+// OK for PENSTOCK_TEXT_OK. Otherwise the library's message, with a status code as in tokenizer.h.
 absl::Status ToStatus(int32_t code, const RustBytes& error);
 
 }  // namespace penstock::text

@@ -24,7 +24,7 @@ struct GroupCapacity {
   friend bool operator==(const GroupCapacity&, const GroupCapacity&) = default;
 };
 
-// Measured by Warmup. Enters the core as input, so that a replay sees the same numbers.
+// Measured by Warmup. An input of the scheduler core, so that a replay has the same times.
 struct StepTimeSample {
   std::uint32_t prefill_tokens = 0;
   std::uint32_t decode_rows = 0;

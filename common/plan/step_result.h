@@ -44,7 +44,7 @@ struct SequenceResult {
   // computed, and other sequences may read its blocks.
   std::string error;
   // For prompt segments with Logits::kAll: [i] is the logprob of prompt token first + i + 1. There
-  // are `count` of them, one fewer in the last chunk. All chunks of P tokens together give P - 1.
+  // are `count` of them, one fewer in the last chunk. A prompt of P tokens has P - 1 in all.
   std::vector<float> prompt_logprobs;
   friend bool operator==(const SequenceResult&, const SequenceResult&) = default;
 };

@@ -116,7 +116,7 @@ absl::StatusOr<RepoInfo> ParseInfo(const std::string& repo, const std::string& t
   return info;
 }
 
-// Asks the hub for a revision. If `patient`, it retries as the fetch of a file does.
+// Asks the hub for a revision. If `patient`, it retries like a download.
 class InfoRequest {
  public:
   InfoRequest(const HubSettings& settings, const std::string& repo, bool patient)

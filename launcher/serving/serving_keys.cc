@@ -251,7 +251,7 @@ constexpr ServingKey kKeys[] = {
 
 constexpr std::string_view kOptionPrefix = "option.";
 
-// Calls `visit` for each name of a row; ends early when it says true.
+// Calls `visit` for each name of a row until it returns true.
 template <class Visitor>
 bool AnyName(std::string_view names, Visitor visit) {
   while (!names.empty()) {

@@ -26,7 +26,7 @@ class Coalescer {
   // Whether these events, of one request and one step, wait for the next release.
   bool Holds(std::span<const scheduler::Event> events, Time now) const;
   void Add(std::shared_ptr<Strand> strand) { waiting_.push_back(std::move(strand)); }
-  // False: the strand does not wait here.
+  // Returns false if the strand was not waiting.
   bool Remove(const std::shared_ptr<Strand>& strand) { return std::erase(waiting_, strand) > 0; }
   // Appends all strands to `due` if the time of the next release has come.
   void TakeDue(Time now, std::vector<std::shared_ptr<Strand>>& due);

@@ -74,8 +74,8 @@ class CoreLoop final : private GroupListener {
   void Attach(std::unique_ptr<GroupLink> link);
 
   using What = decltype(scheduler::Input::what);
-  // False: the input was refused, since the mailbox is full (arrivals only) or the loop has
-  // stopped.
+  // Returns false if it refuses the input, since the mailbox is full (arrivals only) or the loop
+  // has stopped.
   bool Post(What what);
 
   // Ends the loop and the groups' streams. No listener call after it has returned.

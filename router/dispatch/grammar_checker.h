@@ -38,7 +38,7 @@ class GrammarWaiter {
   virtual ~GrammarWaiter() = default;
   // Any thread. False: the client has gone, and the check need not begin.
   virtual bool Waits() const = 0;
-  // Once, on a thread of the checker, unless the checker is stopped before. Must not block.
+  // Called once, on a thread of the checker, unless the checker stops first. Must not block.
   virtual void OnVerdict(GrammarVerdict verdict) = 0;
 };
 

@@ -112,7 +112,7 @@ Connection::Awaitable<bool> Connection::ServeOne() {
   co_return co_await ReadBody(present);
 }
 
-// False: the connection is over, silently unless the reader has a failure to answer with.
+// Returns false if the connection is over; if the reader has a failure, that is the answer.
 Connection::Awaitable<bool> Connection::ReadHead() {
   Time deadline = After(context_.options.keep_alive);
   bool started = false;

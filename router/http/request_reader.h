@@ -42,8 +42,8 @@ class RequestReader {
   std::optional<std::uint64_t> content_length() const;
   bool has_body() const;
 
-  // False, with a failure, if Content-Length is above the limit. Not part of ReadHead, so
-  // that a route and a key can be refused first.
+  // Returns false and sets the failure if Content-Length is above the limit. Not part of ReadHead,
+  // so that a route and a key can be refused first.
   bool BodyFits();
   // Takes body bytes off the front of `in`. Without a body: kReady at once.
   State ReadBody(std::string& in);

@@ -27,7 +27,7 @@ constexpr std::string_view kSpeakTls =
     "HTTP/1.1 400 Bad Request\r\nconnection: close\r\ncontent-type: text/plain; charset=utf-8\r\n"
     "content-length: 44\r\n\r\nthis port speaks HTTPS: begin with https://\n";
 
-// False: the client has closed its side, or the connection is broken.
+// Returns false if the client has closed its side or the connection is broken.
 bool DropReceived(int socket) {
   static thread_local std::array<char, std::size_t{64} << 10> scratch;
   const auto got = ::recv(socket, scratch.data(), scratch.size(), MSG_DONTWAIT);

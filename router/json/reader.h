@@ -65,7 +65,7 @@ class Reader {
   bool ok() const { return !failed_; }
   const Error& error() const { return error_; }
 
-  // True, and the null is taken, when the next value is null.
+  // If the next value is null, takes it and returns true.
   bool TakeNull();
   // Whether the next value begins with this character ('[', '{', '"' …).
   bool NextIs(char c);

@@ -76,7 +76,7 @@ void SchedulerMetrics::SetBlocks(std::uint64_t free, std::uint64_t used, std::ui
   own_->blocks_used.Set(static_cast<double>(used));
   own_->blocks_cached.Set(static_cast<double>(cached));
   own_->blocks_retiring.Set(static_cast<double>(retiring));
-  // Set last: a reader that sees freed blocks no longer sees them in the other states.
+  // Set last, so that no reader counts a freed block twice.
   own_->blocks_free.Set(static_cast<double>(free));
 }
 

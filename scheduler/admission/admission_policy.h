@@ -51,7 +51,7 @@ class AdmissionPolicy {
   virtual std::uint64_t TokensToReserve(const Work& work) const = 0;
   // Blocks for them. In the padded KV layout blocks hold only what is prefilled.
   std::uint32_t BlocksToReserve(const Work& work) const;
-  // Rows of each of its decodes, without drafts.
+  // Rows of each decode of the request, without drafts.
   std::uint32_t DecodeRows(const Work& work) const;
   // Whether it may be preempted while it runs.
   virtual bool MayBePreempted(const Work& work) const = 0;

@@ -1,7 +1,7 @@
 // AdmissionMode::kOptimistic, and AdmissionMode::kMixed for requests without a length of their own.
 //
-// A request reserves its prompt and its expected output (output_lengths.h). More requests run
-// together than worst cases would fit (vLLM, SOSP 2023, which reserves no output at all).
+// A request reserves its prompt and its expected output (output_lengths.h). So more requests run
+// together than if each reserved its worst case. (vLLM, SOSP 2023, reserves no output at all.)
 //
 // A sequence that outgrows its reservation takes free blocks. If there are none, the request that
 // arrived last is preempted: its blocks are freed, and it is computed again from its prompt and its

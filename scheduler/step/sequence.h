@@ -2,7 +2,7 @@
 // in flight may still yield.
 //
 // While plans are in flight, the scheduler knows only the most tokens that they can yield: a decode
-// of r rows yields 0 to r. Every limit is checked against that most:
+// of r rows yields 0 to r. Every limit is checked against this maximum:
 //
 //   tokens_received <= tokens that exist <= MostTokens() <= max_new_tokens
 //

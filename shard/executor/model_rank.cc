@@ -73,7 +73,7 @@ EngineFacts ModelRank::Facts() const {
                         "copy",     "prefix_caching", "speculation"};
   if (options_.contrastive_search) facts.capabilities.emplace_back("contrastive_search");
   facts.capabilities.emplace_back("watermark");
-  // Rank 0 has loaded its tokenizer; the others look at the folder only.
+  // Rank 0 has loaded its tokenizer; the other ranks only check that the file exists.
   if (options_.model.rank == 0 ? grammars_ != nullptr : MayOfferGrammars()) {
     facts.capabilities.emplace_back("grammar");
   }

@@ -93,7 +93,7 @@ class ExecuteReactor final : public Reactor, public std::enable_shared_from_this
     Duration queued{0};
   };
 
-  // False: the stream is ending and the plan that was read must be dropped.
+  // Returns false if the stream is ending. Then the caller drops the plan.
   bool CountPlan() {
     std::lock_guard lock(mutex_);
     if (ending_) return false;
@@ -142,7 +142,7 @@ class ExecuteReactor final : public Reactor, public std::enable_shared_from_this
   }
 
   // Model thread. Sends results of steps in flight, the oldest first, until `left` steps are left.
-  // False: a step failed, and the stream is ending.
+  // Returns false if a step failed. Then the stream is ending.
   bool CollectDownTo(std::size_t left) {
     while (begun_.size() > left) {
       const Begun step = begun_.front();

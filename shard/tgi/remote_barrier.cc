@@ -32,7 +32,7 @@ class BarrierStream final : public grpc::ClientBidiReactor<v1::Arrival, v1::Verd
     StartCall();
   }
 
-  // False: the stream has ended and `done` was not taken.
+  // Returns false, and does not take `done`, if the stream has ended.
   bool Send(const RankArrival& arrival, VerdictCallback& done) {
     std::lock_guard lock(mutex_);
     if (ended_) return false;

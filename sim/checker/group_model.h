@@ -50,7 +50,7 @@ class GroupModel {
   void Admit(RequestModel& request);
   void CheckPlan(const scheduler::PlanOut& out, const scheduler::StepInfo& info,
                  std::map<RequestId, RequestModel>& requests, std::set<SequenceId>& used_ids);
-  // False, and nothing changes, if the result is not that of the oldest plan in flight.
+  // Changes nothing and returns false if the result is not that of the oldest plan in flight.
   bool TakeResult(const StepResult& result);
   // Null unless the sequence runs or a plan in flight names it.
   const SequenceModel* Find(SequenceId sequence) const;

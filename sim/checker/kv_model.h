@@ -32,7 +32,7 @@ class KvModel {
   // The block becomes the next entry of the table.
   void Append(KvTable& table, BlockId block, Findings& findings);
   void Copy(BlockId from, BlockId to, const KvTable& table, Findings& findings);
-  // Records that the position now holds the table's history.
+  // Records that the sequence's K and V of the position are now in its block.
   void Write(const KvTable& table, std::uint32_t position, Findings& findings);
   // Checks that the cached positions hold the history of the table's sequence.
   void CheckPrefix(const KvTable& table, Findings& findings) const;

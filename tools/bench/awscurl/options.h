@@ -30,7 +30,7 @@ struct Options {
 };
 
 // `arguments` without the program's name and without --preset awscurl. `tokenizer` is the
-// variable TOKENIZER. InvalidArgument names what is wrong or not offered.
+// variable TOKENIZER. InvalidArgument names the wrong or unsupported option.
 absl::StatusOr<Options> ParseOptions(const std::vector<std::string>& arguments,
                                      const std::string& tokenizer);
 

@@ -1,4 +1,4 @@
-// The batch timeline as a picture: the counterpart of effective-batching's film.
+// The batch timeline as a picture; effective-batching shows it as an animation.
 #pragma once
 
 #include <string>

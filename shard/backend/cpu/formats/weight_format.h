@@ -90,7 +90,7 @@ class WeightFormat {
   virtual std::size_t OverflowBytes(std::size_t) const { return 0; }
   virtual Overflow OverflowIn(std::span<std::byte>) const { return {}; }
 
-  // False: these weights do not fit the format, because the overflow is used up.
+  // Returns false if the overflow is used up: the weights do not fit the format.
   virtual bool PackPanel(const PanelSource& rows, const PanelShape& shape,
                          const FormatKernels& kernels, const PanelMemory& out,
                          Overflow& overflow) const = 0;

@@ -36,7 +36,7 @@ class WeightStore {
     std::uint64_t cache_most = 0;                              // bytes of all its files
   };
 
-  // The source belongs to `program`; it is not used later.
+  // `options.source` has the weights of `program`. Only Create uses it.
   static absl::StatusOr<WeightStore> Create(const Program& program, const Options& options,
                                             const Kernels& kernels, WorkerPool& pool);
 

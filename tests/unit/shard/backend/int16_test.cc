@@ -83,8 +83,8 @@ struct RankLimit {
 };
 constexpr RankLimit kRankLimits[] = {
     {"cpu/avx512-int16", 2e-3, 5e-4},
-    // Sums of other order round activations to other neighbours before the next product: at most
-    // what the rounding itself changes, which is measured above and in the decision.
+    // Another order of summation can round an activation the other way. The error is at most that
+    // of the rounding itself, which is measured above and in the decision.
     {"cpu/avx512-bf16", 4.8e-3, 3.6e-3},
     // Products of float32: only K and V are rounded.
     {"cpu/avx512", 1e-3, 2e-6},

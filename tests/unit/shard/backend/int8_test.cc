@@ -147,7 +147,7 @@ std::uint64_t MatrixBytes(ModelRunner& runner) {
   return bytes;
 }
 
-// int8 saves one of two bytes, but for the scales and for the embedding, which stays bfloat16.
+// int8 halves the bytes, except for the scales and the embedding, which stays bfloat16.
 TEST(Int8, TheMemoryPlanCountsBytes) {
   auto plain = Demo(Quantization::kNone);
   auto quantized = Demo(Quantization::kInt8);

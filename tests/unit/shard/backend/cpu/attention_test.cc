@@ -83,8 +83,8 @@ class Problem {
     }
   }
 
-  // Rows of `tokens` positions from `position` on, computed together: [token, group, dim]. While it
-  // computes it prefetches `prefetch`. As candidates: each token has its own K and V.
+  // Rows of `tokens` positions from `position` on, computed together: [token, group, dim]. It
+  // prefetches `prefetch` meanwhile. If `candidates`, each token has its own K and V.
   std::vector<float> Attend(std::size_t position, std::size_t tokens,
                             std::span<const BlockRun> prefetch = {}, bool candidates = false) {
     const std::size_t rows = tokens * shape_.group;

@@ -103,7 +103,7 @@ TEST(Gemm, LongRowsChangeNoBit) {
   }
 }
 
-// How many blocks of a compressed matrix have weights apart, and how many are in the overflow.
+// How many blocks of a compressed matrix have patches, and how many are in the overflow.
 struct Blocks {
   std::size_t patched = 0;
   std::size_t raw = 0;

@@ -88,7 +88,7 @@ TEST_F(CudaBackendTest, AgreesWithTheReferenceOnEveryFamily) {
                 1e-4f)
           << type << ", chunks of " << chunk;
     }
-    // Prompts and decodes in one step, then decodes alone, which are graphs.
+    // Prompts and decodes in one step, then decodes alone, which run as CUDA graphs.
     for (int step = 0; step < 3; ++step) {
       std::vector<ModelRunner::Feed> feeds = {{0, {100 + step}}, {1, {50 + step}}};
       if (step == 0) feeds.push_back({2, Prompt(9, 4)});
