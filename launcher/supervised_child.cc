@@ -13,7 +13,7 @@ namespace {
 
 // Reads what the descriptor has. The bound is more than a pipe holds, so that all output of an
 // ended child is read. It also keeps a child that never stops writing from blocking the others.
-// False at the end of the stream.
+// Returns false at the end of the stream.
 template <typename Sink>
 bool ReadAvailable(int fd, Sink sink) {
   std::array<char, 16384> buffer;

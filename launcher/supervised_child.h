@@ -49,10 +49,10 @@ class SupervisedChild {
   std::vector<int> Descriptors() const;
   void ReadOutput(const LineBuffer::OnLine& on_line);
   void ReadNotices(const OnNotice& on_notice);
-  // False when the notice repeats the last one.
+  // Returns false if the notice repeats the last one.
   bool SetProgress(const ProgressNotice& progress);
 
-  // Collects the process if it has ended, with the output that is left. True if it ended now.
+  // Collects the process if it has ended, with its last output. Returns true if it ended now.
   bool Reap(const LineBuffer::OnLine& on_line, const OnNotice& on_notice);
 
   void Signal(int signal) const { process_->Signal(signal); }
@@ -61,7 +61,7 @@ class SupervisedChild {
   // A process that was stopped (SIGSTOP) has until `limit` from now to continue.
   void NoteStop(std::chrono::nanoseconds limit);
   const std::optional<Clock::time_point>& stopped_until() const { return state_.stopped_until; }
-  // True once, when a stopped process did not continue in time.
+  // Returns true once, after a stopped process did not continue in time.
   bool TakeOverdueStop(Clock::time_point now);
 
  private:

@@ -109,7 +109,7 @@ void Supervisor::ReadSignals() {
   BeginStop(std::string("received SIG") + ::sigabbrev_np(signal));
 }
 
-// False when no child accepts it. A child that is not ready reads its files anyway.
+// Returns false if no child accepts it. A child that is not ready reads its files anyway.
 bool Supervisor::ForwardHangup() {
   bool accepted = false;
   for (const SupervisedChild* child : Children()) {

@@ -66,8 +66,8 @@ class GroupScheduler {
   bool CanPlan() const { return in_flight_.size() < config_.pipeline_depth; }
   void BeginStep(Time now, Outputs& out);
   void Admit(Work work, SequenceId id, Time now, Outputs& out);
-  // Emits the plan. `waiting`: requests in the queue. False when there is nothing to compute; a
-  // plan that only ends sequences is made if `ends_alone`.
+  // Emits the plan. `waiting`: requests in the queue. Returns false if there is nothing to compute;
+  // a plan that only ends sequences is made if `ends_alone`.
   bool FinishStep(std::uint32_t waiting, bool ends_alone, Outputs& out);
 
   // Ignores a result that is not of the oldest step in flight.
@@ -75,7 +75,7 @@ class GroupScheduler {
   // Preempted requests that must be queued again. Call after BeginStep, OnResult and Lose.
   std::vector<Work> TakePreempted() { return retirement_.TakePreempted(); }
 
-  // False when the request does not run here.
+  // Returns false if the request does not run here.
   bool Cancel(RequestId request, Time now, Outputs& out);
   bool FinishAt(RequestId request, std::uint32_t token_count, Time now, Outputs& out);
 

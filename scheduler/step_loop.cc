@@ -56,7 +56,7 @@ bool StepLoop::TooFewNewcomers(const GroupScheduler& group, Outputs& out) {
   return true;
 }
 
-// Admits or refuses the next request. False when it must wait, or when none waits.
+// Admits or refuses the next request. Returns false if it must wait, or if none waits.
 bool StepLoop::AdmitNext(GroupScheduler& group, Outputs& out) {
   WaitingRequest* next = Candidate(group);
   if (next == nullptr) return false;

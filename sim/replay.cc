@@ -20,7 +20,7 @@ class Replayer {
   Replayer(const scheduler::Config& config, const ReplayHooks& hooks)
       : hooks_(hooks), core_(config), checker_(config) {}
 
-  // False if an assertion of the core failed.
+  // Returns false if an assertion of the core failed.
   bool Apply(const LoggedInput& input) {
     ++report_.inputs;
     if (hooks_.on_input) hooks_.on_input(report_.inputs, input);

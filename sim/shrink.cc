@@ -67,7 +67,7 @@ class Shrinker {
     return smaller;
   }
 
-  // False if there is nothing to simplify.
+  // Returns false if there is nothing to simplify.
   static bool Simplify(ClientArrives& client, int what) {
     scheduler::Arrival& arrival = client.arrival;
     switch (what) {

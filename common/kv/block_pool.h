@@ -1,9 +1,9 @@
 // Reference-counted KV blocks of one KV group of one replica group.
 //
-// Every block is in exactly one state, so free + used + cached + retiring = total (guarantee G1).
-// A free block has no holder. A used block has a holder that a later plan may name. A retiring
-// block has only ended holders, but a plan in flight may still read or write it. A cached block has
-// no holder, and its contents are kept for a later prefix match.
+// Every block is in exactly one state, so free + used + cached + retiring = total (guarantee G1). A
+// free block has no holder. A used block has a holder that a later plan may name. All holders of a
+// retiring block have ended, but a plan in flight may still read or write it. A cached block has no
+// holder, and its contents are kept for a later prefix match.
 //
 // A reservation counts blocks that are allocated later. reserved <= free + cached always holds,
 // so AllocateReserved cannot fail once the caller has evicted enough cached blocks. Guaranteed

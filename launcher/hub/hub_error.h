@@ -21,7 +21,7 @@ absl::Status HubError(const HubSettings& settings, const std::string& repo, cons
 bool IsTransient(const HttpResponse& response);
 
 // How long to wait before try number `failures` + 1 of `url`, which a warning says: what the hub
-// asks for, else doubling from 0.2 s. Nothing when it is time to give up.
+// asks for, else doubling from 0.2 s. nullopt: the caller gives up.
 std::optional<std::chrono::milliseconds> RetryDelay(const std::string& url, int failures,
                                                     const HttpResponse& response);
 

@@ -46,7 +46,7 @@ class LineReader {
  public:
   explicit LineReader(std::string_view line) : rest_(SkipBlanks(line)) {}
 
-  // False when an escape is malformed.
+  // Returns false if an escape is malformed.
   bool Read(Property& out) {
     while (!rest_.empty() && !IsBlank(rest_.front()) && rest_[0] != '=' && rest_[0] != ':') {
       if (!TakeCharacter(out.key)) return false;

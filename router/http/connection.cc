@@ -82,7 +82,7 @@ Connection::Awaitable<void> Connection::Run() {
   if (transport_.encrypted() && !cut_ && !aborting_) co_await EndSending();
 }
 
-// True when the connection can carry another request.
+// Returns true if the connection can carry another request.
 Connection::Awaitable<bool> Connection::ServeOne() {
   reader_.Reset();
   too_slow_ = false;

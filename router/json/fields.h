@@ -73,7 +73,7 @@ inline constexpr std::string_view kElementExpected<std::int32_t> = "i32";
 template <>
 inline constexpr std::string_view kElementExpected<float> = "f32";
 
-// The same for an element of a member that is a list; else empty.
+// kElementExpected of the elements of a list member; empty for other members.
 template <class M>
 constexpr std::string_view kElementOf = {};
 template <class M>
@@ -141,7 +141,7 @@ constexpr std::array<Field<T>, A + B> Join(const std::array<Field<T>, A>& a,
 // Tells which fields of a table were seen.
 class SeenFields {
  public:
-  // False when it was seen before.
+  // Returns false if it was seen before.
   bool Mark(std::size_t index) {
     const std::uint64_t bit = std::uint64_t{1} << index;
     const bool first = (bits_ & bit) == 0;

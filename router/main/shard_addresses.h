@@ -17,7 +17,7 @@ using ShardGroups = std::vector<std::vector<std::string>>;
 absl::StatusOr<ShardGroups> ParseShardGroups(std::string_view text);
 
 // Why the Unix socket at this address refuses a connection, in the words of TGI's router ("No such
-// file or directory (os error 2)"). Empty for one that accepts and for other addresses.
+// file or directory (os error 2)"). nullopt if it accepts, or for another kind of address.
 // Thread-safe; does not block.
 std::optional<std::string> ConnectError(const std::string& address);
 

@@ -45,8 +45,8 @@ class BlockCache {
   // must be available.
   void Hold(const PrefixMatch& match, std::vector<BlockId>& blocks);
   // `block`, held only by the caller, has these tokens after `step`. `before`: the blocks before
-  // it, all in the index and held by the caller. False when another block in the index has the same
-  // tokens: `block` stays private.
+  // it, all in the index and held by the caller. Returns false if another block in the index has
+  // the same tokens: `block` stays private.
   bool Enter(std::string_view tenant, std::span<const BlockId> before, BlockId block,
              std::span<const TokenId> tokens, StepId step);
   // A sequence failed. Invalidates its pinned tails, and its blocks in the index from `block` on
@@ -59,7 +59,7 @@ class BlockCache {
   void ForgetAll();
   std::vector<PinChange> TakePinChanges() { return pins_.TakeChanges(); }
   const PinnedPrefixes& pins() const { return pins_; }
-  // Keeps the tail of a match until FinishTail, so that the next plan can copy it. False when
+  // Keeps the tail of a match until FinishTail, so that the next plan can copy it. Returns false if
   // a reservation may need its block: then it must not be copied.
   bool BeginTail(const PrefixMatch& match);
   void FinishTail() { pins_.Protect(std::nullopt); }

@@ -31,7 +31,7 @@ class BlockTable {
 
   // Takes the readable blocks of a match. Must be the first call.
   void Adopt(BlockCache& cache, const PrefixMatch& match);
-  // False when the pool cannot reserve that many.
+  // Returns false if the pool cannot reserve that many.
   bool Reserve(BlockCache& cache, std::uint32_t blocks);
 
   // Draws blocks until they cover `tokens` positions. Adds an append operation for each block that

@@ -70,7 +70,7 @@ class PinnedPrefixes {
   // The block is a tail that belongs to a pin: it stays cached without a holder.
   bool Owns(BlockId block) const { return !own_.empty() && own_[block.value()]; }
 
-  // Drops the least recently used prefix that is not protected. False when there is none.
+  // Drops the least recently used prefix that is not protected. Returns false if there is none.
   bool EvictOldest(std::vector<BlockId>& dropped);
   // Drops those of a tenant, or the one that this request made.
   void Forget(std::string_view tenant, std::optional<RequestId> made_by,

@@ -68,8 +68,8 @@ class PrefixIndex {
 
   // Adds a lock. The caller locks every ancestor as well, from the first block to the last.
   void Lock(BlockId block);
-  // Removes a lock; from the last block to the first. False when the node was invalid and this was
-  // its last lock: it is removed. Otherwise an unlocked block stays cached.
+  // Removes a lock; from the last block to the first. Returns false if the node was invalid and
+  // this was its last lock: it is removed. Otherwise an unlocked block stays cached.
   bool Unlock(BlockId block);
 
   // A pinned node and its ancestors are not evicted until Unpin. Unpin removes invalid nodes

@@ -36,9 +36,9 @@ class InputLogReader {
   // `bytes` must outlive the reader.
   explicit InputLogReader(std::string_view bytes) : rest_(bytes) {}
 
-  // Must be the first call. Nothing if this is not an input log of this version; error() says why.
+  // Must be the first call. nullopt if this is not an input log of this version; error() says why.
   std::optional<Config> ReadHeader();
-  // The next input. Nothing at the end, and at a damaged record: then error() is not empty.
+  // The next input. nullopt at the end, and at a damaged record: then error() is not empty.
   std::optional<LoggedInput> Next();
 
   const std::string& error() const { return error_; }

@@ -1,6 +1,6 @@
 // The steps of one replica group whose plans were sent and whose results have not arrived.
 //
-// Not synchronised. Keeps the memory of its lists.
+// Not synchronised. Reuses the memory of its lists from step to step.
 #pragma once
 
 #include <cstdint>

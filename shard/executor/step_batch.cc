@@ -67,7 +67,7 @@ void StepBatch::Add(const Segment& segment, const RankSequence& sequence) {
   if (sequence.padded) ragged.row = segment.slot;
   segments_.push_back(ragged);
   AddTokens(work, sequence);
-  // The logit row of the first candidate becomes that of the winner.
+  // The first candidate's logit row later becomes that of the sampled token.
   const auto end =
       work.candidates ? ragged.query_start + 1 : static_cast<std::uint32_t>(tokens_.size());
   for (std::uint32_t i = work.logit_count; i > 0; --i) logit_rows_.push_back(end - i);

@@ -42,8 +42,8 @@ class TokenSelector {
   // How long the last Run waited for logits.
   Duration logits_time() const { return logits_time_; }
 
-  // True if the device can select every token of this step; device_requests() then has one request
-  // for each logit row, valid until the next call.
+  // Returns true if the device can select every token of this step; device_requests() then has one
+  // request for each logit row, valid until the next call.
   bool FitsDevice(const StepBatch& batch);
   std::span<const SampleRequest> device_requests() const { return device_requests_; }
 

@@ -22,11 +22,11 @@ class ModelThread {
   ModelThread(const ModelThread&) = delete;
   ModelThread& operator=(const ModelThread&) = delete;
 
-  // Any thread. False if the mailbox is full or closed.
+  // Any thread. Returns false if the mailbox is full or closed.
   bool Post(std::function<void()> task);
 
   // The same for a task that must not be refused: it has one more place. The caller ensures that at
-  // most one such task waits. False if the mailbox is closed.
+  // most one such task waits. Returns false if the mailbox is closed.
   bool PostEnd(std::function<void()> task);
 
   // Closes the mailbox, runs its tasks and joins the thread. Not to be called from that thread.

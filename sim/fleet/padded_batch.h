@@ -17,7 +17,7 @@ class PaddedBatch {
  public:
   void Join(std::size_t member) { members_.push_back(member); }
 
-  // A member ended. True if it was the last.
+  // A member ended. Returns true if it was the last.
   bool Leave() { return ++ended_ == members_.size(); }
 
   // Ends the batch and returns its members. The next batch begins empty.

@@ -3,7 +3,7 @@
 //   {"timestamp": ms, "input_length": n, "output_length": n, "hash_ids": [...]}
 //       Mooncake, one JSON object a line.
 //   TIMESTAMP,ContextTokens,GeneratedTokens
-//       Azure's CSV, with times of 100 ns. ShareGPT's lengths have letters as times.
+//       Azure's CSV, with times in units of 100 ns. In ShareGPT's file the times are letters.
 //   num_prefill_tokens,num_decode_tokens,...
 //       A CSV of lengths without times.
 //

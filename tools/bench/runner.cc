@@ -148,7 +148,7 @@ class Load {
     return connection;
   }
 
-  // True when the connection may be used again.
+  // Returns true if the connection may be used again.
   asio::awaitable<bool> Exchange(Connection& connection, RequestRecord& record) {
     connection.stream.expires_after(config_.timeout);
     if (!connection.stream.socket().is_open()) {

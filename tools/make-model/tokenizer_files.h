@@ -22,7 +22,7 @@ absl::StatusOr<TokenizerInfo> ReadTokenizer(const std::string& folder);
 // Copies the tokenizer's files that exist.
 absl::Status CopyTokenizer(const std::string& from, const std::string& to);
 
-// "<pad>" 0, "<s>" 1, "</s>" 2, the 256 bytes, then words that only decoding meets (" t259", …) up
+// "<pad>" 0, "<s>" 1, "</s>" 2, the 256 bytes, then words that no encoding yields (" t259", …) up
 // to `size` ids; with a chat template. `size` is at least kByteTokenizerSize.
 inline constexpr std::uint32_t kByteTokenizerSize = 259;
 absl::StatusOr<TokenizerInfo> WriteByteTokenizer(const std::string& folder, std::uint32_t size);

@@ -45,8 +45,8 @@ void CellLayout::KeepPlaces(std::span<const PartRequest> parts) {
   }
 }
 
-// Puts every part without a place into the largest gap, the largest part first. False if a gap is
-// too small.
+// Puts every part without a place into the largest gap, the largest part first. Returns false if a
+// gap is too small.
 bool CellLayout::FillGaps() {
   struct Gap {
     std::uint32_t base;

@@ -47,7 +47,7 @@ class StallGuard {
   };
 
   void Run();
-  // True if there is nothing to watch: all is done, or a failure has been reported.
+  // Returns true if there is nothing to watch: all is done, or a failure has been reported.
   bool Look(std::unique_lock<std::mutex>& lock);
   absl::Status Problem(const Watched& oldest);
 

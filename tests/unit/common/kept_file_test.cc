@@ -1,4 +1,4 @@
-// Kept files that are being written, and their folder.
+// Writing kept files, and the checks of their folder.
 // tests/unit/shard/executor/warmup_table_test.cc covers which files are read.
 #include "common/kept_file.h"
 

@@ -9,7 +9,7 @@
 namespace penstock::bench::awscurl {
 
 // The texts to count, as awscurl does: a json answer's texts, all lines of jsonlines joined, each
-// event of a stream. Nothing if the body does not match its type.
+// event of a stream. nullopt if the body does not match its type.
 std::optional<std::vector<std::string>> AnswerTexts(std::string_view content_type,
                                                     std::string_view body);
 

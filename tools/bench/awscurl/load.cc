@@ -66,7 +66,7 @@ class Load {
     }
   }
 
-  // True when the connection may be used again.
+  // Returns true if the connection may be used again.
   asio::awaitable<bool> One(beast::tcp_stream& stream, Clock::time_point begin, Reply& reply,
                             std::ofstream& output) {
     stream.expires_after(options_.timeout);

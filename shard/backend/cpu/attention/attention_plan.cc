@@ -86,8 +86,8 @@ AttentionCursor AttentionPlan::Locate(std::uint64_t cost, bool within_items) con
   return {item + 1, 0};
 }
 
-// Sets the bounds of all threads. Partitions count from the first of their item. False if the
-// divided items need more slots than there are.
+// Sets the bounds of all threads. Partitions count from the first of their item. Returns false if
+// the divided items need more slots than there are.
 bool AttentionPlan::Divide(bool within_items) {
   bounds_.clear();
   splits_.clear();

@@ -47,7 +47,7 @@ class PackedCache {
   // on the thread's NUMA node.
   using OwnerOf = std::function<std::uint32_t(std::size_t offset)>;
 
-  // Fills `image` with all threads. False if there is no usable file; the image is then undefined.
+  // Fills `image` with all threads. Without a usable file, returns false and `image` is undefined.
   bool Read(std::span<std::byte> image, const OwnerOf& owner, WorkerPool& pool) const;
 
   // `image` must not change and outlives the writer. Null without a cache.

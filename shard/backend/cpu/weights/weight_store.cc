@@ -345,7 +345,7 @@ class WeightStore::Making {
 
   std::span<std::byte> Image() { return {store_.region_.data(), EndOf(items_)}; }
 
-  // True if an earlier start found that the weights do not fit the format.
+  // Returns true if an earlier start found that the weights do not fit the format.
   absl::StatusOr<bool> ReadFallbackFromCache() {
     if (identity_.empty()) return false;
     PENSTOCK_RETURN_IF_ERROR(Lay(*options_.format->Fallback()));

@@ -132,7 +132,7 @@ TEST(StatsBook, FollowsTheOriginalsFormulas) {
   EXPECT_DOUBLE_EQ(stats.at("throughput").as_double(), 14.0 / 12.0);
   EXPECT_EQ(stats.at("total-tokens-handled"), 14);
   EXPECT_DOUBLE_EQ(stats.at("total-elapsed-time").as_double(), 12);
-  // What they hide: both ran in the same ten seconds.
+  // The figures above do not show that both requests ran in the same ten seconds.
   EXPECT_DOUBLE_EQ(stats.at("tokens-per-second").as_double(), 1.4);
   EXPECT_DOUBLE_EQ(stats.at("wall-clock-seconds").as_double(), 10);
 }

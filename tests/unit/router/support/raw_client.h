@@ -27,16 +27,16 @@ class RawClient {
   RawClient& operator=(const RawClient&) = delete;
 
   bool connected() const { return socket_ >= 0; }
-  // False when the server has gone.
+  // Returns false if the server has gone.
   bool Send(std::string_view bytes);
   void CloseSending();
   void Close();
 
   // Up to and with `mark`; what came before the end of the stream or the deadline otherwise.
   std::string ReadUntil(std::string_view mark);
-  // True when the server closed; drops what it sent before.
+  // Returns true if the server closed; drops what it sent before.
   bool ReadsEof();
-  // True when the server sends nothing within `silence`.
+  // Returns true if the server sends nothing within `silence`.
   bool StaysSilent(std::chrono::milliseconds silence);
   RawResponse ReadResponse(bool head_request = false);
   // Reads the head alone. The stream after it is read piece by piece.

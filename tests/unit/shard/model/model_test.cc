@@ -242,7 +242,7 @@ std::set<std::string> TensorsOf(const BuiltProgram& built) {
   return names;
 }
 
-// Each rank has whole heads, and the bias of a sum over the ranks is on rank 0 alone.
+// Each rank has whole heads. Where ranks add their outputs, only rank 0 has the bias.
 TEST(DecoderBuilder, SplitsGptNeoxByHead) {
   const auto spec = ReadModelSpec(R"({"model_type": "gpt_neox", "hidden_size": 16,
       "num_hidden_layers": 1, "num_attention_heads": 2, "intermediate_size": 8, "vocab_size": 10,

@@ -45,7 +45,7 @@ class FakeEngine final : public RankEngine {
       std::unique_lock lock(mutex);
       changed.wait(lock, [&] { return interrupted || !(this->*flag); });
     }
-    // False when `call` was not seen within ten seconds.
+    // Returns false if `call` was not seen within ten seconds.
     bool WaitForCall(const std::string& call, std::size_t times = 1) {
       std::unique_lock lock(mutex);
       return changed.wait_for(lock, std::chrono::seconds(10), [&] {
