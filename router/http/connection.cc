@@ -47,7 +47,7 @@ Connection::~Connection() {
 
 void Connection::Start(std::function<void()> on_end) {
   auto done = [self = shared_from_this(), on_end = std::move(on_end)](std::exception_ptr failure) {
-    // Only lack of memory leads here. The connection ends; the server continues.
+    // Only a failed allocation throws here. The connection ends; the server continues.
     if (failure) log::Error("a connection ended by an exception");
     if (self->exchange_) {
       self->exchange_->Close(CloseReason::kClientGone);

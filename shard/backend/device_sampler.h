@@ -42,7 +42,7 @@ class DeviceSampler {
 
   // Replaces Execute and Sample: enqueues the step and the sampling of each logit row.
   // newest_samples[row] is the index, among the tokens of the step begun before, of the row's
-  // token; -1: the token is in the batch. The request of such a row lacks that one token. `ready`
+  // token, which its request does not hold yet; -1: the batch holds the token. `ready`
   // is called once, on any thread, when EndStep would not wait. At most kMaxStepsInFlight steps
   // are begun and not ended. CopyBlocks between two steps is done in order.
   virtual absl::Status BeginStep(const RaggedBatch& batch,

@@ -75,7 +75,7 @@ absl::Status ReadScaling(const ConfigReader& scaling, ModelSpec& spec) {
   return absl::OkStatus();
 }
 
-// Transformers 5 can have a set of parameters for each layer type.
+// In transformers 5, each layer type can have RoPE parameters of its own. Refuses that form.
 absl::Status RefuseNested(const ConfigReader& parameters) {
   for (const char* key : {"full_attention", "sliding_attention"}) {
     if (parameters.Has(key)) {

@@ -132,7 +132,7 @@ class ExecuteReactor final : public Reactor, public std::enable_shared_from_this
   }
 
   // Any thread: the device has finished the step that was begun as number `number`. The mailbox has
-  // room unless it is closed; then nobody needs the result.
+  // room unless it is closed, and then the result is not needed.
   void PostReady(std::uint64_t number) {
     state_.thread.Post([self = shared_from_this(), number] {
       if (self->closed_) return;

@@ -15,7 +15,7 @@
 namespace penstock::bench::effective {
 namespace {
 
-// Requests of the calibration: so many that its start and its end hardly matter.
+// Requests of the calibration. With this many, its start and end hardly affect the result.
 constexpr std::size_t kCalibration = 16;
 
 struct Mode {

@@ -8,7 +8,7 @@
 
 namespace penstock::bench::effective {
 
-// The client of effective-batching at three points of its history.
+// The workloads of effective-batching's client, from three versions of it.
 //   recorded  The runs of its published plots. Bursts of five with uniform gaps; 5, 10, … 145
 //             tokens, ten of each shuffled and cut.
 //   readme    Its table. About a request a second, tokens normal within 1 to 200.
