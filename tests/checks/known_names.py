@@ -6,7 +6,7 @@ EXTERNAL_GROUPS = {
     """,
     "Kubernetes, systemd and the kernel": """
         fsGroup fsGroupChangePolicy OnRootMismatch terminationGracePeriodSeconds tcpSocket httpGet
-        TimeoutStopSec RestartPreventExitStatus sd_notify io_uring sched_setattr
+        TimeoutStopSec MemoryMax RestartPreventExitStatus sd_notify io_uring sched_setattr
     """,
     "projects, papers and algorithms": """
         arXiv RadixAttention NanoFlow LangChain SplitMix64 OpenTelemetry NumPy AddressSanitizer
