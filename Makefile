@@ -35,8 +35,8 @@ format: ## rewrite C++ and Rust sources in the project's format
 lint: ## run the checks that .ci/run makes after the tests
 	@tests/checks/run
 
-oracle: ## regenerate the golden files with HF transformers (downloads 2.7 GB once)
-	@tests/oracle/run
+oracle: ## regenerate the golden files with HF transformers (downloads 2.7 GB once; ARGS=--check, "--seed N")
+	@tests/oracle/run $(ARGS)
 
 cuda: ## fetch the CUDA compiler, compile penstock-shard-cuda and the GPU tests (no GPU needed)
 	@deploy/build_cuda

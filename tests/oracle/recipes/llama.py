@@ -1,0 +1,57 @@
+"""Llama: biases by presence, head_dim of its own, every type of RoPE."""
+from checkpoints import Tensors, Variant
+
+BASE = {"architectures": ["LlamaForCausalLM"], "model_type": "llama", "hidden_act": "silu", "hidden_size": 32,
+        "intermediate_size": 64, "max_position_embeddings": 256, "num_attention_heads": 4, "num_hidden_layers": 2,
+        "num_key_value_heads": 2, "rms_norm_eps": 1e-6, "tie_word_embeddings": False}
+V4 = BASE | {"rope_theta": 10000.0, "torch_dtype": "float32"}
+V5 = BASE | {"dtype": "float32"}
+
+
+def rope(**keys) -> dict:
+    return V5 | {"rope_parameters": {"rope_theta": 10000.0} | keys}
+
+
+LLAMA3 = {"rope_type": "llama3", "factor": 4.0, "low_freq_factor": 1.0, "high_freq_factor": 4.0,
+          "original_max_position_embeddings": 64}
+SHORT, LONG = [1.0, 1.1, 1.3, 1.2], [1.5, 2.0, 4.0, 6.0]
+LONGROPE = {"rope_type": "longrope", "short_factor": SHORT, "long_factor": LONG}
+BEYOND = "dynamic RoPE beyond max_position_embeddings"
+LONG_TODO = "RoPE type longrope"
+VARIANTS = {
+    "v4_llama3": Variant(V4 | {"rope_scaling": LLAMA3, "torch_dtype": "bfloat16"}, "bfloat16", files=2),
+    # Tied, and biases on every linear layer.
+    "v5_biases": Variant(rope(rope_type="default") | {
+        "attention_bias": True, "mlp_bias": True, "tie_word_embeddings": True}),
+    "v5_head_dim": Variant(rope(rope_type="default") | {"head_dim": 16, "dtype": "float16"}, "float16"),
+    # Keys that transformers 4 wrote before `rope_type`; all keys that have a default are absent.
+    "v4_linear": Variant({key: value for key, value in V4.items() if key not in (
+        "num_key_value_heads", "tie_word_embeddings", "rope_theta", "hidden_act")} | {
+        "rope_scaling": {"type": "linear", "factor": 4.0}}),
+    "v5_yarn": Variant(rope(rope_type="yarn", factor=4.0, original_max_position_embeddings=64)),
+    "v5_yarn_mscale": Variant(rope(rope_type="yarn", factor=8.0, original_max_position_embeddings=32, beta_fast=16,
+                                   beta_slow=2, mscale=1.0, mscale_all_dim=0.5, truncate=False)),
+    "v4_dynamic": Variant(V4 | {"max_position_embeddings": 64,
+                                "rope_scaling": {"rope_type": "dynamic", "factor": 2.0}},
+                          length_rule="step", original_length=64, todo=BEYOND),
+    # The prompt fits into the original length; the continuation does not.
+    "v5_dynamic_crossing": Variant(rope(rope_type="dynamic", factor=2.0) | {"max_position_embeddings": 100},
+                                   length_rule="step", original_length=100, todo=BEYOND),
+    "v5_longrope": Variant(rope(**LONGROPE, original_max_position_embeddings=64),
+                           length_rule="whole", original_length=64, todo=LONG_TODO),
+    "v5_longrope_crossing": Variant(rope(**LONGROPE, original_max_position_embeddings=100, factor=2.0),
+                                    length_rule="whole", original_length=100, todo=LONG_TODO),
+}
+
+
+def tensors(t: Tensors, config: dict) -> None:
+    hidden, bias = config["hidden_size"], config.get("attention_bias", False)
+    t.embedding("model.embed_tokens", config["vocab_size"], hidden)
+    for i in range(config["num_hidden_layers"]):
+        layer = t.at(f"model.layers.{i}.")
+        layer.norm("input_layernorm", hidden)
+        layer.attention(config, bias, bias)
+        layer.norm("post_attention_layernorm", hidden)
+        layer.gated_mlp("mlp", config["intermediate_size"], hidden, config.get("mlp_bias", False))
+    t.norm("model.norm", hidden)
+    t.head(config)

@@ -1,0 +1,36 @@
+"""Qwen2: biases on q, k and v that no key of config.json announces; windows from max_window_layers."""
+from checkpoints import Tensors, Variant
+
+BASE = {"architectures": ["Qwen2ForCausalLM"], "model_type": "qwen2", "hidden_act": "silu",
+        "hidden_size": 32, "intermediate_size": 64, "max_position_embeddings": 256,
+        "num_attention_heads": 4, "num_hidden_layers": 3, "num_key_value_heads": 2,
+        "rms_norm_eps": 1e-6, "tie_word_embeddings": False}
+VARIANTS = {
+    "v4_tied": Variant(BASE | {
+        "rope_theta": 1000000.0, "tie_word_embeddings": True, "use_sliding_window": False,
+        "sliding_window": 16, "max_window_layers": 1, "torch_dtype": "bfloat16"}, "bfloat16"),
+    # Layers 1 and 2 have the window.
+    "v4_window": Variant(BASE | {
+        "rope_theta": 1000000.0, "use_sliding_window": True, "sliding_window": 8,
+        "max_window_layers": 1, "torch_dtype": "float32"}),
+    "v5_layer_types": Variant(BASE | {
+        "rope_parameters": {"rope_theta": 1000000.0, "rope_type": "default"},
+        "use_sliding_window": True, "sliding_window": 8, "max_window_layers": 3, "dtype": "float32",
+        "layer_types": ["sliding_attention", "full_attention", "sliding_attention"]}),
+    "v4_yarn": Variant(BASE | {
+        "rope_theta": 1000000.0, "use_sliding_window": False, "torch_dtype": "float32",
+        "rope_scaling": {"type": "yarn", "factor": 4.0, "original_max_position_embeddings": 64}}),
+}
+
+
+def tensors(t: Tensors, config: dict) -> None:
+    hidden = config["hidden_size"]
+    t.embedding("model.embed_tokens", config["vocab_size"], hidden)
+    for i in range(config["num_hidden_layers"]):
+        layer = t.at(f"model.layers.{i}.")
+        layer.norm("input_layernorm", hidden)
+        layer.attention(config, qkv_bias=True)
+        layer.norm("post_attention_layernorm", hidden)
+        layer.gated_mlp("mlp", config["intermediate_size"], hidden)
+    t.norm("model.norm", hidden)
+    t.head(config)
