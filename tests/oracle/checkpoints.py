@@ -42,7 +42,7 @@ class Variant:
     oracle: dict = field(default_factory=dict)
     oracle_class: str = "AutoModelForCausalLM"
     world2: bool = True  # two ranks can divide the model
-    # The frequencies of RoPE depend on the length of the text: "whole" (longrope: the text is computed anew)
+    # The frequencies of RoPE depend on the length of the text: "whole" (longrope: all is computed again)
     # or "step" (dynamic: each step uses its own length).
     length_rule: str = ""
     original_length: int = 0  # with a length_rule: the longest text that is not affected
@@ -56,19 +56,26 @@ class Tensor:
     std: float = 1.0
     encoding: str = ""  # "" = the variant's dtype; F32, I64, fp8, mxfp4
     surplus: bool = False  # not part of the text model
-    block: int = 0  # fp8
+    block: int = 0  # fp8: rows and columns with one scale
+    scale: str = "F32"  # fp8: the type of the scales; BF16 or F8_E8M0
 
 
 class Tensors(dict):
     """The tensors of a checkpoint by name. The methods choose sizes of values that suit each kind."""
 
-    def __init__(self, prefix: str = "", store: dict | None = None, linear_encoding: str = "", block: int = 0):
+    def __init__(self, prefix: str = "", store: dict | None = None, linear: dict | None = None):
         super().__init__()
-        self.prefix, self.linear_encoding, self.block = prefix, linear_encoding, block
+        self.prefix = prefix
         self.store = self if store is None else store
+        self.linear_options = linear or {}  # of Tensor, for linear layers
 
     def at(self, prefix: str) -> "Tensors":
-        return Tensors(self.prefix + prefix, self.store, self.linear_encoding, self.block)
+        return Tensors(self.prefix + prefix, self.store, self.linear_options)
+
+    def fp8(self, block: int, scale: str = "F32") -> "Tensors":
+        """Linear layers are quantised."""
+        return Tensors(self.prefix, self.store,
+                       {"encoding": "fp8", "block": block, "scale": scale})
 
     def add(self, name: str, shape, mean: float = 0.0, std: float = 1.0, **more) -> None:
         assert self.prefix + name not in self.store, name
@@ -76,7 +83,7 @@ class Tensors(dict):
 
     def linear(self, name: str, rows: int, columns: int, bias: bool = False, gain: float = 1.5) -> None:
         self.add(name + ".weight", (rows, columns), std=gain / math.sqrt(columns),
-                 encoding=self.linear_encoding, block=self.block)
+                 **self.linear_options)
         if bias:
             self.add(name + ".bias", (rows,), std=0.3)
 
@@ -169,16 +176,28 @@ E2M1 = [0.0, 0.5, 1.0, 1.5, 2.0, 3.0, 4.0, 6.0, -0.0, -0.5, -1.0, -1.5, -2.0, -3
 E2M1_RMS = math.sqrt(sum(value ** 2 for value in E2M1) / 16)
 
 
+def make_scales(source: random.Random, count: int, around: float, encoding: str) -> tuple[bytes, list]:
+    """The stored bytes and their exact values."""
+    if encoding == "F8_E8M0":
+        power = math.floor(math.log2(around))
+        stored = bytes(127 + power + source.randrange(2) for _ in range(count))
+        return stored, [2.0 ** (byte - 127) for byte in stored]
+    stored = encode([around * (0.5 + source.random()) for _ in range(count)], encoding)
+    if encoding == "F32":
+        return stored, list(struct.unpack(f"<{count}f", stored))
+    padded = b"".join(b"\0\0" + stored[i:i + 2] for i in range(0, len(stored), 2))
+    return stored, list(struct.unpack(f"<{count}f", padded))
+
+
 def make_fp8(source: random.Random, name: str, tensor: Tensor, expand: bool) -> dict:
-    """NAME F8_E4M3 [N, K] and NAME_scale_inv F32 [ceil N/block, ceil K/block]: weight = value x scale."""
+    """NAME F8_E4M3 [N, K] and NAME_scale_inv [ceil N/block, ceil K/block]: weight = value x scale."""
     rows, columns = tensor.shape
     block = tensor.block
     grid = (-(-rows // block), -(-columns // block))
     values = bytes(b & 0xBF if b & 127 == 127 else b for b in source.randbytes(rows * columns))
-    scales = [tensor.std / E4M3_RMS * (0.5 + source.random()) for _ in range(grid[0] * grid[1])]
-    scales = struct.unpack(f"<{len(scales)}f", float32_bytes(scales))
+    stored, scales = make_scales(source, grid[0] * grid[1], tensor.std / E4M3_RMS, tensor.scale)
     if not expand:
-        return {name: ("F8_E4M3", tensor.shape, values), name + "_scale_inv": ("F32", grid, float32_bytes(scales))}
+        return {name: ("F8_E4M3", tensor.shape, values), name + "_scale_inv": (tensor.scale, grid, stored)}
     whole = [E4M3[values[n * columns + k]] * scales[n // block * grid[1] + k // block]
              for n in range(rows) for k in range(columns)]
     return {name: ("F32", tensor.shape, float32_bytes(whole))}
@@ -305,9 +324,15 @@ def main() -> int:
     parser.add_argument("--only", default="", help="names that contain this")
     arguments = parser.parse_args()
     known = recipes()
-    for path in sorted(arguments.goldens.glob("*.json")):
-        if arguments.only in path.stem:
-            known[path.stem].write(arguments.folder / path.stem, json.loads(path.read_text())["seed"])
+    goldens = {path.stem: path for path in sorted(arguments.goldens.glob("*.json"))}
+    for name in sorted(known.keys() ^ goldens.keys()):
+        what = "no golden: run make oracle" if name in known else "no recipe: delete its golden"
+        print(f"checkpoints: {name} has {what}", file=sys.stderr)
+    if known.keys() != goldens.keys():
+        return 1
+    for name, path in goldens.items():
+        if arguments.only in name:
+            known[name].write(arguments.folder / name, json.loads(path.read_text())["seed"])
     return 0
 
 

@@ -56,7 +56,7 @@ class Oracle:
         self.load()
 
     def load(self) -> None:
-        """Anew for each computation: some classes keep RoPE frequencies of longer texts."""
+        """Called before each computation: some classes keep RoPE frequencies of longer texts."""
         kind = getattr(transformers, self.recipe.variant.oracle_class)
         self.model, info = kind.from_pretrained(
             self.folder, dtype=torch.float32, attn_implementation="eager", output_loading_info=True)

@@ -5,7 +5,7 @@ from recipes.deepseek_v3 import decoder_layer
 BASE = {"architectures": ["DeepseekV2ForCausalLM"], "model_type": "deepseek_v2",
         "hidden_act": "silu", "hidden_size": 48, "intermediate_size": 64,
         "max_position_embeddings": 256, "num_attention_heads": 4, "num_key_value_heads": 4,
-        "num_hidden_layers": 3, "rms_norm_eps": 1e-3, "tie_word_embeddings": False,
+        "num_hidden_layers": 3, "rms_norm_eps": 0.01, "tie_word_embeddings": False,
         "attention_bias": False, "kv_lora_rank": 20, "qk_nope_head_dim": 8, "qk_rope_head_dim": 8,
         "v_head_dim": 12, "first_k_dense_replace": 1, "moe_intermediate_size": 24,
         "n_routed_experts": 8, "n_shared_experts": 2, "num_experts_per_tok": 3,
@@ -16,7 +16,9 @@ VARIANTS = {
     # V2-Lite.
     "v4_lite": Variant(BASE | {
         "q_lora_rank": None, "n_group": 1, "topk_group": 1, "topk_method": "greedy",
-        "routed_scaling_factor": 1.0, "rope_theta": 10000.0, "rope_scaling": YARN,
+        "routed_scaling_factor": 1.0, "rope_theta": 10000.0,
+        "rope_scaling": YARN | {"original_max_position_embeddings": 1024},
+        "qk_rope_head_dim": 16, "max_position_embeddings": 8192,
         "torch_dtype": "bfloat16"}, "bfloat16"),
     # V2: groups, a factor, a latent for queries; mscale alone does not touch the scale.
     "v4_groups": Variant(BASE | {

@@ -4,7 +4,7 @@ from checkpoints import Tensors, Variant
 BASE = {"architectures": ["DeepseekV3ForCausalLM"], "model_type": "deepseek_v3",
         "hidden_act": "silu", "hidden_size": 48, "intermediate_size": 64,
         "max_position_embeddings": 256, "num_attention_heads": 4, "num_key_value_heads": 4,
-        "num_hidden_layers": 3, "rms_norm_eps": 1e-3, "tie_word_embeddings": False,
+        "num_hidden_layers": 3, "rms_norm_eps": 0.01, "tie_word_embeddings": False,
         "attention_bias": False, "q_lora_rank": 24, "kv_lora_rank": 20, "qk_nope_head_dim": 8,
         "qk_rope_head_dim": 8, "v_head_dim": 12, "first_k_dense_replace": 1,
         "moe_intermediate_size": 24, "n_routed_experts": 8, "n_shared_experts": 1,
@@ -17,7 +17,10 @@ FP8 = {"quant_method": "fp8", "fmt": "e4m3", "activation_scheme": "dynamic",
        "weight_block_size": [16, 16]}
 VARIANTS = {
     "v4_yarn": Variant(BASE | {
-        "rope_theta": 10000.0, "rope_scaling": YARN, "torch_dtype": "bfloat16"}, "bfloat16"),
+        "rope_theta": 10000.0,
+        "rope_scaling": YARN | {"original_max_position_embeddings": 1024},
+        "qk_rope_head_dim": 16, "max_position_embeddings": 8192,
+        "torch_dtype": "bfloat16"}, "bfloat16"),
     # The sizes are no multiples of the block.
     "v4_fp8": Variant(BASE | {
         "rope_theta": 10000.0, "rope_scaling": YARN, "torch_dtype": "bfloat16",
@@ -83,9 +86,7 @@ def tensors(t: Tensors, config: dict, fp8: bool = False) -> None:
     t.embedding("model.embed_tokens", config["vocab_size"], hidden)
     for i in range(config["num_hidden_layers"]):
         layer = t.at(f"model.layers.{i}.")
-        if fp8:
-            layer.linear_encoding, layer.block = "fp8", 16
-        decoder_layer(layer, config, i)
+        decoder_layer(layer.fp8(16) if fp8 else layer, config, i)
     if config["num_nextn_predict_layers"]:
         prediction_layer(t, config)
     t.norm("model.norm", hidden)

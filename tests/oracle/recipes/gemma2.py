@@ -3,7 +3,7 @@ from checkpoints import Tensors, Variant
 
 BASE = {"architectures": ["Gemma2ForCausalLM"], "model_type": "gemma2", "hidden_size": 32,
         "intermediate_size": 64, "max_position_embeddings": 256, "num_attention_heads": 4,
-        "num_hidden_layers": 3, "num_key_value_heads": 2, "head_dim": 16, "rms_norm_eps": 1e-6,
+        "num_hidden_layers": 3, "num_key_value_heads": 2, "head_dim": 16, "rms_norm_eps": 0.01,
         "hidden_activation": "gelu_pytorch_tanh", "query_pre_attn_scalar": 24,
         "sliding_window": 8}
 VARIANTS = {

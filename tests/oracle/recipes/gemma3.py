@@ -4,7 +4,7 @@ from recipes.gemma2 import four_norms
 
 TEXT = {"model_type": "gemma3_text", "hidden_size": 32, "intermediate_size": 64,
         "max_position_embeddings": 256, "num_attention_heads": 4, "num_hidden_layers": 6,
-        "num_key_value_heads": 2, "head_dim": 16, "rms_norm_eps": 1e-6, "sliding_window": 8,
+        "num_key_value_heads": 2, "head_dim": 16, "rms_norm_eps": 0.01, "sliding_window": 8,
         "vocab_size": 260, "query_pre_attn_scalar": 24, "bos_token_id": 256, "eos_token_id": 257}
 ALONE = TEXT | {"architectures": ["Gemma3ForCausalLM"], "hidden_activation": "gelu_pytorch_tanh"}
 WRAPPER = {"architectures": ["Gemma3ForConditionalGeneration"], "model_type": "gemma3",

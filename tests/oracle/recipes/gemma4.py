@@ -8,7 +8,7 @@ WINDOW, FULL = "sliding_attention", "full_attention"
 TEXT = {"model_type": "gemma4_text", "hidden_activation": "gelu_pytorch_tanh", "hidden_size": 32,
         "intermediate_size": 48, "max_position_embeddings": 256, "num_attention_heads": 4,
         "num_hidden_layers": 6, "num_key_value_heads": 4, "head_dim": 8, "global_head_dim": 16,
-        "rms_norm_eps": 1e-6, "sliding_window": 8, "vocab_size": 260, "pad_token_id": 0,
+        "rms_norm_eps": 0.01, "sliding_window": 8, "vocab_size": 260, "pad_token_id": 0,
         "bos_token_id": 256, "eos_token_id": 257, "attention_bias": False,
         "hidden_size_per_layer_input": 0, "vocab_size_per_layer_input": 260,
         "num_kv_shared_layers": 0, "attention_k_eq_v": False, "use_double_wide_mlp": False,
@@ -71,7 +71,7 @@ def attention(t: Tensors, text: dict, index: int, kind: str, shared: bool) -> No
             kv_heads = own.get("num_key_value_heads") or text["num_global_key_value_heads"]
     t.linear("self_attn.q_proj", heads * head_dim, hidden)
     t.linear("self_attn.o_proj", hidden, heads * head_dim)
-    t.norm("self_attn.q_norm", head_dim)
+    t.norm("self_attn.q_norm", head_dim, around=0.5)
     rows = kv_heads * head_dim
     if shared:  # The hub stores them, and nobody reads them.
         t.surplus("self_attn.k_proj.weight", (rows, hidden))

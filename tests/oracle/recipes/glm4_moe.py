@@ -5,7 +5,7 @@ from recipes.deepseek_v3 import prediction_layer, routed_experts
 BASE = {"architectures": ["Glm4MoeForCausalLM"], "model_type": "glm4_moe", "hidden_act": "silu",
         "hidden_size": 32, "intermediate_size": 64, "max_position_embeddings": 256, "head_dim": 16,
         "num_attention_heads": 4, "num_key_value_heads": 2, "num_hidden_layers": 3,
-        "rms_norm_eps": 1e-5, "tie_word_embeddings": False, "first_k_dense_replace": 1,
+        "rms_norm_eps": 0.01, "tie_word_embeddings": False, "first_k_dense_replace": 1,
         "moe_intermediate_size": 24, "n_routed_experts": 8, "n_shared_experts": 1,
         "num_experts_per_tok": 3, "norm_topk_prob": True, "num_nextn_predict_layers": 1}
 VARIANTS = {

@@ -3,7 +3,7 @@ from checkpoints import Tensors, Variant
 
 BASE = {"architectures": ["GPTNeoXForCausalLM"], "model_type": "gpt_neox", "hidden_size": 32,
         "intermediate_size": 64, "max_position_embeddings": 256, "num_attention_heads": 4,
-        "num_hidden_layers": 2, "layer_norm_eps": 1e-5, "hidden_act": "gelu"}
+        "num_hidden_layers": 2, "layer_norm_eps": 0.01, "hidden_act": "gelu"}
 VARIANTS = {
     # As Pythia has it: masks and frequencies are stored.
     "v4_parallel": Variant(BASE | {
@@ -13,7 +13,7 @@ VARIANTS = {
     "v4_defaults": Variant({key: value for key, value in BASE.items() if key not in (
         "hidden_act", "layer_norm_eps")} | {"num_attention_heads": 2, "torch_dtype": "float32"}),
     "v5_sequential": Variant(BASE | {
-        "hidden_act": "gelu_new", "use_parallel_residual": False, "attention_bias": True,
+        "num_attention_heads": 2, "hidden_act": "gelu_new", "use_parallel_residual": False, "attention_bias": True,
         "dtype": "float32", "rope_parameters": {
             "rope_theta": 5000.0, "rope_type": "default", "partial_rotary_factor": 0.25}}),
     "v5_no_bias_linear": Variant(BASE | {

@@ -6,7 +6,7 @@ from checkpoints import Tensors, Variant
 BASE = {"architectures": ["GptOssForCausalLM"], "model_type": "gpt_oss", "hidden_act": "silu",
         "hidden_size": 32, "intermediate_size": 32, "max_position_embeddings": 256, "head_dim": 16,
         "num_attention_heads": 4, "num_hidden_layers": 3, "num_key_value_heads": 2,
-        "rms_norm_eps": 1e-5, "tie_word_embeddings": False, "attention_bias": True,
+        "rms_norm_eps": 0.01, "tie_word_embeddings": False, "attention_bias": True,
         "num_local_experts": 6, "sliding_window": 8, "swiglu_limit": 7.0}
 YARN = {"rope_type": "yarn", "factor": 8.0, "beta_fast": 32.0, "beta_slow": 1.0, "truncate": False,
         "original_max_position_embeddings": 32}
@@ -14,7 +14,8 @@ LAYERS = ["sliding_attention", "full_attention", "sliding_attention"]
 VARIANTS = {
     "v4_mxfp4": Variant(BASE | {
         "layer_types": LAYERS, "num_experts_per_tok": 3, "experts_per_token": 3,
-        "rope_theta": 150000.0, "rope_scaling": YARN, "torch_dtype": "bfloat16",
+        "rope_theta": 150000.0, "rope_scaling": YARN | {"original_max_position_embeddings": 1024},
+        "max_position_embeddings": 8192, "torch_dtype": "bfloat16",
         "quantization_config": {
             "quant_method": "mxfp4", "modules_to_not_convert": [
                 "model.layers.*.self_attn", "model.layers.*.mlp.router", "model.embed_tokens",

@@ -5,7 +5,7 @@ from recipes.llama import tensors as llama_tensors
 BASE = {"architectures": ["GraniteForCausalLM"], "model_type": "granite", "hidden_act": "silu",
         "hidden_size": 32, "intermediate_size": 64, "max_position_embeddings": 256,
         "num_attention_heads": 4, "num_hidden_layers": 3, "num_key_value_heads": 2,
-        "rms_norm_eps": 1e-5, "embedding_multiplier": 2.0, "logits_scaling": 1.25,
+        "rms_norm_eps": 0.01, "embedding_multiplier": 2.0, "logits_scaling": 1.25,
         "residual_multiplier": 0.8, "attention_multiplier": 0.5}
 VARIANTS = {
     "v4_tied": Variant(BASE | {

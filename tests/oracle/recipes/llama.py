@@ -3,7 +3,7 @@ from checkpoints import Tensors, Variant
 
 BASE = {"architectures": ["LlamaForCausalLM"], "model_type": "llama", "hidden_act": "silu", "hidden_size": 32,
         "intermediate_size": 64, "max_position_embeddings": 256, "num_attention_heads": 4, "num_hidden_layers": 2,
-        "num_key_value_heads": 2, "rms_norm_eps": 1e-6, "tie_word_embeddings": False}
+        "num_key_value_heads": 2, "rms_norm_eps": 0.01, "tie_word_embeddings": False}
 V4 = BASE | {"rope_theta": 10000.0, "torch_dtype": "float32"}
 V5 = BASE | {"dtype": "float32"}
 
@@ -28,9 +28,17 @@ VARIANTS = {
     "v4_linear": Variant({key: value for key, value in V4.items() if key not in (
         "num_key_value_heads", "tie_word_embeddings", "rope_theta", "hidden_act")} | {
         "rope_scaling": {"type": "linear", "factor": 4.0}}),
-    "v5_yarn": Variant(rope(rope_type="yarn", factor=4.0, original_max_position_embeddings=64)),
-    "v5_yarn_mscale": Variant(rope(rope_type="yarn", factor=8.0, original_max_position_embeddings=32, beta_fast=16,
-                                   beta_slow=2, mscale=1.0, mscale_all_dim=0.5, truncate=False)),
+    # Tied, and the file has another head all the same: transformers uses it.
+    "v4_tied_head": Variant(V4 | {"tie_word_embeddings": True}, options={"head": True},
+                            todo="a head of its own beside tie_word_embeddings"),
+    "v5_yarn": Variant(rope(rope_type="yarn", factor=4.0, original_max_position_embeddings=64) | {
+        "head_dim": 32}),
+    # Both ends of the ramp are inside the head.
+    "v4_yarn_ramp": Variant(V4 | {"head_dim": 32, "max_position_embeddings": 8192, "rope_scaling": {
+        "type": "yarn", "factor": 4.0, "original_max_position_embeddings": 2048}}),
+    "v5_yarn_mscale": Variant(rope(rope_type="yarn", factor=8.0, original_max_position_embeddings=512, beta_fast=16,
+                                   beta_slow=2, mscale=1.0, mscale_all_dim=0.5, truncate=False)
+                              | {"head_dim": 32}),
     "v4_dynamic": Variant(V4 | {"max_position_embeddings": 64,
                                 "rope_scaling": {"rope_type": "dynamic", "factor": 2.0}},
                           length_rule="step", original_length=64, todo=BEYOND),
@@ -44,7 +52,7 @@ VARIANTS = {
 }
 
 
-def tensors(t: Tensors, config: dict) -> None:
+def tensors(t: Tensors, config: dict, head: bool = False) -> None:
     hidden, bias = config["hidden_size"], config.get("attention_bias", False)
     t.embedding("model.embed_tokens", config["vocab_size"], hidden)
     for i in range(config["num_hidden_layers"]):
@@ -54,4 +62,4 @@ def tensors(t: Tensors, config: dict) -> None:
         layer.norm("post_attention_layernorm", hidden)
         layer.gated_mlp("mlp", config["intermediate_size"], hidden, config.get("mlp_bias", False))
     t.norm("model.norm", hidden)
-    t.head(config)
+    t.head(config | {"tie_word_embeddings": False} if head else config)

@@ -4,7 +4,7 @@ from checkpoints import Tensors, Variant
 BASE = {"architectures": ["Qwen2ForCausalLM"], "model_type": "qwen2", "hidden_act": "silu",
         "hidden_size": 32, "intermediate_size": 64, "max_position_embeddings": 256,
         "num_attention_heads": 4, "num_hidden_layers": 3, "num_key_value_heads": 2,
-        "rms_norm_eps": 1e-6, "tie_word_embeddings": False}
+        "rms_norm_eps": 0.01, "tie_word_embeddings": False}
 VARIANTS = {
     "v4_tied": Variant(BASE | {
         "rope_theta": 1000000.0, "tie_word_embeddings": True, "use_sliding_window": False,
@@ -18,8 +18,9 @@ VARIANTS = {
         "use_sliding_window": True, "sliding_window": 8, "max_window_layers": 3, "dtype": "float32",
         "layer_types": ["sliding_attention", "full_attention", "sliding_attention"]}),
     "v4_yarn": Variant(BASE | {
-        "rope_theta": 1000000.0, "use_sliding_window": False, "torch_dtype": "float32",
-        "rope_scaling": {"type": "yarn", "factor": 4.0, "original_max_position_embeddings": 64}}),
+        "rope_theta": 10000.0, "use_sliding_window": False, "torch_dtype": "float32",
+        "num_attention_heads": 2, "max_position_embeddings": 4096,
+        "rope_scaling": {"type": "yarn", "factor": 4.0, "original_max_position_embeddings": 1024}}),
 }
 
 

@@ -6,7 +6,7 @@ from recipes.qwen3_moe import is_sparse
 BASE = {"architectures": ["Qwen2MoeForCausalLM"], "model_type": "qwen2_moe", "hidden_act": "silu",
         "hidden_size": 32, "intermediate_size": 48, "max_position_embeddings": 256,
         "num_attention_heads": 4, "num_hidden_layers": 3, "num_key_value_heads": 2,
-        "rms_norm_eps": 1e-6, "tie_word_embeddings": False, "num_experts": 6,
+        "rms_norm_eps": 0.01, "tie_word_embeddings": False, "num_experts": 6,
         "num_experts_per_tok": 3, "moe_intermediate_size": 24,
         "shared_expert_intermediate_size": 40, "decoder_sparse_step": 1}
 VARIANTS = {

@@ -1,11 +1,11 @@
 """Qwen3.5: gated delta net and full attention 3:1, inside a wrapper with a vision tower."""
 from checkpoints import Tensors, Variant
 
-ROPE = {"rope_type": "default", "rope_theta": 10000000.0, "partial_rotary_factor": 0.25,
-        "mrope_section": [1, 1, 0], "mrope_interleaved": True}
+ROPE = {"rope_type": "default", "rope_theta": 100000.0, "partial_rotary_factor": 0.25,
+        "mrope_section": [2, 1, 1], "mrope_interleaved": True}
 TEXT = {"model_type": "qwen3_5_text", "hidden_act": "silu", "hidden_size": 48,
         "intermediate_size": 64, "max_position_embeddings": 256, "num_attention_heads": 4,
-        "num_hidden_layers": 4, "num_key_value_heads": 2, "head_dim": 16, "rms_norm_eps": 1e-6,
+        "num_hidden_layers": 4, "num_key_value_heads": 2, "head_dim": 32, "rms_norm_eps": 0.01,
         "vocab_size": 260, "bos_token_id": 256, "eos_token_id": 257, "attention_bias": False,
         "attn_output_gate": True, "linear_conv_kernel_dim": 4, "linear_key_head_dim": 8,
         "linear_value_head_dim": 12, "linear_num_key_heads": 2, "linear_num_value_heads": 4,

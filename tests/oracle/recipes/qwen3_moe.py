@@ -4,9 +4,9 @@ from checkpoints import Tensors, Variant
 BASE = {"architectures": ["Qwen3MoeForCausalLM"], "model_type": "qwen3_moe", "hidden_act": "silu",
         "hidden_size": 32, "intermediate_size": 48, "max_position_embeddings": 256, "head_dim": 16,
         "num_attention_heads": 4, "num_hidden_layers": 4, "num_key_value_heads": 2,
-        "rms_norm_eps": 1e-6, "tie_word_embeddings": False, "attention_bias": False,
+        "rms_norm_eps": 0.01, "tie_word_embeddings": False, "attention_bias": False,
         "moe_intermediate_size": 24, "num_experts_per_tok": 3, "use_sliding_window": False,
-        "sliding_window": None}
+        "sliding_window": 8}
 V5 = BASE | {"dtype": "float32", "rope_parameters": {"rope_theta": 1000000.0,
                                                     "rope_type": "default"}}
 VARIANTS = {
@@ -20,6 +20,15 @@ VARIANTS = {
     "v5_fused": Variant(V5 | {
         "num_local_experts": 6, "norm_topk_prob": True, "decoder_sparse_step": 1,
         "mlp_only_layers": [1]}, options={"fused": True}),
+    # The scales are powers of two. The router is not quantised.
+    "v4_fp8": Variant(BASE | {
+        "num_experts": 6, "norm_topk_prob": True, "num_hidden_layers": 2, "rope_theta": 1000000.0,
+        "torch_dtype": "bfloat16", "quantization_config": {
+            "quant_method": "fp8", "fmt": "e4m3", "activation_scheme": "dynamic",
+            "weight_block_size": [16, 16],
+            "modules_to_not_convert": ["lm_head", "model.layers.0.mlp.gate",
+                                       "model.layers.1.mlp.gate"]}},
+        "bfloat16", options={"fp8": True}),
     # One window for all layers.
     "v5_window": Variant(V5 | {
         "num_local_experts": 6, "norm_topk_prob": True, "use_sliding_window": True,
@@ -36,18 +45,19 @@ def is_sparse(config: dict, layer: int) -> bool:
             (layer + 1) % config.get("decoder_sparse_step", 1) == 0)
 
 
-def tensors(t: Tensors, config: dict, fused: bool = False) -> None:
+def tensors(t: Tensors, config: dict, fused: bool = False, fp8: bool = False) -> None:
     hidden = config["hidden_size"]
     t.embedding("model.embed_tokens", config["vocab_size"], hidden)
     for i in range(config["num_hidden_layers"]):
-        layer = t.at(f"model.layers.{i}.")
+        plain = t.at(f"model.layers.{i}.")
+        layer = plain.fp8(16, "F8_E8M0") if fp8 else plain
         layer.norm("input_layernorm", hidden)
         layer.attention(config)
         layer.norm("self_attn.q_norm", config["head_dim"])
         layer.norm("self_attn.k_norm", config["head_dim"])
         layer.norm("post_attention_layernorm", hidden)
         if is_sparse(config, i):
-            layer.linear("mlp.gate", experts(config), hidden, gain=3.0)
+            plain.linear("mlp.gate", experts(config), hidden, gain=3.0)
             layer.experts("mlp.experts", experts(config), config["moe_intermediate_size"], hidden,
                           fused)
         else:

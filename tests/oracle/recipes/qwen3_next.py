@@ -11,13 +11,13 @@ BASE = {key: value for key, value in MOE.items() if key not in (
 VARIANTS = {
     "v4_hub": Variant(BASE | {
         "full_attention_interval": 4, "norm_topk_prob": True, "partial_rotary_factor": 0.25,
-        "rope_theta": 10000000, "rope_scaling": None, "torch_dtype": "bfloat16"}, "bfloat16",
+        "rope_theta": 100000, "rope_scaling": None, "torch_dtype": "bfloat16"}, "bfloat16",
         options={"fused": False}),
     # Three value heads share a key head; layer 1 is dense; weights as the softmax gives them.
     "v5_dense_layer": Variant(BASE | {
         "layer_types": LAYERS[2:], "num_hidden_layers": 2, "linear_num_value_heads": 6,
         "norm_topk_prob": False, "mlp_only_layers": [1], "dtype": "float32",
-        "rope_parameters": {"rope_theta": 10000000.0, "rope_type": "default",
+        "rope_parameters": {"rope_theta": 100000.0, "rope_type": "default",
                             "partial_rotary_factor": 0.25}},
         options={"fused": False}),
 }
