@@ -6,8 +6,8 @@
 //       MakeField<&Parameters::stop>("stop", "a sequence")};
 //
 // The member's type decides what JSON it takes: bool, std::string, 32- and 64-bit integers, float,
-// std::optional of them (null is absent), std::vector of them, Raw (any value, kept as text).
-// `expected`, the second argument of MakeField, is the type's name in errors.
+// std::optional of them (null is absent), std::vector of them, Raw (any value; points into the
+// body). `expected`, the second argument of MakeField, is the type's name in errors.
 #pragma once
 
 #include <algorithm>
@@ -23,13 +23,9 @@
 #include <vector>
 
 #include "router/json/reader.h"
+#include "router/json/writer.h"
 
 namespace penstock::router::json {
-
-// A value kept as the client wrote it; points into the body.
-struct Raw {
-  std::string_view text;
-};
 
 inline bool ReadValue(Reader& reader, bool& out, std::string_view expected) {
   return reader.ReadBool(out, expected);

@@ -122,22 +122,16 @@ void AppendValue(std::string& out, const Value& value) {
     case Value::Kind::kString:
       return AppendString(out, value.text);
     case Value::Kind::kArray:
-      out += '[';
-      for (std::size_t i = 0; i < value.elements.size(); ++i) {
-        if (i > 0) out += ',';
-        AppendValue(out, value.elements[i]);
-      }
-      out += ']';
+      AppendArray(out, value.elements, AppendValue);
       return;
     case Value::Kind::kObject:
       break;
   }
   out += '{';
-  for (std::size_t i = 0; i < value.members.size(); ++i) {
-    if (i > 0) out += ',';
-    AppendString(out, value.members[i].first);
-    out += ':';
-    AppendValue(out, value.members[i].second);
+  for (const Value::Member& member : value.members) {
+    AppendComma(out);
+    AppendString(out, member.first);
+    AppendValue(out += ':', member.second);
   }
   out += '}';
 }

@@ -32,37 +32,28 @@ bool FailsAlone(const AnswerStyle& style, const ApiError& error) {
 }
 
 void AppendToken(std::string& out, const AnswerStyle& style, const TokenInfo& token) {
-  out += "{\"id\":";
-  json::AppendInteger(out, token.id);
-  out += ",\"text\":";
-  json::AppendString(out, token.text);
-  out += style.tgi_compat ? ",\"logprob\":" : ",\"log_prob\":";
-  if (token.logprob) {
-    json::AppendFloat(out, *token.logprob);
-  } else {
-    out += "null";
-  }
-  if (style.tgi_compat) {
-    out += ",\"special\":";
-    json::AppendBool(out, token.special);
-  } else if (token.special) {
-    out += ",\"special_token\":true";
-  }
+  out += '{';
+  json::AppendMembers(out, "id", token.id, "text", token.text,
+                      style.tgi_compat ? "logprob" : "log_prob", token.logprob);
+  if (style.tgi_compat) json::AppendMembers(out, "special", token.special);
+  if (!style.tgi_compat && token.special) json::AppendMembers(out, "special_token", true);
   out += '}';
+}
+
+void AppendTokens(std::string& out, const AnswerStyle& style,
+                  const std::vector<TokenInfo>& tokens) {
+  for (const TokenInfo& token : tokens) {
+    json::AppendComma(out);
+    AppendToken(out, style, token);
+  }
 }
 
 void AppendDetails(std::string& out, const AnswerStyle& style, std::size_t index,
                    const GenerationEnd& end) {
-  out += "\"finish_reason\":";
-  json::AppendString(out, tgi::FinishReasonName(end.reason));
-  out += ",\"generated_tokens\":";
-  json::AppendInteger(out, end.generated_tokens);
-  if (style.tgi_compat) {
-    out += ",\"seed\":";
-    tgi::AppendSeed(out, end);
-  }
-  out += ",\"inputs\":";
-  json::AppendString(out, style.inputs[index]);
+  json::AppendMembers(out, "finish_reason", tgi::FinishReasonName(end.reason), "generated_tokens",
+                      end.generated_tokens);
+  if (style.tgi_compat) json::AppendMembers(out, "seed", tgi::SeedOf(end));
+  json::AppendMembers(out, "inputs", style.inputs[index]);
 }
 
 std::string FullText(const AnswerStyle& style, std::size_t index, const std::string& text) {

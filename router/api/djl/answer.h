@@ -33,6 +33,8 @@ std::unique_ptr<AnswerWriter> MakeAnswer(std::shared_ptr<Exchange> exchange, Ans
 // --- Pieces that both kinds of answer share.
 
 void AppendToken(std::string& out, const AnswerStyle& style, const TokenInfo& token);
+// The elements of a list.
+void AppendTokens(std::string& out, const AnswerStyle& style, const std::vector<TokenInfo>& tokens);
 // "finish_reason":…,"generated_tokens":…,"inputs":…
 void AppendDetails(std::string& out, const AnswerStyle& style, std::size_t index,
                    const GenerationEnd& end);

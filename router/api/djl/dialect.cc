@@ -50,19 +50,15 @@ class Format final : public ErrorFormat {
 
   std::string Body(const ApiError& error) const override {
     const Row& row = RowOf(kTable, error.kind);
-    std::string body = "{\"code\":" + std::to_string(row.status);
     if (!row.type.empty()) {
-      body += ",\"type\":";
-      json::AppendString(body, row.type);
-      body += ",\"message\":";
-      json::AppendString(body, error.message);
-      return body + "}";
+      return json::ObjectText("code", row.status, "type", row.type, "message", error.message);
     }
-    const bool parsing = error.kind == kMalformedJson || error.kind == kWrongType;
-    body += ",\"error\":";
-    json::AppendString(body, (parsing ? "Input Parsing failed. " : "") + error.message);
-    if (!parsing) body += ",\"generated_text\":null,\"details\":{\"finish_reason\":\"error\"}";
-    return body + "}";
+    if (error.kind == kMalformedJson || error.kind == kWrongType) {
+      return json::ObjectText("code", row.status, "error",
+                              "Input Parsing failed. " + error.message);
+    }
+    return json::ObjectText("code", row.status, "error", error.message, "generated_text", nullptr,
+                            "details", json::Object("finish_reason", "error"));
   }
 
   std::string_view Schema() const override { return "DjlErrorResponse"; }

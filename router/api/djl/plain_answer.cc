@@ -15,14 +15,14 @@ class PlainAnswer final : public AnswerWriter {
       : exchange_(std::move(exchange)), style_(std::move(style)), parts_(style_.inputs.size()) {}
 
   void Start(std::size_t index, const GenerationStart& start) override {
-    if (style_.prefill) AddAll(parts_[index].prefill, start.prompt);
+    if (style_.prefill) AppendTokens(parts_[index].prefill, style_, start.prompt);
   }
 
   void Token(std::size_t index, GenerationToken token) override {
     if (!style_.details) return;
     Part& part = parts_[index];
-    Add(part.tokens, token.token);
-    AddAll(part.top_tokens, token.top);
+    AppendTokens(part.tokens, style_, {token.token});
+    AppendTokens(part.top_tokens, style_, token.top);
   }
 
   void End(std::size_t index, GenerationEnd end) override { parts_[index].end = std::move(end); }
@@ -36,10 +36,7 @@ class PlainAnswer final : public AnswerWriter {
   void AllEnded(Time) override {
     const bool array = style_.list || style_.tgi_compat;
     std::string body = array ? "[" : "";
-    for (std::size_t i = 0; i < parts_.size(); ++i) {
-      if (i > 0) body += ',';
-      AppendPart(body, i);
-    }
+    for (std::size_t i = 0; i < parts_.size(); ++i) AppendPart(body, i);
     if (array) body += ']';
     exchange_->Respond({200, "application/json", {}, std::move(body)});
   }
@@ -55,23 +52,15 @@ class PlainAnswer final : public AnswerWriter {
     std::string error;
   };
 
-  void Add(std::string& list, const TokenInfo& token) const {
-    if (!list.empty()) list += ',';
-    AppendToken(list, style_, token);
-  }
-
-  void AddAll(std::string& list, const std::vector<TokenInfo>& tokens) const {
-    for (const TokenInfo& token : tokens) Add(list, token);
-  }
-
   void AppendPart(std::string& body, std::size_t index) const {
     const Part& part = parts_[index];
+    json::AppendComma(body);
     if (!part.error.empty()) {
       body += part.error;
       return;
     }
-    body += "{\"generated_text\":";
-    json::AppendString(body, FullText(style_, index, part.end.text));
+    body += '{';
+    json::AppendMembers(body, "generated_text", FullText(style_, index, part.end.text));
     if (style_.details || style_.prefill) {
       body += ",\"details\":{";
       AppendDetails(body, style_, index, part.end);

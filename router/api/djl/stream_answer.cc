@@ -76,11 +76,8 @@ class StreamAnswer final : public AnswerWriter {
   void Put(std::size_t index, std::string_view members) {
     Open();
     std::string object = "{";
-    if (style_.list) {
-      object += "\"index\":";
-      json::AppendInteger(object, index);
-      object += ',';
-    }
+    if (style_.list) json::AppendMembers(object, "index", index);
+    json::AppendComma(object);
     object.append(members).append("}");
     if (style_.formatter == Formatter::kSse) {
       sse::AppendEvent(pending_, object);
@@ -96,15 +93,11 @@ class StreamAnswer final : public AnswerWriter {
     AppendToken(members, style_, token.token);
     if (!token.top.empty()) {
       members += ",\"top_tokens\":[";
-      for (const TokenInfo& each : token.top) {
-        if (members.back() != '[') members += ',';
-        AppendToken(members, style_, each);
-      }
+      AppendTokens(members, style_, token.top);
       members += ']';
     }
     if (end != nullptr) {
-      members += ",\"generated_text\":";
-      json::AppendString(members, FullText(style_, index, end->text));
+      json::AppendMembers(members, "generated_text", FullText(style_, index, end->text));
       if (style_.details) {
         members += ",\"details\":{";
         AppendDetails(members, style_, index, *end);
@@ -115,15 +108,12 @@ class StreamAnswer final : public AnswerWriter {
   }
 
   void WriteError(std::size_t index, const ApiError& error) {
-    std::string members =
-        "\"token\":{\"id\":-1,\"text\":\"\",\"log_prob\":null,"
-        "\"special_token\":true,\"error_msg\":";
-    json::AppendString(members, error.message);
-    members += "},\"generated_text\":null,\"code\":";
-    json::AppendInteger(members, Errors().Status(error.kind));
-    members += ",\"error\":";
-    json::AppendString(members, error.message);
-    members += ",\"details\":{\"finish_reason\":\"error\"}";
+    std::string members;
+    json::AppendMembers(members, "token",
+                        json::Object("id", -1, "text", "", "log_prob", nullptr, "special_token",
+                                     true, "error_msg", error.message),
+                        "generated_text", nullptr, "code", Errors().Status(error.kind), "error",
+                        error.message, "details", json::Object("finish_reason", "error"));
     Put(index, members);
   }
 

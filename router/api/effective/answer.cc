@@ -58,8 +58,8 @@ class Answer final : public AnswerWriter {
 
   void AllEnded(Time ended) override {
     finished_.ended = ended;
-    std::string body = "{\"completion\":";
-    json::AppendString(body, prompt_ + end_.text);
+    std::string body = "{";
+    json::AppendMembers(body, "completion", prompt_ + end_.text);
     if (details_) AppendDetails(body);
     body += '}';
     finished_.tokens = end_.generated_tokens;
@@ -81,24 +81,13 @@ class Answer final : public AnswerWriter {
   }
 
   void AppendDetails(std::string& body) const {
-    body += ",\"details\":{\"request\":";
-    json::AppendInteger(body, start_.request.value());
-    body += ",\"prompt_tokens\":";
-    json::AppendInteger(body, end_.prompt_tokens);
-    body += ",\"seed\":";
-    json::AppendInteger(body, end_.seed);
-    body += ",\"queue_ms\":";
-    json::AppendDouble(body, Milliseconds(end_.timings.queue));
-    body += ",\"first_token_ms\":";
-    json::AppendDouble(body, Milliseconds(finished_.first_token));
-    body += ",\"total_ms\":";
-    json::AppendDouble(body, Milliseconds(finished_.ended - finished_.arrived));
-    body += ",\"tokens\":[";
-    for (std::size_t i = 0; i < ids_.size(); ++i) {
-      if (i > 0) body += ',';
-      json::AppendInteger(body, ids_[i]);
-    }
-    body += "]}";
+    const double total = Milliseconds(finished_.ended - finished_.arrived);
+    json::AppendMembers(
+        body, "details",
+        json::Object("request", start_.request.value(), "prompt_tokens", end_.prompt_tokens, "seed",
+                     end_.seed, "queue_ms", Milliseconds(end_.timings.queue), "first_token_ms",
+                     Milliseconds(finished_.first_token), "total_ms", total, "tokens",
+                     json::Array(ids_, json::Append<TokenId>)));
   }
 
   const std::shared_ptr<StatsBook> book_;

@@ -15,11 +15,7 @@ class Format final : public ErrorFormat {
   int Status(ApiErrorKind kind) const override { return tgi::Errors().Status(kind); }
 
   std::string Body(const ApiError& error) const override {
-    std::string body = "{\"error\":";
-    json::AppendString(body, error.message);
-    body.append(",\"error_type\":");
-    json::AppendString(body, NameOf(error.kind));
-    return body + "}";
+    return json::ObjectText("error", error.message, "error_type", NameOf(error.kind));
   }
 
   std::string_view Schema() const override { return "ErrorResponse"; }

@@ -12,30 +12,11 @@ double Seconds(Duration duration) { return std::chrono::duration<double>(duratio
 
 double Ratio(double sum, double by) { return by > 0 ? sum / by : 0; }
 
-void AppendDouble(std::string& out, std::string_view key, double value) {
-  json::AppendString(out, key);
-  out += ':';
-  json::AppendDouble(out, value);
-}
-
-void AppendCount(std::string& out, std::string_view key, std::uint64_t value) {
-  json::AppendString(out, key);
-  out += ':';
-  json::AppendInteger(out, value);
-}
-
 void AppendSpread(std::string& out, std::string_view key, const LatencyHistogram& histogram) {
   const Percentiles p = histogram.Seconds();
-  json::AppendString(out, key);
-  out += ":{";
-  AppendCount(out, "count", histogram.count());
-  const std::pair<std::string_view, double> values[] = {
-      {"mean", p.mean}, {"p50", p.p50}, {"p90", p.p90}, {"p99", p.p99}, {"max", p.max}};
-  for (const auto& [name, value] : values) {
-    out += ',';
-    AppendDouble(out, name, value);
-  }
-  out += '}';
+  json::AppendMembers(out, key,
+                      json::Object("count", histogram.count(), "mean", p.mean, "p50", p.p50, "p90",
+                                   p.p90, "p99", p.p99, "max", p.max));
 }
 
 }  // namespace
@@ -81,64 +62,28 @@ void StatsBook::Reset() {
 
 std::string StatsBook::ToJson(std::string_view batching) const {
   const std::lock_guard lock(mutex_);
-  std::string out = "{";
-  AppendOriginal(out);
-  out += ",\"batching\":";
-  json::AppendString(out, batching);
-  AppendHonest(out);
-  AppendBreakdown(out);
-  return out + "}";
-}
-
-void StatsBook::AppendOriginal(std::string& out) const {
   const double elapsed = totals_.latency.SumSeconds();
   const auto tokens = static_cast<double>(totals_.tokens);
-  AppendDouble(out, "latency-per-token",
-               Ratio(totals_.per_token_seconds, static_cast<double>(totals_.requests)));
-  out += ',';
-  AppendDouble(out, "throughput", Ratio(tokens, elapsed));
-  out += ',';
-  AppendCount(out, "total-tokens-handled", totals_.tokens);
-  out += ',';
-  AppendDouble(out, "total-elapsed-time", elapsed);
-}
-
-void StatsBook::AppendHonest(std::string& out) const {
+  const auto requests = static_cast<double>(totals_.requests);
   double wall = 0;
   if (totals_.requests > 0) wall = Seconds(totals_.last_end - *totals_.first_arrival);
-  out += ',';
-  AppendCount(out, "requests", totals_.requests);
-  out += ',';
-  AppendCount(out, "failed", totals_.failed);
-  out += ',';
-  AppendCount(out, "in-flight", in_flight_);
-  out += ',';
-  AppendDouble(out, "wall-clock-seconds", wall);
-  out += ',';
-  AppendDouble(out, "tokens-per-second", Ratio(static_cast<double>(totals_.tokens), wall));
-  out += ',';
-  AppendDouble(out, "requests-per-second", Ratio(static_cast<double>(totals_.requests), wall));
-  const std::pair<std::string_view, const LatencyHistogram*> spreads[] = {
-      {"latency-seconds", &totals_.latency},
-      {"latency-from-intended-arrival-seconds", &totals_.from_intended},
-      {"time-to-first-token-seconds", &totals_.first_token},
-      {"inter-token-latency-seconds", &totals_.gap}};
-  for (const auto& [key, histogram] : spreads) {
-    out += ',';
-    AppendSpread(out, key, *histogram);
-  }
-}
-
-// The mean of e_i for each n_i. The original writes it into a file.
-void StatsBook::AppendBreakdown(std::string& out) const {
+  std::string out = "{";
+  json::AppendMembers(out, "latency-per-token", Ratio(totals_.per_token_seconds, requests),
+                      "throughput", Ratio(tokens, elapsed), "total-tokens-handled", totals_.tokens,
+                      "total-elapsed-time", elapsed, "batching", batching, "requests",
+                      totals_.requests, "failed", totals_.failed, "in-flight", in_flight_,
+                      "wall-clock-seconds", wall, "tokens-per-second", Ratio(tokens, wall),
+                      "requests-per-second", Ratio(requests, wall));
+  AppendSpread(out, "latency-seconds", totals_.latency);
+  AppendSpread(out, "latency-from-intended-arrival-seconds", totals_.from_intended);
+  AppendSpread(out, "time-to-first-token-seconds", totals_.first_token);
+  AppendSpread(out, "inter-token-latency-seconds", totals_.gap);
+  // The mean of e_i for each n_i. The original writes it into a file.
   out += ",\"breakdown\":{";
-  bool first = true;
-  for (const auto& [tokens, mean] : totals_.breakdown) {
-    if (!first) out += ',';
-    first = false;
-    AppendDouble(out, std::to_string(tokens), mean.seconds / static_cast<double>(mean.count));
+  for (const auto& [n, mean] : totals_.breakdown) {
+    json::AppendMembers(out, std::to_string(n), mean.seconds / static_cast<double>(mean.count));
   }
-  out += '}';
+  return out + "}}";
 }
 
 }  // namespace penstock::router::effective

@@ -60,10 +60,6 @@ class StatsBook {
     std::map<std::uint32_t, Mean> breakdown;
   };
 
-  void AppendOriginal(std::string& out) const;
-  void AppendHonest(std::string& out) const;
-  void AppendBreakdown(std::string& out) const;
-
   mutable std::mutex mutex_;
   std::uint64_t era_ = 0;
   std::uint64_t in_flight_ = 0;

@@ -11,37 +11,19 @@
 #include "router/json/writer.h"
 
 namespace penstock::router::native {
-namespace {
-
-void AppendPrompt(std::string& out, const CachedPrompt& prompt, Time now) {
-  const double unused = std::chrono::duration<double>(now - prompt.last_used).count();
-  out += "{\"id\":";
-  json::AppendInteger(out, prompt.id);
-  out += ",\"prompt\":";
-  json::AppendString(out, prompt.text);
-  out += ",\"tokens\":";
-  json::AppendInteger(out, prompt.tokens);
-  out += ",\"blocks\":";
-  json::AppendInteger(out, prompt.blocks);
-  out += ",\"group\":";
-  json::AppendInteger(out, prompt.group.value());
-  out += ",\"uses\":";
-  json::AppendInteger(out, prompt.uses);
-  out += ",\"unused_seconds\":";
-  json::AppendDouble(out, unused);
-  out += '}';
-}
-
-}  // namespace
 
 void CachedPrompts(ApiContext& context, HttpRequest request, std::shared_ptr<Exchange> exchange) {
-  const Time now = SteadyNow();
-  std::string body = "{\"cached_prompts\":[";
-  for (const CachedPrompt& prompt : context.engine.CachedPrompts(request.head.tenant)) {
-    if (body.back() != '[') body += ',';
-    AppendPrompt(body, prompt, now);
-  }
-  exchange->Respond({200, "application/json", {}, body + "]}"});
+  const auto append = [now = SteadyNow()](std::string& out, const CachedPrompt& prompt) {
+    const double unused = std::chrono::duration<double>(now - prompt.last_used).count();
+    json::AppendObject(out, "id", prompt.id, "prompt", prompt.text, "tokens", prompt.tokens,
+                       "blocks", prompt.blocks, "group", prompt.group.value(), "uses", prompt.uses,
+                       "unused_seconds", unused);
+  };
+  const std::vector<CachedPrompt> prompts = context.engine.CachedPrompts(request.head.tenant);
+  exchange->Respond({200,
+                     "application/json",
+                     {},
+                     json::ObjectText("cached_prompts", json::Array(prompts, append))});
 }
 
 void ForgetCachedPrompts(ApiContext& context, HttpRequest request,
@@ -58,7 +40,7 @@ void ForgetCachedPrompts(ApiContext& context, HttpRequest request,
     return exchange->Respond(context.dialects.fallback().Errors().Response(
         {ApiErrorKind::kNotFound, "no cached prompt of this id", "id"}));
   }
-  exchange->Respond({200, "application/json", {}, "{\"forgotten\":" + std::to_string(count) + "}"});
+  exchange->Respond({200, "application/json", {}, json::ObjectText("forgotten", count)});
 }
 
 }  // namespace penstock::router::native

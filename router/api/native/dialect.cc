@@ -43,12 +43,9 @@ std::string_view StateName(router::Health state) {
 // 200 when requests would be served, else 503 with the reason.
 void Ready(ApiContext& context, HttpRequest, std::shared_ptr<Exchange> exchange) {
   const HealthReport report = context.engine.CheckHealth();
-  std::string body = "{\"status\":";
-  json::AppendString(body, StateName(report.state));
-  if (!report.detail.empty()) {
-    body += ",\"detail\":";
-    json::AppendString(body, report.detail);
-  }
+  std::string body = "{";
+  json::AppendMembers(body, "status", StateName(report.state));
+  if (!report.detail.empty()) json::AppendMembers(body, "detail", report.detail);
   body += '}';
   HttpResponse response{200, "application/json", {}, std::move(body)};
   if (report.state != router::Health::kReady) {

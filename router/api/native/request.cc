@@ -9,35 +9,22 @@
 namespace penstock::router::native {
 namespace {
 
+void AppendShortage(std::string& out, const Decision& decision) {
+  json::AppendMembers(out, "short_of", BudgetName(decision.short_of), "needed", decision.needed,
+                      "available", decision.available);
+}
+
 void AppendDecision(std::string& out, const Decision& decision, Time arrived) {
-  const double milliseconds =
-      std::chrono::duration<double, std::milli>(decision.at - arrived).count();
-  out += "{\"after_ms\":";
-  json::AppendDouble(out, milliseconds);
-  out += ",\"decision\":";
-  json::AppendString(out, DecisionName(decision.kind));
+  using Milliseconds = std::chrono::duration<double, std::milli>;
+  out += '{';
+  json::AppendMembers(out, "after_ms", Milliseconds(decision.at - arrived).count(), "decision",
+                      DecisionName(decision.kind));
   if (decision.kind == DecisionKind::kSplit) {
-    out += ",\"parts\":";
-    json::AppendInteger(out, decision.needed);
-    out += ",\"part\":";
-    json::AppendInteger(out, decision.available);
+    json::AppendMembers(out, "parts", decision.needed, "part", decision.available);
   }
-  if (decision.short_of != Budget::kNone) {
-    out += ",\"short_of\":";
-    json::AppendString(out, BudgetName(decision.short_of));
-    out += ",\"needed\":";
-    json::AppendInteger(out, decision.needed);
-    out += ",\"available\":";
-    json::AppendInteger(out, decision.available);
-  }
-  if (decision.behind) {
-    out += ",\"behind\":";
-    json::AppendInteger(out, decision.behind->value());
-  }
-  if (decision.step) {
-    out += ",\"step\":";
-    json::AppendInteger(out, decision.step->value());
-  }
+  if (decision.short_of != Budget::kNone) AppendShortage(out, decision);
+  if (decision.behind) json::AppendMembers(out, "behind", decision.behind->value());
+  if (decision.step) json::AppendMembers(out, "step", decision.step->value());
   out += '}';
 }
 
@@ -46,16 +33,9 @@ void AppendBlocked(std::string& out, const RequestRecord& record) {
   if (record.decisions.empty() || record.decisions.back().kind != DecisionKind::kDeferred) return;
   if (record.state != "queued") return;
   const Decision& newest = record.decisions.back();
-  out += ",\"waits_for\":{\"short_of\":";
-  json::AppendString(out, BudgetName(newest.short_of));
-  out += ",\"needed\":";
-  json::AppendInteger(out, newest.needed);
-  out += ",\"available\":";
-  json::AppendInteger(out, newest.available);
-  if (newest.behind) {
-    out += ",\"behind\":";
-    json::AppendInteger(out, newest.behind->value());
-  }
+  out += ",\"waits_for\":{";
+  AppendShortage(out, newest);
+  if (newest.behind) json::AppendMembers(out, "behind", newest.behind->value());
   out += '}';
 }
 
@@ -78,27 +58,17 @@ void Request(ApiContext& context, HttpRequest request, std::shared_ptr<Exchange>
         {ApiErrorKind::kNotFound, "no record of request " + id, "id"}));
     return;
   }
-  std::string body = "{\"request\":";
-  json::AppendInteger(body, record->request.value());
-  body += ",\"client_id\":";
-  json::AppendString(body, record->client_id);
-  body += ",\"state\":";
-  json::AppendString(body, record->state);
-  body += ",\"prompt_tokens\":";
-  json::AppendInteger(body, record->prompt_tokens);
-  body += ",\"generated_tokens\":";
-  json::AppendInteger(body, record->generated_tokens);
-  body += ",\"cached_tokens\":";
-  json::AppendInteger(body, record->cached_tokens);
-  body += ",\"preemptions\":";
-  json::AppendInteger(body, record->preemptions);
+  std::string body = "{";
+  json::AppendMembers(body, "request", record->request.value(), "client_id", record->client_id,
+                      "state", record->state, "prompt_tokens", record->prompt_tokens,
+                      "generated_tokens", record->generated_tokens, "cached_tokens",
+                      record->cached_tokens, "preemptions", record->preemptions);
   AppendBlocked(body, *record);
-  body += ",\"decisions\":[";
-  for (std::size_t i = 0; i < record->decisions.size(); ++i) {
-    if (i > 0) body += ',';
-    AppendDecision(body, record->decisions[i], record->arrived);
-  }
-  body += "]}";
+  const auto append = [&](std::string& out, const Decision& decision) {
+    AppendDecision(out, decision, record->arrived);
+  };
+  json::AppendMembers(body, "decisions", json::Array(record->decisions, append));
+  body += '}';
   exchange->Respond({200, "application/json", {}, std::move(body)});
 }
 

@@ -66,19 +66,10 @@ class Format final : public ErrorFormat {
 
   std::string Body(const ApiError& error) const override {
     const Row& row = RowOf(kTable, error.kind);
-    std::string body = "{\"error\":{\"message\":";
-    json::AppendString(body, error.message);
-    body.append(",\"type\":");
-    json::AppendString(body, row.type);
-    body.append(",\"param\":");
-    if (error.field.empty()) {
-      body.append("null");
-    } else {
-      json::AppendString(body, error.field);
-    }
-    body.append(",\"code\":");
-    json::AppendString(body, row.code);
-    return body + "}}";
+    std::optional<std::string_view> field = error.field;
+    if (error.field.empty()) field.reset();
+    return json::ObjectText("error", json::Object("message", error.message, "type", row.type,
+                                                  "param", field, "code", row.code));
   }
 
   std::string_view Schema() const override { return "OpenAiErrorResponse"; }

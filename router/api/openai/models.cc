@@ -12,13 +12,8 @@ namespace {
 
 std::string ModelObject(const ApiContext& context) {
   const ModelFacts facts = context.engine.Facts();
-  std::string out = "{\"id\":";
-  json::AppendString(out, facts.served_name);
-  out += ",\"object\":\"model\",\"created\":0,\"owned_by\":";
-  json::AppendString(out, facts.served_name);
-  out += ",\"max_model_len\":";
-  json::AppendInteger(out, facts.max_total_tokens);
-  return out + "}";
+  return json::ObjectText("id", facts.served_name, "object", "model", "created", 0, "owned_by",
+                          facts.served_name, "max_model_len", facts.max_total_tokens);
 }
 
 }  // namespace

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <ctime>
+#include <span>
 
 #include "router/json/unicode.h"
 #include "router/json/writer.h"
@@ -11,22 +12,17 @@ namespace penstock::router::openai {
 namespace {
 
 // Infinities are not JSON; clients expect a very small number in their place.
-void AppendLogprob(std::string& out, const std::optional<float>& logprob) {
+float Logprob(const std::optional<float>& logprob) {
   const float value = logprob.value_or(-9999.0f);
-  json::AppendFloat(out, std::isfinite(value) ? std::max(value, -9999.0f) : -9999.0f);
+  return std::isfinite(value) ? std::max(value, -9999.0f) : -9999.0f;
 }
 
 void AppendChatToken(std::string& out, const TokenInfo& token) {
-  out += "{\"token\":";
-  json::AppendString(out, token.text);
-  out += ",\"logprob\":";
-  AppendLogprob(out, token.logprob);
-  out += ",\"bytes\":[";
-  for (std::size_t i = 0; i < token.text.size(); ++i) {
-    if (i > 0) out += ',';
-    json::AppendInteger(out, static_cast<unsigned>(static_cast<unsigned char>(token.text[i])));
-  }
-  out += ']';
+  const auto append = [](std::string& list, char byte) {
+    json::AppendInteger(list, static_cast<unsigned>(static_cast<unsigned char>(byte)));
+  };
+  json::AppendMembers(out, "token", token.text, "logprob", Logprob(token.logprob), "bytes",
+                      json::Array(token.text, append));
 }
 
 }  // namespace
@@ -42,16 +38,9 @@ AnswerStyle MakeStyle(const ApiContext& context, bool chat, const std::string& r
 }
 
 std::string AnswerPrefix(const AnswerStyle& style, std::string_view object) {
-  std::string out = "{\"id\":";
-  json::AppendString(out, style.id);
-  out += ",\"object\":";
-  json::AppendString(out, object);
-  out += ",\"created\":";
-  json::AppendInteger(out, style.created);
-  out += ",\"model\":";
-  json::AppendString(out, style.model);
-  out += ",\"system_fingerprint\":";
-  json::AppendString(out, style.fingerprint);
+  std::string out = "{";
+  json::AppendMembers(out, "id", style.id, "object", object, "created", style.created, "model",
+                      style.model, "system_fingerprint", style.fingerprint);
   return out + ",\"choices\":[";
 }
 
@@ -76,15 +65,12 @@ void Usage::Add(const AnswerStyle& style, std::size_t choice, const GenerationEn
 }
 
 void AppendUsage(std::string& out, const Usage& usage) {
-  out += "\"usage\":{\"prompt_tokens\":";
-  json::AppendInteger(out, usage.prompt);
-  out += ",\"completion_tokens\":";
-  json::AppendInteger(out, usage.completion);
-  out += ",\"total_tokens\":";
-  json::AppendInteger(out, usage.prompt + usage.completion);
-  out += ",\"prompt_tokens_details\":{\"cached_tokens\":";
-  json::AppendInteger(out, usage.cached);
-  out += "},\"completion_tokens_details\":{\"reasoning_tokens\":0}}";
+  json::AppendMembers(
+      out, "usage",
+      json::Object("prompt_tokens", usage.prompt, "completion_tokens", usage.completion,
+                   "total_tokens", usage.prompt + usage.completion, "prompt_tokens_details",
+                   json::Object("cached_tokens", usage.cached), "completion_tokens_details",
+                   json::Object("reasoning_tokens", 0)));
 }
 
 void Logprobs::Add(const GenerationToken& token) {
@@ -104,44 +90,46 @@ std::string Logprobs::Take() {
 }
 
 std::string Logprobs::TakeChat(std::size_t count) const {
-  std::string out = "{\"content\":[";
-  for (std::size_t i = 0; i < count; ++i) {
-    if (i > 0) out += ',';
-    AppendChatToken(out, entries_[i].token);
-    out += ",\"top_logprobs\":[";
-    for (std::size_t j = 0; j < entries_[i].top.size(); ++j) {
-      if (j > 0) out += ',';
-      AppendChatToken(out, entries_[i].top[j]);
-      out += '}';
-    }
-    out += "]}";
-  }
-  return out + "],\"refusal\":null}";
+  const auto append_top = [](std::string& out, const TokenInfo& token) {
+    out += '{';
+    AppendChatToken(out, token);
+    out += '}';
+  };
+  const auto append = [&](std::string& out, const GenerationToken& entry) {
+    out += '{';
+    AppendChatToken(out, entry.token);
+    json::AppendMembers(out, "top_logprobs", json::Array(entry.top, append_top));
+    out += '}';
+  };
+  return json::ObjectText("content", json::Array(std::span(entries_).first(count), append),
+                          "refusal", nullptr);
 }
 
 std::string Logprobs::TakeCompletion(std::size_t count) {
-  std::string tokens, logprobs, top, offsets;
-  for (std::size_t i = 0; i < count; ++i) {
-    const GenerationToken& entry = entries_[i];
-    const char* comma = i > 0 ? "," : "";
-    json::AppendString(tokens += comma, entry.token.text);
-    AppendLogprob(logprobs += comma, entry.token.logprob);
-    json::AppendInteger(offsets += comma, text_offset_);
+  const auto entries = std::span(entries_).first(count);
+  const auto text = [](std::string& out, const GenerationToken& entry) {
+    json::AppendString(out, entry.token.text);
+  };
+  const auto logprob = [](std::string& out, const GenerationToken& entry) {
+    json::AppendFloat(out, Logprob(entry.token.logprob));
+  };
+  const auto top = [](std::string& out, const GenerationToken& entry) {
+    if (entry.top.empty()) return json::Append(out, nullptr);
+    out += '{';
+    for (const TokenInfo& token : entry.top) {
+      json::AppendComma(out);
+      json::AppendString(out, token.text);
+      json::AppendFloat(out += ':', Logprob(token.logprob));
+    }
+    out += '}';
+  };
+  const auto offset = [this](std::string& out, const GenerationToken& entry) {
+    json::AppendInteger(out, text_offset_);
     text_offset_ += json::CountCharacters(entry.token.text);
-    top += comma;
-    if (entry.top.empty()) {
-      top += "null";
-      continue;
-    }
-    top += '{';
-    for (std::size_t j = 0; j < entry.top.size(); ++j) {
-      json::AppendString(top += j > 0 ? "," : "", entry.top[j].text);
-      AppendLogprob(top += ':', entry.top[j].logprob);
-    }
-    top += '}';
-  }
-  return "{\"tokens\":[" + tokens + "],\"token_logprobs\":[" + logprobs + "],\"top_logprobs\":[" +
-         top + "],\"text_offset\":[" + offsets + "]}";
+  };
+  return json::ObjectText("tokens", json::Array(entries, text), "token_logprobs",
+                          json::Array(entries, logprob), "top_logprobs", json::Array(entries, top),
+                          "text_offset", json::Array(entries, offset));
 }
 
 }  // namespace penstock::router::openai

@@ -39,11 +39,10 @@ class PlainAnswer final : public AnswerWriter {
     std::string body = AnswerPrefix(style_, style_.chat ? "chat.completion" : "text_completion");
     Usage usage;
     for (std::size_t i = 0; i < choices_.size(); ++i) {
-      if (i > 0) body += ',';
       AppendChoice(body, i);
       usage.Add(style_, i, choices_[i].end);
     }
-    body += "],";
+    body += ']';
     AppendUsage(body, usage);
     body += '}';
     exchange_->Respond({200, "application/json", {}, std::move(body)});
@@ -60,19 +59,18 @@ class PlainAnswer final : public AnswerWriter {
 
   void AppendChoice(std::string& body, std::size_t index) {
     Choice& choice = choices_[index];
-    body += "{\"index\":";
-    json::AppendInteger(body, index);
+    json::AppendComma(body);
+    body += '{';
+    json::AppendMembers(body, "index", index);
     if (style_.chat) {
-      body += ",\"message\":{\"role\":\"assistant\",\"content\":";
-      json::AppendString(body, choice.end.text);
-      body += ",\"refusal\":null}";
+      json::AppendMembers(
+          body, "message",
+          json::Object("role", "assistant", "content", choice.end.text, "refusal", nullptr));
     } else {
-      body += ",\"text\":";
-      json::AppendString(body, choice.end.text);
+      json::AppendMembers(body, "text", choice.end.text);
     }
-    body.append(",\"logprobs\":").append(choice.logprobs.Take());
-    body += ",\"finish_reason\":";
-    json::AppendString(body, FinishReasonName(choice.end.reason));
+    json::AppendMembers(body, "logprobs", json::Raw{choice.logprobs.Take()}, "finish_reason",
+                        FinishReasonName(choice.end.reason));
     body += '}';
   }
 

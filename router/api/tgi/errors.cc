@@ -57,12 +57,7 @@ class Format final : public ErrorFormat {
   std::string Body(const ApiError& error) const override {
     const std::string_view type = RowOf(kTable, error.kind).type;
     const std::string message = TgiMessage(error);
-    if (type.empty()) return message;
-    std::string body = "{\"error\":";
-    json::AppendString(body, message);
-    body.append(",\"error_type\":");
-    json::AppendString(body, type);
-    return body + "}";
+    return type.empty() ? message : json::ObjectText("error", message, "error_type", type);
   }
 
   std::string_view Schema() const override { return "ErrorResponse"; }

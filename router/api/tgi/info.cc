@@ -4,22 +4,10 @@
 namespace penstock::router::tgi {
 namespace {
 
-void AppendText(std::string& out, std::string_view key, std::string_view value) {
-  json::AppendString(out, key);
-  out += ':';
-  if (value.empty()) {
-    out += "null";
-  } else {
-    json::AppendString(out, value);
-  }
-  out += ',';
-}
-
-void AppendCount(std::string& out, std::string_view key, std::uint64_t value) {
-  json::AppendString(out, key);
-  out += ':';
-  json::AppendInteger(out, value);
-  out += ',';
+// Null instead of an empty text.
+std::optional<std::string_view> OrNull(std::string_view text) {
+  if (text.empty()) return std::nullopt;
+  return text;
 }
 
 // "int8" of "cpu/avx512/int8" and "cpu/avx512/int8/kv-int8"; nothing of "cpu/avx512/kv-int8".
@@ -36,38 +24,30 @@ void Info(const ApiContext& context, Exchange& exchange, bool own_keys) {
   const ModelFacts facts = context.engine.Facts();
   const ApiOptions& options = context.options;
   std::string body = "{";
-  AppendText(body, "model_id", facts.model_id);
-  AppendText(body, "model_sha", facts.model_sha);
-  AppendText(body, "model_pipeline_tag", "");
-  AppendCount(body, "max_concurrent_requests", options.max_concurrent_requests);
-  AppendCount(body, "max_best_of", options.max_best_of);
-  AppendCount(body, "max_stop_sequences", options.max_stop_sequences);
-  AppendCount(body, "max_input_tokens", facts.max_input_tokens);
-  AppendCount(body, "max_total_tokens", facts.max_total_tokens);
-  AppendCount(body, "validation_workers", options.validation_workers);
-  AppendCount(body, "max_client_batch_size", options.max_client_batch_size);
-  AppendText(body, "router", "penstock-router");
-  AppendText(body, "version", options.version);
-  AppendText(body, "sha", "");
-  AppendText(body, "docker_label", "");
+  json::AppendMembers(
+      body, "model_id", OrNull(facts.model_id), "model_sha", OrNull(facts.model_sha),
+      "model_pipeline_tag", nullptr, "max_concurrent_requests", options.max_concurrent_requests,
+      "max_best_of", options.max_best_of, "max_stop_sequences", options.max_stop_sequences,
+      "max_input_tokens", facts.max_input_tokens, "max_total_tokens", facts.max_total_tokens,
+      "validation_workers", options.validation_workers, "max_client_batch_size",
+      options.max_client_batch_size, "router", "penstock-router", "version",
+      OrNull(options.version), "sha", nullptr, "docker_label", nullptr);
   if (own_keys) {
-    AppendText(body, "model_dtype", facts.dtype);
-    AppendText(body, "model_device_type", facts.device);
-    AppendText(body, "model_backend", facts.backend);
-    AppendText(body, "quantize", QuantizationOf(facts.backend));
-    AppendCount(body, "max_batch_total_tokens", facts.max_batch_total_tokens);
+    json::AppendMembers(body, "model_dtype", OrNull(facts.dtype), "model_device_type",
+                        OrNull(facts.device), "model_backend", OrNull(facts.backend), "quantize",
+                        OrNull(QuantizationOf(facts.backend)), "max_batch_total_tokens",
+                        facts.max_batch_total_tokens);
   }
-  body.back() = '}';
+  body += '}';
   exchange.Respond({200, "application/json", {}, std::move(body)});
 }
 
 void Models(ApiContext& context, HttpRequest, std::shared_ptr<Exchange> exchange) {
   const std::string name = context.engine.Facts().served_name;
-  std::string body = "{\"object\":\"list\",\"data\":[{\"id\":";
-  json::AppendString(body, name);
-  body += ",\"object\":\"model\",\"created\":0,\"owned_by\":";
-  json::AppendString(body, name);
-  exchange->Respond({200, "application/json", {}, body + "}]}"});
+  const auto model =
+      json::ObjectText("id", name, "object", "model", "created", 0, "owned_by", name);
+  exchange->Respond(
+      {200, "application/json", {}, "{\"object\":\"list\",\"data\":[" + model + "]}"});
 }
 
 void Health(ApiContext& context, HttpRequest, std::shared_ptr<Exchange> exchange) {

@@ -9,24 +9,6 @@
 namespace penstock::router::tgi {
 namespace {
 
-// Appends the ids with their offsets in the text, in characters.
-void AppendTokens(std::string& out, std::string_view text, const std::vector<TokenSpan>& tokens) {
-  out += '[';
-  for (const TokenSpan& token : tokens) {
-    if (out.back() != '[') out += ',';
-    out += "{\"id\":";
-    json::AppendInteger(out, token.id);
-    out += ",\"text\":";
-    json::AppendString(out, text.substr(token.begin, token.end - token.begin));
-    out += ",\"start\":";
-    json::AppendInteger(out, token.begin);
-    out += ",\"stop\":";
-    json::AppendInteger(out, token.end);
-    out += '}';
-  }
-  out += ']';
-}
-
 void Answer(ApiContext& context, const std::shared_ptr<Exchange>& exchange, std::string text,
             bool add_special_tokens, bool chat) {
   const auto done = [&context, exchange, text, chat](TokenizedText tokenized) {
@@ -34,12 +16,16 @@ void Answer(ApiContext& context, const std::shared_ptr<Exchange>& exchange, std:
       return RefuseRequest(context, *exchange, Errors(),
                            Errors().FromEngine(*error, context.options));
     }
-    std::string body = chat ? "{\"tokenize_response\":" : "";
-    AppendTokens(body, text, std::get<std::vector<TokenSpan>>(tokenized));
+    // Offsets are in characters.
+    const auto append = [&text](std::string& out, const TokenSpan& token) {
+      json::AppendObject(out, "id", token.id, "text",
+                         text.substr(token.begin, token.end - token.begin), "start", token.begin,
+                         "stop", token.end);
+    };
+    std::string body;
+    json::AppendArray(body, std::get<std::vector<TokenSpan>>(tokenized), append);
     if (chat) {
-      body += ",\"templated_text\":";
-      json::AppendString(body, text);
-      body += '}';
+      body = json::ObjectText("tokenize_response", json::Raw{body}, "templated_text", text);
     }
     exchange->Respond({200, "application/json", {}, std::move(body)});
   };

@@ -12,14 +12,9 @@ namespace penstock::router::tgi {
 namespace {
 
 std::string ChunkPrefix(const ChatStyle& style, std::string_view object) {
-  std::string out = "{\"object\":";
-  json::AppendString(out, object);
-  out += ",\"id\":\"\",\"created\":";
-  json::AppendInteger(out, style.created);
-  out += ",\"model\":";
-  json::AppendString(out, style.model);
-  out += ",\"system_fingerprint\":";
-  json::AppendString(out, style.fingerprint);
+  std::string out = "{";
+  json::AppendMembers(out, "object", object, "id", "", "created", style.created, "model",
+                      style.model, "system_fingerprint", style.fingerprint);
   return out + ",\"choices\":[";
 }
 
@@ -32,31 +27,28 @@ class ChatAnswer final : public AnswerWriter {
 
   void Token(std::size_t, GenerationToken token) override {
     if (!style_.logprobs) return;
-    if (!logprobs_.empty()) logprobs_ += ',';
     AppendLogprob(logprobs_, token.token, token.top);
   }
 
   void End(std::size_t, GenerationEnd end) override { end_ = std::move(end); }
 
   void AllEnded(Time) override {
-    std::string message = "{\"role\":\"assistant\",";
+    std::string message = "{\"role\":\"assistant\"";
     if (style_.uses_tools) {
       auto call = ReadCall(end_.text);
       if (const auto* error = std::get_if<ApiError>(&call)) return Failed(*error);
       if (std::get<WrittenCall>(call).name == kNoTool) return style_.again(false);
       AppendCall(message, std::get<WrittenCall>(call));
     } else {
-      message += "\"content\":";
-      json::AppendString(message, end_.text);
+      json::AppendMembers(message, "content", end_.text);
     }
     HttpResponse response{200, "application/json", AnswerHeaders(style_.common, end_), ""};
     std::string& body = response.body;
     body = ChunkPrefix(style_, "chat.completion") + "{\"index\":0,\"message\":" + message + "}";
-    body += ",\"logprobs\":";
-    body += style_.logprobs ? "{\"content\":[" + logprobs_ + "]}" : "null";
-    body += ",\"finish_reason\":";
-    json::AppendString(body, OpenAiFinishName(end_.reason));
-    body += "}],";
+    const std::string logprobs = style_.logprobs ? "{\"content\":[" + logprobs_ + "]}" : "null";
+    json::AppendMembers(body, "logprobs", json::Raw{logprobs}, "finish_reason",
+                        OpenAiFinishName(end_.reason));
+    body += "}]";
     AppendUsage(body, end_.prompt_tokens, end_.generated_tokens);
     body += '}';
     exchange_->Respond(std::move(response));
@@ -69,7 +61,7 @@ class ChatAnswer final : public AnswerWriter {
     FunctionDefinition function;
     function.name = call.name;
     function.arguments = call.arguments;
-    out += "\"tool_calls\":[{\"id\":\"0\",\"type\":\"function\",\"function\":";
+    out += ",\"tool_calls\":[{\"id\":\"0\",\"type\":\"function\",\"function\":";
     AppendFunction(out, function);
     out += "}]";
   }
@@ -207,15 +199,10 @@ class ChatStream final : public AnswerWriter {
     pending_ += prefix_ + "{\"index\":0,\"delta\":{\"role\":\"assistant\",\"tool_calls\":" +
                 "[{\"index\":0,\"id\":";
     json::AppendString(pending_, style_.call_id);
-    pending_ += ",\"type\":\"function\",\"function\":{\"name\":";
-    if (name != nullptr) {
-      json::AppendString(pending_, *name);
-    } else {
-      pending_ += "null";
-    }
-    pending_ += ",\"arguments\":";
-    json::AppendString(pending_, token.token.text);
-    pending_ += "}}]";
+    const std::optional<std::string> shown = name ? std::optional(*name) : std::nullopt;
+    json::AppendMembers(pending_, "type", "function", "function",
+                        json::Object("name", shown, "arguments", token.token.text));
+    pending_ += "}]";
     Close(token, end);
   }
 
@@ -228,12 +215,9 @@ class ChatStream final : public AnswerWriter {
     } else {
       pending_ += "null";
     }
-    pending_ += ",\"finish_reason\":";
-    if (end != nullptr) {
-      json::AppendString(pending_, OpenAiFinishName(end->reason));
-    } else {
-      pending_ += "null";
-    }
+    std::optional<std::string_view> reason;
+    if (end != nullptr) reason = OpenAiFinishName(end->reason);
+    json::AppendMembers(pending_, "finish_reason", reason);
     pending_ += "}],\"usage\":null}\n\n";
   }
 
@@ -259,9 +243,8 @@ std::unique_ptr<AnswerWriter> MakeChatStream(std::shared_ptr<Exchange> exchange,
 }
 
 void AppendStreamFailure(std::string& out, const ApiError& error) {
-  out += "data: {\"error\":{\"message\":";
-  json::AppendString(out, TgiMessage(error));
-  out += ",\"http_status_code\":422}}\n\n";
+  const auto failure = json::Object("message", TgiMessage(error), "http_status_code", 422);
+  sse::AppendEvent(out, json::ObjectText("error", failure));
 }
 
 void FailStream(Exchange& exchange, const AnswerStyle& style, bool open, const ApiError& error) {

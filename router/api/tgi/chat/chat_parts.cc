@@ -4,16 +4,6 @@
 #include "router/json/writer.h"
 
 namespace penstock::router::tgi {
-namespace {
-
-void AppendTextAndLogprob(std::string& out, const TokenInfo& token) {
-  out += "{\"token\":";
-  json::AppendString(out, token.text);
-  out += ",\"logprob\":";
-  json::AppendFloat(out, token.logprob.value_or(0.0f));
-}
-
-}  // namespace
 
 std::string_view OpenAiFinishName(FinishReason reason) {
   const std::string_view name = FinishReasonName(reason);
@@ -21,24 +11,18 @@ std::string_view OpenAiFinishName(FinishReason reason) {
 }
 
 void AppendUsage(std::string& out, std::uint64_t prompt_tokens, std::uint64_t completion_tokens) {
-  out += "\"usage\":{\"prompt_tokens\":";
-  json::AppendInteger(out, prompt_tokens);
-  out += ",\"completion_tokens\":";
-  json::AppendInteger(out, completion_tokens);
-  out += ",\"total_tokens\":";
-  json::AppendInteger(out, prompt_tokens + completion_tokens);
-  out += '}';
+  json::AppendMembers(
+      out, "usage",
+      json::Object("prompt_tokens", prompt_tokens, "completion_tokens", completion_tokens,
+                   "total_tokens", prompt_tokens + completion_tokens));
 }
 
 void AppendLogprob(std::string& out, const TokenInfo& token, const std::vector<TokenInfo>& top) {
-  AppendTextAndLogprob(out, token);
-  out += ",\"top_logprobs\":[";
-  for (std::size_t i = 0; i < top.size(); ++i) {
-    if (i > 0) out += ',';
-    AppendTextAndLogprob(out, top[i]);
-    out += '}';
-  }
-  out += "]}";
+  const auto append = [](std::string& list, const TokenInfo& each) {
+    json::AppendObject(list, "token", each.text, "logprob", each.logprob.value_or(0.0f));
+  };
+  json::AppendObject(out, "token", token.text, "logprob", token.logprob.value_or(0.0f),
+                     "top_logprobs", json::Array(top, append));
 }
 
 }  // namespace penstock::router::tgi

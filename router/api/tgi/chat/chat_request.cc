@@ -147,19 +147,11 @@ bool ToCalls(std::string_view text, Message& out) {
   json::Reader reader(text, kLimits);
   std::vector<ToolCall> calls;
   if (!json::ReadValue(reader, calls, "")) return false;
-  out.content = "[";
-  for (const ToolCall& call : calls) {
-    if (out.content.size() > 1) out.content += ',';
-    out.content += "{\"id\":";
-    json::AppendString(out.content, call.id);
-    out.content += ",\"type\":";
-    json::AppendString(out.content, call.type);
-    out.content += ",\"function\":";
-    AppendFunction(out.content, call.function);
-    out.content += '}';
-    out.call_ids.push_back(call.id);
-  }
-  out.content += ']';
+  for (const ToolCall& call : calls) out.call_ids.push_back(call.id);
+  json::AppendArray(out.content, calls, [](std::string& list, const ToolCall& call) {
+    json::AppendObject(list, "id", call.id, "type", call.type, "function",
+                       [&](std::string& text) { AppendFunction(text, call.function); });
+  });
   out.is_calls = true;
   return true;
 }
@@ -268,30 +260,16 @@ ParsedChat ParseChat(std::string_view body) {
 }
 
 void AppendFunction(std::string& out, const FunctionDefinition& function) {
-  out += "{\"description\":";
-  if (function.description) {
-    json::AppendString(out, *function.description);
-  } else {
-    out += "null";
-  }
-  out += ",\"name\":";
-  json::AppendString(out, function.name);
-  out += ",\"arguments\":";
-  json::AppendString(out, json::ToText(function.arguments));
-  out += '}';
+  json::AppendObject(out, "description", function.description, "name", function.name, "arguments",
+                     json::ToText(function.arguments));
 }
 
 std::string MessagesJson(const std::vector<Message>& messages) {
-  std::string out = "[";
-  for (const Message& message : messages) {
-    if (out.size() > 1) out += ',';
-    out += "{\"role\":";
-    json::AppendString(out, message.role);
-    out += ",\"content\":";
-    json::AppendString(out, message.content);
-    out += '}';
-  }
-  return out + "]";
+  std::string out;
+  json::AppendArray(out, messages, [](std::string& list, const Message& message) {
+    json::AppendObject(list, "role", message.role, "content", message.content);
+  });
+  return out;
 }
 
 }  // namespace penstock::router::tgi

@@ -15,26 +15,18 @@ namespace penstock::router::tgi {
 namespace {
 
 void AppendBegin(std::string& out, const CompletionStyle& style) {
-  out += "{\"object\":\"text_completion\",\"id\":\"\",\"created\":";
-  json::AppendInteger(out, style.created);
+  out += '{';
+  json::AppendMembers(out, "object", "text_completion", "id", "", "created", style.created);
 }
 
 void AppendModel(std::string& out, const CompletionStyle& style) {
-  out += ",\"model\":";
-  json::AppendString(out, style.model);
-  out += ",\"system_fingerprint\":";
-  json::AppendString(out, style.fingerprint);
+  json::AppendMembers(out, "model", style.model, "system_fingerprint", style.fingerprint);
 }
 
 void AppendChoice(std::string& out, std::size_t index, std::string_view text,
                   std::string_view reason) {
-  out += "{\"index\":";
-  json::AppendInteger(out, index);
-  out += ",\"text\":";
-  json::AppendString(out, text);
-  out += ",\"logprobs\":null,\"finish_reason\":";
-  json::AppendString(out, reason);
-  out += '}';
+  json::AppendObject(out, "index", index, "text", text, "logprobs", nullptr, "finish_reason",
+                     reason);
 }
 
 class CompletionAnswer final : public AnswerWriter {
@@ -54,7 +46,6 @@ class CompletionAnswer final : public AnswerWriter {
     body += ",\"choices\":[";
     for (std::size_t i = 0; i < ends_.size(); ++i) {
       const GenerationEnd& end = ends_[i];
-      if (i > 0) body += ',';
       AppendChoice(body, i, end.text, OpenAiFinishName(end.reason));
       sum.prompt_tokens += end.prompt_tokens;
       sum.generated_tokens += end.generated_tokens;
@@ -62,7 +53,7 @@ class CompletionAnswer final : public AnswerWriter {
       sum.timings.queue += end.timings.queue;
       sum.timings.inference += end.timings.inference;
     }
-    body += "],";
+    body += ']';
     AppendUsage(body, sum.prompt_tokens, sum.generated_tokens);
     body += '}';
     std::vector<Header> headers = AnswerHeaders(style_.common, sum);
@@ -152,7 +143,7 @@ class CompletionStream final : public AnswerWriter {
       AppendModel(event, style_);
       event += ",\"choices\":[";
       AppendChoice(event, index, token.token.text, FinishReasonName(end->reason));
-      event += "],";
+      event += ']';
       AppendUsage(event, end->prompt_tokens, end->generated_tokens);
     } else {
       event += ",\"choices\":[";

@@ -134,37 +134,24 @@ std::variant<std::optional<OfferedTools>, ApiError> OfferTools(const std::vector
 }
 
 std::string TemplateToolsJson(const std::vector<Tool>& tools) {
-  std::string out = "[";
-  for (const Tool& tool : tools) {
-    if (out.size() > 1) out += ',';
-    out += "{\"function\":{\"arguments\":";
-    json::AppendString(out, json::ToText(tool.function.arguments));
-    out += ",\"description\":";
-    if (tool.function.description) {
-      json::AppendString(out, *tool.function.description);
-    } else {
-      out += "null";
-    }
-    out += ",\"name\":";
-    json::AppendString(out, tool.function.name);
-    out += "},\"type\":";
-    json::AppendString(out, tool.type);
-    out += '}';
-  }
-  return out + "]";
+  std::string out;
+  json::AppendArray(out, tools, [](std::string& list, const Tool& tool) {
+    const FunctionDefinition& function = tool.function;
+    json::AppendObject(list, "function",
+                       json::Object("arguments", json::ToText(function.arguments), "description",
+                                    function.description, "name", function.name),
+                       "type", tool.type);
+  });
+  return out;
 }
 
 std::string ToolsText(const std::vector<Tool>& tools) {
-  std::string out = "[";
-  for (const Tool& tool : tools) {
-    if (out.size() > 1) out += ',';
-    out += "{\"type\":";
-    json::AppendString(out, tool.type);
-    out += ",\"function\":";
-    AppendFunction(out, tool.function);
-    out += '}';
-  }
-  return out + "]";
+  std::string out;
+  json::AppendArray(out, tools, [](std::string& list, const Tool& tool) {
+    json::AppendObject(list, "type", tool.type, "function",
+                       [&](std::string& text) { AppendFunction(text, tool.function); });
+  });
+  return out;
 }
 
 std::variant<WrittenCall, ApiError> ReadCall(std::string_view text) {

@@ -30,10 +30,7 @@ class PlainAnswer final : public AnswerWriter {
   void Start(std::size_t index, const GenerationStart& start) override {
     if (!style_.prefill) return;
     std::string& prefill = candidates_[index].prefill;
-    for (const TokenInfo& token : start.prompt) {
-      if (!prefill.empty()) prefill += ',';
-      AppendPrefillToken(prefill, token);
-    }
+    for (const TokenInfo& token : start.prompt) AppendPrefillToken(prefill, token);
   }
 
   void Token(std::size_t index, GenerationToken token) override {
@@ -41,10 +38,9 @@ class PlainAnswer final : public AnswerWriter {
     candidate.logprob += token.token.logprob.value_or(0.0f);
     ++candidate.count;
     if (!style_.details) return;
-    if (!candidate.tokens.empty()) candidate.tokens += ',';
     AppendToken(candidate.tokens, token.token);
     if (token.top.empty()) return;
-    if (!candidate.top_tokens.empty()) candidate.top_tokens += ',';
+    json::AppendComma(candidate.top_tokens);
     AppendTokens(candidate.top_tokens, token.top);
   }
 
@@ -61,8 +57,8 @@ class PlainAnswer final : public AnswerWriter {
     HttpResponse response{200, "application/json", AnswerHeaders(style_, candidates_[best].end),
                           ""};
     std::string& body = response.body;
-    body = style_.in_array ? "[{\"generated_text\":" : "{\"generated_text\":";
-    json::AppendString(body, style_.prefix + candidates_[best].end.text);
+    body = style_.in_array ? "[{" : "{";
+    json::AppendMembers(body, "generated_text", style_.prefix + candidates_[best].end.text);
     if (style_.details) AppendDetails(body, best);
     body += style_.in_array ? "}]" : "}";
     exchange_->Respond(std::move(response));
@@ -80,13 +76,11 @@ class PlainAnswer final : public AnswerWriter {
     AppendSequence(body, candidates_[best]);
     if (candidates_.size() > 1) {
       body += ",\"best_of_sequences\":[";
-      bool first = true;
       for (std::size_t i = 0; i < candidates_.size(); ++i) {
         if (i == best) continue;
-        body += first ? "{\"generated_text\":" : ",{\"generated_text\":";
-        first = false;
-        json::AppendString(body, style_.prefix + candidates_[i].end.text);
-        body += ',';
+        json::AppendComma(body);
+        body += '{';
+        json::AppendMembers(body, "generated_text", style_.prefix + candidates_[i].end.text);
         AppendSequence(body, candidates_[i]);
         AppendTop(body, candidates_[i]);
         body += '}';
@@ -98,12 +92,9 @@ class PlainAnswer final : public AnswerWriter {
   }
 
   static void AppendSequence(std::string& body, const Candidate& candidate) {
-    body += "\"finish_reason\":";
-    json::AppendString(body, FinishReasonName(candidate.end.reason));
-    body += ",\"generated_tokens\":";
-    json::AppendInteger(body, candidate.end.generated_tokens);
-    body += ",\"seed\":";
-    AppendSeed(body, candidate.end);
+    json::AppendMembers(body, "finish_reason", FinishReasonName(candidate.end.reason),
+                        "generated_tokens", candidate.end.generated_tokens, "seed",
+                        SeedOf(candidate.end));
     body.append(",\"prefill\":[").append(candidate.prefill);
     body.append("],\"tokens\":[").append(candidate.tokens).append("]");
   }

@@ -69,40 +69,24 @@ class StreamAnswer final : public AnswerWriter {
   void WriteHeld(const GenerationEnd* end) {
     if (!held_) return;
     next_index_ = held_->index + 1;
-    pending_ += "data: {\"index\":";
-    json::AppendInteger(pending_, held_->index + 1);
-    pending_ += ",\"token\":";
-    AppendToken(pending_, held_->token);
+    pending_ += "data: {";
+    json::AppendMembers(pending_, "index", held_->index + 1, "token",
+                        [&](std::string& out) { AppendToken(out, held_->token); });
     if (!held_->top.empty()) {
-      pending_ += ",\"top_tokens\":";
-      AppendTokens(pending_, held_->top);
+      json::AppendMembers(pending_, "top_tokens", json::Array(held_->top, AppendToken));
     }
     held_.reset();
     if (end == nullptr) {
       pending_ += ",\"generated_text\":null,\"details\":null}\n\n";
       return;
     }
-    pending_ += ",\"generated_text\":";
-    json::AppendString(pending_, style_.prefix + end->text);
-    pending_ += ",\"details\":";
-    if (style_.details) {
-      AppendDetails(*end);
-    } else {
-      pending_ += "null";
-    }
+    json::AppendMembers(pending_, "generated_text", style_.prefix + end->text);
+    const auto details = json::Object("finish_reason", FinishReasonName(end->reason),
+                                      "generated_tokens", end->generated_tokens, "seed",
+                                      SeedOf(*end), "input_length", end->prompt_tokens);
+    style_.details ? json::AppendMembers(pending_, "details", details)
+                   : json::AppendMembers(pending_, "details", nullptr);
     pending_ += "}\n\n";
-  }
-
-  void AppendDetails(const GenerationEnd& end) {
-    pending_ += "{\"finish_reason\":";
-    json::AppendString(pending_, FinishReasonName(end.reason));
-    pending_ += ",\"generated_tokens\":";
-    json::AppendInteger(pending_, end.generated_tokens);
-    pending_ += ",\"seed\":";
-    AppendSeed(pending_, end);
-    pending_ += ",\"input_length\":";
-    json::AppendInteger(pending_, end.prompt_tokens);
-    pending_ += '}';
   }
 
   std::shared_ptr<Exchange> exchange_;

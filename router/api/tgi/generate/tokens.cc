@@ -3,42 +3,18 @@
 #include "router/json/writer.h"
 
 namespace penstock::router::tgi {
-namespace {
-
-void AppendCommon(std::string& out, const TokenInfo& token) {
-  out += "{\"id\":";
-  json::AppendInteger(out, token.id);
-  out += ",\"text\":";
-  json::AppendString(out, token.text);
-  out += ",\"logprob\":";
-  if (token.logprob) {
-    json::AppendFloat(out, *token.logprob);
-  } else {
-    out += "null";
-  }
-}
-
-}  // namespace
 
 void AppendToken(std::string& out, const TokenInfo& token) {
-  AppendCommon(out, token);
-  out += ",\"special\":";
-  json::AppendBool(out, token.special);
-  out += '}';
+  json::AppendObject(out, "id", token.id, "text", token.text, "logprob", token.logprob, "special",
+                     token.special);
 }
 
 void AppendPrefillToken(std::string& out, const TokenInfo& token) {
-  AppendCommon(out, token);
-  out += '}';
+  json::AppendObject(out, "id", token.id, "text", token.text, "logprob", token.logprob);
 }
 
 void AppendTokens(std::string& out, const std::vector<TokenInfo>& tokens) {
-  out += '[';
-  for (std::size_t i = 0; i < tokens.size(); ++i) {
-    if (i > 0) out += ',';
-    AppendToken(out, tokens[i]);
-  }
-  out += ']';
+  json::AppendArray(out, tokens, AppendToken);
 }
 
 std::string_view FinishReasonName(FinishReason reason) {
@@ -55,12 +31,9 @@ std::string_view FinishReasonName(FinishReason reason) {
   return "length";
 }
 
-void AppendSeed(std::string& out, const GenerationEnd& end) {
-  if (end.sampled) {
-    json::AppendInteger(out, end.seed);
-  } else {
-    out += "null";
-  }
+std::optional<std::uint64_t> SeedOf(const GenerationEnd& end) {
+  if (!end.sampled) return std::nullopt;
+  return end.seed;
 }
 
 }  // namespace penstock::router::tgi

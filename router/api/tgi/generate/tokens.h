@@ -1,6 +1,8 @@
 // TGI's JSON of tokens and finish reasons.
 #pragma once
 
+#include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -9,7 +11,7 @@
 
 namespace penstock::router::tgi {
 
-// {"id":1,"text":"a","logprob":-0.5,"special":false}
+// {"id":1,"text":"a","logprob":-0.5,"special":false}, after a comma if `out` ends with a value.
 void AppendToken(std::string& out, const TokenInfo& token);
 // {"id":1,"text":"a","logprob":null}
 void AppendPrefillToken(std::string& out, const TokenInfo& token);
@@ -17,7 +19,7 @@ void AppendTokens(std::string& out, const std::vector<TokenInfo>& tokens);
 
 std::string_view FinishReasonName(FinishReason reason);
 
-// The seed, or null for a greedy request.
-void AppendSeed(std::string& out, const GenerationEnd& end);
+// Nothing for a greedy request.
+std::optional<std::uint64_t> SeedOf(const GenerationEnd& end);
 
 }  // namespace penstock::router::tgi

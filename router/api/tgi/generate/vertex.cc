@@ -72,12 +72,8 @@ class VertexAnswer final : public AnswerWriter {
   void Failed(const ApiError&) override { exchange_->Respond(Incomplete()); }
 
   void AllEnded(Time) override {
-    std::string body = "{\"predictions\":[";
-    for (const std::string& text : texts_) {
-      if (body.back() != '[') body += ',';
-      json::AppendString(body, text);
-    }
-    exchange_->Respond({200, "application/json", {}, body + "]}"});
+    const auto predictions = json::Array(texts_, json::AppendString);
+    exchange_->Respond({200, "application/json", {}, json::ObjectText("predictions", predictions)});
   }
 
  private:
