@@ -17,6 +17,15 @@ HttpResponse ErrorFormat::Response(const ApiError& error) const {
   return response;
 }
 
+HttpResponse JsonResponse(std::string body) {
+  return {200, "application/json", {}, std::move(body)};
+}
+
+ApiError ErrorFormat::TooManyRequests(std::uint32_t most) const {
+  return {ApiErrorKind::kOverloaded,
+          "too many concurrent requests; at most " + std::to_string(most) + " are taken", ""};
+}
+
 std::optional<std::string_view> Dialect::KeyIn(const RequestHead& head) const {
   const std::string_view value = head.Find("authorization");
   constexpr std::string_view kScheme = "Bearer ";

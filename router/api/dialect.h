@@ -36,9 +36,15 @@ class ErrorFormat {
     return router::FromEngine(error);
   }
 
+  // The refusal of a request for which there is no permit. `most` requests have one.
+  virtual ApiError TooManyRequests(std::uint32_t most) const;
+
   // The whole answer: status, body and the headers that say when to retry.
   HttpResponse Response(const ApiError& error) const;
 };
+
+// 200 with a body of JSON.
+HttpResponse JsonResponse(std::string body);
 
 class Dialect {
  public:
@@ -65,7 +71,7 @@ class Dialect {
 
   // All formats in which its routes may refuse.
   virtual std::vector<const ErrorFormat*> DocumentedErrors() const { return {&Errors()}; }
-  // Members of an object of JSON schemas, with a comma between two, or nothing.
+  // Appends members of an object of JSON schemas.
   virtual void AppendSchemas(std::string&) const {}
 
  protected:

@@ -1,6 +1,7 @@
 #include "router/api/errors.h"
 
 #include <array>
+#include <utility>
 
 namespace penstock::router {
 namespace {
@@ -40,21 +41,11 @@ constexpr std::array kTable = {
 };
 
 ApiErrorKind KindOf(const GenerationError& error) {
-  switch (error.kind) {
-    case ErrorKind::kValidation:
-      return error.length ? kContextLength : kValidation;
-    case ErrorKind::kTemplate:
-      return kTemplate;
-    case ErrorKind::kOverloaded:
-      return kOverloaded;
-    case ErrorKind::kUnavailable:
-      return kUnavailable;
-    case ErrorKind::kGeneration:
-      return kGeneration;
-    case ErrorKind::kInternal:
-      break;
-  }
-  return kInternal;
+  // In the order of ErrorKind.
+  constexpr ApiErrorKind kKinds[] = {kValidation,  kTemplate,   kOverloaded,
+                                     kUnavailable, kGeneration, kInternal};
+  if (error.kind == ErrorKind::kValidation && error.length) return kContextLength;
+  return kKinds[static_cast<std::size_t>(error.kind)];
 }
 
 }  // namespace
@@ -62,6 +53,23 @@ ApiErrorKind KindOf(const GenerationError& error) {
 std::string_view NameOf(ApiErrorKind kind) { return RowOf(kTable, kind).name; }
 
 int RetryAfter(ApiErrorKind kind) { return RowOf(kTable, kind).retry_after; }
+
+ApiError Invalid(std::string_view field, std::string_view why) {
+  std::string message = "`";
+  message.append(field).append("` ").append(why);
+  return {kValidation, std::move(message), std::string(field)};
+}
+
+ApiError Unsupported(std::string_view field, std::string_view why) {
+  ApiError error = Invalid(field, why);
+  error.kind = kUnsupported;
+  return error;
+}
+
+ApiError MustBe(std::string_view field, std::string_view limit, std::string_view given) {
+  std::string why = "must be ";
+  return Invalid(field, why.append(limit).append(". Given: ").append(given));
+}
 
 ApiError FromEngine(const GenerationError& error) {
   return {KindOf(error), error.message, error.field};
@@ -80,11 +88,9 @@ ApiError FromHttp(const HttpFailure& failure) {
   }
 }
 
-ApiError TooManyRequests(std::uint32_t max_concurrent_requests) {
-  return {kOverloaded,
-          "too many concurrent requests; at most " + std::to_string(max_concurrent_requests) +
-              " are taken",
-          ""};
+ApiError FromJson(const json::Error& error) {
+  const bool syntax = error.kind == json::Error::Kind::kSyntax;
+  return {syntax ? kMalformedJson : kWrongType, error.Text(), error.path};
 }
 
 }  // namespace penstock::router

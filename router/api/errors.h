@@ -10,6 +10,7 @@
 
 #include "router/engine.h"
 #include "router/http/message.h"
+#include "router/json/reader.h"
 
 namespace penstock::router {
 
@@ -59,11 +60,15 @@ constexpr const auto& RowOf(const Table& table, ApiErrorKind kind) {
   return table.back();  // kInternal
 }
 
-// The API error for an error of the engine, or for a failure of the HTTP side.
+// "`field` WHY": a value is wrong, or a feature is not there.
+ApiError Invalid(std::string_view field, std::string_view why);
+ApiError Unsupported(std::string_view field, std::string_view why);
+// "`field` must be LIMIT. Given: VALUE"
+ApiError MustBe(std::string_view field, std::string_view limit, std::string_view given);
+
+// The API error for an error of the engine, of the HTTP side, or of the reader of a body.
 ApiError FromEngine(const GenerationError& error);
 ApiError FromHttp(const HttpFailure& failure);
-
-// The refusal of a request for which there is no permit.
-ApiError TooManyRequests(std::uint32_t max_concurrent_requests);
+ApiError FromJson(const json::Error& error);
 
 }  // namespace penstock::router

@@ -75,12 +75,4 @@ void ApplyHints(const Hints& hints, std::vector<GenerationRequest>& candidates) 
   }
 }
 
-std::optional<ApiError> ApplyHints(const RequestHead& head,
-                                   std::vector<GenerationRequest>& candidates) {
-  const auto hints = ReadHints(head);
-  if (const auto* error = std::get_if<ApiError>(&hints)) return *error;
-  ApplyHints(std::get<Hints>(hints), candidates);
-  return std::nullopt;
-}
-
 }  // namespace penstock::router

@@ -33,8 +33,4 @@ struct Hints {
 std::variant<Hints, ApiError> ReadHints(const RequestHead& head);
 void ApplyHints(const Hints& hints, std::vector<GenerationRequest>& candidates);
 
-// Gives the hints and the tenant of the head to every candidate, or says which header is wrong.
-std::optional<ApiError> ApplyHints(const RequestHead& head,
-                                   std::vector<GenerationRequest>& candidates);
-
 }  // namespace penstock::router

@@ -14,11 +14,11 @@
 #include <absl/status/statusor.h>
 
 #include <cstdint>
-#include <memory>
 
 #include "common/time.h"
+#include "router/api/api.h"
 #include "router/api/context.h"
-#include "router/http/options.h"
+#include "router/http/server.h"
 
 namespace penstock::router {
 
@@ -26,16 +26,17 @@ class HttpService {
  public:
   HttpService(HttpOptions http, ApiOptions api, const DialectOptions& dialects, Engine& engine,
               Metrics& metrics);
-  ~HttpService();
   HttpService(const HttpService&) = delete;
   HttpService& operator=(const HttpService&) = delete;
 
   absl::StatusOr<std::uint16_t> Start();
-  void Stop(Duration drain);
+  void Stop(Duration drain) { server_.Stop(drain); }
 
  private:
-  struct Impl;
-  std::unique_ptr<Impl> impl_;
+  bool warn_;
+  ApiContext context_;
+  Api api_;
+  HttpServer server_;
 };
 
 }  // namespace penstock::router

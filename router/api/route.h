@@ -9,6 +9,7 @@
 #include <functional>
 #include <memory>
 #include <string_view>
+#include <utility>
 
 #include "router/http/application.h"
 
@@ -45,6 +46,28 @@ struct Route {
   bool quiet = false;  // successes write no line to the access log
   RouteDoc doc = {};
 };
+
+// Media types of answers.
+inline constexpr std::string_view kJson = "application/json";
+inline constexpr std::string_view kEvents = "text/event-stream";
+
+inline Route Post(std::string_view pattern, Handler handler, RouteDoc doc) {
+  return {.method = "POST", .pattern = pattern, .handler = std::move(handler), .doc = doc};
+}
+inline Route Get(std::string_view pattern, Handler handler, RouteDoc doc) {
+  return {.method = "GET", .pattern = pattern, .handler = std::move(handler), .doc = doc};
+}
+inline Route Delete(std::string_view pattern, Handler handler, RouteDoc doc) {
+  return {.method = "DELETE", .pattern = pattern, .handler = std::move(handler), .doc = doc};
+}
+inline Route Public(Route route) {
+  route.access = Access::kPublic;
+  return route;
+}
+// Public and quiet.
+inline Route Probe(std::string_view pattern, Handler handler, RouteDoc doc) {
+  return {"GET", pattern, std::move(handler), Access::kPublic, true, doc};
+}
 
 // Whether its requests need the shards. Such requests are refused while the server drains.
 inline bool Generates(const Route& route) {

@@ -4,6 +4,7 @@
 #include <optional>
 #include <utility>
 
+#include "router/api/hints.h"
 #include "router/api/refusal_span.h"
 #include "router/telemetry/request_trace.h"
 
@@ -246,6 +247,28 @@ void StartRun(ApiContext& context, std::shared_ptr<Exchange> exchange, RunPlan p
   run->Submit(*exchange, std::move(requests));
 }
 
+void Launch(ApiContext& context, const RequestHead& head, const ErrorFormat& errors,
+            std::vector<GenerationRequest> candidates, std::shared_ptr<Exchange> exchange,
+            const MakeWriter& make_writer) {
+  const auto hints = ReadHints(head);
+  if (const auto* error = std::get_if<ApiError>(&hints)) {
+    return RefuseRequest(context, *exchange, errors, *error);
+  }
+  ApplyHints(std::get<Hints>(hints), candidates);
+  auto permit = context.permits.Take(static_cast<std::uint32_t>(candidates.size()));
+  if (!permit) {
+    return RefuseRequest(context, *exchange, errors,
+                         errors.TooManyRequests(context.options.max_concurrent_requests));
+  }
+  RunPlan plan;
+  plan.errors = &errors;
+  plan.writer = make_writer(candidates);
+  plan.candidates = std::move(candidates);
+  plan.permit = *std::move(permit);
+  plan.arrived = head.arrived;
+  StartRun(context, std::move(exchange), std::move(plan));
+}
+
 void RefuseRequest(ApiContext& context, Exchange& exchange, const ErrorFormat& errors,
                    const ApiError& error) {
   context.metrics.requests().Failed(NameOf(error.kind));
@@ -253,19 +276,9 @@ void RefuseRequest(ApiContext& context, Exchange& exchange, const ErrorFormat& e
 }
 
 std::string_view FinishName(FinishReason reason) {
-  switch (reason) {
-    case FinishReason::kEos:
-      return "eos";
-    case FinishReason::kLength:
-      return "length";
-    case FinishReason::kStopToken:
-      return "stop_token";
-    case FinishReason::kStopString:
-      return "stop_string";
-    case FinishReason::kCancelled:
-      break;
-  }
-  return "cancelled";
+  // In the order of FinishReason.
+  constexpr std::string_view kNames[] = {"eos", "length", "stop_token", "stop_string", "cancelled"};
+  return kNames[static_cast<std::size_t>(reason)];
 }
 
 }  // namespace penstock::router

@@ -7,6 +7,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -23,8 +24,8 @@ namespace penstock::router {
 class AnswerWriter {
  public:
   virtual ~AnswerWriter() = default;
-  virtual void Start(std::size_t candidate, const GenerationStart& start) = 0;
-  virtual void Token(std::size_t candidate, GenerationToken token) = 0;
+  virtual void Start(std::size_t, const GenerationStart&) {}
+  virtual void Token(std::size_t, GenerationToken) {}
   virtual void End(std::size_t candidate, GenerationEnd end) = 0;
   // Called after each batch of events. False: the client takes no more.
   virtual bool Flush() { return true; }
@@ -43,6 +44,15 @@ struct RunPlan {
   Time arrived;
   std::string tenant = {};  // set by StartRun from the candidates
 };
+
+using MakeWriter =
+    std::function<std::unique_ptr<AnswerWriter>(std::vector<GenerationRequest>& candidates)>;
+
+// Gives the candidates the hints of the head, takes a permit for each, and starts the run with the
+// writer that `make_writer` returns. Or answers why it cannot.
+void Launch(ApiContext& context, const RequestHead& head, const ErrorFormat& errors,
+            std::vector<GenerationRequest> candidates, std::shared_ptr<Exchange> exchange,
+            const MakeWriter& make_writer);
 
 // The caller has counted the arrival; the run counts the rest. `exchange` is the writer's as well.
 void StartRun(ApiContext& context, std::shared_ptr<Exchange> exchange, RunPlan plan);

@@ -12,6 +12,7 @@
 
 #include <algorithm>
 #include <array>
+#include <bitset>
 #include <concepts>
 #include <cstdint>
 #include <limits>
@@ -127,34 +128,18 @@ constexpr auto MakeField(std::string_view name, std::string_view expected, bool 
 template <class T, std::size_t A, std::size_t B>
 constexpr std::array<Field<T>, A + B> Join(const std::array<Field<T>, A>& a,
                                            const std::array<Field<T>, B>& b) {
-  static_assert(A + B <= 64, "SeenFields has 64 bits");
+  static_assert(A + B <= 64, "ReadObject has a bit for each of 64 fields");
   std::array<Field<T>, A + B> all;
   std::copy(a.begin(), a.end(), all.begin());
   std::copy(b.begin(), b.end(), all.begin() + A);
   return all;
 }
 
-// Tells which fields of a table were seen.
-class SeenFields {
- public:
-  // Returns false if it was seen before.
-  bool Mark(std::size_t index) {
-    const std::uint64_t bit = std::uint64_t{1} << index;
-    const bool first = (bits_ & bit) == 0;
-    bits_ |= bit;
-    return first;
-  }
-  bool Has(std::size_t index) const { return (bits_ >> index & 1) != 0; }
-
- private:
-  std::uint64_t bits_ = 0;
-};
-
 // Reads one object. `type` is what errors call it ("struct GenerateRequest"). Unknown keys are
 // skipped and counted. An empty array counts as an empty object, as in TGI.
 template <class T>
 bool ReadObject(Reader& reader, std::span<const Field<T>> fields, T& out, std::string_view type) {
-  SeenFields seen;
+  std::bitset<64> seen;
   std::string key;
   const bool array = reader.NextIs('[');
   if (array ? !reader.EnterEmptyArray(type) : !reader.EnterObject(type)) return false;
@@ -169,8 +154,9 @@ bool ReadObject(Reader& reader, std::span<const Field<T>> fields, T& out, std::s
       if (!reader.Colon() || !reader.Skip()) return false;
       continue;
     }
-    if (!seen.Mark(index))
-      return reader.FailObject("duplicate field `" + std::string(fields[index].name) + "`");
+    if (seen[index])
+      return reader.FailHere("duplicate field `" + std::string(fields[index].name) + "`");
+    seen[index] = true;
     const Field<T>& field = fields[index];
     if (!reader.Colon()) return false;
     if (reader.limits().null_is_absent && !field.required && reader.TakeNull()) continue;
@@ -178,8 +164,8 @@ bool ReadObject(Reader& reader, std::span<const Field<T>> fields, T& out, std::s
   }
   if (!reader.ok()) return false;
   for (std::size_t i = 0; i < fields.size(); ++i) {
-    if (!fields[i].required || seen.Has(i)) continue;
-    return reader.FailObject("missing field `" + std::string(fields[i].name) + "`");
+    if (!fields[i].required || seen[i]) continue;
+    return reader.FailHere("missing field `" + std::string(fields[i].name) + "`");
   }
   return true;
 }

@@ -37,7 +37,7 @@ bool Reader::Peek(char& c, std::string_view eof) {
 
 bool Reader::CountValue() {
   if (++values_ <= limits_.values) return true;
-  return FailObject("more than " + std::to_string(limits_.values) + " values");
+  return FailHere("more than " + std::to_string(limits_.values) + " values");
 }
 
 bool Reader::Ident(std::string_view rest) {
@@ -249,7 +249,10 @@ bool Reader::AtEnd() {
 
 // --- Structure
 
-bool Reader::Enter(bool array) {
+bool Reader::Enter(bool array, std::string_view expected) {
+  char c = 0;
+  if (!Peek(c, kEofValue)) return false;
+  if (c != (array ? '[' : '{')) return FailNext(expected);
   if (levels_.size() >= limits_.depth) return SyntaxPeek("recursion limit exceeded");
   if (!CountValue()) return false;
   ++position_;
@@ -257,42 +260,38 @@ bool Reader::Enter(bool array) {
   return true;
 }
 
-bool Reader::EnterObject(std::string_view expected) {
-  char c = 0;
-  if (!Peek(c, kEofValue)) return false;
-  return c == '{' ? Enter(false) : FailNext(expected);
-}
-
-bool Reader::EnterArray(std::string_view expected) {
-  char c = 0;
-  if (!Peek(c, kEofValue)) return false;
-  return c == '[' ? Enter(true) : FailNext(expected);
-}
-
-bool Reader::NextKey(std::string& key) {
+// To the next key or element.
+bool Reader::Next() {
   Level& level = levels_.back();
+  const char close = level.array ? ']' : '}';
   level.in_value = false;
-  level.in_key = true;
   char c = 0;
-  if (!Peek(c, kEofObject)) return false;
-  if (c == '}') {
+  if (!Peek(c, level.array ? kEofList : kEofObject)) return false;
+  if (c == close) {
     ++position_;
     levels_.pop_back();
     return false;
   }
   if (!level.first) {
-    if (c != ',') return SyntaxPeek("expected `,` or `}`");
+    if (c != ',') return SyntaxPeek(level.array ? "expected `,` or `]`" : "expected `,` or `}`");
     ++position_;
     if (!Peek(c, kEofValue)) return false;
-    if (c == '}') return SyntaxPeek("trailing comma");
+    if (c == close) return SyntaxPeek("trailing comma");
   }
+  return true;
+}
+
+bool Reader::NextKey(std::string& key) {
+  levels_.back().in_key = true;
+  if (!Next()) return false;
+  Level& level = levels_.back();
   level.first = false;
-  if (c != '"') return SyntaxPeek("key must be a string");
+  if (text_[position_] != '"') return SyntaxPeek("key must be a string");
   ++position_;
   if (!Text(key)) return false;
   level.in_key = false;
   if (++level.members > limits_.members) {
-    return FailObject("more than " + std::to_string(limits_.members) + " keys in one object");
+    return FailHere("more than " + std::to_string(limits_.members) + " keys in one object");
   }
   level.key = key;
   return true;
@@ -308,25 +307,11 @@ bool Reader::Colon() {
 }
 
 bool Reader::NextElement() {
+  if (!Next()) return false;
   Level& level = levels_.back();
-  char c = 0;
-  const std::size_t next = level.first ? 0 : level.index + 1;
-  level.in_value = false;
-  if (!Peek(c, kEofList)) return false;
-  if (c == ']') {
-    ++position_;
-    levels_.pop_back();
-    return false;
-  }
-  if (!level.first) {
-    if (c != ',') return SyntaxPeek("expected `,` or `]`");
-    ++position_;
-    if (!Peek(c, kEofValue)) return false;
-    if (c == ']') return SyntaxPeek("trailing comma");
-  }
+  level.index = level.first ? 0 : level.index + 1;
   level.first = false;
   level.in_value = true;
-  level.index = next;
   return true;
 }
 
@@ -345,9 +330,9 @@ bool Reader::Skip() {
   // Not recursive: reads a value or enters a container, then continues with the innermost one.
   while (ok()) {
     if (NextIs('{')) {
-      Enter(false);
+      EnterObject("");
     } else if (NextIs('[')) {
-      Enter(true);
+      EnterArray("");
     } else if (NextIs('"')) {
       ReadString(scratch, "");
     } else if (NextIs('t') || NextIs('f')) {
@@ -428,22 +413,13 @@ bool Reader::SyntaxPeek(std::string_view what) {
   return Fail(Error::Kind::kSyntax, what, position_ + 1);
 }
 
-bool Reader::FailType(std::string_view found, std::string_view expected) {
+bool Reader::FailFound(std::string_view problem, std::string_view found,
+                       std::string_view expected) {
   if (failed_) return false;
   error_.found = found;
   error_.expected = expected;
-  return Fail(Error::Kind::kData,
-              "invalid type: " + std::string(found) + ", expected " + std::string(expected),
-              position_);
-}
-
-bool Reader::FailValue(std::string_view found, std::string_view expected) {
-  if (failed_) return false;
-  error_.found = found;
-  error_.expected = expected;
-  return Fail(Error::Kind::kData,
-              "invalid value: " + std::string(found) + ", expected " + std::string(expected),
-              position_);
+  return FailHere(std::string(problem) + std::string(found) + ", expected " +
+                  std::string(expected));
 }
 
 bool Reader::FailShape(std::string what) {
@@ -463,8 +439,6 @@ bool Reader::FailShape(std::string what) {
   }
   return Fail(Error::Kind::kData, what, position_);
 }
-
-bool Reader::FailObject(std::string what) { return Fail(Error::Kind::kData, what, position_); }
 
 std::string Reader::Path(std::size_t depth) const {
   std::string path;

@@ -82,21 +82,22 @@ class Reader {
   bool AtEnd();
 
   //   if (!r.EnterObject("a map")) …; while (r.NextKey(key)) { …; r.Colon() && r.ReadX(…); }
-  bool EnterObject(std::string_view expected);
+  bool EnterObject(std::string_view expected) { return Enter(false, expected); }
   bool NextKey(std::string& key);  // false at the end (which is taken) or on failure
   bool Colon();                    // between a key and its value
-  bool EnterArray(std::string_view expected);
+  bool EnterArray(std::string_view expected) { return Enter(true, expected); }
   bool NextElement();  // false at the end (which is taken) or on failure
   // Takes [] or fails.
   bool EnterEmptyArray(std::string_view expected);
 
   // Failures that the caller finds, at the present position. All return false.
-  bool FailType(std::string_view found, std::string_view expected);   // "invalid type: …"
-  bool FailValue(std::string_view found, std::string_view expected);  // "invalid value: …"
-  // Fails with this text at the present position.
-  bool FailHere(std::string what) { return Fail(Error::Kind::kData, what, position_); }
-  // In the object itself, not in one of its members.
-  bool FailObject(std::string what);
+  bool FailType(std::string_view found, std::string_view expected) {
+    return FailFound("invalid type: ", found, expected);
+  }
+  bool FailValue(std::string_view found, std::string_view expected) {
+    return FailFound("invalid value: ", found, expected);
+  }
+  bool FailHere(std::string_view what) { return Fail(Error::Kind::kData, what, position_); }
   // A whole value was read and fits no shape. The position is that of serde.
   bool FailShape(std::string what);
   // The next value has the wrong type. Reads as much of it as the error shows.
@@ -117,7 +118,9 @@ class Reader {
   bool Fail(Error::Kind kind, std::string_view what, std::size_t index);
   bool Syntax(std::string_view what) { return Fail(Error::Kind::kSyntax, what, position_); }
   bool SyntaxPeek(std::string_view what);
-  bool Enter(bool array);
+  bool FailFound(std::string_view problem, std::string_view found, std::string_view expected);
+  bool Enter(bool array, std::string_view expected);
+  bool Next();
   bool CountValue();
   bool Ident(std::string_view rest);
   bool Text(std::string& out);

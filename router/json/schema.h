@@ -15,15 +15,14 @@ std::string SchemaOfKind(std::string_view expected, std::string_view element = {
 
 template <class T>
 void AppendSchema(std::string& out, std::string_view name, std::span<const Field<T>> fields) {
+  AppendComma(out);
   AppendString(out, name);
   out += ":{\"type\":\"object\",\"properties\":{";
   std::string required;
   for (const Field<T>& field : fields) {
-    if (&field != &fields.front()) out += ',';
-    AppendString(out, field.name);
-    out.append(":").append(SchemaOfKind(field.expected, field.element));
+    AppendMembers(out, field.name, Raw{SchemaOfKind(field.expected, field.element)});
     if (!field.required) continue;
-    if (!required.empty()) required += ',';
+    AppendComma(required);
     AppendString(required, field.name);
   }
   out += '}';

@@ -62,6 +62,13 @@ class Format final : public ErrorFormat {
   }
 
   std::string_view Schema() const override { return "DjlErrorResponse"; }
+
+  ApiError TooManyRequests(std::uint32_t most) const override {
+    return {kOverloaded,
+            "The queue of jobs is full: at most " + std::to_string(most) +
+                " requests run and wait at the same time. Try again later",
+            ""};
+  }
 };
 
 constexpr docs::Shape kShapes[] = {
@@ -83,9 +90,9 @@ constexpr docs::Shape kShapes[] = {
 };
 
 constexpr std::array<RouteDoc::Content, 3> kContents = {{
-    {"application/json", "DjlAnswer"},
+    {kJson, "DjlAnswer"},
     {"application/jsonlines", "DjlStreamResponse"},
-    {"text/event-stream", "DjlStreamResponse"},
+    {kEvents, "DjlStreamResponse"},
 }};
 
 std::vector<Route> Routes(const DjlOptions& options) {
@@ -96,14 +103,10 @@ std::vector<Route> Routes(const DjlOptions& options) {
     };
   };
   return {
-      {.method = "POST",
-       .pattern = "/predictions/{id}",
-       .handler = with_options(Predictions),
-       .doc = {.body = "DjlRequest", .contents = kContents, .path = "/predictions/{model}"}},
-      {.method = "POST",
-       .pattern = "/models/{id}",
-       .handler = with_options(InvokeModel),
-       .doc = {.body = "DjlRequest", .contents = kContents, .path = "/models/{model}/invoke"}},
+      Post("/predictions/{id}", with_options(Predictions),
+           {.body = "DjlRequest", .contents = kContents, .path = "/predictions/{model}"}),
+      Post("/models/{id}", with_options(InvokeModel),
+           {.body = "DjlRequest", .contents = kContents, .path = "/models/{model}/invoke"}),
   };
 }
 
@@ -113,7 +116,7 @@ class DjlDialect final : public Dialect {
   const ErrorFormat& Errors() const override { return djl::Errors(); }
   void AppendSchemas(std::string& out) const override {
     AppendRequestSchemas(out);
-    docs::AppendShapes(out += ',', kShapes);
+    docs::AppendShapes(out, kShapes);
   }
 };
 

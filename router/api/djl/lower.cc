@@ -11,26 +11,11 @@ namespace {
 constexpr std::uint32_t kTopK = 4;
 constexpr float kTopP = 0.92f;
 
-ApiError Invalid(std::string field, std::string limit, const std::string& given) {
-  std::string message = "`" + field + "` must be " + std::move(limit) + ". Given: " + given;
-  return {ApiErrorKind::kValidation, std::move(message), std::move(field)};
-}
-
-std::string Shown(float value) {
+template <class T>
+std::string Shown(const T& value) {
   std::string text;
-  json::AppendFloat(text, value);
+  json::Append(text, value);
   return text;
-}
-
-std::string Shown(const std::string& value) {
-  std::string text;
-  json::AppendString(text, value.substr(0, 100));
-  return text;
-}
-
-ApiError Unsupported(std::string field, std::string why) {
-  std::string message = "`" + field + "` " + std::move(why);
-  return {ApiErrorKind::kUnsupported, std::move(message), std::move(field)};
 }
 
 struct Range {
@@ -58,34 +43,33 @@ std::optional<ApiError> CheckRanges(const Parameters& p) {
   };
   for (const Range& range : ranges) {
     if (range.holds) continue;
-    return Invalid(std::string(range.field), std::string(range.limit), Shown(range.value));
+    return MustBe(range.field, range.limit, Shown(range.value));
   }
   return std::nullopt;
 }
 
 std::optional<ApiError> CheckCounts(const ApiOptions& options, const Parameters& p) {
-  if (p.max_new_tokens == 0) return Invalid("max_new_tokens", "at least 1", "0");
+  if (p.max_new_tokens == 0) return MustBe("max_new_tokens", "at least 1", "0");
   if (p.min_new_tokens > p.max_new_tokens) {
-    return Invalid("min_new_tokens",
-                   "at most `max_new_tokens`, " + std::to_string(p.max_new_tokens),
-                   std::to_string(p.min_new_tokens));
+    return MustBe("min_new_tokens", "at most `max_new_tokens`, " + std::to_string(p.max_new_tokens),
+                  std::to_string(p.min_new_tokens));
   }
   if (p.stop_sequences.size() > options.max_stop_sequences) {
-    return Invalid("stop_sequences",
-                   "at most " + std::to_string(options.max_stop_sequences) + " strings",
-                   std::to_string(p.stop_sequences.size()));
+    return MustBe("stop_sequences",
+                  "at most " + std::to_string(options.max_stop_sequences) + " strings",
+                  std::to_string(p.stop_sequences.size()));
   }
   for (const std::string& stop : p.stop_sequences) {
-    if (stop.empty()) return Invalid("stop_sequences", "strings that are not empty", "\"\"");
+    if (stop.empty()) return MustBe("stop_sequences", "strings that are not empty", "\"\"");
   }
   if (p.top_n_tokens > options.max_top_n_tokens) {
-    return Invalid("top_n_tokens", "at most " + std::to_string(options.max_top_n_tokens),
-                   std::to_string(p.top_n_tokens));
+    return MustBe("top_n_tokens", "at most " + std::to_string(options.max_top_n_tokens),
+                  std::to_string(p.top_n_tokens));
   }
   const std::pair<std::string_view, std::uint32_t> alone[] = {
       {"n", p.n}, {"best_of", p.best_of}, {"num_beams", p.num_beams}};
   for (const auto& [name, count] : alone) {
-    if (count > 1) return Invalid(std::string(name), "1", std::to_string(count));
+    if (count > 1) return MustBe(name, "1", std::to_string(count));
   }
   return std::nullopt;
 }
@@ -94,9 +78,9 @@ std::optional<ApiError> CheckCounts(const ApiOptions& options, const Parameters&
 std::optional<ApiError> CheckOffered(const ModelFacts& facts, const Request& request) {
   const std::uint32_t most = facts.max_total_tokens;
   if (request.parameters.max_new_tokens >= most) {
-    return Invalid("max_new_tokens",
-                   "below " + std::to_string(most) + ", the most tokens of prompt and answer",
-                   std::to_string(request.parameters.max_new_tokens));
+    return MustBe("max_new_tokens",
+                  "below " + std::to_string(most) + ", the most tokens of prompt and answer",
+                  std::to_string(request.parameters.max_new_tokens));
   }
   if (request.adapters) return Unsupported("adapters", "are not served");
   if (request.parameters.watermark && !facts.has_watermark) {
@@ -117,7 +101,7 @@ std::variant<SamplingParams, ApiError> ToSampling(const DjlOptions& options, con
   if (strategy == "contrastive") {
     const std::int32_t candidates = p.top_k.value_or(kTopK);
     if (candidates < 1) {
-      return Invalid("top_k", "at least 1 for contrastive search", std::to_string(candidates));
+      return MustBe("top_k", "at least 1 for contrastive search", std::to_string(candidates));
     }
     // Without a penalty or a second candidate it is greedy search.
     if (p.penalty_alpha == 0.0f || candidates == 1) return sampling;
@@ -126,7 +110,8 @@ std::variant<SamplingParams, ApiError> ToSampling(const DjlOptions& options, con
     return sampling;
   }
   if (strategy != "sample" && strategy != "sampling") {
-    return Invalid("decoding_strategy", "greedy, sample or contrastive", Shown(strategy));
+    return MustBe("decoding_strategy", "greedy, sample or contrastive",
+                  Shown(strategy.substr(0, 100)));
   }
   sampling.do_sample = true;
   sampling.temperature = p.temperature;
@@ -152,7 +137,7 @@ std::variant<Formatter, ApiError> FormatterOf(const DjlOptions& options, const R
   if (name == "auto" || name == "json") return Formatter::kJson;
   if (name == "jsonlines") return Formatter::kJsonLines;
   if (name == "sse") return Formatter::kSse;
-  return Invalid("output_formatter", "json, jsonlines or sse", Shown(name));
+  return MustBe("output_formatter", "json, jsonlines or sse", Shown(name.substr(0, 100)));
 }
 
 std::variant<std::vector<GenerationRequest>, ApiError> Lower(const ApiContext& context,
@@ -161,11 +146,19 @@ std::variant<std::vector<GenerationRequest>, ApiError> Lower(const ApiContext& c
                                                              const std::string& client_id) {
   const Parameters& p = request.parameters;
   if (request.inputs.texts.empty()) {
-    return Invalid("inputs", "a string or a list with at least one", "[]");
+    return MustBe("inputs", "a string or a list with at least one", "[]");
   }
   if (request.inputs.texts.size() > options.max_inputs) {
-    return Invalid("inputs", "a list of at most " + std::to_string(options.max_inputs) + " strings",
-                   std::to_string(request.inputs.texts.size()));
+    return MustBe("inputs", "a list of at most " + std::to_string(options.max_inputs) + " strings",
+                  std::to_string(request.inputs.texts.size()));
+  }
+  const std::uint32_t most = context.options.max_concurrent_requests;
+  if (request.inputs.texts.size() > most) {  // no later time would do
+    return ApiError{ApiErrorKind::kValidation,
+                    "`inputs` must have at most " + std::to_string(most) +
+                        " entries: so many requests run and wait at the same time. Given: " +
+                        std::to_string(request.inputs.texts.size()),
+                    "inputs"};
   }
   if (auto error = CheckRanges(p)) return *std::move(error);
   if (auto error = CheckCounts(context.options, p)) return *std::move(error);

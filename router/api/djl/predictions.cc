@@ -9,44 +9,10 @@
 #include "router/api/djl/lower.h"
 #include "router/api/djl/request.h"
 #include "router/api/errors.h"
-#include "router/api/hints.h"
 #include "router/api/run.h"
 
 namespace penstock::router::djl {
 namespace {
-
-// All checks that need no engine.
-std::variant<RunPlan, ApiError> Plan(ApiContext& context, const DjlOptions& options,
-                                     const RequestHead& head, const Request& request,
-                                     const std::shared_ptr<Exchange>& exchange) {
-  const auto formatter = FormatterOf(options, request);
-  if (const auto* error = std::get_if<ApiError>(&formatter)) return *error;
-  auto lowered = Lower(context, options, request, head.request_id);
-  if (auto* error = std::get_if<ApiError>(&lowered)) return std::move(*error);
-  RunPlan plan;
-  plan.errors = &Errors();
-  plan.candidates = std::get<std::vector<GenerationRequest>>(std::move(lowered));
-  plan.arrived = head.arrived;
-  if (auto error = ApplyHints(head, plan.candidates)) return *std::move(error);
-  const std::size_t most = context.options.max_concurrent_requests;
-  if (plan.candidates.size() > most) {  // no later time would do
-    return ApiError{ApiErrorKind::kValidation,
-                    "`inputs` must have at most " + std::to_string(most) +
-                        " entries: so many requests run and wait at the same time. Given: " +
-                        std::to_string(plan.candidates.size()),
-                    "inputs"};
-  }
-  auto permit = context.permits.Take(static_cast<std::uint32_t>(plan.candidates.size()));
-  if (!permit) {
-    return ApiError{ApiErrorKind::kOverloaded,
-                    "The queue of jobs is full: at most " + std::to_string(most) +
-                        " requests run and wait at the same time. Try again later",
-                    ""};
-  }
-  plan.permit = *std::move(permit);
-  plan.writer = MakeAnswer(exchange, StyleOf(options, request, std::get<Formatter>(formatter)));
-  return plan;
-}
 
 std::string_view LastPart(std::string_view path) {
   while (path.ends_with('/')) path.remove_suffix(1);
@@ -77,15 +43,21 @@ void ServeModel(ApiContext& context, const DjlOptions& options, std::string_view
 
 void Serve(ApiContext& context, const DjlOptions& options, std::string_view route,
            const HttpRequest& http, std::shared_ptr<Exchange> exchange) {
-  context.metrics.requests().Arrived(route);
-  const Parsed parsed = ParseRequest(http.body);
-  context.metrics.requests().UnknownKeys("djl", parsed.unknown_keys);
-  if (parsed.error) return RefuseRequest(context, *exchange, Errors(), *parsed.error);
-  auto plan = Plan(context, options, http.head, parsed.request, exchange);
-  if (const auto* error = std::get_if<ApiError>(&plan)) {
+  const Parsed<Request> parsed = ParseRequest(http.body);
+  if (!Accept(context, route, "djl", Errors(), parsed, *exchange)) return;
+  const Request& request = parsed.request;
+  const auto formatter = FormatterOf(options, request);
+  if (const auto* error = std::get_if<ApiError>(&formatter)) {
     return RefuseRequest(context, *exchange, Errors(), *error);
   }
-  StartRun(context, std::move(exchange), std::get<RunPlan>(std::move(plan)));
+  auto lowered = Lower(context, options, request, http.head.request_id);
+  if (auto* error = std::get_if<ApiError>(&lowered)) {
+    return RefuseRequest(context, *exchange, Errors(), *error);
+  }
+  Launch(context, http.head, Errors(), std::get<std::vector<GenerationRequest>>(std::move(lowered)),
+         exchange, [&](auto&) {
+           return MakeAnswer(exchange, StyleOf(options, request, std::get<Formatter>(formatter)));
+         });
 }
 
 void Predictions(ApiContext& context, const DjlOptions& options, const HttpRequest& request,

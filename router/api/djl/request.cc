@@ -55,9 +55,6 @@ constexpr auto kRequest = std::array{
     MakeField<&Request::model_name>("model_name", "a string"),
 };
 
-// DJL reads these bodies in Python, where null counts as absent and 30.0 as 30.
-constexpr json::Limits kLimits = {.null_is_absent = true, .integral_floats = true};
-
 }  // namespace
 
 bool ReadValue(json::Reader& reader, Parameters& out, std::string_view expected) {
@@ -73,27 +70,13 @@ bool ReadValue(json::Reader& reader, Inputs& out, std::string_view expected) {
 
 void AppendRequestSchemas(std::string& out) {
   json::AppendSchema<Parameters>(out, "DjlParameters", kParameters);
-  out += ',';
   auto request = kRequest;
   request[1].expected = "struct DjlParameters";
   json::AppendSchema<Request>(out, "DjlRequest", request);
 }
 
-Parsed ParseRequest(std::string_view body) {
-  Parsed parsed;
-  json::Reader reader(body, kLimits);
-  const bool ok = reader.NextIs('{')
-                      ? json::ReadObject<Request>(reader, kRequest, parsed.request, "an object") &&
-                            reader.AtEnd()
-                      : reader.FailNext("an object");
-  parsed.unknown_keys = reader.unknown_keys();
-  if (!ok) {
-    const json::Error& error = reader.error();
-    const bool syntax = error.kind == json::Error::Kind::kSyntax;
-    parsed.error = ApiError{syntax ? ApiErrorKind::kMalformedJson : ApiErrorKind::kWrongType,
-                            error.Text(), error.path};
-  }
-  return parsed;
+Parsed<Request> ParseRequest(std::string_view body) {
+  return Parse(body, {.limits = kPythonLimits, .strict = true}, kRequest, "an object");
 }
 
 }  // namespace penstock::router::djl

@@ -7,7 +7,7 @@
 #include <string_view>
 #include <vector>
 
-#include "router/api/errors.h"
+#include "router/api/body.h"
 #include "router/json/fields.h"
 
 namespace penstock::router::djl {
@@ -63,13 +63,7 @@ struct Request {
 bool ReadValue(json::Reader& reader, Parameters& out, std::string_view expected);
 bool ReadValue(json::Reader& reader, Inputs& out, std::string_view expected);
 
-struct Parsed {
-  std::optional<ApiError> error;
-  Request request;
-  std::uint64_t unknown_keys = 0;
-};
-
-Parsed ParseRequest(std::string_view body);
+Parsed<Request> ParseRequest(std::string_view body);
 
 // The body as JSON schemas, members of an object of them.
 void AppendRequestSchemas(std::string& out);

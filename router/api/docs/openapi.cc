@@ -16,7 +16,6 @@ namespace {
 using enum ApiErrorKind;
 using Served = DialectSet::Served;
 
-constexpr std::string_view kJson = "application/json";
 constexpr std::string_view kText = "text/plain";
 
 std::string_view PathOf(const Route& route) {
@@ -75,11 +74,8 @@ Errors ErrorsOf(const DialectSet& dialects, const Served& served) {
 }
 
 void AppendContent(std::string& out, std::string_view media, std::string_view type) {
-  if (!out.ends_with('{')) out += ',';
-  json::AppendString(out, media);
-  out += ":{\"schema\":";
-  AppendType(out, type);
-  out += '}';
+  const auto schema = [type](std::string& text) { AppendType(text, type); };
+  json::AppendMembers(out, media, json::Object("schema", schema));
 }
 
 std::string Either(const std::set<std::string_view>& types) {
@@ -136,9 +132,10 @@ void AppendOperation(std::string& out, const DialectSet& dialects, const Served&
   out += "\":{";
   const std::string_view path = PathOf(route);
   if (const std::size_t open = path.find('{'); open != path.npos) {
-    out += "\"parameters\":[{\"name\":";
-    json::AppendString(out, path.substr(open + 1, path.find('}') - open - 1));
-    out += ",\"in\":\"path\",\"required\":true,\"schema\":{\"type\":\"string\"}}],";
+    out += "\"parameters\":[";
+    json::AppendObject(out, "name", path.substr(open + 1, path.find('}') - open - 1), "in", "path",
+                       "required", true, "schema", json::Object("type", "string"));
+    out += "],";
   }
   if (!route.doc.body.empty()) {
     out += "\"requestBody\":{\"required\":true,\"content\":{\"application/json\":{\"schema\":";
@@ -155,12 +152,12 @@ void AppendPaths(std::string& out, const DialectSet& dialects) {
   for (const Served& first : dialects.served()) {
     const std::string_view pattern = first.route->pattern;
     if (!done.insert(pattern).second) continue;
-    if (!out.ends_with('{')) out += ',';
+    json::AppendComma(out);
     json::AppendString(out, PathOf(*first.route));
     out += ":{";
     for (const Served& served : dialects.served()) {
       if (served.route->pattern != pattern) continue;
-      if (!out.ends_with('{')) out += ',';
+      json::AppendComma(out);
       AppendOperation(out, dialects, served);
     }
     out += '}';
@@ -179,13 +176,7 @@ std::string OpenApi(const DialectSet& dialects, const std::string& version) {
   out +=
       "},\"components\":{\"securitySchemes\":{\"ApiKey\":{\"type\":\"http\",\"scheme\":"
       "\"bearer\"}},\"schemas\":{";
-  for (const auto& dialect : dialects.dialects()) {
-    std::string schemas;
-    dialect->AppendSchemas(schemas);
-    if (schemas.empty()) continue;
-    if (!out.ends_with('{')) out += ',';
-    out += schemas;
-  }
+  for (const auto& dialect : dialects.dialects()) dialect->AppendSchemas(out);
   return out + "}}}";
 }
 
@@ -207,8 +198,7 @@ void Page(ApiContext& context, HttpRequest, std::shared_ptr<Exchange> exchange) 
 }
 
 void Document(ApiContext& context, HttpRequest, std::shared_ptr<Exchange> exchange) {
-  exchange->Respond(
-      {200, "application/json", {}, OpenApi(context.dialects, context.options.version)});
+  exchange->Respond(JsonResponse(OpenApi(context.dialects, context.options.version)));
 }
 
 }  // namespace penstock::router::docs

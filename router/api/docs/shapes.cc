@@ -22,8 +22,8 @@ std::string_view TakePart(std::string_view& text, char separator) {
 void AppendEither(std::string& out, std::string_view types) {
   out += "{\"anyOf\":[";
   while (!types.empty()) {
+    json::AppendComma(out);
     AppendType(out, TakePart(types, ','));
-    if (!types.empty()) out += ',';
   }
   out += "]}";
 }
@@ -31,8 +31,8 @@ void AppendEither(std::string& out, std::string_view types) {
 void AppendNamed(std::string& out, std::string_view names) {
   out += "{\"type\":\"string\",\"enum\":[";
   while (!names.empty()) {
+    json::AppendComma(out);
     json::AppendString(out, TakePart(names, '|'));
-    if (!names.empty()) out += ',';
   }
   out += "]}";
 }
@@ -56,12 +56,10 @@ void AppendObject(std::string& out, std::string_view members) {
     if (key.ends_with('?')) {
       key.remove_suffix(1);
     } else {
-      json::AppendString(required += required.empty() ? "" : ",", key);
+      json::AppendComma(required);
+      json::AppendString(required, key);
     }
-    json::AppendString(out, key);
-    out += ':';
-    AppendType(out, type);
-    if (!members.empty()) out += ',';
+    json::AppendMembers(out, key, [type](std::string& text) { AppendType(text, type); });
   }
   out += '}';
   if (!required.empty()) out.append(",\"required\":[").append(required).append("]");
@@ -87,6 +85,7 @@ void AppendType(std::string& out, std::string_view type) {
 }
 
 void AppendShape(std::string& out, const Shape& shape) {
+  json::AppendComma(out);
   json::AppendString(out, shape.name);
   out += ':';
   if (shape.text.starts_with(':')) return AppendType(out, shape.text.substr(1));
@@ -94,10 +93,7 @@ void AppendShape(std::string& out, const Shape& shape) {
 }
 
 void AppendShapes(std::string& out, std::span<const Shape> shapes) {
-  for (const Shape& shape : shapes) {
-    if (&shape != &shapes.front()) out += ',';
-    AppendShape(out, shape);
-  }
+  for (const Shape& shape : shapes) AppendShape(out, shape);
 }
 
 }  // namespace penstock::router::docs

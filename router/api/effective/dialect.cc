@@ -4,7 +4,7 @@
 
 #include "router/api/docs/shapes.h"
 #include "router/api/effective/request.h"
-#include "router/api/tgi/errors.h"
+#include "router/api/tgi/dialect.h"
 #include "router/json/writer.h"
 
 namespace penstock::router::effective {
@@ -51,34 +51,24 @@ constexpr docs::Shape kShapes[] = {
 
 std::vector<Route> Routes(const std::string& batching) {
   const auto book = std::make_shared<StatsBook>();
-  constexpr std::string_view kJson = "application/json";
-  return {
-      {.method = "POST",
-       .pattern = "/inference",
-       .handler =
-           [book](ApiContext& context, const HttpRequest& request,
-                  std::shared_ptr<Exchange> exchange) {
-             Inference(context, book, request, std::move(exchange));
-           },
-       .doc = {.body = "InferenceRequest", .contents = {{{kJson, "InferenceResponse"}}}}},
-      {.method = "GET",
-       .pattern = "/stats",
-       .handler =
-           [book, batching](ApiContext&, const HttpRequest&,
-                            const std::shared_ptr<Exchange>& exchange) {
-             exchange->Respond({200, "application/json", {}, book->ToJson(batching)});
-           },
-       .quiet = true,
-       .doc = {.contents = {{{kJson, "Stats"}}}}},
-      {.method = "DELETE",
-       .pattern = "/stats",
-       .handler =
-           [book](ApiContext&, const HttpRequest&, const std::shared_ptr<Exchange>& exchange) {
-             book->Reset();
-             exchange->Respond({200, "application/json", {}, "{\"reset\":true}"});
-           },
-       .doc = {.contents = {{{kJson, "StatsReset"}}}}},
+  const auto inference = [book](ApiContext& context, const HttpRequest& request,
+                                std::shared_ptr<Exchange> exchange) {
+    Inference(context, book, request, std::move(exchange));
   };
+  const auto stats = [book, batching](ApiContext&, const HttpRequest&,
+                                      const std::shared_ptr<Exchange>& exchange) {
+    exchange->Respond(JsonResponse(book->ToJson(batching)));
+  };
+  const auto reset = [book](ApiContext&, const HttpRequest&,
+                            const std::shared_ptr<Exchange>& exchange) {
+    book->Reset();
+    exchange->Respond(JsonResponse("{\"reset\":true}"));
+  };
+  Route get = Get("/stats", stats, {.contents = {{{kJson, "Stats"}}}});
+  get.quiet = true;
+  return {Post("/inference", inference,
+               {.body = "InferenceRequest", .contents = {{{kJson, "InferenceResponse"}}}}),
+          std::move(get), Delete("/stats", reset, {.contents = {{{kJson, "StatsReset"}}}})};
 }
 
 class EffectiveDialect final : public Dialect {
@@ -87,7 +77,7 @@ class EffectiveDialect final : public Dialect {
   const ErrorFormat& Errors() const override { return effective::Errors(); }
   void AppendSchemas(std::string& out) const override {
     AppendRequestSchema(out);
-    docs::AppendShapes(out += ',', kShapes);
+    docs::AppendShapes(out, kShapes);
   }
 };
 

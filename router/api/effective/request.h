@@ -6,7 +6,7 @@
 #include <string>
 #include <string_view>
 
-#include "router/api/errors.h"
+#include "router/api/body.h"
 
 namespace penstock::router::effective {
 
@@ -20,13 +20,7 @@ struct Request {
   std::optional<std::uint64_t> intended_arrival_ms;
 };
 
-struct Parsed {
-  Request request;
-  std::optional<ApiError> error;
-  std::uint64_t unknown_keys = 0;
-};
-
-Parsed ParseRequest(std::string_view body);
+Parsed<Request> ParseRequest(std::string_view body);
 
 // The body as a JSON schema, a member of an object of them.
 void AppendRequestSchema(std::string& out);

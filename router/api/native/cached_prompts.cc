@@ -20,10 +20,7 @@ void CachedPrompts(ApiContext& context, HttpRequest request, std::shared_ptr<Exc
                        "unused_seconds", unused);
   };
   const std::vector<CachedPrompt> prompts = context.engine.CachedPrompts(request.head.tenant);
-  exchange->Respond({200,
-                     "application/json",
-                     {},
-                     json::ObjectText("cached_prompts", json::Array(prompts, append))});
+  exchange->Respond(JsonResponse(json::ObjectText("cached_prompts", json::Array(prompts, append))));
 }
 
 void ForgetCachedPrompts(ApiContext& context, HttpRequest request,
@@ -40,7 +37,7 @@ void ForgetCachedPrompts(ApiContext& context, HttpRequest request,
     return exchange->Respond(context.dialects.fallback().Errors().Response(
         {ApiErrorKind::kNotFound, "no cached prompt of this id", "id"}));
   }
-  exchange->Respond({200, "application/json", {}, json::ObjectText("forgotten", count)});
+  exchange->Respond(JsonResponse(json::ObjectText("forgotten", count)));
 }
 
 }  // namespace penstock::router::native

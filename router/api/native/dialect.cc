@@ -27,17 +27,9 @@ constexpr docs::Shape kShapes[] = {
 };
 
 std::string_view StateName(router::Health state) {
-  switch (state) {
-    case router::Health::kStarting:
-      return "starting";
-    case router::Health::kReady:
-      return "ready";
-    case router::Health::kDraining:
-      return "draining";
-    case router::Health::kFailed:
-      break;
-  }
-  return "failed";
+  // In the order of Health.
+  constexpr std::string_view kNames[] = {"starting", "ready", "draining", "failed"};
+  return kNames[static_cast<std::size_t>(state)];
 }
 
 // 200 when requests would be served, else 503 with the reason.
@@ -56,7 +48,7 @@ void Ready(ApiContext& context, HttpRequest, std::shared_ptr<Exchange> exchange)
 }
 
 void Live(ApiContext&, const HttpRequest&, const std::shared_ptr<Exchange>& exchange) {
-  exchange->Respond({200, "application/json", {}, "{\"status\":\"live\"}"});
+  exchange->Respond(JsonResponse("{\"status\":\"live\"}"));
 }
 
 void MetricsPage(ApiContext& context, const HttpRequest&,
@@ -66,30 +58,14 @@ void MetricsPage(ApiContext& context, const HttpRequest&,
 }
 
 std::vector<Route> Routes() {
-  constexpr std::string_view kJson = "application/json";
-  const auto probe = [](std::string_view pattern, Handler handler, RouteDoc doc) {
-    return Route{"GET", pattern, std::move(handler), Access::kPublic, true, doc};
-  };
   return {
-      probe("/live", Live, {.contents = {{{kJson, "Status"}}}}),
-      probe("/ready", Ready, {.contents = {{{kJson, "Status"}}}, .unavailable = "Status"}),
-      probe("/metrics", MetricsPage, {.contents = {{{"text/plain", "string"}}}}),
-      {.method = "GET",
-       .pattern = "/requests/{id}",
-       .handler = native::Request,
-       .doc = {.contents = {{{kJson, "RequestRecord"}}}}},
-      {.method = "GET",
-       .pattern = "/cached_prompts",
-       .handler = CachedPrompts,
-       .doc = {.contents = {{{kJson, "CachedPrompts"}}}}},
-      {.method = "DELETE",
-       .pattern = "/cached_prompts",
-       .handler = ForgetCachedPrompts,
-       .doc = {.contents = {{{kJson, "Forgotten"}}}}},
-      {.method = "DELETE",
-       .pattern = "/cached_prompts/{id}",
-       .handler = ForgetCachedPrompts,
-       .doc = {.contents = {{{kJson, "Forgotten"}}}}},
+      Probe("/live", Live, {.contents = {{{kJson, "Status"}}}}),
+      Probe("/ready", Ready, {.contents = {{{kJson, "Status"}}}, .unavailable = "Status"}),
+      Probe("/metrics", MetricsPage, {.contents = {{{"text/plain", "string"}}}}),
+      Get("/requests/{id}", native::Request, {.contents = {{{kJson, "RequestRecord"}}}}),
+      Get("/cached_prompts", CachedPrompts, {.contents = {{{kJson, "CachedPrompts"}}}}),
+      Delete("/cached_prompts", ForgetCachedPrompts, {.contents = {{{kJson, "Forgotten"}}}}),
+      Delete("/cached_prompts/{id}", ForgetCachedPrompts, {.contents = {{{kJson, "Forgotten"}}}}),
   };
 }
 

@@ -69,7 +69,7 @@ void Request(ApiContext& context, HttpRequest request, std::shared_ptr<Exchange>
   };
   json::AppendMembers(body, "decisions", json::Array(record->decisions, append));
   body += '}';
-  exchange->Respond({200, "application/json", {}, std::move(body)});
+  exchange->Respond(JsonResponse(std::move(body)));
 }
 
 }  // namespace penstock::router::native

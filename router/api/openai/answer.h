@@ -4,7 +4,6 @@
 #include <cstdint>
 #include <memory>
 #include <string>
-#include <string_view>
 
 #include "router/api/context.h"
 #include "router/api/run.h"
@@ -25,11 +24,9 @@ struct AnswerStyle {
 
 AnswerStyle MakeStyle(const ApiContext& context, bool chat, const std::string& request_id);
 
-std::unique_ptr<AnswerWriter> MakePlainAnswer(std::shared_ptr<Exchange> exchange,
-                                              AnswerStyle style);
-// An error before the first event is answered with its own status. A later error ends the stream
-// with one event that has an `error` object, without [DONE].
-std::unique_ptr<AnswerWriter> MakeStreamAnswer(std::shared_ptr<Exchange> exchange,
-                                               AnswerStyle style);
+// In a stream an error before the first event is answered with its own status. A later error ends
+// the stream with one event that has an `error` object, without [DONE].
+std::unique_ptr<AnswerWriter> MakeAnswer(std::shared_ptr<Exchange> exchange, AnswerStyle style,
+                                         bool stream);
 
 }  // namespace penstock::router::openai

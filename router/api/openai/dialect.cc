@@ -82,33 +82,18 @@ class Format final : public ErrorFormat {
   }
 };
 
-constexpr std::string_view kJson = "application/json";
-constexpr std::string_view kEvents = "text/event-stream";
-
 std::vector<Route> Routes() {
   return {
-      {.method = "POST",
-       .pattern = "/v1/chat/completions",
-       .handler = ChatCompletions,
-       .doc = {.body = "OpenAiChatRequest",
-               .contents = {{{kJson, "OpenAiChatCompletion"}, {kEvents, "OpenAiChatChunk"}}},
-               .failure = "OpenAiErrorResponse"}},
-      {.method = "POST",
-       .pattern = "/v1/completions",
-       .handler = Completions,
-       .doc = {.body = "OpenAiCompletionRequest",
-               .contents = {{{kJson, "OpenAiCompletion"}, {kEvents, "OpenAiCompletion"}}},
-               .failure = "OpenAiErrorResponse"}},
-      {.method = "GET",
-       .pattern = "/v1/models",
-       .handler = Models,
-       .access = Access::kPublic,
-       .doc = {.contents = {{{kJson, "ModelsInfo"}}}}},
-      {.method = "GET",
-       .pattern = "/v1/models/{id}",
-       .handler = Model,
-       .access = Access::kPublic,
-       .doc = {.contents = {{{kJson, "ModelInfo"}}}}},
+      Post("/v1/chat/completions", ChatCompletions,
+           {.body = "OpenAiChatRequest",
+            .contents = {{{kJson, "OpenAiChatCompletion"}, {kEvents, "OpenAiChatChunk"}}},
+            .failure = "OpenAiErrorResponse"}),
+      Post("/v1/completions", Completions,
+           {.body = "OpenAiCompletionRequest",
+            .contents = {{{kJson, "OpenAiCompletion"}, {kEvents, "OpenAiCompletion"}}},
+            .failure = "OpenAiErrorResponse"}),
+      Public(Get("/v1/models", Models, {.contents = {{{kJson, "ModelsInfo"}}}})),
+      Public(Get("/v1/models/{id}", Model, {.contents = {{{kJson, "ModelInfo"}}}})),
   };
 }
 
@@ -155,7 +140,7 @@ class OpenAiDialect final : public Dialect {
   }
   void AppendSchemas(std::string& out) const override {
     AppendRequestSchemas(out);
-    docs::AppendShapes(out += ',', kShapes);
+    docs::AppendShapes(out, kShapes);
   }
 };
 

@@ -4,7 +4,6 @@
 #include <optional>
 #include <utility>
 
-#include "router/api/openai/response_format.h"
 #include "router/json/reader.h"
 #include "router/json/unicode.h"
 #include "router/json/writer.h"
@@ -19,17 +18,6 @@ constexpr std::uint32_t kCompletionTokens = 16;  // OpenAI's default of max_toke
 
 using Check = std::optional<ApiError>;
 
-// "`field` must be LIMIT. Given: VALUE"
-ApiError Bad(std::string_view field, std::string_view limit, std::string_view given) {
-  std::string message = "`";
-  message.append(field).append("` must be ").append(limit).append(". Given: ").append(given);
-  return {ApiErrorKind::kValidation, std::move(message), std::string(field)};
-}
-
-ApiError Unsupported(std::string_view field, std::string_view message) {
-  return {ApiErrorKind::kUnsupported, std::string(message), std::string(field)};
-}
-
 std::string Text(float value) {
   std::string text;
   json::AppendFloat(text, value);
@@ -39,16 +27,13 @@ std::string Text(float value) {
 Check InRange(std::string_view field, const std::optional<float>& value, float least,
               float greatest) {
   if (!value || (*value >= least && *value <= greatest)) return std::nullopt;
-  return Bad(field, "from " + Text(least) + " to " + Text(greatest), Text(*value));
+  return MustBe(field, "from " + Text(least) + " to " + Text(greatest), Text(*value));
 }
 
 Check CheckModel(const ApiContext& context, const std::string& model) {
   const ModelFacts facts = context.engine.Facts();
   if (IsServedModel(facts, model)) return std::nullopt;
-  return ApiError{ApiErrorKind::kModelNotFound,
-                  "the model `" + std::string(json::CutUtf8(model, 200)) +
-                      "` does not exist. Served here: " + facts.served_name,
-                  "model"};
+  return ModelNotFound(facts, model);
 }
 
 Check CheckSampling(const Common& c) {
@@ -58,24 +43,25 @@ Check CheckSampling(const Common& c) {
   if (auto error = InRange("presence_penalty", c.presence_penalty, -2, 2)) return error;
   if (auto error = InRange("min_p", c.min_p, 0, 1)) return error;
   if (c.repetition_penalty && !(*c.repetition_penalty > 0 && *c.repetition_penalty <= 1e6f)) {
-    return Bad("repetition_penalty", "greater than 0 and at most 1e6", Text(*c.repetition_penalty));
+    return MustBe("repetition_penalty", "greater than 0 and at most 1e6",
+                  Text(*c.repetition_penalty));
   }
   if (c.top_k && *c.top_k < -1) {
-    return Bad("top_k", "positive, or 0 or -1 for none", std::to_string(*c.top_k));
+    return MustBe("top_k", "positive, or 0 or -1 for none", std::to_string(*c.top_k));
   }
   return std::nullopt;
 }
 
 Check CheckStops(const Common& c) {
   if (c.stop.strings.size() > kMaxStops) {
-    return Bad("stop", "at most " + std::to_string(kMaxStops) + " strings",
-               std::to_string(c.stop.strings.size()));
+    return MustBe("stop", "at most " + std::to_string(kMaxStops) + " strings",
+                  std::to_string(c.stop.strings.size()));
   }
   for (const std::string& stop : c.stop.strings) {
-    if (stop.empty()) return Bad("stop", "strings that are not empty", "\"\"");
+    if (stop.empty()) return MustBe("stop", "strings that are not empty", "\"\"");
     if (stop.size() > kMaxStopBytes) {
-      return Bad("stop", "strings of at most " + std::to_string(kMaxStopBytes) + " bytes",
-                 std::to_string(stop.size()));
+      return MustBe("stop", "strings of at most " + std::to_string(kMaxStopBytes) + " bytes",
+                    std::to_string(stop.size()));
     }
   }
   return std::nullopt;
@@ -85,8 +71,8 @@ Check CheckTokenIds(std::string_view field, const std::vector<TokenId>& ids,
                     std::uint32_t vocabulary) {
   for (const TokenId id : ids) {
     if (id < 0 || static_cast<std::uint32_t>(id) >= vocabulary) {
-      return Bad(field, "token ids from 0 to " + std::to_string(vocabulary - 1),
-                 std::to_string(id));
+      return MustBe(field, "token ids from 0 to " + std::to_string(vocabulary - 1),
+                    std::to_string(id));
     }
   }
   return std::nullopt;
@@ -94,7 +80,7 @@ Check CheckTokenIds(std::string_view field, const std::vector<TokenId>& ids,
 
 Check CheckBias(const Common& c, std::uint32_t vocabulary) {
   if (!c.logit_bias.bad_key.empty()) {
-    return Bad("logit_bias", "keyed by token ids", json::DescribeString(c.logit_bias.bad_key));
+    return MustBe("logit_bias", "keyed by token ids", json::DescribeString(c.logit_bias.bad_key));
   }
   std::vector<TokenId> ids;
   for (const auto& entry : c.logit_bias.entries) ids.push_back(entry.token);
@@ -105,9 +91,10 @@ Check CheckCommon(const ApiContext& context, const Common& c) {
   if (auto error = CheckModel(context, c.model)) return error;
   const std::uint32_t n = c.n.value_or(1);
   if (n == 0 || n > context.options.max_best_of) {
-    return Bad("n", "from 1 to " + std::to_string(context.options.max_best_of), std::to_string(n));
+    return MustBe("n", "from 1 to " + std::to_string(context.options.max_best_of),
+                  std::to_string(n));
   }
-  if (c.max_tokens && *c.max_tokens == 0) return Bad("max_tokens", "at least 1", "0");
+  if (c.max_tokens && *c.max_tokens == 0) return MustBe("max_tokens", "at least 1", "0");
   if (auto error = CheckSampling(c)) return error;
   if (auto error = CheckStops(c)) return error;
   const std::uint32_t vocabulary = context.engine.Facts().vocabulary;
@@ -165,59 +152,65 @@ std::optional<std::string> AsString(const std::optional<json::Raw>& raw) {
 }
 
 Check CheckChatFeatures(const ChatRequest& request) {
-  if (request.messages.count == 0) return Bad("messages", "at least one message", "0");
+  if (request.messages.count == 0) return MustBe("messages", "at least one message", "0");
   if (!IsEmptyArray(request.tools) && AsString(request.tool_choice) != "none") {
     return Unsupported("tools",
-                       "`tools` are not supported; with `tool_choice` `none` the template "
-                       "sees them");
+                       "are not supported; with `tool_choice` `none` the template sees them");
   }
   if (request.chat_template) {
-    return Unsupported("chat_template", "`chat_template` in a request is not supported");
+    return Unsupported("chat_template", "in a request is not supported");
   }
   if (request.top_logprobs && !request.logprobs) {
-    return Bad("top_logprobs", "absent unless `logprobs` is true",
-               std::to_string(*request.top_logprobs));
+    return MustBe("top_logprobs", "absent unless `logprobs` is true",
+                  std::to_string(*request.top_logprobs));
   }
   if (request.top_logprobs.value_or(0) > kMaxTopLogprobs) {
-    return Bad("top_logprobs", "from 0 to " + std::to_string(kMaxTopLogprobs),
-               std::to_string(*request.top_logprobs));
+    return MustBe("top_logprobs", "from 0 to " + std::to_string(kMaxTopLogprobs),
+                  std::to_string(*request.top_logprobs));
   }
   if (request.max_completion_tokens && *request.max_completion_tokens == 0) {
-    return Bad("max_completion_tokens", "at least 1", "0");
+    return MustBe("max_completion_tokens", "at least 1", "0");
   }
   return std::nullopt;
 }
 
 Check CheckCompletionFeatures(const ApiContext& context, const CompletionRequest& request) {
-  if (request.echo) return Unsupported("echo", "`echo` is not supported");
-  if (!request.suffix.empty()) return Unsupported("suffix", "`suffix` is not supported");
+  if (request.echo) return Unsupported("echo", "is not supported");
+  if (!request.suffix.empty()) return Unsupported("suffix", "is not supported");
   if (request.best_of && *request.best_of != request.n.value_or(1)) {
-    return Unsupported("best_of", "`best_of` must equal `n`");
+    return Unsupported("best_of", "must equal `n`");
   }
   const std::size_t prompts = request.prompt.list.size();
   if (prompts == 0 || prompts > context.options.max_client_batch_size) {
-    return Bad("prompt",
-               "from 1 to " + std::to_string(context.options.max_client_batch_size) + " prompts",
-               std::to_string(prompts));
+    return MustBe("prompt",
+                  "from 1 to " + std::to_string(context.options.max_client_batch_size) + " prompts",
+                  std::to_string(prompts));
   }
   if (request.logprobs.value_or(0) > kMaxTopLogprobs) {
-    return Bad("logprobs", "from 0 to " + std::to_string(kMaxTopLogprobs),
-               std::to_string(*request.logprobs));
+    return MustBe("logprobs", "from 0 to " + std::to_string(kMaxTopLogprobs),
+                  std::to_string(*request.logprobs));
   }
   for (const Prompt& prompt : request.prompt.list) {
     if (const auto* ids = std::get_if<std::vector<TokenId>>(&prompt)) {
-      if (ids->empty()) return Bad("prompt", "at least one token", "[]");
+      if (ids->empty()) return MustBe("prompt", "at least one token", "[]");
       if (auto error = CheckTokenIds("prompt", *ids, context.engine.Facts().vocabulary)) {
         return error;
       }
     } else if (std::get<std::string>(prompt).empty()) {
-      return Bad("prompt", "a string that is not empty", "\"\"");
+      return MustBe("prompt", "a string that is not empty", "\"\"");
     }
   }
   return std::nullopt;
 }
 
 }  // namespace
+
+ApiError ModelNotFound(const ModelFacts& facts, std::string_view name) {
+  return {ApiErrorKind::kModelNotFound,
+          "the model `" + std::string(json::CutUtf8(name, 200)) +
+              "` does not exist. Served here: " + facts.served_name,
+          "model"};
+}
 
 bool IsServedModel(const ModelFacts& facts, std::string_view name) {
   // Clients that know only a URL: TGI documents "tgi", huggingface_hub sends "dummy".

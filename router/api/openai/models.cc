@@ -4,7 +4,6 @@
 #include "router/api/errors.h"
 #include "router/api/openai/dialect.h"
 #include "router/api/openai/lower.h"
-#include "router/json/unicode.h"
 #include "router/json/writer.h"
 
 namespace penstock::router::openai {
@@ -20,7 +19,7 @@ std::string ModelObject(const ApiContext& context) {
 
 void Models(ApiContext& context, HttpRequest, std::shared_ptr<Exchange> exchange) {
   std::string body = "{\"object\":\"list\",\"data\":[" + ModelObject(context) + "]}";
-  exchange->Respond({200, "application/json", {}, std::move(body)});
+  exchange->Respond(JsonResponse(std::move(body)));
 }
 
 void Model(ApiContext& context, HttpRequest request, std::shared_ptr<Exchange> exchange) {
@@ -28,13 +27,10 @@ void Model(ApiContext& context, HttpRequest request, std::shared_ptr<Exchange> e
   const std::string_view id = std::string_view(request.head.path).substr(kPrefix.size());
   const ModelFacts facts = context.engine.Facts();
   if (IsServedModel(facts, id)) {
-    exchange->Respond({200, "application/json", {}, ModelObject(context)});
+    exchange->Respond(JsonResponse(ModelObject(context)));
     return;
   }
-  exchange->Respond(Errors().Response({ApiErrorKind::kModelNotFound,
-                                       "the model `" + std::string(json::CutUtf8(id, 200)) +
-                                           "` does not exist. Served here: " + facts.served_name,
-                                       "model"}));
+  exchange->Respond(Errors().Response(ModelNotFound(facts, id)));
 }
 
 }  // namespace penstock::router::openai

@@ -2,15 +2,12 @@
 
 #include <array>
 
-#include "router/api/openai/values.h"
 #include "router/json/schema.h"
 
 namespace penstock::router::openai {
 namespace {
 
 using json::MakeFieldOf;
-
-constexpr json::Limits kLimits{.null_is_absent = true, .integral_floats = true};
 
 template <class T>
 constexpr auto kCommon = std::array{
@@ -77,29 +74,21 @@ ApiError ToApiError(const json::Error& error) {
   return {ApiErrorKind::kWrongType, error.Text(), error.path};
 }
 
-template <class T, std::size_t N>
-Parsed<T> Parse(std::string_view body, const std::array<json::Field<T>, N>& fields) {
-  Parsed<T> parsed;
-  json::Reader reader(body, kLimits);
-  if (!json::ReadObject<T>(reader, fields, parsed.request, "an object")) {
-    parsed.error = ToApiError(reader.error());
-  }
-  parsed.unknown_keys = reader.unknown_keys();
-  return parsed;
-}
+constexpr BodyRules kRules = {.limits = kPythonLimits, .to_error = ToApiError};
 
 }  // namespace
 
 void AppendRequestSchemas(std::string& out) {
   json::AppendSchema<ChatRequest>(out, "OpenAiChatRequest", kChat);
-  out += ',';
   json::AppendSchema<CompletionRequest>(out, "OpenAiCompletionRequest", kCompletion);
 }
 
-Parsed<ChatRequest> ParseChat(std::string_view body) { return Parse(body, kChat); }
+Parsed<ChatRequest> ParseChat(std::string_view body) {
+  return Parse(body, kRules, kChat, "an object");
+}
 
 Parsed<CompletionRequest> ParseCompletion(std::string_view body) {
-  return Parse(body, kCompletion);
+  return Parse(body, kRules, kCompletion, "an object");
 }
 
 }  // namespace penstock::router::openai

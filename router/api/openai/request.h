@@ -9,7 +9,7 @@
 #include <variant>
 #include <vector>
 
-#include "router/api/errors.h"
+#include "router/api/body.h"
 #include "router/engine.h"
 #include "router/json/fields.h"
 
@@ -83,12 +83,13 @@ struct CompletionRequest : Common {
   std::optional<std::uint32_t> best_of;
 };
 
-template <class T>
-struct Parsed {
-  std::optional<ApiError> error;
-  T request;
-  std::uint64_t unknown_keys = 0;
-};
+// Values that may have several JSON types. The field tables find these readers by
+// argument-dependent lookup.
+bool ReadValue(json::Reader& reader, Stop& out, std::string_view expected);
+bool ReadValue(json::Reader& reader, LogitBias& out, std::string_view expected);
+bool ReadValue(json::Reader& reader, StreamOptions& out, std::string_view expected);
+bool ReadValue(json::Reader& reader, Messages& out, std::string_view expected);
+bool ReadValue(json::Reader& reader, Prompts& out, std::string_view expected);
 
 // The bodies as JSON schemas, members of an object of them.
 void AppendRequestSchemas(std::string& out);

@@ -1,10 +1,9 @@
-#include "router/api/openai/response_format.h"
-
 #include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
 
+#include "router/api/openai/lower.h"
 #include "router/json/reader.h"
 
 namespace penstock::router::openai {

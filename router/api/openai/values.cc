@@ -1,4 +1,4 @@
-#include "router/api/openai/values.h"
+#include "router/api/openai/request.h"
 
 #include <array>
 #include <charconv>
@@ -83,7 +83,7 @@ bool ReadMessage(json::Reader& reader, std::string& out) {
     out += raw;
   }
   if (!reader.ok()) return false;
-  if (!has_role) return reader.FailObject("missing field `role`");
+  if (!has_role) return reader.FailHere("missing field `role`");
   out += '}';
   return true;
 }
@@ -128,8 +128,8 @@ bool ReadValue(json::Reader& reader, LogitBias& out, std::string_view expected) 
     }
     entry.bias = static_cast<float>(bias.value);
     if (out.entries.size() == kMaxBiases) {
-      return reader.FailObject("`logit_bias` must have at most " + std::to_string(kMaxBiases) +
-                               " entries");
+      return reader.FailHere("`logit_bias` must have at most " + std::to_string(kMaxBiases) +
+                             " entries");
     }
     out.entries.push_back(entry);
   }
@@ -141,8 +141,8 @@ bool ReadValue(json::Reader& reader, Messages& out, std::string_view expected) {
   out.json = "[";
   while (reader.NextElement()) {
     if (++out.count > kMaxMessages) {
-      return reader.FailObject("`messages` must have at most " + std::to_string(kMaxMessages) +
-                               " messages");
+      return reader.FailHere("`messages` must have at most " + std::to_string(kMaxMessages) +
+                             " messages");
     }
     if (out.count > 1) out.json += ',';
     if (!ReadMessage(reader, out.json)) return false;

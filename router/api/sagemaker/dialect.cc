@@ -8,7 +8,6 @@
 #include "router/api/djl/dialect.h"
 #include "router/api/openai/dialect.h"
 #include "router/api/tgi/dialect.h"
-#include "router/api/tgi/errors.h"
 #include "router/json/reader.h"
 
 namespace penstock::router::sagemaker {
@@ -82,24 +81,21 @@ void Invocations(ApiContext& context, const DjlOptions& options, HttpRequest req
 }
 
 std::vector<Route> Routes(const DjlOptions& options) {
-  return {
-      {.method = "POST",
-       .pattern = "/invocations",
-       .handler =
-           [options](ApiContext& context, HttpRequest request, std::shared_ptr<Exchange> exchange) {
-             Invocations(context, options, std::move(request), std::move(exchange));
-           },
-       .doc = {.body = "CompatGenerateRequest,ChatRequest,CompletionRequest,DjlRequest,"
-                       "OpenAiChatRequest",
-               .contents = {{{"application/json",
-                              "CompatGenerateResponse,ChatCompletion,CompletionFinal,DjlAnswer,"
-                              "OpenAiChatCompletion"},
-                             {"text/event-stream",
-                              "StreamResponse,ChatCompletionChunk,Chunk,DjlStreamResponse,"
-                              "OpenAiChatChunk"},
-                             {"application/jsonlines", "DjlStreamResponse"}}},
-               .failure = "ErrorResponse, ChatStreamFailure or OpenAiErrorResponse"}},
+  const auto handler = [options](ApiContext& context, HttpRequest request,
+                                 std::shared_ptr<Exchange> exchange) {
+    Invocations(context, options, std::move(request), std::move(exchange));
   };
+  return {Post("/invocations", handler,
+               {.body = "CompatGenerateRequest,ChatRequest,CompletionRequest,DjlRequest,"
+                        "OpenAiChatRequest",
+                .contents = {{{kJson,
+                               "CompatGenerateResponse,ChatCompletion,CompletionFinal,DjlAnswer,"
+                               "OpenAiChatCompletion"},
+                              {kEvents,
+                               "StreamResponse,ChatCompletionChunk,Chunk,DjlStreamResponse,"
+                               "OpenAiChatChunk"},
+                              {"application/jsonlines", "DjlStreamResponse"}}},
+                .failure = "ErrorResponse, ChatStreamFailure or OpenAiErrorResponse"})};
 }
 
 class SageMakerDialect final : public Dialect {

@@ -1,23 +1,20 @@
 #include "router/api/tgi/dialect.h"
 
+#include <algorithm>
+#include <iterator>
 #include <string_view>
 #include <utility>
 #include <vector>
 
 #include "router/api/docs/openapi.h"
-#include "router/api/tgi/errors.h"
 #include "router/api/tgi/generate/flow.h"
 #include "router/api/tgi/handlers.h"
-#include "router/api/tgi/schemas.h"
 
 namespace penstock::router::tgi {
 namespace {
 
 using Request = HttpRequest;
 using Reply = std::shared_ptr<Exchange>;
-
-constexpr std::string_view kJson = "application/json";
-constexpr std::string_view kEvents = "text/event-stream";
 
 Handler GenerateWith(Flow flow) {
   return [flow](ApiContext& context, Request request, Reply reply) {
@@ -38,139 +35,67 @@ void HealthOrDocs(ApiContext& context, Request request, Reply reply) {
   answer(context, std::move(request), std::move(reply));
 }
 
-std::vector<Route> GenerateRoutes(bool own_keys) {
+std::vector<Route> SharedRoutes(bool own_keys) {
+  const Flow generate{.route = "/generate", .own_keys = own_keys};
+  const Flow stream{.route = "/generate_stream", .mode = Mode::kStream, .own_keys = own_keys};
+  const Flow compat{.route = "/", .compat = true, .own_keys = own_keys};
   return {
-      {.method = "POST",
-       .pattern = "/generate",
-       .handler = GenerateWith({.route = "/generate", .own_keys = own_keys}),
-       .doc = {.body = "GenerateRequest", .contents = {{{kJson, "GenerateResponse"}}}}},
-      {.method = "POST",
-       .pattern = "/generate_stream",
-       .handler =
-           GenerateWith({.route = "/generate_stream", .mode = Mode::kStream, .own_keys = own_keys}),
-       .doc = {.body = "GenerateRequest",
-               .contents = {{{kEvents, "StreamResponse"}}},
-               .failure = "ErrorResponse"}},
-      {.method = "POST",
-       .pattern = "/",
-       .handler = GenerateWith({.route = "/", .compat = true, .own_keys = own_keys}),
-       .doc = {.body = "CompatGenerateRequest",
-               .contents = {{{kJson, "CompatGenerateResponse"}, {kEvents, "StreamResponse"}}},
-               .failure = "ErrorResponse"}},
+      Post("/generate", GenerateWith(generate),
+           {.body = "GenerateRequest", .contents = {{{kJson, "GenerateResponse"}}}}),
+      Post("/generate_stream", GenerateWith(stream),
+           {.body = "GenerateRequest",
+            .contents = {{{kEvents, "StreamResponse"}}},
+            .failure = "ErrorResponse"}),
+      Post("/", GenerateWith(compat),
+           {.body = "CompatGenerateRequest",
+            .contents = {{{kJson, "CompatGenerateResponse"}, {kEvents, "StreamResponse"}}},
+            .failure = "ErrorResponse"}),
+      Post("/vertex", Vertex, {.body = "VertexRequest", .contents = {{{kJson, "VertexResponse"}}}}),
+      Post("/tokenize", Tokenize,
+           {.body = "GenerateRequest", .contents = {{{kJson, "TokenizeResponse"}}}}),
+      Public(Post("/chat_tokenize", ChatTokenize,
+                  {.body = "ChatRequest", .contents = {{{kJson, "ChatTokenizeResponse"}}}})),
+      Probe("/health", Health, {.unavailable = "ErrorResponse"}),
+      Probe("/ping", Health, {.unavailable = "ErrorResponse"}),
+      Public(Get("/docs", docs::Redirect, {.redirect = "/docs/"})),
+      Public(Get("/docs/", docs::Page, {.contents = {{{"text/html", "string"}}}})),
+      Public(Get("/api-doc/openapi.json", docs::Document, {.contents = {{{kJson, "object"}}}})),
+      Public(Get("/info", InfoWith(own_keys), {.contents = {{{kJson, "Info"}}}})),
+      Probe("/", own_keys ? HealthOrDocs : Health, {.unavailable = "ErrorResponse"}),
   };
 }
 
-std::vector<Route> SharedRoutes() {
-  return {
-      {.method = "POST",
-       .pattern = "/vertex",
-       .handler = Vertex,
-       .doc = {.body = "VertexRequest", .contents = {{{kJson, "VertexResponse"}}}}},
-      {.method = "POST",
-       .pattern = "/tokenize",
-       .handler = Tokenize,
-       .doc = {.body = "GenerateRequest", .contents = {{{kJson, "TokenizeResponse"}}}}},
-      {.method = "POST",
-       .pattern = "/chat_tokenize",
-       .handler = ChatTokenize,
-       .access = Access::kPublic,
-       .doc = {.body = "ChatRequest", .contents = {{{kJson, "ChatTokenizeResponse"}}}}},
-      {.method = "GET",
-       .pattern = "/health",
-       .handler = Health,
-       .access = Access::kPublic,
-       .quiet = true,
-       .doc = {.unavailable = "ErrorResponse"}},
-      {.method = "GET",
-       .pattern = "/ping",
-       .handler = Health,
-       .access = Access::kPublic,
-       .quiet = true,
-       .doc = {.unavailable = "ErrorResponse"}},
-      {.method = "GET",
-       .pattern = "/docs",
-       .handler = docs::Redirect,
-       .access = Access::kPublic,
-       .doc = {.redirect = "/docs/"}},
-      {.method = "GET",
-       .pattern = "/docs/",
-       .handler = docs::Page,
-       .access = Access::kPublic,
-       .doc = {.contents = {{{"text/html", "string"}}}}},
-      {.method = "GET",
-       .pattern = "/api-doc/openapi.json",
-       .handler = docs::Document,
-       .access = Access::kPublic,
-       .doc = {.contents = {{{kJson, "object"}}}}},
-  };
-}
-
-std::vector<Route> ProbeRoutes(bool own_keys) {
-  return {
-      {.method = "GET",
-       .pattern = "/info",
-       .handler = InfoWith(own_keys),
-       .access = Access::kPublic,
-       .doc = {.contents = {{{kJson, "Info"}}}}},
-      {.method = "GET",
-       .pattern = "/",
-       .handler = own_keys ? HealthOrDocs : Health,
-       .access = Access::kPublic,
-       .quiet = true,
-       .doc = {.unavailable = "ErrorResponse"}},
-  };
+void MetricsPage(ApiContext& context, const Request&, const Reply& reply) {
+  reply->Respond({200, "text/plain; charset=utf-8", {}, context.metrics.Render()});
 }
 
 // Routes that belong to other dialects unless the server replaces TGI's router.
 std::vector<Route> StandInRoutes() {
+  const auto invocations = [](ApiContext& context, Request request, Reply reply) {
+    Invocations(context, std::move(request), std::move(reply), false);
+  };
   return {
-      {.method = "POST",
-       .pattern = "/invocations",
-       .handler =
-           [](ApiContext& context, Request request, Reply reply) {
-             Invocations(context, std::move(request), std::move(reply), false);
-           },
-       .doc = {.body = "CompatGenerateRequest,ChatRequest,CompletionRequest",
-               .contents = {{{kJson, "CompatGenerateResponse,ChatCompletion,CompletionFinal"},
-                             {kEvents, "StreamResponse,ChatCompletionChunk,Chunk"}}},
-               .failure = "ErrorResponse or ChatStreamFailure"}},
-      {.method = "POST",
-       .pattern = "/v1/chat/completions",
-       .handler = ChatCompletions,
-       .doc = {.body = "ChatRequest",
-               .contents = {{{kJson, "ChatCompletion"}, {kEvents, "ChatCompletionChunk"}}},
-               .failure = "ChatStreamFailure"}},
-      {.method = "POST",
-       .pattern = "/v1/completions",
-       .handler = Completions,
-       .doc = {.body = "CompletionRequest",
-               .contents = {{{kJson, "CompletionFinal"}, {kEvents, "Chunk"}}},
-               .failure = "ChatStreamFailure"}},
-      {.method = "GET",
-       .pattern = "/v1/models",
-       .handler = Models,
-       .access = Access::kPublic,
-       .doc = {.contents = {{{kJson, "ModelsInfo"}}}}},
-      {.method = "GET",
-       .pattern = "/metrics",
-       .handler =
-           [](ApiContext& context, const Request&, const Reply& reply) {
-             reply->Respond({200, "text/plain; charset=utf-8", {}, context.metrics.Render()});
-           },
-       .access = Access::kPublic,
-       .quiet = true,
-       .doc = {.contents = {{{"text/plain", "string"}}}}},
+      Post("/invocations", invocations,
+           {.body = "CompatGenerateRequest,ChatRequest,CompletionRequest",
+            .contents = {{{kJson, "CompatGenerateResponse,ChatCompletion,CompletionFinal"},
+                          {kEvents, "StreamResponse,ChatCompletionChunk,Chunk"}}},
+            .failure = "ErrorResponse or ChatStreamFailure"}),
+      Post("/v1/chat/completions", ChatCompletions,
+           {.body = "ChatRequest",
+            .contents = {{{kJson, "ChatCompletion"}, {kEvents, "ChatCompletionChunk"}}},
+            .failure = "ChatStreamFailure"}),
+      Post("/v1/completions", Completions,
+           {.body = "CompletionRequest",
+            .contents = {{{kJson, "CompletionFinal"}, {kEvents, "Chunk"}}},
+            .failure = "ChatStreamFailure"}),
+      Public(Get("/v1/models", Models, {.contents = {{{kJson, "ModelsInfo"}}}})),
+      Probe("/metrics", MetricsPage, {.contents = {{{"text/plain", "string"}}}}),
   };
 }
 
 std::vector<Route> Routes(bool own_keys) {
-  std::vector<Route> routes = GenerateRoutes(own_keys);
-  const auto add = [&routes](std::vector<Route> more) {
-    std::move(more.begin(), more.end(), std::back_inserter(routes));
-  };
-  add(SharedRoutes());
-  add(ProbeRoutes(own_keys));
-  if (!own_keys) add(StandInRoutes());
+  std::vector<Route> routes = SharedRoutes(own_keys);
+  if (!own_keys) std::ranges::move(StandInRoutes(), std::back_inserter(routes));
   return routes;
 }
 

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <memory>
+#include <string>
 
 #include "router/api/context.h"
 #include "router/api/dialect.h"
@@ -19,5 +20,15 @@ std::unique_ptr<const Dialect> MakeStandInDialect();
 // does not have are read.
 void Invocations(ApiContext& context, HttpRequest request, std::shared_ptr<Exchange> exchange,
                  bool own_keys);
+
+// {"error", "error_type"}, or plain text where TGI's HTTP framework answers.
+const ErrorFormat& Errors();
+
+// The message with the prefix that TGI gives to errors of its kind.
+std::string TgiMessage(const ApiError& error);
+
+// The JSON schemas of all its routes, members of an object. Those of bodies are written from the
+// tables that read them.
+void AppendSchemas(std::string& out);
 
 }  // namespace penstock::router::tgi

@@ -1,4 +1,4 @@
-#include "router/api/tgi/errors.h"
+#include "router/api/tgi/dialect.h"
 
 #include <array>
 

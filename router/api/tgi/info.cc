@@ -39,15 +39,14 @@ void Info(const ApiContext& context, Exchange& exchange, bool own_keys) {
                         facts.max_batch_total_tokens);
   }
   body += '}';
-  exchange.Respond({200, "application/json", {}, std::move(body)});
+  exchange.Respond(JsonResponse(std::move(body)));
 }
 
 void Models(ApiContext& context, HttpRequest, std::shared_ptr<Exchange> exchange) {
   const std::string name = context.engine.Facts().served_name;
   const auto model =
       json::ObjectText("id", name, "object", "model", "created", 0, "owned_by", name);
-  exchange->Respond(
-      {200, "application/json", {}, "{\"object\":\"list\",\"data\":[" + model + "]}"});
+  exchange->Respond(JsonResponse("{\"object\":\"list\",\"data\":[" + model + "]}"));
 }
 
 void Health(ApiContext& context, HttpRequest, std::shared_ptr<Exchange> exchange) {

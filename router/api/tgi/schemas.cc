@@ -1,6 +1,7 @@
-#include "router/api/tgi/schemas.h"
 
 #include "router/api/docs/shapes.h"
+#include "router/api/tgi/chat/serve.h"
+#include "router/api/tgi/dialect.h"
 
 namespace penstock::router::tgi {
 namespace {
@@ -77,11 +78,8 @@ constexpr docs::Shape kShapes[] = {
 
 void AppendSchemas(std::string& out) {
   AppendGenerateSchemas(out);
-  out += ',';
   AppendChatSchema(out);
-  out += ',';
   AppendCompletionSchema(out);
-  out += ',';
   docs::AppendShapes(out, kShapes);
   out +=
       ",\"VertexRequest\":{\"type\":\"object\",\"required\":[\"instances\"],\"properties\":{"

@@ -2,7 +2,7 @@
 
 #include "router/api/run.h"
 #include "router/api/tgi/chat/chat_prepare.h"
-#include "router/api/tgi/errors.h"
+#include "router/api/tgi/dialect.h"
 #include "router/api/tgi/handlers.h"
 #include "router/json/writer.h"
 
@@ -27,7 +27,7 @@ void Answer(ApiContext& context, const std::shared_ptr<Exchange>& exchange, std:
     if (chat) {
       body = json::ObjectText("tokenize_response", json::Raw{body}, "templated_text", text);
     }
-    exchange->Respond({200, "application/json", {}, std::move(body)});
+    exchange->Respond(JsonResponse(std::move(body)));
   };
   context.engine.Tokenize(std::move(text), add_special_tokens, done);
 }
@@ -35,16 +35,14 @@ void Answer(ApiContext& context, const std::shared_ptr<Exchange>& exchange, std:
 }  // namespace
 
 void Tokenize(ApiContext& context, HttpRequest http, std::shared_ptr<Exchange> exchange) {
-  context.metrics.requests().Arrived("/tokenize");
-  Parsed parsed = ParseRequest(http.body, false);
-  if (parsed.error) return RefuseRequest(context, *exchange, Errors(), *parsed.error);
+  Parsed<Request> parsed = ParseRequest(http.body, false);
+  if (!Accept(context, "/tokenize", "tgi", Errors(), parsed, *exchange)) return;
   Answer(context, exchange, std::move(parsed.request.inputs), true, false);
 }
 
 void ChatTokenize(ApiContext& context, HttpRequest http, std::shared_ptr<Exchange> exchange) {
-  context.metrics.requests().Arrived("/chat_tokenize");
-  const ParsedChat parsed = ParseChat(http.body);
-  if (parsed.error) return RefuseRequest(context, *exchange, Errors(), *parsed.error);
+  const Parsed<ChatRequest> parsed = ParseChat(http.body);
+  if (!Accept(context, "/chat_tokenize", "tgi", Errors(), parsed, *exchange)) return;
   PrepareChat(
       context, parsed.request, [&context, exchange](std::variant<PreparedChat, ApiError> prepared) {
         if (const auto* error = std::get_if<ApiError>(&prepared)) {

@@ -1,29 +1,21 @@
 #include "router/api/tgi/chat/chat_answer.h"
 
+#include <ctime>
 #include <utility>
 
 #include "router/api/sse.h"
-#include "router/api/tgi/chat/chat_parts.h"
 #include "router/api/tgi/chat/tools.h"
-#include "router/api/tgi/errors.h"
+#include "router/api/tgi/dialect.h"
+#include "router/api/tgi/generate/tokens.h"
 #include "router/json/writer.h"
 
 namespace penstock::router::tgi {
 namespace {
 
-std::string ChunkPrefix(const ChatStyle& style, std::string_view object) {
-  std::string out = "{";
-  json::AppendMembers(out, "object", object, "id", "", "created", style.created, "model",
-                      style.model, "system_fingerprint", style.fingerprint);
-  return out + ",\"choices\":[";
-}
-
 class ChatAnswer final : public AnswerWriter {
  public:
   ChatAnswer(std::shared_ptr<Exchange> exchange, ChatStyle style)
       : exchange_(std::move(exchange)), style_(std::move(style)) {}
-
-  void Start(std::size_t, const GenerationStart&) override {}
 
   void Token(std::size_t, GenerationToken token) override {
     if (!style_.logprobs) return;
@@ -234,6 +226,18 @@ class ChatStream final : public AnswerWriter {
 
 }  // namespace
 
+OpenAiStyle::OpenAiStyle(const ApiContext& context, std::string name)
+    : model(std::move(name)),
+      fingerprint(context.options.version + "-native"),
+      created(static_cast<std::int64_t>(std::time(nullptr))) {}
+
+std::string ChunkPrefix(const OpenAiStyle& style, std::string_view object) {
+  std::string out = "{";
+  json::AppendMembers(out, "object", object, "id", "", "created", style.created, "model",
+                      style.model, "system_fingerprint", style.fingerprint);
+  return out + ",\"choices\":[";
+}
+
 std::unique_ptr<AnswerWriter> MakeChatAnswer(std::shared_ptr<Exchange> exchange, ChatStyle style) {
   return std::make_unique<ChatAnswer>(std::move(exchange), std::move(style));
 }
@@ -247,10 +251,11 @@ void AppendStreamFailure(std::string& out, const ApiError& error) {
   sse::AppendEvent(out, json::ObjectText("error", failure));
 }
 
-void FailStream(Exchange& exchange, const AnswerStyle& style, bool open, const ApiError& error) {
+void FailStream(Exchange& exchange, const AnswerStyle& style, bool open, const ApiError& error,
+                std::size_t times) {
   if (!open) exchange.StartStream(StreamHead(style));
   std::string events;
-  AppendStreamFailure(events, error);
+  for (std::size_t i = 0; i < times; ++i) AppendStreamFailure(events, error);
   events += sse::kDone;
   exchange.Write(events);
   exchange.Finish();

@@ -3,13 +3,12 @@
 #include <algorithm>
 #include <array>
 #include <charconv>
-#include <ctime>
 #include <utility>
 
-#include "router/api/tgi/chat/chat.h"
 #include "router/api/tgi/chat/chat_answer.h"
 #include "router/api/tgi/chat/chat_prepare.h"
-#include "router/api/tgi/errors.h"
+#include "router/api/tgi/chat/serve.h"
+#include "router/api/tgi/dialect.h"
 #include "router/api/tgi/generate/flow.h"
 #include "router/api/tgi/handlers.h"
 
@@ -50,8 +49,7 @@ std::string NextCallId(const std::vector<Message>& messages) {
 // What a second generation needs.
 struct ChatJob {
   ChatRequest chat;
-  std::string client_id;
-  std::variant<Hints, ApiError> hints;
+  RequestHead head;
   std::shared_ptr<Exchange> exchange;
   ChatStyle style;
 };
@@ -65,9 +63,8 @@ void Refuse(ApiContext& context, const ChatJob& job, const ApiError& error) {
 }
 
 void Generate(ApiContext& context, const std::shared_ptr<ChatJob>& job, PreparedChat prepared) {
-  const Time arrived = job->style.common.arrived;
   ChatStyle style = job->style;
-  style.common = CommonStyle(context, prepared.request.inputs, arrived);
+  style.common = CommonStyle(context, prepared.request.inputs, job->head.arrived);
   style.uses_tools = prepared.uses_tools;
   style.again = [&context, job](bool stream_open) {
     job->chat.tools = std::nullopt;
@@ -76,12 +73,7 @@ void Generate(ApiContext& context, const std::shared_ptr<ChatJob>& job, Prepared
     StartChat(context, job);
   };
   const bool stream = job->chat.stream;
-  Job generation;
-  generation.mode = stream ? Mode::kStream : Mode::kPlain;
-  generation.arrived = arrived;
-  generation.client_id = job->client_id;
-  generation.hints = job->hints;
-  generation.exchange = job->exchange;
+  Job generation(job->head, job->exchange, stream);
   generation.refuse = [exchange = job->exchange, style, stream](const ApiError& error) {
     if (stream) return FailStream(*exchange, style.common, style.stream_open, error);
     exchange->Respond(Errors().Response(error));
@@ -103,33 +95,21 @@ void StartChat(ApiContext& context, std::shared_ptr<ChatJob> job) {
 
 }  // namespace
 
-std::int64_t UnixSeconds() { return static_cast<std::int64_t>(std::time(nullptr)); }
-
-std::string Fingerprint(const ApiContext& context) { return context.options.version + "-native"; }
-
 void ServeChat(ApiContext& context, const RequestHead& head, ChatRequest chat,
                std::shared_ptr<Exchange> exchange) {
-  auto job = std::make_shared<ChatJob>();
-  job->client_id = head.request_id;
-  job->hints = ReadHints(head);
-  job->exchange = std::move(exchange);
   const bool named = chat.model && *chat.model != "tgi";
-  job->style.model = named ? *chat.model : context.engine.Facts().model_id;
-  job->style.fingerprint = Fingerprint(context);
-  job->style.created = UnixSeconds();
-  job->style.logprobs = chat.logprobs.value_or(false);
-  job->style.include_usage = chat.stream_options.include_usage;
-  job->style.call_id = NextCallId(chat.messages);
-  job->style.common.arrived = head.arrived;
-  job->chat = std::move(chat);
+  ChatStyle style(context, named ? *chat.model : context.engine.Facts().model_id);
+  auto job = std::make_shared<ChatJob>(
+      ChatJob{std::move(chat), head, std::move(exchange), std::move(style)});
+  job->style.logprobs = job->chat.logprobs.value_or(false);
+  job->style.include_usage = job->chat.stream_options.include_usage;
+  job->style.call_id = NextCallId(job->chat.messages);
   StartChat(context, std::move(job));
 }
 
 void ChatCompletions(ApiContext& context, HttpRequest http, std::shared_ptr<Exchange> exchange) {
-  context.metrics.requests().Arrived("/v1/chat/completions");
-  ParsedChat parsed = ParseChat(http.body);
-  context.metrics.requests().UnknownKeys("tgi", parsed.unknown_keys);
-  if (parsed.error) return RefuseRequest(context, *exchange, Errors(), *parsed.error);
+  Parsed<ChatRequest> parsed = ParseChat(http.body);
+  if (!Accept(context, "/v1/chat/completions", "tgi", Errors(), parsed, *exchange)) return;
   ServeChat(context, http.head, std::move(parsed.request), std::move(exchange));
 }
 

@@ -5,7 +5,7 @@
 #include <utility>
 
 #include "router/api/tgi/chat/tools.h"
-#include "router/api/tgi/errors.h"
+#include "router/api/tgi/dialect.h"
 
 namespace penstock::router::tgi {
 namespace {

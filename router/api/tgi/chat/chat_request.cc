@@ -2,11 +2,10 @@
 
 #include <algorithm>
 #include <array>
-#include <span>
+#include <initializer_list>
 #include <utility>
 
 #include "router/api/tgi/generate/request.h"
-#include "router/api/tgi/schemas.h"
 #include "router/json/schema.h"
 #include "router/json/writer.h"
 
@@ -18,6 +17,7 @@ bool ReadValue(json::Reader& reader, ToolCall& out, std::string_view expected);
 namespace {
 
 using json::MakeField;
+using json::Value;
 
 constexpr auto kChat = std::array{
     MakeField<&ChatRequest::model>("model", "a string"),
@@ -59,87 +59,51 @@ constexpr auto kStreamOptions = std::array{
     MakeField<&StreamOptions::include_usage>("include_usage", "a boolean"),
 };
 
-struct Url {
-  std::string url;
-};
-
-struct TextPart {
-  std::string text;
-};
-
-struct ImagePart {
-  Url image_url;
-};
-
-struct FunctionName {
-  std::string name;
-};
-
-struct TypedChoice {
-  FunctionName function;
-};
-
-constexpr auto kUrl = std::array{MakeField<&Url::url>("url", "a string", true)};
-constexpr auto kFunctionName = std::array{MakeField<&FunctionName::name>("name", "a string", true)};
-
-bool ReadValue(json::Reader& reader, Url& out, std::string_view expected) {
-  return json::ReadObject<Url>(reader, kUrl, out, expected);
-}
-
-bool ReadValue(json::Reader& reader, FunctionName& out, std::string_view expected) {
-  return json::ReadObject<FunctionName>(reader, kFunctionName, out, expected);
-}
-
-constexpr auto kTextPart = std::array{MakeField<&TextPart::text>("text", "a string", true)};
-constexpr auto kImagePart =
-    std::array{MakeField<&ImagePart::image_url>("image_url", "struct Url", true)};
-constexpr auto kTypedChoice =
-    std::array{MakeField<&TypedChoice::function>("function", "struct FunctionName", true)};
 constexpr auto kToolCall = std::array{
     MakeField<&ToolCall::id>("id", "a string", true),
     MakeField<&ToolCall::type>("type", "a string", true),
     MakeField<&ToolCall::function>("function", "struct FunctionDefinition", true),
 };
 
-// The `type` of an object; empty if there is none.
-std::string TypeOf(std::string_view text) {
-  json::Reader reader(text, kLimits);
-  std::string key;
-  std::string type;
-  if (!reader.EnterObject("")) return "";
-  while (reader.NextKey(key) && reader.Colon()) {
-    key == "type" ? reader.ReadString(type, "") : reader.Skip();
+// The string at the end of a path of keys; null if there is none.
+const std::string* TextAt(const Value& value, std::initializer_list<std::string_view> path) {
+  const Value* found = &value;
+  for (const std::string_view key : path) {
+    found = found->Find(key);
+    if (found == nullptr) return nullptr;
   }
-  return reader.ok() ? type : "";
+  return found->is(Value::Kind::kString) ? &found->text : nullptr;
 }
 
-template <class T>
-bool ReadWhole(std::string_view text, std::span<const json::Field<T>> fields, T& out) {
-  json::Reader reader(text, kLimits);
-  return json::ReadObject<T>(reader, fields, out, "");
+bool HasType(const Value& value, std::string_view type) {
+  const std::string* text = TextAt(value, {"type"});
+  return text != nullptr && *text == type;
 }
 
 // A text or an image, appended to `out`.
-bool AppendPart(std::string_view text, std::string& out) {
-  const std::string type = TypeOf(text);
-  TextPart part;
-  ImagePart image;
-  if (type == "text" && ReadWhole<TextPart>(text, kTextPart, part)) {
-    out += part.text;
-    return true;
+bool AppendPart(const Value& part, std::string& out) {
+  const std::string* text = TextAt(part, {"text"});
+  const std::string* url = TextAt(part, {"image_url", "url"});
+  if (HasType(part, "text") && text != nullptr) {
+    out += *text;
+  } else if (HasType(part, "image_url") && url != nullptr) {
+    out.append("![](").append(*url).append(")");
+  } else {
+    return false;
   }
-  if (type != "image_url" || !ReadWhole<ImagePart>(text, kImagePart, image)) return false;
-  out.append("![](").append(image.image_url.url).append(")");
   return true;
 }
 
 // A string, or a list of text and image parts.
 bool ToContent(std::string_view text, std::string& out) {
   json::Reader reader(text, kLimits);
-  if (reader.NextIs('"')) return reader.ReadString(out, "");
-  std::vector<json::Raw> parts;
-  if (!json::ReadValue(reader, parts, "")) return false;
-  return std::ranges::all_of(parts, [&](json::Raw part) { return AppendPart(part.text, out); });
+  Value content;
+  if (!json::ReadValue(reader, content, "")) return false;
+  if (content.is(Value::Kind::kString)) out = content.text;
+  return content.is(Value::Kind::kString) ||
+         (content.is(Value::Kind::kArray) &&
+          std::ranges::all_of(content.elements,
+                              [&out](const Value& part) { return AppendPart(part, out); }));
 }
 
 // The calls of an assistant, as text.
@@ -157,7 +121,7 @@ bool ToCalls(std::string_view text, Message& out) {
 }
 
 bool FailBody(json::Reader& reader) {
-  return reader.FailObject("data did not match any variant of untagged enum MessageBody");
+  return reader.FailHere("data did not match any variant of untagged enum MessageBody");
 }
 
 }  // namespace
@@ -189,7 +153,7 @@ bool ReadValue(json::Reader& reader, Message& out, std::string_view) {
   bool has_name = false;
   while (reader.NextKey(key)) {
     if ((key == "role" && has_role) || (key == "name" && has_name)) {
-      return reader.FailObject("duplicate field `" + key + "`");
+      return reader.FailHere("duplicate field `" + key + "`");
     }
     if (!reader.Colon()) return false;
     std::string_view other;
@@ -206,41 +170,36 @@ bool ReadValue(json::Reader& reader, Message& out, std::string_view) {
     if (key == "tool_calls") calls.push_back(other);
   }
   if (!reader.ok()) return false;
-  if (!has_role) return reader.FailObject("missing field `role`");
+  if (!has_role) return reader.FailHere("missing field `role`");
   if (contents.size() == 1 && ToContent(contents.front(), out.content)) return true;
   return (calls.size() == 1 && ToCalls(calls.front(), out)) || FailBody(reader);
 }
 
 // null, "auto", "none", "required", the name of a function, or {"type":"function","function":{…}}.
 bool ReadValue(json::Reader& reader, ToolChoice& out, std::string_view) {
-  std::string_view text;
-  if (!reader.ReadRaw(text)) return false;
-  json::Reader value(text, kLimits);
-  if (value.TakeNull()) return true;
-  if (value.NextIs('"')) {
-    if (!value.ReadString(out.function, "")) return false;
-    out.kind = out.function == "auto"       ? ToolChoice::Kind::kAuto
-               : out.function == "none"     ? ToolChoice::Kind::kNone
-               : out.function == "required" ? ToolChoice::Kind::kRequired
-                                            : ToolChoice::Kind::kFunction;
+  Value value;
+  if (!json::ReadValue(reader, value, "")) return false;
+  if (value.is(Value::Kind::kNull)) return true;
+  out.kind = ToolChoice::Kind::kFunction;
+  if (value.is(Value::Kind::kString)) {
+    out.function = value.text;
+    if (out.function == "auto") out.kind = ToolChoice::Kind::kAuto;
+    if (out.function == "none") out.kind = ToolChoice::Kind::kNone;
+    if (out.function == "required") out.kind = ToolChoice::Kind::kRequired;
     return true;
   }
-  TypedChoice choice;
-  if (TypeOf(text) != "function" || !ReadWhole<TypedChoice>(text, kTypedChoice, choice)) {
+  const std::string* name = TextAt(value, {"function", "name"});
+  if (!HasType(value, "function") || name == nullptr) {
     return reader.FailShape("data did not match any variant of untagged enum ToolTypeDeserializer");
   }
-  out.kind = ToolChoice::Kind::kFunction;
-  out.function = std::move(choice.function.name);
+  out.function = *name;
   return true;
 }
 
 void AppendChatSchema(std::string& out) {
   json::AppendSchema<ChatRequest>(out, "ChatRequest", kChat);
-  out += ',';
   json::AppendSchema<Tool>(out, "Tool", kTool);
-  out += ',';
   json::AppendSchema<FunctionDefinition>(out, "FunctionDefinition", kFunction);
-  out += ',';
   json::AppendSchema<StreamOptions>(out, "StreamOptions", kStreamOptions);
   // Messages are read by hand.
   out +=
@@ -249,14 +208,8 @@ void AppendChatSchema(std::string& out) {
       R"("items":{"type":"object"}}]},"tool_calls":{"type":"array","items":{"type":"object"}}}})";
 }
 
-ParsedChat ParseChat(std::string_view body) {
-  ParsedChat parsed;
-  json::Reader reader(body, kLimits);
-  if (!json::ReadObject<ChatRequest>(reader, kChat, parsed.request, "struct ChatRequest")) {
-    parsed.error = ToApiError(reader.error());
-  }
-  parsed.unknown_keys = reader.unknown_keys();
-  return parsed;
+Parsed<ChatRequest> ParseChat(std::string_view body) {
+  return Parse(body, {.limits = kLimits}, kChat, "struct ChatRequest");
 }
 
 void AppendFunction(std::string& out, const FunctionDefinition& function) {

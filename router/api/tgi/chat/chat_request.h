@@ -8,7 +8,7 @@
 #include <string_view>
 #include <vector>
 
-#include "router/api/errors.h"
+#include "router/api/body.h"
 #include "router/api/tgi/grammar/grammar.h"
 #include "router/json/fields.h"
 #include "router/json/value.h"
@@ -91,13 +91,9 @@ bool ReadValue(json::Reader& reader, Tool& out, std::string_view expected);
 bool ReadValue(json::Reader& reader, ToolChoice& out, std::string_view expected);
 bool ReadValue(json::Reader& reader, StreamOptions& out, std::string_view expected);
 
-struct ParsedChat {
-  std::optional<ApiError> error;
-  ChatRequest request;
-  std::uint64_t unknown_keys = 0;
-};
+void AppendChatSchema(std::string& out);
 
-ParsedChat ParseChat(std::string_view body);
+Parsed<ChatRequest> ParseChat(std::string_view body);
 
 // {"description":…,"name":…,"arguments":"…"}: arguments are JSON in a string.
 void AppendFunction(std::string& out, const FunctionDefinition& function);

@@ -1,27 +1,15 @@
-#include "router/api/tgi/chat/completion_answer.h"
-
 #include <deque>
 #include <utility>
 #include <vector>
 
 #include "router/api/sse.h"
 #include "router/api/tgi/chat/chat_answer.h"
-#include "router/api/tgi/chat/chat_parts.h"
-#include "router/api/tgi/errors.h"
+#include "router/api/tgi/dialect.h"
 #include "router/api/tgi/generate/tokens.h"
 #include "router/json/writer.h"
 
 namespace penstock::router::tgi {
 namespace {
-
-void AppendBegin(std::string& out, const CompletionStyle& style) {
-  out += '{';
-  json::AppendMembers(out, "object", "text_completion", "id", "", "created", style.created);
-}
-
-void AppendModel(std::string& out, const CompletionStyle& style) {
-  json::AppendMembers(out, "model", style.model, "system_fingerprint", style.fingerprint);
-}
 
 void AppendChoice(std::string& out, std::size_t index, std::string_view text,
                   std::string_view reason) {
@@ -31,19 +19,14 @@ void AppendChoice(std::string& out, std::size_t index, std::string_view text,
 
 class CompletionAnswer final : public AnswerWriter {
  public:
-  CompletionAnswer(std::shared_ptr<Exchange> exchange, CompletionStyle style, std::size_t prompts)
+  CompletionAnswer(std::shared_ptr<Exchange> exchange, OpenAiStyle style, std::size_t prompts)
       : exchange_(std::move(exchange)), style_(std::move(style)), ends_(prompts) {}
 
-  void Start(std::size_t, const GenerationStart&) override {}
-  void Token(std::size_t, GenerationToken) override {}
   void End(std::size_t index, GenerationEnd end) override { ends_[index] = std::move(end); }
 
   void AllEnded(Time) override {
     GenerationEnd sum;
-    std::string body;
-    AppendBegin(body, style_);
-    AppendModel(body, style_);
-    body += ",\"choices\":[";
+    std::string body = ChunkPrefix(style_, "text_completion");
     for (std::size_t i = 0; i < ends_.size(); ++i) {
       const GenerationEnd& end = ends_[i];
       AppendChoice(body, i, end.text, OpenAiFinishName(end.reason));
@@ -65,13 +48,13 @@ class CompletionAnswer final : public AnswerWriter {
 
  private:
   std::shared_ptr<Exchange> exchange_;
-  const CompletionStyle style_;
+  const OpenAiStyle style_;
   std::vector<GenerationEnd> ends_;
 };
 
 class CompletionStream final : public AnswerWriter {
  public:
-  CompletionStream(std::shared_ptr<Exchange> exchange, CompletionStyle style, std::size_t prompts)
+  CompletionStream(std::shared_ptr<Exchange> exchange, OpenAiStyle style, std::size_t prompts)
       : exchange_(std::move(exchange)), style_(std::move(style)), lines_(prompts) {}
 
   void Start(std::size_t, const GenerationStart&) override { Open(); }
@@ -137,21 +120,24 @@ class CompletionStream final : public AnswerWriter {
     Line& line = lines_[index];
     if (!line.held) return;
     const GenerationToken token = *std::exchange(line.held, std::nullopt);
-    std::string& event = line.events.emplace_back("data: ");
-    AppendBegin(event, style_);
+    std::string event;
     if (end != nullptr) {
-      AppendModel(event, style_);
-      event += ",\"choices\":[";
+      event = ChunkPrefix(style_, "text_completion");
       AppendChoice(event, index, token.token.text, FinishReasonName(end->reason));
       event += ']';
       AppendUsage(event, end->prompt_tokens, end->generated_tokens);
+      event += '}';
     } else {
-      event += ",\"choices\":[";
-      AppendChoice(event, index, token.token.text, "");
-      event += ']';
-      AppendModel(event, style_);
+      const auto choice = [&](std::string& out) {
+        out += '[';
+        AppendChoice(out, index, token.token.text, "");
+        out += ']';
+      };
+      json::AppendObject(event, "object", "text_completion", "id", "", "created", style_.created,
+                         "choices", choice, "model", style_.model, "system_fingerprint",
+                         style_.fingerprint);
     }
-    event += "}\n\n";
+    sse::AppendEvent(line.events.emplace_back(), event);
   }
 
   // Sends one event of each prompt in turn, until the next prompt has none yet.
@@ -170,7 +156,7 @@ class CompletionStream final : public AnswerWriter {
   }
 
   std::shared_ptr<Exchange> exchange_;
-  const CompletionStyle style_;
+  const OpenAiStyle style_;
   std::vector<Line> lines_;
   std::size_t turn_ = 0;
   bool open_ = false;
@@ -180,23 +166,13 @@ class CompletionStream final : public AnswerWriter {
 }  // namespace
 
 std::unique_ptr<AnswerWriter> MakeCompletionAnswer(std::shared_ptr<Exchange> exchange,
-                                                   CompletionStyle style, std::size_t prompts) {
+                                                   OpenAiStyle style, std::size_t prompts) {
   return std::make_unique<CompletionAnswer>(std::move(exchange), std::move(style), prompts);
 }
 
 std::unique_ptr<AnswerWriter> MakeCompletionStream(std::shared_ptr<Exchange> exchange,
-                                                   CompletionStyle style, std::size_t prompts) {
+                                                   OpenAiStyle style, std::size_t prompts) {
   return std::make_unique<CompletionStream>(std::move(exchange), std::move(style), prompts);
-}
-
-void FailCompletionStream(Exchange& exchange, const CompletionStyle& style, std::size_t prompts,
-                          const ApiError& error) {
-  exchange.StartStream(StreamHead(style.common));
-  std::string events;
-  for (std::size_t i = 0; i < prompts; ++i) AppendStreamFailure(events, error);
-  events += sse::kDone;
-  exchange.Write(events);
-  exchange.Finish();
 }
 
 }  // namespace penstock::router::tgi

@@ -3,7 +3,6 @@
 #include <array>
 #include <utility>
 
-#include "router/api/tgi/schemas.h"
 #include "router/json/schema.h"
 #include "router/json/value.h"
 
@@ -52,15 +51,8 @@ void AppendCompletionSchema(std::string& out) {
   json::AppendSchema<CompletionRequest>(out, "CompletionRequest", kCompletion);
 }
 
-ParsedCompletion ParseCompletion(std::string_view body) {
-  ParsedCompletion parsed;
-  json::Reader reader(body, kLimits);
-  if (!json::ReadObject<CompletionRequest>(reader, kCompletion, parsed.request,
-                                           "struct CompletionRequest")) {
-    parsed.error = ToApiError(reader.error());
-  }
-  parsed.unknown_keys = reader.unknown_keys();
-  return parsed;
+Parsed<CompletionRequest> ParseCompletion(std::string_view body) {
+  return Parse(body, {.limits = kLimits}, kCompletion, "struct CompletionRequest");
 }
 
 std::vector<Request> LowerCompletion(const CompletionRequest& completion) {

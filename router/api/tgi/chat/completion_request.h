@@ -7,7 +7,6 @@
 #include <string_view>
 #include <vector>
 
-#include "router/api/errors.h"
 #include "router/api/tgi/generate/request.h"
 #include "router/json/fields.h"
 
@@ -33,13 +32,9 @@ struct CompletionRequest {
 
 bool ReadValue(json::Reader& reader, Prompts& out, std::string_view expected);
 
-struct ParsedCompletion {
-  std::optional<ApiError> error;
-  CompletionRequest request;
-  std::uint64_t unknown_keys = 0;
-};
+void AppendCompletionSchema(std::string& out);
 
-ParsedCompletion ParseCompletion(std::string_view body);
+Parsed<CompletionRequest> ParseCompletion(std::string_view body);
 
 // One request for each prompt.
 std::vector<Request> LowerCompletion(const CompletionRequest& completion);

@@ -1,11 +1,8 @@
-#include "router/api/tgi/chat/completions.h"
-
 #include <utility>
 
-#include "router/api/tgi/chat/chat.h"
 #include "router/api/tgi/chat/chat_answer.h"
-#include "router/api/tgi/chat/completion_answer.h"
-#include "router/api/tgi/errors.h"
+#include "router/api/tgi/chat/serve.h"
+#include "router/api/tgi/dialect.h"
 #include "router/api/tgi/generate/flow.h"
 #include "router/api/tgi/handlers.h"
 
@@ -38,24 +35,16 @@ void ServeCompletion(ApiContext& context, const RequestHead& head,
   }
   std::string all;
   for (const std::string& text : completion.prompt.texts) all += text;
-  CompletionStyle style;
+  OpenAiStyle style(context, context.engine.Facts().model_id);
   style.common = CommonStyle(context, all, head.arrived);
-  style.model = context.engine.Facts().model_id;
-  style.fingerprint = Fingerprint(context);
-  style.created = UnixSeconds();
-  Job job;
+  Job job(head, exchange, completion.stream);
   job.requests = LowerCompletion(completion);
   if (!context.engine.Facts().has_adapters) {
     for (Request& request : job.requests) request.parameters.adapter_id.reset();
   }
-  job.mode = completion.stream ? Mode::kStream : Mode::kPlain;
-  job.arrived = head.arrived;
-  job.client_id = head.request_id;
-  job.hints = ReadHints(head);
-  job.exchange = exchange;
   job.refuse = [exchange, style, stream = completion.stream,
                 prompts = job.requests.size()](const ApiError& error) {
-    if (stream) return FailCompletionStream(*exchange, style, prompts, error);
+    if (stream) return FailStream(*exchange, style.common, false, error, prompts);
     exchange->Respond(Errors().Response(error));
   };
   job.make_writer = [exchange, style, stream = completion.stream](std::size_t candidates) {
@@ -66,10 +55,8 @@ void ServeCompletion(ApiContext& context, const RequestHead& head,
 }
 
 void Completions(ApiContext& context, HttpRequest http, std::shared_ptr<Exchange> exchange) {
-  context.metrics.requests().Arrived("/v1/completions");
-  const ParsedCompletion parsed = ParseCompletion(http.body);
-  context.metrics.requests().UnknownKeys("tgi", parsed.unknown_keys);
-  if (parsed.error) return RefuseRequest(context, *exchange, Errors(), *parsed.error);
+  const Parsed<CompletionRequest> parsed = ParseCompletion(http.body);
+  if (!Accept(context, "/v1/completions", "tgi", Errors(), parsed, *exchange)) return;
   ServeCompletion(context, http.head, parsed.request, std::move(exchange));
 }
 

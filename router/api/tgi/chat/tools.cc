@@ -30,7 +30,7 @@ bool ReadValue(json::Reader& reader, WrittenCall& out, std::string_view) {
     out.arguments.Set(key, std::move(value));
   }
   if (!reader.ok()) return false;
-  return named || reader.FailObject("missing field `_name`");
+  return named || reader.FailHere("missing field `_name`");
 }
 
 namespace {

@@ -3,7 +3,7 @@
 #include <iterator>
 #include <utility>
 
-#include "router/api/tgi/errors.h"
+#include "router/api/tgi/dialect.h"
 #include "router/json/unicode.h"
 
 namespace penstock::router::tgi {
@@ -63,13 +63,8 @@ void StartJob(ApiContext& context, Job job) {
 
 void Serve(ApiContext& context, const Flow& wanted, HttpRequest http,
            std::shared_ptr<Exchange> exchange) {
-  context.metrics.requests().Arrived(wanted.route);
-  Parsed parsed = ParseRequest(http.body, wanted.compat);
-  context.metrics.requests().UnknownKeys("tgi", parsed.unknown_keys);
-  if (parsed.error) {
-    RefuseRequest(context, *exchange, Errors(), *parsed.error);
-    return;
-  }
+  Parsed<Request> parsed = ParseRequest(http.body, wanted.compat);
+  if (!Accept(context, wanted.route, "tgi", Errors(), parsed, *exchange)) return;
   Serve(context, wanted, http.head, std::move(parsed.request), std::move(exchange));
 }
 
@@ -79,12 +74,7 @@ void Serve(ApiContext& context, const Flow& wanted, const RequestHead& head, Req
   if (!flow.own_keys) request.parameters.penalty_alpha = {};
   if (flow.compat) flow.mode = request.stream ? Mode::kStream : Mode::kPlain;
   const AnswerStyle style = MakeStyle(context, request, flow, head.arrived);
-  Job job;
-  job.mode = flow.mode;
-  job.arrived = head.arrived;
-  job.client_id = head.request_id;
-  job.hints = ReadHints(head);
-  job.exchange = exchange;
+  Job job(head, exchange, flow.mode == Mode::kStream);
   job.refuse = [exchange, style, mode = flow.mode](const ApiError& error) {
     if (mode == Mode::kStream) return StreamError(*exchange, style, error);
     exchange->Respond(Errors().Response(error));

@@ -5,6 +5,7 @@
 #include <memory>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <variant>
 #include <vector>
 
@@ -32,8 +33,15 @@ void Serve(ApiContext& context, const Flow& flow, const RequestHead& head, Reque
 
 // One or several requests that are answered together; all have the same parameters.
 struct Job {
+  Job(const RequestHead& head, std::shared_ptr<Exchange> to, bool stream)
+      : mode(stream ? Mode::kStream : Mode::kPlain),
+        arrived(head.arrived),
+        client_id(head.request_id),
+        hints(ReadHints(head)),
+        exchange(std::move(to)) {}
+
   std::vector<Request> requests;
-  Mode mode = Mode::kPlain;
+  Mode mode;
   Time arrived;
   std::string client_id;
   std::variant<Hints, ApiError> hints;  // of the head

@@ -1,10 +1,8 @@
 #include <utility>
 
 #include "router/api/run.h"
-#include "router/api/tgi/chat/chat.h"
-#include "router/api/tgi/chat/completions.h"
+#include "router/api/tgi/chat/serve.h"
 #include "router/api/tgi/dialect.h"
-#include "router/api/tgi/errors.h"
 #include "router/api/tgi/generate/flow.h"
 #include "router/json/value.h"
 
@@ -19,16 +17,16 @@ void Invocations(ApiContext& context, HttpRequest http, std::shared_ptr<Exchange
   json::Reader reader(http.body, kLimits);
   json::Value value;
   if (!json::ReadValue(reader, value, "a value")) {
-    return RefuseRequest(context, *exchange, Errors(), ToApiError(reader.error()));
+    return RefuseRequest(context, *exchange, Errors(), FromJson(reader.error()));
   }
-  if (Parsed parsed = ParseRequest(http.body, true); !parsed.error) {
+  if (auto parsed = ParseRequest(http.body, true); !parsed.error) {
     return Serve(context, {.route = kRoute, .compat = true, .own_keys = own_keys}, http.head,
                  std::move(parsed.request), std::move(exchange));
   }
-  if (ParsedChat parsed = ParseChat(http.body); !parsed.error) {
+  if (auto parsed = ParseChat(http.body); !parsed.error) {
     return ServeChat(context, http.head, std::move(parsed.request), std::move(exchange));
   }
-  if (const ParsedCompletion parsed = ParseCompletion(http.body); !parsed.error) {
+  if (const auto parsed = ParseCompletion(http.body); !parsed.error) {
     return ServeCompletion(context, http.head, parsed.request, std::move(exchange));
   }
   RefuseRequest(context, *exchange, Errors(),

@@ -7,14 +7,6 @@
 namespace penstock::router::tgi {
 namespace {
 
-ApiError Invalid(std::string field, std::string message) {
-  return {ApiErrorKind::kValidation, std::move(message), std::move(field)};
-}
-
-ApiError Unsupported(std::string field, std::string message) {
-  return {ApiErrorKind::kUnsupported, std::move(message), std::move(field)};
-}
-
 // A NaN fails these checks.
 bool Positive(const std::optional<float>& value) { return !value || *value > 0.0f; }
 bool InsideUnit(const std::optional<float>& value) {
@@ -23,23 +15,23 @@ bool InsideUnit(const std::optional<float>& value) {
 
 std::optional<ApiError> CheckSampling(const Parameters& p) {
   if (!Positive(p.temperature)) {
-    return Invalid("temperature", "`temperature` must be strictly positive");
+    return Invalid("temperature", "must be strictly positive");
   }
   if (!Positive(p.repetition_penalty)) {
-    return Invalid("repetition_penalty", "`repetition_penalty` must be strictly positive");
+    return Invalid("repetition_penalty", "must be strictly positive");
   }
   if (p.frequency_penalty && !(*p.frequency_penalty >= -2.0f && *p.frequency_penalty <= 2.0f)) {
-    return Invalid("frequency_penalty", "`frequency_penalty` must be >= -2.0 and <= 2.0");
+    return Invalid("frequency_penalty", "must be >= -2.0 and <= 2.0");
   }
-  if (!InsideUnit(p.top_p)) return Invalid("top_p", "`top_p` must be > 0.0 and < 1.0");
-  if (!InsideUnit(p.typical_p)) return Invalid("typical_p", "`typical_p` must be > 0.0 and < 1.0");
-  if (p.top_k && *p.top_k <= 0) return Invalid("top_k", "`top_k` must be strictly positive");
+  if (!InsideUnit(p.top_p)) return Invalid("top_p", "must be > 0.0 and < 1.0");
+  if (!InsideUnit(p.typical_p)) return Invalid("typical_p", "must be > 0.0 and < 1.0");
+  if (p.top_k && *p.top_k <= 0) return Invalid("top_k", "must be strictly positive");
   return std::nullopt;
 }
 
 std::optional<ApiError> CheckStops(const ApiOptions& options, const Parameters& p) {
   if (p.stop.size() > options.max_stop_sequences) {
-    return Invalid("stop", "`stop` supports up to " + std::to_string(options.max_stop_sequences) +
+    return Invalid("stop", "supports up to " + std::to_string(options.max_stop_sequences) +
                                " stop sequences. Given: " + std::to_string(p.stop.size()));
   }
   return std::nullopt;
@@ -52,7 +44,8 @@ bool Samples(const Parameters& p) {
 std::optional<ApiError> CheckBestOf(const Parameters& p) {
   if (p.best_of.value_or(1) <= 1) return std::nullopt;
   if (!Samples(p) && !p.temperature) {  // any given one counts, 1.0 too
-    return Invalid("best_of", "you must use sampling when `best_of` is > 1");
+    return ApiError{ApiErrorKind::kValidation, "you must use sampling when `best_of` is > 1",
+                    "best_of"};
   }
   return std::nullopt;
 }
@@ -60,27 +53,27 @@ std::optional<ApiError> CheckBestOf(const Parameters& p) {
 std::optional<ApiError> CheckRest(const ApiContext& context, const Request& request) {
   const Parameters& p = request.parameters;
   if (p.seed && p.best_of.value_or(1) > 1) {
-    return Invalid("seed", "`seed` must not be set when `best_of` > 1");
+    return Invalid("seed", "must not be set when `best_of` > 1");
   }
   if (p.top_n_tokens.value_or(0) > context.options.max_top_n_tokens) {
-    return Invalid("top_n_tokens", "`top_n_tokens` must be >= 0 and <= " +
-                                       std::to_string(context.options.max_top_n_tokens) +
-                                       ". Given: " + std::to_string(*p.top_n_tokens));
+    return Invalid("top_n_tokens",
+                   "must be >= 0 and <= " + std::to_string(context.options.max_top_n_tokens) +
+                       ". Given: " + std::to_string(*p.top_n_tokens));
   }
   // The engine reports empty inputs. That error comes before an error of `truncate`.
   if (request.inputs.empty()) return std::nullopt;
   const std::uint32_t longest = context.engine.Facts().max_input_tokens;
   if (p.truncate && (*p.truncate == 0 || *p.truncate > longest)) {
-    return Invalid("truncate", "`truncate` must be strictly positive and less than " +
+    return Invalid("truncate", "must be strictly positive and less than " +
                                    std::to_string(longest) +
                                    ". Given: " + std::to_string(*p.truncate));
   }
   const ModelFacts facts = context.engine.Facts();
   if (p.watermark && !facts.has_watermark) {
-    return Unsupported("watermark", "`watermark` is not supported");
+    return Unsupported("watermark", "is not supported");
   }
   if (p.adapter_id && !facts.has_adapters) {
-    return Unsupported("adapter_id", "`adapter_id` is not supported");
+    return Unsupported("adapter_id", "is not supported");
   }
   return std::nullopt;
 }
@@ -104,52 +97,37 @@ SamplingParams ToSampling(const Parameters& p) {
 // Candidates of a request with penalty_alpha and no top_k, as in the papers.
 constexpr std::uint32_t kUsualCandidates = 4;
 
-// Makes `sampling` a contrastive search; alpha 0 leaves it as it is. What only sampling uses
-// (temperature, top_p, …) is switched off, as in HF transformers; penalties stay.
-std::optional<ApiError> LowerContrastive(const ModelFacts& facts, float alpha,
-                                         std::optional<std::int64_t> top_k, bool do_sample,
-                                         SamplingParams& sampling) {
+// Penstock's own key makes `sampling` a contrastive search; alpha 0 leaves it as it is. What only
+// sampling uses (temperature, top_p, …) is switched off, as in HF transformers; penalties stay.
+std::optional<ApiError> AddContrastive(const ModelFacts& facts, const Parameters& p,
+                                       SamplingParams& sampling) {
+  if (!p.penalty_alpha.given) return std::nullopt;
+  if (!p.penalty_alpha.value) return Invalid("penalty_alpha", "must be a number");
+  const auto alpha = static_cast<float>(*p.penalty_alpha.value);
   if (!(alpha >= 0.0f && alpha <= 1.0f)) {
-    return Invalid("penalty_alpha",
-                   "`penalty_alpha` must be >= 0.0 and <= 1.0. Given: " + std::to_string(alpha));
+    return Invalid("penalty_alpha", "must be >= 0.0 and <= 1.0. Given: " + std::to_string(alpha));
   }
   if (alpha == 0.0f) return std::nullopt;
   if (facts.max_candidates == 0) {
-    return ApiError{ApiErrorKind::kUnsupported,
-                    "`penalty_alpha` needs the server's option contrastive-search",
-                    "penalty_alpha"};
+    return Unsupported("penalty_alpha", "needs the server's option contrastive-search");
   }
-  if (do_sample) {
-    return Invalid("penalty_alpha", "`penalty_alpha` must be 0 when `do_sample` is true. Given: " +
-                                        std::to_string(alpha));
+  if (p.do_sample) {
+    return Invalid("penalty_alpha",
+                   "must be 0 when `do_sample` is true. Given: " + std::to_string(alpha));
   }
-  const std::int64_t candidates = top_k.value_or(std::min(kUsualCandidates, facts.max_candidates));
+  const std::int64_t candidates =
+      p.top_k ? *p.top_k : std::min(kUsualCandidates, facts.max_candidates);
   if (candidates < 1 || candidates > facts.max_candidates) {
-    return Invalid("top_k", "`top_k` must be >= 1 and <= " + std::to_string(facts.max_candidates) +
+    return Invalid("top_k", "must be >= 1 and <= " + std::to_string(facts.max_candidates) +
                                 " with `penalty_alpha`. Given: " + std::to_string(candidates));
   }
   SamplingParams search;
   search.repetition_penalty = sampling.repetition_penalty;
   search.frequency_penalty = sampling.frequency_penalty;
-  search.presence_penalty = sampling.presence_penalty;
-  search.logit_bias = std::move(sampling.logit_bias);
-  search.seed = sampling.seed;
-  search.sibling = sampling.sibling;
   search.penalty_alpha = alpha;
   search.top_k = static_cast<std::uint32_t>(candidates);
   sampling = std::move(search);
   return std::nullopt;
-}
-
-// Penstock's own key.
-std::optional<ApiError> AddContrastive(const ApiContext& context, const Parameters& p,
-                                       SamplingParams& sampling) {
-  if (!p.penalty_alpha.given) return std::nullopt;
-  if (!p.penalty_alpha.value) {
-    return Invalid("penalty_alpha", "`penalty_alpha` must be a number");
-  }
-  return LowerContrastive(context.engine.Facts(), static_cast<float>(*p.penalty_alpha.value),
-                          p.top_k, p.do_sample, sampling);
 }
 
 LogprobRequest ToLogprobs(const Parameters& p, Mode mode) {
@@ -174,22 +152,20 @@ std::optional<ApiError> CheckBeforePermit(const ApiOptions& options, const Reque
   const std::uint64_t best_of = request.parameters.best_of.value_or(1);
   if (mode == Mode::kStream) {
     if (best_of != 1) {
-      return Invalid("best_of", "`best_of` != 1 is not supported when streaming tokens");
+      return Invalid("best_of", "!= 1 is not supported when streaming tokens");
     }
     if (request.parameters.decoder_input_details) {
-      return Invalid("decoder_input_details",
-                     "`decoder_input_details` == true is not supported when streaming tokens");
+      return Invalid("decoder_input_details", "== true is not supported when streaming tokens");
     }
     return std::nullopt;
   }
   if (best_of <= 1) return std::nullopt;
   if (options.max_best_of == 1) {
-    return Invalid("best_of", "`best_of` != 1 is not allowed for this endpoint");
+    return Invalid("best_of", "!= 1 is not allowed for this endpoint");
   }
   if (best_of > options.max_best_of) {
-    return Invalid("best_of",
-                   "`best_of` must be > 0 and <= " + std::to_string(options.max_best_of) +
-                       ". Given: " + std::to_string(best_of));
+    return Invalid("best_of", "must be > 0 and <= " + std::to_string(options.max_best_of) +
+                                  ". Given: " + std::to_string(best_of));
   }
   return std::nullopt;
 }
@@ -201,7 +177,7 @@ std::variant<std::vector<GenerationRequest>, ApiError> Lower(const ApiContext& c
   if (auto error = CheckBestOf(p)) return *std::move(error);
   if (auto error = CheckSampling(p)) return *std::move(error);
   if (p.max_new_tokens && *p.max_new_tokens == 0) {
-    return Invalid("max_new_tokens", "`max_new_tokens` must be strictly positive");
+    return Invalid("max_new_tokens", "must be strictly positive");
   }
   if (auto error = CheckStops(context.options, p)) return *std::move(error);
   if (auto error = CheckRest(context, request)) return *std::move(error);
@@ -220,7 +196,8 @@ std::variant<std::vector<GenerationRequest>, ApiError> Lower(const ApiContext& c
   lowered.max_new_tokens = p.max_new_tokens;
   lowered.stop = p.stop;
   lowered.sampling = ToSampling(p);
-  if (auto error = AddContrastive(context, p, lowered.sampling)) return *std::move(error);
+  if (auto error = AddContrastive(context.engine.Facts(), p, lowered.sampling))
+    return *std::move(error);
   lowered.seed = p.seed;
   lowered.logprobs = ToLogprobs(p, mode);
   lowered.include_stop_text = true;

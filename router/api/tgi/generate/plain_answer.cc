@@ -1,6 +1,6 @@
 #include <utility>
 
-#include "router/api/tgi/errors.h"
+#include "router/api/tgi/dialect.h"
 #include "router/api/tgi/generate/answer.h"
 #include "router/api/tgi/generate/tokens.h"
 #include "router/json/writer.h"

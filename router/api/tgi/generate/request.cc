@@ -2,7 +2,6 @@
 
 #include <array>
 
-#include "router/api/tgi/schemas.h"
 #include "router/json/schema.h"
 
 namespace penstock::router::tgi {
@@ -66,32 +65,16 @@ bool ReadValue(json::Reader& reader, Parameters& out, std::string_view expected)
 
 void AppendGenerateSchemas(std::string& out) {
   json::AppendSchema<Parameters>(out, "GenerateParameters", kParameters);
-  out += ',';
   json::AppendSchema<Request>(out, "GenerateRequest", kRequest);
-  out += ',';
   json::AppendSchema<Request>(out, "CompatGenerateRequest", kCompatRequest);
   out += R"(,"GrammarType":{"type":"object","required":["type","value"],"properties":{"type":{)"
          R"("type":"string","enum":["json","json_object","regex","json_schema"]},"value":{}}})";
 }
 
-ApiError ToApiError(const json::Error& error) {
-  const bool syntax = error.kind == json::Error::Kind::kSyntax;
-  return {syntax ? ApiErrorKind::kMalformedJson : ApiErrorKind::kWrongType, error.Text(),
-          error.path};
-}
-
-Parsed ParseRequest(std::string_view body, bool compat) {
-  Parsed parsed;
-  json::Reader reader(body, kLimits);
-  const bool ok = compat ? json::ReadObject<Request>(reader, kCompatRequest, parsed.request,
-                                                     "struct CompatGenerateRequest")
-                         : json::ReadObject<Request>(reader, kRequest, parsed.request,
-                                                     "struct GenerateRequest");
-  parsed.unknown_keys = reader.unknown_keys();
-  if (!ok) {
-    parsed.error = ToApiError(reader.error());
-  }
-  return parsed;
+Parsed<Request> ParseRequest(std::string_view body, bool compat) {
+  const BodyRules rules = {.limits = kLimits};
+  return compat ? Parse(body, rules, kCompatRequest, "struct CompatGenerateRequest")
+                : Parse(body, rules, kRequest, "struct GenerateRequest");
 }
 
 }  // namespace penstock::router::tgi

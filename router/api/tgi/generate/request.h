@@ -7,7 +7,7 @@
 #include <string_view>
 #include <vector>
 
-#include "router/api/errors.h"
+#include "router/api/body.h"
 #include "router/api/tgi/grammar/grammar.h"
 #include "router/json/fields.h"
 
@@ -56,18 +56,13 @@ bool ReadValue(json::Reader& reader, ExtensionNumber& out, std::string_view expe
 // For the field table of Request.
 bool ReadValue(json::Reader& reader, Parameters& out, std::string_view expected);
 
-struct Parsed {
-  std::optional<ApiError> error;
-  Request request;
-  std::uint64_t unknown_keys = 0;
-};
-
 // serde_json's bound of nesting.
 inline constexpr json::Limits kLimits = {.depth = 127};
 
-ApiError ToApiError(const json::Error& error);
+// JSON schemas, members of an object of them.
+void AppendGenerateSchemas(std::string& out);
 
 // `compat`: the body has `stream`.
-Parsed ParseRequest(std::string_view body, bool compat);
+Parsed<Request> ParseRequest(std::string_view body, bool compat);
 
 }  // namespace penstock::router::tgi

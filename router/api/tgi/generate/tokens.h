@@ -1,4 +1,4 @@
-// TGI's JSON of tokens and finish reasons.
+// TGI's JSON of tokens, finish reasons and token counts.
 #pragma once
 
 #include <cstdint>
@@ -21,5 +21,16 @@ std::string_view FinishReasonName(FinishReason reason);
 
 // Nothing for a greedy request.
 std::optional<std::uint64_t> SeedOf(const GenerationEnd& end);
+
+// --- For TGI's OpenAI routes
+
+// "stop" for the end of the text; the rest as TGI says it.
+std::string_view OpenAiFinishName(FinishReason reason);
+
+// "usage":{…}
+void AppendUsage(std::string& out, std::uint64_t prompt_tokens, std::uint64_t completion_tokens);
+
+// One entry of logprobs.content.
+void AppendLogprob(std::string& out, const TokenInfo& token, const std::vector<TokenInfo>& top);
 
 }  // namespace penstock::router::tgi

@@ -2,7 +2,7 @@
 #include <utility>
 
 #include "router/api/tgi/chat/chat_prepare.h"
-#include "router/api/tgi/errors.h"
+#include "router/api/tgi/dialect.h"
 #include "router/api/tgi/generate/flow.h"
 #include "router/api/tgi/handlers.h"
 #include "router/json/value.h"
@@ -40,7 +40,7 @@ bool ReadValue(json::Reader& reader, VertexInstance& out, std::string_view) {
     if (generation.parameters) request.parameters = *std::move(generation.parameters);
     return true;
   }
-  if (ParsedChat parsed = ParseChat(raw); !parsed.error) {
+  if (auto parsed = ParseChat(raw); !parsed.error) {
     out.what = std::move(parsed.request);
     return true;
   }
@@ -66,14 +66,12 @@ class VertexAnswer final : public AnswerWriter {
   VertexAnswer(std::shared_ptr<Exchange> exchange, std::size_t instances)
       : exchange_(std::move(exchange)), texts_(instances) {}
 
-  void Start(std::size_t, const GenerationStart&) override {}
-  void Token(std::size_t, GenerationToken) override {}
   void End(std::size_t index, GenerationEnd end) override { texts_[index] = std::move(end.text); }
   void Failed(const ApiError&) override { exchange_->Respond(Incomplete()); }
 
   void AllEnded(Time) override {
     const auto predictions = json::Array(texts_, json::AppendString);
-    exchange_->Respond({200, "application/json", {}, json::ObjectText("predictions", predictions)});
+    exchange_->Respond(JsonResponse(json::ObjectText("predictions", predictions)));
   }
 
  private:
@@ -103,12 +101,8 @@ struct VertexJob {
 };
 
 void Launch(ApiContext& context, const std::shared_ptr<VertexJob>& job) {
-  Job all;
+  Job all(job->head, job->exchange, false);
   all.requests = std::move(job->requests);
-  all.arrived = job->head.arrived;
-  all.client_id = job->head.request_id;
-  all.hints = ReadHints(job->head);
-  all.exchange = job->exchange;
   all.refuse = [exchange = job->exchange](const ApiError&) { exchange->Respond(Incomplete()); };
   all.make_writer = [exchange = job->exchange](std::size_t candidates) {
     return std::make_unique<VertexAnswer>(exchange, candidates);
@@ -139,14 +133,10 @@ void PrepareNext(ApiContext& context, std::shared_ptr<VertexJob> job) {
 }  // namespace
 
 void Vertex(ApiContext& context, HttpRequest http, std::shared_ptr<Exchange> exchange) {
-  context.metrics.requests().Arrived("/vertex");
-  json::Reader reader(http.body, kLimits);
-  VertexRequest request;
-  const bool read =
-      json::ReadObject<VertexRequest>(reader, kRequest, request, "struct VertexRequest");
-  if (!read) {
-    return RefuseRequest(context, *exchange, Errors(), ToApiError(reader.error()));
-  }
+  Parsed<VertexRequest> parsed =
+      Parse(http.body, {.limits = kLimits}, kRequest, "struct VertexRequest");
+  if (!Accept(context, "/vertex", "tgi", Errors(), parsed, *exchange)) return;
+  VertexRequest& request = parsed.request;
   if (request.instances.empty()) {
     context.metrics.requests().Failed(NameOf(ApiErrorKind::kValidation));
     exchange->Respond(

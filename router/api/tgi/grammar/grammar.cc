@@ -118,7 +118,7 @@ bool ReadValue(json::Reader& reader, GrammarChoice& out, std::string_view expect
   bool has_content = false;
   while (reader.NextKey(key)) {
     if ((key == "type" && tag) || (key == "value" && has_content)) {
-      return reader.FailObject("duplicate field `" + key + "`");
+      return reader.FailHere("duplicate field `" + key + "`");
     }
     if (!reader.Colon()) return false;
     if (key == "type") {
@@ -131,11 +131,11 @@ bool ReadValue(json::Reader& reader, GrammarChoice& out, std::string_view expect
     }
   }
   if (!reader.ok()) return false;
-  if (!tag) return reader.FailObject("missing field `type`");
-  if (!has_content) return reader.FailObject("missing field `value`");
+  if (!tag) return reader.FailHere("missing field `type`");
+  if (!has_content) return reader.FailHere("missing field `value`");
   if (!early) return true;
   json::Reader content(*early, reader.limits());
-  return ReadContent(content, *tag, out) || reader.FailObject(content.error().what);
+  return ReadContent(content, *tag, out) || reader.FailHere(content.error().what);
 }
 
 // Refuses a schema that is too large before it is copied.

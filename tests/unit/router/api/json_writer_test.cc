@@ -9,8 +9,10 @@
 #include <cmath>
 #include <cstring>
 #include <limits>
+#include <optional>
 #include <random>
 #include <string>
+#include <vector>
 
 #include "router/json/unicode.h"
 
@@ -114,6 +116,26 @@ TEST(Unicode, OnlyWellFormedTextIsUtf8) {
   }
   EXPECT_EQ(CutUtf8("a\xc3\xa4", 2), "a");
   EXPECT_EQ(CountCharacters("a\xc3\xa4\xf0\x9f\x98\x80"), 3U);
+}
+
+TEST(JsonWriter, ObjectsAndArraysHaveTheirCommas) {
+  const std::vector<int> numbers = {1, 2};
+  const std::optional<float> absent;
+  std::string out = "{";
+  AppendMembers(out, "a", 1, "b", absent);
+  AppendMembers(out, "c", Array(numbers, Append<int>), "d", Object("e", "x", "f", nullptr));
+  EXPECT_EQ(out + "}", R"({"a":1,"b":null,"c":[1,2],"d":{"e":"x","f":null}})");
+  EXPECT_EQ(ObjectText("g", Raw{"[ ]"}, "h", true, "i", 0.5), R"({"g":[ ],"h":true,"i":0.5})");
+  std::string list;
+  AppendObject(list);
+  AppendObject(list, "j", std::string("{"));
+  EXPECT_EQ(list, R"({},{"j":"{"})");
+}
+
+// A value may outlive the temporaries that it was made of.
+TEST(JsonWriter, ValuesKeepTheirTemporaries) {
+  const auto value = Object("a", std::string(100, 'x'));
+  EXPECT_EQ(ObjectText("b", value), R"({"b":{"a":")" + std::string(100, 'x') + "\"}}");
 }
 
 }  // namespace

@@ -9,7 +9,7 @@
 #include "router/api/djl/dialect.h"
 #include "router/api/errors.h"
 #include "router/api/openai/dialect.h"
-#include "router/api/tgi/errors.h"
+#include "router/api/tgi/dialect.h"
 #include "tests/unit/router/api/api_fixture.h"
 
 namespace penstock::router {

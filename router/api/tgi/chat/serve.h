@@ -1,20 +1,18 @@
-// A chat that has been parsed, whatever route it came by.
+// Chats and completions that have been parsed, whatever route they came by.
 #pragma once
 
-#include <cstdint>
 #include <memory>
-#include <string>
 
 #include "router/api/context.h"
 #include "router/api/tgi/chat/chat_request.h"
+#include "router/api/tgi/chat/completion_request.h"
 #include "router/http/application.h"
 
 namespace penstock::router::tgi {
 
 void ServeChat(ApiContext& context, const RequestHead& head, ChatRequest chat,
                std::shared_ptr<Exchange> exchange);
-
-std::string Fingerprint(const ApiContext& context);
-std::int64_t UnixSeconds();
+void ServeCompletion(ApiContext& context, const RequestHead& head,
+                     const CompletionRequest& completion, std::shared_ptr<Exchange> exchange);
 
 }  // namespace penstock::router::tgi

@@ -1,0 +1,56 @@
+// Reading the body of a request by its dialect's field table.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string_view>
+
+#include "router/api/errors.h"
+#include "router/api/run.h"
+#include "router/json/fields.h"
+
+namespace penstock::router {
+
+template <class T>
+struct Parsed {
+  std::optional<ApiError> error;
+  T request;
+  std::uint64_t unknown_keys = 0;
+};
+
+struct BodyRules {
+  json::Limits limits;
+  bool strict = false;  // an object with nothing after it; else [] counts as {}, as in serde
+  ApiError (*to_error)(const json::Error&) = FromJson;
+};
+
+// Bodies as a server in Python reads them: null counts as absent, and 30.0 as 30.
+inline constexpr json::Limits kPythonLimits = {.null_is_absent = true, .integral_floats = true};
+
+// Raw values of the result point into `body`. `type` is the body's name in errors.
+template <class T, std::size_t N>
+Parsed<T> Parse(std::string_view body, const BodyRules& rules,
+                const std::array<json::Field<T>, N>& fields, std::string_view type) {
+  Parsed<T> parsed;
+  json::Reader reader(body, rules.limits);
+  const bool ok = rules.strict && !reader.NextIs('{')
+                      ? reader.FailNext(type)
+                      : json::ReadObject<T>(reader, fields, parsed.request, type) &&
+                            (!rules.strict || reader.AtEnd());
+  if (!ok) parsed.error = rules.to_error(reader.error());
+  parsed.unknown_keys = reader.unknown_keys();
+  return parsed;
+}
+
+// Counts a request to `route` and its unknown keys. False: its body was wrong, and that was
+// answered.
+template <class T>
+bool Accept(ApiContext& context, std::string_view route, std::string_view dialect,
+            const ErrorFormat& errors, const Parsed<T>& parsed, Exchange& exchange) {
+  context.metrics.requests().Arrived(route);
+  context.metrics.requests().UnknownKeys(dialect, parsed.unknown_keys);
+  if (parsed.error) RefuseRequest(context, exchange, errors, *parsed.error);
+  return !parsed.error;
+}
+
+}  // namespace penstock::router
