@@ -89,10 +89,10 @@ Grammar::Written WriteSchema(const Value& schema) {
     return NotValid("Grammar must have a 'properties' field");
   }
   auto regex = SchemaToRegex(schema);
-  if (auto* error = std::get_if<SchemaError>(&regex)) {
-    return "cannot compile regex from schema: " + std::move(error->message);
+  if (!regex.ok()) {
+    return "cannot compile regex from schema: " + std::string(regex.status().message());
   }
-  return GrammarSpec{GrammarSpec::Kind::kRegex, std::get<std::string>(std::move(regex))};
+  return GrammarSpec{GrammarSpec::Kind::kRegex, *std::move(regex)};
 }
 
 Grammar::Written Write(const GrammarChoice& choice) {

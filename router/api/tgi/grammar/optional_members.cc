@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <span>
 #include <string_view>
-#include <utility>
 
 namespace penstock::router::tgi {
 namespace {
@@ -14,23 +13,6 @@ using Members = std::span<const std::string>;
 // parts that follow. Blocks need more text but an eighth of that work.
 constexpr std::size_t kBlock = 8;
 
-// The end of the character class that begins at `at`. Classes may be nested.
-std::size_t EndOfClass(std::string_view text, std::size_t at) {
-  for (int open = 0; at < text.size(); ++at) {
-    const char c = text[at];
-    if (c == '\\') {
-      ++at;
-    } else if (c == '[') {
-      ++open;
-      if (text.substr(at + 1, 1) == "^") ++at;
-      if (text.substr(at + 1, 1) == "]") ++at;
-    } else if (c == ']' && --open == 0) {
-      return at;
-    }
-  }
-  return text.npos;
-}
-
 // Whether the expression means the same in any place: alternatives are in groups, groups are
 // closed, and there are no names or flags. If in doubt: false.
 bool StandsByItself(std::string_view text) {
@@ -38,7 +20,14 @@ bool StandsByItself(std::string_view text) {
   for (std::size_t at = 0; at < text.size(); ++at) {
     const char c = text[at];
     if (c == '\\') ++at;
-    if (c == '[') at = EndOfClass(text, at);
+    if (c == '[') {
+      at += text.substr(at + 1, 1) == "^" ? 2 : 1;
+      if (text.substr(at, 1) == "]") ++at;
+      for (; at < text.size() && text[at] != ']'; ++at) {
+        if (text[at] == '[') return false;
+        if (text[at] == '\\') ++at;
+      }
+    }
     if (at >= text.size()) return false;
     if (c == '(' && text.substr(at + 1, 1) == "?" && text.substr(at + 2, 1) != ":") return false;
     if (c == '(') ++open;
@@ -52,89 +41,69 @@ bool AllStand(Members members) {
   return std::all_of(members.begin(), members.end(), StandsByItself);
 }
 
-class Writer {
- public:
-  Writer(const std::string& between, std::size_t most) : between_(between), most_(most) {}
+std::string OneByOne(Members members, const std::string& between) {
+  std::string text;
+  for (const std::string& member : members) text += Concat({"(", between, member, ")?"});
+  return text;
+}
 
-  void Halved(Members members) {
-    if (members.size() == 1) return Put(members[0]);
-    if (members.empty() || IsFull()) return;
-    const Members first = members.first(members.size() / 2);
-    const Members second = members.subspan(first.size());
-    Put("(");
-    Halved(first);
-    Put(")");
-    Behind(second);
-    Put("|");
-    Halved(second);
+std::string Halved(Members members, const std::string& between);
+
+// Any of them, each with a comma before it.
+std::string InBlocks(Members members, const std::string& between) {
+  std::string text;
+  for (; members.size() >= kBlock; members = members.subspan(kBlock)) {
+    const std::string block = Halved(members.first(kBlock), between);
+    text += Concat({"(", between, "(", block, "))?"});
   }
+  return text + OneByOne(members, between);
+}
 
-  // Any of them, each with a comma in front.
-  void Behind(Members members) {
-    for (; members.size() >= kBlock && !IsFull(); members = members.subspan(kBlock)) {
-      Put("(");
-      Put(between_);
-      Put("(");
-      Halved(members.first(kBlock));
-      Put("))?");
+std::string Halved(Members members, const std::string& between) {
+  if (members.size() <= 1) return members.empty() ? "" : members[0];
+  const Members first = members.first(members.size() / 2);
+  const Members second = members.subspan(first.size());
+  return Concat(
+      {"(", Halved(first, between), ")", InBlocks(second, between), "|", Halved(second, between)});
+}
+
+std::string AsTgi(Members members, const std::string& between) {
+  std::string text;
+  for (std::size_t i = 0; i < members.size(); ++i) {
+    if (i > 0) text += '|';
+    for (const std::string& earlier : members.first(i)) {
+      text += Concat({"(", earlier, between, ")?"});
     }
-    OneByOne(members);
+    text += Concat({members[i], OneByOne(members.subspan(i + 1), between)});
   }
+  return text;
+}
 
-  void OneByOne(Members members) {
-    for (const std::string& member : members) {
-      Put("(");
-      Put(between_);
-      Put(member);
-      Put(")?");
-    }
-  }
-
-  void AsTgi(Members members) {
-    for (std::size_t i = 0; i < members.size() && !IsFull(); ++i) {
-      if (i > 0) Put("|");
-      for (const std::string& earlier : members.first(i)) {
-        Put("(");
-        Put(earlier);
-        Put(between_);
-        Put(")?");
-      }
-      Put(members[i]);
-      OneByOne(members.subspan(i + 1));
-    }
-  }
-
-  std::optional<std::string> Take() {
-    if (IsFull()) return std::nullopt;
-    return std::move(text_);
-  }
-
- private:
-  bool IsFull() const { return text_.size() > most_; }
-
-  void Put(std::string_view part) {
-    if (!IsFull()) text_ += part;
-  }
-
-  const std::string& between_;
-  const std::size_t most_;
-  std::string text_;
-};
+std::optional<std::string> AtMost(std::size_t most, std::string text) {
+  if (text.size() > most) return std::nullopt;
+  return text;
+}
 
 }  // namespace
 
-std::optional<std::string> AnyInOrder(const std::vector<std::string>& members,
-                                      const std::string& between, std::size_t most) {
-  Writer writer(between, most);
-  AllStand(members) ? writer.Halved(members) : writer.AsTgi(members);
-  return writer.Take();
+std::string Concat(std::initializer_list<std::string_view> parts) {
+  std::string all;
+  for (const std::string_view part : parts) all += part;
+  return all;
 }
 
-std::optional<std::string> AnyBehind(const std::vector<std::string>& members,
-                                     const std::string& between, std::size_t most) {
-  Writer writer(between, most);
-  AllStand(members) ? writer.Behind(members) : writer.OneByOne(members);
-  return writer.Take();
+std::optional<std::string> AnyInOrder(const std::vector<std::string>& members,
+                                      const std::string& between, std::size_t most) {
+  if (AllStand(members)) return AtMost(most, Halved(members, between));
+  std::size_t bytes = 0;
+  for (const std::string& member : members) bytes += member.size();
+  if (bytes * members.size() > most) return std::nullopt;  // before it grows
+  return AtMost(most, AsTgi(members, between));
+}
+
+std::optional<std::string> AnyAfter(const std::vector<std::string>& members,
+                                    const std::string& between, std::size_t most) {
+  return AtMost(most, AllStand(members) ? InBlocks(members, between) : OneByOne(members, between));
 }
 
 }  // namespace penstock::router::tgi
