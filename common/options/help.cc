@@ -1,7 +1,7 @@
 // --help and docs/api/options.md.
 #include <algorithm>
-#include <cctype>
 
+#include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
 #include "common/options/table.h"
 #include "common/options/value.h"
@@ -12,33 +12,9 @@ namespace {
 constexpr std::size_t kHelpColumn = 30;
 constexpr std::size_t kHelpWidth = 100;
 
-std::string_view Placeholder(Type type) {
-  switch (type) {
-    case Type::kString:
-      return "TEXT";
-    case Type::kPath:
-      return "PATH";
-    case Type::kModel:
-      return "MODEL";
-    case Type::kInt:
-      return "N";
-    case Type::kFloat:
-      return "X";
-    case Type::kBool:
-      return "";
-    case Type::kBytes:
-      return "BYTES";
-    case Type::kMemory:
-      return "AMOUNT";
-    case Type::kDuration:
-      return "TIME";
-    case Type::kEnum:
-      return "CHOICE";
-    case Type::kList:
-      return "A,B";
-  }
-  return "";
-}
+// By Type.
+constexpr std::string_view kPlaceholders[] = {"TEXT",  "PATH",   "MODEL", "N",      "X",  "",
+                                              "BYTES", "AMOUNT", "TIME",  "CHOICE", "A,B"};
 
 // Breaks `text` into lines that end before kHelpWidth, each after the first indented by
 // kHelpColumn.
@@ -75,8 +51,9 @@ std::string Details(const OptionSpec& spec) {
 std::string HelpEntry(const OptionSpec& spec) {
   std::string head = spec.short_name != 0 ? std::string("  -") + spec.short_name + ", " : "      ";
   head += "--" + std::string(spec.name);
-  std::string_view placeholder = Placeholder(spec.type);
-  if (spec.flag_text.empty()) head += " " + std::string(placeholder);
+  if (spec.flag_text.empty()) {
+    head += " " + std::string(kPlaceholders[static_cast<std::size_t>(spec.type)]);
+  }
   if (head.size() + 2 > kHelpColumn) {
     head += "\n" + std::string(kHelpColumn, ' ');
   } else {
@@ -85,11 +62,7 @@ std::string HelpEntry(const OptionSpec& spec) {
   return head + Wrap(Details(spec)) + "\n";
 }
 
-std::string Lower(std::string_view text) {
-  std::string lower(text);
-  for (char& c : lower) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
-  return lower;
-}
+std::string Lower(std::string_view text) { return absl::AsciiStrToLower(std::string(text)); }
 
 bool Shown(const OptionSpec& spec, std::string_view which) {
   if (which == "all") return true;
@@ -121,10 +94,7 @@ std::string Cell(std::string_view text) {
 std::string MarkdownRow(const OptionSpec& spec) {
   std::string names = "`--" + std::string(spec.name) + "`";
   if (spec.short_name != 0) names += std::string(", `-") + spec.short_name + "`";
-  std::string_view rest = spec.aliases;
-  while (!rest.empty()) {
-    std::string_view alias = rest.substr(0, rest.find('|'));
-    rest.remove_prefix(std::min(rest.size(), alias.size() + 1));
+  for (std::string_view alias : Pieces(spec.aliases)) {
     names += ", `--" + std::string(alias) + "`";
   }
   std::string fallback = spec.default_text.empty()

@@ -329,13 +329,7 @@ void Parser::Apply(const Setting& setting, Source source) {
 // What is refused, and what changes nothing, is said by the row.
 void Parser::CheckOffered(const Setting& setting) {
   const OptionSpec& spec = *setting.spec;
-  const std::string& text = values_.TextOf(spec.name);
-  std::string_view rest = spec.harmless;
-  while (!rest.empty()) {
-    const std::string_view piece = rest.substr(0, rest.find('|'));
-    if (piece == text) return;
-    rest.remove_prefix(std::min(rest.size(), piece.size() + 1));
-  }
+  if (std::ranges::count(Pieces(spec.harmless), values_.TextOf(spec.name)) > 0) return;
   if (!spec.refusal.empty()) {
     errors_.push_back(
         absl::StrCat(setting.written, ": is not offered; ", std::string(spec.refusal)));

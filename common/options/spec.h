@@ -10,6 +10,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 namespace penstock::options {
 
@@ -36,25 +37,47 @@ inline constexpr Components kSimshard = 8;
 inline constexpr Components kTool = 16;  // programs with a table of their own (penstock-bench, ...)
 inline constexpr Components kAllComponents = kLauncher | kRouter | kShard | kSimshard | kTool;
 
-struct OptionSpec {
-  std::string_view name;  // "max-step-tokens": PENSTOCK_MAX_STEP_TOKENS, max_step_tokens in YAML
-  char short_name = 0;
-  Type type = Type::kString;
-  std::string_view default_text = {};                     // empty: unset
-  double min = -std::numeric_limits<double>::infinity();  // seconds for kDuration, bytes for kBytes
-  double max = std::numeric_limits<double>::infinity();
+constexpr double kNoLimit = std::numeric_limits<double>::infinity();
+
+// The values that an option accepts.
+struct ValueType {
+  constexpr ValueType(Type type, double min = -kNoLimit, double max = kNoLimit)  // NOLINT
+      : type(type), min(min), max(max) {}
+
+  Type type;
+  double min;  // seconds for kDuration, bytes for kBytes
+  double max;
   std::string_view choices = {};  // kEnum: "a|b|c", canonical spellings
   // kEnum: maps other spellings to a canonical one.
   std::optional<std::string> (*canonical)(std::string_view) = nullptr;
+};
+
+constexpr ValueType Int(double min, double max = kNoLimit) { return {Type::kInt, min, max}; }
+constexpr ValueType Float(double min, double max = kNoLimit) { return {Type::kFloat, min, max}; }
+constexpr ValueType Bytes(double min, double max = kNoLimit) { return {Type::kBytes, min, max}; }
+constexpr ValueType Memory(double min) { return {Type::kMemory, min}; }
+constexpr ValueType Duration(double min, double max) { return {Type::kDuration, min, max}; }
+constexpr ValueType IntList(double min, double max = kNoLimit) { return {Type::kList, min, max}; }
+constexpr ValueType OneOf(std::string_view choices,
+                          std::optional<std::string> (*canonical)(std::string_view) = nullptr) {
+  ValueType type = Type::kEnum;
+  type.choices = choices;
+  type.canonical = canonical;
+  return type;
+}
+
+// What few rows need beside name, type, default and help.
+struct OptionTraits {
+  char short_name = 0;
+  // The value that `--name` alone gives; empty: a value is required. A kBool option has "true".
+  std::string_view flag_text = {};
   bool allow_auto = false;  // "auto" is a value: the program decides
-  std::string_view flag_text =
-      {};                       // the value that `--name` alone gives; empty: a value is required
-  Components required = 0;      // the programs that cannot start without it
-  bool advanced = false;        // shown by --help-all only
-  Components components = 0;    // the programs that take it
-  std::string_view group = {};  // set by the table from the file of rows
-  std::string_view aliases =
-      {};  // "host|address": other long names, on the command line and in YAML
+  Components required = 0;  // the programs that cannot start without it
+  bool advanced = false;    // shown by --help-all only
+  // The programs that take it. A tool takes all rows of its own table.
+  Components components = kLauncher | kRouter;
+  // "host|address": other long names, on the command line and in YAML.
+  std::string_view aliases = {};
   // For an option of another server that Penstock refuses: what to do instead. Values in `harmless`
   // ("0|off") are accepted, since they need no support.
   std::string_view refusal = {};
@@ -62,7 +85,22 @@ struct OptionSpec {
   // For an option without effect: the reason, logged unless the value is in `harmless`.
   std::string_view no_effect = {};
   bool secret = false;  // never printed; children get it in their environment
-  std::string_view help;
 };
+
+struct OptionSpec : ValueType, OptionTraits {
+  constexpr OptionSpec(std::string_view name, ValueType type, std::string_view default_text,
+                       std::string_view help, OptionTraits traits = {})
+      : ValueType(type), OptionTraits(traits), name(name), default_text(default_text), help(help) {
+    if (type.type == Type::kBool) flag_text = "true";
+  }
+
+  std::string_view name;  // "max-step-tokens": PENSTOCK_MAX_STEP_TOKENS, max_step_tokens in YAML
+  std::string_view default_text;  // empty: unset
+  std::string_view help;
+  std::string_view group = {};  // set by the table from the file of rows
+};
+
+// The parts of "a|b|c".
+std::vector<std::string_view> Pieces(std::string_view text);
 
 }  // namespace penstock::options

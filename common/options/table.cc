@@ -1,8 +1,8 @@
 #include "common/options/table.h"
 
 #include <algorithm>
-#include <limits>
 
+#include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
 #include "common/options/rows/rows.h"
 #include "common/options/tgi.h"
@@ -15,7 +15,6 @@ void Append(std::vector<OptionSpec>& table, std::string_view group,
             std::span<const OptionSpec> rows) {
   for (OptionSpec row : rows) {
     row.group = group;
-    if (row.type == Type::kBool) row.flag_text = "true";
     table.push_back(row);
   }
 }
@@ -56,20 +55,8 @@ std::string Canonical(std::string_view name) {
   return text;
 }
 
-// Calls `visit` for every piece of `text` between '|'.
-template <typename Visitor>
-void ForEachPiece(std::string_view text, Visitor visit) {
-  while (!text.empty()) {
-    std::string_view piece = text.substr(0, text.find('|'));
-    visit(piece);
-    text.remove_prefix(std::min(text.size(), piece.size() + 1));
-  }
-}
-
 bool HasName(const OptionSpec& spec, std::string_view name) {
-  bool found = spec.name == name;
-  ForEachPiece(spec.aliases, [&](std::string_view alias) { found = found || alias == name; });
-  return found;
+  return spec.name == name || std::ranges::count(Pieces(spec.aliases), name) > 0;
 }
 
 std::string DescribeNumber(const OptionSpec& spec, double value) {
@@ -82,8 +69,8 @@ std::string DescribeNumber(const OptionSpec& spec, double value) {
 }
 
 std::string DescribeRange(const OptionSpec& spec) {
-  const bool has_min = spec.min != -std::numeric_limits<double>::infinity();
-  const bool has_max = spec.max != std::numeric_limits<double>::infinity();
+  const bool has_min = spec.min != -kNoLimit;
+  const bool has_max = spec.max != kNoLimit;
   if (has_min && has_max) {
     return absl::StrCat(" from ", DescribeNumber(spec, spec.min), " to ",
                         DescribeNumber(spec, spec.max));
@@ -94,8 +81,7 @@ std::string DescribeRange(const OptionSpec& spec) {
 }
 
 std::string DescribeChoices(std::string_view choices) {
-  std::vector<std::string_view> pieces;
-  ForEachPiece(choices, [&](std::string_view piece) { pieces.push_back(piece); });
+  const std::vector<std::string_view> pieces = Pieces(choices);
   std::string text;
   for (std::size_t i = 0; i < pieces.size(); ++i) {
     if (i > 0) text += i + 1 == pieces.size() ? " or " : ", ";
@@ -136,6 +122,15 @@ std::string DescribeType(const OptionSpec& spec) {
 }
 
 }  // namespace
+
+std::vector<std::string_view> Pieces(std::string_view text) {
+  std::vector<std::string_view> pieces;
+  while (!text.empty()) {
+    pieces.push_back(text.substr(0, text.find('|')));
+    text.remove_prefix(std::min(text.size(), pieces.back().size() + 1));
+  }
+  return pieces;
+}
 
 const std::vector<OptionSpec>& Table() {
   static const std::vector<OptionSpec>& table = *new std::vector<OptionSpec>(BuildTable());
@@ -195,12 +190,7 @@ const OptionSpec* FindShort(const ProgramOptions& program, char short_name) {
 }
 
 std::string EnvironmentName(const OptionSpec& spec) {
-  std::string name = absl::StrCat("PENSTOCK_", std::string(spec.name));
-  for (char& c : name) {
-    if (c == '-') c = '_';
-    if (c >= 'a' && c <= 'z') c = static_cast<char>(c - 'a' + 'A');
-  }
-  return name;
+  return "PENSTOCK_" + absl::AsciiStrToUpper(YamlKey(spec));
 }
 
 std::string YamlKey(const OptionSpec& spec) {
@@ -210,7 +200,7 @@ std::string YamlKey(const OptionSpec& spec) {
 }
 
 bool HoldsIntegers(const OptionSpec& spec) {
-  return spec.type == Type::kList && spec.min != -std::numeric_limits<double>::infinity();
+  return spec.type == Type::kList && spec.min != -kNoLimit;
 }
 
 std::string DescribeAccepted(const OptionSpec& spec) {
@@ -246,7 +236,7 @@ std::string_view Nearest(const ProgramOptions& program, std::string_view name) {
       }
     };
     consider(spec->name);
-    ForEachPiece(spec->aliases, consider);
+    std::ranges::for_each(Pieces(spec->aliases), consider);
   }
   return best;
 }

@@ -1,8 +1,8 @@
 #include "common/options/tgi.h"
 
 #include <algorithm>
-#include <cctype>
 
+#include "absl/strings/ascii.h"
 #include "common/options/table.h"
 
 namespace penstock::options {
@@ -83,19 +83,10 @@ std::string_view PlainLevel(std::string_view text) {
 }
 
 std::optional<std::string> LogLevel(std::string_view text) {
-  std::string level;
-  for (const char c : PlainLevel(text)) {
-    level += static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
-  }
+  const std::string level = absl::AsciiStrToLower(std::string(PlainLevel(text)));
   if (level == "warn") return "warning";
   if (level == "trace") return "debug";
   if (level == "debug" || level == "info" || level == "warning" || level == "error") return level;
-  return std::nullopt;
-}
-
-std::optional<std::string> Prefill(std::string_view text) {
-  if (text == "1" || text == "true" || text == "True") return "chunked";
-  if (text == "0" || text == "false" || text == "False") return "whole";
   return std::nullopt;
 }
 
@@ -103,6 +94,12 @@ std::optional<std::string> PythonBool(std::string_view text) {
   if (text == "1" || text == "true" || text == "True") return "true";
   if (text == "0" || text == "false" || text == "False") return "false";
   return std::nullopt;
+}
+
+std::optional<std::string> Prefill(std::string_view text) {
+  const auto chunked = PythonBool(text);
+  if (!chunked.has_value()) return std::nullopt;
+  return *chunked == "true" ? "chunked" : "whole";
 }
 
 // Many machines have a variable ENV that names a stage ("production").
@@ -150,10 +147,8 @@ constexpr EnvironmentRow kVariables[] = {
 };
 
 std::string VariableOf(std::string_view flag) {
-  std::string name;
-  for (const char c : flag) {
-    name += c == '-' ? '_' : static_cast<char>(std::toupper(static_cast<unsigned char>(c)));
-  }
+  std::string name = absl::AsciiStrToUpper(std::string(flag));
+  std::ranges::replace(name, '-', '_');
   return name;
 }
 

@@ -131,13 +131,8 @@ std::optional<Parsed> ParseEnum(const OptionSpec& spec, std::string_view text) {
   std::optional<std::string> wanted =
       spec.canonical != nullptr ? spec.canonical(text) : std::string(text);
   if (!wanted.has_value()) return std::nullopt;
-  std::string_view rest = spec.choices;
-  while (!rest.empty()) {
-    std::string_view choice = rest.substr(0, rest.find('|'));
-    if (choice == *wanted) return Parsed(*std::move(wanted));
-    rest.remove_prefix(std::min(rest.size(), choice.size() + 1));
-  }
-  return std::nullopt;
+  if (std::ranges::count(Pieces(spec.choices), *wanted) == 0) return std::nullopt;
+  return Parsed(*std::move(wanted));
 }
 
 std::optional<Parsed> ParseList(const OptionSpec& spec, std::string_view text) {

@@ -29,21 +29,9 @@ std::string CanonicalText(const Parsed& value, std::string_view text) {
 }  // namespace
 
 std::string_view SourceName(Source source) {
-  switch (source) {
-    case Source::kDefault:
-      return "default";
-    case Source::kProfile:
-      return "profile";
-    case Source::kConfigFile:
-      return "config file";
-    case Source::kEnvironment:
-      return "environment";
-    case Source::kCommandLine:
-      return "command line";
-    case Source::kProgram:
-      return "derived";
-  }
-  return "";
+  constexpr std::string_view kNames[] = {"default",     "profile",      "config file",
+                                         "environment", "command line", "derived"};
+  return kNames[static_cast<std::size_t>(source)];
 }
 
 Values::Values(ProgramOptions program) : program_(std::move(program)) {

@@ -22,16 +22,9 @@ using options::OptionSpec;
 using options::Type;
 
 constexpr OptionSpec kRows[] = {
-    {.name = "outputs",
-     .type = Type::kString,
-     .components = options::kTool,
-     .help = "File for all outputs as bytes, to be compared with those of another build."},
-    {.name = "print",
-     .type = Type::kBool,
-     .default_text = "false",
-     .flag_text = "true",
-     .components = options::kTool,
-     .help = "Print every input and what it causes, in words."},
+    OptionSpec("outputs", Type::kString, "",
+               "File for all outputs as bytes, to be compared with those of another build."),
+    OptionSpec("print", Type::kBool, "false", "Print every input and what it causes, in words."),
 };
 
 int Complain(const std::string& what, int code) {

@@ -18,43 +18,19 @@ constexpr std::uint64_t kMaxLength = 16'777'216;
 constexpr std::size_t kMaxRows = 65'536;
 
 constexpr OptionSpec kRows[] = {
-    {.name = "lengths",
-     .type = Type::kString,  // a list would pass over empty elements
-     .required = options::kTool,
-     .components = options::kTool,
-     .help = "Lengths of the rows, for instance 38,33,24,22."},
-    {.name = "max-sparsity",
-     .type = Type::kFloat,
-     .default_text = "0.33",
-     .min = 0,
-     .max = 1,
-     .components = options::kTool,
-     .help =
-         "Largest share of padding in all cells. The fewest sub-batches that meet it are used."},
-    {.name = "max-splits",
-     .type = Type::kInt,
-     .default_text = "3",
-     .min = 1,
-     .max = 65536,
-     .components = options::kTool,
-     .help = "Most sub-batches, whatever the sparsity."},
-    {.name = "json",
-     .type = Type::kBool,
-     .default_text = "false",
-     .flag_text = "true",
-     .components = options::kTool,
-     .help = "Print one JSON object."},
-    {.name = "sweep",
-     .type = Type::kBool,
-     .default_text = "false",
-     .flag_text = "true",
-     .components = options::kTool,
-     .help = "Print and plot padding and cells for each number of sub-batches up to --max-splits."},
-    {.name = "svg",
-     .type = Type::kPath,
-     .default_text = "penstock-split.svg",
-     .components = options::kTool,
-     .help = "File for the plot of --sweep."},
+    // a list would pass over empty elements
+    OptionSpec("lengths", Type::kString, "", "Lengths of the rows, for instance 38,33,24,22.",
+               {.required = options::kTool}),
+    OptionSpec(
+        "max-sparsity", options::Float(0, 1), "0.33",
+        "Largest share of padding in all cells. The fewest sub-batches that meet it are used."),
+    OptionSpec("max-splits", options::Int(1, 65536), "3",
+               "Most sub-batches, whatever the sparsity."),
+    OptionSpec("json", Type::kBool, "false", "Print one JSON object."),
+    OptionSpec(
+        "sweep", Type::kBool, "false",
+        "Print and plot padding and cells for each number of sub-batches up to --max-splits."),
+    OptionSpec("svg", Type::kPath, "penstock-split.svg", "File for the plot of --sweep."),
 };
 
 absl::StatusOr<std::uint64_t> ReadLength(std::string_view text, std::size_t place) {

@@ -53,8 +53,7 @@ TEST(ParseTest, EveryWayOfWriting) {
 }
 
 TEST(ParseTest, ARepeatedListGrows) {
-  static constexpr OptionSpec kRows[] = {
-      {.name = "names", .type = Type::kList, .components = kTool, .help = "Names."}};
+  static constexpr OptionSpec kRows[] = {OptionSpec("names", Type::kList, "", "Names.")};
   const ProgramOptions tool = ProgramWith("tool", "A tool.", kRows);
   absl::StatusOr<Values> values = Parse(tool, {.arguments = {"--names=a,b", "--names", "c"}});
   ASSERT_TRUE(values.ok()) << values.status();

@@ -97,8 +97,7 @@ TEST(HelpTest, LinesFitTheScreen) {
 }
 
 TEST(ProgramWithTest, ToolsHaveTheirOwnRows) {
-  static constexpr OptionSpec kRows[] = {
-      {.name = "rate", .type = Type::kFloat, .default_text = "1", .min = 0, .help = "Per second."}};
+  static constexpr OptionSpec kRows[] = {OptionSpec("rate", Float(0), "1", "Per second.")};
   ProgramOptions bench = ProgramWith("penstock-bench", "Measures a server.", kRows);
   absl::StatusOr<Values> values = Parse(bench, {.arguments = {"--rate", "2.5"}});
   ASSERT_TRUE(values.ok()) << values.status();

@@ -5,7 +5,7 @@
 namespace penstock::options {
 namespace {
 
-OptionSpec SpecOf(Type type) { return {.name = "x", .type = type, .help = ""}; }
+OptionSpec SpecOf(Type type) { return {"x", type, "", ""}; }
 
 std::int64_t Bytes(std::string_view text) {
   absl::StatusOr<Parsed> parsed = ParseValue(SpecOf(Type::kBytes), text);
