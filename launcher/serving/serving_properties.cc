@@ -1,6 +1,7 @@
 #include "launcher/serving/serving_properties.h"
 
 #include <absl/status/status.h>
+#include <absl/strings/ascii.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -25,11 +26,7 @@ constexpr std::int64_t kDefaultBatch = 32;
 constexpr std::int64_t kDefaultQueue = 1000;
 constexpr std::int64_t kMostRequests = 65536;  // of --max-concurrent-requests
 
-std::string LowerCase(std::string_view text) {
-  std::string lower(text);
-  for (char& c : lower) c = c >= 'A' && c <= 'Z' ? static_cast<char>(c + 32) : c;
-  return lower;
-}
+std::string LowerCase(std::string_view text) { return absl::AsciiStrToLower(std::string(text)); }
 
 // The key that a variable sets; empty if it sets none.
 std::string KeyOf(std::string_view variable) {
