@@ -33,6 +33,11 @@ using SteadyTime = std::chrono::steady_clock::time_point;
 
 SteadyTime ToSteady(Time time) { return SteadyTime(time.time_since_epoch()); }
 
+BlockCounts BlocksOf(const scheduler::Snapshot& snapshot) {
+  return {snapshot.blocks_free, snapshot.blocks_used, snapshot.blocks_cached,
+          snapshot.blocks_retiring};
+}
+
 bool IsDue(std::optional<Time> time) { return time && *time <= SteadyNow(); }
 
 }  // namespace
@@ -247,7 +252,7 @@ void CoreLoop::TakeOut(const scheduler::GroupLost& lost) {
   core_->lost.push_back({lost.group, lost.reason, std::move(found->second.link)});
   core_->groups.erase(found);
   metrics_.groups().SetUp(lost.group, false);
-  metrics_.groups().SetState(lost.group, {});
+  metrics_.groups().SetState(lost.group, 0, {});
 }
 
 void CoreLoop::CountResult(const scheduler::StepDone& done, Time now) {
@@ -292,8 +297,7 @@ void CoreLoop::ShowGauges() {
   const scheduler::Scheduler& scheduler = core_->scheduler;
   for (const auto& [id, group] : core_->groups) {
     const scheduler::Snapshot own = scheduler.InspectGroup(id);
-    metrics_.groups().SetState(id, {own.running, own.blocks_free, own.blocks_used,
-                                    own.blocks_cached, own.blocks_retiring});
+    metrics_.groups().SetState(id, own.running, BlocksOf(own));
   }
   const scheduler::Snapshot all = scheduler.Inspect();
   metrics_.scheduler().SetQueue(all.waiting, all.running);
@@ -301,8 +305,7 @@ void CoreLoop::ShowGauges() {
     if (std::exchange(core_->waiting_for[i], all.waiting_for[i]) == all.waiting_for[i]) continue;
     metrics_.scheduler().SetWaitingFor(BudgetName(static_cast<Budget>(i)), all.waiting_for[i]);
   }
-  metrics_.scheduler().SetBlocks(all.blocks_free, all.blocks_used, all.blocks_cached,
-                                 all.blocks_retiring);
+  metrics_.scheduler().SetBlocks(BlocksOf(all));
 }
 
 void CoreLoop::CountDecisions() {

@@ -1,6 +1,5 @@
-// Short forms for registering metrics, and the buckets that several of them share. For the .cc
-// files
-// of this folder only.
+// Registers the metrics of one class. Short forms that several classes here share. For the headers
+// and .cc files of this folder only.
 #pragma once
 
 #include <prometheus/counter.h>
@@ -8,6 +7,9 @@
 #include <prometheus/gauge.h>
 #include <prometheus/histogram.h>
 #include <prometheus/registry.h>
+
+#include <chrono>
+#include <cstdint>
 
 #include "common/time.h"
 
@@ -20,7 +22,43 @@ using prometheus::Histogram;
 using prometheus::Registry;
 using Buckets = Histogram::BucketBoundaries;
 
+// The plural forms register a family whose members have labels, the others a metric without.
+class Families {
+ public:
+  explicit Families(Registry& registry) : registry_(registry) {}
+
+  Family<Counter>& Counters(const char* name, const char* help) const {
+    return prometheus::BuildCounter().Name(name).Help(help).Register(registry_);
+  }
+  Family<Gauge>& Gauges(const char* name, const char* help) const {
+    return prometheus::BuildGauge().Name(name).Help(help).Register(registry_);
+  }
+  Family<Histogram>& Histograms(const char* name, const char* help) const {
+    return prometheus::BuildHistogram().Name(name).Help(help).Register(registry_);
+  }
+  Counter& OneCounter(const char* name, const char* help) const {
+    return Counters(name, help).Add({});
+  }
+  Gauge& OneGauge(const char* name, const char* help) const { return Gauges(name, help).Add({}); }
+  Histogram& OneHistogram(const char* name, const char* help, const Buckets& buckets) const {
+    return Histograms(name, help).Add({}, buckets);
+  }
+
+ private:
+  Registry& registry_;
+};
+
+inline void Add(Counter& counter, std::uint64_t count) {
+  counter.Increment(static_cast<double>(count));
+}
+inline void Set(Gauge& gauge, std::uint64_t value) { gauge.Set(static_cast<double>(value)); }
+inline void Observe(Histogram& histogram, std::uint64_t value) {
+  histogram.Observe(static_cast<double>(value));
+}
 inline double Seconds(Duration duration) { return std::chrono::duration<double>(duration).count(); }
+inline void Observe(Histogram& histogram, Duration duration) {
+  histogram.Observe(Seconds(duration));
+}
 
 // 1, 2.5, 5 per decade.
 inline Buckets LatencyBuckets() {
@@ -28,20 +66,6 @@ inline Buckets LatencyBuckets() {
 }
 inline Buckets InterTokenBuckets() {
   return {0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5};
-}
-
-inline Family<Counter>& Counters(Registry& registry, const char* name, const char* help) {
-  return prometheus::BuildCounter().Name(name).Help(help).Register(registry);
-}
-inline Family<Gauge>& Gauges(Registry& registry, const char* name, const char* help) {
-  return prometheus::BuildGauge().Name(name).Help(help).Register(registry);
-}
-inline Gauge& OneGauge(Registry& registry, const char* name, const char* help) {
-  return Gauges(registry, name, help).Add({});
-}
-inline Histogram& OneHistogram(Registry& registry, const char* name, const char* help,
-                               const Buckets& buckets) {
-  return prometheus::BuildHistogram().Name(name).Help(help).Register(registry).Add({}, buckets);
 }
 
 }  // namespace penstock::router

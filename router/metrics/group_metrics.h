@@ -3,39 +3,105 @@
 #pragma once
 
 #include <cstdint>
-#include <memory>
+#include <map>
+#include <mutex>
+#include <string>
+#include <tuple>
 
 #include "common/ids.h"
-
-namespace prometheus {
-class Registry;
-}
+#include "router/metrics/block_gauges.h"
+#include "router/metrics/families.h"
 
 namespace penstock::router {
 
 class GroupMetrics {
  public:
-  explicit GroupMetrics(prometheus::Registry& registry);
-  ~GroupMetrics();
+  explicit GroupMetrics(Registry& registry) : make_(registry) {}
 
   enum class Direction : std::uint8_t { kPlan, kResult };  // router -> rank, rank -> router
-  struct State {
-    std::uint64_t running = 0;  // requests
-    std::uint64_t blocks_free = 0;
-    std::uint64_t blocks_used = 0;
-    std::uint64_t blocks_cached = 0;
-    std::uint64_t blocks_retiring = 0;
-  };
-  void ExecuteMessage(Direction direction, GroupId group, std::uint32_t rank);
+  void ExecuteMessage(Direction direction, GroupId group, std::uint32_t rank) {
+    const std::lock_guard lock(mutex_);
+    Counter*& counter = execute_counters_[{direction, group, rank}];
+    if (counter == nullptr) {
+      counter =
+          &execute_messages_.Add({{"direction", direction == Direction::kPlan ? "plan" : "result"},
+                                  {"group", std::to_string(group.value())},
+                                  {"rank", std::to_string(rank)}});
+    }
+    counter->Increment();
+  }
+
   // Plans of a group that were sent and not yet answered. Their sum over the groups is shown too,
   // and the greatest value that any group had.
-  void SetPlansInFlight(GroupId group, std::uint64_t plans);
-  void SetUp(GroupId group, bool up);  // each change from up to down counts as a loss
-  void SetState(GroupId group, const State& state);
+  void SetPlansInFlight(GroupId group, std::uint64_t plans) {
+    const auto value = static_cast<double>(plans);
+    const std::lock_guard lock(mutex_);
+    Gauge& own = GroupOf(group).plans_in_flight;
+    plans_in_flight_.Increment(value - own.Value());
+    own.Set(value);
+    if (value > plans_in_flight_max_.Value()) plans_in_flight_max_.Set(value);
+  }
+
+  // Each change from up to down counts as a loss.
+  void SetUp(GroupId group, bool up) {
+    const std::lock_guard lock(mutex_);
+    Group& own = GroupOf(group);
+    if (!up && own.up.Value() == 1) own.losses.Increment();
+    own.up.Set(up ? 1 : 0);
+  }
+
+  // `running`: requests being computed.
+  void SetState(GroupId group, std::uint64_t running, const BlockCounts& blocks) {
+    const std::lock_guard lock(mutex_);
+    Group& own = GroupOf(group);
+    Set(own.running, running);
+    own.blocks.Show(blocks);
+  }
 
  private:
-  struct Families;
-  std::unique_ptr<Families> own_;
+  // The metrics of a replica group, made when the group is first used.
+  struct Group {
+    Gauge& up;
+    Counter& losses;
+    Gauge& running;
+    BlockGauges blocks;
+    Gauge& plans_in_flight;
+  };
+
+  // With mutex_ held.
+  Group& GroupOf(GroupId id) {
+    const auto found = groups_.find(id);
+    if (found != groups_.end()) return found->second;
+    const prometheus::Labels labels = {{"group", std::to_string(id.value())}};
+    const Group made{up_.Add(labels), losses_.Add(labels), running_.Add(labels),
+                     BlockGauges(blocks_, labels), plans_.Add(labels)};
+    return groups_.emplace(id, made).first->second;
+  }
+
+  Families make_;
+  Family<Counter>& execute_messages_ =
+      make_.Counters("penstock_execute_messages_total",
+                     "Messages on the Execute streams, by direction, group and rank.");
+  Gauge& plans_in_flight_ =
+      make_.OneGauge("penstock_plans_in_flight", "Plans sent and not yet answered.");
+  Gauge& plans_in_flight_max_ =
+      make_.OneGauge("penstock_plans_in_flight_max",
+                     "Greatest number of plans in flight in one group since the start.");
+  Family<Gauge>& up_ =
+      make_.Gauges("penstock_group_up", "1 while the replica group serves, else 0.");
+  Family<Counter>& losses_ =
+      make_.Counters("penstock_group_losses_total", "How often a replica group was lost.");
+  Family<Gauge>& running_ =
+      make_.Gauges("penstock_group_requests_running", "Requests being computed, by replica group.");
+  Family<Gauge>& blocks_ =
+      make_.Gauges("penstock_group_kv_blocks", "KV cache blocks by replica group and state.");
+  Family<Gauge>& plans_ =
+      make_.Gauges("penstock_group_plans_in_flight", "Plans sent and not yet answered, by group.");
+
+  std::mutex mutex_;
+  // Used at every step: looking a counter up by its labels would cost more than the step.
+  std::map<std::tuple<Direction, GroupId, std::uint32_t>, Counter*> execute_counters_;
+  std::map<GroupId, Group> groups_;
 };
 
 }  // namespace penstock::router

@@ -1,30 +1,35 @@
 // What router/http counts: responses by route and status, and connections. Thread-safe.
 #pragma once
 
-#include <cstdint>
-#include <memory>
+#include <string>
 #include <string_view>
 
-namespace prometheus {
-class Registry;
-}
+#include "router/metrics/families.h"
 
 namespace penstock::router {
 
 class HttpMetrics {
  public:
-  explicit HttpMetrics(prometheus::Registry& registry);
-  ~HttpMetrics();
+  explicit HttpMetrics(Registry& registry) : make_(registry) {}
 
-  void Response(std::string_view route, int status);
-  void ConnectionOpened();
-  void ConnectionClosed();
-  void ConnectionRefused();  // over the connection limit
-  void TlsHandshakeFailed();
+  void Response(std::string_view route, int status) {
+    responses_.Add({{"route", std::string(route)}, {"code", std::to_string(status)}}).Increment();
+  }
+  void ConnectionOpened() { connections_.Increment(); }
+  void ConnectionClosed() { connections_.Decrement(); }
+  void ConnectionRefused() { connections_refused_.Increment(); }  // over the connection limit
+  void TlsHandshakeFailed() { tls_handshakes_failed_.Increment(); }
 
  private:
-  struct Families;
-  std::unique_ptr<Families> own_;
+  Families make_;
+  Family<Counter>& responses_ =
+      make_.Counters("penstock_http_responses_total", "HTTP responses by route and status.");
+  Gauge& connections_ = make_.OneGauge("penstock_http_connections", "Open client connections.");
+  Counter& connections_refused_ =
+      make_.OneCounter("penstock_http_connections_refused_total",
+                       "Connections refused because the connection limit was reached.");
+  Counter& tls_handshakes_failed_ =
+      make_.OneCounter("penstock_tls_handshakes_failed_total", "TLS handshakes that failed.");
 };
 
 }  // namespace penstock::router

@@ -5,35 +5,30 @@
 #include <sstream>
 #include <utility>
 
-#include "router/metrics/families.h"
-#include "router/metrics/tgi_metrics.h"
-
 namespace penstock::router {
 
 Metrics::Metrics(std::string_view version)
-    : registry_(std::make_unique<Registry>()),
-      http_(*registry_),
-      requests_(*registry_, tgi_),
-      tenants_(*registry_),
-      scheduler_(*registry_, tgi_),
-      steps_(*registry_, tgi_),
-      groups_(*registry_),
-      spans_(*registry_) {
-  Gauges(*registry_, "penstock_build_info", "Always 1; the version is the label.")
+    : http_(registry_),
+      requests_(registry_, tgi_),
+      tenants_(registry_),
+      scheduler_(registry_, tgi_),
+      steps_(registry_, tgi_),
+      groups_(registry_),
+      spans_(registry_) {
+  Families(registry_)
+      .Gauges("penstock_build_info", "Always 1; the version is the label.")
       .Add({{"version", std::string(version)}})
       .Set(1);
 }
 
-Metrics::~Metrics() = default;
-
 void Metrics::AddTgiNames(std::uint32_t max_input_tokens, std::uint32_t max_total_tokens,
                           std::uint32_t block_size) {
-  tgi_ = std::make_unique<TgiMetrics>(*registry_, max_input_tokens, max_total_tokens, block_size);
+  tgi_ = std::make_unique<TgiMetrics>(registry_, max_input_tokens, max_total_tokens, block_size);
 }
 
 std::string Metrics::Render() const {
   std::ostringstream out;
-  prometheus::TextSerializer().Serialize(out, registry_->Collect());
+  prometheus::TextSerializer().Serialize(out, registry_.Collect());
   return std::move(out).str();
 }
 

@@ -1,4 +1,4 @@
-// Everything that GET /metrics shows. Hides Prometheus. Each value is counted in one place, in the
+// Everything that GET /metrics shows. Each value is counted in one place, in the
 // class that the accessor returns:
 //
 //   http       router/http       requests, tenants  router/api
@@ -30,7 +30,6 @@ class Metrics {
  public:
   // `version` is shown as a label of penstock_build_info.
   explicit Metrics(std::string_view version = "");
-  ~Metrics();
   Metrics(const Metrics&) = delete;
   Metrics& operator=(const Metrics&) = delete;
 
@@ -50,7 +49,7 @@ class Metrics {
   std::string Render() const;
 
  private:
-  const std::unique_ptr<prometheus::Registry> registry_;
+  Registry registry_;
   std::unique_ptr<TgiMetrics> tgi_;
   HttpMetrics http_;
   RequestMetrics requests_;

@@ -2,26 +2,25 @@
 #pragma once
 
 #include <cstdint>
-#include <memory>
 
-namespace prometheus {
-class Registry;
-}
+#include "router/metrics/families.h"
 
 namespace penstock::router {
 
 class SpanMetrics {
  public:
-  explicit SpanMetrics(prometheus::Registry& registry);
-  ~SpanMetrics();
+  explicit SpanMetrics(Registry& registry)
+      : spans_(Families(registry).Counters("penstock_otlp_spans_total",
+                                           "Spans for the collector of traces: sent, dropped "
+                                           "because the queue was full, or failed.")) {}
 
-  // kDropped: the queue was full. kFailed: an error.
-  enum class Outcome : std::uint8_t { kSent, kDropped, kFailed };
-  void Add(Outcome outcome, std::uint64_t count);
+  // `outcome`: "sent", "dropped" since the queue was full, or "failed".
+  void Count(const char* outcome, std::uint64_t count) {
+    if (count > 0) Add(spans_.Add({{"outcome", outcome}}), count);
+  }
 
  private:
-  struct Families;
-  std::unique_ptr<Families> own_;
+  Family<Counter>& spans_;
 };
 
 }  // namespace penstock::router

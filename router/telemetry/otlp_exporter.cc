@@ -22,7 +22,6 @@ namespace penstock::router {
 namespace {
 
 using SteadyClock = std::chrono::steady_clock;
-using Outcome = SpanMetrics::Outcome;
 
 struct Endpoint {
   std::string address;  // HOST:PORT
@@ -99,7 +98,7 @@ class OtlpExporter::Impl {
       batch_full = first || queue_.size() >= options_.batch_spans;
     }
     if (batch_full) news_.notify_one();
-    metrics_.spans().Add(Outcome::kDropped, spans.size() - fit);
+    metrics_.spans().Count("dropped", spans.size() - fit);
   }
 
   void Stop() {
@@ -121,16 +120,16 @@ class OtlpExporter::Impl {
     while (NextBatch(batch)) {
       const grpc::Status status = Send(batch);
       if (status.ok()) {
-        metrics_.spans().Add(Outcome::kSent, batch.size());
+        metrics_.spans().Count("sent", batch.size());
         Recovered();
         batch.clear();
       } else if (!Wait(status)) {
-        metrics_.spans().Add(Outcome::kFailed, batch.size());
+        metrics_.spans().Count("failed", batch.size());
         batch.clear();
       }
     }
     const std::lock_guard lock(mutex_);
-    metrics_.spans().Add(Outcome::kDropped, batch.size() + queue_.size());
+    metrics_.spans().Count("dropped", batch.size() + queue_.size());
     queue_.clear();
     over_ = true;
     ended_.notify_all();

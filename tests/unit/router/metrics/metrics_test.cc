@@ -136,7 +136,7 @@ TEST(Metrics, TgisNamesCountTheSameEventsOnce) {
   metrics.requests().Tokens(7, 0, 20);
   metrics.requests().Times(milliseconds(1), milliseconds(2), milliseconds(400), 20);
   metrics.scheduler().SetQueue(3, 5);
-  metrics.scheduler().SetBlocks(10, 2, 0, 1);
+  metrics.scheduler().SetBlocks({.free = 10, .used = 2, .cached = 0, .retiring = 1});
   metrics.steps().Step(milliseconds(5), 4, 0);
   const std::string text = metrics.Render();
   EXPECT_THAT(text, HasSubstr("\ntgi_request_count 1\n"));
