@@ -96,12 +96,12 @@ TEST_F(Loading, ReportsProgressFromNothingToAll) {
   std::vector<std::uint64_t> seen;
   const auto progress = [&seen](std::string_view stage, std::uint64_t done, std::uint64_t total) {
     EXPECT_EQ(stage, "weights");
-    EXPECT_EQ(total, 96u + 24u);
+    EXPECT_EQ(total, 32u + 24u);
     seen.push_back(done);
     return true;
   };
   ASSERT_TRUE(LoadWeights(checkpoint_, plan, DType::kFloat32, progress).ok());
-  EXPECT_THAT(seen, ElementsAre(0, 96, 120));
+  EXPECT_THAT(seen, ElementsAre(0, 32, 56));
 }
 
 TEST_F(Loading, ChecksNameShapeAndUse) {
