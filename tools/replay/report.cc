@@ -1,5 +1,7 @@
 #include "tools/replay/report.h"
 
+#include <absl/strings/str_format.h>
+
 #include <algorithm>
 #include <boost/json.hpp>
 #include <cstdio>
@@ -23,17 +25,8 @@ json::object ToObject(const Percentiles& p) {
 }
 
 std::string Row(const char* name, const Percentiles& p) {
-  char line[160];
-  std::snprintf(line, sizeof line, "%-22s %10.2f %10.2f %10.2f %10.2f %10.2f\n", name, p.mean,
-                p.p50, p.p90, p.p99, p.max);
-  return line;
-}
-
-template <class... Values>
-std::string Format(const char* format, Values... values) {
-  char line[200];
-  std::snprintf(line, sizeof line, format, values...);
-  return line;
+  return absl::StrFormat("%-22s %10.2f %10.2f %10.2f %10.2f %10.2f\n", name, p.mean, p.p50, p.p90,
+                         p.p99, p.max);
 }
 
 // Share of values (0 … 1) by value: at most 200 points of the sorted values.
@@ -71,22 +64,21 @@ Curve Course(std::string name, const sim::FleetResult& result, Field field) {
 
 std::string ToText(const sim::Summary& s) {
   std::string text =
-      Format("%-22s %10s %10s %10s %10s %10s\n", "ms", "mean", "p50", "p90", "p99", "max");
+      absl::StrFormat("%-22s %10s %10s %10s %10s %10s\n", "ms", "mean", "p50", "p90", "p99", "max");
   text += Row("time to first token", s.ttft_ms);
   text += Row("inter-token latency", s.inter_token_ms);
   text += Row("latency per token", s.normalised_ms);
   text += Row("end to end", s.end_to_end_ms);
   text +=
-      Format("requests %llu, failed %llu, in %.1f s: %.2f requests/s, %.0f tokens/s\n",
-             static_cast<unsigned long long>(s.requests), static_cast<unsigned long long>(s.failed),
-             s.seconds, s.requests_per_second, s.tokens_per_second);
-  text +=
-      Format("objective met by %.2f %%: goodput %.2f requests/s\n", 100 * s.attainment, s.goodput);
-  text +=
-      Format("prompt tokens from the cache %.2f %%, preemptions %llu (at most %u a request)\n",
-             100 * s.hit_rate, static_cast<unsigned long long>(s.preemptions), s.most_preemptions);
-  text += Format("steps %llu, largest batch %u, most / mean work of a group %.3f\n",
-                 static_cast<unsigned long long>(s.steps), s.most_decode_rows, s.imbalance);
+      absl::StrFormat("requests %u, failed %u, in %.1f s: %.2f requests/s, %.0f tokens/s\n",
+                      s.requests, s.failed, s.seconds, s.requests_per_second, s.tokens_per_second);
+  text += absl::StrFormat("objective met by %.2f %%: goodput %.2f requests/s\n", 100 * s.attainment,
+                          s.goodput);
+  text += absl::StrFormat(
+      "prompt tokens from the cache %.2f %%, preemptions %u (at most %u a request)\n",
+      100 * s.hit_rate, s.preemptions, s.most_preemptions);
+  text += absl::StrFormat("steps %u, largest batch %u, most / mean work of a group %.3f\n", s.steps,
+                          s.most_decode_rows, s.imbalance);
   return text;
 }
 
@@ -118,12 +110,14 @@ std::string ToCsv(const sim::FleetResult& result) {
       "arrival_s,ttft_ms,end_to_end_ms,worst_gap_ms,prompt_tokens,cached_tokens,output_tokens,"
       "preemptions\n";
   for (const sim::RequestRecord& record : result.requests) {
-    text += Format("%.6f,", Seconds(record.arrival));
-    text += record.first_token ? Format("%.3f,", Milliseconds(*record.first_token - record.arrival))
-                               : ",";
-    text += record.end ? Format("%.3f,", Milliseconds(*record.end - record.arrival)) : ",";
-    text += Format("%.3f,%u,%u,%u,%u\n", Milliseconds(record.worst_gap), record.prompt_tokens,
-                   record.cached_tokens, record.output_tokens, record.preemptions);
+    text += absl::StrFormat("%.6f,", Seconds(record.arrival));
+    text += record.first_token
+                ? absl::StrFormat("%.3f,", Milliseconds(*record.first_token - record.arrival))
+                : ",";
+    text += record.end ? absl::StrFormat("%.3f,", Milliseconds(*record.end - record.arrival)) : ",";
+    text +=
+        absl::StrFormat("%.3f,%u,%u,%u,%u\n", Milliseconds(record.worst_gap), record.prompt_tokens,
+                        record.cached_tokens, record.output_tokens, record.preemptions);
   }
   return text;
 }
@@ -137,7 +131,7 @@ std::string ToSvg(const sim::FleetResult& result, const sim::Summary& summary) {
   const auto waiting = [](const sim::StepRecord& step) { return step.waiting; };
   return ToSvg({{"Time to first token", "ms", "share of requests", {Shares("", first)}},
                 {"Inter-token latency", "ms", "share of gaps", {Shares("", result.gaps_ms)}},
-                {Format("Course of the run: %.2f requests/s", summary.requests_per_second),
+                {absl::StrFormat("Course of the run: %.2f requests/s", summary.requests_per_second),
                  "s",
                  "requests",
                  {Course("largest batch", result, batch), Course("waiting", result, waiting)}}});

@@ -1,9 +1,10 @@
 #include "tools/replay/svg_chart.h"
 
+#include <absl/strings/str_format.h>
+
 #include <algorithm>
 #include <array>
 #include <cmath>
-#include <cstdio>
 
 namespace penstock::replay {
 namespace {
@@ -15,13 +16,6 @@ constexpr double kBottom = 40;
 constexpr double kLegendLine = 30;  // height of the row that has the y label and the legend
 constexpr double kCharacter = 5.6;  // width of one, about, at size 10
 constexpr std::array<std::string_view, 4> kColours = {"#1f6feb", "#d1242f", "#1a7f37", "#8250df"};
-
-template <class... Values>
-std::string Format(const char* format, Values... values) {
-  char text[256];
-  std::snprintf(text, sizeof text, format, values...);
-  return text;
-}
 
 bool Drawn(const Point& point) { return std::isfinite(point.x) && std::isfinite(point.y); }
 
@@ -70,15 +64,16 @@ class Panel {
     std::string svg;
     for (int i = 0; i <= x_ticks_.count; ++i) {
       const double value = i * x_ticks_.step;
-      svg += Format("<path d=\"M%.1f %.1fV%.1f\" stroke=\"#d0d7de\"/>\n", X(value), Y(0),
-                    Y(y_ticks_.End())) +
-             SvgText(X(value), size_.height - kBottom + 14, "middle", 10, Format("%g", value));
+      svg += absl::StrFormat("<path d=\"M%.1f %.1fV%.1f\" stroke=\"#d0d7de\"/>\n", X(value), Y(0),
+                             Y(y_ticks_.End())) +
+             SvgText(X(value), size_.height - kBottom + 14, "middle", 10,
+                     absl::StrFormat("%g", value));
     }
     for (int i = 0; i <= y_ticks_.count; ++i) {
       const double value = i * y_ticks_.step;
-      svg += Format("<path d=\"M%.1f %.1fH%.1f\" stroke=\"#d0d7de\"/>\n", left_, Y(value),
-                    left_ + Width()) +
-             SvgText(left_ - 4, Y(value) + 3, "end", 10, Format("%g", value));
+      svg += absl::StrFormat("<path d=\"M%.1f %.1fH%.1f\" stroke=\"#d0d7de\"/>\n", left_, Y(value),
+                             left_ + Width()) +
+             SvgText(left_ - 4, Y(value) + 3, "end", 10, absl::StrFormat("%g", value));
     }
     return svg;
   }
@@ -91,9 +86,10 @@ class Panel {
       const std::string& name = chart_.curves[i].name;
       if (name.empty()) continue;
       const double begin = right - kCharacter * static_cast<double>(name.size());
-      svg += Format("<rect x=\"%.1f\" y=\"%.1f\" width=\"10\" height=\"3\" fill=\"%s\"/>\n",
-                    begin - 14, kLegendLine - 1, SvgColour(i).data()) +
-             SvgText(begin, kLegendLine + 4, "start", 10, name);
+      svg +=
+          absl::StrFormat("<rect x=\"%.1f\" y=\"%.1f\" width=\"10\" height=\"3\" fill=\"%s\"/>\n",
+                          begin - 14, kLegendLine - 1, SvgColour(i).data()) +
+          SvgText(begin, kLegendLine + 4, "start", 10, name);
       right = begin - 26;
     }
     return svg;
@@ -104,14 +100,14 @@ class Panel {
     std::string path;
     for (const Range& range : band) {
       if (!Drawn(range)) continue;
-      path += Format("%s%.1f %.1f", path.empty() ? "M" : "L", X(range.x), Y(range.high));
+      path += absl::StrFormat("%s%.1f %.1f", path.empty() ? "M" : "L", X(range.x), Y(range.high));
     }
     if (path.empty()) return "";
     for (auto range = band.rbegin(); range != band.rend(); ++range) {
       if (!Drawn(*range)) continue;
-      path += Format("L%.1f %.1f", X(range->x), Y(std::max(range->low, 0.0)));
+      path += absl::StrFormat("L%.1f %.1f", X(range->x), Y(std::max(range->low, 0.0)));
     }
-    return "<path d=\"" + path + Format("Z\" fill=\"%s\"", SvgColour(index).data()) +
+    return "<path d=\"" + path + absl::StrFormat("Z\" fill=\"%s\"", SvgColour(index).data()) +
            " fill-opacity=\"0.18\"/>\n";
   }
 
@@ -122,10 +118,10 @@ class Panel {
     std::string dots;
     for (const Point& point : curve.points) {
       if (!Drawn(point)) continue;
-      path += Format("%s%.1f %.1f", path.empty() ? "M" : "L", X(point.x), Y(point.y));
+      path += absl::StrFormat("%s%.1f %.1f", path.empty() ? "M" : "L", X(point.x), Y(point.y));
       if (!curve.dots) continue;
-      dots += Format("<circle cx=\"%.1f\" cy=\"%.1f\" r=\"2.2\" fill=\"%s\"/>\n", X(point.x),
-                     Y(point.y), colour);
+      dots += absl::StrFormat("<circle cx=\"%.1f\" cy=\"%.1f\" r=\"2.2\" fill=\"%s\"/>\n",
+                              X(point.x), Y(point.y), colour);
     }
     if (path.empty()) return "";
     return "<path d=\"" + path + "\" fill=\"none\" stroke=\"" + colour +
@@ -158,13 +154,13 @@ std::string SvgEscape(std::string_view text) {
 }
 
 std::string SvgText(double x, double y, const char* anchor, int size, const std::string& text) {
-  return Format("<text x=\"%.1f\" y=\"%.1f\" text-anchor=\"%s\" font-size=\"%d\">", x, y, anchor,
-                size) +
+  return absl::StrFormat("<text x=\"%.1f\" y=\"%.1f\" text-anchor=\"%s\" font-size=\"%d\">", x, y,
+                         anchor, size) +
          SvgEscape(text) + "</text>\n";
 }
 
 std::string SvgBegin(double width, double height) {
-  return Format(
+  return absl::StrFormat(
       "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 %.0f %.0f\" "
       "font-family=\"sans-serif\" fill=\"#24292f\">\n"
       "<rect width=\"100%%\" height=\"100%%\" fill=\"#ffffff\"/>\n",

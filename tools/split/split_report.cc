@@ -1,7 +1,8 @@
 #include "tools/split/split_report.h"
 
+#include <absl/strings/str_format.h>
+
 #include <algorithm>
-#include <cstdio>
 
 #include "tools/replay/svg_chart.h"
 
@@ -41,19 +42,6 @@ std::string ListsText(const std::vector<std::vector<T>>& lists) {
   return "[" + text + "]";
 }
 
-std::string Decimal(double value, int digits) {
-  char text[40];
-  std::snprintf(text, sizeof text, "%.*f", digits, value);
-  return text;
-}
-
-// As given: 0.1, not 0.100000.
-std::string Shortest(double value) {
-  char text[40];
-  std::snprintf(text, sizeof text, "%g", value);
-  return text;
-}
-
 }  // namespace
 
 double SplitReport::Sparsity() const {
@@ -81,20 +69,20 @@ std::vector<SplitReport> Sweep(const SplitOptions& options) {
 
 std::string ToText(const SplitOptions& options, const SplitReport& report) {
   return "seq_lengths: " + ListText(options.lengths) +
-         "\nmax_sparsity: " + Shortest(options.max_sparsity) +
+         "\nmax_sparsity: " + absl::StrFormat("%g", options.max_sparsity) +
          "\nnum_splits: " + std::to_string(report.parts.size()) +
          "\npartition: " + ListsText(report.parts) +
          "\npadding: " + std::to_string(report.padding) +
-         "\nsparsity: " + Decimal(report.Sparsity(), 3) +
-         "\npadding_per_token: " + Decimal(report.PaddingPerToken(), 3) + "\n";
+         "\nsparsity: " + absl::StrFormat("%.3f", report.Sparsity()) +
+         "\npadding_per_token: " + absl::StrFormat("%.3f", report.PaddingPerToken()) + "\n";
 }
 
 std::string ToJson(const SplitReport& report) {
   return "{\"parts\":" + ListsText(report.parts) + ",\"lengths\":" + ListsText(report.lengths) +
          ",\"tokens\":" + std::to_string(report.tokens) +
          ",\"padding\":" + std::to_string(report.padding) +
-         ",\"sparsity\":" + Decimal(report.Sparsity(), 6) +
-         ",\"padding_per_token\":" + Decimal(report.PaddingPerToken(), 6) + "}\n";
+         ",\"sparsity\":" + absl::StrFormat("%.6f", report.Sparsity()) +
+         ",\"padding_per_token\":" + absl::StrFormat("%.6f", report.PaddingPerToken()) + "}\n";
 }
 
 std::string ToJson(const std::vector<SplitReport>& sweep) {
@@ -110,12 +98,10 @@ std::string ToJson(const std::vector<SplitReport>& sweep) {
 std::string ToTable(const std::vector<SplitReport>& sweep) {
   std::string table = "parts    padding      cells  sparsity  padding/token  partition\n";
   for (const SplitReport& report : sweep) {
-    char line[96];
-    std::snprintf(line, sizeof line, "%5zu %10llu %10llu  %8.4f  %13.4f  ", report.parts.size(),
-                  static_cast<unsigned long long>(report.padding),
-                  static_cast<unsigned long long>(report.padding + report.tokens),
-                  report.Sparsity(), report.PaddingPerToken());
-    table += line + ListsText(report.lengths) + "\n";
+    absl::StrAppendFormat(&table, "%5u %10u %10u  %8.4f  %13.4f  ", report.parts.size(),
+                          report.padding, report.padding + report.tokens, report.Sparsity(),
+                          report.PaddingPerToken());
+    table += ListsText(report.lengths) + "\n";
   }
   return table;
 }

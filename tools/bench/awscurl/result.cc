@@ -1,11 +1,11 @@
 #include "tools/bench/awscurl/result.h"
 
+#include <absl/strings/str_format.h>
+
 #include <algorithm>
 #include <boost/json/object.hpp>
 #include <boost/json/serialize.hpp>
 #include <cmath>
-#include <cstdarg>
-#include <cstdio>
 #include <numeric>
 
 namespace penstock::bench::awscurl {
@@ -21,15 +21,6 @@ double Sum(const std::vector<double>& values) {
 }
 
 double Rounded(double value) { return std::round(value * 100) / 100; }
-
-void AppendLine(std::string& out, const char* format, ...) {
-  char line[256];
-  va_list arguments;
-  va_start(arguments, format);
-  std::vsnprintf(line, sizeof line, format, arguments);
-  va_end(arguments);
-  out.append(line).append("\n");
-}
 
 }  // namespace
 
@@ -81,31 +72,31 @@ Result MakeResult(const std::vector<Reply>& replies, std::uint32_t clients, doub
 std::string ToText(const Result& r) {
   const char* unit = r.tokenizer.empty() ? "word" : "token";
   std::string out;
-  AppendLine(out, "Total time: %.2f ms.", r.total_ms);
-  AppendLine(out, "Non 200 responses: %llu, error rate: %.2f",
-             static_cast<unsigned long long>(r.failed), r.ErrorRate());
-  AppendLine(out, "Concurrent clients: %u", r.clients);
-  AppendLine(out, "Total requests: %llu", static_cast<unsigned long long>(r.requests));
+  absl::StrAppendFormat(&out, "Total time: %.2f ms.\n", r.total_ms);
+  absl::StrAppendFormat(&out, "Non 200 responses: %u, error rate: %.2f\n", r.failed, r.ErrorRate());
+  absl::StrAppendFormat(&out, "Concurrent clients: %u\n", r.clients);
+  absl::StrAppendFormat(&out, "Total requests: %u\n", r.requests);
   if (r.failed < r.requests) {
-    AppendLine(out, "TPS: %.2f/s", r.tps);
-    AppendLine(out, "Average Token Latency: %.2f ms.", r.average_token_ms);
-    AppendLine(out, "Average Latency: %.2f ms.", r.average_ms);
-    AppendLine(out, "P50: %.2f ms.", r.p50_ms);
-    AppendLine(out, "P90: %.2f ms.", r.p90_ms);
-    AppendLine(out, "P99: %.2f ms.", r.p99_ms);
+    absl::StrAppendFormat(&out, "TPS: %.2f/s\n", r.tps);
+    absl::StrAppendFormat(&out, "Average Token Latency: %.2f ms.\n", r.average_token_ms);
+    absl::StrAppendFormat(&out, "Average Latency: %.2f ms.\n", r.average_ms);
+    absl::StrAppendFormat(&out, "P50: %.2f ms.\n", r.p50_ms);
+    absl::StrAppendFormat(&out, "P90: %.2f ms.\n", r.p90_ms);
+    absl::StrAppendFormat(&out, "P99: %.2f ms.\n", r.p99_ms);
   }
   if (r.tokens > 0) {
-    AppendLine(out, "Total %s: %llu", unit, static_cast<unsigned long long>(r.tokens));
-    AppendLine(out, "%s/req: %llu", unit, static_cast<unsigned long long>(r.tokens / r.requests));
-    AppendLine(out, "%s/s: %.2f/s", unit, r.token_throughput);
+    absl::StrAppendFormat(&out, "Total %s: %u\n", unit, r.tokens);
+    absl::StrAppendFormat(&out, "%s/req: %u\n", unit, r.tokens / r.requests);
+    absl::StrAppendFormat(&out, "%s/s: %.2f/s\n", unit, r.token_throughput);
   }
-  AppendLine(out, "Time to first byte: %.2f ms.", r.first_byte_ms);
-  AppendLine(out, "TTFB_P50: %.2f ms.", r.first_byte_p50_ms);
-  AppendLine(out, "TTFB_P90: %.2f ms.", r.first_byte_p90_ms);
-  AppendLine(out, "TTFB_P99: %.2f ms.", r.first_byte_p99_ms);
-  AppendLine(out, "By the clock: %.2f requests/s, %.2f %s/s", r.wall_tps, r.wall_token_throughput,
-             unit);
-  if (!r.first_error.empty()) AppendLine(out, "First error: %s", r.first_error.c_str());
+  absl::StrAppendFormat(&out, "Time to first byte: %.2f ms.\n", r.first_byte_ms);
+  absl::StrAppendFormat(&out, "TTFB_P50: %.2f ms.\n", r.first_byte_p50_ms);
+  absl::StrAppendFormat(&out, "TTFB_P90: %.2f ms.\n", r.first_byte_p90_ms);
+  absl::StrAppendFormat(&out, "TTFB_P99: %.2f ms.\n", r.first_byte_p99_ms);
+  absl::StrAppendFormat(&out, "By the clock: %.2f requests/s, %.2f %s/s\n", r.wall_tps,
+                        r.wall_token_throughput, unit);
+  if (!r.first_error.empty())
+    absl::StrAppendFormat(&out, "First error: %s\n", r.first_error.c_str());
   return out;
 }
 

@@ -1,20 +1,14 @@
 #include "tools/bench/effective/analysis.h"
 
+#include <absl/strings/str_format.h>
+
 #include <algorithm>
 #include <cmath>
-#include <cstdio>
 #include <map>
 #include <optional>
 
 namespace penstock::bench::effective {
 namespace {
-
-template <class... Values>
-std::string Format(const char* format, Values... values) {
-  char text[256];
-  std::snprintf(text, sizeof text, format, values...);
-  return text;
-}
 
 double Ratio(double sum, double by) { return by > 0 ? sum / by : 0; }
 
@@ -115,8 +109,8 @@ std::optional<std::string> Difference(const ModeRuns& a, const ModeRuns& b) {
     for (std::size_t i = 0; i < std::min(left.size(), right.size()); ++i) {
       if (!left[i].error.empty() || !right[i].error.empty()) continue;
       if (left[i].tokens == right[i].tokens) continue;
-      return Format("repeat %zu, request %zu: %s and %s differ", r + 1, i, a.mode.c_str(),
-                    b.mode.c_str());
+      return absl::StrFormat("repeat %zu, request %zu: %s and %s differ", r + 1, i, a.mode.c_str(),
+                             b.mode.c_str());
     }
   }
   return std::nullopt;
@@ -131,8 +125,7 @@ Check SameTokens(const std::vector<ModeRuns>& runs) {
     if (!difference) continue;
     return {check.what, *difference, false};
   }
-  check.measured =
-      Format("%llu requests in %zu modes", static_cast<unsigned long long>(compared), runs.size());
+  check.measured = absl::StrFormat("%u requests in %zu modes", compared, runs.size());
   return check;
 }
 
@@ -141,9 +134,9 @@ Check Complete(const std::vector<ModeSummary>& summaries) {
   for (const ModeSummary& summary : summaries) {
     if (summary.failed == 0) continue;
     check.passed = false;
-    check.measured += Format("%s: %llu failed, the first: ", summary.mode.c_str(),
-                             static_cast<unsigned long long>(summary.failed)) +
-                      summary.first_error + ". ";
+    check.measured +=
+        absl::StrFormat("%s: %u failed, the first: ", summary.mode.c_str(), summary.failed) +
+        summary.first_error + ". ";
   }
   if (check.passed) check.measured = "none failed";
   return check;
@@ -155,7 +148,7 @@ Check StraightLine(const ModeSummary& dynamic) {
   return {
       "dynamic: latency is proportional to the tokens asked for (r > 0.99, intercept at most "
       "5 % of the longest bucket)",
-      Format("r %.4f, intercept %.1f %%", dynamic.line.r, 100 * share),
+      absl::StrFormat("r %.4f, intercept %.1f %%", dynamic.line.r, 100 * share),
       dynamic.line.r > 0.99 && share <= 0.05};
 }
 
@@ -168,13 +161,14 @@ Check Flat(const ModeSummary& summary) {
   return {summary.mode +
               ": latency hardly depends on the tokens asked for (the line rises by at "
               "most 25 % of the mean)",
-          Format("%.1f %%", 100 * share), share <= 0.25};
+          absl::StrFormat("%.1f %%", 100 * share), share <= 0.25};
 }
 
 Check WellBelow(const ModeSummary& dynamic, const ModeSummary& other) {
   const double ratio = dynamic.per_token / other.per_token;
   return {"dynamic: latency per token is at most half of " + other.mode + "'s",
-          Format("%.4f s against %.4f s, %.2f of it", dynamic.per_token, other.per_token, ratio),
+          absl::StrFormat("%.4f s against %.4f s, %.2f of it", dynamic.per_token, other.per_token,
+                          ratio),
           ratio <= 0.5};
 }
 
@@ -182,7 +176,8 @@ Check LongestNoSlower(const ModeSummary& dynamic, const ModeSummary& nobatch) {
   const double own = dynamic.buckets.back().mean;
   const double other = nobatch.buckets.back().mean;
   return {"dynamic: the longest requests are no slower than with nobatch",
-          Format("%u tokens: %.3f s against %.3f s", dynamic.buckets.back().num_tokens, own, other),
+          absl::StrFormat("%u tokens: %.3f s against %.3f s", dynamic.buckets.back().num_tokens,
+                          own, other),
           own <= other};
 }
 

@@ -1,5 +1,7 @@
 #include "tools/bench/effective/command.h"
 
+#include <absl/strings/str_format.h>
+
 #include <algorithm>
 #include <boost/json.hpp>
 #include <cstdio>
@@ -28,11 +30,7 @@ int Unreachable(const absl::Status& status) {
 // Six significant digits; an object as "count 3, mean 0.5".
 std::string FigureText(const boost::json::value& figure) {
   if (figure.is_string()) return std::string(figure.as_string());
-  if (figure.is_double()) {
-    char text[40];
-    std::snprintf(text, sizeof text, "%.6g", figure.as_double());
-    return text;
-  }
+  if (figure.is_double()) return absl::StrFormat("%.6g", figure.as_double());
   if (!figure.is_object()) return boost::json::serialize(figure);
   std::string text;
   for (const auto& [key, value] : figure.as_object()) {

@@ -1,8 +1,9 @@
 #include "tools/bench/effective/report.h"
 
+#include <absl/strings/str_format.h>
+
 #include <algorithm>
 #include <cmath>
-#include <cstdio>
 #include <filesystem>
 #include <fstream>
 #include <system_error>
@@ -19,13 +20,6 @@ using replay::Curve;
 // More lengths than this are drawn in groups of ten.
 constexpr std::size_t kMostPoints = 40;
 constexpr std::uint32_t kDrawnTogether = 10;
-
-template <class... Values>
-std::string Format(const char* format, Values... values) {
-  char text[400];
-  std::snprintf(text, sizeof text, format, values...);
-  return text;
-}
 
 absl::Status Write(const std::string& folder, const char* name, const std::string& text) {
   const std::filesystem::path path = std::filesystem::path(folder) / name;
@@ -89,8 +83,8 @@ std::string LatencyByModeSvg(const Report& report) {
         const auto x = static_cast<double>(end->num_tokens);
         fit.points.push_back({x, std::max(summary.line.intercept + summary.line.slope * x, 0.0)});
       }
-      chart.title += Format(": %.3f s %+.2f ms per token, r %.3f", summary.line.intercept,
-                            1000 * summary.line.slope, summary.line.r);
+      chart.title += absl::StrFormat(": %.3f s %+.2f ms per token, r %.3f", summary.line.intercept,
+                                     1000 * summary.line.slope, summary.line.r);
     }
     chart.curves = {std::move(mean), std::move(fit)};
     charts.push_back(std::move(chart));
@@ -101,7 +95,7 @@ std::string LatencyByModeSvg(const Report& report) {
 std::string BucketCsv(const ModeSummary& summary) {
   std::string text = "num_tokens,mean_latency_s\n";
   for (const Bucket& bucket : summary.buckets) {
-    text += Format("%u,%.6f\n", bucket.num_tokens, bucket.mean);
+    text += absl::StrFormat("%u,%.6f\n", bucket.num_tokens, bucket.mean);
   }
   return text;
 }
@@ -113,9 +107,10 @@ std::string RequestsCsv(const Report& report) {
     for (std::size_t r = 0; r < mode.runs.size(); ++r) {
       const std::vector<Outcome>& outcomes = mode.runs[r].outcomes;
       for (std::size_t i = 0; i < outcomes.size(); ++i) {
-        text += Format("%s,%zu,%zu,%u,%.6f,%.6f,%.6f,%d\n", mode.mode.c_str(), r + 1, i,
-                       outcomes[i].num_tokens, outcomes[i].latency, outcomes[i].first_token,
-                       outcomes[i].server_latency, outcomes[i].error.empty() ? 0 : 1);
+        text +=
+            absl::StrFormat("%s,%zu,%zu,%u,%.6f,%.6f,%.6f,%d\n", mode.mode.c_str(), r + 1, i,
+                            outcomes[i].num_tokens, outcomes[i].latency, outcomes[i].first_token,
+                            outcomes[i].server_latency, outcomes[i].error.empty() ? 0 : 1);
       }
     }
   }
@@ -129,12 +124,12 @@ const char* PresetName(Preset preset) {
 
 std::string Load(const Report& report) {
   std::string text =
-      Format("preset %s, seed %llu, %u repeats of %u requests at %.2f requests/s",
-             PresetName(report.shape.preset), static_cast<unsigned long long>(report.shape.seed),
-             report.repeats, report.shape.samples, RateOf(report.shape));
+      absl::StrFormat("preset %s, seed %u, %u repeats of %u requests at %.2f requests/s",
+                      PresetName(report.shape.preset), report.shape.seed, report.repeats,
+                      report.shape.samples, RateOf(report.shape));
   if (report.nobatch_rate > 0) {
-    text += Format(" (%.2f times the %.2f that nobatch serves)",
-                   RateOf(report.shape) / report.nobatch_rate, report.nobatch_rate);
+    text += absl::StrFormat(" (%.2f times the %.2f that nobatch serves)",
+                            RateOf(report.shape) / report.nobatch_rate, report.nobatch_rate);
   }
   return text;
 }
@@ -191,20 +186,20 @@ std::string Page(const Report& report) {
 }  // namespace
 
 std::string ToTable(const std::vector<ModeSummary>& summaries) {
-  std::string text = Format("%-13s | %13s %10s %8s %10s | %8s %7s | %8s %8s %8s | %9s %9s | %8s\n",
-                            "", "latency/token", "throughput", "tokens", "sum", "tokens", "req.",
-                            "latency", "", "", "1st token", "", "gap");
-  text += Format("%-13s | %13s %10s %8s %10s | %8s %7s | %8s %8s %8s | %9s %9s | %8s\n", "mode",
-                 "s", "tokens/s", "", "s", "/s", "/s", "p50 s", "p90 s", "p99 s", "p50 s", "p99 s",
-                 "mean ms");
+  std::string text = absl::StrFormat(
+      "%-13s | %13s %10s %8s %10s | %8s %7s | %8s %8s %8s | %9s %9s | %8s\n", "", "latency/token",
+      "throughput", "tokens", "sum", "tokens", "req.", "latency", "", "", "1st token", "", "gap");
+  text += absl::StrFormat("%-13s | %13s %10s %8s %10s | %8s %7s | %8s %8s %8s | %9s %9s | %8s\n",
+                          "mode", "s", "tokens/s", "", "s", "/s", "/s", "p50 s", "p90 s", "p99 s",
+                          "p50 s", "p99 s", "mean ms");
   for (const ModeSummary& s : summaries) {
-    text += Format(
+    text += absl::StrFormat(
         "%-13s | %13.4f %10.2f %8llu %10.2f | %8.1f %7.2f | %8.3f %8.3f %8.3f | %9.3f %9.3f | "
         "%8.2f\n",
-        s.mode.c_str(), s.original.latency_per_token, s.original.throughput,
-        static_cast<unsigned long long>(s.original.tokens), s.original.elapsed, s.tokens_per_second,
-        s.requests_per_second, s.latency.p50, s.latency.p90, s.latency.p99, s.first_token.p50,
-        s.first_token.p99, 1000 * s.inter_token.mean);
+        s.mode.c_str(), s.original.latency_per_token, s.original.throughput, s.original.tokens,
+        s.original.elapsed, s.tokens_per_second, s.requests_per_second, s.latency.p50,
+        s.latency.p90, s.latency.p99, s.first_token.p50, s.first_token.p99,
+        1000 * s.inter_token.mean);
   }
   return text +
          "left: the original's figures and formulas (throughput divides by latencies that "
