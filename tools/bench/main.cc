@@ -6,8 +6,8 @@
 
 #include "common/status.h"
 #include "tools/bench/awscurl/load.h"
-#include "tools/bench/config.h"
 #include "tools/bench/effective/command.h"
+#include "tools/bench/load_options.h"
 #include "tools/bench/runner.h"
 
 int main(int argc, char** argv) {
@@ -27,7 +27,7 @@ int main(int argc, char** argv) {
     }
     return line.exit_code;
   }
-  const bench::Config& config = *line.config;
+  const bench::LoadOptions& config = *line.config;
   const auto report = bench::Run(config);
   if (!report.ok()) {
     std::fprintf(stderr, "penstock-bench: %s\n", penstock::Message(report.status()).c_str());

@@ -47,7 +47,7 @@ std::string Target(Api api) {
   return "/";
 }
 
-std::string RequestBody(const Config& config, std::string_view prompt) {
+std::string RequestBody(const LoadOptions& config, std::string_view prompt) {
   json::object body;
   if (config.api == Api::kTgi) {
     json::object parameters = {{"max_new_tokens", config.max_new_tokens}, {"details", true}};

@@ -6,12 +6,12 @@
 #include <string>
 #include <string_view>
 
-#include "tools/bench/config.h"
+#include "tools/bench/load_options.h"
 
 namespace penstock::bench {
 
 std::string Target(Api api);
-std::string RequestBody(const Config& config, std::string_view prompt);
+std::string RequestBody(const LoadOptions& config, std::string_view prompt);
 
 struct StreamEvent {
   bool is_token = false;  // carries generated text or a token

@@ -57,7 +57,7 @@ double CpuSeconds(const std::vector<int>& pids) {
 
 class Load {
  public:
-  explicit Load(const Config& config) : config_(config), random_(config.seed), timer_(io_) {}
+  explicit Load(const LoadOptions& config) : config_(config), random_(config.seed), timer_(io_) {}
 
   absl::StatusOr<RunReport> Run() {
     ErrorCode error;
@@ -230,7 +230,7 @@ class Load {
                  40 - filled, "", done, total_);
   }
 
-  const Config& config_;
+  const LoadOptions& config_;
   asio::io_context io_{1};
   std::mt19937_64 random_;
   asio::steady_timer timer_;
@@ -246,6 +246,6 @@ class Load {
 
 }  // namespace
 
-absl::StatusOr<RunReport> Run(const Config& config) { return Load(config).Run(); }
+absl::StatusOr<RunReport> Run(const LoadOptions& config) { return Load(config).Run(); }
 
 }  // namespace penstock::bench

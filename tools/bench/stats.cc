@@ -68,7 +68,7 @@ RunReport MakeReport(const std::vector<RequestRecord>& records, double seconds,
   return report;
 }
 
-std::string ToJson(const Config& config, const RunReport& report) {
+std::string ToJson(const LoadOptions& config, const RunReport& report) {
   json::object load = {{"api", Name(config.api)},
                        {"mode", config.rate > 0 ? "open-loop" : "closed-loop"},
                        {"rate", config.rate},

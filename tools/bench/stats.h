@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "common/percentiles.h"
-#include "tools/bench/config.h"
+#include "tools/bench/load_options.h"
 
 namespace penstock::bench {
 
@@ -35,6 +35,6 @@ struct RunReport {
 RunReport MakeReport(const std::vector<RequestRecord>& records, double seconds,
                      double server_cpu_seconds);
 
-std::string ToJson(const Config& config, const RunReport& report);
+std::string ToJson(const LoadOptions& config, const RunReport& report);
 
 }  // namespace penstock::bench

@@ -53,7 +53,8 @@ std::vector<File> SplitIntoFiles(std::vector<TensorRecipe> recipes, std::uint64_
 
 class Writer {
  public:
-  Writer(const Config& config, const Progress& progress) : config_(config), progress_(progress) {}
+  Writer(const ModelOptions& config, const Progress& progress)
+      : config_(config), progress_(progress) {}
 
   absl::StatusOr<Result> Write(const std::vector<File>& files) {
     for (const File& file : files) {
@@ -99,13 +100,13 @@ class Writer {
     return WriteTextFile(config_.output + "/model.safetensors.index.json", json::serialize(index));
   }
 
-  const Config& config_;
+  const ModelOptions& config_;
   const Progress& progress_;
   Result result_;
   std::uint64_t done_ = 0;
 };
 
-absl::Status MakeFolder(const Config& config) {
+absl::Status MakeFolder(const ModelOptions& config) {
   std::error_code ec;
   fs::create_directories(config.output, ec);
   if (ec) return absl::UnavailableError(config.output + ": cannot be created: " + ec.message());
@@ -122,7 +123,7 @@ absl::Status MakeFolder(const Config& config) {
 
 // Writes the tokenizer's files. The shape's vocabulary becomes at least the tokenizer's; that of
 // `tiny` becomes equal to it.
-absl::StatusOr<TokenizerInfo> PlaceTokenizer(const Config& config, Shape& shape) {
+absl::StatusOr<TokenizerInfo> PlaceTokenizer(const ModelOptions& config, Shape& shape) {
   if (config.tokenizer.empty()) return WriteByteTokenizer(config.output, shape.vocabulary);
   PENSTOCK_ASSIGN_OR_RETURN(const TokenizerInfo info, ReadTokenizer(config.tokenizer));
   shape.vocabulary = shape.name == "tiny" ? info.size : std::max(shape.vocabulary, info.size);
@@ -132,7 +133,7 @@ absl::StatusOr<TokenizerInfo> PlaceTokenizer(const Config& config, Shape& shape)
 
 }  // namespace
 
-absl::StatusOr<Result> MakeModel(const Config& config, const Progress& progress) {
+absl::StatusOr<Result> MakeModel(const ModelOptions& config, const Progress& progress) {
   Shape shape = ShapeNamed(config.shape);
   const ModelKind& kind = KindNamed(config.type);
   if (config.max_position != 0) shape.max_position = config.max_position;

@@ -12,7 +12,7 @@
 
 namespace penstock::make_model {
 
-struct Config {
+struct ModelOptions {
   std::string output;          // folder; made if absent, refused if it holds a model already
   std::string shape = "tiny";  // see ShapeNames
   std::string type = "llama";  // see KindNames
@@ -35,6 +35,6 @@ struct Result {
 using Progress = std::function<void(std::uint64_t bytes_done, std::uint64_t bytes_total)>;
 
 // Streams to disk: memory use does not grow with the model. Errors are one line.
-absl::StatusOr<Result> MakeModel(const Config& config, const Progress& progress);
+absl::StatusOr<Result> MakeModel(const ModelOptions& config, const Progress& progress);
 
 }  // namespace penstock::make_model

@@ -39,8 +39,8 @@ constexpr OptionSpec kRows[] = {
     OptionSpec("overwrite", Type::kBool, "false", "Replaces a model that the folder holds."),
 };
 
-Config ToConfig(const options::Values& values) {
-  Config config;
+ModelOptions ToOptions(const options::Values& values) {
+  ModelOptions config;
   config.output = values.GetString("output");
   config.shape = values.GetString("shape");
   config.type = values.GetString("type");
@@ -63,7 +63,7 @@ CommandLine ReadCommandLine(int argc, char** argv) {
       kRows);
   const options::CommandLine line = options::ReadCommandLine(program, argc, argv);
   if (line.exit_code.has_value()) return {absl::CancelledError(), *line.exit_code};
-  return {ToConfig(line.values), 0};
+  return {ToOptions(line.values), 0};
 }
 
 }  // namespace penstock::make_model

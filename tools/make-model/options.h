@@ -8,8 +8,9 @@
 namespace penstock::make_model {
 
 struct CommandLine {
-  absl::StatusOr<Config> config;  // Cancelled: everything was printed already (--help, bad options)
-  int exit_code = 0;              // when there is no config
+  absl::StatusOr<ModelOptions>
+      config;         // Cancelled: everything was printed already (--help, bad options)
+  int exit_code = 0;  // when there is no config
 };
 
 CommandLine ReadCommandLine(int argc, char** argv);

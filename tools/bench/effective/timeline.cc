@@ -32,7 +32,7 @@ class Reader {
     for (const scheduler::PlanOut& plan : out.plans) Planned(plan, input.now);
   }
 
-  Timeline Take() {
+  BatchTimeline Take() {
     std::ranges::sort(timeline_.steps, {}, &TimelineStep::begin);
     for (const TimelineStep& step : timeline_.steps) {
       timeline_.end = std::max(timeline_.end, step.end);
@@ -99,12 +99,13 @@ class Reader {
   std::unordered_map<RequestId, std::uint32_t> numbers_;
   std::unordered_map<std::uint32_t, Group> groups_;
   std::optional<Time> zero_;
-  Timeline timeline_;
+  BatchTimeline timeline_;
 };
 
 }  // namespace
 
-absl::StatusOr<Timeline> ReadTimeline(std::string_view log, const std::vector<std::uint64_t>& ids) {
+absl::StatusOr<BatchTimeline> ReadTimeline(std::string_view log,
+                                           const std::vector<std::uint64_t>& ids) {
   scheduler::InputLogReader reader(log);
   const auto config = reader.ReadHeader();
   if (!config) return absl::InvalidArgumentError(reader.error());

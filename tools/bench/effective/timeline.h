@@ -22,13 +22,14 @@ struct TimelineRequest {
   std::uint32_t num_tokens = 0;
 };
 
-struct Timeline {
+struct BatchTimeline {
   std::vector<TimelineRequest> requests;  // in the order of `ids`
   std::vector<TimelineStep> steps;        // those with one of them, in order
   double end = 0;
 };
 
 // `ids`: the server's numbers of the requests of one run; others are left out.
-absl::StatusOr<Timeline> ReadTimeline(std::string_view log, const std::vector<std::uint64_t>& ids);
+absl::StatusOr<BatchTimeline> ReadTimeline(std::string_view log,
+                                           const std::vector<std::uint64_t>& ids);
 
 }  // namespace penstock::bench::effective

@@ -1,7 +1,8 @@
 #include "tools/bench/effective/timeline_svg.h"
 
+#include <absl/strings/str_format.h>
+
 #include <algorithm>
-#include <cstdio>
 #include <utility>
 
 #include "tools/replay/svg_chart.h"
@@ -17,16 +18,10 @@ constexpr double kLeft = 64;
 constexpr double kRight = 16;
 constexpr double kHead = 46;  // title and legend of the whole picture
 
-template <class... Values>
-std::string Format(const char* format, Values... values) {
-  char text[256];
-  std::snprintf(text, sizeof text, format, values...);
-  return text;
-}
-
 std::string Rectangle(double x, double y, double width, double height, std::string_view colour) {
-  return Format("<rect x=\"%.2f\" y=\"%.2f\" width=\"%.2f\" height=\"%.2f\" fill=\"%s\"/>\n", x, y,
-                std::max(width, 0.3), height, std::string(colour).c_str());
+  return absl::StrFormat(
+      "<rect x=\"%.2f\" y=\"%.2f\" width=\"%.2f\" height=\"%.2f\" fill=\"%s\"/>\n", x, y,
+      std::max(width, 0.3), height, std::string(colour).c_str());
 }
 
 // What the colours mean, from the left edge.
@@ -57,7 +52,7 @@ struct Stay {
   bool prompt = false;
 };
 
-std::vector<std::vector<Stay>> Stays(const Timeline& timeline) {
+std::vector<std::vector<Stay>> Stays(const BatchTimeline& timeline) {
   std::vector<std::vector<Stay>> stays(timeline.requests.size());
   for (std::size_t s = 0; s < timeline.steps.size(); ++s) {
     const TimelineStep& step = timeline.steps[s];
@@ -115,17 +110,18 @@ class Lanes {
   double BatchBottom() const { return top_ + 22 + kRows + 10 + kBatch; }
 
   std::string Title() const {
-    return name_ + Format(": %zu requests in %zu steps, done after %.1f s",
-                          timeline_.requests.size(), timeline_.steps.size(), timeline_.end);
+    return name_ + absl::StrFormat(": %zu requests in %zu steps, done after %.1f s",
+                                   timeline_.requests.size(), timeline_.steps.size(),
+                                   timeline_.end);
   }
 
   std::string Grid() const {
     std::string svg;
     for (int i = 0; i <= ticks_.count; ++i) {
       const double value = i * ticks_.step;
-      svg += Format("<path d=\"M%.1f %.1fV%.1f\" stroke=\"#e6eaef\"/>\n", X(value), Row(0),
-                    BatchBottom()) +
-             SvgText(X(value), BatchBottom() + 13, "middle", 10, Format("%g", value));
+      svg += absl::StrFormat("<path d=\"M%.1f %.1fV%.1f\" stroke=\"#e6eaef\"/>\n", X(value), Row(0),
+                             BatchBottom()) +
+             SvgText(X(value), BatchBottom() + 13, "middle", 10, absl::StrFormat("%g", value));
     }
     return svg;
   }
@@ -137,9 +133,10 @@ class Lanes {
     const double height = std::max(Row(request + 1) - y - 0.6, 0.5);
     std::string svg =
         "<g><title>" +
-        Format("request %zu: %u tokens, arrived at %.3f s, waited %.3f s, steps %zu to %zu",
-               request, facts.num_tokens, facts.arrival, stays.front().begin - facts.arrival,
-               stays.front().first_step + 1, stays.back().last_step + 1) +
+        absl::StrFormat(
+            "request %zu: %u tokens, arrived at %.3f s, waited %.3f s, steps %zu to %zu", request,
+            facts.num_tokens, facts.arrival, stays.front().begin - facts.arrival,
+            stays.front().first_step + 1, stays.back().last_step + 1) +
         "</title>\n";
     double from = facts.arrival;
     for (const Stay& stay : stays) {
@@ -156,32 +153,32 @@ class Lanes {
 
   std::string BatchSize() const {
     const auto y = [&](double rows) { return BatchBottom() - rows / batch_.End() * kBatch; };
-    std::string path = Format("M%.1f %.1f", X(0), y(0));
+    std::string path = absl::StrFormat("M%.1f %.1f", X(0), y(0));
     std::size_t last = 0;
     double idle_from = 0;
     for (const TimelineStep& step : timeline_.steps) {
       const std::size_t rows = step.prompts.size() + step.decodes.size();
       if (last > 0 && step.begin - idle_from > 1e-3) {
-        path += Format("H%.1fV%.1f", X(idle_from), y(0));
+        path += absl::StrFormat("H%.1fV%.1f", X(idle_from), y(0));
         last = 0;
       }
       if (rows != last) {
-        path += Format("H%.1fV%.1f", X(step.begin), y(static_cast<double>(rows)));
+        path += absl::StrFormat("H%.1fV%.1f", X(step.begin), y(static_cast<double>(rows)));
         last = rows;
       }
       idle_from = step.end;
     }
-    path += Format("H%.1fV%.1f", X(idle_from), y(0));
-    return Format("<path d=\"M%.1f %.1fH%.1f\" stroke=\"#8c959f\"/>\n", kLeft, y(0),
-                  kLeft + Width()) +
+    path += absl::StrFormat("H%.1fV%.1f", X(idle_from), y(0));
+    return absl::StrFormat("<path d=\"M%.1f %.1fH%.1f\" stroke=\"#8c959f\"/>\n", kLeft, y(0),
+                           kLeft + Width()) +
            "<path d=\"" + path + "Z\" fill=\"" + std::string(colour_) +
            "\" fill-opacity=\"0.25\" stroke=\"" + std::string(colour_) + "\"/>\n" +
-           SvgText(kLeft - 8, y(batch_.End()) + 8, "end", 10, Format("%g", batch_.End())) +
+           SvgText(kLeft - 8, y(batch_.End()) + 8, "end", 10, absl::StrFormat("%g", batch_.End())) +
            SvgText(kLeft - 8, y(0), "end", 10, "0") +
            SvgText(kLeft - 8, y(batch_.End() / 2) + 4, "end", 10, "in step");
   }
 
-  const Timeline& timeline_;
+  const BatchTimeline& timeline_;
   const std::string& name_;
   const std::string_view colour_;
   const replay::SvgTicks ticks_;
@@ -197,7 +194,7 @@ constexpr double kCell = 7;  // a square of 6 and a gap
 class Film {
  public:
   // Begins when a third of the requests have arrived. By then the modes differ.
-  explicit Film(const Timeline& timeline) : timeline_(timeline) {
+  explicit Film(const BatchTimeline& timeline) : timeline_(timeline) {
     if (timeline.steps.empty()) return;
     const double from = timeline.requests[timeline.requests.size() / 3].arrival;
     while (first_ + 1 < timeline.steps.size() && timeline.steps[first_].begin < from) ++first_;
@@ -219,7 +216,7 @@ class Film {
       for (std::size_t row = 0; row < rows_.size(); ++row) {
         const std::uint32_t request = rows_[row];
         const std::string cell =
-            Format("M%g %gh6v6h-6z", x, top + kCell * static_cast<double>(row));
+            absl::StrFormat("M%g %gh6v6h-6z", x, top + kCell * static_cast<double>(row));
         if (Has(step.prompts, request)) {
           prompts += cell;
         } else if (Has(step.decodes, request)) {
@@ -273,7 +270,7 @@ class Film {
     return svg;
   }
 
-  const Timeline& timeline_;
+  const BatchTimeline& timeline_;
   std::size_t first_ = 0;  // shown steps: [first_, end_)
   std::size_t end_ = 0;
   std::vector<std::uint32_t> rows_;  // shown requests
@@ -307,7 +304,7 @@ std::string StepsSvg(const std::vector<ModeTimeline>& modes) {
   for (std::size_t i = 0; i < modes.size(); ++i) {
     const Film film(modes[i].timeline);
     body += SvgText(kLeft, top + 14, "start", 13,
-                    modes[i].mode + Format(", steps from %zu", film.first_step() + 1)) +
+                    modes[i].mode + absl::StrFormat(", steps from %zu", film.first_step() + 1)) +
             SvgText(kLeft - 6, top + 14, "end", 9, "request");
     top += 22;
     body += film.Draw(top, replay::SvgColour(i));

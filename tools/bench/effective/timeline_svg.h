@@ -10,7 +10,7 @@ namespace penstock::bench::effective {
 
 struct ModeTimeline {
   std::string mode;
-  Timeline timeline;
+  BatchTimeline timeline;
 };
 
 // Modes one below the other on one time axis: a line per request (waiting, prompt, decoding), and

@@ -29,7 +29,7 @@ class BackendTest : public testing::TestWithParam<Runs> {
 
   // A tiny model of that type in float32.
   std::unique_ptr<ModelRunner> Make(const std::string& type, std::uint32_t sliding_window = 0) {
-    make_model::Config config;
+    make_model::ModelOptions config;
     config.output = options_.folder = folder_.path();
     config.type = type;
     config.dtype = DType::kFloat32;

@@ -25,7 +25,7 @@ using testing::HasSubstr;
 class MadeModel : public testing::TestWithParam<const char*> {
  protected:
   void Make(const std::string& type) {
-    make_model::Config config;
+    make_model::ModelOptions config;
     config.output = folder_.path();
     config.type = type;
     config.overwrite = true;
@@ -182,7 +182,7 @@ TEST(RankShare, VocabularyIsPaddedToEqualShares) {
 
 TEST(DTypeChoice, AutoIsTheTypeOfTheCheckpointButForFloat16OnACpu) {
   TempFolder folder;
-  make_model::Config config;
+  make_model::ModelOptions config;
   config.output = folder.path();
   config.dtype = DType::kFloat16;
   ASSERT_TRUE(make_model::MakeModel(config, nullptr).ok());

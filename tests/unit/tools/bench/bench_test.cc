@@ -51,7 +51,7 @@ TEST(Events, OpenAiTokensUsageAndDone) {
 }
 
 TEST(Bodies, EscapeThePromptAndAskForCounts) {
-  Config config;
+  LoadOptions config;
   const auto tgi = boost::json::parse(RequestBody(config, "a \"b\"\n"));
   EXPECT_EQ(tgi.at("inputs").as_string(), "a \"b\"\n");
   EXPECT_TRUE(tgi.at("parameters").at("details").as_bool());
@@ -85,7 +85,7 @@ TEST(Report, CountsFailuresApartAndMeasuresFromTheArrival) {
   EXPECT_DOUBLE_EQ(report.ttft.p50, 10);
   EXPECT_DOUBLE_EQ(report.inter_token.p50, 5);
   EXPECT_DOUBLE_EQ(report.end_to_end.p50, 20);
-  const auto json = boost::json::parse(ToJson(Config{}, report));
+  const auto json = boost::json::parse(ToJson(LoadOptions{}, report));
   EXPECT_EQ(json.at("tokens_per_second").as_double(), 1.0);
 }
 

@@ -100,7 +100,7 @@ std::vector<float> Made(std::string_view name, std::size_t count, float scale) {
 
 TEST(Gguf, HoldsTheWeightsUnderLlamaCppsNamesAndRotatedItsWay) {
   TempFolder folder;
-  Config config;
+  ModelOptions config;
   config.output = folder / "model";
   config.gguf = folder / "model.gguf";
   config.dtype = DType::kFloat32;
@@ -126,7 +126,7 @@ TEST(Gguf, HoldsTheWeightsUnderLlamaCppsNamesAndRotatedItsWay) {
 
 TEST(Gguf, NormsAndBiasesAreFloatsAndQwenKeepsItsOrder) {
   TempFolder folder;
-  Config config;
+  ModelOptions config;
   config.output = folder / "model";
   config.type = "qwen2";
   config.gguf = folder / "model.gguf";
@@ -140,7 +140,7 @@ TEST(Gguf, NormsAndBiasesAreFloatsAndQwenKeepsItsOrder) {
 
 TEST(Gguf, AWindowIsRefused) {
   TempFolder folder;
-  Config config;
+  ModelOptions config;
   config.output = folder / "model";
   config.type = "mistral";
   config.sliding_window = 32;

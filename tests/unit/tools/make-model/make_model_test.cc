@@ -29,13 +29,13 @@ std::string ReadAll(const std::string& path) {
   return text.str();
 }
 
-Config Tiny(const TempFolder& folder) {
-  Config config;
+ModelOptions Tiny(const TempFolder& folder) {
+  ModelOptions config;
   config.output = folder / "model";
   return config;
 }
 
-shard::Model OpenModel(const Config& config) {
+shard::Model OpenModel(const ModelOptions& config) {
   auto model = shard::Model::Open({config.output, std::nullopt, shard::Device(), 0, 1});
   EXPECT_TRUE(model.ok()) << model.status();
   return model.ok() ? std::move(*model) : shard::Model();
@@ -43,7 +43,7 @@ shard::Model OpenModel(const Config& config) {
 
 TEST(MakeModel, TheSameSeedGivesTheSameBytes) {
   TempFolder folder;
-  Config config = Tiny(folder);
+  ModelOptions config = Tiny(folder);
   config.overwrite = true;
   ASSERT_TRUE(MakeModel(config, nullptr).ok());
   const std::string first = ReadAll(config.output + "/model.safetensors");
@@ -56,7 +56,7 @@ TEST(MakeModel, TheSameSeedGivesTheSameBytes) {
 
 TEST(MakeModel, SeveralFilesHoldTheSameTensors) {
   TempFolder folder;
-  Config config = Tiny(folder);
+  ModelOptions config = Tiny(folder);
   ASSERT_TRUE(MakeModel(config, nullptr).ok());
   const shard::Model whole = OpenModel(config);
   config.output = folder / "parts";
@@ -95,7 +95,7 @@ TEST(MakeModel, ProgressEndsAtTheWhole) {
 
 TEST(MakeModel, ReplacesAModelOnlyOnRequest) {
   TempFolder folder;
-  Config config = Tiny(folder);
+  ModelOptions config = Tiny(folder);
   config.max_file_bytes = 64 << 10;
   ASSERT_TRUE(MakeModel(config, nullptr).ok());
   EXPECT_THAT(Message(MakeModel(config, nullptr).status()), HasSubstr("--overwrite"));
@@ -107,7 +107,7 @@ TEST(MakeModel, ReplacesAModelOnlyOnRequest) {
 
 TEST(MakeModel, WindowsGoIntoTheConfig) {
   TempFolder folder;
-  Config config = Tiny(folder);
+  ModelOptions config = Tiny(folder);
   config.sliding_window = 20;
   EXPECT_THAT(Message(MakeModel(config, nullptr).status()), HasSubstr("unset for llama"));
   for (const char* type : {"mistral", "qwen2", "qwen3"}) {
@@ -120,7 +120,7 @@ TEST(MakeModel, WindowsGoIntoTheConfig) {
 
 TEST(MakeModel, GptNeoxHasNeitherWindowNorGguf) {
   TempFolder folder;
-  Config config = Tiny(folder);
+  ModelOptions config = Tiny(folder);
   config.type = "gpt_neox";
   config.sliding_window = 20;
   EXPECT_THAT(Message(MakeModel(config, nullptr).status()), HasSubstr("unset for gpt_neox"));
@@ -194,7 +194,7 @@ TEST(Tokenizer, OfAFolderIsCopiedAndSetsTheVocabulary) {
                R"({"bos_token": null, "eos_token": {"content": "<end>"}})");
   source.Write("README.md", "not a tokenizer");
   TempFolder folder;
-  Config config = Tiny(folder);
+  ModelOptions config = Tiny(folder);
   config.tokenizer = source.path();
   ASSERT_TRUE(MakeModel(config, nullptr).ok());
   const shard::Model model = OpenModel(config);
@@ -207,7 +207,7 @@ TEST(Tokenizer, OfAFolderIsCopiedAndSetsTheVocabulary) {
 
 TEST(Tokenizer, ABrokenFolderIsNamed) {
   TempFolder folder;
-  Config config = Tiny(folder);
+  ModelOptions config = Tiny(folder);
   config.tokenizer = folder / "absent";
   EXPECT_THAT(Message(MakeModel(config, nullptr).status()),
               HasSubstr("absent/tokenizer.json: cannot be read"));

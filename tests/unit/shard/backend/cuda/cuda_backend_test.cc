@@ -32,7 +32,7 @@ std::vector<TokenId> Prompt(std::size_t size, TokenId first) {
 class CudaBackendTest : public testing::Test {
  protected:
   void MakeModel(const std::string& type, std::uint32_t window = 0, DType dtype = DType::kFloat32) {
-    make_model::Config config;
+    make_model::ModelOptions config;
     config.output = options_.folder = folder_.path();
     config.type = type;
     config.dtype = dtype;

@@ -22,7 +22,7 @@ using testing::Not;
 class CudaEngineTest : public testing::Test {
  protected:
   void SetUp() override {
-    make_model::Config config;
+    make_model::ModelOptions config;
     config.output = folder_.path();
     config.dtype = DType::kFloat32;
     config.seed = 5;

@@ -30,7 +30,7 @@ class CudaRunAheadTest : public testing::Test {
  protected:
   void SetUp() override {
     PENSTOCK_DEVICE_OR_SKIP();
-    make_model::Config config;
+    make_model::ModelOptions config;
     config.output = folder_.path();
     config.dtype = DType::kFloat32;
     config.seed = 5;

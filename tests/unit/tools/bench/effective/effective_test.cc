@@ -291,28 +291,28 @@ class Recorder {
 };
 
 // How many steps had both requests.
-std::size_t Together(const Timeline& timeline) {
+std::size_t Together(const BatchTimeline& timeline) {
   return static_cast<std::size_t>(std::ranges::count_if(timeline.steps, [](const auto& step) {
     return step.prompts.size() + step.decodes.size() == 2;
   }));
 }
 
-Timeline Record(scheduler::Batching batching) {
+BatchTimeline Record(scheduler::Batching batching) {
   Recorder recorder(batching);
   recorder.Arrive(11, 8);
   recorder.Arrive(12, 10);
   recorder.Run();
   const auto timeline = ReadTimeline(recorder.log(), {11, 12});
   EXPECT_TRUE(timeline.ok()) << timeline.status();
-  return timeline.value_or(Timeline());
+  return timeline.value_or(BatchTimeline());
 }
 
 TEST(ReadTimeline, SaysWhichRequestsWereInEachStep) {
-  const Timeline alone = Record(scheduler::Batching::kNone);
+  const BatchTimeline alone = Record(scheduler::Batching::kNone);
   EXPECT_EQ(Together(alone), 0u);
-  const Timeline shared = Record(scheduler::Batching::kContinuous);
+  const BatchTimeline shared = Record(scheduler::Batching::kContinuous);
   EXPECT_GE(Together(shared), 6u);
-  for (const Timeline* timeline : {&alone, &shared}) {
+  for (const BatchTimeline* timeline : {&alone, &shared}) {
     ASSERT_EQ(timeline->requests.size(), 2u);
     EXPECT_EQ(timeline->requests[1].num_tokens, 10u);
     std::map<std::uint32_t, std::uint32_t> decodes;
@@ -346,8 +346,8 @@ TEST(Pictures, DrawEveryModeAndRequest) {
   EXPECT_THAT(timeline, HasSubstr("nobatch: 2 requests in "));
   EXPECT_THAT(timeline, HasSubstr("request 1: 10 tokens"));
   EXPECT_THAT(StepsSvg(modes), HasSubstr("</svg>"));
-  EXPECT_THAT(TimelineSvg({{"static", Timeline()}}), HasSubstr("</svg>"));
-  EXPECT_THAT(StepsSvg({{"static", Timeline()}}), HasSubstr("</svg>"));
+  EXPECT_THAT(TimelineSvg({{"static", BatchTimeline()}}), HasSubstr("</svg>"));
+  EXPECT_THAT(StepsSvg({{"static", BatchTimeline()}}), HasSubstr("</svg>"));
 }
 
 }  // namespace

@@ -1,4 +1,4 @@
-#include "tools/bench/config.h"
+#include "tools/bench/load_options.h"
 
 #include <boost/json/parse.hpp>
 #include <boost/url/parse.hpp>
@@ -13,7 +13,7 @@
 namespace penstock::bench {
 namespace {
 
-absl::Status ApplyUrl(const std::string& text, Config& config) {
+absl::Status ApplyUrl(const std::string& text, LoadOptions& config) {
   const auto url = boost::urls::parse_uri(text);
   if (!url || url->scheme() != "http" || url->host().empty()) {
     return BadValue("url", text, "http://HOST[:PORT]");
@@ -24,7 +24,7 @@ absl::Status ApplyUrl(const std::string& text, Config& config) {
 }
 
 // One prompt a line; a line that is a JSON string is unescaped.
-absl::Status ReadPrompts(const std::string& path, Config& config) {
+absl::Status ReadPrompts(const std::string& path, LoadOptions& config) {
   std::ifstream file(path);
   if (!file) return BadValue("prompts", path, "a readable file with one prompt per line");
   for (std::string line; std::getline(file, line);) {
@@ -85,11 +85,11 @@ Api ToApi(const std::string& name) {
   return name == "tgi" ? Api::kTgi : Api::kOpenAiCompletions;
 }
 
-absl::StatusOr<Config> ToConfig(const options::Values& values) {
+absl::StatusOr<LoadOptions> ToOptions(const options::Values& values) {
   const auto count = [&](std::string_view name) {
     return static_cast<std::uint32_t>(values.GetInt(name));
   };
-  Config config;
+  LoadOptions config;
   config.api = ToApi(values.GetString("api"));
   config.rate = values.GetDouble("rate");
   config.concurrency = count("concurrency");
@@ -124,7 +124,7 @@ CommandLine ReadCommandLine(int argc, char** argv) {
       kRows);
   const options::CommandLine line = options::ReadCommandLine(program, argc, argv);
   if (line.exit_code.has_value()) return {absl::CancelledError(), *line.exit_code};
-  absl::StatusOr<Config> config = ToConfig(line.values);
+  absl::StatusOr<LoadOptions> config = ToOptions(line.values);
   return {config, config.ok() ? 0 : 2};
 }
 

@@ -1,4 +1,4 @@
-// Configuration of penstock-bench. One run is one load shape against one server.
+// Options of penstock-bench. One run is one load shape against one server.
 #pragma once
 
 #include <absl/status/statusor.h>
@@ -13,7 +13,7 @@ namespace penstock::bench {
 
 enum class Api : std::uint8_t { kTgi, kOpenAiChat, kOpenAiCompletions };
 
-struct Config {
+struct LoadOptions {
   std::string host = "127.0.0.1";
   std::uint16_t port = 3000;
   Api api = Api::kTgi;
@@ -35,8 +35,9 @@ struct Config {
 };
 
 struct CommandLine {
-  absl::StatusOr<Config> config;  // Cancelled: everything was printed already (--help, bad options)
-  int exit_code = 0;              // when there is no config
+  absl::StatusOr<LoadOptions>
+      config;         // Cancelled: everything was printed already (--help, bad options)
+  int exit_code = 0;  // when there is no config
 };
 
 CommandLine ReadCommandLine(int argc, char** argv);
