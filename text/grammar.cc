@@ -42,14 +42,6 @@ absl::Status GrammarMatcher::Accept(std::span<const TokenId> tokens) {
   return ToStatus(code, error);
 }
 
-absl::StatusOr<std::vector<TokenId>> GrammarMatcher::Forced() {
-  RustTokens tokens;
-  RustBytes error;
-  PENSTOCK_RETURN_IF_ERROR(
-      ToStatus(penstock_matcher_forced(handle_, tokens.out(), error.out()), error));
-  return tokens.ids();
-}
-
 absl::StatusOr<GrammarMatcher::State> GrammarMatcher::Where() {
   int32_t accepting = 0;
   int32_t complete = 0;

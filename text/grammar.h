@@ -15,7 +15,6 @@
 #include <cstdint>
 #include <memory>
 #include <span>
-#include <vector>
 
 #include "common/ids.h"
 #include "common/plan/grammar.h"
@@ -51,10 +50,6 @@ class GrammarMatcher {
 
   // Appends these tokens to the output. A token that the mask forbids is an error.
   absl::Status Accept(std::span<const TokenId> tokens);
-
-  // Tokens that must come next, as the tokenizer itself would write them, without the last one:
-  // later text may change it. Does not change the state.
-  absl::StatusOr<std::vector<TokenId>> Forced();
 
   struct State {
     bool accepting = false;  // the output may end here

@@ -94,15 +94,6 @@ std::optional<std::string> Tokenizer::Token(TokenId id) const {
   return token.str();
 }
 
-std::optional<TokenId> Tokenizer::Id(std::string_view token) const {
-  uint32_t id = 0;
-  if (penstock_tokenizer_id(handle_, token.data(), token.size(), &id, nullptr) !=
-      PENSTOCK_TEXT_OK) {
-    return std::nullopt;
-  }
-  return static_cast<TokenId>(id);
-}
-
 const Tokenizer::TokenFacts& Tokenizer::FactsOf(TokenId id) const {
   const auto index = static_cast<uint32_t>(id);
   if (index >= facts_.size()) return Unknown();
@@ -111,20 +102,6 @@ const Tokenizer::TokenFacts& Tokenizer::FactsOf(TokenId id) const {
 }
 
 std::uint32_t Tokenizer::vocabulary() const { return penstock_tokenizer_vocabulary(handle_); }
-
-std::optional<std::string> Tokenizer::NamedToken(std::string_view name) const {
-  RustBytes token;
-  if (penstock_tokenizer_named_token(handle_, name.data(), name.size(), token.out(), nullptr) !=
-      PENSTOCK_TEXT_OK) {
-    return std::nullopt;
-  }
-  return token.str();
-}
-
-std::optional<TokenId> Tokenizer::NamedId(std::string_view name) const {
-  const std::optional<std::string> token = NamedToken(name);
-  return token ? Id(*token) : std::nullopt;
-}
 
 std::string Tokenizer::NamedTokensJson() const {
   RustBytes json;
@@ -141,11 +118,6 @@ std::optional<std::string> Tokenizer::ChatTemplateSource(std::string_view name) 
     return std::nullopt;
   }
   return source.str();
-}
-
-std::string LibraryVersion() {
-  RustBytes version;
-  return penstock_text_version(version.out(), nullptr) == PENSTOCK_TEXT_OK ? version.str() : "";
 }
 
 }  // namespace penstock::text

@@ -51,7 +51,6 @@ class Tokenizer {
 
   // The vocabulary's spelling of a token ("Ġthe", "▁the", "<0x0A>"), not its text.
   std::optional<std::string> Token(TokenId id) const;
-  std::optional<TokenId> Id(std::string_view token) const;
   bool IsSpecial(TokenId id) const { return FactsOf(id).special; }
 
   // Facts of a token that do not depend on its neighbours. They are computed at the first call and
@@ -67,12 +66,6 @@ class Tokenizer {
   // Largest id + 1, added tokens included. A model may have more embedding rows.
   std::uint32_t vocabulary() const;
 
-  // A named token's spelling: "bos_token", "eos_token", "pad_token", "unk_token", …
-  std::optional<std::string> NamedToken(std::string_view name) const;
-  std::optional<TokenId> bos() const { return NamedId("bos_token"); }
-  std::optional<TokenId> eos() const { return NamedId("eos_token"); }
-  std::optional<TokenId> pad() const { return NamedId("pad_token"); }
-
   // All named tokens as a JSON object, as chat templates see them.
   std::string NamedTokensJson() const;
   // Source of the model's chat template ("" = the default one).
@@ -83,13 +76,9 @@ class Tokenizer {
 
  private:
   explicit Tokenizer(penstock_tokenizer* handle);
-  std::optional<TokenId> NamedId(std::string_view name) const;
 
   penstock_tokenizer* handle_;
   mutable std::vector<std::atomic<const TokenFacts*>> facts_;  // by id; null: not computed yet
 };
-
-// Names and versions of the libraries that text/ uses.
-std::string LibraryVersion();
 
 }  // namespace penstock::text

@@ -59,9 +59,6 @@ typedef struct penstock_matcher penstock_matcher;
 void penstock_bytes_free(penstock_bytes* bytes);
 void penstock_tokens_free(penstock_tokens* tokens);
 
-/* Names and versions of the libraries inside, one line. */
-int32_t penstock_text_version(penstock_bytes* version, penstock_bytes* error);
-
 /* --- Tokenizer ------------------------------------------------------------------------------- */
 
 /* `folder` holds tokenizer.json and, optionally, tokenizer_config.json, special_tokens_map.json and
@@ -92,16 +89,6 @@ int32_t penstock_tokenizer_decode(const penstock_tokenizer* tokenizer, const uin
  * an id that no token has. */
 int32_t penstock_tokenizer_token(const penstock_tokenizer* tokenizer, uint32_t id,
                                  penstock_bytes* token, int32_t* special, penstock_bytes* error);
-
-/* The id of a spelling. NOT_FOUND when there is none. */
-int32_t penstock_tokenizer_id(const penstock_tokenizer* tokenizer, const char* token,
-                              size_t token_size, uint32_t* id, penstock_bytes* error);
-
-/* The spelling of a named token: "bos_token", "eos_token", "pad_token", "unk_token", … NOT_FOUND
- * when the folder does not set it. */
-int32_t penstock_tokenizer_named_token(const penstock_tokenizer* tokenizer, const char* name,
-                                       size_t name_size, penstock_bytes* token,
-                                       penstock_bytes* error);
 
 /* All named tokens as a JSON object, ready for penstock_template_compile. */
 int32_t penstock_tokenizer_named_tokens_json(const penstock_tokenizer* tokenizer,
@@ -214,12 +201,6 @@ int32_t penstock_matcher_mask(penstock_matcher* matcher, uint32_t* words, size_t
 
 /* The output goes on with these tokens; one that the mask forbids is an error. */
 int32_t penstock_matcher_accept(penstock_matcher* matcher, const uint32_t* ids, size_t size,
-                                penstock_bytes* error);
-
-/* Tokens that must come next whatever the model says, as the tokenizer itself would write them. The
- * last of them is left out, since later text may change it. None for tokenizers that do not
- * keep texts byte for byte. Does not move the matcher. */
-int32_t penstock_matcher_forced(penstock_matcher* matcher, penstock_tokens* tokens,
                                 penstock_bytes* error);
 
 /* `*accepting`: the output may end here. `*complete`: nothing but its end may follow. */

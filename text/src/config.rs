@@ -47,11 +47,6 @@ impl TokenizerConfig {
         Ok(config)
     }
 
-    /// The text of a named token such as `bos_token`.
-    pub fn token(&self, name: &str) -> Option<&str> {
-        self.tokens.get(name)?.as_str()
-    }
-
     /// The named tokens as the JSON object that a template's globals are made of.
     pub fn tokens_json(&self) -> String {
         Value::Object(self.tokens.clone()).to_string()

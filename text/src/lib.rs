@@ -12,4 +12,3 @@ mod grammar;
 mod python;
 mod template;
 mod tokenizer;
-mod version;

@@ -109,10 +109,6 @@ impl Tokenizer {
         self.inner.id_to_token(id)
     }
 
-    pub fn id(&self, token: &str) -> Option<u32> {
-        self.inner.token_to_id(token)
-    }
-
     /// Whether the token is an added token. Its text is used as it is by every decoder.
     pub fn is_added(&self, id: u32) -> bool {
         let added = self.inner.get_added_vocabulary();

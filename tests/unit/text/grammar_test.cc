@@ -117,13 +117,6 @@ TEST_F(GrammarTest, StateIsRebuiltFromTokensAlone) {
   EXPECT_EQ(Allowed(*first), Allowed(*second));
 }
 
-TEST_F(GrammarTest, ForcedTokensAreTheTokenizersOwn) {
-  const auto matcher = Start(Kind::kRegex, "the hen");
-  // " t" and "he" are tokens; the last of the run stays open.
-  EXPECT_EQ(matcher->Forced().value(), (std::vector<TokenId>{'t', 256, ' ', 256}));
-  EXPECT_EQ(Allowed(*matcher), (std::vector<TokenId>{'t'}));
-}
-
 TEST_F(GrammarTest, ATokenThatTheMaskForbidsIsAnError) {
   const auto matcher = Start(Kind::kRegex, "a+");
   const TokenId b = 'b';
@@ -139,7 +132,6 @@ TEST_F(GrammarTest, SentencePieceTokensAreTheirText) {
   const TokenId piece = 261;
   ASSERT_TRUE(matcher->Accept({&piece, 1}).ok());
   EXPECT_EQ(Allowed(*matcher), (std::vector<TokenId>{3 + 0xe4, 262}));
-  EXPECT_TRUE(matcher->Forced()->empty());  // such a tokenizer does not keep texts
 }
 
 TEST_F(GrammarTest, BadAndTooLargeGrammarsAreRefusedInOneLine) {

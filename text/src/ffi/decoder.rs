@@ -3,8 +3,6 @@ use super::{free, guard, object, put, slice, Bytes};
 use crate::decoder::IncrementalDecoder;
 use crate::error::{Result, TextError};
 
-/// # Safety
-/// See `include/penstock_text.h`.
 #[no_mangle]
 pub unsafe extern "C" fn penstock_decoder_new(
     tokenizer: *const Handle,
@@ -22,15 +20,11 @@ pub unsafe extern "C" fn penstock_decoder_new(
     })
 }
 
-/// # Safety
-/// See `include/penstock_text.h`.
 #[no_mangle]
 pub unsafe extern "C" fn penstock_decoder_free(decoder: *mut IncrementalDecoder) {
     free(decoder);
 }
 
-/// # Safety
-/// See `include/penstock_text.h`.
 #[no_mangle]
 pub unsafe extern "C" fn penstock_decoder_push(
     decoder: *mut IncrementalDecoder,
@@ -44,8 +38,6 @@ pub unsafe extern "C" fn penstock_decoder_push(
     })
 }
 
-/// # Safety
-/// See `include/penstock_text.h`.
 #[no_mangle]
 pub unsafe extern "C" fn penstock_decoder_is_settled(decoder: *const IncrementalDecoder) -> i32 {
     decoder
@@ -53,8 +45,6 @@ pub unsafe extern "C" fn penstock_decoder_is_settled(decoder: *const Incremental
         .map_or(0, |decoder| i32::from(decoder.is_settled()))
 }
 
-/// # Safety
-/// See `include/penstock_text.h`.
 #[no_mangle]
 pub unsafe extern "C" fn penstock_decoder_settled_text(
     tokenizer: *const Handle,
@@ -70,8 +60,6 @@ pub unsafe extern "C" fn penstock_decoder_settled_text(
     })
 }
 
-/// # Safety
-/// See `include/penstock_text.h`.
 #[no_mangle]
 pub unsafe extern "C" fn penstock_decoder_finish(
     decoder: *mut IncrementalDecoder,

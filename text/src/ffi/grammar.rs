@@ -1,7 +1,7 @@
 use std::sync::Arc;
 
 use super::tokenizer::Handle;
-use super::{free, guard, object, put, slice, text, Bytes, Tokens};
+use super::{free, guard, object, put, set_unless_zero, slice, text, Bytes};
 use crate::error::{Result, TextError};
 use crate::grammar::{Grammar, Kind, Limits, Matcher, Vocabulary};
 
@@ -16,21 +16,13 @@ pub struct GrammarLimits {
 impl GrammarLimits {
     fn or_defaults(&self) -> Limits {
         let mut limits = Limits::default();
-        if self.source_bytes > 0 {
-            limits.source_bytes = self.source_bytes;
-        }
-        if self.compile_fuel > 0 {
-            limits.compile_fuel = self.compile_fuel;
-        }
-        if self.mask_fuel > 0 {
-            limits.mask_fuel = self.mask_fuel;
-        }
+        set_unless_zero(&mut limits.source_bytes, self.source_bytes);
+        set_unless_zero(&mut limits.compile_fuel, self.compile_fuel);
+        set_unless_zero(&mut limits.mask_fuel, self.mask_fuel);
         limits
     }
 }
 
-/// # Safety
-/// See `include/penstock_text.h`.
 #[no_mangle]
 pub unsafe extern "C" fn penstock_vocabulary_new(
     tokenizer: *const Handle,
@@ -49,15 +41,11 @@ pub unsafe extern "C" fn penstock_vocabulary_new(
     })
 }
 
-/// # Safety
-/// See `include/penstock_text.h`.
 #[no_mangle]
 pub unsafe extern "C" fn penstock_vocabulary_free(vocabulary: *mut Vocabulary) {
     free(vocabulary);
 }
 
-/// # Safety
-/// See `include/penstock_text.h`.
 #[no_mangle]
 pub unsafe extern "C" fn penstock_grammar_compile(
     vocabulary: *const Vocabulary,
@@ -78,15 +66,11 @@ pub unsafe extern "C" fn penstock_grammar_compile(
     })
 }
 
-/// # Safety
-/// See `include/penstock_text.h`.
 #[no_mangle]
 pub unsafe extern "C" fn penstock_grammar_free(grammar: *mut Grammar) {
     free(grammar);
 }
 
-/// # Safety
-/// See `include/penstock_text.h`.
 #[no_mangle]
 pub unsafe extern "C" fn penstock_matcher_new(
     grammar: *const Grammar,
@@ -99,8 +83,6 @@ pub unsafe extern "C" fn penstock_matcher_new(
     })
 }
 
-/// # Safety
-/// See `include/penstock_text.h`.
 #[no_mangle]
 pub unsafe extern "C" fn penstock_matcher_free(matcher: *mut Matcher) {
     free(matcher);
@@ -112,8 +94,6 @@ unsafe fn exclusive<'a>(matcher: *mut Matcher) -> Result<&'a mut Matcher> {
         .ok_or_else(|| TextError::invalid("matcher must not be NULL"))
 }
 
-/// # Safety
-/// See `include/penstock_text.h`.
 #[no_mangle]
 pub unsafe extern "C" fn penstock_matcher_mask(
     matcher: *mut Matcher,
@@ -135,8 +115,6 @@ pub unsafe extern "C" fn penstock_matcher_mask(
     })
 }
 
-/// # Safety
-/// See `include/penstock_text.h`.
 #[no_mangle]
 pub unsafe extern "C" fn penstock_matcher_accept(
     matcher: *mut Matcher,
@@ -147,22 +125,6 @@ pub unsafe extern "C" fn penstock_matcher_accept(
     guard(error, || exclusive(matcher)?.accept(slice(ids, size)?))
 }
 
-/// # Safety
-/// See `include/penstock_text.h`.
-#[no_mangle]
-pub unsafe extern "C" fn penstock_matcher_forced(
-    matcher: *mut Matcher,
-    tokens: *mut Tokens,
-    error: *mut Bytes,
-) -> i32 {
-    guard(error, || {
-        let ids = exclusive(matcher)?.forced();
-        put(tokens, Tokens::without_offsets(ids))
-    })
-}
-
-/// # Safety
-/// See `include/penstock_text.h`.
 #[no_mangle]
 pub unsafe extern "C" fn penstock_matcher_state(
     matcher: *mut Matcher,

@@ -1,4 +1,4 @@
-use super::{free, guard, object, put, text, Bytes};
+use super::{free, guard, object, put, set_unless_zero, text, Bytes};
 use crate::error::Result;
 use crate::template::{ChatTemplate, Conversation, Limits};
 
@@ -37,21 +37,13 @@ impl RawConversation {
 
     fn limits(&self) -> Limits {
         let mut limits = Limits::default();
-        if self.max_input_bytes > 0 {
-            limits.input_bytes = self.max_input_bytes;
-        }
-        if self.max_output_bytes > 0 {
-            limits.output_bytes = self.max_output_bytes;
-        }
-        if self.max_steps > 0 {
-            limits.steps = self.max_steps;
-        }
+        set_unless_zero(&mut limits.input_bytes, self.max_input_bytes);
+        set_unless_zero(&mut limits.output_bytes, self.max_output_bytes);
+        set_unless_zero(&mut limits.steps, self.max_steps);
         limits
     }
 }
 
-/// # Safety
-/// See `include/penstock_text.h`.
 #[no_mangle]
 pub unsafe extern "C" fn penstock_template_compile(
     source: *const u8,
@@ -71,15 +63,11 @@ pub unsafe extern "C" fn penstock_template_compile(
     })
 }
 
-/// # Safety
-/// See `include/penstock_text.h`.
 #[no_mangle]
 pub unsafe extern "C" fn penstock_template_free(compiled: *mut ChatTemplate) {
     free(compiled);
 }
 
-/// # Safety
-/// See `include/penstock_text.h`.
 #[no_mangle]
 pub unsafe extern "C" fn penstock_template_render(
     compiled: *const ChatTemplate,

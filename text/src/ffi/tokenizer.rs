@@ -8,8 +8,6 @@ use crate::tokenizer::Tokenizer;
 /// `penstock_tokenizer`
 pub struct Handle(pub(super) Arc<Tokenizer>);
 
-/// # Safety
-/// See `include/penstock_text.h`.
 #[no_mangle]
 pub unsafe extern "C" fn penstock_tokenizer_load(
     folder: *const u8,
@@ -24,22 +22,16 @@ pub unsafe extern "C" fn penstock_tokenizer_load(
     })
 }
 
-/// # Safety
-/// See `include/penstock_text.h`.
 #[no_mangle]
 pub unsafe extern "C" fn penstock_tokenizer_free(tokenizer: *mut Handle) {
     free(tokenizer);
 }
 
-/// # Safety
-/// See `include/penstock_text.h`.
 #[no_mangle]
 pub unsafe extern "C" fn penstock_tokenizer_vocabulary(tokenizer: *const Handle) -> u32 {
     tokenizer.as_ref().map_or(0, |handle| handle.0.vocabulary())
 }
 
-/// # Safety
-/// See `include/penstock_text.h`.
 #[no_mangle]
 pub unsafe extern "C" fn penstock_tokenizer_is_special(tokenizer: *const Handle, id: u32) -> i32 {
     tokenizer
@@ -47,8 +39,6 @@ pub unsafe extern "C" fn penstock_tokenizer_is_special(tokenizer: *const Handle,
         .map_or(0, |handle| i32::from(handle.0.is_special(id)))
 }
 
-/// # Safety
-/// See `include/penstock_text.h`.
 #[no_mangle]
 pub unsafe extern "C" fn penstock_tokenizer_encode(
     tokenizer: *const Handle,
@@ -87,22 +77,10 @@ pub unsafe extern "C" fn penstock_tokenizer_encode(
     })
 }
 
-impl Tokens {
-    pub(super) fn without_offsets(ids: Vec<u32>) -> Self {
-        Self {
-            size: ids.len(),
-            ids: leak(ids),
-            offsets: std::ptr::null_mut(),
-        }
-    }
-}
-
 fn leak<T>(values: Vec<T>) -> *mut T {
     Box::leak(values.into_boxed_slice()).as_mut_ptr()
 }
 
-/// # Safety
-/// See `include/penstock_text.h`.
 #[no_mangle]
 pub unsafe extern "C" fn penstock_tokenizer_decode(
     tokenizer: *const Handle,
@@ -120,8 +98,6 @@ pub unsafe extern "C" fn penstock_tokenizer_decode(
     })
 }
 
-/// # Safety
-/// See `include/penstock_text.h`.
 #[no_mangle]
 pub unsafe extern "C" fn penstock_tokenizer_token(
     tokenizer: *const Handle,
@@ -141,46 +117,6 @@ pub unsafe extern "C" fn penstock_tokenizer_token(
     })
 }
 
-/// # Safety
-/// See `include/penstock_text.h`.
-#[no_mangle]
-pub unsafe extern "C" fn penstock_tokenizer_id(
-    tokenizer: *const Handle,
-    token: *const u8,
-    token_size: usize,
-    id: *mut u32,
-    error: *mut Bytes,
-) -> i32 {
-    guard(error, || {
-        let token = text("token", token, token_size)?;
-        let found = object(tokenizer)?.0.id(token);
-        put(
-            id,
-            found.ok_or_else(|| TextError::not_found("the vocabulary has no such token"))?,
-        )
-    })
-}
-
-/// # Safety
-/// See `include/penstock_text.h`.
-#[no_mangle]
-pub unsafe extern "C" fn penstock_tokenizer_named_token(
-    tokenizer: *const Handle,
-    name: *const u8,
-    name_size: usize,
-    token: *mut Bytes,
-    error: *mut Bytes,
-) -> i32 {
-    guard(error, || {
-        let name = text("token name", name, name_size)?;
-        let found = object(tokenizer)?.0.config().token(name);
-        let found = found.ok_or_else(|| TextError::not_found(format!("no {name} is set")))?;
-        put(token, Bytes::new(found.to_owned()))
-    })
-}
-
-/// # Safety
-/// See `include/penstock_text.h`.
 #[no_mangle]
 pub unsafe extern "C" fn penstock_tokenizer_named_tokens_json(
     tokenizer: *const Handle,
@@ -195,8 +131,6 @@ pub unsafe extern "C" fn penstock_tokenizer_named_tokens_json(
     })
 }
 
-/// # Safety
-/// See `include/penstock_text.h`.
 #[no_mangle]
 pub unsafe extern "C" fn penstock_tokenizer_chat_template(
     tokenizer: *const Handle,

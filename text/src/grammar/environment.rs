@@ -13,11 +13,10 @@ const MAX_ROWS: u32 = 1 << 24;
 
 /// The tokenization is declared as not canonical. Otherwise the engine would follow a forced run of
 /// bytes to its end for each mask, and such a run may be a million bytes long. The model chooses
-/// among all spellings of a text, as in TGI. `Matcher::forced` returns a forced run.
+/// among all spellings of a text, as in TGI.
 pub struct VocabularyEnvironment {
     tokenizer: Arc<Tokenizer>,
     trie: TokTrie,
-    keeps_text: bool,
 }
 
 impl VocabularyEnvironment {
@@ -40,25 +39,11 @@ impl VocabularyEnvironment {
         }
         let words = token_words(&tokenizer, rows)?;
         let trie = TokTrie::from(&TokRxInfo::new(rows, eos), &words).with_eos_tokens(eos_ids);
-        let mut environment = Self {
-            tokenizer,
-            trie,
-            keeps_text: false,
-        };
-        environment.keeps_text = ["a", "{\"a\": 1}", " b", "\n", "\"", "é"]
-            .iter()
-            .all(|text| environment.exact(text).is_some());
-        Ok(environment)
-    }
-
-    /// Whether encoding and decoding keep every byte, also in the middle of an output. Only then
-    /// can runs of tokens be forced. Some SentencePiece tokenizers add a leading blank.
-    pub fn keeps_text(&self) -> bool {
-        self.keeps_text
+        Ok(Self { tokenizer, trie })
     }
 
     /// The tokenizer's own tokens for `text`, if they decode to exactly that text.
-    pub fn exact(&self, text: &str) -> Option<Vec<TokenId>> {
+    fn exact(&self, text: &str) -> Option<Vec<TokenId>> {
         let ids = self.tokenizer.encode(text, false, false).ok()?.ids;
         let same = self.bytes_of(&ids) == text.as_bytes();
         same.then_some(ids)

@@ -50,7 +50,6 @@ impl Default for Limits {
 /// A tokenizer's vocabulary as a trie of bytes; what all grammars of a model share.
 pub struct Vocabulary {
     factory: ParserFactory,
-    environment: Arc<VocabularyEnvironment>,
 }
 
 impl Vocabulary {
@@ -63,21 +62,17 @@ impl Vocabulary {
         eos_ids: &[u32],
         prepared: bool,
     ) -> Result<Self> {
-        let environment = Arc::new(VocabularyEnvironment::new(tokenizer, rows, eos_ids)?);
-        let for_engine: TokEnv = environment.clone();
+        let environment: TokEnv = Arc::new(VocabularyEnvironment::new(tokenizer, rows, eos_ids)?);
         let slices = if prepared {
             SlicedBiasComputer::general_slices()
         } else {
             Vec::new()
         };
         let mut factory =
-            ParserFactory::new(&for_engine, InferenceCapabilities::default(), &slices)
+            ParserFactory::new(&environment, InferenceCapabilities::default(), &slices)
                 .map_err(|error| TextError::internal(error.to_string()))?;
         factory.quiet();
-        Ok(Self {
-            factory,
-            environment,
-        })
+        Ok(Self { factory })
     }
 
     /// Compiles a grammar and checks it by computing its first mask.
@@ -112,7 +107,6 @@ impl Vocabulary {
         }
         Ok(Grammar {
             start: Mutex::new(start),
-            environment: self.environment.clone(),
         })
     }
 }
@@ -120,7 +114,6 @@ impl Vocabulary {
 /// A compiled grammar. Matchers of one grammar share what they learn about it.
 pub struct Grammar {
     start: Mutex<Engine>,
-    environment: Arc<VocabularyEnvironment>,
 }
 
 impl Grammar {
@@ -131,7 +124,6 @@ impl Grammar {
             .map_err(|_| TextError::internal("the grammar is broken"))?;
         Ok(Matcher {
             engine: start.clone(),
-            environment: self.environment.clone(),
         })
     }
 }
@@ -139,7 +131,6 @@ impl Grammar {
 /// The state of one output in its grammar.
 pub struct Matcher {
     engine: Engine,
-    environment: Arc<VocabularyEnvironment>,
 }
 
 impl Matcher {
@@ -155,20 +146,6 @@ impl Matcher {
         self.engine
             .consume_tokens(tokens)
             .map_err(|error| compile::explain(&error.to_string()))
-    }
-
-    /// Tokens that must come next, as the tokenizer would write them. The model chooses the last
-    /// of them, because later text might change its spelling. Empty for tokenizers that do not
-    /// keep every byte.
-    pub fn forced(&mut self) -> Vec<u32> {
-        if self.engine.is_stopped() || !self.environment.keeps_text() {
-            return Vec::new();
-        }
-        let bytes = self.engine.compute_ff_bytes();
-        let text = String::from_utf8(bytes).unwrap_or_default();
-        let mut tokens = self.environment.exact(&text).unwrap_or_default();
-        tokens.pop();
-        tokens
     }
 
     /// The output may end here.
