@@ -60,32 +60,32 @@ std::optional<std::string> Api::TenantOf(const RequestHead& head, const Dialect&
   return std::string(*name);
 }
 
-Admission Api::Admit(const RequestHead& head) const {
-  Admission admission = AdmitPlain(head);
-  if (admission.refusal && head.method == "POST" && context_.options.spans != nullptr) {
-    TraceRefusal(*context_.options.spans, head, admission.route, admission.refusal->status,
-                 admission.refusal->body);
+RouteMatch Api::Match(const RequestHead& head) const {
+  RouteMatch match = MatchPlain(head);
+  if (match.refusal && head.method == "POST" && context_.options.spans != nullptr) {
+    TraceRefusal(*context_.options.spans, head, match.route, match.refusal->status,
+                 match.refusal->body);
   }
   const std::vector<Header> cors = CorsHeaders(context_.options.cors_origins, head.Find("origin"));
-  if (cors.empty()) return admission;
-  if (admission.refusal) {
-    auto& headers = admission.refusal->headers;
+  if (cors.empty()) return match;
+  if (match.refusal) {
+    auto& headers = match.refusal->headers;
     headers.insert(headers.end(), cors.begin(), cors.end());
     if (head.method == "OPTIONS") {
       for (Header& header : PreflightHeaders()) headers.push_back(std::move(header));
     }
   } else {
-    admission.handle = [handle = std::move(admission.handle), cors](
-                           HttpRequest request, std::shared_ptr<Exchange> exchange) {
+    match.handle = [handle = std::move(match.handle), cors](HttpRequest request,
+                                                            std::shared_ptr<Exchange> exchange) {
       handle(std::move(request), WithHeaders(std::move(exchange), cors));
     };
   }
-  return admission;
+  return match;
 }
 
-Admission Api::AdmitPlain(const RequestHead& head) const {
+RouteMatch Api::MatchPlain(const RequestHead& head) const {
   const DialectSet& dialects = context_.dialects;
-  Admission admission;
+  RouteMatch match;
   const Route* matched = nullptr;
   const Route* same_path = nullptr;
   const Dialect* dialect = &dialects.OwnerOf(head.path);  // of the matched route, or of the path
@@ -102,45 +102,45 @@ Admission Api::AdmitPlain(const RequestHead& head) const {
     }
   }
   const auto refuse = [&](ApiErrorKind kind, std::string message) {
-    admission.refusal =
+    match.refusal =
         dialects.fallback().Reword(dialect->Errors().Response({kind, std::move(message), ""}));
   };
   const auto allow = [&] {
-    admission.refusal->headers.push_back({"allow", Allowed(dialects, head.path)});
+    match.refusal->headers.push_back({"allow", Allowed(dialects, head.path)});
   };
   if (head.method == "OPTIONS") {
-    admission.refusal = HttpResponse{200, "", {}, ""};
+    match.refusal = HttpResponse{200, "", {}, ""};
     if (same_path != nullptr) allow();
-    return admission;
+    return match;
   }
   if (same_path == nullptr) {
     refuse(ApiErrorKind::kNotFound,
            "no such route: " + Shown(head.method) + " " + Shown(head.path));
-    return admission;
+    return match;
   }
-  admission.route = same_path->pattern;
+  match.route = same_path->pattern;
   const Access access = matched != nullptr ? matched->access : same_path->access;
   auto tenant = access == Access::kKey ? TenantOf(head, *dialect) : "";
   if (!tenant) {
     refuse(ApiErrorKind::kUnauthorized, std::string(dialect->KeyAdvice()));
     if (matched == nullptr) allow();
-    return admission;
+    return match;
   }
-  admission.tenant = *std::move(tenant);
+  match.tenant = *std::move(tenant);
   if (matched == nullptr) {
     refuse(ApiErrorKind::kMethodNotAllowed, "the method of " + Shown(head.path) +
                                                 " must be one of " + Allowed(dialects, head.path) +
                                                 ". Given: " + Shown(head.method));
     allow();
-    return admission;
+    return match;
   }
   if (matched->method == "POST" && !IsJson(head.Find("content-type"))) {
     refuse(ApiErrorKind::kContentType, "Expected request with `Content-Type: application/json`");
-    return admission;
+    return match;
   }
-  admission.quiet = matched->quiet;
-  admission.handle = [&context = context_, route = matched, dialect](
-                         HttpRequest request, std::shared_ptr<Exchange> exchange) {
+  match.quiet = matched->quiet;
+  match.handle = [&context = context_, route = matched, dialect](
+                     HttpRequest request, std::shared_ptr<Exchange> exchange) {
     if (context.options.spans != nullptr && route->method == "POST") {
       exchange =
           WithRefusalSpan(std::move(exchange), context.options.spans, request.head, route->pattern);
@@ -148,7 +148,7 @@ Admission Api::AdmitPlain(const RequestHead& head) const {
     if (RefuseWhileDraining(context, *route, *dialect, *exchange)) return;
     route->handler(context, std::move(request), std::move(exchange));
   };
-  return admission;
+  return match;
 }
 
 HttpResponse Api::Refuse(const RequestHead& head, const HttpFailure& failure) const {

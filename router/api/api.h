@@ -15,11 +15,11 @@ class Api final : public Application {
   // `context` must outlive it.
   explicit Api(ApiContext& context) : context_(context) {}
 
-  Admission Admit(const RequestHead& head) const override;
+  RouteMatch Match(const RequestHead& head) const override;
   HttpResponse Refuse(const RequestHead& head, const HttpFailure& failure) const override;
 
  private:
-  Admission AdmitPlain(const RequestHead& head) const;
+  RouteMatch MatchPlain(const RequestHead& head) const;
   // The name of the client's key; empty if the server has no keys; nothing without a right key.
   std::optional<std::string> TenantOf(const RequestHead& head, const Dialect& dialect) const;
 

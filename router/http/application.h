@@ -54,7 +54,7 @@ class Exchange {
 };
 
 // What the application says about a request whose head has been read.
-struct Admission {
+struct RouteMatch {
   std::string_view route = "unmatched";  // pattern, for metrics and logs; static storage
   bool quiet = false;                    // no access log (probes, metrics)
   std::string tenant;                    // name of the caller's key; becomes the head's
@@ -67,7 +67,7 @@ class Application {
  public:
   virtual ~Application() = default;
 
-  virtual Admission Admit(const RequestHead& head) const = 0;
+  virtual RouteMatch Match(const RequestHead& head) const = 0;
   // The body of an answer to a broken, oversized or late request, in the dialect of its path.
   virtual HttpResponse Refuse(const RequestHead& head, const HttpFailure& failure) const = 0;
 };

@@ -98,13 +98,13 @@ Connection::Awaitable<bool> Connection::ServeOne() {
   const std::string_view given = present.head.Find("x-request-id");
   present.head.request_id = IsRequestId(given) ? std::string(given) : MakeRequestId();
   present.keep_alive = reader_.keep_alive() && !draining_;
-  present.admission = context_.application.Admit(present.head);
-  present.head.tenant = present.admission.tenant;
-  if (present.admission.refusal) {
+  present.match = context_.application.Match(present.head);
+  present.head.tenant = present.match.tenant;
+  if (present.match.refusal) {
     // An unread body makes the connection useless for another request.
     const bool unread = reader_.has_body();
     if (unread) present.keep_alive = false;
-    const bool sent = co_await Send(present, *present.admission.refusal);
+    const bool sent = co_await Send(present, *present.match.refusal);
     FinishRequest(present, sent);
     if (sent && unread) co_await Linger();
     co_return sent&& present.keep_alive;
@@ -197,7 +197,7 @@ Connection::Awaitable<bool> Connection::Answer(Present& present) {
   exchange_ = std::make_shared<ExchangeState>(context_.options.stream_buffer, std::move(wake));
   const Duration total = context_.options.total_timeout;
   answer_deadline_ = total == Duration{0} ? Time::max() : After(total);
-  auto handle = std::move(present.admission.handle);
+  auto handle = std::move(present.match.handle);
   HttpRequest request{present.head, reader_.TakeBody()};
   if (request.body.size() < LargeRequests::kBytes) {
     handle(std::move(request), MakeExchange(exchange_));
@@ -392,11 +392,11 @@ void Connection::FinishRequest(const Present& present, bool delivered) {
   cut_ = !delivered;
   // 499: the client did not take the answer.
   const int status = delivered ? present.status : (read_closed_ || too_slow_ ? 499 : 500);
-  context_.metrics.http().Response(present.admission.route, status);
-  if (present.admission.quiet && status < 400) return;
+  context_.metrics.http().Response(present.match.route, status);
+  if (present.match.quiet && status < 400) return;
   LogAnswer({.head = present.head,
              .peer = peer_,
-             .route = present.admission.route,
+             .route = present.match.route,
              .status = status,
              .sent = present.sent,
              .tokens = present.tokens,

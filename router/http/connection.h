@@ -14,7 +14,6 @@
 
 #include <atomic>
 #include <boost/asio/awaitable.hpp>
-#include <boost/asio/basic_waitable_timer.hpp>
 #include <boost/asio/io_context.hpp>
 #include <chrono>
 #include <cstdint>
@@ -80,12 +79,10 @@ class Connection : public std::enable_shared_from_this<Connection> {
  private:
   template <class T>
   using Awaitable = boost::asio::awaitable<T, Executor>;
-  using Timer = boost::asio::basic_waitable_timer<
-      std::chrono::steady_clock, boost::asio::wait_traits<std::chrono::steady_clock>, Executor>;
   // What is known of the request being served, for the answer's frame, metrics and log.
   struct Present {
     RequestHead head;
-    Admission admission;
+    RouteMatch match;
     bool keep_alive = false;
     bool replied = false;
     int status = 0;
@@ -122,8 +119,8 @@ class Connection : public std::enable_shared_from_this<Connection> {
 
   ConnectionContext context_;
   Transport transport_;
-  Timer event_;  // never expires: cancelling it is the wake-up
-  Timer timer_;
+  Transport::Timer event_;  // never expires: cancelling it is the wake-up
+  Transport::Timer timer_;
   Time armed_ = Time::max();  // when timer_ fires; max: not armed
   std::string peer_;
   RequestReader reader_;

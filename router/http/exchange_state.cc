@@ -13,27 +13,11 @@ bool IsDead(const std::optional<CloseReason>& closed) {
   return closed == CloseReason::kClientGone || closed == CloseReason::kTooSlow;
 }
 
-class Handle final : public Exchange {
- public:
-  explicit Handle(std::shared_ptr<ExchangeState> state) : state_(std::move(state)) {}
-  ~Handle() override { state_->Abandon(); }
-  void Respond(HttpResponse response) override { state_->Respond(std::move(response)); }
-  void StartStream(HttpResponse head) override { state_->StartStream(std::move(head)); }
-  bool Write(std::string_view events) override { return state_->Write(events); }
-  void Finish() override { state_->Finish(); }
-  void OnClose(std::function<void(CloseReason)> callback) override {
-    state_->OnClose(std::move(callback));
-  }
-  void CountTokens(TokenCounts counts) override { state_->CountTokens(counts); }
-
- private:
-  std::shared_ptr<ExchangeState> state_;
-};
-
 }  // namespace
 
 std::shared_ptr<Exchange> MakeExchange(std::shared_ptr<ExchangeState> state) {
-  return std::make_shared<Handle>(std::move(state));
+  Exchange* const exchange = state.get();
+  return {exchange, [state = std::move(state)](Exchange*) { state->Abandon(); }};
 }
 
 ExchangeState::ExchangeState(std::size_t max_behind, std::function<void()> wake)

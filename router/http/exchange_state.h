@@ -22,18 +22,18 @@
 
 namespace penstock::router {
 
-class ExchangeState {
+class ExchangeState final : public Exchange {
  public:
   // `wake` is called with the mutex held and must only post; not again until WakeSeen.
   ExchangeState(std::size_t max_behind, std::function<void()> wake);
 
   // --- The application's side.
-  void Respond(HttpResponse response);
-  void StartStream(HttpResponse head);
-  bool Write(std::string_view events);
-  void Finish();
-  void OnClose(std::function<void(CloseReason)> callback);
-  void CountTokens(TokenCounts counts);
+  void Respond(HttpResponse response) override;
+  void StartStream(HttpResponse head) override;
+  bool Write(std::string_view events) override;
+  void Finish() override;
+  void OnClose(std::function<void(CloseReason)> callback) override;
+  void CountTokens(TokenCounts counts) override;
   void Abandon();  // the application let go of it
 
   // --- The connection's side.
@@ -96,7 +96,7 @@ class ExchangeState {
   std::function<void(CloseReason)> on_close_;
 };
 
-// The handle that the application holds.
+// The handle that the application holds. Abandons the exchange when its last copy is gone.
 std::shared_ptr<Exchange> MakeExchange(std::shared_ptr<ExchangeState> state);
 
 }  // namespace penstock::router

@@ -8,12 +8,11 @@
 // Thread-safe.
 #pragma once
 
-#include <condition_variable>
+#include <boost/asio/executor_work_guard.hpp>
+#include <boost/asio/io_context.hpp>
 #include <cstddef>
-#include <deque>
 #include <functional>
 #include <memory>
-#include <mutex>
 #include <thread>
 #include <vector>
 
@@ -24,8 +23,8 @@ namespace penstock::router {
 
 class LargeRequests {
  public:
-  static constexpr std::size_t kBytes = std::size_t{1}
-                                        << 20;  // a body of this size or more is large
+  // A body of this size or more is large.
+  static constexpr std::size_t kBytes = std::size_t{1} << 20;
 
   struct Work {
     std::function<void(HttpRequest, std::shared_ptr<Exchange>)> handle;
@@ -42,13 +41,9 @@ class LargeRequests {
   void Add(Work work);
 
  private:
-  void Run();
-
-  std::mutex mutex_;
-  std::condition_variable news_;
-  std::deque<Work> waiting_;
-  bool stopping_ = false;
-  std::vector<std::thread> threads_;  // last: they use the members above
+  boost::asio::io_context context_;
+  boost::asio::executor_work_guard<boost::asio::io_context::executor_type> guard_;
+  std::vector<std::thread> threads_;
 };
 
 }  // namespace penstock::router

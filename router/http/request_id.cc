@@ -1,5 +1,8 @@
 #include "router/http/request_id.h"
 
+#include <absl/strings/ascii.h>
+#include <absl/strings/str_cat.h>
+
 #include <algorithm>
 #include <atomic>
 #include <cstdint>
@@ -14,29 +17,20 @@ std::uint64_t StartBits() {
   return (std::uint64_t{device()} << 32) | device();
 }
 
-void AppendHex(std::string& out, std::uint64_t value, int digits) {
-  for (int shift = (digits - 1) * 4; shift >= 0; shift -= 4) {
-    out.push_back("0123456789abcdef"[(value >> shift) & 0xf]);
-  }
-}
-
 }  // namespace
 
 bool IsRequestId(std::string_view text) {
   return !text.empty() && text.size() <= 128 && std::all_of(text.begin(), text.end(), [](char c) {
-    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '.' ||
-           c == '_' || c == '-' || c == ':';
+    return absl::ascii_isalnum(static_cast<unsigned char>(c)) ||
+           std::string_view("._-:").find(c) != std::string_view::npos;
   });
 }
 
 std::string MakeRequestId() {
   static const std::uint64_t start = StartBits();
   static std::atomic<std::uint32_t> next{0};
-  std::string id;
-  id.reserve(24);
-  AppendHex(id, start, 16);
-  AppendHex(id, next.fetch_add(1, std::memory_order_relaxed), 8);
-  return id;
+  return absl::StrCat(absl::Hex(start, absl::kZeroPad16),
+                      absl::Hex(next.fetch_add(1, std::memory_order_relaxed), absl::kZeroPad8));
 }
 
 }  // namespace penstock::router

@@ -11,7 +11,6 @@
 #include <boost/asio/steady_timer.hpp>
 #include <condition_variable>
 #include <deque>
-#include <exception>
 #include <mutex>
 #include <optional>
 #include <string>
@@ -23,6 +22,7 @@
 #include "common/status.h"
 #include "common/thread_name.h"
 #include "router/http/connection.h"
+#include "router/http/event_loop.h"
 #include "router/http/tls_handshakes.h"
 
 namespace penstock::router {
@@ -55,17 +55,6 @@ void Tune(Transport::Socket& socket, const HttpOptions& options) {
                sizeof(kUserTimeoutMs));
   if (options.send_buffer > 0) {
     socket.set_option(asio::socket_base::send_buffer_size(options.send_buffer), ignored);
-  }
-}
-
-// A handler throws only if memory runs out. Its connection ends; the others continue.
-void RunLoop(asio::io_context& context) {
-  while (!context.stopped()) {
-    try {
-      context.run();
-    } catch (const std::exception& failure) {
-      log::Error("a handler of the event loop failed: " + std::string(failure.what()));
-    }
   }
 }
 

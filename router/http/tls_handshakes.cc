@@ -7,12 +7,12 @@
 #include <boost/asio/post.hpp>
 #include <cerrno>
 #include <chrono>
-#include <exception>
 #include <optional>
 #include <utility>
 
 #include "common/log.h"
 #include "common/thread_name.h"
+#include "router/http/event_loop.h"
 
 namespace penstock::router {
 namespace {
@@ -48,6 +48,8 @@ class TlsHandshakes::Handshake : public std::enable_shared_from_this<Handshake> 
 
   void Start(Open::iterator place) {
     place_ = place;
+    error_code ignored;
+    socket_.non_blocking(true, ignored);
     session_ = std::make_unique<TlsSession>(*context_, socket_.native_handle());
     Limit(owner_.options_.handshake_timeout, "it took too long");
     Wait(Transport::Socket::wait_read);
@@ -136,7 +138,7 @@ class TlsHandshakes::Handshake : public std::enable_shared_from_this<Handshake> 
 
   TlsHandshakes& owner_;
   Transport::Socket socket_;
-  Timer timer_;
+  Transport::Timer timer_;
   const std::string peer_;
   Done done_;  // null: it is over
   const std::shared_ptr<const TlsContext> context_;
@@ -158,13 +160,7 @@ void TlsHandshakes::Start() {
   thread_ = std::thread([this] {
     NameThread("tls");
     ::setpriority(PRIO_PROCESS, 0, kNice);  // of this thread; where it fails it is as the others
-    while (!context_.stopped()) {
-      try {
-        context_.run();
-      } catch (const std::exception& failure) {  // out of memory: its connection suffers
-        log::Error("a handler of handshakes failed: " + std::string(failure.what()));
-      }
-    }
+    RunLoop(context_);
   });
 }
 

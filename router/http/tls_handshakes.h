@@ -11,7 +11,6 @@
 // Threads: everything here belongs to the handshake thread; Begin and Abort only post.
 #pragma once
 
-#include <boost/asio/basic_waitable_timer.hpp>
 #include <boost/asio/executor_work_guard.hpp>
 #include <boost/asio/io_context.hpp>
 #include <chrono>
@@ -50,10 +49,6 @@ class TlsHandshakes {
  private:
   class Handshake;
   using Open = std::list<std::shared_ptr<Handshake>>;
-  using Timer =
-      boost::asio::basic_waitable_timer<std::chrono::steady_clock,
-                                        boost::asio::wait_traits<std::chrono::steady_clock>,
-                                        Transport::Executor>;
 
   void Failed(const std::string& peer, const std::string& reason);
   void SayUnsaid();
@@ -64,7 +59,7 @@ class TlsHandshakes {
   boost::asio::executor_work_guard<boost::asio::io_context::executor_type> work_;
   Open open_;  // the oldest first
   bool aborted_ = false;
-  Timer say_;                 // ends the silence behind a line about a failure, ...
+  Transport::Timer say_;      // ends the silence behind a line about a failure, ...
   bool silent_ = false;       // ... in which ...
   std::uint64_t unsaid_ = 0;  // ... further ones are counted
   std::string last_unsaid_;

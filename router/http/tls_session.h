@@ -1,5 +1,6 @@
 // TLS over one non-blocking socket, by readiness: each call does what it can now and says
-// would_block for the rest. It does not own the socket, whose number must stay the same.
+// would_block for the rest. It does not own the socket, whose number must stay the same and which
+// must not block. The process must ignore SIGPIPE: OpenSSL writes to clients that have left.
 //
 // Used by one thread at a time; it may change between calls.
 #pragma once

@@ -3,9 +3,11 @@
 #pragma once
 
 #include <boost/asio/basic_stream_socket.hpp>
+#include <boost/asio/basic_waitable_timer.hpp>
 #include <boost/asio/buffer.hpp>
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/ip/tcp.hpp>
+#include <chrono>
 #include <cstddef>
 #include <memory>
 #include <span>
@@ -19,6 +21,8 @@ namespace penstock::router {
 class Transport {
  public:
   using Executor = boost::asio::io_context::executor_type;
+  using Timer = boost::asio::basic_waitable_timer<
+      std::chrono::steady_clock, boost::asio::wait_traits<std::chrono::steady_clock>, Executor>;
   using Socket = boost::asio::basic_stream_socket<boost::asio::ip::tcp, Executor>;
   using error_code = boost::system::error_code;
 

@@ -1,39 +1,12 @@
 #include "router/http/wire.h"
 
 #include <array>
+#include <boost/beast/http/status.hpp>
 #include <charconv>
 #include <ctime>
 
 namespace penstock::router {
 namespace {
-
-struct Phrase {
-  int status;
-  std::string_view text;
-};
-constexpr Phrase kPhrases[] = {
-    {200, "OK"},
-    {204, "No Content"},
-    {303, "See Other"},
-    {400, "Bad Request"},
-    {401, "Unauthorized"},
-    {403, "Forbidden"},
-    {404, "Not Found"},
-    {405, "Method Not Allowed"},
-    {408, "Request Timeout"},
-    {413, "Content Too Large"},
-    {414, "URI Too Long"},
-    {415, "Unsupported Media Type"},
-    {422, "Unprocessable Content"},
-    {424, "Failed Dependency"},
-    {429, "Too Many Requests"},
-    {431, "Request Header Fields Too Large"},
-    {500, "Internal Server Error"},
-    {501, "Not Implemented"},
-    {503, "Service Unavailable"},
-    {504, "Gateway Timeout"},
-    {505, "HTTP Version Not Supported"},
-};
 
 // The Date header's value, made once per second and thread.
 std::string_view HttpDate() {
@@ -56,17 +29,12 @@ void AppendField(std::string& out, std::string_view name, std::string_view value
 
 }  // namespace
 
-std::string_view ReasonPhrase(int status) {
-  for (const Phrase& phrase : kPhrases) {
-    if (phrase.status == status) return phrase.text;
-  }
-  return "Unknown";
-}
-
 std::string WriteHead(const HttpResponse& response, const AnswerFrame& frame) {
   std::string out = "HTTP/1.1 ";
   out.reserve(512);
-  out.append(std::to_string(response.status)).append(" ").append(ReasonPhrase(response.status));
+  const auto status = boost::beast::http::int_to_status(static_cast<unsigned>(response.status));
+  out.append(std::to_string(response.status)).append(" ");
+  out.append(boost::beast::http::obsolete_reason(status));
   out.append("\r\n");
   if (!response.content_type.empty()) AppendField(out, "content-type", response.content_type);
   for (const Header& header : response.headers) AppendField(out, header.name, header.value);

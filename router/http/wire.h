@@ -27,6 +27,4 @@ void AppendChunk(std::string& out, std::string_view data);
 inline constexpr std::string_view kLastChunk = "0\r\n\r\n";
 inline constexpr std::string_view kContinue = "HTTP/1.1 100 Continue\r\n\r\n";
 
-std::string_view ReasonPhrase(int status);
-
 }  // namespace penstock::router

@@ -1,6 +1,7 @@
 // penstock-router, also as text-generation-router. With `print-schema` after its options it prints
 // the OpenAPI document of its routes and exits.
 #include <absl/synchronization/mutex.h>
+#include <signal.h>
 
 #include <cstdio>
 #include <string>
@@ -28,6 +29,7 @@ int main(int argc, char** argv) {
       options::ReadCommandLine(options::ProgramAs(options::kRouter, argv[0]), argc, argv);
   if (line.exit_code.has_value()) return *line.exit_code;
   options::ConfigureLog(line.values, "router");
+  ::signal(SIGPIPE, SIG_IGN);  // a client that has left must not end the process
   const Notifier notifier = Notifier::FromEnvironment();
   return router::RunRouter(line.values, notifier);
 }

@@ -59,12 +59,12 @@ DialectSet TwoDialects() {
 
 class DialectTest : public ::testing::Test {
  protected:
-  Admission Admit(const std::string& method, const std::string& path, const std::string& key) {
+  RouteMatch Match(const std::string& method, const std::string& path, const std::string& key) {
     RequestHead head;
     head.method = method;
     head.path = path;
     head.headers.push_back({"x-key", key});
-    return api_.Admit(head);
+    return api_.Match(head);
   }
 
   static ApiOptions WithKey() {
@@ -87,15 +87,15 @@ TEST_F(DialectTest, TheFirstDialectServesASharedRoute) {
 }
 
 TEST_F(DialectTest, TheMatchedDialectReadsTheKeyAndRefuses) {
-  EXPECT_FALSE(Admit("GET", "/a", "open").refusal);
-  EXPECT_EQ(Admit("GET", "/a", "open").tenant, "default");
-  EXPECT_EQ(Admit("GET", "/a", "wrong").refusal->body, "a: use x-key");
-  EXPECT_EQ(Admit("DELETE", "/a", "wrong").refusal->body, "b: use x-key");
+  EXPECT_FALSE(Match("GET", "/a", "open").refusal);
+  EXPECT_EQ(Match("GET", "/a", "open").tenant, "default");
+  EXPECT_EQ(Match("GET", "/a", "wrong").refusal->body, "a: use x-key");
+  EXPECT_EQ(Match("DELETE", "/a", "wrong").refusal->body, "b: use x-key");
 }
 
 TEST_F(DialectTest, APathWithoutARouteIsRefusedByItsOwnerOrTheFallback) {
-  EXPECT_EQ(Admit("GET", "/a/x", "").refusal->body, "a: no such route: GET /a/x");
-  EXPECT_EQ(Admit("GET", "/x", "").refusal->body, "b: no such route: GET /x");
+  EXPECT_EQ(Match("GET", "/a/x", "").refusal->body, "a: no such route: GET /a/x");
+  EXPECT_EQ(Match("GET", "/x", "").refusal->body, "b: no such route: GET /x");
 }
 
 }  // namespace

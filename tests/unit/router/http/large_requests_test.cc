@@ -118,14 +118,14 @@ TEST_F(LargeRequestsTest, ThreadsHaveALowPriority) {
 class SlowApplication final : public Application {
  public:
   explicit SlowApplication(std::shared_future<void> gate) : gate_(std::move(gate)) {}
-  Admission Admit(const RequestHead& head) const override {
-    Admission admission;
-    admission.handle = [gate = gate_, slow = head.path == "/slow"](
-                           HttpRequest request, std::shared_ptr<Exchange> exchange) {
+  RouteMatch Match(const RequestHead& head) const override {
+    RouteMatch match;
+    match.handle = [gate = gate_, slow = head.path == "/slow"](HttpRequest request,
+                                                               std::shared_ptr<Exchange> exchange) {
       if (slow) gate.wait();
       exchange->Respond({200, "text/plain", {}, std::to_string(request.body.size())});
     };
-    return admission;
+    return match;
   }
   HttpResponse Refuse(const RequestHead&, const HttpFailure& failure) const override {
     return {failure.status, "text/plain", {}, failure.message};

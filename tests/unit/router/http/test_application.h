@@ -18,33 +18,33 @@ class TestApplication final : public Application {
     std::shared_ptr<Exchange> exchange;
   };
 
-  Admission Admit(const RequestHead& head) const override {
-    Admission admission;
-    admission.route = "test";
+  RouteMatch Match(const RequestHead& head) const override {
+    RouteMatch match;
+    match.route = "test";
     if (head.path == "/hello") {
-      admission.handle = [](HttpRequest, std::shared_ptr<Exchange> exchange) {
+      match.handle = [](HttpRequest, std::shared_ptr<Exchange> exchange) {
         exchange->Respond({200, "text/plain", {}, "hello"});
       };
     } else if (head.path == "/echo") {
-      admission.handle = [](HttpRequest request, std::shared_ptr<Exchange> exchange) {
+      match.handle = [](HttpRequest request, std::shared_ptr<Exchange> exchange) {
         exchange->Respond({200, "text/plain", {}, std::move(request.body)});
       };
     } else if (head.path == "/large") {
-      admission.handle = [](HttpRequest, std::shared_ptr<Exchange> exchange) {
+      match.handle = [](HttpRequest, std::shared_ptr<Exchange> exchange) {
         exchange->Respond({200, "text/plain", {}, std::string(std::size_t{8} << 20, 'x')});
       };
     } else if (head.path == "/drop") {
-      admission.handle = [](HttpRequest, std::shared_ptr<Exchange>) {};
+      match.handle = [](HttpRequest, std::shared_ptr<Exchange>) {};
     } else if (head.path == "/hold") {
-      admission.handle = [this](HttpRequest request, std::shared_ptr<Exchange> exchange) {
+      match.handle = [this](HttpRequest request, std::shared_ptr<Exchange> exchange) {
         const std::lock_guard lock(mutex_);
         held_.push_back({std::move(request), std::move(exchange)});
         changed_.notify_all();
       };
     } else {
-      admission.refusal = HttpResponse{404, "text/plain", {}, "no such route"};
+      match.refusal = HttpResponse{404, "text/plain", {}, "no such route"};
     }
-    return admission;
+    return match;
   }
 
   HttpResponse Refuse(const RequestHead&, const HttpFailure& failure) const override {

@@ -15,7 +15,7 @@ using ::testing::StartsWith;
 TEST(Wire, AnAnswerTellsItsLengthAndRequestId) {
   HttpResponse response{422, "application/json", {{"x-a", "b"}}, "{\"error\":1}"};
   const std::string head = WriteHead(response, {.request_id = "abc"});
-  EXPECT_THAT(head, StartsWith("HTTP/1.1 422 Unprocessable Content\r\n"));
+  EXPECT_THAT(head, StartsWith("HTTP/1.1 422 Unprocessable Entity\r\n"));
   EXPECT_THAT(head, HasSubstr("content-type: application/json\r\n"));
   EXPECT_THAT(head, HasSubstr("x-a: b\r\n"));
   EXPECT_THAT(head, HasSubstr("x-request-id: abc\r\n"));
