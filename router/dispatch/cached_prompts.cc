@@ -22,7 +22,6 @@ void CachedPromptList::Take(const scheduler::PinChange& change, const Owner& own
     prompts_.erase(change.made_by);
     return;
   }
-  ++uses_;
   const bool kept = change.kind == scheduler::PinChange::Kind::kKept;
   if (!kept && !prompts_.contains(change.made_by)) return;  // forgotten meanwhile
   CachedPrompt& prompt = prompts_[change.made_by];
@@ -55,23 +54,6 @@ std::size_t CachedPromptList::Forget(const std::string& tenant, std::optional<st
   return std::erase_if(prompts_, [&](const auto& entry) {
     return entry.second.tenant == tenant && (!id || entry.second.id == *id);
   });
-}
-
-std::size_t CachedPromptList::size() const {
-  const std::lock_guard lock(mutex_);
-  return prompts_.size();
-}
-
-std::uint64_t CachedPromptList::blocks() const {
-  const std::lock_guard lock(mutex_);
-  std::uint64_t blocks = 0;
-  for (const auto& [id, prompt] : prompts_) blocks += prompt.blocks;
-  return blocks;
-}
-
-std::uint64_t CachedPromptList::uses() const {
-  const std::lock_guard lock(mutex_);
-  return uses_;
 }
 
 }  // namespace penstock::router

@@ -31,14 +31,9 @@ class CachedPromptList {
   // about them, from before it knew, are ignored.
   std::size_t Forget(const std::string& tenant, std::optional<std::uint64_t> id);
 
-  std::size_t size() const;
-  std::uint64_t blocks() const;
-  std::uint64_t uses() const;  // of all prompts since the start
-
  private:
   mutable std::mutex mutex_;
   std::map<RequestId, CachedPrompt> prompts_;  // by who made them
-  std::uint64_t uses_ = 0;
 };
 
 }  // namespace penstock::router

@@ -19,11 +19,6 @@ GrammarRefusal NotValid(const absl::Status& status) {
   return {false, "grammar is not valid: " + Message(status)};
 }
 
-std::size_t SizeOf(const GrammarVerdict& verdict) {
-  const auto* spec = std::get_if<GrammarSpec>(&verdict);
-  return spec == nullptr ? std::get<GrammarRefusal>(verdict).message.size() : spec->source.size();
-}
-
 }  // namespace
 
 GrammarChecker::GrammarChecker(std::shared_ptr<const text::Tokenizer> tokenizer, std::uint32_t rows,
@@ -39,7 +34,6 @@ GrammarChecker::GrammarChecker(std::shared_ptr<const text::Tokenizer> tokenizer,
 GrammarChecker::~GrammarChecker() { Stop(); }
 
 std::optional<GrammarVerdict> GrammarChecker::Known(const Grammar& grammar) {
-  if (grammar.source.empty()) return std::nullopt;
   const std::lock_guard lock(mutex_);
   return verdicts_.Find(grammar.source);
 }
@@ -89,7 +83,7 @@ bool GrammarChecker::IsWanted(const Job& job, Time now) {
 }
 
 GrammarVerdict GrammarChecker::Judge(const Grammar& grammar) const {
-  const CpuLimit limit(GrammarTrial::kCpuLimit);
+  const CpuLimit limit;
   Grammar::Written written = grammar.write();
   if (auto* wrong = std::get_if<std::string>(&written)) {
     return GrammarRefusal{false, std::move(*wrong)};
@@ -97,17 +91,10 @@ GrammarVerdict GrammarChecker::Judge(const Grammar& grammar) const {
   auto spec = std::get<GrammarSpec>(std::move(written));
   if (spec.source.empty()) return spec;  // allows every output, as in TGI
   const Vocabulary& vocabulary = vocabulary_.get();
-  const absl::Status status = vocabulary.ok()
-                                  ? GrammarTrial::Run(**vocabulary, eos_ids_, spec, limit)
-                                  : vocabulary.status();
+  const absl::Status status =
+      vocabulary.ok() ? TryGrammar(**vocabulary, eos_ids_, spec, limit) : vocabulary.status();
   if (!status.ok()) return NotValid(status);
   return spec;
-}
-
-void GrammarChecker::Keep(Grammar grammar, const GrammarVerdict& verdict) {
-  if (!grammar.source.empty()) {
-    verdicts_.Keep(std::move(grammar.source), verdict, SizeOf(verdict));
-  }
 }
 
 void GrammarChecker::Run() {
@@ -126,7 +113,7 @@ void GrammarChecker::Run() {
       verdict = Judge(job->grammar);
       lock.lock();
       std::erase(running_, job);
-      Keep(std::move(job->grammar), verdict);
+      verdicts_.Keep(std::move(job->grammar.source), verdict);
     }
     const bool tell = !stopping_;
     lock.unlock();

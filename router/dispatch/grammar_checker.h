@@ -1,7 +1,7 @@
 // Checks whether a grammar can be enforced, before a shard sees it (grammar_trial.h).
 //
 // Checks run on kThreads threads at background priority, in order of arrival. Each may use
-// GrammarTrial::kCpuLimit of processor time. At most kQueue checks wait, none longer than
+// CpuLimit::kLimit of processor time. At most kQueue checks wait, none longer than
 // kQueueLimit; a request beyond that is refused as busy. Requests with the same grammar share one
 // check. The cache keeps the verdicts on the latest kEntries grammars, at most kCachedBytes.
 //
@@ -24,7 +24,6 @@
 
 #include "common/ids.h"
 #include "common/time.h"
-#include "router/dispatch/grammar_verdict.h"
 #include "router/dispatch/verdict_cache.h"
 #include "router/engine.h"
 #include "text/grammar.h"
@@ -81,7 +80,6 @@ class GrammarChecker {
   static bool IsWanted(const Job& job, Time now);  // with mutex_ held
   Job* Find(const Grammar& grammar);               // with mutex_ held
   GrammarVerdict Judge(const Grammar& grammar) const;
-  void Keep(Grammar grammar, const GrammarVerdict& verdict);  // with mutex_ held
   void Run();
 
   const std::vector<TokenId> eos_ids_;
@@ -92,7 +90,7 @@ class GrammarChecker {
   bool stopping_ = false;
   std::deque<std::shared_ptr<Job>> queue_;
   std::vector<std::shared_ptr<Job>> running_;
-  VerdictCache<GrammarVerdict> verdicts_{kEntries, kCachedBytes};
+  VerdictCache verdicts_{kEntries, kCachedBytes};
 
   std::vector<std::thread> threads_;  // last: they use all of the above
 };

@@ -30,7 +30,7 @@ std::optional<TokenId> Choose(const std::vector<std::uint32_t>& mask, std::uint3
 absl::Status Check(const CpuLimit& limit) {
   if (!limit.IsUsedUp()) return absl::OkStatus();
   return absl::ResourceExhaustedError(
-      "it takes more than " + std::to_string(GrammarTrial::kCpuLimit.count()) +
+      "it takes more than " + std::to_string(CpuLimit::kLimit.count()) +
       " ms to compile and to follow for " + std::to_string(kFollowedTokens) + " tokens");
 }
 
@@ -64,9 +64,8 @@ std::chrono::nanoseconds CpuLimit::Used() {
   return std::chrono::seconds(used.tv_sec) + std::chrono::nanoseconds(used.tv_nsec);
 }
 
-absl::Status GrammarTrial::Run(const text::Vocabulary& vocabulary,
-                               const std::vector<TokenId>& eos_ids, const GrammarSpec& spec,
-                               const CpuLimit& limit) {
+absl::Status TryGrammar(const text::Vocabulary& vocabulary, const std::vector<TokenId>& eos_ids,
+                        const GrammarSpec& spec, const CpuLimit& limit) {
   PENSTOCK_ASSIGN_OR_RETURN(const auto grammar, vocabulary.Compile(spec, {}));
   PENSTOCK_RETURN_IF_ERROR(Check(limit));
   return Follow(*grammar, vocabulary.rows(), eos_ids, limit);

@@ -19,7 +19,9 @@ namespace penstock::router {
 // Processor time that the calling thread may use from now on.
 class CpuLimit {
  public:
-  explicit CpuLimit(std::chrono::nanoseconds limit) : end_(Used() + limit) {}
+  static constexpr std::chrono::milliseconds kLimit{250};
+
+  CpuLimit() : end_(Used() + kLimit) {}
   bool IsUsedUp() const { return Used() > end_; }
 
  private:
@@ -28,12 +30,9 @@ class CpuLimit {
   const std::chrono::nanoseconds end_;
 };
 
-struct GrammarTrial {
-  static constexpr std::chrono::milliseconds kCpuLimit{250};
-
-  // InvalidArgument or ResourceExhausted, with a message that can follow "grammar is not valid: ".
-  static absl::Status Run(const text::Vocabulary& vocabulary, const std::vector<TokenId>& eos_ids,
-                          const GrammarSpec& spec, const CpuLimit& limit);
-};
+// Errors: InvalidArgument or ResourceExhausted, with a message that can follow "grammar is not
+// valid: ".
+absl::Status TryGrammar(const text::Vocabulary& vocabulary, const std::vector<TokenId>& eos_ids,
+                        const GrammarSpec& spec, const CpuLimit& limit);
 
 }  // namespace penstock::router

@@ -26,7 +26,7 @@ std::string NameOf(const GroupFormed& formed) {
 
 }  // namespace
 
-GroupFleet::GroupFleet(FleetOptions options, Metrics* metrics)
+GroupFleet::GroupFleet(FleetOptions options, Metrics& metrics)
     : options_(std::move(options)), metrics_(metrics), dead_(options_.groups.size()) {}
 
 GroupFleet::~GroupFleet() { Stop(); }
@@ -74,8 +74,7 @@ GroupLinkOptions GroupFleet::Fresh(std::size_t index, const std::stop_token& sto
 void GroupFleet::Keep(std::size_t index, const std::stop_token& stop) {
   milliseconds pause = options_.first_pause;
   for (bool first = true; first || options_.reattach; first = false) {
-    auto link = GroupLink::Form(
-        Fresh(index, stop), [](std::uint32_t, const ShardLoadProgress&) {}, metrics_);
+    auto link = GroupLink::Form(Fresh(index, stop), metrics_);
     const absl::Status status = link.ok() ? Offer(*std::move(link)) : link.status();
     if (stop.stop_requested()) return;
     if (first) CountFirst(status);

@@ -39,8 +39,8 @@ class GroupFleet {
  public:
   using Attach = std::function<void(std::unique_ptr<GroupLink>)>;
 
-  // `metrics` may be null.
-  GroupFleet(FleetOptions options, Metrics* metrics);
+  // The metrics must outlive it.
+  GroupFleet(FleetOptions options, Metrics& metrics);
   ~GroupFleet();  // Stop
   GroupFleet(const GroupFleet&) = delete;
   GroupFleet& operator=(const GroupFleet&) = delete;
@@ -72,7 +72,7 @@ class GroupFleet {
   void AwaitLoss(std::size_t index, const std::stop_token& stop);
 
   const FleetOptions options_;
-  Metrics* const metrics_;
+  Metrics& metrics_;
   std::function<void(const absl::Status&)> started_;
 
   mutable std::mutex mutex_;

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "common/status.h"
+#include "penstock/v1/shard.pb.h"
 #include "router/metrics/metrics.h"
 
 namespace penstock::router {
@@ -32,16 +33,15 @@ absl::Status CheckAgreement(const ShardFacts& first, const ShardFacts& other, st
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<GroupLink>> GroupLink::Form(GroupLinkOptions options,
-                                                           const Progress& progress,
-                                                           Metrics* metrics) {
+                                                           Metrics& metrics) {
   std::unique_ptr<GroupLink> link(new GroupLink(std::move(options), metrics));
-  absl::Status formed = link->RunFormation(progress);
+  absl::Status formed = link->RunFormation();
   if (formed.ok()) return link;
   const std::string& name = link->options_.name;
   return name.empty() ? formed : WithContext(formed, name);
 }
 
-GroupLink::GroupLink(GroupLinkOptions options, Metrics* metrics)
+GroupLink::GroupLink(GroupLinkOptions options, Metrics& metrics)
     : options_(std::move(options)),
       metrics_(metrics),
       plans_(options_.epoch, options_.sockets.size()) {
@@ -56,9 +56,9 @@ GroupLink::GroupLink(GroupLinkOptions options, Metrics* metrics)
 
 GroupLink::~GroupLink() { Close(); }
 
-absl::Status GroupLink::RunFormation(const Progress& progress) {
+absl::Status GroupLink::RunFormation() {
   const auto deadline = std::chrono::system_clock::now() + options_.startup_timeout;
-  PENSTOCK_RETURN_IF_ERROR(DescribeAll(deadline, progress));
+  PENSTOCK_RETURN_IF_ERROR(DescribeAll(deadline));
   PENSTOCK_RETURN_IF_ERROR(ConfigureAll(deadline));
   return WarmupAndCommit(deadline);
 }
@@ -74,12 +74,11 @@ absl::Status GroupLink::OnAllRanks(const std::function<absl::Status(ShardClient&
   return absl::OkStatus();
 }
 
-absl::Status GroupLink::DescribeAll(ShardClient::Deadline deadline, const Progress& progress) {
+absl::Status GroupLink::DescribeAll(ShardClient::Deadline deadline) {
   std::vector<ShardFacts> facts(ranks_.size());
   PENSTOCK_RETURN_IF_ERROR(OnAllRanks([&](ShardClient& shard) -> absl::Status {
     PENSTOCK_RETURN_IF_ERROR(shard.Describe(deadline).status());
-    PENSTOCK_RETURN_IF_ERROR(shard.WatchLoad(
-        deadline, [&](const ShardLoadProgress& now) { progress(shard.rank(), now); }));
+    PENSTOCK_RETURN_IF_ERROR(shard.WatchLoad(deadline));
     PENSTOCK_ASSIGN_OR_RETURN(facts[shard.rank()], shard.Describe(deadline));
     return absl::OkStatus();
   }));
@@ -95,7 +94,7 @@ absl::Status GroupLink::ConfigureAll(ShardClient::Deadline deadline) {
   GroupCapacity& capacity = formed_.capacity;
   capacity.block_size = facts.block_size;
   capacity.padded_attention = facts.padded_attention;
-  capacity.shares_blocks = facts.shares_blocks;
+  capacity.shares_blocks = facts.Has("prefix_caching");
   capacity.slots = options_.max_sequences;
   capacity.max_step_tokens = options_.max_step_tokens;
   if (capacity.max_step_tokens == 0) {
@@ -105,22 +104,24 @@ absl::Status GroupLink::ConfigureAll(ShardClient::Deadline deadline) {
   if (options_.max_sequence_length > 0) {
     capacity.max_sequence_length = std::min(options_.max_sequence_length, facts.max_position);
   }
-  if (options_.max_candidates > 0 && !facts.contrastive_search) {
+  if (options_.max_candidates > 0 && !facts.Has("contrastive_search")) {
     return absl::FailedPreconditionError(
         "`contrastive-search` needs shards that were started with it, too; these do not offer it");
   }
   capacity.max_candidates = std::min(options_.max_candidates, capacity.max_step_tokens);
-  ShardConfiguration configuration;
-  configuration.epoch = options_.epoch;
-  configuration.world_size = static_cast<std::uint32_t>(ranks_.size());
-  configuration.rendezvous = options_.rendezvous;
-  configuration.fingerprint = facts.fingerprint;
-  configuration.max_step_tokens = capacity.max_step_tokens;
-  configuration.max_sequences = capacity.slots;
-  configuration.max_sequence_length = capacity.max_sequence_length;
-  configuration.max_candidates = capacity.max_candidates;
-  configuration.max_decode_rows = std::min(options_.max_decode_rows, capacity.max_step_tokens);
-  return OnAllRanks([&](ShardClient& shard) { return shard.Configure(configuration, deadline); });
+  v1::ConfigureRequest request;
+  request.set_epoch(options_.epoch.value());
+  request.set_world_size(static_cast<std::uint32_t>(ranks_.size()));
+  request.set_rendezvous(options_.rendezvous);
+  request.set_fingerprint(facts.fingerprint);
+  v1::Limits& limits = *request.mutable_limits();
+  limits.set_max_step_tokens(capacity.max_step_tokens);
+  limits.set_max_sequences(capacity.slots);
+  limits.set_max_sequence_length(capacity.max_sequence_length);
+  limits.set_max_candidates(capacity.max_candidates);
+  limits.set_max_decode_rows(std::min(options_.max_decode_rows, capacity.max_step_tokens));
+  limits.set_late_masks(true);  // the core handles them
+  return OnAllRanks([&](ShardClient& shard) { return shard.Configure(request, deadline); });
 }
 
 absl::Status GroupLink::WarmupAndCommit(ShardClient::Deadline deadline) {
@@ -150,31 +151,22 @@ void GroupLink::Open(GroupListener* listener, const std::shared_ptr<ExecuteQueue
   for (const auto& shard : ranks_) shard->StartExecute();
 }
 
-void GroupLink::ShowPlansInFlight(std::uint64_t plans) const {
-  if (metrics_ != nullptr) metrics_->groups().SetPlansInFlight(options_.group, plans);
-}
-
 void GroupLink::Send(const StepPlan& plan) {
   if (over_) return;
   plans_.Add(plan.step, SteadyNow());
-  ShowPlansInFlight(plans_.without_result());
+  metrics_.groups().SetPlansInFlight(options_.group, plans_.without_result());
   for (const auto& shard : ranks_) {
-    if (metrics_ != nullptr) {
-      metrics_->groups().ExecuteMessage(GroupMetrics::Direction::kPlan, options_.group,
-                                        shard->rank());
-    }
+    metrics_.groups().ExecuteMessage(GroupMetrics::Direction::kPlan, options_.group, shard->rank());
     shard->Send(plan);
   }
 }
 
 void GroupLink::OnResult(std::uint32_t rank, StepResult result) {
-  if (metrics_ != nullptr) {
-    metrics_->groups().ExecuteMessage(GroupMetrics::Direction::kResult, options_.group, rank);
-  }
+  metrics_.groups().ExecuteMessage(GroupMetrics::Direction::kResult, options_.group, rank);
   if (over_) return;
   if (auto broken = plans_.Answer(rank, std::move(result))) return Lose(*std::move(broken));
   std::vector<StepResult> ready = plans_.TakeReady();
-  ShowPlansInFlight(plans_.without_result());
+  metrics_.groups().SetPlansInFlight(options_.group, plans_.without_result());
   for (StepResult& done : ready) listener_->OnStepDone(options_.group, std::move(done));
 }
 
@@ -193,10 +185,6 @@ void GroupLink::Lose(std::string reason) {
 // A quarter of the timeout passes before the first question. The rest is for the answer.
 std::chrono::milliseconds GroupLink::LifePause() const {
   return std::min<std::chrono::milliseconds>(kMostLifePause, options_.rank_timeout / 4);
-}
-
-Time GroupLink::NextLifeCheck(Time oldest) const {
-  return std::max(oldest, last_asked_) + LifePause();
 }
 
 std::optional<Time> GroupLink::NextCheck() const {
@@ -223,7 +211,7 @@ void GroupLink::Silence() {
   if (over_) return;
   over_ = true;
   plans_.Clear();
-  ShowPlansInFlight(0);
+  metrics_.groups().SetPlansInFlight(options_.group, 0);
 }
 
 void GroupLink::Abandon() {

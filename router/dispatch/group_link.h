@@ -9,6 +9,7 @@
 #include <absl/status/status.h>
 #include <absl/status/statusor.h>
 
+#include <algorithm>
 #include <chrono>
 #include <cstdint>
 #include <functional>
@@ -66,13 +67,10 @@ class GroupListener {
 
 class GroupLink final : private ExecuteListener {
  public:
-  using Progress = std::function<void(std::uint32_t rank, const ShardLoadProgress&)>;
-
-  // Blocks until the group is committed or the startup timeout has passed. `progress` is called
-  // from one thread per rank. `metrics` may be null.
+  // Blocks until the group is committed or the startup timeout has passed. The metrics must outlive
+  // the link.
   static absl::StatusOr<std::unique_ptr<GroupLink>> Form(GroupLinkOptions options,
-                                                         const Progress& progress,
-                                                         Metrics* metrics);
+                                                         Metrics& metrics);
   ~GroupLink() override;
 
   const GroupFormed& formed() const { return formed_; }
@@ -100,10 +98,10 @@ class GroupLink final : private ExecuteListener {
   void Close();
 
  private:
-  GroupLink(GroupLinkOptions options, Metrics* metrics);
+  GroupLink(GroupLinkOptions options, Metrics& metrics);
 
-  absl::Status RunFormation(const Progress& progress);
-  absl::Status DescribeAll(ShardClient::Deadline deadline, const Progress& progress);
+  absl::Status RunFormation();
+  absl::Status DescribeAll(ShardClient::Deadline deadline);
   absl::Status ConfigureAll(ShardClient::Deadline deadline);
   absl::Status WarmupAndCommit(ShardClient::Deadline deadline);
   // Runs `call` for every rank at the same time; the first error in rank order.
@@ -117,12 +115,11 @@ class GroupLink final : private ExecuteListener {
   // From now on the listener is not called.
   void Silence();
   bool asks_ranks() const { return options_.rank_timeout.count() > 0; }
-  Time NextLifeCheck(Time oldest) const;
+  Time NextLifeCheck(Time oldest) const { return std::max(oldest, last_asked_) + LifePause(); }
   std::chrono::milliseconds LifePause() const;
-  void ShowPlansInFlight(std::uint64_t plans) const;
 
   GroupLinkOptions options_;
-  Metrics* metrics_;
+  Metrics& metrics_;
   GroupFormed formed_;
   GroupListener* listener_ = nullptr;
 

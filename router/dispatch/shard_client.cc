@@ -74,9 +74,6 @@ std::shared_ptr<grpc::Channel> MakeChannel(const std::string& address, const Tls
 
 ShardFacts ToFacts(const v1::DescribeResponse& wire) {
   ShardFacts facts;
-  facts.loaded = wire.loaded();
-  facts.model_id = wire.model_id();
-  facts.model_type = wire.model_type();
   facts.dtype = wire.dtype();
   facts.device = wire.device();
   facts.backend = wire.backend();
@@ -87,8 +84,6 @@ ShardFacts ToFacts(const v1::DescribeResponse& wire) {
   facts.max_position = wire.max_position();
   facts.block_size = wire.block_size();
   facts.padded_attention = wire.attention() == v1::ATTENTION_LAYOUT_PADDED;
-  facts.shares_blocks = std::ranges::count(wire.capabilities(), "prefix_caching") > 0;
-  facts.contrastive_search = std::ranges::count(wire.capabilities(), "contrastive_search") > 0;
   facts.capabilities.assign(wire.capabilities().begin(), wire.capabilities().end());
   for (const auto& group : wire.kv_groups()) facts.kv_bytes_per_token += group.bytes_per_token();
   facts.eos_token_ids.assign(wire.eos_token_ids().begin(), wire.eos_token_ids().end());
@@ -161,8 +156,7 @@ absl::Status ShardClient::WhyUnreachable(absl::Status status) {
   return WithContext(status, address_);
 }
 
-absl::Status ShardClient::WatchLoad(Deadline deadline,
-                                    const std::function<void(const ShardLoadProgress&)>& progress) {
+absl::Status ShardClient::WatchLoad(Deadline deadline) {
   grpc::ClientContext context;
   const std::stop_callback on_stop(stop_, [&context] { context.TryCancel(); });
   context.set_deadline(deadline);
@@ -170,30 +164,17 @@ absl::Status ShardClient::WatchLoad(Deadline deadline,
   std::string error;
   for (v1::LoadProgress wire; reader->Read(&wire);) {
     if (!wire.error().empty()) error = wire.error();
-    progress({wire.stage(), wire.bytes_done(), wire.bytes_total()});
   }
   const grpc::Status status = reader->Finish();
   if (!error.empty()) return WithRank(absl::FailedPreconditionError(error), "loading");
   return WithRank(FromGrpc(status), "WatchLoad");
 }
 
-absl::Status ShardClient::Configure(const ShardConfiguration& configuration, Deadline deadline) {
+absl::Status ShardClient::Configure(v1::ConfigureRequest request, Deadline deadline) {
   grpc::ClientContext context;
   const std::stop_callback on_stop(stop_, [&context] { context.TryCancel(); });
   context.set_deadline(deadline);
-  v1::ConfigureRequest request;
-  request.set_epoch(configuration.epoch.value());
-  request.set_world_size(configuration.world_size);
   request.set_rank(rank_);
-  request.set_rendezvous(configuration.rendezvous);
-  request.set_fingerprint(configuration.fingerprint);
-  v1::Limits& limits = *request.mutable_limits();
-  limits.set_max_step_tokens(configuration.max_step_tokens);
-  limits.set_max_sequences(configuration.max_sequences);
-  limits.set_max_sequence_length(configuration.max_sequence_length);
-  limits.set_max_decode_rows(configuration.max_decode_rows);
-  limits.set_max_candidates(configuration.max_candidates);
-  limits.set_late_masks(true);  // the core handles them
   v1::ConfigureResponse response;
   return WithRank(FromGrpc(connection_->stub->Configure(&context, request, &response)),
                   "Configure");

@@ -5,12 +5,13 @@
 #include <absl/status/status.h>
 #include <absl/status/statusor.h>
 
+#include <algorithm>
 #include <chrono>
 #include <cstdint>
-#include <functional>
 #include <memory>
 #include <stop_token>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "common/ids.h"
@@ -19,13 +20,14 @@
 #include "common/plan/step_result.h"
 #include "common/tls_identity.h"
 
+namespace penstock::v1 {
+class ConfigureRequest;
+}
+
 namespace penstock::router {
 
 // The answer to Describe. All ranks of a group must agree on it.
 struct ShardFacts {
-  bool loaded = false;
-  std::string model_id;
-  std::string model_type;
   std::string dtype;
   std::string device;
   std::string backend;
@@ -37,28 +39,12 @@ struct ShardFacts {
   std::uint32_t block_size = 0;
   std::uint64_t kv_bytes_per_token = 0;  // of this rank, all layers
   bool padded_attention = false;
-  bool shares_blocks = false;       // capability "prefix_caching"
-  bool contrastive_search = false;  // capability of that name
   std::vector<TokenId> eos_token_ids;
   std::vector<std::string> capabilities;  // optional parts of the protocol that it has
-};
 
-struct ShardLoadProgress {
-  std::string stage;
-  std::uint64_t bytes_done = 0;
-  std::uint64_t bytes_total = 0;
-};
-
-struct ShardConfiguration {
-  Epoch epoch;
-  std::uint32_t world_size = 1;
-  std::string rendezvous;
-  std::string fingerprint;
-  std::uint32_t max_step_tokens = 0;
-  std::uint32_t max_sequences = 0;
-  std::uint32_t max_sequence_length = 0;
-  std::uint32_t max_candidates = 0;
-  std::uint32_t max_decode_rows = 1;
+  bool Has(std::string_view capability) const {
+    return std::ranges::find(capabilities, capability) != capabilities.end();
+  }
 };
 
 struct ShardWarmup {
@@ -96,10 +82,10 @@ class ShardClient {
   // Waits until the deadline for the shard's socket to appear; logs that after a second. The error
   // names the address and why it could not be reached.
   absl::StatusOr<ShardFacts> Describe(Deadline deadline);
-  // Returns when loading has ended; `progress` is called from the calling thread.
-  absl::Status WatchLoad(Deadline deadline,
-                         const std::function<void(const ShardLoadProgress&)>& progress);
-  absl::Status Configure(const ShardConfiguration& configuration, Deadline deadline);
+  // Returns when loading has ended.
+  absl::Status WatchLoad(Deadline deadline);
+  // Sets the rank of the request.
+  absl::Status Configure(v1::ConfigureRequest request, Deadline deadline);
   absl::StatusOr<ShardWarmup> Warmup(Epoch epoch, Deadline deadline);
   // The last call of formation. Connects the channel of Execute.
   absl::Status Commit(Epoch epoch, std::uint32_t blocks, std::uint32_t cells, Deadline deadline);

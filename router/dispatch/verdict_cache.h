@@ -1,4 +1,4 @@
-// An LRU cache of verdicts on grammars, by the grammar as the client sent it.
+// What checks of grammars find (grammar_checker.h), and an LRU cache of it by Grammar::source.
 //
 // Not thread-safe.
 #pragma once
@@ -9,29 +9,40 @@
 #include <string>
 #include <string_view>
 #include <utility>
+#include <variant>
+
+#include "common/plan/grammar.h"
 
 namespace penstock::router {
 
-template <typename Verdict>
+struct GrammarRefusal {
+  bool busy = false;    // nothing is known of the grammar: too many others are being checked
+  std::string message;  // for the client
+};
+using GrammarVerdict = std::variant<GrammarSpec, GrammarRefusal>;
+
 class VerdictCache {
  public:
   VerdictCache(std::size_t entries, std::size_t bytes) : entries_(entries), bytes_(bytes) {}
 
-  std::optional<Verdict> Find(std::string_view key) {
+  std::optional<GrammarVerdict> Find(std::string_view source) {
     for (auto entry = kept_.begin(); entry != kept_.end(); ++entry) {
-      if (entry->key != key) continue;
+      if (entry->source != source) continue;
       kept_.splice(kept_.begin(), kept_, entry);
       return kept_.front().verdict;
     }
     return std::nullopt;
   }
 
-  // `size`: of the verdict, in bytes. An entry of more than an eighth of the cache is not kept.
-  void Keep(std::string key, Verdict verdict, std::size_t size) {
-    size += key.size();
-    if (size > bytes_ / 8) return;
+  // Does not keep a grammar without a source, or an entry of more than an eighth of the cache.
+  void Keep(std::string source, GrammarVerdict verdict) {
+    const auto* spec = std::get_if<GrammarSpec>(&verdict);
+    const std::size_t size =
+        source.size() +
+        (spec != nullptr ? spec->source.size() : std::get<GrammarRefusal>(verdict).message.size());
+    if (source.empty() || size > bytes_ / 8) return;
     used_ += size;
-    kept_.push_front({std::move(key), std::move(verdict), size});
+    kept_.push_front({std::move(source), std::move(verdict), size});
     while (kept_.size() > entries_ || used_ > bytes_) {
       used_ -= kept_.back().size;
       kept_.pop_back();
@@ -40,9 +51,9 @@ class VerdictCache {
 
  private:
   struct Entry {
-    std::string key;
-    Verdict verdict;
-    std::size_t size = 0;
+    std::string source;
+    GrammarVerdict verdict;
+    std::size_t size = 0;  // in bytes
   };
 
   const std::size_t entries_;

@@ -11,6 +11,7 @@
 
 #include "common/exit_codes.h"
 #include "common/log.h"
+#include "common/options/tls_files.h"
 #include "common/status.h"
 #include "common/version.h"
 #include "router/api/http_service.h"
@@ -20,7 +21,6 @@
 #include "router/http/memory_bound.h"
 #include "router/http/tls_context.h"
 #include "router/main/chat_source.h"
-#include "router/main/http_tls.h"
 #include "router/main/process_events.h"
 #include "router/main/settings.h"
 #include "router/main/shard_addresses.h"
@@ -39,6 +39,19 @@ struct Failure {
   int exit_code;
   absl::Status status;
 };
+
+// The TLS settings of the HTTP listener; null without --tls-cert. Errors name the option, the path
+// and the reason. Warns of a certificate that is not valid now or expires soon.
+absl::StatusOr<std::shared_ptr<const TlsContext>> MakeHttpTls(const options::Values& values) {
+  PENSTOCK_ASSIGN_OR_RETURN(const auto identity, options::ReadHttpTls(values));
+  if (identity == nullptr) return std::shared_ptr<const TlsContext>();
+  const std::string where = "--tls-cert " + values.GetString("tls-cert");
+  auto context = TlsContext::Make(*identity);
+  if (!context.ok()) return WithContext(context.status(), where);
+  const std::string warning = options::CertificateWarning(identity->certificate);
+  if (!warning.empty()) log::Warn(where + ": " + warning);
+  return context;
+}
 
 class App {
  public:
@@ -154,7 +167,7 @@ std::optional<Failure> App::FormGroups() {
   groups_return_ = options->reattach;
   groups_ = options->groups.size();
   first_shard_ = options->groups.front().sockets.front();
-  fleet_ = std::make_unique<GroupFleet>(*std::move(options), &metrics_);
+  fleet_ = std::make_unique<GroupFleet>(*std::move(options), metrics_);
   absl::Status outcome;  // written before the event is signalled
   fleet_->Start([&](const absl::Status& status) {
     outcome = status;
@@ -183,7 +196,7 @@ std::optional<Failure> App::StartEngine() {
   options.facts.has_chat_template = chat_ != nullptr;
   options.facts.template_has_tools = template_has_tools_;
   options.grammars = !values_.GetBool("disable-grammar-support");
-  options.show_requests = HasCapability(formed, "shows-requests");
+  options.show_requests = formed.facts.Has("shows-requests");
   metrics_.AddTgiNames(options.facts.max_input_tokens, options.facts.max_total_tokens,
                        formed.capacity.block_size);
   options.eos_ids = formed.facts.eos_token_ids;
@@ -306,7 +319,7 @@ int App::Serve() {
                                       : "waiting for the end of " + std::to_string(open) +
                                             (open == 1 ? " request" : " requests")));
   // Until then /health and new requests get 503 with Retry-After. A second signal ends the process.
-  const bool hurry = events_.WaitUntil(until) == ProcessEvents::What::kSignal;
+  const bool hurry = events_.Wait(until) == ProcessEvents::What::kSignal;
   http_->Stop(hurry ? Duration(0) : std::max(until - SteadyNow(), Duration(0)));
   Stop();
   log::Info("stopped");

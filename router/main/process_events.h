@@ -2,9 +2,12 @@
 // SIGHUP is a termination signal unless it has a callback.
 #pragma once
 
+#include <signal.h>
+
 #include <cstdint>
 #include <functional>
 #include <optional>
+#include <utility>
 
 #include "common/time.h"
 
@@ -12,32 +15,23 @@ namespace penstock::router {
 
 class ProcessEvents {
  public:
-  // Blocks SIGTERM, SIGINT and SIGHUP in this thread and all that it starts later.
+  // Blocks SIGTERM, SIGINT, SIGHUP and the signal of Say in this thread and all that it starts
+  // later.
   ProcessEvents();
-  ~ProcessEvents();
-  ProcessEvents(const ProcessEvents&) = delete;
-  ProcessEvents& operator=(const ProcessEvents&) = delete;
 
   enum class What : std::uint8_t { kSignal, kWord, kTimeout };
-  // Blocks. A signal comes before Say. Each Say ends one wait.
-  What Wait();
-  // The same with a deadline.
-  What WaitUntil(Time until);
+  // Blocks until the deadline, if one is given. A signal comes before Say. Each Say ends one wait.
+  What Wait(std::optional<Time> until = std::nullopt);
 
   // Runs `callback` inside the waits, once for each SIGHUP, and continues to wait.
   void OnHangup(std::function<void()> callback) { on_hangup_ = std::move(callback); }
 
   // Any thread.
-  void Say();
+  static void Say();
 
  private:
-  What WaitFor(std::optional<Time> until);
-  What WaitOnce(std::optional<Time> until);
-  bool TakeSignal();  // false: the callback handled it
-
+  sigset_t signals_;
   std::function<void()> on_hangup_;
-  int signals_;
-  int word_;
 };
 
 }  // namespace penstock::router

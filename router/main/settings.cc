@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <initializer_list>
 #include <limits>
 
 #include "common/options/tls_files.h"
@@ -84,28 +85,12 @@ ShardGroups LaunchedGroups(const options::Values& values, const std::string& soc
   return groups;
 }
 
-scheduler::PlacementPolicy PlacementOf(const std::string& name) {
-  using enum scheduler::PlacementPolicy;
-  for (const auto policy : {kLeastLoaded, kRoundRobin}) {
-    if (scheduler::PlacementName(policy) == name) return policy;
-  }
-  return kPrefixMatch;
-}
-
-scheduler::AdmissionMode AdmissionOf(const std::string& name) {
-  using enum scheduler::AdmissionMode;
-  for (const auto admission : {kGuaranteed, kOptimistic}) {
-    if (scheduler::AdmissionName(admission) == name) return admission;
-  }
-  return kMixed;
-}
-
-scheduler::Order OrderOf(const std::string& name) {
-  for (const auto order : {scheduler::Order::kLongestPrefix, scheduler::Order::kPriority,
-                           scheduler::Order::kShortestPredicted}) {
-    if (scheduler::OrderName(order) == name) return order;
-  }
-  return scheduler::Order::kFcfs;
+// The one of `all` that has this name, else the first.
+template <class Policy>
+Policy Named(const std::string& name, std::string_view (*name_of)(Policy),
+             std::initializer_list<Policy> all) {
+  const auto found = std::ranges::find(all, name, name_of);
+  return found == all.end() ? *all.begin() : *found;
 }
 
 // Tokens that the cache holds, limited to one sequence.
@@ -255,9 +240,15 @@ CoreLoopOptions CoreSettings(const options::Values& values, const GroupFormed& f
   }
   config.prefill = values.GetString("prefill") == "whole" ? scheduler::Prefill::kWhole
                                                           : scheduler::Prefill::kChunked;
-  config.admission = AdmissionOf(values.GetString("admission"));
-  config.order = OrderOf(values.GetString("order"));
-  config.placement = PlacementOf(values.GetString("placement"));
+  using enum scheduler::AdmissionMode;
+  config.admission = Named(values.GetString("admission"), scheduler::AdmissionName,
+                           {kMixed, kGuaranteed, kOptimistic});
+  using enum scheduler::Order;
+  config.order = Named(values.GetString("order"), scheduler::OrderName,
+                       {kFcfs, kLongestPrefix, kPriority, kShortestPredicted});
+  using enum scheduler::PlacementPolicy;
+  config.placement = Named(values.GetString("placement"), scheduler::PlacementName,
+                           {kPrefixMatch, kLeastLoaded, kRoundRobin});
   config.max_waiting_tokens = Count(values, "max-waiting-tokens");
   config.waiting_served_permille =
       static_cast<std::uint32_t>(std::lround(values.GetDouble("waiting-served-ratio") * 1000));
@@ -268,11 +259,6 @@ CoreLoopOptions CoreSettings(const options::Values& values, const GroupFormed& f
   core.step_log = values.GetString("step-log");
   core.record = values.GetString("record");
   return core;
-}
-
-bool HasCapability(const GroupFormed& formed, std::string_view name) {
-  const std::vector<std::string>& all = formed.facts.capabilities;
-  return std::find(all.begin(), all.end(), name) != all.end();
 }
 
 absl::StatusOr<ModelFacts> FactsOf(const options::Values& values, const GroupFormed& formed) {
@@ -286,9 +272,9 @@ absl::StatusOr<ModelFacts> FactsOf(const options::Values& values, const GroupFor
   facts.device = formed.facts.device;
   facts.backend = formed.facts.backend;
   facts.vocabulary = formed.facts.vocabulary;
-  facts.has_grammar = HasCapability(formed, "grammar");
-  facts.has_watermark = HasCapability(formed, "watermark");
-  facts.has_adapters = HasCapability(formed, "adapters");
+  facts.has_grammar = formed.facts.Has("grammar");
+  facts.has_watermark = formed.facts.Has("watermark");
+  facts.has_adapters = formed.facts.Has("adapters");
   facts.max_candidates = formed.capacity.max_candidates;
 
   const std::uint32_t longest = LongestSequence(formed);

@@ -30,9 +30,6 @@ DialectOptions DialectSettings(const options::Values& values);
 // The groups to form, and whether lost ones are formed again.
 absl::StatusOr<FleetOptions> FleetSettings(const options::Values& values);
 
-// Whether the shards have this capability.
-bool HasCapability(const GroupFormed& formed, std::string_view name);
-
 // What depends on the formed group.
 CoreLoopOptions CoreSettings(const options::Values& values, const GroupFormed& formed);
 

@@ -39,16 +39,16 @@ TEST_F(CachedPromptListTest, AForgottenPromptIsGoneAtOnce) {
 
 TEST_F(CachedPromptListTest, ATenantCannotForgetAnothersPrompt) {
   EXPECT_EQ(list_.Forget("a", 3), 0U);
-  EXPECT_EQ(list_.size(), 3U);
+  EXPECT_EQ(list_.List("a").size(), 2U);
+  EXPECT_EQ(list_.List("b").size(), 1U);
 }
 
 TEST_F(CachedPromptListTest, ALateReportOfUseDoesNotRestoreAForgottenPrompt) {
   list_.Forget("a", 1);
   list_.Take(Change(Kind::kUsed, 1), {}, kNow);
   list_.Take(Change(Kind::kDropped, 1), {}, kNow);
-  EXPECT_EQ(list_.size(), 2U);
-  EXPECT_EQ(list_.blocks(), 4U);
-  EXPECT_EQ(list_.uses(), 4U);
+  EXPECT_EQ(list_.List("a").size(), 1U);
+  EXPECT_EQ(list_.List("b").size(), 1U);
 }
 
 }  // namespace

@@ -140,8 +140,7 @@ class CoreLoopTest : public testing::Test {
   void AttachGroup(GroupLinkOptions link_options) {
     link_options.rendezvous = "penstock-core-loop-test";
     link_options.startup_timeout = kDeadline;
-    auto link = GroupLink::Form(
-        link_options, [](std::uint32_t, const ShardLoadProgress&) {}, &metrics_);
+    auto link = GroupLink::Form(link_options, metrics_);
     ASSERT_TRUE(link.ok()) << link.status();
     loop_->Attach(*std::move(link));
   }
@@ -380,8 +379,8 @@ TEST(GroupLink, AMissingShardIsNamedAtTheDeadline) {
   GroupLinkOptions options;
   options.sockets = {"/tmp/penstock-no-such-socket-0"};
   options.startup_timeout = std::chrono::milliseconds(100);
-  const auto link = GroupLink::Form(
-      options, [](std::uint32_t, const ShardLoadProgress&) {}, nullptr);
+  Metrics metrics;
+  const auto link = GroupLink::Form(options, metrics);
   EXPECT_THAT(Message(link.status()), HasSubstr("shard 0: Describe"));
 }
 
@@ -390,8 +389,8 @@ TEST_F(CoreLoopTest, RanksOfAnotherWorldAreRefusedByName) {
   GroupLinkOptions options;
   options.sockets = {servers_[0]->address(), servers_[0]->address()};
   options.startup_timeout = kDeadline;
-  const auto link = GroupLink::Form(
-      options, [](std::uint32_t, const ShardLoadProgress&) {}, nullptr);
+  Metrics metrics;
+  const auto link = GroupLink::Form(options, metrics);
   EXPECT_THAT(Message(link.status()), HasSubstr("world_size"));
 }
 

@@ -114,8 +114,7 @@ class GenerationServiceTest : public testing::Test {
     link_options.sockets = {server_->address()};
     link_options.rendezvous = "penstock-router-engine-test";
     link_options.startup_timeout = kDeadline;
-    auto link = GroupLink::Form(
-        link_options, [](std::uint32_t, const ShardLoadProgress&) {}, &metrics_);
+    auto link = GroupLink::Form(link_options, metrics_);
     ASSERT_TRUE(link.ok()) << link.status();
 
     GenerationServiceOptions options;

@@ -151,7 +151,7 @@ TEST_F(GrammarCheckerTest, ARequestThatWaitedTooLongInTheQueueIsRefusedAsBusy) {
 
 TEST_F(GrammarCheckerTest, ProcessorTimeIsLimited) {
   const auto spend = []() -> Grammar::Written {
-    const CpuLimit limit(GrammarTrial::kCpuLimit);
+    const CpuLimit limit;
     while (!limit.IsUsedUp()) {
     }
     return GrammarSpec{GrammarSpec::Kind::kRegex, "a+"};

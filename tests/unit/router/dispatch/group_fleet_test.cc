@@ -8,6 +8,7 @@
 #include <future>
 
 #include "common/status.h"
+#include "router/metrics/metrics.h"
 #include "shard/service/shard_server.h"
 #include "tests/unit/support/temp_folder.h"
 #include "tools/simshard/sim_engine.h"
@@ -56,7 +57,7 @@ class GroupFleetTest : public testing::Test {
   }
 
   std::string Start(FleetOptions options) {
-    fleet_ = std::make_unique<GroupFleet>(std::move(options), nullptr);
+    fleet_ = std::make_unique<GroupFleet>(std::move(options), metrics_);
     std::promise<std::string> outcome;
     fleet_->Start([&](const absl::Status& status) { outcome.set_value(Message(status)); });
     auto future = outcome.get_future();
@@ -76,6 +77,7 @@ class GroupFleetTest : public testing::Test {
     return changed_.wait_for(lock, kDeadline, [&] { return attached_.size() == count; });
   }
 
+  Metrics metrics_;
   std::vector<std::unique_ptr<shard::ShardServer>> servers_;
   std::mutex mutex_;
   std::condition_variable changed_;
@@ -133,7 +135,8 @@ TEST_F(GroupFleetTest, ALostGroupIsFormedAgainWithAHigherEpoch) {
 TEST_F(GroupFleetTest, StoppingEndsAnAttemptThatWaitsForItsShards) {
   FleetOptions options = Options(1);
   options.groups[0].startup_timeout = std::chrono::hours(1);
-  GroupFleet fleet(std::move(options), nullptr);
+  Metrics metrics;
+  GroupFleet fleet(std::move(options), metrics);
   fleet.Start([](const absl::Status&) { ADD_FAILURE() << "nobody is there"; });
   fleet.Stop();
 }

@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "common/status.h"
+#include "penstock/v1/shard.pb.h"
 #include "router/dispatch/execute_queue.h"
 #include "shard/service/shard_server.h"
 #include "tests/unit/support/temp_folder.h"
@@ -40,15 +41,17 @@ class ShardClientTest : public testing::Test, public ExecuteListener {
     server_ = *std::move(server);
     client_ = std::make_unique<ShardClient>(server_->address(), 0, std::stop_token());
     const auto deadline = std::chrono::system_clock::now() + kPatience;
-    ASSERT_EQ(Message(client_->WatchLoad(deadline, [](const ShardLoadProgress&) {})), "");
+    ASSERT_EQ(Message(client_->WatchLoad(deadline)), "");
     auto facts = client_->Describe(deadline);
     ASSERT_EQ(Message(facts.status()), "");
-    ShardConfiguration configuration;
-    configuration.epoch = Epoch(1);
-    configuration.fingerprint = facts->fingerprint;
-    configuration.max_step_tokens = configuration.max_sequence_length = 16;
-    configuration.max_sequences = 1;
-    ASSERT_EQ(Message(client_->Configure(configuration, deadline)), "");
+    v1::ConfigureRequest request;
+    request.set_epoch(1);
+    request.set_world_size(1);
+    request.set_fingerprint(facts->fingerprint);
+    request.mutable_limits()->set_max_step_tokens(16);
+    request.mutable_limits()->set_max_sequence_length(16);
+    request.mutable_limits()->set_max_sequences(1);
+    ASSERT_EQ(Message(client_->Configure(request, deadline)), "");
     ASSERT_EQ(Message(client_->Warmup(Epoch(1), deadline).status()), "");
     ASSERT_EQ(Message(client_->Commit(Epoch(1), 8, 0, deadline)), "");
     queue_->Own();
