@@ -3,6 +3,7 @@
 #include <grpcpp/grpcpp.h>
 
 #include <algorithm>
+#include <array>
 #include <condition_variable>
 #include <deque>
 #include <iterator>
@@ -57,17 +58,10 @@ std::unique_ptr<otlp::TraceService::Stub> Connect(const std::string& text) {
 
 // The status codes after which OTLP allows to send the same batch again.
 bool MayRetry(grpc::StatusCode code) {
-  switch (code) {
-    case grpc::StatusCode::CANCELLED:
-    case grpc::StatusCode::DEADLINE_EXCEEDED:
-    case grpc::StatusCode::ABORTED:
-    case grpc::StatusCode::OUT_OF_RANGE:
-    case grpc::StatusCode::UNAVAILABLE:
-    case grpc::StatusCode::DATA_LOSS:
-      return true;
-    default:
-      return false;
-  }
+  using enum grpc::StatusCode;
+  constexpr std::array kAllowed = {CANCELLED,    DEADLINE_EXCEEDED, ABORTED,
+                                   OUT_OF_RANGE, UNAVAILABLE,       DATA_LOSS};
+  return std::ranges::find(kAllowed, code) != kAllowed.end();
 }
 
 }  // namespace
@@ -152,8 +146,7 @@ class OtlpExporter::Impl {
   }
 
   grpc::Status Send(const std::vector<Span>& batch) {
-    const otlp::ExportTraceServiceRequest request =
-        ToOtlp(batch, {options_.service_name, options_.version, options_.model, options_.scheme});
+    const otlp::ExportTraceServiceRequest request = ToOtlp(batch, options_);
     otlp::ExportTraceServiceResponse response;
     grpc::ClientContext context;
     context.set_deadline(std::chrono::system_clock::now() + options_.call_timeout);

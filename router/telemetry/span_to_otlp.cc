@@ -59,20 +59,19 @@ void Convert(const Span& span, Duration difference, const std::string& scheme,
 
 }  // namespace
 
-otlp::ExportTraceServiceRequest ToOtlp(const std::vector<Span>& spans,
-                                       const OtlpResourceFacts& facts) {
+otlp::ExportTraceServiceRequest ToOtlp(const std::vector<Span>& spans, const OtlpOptions& sender) {
   otlp::ExportTraceServiceRequest request;
   otlp::OtlpResourceSpans& resource_spans = *request.add_resource_spans();
   otlp::OtlpResource& resource = *resource_spans.mutable_resource();
-  SetText(*resource.add_attributes(), "service.name", facts.service_name);
-  SetText(*resource.add_attributes(), "service.version", facts.version);
-  SetText(*resource.add_attributes(), "gen_ai.request.model", facts.model);
+  SetText(*resource.add_attributes(), "service.name", sender.service_name);
+  SetText(*resource.add_attributes(), "service.version", sender.version);
+  SetText(*resource.add_attributes(), "gen_ai.request.model", sender.model);
   otlp::OtlpScopeSpans& scope_spans = *resource_spans.add_scope_spans();
   scope_spans.mutable_scope()->set_name("penstock-router");
-  scope_spans.mutable_scope()->set_version(facts.version);
+  scope_spans.mutable_scope()->set_version(sender.version);
   const Duration difference = ClockDifference();
   for (const Span& span : spans) {
-    Convert(span, difference, facts.scheme, *scope_spans.add_spans());
+    Convert(span, difference, sender.scheme, *scope_spans.add_spans());
   }
   return request;
 }

@@ -1,5 +1,7 @@
 #include "router/telemetry/trace_context.h"
 
+#include <absl/strings/escaping.h>
+
 #include <algorithm>
 #include <random>
 #include <span>
@@ -10,24 +12,13 @@ namespace penstock::router {
 namespace {
 
 constexpr std::size_t kLongestState = 512;
-constexpr std::string_view kDigits = "0123456789abcdef";
 
 void ReadHex(std::string_view digits, std::span<std::uint8_t> out) {
-  for (std::size_t i = 0; i < out.size(); ++i) {
-    out[i] = static_cast<std::uint8_t>(kDigits.find(digits[2 * i]) << 4 |
-                                       kDigits.find(digits[2 * i + 1]));
-  }
+  std::ranges::copy(absl::HexStringToBytes({digits.data(), 2 * out.size()}), out.begin());
 }
 
-void AppendHex(std::string& out, std::span<const std::uint8_t> bytes) {
-  for (const std::uint8_t byte : bytes) {
-    out += kDigits[byte >> 4];
-    out += kDigits[byte & 0xf];
-  }
-}
-
-bool IsZero(std::span<const std::uint8_t> bytes) {
-  return std::all_of(bytes.begin(), bytes.end(), [](std::uint8_t byte) { return byte == 0; });
+std::string Hex(std::span<const std::uint8_t> bytes) {
+  return absl::BytesToHexString({reinterpret_cast<const char*>(bytes.data()), bytes.size()});
 }
 
 template <class Id>
@@ -40,7 +31,7 @@ Id NewId() {
   Id id;
   do {
     for (std::uint8_t& byte : id) byte = static_cast<std::uint8_t>(generator());
-  } while (IsZero(id));
+  } while (id == Id{});
   return id;
 }
 
@@ -61,13 +52,7 @@ std::optional<TraceContext> ParseTraceContext(std::string_view traceparent,
 }
 
 std::string FormatTraceparent(const TraceContext& context) {
-  std::string out = "00-";
-  out.reserve(kTraceparentLength);
-  AppendHex(out, context.trace);
-  out += '-';
-  AppendHex(out, context.span);
-  out += context.sampled ? "-01" : "-00";
-  return out;
+  return "00-" + Hex(context.trace) + "-" + Hex(context.span) + (context.sampled ? "-01" : "-00");
 }
 
 TraceId NewTraceId() { return NewId<TraceId>(); }

@@ -228,7 +228,10 @@ TEST(SpanToOtlp, SteadyTimeBecomesTheTimeOfDay) {
   spans[0].error = "it broke";
   spans[0].attributes = {{"text", std::string("x")}, {"whole", std::int64_t{7}}, {"flag", true}};
   spans[0].is_server = true;
-  const auto request = ToOtlp(spans, {"service", "1.2", "model", "https"});
+  OtlpOptions sender;
+  sender.service_name = "service";
+  sender.scheme = "https";
+  const auto request = ToOtlp(spans, sender);
   const auto& sent = request.resource_spans(0).scope_spans(0).spans(0);
   const auto now = std::chrono::system_clock::now().time_since_epoch();
   const auto wall = std::chrono::duration_cast<std::chrono::nanoseconds>(now).count();
