@@ -56,7 +56,6 @@ class TextTask final : public Strand {
 GenerationService::GenerationService(GenerationServiceOptions options, Metrics& metrics)
     : facts_(std::move(options.facts)),
       prompts_(options.tokenizer, options.chat, LimitsOf(facts_)),
-      seeds_(options.seed),
       grammars_(CheckerOf(facts_, options)),
       coalescer_(options.stream_interval),
       services_{
@@ -64,7 +63,7 @@ GenerationService::GenerationService(GenerationServiceOptions options, Metrics& 
           grammars_.get(),
           options.tokenizer,
           std::move(options.eos_ids),
-          seeds_,
+          options.seed,
           records_,
           options.show_requests,
           [this](decltype(scheduler::Input::what) what) { return core_.Post(std::move(what)); },

@@ -100,7 +100,6 @@ class GenerationService final : public Engine, private CoreListener {
 
   const ModelFacts facts_;
   const PromptBuilder prompts_;
-  SeedSource seeds_;
   const std::unique_ptr<GrammarChecker> grammars_;  // null: none are offered
   RequestRecords records_;
   CachedPromptList cached_prompts_;

@@ -1,6 +1,7 @@
 #include "router/dispatch/request_task.h"
 
 #include <algorithm>
+#include <random>
 #include <utility>
 
 #include "common/status.h"
@@ -31,24 +32,21 @@ GenerationError ToError(const scheduler::Failed& failed) {
   return MakeError(ErrorKind::kGeneration, failed.message);
 }
 
+std::uint64_t RandomSeed() {
+  thread_local std::mt19937_64 generator = [] {
+    std::random_device entropy;
+    std::seed_seq words{entropy(), entropy(), entropy(), entropy()};
+    return std::mt19937_64(words);
+  }();
+  return generator();
+}
+
 // The name of the request in the shards' logs.
 std::string TraceName(const GenerationRequest& request) {
   return request.trace ? FormatTraceparent(*request.trace) : request.client_id;
 }
 
 }  // namespace
-
-SeedSource::SeedSource(std::optional<std::uint64_t> fixed) : fixed_(fixed) {
-  std::random_device entropy;
-  std::seed_seq words{entropy(), entropy(), entropy(), entropy()};
-  generator_.seed(words);
-}
-
-std::uint64_t SeedSource::Draw() {
-  if (fixed_) return *fixed_;
-  const std::lock_guard lock(mutex_);
-  return generator_();
-}
 
 RequestTask::RequestTask(RequestId id, GenerationRequest request,
                          std::shared_ptr<GenerationSink> sink, const RequestServices& services,
@@ -191,7 +189,9 @@ void RequestTask::Post(Prompt prompt) {
   prompt_characters_ = prompt.characters;
   services_.records.SetPromptTokens(id_, prompt_tokens_);
   if (wants_prompt_logprobs()) prompt_ = prompt.ids;
-  if (request_.sampling.do_sample && !request_.seed) request_.seed = services_.seeds.Draw();
+  if (request_.sampling.do_sample && !request_.seed) {
+    request_.seed = services_.seed ? *services_.seed : RandomSeed();
+  }
 
   scheduler::Arrival arrival;
   arrival.request = id_;

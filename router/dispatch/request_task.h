@@ -17,7 +17,6 @@
 #include <memory>
 #include <mutex>
 #include <optional>
-#include <random>
 #include <span>
 #include <variant>
 #include <vector>
@@ -35,26 +34,13 @@
 
 namespace penstock::router {
 
-// Seeds for sampled requests without one. Thread-safe.
-class SeedSource {
- public:
-  // `fixed`: the seed of every such request; nullopt: random ones.
-  explicit SeedSource(std::optional<std::uint64_t> fixed);
-  std::uint64_t Draw();
-
- private:
-  const std::optional<std::uint64_t> fixed_;
-  std::mutex mutex_;
-  std::mt19937_64 generator_;
-};
-
 // What all requests share. Must outlive them.
 struct RequestServices {
   const PromptBuilder& prompts;
   GrammarChecker* const grammars;  // null: none are offered
   const std::shared_ptr<const text::Tokenizer> tokenizer;
   const std::vector<TokenId> eos_ids;
-  SeedSource& seeds;
+  const std::optional<std::uint64_t> seed;  // for sampled requests without one; nullopt: random
   RequestRecords& records;
   // Whether the trace id holds the request itself, for simulated shards.
   const bool shows_requests = false;
