@@ -1,6 +1,7 @@
 #include "shard/executor/contrastive_search.h"
 
 #include <algorithm>
+#include <cmath>
 #include <string>
 #include <utility>
 
@@ -10,6 +11,21 @@ namespace penstock::shard {
 namespace {
 
 constexpr std::int32_t kNoWinner = -1;  // the hidden states hold a NaN
+
+// Index of the largest (1 - alpha) * probability - alpha * similarity, the first of equal ones.
+std::int32_t ChooseCandidate(float alpha, std::span<const float> probabilities,
+                             std::span<const float> similarities) {
+  std::int32_t winner = kNoWinner;
+  float best = 0;
+  for (std::size_t i = 0; i < similarities.size(); ++i) {
+    const float score = (1.0f - alpha) * probabilities[i] - alpha * similarities[i];
+    if (std::isnan(score)) return kNoWinner;
+    if (winner != kNoWinner && score <= best) continue;
+    winner = static_cast<std::int32_t>(i);
+    best = score;
+  }
+  return winner;
+}
 
 }  // namespace
 
@@ -50,9 +66,8 @@ absl::Status ContrastiveSearch::ChooseWinners(const StepBatch& batch) {
     const SlotId slot = work.segment.slot;
     similarities_.resize(work.rows);
     PENSTOCK_RETURN_IF_ERROR(backend_.Similarities(work.ragged, similarities_));
-    const auto winner = ChooseCandidate(slots_.at(slot).start.sampling.penalty_alpha,
-                                        candidates_[slot.value()].probabilities, similarities_);
-    winners_[next++] = winner.has_value() ? static_cast<std::int32_t>(*winner) : kNoWinner;
+    winners_[next++] = ChooseCandidate(slots_.at(slot).start.sampling.penalty_alpha,
+                                       candidates_[slot.value()].probabilities, similarities_);
   }
   return absl::OkStatus();
 }
@@ -74,7 +89,7 @@ void ContrastiveSearch::AppendWinner(std::int32_t winner, SequenceResult& result
 void ContrastiveSearch::FindCandidates(std::span<float> logits, std::span<TokenId> tokens,
                                        SequenceResult& result) {
   CandidateSet& set = candidates_[result.slot.value()];
-  set.Clear();
+  set = {};
   const SampleRequest request = sampling_.RequestFor(slots_.at(result.slot), masked_);
   const absl::Status found = sampler_.FindCandidates(logits, request, set);
   if (!found.ok()) {

@@ -1,6 +1,8 @@
-// Contrastive search. A decode computes one row for each candidate token. Rank 0 chooses one of
-// them; all ranks commit its K/V and hidden state. Its logits then give the candidates of the next
-// step, so each token costs one forward pass.
+// Contrastive search (Su et al., "A Contrastive Framework for Neural Text Generation", NeurIPS
+// 2022) by the rule of HF transformers; exact rules: docs/api/sampling.md. A decode computes one
+// row for each candidate token. Rank 0 chooses one of them; all ranks commit its K/V and hidden
+// state. Its logits then give the candidates of the next step, so each token costs one forward
+// pass.
 //
 // The candidates follow from the tokens of the sequence, so a restarted sequence finds the same.
 //

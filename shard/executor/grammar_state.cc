@@ -6,7 +6,6 @@
 #include <utility>
 
 #include "common/status.h"
-#include "shard/sampling/grammar_error.h"
 
 namespace penstock::shard {
 namespace {

@@ -13,8 +13,8 @@
 #include "shard/executor/executor_options.h"
 #include "shard/executor/grammar_state.h"
 #include "shard/executor/slot_table.h"
+#include "shard/sampling/processors.h"
 #include "shard/sampling/sampler.h"
-#include "shard/sampling/token_history.h"
 
 namespace penstock::shard {
 

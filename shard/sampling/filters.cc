@@ -15,10 +15,6 @@ using Candidates = std::vector<Candidate>;
 
 constexpr float kMinusInfinity = -std::numeric_limits<float>::infinity();
 
-bool MoreProbable(const Candidate& a, const Candidate& b) {
-  return a.logit != b.logit ? a.logit > b.logit : a.token < b.token;
-}
-
 bool LowerId(const Candidate& a, const Candidate& b) { return a.token < b.token; }
 
 float MaxLogit(const Candidates& candidates) {

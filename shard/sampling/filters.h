@@ -17,6 +17,11 @@ struct Candidate {
   float logit;  // after temperature
 };
 
+// Ties by token id.
+inline bool MoreProbable(const Candidate& a, const Candidate& b) {
+  return a.logit != b.logit ? a.logit > b.logit : a.token < b.token;
+}
+
 // Sets `out` to the tokens that pass all filters, by ascending id. It is not empty if one logit is
 // finite. `logits` are processed, but not divided by the temperature.
 void FilterCandidates(const SamplingParams& params, std::span<const float> logits,

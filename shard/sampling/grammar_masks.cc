@@ -41,10 +41,6 @@ void GrammarMasks::End(SlotId slot) {
   std::erase_if(compiles_.jobs, [&cell](const Job& job) { return job.cell == cell; });
 }
 
-void GrammarMasks::EndAll() {
-  for (std::uint32_t slot = 0; slot < cells_.size(); ++slot) End(SlotId(slot));
-}
-
 void GrammarMasks::Ask(SlotId slot, std::vector<TokenId> tokens) {
   const std::shared_ptr<Cell>& cell = cells_[slot.value()];
   cell->due = SteadyNow() + kLongestWait;

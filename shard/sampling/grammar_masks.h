@@ -49,7 +49,6 @@ class GrammarMasks {
   void Start(SlotId slot, const GrammarSpec& spec, std::span<const TokenId> generated);
   void Advance(SlotId slot, TokenId token);
   void End(SlotId slot);
-  void EndAll();
   bool Holds(SlotId slot) const { return cells_[slot.value()] != nullptr; }
 
   // Waits, at most until `until`, for the mask or the failure of any of these slots.

@@ -19,8 +19,8 @@ void Penalise(const SamplingParams& params, const TokenHistory& history, std::sp
     if (!InRow(token, logits)) continue;
     float& logit = logits[static_cast<std::size_t>(token)];
     logit = Repeat(logit, repetition);
-    if (count.generated == 0) continue;
-    logit -= params.frequency_penalty * static_cast<float>(count.generated);
+    if (count == 0) continue;
+    logit -= params.frequency_penalty * static_cast<float>(count);
     logit -= params.presence_penalty;
   }
 }

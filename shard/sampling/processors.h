@@ -4,12 +4,30 @@
 // (warpers, see filters.h, follow if do_sample is set)
 #pragma once
 
+#include <cstdint>
 #include <span>
+#include <unordered_map>
 
+#include "common/ids.h"
 #include "common/plan/sampling.h"
-#include "shard/sampling/token_history.h"
 
 namespace penstock::shard {
+
+// How often each token was generated, and which tokens the prompt has. It follows from the token
+// ids, so it can be rebuilt after a preemption or a restart.
+class TokenHistory {
+ public:
+  void AddPrompt(std::span<const TokenId> tokens) {
+    for (TokenId token : tokens) counts_.try_emplace(token, 0);
+  }
+  void AddGenerated(TokenId token) { ++counts_[token]; }
+
+  // By token of prompt and output: how often it was generated.
+  const std::unordered_map<TokenId, std::uint32_t>& counts() const { return counts_; }
+
+ private:
+  std::unordered_map<TokenId, std::uint32_t> counts_;
+};
 
 // Whether ProcessLogits needs a history with these parameters.
 bool NeedsHistory(const SamplingParams& params);

@@ -1,6 +1,6 @@
 #include "shard/sampling/row_scan.h"
 
-#include <immintrin.h>
+#include <emmintrin.h>
 
 #include <algorithm>
 #include <cstring>
@@ -14,7 +14,7 @@ namespace {
 constexpr float kMinusInfinity = -std::numeric_limits<float>::infinity();
 
 // Writes the maximum of each full block. A NaN counts as -inf; returns true if there was one.
-bool ScanBlocks(const float* x, std::size_t blocks, float* maxima) {
+bool Scan(const float* x, std::size_t blocks, float* maxima) {
   const __m128 lowest = _mm_set1_ps(kMinusInfinity);
   __m128 nan = _mm_setzero_ps();
   for (std::size_t block = 0; block < blocks; ++block, x += kMaximumBlock) {
@@ -33,33 +33,6 @@ bool ScanBlocks(const float* x, std::size_t blocks, float* maxima) {
   return _mm_movemask_ps(nan) != 0;
 }
 
-// The same with vectors of eight. Comparing two values finds a NaN in either.
-__attribute__((target("avx2"))) bool ScanBlocksAvx2(const float* x, std::size_t blocks,
-                                                    float* maxima) {
-  const __m256 lowest = _mm256_set1_ps(kMinusInfinity);
-  __m256 nan = _mm256_setzero_ps();
-  for (std::size_t block = 0; block < blocks; ++block, x += kMaximumBlock) {
-    __m256 best[4] = {lowest, lowest, lowest, lowest};
-    for (std::size_t j = 0; j < 4; ++j) {
-      const __m256 a = _mm256_loadu_ps(x + 16 * j);
-      const __m256 b = _mm256_loadu_ps(x + 16 * j + 8);
-      nan = _mm256_or_ps(nan, _mm256_cmp_ps(a, b, _CMP_UNORD_Q));
-      best[j] = _mm256_max_ps(b, _mm256_max_ps(a, best[j]));
-    }
-    const __m256 eight =
-        _mm256_max_ps(_mm256_max_ps(best[0], best[1]), _mm256_max_ps(best[2], best[3]));
-    const __m128 four = _mm_max_ps(_mm256_castps256_ps128(eight), _mm256_extractf128_ps(eight, 1));
-    const __m128 two = _mm_max_ps(four, _mm_movehl_ps(four, four));
-    maxima[block] = _mm_cvtss_f32(_mm_max_ss(two, _mm_shuffle_ps(two, two, 1)));
-  }
-  return _mm256_movemask_ps(nan) != 0;
-}
-
-bool Scan(const float* x, std::size_t blocks, float* maxima) {
-  static const auto scan = __builtin_cpu_supports("avx2") ? ScanBlocksAvx2 : ScanBlocks;
-  return scan(x, blocks, maxima);
-}
-
 // The incomplete block at the end.
 bool ScanRest(std::span<const float> rest, float& maximum) {
   bool nan = false;
@@ -71,8 +44,8 @@ bool ScanRest(std::span<const float> rest, float& maximum) {
   return nan;
 }
 
-// Partial sums of the sum of exponents, on every processor: one operation of AVX2 or two of SSE2.
-// Each partial sum has the same terms and no operation is fused, so the bits are the same.
+// Eight values: one operation of AVX2 or two of SSE2. No operation is fused, so the bits are the
+// same on every processor.
 constexpr std::size_t kLanes = 8;
 using Floats = float __attribute__((vector_size(4 * kLanes)));
 using Integers = std::int32_t __attribute__((vector_size(4 * kLanes)));
@@ -97,68 +70,42 @@ using Integers = std::int32_t __attribute__((vector_size(4 * kLanes)));
   x = p * reinterpret_cast<Floats>(power);
 }
 
-// Calls add(terms, sums) for every kLanes exponents, alternating between two sets of sums.
-template <class Sums, class Add>
-[[gnu::always_inline]] inline void ForExponents(std::span<const float> logits, float maximum,
-                                                Sums (&sums)[2], const Add& add) {
-  const auto next = [&](const float* from, Sums& into) __attribute__((always_inline)) {
+// Two sets of partial sums, used in turn. Each partial sum has the same terms on every processor.
+[[gnu::always_inline]] inline double Sum(std::span<const float> logits, float maximum) {
+  using Half = float __attribute__((vector_size(2 * kLanes)));
+  using Doubles = double __attribute__((vector_size(4 * kLanes)));
+  Doubles sums[2][2] = {};
+  const auto add = [maximum](const float* from, Doubles(&into)[2]) __attribute__((always_inline)) {
     Floats x;
     std::memcpy(&x, from, sizeof(x));
     x = x - maximum;
     Exp(x);
-    add(x, into);
+    Half halves[2];
+    std::memcpy(halves, &x, sizeof(x));
+    into[0] += __builtin_convertvector(halves[0], Doubles);
+    into[1] += __builtin_convertvector(halves[1], Doubles);
   };
   std::size_t i = 0;
   for (; i + 2 * kLanes <= logits.size(); i += 2 * kLanes) {
-    next(logits.data() + i, sums[0]);
-    next(logits.data() + i + kLanes, sums[1]);
+    add(logits.data() + i, sums[0]);
+    add(logits.data() + i + kLanes, sums[1]);
   }
-  if (i == logits.size()) return;
-  float rest[2 * kLanes];
-  std::fill(std::begin(rest), std::end(rest), kMinusInfinity);
-  std::copy(logits.begin() + static_cast<std::ptrdiff_t>(i), logits.end(), rest);
-  next(rest, sums[0]);
-  next(rest + kLanes, sums[1]);
-}
-
-template <class Sums>
-double Total(const Sums (&sums)[2]) {
+  if (i < logits.size()) {
+    float rest[2 * kLanes];
+    std::fill(std::begin(rest), std::end(rest), kMinusInfinity);
+    std::copy(logits.begin() + static_cast<std::ptrdiff_t>(i), logits.end(), rest);
+    add(rest, sums[0]);
+    add(rest + kLanes, sums[1]);
+  }
   double lanes[2 * kLanes];
-  static_assert(sizeof(lanes) == sizeof(sums));
   std::memcpy(lanes, sums, sizeof(lanes));
   return std::accumulate(std::begin(lanes), std::end(lanes), 0.0);
 }
 
-double SumWithSse2(std::span<const float> logits, float maximum) {
-  struct Sums {
-    __m128d lanes[4] = {};
-  };
-  Sums sums[2];
-  ForExponents(logits, maximum, sums, [](const Floats& x, Sums& into) {
-    for (int i = 0; i < 2; ++i) {
-      __m128 terms;
-      std::memcpy(&terms, reinterpret_cast<const float*>(&x) + 4 * i, sizeof(terms));
-      into.lanes[2 * i] = _mm_add_pd(into.lanes[2 * i], _mm_cvtps_pd(terms));
-      const __m128 upper = _mm_movehl_ps(terms, terms);
-      into.lanes[2 * i + 1] = _mm_add_pd(into.lanes[2 * i + 1], _mm_cvtps_pd(upper));
-    }
-  });
-  return Total(sums);
-}
+double SumWithSse2(std::span<const float> logits, float maximum) { return Sum(logits, maximum); }
 
 __attribute__((target("avx2"))) double SumWithAvx2(std::span<const float> logits, float maximum) {
-  struct Sums {
-    __m256d lower = {};
-    __m256d upper = {};
-  };
-  Sums sums[2];
-  const auto add = [](const Floats& x, Sums& into) __attribute__((target("avx2"))) {
-    const __m256 terms = reinterpret_cast<const __m256&>(x);
-    into.lower = _mm256_add_pd(into.lower, _mm256_cvtps_pd(_mm256_castps256_ps128(terms)));
-    into.upper = _mm256_add_pd(into.upper, _mm256_cvtps_pd(_mm256_extractf128_ps(terms, 1)));
-  };
-  ForExponents(logits, maximum, sums, add);
-  return Total(sums);
+  return Sum(logits, maximum);
 }
 
 }  // namespace

@@ -20,10 +20,6 @@ double LogSumExp(std::span<const float> logits, float max_logit) {
   return max_logit + std::log(SumOfExponents(logits, max_logit));
 }
 
-bool MoreProbable(const Candidate& a, const Candidate& b) {
-  return a.logit != b.logit ? a.logit > b.logit : a.token < b.token;
-}
-
 // Sets `top` to the n most probable of `all`, most probable first.
 void SelectTop(const std::vector<Candidate>& all, std::uint32_t n, std::vector<Candidate>& top) {
   top.resize(std::min<std::size_t>(n, all.size()));
@@ -130,7 +126,7 @@ absl::StatusOr<SampledToken> Sampler::Sample(std::span<float> logits,
 absl::Status Sampler::FindCandidates(std::span<float> logits, const SampleRequest& request,
                                      CandidateSet& out) {
   using Kind = LogprobRequest::Kind;
-  out.Clear();
+  out = {};
   std::uint32_t best = 0;
   PENSTOCK_ASSIGN_OR_RETURN(const float maximum, Process(logits, request, best));
   const std::uint32_t wanted = request.params.Candidates();

@@ -12,17 +12,20 @@
 #include <cstdint>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "common/plan/sampling.h"
 #include "common/plan/step_result.h"
-#include "shard/sampling/contrastive.h"
 #include "shard/sampling/filters.h"
-#include "shard/sampling/token_history.h"
+#include "shard/sampling/processors.h"
 #include "shard/sampling/token_mask.h"
 #include "shard/sampling/watermark.h"
 
 namespace penstock::shard {
+
+// The prefix of errors that the client's grammar causes: it is not valid or too expensive.
+inline constexpr std::string_view kGrammarError = "grammar: ";
 
 struct SampleRequest {
   const SamplingParams& params;
@@ -34,6 +37,12 @@ struct SampleRequest {
   std::string refusal;                    // why no token can be sampled; empty: one can
   WatermarkSettings watermark;            // used if the parameters request it
   TokenId before = 0;                     // the previous token
+};
+
+// The most probable next tokens of one sequence, most probable first, ties by token id.
+struct CandidateSet {
+  std::vector<SampledToken> tokens;  // with the requested logprobs
+  std::vector<float> probabilities;  // of the whole vocabulary, not renormalised
 };
 
 class Sampler {

@@ -26,16 +26,7 @@ struct WatermarkSettings {
   double delta = 2.0;
 };
 
-inline constexpr std::uint64_t kWatermarkHashKey = 15485863;
-
-bool IsGreen(TokenId before, TokenId token, double gamma);
-
 // Adds delta to the green tokens. Takes about 0.15 ms for a vocabulary of 128,000.
 void FavourGreen(const WatermarkSettings& settings, TokenId before, std::span<float> logits);
-
-// The detector: z = (green - gamma T) / sqrt(T gamma (1 - gamma)) over the T tokens after the
-// first. Without the watermark z has a standard normal distribution; above 4 the probability of a
-// false alarm is 1 in 30,000.
-double WatermarkScore(std::span<const TokenId> tokens, double gamma);
 
 }  // namespace penstock::shard

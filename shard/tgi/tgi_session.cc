@@ -8,7 +8,7 @@
 
 #include "common/status.h"
 #include "generate/v3/generate.pb.h"
-#include "shard/sampling/grammar_error.h"
+#include "shard/sampling/sampler.h"
 #include "shard/tgi/generation.h"
 
 namespace penstock::shard {

@@ -105,7 +105,7 @@ void SamplingRunner::Add(const SampleRequest& request, SampleRow& row, SampleRow
   auto* masked = Host<std::int32_t>(at.masked) + row.first_masked;
   if (request.history != nullptr) {
     for (const auto& [token, count] : request.history->counts()) {
-      seen[row.seen_count++] = {token, count.generated};
+      seen[row.seen_count++] = {token, count};
     }
   }
   for (const auto& [token, bias] : params.logit_bias) biases[row.bias_count++] = {token, bias};

@@ -11,7 +11,6 @@
 
 #include "shard/sampling/filters.h"
 #include "shard/sampling/processors.h"
-#include "shard/sampling/token_history.h"
 #include "tests/unit/support/paths.h"
 
 namespace penstock::shard {

@@ -67,7 +67,7 @@ class SamplerKernelTest : public testing::Test {
       row.logprob = logprob;
       row.first_seen = static_cast<std::uint32_t>(seen.size());
       for (const auto& [token, count] : wish.history.counts()) {
-        seen.push_back({token, count.generated});
+        seen.push_back({token, count});
       }
       row.seen_count = static_cast<std::uint32_t>(seen.size()) - row.first_seen;
       row.first_bias = static_cast<std::uint32_t>(biases.size());
