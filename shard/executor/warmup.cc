@@ -12,16 +12,6 @@
 namespace penstock::shard {
 namespace {
 
-// A step of `segments` sequences with `rows` rows each after `context` positions.
-struct Shape {
-  std::uint32_t segments = 1;
-  std::uint32_t rows = 1;
-  std::uint32_t context = 0;
-  bool candidates = false;  // the rows are candidates for one position
-  bool decodes = false;
-  std::uint32_t prompt = 0;  // tokens of one more sequence, from its first on
-};
-
 // Positions of the padded KV rows in a warm-up. Beyond it costs are proportional.
 constexpr std::uint32_t kMaxCells = 65'536;
 
@@ -51,60 +41,63 @@ class Warmup {
     return backend_.AllocateCells(CellsOf(shape_));
   }
 
-  absl::StatusOr<Duration> Run(const Shape& step) {
+  // `candidates`: each decode computes that many rows for one position.
+  absl::StatusOr<Duration> Run(const StepTimeSample& step, std::uint32_t candidates = 0) {
     if (!control_.continues()) return absl::CancelledError("the warm-up was interrupted");
-    const std::uint32_t rows = step.segments * step.rows;
-    std::vector<TokenId> tokens(std::size_t{rows} + step.prompt, 0);
+    const bool padded = shape_.cells > 0 && step.decode_rows > 0 && candidates == 0;
+    if (padded) PENSTOCK_RETURN_IF_ERROR(ArrangeRows(step));
     std::vector<RaggedSegment> segments;
     std::vector<std::uint32_t> logit_rows;
-    const bool padded = shape_.cells > 0 && step.decodes;
-    if (padded) PENSTOCK_RETURN_IF_ERROR(ArrangeRows(step));
-    for (std::uint32_t i = 0; i < step.segments; ++i) {
+    std::uint32_t rows = 0;
+    const auto add = [&](std::uint32_t count, std::uint32_t context) -> RaggedSegment& {
       RaggedSegment& segment = segments.emplace_back();
-      segment.query_start = i * step.rows;
-      segment.query_count = step.rows;
-      segment.context_length = step.context;
+      segment.query_start = rows;
+      segment.query_count = count;
+      segment.context_length = context;
       segment.blocks = table_;
-      segment.candidates = step.candidates;
+      rows += count;
+      return segment;
+    };
+    for (std::uint32_t i = 0; i < step.decode_rows; ++i) {
+      logit_rows.push_back(rows);
+      RaggedSegment& segment = add(std::max(1u, candidates), step.context_tokens);
+      segment.candidates = candidates > 0;
       if (padded) segment.row = SlotId(i);
-      logit_rows.push_back(step.candidates ? i * step.rows : (i + 1) * step.rows - 1);
     }
-    if (step.prompt > 0) segments.push_back(Prompt(rows, step.prompt));
+    if (step.decode_rows == 0) {
+      add(step.prefill_tokens, step.context_tokens);
+      logit_rows.push_back(rows - 1);
+    } else if (step.prefill_tokens > 0) {
+      add(step.prefill_tokens, 0);  // a chunk before the last of its prompt, so without logits
+    }
+    const std::vector<TokenId> tokens(rows, 0);
+    const auto logits = static_cast<std::uint32_t>(logit_rows.size());
     const Time begin = control_.clock();
     PENSTOCK_RETURN_IF_ERROR(backend_.Execute({tokens, segments, logit_rows}));
-    if (step.candidates) PENSTOCK_RETURN_IF_ERROR(Choose(step));
-    for (std::uint32_t first = 0; first < step.segments; first += shape_.max_logit_rows) {
-      const std::uint32_t count = std::min(shape_.max_logit_rows, step.segments - first);
+    if (candidates > 0) PENSTOCK_RETURN_IF_ERROR(Choose(step.decode_rows, candidates));
+    for (std::uint32_t first = 0; first < logits; first += shape_.max_logit_rows) {
+      const std::uint32_t count = std::min(shape_.max_logit_rows, logits - first);
       PENSTOCK_RETURN_IF_ERROR(backend_.Logits(first, count).status());
     }
     return control_.clock() - begin;
   }
 
  private:
-  // A chunk before the last of its prompt, so without logits.
-  RaggedSegment Prompt(std::uint32_t start, std::uint32_t tokens) const {
-    RaggedSegment segment;
-    segment.query_start = start;
-    segment.query_count = tokens;
-    segment.blocks = table_;
-    return segment;
-  }
-
   // One sub-batch whose rows are all copied out of blocks.
-  absl::Status ArrangeRows(const Shape& step) {
+  absl::Status ArrangeRows(const StepTimeSample& step) {
     PENSTOCK_RETURN_IF_ERROR(backend_.ArrangeCells({}).status());
     CellPart part;
-    part.width = step.context + step.rows;
-    for (std::uint32_t i = 0; i < step.segments; ++i) {
-      part.rows.push_back({SlotId(i), step.context, table_});
+    part.width = step.context_tokens + 1;
+    for (std::uint32_t i = 0; i < step.decode_rows; ++i) {
+      part.rows.push_back({SlotId(i), step.context_tokens, table_});
     }
     return backend_.ArrangeCells({&part, 1}).status();
   }
 
-  absl::Status Choose(const Shape& step) {
-    std::vector<float> similarities(step.rows);
+  absl::Status Choose(std::uint32_t sequences, std::uint32_t candidates) {
+    std::vector<float> similarities(candidates);
     std::vector<CandidateChoice> choices;
-    for (std::uint32_t i = 0; i < step.segments; ++i) {
+    for (std::uint32_t i = 0; i < sequences; ++i) {
       PENSTOCK_RETURN_IF_ERROR(backend_.Similarities(i, similarities));
       choices.push_back({i, 0});
     }
@@ -117,18 +110,6 @@ class Warmup {
   std::vector<BlockId> table_;
 };
 
-Shape ShapeOf(const StepTimeSample& step) {
-  if (step.decode_rows > 0) {
-    return {step.decode_rows, 1, step.context_tokens, false, true, step.prefill_tokens};
-  }
-  return {1, step.prefill_tokens, step.context_tokens};
-}
-
-StepTimeSample SampleOf(const Shape& step) {
-  if (step.decodes) return {0, step.segments, step.context, Duration(0)};
-  return {step.rows, 0, step.context, Duration(0)};
-}
-
 // One step and its time in every round that ran it.
 struct Timed {
   StepTimeSample step;
@@ -139,19 +120,24 @@ struct Timed {
 // would take a minute and show nothing more.
 constexpr std::uint32_t kLongestTimed = 4096;
 
+struct Peak {
+  StepTimeSample step;
+  std::uint32_t candidates = 0;
+};
+
 // The steps that may need most memory. They also warm up threads and caches.
-std::vector<Shape> Peaks(const WarmupShape& shape, bool takes_memory) {
+std::vector<Peak> Peaks(const WarmupShape& shape, bool takes_memory) {
   const std::uint32_t longest =
       takes_memory ? shape.max_sequence_length : std::min(shape.max_sequence_length, kLongestTimed);
   const std::uint32_t chunk = std::min(shape.max_step_tokens, longest);
   const std::uint32_t rows = std::min(MostRows(shape), shape.max_step_tokens);
   const std::uint64_t fair = std::max<std::uint64_t>(DecodePositions(shape) / rows, 1);
   const auto full = static_cast<std::uint32_t>(std::min<std::uint64_t>(longest, fair)) - 1;
-  std::vector<Shape> peaks = {{1, chunk, longest - chunk}, {rows, 1, full, false, true}};
+  std::vector<Peak> peaks = {{{chunk, 0, longest - chunk}}, {{0, rows, full}}};
   if (takes_memory && shape.max_candidates > 0 && longest > 1) {
     const std::uint32_t sequences = shape.max_candidate_rows / shape.max_candidates;
-    peaks.push_back({sequences, shape.max_candidates, std::max(full, 1u), true});
-    peaks.push_back({1, shape.max_candidates, longest - 1, true});
+    peaks.push_back({{0, sequences, std::max(full, 1u)}, shape.max_candidates});
+    peaks.push_back({{0, 1, longest - 1}, shape.max_candidates});
   }
   return peaks;
 }
@@ -169,8 +155,6 @@ std::vector<StepTimeSample> Medians(std::vector<Timed>& steps) {
   return samples;
 }
 
-using RunStep = std::function<absl::StatusOr<Duration>(const Shape& step)>;
-
 // What the next step may take, in proportion to its work.
 Duration Expected(const Timed& next, const StepTimeSample& last, Duration last_time) {
   if (!next.times.empty()) return next.times.back();
@@ -182,14 +166,14 @@ Duration Expected(const Timed& next, const StepTimeSample& last, Duration last_t
 
 // Times the steps in order, as long as the next one is expected to end before `end`.
 absl::Status TimeRound(std::vector<Timed>& steps, Time end, const WarmupControl& control,
-                       const RunStep& run) {
+                       Warmup& warmup) {
   StepTimeSample last;
   Duration last_time{0};
   for (Timed& timed : steps) {
     const Duration expected = Expected(timed, last, last_time);
     PENSTOCK_ASSIGN_OR_RETURN(const bool more, control.agree(control.clock() + expected < end));
     if (!more) break;
-    PENSTOCK_ASSIGN_OR_RETURN(last_time, run(ShapeOf(timed.step)));
+    PENSTOCK_ASSIGN_OR_RETURN(last_time, warmup.Run(timed.step));
     last = timed.step;
     timed.times.push_back(last_time);
   }
@@ -200,8 +184,7 @@ absl::Status TimeRound(std::vector<Timed>& steps, Time end, const WarmupControl&
 // determine the slopes of the cost model even if there is no time for other large steps.
 absl::StatusOr<std::vector<StepTimeSample>> Sweep(const WarmupShape& shape,
                                                   std::vector<Timed> worst,
-                                                  const WarmupControl& control,
-                                                  const RunStep& run) {
+                                                  const WarmupControl& control, Warmup& warmup) {
   std::vector<Timed> steps;
   for (const StepTimeSample& step :
        WarmupSweep({shape.max_step_tokens, MostRows(shape), shape.max_sequence_length,
@@ -212,9 +195,9 @@ absl::StatusOr<std::vector<StepTimeSample>> Sweep(const WarmupShape& shape,
   const Time end = control.clock() + kWarmupTime;
   // The first round leaves some time for others: most steps of a server are small, and one time of
   // a small step is noise.
-  PENSTOCK_RETURN_IF_ERROR(TimeRound(steps, end - kWarmupTime / 8, control, run));
+  PENSTOCK_RETURN_IF_ERROR(TimeRound(steps, end - kWarmupTime / 8, control, warmup));
   for (std::size_t round = 1; round < kWarmupRounds; ++round) {
-    PENSTOCK_RETURN_IF_ERROR(TimeRound(steps, end, control, run));
+    PENSTOCK_RETURN_IF_ERROR(TimeRound(steps, end, control, warmup));
   }
   return Medians(steps);
 }
@@ -239,13 +222,13 @@ bool Near(Duration now, Duration then) {
 
 // Whether a cheap decode and a cheap prompt still take as long as the kept table says. The least of
 // some times counts. All ranks have the same table and run the same steps; rank 0's clock decides.
-absl::StatusOr<bool> StillHolds(const WarmupControl& control, const RunStep& run) {
+absl::StatusOr<bool> StillHolds(const WarmupControl& control, Warmup& warmup) {
   for (const bool decodes : {false, true}) {
     const std::optional<StepTimeSample> probe = Probe(control.kept, decodes);
     if (!probe.has_value()) return false;
     Duration least = Duration::max();
     for (std::size_t i = 0; i < kWarmupRounds; ++i) {
-      PENSTOCK_ASSIGN_OR_RETURN(const Duration time, run(ShapeOf(*probe)));
+      PENSTOCK_ASSIGN_OR_RETURN(const Duration time, warmup.Run(*probe));
       least = std::min(least, time);
     }
     PENSTOCK_ASSIGN_OR_RETURN(const bool near, control.agree(Near(least, probe->time)));
@@ -254,11 +237,11 @@ absl::StatusOr<bool> StillHolds(const WarmupControl& control, const RunStep& run
   return true;
 }
 
-absl::StatusOr<std::vector<Timed>> RunWorst(const std::vector<Shape>& peaks, const RunStep& run) {
+absl::StatusOr<std::vector<Timed>> RunWorst(const std::vector<Peak>& peaks, Warmup& warmup) {
   std::vector<Timed> worst;
-  for (const Shape& step : peaks) {
-    PENSTOCK_ASSIGN_OR_RETURN(const Duration time, run(step));
-    if (!step.candidates) worst.push_back({SampleOf(step), {time}});
+  for (const Peak& peak : peaks) {
+    PENSTOCK_ASSIGN_OR_RETURN(const Duration time, warmup.Run(peak.step, peak.candidates));
+    if (peak.candidates == 0) worst.push_back({peak.step, {time}});
   }
   return worst;
 }
@@ -269,19 +252,18 @@ absl::StatusOr<std::vector<StepTimeSample>> RunWarmup(const WarmupShape& shape, 
                                                       const WarmupControl& control) {
   Warmup warmup(shape, backend, control);
   PENSTOCK_RETURN_IF_ERROR(warmup.AllocateCache());
-  const RunStep run = [&warmup](const Shape& step) { return warmup.Run(step); };
   PENSTOCK_ASSIGN_OR_RETURN(const bool takes_memory, control.agree(backend.TakesMemoryInSteps()));
-  const std::vector<Shape> peaks = Peaks(shape, takes_memory);
+  const std::vector<Peak> peaks = Peaks(shape, takes_memory);
   std::vector<Timed> worst;
   if (takes_memory) {
-    PENSTOCK_ASSIGN_OR_RETURN(worst, RunWorst(peaks, run));
+    PENSTOCK_ASSIGN_OR_RETURN(worst, RunWorst(peaks, warmup));
   }
-  PENSTOCK_ASSIGN_OR_RETURN(const bool holds, StillHolds(control, run));
+  PENSTOCK_ASSIGN_OR_RETURN(const bool holds, StillHolds(control, warmup));
   if (holds) return control.kept;
   if (!takes_memory) {
-    PENSTOCK_ASSIGN_OR_RETURN(worst, RunWorst(peaks, run));
+    PENSTOCK_ASSIGN_OR_RETURN(worst, RunWorst(peaks, warmup));
   }
-  return Sweep(shape, std::move(worst), control, run);
+  return Sweep(shape, std::move(worst), control, warmup);
 }
 
 }  // namespace penstock::shard
