@@ -1,5 +1,6 @@
 #include "shard/executor/warmup_table.h"
 
+#include <absl/strings/str_cat.h>
 #include <sys/stat.h>
 
 #include <algorithm>
@@ -10,6 +11,7 @@
 #include <system_error>
 #include <utility>
 
+#include "common/fnv.h"
 #include "common/kept_file.h"
 #include "common/log.h"
 #include "common/status.h"
@@ -23,19 +25,18 @@ constexpr std::string_view kTitle = "penstock-warmup 3";
 constexpr std::string_view kEnd = "end";
 constexpr std::string_view kSuffix = ".warmup";
 constexpr std::size_t kMostTables = 16;
-constexpr std::size_t kMostSteps = 256;
 constexpr off_t kMostBytes = 64 << 10;  // of a file
 
-// FNV-1a of 64 bits in hexadecimal: the name of a file, and the checksum that shows damage.
+// The name of a file, and the checksum that shows damage.
 std::string HashOf(std::string_view text) {
-  std::uint64_t hash = 0xcbf29ce484222325u;
-  for (const unsigned char c : text) hash = (hash ^ c) * 0x100000001b3u;
-  std::string digits;
-  for (int shift = 60; shift >= 0; shift -= 4) digits += "0123456789abcdef"[(hash >> shift) & 15];
-  return digits;
+  return absl::StrCat(absl::Hex(Fnv1a(text), absl::kZeroPad16));
 }
 
 std::string NameOf(std::string_view identity) { return HashOf(identity).append(kSuffix); }
+
+std::string HeadOf(const std::string& identity) {
+  return std::string(kTitle) + "\n" + identity + "\n";
+}
 
 std::string EndOf(std::string_view text) { return std::string(kEnd) + " " + HashOf(text) + "\n"; }
 
@@ -70,30 +71,26 @@ std::vector<StepTimeSample> WarmupTable::Read() const {
   std::string text(static_cast<std::size_t>(info.st_size), '\0');
   const auto bytes = std::as_writable_bytes(std::span(text));
   if (!ReadAt(kept->get(), bytes.data(), bytes.size(), 0)) return {};
+  const std::string head = HeadOf(identity_);
   const std::size_t end = text.rfind(kEnd);
-  if (end == std::string::npos || text.substr(end) != EndOf(text.substr(0, end))) return {};
-  std::istringstream file(text);
-  std::string line;
-  if (!std::getline(file, line) || line != kTitle) return {};
-  if (!std::getline(file, line) || line != identity_) return {};
+  const bool whole = end != std::string::npos && text.substr(end) == EndOf(text.substr(0, end));
+  if (!whole || !text.starts_with(head)) return {};
+  std::istringstream file(text.substr(head.size(), end - head.size()));
   std::vector<StepTimeSample> samples;
   StepTimeSample sample;
   Duration::rep nanoseconds = 0;
-  while (samples.size() < kMostSteps && file >> sample.prefill_tokens >> sample.decode_rows >>
-                                            sample.context_tokens >> nanoseconds) {
-    if (nanoseconds <= 0) return {};
+  while (file >> sample.prefill_tokens >> sample.decode_rows >> sample.context_tokens >>
+         nanoseconds) {
     sample.time = Duration(nanoseconds);
     samples.push_back(sample);
   }
-  file.clear();
-  if (!(file >> line) || line != kEnd) return {};
   return samples;
 }
 
 void WarmupTable::Write(const std::vector<StepTimeSample>& samples) const {
   if (path_.empty()) return;
   std::ostringstream text;
-  text << kTitle << '\n' << identity_ << '\n';
+  text << HeadOf(identity_);
   for (const StepTimeSample& sample : samples) {
     text << sample.prefill_tokens << ' ' << sample.decode_rows << ' ' << sample.context_tokens
          << ' ' << sample.time.count() << '\n';

@@ -1,8 +1,11 @@
 #include "shard/model/model.h"
 
+#include <absl/strings/str_cat.h>
+
 #include <algorithm>
 #include <filesystem>
 
+#include "common/fnv.h"
 #include "common/status.h"
 #include "shard/model/decoder_builder.h"
 #include "shard/weights/checkpoint_index.h"
@@ -30,18 +33,13 @@ absl::StatusOr<std::string> ReadConfigFile(const std::string& folder, const char
 class Fingerprint {
  public:
   void Add(std::string_view text) {
-    for (unsigned char c : text) Mix(c);
-    Mix(0xff);  // never in UTF-8: "ab" + "c" differs from "a" + "bc"
+    // 0xff is never in UTF-8, so "ab" + "c" differs from "a" + "bc".
+    hash_ = Fnv1a("\xff", Fnv1a(text, hash_));
   }
-  std::string Hex() const {
-    std::string text;
-    for (int shift = 60; shift >= 0; shift -= 4) text += "0123456789abcdef"[(hash_ >> shift) & 15];
-    return text;
-  }
+  std::string Hex() const { return absl::StrCat(absl::Hex(hash_, absl::kZeroPad16)); }
 
  private:
-  void Mix(unsigned char byte) { hash_ = (hash_ ^ byte) * 0x100000001b3u; }
-  std::uint64_t hash_ = 0xcbf29ce484222325u;
+  std::uint64_t hash_ = kFnvStart;
 };
 
 std::string FingerprintOf(const std::string& config, const std::string& generation,
