@@ -4,8 +4,8 @@
 #include <array>
 
 #include "shard/parallel/local_communicator.h"
+#include "shard/parallel/nccl/nccl_api.h"
 #include "shard/parallel/nccl/nccl_communicator.h"
-#include "shard/parallel/nccl/nccl_library.h"
 #include "tests/unit/shard/backend/cuda/test_gpu.h"
 
 namespace penstock::shard::cuda {

@@ -8,7 +8,7 @@
 #include "shard/app/cuda/visible_device.h"
 #include "shard/app/platform.h"
 #include "shard/backend/cuda/cuda_gpu.h"
-#include "shard/parallel/nccl/nccl_library.h"
+#include "shard/parallel/nccl/nccl_api.h"
 
 namespace penstock::shard {
 namespace {

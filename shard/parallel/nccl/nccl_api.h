@@ -1,5 +1,5 @@
 // The calls of NCCL that Penstock makes, as an interface, so that joining, deadlines and aborts can
-// be tested without a GPU. nccl_library.h has the implementation.
+// be tested without a GPU. MakeNcclLibrary has the implementation.
 //
 // Communicators are non-blocking (NCCL 2.14 and later). A call may return kInProgress; AsyncState
 // then tells how it ended.
@@ -10,6 +10,7 @@
 #include <absl/status/statusor.h>
 
 #include <cstddef>
+#include <memory>
 #include <string>
 #include <string_view>
 
@@ -47,5 +48,8 @@ class NcclApi {
   virtual void Abort(Handle handle) = 0;    // also ends kernels that wait for other ranks
   virtual void Destroy(Handle handle) = 0;  // after all ranks have finished
 };
+
+// NCCL 2.28. In the CUDA build only.
+std::unique_ptr<NcclApi> MakeNcclLibrary();
 
 }  // namespace penstock::shard

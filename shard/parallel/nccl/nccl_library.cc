@@ -1,9 +1,9 @@
-#include "shard/parallel/nccl/nccl_library.h"
-
 #include <cuda_runtime_api.h>
 #include <nccl.h>
 
 #include <cstring>
+
+#include "shard/parallel/nccl/nccl_api.h"
 
 namespace penstock::shard {
 namespace {
