@@ -74,7 +74,7 @@ struct StepResult {
   CellUse cells;
   std::uint32_t drafted = 0;  // rows of drafts (--speculate), of all sequences
   // Sequences without a token because the mask of their grammar was not ready
-  // (GroupLimits::late_masks).
+  // (v1::Limits::late_masks).
   std::uint32_t late_masks = 0;
   friend bool operator==(const StepResult&, const StepResult&) = default;
 };

@@ -133,12 +133,8 @@ absl::StatusOr<std::unique_ptr<Backend>> Make(const BackendChoiceOptions& option
 }  // namespace
 
 BackendFactory BackendChoice(BackendChoiceOptions options) {
-  return [options = std::move(options)](
-             const Model& model,
-             const LoadProgress& progress) -> absl::StatusOr<std::unique_ptr<Backend>> {
-    auto backend = Make(options, model, progress);
-    if (backend.ok()) log::Info("backend: " + (*backend)->Name());
-    return backend;
+  return [options = std::move(options)](const Model& model, const LoadProgress& progress) {
+    return Make(options, model, progress);
   };
 }
 

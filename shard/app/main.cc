@@ -48,8 +48,8 @@ int main(int argc, char** argv) {
     return kExitUsage;
   }
   std::vector<shard::HostedShard> shards;
-  const shard::TgiOptions tgi{.model_folder = engine_options.model.folder};
+  const std::string folder = engine_options.model.folder;
   shards.push_back({std::make_unique<shard::ModelRank>(std::move(engine_options)),
-                    listen->At(group, 0), shard::TgiDriverFactory(tgi)});
+                    listen->At(group, 0), shard::TgiDriverFactory(folder)});
   return shard::RunShards(std::move(shards), notifier);
 }

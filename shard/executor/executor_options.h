@@ -19,7 +19,7 @@ struct ExecutorOptions {
   std::uint32_t max_logit_rows = 64;  // rows of one Backend::Logits call
   bool padded = false;                // padded KV layout
   GrammarCache* grammars = nullptr;   // rank 0 only; outlives the executor; null: no grammars
-  bool late_masks = false;            // as in GroupLimits
+  bool late_masks = false;            // as in v1::Limits
   WatermarkSettings watermark;
   // The backend's own sampler. Null if the backend has none or the group has several ranks.
   DeviceSampler* device_sampler = nullptr;

@@ -53,14 +53,12 @@ std::uint64_t BoundByGroups(const std::string& root, std::uint64_t free_bytes) {
 
 }  // namespace
 
-absl::StatusOr<std::uint64_t> FreeMemoryBelow(const std::string& root) {
+absl::StatusOr<std::uint64_t> FreeMemory(const std::string& root) {
   const auto available = MemAvailable(root);
   if (!available.has_value()) {
     return absl::UnavailableError("/proc/meminfo has no line MemAvailable");
   }
   return BoundByGroups(root, *available);
 }
-
-absl::StatusOr<std::uint64_t> FreeMemory() { return FreeMemoryBelow(""); }
 
 }  // namespace penstock::shard

@@ -9,9 +9,7 @@
 
 namespace penstock::shard {
 
-absl::StatusOr<std::uint64_t> FreeMemory();
-
-// The same with another root folder, for tests.
-absl::StatusOr<std::uint64_t> FreeMemoryBelow(const std::string& root);
+// `root`: for tests, the folder below which /proc and /sys are read.
+absl::StatusOr<std::uint64_t> FreeMemory(const std::string& root = "");
 
 }  // namespace penstock::shard

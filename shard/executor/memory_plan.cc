@@ -4,7 +4,22 @@
 #include <cmath>
 #include <cstdio>
 
+#include "shard/cache/padded/pool_split.h"
+
 namespace penstock::shard {
+namespace {
+
+// " (45.0 KiB per token, 2.3 KiB of it hidden states)".
+std::string PerToken(const MemoryNeeds& needs) {
+  if (needs.kv_bytes_per_token == 0) return "";
+  const std::string hidden =
+      needs.hidden_bytes_per_token == 0
+          ? ""
+          : ", " + HumanBytes(needs.hidden_bytes_per_token) + " of it hidden states";
+  return " (" + HumanBytes(needs.kv_bytes_per_token) + " per token" + hidden + ")";
+}
+
+}  // namespace
 
 std::string HumanBytes(std::uint64_t bytes) {
   constexpr const char* kUnits[] = {"B", "KiB", "MiB", "GiB", "TiB"};
@@ -46,20 +61,6 @@ absl::StatusOr<std::uint64_t> ChooseKvBytes(const MemoryNeeds& needs, std::uint6
   return std::min(wanted_bytes, static_cast<std::uint64_t>(most) / std::max(1u, needs.local_ranks));
 }
 
-namespace {
-
-// " (45.0 KiB per token, 2.3 KiB of it hidden states)".
-std::string PerToken(const MemoryNeeds& needs) {
-  if (needs.kv_bytes_per_token == 0) return "";
-  const std::string hidden =
-      needs.hidden_bytes_per_token == 0
-          ? ""
-          : ", " + HumanBytes(needs.hidden_bytes_per_token) + " of it hidden states";
-  return " (" + HumanBytes(needs.kv_bytes_per_token) + " per token" + hidden + ")";
-}
-
-}  // namespace
-
 absl::StatusOr<std::string> DescribeMemoryPlan(const MemoryNeeds& needs, std::uint64_t free_bytes) {
   std::string kv = "as much as needed, at most " +
                    std::to_string(std::lround(100 * needs.auto_share)) + " % of what is left";
@@ -79,6 +80,48 @@ absl::StatusOr<std::string> DescribeMemoryPlan(const MemoryNeeds& needs, std::ui
       PerToken(needs) + "; " + HumanBytes(total) + " of " + HumanBytes(free_bytes) + " free";
   if (total <= free_bytes) return text;
   return absl::ResourceExhaustedError(text + ": it does not fit");
+}
+
+std::uint64_t CachePlan::WantedBytes(const v1::Limits& limits) const {
+  const std::uint64_t blocks =
+      std::uint64_t{limits.max_sequences()} * layout_.BlocksFor(limits.max_sequence_length());
+  if (!padded_) return blocks * layout_.BytesPerBlock();
+  // A padded KV row for each sequence, and a third of that in blocks: SplitPool gives blocks a
+  // quarter of the whole.
+  return blocks * CellBytes(layout_) * layout_.block_size * 4 / 3;
+}
+
+absl::StatusOr<PoolSize> CachePlan::Fit(std::uint64_t bytes, const v1::Limits& limits) const {
+  PoolSize pool{layout_.BlocksIn(bytes), 0};
+  if (padded_) {
+    const PoolSplit split = SplitPool(layout_, bytes, limits.max_sequence_length());
+    pool = {split.blocks, split.cells};
+  }
+  if (pool.blocks > 0) return pool;
+  return absl::ResourceExhaustedError("`kv-cache-memory` must be at least one block of " +
+                                      HumanBytes(layout_.BytesPerBlock()) +
+                                      ". Given: " + HumanBytes(bytes));
+}
+
+std::uint32_t CachePlan::LongestSequence(const PoolSize& pool, const v1::Limits& limits) const {
+  if (padded_) return limits.max_sequence_length();
+  const std::uint64_t tokens = std::uint64_t{pool.blocks} * layout_.block_size;
+  return static_cast<std::uint32_t>(std::min<std::uint64_t>(limits.max_sequence_length(), tokens));
+}
+
+std::uint64_t CachePlan::Bytes(const PoolSize& pool) const {
+  return layout_.Bytes(pool.blocks) + CellBytes(layout_) * pool.cells;
+}
+
+std::string CachePlan::Describe(const PoolSize& pool) const {
+  std::string text =
+      std::to_string(pool.blocks) + " blocks of " + std::to_string(layout_.block_size) + " tokens";
+  if (padded_) {
+    text += " for prompts and " + std::to_string(pool.cells) + " cells for rows (" +
+            HumanBytes(CellBytes(layout_) * pool.cells) + ", scratch of " +
+            HumanBytes(CellScratchBytes(layout_) * pool.cells) + " included)";
+  }
+  return text + ", " + HumanBytes(Bytes(pool));
 }
 
 }  // namespace penstock::shard

@@ -9,6 +9,7 @@
 #include "common/log.h"
 #include "common/status.h"
 #include "common/time.h"
+#include "shard/executor/warmup_sweep.h"
 #include "shard/executor/warmup_table.h"
 #include "shard/parallel/local_communicator.h"
 #include "shard/parallel/shm_communicator.h"
@@ -30,14 +31,17 @@ std::string Stored(const Model& model) {
                             : "config.json does not say";
 }
 
-LoadStage Stage(std::string_view stage, std::uint64_t done, std::uint64_t total, Duration spent) {
-  LoadStage report{std::string(stage), done, total, 0, {}};
+v1::LoadProgress Stage(std::string_view stage, std::uint64_t done, std::uint64_t total,
+                       Duration spent) {
+  v1::LoadProgress report;
+  report.set_stage(std::string(stage));
+  report.set_bytes_done(done);
+  report.set_bytes_total(total);
   const double seconds = std::chrono::duration<double>(spent).count();
   if (done == 0 || seconds <= 0) return report;
   const double rate = static_cast<double>(done) / seconds;
-  report.bytes_per_second = static_cast<std::uint64_t>(rate);
-  const double left = static_cast<double>(total - done) / rate;
-  report.eta = std::chrono::milliseconds(static_cast<std::int64_t>(left * 1000));
+  report.set_bytes_per_second(static_cast<std::uint64_t>(rate));
+  report.set_eta_ms(static_cast<std::uint64_t>(static_cast<double>(total - done) / rate * 1000));
   return report;
 }
 
@@ -51,35 +55,41 @@ ModelRank::~ModelRank() {
   backend_.reset();
 }
 
-EngineFacts ModelRank::Facts() const {
-  EngineFacts facts;
-  facts.model_id = options_.model.folder;
-  facts.rank = options_.model.rank;
-  facts.world_size = options_.model.world;
-  facts.block_size = options_.block_size;
+v1::DescribeResponse ModelRank::Facts() const {
+  v1::DescribeResponse facts;
+  facts.set_model_id(options_.model.folder);
+  facts.set_rank(options_.model.rank);
+  facts.set_world_size(options_.model.world);
+  facts.set_block_size(options_.block_size);
+  facts.set_attention(options_.padded ? v1::ATTENTION_LAYOUT_PADDED : v1::ATTENTION_LAYOUT_RAGGED);
+  facts.set_bos_token_id(-1);
   if (backend_ == nullptr) return facts;
   const ModelSpec& spec = model_->spec;
-  facts.model_type = spec.model_type;
-  facts.dtype = std::string(DTypeName(model_->dtype));
-  facts.device = options_.device->Name();
-  facts.vocabulary = spec.vocabulary;
-  facts.eos_token_ids = spec.eos_token_ids;
-  if (spec.bos_token_id >= 0) facts.bos_token_id = spec.bos_token_id;
-  facts.max_position = spec.max_position;
-  facts.kv_groups = {{Layout().BytesPerToken(), spec.layers, model_->KvWindow()}};
-  facts.backend = backend_->Name();
-  facts.padded_attention = options_.padded;
-  facts.capabilities = {"sampling", "penalties",      "logprobs",   "prompt_logprobs",
-                        "copy",     "prefix_caching", "speculation"};
-  if (options_.contrastive_search) facts.capabilities.emplace_back("contrastive_search");
-  facts.capabilities.emplace_back("watermark");
+  facts.set_model_type(spec.model_type);
+  facts.set_dtype(std::string(DTypeName(model_->dtype)));
+  facts.set_device(options_.device->Name());
+  facts.set_vocabulary(spec.vocabulary);
+  facts.mutable_eos_token_ids()->Add(spec.eos_token_ids.begin(), spec.eos_token_ids.end());
+  facts.set_bos_token_id(std::max<TokenId>(-1, spec.bos_token_id));
+  facts.set_max_position(spec.max_position);
+  v1::KvGroup& group = *facts.add_kv_groups();
+  group.set_bytes_per_token(Layout().BytesPerToken());
+  group.set_layers(spec.layers);
+  group.set_window(model_->KvWindow());
+  facts.set_backend(backend_->Name());
+  for (const char* name : {"sampling", "penalties", "logprobs", "prompt_logprobs", "copy",
+                           "prefix_caching", "speculation"}) {
+    facts.add_capabilities(name);
+  }
+  if (options_.contrastive_search) facts.add_capabilities("contrastive_search");
+  facts.add_capabilities("watermark");
   // Rank 0 has loaded its tokenizer; the other ranks only check that the file exists.
   if (options_.model.rank == 0 ? grammars_ != nullptr : MayOfferGrammars()) {
-    facts.capabilities.emplace_back("grammar");
+    facts.add_capabilities("grammar");
   }
-  facts.fingerprint = model_->fingerprint;
-  facts.parameters = model_->parameters;
-  facts.weight_bytes = weight_bytes_;
+  facts.set_fingerprint(model_->fingerprint);
+  facts.set_parameters(model_->parameters);
+  facts.set_weight_bytes(weight_bytes_);
   return facts;
 }
 
@@ -92,8 +102,14 @@ absl::Status ModelRank::Load(const LoadCallback& progress) {
             (model_->kv_type != KvType::kAuto
                  ? ", K/V in " + std::string(KvTypeName(model_->kv_type))
                  : ""));
-  PENSTOCK_RETURN_IF_ERROR(MeasureWeights());
-  PENSTOCK_RETURN_IF_ERROR(PrintPlan());
+  weight_bytes_ = model_->WeightBytes();
+  if (options_.weight_bytes) {
+    PENSTOCK_ASSIGN_OR_RETURN(weight_bytes_, options_.weight_bytes(*model_));
+  }
+  PENSTOCK_ASSIGN_OR_RETURN(const DeviceMemory memory, options_.device->Memory());
+  PENSTOCK_ASSIGN_OR_RETURN(const std::string plan,
+                            DescribeMemoryPlan(Needs(kUsualStepTokens, memory), memory.free_bytes));
+  log::Info(plan);
   StartGrammars();
   PENSTOCK_RETURN_IF_ERROR(MakeBackend(progress));
   FinishGrammars();
@@ -109,9 +125,9 @@ PagedLayout ModelRank::Layout() const {
 }
 
 std::uint32_t ModelRank::CandidateRows() const {
-  const GroupLimits& limits = setup_.limits;
-  const std::uint64_t most = std::uint64_t{limits.max_sequences} * limits.max_candidates;
-  return static_cast<std::uint32_t>(std::min<std::uint64_t>(most, limits.max_step_tokens));
+  const v1::Limits& limits = setup_.limits();
+  const std::uint64_t most = std::uint64_t{limits.max_sequences()} * limits.max_candidates();
+  return static_cast<std::uint32_t>(std::min<std::uint64_t>(most, limits.max_step_tokens()));
 }
 
 bool ModelRank::MayOfferGrammars() const {
@@ -155,21 +171,6 @@ MemoryNeeds ModelRank::Needs(std::uint32_t step_tokens, const DeviceMemory& memo
   return needs;
 }
 
-absl::Status ModelRank::MeasureWeights() {
-  weight_bytes_ = model_->WeightBytes();
-  if (!options_.weight_bytes) return absl::OkStatus();
-  PENSTOCK_ASSIGN_OR_RETURN(weight_bytes_, options_.weight_bytes(*model_));
-  return absl::OkStatus();
-}
-
-absl::Status ModelRank::PrintPlan() const {
-  PENSTOCK_ASSIGN_OR_RETURN(const DeviceMemory memory, options_.device->Memory());
-  PENSTOCK_ASSIGN_OR_RETURN(const std::string plan,
-                            DescribeMemoryPlan(Needs(kUsualStepTokens, memory), memory.free_bytes));
-  log::Info(plan);
-  return absl::OkStatus();
-}
-
 absl::Status ModelRank::MakeBackend(const LoadCallback& progress) {
   const Time begin = SteadyNow();
   auto backend = options_.make_backend(
@@ -179,41 +180,37 @@ absl::Status ModelRank::MakeBackend(const LoadCallback& progress) {
       });
   if (!backend.ok()) return backend.status();
   backend_ = std::move(*backend);
+  log::Info("backend: " + backend_->Name());
   weight_bytes_ = backend_->MemoryBytes();  // may differ from the plan
-  const LoadStage all = Stage("weights", weight_bytes_, weight_bytes_, SteadyNow() - begin);
-  log::Info("loaded " + HumanBytes(all.bytes_done) + " of weights at " +
-            HumanBytes(all.bytes_per_second) + "/s");
+  const auto all = Stage("weights", weight_bytes_, weight_bytes_, SteadyNow() - begin);
+  log::Info("loaded " + HumanBytes(all.bytes_done()) + " of weights at " +
+            HumanBytes(all.bytes_per_second()) + "/s");
   return absl::OkStatus();
 }
 
-absl::Status ModelRank::Configure(const GroupSetup& setup) {
+absl::Status ModelRank::Configure(const v1::ConfigureRequest& setup) {
   setup_ = setup;
   executor_.reset();
   // Recorded graphs of the former group refer to its communicator.
   if (communicator_ != nullptr) PENSTOCK_RETURN_IF_ERROR(backend_->AllocateCache(0));
   PENSTOCK_RETURN_IF_ERROR(JoinGroup());
   BackendLimits limits;
-  limits.max_step_tokens = setup.limits.max_step_tokens;
-  limits.max_sequence_length = setup.limits.max_sequence_length;
+  limits.max_step_tokens = setup.limits().max_step_tokens();
+  limits.max_sequence_length = setup.limits().max_sequence_length();
   limits.max_logit_rows = kMaxLogitRows;
   limits.max_candidate_rows = CandidateRows();
   return backend_->Prepare(limits, communicator_.get());
 }
 
-absl::StatusOr<std::shared_ptr<Communicator>> ModelRank::JoinHosts() const {
-  if (setup_.world_size == 1) return std::make_shared<LocalCommunicator>();
-  if (setup_.rendezvous.empty()) {
-    return BadValue("rendezvous", "nothing", "a name that all ranks share");
-  }
-  ShmOptions shm;
-  shm.name = setup_.rendezvous;
-  shm.rank = static_cast<int>(setup_.rank);
-  shm.world = static_cast<int>(setup_.world_size);
-  return JoinShmGroup(shm);
-}
-
 absl::Status ModelRank::JoinGroup() {
-  PENSTOCK_ASSIGN_OR_RETURN(std::shared_ptr<Communicator> control, JoinHosts());
+  std::shared_ptr<Communicator> control = std::make_shared<LocalCommunicator>();
+  if (setup_.world_size() > 1) {
+    ShmOptions shm;
+    shm.name = setup_.rendezvous();
+    shm.rank = static_cast<int>(setup_.rank());
+    shm.world = static_cast<int>(setup_.world_size());
+    PENSTOCK_ASSIGN_OR_RETURN(control, JoinShmGroup(shm));
+  }
   {
     const std::lock_guard lock(communicator_mutex_);
     communicator_.reset();
@@ -226,15 +223,15 @@ absl::Status ModelRank::JoinGroup() {
   return interrupted() ? absl::CancelledError("the shard is stopping") : absl::OkStatus();
 }
 
-absl::StatusOr<WarmupReport> ModelRank::Warmup() {
+absl::StatusOr<v1::WarmupResponse> ModelRank::Warmup() {
   PENSTOCK_ASSIGN_OR_RETURN(const PoolSize expected, CountPool());
   WarmupShape shape;
-  shape.max_step_tokens = setup_.limits.max_step_tokens;
-  shape.max_sequences = setup_.limits.max_sequences;
+  shape.max_step_tokens = setup_.limits().max_step_tokens();
+  shape.max_sequences = setup_.limits().max_sequences();
   PENSTOCK_ASSIGN_OR_RETURN(shape.max_sequence_length, LongestSequence(expected));
   shape.block_size = options_.block_size;
   shape.max_logit_rows = kMaxLogitRows;
-  shape.max_candidates = setup_.limits.max_candidates;
+  shape.max_candidates = setup_.limits().max_candidates();
   shape.max_candidate_rows = CandidateRows();
   shape.pool_tokens = std::uint64_t{expected.blocks} * options_.block_size;
   shape.cells = expected.cells;
@@ -246,35 +243,37 @@ absl::StatusOr<WarmupReport> ModelRank::Warmup() {
     return answer != 0;
   };
   const Time begin = SteadyNow();
-  const bool keeps = setup_.rank == 0;
+  const bool keeps = setup_.rank() == 0;
   const WarmupTable table(keeps ? options_.table_folder : "", TableIdentity(shape));
   control.kept = table.Read();
   PENSTOCK_RETURN_IF_ERROR(ShareTable(control.kept));
-  WarmupReport report;
-  PENSTOCK_ASSIGN_OR_RETURN(report.step_times, RunWarmup(shape, *backend_, control));
-  const bool held = !control.kept.empty() && report.step_times == control.kept;
-  if (!held) table.Write(report.step_times);
+  PENSTOCK_ASSIGN_OR_RETURN(const std::vector<StepTimeSample> step_times,
+                            RunWarmup(shape, *backend_, control));
+  const bool held = !control.kept.empty() && step_times == control.kept;
+  if (!held) table.Write(step_times);
   const auto spent = std::chrono::duration_cast<std::chrono::milliseconds>(SteadyNow() - begin);
-  log::Info("warm-up: " + std::to_string(report.step_times.size()) +
+  log::Info("warm-up: " + std::to_string(step_times.size()) +
             (held                   ? " step times of an earlier start still hold, "
              : control.kept.empty() ? " step times measured, "
                                     : " step times measured, kept ones no longer hold, ") +
             std::to_string(spent.count()) + " ms");
-  report.peak_memory_bytes = backend_->MemoryBytes();
+  v1::WarmupResponse report;
+  for (const StepTimeSample& sample : step_times) AddStepTime(sample, report);
+  report.set_peak_memory_bytes(backend_->MemoryBytes());
   // Frees the small cache. The free memory now tells how large the real cache can be.
   PENSTOCK_RETURN_IF_ERROR(backend_->AllocateCache(0));
   PENSTOCK_ASSIGN_OR_RETURN(const PoolSize fits, CountPool());
-  report.blocks = fits.blocks;
-  report.cells = fits.cells;
+  report.set_blocks(fits.blocks);
+  report.set_cells(fits.cells);
   return report;
 }
 
 std::string ModelRank::TableIdentity(const WarmupShape& shape) const {
   std::string text = model_->fingerprint + " " + backend_->Name() + " world " +
-                     std::to_string(setup_.world_size) + (options_.padded ? " padded" : "");
+                     std::to_string(setup_.world_size()) + (options_.padded ? " padded" : "");
   for (const std::uint64_t number :
        {std::uint64_t{shape.max_step_tokens}, std::uint64_t{shape.max_sequences},
-        std::uint64_t{setup_.limits.max_sequence_length}, std::uint64_t{shape.block_size},
+        std::uint64_t{setup_.limits().max_sequence_length()}, std::uint64_t{shape.block_size},
         std::uint64_t{shape.max_candidates}}) {
     text += " " + std::to_string(number);
   }
@@ -284,7 +283,7 @@ std::string ModelRank::TableIdentity(const WarmupShape& shape) const {
 // A sequence of the warm-up is no longer than the cache can hold, or the warm-up would take more
 // memory than serving does. Rank 0 decides, so that all ranks run the same steps.
 absl::StatusOr<std::uint32_t> ModelRank::LongestSequence(const PoolSize& pool) {
-  std::uint32_t longest = Cache().LongestSequence(pool, setup_.limits);
+  std::uint32_t longest = Cache().LongestSequence(pool, setup_.limits());
   PENSTOCK_RETURN_IF_ERROR(control_->Broadcast(&longest, sizeof longest, 0));
   return longest;
 }
@@ -304,10 +303,10 @@ absl::Status ModelRank::ShareTable(std::vector<StepTimeSample>& samples) {
 }
 
 absl::StatusOr<PoolSize> ModelRank::CountPool() const {
-  const GroupLimits& limits = setup_.limits;
+  const v1::Limits& limits = setup_.limits();
   PENSTOCK_ASSIGN_OR_RETURN(const DeviceMemory memory, options_.device->Memory());
-  MemoryNeeds needs = Needs(limits.max_step_tokens, memory);
-  if (limits.kv_cache_bytes > 0) needs.kv = {limits.kv_cache_bytes, 0.0};
+  MemoryNeeds needs = Needs(limits.max_step_tokens(), memory);
+  if (limits.kv_cache_bytes() > 0) needs.kv = {limits.kv_cache_bytes(), 0.0};
   PENSTOCK_ASSIGN_OR_RETURN(const std::uint64_t bytes,
                             ChooseKvBytes(needs, memory.free_bytes, Cache().WantedBytes(limits)));
   return Cache().Fit(bytes, limits);
@@ -319,15 +318,15 @@ absl::StatusOr<std::uint64_t> ModelRank::Commit(const PoolSize& pool) {
                                                  : backend_->AllocateServingCache(pool.blocks));
   PENSTOCK_RETURN_IF_ERROR(backend_->AllocateCells(pool.cells));
   ExecutorOptions options;
-  options.slots = setup_.limits.max_sequences;
+  options.slots = setup_.limits().max_sequences();
   options.vocabulary = model_->spec.vocabulary;
   options.eos_token_ids = model_->spec.eos_token_ids;
   options.max_logit_rows = kMaxLogitRows;
   options.padded = options_.padded;
   options.grammars = grammars_.get();
-  options.late_masks = setup_.limits.late_masks;
+  options.late_masks = setup_.limits().late_masks();
   options.watermark = options_.watermark;
-  if (setup_.world_size == 1) {
+  if (setup_.world_size() <= 1) {
     options.device_sampler = dynamic_cast<DeviceSampler*>(backend_.get());
   }
   executor_ = std::make_unique<ModelExecutor>(std::move(options), *backend_, *control_,

@@ -14,7 +14,6 @@
 
 #include "shard/backend/backend.h"
 #include "shard/cache/paged/paged_layout.h"
-#include "shard/executor/cache_plan.h"
 #include "shard/executor/memory_plan.h"
 #include "shard/executor/model_executor.h"
 #include "shard/executor/rank_device.h"
@@ -53,10 +52,10 @@ class ModelRank final : public RankEngine {
   explicit ModelRank(ModelRankOptions options);
   ~ModelRank() override;
 
-  EngineFacts Facts() const override;
+  v1::DescribeResponse Facts() const override;
   absl::Status Load(const LoadCallback& progress) override;
-  absl::Status Configure(const GroupSetup& setup) override;
-  absl::StatusOr<WarmupReport> Warmup() override;
+  absl::Status Configure(const v1::ConfigureRequest& setup) override;
+  absl::StatusOr<v1::WarmupResponse> Warmup() override;
   absl::StatusOr<std::uint64_t> Commit(const PoolSize& pool) override;
   absl::StatusOr<StepResult> Execute(const StepPlan& plan) override {
     return executor_->Execute(plan);
@@ -69,14 +68,11 @@ class ModelRank final : public RankEngine {
   void Interrupt() override;
 
  private:
-  absl::Status MeasureWeights();
-  absl::Status PrintPlan() const;
   absl::Status MakeBackend(const LoadCallback& progress);
   bool MayOfferGrammars() const;
   void StartGrammars();
   void FinishGrammars();
   absl::Status JoinGroup();
-  absl::StatusOr<std::shared_ptr<Communicator>> JoinHosts() const;
   absl::StatusOr<PoolSize> CountPool() const;
   std::string TableIdentity(const WarmupShape& shape) const;
   absl::StatusOr<std::uint32_t> LongestSequence(const PoolSize& pool);
@@ -93,7 +89,7 @@ class ModelRank final : public RankEngine {
   std::optional<Model> model_;
   std::uint64_t weight_bytes_ = 0;  // of this rank
   std::unique_ptr<Backend> backend_;
-  GroupSetup setup_;
+  v1::ConfigureRequest setup_;
   std::unique_ptr<GrammarCache> grammars_;  // rank 0
   std::unique_ptr<ModelExecutor> executor_;
 

@@ -10,6 +10,7 @@
 #include <memory>
 #include <string>
 
+#include "shard/executor/free_memory.h"
 #include "shard/parallel/communicator.h"
 
 namespace penstock::shard {
@@ -43,7 +44,11 @@ class HostDevice final : public RankDevice {
   explicit HostDevice(std::uint32_t local_ranks = 1) : local_ranks_(local_ranks) {}
 
   std::string Name() const override { return "cpu"; }
-  absl::StatusOr<DeviceMemory> Memory() override;
+  absl::StatusOr<DeviceMemory> Memory() override {
+    const absl::StatusOr<std::uint64_t> free = FreeMemory();
+    if (!free.ok()) return free.status();
+    return DeviceMemory{.free_bytes = *free, .ranks = local_ranks_};
+  }
   absl::StatusOr<std::shared_ptr<Communicator>> Join(
       std::shared_ptr<Communicator> control) override {
     return control;

@@ -23,6 +23,14 @@ std::uint64_t WarmupWork(const StepTimeSample& step) {
   return rows * (1024 + step.context_tokens);
 }
 
+void AddStepTime(const StepTimeSample& sample, v1::WarmupResponse& response) {
+  v1::StepTime& to = *response.add_step_times();
+  to.set_prefill_tokens(sample.prefill_tokens);
+  to.set_decode_rows(sample.decode_rows);
+  to.set_context_tokens(sample.context_tokens);
+  to.set_nanoseconds(static_cast<std::uint64_t>(sample.time.count()));
+}
+
 std::vector<StepTimeSample> WarmupSweep(const SweepLimits& limits) {
   const std::uint32_t longest = limits.sequence_length;
   const std::uint32_t chunk = std::min(limits.step_tokens, longest);

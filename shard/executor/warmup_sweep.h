@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "common/plan/group.h"
+#include "penstock/v1/shard.pb.h"
 
 namespace penstock::shard {
 
@@ -22,6 +23,9 @@ struct SweepLimits {
 // rows the context of a prompt is what the cache holds before the chunk. Beside decode rows the
 // prompt begins its sequence, and the context is that of the decodes.
 std::vector<StepTimeSample> WarmupSweep(const SweepLimits& limits);
+
+// Adds the sample to the answer of a warm-up.
+void AddStepTime(const StepTimeSample& sample, v1::WarmupResponse& response);
 
 // Roughly how much a step computes, to put steps in order.
 std::uint64_t WarmupWork(const StepTimeSample& step);

@@ -1,5 +1,3 @@
-#include "shard/service/execute_reactor.h"
-
 #include <algorithm>
 #include <deque>
 #include <memory>
@@ -11,7 +9,6 @@
 #include "common/log.h"
 #include "common/time.h"
 #include "proto/plan_conversion.h"
-#include "shard/service/grpc_status.h"
 #include "shard/service/shard_service.h"
 
 namespace penstock::shard {
@@ -21,6 +18,16 @@ using Reactor = grpc::ServerBidiReactor<v1::StepPlan, v1::StepResult>;
 
 constexpr const char* kQueueFull = "the shard is stopping, or its queue is full";
 
+// One Execute stream: one plan in, one result out, in order.
+//
+// A gRPC thread converts each plan and posts it to the model thread. At most kMaxQueuedPlans plans
+// wait there; then the stream is not read until one was taken, and gRPC's flow control stops the
+// driver. The outbox of results is bounded by the same number. One write is in flight at a time.
+//
+// The stream ends with OK after the driver has half-closed it and the last result was sent. It ends
+// with INVALID_ARGUMENT after an invalid plan, and with the error of the engine after a failed
+// step.
+//
 // Life: Start posts the opening, then plans follow. Whatever ends the stream posts Close, once.
 // Close frees the sequences and gives up the lease of the driver. Finish comes when the outbox is
 // empty.

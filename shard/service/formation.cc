@@ -1,5 +1,6 @@
 #include "shard/service/formation.h"
 
+#include <algorithm>
 #include <string>
 
 #include "common/status.h"
@@ -8,28 +9,13 @@ namespace penstock::shard {
 namespace {
 
 const char* NameOf(FormationCall call) {
-  switch (call) {
-    case FormationCall::kConfigure:
-      return "Configure";
-    case FormationCall::kWarmup:
-      return "Warmup";
-    case FormationCall::kCommit:
-      return "Commit";
-    case FormationCall::kExecute:
-      return "Execute";
-  }
-  return "";
+  constexpr const char* kNames[] = {"Configure", "Warmup", "Commit", "Execute"};
+  return kNames[static_cast<int>(call)];
 }
 
 FormationCall After(FormationCall call) {
-  switch (call) {
-    case FormationCall::kConfigure:
-      return FormationCall::kWarmup;
-    case FormationCall::kWarmup:
-      return FormationCall::kCommit;
-    default:
-      return FormationCall::kExecute;
-  }
+  const int last = static_cast<int>(FormationCall::kExecute);
+  return static_cast<FormationCall>(std::min(static_cast<int>(call) + 1, last));
 }
 
 }  // namespace

@@ -22,6 +22,7 @@
 
 namespace penstock::shard {
 
+// In the order of formation.
 enum class FormationCall { kConfigure, kWarmup, kCommit, kExecute };
 
 class Formation {

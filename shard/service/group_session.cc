@@ -5,8 +5,10 @@
 #include <string_view>
 #include <utility>
 
+#include "common/fnv.h"
 #include "common/log.h"
 #include "common/status.h"
+#include "proto/plan_conversion.h"
 
 namespace penstock::shard {
 namespace {
@@ -26,6 +28,25 @@ absl::Status CheckRange(const char* field, std::uint32_t value, std::uint32_t lo
                   "from " + std::to_string(low) + " to " + std::to_string(high));
 }
 
+// Adds the plan and the control state of its result to the digest. Log-probabilities are left out,
+// because only rank 0 has them.
+std::uint64_t Mix(const StepPlan& plan, const StepResult& result, std::uint64_t digest) {
+  StepResult control;
+  for (const SequenceResult& sequence : result.sequences) {
+    SequenceResult& one = control.sequences.emplace_back();
+    one.slot = sequence.slot;
+    one.sequence = sequence.sequence;
+    one.committed_length = sequence.committed_length;
+    one.finish = sequence.finish;
+    for (const SampledToken& token : sequence.tokens) one.tokens.push_back({token.token, 0.0f, {}});
+  }
+  v1::StepPlan plan_wire;
+  v1::StepResult result_wire;
+  proto::ToProto(plan, plan_wire);
+  proto::ToProto(control, result_wire);
+  return Fnv1a(result_wire.SerializeAsString(), Fnv1a(plan_wire.SerializeAsString(), digest));
+}
+
 // The log of each rank tells to which trace or request a sequence belongs.
 void LogStarts(const StepPlan& plan) {
   for (const SequenceStart& start : plan.starts) {
@@ -35,47 +56,55 @@ void LogStarts(const StepPlan& plan) {
   }
 }
 
+absl::Status CheckLimits(const v1::Limits& limits, const v1::DescribeResponse& facts) {
+  PENSTOCK_RETURN_IF_ERROR(
+      CheckRange("limits.max_step_tokens", limits.max_step_tokens(), 1, kMaxStepTokens));
+  PENSTOCK_RETURN_IF_ERROR(
+      CheckRange("limits.max_sequences", limits.max_sequences(), 1, kMaxSlots));
+  PENSTOCK_RETURN_IF_ERROR(CheckRange("limits.max_sequence_length", limits.max_sequence_length(), 1,
+                                      facts.max_position()));
+  if (limits.max_candidates() > 0) {
+    if (!Offers(facts, "contrastive_search")) {
+      return BadValue("limits.max_candidates", std::to_string(limits.max_candidates()),
+                      "0: this shard was not started with --contrastive-search");
+    }
+    PENSTOCK_RETURN_IF_ERROR(
+        CheckRange("limits.max_candidates", limits.max_candidates(), 1, limits.max_step_tokens()));
+  }
+  return CheckRange("limits.max_decode_rows", limits.max_decode_rows(), 1,
+                    limits.max_step_tokens());
+}
+
 }  // namespace
 
-absl::Status GroupSession::Configure(const GroupSetup& setup) {
-  const EngineFacts facts = engine_.Facts();
-  if (setup.fingerprint != facts.fingerprint) {
-    return Mismatch("fingerprint", setup.fingerprint, facts.fingerprint);
+bool Offers(const v1::DescribeResponse& facts, std::string_view capability) {
+  const auto& offered = facts.capabilities();
+  return std::find(offered.begin(), offered.end(), capability) != offered.end();
+}
+
+absl::Status GroupSession::Configure(const v1::ConfigureRequest& setup) {
+  const v1::DescribeResponse facts = engine_.Facts();
+  if (setup.fingerprint() != facts.fingerprint()) {
+    return Mismatch("fingerprint", setup.fingerprint(), facts.fingerprint());
   }
-  if (setup.world_size != facts.world_size) {
-    return Mismatch("world_size", std::to_string(setup.world_size),
-                    std::to_string(facts.world_size));
+  if (setup.world_size() != facts.world_size()) {
+    return Mismatch("world_size", std::to_string(setup.world_size()),
+                    std::to_string(facts.world_size()));
   }
-  if (setup.rank != facts.rank) {
-    return Mismatch("rank", std::to_string(setup.rank), std::to_string(facts.rank));
+  if (setup.rank() != facts.rank()) {
+    return Mismatch("rank", std::to_string(setup.rank()), std::to_string(facts.rank()));
   }
-  PENSTOCK_RETURN_IF_ERROR(CheckLimits(setup.limits));
   setup_ = setup;
+  v1::Limits& limits = *setup_.mutable_limits();
+  limits.set_max_decode_rows(std::max(1u, limits.max_decode_rows()));  // absent: no drafts
+  PENSTOCK_RETURN_IF_ERROR(CheckLimits(limits, facts));
   checker_.reset();
   return engine_.Configure(setup_);
 }
 
-absl::Status GroupSession::CheckLimits(const GroupLimits& limits) const {
-  PENSTOCK_RETURN_IF_ERROR(
-      CheckRange("limits.max_step_tokens", limits.max_step_tokens, 1, kMaxStepTokens));
-  PENSTOCK_RETURN_IF_ERROR(CheckRange("limits.max_sequences", limits.max_sequences, 1, kMaxSlots));
-  PENSTOCK_RETURN_IF_ERROR(CheckRange("limits.max_sequence_length", limits.max_sequence_length, 1,
-                                      engine_.Facts().max_position));
-  if (limits.max_candidates > 0) {
-    const std::vector<std::string> offered = engine_.Facts().capabilities;
-    if (std::find(offered.begin(), offered.end(), "contrastive_search") == offered.end()) {
-      return BadValue("limits.max_candidates", std::to_string(limits.max_candidates),
-                      "0: this shard was not started with --contrastive-search");
-    }
-    PENSTOCK_RETURN_IF_ERROR(
-        CheckRange("limits.max_candidates", limits.max_candidates, 1, limits.max_step_tokens));
-  }
-  return CheckRange("limits.max_decode_rows", limits.max_decode_rows, 1, limits.max_step_tokens);
-}
-
-absl::StatusOr<WarmupReport> GroupSession::Warmup() {
+absl::StatusOr<v1::WarmupResponse> GroupSession::Warmup() {
   auto report = engine_.Warmup();
-  if (report.ok()) fits_ = {report->blocks, report->cells};
+  if (report.ok()) fits_ = {report->blocks(), report->cells()};
   return report;
 }
 
@@ -84,26 +113,23 @@ absl::StatusOr<std::uint64_t> GroupSession::Commit(const PoolSize& pool) {
   const std::uint32_t least_cells = fits_.cells > 0 ? 1 : 0;
   PENSTOCK_RETURN_IF_ERROR(CheckRange("cells", pool.cells, least_cells, fits_.cells));
   PENSTOCK_ASSIGN_OR_RETURN(const std::uint64_t bytes, engine_.Commit(pool));
-  const EngineFacts facts = engine_.Facts();
+  const v1::DescribeResponse facts = engine_.Facts();
+  const v1::Limits& limits = setup_.limits();
   PlanBounds bounds;
-  bounds.epoch = setup_.epoch;
-  bounds.vocabulary = facts.vocabulary;
-  bounds.slots = setup_.limits.max_sequences;
+  bounds.epoch = Epoch(setup_.epoch());
+  bounds.vocabulary = facts.vocabulary();
+  bounds.slots = limits.max_sequences();
   bounds.blocks = pool.blocks;
   bounds.cells = pool.cells;
-  bounds.block_size = facts.block_size;
-  bounds.max_step_tokens = setup_.limits.max_step_tokens;
-  bounds.max_sequence_length = setup_.limits.max_sequence_length;
-  bounds.max_decode_rows = setup_.limits.max_decode_rows;
-  bounds.max_candidates = setup_.limits.max_candidates;
-  const auto offers = [&facts](std::string_view name) {
-    return std::find(facts.capabilities.begin(), facts.capabilities.end(), name) !=
-           facts.capabilities.end();
-  };
-  bounds.grammars = offers("grammar");
-  bounds.watermarks = offers("watermark");
-  bounds.kv_groups = static_cast<std::uint32_t>(facts.kv_groups.size());
-  checker_.emplace(std::move(bounds));
+  bounds.block_size = facts.block_size();
+  bounds.max_step_tokens = limits.max_step_tokens();
+  bounds.max_sequence_length = limits.max_sequence_length();
+  bounds.max_decode_rows = limits.max_decode_rows();
+  bounds.max_candidates = limits.max_candidates();
+  bounds.grammars = Offers(facts, "grammar");
+  bounds.watermarks = Offers(facts, "watermark");
+  bounds.kv_groups = static_cast<std::uint32_t>(facts.kv_groups_size());
+  checker_.emplace(bounds);
   return bytes;
 }
 
@@ -112,12 +138,12 @@ void GroupSession::OpenExecute() {
   pending_.clear();
   checked_ = false;
   checker_->Reset();
-  digest_.Reset();
+  digest_ = kFnvStart;
 }
 
 absl::StatusOr<StepResult> GroupSession::Step(const StepPlan& plan) {
   PENSTOCK_ASSIGN_OR_RETURN(StepResult result, StepWithTokens(plan));
-  if (setup_.rank != 0) result.sequences.clear();
+  if (setup_.rank() != 0) result.sequences.clear();
   return result;
 }
 
@@ -130,11 +156,10 @@ absl::StatusOr<StepResult> GroupSession::StepWithTokens(const StepPlan& plan) {
 }
 
 StepResult GroupSession::Stamp(const StepPlan& plan, StepResult result) {
-  digest_.Mix(plan);
-  digest_.Mix(result);
+  digest_ = Mix(plan, result, digest_);
   result.epoch = plan.epoch;
   result.step = plan.step;
-  result.digest = digest_.value();
+  result.digest = digest_;
   return result;
 }
 
@@ -154,9 +179,9 @@ absl::StatusOr<StepResult> GroupSession::Collect() {
   PENSTOCK_ASSIGN_OR_RETURN(StepResult result, engine_.Collect());
   const std::shared_ptr<const StepPlan> plan = std::move(pending_.front());
   pending_.pop_front();
-  PENSTOCK_RETURN_IF_ERROR(checker_->ObserveAssumed(*plan, result));
+  PENSTOCK_RETURN_IF_ERROR(checker_->Observe(*plan, result, true));
   result = Stamp(*plan, std::move(result));
-  if (setup_.rank != 0) result.sequences.clear();
+  if (setup_.rank() != 0) result.sequences.clear();
   return result;
 }
 

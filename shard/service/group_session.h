@@ -8,18 +8,19 @@
 #include <absl/status/status.h>
 #include <absl/status/statusor.h>
 
-#include <cstddef>
 #include <cstdint>
 #include <deque>
 #include <functional>
 #include <memory>
 #include <optional>
+#include <string_view>
 
 #include "shard/service/plan_checker.h"
-#include "shard/service/plan_digest.h"
 #include "shard/service/rank_engine.h"
 
 namespace penstock::shard {
+
+bool Offers(const v1::DescribeResponse& facts, std::string_view capability);
 
 class GroupSession {
  public:
@@ -28,8 +29,8 @@ class GroupSession {
 
   // FAILED_PRECONDITION names a fingerprint, rank or world size that differs from this shard's.
   // INVALID_ARGUMENT names a limit that is out of range.
-  absl::Status Configure(const GroupSetup& setup);
-  absl::StatusOr<WarmupReport> Warmup();
+  absl::Status Configure(const v1::ConfigureRequest& setup);
+  absl::StatusOr<v1::WarmupResponse> Warmup();
 
   // `pool` is the minimum of all ranks, so not larger than what Warmup returned. Returns the bytes
   // of the cache.
@@ -46,19 +47,19 @@ class GroupSession {
   // same plan after all pending steps are collected. Collect returns the result of the oldest.
   absl::StatusOr<bool> Begin(std::shared_ptr<const StepPlan> plan, std::function<void()> ready);
   absl::StatusOr<StepResult> Collect();
-  std::size_t pending() const { return pending_.size(); }
 
   void CloseExecute();
 
  private:
   StepResult Stamp(const StepPlan& plan, StepResult result);
-  absl::Status CheckLimits(const GroupLimits& limits) const;
 
   RankEngine& engine_;
-  GroupSetup setup_;
+  v1::ConfigureRequest setup_;
   PoolSize fits_;  // of the last Warmup
   std::optional<PlanChecker> checker_;
-  PlanDigest digest_;
+  // Of every plan and result since OpenExecute. Ranks that saw the same plans and agreed on the
+  // same tokens have the same digest. It does not detect numerical corruption.
+  std::uint64_t digest_ = 0;
   std::deque<std::shared_ptr<const StepPlan>> pending_;  // begun, not collected
   bool checked_ = false;  // the next plan, by a Begin that returned false
 };

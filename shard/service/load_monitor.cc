@@ -1,34 +1,68 @@
 #include "shard/service/load_monitor.h"
 
-#include <vector>
-
 namespace penstock::shard {
 
-void LoadMonitor::Publish(LoadState state) {
-  std::vector<std::function<void()>> wakes;
-  {
-    std::lock_guard lock(mutex_);
-    state_ = std::move(state);
-    ++version_;
-    for (const auto& [id, wake] : watchers_) wakes.push_back(wake);
+class LoadMonitor::Stream final : public grpc::ServerWriteReactor<v1::LoadProgress> {
+ public:
+  explicit Stream(LoadMonitor& monitor) : monitor_(monitor) {}
+
+  // Writes the newest state if it is new, or finishes. Under the mutex of the monitor.
+  void Pump() {
+    if (writing_ || finished_) return;
+    if (cancelled_ || message_.done()) {
+      finished_ = true;
+      Finish(cancelled_ ? grpc::Status::CANCELLED : grpc::Status::OK);
+    } else if (version_ != monitor_.version_) {
+      version_ = monitor_.version_;
+      message_ = monitor_.newest_;
+      writing_ = true;
+      StartWrite(&message_);
+    }
   }
-  for (const auto& wake : wakes) wake();
+
+  void OnWriteDone(bool ok) override {
+    const std::lock_guard lock(monitor_.mutex_);
+    writing_ = false;
+    cancelled_ = cancelled_ || !ok;
+    Pump();
+  }
+
+  void OnCancel() override {
+    const std::lock_guard lock(monitor_.mutex_);
+    cancelled_ = true;
+    Pump();
+  }
+
+  void OnDone() override {
+    {
+      const std::lock_guard lock(monitor_.mutex_);
+      monitor_.streams_.erase(this);
+    }
+    delete this;
+  }
+
+ private:
+  LoadMonitor& monitor_;
+  v1::LoadProgress message_;   // written last
+  std::uint64_t version_ = 0;  // of message_
+  bool writing_ = false;
+  bool cancelled_ = false;
+  bool finished_ = false;
+};
+
+void LoadMonitor::Publish(const v1::LoadProgress& progress) {
+  const std::lock_guard lock(mutex_);
+  newest_ = progress;
+  ++version_;
+  for (Stream* stream : streams_) stream->Pump();
 }
 
-std::pair<std::uint64_t, LoadState> LoadMonitor::Newest() const {
-  std::lock_guard lock(mutex_);
-  return {version_, state_};
-}
-
-std::uint64_t LoadMonitor::Watch(std::function<void()> wake) {
-  std::lock_guard lock(mutex_);
-  watchers_.emplace(++next_id_, std::move(wake));
-  return next_id_;
-}
-
-void LoadMonitor::Unwatch(std::uint64_t id) {
-  std::lock_guard lock(mutex_);
-  watchers_.erase(id);
+grpc::ServerWriteReactor<v1::LoadProgress>* LoadMonitor::Watch() {
+  auto* stream = new Stream(*this);
+  const std::lock_guard lock(mutex_);
+  streams_.insert(stream);
+  stream->Pump();
+  return stream;
 }
 
 }  // namespace penstock::shard

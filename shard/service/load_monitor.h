@@ -1,44 +1,36 @@
-// The progress of loading, for any number of watchers. A slow watcher skips to the newest state, so
-// there is no queue.
+// The progress of loading, and the WatchLoad streams that report it. A stream writes the newest
+// state after each change and ends after the last one. A slow stream skips states, so there is no
+// queue.
 //
 // Thread-safe: the model thread publishes, gRPC threads watch.
 #pragma once
 
-#include <cstdint>
-#include <functional>
-#include <map>
-#include <mutex>
-#include <string>
-#include <utility>
+#include <grpcpp/support/server_callback.h>
 
-#include "shard/service/rank_engine.h"
+#include <cstdint>
+#include <mutex>
+#include <set>
+
+#include "penstock/v1/shard.pb.h"
 
 namespace penstock::shard {
 
-struct LoadState {
-  LoadStage progress;
-  bool done = false;
-  std::string error;  // not empty: loading failed; `done` is set
-};
-
+// Outlives the streams.
 class LoadMonitor {
  public:
-  void Publish(LoadState state);
+  // `done` is set in the last state; `error` is then not empty if loading failed.
+  void Publish(const v1::LoadProgress& progress);
 
-  // The newest state and its version. Each Publish increases the version.
-  std::pair<std::uint64_t, LoadState> Newest() const;
-
-  // Calls `wake` after each Publish, on the thread of the latter and without a lock; it must not
-  // block. Returns the id of the watcher. One last call may still run after Unwatch has returned.
-  std::uint64_t Watch(std::function<void()> wake);
-  void Unwatch(std::uint64_t id);
+  // The reactor owns itself until gRPC no longer uses it.
+  grpc::ServerWriteReactor<v1::LoadProgress>* Watch();
 
  private:
-  mutable std::mutex mutex_;
-  std::uint64_t version_ = 1;
-  LoadState state_;
-  std::uint64_t next_id_ = 0;
-  std::map<std::uint64_t, std::function<void()>> watchers_;
+  class Stream;
+
+  std::mutex mutex_;
+  v1::LoadProgress newest_;
+  std::uint64_t version_ = 1;  // of newest_
+  std::set<Stream*> streams_;
 };
 
 }  // namespace penstock::shard

@@ -5,7 +5,6 @@
 #include <utility>
 
 #include "common/status.h"
-#include "shard/service/start_checks.h"
 
 namespace penstock::shard {
 namespace {
@@ -63,7 +62,8 @@ absl::Status PlanChecker::ApplyEnds(const StepPlan& plan) {
   for (SlotId id : plan.ends) {
     Slot* slot = nullptr;
     PENSTOCK_RETURN_IF_ERROR(FindActive(id, "ends", &slot));
-    Free(*slot);
+    sequences_.erase(slot->sequence.value());
+    FreeBlocks(*slot);
     slots_[id.value()].reset();
   }
   return absl::OkStatus();
@@ -305,14 +305,6 @@ absl::Status PlanChecker::CheckGroups(const StepPlan& plan) const {
   return Bad("groups.segments", count, "all " + std::to_string(named.size()) + " segments");
 }
 
-absl::Status PlanChecker::Observe(const StepPlan& plan, const StepResult& result) {
-  return ObserveEach(plan, result, false);
-}
-
-absl::Status PlanChecker::ObserveAssumed(const StepPlan& plan, const StepResult& result) {
-  return ObserveEach(plan, result, true);
-}
-
 // Prompts count as committed after Check already.
 void PlanChecker::Assume(const StepPlan& plan) {
   for (const Segment& segment : plan.segments) {
@@ -321,8 +313,7 @@ void PlanChecker::Assume(const StepPlan& plan) {
   }
 }
 
-absl::Status PlanChecker::ObserveEach(const StepPlan& plan, const StepResult& result,
-                                      bool assumed) {
+absl::Status PlanChecker::Observe(const StepPlan& plan, const StepResult& result, bool assumed) {
   std::size_t next = 0;
   for (const Segment& segment : plan.segments) {
     if (!slots_[segment.slot.value()].has_value()) {
@@ -376,11 +367,6 @@ absl::Status PlanChecker::FindActive(SlotId id, const char* field, Slot** slot) 
 absl::Status PlanChecker::CheckBlock(BlockId block, const char* field) const {
   if (block.value() < bounds_.blocks) return absl::OkStatus();
   return Bad(field, block.value(), "below " + std::to_string(bounds_.blocks));
-}
-
-void PlanChecker::Free(Slot& slot) {
-  sequences_.erase(slot.sequence.value());
-  FreeBlocks(slot);
 }
 
 void PlanChecker::FreeBlocks(Slot& slot) {

@@ -25,7 +25,7 @@
 #include "common/ids.h"
 #include "common/plan/step_plan.h"
 #include "common/plan/step_result.h"
-#include "shard/service/plan_bounds.h"
+#include "shard/service/start_checks.h"
 
 namespace penstock::shard {
 
@@ -37,13 +37,12 @@ class PlanChecker {
   absl::Status Check(const StepPlan& plan);
 
   // Updates the state by the result of the last checked plan. INTERNAL: a bug of the engine.
-  absl::Status Observe(const StepPlan& plan, const StepResult& result);
+  // `assumed`: Assume was called, so only which sequences have ended is taken from the result.
+  absl::Status Observe(const StepPlan& plan, const StepResult& result, bool assumed = false);
 
-  // For steps that run ahead. Assume, after Check, counts what the plan commits as committed.
-  // ObserveAssumed later takes from the result only which sequences have ended; results come in
-  // order.
+  // For steps that run ahead: after Check, counts what the plan commits as committed. Their results
+  // come in order.
   void Assume(const StepPlan& plan);
-  absl::Status ObserveAssumed(const StepPlan& plan, const StepResult& result);
 
   // All slots free; the next step is 1.
   void Reset();
@@ -81,12 +80,10 @@ class PlanChecker {
   absl::Status ApplyRows(const StepPlan& plan);
   absl::Status ApplyRow(SlotId id, std::uint32_t width);
   absl::Status CheckDecodesInRows(const StepPlan& plan) const;
-  absl::Status ObserveEach(const StepPlan& plan, const StepResult& result, bool assumed);
   absl::Status ObserveSequence(const SequenceResult& result, const Segment& segment, bool assumed);
 
   absl::Status FindActive(SlotId id, const char* field, Slot** slot);
   absl::Status CheckBlock(BlockId block, const char* field) const;
-  void Free(Slot& slot);
   void FreeBlocks(Slot& slot);
 
   PlanBounds bounds_;

@@ -10,86 +10,18 @@
 #include <absl/status/status.h>
 #include <absl/status/statusor.h>
 
-#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
-#include <optional>
-#include <string>
-#include <vector>
 
-#include "common/ids.h"
-#include "common/plan/group.h"
 #include "common/plan/step_plan.h"
 #include "common/plan/step_result.h"
+#include "penstock/v1/shard.pb.h"
 
 namespace penstock::shard {
 
-// Layers that share one block table.
-struct KvGroupFacts {
-  std::uint64_t bytes_per_token = 0;  // K and V of all layers of the group, of this rank
-  std::uint32_t layers = 0;
-  std::uint32_t window = 0;  // 0 = full attention
-};
-
-// The answer to Describe. Before Load only rank, world_size and model_id are set.
-struct EngineFacts {
-  std::string model_id;
-  std::string model_type;
-  std::string dtype;
-  std::string device;
-  std::string backend;  // for logs
-  std::uint32_t rank = 0;
-  std::uint32_t world_size = 1;
-  std::uint32_t vocabulary = 0;
-  std::vector<TokenId> eos_token_ids;
-  std::optional<TokenId> bos_token_id;
-  std::uint32_t max_position = 0;  // longest sequence that the model supports
-  std::vector<KvGroupFacts> kv_groups;
-  std::uint32_t block_size = 16;
-  bool padded_attention = false;
-  std::vector<std::string> capabilities;
-  std::string fingerprint;
-  std::uint64_t parameters = 0;
-  std::uint64_t weight_bytes = 0;  // of this rank
-};
-
-struct LoadStage {
-  std::string stage;
-  std::uint64_t bytes_done = 0;
-  std::uint64_t bytes_total = 0;
-  std::uint64_t bytes_per_second = 0;
-  std::chrono::milliseconds eta{0};
-};
-using LoadCallback = std::function<void(const LoadStage&)>;
-
-struct GroupLimits {
-  std::uint32_t max_step_tokens = 0;
-  std::uint32_t max_sequences = 0;        // slots
-  std::uint32_t max_sequence_length = 0;  // tokens, prompt and output
-  std::uint64_t kv_cache_bytes = 0;       // 0: the setting of the engine
-  std::uint32_t max_decode_rows = 1;      // per sequence and step, without contrastive search
-  std::uint32_t max_candidates = 0;       // rows of a contrastive sequence; 0 = no such sequences
-  // If the grammar mask of a sequence is not ready, the step may return no token for it. False: the
-  // step waits for the mask.
-  bool late_masks = false;
-};
-
-struct GroupSetup {
-  Epoch epoch;
-  std::uint32_t world_size = 1;
-  std::uint32_t rank = 0;
-  std::string rendezvous;
-  std::string fingerprint;
-  GroupLimits limits;
-};
-
-struct WarmupReport {
-  std::uint32_t blocks = 0;  // that fit into memory beside weights and scratch
-  std::uint32_t cells = 0;   // positions of all padded KV rows; 0: paged layout
-  std::vector<StepTimeSample> step_times;
-  std::uint64_t peak_memory_bytes = 0;
-};
+// Stage and bytes; the service adds the end of loading.
+using LoadCallback = std::function<void(const v1::LoadProgress&)>;
 
 // What the ranks agreed on: the minimum of their reports.
 struct PoolSize {
@@ -104,13 +36,14 @@ class RankEngine {
  public:
   virtual ~RankEngine() = default;
 
-  virtual EngineFacts Facts() const = 0;
+  // Before Load only rank, world_size, model_id and block_size are set.
+  virtual v1::DescribeResponse Facts() const = 0;
 
   virtual absl::Status Load(const LoadCallback& progress) = 0;
 
   // Joins the ranks of the group. May be called again with another epoch to form a new group.
-  virtual absl::Status Configure(const GroupSetup& setup) = 0;
-  virtual absl::StatusOr<WarmupReport> Warmup() = 0;
+  virtual absl::Status Configure(const v1::ConfigureRequest& setup) = 0;
+  virtual absl::StatusOr<v1::WarmupResponse> Warmup() = 0;
 
   // Allocates the cache and returns its bytes. Later calls need no more memory.
   virtual absl::StatusOr<std::uint64_t> Commit(const PoolSize& pool) = 0;

@@ -10,27 +10,24 @@
 
 #include <absl/status/status.h>
 #include <absl/status/statusor.h>
+#include <grpcpp/server.h>
 
-#include <cstddef>
-#include <cstdint>
 #include <functional>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "shard/service/rank_engine.h"
 #include "shard/service/second_driver.h"
 #include "shard/service/shard_listen.h"
+#include "shard/service/shard_service.h"
 
 namespace penstock::shard {
 
 struct ShardServerOptions {
   ListenAddress listen;
-  std::uint32_t rank = 0;
-  // A plan has the prompts that start in its step: 16 MiB more than the default of --payload-limit.
-  std::size_t max_receive_bytes = std::size_t{32} << 20;
-  std::size_t max_send_bytes = std::size_t{64} << 20;
   SecondDriverFactory second_driver = nullptr;  // none: only the native service
-  std::function<void(const LoadStage&)> on_progress = [](const LoadStage&) {};
+  std::function<void(const v1::LoadProgress&)> on_progress = [](const v1::LoadProgress&) {};
   std::function<void(const absl::Status&)> on_loaded = [](const absl::Status&) {};
 };
 
@@ -45,12 +42,26 @@ class ShardServer {
   void Stop();
 
   // The socket's path, or host:port.
-  const std::string& address() const;
+  const std::string& address() const { return address_; }
 
  private:
-  class Impl;
-  explicit ShardServer(std::unique_ptr<Impl> impl);
-  std::unique_ptr<Impl> impl_;
+  ShardServer(std::unique_ptr<RankEngine> engine, ShardServerOptions options);
+  bool on_tcp() const { return !options_.listen.tcp.empty(); }
+  std::shared_ptr<grpc::ServerCredentials> Credentials() const;
+  absl::Status Listen();
+  void SetHealth(bool serving);
+  void Load();
+
+  const std::unique_ptr<RankEngine> engine_;
+  const ShardServerOptions options_;
+  ServiceState state_;
+  ShardService service_;
+  std::unique_ptr<SecondDriver> second_;
+  std::vector<std::string> health_names_;
+  std::string address_;
+  bool made_directory_ = false;
+  std::unique_ptr<grpc::Server> server_;
+  bool stopped_ = false;
 };
 
 }  // namespace penstock::shard

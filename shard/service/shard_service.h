@@ -2,9 +2,13 @@
 // post to the model thread; they never wait. Internal to shard/service: users start a ShardServer.
 #pragma once
 
-#include <memory>
+#include <absl/status/status.h>
+#include <grpcpp/support/status.h>
+
+#include <cstdint>
 #include <mutex>
 
+#include "common/status.h"
 #include "penstock/v1/shard.grpc.pb.h"
 #include "shard/service/formation.h"
 #include "shard/service/group_session.h"
@@ -19,8 +23,9 @@ struct ServiceState {
   explicit ServiceState(RankEngine& engine_in);
 
   // The current facts. Until the model is loaded, only what Describe needs before that.
-  std::shared_ptr<const EngineFacts> Facts() const;
-  void SetFacts(EngineFacts facts);
+  v1::DescribeResponse Facts() const;
+  // The engine has loaded its model. Model thread.
+  void Loaded();
 
   RankEngine& engine;
   Formation formation;
@@ -30,8 +35,20 @@ struct ServiceState {
 
  private:
   mutable std::mutex facts_mutex_;
-  std::shared_ptr<const EngineFacts> facts_;
+  v1::DescribeResponse facts_;
 };
+
+inline grpc::Status ToGrpc(const absl::Status& status) {
+  if (status.ok()) return grpc::Status::OK;
+  return {static_cast<grpc::StatusCode>(status.code()), Message(status)};
+}
+
+// Most plans of a stream that wait for the model thread.
+inline constexpr std::uint32_t kMaxQueuedPlans = 8;
+
+// A new Execute stream; see execute_reactor.cc. The reactor owns itself until gRPC and the model
+// thread no longer use it. `state` outlives it.
+grpc::ServerBidiReactor<v1::StepPlan, v1::StepResult>* StartExecute(ServiceState& state);
 
 class ShardService final : public v1::Shard::CallbackService {
  public:

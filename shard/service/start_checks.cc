@@ -1,6 +1,6 @@
 #include "shard/service/start_checks.h"
 
-#include <cmath>
+#include <limits>
 #include <string>
 
 #include "common/status.h"
@@ -11,14 +11,16 @@ namespace {
 // False for NaN.
 bool Within(float value, float low, float high) { return value >= low && value <= high; }
 
+bool Above0(float value, float high) { return value > 0 && value <= high; }
+
 absl::Status CheckRange(const char* field, float value, bool good, const char* limit) {
   if (good) return absl::OkStatus();
-  return BadValue(field, std::to_string(value), limit);
+  return BadValue(std::string("starts.sampling.") + field, std::to_string(value), limit);
 }
 
 absl::Status CheckContrastive(const SamplingParams& params, std::uint32_t max_candidates) {
   if (params.penalty_alpha == 0) return absl::OkStatus();
-  const char* const field = "starts.sampling.penalty_alpha";
+  const char* const field = "penalty_alpha";
   PENSTOCK_RETURN_IF_ERROR(
       CheckRange(field, params.penalty_alpha, max_candidates > 0,
                  "0: contrastive search needs the option --contrastive-search"));
@@ -51,30 +53,32 @@ absl::Status CheckTokens(const std::vector<TokenId>& tokens, std::uint32_t vocab
 
 absl::Status CheckSampling(const SamplingParams& params, std::uint32_t vocabulary,
                            std::uint32_t max_candidates) {
-  PENSTOCK_RETURN_IF_ERROR(CheckRange("starts.sampling.temperature", params.temperature,
-                                      std::isfinite(params.temperature) && params.temperature > 0,
-                                      "above 0"));
-  PENSTOCK_RETURN_IF_ERROR(CheckRange("starts.sampling.top_p", params.top_p,
-                                      Within(params.top_p, 0, 1) && params.top_p > 0,
-                                      "above 0 and at most 1"));
-  PENSTOCK_RETURN_IF_ERROR(CheckRange("starts.sampling.typical_p", params.typical_p,
-                                      Within(params.typical_p, 0, 1) && params.typical_p > 0,
-                                      "above 0 and at most 1"));
-  PENSTOCK_RETURN_IF_ERROR(CheckRange("starts.sampling.min_p", params.min_p,
-                                      Within(params.min_p, 0, 1) && params.min_p < 1,
-                                      "from 0 to below 1"));
-  PENSTOCK_RETURN_IF_ERROR(CheckRange(
-      "starts.sampling.repetition_penalty", params.repetition_penalty,
-      std::isfinite(params.repetition_penalty) && params.repetition_penalty > 0, "above 0"));
-  PENSTOCK_RETURN_IF_ERROR(CheckRange("starts.sampling.frequency_penalty", params.frequency_penalty,
-                                      Within(params.frequency_penalty, -2, 2), "from -2 to 2"));
-  PENSTOCK_RETURN_IF_ERROR(CheckRange("starts.sampling.presence_penalty", params.presence_penalty,
-                                      Within(params.presence_penalty, -2, 2), "from -2 to 2"));
+  constexpr float kMost = std::numeric_limits<float>::max();
+  const struct {
+    const char* field;
+    float value;
+    bool good;
+    const char* limit;
+  } checks[] = {
+      {"temperature", params.temperature, Above0(params.temperature, kMost), "above 0"},
+      {"top_p", params.top_p, Above0(params.top_p, 1), "above 0 and at most 1"},
+      {"typical_p", params.typical_p, Above0(params.typical_p, 1), "above 0 and at most 1"},
+      {"min_p", params.min_p, Within(params.min_p, 0, 1) && params.min_p < 1, "from 0 to below 1"},
+      {"repetition_penalty", params.repetition_penalty, Above0(params.repetition_penalty, kMost),
+       "above 0"},
+      {"frequency_penalty", params.frequency_penalty, Within(params.frequency_penalty, -2, 2),
+       "from -2 to 2"},
+      {"presence_penalty", params.presence_penalty, Within(params.presence_penalty, -2, 2),
+       "from -2 to 2"},
+  };
+  for (const auto& [field, value, good, limit] : checks) {
+    PENSTOCK_RETURN_IF_ERROR(CheckRange(field, value, good, limit));
+  }
   PENSTOCK_RETURN_IF_ERROR(CheckContrastive(params, max_candidates));
   for (const SamplingParams::LogitBias& bias : params.logit_bias) {
     PENSTOCK_RETURN_IF_ERROR(CheckTokens({bias.token}, vocabulary, "starts.sampling.bias_tokens"));
-    PENSTOCK_RETURN_IF_ERROR(CheckRange("starts.sampling.bias_values", bias.bias,
-                                        Within(bias.bias, -100, 100), "from -100 to 100"));
+    PENSTOCK_RETURN_IF_ERROR(
+        CheckRange("bias_values", bias.bias, Within(bias.bias, -100, 100), "from -100 to 100"));
   }
   return absl::OkStatus();
 }

@@ -6,10 +6,27 @@
 #include <cstdint>
 #include <vector>
 
+#include "common/ids.h"
 #include "common/plan/step_plan.h"
-#include "shard/service/plan_bounds.h"
 
 namespace penstock::shard {
+
+// The limits of a group's plans, agreed at Commit.
+struct PlanBounds {
+  Epoch epoch;
+  std::uint32_t vocabulary = 0;
+  std::uint32_t slots = 0;
+  std::uint32_t blocks = 0;
+  std::uint32_t block_size = 16;
+  std::uint32_t cells = 0;  // 0: paged KV layout
+  std::uint32_t max_step_tokens = 0;
+  std::uint32_t max_sequence_length = 0;
+  std::uint32_t max_decode_rows = 1;
+  std::uint32_t max_candidates = 0;  // of contrastive search; 0: not offered
+  bool grammars = false;             // a start may have one
+  bool watermarks = false;           // a start may request one
+  std::uint32_t kv_groups = 1;
+};
 
 // All give INVALID_ARGUMENT with the field, the value and the limit.
 absl::Status CheckSampling(const SamplingParams& params, std::uint32_t vocabulary,

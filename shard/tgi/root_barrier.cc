@@ -13,7 +13,7 @@ absl::Status Stopping() { return absl::CancelledError("the shard is stopping"); 
 }  // namespace
 
 RootBarrier::RootBarrier(std::uint32_t world, std::string name)
-    : world_(world), name_(std::move(name)), told_(world) {
+    : world_(world), name_(std::move(name)) {
   if (world_ > 1) deadlines_ = std::thread([this] { WatchDeadlines(); });
 }
 
@@ -72,7 +72,6 @@ std::string RootBarrier::ChooseGroup(const std::vector<Entry>& entries) {
   const bool lost = std::any_of(entries.begin(), entries.end(),
                                 [&](Entry entry) { return entry->arrival.lost == group_; });
   if (lost || group_.empty()) group_ = name_ + "-" + std::to_string(++groups_);
-  std::fill(told_.begin(), told_.end(), group_);
   return group_;
 }
 
@@ -80,14 +79,12 @@ void RootBarrier::Leave(std::uint32_t rank) {
   std::lock_guard lock(mutex_);
   std::erase_if(waiting_, [&](const Waiting& each) { return each.arrival.rank == rank; });
   // A restarted process of this rank does not have the group.
-  if (rank < world_ && told_[rank] == group_) group_.clear();
+  if (rank < world_) group_.clear();
 }
 
-std::string RootBarrier::MissingRanks(const std::string& call) const {
+std::string RootBarrier::MissingRanks(const std::string& call) {
   std::vector<bool> here(world_, false);
-  for (const Waiting& each : waiting_) {
-    if (each.arrival.call == call) here[each.arrival.rank] = true;
-  }
+  for (Entry entry : FindAll(call)) here[entry->arrival.rank] = true;
   std::string missing;
   for (std::uint32_t rank = 0; rank < world_; ++rank) {
     if (!here[rank]) missing += (missing.empty() ? "" : ", ") + std::to_string(rank);

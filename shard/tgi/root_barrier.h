@@ -45,7 +45,7 @@ class RootBarrier final : public RankBarrier {
   std::vector<Entry> FindAll(const std::string& call);
   void Release(const std::vector<Entry>& entries);
   std::string ChooseGroup(const std::vector<Entry>& entries);
-  std::string MissingRanks(const std::string& call) const;
+  std::string MissingRanks(const std::string& call);
   void Expire(Time now);
   Time FirstDeadline() const;
   void WatchDeadlines();
@@ -55,9 +55,8 @@ class RootBarrier final : public RankBarrier {
 
   std::mutex mutex_;
   std::condition_variable changed_;
-  std::list<Waiting> waiting_;     // in order of arrival
-  std::string group_;              // empty: the next call gets a new one
-  std::vector<std::string> told_;  // by rank, the last group that it was told
+  std::list<Waiting> waiting_;  // in order of arrival
+  std::string group_;           // empty: the next call gets a new one
   std::uint64_t groups_ = 0;
   bool stopped_ = false;
   std::thread deadlines_;

@@ -33,24 +33,19 @@ absl::StatusOr<SequencePool::Allocation> SequencePool::Take(std::uint32_t tokens
   return allocation;
 }
 
-void SequencePool::Free(const std::vector<BlockId>& blocks) {
-  for (BlockId block : blocks) {
+void SequencePool::Release(const Allocation& allocation, bool started) {
+  if (started) {
+    slots_.End(allocation.slot);
+  } else {
+    slots_.PutBack(allocation.slot);
+  }
+  for (BlockId block : allocation.blocks) {
     if (block == kHealthBlock) {
       health_block_free_ = true;
     } else {
       blocks_.Release(block);
     }
   }
-}
-
-void SequencePool::PutBack(const Allocation& allocation) {
-  slots_.PutBack(allocation.slot);
-  Free(allocation.blocks);
-}
-
-void SequencePool::End(const Allocation& allocation) {
-  slots_.End(allocation.slot);
-  Free(allocation.blocks);
 }
 
 }  // namespace penstock::shard

@@ -30,11 +30,10 @@ class SequencePool {
 
   // Allocates `tokens` positions. RESOURCE_EXHAUSTED says what is missing and how much.
   absl::StatusOr<Allocation> Take(std::uint32_t tokens, bool health);
-  // Frees the allocation of a sequence that was never started in the engine.
-  void PutBack(const Allocation& allocation);
-  // Frees the allocation of a started sequence. TakeEnds gives its slot to the next plan. The
-  // blocks are free at once, because a plan ends sequences before it starts others.
-  void End(const Allocation& allocation);
+  // Frees an allocation. The blocks are free at once, because a plan ends sequences before it
+  // starts others. The slot is free at once if the sequence was never `started` in the engine;
+  // otherwise TakeEnds gives it to the next plan.
+  void Release(const Allocation& allocation, bool started);
   std::vector<SlotId> TakeEnds() { return slots_.TakeEnds(); }
 
   // Most tokens of all ordinary sequences. As in TGI, block 0 is included.
@@ -43,8 +42,6 @@ class SequencePool {
   }
 
  private:
-  void Free(const std::vector<BlockId>& blocks);
-
   std::uint32_t block_size_;
   SlotPool slots_;
   BlockPool blocks_;

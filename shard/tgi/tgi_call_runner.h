@@ -2,6 +2,9 @@
 // passes the barrier of the ranks. Then it runs on the model thread, in the present session. Knows
 // no gRPC.
 //
+// The ranks form their group themselves, through the same GroupSession as a native driver. The name
+// of the group is the rendezvous. The cache has the least number of blocks that any rank reports.
+//
 // Threading: Start from any thread; bodies run on the model thread.
 #pragma once
 
@@ -17,7 +20,6 @@
 #include "common/time.h"
 #include "shard/service/shard_service.h"
 #include "shard/tgi/rank_barrier.h"
-#include "shard/tgi/tgi_group.h"
 #include "shard/tgi/tgi_session.h"
 #include "text/tokenizer.h"
 
@@ -33,8 +35,8 @@ struct TgiCall {
 
 class TgiCallRunner {
  public:
-  // `state` and `barrier` outlive the runner and all its calls.
-  TgiCallRunner(ServiceState& state, RankBarrier& barrier, std::string model_folder);
+  // `state` and `barrier` outlive the runner and all its calls. Without a barrier all calls fail.
+  TgiCallRunner(ServiceState& state, RankBarrier* barrier, std::string model_folder);
 
   void Start(TgiCall call);
 
@@ -43,10 +45,12 @@ class TgiCallRunner {
 
  private:
   void Post(std::shared_ptr<TgiCall> call, const RankVerdict& verdict);
-  void Run(TgiCall& call, const RankVerdict& verdict);
   absl::Status RunInGroup(TgiCall& call, const RankVerdict& verdict);
   absl::Status Form(const std::string& name, Time deadline);
-  absl::Status MakeSession(const TgiGroupFacts& facts);
+  absl::Status FormGroup(const std::string& name, Time deadline);
+  absl::StatusOr<v1::WarmupResponse> Prepare(const std::string& name);
+  RankVerdict Agree(const std::string& name, std::uint64_t mine, Time deadline);
+  absl::Status MakeSession(std::uint32_t blocks);
   void Finish(TgiCall& call, const absl::Status& status);
 
   std::string LostGroup();
@@ -54,7 +58,7 @@ class TgiCallRunner {
   void SetGroup(const std::string& name, bool formed);
 
   ServiceState& state_;
-  RankBarrier& barrier_;
+  RankBarrier* const barrier_;
   const std::string model_folder_;
   std::atomic<std::size_t> calls_ = 0;
 
@@ -64,7 +68,7 @@ class TgiCallRunner {
 
   // Model thread only.
   std::shared_ptr<const text::Tokenizer> tokenizer_;
-  TgiGroup group_;
+  std::uint64_t step_ = 0;  // the last of the group
   std::unique_ptr<TgiSession> session_;
   std::uint32_t max_prefill_tokens_ = 0;
 };

@@ -6,8 +6,7 @@
 
 #include "shard/service/shard_service.h"
 #include "shard/service/socket_path.h"
-#include "shard/tgi/barrier_service.h"
-#include "shard/tgi/remote_barrier.h"
+#include "shard/tgi/barrier_stream.h"
 #include "shard/tgi/root_barrier.h"
 #include "shard/tgi/tgi_call_runner.h"
 #include "shard/tgi/tgi_service.h"
@@ -16,18 +15,6 @@ namespace penstock::shard {
 namespace {
 
 constexpr const char* kServiceName = "generate.v3.TextGenerationService";
-
-// For several ranks on TCP: the barrier needs the Unix socket of rank 0.
-class NoBarrier final : public RankBarrier {
- public:
-  void Arrive(RankArrival, VerdictCallback done) override {
-    done({absl::FailedPreconditionError(
-              "generate.v3 on several ranks needs Unix sockets: start with --shard-uds-path"),
-          0,
-          {}});
-  }
-  void Stop() override {}
-};
 
 // Random, because shared memory outlives a process that dies while it joins, and pids are reused.
 std::string FreshName() {
@@ -41,10 +28,10 @@ std::string SocketOf(const ListenAddress& listen, std::uint32_t rank) {
   return path.ok() ? *path : std::string();  // the server refuses a bad prefix
 }
 
-std::vector<std::string> UrlsOf(const ListenAddress& listen, const EngineFacts& facts) {
+std::vector<std::string> UrlsOf(const ListenAddress& listen, const v1::DescribeResponse& facts) {
   if (!listen.tcp.empty()) return {listen.tcp};
   std::vector<std::string> urls;
-  for (std::uint32_t rank = 0; rank < facts.world_size; ++rank) {
+  for (std::uint32_t rank = 0; rank < facts.world_size(); ++rank) {
     urls.push_back("unix://" + SocketOf(listen, rank));
   }
   return urls;
@@ -52,10 +39,10 @@ std::vector<std::string> UrlsOf(const ListenAddress& listen, const EngineFacts& 
 
 class TgiDriver final : public SecondDriver {
  public:
-  TgiDriver(ServiceState& state, const ListenAddress& listen, TgiOptions options)
-      : barrier_(MakeBarrier(*state.Facts(), listen)),
-        runner_(state, *barrier_, std::move(options.model_folder)),
-        service_(state, runner_, UrlsOf(listen, *state.Facts())) {}
+  TgiDriver(ServiceState& state, const ListenAddress& listen, std::string model_folder)
+      : barrier_(MakeBarrier(state.Facts(), listen)),
+        runner_(state, barrier_.get(), std::move(model_folder)),
+        service_(state, runner_, UrlsOf(listen, state.Facts())) {}
   ~TgiDriver() override { Stop(); }
 
   std::vector<NamedService> Services() override {
@@ -64,14 +51,18 @@ class TgiDriver final : public SecondDriver {
     return services;
   }
 
-  void Stop() override { barrier_->Stop(); }
+  void Stop() override {
+    if (barrier_ != nullptr) barrier_->Stop();
+  }
 
  private:
-  std::unique_ptr<RankBarrier> MakeBarrier(const EngineFacts& facts, const ListenAddress& listen) {
-    if (facts.world_size > 1 && !listen.tcp.empty()) return std::make_unique<NoBarrier>();
-    if (facts.rank > 0) return MakeRemoteBarrier(SocketOf(listen, 0));
-    auto root = std::make_unique<RootBarrier>(facts.world_size, FreshName());
-    if (facts.world_size > 1) barrier_service_ = MakeBarrierService(*root);
+  // Null for several ranks on TCP: the barrier needs the Unix socket of rank 0.
+  std::unique_ptr<RankBarrier> MakeBarrier(const v1::DescribeResponse& facts,
+                                           const ListenAddress& listen) {
+    if (facts.world_size() > 1 && !listen.tcp.empty()) return nullptr;
+    if (facts.rank() > 0) return MakeRemoteBarrier(SocketOf(listen, 0));
+    auto root = std::make_unique<RootBarrier>(facts.world_size(), FreshName());
+    if (facts.world_size() > 1) barrier_service_ = MakeBarrierService(*root);
     return root;
   }
 
@@ -83,9 +74,9 @@ class TgiDriver final : public SecondDriver {
 
 }  // namespace
 
-SecondDriverFactory TgiDriverFactory(TgiOptions options) {
-  return [options = std::move(options)](ServiceState& state, const ListenAddress& listen) {
-    return std::make_unique<TgiDriver>(state, listen, options);
+SecondDriverFactory TgiDriverFactory(std::string model_folder) {
+  return [folder = std::move(model_folder)](ServiceState& state, const ListenAddress& listen) {
+    return std::make_unique<TgiDriver>(state, listen, folder);
   };
 }
 

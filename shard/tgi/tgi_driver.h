@@ -11,11 +11,8 @@
 
 namespace penstock::shard {
 
-struct TgiOptions {
-  std::string model_folder;  // with the tokenizer; empty: calls that need text fail
-};
-
-// The factory for HostedShard.
-SecondDriverFactory TgiDriverFactory(TgiOptions options);
+// The factory for HostedShard. `model_folder` has the tokenizer; if it is empty, calls that need
+// text fail.
+SecondDriverFactory TgiDriverFactory(std::string model_folder);
 
 }  // namespace penstock::shard

@@ -1,13 +1,15 @@
 #include "shard/tgi/tgi_service.h"
 
+#include <absl/strings/str_cat.h>
+
 #include <algorithm>
 #include <chrono>
 #include <string_view>
 #include <utility>
 
+#include "common/fnv.h"
 #include "common/status.h"
 #include "common/traceparent.h"
-#include "shard/service/grpc_status.h"
 
 namespace penstock::shard {
 namespace {
@@ -29,14 +31,10 @@ Time BarrierDeadline(const grpc::CallbackServerContext& context) {
   return SteadyNow() + wait;
 }
 
-// FNV-1a: the same on every rank, whatever compiler built it.
+// Equal on all ranks for the same call.
 std::string KeyOf(const char* method, const google::protobuf::MessageLite& request) {
   const std::string bytes = request.SerializeAsString();
-  std::uint64_t hash = 0xcbf29ce484222325ULL;
-  for (const char byte : bytes) {
-    hash = (hash ^ static_cast<unsigned char>(byte)) * 0x100000001b3ULL;
-  }
-  return std::string(method) + " " + std::to_string(bytes.size()) + " " + std::to_string(hash);
+  return absl::StrCat(method, " ", bytes.size(), " ", Fnv1a(bytes));
 }
 
 // The trace context of the client. It may differ between ranks.
@@ -52,14 +50,14 @@ absl::Status NoGroup(std::uint64_t id) {
 }
 
 // The limits that the router requested, or those of the model.
-absl::Status AnswerWarmup(const EngineFacts& facts, const v3::WarmupRequest& request,
+absl::Status AnswerWarmup(const v1::DescribeResponse& facts, const v3::WarmupRequest& request,
                           const TgiSession& session, v3::WarmupResponse& response) {
   const std::uint64_t capacity = session.capacity_tokens();
-  const std::uint64_t most = std::min<std::uint64_t>(facts.max_position, capacity);
+  const std::uint64_t most = std::min<std::uint64_t>(facts.max_position(), capacity);
   const std::uint64_t total = request.has_max_total_tokens() ? request.max_total_tokens() : most;
-  if (total > facts.max_position) {
+  if (total > facts.max_position()) {
     return BadValue("max_total_tokens", std::to_string(total),
-                    "at most " + std::to_string(facts.max_position) + ", the model's context");
+                    "at most " + std::to_string(facts.max_position()) + ", the model's context");
   }
   if (total > capacity) {
     return absl::ResourceExhaustedError(
@@ -74,15 +72,15 @@ absl::Status AnswerWarmup(const EngineFacts& facts, const v3::WarmupRequest& req
   return absl::OkStatus();
 }
 
-void Describe(const EngineFacts& facts, v3::InfoResponse& response) {
+void Describe(const v1::DescribeResponse& facts, v3::InfoResponse& response) {
   response.set_requires_padding(false);
-  response.set_dtype("torch." + facts.dtype);
-  response.set_device_type(facts.device);
+  response.set_dtype("torch." + facts.dtype());
+  response.set_device_type(facts.device());
   response.set_speculate(0);
   response.set_support_chunking(false);
   response.set_use_prefix_caching(false);
   response.set_attention_impl("paged");
-  response.set_block_size(facts.block_size);
+  response.set_block_size(facts.block_size());
 }
 
 }  // namespace
@@ -101,7 +99,7 @@ grpc::ServerUnaryReactor* TgiService::Info(Context* context, const v3::InfoReque
                                            v3::InfoResponse* response) {
   Reactor* reactor = context->DefaultReactor();
   const auto answer = [this, reactor, response] {
-    Describe(*state_.Facts(), *response);
+    Describe(state_.Facts(), *response);
     reactor->Finish(grpc::Status::OK);
   };
   if (state_.formation.loaded()) {
@@ -159,7 +157,7 @@ grpc::ServerUnaryReactor* TgiService::Warmup(Context* context, const v3::WarmupR
                                              v3::WarmupResponse* response) {
   return Run(context, "Warmup", *request, true, [this, request, response](TgiSession* session) {
     runner_.SetMaxPrefillTokens(request->max_prefill_tokens());
-    return AnswerWarmup(*state_.Facts(), *request, *session, *response);
+    return AnswerWarmup(state_.Facts(), *request, *session, *response);
   });
 }
 

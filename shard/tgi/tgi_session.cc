@@ -9,7 +9,6 @@
 #include "common/status.h"
 #include "generate/v3/generate.pb.h"
 #include "shard/sampling/sampler.h"
-#include "shard/tgi/generation.h"
 
 namespace penstock::shard {
 namespace {
@@ -117,35 +116,30 @@ void TgiSession::ClearCache(std::optional<std::uint64_t> id) {
 absl::StatusOr<Members> TgiSession::Admit(const v3::Batch& batch, std::string_view trace) {
   if (batch.requests().empty()) return absl::InternalError("Batch must have at least one request");
   Members members;
-  absl::Status status;
   for (const v3::Request& wire : batch.requests()) {
-    auto request = ReadRequest(wire, *tokenizer_, options_.limits);
-    if (!request.ok()) {
-      status = WithContext(request.status(), "request " + std::to_string(wire.id()));
-      break;
-    }
-    request->start.trace_id = trace;
-    auto member = MakeMember(*std::move(request));
+    auto member = MakeMember(wire, trace);
     if (!member.ok()) {
-      status = member.status();
-      break;
+      Release(members);
+      return member.status();
     }
     members.push_back(*std::move(member));
   }
-  if (status.ok()) return members;
-  Release(members);
-  return status;
+  return members;
 }
 
-absl::StatusOr<std::unique_ptr<Member>> TgiSession::MakeMember(TgiRequest request) {
-  const SequenceStart& start = request.start;
+absl::StatusOr<std::unique_ptr<Member>> TgiSession::MakeMember(const v3::Request& wire,
+                                                               std::string_view trace) {
+  auto request = ReadRequest(wire, *tokenizer_, options_.limits);
+  if (!request.ok()) return WithContext(request.status(), "request " + std::to_string(wire.id()));
+  SequenceStart& start = request->start;
+  start.trace_id = trace;
   PENSTOCK_ASSIGN_OR_RETURN(RequestText text,
-                            RequestText::Create(*tokenizer_, start.prompt, request.stops));
+                            RequestText::Create(*tokenizer_, start.prompt, request->stops));
   // The last new token is not computed.
   const std::uint32_t positions = start.prompt_length + start.max_new_tokens - 1;
   PENSTOCK_ASSIGN_OR_RETURN(SequencePool::Allocation allocation,
-                            pool_.Take(positions, request.health));
-  auto member = std::make_unique<Member>(std::move(request), std::move(text));
+                            pool_.Take(positions, request->health));
+  auto member = std::make_unique<Member>(*std::move(request), std::move(text));
   member->allocation = std::move(allocation);
   member->sequence = SequenceId(next_sequence_++);
   member->next = member->request.first_chunk;
@@ -161,17 +155,9 @@ absl::StatusOr<Members> TgiSession::TakeBatch(std::uint64_t id) {
   return members;
 }
 
-void TgiSession::Release(Member& member) {
-  if (member.started) {
-    pool_.End(member.allocation);
-  } else {
-    pool_.PutBack(member.allocation);
-  }
-}
-
 void TgiSession::Release(Members& members) {
   for (const auto& member : members) {
-    if (!member->stopped) Release(*member);
+    if (!member->stopped) pool_.Release(member->allocation, member->started);
   }
   members.clear();
 }
@@ -219,7 +205,7 @@ absl::Status TgiSession::Report(const Members& members, Response& response) {
     if (member->stopped || !member->sampled.has_value()) continue;
     v3::Generation* out = options_.reports ? response.add_generations() : nullptr;
     PENSTOCK_RETURN_IF_ERROR(TakeToken(*member, *tokenizer_, out));
-    if (member->stopped) Release(*member);
+    if (member->stopped) pool_.Release(member->allocation, true);
   }
   return absl::OkStatus();
 }

@@ -8,8 +8,7 @@
 //   - Members that stopped are listed in the answer of that step and dropped by the next call. If
 //     all have stopped, the answer has no batch.
 //   - An invalid call (unknown id, bad field, no memory) changes nothing. But a Prefill first drops
-//   a
-//     batch of the same id, and a refused Prefill drops its cached batch.
+//     a batch of the same id, and a refused Prefill drops its cached batch.
 //   - If one request fails in a step, the batch of the call is dropped. An error of the engine ends
 //     the group and the session.
 //
@@ -41,6 +40,7 @@ class FilterBatchResponse;
 class Generation;
 class PrefillRequest;
 class PrefillResponse;
+class Request;
 }  // namespace generate::v3
 
 namespace penstock::shard {
@@ -81,9 +81,9 @@ class TgiSession {
 
  private:
   absl::StatusOr<Members> Admit(const generate::v3::Batch& batch, std::string_view trace);
-  absl::StatusOr<std::unique_ptr<Member>> MakeMember(TgiRequest request);
+  absl::StatusOr<std::unique_ptr<Member>> MakeMember(const generate::v3::Request& wire,
+                                                     std::string_view trace);
   absl::StatusOr<Members> TakeBatch(std::uint64_t id);
-  void Release(Member& member);
   void Release(Members& members);
 
   // Runs one step of `members`, then stores them under `id` unless all have stopped.

@@ -25,38 +25,46 @@ constexpr Duration kLateness = std::chrono::milliseconds(2);
 
 SimEngine::SimEngine(SimOptions options) : options_(std::move(options)) {}
 
-shard::EngineFacts SimEngine::Facts() const {
-  shard::EngineFacts facts;
-  facts.model_id = options_.model_folder.empty() ? "simulated" : options_.model_folder;
-  facts.rank = options_.rank;
-  facts.world_size = options_.world_size;
+v1::DescribeResponse SimEngine::Facts() const {
+  v1::DescribeResponse facts;
+  facts.set_model_id(options_.model_folder.empty() ? "simulated" : options_.model_folder);
+  facts.set_rank(options_.rank);
+  facts.set_world_size(options_.world_size);
+  facts.set_block_size(options_.block_size);
+  facts.set_attention(v1::ATTENTION_LAYOUT_RAGGED);
+  facts.set_bos_token_id(-1);
   if (!loaded_) return facts;
-  facts.model_type = facts_.model_type;
-  facts.dtype = "float32";
-  facts.device = "cpu";
-  facts.backend = "simulated";
-  facts.vocabulary = facts_.vocabulary;
-  facts.eos_token_ids = facts_.eos_token_ids;
+  facts.set_model_type(facts_.model_type);
+  facts.set_dtype("float32");
+  facts.set_device("cpu");
+  facts.set_backend("simulated");
+  facts.set_vocabulary(facts_.vocabulary);
+  facts.mutable_eos_token_ids()->Add(facts_.eos_token_ids.begin(), facts_.eos_token_ids.end());
   const std::uint32_t cells = options_.blocks * options_.block_size;
-  facts.max_position = facts_.max_position > 0 ? facts_.max_position : cells;
-  if (options_.max_sequence_length > 0) facts.max_position = options_.max_sequence_length;
-  facts.kv_groups = {{sizeof(std::uint64_t), 1, 0}};
-  facts.block_size = options_.block_size;
-  facts.capabilities = {"simulated", "copy", "prefix_caching", "contrastive_search"};
+  facts.set_max_position(facts_.max_position > 0 ? facts_.max_position : cells);
+  if (options_.max_sequence_length > 0) facts.set_max_position(options_.max_sequence_length);
+  v1::KvGroup& group = *facts.add_kv_groups();
+  group.set_bytes_per_token(sizeof(std::uint64_t));
+  group.set_layers(1);
+  for (const char* name : {"simulated", "copy", "prefix_caching", "contrastive_search"}) {
+    facts.add_capabilities(name);
+  }
   if (tokenizer_ != nullptr) {
     // An echo ignores sampling parameters and follows directives in the request's text.
     for (const char* name : {"shows-requests", "grammar", "watermark", "adapters"}) {
-      facts.capabilities.emplace_back(name);
+      facts.add_capabilities(name);
     }
   }
   const std::uint64_t hash =
-      HashText(MixHash(facts_.vocabulary, facts.max_position), facts_.model_type);
-  facts.fingerprint = "simulated-" + std::to_string(hash);
+      HashText(MixHash(facts_.vocabulary, facts.max_position()), facts_.model_type);
+  facts.set_fingerprint("simulated-" + std::to_string(hash));
   return facts;
 }
 
 absl::Status SimEngine::Load(const shard::LoadCallback& progress) {
-  progress({"tokenizer", 0, 0, 0, {}});
+  v1::LoadProgress stage;
+  stage.set_stage("tokenizer");
+  progress(stage);
   if (options_.model_folder.empty()) {
     facts_ = PlainFacts(options_.vocabulary);
   } else {
@@ -69,18 +77,18 @@ absl::Status SimEngine::Load(const shard::LoadCallback& progress) {
   return absl::OkStatus();
 }
 
-absl::Status SimEngine::Configure(const shard::GroupSetup& setup) {
+absl::Status SimEngine::Configure(const v1::ConfigureRequest& setup) {
   setup_ = setup;
   return absl::OkStatus();
 }
 
-absl::StatusOr<shard::WarmupReport> SimEngine::Warmup() {
-  shard::WarmupReport report;
-  report.blocks = options_.blocks;
+absl::StatusOr<v1::WarmupResponse> SimEngine::Warmup() {
+  v1::WarmupResponse report;
+  report.set_blocks(options_.blocks);
+  const v1::Limits& limits = setup_.limits();
   const std::uint64_t pool = std::uint64_t{options_.blocks} * options_.block_size;
-  for (StepTimeSample sample :
-       shard::WarmupSweep({setup_.limits.max_step_tokens, setup_.limits.max_sequences,
-                           setup_.limits.max_sequence_length, pool})) {
+  for (StepTimeSample sample : shard::WarmupSweep({limits.max_step_tokens(), limits.max_sequences(),
+                                                   limits.max_sequence_length(), pool})) {
     scheduler::StepShape step;
     const bool decodes = sample.decode_rows > 0;
     if (sample.prefill_tokens > 0) {
@@ -88,7 +96,7 @@ absl::StatusOr<shard::WarmupReport> SimEngine::Warmup() {
     }
     if (decodes) step.AddDecode(sample.context_tokens, sample.decode_rows);
     sample.time = StepTime(step);
-    report.step_times.push_back(sample);
+    shard::AddStepTime(sample, report);
   }
   return report;
 }
@@ -115,8 +123,8 @@ scheduler::StepShape SimEngine::ShapeOf(const std::vector<Segment>& segments) {
 
 absl::StatusOr<std::uint64_t> SimEngine::Commit(const shard::PoolSize& pool) {
   cache_ = SimCache(pool.blocks, options_.block_size);
-  slots_ = shard::SlotTable(setup_.limits.max_sequences, 1);
-  stories_.assign(setup_.limits.max_sequences, std::nullopt);
+  slots_ = shard::SlotTable(setup_.limits().max_sequences(), 1);
+  stories_.assign(setup_.limits().max_sequences(), std::nullopt);
   return cache_.Bytes();
 }
 

@@ -51,10 +51,10 @@ class SimEngine final : public shard::RankEngine {
  public:
   explicit SimEngine(SimOptions options);
 
-  shard::EngineFacts Facts() const override;
+  v1::DescribeResponse Facts() const override;
   absl::Status Load(const shard::LoadCallback& progress) override;
-  absl::Status Configure(const shard::GroupSetup& setup) override;
-  absl::StatusOr<shard::WarmupReport> Warmup() override;
+  absl::Status Configure(const v1::ConfigureRequest& setup) override;
+  absl::StatusOr<v1::WarmupResponse> Warmup() override;
   absl::StatusOr<std::uint64_t> Commit(const shard::PoolSize& pool) override;
   absl::StatusOr<StepResult> Execute(const StepPlan& plan) override;
   void Reset() override;
@@ -83,7 +83,7 @@ class SimEngine final : public shard::RankEngine {
   ModelFacts facts_;
   std::shared_ptr<const text::Tokenizer> tokenizer_;  // for echoes of a model folder
   bool loaded_ = false;
-  shard::GroupSetup setup_;
+  v1::ConfigureRequest setup_;
   shard::SlotTable slots_;
   std::vector<std::optional<Story>> stories_;  // by slot
   SimCache cache_;

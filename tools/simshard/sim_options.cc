@@ -85,7 +85,7 @@ absl::StatusOr<std::vector<shard::HostedShard>> MakeShards(const options::Values
       mine.faults = faults.For(static_cast<std::uint32_t>(group.value_or(0)), rank);
       shards.push_back({std::make_unique<SimEngine>(std::move(mine)),
                         listen.At(group, static_cast<std::uint32_t>(shards.size())),
-                        shard::TgiDriverFactory({.model_folder = options.model_folder})});
+                        shard::TgiDriverFactory(options.model_folder)});
     }
   }
   return shards;

@@ -56,12 +56,8 @@ absl::StatusOr<std::unique_ptr<Backend>> Make(const CudaChoiceOptions& options, 
 }  // namespace
 
 BackendFactory CudaChoice(CudaChoiceOptions options, Gpu& gpu) {
-  return [options = std::move(options), &gpu](
-             const Model& model,
-             const LoadProgress& progress) -> absl::StatusOr<std::unique_ptr<Backend>> {
-    auto backend = Make(options, gpu, model, progress);
-    if (backend.ok()) log::Info("backend: " + (*backend)->Name());
-    return backend;
+  return [options = std::move(options), &gpu](const Model& model, const LoadProgress& progress) {
+    return Make(options, gpu, model, progress);
   };
 }
 

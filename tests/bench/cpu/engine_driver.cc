@@ -53,19 +53,20 @@ absl::StatusOr<std::unique_ptr<EngineDriver>> EngineDriver::Open(ModelRankOption
 
 absl::Status EngineDriver::Prepare() {
   const auto begin = Clock::now();
-  PENSTOCK_RETURN_IF_ERROR(engine_.Load([](const LoadStage&) {}));
+  PENSTOCK_RETURN_IF_ERROR(engine_.Load([](const v1::LoadProgress&) {}));
   load_seconds_ = Since(begin);
-  GroupSetup setup;
-  setup.fingerprint = engine_.Facts().fingerprint;
-  setup.limits.max_step_tokens = kMaxStepTokens;
-  setup.limits.max_sequences = kMaxRows + 1;
-  setup.limits.max_sequence_length = max_length_;
+  v1::ConfigureRequest setup;
+  setup.set_world_size(1);
+  setup.set_fingerprint(engine_.Facts().fingerprint());
+  setup.mutable_limits()->set_max_step_tokens(kMaxStepTokens);
+  setup.mutable_limits()->set_max_sequences(kMaxRows + 1);
+  setup.mutable_limits()->set_max_sequence_length(max_length_);
   PENSTOCK_RETURN_IF_ERROR(engine_.Configure(setup));
   const std::uint32_t blocks = BlocksFor(pool_tokens_) + BlocksFor(max_length_);
   PENSTOCK_RETURN_IF_ERROR(engine_.Commit({blocks, 0}).status());
   std::mt19937 random(1);
   std::uniform_int_distribution<TokenId> token(
-      3, static_cast<TokenId>(engine_.Facts().vocabulary) - 1);
+      3, static_cast<TokenId>(engine_.Facts().vocabulary()) - 1);
   prompt_.resize(max_length_ - 1);
   for (TokenId& id : prompt_) id = token(random);
   StepPlan plan;

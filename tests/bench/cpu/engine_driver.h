@@ -31,7 +31,7 @@ class EngineDriver {
   // `seconds`, at least twice.
   absl::StatusOr<std::vector<double>> Prefill(std::uint32_t tokens, double seconds);
 
-  EngineFacts Facts() const { return engine_.Facts(); }
+  v1::DescribeResponse Facts() const { return engine_.Facts(); }
   double load_seconds() const { return load_seconds_; }
 
  private:

@@ -48,15 +48,15 @@ class Bench {
   Bench(std::unique_ptr<EngineDriver> driver, Model model, std::uint32_t threads)
       : driver_(std::move(driver)),
         model_(std::move(model)),
-        format_(FormatOf(driver_->Facts().backend)),
-        kv_bytes_(static_cast<double>(driver_->Facts().kv_groups[0].bytes_per_token)),
+        format_(FormatOf(driver_->Facts().backend())),
+        kv_bytes_(static_cast<double>(driver_->Facts().kv_groups(0).bytes_per_token())),
         peaks_(threads, kMostReadBytes) {}
 
   boost::json::object Facts() const {
-    const EngineFacts facts = driver_->Facts();
-    return {{"backend", facts.backend},
-            {"dtype", facts.dtype},
-            {"parameters", facts.parameters},
+    const v1::DescribeResponse facts = driver_->Facts();
+    return {{"backend", facts.backend()},
+            {"dtype", facts.dtype()},
+            {"parameters", facts.parameters()},
             {"load_seconds", driver_->load_seconds()}};
   }
 

@@ -122,7 +122,6 @@ class CoreLoopTest : public testing::Test {
   void StartShard(const SimOptions& options, GroupId group = GroupId(0)) {
     shard::ShardServerOptions server;
     server.listen.socket_prefix = PrefixOf(group);
-    server.rank = options.rank;
     auto started = shard::ShardServer::Start(std::make_unique<simshard::SimEngine>(options),
                                              std::move(server));
     ASSERT_TRUE(started.ok()) << started.status();

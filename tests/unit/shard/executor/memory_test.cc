@@ -87,25 +87,25 @@ class FreeMemoryTest : public testing::Test {
   const std::string& root_ = folder_.path();
 };
 
-TEST_F(FreeMemoryTest, IsMemAvailable) { EXPECT_EQ(*FreeMemoryBelow(root_), 2000u * 1024); }
+TEST_F(FreeMemoryTest, IsMemAvailable) { EXPECT_EQ(*FreeMemory(root_), 2000u * 1024); }
 
 TEST_F(FreeMemoryTest, IsBoundedByEveryParentControlGroup) {
   Write("/sys/fs/cgroup/outer/inner/memory.max", "max\n");
   Write("/sys/fs/cgroup/outer/inner/memory.current", "1\n");
   Write("/sys/fs/cgroup/outer/memory.max", "900000\n");
   Write("/sys/fs/cgroup/outer/memory.current", "200000\n");
-  EXPECT_EQ(*FreeMemoryBelow(root_), 700000u);
+  EXPECT_EQ(*FreeMemory(root_), 700000u);
 }
 
 TEST_F(FreeMemoryTest, IsZeroAboveTheLimit) {
   Write("/sys/fs/cgroup/outer/inner/memory.max", "100\n");
   Write("/sys/fs/cgroup/outer/inner/memory.current", "200\n");
-  EXPECT_EQ(*FreeMemoryBelow(root_), 0u);
+  EXPECT_EQ(*FreeMemory(root_), 0u);
 }
 
 TEST_F(FreeMemoryTest, FailsWithoutMemAvailable) {
   Write("/proc/meminfo", "MemTotal:       4000 kB\n");
-  EXPECT_FALSE(FreeMemoryBelow(root_).ok());
+  EXPECT_FALSE(FreeMemory(root_).ok());
 }
 
 }  // namespace

@@ -26,11 +26,11 @@ TEST(ModelRank, ReportsTheWeightsOfTheBackendNotThePlannedOnes) {
   };
   ModelRank engine(std::move(options));
   testing::internal::CaptureStderr();
-  const absl::Status loaded = engine.Load([](const LoadStage&) {});
+  const absl::Status loaded = engine.Load([](const v1::LoadProgress&) {});
   const std::string log = testing::internal::GetCapturedStderr();
   ASSERT_TRUE(loaded.ok()) << loaded;
-  EXPECT_EQ(engine.Facts().weight_bytes, 77u);
-  EXPECT_EQ(engine.Facts().backend, "fake");
+  EXPECT_EQ(engine.Facts().weight_bytes(), 77u);
+  EXPECT_EQ(engine.Facts().backend(), "fake");
   EXPECT_THAT(log, HasSubstr("loaded 77 B of weights"));
 }
 

@@ -56,33 +56,39 @@ class FakeEngine final : public RankEngine {
 
   FakeEngine(Control& control, std::uint32_t rank) : control_(control), rank_(rank) {}
 
-  EngineFacts Facts() const override {
-    EngineFacts facts;
-    facts.model_id = "fake";
-    facts.rank = rank_;
-    facts.world_size = 2;
-    facts.vocabulary = 100;
-    facts.eos_token_ids = {2};
-    facts.max_position = 64;
-    facts.kv_groups = {{16, 2, 0}};
-    facts.block_size = 4;
-    facts.fingerprint = "the-right-one";
+  v1::DescribeResponse Facts() const override {
+    v1::DescribeResponse facts;
+    facts.set_model_id("fake");
+    facts.set_rank(rank_);
+    facts.set_world_size(2);
+    facts.set_vocabulary(100);
+    facts.add_eos_token_ids(2);
+    facts.set_max_position(64);
+    facts.add_kv_groups()->set_bytes_per_token(16);
+    facts.set_block_size(4);
+    facts.set_fingerprint("the-right-one");
     return facts;
   }
   absl::Status Load(const LoadCallback& progress) override {
-    progress({"weights", 10, 100, 5, std::chrono::milliseconds(18)});
+    v1::LoadProgress half;
+    half.set_stage("weights");
+    half.set_bytes_done(10);
+    half.set_bytes_total(100);
+    progress(half);
     control_.WaitWhile(&Control::hold_load);
     return control_.load_status;
   }
-  absl::Status Configure(const GroupSetup& setup) override {
+  absl::Status Configure(const v1::ConfigureRequest& setup) override {
     control_.Note("Configure");
-    slots_.assign(setup.limits.max_sequences, {});
+    slots_.assign(setup.limits().max_sequences(), {});
     return absl::OkStatus();
   }
-  absl::StatusOr<WarmupReport> Warmup() override {
+  absl::StatusOr<v1::WarmupResponse> Warmup() override {
     control_.Note("Warmup");
-    return WarmupReport{
-        .blocks = 8, .step_times = {{4, 0, 0, Duration(1000)}}, .peak_memory_bytes = 123};
+    v1::WarmupResponse report;
+    report.set_blocks(8);
+    report.add_step_times()->set_nanoseconds(1000);
+    return report;
   }
   absl::StatusOr<std::uint64_t> Commit(const PoolSize& pool) override {
     control_.Note("Commit");

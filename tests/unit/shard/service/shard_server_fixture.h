@@ -31,7 +31,6 @@ class ShardServerTest : public testing::Test {
   absl::Status StartServer(std::uint32_t rank = 0) {
     ShardServerOptions options;
     options.listen.socket_prefix = folder_ / "shard";
-    options.rank = rank;
     options.on_loaded = [this](const absl::Status&) { control_.Note("loaded"); };
     options.second_driver = [this](ServiceState& state, const ListenAddress&) {
       state_ = &state;

@@ -38,12 +38,12 @@ TEST(SequencePool, NamesTheNumberOfMissingBlocks) {
 TEST(SequencePool, AnEndedSlotIsReportedOnceAndReused) {
   SequencePool pool(3, 5, 16);
   const auto a = pool.Take(64, false);
-  pool.End(*a);
+  pool.Release(*a, true);
   const auto b = pool.Take(64, false);
   ASSERT_TRUE(b.ok());
   EXPECT_THAT(pool.TakeEnds(), ElementsAre(a->slot));
   EXPECT_TRUE(pool.TakeEnds().empty());
-  pool.PutBack(*b);
+  pool.Release(*b, false);
   EXPECT_TRUE(pool.TakeEnds().empty());
   EXPECT_TRUE(pool.Take(64, false).ok());
 }

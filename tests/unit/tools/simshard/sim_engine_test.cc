@@ -22,11 +22,14 @@ class SimEngineTest : public testing::Test {
     options.blocks = 8;
     options.vocabulary = 50;
     engine_ = std::make_unique<SimEngine>(options);
-    ASSERT_EQ(Message(engine_->Load([](const shard::LoadStage&) {})), "");
-    shard::GroupSetup setup;
-    setup.limits = {.max_step_tokens = 16, .max_sequences = 2, .max_sequence_length = 32};
+    ASSERT_EQ(Message(engine_->Load([](const v1::LoadProgress&) {})), "");
+    v1::ConfigureRequest setup;
+    setup.set_world_size(1);
+    setup.mutable_limits()->set_max_step_tokens(16);
+    setup.mutable_limits()->set_max_sequences(2);
+    setup.mutable_limits()->set_max_sequence_length(32);
     ASSERT_EQ(Message(engine_->Configure(setup)), "");
-    ASSERT_EQ(engine_->Warmup()->blocks, 8u);
+    ASSERT_EQ(engine_->Warmup()->blocks(), 8u);
     ASSERT_TRUE(engine_->Commit({8, 0}).ok());
   }
 

@@ -45,7 +45,7 @@ class CudaEngineTest : public testing::Test {
   }
 
   static std::string LoadError(ModelRank& engine) {
-    return std::string(engine.Load([](const LoadStage&) {}).message());
+    return std::string(engine.Load([](const v1::LoadProgress&) {}).message());
   }
 
   TempFolder folder_;
@@ -63,20 +63,21 @@ TEST_F(CudaEngineTest, NamesWhatTheBackendDoesNotSupport) {
 TEST_F(CudaEngineTest, FormsAGroupThroughNcclAndComputes) {
   auto engine = Engine({.wanted = "auto"});
   EXPECT_EQ(LoadError(*engine), "");
-  EXPECT_EQ(engine->Facts().device, "cuda");
-  EXPECT_EQ(engine->Facts().backend, "cuda");
-  EXPECT_THAT(engine->Facts().capabilities, Not(Contains("contrastive_search")));
-  GroupSetup setup;
-  setup.limits.max_step_tokens = 4;
-  setup.limits.max_sequences = 2;
-  setup.limits.max_sequence_length = 16;
+  EXPECT_EQ(engine->Facts().device(), "cuda");
+  EXPECT_EQ(engine->Facts().backend(), "cuda");
+  EXPECT_THAT(engine->Facts().capabilities(), Not(Contains("contrastive_search")));
+  v1::ConfigureRequest setup;
+  setup.set_world_size(1);
+  setup.mutable_limits()->set_max_step_tokens(4);
+  setup.mutable_limits()->set_max_sequences(2);
+  setup.mutable_limits()->set_max_sequence_length(16);
   std::vector<TokenId> tokens;
   for (int epoch = 1; epoch <= 2; ++epoch) {  // a group that forms anew
     ASSERT_TRUE(engine->Configure(setup).ok());
     EXPECT_EQ(nccl_.joined, epoch);
     const auto report = engine->Warmup();
     ASSERT_TRUE(report.ok()) << report.status();
-    ASSERT_TRUE(engine->Commit({report->blocks, 0}).ok());
+    ASSERT_TRUE(engine->Commit({report->blocks(), 0}).ok());
     StepPlan plan;
     SequenceStart start;
     start.slot = SlotId(0);

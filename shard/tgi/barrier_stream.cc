@@ -1,4 +1,4 @@
-#include "shard/tgi/remote_barrier.h"
+#include "shard/tgi/barrier_stream.h"
 
 #include <grpcpp/create_channel.h>
 #include <grpcpp/security/credentials.h>
@@ -10,6 +10,7 @@
 #include <deque>
 #include <map>
 #include <mutex>
+#include <optional>
 #include <utility>
 
 #include "common/status.h"
@@ -17,6 +18,46 @@
 
 namespace penstock::shard {
 namespace {
+
+constexpr std::uint64_t kLongestTimeoutMs = 24ull * 3600 * 1000;
+
+class BarrierService final : public v1::RankBarrier::Service {
+ public:
+  explicit BarrierService(RootBarrier& barrier) : barrier_(barrier) {}
+
+  // The stream of one rank, on a thread of its own. Verdicts come under the lock of the barrier, so
+  // one at a time. A write does not wait for the rank: it has few arrivals, and gRPC buffers more.
+  grpc::Status Arrive(grpc::ServerContext*,
+                      grpc::ServerReaderWriter<v1::Verdict, v1::Arrival>* stream) override {
+    std::optional<std::uint32_t> rank;
+    for (v1::Arrival wire; stream->Read(&wire);) {
+      if (!rank.has_value()) rank = wire.rank();
+      RankArrival arrival;
+      arrival.rank = *rank;
+      arrival.call = wire.call();
+      arrival.value = wire.value();
+      arrival.detail = wire.detail();
+      arrival.lost = wire.lost();
+      arrival.deadline =
+          SteadyNow() + std::chrono::milliseconds(std::min(wire.timeout_ms(), kLongestTimeoutMs));
+      barrier_.Arrive(std::move(arrival),
+                      [stream, ticket = wire.ticket()](const RankVerdict& given) {
+                        v1::Verdict verdict;
+                        verdict.set_ticket(ticket);
+                        verdict.set_code(static_cast<int>(given.status.code()));
+                        verdict.set_message(Message(given.status));
+                        verdict.set_least(given.least);
+                        verdict.set_group(given.group);
+                        stream->Write(verdict);
+                      });
+    }
+    if (rank.has_value()) barrier_.Leave(*rank);  // no verdict comes after it
+    return grpc::Status::OK;
+  }
+
+ private:
+  RootBarrier& barrier_;
+};
 
 constexpr int kReconnectMs = 100;
 
@@ -182,6 +223,10 @@ class RemoteBarrier final : public RankBarrier {
 };
 
 }  // namespace
+
+std::unique_ptr<grpc::Service> MakeBarrierService(RootBarrier& barrier) {
+  return std::make_unique<BarrierService>(barrier);
+}
 
 std::unique_ptr<RankBarrier> MakeRemoteBarrier(const std::string& socket) {
   return std::make_unique<RemoteBarrier>(socket);
