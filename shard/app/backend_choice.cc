@@ -84,13 +84,6 @@ absl::StatusOr<std::unique_ptr<Backend>> MakeReference(const BackendChoiceOption
   return MakeReferenceBackend(std::move(reference));
 }
 
-// Refuses options that only backend cpu has.
-absl::Status CheckForReference(const BackendChoiceOptions& options) {
-  if (options.weight_format == "auto") return absl::OkStatus();
-  return BadValue("cpu-weights", options.weight_format,
-                  "auto with `backend` reference: it is for backend cpu");
-}
-
 struct Choice {
   bool cpu = false;     // else reference
   std::string missing;  // why cpu was not chosen
@@ -103,8 +96,9 @@ absl::StatusOr<Choice> Choose(const BackendChoiceOptions& options, const Model& 
   if (options.wanted == "reference") {
     if (quantized) return absl::UnimplementedError(kNoQuantization);
     if (other_cells) return absl::UnimplementedError(kNoKvType);
-    PENSTOCK_RETURN_IF_ERROR(CheckForReference(options));
-    return Choice{};
+    if (options.weight_format == "auto") return Choice{};
+    return BadValue("cpu-weights", options.weight_format,
+                    "auto with `backend` reference: it is for backend cpu");
   }
   const absl::Status runs =
       options.padded ? absl::UnimplementedError(kNoPaddedLayout)

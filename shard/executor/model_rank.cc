@@ -228,7 +228,11 @@ absl::StatusOr<v1::WarmupResponse> ModelRank::Warmup() {
   WarmupShape shape;
   shape.max_step_tokens = setup_.limits().max_step_tokens();
   shape.max_sequences = setup_.limits().max_sequences();
-  PENSTOCK_ASSIGN_OR_RETURN(shape.max_sequence_length, LongestSequence(expected));
+  // A sequence is no longer than the cache can hold, or the warm-up would take more memory than
+  // serving does. Rank 0 decides, so that all ranks run the same steps.
+  shape.max_sequence_length = Cache().LongestSequence(expected, setup_.limits());
+  PENSTOCK_RETURN_IF_ERROR(
+      control_->Broadcast(&shape.max_sequence_length, sizeof shape.max_sequence_length, 0));
   shape.block_size = options_.block_size;
   shape.max_logit_rows = kMaxLogitRows;
   shape.max_candidates = setup_.limits().max_candidates();
@@ -278,14 +282,6 @@ std::string ModelRank::TableIdentity(const WarmupShape& shape) const {
     text += " " + std::to_string(number);
   }
   return text + " " + options_.machine;
-}
-
-// A sequence of the warm-up is no longer than the cache can hold, or the warm-up would take more
-// memory than serving does. Rank 0 decides, so that all ranks run the same steps.
-absl::StatusOr<std::uint32_t> ModelRank::LongestSequence(const PoolSize& pool) {
-  std::uint32_t longest = Cache().LongestSequence(pool, setup_.limits());
-  PENSTOCK_RETURN_IF_ERROR(control_->Broadcast(&longest, sizeof longest, 0));
-  return longest;
 }
 
 absl::Status ModelRank::ShareTable(std::vector<StepTimeSample>& samples) {

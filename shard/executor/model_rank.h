@@ -75,7 +75,6 @@ class ModelRank final : public RankEngine {
   absl::Status JoinGroup();
   absl::StatusOr<PoolSize> CountPool() const;
   std::string TableIdentity(const WarmupShape& shape) const;
-  absl::StatusOr<std::uint32_t> LongestSequence(const PoolSize& pool);
   // Copies the samples of rank 0 to all ranks.
   absl::Status ShareTable(std::vector<StepTimeSample>& samples);
   MemoryNeeds Needs(std::uint32_t step_tokens, const DeviceMemory& memory) const;
