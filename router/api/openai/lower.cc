@@ -229,7 +229,8 @@ Lowered LowerChat(const ApiContext& context, const ChatRequest& request,
     lowered.grammar = std::get<Grammar>(std::move(grammar));
     const bool offered = context.options.grammar && context.engine.Facts().has_grammar;
     if (lowered.grammar && !offered) {
-      return Unsupported("response_format", "the server does not offer grammars");
+      return ApiError{ApiErrorKind::kUnsupported, "the server does not offer grammars",
+                      "response_format"};
     }
   }
   ChatInput chat;

@@ -75,35 +75,41 @@ const std::string* TextAt(const Value& value, std::initializer_list<std::string_
   return found->is(Value::Kind::kString) ? &found->text : nullptr;
 }
 
-bool HasType(const Value& value, std::string_view type) {
-  const std::string* text = TextAt(value, {"type"});
-  return text != nullptr && *text == type;
-}
+// A part of a content. Only the value that its type names counts.
+struct Part {
+  std::string type;
+  json::Raw text;
+  json::Raw image_url;
+};
+
+constexpr auto kPart = std::array{
+    MakeField<&Part::type>("type", "a string", true),
+    MakeField<&Part::text>("text", "a string"),
+    MakeField<&Part::image_url>("image_url", "struct Url"),
+};
 
 // A text or an image, appended to `out`.
-bool AppendPart(const Value& part, std::string& out) {
-  const std::string* text = TextAt(part, {"text"});
-  const std::string* url = TextAt(part, {"image_url", "url"});
-  if (HasType(part, "text") && text != nullptr) {
-    out += *text;
-  } else if (HasType(part, "image_url") && url != nullptr) {
-    out.append("![](").append(*url).append(")");
-  } else {
-    return false;
-  }
-  return true;
+bool AppendPart(std::string_view source, std::string& out) {
+  json::Reader reader(source, kLimits);
+  Part part;
+  if (!json::ReadObject<Part>(reader, kPart, part, "")) return false;
+  const bool is_text = part.type == "text";
+  if (!is_text && part.type != "image_url") return false;
+  json::Reader inner(is_text ? part.text.text : part.image_url.text, kLimits);
+  Value value;
+  if (!json::ReadValue(inner, value, "")) return false;
+  const std::string* text = is_text ? TextAt(value, {}) : TextAt(value, {"url"});
+  if (text != nullptr) out += is_text ? *text : "![](" + *text + ")";
+  return text != nullptr;
 }
 
 // A string, or a list of text and image parts.
 bool ToContent(std::string_view text, std::string& out) {
   json::Reader reader(text, kLimits);
-  Value content;
-  if (!json::ReadValue(reader, content, "")) return false;
-  if (content.is(Value::Kind::kString)) out = content.text;
-  return content.is(Value::Kind::kString) ||
-         (content.is(Value::Kind::kArray) &&
-          std::ranges::all_of(content.elements,
-                              [&out](const Value& part) { return AppendPart(part, out); }));
+  if (reader.NextIs('"')) return reader.ReadString(out, "");
+  std::vector<json::Raw> parts;
+  if (!json::ReadValue(reader, parts, "")) return false;
+  return std::ranges::all_of(parts, [&](json::Raw part) { return AppendPart(part.text, out); });
 }
 
 // The calls of an assistant, as text.
@@ -188,8 +194,9 @@ bool ReadValue(json::Reader& reader, ToolChoice& out, std::string_view) {
     if (out.function == "required") out.kind = ToolChoice::Kind::kRequired;
     return true;
   }
+  const std::string* type = TextAt(value, {"type"});
   const std::string* name = TextAt(value, {"function", "name"});
-  if (!HasType(value, "function") || name == nullptr) {
+  if (type == nullptr || *type != "function" || name == nullptr) {
     return reader.FailShape("data did not match any variant of untagged enum ToolTypeDeserializer");
   }
   out.function = *name;
