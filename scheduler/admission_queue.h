@@ -36,8 +36,10 @@ class AdmissionQueue {
 
   // Null when it does not wait.
   WaitingRequest* Find(RequestId request) { return requests_.Find(request); }
-  // The request to admit next to this group; null when none waits.
-  WaitingRequest* Front(GroupId group) { return requests_.Front(group); }
+  // The request to admit next to this group, of those that `fits` accepts; null when there is none.
+  WaitingRequest* Front(GroupId group, const RequestQueue::Fits& fits) {
+    return requests_.Front(group, fits);
+  }
   // The request after this one, if the order knows it.
   WaitingRequest* After(const WaitingRequest& request) { return requests_.After(request); }
 

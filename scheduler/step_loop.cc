@@ -44,8 +44,9 @@ bool StepLoop::MakeStep(GroupScheduler& group, Outputs& out) {
 bool StepLoop::TooFewNewcomers(const GroupScheduler& group, Outputs& out) {
   const GroupAdmission& admission = group.admission();
   const std::uint32_t least = admission.MinNewcomers();
-  WaitingRequest* const front = queue_.Front(group.id());
-  if (least < 2 || front == nullptr || front->restart()) return false;
+  if (least < 2) return false;
+  WaitingRequest* const front = Front(group);
+  if (front == nullptr || front->restart()) return false;
   GroupAdmission::Trial trial = admission.BeginTrial();
   const WaitingRequest* next = front;
   while (next != nullptr && trial.count < least && admission.AddTo(trial, *next)) {
@@ -87,9 +88,17 @@ bool StepLoop::AdmitNext(GroupScheduler& group, Outputs& out) {
   return true;
 }
 
+// A request that fits another group only does not stop this group. One that fits none is refused.
+WaitingRequest* StepLoop::Front(const GroupScheduler& group) {
+  return queue_.Front(group.id(), [this, &group](const WaitingRequest& waiting) {
+    return !group.admission().WhyNeverFits(waiting.request) ||
+           groups_.WhyNeverFits(waiting.request).has_value();
+  });
+}
+
 // The front of the queue. A static batch of equal lengths may take a later request.
 WaitingRequest* StepLoop::Candidate(const GroupScheduler& group) {
-  WaitingRequest* const front = queue_.Front(group.id());
+  WaitingRequest* const front = Front(group);
   if (!group.admission().Selective()) return front;
   WaitingRequest* request = front;
   while (request != nullptr && group.admission().Check(*request)) request = queue_.After(*request);

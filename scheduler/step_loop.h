@@ -28,6 +28,7 @@ class StepLoop {
   bool MakeStep(GroupScheduler& group, Outputs& out);
   bool TooFewNewcomers(const GroupScheduler& group, Outputs& out);
   bool AdmitNext(GroupScheduler& group, Outputs& out);
+  WaitingRequest* Front(const GroupScheduler& group);
   WaitingRequest* Candidate(const GroupScheduler& group);
   void Defer(WaitingRequest& request, const Shortage& shortage, const GroupScheduler& group,
              Outputs& out);

@@ -64,7 +64,7 @@ class Draw {
   }
 
   void Groups() {
-    const std::uint32_t count = random_.OneIn(3) ? random_.Between(2, 3) : 1;
+    const std::uint32_t count = random_.OneIn(2) ? random_.Between(2, 3) : 1;
     GroupCapacity capacity;
     capacity.block_size = random_.OneIn(4) ? random_.Between(1, 8) : 4;
     capacity.slots = crowded_ ? random_.Between(6, 12) : random_.Between(1, 10);
@@ -73,7 +73,13 @@ class Draw {
     capacity.padded_attention = random_.OneIn(4);
     capacity.shares_blocks = !random_.OneIn(6);
     const bool in_cells = random_.OneIn(4);
+    const bool alike = random_.OneIn(3);
     for (std::uint32_t i = 0; i < count; ++i) {
+      if (i > 0 && !alike) {
+        capacity.slots = random_.Between(1, 10);
+        capacity.max_sequence_length = random_.Between(16, 120);
+        capacity.shares_blocks = !random_.OneIn(6);
+      }
       // Tiny pools find most bugs. Some pools hold just the longest sequence.
       const std::uint32_t longest = capacity.max_sequence_length / capacity.block_size + 1;
       capacity.blocks = random_.OneIn(4) ? longest : random_.Between(4, 64);

@@ -50,6 +50,16 @@ WaitingRequest* RequestQueue::Front(GroupId group) {
   return OldestIsDue() ? oldest_ : order_->Next(group);
 }
 
+WaitingRequest* RequestQueue::Front(GroupId group, const Fits& fits) {
+  for (auto it = restarts_.rbegin(); it != restarts_.rend(); ++it) {
+    if (fits(**it)) return *it;
+  }
+  WaitingRequest* front = OldestIsDue() ? oldest_ : order_->Next(group);
+  if (front == nullptr || fits(*front)) return front;
+  for (front = oldest_; front != nullptr && !fits(*front);) front = front->younger;
+  return front;
+}
+
 WaitingRequest* RequestQueue::Before(const WaitingRequest& request, GroupId group) {
   WaitingRequest* front = Front(group);
   if (front == &request) return nullptr;

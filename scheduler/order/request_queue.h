@@ -16,6 +16,7 @@
 
 #include <cstdint>
 #include <deque>
+#include <functional>
 #include <memory>
 #include <memory_resource>
 #include <unordered_map>
@@ -41,7 +42,11 @@ class RequestQueue {
   // A preempted request comes back.
   WaitingRequest& PushRestart(Work work);
 
-  // The request to admit next to this group; null when none waits.
+  // The request to admit next to this group, of those that `fits` accepts; null when there is none.
+  // The others wait for another group. In place of one of them the earliest arrival comes.
+  using Fits = std::function<bool(const WaitingRequest&)>;
+  WaitingRequest* Front(GroupId group, const Fits& fits);
+  // The same of all requests.
   WaitingRequest* Front(GroupId group);
   // The request before it; null when it is the front.
   WaitingRequest* Before(const WaitingRequest& request, GroupId group);

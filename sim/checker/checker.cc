@@ -220,7 +220,7 @@ void Checker::TakeAdmission(const Decision& decision, Request& request) {
   // A batch of equal lengths may overtake others, but its first member may not.
   const bool equals = config_.batching == Batching::kStatic &&
                       config_.static_grouping == scheduler::StaticGrouping::kEqual;
-  if (!equals || group->second.running() == 0) CountOvertakes(request);
+  if (!equals || group->second.running() == 0) CountOvertakes(request, group->second);
   group->second.Admit(request);
 }
 
@@ -243,9 +243,9 @@ void Checker::TakePreemption(const Decision& decision, Request& request) {
   if (!request.sequence || group.Find(*request.sequence) == nullptr) Requeue(request);
 }
 
-// Overtaken are all waiting requests that arrived earlier. A preempted request returns to the front
-// of the queue; among preempted requests the oldest is first.
-void Checker::CountOvertakes(const Request& admitted) {
+// Overtaken are all waiting requests that arrived earlier and fit the group. A preempted request
+// returns to the front of the queue; among preempted requests the oldest is first.
+void Checker::CountOvertakes(const Request& admitted, const GroupModel& group) {
   const bool restart = admitted.preemptions > 0;
   const std::uint32_t bound = config_.order == Order::kFcfs ? 0
                               : config_.max_overtakes > 0   ? config_.max_overtakes
@@ -253,6 +253,7 @@ void Checker::CountOvertakes(const Request& admitted) {
   for (const RequestId id : alive_) {
     Request& waits = requests_.at(id);
     if (!waits.waiting() || waits.order >= admitted.order || waits.refused) continue;
+    if (!group.Fits(waits)) continue;
     if (restart && waits.preemptions == 0) continue;
     if (waits.preemptions > 0) {
       findings_.Add("G6", Name(id) + " was preempted, waits, and is overtaken by " +
@@ -380,9 +381,9 @@ void Checker::CheckQueue(GroupId id, const GroupModel& group) {
   if (group.running() > 0 || group.in_flight() > 0) return;
   for (const RequestId waits : alive_) {
     const Request& request = requests_.at(waits);
-    if (request.waiting() && !group.Fits(request)) return;  // it may be first in the queue
+    if (!request.waiting() || !group.Fits(request)) continue;
+    return findings_.Add("G4", Name(id) + " is idle and " + Name(waits) + ", which fits it, waits");
   }
-  findings_.Add("G4", Name(id) + " is idle and " + Name(oldest->arrival.request) + " waits");
 }
 
 void Checker::CheckWorstCases() {

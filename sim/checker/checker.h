@@ -67,7 +67,7 @@ class Checker {
   void TakeDecision(const Decision& decision);
   void TakeAdmission(const Decision& decision, Request& request);
   void TakePreemption(const Decision& decision, Request& request);
-  void CountOvertakes(const Request& admitted);
+  void CountOvertakes(const Request& admitted, const GroupModel& group);
   // G6 as a number of steps, for first-come order with full reservations; else 0.
   std::uint64_t MostSteps() const;
   static bool IsLate(const Request& request, const SequenceResult& part);
