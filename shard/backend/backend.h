@@ -24,6 +24,7 @@
 #include <vector>
 
 #include "common/ids.h"
+#include "shard/cache/padded/cell_layout.h"
 #include "shard/tensor_view.h"
 
 namespace penstock::shard {
@@ -54,23 +55,6 @@ struct RaggedBatch {
 };
 
 class Communicator;
-
-// Padded KV layout: one dense right-padded sub-batch.
-struct CellRow {
-  SlotId slot;
-  std::uint32_t length = 0;  // positions whose K/V are written already, <= width
-  // Where the K/V are now, for a row that was in no part before.
-  std::span<const BlockId> blocks;
-};
-struct CellPart {
-  std::vector<CellRow> rows;
-  std::uint32_t width = 0;  // positions of each row
-};
-// In cells.
-struct CellsArranged {
-  std::uint64_t allocated = 0;  // of all parts
-  std::uint64_t copied = 0;
-};
 
 struct BlockCopy {
   BlockId src;

@@ -11,13 +11,6 @@ constexpr float kMinusInfinity = -std::numeric_limits<float>::infinity();
 // Floats of K that PartAttention widens and cuts at a time; at least one row.
 constexpr std::int64_t kMostFloats = std::int64_t{1} << 22;
 
-at::Tensor Indexes(const std::vector<std::int64_t>& values, at::Device device) {
-  const auto size = static_cast<std::int64_t>(values.size());
-  const at::Tensor host =
-      at::from_blob(const_cast<std::int64_t*>(values.data()), {size}, at::kLong);
-  return host.to(device, at::kLong, false, true);
-}
-
 // bool [sequences, positions]: true for positions that a query does not see.
 at::Tensor Hidden(const AttentionShape& shape, const DecodeTiles& tiles) {
   const at::Device device = tiles.keys.device();

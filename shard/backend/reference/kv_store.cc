@@ -1,16 +1,18 @@
 #include "shard/backend/reference/kv_store.h"
 
-#include <string>
-
 #include "common/status.h"
 #include "shard/cache/padded/pool_split.h"
 
 namespace penstock::shard {
 
 KvStore::KvStore(const PagedLayout& layout, const KvSizes& sizes, at::Device device)
-    : layout_(layout), sizes_(sizes), device_(device), cells_(sizes.cells) {
+    : layout_(layout),
+      sizes_(sizes),
+      device_(device),
+      cells_(sizes.cells, (sizes.blocks + sizes.spare) * layout.block_size, layout.block_size) {
   const std::int64_t width = std::int64_t{layout.kv_heads} * layout.head_dim;
-  const std::int64_t positions = FirstCell() + sizes.cells;
+  const std::int64_t positions =
+      (std::int64_t{sizes.blocks} + sizes.spare) * layout.block_size + sizes.cells;
   const auto options = at::TensorOptions().dtype(ToScalarType(layout.dtype)).device(device);
   for (std::uint32_t i = 0; i < layout.layers; ++i) {
     keys_.push_back(at::zeros({positions, width}, options));
@@ -54,9 +56,8 @@ void KvStore::WriteHidden(const at::Tensor& slots, const at::Tensor& rows) {
 }
 
 std::int64_t KvStore::SlotOf(const RaggedSegment& segment, std::uint32_t position) const {
-  if (segment.row.has_value()) return FirstCell() + cells_.Cell(*segment.row, position);
-  const std::uint64_t block = segment.blocks[position / layout_.block_size].value();
-  return static_cast<std::int64_t>(block * layout_.block_size + position % layout_.block_size);
+  if (segment.row.has_value()) return cells_.Cell(*segment.row, position);
+  return InBlocks(segment.blocks, position, layout_.block_size);
 }
 
 at::Tensor KvStore::Gather(const at::Tensor& plane, const SegmentInputs& segment,
@@ -85,52 +86,19 @@ at::Tensor KvStore::Gather(const at::Tensor& plane, const SegmentInputs& segment
 
 at::Tensor KvStore::ViewOfPart(const at::Tensor& plane, const CellLayout::Part& part) const {
   const auto rows = static_cast<std::int64_t>(part.rows.size());
-  return plane.narrow(0, FirstCell() + part.base, part.Cells())
-      .view({part.width, rows, plane.size(1)});
+  return plane.narrow(0, part.base, part.Cells()).view({part.width, rows, plane.size(1)});
 }
 
 absl::StatusOr<CellsArranged> KvStore::Arrange(std::span<const CellPart> parts) {
-  std::vector<PartRequest> requests;
-  std::uint64_t wanted = 0;
-  for (const CellPart& part : parts) {
-    PartRequest& request = requests.emplace_back();
-    request.width = part.width;
-    for (const CellRow& row : part.rows) {
-      request.rows.push_back(row.slot);
-      request.lengths.push_back(row.length);
-    }
-    wanted += std::uint64_t{part.rows.size()} * part.width;
-  }
-  if (wanted > cells_.cells()) {
-    return BadValue("cells", std::to_string(wanted), "at most " + std::to_string(cells_.cells()));
-  }
-  const CellLayout::Moves& moves = cells_.Arrange(requests);
-  std::vector<std::int64_t> from;
-  std::vector<std::int64_t> to;
-  for (const std::uint32_t cell : moves.from) from.push_back(FirstCell() + cell);
-  for (const std::uint32_t cell : moves.to) to.push_back(FirstCell() + cell);
-  for (const CellLayout::Place& place : moves.joined) {
-    AddJoin(place, parts[place.part].rows[place.row], from, to);
-  }
-  if (!from.empty()) Move(from, to);
-  return CellsArranged{cells_.allocated(), from.size()};
+  PENSTOCK_ASSIGN_OR_RETURN(const CellsArranged arranged, cells_.Arrange(parts));
+  if (arranged.copied > 0) Move(cells_.moves());
+  return arranged;
 }
 
-void KvStore::AddJoin(const CellLayout::Place& place, const CellRow& row,
-                      std::vector<std::int64_t>& from, std::vector<std::int64_t>& to) const {
-  RaggedSegment source;
-  source.blocks = row.blocks;
-  const CellLayout::Part& part = cells_.parts()[place.part];
-  for (std::uint32_t position = 0; position < row.length; ++position) {
-    from.push_back(SlotOf(source, position));
-    to.push_back(FirstCell() + part.Cell(place.row, position));
-  }
-}
-
-void KvStore::Move(std::vector<std::int64_t>& from, std::vector<std::int64_t>& to) {
-  const auto count = static_cast<std::int64_t>(from.size());
-  const at::Tensor sources = at::from_blob(from.data(), {count}, at::kLong).to(device_);
-  const at::Tensor targets = at::from_blob(to.data(), {count}, at::kLong).to(device_);
+void KvStore::Move(const CellLayout::Moves& moves) {
+  const auto count = static_cast<std::int64_t>(moves.from.size());
+  const at::Tensor sources = Indexes(moves.from, device_);
+  const at::Tensor targets = Indexes(moves.to, device_);
   for (at::Tensor& plane : Planes()) {
     const std::int64_t width = plane.size(1);
     at::Tensor moving = moving_.narrow(0, 0, count * width).view({count, width});

@@ -74,9 +74,6 @@ class KvStore {
   std::int64_t SlotOf(const RaggedSegment& segment, std::uint32_t position) const;
 
  private:
-  std::int64_t FirstCell() const {
-    return (std::int64_t{sizes_.blocks} + sizes_.spare) * layout_.block_size;
-  }
   // [..., kv_heads * head_dim] -> [..., kv_heads, head_dim]
   at::Tensor Heads(const at::Tensor& rows) const {
     return rows.unflatten(-1, {layout_.kv_heads, layout_.head_dim});
@@ -87,9 +84,7 @@ class KvStore {
   at::Tensor Gather(const at::Tensor& plane, const SegmentInputs& segment, std::int64_t first,
                     std::int64_t count) const;
   at::Tensor ViewOfPart(const at::Tensor& plane, const CellLayout::Part& part) const;
-  void AddJoin(const CellLayout::Place& place, const CellRow& row, std::vector<std::int64_t>& from,
-               std::vector<std::int64_t>& to) const;
-  void Move(std::vector<std::int64_t>& from, std::vector<std::int64_t>& to);
+  void Move(const CellLayout::Moves& moves);
 
   PagedLayout layout_;
   KvSizes sizes_;

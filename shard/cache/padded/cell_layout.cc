@@ -1,17 +1,19 @@
 #include "shard/cache/padded/cell_layout.h"
 
 #include <algorithm>
+#include <string>
 #include <utility>
+
+#include "common/status.h"
 
 namespace penstock::shard {
 
-std::uint32_t CellLayout::allocated() const {
-  std::uint32_t cells = 0;
-  for (const Part& part : parts_) cells += part.Cells();
-  return cells;
-}
-
-const CellLayout::Moves& CellLayout::Arrange(std::span<const PartRequest> parts) {
+absl::StatusOr<CellsArranged> CellLayout::Arrange(std::span<const CellPart> parts) {
+  std::uint64_t wanted = 0;
+  for (const CellPart& part : parts) wanted += std::uint64_t{part.rows.size()} * part.width;
+  if (wanted > cells_) {
+    return BadValue("cells", std::to_string(wanted), "at most " + std::to_string(cells_));
+  }
   KeepPlaces(parts);
   if (!FillGaps()) PlaceAll();
   CollectMoves(parts);
@@ -22,25 +24,29 @@ const CellLayout::Moves& CellLayout::Arrange(std::span<const PartRequest> parts)
       places_[parts_[p].rows[row].value()] = {p, row};
     }
   }
-  return moves_;
+  return CellsArranged{wanted, moves_.from.size()};
 }
 
 // Parts with the same rows as before stay, unless they now reach into the next one that stays.
-void CellLayout::KeepPlaces(std::span<const PartRequest> parts) {
+void CellLayout::KeepPlaces(std::span<const CellPart> parts) {
   next_.clear();
   std::vector<std::size_t> stay;
-  for (const PartRequest& wanted : parts) {
-    const auto same = std::find_if(parts_.begin(), parts_.end(), [&wanted](const Part& part) {
-      return part.rows == wanted.rows;
-    });
-    if (same != parts_.end()) stay.push_back(next_.size());
-    next_.push_back({wanted.rows, wanted.width, same == parts_.end() ? kNowhere : same->base});
+  for (const CellPart& wanted : parts) {
+    Part part{{}, wanted.width, kNowhere};
+    for (const CellRow& row : wanted.rows) part.rows.push_back(row.slot);
+    const auto same = std::find_if(parts_.begin(), parts_.end(),
+                                   [&part](const Part& old) { return old.rows == part.rows; });
+    if (same != parts_.end()) {
+      part.base = same->base;
+      stay.push_back(next_.size());
+    }
+    next_.push_back(std::move(part));
   }
   std::sort(stay.begin(), stay.end(),
             [this](std::size_t a, std::size_t b) { return next_[a].base < next_[b].base; });
   for (std::size_t i = 0; i < stay.size(); ++i) {
     Part& part = next_[stay[i]];
-    const std::uint32_t end = i + 1 < stay.size() ? next_[stay[i + 1]].base : cells_;
+    const std::uint32_t end = i + 1 < stay.size() ? next_[stay[i + 1]].base : End();
     if (part.base + std::uint64_t{part.Cells()} > end) part.base = kNowhere;
   }
 }
@@ -63,12 +69,12 @@ bool CellLayout::FillGaps() {
   std::stable_sort(unplaced.begin(), unplaced.end(),
                    [](auto* a, auto* b) { return a->Cells() > b->Cells(); });
   std::vector<Gap> gaps;
-  std::uint32_t end = 0;
+  std::uint32_t end = first_;
   for (const Part* part : placed) {
     gaps.push_back({end, part->base - end});
     end = part->base + part->Cells();
   }
-  gaps.push_back({end, cells_ - end});
+  gaps.push_back({end, End() - end});
   for (Part* part : unplaced) {
     Gap& gap = *std::max_element(gaps.begin(), gaps.end(),
                                  [](const Gap& a, const Gap& b) { return a.cells < b.cells; });
@@ -76,7 +82,7 @@ bool CellLayout::FillGaps() {
     if (wanted > gap.cells) return false;
     // Half of the free cells stay before it: the part there grows as well.
     const std::uint32_t room =
-        gap.base == 0 ? 0 : static_cast<std::uint32_t>(gap.cells - wanted) / 2;
+        gap.base == first_ ? 0 : static_cast<std::uint32_t>(gap.cells - wanted) / 2;
     part->base = gap.base + room;
     const std::uint32_t used = room + static_cast<std::uint32_t>(wanted);
     gap = {gap.base + used, gap.cells - used};
@@ -92,30 +98,28 @@ void CellLayout::PlaceAll() {
     rows += part.rows.size();
   }
   const std::uint64_t columns = (cells_ - used) / std::max<std::uint64_t>(rows, 1);
-  std::uint64_t base = 0;
+  std::uint64_t base = first_;
   for (Part& part : next_) {
     part.base = static_cast<std::uint32_t>(base);
     base += part.rows.size() * (part.width + columns);
   }
 }
 
-void CellLayout::CollectMoves(std::span<const PartRequest> parts) {
+void CellLayout::CollectMoves(std::span<const CellPart> parts) {
   moves_.from.clear();
   moves_.to.clear();
-  moves_.joined.clear();
   for (std::uint32_t p = 0; p < next_.size(); ++p) {
     const Part& part = next_[p];
     for (std::uint32_t row = 0; row < part.rows.size(); ++row) {
-      const std::uint32_t length = parts[p].lengths[row];
-      const auto before = places_.find(part.rows[row].value());
-      if (before == places_.end()) {
-        moves_.joined.push_back({p, row});
-        continue;
+      const CellRow& wanted = parts[p].rows[row];
+      const auto before = places_.find(wanted.slot.value());
+      const Part* old = before == places_.end() ? nullptr : &parts_[before->second.part];
+      if (old != nullptr && old->base == part.base && old->rows == part.rows) {
+        break;  // the part has not moved
       }
-      const Part& old = parts_[before->second.part];
-      if (old.base == part.base && old.rows == part.rows) break;  // the part has not moved
-      for (std::uint32_t position = 0; position < length; ++position) {
-        moves_.from.push_back(old.Cell(before->second.row, position));
+      for (std::uint32_t position = 0; position < wanted.length; ++position) {
+        moves_.from.push_back(old != nullptr ? old->Cell(before->second.row, position)
+                                             : InBlocks(wanted.blocks, position, block_size_));
         moves_.to.push_back(part.Cell(row, position));
       }
     }

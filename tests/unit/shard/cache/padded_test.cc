@@ -7,6 +7,8 @@
 #include <map>
 #include <optional>
 #include <random>
+#include <set>
+#include <utility>
 #include <vector>
 
 #include "scheduler/step/decode_sub_batches.h"
@@ -23,21 +25,40 @@ using scheduler::PaddedBound;
 using scheduler::SplitObjective;
 using scheduler::SplitRule;
 
-// A store whose cells say which position of which row they hold.
+// A store whose positions say which position of which row they hold. Blocks come first, then cells.
 class Store {
  public:
-  explicit Store(std::uint32_t cells) : layout_(cells), contents_(cells, 0) {}
+  explicit Store(std::uint32_t cells)
+      : layout_(cells, kBlockSize * cells, kBlockSize), contents_((kBlockSize + 1) * cells, 0) {}
 
-  void Arrange(std::span<const PartRequest> parts) {
-    const CellLayout::Moves& moves = layout_.Arrange(parts);
-    std::vector<std::uint64_t> moving;
-    for (const std::uint32_t cell : moves.from) moving.push_back(contents_.at(cell));
-    for (std::size_t i = 0; i < moving.size(); ++i) contents_.at(moves.to[i]) = moving[i];
-    for (const CellLayout::Place& place : moves.joined) {
-      const PartRequest& part = parts[place.part];
-      for (std::uint32_t p = 0; p < part.lengths[place.row]; ++p) Write(part.rows[place.row], p);
+  // A row that was in no part before is written to blocks first.
+  void Arrange(std::vector<CellPart> parts) {
+    std::vector<std::vector<BlockId>> tables;
+    std::set<SlotId> rows;
+    std::uint64_t joined = 0;
+    std::uint32_t block = 0;
+    for (CellPart& part : parts) {
+      for (CellRow& row : part.rows) {
+        rows.insert(row.slot);
+        if (rows_.contains(row.slot)) continue;
+        std::vector<BlockId>& table = tables.emplace_back();
+        for (std::uint32_t p = 0; p < row.length; ++p) {
+          if (p % kBlockSize == 0) table.emplace_back(block++);
+          contents_.at(At(InBlocks(table, p, kBlockSize))) = Content(row.slot, p);
+        }
+        row.blocks = table;
+        joined += row.length;
+      }
     }
-    copied = moves.from.size();
+    rows_ = std::move(rows);
+    const auto arranged = layout_.Arrange(parts);
+    ASSERT_TRUE(arranged.ok()) << arranged.status();
+    const CellLayout::Moves& moves = layout_.moves();
+    std::vector<std::uint64_t> moving;
+    for (const std::int64_t from : moves.from) moving.push_back(contents_.at(At(from)));
+    for (std::size_t i = 0; i < moving.size(); ++i) contents_.at(At(moves.to[i])) = moving[i];
+    copied = arranged->copied - joined;
+    allocated = arranged->allocated;
   }
   void Write(SlotId slot, std::uint32_t position) {
     contents_.at(layout_.Cell(slot, position)) = Content(slot, position);
@@ -48,31 +69,37 @@ class Store {
     }
     return true;
   }
-  const CellLayout& layout() const { return layout_; }
+  // No two positions of the parts are the same, and all are cells.
+  void ExpectDisjoint() const {
+    std::vector<std::pair<std::uint32_t, std::uint32_t>> ranges;
+    for (const CellLayout::Part& part : layout_.parts()) {
+      ranges.emplace_back(part.base, part.base + part.Cells());
+    }
+    std::sort(ranges.begin(), ranges.end());
+    std::size_t end = kBlockSize * layout_.cells();
+    for (const auto& [first, after] : ranges) {
+      ASSERT_LE(end, first);
+      end = after;
+    }
+    ASSERT_LE(end, contents_.size());
+  }
 
-  std::size_t copied = 0;  // by the last Arrange
+  // By the last Arrange.
+  std::uint64_t copied = 0;  // cells, those that came from blocks not counted
+  std::uint64_t allocated = 0;
 
  private:
+  static constexpr std::uint32_t kBlockSize = 4;
+
+  static std::size_t At(std::int64_t index) { return static_cast<std::size_t>(index); }
   static std::uint64_t Content(SlotId slot, std::uint32_t position) {
     return (std::uint64_t{slot.value()} + 1) << 32 | position;
   }
 
   CellLayout layout_;
   std::vector<std::uint64_t> contents_;
+  std::set<SlotId> rows_;  // of the last Arrange
 };
-
-// No two cells of the parts are the same, and all are in the store.
-void ExpectDisjoint(const CellLayout& layout) {
-  std::vector<std::pair<std::uint32_t, std::uint32_t>> ranges;
-  for (const CellLayout::Part& part : layout.parts()) {
-    ranges.emplace_back(part.base, part.base + part.Cells());
-  }
-  std::sort(ranges.begin(), ranges.end());
-  for (std::size_t i = 0; i < ranges.size(); ++i) {
-    const std::uint32_t end = i + 1 < ranges.size() ? ranges[i + 1].first : layout.cells();
-    ASSERT_LE(ranges[i].second, end);
-  }
-}
 
 struct Row {
   std::uint64_t length = 0;  // positions, that of the next step included
@@ -136,13 +163,13 @@ class Load {
   }
   // As the shard does: what joins holds all but the position of this step, which is written now.
   void Take(const std::vector<SegmentGroup>& sent) {
-    std::vector<PartRequest> parts;
+    std::vector<CellPart> parts;
     for (const SegmentGroup& group : sent) {
-      PartRequest& part = parts.emplace_back();
+      CellPart& part = parts.emplace_back();
       part.width = group.width;
       for (const SlotId slot : group.rows) {
-        part.rows.push_back(slot);
-        part.lengths.push_back(static_cast<std::uint32_t>(rows_.at(slot.value()).length - 1));
+        const auto length = static_cast<std::uint32_t>(rows_.at(slot.value()).length - 1);
+        part.rows.push_back({slot, length, {}});
       }
     }
     store_->Arrange(parts);
@@ -163,12 +190,12 @@ class Load {
       }
       predicted += longest * group.rows.size();
     }
-    ASSERT_EQ(store_->layout().allocated(), predicted);
+    ASSERT_EQ(store_->allocated, predicted);
     ASSERT_EQ(groups_->Cells(), predicted);
     ASSERT_EQ(groups_->Tokens(), tokens);
     ASSERT_LE(predicted, cells_) << "the bound of admission holds for every partition taken";
     ASSERT_LE(sent.size(), rule_.max_splits);
-    ExpectDisjoint(store_->layout());
+    store_->ExpectDisjoint();
     for (const auto& [id, row] : rows_) {
       ASSERT_TRUE(store_->Holds(SlotId(static_cast<std::uint32_t>(id)),
                                 static_cast<std::uint32_t>(row.length)))
@@ -205,16 +232,13 @@ TEST(PaddedLayout, AllocatedCellsAreThePartitionsPredictionInAThousandRandomRuns
   EXPECT_GT(copied, 0u);
 }
 
-std::vector<PartRequest> Parts(const std::vector<std::vector<std::uint32_t>>& rows,
-                               const std::vector<std::uint32_t>& widths) {
-  std::vector<PartRequest> parts;
+std::vector<CellPart> Parts(const std::vector<std::vector<std::uint32_t>>& rows,
+                            const std::vector<std::uint32_t>& widths) {
+  std::vector<CellPart> parts;
   for (std::size_t i = 0; i < rows.size(); ++i) {
-    PartRequest& part = parts.emplace_back();
+    CellPart& part = parts.emplace_back();
     part.width = widths[i];
-    for (const std::uint32_t slot : rows[i]) {
-      part.rows.emplace_back(slot);
-      part.lengths.push_back(widths[i] - 1);
-    }
+    for (const std::uint32_t slot : rows[i]) part.rows.push_back({SlotId(slot), widths[i] - 1, {}});
   }
   return parts;
 }
@@ -222,7 +246,7 @@ std::vector<PartRequest> Parts(const std::vector<std::vector<std::uint32_t>>& ro
 TEST(PaddedLayout, AStepThatOnlyLengthensRowsCopiesNothing) {
   Store store(1000);
   store.Arrange(Parts({{1, 2}, {3}}, {10, 20}));
-  EXPECT_EQ(store.layout().allocated(), 40u);
+  EXPECT_EQ(store.allocated, 40u);
   for (std::uint32_t step = 1; step < 30; ++step) {
     store.Arrange(Parts({{1, 2}, {3}}, {10 + step, 20 + step}));
     EXPECT_EQ(store.copied, 0u) << step;
@@ -240,9 +264,16 @@ TEST(PaddedLayout, AFullStoreGivesAllPartsNewPlaces) {
   Store store(60);
   store.Arrange(Parts({{1, 2}, {3}}, {10, 20}));
   store.Arrange(Parts({{3}, {1, 2}}, {20, 20}));
-  EXPECT_EQ(store.layout().allocated(), 60u);
+  EXPECT_EQ(store.allocated, 60u);
   for (const std::uint32_t slot : {1, 2}) EXPECT_TRUE(store.Holds(SlotId(slot), 9));
   EXPECT_TRUE(store.Holds(SlotId(3), 19));
+}
+
+TEST(PaddedLayout, RefusesPartsThatDoNotFitAndChangesNothing) {
+  CellLayout layout(60, 0, 1);
+  const auto refused = layout.Arrange(Parts({{1, 2}, {3}}, {20, 21}));
+  EXPECT_TRUE(absl::IsInvalidArgument(refused.status())) << refused.status();
+  EXPECT_TRUE(layout.parts().empty());
 }
 
 TEST(PaddedLayout, MemoryIsAQuarterBlocksAndTheRestCellsWithTheirScratch) {
