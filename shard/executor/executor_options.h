@@ -17,7 +17,6 @@ struct ExecutorOptions {
   std::uint32_t vocabulary = 0;
   std::vector<TokenId> eos_token_ids;
   std::uint32_t max_logit_rows = 64;  // rows of one Backend::Logits call
-  bool padded = false;                // padded KV layout
   GrammarCache* grammars = nullptr;   // rank 0 only; outlives the executor; null: no grammars
   bool late_masks = false;            // as in v1::Limits
   WatermarkSettings watermark;

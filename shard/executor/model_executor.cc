@@ -22,7 +22,7 @@ ModelExecutor::ModelExecutor(ExecutorOptions options, Backend& backend, Communic
       search_(options_, backend, communicator, slots_, sampling_),
       selector_(options_, backend, communicator, slots_, grammars_, sampling_, search_),
       in_flight_(options_.device_sampler, slots_, selector_),
-      padded_rows_(options_.padded, backend) {}
+      padded_rows_(backend) {}
 
 void ModelExecutor::Reset() {
   in_flight_.Drop();
@@ -121,7 +121,7 @@ absl::StatusOr<bool> ModelExecutor::Begin(const StepPlan& plan, std::function<vo
 }
 
 absl::StatusOr<bool> ModelExecutor::TryBegin(const StepPlan& plan, std::function<void()> ready) {
-  if (options_.device_sampler == nullptr || options_.padded) return false;
+  if (options_.device_sampler == nullptr) return false;
   if (!in_flight_.Allow(plan)) return false;
   PENSTOCK_RETURN_IF_ERROR(ApplyControl(plan));
   control_applied_ = true;

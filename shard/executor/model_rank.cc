@@ -318,7 +318,6 @@ absl::StatusOr<std::uint64_t> ModelRank::Commit(const PoolSize& pool) {
   options.vocabulary = model_->spec.vocabulary;
   options.eos_token_ids = model_->spec.eos_token_ids;
   options.max_logit_rows = kMaxLogitRows;
-  options.padded = options_.padded;
   options.grammars = grammars_.get();
   options.late_masks = setup_.limits().late_masks();
   options.watermark = options_.watermark;

@@ -5,7 +5,7 @@
 namespace penstock::shard {
 
 absl::Status PaddedRows::Arrange(const StepPlan& plan, SlotTable& slots, CellUse& use) {
-  if (!padded_) return absl::OkStatus();
+  const bool had_rows = !parts_.empty();
   parts_.clear();
   for (const SegmentGroup& group : plan.groups) {
     if (group.rows.empty()) continue;
@@ -17,6 +17,7 @@ absl::Status PaddedRows::Arrange(const StepPlan& plan, SlotTable& slots, CellUse
       if (!sequence.padded) row.blocks = sequence.tables.front();
     }
   }
+  if (parts_.empty() && !had_rows) return absl::OkStatus();
   PENSTOCK_ASSIGN_OR_RETURN(const CellsArranged arranged, backend_.ArrangeCells(parts_));
   use.allocated = arranged.allocated;
   use.copied = arranged.copied;
@@ -31,7 +32,6 @@ absl::Status PaddedRows::Arrange(const StepPlan& plan, SlotTable& slots, CellUse
 }
 
 void PaddedRows::CountFilled(const StepPlan& plan, const SlotTable& slots, CellUse& use) const {
-  if (!padded_) return;
   for (const SegmentGroup& group : plan.groups) {
     for (const SlotId slot : group.rows) use.filled += slots.at(slot).committed;
   }

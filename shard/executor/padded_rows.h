@@ -1,5 +1,6 @@
 // The padded KV layout on a rank: keeps the backend's padded KV rows as the groups of each plan
-// want them. See SegmentGroup and docs/decisions/0014. With the paged layout all calls do nothing.
+// want them. See SegmentGroup and docs/decisions/0014. Groups of a plan with the paged layout
+// have no rows, so all calls do nothing.
 //
 // Threading: the model thread.
 #pragma once
@@ -18,7 +19,7 @@ namespace penstock::shard {
 class PaddedRows {
  public:
   // `backend` outlives this object.
-  PaddedRows(bool padded, Backend& backend) : padded_(padded), backend_(backend) {}
+  explicit PaddedRows(Backend& backend) : backend_(backend) {}
 
   // After the control part of `plan` was applied: arranges the rows of its groups. A sequence that
   // is new to them is copied out of its blocks.
@@ -28,9 +29,8 @@ class PaddedRows {
   void CountFilled(const StepPlan& plan, const SlotTable& slots, CellUse& use) const;
 
  private:
-  const bool padded_;
   Backend& backend_;
-  std::vector<CellPart> parts_;
+  std::vector<CellPart> parts_;  // of the last plan
 };
 
 }  // namespace penstock::shard

@@ -71,7 +71,6 @@ class PaddedBackend : public testing::Test {
     options.executor.slots = kSlots;
     options.executor.vocabulary = model->spec.vocabulary;
     options.executor.eos_token_ids = model->spec.eos_token_ids;
-    options.executor.padded = setup.padded;
     options.config.max_step_tokens = kStepTokens;
     options.config.split = scheduler::SplitObjective::kSparsity;
     options.config.max_splits = setup.max_splits;
