@@ -50,13 +50,13 @@ std::size_t FrontBytes(std::size_t identity, std::size_t image) {
 
 // Writes everything before the image to `front`, which is zero and has FrontBytes.
 void FillFront(std::span<std::byte> front, const std::string& identity,
-               std::span<const std::byte> image, const std::atomic<bool>& stop) {
+               std::span<const std::byte> image, const std::stop_token& stop) {
   Header header;
   header.identity_bytes = identity.size();
   header.image_bytes = image.size();
   std::memcpy(front.data() + sizeof header, identity.data(), identity.size());
   std::byte* sums = front.data() + sizeof header + identity.size();
-  for (std::size_t i = 0; i < ChunksOf(image.size()) && !stop; ++i) {
+  for (std::size_t i = 0; i < ChunksOf(image.size()) && !stop.stop_requested(); ++i) {
     const std::uint64_t sum =
         Checksum(image.subspan(i * kChunk, std::min(kChunk, image.size() - i * kChunk)));
     std::memcpy(sums + i * sizeof sum, &sum, sizeof sum);
@@ -112,30 +112,18 @@ bool MakeRoom(const fs::path& folder, std::uint64_t bytes, std::uint64_t most) {
   return total + bytes <= most;
 }
 
-class Writer final : public CacheWriter {
+class Writer {
  public:
   Writer(std::string path, std::uint64_t most, std::string identity,
          std::span<const std::byte> image)
-      : path_(std::move(path)),
-        most_(most),
-        identity_(std::move(identity)),
-        image_(image),
-        thread_([this] { Run(); }) {}
-  ~Writer() override {
-    stop_ = true;
-    Await();
-  }
-  void Await() override {
-    if (thread_.joinable()) thread_.join();
-  }
+      : path_(std::move(path)), most_(most), identity_(std::move(identity)), image_(image) {}
 
- private:
-  void Run() {
+  void Run(const std::stop_token& stop) const {
     // The warm-up is measured at the same time.
     ::setpriority(PRIO_PROCESS, static_cast<id_t>(::gettid()), kBackgroundNice);
     const auto begin = std::chrono::steady_clock::now();
-    const std::string error = Write();
-    if (stop_) return;
+    const std::string error = Write(stop);
+    if (stop.stop_requested()) return;
     if (!error.empty())
       return log::Warn("the weights cache " + path_ + " is not written: " + error);
     const auto spent = std::chrono::duration_cast<std::chrono::milliseconds>(
@@ -144,8 +132,9 @@ class Writer final : public CacheWriter {
               " in " + std::to_string(spent.count()) + " ms");
   }
 
+ private:
   // Returns an error text, or an empty string.
-  std::string Write() {
+  std::string Write(const std::stop_token& stop) const {
     const std::size_t front_bytes = FrontBytes(identity_.size(), image_.size());
     if (!MakeRoom(fs::path(path_).parent_path(), front_bytes + image_.size(), most_)) {
       return "it takes more than --weights-cache-size, " + std::to_string(most_) + " bytes";
@@ -153,17 +142,17 @@ class Writer final : public CacheWriter {
     auto file = UnfinishedFile::Create(path_);
     if (!file.ok()) return Message(file.status());
     std::vector<std::byte> front(front_bytes);
-    const int failed = Fill(file->fd(), front);
+    const int failed = Fill(file->fd(), front, stop);
     if (failed != 0) return std::generic_category().message(failed);
-    return stop_ ? "" : Message(file->Finish());
+    return stop.stop_requested() ? "" : Message(file->Finish());
   }
 
   // Returns an error number, or 0.
-  int Fill(int fd, std::span<std::byte> front) {
+  int Fill(int fd, std::span<std::byte> front, const std::stop_token& stop) const {
     const auto size = static_cast<off_t>(front.size() + image_.size());
     if (const int failed = ::posix_fallocate(fd, 0, size); failed != 0) return failed;
-    FillFront(front, identity_, image_, stop_);
-    for (std::size_t at = 0; at < image_.size() && !stop_; at += kChunk) {
+    FillFront(front, identity_, image_, stop);
+    for (std::size_t at = 0; at < image_.size() && !stop.stop_requested(); at += kChunk) {
       const std::size_t bytes = std::min(kChunk, image_.size() - at);
       if (!WriteAt(fd, image_.data() + at, bytes, front.size() + at)) return errno;
     }
@@ -174,8 +163,6 @@ class Writer final : public CacheWriter {
   const std::uint64_t most_;
   const std::string identity_;
   const std::span<const std::byte> image_;
-  std::atomic<bool> stop_ = false;
-  std::thread thread_;  // last: it uses the rest
 };
 
 std::uint64_t ChecksumOf(const std::string& text) {
@@ -231,9 +218,10 @@ bool PackedCache::Read(std::span<std::byte> image, const OwnerOf& owner, WorkerP
   return true;
 }
 
-std::unique_ptr<CacheWriter> PackedCache::Write(std::span<const std::byte> image) const {
-  if (path_.empty()) return nullptr;
-  return std::make_unique<Writer>(path_, most_, identity_, image);
+std::jthread PackedCache::Write(std::span<const std::byte> image) const {
+  if (path_.empty()) return {};
+  return std::jthread([writer = Writer(path_, most_, identity_, image)](
+                          const std::stop_token& stop) { writer.Run(stop); });
 }
 
 }  // namespace penstock::shard::cpu

@@ -16,21 +16,13 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
-#include <memory>
 #include <span>
 #include <string>
+#include <thread>
 
 #include "shard/backend/cpu/threads/worker_pool.h"
 
 namespace penstock::shard::cpu {
-
-// Writes in a thread of its own with background priority. The destructor stops it.
-class CacheWriter {
- public:
-  virtual ~CacheWriter() = default;
-  // Until the file is written or has failed.
-  virtual void Await() = 0;
-};
 
 class PackedCache {
  public:
@@ -50,8 +42,9 @@ class PackedCache {
   // Fills `image` with all threads. Without a usable file, returns false and `image` is undefined.
   bool Read(std::span<std::byte> image, const OwnerOf& owner, WorkerPool& pool) const;
 
-  // `image` must not change and outlives the writer. Null without a cache.
-  std::unique_ptr<CacheWriter> Write(std::span<const std::byte> image) const;
+  // Writes in a thread with background priority, which ends early if it is told to stop. `image`
+  // must not change and outlives the thread. No thread without a cache.
+  std::jthread Write(std::span<const std::byte> image) const;
 
  private:
   const std::uint64_t most_;

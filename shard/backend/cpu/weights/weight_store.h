@@ -13,8 +13,8 @@
 
 #include <cstdint>
 #include <map>
-#include <memory>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "shard/backend/cpu/threads/worker_pool.h"
@@ -55,7 +55,7 @@ class WeightStore {
 
   // Until the file of the cache is written.
   void AwaitCache() {
-    if (writer_ != nullptr) writer_->Await();
+    if (writer_.joinable()) writer_.join();
   }
 
   std::uint64_t MemoryBytes() const { return region_.bytes(); }
@@ -87,7 +87,7 @@ class WeightStore {
   std::map<std::int32_t, PackedMatrix> matrices_;
   std::map<std::int32_t, const float*> vectors_;
   std::map<std::int32_t, Table> tables_;
-  std::unique_ptr<CacheWriter> writer_;  // last: it reads the region
+  std::jthread writer_;  // last: it reads the region
 };
 
 }  // namespace penstock::shard::cpu
