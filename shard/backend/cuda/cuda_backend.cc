@@ -37,7 +37,7 @@ class CudaBackend final : public Backend, public DeviceSampler {
   CudaBackend(CudaOptions options, Gpu& gpu)
       : options_(std::move(options)),
         gpu_(gpu),
-        runner_(options_.program, options_.dtype, options_.block_size, gpu),
+        runner_(options_.program, options_.dtype, gpu),
         attention_(AttentionKindOf(options_.dtype, Heads(), options_.block_size)) {}
   ~CudaBackend() override { FreeGraphs(); }
 

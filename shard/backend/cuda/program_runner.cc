@@ -141,28 +141,17 @@ absl::Status ProgramRunner::Run(const RopeKvWriteOp& op, const Step& step) {
 }
 
 absl::Status ProgramRunner::Run(const AttentionOp& op, const Step& step) {
-  const auto& windows = step.inputs->windows;
+  const auto& windows = step.inputs->attention;
   const auto found = std::find_if(windows.begin(), windows.end(),
-                                  [&op](const WindowInputs& w) { return w.window == op.window; });
+                                  [&op](const AttentionArgs& a) { return a.window == op.window; });
   if (found == windows.end()) return absl::InternalError("attention with an unplanned window");
-  AttentionArgs args;
+  AttentionArgs args = *found;
   args.qkv = Rows(op.qkv);
   args.keys = step.cache.Keys(op.layer);
   args.values = step.cache.Values(op.layer);
   args.out = Rows(op.out);
-  args.tiles = found->tiles;
-  args.items = found->items;
-  args.rows = found->rows;
-  args.chunks = found->chunks;
-  args.item_count = found->item_count;
-  args.row_count = found->row_count;
-  args.chunk_count = found->chunk_count;
-  args.blocks = step.inputs->blocks;
   args.workspace = static_cast<float*>(workspace_.data());
-  args.block_size = block_size_;
-  args.window = op.window;
   args.scale = op.scale;
-  args.shape = Heads();
   return PagedAttention(args, dtype_, gpu_.stream());
 }
 

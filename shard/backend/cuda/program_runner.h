@@ -29,8 +29,8 @@ struct CacheView {
 class ProgramRunner {
  public:
   // All three outlive the runner.
-  ProgramRunner(const Program& program, DType dtype, std::uint32_t block_size, Gpu& gpu)
-      : program_(program), dtype_(dtype), block_size_(block_size), gpu_(gpu) {}
+  ProgramRunner(const Program& program, DType dtype, Gpu& gpu)
+      : program_(program), dtype_(dtype), gpu_(gpu) {}
 
   absl::Status LoadWeights(const LoadedWeights& weights);
 
@@ -90,7 +90,6 @@ class ProgramRunner {
 
   const Program& program_;
   const DType dtype_;
-  const std::uint32_t block_size_;
   Gpu& gpu_;
   Communicator* communicator_ = nullptr;
   std::vector<GpuMemory> weights_;

@@ -157,18 +157,21 @@ DeviceInputs StepInputs::OnDevice() const {
   inputs.positions = static_cast<const std::int32_t*>(at(offsets_.positions));
   inputs.cache_rows = static_cast<const std::int64_t*>(at(offsets_.cache_rows));
   inputs.logit_rows = static_cast<const std::int32_t*>(at(offsets_.logit_rows));
-  inputs.blocks = static_cast<const std::uint32_t*>(at(offsets_.blocks));
   for (std::size_t i = 0; i < work_.size(); ++i) {
     const Offsets::Window& window = offsets_.windows[i];
     const AttentionWork& work = work_[i];
-    inputs.windows.push_back({.window = windows_[i],
-                              .tiles = static_cast<const AttentionTile*>(at(window.tiles)),
-                              .items = static_cast<const AttentionItem*>(at(window.items)),
-                              .rows = static_cast<const AttentionRow*>(at(window.rows)),
-                              .chunks = static_cast<const AttentionTile*>(at(window.chunks)),
-                              .item_count = static_cast<std::uint32_t>(work.items.size()),
-                              .row_count = static_cast<std::uint32_t>(work.rows.size()),
-                              .chunk_count = static_cast<std::uint32_t>(work.chunks.size())});
+    AttentionArgs& args = inputs.attention.emplace_back();
+    args.tiles = static_cast<const AttentionTile*>(at(window.tiles));
+    args.items = static_cast<const AttentionItem*>(at(window.items));
+    args.rows = static_cast<const AttentionRow*>(at(window.rows));
+    args.chunks = static_cast<const AttentionTile*>(at(window.chunks));
+    args.blocks = static_cast<const std::uint32_t*>(at(offsets_.blocks));
+    args.item_count = static_cast<std::uint32_t>(work.items.size());
+    args.row_count = static_cast<std::uint32_t>(work.rows.size());
+    args.chunk_count = static_cast<std::uint32_t>(work.chunks.size());
+    args.block_size = block_size_;
+    args.window = windows_[i];
+    args.shape = shape_;
   }
   return inputs;
 }

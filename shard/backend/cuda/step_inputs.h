@@ -27,18 +27,6 @@ struct InputLimits {
   std::uint32_t windows = 1;
 };
 
-// Attention work of the layers that share a window.
-struct WindowInputs {
-  std::uint32_t window = 0;
-  const AttentionTile* tiles = nullptr;
-  const AttentionItem* items = nullptr;
-  const AttentionRow* rows = nullptr;
-  const AttentionTile* chunks = nullptr;
-  std::uint32_t item_count = 0;
-  std::uint32_t row_count = 0;
-  std::uint32_t chunk_count = 0;
-};
-
 // Addresses on the device, the same in every step, and counts.
 struct DeviceInputs {
   const std::int32_t* tokens = nullptr;
@@ -46,8 +34,8 @@ struct DeviceInputs {
   const std::int32_t* positions = nullptr;
   const std::int64_t* cache_rows = nullptr;
   const std::int32_t* logit_rows = nullptr;
-  const std::uint32_t* blocks = nullptr;
-  std::vector<WindowInputs> windows;
+  // By window: the work, the blocks, their size and the shape. The rest is that of the layer.
+  std::vector<AttentionArgs> attention;
   std::uint32_t rows = 0;  // padding included
   std::uint32_t logit_count = 0;
 };
