@@ -86,6 +86,21 @@ absl::Status CheckCopies(std::span<const BlockCopy> copies, std::uint32_t blocks
   return absl::OkStatus();
 }
 
+absl::Status CheckCommunicator(const Program& program, const Communicator* communicator) {
+  if (program.part.world == 1 || communicator != nullptr) return absl::OkStatus();
+  return absl::InternalError("a backend of several ranks needs a communicator");
+}
+
+absl::Status CheckLogitRows(std::uint32_t first, std::size_t count, const BackendLimits& limits,
+                            std::size_t logit_rows) {
+  if (count > 0 && count <= limits.max_logit_rows && first + count <= logit_rows) {
+    return absl::OkStatus();
+  }
+  return BadValue("logit rows", std::to_string(first) + " + " + std::to_string(count),
+                  "1 to " + std::to_string(limits.max_logit_rows) + " rows within the batch's " +
+                      std::to_string(logit_rows));
+}
+
 absl::Status NotCandidates(std::uint32_t segment, std::size_t rows) {
   return absl::InternalError("segment " + std::to_string(segment) +
                              " of the last batch has fewer than " + std::to_string(rows) +

@@ -24,6 +24,11 @@ absl::Status CheckBatch(const RaggedBatch& batch, const BackendLimits& limits,
 // The blocks of Backend::CopyBlocks lie in a cache of `blocks` blocks.
 absl::Status CheckCopies(std::span<const BlockCopy> copies, std::uint32_t blocks);
 
+// Errors of Prepare and Logits.
+absl::Status CheckCommunicator(const Program& program, const Communicator* communicator);
+absl::Status CheckLogitRows(std::uint32_t first, std::size_t count, const BackendLimits& limits,
+                            std::size_t logit_rows);
+
 // Errors of Similarities and CommitCandidates.
 absl::Status NotCandidates(std::uint32_t segment, std::size_t rows);
 absl::Status NotAllCandidates(std::size_t choices, std::size_t segments);

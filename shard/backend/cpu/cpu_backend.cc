@@ -109,9 +109,7 @@ std::string NameOf(const Kernels& kernels, const WeightFormat& format, KvType kv
 std::string CpuBackend::Name() const { return NameOf(kernels_, weights_->format(), kv_type_); }
 
 absl::Status CpuBackend::Prepare(const BackendLimits& limits, Communicator* communicator) {
-  if (program_.part.world > 1 && communicator == nullptr) {
-    return absl::InternalError("a backend of several ranks needs a communicator");
-  }
+  PENSTOCK_RETURN_IF_ERROR(CheckCommunicator(program_, communicator));
   runner_.reset();
   limits_ = limits;
   communicator_ = communicator;
@@ -181,12 +179,7 @@ absl::Status CpuBackend::CommitCandidates(std::span<const CandidateChoice> choic
 }
 
 absl::StatusOr<TensorView> CpuBackend::Logits(std::uint32_t first, std::uint32_t count) {
-  const std::size_t end = std::size_t{first} + count;
-  if (count == 0 || count > limits_.max_logit_rows || end > logit_count_) {
-    return BadValue("logit rows", std::to_string(first) + " + " + std::to_string(count),
-                    "1 to " + std::to_string(limits_.max_logit_rows) + " rows within the batch's " +
-                        std::to_string(logit_count_));
-  }
+  PENSTOCK_RETURN_IF_ERROR(CheckLogitRows(first, count, limits_, logit_count_));
   const std::size_t vocabulary = program_.vocabulary;
   if (program_.part.world > 1) {
     PENSTOCK_RETURN_IF_ERROR(GatherLogits(first, count));

@@ -92,7 +92,6 @@ class CudaBackend final : public Backend, public DeviceSampler {
   // Logits of the last batch from row `first` on, on the device.
   absl::StatusOr<float*> HeadRows(std::uint32_t first, std::uint32_t count);
   absl::Status RecordGraphs();
-  absl::Status CheckLogitRows(std::uint32_t first, std::size_t count) const;
   absl::StatusOr<Gpu::Graph> Record(const GraphShape& shape);
   RaggedBatch DummyStep(std::uint32_t rows);
   void FreeGraphs();
@@ -137,9 +136,7 @@ InputLimits CudaBackend::LimitsOfInputs() const {
 }
 
 absl::Status CudaBackend::Prepare(const BackendLimits& limits, Communicator* communicator) {
-  if (options_.program.part.world > 1 && communicator == nullptr) {
-    return absl::InternalError("a backend of several ranks needs a communicator");
-  }
+  PENSTOCK_RETURN_IF_ERROR(CheckCommunicator(options_.program, communicator));
   if (limits.max_candidate_rows > 0) {
     return absl::UnimplementedError(
         "the cuda backend has no contrastive search yet: start without --contrastive-search, or "
@@ -330,17 +327,8 @@ absl::Status CudaBackend::CommitCandidates(std::span<const CandidateChoice> choi
   return absl::InternalError("the cuda backend was given candidates");
 }
 
-absl::Status CudaBackend::CheckLogitRows(std::uint32_t first, std::size_t count) const {
-  if (count > 0 && count <= limits_.max_logit_rows && first + count <= logit_count_) {
-    return absl::OkStatus();
-  }
-  return BadValue("logit rows", std::to_string(first) + " + " + std::to_string(count),
-                  "1 to " + std::to_string(limits_.max_logit_rows) + " rows within the batch's " +
-                      std::to_string(logit_count_));
-}
-
 absl::StatusOr<float*> CudaBackend::HeadRows(std::uint32_t first, std::uint32_t count) {
-  PENSTOCK_RETURN_IF_ERROR(CheckLogitRows(first, count));
+  PENSTOCK_RETURN_IF_ERROR(CheckLogitRows(first, count, limits_, logit_count_));
   if (head_done_) return runner_.HeadLogits() + std::size_t{first} * options_.program.vocabulary;
   PENSTOCK_RETURN_IF_ERROR(runner_.RunHead(first, count));
   return runner_.HeadLogits();

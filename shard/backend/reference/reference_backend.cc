@@ -154,9 +154,7 @@ absl::Status ReferenceBackend::Initialize() {
 }
 
 absl::Status ReferenceBackend::Prepare(const BackendLimits& limits, Communicator* communicator) {
-  if (program().part.world > 1 && communicator == nullptr) {
-    return absl::InternalError("a backend of several ranks needs a communicator");
-  }
+  PENSTOCK_RETURN_IF_ERROR(CheckCommunicator(program(), communicator));
   limits_ = limits;
   communicator_ = communicator;
   return Guarded([this] {
@@ -303,12 +301,8 @@ void ReferenceBackend::WriteHidden() {
 }
 
 absl::StatusOr<TensorView> ReferenceBackend::Logits(std::uint32_t first, std::uint32_t count) {
-  const std::int64_t end = std::int64_t{first} + count;
-  if (count == 0 || count > limits_.max_logit_rows || end > logit_count_) {
-    return BadValue("logit rows", std::to_string(first) + " + " + std::to_string(count),
-                    "1 to " + std::to_string(limits_.max_logit_rows) + " rows within the batch's " +
-                        std::to_string(logit_count_));
-  }
+  PENSTOCK_RETURN_IF_ERROR(
+      CheckLogitRows(first, count, limits_, static_cast<std::size_t>(logit_count_)));
   PENSTOCK_RETURN_IF_ERROR(Guarded([this, first, count]() -> absl::Status {
     rows_ = {first, count, PadRows(count)};
     PENSTOCK_RETURN_IF_ERROR(RunAll(program().head));
