@@ -10,12 +10,16 @@
 #include <vector>
 
 #include "common/status.h"
-#include "tools/replay/svg_chart.h"
+#include "tools/chart/line_chart.h"
+#include "tools/chart/svg.h"
 
 namespace penstock::replay {
 namespace {
 
 namespace json = boost::json;
+using chart::Axis;
+using chart::Chart;
+using chart::Curve;
 
 double Seconds(Duration duration) { return std::chrono::duration<double>(duration).count(); }
 double Milliseconds(Duration duration) { return static_cast<double>(duration.count()) * 1e-6; }
@@ -42,20 +46,31 @@ Curve Shares(std::string name, std::vector<double> values) {
   return curve;
 }
 
-// Maximum of `field` in each of 200 slices of the run.
+std::vector<double> FirstTokens(const sim::FleetResult& result) {
+  std::vector<double> first;
+  for (const sim::RequestRecord& record : result.requests) {
+    if (record.first_token) first.push_back(Milliseconds(*record.first_token - record.arrival));
+  }
+  return first;
+}
+
+// Mean of `field` over the steps in each of 60 slices of the run. A slice without steps has 0.
 template <class Field>
 Curve Course(std::string name, const sim::FleetResult& result, Field field) {
-  constexpr std::size_t kSlices = 200;
-  std::vector<double> most(kSlices, 0);
+  constexpr std::size_t kSlices = 60;
+  std::vector<double> sums(kSlices, 0);
+  std::vector<double> steps(kSlices, 0);
   const double end = std::max(Seconds(result.end), 1e-9);
   for (const sim::StepRecord& step : result.steps) {
-    const auto slice = static_cast<std::size_t>(Seconds(step.at) / end * kSlices);
-    double& value = most[std::min(slice, kSlices - 1)];
-    value = std::max(value, static_cast<double>(field(step)));
+    const auto slice =
+        std::min(static_cast<std::size_t>(Seconds(step.at) / end * kSlices), kSlices - 1);
+    sums[slice] += static_cast<double>(field(step));
+    steps[slice] += 1;
   }
   Curve curve{std::move(name), {}};
   for (std::size_t i = 0; i < kSlices; ++i) {
-    curve.points.push_back({end * static_cast<double>(i) / kSlices, most[i]});
+    curve.points.push_back(
+        {end * (static_cast<double>(i) + 0.5) / kSlices, sums[i] / std::max(steps[i], 1.0)});
   }
   return curve;
 }
@@ -122,19 +137,30 @@ std::string ToCsv(const sim::FleetResult& result) {
   return text;
 }
 
-std::string ToSvg(const sim::FleetResult& result, const sim::Summary& summary) {
-  std::vector<double> first;
-  for (const sim::RequestRecord& record : result.requests) {
-    if (record.first_token) first.push_back(Milliseconds(*record.first_token - record.arrival));
+std::string ToSvg(const std::vector<NamedRun>& runs) {
+  const Axis share{.label = "share of requests within"};
+  const Axis time{.label = "seconds since the start"};
+  const Axis requests{.label = "requests", .whole = true};
+  Chart first{"Time to first token", {.label = "ms from arrival", .logarithmic = true}, share, {}};
+  Chart gaps{"Time between two tokens",
+             {.label = "ms between tokens", .logarithmic = true},
+             {.label = "share of gaps within"},
+             {}};
+  Chart running{"Requests in a step, mean", time, requests, {}};
+  Chart waiting{"Requests that wait, mean", time, requests, {}};
+  for (const NamedRun& run : runs) {
+    const auto add = [&](Chart& to, Curve curve) {
+      curve.colour = chart::ModeColour(run.batching);
+      to.curves.push_back(std::move(curve));
+    };
+    add(first, Shares(run.batching, FirstTokens(*run.result)));
+    add(gaps, Shares(run.batching, run.result->gaps_ms));
+    add(running, Course(run.batching, *run.result,
+                        [](const sim::StepRecord& step) { return step.decode_rows; }));
+    add(waiting, Course(run.batching, *run.result,
+                        [](const sim::StepRecord& step) { return step.waiting; }));
   }
-  const auto batch = [](const sim::StepRecord& step) { return step.decode_rows; };
-  const auto waiting = [](const sim::StepRecord& step) { return step.waiting; };
-  return ToSvg({{"Time to first token", "ms", "share of requests", {Shares("", first)}},
-                {"Inter-token latency", "ms", "share of gaps", {Shares("", result.gaps_ms)}},
-                {absl::StrFormat("Course of the run: %.2f requests/s", summary.requests_per_second),
-                 "s",
-                 "requests",
-                 {Course("largest batch", result, batch), Course("waiting", result, waiting)}}});
+  return chart::ToSvg({first, gaps, running, waiting});
 }
 
 absl::Status WriteText(const std::string& path, const std::string& text) {

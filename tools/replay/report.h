@@ -5,6 +5,7 @@
 
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "sim/fleet/fleet.h"
 #include "sim/fleet/summary.h"
@@ -16,9 +17,16 @@ std::string ToText(const sim::Summary& summary);
 std::string ToJson(const sim::Summary& summary, std::optional<double> rate = std::nullopt);
 // One line per request, in the trace's order, after a header.
 std::string ToCsv(const sim::FleetResult& result);
-// Charts: share of requests by time to first token, share of gaps by length, and the batch over
-// time.
-std::string ToSvg(const sim::FleetResult& result, const sim::Summary& summary);
+
+// A run with the name of its batching.
+struct NamedRun {
+  std::string batching;
+  const sim::FleetResult* result = nullptr;
+};
+
+// The runs in one picture: share of requests by time to first token, share of gaps by length, and
+// running and waiting requests over time.
+std::string ToSvg(const std::vector<NamedRun>& runs);
 
 // Writes to a file; "-" is standard output.
 absl::Status WriteText(const std::string& path, const std::string& text);

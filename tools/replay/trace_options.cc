@@ -73,6 +73,11 @@ void Shape(const Values& values, sim::Trace& trace) {
   sim::ScaleTime(trace, values.GetDouble("time-scale"));
 }
 
+scheduler::Batching BatchingOf(const std::string& name) {
+  if (name == "none") return scheduler::Batching::kNone;
+  return name == "static" ? scheduler::Batching::kStatic : scheduler::Batching::kContinuous;
+}
+
 scheduler::Config ReadConfig(const Values& values) {
   using namespace scheduler;
   Config config;
@@ -82,9 +87,7 @@ scheduler::Config ReadConfig(const Values& values) {
   config.max_batch_size = CountOrZero(values, "max-batch-size");
   config.max_waiting_requests = Count(values, "max-waiting-requests");
   config.pipeline_depth = Count(values, "pipeline-depth");
-  const std::string& batching = values.GetString("batching");
-  if (batching == "none") config.batching = Batching::kNone;
-  if (batching == "static") config.batching = Batching::kStatic;
+  config.batching = BatchingOf(values.GetString("batching"));
   if (values.GetString("static-grouping") == "equal") {
     config.static_grouping = StaticGrouping::kEqual;
   }
@@ -140,6 +143,16 @@ absl::StatusOr<TraceOptions> ToOptions(const std::string& source, const Values& 
   PENSTOCK_ASSIGN_OR_RETURN(options.fleet, ReadFleet(values));
   PENSTOCK_ASSIGN_OR_RETURN(options.trace, ReadWorkload(source, values));
   Shape(values, options.trace);
+  options.batching = values.GetString("batching");
+  if (values.HasValue("compare")) {
+    options.compared_batching = values.GetString("compare");
+    options.compared_fleet = options.fleet;
+    options.compared_fleet->config.batching = BatchingOf(options.compared_batching);
+    // Rows are padded only where a batch has a fixed set of them.
+    for (sim::FleetOptions* fleet : {&options.fleet, &*options.compared_fleet}) {
+      fleet->padded_batches &= fleet->config.batching != scheduler::Batching::kContinuous;
+    }
+  }
   options.objective = {FindDuration(values, "slo-ttft"), FindDuration(values, "slo-gap"),
                        FindDuration(values, "slo-normalised")};
   options.seed = static_cast<std::uint64_t>(values.GetInt("seed"));

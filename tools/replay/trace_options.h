@@ -17,6 +17,10 @@ namespace penstock::replay {
 struct TraceOptions {
   sim::Trace trace;  // as read or drawn and shaped, at its own arrival times
   sim::FleetOptions fleet;
+  std::string batching;
+  // A second run with this batching (`trace`).
+  std::optional<sim::FleetOptions> compared_fleet;
+  std::string compared_batching;
   sim::Objective objective;
   std::uint64_t seed = 1;
   double rate = 0;  // requests/s; 0 = the trace's own arrival times

@@ -50,6 +50,9 @@ constexpr OptionSpec kRows[] = {
     OptionSpec("pipeline-depth", options::Int(1, 16), "2", "Plans in flight per group."),
     OptionSpec("batching", options::OneOf("none|static|continuous"), "continuous",
                "How the batch is formed."),
+    OptionSpec("compare", options::OneOf("none|static|continuous"), "",
+               "trace: a second way to form the batch, run on the same trace, printed after the "
+               "first and drawn beside it (--svg)."),
     OptionSpec(
         "static-grouping", options::OneOf("window|equal"), "window",
         "Requests that share a static batch: all that wait, or only those of equal lengths."),
@@ -90,7 +93,8 @@ constexpr OptionSpec kRows[] = {
     OptionSpec("json", Type::kPath, "",
                "File for the summary as JSON; - for standard output in place of the table."),
     OptionSpec("csv", Type::kPath, "", "File with one line per request."),
-    OptionSpec("svg", Type::kPath, "", "File with the latency curves and the course of the run."),
+    OptionSpec("svg", Type::kPath, "",
+               "File for a picture of the latencies and of the course of the run."),
 };
 
 }  // namespace

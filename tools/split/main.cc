@@ -23,8 +23,11 @@ int main(int argc, char** argv) {
   const auto sweep = split::Sweep(options);
   std::fputs((options.json ? ToJson(sweep) : ToTable(sweep)).c_str(), stdout);
   std::ofstream plot(options.svg);
-  plot << split::ToSvg(sweep);
-  if (plot.flush()) return 0;
+  plot << split::ToSvg(options, sweep);
+  if (plot.flush()) {
+    std::fprintf(stderr, "plot written to %s\n", options.svg.c_str());
+    return 0;
+  }
   std::fprintf(stderr, "penstock-split: `svg` must be a writable file. Given: %s\n",
                options.svg.c_str());
   return 1;

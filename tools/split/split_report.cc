@@ -3,8 +3,9 @@
 #include <absl/strings/str_format.h>
 
 #include <algorithm>
+#include <utility>
 
-#include "tools/replay/svg_chart.h"
+#include "tools/chart/line_chart.h"
 
 namespace penstock::split {
 namespace {
@@ -106,22 +107,29 @@ std::string ToTable(const std::vector<SplitReport>& sweep) {
   return table;
 }
 
-std::string ToSvg(const std::vector<SplitReport>& sweep) {
-  replay::Chart space{"Space by launches per step", "parts (launches per step)", "cells", {}};
-  replay::Chart sparsity{
-      "Sparsity by launches per step", "parts (launches per step)", "share of padding", {}};
-  replay::Curve cells{"cells", {}};
-  replay::Curve tokens{"tokens", {}};
-  replay::Curve share{"", {}};
+std::string ToSvg(const SplitOptions& options, const std::vector<SplitReport>& sweep) {
+  chart::Curve cells{"cells", {}};
+  chart::Curve tokens{"tokens", {}};
+  chart::Curve share{"", {}};
+  cells.dots = tokens.dots = share.dots = true;
   for (const SplitReport& report : sweep) {
     const auto parts = static_cast<double>(report.parts.size());
     cells.points.push_back({parts, static_cast<double>(report.padding + report.tokens)});
     tokens.points.push_back({parts, static_cast<double>(report.tokens)});
     share.points.push_back({parts, report.Sparsity()});
   }
-  space.curves = {std::move(cells), std::move(tokens)};
-  sparsity.curves = {std::move(share)};
-  return replay::ToSvg({space, sparsity});
+  const chart::Axis parts{.label = "sub-batches of a step", .whole = true, .begin = 1};
+  return chart::ToSvg(
+      {{.title = "Cells that a step computes",
+        .x = parts,
+        .y = {.label = "cells", .whole = true},
+        .curves = {std::move(cells), std::move(tokens)}},
+       {.title = "Share of padding in these cells",
+        .x = parts,
+        .y = {.label = "sparsity: padding / cells"},
+        .curves = {std::move(share)},
+        .threshold = chart::Threshold{
+            options.max_sparsity, absl::StrFormat("--max-sparsity %g", options.max_sparsity)}}});
 }
 
 }  // namespace penstock::split

@@ -28,7 +28,7 @@ std::string ToText(const SplitOptions& options, const SplitReport& report);
 std::string ToJson(const SplitReport& report);
 std::string ToTable(const std::vector<SplitReport>& sweep);
 std::string ToJson(const std::vector<SplitReport>& sweep);
-// Padding and cells by number of sub-batches. Sub-batches are launches per step; cells are memory.
-std::string ToSvg(const std::vector<SplitReport>& sweep);
+// Cells and sparsity by number of sub-batches, with the line of --max-sparsity.
+std::string ToSvg(const SplitOptions& options, const std::vector<SplitReport>& sweep);
 
 }  // namespace penstock::split

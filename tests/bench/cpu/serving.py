@@ -84,14 +84,14 @@ def draw_users(results):
     """SVG of {shape: result of users}."""
     charts = []
     for title, key, label in (
-        ("Latency", "times_one_user", "times that of one user"),
-        ("Throughput", "tokens_per_second", "tokens/s of all"),
+        ("Time per token against users", "times_one_user", "times the time of one user"),
+        ("Throughput against users", "tokens_per_second", "tokens/s of all users"),
     ):
         curves = [
             {"name": shape, "points": [[row["users"], row[key]] for row in result["rows"]]}
             for shape, result in results.items()
         ]
-        charts.append({"title": title, "x_label": "users", "y_label": label, "curves": curves})
+        charts.append({"title": title, "x_label": "users at once", "y_label": label, "curves": curves})
     command = [str(BIN / "penstock-chart")]
     return subprocess.run(command, input=json.dumps(charts), capture_output=True, text=True, check=True).stdout
 

@@ -37,31 +37,6 @@ double Confidence(const std::vector<double>& values) {
   return StudentT(values.size() - 1) * std::sqrt(squares / (count - 1) / count);
 }
 
-std::vector<Bucket> Buckets(const ModeRuns& runs) {
-  std::map<std::uint32_t, std::vector<std::vector<double>>> latencies;  // by tokens and repeat
-  for (std::size_t r = 0; r < runs.runs.size(); ++r) {
-    for (const Outcome& outcome : runs.runs[r].outcomes) {
-      if (!outcome.error.empty()) continue;
-      auto& of_tokens = latencies[outcome.num_tokens];
-      of_tokens.resize(runs.runs.size());
-      of_tokens[r].push_back(outcome.latency);
-    }
-  }
-  std::vector<Bucket> buckets;
-  for (const auto& [tokens, repeats] : latencies) {
-    std::vector<double> all;
-    std::vector<double> means;
-    for (const std::vector<double>& repeat : repeats) {
-      all.insert(all.end(), repeat.begin(), repeat.end());
-      if (!repeat.empty()) means.push_back(Mean(repeat));
-    }
-    const double mean = Mean(all);
-    const double half = Confidence(means);
-    buckets.push_back({tokens, all.size(), mean, mean - half, mean + half});
-  }
-  return buckets;
-}
-
 // Of every request that was answered.
 void AddOutcomes(const ModeRuns& runs, ModeSummary& summary) {
   std::vector<double> latency, first, gaps;
@@ -153,8 +128,7 @@ Check StraightLine(const ModeSummary& dynamic) {
 }
 
 Check Flat(const ModeSummary& summary) {
-  const double range = static_cast<double>(summary.buckets.back().num_tokens) -
-                       static_cast<double>(summary.buckets.front().num_tokens);
+  const double range = summary.buckets.back().num_tokens - summary.buckets.front().num_tokens;
   std::vector<double> means;
   for (const Bucket& bucket : summary.buckets) means.push_back(bucket.mean);
   const double share = std::abs(summary.line.slope) * range / Mean(means);
@@ -176,7 +150,7 @@ Check LongestNoSlower(const ModeSummary& dynamic, const ModeSummary& nobatch) {
   const double own = dynamic.buckets.back().mean;
   const double other = nobatch.buckets.back().mean;
   return {"dynamic: the longest requests are no slower than with nobatch",
-          absl::StrFormat("%u tokens: %.3f s against %.3f s", dynamic.buckets.back().num_tokens,
+          absl::StrFormat("%g tokens: %.3f s against %.3f s", dynamic.buckets.back().num_tokens,
                           own, other),
           own <= other};
 }
@@ -204,6 +178,32 @@ Line Fit(const std::vector<Bucket>& buckets) {
   return {slope, y - slope * x, Ratio(xy, std::sqrt(xx * yy))};
 }
 
+std::vector<Bucket> Buckets(const ModeRuns& runs, std::uint32_t width) {
+  std::map<std::uint32_t, std::vector<std::vector<double>>> latencies;  // by interval and repeat
+  for (std::size_t r = 0; r < runs.runs.size(); ++r) {
+    for (const Outcome& outcome : runs.runs[r].outcomes) {
+      if (!outcome.error.empty()) continue;
+      auto& of_interval = latencies[(outcome.num_tokens - 1) / width];
+      of_interval.resize(runs.runs.size());
+      of_interval[r].push_back(outcome.latency);
+    }
+  }
+  std::vector<Bucket> buckets;
+  for (const auto& [interval, repeats] : latencies) {
+    std::vector<double> all;
+    std::vector<double> means;
+    for (const std::vector<double>& repeat : repeats) {
+      all.insert(all.end(), repeat.begin(), repeat.end());
+      if (!repeat.empty()) means.push_back(Mean(repeat));
+    }
+    const double mean = Mean(all);
+    const double half = Confidence(means);
+    const double middle = interval * width + (width + 1) / 2.0;
+    buckets.push_back({middle, all.size(), mean, mean - half, mean + half});
+  }
+  return buckets;
+}
+
 ModeSummary Summarise(const ModeRuns& runs) {
   ModeSummary summary;
   summary.mode = runs.mode;
@@ -212,7 +212,7 @@ ModeSummary Summarise(const ModeRuns& runs) {
   for (const TraceRun& run : runs.runs) seconds += run.seconds;
   summary.tokens_per_second = Ratio(static_cast<double>(summary.original.tokens), seconds);
   summary.requests_per_second = Ratio(static_cast<double>(summary.requests), seconds);
-  summary.buckets = Buckets(runs);
+  summary.buckets = Buckets(runs, 1);
   summary.line = Fit(summary.buckets);
   return summary;
 }

@@ -15,9 +15,9 @@ struct ModeRuns {
   std::vector<TraceRun> runs;  // one per repeat
 };
 
-// All requests that asked for the same number of tokens.
+// All requests whose number of tokens lies in one interval.
 struct Bucket {
-  std::uint32_t num_tokens = 0;
+  double num_tokens = 0;  // middle of the interval
   std::uint64_t count = 0;
   double mean = 0;  // seconds
   // 95 % confidence interval of the mean, from the means of the repeats, which are independent.
@@ -53,11 +53,13 @@ struct ModeSummary {
   double per_token = 0;     // mean of latency / tokens
   double tokens_per_second = 0;
   double requests_per_second = 0;
-  std::vector<Bucket> buckets;  // by num_tokens
+  std::vector<Bucket> buckets;  // one for each length
   Line line;                    // over the buckets' means
 };
 
 ModeSummary Summarise(const ModeRuns& runs);
+// By intervals of `width` lengths: 1 to `width`, then the next ones. 1: a bucket for each length.
+std::vector<Bucket> Buckets(const ModeRuns& runs, std::uint32_t width);
 Line Fit(const std::vector<Bucket>& buckets);
 
 struct Check {

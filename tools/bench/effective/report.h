@@ -1,10 +1,10 @@
-// Writes the folder of a comparison: the table, the CSV files, the pictures and a page that shows
-// them.
+// The results of a comparison, and the folder that gets them.
 #pragma once
 
 #include <absl/status/status.h>
 
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "tools/bench/effective/analysis.h"
@@ -24,8 +24,17 @@ struct Report {
   std::vector<std::string> commands;    // that started the servers
 };
 
-// The stats table, a row per mode: the original's four figures, then ours.
-std::string ToTable(const std::vector<ModeSummary>& summaries);
+// What was sent, in words.
+std::string LoadText(const Report& report);
+
+// The table of figures, a row per mode after two rows of headings: the original's four figures,
+// then ours.
+using TableCells = std::vector<std::vector<std::string>>;
+TableCells ToCells(const std::vector<ModeSummary>& summaries);
+inline constexpr std::string_view kTableNotes =
+    "left: the original's figures and formulas (throughput divides by latencies that overlap)\n"
+    "then: tokens and requests per second of the wall clock; latencies from the intended arrival\n";
+std::string ToTable(const std::vector<ModeSummary>& summaries);  // with its notes
 std::string ToText(const std::vector<Check>& checks);
 
 // index.html, stats.txt, checks.txt, requests.csv, MODE.csv (num_tokens and mean latency, as the

@@ -56,6 +56,7 @@ class Reader {
     const auto found = numbers_.find(arrival.request);
     if (found == numbers_.end()) return;
     if (!zero_) zero_ = now;
+    timeline_.by_arrival.push_back(found->second);
     timeline_.requests[found->second] = {Seconds(now), arrival.max_new_tokens};
   }
 

@@ -24,6 +24,7 @@ struct TimelineRequest {
 
 struct BatchTimeline {
   std::vector<TimelineRequest> requests;  // in the order of `ids`
+  std::vector<std::uint32_t> by_arrival;  // their numbers, as they reached the server
   std::vector<TimelineStep> steps;        // those with one of them, in order
   double end = 0;
 };

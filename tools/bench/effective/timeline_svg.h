@@ -17,8 +17,4 @@ struct ModeTimeline {
 // below each mode how many requests were in each step.
 std::string TimelineSvg(const std::vector<ModeTimeline>& modes);
 
-// Some consecutive steps, from the same moment of the trace in each mode. A column is a step, a row
-// is a request, and a cell says that the request was in the step.
-std::string StepsSvg(const std::vector<ModeTimeline>& modes);
-
 }  // namespace penstock::bench::effective

@@ -4,16 +4,12 @@
 #include <gtest/gtest.h>
 
 #include <boost/json.hpp>
-#include <limits>
-
-#include "tools/replay/svg_chart.h"
 
 namespace penstock::replay {
 namespace {
 
 using std::chrono::milliseconds;
 using testing::HasSubstr;
-using testing::Not;
 
 sim::FleetResult TwoRequests() {
   sim::FleetResult result;
@@ -51,14 +47,14 @@ TEST(Report, CsvHasALinePerRequestAndEmptyCellsForTheUnanswered) {
             "0.000000,,,0.000,0,0,0,0\n");
 }
 
-TEST(SvgChart, DrawsEveryCurveAndOmitsValuesThatAreNotFinite) {
-  const double nan = std::numeric_limits<double>::quiet_NaN();
-  const std::string svg = ToSvg({{"a < b", "s", "n", {{"one", {{0, 0}, {nan, 1}, {3, 43}}}}}});
-  EXPECT_THAT(svg, HasSubstr("a &lt; b"));
-  EXPECT_THAT(svg, HasSubstr(">50<"));  // 43 is rounded up to 50
-  EXPECT_THAT(svg, HasSubstr("one"));
-  EXPECT_THAT(svg, Not(HasSubstr("nan")));
-  EXPECT_THAT(ToSvg(sim::FleetResult{}, {}), HasSubstr("</svg>"));  // nothing to draw
+TEST(Report, PictureHasBothRunsInTheColoursOfTheirModes) {
+  const sim::FleetResult result = TwoRequests();
+  const sim::FleetResult nothing;
+  const std::string svg = ToSvg({{"continuous", &result}, {"static", &nothing}});
+  EXPECT_THAT(svg, HasSubstr("class=\"dynamic\""));
+  EXPECT_THAT(svg, HasSubstr("class=\"static\""));
+  EXPECT_THAT(svg, HasSubstr("ms from arrival"));
+  EXPECT_THAT(svg, HasSubstr("</svg>"));
 }
 
 }  // namespace

@@ -11,6 +11,7 @@ namespace penstock::split {
 namespace {
 
 using ::testing::HasSubstr;
+using ::testing::Not;
 using ::testing::StartsWith;
 
 SplitOptions Options(std::vector<const char*> arguments) {
@@ -50,13 +51,24 @@ TEST(SplitTool, PrintsBothMeasuresOfPadding) {
 }
 
 TEST(SplitTool, SweepsTheTenLengths) {
-  const auto sweep =
-      Sweep(Options({"--lengths", "27,26,18,16,14,13,12,8,7,1", "--max-splits", "4"}));
+  const SplitOptions options =
+      Options({"--lengths", "27,26,18,16,14,13,12,8,7,1", "--max-splits", "4"});
+  const auto sweep = Sweep(options);
   ASSERT_EQ(sweep.size(), 4u);
   const std::uint64_t paddings[] = {128, 50, 26, 14};
   for (std::size_t i = 0; i < 4; ++i) EXPECT_EQ(sweep[i].padding, paddings[i]) << i + 1;
   EXPECT_THAT(ToTable(sweep), HasSubstr("    3         26"));
-  EXPECT_THAT(ToSvg(sweep), StartsWith("<svg"));
+}
+
+TEST(SplitTool, PlotsWholeNumbersOfSubBatchesAndTheBound) {
+  const SplitOptions options =
+      Options({"--lengths", "27,26,18,16,14,13,12,8,7,1", "--max-splits", "4"});
+  const std::string svg = ToSvg(options, Sweep(options));
+  EXPECT_THAT(svg, StartsWith("<svg"));
+  EXPECT_THAT(svg, HasSubstr(">--max-sparsity 0.33<"));
+  EXPECT_THAT(svg, HasSubstr(">sub-batches of a step<"));
+  EXPECT_THAT(svg, HasSubstr(">4<"));
+  EXPECT_THAT(svg, Not(HasSubstr(">1.5<")));
 }
 
 TEST(SplitTool, PartsFollowTheRows) {

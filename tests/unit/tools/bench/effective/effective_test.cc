@@ -12,8 +12,11 @@
 #include "scheduler/log/input_log.h"
 #include "scheduler/scheduler.h"
 #include "tools/bench/effective/analysis.h"
+#include "tools/bench/effective/latency_svg.h"
 #include "tools/bench/effective/options.h"
+#include "tools/bench/effective/page.h"
 #include "tools/bench/effective/report.h"
+#include "tools/bench/effective/steps_svg.h"
 #include "tools/bench/effective/timeline.h"
 #include "tools/bench/effective/timeline_svg.h"
 #include "tools/bench/effective/trace.h"
@@ -23,6 +26,7 @@ namespace {
 
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
+using ::testing::Not;
 
 // --- Traces
 
@@ -348,6 +352,93 @@ TEST(Pictures, DrawEveryModeAndRequest) {
   EXPECT_THAT(StepsSvg(modes), HasSubstr("</svg>"));
   EXPECT_THAT(TimelineSvg({{"static", BatchTimeline()}}), HasSubstr("</svg>"));
   EXPECT_THAT(StepsSvg({{"static", BatchTimeline()}}), HasSubstr("</svg>"));
+}
+
+TEST(Pictures, AModeHasOneColourWhateverItsPosition) {
+  const BatchTimeline timeline = Record(scheduler::Batching::kContinuous);
+  for (const std::vector<ModeTimeline>& modes :
+       {std::vector<ModeTimeline>{{"dynamic", timeline}},
+        std::vector<ModeTimeline>{{"nobatch", timeline}, {"dynamic", timeline}}}) {
+    EXPECT_THAT(TimelineSvg(modes), HasSubstr("class=\"dynamic\""));
+    EXPECT_THAT(StepsSvg(modes), HasSubstr("class=\"dynamic\""));
+  }
+}
+
+TEST(Pictures, StepsHaveTheirNumbersAndRequestsInTheOrderOfArrival) {
+  BatchTimeline timeline;
+  timeline.requests = {{0.2, 4}, {0.1, 4}, {0.3, 4}};
+  timeline.by_arrival = {1, 0, 2};
+  for (std::size_t s = 0; s < 12; ++s) {
+    const auto begin = static_cast<double>(s);
+    timeline.steps.push_back({begin, begin + 1, {}, {0, 1, 2}});
+  }
+  const std::string svg = StepsSvg({{"dynamic", timeline}});
+  EXPECT_THAT(svg, HasSubstr(">number of the step<"));
+  EXPECT_THAT(svg, HasSubstr(">10<"));
+  EXPECT_LT(svg.find(">1<"), svg.find(">0<"));
+  EXPECT_LT(svg.find(">0<"), svg.find(">2<"));
+}
+
+// Requests 0 to 3 alone, then 4 to 7 in one batch that begins at 4 s.
+TEST(Pictures, StepsBeginWithTheLargestStaticBatch) {
+  BatchTimeline timeline;
+  for (std::uint32_t r = 0; r < 12; ++r) {
+    timeline.requests.push_back({0.8 * r, 4});
+    timeline.by_arrival.push_back(r);
+  }
+  for (std::uint32_t s = 0; s < 200; ++s) {
+    const double begin = s;
+    timeline.steps.push_back({begin, begin + 1, {}, {s % 12}});
+  }
+  timeline.steps[4].decodes = {4, 5, 6, 7};
+  EXPECT_THAT(StepsSvg({{"static", timeline}}), HasSubstr("static: steps 5 to 94 of 200"));
+}
+
+Report ReadmeReport(int repeats) {
+  Report report;
+  report.repeats = static_cast<std::uint32_t>(repeats);
+  ModeRuns runs{"dynamic", {}};
+  for (int r = 0; r < repeats; ++r) {
+    TraceRun run;
+    for (std::uint32_t n = 1; n <= 200; ++n) {
+      run.outcomes.push_back({.latency = 0.01 * n + 0.1 * r, .num_tokens = n});
+    }
+    runs.runs.push_back(std::move(run));
+  }
+  report.runs = {runs};
+  report.summaries = {Summarise(runs)};
+  return report;
+}
+
+TEST(Latency, ManyLengthsAreIntervalsWithTheirOwnConfidence) {
+  const Report report = ReadmeReport(2);
+  const std::vector<Bucket> buckets = Buckets(report.runs.front(), 10);
+  ASSERT_EQ(buckets.size(), 20u);
+  EXPECT_EQ(buckets[0].num_tokens, 5.5);
+  EXPECT_NEAR(buckets[0].mean, 0.105, 1e-9);
+  EXPECT_NEAR(buckets[0].high - buckets[0].mean, 12.706 * 0.05, 1e-6);
+  EXPECT_THAT(LatencySvg(report), HasSubstr("fill-opacity")) << "the shade";
+  EXPECT_THAT(LatencyCaption(report), HasSubstr("1 to 10"));
+  EXPECT_THAT(LatencyCaption(report), HasSubstr("The shade"));
+}
+
+TEST(Latency, TheCaptionNamesOnlyWhatIsDrawn) {
+  const Report once = ReadmeReport(1);
+  EXPECT_THAT(LatencySvg(once), Not(HasSubstr("fill-opacity")));
+  EXPECT_THAT(LatencyCaption(once), Not(HasSubstr("shade")));
+  Report few = once;
+  few.summaries.front().buckets.resize(29);
+  EXPECT_THAT(LatencyCaption(few), HasSubstr("one number of tokens"));
+}
+
+TEST(Page, HasEveryColumnOfTheTable) {
+  const Report report = ReadmeReport(2);
+  const std::string page = ToPage(report);
+  for (const auto& row : ToCells(report.summaries)) {
+    for (const std::string& cell : row) EXPECT_THAT(page, HasSubstr(">" + cell + "<"));
+  }
+  EXPECT_THAT(page, HasSubstr("prefers-color-scheme:dark"));
+  EXPECT_THAT(ToTable(report.summaries), HasSubstr("mean ms\n"));
 }
 
 }  // namespace

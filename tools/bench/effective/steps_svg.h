@@ -1,0 +1,16 @@
+// Some steps of each mode as a picture.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "tools/bench/effective/timeline_svg.h"
+
+namespace penstock::bench::effective {
+
+// Consecutive steps, from the same moment of the trace in each mode. A column is a step, a row is a
+// request, and a cell says that the request was in the step. The moment is the begin of the largest
+// batch of the static mode, if there is one.
+std::string StepsSvg(const std::vector<ModeTimeline>& modes);
+
+}  // namespace penstock::bench::effective
