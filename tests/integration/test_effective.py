@@ -146,12 +146,24 @@ def test_three_modes_give_the_same_tokens_and_every_output(bench, tmp_path):
 
 
 def check_stats(out: pathlib.Path, mode, rows):
-    """The server's figures agree with those computed from the requests."""
-    stats = json.loads((out / f"{mode}.stats.json").read_text())
-    requests = [row.split(",") for row in rows if row.startswith(mode + ",")]
-    expected = formulas([(float(row[6]), int(row[3])) for row in requests])
-    for name in FORMULAS:
-        assert stats[name] == pytest.approx(expected[name], rel=0.01), (mode, name)
+    """The server's figures of each repeat agree with those computed from its requests."""
+    repeats = json.loads((out / f"{mode}.stats.json").read_text())
+    assert len(repeats) == 2
+    for number, stats in enumerate(repeats, 1):
+        requests = [row.split(",") for row in rows if row.startswith(f"{mode},{number},")]
+        expected = formulas([(float(row[6]), int(row[3])) for row in requests])
+        for name in FORMULAS:
+            assert stats[name] == pytest.approx(expected[name], rel=0.01), (mode, number, name)
+    tokens = sum(stats["total-tokens-handled"] for stats in repeats)
+    seconds = sum(stats["wall-clock-seconds"] for stats in repeats)
+    assert tokens / seconds == pytest.approx(table_rate(out, mode), rel=0.1), "no other mode's time"
+
+
+def table_rate(out: pathlib.Path, mode):
+    """Tokens per second of the wall clock in stats.txt."""
+    rows = (out / "stats.txt").read_text().splitlines()
+    row = next(line for line in rows if line.startswith(mode + " "))
+    return float(row.split("|")[2].split()[0])
 
 
 def steps_of(timeline: pathlib.Path, mode):

@@ -1,5 +1,7 @@
 #include "tools/bench/effective/comparison.h"
 
+#include <absl/strings/str_join.h>
+
 #include <algorithm>
 #include <cerrno>
 #include <cstdio>
@@ -23,6 +25,7 @@ struct Mode {
   std::unique_ptr<ServerProcess> server;  // null when attached
   std::unique_ptr<Client> client;
   std::string record;
+  std::vector<std::string> stats = {};  // the server's /stats after each repeat
 };
 
 std::string In(const std::string& folder, const std::string& file) {
@@ -135,14 +138,16 @@ absl::Status Calibrate(const Options& options, std::vector<Mode>& modes, Report&
 }
 
 absl::Status RunAll(std::vector<Mode>& modes, Report& report) {
-  for (const Mode& mode : modes) {
-    PENSTOCK_RETURN_IF_ERROR(mode.client->Fetch("DELETE", "/stats").status());
-    report.runs.push_back({mode.name, {}});
-  }
+  for (const Mode& mode : modes) report.runs.push_back({mode.name, {}});
   const auto traces = MakeTraces(report.shape, report.repeats);
   for (std::size_t r = 0; r < traces.size(); ++r) {
     for (std::size_t m = 0; m < modes.size(); ++m) {
+      // The server's rates count from its first arrival to its last answer, so the time in which
+      // other modes run must not lie between them.
+      PENSTOCK_RETURN_IF_ERROR(modes[m].client->Fetch("DELETE", "/stats").status());
       PENSTOCK_ASSIGN_OR_RETURN(TraceRun run, modes[m].client->Replay(traces[r]));
+      PENSTOCK_ASSIGN_OR_RETURN(Answer stats, modes[m].client->Fetch("GET", "/stats"));
+      modes[m].stats.push_back(std::move(stats.body));
       std::fprintf(stderr, "repeat %zu of %zu, %s: %.2f s\n", r + 1, traces.size(),
                    modes[m].name.c_str(), run.seconds);
       report.runs[m].runs.push_back(std::move(run));
@@ -151,11 +156,13 @@ absl::Status RunAll(std::vector<Mode>& modes, Report& report) {
   return absl::OkStatus();
 }
 
-// The server's own statistics of all repeats.
-absl::Status SaveStats(const std::string& folder, std::vector<Mode>& modes) {
+// The server's own statistics: a list with an object for each repeat.
+absl::Status SaveStats(const std::string& folder, const std::vector<Mode>& modes) {
   for (const Mode& mode : modes) {
-    PENSTOCK_ASSIGN_OR_RETURN(const Answer stats, mode.client->Fetch("GET", "/stats"));
-    std::ofstream(In(folder, mode.name + ".stats.json")) << stats.body << "\n";
+    const std::string path = In(folder, mode.name + ".stats.json");
+    std::ofstream file(path);
+    file << "[" << absl::StrJoin(mode.stats, ",\n ") << "]\n";
+    if (!file.flush()) return absl::UnavailableError("cannot write `" + path + "`");
   }
   return absl::OkStatus();
 }
