@@ -109,6 +109,24 @@ def test_an_unreachable_server_is_named(bench):
     assert "127.0.0.1:1: connect" in done.stderr and "serve-effective" in done.stderr
 
 
+def test_a_server_of_another_mode_is_refused(simulated, bench):
+    server = simulated("--batching", "dynamic")
+    url = f"{server.host}:{server.port}"
+    done = bench("--numsamples", 2, "--attach", f"nobatch={url}")
+    assert done.returncode == 1
+    assert done.stderr.endswith("nobatch: the batching of this server must be `none`. "
+                                "GET /stats says: continuous\n"), done.stderr
+    done = bench("--numsamples", 2, "--rate", 100, "--attach", f"dynamic={url}")
+    assert done.returncode == 0, done.stderr
+
+
+def test_an_option_that_undoes_the_mode_is_refused(bench):
+    done = bench("--numsamples", 2, "--", "--model-id", DEMO_MODEL, "--shard-program",
+                 BIN / "penstock-simshard", "--batching", "dynamic")
+    assert done.returncode == 1
+    assert "nobatch: the batching of this server must be `none`" in done.stderr
+
+
 def test_a_server_that_cannot_start_says_why(bench):
     done = bench("--", "--model-id", "/no-such-folder")
     assert done.returncode == 1

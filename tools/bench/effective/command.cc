@@ -98,7 +98,8 @@ int RunAttached(const Options& options) {
 int RunCompared(const Options& options) {
   const absl::StatusOr<Report> report = RunComparison(options);
   if (!report.ok()) {
-    return options.attached.empty() ? Complain(report.status(), 1) : Unreachable(report.status());
+    const bool unreachable = !options.attached.empty() && absl::IsUnavailable(report.status());
+    return unreachable ? Unreachable(report.status()) : Complain(report.status(), 1);
   }
   const absl::Status written = WriteReport(options.output, *report);
   if (!written.ok()) return Complain(written, 1);

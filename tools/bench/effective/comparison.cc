@@ -1,8 +1,10 @@
 #include "tools/bench/effective/comparison.h"
 
+#include <absl/strings/str_format.h>
 #include <absl/strings/str_join.h>
 
 #include <algorithm>
+#include <boost/json.hpp>
 #include <cerrno>
 #include <cstdio>
 #include <cstring>
@@ -79,18 +81,38 @@ absl::StatusOr<std::vector<Mode>> StartServers(const Options& options, Report& r
   return modes;
 }
 
-absl::StatusOr<std::vector<Mode>> Attach(const Options& options) {
+std::vector<Mode> Attach(const Options& options) {
   std::vector<Mode> modes;
   for (const Attached& attached : options.attached) {
     modes.push_back(
         {attached.mode, nullptr, std::make_unique<Client>(attached.address), attached.record});
-    PENSTOCK_ASSIGN_OR_RETURN(const Answer stats, modes.back().client->Fetch("GET", "/stats"));
-    if (stats.status != 200) {
-      return absl::UnavailableError(attached.mode + ": GET /stats answers " +
-                                    std::to_string(stats.status));
-    }
   }
   return modes;
+}
+
+std::string_view BatchingOf(std::string_view mode) {
+  if (mode == "nobatch") return "none";
+  return mode == "dynamic" ? "continuous" : "static";
+}
+
+// A server says in /stats how it batches. The original's server does not.
+absl::Status CheckBatching(const Mode& mode) {
+  PENSTOCK_ASSIGN_OR_RETURN(const Answer stats, mode.client->Fetch("GET", "/stats"));
+  if (stats.status != 200) {
+    return absl::UnavailableError(mode.name + ": GET /stats answers " +
+                                  std::to_string(stats.status));
+  }
+  boost::system::error_code error;
+  const boost::json::value value = boost::json::parse(stats.body, error);
+  const boost::json::object* const object = error ? nullptr : value.if_object();
+  const boost::json::value* const batching =
+      object == nullptr ? nullptr : object->if_contains("batching");
+  if (batching == nullptr || !batching->is_string()) return absl::OkStatus();
+  const std::string own(batching->get_string());
+  if (own == BatchingOf(mode.name)) return absl::OkStatus();
+  return absl::FailedPreconditionError(
+      absl::StrFormat("%s: the batching of this server must be `%s`. GET /stats says: %s",
+                      mode.name, BatchingOf(mode.name), own));
 }
 
 // Requests per second of a server that is never idle, for traces of this shape.
@@ -193,9 +215,13 @@ absl::StatusOr<Report> RunComparison(const Options& options) {
   Report report;
   report.shape = options.shape;
   report.repeats = options.repeats;
-  PENSTOCK_ASSIGN_OR_RETURN(std::vector<Mode> modes, options.launcher_options
-                                                         ? StartServers(options, report)
-                                                         : Attach(options));
+  std::vector<Mode> modes;
+  if (options.launcher_options) {
+    PENSTOCK_ASSIGN_OR_RETURN(modes, StartServers(options, report));
+  } else {
+    modes = Attach(options);
+  }
+  for (const Mode& mode : modes) PENSTOCK_RETURN_IF_ERROR(CheckBatching(mode));
   PENSTOCK_RETURN_IF_ERROR(Calibrate(options, modes, report));
   PENSTOCK_RETURN_IF_ERROR(RunAll(modes, report));
   PENSTOCK_RETURN_IF_ERROR(SaveStats(options.output, modes));
