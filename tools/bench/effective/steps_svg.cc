@@ -4,6 +4,8 @@
 
 #include <algorithm>
 #include <string_view>
+#include <tuple>
+#include <utility>
 
 #include "tools/chart/svg.h"
 
@@ -22,28 +24,38 @@ constexpr double kBelow = 50;  // axis of a mode
 
 std::size_t Rows(const TimelineStep& step) { return step.prompts.size() + step.decodes.size(); }
 
+// The first shown step and the end of the shown ones: from `moment` on, or the last ones if too few
+// follow.
+std::pair<std::size_t, std::size_t> StepsFrom(const BatchTimeline& timeline, double moment) {
+  const std::size_t steps = timeline.steps.size();
+  const auto found = std::ranges::lower_bound(timeline.steps, moment, {}, &TimelineStep::begin);
+  const auto from = static_cast<std::size_t>(found - timeline.steps.begin());
+  const std::size_t first = std::min(from, steps - std::min(steps, kColumns));
+  return {first, std::min(first + kColumns, steps)};
+}
+
+double RowsFrom(const BatchTimeline& timeline, double moment) {
+  const auto [first, end] = StepsFrom(timeline, moment);
+  std::size_t sum = 0;
+  for (std::size_t s = first; s < end; ++s) sum += Rows(timeline.steps[s]);
+  return static_cast<double>(sum);
+}
+
 // The steps of one mode, cell by cell.
 class StepGrid {
  public:
-  // Begins at the first step from `moment` on.
-  StepGrid(const BatchTimeline& timeline, double moment) : timeline_(timeline) {
-    const std::size_t steps = timeline.steps.size();
-    if (steps == 0) return;
-    while (first_ + 1 < steps && timeline.steps[first_].begin < moment) ++first_;
-    first_ = std::min(first_, steps - std::min(steps, kColumns));
-    end_ = std::min(first_ + kColumns, steps);
-    ChooseRows();
+  StepGrid(const BatchTimeline& timeline, double moment)
+      : timeline_(timeline), rows_in_steps_(RowsFrom(timeline, moment)) {
+    std::tie(first_, end_) = StepsFrom(timeline, moment);
+    if (end_ > 0) ChooseRows();
   }
 
   double Height() const { return kCellHeight * static_cast<double>(rows_.size()); }
 
   std::string Title() const {
     if (end_ == 0) return ": no steps";
-    std::size_t sum = 0;
-    for (std::size_t s = first_; s < end_; ++s) sum += Rows(timeline_.steps[s]);
     return absl::StrFormat(": steps %u to %u of %u, %.1f requests in a step", first_ + 1, end_,
-                           timeline_.steps.size(),
-                           static_cast<double>(sum) / static_cast<double>(end_ - first_));
+                           timeline_.steps.size(), rows_in_steps_ / (end_ - first_));
   }
 
   std::string Draw(double top, std::string_view colour) const {
@@ -102,15 +114,18 @@ class StepGrid {
       chosen[request] = true;
       ++count;
     }
-    for (const std::uint32_t request : timeline_.by_arrival) {
-      if (chosen[request]) rows_.push_back(request);
+    for (std::size_t rank = 0; rank < timeline_.by_arrival.size(); ++rank) {
+      const std::uint32_t request = timeline_.by_arrival[rank];
+      if (!chosen[request]) continue;
+      rows_.push_back(request);
+      ranks_.push_back(rank + 1);
     }
   }
 
   std::string Axes(double top) const {
     std::string svg = chart::SvgText(kLeft - 6, top - 6, "end", 12, "request");
     for (std::size_t row = 0; row < rows_.size(); ++row) {
-      svg += chart::SvgText(kLeft - 6, top + Row(row) + 8, "end", 10, std::to_string(rows_[row]));
+      svg += chart::SvgText(kLeft - 6, top + Row(row) + 8, "end", 10, std::to_string(ranks_[row]));
     }
     const double bottom = top + Height();
     for (std::size_t s = first_; s < end_; ++s) {
@@ -124,9 +139,11 @@ class StepGrid {
   }
 
   const BatchTimeline& timeline_;
+  const double rows_in_steps_;
   std::size_t first_ = 0;  // shown steps: [first_, end_)
   std::size_t end_ = 0;
   std::vector<std::uint32_t> rows_;  // shown requests
+  std::vector<std::size_t> ranks_;   // of these: 1 arrived first
 };
 
 // Of the arrivals; 0 if there are none.
@@ -136,20 +153,22 @@ double ArrivalAt(const BatchTimeline& timeline, std::size_t thirds) {
   return timeline.requests[timeline.by_arrival[count * thirds / 3]].arrival;
 }
 
-// When a third of the requests have arrived, the modes differ. From there to the second third, the
-// begin of the largest static batch shows best what static batches are.
+// The begin of a static batch between a third and two thirds of the arrivals, when the modes differ.
+// Of these, the one after which the modes run the most requests.
 double Moment(const std::vector<ModeTimeline>& modes) {
   if (modes.empty()) return 0;
   const auto found = std::ranges::find_if(
       modes, [](const ModeTimeline& mode) { return mode.mode.starts_with("static"); });
-  if (found == modes.end()) return ArrivalAt(modes.front().timeline, 1);
-  const BatchTimeline& timeline = found->timeline;
-  double moment = ArrivalAt(timeline, 1);
-  std::size_t largest = 0;
-  for (const TimelineStep& step : timeline.steps) {
-    if (step.begin < ArrivalAt(timeline, 1) || step.begin > ArrivalAt(timeline, 2)) continue;
-    if (Rows(step) <= largest) continue;
-    largest = Rows(step);
+  double moment = ArrivalAt(modes.front().timeline, 1);
+  if (found == modes.end()) return moment;
+  double most = 0;
+  for (const TimelineStep& step : found->timeline.steps) {
+    if (step.prompts.empty() || step.begin < ArrivalAt(found->timeline, 1)) continue;
+    if (step.begin > ArrivalAt(found->timeline, 2)) break;
+    double product = 1;
+    for (const ModeTimeline& mode : modes) product *= RowsFrom(mode.timeline, step.begin);
+    if (product <= most) continue;
+    most = product;
     moment = step.begin;
   }
   return moment;
@@ -172,9 +191,8 @@ std::string StepsSvg(const std::vector<ModeTimeline>& modes) {
   }
   return chart::SvgBegin(chart::kPictureWidth, top) +
          chart::SvgText(kLeft, 20, "start", 15,
-                        absl::StrFormat("Requests in each step, by arrival, from %.2f s after the "
-                                        "first arrival on",
-                                        moment)) +
+                        absl::StrFormat(
+                            "Requests in each step, numbered by arrival, from %.2f s on", moment)) +
          chart::SvgLegend(kLeft, 44, legend) + body + "</svg>\n";
 }
 

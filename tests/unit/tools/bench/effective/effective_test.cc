@@ -364,23 +364,24 @@ TEST(Pictures, AModeHasOneColourWhateverItsPosition) {
   }
 }
 
+// Request 1 arrives first and generates in all steps; request 0 waits from the fifth step on.
 TEST(Pictures, StepsHaveTheirNumbersAndRequestsInTheOrderOfArrival) {
   BatchTimeline timeline;
-  timeline.requests = {{0.2, 4}, {0.1, 4}, {0.3, 4}};
-  timeline.by_arrival = {1, 0, 2};
-  for (std::size_t s = 0; s < 12; ++s) {
-    const auto begin = static_cast<double>(s);
-    timeline.steps.push_back({begin, begin + 1, {}, {0, 1, 2}});
+  timeline.requests = {{3.5, 4}, {0, 12}};
+  timeline.by_arrival = {1, 0};
+  for (std::uint32_t s = 0; s < 12; ++s) {
+    const double begin = s;
+    timeline.steps.push_back({begin, begin + 1, {}, {1}});
   }
   const std::string svg = StepsSvg({{"dynamic", timeline}});
   EXPECT_THAT(svg, HasSubstr(">number of the step<"));
   EXPECT_THAT(svg, HasSubstr(">10<"));
-  EXPECT_LT(svg.find(">1<"), svg.find(">0<"));
-  EXPECT_LT(svg.find(">0<"), svg.find(">2<"));
+  EXPECT_THAT(svg, HasSubstr("<path d=\"M74 88h")) << "the first row generates";
+  EXPECT_THAT(svg, HasSubstr("<path d=\"M100 98h")) << "the second row waits";
 }
 
-// Requests 0 to 3 alone, then 4 to 7 in one batch that begins at 4 s.
-TEST(Pictures, StepsBeginWithTheLargestStaticBatch) {
+// A batch of four begins at 4 s, another one of one request at 6 s.
+TEST(Pictures, StepsBeginWhereTheModesRunTheMostRequests) {
   BatchTimeline timeline;
   for (std::uint32_t r = 0; r < 12; ++r) {
     timeline.requests.push_back({0.8 * r, 4});
@@ -390,7 +391,8 @@ TEST(Pictures, StepsBeginWithTheLargestStaticBatch) {
     const double begin = s;
     timeline.steps.push_back({begin, begin + 1, {}, {s % 12}});
   }
-  timeline.steps[4].decodes = {4, 5, 6, 7};
+  timeline.steps[4].prompts = {4, 5, 6, 7};
+  timeline.steps[6].prompts = {8};
   EXPECT_THAT(StepsSvg({{"static", timeline}}), HasSubstr("static: steps 5 to 94 of 200"));
 }
 
