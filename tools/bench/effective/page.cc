@@ -23,20 +23,20 @@ constexpr std::string_view kHead =
     "img{width:100%}figure{margin:1.5em 0}figcaption,.notes{color:var(--soft)}\n"
     "table{border-collapse:collapse}td,th{text-align:left;padding:.25em .5em;vertical-align:top;"
     "border-bottom:1px solid var(--line)}\n"
-    ".figures{display:block;overflow-x:auto;font-size:.8em}.figures td,.figures "
-    "th{text-align:right}"
-    ".figures :first-child{text-align:left}\n"
+    ".figures{font-size:.8em}.figures td,.figures th{text-align:right;padding:.25em}"
+    ".figures th:first-child,.figures th:nth-child(2){text-align:left;font-weight:normal}\n"
     "pre{white-space:pre-wrap}.yes{color:var(--yes)}.no{color:var(--no);font-weight:bold}\n"
     "</style></head><body><h1>Effective batching</h1>\n";
 
+// A row per figure and a column per mode, which fits a narrow window too.
 std::string FiguresHtml(const std::vector<ModeSummary>& summaries) {
   std::string html = "<table class=\"figures\">\n";
   const TableCells rows = ToCells(summaries);
-  for (std::size_t r = 0; r < rows.size(); ++r) {
-    const char* const tag = r < 2 ? "th" : "td";
+  for (std::size_t figure = 0; figure < rows.front().size(); ++figure) {
     html += "<tr>";
-    for (const std::string& cell : rows[r]) {
-      absl::StrAppendFormat(&html, "<%s>%s</%s>", tag, SvgEscape(cell), tag);
+    for (std::size_t r = 0; r < rows.size(); ++r) {
+      const char* const tag = figure == 0 || r < 2 ? "th" : "td";
+      absl::StrAppendFormat(&html, "<%s>%s</%s>", tag, SvgEscape(rows[r][figure]), tag);
     }
     html += "</tr>\n";
   }

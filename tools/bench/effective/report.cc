@@ -61,9 +61,9 @@ const char* PresetName(Preset preset) {
 
 std::string LoadText(const Report& report) {
   std::string text =
-      absl::StrFormat("preset %s, seed %u, %u repeats of %u requests at %.2f requests/s",
+      absl::StrFormat("preset %s, seed %u, %u repeat%s of %u requests at %.2f requests/s",
                       PresetName(report.shape.preset), report.shape.seed, report.repeats,
-                      report.shape.samples, RateOf(report.shape));
+                      report.repeats == 1 ? "" : "s", report.shape.samples, RateOf(report.shape));
   if (report.nobatch_rate > 0) {
     text += absl::StrFormat(" (%.2f times the %.2f that nobatch serves)",
                             RateOf(report.shape) / report.nobatch_rate, report.nobatch_rate);

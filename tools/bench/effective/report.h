@@ -32,8 +32,9 @@ std::string LoadText(const Report& report);
 using TableCells = std::vector<std::vector<std::string>>;
 TableCells ToCells(const std::vector<ModeSummary>& summaries);
 inline constexpr std::string_view kTableNotes =
-    "left: the original's figures and formulas (throughput divides by latencies that overlap)\n"
-    "then: tokens and requests per second of the wall clock; latencies from the intended arrival\n";
+    "The first four figures are the original's; its throughput divides by latencies that overlap.\n"
+    "Then tokens and requests per second of the wall clock, and latencies from the intended "
+    "arrival.\n";
 std::string ToTable(const std::vector<ModeSummary>& summaries);  // with its notes
 std::string ToText(const std::vector<Check>& checks);
 

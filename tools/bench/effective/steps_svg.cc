@@ -153,8 +153,8 @@ double ArrivalAt(const BatchTimeline& timeline, std::size_t thirds) {
   return timeline.requests[timeline.by_arrival[count * thirds / 3]].arrival;
 }
 
-// The begin of a static batch between a third and two thirds of the arrivals, when the modes differ.
-// Of these, the one after which the modes run the most requests.
+// The begin of a static batch between a third and two thirds of the arrivals, when the modes
+// differ. Of these, the one after which the modes run the most requests.
 double Moment(const std::vector<ModeTimeline>& modes) {
   if (modes.empty()) return 0;
   const auto found = std::ranges::find_if(
