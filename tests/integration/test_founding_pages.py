@@ -1,18 +1,20 @@
-"""The pages for readers of the founding documents: every console block is run, and what it prints is
-compared with the page.
+"""The pages for readers of the founding documents: every console block is run.
 
-A block with the word `server` starts a server, which runs until the next one or the end of the page;
-its lines must come in this order, others may lie between. `numbers` after `console`: numbers and
-columns may differ. `…` matches any text. A `shown` block is what the document itself prints: its
-lines must come in the output of the next console block. `file NAME` is written before the rest.
-Commands run in a folder where `build` and `demo` are those of the repository. Ports are replaced by
-free ones.
+What it prints is compared with the page. `…` matches any text. The words after the fence:
+    server      The block starts servers. Each runs until the next one or the end of the page. Its
+                lines must come in this order; others may lie between.
+    numbers     Numbers and columns may differ.
+    shown       What the document itself prints. These lines must come in the output of the next
+                console block.
+    file NAME   Is written into the folder.
+Commands run in a folder where `build` and `demo` are those of the repository, with free ports.
 """
 
 import os
 import re
 import shutil
 import subprocess
+import xml.etree.ElementTree
 
 import pytest
 
@@ -23,12 +25,14 @@ PORTS = re.compile(r"\b(?:8080|8500|3000)\b")
 # deploy/serve-effective also builds; this is what it starts then.
 SCRIPTS = {"deploy/serve-effective ": "penstock-launcher --model-id demo/model --static-grouping "
                                       "equal --host 0.0.0.0 --batching "}
+FASTER = {"effective --numsamples 100": "effective --numsamples 100 --rate 100"}  # lasts 50 s
 
 
 def blocks_of(page):
     """[(words after the fence, text)] of every fenced block."""
     text = (REPOSITORY / "docs" / f"{page}.md").read_text()
-    return [(words.split(), body) for words, body in re.findall(r"^```(.+)\n((?:.*\n)*?)```$", text, re.M)]
+    fences = re.findall(r"^```(.+)\n((?:.*\n)*?)```$", text, re.M)
+    return [(words.split(), body) for words, body in fences]
 
 
 def commands_of(block):
@@ -52,7 +56,7 @@ def pattern_of(line, numbers):
 
 
 def plain(text, numbers):
-    return re.sub(r"\s+", " ", re.sub(r"-?\d[\d.]*", "0", text)) if numbers else text
+    return re.sub(r"\s+", " ", re.sub(r"-?\d[\d.]*(e[+-]\d+)?", "0", text)) if numbers else text
 
 
 def compare(command, expected, printed, numbers=False, gaps=False):
@@ -86,7 +90,6 @@ class Folder:
         (path / "demo").symlink_to(REPOSITORY / "demo")
         self.env = {k: v for k, v in os.environ.items() if not k.startswith("PENSTOCK_")}
         self.env["PATH"] = f"{BIN}:{self.env['PATH']}"
-        self.env["PENSTOCK_RATE"] = "100"  # of penstock-bench effective; the original's lasts 50 s
 
     def start(self, command, expected):
         self.stop()
@@ -105,6 +108,8 @@ class Folder:
         return PORTS.sub(self.address, text) if self.address else text
 
     def run(self, command, expected, numbers):
+        for slow, fast in FASTER.items():
+            command = command.replace(slow, fast)
         done = subprocess.run(["bash", "-c", self.here(command)], cwd=self.path, env=self.env,
                               capture_output=True, text=True, timeout=120)
         printed = done.stdout.rstrip("\n").splitlines()
@@ -147,3 +152,13 @@ def test_every_command_prints_what_the_page_says(page, tmp_path):
     finally:
         folder.stop()
     assert count >= 4, "the page has its commands"
+
+
+PICTURES = sorted((REPOSITORY / "docs" / "images").glob("*.svg"))
+
+
+@pytest.mark.parametrize("path", PICTURES, ids=lambda path: path.stem)
+def test_pictures_of_the_documents_follow_the_dark_scheme(path):
+    text = path.read_text()
+    xml.etree.ElementTree.fromstring(text)
+    assert "@media (prefers-color-scheme:dark)" in text
