@@ -15,21 +15,20 @@ constexpr std::uint32_t kMaxIntermediate = 1u << 24;
 constexpr std::uint32_t kMaxVocabulary = 1u << 24;
 constexpr std::uint32_t kMaxPosition = 2147483647u;
 
-absl::Status ReadHeads(const ConfigReader& config, const SizeDefaults& defaults, ModelSpec& spec) {
-  PENSTOCK_ASSIGN_OR_RETURN(spec.heads, config.Integer("num_attention_heads", 1, kMaxHeads));
-  const std::uint32_t kv_heads = defaults.kv_heads == 0 ? spec.heads : defaults.kv_heads;
+absl::Status ReadHeads(const ConfigReader& config, const SizeKeys& keys, ModelSpec& spec) {
+  PENSTOCK_ASSIGN_OR_RETURN(spec.heads, config.Integer(keys.heads_key, 1, kMaxHeads));
+  const std::uint32_t kv_heads = keys.kv_heads == 0 ? spec.heads : keys.kv_heads;
   PENSTOCK_ASSIGN_OR_RETURN(spec.kv_heads,
                             config.IntegerOr("num_key_value_heads", kv_heads, 1, spec.heads));
   if (spec.kv_heads > spec.heads || spec.heads % spec.kv_heads != 0) {
-    return config.Bad("num_key_value_heads",
-                      "a divisor of `num_attention_heads` " + std::to_string(spec.heads));
+    return config.Bad("num_key_value_heads", "a divisor of `" + std::string(keys.heads_key) + "` " +
+                                                 std::to_string(spec.heads));
   }
-  if (!config.Has("head_dim") && defaults.head_dim == 0 && spec.hidden % spec.heads != 0) {
-    return config.Bad("num_attention_heads",
-                      "a divisor of `hidden_size` " + std::to_string(spec.hidden));
+  if (!config.Has("head_dim") && keys.head_dim == 0 && spec.hidden % spec.heads != 0) {
+    return config.Bad(keys.heads_key, "a divisor of `" + std::string(keys.hidden_key) + "` " +
+                                          std::to_string(spec.hidden));
   }
-  const std::uint32_t head_dim =
-      defaults.head_dim != 0 ? defaults.head_dim : spec.hidden / spec.heads;
+  const std::uint32_t head_dim = keys.head_dim != 0 ? keys.head_dim : spec.hidden / spec.heads;
   PENSTOCK_ASSIGN_OR_RETURN(spec.head_dim, config.IntegerOr("head_dim", head_dim, 2, kMaxHeadDim));
   if (spec.head_dim >= 2 && spec.head_dim % 2 == 0) return absl::OkStatus();
   return config.Bad("head_dim", "even (hidden_size / num_attention_heads gives " +
@@ -38,12 +37,16 @@ absl::Status ReadHeads(const ConfigReader& config, const SizeDefaults& defaults,
 
 }  // namespace
 
-absl::Status ReadSizes(const ConfigReader& config, const SizeDefaults& defaults, ModelSpec& spec) {
-  PENSTOCK_ASSIGN_OR_RETURN(spec.hidden, config.Integer("hidden_size", 1, kMaxHidden));
-  PENSTOCK_ASSIGN_OR_RETURN(spec.layers, config.Integer("num_hidden_layers", 1, kMaxLayers));
-  PENSTOCK_RETURN_IF_ERROR(ReadHeads(config, defaults, spec));
-  PENSTOCK_ASSIGN_OR_RETURN(spec.intermediate,
-                            config.Integer("intermediate_size", 1, kMaxIntermediate));
+absl::Status ReadSizes(const ConfigReader& config, const SizeKeys& keys, ModelSpec& spec) {
+  PENSTOCK_ASSIGN_OR_RETURN(spec.hidden, config.Integer(keys.hidden_key, 1, kMaxHidden));
+  PENSTOCK_ASSIGN_OR_RETURN(spec.layers, config.Integer(keys.layers_key, 1, kMaxLayers));
+  PENSTOCK_RETURN_IF_ERROR(ReadHeads(config, keys, spec));
+  if (keys.intermediate_per_hidden > 0 && !config.Has(keys.intermediate_key)) {
+    spec.intermediate = keys.intermediate_per_hidden * spec.hidden;
+  } else {
+    PENSTOCK_ASSIGN_OR_RETURN(spec.intermediate,
+                              config.Integer(keys.intermediate_key, 1, kMaxIntermediate));
+  }
   PENSTOCK_ASSIGN_OR_RETURN(spec.vocabulary, config.Integer("vocab_size", 1, kMaxVocabulary));
   return absl::OkStatus();
 }
@@ -61,20 +64,39 @@ absl::Status ReadPositions(const ConfigReader& config, const RopeKeys& keys, Mod
   return ReadRope(config, keys, spec);
 }
 
-absl::Status RequireSilu(const ConfigReader& config) {
-  const char* key = "hidden_act";
-  PENSTOCK_ASSIGN_OR_RETURN(const std::string activation, config.StringOr(key, "silu"));
-  if (activation == "silu" || activation == "swish") return absl::OkStatus();
-  return config.Bad(key, "silu");
+absl::Status ReadLearnedPositions(const ConfigReader& config, std::string_view key,
+                                  ModelSpec& spec) {
+  PENSTOCK_ASSIGN_OR_RETURN(spec.max_position, config.Integer(key, 1, kMaxPosition));
+  return absl::OkStatus();
 }
 
-absl::StatusOr<Activation> ReadGelu(const ConfigReader& config, std::string_view key) {
-  PENSTOCK_ASSIGN_OR_RETURN(const std::string name, config.StringOr(key, "gelu"));
-  if (name == "gelu") return Activation::kGelu;
-  for (const char* tanh : {"gelu_new", "gelu_fast", "gelu_pytorch_tanh"}) {
-    if (name == tanh) return Activation::kGeluTanh;
+absl::Status RequireSilu(const ConfigReader& config) {
+  const char* key = "hidden_act";
+  PENSTOCK_ASSIGN_OR_RETURN(const Activation activation,
+                            ReadActivation(config, key, Activation::kSilu));
+  return activation == Activation::kSilu ? absl::OkStatus() : config.Bad(key, "silu");
+}
+
+absl::StatusOr<Activation> ReadActivation(const ConfigReader& config, std::string_view key,
+                                          Activation absent) {
+  if (!config.Has(key)) return absent;
+  struct Row {
+    std::string_view name;
+    Activation activation;
+  };
+  constexpr Row kRows[] = {
+      {"silu", Activation::kSilu},          {"swish", Activation::kSilu},
+      {"gelu", Activation::kGelu},          {"gelu_new", Activation::kGeluTanh},
+      {"gelu_fast", Activation::kGeluTanh}, {"gelu_pytorch_tanh", Activation::kGeluTanh},
+      {"relu", Activation::kRelu},
+  };
+  PENSTOCK_ASSIGN_OR_RETURN(const std::string name, config.StringOr(key, ""));
+  std::string names;
+  for (const Row& row : kRows) {
+    if (row.name == name) return row.activation;
+    names.append(names.empty() ? "" : ", ").append(row.name);
   }
-  return config.Bad(key, "one of gelu, gelu_new, gelu_fast, gelu_pytorch_tanh");
+  return config.Bad(key, "one of " + names);
 }
 
 absl::Status ReadWindows(const ConfigReader& config, std::uint32_t window,

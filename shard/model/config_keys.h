@@ -15,19 +15,29 @@
 
 namespace penstock::shard {
 
-// The defaults of the transformers class, used if config.json has no such key.
-struct SizeDefaults {
+// The names of keys in a family, and the defaults of its transformers class if config.json has no
+// such key.
+struct SizeKeys {
   std::uint32_t kv_heads = 0;  // 0 = as many as heads
   std::uint32_t head_dim = 0;  // 0 = hidden / heads
+  const char* hidden_key = "hidden_size";
+  const char* layers_key = "num_hidden_layers";
+  const char* heads_key = "num_attention_heads";
+  const char* intermediate_key = "intermediate_size";
+  std::uint32_t intermediate_per_hidden = 0;  // the key may be absent: this times hidden
 };
 
 // `hidden_size`, `num_hidden_layers`, `num_attention_heads`, `num_key_value_heads`, `head_dim`,
 // `intermediate_size` and `vocab_size`.
-absl::Status ReadSizes(const ConfigReader& config, const SizeDefaults& defaults, ModelSpec& spec);
+absl::Status ReadSizes(const ConfigReader& config, const SizeKeys& keys, ModelSpec& spec);
 
 // Reads the epsilon of the norms; `absent` if there is no such key.
 absl::Status ReadNormEps(const ConfigReader& config, std::string_view key, double absent,
                          ModelSpec& spec);
+
+// Reads the number of learned positions. The model has no RoPE.
+absl::Status ReadLearnedPositions(const ConfigReader& config, std::string_view key,
+                                  ModelSpec& spec);
 
 // Reads `max_position_embeddings` and the RoPE keys. Call after ReadSizes.
 absl::Status ReadPositions(const ConfigReader& config, const RopeKeys& keys, ModelSpec& spec);
@@ -35,8 +45,9 @@ absl::Status ReadPositions(const ConfigReader& config, const RopeKeys& keys, Mod
 // `hidden_act` must be SiLU.
 absl::Status RequireSilu(const ConfigReader& config);
 
-// The form of GELU that `key` names, by default the exact one.
-absl::StatusOr<Activation> ReadGelu(const ConfigReader& config, std::string_view key);
+// The activation that `key` names with a name of transformers; `absent` if there is no such key.
+absl::StatusOr<Activation> ReadActivation(const ConfigReader& config, std::string_view key,
+                                          Activation absent);
 
 // Windows of all layers from `layer_types` or, without it, of the layers from `first_layer` on.
 absl::Status ReadWindows(const ConfigReader& config, std::uint32_t window,

@@ -21,12 +21,12 @@ absl::StatusOr<json::object> ParseConfig(const std::string& text, const std::str
 }
 
 const json::value* ConfigReader::Find(std::string_view key) const {
-  const json::value* value = object_.if_contains(json::string_view(key.data(), key.size()));
+  const json::value* value = object_->if_contains(json::string_view(key.data(), key.size()));
   return value == nullptr || value->is_null() ? nullptr : value;
 }
 
 bool ConfigReader::IsNull(std::string_view key) const {
-  return !Has(key) && object_.contains(json::string_view(key.data(), key.size()));
+  return !Has(key) && object_->contains(json::string_view(key.data(), key.size()));
 }
 
 absl::Status ConfigReader::Bad(std::string_view key, std::string_view limit) const {
@@ -93,6 +93,37 @@ absl::StatusOr<std::vector<std::string>> ConfigReader::StringsOr(std::string_vie
     strings.emplace_back(item.get_string().c_str());
   }
   return strings;
+}
+
+absl::StatusOr<std::vector<double>> ConfigReader::Numbers(std::string_view key, double low,
+                                                          double high) const {
+  std::vector<double> numbers;
+  const json::value* value = Find(key);
+  if (value == nullptr || !value->is_array()) return Bad(key, "a list of numbers");
+  for (const json::value& item : value->get_array()) {
+    boost::system::error_code ec;
+    const double number = item.to_number<double>(ec);
+    if (ec || !(number >= low && number <= high)) {
+      return Bad(key,
+                 "a list of numbers from " + std::to_string(low) + " to " + std::to_string(high));
+    }
+    numbers.push_back(number);
+  }
+  return numbers;
+}
+
+absl::StatusOr<std::vector<bool>> ConfigReader::FlagsOr(std::string_view key) const {
+  std::vector<bool> flags;
+  const json::value* value = Find(key);
+  if (value == nullptr) return flags;
+  if (!value->is_array()) return Bad(key, "a list of 0 and 1");
+  for (const json::value& item : value->get_array()) {
+    if (!item.is_int64() || (item.get_int64() != 0 && item.get_int64() != 1)) {
+      return Bad(key, "a list of 0 and 1");
+    }
+    flags.push_back(item.get_int64() == 1);
+  }
+  return flags;
 }
 
 absl::StatusOr<std::vector<std::int32_t>> ConfigReader::TokenIds(std::string_view key,

@@ -20,7 +20,7 @@ class ConfigReader {
  public:
   // `where` begins each message: "config.json" or "config.json: rope_scaling".
   ConfigReader(const boost::json::object& object, std::string where)
-      : object_(object), where_(std::move(where)) {}
+      : object_(&object), where_(std::move(where)) {}
 
   bool Has(std::string_view key) const { return Find(key) != nullptr; }
   // Whether the key is there and null.
@@ -36,6 +36,8 @@ class ConfigReader {
   absl::StatusOr<bool> BoolOr(std::string_view key, bool absent) const;
   absl::StatusOr<std::string> StringOr(std::string_view key, const std::string& absent) const;
   absl::StatusOr<std::vector<std::string>> StringsOr(std::string_view key) const;  // [] if absent
+  absl::StatusOr<std::vector<double>> Numbers(std::string_view key, double low, double high) const;
+  absl::StatusOr<std::vector<bool>> FlagsOr(std::string_view key) const;  // of 0 or 1; [] if absent
   // One integer or a list of them, each in [0, limit). Empty if absent.
   absl::StatusOr<std::vector<std::int32_t>> TokenIds(std::string_view key,
                                                      std::uint32_t limit) const;
@@ -48,7 +50,7 @@ class ConfigReader {
  private:
   const boost::json::value* Find(std::string_view key) const;
 
-  const boost::json::object& object_;
+  const boost::json::object* object_;
   std::string where_;
 };
 

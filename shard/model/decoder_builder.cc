@@ -1,5 +1,6 @@
 #include "shard/model/decoder_builder.h"
 
+#include <algorithm>
 #include <cmath>
 #include <utility>
 #include <variant>
@@ -19,7 +20,6 @@ DecoderBuilder::DecoderBuilder(const ModelSpec& spec, const RankShare& part, con
   program.layers = spec.layers;
   program.head_dim = spec.head_dim;
   program.vocabulary = spec.vocabulary;
-  program.rope = spec.rope;
   SetWidths();
   // Old versions of the transformers library saved these buffers beside the weights.
   for (const char* suffix : {".rotary_emb.inv_freq", ".attn.bias", ".masked_bias"}) Ignore(suffix);
@@ -40,9 +40,10 @@ void DecoderBuilder::SetWidths() {
 
 // ---- names ----
 
-void DecoderBuilder::Prefix(const std::string& prefix, const std::string& probe) {
-  const bool bare = !has_(prefix + probe) && has_(probe);
-  prefix_ = bare ? "" : prefix;
+void DecoderBuilder::Prefix(const std::vector<std::string>& prefixes, const std::string& probe) {
+  const auto found = std::find_if(prefixes.begin(), prefixes.end(),
+                                  [&](const std::string& prefix) { return has_(prefix + probe); });
+  prefix_ = found == prefixes.end() ? prefixes.front() : *found;
 }
 
 void DecoderBuilder::Layers(const std::string& name,
@@ -61,43 +62,75 @@ bool DecoderBuilder::HasBias(const std::string& name) const {
 
 // ---- the decoder's ends ----
 
-void DecoderBuilder::Embedding(const std::string& table, const std::string& head) {
+void DecoderBuilder::Embedding(const std::string& table, const std::string& head, float scale) {
   std::string tensor = prefix_ + table;
-  tied_ = spec_.tied_head.value_or(!has_(head));
-  if (tied_) built_.weights.ignored.insert(head);  // a copy
-  // Some files hold the shared matrix under the head's name alone.
+  // A head in the file counts, also where config.json says that it is the embedding. Some files
+  // hold the shared matrix under the head's name alone.
+  tied_ = spec_.tied_head.value_or(true) && !(has_(head) && has_(tensor));
   if (tied_ && !has_(tensor) && has_(head)) tensor = head;
   head_tensor_ = head;
   embedding_ = VocabularyMatrix("embedding", tensor);
-  Add(EmbedOp{.out = Buffer::kHidden, .table = embedding_});
+  Add(EmbedOp{.out = Buffer::kHidden, .table = embedding_, .scale = scale});
   AllReduce(Buffer::kHidden);
 }
 
-void DecoderBuilder::Head() {
+void DecoderBuilder::LearnedPositions(const std::string& table, std::uint32_t offset) {
+  const std::uint64_t rows = std::uint64_t{spec_.max_position} + offset;
+  WeightTarget target{table, rows, spec_.hidden, false, {}};
+  target.parts.push_back({Name(table), {rows, spec_.hidden}, {0, rows}, {0, spec_.hidden}, 0});
+  Add(PositionsOp{.out = Buffer::kHidden, .table = AddTarget(std::move(target)), .offset = offset});
+}
+
+void DecoderBuilder::Head(float scale, float softcap) {
   Add(SelectRowsOp{.in = Buffer::kNormed, .out = Buffer::kSelected});
   ops_ = &built_.program.head;
   Add(LinearOp{.in = Buffer::kSelected,
                .out = Buffer::kLogits,
                .weight = tied_ ? embedding_ : VocabularyMatrix("head", head_tensor_)});
+  if (scale != 1.0f || softcap != 0.0f) Add(ScaleLogitsOp{Buffer::kLogits, scale, softcap});
   if (part_.world > 1) Add(AllGatherOp{Buffer::kLogits});
 }
 
 // ---- blocks ----
 
+// A norm of the residual stream adds the branch first.
+void DecoderBuilder::AddNorm(Buffer buffer, NormKind kind, const std::string& name) {
+  NormOp op{.in = buffer, .out = Buffer::kNormed, .kind = kind, .eps = spec_.norm_eps};
+  if (buffer == Buffer::kHidden) {
+    op.add = std::exchange(branch_, Buffer::kNone);
+    op.add_scale = residual_scale_;
+  }
+  if (kind == NormKind::kRms) {
+    op.weight = Vector(Name(name + ".weight"), spec_.hidden);
+    op.weight_offset = norm_offset_;
+  } else if (kind == NormKind::kLayer) {
+    op.weight = VectorIfStored(Name(name + ".weight"), spec_.hidden);
+    op.bias = VectorIfStored(Name(name + ".bias"), spec_.hidden);
+  }
+  Add(op);
+}
+
 void DecoderBuilder::RmsNorm(const std::string& name) {
-  Add(NormOp{.in = Buffer::kHidden,
-             .out = Buffer::kNormed,
-             .add = std::exchange(branch_, Buffer::kNone),
-             .weight = Vector(Name(name + ".weight"), spec_.hidden),
-             .eps = spec_.norm_eps});
+  AddNorm(Buffer::kHidden, NormKind::kRms, name);
 }
 
 void DecoderBuilder::LayerNorm(const std::string& name) {
-  RmsNorm(name);
-  NormOp& op = std::get<NormOp>(ops_->back());
-  op.kind = NormKind::kLayer;
-  op.bias = Vector(Name(name + ".bias"), spec_.hidden);
+  AddNorm(Buffer::kHidden, NormKind::kLayer, name);
 }
+
+void DecoderBuilder::BranchRmsNorm(const std::string& name) {
+  ReduceBranch();
+  AddNorm(Buffer::kBranch, NormKind::kRms, name);
+  std::get<NormOp>(ops_->back()).out = Buffer::kBranch;
+}
+
+void DecoderBuilder::StreamLayerNorm(const std::string& name) {
+  AddNorm(Buffer::kHidden, NormKind::kLayer, name);
+  std::get<NormOp>(ops_->back()).out = Buffer::kHidden;
+  NoNorm();
+}
+
+void DecoderBuilder::NoNorm() { AddNorm(Buffer::kHidden, NormKind::kCopy, ""); }
 
 void DecoderBuilder::Qkv(const std::string& q, const std::string& k, const std::string& v) {
   const std::uint64_t dim = spec_.head_dim;
@@ -105,6 +138,16 @@ void DecoderBuilder::Qkv(const std::string& q, const std::string& k, const std::
                 {{q, spec_.heads * dim, Heads()},
                  {k, spec_.kv_heads * dim, KvHeads()},
                  {v, spec_.kv_heads * dim, KvHeads()}}));
+}
+
+void DecoderBuilder::FusedQkv(const std::string& name) {
+  const std::uint64_t dim = spec_.head_dim;
+  const std::uint64_t queries = spec_.heads * dim, keys = spec_.kv_heads * dim;
+  const auto slice = [&](std::uint64_t before, Range rows) {
+    return RowSlice{name, queries + 2 * keys, {before + rows.first, rows.count}};
+  };
+  Add(RowLinear("qkv", Buffer::kQkv,
+                {slice(0, Heads()), slice(queries, KvHeads()), slice(queries + keys, KvHeads())}));
 }
 
 void DecoderBuilder::QkvByHead(const std::string& name) {
@@ -123,33 +166,58 @@ void DecoderBuilder::HeadNorm(const std::string& query, const std::string& key) 
   Add(HeadNormOp{.qkv = Buffer::kQkv,
                  .query_weight = Vector(Name(query + ".weight"), spec_.head_dim),
                  .key_weight = Vector(Name(key + ".weight"), spec_.head_dim),
+                 .weight_offset = norm_offset_,
                  .eps = spec_.norm_eps});
 }
 
-void DecoderBuilder::Rope() { Add(RopeKvWriteOp{.qkv = Buffer::kQkv, .layer = layer_}); }
+void DecoderBuilder::Rope(const RopeSpec& rope) {
+  std::vector<RopeSpec>& ropes = built_.program.ropes;
+  const auto found = std::find(ropes.begin(), ropes.end(), rope);
+  const auto index = static_cast<std::int32_t>(found - ropes.begin());
+  if (found == ropes.end()) ropes.push_back(rope);
+  Add(RopeKvWriteOp{.qkv = Buffer::kQkv, .layer = layer_, .rope = index});
+}
 
-void DecoderBuilder::Attention(std::uint32_t window) {
+void DecoderBuilder::NoRope() {
+  Add(RopeKvWriteOp{.qkv = Buffer::kQkv, .layer = layer_, .rope = kNoRope});
+}
+
+void DecoderBuilder::Attention(std::uint32_t window, std::optional<float> scale, float softcap) {
   Add(AttentionOp{.qkv = Buffer::kQkv,
                   .out = Buffer::kAttention,
                   .layer = layer_,
                   .window = window,
-                  .scale = 1.0f / std::sqrt(static_cast<float>(spec_.head_dim))});
+                  .scale = scale.value_or(1.0f / std::sqrt(static_cast<float>(spec_.head_dim))),
+                  .softcap = softcap});
 }
 
 void DecoderBuilder::AttentionOutput(const std::string& name) {
   ColumnLinear(name, Buffer::kAttention, std::uint64_t{spec_.heads} * spec_.head_dim, Heads());
 }
 
-void DecoderBuilder::GatedMlp(const std::string& gate, const std::string& up,
-                              const std::string& down) {
-  const Range mine{part_.first_intermediate, part_.intermediate};
+void DecoderBuilder::GatedUp(const std::vector<RowSlice>& slices, const std::string& down,
+                             Activation activation) {
   built_.program.widths[static_cast<std::size_t>(Buffer::kMlpUp)] = 2 * part_.intermediate;
-  LinearOp op = RowLinear("gate_up", Buffer::kMlpUp,
-                          {{gate, spec_.intermediate, mine}, {up, spec_.intermediate, mine}});
+  LinearOp op = RowLinear("gate_up", Buffer::kMlpUp, slices);
   op.gated = true;
   Add(op);
-  Add(GatedActivationOp{.in = Buffer::kMlpUp, .out = Buffer::kMlp});
-  ColumnLinear(down, Buffer::kMlp, spec_.intermediate, mine);
+  Add(GatedActivationOp{.in = Buffer::kMlpUp, .out = Buffer::kMlp, .activation = activation});
+  ColumnLinear(down, Buffer::kMlp, spec_.intermediate,
+               {part_.first_intermediate, part_.intermediate});
+}
+
+void DecoderBuilder::GatedMlp(const std::string& gate, const std::string& up,
+                              const std::string& down, Activation activation) {
+  const Range mine{part_.first_intermediate, part_.intermediate};
+  GatedUp({{gate, spec_.intermediate, mine}, {up, spec_.intermediate, mine}}, down, activation);
+}
+
+void DecoderBuilder::FusedGatedMlp(const std::string& gate_up, const std::string& down,
+                                   Activation activation) {
+  const std::uint64_t all = spec_.intermediate, first = part_.first_intermediate;
+  GatedUp({{gate_up, 2 * all, {first, part_.intermediate}},
+           {gate_up, 2 * all, {all + first, part_.intermediate}}},
+          down, activation);
 }
 
 void DecoderBuilder::Mlp(const std::string& up, Activation activation, const std::string& down) {
@@ -160,9 +228,13 @@ void DecoderBuilder::Mlp(const std::string& up, Activation activation, const std
   ColumnLinear(down, Buffer::kMlp, spec_.intermediate, mine);
 }
 
+void DecoderBuilder::ReduceBranch() {
+  if (!std::exchange(reduced_, true)) AllReduce(Buffer::kBranch);
+}
+
 void DecoderBuilder::AddToResidual() {
-  AllReduce(Buffer::kBranch);
-  branch_begun_ = false;
+  ReduceBranch();
+  branch_begun_ = reduced_ = false;
   branch_ = Buffer::kBranch;
 }
 
@@ -181,7 +253,8 @@ LinearOp DecoderBuilder::RowLinear(const std::string& label, Buffer out,
                             {slice.stored_rows, spec_.hidden},
                             slice.rows,
                             {0, spec_.hidden},
-                            weight.rows});
+                            weight.rows,
+                            transposed_});
     bias.parts.push_back(
         {Name(slice.name + ".bias"), {slice.stored_rows}, slice.rows, {0, 1}, bias.rows});
     weight.rows += slice.rows.count;
@@ -195,8 +268,12 @@ LinearOp DecoderBuilder::RowLinear(const std::string& label, Buffer out,
 void DecoderBuilder::ColumnLinear(const std::string& name, Buffer in, std::uint64_t stored_columns,
                                   Range columns) {
   WeightTarget target{scope_ + name, spec_.hidden, columns.count, false, {}};
-  target.parts.push_back(
-      {Name(name + ".weight"), {spec_.hidden, stored_columns}, {0, spec_.hidden}, columns, 0});
+  target.parts.push_back({Name(name + ".weight"),
+                          {spec_.hidden, stored_columns},
+                          {0, spec_.hidden},
+                          columns,
+                          0,
+                          transposed_});
   LinearOp op{.in = in,
               .out = Buffer::kBranch,
               .weight = AddTarget(std::move(target)),
@@ -227,6 +304,10 @@ WeightIndex DecoderBuilder::Vector(const std::string& tensor, std::uint64_t size
   WeightTarget target{tensor, size, 1, true, {}};
   target.parts.push_back({tensor, {size}, {0, size}, {0, 1}, 0});
   return AddTarget(std::move(target));
+}
+
+WeightIndex DecoderBuilder::VectorIfStored(const std::string& tensor, std::uint64_t size) {
+  return has_(tensor) ? Vector(tensor, size) : kNoWeight;
 }
 
 WeightIndex DecoderBuilder::VocabularyMatrix(const std::string& label, const std::string& tensor) {

@@ -16,6 +16,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -46,41 +47,71 @@ class DecoderBuilder {
 
   // ---- names ----
 
-  // The names of the decoder begin with `prefix`; or with nothing, if the checkpoint has the tensor
-  // `probe` only without it.
-  void Prefix(const std::string& prefix, const std::string& probe);
-  // Tensors of the checkpoint with names that end so are not weights.
+  // The names of the decoder begin with one of `prefixes`: the first with which the checkpoint has
+  // the tensor `probe`, or the first of all.
+  void Prefix(const std::vector<std::string>& prefixes, const std::string& probe);
+  // Tensors of the checkpoint with names that end so are not weights of the decoder.
   void Ignore(const std::string& suffix) { built_.weights.ignored_suffixes.push_back(suffix); }
+  // The same with names that begin so: other parts of a model, such as its vision tower.
+  void IgnorePrefix(const std::string& prefix) {
+    built_.weights.ignored_prefixes.push_back(prefix);
+  }
   // Calls `layer` for each decoder layer. Inside, names begin with "`name`.<index>.".
   void Layers(const std::string& name, const std::function<void(std::uint32_t)>& layer);
 
   // ---- the decoder's ends ----
 
   // Looks up the tokens. `table` is a whole name after the prefix, `head` a whole name. The two are
-  // one matrix if config.json ties them or says nothing and the checkpoint has no `head`.
-  void Embedding(const std::string& table, const std::string& head);
-  // Logits of the rows that the batch needs, from the last norm. Ends the decoder.
-  void Head();
+  // one matrix if the checkpoint has no `head` and config.json does not forbid it. The rows are
+  // multiplied by `scale`.
+  void Embedding(const std::string& table, const std::string& head, float scale = 1.0f);
+  // Adds row position + offset of a table with spec.max_position + offset rows.
+  void LearnedPositions(const std::string& table, std::uint32_t offset);
+  // Logits of the rows that the batch needs, from the last norm. Ends the decoder. They are
+  // multiplied by `scale`, then bounded by a softcap unless it is 0 (ScaleLogitsOp).
+  void Head(float scale = 1.0f, float softcap = 0.0f);
 
   // ---- blocks ----
 
+  // From here on the weights of RMS norms are stored as offsets from this value.
+  void SetNormOffset(float offset) { norm_offset_ = offset; }
+  // From here on AddToResidual multiplies the branch.
+  void SetResidualScale(float scale) { residual_scale_ = scale; }
   // Norm of the residual stream, for the next Qkv or MLP.
   void RmsNorm(const std::string& name);
-  void LayerNorm(const std::string& name);  // with a bias
+  void LayerNorm(const std::string& name);  // weight and bias if the checkpoint has them
+  // Norm of the branch before it is added.
+  void BranchRmsNorm(const std::string& name);
+  // Norm of the residual stream that becomes the residual stream, and what the next MLP or Qkv
+  // reads.
+  void StreamLayerNorm(const std::string& name);
+  // What the next Qkv or MLP reads is the residual stream as it is.
+  void NoNorm();
   // Queries, keys and values from three matrices.
   void Qkv(const std::string& q, const std::string& k, const std::string& v);
+  // The same from one matrix: all queries, then all keys, then all values.
+  void FusedQkv(const std::string& name);
+  // Matrices are stored as [inputs, outputs] from here on.
+  void SetTransposed() { transposed_ = true; }
   // The same from one matrix that holds query, key and value of the first head, then of the next.
   void QkvByHead(const std::string& name);
   // RMSNorm of each query head and of each key head.
   void HeadNorm(const std::string& query, const std::string& key);
-  // Rotates queries and keys. Writes K and V to the cache.
-  void Rope();
-  // Causal attention with a scale of 1 / sqrt(head_dim). A query sees `window` positions; 0 = all.
-  void Attention(std::uint32_t window);
+  // Rotates queries and keys as spec().rope, or as `rope`. Writes K and V to the cache.
+  void Rope() { Rope(spec_.rope); }
+  void Rope(const RopeSpec& rope);
+  void NoRope();  // writes K and V only
+  // Causal attention. A query sees `window` positions; 0 = all. The scale of the products is
+  // 1 / sqrt(head_dim) if it is not given; `softcap` as in AttentionOp.
+  void Attention(std::uint32_t window, std::optional<float> scale = {}, float softcap = 0.0f);
   // The product that ends the attention branch.
   void AttentionOutput(const std::string& name);
-  // down(silu(gate(x)) * up(x)).
-  void GatedMlp(const std::string& gate, const std::string& up, const std::string& down);
+  // down(activation(gate(x)) * up(x)).
+  void GatedMlp(const std::string& gate, const std::string& up, const std::string& down,
+                Activation activation = Activation::kSilu);
+  // The same with gate and up in one matrix, the gate first.
+  void FusedGatedMlp(const std::string& gate_up, const std::string& down,
+                     Activation activation = Activation::kSilu);
   // down(activation(up(x))).
   void Mlp(const std::string& up, Activation activation, const std::string& down);
   // Adds the branch to the residual stream. Attention and MLP without a call between them are
@@ -100,6 +131,10 @@ class DecoderBuilder {
   void SetWidths();
   void Add(const Op& op) { ops_->push_back(op); }
   void AllReduce(Buffer buffer);
+  void AddNorm(Buffer buffer, NormKind kind, const std::string& name);
+  void GatedUp(const std::vector<RowSlice>& slices, const std::string& down, Activation activation);
+  // The sum of the branch over the ranks, if it is not made yet.
+  void ReduceBranch();
   // A linear layer whose outputs are the slices, one after the other. Reads kNormed.
   LinearOp RowLinear(const std::string& label, Buffer out, const std::vector<RowSlice>& slices);
   // A linear layer whose columns are divided among the ranks, so their results must be summed.
@@ -111,6 +146,7 @@ class DecoderBuilder {
   bool HasBias(const std::string& name) const;
   WeightIndex AddTarget(WeightTarget target);
   WeightIndex Vector(const std::string& tensor, std::uint64_t size);
+  WeightIndex VectorIfStored(const std::string& tensor, std::uint64_t size);
   WeightIndex VocabularyMatrix(const std::string& label, const std::string& tensor);
   Range Heads() const;    // dimensions of this rank's query heads
   Range KvHeads() const;  // of its key heads
@@ -127,6 +163,10 @@ class DecoderBuilder {
   std::string head_tensor_;
   WeightIndex embedding_ = kNoWeight;
   bool tied_ = false;
+  float norm_offset_ = 0.0f;
+  float residual_scale_ = 1.0f;
+  bool transposed_ = false;
+  bool reduced_ = false;           // kBranch is summed over the ranks
   Buffer branch_ = Buffer::kNone;  // what the next norm adds to the residual stream
   bool branch_begun_ = false;      // kBranch holds a result that AddToResidual has not taken
 };

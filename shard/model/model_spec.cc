@@ -14,12 +14,10 @@ absl::Status RefuseUnsupported(const ConfigReader& config) {
       return config.Bad(key, "absent: quantised checkpoints are not supported");
     }
   }
-  if (config.Has("auto_map")) {
-    return config.Bad("auto_map", "absent: models that bring their own code are not supported");
-  }
   PENSTOCK_ASSIGN_OR_RETURN(const auto architectures, config.StringsOr("architectures"));
   for (const std::string& name : architectures) {
-    if (!name.ends_with("ForCausalLM") && !name.ends_with("LMHeadModel")) {
+    const bool wrapper = name.ends_with("ForConditionalGeneration") && config.Has("text_config");
+    if (!name.ends_with("ForCausalLM") && !name.ends_with("LMHeadModel") && !wrapper) {
       return config.Bad("architectures", "a causal language model (…ForCausalLM)");
     }
   }
@@ -35,6 +33,10 @@ absl::Status ReadTiedHead(const ConfigReader& config, ModelSpec& spec) {
 
 absl::Status ReadDType(const ConfigReader& config, ModelSpec& spec) {
   const char* key = config.Has("dtype") ? "dtype" : "torch_dtype";
+  if (!config.Has(key)) {
+    PENSTOCK_ASSIGN_OR_RETURN(const auto text, config.Object("text_config"));
+    return text.has_value() ? ReadDType(*text, spec) : absl::OkStatus();
+  }
   PENSTOCK_ASSIGN_OR_RETURN(const std::string name, config.StringOr(key, ""));
   if (name.empty()) return absl::OkStatus();
   spec.stored_dtype = ParseDType(name);

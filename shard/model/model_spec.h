@@ -22,10 +22,11 @@ class DecoderBuilder;
 
 enum class RopeType : std::uint8_t {
   kDefault,
-  kLinear,   // frequencies / factor
-  kDynamic,  // as kDefault up to max_position, which Penstock never exceeds
-  kLlama3,   // low frequencies / factor, with a ramp between the two wavelengths
-  kYarn,     // arXiv:2309.00071
+  kLinear,    // frequencies / factor
+  kDynamic,   // as kDefault up to max_position, which Penstock never exceeds
+  kLlama3,    // low frequencies / factor, with a ramp between the two wavelengths
+  kYarn,      // arXiv:2309.00071
+  kLongrope,  // arXiv:2402.13753, the factors of short texts: max_position is the original one
 };
 
 struct RopeSpec {
@@ -40,6 +41,9 @@ struct RopeSpec {
   double original_max_position = 0.0;
   double attention_factor = 1.0;  // multiplies cos and sin
   bool truncate = true;           // yarn: the ends of the ramp are whole dimensions
+  std::vector<double> factors;    // longrope: divides each frequency; else empty
+
+  bool operator==(const RopeSpec&) const = default;
 };
 
 struct ModelSpec {
@@ -55,7 +59,7 @@ struct ModelSpec {
   float norm_eps = 1e-6f;
   RopeSpec rope;
   std::vector<std::uint32_t> windows;  // per layer: a query sees this many positions; 0 = all
-  std::optional<bool> tied_head;       // empty: tied if the checkpoint has no head
+  std::optional<bool> tied_head;       // unless false: tied if the checkpoint has no head
 
   std::optional<DType> stored_dtype;  // `torch_dtype` | `dtype` of config.json
   std::vector<TokenId> eos_token_ids;

@@ -13,6 +13,7 @@
 #include <variant>
 #include <vector>
 
+#include "shard/model/activation.h"
 #include "shard/model/model_spec.h"
 #include "shard/model/rank_share.h"
 
@@ -36,27 +37,40 @@ inline constexpr std::size_t kBufferCount = static_cast<std::size_t>(Buffer::kNo
 using WeightIndex = std::int32_t;
 inline constexpr WeightIndex kNoWeight = -1;
 
-// out = rows of `table`. A token whose row another rank has gives zeros.
+// out = rows of `table` * scale. A token whose row another rank has gives zeros.
 struct EmbedOp {
   static constexpr std::string_view kName = "embed";
   Buffer out = Buffer::kNone;
   WeightIndex table = kNoWeight;
+  float scale = 1.0f;
+};
+
+// out += row position + offset of `table`: learned positions.
+struct PositionsOp {
+  static constexpr std::string_view kName = "learned positions";
+  Buffer out = Buffer::kNone;
+  WeightIndex table = kNoWeight;
+  std::uint32_t offset = 0;
 };
 
 enum class NormKind : std::uint8_t {
   kRms,    // x / rms(x) * weight
   kLayer,  // (x - mean(x)) / deviation(x) * weight + bias
+  kCopy,   // x
 };
 
-// in += add, unless `add` is kNone; then out = norm(in).
+// in += add * add_scale, unless `add` is kNone; then out = norm(in). `in` and `out` may be the same
+// buffer.
 struct NormOp {
   static constexpr std::string_view kName = "norm";
   Buffer in = Buffer::kNone;
   Buffer out = Buffer::kNone;
   Buffer add = Buffer::kNone;
+  float add_scale = 1.0f;
   NormKind kind = NormKind::kRms;
-  WeightIndex weight = kNoWeight;
-  WeightIndex bias = kNoWeight;  // of kLayer
+  WeightIndex weight = kNoWeight;  // kLayer: none = ones
+  float weight_offset = 0.0f;      // added to each stored weight of kRms
+  WeightIndex bias = kNoWeight;    // of kLayer; none = zeros
   float eps = 1e-6f;
 };
 
@@ -77,15 +91,18 @@ struct HeadNormOp {
   Buffer qkv = Buffer::kNone;
   WeightIndex query_weight = kNoWeight;
   WeightIndex key_weight = kNoWeight;
+  float weight_offset = 0.0f;  // as in NormOp
   float eps = 1e-6f;
 };
 
-// Rotates the first rope.dim dimensions of each query and key head of `qkv` in place. Writes K and
-// V to the layer's cache.
+// Rotates the first `dim` dimensions of ropes[rope] of each query and key head of `qkv` in place;
+// nothing if `rope` is kNoRope. Writes K and V to the layer's cache.
+inline constexpr std::int32_t kNoRope = -1;
 struct RopeKvWriteOp {
   static constexpr std::string_view kName = "RoPE and K/V write";
   Buffer qkv = Buffer::kNone;
   std::uint32_t layer = 0;
+  std::int32_t rope = 0;
 };
 
 // out = attention of the queries in `qkv` over the layer's cache.
@@ -96,18 +113,15 @@ struct AttentionOp {
   std::uint32_t layer = 0;
   std::uint32_t window = 0;  // positions that a query sees; 0 = all
   float scale = 1.0f;        // of the products of queries and keys
+  float softcap = 0.0f;      // c: a scaled product x becomes c * tanh(x / c); 0 = none
 };
 
-// out = silu(gate) * up.
+// out = activation(gate) * up.
 struct GatedActivationOp {
   static constexpr std::string_view kName = "gated activation";
   Buffer in = Buffer::kNone;
   Buffer out = Buffer::kNone;
-};
-
-enum class Activation : std::uint8_t {
-  kGelu,      // x * Phi(x), where Phi is the normal distribution
-  kGeluTanh,  // the same with Phi approximated by tanh
+  Activation activation = Activation::kSilu;
 };
 
 // out = activation(in).
@@ -131,14 +145,23 @@ struct SelectRowsOp {
   Buffer out = Buffer::kNone;
 };
 
+// x = scale * x, then cap * tanh(x / cap) if there is a cap. Follows the product of the head.
+struct ScaleLogitsOp {
+  static constexpr std::string_view kName = "scale logits";
+  Buffer buffer = Buffer::kNone;
+  float scale = 1.0f;
+  float softcap = 0.0f;  // 0 = none
+};
+
 // Gathers all ranks' shares of `buffer` for the host.
 struct AllGatherOp {
   static constexpr std::string_view kName = "all-gather";
   Buffer buffer = Buffer::kNone;
 };
 
-using Op = std::variant<EmbedOp, NormOp, LinearOp, HeadNormOp, RopeKvWriteOp, AttentionOp,
-                        GatedActivationOp, ActivationOp, AllReduceOp, SelectRowsOp, AllGatherOp>;
+using Op = std::variant<EmbedOp, PositionsOp, NormOp, LinearOp, HeadNormOp, RopeKvWriteOp,
+                        AttentionOp, GatedActivationOp, ActivationOp, AllReduceOp, SelectRowsOp,
+                        ScaleLogitsOp, AllGatherOp>;
 
 // The name of an operation, for messages.
 inline std::string_view NameOf(const Op& op) {
@@ -154,7 +177,7 @@ struct Program {
   std::uint32_t layers = 0;
   std::uint32_t head_dim = 0;
   std::uint32_t vocabulary = 0;  // of all ranks, without padding
-  RopeSpec rope;
+  std::vector<RopeSpec> ropes;   // the distinct ones of all layers
 
   std::uint32_t Width(Buffer buffer) const { return widths[static_cast<std::size_t>(buffer)]; }
 };

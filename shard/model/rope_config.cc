@@ -21,7 +21,8 @@ absl::StatusOr<RopeType> ReadType(const ConfigReader& scaling) {
   if (name == "dynamic") return RopeType::kDynamic;
   if (name == "llama3") return RopeType::kLlama3;
   if (name == "yarn") return RopeType::kYarn;
-  return scaling.Bad(key, "one of default, linear, dynamic, llama3, yarn");
+  if (name == "longrope" || name == "su") return RopeType::kLongrope;
+  return scaling.Bad(key, "one of default, linear, dynamic, llama3, yarn, longrope");
 }
 
 double YarnScale(double factor, double mscale) {
@@ -51,12 +52,38 @@ absl::Status ReadYarn(const ConfigReader& scaling, RopeSpec& rope) {
   return absl::OkStatus();
 }
 
-absl::Status ReadScaling(const ConfigReader& scaling, ModelSpec& spec) {
+// The factors of long texts would change the K and V of positions that are in the cache already. So
+// texts end at the original length.
+absl::Status ReadLongrope(const ConfigReader& config, const ConfigReader& scaling,
+                          ModelSpec& spec) {
+  RopeSpec& rope = spec.rope;
+  constexpr char kOriginal[] = "original_max_position_embeddings";
+  const ConfigReader& where = config.Has(kOriginal) ? config : scaling;
+  PENSTOCK_ASSIGN_OR_RETURN(
+      const std::uint32_t original,
+      where.IntegerOr(kOriginal, spec.max_position, 2, static_cast<std::uint32_t>(kMaxPosition)));
+  PENSTOCK_ASSIGN_OR_RETURN(rope.factors, scaling.Numbers("short_factor", 1e-6, kMaxFactor));
+  if (rope.factors.size() != rope.dim / 2) {
+    return scaling.Bad("short_factor", "a list of " + std::to_string(rope.dim / 2) + " numbers");
+  }
+  const double extended = static_cast<double>(spec.max_position) / original;
+  PENSTOCK_ASSIGN_OR_RETURN(const double factor,
+                            scaling.NumberOr("factor", extended, 1e-3, kMaxFactor));
+  const double inferred =
+      factor <= 1.0 ? 1.0 : std::sqrt(1.0 + std::log(factor) / std::log(original));
+  PENSTOCK_ASSIGN_OR_RETURN(rope.attention_factor,
+                            scaling.NumberOr("attention_factor", inferred, 1e-3, 1e3));
+  spec.max_position = std::min(spec.max_position, original);
+  return absl::OkStatus();
+}
+
+absl::Status ReadScaling(const ConfigReader& config, const ConfigReader& scaling, ModelSpec& spec) {
   RopeSpec& rope = spec.rope;
   const double max_position = spec.max_position;
   PENSTOCK_ASSIGN_OR_RETURN(rope.type, ReadType(scaling));
   PENSTOCK_ASSIGN_OR_RETURN(rope.theta, scaling.NumberOr("rope_theta", rope.theta, 1.0, kMaxTheta));
   if (rope.type == RopeType::kDefault || rope.type == RopeType::kDynamic) return absl::OkStatus();
+  if (rope.type == RopeType::kLongrope) return ReadLongrope(config, scaling, spec);
   PENSTOCK_ASSIGN_OR_RETURN(
       rope.original_max_position,
       scaling.NumberOr("original_max_position_embeddings", max_position, 1.0, kMaxPosition));
@@ -103,13 +130,20 @@ absl::Status ReadRope(const ConfigReader& config, const RopeKeys& keys, ModelSpe
   const bool whole = keys.part == nullptr;
   spec.rope.dim = static_cast<std::uint32_t>(spec.head_dim * keys.default_part);
   PENSTOCK_RETURN_IF_ERROR(ReadPart(config, whole ? kPart : keys.part, whole, spec));
-  PENSTOCK_ASSIGN_OR_RETURN(spec.rope.theta, config.NumberOr(keys.theta, 10000.0, 1.0, kMaxTheta));
+  PENSTOCK_ASSIGN_OR_RETURN(spec.rope.theta,
+                            config.NumberOr(keys.theta, keys.default_theta, 1.0, kMaxTheta));
   for (const char* key : {"rope_scaling", "rope_parameters"}) {
-    PENSTOCK_ASSIGN_OR_RETURN(const auto scaling, config.Object(key));
-    if (!scaling.has_value()) continue;
-    PENSTOCK_RETURN_IF_ERROR(RefuseNested(*scaling));
+    PENSTOCK_ASSIGN_OR_RETURN(auto scaling, config.Object(key));
+    if (!scaling.has_value() || (!keys.scaling && key == std::string_view("rope_scaling")))
+      continue;
+    if (keys.layer_type == nullptr) {
+      PENSTOCK_RETURN_IF_ERROR(RefuseNested(*scaling));
+    } else if (scaling->Has(keys.layer_type)) {
+      PENSTOCK_ASSIGN_OR_RETURN(auto nested, scaling->Object(keys.layer_type));
+      scaling.emplace(*nested);
+    }
     PENSTOCK_RETURN_IF_ERROR(ReadPart(*scaling, kPart, whole, spec));
-    PENSTOCK_RETURN_IF_ERROR(ReadScaling(*scaling, spec));
+    PENSTOCK_RETURN_IF_ERROR(ReadScaling(config, *scaling, spec));
   }
   return absl::OkStatus();
 }

@@ -15,10 +15,16 @@ struct RopeKeys {
   // The share of each head that is rotated. If null, heads are rotated whole.
   const char* part = nullptr;
   double default_part = 1.0;
+  double default_theta = 10000.0;  // of the transformers class
+  // The layers whose parameters are read where transformers 5 has them by layer type; null: a file
+  // with parameters by layer type is refused.
+  const char* layer_type = nullptr;
+  bool scaling = true;  // `rope_scaling` of transformers 4 is about these layers
 };
 
 // Sets spec.rope from spec.head_dim and spec.max_position. Linear and yarn scaling extend
-// spec.max_position. An unknown RoPE type is refused by name.
+// spec.max_position; longrope reduces it to the original length. An unknown RoPE type is refused by
+// name.
 absl::Status ReadRope(const ConfigReader& config, const RopeKeys& keys, ModelSpec& spec);
 
 }  // namespace penstock::shard

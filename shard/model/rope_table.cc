@@ -50,6 +50,10 @@ std::vector<float> RopeFrequencies(const RopeSpec& rope) {
   for (std::size_t i = 0; i < frequencies.size(); ++i) {
     const float exponent = static_cast<float>(2 * i) / static_cast<float>(rope.dim);
     frequencies[i] = 1.0f / static_cast<float>(std::pow(rope.theta, static_cast<double>(exponent)));
+    if (rope.type == RopeType::kLongrope) {
+      frequencies[i] = 1.0f / (static_cast<float>(rope.factors[i]) *
+                               static_cast<float>(std::pow(rope.theta, double{exponent})));
+    }
     if (rope.type == RopeType::kLinear) frequencies[i] /= static_cast<float>(rope.factor);
     if (rope.type == RopeType::kLlama3) frequencies[i] = Llama3Frequency(rope, frequencies[i]);
   }

@@ -9,9 +9,10 @@ namespace {
 constexpr std::uint64_t kAlignment = 64;
 
 bool IsIgnored(const WeightPlan& plan, const std::string& name) {
-  return plan.ignored.contains(name) ||
-         std::any_of(plan.ignored_suffixes.begin(), plan.ignored_suffixes.end(),
-                     [&name](const std::string& suffix) { return name.ends_with(suffix); });
+  return std::any_of(plan.ignored_suffixes.begin(), plan.ignored_suffixes.end(),
+                     [&name](const std::string& suffix) { return name.ends_with(suffix); }) ||
+         std::any_of(plan.ignored_prefixes.begin(), plan.ignored_prefixes.end(),
+                     [&name](const std::string& prefix) { return name.starts_with(prefix); });
 }
 
 }  // namespace
@@ -35,14 +36,16 @@ absl::Status CheckParts(const Checkpoint& checkpoint, const WeightPlan& plan) {
   for (const WeightTarget& target : plan.targets) {
     for (const WeightPart& part : target.parts) {
       const CheckpointTensor* tensor = checkpoint.Find(part.tensor);
+      std::vector<std::uint64_t> shape = part.stored_shape;
+      if (part.transposed) std::swap(shape[0], shape[1]);
       if (tensor == nullptr) {
         return absl::NotFoundError("tensor " + part.tensor + " is missing; config.json asks for " +
-                                   ShapeText(part.stored_shape));
+                                   ShapeText(shape));
       }
       const std::string who = checkpoint.FileName(*tensor) + ": tensor " + part.tensor;
-      if (tensor->info->shape != part.stored_shape) {
+      if (tensor->info->shape != shape) {
         return absl::InvalidArgumentError(who + " has shape " + ShapeText(tensor->info->shape) +
-                                          "; config.json asks for " + ShapeText(part.stored_shape));
+                                          "; config.json asks for " + ShapeText(shape));
       }
       if (!tensor->info->dtype.has_value()) {
         return absl::InvalidArgumentError(who + " has dtype " + std::string(tensor->info->type) +

@@ -5,7 +5,6 @@
 #include <absl/status/status.h>
 
 #include <cstdint>
-#include <set>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -28,6 +27,7 @@ struct WeightPart {
   Range rows;
   Range columns;
   std::uint64_t target_row = 0;
+  bool transposed = false;  // the file has columns x rows; all else is as said
 };
 
 struct WeightTarget {
@@ -42,8 +42,8 @@ struct WeightTarget {
 struct WeightPlan {
   std::vector<WeightTarget> targets;
   // Tensors that a checkpoint may hold and that no target needs.
-  std::set<std::string> ignored;
   std::vector<std::string> ignored_suffixes;
+  std::vector<std::string> ignored_prefixes;
 
   std::uint64_t Elements() const;
   std::uint64_t Bytes(DType dtype) const;  // as LoadWeights allocates them, with alignment

@@ -31,6 +31,7 @@ absl::Status CheckpointSource::ReadRows(std::int32_t index, std::uint64_t first,
 // Rows [row, row + count) of the part.
 absl::Status CheckpointSource::ReadPart(const WeightPart& part, std::uint64_t row,
                                         std::uint64_t count, char* out) const {
+  if (part.transposed) return ReadTransposed(part, row, count, out);
   const CheckpointTensor& tensor = *checkpoint_.Find(part.tensor);
   const DType stored = *tensor.info->dtype;
   const std::uint64_t stored_columns = part.stored_shape.size() == 2 ? part.stored_shape[1] : 1;
@@ -48,6 +49,38 @@ absl::Status CheckpointSource::ReadPart(const WeightPart& part, std::uint64_t ro
     ConvertElements(from, stored, out + i * columns * DTypeBytes(dtype_), dtype_, columns);
   }
   return absl::OkStatus();
+}
+
+absl::Status CheckpointSource::ReadTransposed(const WeightPart& part, std::uint64_t row,
+                                              std::uint64_t count, char* out) const {
+  const CheckpointTensor& tensor = *checkpoint_.Find(part.tensor);
+  PENSTOCK_ASSIGN_OR_RETURN(const auto whole, WholeTensor(tensor));
+  const DType stored = *tensor.info->dtype;
+  const std::uint64_t columns = part.columns.count;
+  const std::uint64_t size = DTypeBytes(stored);
+  std::vector<char> line(columns * size);
+  for (std::uint64_t i = 0; i < count; ++i) {
+    const std::uint64_t stored_column = part.rows.first + row + i;
+    for (std::uint64_t j = 0; j < columns; ++j) {
+      const std::uint64_t at = (part.columns.first + j) * part.stored_shape[0] + stored_column;
+      std::memcpy(line.data() + j * size, whole->data() + at * size, size);
+    }
+    ConvertElements(line.data(), stored, out + i * columns * DTypeBytes(dtype_), dtype_, columns);
+  }
+  return absl::OkStatus();
+}
+
+absl::StatusOr<std::shared_ptr<const std::vector<char>>> CheckpointSource::WholeTensor(
+    const CheckpointTensor& tensor) const {
+  const std::lock_guard lock(mutex_);
+  if (kept_ == &tensor) return kept_bytes_;
+  std::uint64_t bytes = DTypeBytes(*tensor.info->dtype);
+  for (const std::uint64_t size : tensor.info->shape) bytes *= size;
+  auto whole = std::make_shared<std::vector<char>>(bytes);
+  PENSTOCK_RETURN_IF_ERROR(checkpoint_.Read(tensor, 0, bytes, whole->data()));
+  kept_ = &tensor;
+  kept_bytes_ = whole;
+  return kept_bytes_;
 }
 
 std::string CheckpointSource::Identity() const {

@@ -6,8 +6,11 @@
 #pragma once
 
 #include <absl/status/status.h>
+#include <absl/status/statusor.h>
 
 #include <cstdint>
+#include <memory>
+#include <mutex>
 #include <string>
 #include <vector>
 
@@ -61,9 +64,19 @@ class CheckpointSource final : public WeightSource {
   absl::Status ReadPart(const WeightPart& part, std::uint64_t row, std::uint64_t count,
                         char* out) const;
 
+  absl::Status ReadTransposed(const WeightPart& part, std::uint64_t row, std::uint64_t count,
+                              char* out) const;
+  // All bytes of the tensor. The last one is kept, since all of its rows are read one after the
+  // other.
+  absl::StatusOr<std::shared_ptr<const std::vector<char>>> WholeTensor(
+      const CheckpointTensor& tensor) const;
+
   const Checkpoint& checkpoint_;
   const WeightPlan& plan_;
   const DType dtype_;
+  mutable std::mutex mutex_;
+  mutable const CheckpointTensor* kept_ = nullptr;
+  mutable std::shared_ptr<const std::vector<char>> kept_bytes_;
 };
 
 class LoadedSource final : public WeightSource {

@@ -78,7 +78,7 @@ class CpuBackend final : public Backend {
   std::optional<WeightStore> weights_;
   BackendLimits limits_;
   Communicator* communicator_ = nullptr;
-  RopeTable rope_;
+  std::vector<RopeTable> ropes_;
   StepBuffers buffers_;
   KvCache cache_;
   std::optional<StepRunner> runner_;
@@ -118,9 +118,12 @@ absl::Status CpuBackend::Prepare(const BackendLimits& limits, Communicator* comm
   const FormatKernels& format = kernels_.formats[weights_->format().id()];
   PENSTOCK_ASSIGN_OR_RETURN(buffers_,
                             StepBuffers::Create(program_, kernels_, format, limits, pool_));
-  rope_ = BuildRopeTable(program_.rope, limits.max_sequence_length);
+  ropes_.clear();
+  for (const RopeSpec& rope : program_.ropes) {
+    ropes_.push_back(BuildRopeTable(rope, limits.max_sequence_length));
+  }
   runner_.emplace(StepParts{program_, kernels_, CellsOf(kernels_, kv_type_), *weights_, cache_,
-                            buffers_, rope_, block_size_, pool_, communicator_});
+                            buffers_, ropes_, block_size_, pool_, communicator_});
   return absl::OkStatus();
 }
 
@@ -216,8 +219,9 @@ void CpuBackend::ForEach(std::uint32_t items, const Work& work) {
 }
 
 std::uint64_t CpuBackend::MemoryBytes() const {
-  return weights_->MemoryBytes() + buffers_.MemoryBytes() + cache_.MemoryBytes() +
-         (rope_.cos.size() + rope_.sin.size()) * sizeof(float);
+  std::uint64_t bytes = weights_->MemoryBytes() + buffers_.MemoryBytes() + cache_.MemoryBytes();
+  for (const RopeTable& rope : ropes_) bytes += (rope.cos.size() + rope.sin.size()) * sizeof(float);
+  return bytes;
 }
 
 }  // namespace

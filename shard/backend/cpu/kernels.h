@@ -36,9 +36,10 @@ struct Layout {
 
 struct NormArgs {
   float* input = nullptr;      // [size], multiple of lanes readable
-  const float* add = nullptr;  // added to input first; or null
-  const float* weight = nullptr;
-  const float* bias = nullptr;  // of LayerNorm
+  const float* add = nullptr;  // added to input first, times add_scale; or null
+  float add_scale = 1.0f;
+  const float* weight = nullptr;  // of LayerNorm: null = ones
+  const float* bias = nullptr;    // of LayerNorm; null = zeros
   std::size_t size = 0;
   float eps = 0;
   void* out = nullptr;
@@ -80,6 +81,7 @@ struct AttentionTile {
   std::size_t position = 0;  // of the first token
   std::size_t window = 0;    // 0 = all
   float scale = 1.0f;
+  float softcap = 0.0f;  // of AttentionOp
   // Null if the tokens have consecutive positions. If they are candidates for one position,
   // `position`: where the K and V of each lie. If positions are paired, each candidate has a copy
   // of the first of the pair beside it.
@@ -149,6 +151,10 @@ struct Kernels {
   void (*head_norm)(const NormArgs& args);        // RMSNorm to float32, in place is fine
   void (*layer_norm)(const NormArgs& args);       // LayerNorm to activations
   void (*wide_layer_norm)(const NormArgs& args);  // LayerNorm to float32, in place is fine
+  void (*copy)(const NormArgs& args);             // no norm, to activations
+  void (*wide_copy)(const NormArgs& args);        // no norm, to float32
+  // Multiplies the row by `scale`; then a softcap as in ScaleLogitsOp.
+  void (*scale_logits)(float* row, std::size_t size, float scale, float softcap);
   // Rotates the pairs (i, i + half) of one head.
   void (*rope)(float* head, const float* cosine, const float* sine, std::size_t half);
   CellKernels float32_cells;

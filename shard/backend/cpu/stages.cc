@@ -34,7 +34,7 @@ class StageMaker {
       const auto* rope = Next<RopeKvWriteOp>(ops, first);
       return rope != nullptr && rope->qkv == norm->qkv ? 2 : 0;
     }
-    return Is<EmbedOp, RopeKvWriteOp, AttentionOp, AllReduceOp>(ops[first]) ? 1 : 0;
+    return Is<EmbedOp, PositionsOp, RopeKvWriteOp, AttentionOp, AllReduceOp>(ops[first]) ? 1 : 0;
   }
 
  private:
@@ -49,7 +49,11 @@ class StageMaker {
   }
 
   Stage StageOf(const EmbedOp& op, std::size_t) const {
-    return {.kind = StageKind::kEmbed, .out = op.out, .table = op.table};
+    return {.kind = StageKind::kEmbed, .out = op.out, .table = op.table, .table_scale = op.scale};
+  }
+  Stage StageOf(const PositionsOp& op, std::size_t) const {
+    return {
+        .kind = StageKind::kPositions, .out = op.out, .table = op.table, .table_offset = op.offset};
   }
   Stage StageOf(const NormOp& op, std::size_t first) const {
     const auto* select = Next<SelectRowsOp>(ops_, first);
@@ -57,6 +61,7 @@ class StageMaker {
             .in = op.in,
             .out = select == nullptr ? op.out : select->out,
             .add = op.add,
+            .add_scale = op.add_scale,
             .norm_kind = op.kind,
             .norm_weight = weights_.Vector(op.weight),
             .norm_bias = weights_.Vector(op.bias),
@@ -71,12 +76,14 @@ class StageMaker {
                 .bias = weights_.Vector(op.bias)};
     if (Length(ops_, first) == 1) return stage;
     if (const auto* activation = Next<ActivationOp>(ops_, first)) {
-      const bool tanh = activation->activation == Activation::kGeluTanh;
-      stage.epilogue = tanh ? Epilogue::kGeluTanh : Epilogue::kGelu;
+      stage.epilogue = Epilogue::kActivate;
+      stage.activation = activation->activation;
       stage.out = activation->out;
     } else {
+      const auto* gate = Next<GatedActivationOp>(ops_, first);
       stage.epilogue = Epilogue::kGate;
-      stage.out = Next<GatedActivationOp>(ops_, first)->out;
+      stage.activation = gate->activation;
+      stage.out = gate->out;
     }
     return stage;
   }
@@ -88,7 +95,7 @@ class StageMaker {
     return stage;
   }
   Stage StageOf(const RopeKvWriteOp& op, std::size_t) const {
-    return {.kind = StageKind::kHeads, .in = op.qkv, .layer = op.layer};
+    return {.kind = StageKind::kHeads, .in = op.qkv, .layer = op.layer, .rope = op.rope};
   }
   Stage StageOf(const AttentionOp& op, std::size_t) const {
     return {.kind = StageKind::kAttention,
@@ -96,7 +103,8 @@ class StageMaker {
             .out = op.out,
             .layer = op.layer,
             .window = op.window,
-            .scale = op.scale};
+            .scale = op.scale,
+            .softcap = op.softcap};
   }
   Stage StageOf(const AllReduceOp& op, std::size_t) const {
     return {.kind = StageKind::kAllReduce, .in = op.buffer};
@@ -105,6 +113,7 @@ class StageMaker {
   Stage StageOf(const GatedActivationOp&, std::size_t) const { return {}; }
   Stage StageOf(const ActivationOp&, std::size_t) const { return {}; }
   Stage StageOf(const SelectRowsOp&, std::size_t) const { return {}; }
+  Stage StageOf(const ScaleLogitsOp&, std::size_t) const { return {}; }
   Stage StageOf(const AllGatherOp&, std::size_t) const { return {}; }
 
   const std::vector<Op>& ops_;
@@ -119,6 +128,7 @@ void FuseResiduals(std::vector<Stage>& stages) {
     const bool norms = norm.kind == StageKind::kNorm || norm.kind == StageKind::kSelectNorm;
     const bool plain = linear.kind == StageKind::kLinear && linear.epilogue == Epilogue::kStore;
     if (!norms || !plain || norm.add != linear.out || norm.add == Buffer::kNone) continue;
+    if (norm.add_scale != 1.0f) continue;
     linear.epilogue = Epilogue::kAdd;
     linear.out = norm.in;
     norm.add = Buffer::kNone;
@@ -130,6 +140,7 @@ void MarkPrivateNorms(std::vector<Stage>& stages) {
     Stage& norm = stages[i];
     Stage& linear = stages[i + 1];
     if (norm.kind != StageKind::kNorm || norm.add != Buffer::kNone) continue;
+    if (norm.out != Buffer::kNormed) continue;
     if (linear.kind != StageKind::kLinear || linear.in != norm.out) continue;
     norm.private_rows = linear.private_rows = true;
   }
@@ -147,7 +158,10 @@ absl::Status CheckOperations(const Program& program) {
     i += length;
   }
   for (const Op& op : program.head) {
-    if (std::holds_alternative<LinearOp>(op) || std::holds_alternative<AllGatherOp>(op)) continue;
+    if (std::holds_alternative<LinearOp>(op) || std::holds_alternative<ScaleLogitsOp>(op) ||
+        std::holds_alternative<AllGatherOp>(op)) {
+      continue;
+    }
     return absl::UnimplementedError("the cpu backend has no kernel for the operation '" +
                                     std::string(NameOf(op)) + "' after the decoder");
   }
@@ -163,6 +177,9 @@ Stages BuildStages(const Program& program, const WeightStore& weights) {
   FuseResiduals(stages.body);
   MarkPrivateNorms(stages.body);
   stages.head = StageMaker(program.head, weights).Make(0);
+  for (const Op& op : program.head) {
+    if (const auto* scale = std::get_if<ScaleLogitsOp>(&op)) stages.logits = *scale;
+  }
   return stages;
 }
 

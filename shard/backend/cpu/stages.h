@@ -16,6 +16,7 @@ namespace penstock::shard::cpu {
 
 enum class StageKind : std::uint8_t {
   kEmbed,       // hidden = embedding rows
+  kPositions,   // hidden += rows of a table of learned positions
   kNorm,        // hidden += add; out = norm(hidden)
   kSelectNorm,  // the same for the rows whose logits are wanted, packed together
   kLinear,      // GEMM with its epilogue
@@ -30,18 +31,24 @@ struct Stage {
   Buffer out = Buffer::kNone;
   Buffer add = Buffer::kNone;
   Epilogue epilogue = Epilogue::kStore;
-  WeightIndex table = kNoWeight;         // kEmbed
-  NormKind norm_kind = NormKind::kRms;   // of norms
-  const float* norm_weight = nullptr;    // the same
-  const float* norm_bias = nullptr;      // of LayerNorm
-  float eps = 0;                         // of norms and kHeads
-  const PackedMatrix* matrix = nullptr;  // kLinear
-  const float* bias = nullptr;           // the same, or null
-  const float* query_weight = nullptr;   // kHeads, or null
-  const float* key_weight = nullptr;     // the same
+  Activation activation = Activation::kSilu;  // of the epilogue
+  WeightIndex table = kNoWeight;              // kEmbed, kPositions
+  float table_scale = 1.0f;                   // kEmbed
+  std::uint32_t table_offset = 0;             // kPositions
+  float add_scale = 1.0f;                     // of `add`
+  NormKind norm_kind = NormKind::kRms;        // of norms
+  const float* norm_weight = nullptr;         // the same
+  const float* norm_bias = nullptr;           // of LayerNorm
+  float eps = 0;                              // of norms and kHeads
+  const PackedMatrix* matrix = nullptr;       // kLinear
+  const float* bias = nullptr;                // the same, or null
+  const float* query_weight = nullptr;        // kHeads, or null
+  const float* key_weight = nullptr;          // the same
   std::uint32_t layer = 0;
-  std::uint32_t window = 0;  // kAttention
-  float scale = 1.0f;        // the same
+  std::int32_t rope = kNoRope;  // kHeads
+  std::uint32_t window = 0;     // kAttention
+  float scale = 1.0f;           // the same
+  float softcap = 0.0f;         // the same
   // Set for a norm whose result only the next stage reads, and for that stage. If rows are few,
   // every thread computes the norm for itself, and the two need no barrier between them.
   bool private_rows = false;
@@ -49,7 +56,8 @@ struct Stage {
 
 struct Stages {
   std::vector<Stage> body;
-  Stage head;  // the GEMM that gives logits
+  Stage head;            // the GEMM that gives logits
+  ScaleLogitsOp logits;  // what follows it
 };
 
 // Returns Unimplemented with the name of an operation that the backend has no kernel for, by itself

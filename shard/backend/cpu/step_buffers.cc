@@ -29,12 +29,12 @@ std::size_t StrideFor(std::size_t width, std::size_t element) {
   return stride * element % kPage == 0 ? stride + kStrideUnit : stride;
 }
 
+}  // namespace
+
 bool HoldsActivations(Buffer buffer) {
   return buffer == Buffer::kNormed || buffer == Buffer::kAttention || buffer == Buffer::kMlp ||
          buffer == Buffer::kSelected;
 }
-
-}  // namespace
 
 struct StepBuffers::Sizes {
   const Program& program;

@@ -21,6 +21,9 @@ namespace penstock::shard::cpu {
 // barrier after sharing the rows.
 inline constexpr std::size_t kPrivateRows = 4;
 
+// Whether the buffer holds what GEMMs read, in Kernels::activation. Others hold float32.
+bool HoldsActivations(Buffer buffer);
+
 struct BufferView {
   std::byte* data = nullptr;
   std::size_t stride = 0;  // elements

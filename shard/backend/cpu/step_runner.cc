@@ -81,6 +81,8 @@ void StepRunner::RunStage(const Stage& stage, std::size_t thread) {
   switch (stage.kind) {
     case StageKind::kEmbed:
       return Embed(stage, thread);
+    case StageKind::kPositions:
+      return AddPositions(stage, thread);
     case StageKind::kNorm:
       return Norm(stage, thread);
     case StageKind::kSelectNorm:
@@ -100,14 +102,30 @@ void StepRunner::RunStage(const Stage& stage, std::size_t thread) {
 void StepRunner::Embed(const Stage& stage, std::size_t thread) {
   const RankShare& part = parts_.program.part;
   const BufferView& out = parts_.buffers.View(stage.out);
+  const std::size_t width = parts_.program.Width(stage.out);
   const Share share = EvenShare(rows_, threads(), thread);
   for (std::size_t row = share.first; row < share.first + share.count; ++row) {
     const std::int64_t local = std::int64_t{batch_->tokens[row]} - part.first_vocabulary;
     if (local >= 0 && local < part.vocabulary) {
-      parts_.weights.EmbeddingRow(stage.table, static_cast<std::size_t>(local), out.Floats(row));
+      float* const to = out.Floats(row);
+      parts_.weights.EmbeddingRow(stage.table, static_cast<std::size_t>(local), to);
+      if (stage.table_scale == 1.0f) continue;
+      for (std::size_t i = 0; i < width; ++i) to[i] *= stage.table_scale;
     } else {
-      std::memset(out.Row(row), 0, parts_.program.Width(stage.out) * sizeof(float));
+      std::memset(out.Row(row), 0, width * sizeof(float));
     }
+  }
+}
+
+void StepRunner::AddPositions(const Stage& stage, std::size_t thread) {
+  const BufferView& out = parts_.buffers.View(stage.out);
+  const std::size_t width = parts_.program.Width(stage.out);
+  float* const position = parts_.buffers.Thread(thread).row;
+  const Share share = EvenShare(rows_, threads(), thread);
+  for (std::size_t row = share.first; row < share.first + share.count; ++row) {
+    parts_.weights.EmbeddingRow(stage.table, places_[row].position + stage.table_offset, position);
+    float* const to = out.Floats(row);
+    for (std::size_t i = 0; i < width; ++i) to[i] += position[i];
   }
 }
 
@@ -115,13 +133,26 @@ void StepRunner::NormRow(const Stage& stage, std::size_t row, void* out) {
   NormArgs args;
   args.input = parts_.buffers.View(stage.in).Floats(row);
   if (stage.add != Buffer::kNone) args.add = parts_.buffers.View(stage.add).Floats(row);
+  args.add_scale = stage.add_scale;
   args.weight = stage.norm_weight;
   args.bias = stage.norm_bias;
   args.size = parts_.program.Width(stage.in);
   args.eps = stage.eps;
   args.out = out;
-  const bool layer = stage.norm_kind == NormKind::kLayer;
-  (layer ? parts_.kernels.layer_norm : parts_.kernels.norm)(args);
+  NormFunction(stage.norm_kind, !HoldsActivations(stage.out))(args);
+}
+
+StepRunner::NormKernel StepRunner::NormFunction(NormKind kind, bool wide) const {
+  const Kernels& kernels = parts_.kernels;
+  switch (kind) {
+    case NormKind::kRms:
+      return wide ? kernels.head_norm : kernels.norm;
+    case NormKind::kLayer:
+      return wide ? kernels.wide_layer_norm : kernels.layer_norm;
+    case NormKind::kCopy:
+      return wide ? kernels.wide_copy : kernels.copy;
+  }
+  return nullptr;
 }
 
 void StepRunner::Norm(const Stage& stage, std::size_t thread) {
@@ -200,6 +231,7 @@ void StepRunner::Linear(const Stage& stage, const GemmArgs& whole, std::size_t t
   args.steps = matrix.steps();
   args.bias = stage.bias;
   args.epilogue = stage.epilogue;
+  args.activation = stage.activation;
   args.scratch = parts_.buffers.Thread(thread).gemm;
   const auto gemm = matrix.kernels().gemm;
   // The kernel computes few rows against two panels at a time.
@@ -223,7 +255,18 @@ void StepRunner::Logits(std::size_t first, std::size_t count, float* out, std::s
   args.out = out;
   args.out_stride = stride;
   args.out_columns = columns;
-  parts_.pool.Run([&](std::uint32_t thread) { Linear(stages_.head, args, thread); });
+  const ScaleLogitsOp& scale = stages_.logits;
+  const bool scaled = scale.scale != 1.0f || scale.softcap != 0.0f;
+  parts_.pool.Run([&](std::uint32_t thread) {
+    Linear(stages_.head, args, thread);
+    if (!scaled) return;
+    parts_.pool.Barrier();
+    const Share share = EvenShare(columns, threads(), thread);
+    for (std::size_t row = 0; row < count; ++row) {
+      parts_.kernels.scale_logits(out + row * stride + share.first, share.count, scale.scale,
+                                  scale.softcap);
+    }
+  });
 }
 
 void StepRunner::Heads(const Stage& stage, std::size_t thread) {
@@ -238,10 +281,16 @@ void StepRunner::Heads(const Stage& stage, std::size_t thread) {
 void StepRunner::HeadsOf(const Stage& stage, std::size_t row, std::size_t kv_head) {
   const RankShare& part = parts_.program.part;
   const RowPlace& place = places_[row];
-  const std::size_t half = parts_.program.rope.dim / 2;
   float* heads = parts_.buffers.View(stage.in).Floats(row);
-  const float* cosine = parts_.rope.cos.data() + place.position * half;
-  const float* sine = parts_.rope.sin.data() + place.position * half;
+  std::size_t half = 0;
+  const float* cosine = nullptr;
+  const float* sine = nullptr;
+  if (stage.rope != kNoRope) {
+    const auto rope = static_cast<std::size_t>(stage.rope);
+    half = parts_.program.ropes[rope].dim / 2;
+    cosine = parts_.ropes[rope].cos.data() + place.position * half;
+    sine = parts_.ropes[rope].sin.data() + place.position * half;
+  }
   const auto prepare = [&](float* head, const float* weight) {
     if (weight != nullptr) {
       parts_.kernels.head_norm(
@@ -268,7 +317,7 @@ void StepRunner::Attention(const Stage& stage, std::size_t thread) {
   AttentionStage({parts_.kernels, parts_.cell_kernels, parts_.cache, parts_.buffers, parts_.pool,
                   plans_[plan_of_stage_[index]], tables_.data(), table_starts_.data(),
                   cells_.data(), parts_.buffers.View(stage.in), parts_.buffers.View(stage.out),
-                  stage.layer, dim(), stage.scale})
+                  stage.layer, dim(), stage.scale, stage.softcap})
       .Run(thread);
 }
 
@@ -308,11 +357,10 @@ void StepRunner::NormAll(const Stage& stage, std::size_t thread) {
   const HeadCache plane = parts_.cache.Hidden();
   float* const state = parts_.buffers.Thread(thread).row;
   const Share share = EvenShare(rows_, threads(), thread);
-  const Kernels& kernels = parts_.kernels;
-  const bool layer = stage.norm_kind == NormKind::kLayer;
-  const auto to_floats = layer ? kernels.wide_layer_norm : kernels.head_norm;
-  const auto to_activations = layer ? kernels.layer_norm : kernels.norm;
+  const NormKernel to_floats = NormFunction(stage.norm_kind, true);
+  const NormKernel to_activations = NormFunction(stage.norm_kind, false);
   NormArgs norm;
+  norm.add_scale = stage.add_scale;
   norm.weight = stage.norm_weight;
   norm.bias = stage.norm_bias;
   norm.size = parts_.program.Width(stage.in);

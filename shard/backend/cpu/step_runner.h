@@ -32,7 +32,7 @@ struct StepParts {
   const WeightStore& weights;
   const KvCache& cache;
   StepBuffers& buffers;
-  const RopeTable& rope;
+  const std::vector<RopeTable>& ropes;  // of program.ropes
   std::uint32_t block_size;
   WorkerPool& pool;
   Communicator* communicator;  // null with world 1
@@ -78,8 +78,11 @@ class StepRunner {
   // A stage's share of one thread.
   void RunStage(const Stage& stage, std::size_t thread);
   void Embed(const Stage& stage, std::size_t thread);
+  void AddPositions(const Stage& stage, std::size_t thread);
   void Norm(const Stage& stage, std::size_t thread);
   void NormRow(const Stage& stage, std::size_t row, void* out);
+  using NormKernel = void (*)(const NormArgs& args);
+  NormKernel NormFunction(NormKind kind, bool wide) const;  // wide: to float32
   void SelectNorm(const Stage& stage, std::size_t thread);
   void NormAll(const Stage& stage, std::size_t thread);
   void Linear(const Stage& stage, const GemmArgs& whole, std::size_t thread);

@@ -383,7 +383,49 @@ std::uint64_t CudaBackend::MemoryBytes() const {
 
 }  // namespace
 
+namespace {
+
+// What an operation asks for that there is no kernel for; "" if there is one.
+std::string_view Missing(const EmbedOp& op) { return op.scale != 1.0f ? "scaled embeddings" : ""; }
+std::string_view Missing(const PositionsOp& op) { return op.kName; }
+std::string_view Missing(const NormOp& op) {
+  if (op.kind == NormKind::kCopy || op.in != Buffer::kHidden || op.out != Buffer::kNormed) {
+    return "norms after a branch";
+  }
+  if (op.add_scale != 1.0f) return "scaled branches";
+  if (op.weight_offset != 0.0f) return "norms with an offset";
+  const bool whole = op.weight != kNoWeight && (op.kind == NormKind::kRms || op.bias != kNoWeight);
+  return whole ? "" : "norms without weights";
+}
+std::string_view Missing(const HeadNormOp& op) {
+  return op.weight_offset != 0.0f ? "norms with an offset" : "";
+}
+std::string_view Missing(const RopeKvWriteOp& op) {
+  return op.rope != 0 ? "RoPE that differs by layer" : "";
+}
+std::string_view Missing(const AttentionOp& op) { return op.softcap != 0.0f ? "softcaps" : ""; }
+std::string_view Missing(const GatedActivationOp& op) {
+  return op.activation != Activation::kSilu ? "gates other than SiLU" : "";
+}
+std::string_view Missing(const ActivationOp& op) {
+  const bool gelu = op.activation == Activation::kGelu || op.activation == Activation::kGeluTanh;
+  return gelu ? "" : "activations other than GELU";
+}
+std::string_view Missing(const ScaleLogitsOp&) { return "scaled logits"; }
+std::string_view Missing(const auto&) { return ""; }
+
+}  // namespace
+
 absl::Status CheckCudaBackend(const Program& program, DType dtype) {
+  for (const std::vector<Op>* ops : {&program.body, &program.head}) {
+    for (const Op& op : *ops) {
+      const std::string_view missing =
+          std::visit([](const auto& typed) { return Missing(typed); }, op);
+      if (missing.empty()) continue;
+      return absl::UnimplementedError("the cuda backend has no kernel for " + std::string(missing));
+    }
+  }
+
   if (dtype != DType::kFloat32 && dtype != DType::kBFloat16) {
     return absl::UnimplementedError("the cuda backend computes in float32 and bfloat16, not in " +
                                     std::string(DTypeName(dtype)));

@@ -36,7 +36,7 @@ absl::Status ProgramRunner::Prepare(const Limits& limits, Communicator* communic
     PENSTOCK_ASSIGN_OR_RETURN(
         buffers_[i], GpuMemory::OnDevice(gpu_, rows * program_.Width(buffer) * DTypeBytes(dtype_)));
   }
-  const RopeTable table = BuildRopeTable(program_.rope, limits.positions);
+  const RopeTable table = BuildRopeTable(program_.ropes.front(), limits.positions);
   PENSTOCK_ASSIGN_OR_RETURN(cos_,
                             Uploaded(gpu_, table.cos.data(), table.cos.size() * sizeof(float)));
   PENSTOCK_ASSIGN_OR_RETURN(sin_,
@@ -136,7 +136,7 @@ absl::Status ProgramRunner::Run(const RopeKvWriteOp& op, const Step& step) {
   return RopeKvWrite(
       {Rows(op.qkv), static_cast<const float*>(cos_.data()), static_cast<const float*>(sin_.data()),
        step.inputs->positions, step.inputs->cache_rows, step.cache.Keys(op.layer),
-       step.cache.Values(op.layer), Heads(), step.rows, program_.rope.dim},
+       step.cache.Values(op.layer), Heads(), step.rows, program_.ropes.front().dim},
       dtype_, gpu_.stream());
 }
 
@@ -164,6 +164,14 @@ absl::Status ProgramRunner::Run(const ActivationOp& op, const Step& step) {
   return Gelu({Rows(op.in), Rows(op.out), step.rows, program_.Width(op.out),
                op.activation == Activation::kGeluTanh},
               dtype_, gpu_.stream());
+}
+
+// CheckCudaBackend refuses programs with these.
+absl::Status ProgramRunner::Run(const PositionsOp&, const Step&) {
+  return absl::InternalError("learned positions are not implemented");
+}
+absl::Status ProgramRunner::Run(const ScaleLogitsOp&, const Step&) {
+  return absl::InternalError("scaled logits are not implemented");
 }
 
 absl::Status ProgramRunner::Run(const SelectRowsOp& op, const Step& step) {

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "shard/backend/reference/decode_attention.h"
+#include "shard/backend/reference/operations.h"
 
 namespace penstock::shard {
 namespace {
@@ -67,6 +68,11 @@ void QueryAttention(const AttentionShape& shape, const KvStore& cache, std::uint
 
 }  // namespace
 
+void FinishScores(const AttentionShape& shape, at::Tensor scores) {
+  scores.mul_(shape.scale);
+  if (shape.softcap != 0.0) SoftCap(scores, shape.softcap);
+}
+
 void SegmentAttention(const AttentionShape& shape, const KvStore& cache, std::uint32_t layer,
                       const SegmentInputs& segment, const at::Tensor& queries, at::Tensor out) {
   if (segment.query_count == 1) {
@@ -86,7 +92,8 @@ void SegmentAttention(const AttentionShape& shape, const KvStore& cache, std::ui
                              .view({tile.count, shape.kv_heads, group, shape.head_dim})
                              .permute({1, 2, 0, 3})
                              .reshape({shape.kv_heads, group * tile.count, shape.head_dim});
-    at::Tensor scores = at::bmm(q, keys).mul_(shape.scale);
+    at::Tensor scores = at::bmm(q, keys);
+    FinishScores(shape, scores);
     MaskScores(shape, tile, scores.view({shape.kv_heads, group, tile.count, tile.keys}));
     const at::Tensor mixed = at::bmm(at::softmax(scores, -1), values)
                                  .view({shape.kv_heads, group, tile.count, shape.head_dim})
@@ -121,7 +128,8 @@ void CandidateAttention(const AttentionShape& shape, const KvStore& cache, std::
                 cache.Keys(layer, segment, first_key, keys).permute({1, 2, 0}));
     scores = at::cat({shared.view({shape.kv_heads, group, rows, keys}), scores}, -1);
   }
-  const at::Tensor weights = at::softmax(scores.mul_(shape.scale), -1);
+  FinishScores(shape, scores);
+  const at::Tensor weights = at::softmax(scores, -1);
   at::Tensor mixed = weights.narrow(-1, keys, 1).mul(own_values);
   if (keys > 0) {
     const at::Tensor shared =

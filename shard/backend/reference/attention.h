@@ -15,12 +15,16 @@ struct AttentionShape {
   std::int64_t head_dim = 0;
   double scale = 1.0;
   std::int64_t window = 0;  // positions a query sees, itself included; 0 = all before it
+  double softcap = 0.0;     // of AttentionOp
 };
 
 // Query rows of one GEMM. After a long context they are fewer, so that the scores have at most
 // kMaxScores floats or one row.
 inline constexpr std::int64_t kQueryTile = 64;
 inline constexpr std::int64_t kMaxScores = std::int64_t{1} << 20;
+
+// Multiplies products of queries and keys by the scale and applies the softcap.
+void FinishScores(const AttentionShape& shape, at::Tensor scores);
 
 // queries and out are [rows of the batch, heads * head_dim]; they may be views of wider buffers. K
 // and V of the segment's own rows must be in the cache already. Softmax and sums are float32.

@@ -50,8 +50,8 @@ at::Tensor DecodeAttention(const AttentionShape& shape, const at::Tensor& q, Dec
           .view({products, group, shape.head_dim});
   const at::Tensor keys = tiles.keys.view({products, kDecodeTile, shape.head_dim});
   at::Tensor scores = at::bmm(queries, keys.transpose(1, 2))
-                          .mul_(shape.scale)
                           .view({rows, shape.kv_heads, count, group, kDecodeTile});
+  FinishScores(shape, scores);
   scores.masked_fill_(hidden.view({rows, 1, count, 1, kDecodeTile}), kMinusInfinity);
   scores.sub_(scores.amax({2, 4}, true)).exp_();
   const at::Tensor sums = scores.sum(-1).cumsum(2).select(2, count - 1);

@@ -1,5 +1,7 @@
 #include "shard/backend/reference/operations.h"
 
+#include <optional>
+
 namespace penstock::shard {
 namespace {
 
@@ -14,9 +16,14 @@ void Product(const at::Tensor& x, const at::Tensor& weight_t, const at::Tensor& 
 
 }  // namespace
 
-void RmsNorm(const at::Tensor& x, const at::Tensor& weight, double eps, at::Tensor out) {
+void RmsNorm(const at::Tensor& x, const at::Tensor& weight, double weight_offset, double eps,
+             at::Tensor out) {
   const at::Tensor wide = x.to(at::kFloat);
   const at::Tensor scale = at::mean(wide.square(), {-1}, true).add_(eps).rsqrt_();
+  if (weight_offset != 0.0) {
+    out.copy_(wide.mul(scale).mul_(weight.to(at::kFloat).add(weight_offset)));
+    return;
+  }
   if (out.scalar_type() == at::kFloat) {
     at::mul_out(out, wide, scale).mul_(weight);
     return;
@@ -26,8 +33,11 @@ void RmsNorm(const at::Tensor& x, const at::Tensor& weight, double eps, at::Tens
 
 void LayerNorm(const at::Tensor& x, const at::Tensor& weight, const at::Tensor& bias, double eps,
                at::Tensor out) {
-  out.copy_(at::layer_norm(x.to(at::kFloat), {x.size(-1)}, weight.to(at::kFloat),
-                           bias.to(at::kFloat), eps));
+  const auto wide = [](const at::Tensor& vector) -> std::optional<at::Tensor> {
+    if (!vector.defined()) return std::nullopt;
+    return vector.to(at::kFloat);
+  };
+  out.copy_(at::layer_norm(x.to(at::kFloat), {x.size(-1)}, wide(weight), wide(bias), eps));
 }
 
 void Linear(const at::Tensor& x, const at::Tensor& weight, const at::Tensor& bias, at::Tensor out) {
@@ -53,9 +63,21 @@ void RotateHalves(at::Tensor x, const at::Tensor& cos, const at::Tensor& sin) {
   x.narrow(-1, half, half).copy_(rotated_second);
 }
 
-void SiluGate(const at::Tensor& x, at::Tensor out) {
-  const std::int64_t half = x.size(1) / 2;
-  at::silu_out(out, x.narrow(1, 0, half)).mul_(x.narrow(1, half, half));
+void Activate(const at::Tensor& x, Activation activation, at::Tensor out) {
+  switch (activation) {
+    case Activation::kSilu:
+      at::silu_out(out, x);
+      return;
+    case Activation::kGelu:
+    case Activation::kGeluTanh:
+      at::gelu_out(out, x, activation == Activation::kGeluTanh ? "tanh" : "none");
+      return;
+    case Activation::kRelu:
+      out.copy_(x.clamp_min(0));
+      return;
+  }
 }
+
+void SoftCap(at::Tensor x, double cap) { x.div_(cap).tanh_().mul_(cap); }
 
 }  // namespace penstock::shard

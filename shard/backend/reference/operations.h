@@ -2,17 +2,21 @@
 #pragma once
 
 #include "shard/backend/reference/aten.h"
+#include "shard/model/activation.h"
 
 namespace penstock::shard {
 
 // Rows of a float32 GEMM on the CPU (see reference_backend.h).
 inline constexpr std::int64_t kRowTile = 16;
 
-// out = x / rms(x) * weight over the last dimension. Computed in float32 and rounded to out's type
-// before the weight, as in transformers. x and out may be the same.
-void RmsNorm(const at::Tensor& x, const at::Tensor& weight, double eps, at::Tensor out);
+// out = x / rms(x) * (weight + weight_offset) over the last dimension. Computed in float32. Without
+// an offset it is rounded to out's type before the weight, with one after it, as in transformers. x
+// and out may be the same.
+void RmsNorm(const at::Tensor& x, const at::Tensor& weight, double weight_offset, double eps,
+             at::Tensor out);
 
 // out = (x - mean) / deviation * weight + bias over the last dimension, in float32, rounded once.
+// weight and bias may be undefined.
 void LayerNorm(const at::Tensor& x, const at::Tensor& weight, const at::Tensor& bias, double eps,
                at::Tensor out);
 
@@ -24,7 +28,9 @@ void Linear(const at::Tensor& x, const at::Tensor& weight, const at::Tensor& bia
 // [rows, 1, half].
 void RotateHalves(at::Tensor x, const at::Tensor& cos, const at::Tensor& sin);
 
-// out = silu(first half of x's columns) * second half.
-void SiluGate(const at::Tensor& x, at::Tensor out);
+void Activate(const at::Tensor& x, Activation activation, at::Tensor out);
+
+// x = cap * tanh(x / cap).
+void SoftCap(at::Tensor x, double cap);
 
 }  // namespace penstock::shard

@@ -79,6 +79,7 @@ class ReferenceBackend final : public Backend {
   absl::Status MakeCache(std::uint32_t blocks, std::uint32_t cells);
   absl::Status RunAll(const std::vector<Op>& ops);
   void Run(const EmbedOp& op);
+  void Run(const PositionsOp& op);
   void Run(const NormOp& op);
   void Run(const LinearOp& op);
   void Run(const HeadNormOp& op);
@@ -87,6 +88,7 @@ class ReferenceBackend final : public Backend {
   void Run(const GatedActivationOp& op);
   void Run(const ActivationOp& op);
   void Run(const SelectRowsOp& op);
+  void Run(const ScaleLogitsOp& op);
   absl::Status Run(const AllReduceOp& op);
   absl::Status Run(const AllGatherOp& op);
   void StoreLogits();
@@ -126,17 +128,21 @@ class ReferenceBackend final : public Backend {
   BackendLimits limits_;
   Communicator* communicator_ = nullptr;
   std::array<at::Tensor, kBufferCount> buffers_;
-  at::Tensor cos_, sin_;    // float [max_sequence_length, 1, rope.dim / 2]
-  at::Tensor reduce_;       // float staging of AllReduce for 16-bit types
-  at::Tensor gathered_;     // float [world, max_logit_rows, vocabulary share]
-  at::Tensor host_logits_;  // float [max_logit_rows, vocabulary]
+  // Angles of one RopeSpec: float [rows, 1, rope.dim / 2].
+  struct Angles {
+    at::Tensor cos, sin;
+  };
+  std::vector<Angles> ropes_;  // of program().ropes; rows are positions
+  at::Tensor reduce_;          // float staging of AllReduce for 16-bit types
+  at::Tensor gathered_;        // float [world, max_logit_rows, vocabulary share]
+  at::Tensor host_logits_;     // float [max_logit_rows, vocabulary]
   KvStore cache_;
 
   // Of the present step.
   BatchInputs inputs_;
   std::vector<PartQueries> part_queries_;
-  at::Tensor step_cos_, step_sin_;
-  at::Tensor units_;  // float [rows, hidden], with a hidden-state plane
+  std::vector<Angles> step_ropes_;  // rows are those of the step
+  at::Tensor units_;                // float [rows, hidden], with a hidden-state plane
   std::int64_t logit_count_ = 0;
   Rows rows_;
 };
@@ -170,11 +176,15 @@ absl::Status ReferenceBackend::Prepare(const BackendLimits& limits, Communicator
                                                               : step_rows;
       buffers_[i] = at::zeros({rows, program().Width(buffer)}, narrow);
     }
-    const std::int64_t half = program().rope.dim / 2;
-    RopeTable table = BuildRopeTable(program().rope, limits_.max_sequence_length);
-    const std::array<std::int64_t, 3> shape = {limits_.max_sequence_length, 1, half};
-    cos_ = at::from_blob(table.cos.data(), shape, at::kFloat).to(device_, at::kFloat, false, true);
-    sin_ = at::from_blob(table.sin.data(), shape, at::kFloat).to(device_, at::kFloat, false, true);
+    ropes_.clear();
+    for (const RopeSpec& rope : program().ropes) {
+      RopeTable table = BuildRopeTable(rope, limits_.max_sequence_length);
+      const std::array<std::int64_t, 3> shape = {limits_.max_sequence_length, 1, rope.dim / 2};
+      const auto copy = [&](std::vector<float>& values) {
+        return at::from_blob(values.data(), shape, at::kFloat).to(device_, at::kFloat, false, true);
+      };
+      ropes_.push_back({copy(table.cos), copy(table.sin)});
+    }
     const std::int64_t world = program().part.world;
     if (world > 1 && options_.dtype != DType::kFloat32) {
       reduce_ = at::empty({step_rows, program().Width(Buffer::kHidden)}, wide);
@@ -241,8 +251,11 @@ absl::Status ReferenceBackend::Execute(const RaggedBatch& batch) {
     };
     inputs_ = MakeBatchInputs(batch, program(), shape, slot_of, device_);
     part_queries_ = CollectPartQueries(inputs_.segments, cache_.cells());
-    step_cos_ = at::index_select(cos_, 0, inputs_.positions);
-    step_sin_ = at::index_select(sin_, 0, inputs_.positions);
+    step_ropes_.clear();
+    for (const Angles& rope : ropes_) {
+      step_ropes_.push_back({at::index_select(rope.cos, 0, inputs_.positions),
+                             at::index_select(rope.sin, 0, inputs_.positions)});
+    }
     rows_ = {0, inputs_.rows, inputs_.padded_rows};
     PENSTOCK_RETURN_IF_ERROR(RunAll(program().body));
     if (cache_.has_hidden()) WriteHidden();
@@ -321,7 +334,11 @@ std::uint64_t ReferenceBackend::MemoryBytes() const {
   };
   for (const at::Tensor& tensor : weights_) add(tensor);
   for (const at::Tensor& tensor : buffers_) add(tensor);
-  for (const at::Tensor* tensor : {&cos_, &sin_, &reduce_, &gathered_, &host_logits_}) add(*tensor);
+  for (const Angles& rope : ropes_) {
+    add(rope.cos);
+    add(rope.sin);
+  }
+  for (const at::Tensor* tensor : {&reduce_, &gathered_, &host_logits_}) add(*tensor);
   return bytes;
 }
 
@@ -345,15 +362,25 @@ void ReferenceBackend::Run(const EmbedOp& op) {
   at::Tensor out = Padded(op.out);
   at::index_select_out(out, Weight(op.table), 0, inputs_.token_rows);
   if (inputs_.token_mask.defined()) out.mul_(inputs_.token_mask);
+  if (op.scale != 1.0f) out.mul_(op.scale);
+}
+
+void ReferenceBackend::Run(const PositionsOp& op) {
+  const at::Tensor rows = inputs_.positions.add(static_cast<std::int64_t>(op.offset));
+  Padded(op.out).add_(at::index_select(Weight(op.table), 0, rows));
 }
 
 void ReferenceBackend::Run(const NormOp& op) {
   const at::Tensor in = Padded(op.in);
-  if (op.add != Buffer::kNone) in.add_(Padded(op.add));
-  if (op.kind == NormKind::kLayer) {
-    LayerNorm(in, Weight(op.weight), Weight(op.bias), op.eps, Padded(op.out));
-  } else {
-    RmsNorm(in, Weight(op.weight), op.eps, Padded(op.out));
+  if (op.add != Buffer::kNone) in.add_(Padded(op.add), op.add_scale);
+  switch (op.kind) {
+    case NormKind::kLayer:
+      return LayerNorm(in, Weight(op.weight), Weight(op.bias), op.eps, Padded(op.out));
+    case NormKind::kRms:
+      return RmsNorm(in, Weight(op.weight), op.weight_offset, op.eps, Padded(op.out));
+    case NormKind::kCopy:
+      Padded(op.out).copy_(in);
+      return;
   }
 }
 
@@ -373,14 +400,17 @@ void ReferenceBackend::Run(const HeadNormOp& op) {
   const std::int64_t heads = program().part.heads;
   const at::Tensor queries = Heads(op.qkv, 0, heads);
   const at::Tensor keys = Heads(op.qkv, heads, program().part.kv_heads);
-  RmsNorm(queries, Weight(op.query_weight), op.eps, queries);
-  RmsNorm(keys, Weight(op.key_weight), op.eps, keys);
+  RmsNorm(queries, Weight(op.query_weight), op.weight_offset, op.eps, queries);
+  RmsNorm(keys, Weight(op.key_weight), op.weight_offset, op.eps, keys);
 }
 
 void ReferenceBackend::Run(const RopeKvWriteOp& op) {
   const RankShare& part = program().part;
   const std::int64_t dim = program().head_dim;
-  RotateHalves(Heads(op.qkv, 0, part.heads + part.kv_heads), step_cos_, step_sin_);
+  if (op.rope != kNoRope) {
+    const Angles& angles = step_ropes_[static_cast<std::size_t>(op.rope)];
+    RotateHalves(Heads(op.qkv, 0, part.heads + part.kv_heads), angles.cos, angles.sin);
+  }
   const at::Tensor qkv = Whole(op.qkv).narrow(0, 0, rows_.count);
   const at::Tensor keys = qkv.narrow(1, part.heads * dim, part.kv_heads * dim);
   const at::Tensor values = qkv.narrow(1, (part.heads + part.kv_heads) * dim, part.kv_heads * dim);
@@ -389,7 +419,8 @@ void ReferenceBackend::Run(const RopeKvWriteOp& op) {
 
 void ReferenceBackend::Run(const AttentionOp& op) {
   const RankShare& part = program().part;
-  const AttentionShape shape{part.heads, part.kv_heads, program().head_dim, op.scale, op.window};
+  const AttentionShape shape{part.heads, part.kv_heads, program().head_dim,
+                             op.scale,   op.window,     op.softcap};
   const at::Tensor queries = Whole(op.qkv).narrow(1, 0, shape.heads * shape.head_dim);
   for (const PartQueries& part : part_queries_) {
     PartAttention(shape, cache_, op.layer, part, queries, Whole(op.out));
@@ -401,11 +432,21 @@ void ReferenceBackend::Run(const AttentionOp& op) {
   }
 }
 
-void ReferenceBackend::Run(const GatedActivationOp& op) { SiluGate(Padded(op.in), Padded(op.out)); }
+void ReferenceBackend::Run(const GatedActivationOp& op) {
+  const at::Tensor in = Padded(op.in), out = Padded(op.out);
+  const std::int64_t half = in.size(1) / 2;
+  Activate(in.narrow(1, 0, half), op.activation, out);
+  out.mul_(in.narrow(1, half, half));
+}
 
 void ReferenceBackend::Run(const ActivationOp& op) {
-  at::Tensor out = Padded(op.out);
-  at::gelu_out(out, Padded(op.in), op.activation == Activation::kGeluTanh ? "tanh" : "none");
+  Activate(Padded(op.in), op.activation, Padded(op.out));
+}
+
+void ReferenceBackend::Run(const ScaleLogitsOp& op) {
+  const at::Tensor logits = Padded(op.buffer);
+  if (op.scale != 1.0f) logits.mul_(op.scale);
+  if (op.softcap != 0.0f) SoftCap(logits, op.softcap);
 }
 
 void ReferenceBackend::Run(const SelectRowsOp& op) {

@@ -16,7 +16,7 @@ struct GptNeox {
 };
 
 void BuildGptNeox(DecoderBuilder& b, const GptNeox& model) {
-  b.Prefix("gpt_neox.", "final_layer_norm.weight");
+  b.Prefix({"gpt_neox.", ""}, "final_layer_norm.weight");
   b.Ignore(".attention.bias");  // the causal mask
   b.Embedding("embed_in.weight", "embed_out.weight");
   b.Layers("layers", [&b, &model](std::uint32_t) {
@@ -44,7 +44,8 @@ absl::Status ReadGptNeox(const ConfigReader& config, ModelSpec& spec) {
       config, {.theta = "rotary_emb_base", .part = "rotary_pct", .default_part = 0.25}, spec));
   PENSTOCK_RETURN_IF_ERROR(ReadWindows(config, 0, 0, spec));
   GptNeox model;
-  PENSTOCK_ASSIGN_OR_RETURN(model.activation, ReadGelu(config, "hidden_act"));
+  PENSTOCK_ASSIGN_OR_RETURN(model.activation,
+                            ReadActivation(config, "hidden_act", Activation::kGelu));
   PENSTOCK_ASSIGN_OR_RETURN(model.parallel_residual, config.BoolOr("use_parallel_residual", true));
   spec.build = [model](DecoderBuilder& b) { BuildGptNeox(b, model); };
   return absl::OkStatus();

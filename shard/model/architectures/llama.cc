@@ -7,7 +7,7 @@ namespace penstock::shard {
 namespace {
 
 void BuildLlama(DecoderBuilder& b) {
-  b.Prefix("model.", "norm.weight");
+  b.Prefix({"model.", ""}, "norm.weight");
   b.Embedding("embed_tokens.weight", "lm_head.weight");
   b.Layers("layers", [&b](std::uint32_t layer) {
     // x = x + attention(norm(x))
@@ -26,11 +26,11 @@ void BuildLlama(DecoderBuilder& b) {
   b.Head();
 }
 
-absl::Status ReadDecoder(const ConfigReader& config, const SizeDefaults& defaults,
+absl::Status ReadDecoder(const ConfigReader& config, const SizeKeys& sizes,
                          std::uint32_t default_window, ModelSpec& spec) {
   spec.build = BuildLlama;
   PENSTOCK_RETURN_IF_ERROR(RequireSilu(config));
-  PENSTOCK_RETURN_IF_ERROR(ReadSizes(config, defaults, spec));
+  PENSTOCK_RETURN_IF_ERROR(ReadSizes(config, sizes, spec));
   PENSTOCK_RETURN_IF_ERROR(ReadNormEps(config, "rms_norm_eps", 1e-6, spec));
   PENSTOCK_RETURN_IF_ERROR(ReadPositions(config, {}, spec));
   PENSTOCK_ASSIGN_OR_RETURN(const std::uint32_t window, ReadSlidingWindow(config, default_window));

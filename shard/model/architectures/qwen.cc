@@ -8,7 +8,7 @@ namespace penstock::shard {
 namespace {
 
 void BuildQwen(DecoderBuilder& b, bool head_norms) {
-  b.Prefix("model.", "norm.weight");
+  b.Prefix({"model.", ""}, "norm.weight");
   b.Embedding("embed_tokens.weight", "lm_head.weight");
   b.Layers("layers", [&b, head_norms](std::uint32_t layer) {
     b.RmsNorm("input_layernorm");
@@ -38,10 +38,9 @@ absl::Status ReadQwenWindows(const ConfigReader& config, ModelSpec& spec) {
   return ReadWindows(config, window, first, spec);
 }
 
-absl::Status ReadDecoder(const ConfigReader& config, const SizeDefaults& defaults,
-                         ModelSpec& spec) {
+absl::Status ReadDecoder(const ConfigReader& config, const SizeKeys& sizes, ModelSpec& spec) {
   PENSTOCK_RETURN_IF_ERROR(RequireSilu(config));
-  PENSTOCK_RETURN_IF_ERROR(ReadSizes(config, defaults, spec));
+  PENSTOCK_RETURN_IF_ERROR(ReadSizes(config, sizes, spec));
   PENSTOCK_RETURN_IF_ERROR(ReadNormEps(config, "rms_norm_eps", 1e-6, spec));
   PENSTOCK_RETURN_IF_ERROR(ReadPositions(config, {}, spec));
   return ReadQwenWindows(config, spec);

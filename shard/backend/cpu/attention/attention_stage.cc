@@ -18,6 +18,7 @@ AttentionTile AttentionStage::TileOf(std::size_t item) const {
   tile.position = token_tile.position;
   tile.window = shape.window;
   tile.scale = parts_.scale;
+  tile.softcap = parts_.softcap;
   if (token_tile.candidates) tile.own = parts_.cells + token_tile.row;
   return tile;
 }

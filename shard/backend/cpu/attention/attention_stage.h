@@ -29,6 +29,7 @@ struct AttentionParts {
   std::size_t layer;
   std::size_t head_dim;
   float scale;
+  float softcap;
 };
 
 class AttentionStage {

@@ -13,6 +13,7 @@
 
 #include "common/dtype.h"
 #include "shard/backend/cpu/isa.h"
+#include "shard/model/activation.h"
 
 namespace penstock::shard::cpu {
 
@@ -64,9 +65,8 @@ struct PackPanelArgs {
 enum class Epilogue : std::uint8_t {
   kStore,     // float32 out = sum + bias
   kAdd,       // float32 out += sum + bias
-  kGate,      // activation out = silu(gate) * up; vectors of gate and up alternate
-  kGelu,      // activation out = gelu(sum + bias)
-  kGeluTanh,  // the same by tanh
+  kGate,      // activations out = activation(gate) * up; vectors of gate and up alternate
+  kActivate,  // activations out = activation(sum + bias)
 };
 
 struct GemmArgs {
@@ -88,7 +88,8 @@ struct GemmArgs {
   std::size_t out_stride = 0;
   std::size_t out_columns = 0;  // nothing is written from here on
   Epilogue epilogue = Epilogue::kStore;
-  float* scratch = nullptr;  // kGemmScratch floats of this thread
+  Activation activation = Activation::kSilu;  // of kGate and kActivate
+  float* scratch = nullptr;                   // kGemmScratch floats of this thread
 };
 
 // The kernels of one format for one instruction set and type of weights.

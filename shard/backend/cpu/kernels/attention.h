@@ -147,6 +147,12 @@ inline Vec ScaledScore(const float* score, std::size_t, const NoScales&) { retur
 inline Vec ScaledScore(const float* score, std::size_t lane, const CellScales& scales) {
   return Multiply(Load(score), Load(scales.keys + lane));
 }
+template <class Scales>
+Vec FinalScore(const AttentionTile& tile, const float* score, std::size_t lane,
+               const Scales& scales) {
+  const Vec scaled = ScaledScore(score, lane, scales);
+  return tile.softcap == 0.0f ? scaled : SoftCap(scaled, Fill(tile.softcap));
+}
 inline Vec ForValues(Vec exponent, std::size_t, const NoScales&) { return exponent; }
 inline Vec ForValues(Vec exponent, std::size_t lane, const CellScales& scales) {
   return Multiply(exponent, Load(scales.values + lane));
@@ -169,10 +175,11 @@ inline RowLanes LanesOf(const AttentionTile& tile, const KeyRange& range, std::s
 }
 
 template <class Scales>
-float LargestScore(const RowLanes& lanes, const float* scores, const Scales& scales) {
+float LargestScore(const AttentionTile& tile, const RowLanes& lanes, const float* scores,
+                   const Scales& scales) {
   Vec best = Fill(kMinusInfinity);
   for (std::size_t i = lanes.begin; i < lanes.stop; i += kLanes) {
-    Vec score = ScaledScore(scores + i, i, scales);
+    Vec score = FinalScore(tile, scores + i, i, scales);
     if (!lanes.visible.All(i)) score = lanes.visible.Keep(score, i, kMinusInfinity);
     best = Max(best, score);
   }
@@ -181,8 +188,8 @@ float LargestScore(const RowLanes& lanes, const float* scores, const Scales& sca
 
 // Turns a row of scores into exponentials, times the scales of V. Returns the sum of exponentials.
 template <class Activation, class Scales>
-float ExponentsOf(const RowLanes& lanes, const float* scores, float maximum, const Scales& scales,
-                  Activation* out, Prefetcher& prefetch) {
+float ExponentsOf(const AttentionTile& tile, const RowLanes& lanes, const float* scores,
+                  float maximum, const Scales& scales, Activation* out, Prefetcher& prefetch) {
   if (maximum == kMinusInfinity) {  // attends to nothing here
     for (std::size_t i = lanes.begin; i < lanes.stop; i += kLanes) {
       StoreActivations(out + i, Zero(), kLanes);
@@ -192,7 +199,7 @@ float ExponentsOf(const RowLanes& lanes, const float* scores, float maximum, con
   Vec sum = Zero();
   for (std::size_t i = lanes.begin; i < lanes.stop; i += kLanes) {
     prefetch.Touch();
-    Vec exponent = ExpOfNegative(Subtract(ScaledScore(scores + i, i, scales), Fill(maximum)));
+    Vec exponent = ExpOfNegative(Subtract(FinalScore(tile, scores + i, i, scales), Fill(maximum)));
     if (!lanes.visible.All(i)) exponent = lanes.visible.Keep(exponent, i, 0.0f);
     StoreActivations(out + i, ForValues(exponent, i, scales), kLanes);
     sum = Add(sum, exponent);
@@ -217,14 +224,15 @@ void Softmax(const AttentionTile& tile, const KeyRange& range, AttentionScratch&
   for (std::size_t row = 0; row < tile.Rows(); ++row) {
     read_own(row);
     state.maximum[row] =
-        LargestScore(LanesOf(tile, range, row), scratch.scores + row * kScoreStride, scales);
+        LargestScore(tile, LanesOf(tile, range, row), scratch.scores + row * kScoreStride, scales);
   }
   auto* out = static_cast<typename C::Activation*>(scratch.probabilities);
   prefetch.Spread(kRequestedWithExponents, tile.Rows() * ((range.end - range.first) / kLanes + 1));
   for (std::size_t row = 0; row < tile.Rows(); ++row) {
     read_own(row);
-    state.sum[row] = ExponentsOf(LanesOf(tile, range, row), scratch.scores + row * kScoreStride,
-                                 state.maximum[row], scales, out + row * kScoreStride, prefetch);
+    state.sum[row] =
+        ExponentsOf(tile, LanesOf(tile, range, row), scratch.scores + row * kScoreStride,
+                    state.maximum[row], scales, out + row * kScoreStride, prefetch);
   }
 }
 

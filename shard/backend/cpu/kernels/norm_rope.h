@@ -20,12 +20,13 @@ inline float SumOfSquares(const float* x, std::size_t size) {
   return SumOfLanes(Add(Add(sums[0], sums[1]), Add(sums[2], sums[3])));
 }
 
-// Adds args.add to args.input, if there is one.
+// Adds args.add * args.add_scale to args.input, if there is one.
 inline void AddResidual(const NormArgs& args) {
   if (args.add == nullptr) return;
   for (std::size_t i = 0; i < args.size; i += kLanes) {
     const std::size_t count = args.size - i;
-    const Vec sum = Add(LoadFirst(args.input + i, count), LoadFirst(args.add + i, count));
+    const Vec sum = MultiplyAdd(LoadFirst(args.add + i, count), Fill(args.add_scale),
+                                LoadFirst(args.input + i, count));
     StoreFirst(args.input + i, sum, count);
   }
 }
@@ -64,8 +65,19 @@ void LayerNorm(const NormArgs& args) {
   for (std::size_t i = 0; i < args.size; i += kLanes) {
     const std::size_t count = args.size - i;
     const Vec x = Multiply(Subtract(LoadFirst(args.input + i, count), Fill(mean)), scale);
-    const Vec weight = LoadFirst(args.weight + i, count);
-    StoreActivations(out + i, MultiplyAdd(x, weight, LoadFirst(args.bias + i, count)), count);
+    const Vec weight = args.weight == nullptr ? Fill(1.0f) : LoadFirst(args.weight + i, count);
+    const Vec bias = args.bias == nullptr ? Zero() : LoadFirst(args.bias + i, count);
+    StoreActivations(out + i, MultiplyAdd(x, weight, bias), count);
+  }
+}
+
+// The input as it is.
+template <class Out>
+void CopyRow(const NormArgs& args) {
+  AddResidual(args);
+  Out* out = static_cast<Out*>(args.out);
+  for (std::size_t i = 0; i < args.size; i += kLanes) {
+    StoreActivations(out + i, LoadFirst(args.input + i, args.size - i), args.size - i);
   }
 }
 
@@ -91,6 +103,14 @@ inline void Rope(float* head, const float* cosine, const float* sine, std::size_
     const Vec s = LoadFirst(sine + i, count);
     StoreFirst(head + i, Subtract(Multiply(a, c), Multiply(b, s)), count);
     StoreFirst(head + half + i, MultiplyAdd(b, c, Multiply(a, s)), count);
+  }
+}
+
+inline void ScaleLogits(float* row, std::size_t size, float scale, float softcap) {
+  for (std::size_t i = 0; i < size; i += kLanes) {
+    Vec x = Multiply(LoadFirst(row + i, size - i), Fill(scale));
+    if (softcap != 0.0f) x = SoftCap(x, Fill(softcap));
+    StoreFirst(row + i, x, size - i);
   }
 }
 

@@ -28,6 +28,9 @@ constexpr Kernels TableOf(Isa isa, DType weight, DType activation, std::size_t p
   kernels.head_norm = RmsNorm<float>;
   kernels.layer_norm = LayerNorm<typename P::Activation>;
   kernels.wide_layer_norm = LayerNorm<float>;
+  kernels.copy = CopyRow<typename P::Activation>;
+  kernels.wide_copy = CopyRow<float>;
+  kernels.scale_logits = ScaleLogits;
   kernels.rope = Rope;
   kernels.float32_cells = CellsOf<Float32Product>();
   kernels.bfloat16_cells = CellsOf<C>();

@@ -78,6 +78,12 @@ inline Vec GeluTanh(Vec x) {
   return Divide(x, Add(Fill(1.0f), Exp(u)));
 }
 
+// cap * tanh(x / cap), by 1 - 2 / (e^2u + 1).
+inline Vec SoftCap(Vec x, Vec cap) {
+  const Vec e = Exp(Divide(Add(x, x), cap));
+  return Multiply(cap, Subtract(Fill(1.0f), Divide(Fill(2.0f), Add(e, Fill(1.0f)))));
+}
+
 inline void StoreActivations(float* to, Vec x, std::size_t count) { StoreFirst(to, x, count); }
 inline void StoreActivations(std::uint16_t* to, Vec x, std::size_t count) {
   StoreFirstBf16(to, x, count);

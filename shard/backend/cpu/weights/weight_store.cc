@@ -40,7 +40,8 @@ std::string Text(const Duration& time) {
 }  // namespace
 
 struct WeightStore::Plan {
-  std::set<std::int32_t> matrices, gated, embeddings, vectors;
+  std::set<std::int32_t> matrices, gated, embeddings;
+  std::map<std::int32_t, float> vectors;        // and what is added to their elements
   std::map<std::int32_t, std::int32_t> biases;  // bias -> its matrix
 
   explicit Plan(const Program& program) {
@@ -53,17 +54,24 @@ struct WeightStore::Plan {
 
  private:
   void Add(const EmbedOp& op) { embeddings.insert(op.table); }
+  void Add(const PositionsOp& op) { embeddings.insert(op.table); }
   void Add(const NormOp& op) {
-    vectors.insert(op.weight);
-    if (op.bias != kNoWeight) vectors.insert(op.bias);
+    AddVector(op.weight, op.weight_offset);
+    AddVector(op.bias, 0.0f);
   }
-  void Add(const HeadNormOp& op) { vectors.insert({op.query_weight, op.key_weight}); }
+  void Add(const HeadNormOp& op) {
+    AddVector(op.query_weight, op.weight_offset);
+    AddVector(op.key_weight, op.weight_offset);
+  }
   void Add(const LinearOp& op) {
     matrices.insert(op.weight);
     if (op.gated) gated.insert(op.weight);
     if (op.bias != kNoWeight) biases[op.bias] = op.weight;
   }
   void Add(const auto&) {}  // without weights
+  void AddVector(std::int32_t index, float offset) {
+    if (index != kNoWeight) vectors.emplace(index, offset);
+  }
 };
 
 // A piece of the region, divided among the threads in `parts` equal parts: panels of a matrix, rows
@@ -73,6 +81,7 @@ struct WeightStore::Item {
   Kind kind = Kind::kMatrix;
   std::int32_t index = 0;
   std::int32_t matrix = 0;  // of a bias
+  float added = 0.0f;       // to each element of a vector
   std::size_t offset = 0;
   std::size_t bytes = 0;
   std::size_t parts = 1;
@@ -176,7 +185,9 @@ class WeightStore::Filling {
     std::vector<std::byte> raw(size * DTypeBytes(source.dtype()));
     PENSTOCK_RETURN_IF_ERROR(source.ReadRows(item.index, 0, size, raw.data()));
     std::vector<float> values(size);
-    for (std::size_t i = 0; i < size; ++i) values[i] = ReadElement(raw.data(), i, source.dtype());
+    for (std::size_t i = 0; i < size; ++i) {
+      values[i] = ReadElement(raw.data(), i, source.dtype()) + item.added;
+    }
     if (item.kind == Item::Kind::kBias) {
       store_.matrices_.at(item.matrix).PackBias(values.data(), out);
     } else {
@@ -222,7 +233,7 @@ std::vector<WeightStore::Item> WeightStore::Arrange(const Plan& plan, const Opti
   for (std::int32_t index : plan.matrices) {
     const MatrixShape shape{source.Rows(index), source.Columns(index), plan.gated.contains(index)};
     const PackedMatrix matrix(shape, kernels, *options.format);
-    add({Item::Kind::kMatrix, index, 0, 0, matrix.Bytes(), matrix.panels()}, kPage);
+    add({Item::Kind::kMatrix, index, 0, 0, 0, matrix.Bytes(), matrix.panels()}, kPage);
     matrices_.emplace(index, matrix);
     blocks += matrix.OverflowBlocks();
     if (&matrix.format() == options.format) format_ = options.format;
@@ -231,21 +242,21 @@ std::vector<WeightStore::Item> WeightStore::Arrange(const Plan& plan, const Opti
     if (matrices_.contains(index)) continue;  // rows are looked up in the packed matrix
     const std::size_t columns = source.Columns(index);
     const std::size_t rows = source.Rows(index);
-    add({Item::Kind::kTable, index, 0, 0, rows * columns * DTypeBytes(source.dtype()), rows},
+    add({Item::Kind::kTable, index, 0, 0, 0, rows * columns * DTypeBytes(source.dtype()), rows},
         kPage);
     tables_[index] = {nullptr, columns, source.dtype()};
   }
-  for (std::int32_t index : plan.vectors) {  // read in whole registers
+  for (const auto& [index, added] : plan.vectors) {  // read in whole registers
     const std::size_t size = RoundUp(source.Rows(index), kernels.layout.lanes);
-    add({Item::Kind::kVector, index, 0, 0, size * sizeof(float), 1}, kLine);
+    add({Item::Kind::kVector, index, 0, added, 0, size * sizeof(float), 1}, kLine);
   }
   for (const auto& [bias, matrix] : plan.biases) {
     const std::size_t size = Matrix(matrix).PaddedColumns();
-    add({Item::Kind::kBias, bias, matrix, 0, size * sizeof(float), 1}, kLine);
+    add({Item::Kind::kBias, bias, matrix, 0, 0, size * sizeof(float), 1}, kLine);
   }
   if (format_ == nullptr) format_ = options.format;
   if (const std::size_t bytes = format_->OverflowBytes(blocks); bytes > 0) {
-    add({Item::Kind::kOverflow, 0, 0, 0, bytes, 0}, kPage);
+    add({Item::Kind::kOverflow, 0, 0, 0, 0, bytes, 0}, kPage);
   }
   return items;
 }

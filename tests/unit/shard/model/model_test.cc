@@ -293,13 +293,14 @@ TEST(DecoderBuilder, ALinearLayerHasABiasIfTheFirstLayerHasOne) {
 }
 
 TEST(DecoderBuilder, NamesHaveNoPrefixIfTheCheckpointHasNone) {
-  const auto tensors = TensorsOf(BuildLlama("", {"norm.weight", "lm_head.weight"}));
+  const auto tensors =
+      TensorsOf(BuildLlama("", {"norm.weight", "embed_tokens.weight", "lm_head.weight"}));
   EXPECT_TRUE(tensors.contains("embed_tokens.weight"));
   EXPECT_TRUE(tensors.contains("layers.1.mlp.up_proj.weight"));
   EXPECT_TRUE(tensors.contains("lm_head.weight"));
 }
 
-TEST(DecoderBuilder, TheHeadIsTiedByConfigOrByAbsence) {
+TEST(DecoderBuilder, TheHeadIsTiedIfTheCheckpointHasNone) {
   const std::string embedding = "model.embed_tokens.weight";
   const std::string head = "lm_head.weight";
   const std::string tied = R"(, "tie_word_embeddings": true)";
@@ -309,7 +310,7 @@ TEST(DecoderBuilder, TheHeadIsTiedByConfigOrByAbsence) {
     return std::pair(tensors.contains(embedding), tensors.contains(head));
   };
   EXPECT_EQ(used(tied, {embedding}), std::pair(true, false));
-  EXPECT_EQ(used(tied, {embedding, head}), std::pair(true, false));
+  EXPECT_EQ(used(tied, {embedding, head}), std::pair(true, true));  // as in transformers
   EXPECT_EQ(used("", {embedding}), std::pair(true, false));
   EXPECT_EQ(used(R"(, "tie_word_embeddings": false)", {embedding}), std::pair(true, true));
   // Tied, but stored under the head's name.

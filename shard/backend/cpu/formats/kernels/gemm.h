@@ -67,10 +67,24 @@ inline void WriteSums(const GemmArgs& args, const GemmPiece& piece, std::size_t 
   }
 }
 
-template <class Activation>
+inline Vec Activated(Activation activation, Vec x) {
+  switch (activation) {
+    case Activation::kSilu:
+      return Silu(x);
+    case Activation::kGelu:
+      return Gelu(x);
+    case Activation::kGeluTanh:
+      return GeluTanh(x);
+    case Activation::kRelu:
+      return Max(Zero(), x);
+  }
+  return x;
+}
+
+template <class Out>
 void WriteGated(const GemmArgs& args, const GemmPiece& piece, std::size_t row) {
   const float* sums = SumsOfRow(args, piece, row);
-  Activation* out = static_cast<Activation*>(args.out) + (piece.first_row + row) * args.out_stride;
+  Out* out = static_cast<Out*>(args.out) + (piece.first_row + row) * args.out_stride;
   const VectorRange range = VectorsOf(args, piece);
   for (std::size_t v = range.first; v < range.end; v += 2) {
     const std::size_t column = v / 2 * kLanes;
@@ -78,21 +92,21 @@ void WriteGated(const GemmArgs& args, const GemmPiece& piece, std::size_t row) {
     const float* pair = sums + (v - piece.panel * kPanelVectors) * kLanes;
     const Vec gate = Finished(args, pair, v);
     const Vec up = Finished(args, pair + kLanes, v + 1);
-    StoreActivations(out + column, Multiply(Silu(gate), up), args.out_columns - column);
+    StoreActivations(out + column, Multiply(Activated(args.activation, gate), up),
+                     args.out_columns - column);
   }
 }
 
-template <class Activation>
+template <class Out>
 void WriteActivated(const GemmArgs& args, const GemmPiece& piece, std::size_t row) {
   const float* sums = SumsOfRow(args, piece, row);
-  Activation* out = static_cast<Activation*>(args.out) + (piece.first_row + row) * args.out_stride;
+  Out* out = static_cast<Out*>(args.out) + (piece.first_row + row) * args.out_stride;
   const VectorRange range = VectorsOf(args, piece);
   for (std::size_t v = range.first; v < range.end; ++v) {
     const std::size_t column = v * kLanes;
     if (column >= args.out_columns) return;
     const Vec sum = Finished(args, sums + (v - piece.panel * kPanelVectors) * kLanes, v);
-    const Vec value = args.epilogue == Epilogue::kGelu ? Gelu(sum) : GeluTanh(sum);
-    StoreActivations(out + column, value, args.out_columns - column);
+    StoreActivations(out + column, Activated(args.activation, sum), args.out_columns - column);
   }
 }
 
@@ -242,7 +256,7 @@ void Write(const GemmArgs& args, const GemmPiece& piece) {
   for (std::size_t i = 0; i < piece.rows; ++i) {
     if (args.epilogue == Epilogue::kGate) {
       WriteGated<Out>(args, piece, i);
-    } else if (args.epilogue == Epilogue::kGelu || args.epilogue == Epilogue::kGeluTanh) {
+    } else if (args.epilogue == Epilogue::kActivate) {
       WriteActivated<Out>(args, piece, i);
     } else {
       WriteSums(args, piece, i);

@@ -69,16 +69,17 @@ TEST(Gemm, ActivatesWithGelu) {
       problem.bias[i] *= 4;
     }
     problem.matrix.PackBias(problem.bias.data(), problem.packed_bias.data());
-    for (const Epilogue epilogue : {Epilogue::kGelu, Epilogue::kGeluTanh}) {
-      const auto activate = [&kind, epilogue](GemmArgs args) {
-        args.epilogue = epilogue;
+    for (const Activation activation : {Activation::kGelu, Activation::kGeluTanh}) {
+      const auto activate = [&kind, activation](GemmArgs args) {
+        args.epilogue = Epilogue::kActivate;
+        args.activation = activation;
         kind.Gemm(args);
       };
       const auto out = Multiply(problem, activate, 0, 9, 3);
       const auto plain = Multiply(problem, Plain(kind), 0, 9, 1);
       for (std::size_t i = 0; i < out.size(); ++i) {
         const double x = plain[i];
-        const double phi = epilogue == Epilogue::kGelu
+        const double phi = activation == Activation::kGelu
                                ? std::erf(x / std::sqrt(2.0))
                                : std::tanh(std::sqrt(2 / M_PI) * (x + 0.044715 * x * x * x));
         ASSERT_NEAR(out[i], 0.5 * x * (1 + phi), 2e-6) << kind.Name() << " " << x;
