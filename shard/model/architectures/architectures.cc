@@ -3,11 +3,20 @@
 namespace penstock::shard {
 
 // Each in the file of its family.
+ReadArchitecture ReadGemma;
+ReadArchitecture ReadGemma2;
+ReadArchitecture ReadGemma3;
+ReadArchitecture ReadGemma3Text;
+ReadArchitecture ReadGpt2;
 ReadArchitecture ReadGptNeox;
+ReadArchitecture ReadGranite;
 ReadArchitecture ReadLlama;
 ReadArchitecture ReadMistral;
+ReadArchitecture ReadOpt;
+ReadArchitecture ReadPhi3;
 ReadArchitecture ReadQwen2;
 ReadArchitecture ReadQwen3;
+ReadArchitecture ReadSmolLm3;
 
 namespace {
 
@@ -17,11 +26,16 @@ struct Row {
 };
 
 constexpr Row kRows[] = {
-    {"gpt_neox", ReadGptNeox},  // Pythia
-    {"llama", ReadLlama},       // Llama 3, TinyLlama
-    {"mistral", ReadMistral},   // Mistral 7B, Nemo
-    {"qwen2", ReadQwen2},       // Qwen2.5
-    {"qwen3", ReadQwen3},
+    {"gemma", ReadGemma},     {"gemma2", ReadGemma2},
+    {"gemma3", ReadGemma3},   {"gemma3_text", ReadGemma3Text},
+    {"gpt2", ReadGpt2},       {"gpt_neox", ReadGptNeox},  // Pythia
+    {"granite", ReadGranite},                             // Granite 3
+    {"llama", ReadLlama},                                 // Llama 3, TinyLlama
+    {"mistral", ReadMistral},                             // Mistral 7B, Nemo
+    {"opt", ReadOpt},                                     // OPT, Galactica
+    {"phi3", ReadPhi3},                                   // Phi-3, Phi-4-mini
+    {"qwen2", ReadQwen2},                                 // Qwen2.5
+    {"qwen3", ReadQwen3},     {"smollm3", ReadSmolLm3},
 };
 
 }  // namespace

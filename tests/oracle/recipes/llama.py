@@ -17,7 +17,7 @@ LLAMA3 = {"rope_type": "llama3", "factor": 4.0, "low_freq_factor": 1.0, "high_fr
 SHORT, LONG = [1.0, 1.1, 1.3, 1.2], [1.5, 2.0, 4.0, 6.0]
 LONGROPE = {"rope_type": "longrope", "short_factor": SHORT, "long_factor": LONG}
 BEYOND = "dynamic RoPE beyond max_position_embeddings"
-LONG_TODO = "RoPE type longrope"
+LONG_TODO = "longrope past the original length"
 VARIANTS = {
     "v4_llama3": Variant(V4 | {"rope_scaling": LLAMA3, "torch_dtype": "bfloat16"}, "bfloat16", files=2),
     # Tied, and biases on every linear layer.
@@ -29,8 +29,7 @@ VARIANTS = {
         "num_key_value_heads", "tie_word_embeddings", "rope_theta", "hidden_act")} | {
         "rope_scaling": {"type": "linear", "factor": 4.0}}),
     # Tied, and the file has another head all the same: transformers uses it.
-    "v4_tied_head": Variant(V4 | {"tie_word_embeddings": True}, options={"head": True},
-                            todo="a head of its own beside tie_word_embeddings"),
+    "v4_tied_head": Variant(V4 | {"tie_word_embeddings": True}, options={"head": True}),
     "v5_yarn": Variant(rope(rope_type="yarn", factor=4.0, original_max_position_embeddings=64) | {
         "head_dim": 32}),
     # Both ends of the ramp are inside the head.

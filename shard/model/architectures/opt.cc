@@ -1,0 +1,66 @@
+// OPT (arXiv:2205.01068) and Galactica: LayerNorm, learned positions that begin at row 2. One size
+// of OPT has its norms after the branches.
+#include "common/status.h"
+#include "shard/model/config_keys.h"
+#include "shard/model/decoder_builder.h"
+
+namespace penstock::shard {
+namespace {
+
+struct Opt {
+  Activation activation = Activation::kRelu;
+  bool norm_first = true;
+  bool final_norm = true;
+};
+
+void BuildOpt(DecoderBuilder& b, const Opt& model) {
+  b.Prefix({"model.decoder.", "decoder.", ""}, "embed_tokens.weight");
+  b.Embedding("embed_tokens.weight", "lm_head.weight");
+  b.LearnedPositions("embed_positions.weight", 2);
+  if (!model.norm_first) b.NoNorm();
+  b.Layers("layers", [&](std::uint32_t) {
+    if (model.norm_first) b.LayerNorm("self_attn_layer_norm");
+    b.Qkv("self_attn.q_proj", "self_attn.k_proj", "self_attn.v_proj");
+    b.NoRope();
+    b.Attention(0);
+    b.AttentionOutput("self_attn.out_proj");
+    b.AddToResidual();
+    if (model.norm_first) {
+      b.LayerNorm("final_layer_norm");
+    } else {
+      b.StreamLayerNorm("self_attn_layer_norm");
+    }
+    b.Mlp("fc1", model.activation, "fc2");
+    b.AddToResidual();
+    if (!model.norm_first) b.StreamLayerNorm("final_layer_norm");
+  });
+  if (model.norm_first) model.final_norm ? b.LayerNorm("final_layer_norm") : b.NoNorm();
+  b.Head();
+}
+
+}  // namespace
+
+absl::Status ReadOpt(const ConfigReader& config, ModelSpec& spec) {
+  spec.tied_head = true;
+  PENSTOCK_RETURN_IF_ERROR(ReadSizes(config, {.intermediate_key = "ffn_dim"}, spec));
+  spec.norm_eps = 1e-5f;
+  PENSTOCK_RETURN_IF_ERROR(ReadLearnedPositions(config, "max_position_embeddings", spec));
+  PENSTOCK_RETURN_IF_ERROR(ReadWindows(config, 0, 0, spec));
+  PENSTOCK_ASSIGN_OR_RETURN(const std::uint32_t width,
+                            config.IntegerOr("word_embed_proj_dim", spec.hidden, 1, 1u << 20));
+  if (width != spec.hidden) {
+    return config.Bad("word_embed_proj_dim",
+                      "`hidden_size` " + std::to_string(spec.hidden) +
+                          ": projected embeddings (OPT-350m) are not supported");
+  }
+  Opt model;
+  PENSTOCK_ASSIGN_OR_RETURN(model.activation,
+                            ReadActivation(config, "activation_function", Activation::kRelu));
+  PENSTOCK_ASSIGN_OR_RETURN(model.norm_first, config.BoolOr("do_layer_norm_before", true));
+  PENSTOCK_ASSIGN_OR_RETURN(const bool removed, config.BoolOr("_remove_final_layer_norm", false));
+  model.final_norm = !removed;
+  spec.build = [model](DecoderBuilder& b) { BuildOpt(b, model); };
+  return absl::OkStatus();
+}
+
+}  // namespace penstock::shard
