@@ -1,5 +1,6 @@
 #include "common/log.h"
 
+#include "common/json_text.h"
 #include "common/log_fields.h"
 
 #include <spdlog/sinks/stdout_sinks.h>
@@ -7,7 +8,6 @@
 
 #include <boost/json/serialize.hpp>
 #include <boost/json/string.hpp>
-#include <boost/json/value.hpp>
 #include <memory>
 #include <string>
 
@@ -54,7 +54,7 @@ std::string ToJson(const std::variant<std::string_view, std::int64_t, double>& v
     return boost::json::serialize(boost::json::string(text->data(), text->size()));
   }
   if (const auto* number = std::get_if<std::int64_t>(&value)) return std::to_string(*number);
-  return boost::json::serialize(boost::json::value(std::get<double>(value)));
+  return JsonText(std::get<double>(value));
 }
 
 }  // namespace

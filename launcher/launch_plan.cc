@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "common/json_text.h"
 #include "common/socket_names.h"
 #include "common/status.h"
 
@@ -25,7 +26,7 @@ std::string ProgramPath(const Values& values, std::string_view option, const Mac
 }
 
 std::string DivideMemory(const MemoryAmount& amount, std::int64_t ranks) {
-  if (amount.share > 0) return absl::StrCat(100 * amount.share / static_cast<double>(ranks), "%");
+  if (amount.share > 0) return NumberText(100 * amount.share / static_cast<double>(ranks)) + "%";
   return std::to_string(amount.bytes / ranks);
 }
 

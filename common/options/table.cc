@@ -4,6 +4,7 @@
 
 #include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
+#include "common/json_text.h"
 #include "common/options/rows/rows.h"
 #include "common/options/tgi.h"
 #include "common/options/value.h"
@@ -65,7 +66,7 @@ std::string DescribeNumber(const OptionSpec& spec, double value) {
   }
   if (spec.type == Type::kDuration) return absl::StrCat(static_cast<std::int64_t>(value), "s");
   if (spec.type == Type::kInt) return absl::StrCat(static_cast<std::int64_t>(value));
-  return absl::StrCat(value);
+  return NumberText(value);
 }
 
 std::string DescribeRange(const OptionSpec& spec) {
@@ -190,7 +191,7 @@ const OptionSpec* FindShort(const ProgramOptions& program, char short_name) {
 }
 
 std::string EnvironmentName(const OptionSpec& spec) {
-  return "PENSTOCK_" + absl::AsciiStrToUpper(YamlKey(spec));
+  return std::string(kVariablePrefix) + absl::AsciiStrToUpper(YamlKey(spec));
 }
 
 std::string YamlKey(const OptionSpec& spec) {

@@ -39,6 +39,7 @@ ProgramOptions ProgramWith(std::string_view name, std::string_view summary,
 const OptionSpec* Find(const ProgramOptions& program, std::string_view name);
 const OptionSpec* FindShort(const ProgramOptions& program, char short_name);
 
+inline constexpr std::string_view kVariablePrefix = "PENSTOCK_";
 std::string EnvironmentName(const OptionSpec& spec);  // PENSTOCK_MAX_STEP_TOKENS
 std::string YamlKey(const OptionSpec& spec);          // max_step_tokens
 
@@ -54,7 +55,8 @@ std::size_t EditDistance(std::string_view a, std::string_view b);
 // The option of `program` whose name is nearest to `name`; empty if none is near.
 std::string_view Nearest(const ProgramOptions& program, std::string_view name);
 
-// `which`: empty for the common options, "all", or a group's name or a part of it.
+// `which`: empty for the common options, "all", or a group's name or a part of it. Only the
+// launcher has options that are not common.
 std::string HelpText(const ProgramOptions& program, std::string_view which);
 
 // docs/api/options.md.

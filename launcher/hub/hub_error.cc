@@ -2,8 +2,8 @@
 
 #include <algorithm>
 #include <charconv>
-#include <cstdio>
 
+#include "common/json_text.h"
 #include "common/log.h"
 #include "common/status.h"
 
@@ -54,8 +54,12 @@ absl::Status HubError(const HubSettings& settings, const std::string& repo, cons
                                   response.refused);
   }
   if (!response.status.ok()) {
-    return absl::UnavailableError(model + ": " + std::string(response.status.message()) +
-                                  "; HF_HUB_OFFLINE=1 uses only what is in the cache");
+    const std::string why(response.status.message());
+    if (what.empty()) {
+      return absl::UnavailableError(
+          model + ": there is no such folder here, and the hub cannot be reached: " + why);
+    }
+    return absl::UnavailableError(model + ": " + why);
   }
   if (code == "GatedRepo") {
     return absl::PermissionDeniedError(model + " is gated: accept its terms at " +
@@ -92,8 +96,7 @@ std::optional<std::chrono::milliseconds> RetryDelay(const std::string& url, int 
                                                     const HttpResponse& response) {
   if (failures >= kTries) return std::nullopt;
   const std::chrono::milliseconds delay = Pause(failures, response);
-  char seconds[32];
-  std::snprintf(seconds, sizeof seconds, "%g", std::chrono::duration<double>(delay).count());
+  const std::string seconds = NumberText(std::chrono::duration<double>(delay).count());
   log::Warn(Trouble(url, response) + "; asking again in " + seconds + " s, try " +
             std::to_string(failures + 1) + " of " + std::to_string(kTries));
   return delay;

@@ -1,9 +1,9 @@
 #include "shard/model/config_reader.h"
 
 #include <boost/json/parse.hpp>
-#include <boost/json/serialize.hpp>
 #include <cmath>
 
+#include "common/json_text.h"
 #include "common/status.h"
 
 namespace penstock::shard {
@@ -31,7 +31,7 @@ bool ConfigReader::IsNull(std::string_view key) const {
 
 absl::Status ConfigReader::Bad(std::string_view key, std::string_view limit) const {
   const json::value* value = Find(key);
-  std::string given = value == nullptr ? "nothing" : json::serialize(*value);
+  std::string given = value == nullptr ? "nothing" : JsonText(*value);
   if (given.size() > 100) given = given.substr(0, 100) + "…";
   return WithContext(BadValue(key, given, limit), where_);
 }
@@ -58,8 +58,7 @@ absl::StatusOr<double> ConfigReader::Number(std::string_view key, double low, do
     const double number = value->to_number<double>();
     if (number >= low && number <= high) return number;
   }
-  const auto text = [](double bound) { return json::serialize(json::value(bound)); };
-  return Bad(key, "a number from " + text(low) + " to " + text(high));
+  return Bad(key, "a number from " + NumberText(low) + " to " + NumberText(high));
 }
 
 absl::StatusOr<double> ConfigReader::NumberOr(std::string_view key, double absent, double low,

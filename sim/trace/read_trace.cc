@@ -10,6 +10,8 @@
 #include <string_view>
 #include <vector>
 
+#include "common/json_text.h"
+
 namespace penstock::sim {
 namespace {
 
@@ -152,7 +154,7 @@ absl::StatusOr<std::uint64_t> Number(const Place& place, const json::object& row
   const auto number = value->to_number<std::int64_t>(error);
   if (error || number < static_cast<std::int64_t>(low) ||
       number > static_cast<std::int64_t>(high)) {
-    return place.Bad(field, Range(low, high), json::serialize(*value));
+    return place.Bad(field, Range(low, high), JsonText(*value));
   }
   return static_cast<std::uint64_t>(number);
 }
@@ -172,7 +174,7 @@ absl::StatusOr<std::vector<std::uint32_t>> Blocks(const Place& place, const json
     boost::system::error_code error;
     const auto number = id.to_number<std::int64_t>(error);
     if (error || number < 0 || number > UINT32_MAX) {
-      return place.Bad("hash_ids", Range(0, UINT32_MAX), json::serialize(id));
+      return place.Bad("hash_ids", Range(0, UINT32_MAX), JsonText(id));
     }
     blocks.push_back(static_cast<std::uint32_t>(number));
   }

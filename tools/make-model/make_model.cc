@@ -7,6 +7,7 @@
 #include <filesystem>
 #include <vector>
 
+#include "common/json_text.h"
 #include "common/status.h"
 #include "shard/weights/safetensors_writer.h"
 #include "tools/make-model/gguf.h"
@@ -162,7 +163,7 @@ absl::StatusOr<Result> MakeModel(const ModelOptions& config, const Progress& pro
     generation["eos_token_id"] = json::array(tokenizer.eos.begin(), tokenizer.eos.end());
   }
   PENSTOCK_RETURN_IF_ERROR(
-      WriteTextFile(config.output + "/generation_config.json", json::serialize(generation)));
+      WriteTextFile(config.output + "/generation_config.json", JsonText(generation)));
   // Written last: a folder without config.json is not a model, so an interrupted run leaves none.
   PENSTOCK_RETURN_IF_ERROR(WriteTextFile(
       config.output + "/config.json",

@@ -1,10 +1,11 @@
 #include "tools/make-model/shape.h"
 
 #include <array>
-#include <boost/json/serialize.hpp>
 #include <boost/json/value.hpp>
 #include <cmath>
 #include <cstdlib>
+
+#include "common/json_text.h"
 
 namespace penstock::make_model {
 namespace {
@@ -182,7 +183,7 @@ std::string ConfigJson(const Shape& shape, const ModelKind& kind, DType dtype,
   }
   config["bos_token_id"] = bos < 0 ? json::value() : json::value(bos);
   config["eos_token_id"] = eos.empty() ? json::value() : json::value(eos.front());
-  return json::serialize(config);
+  return JsonText(config);
 }
 
 }  // namespace penstock::make_model

@@ -9,6 +9,7 @@
 #include <utility>
 #include <vector>
 
+#include "common/json_text.h"
 #include "common/status.h"
 #include "tools/chart/line_chart.h"
 #include "tools/chart/svg.h"
@@ -117,7 +118,7 @@ std::string ToJson(const sim::Summary& s, std::optional<double> rate) {
                          {"steps", s.steps},
                          {"most_decode_rows", s.most_decode_rows}};
   if (rate) object["rate"] = *rate;
-  return json::serialize(object) + "\n";
+  return JsonText(object) + "\n";
 }
 
 std::string ToCsv(const sim::FleetResult& result) {

@@ -4,9 +4,10 @@
 
 #include <algorithm>
 #include <boost/json/object.hpp>
-#include <boost/json/serialize.hpp>
 #include <cmath>
 #include <numeric>
+
+#include "common/json_text.h"
 
 namespace penstock::bench::awscurl {
 namespace {
@@ -123,7 +124,7 @@ std::string ToJson(const Result& r) {
                                 {"wallClockTokenThroughput", Rounded(r.wall_token_throughput)}};
   if (!r.tokenizer.empty()) object["tokenizer"] = r.tokenizer;
   if (!r.first_error.empty()) object["firstError"] = r.first_error;
-  return boost::json::serialize(object);
+  return JsonText(object);
 }
 
 }  // namespace penstock::bench::awscurl

@@ -185,7 +185,7 @@ TEST(ModelSpec, NamesKeyValueAndLimitOfABadNumber) {
   };
   const Case cases[] = {
       {R"({"hidden_size": 0})", "`hidden_size` must be an integer from 1 to 1048576. Given: 0"},
-      {R"({"hidden_size": 64.5})", "Given: 6.45E1"},
+      {R"({"hidden_size": 64.5})", "Given: 64.5"},
       {R"({"hidden_size": "64"})", "Given: \"64\""},
       {R"({"num_hidden_layers": -1})", "`num_hidden_layers` must be"},
       {R"({"num_hidden_layers": 1000000000})", "`num_hidden_layers` must be"},
