@@ -1,20 +1,31 @@
+#include <unistd.h>
+
 #include <cstdio>
 #include <cstdlib>
 #include <utility>
 
+#include "absl/strings/str_split.h"
 #include "common/exit_codes.h"
+#include "common/log.h"
+#include "common/options/log_setup.h"
 #include "common/options/values.h"
 #include "common/version.h"
 
 namespace penstock::options {
 namespace {
 
-void PrintErrors(const ProgramOptions& program, std::string_view lines) {
-  while (!lines.empty()) {
-    const std::string_view line = lines.substr(0, lines.find('\n'));
-    lines.remove_prefix(std::min(lines.size(), line.size() + 1));
-    std::fprintf(stderr, "%s: error: %s\n", std::string(program.name).c_str(),
-                 std::string(line).c_str());
+// As records of the log with --log-format json, else in the style of other programs.
+void PrintErrors(const Values& values, const absl::Status& status) {
+  const std::string_view name = values.program().name;
+  const bool json = LogsJson(values);
+  if (json) ConfigureLog(values, name.substr(name.rfind('-') + 1));
+  for (absl::string_view line : absl::StrSplit(status.message(), '\n')) {
+    const std::string text(line);
+    if (json) {
+      log::Error(text);
+    } else {
+      std::fprintf(stderr, "%s: error: %s\n", std::string(name).c_str(), text.c_str());
+    }
   }
 }
 
@@ -31,14 +42,17 @@ CommandLine ReadCommandLine(const ProgramOptions& program, int argc, const char*
   Sources sources;
   for (int i = 1; i < argc; ++i) sources.arguments.emplace_back(argv[i]);
   sources.environment = [](const std::string& name) { return std::getenv(name.c_str()); };
+  for (char** entry = ::environ; entry != nullptr && *entry != nullptr; ++entry) {
+    const std::string_view text(*entry);
+    sources.variables.emplace_back(text.substr(0, text.find('=')));
+  }
   sources.read_config = std::move(read_config);
   sources.read_more = std::move(read_more);
-  absl::StatusOr<Values> values = Parse(program, sources);
-  if (!values.ok()) {
-    PrintErrors(program, {values.status().message().data(), values.status().message().size()});
+  CommandLine result{Values(program), std::nullopt};
+  if (const absl::Status status = ParseInto(sources, result.values); !status.ok()) {
+    PrintErrors(result.values, status);
     return {Values(program), kExitUsage};
   }
-  CommandLine result{*std::move(values), std::nullopt};
   std::string text;
   if (result.values.GetBool("help-all")) {
     text = HelpText(program, "all");

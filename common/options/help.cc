@@ -16,18 +16,17 @@ constexpr std::size_t kHelpWidth = 100;
 constexpr std::string_view kPlaceholders[] = {"TEXT",  "PATH",   "MODEL", "N",      "X",  "",
                                               "BYTES", "AMOUNT", "TIME",  "CHOICE", "A,B"};
 
-// Breaks `text` into lines that end before kHelpWidth, each after the first indented by
-// kHelpColumn.
-std::string Wrap(std::string_view text) {
+// Breaks `text` into lines that end before kHelpWidth, each after the first indented by `column`.
+std::string Wrap(std::string_view text, std::size_t column) {
   std::string out;
-  std::size_t width = kHelpColumn;
+  std::size_t width = column;
   while (!text.empty()) {
     std::string_view word = text.substr(0, text.find(' '));
     text.remove_prefix(std::min(text.size(), word.size() + 1));
     if (width + word.size() > kHelpWidth) {
-      out += "\n" + std::string(kHelpColumn, ' ');
-      width = kHelpColumn;
-    } else if (width > kHelpColumn) {
+      out += "\n" + std::string(column, ' ');
+      width = column;
+    } else if (width > column) {
       out += ' ';
     }
     out += word;
@@ -36,19 +35,29 @@ std::string Wrap(std::string_view text) {
   return out;
 }
 
-std::string Details(const OptionSpec& spec) {
+std::string_view DefaultIn(const ProgramOptions& program, const OptionSpec& spec) {
+  if (program.profile != nullptr) {
+    for (const Preset& preset : program.profile->presets) {
+      if (preset.option == spec.name) return preset.text;
+    }
+  }
+  return spec.default_text;
+}
+
+std::string Details(const ProgramOptions& program, const OptionSpec& spec) {
   std::string details(spec.help);
   if (spec.type == Type::kEnum) {
     std::string accepted = DescribeAccepted(spec);
     if (accepted.find(' ') != accepted.npos) details += " One of " + accepted + ".";
   }
-  if (!spec.default_text.empty() && spec.type != Type::kBool) {
-    details += " [" + std::string(spec.default_text) + "]";
-  }
+  // "Program" rows, such as --help, are no settings.
+  const std::string fallback(DefaultIn(program, spec));
+  if (!fallback.empty() && spec.group != "Program") details += " [" + fallback + "]";
+  if ((spec.required & program.component) != 0) details += " [required]";
   return details;
 }
 
-std::string HelpEntry(const OptionSpec& spec) {
+std::string HelpEntry(const ProgramOptions& program, const OptionSpec& spec) {
   std::string head = spec.short_name != 0 ? std::string("  -") + spec.short_name + ", " : "      ";
   head += "--" + std::string(spec.name);
   if (spec.flag_text.empty()) {
@@ -59,13 +68,19 @@ std::string HelpEntry(const OptionSpec& spec) {
   } else {
     head.resize(kHelpColumn, ' ');
   }
-  return head + Wrap(Details(spec)) + "\n";
+  return head + Wrap(Details(program, spec), kHelpColumn) + "\n";
 }
 
 std::string Lower(std::string_view text) { return absl::AsciiStrToLower(std::string(text)); }
 
-bool Shown(const OptionSpec& spec, std::string_view which) {
-  if (which == "all") return true;
+// Only the launcher hides options. It has most of those of the other programs too.
+bool ShowsAll(const ProgramOptions& program, std::string_view which) {
+  const bool common = which.empty() || which == "common";
+  return which == "all" || (common && program.component != kLauncher);
+}
+
+bool Shown(const ProgramOptions& program, const OptionSpec& spec, std::string_view which) {
+  if (ShowsAll(program, which)) return true;
   if (which.empty() || which == "common") return !spec.advanced;
   return Lower(spec.group).find(Lower(which)) != std::string::npos;
 }
@@ -129,20 +144,20 @@ a unit: `64KiB`, `16MiB`, `8GiB` (powers of 1024; `K`, `M`, `G` mean the same) o
 
 std::string HelpText(const ProgramOptions& program, std::string_view which) {
   std::string text = absl::StrCat("Usage: ", std::string(program.name), " [options]\n",
-                                  std::string(program.summary), "\n");
+                                  Wrap(program.summary, 0), "\n");
   std::string_view group;
   bool any = false;
   for (const OptionSpec* spec : program.options) {
-    if (!Shown(*spec, which)) continue;
+    if (!Shown(program, *spec, which)) continue;
     any = true;
     if (spec->group != group || (group.empty() && text.find("\n\n") == text.npos)) {
       group = spec->group;
       text += "\n" + std::string(group.empty() ? "Options" : group) + ":\n";
     }
-    text += HelpEntry(*spec);
+    text += HelpEntry(program, *spec);
   }
   if (!any) text += "\nNo group of options is called \"" + std::string(which) + "\".\n";
-  if (which != "all") text += "\n--help-all shows every option.\n";
+  if (!ShowsAll(program, which)) text += "\n--help-all shows every option.\n";
   return text;
 }
 

@@ -14,12 +14,15 @@ log::Level LevelOf(std::string_view text) {
 
 }  // namespace
 
+bool LogsJson(const Values& values) {
+  const auto has = [&](std::string_view name) { return Find(values.program(), name) != nullptr; };
+  if (has("json-output") && values.GetBool("json-output")) return true;
+  return has("log-format") && values.GetString("log-format") == "json";
+}
+
 void ConfigureLog(const Values& values, std::string_view component) {
-  const bool has_switch = Find(values.program(), "json-output") != nullptr;
-  const bool json =
-      values.GetString("log-format") == "json" || (has_switch && values.GetBool("json-output"));
   log::Configure(component, LevelOf(values.GetString("log-level")),
-                 json ? log::Format::kJson : log::Format::kText);
+                 LogsJson(values) ? log::Format::kJson : log::Format::kText);
   for (const std::string& warning : values.warnings()) log::Warn(warning);
 }
 

@@ -21,10 +21,10 @@ struct Setting {
 
 class Parser {
  public:
-  Parser(const ProgramOptions& program, const Sources& sources)
-      : program_(program), sources_(sources), values_(program) {}
+  Parser(const Sources& sources, Values& values)
+      : program_(values.program()), sources_(sources), values_(values) {}
 
-  absl::StatusOr<Values> Run();
+  absl::Status Run();
 
  private:
   bool AsksOnly() const;
@@ -40,6 +40,7 @@ class Parser {
   void ApplyProfileEnvironment();
   void ApplyProfileVariable(const EnvironmentRow& row, const std::string& text);
   void ApplyEnvironment();
+  void CheckVariables();
   void ApplyCommandLine();
   void Apply(const Setting& setting, Source source);
   void CheckOffered(const Setting& setting);
@@ -50,7 +51,7 @@ class Parser {
 
   const ProgramOptions& program_;
   const Sources& sources_;
-  Values values_;
+  Values& values_;
   std::vector<Setting> command_line_;
   std::vector<std::string> errors_;
 };
@@ -59,6 +60,28 @@ class Parser {
 // "penstock" would set ours.
 bool IsKubernetesServiceLink(std::string_view text) {
   return text.starts_with("tcp://") || text.starts_with("udp://");
+}
+
+// PENSTOCK_SERVICE_HOST, PENSTOCK_PORT_3000_TCP_ADDR and the like, also of a service whose name
+// only begins with "penstock".
+bool IsKubernetesServiceName(std::string_view name) {
+  if (name.ends_with("_SERVICE_HOST") || name.find("_SERVICE_PORT") != name.npos) return true;
+  const std::size_t port = name.find("_PORT_");
+  if (port == name.npos) return false;
+  const std::string_view rest = name.substr(port + std::string_view("_PORT_").size());
+  const std::size_t end = rest.find_first_not_of("0123456789");
+  if (end == 0 || end == rest.npos) return false;
+  return rest.substr(end).starts_with("_TCP") || rest.substr(end).starts_with("_UDP");
+}
+
+// Variables that no option reads: those of the build, the tests and the launcher's children.
+bool IsOtherVariable(std::string_view name) {
+  static constexpr std::string_view kNames[] = {
+      "BIN",         "BUILD_DIR",    "CLANG_BUILD_DIR", "DEPS_DIR",    "ISA",
+      "LONG_TESTS",  "MODEL_ORACLE", "MUTANT",          "NOTIFY_FD",   "SHARED_DATA",
+      "SOURCE_ROOT", "STAGE_FILE",   "TORCH_DIR",       "UPDATE_DOCS", "URL"};
+  name.remove_prefix(kVariablePrefix.size());
+  return std::ranges::count(kNames, name) > 0;
 }
 
 // Which of its long names: the letter and --no-x are the option's own name.
@@ -72,18 +95,20 @@ std::string Written(const OptionSpec& spec, std::string_view name, std::string_v
   return absl::StrCat(std::string(name), "=", spec.secret ? "***" : std::string(text));
 }
 
-absl::StatusOr<Values> Parser::Run() {
+absl::Status Parser::Run() {
   ReadArguments();
   ApplyProfile();
   ApplyConfigFile();
   ApplyProfileEnvironment();
   ApplyEnvironment();
+  CheckVariables();
   ApplyCommandLine();
-  if (AsksOnly()) return std::move(values_);
-  CheckRequired();
+  if (AsksOnly()) return absl::OkStatus();
+  // After another error a value may be absent because of that error.
+  if (errors_.empty()) CheckRequired();
   if (errors_.empty()) errors_ = CheckTogether(values_);
-  if (!errors_.empty()) return absl::InvalidArgumentError(absl::StrJoin(errors_, "\n"));
-  return std::move(values_);
+  if (errors_.empty()) return absl::OkStatus();
+  return absl::InvalidArgumentError(absl::StrJoin(errors_, "\n"));
 }
 
 // Whether the program is to print something and nothing else, so that other errors do not count.
@@ -252,7 +277,7 @@ void Parser::ApplyConfigEntry(const ConfigEntry& entry) {
     return;
   }
   const std::string text = absl::StrJoin(entry.values, ",");
-  Apply({spec, text, absl::StrCat(written, ": ", text), entry.where}, Source::kConfigFile);
+  Apply({spec, text, absl::StrCat(written, ": ", text), entry.where}, entry.source);
 }
 
 // Another program's variables. Two names of one option must not both be set.
@@ -316,6 +341,27 @@ void Parser::ApplyEnvironment() {
   }
 }
 
+// Refuses a PENSTOCK_* variable that no program reads, since it is most likely misspelt. A variable
+// of another program may be meant for a child.
+void Parser::CheckVariables() {
+  for (const std::string& name : sources_.variables) {
+    if (!name.starts_with(kVariablePrefix) || IsOtherVariable(name)) continue;
+    const char* text = sources_.environment(name);
+    if (text == nullptr || *text == '\0') continue;
+    const auto reads = [&](const OptionSpec& spec) { return EnvironmentName(spec) == name; };
+    if (std::ranges::any_of(Table(), reads)) continue;
+    if (std::ranges::any_of(program_.options, [&](const auto* spec) { return reads(*spec); })) {
+      continue;
+    }
+    if (IsKubernetesServiceName(name) || IsKubernetesServiceLink(text)) continue;
+    const std::string_view option = std::string_view(name).substr(kVariablePrefix.size());
+    const std::string near(Nearest(program_, absl::AsciiStrToLower(std::string(option))));
+    const OptionSpec* spec = near.empty() ? nullptr : Find(program_, near);
+    errors_.push_back(name + ": unknown variable" +
+                      (spec == nullptr ? "" : "; did you mean " + EnvironmentName(*spec) + "?"));
+  }
+}
+
 void Parser::ApplyCommandLine() {
   for (const Setting& setting : command_line_) Apply(setting, Source::kCommandLine);
 }
@@ -369,8 +415,15 @@ void Parser::Unknown(std::string_view written, std::string_view name, std::strin
 
 }  // namespace
 
+absl::Status ParseInto(const Sources& sources, Values& values) {
+  return Parser(sources, values).Run();
+}
+
 absl::StatusOr<Values> Parse(const ProgramOptions& program, const Sources& sources) {
-  return Parser(program, sources).Run();
+  Values values(program);
+  const absl::Status status = ParseInto(sources, values);
+  if (!status.ok()) return status;
+  return values;
 }
 
 }  // namespace penstock::options

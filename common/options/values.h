@@ -94,11 +94,13 @@ class Values {
   std::vector<std::string> warnings_;
 };
 
-// One `name: value` of a configuration file. A list has several values.
+// One `name: value` of a configuration file, or a setting that ReadMore found elsewhere. A list has
+// several values.
 struct ConfigEntry {
   std::string key;
   std::vector<std::string> values;
   std::string where;  // "server.yaml:3"
+  Source source = Source::kConfigFile;
 };
 
 using ReadConfig = std::function<absl::StatusOr<std::vector<ConfigEntry>>(const std::string& path)>;
@@ -111,6 +113,8 @@ using ReadMore = std::function<absl::StatusOr<std::vector<ConfigEntry>>(
 struct Sources {
   std::vector<std::string> arguments;  // without the program's name
   std::function<const char*(const std::string& name)> environment = {};  // null: no environment
+  // The names in `environment`. An unknown name with our prefix is an error.
+  std::vector<std::string> variables = {};
   ReadConfig read_config = {};  // for --config, if the program has it
   ReadMore read_more = {};
 };
@@ -120,14 +124,17 @@ struct Sources {
 // --help and --version suppress other errors.
 absl::StatusOr<Values> Parse(const ProgramOptions& program, const Sources& sources);
 
+// The same. After an error `values` holds every value that could be read.
+absl::Status ParseInto(const Sources& sources, Values& values);
+
 struct CommandLine {
   Values values;
   std::optional<int> exit_code;  // set: print nothing more and return it from main
 };
 
 // Parses with the environment of the process. Prints help, version and configuration to stdout, and
-// warnings and errors to stderr. ConfigureLog (log_setup.h) logs the warnings of programs with
-// --log-format.
+// warnings and errors to stderr, as log records with --log-format json. ConfigureLog (log_setup.h)
+// logs the warnings of programs with --log-format.
 CommandLine ReadCommandLine(const ProgramOptions& program, int argc, const char* const* argv,
                             ReadConfig read_config = {}, ReadMore read_more = {});
 

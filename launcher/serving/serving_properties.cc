@@ -46,19 +46,27 @@ std::string KeyOf(std::string_view variable) {
   return "";
 }
 
+struct Given {
+  std::string key;
+  std::string value;
+  std::string where;
+  options::Source source = options::Source::kConfigFile;
+};
+
 // Collects keys in order of precedence; a later one wins.
 class Gatherer {
  public:
   Gatherer() {
-    Set("api-profile", "djl", "the djl profile");
-    Set("hostname", "0.0.0.0", "the djl profile");
-    Set("port", "8080", "the djl profile");
-    Set("payload-limit", "64MiB", "the djl profile");
-    Set("max-batch-size", std::to_string(kDefaultBatch), "the djl profile");
-    Set("max-concurrent-requests", std::to_string(kDefaultQueue), "the djl profile");
+    SetDefault("api-profile", "djl");
+    SetDefault("hostname", "0.0.0.0");
+    SetDefault("port", "8080");
+    SetDefault("payload-limit", "64MiB");
+    SetDefault("max-batch-size", std::to_string(kDefaultBatch));
+    SetDefault("max-concurrent-requests", std::to_string(kDefaultQueue));
   }
 
-  void Add(const std::string& key, const std::string& value, const std::string& where) {
+  void Add(const Given& given) {
+    const auto& [key, value, where, source] = given;
     const ServingKey* row = FindServingKey(key);
     if (row == nullptr) return Unknown(key, where);
     if (value.empty()) return;
@@ -68,7 +76,11 @@ class Gatherer {
           (errors_.empty() ? "" : "\n") + where + ": " + key + "=" + value + " " + effect.error;
       return;
     }
-    for (const auto& [option, text] : effect.options) Set(option, text, where + ": " + key);
+    const bool variable = source == options::Source::kEnvironment;
+    const std::string origin = variable ? where : where + ": " + key;
+    for (const auto& [option, text] : effect.options) {
+      chosen_[option] = {option, {text}, origin, source};
+    }
     if (!effect.note.empty()) settings_.notes.push_back(effect.note);
   }
 
@@ -76,28 +88,26 @@ class Gatherer {
 
   // A relative folder is one beside the file.
   void PlaceModel(const std::string& folder) {
-    auto model = chosen_.find("model-id");
+    const auto [model, absent] = chosen_.try_emplace(
+        "model-id", ConfigEntry{"model-id", {folder}, "the folder of the properties"});
+    if (absent) return;
+    std::string& value = model->second.values.front();
+    const fs::path beside = fs::path(folder) / value;
     std::error_code error;
-    if (model == chosen_.end()) return Set("model-id", folder, "the folder of the properties");
-    const fs::path beside = fs::path(folder) / model->second.first;
-    if (!fs::is_directory(model->second.first, error) && fs::is_directory(beside, error)) {
-      model->second.first = beside.string();
-    }
+    if (!fs::is_directory(value, error) && fs::is_directory(beside, error)) value = beside.string();
   }
 
   // `batch_size`: the value of an option that overrides the file; empty: none.
   absl::StatusOr<ServingSettings> Finish(const std::string& batch_size) {
     if (!errors_.empty()) return absl::InvalidArgumentError(errors_);
-    AddBatchToQueue(batch_size.empty() ? chosen_["max-batch-size"].first : batch_size);
-    for (auto& [option, text] : chosen_) {
-      settings_.entries.push_back({option, {text.first}, text.second});
-    }
+    AddBatchToQueue(batch_size.empty() ? chosen_["max-batch-size"].values.front() : batch_size);
+    for (auto& [option, entry] : chosen_) settings_.entries.push_back(std::move(entry));
     return std::move(settings_);
   }
 
  private:
-  void Set(const std::string& option, std::string text, std::string where) {
-    chosen_[option] = {std::move(text), std::move(where)};
+  void SetDefault(const std::string& option, std::string text) {
+    chosen_[option] = {option, {std::move(text)}, "djl", options::Source::kProfile};
   }
 
   void Unknown(const std::string& key, const std::string& where) {
@@ -109,7 +119,7 @@ class Gatherer {
 
   // The queue of DJL-Serving excludes the running batch; --max-concurrent-requests includes it.
   void AddBatchToQueue(const std::string& batch) {
-    std::string& requests = chosen_["max-concurrent-requests"].first;
+    std::string& requests = chosen_["max-concurrent-requests"].values.front();
     const bool numbers = batch.find_first_not_of("0123456789") == batch.npos && batch.size() < 10;
     if (!numbers || requests.size() > 10) return;  // refused as it is
     requests = std::to_string(
@@ -118,7 +128,7 @@ class Gatherer {
 
   ServingSettings settings_;
   std::string errors_;
-  std::map<std::string, std::pair<std::string, std::string>> chosen_;  // value and where it is from
+  std::map<std::string, ConfigEntry> chosen_;  // by option
 };
 
 std::vector<Variable> ProcessEnvironment() {
@@ -132,12 +142,6 @@ std::vector<Variable> ProcessEnvironment() {
   }
   return variables;
 }
-
-struct Given {
-  std::string key;
-  std::string value;
-  std::string where;
-};
 
 bool IsKey(const std::string& key, std::string_view name) {
   const ServingKey* row = FindServingKey(key);
@@ -155,7 +159,7 @@ void AddInOrder(std::vector<Given> given, Gatherer& gatherer) {
       gatherer.Note(item.where + ": batch_size counts only with rolling_batch=disable");
       continue;
     }
-    gatherer.Add(item.key, item.value, item.where);
+    gatherer.Add(item);
   }
 }
 
@@ -176,7 +180,7 @@ absl::StatusOr<ServingSettings> ParseServingProperties(std::string_view text,
     });
     // Other software uses the prefix SERVING_ too, so unknown names are ignored.
     if (overridden || (row == nullptr && !key.starts_with("option."))) continue;
-    given.push_back({key, variable.value, variable.name});
+    given.push_back({key, variable.value, variable.name, options::Source::kEnvironment});
   }
   for (const Property& property : properties) {
     given.push_back({property.key, property.value, name + ":" + std::to_string(property.line)});

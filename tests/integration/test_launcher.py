@@ -145,8 +145,47 @@ def test_all_mistakes_are_reported_at_once(tmp_path):
         "--prot: unknown option; did you mean --port?",
         "--num-shard 0: must be an integer from 1 to 64",
         f"{config}:1: max_total_token: unknown option; did you mean max_total_tokens?",
-        "PENSTOCK_MAX_BEST_OF=x: must be an integer from 1 to 128",
-        "--model-id: is required; it must be a folder or, for the launcher, a model id (org/name)"])
+        "PENSTOCK_MAX_BEST_OF=x: must be an integer from 1 to 128"])
+
+
+@pytest.mark.parametrize(("options", "env", "error"), [
+    (["--config", "/nope.yaml"], {}, "--config /nope.yaml: cannot be read: No such file"),
+    (["--model-id"], {}, "--model-id: a value is missing"),
+    (["--serving-properties", "/nope"], {}, "--serving-properties /nope cannot be read: No such file"),
+    ([], {"PENSTOCK_PROT": "3"}, "PENSTOCK_PROT: unknown variable; did you mean PENSTOCK_PORT?"),
+    ([], {}, "--model-id: is required; it must be a folder"),
+])
+def test_only_the_first_cause_is_reported(options, env, error):
+    code, out, err = run(*options, env=env)
+    assert code == 2 and out == ""
+    (line,) = err.splitlines()
+    assert line.startswith(f"penstock-launcher: error: {error}")
+
+
+def test_mistakes_in_the_options_are_json_with_json_logs(tmp_path):
+    config = tmp_path / "server.yaml"
+    config.write_text("log_format: json\n")
+    for options in (["--log-format", "json"], ["--json-output"], ["--config", config]):
+        code, out, err = run(*options, "--prot", "81", "--num-shard", "0")
+        assert code == 2 and out == ""
+        records = [json.loads(line) for line in err.splitlines()]
+        assert [record["message"] for record in records] == [
+            "--prot: unknown option; did you mean --port?",
+            "--num-shard 0: must be an integer from 1 to 64"]
+        assert {(record["level"], record["component"]) for record in records} == {
+            ("error", "launcher")}
+
+
+def test_the_ready_record_is_json_with_json_logs(launch):
+    process = launch("--log-format", "json")
+    process.wait_line("is ready after")
+    process.popen.send_signal(signal.SIGTERM)
+    assert process.wait_exit() == 0
+    records = [json.loads(line) for line in process.lines]
+    (ready,) = [record for record in records if "is ready after" in record["message"]]
+    assert ready["address"] == "http://127.0.0.1:4711"
+    assert (ready["model"], ready["shards"], ready["replicas"]) == (str(DEMO_MODEL), 1, 1)
+    assert all({"timestamp", "level", "component", "message"} <= set(record) for record in records)
 
 
 def test_help_and_version():

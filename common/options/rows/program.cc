@@ -5,9 +5,11 @@ namespace penstock::options {
 namespace {
 
 constexpr OptionSpec kRows[] = {
-    OptionSpec("help", Type::kString, "",
-               "Print the common options and exit; --help=GROUP prints one group.",
-               {.short_name = 'h', .flag_text = "common", .components = kAllComponents}),
+    OptionSpec(
+        "help", Type::kString, "",
+        "Print the options and exit, the launcher only the common ones; --help=GROUP prints one "
+        "group.",
+        {.short_name = 'h', .flag_text = "common", .components = kAllComponents}),
     OptionSpec("help-all", Type::kBool, "false", "Print every option and exit.",
                {.components = kAllComponents}),
     OptionSpec("version", Type::kBool, "false", "Print the version and exit.",

@@ -42,10 +42,9 @@ constexpr OptionSpec kRows[] = {
                {.advanced = true}),
     OptionSpec("io-threads", Int(1, 64), "2",
                "Threads of the router that read and write connections.", {.advanced = true}),
-    OptionSpec(
-        "validation-workers", Int(1, 64), "2",
-        "Threads of the router that render chat templates, tokenize and detokenize; auto is 2.",
-        {.advanced = true}),
+    OptionSpec("validation-workers", Int(1, 64), "2",
+               "Threads of the router that render chat templates, tokenize and detokenize.",
+               {.advanced = true}),
 };
 
 }  // namespace

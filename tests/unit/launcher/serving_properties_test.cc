@@ -72,6 +72,24 @@ std::map<std::string, std::string> Options(const std::string& text,
   return options;
 }
 
+// The source of each option.
+std::map<std::string, options::Source> Sources(const std::string& text,
+                                               const std::vector<Variable>& environment) {
+  std::map<std::string, options::Source> sources;
+  const auto settings = ParseServingProperties(text, "serving.properties", "/m", environment);
+  EXPECT_TRUE(settings.ok()) << settings.status();
+  if (!settings.ok()) return sources;
+  for (const options::ConfigEntry& entry : settings->entries) sources[entry.key] = entry.source;
+  return sources;
+}
+
+TEST(ServingPropertiesTest, EachValueNamesItsSource) {
+  auto sources = Sources("option.model_id=a/b\n", {{"OPTION_DTYPE", "fp16"}});
+  EXPECT_EQ(sources["model-id"], options::Source::kConfigFile);
+  EXPECT_EQ(sources["dtype"], options::Source::kEnvironment);
+  EXPECT_EQ(sources["port"], options::Source::kProfile);
+}
+
 std::string ErrorOf(const std::string& text) {
   return Message(ParseServingProperties(text, "f", "/m", {}).status());
 }

@@ -96,6 +96,45 @@ TEST(ParseTest, EnvironmentNamesNeedThePrefix) {
   EXPECT_EQ(values->GetInt("num-shard"), 1);
 }
 
+// The errors of a launcher with a model in this environment.
+std::vector<std::string> ErrorsIn(const Environment& env) {
+  Sources sources;
+  sources.arguments = Launch({});
+  for (const auto& [name, value] : env) sources.variables.push_back(name);
+  sources.environment = [&env](const std::string& name) -> const char* {
+    auto found = env.find(name);
+    return found == env.end() ? nullptr : found->second.c_str();
+  };
+  return ErrorsOf(Parse(ProgramFor(kLauncher), sources));
+}
+
+TEST(ParseTest, AnUnknownVariableIsAnError) {
+  EXPECT_THAT(ErrorsIn({{"PENSTOCK_PROT", "3"}, {"PORT", "80"}, {"PENSTOCK_XYZZY", "1"}}),
+              ElementsAre("PENSTOCK_PROT: unknown variable; did you mean PENSTOCK_PORT?",
+                          "PENSTOCK_XYZZY: unknown variable"));
+}
+
+TEST(ParseTest, VariablesOfOtherProgramsAndOfTheTestsAreKnown) {
+  EXPECT_THAT(ErrorsIn({{"PENSTOCK_RANK", "1"},
+                        {"PENSTOCK_SHARDS", "unix:/s"},
+                        {"PENSTOCK_LONG_TESTS", "1"},
+                        {"PENSTOCK_DEPS_DIR", "/deps"},
+                        {"PENSTOCK_ISA", "avx2"},
+                        {"PENSTOCK_PROT", ""}}),
+              IsEmpty());
+}
+
+TEST(ParseTest, VariablesOfAKubernetesServiceAreKnown) {
+  EXPECT_THAT(ErrorsIn({{"PENSTOCK_SERVICE_HOST", "10.0.0.7"},
+                        {"PENSTOCK_SERVICE_PORT", "3000"},
+                        {"PENSTOCK_SERVICE_PORT_HTTP", "3000"},
+                        {"PENSTOCK_PORT_3000_TCP", "tcp://10.0.0.7:3000"},
+                        {"PENSTOCK_PORT_3000_TCP_ADDR", "10.0.0.7"},
+                        {"PENSTOCK_CHAT_PORT_3000_TCP_PROTO", "tcp"},
+                        {"PENSTOCK_CHAT_PORT", "tcp://10.0.0.7:3000"}}),
+              IsEmpty());
+}
+
 TEST(ParseTest, KubernetesServiceLinkIsIgnoredWithAWarning) {
   absl::StatusOr<Values> values =
       ParseLauncher(Launch({}), {{"PENSTOCK_PORT", "tcp://10.0.0.7:3000"}});
@@ -124,9 +163,22 @@ TEST(ParseTest, AllErrorsAreReportedEachWithFieldValueAndLimit) {
                   "server.yaml:5: io_threads: 0: must be an integer from 1 to 64",
                   "server.yaml:6: order: must be one value: fcfs, longest-prefix, priority or "
                   "shortest-predicted",
-                  "server.yaml:7: version: belongs on the command line, not into a file",
-                  "--model-id: is required; it must be a folder or, for the launcher, a model id "
-                  "(org/name)"));
+                  "server.yaml:7: version: belongs on the command line, not into a file"));
+}
+
+TEST(ParseTest, NothingIsCalledMissingAfterAnotherError) {
+  EXPECT_THAT(ErrorsOf(ParseLauncher({})),
+              ElementsAre("--model-id: is required; it must be a folder or, for the launcher, a "
+                          "model id (org/name)"));
+  EXPECT_THAT(ErrorsOf(ParseLauncher({"--model-idd=m"})),
+              ElementsAre("--model-idd: unknown option; did you mean --model-id?"));
+  Sources sources;
+  sources.arguments = {"--config=/nope.yaml"};
+  sources.read_config = [](const std::string& path) {
+    return absl::NotFoundError(path + ": cannot be read");
+  };
+  EXPECT_THAT(ErrorsOf(Parse(ProgramFor(kLauncher), sources)),
+              ElementsAre("/nope.yaml: cannot be read"));
 }
 
 TEST(ParseTest, ValueOfAnUnknownOptionIsNotASecondError) {

@@ -84,6 +84,46 @@ TEST(HelpTest, ShowsCommonOptionsInGroupsAndAdvancedOnesOnRequest) {
   EXPECT_THAT(HelpText(launcher, "nonsense"), HasSubstr("No group"));
 }
 
+// The lines of one option.
+std::string EntryOf(const std::string& help, const OptionSpec& spec) {
+  const std::string head =
+      spec.short_name == 0 ? "\n      --" : std::string("\n  -") + spec.short_name + ", --";
+  std::size_t begin = help.find(head + std::string(spec.name) + " ");
+  if (begin == help.npos) begin = help.find(head + std::string(spec.name) + "\n");
+  std::size_t end = begin;
+  do {
+    end = help.find('\n', end + 1);
+  } while (help.compare(end + 1, 10, std::string(10, ' ')) == 0);
+  return help.substr(begin, end - begin);
+}
+
+TEST(HelpTest, ShowsEveryDefault) {
+  for (Components component : kPrograms) {
+    const ProgramOptions program = ProgramFor(component);
+    const std::string help = HelpText(program, "all");
+    for (const OptionSpec* spec : program.options) {
+      if (spec->default_text.empty() || spec->group == "Program") continue;
+      EXPECT_THAT(EntryOf(help, *spec), HasSubstr("[" + std::string(spec->default_text) + "]"));
+    }
+  }
+}
+
+TEST(HelpTest, ShowsTheDefaultsOfTheProfile) {
+  const std::string help = HelpText(ProgramAs(kLauncher, "text-generation-launcher"), "");
+  EXPECT_THAT(help, HasSubstr("[0.0.0.0]"));
+  EXPECT_THAT(help, Not(HasSubstr("[127.0.0.1]")));
+}
+
+TEST(HelpTest, OtherProgramsShowEveryOption) {
+  for (Components component : {kRouter, kShard, kSimshard}) {
+    const ProgramOptions program = ProgramFor(component);
+    EXPECT_EQ(HelpText(program, "common"), HelpText(program, "all"));
+    EXPECT_THAT(HelpText(program, ""), Not(HasSubstr("--help-all shows every option")));
+  }
+  EXPECT_THAT(HelpText(ProgramFor(kRouter), ""), HasSubstr("--shards"));
+  EXPECT_THAT(HelpText(ProgramFor(kShard), ""), HasSubstr("--shard-listen"));
+}
+
 TEST(HelpTest, LinesFitTheScreen) {
   for (Components component : kPrograms) {
     std::string help = HelpText(ProgramFor(component), "all");
