@@ -2,9 +2,12 @@
 
 #include <unistd.h>
 
+#include <boost/json.hpp>
 #include <cctype>
 #include <cstdio>
+#include <ctime>
 
+#include "common/json_text.h"
 #include "common/log.h"
 #include "common/version.h"
 
@@ -43,6 +46,31 @@ std::string CurlOptions(const options::Values& values) {
   return text;
 }
 
+// "Penstock 1.2.3 is ready after 4.5 s"
+std::string ReadyText(std::chrono::nanoseconds startup) {
+  char seconds[32];
+  std::snprintf(seconds, sizeof seconds, "%.1f", std::chrono::duration<double>(startup).count());
+  return "Penstock " + std::string(Version()) + " is ready after " + seconds + " s";
+}
+
+std::string Url(const options::Values& values, std::string_view address) {
+  return (values.GetString("tls-cert").empty() ? "http://" : "https://") + std::string(address);
+}
+
+// 2026-01-31T12:00:00.000Z
+std::string Timestamp() {
+  const auto now = std::chrono::system_clock::now();
+  const auto since = now.time_since_epoch();
+  const std::time_t seconds = std::chrono::system_clock::to_time_t(now);
+  std::tm date = {};
+  ::gmtime_r(&seconds, &date);
+  char text[32];
+  const std::size_t size = std::strftime(text, sizeof text, "%Y-%m-%dT%H:%M:%S", &date);
+  const auto part = std::chrono::floor<std::chrono::milliseconds>(since).count() % 1000;
+  std::snprintf(text + size, sizeof text - size, ".%03dZ", static_cast<int>(part));
+  return text;
+}
+
 }  // namespace
 
 std::chrono::nanoseconds ProgressInterval() {
@@ -53,24 +81,33 @@ std::string ReadyBlock(const options::Values& values, std::string_view address,
                        std::chrono::nanoseconds startup) {
   const std::int64_t ranks = values.GetInt("num-shard");
   const std::int64_t replicas = values.GetInt("num-replicas");
-  char seconds[32];
-  std::snprintf(seconds, sizeof seconds, "%.1f", std::chrono::duration<double>(startup).count());
-  std::string text =
-      "\nPenstock " + std::string(Version()) + " is ready after " + seconds + " s.\n";
+  std::string text = "\n" + ReadyText(startup) + ".\n";
   text += "  model:   " + ModelName(values) + ", " + std::to_string(ranks) +
           (ranks == 1 ? " shard" : " shards");
   if (replicas > 1) text += " in each of " + std::to_string(replicas) + " replicas";
   text += "\n";
-  const std::string scheme = values.GetString("tls-cert").empty() ? "http://" : "https://";
-  text += "  address: " + scheme + std::string(address) + "\n";
+  text += "  address: " + Url(values, address) + "\n";
   // The body is the same in both dialects.
   const bool djl = values.GetString("api-profile") == "djl";
-  text += "  try it:  curl " + scheme + LocalAddress(address) +
+  text += "  try it:  curl " + Url(values, LocalAddress(address)) +
           (djl ? "/invocations" : "/generate") + " -H 'Content-Type: application/json'" +
           CurlOptions(values) +
           " -d '{\"inputs\":\"Once upon a time\","
           "\"parameters\":{\"max_new_tokens\":60}}'\n\n";
   return text;
+}
+
+std::string ReadyRecord(const options::Values& values, std::string_view address,
+                        std::chrono::nanoseconds startup) {
+  return JsonText({{"timestamp", Timestamp()},
+                   {"level", "info"},
+                   {"component", "launcher"},
+                   {"message", ReadyText(startup)},
+                   {"model", ModelName(values)},
+                   {"shards", values.GetInt("num-shard")},
+                   {"replicas", values.GetInt("num-replicas")},
+                   {"address", Url(values, address)}}) +
+         "\n";
 }
 
 bool IsLogRecord(std::string_view line, bool json) {
@@ -103,7 +140,8 @@ void Console::OnProgress(const ChildSpec& child, const ProgressNotice& progress)
 
 void Console::OnReady(std::string_view address) {
   const auto startup = std::chrono::steady_clock::now() - began_;
-  std::fputs(ReadyBlock(values_, address, startup).c_str(), stdout);
+  const auto text = json_ ? ReadyRecord : ReadyBlock;
+  std::fputs(text(values_, address, startup).c_str(), stdout);
   std::fflush(stdout);
 }
 

@@ -1,5 +1,5 @@
-// The output of the launcher: the merged log on standard error, and one block on standard output
-// when the server is ready.
+// The output of the launcher: the merged log on standard error, and one block or record on standard
+// output when the server is ready.
 #pragma once
 
 #include <chrono>
@@ -11,10 +11,15 @@
 
 namespace penstock::launcher {
 
-// The block: model, address, a curl line to paste. `address` is host:port; a wildcard host is
-// replaced by the loopback address in the curl line.
+// The block of text: model, address, a curl line to paste. `address` is host:port; a wildcard host
+// is replaced by the loopback address in the curl line.
 std::string ReadyBlock(const options::Values& values, std::string_view address,
                        std::chrono::nanoseconds startup);
+
+// The same facts as one record in the form of the log, for --log-format json. Like the block it is
+// written to standard output, so that a script can wait for it without reading the log.
+std::string ReadyRecord(const options::Values& values, std::string_view address,
+                        std::chrono::nanoseconds startup);
 
 // Whether `line` is a record of our own log in this format, complete with time and component.
 bool IsLogRecord(std::string_view line, bool json);

@@ -24,7 +24,7 @@ DEMO_MODEL = REPOSITORY / "demo" / "model"
 SHARED_DATA = pathlib.Path(
     os.environ.get("PENSTOCK_SHARED_DATA", REPOSITORY.parent / "shared" / "data"))
 START_SECONDS = 120
-ADDRESS = re.compile(r"address: https?://([\d.]+):(\d+)")
+ADDRESS = re.compile(r'address(?:: |":")https?://([\d.]+):(\d+)')  # in the block or the record
 
 
 def shared_data(*parts):

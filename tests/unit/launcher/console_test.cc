@@ -3,6 +3,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <boost/json.hpp>
+
 namespace penstock::launcher {
 namespace {
 
@@ -37,6 +39,23 @@ TEST(ReadyBlockTest, TheCurlLineFitsTheProfile) {
   ASSERT_TRUE(values.Set("api-profile", "djl").ok());
   EXPECT_THAT(ReadyBlock(values, "127.0.0.1:80", {}),
               HasSubstr("curl http://127.0.0.1:80/invocations -H "));
+}
+
+TEST(ReadyRecordTest, IsARecordOfTheLogWithTheSameFacts) {
+  options::Values values = ValuesFor("models/tiny");
+  ASSERT_TRUE(values.Set("num-replicas", "2").ok());
+  const std::string line = ReadyRecord(values, "127.0.0.1:3000", std::chrono::milliseconds(1234));
+  ASSERT_TRUE(line.ends_with("}\n"));
+  EXPECT_TRUE(IsLogRecord(std::string_view(line).substr(0, line.size() - 1), true));
+  const auto record = boost::json::parse(line);
+  EXPECT_THAT(std::string(record.at("message").as_string()), HasSubstr("is ready after 1.2 s"));
+  EXPECT_EQ(record.at("level").as_string(), "info");
+  EXPECT_EQ(record.at("component").as_string(), "launcher");
+  EXPECT_EQ(record.at("timestamp").as_string().size(), 24u);
+  EXPECT_EQ(record.at("model").as_string(), "models/tiny");
+  EXPECT_EQ(record.at("shards").to_number<int>(), 1);
+  EXPECT_EQ(record.at("replicas").to_number<int>(), 2);
+  EXPECT_EQ(record.at("address").as_string(), "http://127.0.0.1:3000");
 }
 
 TEST(ConsoleTest, AnErrorBeginsWithTheNameOfTheProgram) {

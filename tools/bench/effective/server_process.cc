@@ -6,6 +6,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
 #include <charconv>
@@ -17,7 +18,7 @@
 namespace penstock::bench::effective {
 namespace {
 
-constexpr std::string_view kAddress = "address: http://";
+constexpr std::string_view kScheme = "http://";
 constexpr std::size_t kLastLines = 8;
 
 std::string LastLines(const std::string& path) {
@@ -72,15 +73,16 @@ absl::StatusOr<std::unique_ptr<ServerProcess>> ServerProcess::Start(
                                 LastLines(log_file));
 }
 
-// The launcher prints one block when it is ready, with a line "address: http://HOST:PORT".
+// The launcher prints one block when it is ready, with a line "address: http://HOST:PORT", or one
+// record with "address":"http://HOST:PORT".
 bool ServerProcess::ReadAddress() {
   std::string text;
   std::array<char, 4096> bytes{};
   while (true) {
-    const std::size_t at = text.find(kAddress);
-    const std::size_t end = at == std::string::npos ? at : text.find('\n', at);
+    const std::size_t at = text.find(kScheme, std::min(text.find("address"), text.size()));
+    const std::size_t end = text.find_first_of("\"\n", std::min(at, text.size()));
     if (end != std::string::npos) {
-      const std::string address = text.substr(at + kAddress.size(), end - at - kAddress.size());
+      const std::string address = text.substr(at + kScheme.size(), end - at - kScheme.size());
       const std::size_t colon = address.rfind(':');
       if (colon == std::string::npos) return false;
       host_ = address.substr(0, colon);
