@@ -15,6 +15,7 @@
 #include "common/exit_codes.h"
 #include "common/status.h"
 #include "common/world_size.h"
+#include "launcher/hub/model_format.h"
 #include "launcher/launch_plan.h"
 #include "launcher/read_file.h"
 #include "launcher/unique_fd.h"
@@ -157,6 +158,8 @@ absl::Status CheckModelFolder(const std::string& folder, ModelUse use) {
   if (!fs::exists(status)) {
     return ModelError(folder, "there is no such folder; a model is loaded from a local folder");
   }
+  const std::string other = use == ModelUse::kWeights ? hub::OtherFormat(hub::FilesOf(folder)) : "";
+  if (!other.empty()) return ModelError(folder, other);
   if (!fs::is_directory(status)) return ModelError(folder, "must be a folder, not a file");
   if (use == ModelUse::kWeights) {
     const absl::Status config = CheckConfig(folder);

@@ -13,6 +13,7 @@
 #include "common/status.h"
 #include "launcher/hub/hub_cache.h"
 #include "launcher/hub/hub_error.h"
+#include "launcher/hub/model_format.h"
 
 namespace penstock::hub {
 namespace {
@@ -116,7 +117,8 @@ absl::StatusOr<RepoInfo> ParseInfo(const std::string& repo, const std::string& t
   return info;
 }
 
-// Asks the hub for a revision. If `patient`, it retries like a download.
+// Asks the hub for a revision. If `patient`, it asks a busy or failing hub again, like a download.
+// A hub that cannot be reached is asked once.
 class InfoRequest {
  public:
   InfoRequest(const HubSettings& settings, const std::string& repo, bool patient)
@@ -153,7 +155,8 @@ class InfoRequest {
                                         "description of a model"));
     }
     if (IsTransient(response)) {
-      const auto delay = patient_ ? RetryDelay(url_, ++failures_, response) : std::nullopt;
+      const bool again = patient_ && response.status.ok();
+      const auto delay = again ? RetryDelay(url_, ++failures_, response) : std::nullopt;
       if (delay) return Start(*delay);
     } else if (response.code < 400) {
       return;
@@ -190,6 +193,8 @@ absl::StatusOr<std::vector<std::string>> WeightFiles(const std::string& repo, co
 
 absl::Status FetchSnapshot(const HubSettings& settings, HubCache& cache, const std::string& repo,
                            const RepoInfo& info, Need need, const Progress& progress) {
+  const std::string other = need == Need::kWeights ? OtherFormat(info.files) : "";
+  if (!other.empty()) return ModelError(repo, other);
   FileFetcher fetcher(settings, cache, repo, info.commit, progress);
   std::vector<std::string> small;
   for (const std::string_view name : kSmallFiles) {
@@ -221,9 +226,9 @@ absl::StatusOr<ResolvedModel> FromHub(const HubSettings& settings, HubCache& cac
 absl::StatusOr<ResolvedModel> ResolveModel(const HubSettings& settings, const std::string& model,
                                            Need need, const Progress& progress) {
   if (Exists(model)) return ResolvedModel{model, "", ""};
-  if (!IsRepoId(model)) {
-    return absl::NotFoundError("--model-id " + model +
-                               ": neither a folder here nor a model id of the form org/name");
+  const std::optional<std::string> missing = MissingFolder(model);
+  if (missing.has_value() && !IsRepoId(model)) {
+    return absl::NotFoundError("--model-id " + model + ": " + *missing);
   }
   if (!IsSafeFileName(settings.revision)) {
     return absl::InvalidArgumentError("--revision " + settings.revision +
@@ -234,6 +239,9 @@ absl::StatusOr<ResolvedModel> ResolveModel(const HubSettings& settings, const st
   const bool whole = commit && IsWhole(model, cache.Snapshot(*commit), need);
   if (whole && (settings.offline || IsCommit(settings.revision))) {
     return ResolvedModel{cache.Snapshot(*commit), *commit, ""};
+  }
+  if (!whole && missing.has_value()) {
+    return absl::NotFoundError("--model-id " + model + ": " + *missing);
   }
   if (settings.offline) {
     return absl::NotFoundError("--model-id " + model + ": revision " + settings.revision +

@@ -20,10 +20,11 @@ struct ResolvedModel {
   std::string warning;  // one line, if the hub could not be reached and the cache was used
 };
 
-// An existing folder is used as it is. Otherwise `model` must be a repo id. A commit that is
-// complete in the cache needs no connection. Offline, only the cache is used. In all other cases
-// the hub tells the commit of the revision, and missing files are fetched. If the hub cannot be
-// reached, a complete snapshot in the cache is used with a warning.
+// An existing folder is used as it is. Otherwise `model` must be a repo id whose first part does
+// not exist here, else it is taken for a misspelt folder. A commit that is complete in the cache
+// needs no connection. Offline, only the cache is used. In all other cases the hub tells the commit
+// of the revision, and missing files are fetched. If the hub cannot be reached, a complete snapshot
+// in the cache is used with a warning.
 //
 // Blocks. Errors are one line that says what to do.
 absl::StatusOr<ResolvedModel> ResolveModel(const HubSettings& settings, const std::string& model,

@@ -31,11 +31,11 @@ def environment(tmp_path, hub=None, **more):
     return {**clean, **more}
 
 
-def run_fetch(tmp_path, hub=None, model=REPO, options=(), **env):
+def run_fetch(tmp_path, hub=None, model=REPO, options=(), cwd=None, **env):
     """A launcher that only fetches, at its end."""
     return subprocess.run(
         [BIN / "penstock-launcher", "--model-id", model, "--port", "0", "--download-only", *options],
-        env=environment(tmp_path, hub, **env), capture_output=True, text=True, timeout=60)
+        env=environment(tmp_path, hub, **env), cwd=cwd, capture_output=True, text=True, timeout=60)
 
 
 def fetch(*arguments, **options):
@@ -293,8 +293,8 @@ def test_a_renamed_model_is_followed(tmp_path, hub):
     ("someone/else", [], "neither a folder here nor a model at"),
     (REPO, ["--revision", "v9"], "--revision v9 is no branch, tag or commit"),
     (REPO, ["--revision", "../../x"], "--revision ../../x: must be a branch, a tag or a commit"),
-    ("no such folder", [], "neither a folder here nor a model id of the form org/name"),
-    ("../secret", [], "neither a folder here nor a model id of the form org/name"),
+    ("no such folder", [], "there is no such folder, and it is no model id"),
+    ("../secret", [], "there is no such folder"),
 ])
 def test_what_the_hub_does_not_have_is_reported(tmp_path, hub, model, options, words):
     code, _, error = fetch(tmp_path, hub, model=model, options=options)
@@ -310,7 +310,58 @@ def test_offline_without_the_model_is_an_error(tmp_path, hub):
 def test_a_model_without_safetensors_is_an_error(tmp_path, hub):
     hub.listed = [name for name in FILES if name != WEIGHTS] + ["pytorch_model.bin"]
     code, _, error = fetch(tmp_path, hub)
+    assert code == 3 and "its format is PyTorch (pytorch_model.bin), which is not read" in error
+    hub.listed = ["README.md", "little.Q4_K_M.gguf"]
+    code, _, error = fetch(tmp_path, hub)
+    assert code == 3 and "its format is GGUF (little.Q4_K_M.gguf), which is not read" in error
+    hub.listed = [name for name in FILES if name != WEIGHTS]
+    code, _, error = fetch(tmp_path, hub)
     assert code == 3 and "has no .safetensors files" in error
+
+
+@pytest.mark.parametrize("model, words", [
+    ("demo/modle", "there is no such folder; did you mean demo/model? It is not looked up at the "
+                   "hub, because demo exists here"),
+    ("demo/xyz-0123456789", "there is no such folder; it is not looked up at the hub, because demo"),
+    ("./demo/modle/", "there is no such folder; did you mean ./demo/model?"),
+    ("../demo/modle", "there is no such folder"),
+    ("/nowhere/model", "there is no such folder"),
+    ("tiny.gguf", "there is no such folder"),
+    ("a/b/c", "there is no such folder"),
+])
+def test_a_folder_that_is_not_there_is_not_looked_up(tmp_path, hub, model, words):
+    (tmp_path / "demo/model").mkdir(parents=True)
+    done = run_fetch(tmp_path, hub, model=model, cwd=tmp_path)
+    assert done.returncode == 3 and done.stdout == ""
+    (line,) = done.stderr.splitlines()
+    assert line.startswith(f"penstock-launcher: error: --model-id {model}: {words}"), line
+    assert not hub.requests
+
+
+def test_a_hub_that_cannot_be_reached_is_asked_once(tmp_path):
+    done = run_fetch(tmp_path, HF_ENDPOINT="http://127.0.0.1:9")
+    assert done.returncode == 3
+    (line,) = done.stderr.splitlines()
+    assert (f"--model-id {REPO}: there is no such folder here, and the hub cannot be reached: "
+            "http://127.0.0.1:9/") in line
+
+
+@pytest.mark.parametrize("files, words", [
+    (["tiny.gguf"], "its format is GGUF (tiny.gguf), which is not read; give the same model in"),
+    (["config.json", "pytorch_model.bin", "tokenizer.json"], "its format is PyTorch (pytorch_model."),
+    (["config.json", "model.onnx", "tokenizer.json"], "its format is ONNX (model.onnx)"),
+    (["adapter_config.json", "adapter_model.safetensors"], "it is an adapter (adapter_config.json)"),
+])
+def test_a_format_that_is_not_read_is_named(tmp_path, files, words):
+    folder = tmp_path / "other"
+    folder.mkdir()
+    for name in files:
+        (folder / name).write_text("{}")
+    code, _, error = fetch(tmp_path, model=str(folder))
+    assert code == 3 and f"--model-id {folder}: {words}" in error
+    if files[0].endswith(".gguf"):
+        code, _, error = fetch(tmp_path, model=str(folder / files[0]))
+        assert code == 3 and words in error
 
 
 def test_file_names_cannot_leave_the_cache(tmp_path, hub):
