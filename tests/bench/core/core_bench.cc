@@ -4,6 +4,7 @@
 #include <boost/json.hpp>
 #include <cstdio>
 
+#include "common/json_text.h"
 #include "common/status.h"
 #include "sim/trace/read_trace.h"
 #include "sim/trace/shape_trace.h"
@@ -11,6 +12,7 @@
 #include "tests/bench/core/route_cost.h"
 #include "tests/bench/core/split_cost.h"
 #include "tests/bench/core/step_cost.h"
+#include "tests/bench/usage.h"
 
 namespace {
 
@@ -71,7 +73,13 @@ sim::Trace SharedBeginnings() {
 
 }  // namespace
 
+constexpr const char* kUsage =
+    "usage: penstock-core-bench [TRACE]\n\n"
+    "Prints the cost of the scheduler core as JSON. TRACE: Mooncake rows for the prefix index;\n"
+    "without it prompts are generated.\n";
+
 int main(int argc, char** argv) {
+  if (bench::PrintedHelp(argc, argv, kUsage)) return 0;
   auto trace = argc > 1 ? sim::ReadTrace(argv[1]) : SharedBeginnings();
   if (!trace.ok()) {
     std::fprintf(stderr, "%s\n", penstock::Message(trace.status()).c_str());
@@ -84,6 +92,6 @@ int main(int argc, char** argv) {
                                {"step_with_churn", BestOfFive({.churn = true})},
                                {"index_512", ToObject(bench::MeasureIndex(*trace, 6800, 512))},
                                {"index_16", ToObject(bench::MeasureIndex(*trace, 6800 * 32, 16))}};
-  std::printf("%s\n", json::serialize(result).c_str());
+  std::printf("%s\n", penstock::JsonText(result).c_str());
   return 0;
 }

@@ -16,12 +16,14 @@
 #include <string>
 #include <vector>
 
+#include "common/json_text.h"
 #include "shard/backend/cpu/attention/attention_plan.h"
 #include "shard/backend/cpu/attention/attention_stage.h"
 #include "shard/backend/cpu/cache/kv_cache.h"
 #include "shard/backend/cpu/isa.h"
 #include "shard/backend/cpu/step_buffers.h"
 #include "tests/bench/cpu/machine_peaks.h"
+#include "tests/bench/usage.h"
 
 namespace penstock::shard::cpu {
 namespace {
@@ -162,7 +164,7 @@ void Report(const Kernels& kernels, KvType cells, const Case& c, WorkerPool& poo
   const double seconds = attention.Measure();
   const double bytes = attention.Bytes(), operations = attention.Operations();
   const double roofline = std::max(bytes / read, operations / products) / 1e9;
-  std::cout << boost::json::serialize(
+  std::cout << JsonText(
                    boost::json::object{{"cells", KvTypeName(cells)},
                                        {"kv_heads", c.kv_heads},
                                        {"group", c.group},
@@ -180,7 +182,14 @@ void Report(const Kernels& kernels, KvType cells, const Case& c, WorkerPool& poo
             << std::endl;
 }
 
+constexpr const char* kUsage =
+    "usage: penstock-attention-bench [THREADS] [prefill|decode|chunk|all] [bfloat16|float32|int8]\n"
+    "\n"
+    "Prints the time of attention of the CPU backend as one JSON object per case.\n"
+    "The defaults are 2, all and bfloat16.\n";
+
 int Main(int argc, char** argv) {
+  if (bench::PrintedHelp(argc, argv, kUsage)) return 0;
   const auto isa = ChooseIsa();
   if (!isa.ok()) {
     std::cerr << isa.status() << '\n';

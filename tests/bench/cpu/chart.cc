@@ -2,11 +2,13 @@
 // input and writes SVG to standard output:
 //   [{"title": …, "x_label": …, "y_label": …, "curves": [{"name": …, "points": [[x, y], …]}]}, …]
 #include <boost/json.hpp>
+#include <exception>
 #include <iostream>
 #include <iterator>
 #include <string>
 #include <vector>
 
+#include "tests/bench/usage.h"
 #include "tools/chart/line_chart.h"
 
 namespace penstock::chart {
@@ -33,15 +35,32 @@ Chart ChartOf(const json::object& from) {
   return chart;
 }
 
+constexpr const char* kUsage =
+    "usage: penstock-chart < CHARTS.json > CHARTS.svg\n\n"
+    "Draws line charts. CHARTS.json is an array of\n"
+    "  {\"title\": ..., \"x_label\": ..., \"y_label\": ...,\n"
+    "   \"curves\": [{\"name\": ..., \"points\": [[x, y], ...]}]}\n";
+
+// Boost.JSON throws if the text is no JSON, and if a member is absent or of another type.
+int Main(int argc, char** argv) {
+  if (bench::PrintedHelp(argc, argv, kUsage)) return 0;
+  try {
+    const std::string text{std::istreambuf_iterator<char>(std::cin), {}};
+    std::vector<Chart> charts;
+    const json::value parsed = json::parse(text);
+    for (const json::value& chart : parsed.as_array()) {
+      charts.push_back(ChartOf(chart.as_object()));
+    }
+    std::cout << ToSvg(charts);
+    return 0;
+  } catch (const std::exception& error) {
+    std::cerr << "penstock-chart: standard input must be JSON charts: " << error.what() << "\n\n"
+              << kUsage;
+    return 2;
+  }
+}
+
 }  // namespace
 }  // namespace penstock::chart
 
-int main() {
-  const std::string text{std::istreambuf_iterator<char>(std::cin), {}};
-  std::vector<penstock::chart::Chart> charts;
-  const boost::json::value parsed = boost::json::parse(text);
-  for (const boost::json::value& chart : parsed.as_array()) {
-    charts.push_back(penstock::chart::ChartOf(chart.as_object()));
-  }
-  std::cout << penstock::chart::ToSvg(charts);
-}
+int main(int argc, char** argv) { return penstock::chart::Main(argc, argv); }

@@ -10,9 +10,11 @@
 #include <memory>
 #include <vector>
 
+#include "common/json_text.h"
 #include "shard/backend/cpu/cpu_backend.h"
 #include "shard/backend/reference/reference_backend.h"
 #include "tests/bench/cpu/duel.h"
+#include "tests/bench/usage.h"
 
 namespace penstock::shard {
 namespace {
@@ -66,7 +68,13 @@ boost::json::object Compare(const DuelArguments& arguments, const Model& model, 
           {"ratio", searched / greedy}};
 }
 
+constexpr const char* kUsage =
+    "usage: penstock-contrastive-bench MODEL_FOLDER [DTYPE] [THREADS] [TOKENS] [CANDIDATES]\n"
+    "\n"
+    "Prints the cost of a token of contrastive search and of a greedy one as JSON.\n";
+
 int Main(int argc, char** argv) {
+  if (bench::PrintedHelp(argc, argv, kUsage)) return 0;
   const DuelArguments arguments = ReadDuelArguments(argc, argv, "candidates", 64);
   const Model model = Must(Model::Open({arguments.folder, arguments.dtype}));
   boost::json::object report = DuelReport(arguments, model, "candidates");
@@ -74,7 +82,7 @@ int Main(int argc, char** argv) {
     const std::unique_ptr<Backend> backend = MakeBackend(arguments, model, reference);
     report[backend->Name()] = Compare(arguments, model, *backend);
   }
-  std::cout << boost::json::serialize(report) << '\n';
+  std::cout << JsonText(report) << '\n';
   return 0;
 }
 

@@ -18,6 +18,7 @@
 #include <thread>
 #include <vector>
 
+#include "common/json_text.h"
 #include "shard/backend/cpu/isa.h"
 #include "shard/backend/cpu/kernels.h"
 #include "shard/backend/cpu/threads/work_split.h"
@@ -26,6 +27,7 @@
 #include "shard/parallel/shm_communicator.h"
 #include "shard/sampling/sampler.h"
 #include "shard/weights/memory_region.h"
+#include "tests/bench/usage.h"
 
 namespace penstock::shard::cpu {
 namespace {
@@ -236,7 +238,13 @@ boost::json::object Report(Isa isa, DType dtype, const WeightFormat& format, Wor
           {"products", products}};
 }
 
+constexpr const char* kUsage =
+    "usage: penstock-cpu-bench [THREADS]\n"
+    "\n"
+    "Prints the rates of the CPU kernels and the read bandwidth as JSON. THREADS: 2.\n";
+
 int Main(int argc, char** argv) {
+  if (bench::PrintedHelp(argc, argv, kUsage)) return 0;
   const auto isa = ChooseIsa();
   if (!isa.ok()) {
     std::cerr << isa.status() << '\n';
@@ -252,10 +260,9 @@ int Main(int argc, char** argv) {
     if (format->id() == FormatId::kPlain || kernels.formats[format->id()].gemm == nullptr) continue;
     reports.push_back(Report(*isa, DType::kBFloat16, *format, pool));
   }
-  std::cout << boost::json::serialize(
-                   boost::json::object{{"sampler", BenchSampler()},
-                                       {"all_reduce_8k_us", AllReduceMicroseconds()},
-                                       {"kernels", reports}})
+  std::cout << JsonText(boost::json::object{{"sampler", BenchSampler()},
+                                            {"all_reduce_8k_us", AllReduceMicroseconds()},
+                                            {"kernels", reports}})
             << '\n';
   return 0;
 }

@@ -20,6 +20,7 @@
 #include <string>
 #include <vector>
 
+#include "common/json_text.h"
 #include "common/options/log_setup.h"
 #include "common/options/values.h"
 #include "shard/app/platform.h"
@@ -28,6 +29,7 @@
 #include "tests/bench/cpu/engine_driver.h"
 #include "tests/bench/cpu/machine_peaks.h"
 #include "tests/bench/cpu/roofline.h"
+#include "tests/bench/usage.h"
 
 namespace penstock::shard {
 namespace {
@@ -173,9 +175,18 @@ class Bench {
   cpu::MachinePeaks peaks_;
 };
 
+constexpr const char* kUsage =
+    "usage: penstock-shard-bench POOL_TOKENS MAX_LENGTH [options of penstock-shard]\n"
+    "\n"
+    "Reads commands from standard input and prints one line of JSON for each:\n"
+    "  peaks | decode ROWS CONTEXT SECONDS | prefill TOKENS SECONDS | steps ROWS CONTEXT SECONDS "
+    "|\n"
+    "  prompts TOKENS SECONDS | read ROWS CONTEXT\n";
+
 int Main(int argc, char** argv) {
+  if (bench::PrintedHelp(argc, argv, kUsage)) return 0;
   if (argc < 3) {
-    std::cerr << "usage: penstock-shard-bench POOL_TOKENS MAX_LENGTH [options of penstock-shard]\n";
+    std::cerr << kUsage;
     return 2;
   }
   const auto pool = static_cast<std::uint32_t>(std::atoi(argv[1]));
@@ -190,9 +201,9 @@ int Main(int argc, char** argv) {
   const auto threads = static_cast<std::uint32_t>(line.values.FindInt("cpu-threads").value_or(2));
   Bench bench(Must(EngineDriver::Open(std::move(options), pool, length)), std::move(model),
               threads);
-  std::cout << boost::json::serialize(bench.Facts()) << std::endl;
+  std::cout << JsonText(bench.Facts()) << std::endl;
   for (std::string command; std::getline(std::cin, command);) {
-    std::cout << boost::json::serialize(bench.Run(command)) << std::endl;
+    std::cout << JsonText(bench.Run(command)) << std::endl;
   }
   return 0;
 }

@@ -8,8 +8,10 @@
 #include <iostream>
 #include <vector>
 
+#include "common/json_text.h"
 #include "shard/backend/cpu/cpu_backend.h"
 #include "tests/bench/cpu/duel.h"
+#include "tests/bench/usage.h"
 
 namespace penstock::shard {
 namespace {
@@ -50,7 +52,13 @@ boost::json::object Compare(const DuelArguments& arguments, const Model& model, 
           {"speed_up", sides[0].seconds / sides[1].seconds}};
 }
 
+constexpr const char* kUsage =
+    "usage: penstock-speculation-bench MODEL_FOLDER [DTYPE] [THREADS] [TOKENS] [DRAFTS]\n"
+    "\n"
+    "Prints the time of a token of one sequence with and without drafts as JSON.\n";
+
 int Main(int argc, char** argv) {
+  if (bench::PrintedHelp(argc, argv, kUsage)) return 0;
   const DuelArguments arguments = ReadDuelArguments(argc, argv, "drafts", 256);
   const Model model = Must(Model::Open({arguments.folder, arguments.dtype}));
   CpuOptions cpu;
@@ -68,7 +76,7 @@ int Main(int argc, char** argv) {
   report["greedy"] = Compare(arguments, model, *backend, greedy);
   report["sampled"] = Compare(arguments, model, *backend, sampled);
   report["repeated"] = Compare(arguments, model, *backend, repeated);
-  std::cout << boost::json::serialize(report) << '\n';
+  std::cout << JsonText(report) << '\n';
   return 0;
 }
 

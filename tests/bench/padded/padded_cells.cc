@@ -18,6 +18,7 @@
 
 #include "scheduler/kv/block_table.h"
 #include "scheduler/step/decode_sub_batches.h"
+#include "tests/bench/usage.h"
 
 namespace penstock {
 namespace {
@@ -131,7 +132,7 @@ constexpr const char* kUsage =
 
 int Main(int argc, char** argv) {
   const std::string path = argc > 1 ? argv[1] : "";
-  if (path == "--help" || path == "-h") return std::fputs(kUsage, stdout) < 0 ? 1 : 0;
+  if (bench::PrintedHelp(argc, argv, kUsage)) return 0;
   const std::size_t batch = argc > 2 ? std::strtoul(argv[2], nullptr, 10) : 64;
   const std::size_t count = argc > 3 ? std::strtoul(argv[3], nullptr, 10) : 2000;
   std::vector<Request> load = path.empty() ? DrawLengths(count) : ReadLengths(path);

@@ -21,6 +21,8 @@
 #include <string_view>
 #include <vector>
 
+#include "tests/bench/usage.h"
+
 namespace {
 
 struct Client {
@@ -148,8 +150,12 @@ class Load {
 }  // namespace
 
 int main(int argc, char** argv) {
+  constexpr const char* kUsage =
+      "usage: router-load HOST PORT STREAMS REQUESTS TOKENS stream|plain\n\n"
+      "Keeps STREAMS requests open until REQUESTS are answered, and prints one line of JSON.\n";
+  if (penstock::bench::PrintedHelp(argc, argv, kUsage)) return 0;
   if (argc != 7) {
-    std::fprintf(stderr, "usage: %s HOST PORT STREAMS REQUESTS TOKENS stream|plain\n", argv[0]);
+    std::fputs(kUsage, stderr);
     return 2;
   }
   const int port = std::atoi(argv[2]);

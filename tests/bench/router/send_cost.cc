@@ -19,6 +19,8 @@
 #include <string>
 #include <vector>
 
+#include "tests/bench/usage.h"
+
 namespace {
 
 [[noreturn]] void Die(const char* what) {
@@ -82,8 +84,12 @@ std::vector<int> AcceptAll(int listener, int sockets) {
 }  // namespace
 
 int main(int argc, char** argv) {
+  constexpr const char* kUsage =
+      "usage: router-send-cost SOCKETS SIZE COUNT\n\n"
+      "Prints the CPU time of one send() of SIZE bytes as JSON.\n";
+  if (penstock::bench::PrintedHelp(argc, argv, kUsage)) return 0;
   if (argc != 4) {
-    std::fprintf(stderr, "usage: %s SOCKETS SIZE COUNT\n", argv[0]);
+    std::fputs(kUsage, stderr);
     return 2;
   }
   const int sockets = std::atoi(argv[1]);
