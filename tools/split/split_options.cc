@@ -21,11 +21,18 @@ constexpr OptionSpec kRows[] = {
     // a list would pass over empty elements
     OptionSpec("lengths", Type::kString, "", "Lengths of the rows, for instance 38,33,24,22.",
                {.required = options::kTool}),
-    OptionSpec(
-        "max-sparsity", options::Float(0, 1), "0.33",
-        "Largest share of padding in all cells. The fewest sub-batches that meet it are used."),
+    OptionSpec("max-sparsity", options::Float(0, 1), "0.33",
+               "With --split sparsity: largest share of padding in all cells."),
     OptionSpec("max-splits", options::Int(1, 65536), "3",
                "Most sub-batches, whatever the sparsity."),
+    OptionSpec(
+        "split", options::OneOf("sparsity|cost"), "sparsity",
+        "sparsity: the fewest sub-batches that meet --max-sparsity; cost: the cheapest ones, "
+        "the default of the server."),
+    OptionSpec(
+        "launch-cells", options::Int(0, 1e12), "256",
+        "With --split cost: cells that take as long as one more sub-batch. A server measures "
+        "this on its machine."),
     OptionSpec("json", Type::kBool, "false", "Print one JSON object."),
     OptionSpec(
         "sweep", Type::kBool, "false",
@@ -64,7 +71,10 @@ absl::StatusOr<SplitOptions> ToOptions(const options::Values& values) {
   SplitOptions options;
   PENSTOCK_ASSIGN_OR_RETURN(options.lengths, ReadLengths(values.GetString("lengths")));
   options.max_sparsity = values.GetDouble("max-sparsity");
-  options.rule.objective = scheduler::SplitObjective::kSparsity;
+  const bool cost = values.GetString("split") == "cost";
+  options.rule.objective =
+      cost ? scheduler::SplitObjective::kCost : scheduler::SplitObjective::kSparsity;
+  options.rule.part_cost = static_cast<std::uint64_t>(values.GetInt("launch-cells"));
   options.rule.max_sparsity_ppm =
       static_cast<std::uint32_t>(std::lround(options.max_sparsity * 1e6));
   options.rule.max_splits = static_cast<std::uint32_t>(values.GetInt("max-splits"));

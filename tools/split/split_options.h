@@ -13,8 +13,8 @@ namespace penstock::split {
 
 struct SplitOptions {
   std::vector<std::uint64_t> lengths;
-  scheduler::SplitRule rule;  // by sparsity
-  double max_sparsity = 0;    // as given
+  scheduler::SplitRule rule;
+  double max_sparsity = 0;  // as given
   bool json = false;
   bool sweep = false;
   std::string svg;

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "common/json_text.h"
 #include "tools/chart/line_chart.h"
 
 namespace penstock::split {
@@ -57,6 +58,7 @@ SplitReport Split(const SplitOptions& options) { return Report(options.lengths, 
 
 std::vector<SplitReport> Sweep(const SplitOptions& options) {
   scheduler::SplitRule rule = options.rule;
+  rule.objective = scheduler::SplitObjective::kSparsity;
   rule.max_sparsity_ppm = 0;  // so that max_splits decides
   const auto most = std::min<std::size_t>(rule.max_splits, options.lengths.size());
   std::vector<SplitReport> sweep;
@@ -69,8 +71,10 @@ std::vector<SplitReport> Sweep(const SplitOptions& options) {
 }
 
 std::string ToText(const SplitOptions& options, const SplitReport& report) {
+  const bool cost = options.rule.objective == scheduler::SplitObjective::kCost;
   return "seq_lengths: " + ListText(options.lengths) +
-         "\nmax_sparsity: " + absl::StrFormat("%g", options.max_sparsity) +
+         (cost ? "\nlaunch_cells: " + std::to_string(options.rule.part_cost)
+               : "\nmax_sparsity: " + NumberText(options.max_sparsity)) +
          "\nnum_splits: " + std::to_string(report.parts.size()) +
          "\npartition: " + ListsText(report.parts) +
          "\npadding: " + std::to_string(report.padding) +

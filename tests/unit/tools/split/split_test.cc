@@ -42,6 +42,18 @@ TEST(SplitTool, PrintsTheDocumentedRows) {
       3u);
 }
 
+TEST(SplitTool, SplitsByCost) {
+  const auto parts = [](const char* launch_cells) {
+    return Split(
+               Options({"--lengths", "300,50", "--split", "cost", "--launch-cells", launch_cells}))
+        .parts.size();
+  };
+  EXPECT_EQ(parts("249"), 2u);  // a second sub-batch saves 250 cells
+  EXPECT_EQ(parts("251"), 1u);
+  EXPECT_THAT(Printed({"--lengths", "300,50", "--split", "cost", "--launch-cells", "7"}),
+              HasSubstr("launch_cells: 7\nnum_splits: 2\n"));
+}
+
 TEST(SplitTool, PrintsBothMeasuresOfPadding) {
   const std::string one = Printed({"--lengths", "300,50", "--max-splits", "1"});
   EXPECT_THAT(one, HasSubstr("padding: 250\nsparsity: 0.417\npadding_per_token: 0.714\n"));
