@@ -60,11 +60,16 @@ constexpr OptionSpec kRows[] = {
                "Sampling temperature. Unset: greedy."),
     OptionSpec("seed", options::Int(0), "1", "Seed of arrivals and made prompts."),
     OptionSpec("timeout", options::Duration(0.001, 86400), "120s", "Deadline of one request."),
-    OptionSpec("model", Type::kString, "penstock", "Model name in OpenAI bodies."),
+    OptionSpec("model", Type::kString, "",
+               "Model name in OpenAI bodies. Unset: the first name that GET /v1/models gives."),
     OptionSpec("api-key", Type::kString, "", "Bearer token."),
     OptionSpec("server-pid", Type::kList, "", "Processes whose CPU time is reported per token."),
-    OptionSpec("output", Type::kPath, "", "File for the JSON report. Unset: standard output."),
-    OptionSpec("progress", Type::kBool, "true", "Progress bar on standard error."),
+    OptionSpec(
+        "output", Type::kPath, "",
+        "File for the report as JSON. Unset: standard output gets the JSON, or a table if it is a "
+        "terminal."),
+    OptionSpec("progress", Type::kBool, "true",
+               "Progress bar on standard error, if that is a terminal."),
 };
 
 absl::StatusOr<std::vector<int>> ReadPids(const std::vector<std::string>& texts) {
@@ -126,6 +131,24 @@ CommandLine ReadCommandLine(int argc, char** argv) {
   if (line.exit_code.has_value()) return {absl::CancelledError(), *line.exit_code};
   absl::StatusOr<LoadOptions> config = ToOptions(line.values);
   return {config, config.ok() ? 0 : 2};
+}
+
+std::optional<std::string> TakePreset(std::vector<std::string>& arguments) {
+  const std::string option = "--preset";
+  for (auto argument = arguments.begin(); argument != arguments.end(); ++argument) {
+    std::string name;
+    if (argument->starts_with(option + "=")) {
+      name = argument->substr(option.size() + 1);
+    } else if (*argument != option) {
+      continue;
+    } else if (argument + 1 != arguments.end()) {
+      argument = arguments.erase(argument);
+      name = *argument;
+    }
+    arguments.erase(argument);
+    return name;
+  }
+  return std::nullopt;
 }
 
 }  // namespace penstock::bench

@@ -27,7 +27,7 @@ struct LoadOptions {
   std::optional<double> temperature;  // absent: greedy
   std::uint64_t seed = 1;
   std::chrono::milliseconds timeout{120'000};  // of one request
-  std::string model = "penstock";
+  std::string model;  // of OpenAI bodies; empty: the first of GET /v1/models
   std::string api_key;
   std::vector<int> server_pids;  // their CPU time is reported per token
   std::string output;            // JSON file; empty = standard output
@@ -41,5 +41,8 @@ struct CommandLine {
 };
 
 CommandLine ReadCommandLine(int argc, char** argv);
+
+// Removes `--preset NAME` or `--preset=NAME` and returns NAME.
+std::optional<std::string> TakePreset(std::vector<std::string>& arguments);
 
 }  // namespace penstock::bench

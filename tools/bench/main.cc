@@ -1,8 +1,12 @@
+#include <unistd.h>
+
+#include <algorithm>
 #include <cstdio>
 #include <fstream>
-#include <span>
+#include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "common/status.h"
 #include "tools/bench/awscurl/load.h"
@@ -15,10 +19,15 @@ int main(int argc, char** argv) {
   if (argc > 1 && std::string_view(argv[1]) == "effective") {
     return bench::effective::RunCommand(argc - 1, argv + 1);
   }
-  const std::span<char*> arguments(argv + 1, static_cast<std::size_t>(argc > 0 ? argc - 1 : 0));
-  if (arguments.size() > 1 && std::string_view(arguments[0]) == "--preset" &&
-      std::string_view(arguments[1]) == "awscurl") {
-    return bench::awscurl::Main({arguments.begin() + 2, arguments.end()});
+  std::vector<std::string> arguments(argv + std::min(argc, 1), argv + argc);
+  if (const std::optional<std::string> preset = bench::TakePreset(arguments)) {
+    if (*preset == "awscurl") return bench::awscurl::Main(arguments);
+    std::fprintf(
+        stderr,
+        "penstock-bench: error: --preset %s: must be awscurl; the presets recorded, readme "
+        "and head are options of `penstock-bench effective`\n",
+        preset->c_str());
+    return 2;
   }
   const bench::CommandLine line = bench::ReadCommandLine(argc, argv);
   if (!line.config.ok()) {
@@ -33,11 +42,9 @@ int main(int argc, char** argv) {
     std::fprintf(stderr, "penstock-bench: %s\n", penstock::Message(report.status()).c_str());
     return 1;
   }
-  const std::string json = bench::ToJson(config, *report);
-  if (config.output.empty()) {
-    std::printf("%s\n", json.c_str());
-  } else {
-    std::ofstream(config.output) << json << "\n";
-  }
+  const std::string json = bench::ToJson(config, *report) + "\n";
+  const bool table = !config.output.empty() || ::isatty(STDOUT_FILENO) != 0;
+  std::fputs((table ? bench::ToTable(*report) : json).c_str(), stdout);
+  if (!config.output.empty()) std::ofstream(config.output) << json;
   return report->failures == 0 ? 0 : 1;
 }

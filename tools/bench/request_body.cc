@@ -71,6 +71,14 @@ std::string RequestBody(const LoadOptions& config, std::string_view prompt) {
   return json::serialize(body);
 }
 
+std::optional<std::string> FirstModel(std::string_view body) {
+  boost::system::error_code error;
+  const json::value value = json::parse(body, error);
+  const json::value* id = error ? nullptr : value.find_pointer("/data/0/id", error);
+  if (id == nullptr || !id->is_string()) return std::nullopt;
+  return std::string(id->as_string());
+}
+
 StreamEvent ReadEvent(Api api, std::string_view payload) {
   if (payload == "[DONE]") return {.is_done = true};
   boost::system::error_code error;

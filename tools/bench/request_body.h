@@ -13,6 +13,9 @@ namespace penstock::bench {
 std::string Target(Api api);
 std::string RequestBody(const LoadOptions& config, std::string_view prompt);
 
+// The id of the first model in the body of GET /v1/models; nullopt: the body has none.
+std::optional<std::string> FirstModel(std::string_view body);
+
 struct StreamEvent {
   bool is_token = false;  // carries generated text or a token
   bool is_error = false;

@@ -5,7 +5,6 @@
 #include <boost/asio.hpp>
 #include <boost/beast/core.hpp>
 #include <boost/beast/http.hpp>
-#include <cstdio>
 #include <deque>
 #include <fstream>
 #include <iterator>
@@ -13,8 +12,10 @@
 #include <random>
 #include <sstream>
 #include <string>
+#include <tuple>
 #include <utility>
 
+#include "tools/bench/progress_bar.h"
 #include "tools/bench/request_body.h"
 #include "tools/bench/sse_reader.h"
 
@@ -65,6 +66,10 @@ class Load {
     const auto found = resolver.resolve(config_.host, std::to_string(config_.port), error);
     if (error || found.empty()) return absl::UnavailableError("url: " + error.message());
     endpoint_ = found.begin()->endpoint();
+    if (config_.api != Api::kTgi && config_.model.empty()) {
+      const absl::Status named = AskModel();
+      if (!named.ok()) return named;
+    }
     if (config_.warmup > 0) RunPhase(config_.warmup);
     const double cpu = CpuSeconds(config_.server_pids);
     const auto begin = Clock::now();
@@ -74,11 +79,41 @@ class Load {
   }
 
  private:
+  // Sets the model to the first that the server names.
+  absl::Status AskModel() {
+    http::response<http::string_body> response;
+    ErrorCode error;
+    asio::co_spawn(io_, FetchModels(response, error), asio::detached);
+    io_.run();
+    if (error) return absl::UnavailableError("GET /v1/models: " + error.message());
+    const std::optional<std::string> model = FirstModel(response.body());
+    if (response.result() != http::status::ok || !model) {
+      return absl::UnavailableError("GET /v1/models: status " +
+                                    std::to_string(response.result_int()) +
+                                    ": it names no model; give --model");
+    }
+    config_.model = *model;
+    return absl::OkStatus();
+  }
+
+  asio::awaitable<void> FetchModels(http::response<http::string_body>& response, ErrorCode& error) {
+    http::request<http::string_body> request(http::verb::get, "/v1/models", 11);
+    SetHeaders(request);
+    Connection connection(io_);
+    connection.stream.expires_after(config_.timeout);
+    std::tie(error) = co_await connection.stream.async_connect(endpoint_, kNoThrow);
+    if (error) co_return;
+    std::tie(error, std::ignore) = co_await http::async_write(connection.stream, request, kNoThrow);
+    if (error) co_return;
+    std::tie(error, std::ignore) =
+        co_await http::async_read(connection.stream, connection.buffer, response, kNoThrow);
+  }
+
   void RunPhase(std::uint32_t requests) {
     records_.clear();
     records_.reserve(requests);
     left_ = requests;
-    total_ = requests;
+    progress_ = ProgressBar(config_.progress, requests);
     io_.restart();
     if (config_.rate > 0) {
       asio::co_spawn(io_, Arrivals(), asio::detached);
@@ -88,7 +123,7 @@ class Load {
       }
     }
     io_.run();
-    if (config_.progress) std::fprintf(stderr, "\n");
+    progress_.End();
   }
 
   // Closed loop: one request after the other.
@@ -138,7 +173,7 @@ class Load {
     if (reusable) idle_.push_back(std::move(connection));
     if (record.tokens == 0) record.tokens = static_cast<std::uint32_t>(record.token_events.size());
     records_.push_back(std::move(record));
-    ShowProgress();
+    progress_.Show(static_cast<std::uint32_t>(records_.size()));
   }
 
   std::unique_ptr<Connection> TakeConnection() {
@@ -181,7 +216,9 @@ class Load {
       if (error) co_return Fail(record, "stream: " + error.message());
     }
     if (!streaming) {
-      record.error = std::to_string(parser.get().result_int()) + " " + parser.get().body();
+      const std::string& body = parser.get().body();
+      record.error = "status " + std::to_string(parser.get().result_int()) +
+                     (body.empty() ? " without a body" : ": " + body);
     }
     co_return parser.get().keep_alive();
   }
@@ -200,14 +237,18 @@ class Load {
 
   http::request<http::string_body> MakeRequest() {
     http::request<http::string_body> request(http::verb::post, Target(config_.api), 11);
-    request.set(http::field::host, config_.host + ":" + std::to_string(config_.port));
+    SetHeaders(request);
     request.set(http::field::content_type, "application/json");
-    if (!config_.api_key.empty()) {
-      request.set(http::field::authorization, "Bearer " + config_.api_key);
-    }
     request.body() = RequestBody(config_, NextPrompt());
     request.prepare_payload();
     return request;
+  }
+
+  void SetHeaders(http::request<http::string_body>& request) const {
+    request.set(http::field::host, config_.host + ":" + std::to_string(config_.port));
+    if (!config_.api_key.empty()) {
+      request.set(http::field::authorization, "Bearer " + config_.api_key);
+    }
   }
 
   std::string NextPrompt() {
@@ -222,15 +263,7 @@ class Load {
     return prompt;
   }
 
-  void ShowProgress() const {
-    const auto done = static_cast<std::uint32_t>(records_.size());
-    if (!config_.progress || (done % std::max(1u, total_ / 50) != 0 && done != total_)) return;
-    const int filled = static_cast<int>(40ull * done / total_);
-    std::fprintf(stderr, "\r[%.*s%*s] %u/%u", filled, "########################################",
-                 40 - filled, "", done, total_);
-  }
-
-  const LoadOptions& config_;
+  LoadOptions config_;
   asio::io_context io_{1};
   std::mt19937_64 random_;
   asio::steady_timer timer_;
@@ -239,7 +272,7 @@ class Load {
   std::deque<Clock::time_point> waiting_;  // bounded by the number of requests
   std::vector<RequestRecord> records_;
   std::uint32_t left_ = 0;
-  std::uint32_t total_ = 0;
+  ProgressBar progress_{false, 0};
   std::uint32_t in_flight_ = 0;
   std::size_t next_prompt_ = 0;
 };

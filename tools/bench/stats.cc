@@ -1,10 +1,15 @@
 #include "tools/bench/stats.h"
 
+#include <absl/strings/str_format.h>
+
 #include <algorithm>
 #include <boost/json.hpp>
 #include <cmath>
 #include <numeric>
 #include <string_view>
+#include <utility>
+
+#include "common/json_text.h"
 
 namespace penstock::bench {
 namespace {
@@ -68,6 +73,26 @@ RunReport MakeReport(const std::vector<RequestRecord>& records, double seconds,
   return report;
 }
 
+std::string ToTable(const RunReport& report) {
+  std::string text = absl::StrFormat(
+      "%u requests, %u failed, in %.2f s: %.2f requests/s, %u tokens, %.1f tokens/s\n",
+      report.requests, report.failures, report.seconds,
+      PerSecond(report.requests - report.failures, report.seconds), report.tokens,
+      PerSecond(report.tokens, report.seconds));
+  absl::StrAppendFormat(&text, "%-24s %9s %9s %9s %9s %9s\n", "ms", "mean", "p50", "p90", "p99",
+                        "max");
+  const std::pair<const char*, const Percentiles&> rows[] = {
+      {"time to first token", report.ttft},
+      {"between two tokens", report.inter_token},
+      {"whole request", report.end_to_end}};
+  for (const auto& [name, p] : rows) {
+    absl::StrAppendFormat(&text, "%-24s %9.2f %9.2f %9.2f %9.2f %9.2f\n", name, p.mean, p.p50,
+                          p.p90, p.p99, p.max);
+  }
+  if (!report.first_error.empty()) text += "first failure: " + report.first_error + "\n";
+  return text;
+}
+
 std::string ToJson(const LoadOptions& config, const RunReport& report) {
   json::object load = {{"api", Name(config.api)},
                        {"mode", config.rate > 0 ? "open-loop" : "closed-loop"},
@@ -93,7 +118,7 @@ std::string ToJson(const LoadOptions& config, const RunReport& report) {
         report.tokens > 0 ? 1e6 * report.server_cpu_seconds / static_cast<double>(report.tokens)
                           : 0.0;
   }
-  return json::serialize(result);
+  return JsonText(result);
 }
 
 }  // namespace penstock::bench

@@ -36,5 +36,7 @@ RunReport MakeReport(const std::vector<RequestRecord>& records, double seconds,
                      double server_cpu_seconds);
 
 std::string ToJson(const LoadOptions& config, const RunReport& report);
+// A few lines to read.
+std::string ToTable(const RunReport& report);
 
 }  // namespace penstock::bench

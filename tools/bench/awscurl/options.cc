@@ -100,7 +100,7 @@ class Parser {
       options_.json_path = value;
       options_.json = true;
     } else if (!Is("", "--seed")) {  // nothing is drawn
-      return Bad(name_, "is not offered by this preset");
+      return Bad(name_, "is not offered by this preset; --help shows what is");
     }
     return absl::OkStatus();
   }

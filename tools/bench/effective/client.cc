@@ -5,7 +5,10 @@
 #include <boost/beast/core.hpp>
 #include <boost/beast/http.hpp>
 #include <boost/json.hpp>
+#include <cstdio>
 #include <utility>
+
+#include "tools/bench/progress_bar.h"
 
 namespace penstock::bench::effective {
 namespace {
@@ -68,6 +71,11 @@ void ReadDetails(const std::string& body, Outcome& outcome) {
 
 }  // namespace
 
+std::string Description(const Answer& answer) {
+  const std::string status = "status " + std::to_string(answer.status);
+  return answer.body.empty() ? status + " without a body" : status + ": " + answer.body;
+}
+
 class Client::Impl {
  public:
   explicit Impl(Address address) : address_(std::move(address)) {}
@@ -99,6 +107,10 @@ class Client::Impl {
     TraceRun run;
     run.outcomes.resize(trace.size());
     io_.restart();
+    std::fprintf(stderr, "%zu requests to %s; the last is sent after %.1f s\n", trace.size(),
+                 Name().c_str(), trace.empty() ? 0.0 : trace.back().arrival);
+    answered_ = 0;
+    progress_ = ProgressBar(true, static_cast<std::uint32_t>(trace.size()));
     const Clock::time_point begin = Clock::now();
     const auto date = std::chrono::system_clock::now();
     Clock::time_point last = begin;
@@ -106,6 +118,7 @@ class Client::Impl {
       asio::co_spawn(io_, OneRequest(trace[i], begin, date, run.outcomes[i], last), asio::detached);
     }
     io_.run();
+    progress_.End();
     run.seconds = Seconds(last - begin);
     return run;
   }
@@ -146,11 +159,12 @@ class Client::Impl {
     Request message = MakeRequest("POST", "/inference", Body(request, intended_ms));
     co_await Exchange(std::move(message), answer, outcome.error);
     last = Clock::now();
+    progress_.Show(++answered_);
     outcome.num_tokens = request.num_tokens;
     outcome.latency = Seconds(last - arrival);
     if (!outcome.error.empty()) co_return;
     if (answer.status != 200) {
-      outcome.error = std::to_string(answer.status) + " " + answer.body;
+      outcome.error = Description(answer);
       co_return;
     }
     outcome.server_latency = outcome.first_token = Seconds(last - sent);
@@ -202,6 +216,8 @@ class Client::Impl {
   asio::io_context io_{1};
   tcp::endpoint endpoint_;
   std::vector<std::unique_ptr<Connection>> idle_;
+  std::uint32_t answered_ = 0;
+  ProgressBar progress_{false, 0};
 };
 
 Client::Client(Address address) : impl_(std::make_unique<Impl>(std::move(address))) {}

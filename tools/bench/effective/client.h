@@ -43,6 +43,9 @@ struct Answer {
   std::string body;
 };
 
+// Of an answer that is not as expected: "status 502 without a body".
+std::string Description(const Answer& answer);
+
 class Client {
  public:
   explicit Client(Address address);
@@ -51,7 +54,8 @@ class Client {
   // Unavailable if the server or its address cannot be reached.
   absl::StatusOr<Answer> Fetch(std::string_view method, std::string_view target,
                                const std::string& body = {});
-  // Sends every request at its time, however many are open.
+  // Sends every request at its time, however many are open. Says on standard error what it waits
+  // for, with a progress bar on a terminal.
   absl::StatusOr<TraceRun> Replay(const std::vector<TraceRequest>& trace);
 
  private:

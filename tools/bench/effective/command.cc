@@ -1,12 +1,11 @@
 #include "tools/bench/effective/command.h"
 
-#include <absl/strings/str_format.h>
-
 #include <algorithm>
 #include <boost/json.hpp>
 #include <cstdio>
 #include <string>
 
+#include "common/json_text.h"
 #include "common/status.h"
 #include "tools/bench/effective/comparison.h"
 #include "tools/bench/effective/options.h"
@@ -30,8 +29,8 @@ int Unreachable(const absl::Status& status) {
 // Six significant digits; an object as "count 3, mean 0.5".
 std::string FigureText(const boost::json::value& figure) {
   if (figure.is_string()) return std::string(figure.as_string());
-  if (figure.is_double()) return absl::StrFormat("%.6g", figure.as_double());
-  if (!figure.is_object()) return boost::json::serialize(figure);
+  if (figure.is_double()) return NumberText(figure.as_double(), 6);
+  if (!figure.is_object()) return JsonText(figure);
   std::string text;
   for (const auto& [key, value] : figure.as_object()) {
     text += (text.empty() ? "" : ", ") + std::string(key) + " " + FigureText(value);
@@ -46,7 +45,7 @@ int PrintStats(Client& client) {
   boost::system::error_code error;
   const boost::json::value value = boost::json::parse(stats->body, error);
   if (stats->status != 200 || error || !value.is_object()) {
-    return Complain(absl::UnavailableError("GET /stats: " + stats->body), 1);
+    return Complain(absl::UnavailableError("GET /stats: " + Description(*stats)), 1);
   }
   for (const auto& [key, figure] : value.as_object()) {
     if (key == "breakdown") continue;  // long
@@ -61,8 +60,11 @@ int RunOne(const Options& options) {
                                     {"num_tokens", options.num_tokens}};
   const auto answer = client.Fetch("POST", "/inference", boost::json::serialize(body));
   if (!answer.ok()) return Unreachable(answer.status());
+  if (answer->status != 200) {
+    return Complain(absl::UnavailableError("POST /inference: " + Description(*answer)), 1);
+  }
   std::printf("%s\n", answer->body.c_str());
-  return answer->status == 200 ? PrintStats(client) : 1;
+  return PrintStats(client);
 }
 
 // As the client of effective-batching does: a run against a server, then its /stats.

@@ -7,13 +7,16 @@
 #include <boost/json.hpp>
 #include <cerrno>
 #include <cstdio>
+#include <cstdlib>
 #include <cstring>
 #include <filesystem>
 #include <fstream>
 #include <sstream>
 #include <utility>
 
+#include "common/options/table.h"
 #include "common/status.h"
+#include "tools/bench/effective/option_rows.h"
 #include "tools/bench/effective/server_process.h"
 
 namespace penstock::bench::effective {
@@ -63,7 +66,18 @@ std::string Joined(const std::vector<std::string>& command) {
   return text;
 }
 
+// Takes variables that only this program reads out of the environment, since the launcher refuses
+// unknown ones.
+void DropOwnVariables() {
+  for (const options::OptionSpec& own : OptionRows()) {
+    const std::string name = options::EnvironmentName(own);
+    const auto same = [&](const auto& spec) { return options::EnvironmentName(spec) == name; };
+    if (std::ranges::none_of(options::Table(), same)) ::unsetenv(name.c_str());
+  }
+}
+
 absl::StatusOr<std::vector<Mode>> StartServers(const Options& options, Report& report) {
+  DropOwnVariables();
   std::vector<Mode> modes;
   for (const std::string& name : options.modes) {
     Mode mode{name, nullptr, nullptr, In(options.output, name + ".inputs")};

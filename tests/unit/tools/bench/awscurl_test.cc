@@ -38,7 +38,7 @@ TEST(AwscurlOptions, NamesUnsupportedOptions) {
     return Message(ParseOptions(arguments, "").status());
   };
   EXPECT_EQ(error({"-n", "sagemaker", "http://h/"}),
-            "--preset awscurl: -n: is not offered by this preset");
+            "--preset awscurl: -n: is not offered by this preset; --help shows what is");
   EXPECT_THAT(error({"-c", "0", "http://h/"}), HasSubstr("-c: 0 must be an integer from 1"));
   EXPECT_THAT(error({"-c"}), HasSubstr("-c: a value is missing"));
   EXPECT_THAT(error({"ftp://h/"}), HasSubstr("URL: ftp://h/ must be http://"));
