@@ -30,6 +30,17 @@ struct Fields;
     }                                        \
   }
 
+// The same for an aggregate whose fields all count: a field that is left out does not compile.
+#define PENSTOCK_ALL_FIELDS(Type, ...)       \
+  template <>                                \
+  struct Fields<Type> {                      \
+    template <class Archive, class Value>    \
+    static void Each(Archive& a, Value& v) { \
+      auto& [__VA_ARGS__] = v;               \
+      a(__VA_ARGS__);                        \
+    }                                        \
+  }
+
 // std::vector and absl::InlinedVector.
 template <class T>
 concept IsList = requires(T list) {

@@ -3,28 +3,26 @@
 #include "scheduler/log/input_log_fields.h"
 namespace penstock::scheduler {
 
-PENSTOCK_FIELDS(BlockOp, a(v.kind, v.kv_group, v.slot, v.src, v.dst));
-PENSTOCK_FIELDS(SequenceStart,
-                a(v.slot, v.sequence, v.prompt, v.prompt_length, v.cached_length,
-                  v.sample_index_base, v.sampling, v.logprobs, v.stop_token_ids, v.ignore_eos,
-                  v.min_new_tokens, v.max_new_tokens, v.grammar, v.adapter_id, v.trace_id));
-PENSTOCK_FIELDS(Segment, a(v.kind, v.slot, v.first, v.count, v.logits, v.max_rows));
-PENSTOCK_FIELDS(SegmentGroup, a(v.segments));
-PENSTOCK_FIELDS(StepPlan, a(v.epoch, v.step, v.ends, v.block_ops, v.starts, v.segments, v.groups));
-PENSTOCK_FIELDS(PlanOut, a(v.group, v.plan, v.requests));
-PENSTOCK_FIELDS(Started, a(v.prompt_tokens, v.cached_tokens));
-PENSTOCK_FIELDS(Tokens, a(v.first_index, v.tokens));
-PENSTOCK_FIELDS(PromptLogprobs, a(v.logprobs));
-PENSTOCK_FIELDS(Finished, a(v.reason, v.generated_tokens));
-PENSTOCK_FIELDS(Failed, a(v.kind, v.message));
-PENSTOCK_FIELDS(Event, a(v.request, v.what));
-PENSTOCK_FIELDS(Decision, a(v.at, v.request, v.kind, v.short_of, v.needed, v.available, v.behind,
-                            v.group, v.step));
-PENSTOCK_FIELDS(PrefixUse, a(v.looked_up_tokens, v.hit_tokens, v.evicted_blocks));
-PENSTOCK_FIELDS(StepInfo, a(v.group, v.step, v.decode_rows, v.prefill_tokens, v.sequences,
-                            v.waiting, v.blocks_free, v.blocks_used, v.blocks_cached,
-                            v.blocks_retiring, v.predicted, v.prefix));
-PENSTOCK_FIELDS(PinChange, a(v.group, v.kind, v.made_by, v.by, v.tokens, v.blocks));
+PENSTOCK_ALL_FIELDS(BlockOp, kind, kv_group, slot, src, dst);
+PENSTOCK_ALL_FIELDS(SequenceStart, slot, sequence, prompt, prompt_length, cached_length,
+                    sample_index_base, sampling, logprobs, stop_token_ids, ignore_eos,
+                    min_new_tokens, max_new_tokens, grammar, adapter_id, trace_id);
+PENSTOCK_ALL_FIELDS(Segment, kind, slot, first, count, logits, max_rows);
+PENSTOCK_ALL_FIELDS(SegmentGroup, segments, rows, width);
+PENSTOCK_ALL_FIELDS(StepPlan, epoch, step, ends, block_ops, starts, segments, groups);
+PENSTOCK_ALL_FIELDS(PlanOut, group, plan, requests);
+PENSTOCK_ALL_FIELDS(Started, prompt_tokens, cached_tokens);
+PENSTOCK_ALL_FIELDS(Tokens, first_index, tokens);
+PENSTOCK_ALL_FIELDS(PromptLogprobs, logprobs);
+PENSTOCK_ALL_FIELDS(Finished, reason, generated_tokens);
+PENSTOCK_ALL_FIELDS(Failed, kind, message);
+PENSTOCK_ALL_FIELDS(Event, request, what);
+PENSTOCK_ALL_FIELDS(Decision, at, request, kind, short_of, needed, available, behind, group, step);
+PENSTOCK_ALL_FIELDS(PrefixUse, looked_up_tokens, hit_tokens, evicted_blocks);
+PENSTOCK_ALL_FIELDS(StepInfo, group, step, decode_rows, prefill_tokens, sequences, waiting,
+                    blocks_free, blocks_used, blocks_cached, blocks_retiring, predicted,
+                    decode_parts, decode_cells, decode_tokens, resplit, prefix);
+PENSTOCK_ALL_FIELDS(PinChange, group, kind, made_by, by, tokens, blocks);
 PENSTOCK_FIELDS(Outputs, a(v.plans, v.steps, v.events, v.decisions, v.pins));
 
 std::string EncodeOutputs(const Outputs& out) {

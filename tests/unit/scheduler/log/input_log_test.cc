@@ -4,6 +4,9 @@
 #include <gtest/gtest.h>
 
 #include <limits>
+#include <utility>
+
+#include "scheduler/log/output_digest.h"
 
 namespace penstock::scheduler {
 namespace {
@@ -162,6 +165,27 @@ TEST(InputLog, AnotherVersionIsNamed) {
   InputLogReader reader("penstock input log 1\nxyz");
   EXPECT_FALSE(reader.ReadHeader());
   EXPECT_THAT(reader.error(), HasSubstr("an input log of version 1;"));
+}
+
+TEST(OutputDigest, CountsWhatAPaddedStepIsToldAndReported) {
+  Outputs out;
+  PlanOut& plan = out.plans.emplace_back();
+  plan.plan.groups.push_back({{0}, {SlotId(1)}, 8});
+  out.steps.emplace_back();
+  const std::uint64_t before = DigestOf(out);
+  const auto expect_other = [&](auto& field, auto value) {
+    const auto kept = std::exchange(field, value);
+    EXPECT_NE(DigestOf(out), before);
+    field = kept;
+  };
+  SegmentGroup& group = plan.plan.groups[0];
+  expect_other(group.rows[0], SlotId(2));
+  expect_other(group.width, 9u);
+  expect_other(out.steps[0].decode_parts, 1u);
+  expect_other(out.steps[0].decode_cells, std::uint64_t{1});
+  expect_other(out.steps[0].decode_tokens, std::uint64_t{1});
+  expect_other(out.steps[0].resplit, true);
+  EXPECT_EQ(DigestOf(out), before);
 }
 
 TEST(InputLog, DigestsBelongToTheInputBeforeThem) {
