@@ -48,7 +48,9 @@ std::optional<AwaitedPrefix> PrefixSharing::WhatToAwait(const Work& work, StepId
     std::uint32_t shared = matched;
     if (sequence.PromptLeft() > 0 && sequence.blocks.entered() == matched &&
         sequence.blocks.enters()) {
-      shared = CommonBlocks(sequence.request.prompt, tokens, block_size);
+      // After a preemption its output so far is computed like a prompt.
+      sequence.CopyTokens(0, sequence.PromptLength(), other_);
+      shared = CommonBlocks(other_, tokens, block_size);
     }
     if (shared == match.blocks || (best && best->shared >= shared * block_size)) continue;
     best = AwaitedPrefix{sequence.request.request, shared * block_size, match.blocks * block_size};

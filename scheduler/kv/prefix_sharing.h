@@ -56,6 +56,7 @@ class PrefixSharing {
 
   SequenceTable& table_;
   mutable std::vector<TokenId> scratch_;
+  mutable std::vector<TokenId> other_;  // of the sequence that a request is compared with
 };
 
 }  // namespace penstock::scheduler
