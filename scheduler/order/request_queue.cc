@@ -47,6 +47,10 @@ WaitingRequest& RequestQueue::PushRestart(Work work) {
 
 WaitingRequest* RequestQueue::Front(GroupId group) {
   if (!restarts_.empty()) return restarts_.back();
+  return Preferred(group);
+}
+
+WaitingRequest* RequestQueue::Preferred(GroupId group) {
   return OldestIsDue() ? oldest_ : order_->Next(group);
 }
 
@@ -54,7 +58,7 @@ WaitingRequest* RequestQueue::Front(GroupId group, const Fits& fits) {
   for (auto it = restarts_.rbegin(); it != restarts_.rend(); ++it) {
     if (fits(**it)) return *it;
   }
-  WaitingRequest* front = OldestIsDue() ? oldest_ : order_->Next(group);
+  WaitingRequest* front = Preferred(group);
   if (front == nullptr || fits(*front)) return front;
   for (front = oldest_; front != nullptr && !fits(*front);) front = front->younger;
   return front;

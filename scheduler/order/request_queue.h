@@ -68,6 +68,8 @@ class RequestQueue {
 
  private:
   WaitingRequest& Take(Work work);
+  // Of the requests that never ran.
+  WaitingRequest* Preferred(GroupId group);
   Work Leave(WaitingRequest& request);
   void Unlink(WaitingRequest& request);
   bool OldestIsDue() const { return oldest_ != nullptr && oldest_overtaken_ >= max_overtakes_; }
