@@ -48,6 +48,7 @@ class Draw {
     SmallerGroups();
     FollowUps();
     EarlyCancels();
+    MeetingEnds();
     Timing();
     Placing();
     Pinning();
@@ -229,6 +230,8 @@ class Draw {
     arrival.max_new_tokens = 1 + random_.Below(random_.OneIn(5) ? 80 : 12);
     arrival.min_new_tokens = random_.OneIn(6) ? random_.Below(6) : 0;
     arrival.logprobs.prompt_logprobs = random_.OneIn(8);
+    if (random_.OneIn(6)) arrival.logprobs.kind = LogprobRequest::Kind::kRaw;
+    arrival.trace_id = random_.OneIn(6) ? "trace" : "";
     arrival.ignore_eos = random_.OneIn(8);
     arrival.priority = static_cast<std::int32_t>(random_.Below(4)) - 1;
     arrival.tenant = random_.OneIn(4) ? "other" : "";
@@ -299,6 +302,25 @@ class Draw {
       arrival.max_new_tokens = random_.Between(1, 12);
       next.stop_string_at = next.gives_up_at = 0;
       Append(event.at + kUnit * random_.Between(20, 500), std::move(next));
+    }
+  }
+
+  // Outputs that two or three reasons end at the same token, or at neighbouring ones.
+  void MeetingEnds() {
+    const TokenSource says{scenario_.eos_one_in};
+    for (TimedEvent& event : scenario_.script) {
+      auto* client = std::get_if<ClientArrives>(&event.what);
+      if (client == nullptr || !random_.OneIn(4)) continue;
+      Arrival& arrival = client->arrival;
+      const std::uint32_t masked = arrival.ignore_eos ? UINT32_MAX : arrival.min_new_tokens;
+      const auto answer = says.Output(arrival.prompt, arrival.max_new_tokens, masked);
+      const auto length = static_cast<std::uint32_t>(answer.size());
+      std::uint32_t end = random_.Between(1, length);
+      if (random_.OneIn(2)) end = length;
+      if (random_.OneIn(3)) arrival.stop_token_ids = {answer[end - 1]};
+      client->stop_string_at = end + (random_.OneIn(4) ? 1 : 0);
+      client->stop_known_at = random_.Between(1, end);
+      if (random_.OneIn(4)) client->gives_up_at = end;
     }
   }
 

@@ -21,6 +21,7 @@ namespace penstock::sim {
 struct ClientArrives {
   scheduler::Arrival arrival;
   std::uint32_t stop_string_at = 0;  // the router finds a stop string after this token; 0 = never
+  std::uint32_t stop_known_at = 0;   // sooner, after this token; 0 = at stop_string_at
   std::uint32_t gives_up_at = 0;     // the client disconnects after this token; 0 = never
   Duration reaction{0};              // from the token to the input that it causes
 };

@@ -348,6 +348,10 @@ void SimGroup::Sample(Slot& slot, std::uint32_t position, SequenceResult& result
   const bool may_end = !slot.start.ignore_eos && slot.generated >= slot.start.min_new_tokens;
   SampledToken token;
   token.token = options_.tokens.After(Read(slot, position), may_end);
+  if (slot.start.logprobs.kind != LogprobRequest::Kind::kNone) {
+    token.logprob = -static_cast<float>(Mix(slot.written, 4) % 64) / 8;
+    token.alternatives = {{token.token + 1, token.logprob - 1}};
+  }
   slot.newest = token.token;
   ++slot.generated;
   result.finish = FinishOf(slot, token.token);

@@ -65,6 +65,21 @@ void Simulation::Apply(What what) {
   if (stopped_) return;
   for (const PlanOut& plan : out.plans) Send(plan);
   for (const Event& event : out.events) Listen(event);
+  for (const Decision& decision : out.decisions) EndWhileItWaits(decision);
+}
+
+// A running request waits for memory, so soon no plan names it. Some end just then.
+void Simulation::EndWhileItWaits(const Decision& decision) {
+  const auto it = clients_.find(decision.request);
+  const bool waits = decision.kind == DecisionKind::kDeferred && decision.group.has_value();
+  if (!waits || it == clients_.end() || it->second.heard == 0) return;
+  const std::uint64_t dice =
+      Mix(Mix(scenario_.seed, 6), timeline_.now().time_since_epoch().count());
+  if (dice % 4 == 0) return;
+  const Duration soon = (scenario_.step_base + scenario_.network) * (dice / 4 % 8) / 4;
+  const scheduler::FinishAt finish{decision.request, it->second.heard};
+  const scheduler::Cancel cancel{decision.request};
+  timeline_.After(soon, dice % 4 == 1 ? What(cancel) : What(finish));
 }
 
 void Simulation::Send(const PlanOut& out) {
@@ -97,7 +112,8 @@ void Simulation::Listen(const Event& event) {
   const std::uint32_t before = client.heard;
   client.heard = tokens->first_index + static_cast<std::uint32_t>(tokens->tokens.size());
   const auto reached = [&](std::uint32_t at) { return at > before && at <= client.heard; };
-  if (reached(client.script.stop_string_at)) {
+  const std::uint32_t known = client.script.stop_known_at;
+  if (reached(known > 0 ? known : client.script.stop_string_at)) {
     const scheduler::FinishAt finish{event.request, client.script.stop_string_at};
     timeline_.After(client.script.reaction, What(finish));
   }
@@ -169,7 +185,9 @@ void Simulation::Play(const GroupStalls& stalls) { groups_[stalls.group].stall +
 
 void Simulation::Play(const GroupFormsAgain& again) {
   KeepViolations(groups_[again.group]);
+  const Epoch before = groups_[again.group].epoch;
   Form(again.group);
+  Apply(scheduler::GroupLost{again.group, before, "the news of an old epoch comes late"});
 }
 
 void Simulation::Form(GroupId id) {
@@ -188,6 +206,9 @@ void Simulation::Lose(GroupId id, const std::string& reason, Duration away) {
   group.shard = nullptr;
   group.last_delivery = Time{};
   timeline_.After(away, Forms{id, group.epoch});
+  if (scenario_.late_results) {  // the loss is reported once more, after the group formed again
+    timeline_.After(away, What(scheduler::GroupLost{id, group.epoch, reason}));
+  }
   Apply(scheduler::GroupLost{id, group.epoch, reason});
 }
 
