@@ -1,6 +1,9 @@
 #include "tests/sim/sweep.h"
 
+#include <unistd.h>
+
 #include <atomic>
+#include <csignal>
 #include <mutex>
 #include <thread>
 #include <utility>
@@ -11,6 +14,19 @@
 
 namespace penstock::sim {
 namespace {
+
+// The seed that this thread runs. An assertion of a library, or a signal, ends the process; the
+// handler prints the seed before that.
+thread_local std::uint64_t running_seed = 0;
+
+void PrintSeed(int signal) {
+  char text[] = "seed 00000000000000000000 dies of a signal\n";
+  std::uint64_t rest = running_seed;
+  for (int i = 24; i > 4; --i, rest /= 10) text[i] = static_cast<char>('0' + rest % 10);
+  if (write(STDERR_FILENO, text, sizeof(text) - 1) < 0) _exit(1);
+  std::signal(signal, SIG_DFL);
+  raise(signal);
+}
 
 class Sweeper {
  public:
@@ -33,7 +49,11 @@ class Sweeper {
     SwitchMutant("");
   }
 
-  static RunReport One(std::uint64_t seed) { return RunScenario(DrawScenario(seed)); }
+  RunReport One(std::uint64_t seed) const {
+    running_seed = seed;
+    if (options_.before_each) options_.before_each();
+    return RunScenario(DrawScenario(seed));
+  }
 
   void Add(std::uint64_t seed, RunReport report) {
     const std::lock_guard lock(mutex_);
@@ -58,6 +78,11 @@ class Sweeper {
 
 }  // namespace
 
-SweepResult Sweep(const SweepOptions& options) { return Sweeper(options).Run(); }
+SweepResult Sweep(const SweepOptions& options) {
+  for (const int signal : {SIGABRT, SIGSEGV, SIGBUS, SIGFPE, SIGILL}) {
+    std::signal(signal, PrintSeed);
+  }
+  return Sweeper(options).Run();
+}
 
 }  // namespace penstock::sim

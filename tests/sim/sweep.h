@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <string>
 
@@ -13,7 +14,8 @@ struct SweepOptions {
   std::uint64_t first = 1;
   std::uint64_t count = 1000;
   std::uint32_t threads = 1;
-  std::string mutant;  // switched on in every thread; empty = none
+  std::function<void()> before_each;  // for tests: runs before each seed
+  std::string mutant;                 // switched on in every thread; empty = none
 };
 
 struct SweepResult {

@@ -5,6 +5,7 @@
 
 #include <gtest/gtest.h>
 
+#include <cstdio>
 #include <cstdlib>
 #include <fstream>
 
@@ -19,17 +20,11 @@ std::uint64_t FromEnvironment(const char* name, std::uint64_t otherwise) {
   return text == nullptr ? otherwise : std::strtoull(text, nullptr, 10);
 }
 
-// Two cases, so that ctest runs them side by side.
-void SweepHalf(std::uint64_t half) {
-  const std::uint64_t only = FromEnvironment("PENSTOCK_SEED", 0);
-  const std::uint64_t count = FromEnvironment("PENSTOCK_SEEDS", 6000) / 2;
-  SweepOptions options;
-  options.first = only > 0 ? only : 1 + half * count;
-  options.count = only > 0 ? 1 : count;
+void ExpectNoFailure(const SweepOptions& options) {
   const SweepResult result = Sweep(options);
   if (!result.failed) {
     EXPECT_EQ(result.seeds, options.count);
-    if (only > 0) return;
+    if (options.count == 1) return;
     EXPECT_GT(result.sum.tokens, result.seeds) << "the runs do something";
     return;
   }
@@ -41,8 +36,38 @@ void SweepHalf(std::uint64_t half) {
          << "\nsee: penstock-replay run " << file << " --print";
 }
 
+// Two cases, so that ctest runs them side by side.
+void SweepHalf(std::uint64_t half) {
+  const std::uint64_t only = FromEnvironment("PENSTOCK_SEED", 0);
+  const std::uint64_t count = FromEnvironment("PENSTOCK_SEEDS", 6000) / 2;
+  SweepOptions options;
+  options.first = only > 0 ? only : 1 + half * count;
+  options.count = only > 0 ? 1 : count;
+  ExpectNoFailure(options);
+}
+
 TEST(Sweep, GuaranteesHoldForTheFirstHalfOfTheSeeds) { SweepHalf(0); }
 TEST(Sweep, GuaranteesHoldForTheSecondHalfOfTheSeeds) { SweepHalf(1); }
+
+// Seeds that nobody used before: they follow from the commit (tests/sim/first_seed), and can be
+// repeated by their start.
+TEST(Sweep, GuaranteesHoldForSeedsOfThisCommit) {
+  const std::uint64_t first = FromEnvironment("PENSTOCK_FIRST_SEED", 0);
+  if (first == 0) GTEST_SKIP() << "PENSTOCK_FIRST_SEED is not set; tests/sim/first_seed prints one";
+  SweepOptions options;
+  options.first = first;
+  options.count = FromEnvironment("PENSTOCK_SEEDS", 6000) / 2;
+  std::printf("seeds from %llu on\n", static_cast<unsigned long long>(first));
+  ExpectNoFailure(options);
+}
+
+TEST(SweepDeathTest, AnAbortPrintsItsSeed) {
+  SweepOptions options;
+  options.first = 7;
+  options.count = 1;
+  options.before_each = [] { std::abort(); };
+  EXPECT_DEATH(Sweep(options), "seed 0*7 dies of a signal");
+}
 
 TEST(Sweep, TheSameSeedIsTheSameRun) {
   for (std::uint64_t seed = 1; seed <= 20; ++seed) {
