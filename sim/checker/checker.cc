@@ -26,8 +26,6 @@ using scheduler::StepDone;
 using scheduler::StepInfo;
 using State = RequestModel::State;
 
-constexpr std::uint32_t kMaxPreemptions = 3;
-
 std::string Name(GroupId group) { return "group " + std::to_string(group.value()); }
 
 }  // namespace
@@ -45,6 +43,8 @@ void Checker::Check(const Input& input, const Outputs& out, const Snapshot& stat
   oracle_.Check(out.events, requests_);
   std::erase_if(alive_, [this](RequestId id) { return requests_.at(id).done(); });
   CheckCounters(state);
+  queue_.CheckReasons(state);
+  CheckDecisionCounts(out);
   CheckProgress();
   CheckWorstCases();
 }
@@ -55,6 +55,7 @@ void Checker::On(const Arrival& arrival) {
   Request& request = requests_[arrival.request];
   request.arrival = arrival;
   request.order = ++arrivals_;
+  ++queued_;
   const std::uint32_t before = waiting(false);
   alive_.insert(arrival.request);
   if (draining_) {
@@ -147,7 +148,11 @@ void Checker::EndSequence(Request& request) {
 void Checker::Requeue(Request& request) {
   request.leaves.reset();
   request.sequence.reset();
-  if (!request.done()) request.state = State::kWaiting;
+  request.prompt_logprobs.clear();
+  if (request.done()) return;
+  request.state = State::kWaiting;
+  request.reason = Budget::kNone;
+  ++queued_;
 }
 
 void Checker::RequeueSettled() {
@@ -167,7 +172,8 @@ std::uint32_t Checker::waiting(bool restarts_too) const {
   std::uint32_t count = 0;
   for (const RequestId id : alive_) {
     const Request& request = requests_.at(id);
-    if (request.waiting() && (restarts_too || request.preemptions == 0)) ++count;
+    if (request.waiting() && !request.refused && (restarts_too || request.preemptions == 0))
+      ++count;
   }
   return count;
 }
@@ -178,6 +184,9 @@ std::uint32_t Checker::waiting(bool restarts_too) const {
 void Checker::WalkOutputs(const Outputs& out) {
   if (out.plans.size() != out.steps.size())
     findings_.Add("G5", "a plan without a StepInfo, or a StepInfo without a plan");
+  refusals_left_ = static_cast<std::uint32_t>(
+      std::ranges::count(out.decisions, DecisionKind::kRefused,
+                         [](const Decision& decision) { return decision.kind; }));
   std::size_t next = 0;
   for (std::size_t i = 0; i < out.plans.size() && i < out.steps.size(); ++i) {
     const PlanOut& plan = out.plans[i];
@@ -203,14 +212,86 @@ void Checker::CheckPlan(const PlanOut& plan, const StepInfo& info) {
     if (!requests_.contains(request)) return findings_.Add("G2", "a start that never arrived");
   }
   group->second.CheckPlan(plan, info, requests_, used_ids_);
+  // A refusal names no group, so it may belong to this plan or to a later one.
+  if (info.waiting > waiting(true) || info.waiting + refusals_left_ < waiting(true)) {
+    findings_.Add("G2", "StepInfo has " + std::to_string(info.waiting) + " waiting requests of " +
+                            std::to_string(waiting(true)));
+  }
 }
 
 void Checker::TakeDecision(const Decision& decision) {
   const auto request = requests_.find(decision.request);
   if (request == requests_.end()) return findings_.Add("G2", "a decision about an unknown request");
-  if (decision.kind == DecisionKind::kRefused) request->second.refused = true;
+  if (decision.kind == DecisionKind::kRefused) {
+    request->second.refused = true;
+    --refusals_left_;
+  }
   if (decision.kind == DecisionKind::kAdmitted) TakeAdmission(decision, request->second);
   if (decision.kind == DecisionKind::kPreempted) TakePreemption(decision, request->second);
+  if (decision.kind == DecisionKind::kDeferred) TakeDeferral(decision, request->second);
+}
+
+void Checker::TakeDeferral(const Decision& decision, Request& request) {
+  const auto expect = [&](bool right, const char* what) {
+    if (!right) findings_.Add("G4", Name(decision.request) + " is deferred " + what);
+  };
+  const Budget budget = decision.short_of;
+  if (decision.group) {
+    expect(request.state == State::kAdmitted && request.group == decision.group,
+           "where it does not run");
+    expect(!IsPromised(config_.admission, request), "though its length was promised");
+    expect(budget == Budget::kBlocks || budget == Budget::kTotalTokens, "for no memory");
+    return expect(decision.needed > 0, "for nothing");
+  }
+  request.reason = budget;
+  expect(request.waiting(), "and does not wait");
+  expect(decision.needed > decision.available, "though it has what it needs");
+  expect((budget == Budget::kGroup) == groups_.empty(), "for a group");
+  if (budget != Budget::kOrder && budget != Budget::kPrefix) return;
+  const auto behind = requests_.find(decision.behind.value_or(RequestId(0)));
+  if (behind == requests_.end()) return expect(false, "for an unknown request");
+  if (budget == Budget::kOrder) return expect(behind->second.waiting(), "for one that left");
+  const Request& owner = behind->second;
+  expect(owner.state == State::kAdmitted, "for a prefix of one that does not run");
+  expect(owner.arrival.tenant == request.arrival.tenant, "for a prefix of another tenant");
+  const auto& own = request.arrival.prompt;
+  const std::size_t shared =
+      std::min<std::size_t>({decision.needed, own.size(), owner.arrival.prompt.size()});
+  expect(std::equal(own.begin(), own.begin() + static_cast<std::ptrdiff_t>(shared),
+                    owner.arrival.prompt.begin()),
+         "for a prefix that it does not have");
+}
+
+// Of a step, and of the whole input: each decision that an event calls for was made once.
+void Checker::CheckDecisionCounts(const Outputs& out) {
+  std::size_t queued = 0, retired = 0, blocks = 0, finished = 0, refused = 0, ends = 0;
+  for (const Decision& decision : out.decisions) {
+    queued += decision.kind == DecisionKind::kQueued;
+    finished += decision.kind == DecisionKind::kFinished;
+    refused += decision.kind == DecisionKind::kRefused;
+    if (decision.kind != DecisionKind::kRetired) continue;
+    ++retired;
+    blocks += decision.available;
+  }
+  for (const auto& event : out.events) {
+    ends += std::holds_alternative<scheduler::Finished>(event.what) ||
+            std::holds_alternative<scheduler::Failed>(event.what);
+  }
+  GroupModel::Reclaimed reclaimed;
+  for (auto& [id, group] : groups_) {
+    const GroupModel::Reclaimed of_group = group.TakeReclaimed();
+    reclaimed.sequences += of_group.sequences;
+    reclaimed.blocks += of_group.blocks;
+  }
+  const auto compare = [this](const char* what, std::size_t mine, std::size_t told) {
+    if (mine == told) return;
+    findings_.Add("G8", std::string(what) + ": " + std::to_string(mine) + " by the events, " +
+                            std::to_string(told) + " by the decisions");
+  };
+  compare("requests queued", std::exchange(queued_, 0), queued);
+  compare("requests finished", ends - refused, finished);
+  compare("sequences retired", reclaimed.sequences, retired);
+  compare("blocks retired", reclaimed.blocks, blocks);
 }
 
 void Checker::TakeAdmission(const Decision& decision, Request& request) {
@@ -220,7 +301,15 @@ void Checker::TakeAdmission(const Decision& decision, Request& request) {
   // A batch of equal lengths may overtake others, but its first member may not.
   const bool equals = config_.batching == Batching::kStatic &&
                       config_.static_grouping == scheduler::StaticGrouping::kEqual;
-  if (!equals || group->second.running() == 0) CountOvertakes(request, group->second);
+  if (!equals || group->second.running() == 0) {
+    queue_.CheckOrder(request, group->second);
+    CountOvertakes(request, group->second);
+  }
+  for (const RequestId id : alive_) {
+    Request& waits = requests_.at(id);
+    if (request.preemptions == 0 && waits.order < request.order) ++waits.passed;
+  }
+  queue_.CheckBatch(request, group->second, decision);
   group->second.Admit(request);
 }
 
@@ -229,6 +318,7 @@ void Checker::TakePreemption(const Decision& decision, Request& request) {
     return findings_.Add("G7", Name(decision.request) + " is preempted where it does not run");
   }
   ++preemptions_;
+  queue_.CheckVictim(request);
   if (IsPromised(config_.admission, request)) {
     findings_.Add("G7", Name(decision.request) + " is preempted though its length was promised");
   }
@@ -247,9 +337,7 @@ void Checker::TakePreemption(const Decision& decision, Request& request) {
 // returns to the front of the queue; among preempted requests the oldest is first.
 void Checker::CountOvertakes(const Request& admitted, const GroupModel& group) {
   const bool restart = admitted.preemptions > 0;
-  const std::uint32_t bound = config_.order == Order::kFcfs ? 0
-                              : config_.max_overtakes > 0   ? config_.max_overtakes
-                                                            : config_.max_waiting_requests;
+  const std::uint32_t bound = queue_.MaxOvertakes();
   for (const RequestId id : alive_) {
     Request& waits = requests_.at(id);
     if (!waits.waiting() || waits.order >= admitted.order || waits.refused) continue;
@@ -347,8 +435,9 @@ void Checker::CheckCounters(const Snapshot& state) {
 void Checker::CheckProgress() {
   for (const auto& [id, group] : groups_) {
     if (group.in_flight() >= config_.pipeline_depth) continue;
-    // It may wait for blocks, or for a prefix that a plan in flight computes.
-    const bool may_wait = config_.admission != AdmissionMode::kGuaranteed || config_.prefix_caching;
+    // Its decodes may wait for memory. A prefix is waited for only until it is planned.
+    const bool may_wait =
+        config_.admission != AdmissionMode::kGuaranteed && !group.HasRoomForAll(requests_);
     if (may_wait && group.in_flight() > 0) continue;
     if (group.SomethingRunnable(requests_)) {
       findings_.Add("G4", Name(id) + " could compute something and has no plan for it");
@@ -373,8 +462,7 @@ void Checker::CheckQueue(GroupId id, const GroupModel& group) {
   if (oldest == nullptr) return;
   const bool plain = config_.order == Order::kFcfs && config_.prefill == Prefill::kChunked &&
                      config_.batching == Batching::kContinuous &&
-                     config_.admission == AdmissionMode::kGuaranteed && !config_.prefix_caching &&
-                     groups_.size() == 1;
+                     config_.admission == AdmissionMode::kGuaranteed && groups_.size() == 1;
   if (plain && group.HasRoomFor(*oldest, requests_)) {
     return findings_.Add("G4", Name(oldest->arrival.request) + " could be admitted and waits");
   }

@@ -4,7 +4,8 @@
 // can check a recorded run as well as a simulated one.
 //
 // KvModel checks G1. EventOracle checks G2 and G3. GroupModel checks G3, G4, G5 and G8. Checker
-// checks G6 and G7. G9 (same inputs, same outputs) needs a second core: see sim/run.h.
+// and QueueModel check G6 and G7. G9 (same inputs, same outputs) needs a second core: see
+// sim/run.h.
 //
 // After the first finding the model may be wrong, so later findings may be consequences of it.
 #pragma once
@@ -22,6 +23,7 @@
 #include "sim/checker/event_oracle.h"
 #include "sim/checker/findings.h"
 #include "sim/checker/group_model.h"
+#include "sim/checker/queue_model.h"
 #include "sim/checker/request_model.h"
 
 namespace penstock::sim {
@@ -67,6 +69,8 @@ class Checker {
   void TakeDecision(const Decision& decision);
   void TakeAdmission(const Decision& decision, Request& request);
   void TakePreemption(const Decision& decision, Request& request);
+  void TakeDeferral(const Decision& decision, Request& request);
+  void CheckDecisionCounts(const scheduler::Outputs& out);
   void CountOvertakes(const Request& admitted, const GroupModel& group);
   // G6 as a number of steps, for first-come order with full reservations; else 0.
   std::uint64_t MostSteps() const;
@@ -87,11 +91,14 @@ class Checker {
   std::map<RequestId, Request> requests_;
   std::map<GroupId, GroupModel> groups_;
   std::set<RequestId> alive_;  // waiting, admitted or preempted
+  QueueModel queue_{config_, requests_, alive_, findings_};
   std::uint64_t arrivals_ = 0;
   std::set<SequenceId> used_ids_;
   std::uint64_t preemptions_ = 0;
   std::uint64_t cached_tokens_ = 0;
   bool draining_ = false;
+  std::uint32_t refusals_left_ = 0;  // decisions of this input that were not taken yet
+  std::size_t queued_ = 0;           // requests that came to the queue since the last input
 };
 
 }  // namespace penstock::sim

@@ -19,7 +19,14 @@ using scheduler::Tokens;
 std::string DescribeTokens(std::uint32_t first, std::span<const SampledToken> tokens,
                            std::size_t count) {
   std::string text = "tokens from " + std::to_string(first) + ":";
-  for (std::size_t i = 0; i < count; ++i) text += " " + std::to_string(tokens[i].token);
+  for (std::size_t i = 0; i < count; ++i) {
+    text += " " + std::to_string(tokens[i].token);
+    if (tokens[i].logprob == 0.0f && tokens[i].alternatives.empty()) continue;
+    text += " at " + std::to_string(tokens[i].logprob);
+    for (const TokenLogprob& other : tokens[i].alternatives) {
+      text += " or " + std::to_string(other.token) + " at " + std::to_string(other.logprob);
+    }
+  }
   return text;
 }
 
@@ -33,8 +40,10 @@ std::string DescribeFailure(FailureKind kind) {
   return "failed with kind " + std::to_string(static_cast<int>(kind));
 }
 
-std::string DescribeLogprobs(std::size_t count) {
-  return std::to_string(count) + " prompt logprobs";
+std::string DescribeLogprobs(std::span<const float> logprobs) {
+  std::string text = "prompt logprobs:";
+  for (const float logprob : logprobs) text += " " + std::to_string(logprob);
+  return text;
 }
 
 std::string Describe(const Event& event) {
@@ -42,7 +51,7 @@ std::string Describe(const Event& event) {
     return DescribeTokens(tokens->first_index, tokens->tokens, tokens->tokens.size());
   }
   if (const auto* logprobs = std::get_if<PromptLogprobs>(&event.what)) {
-    return DescribeLogprobs(logprobs->logprobs.size());
+    return DescribeLogprobs(logprobs->logprobs);
   }
   if (const auto* end = std::get_if<Finished>(&event.what)) {
     return DescribeEnd(end->reason, end->generated_tokens);
@@ -79,11 +88,12 @@ void EventOracle::ExpectResult(RequestModel& request, const SequenceResult& resu
   const std::uint32_t received = request.received();
   const auto given = static_cast<std::uint32_t>(result.tokens.size());
   const std::uint32_t count = std::min(given, request.Last() - std::min(received, request.Last()));
-  request.prompt_logprobs += static_cast<std::uint32_t>(result.prompt_logprobs.size());
+  request.prompt_logprobs.insert(request.prompt_logprobs.end(), result.prompt_logprobs.begin(),
+                                 result.prompt_logprobs.end());
   if (count > 0) {
     if (request.arrival.logprobs.prompt_logprobs && !request.prompt_logprobs_told) {
       request.prompt_logprobs_told = true;
-      expected.events.push_back(DescribeLogprobs(request.prompt() - 1));
+      expected.events.push_back(DescribeLogprobs(request.prompt_logprobs));
     }
     expected.events.push_back(DescribeTokens(received, result.tokens, count));
     for (std::uint32_t i = 0; i < count; ++i) request.tokens.push_back(result.tokens[i].token);

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "sim/checker/start_problems.h"
 #include "sim/checker/sub_batches.h"
 
 namespace penstock::sim {
@@ -137,7 +138,9 @@ void GroupModel::ApplyStart(const SequenceStart& start, RequestModel& request,
     Complain("G8", Name(request.arrival.request) + " starts without an admission");
   }
   request.sequence = start.sequence;
-  CheckStart(start, request);
+  for (const std::string& what : StartProblems(start, request)) {
+    Complain("G3", Name(request.arrival.request) + " starts with another " + what);
+  }
 
   SequenceModel sequence;
   sequence.request = request.arrival.request;
@@ -151,25 +154,6 @@ void GroupModel::ApplyStart(const SequenceStart& start, RequestModel& request,
   sequence.kv.histories = HistoriesOf(request.arrival.tenant, start.prompt);
   ++live_;
   sequences_[start.sequence] = std::move(sequence);
-}
-
-void GroupModel::CheckStart(const SequenceStart& start, const RequestModel& request) {
-  const auto expect = [this, &request](bool right, const std::string& what) {
-    if (!right) Complain("G3", Name(request.arrival.request) + " starts with another " + what);
-  };
-  std::vector<TokenId> prompt = request.arrival.prompt;
-  prompt.insert(prompt.end(), request.tokens.begin(), request.tokens.end());
-  const std::uint32_t received = request.received();
-  const std::uint32_t min_new = request.arrival.min_new_tokens;
-  expect(start.prompt == prompt && start.prompt_length == prompt.size(), "prompt");
-  expect(start.sample_index_base == received, "sample_index_base");
-  expect(start.max_new_tokens == request.arrival.max_new_tokens - received, "max_new_tokens");
-  expect(start.min_new_tokens == min_new - std::min(min_new, received), "min_new_tokens");
-  expect(start.sampling == request.arrival.sampling, "sampling");
-  expect(start.grammar == request.arrival.grammar, "grammar");
-  expect(start.stop_token_ids == request.arrival.stop_token_ids, "stop_token_ids");
-  expect(start.ignore_eos == request.arrival.ignore_eos, "ignore_eos");
-  expect(start.cached_length < prompt.size(), "cached_length");
 }
 
 void GroupModel::ApplyBlockOp(const BlockOp& op) {
@@ -259,6 +243,12 @@ void GroupModel::CheckBudgets(const StepPlan& plan, const StepInfo& info) {
       info.decode_rows != rows - prefill || info.sequences != plan.segments.size()) {
     Complain("G5", "StepInfo does not match the plan");
   }
+  if (info.blocks_used != kv_.used() || info.blocks_retiring != kv_.retiring() ||
+      info.blocks_free + info.blocks_cached != kv_.total() - kv_.used() - kv_.retiring()) {
+    Complain("G1", "StepInfo has other numbers of blocks");
+  }
+  for (const std::string& what : SplitProblems(plan, info, config_.max_splits))
+    Complain("G5", what);
 }
 
 // Counts the tokens that running requests have, whatever was reserved for them.
@@ -417,6 +407,7 @@ void GroupModel::End(RequestModel& request) {
   --running_;
   reserved_tokens_ -= request.WorstCase();
   decode_rows_ -= RowsOf(request);
+  if (!request.sequence) ++reclaimed_.sequences;  // it never started
   if (!request.sequence) return;
   const auto it = sequences_.find(*request.sequence);
   if (it == sequences_.end()) return;
@@ -430,6 +421,8 @@ void GroupModel::End(RequestModel& request) {
 void GroupModel::ReclaimUnnamed(SequenceId id) {
   const auto it = sequences_.find(id);
   if (it == sequences_.end() || !it->second.ended || it->second.plans_in_flight > 0) return;
+  ++reclaimed_.sequences;
+  reclaimed_.blocks += it->second.kv.blocks.size();
   kv_.Reclaim(it->second.kv);
   sequences_.erase(it);
 }
@@ -461,6 +454,16 @@ std::uint64_t GroupModel::WorstCaseBlocks(const std::map<RequestId, RequestModel
     blocks += worst - std::min<std::uint64_t>(worst, sequence.kv.blocks.size());
   }
   return blocks;
+}
+
+bool GroupModel::HasRoomForAll(const std::map<RequestId, RequestModel>& requests) const {
+  std::uint64_t blocks = kv_.retiring();
+  for (const auto& [id, request] : requests) {
+    if (request.group != id_) continue;
+    blocks += BlocksFor(request.WorstCase() + config_.max_decode_rows, capacity_.block_size);
+  }
+  const std::uint64_t limit = config_.max_batch_total_tokens;
+  return blocks <= kv_.total() && (limit == 0 || reserved_tokens_ <= limit);
 }
 
 bool GroupModel::Fits(const RequestModel& request) const {

@@ -8,6 +8,7 @@
 #include <optional>
 #include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "scheduler/config.h"
@@ -62,7 +63,14 @@ class GroupModel {
   const KvModel& kv() const { return kv_; }
   // Slots that the shards consider occupied.
   std::size_t slots_taken() const { return slots_.size(); }
-  std::uint64_t reserved_tokens() const { return reserved_tokens_; }
+  struct Reclaimed {
+    std::size_t sequences = 0;
+    std::size_t blocks = 0;
+  };
+  // Sequences that ended and that no plan names since the last call, with their blocks.
+  Reclaimed TakeReclaimed() { return std::exchange(reclaimed_, {}); }
+  // Whether the worst cases of all that runs fit at once, so that no decode waits for memory.
+  bool HasRoomForAll(const std::map<RequestId, RequestModel>& requests) const;
   bool Fits(const RequestModel& request) const;
   // Whether guaranteed admission could admit the request.
   bool HasRoomFor(const RequestModel& request,
@@ -90,7 +98,6 @@ class GroupModel {
   void ApplyEnds(const StepPlan& plan);
   void ApplyStart(const SequenceStart& start, RequestModel& request,
                   std::set<SequenceId>& used_ids);
-  void CheckStart(const SequenceStart& start, const RequestModel& request);
   void ApplyBlockOp(const BlockOp& op);
   void ApplySegment(const Segment& segment, const RequestModel& request, SequenceModel& sequence,
                     InFlight& step);
@@ -122,6 +129,7 @@ class GroupModel {
   std::uint32_t live_ = 0;
   std::uint32_t running_ = 0;
   std::uint64_t reserved_tokens_ = 0;
+  Reclaimed reclaimed_;
   std::uint32_t decode_rows_ = 0;  // of a step in which all running decode
 };
 

@@ -29,10 +29,12 @@ struct RequestModel {
   std::uint32_t starts = 0;       // Started events
   std::uint32_t preemptions = 0;  // kPreempted decisions
   std::uint32_t overtaken = 0;
-  std::uint64_t steps_waited = 0;     // results that arrived while it waited
-  std::uint64_t most_steps = 0;       // the most steps that it may wait; 0 = no bound is known
-  bool refused = false;               // by a decision
-  std::uint32_t prompt_logprobs = 0;  // received so far for this sequence
+  std::uint32_t passed = 0;            // overtaken, by requests of all groups
+  Budget reason = Budget::kNone;       // why it waits, by the last decision
+  std::uint64_t steps_waited = 0;      // results that arrived while it waited
+  std::uint64_t most_steps = 0;        // the most steps that it may wait; 0 = no bound is known
+  bool refused = false;                // by a decision
+  std::vector<float> prompt_logprobs;  // received so far for this sequence
   bool prompt_logprobs_told = false;
   std::optional<GroupId> group;
   std::optional<SequenceId> sequence;

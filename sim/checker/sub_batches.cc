@@ -23,6 +23,23 @@ std::vector<std::string> PartitionProblems(const StepPlan& plan) {
   return problems;
 }
 
+std::vector<std::string> SplitProblems(const StepPlan& plan, const scheduler::StepInfo& info,
+                                       std::uint32_t max_splits) {
+  std::uint32_t parts = 0;
+  for (const SegmentGroup& group : plan.groups) {
+    const auto decodes = [&plan](std::uint32_t index) {
+      return index < plan.segments.size() && plan.segments[index].kind == Segment::Kind::kDecode;
+    };
+    parts += !group.rows.empty() || std::ranges::any_of(group.segments, decodes);
+  }
+  std::vector<std::string> problems;
+  if (parts > max_splits) problems.push_back("more sub-batches than max_splits");
+  if (info.decode_parts != parts) problems.push_back("StepInfo has another number of sub-batches");
+  if (info.decode_tokens > info.decode_cells) problems.push_back("more tokens than cells");
+  if (parts == 0 && (info.decode_cells > 0 || info.resplit)) problems.push_back("cells of no rows");
+  return problems;
+}
+
 std::uint64_t CellsOfBestPartition(std::vector<std::uint64_t> lengths, std::uint32_t max_parts) {
   std::sort(lengths.begin(), lengths.end(), std::greater<>());
   const std::size_t count = lengths.size();

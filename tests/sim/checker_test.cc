@@ -11,6 +11,7 @@ namespace {
 using scheduler::Input;
 using scheduler::Outputs;
 using scheduler::Snapshot;
+using ::testing::Contains;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 
@@ -83,6 +84,41 @@ TEST_F(CheckerTest, ReportsACounterThatDiffers) {
   ASSERT_FALSE(checker_.findings().empty());
   EXPECT_THAT(checker_.findings().lines().front(),
               HasSubstr("G8: blocks retiring: 0 by the plans"));
+}
+
+TEST_F(CheckerTest, ReportsAGaugeOfReasonsThatDiffers) {
+  Compute();
+  Snapshot state = core_.Inspect();
+  ++state.waiting_for[static_cast<std::size_t>(Budget::kBlocks)];
+  checker_.Check(input_, out_, state);
+  ASSERT_FALSE(checker_.findings().empty());
+  EXPECT_THAT(checker_.findings().lines().front(), HasSubstr("G2: requests waiting for blocks: 0"));
+}
+
+TEST_F(CheckerTest, ReportsAnEndWithoutItsDecision) {
+  input_ = {Time(Duration(++now_)), scheduler::Cancel{RequestId(1)}};
+  out_.Clear();
+  core_.Apply(input_, out_);
+  std::erase_if(out_.decisions,
+                [](const Decision& decision) { return decision.kind == DecisionKind::kFinished; });
+  EXPECT_THAT(First(), HasSubstr("requests finished: 1 by the events, 0 by the decisions"));
+}
+
+// The result of step 1 makes room for a plan that starts request 2.
+TEST_F(CheckerTest, ReportsAStartWithOtherLogprobsAndOtherCounts) {
+  scheduler::Arrival arrival;
+  arrival.request = RequestId(2);
+  arrival.prompt = {7, 8, 9};
+  arrival.max_new_tokens = 2;
+  Apply(arrival);
+  Compute();
+  ASSERT_EQ(out_.plans.size(), 1u);
+  ASSERT_EQ(out_.plans[0].plan.starts.size(), 1u);
+  out_.plans[0].plan.starts[0].logprobs.top_n = 3;
+  ++out_.steps[0].blocks_used;
+  EXPECT_THAT(First(), HasSubstr("request 2 starts with another logprobs"));
+  EXPECT_THAT(checker_.findings().lines(),
+              Contains(HasSubstr("StepInfo has other numbers of blocks")));
 }
 
 TEST_F(CheckerTest, ReportsARequestThatNeverEnds) {

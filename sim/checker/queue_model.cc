@@ -1,0 +1,100 @@
+#include "sim/checker/queue_model.h"
+
+#include <algorithm>
+#include <array>
+#include <string>
+#include <utility>
+
+namespace penstock::sim {
+
+using scheduler::Arrival;
+using scheduler::Order;
+using scheduler::Snapshot;
+
+std::uint32_t QueueModel::MaxOvertakes() const {
+  if (config_.order == Order::kFcfs) return 0;
+  return config_.max_overtakes > 0 ? config_.max_overtakes : config_.max_waiting_requests;
+}
+
+// Of the sequences of the group that may be preempted: the lowest priority, then the latest
+// arrival.
+void QueueModel::CheckVictim(const RequestModel& victim) const {
+  const auto rank = [this](const RequestModel& request) {
+    const bool ranked = config_.order == Order::kPriority;
+    return std::make_pair(ranked ? -std::int64_t{request.arrival.priority} : 0, request.order);
+  };
+  for (const RequestId id : alive_) {
+    const RequestModel& other = requests_.at(id);
+    if (other.state != RequestModel::State::kAdmitted || other.group != victim.group) continue;
+    if (IsPromised(config_.admission, other) || other.preemptions >= kMaxPreemptions) continue;
+    if (rank(other) <= rank(victim)) continue;
+    findings_.Add("G7", Name(victim.arrival.request) + " is preempted before " + Name(id));
+  }
+}
+
+// The admitted request is the front of the group's queue: a preempted request, or the oldest one
+// that was overtaken as often as allowed, or the first in the order.
+void QueueModel::CheckOrder(const RequestModel& admitted, const GroupModel& group) const {
+  if (config_.order == Order::kLongestPrefix) return;
+  const auto key = [this](const RequestModel& request) -> std::int64_t {
+    const Arrival& arrival = request.arrival;
+    if (config_.order == Order::kPriority) return -std::int64_t{arrival.priority};
+    if (config_.order != Order::kShortestPredicted) return 0;
+    return arrival.predicted_tokens > 0 ? arrival.predicted_tokens : arrival.max_new_tokens;
+  };
+  const std::uint32_t bound = MaxOvertakes();
+  const RequestModel* oldest = nullptr;
+  const RequestModel* first = nullptr;
+  const RequestModel* fitting = nullptr;
+  const auto earlier = [](const RequestModel* a, const RequestModel& b) {
+    return a == nullptr || b.order < a->order;
+  };
+  for (const RequestId id : alive_) {
+    const RequestModel& request = requests_.at(id);
+    if (!request.waiting() || request.refused) continue;
+    if (request.preemptions > 0) {
+      if (admitted.preemptions > 0 || !group.Fits(request)) continue;
+      return findings_.Add("G6", Name(admitted.arrival.request) + " is admitted before " +
+                                     Name(id) + ", which was preempted");
+    }
+    if (earlier(oldest, request)) oldest = &request;
+    if (group.Fits(request) && earlier(fitting, request)) fitting = &request;
+    const auto rank = std::make_pair(key(request), request.order);
+    if (first == nullptr || rank < std::make_pair(key(*first), first->order)) first = &request;
+  }
+  if (admitted.preemptions > 0 || first == nullptr) return;
+  if (oldest->passed >= bound) first = oldest;
+  if (!group.Fits(*first)) first = fitting;
+  if (first == &admitted || first == nullptr) return;
+  findings_.Add("G6", Name(admitted.arrival.request) + " is admitted before " +
+                          Name(first->arrival.request) + ", which is the front of the queue");
+}
+
+void QueueModel::CheckBatch(const RequestModel& admitted, const GroupModel& group,
+                            const Decision& decision) {
+  if (config_.batching != scheduler::Batching::kStatic) return;
+  Batch batch{decision.step};
+  if (config_.static_grouping == scheduler::StaticGrouping::kEqual) {
+    batch.prompt = admitted.arrival.prompt.size();
+    batch.output = admitted.arrival.max_new_tokens;
+  }
+  if (group.running() == 0) batches_[decision.group] = batch;
+  if (batches_[decision.group] == batch) return;
+  findings_.Add("G5", Name(admitted.arrival.request) + " joins a batch that has no place for it");
+}
+
+void QueueModel::CheckReasons(const Snapshot& state) const {
+  std::array<std::uint32_t, kBudgets> own{};
+  for (const RequestId id : alive_) {
+    const RequestModel& request = requests_.at(id);
+    if (request.waiting()) ++own[static_cast<std::size_t>(request.reason)];
+  }
+  for (std::size_t i = 0; i < kBudgets; ++i) {
+    if (own[i] == state.waiting_for[i]) continue;
+    findings_.Add("G2", "requests waiting for " + std::string(BudgetName(Budget(i))) + ": " +
+                            std::to_string(own[i]) + " by the decisions, " +
+                            std::to_string(state.waiting_for[i]) + " by the core's count");
+  }
+}
+
+}  // namespace penstock::sim

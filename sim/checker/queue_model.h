@@ -1,0 +1,51 @@
+// The order of waiting requests, and of the requests that make room for others (G6, G7). Exact: it
+// names the one request that the core must choose. The order longest-prefix depends on the prefix
+// cache, which no output tells, so only its bounds are checked (Checker::CountOvertakes).
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <set>
+
+#include "scheduler/config.h"
+#include "scheduler/scheduler.h"
+#include "sim/checker/findings.h"
+#include "sim/checker/group_model.h"
+#include "sim/checker/request_model.h"
+
+namespace penstock::sim {
+
+constexpr std::uint32_t kMaxPreemptions = 3;
+
+class QueueModel {
+ public:
+  // All references must outlive the object. `alive`: requests that have not ended.
+  QueueModel(const scheduler::Config& config, const std::map<RequestId, RequestModel>& requests,
+             const std::set<RequestId>& alive, Findings& findings)
+      : config_(config), requests_(requests), alive_(alive), findings_(findings) {}
+
+  std::uint32_t MaxOvertakes() const;
+  // Call before the request changes its state.
+  void CheckVictim(const RequestModel& victim) const;
+  void CheckOrder(const RequestModel& admitted, const GroupModel& group) const;
+  // Batching::kStatic: a batch is admitted in one step, with equal lengths if it must be.
+  void CheckBatch(const RequestModel& admitted, const GroupModel& group, const Decision& decision);
+  // The gauge of waiting requests by reason.
+  void CheckReasons(const scheduler::Snapshot& state) const;
+
+ private:
+  struct Batch {
+    std::optional<StepId> step;
+    std::size_t prompt = 0;
+    std::uint32_t output = 0;
+    friend bool operator==(const Batch&, const Batch&) = default;
+  };
+  const scheduler::Config& config_;
+  const std::map<RequestId, RequestModel>& requests_;
+  const std::set<RequestId>& alive_;
+  Findings& findings_;
+  std::map<std::optional<GroupId>, Batch> batches_;
+};
+
+}  // namespace penstock::sim
