@@ -215,6 +215,10 @@ void GroupScheduler::OnResult(const StepResult& result, Time now, Outputs& out) 
 void GroupScheduler::TakeResult(const SequenceResult& result, Time now, Outputs& out) {
   Sequence* sequence = table_.Find(result.slot, result.sequence);
   if (sequence == nullptr || sequence->slot != result.slot) return;
+  // What a failed step wrote is not used again, also if the request ended before.
+  if (result.finish == ShardFinish::kError) {
+    sequence->blocks.Invalidate(table_.cache(), sequence->id);
+  }
   // A sequence that ended reports nothing more. A preempted one does, and continues after that.
   if (sequence->retiring && !sequence->preempted) return;
 
@@ -229,7 +233,6 @@ void GroupScheduler::TakeResult(const SequenceResult& result, Time now, Outputs&
   if (const auto reason = ReasonToFinish(*sequence, shard)) {
     retirement_.Finish(*sequence, *reason, sequence->tokens_received, now, out);
   } else if (shard == ShardFinish::kError) {
-    sequence->blocks.Invalidate(table_.cache(), sequence->id);
     retirement_.Fail(*sequence, FailureKind::kShardError, result.error, now, out);
   }
 }

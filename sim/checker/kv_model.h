@@ -39,6 +39,8 @@ class KvModel {
   // Checks that the table covers this many positions.
   void NeedPositions(const KvTable& table, std::uint64_t positions, Findings& findings) const;
 
+  // The sequence failed: what it wrote and no other sequence holds is wrong.
+  void Spoil(const KvTable& table);
   // The sequence ended. Plans in flight may still use its blocks.
   void Retire(const KvTable& table);
   // No plan in flight uses the blocks for this sequence.
