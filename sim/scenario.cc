@@ -96,7 +96,7 @@ class Draw {
 
   void Settings() {
     Config& config = scenario_.config;
-    config.max_decode_rows = random_.OneIn(5) ? random_.Between(2, 4) : 1;
+    config.max_decode_rows = random_.OneIn(3) ? random_.Between(2, 4) : 1;
     config.max_step_tokens = config.max_decode_rows + random_.Between(0, 40);
     for (GroupCapacity& group : scenario_.groups) {
       group.max_step_tokens = config.max_step_tokens + random_.Below(4);

@@ -65,17 +65,21 @@ void Simulation::Apply(What what) {
   if (stopped_) return;
   for (const PlanOut& plan : out.plans) Send(plan);
   for (const Event& event : out.events) Listen(event);
-  for (const Decision& decision : out.decisions) EndWhileItWaits(decision);
+  for (const Decision& decision : out.decisions) DisturbAfter(decision);
 }
 
-// A running request waits for memory, so soon no plan names it. Some end just then.
-void Simulation::EndWhileItWaits(const Decision& decision) {
+// A running request waits for memory, so soon no plan names it. Some end just then. Some groups are
+// lost while the last results of a preempted sequence are in flight.
+void Simulation::DisturbAfter(const Decision& decision) {
   const auto it = clients_.find(decision.request);
-  const bool waits = decision.kind == DecisionKind::kDeferred && decision.group.has_value();
-  if (!waits || it == clients_.end() || it->second.heard == 0) return;
-  const std::uint64_t dice =
-      Mix(Mix(scenario_.seed, 6), timeline_.now().time_since_epoch().count());
-  if (dice % 4 == 0) return;
+  if (!decision.group || it == clients_.end()) return;
+  const auto now = static_cast<std::uint64_t>(timeline_.now().time_since_epoch().count());
+  const std::uint64_t dice = Mix(Mix(scenario_.seed, 6), now);
+  if (decision.kind == DecisionKind::kPreempted && dice % 12 == 0) {
+    timeline_.After(Duration(0), TimesOut{*decision.group, groups_[*decision.group].epoch});
+  }
+  const bool waits = decision.kind == DecisionKind::kDeferred && it->second.heard > 0;
+  if (!waits || dice % 4 == 0) return;
   const Duration soon = (scenario_.step_base + scenario_.network) * (dice / 4 % 8) / 4;
   const scheduler::FinishAt finish{decision.request, it->second.heard};
   const scheduler::Cancel cancel{decision.request};

@@ -76,7 +76,7 @@ class Simulation {
   void Apply(What what);
   void Send(const scheduler::PlanOut& plan);
   void Listen(const scheduler::Event& event);
-  void EndWhileItWaits(const Decision& decision);
+  void DisturbAfter(const Decision& decision);
   Duration Jitter(const StepResult& result, std::uint64_t salt) const;
 
   void Do(const ScriptEvent* event);
