@@ -51,6 +51,25 @@ TEST(SchedulerLifecycle, ASurplusRowIsComputedButNeverReported) {
   EXPECT_EQ(harness.in_flight(), 0u);
 }
 
+// The second request has the same prompt, and the first one asked to keep it.
+TEST(SchedulerLifecycle, AFailedStepLeavesNothingInThePrefixCache) {
+  for (const bool cancelled : {false, true}) {
+    sim::SimGroupOptions options;
+    options.error_one_in = 1;
+    Harness harness({}, Harness::Capacity(), options);
+    harness.Up();
+    Arrival arrival = Harness::Request(1, 10, 4);
+    arrival.pinned_tokens = 9;
+    harness.Apply(arrival);
+    if (cancelled) harness.Apply(Cancel{RequestId(1)});
+    while (harness.in_flight() > 0) harness.Result();
+    arrival.request = RequestId(2);
+    const auto started = All<Started>(harness.Apply(arrival));
+    ASSERT_EQ(started.size(), 1u);
+    EXPECT_EQ(started[0].cached_tokens, 0u) << "cancelled: " << cancelled;
+  }
+}
+
 TEST(SchedulerLifecycle, NoRowIsPlannedBeyondTheLength) {
   Harness harness;
   harness.Up();
