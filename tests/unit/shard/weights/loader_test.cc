@@ -113,7 +113,7 @@ TEST_F(Loading, ChecksNameShapeAndUse) {
   EXPECT_EQ(Message(CheckParts(checkpoint_, part("m", {6, 4}))),
             "model.safetensors: tensor m has shape [4, 6]; config.json asks for [6, 4]");
   WeightPlan plan = part("m", {4, 6});
-  plan.ignored = {"v"};
+  plan.ignored_prefixes = {"v"};
   EXPECT_EQ(Message(CheckAllConsumed(checkpoint_, plan)),
             "model.safetensors: tensor n [2, 6] has no place in this model type");
   plan.ignored_suffixes = {"n"};
