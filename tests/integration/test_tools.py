@@ -12,10 +12,10 @@ import threading
 import pytest
 from penstock_testing import BIN
 
-# The examples of the documents have no options, and the sweep has a test of its own.
+# The examples of the documents have no options.
 PROGRAMS = sorted(path.name for path in BIN.iterdir()
                   if os.access(path, os.X_OK) and path.is_file()
-                  and not path.name.startswith(("example_", "penstock_")))
+                  and not path.name.startswith("example_"))
 
 
 def run(program, *options, text=None):

@@ -6,9 +6,14 @@
 #include <string_view>
 
 #include "sim/shrink.h"
+#include "tests/bench/usage.h"
 #include "tests/sim/sweep.h"
 
 int main(int argc, char** argv) {
+  constexpr const char* kUsage =
+      "usage: penstock_sim_sweep [--first SEED] [--seeds COUNT] [--threads COUNT]\n\n"
+      "Simulates one scenario per seed, and shrinks the first that fails to failed.log.\n";
+  if (penstock::bench::PrintedHelp(argc, argv, kUsage)) return 0;
   penstock::sim::SweepOptions options;
   for (int i = 1; i + 1 < argc; i += 2) {
     const std::string_view name = argv[i];
