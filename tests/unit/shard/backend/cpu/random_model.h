@@ -66,6 +66,7 @@ inline ModelSpec SpecOf(const Shape& shape) {
 inline BuiltProgram ProgramOf(const Shape& shape, std::uint32_t world = 1) {
   const ModelSpec spec = SpecOf(shape);
   return BuildProgram(spec, *MakeRankShare(spec, 0, world), [&shape](std::string_view name) {
+    if (shape.tied && (name == "lm_head.weight" || name == "embed_out.weight")) return false;
     if (shape.gpt_neox || !name.ends_with(".bias")) return true;
     return shape.qkv_bias && name.ends_with("q_proj.bias");
   });
