@@ -72,6 +72,8 @@ void Notifier::Ready(std::string_view text) const { Send("READY " + std::string(
 
 void Notifier::Failed(std::string_view message) const { Send("FAILED " + std::string(message)); }
 
+void Notifier::MemoryPlan(std::string_view plan) const { Send("MEMORY_PLAN " + std::string(plan)); }
+
 void Notifier::GroupLost(std::uint32_t group, std::string_view reason) const {
   Send("GROUP_LOST " + std::to_string(group) + " " + std::string(reason));
 }
@@ -92,6 +94,7 @@ Notice ParseNotice(std::string_view line) {
   const std::string_view kind = NextWord(line);
   if (kind == "READY") return ReadyNotice{std::string(line)};
   if (kind == "FAILED") return FailedNotice{std::string(line)};
+  if (kind == "MEMORY_PLAN") return MemoryPlanNotice{std::string(line)};
   if (kind == "GROUP_LOST") {
     GroupLostNotice lost;
     if (!ParseWhole(NextWord(line), lost.group)) return std::monostate();

@@ -8,6 +8,9 @@
 //       The child is ready. The router's text is the address on which it listens.
 //   FAILED <one line>
 //       The error that ends the process. The launcher prints it last.
+//   MEMORY_PLAN <one line>
+//       How much memory the child may use, and for what. The launcher repeats it if the kernel
+//       kills the child for its memory.
 //   GROUP_LOST <group> <one line>
 //       The router lost a replica group. Its processes may still run.
 //
@@ -42,6 +45,7 @@ class Notifier {
                 std::string_view unit = {}) const;
   void Ready(std::string_view text = {}) const;
   void Failed(std::string_view message) const;
+  void MemoryPlan(std::string_view plan) const;
   void GroupLost(std::uint32_t group, std::string_view reason) const;
 
   bool active() const { return fd_ >= 0; }
@@ -64,12 +68,15 @@ struct ReadyNotice {
 struct FailedNotice {
   std::string message;
 };
+struct MemoryPlanNotice {
+  std::string text;
+};
 struct GroupLostNotice {
   std::uint32_t group = 0;
   std::string reason;
 };
-using Notice =
-    std::variant<std::monostate, ProgressNotice, ReadyNotice, FailedNotice, GroupLostNotice>;
+using Notice = std::variant<std::monostate, ProgressNotice, ReadyNotice, FailedNotice,
+                            MemoryPlanNotice, GroupLostNotice>;
 
 // Parses one line, without its line break. monostate if the line is unknown.
 Notice ParseNotice(std::string_view line);

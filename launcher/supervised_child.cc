@@ -89,6 +89,7 @@ void SupervisedChild::ReadNotices(const OnNotice& on_notice) {
   const auto on_line = [&](std::string_view line) {
     const Notice notice = ParseNotice(line);
     if (const auto* failed = std::get_if<FailedNotice>(&notice)) state_.failure = failed->message;
+    if (const auto* plan = std::get_if<MemoryPlanNotice>(&notice)) state_.memory_plan = plan->text;
     on_notice(notice);
   };
   const bool more = ReadAvailable(

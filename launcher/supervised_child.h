@@ -42,6 +42,7 @@ class SupervisedChild {
   std::string Label() const;  // "shard-1 (rank 1, pid 4711)"
   // "shard-1 (rank 1, pid 4711) was killed by signal 9 (SIGKILL)", with the cause if it left one.
   std::string DescribeEnd() const;
+  const std::string& memory_plan() const { return state_.memory_plan; }  // empty: none yet
   // "shard-1 (loading 10 of 20 bytes)".
   std::string DescribeProgress() const;
 
@@ -72,6 +73,7 @@ class SupervisedChild {
     LineBuffer notices;
     ProgressNotice progress;
     std::string failure;  // the text of its FAILED notice
+    std::string memory_plan;
     bool ready = false;
     std::optional<Clock::time_point> stopped_until;
   };

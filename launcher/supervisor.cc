@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "common/exit_codes.h"
+#include "common/memory_groups.h"
 #include "common/status.h"
 #include "launcher/duration_text.h"
 
@@ -26,10 +27,12 @@ bool HasOwnExitCode(const ExitStatus& exit) {
 }  // namespace
 
 Supervisor::Supervisor(std::vector<ChildSpec> shards, ChildSpec router, Timeouts timeouts,
-                       int signals, SupervisorObserver& observer)
+                       int signals, SupervisorObserver& observer, std::string root)
     : timeouts_(timeouts),
       signals_(signals),
       observer_(observer),
+      root_(std::move(root)),
+      oom_kills_(OomKills(root_)),
       shards_(std::make_move_iterator(shards.begin()), std::make_move_iterator(shards.end())),
       router_(std::move(router)) {
   for (auto first = shards_.begin(); first != shards_.end();) {
@@ -202,8 +205,21 @@ void Supervisor::OnEnded(const SupervisedChild& child) {
   if (expected || phase_ == Phase::kStoppingShards || failed_) return;
   int exit_code = child.is_shard() ? kExitShardLost : kExitFailure;
   if (HasOwnExitCode(*child.exit())) exit_code = child.exit()->code;
-  if (child.is_shard()) return LoseRank(child, exit_code, child.DescribeEnd());
-  Fail(exit_code, child.DescribeEnd(), &child);
+  std::string why = child.DescribeEnd();
+  if (IsKilledForMemory(*child.exit())) {
+    exit_code = kExitMemory;
+    why += " by the kernel: out of memory";
+    if (!child.memory_plan().empty()) why += " (" + child.memory_plan() + ")";
+  }
+  if (child.is_shard()) return LoseRank(child, exit_code, why);
+  Fail(exit_code, why, &child);
+}
+
+// The kernel counts a kill before it sends the signal.
+bool Supervisor::IsKilledForMemory(const ExitStatus& exit) {
+  if (!exit.by_signal || exit.code != SIGKILL) return false;
+  const std::uint64_t kills = OomKills(root_);
+  return std::exchange(oom_kills_, kills) < kills;
 }
 
 // Every lost rank comes here: its process ended, or it stayed stopped. A report of the router that

@@ -62,9 +62,10 @@ class Supervisor {
  public:
   // `signals` is a signalfd, or in tests any descriptor that yields signalfd_siginfo records; it is
   // not owned. The first SIGINT, SIGTERM or SIGHUP stops in order, a second one kills. SIGCHLD
-  // means that a child was stopped or continued.
+  // means that a child was stopped or continued. `root`: for tests, the folder below which /proc
+  // and /sys are read.
   Supervisor(std::vector<ChildSpec> shards, ChildSpec router, Timeouts timeouts, int signals,
-             SupervisorObserver& observer);
+             SupervisorObserver& observer, std::string root = "");
 
   // Returns when every child has ended. Call it once.
   Outcome Run();
@@ -87,6 +88,7 @@ class Supervisor {
   void KillStopped();
   void CollectEnded();
   void OnEnded(const SupervisedChild& child);
+  bool IsKilledForMemory(const ExitStatus& exit);
   void LoseRank(const SupervisedChild& shard, int exit_code, const std::string& why);
   void HandleReports();
   void AdvanceGroups();
@@ -104,6 +106,8 @@ class Supervisor {
   Timeouts timeouts_;
   int signals_;
   SupervisorObserver& observer_;
+  const std::string root_;
+  std::uint64_t oom_kills_;              // by the kernel, when they were last counted
   std::vector<SupervisedChild> shards_;  // by group and rank; never resized
   SupervisedChild router_;
   std::vector<ReplicaGroup> groups_;

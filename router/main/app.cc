@@ -248,7 +248,9 @@ void App::SayMemoryBound(const HttpOptions& http) const {
   terms.max_total_tokens = engine_->Facts().max_total_tokens;
   terms.text_threads = static_cast<std::uint32_t>(values_.GetInt("validation-workers"));
   terms.cache_blocks = std::uint64_t{formed.capacity.blocks} * groups_;
-  log::Info("memory of the router: " + BoundMemory(http, terms).Describe());
+  const std::string bound = "memory of the router: " + BoundMemory(http, terms).Describe();
+  log::Info(bound);
+  notifier_.MemoryPlan(bound);
 }
 
 // On the core's thread.

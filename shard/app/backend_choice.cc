@@ -67,7 +67,7 @@ absl::StatusOr<std::unique_ptr<Backend>> MakeCpu(const BackendChoiceOptions& opt
   cpu.placement = PlacementFor(options, cpu.threads);
   if (const std::string text = cpu.placement.Describe(); !text.empty()) log::Info(text);
   cpu.free_memory = [ranks = options.local_ranks] {
-    return FreeMemory().value_or(0) / std::max(1u, ranks);
+    return FreeMemory().value_or(FreeBytes{}).bytes / std::max(1u, ranks);
   };
   return MakeCpuBackend(std::move(cpu));
 }

@@ -41,6 +41,7 @@ int main(int argc, char** argv) {
   }
   shard::ModelRankOptions engine_options =
       shard::ReadShardOptions(line.values, *std::move(platform), kept_folder);
+  engine_options.on_plan = [&notifier](const std::string& plan) { notifier.MemoryPlan(plan); };
   const auto listen = shard::ReadShardListen(line.values);
   if (!listen.ok()) {
     log::Error(Message(listen.status()));

@@ -1,64 +1,50 @@
 #include "shard/executor/free_memory.h"
 
-#include <algorithm>
 #include <fstream>
 #include <optional>
+#include <string_view>
+
+#include "common/memory_groups.h"
 
 namespace penstock::shard {
 namespace {
 
-std::optional<std::uint64_t> ReadNumber(const std::string& path) {
+// The number after `name` at the start of a line; nullopt if it is absent or a word.
+std::optional<std::uint64_t> ReadField(const std::string& path, std::string_view name) {
   std::ifstream file(path);
-  std::uint64_t value = 0;
-  if (file >> value) return value;
-  return std::nullopt;  // absent, or the word "max"
-}
-
-std::optional<std::uint64_t> MemAvailable(const std::string& root) {
-  std::ifstream file(root + "/proc/meminfo");
-  std::string name;
-  std::uint64_t kib = 0;
-  std::string rest;
-  while (file >> name >> kib && std::getline(file, rest)) {
-    if (name == "MemAvailable:") return kib * 1024;
+  std::string line;
+  while (std::getline(file, line)) {
+    if (!line.starts_with(name)) continue;
+    const std::size_t digit = line.find_first_not_of(" \t", name.size());
+    if (digit == std::string::npos || line[digit] < '0' || line[digit] > '9') return std::nullopt;
+    return std::stoull(line.substr(digit));
   }
   return std::nullopt;
 }
 
-// The group's path in the unified hierarchy: the line "0::/path".
-std::string ControlGroup(const std::string& root) {
-  std::ifstream file(root + "/proc/self/cgroup");
-  std::string line;
-  while (std::getline(file, line)) {
-    if (line.starts_with("0::")) return line.substr(3);
-  }
-  return "";
-}
-
-// `free_bytes`, or less by the limits of the control groups from this one up to the root. A group
-// counts its file cache as used, although it could be freed, so the result may be too low.
-std::uint64_t BoundByGroups(const std::string& root, std::uint64_t free_bytes) {
-  std::string group = ControlGroup(root);
-  while (true) {
-    const std::string folder = root + "/sys/fs/cgroup" + group;
-    const auto limit = ReadNumber(folder + "/memory.max");
-    const auto used = ReadNumber(folder + "/memory.current");
-    if (limit.has_value() && used.has_value()) {
-      free_bytes = std::min(free_bytes, *limit - std::min(*limit, *used));
-    }
-    if (group.empty() || group == "/") return free_bytes;
-    group.resize(group.rfind('/'));
-  }
+void Bound(FreeBytes& free, std::uint64_t limit, std::uint64_t used, std::string_view name) {
+  const std::uint64_t left = limit > used ? limit - used : 0;
+  if (left < free.bytes) free = {left, std::string(name)};
 }
 
 }  // namespace
 
-absl::StatusOr<std::uint64_t> FreeMemory(const std::string& root) {
-  const auto available = MemAvailable(root);
+absl::StatusOr<FreeBytes> FreeMemory(const std::string& root) {
+  const auto available = ReadField(root + "/proc/meminfo", "MemAvailable:");
   if (!available.has_value()) {
     return absl::UnavailableError("/proc/meminfo has no line MemAvailable");
   }
-  return BoundByGroups(root, *available);
+  FreeBytes free{*available * 1024, "the machine's memory"};
+  for (const MemoryGroup& group : MemoryGroups(root)) {
+    if (!group.limit_bytes.has_value()) continue;
+    Bound(free, *group.limit_bytes, group.used_bytes, group.limit_file);
+  }
+  const auto space = ReadField(root + "/proc/self/limits", "Max address space");
+  const auto size_kib = ReadField(root + "/proc/self/status", "VmSize:");
+  if (space.has_value() && size_kib.has_value()) {
+    Bound(free, *space, *size_kib * 1024, "ulimit -v");
+  }
+  return free;
 }
 
 }  // namespace penstock::shard

@@ -1,5 +1,5 @@
-// How much more memory this process may use: MemAvailable of the kernel, or less if a control group
-// (a container) has a lower limit.
+// How much more memory this process may use: the least of what the machine has (MemAvailable), what
+// its control groups allow, and what `ulimit -v` allows.
 #pragma once
 
 #include <absl/status/statusor.h>
@@ -9,7 +9,12 @@
 
 namespace penstock::shard {
 
+struct FreeBytes {
+  std::uint64_t bytes = 0;
+  std::string limit;  // what allows no more: "the machine's memory", "ulimit -v", a file
+};
+
 // `root`: for tests, the folder below which /proc and /sys are read.
-absl::StatusOr<std::uint64_t> FreeMemory(const std::string& root = "");
+absl::StatusOr<FreeBytes> FreeMemory(const std::string& root = "");
 
 }  // namespace penstock::shard

@@ -52,7 +52,8 @@ absl::StatusOr<std::uint64_t> ChooseKvBytes(const MemoryNeeds& needs, std::uint6
     if (needs.kv.bytes <= free_bytes) return needs.kv.bytes;
     return absl::ResourceExhaustedError(
         "`kv-cache-memory` must be at most the free " + HumanBytes(free_bytes) + " of rank " +
-        std::to_string(needs.rank) + ". Given: " + HumanBytes(needs.kv.bytes));
+        std::to_string(needs.rank) + (needs.limit.empty() ? "" : " (limit: " + needs.limit + ")") +
+        ". Given: " + HumanBytes(needs.kv.bytes));
   }
   if (needs.kv.share > 0) {
     return static_cast<std::uint64_t>(std::floor(needs.kv.share * static_cast<double>(free_bytes)));
@@ -77,7 +78,8 @@ absl::StatusOr<std::string> DescribeMemoryPlan(const MemoryNeeds& needs, std::ui
       "memory plan of rank " + std::to_string(needs.rank) + ": weights " +
       HumanBytes(needs.weight_bytes) + ", scratch " + HumanBytes(needs.scratch_bytes) +
       " for steps of " + std::to_string(needs.scratch_step_tokens) + " tokens, KV cache " + kv +
-      PerToken(needs) + "; " + HumanBytes(total) + " of " + HumanBytes(free_bytes) + " free";
+      PerToken(needs) + "; " + HumanBytes(total) + " of " + HumanBytes(free_bytes) + " free" +
+      (needs.limit.empty() ? "" : " (limit: " + needs.limit + ")");
   if (total <= free_bytes) return text;
   return absl::ResourceExhaustedError(text + ": it does not fit");
 }

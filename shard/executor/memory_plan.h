@@ -24,6 +24,7 @@ struct MemoryNeeds {
   std::uint32_t rank = 0;
   std::uint32_t local_ranks = 1;  // ranks that share the memory, for "auto"
   double auto_share = 0.5;        // most of the free memory, for "auto"
+  std::string limit = {};         // what bounds the free memory; empty: not named
   std::uint64_t weight_bytes = 0;
   std::uint64_t scratch_bytes = 0;
   std::uint32_t scratch_step_tokens = 0;  // the step size of scratch_bytes
@@ -43,8 +44,8 @@ std::uint64_t ScratchBytes(const Program& program, std::uint32_t step_tokens,
 absl::StatusOr<std::uint64_t> ChooseKvBytes(const MemoryNeeds& needs, std::uint64_t free_bytes,
                                             std::uint64_t wanted_bytes);
 
-// One line: "memory plan of rank 0: weights 1.0 MiB + … = 2.0 GiB of 7.1 GiB free".
-// ResourceExhausted with the same line if it does not fit.
+// One line: "memory plan of rank 0: weights 1.0 MiB, …; 2.0 GiB of 7.1 GiB free (limit: ulimit
+// -v)". ResourceExhausted with the same line if it does not fit.
 absl::StatusOr<std::string> DescribeMemoryPlan(const MemoryNeeds& needs, std::uint64_t free_bytes);
 
 // "1.2 GiB".

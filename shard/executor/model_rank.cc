@@ -110,6 +110,7 @@ absl::Status ModelRank::Load(const LoadCallback& progress) {
   PENSTOCK_ASSIGN_OR_RETURN(const std::string plan,
                             DescribeMemoryPlan(Needs(kUsualStepTokens, memory), memory.free_bytes));
   log::Info(plan);
+  if (options_.on_plan) options_.on_plan(plan);
   StartGrammars();
   PENSTOCK_RETURN_IF_ERROR(MakeBackend(progress));
   FinishGrammars();
@@ -156,6 +157,7 @@ MemoryNeeds ModelRank::Needs(std::uint32_t step_tokens, const DeviceMemory& memo
   needs.rank = options_.model.rank;
   needs.local_ranks = memory.ranks;
   needs.auto_share = memory.auto_share;
+  needs.limit = memory.limit;
   needs.weight_bytes = weight_bytes_;
   // On a CPU most buffers are float32, whatever the type of the model.
   const bool cpu = options_.model.device.kind == Device::Kind::kCpu;

@@ -41,6 +41,8 @@ struct ModelRankOptions {
   bool grammars = true;             // offered if the folder has a usable tokenizer
   WatermarkSettings watermark;
   BackendFactory make_backend;
+  // Gets the line of the memory plan before the weights are read; empty: nobody does.
+  std::function<void(const std::string& plan)> on_plan;
   WeightMeasure weight_bytes;  // by backend; empty: Model::WeightBytes
   std::string table_folder;    // of the warm-up table; empty: none is kept
   std::string machine;         // one line that identifies the machine of that table

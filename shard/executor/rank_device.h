@@ -18,6 +18,7 @@ namespace penstock::shard {
 // Memory that the rank may still use.
 struct DeviceMemory {
   std::uint64_t free_bytes = 0;
+  std::string limit = {};  // what allows no more; empty: the device's size
   // Ranks that share it, and the most of it that becomes KV cache without --kv-cache-memory.
   std::uint32_t ranks = 1;
   double auto_share = 0.5;
@@ -45,9 +46,9 @@ class HostDevice final : public RankDevice {
 
   std::string Name() const override { return "cpu"; }
   absl::StatusOr<DeviceMemory> Memory() override {
-    const absl::StatusOr<std::uint64_t> free = FreeMemory();
+    const absl::StatusOr<FreeBytes> free = FreeMemory();
     if (!free.ok()) return free.status();
-    return DeviceMemory{.free_bytes = *free, .ranks = local_ranks_};
+    return DeviceMemory{.free_bytes = free->bytes, .limit = free->limit, .ranks = local_ranks_};
   }
   absl::StatusOr<std::shared_ptr<Communicator>> Join(
       std::shared_ptr<Communicator> control) override {

@@ -123,3 +123,11 @@ def test_exit_codes_of_the_manual(tmp_path, taken_port):
                                b'{"inputs":"x"}')
                 client.recv(4096)
         assert process.wait_exit(60) == expected, (expected, process.output())
+
+
+def test_the_memory_plan_names_the_limit_that_counts():
+    process = Process(["/bin/sh", "-c", 'ulimit -v 3000000; exec "$@"', "sh",
+                       BIN / "penstock-launcher", "--model-id", DEMO_MODEL, "--port", "0",
+                       "--kv-cache-memory", "10GiB"])
+    assert process.wait_exit(60) == 4, process.output()
+    assert process.lines[-1].endswith("free (limit: ulimit -v): it does not fit")

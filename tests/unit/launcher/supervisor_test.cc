@@ -13,6 +13,7 @@
 #include <optional>
 
 #include "common/exit_codes.h"
+#include "tests/unit/support/temp_folder.h"
 
 namespace penstock::launcher {
 namespace {
@@ -63,7 +64,7 @@ class SupervisorTest : public ::testing::Test, public SupervisorObserver {
       shards.back().group = index / ranks_per_group;
     }
     Supervisor supervisor(std::move(shards), Shell("router", router_script), timeouts_, signals_[0],
-                          *this);
+                          *this, root_.path());
     return supervisor.Run();
   }
 
@@ -104,6 +105,7 @@ class SupervisorTest : public ::testing::Test, public SupervisorObserver {
   }
 
   int signals_[2];
+  const TempFolder root_;  // in place of / for the files of the kernel
   Timeouts timeouts_;
   std::vector<std::string> events_;
   std::map<std::string, pid_t> pids_;  // of children that say "pid N"
@@ -139,6 +141,31 @@ TEST_F(SupervisorTest, AKilledShardIsReportedAndTheOthersStop) {
   EXPECT_EQ(outcome.culprit, "shard-1");
   EXPECT_THAT(outcome.last_lines, ElementsAre("one", "pid " + pid));
   EXPECT_THAT(events_, Contains("shard-0 says got TERM"));
+}
+
+TEST_F(SupervisorTest, AShardThatTheKernelKilledForMemoryIsNamedAsSuch) {
+  root_.Write("/proc/self/cgroup", "0::/\n");
+  root_.Write("/sys/fs/cgroup/memory.current", "1\n");
+  root_.Write("/sys/fs/cgroup/memory.events", "low 0\nhigh 0\nmax 9\noom 1\noom_kill 1\n");
+  on_ready_ = [&] {
+    root_.Write("/sys/fs/cgroup/memory.events", "low 0\nhigh 0\nmax 9\noom 2\noom_kill 2\n");
+    ::kill(pids_["shard-0"], SIGKILL);
+  };
+  const std::string plan = "echo MEMORY_PLAN memory plan of rank 0: a lot >&$PENSTOCK_NOTIFY_FD; ";
+  const Outcome outcome = Run({"echo pid $$; " + plan + kGood}, kGood);
+  EXPECT_EQ(outcome.exit_code, kExitMemory);
+  EXPECT_THAT(outcome.error, HasSubstr("was killed by signal 9 (SIGKILL) by the kernel: out of "
+                                       "memory (memory plan of rank 0: a lot)"));
+}
+
+TEST_F(SupervisorTest, AnEarlierKillForMemoryIsNotTheCause) {
+  root_.Write("/proc/self/cgroup", "4:memory:/\n");
+  root_.Write("/sys/fs/cgroup/memory/memory.usage_in_bytes", "1\n");
+  root_.Write("/sys/fs/cgroup/memory/memory.oom_control", "under_oom 0\noom_kill 3\n");
+  on_ready_ = [&] { ::kill(pids_["shard-0"], SIGKILL); };
+  const Outcome outcome = Run({std::string("echo pid $$; ") + kGood}, kGood);
+  EXPECT_EQ(outcome.exit_code, kExitShardLost);
+  EXPECT_THAT(outcome.error, Not(HasSubstr("memory")));
 }
 
 TEST_F(SupervisorTest, AShardKilledWhileServingStopsTheRouterFirst) {

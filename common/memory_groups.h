@@ -1,0 +1,25 @@
+// The control groups (cgroup v1 and v2) that bound the memory of this process: its own group and
+// those around it, as a container or a service manager set them.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace penstock {
+
+struct MemoryGroup {
+  std::string limit_file;  // "/sys/fs/cgroup/system.slice/memory.max"
+  std::optional<std::uint64_t> limit_bytes;
+  std::uint64_t used_bytes = 0;  // counts the file cache too, although the kernel could free it
+  std::uint64_t oom_kills = 0;   // processes that the kernel killed because the limit was reached
+};
+
+// `root`: for tests, the folder below which /proc and /sys are read.
+std::vector<MemoryGroup> MemoryGroups(const std::string& root = "");
+
+// The sum over all groups. It rises when the kernel kills a process of a group for its memory.
+std::uint64_t OomKills(const std::string& root = "");
+
+}  // namespace penstock
