@@ -3,6 +3,7 @@
 #include <unistd.h>
 
 #include <fstream>
+#include <iterator>
 
 namespace penstock::router {
 namespace {
@@ -29,6 +30,7 @@ std::string MiB(std::uint64_t bytes) { return std::to_string((bytes + kMiB - 1) 
 
 MemoryBound BoundMemory(const HttpOptions& http, const MemoryTerms& terms) {
   MemoryBound bound;
+  bound.resident = terms.resident;
   bound.base = terms.resident + terms.resident / 4 + kOverhead;
   // Bytes that a client has not taken exist twice while they are framed.
   const std::uint64_t connection = http.limits.head_bytes + http.pipelined_bytes +
@@ -44,9 +46,28 @@ MemoryBound BoundMemory(const HttpOptions& http, const MemoryTerms& terms) {
 }
 
 std::string MemoryBound::Describe() const {
-  return "at most " + MiB(total()) + ": base " + MiB(base) + " + connections " + MiB(connections) +
-         " + bodies " + MiB(bodies) + " + requests " + MiB(requests) + " + tokenizing " +
-         MiB(tokenizing) + " + prefix index " + MiB(index);
+  struct Term {
+    const char* name;
+    std::uint64_t bytes;
+    const char* set_by;
+  };
+  const Term terms[] = {
+      {"base", base, "the process itself"},
+      {"connections", connections, "the limit of connections"},
+      {"bodies", bodies, "the limit of bodies in memory"},
+      {"requests", requests, "--max-concurrent-requests"},
+      {"tokenizing", tokenizing, "--payload-limit and --validation-workers"},
+      {"prefix index", index, "--kv-cache-memory"},
+  };
+  const Term* largest = std::begin(terms);
+  std::string sum;
+  for (const Term& term : terms) {
+    if (term.bytes > largest->bytes) largest = &term;
+    sum += (sum.empty() ? "" : " + ") + std::string(term.name) + " " + MiB(term.bytes);
+  }
+  return MiB(resident) + " now; at most " + MiB(total()) +
+         " if every limit is reached at once, which ordinary load does not do. The largest part, " +
+         largest->name + ", is set by " + largest->set_by + ": " + sum;
 }
 
 std::uint64_t ResidentBytes() {

@@ -19,6 +19,7 @@ struct MemoryTerms {
 };
 
 struct MemoryBound {
+  std::uint64_t resident = 0;     // at start; a part of base
   std::uint64_t base = 0;         // resident at start, metrics, records, heap that is not returned
   std::uint64_t connections = 0;  // heads, pipelined bytes, what clients have not taken
   std::uint64_t bodies = 0;       // as received, as JSON values, as prompts
@@ -29,7 +30,7 @@ struct MemoryBound {
   std::uint64_t total() const {
     return base + connections + bodies + requests + tokenizing + index;
   }
-  // "at most 4096 MiB: base 80 MiB + connections ..."
+  // "80 MiB now; at most 4096 MiB, a worst case that ... bounds most: base 80 MiB + ..."
   std::string Describe() const;
 };
 

@@ -317,9 +317,12 @@ int App::Serve() {
   }
   const Time until = SteadyNow() + values_.GetDuration("graceful-termination-timeout");
   const std::size_t open = engine_->Drain([this] { events_.Say(); });
-  log::Info("stopping: " + (open == 0 ? "no request is open"
-                                      : "waiting for the end of " + std::to_string(open) +
-                                            (open == 1 ? " request" : " requests")));
+  log::Info("stopping: " +
+            (open == 0 ? "no request is open"
+                       : "waiting for the end of " + std::to_string(open) +
+                             (open == 1 ? " request" : " requests") + ", at most " +
+                             values_.TextOf("graceful-termination-timeout") +
+                             " (--shutdown-timeout); Ctrl-C or SIGTERM again to stop now"));
   // Until then /health and new requests get 503 with Retry-After. A second signal ends the process.
   const bool hurry = events_.Wait(until) == ProcessEvents::What::kSignal;
   http_->Stop(hurry ? Duration(0) : std::max(until - SteadyNow(), Duration(0)));

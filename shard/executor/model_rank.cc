@@ -253,6 +253,13 @@ absl::StatusOr<v1::WarmupResponse> ModelRank::Warmup() {
   const WarmupTable table(keeps ? options_.table_folder : "", TableIdentity(shape));
   control.kept = table.Read();
   PENSTOCK_RETURN_IF_ERROR(ShareTable(control.kept));
+  if (keeps) {
+    log::Info(control.kept.empty()
+                  ? "warm-up: runs the largest steps once, then times others for up to " +
+                        std::to_string(kWarmupTime / std::chrono::seconds(1)) +
+                        " s; in all usually less than 20 s, longer for a large model"
+                  : "warm-up: checks the step times of an earlier start");
+  }
   PENSTOCK_ASSIGN_OR_RETURN(const std::vector<StepTimeSample> step_times,
                             RunWarmup(shape, *backend_, control));
   const bool held = !control.kept.empty() && step_times == control.kept;

@@ -81,6 +81,8 @@ def test_a_second_signal_ends_at_once(simulated):
     stream = server.generate_stream("prompt", max_new_tokens=1000)
     next(stream)
     server.popen.send_signal(signal.SIGTERM)
+    server.wait_said("waiting for the end of 1 request, at most 90s .--shutdown-timeout.; "
+                     "Ctrl-C or SIGTERM again to stop now")
     wait_status(server, "/health", 503)
     deadline = time.monotonic() + 10
     while server.popen.poll() is None and time.monotonic() < deadline:

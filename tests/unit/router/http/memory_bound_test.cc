@@ -35,7 +35,14 @@ TEST(MemoryBoundTest, IsTheSumOfTheManual) {
   EXPECT_EQ(bound.index, kMiB);
   EXPECT_EQ(bound.total(), bound.base + bound.connections + bound.bodies + bound.requests +
                                bound.tokenizing + bound.index);
-  EXPECT_THAT(bound.Describe(), ::testing::StartsWith("at most 1731 MiB: base 114 MiB + "));
+  EXPECT_THAT(bound.Describe(),
+              ::testing::StartsWith("40 MiB now; at most 1731 MiB if every limit is reached at "
+                                    "once, which ordinary load does not do. The largest part, "
+                                    "connections, is set by the limit of connections: base 114 "
+                                    "MiB + "));
+  MemoryBound large = bound;
+  large.tokenizing = 4096 * kMiB;
+  EXPECT_THAT(large.Describe(), ::testing::HasSubstr("tokenizing, is set by --payload-limit"));
 }
 
 TEST(MemoryBoundTest, CountsTheBuffersOfTls) {
