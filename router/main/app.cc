@@ -198,7 +198,7 @@ std::optional<Failure> App::StartEngine() {
   options.grammars = !values_.GetBool("disable-grammar-support");
   options.show_requests = formed.facts.Has("shows-requests");
   metrics_.AddTgiNames(options.facts.max_input_tokens, options.facts.max_total_tokens,
-                       formed.capacity.block_size);
+                       formed.capacity.block_size, DialectSettings(values_).tgi_only);
   options.eos_ids = formed.facts.eos_token_ids;
   options.tokenizer = tokenizer_;
   options.chat = chat_;

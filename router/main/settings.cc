@@ -307,6 +307,10 @@ absl::StatusOr<OtlpOptions> OtlpSettings(const options::Values& values, const Mo
   OtlpOptions otlp;
   otlp.endpoint = values.GetString("otlp-endpoint");
   otlp.service_name = values.GetString("otlp-service-name");
+  if (otlp.service_name.empty()) {
+    otlp.service_name =
+        DialectSettings(values).tgi_only ? "text-generation-inference.router" : "penstock";
+  }
   otlp.version = std::string(Version());
   otlp.model = facts.served_name;
   otlp.scheme = values.IsSet("tls-cert") ? "https" : "http";

@@ -7,9 +7,12 @@
 #include <prometheus/gauge.h>
 #include <prometheus/histogram.h>
 #include <prometheus/registry.h>
+#include <prometheus/summary.h>
 
 #include <chrono>
 #include <cstdint>
+#include <string>
+#include <vector>
 
 #include "common/time.h"
 
@@ -19,8 +22,25 @@ using prometheus::Counter;
 using prometheus::Family;
 using prometheus::Gauge;
 using prometheus::Histogram;
-using prometheus::Registry;
 using Buckets = Histogram::BucketBoundaries;
+
+struct FamilyText {
+  std::string name;
+  std::string type;  // "counter", "gauge", "histogram", "summary"
+  std::string help;
+};
+
+// Knows every family, also one without a member yet, which Collect() leaves out.
+class Registry : public prometheus::Registry {
+ public:
+  void Describe(const char* name, const char* type, const char* help) {
+    families_.push_back({name, type, help});
+  }
+  const std::vector<FamilyText>& families() const { return families_; }
+
+ private:
+  std::vector<FamilyText> families_;  // in the order of registration
+};
 
 // The plural forms register a family whose members have labels, the others a metric without.
 class Families {
@@ -28,13 +48,20 @@ class Families {
   explicit Families(Registry& registry) : registry_(registry) {}
 
   Family<Counter>& Counters(const char* name, const char* help) const {
+    registry_.Describe(name, "counter", help);
     return prometheus::BuildCounter().Name(name).Help(help).Register(registry_);
   }
   Family<Gauge>& Gauges(const char* name, const char* help) const {
+    registry_.Describe(name, "gauge", help);
     return prometheus::BuildGauge().Name(name).Help(help).Register(registry_);
   }
   Family<Histogram>& Histograms(const char* name, const char* help) const {
+    registry_.Describe(name, "histogram", help);
     return prometheus::BuildHistogram().Name(name).Help(help).Register(registry_);
+  }
+  Family<prometheus::Summary>& Summaries(const char* name, const char* help) const {
+    registry_.Describe(name, "summary", help);
+    return prometheus::BuildSummary().Name(name).Help(help).Register(registry_);
   }
   Counter& OneCounter(const char* name, const char* help) const {
     return Counters(name, help).Add({});

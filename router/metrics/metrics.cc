@@ -22,8 +22,9 @@ Metrics::Metrics(std::string_view version)
 }
 
 void Metrics::AddTgiNames(std::uint32_t max_input_tokens, std::uint32_t max_total_tokens,
-                          std::uint32_t block_size) {
-  tgi_ = std::make_unique<TgiMetrics>(registry_, max_input_tokens, max_total_tokens, block_size);
+                          std::uint32_t block_size, bool tgi_buckets) {
+  tgi_ = std::make_unique<TgiMetrics>(registry_, max_input_tokens, max_total_tokens, block_size,
+                                      tgi_buckets);
 }
 
 std::string Metrics::Render() const {

@@ -15,6 +15,7 @@
 #include <memory>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "router/metrics/group_metrics.h"
 #include "router/metrics/http_metrics.h"
@@ -34,8 +35,9 @@ class Metrics {
   Metrics& operator=(const Metrics&) = delete;
 
   // From now on everything is counted under TGI's names as well. Once, before the first request.
+  // `tgi_buckets`: tgi_batch_next_size has TGI's 1,024 buckets instead of 11.
   void AddTgiNames(std::uint32_t max_input_tokens, std::uint32_t max_total_tokens,
-                   std::uint32_t block_size);
+                   std::uint32_t block_size, bool tgi_buckets);
 
   HttpMetrics& http() { return http_; }
   RequestMetrics& requests() { return requests_; }
@@ -45,6 +47,8 @@ class Metrics {
   GroupMetrics& groups() { return groups_; }
   SpanMetrics& spans() { return spans_; }
 
+  // Every metric, also those without a value yet.
+  const std::vector<FamilyText>& families() const { return registry_.families(); }
   // The text exposition format 0.0.4.
   std::string Render() const;
 

@@ -2,8 +2,6 @@
 // under its names, buckets and labels. What TGI counts twice is counted once. Thread-safe.
 #pragma once
 
-#include <prometheus/summary.h>
-
 #include <algorithm>
 #include <cstdint>
 #include <string>
@@ -16,14 +14,15 @@ namespace penstock::router {
 
 class TgiMetrics {
  public:
-  // Histograms of lengths have 100 buckets up to these.
+  // Histograms of lengths have 100 buckets up to the two lengths. `tgi_buckets`: that of batch
+  // sizes has a bucket for each size, as in TGI.
   TgiMetrics(Registry& registry, std::uint32_t max_input_tokens, std::uint32_t max_total_tokens,
-             std::uint32_t block_size)
+             std::uint32_t block_size, bool tgi_buckets)
       : make_(registry),
-        registry_(registry),
         block_size_(block_size),
         max_input_tokens_(max_input_tokens),
-        max_total_tokens_(max_total_tokens) {}
+        max_total_tokens_(max_total_tokens),
+        tgi_buckets_(tgi_buckets) {}
 
   void Arrived() { count_.Increment(); }
   void Succeeded() { success_.Increment(); }
@@ -75,15 +74,17 @@ class TgiMetrics {
     return bounds;
   }
 
-  Counter& CounterOf(const char* name, const prometheus::Labels& labels = {}) const {
-    return make_.Counters(name, "As in TGI.").Add(labels);
+  static Buckets PowersOfTwo() {
+    Buckets bounds;
+    for (int bound = 1; bound <= 1024; bound *= 2) bounds.push_back(bound);
+    return bounds;
   }
-  Gauge& GaugeOf(const char* name) const { return make_.OneGauge(name, "As in TGI."); }
-  Histogram& TimeOf(const char* name, const prometheus::Labels& labels = {}) const {
-    return make_.Histograms(name, "As in TGI.").Add(labels, DurationBuckets());
+
+  Histogram& TimeOf(const char* name, const char* help) const {
+    return make_.OneHistogram(name, help, DurationBuckets());
   }
-  Histogram& LengthOf(const char* name, std::uint32_t most) const {
-    return make_.OneHistogram(name, "As in TGI.", EvenBuckets(100, most));
+  Histogram& LengthOf(const char* name, std::uint32_t most, const char* help) const {
+    return make_.OneHistogram(name, help, EvenBuckets(100, most));
   }
 
   // The metrics of one kind of step.
@@ -98,44 +99,75 @@ class TgiMetrics {
   };
   Method MethodOf(const char* name) const {
     const prometheus::Labels labels = {{"method", name}};
-    return {CounterOf("tgi_batch_inference_count", labels),
-            CounterOf("tgi_batch_inference_success", labels),
-            CounterOf("tgi_batch_inference_failure", labels),
-            TimeOf("tgi_batch_inference_duration", labels),
-            TimeOf("tgi_batch_forward_duration", labels),
-            TimeOf("tgi_batch_decode_duration", labels),
-            TimeOf("tgi_batch_filter_duration", labels)};
+    const Buckets buckets = DurationBuckets();
+    return {inference_count_.Add(labels),           inference_success_.Add(labels),
+            inference_failure_.Add(labels),         inference_duration_.Add(labels, buckets),
+            forward_duration_.Add(labels, buckets), decode_duration_.Add(labels, buckets),
+            filter_duration_.Add(labels, buckets)};
   }
 
   const Families make_;
-  Registry& registry_;
   const std::uint32_t block_size_;
   const std::uint32_t max_input_tokens_;
   const std::uint32_t max_total_tokens_;
-  Counter& count_ = CounterOf("tgi_request_count");
-  Counter& success_ = CounterOf("tgi_request_success");
-  Family<Counter>& failure_ = make_.Counters("tgi_request_failure", "As in TGI.");
-  Histogram& duration_ = TimeOf("tgi_request_duration");
-  Histogram& validation_ = TimeOf("tgi_request_validation_duration");
-  Histogram& queue_ = TimeOf("tgi_request_queue_duration");
-  Histogram& inference_ = TimeOf("tgi_request_inference_duration");
-  Histogram& per_token_ = TimeOf("tgi_request_mean_time_per_token_duration");
-  Histogram& input_length_ = LengthOf("tgi_request_input_length", max_input_tokens_);
-  Histogram& max_new_tokens_ = LengthOf("tgi_request_max_new_tokens", max_total_tokens_);
-  Histogram& generated_tokens_ = LengthOf("tgi_request_generated_tokens", max_total_tokens_);
+  const bool tgi_buckets_;
+  Counter& count_ = make_.OneCounter("tgi_request_count", "Generation requests received.");
+  Counter& success_ =
+      make_.OneCounter("tgi_request_success", "Generation requests that succeeded.");
+  Family<Counter>& failure_ = make_.Counters(
+      "tgi_request_failure", "Generation requests that ended in an error, by kind (err).");
+  Histogram& duration_ =
+      TimeOf("tgi_request_duration", "Seconds from arrival to the last token of a request.");
+  Histogram& validation_ = TimeOf("tgi_request_validation_duration",
+                                  "Seconds that checking and tokenizing a request took.");
+  Histogram& queue_ =
+      TimeOf("tgi_request_queue_duration", "Seconds from queued to the first plan of a request.");
+  Histogram& inference_ = TimeOf("tgi_request_inference_duration",
+                                 "Seconds from the first plan to the last token of a request.");
+  Histogram& per_token_ = TimeOf("tgi_request_mean_time_per_token_duration",
+                                 "Inference seconds by generated tokens of a request.");
+  Histogram& input_length_ =
+      LengthOf("tgi_request_input_length", max_input_tokens_, "Prompt tokens per request.");
+  Histogram& max_new_tokens_ =
+      LengthOf("tgi_request_max_new_tokens", max_total_tokens_, "Tokens that a request asked for.");
+  Histogram& generated_tokens_ =
+      LengthOf("tgi_request_generated_tokens", max_total_tokens_, "Generated tokens per request.");
   prometheus::Summary& skipped_ =
-      prometheus::BuildSummary()
-          .Name("tgi_request_skipped_tokens")
-          .Help("As in TGI.")
-          .Register(registry_)
+      make_
+          .Summaries("tgi_request_skipped_tokens",
+                     "With --speculate: drafts accepted for a sequence in a step.")
           .Add({}, prometheus::Summary::Quantiles{{0.5, 0.05}, {0.9, 0.01}, {0.99, 0.001}});
-  Gauge& queue_size_ = GaugeOf("tgi_queue_size");
-  Gauge& batch_size_ = GaugeOf("tgi_batch_current_size");
-  Gauge& batch_tokens_ = GaugeOf("tgi_batch_current_max_tokens");
+  Gauge& queue_size_ = make_.OneGauge("tgi_queue_size", "Requests waiting for admission.");
+  Gauge& batch_size_ = make_.OneGauge("tgi_batch_current_size", "Requests being computed.");
+  Gauge& batch_tokens_ = make_.OneGauge("tgi_batch_current_max_tokens",
+                                        "Tokens that the KV blocks in use have room for.");
   Histogram& next_size_ =
-      make_.OneHistogram("tgi_batch_next_size", "As in TGI.", EvenBuckets(1024, 1024));
-  Counter& concat_ = CounterOf("tgi_batch_concat", {{"reason", "chunking"}});
-  Histogram& concat_duration_ = TimeOf("tgi_batch_concat_duration", {{"method", "decode"}});
+      make_.OneHistogram("tgi_batch_next_size", "Decode rows of a step.",
+                         tgi_buckets_ ? EvenBuckets(1024, 1024) : PowersOfTwo());
+  Counter& concat_ =
+      make_
+          .Counters("tgi_batch_concat",
+                    "Steps that add requests to a running batch; the reason is always chunking.")
+          .Add({{"reason", "chunking"}});
+  Histogram& concat_duration_ =
+      make_
+          .Histograms("tgi_batch_concat_duration",
+                      "Always empty: adding requests to a batch takes no step of its own.")
+          .Add({{"method", "decode"}}, DurationBuckets());
+  Family<Counter>& inference_count_ = make_.Counters(
+      "tgi_batch_inference_count", "Steps, by method: prefill if any row is a prompt's.");
+  Family<Counter>& inference_success_ =
+      make_.Counters("tgi_batch_inference_success", "Steps that succeeded, by method.");
+  Family<Counter>& inference_failure_ = make_.Counters(
+      "tgi_batch_inference_failure", "Always 0: a step that fails loses its replica group.");
+  Family<Histogram>& inference_duration_ = make_.Histograms(
+      "tgi_batch_inference_duration", "Seconds from sending a plan to its result, by method.");
+  Family<Histogram>& forward_duration_ = make_.Histograms(
+      "tgi_batch_forward_duration", "The same seconds as tgi_batch_inference_duration.");
+  Family<Histogram>& decode_duration_ = make_.Histograms(
+      "tgi_batch_decode_duration", "Always empty: the router decodes text, outside of steps.");
+  Family<Histogram>& filter_duration_ =
+      make_.Histograms("tgi_batch_filter_duration", "Always empty: no step filters a batch.");
   Method prefill_ = MethodOf("prefill");
   Method decode_ = MethodOf("decode");
 };

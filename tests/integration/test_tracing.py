@@ -70,6 +70,16 @@ def test_a_request_becomes_a_span_with_its_parts(traced, collector):
     assert collector.resources[-1]["service.name"] == "my-router"
 
 
+@pytest.mark.parametrize("profile, name", [("penstock", "penstock"),
+                                           ("tgi", "text-generation-inference.router")])
+def test_the_service_has_our_name_outside_the_tgi_profile(collector, profile, name):
+    trace, _, headers = new_trace()
+    with simulated("--otlp-endpoint", collector.endpoint, "--api-profile", profile) as server:
+        generate(server, headers)
+        collector.spans_of(trace, 4)
+    assert collector.resources[-1]["service.name"] == name
+
+
 def test_under_tls_the_scheme_is_https(collector, tmp_path):
     need_openssl()
     make_authority(tmp_path, "ca")

@@ -15,8 +15,9 @@ constexpr OptionSpec kRows[] = {
     OptionSpec("otlp-endpoint", Type::kString, "",
                "OTLP/gRPC collector that gets a trace of every request: http://HOST:PORT or "
                "https://HOST:PORT."),
-    OptionSpec("otlp-service-name", Type::kString, "text-generation-inference.router",
-               "Name of this service in its traces; the default is the name that TGI uses.",
+    OptionSpec("otlp-service-name", Type::kString, "",
+               "Name of this service in its traces; unset: penstock, or with --api-profile tgi "
+               "TGI's text-generation-inference.router.",
                {.advanced = true}),
     OptionSpec("step-log", Type::kPath, "",
                "File that gets one JSON line per step: rows, prompt tokens, sequences, blocks.",
