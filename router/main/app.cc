@@ -162,7 +162,7 @@ std::optional<Failure> App::LoadText() {
 }
 
 std::optional<Failure> App::FormGroups() {
-  auto options = FleetSettings(values_);
+  auto options = FleetSettings(values_, notifier_.active());
   if (!options.ok()) return Failure{kExitUsage, options.status()};
   groups_return_ = options->reattach;
   groups_ = options->groups.size();
@@ -284,7 +284,7 @@ std::optional<Failure> App::CheckTraces() {
 int App::Check() {
   std::optional<Failure> failure = CheckTraces();
   if (!failure) failure = LoadAccess();
-  if (const auto fleet = FleetSettings(values_); !failure && !fleet.ok()) {
+  if (const auto fleet = FleetSettings(values_, notifier_.active()); !failure && !fleet.ok()) {
     failure = Failure{kExitUsage, fleet.status()};
   }
   if (!failure && !values_.GetString("tokenizer-config-path").empty()) failure = LoadText();

@@ -157,7 +157,7 @@ DialectOptions DialectSettings(const options::Values& values) {
   return dialects;
 }
 
-absl::StatusOr<FleetOptions> FleetSettings(const options::Values& values) {
+absl::StatusOr<FleetOptions> FleetSettings(const options::Values& values, bool launched) {
   const std::string& shards = values.GetString("shards");
   PENSTOCK_ASSIGN_OR_RETURN(const std::string prefix, SocketPrefix(values));
   if (shards.empty() && prefix.empty() && values.program().profile != nullptr) {
@@ -172,8 +172,7 @@ absl::StatusOr<FleetOptions> FleetSettings(const options::Values& values) {
   }
   FleetOptions fleet;
   ShardGroups groups = LaunchedGroups(values, prefix);
-  const bool launched = shards.empty();
-  if (!launched) {
+  if (!shards.empty()) {
     PENSTOCK_ASSIGN_OR_RETURN(groups, ParseShardGroups(shards));
   }
   PENSTOCK_ASSIGN_OR_RETURN(const auto tls, options::ReadShardTls(values));

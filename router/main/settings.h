@@ -28,7 +28,8 @@ ApiOptions ApiSettings(const options::Values& values);
 DialectOptions DialectSettings(const options::Values& values);
 
 // The groups to form, and whether lost ones are formed again.
-absl::StatusOr<FleetOptions> FleetSettings(const options::Values& values);
+// `launched`: a launcher restarts the shards; otherwise the router forms a lost group again itself.
+absl::StatusOr<FleetOptions> FleetSettings(const options::Values& values, bool launched);
 
 // What depends on the formed group.
 CoreLoopOptions CoreSettings(const options::Values& values, const GroupFormed& formed);

@@ -191,6 +191,30 @@ def test_a_router_takes_the_other_programs_flags(tmp_path):
         shard.stop()
 
 
+def test_a_router_finds_its_restarted_shard_again(tmp_path):
+    folder = tmp_path / "sockets"
+    folder.mkdir(mode=0o700)
+    command = [BIN / "penstock-simshard", "--model-id", DEMO_MODEL, "--shard-uds-path", folder / "server"]
+    shard = Process(command)
+    router = None
+    try:
+        shard.wait_said("listening")
+        router = Process([BIN / "text-generation-router", "--tokenizer-name", DEMO_MODEL,
+                          "--master-shard-uds-path", folder / "server-0", "--port", "0"], {})
+        router.wait_line(r"listening on 0\.0\.0\.0:(\d+)")
+        shard.popen.send_signal(signal.SIGKILL)
+        router.wait_line("shard 0 was lost")
+        shard = Process(command)
+        shard.wait_said("listening")
+        router.wait_line("has joined")
+        router.popen.send_signal(signal.SIGTERM)
+        assert router.wait_exit(30) == 0
+    finally:
+        shard.stop()
+        if router is not None:
+            router.stop()
+
+
 def test_a_router_without_sockets_names_the_other_programs_flag():
     router = Process([BIN / "text-generation-router", "--tokenizer-name", DEMO_MODEL], {})
     assert router.wait_exit(30) == 2
