@@ -41,8 +41,8 @@ oracle: ## regenerate the golden files with HF transformers (downloads 2.7 GB on
 cuda: ## fetch the CUDA compiler, compile penstock-shard-cuda and the GPU tests (no GPU needed)
 	@deploy/build_cuda
 
-bundle: ## pack binaries, libraries and GPU tests into a tarball that runs without a compiler
-	@deploy/bundle
+bundle: ## pack binaries and libraries into a tarball that runs without a compiler (ARGS=--cuda: GPUs too)
+	@deploy/bundle $(ARGS)
 
 clean: ## remove build folders (keeps .deps and .venv)
 	rm -rf build build-asan build-clang build-tsan build-cuda

@@ -143,6 +143,15 @@ TEST_F(SupervisorTest, AKilledShardIsReportedAndTheOthersStop) {
   EXPECT_THAT(events_, Contains("shard-0 says got TERM"));
 }
 
+TEST_F(SupervisorTest, AMissingTorchIsReportedWithTheRemedy) {
+  const Outcome outcome =
+      Run({"echo 'penstock-shard: error while loading shared libraries: libtorch_cpu.so: cannot "
+           "open shared object file'; exit 127"},
+          kGood);
+  EXPECT_THAT(outcome.error, HasSubstr("libtorch_cpu.so: cannot open shared object file: torch "
+                                       "2.11 is not installed: run `pip install torch==2.11.0`"));
+}
+
 TEST_F(SupervisorTest, AShardThatTheKernelKilledForMemoryIsNamedAsSuch) {
   root_.Write("/proc/self/cgroup", "0::/\n");
   root_.Write("/sys/fs/cgroup/memory.current", "1\n");
