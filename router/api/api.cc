@@ -60,24 +60,28 @@ std::optional<std::string> Api::TenantOf(const RequestHead& head, const Dialect&
   return std::string(*name);
 }
 
+std::vector<Header> Api::Cors(const RequestHead& head) const {
+  const ApiOptions& options = context_.options;
+  return CorsHeaders(context_.dialects.fallback().Cors(), options.cors_origins,
+                     options.cors_headers, head);
+}
+
 RouteMatch Api::Match(const RequestHead& head) const {
   RouteMatch match = MatchPlain(head);
   if (match.refusal && head.method == "POST" && context_.options.spans != nullptr) {
     TraceRefusal(*context_.options.spans, head, match.route, match.refusal->status,
                  match.refusal->body);
   }
-  const std::vector<Header> cors = CorsHeaders(context_.options.cors_origins, head.Find("origin"));
+  const std::vector<Header> cors = Cors(head);
   if (cors.empty()) return match;
   if (match.refusal) {
     auto& headers = match.refusal->headers;
     headers.insert(headers.end(), cors.begin(), cors.end());
-    if (head.method == "OPTIONS") {
-      for (Header& header : PreflightHeaders()) headers.push_back(std::move(header));
-    }
   } else {
     match.handle = [handle = std::move(match.handle), cors](HttpRequest request,
                                                             std::shared_ptr<Exchange> exchange) {
-      handle(std::move(request), WithHeaders(std::move(exchange), cors));
+      exchange->AddHeaders(cors);
+      handle(std::move(request), std::move(exchange));
     };
   }
   return match;
@@ -159,9 +163,7 @@ HttpResponse Api::Refuse(const RequestHead& head, const HttpFailure& failure) co
     TraceRefusal(*context_.options.spans, head, "unread", failure.status, failure.message);
   }
   response = dialects.fallback().Reword(std::move(response));
-  for (Header& header : CorsHeaders(context_.options.cors_origins, head.Find("origin"))) {
-    response.headers.push_back(std::move(header));
-  }
+  for (Header& header : Cors(head)) response.headers.push_back(std::move(header));
   return response;
 }
 

@@ -4,6 +4,7 @@
 
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "router/api/context.h"
 #include "router/http/application.h"
@@ -22,6 +23,7 @@ class Api final : public Application {
   RouteMatch MatchPlain(const RequestHead& head) const;
   // The name of the client's key; empty if the server has no keys; nothing without a right key.
   std::optional<std::string> TenantOf(const RequestHead& head, const Dialect& dialect) const;
+  std::vector<Header> Cors(const RequestHead& head) const;
 
   ApiContext& context_;
 };

@@ -1,61 +1,67 @@
 #include "router/api/cors.h"
 
 #include <algorithm>
-#include <utility>
+
+#include "router/http/text.h"
 
 namespace penstock::router {
 namespace {
 
-class HeaderedExchange final : public Exchange {
- public:
-  HeaderedExchange(std::shared_ptr<Exchange> exchange, std::vector<Header> headers)
-      : exchange_(std::move(exchange)), headers_(std::move(headers)) {}
+bool AllowsByPrefix(const std::vector<std::string_view>& patterns, std::string_view name) {
+  return std::ranges::any_of(patterns, [name](std::string_view pattern) {
+    return pattern.ends_with('*') && name.starts_with(pattern.substr(0, pattern.size() - 1));
+  });
+}
 
-  void Respond(HttpResponse response) override { exchange_->Respond(Add(std::move(response))); }
-  void StartStream(HttpResponse head) override { exchange_->StartStream(Add(std::move(head))); }
-  bool Write(std::string_view events) override { return exchange_->Write(events); }
-  void Finish() override { exchange_->Finish(); }
-  void OnClose(std::function<void(CloseReason)> callback) override {
-    exchange_->OnClose(std::move(callback));
+std::string AllowedHeaders(const CorsRules& rules, const std::vector<std::string>& more,
+                           std::string_view asked) {
+  std::vector<std::string> lower;
+  for (const std::string& name : more) lower.push_back(ToLower(name));
+  std::vector<std::string_view> patterns = rules.request_headers;
+  patterns.insert(patterns.end(), lower.begin(), lower.end());
+  std::string allowed;
+  const auto add = [&allowed](std::string_view name) {
+    if (!allowed.empty()) allowed += ',';
+    allowed.append(name);
+  };
+  for (const std::string_view pattern : patterns) {
+    if (!pattern.ends_with('*')) add(pattern);
   }
-  void CountTokens(TokenCounts counts) override { exchange_->CountTokens(counts); }
-
- private:
-  HttpResponse Add(HttpResponse response) const {
-    response.headers.insert(response.headers.end(), headers_.begin(), headers_.end());
-    return response;
+  while (!asked.empty()) {
+    const std::size_t comma = std::min(asked.find(','), asked.size());
+    const std::string name = ToLower(Trim(asked.substr(0, comma)));
+    if (!name.empty() && AllowsByPrefix(patterns, name)) add(name);
+    asked.remove_prefix(std::min(comma + 1, asked.size()));
   }
-
-  std::shared_ptr<Exchange> exchange_;
-  const std::vector<Header> headers_;
-};
+  return allowed;
+}
 
 }  // namespace
 
-std::vector<Header> CorsHeaders(const std::vector<std::string>& allowed, std::string_view origin) {
-  if (allowed.empty()) return {};
+std::vector<Header> CorsHeaders(const CorsRules& rules, const std::vector<std::string>& origins,
+                                const std::vector<std::string>& more_headers,
+                                const RequestHead& head) {
+  if (origins.empty()) return {};
   std::vector<Header> headers = {
       {"vary", "origin, access-control-request-method, access-control-request-headers"}};
-  const auto allows = [&allowed](std::string_view name) {
-    return std::find(allowed.begin(), allowed.end(), name) != allowed.end();
+  const std::string_view origin = head.Find("origin");
+  const auto allows = [&origins](std::string_view name) {
+    return std::ranges::find(origins, name) != origins.end();
   };
   if (allows("*")) {
     headers.push_back({"access-control-allow-origin", "*"});
   } else if (!origin.empty() && allows(origin)) {
     headers.push_back({"access-control-allow-origin", std::string(origin)});
   }
+  if (head.method == "OPTIONS") {
+    headers.push_back({"access-control-allow-methods", std::string(rules.methods)});
+    headers.push_back(
+        {"access-control-allow-headers",
+         AllowedHeaders(rules, more_headers, head.Find("access-control-request-headers"))});
+  } else if (!rules.exposed.empty()) {
+    headers.push_back({"access-control-expose-headers", std::string(rules.exposed)});
+  }
   return headers;
-}
-
-std::vector<Header> PreflightHeaders() {
-  return {{"access-control-allow-methods", "GET,POST"},
-          {"access-control-allow-headers", "content-type"}};
-}
-
-std::shared_ptr<Exchange> WithHeaders(std::shared_ptr<Exchange> exchange,
-                                      std::vector<Header> headers) {
-  if (headers.empty()) return exchange;
-  return std::make_shared<HeaderedExchange>(std::move(exchange), std::move(headers));
 }
 
 }  // namespace penstock::router

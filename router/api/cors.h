@@ -1,24 +1,34 @@
 // Cross-origin headers, for pages in a browser. Answers carry them on every route, refusals too.
 #pragma once
 
-#include <memory>
 #include <string>
 #include <string_view>
 #include <vector>
 
-#include "router/http/application.h"
+#include "router/http/message.h"
 
 namespace penstock::router {
 
-// For an answer to a request from `origin` (empty: none was named). Nothing without allowed
-// origins; "*" among them allows all.
-std::vector<Header> CorsHeaders(const std::vector<std::string>& allowed, std::string_view origin);
+// What a page of an allowed origin may send and read.
+struct CorsRules {
+  std::string_view methods = "GET,POST,DELETE";
+  // Request headers in lower case. A name that ends in `*` stands for all that begin so.
+  std::vector<std::string_view> request_headers = {
+      "authorization", "x-api-key",   "content-type",  "x-request-id",
+      "anthropic-*",   "openai-*",    "x-stainless-*", "x-penstock-*"};
+  // Headers of answers that a page may read; empty: those that every browser lets it read.
+  std::string_view exposed =
+      "allow,retry-after,retry-after-ms,x-should-retry,www-authenticate,x-request-id,"
+      "x-penstock-ignored,x-compute-type,x-compute-time,x-compute-characters,x-total-time,"
+      "x-validation-time,x-queue-time,x-inference-time,x-time-per-token,x-prompt-tokens,"
+      "x-generated-tokens";
+};
 
-// The additional headers of an answer to OPTIONS.
-std::vector<Header> PreflightHeaders();
-
-// An exchange that adds headers to every answer.
-std::shared_ptr<Exchange> WithHeaders(std::shared_ptr<Exchange> exchange,
-                                      std::vector<Header> headers);
+// For an answer to `head`. Nothing without allowed origins; "*" among them allows all. The answer
+// to OPTIONS names each allowed header, and of those with a `*` the ones that `head` asks for.
+// `more_headers`: further request headers, in any case.
+std::vector<Header> CorsHeaders(const CorsRules& rules, const std::vector<std::string>& origins,
+                                const std::vector<std::string>& more_headers,
+                                const RequestHead& head);
 
 }  // namespace penstock::router

@@ -12,6 +12,7 @@
 #include <string_view>
 #include <vector>
 
+#include "router/api/cors.h"
 #include "router/api/errors.h"
 #include "router/api/route.h"
 
@@ -66,6 +67,9 @@ class Dialect {
   // May change a refusal that no handler made. It is called on the server's default dialect, for
   // the refusals of all dialects.
   virtual HttpResponse Reword(HttpResponse response) const { return response; }
+
+  // What pages of other origins may do. It is called on the server's default dialect.
+  virtual CorsRules Cors() const { return {}; }
 
   // --- The OpenAPI document
 

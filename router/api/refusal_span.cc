@@ -48,6 +48,9 @@ class SpannedExchange final : public Exchange {
   SpannedExchange(std::shared_ptr<Exchange> exchange, std::shared_ptr<SpanSink> sink, Span span)
       : exchange_(std::move(exchange)), sink_(std::move(sink)), span_(std::move(span)) {}
 
+  void AddHeaders(std::vector<Header> headers) override {
+    exchange_->AddHeaders(std::move(headers));
+  }
   void Respond(HttpResponse response) override {
     if (response.status >= kBadRequest) Refused(response.status, response.body);
     exchange_->Respond(std::move(response));

@@ -8,6 +8,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "router/http/message.h"
 
@@ -33,6 +34,9 @@ struct TokenCounts {
 class Exchange {
  public:
   virtual ~Exchange() = default;
+
+  // Headers that the answer carries after its own. Call before answering.
+  virtual void AddHeaders(std::vector<Header> headers) = 0;
 
   // The whole answer.
   virtual void Respond(HttpResponse response) = 0;

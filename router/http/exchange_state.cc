@@ -2,6 +2,8 @@
 
 #include <sys/socket.h>
 
+#include <algorithm>
+#include <iterator>
 #include <utility>
 
 #include "router/http/wire.h"
@@ -29,11 +31,22 @@ void ExchangeState::WakeLocked() {
   wake_();
 }
 
+void ExchangeState::AddHeaders(std::vector<Header> headers) {
+  const std::lock_guard lock(mutex_);
+  std::ranges::move(headers, std::back_inserter(added_headers_));
+}
+
+// Requires the mutex.
+void ExchangeState::SetHead(HttpResponse head) {
+  std::ranges::move(added_headers_, std::back_inserter(head.headers));
+  output_.head = std::move(head);
+}
+
 void ExchangeState::Respond(HttpResponse response) {
   const std::lock_guard lock(mutex_);
   if (answered_) return;
   answered_ = finished_ = output_.finished = true;
-  output_.head = std::move(response);
+  SetHead(std::move(response));
   WakeLocked();
 }
 
@@ -41,7 +54,7 @@ void ExchangeState::StartStream(HttpResponse head) {
   const std::lock_guard lock(mutex_);
   if (answered_) return;
   answered_ = streaming_ = output_.stream = true;
-  output_.head = std::move(head);
+  SetHead(std::move(head));
   WakeLocked();
 }
 
@@ -117,7 +130,7 @@ void ExchangeState::Abandon() {
   if (finished_) return;
   finished_ = output_.finished = true;
   if (!answered_) {
-    output_.head = HttpResponse{500, "text/plain; charset=utf-8", {}, "the request was dropped"};
+    SetHead({500, "text/plain; charset=utf-8", {}, "the request was dropped"});
   } else {
     output_.cut = true;
   }

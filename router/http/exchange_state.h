@@ -28,6 +28,7 @@ class ExchangeState final : public Exchange {
   ExchangeState(std::size_t max_behind, std::function<void()> wake);
 
   // --- The application's side.
+  void AddHeaders(std::vector<Header> headers) override;
   void Respond(HttpResponse response) override;
   void StartStream(HttpResponse head) override;
   bool Write(std::string_view events) override;
@@ -74,6 +75,7 @@ class ExchangeState final : public Exchange {
 
  private:
   void WakeLocked();
+  void SetHead(HttpResponse head);
   bool SendDirect(std::string_view events);
   std::size_t Behind() const;
 
@@ -82,6 +84,7 @@ class ExchangeState final : public Exchange {
   std::function<void()> wake_;
   bool woken_ = false;
   Output output_;
+  std::vector<Header> added_headers_;
   bool answered_ = false;  // Respond or StartStream was called
   bool streaming_ = false;
   bool finished_ = false;

@@ -27,6 +27,10 @@ constexpr OptionSpec kRows[] = {
                {.advanced = true}),
     OptionSpec("cors-allow-origin", Type::kList, "",
                "Origins whose pages may read answers; * for all."),
+    OptionSpec("cors-allow-headers", Type::kList, "",
+               "Request headers that such pages may send, beside those that clients of OpenAI and "
+               "Anthropic send; `x-name-*` is every header that begins so.",
+               {.advanced = true}),
     OptionSpec("payload-limit", Bytes(1024, 1073741824), "16MiB", "Largest body of a request.",
                {.advanced = true}),
     OptionSpec("stream-interval", Duration(0, 1), "0",

@@ -120,6 +120,10 @@ class StandInDialect final : public TgiDialect {
     }
     return response;
   }
+
+  CorsRules Cors() const override {
+    return {.methods = "GET,POST", .request_headers = {"content-type"}, .exposed = ""};
+  }
 };
 
 }  // namespace

@@ -145,6 +145,47 @@ TEST_F(ServiceTest, OptionsAnswers200AndSaysWhatIsAllowed) {
   EXPECT_EQ(response.headers.at("allow"), "POST");
 }
 
+RawResponse Preflight(std::uint16_t port, std::string_view asked) {
+  std::string request =
+      "OPTIONS /v1/chat/completions HTTP/1.1\r\nHost: x\r\nOrigin: http://page\r\n"
+      "Access-Control-Request-Method: POST\r\n";
+  request.append("Access-Control-Request-Headers: ").append(asked).append("\r\n\r\n");
+  return RawClient::Fetch(port, request);
+}
+
+TEST_F(ServiceTest, APageOfAnotherOriginMaySendTheHeadersOfSdksAndUseEveryMethod) {
+  api_.cors_origins = {"*"};
+  api_.cors_headers = {"X-Own", "x-team-*"};
+  Start();
+  const RawResponse response = Preflight(
+      port_,
+      "authorization, openai-beta,X-Stainless-Lang,x-penstock-priority,x-other,x-team-a,,x-own");
+  EXPECT_EQ(response.status, 200);
+  EXPECT_EQ(response.headers.at("access-control-allow-origin"), "*");
+  EXPECT_EQ(response.headers.at("access-control-allow-headers"),
+            "authorization,x-api-key,content-type,x-request-id,x-own,openai-beta,x-stainless-lang,"
+            "x-penstock-priority,x-team-a");
+  const std::string methods = response.headers.at("access-control-allow-methods");
+  const DialectSet dialects = MakeDialects(dialects_);
+  for (const auto& [route, dialect] : dialects.served()) {
+    EXPECT_THAT(methods, HasSubstr(route->method)) << route->pattern;
+  }
+}
+
+TEST_F(ServiceTest, APageOfAnotherOriginReadsHeadersOfAnswersAndRefusals) {
+  api_.cors_origins = {"http://page"};
+  AnswerWith({"a"}, FinishReason::kLength);
+  for (const RawResponse& response :
+       {Post("/generate", R"({"inputs":"a"})", "Origin: http://page\r\n"),
+        Get("/nowhere", "Origin: http://page\r\n")}) {
+    EXPECT_EQ(response.headers.at("access-control-allow-origin"), "http://page");
+    const std::string exposed = "," + response.headers.at("access-control-expose-headers") + ",";
+    for (const auto& [name, value] : response.headers) {
+      if (name.starts_with("x-")) EXPECT_THAT(exposed, HasSubstr("," + name + ","));
+    }
+  }
+}
+
 TEST_F(ServiceTest, TheContentTypeMustBeJson) {
   AnswerWith({"a"}, FinishReason::kLength);
   Start();

@@ -138,6 +138,8 @@ TEST_F(TgiOpenAiTest, RoutesThatAreMissingAreEmptyAndPreflightsAreAnswered) {
       port_, "OPTIONS /generate HTTP/1.1\r\nHost: a\r\nOrigin: http://b\r\n\r\n");
   EXPECT_EQ(preflight.status, 200);
   EXPECT_EQ(preflight.headers.at("access-control-allow-methods"), "GET,POST");
+  EXPECT_EQ(preflight.headers.at("access-control-allow-headers"), "content-type");
+  EXPECT_EQ(missing.headers.count("access-control-expose-headers"), 0u);
 }
 
 TEST_F(TgiOpenAiTest, OnlyTheAllowedOriginGetsCorsHeaders) {
