@@ -4,6 +4,7 @@
 
 #include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
+#include "common/edit_distance.h"
 #include "common/json_text.h"
 #include "common/options/rows/rows.h"
 #include "common/options/tgi.h"
@@ -206,21 +207,6 @@ bool HoldsIntegers(const OptionSpec& spec) {
 
 std::string DescribeAccepted(const OptionSpec& spec) {
   return (spec.allow_auto ? "auto or " : "") + DescribeType(spec);
-}
-
-std::size_t EditDistance(std::string_view a, std::string_view b) {
-  std::vector<std::size_t> row(b.size() + 1);
-  for (std::size_t j = 0; j <= b.size(); ++j) row[j] = j;
-  for (std::size_t i = 1; i <= a.size(); ++i) {
-    std::size_t diagonal = row[0];
-    row[0] = i;
-    for (std::size_t j = 1; j <= b.size(); ++j) {
-      const std::size_t substitute = diagonal + (a[i - 1] == b[j - 1] ? 0 : 1);
-      diagonal = row[j];
-      row[j] = std::min({row[j] + 1, row[j - 1] + 1, substitute});
-    }
-  }
-  return row[b.size()];
 }
 
 std::string_view Nearest(const ProgramOptions& program, std::string_view name) {

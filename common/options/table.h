@@ -49,9 +49,6 @@ std::string DescribeAccepted(const OptionSpec& spec);
 // Whether the items of a list option are integers.
 bool HoldsIntegers(const OptionSpec& spec);
 
-// The Levenshtein distance.
-std::size_t EditDistance(std::string_view a, std::string_view b);
-
 // The option of `program` whose name is nearest to `name`; empty if none is near.
 std::string_view Nearest(const ProgramOptions& program, std::string_view name);
 

@@ -5,7 +5,7 @@
 #include <string_view>
 #include <system_error>
 
-#include "common/options/table.h"
+#include "common/edit_distance.h"
 #include "launcher/hub/hub_cache.h"
 
 namespace penstock::hub {
@@ -37,7 +37,7 @@ std::string NearestFolder(const fs::path& path) {
   for (const fs::directory_entry& entry : fs::directory_iterator(parent, error)) {
     if (!entry.is_directory(error)) continue;
     const std::string other = entry.path().filename().string();
-    const std::size_t distance = options::EditDistance(name, other);
+    const std::size_t distance = EditDistance(name, other);
     if (distance >= best_distance) continue;
     best_distance = distance;
     best = (path.parent_path() / other).string();

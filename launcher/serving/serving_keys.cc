@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "common/edit_distance.h"
 #include "common/options/table.h"
 #include "launcher/serving/key_effects.h"
 
@@ -233,7 +234,7 @@ std::string NearestServingKey(std::string_view key) {
   for (const ServingKey& row : kKeys) {
     for (std::string_view name : options::Pieces(row.name)) {
       const std::string written = Written(row, name);
-      const std::size_t distance = options::EditDistance(key, written);
+      const std::size_t distance = EditDistance(key, written);
       if (distance >= least) continue;
       least = distance;
       best = written;

@@ -1,7 +1,6 @@
 // Reading the body of a request by its dialect's field table.
 #pragma once
 
-#include <cstdint>
 #include <optional>
 #include <string_view>
 
@@ -15,7 +14,7 @@ template <class T>
 struct Parsed {
   std::optional<ApiError> error;
   T request;
-  std::uint64_t unknown_keys = 0;
+  json::UnknownKeys unknown_keys;
 };
 
 struct BodyRules {
@@ -42,15 +41,21 @@ Parsed<T> Parse(std::string_view body, const BodyRules& rules,
   return parsed;
 }
 
+// Counts unknown keys and names them in a header of the answer, or refuses them under
+// --strict-json. False: they were refused, and that was answered.
+bool AcceptKeys(ApiContext& context, std::string_view dialect, const ErrorFormat& errors,
+                const json::UnknownKeys& keys, Exchange& exchange);
+
 // Counts a request to `route` and its unknown keys. False: its body was wrong, and that was
 // answered.
 template <class T>
 bool Accept(ApiContext& context, std::string_view route, std::string_view dialect,
             const ErrorFormat& errors, const Parsed<T>& parsed, Exchange& exchange) {
   context.metrics.requests().Arrived(route);
-  context.metrics.requests().UnknownKeys(dialect, parsed.unknown_keys);
-  if (parsed.error) RefuseRequest(context, exchange, errors, *parsed.error);
-  return !parsed.error;
+  if (!parsed.error) return AcceptKeys(context, dialect, errors, parsed.unknown_keys, exchange);
+  context.metrics.requests().UnknownKeys(dialect, parsed.unknown_keys.count);
+  RefuseRequest(context, exchange, errors, *parsed.error);
+  return false;
 }
 
 }  // namespace penstock::router

@@ -30,6 +30,7 @@ struct ApiOptions {
   std::string compute_type;               // x-compute-type; empty: the model's device
   bool grammar = true;                    // where the shards offer it
   std::vector<std::string> cors_origins;  // empty: no CORS headers; "*": all
+  bool strict_json = false;               // unknown keys of bodies are refused
   std::vector<std::string> cors_headers;  // request headers allowed beside CorsRules
   std::shared_ptr<SpanSink> spans;        // null: nothing is traced
   // Why no shard accepts a connection, with the text of TGI's router; nothing if one does. Called

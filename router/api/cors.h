@@ -13,9 +13,9 @@ namespace penstock::router {
 struct CorsRules {
   std::string_view methods = "GET,POST,DELETE";
   // Request headers in lower case. A name that ends in `*` stands for all that begin so.
-  std::vector<std::string_view> request_headers = {
-      "authorization", "x-api-key",   "content-type",  "x-request-id",
-      "anthropic-*",   "openai-*",    "x-stainless-*", "x-penstock-*"};
+  std::vector<std::string_view> request_headers = {"authorization", "x-api-key",   "content-type",
+                                                   "x-request-id",  "anthropic-*", "openai-*",
+                                                   "x-stainless-*", "x-penstock-*"};
   // Headers of answers that a page may read; empty: those that every browser lets it read.
   std::string_view exposed =
       "allow,retry-after,retry-after-ms,x-should-retry,www-authenticate,x-request-id,"

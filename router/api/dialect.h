@@ -68,6 +68,10 @@ class Dialect {
   // the refusals of all dialects.
   virtual HttpResponse Reword(HttpResponse response) const { return response; }
 
+  // Whether answers name the unknown keys of their request in a header. It is called on the
+  // server's default dialect.
+  virtual bool NamesIgnoredKeys() const { return true; }
+
   // What pages of other origins may do. It is called on the server's default dialect.
   virtual CorsRules Cors() const { return {}; }
 

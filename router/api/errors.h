@@ -18,7 +18,8 @@ enum class ApiErrorKind : std::uint8_t {
   kValidation,     // a value is outside its limits
   kContextLength,  // prompt, or prompt plus answer, too long
   kMalformedJson,
-  kWrongType,  // JSON of another shape than the dialect's
+  kWrongType,   // JSON of another shape than the dialect's
+  kUnknownKey,  // under --strict-json
   kContentType,
   kTemplate,
   kTool,         // tools of TGI's chats
@@ -34,6 +35,7 @@ enum class ApiErrorKind : std::uint8_t {
   kTimeout,     // the client was too slow to send
   kOverloaded,
   kUnavailable,
+  kDraining,  // the server finishes its requests and takes no more
   kNoShard,   // the same for TGI's clients, where the shards' sockets refuse connections
   kDeadline,  // the answer took too long
   kGeneration,

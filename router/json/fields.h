@@ -136,7 +136,7 @@ constexpr std::array<Field<T>, A + B> Join(const std::array<Field<T>, A>& a,
 }
 
 // Reads one object. `type` is what errors call it ("struct GenerateRequest"). Unknown keys are
-// skipped and counted. An empty array counts as an empty object, as in TGI.
+// skipped and recorded. An empty array counts as an empty object, as in TGI.
 template <class T>
 bool ReadObject(Reader& reader, std::span<const Field<T>> fields, T& out, std::string_view type) {
   std::bitset<64> seen;
@@ -150,7 +150,9 @@ bool ReadObject(Reader& reader, std::span<const Field<T>> fields, T& out, std::s
       ++index;
     }
     if (index == fields.size()) {
-      reader.CountUnknownKey();
+      std::array<std::string_view, 64> names;
+      std::ranges::transform(fields, names.begin(), &Field<T>::name);
+      reader.unknown_keys().Add(key, std::span(names).first(fields.size()));
       if (!reader.Colon() || !reader.Skip()) return false;
       continue;
     }

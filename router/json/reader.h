@@ -13,6 +13,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -54,14 +55,30 @@ struct Number {
   double value = 0;             // all kinds
 };
 
+// Keys that no table knows; they were skipped.
+struct UnknownKeys {
+  static constexpr std::size_t kNamesMax = 10;
+  static constexpr std::size_t kNameBytesMax = 100;
+
+  std::uint64_t count = 0;
+  std::vector<std::string> names;  // the first ones, each once and cut
+  std::string nearest;             // a known key like the first one; empty if none is
+
+  // `known`: the keys of the object that has this one.
+  void Add(std::string_view key, std::span<const std::string_view> known);
+  void Add(const UnknownKeys& others);
+
+ private:
+  void AddName(std::string_view name);
+};
+
 class Reader {
  public:
   explicit Reader(std::string_view text, Limits limits = {});
 
   const Limits& limits() const { return limits_; }
-  // Keys that no table knows; they were skipped.
-  std::uint64_t unknown_keys() const { return unknown_keys_; }
-  void CountUnknownKey() { ++unknown_keys_; }
+  const UnknownKeys& unknown_keys() const { return unknown_keys_; }
+  UnknownKeys& unknown_keys() { return unknown_keys_; }
   bool ok() const { return !failed_; }
   const Error& error() const { return error_; }
 
@@ -135,7 +152,7 @@ class Reader {
   Limits limits_;
   std::size_t position_ = 0;
   std::size_t values_ = 0;
-  std::uint64_t unknown_keys_ = 0;
+  UnknownKeys unknown_keys_;
   std::vector<Level> levels_;
   bool failed_ = false;
   Error error_;

@@ -137,6 +137,7 @@ ApiOptions ApiSettings(const options::Values& values) {
   api.max_top_n_tokens = Count(values, "max-top-n-tokens");
   api.max_client_batch_size = Count(values, "max-client-batch-size");
   api.validation_workers = Count(values, "validation-workers");
+  api.strict_json = values.GetBool("strict-json");
   api.cors_origins = values.GetList("cors-allow-origin");
   api.cors_headers = values.GetList("cors-allow-headers");
   if (DialectSettings(values).tgi_only && api.cors_origins.empty()) api.cors_origins = {"*"};

@@ -31,6 +31,10 @@ constexpr OptionSpec kRows[] = {
                "Request headers that such pages may send, beside those that clients of OpenAI and "
                "Anthropic send; `x-name-*` is every header that begins so.",
                {.advanced = true}),
+    OptionSpec(
+        "strict-json", Type::kBool, "false",
+        "Refuse request bodies with unknown keys; else X-Penstock-Ignored of the answer names "
+        "them."),
     OptionSpec("payload-limit", Bytes(1024, 1073741824), "16MiB", "Largest body of a request.",
                {.advanced = true}),
     OptionSpec("stream-interval", Duration(0, 1), "0",

@@ -23,6 +23,7 @@ constexpr std::array kTable = {
     Row{kContextLength, 400},
     Row{kMalformedJson, 424},
     Row{kWrongType, 424},
+    Row{kUnknownKey, 400},
     Row{kContentType, 415, "BadRequestException"},
     Row{kTemplate, 400},
     Row{kTool, 400},

@@ -23,6 +23,7 @@ constexpr std::array kTable = {
     Row{kContextLength, 400, "context_length_exceeded"},
     Row{kMalformedJson, 400, "invalid_json"},
     Row{kWrongType, 400, "invalid_type"},
+    Row{kUnknownKey, 400, "unknown_parameter"},
     Row{kContentType, 415, "unsupported_media_type"},
     Row{kTemplate, 400, "template_error"},
     Row{kTool, 400, "tool_error"},

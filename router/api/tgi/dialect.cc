@@ -121,6 +121,8 @@ class StandInDialect final : public TgiDialect {
     return response;
   }
 
+  bool NamesIgnoredKeys() const override { return false; }
+
   CorsRules Cors() const override {
     return {.methods = "GET,POST", .request_headers = {"content-type"}, .exposed = ""};
   }

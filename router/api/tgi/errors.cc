@@ -24,6 +24,7 @@ constexpr std::array kTable = {
     Row{kContextLength, 422, "validation", kInvalid},
     Row{kMalformedJson, 400, "", "Failed to parse the request body as JSON: "},
     Row{kWrongType, 422, "", "Failed to deserialize the JSON body into the target type: "},
+    Row{kUnknownKey, 400, "validation", kInvalid},
     Row{kContentType, 415, ""},
     Row{kTemplate, 422, "template_error", "Template error: "},
     Row{kTool, 422, "tool_error", "Tool error: "},

@@ -37,10 +37,12 @@ bool ReadValue(json::Reader& reader, VertexInstance& out, std::string_view) {
   if (json::ReadObject<VertexGeneration>(instance, kGeneration, generation, "struct Instance")) {
     Request& request = out.what.emplace<Request>();
     request.inputs = std::move(generation.inputs);
+    reader.unknown_keys().Add(instance.unknown_keys());
     if (generation.parameters) request.parameters = *std::move(generation.parameters);
     return true;
   }
   if (auto parsed = ParseChat(raw); !parsed.error) {
+    reader.unknown_keys().Add(parsed.unknown_keys);
     out.what = std::move(parsed.request);
     return true;
   }

@@ -76,11 +76,12 @@ TEST(JsonReader, ReadsWhatTheTableNamesAndSkipsTheRest) {
   EXPECT_EQ(out.extra.text, R"({"b": 1.0, "a": [ ] })");  // order and spelling kept
 }
 
-TEST(JsonReader, CountsUnknownKeys) {
+TEST(JsonReader, RecordsUnknownKeys) {
   Reader reader(R"({"inputs":"a","x":1,"parameters":{"y":2,"z":3}})");
   Outer out;
   ASSERT_TRUE(ReadObject<Outer>(reader, kOuter, out, "struct Outer"));
-  EXPECT_EQ(reader.unknown_keys(), 3U);
+  EXPECT_EQ(reader.unknown_keys().count, 3U);
+  EXPECT_EQ(reader.unknown_keys().names, (std::vector<std::string>{"x", "y", "z"}));
 }
 
 // Texts and places as serde_json gives them, most of them recorded from TGI's router.

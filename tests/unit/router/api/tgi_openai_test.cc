@@ -142,6 +142,11 @@ TEST_F(TgiOpenAiTest, RoutesThatAreMissingAreEmptyAndPreflightsAreAnswered) {
   EXPECT_EQ(missing.headers.count("access-control-expose-headers"), 0u);
 }
 
+TEST_F(TgiOpenAiTest, UnknownKeysAreNotNamedAsInTgi) {
+  AnswerWith({"a"}, FinishReason::kLength);
+  EXPECT_EQ(Post("/generate", R"({"inputs":"a","x":1})").headers.count("x-penstock-ignored"), 0u);
+}
+
 TEST_F(TgiOpenAiTest, OnlyTheAllowedOriginGetsCorsHeaders) {
   api_.cors_origins = {"http://one.example"};
   EXPECT_EQ(

@@ -1,0 +1,60 @@
+#include "router/api/body.h"
+
+#include <string>
+
+namespace penstock::router {
+namespace {
+
+constexpr std::size_t kHeaderBytesMax = 512;
+
+// Percent-encoded, so that any name fits a header and none has a comma.
+std::string Encoded(std::string_view name) {
+  constexpr std::string_view kHex = "0123456789ABCDEF";
+  std::string out;
+  for (const char c : name) {
+    const bool plain = (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') ||
+                       c == '-' || c == '_' || c == '.' || c == '~';
+    const auto byte = static_cast<unsigned char>(c);
+    if (plain) {
+      out += c;
+    } else {
+      out.append({'%', kHex[byte >> 4], kHex[byte & 15]});
+    }
+  }
+  return out;
+}
+
+std::string HeaderOf(const json::UnknownKeys& keys) {
+  std::string value;
+  for (const std::string& name : keys.names) {
+    std::string next = (value.empty() ? "" : ",") + Encoded(name);
+    if (value.size() + next.size() > kHeaderBytesMax) break;
+    value += next;
+  }
+  return value;
+}
+
+ApiError UnknownKey(const json::UnknownKeys& keys) {
+  ApiError error = Invalid(keys.names.front(), "is not a key that this server knows");
+  error.kind = ApiErrorKind::kUnknownKey;
+  if (!keys.nearest.empty()) error.message += ". Nearest: `" + keys.nearest + "`";
+  return error;
+}
+
+}  // namespace
+
+bool AcceptKeys(ApiContext& context, std::string_view dialect, const ErrorFormat& errors,
+                const json::UnknownKeys& keys, Exchange& exchange) {
+  if (keys.count == 0) return true;
+  context.metrics.requests().UnknownKeys(dialect, keys.count);
+  if (context.options.strict_json) {
+    RefuseRequest(context, exchange, errors, UnknownKey(keys));
+    return false;
+  }
+  if (context.dialects.fallback().NamesIgnoredKeys()) {
+    exchange.AddHeaders({{"x-penstock-ignored", HeaderOf(keys)}});
+  }
+  return true;
+}
+
+}  // namespace penstock::router
