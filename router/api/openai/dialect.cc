@@ -64,6 +64,9 @@ std::string FieldName(const std::string& field) {
 class Format final : public ErrorFormat {
  public:
   int Status(ApiErrorKind kind) const override { return RowOf(kTable, kind).status; }
+  explicit Format(LengthKeys keys = {}) : keys_(keys) {}
+
+  const LengthKeys& keys() const { return keys_; }
 
   std::string Body(const ApiError& error) const override {
     const Row& row = RowOf(kTable, error.kind);
@@ -78,10 +81,16 @@ class Format final : public ErrorFormat {
   ApiError FromEngine(const GenerationError& error, const ApiOptions&) const override {
     ApiError api = router::FromEngine(error);
     api.field = FieldName(error.field);
-    if (error.length) api.message = ContextLength(*error.length);
+    if (error.length) {
+      api.message = ContextLength(*error.length);
+      api.field = error.length->max_new_tokens == 0 ? keys_.prompt : keys_.length;
+    }
     return api;
   }
 };
+
+ private:
+  const LengthKeys keys_;
 
 std::vector<Route> Routes() {
   return {
@@ -155,3 +164,14 @@ const ErrorFormat& Errors() {
 }
 
 }  // namespace penstock::router::openai
+const ErrorFormat& ErrorsAbout(LengthKeys keys) {
+  static const std::array formats = {
+      Format({"messages", "messages"}), Format({"messages", "max_tokens"}),
+      Format({"messages", "max_completion_tokens"}), Format({"prompt", "prompt"}),
+      Format({"prompt", "max_tokens"})};
+  for (const Format& format : formats) {
+    if (format.keys().prompt == keys.prompt && format.keys().length == keys.length) return format;
+  }
+  return Errors();
+}
+

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <memory>
+#include <string_view>
 
 #include "router/api/context.h"
 #include "router/api/dialect.h"
@@ -12,6 +13,14 @@ std::unique_ptr<const Dialect> MakeDialect();
 
 // {"error": {"message", "type", "param", "code"}}.
 const ErrorFormat& Errors();
+
+// The keys of a request that an error about its length names. Of static storage.
+struct LengthKeys {
+  std::string_view prompt;  // "messages" or "prompt"
+  std::string_view length;  // the key that gave the length; the prompt's if none did
+};
+// The same errors, about a request with these keys: those of a completion or a chat.
+const ErrorFormat& ErrorsAbout(LengthKeys keys);
 
 void ChatCompletions(ApiContext& context, HttpRequest request, std::shared_ptr<Exchange> exchange);
 void Completions(ApiContext& context, HttpRequest request, std::shared_ptr<Exchange> exchange);

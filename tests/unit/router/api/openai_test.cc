@@ -196,6 +196,32 @@ TEST_F(OpenAiTest, EveryParameterReachesTheEngine) {
   EXPECT_THAT(metrics_.Render(), HasSubstr("penstock_unknown_keys_total{dialect=\"openai\"} 2\n"));
 }
 
+// The engine blames the length even where the client sent none.
+TEST_F(OpenAiTest, ALengthErrorNamesAKeyThatTheClientSent) {
+  const auto param = [this](const std::string& path, const std::string& body,
+                            std::uint32_t max_new_tokens) {
+    GenerationError error{ErrorKind::kValidation, "too long", "max_new_tokens", {}};
+    error.length = {.prompt_tokens = 300, .max_new_tokens = max_new_tokens, .limit = 256};
+    FailWith(error);
+    const auto answer = boost::json::parse(Post(path, body).body);
+    return std::string(answer.at("error").at("param").as_string());
+  };
+  const std::string chat = R"({"messages":[{"role":"user","content":"a"}])";
+  const std::string prompt = R"({"prompt":"a")";
+  EXPECT_EQ(param("/v1/chat/completions", chat + "}", 0), "messages");
+  EXPECT_EQ(param("/v1/chat/completions", chat + R"(,"max_tokens":9})", 9), "max_tokens");
+  EXPECT_EQ(param("/v1/chat/completions", chat + R"(,"max_completion_tokens":9})", 9),
+            "max_completion_tokens");
+  EXPECT_EQ(param("/v1/chat/completions", chat + R"(,"max_tokens":9})", 0), "messages");
+  EXPECT_EQ(param("/v1/completions", prompt + "}", 16), "prompt");
+  EXPECT_EQ(param("/v1/completions", prompt + R"(,"max_tokens":9})", 9), "max_tokens");
+}
+
+TEST_F(OpenAiTest, TheModelWasMadeWhenTheServerStarted) {
+  const auto models = boost::json::parse(Get("/v1/models").body);
+  EXPECT_GT(models.at("data").at(0).at("created").as_int64(), 1'700'000'000);
+}
+
 TEST_F(OpenAiTest, TemperatureZeroIsGreedyAndANegativeSeedIsNone) {
   AnswerWith({"a"}, FinishReason::kLength);
   Post("/v1/chat/completions", Chat(R"("temperature":0,"seed":-1,"stop":null,"n":1.0)"));
