@@ -7,11 +7,11 @@ namespace {
 
 constexpr std::size_t kShownBytes = 80;
 
-// Whole characters.
+// Whole characters; what is cut ends with an ellipsis.
 std::string Beginning(const std::string& text) {
   std::size_t end = std::min(text.size(), kShownBytes);
   while (end > 0 && end < text.size() && (text[end] & 0xc0) == 0x80) --end;
-  return text.substr(0, end);
+  return end < text.size() ? text.substr(0, end) + "..." : text;
 }
 
 }  // namespace

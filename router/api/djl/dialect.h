@@ -20,6 +20,10 @@ const ErrorFormat& Errors();
 void Serve(ApiContext& context, const DjlOptions& options, std::string_view route,
            const HttpRequest& request, std::shared_ptr<Exchange> exchange);
 
+// A client may name the model by its whole name or by the last part: `model` of /opt/ml/model.
+bool IsServed(const ModelFacts& facts, std::string_view name);
+ApiError ModelNotFound(std::string_view name);
+
 // POST /predictions/{model}[/{version}] and POST /models/{model}/invoke.
 void Predictions(ApiContext& context, const DjlOptions& options, const HttpRequest& request,
                  std::shared_ptr<Exchange> exchange);

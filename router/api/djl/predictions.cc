@@ -19,13 +19,21 @@ std::string_view LastPart(std::string_view path) {
   return path.substr(path.rfind('/') + 1);
 }
 
-// A client may name the model by its whole name or by the last part: `model` of /opt/ml/model.
+}  // namespace
+
 bool IsServed(const ModelFacts& facts, std::string_view name) {
   for (const std::string& known : {facts.served_name, facts.model_id}) {
     if (name == known || name == LastPart(known)) return true;
   }
   return false;
 }
+
+ApiError ModelNotFound(std::string_view name) {
+  return {ApiErrorKind::kModelNotFound,
+          "No model or workflow found with name: " + std::string(name.substr(0, 100)), ""};
+}
+
+namespace {
 
 void ServeModel(ApiContext& context, const DjlOptions& options, std::string_view route,
                 std::string_view model, const HttpRequest& request,
@@ -34,9 +42,7 @@ void ServeModel(ApiContext& context, const DjlOptions& options, std::string_view
     return Serve(context, options, route, request, std::move(exchange));
   }
   context.metrics.requests().Arrived(route);
-  RefuseRequest(context, *exchange, Errors(),
-                {ApiErrorKind::kModelNotFound,
-                 "No model or workflow found with name: " + std::string(model.substr(0, 100)), ""});
+  RefuseRequest(context, *exchange, Errors(), ModelNotFound(model));
 }
 
 }  // namespace

@@ -2,12 +2,15 @@
 
 #include <algorithm>
 #include <iterator>
+#include <optional>
 #include <string>
 #include <utility>
 
 #include "router/api/djl/dialect.h"
 #include "router/api/openai/dialect.h"
+#include "router/api/run.h"
 #include "router/api/tgi/dialect.h"
+#include "router/http/text.h"
 #include "router/json/reader.h"
 
 namespace penstock::router::sagemaker {
@@ -29,6 +32,28 @@ constexpr std::string_view kOwnParameters[] = {"decoding_strategy",
                                                "min_new_tokens",
                                                "min_length",
                                                "include_stop_str_in_output"};
+
+int HexDigit(char c) {
+  if (c >= '0' && c <= '9') return c - '0';
+  const char lower = AsciiLower(c);
+  return lower >= 'a' && lower <= 'f' ? lower - 'a' + 10 : -1;
+}
+
+std::string DecodePercent(std::string_view text) {
+  std::string out;
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    const bool pair = text[i] == '%' && i + 2 < text.size();
+    const int high = pair ? HexDigit(text[i + 1]) : -1;
+    const int low = pair ? HexDigit(text[i + 2]) : -1;
+    if (high < 0 || low < 0) {
+      out += text[i];
+      continue;
+    }
+    out += static_cast<char>(high * 16 + low);
+    i += 2;
+  }
+  return out;
+}
 
 bool HasOwnParameter(json::Reader& reader) {
   bool own = false;
@@ -67,8 +92,25 @@ BodyKind KindOf(std::string_view body, BodyKind otherwise) {
 
 namespace {
 
+// The query's `model_name`, as DJL-Serving takes it; nothing if it has none.
+std::optional<std::string> ModelNameIn(std::string_view query) {
+  constexpr std::string_view kKey = "model_name=";
+  while (!query.empty()) {
+    const std::string_view pair = query.substr(0, query.find('&'));
+    query.remove_prefix(std::min(pair.size() + 1, query.size()));
+    if (pair.starts_with(kKey)) return DecodePercent(pair.substr(kKey.size()));
+  }
+  return std::nullopt;
+}
+
 void Invocations(ApiContext& context, const DjlOptions& options, HttpRequest request,
                  std::shared_ptr<Exchange> exchange) {
+  const auto model = ModelNameIn(request.head.query);
+  if (model && !djl::IsServed(context.engine.Facts(), *model)) {
+    context.metrics.requests().Arrived("/invocations");
+    return RefuseRequest(context, *exchange, context.dialects.fallback().Errors(),
+                         djl::ModelNotFound(*model));
+  }
   const bool djl = options.is_default;
   const BodyKind kind = KindOf(request.body, djl ? BodyKind::kDjl : BodyKind::kTgi);
   if (kind == BodyKind::kDjl) {

@@ -237,6 +237,23 @@ TEST_F(DjlTest, TheLastPartOfItsNameNamesTheModel) {
   EXPECT_THAT(response.body, HasSubstr("ModelNotFoundException"));
 }
 
+TEST_F(DjlTest, InvocationsRefuseAModelThatIsNotServed) {
+  AnswerWith({"a"}, FinishReason::kLength);
+  for (const char* query : {"", "?model_name=demo", "?x=1&model_name=org%2fdemo"}) {
+    EXPECT_EQ(Post(std::string("/invocations") + query, R"({"inputs":"a"})").status, 200) << query;
+  }
+  for (const char* body : {R"({"inputs":"a"})", R"({"inputs":["a"]})", R"({"messages":[]})"}) {
+    EXPECT_EQ(Post("/invocations?model_name=nope", body).status, 404) << body;
+  }
+}
+
+TEST_F(DjlTest, AListOfWhichEveryInputFailsHasTheStatusOfTheFirst) {
+  FailWith({ErrorKind::kGeneration, "it broke", "", {}});
+  const RawResponse response = Post("/predictions/demo", R"({"inputs":["a","b"]})");
+  EXPECT_EQ(response.status, 424);
+  EXPECT_THAT(response.body, ::testing::StartsWith("[{\"code\":424"));
+}
+
 // Without the profile a body is DJL's by its own keys.
 TEST_F(DjlTest, TheBodysKeysDecideBeforeTheDefault) {
   dialects_.djl.is_default = false;

@@ -37,6 +37,13 @@ TEST_F(CachedPromptListTest, AForgottenPromptIsGoneAtOnce) {
   EXPECT_EQ(list_.List("b").size(), 1U);
 }
 
+TEST_F(CachedPromptListTest, ATextThatIsCutEndsWithAnEllipsis) {
+  list_.Take(Change(Kind::kKept, 4), {"c", std::string(80, 'x')}, kNow);
+  EXPECT_EQ(list_.List("c")[0].text, std::string(80, 'x'));
+  list_.Take(Change(Kind::kKept, 5), {"d", std::string(79, 'x') + "\u00fc"}, kNow);
+  EXPECT_EQ(list_.List("d")[0].text, std::string(79, 'x') + "...");
+}
+
 TEST_F(CachedPromptListTest, ATenantCannotForgetAnothersPrompt) {
   EXPECT_EQ(list_.Forget("a", 3), 0U);
   EXPECT_EQ(list_.List("a").size(), 2U);
