@@ -2,6 +2,7 @@
 
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "router/api/cors.h"
 #include "router/api/errors.h"
@@ -36,8 +37,7 @@ bool RefuseWhileDraining(ApiContext& context, const Route& route, const Dialect&
   const HealthReport report = context.engine.CheckHealth();
   if (report.state != Health::kDraining) return false;
   context.metrics.requests().Arrived(route.pattern);
-  RefuseRequest(context, exchange, dialect.Errors(),
-                {ApiErrorKind::kUnavailable, report.detail, ""});
+  RefuseRequest(context, exchange, dialect.Errors(), {ApiErrorKind::kDraining, report.detail, ""});
   return true;
 }
 
@@ -47,6 +47,23 @@ std::string Shown(std::string_view path) {
   for (const char c : path.substr(0, 100)) shown += c > ' ' && c < 0x7f ? c : '?';
   if (path.size() > 100) shown += "...";
   return shown;
+}
+
+// A served path that the client may have meant: another base URL or a slash too many. Empty if
+// there is none.
+std::string Meant(const DialectSet& dialects, std::string_view method, std::string_view path) {
+  constexpr std::string_view kBase = "/v1";
+  path = path.substr(0, 100);
+  const std::string_view trimmed = path.ends_with('/') ? path.substr(0, path.size() - 1) : path;
+  std::vector<std::string> candidates = {std::string(trimmed)};
+  candidates.push_back(std::string(kBase).append(trimmed));
+  if (trimmed.starts_with(kBase)) candidates.emplace_back(trimmed.substr(kBase.size()));
+  for (const std::string& candidate : candidates) {
+    for (const auto& [route, dialect] : dialects.served()) {
+      if (Serves(*route, method) && Matches(*route, candidate)) return candidate;
+    }
+  }
+  return "";
 }
 
 }  // namespace
@@ -118,8 +135,10 @@ RouteMatch Api::MatchPlain(const RequestHead& head) const {
     return match;
   }
   if (same_path == nullptr) {
+    const std::string meant = Meant(dialects, head.method, head.path);
     refuse(ApiErrorKind::kNotFound,
-           "no such route: " + Shown(head.method) + " " + Shown(head.path));
+           "no such route: " + Shown(head.method) + " " + Shown(head.path) +
+               (meant.empty() ? "" : ". Did you mean " + Shown(meant) + "?"));
     return match;
   }
   match.route = same_path->pattern;

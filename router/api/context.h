@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <ctime>
 #include <functional>
 #include <memory>
 #include <optional>
@@ -29,8 +30,8 @@ struct ApiOptions {
   std::uint32_t validation_workers = 2;   // shown by /info only
   std::string compute_type;               // x-compute-type; empty: the model's device
   bool grammar = true;                    // where the shards offer it
-  std::vector<std::string> cors_origins;  // empty: no CORS headers; "*": all
   bool strict_json = false;               // unknown keys of bodies are refused
+  std::vector<std::string> cors_origins;  // empty: no CORS headers; "*": all
   std::vector<std::string> cors_headers;  // request headers allowed beside CorsRules
   std::shared_ptr<SpanSink> spans;        // null: nothing is traced
   // Why no shard accepts a connection, with the text of TGI's router; nothing if one does. Called
@@ -45,13 +46,15 @@ struct ApiContext {
         dialects(std::move(d)),
         engine(e),
         metrics(m),
-        permits(options.max_concurrent_requests) {}
+        permits(options.max_concurrent_requests),
+        started(std::time(nullptr)) {}
 
   const ApiOptions options;
   const DialectSet dialects;
   Engine& engine;
   Metrics& metrics;
   Permits permits;
+  const std::int64_t started;  // seconds since 1970
 };
 
 }  // namespace penstock::router

@@ -205,8 +205,8 @@ class Run final : public std::enable_shared_from_this<Run> {
         context_.metrics.requests().Failed(NameOf(ApiErrorKind::kDeadline));
         writer_->Failed({ApiErrorKind::kDeadline, std::string(TextOf(reason)), ""});
       } else if (reason == CloseReason::kStopping) {
-        context_.metrics.requests().Failed(NameOf(ApiErrorKind::kUnavailable));
-        writer_->Failed({ApiErrorKind::kUnavailable, std::string(TextOf(reason)), ""});
+        context_.metrics.requests().Failed(NameOf(ApiErrorKind::kDraining));
+        writer_->Failed({ApiErrorKind::kDraining, std::string(TextOf(reason)), ""});
       } else {
         context_.metrics.requests().Cancelled();
       }

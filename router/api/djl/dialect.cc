@@ -39,6 +39,7 @@ constexpr std::array kTable = {
     Row{kTimeout, 408, "BadRequestException"},
     Row{kOverloaded, 503, "WlmCapacityException"},
     Row{kUnavailable, 503, "ServiceUnavailableException"},
+    Row{kDraining, 503, "ServiceUnavailableException"},
     Row{kNoShard, 503, "ServiceUnavailableException"},
     Row{kDeadline, 504, "ServiceUnavailableException"},
     Row{kGeneration, 424},

@@ -39,6 +39,7 @@ constexpr std::array kTable = {
     Row{kTimeout, 408, "request_timeout", "timeout_error"},
     Row{kOverloaded, 429, "queue_full", "rate_limit_error"},
     Row{kUnavailable, 503, "no_ready_shards", "service_unavailable"},
+    Row{kDraining, 503, "server_draining", "service_unavailable"},
     Row{kNoShard, 503, "no_ready_shards", "service_unavailable"},
     Row{kDeadline, 504, "deadline_exceeded", "timeout_error"},
     Row{kGeneration, 500, "generation_failed", "server_error"},
@@ -63,10 +64,10 @@ std::string FieldName(const std::string& field) {
 
 class Format final : public ErrorFormat {
  public:
-  int Status(ApiErrorKind kind) const override { return RowOf(kTable, kind).status; }
   explicit Format(LengthKeys keys = {}) : keys_(keys) {}
 
   const LengthKeys& keys() const { return keys_; }
+  int Status(ApiErrorKind kind) const override { return RowOf(kTable, kind).status; }
 
   std::string Body(const ApiError& error) const override {
     const Row& row = RowOf(kTable, error.kind);
@@ -87,10 +88,10 @@ class Format final : public ErrorFormat {
     }
     return api;
   }
-};
 
  private:
   const LengthKeys keys_;
+};
 
 std::vector<Route> Routes() {
   return {
@@ -163,7 +164,6 @@ const ErrorFormat& Errors() {
   return format;
 }
 
-}  // namespace penstock::router::openai
 const ErrorFormat& ErrorsAbout(LengthKeys keys) {
   static const std::array formats = {
       Format({"messages", "messages"}), Format({"messages", "max_tokens"}),
@@ -175,3 +175,4 @@ const ErrorFormat& ErrorsAbout(LengthKeys keys) {
   return Errors();
 }
 
+}  // namespace penstock::router::openai

@@ -11,8 +11,8 @@ namespace {
 
 std::string ModelObject(const ApiContext& context) {
   const ModelFacts facts = context.engine.Facts();
-  return json::ObjectText("id", facts.served_name, "object", "model", "created", 0, "owned_by",
-                          facts.served_name, "max_model_len", facts.max_total_tokens);
+  return json::ObjectText("id", facts.served_name, "object", "model", "created", context.started,
+                          "owned_by", facts.served_name, "max_model_len", facts.max_total_tokens);
 }
 
 }  // namespace

@@ -40,6 +40,7 @@ constexpr std::array kTable = {
     Row{kTimeout, 408, "timeout"},
     Row{kOverloaded, 429, "overloaded"},
     Row{kUnavailable, 503, "unavailable"},
+    Row{kDraining, 503, "unavailable"},
     Row{kNoShard, 424, "generation",
         "Request failed during generation: Server error: error trying to connect: "},
     Row{kDeadline, 504, "timeout"},

@@ -55,10 +55,12 @@ void Health(ApiContext& context, HttpRequest, std::shared_ptr<Exchange> exchange
       exchange->Respond({200, "", {}, ""});
       return;
     }
+    const bool draining = report.state == router::Health::kDraining;
     exchange->Respond({503,
                        "application/json",
                        {{"retry-after", "2"}},
-                       "{\"error\":\"unhealthy\",\"error_type\":\"healthcheck\"}"});
+                       json::ObjectText("error", draining ? "draining" : "unhealthy", "error_type",
+                                        "healthcheck")});
   });
 }
 

@@ -195,6 +195,18 @@ TEST_F(ServiceTest, UnknownRoutesAndMethodsAreOneLineInTheDialectOfThePath) {
   }
 }
 
+TEST_F(ServiceTest, AnUnknownRouteNamesTheOneThatMayBeMeant) {
+  for (const char* path :
+       {"/chat/completions", "/v1/chat/completions/", "/v1/v1/chat/completions"}) {
+    const RawResponse response = Post(path, "{}");
+    EXPECT_EQ(response.status, 404) << path;
+    EXPECT_THAT(response.body, HasSubstr("Did you mean /v1/chat/completions?")) << path;
+  }
+  EXPECT_THAT(Post("/generate/", "{}").body, HasSubstr("Did you mean /generate?"));
+  EXPECT_THAT(Get("/models").body, HasSubstr("Did you mean /v1/models?"));
+  EXPECT_THAT(Get("/nowhere").body, Not(HasSubstr("Did you mean")));
+}
+
 TEST_F(ServiceTest, OptionsAnswers200AndSaysWhatIsAllowed) {
   Start();
   const RawResponse response =
@@ -353,10 +365,13 @@ TEST_F(ServiceTest, ProbesShowTheHealthOfTheEngine) {
   EXPECT_EQ(Get("/live").status, 200);
   engine_.SetHealth({Health::kDraining, ""});
   EXPECT_EQ(Get("/ping").status, 503);
+  EXPECT_EQ(Get("/health").body, R"({"error":"draining","error_type":"healthcheck"})");
 }
 
 TEST_F(ServiceTest, WhileDrainingStreamsAreRefusedWithAStatus) {
   engine_.SetHealth({Health::kDraining, "the server is shutting down"});
+  EXPECT_THAT(Post("/v1/completions", R"({"prompt":"a"})").body,
+              HasSubstr(R"("code":"server_draining")"));
   for (const auto& [path, body] :
        {std::pair("/generate_stream", R"({"inputs":"a"})"),
         std::pair("/", R"({"inputs":"a","stream":true})"),
