@@ -168,10 +168,10 @@ absl::Status ProgramRunner::Run(const ActivationOp& op, const Step& step) {
 
 // CheckCudaBackend refuses programs with these.
 absl::Status ProgramRunner::Run(const PositionsOp&, const Step&) {
-  return absl::InternalError("learned positions are not implemented");
+  return absl::InternalError("learned positions have no kernel");
 }
 absl::Status ProgramRunner::Run(const ScaleLogitsOp&, const Step&) {
-  return absl::InternalError("scaled logits are not implemented");
+  return absl::InternalError("scaled logits have no kernel");
 }
 
 absl::Status ProgramRunner::Run(const SelectRowsOp& op, const Step& step) {
