@@ -27,5 +27,5 @@ if(PENSTOCK_CUDA)
   add_library(penstock_torch_cuda INTERFACE)
   add_dependencies(penstock_torch_cuda penstock_torch_cuda_stub)
   target_link_libraries(penstock_torch_cuda INTERFACE
-    penstock_torch -Wl,--no-as-needed "-L${_stubs}" -ltorch_cuda -Wl,--as-needed)
+    "$<LINK_ONLY:penstock_torch>" -Wl,--no-as-needed "-L${_stubs}" -ltorch_cuda -Wl,--as-needed)
 endif()

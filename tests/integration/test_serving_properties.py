@@ -86,7 +86,7 @@ def test_the_documents_file_and_request_work(document_server):
         requests.append(server.json("GET", f"/requests/document-{name}"))
         costs.append(prefilled(server) - before)
     kept, = server.json("GET", "/cached_prompts")["cached_prompts"]
-    assert kept["prompt"] == CACHED[:80] and kept["uses"] == 3
+    assert kept["prompt"] == CACHED[:80] + "..." and kept["uses"] == 3
     assert costs[0] - costs[1] == requests[1]["cached_tokens"] >= kept["tokens"]
     # No other inputs are known, so exactly the cached prompt is found.
     assert [requests[i]["cached_tokens"] for i in (0, 2)] == [0, kept["tokens"]]
