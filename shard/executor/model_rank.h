@@ -41,7 +41,7 @@ struct ModelRankOptions {
   bool grammars = true;             // offered if the folder has a usable tokenizer
   WatermarkSettings watermark;
   BackendFactory make_backend;
-  // Gets the line of the memory plan before the weights are read; empty: nobody does.
+  // Gets the line of the memory plan before the weights are read. May be empty.
   std::function<void(const std::string& plan)> on_plan;
   WeightMeasure weight_bytes;  // by backend; empty: Model::WeightBytes
   std::string table_folder;    // of the warm-up table; empty: none is kept

@@ -49,7 +49,7 @@ void SweepHalf(std::uint64_t half) {
 TEST(Sweep, GuaranteesHoldForTheFirstHalfOfTheSeeds) { SweepHalf(0); }
 TEST(Sweep, GuaranteesHoldForTheSecondHalfOfTheSeeds) { SweepHalf(1); }
 
-// Seeds that nobody used before: they follow from the commit (tests/sim/first_seed), and can be
+// Fresh seeds. They follow from the commit (tests/sim/first_seed), and can be
 // repeated by their start.
 TEST(Sweep, GuaranteesHoldForSeedsOfThisCommit) {
   const std::uint64_t first = FromEnvironment("PENSTOCK_FIRST_SEED", 0);
