@@ -52,7 +52,7 @@ constexpr auto kRequest = std::array{
     MakeField<&Request::stream>("stream", "a boolean"),
     MakeField<&Request::cached_prompt>("cached_prompt", "a string"),
     MakeField<&Request::adapters>("adapters", "a string or a list"),
-    MakeField<&Request::model_name>("model_name", "a string"),
+    MakeField<&Request::model_name>("model_name", "any value"),
 };
 
 }  // namespace

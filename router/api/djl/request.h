@@ -57,7 +57,7 @@ struct Request {
   bool stream = false;
   std::optional<std::string> cached_prompt;
   std::optional<json::Raw> adapters;
-  std::optional<std::string> model_name;
+  std::optional<json::Raw> model_name;  // taken, and without effect
 };
 
 bool ReadValue(json::Reader& reader, Parameters& out, std::string_view expected);

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <iterator>
-#include <optional>
 #include <string>
 #include <utility>
 
@@ -92,24 +91,27 @@ BodyKind KindOf(std::string_view body, BodyKind otherwise) {
 
 namespace {
 
-// The query's `model_name`, as DJL-Serving takes it; nothing if it has none.
-std::optional<std::string> ModelNameIn(std::string_view query) {
+// `model_name` of the query, else the header of that name, as DJL-Serving reads them; empty if
+// neither names a model. DJL-Serving does not read the name in a JSON body.
+std::string ModelNameIn(const RequestHead& head) {
   constexpr std::string_view kKey = "model_name=";
-  while (!query.empty()) {
+  std::string_view query = head.query;
+  std::string name;
+  while (!query.empty() && name.empty()) {
     const std::string_view pair = query.substr(0, query.find('&'));
     query.remove_prefix(std::min(pair.size() + 1, query.size()));
-    if (pair.starts_with(kKey)) return DecodePercent(pair.substr(kKey.size()));
+    if (pair.starts_with(kKey)) name = DecodePercent(pair.substr(kKey.size()));
   }
-  return std::nullopt;
+  return name.empty() ? std::string(head.Find("model_name")) : name;
 }
 
 void Invocations(ApiContext& context, const DjlOptions& options, HttpRequest request,
                  std::shared_ptr<Exchange> exchange) {
-  const auto model = ModelNameIn(request.head.query);
-  if (model && !djl::IsServed(context.engine.Facts(), *model)) {
+  const std::string model = ModelNameIn(request.head);
+  if (!model.empty() && !djl::IsServed(context.engine.Facts(), model)) {
     context.metrics.requests().Arrived("/invocations");
     return RefuseRequest(context, *exchange, context.dialects.fallback().Errors(),
-                         djl::ModelNotFound(*model));
+                         djl::ModelNotFound(model));
   }
   const bool djl = options.is_default;
   const BodyKind kind = KindOf(request.body, djl ? BodyKind::kDjl : BodyKind::kTgi);

@@ -247,6 +247,28 @@ TEST_F(DjlTest, InvocationsRefuseAModelThatIsNotServed) {
   }
 }
 
+TEST_F(DjlTest, TheHeaderNamesTheModelWhereTheQueryDoesNot) {
+  AnswerWith({"a"}, FinishReason::kLength);
+  const auto status = [this](const std::string& query, const std::string& name) {
+    return Post("/invocations" + query, R"({"inputs":"a"})", "model_name: " + name + "\r\n").status;
+  };
+  EXPECT_EQ(status("", "demo"), 200);
+  EXPECT_EQ(status("", "nope"), 404);
+  EXPECT_EQ(status("?model_name=", "nope"), 404);
+  EXPECT_EQ(status("?model_name=demo", "nope"), 200);
+}
+
+TEST_F(DjlTest, AModelNameInTheBodyHasNoEffect) {
+  api_.strict_json = true;
+  AnswerWith({"a"}, FinishReason::kLength);
+  for (const char* name : {R"("demo")", R"("nope")", "5", "null"}) {
+    const std::string body = std::string(R"({"inputs":"a","model_name":)") + name + "}";
+    const RawResponse response = Post("/invocations", body);
+    EXPECT_EQ(response.status, 200) << body;
+    EXPECT_EQ(response.headers.count("x-penstock-ignored"), 0u);
+  }
+}
+
 TEST_F(DjlTest, AListOfWhichEveryInputFailsHasTheStatusOfTheFirst) {
   FailWith({ErrorKind::kGeneration, "it broke", "", {}});
   const RawResponse response = Post("/predictions/demo", R"({"inputs":["a","b"]})");
