@@ -46,6 +46,22 @@ std::string CurlOptions(const options::Values& values) {
   return text;
 }
 
+struct Example {
+  std::string_view path;
+  std::string_view body;
+};
+
+// A request in the dialect that the server was started for.
+Example ExampleFor(const options::Values& values) {
+  const std::string& profile = values.GetString("api-profile");
+  // --batching belongs to the effective-batching interface.
+  if (profile == "penstock" && values.IsSet("batching")) {
+    return {"/inference", R"({"prompt":"Once upon a time","num_tokens":60})"};
+  }
+  return {profile == "djl" ? "/invocations" : "/generate",
+          R"({"inputs":"Once upon a time","parameters":{"max_new_tokens":60}})"};
+}
+
 // "Penstock 1.2.3 is ready after 4.5 s"
 std::string ReadyText(std::chrono::nanoseconds startup) {
   char seconds[32];
@@ -87,13 +103,10 @@ std::string ReadyBlock(const options::Values& values, std::string_view address,
   if (replicas > 1) text += " in each of " + std::to_string(replicas) + " replicas";
   text += "\n";
   text += "  address: " + Url(values, address) + "\n";
-  // The body is the same in both dialects.
-  const bool djl = values.GetString("api-profile") == "djl";
-  text += "  try it:  curl " + Url(values, LocalAddress(address)) +
-          (djl ? "/invocations" : "/generate") + " -H 'Content-Type: application/json'" +
-          CurlOptions(values) +
-          " -d '{\"inputs\":\"Once upon a time\","
-          "\"parameters\":{\"max_new_tokens\":60}}'\n\n";
+  const Example example = ExampleFor(values);
+  text += "  try it:  curl " + Url(values, LocalAddress(address)) + std::string(example.path) +
+          " -H 'Content-Type: application/json'" + CurlOptions(values) + " -d '" +
+          std::string(example.body) + "'\n\n";
   return text;
 }
 

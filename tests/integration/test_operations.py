@@ -1,9 +1,12 @@
-"""Health, which includes the shards, and the access log."""
+"""Health, which includes the shards; the access log; the command that the ready message shows."""
 
 import json
 import os
 import signal
+import subprocess
 import time
+
+import pytest
 
 
 def plans(server):
@@ -50,3 +53,19 @@ def test_the_access_log_has_fields_in_json(simulated):
     assert access[0]["route"] == "/generate" and access[0]["status"] == 200
     assert access[0]["bytes"] > 0 and access[0]["duration_ms"] > 0
     assert access[0]["peer"] == "127.0.0.1" and access[0]["component"] == "router"
+
+
+@pytest.mark.parametrize("options, answer", [
+    ([], "generated_text"),
+    (["--api-profile", "tgi"], "generated_text"),
+    (["--api-profile", "djl"], "generated_text"),
+    (["--batching", "static", "--static-grouping", "equal", "--host", "0.0.0.0"], "completion"),
+])
+def test_the_command_of_the_ready_message_works_as_printed(simulated, tmp_path, options, answer):
+    server = simulated(*options)
+    command = server.wait_line("try it: +(curl .*)").group(1)
+    (tmp_path / ".curlrc").write_text("fail\nsilent\nshow-error\n")
+    done = subprocess.run(["bash", "-c", command], env={**os.environ, "CURL_HOME": str(tmp_path)},
+                          capture_output=True, text=True, timeout=60)
+    assert done.returncode == 0, command + "\n" + done.stderr
+    assert answer in json.loads(done.stdout)

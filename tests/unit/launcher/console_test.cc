@@ -41,6 +41,16 @@ TEST(ReadyBlockTest, TheCurlLineFitsTheProfile) {
               HasSubstr("curl http://127.0.0.1:80/invocations -H "));
 }
 
+TEST(ReadyBlockTest, TheCurlLineOfAServerForEffectiveBatchingIsAnInference) {
+  options::Values values = ValuesFor("m");
+  ASSERT_TRUE(values.Set("batching", "static").ok());
+  EXPECT_THAT(ReadyBlock(values, "127.0.0.1:80", {}),
+              HasSubstr("curl http://127.0.0.1:80/inference -H 'Content-Type: application/json' "
+                        "-d '{\"prompt\":\"Once upon a time\",\"num_tokens\":60}'\n"));
+  ASSERT_TRUE(values.Set("api-profile", "djl").ok());
+  EXPECT_THAT(ReadyBlock(values, "127.0.0.1:80", {}), HasSubstr("/invocations"));
+}
+
 TEST(ReadyRecordTest, IsARecordOfTheLogWithTheSameFacts) {
   options::Values values = ValuesFor("models/tiny");
   ASSERT_TRUE(values.Set("num-replicas", "2").ok());
