@@ -42,6 +42,7 @@ std::uint64_t ReadOomKills(const std::string& path) {
 // its own the path is the host's and absent here; the container's group is then the root.
 void AddGroups(const std::string& root, const Hierarchy& hierarchy, std::string group,
                std::vector<MemoryGroup>& groups) {
+  const std::size_t own = groups.size();
   while (true) {
     if (group == "/") group.clear();
     const std::string folder = std::string(hierarchy.folder) + group;
@@ -49,7 +50,9 @@ void AddGroups(const std::string& root, const Hierarchy& hierarchy, std::string 
     if (const auto used = ReadNumber(root + folder + std::string(hierarchy.used))) {
       found.limit_bytes = ReadNumber(root + found.limit_file);
       found.used_bytes = *used;
-      found.oom_kills = ReadOomKills(root + folder + std::string(hierarchy.events));
+      if (groups.size() == own) {
+        found.oom_kills = ReadOomKills(root + folder + std::string(hierarchy.events));
+      }
       groups.push_back(std::move(found));
     }
     if (group.empty()) return;

@@ -177,6 +177,18 @@ TEST_F(SupervisorTest, AnEarlierKillForMemoryIsNotTheCause) {
   EXPECT_THAT(outcome.error, Not(HasSubstr("memory")));
 }
 
+TEST_F(SupervisorTest, AKillForMemoryInAnotherGroupIsNotTheCause) {
+  root_.Write("/proc/self/cgroup", "0::/own\n");
+  root_.Write("/sys/fs/cgroup/own/memory.current", "1\n");
+  root_.Write("/sys/fs/cgroup/own/memory.events", "oom_kill 0\n");
+  root_.Write("/sys/fs/cgroup/memory.current", "1\n");
+  on_ready_ = [&] {
+    root_.Write("/sys/fs/cgroup/memory.events", "oom_kill 1\n");
+    ::kill(pids_["shard-0"], SIGKILL);
+  };
+  EXPECT_EQ(Run({std::string("echo pid $$; ") + kGood}, kGood).exit_code, kExitShardLost);
+}
+
 TEST_F(SupervisorTest, AShardKilledWhileServingStopsTheRouterFirst) {
   on_ready_ = [&] { ::kill(pids_["shard-0"], SIGKILL); };
   const Outcome outcome = Run({std::string("echo pid $$; ") + kGood}, kGood);
