@@ -132,7 +132,8 @@ enum class ErrorKind : std::uint8_t {
   kValidation,   // the request is wrong: field, value, limit
   kTemplate,     // chat template refused or missing
   kOverloaded,   // queue or permits full
-  kUnavailable,  // no group is up, or draining
+  kUnavailable,  // no group is up
+  kDraining,     // the server finishes its requests and takes no more
   kGeneration,   // failed after it was accepted
   kInternal,
 };

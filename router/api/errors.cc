@@ -15,25 +15,38 @@ struct Row {
 };
 
 constexpr std::array kTable = {
-    Row{kValidation, "validation"},    Row{kContextLength, "validation"},
-    Row{kMalformedJson, "json"},       Row{kWrongType, "type"},
-    Row{kUnknownKey, "unknown_key"},   Row{kContentType, "content_type"},
-    Row{kTemplate, "template"},        Row{kTool, "tool"},
-    Row{kSuffix, "unsupported"},       Row{kBatchSize, "validation"},
-    Row{kUnsupported, "unsupported"},  Row{kUnauthorized, "unauthorized"},
-    Row{kNotFound, "not_found"},       Row{kModelNotFound, "model_not_found"},
-    Row{kMethodNotAllowed, "method"},  Row{kTooLarge, "too_large"},
-    Row{kBadRequest, "http"},          Row{kTimeout, "timeout"},
-    Row{kOverloaded, "overloaded", 1}, Row{kUnavailable, "unavailable", 2},
-    Row{kDraining, "unavailable", 2},  Row{kNoShard, "unavailable", 2},
-    Row{kDeadline, "deadline"},        Row{kGeneration, "generation"},
+    Row{kValidation, "validation"},
+    Row{kContextLength, "validation"},
+    Row{kMalformedJson, "json"},
+    Row{kWrongType, "type"},
+    Row{kUnknownKey, "unknown_key"},
+    Row{kContentType, "content_type"},
+    Row{kTemplate, "template"},
+    Row{kTool, "tool"},
+    Row{kSuffix, "unsupported"},
+    Row{kBatchSize, "validation"},
+    Row{kUnsupported, "unsupported"},
+    Row{kUnauthorized, "unauthorized"},
+    Row{kNotFound, "not_found"},
+    Row{kModelNotFound, "model_not_found"},
+    Row{kMethodNotAllowed, "method"},
+    Row{kTooLarge, "too_large"},
+    Row{kBadRequest, "http"},
+    Row{kTimeout, "timeout"},
+    Row{kOverloaded, "overloaded", 1},
+    Row{kBodyMemory, "overloaded", 1},
+    Row{kUnavailable, "unavailable", 2},
+    Row{kDraining, "unavailable", 2},
+    Row{kNoShard, "unavailable", 2},
+    Row{kDeadline, "deadline"},
+    Row{kGeneration, "generation"},
     Row{kInternal, "internal"},
 };
 
 ApiErrorKind KindOf(const GenerationError& error) {
   // In the order of ErrorKind.
-  constexpr ApiErrorKind kKinds[] = {kValidation,  kTemplate,   kOverloaded,
-                                     kUnavailable, kGeneration, kInternal};
+  constexpr ApiErrorKind kKinds[] = {kValidation, kTemplate,   kOverloaded, kUnavailable,
+                                     kDraining,   kGeneration, kInternal};
   if (error.kind == ErrorKind::kValidation && error.length) return kContextLength;
   return kKinds[static_cast<std::size_t>(error.kind)];
 }
@@ -72,7 +85,7 @@ ApiError FromHttp(const HttpFailure& failure) {
     case 413:
       return {kTooLarge, failure.message, ""};
     case 503:
-      return {kUnavailable, failure.message, ""};
+      return {kBodyMemory, failure.message, ""};
     default:
       return {kBadRequest, failure.message, ""};
   }

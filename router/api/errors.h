@@ -34,10 +34,11 @@ enum class ApiErrorKind : std::uint8_t {
   kBadRequest,  // framing and limits of HTTP itself
   kTimeout,     // the client was too slow to send
   kOverloaded,
-  kUnavailable,
-  kDraining,  // the server finishes its requests and takes no more
-  kNoShard,   // the same for TGI's clients, where the shards' sockets refuse connections
-  kDeadline,  // the answer took too long
+  kBodyMemory,   // all bodies together are too large
+  kUnavailable,  // no group of shards is up
+  kDraining,     // the server finishes its requests and takes no more
+  kNoShard,      // no group is up, for TGI's clients: the shards' sockets refuse connections
+  kDeadline,     // the answer took too long
   kGeneration,
   kInternal,
 };

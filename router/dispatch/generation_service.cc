@@ -1,6 +1,7 @@
 #include "router/dispatch/generation_service.h"
 
 #include <mutex>
+#include <optional>
 #include <span>
 #include <unordered_map>
 #include <utility>
@@ -8,10 +9,12 @@
 namespace penstock::router {
 namespace {
 
-GenerationError Unavailable(std::string message) {
+// `health` is not kReady.
+GenerationError Refusal(const HealthReport& health) {
   GenerationError error;
-  error.kind = ErrorKind::kUnavailable;
-  error.message = std::move(message);
+  const bool draining = health.state == Health::kDraining;
+  error.kind = draining ? ErrorKind::kDraining : ErrorKind::kUnavailable;
+  error.message = health.detail;
   return error;
 }
 
@@ -118,7 +121,7 @@ RequestId GenerationService::Submit(GenerationRequest request,
   const Time now = SteadyNow();
   std::shared_ptr<RequestTask> task;
   RequestId id;
-  std::string closed;
+  std::optional<GenerationError> refusal;
   {
     const std::lock_guard lock(mutex_);
     id = RequestId(++last_request_);
@@ -127,11 +130,11 @@ RequestId GenerationService::Submit(GenerationRequest request,
     if (health_.state == Health::kReady) {
       tasks_.emplace(id, task);
     } else {
-      closed = health_.detail;
+      refusal = Refusal(health_);
     }
   }
-  const bool schedule = closed.empty() ? task->Begin() : task->Fail(Unavailable(closed));
-  if (!closed.empty()) records_.SetState(id, "refused");
+  if (refusal) records_.SetState(id, "refused");
+  const bool schedule = refusal ? task->Fail(*std::move(refusal)) : task->Begin();
   if (schedule) pool_.Schedule(std::move(task));
   return id;
 }
@@ -274,7 +277,7 @@ void GenerationService::FailAllUnlessServed() {
     if (groups_up_ > 0 || (!over_ && !draining_)) return;
     for (auto& [id, task] : tasks_) {
       records_.SetState(id, "failed");
-      if (task->Fail(Unavailable(health_.detail))) strands.push_back(task);
+      if (task->Fail(Refusal(health_))) strands.push_back(task);
     }
     tasks_.clear();
     coalescer_.TakeAll(strands);

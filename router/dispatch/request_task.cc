@@ -24,7 +24,7 @@ GenerationError ToError(const scheduler::Failed& failed) {
     case scheduler::FailureKind::kTooLarge:
       return MakeError(ErrorKind::kValidation, failed.message);
     case scheduler::FailureKind::kDraining:
-      return MakeError(ErrorKind::kUnavailable, failed.message);
+      return MakeError(ErrorKind::kDraining, failed.message);
     case scheduler::FailureKind::kGroupLost:
     case scheduler::FailureKind::kShardError:
       break;

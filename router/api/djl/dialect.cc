@@ -38,6 +38,7 @@ constexpr std::array kTable = {
     Row{kBadRequest, 400, "BadRequestException"},
     Row{kTimeout, 408, "BadRequestException"},
     Row{kOverloaded, 503, "WlmCapacityException"},
+    Row{kBodyMemory, 503, "WlmCapacityException"},
     Row{kUnavailable, 503, "ServiceUnavailableException"},
     Row{kDraining, 503, "ServiceUnavailableException"},
     Row{kNoShard, 503, "ServiceUnavailableException"},

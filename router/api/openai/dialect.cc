@@ -38,6 +38,7 @@ constexpr std::array kTable = {
     Row{kBadRequest, 400, "bad_request"},
     Row{kTimeout, 408, "request_timeout", "timeout_error"},
     Row{kOverloaded, 429, "queue_full", "rate_limit_error"},
+    Row{kBodyMemory, 503, "server_overloaded", "service_unavailable"},
     Row{kUnavailable, 503, "no_ready_shards", "service_unavailable"},
     Row{kDraining, 503, "server_draining", "service_unavailable"},
     Row{kNoShard, 503, "no_ready_shards", "service_unavailable"},

@@ -39,6 +39,7 @@ constexpr std::array kTable = {
     Row{kBadRequest, 400, "bad_request"},
     Row{kTimeout, 408, "timeout"},
     Row{kOverloaded, 429, "overloaded"},
+    Row{kBodyMemory, 503, "overloaded"},
     Row{kUnavailable, 503, "unavailable"},
     Row{kDraining, 503, "unavailable"},
     Row{kNoShard, 424, "generation",

@@ -466,5 +466,30 @@ TEST_F(OpenAiTest, ModelsByNameAndByList) {
   EXPECT_THAT(unknown.body, HasSubstr("\"code\":\"model_not_found\""));
 }
 
+// OpenAI's code tells the causes of a 503 apart.
+TEST_F(OpenAiTest, ACodeNamesALackOfShardsAndADrainThatBegins) {
+  FailWith({ErrorKind::kUnavailable, "shard 0 was lost", "", {}});
+  for (const auto& [path, body] :
+       {std::pair("/v1/completions", R"({"prompt":"a"})"),
+        std::pair("/v1/chat/completions", R"({"messages":[{"role":"user","content":"a"}]})")}) {
+    const RawResponse response = Post(path, body);
+    EXPECT_EQ(response.status, 503) << path;
+    EXPECT_THAT(response.body, HasSubstr(R"("message":"shard 0 was lost")")) << path;
+    EXPECT_THAT(response.body, HasSubstr(R"("code":"no_ready_shards")")) << path;
+  }
+  FailWith({ErrorKind::kDraining, "the server is shutting down", "", {}});
+  EXPECT_THAT(Post("/v1/completions", R"({"prompt":"a"})").body,
+              HasSubstr(R"("code":"server_draining")"));
+}
+
+TEST_F(OpenAiTest, BodiesThatAreTooLargeTogetherAreNoLackOfShards) {
+  http_.body_memory = 10;
+  const RawResponse response = Post("/v1/completions", R"({"prompt":"a"})");
+  EXPECT_EQ(response.status, 503);
+  EXPECT_EQ(response.headers.at("retry-after"), "1");
+  EXPECT_THAT(response.body, HasSubstr("the server holds too many bodies"));
+  EXPECT_THAT(response.body, HasSubstr(R"("code":"server_overloaded")"));
+}
+
 }  // namespace
 }  // namespace penstock::router

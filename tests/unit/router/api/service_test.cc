@@ -448,8 +448,9 @@ TEST(Errors, EveryKindHasItsOwnRowInEveryDialect) {
                 kind == ApiErrorKind::kInternal)
           << NameOf(kind);
     }
-    const bool busy = kind == ApiErrorKind::kOverloaded || kind == ApiErrorKind::kUnavailable ||
-                      kind == ApiErrorKind::kDraining || kind == ApiErrorKind::kNoShard;
+    const bool busy = kind == ApiErrorKind::kOverloaded || kind == ApiErrorKind::kBodyMemory ||
+                      kind == ApiErrorKind::kUnavailable || kind == ApiErrorKind::kDraining ||
+                      kind == ApiErrorKind::kNoShard;
     EXPECT_EQ(RetryAfter(kind) > 0, busy) << NameOf(kind);
   }
 }

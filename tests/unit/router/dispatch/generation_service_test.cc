@@ -317,7 +317,7 @@ TEST_F(GenerationServiceTest, DrainRefusesNewRequestsAndEndsTheOthers) {
   const auto late = Submit(Request("late", 5));
   ASSERT_TRUE(late->WaitForEnd());
   ASSERT_TRUE(late->error_);
-  EXPECT_EQ(late->error_->kind, ErrorKind::kUnavailable);
+  EXPECT_EQ(late->error_->kind, ErrorKind::kDraining);
   ASSERT_TRUE(open->WaitForEnd());
   EXPECT_TRUE(open->end_) << open->error_->message;
 }
