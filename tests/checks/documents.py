@@ -4,7 +4,9 @@
 usage: documents.py [ROOT]
 """
 
+import itertools
 import re
+import subprocess
 import sys
 from pathlib import Path
 
@@ -63,8 +65,13 @@ def link_problems(path, text, root):
 
 def changelog_problems(path, text):
     lines = text.rstrip("\n").split("\n")
-    if len(lines) > CHANGELOG_LINES_MAX:
-        yield f"{path}:1: {len(lines)} lines, the limit is {CHANGELOG_LINES_MAX}"
+    versions = [number for number, line in enumerate(lines) if line.startswith("## ")]
+    for begin, end in itertools.pairwise([0, *versions, len(lines)]):
+        if end - begin > CHANGELOG_LINES_MAX:
+            yield (
+                f"{path}:{begin + 1}: {end - begin} lines of a version, "
+                f"the limit is {CHANGELOG_LINES_MAX}"
+            )
     start = 0
     for number, line in enumerate([*lines, ""], 1):
         if not line.startswith("  "):
@@ -74,6 +81,41 @@ def changelog_problems(path, text):
                     f"the limit is {ENTRY_LINES_MAX}"
                 )
             start = number if re.match(r"[-*] ", line) else 0
+
+
+def is_in_history(root, commit):
+    """True also without the whole history, as in a tarball or a shallow clone."""
+    shallow = subprocess.run(
+        ["git", "-C", root, "rev-parse", "--is-shallow-repository"],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    if shallow.stdout.strip() != "false":
+        return True
+    contains = ["git", "-C", root, "merge-base", "--is-ancestor", commit, "HEAD"]
+    return subprocess.run(contains, capture_output=True, check=False).returncode == 0
+
+
+def benchmark_problems(path, text, root):
+    """A figure names the commit that recorded it, one for each machine."""
+    if text.count("\n") > BENCHMARKS_LINES_MAX:
+        yield f"{path}:1: {text.count(chr(10))} lines, the limit is {BENCHMARKS_LINES_MAX}"
+    header = []
+    for number, line in prose_lines(text):
+        cells = [cell.strip() for cell in line.strip("|").split("|")] if line[:1] == "|" else []
+        if not cells or "commit" in cells:
+            header = cells
+        elif "commit" in header and set(line) - set("|-: "):
+            row = dict(zip(header, cells, strict=False))
+            commits = row.get("commit", "").split("; ")
+            if len(commits) != len(row.get("machine", "").split("; ")):
+                yield f"{path}:{number}: not one commit for each machine"
+            for commit in commits:
+                if not re.fullmatch(r"[0-9a-f]{7}", commit):
+                    yield f"{path}:{number}: '{commit}' is no commit of seven digits"
+                elif not is_in_history(root, commit):
+                    yield f"{path}:{number}: commit {commit} is not in the history"
 
 
 def record_problems(root, records):
@@ -103,10 +145,8 @@ def check(root):
         problems += [*width_problems(path, text), *link_problems(path, text, root)]
         if path.name == "CHANGELOG.md":
             problems += changelog_problems(path, text)
-        if path.as_posix() == "docs/benchmarks.md" and text.count("\n") > BENCHMARKS_LINES_MAX:
-            problems.append(
-                f"{path}:1: {text.count(chr(10))} lines, the limit is {BENCHMARKS_LINES_MAX}"
-            )
+        if path.as_posix() == "docs/benchmarks.md":
+            problems += benchmark_problems(path, text, root)
     records = [p for p in files if p.parent == RECORDS and p.name != "README.md"]
     problems += record_problems(root, records)
     return problems, f"{len(files)} documents, {len(records)} decision records"

@@ -1,6 +1,7 @@
 """Each check finds a planted violation and passes a clean tree."""
 
 import shutil
+import subprocess
 from pathlib import Path
 from xml.etree import ElementTree
 
@@ -259,6 +260,7 @@ def test_names_passes_what_exists_and_what_is_known_to_be_external(tmp_path):
 
 
 RECORD = "# 0002 We chose this\n"
+FIGURES = "| goal | machine | commit |\n|---|---|---|\n"
 INDEX = "* [0002 We chose this](0002-we-chose-this.md)\n"
 
 
@@ -269,8 +271,10 @@ INDEX = "* [0002 We chose this](0002-we-chose-this.md)\n"
         ({"docs/a.md": "see [b](b.md)\n"}, "dead link b.md"),
         ({"docs/a.md": "# A\n\nsee [b](#c)\n"}, "has no heading c"),
         ({"CHANGELOG.md": "* one\n  two\n  three\n"}, "an entry of 3 lines"),
-        ({"CHANGELOG.md": "* one\n" * 121}, "121 lines, the limit is 120"),
+        ({"CHANGELOG.md": "## A\n" + "* one\n" * 120}, "121 lines of a version, the limit is 120"),
         ({"docs/benchmarks.md": "x\n" * 151}, "151 lines, the limit is 150"),
+        ({"docs/benchmarks.md": FIGURES + "| a | Xeon | 2026-11-21 |\n"}, "is no commit"),
+        ({"docs/benchmarks.md": FIGURES + "| a | Xeon; Zen 4 | 0123abc |\n"}, "not one commit for"),
         ({"docs/decisions/0002-we-chose-this.md": RECORD}, "does not list '0002 We chose this'"),
         (
             {"docs/decisions/0002-x.md": RECORD, "docs/decisions/README.md": ""},
@@ -290,11 +294,25 @@ def test_documents_passes_tables_code_lone_links_and_good_records(tmp_path):
     files = {
         "README.md": f"# A b\n\n| {wide}|\n\n```\n{wide}\n```\n\n    {wide}\n\n"
         f"* [a{wide}](docs/decisions/README.md)\n[up](#a-b) [web](https://x.y/z)\n",
-        "CHANGELOG.md": "* one\n  two\n* three\n\n" * 30,
+        "CHANGELOG.md": ("## A\n" + "* one\n  two\n* three\n" * 39) * 2,
+        "docs/benchmarks.md": FIGURES + "| a | Xeon; Zen 4 | 0123abc; 4567def |\n",
         "docs/decisions/README.md": INDEX,
         "docs/decisions/0002-we-chose-this.md": RECORD,
     }
     assert problems_of(documents.check, tmp_path, files) == []
+
+
+def test_documents_finds_a_commit_that_is_not_in_the_history(tmp_path):
+    git = ["git", "-C", tmp_path, "-c", "user.name=a", "-c", "user.email=a@example.com"]
+    subprocess.run([*git, "init", "-q"], check=True)
+    subprocess.run([*git, "commit", "-q", "--allow-empty", "-m", "a"], check=True)
+    described = subprocess.run(
+        [*git, "rev-parse", "--short=7", "HEAD"], capture_output=True, text=True, check=True
+    )
+    commit = described.stdout.strip()
+    files = {"docs/benchmarks.md": f"{FIGURES}| a | x | {commit} |\n| b | x | 0123abc |\n"}
+    [problem] = problems_of(documents.check, tmp_path, files)
+    assert problem == "docs/benchmarks.md:4: commit 0123abc is not in the history"
 
 
 @pytest.mark.skipif(not shutil.which("clang-format"), reason="no clang-format on this machine")
