@@ -3,8 +3,13 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <filesystem>
+#include <fstream>
 #include <set>
+#include <sstream>
 #include <string>
+
+#include "tests/unit/support/paths.h"
 
 namespace penstock::chart {
 namespace {
@@ -28,6 +33,22 @@ TEST(Svg, FollowsTheDarkSchemeOfTheReader) {
   for (const std::string_view colour : {kInk, kGrid, kWaiting, ModeColour("dynamic")}) {
     EXPECT_THAT(svg, HasSubstr("." + std::string(colour) + "{color:#"));
   }
+}
+
+// A picture that was made before a colour changed would show a mode in another colour.
+TEST(Svg, PicturesOfTheDocumentsHaveThePresentColours) {
+  const std::string begin = SvgBegin(10, 10);
+  const std::size_t style = begin.find("<style>");
+  const std::string styles = begin.substr(style, begin.find("</style>") - style);
+  int pictures = 0;
+  for (const auto& entry :
+       std::filesystem::directory_iterator(testing_support::SourcePath("docs/images"))) {
+    std::ostringstream picture;
+    picture << std::ifstream(entry.path()).rdbuf();
+    EXPECT_THAT(picture.str(), HasSubstr(styles)) << entry.path();
+    ++pictures;
+  }
+  EXPECT_GT(pictures, 2);
 }
 
 TEST(Svg, TicksAreRoundAndReachTheValue) {
