@@ -108,10 +108,10 @@ class Server(Process):
     tls: the ssl.SSLContext of a client, where the options make the server speak HTTPS.
     """
 
-    def __init__(self, *options, model=DEMO_MODEL, env=None, tls=None):
+    def __init__(self, *options, model=DEMO_MODEL, env=None, tls=None,
+                 launcher=BIN / "penstock-launcher"):
         self.tls = tls
-        super().__init__([BIN / "penstock-launcher", "--model-id", model, "--port", "0", *options],
-                         env)
+        super().__init__([launcher, "--model-id", model, "--port", "0", *options], env)
         try:
             address = self.wait_line(ADDRESS)
         except AssertionError:
