@@ -46,6 +46,12 @@ def test_the_demo_model_is_served_from_a_bundle(bundle):
     assert {path.name for path in used} & {path.name for path in (bundle / "lib").iterdir()}
 
 
+def test_the_readme_installs_the_libraries_of_the_build_alone(bundle):
+    wheels = (REPOSITORY / "deploy" / "wheels.txt").read_text()
+    names = " ".join(re.findall(r"^(\S+==\S+)", wheels, re.M))
+    assert f"pip install --no-deps {names}\n" in (bundle / "README").read_text()
+
+
 def test_every_program_of_a_bundle_starts_anywhere(bundle, tmp_path):
     for program in (bundle / "bin").iterdir():
         done = subprocess.run([program, "--help"], cwd=tmp_path, capture_output=True, text=True,
