@@ -5,9 +5,11 @@ deploy/bootstrap --tests installs Chromium and the package; without one of them 
 
 import http.server
 import json
+import os
 import pathlib
 import queue
 import shutil
+import signal
 import subprocess
 import threading
 
@@ -84,11 +86,11 @@ def browse(tmp_path):
                 [browser, "--headless", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage",
                  "--no-first-run", "--disable-background-networking", "--enable-logging=stderr",
                  f"--user-data-dir={tmp_path / 'profile'}", "--remote-debugging-port=0", url],
-                stdin=subprocess.DEVNULL, stdout=log, stderr=log))
+                stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True))
 
     yield start
-    for process in processes:
-        process.terminate()
+    for process in processes:  # its whole session: the command may be a script that waits for the browser
+        os.killpg(process.pid, signal.SIGKILL)
         process.wait(30)
 
 
