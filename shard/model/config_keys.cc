@@ -99,6 +99,44 @@ absl::StatusOr<Activation> ReadActivation(const ConfigReader& config, std::strin
   return config.Bad(key, "one of " + names);
 }
 
+absl::StatusOr<Routing> ReadRouting(const ConfigReader& config, std::uint32_t experts,
+                                    std::uint32_t chosen) {
+  constexpr std::uint32_t kMaxExperts = 1u << 16;
+  Routing routing;
+  routing.experts = experts;
+  for (const char* key : {"num_experts", "num_local_experts", "n_routed_experts"}) {
+    PENSTOCK_ASSIGN_OR_RETURN(routing.experts,
+                              config.IntegerOr(key, routing.experts, 1, kMaxExperts));
+  }
+  PENSTOCK_ASSIGN_OR_RETURN(routing.chosen,
+                            config.IntegerOr("num_experts_per_tok", chosen, 1, routing.experts));
+  return routing;
+}
+
+absl::StatusOr<Routing> ReadSigmoidRouting(const ConfigReader& config, std::uint32_t experts,
+                                           std::uint32_t chosen) {
+  PENSTOCK_ASSIGN_OR_RETURN(Routing routing, ReadRouting(config, experts, chosen));
+  routing.kind = Routing::Kind::kSigmoid;
+  routing.group_best = 2;
+  PENSTOCK_ASSIGN_OR_RETURN(routing.groups, config.IntegerOr("n_group", 1, 1, routing.experts));
+  PENSTOCK_ASSIGN_OR_RETURN(routing.kept_groups,
+                            config.IntegerOr("topk_group", 1, 1, routing.groups));
+  const std::uint32_t size = routing.experts / routing.groups;
+  if (routing.experts % routing.groups != 0 || (routing.groups > 1 && size < 2)) {
+    return config.Bad("n_group", "a divisor of the " + std::to_string(routing.experts) +
+                                     " experts, with groups of two or more");
+  }
+  if (routing.kept_groups * size < routing.chosen) {
+    return config.Bad("topk_group", "enough groups of " + std::to_string(size) + " for " +
+                                        std::to_string(routing.chosen) + " experts");
+  }
+  PENSTOCK_ASSIGN_OR_RETURN(routing.renormalized, config.BoolOr("norm_topk_prob", true));
+  PENSTOCK_ASSIGN_OR_RETURN(const double scale,
+                            config.NumberOr("routed_scaling_factor", 1.0, 1e-6, 1e6));
+  routing.scale = static_cast<float>(scale);
+  return routing;
+}
+
 absl::Status ReadWindows(const ConfigReader& config, std::uint32_t window,
                          std::uint32_t first_layer, ModelSpec& spec) {
   PENSTOCK_ASSIGN_OR_RETURN(const auto types, config.StringsOr("layer_types"));

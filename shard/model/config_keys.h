@@ -49,6 +49,16 @@ absl::Status RequireSilu(const ConfigReader& config);
 absl::StatusOr<Activation> ReadActivation(const ConfigReader& config, std::string_view key,
                                           Activation absent);
 
+// Sizes of a mixture of experts: the number of experts under any of its names, and
+// `num_experts_per_tok`. The rest is as in Routing.
+absl::StatusOr<Routing> ReadRouting(const ConfigReader& config, std::uint32_t experts,
+                                    std::uint32_t chosen);
+
+// The same for experts that are chosen by sigmoids in groups, as in DeepSeek V3: `n_group`,
+// `topk_group`, `norm_topk_prob` and `routed_scaling_factor`.
+absl::StatusOr<Routing> ReadSigmoidRouting(const ConfigReader& config, std::uint32_t experts,
+                                           std::uint32_t chosen);
+
 // Windows of all layers from `layer_types` or, without it, of the layers from `first_layer` on.
 absl::Status ReadWindows(const ConfigReader& config, std::uint32_t window,
                          std::uint32_t first_layer, ModelSpec& spec);

@@ -46,6 +46,13 @@ void DecoderBuilder::Prefix(const std::vector<std::string>& prefixes, const std:
   prefix_ = found == prefixes.end() ? prefixes.front() : *found;
 }
 
+void DecoderBuilder::IgnoreLayersFrom(const std::string& name, std::uint32_t index) {
+  constexpr std::uint32_t kMost = 8;  // layers that predict further tokens
+  for (std::uint32_t i = index; i < index + kMost; ++i) {
+    IgnorePrefix(prefix_ + name + "." + std::to_string(i) + ".");
+  }
+}
+
 void DecoderBuilder::Layers(const std::string& name,
                             const std::function<void(std::uint32_t)>& layer) {
   layers_name_ = name;
@@ -218,6 +225,79 @@ void DecoderBuilder::FusedGatedMlp(const std::string& gate_up, const std::string
   GatedUp({{gate_up, 2 * all, {first, part_.intermediate}},
            {gate_up, 2 * all, {all + first, part_.intermediate}}},
           down, activation);
+}
+
+void DecoderBuilder::Router(const std::string& name, std::uint32_t experts) {
+  SetWidth(Buffer::kRouter, experts);
+  Add(RowLinear("router", Buffer::kRouter, {{name, experts, {0, experts}}}));
+}
+
+Expert DecoderBuilder::OneExpert(const std::string& experts, const std::string& gate,
+                                 const std::string& up, const std::string& down,
+                                 std::uint32_t index, const Routing& routing) {
+  const std::uint64_t all = spec_.expert_intermediate, width = all / part_.world;
+  const std::uint64_t first = part_.rank * width, hidden = spec_.hidden;
+  const std::string label = scope_ + experts + "." + std::to_string(index) + ".";
+  WeightTarget gate_up{label + "gate_up", 2 * width, hidden, false, {}};
+  WeightTarget down_target{label + "down", hidden, width, false, {}};
+  const std::string stack = Name(experts + ".gate_up_proj");
+  if (has_(stack)) {
+    for (const std::uint64_t half : {0, 1}) {
+      WeightPart part{
+          stack, {2 * all, hidden}, {half * all + first, width}, {0, hidden}, half * width};
+      part.stack = routing.experts;
+      part.matrix = index;
+      gate_up.parts.push_back(part);
+    }
+    WeightPart part{Name(experts + ".down_proj"), {hidden, all}, {0, hidden}, {first, width}, 0};
+    part.stack = routing.experts;
+    part.matrix = index;
+    down_target.parts.push_back(part);
+  } else {
+    const std::string own = experts + "." + std::to_string(index) + ".";
+    gate_up.parts = {
+        {Name(own + gate + ".weight"), {all, hidden}, {first, width}, {0, hidden}, 0},
+        {Name(own + up + ".weight"), {all, hidden}, {first, width}, {0, hidden}, width}};
+    down_target.parts = {
+        {Name(own + down + ".weight"), {hidden, all}, {0, hidden}, {first, width}, 0}};
+  }
+  const WeightIndex first_index = AddTarget(std::move(gate_up));
+  return {first_index, AddTarget(std::move(down_target))};
+}
+
+void DecoderBuilder::Experts(const std::string& experts, const std::string& gate,
+                             const std::string& up, const std::string& down, Routing routing,
+                             const std::string& choice_bias) {
+  if (!choice_bias.empty()) routing.choice_bias = Vector(Name(choice_bias), routing.experts);
+  ExpertsOp op{.in = Buffer::kNormed,
+               .scores = Buffer::kRouter,
+               .out = Buffer::kBranch,
+               .accumulate = std::exchange(branch_begun_, true),
+               .routing = routing,
+               .width = spec_.expert_intermediate / part_.world};
+  for (std::uint32_t i = 0; i < routing.experts; ++i) {
+    op.experts.push_back(OneExpert(experts, gate, up, down, i, routing));
+  }
+  Add(op);
+}
+
+void DecoderBuilder::SharedExpert(const std::string& gate, const std::string& up,
+                                  const std::string& down, const std::string& row_gate) {
+  const std::uint32_t all = spec_.shared_intermediate, width = all / part_.world;
+  const Range mine{part_.rank * width, width};
+  SetWidth(Buffer::kSharedUp, 2 * width);
+  SetWidth(Buffer::kShared, width);
+  LinearOp op =
+      RowLinear("shared_gate_up", Buffer::kSharedUp, {{gate, all, mine}, {up, all, mine}});
+  op.gated = true;
+  Add(op);
+  Add(GatedActivationOp{.in = Buffer::kSharedUp, .out = Buffer::kShared});
+  if (!row_gate.empty()) {
+    SetWidth(Buffer::kSharedGate, 1);
+    Add(RowLinear("shared_row_gate", Buffer::kSharedGate, {{row_gate, 1, {0, 1}}}));
+    Add(GateRowsOp{.buffer = Buffer::kShared, .gate = Buffer::kSharedGate});
+  }
+  ColumnLinear(down, Buffer::kShared, all, mine);
 }
 
 void DecoderBuilder::Mlp(const std::string& up, Activation activation, const std::string& down) {

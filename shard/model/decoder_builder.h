@@ -56,6 +56,10 @@ class DecoderBuilder {
   void IgnorePrefix(const std::string& prefix) {
     built_.weights.ignored_prefixes.push_back(prefix);
   }
+  // Whether the checkpoint has this tensor, with the prefix.
+  bool Has(const std::string& tensor) const { return has_(prefix_ + tensor); }
+  // Tensors of layers with this index or a higher one are not weights of the decoder.
+  void IgnoreLayersFrom(const std::string& name, std::uint32_t index);
   // Calls `layer` for each decoder layer. Inside, names begin with "`name`.<index>.".
   void Layers(const std::string& name, const std::function<void(std::uint32_t)>& layer);
 
@@ -112,6 +116,17 @@ class DecoderBuilder {
   // The same with gate and up in one matrix, the gate first.
   void FusedGatedMlp(const std::string& gate_up, const std::string& down,
                      Activation activation = Activation::kSilu);
+  // The scores of `experts` experts.
+  void Router(const std::string& name, std::uint32_t experts);
+  // The sum of the chosen experts. The matrices of expert N are `gate`, `up` and `down` of
+  // "`experts`.N."; or the file has all of them in the stacks "`experts`.gate_up_proj" (gate rows
+  // first) and "`experts`.down_proj". `choice_bias` names Routing::choice_bias.
+  void Experts(const std::string& experts, const std::string& gate, const std::string& up,
+               const std::string& down, Routing routing, const std::string& choice_bias = "");
+  // A gated MLP of spec.shared_intermediate beside the experts. With a `row_gate` its result is
+  // multiplied by sigmoid(row_gate(x)).
+  void SharedExpert(const std::string& gate, const std::string& up, const std::string& down,
+                    const std::string& row_gate = "");
   // down(activation(up(x))).
   void Mlp(const std::string& up, Activation activation, const std::string& down);
   // Adds the branch to the residual stream. Attention and MLP without a call between them are
@@ -145,6 +160,11 @@ class DecoderBuilder {
   std::string Name(const std::string& tensor) const { return prefix_ + scope_ + tensor; }
   bool HasBias(const std::string& name) const;
   WeightIndex AddTarget(WeightTarget target);
+  Expert OneExpert(const std::string& experts, const std::string& gate, const std::string& up,
+                   const std::string& down, std::uint32_t index, const Routing& routing);
+  void SetWidth(Buffer buffer, std::uint32_t width) {
+    built_.program.widths[static_cast<std::size_t>(buffer)] = width;
+  }
   WeightIndex Vector(const std::string& tensor, std::uint64_t size);
   WeightIndex VectorIfStored(const std::string& tensor, std::uint64_t size);
   WeightIndex VocabularyMatrix(const std::string& label, const std::string& tensor);

@@ -51,9 +51,11 @@ struct ModelSpec {
   std::uint32_t hidden = 0;
   std::uint32_t layers = 0;
   std::uint32_t heads = 0;
-  std::uint32_t kv_heads = 0;  // divides heads
-  std::uint32_t head_dim = 0;  // even
-  std::uint32_t intermediate = 0;
+  std::uint32_t kv_heads = 0;             // divides heads
+  std::uint32_t head_dim = 0;             // even
+  std::uint32_t intermediate = 0;         // of an MLP; 0 = no layer has one
+  std::uint32_t expert_intermediate = 0;  // of an expert; 0 = there are none
+  std::uint32_t shared_intermediate = 0;  // of the shared expert; 0 = there is none
   std::uint32_t vocabulary = 0;
   std::uint32_t max_position = 0;  // positions that the model was trained for, with RoPE scaling
   float norm_eps = 1e-6f;

@@ -26,9 +26,13 @@ enum class Buffer : std::uint8_t {
   kAttention,
   kMlpUp,     // before the activation
   kMlp,       // after the activation
-  kBranch,    // output of attention or MLP, not yet added to kHidden
-  kSelected,  // rows of kNormed whose logits are wanted
-  kLogits,    // this rank's share of the vocabulary
+  kRouter,    // scores of the experts
+  kSharedUp,  // of the shared expert, as kMlpUp and kMlp
+  kShared,
+  kSharedGate,  // one column
+  kBranch,      // output of attention or MLP, not yet added to kHidden
+  kSelected,    // rows of kNormed whose logits are wanted
+  kLogits,      // this rank's share of the vocabulary
   kNone,
 };
 inline constexpr std::size_t kBufferCount = static_cast<std::size_t>(Buffer::kNone);
@@ -132,6 +136,51 @@ struct ActivationOp {
   Activation activation = Activation::kGelu;
 };
 
+// How the experts of a row are chosen from its scores s.
+struct Routing {
+  enum class Kind : std::uint8_t {
+    kSoftmax,  // the weights are softmax(s)
+    kSigmoid,  // the weights are sigmoid(s)
+  };
+  Kind kind = Kind::kSoftmax;
+  std::uint32_t experts = 0;
+  std::uint32_t chosen = 0;  // the largest weights + choice_bias
+  WeightIndex choice_bias = kNoWeight;
+  // Experts form groups of equal size. Only experts of the best `kept_groups` can be chosen. A
+  // group is as good as the sum of its `group_best` best experts.
+  std::uint32_t groups = 1;
+  std::uint32_t kept_groups = 1;
+  std::uint32_t group_best = 1;
+  bool renormalized = false;  // weights are divided by the sum of those chosen
+  float scale = 1.0f;         // multiplies the weights
+};
+
+struct Expert {
+  WeightIndex gate_up = kNoWeight;  // gate rows, then up rows
+  WeightIndex down = kNoWeight;
+};
+
+// out = sum of weight * down(activation(gate(in)) * up(in)) over the chosen experts of each row, in
+// ascending order of expert; or out += that.
+struct ExpertsOp {
+  static constexpr std::string_view kName = "experts";
+  Buffer in = Buffer::kNone;
+  Buffer scores = Buffer::kNone;
+  Buffer out = Buffer::kNone;
+  bool accumulate = false;
+  Routing routing;
+  Activation activation = Activation::kSilu;
+  std::uint32_t width = 0;  // rows of gate and of up on this rank
+  std::vector<Expert> experts;
+};
+
+// Multiplies each row of `buffer` by sigmoid(gate).
+struct GateRowsOp {
+  static constexpr std::string_view kName = "gate of rows";
+  Buffer buffer = Buffer::kNone;
+  Buffer gate = Buffer::kNone;
+};
+
 // buffer = sum over the ranks.
 struct AllReduceOp {
   static constexpr std::string_view kName = "all-reduce";
@@ -160,8 +209,8 @@ struct AllGatherOp {
 };
 
 using Op = std::variant<EmbedOp, PositionsOp, NormOp, LinearOp, HeadNormOp, RopeKvWriteOp,
-                        AttentionOp, GatedActivationOp, ActivationOp, AllReduceOp, SelectRowsOp,
-                        ScaleLogitsOp, AllGatherOp>;
+                        AttentionOp, GatedActivationOp, ActivationOp, ExpertsOp, GateRowsOp,
+                        AllReduceOp, SelectRowsOp, ScaleLogitsOp, AllGatherOp>;
 
 // The name of an operation, for messages.
 inline std::string_view NameOf(const Op& op) {

@@ -38,6 +38,7 @@ absl::Status CheckParts(const Checkpoint& checkpoint, const WeightPlan& plan) {
       const CheckpointTensor* tensor = checkpoint.Find(part.tensor);
       std::vector<std::uint64_t> shape = part.stored_shape;
       if (part.transposed) std::swap(shape[0], shape[1]);
+      if (part.stack > 0) shape.insert(shape.begin(), part.stack);
       if (tensor == nullptr) {
         return absl::NotFoundError("tensor " + part.tensor + " is missing; config.json asks for " +
                                    ShapeText(shape));

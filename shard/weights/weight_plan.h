@@ -28,6 +28,9 @@ struct WeightPart {
   Range columns;
   std::uint64_t target_row = 0;
   bool transposed = false;  // the file has columns x rows; all else is as said
+  // The file has a stack of `stack` such matrices, and this is one of them. 0: no stack.
+  std::uint64_t stack = 0;
+  std::uint64_t matrix = 0;
 };
 
 struct WeightTarget {

@@ -37,7 +37,8 @@ absl::Status CheckpointSource::ReadPart(const WeightPart& part, std::uint64_t ro
   const std::uint64_t stored_columns = part.stored_shape.size() == 2 ? part.stored_shape[1] : 1;
   const std::uint64_t stored_row = stored_columns * DTypeBytes(stored);
   const std::uint64_t columns = part.columns.count;
-  const std::uint64_t offset = (part.rows.first + row) * stored_row;
+  const std::uint64_t first_row = part.matrix * part.stored_shape[0] + part.rows.first;
+  const std::uint64_t offset = (first_row + row) * stored_row;
   if (columns == stored_columns && stored == dtype_) {
     return checkpoint_.Read(tensor, offset, count * stored_row, out);
   }
@@ -54,7 +55,7 @@ absl::Status CheckpointSource::ReadPart(const WeightPart& part, std::uint64_t ro
 absl::Status CheckpointSource::ReadTransposed(const WeightPart& part, std::uint64_t row,
                                               std::uint64_t count, char* out) const {
   const CheckpointTensor& tensor = *checkpoint_.Find(part.tensor);
-  PENSTOCK_ASSIGN_OR_RETURN(const auto whole, WholeTensor(tensor));
+  PENSTOCK_ASSIGN_OR_RETURN(const auto whole, WholeMatrix(tensor, part));
   const DType stored = *tensor.info->dtype;
   const std::uint64_t columns = part.columns.count;
   const std::uint64_t size = DTypeBytes(stored);
@@ -70,15 +71,16 @@ absl::Status CheckpointSource::ReadTransposed(const WeightPart& part, std::uint6
   return absl::OkStatus();
 }
 
-absl::StatusOr<std::shared_ptr<const std::vector<char>>> CheckpointSource::WholeTensor(
-    const CheckpointTensor& tensor) const {
+absl::StatusOr<std::shared_ptr<const std::vector<char>>> CheckpointSource::WholeMatrix(
+    const CheckpointTensor& tensor, const WeightPart& part) const {
   const std::lock_guard lock(mutex_);
-  if (kept_ == &tensor) return kept_bytes_;
-  std::uint64_t bytes = DTypeBytes(*tensor.info->dtype);
-  for (const std::uint64_t size : tensor.info->shape) bytes *= size;
+  if (kept_ == &tensor && kept_matrix_ == part.matrix) return kept_bytes_;
+  const std::uint64_t bytes =
+      part.stored_shape[0] * part.stored_shape[1] * DTypeBytes(*tensor.info->dtype);
   auto whole = std::make_shared<std::vector<char>>(bytes);
-  PENSTOCK_RETURN_IF_ERROR(checkpoint_.Read(tensor, 0, bytes, whole->data()));
+  PENSTOCK_RETURN_IF_ERROR(checkpoint_.Read(tensor, part.matrix * bytes, bytes, whole->data()));
   kept_ = &tensor;
+  kept_matrix_ = part.matrix;
   kept_bytes_ = whole;
   return kept_bytes_;
 }

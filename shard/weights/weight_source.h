@@ -66,16 +66,17 @@ class CheckpointSource final : public WeightSource {
 
   absl::Status ReadTransposed(const WeightPart& part, std::uint64_t row, std::uint64_t count,
                               char* out) const;
-  // All bytes of the tensor. The last one is kept, since all of its rows are read one after the
-  // other.
-  absl::StatusOr<std::shared_ptr<const std::vector<char>>> WholeTensor(
-      const CheckpointTensor& tensor) const;
+  // All bytes of the part's matrix. The last one is kept, since all of its rows are read one after
+  // the other.
+  absl::StatusOr<std::shared_ptr<const std::vector<char>>> WholeMatrix(
+      const CheckpointTensor& tensor, const WeightPart& part) const;
 
   const Checkpoint& checkpoint_;
   const WeightPlan& plan_;
   const DType dtype_;
   mutable std::mutex mutex_;
   mutable const CheckpointTensor* kept_ = nullptr;
+  mutable std::uint64_t kept_matrix_ = 0;
   mutable std::shared_ptr<const std::vector<char>> kept_bytes_;
 };
 

@@ -80,6 +80,7 @@ class CpuBackend final : public Backend {
   Communicator* communicator_ = nullptr;
   std::vector<RopeTable> ropes_;
   StepBuffers buffers_;
+  ExpertBuffers expert_buffers_;
   KvCache cache_;
   std::optional<StepRunner> runner_;
   std::size_t logit_count_ = 0;  // of the last step
@@ -118,12 +119,14 @@ absl::Status CpuBackend::Prepare(const BackendLimits& limits, Communicator* comm
   const FormatKernels& format = kernels_.formats[weights_->format().id()];
   PENSTOCK_ASSIGN_OR_RETURN(buffers_,
                             StepBuffers::Create(program_, kernels_, format, limits, pool_));
+  PENSTOCK_ASSIGN_OR_RETURN(
+      expert_buffers_, ExpertBuffers::Create(program_, kernels_, format, limits.max_step_tokens));
   ropes_.clear();
   for (const RopeSpec& rope : program_.ropes) {
     ropes_.push_back(BuildRopeTable(rope, limits.max_sequence_length));
   }
   runner_.emplace(StepParts{program_, kernels_, CellsOf(kernels_, kv_type_), *weights_, cache_,
-                            buffers_, ropes_, block_size_, pool_, communicator_});
+                            buffers_, expert_buffers_, ropes_, block_size_, pool_, communicator_});
   return absl::OkStatus();
 }
 
@@ -219,7 +222,8 @@ void CpuBackend::ForEach(std::uint32_t items, const Work& work) {
 }
 
 std::uint64_t CpuBackend::MemoryBytes() const {
-  std::uint64_t bytes = weights_->MemoryBytes() + buffers_.MemoryBytes() + cache_.MemoryBytes();
+  std::uint64_t bytes = weights_->MemoryBytes() + buffers_.MemoryBytes() + cache_.MemoryBytes() +
+                        expert_buffers_.bytes();
   for (const RopeTable& rope : ropes_) bytes += (rope.cos.size() + rope.sin.size()) * sizeof(float);
   return bytes;
 }

@@ -153,6 +153,7 @@ struct Kernels {
   void (*wide_layer_norm)(const NormArgs& args);  // LayerNorm to float32, in place is fine
   void (*copy)(const NormArgs& args);             // no norm, to activations
   void (*wide_copy)(const NormArgs& args);        // no norm, to float32
+  void (*scale_activations)(void* row, std::size_t size, float scale);
   // Multiplies the row by `scale`; then a softcap as in ScaleLogitsOp.
   void (*scale_logits)(float* row, std::size_t size, float scale, float softcap);
   // Rotates the pairs (i, i + half) of one head.

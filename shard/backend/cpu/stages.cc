@@ -34,7 +34,10 @@ class StageMaker {
       const auto* rope = Next<RopeKvWriteOp>(ops, first);
       return rope != nullptr && rope->qkv == norm->qkv ? 2 : 0;
     }
-    return Is<EmbedOp, PositionsOp, RopeKvWriteOp, AttentionOp, AllReduceOp>(ops[first]) ? 1 : 0;
+    return Is<EmbedOp, PositionsOp, RopeKvWriteOp, AttentionOp, ExpertsOp, GateRowsOp, AllReduceOp>(
+               ops[first])
+               ? 1
+               : 0;
   }
 
  private:
@@ -105,6 +108,12 @@ class StageMaker {
             .window = op.window,
             .scale = op.scale,
             .softcap = op.softcap};
+  }
+  Stage StageOf(const ExpertsOp& op, std::size_t) const {
+    return {.kind = StageKind::kExperts, .in = op.in, .out = op.out, .experts = &op};
+  }
+  Stage StageOf(const GateRowsOp& op, std::size_t) const {
+    return {.kind = StageKind::kGateRows, .in = op.gate, .out = op.buffer};
   }
   Stage StageOf(const AllReduceOp& op, std::size_t) const {
     return {.kind = StageKind::kAllReduce, .in = op.buffer};

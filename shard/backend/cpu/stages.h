@@ -22,6 +22,8 @@ enum class StageKind : std::uint8_t {
   kLinear,      // GEMM with its epilogue
   kHeads,       // norms and rotates queries and keys, writes K and V
   kAttention,
+  kExperts,
+  kGateRows,  // out *= sigmoid(in)
   kAllReduce,
 };
 
@@ -44,6 +46,7 @@ struct Stage {
   const float* bias = nullptr;                // the same, or null
   const float* query_weight = nullptr;        // kHeads, or null
   const float* key_weight = nullptr;          // the same
+  const ExpertsOp* experts = nullptr;         // kExperts; of the program
   std::uint32_t layer = 0;
   std::int32_t rope = kNoRope;  // kHeads
   std::uint32_t window = 0;     // kAttention

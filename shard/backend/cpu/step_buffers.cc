@@ -33,7 +33,7 @@ std::size_t StrideFor(std::size_t width, std::size_t element) {
 
 bool HoldsActivations(Buffer buffer) {
   return buffer == Buffer::kNormed || buffer == Buffer::kAttention || buffer == Buffer::kMlp ||
-         buffer == Buffer::kSelected;
+         buffer == Buffer::kShared || buffer == Buffer::kSelected;
 }
 
 struct StepBuffers::Sizes {
@@ -46,7 +46,8 @@ struct StepBuffers::Sizes {
 
   std::size_t Group() const { return program.part.heads / program.part.kv_heads; }
   std::size_t RowsOf(Buffer buffer) const {
-    if (buffer == Buffer::kMlpUp) return 0;  // never leaves the registers
+    if (buffer == Buffer::kMlpUp || buffer == Buffer::kSharedUp)
+      return 0;  // never leaves the registers
     if (buffer == Buffer::kLogits) return program.part.world > 1 ? limits.max_logit_rows : 0;
     return limits.max_step_tokens;
   }

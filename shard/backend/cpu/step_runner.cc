@@ -1,6 +1,7 @@
 #include "shard/backend/cpu/step_runner.h"
 
 #include <algorithm>
+#include <cmath>
 #include <cstring>
 
 #include "shard/backend/cpu/attention/attention_stage.h"
@@ -14,6 +15,10 @@ StepRunner::StepRunner(const StepParts& parts)
       columns_(parts.pool.threads(), parts.pool.placement()) {
   std::vector<std::uint32_t> windows;
   for (const Stage& stage : stages_.body) {
+    if (stage.experts != nullptr) {
+      experts_.try_emplace(stage.experts, *stage.experts, parts.program, parts.kernels,
+                           parts.weights, parts.expert_buffers, parts.buffers, parts.pool);
+    }
     plan_of_stage_.push_back(0);
     if (stage.kind != StageKind::kAttention) continue;
     const auto known = std::find(windows.begin(), windows.end(), stage.window);
@@ -93,6 +98,10 @@ void StepRunner::RunStage(const Stage& stage, std::size_t thread) {
       return Heads(stage, thread);
     case StageKind::kAttention:
       return Attention(stage, thread);
+    case StageKind::kExperts:
+      return experts_.at(stage.experts).Run(rows_, thread);
+    case StageKind::kGateRows:
+      return GateRows(stage, thread);
     case StageKind::kAllReduce:
       if (thread == 0) AllReduce(stage);
       return;
@@ -319,6 +328,16 @@ void StepRunner::Attention(const Stage& stage, std::size_t thread) {
                   cells_.data(), parts_.buffers.View(stage.in), parts_.buffers.View(stage.out),
                   stage.layer, dim(), stage.scale, stage.softcap})
       .Run(thread);
+}
+
+void StepRunner::GateRows(const Stage& stage, std::size_t thread) {
+  const BufferView& gate = parts_.buffers.View(stage.in);
+  const BufferView& out = parts_.buffers.View(stage.out);
+  const Share share = EvenShare(rows_, threads(), thread);
+  for (std::size_t row = share.first; row < share.first + share.count; ++row) {
+    const float factor = 1.0f / (1.0f + std::exp(-gate.Floats(row)[0]));
+    parts_.kernels.scale_activations(out.Row(row), parts_.program.Width(stage.out), factor);
+  }
 }
 
 // The sum includes the padding of the rows, which is zero on every rank.

@@ -8,12 +8,14 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <map>
 #include <span>
 #include <vector>
 
 #include "shard/backend/backend.h"
 #include "shard/backend/cpu/attention/attention_plan.h"
 #include "shard/backend/cpu/cache/kv_cache.h"
+#include "shard/backend/cpu/experts/expert_stage.h"
 #include "shard/backend/cpu/stages.h"
 #include "shard/backend/cpu/step_buffers.h"
 #include "shard/backend/cpu/threads/shared_work.h"
@@ -32,6 +34,7 @@ struct StepParts {
   const WeightStore& weights;
   const KvCache& cache;
   StepBuffers& buffers;
+  const ExpertBuffers& expert_buffers;
   const std::vector<RopeTable>& ropes;  // of program.ropes
   std::uint32_t block_size;
   WorkerPool& pool;
@@ -92,6 +95,7 @@ class StepRunner {
   void Heads(const Stage& stage, std::size_t thread);
   void HeadsOf(const Stage& stage, std::size_t row, std::size_t kv_head);
   void Attention(const Stage& stage, std::size_t thread);
+  void GateRows(const Stage& stage, std::size_t thread);
   void AllReduce(const Stage& stage);
   GemmArgs GemmOf(const Stage& stage, std::size_t thread) const;
 
@@ -103,6 +107,7 @@ class StepRunner {
   const StepParts parts_;
   const Stages stages_;
   SharedWork columns_;  // of the present GEMM, in units
+  std::map<const ExpertsOp*, ExpertStage> experts_;
 
   // Of the present step; written by the caller's thread before the region.
   const RaggedBatch* batch_ = nullptr;

@@ -411,6 +411,8 @@ std::string_view Missing(const ActivationOp& op) {
   const bool gelu = op.activation == Activation::kGelu || op.activation == Activation::kGeluTanh;
   return gelu ? "" : "activations other than GELU";
 }
+std::string_view Missing(const ExpertsOp& op) { return op.kName; }
+std::string_view Missing(const GateRowsOp& op) { return op.kName; }
 std::string_view Missing(const ScaleLogitsOp&) { return "scaled logits"; }
 std::string_view Missing(const auto&) { return ""; }
 

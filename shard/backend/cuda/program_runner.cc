@@ -170,6 +170,12 @@ absl::Status ProgramRunner::Run(const ActivationOp& op, const Step& step) {
 absl::Status ProgramRunner::Run(const PositionsOp&, const Step&) {
   return absl::InternalError("learned positions have no kernel");
 }
+absl::Status ProgramRunner::Run(const ExpertsOp&, const Step&) {
+  return absl::InternalError("experts have no kernel");
+}
+absl::Status ProgramRunner::Run(const GateRowsOp&, const Step&) {
+  return absl::InternalError("gates of rows have no kernel");
+}
 absl::Status ProgramRunner::Run(const ScaleLogitsOp&, const Step&) {
   return absl::InternalError("scaled logits have no kernel");
 }

@@ -77,6 +77,8 @@ class ProgramRunner {
   absl::Status Run(const ActivationOp& op, const Step& step);
   absl::Status Run(const PositionsOp& op, const Step& step);
   absl::Status Run(const ScaleLogitsOp& op, const Step& step);
+  absl::Status Run(const ExpertsOp& op, const Step& step);
+  absl::Status Run(const GateRowsOp& op, const Step& step);
   absl::Status Run(const SelectRowsOp& op, const Step& step);
   absl::Status Run(const AllReduceOp& op, const Step& step);
   absl::Status Run(const AllGatherOp& op, const Step& step);

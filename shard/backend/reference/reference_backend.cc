@@ -18,6 +18,7 @@
 #include "shard/backend/reference/device_work.h"
 #include "shard/backend/reference/kv_store.h"
 #include "shard/backend/reference/operations.h"
+#include "shard/backend/reference/routing.h"
 #include "shard/model/rope_table.h"
 #include "shard/parallel/communicator.h"
 
@@ -87,6 +88,8 @@ class ReferenceBackend final : public Backend {
   void Run(const AttentionOp& op);
   void Run(const GatedActivationOp& op);
   void Run(const ActivationOp& op);
+  void Run(const ExpertsOp& op);
+  void Run(const GateRowsOp& op);
   void Run(const SelectRowsOp& op);
   void Run(const ScaleLogitsOp& op);
   absl::Status Run(const AllReduceOp& op);
@@ -441,6 +444,33 @@ void ReferenceBackend::Run(const GatedActivationOp& op) {
 
 void ReferenceBackend::Run(const ActivationOp& op) {
   Activate(Padded(op.in), op.activation, Padded(op.out));
+}
+
+void ReferenceBackend::Run(const ExpertsOp& op) {
+  const at::Tensor in = Padded(op.in), out = Padded(op.out);
+  const Routes routes =
+      ChooseExperts(Padded(op.scores), Weight(op.routing.choice_bias), op.routing);
+  at::Tensor sum = at::zeros(out.sizes(), out.options().dtype(at::kFloat));
+  for (std::size_t i = 0; i < op.experts.size(); ++i) {
+    const at::Tensor weight = routes.WeightOf(static_cast<std::int64_t>(i));
+    const at::Tensor rows = at::nonzero(weight).squeeze(1);
+    if (rows.numel() == 0) continue;
+    const at::Tensor up = at::mm(at::index_select(in, 0, rows), Weight(op.experts[i].gate_up).t());
+    at::Tensor middle = at::empty({rows.size(0), op.width}, in.options());
+    Activate(up.narrow(1, 0, op.width), op.activation, middle);
+    middle.mul_(up.narrow(1, op.width, op.width));
+    const at::Tensor down = at::mm(middle, Weight(op.experts[i].down).t()).to(at::kFloat);
+    sum.index_add_(0, rows, down.mul(at::index_select(weight, 0, rows).unsqueeze(1)));
+  }
+  if (op.accumulate) {
+    out.add_(sum);
+  } else {
+    out.copy_(sum);
+  }
+}
+
+void ReferenceBackend::Run(const GateRowsOp& op) {
+  Padded(op.buffer).mul_(at::sigmoid(Padded(op.gate)));
 }
 
 void ReferenceBackend::Run(const ScaleLogitsOp& op) {

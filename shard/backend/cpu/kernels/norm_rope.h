@@ -106,6 +106,18 @@ inline void Rope(float* head, const float* cosine, const float* sine, std::size_
   }
 }
 
+inline Vec LoadActivations(const float* from) { return Load(from); }
+inline Vec LoadActivations(const std::uint16_t* from) { return LoadBf16(from); }
+
+// Rows are padded to whole vectors with zeros, which stay zeros.
+template <class Activation>
+void ScaleActivations(void* row, std::size_t size, float scale) {
+  auto* x = static_cast<Activation*>(row);
+  for (std::size_t i = 0; i < size; i += kLanes) {
+    StoreActivations(x + i, Multiply(LoadActivations(x + i), Fill(scale)), kLanes);
+  }
+}
+
 inline void ScaleLogits(float* row, std::size_t size, float scale, float softcap) {
   for (std::size_t i = 0; i < size; i += kLanes) {
     Vec x = Multiply(LoadFirst(row + i, size - i), Fill(scale));

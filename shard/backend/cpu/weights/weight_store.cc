@@ -63,6 +63,13 @@ struct WeightStore::Plan {
     AddVector(op.query_weight, op.weight_offset);
     AddVector(op.key_weight, op.weight_offset);
   }
+  void Add(const ExpertsOp& op) {
+    for (const Expert& expert : op.experts) {
+      matrices.insert({expert.gate_up, expert.down});
+      gated.insert(expert.gate_up);
+    }
+    AddVector(op.routing.choice_bias, 0.0f);
+  }
   void Add(const LinearOp& op) {
     matrices.insert(op.weight);
     if (op.gated) gated.insert(op.weight);

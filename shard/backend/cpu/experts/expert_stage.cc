@@ -1,0 +1,218 @@
+#include "shard/backend/cpu/experts/expert_stage.h"
+
+#include <algorithm>
+#include <cstring>
+
+#include "common/status.h"
+#include "shard/backend/cpu/threads/work_split.h"
+
+namespace penstock::shard::cpu {
+namespace {
+
+constexpr std::size_t kPage = 4096;
+constexpr std::size_t kLine = 64;
+constexpr std::size_t kStrideUnit = 32;  // elements: whole vectors of every type
+constexpr std::uint32_t kPieceUnits = 8;
+
+std::size_t RoundUp(std::size_t value, std::size_t multiple) {
+  return (value + multiple - 1) / multiple * multiple;
+}
+
+}  // namespace
+
+absl::StatusOr<ExpertBuffers> ExpertBuffers::Create(const Program& program, const Kernels& kernels,
+                                                    const FormatKernels& format, std::size_t rows) {
+  std::size_t slots = 0, width = 0;
+  for (const Op& op : program.body) {
+    const auto* experts = std::get_if<ExpertsOp>(&op);
+    if (experts == nullptr) continue;
+    slots = std::max<std::size_t>(slots, rows * experts->routing.chosen);
+    width = std::max<std::size_t>(width, experts->width);
+  }
+  ExpertBuffers buffers;
+  if (slots == 0) return buffers;
+  const std::size_t hidden = program.Width(Buffer::kHidden);
+  const std::size_t activation = DTypeBytes(kernels.activation);
+  std::size_t used = 0;
+  const auto take = [&used](std::size_t bytes) {
+    const std::size_t at = used;
+    used += RoundUp(bytes + kLine, kPage);
+    return at;
+  };
+  const auto view = [&](std::size_t columns, std::size_t element, std::size_t& at) {
+    BufferView made{nullptr, RoundUp(columns, kStrideUnit), element};
+    at = take(slots * made.stride * element);
+    return made;
+  };
+  std::size_t at[5] = {};
+  buffers.in = view(hidden, activation, at[0]);
+  buffers.middle = view(width, activation, at[1]);
+  buffers.out = view(hidden, sizeof(float), at[2]);
+  if (format.quantize != nullptr) {
+    const std::size_t inner = std::max(hidden, width);
+    buffers.integers.stride = RoundUp(inner, kStrideUnit) / format.pack * format.step_bytes;
+    buffers.integers.group_stride = RoundUp(inner, kIntegerGroup) / kIntegerGroup;
+    at[3] = take(slots * buffers.integers.stride);
+    at[4] = take(slots * buffers.integers.group_stride * sizeof(IntegerGroup));
+  }
+  auto region = MemoryRegion::Allocate(used);
+  if (!region.ok()) return WithContext(region.status(), "scratch of experts");
+  buffers.region_ = std::move(*region);
+  std::byte* const base = buffers.region_.data();
+  buffers.in.data = base + at[0];
+  buffers.middle.data = base + at[1];
+  buffers.out.data = base + at[2];
+  if (format.quantize != nullptr) {
+    buffers.integers.values = base + at[3];
+    buffers.integers.groups = reinterpret_cast<IntegerGroup*>(base + at[4]);
+  }
+  return buffers;
+}
+
+ExpertStage::ExpertStage(const ExpertsOp& op, const Program& program, const Kernels& kernels,
+                         const WeightStore& weights, const ExpertBuffers& expert_buffers,
+                         StepBuffers& buffers, WorkerPool& pool)
+    : op_(op),
+      program_(program),
+      kernels_(kernels),
+      weights_(weights),
+      own_(expert_buffers),
+      buffers_(buffers),
+      pool_(pool),
+      router_(op.routing, weights.Vector(op.routing.choice_bias)),
+      scratch_(pool.threads()) {}
+
+void ExpertStage::Run(std::size_t rows, std::size_t thread) {
+  const std::size_t chosen = op_.routing.chosen;
+  if (thread == 0) choices_.resize(rows * chosen);
+  pool_.Barrier();
+  const Share share = EvenShare(rows, pool_.threads(), thread);
+  for (std::size_t row = share.first; row < share.first + share.count; ++row) {
+    router_.Choose(buffers_.View(op_.scores).Floats(row), scratch_[thread],
+                   std::span(choices_).subspan(row * chosen, chosen));
+  }
+  pool_.Barrier();
+  if (thread == 0) Sort(rows);
+  pool_.Barrier();
+  Gather(rows, thread);
+  pool_.Barrier();
+  Products(false, thread);
+  pool_.Barrier();
+  const PackedMatrix& down = weights_.Matrix(op_.experts.front().down);
+  if (down.kernels().quantize != nullptr) {
+    QuantizeMiddle(rows * chosen, thread);
+    pool_.Barrier();
+  }
+  Products(true, thread);
+  pool_.Barrier();
+  Sum(rows, thread);
+}
+
+// Gives the choices of expert 0 the first slots, and so on; among them rows ascend.
+void ExpertStage::Sort(std::size_t rows) {
+  const std::size_t experts = op_.experts.size();
+  first_slots_.assign(experts + 1, 0);
+  for (const Choice& choice : choices_) ++first_slots_[choice.expert + 1];
+  for (std::size_t i = 0; i < experts; ++i) first_slots_[i + 1] += first_slots_[i];
+  std::vector<std::uint32_t> next(first_slots_.begin(), first_slots_.end() - 1);
+  slots_.resize(rows * op_.routing.chosen);
+  for (std::size_t i = 0; i < choices_.size(); ++i) slots_[i] = next[choices_[i].expert]++;
+  CutIntoPieces(false);
+  CutIntoPieces(true);
+}
+
+void ExpertStage::CutIntoPieces(bool down) {
+  pieces_[down].clear();
+  next_[down] = 0;
+  for (std::uint32_t i = 0; i < op_.experts.size(); ++i) {
+    if (first_slots_[i] == first_slots_[i + 1]) continue;
+    const Expert& expert = op_.experts[i];
+    const auto units =
+        static_cast<std::uint32_t>(weights_.Matrix(down ? expert.down : expert.gate_up).units());
+    for (std::uint32_t first = 0; first < units; first += kPieceUnits) {
+      pieces_[down].push_back({i, first, std::min(kPieceUnits, units - first)});
+    }
+  }
+}
+
+void ExpertStage::Quantize(const PackedMatrix& matrix, const BufferView& from, std::size_t row,
+                           std::size_t slot) const {
+  matrix.kernels().quantize({from.Row(row), matrix.inner(),
+                             own_.integers.values + slot * own_.integers.stride,
+                             own_.integers.groups + slot * own_.integers.group_stride});
+}
+
+void ExpertStage::Gather(std::size_t rows, std::size_t thread) {
+  const BufferView& from = buffers_.View(op_.in);
+  const std::size_t chosen = op_.routing.chosen;
+  const PackedMatrix& up = weights_.Matrix(op_.experts.front().gate_up);
+  const bool quantized = up.kernels().quantize != nullptr;
+  const std::size_t bytes = own_.in.stride * own_.in.element;
+  const Share share = EvenShare(rows * chosen, pool_.threads(), thread);
+  for (std::size_t i = share.first; i < share.first + share.count; ++i) {
+    if (quantized) {
+      Quantize(up, from, i / chosen, slots_[i]);
+    } else {
+      std::memcpy(own_.in.Row(slots_[i]), from.Row(i / chosen), bytes);
+    }
+  }
+}
+
+void ExpertStage::QuantizeMiddle(std::size_t slots, std::size_t thread) {
+  const PackedMatrix& down = weights_.Matrix(op_.experts.front().down);
+  const Share share = EvenShare(slots, pool_.threads(), thread);
+  for (std::size_t slot = share.first; slot < share.first + share.count; ++slot) {
+    Quantize(down, own_.middle, slot, slot);
+  }
+}
+
+void ExpertStage::Products(bool down, std::size_t thread) {
+  const BufferView& in = down ? own_.middle : own_.in;
+  const BufferView& out = down ? own_.out : own_.middle;
+  for (std::size_t i = next_[down]++; i < pieces_[down].size(); i = next_[down]++) {
+    const Piece& piece = pieces_[down][i];
+    const Expert& expert = op_.experts[piece.expert];
+    const PackedMatrix& matrix = weights_.Matrix(down ? expert.down : expert.gate_up);
+    const std::size_t slot = first_slots_[piece.expert];
+    GemmArgs args;
+    args.input = in.Row(slot);
+    args.input_stride = in.stride;
+    if (matrix.kernels().quantize != nullptr) {
+      args.input = own_.integers.values + slot * own_.integers.stride;
+      args.input_stride = own_.integers.stride;
+      args.groups = own_.integers.groups + slot * own_.integers.group_stride;
+      args.group_stride = own_.integers.group_stride;
+      args.scales = matrix.scales();
+    }
+    args.rows = first_slots_[piece.expert + 1] - slot;
+    args.weights = matrix.data();
+    args.overflow = matrix.overflow();
+    args.steps = matrix.steps();
+    args.first_vector = piece.first * matrix.UnitVectors();
+    args.vectors = piece.count * matrix.UnitVectors();
+    args.out = out.Row(slot);
+    args.out_stride = out.stride;
+    args.out_columns = matrix.outputs();
+    args.epilogue = down ? Epilogue::kStore : Epilogue::kGate;
+    args.activation = op_.activation;
+    args.scratch = buffers_.Thread(thread).gemm;
+    matrix.kernels().gemm(args);
+  }
+}
+
+void ExpertStage::Sum(std::size_t rows, std::size_t thread) {
+  const std::size_t chosen = op_.routing.chosen, width = program_.Width(op_.out);
+  const BufferView& out = buffers_.View(op_.out);
+  const Share share = EvenShare(rows, pool_.threads(), thread);
+  for (std::size_t row = share.first; row < share.first + share.count; ++row) {
+    float* const to = out.Floats(row);
+    if (!op_.accumulate) std::fill_n(to, width, 0.0f);
+    for (std::size_t i = row * chosen; i < (row + 1) * chosen; ++i) {
+      const float* const from = own_.out.Floats(slots_[i]);
+      const float weight = choices_[i].weight;
+      for (std::size_t j = 0; j < width; ++j) to[j] += weight * from[j];
+    }
+  }
+}
+
+}  // namespace penstock::shard::cpu

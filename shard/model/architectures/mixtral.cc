@@ -1,0 +1,49 @@
+// Mixtral (arXiv:2401.04088): Mistral with a mixture of experts in each layer.
+#include "common/status.h"
+#include "shard/model/config_keys.h"
+#include "shard/model/decoder_builder.h"
+
+namespace penstock::shard {
+namespace {
+
+void BuildMixtral(DecoderBuilder& b, const Routing& routing, bool fused) {
+  b.Prefix({"model.", ""}, "norm.weight");
+  b.Embedding("embed_tokens.weight", "lm_head.weight");
+  b.Layers("layers", [&](std::uint32_t layer) {
+    b.RmsNorm("input_layernorm");
+    b.Qkv("self_attn.q_proj", "self_attn.k_proj", "self_attn.v_proj");
+    b.Rope();
+    b.Attention(b.spec().windows[layer]);
+    b.AttentionOutput("self_attn.o_proj");
+    b.AddToResidual();
+    b.RmsNorm("post_attention_layernorm");
+    const std::string block = fused ? "mlp." : "block_sparse_moe.";
+    b.Router(block + "gate", routing.experts);
+    b.Experts(block + "experts", "w1", "w3", "w2", routing);
+    b.AddToResidual();
+  });
+  b.RmsNorm("norm");
+  b.Head();
+}
+
+}  // namespace
+
+absl::Status ReadMixtral(const ConfigReader& config, ModelSpec& spec) {
+  spec.tied_head = false;
+  PENSTOCK_RETURN_IF_ERROR(RequireSilu(config));
+  PENSTOCK_RETURN_IF_ERROR(ReadSizes(config, {.kv_heads = 8}, spec));
+  PENSTOCK_RETURN_IF_ERROR(ReadNormEps(config, "rms_norm_eps", 1e-5, spec));
+  PENSTOCK_RETURN_IF_ERROR(ReadPositions(config, {.default_theta = 1e6}, spec));
+  PENSTOCK_ASSIGN_OR_RETURN(const std::uint32_t window, ReadSlidingWindow(config, 0));
+  PENSTOCK_RETURN_IF_ERROR(ReadWindows(config, window, 0, spec));
+  spec.expert_intermediate = spec.intermediate;
+  spec.intermediate = 0;
+  PENSTOCK_ASSIGN_OR_RETURN(Routing routing, ReadRouting(config, 8, 2));
+  routing.renormalized = true;
+  spec.build = [routing](DecoderBuilder& b) {
+    BuildMixtral(b, routing, b.Has("layers.0.mlp.gate.weight"));
+  };
+  return absl::OkStatus();
+}
+
+}  // namespace penstock::shard
