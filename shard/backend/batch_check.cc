@@ -23,7 +23,7 @@ std::uint32_t WidestWindow(const Program& program) {
 
 absl::Status CheckSegment(const RaggedSegment& segment, std::uint32_t expected_start,
                           const BackendLimits& limits, std::uint32_t window,
-                          const CacheShape& cache) {
+                          const CacheBlocks& cache) {
   if (segment.query_start != expected_start || segment.query_count == 0) {
     return BadValue("segment.query_start", std::to_string(segment.query_start),
                     "where the segment before it ends, " + std::to_string(expected_start));
@@ -113,7 +113,7 @@ absl::Status NotAllCandidates(std::size_t choices, std::size_t segments) {
 }
 
 absl::Status CheckBatch(const RaggedBatch& batch, const BackendLimits& limits,
-                        const Program& program, const CacheShape& cache) {
+                        const Program& program, const CacheBlocks& cache) {
   if (batch.tokens.empty() || batch.tokens.size() > limits.max_step_tokens) {
     return BadValue("tokens", std::to_string(batch.tokens.size()) + " rows",
                     "1 to " + std::to_string(limits.max_step_tokens));

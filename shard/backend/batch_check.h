@@ -12,14 +12,14 @@
 
 namespace penstock::shard {
 
-struct CacheShape {
+struct CacheBlocks {
   std::uint32_t block_size = 16;
   std::uint32_t blocks = 0;
 };
 
 // Returns InvalidArgument with the field that breaks a rule.
 absl::Status CheckBatch(const RaggedBatch& batch, const BackendLimits& limits,
-                        const Program& program, const CacheShape& cache);
+                        const Program& program, const CacheBlocks& cache);
 
 // The blocks of Backend::CopyBlocks lie in a cache of `blocks` blocks.
 absl::Status CheckCopies(std::span<const BlockCopy> copies, std::uint32_t blocks);

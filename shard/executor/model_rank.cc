@@ -118,8 +118,7 @@ absl::Status ModelRank::Load(const LoadCallback& progress) {
 }
 
 PagedLayout ModelRank::Layout() const {
-  PagedLayout layout{model_->spec.layers, options_.block_size, model_->part.kv_heads,
-                     model_->spec.head_dim, model_->dtype};
+  PagedLayout layout{model_->program.caches, options_.block_size, model_->dtype};
   layout.kv_type = model_->kv_type;
   if (options_.contrastive_search) layout.hidden = model_->spec.hidden;
   return layout;

@@ -17,25 +17,18 @@ DecoderBuilder::DecoderBuilder(const ModelSpec& spec, const RankShare& part, con
     : spec_(spec), part_(part), has_(has) {
   Program& program = built_.program;
   program.part = part;
-  program.layers = spec.layers;
-  program.head_dim = spec.head_dim;
   program.vocabulary = spec.vocabulary;
   SetWidths();
+  SetHeads({spec.heads, spec.kv_heads, spec.head_dim, spec.head_dim});
   // Old versions of the transformers library saved these buffers beside the weights.
   for (const char* suffix : {".rotary_emb.inv_freq", ".attn.bias", ".masked_bias"}) Ignore(suffix);
 }
 
 void DecoderBuilder::SetWidths() {
-  const auto width = [this](Buffer buffer, std::uint32_t value) {
-    built_.program.widths[static_cast<std::size_t>(buffer)] = value;
-  };
   for (Buffer buffer : {Buffer::kHidden, Buffer::kNormed, Buffer::kBranch, Buffer::kSelected}) {
-    width(buffer, spec_.hidden);
+    Widen(buffer, spec_.hidden);
   }
-  width(Buffer::kQkv, (part_.heads + 2 * part_.kv_heads) * spec_.head_dim);
-  width(Buffer::kAttention, part_.heads * spec_.head_dim);
-  width(Buffer::kMlp, part_.intermediate);
-  width(Buffer::kLogits, part_.vocabulary_padded);
+  Widen(Buffer::kLogits, part_.vocabulary_padded);
 }
 
 // ---- names ----
@@ -139,26 +132,36 @@ void DecoderBuilder::StreamLayerNorm(const std::string& name) {
 
 void DecoderBuilder::NoNorm() { AddNorm(Buffer::kHidden, NormKind::kCopy, ""); }
 
+void DecoderBuilder::SetHeads(const HeadShape& all) {
+  all_heads_ = heads_ = all;
+  heads_.query_heads = all.query_heads / part_.world;
+  // As in MakeRankShare.
+  heads_.kv_heads = std::max(1u, all.kv_heads / part_.world);
+  first_kv_head_ =
+      static_cast<std::uint32_t>(std::uint64_t{part_.rank} * all.kv_heads / part_.world);
+}
+
 void DecoderBuilder::Qkv(const std::string& q, const std::string& k, const std::string& v) {
-  const std::uint64_t dim = spec_.head_dim;
+  Widen(Buffer::kQkv, heads_.QkvWidth());
   Add(RowLinear("qkv", Buffer::kQkv,
-                {{q, spec_.heads * dim, Heads()},
-                 {k, spec_.kv_heads * dim, KvHeads()},
-                 {v, spec_.kv_heads * dim, KvHeads()}}));
+                {{q, all_heads_.QueryWidth(), QueryRows()},
+                 {k, all_heads_.KeyWidth(), KeyRows()},
+                 {v, all_heads_.ValueWidth(), ValueRows()}}));
 }
 
 void DecoderBuilder::FusedQkv(const std::string& name) {
-  const std::uint64_t dim = spec_.head_dim;
-  const std::uint64_t queries = spec_.heads * dim, keys = spec_.kv_heads * dim;
+  const std::uint64_t queries = all_heads_.QueryWidth(), keys = all_heads_.KeyWidth();
   const auto slice = [&](std::uint64_t before, Range rows) {
-    return RowSlice{name, queries + 2 * keys, {before + rows.first, rows.count}};
+    return RowSlice{name, all_heads_.QkvWidth(), {before + rows.first, rows.count}};
   };
-  Add(RowLinear("qkv", Buffer::kQkv,
-                {slice(0, Heads()), slice(queries, KvHeads()), slice(queries + keys, KvHeads())}));
+  Widen(Buffer::kQkv, heads_.QkvWidth());
+  Add(RowLinear(
+      "qkv", Buffer::kQkv,
+      {slice(0, QueryRows()), slice(queries, KeyRows()), slice(queries + keys, ValueRows())}));
 }
 
 void DecoderBuilder::QkvByHead(const std::string& name) {
-  const std::uint64_t dim = spec_.head_dim;
+  const std::uint64_t dim = all_heads_.key_dim;
   std::vector<RowSlice> slices;
   for (std::uint64_t part = 0; part < 3; ++part) {
     for (std::uint64_t i = 0; i < part_.heads; ++i) {
@@ -166,49 +169,65 @@ void DecoderBuilder::QkvByHead(const std::string& name) {
       slices.push_back({name, 3 * spec_.heads * dim, {(3 * head + part) * dim, dim}});
     }
   }
+  Widen(Buffer::kQkv, heads_.QkvWidth());
   Add(RowLinear("qkv", Buffer::kQkv, slices));
 }
 
 void DecoderBuilder::HeadNorm(const std::string& query, const std::string& key) {
   Add(HeadNormOp{.qkv = Buffer::kQkv,
-                 .query_weight = Vector(Name(query + ".weight"), spec_.head_dim),
-                 .key_weight = Vector(Name(key + ".weight"), spec_.head_dim),
+                 .query_weight = Vector(Name(query + ".weight"), heads_.key_dim),
+                 .key_weight = Vector(Name(key + ".weight"), heads_.key_dim),
                  .weight_offset = norm_offset_,
-                 .eps = spec_.norm_eps});
+                 .eps = spec_.norm_eps,
+                 .heads = heads_});
 }
 
-void DecoderBuilder::Rope(const RopeSpec& rope) {
+std::int32_t DecoderBuilder::AddRope(const RopeSpec& rope) {
   std::vector<RopeSpec>& ropes = built_.program.ropes;
   const auto found = std::find(ropes.begin(), ropes.end(), rope);
   const auto index = static_cast<std::int32_t>(found - ropes.begin());
   if (found == ropes.end()) ropes.push_back(rope);
-  Add(RopeKvWriteOp{.qkv = Buffer::kQkv, .layer = layer_, .rope = index});
+  return index;
 }
 
-void DecoderBuilder::NoRope() {
-  Add(RopeKvWriteOp{.qkv = Buffer::kQkv, .layer = layer_, .rope = kNoRope});
+void DecoderBuilder::AddRopeKvWrite(std::int32_t rope) {
+  std::vector<CacheShape>& caches = built_.program.caches;
+  cache_ = static_cast<std::uint32_t>(caches.size());
+  caches.push_back({heads_.kv_heads, heads_.key_dim, heads_.value_dim});
+  Add(RopeKvWriteOp{.qkv = Buffer::kQkv, .cache = cache_, .rope = rope, .heads = heads_});
 }
+
+void DecoderBuilder::Rope(const RopeSpec& rope) { AddRopeKvWrite(AddRope(rope)); }
+
+void DecoderBuilder::NoRope() { AddRopeKvWrite(kNoRope); }
 
 void DecoderBuilder::Attention(std::uint32_t window, std::optional<float> scale, float softcap) {
+  Widen(Buffer::kAttention, heads_.OutputWidth());
   Add(AttentionOp{.qkv = Buffer::kQkv,
                   .out = Buffer::kAttention,
-                  .layer = layer_,
+                  .cache = cache_,
                   .window = window,
-                  .scale = scale.value_or(1.0f / std::sqrt(static_cast<float>(spec_.head_dim))),
-                  .softcap = softcap});
+                  .scale = scale.value_or(1.0f / std::sqrt(static_cast<float>(heads_.key_dim))),
+                  .softcap = softcap,
+                  .heads = heads_});
 }
 
 void DecoderBuilder::AttentionOutput(const std::string& name) {
-  ColumnLinear(name, Buffer::kAttention, std::uint64_t{spec_.heads} * spec_.head_dim, Heads());
+  const std::uint64_t columns = heads_.OutputWidth();
+  ColumnLinear(name, Buffer::kAttention, all_heads_.OutputWidth(), {part_.rank * columns, columns});
 }
 
 void DecoderBuilder::GatedUp(const std::vector<RowSlice>& slices, const std::string& down,
                              Activation activation) {
-  built_.program.widths[static_cast<std::size_t>(Buffer::kMlpUp)] = 2 * part_.intermediate;
+  Widen(Buffer::kMlpUp, 2 * part_.intermediate);
+  Widen(Buffer::kMlp, part_.intermediate);
   LinearOp op = RowLinear("gate_up", Buffer::kMlpUp, slices);
   op.gated = true;
   Add(op);
-  Add(GatedActivationOp{.in = Buffer::kMlpUp, .out = Buffer::kMlp, .activation = activation});
+  Add(GatedActivationOp{.in = Buffer::kMlpUp,
+                        .out = Buffer::kMlp,
+                        .activation = activation,
+                        .width = part_.intermediate});
   ColumnLinear(down, Buffer::kMlp, spec_.intermediate,
                {part_.first_intermediate, part_.intermediate});
 }
@@ -228,7 +247,7 @@ void DecoderBuilder::FusedGatedMlp(const std::string& gate_up, const std::string
 }
 
 void DecoderBuilder::Router(const std::string& name, std::uint32_t experts) {
-  SetWidth(Buffer::kRouter, experts);
+  Widen(Buffer::kRouter, experts);
   Add(RowLinear("router", Buffer::kRouter, {{name, experts, {0, experts}}}));
 }
 
@@ -285,15 +304,15 @@ void DecoderBuilder::SharedExpert(const std::string& gate, const std::string& up
                                   const std::string& down, const std::string& row_gate) {
   const std::uint32_t all = spec_.shared_intermediate, width = all / part_.world;
   const Range mine{part_.rank * width, width};
-  SetWidth(Buffer::kSharedUp, 2 * width);
-  SetWidth(Buffer::kShared, width);
+  Widen(Buffer::kSharedUp, 2 * width);
+  Widen(Buffer::kShared, width);
   LinearOp op =
       RowLinear("shared_gate_up", Buffer::kSharedUp, {{gate, all, mine}, {up, all, mine}});
   op.gated = true;
   Add(op);
-  Add(GatedActivationOp{.in = Buffer::kSharedUp, .out = Buffer::kShared});
+  Add(GatedActivationOp{.in = Buffer::kSharedUp, .out = Buffer::kShared, .width = width});
   if (!row_gate.empty()) {
-    SetWidth(Buffer::kSharedGate, 1);
+    Widen(Buffer::kSharedGate, 1);
     Add(RowLinear("shared_row_gate", Buffer::kSharedGate, {{row_gate, 1, {0, 1}}}));
     Add(GateRowsOp{.buffer = Buffer::kShared, .gate = Buffer::kSharedGate});
   }
@@ -302,9 +321,13 @@ void DecoderBuilder::SharedExpert(const std::string& gate, const std::string& up
 
 void DecoderBuilder::Mlp(const std::string& up, Activation activation, const std::string& down) {
   const Range mine{part_.first_intermediate, part_.intermediate};
-  built_.program.widths[static_cast<std::size_t>(Buffer::kMlpUp)] = part_.intermediate;
+  Widen(Buffer::kMlpUp, part_.intermediate);
+  Widen(Buffer::kMlp, part_.intermediate);
   Add(RowLinear("up", Buffer::kMlpUp, {{up, spec_.intermediate, mine}}));
-  Add(ActivationOp{.in = Buffer::kMlpUp, .out = Buffer::kMlp, .activation = activation});
+  Add(ActivationOp{.in = Buffer::kMlpUp,
+                   .out = Buffer::kMlp,
+                   .activation = activation,
+                   .width = part_.intermediate});
   ColumnLinear(down, Buffer::kMlp, spec_.intermediate, mine);
 }
 
@@ -365,14 +388,17 @@ void DecoderBuilder::ColumnLinear(const std::string& name, Buffer in, std::uint6
 
 // ---- weights ----
 
-Range DecoderBuilder::Heads() const {
-  const std::uint64_t dim = spec_.head_dim;
-  return {part_.first_head * dim, part_.heads * dim};
+Range DecoderBuilder::QueryRows() const {
+  const std::uint64_t rows = heads_.QueryWidth();
+  return {part_.rank * rows, rows};
 }
 
-Range DecoderBuilder::KvHeads() const {
-  const std::uint64_t dim = spec_.head_dim;
-  return {part_.first_kv_head * dim, part_.kv_heads * dim};
+Range DecoderBuilder::KeyRows() const {
+  return {std::uint64_t{first_kv_head_} * heads_.key_dim, heads_.KeyWidth()};
+}
+
+Range DecoderBuilder::ValueRows() const {
+  return {std::uint64_t{first_kv_head_} * heads_.value_dim, heads_.ValueWidth()};
 }
 
 WeightIndex DecoderBuilder::AddTarget(WeightTarget target) {

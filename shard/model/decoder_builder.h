@@ -14,6 +14,7 @@
 // the columns of the MLP and by the vocabulary.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <functional>
 #include <optional>
@@ -91,6 +92,8 @@ class DecoderBuilder {
   void StreamLayerNorm(const std::string& name);
   // What the next Qkv or MLP reads is the residual stream as it is.
   void NoNorm();
+  // From here on attention has these heads, those of all ranks, and not those of spec().
+  void SetHeads(const HeadShape& all);
   // Queries, keys and values from three matrices.
   void Qkv(const std::string& q, const std::string& k, const std::string& v);
   // The same from one matrix: all queries, then all keys, then all values.
@@ -101,12 +104,12 @@ class DecoderBuilder {
   void QkvByHead(const std::string& name);
   // RMSNorm of each query head and of each key head.
   void HeadNorm(const std::string& query, const std::string& key);
-  // Rotates queries and keys as spec().rope, or as `rope`. Writes K and V to the cache.
+  // Rotates queries and keys as spec().rope, or as `rope`. Writes K and V to a cache of the layer.
   void Rope() { Rope(spec_.rope); }
   void Rope(const RopeSpec& rope);
   void NoRope();  // writes K and V only
   // Causal attention. A query sees `window` positions; 0 = all. The scale of the products is
-  // 1 / sqrt(head_dim) if it is not given; `softcap` as in AttentionOp.
+  // 1 / sqrt(key_dim) if it is not given; `softcap` as in AttentionOp.
   void Attention(std::uint32_t window, std::optional<float> scale = {}, float softcap = 0.0f);
   // The product that ends the attention branch.
   void AttentionOutput(const std::string& name);
@@ -162,14 +165,21 @@ class DecoderBuilder {
   WeightIndex AddTarget(WeightTarget target);
   Expert OneExpert(const std::string& experts, const std::string& gate, const std::string& up,
                    const std::string& down, std::uint32_t index, const Routing& routing);
-  void SetWidth(Buffer buffer, std::uint32_t width) {
-    built_.program.widths[static_cast<std::size_t>(buffer)] = width;
+  // The buffer gets at least this width.
+  void Widen(Buffer buffer, std::uint32_t width) {
+    std::uint32_t& widest = built_.program.widths[static_cast<std::size_t>(buffer)];
+    widest = std::max(widest, width);
   }
   WeightIndex Vector(const std::string& tensor, std::uint64_t size);
   WeightIndex VectorIfStored(const std::string& tensor, std::uint64_t size);
   WeightIndex VocabularyMatrix(const std::string& label, const std::string& tensor);
-  Range Heads() const;    // dimensions of this rank's query heads
-  Range KvHeads() const;  // of its key heads
+  // The share of this rank in the dimensions of all heads.
+  Range QueryRows() const;
+  Range KeyRows() const;
+  Range ValueRows() const;
+  std::int32_t AddRope(const RopeSpec& rope);  // its index in Program::ropes
+  // Adds a cache for K and V of the present layer.
+  void AddRopeKvWrite(std::int32_t rope);
 
   const ModelSpec& spec_;
   const RankShare& part_;
@@ -180,6 +190,10 @@ class DecoderBuilder {
   std::string layers_name_;  // "layers", once inside Layers
   std::string scope_;        // "layers.3." inside Layers, else ""
   std::uint32_t layer_ = 0;
+  HeadShape all_heads_;  // of all ranks
+  HeadShape heads_;      // of this rank
+  std::uint32_t first_kv_head_ = 0;
+  std::uint32_t cache_ = 0;  // of the present layer
   std::string head_tensor_;
   WeightIndex embedding_ = kNoWeight;
   bool tied_ = false;

@@ -1,9 +1,10 @@
 // The decoder as data: a flat list of operations over named buffers, built once from the ModelSpec
 // for one rank. A Backend walks the list; it knows no model families.
 //
-// Every buffer is [rows, width], with one row per token of the batch. kQkv holds the rank's query
-// heads, then its key heads, then its value heads. kMlpUp holds the gate half, then the up
-// half, or the up half alone.
+// Every buffer is [rows, width], with one row per token of the batch. Its width is that of the
+// widest use; an operation uses the first columns that it needs. kQkv holds the rank's query heads,
+// then its key heads, then its value heads. kMlpUp holds the gate half, then the up half, or the up
+// half alone.
 #pragma once
 
 #include <array>
@@ -13,6 +14,7 @@
 #include <variant>
 #include <vector>
 
+#include "shard/cache/paged/cache_shape.h"
 #include "shard/model/activation.h"
 #include "shard/model/model_spec.h"
 #include "shard/model/rank_share.h"
@@ -36,6 +38,23 @@ enum class Buffer : std::uint8_t {
   kNone,
 };
 inline constexpr std::size_t kBufferCount = static_cast<std::size_t>(Buffer::kNone);
+
+// Heads of one attention layer on this rank. kQkv holds query_heads and kv_heads of key_dim
+// columns, then kv_heads of value_dim columns. Attention gives query_heads of value_dim columns.
+struct HeadShape {
+  std::uint32_t query_heads = 0;
+  std::uint32_t kv_heads = 0;  // divides query_heads
+  std::uint32_t key_dim = 0;
+  std::uint32_t value_dim = 0;
+
+  std::uint32_t Group() const { return query_heads / kv_heads; }  // query heads per K/V head
+  std::uint32_t QueryWidth() const { return query_heads * key_dim; }
+  std::uint32_t KeyWidth() const { return kv_heads * key_dim; }
+  std::uint32_t ValueWidth() const { return kv_heads * value_dim; }
+  std::uint32_t QkvWidth() const { return QueryWidth() + KeyWidth() + ValueWidth(); }
+  std::uint32_t OutputWidth() const { return query_heads * value_dim; }
+  bool operator==(const HeadShape&) const = default;
+};
 
 // An index into WeightPlan::targets.
 using WeightIndex = std::int32_t;
@@ -72,7 +91,7 @@ struct NormOp {
   Buffer add = Buffer::kNone;
   float add_scale = 1.0f;
   NormKind kind = NormKind::kRms;
-  WeightIndex weight = kNoWeight;  // kLayer: none = ones
+  WeightIndex weight = kNoWeight;  // none = ones
   float weight_offset = 0.0f;      // added to each stored weight of kRms
   WeightIndex bias = kNoWeight;    // of kLayer; none = zeros
   float eps = 1e-6f;
@@ -89,7 +108,8 @@ struct LinearOp {
   bool accumulate = false;
 };
 
-// RMSNorm of each query head and of each key head of `qkv`, in place.
+// RMSNorm of each query head and of each key head of `qkv`, in place. Heads without a weight stay
+// as they are. Value heads are normalised without a weight if `values` is set.
 struct HeadNormOp {
   static constexpr std::string_view kName = "head norm";
   Buffer qkv = Buffer::kNone;
@@ -97,43 +117,51 @@ struct HeadNormOp {
   WeightIndex key_weight = kNoWeight;
   float weight_offset = 0.0f;  // as in NormOp
   float eps = 1e-6f;
+  HeadShape heads;
+  bool values = false;
 };
 
 // Rotates the first `dim` dimensions of ropes[rope] of each query and key head of `qkv` in place;
-// nothing if `rope` is kNoRope. Writes K and V to the layer's cache.
+// nothing if `rope` is kNoRope. Writes K and V to Program::caches[cache]. If `writes` is not set,
+// `qkv` holds only queries, and nothing is written.
 inline constexpr std::int32_t kNoRope = -1;
 struct RopeKvWriteOp {
   static constexpr std::string_view kName = "RoPE and K/V write";
   Buffer qkv = Buffer::kNone;
-  std::uint32_t layer = 0;
+  std::uint32_t cache = 0;
   std::int32_t rope = 0;
+  HeadShape heads;
+  bool writes = true;
 };
 
-// out = attention of the queries in `qkv` over the layer's cache.
+// out = attention of the queries in `qkv` over Program::caches[cache].
 struct AttentionOp {
   static constexpr std::string_view kName = "attention";
   Buffer qkv = Buffer::kNone;
   Buffer out = Buffer::kNone;
-  std::uint32_t layer = 0;
+  std::uint32_t cache = 0;
   std::uint32_t window = 0;  // positions that a query sees; 0 = all
   float scale = 1.0f;        // of the products of queries and keys
   float softcap = 0.0f;      // c: a scaled product x becomes c * tanh(x / c); 0 = none
+  HeadShape heads;
 };
 
-// out = activation(gate) * up.
+// out = activation(gate) * up, `width` columns each.
 struct GatedActivationOp {
   static constexpr std::string_view kName = "gated activation";
   Buffer in = Buffer::kNone;
   Buffer out = Buffer::kNone;
   Activation activation = Activation::kSilu;
+  std::uint32_t width = 0;
 };
 
-// out = activation(in).
+// out = activation(in), `width` columns.
 struct ActivationOp {
   static constexpr std::string_view kName = "activation";
   Buffer in = Buffer::kNone;
   Buffer out = Buffer::kNone;
   Activation activation = Activation::kGelu;
+  std::uint32_t width = 0;
 };
 
 // How the experts of a row are chosen from its scores s.
@@ -223,10 +251,9 @@ struct Program {
   std::array<std::uint32_t, kBufferCount> widths{};
 
   RankShare part;
-  std::uint32_t layers = 0;
-  std::uint32_t head_dim = 0;
-  std::uint32_t vocabulary = 0;  // of all ranks, without padding
-  std::vector<RopeSpec> ropes;   // the distinct ones of all layers
+  std::vector<CacheShape> caches;  // K/V caches; layers may share one
+  std::uint32_t vocabulary = 0;    // of all ranks, without padding
+  std::vector<RopeSpec> ropes;     // the distinct ones of all layers
 
   std::uint32_t Width(Buffer buffer) const { return widths[static_cast<std::size_t>(buffer)]; }
 };

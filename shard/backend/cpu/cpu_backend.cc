@@ -131,8 +131,7 @@ absl::Status CpuBackend::Prepare(const BackendLimits& limits, Communicator* comm
 }
 
 absl::Status CpuBackend::MakeCache(std::uint32_t blocks, bool serving) {
-  PagedLayout layout{program_.layers, block_size_, program_.part.kv_heads, program_.head_dim,
-                     kernels_.weight};
+  PagedLayout layout{program_.caches, block_size_, kernels_.weight};
   layout.kv_type = kv_type_;
   std::uint32_t spare = 0;
   if (limits_.max_candidate_rows > 0) {
@@ -260,10 +259,16 @@ absl::StatusOr<Choice> Choose(const CpuTypes& types) {
 absl::Status CheckCpuBackend(const Program& program, const CpuTypes& types,
                              std::uint32_t block_size) {
   PENSTOCK_ASSIGN_OR_RETURN(const Choice choice, Choose(types));
-  if (program.head_dim > cpu::kMostHeadDim) {
-    return absl::UnimplementedError("the cpu backend attends with heads of at most " +
-                                    std::to_string(cpu::kMostHeadDim) + " dimensions, not " +
-                                    std::to_string(program.head_dim));
+  for (const CacheShape& cache : program.caches) {
+    const std::uint32_t dim = std::max(cache.key_dim, cache.value_dim);
+    if (dim > cpu::kMostHeadDim) {
+      return absl::UnimplementedError("the cpu backend attends with heads of at most " +
+                                      std::to_string(cpu::kMostHeadDim) + " dimensions, not " +
+                                      std::to_string(dim));
+    }
+    if (cache.values_in_keys) {
+      return absl::UnimplementedError("the cpu backend has no kernel for values in keys");
+    }
   }
   if (block_size % cpu::CellsOf(*choice.kernels, types.kv_type).pack != 0) {
     return absl::UnimplementedError(

@@ -38,7 +38,7 @@ struct NormArgs {
   float* input = nullptr;      // [size], multiple of lanes readable
   const float* add = nullptr;  // added to input first, times add_scale; or null
   float add_scale = 1.0f;
-  const float* weight = nullptr;  // of LayerNorm: null = ones
+  const float* weight = nullptr;  // null = ones
   const float* bias = nullptr;    // of LayerNorm; null = zeros
   std::size_t size = 0;
   float eps = 0;
@@ -46,15 +46,16 @@ struct NormArgs {
 };
 
 // K and V of one head of one layer. Block b begins at `base` + b * `block_bytes`. In a block, K is
-// [head_dim / pack][block_size][pack] (vectors of positions) and V is
-// [block_size / pack][head_dim][pack] (vectors of dimensions). int8 K and V have a float32 scale
+// [key_dim / pack][block_size][pack] (vectors of positions) and V is
+// [block_size / pack][value_dim][pack] (vectors of dimensions). int8 K and V have a float32 scale
 // for each position after them: [block_size].
 struct HeadCache {
   std::byte* base = nullptr;
   std::size_t block_bytes = 0;
   std::size_t value_offset = 0;  // of V from K
   std::size_t block_size = 0;
-  std::size_t head_dim = 0;
+  std::size_t key_dim = 0;
+  std::size_t value_dim = 0;  // 0 if the cache holds only keys
 };
 
 // A position in the cache.
@@ -168,9 +169,9 @@ struct Kernels {
   void (*unit_vector)(float* row, std::size_t size, void* out);
   void (*similarity)(const SimilarityArgs& args);
   // Merges `right` into `left`, which covers the partitions before it.
-  void (*merge)(std::size_t rows, std::size_t head_dim, const AttentionState& right,
+  void (*merge)(std::size_t rows, std::size_t value_dim, const AttentionState& right,
                 const AttentionState& left);
-  // Divides by the sums, into activations: out[token * out_stride + head * head_dim].
+  // Divides by the sums, into activations: out[token * out_stride + head * value_dim].
   void (*finish)(const AttentionTile& tile, const AttentionState& state, void* out,
                  std::size_t out_stride);
 };

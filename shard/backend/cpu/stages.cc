@@ -94,20 +94,15 @@ class StageMaker {
     Stage stage = StageOf(*Next<RopeKvWriteOp>(ops_, first), first + 1);
     stage.query_weight = weights_.Vector(op.query_weight);
     stage.key_weight = weights_.Vector(op.key_weight);
+    stage.norm_values = op.values;
     stage.eps = op.eps;
     return stage;
   }
   Stage StageOf(const RopeKvWriteOp& op, std::size_t) const {
-    return {.kind = StageKind::kHeads, .in = op.qkv, .layer = op.layer, .rope = op.rope};
+    return {.kind = StageKind::kHeads, .in = op.qkv, .heads = &op};
   }
   Stage StageOf(const AttentionOp& op, std::size_t) const {
-    return {.kind = StageKind::kAttention,
-            .in = op.qkv,
-            .out = op.out,
-            .layer = op.layer,
-            .window = op.window,
-            .scale = op.scale,
-            .softcap = op.softcap};
+    return {.kind = StageKind::kAttention, .in = op.qkv, .out = op.out, .attention = &op};
   }
   Stage StageOf(const ExpertsOp& op, std::size_t) const {
     return {.kind = StageKind::kExperts, .in = op.in, .out = op.out, .experts = &op};

@@ -46,12 +46,10 @@ struct Stage {
   const float* bias = nullptr;                // the same, or null
   const float* query_weight = nullptr;        // kHeads, or null
   const float* key_weight = nullptr;          // the same
+  bool norm_values = false;                   // the same
+  const RopeKvWriteOp* heads = nullptr;       // kHeads; of the program
+  const AttentionOp* attention = nullptr;     // kAttention; of the program
   const ExpertsOp* experts = nullptr;         // kExperts; of the program
-  std::uint32_t layer = 0;
-  std::int32_t rope = kNoRope;  // kHeads
-  std::uint32_t window = 0;     // kAttention
-  float scale = 1.0f;           // the same
-  float softcap = 0.0f;         // the same
   // Set for a norm whose result only the next stage reads, and for that stage. If rows are few,
   // every thread computes the norm for itself, and the two need no barrier between them.
   bool private_rows = false;

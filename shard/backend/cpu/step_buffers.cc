@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <span>
 #include <utility>
+#include <variant>
 
 #include "common/status.h"
 #include "shard/backend/cpu/attention/attention_plan.h"
@@ -44,7 +45,17 @@ struct StepBuffers::Sizes {
   const Placement& placement;
   std::uint32_t threads;
 
-  std::size_t Group() const { return program.part.heads / program.part.kv_heads; }
+  // The most query heads of a K/V head, and the widest value, of all layers.
+  HeadShape Largest() const {
+    HeadShape largest{.query_heads = 1, .kv_heads = 1};
+    for (const Op& op : program.body) {
+      const auto* attention = std::get_if<AttentionOp>(&op);
+      if (attention == nullptr) continue;
+      largest.query_heads = std::max(largest.query_heads, attention->heads.Group());
+      largest.value_dim = std::max(largest.value_dim, attention->heads.value_dim);
+    }
+    return largest;
+  }
   std::size_t RowsOf(Buffer buffer) const {
     if (buffer == Buffer::kMlpUp || buffer == Buffer::kSharedUp)
       return 0;  // never leaves the registers
@@ -150,8 +161,9 @@ absl::StatusOr<StepBuffers> StepBuffers::Create(const Program& program, const Ke
   const std::uint32_t threads = pool.threads();
   const Sizes sizes{program, kernels, format, limits, pool.placement(), threads};
   StepBuffers buffers;
-  buffers.tile_rows_ = std::max(kTileRows, sizes.Group());
-  buffers.value_stride_ = RoundUp(program.head_dim, kernels.layout.lanes);
+  const HeadShape largest = sizes.Largest();
+  buffers.tile_rows_ = std::max<std::size_t>(kTileRows, largest.Group());
+  buffers.value_stride_ = RoundUp(largest.value_dim, kernels.layout.lanes);
   const std::size_t slot = buffers.tile_rows_ * (2 + buffers.value_stride_);
   buffers.slots_ = threads == 1 ? 0 : std::max<std::size_t>(8, kSlotFloats * threads / slot);
   Carver counter(nullptr);

@@ -13,7 +13,7 @@ StepRunner::StepRunner(const StepParts& parts)
     : parts_(parts),
       stages_(BuildStages(parts.program, parts.weights)),
       columns_(parts.pool.threads(), parts.pool.placement()) {
-  std::vector<std::uint32_t> windows;
+  std::vector<const AttentionOp*> planned;
   for (const Stage& stage : stages_.body) {
     if (stage.experts != nullptr) {
       experts_.try_emplace(stage.experts, *stage.experts, parts.program, parts.kernels,
@@ -21,11 +21,13 @@ StepRunner::StepRunner(const StepParts& parts)
     }
     plan_of_stage_.push_back(0);
     if (stage.kind != StageKind::kAttention) continue;
-    const auto known = std::find(windows.begin(), windows.end(), stage.window);
-    plan_of_stage_.back() = static_cast<std::size_t>(known - windows.begin());
-    if (known == windows.end()) windows.push_back(stage.window);
+    const auto known = std::find_if(planned.begin(), planned.end(), [&](const AttentionOp* other) {
+      return other->window == stage.attention->window && other->heads == stage.attention->heads;
+    });
+    plan_of_stage_.back() = static_cast<std::size_t>(known - planned.begin());
+    if (known == planned.end()) planned.push_back(stage.attention);
   }
-  plans_.resize(windows.size());
+  plans_.resize(planned.size());
 }
 
 absl::Status StepRunner::Execute(const RaggedBatch& batch) {
@@ -76,7 +78,8 @@ void StepRunner::PlanAttention(const RaggedBatch& batch) {
     const Stage& stage = stages_.body[i];
     if (stage.kind != StageKind::kAttention || built[plan_of_stage_[i]]) continue;
     built[plan_of_stage_[i]] = true;
-    const AttentionShape shape{parts_.program.part.kv_heads, group(), stage.window, threads(),
+    const HeadShape& heads = stage.attention->heads;
+    const AttentionShape shape{heads.kv_heads, heads.Group(), stage.attention->window, threads(),
                                parts_.buffers.slots()};
     plans_[plan_of_stage_[i]].Build(shape, batch.segments);
   }
@@ -279,7 +282,7 @@ void StepRunner::Logits(std::size_t first, std::size_t count, float* out, std::s
 }
 
 void StepRunner::Heads(const Stage& stage, std::size_t thread) {
-  const std::size_t kv_heads = parts_.program.part.kv_heads;
+  const std::size_t kv_heads = stage.heads->heads.kv_heads;
   const Share share = EvenShare(rows_ * kv_heads, threads(), thread);
   for (std::size_t i = share.first; i < share.first + share.count; ++i) {
     HeadsOf(stage, i / kv_heads, i % kv_heads);
@@ -288,33 +291,45 @@ void StepRunner::Heads(const Stage& stage, std::size_t thread) {
 
 // One K/V head of a row and the query heads that use it.
 void StepRunner::HeadsOf(const Stage& stage, std::size_t row, std::size_t kv_head) {
-  const RankShare& part = parts_.program.part;
+  const RopeKvWriteOp& op = *stage.heads;
+  const HeadShape& shape = op.heads;
   const RowPlace& place = places_[row];
-  float* heads = parts_.buffers.View(stage.in).Floats(row);
+  float* const queries = parts_.buffers.View(stage.in).Floats(row);
   std::size_t half = 0;
   const float* cosine = nullptr;
   const float* sine = nullptr;
-  if (stage.rope != kNoRope) {
-    const auto rope = static_cast<std::size_t>(stage.rope);
+  if (op.rope != kNoRope) {
+    const auto rope = static_cast<std::size_t>(op.rope);
     half = parts_.program.ropes[rope].dim / 2;
     cosine = parts_.ropes[rope].cos.data() + place.position * half;
     sine = parts_.ropes[rope].sin.data() + place.position * half;
   }
+  const auto norm = [&](float* head, const float* weight, std::size_t size) {
+    parts_.kernels.head_norm(
+        {.input = head, .weight = weight, .size = size, .eps = stage.eps, .out = head});
+  };
   const auto prepare = [&](float* head, const float* weight) {
-    if (weight != nullptr) {
-      parts_.kernels.head_norm(
-          {.input = head, .weight = weight, .size = dim(), .eps = stage.eps, .out = head});
-    }
+    if (weight != nullptr) norm(head, weight, shape.key_dim);
     parts_.kernels.rope(head, cosine, sine, half);
   };
-  for (std::size_t i = 0; i < group(); ++i) {
-    prepare(heads + (kv_head * group() + i) * dim(), stage.query_weight);
+  for (std::size_t i = 0; i < shape.Group(); ++i) {
+    prepare(queries + (kv_head * shape.Group() + i) * shape.key_dim, stage.query_weight);
   }
-  float* key = heads + (part.heads + kv_head) * dim();
-  prepare(key, stage.key_weight);
-  const float* value = heads + (part.heads + part.kv_heads + kv_head) * dim();
+  if (!op.writes) return;
+  float* const keys = queries + shape.QueryWidth();
+  prepare(keys + kv_head * shape.key_dim, stage.key_weight);
+  float* const value = keys + shape.KeyWidth() + kv_head * shape.value_dim;
+  if (stage.norm_values) norm(value, nullptr, shape.value_dim);
+  WriteKv(op, row, kv_head);
+}
+
+void StepRunner::WriteKv(const RopeKvWriteOp& op, std::size_t row, std::size_t kv_head) {
+  const RowPlace& place = places_[row];
   const CachePlace& cell = cells_[row];
-  const HeadCache cache = parts_.cache.Head(stage.layer, kv_head);
+  const float* const keys = parts_.buffers.View(op.qkv).Floats(row) + op.heads.QueryWidth();
+  const float* const key = keys + kv_head * op.heads.key_dim;
+  const float* const value = keys + op.heads.KeyWidth() + kv_head * op.heads.value_dim;
+  const HeadCache cache = parts_.cache.Head(op.cache, kv_head);
   if (place.paired) {
     parts_.cell_kernels.copy_kv(cache, place.before, {cell.block, cell.offset - 1});
   }
@@ -326,7 +341,7 @@ void StepRunner::Attention(const Stage& stage, std::size_t thread) {
   AttentionStage({parts_.kernels, parts_.cell_kernels, parts_.cache, parts_.buffers, parts_.pool,
                   plans_[plan_of_stage_[index]], tables_.data(), table_starts_.data(),
                   cells_.data(), parts_.buffers.View(stage.in), parts_.buffers.View(stage.out),
-                  stage.layer, dim(), stage.scale, stage.softcap})
+                  *stage.attention})
       .Run(thread);
 }
 
@@ -438,9 +453,10 @@ void StepRunner::Commit(const CandidateSegment& segment, std::uint32_t row) {
   const CachePlace from = cells_[chosen];
   const CachePlace to{table[segment.context / parts_.block_size],
                       segment.context % parts_.block_size};
-  for (std::size_t layer = 0; layer < parts_.program.layers; ++layer) {
-    for (std::size_t head = 0; head < parts_.program.part.kv_heads; ++head) {
-      parts_.cell_kernels.copy_kv(parts_.cache.Head(layer, head), from, to);
+  const std::vector<CacheShape>& caches = parts_.program.caches;
+  for (std::size_t cache = 0; cache < caches.size(); ++cache) {
+    for (std::size_t head = 0; head < caches[cache].kv_heads; ++head) {
+      parts_.cell_kernels.copy_kv(parts_.cache.Head(cache, head), from, to);
     }
   }
   parts_.kernels.copy_key(parts_.cache.Hidden(), from, to);

@@ -94,6 +94,7 @@ class StepRunner {
   GemmArgs Quantized(const Stage& stage, const GemmArgs& whole, std::size_t thread);
   void Heads(const Stage& stage, std::size_t thread);
   void HeadsOf(const Stage& stage, std::size_t row, std::size_t kv_head);
+  void WriteKv(const RopeKvWriteOp& op, std::size_t row, std::size_t kv_head);
   void Attention(const Stage& stage, std::size_t thread);
   void GateRows(const Stage& stage, std::size_t thread);
   void AllReduce(const Stage& stage);
@@ -101,8 +102,6 @@ class StepRunner {
 
   bool IsPrivate(const Stage& stage) const { return stage.private_rows && rows_ <= kPrivateRows; }
   std::size_t threads() const { return parts_.pool.threads(); }
-  std::size_t dim() const { return parts_.program.head_dim; }
-  std::size_t group() const { return parts_.program.part.heads / parts_.program.part.kv_heads; }
 
   const StepParts parts_;
   const Stages stages_;
@@ -119,7 +118,7 @@ class StepRunner {
   std::vector<float> largest_;              // of Similarities, by thread and row
   std::vector<std::uint32_t> tables_;       // of all segments, one after the other
   std::vector<std::size_t> table_starts_;   // by segment
-  std::vector<AttentionPlan> plans_;        // by distinct window
+  std::vector<AttentionPlan> plans_;        // by distinct window and heads
   std::vector<std::size_t> plan_of_stage_;  // by body stage
   absl::Status status_;                     // of the communicator
 };

@@ -63,17 +63,11 @@ class CudaBackend final : public Backend, public DeviceSampler {
 
  private:
   PagedLayout Layout() const {
-    const Program& program = options_.program;
-    return {program.layers, options_.block_size, program.part.kv_heads, program.head_dim,
-            options_.dtype};
+    return {options_.program.caches, options_.block_size, options_.dtype};
   }
-  CacheView Cache() const {
-    return {cache_.At(0), Layout().Bytes(blocks_ + 1) / (2 * options_.program.layers)};
-  }
-  HeadShape Heads() const {
-    const Program& program = options_.program;
-    return {program.part.heads, program.part.kv_heads, program.head_dim};
-  }
+  CacheView Cache() const { return {cache_.At(0), Layout().Bytes(blocks_ + 1) / Arrays()}; }
+  std::size_t Arrays() const { return 2 * options_.program.caches.size(); }  // of K and of V
+  HeadShape Heads() const { return HeadsOf(options_.program); }
   ItemRule Items() const {
     return {(limits_.max_sequence_length + kPartition - 1) / kPartition,
             attention_ == AttentionKind::kTensorCores ? MostSpareItems(Heads()) : 0};
@@ -236,10 +230,10 @@ void CudaBackend::FreeGraphs() {
 
 absl::Status CudaBackend::CopyBlocks(std::span<const BlockCopy> copies) {
   const CacheView cache = Cache();
-  const std::size_t bytes = Layout().BytesPerBlock() / (2 * options_.program.layers);
+  const std::size_t bytes = Layout().BytesPerBlock() / Arrays();
   PENSTOCK_RETURN_IF_ERROR(CheckCopies(copies, blocks_));
   for (const BlockCopy& copy : copies) {
-    for (std::uint32_t array = 0; array < 2 * options_.program.layers; ++array) {
+    for (std::size_t array = 0; array < Arrays(); ++array) {
       std::byte* base = cache.memory + array * cache.layer_bytes;
       PENSTOCK_RETURN_IF_ERROR(
           gpu_.Copy(base + copy.dst.value() * bytes, base + copy.src.value() * bytes, bytes));
@@ -398,9 +392,12 @@ std::string_view Missing(const NormOp& op) {
   return whole ? "" : "norms without weights";
 }
 std::string_view Missing(const HeadNormOp& op) {
+  if (op.values) return "norms of value heads";
   return op.weight_offset != 0.0f ? "norms with an offset" : "";
 }
 std::string_view Missing(const RopeKvWriteOp& op) {
+  if (!op.writes) return "layers that reuse K and V";
+  if (op.heads.value_dim != op.heads.key_dim) return "values narrower than keys";
   return op.rope != 0 ? "RoPE that differs by layer" : "";
 }
 std::string_view Missing(const AttentionOp& op) { return op.softcap != 0.0f ? "softcaps" : ""; }
@@ -415,6 +412,17 @@ std::string_view Missing(const ExpertsOp& op) { return op.kName; }
 std::string_view Missing(const GateRowsOp& op) { return op.kName; }
 std::string_view Missing(const ScaleLogitsOp&) { return "scaled logits"; }
 std::string_view Missing(const auto&) { return ""; }
+
+bool SameHeadsEverywhere(const Program& program) {
+  const AttentionOp* first = nullptr;
+  for (const Op& op : program.body) {
+    const auto* attention = std::get_if<AttentionOp>(&op);
+    if (attention == nullptr) continue;
+    if (first == nullptr) first = attention;
+    if (attention->heads != first->heads) return false;
+  }
+  return true;
+}
 
 }  // namespace
 
@@ -432,11 +440,16 @@ absl::Status CheckCudaBackend(const Program& program, DType dtype) {
     return absl::UnimplementedError("the cuda backend computes in float32 and bfloat16, not in " +
                                     std::string(DTypeName(dtype)));
   }
-  if (program.head_dim > kMaxHeadDim || program.head_dim % 2 != 0) {
-    return absl::UnimplementedError("the cuda backend needs an even head_dim of at most 256. " +
-                                    ("Given: " + std::to_string(program.head_dim)));
+  if (!SameHeadsEverywhere(program)) {
+    return absl::UnimplementedError(
+        "the cuda backend has no kernel for heads that differ by layer");
   }
-  const std::uint32_t group = program.part.heads / std::max(1u, program.part.kv_heads);
+  const HeadShape heads = HeadsOf(program);
+  if (heads.head_dim > kMaxHeadDim || heads.head_dim % 2 != 0) {
+    return absl::UnimplementedError("the cuda backend needs an even head_dim of at most 256. " +
+                                    ("Given: " + std::to_string(heads.head_dim)));
+  }
+  const std::uint32_t group = heads.heads / std::max(1u, heads.kv_heads);
   if (group > kMaxQueries) {
     return absl::UnimplementedError(
         "the cuda backend takes at most 16 query heads per KV head. Given: " +

@@ -19,6 +19,15 @@ absl::StatusOr<GpuMemory> Uploaded(Gpu& gpu, const void* data, std::size_t bytes
 
 }  // namespace
 
+HeadShape HeadsOf(const Program& program) {
+  for (const Op& op : program.body) {
+    const auto* attention = std::get_if<AttentionOp>(&op);
+    if (attention == nullptr) continue;
+    return {attention->heads.query_heads, attention->heads.kv_heads, attention->heads.key_dim};
+  }
+  return {};
+}
+
 absl::Status ProgramRunner::LoadWeights(const LoadedWeights& weights) {
   for (const TensorView& view : weights.views) {
     PENSTOCK_ASSIGN_OR_RETURN(GpuMemory memory, Uploaded(gpu_, view.data, view.Bytes()));
@@ -42,8 +51,7 @@ absl::Status ProgramRunner::Prepare(const Limits& limits, Communicator* communic
   PENSTOCK_ASSIGN_OR_RETURN(sin_,
                             Uploaded(gpu_, table.sin.data(), table.sin.size() * sizeof(float)));
   PENSTOCK_ASSIGN_OR_RETURN(
-      workspace_,
-      GpuMemory::OnDevice(gpu_, WorkspaceFloats(limits.items, Heads()) * sizeof(float)));
+      workspace_, GpuMemory::OnDevice(gpu_, WorkspaceFloats(limits.items, heads_) * sizeof(float)));
   const std::uint64_t share = program_.Width(Buffer::kLogits);
   const std::uint64_t wide = std::max<std::uint64_t>(
       std::uint64_t{limits.rows} * program_.Width(Buffer::kHidden), limits.logit_rows * share);
@@ -128,15 +136,15 @@ LinearArgs ProgramRunner::ArgsOf(const LinearOp& op, std::uint32_t rows,
 
 absl::Status ProgramRunner::Run(const HeadNormOp& op, const Step& step) {
   return HeadRmsNorm(
-      {Rows(op.qkv), Weight(op.query_weight), Weight(op.key_weight), Heads(), step.rows, op.eps},
+      {Rows(op.qkv), Weight(op.query_weight), Weight(op.key_weight), heads_, step.rows, op.eps},
       dtype_, gpu_.stream());
 }
 
 absl::Status ProgramRunner::Run(const RopeKvWriteOp& op, const Step& step) {
   return RopeKvWrite(
       {Rows(op.qkv), static_cast<const float*>(cos_.data()), static_cast<const float*>(sin_.data()),
-       step.inputs->positions, step.inputs->cache_rows, step.cache.Keys(op.layer),
-       step.cache.Values(op.layer), Heads(), step.rows, program_.ropes.front().dim},
+       step.inputs->positions, step.inputs->cache_rows, step.cache.Keys(op.cache),
+       step.cache.Values(op.cache), heads_, step.rows, program_.ropes.front().dim},
       dtype_, gpu_.stream());
 }
 
@@ -147,8 +155,8 @@ absl::Status ProgramRunner::Run(const AttentionOp& op, const Step& step) {
   if (found == windows.end()) return absl::InternalError("attention with an unplanned window");
   AttentionArgs args = *found;
   args.qkv = Rows(op.qkv);
-  args.keys = step.cache.Keys(op.layer);
-  args.values = step.cache.Values(op.layer);
+  args.keys = step.cache.Keys(op.cache);
+  args.values = step.cache.Values(op.cache);
   args.out = Rows(op.out);
   args.workspace = static_cast<float*>(workspace_.data());
   args.scale = op.scale;

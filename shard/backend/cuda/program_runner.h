@@ -26,11 +26,14 @@ struct CacheView {
   void* Values(std::uint32_t layer) const { return memory + (2 * layer + 1) * layer_bytes; }
 };
 
+// The heads of the first attention layer. CheckCudaBackend wants all to be equal.
+HeadShape HeadsOf(const Program& program);
+
 class ProgramRunner {
  public:
   // All three outlive the runner.
   ProgramRunner(const Program& program, DType dtype, Gpu& gpu)
-      : program_(program), dtype_(dtype), gpu_(gpu) {}
+      : program_(program), heads_(HeadsOf(program)), dtype_(dtype), gpu_(gpu) {}
 
   absl::Status LoadWeights(const LoadedWeights& weights);
 
@@ -88,11 +91,8 @@ class ProgramRunner {
   const void* Weight(std::int32_t index) const {
     return index == kNoWeight ? nullptr : weights_[static_cast<std::size_t>(index)].data();
   }
-  HeadShape Heads() const {
-    return {program_.part.heads, program_.part.kv_heads, program_.head_dim};
-  }
-
   const Program& program_;
+  const HeadShape heads_;
   const DType dtype_;
   Gpu& gpu_;
   Communicator* communicator_ = nullptr;

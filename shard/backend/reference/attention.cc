@@ -42,7 +42,7 @@ void MaskScores(const AttentionShape& shape, const Tile& tile, at::Tensor scores
   scores.masked_fill_(hidden, kMinusInfinity);
 }
 
-// Cuts [keys, kv_heads, head_dim], which begins at position first_key, into tiles.
+// Cuts [keys, kv_heads, dim], which begins at position first_key, into tiles.
 at::Tensor CutIntoTiles(const at::Tensor& keys, std::int64_t first_key, std::int64_t first) {
   const std::int64_t end = first_key + keys.size(0);
   const std::int64_t positions = (end - first + kDecodeTile - 1) / kDecodeTile * kDecodeTile;
@@ -52,12 +52,12 @@ at::Tensor CutIntoTiles(const at::Tensor& keys, std::int64_t first_key, std::int
 }
 
 // Computes one query like a row of a part of the padded layout, so that their bits are equal.
-void QueryAttention(const AttentionShape& shape, const KvStore& cache, std::uint32_t layer,
+void QueryAttention(const AttentionShape& shape, const KvStore& cache, std::uint32_t index,
                     const SegmentInputs& segment, const at::Tensor& queries, at::Tensor out) {
   const Tile tile = MakeTile(shape, segment, 0);
   const std::int64_t first = tile.first_key / kDecodeTile * kDecodeTile;
-  const at::Tensor keys = cache.Keys(layer, segment, tile.first_key, tile.keys);
-  const at::Tensor values = cache.Values(layer, segment, tile.first_key, tile.keys);
+  const at::Tensor keys = cache.Keys(index, segment, tile.first_key, tile.keys);
+  const at::Tensor values = cache.Values(index, segment, tile.first_key, tile.keys);
   DecodeTiles tiles{CutIntoTiles(keys, tile.first_key, first),
                     CutIntoTiles(values, tile.first_key, first),
                     first,
@@ -73,39 +73,39 @@ void FinishScores(const AttentionShape& shape, at::Tensor scores) {
   if (shape.softcap != 0.0) SoftCap(scores, shape.softcap);
 }
 
-void SegmentAttention(const AttentionShape& shape, const KvStore& cache, std::uint32_t layer,
+void SegmentAttention(const AttentionShape& shape, const KvStore& cache, std::uint32_t index,
                       const SegmentInputs& segment, const at::Tensor& queries, at::Tensor out) {
   if (segment.query_count == 1) {
-    return QueryAttention(shape, cache, layer, segment, queries, out);
+    return QueryAttention(shape, cache, index, segment, queries, out);
   }
   const std::int64_t group = shape.heads / shape.kv_heads;
   for (std::int64_t row = 0; row < segment.query_count;) {
     const Tile tile = MakeTile(shape, segment, row);
-    // [keys, kv_heads, head_dim] -> [kv_heads, head_dim, keys] and [kv_heads, keys, head_dim]
+    // [keys, kv_heads, dim] -> [kv_heads, key_dim, keys] and [kv_heads, keys, value_dim]
     const at::Tensor keys =
-        cache.Keys(layer, segment, tile.first_key, tile.keys).permute({1, 2, 0});
+        cache.Keys(index, segment, tile.first_key, tile.keys).permute({1, 2, 0});
     const at::Tensor values =
-        cache.Values(layer, segment, tile.first_key, tile.keys).transpose(0, 1);
-    // [queries, kv_heads, group, head_dim] -> [kv_heads, group * queries, head_dim]
+        cache.Values(index, segment, tile.first_key, tile.keys).transpose(0, 1);
+    // [queries, kv_heads, group, key_dim] -> [kv_heads, group * queries, key_dim]
     const at::Tensor q = queries.narrow(0, segment.query_start + row, tile.count)
                              .to(at::kFloat)
-                             .view({tile.count, shape.kv_heads, group, shape.head_dim})
+                             .view({tile.count, shape.kv_heads, group, shape.key_dim})
                              .permute({1, 2, 0, 3})
-                             .reshape({shape.kv_heads, group * tile.count, shape.head_dim});
+                             .reshape({shape.kv_heads, group * tile.count, shape.key_dim});
     at::Tensor scores = at::bmm(q, keys);
     FinishScores(shape, scores);
     MaskScores(shape, tile, scores.view({shape.kv_heads, group, tile.count, tile.keys}));
     const at::Tensor mixed = at::bmm(at::softmax(scores, -1), values)
-                                 .view({shape.kv_heads, group, tile.count, shape.head_dim})
+                                 .view({shape.kv_heads, group, tile.count, shape.value_dim})
                                  .permute({2, 0, 1, 3});
     out.narrow(0, segment.query_start + row, tile.count)
-        .view({tile.count, shape.kv_heads, group, shape.head_dim})
+        .view({tile.count, shape.kv_heads, group, shape.value_dim})
         .copy_(mixed);
     row += tile.count;
   }
 }
 
-void CandidateAttention(const AttentionShape& shape, const KvStore& cache, std::uint32_t layer,
+void CandidateAttention(const AttentionShape& shape, const KvStore& cache, std::uint32_t index,
                         const SegmentInputs& segment, const at::Tensor& queries, at::Tensor out) {
   const std::int64_t group = shape.heads / shape.kv_heads;
   const std::int64_t rows = segment.query_count;
@@ -113,19 +113,19 @@ void CandidateAttention(const AttentionShape& shape, const KvStore& cache, std::
   const std::int64_t first_key =
       shape.window == 0 ? 0 : std::max<std::int64_t>(0, context - shape.window + 1);
   const std::int64_t keys = context - first_key;
-  // [kv_heads, group, rows, head_dim], and one key and value for each of the rows.
+  // [kv_heads, group, rows, key_dim], and one key and value for each of the rows.
   const at::Tensor q = queries.narrow(0, segment.query_start, rows)
                            .to(at::kFloat)
-                           .view({rows, shape.kv_heads, group, shape.head_dim})
+                           .view({rows, shape.kv_heads, group, shape.key_dim})
                            .permute({1, 2, 0, 3});
-  const at::Tensor own_keys = cache.KeysAt(layer, segment.own_slots).transpose(0, 1).unsqueeze(1);
+  const at::Tensor own_keys = cache.KeysAt(index, segment.own_slots).transpose(0, 1).unsqueeze(1);
   const at::Tensor own_values =
-      cache.ValuesAt(layer, segment.own_slots).transpose(0, 1).unsqueeze(1);
+      cache.ValuesAt(index, segment.own_slots).transpose(0, 1).unsqueeze(1);
   at::Tensor scores = q.mul(own_keys).sum(-1, true);
   if (keys > 0) {
     const at::Tensor shared =
-        at::bmm(q.reshape({shape.kv_heads, group * rows, shape.head_dim}),
-                cache.Keys(layer, segment, first_key, keys).permute({1, 2, 0}));
+        at::bmm(q.reshape({shape.kv_heads, group * rows, shape.key_dim}),
+                cache.Keys(index, segment, first_key, keys).permute({1, 2, 0}));
     scores = at::cat({shared.view({shape.kv_heads, group, rows, keys}), scores}, -1);
   }
   FinishScores(shape, scores);
@@ -134,11 +134,11 @@ void CandidateAttention(const AttentionShape& shape, const KvStore& cache, std::
   if (keys > 0) {
     const at::Tensor shared =
         at::bmm(weights.narrow(-1, 0, keys).reshape({shape.kv_heads, group * rows, keys}),
-                cache.Values(layer, segment, first_key, keys).transpose(0, 1));
-    mixed.add_(shared.view({shape.kv_heads, group, rows, shape.head_dim}));
+                cache.Values(index, segment, first_key, keys).transpose(0, 1));
+    mixed.add_(shared.view({shape.kv_heads, group, rows, shape.value_dim}));
   }
   out.narrow(0, segment.query_start, rows)
-      .view({rows, shape.kv_heads, group, shape.head_dim})
+      .view({rows, shape.kv_heads, group, shape.value_dim})
       .copy_(mixed.permute({2, 0, 1, 3}));
 }
 

@@ -12,7 +12,8 @@ namespace penstock::shard {
 struct AttentionShape {
   std::int64_t heads = 0;     // of this rank
   std::int64_t kv_heads = 0;  // divides heads
-  std::int64_t head_dim = 0;
+  std::int64_t key_dim = 0;
+  std::int64_t value_dim = 0;
   double scale = 1.0;
   std::int64_t window = 0;  // positions a query sees, itself included; 0 = all before it
   double softcap = 0.0;     // of AttentionOp
@@ -26,13 +27,14 @@ inline constexpr std::int64_t kMaxScores = std::int64_t{1} << 20;
 // Multiplies products of queries and keys by the scale and applies the softcap.
 void FinishScores(const AttentionShape& shape, at::Tensor scores);
 
-// queries and out are [rows of the batch, heads * head_dim]; they may be views of wider buffers. K
-// and V of the segment's own rows must be in the cache already. Softmax and sums are float32.
-void SegmentAttention(const AttentionShape& shape, const KvStore& cache, std::uint32_t layer,
+// queries: [rows of the batch, heads * key_dim], out: [rows, heads * value_dim]; they may be views
+// of wider buffers. K and V of the segment's own rows must be in the cache already. Softmax and
+// sums are float32.
+void SegmentAttention(const AttentionShape& shape, const KvStore& cache, std::uint32_t index,
                       const SegmentInputs& segment, const at::Tensor& queries, at::Tensor out);
 
 // The same for candidates: each row sees the context, which is read once, and itself.
-void CandidateAttention(const AttentionShape& shape, const KvStore& cache, std::uint32_t layer,
+void CandidateAttention(const AttentionShape& shape, const KvStore& cache, std::uint32_t index,
                         const SegmentInputs& segment, const at::Tensor& queries, at::Tensor out);
 
 }  // namespace penstock::shard

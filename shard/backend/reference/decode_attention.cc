@@ -24,7 +24,7 @@ at::Tensor Hidden(const AttentionShape& shape, const DecodeTiles& tiles) {
   return hidden;
 }
 
-// [width, rows, kv_heads, head_dim] -> tiles of these rows.
+// [width, rows, kv_heads, dim] -> tiles of these rows.
 at::Tensor CutIntoTiles(const at::Tensor& part, const at::Tensor& rows) {
   const std::int64_t width = part.size(0);
   const std::int64_t positions = (width + kDecodeTile - 1) / kDecodeTile * kDecodeTile;
@@ -45,22 +45,22 @@ at::Tensor DecodeAttention(const AttentionShape& shape, const at::Tensor& q, Dec
   tiles.values.masked_fill_(hidden.unsqueeze(1).unsqueeze(3), 0.0);
 
   const at::Tensor queries =
-      at::empty({rows, shape.kv_heads, count, group, shape.head_dim}, tiles.keys.options())
-          .copy_(q.reshape({rows, shape.kv_heads, 1, group, shape.head_dim}))
-          .view({products, group, shape.head_dim});
-  const at::Tensor keys = tiles.keys.view({products, kDecodeTile, shape.head_dim});
+      at::empty({rows, shape.kv_heads, count, group, shape.key_dim}, tiles.keys.options())
+          .copy_(q.reshape({rows, shape.kv_heads, 1, group, shape.key_dim}))
+          .view({products, group, shape.key_dim});
+  const at::Tensor keys = tiles.keys.view({products, kDecodeTile, shape.key_dim});
   at::Tensor scores = at::bmm(queries, keys.transpose(1, 2))
                           .view({rows, shape.kv_heads, count, group, kDecodeTile});
   FinishScores(shape, scores);
   scores.masked_fill_(hidden.view({rows, 1, count, 1, kDecodeTile}), kMinusInfinity);
   scores.sub_(scores.amax({2, 4}, true)).exp_();
   const at::Tensor sums = scores.sum(-1).cumsum(2).select(2, count - 1);
-  const at::Tensor values = tiles.values.view({products, kDecodeTile, shape.head_dim});
+  const at::Tensor values = tiles.values.view({products, kDecodeTile, shape.value_dim});
   const at::Tensor mixed = at::bmm(scores.view({products, group, kDecodeTile}), values)
-                               .view({rows, shape.kv_heads, count, group, shape.head_dim})
+                               .view({rows, shape.kv_heads, count, group, shape.value_dim})
                                .cumsum(2)
                                .select(2, count - 1);
-  return mixed.div(sums.unsqueeze(-1)).reshape({rows, shape.heads * shape.head_dim});
+  return mixed.div(sums.unsqueeze(-1)).reshape({rows, shape.heads * shape.value_dim});
 }
 
 std::vector<PartQueries> CollectPartQueries(std::span<const SegmentInputs> segments,
@@ -80,11 +80,11 @@ std::vector<PartQueries> CollectPartQueries(std::span<const SegmentInputs> segme
   return list;
 }
 
-void PartAttention(const AttentionShape& shape, const KvStore& cache, std::uint32_t layer,
+void PartAttention(const AttentionShape& shape, const KvStore& cache, std::uint32_t index,
                    const PartQueries& part, const at::Tensor& queries, at::Tensor out) {
-  const at::Tensor keys = cache.PartKeys(layer, part.part);
-  const at::Tensor values = cache.PartValues(layer, part.part);
-  const std::int64_t each = (keys.size(0) + kDecodeTile) * shape.kv_heads * shape.head_dim;
+  const at::Tensor keys = cache.PartKeys(index, part.part);
+  const at::Tensor values = cache.PartValues(index, part.part);
+  const std::int64_t each = (keys.size(0) + kDecodeTile) * shape.kv_heads * shape.key_dim;
   const std::size_t most = static_cast<std::size_t>(std::max<std::int64_t>(1, kMostFloats / each));
   const at::Tensor all_rows = Indexes(part.rows, keys.device());
   const at::Tensor all_queries = Indexes(part.queries, keys.device());

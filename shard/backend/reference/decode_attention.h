@@ -19,15 +19,15 @@ namespace penstock::shard {
 
 inline constexpr std::int64_t kDecodeTile = 64;
 
-// K and V of some sequences, cut into tiles.
+// K and V of some sequences, cut into tiles: positions are a multiple of kDecodeTile.
 struct DecodeTiles {
-  at::Tensor keys;                    // float32 [sequences, kv_heads, positions, head_dim]
-  at::Tensor values;                  // positions is a multiple of kDecodeTile
+  at::Tensor keys;                    // float32 [sequences, kv_heads, positions, key_dim]
+  at::Tensor values;                  // the same with value_dim
   std::int64_t first = 0;             // position of the first, a multiple of kDecodeTile
   std::vector<std::int64_t> lengths;  // of the sequences: the query is at the last position
 };
 
-// Returns float32 [sequences, heads * head_dim] for q [sequences, heads, head_dim]. Positions that
+// Returns float32 [sequences, heads * value_dim] for q [sequences, heads, key_dim]. Positions that
 // a query does not see may hold anything.
 at::Tensor DecodeAttention(const AttentionShape& shape, const at::Tensor& q, DecodeTiles tiles);
 
@@ -47,7 +47,7 @@ inline bool IsPartQuery(const SegmentInputs& segment) {
 }
 
 // queries, out: as in SegmentAttention.
-void PartAttention(const AttentionShape& shape, const KvStore& cache, std::uint32_t layer,
+void PartAttention(const AttentionShape& shape, const KvStore& cache, std::uint32_t index,
                    const PartQueries& part, const at::Tensor& queries, at::Tensor out);
 
 }  // namespace penstock::shard

@@ -10,13 +10,14 @@ KvStore::KvStore(const PagedLayout& layout, const KvSizes& sizes, at::Device dev
       sizes_(sizes),
       device_(device),
       cells_(sizes.cells, (sizes.blocks + sizes.spare) * layout.block_size, layout.block_size) {
-  const std::int64_t width = std::int64_t{layout.kv_heads} * layout.head_dim;
   const std::int64_t positions =
       (std::int64_t{sizes.blocks} + sizes.spare) * layout.block_size + sizes.cells;
   const auto options = at::TensorOptions().dtype(ToScalarType(layout.dtype)).device(device);
-  for (std::uint32_t i = 0; i < layout.layers; ++i) {
-    keys_.push_back(at::zeros({positions, width}, options));
-    values_.push_back(at::zeros({positions, width}, options));
+  for (const CacheShape& cache : layout.caches) {
+    const std::int64_t heads = cache.kv_heads;
+    const std::int64_t value_dim = cache.values_in_keys ? 0 : cache.value_dim;
+    keys_.push_back(at::zeros({positions, heads * cache.key_dim}, options));
+    values_.push_back(at::zeros({positions, heads * value_dim}, options));
   }
   if (has_hidden()) hidden_ = at::zeros({positions, layout.hidden}, options);
   if (sizes.cells == 0) return;
@@ -26,7 +27,9 @@ KvStore::KvStore(const PagedLayout& layout, const KvSizes& sizes, at::Device dev
 
 std::vector<at::Tensor> KvStore::Planes() const {
   std::vector<at::Tensor> planes = keys_;
-  planes.insert(planes.end(), values_.begin(), values_.end());
+  for (const at::Tensor& values : values_) {
+    if (values.size(1) > 0) planes.push_back(values);
+  }
   if (has_hidden()) planes.push_back(hidden_);
   return planes;
 }
@@ -37,18 +40,18 @@ std::uint64_t KvStore::Bytes() const {
   return bytes;
 }
 
-void KvStore::Write(std::uint32_t layer, const at::Tensor& slots, const at::Tensor& k,
+void KvStore::Write(std::uint32_t cache, const at::Tensor& slots, const at::Tensor& k,
                     const at::Tensor& v) {
-  keys_[layer].index_copy_(0, slots, k);
-  values_[layer].index_copy_(0, slots, v);
+  keys_[cache].index_copy_(0, slots, k);
+  if (!layout_.caches[cache].values_in_keys) values_[cache].index_copy_(0, slots, v);
 }
 
-at::Tensor KvStore::KeysAt(std::uint32_t layer, const at::Tensor& slots) const {
-  return Heads(at::index_select(keys_[layer], 0, slots).to(at::kFloat));
+at::Tensor KvStore::KeysAt(std::uint32_t cache, const at::Tensor& slots) const {
+  return KeyHeads(cache, at::index_select(keys_[cache], 0, slots).to(at::kFloat));
 }
 
-at::Tensor KvStore::ValuesAt(std::uint32_t layer, const at::Tensor& slots) const {
-  return Heads(at::index_select(values_[layer], 0, slots).to(at::kFloat));
+at::Tensor KvStore::ValuesAt(std::uint32_t cache, const at::Tensor& slots) const {
+  return ValueHeads(cache, at::index_select(ValuePlane(cache), 0, slots).to(at::kFloat));
 }
 
 void KvStore::WriteHidden(const at::Tensor& slots, const at::Tensor& rows) {

@@ -30,23 +30,24 @@ class KvStore {
   std::uint64_t Bytes() const;
   bool has_hidden() const { return layout_.hidden > 0; }
 
-  // k and v: [rows, kv_heads * head_dim] in the cache's dtype; slots: int64 [rows].
-  void Write(std::uint32_t layer, const at::Tensor& slots, const at::Tensor& k,
+  // k: [rows, kv_heads * key_dim] in the cache's dtype, v as wide as values are; slots: int64
+  // [rows]. v is not read if values lie in keys.
+  void Write(std::uint32_t cache, const at::Tensor& slots, const at::Tensor& k,
              const at::Tensor& v);
 
-  // float32 [positions, kv_heads, head_dim] for positions [first, first + count) of a sequence.
-  at::Tensor Keys(std::uint32_t layer, const SegmentInputs& segment, std::int64_t first,
+  // float32 [positions, kv_heads, dim] for positions [first, first + count) of a sequence.
+  at::Tensor Keys(std::uint32_t cache, const SegmentInputs& segment, std::int64_t first,
                   std::int64_t count) const {
-    return Heads(Gather(keys_[layer], segment, first, count));
+    return KeyHeads(cache, Gather(keys_[cache], segment, first, count));
   }
-  at::Tensor Values(std::uint32_t layer, const SegmentInputs& segment, std::int64_t first,
+  at::Tensor Values(std::uint32_t cache, const SegmentInputs& segment, std::int64_t first,
                     std::int64_t count) const {
-    return Heads(Gather(values_[layer], segment, first, count));
+    return ValueHeads(cache, Gather(ValuePlane(cache), segment, first, count));
   }
 
-  // The same for single positions: float32 [slots, kv_heads, head_dim].
-  at::Tensor KeysAt(std::uint32_t layer, const at::Tensor& slots) const;
-  at::Tensor ValuesAt(std::uint32_t layer, const at::Tensor& slots) const;
+  // The same for single positions: float32 [slots, kv_heads, dim].
+  at::Tensor KeysAt(std::uint32_t cache, const at::Tensor& slots) const;
+  at::Tensor ValuesAt(std::uint32_t cache, const at::Tensor& slots) const;
 
   // Hidden-state plane. rows: float32 [rows, hidden]; slots: int64 [rows].
   void WriteHidden(const at::Tensor& slots, const at::Tensor& rows);
@@ -55,12 +56,12 @@ class KvStore {
     return Gather(hidden_, segment, 0, count);
   }
 
-  // A part as a dense tensor in the cache's dtype: [width, rows, kv_heads, head_dim].
-  at::Tensor PartKeys(std::uint32_t layer, std::uint32_t part) const {
-    return Heads(ViewOfPart(keys_[layer], cells_.parts()[part]));
+  // A part as a dense tensor in the cache's dtype: [width, rows, kv_heads, dim].
+  at::Tensor PartKeys(std::uint32_t cache, std::uint32_t part) const {
+    return KeyHeads(cache, ViewOfPart(keys_[cache], cells_.parts()[part]));
   }
-  at::Tensor PartValues(std::uint32_t layer, std::uint32_t part) const {
-    return Heads(ViewOfPart(values_[layer], cells_.parts()[part]));
+  at::Tensor PartValues(std::uint32_t cache, std::uint32_t part) const {
+    return ValueHeads(cache, ViewOfPart(ValuePlane(cache), cells_.parts()[part]));
   }
 
   const CellLayout& cells() const { return cells_; }
@@ -74,9 +75,18 @@ class KvStore {
   std::int64_t SlotOf(const RaggedSegment& segment, std::uint32_t position) const;
 
  private:
-  // [..., kv_heads * head_dim] -> [..., kv_heads, head_dim]
-  at::Tensor Heads(const at::Tensor& rows) const {
-    return rows.unflatten(-1, {layout_.kv_heads, layout_.head_dim});
+  // [..., kv_heads * dim] -> [..., kv_heads, dim]
+  at::Tensor KeyHeads(std::uint32_t cache, const at::Tensor& rows) const {
+    const CacheShape& shape = layout_.caches[cache];
+    return rows.unflatten(-1, {shape.kv_heads, shape.key_dim});
+  }
+  at::Tensor ValueHeads(std::uint32_t cache, const at::Tensor& rows) const {
+    const CacheShape& shape = layout_.caches[cache];
+    if (shape.values_in_keys) return KeyHeads(cache, rows).narrow(-1, 0, shape.value_dim);
+    return rows.unflatten(-1, {shape.kv_heads, shape.value_dim});
+  }
+  const at::Tensor& ValuePlane(std::uint32_t cache) const {
+    return layout_.caches[cache].values_in_keys ? keys_[cache] : values_[cache];
   }
   // All tensors.
   std::vector<at::Tensor> Planes() const;
@@ -90,11 +100,11 @@ class KvStore {
   KvSizes sizes_;
   at::Device device_ = at::kCPU;
   CellLayout cells_;
-  // Per layer [positions, kv_heads * head_dim].
+  // By cache: [positions, kv_heads * dim].
   std::vector<at::Tensor> keys_;
-  std::vector<at::Tensor> values_;
-  at::Tensor hidden_;  // [positions, hidden]; undefined without a plane
-  at::Tensor moving_;  // scratch: the cells of one plane that Move copies
+  std::vector<at::Tensor> values_;  // no columns if they lie in keys
+  at::Tensor hidden_;               // [positions, hidden]; undefined without a plane
+  at::Tensor moving_;               // scratch: the cells of one plane that Move copies
 };
 
 }  // namespace penstock::shard

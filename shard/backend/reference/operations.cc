@@ -20,6 +20,10 @@ void RmsNorm(const at::Tensor& x, const at::Tensor& weight, double weight_offset
              at::Tensor out) {
   const at::Tensor wide = x.to(at::kFloat);
   const at::Tensor scale = at::mean(wide.square(), {-1}, true).add_(eps).rsqrt_();
+  if (!weight.defined()) {
+    out.copy_(wide.mul(scale));
+    return;
+  }
   if (weight_offset != 0.0) {
     out.copy_(wide.mul(scale).mul_(weight.to(at::kFloat).add(weight_offset)));
     return;

@@ -10,8 +10,8 @@ namespace penstock::shard {
 inline constexpr std::int64_t kRowTile = 16;
 
 // out = x / rms(x) * (weight + weight_offset) over the last dimension. Computed in float32. Without
-// an offset it is rounded to out's type before the weight, with one after it, as in transformers. x
-// and out may be the same.
+// an offset it is rounded to out's type before the weight, with one after it, as in transformers.
+// weight may be undefined. x and out may be the same.
 void RmsNorm(const at::Tensor& x, const at::Tensor& weight, double weight_offset, double eps,
              at::Tensor out);
 

@@ -120,8 +120,8 @@ class ReferenceBackend final : public Backend {
   std::int64_t PadRows(std::int64_t rows) const {
     return (rows + row_multiple_ - 1) / row_multiple_ * row_multiple_;
   }
-  // [rows, heads, head_dim] view of heads [first, first + count) of `qkv`.
-  at::Tensor Heads(Buffer qkv, std::int64_t first, std::int64_t count);
+  // [rows, heads, dim] view of `heads` heads of `qkv`, which begin at `column`.
+  at::Tensor Heads(Buffer qkv, std::int64_t column, std::int64_t heads, std::int64_t dim);
 
   ReferenceOptions options_;
   at::Device device_;
@@ -205,8 +205,7 @@ absl::Status ReferenceBackend::MakeCache(std::uint32_t blocks, std::uint32_t cel
   return Guarded([this, blocks, cells] {
     cache_ = KvStore();  // freed first: the old and the new one may not fit together
     GiveBackMemory(device_);
-    PagedLayout layout{program().layers, options_.block_size, program().part.kv_heads,
-                       program().head_dim, options_.dtype};
+    PagedLayout layout{program().caches, options_.block_size, options_.dtype};
     std::uint32_t spare = 0;
     if (limits_.max_candidate_rows > 0) {
       layout.hidden = program().Width(Buffer::kHidden);
@@ -388,62 +387,76 @@ void ReferenceBackend::Run(const NormOp& op) {
 }
 
 void ReferenceBackend::Run(const LinearOp& op) {
-  const at::Tensor out = Padded(op.out);
-  const at::Tensor sum = op.accumulate ? at::empty_like(out) : out;
-  Linear(Padded(op.in), Weight(op.weight), Weight(op.bias), sum);
+  const at::Tensor& weight = Weight(op.weight);
+  const at::Tensor in = Padded(op.in).narrow(1, 0, weight.size(1));
+  const at::Tensor out = Padded(op.out).narrow(1, 0, weight.size(0));
+  const at::Tensor sum = op.accumulate ? at::empty(out.sizes(), out.options()) : out;
+  Linear(in, weight, Weight(op.bias), sum);
   if (op.accumulate) out.add_(sum);
 }
 
-at::Tensor ReferenceBackend::Heads(Buffer qkv, std::int64_t first, std::int64_t count) {
-  const std::int64_t dim = program().head_dim;
-  return Padded(qkv).narrow(1, first * dim, count * dim).view({rows_.padded_count, count, dim});
+at::Tensor ReferenceBackend::Heads(Buffer qkv, std::int64_t column, std::int64_t heads,
+                                   std::int64_t dim) {
+  return Padded(qkv).narrow(1, column, heads * dim).view({rows_.padded_count, heads, dim});
 }
 
 void ReferenceBackend::Run(const HeadNormOp& op) {
-  const std::int64_t heads = program().part.heads;
-  const at::Tensor queries = Heads(op.qkv, 0, heads);
-  const at::Tensor keys = Heads(op.qkv, heads, program().part.kv_heads);
-  RmsNorm(queries, Weight(op.query_weight), op.weight_offset, op.eps, queries);
-  RmsNorm(keys, Weight(op.key_weight), op.weight_offset, op.eps, keys);
+  const HeadShape& shape = op.heads;
+  const auto norm = [&](std::uint32_t column, std::uint32_t heads, std::uint32_t dim,
+                        WeightIndex weight) {
+    const at::Tensor rows = Heads(op.qkv, column, heads, dim);
+    RmsNorm(rows, Weight(weight), op.weight_offset, op.eps, rows);
+  };
+  if (op.query_weight != kNoWeight) norm(0, shape.query_heads, shape.key_dim, op.query_weight);
+  const std::uint32_t keys = shape.QueryWidth();
+  if (op.key_weight != kNoWeight) norm(keys, shape.kv_heads, shape.key_dim, op.key_weight);
+  if (op.values) norm(keys + shape.KeyWidth(), shape.kv_heads, shape.value_dim, kNoWeight);
 }
 
 void ReferenceBackend::Run(const RopeKvWriteOp& op) {
-  const RankShare& part = program().part;
-  const std::int64_t dim = program().head_dim;
+  const HeadShape& shape = op.heads;
   if (op.rope != kNoRope) {
     const Angles& angles = step_ropes_[static_cast<std::size_t>(op.rope)];
-    RotateHalves(Heads(op.qkv, 0, part.heads + part.kv_heads), angles.cos, angles.sin);
+    const std::uint32_t heads = shape.query_heads + (op.writes ? shape.kv_heads : 0);
+    RotateHalves(Heads(op.qkv, 0, heads, shape.key_dim), angles.cos, angles.sin);
   }
+  if (!op.writes) return;
   const at::Tensor qkv = Whole(op.qkv).narrow(0, 0, rows_.count);
-  const at::Tensor keys = qkv.narrow(1, part.heads * dim, part.kv_heads * dim);
-  const at::Tensor values = qkv.narrow(1, (part.heads + part.kv_heads) * dim, part.kv_heads * dim);
-  cache_.Write(op.layer, inputs_.kv_slots, keys, values);
+  const at::Tensor keys = qkv.narrow(1, shape.QueryWidth(), shape.KeyWidth());
+  const at::Tensor values =
+      qkv.narrow(1, shape.QueryWidth() + shape.KeyWidth(), shape.ValueWidth());
+  cache_.Write(op.cache, inputs_.kv_slots, keys, values);
 }
 
 void ReferenceBackend::Run(const AttentionOp& op) {
-  const RankShare& part = program().part;
-  const AttentionShape shape{part.heads, part.kv_heads, program().head_dim,
-                             op.scale,   op.window,     op.softcap};
-  const at::Tensor queries = Whole(op.qkv).narrow(1, 0, shape.heads * shape.head_dim);
+  const AttentionShape shape{op.heads.query_heads,
+                             op.heads.kv_heads,
+                             op.heads.key_dim,
+                             op.heads.value_dim,
+                             op.scale,
+                             op.window,
+                             op.softcap};
+  const at::Tensor queries = Whole(op.qkv).narrow(1, 0, op.heads.QueryWidth());
+  const at::Tensor out = Whole(op.out).narrow(1, 0, op.heads.OutputWidth());
   for (const PartQueries& part : part_queries_) {
-    PartAttention(shape, cache_, op.layer, part, queries, Whole(op.out));
+    PartAttention(shape, cache_, op.cache, part, queries, out);
   }
   for (const SegmentInputs& segment : inputs_.segments) {
     if (IsPartQuery(segment)) continue;
     const auto attend = segment.candidates() ? CandidateAttention : SegmentAttention;
-    attend(shape, cache_, op.layer, segment, queries, Whole(op.out));
+    attend(shape, cache_, op.cache, segment, queries, out);
   }
 }
 
 void ReferenceBackend::Run(const GatedActivationOp& op) {
-  const at::Tensor in = Padded(op.in), out = Padded(op.out);
-  const std::int64_t half = in.size(1) / 2;
-  Activate(in.narrow(1, 0, half), op.activation, out);
-  out.mul_(in.narrow(1, half, half));
+  const at::Tensor in = Padded(op.in), out = Padded(op.out).narrow(1, 0, op.width);
+  Activate(in.narrow(1, 0, op.width), op.activation, out);
+  out.mul_(in.narrow(1, op.width, op.width));
 }
 
 void ReferenceBackend::Run(const ActivationOp& op) {
-  Activate(Padded(op.in), op.activation, Padded(op.out));
+  Activate(Padded(op.in).narrow(1, 0, op.width), op.activation,
+           Padded(op.out).narrow(1, 0, op.width));
 }
 
 void ReferenceBackend::Run(const ExpertsOp& op) {

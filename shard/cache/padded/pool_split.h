@@ -15,9 +15,14 @@ struct PoolSplit {
   std::uint32_t cells = 0;
 };
 
-// Moving cells needs a copy of one array: K or V of a layer, or the hidden states.
+// Moving cells needs a copy of one array: K or V of a cache, or the hidden states.
 inline std::uint64_t CellScratchBytes(const PagedLayout& layout) {
-  return std::max(layout.LayerBytesPerToken() / 2, layout.HiddenBytesPerToken());
+  std::uint64_t largest = layout.HiddenBytesPerToken();
+  for (const CacheShape& cache : layout.caches) {
+    const std::uint64_t head = std::max(layout.KeyBytes(cache), layout.ValueBytes(cache));
+    largest = std::max(largest, cache.kv_heads * head);
+  }
+  return largest;
 }
 
 inline std::uint64_t CellBytes(const PagedLayout& layout) {

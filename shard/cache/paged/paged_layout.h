@@ -1,32 +1,42 @@
-// Sizes of the paged KV cache of one rank. Each layer has one K and one V array,
-// [blocks, block_size, kv_heads, head_dim]. For contrastive search there is the hidden-state plane,
+// Sizes of the paged KV caches of one rank. Each cache has one K and one V array,
+// [blocks, block_size, kv_heads, dim]. For contrastive search there is the hidden-state plane,
 // [blocks, block_size, hidden]: the normalised last hidden state of each position. Block tables
 // belong to the executor's slots.
 #pragma once
 
 #include <cstdint>
 #include <limits>
+#include <vector>
 
 #include "common/dtype.h"
+#include "shard/cache/paged/cache_shape.h"
 #include "shard/cache/paged/kv_type.h"
 
 namespace penstock::shard {
 
 struct PagedLayout {
-  std::uint32_t layers = 0;
+  std::vector<CacheShape> caches;
   std::uint32_t block_size = 16;  // tokens
-  std::uint32_t kv_heads = 0;     // of this rank
-  std::uint32_t head_dim = 0;
   DType dtype = DType::kFloat32;  // of the model
   std::uint32_t hidden = 0;       // width of the hidden-state plane; 0 = there is none
   KvType kv_type = KvType::kAuto;
 
-  std::uint64_t LayerBytesPerToken() const {  // K and V of one layer
-    return std::uint64_t{2} * kv_heads * KvHeadBytes(kv_type, dtype, head_dim);
+  // K, and V, of one head.
+  std::uint64_t KeyBytes(const CacheShape& cache) const {
+    return KvHeadBytes(kv_type, dtype, cache.key_dim);
+  }
+  std::uint64_t ValueBytes(const CacheShape& cache) const {
+    return cache.values_in_keys ? 0 : KvHeadBytes(kv_type, dtype, cache.value_dim);
+  }
+  // K and V of all heads of one cache.
+  std::uint64_t CacheBytesPerToken(const CacheShape& cache) const {
+    return cache.kv_heads * (KeyBytes(cache) + ValueBytes(cache));
   }
   std::uint64_t HiddenBytesPerToken() const { return std::uint64_t{hidden} * DTypeBytes(dtype); }
   std::uint64_t BytesPerToken() const {
-    return layers * LayerBytesPerToken() + HiddenBytesPerToken();
+    std::uint64_t bytes = HiddenBytesPerToken();
+    for (const CacheShape& cache : caches) bytes += CacheBytesPerToken(cache);
+    return bytes;
   }
   std::uint64_t BytesPerBlock() const { return BytesPerToken() * block_size; }
   std::uint64_t Bytes(std::uint32_t blocks) const { return BytesPerBlock() * blocks; }

@@ -38,16 +38,20 @@ struct Case {
   std::uint32_t sequences, context, tokens;
 };
 
+AttentionOp OpOf(const Case& c, std::uint32_t cache) {
+  return {.cache = cache,
+          .scale = 0.125f,
+          .heads = {c.kv_heads * c.group, c.kv_heads, c.head_dim, c.head_dim}};
+}
+
 Program ProgramOf(const Case& c) {
   Program program;
-  program.part.kv_heads = c.kv_heads;
-  program.part.heads = c.kv_heads * c.group;
   program.part.world = 1;
-  program.head_dim = c.head_dim;
   program.vocabulary = 1;
-  const std::uint32_t heads = program.part.heads * c.head_dim;
-  program.widths[static_cast<std::size_t>(Buffer::kQkv)] = heads + 2 * c.kv_heads * c.head_dim;
-  program.widths[static_cast<std::size_t>(Buffer::kAttention)] = heads;
+  const AttentionOp op = OpOf(c, 0);
+  program.widths[static_cast<std::size_t>(Buffer::kQkv)] = op.heads.QkvWidth();
+  program.widths[static_cast<std::size_t>(Buffer::kAttention)] = op.heads.OutputWidth();
+  program.body.push_back(op);
   return program;
 }
 
@@ -61,11 +65,11 @@ class AttentionCase {
                                        {rows, c.context + c.tokens, 1, 0}, pool);
     if (!buffers.ok()) std::abort();
     buffers_ = std::move(*buffers);
-    layout_ = {1, kBlock, c.kv_heads, c.head_dim, kernels.weight};
+    layout_ = {UniformCaches(1, c.kv_heads, c.head_dim), kBlock, kernels.weight};
     layout_.kv_type = cells;
     const std::uint32_t blocks_each = layout_.BlocksFor(c.context + c.tokens);
     const std::uint64_t layer = layout_.Bytes(blocks_each * c.sequences);
-    layout_.layers = static_cast<std::uint32_t>(kCellBytes / layer + 1);
+    layout_.caches.resize(kCellBytes / layer + 1, layout_.caches.front());
     const std::uint32_t blocks = blocks_each * c.sequences;
     if (!cache_.Allocate(layout_, blocks, 0, pool).ok()) std::abort();
     std::memset(cache_.Head(0, 0).base, 0x3c, layout_.Bytes(blocks));
@@ -91,10 +95,10 @@ class AttentionCase {
     double best = 1e9;
     const auto end = Clock::now() + std::chrono::milliseconds(250);
     for (std::size_t layer = 0; Clock::now() < end; ++layer) {
+      const AttentionOp op = OpOf(case_, static_cast<std::uint32_t>(layer % layout_.caches.size()));
       AttentionStage stage({kernels_, cells_, cache_, buffers_, pool_, plan_, tables_.data(),
                             table_starts_.data(), nullptr, buffers_.View(Buffer::kQkv),
-                            buffers_.View(Buffer::kAttention), layer % layout_.layers,
-                            case_.head_dim, 0.125f});
+                            buffers_.View(Buffer::kAttention), op});
       const auto begin = Clock::now();
       pool_.Run([&](std::uint32_t thread) { stage.Run(thread); });
       best = std::min(best, std::chrono::duration<double>(Clock::now() - begin).count());
@@ -103,8 +107,8 @@ class AttentionCase {
   }
 
   double Bytes() const {
-    return static_cast<double>(layout_.LayerBytesPerToken()) * case_.sequences *
-           (case_.context + case_.tokens);
+    return static_cast<double>(layout_.CacheBytesPerToken(layout_.caches.front())) *
+           case_.sequences * (case_.context + case_.tokens);
   }
   // Queries times keys and probabilities times values, causal.
   double Operations() const {

@@ -8,6 +8,7 @@
 #include "common/status.h"
 #include "shard/backend/cuda/cuda_backend.h"
 #include "shard/backend/device_sampler.h"
+#include "shard/cache/paged/paged_layout.h"
 #include "shard/model/model.h"
 #include "shard/sampling/sampler.h"
 #include "tests/gpu/bench/rates.h"
@@ -152,8 +153,8 @@ double Bench::BytesOfDecode(std::uint32_t rows) const {
   const double weights = static_cast<double>(model_.WeightBytes());
   const double table = static_cast<double>(program.vocabulary) * program.Width(Buffer::kHidden) *
                        static_cast<double>(DTypeBytes(model_.dtype));
-  const double position = 2.0 * program.layers * program.part.kv_heads * program.head_dim *
-                          static_cast<double>(DTypeBytes(model_.dtype));
+  const PagedLayout layout{program.caches, 16, model_.dtype};
+  const double position = static_cast<double>(layout.BytesPerToken());
   return weights - table + position * kContext * rows;
 }
 

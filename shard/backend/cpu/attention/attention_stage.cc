@@ -9,16 +9,17 @@ AttentionTile AttentionStage::TileOf(std::size_t item) const {
   const AttentionShape& shape = parts_.plan.shape();
   const std::size_t head = parts_.plan.Head(item);
   AttentionTile tile;
-  tile.cache = parts_.cache.Head(parts_.layer, head);
+  tile.cache = parts_.cache.Head(parts_.op.cache, head);
   tile.blocks = parts_.tables + parts_.table_starts[token_tile.segment];
-  tile.queries = parts_.queries.Floats(token_tile.row) + head * shape.group * parts_.head_dim;
+  tile.queries =
+      parts_.queries.Floats(token_tile.row) + head * shape.group * parts_.op.heads.key_dim;
   tile.query_stride = parts_.queries.stride;
   tile.tokens = token_tile.tokens;
   tile.group = shape.group;
   tile.position = token_tile.position;
   tile.window = shape.window;
-  tile.scale = parts_.scale;
-  tile.softcap = parts_.softcap;
+  tile.scale = parts_.op.scale;
+  tile.softcap = parts_.op.softcap;
   if (token_tile.candidates) tile.own = parts_.cells + token_tile.row;
   return tile;
 }
@@ -28,8 +29,8 @@ void AttentionStage::Run(std::size_t thread) {
   ThreadScratch& scratch = parts_.buffers.Thread(thread);
   const AttentionCursor begin = plan.Begin(thread);
   const AttentionCursor end = plan.Begin(thread + 1);
-  KvPrefetch prefetch(plan, parts_.cache, parts_.layer, parts_.tables, parts_.table_starts, begin,
-                      end);
+  KvPrefetch prefetch(plan, parts_.cache, parts_.op.cache, parts_.tables, parts_.table_starts,
+                      begin, end);
   for (std::size_t item = begin.item; item < end.item || (item == end.item && end.partition > 0);
        ++item) {
     const TokenTile& tile = plan.Tile(item);
@@ -58,7 +59,7 @@ void AttentionStage::AttendItem(std::size_t item, std::size_t first, std::size_t
         split != nullptr ? parts_.buffers.Slot(split->first_slot + p) : alone;
     parts_.cell_kernels.attend(tile, origin + p, scratch.attention, state);
     if (split != nullptr || p == first) continue;
-    parts_.kernels.merge(tile.Rows(), parts_.head_dim, state, scratch.total);
+    parts_.kernels.merge(tile.Rows(), parts_.op.heads.value_dim, state, scratch.total);
   }
   if (split == nullptr) FinishItem(item, tile, scratch.total);
 }
@@ -68,8 +69,8 @@ void AttentionStage::MergeItem(const SplitItem& split, ThreadScratch& scratch) {
   const TokenTile& token_tile = parts_.plan.Tile(split.item);
   std::fill_n(scratch.total.maximum, tile.Rows(), -__builtin_huge_valf());
   for (std::size_t p = 0; p < token_tile.end_partition - token_tile.first_partition; ++p) {
-    parts_.kernels.merge(tile.Rows(), parts_.head_dim, parts_.buffers.Slot(split.first_slot + p),
-                         scratch.total);
+    parts_.kernels.merge(tile.Rows(), parts_.op.heads.value_dim,
+                         parts_.buffers.Slot(split.first_slot + p), scratch.total);
   }
   FinishItem(split.item, tile, scratch.total);
 }
@@ -78,7 +79,7 @@ void AttentionStage::FinishItem(std::size_t item, const AttentionTile& tile,
                                 const AttentionState& state) {
   const BufferView& out = parts_.out;
   std::byte* to = out.Row(parts_.plan.Tile(item).row) +
-                  parts_.plan.Head(item) * tile.group * parts_.head_dim * out.element;
+                  parts_.plan.Head(item) * tile.group * parts_.op.heads.value_dim * out.element;
   parts_.kernels.finish(tile, state, to, out.stride);
 }
 

@@ -10,6 +10,7 @@
 #include "shard/backend/cpu/kernels.h"
 #include "shard/backend/cpu/step_buffers.h"
 #include "shard/backend/cpu/threads/worker_pool.h"
+#include "shard/model/program.h"
 
 namespace penstock::shard::cpu {
 
@@ -26,10 +27,7 @@ struct AttentionParts {
   const CachePlace* cells;          // of each row: where its K and V are
   const BufferView& queries;        // float32, heads one after the other
   const BufferView& out;            // activations
-  std::size_t layer;
-  std::size_t head_dim;
-  float scale;
-  float softcap;
+  const AttentionOp& op;            // its cache, heads, scale and softcap
 };
 
 class AttentionStage {

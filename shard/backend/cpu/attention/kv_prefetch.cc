@@ -4,12 +4,12 @@
 
 namespace penstock::shard::cpu {
 
-KvPrefetch::KvPrefetch(const AttentionPlan& plan, const KvCache& cache, std::size_t layer,
+KvPrefetch::KvPrefetch(const AttentionPlan& plan, const KvCache& cache, std::size_t index,
                        const std::uint32_t* tables, const std::size_t* table_starts,
                        AttentionCursor begin, AttentionCursor end)
     : plan_(plan),
       cache_(cache),
-      layer_(layer),
+      index_(index),
       tables_(tables),
       table_starts_(table_starts),
       end_(end),
@@ -38,7 +38,7 @@ bool KvPrefetch::AtEnd(const AttentionCursor& at) const {
 BlockRun KvPrefetch::CellsOf(const AttentionCursor& at) const {
   const TokenTile& tile = plan_.Tile(at.item);
   const PositionRange positions = plan_.PositionsOf(tile, tile.first_partition + at.partition);
-  const HeadCache cache = cache_.Head(layer_, plan_.Head(at.item));
+  const HeadCache cache = cache_.Head(index_, plan_.Head(at.item));
   const std::size_t first = positions.first / cache.block_size;
   return {cache.base, tables_ + table_starts_[tile.segment] + first,
           (positions.end + cache.block_size - 1) / cache.block_size - first};

@@ -15,8 +15,8 @@ namespace penstock::shard::cpu {
 
 class KvPrefetch {
  public:
-  // For one layer and the part [begin, end) of the plan's list. The arguments outlive it.
-  KvPrefetch(const AttentionPlan& plan, const KvCache& cache, std::size_t layer,
+  // For one cache and the part [begin, end) of the plan's list. The arguments outlive it.
+  KvPrefetch(const AttentionPlan& plan, const KvCache& cache, std::size_t index,
              const std::uint32_t* tables, const std::size_t* table_starts, AttentionCursor begin,
              AttentionCursor end);
 
@@ -35,7 +35,7 @@ class KvPrefetch {
 
   const AttentionPlan& plan_;
   const KvCache& cache_;
-  const std::size_t layer_;
+  const std::size_t index_;  // of the layer's cache
   const std::uint32_t* const tables_;
   const std::size_t* const table_starts_;
   const AttentionCursor end_;

@@ -20,14 +20,32 @@ absl::Status KvCache::Allocate(const PagedLayout& layout, std::uint32_t blocks, 
   region_ = MemoryRegion();  // freed first: the two need not fit together
   layout_ = layout;
   blocks_ = all_blocks_ = 0;
+  planes_.clear();
+  first_plane_.clear();
   if (blocks == 0) return absl::OkStatus();
   auto region = MemoryRegion::Allocate(layout.Bytes(blocks + spare) + kSlack);
   if (!region.ok()) return WithContext(region.status(), "KV cache");
   region_ = std::move(*region);
   blocks_ = blocks;
   all_blocks_ = blocks + spare;
+  MakePlanes();
   Prefault(pool, prefaulted);
   return absl::OkStatus();
+}
+
+void KvCache::MakePlanes() {
+  std::byte* next = region_.data();
+  const auto add = [&](std::uint64_t bytes_per_token) {
+    planes_.push_back({next, bytes_per_token * layout_.block_size});
+    next += all_blocks_ * planes_.back().block_bytes;
+  };
+  for (const CacheShape& cache : layout_.caches) {
+    first_plane_.push_back(planes_.size());
+    for (std::uint32_t head = 0; head < cache.kv_heads; ++head) {
+      add(layout_.KeyBytes(cache) + layout_.ValueBytes(cache));
+    }
+  }
+  add(layout_.HiddenBytesPerToken());
 }
 
 void KvCache::Prefault(WorkerPool& pool, std::size_t bytes) const {
@@ -42,42 +60,42 @@ void KvCache::Prefault(WorkerPool& pool, std::size_t bytes) const {
         if (next++ % pool.threads() == thread) PrefaultUnit({from, size}, unit);
       }
     };
-    for (std::size_t plane = 0; plane < Planes(); ++plane) {
-      prefault(Block(plane, 0), first * BlockBytes());
-      prefault(Block(plane, blocks_), (all_blocks_ - blocks_) * BlockBytes());
+    for (const Plane& plane : planes_) {
+      prefault(plane.base, first * plane.block_bytes);
+      if (&plane == &HiddenPlane()) break;
+      prefault(plane.Block(blocks_), (all_blocks_ - blocks_) * plane.block_bytes);
     }
-    prefault(HiddenPlane(), first * HiddenBlockBytes());
-    std::byte* const spare = HiddenPlane() + blocks_ * HiddenBlockBytes();
+    std::byte* const spare = HiddenPlane().Block(blocks_);
     prefault(spare, static_cast<std::size_t>(region_.data() + region_.bytes() - spare));
   });
 }
 
-HeadCache KvCache::Head(std::size_t layer, std::size_t head) const {
-  HeadCache cache;
-  cache.base = Block(layer * layout_.kv_heads + head, 0);
-  cache.block_bytes = BlockBytes();
-  cache.value_offset = BlockBytes() / 2;
-  cache.block_size = layout_.block_size;
-  cache.head_dim = layout_.head_dim;
-  return cache;
+HeadCache KvCache::Head(std::size_t cache, std::size_t head) const {
+  const CacheShape& shape = layout_.caches[cache];
+  const Plane& plane = planes_[first_plane_[cache] + head];
+  HeadCache result;
+  result.base = plane.base;
+  result.block_bytes = plane.block_bytes;
+  result.value_offset = layout_.KeyBytes(shape) * layout_.block_size;
+  result.block_size = layout_.block_size;
+  result.key_dim = shape.key_dim;
+  result.value_dim = shape.value_dim;
+  return result;
 }
 
 HeadCache KvCache::Hidden() const {
   HeadCache cache;
-  cache.base = HiddenPlane();
-  cache.block_bytes = HiddenBlockBytes();
+  cache.base = HiddenPlane().base;
+  cache.block_bytes = HiddenPlane().block_bytes;
   cache.block_size = layout_.block_size;
-  cache.head_dim = layout_.hidden;
+  cache.key_dim = layout_.hidden;
   return cache;
 }
 
 void KvCache::CopyBlock(std::uint32_t src, std::uint32_t dst) {
-  for (std::size_t plane = 0; plane < Planes(); ++plane) {
-    std::memmove(Block(plane, dst), Block(plane, src), BlockBytes());
+  for (const Plane& plane : planes_) {
+    std::memmove(plane.Block(dst), plane.Block(src), plane.block_bytes);
   }
-  std::byte* const hidden = HiddenPlane();
-  const std::size_t bytes = HiddenBlockBytes();
-  std::memmove(hidden + dst * bytes, hidden + src * bytes, bytes);
 }
 
 }  // namespace penstock::shard::cpu

@@ -1,4 +1,4 @@
-// The KV cache in the layout of HeadCache (kernels.h). Each K/V head of each layer has a plane: an
+// The KV cache in the layout of HeadCache (kernels.h). Each K/V head of each cache has a plane: an
 // array of blocks, each K followed by V. Neighbouring blocks of a sequence are neighbours in
 // memory, so attention reads a prompt as one stream; memory serves that up to 1.6 times as fast as
 // separate blocks. After the planes comes the hidden-state plane, if there is one: blocks that hold
@@ -12,6 +12,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <vector>
 
 #include "shard/backend/cpu/kernels.h"
 #include "shard/backend/cpu/threads/worker_pool.h"
@@ -32,29 +33,27 @@ class KvCache {
   std::uint32_t block_size() const { return layout_.block_size; }
   std::uint64_t MemoryBytes() const { return region_.bytes(); }
 
-  HeadCache Head(std::size_t layer, std::size_t head) const;
+  HeadCache Head(std::size_t cache, std::size_t head) const;
   bool has_hidden() const { return layout_.hidden > 0; }
   HeadCache Hidden() const;
   void CopyBlock(std::uint32_t src, std::uint32_t dst);
 
  private:
   void Prefault(WorkerPool& pool, std::size_t bytes) const;
-  std::size_t Planes() const { return std::size_t{layout_.layers} * layout_.kv_heads; }
-  // Of a plane.
-  std::size_t BlockBytes() const {
-    return 2 * layout_.block_size * KvHeadBytes(layout_.kv_type, layout_.dtype, layout_.head_dim);
-  }
-  std::size_t HiddenBlockBytes() const {
-    return layout_.HiddenBytesPerToken() * layout_.block_size;
-  }
-  std::byte* Block(std::size_t plane, std::size_t block) const {
-    return region_.data() + (plane * all_blocks_ + block) * BlockBytes();
-  }
-  std::byte* HiddenPlane() const { return Block(Planes(), 0); }
+  // The blocks of one head, or of the hidden states.
+  struct Plane {
+    std::byte* base = nullptr;
+    std::size_t block_bytes = 0;
+    std::byte* Block(std::size_t block) const { return base + block * block_bytes; }
+  };
+  void MakePlanes();
+  const Plane& HiddenPlane() const { return planes_.back(); }
 
   PagedLayout layout_;
   std::uint32_t blocks_ = 0;
-  std::uint32_t all_blocks_ = 0;  // and spare ones
+  std::uint32_t all_blocks_ = 0;          // and spare ones
+  std::vector<Plane> planes_;             // cache by cache, then that of the hidden states
+  std::vector<std::size_t> first_plane_;  // of each cache
   MemoryRegion region_;
 };
 

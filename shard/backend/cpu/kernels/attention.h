@@ -56,7 +56,7 @@ inline std::size_t CountInBlock(const AttentionTile& tile, std::size_t position,
 template <class C>
 void LoadQueries(const AttentionTile& tile, AttentionScratch& scratch) {
   auto* out = static_cast<typename C::Activation*>(scratch.queries);
-  const std::size_t dim = tile.cache.head_dim;
+  const std::size_t dim = tile.cache.key_dim;
   for (std::size_t row = 0; row < tile.Rows(); ++row) {
     const float* in = tile.queries + row / tile.group * tile.query_stride + row % tile.group * dim;
     for (std::size_t i = 0; i < dim; i += kLanes) {
@@ -71,7 +71,7 @@ void Score(const AttentionTile& tile, const KeyRange& range, AttentionScratch& s
            Prefetcher& prefetch) {
   using Weight = typename C::Weight;
   const std::size_t size = tile.cache.block_size;
-  const ScoreArgs args{scratch.queries, tile.cache.head_dim / C::kPack, size * C::kPack,
+  const ScoreArgs args{scratch.queries, tile.cache.key_dim / C::kPack, size * C::kPack,
                        scratch.scores, prefetch};
   KeyVector vectors[kPartition];
   std::size_t count = 0;
@@ -117,10 +117,11 @@ struct CellScales {
 
   void Read(const AttentionTile& tile, const std::byte* block, std::size_t offset,
             std::size_t count, std::size_t at) {
-    const std::byte* scales =
-        block + tile.cache.block_size * tile.cache.head_dim + offset * sizeof(float);
-    __builtin_memcpy(keys + at, scales, count * sizeof(float));
-    __builtin_memcpy(values + at, scales + tile.cache.value_offset, count * sizeof(float));
+    const HeadCache& cache = tile.cache;
+    const std::byte* scales = block + offset * sizeof(float);
+    __builtin_memcpy(keys + at, scales + cache.block_size * cache.key_dim, count * sizeof(float));
+    scales += cache.value_offset + cache.block_size * cache.value_dim;
+    __builtin_memcpy(values + at, scales, count * sizeof(float));
   }
 };
 
@@ -240,7 +241,7 @@ template <class C>
 void Mix(const AttentionTile& tile, const KeyRange& range, AttentionScratch& scratch,
          const AttentionState& state, Prefetcher& prefetch) {
   using Weight = typename C::Weight;
-  const std::size_t dim = tile.cache.head_dim;
+  const std::size_t dim = tile.cache.value_dim;
   const auto value_at = [&tile, dim](const std::byte* block, std::size_t offset) {
     return block + tile.cache.value_offset + offset / C::kPack * C::kPack * dim * sizeof(Weight);
   };
@@ -277,17 +278,17 @@ void Attend(const AttentionTile& tile, std::size_t index, AttentionScratch& scra
   Mix<C>(tile, range, scratch, state, prefetch);
 }
 
-inline void MergeRow(std::size_t row, std::size_t head_dim, float old_scale, float new_scale,
+inline void MergeRow(std::size_t row, std::size_t value_dim, float old_scale, float new_scale,
                      const AttentionState& right, const AttentionState& left) {
   const Vec old = Fill(old_scale), fresh = Fill(new_scale);
-  for (std::size_t d = 0; d < head_dim; d += kLanes) {
+  for (std::size_t d = 0; d < value_dim; d += kLanes) {
     float* to = left.values + row * left.value_stride + d;
     const Vec from = Load(right.values + row * right.value_stride + d);
     Store(to, MultiplyAdd(from, fresh, Multiply(Load(to), old)));
   }
 }
 
-inline void Merge(std::size_t rows, std::size_t head_dim, const AttentionState& right,
+inline void Merge(std::size_t rows, std::size_t value_dim, const AttentionState& right,
                   const AttentionState& left) {
   for (std::size_t row = 0; row < rows; ++row) {
     const float mine = left.maximum[row], other = right.maximum[row];
@@ -295,7 +296,7 @@ inline void Merge(std::size_t rows, std::size_t head_dim, const AttentionState& 
     if (mine == kMinusInfinity) {  // `left` is not initialised yet
       left.maximum[row] = other;
       left.sum[row] = right.sum[row];
-      for (std::size_t d = 0; d < head_dim; d += kLanes) {
+      for (std::size_t d = 0; d < value_dim; d += kLanes) {
         Store(left.values + row * left.value_stride + d,
               Load(right.values + row * right.value_stride + d));
       }
@@ -306,14 +307,14 @@ inline void Merge(std::size_t rows, std::size_t head_dim, const AttentionState& 
     Store(scales, ExpOfNegative(Load(scales)));
     left.sum[row] = __builtin_fmaf(right.sum[row], scales[1], left.sum[row] * scales[0]);
     left.maximum[row] = maximum;
-    MergeRow(row, head_dim, scales[0], scales[1], right, left);
+    MergeRow(row, value_dim, scales[0], scales[1], right, left);
   }
 }
 
 template <class Activation>
 void Finish(const AttentionTile& tile, const AttentionState& state, void* out,
             std::size_t out_stride) {
-  const std::size_t dim = tile.cache.head_dim;
+  const std::size_t dim = tile.cache.value_dim;
   for (std::size_t row = 0; row < tile.Rows(); ++row) {
     auto* to =
         static_cast<Activation*>(out) + row / tile.group * out_stride + row % tile.group * dim;

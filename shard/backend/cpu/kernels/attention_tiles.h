@@ -79,7 +79,7 @@ struct KeyVector {
 
 struct ScoreArgs {
   const void* queries;  // [rows, kQueryStride]
-  std::size_t steps;    // head_dim / kPack
+  std::size_t steps;    // key_dim / kPack
   std::size_t stride;   // of keys, from step to step
   float* scores;        // [rows, kScoreStride]
   Prefetcher& prefetch;
@@ -162,7 +162,7 @@ struct MixArgs {
   const void* probabilities;  // [rows, kScoreStride]
   const ValueRun* runs;
   std::size_t run_count;
-  std::size_t head_dim;
+  std::size_t value_dim;
   // For candidates: the V of each that ends its chain, at position `own_at`; else null.
   const std::byte* const* own;
   std::size_t own_at;
@@ -189,7 +189,7 @@ void MixTile(const MixArgs& args, std::size_t row, std::size_t dimension) {
       right[v] = first + static_cast<std::size_t>(v) * kLanes * C::kPack;
       lines[v] = args.prefetch.Take(values.steps, values.values);
     }
-    MultiplyTile<C, kScoreStride>(sums, left + values.at, right, args.head_dim * C::kPack,
+    MultiplyTile<C, kScoreStride>(sums, left + values.at, right, args.value_dim * C::kPack,
                                   values.steps, lines);
   }
 #pragma GCC unroll 12
@@ -212,7 +212,7 @@ void MixTile(const MixArgs& args, std::size_t row, std::size_t dimension) {
 template <class C, int Rows>
 void MixDimensions(const MixArgs& args, std::size_t row) {
   constexpr int kAtOnce = MixVectors(Rows);
-  const std::size_t vectors = (args.head_dim + kLanes - 1) / kLanes;
+  const std::size_t vectors = (args.value_dim + kLanes - 1) / kLanes;
   std::size_t done = 0;
   for (; done + kAtOnce <= vectors; done += kAtOnce) {
     MixTile<C, Rows, kAtOnce>(args, row, done * kLanes);

@@ -78,9 +78,10 @@ struct ScaledRow {
   float inverse = 0;
 };
 
-// The scale of a position after the K, or V, of a block.
-inline std::byte* ScaleAt(std::byte* cells, const HeadCache& cache, std::size_t offset) {
-  return cells + cache.block_size * cache.head_dim + offset * sizeof(float);
+// The scale of a position after the K, or V, of a block, with `dim` integers for each position.
+inline std::byte* ScaleAt(std::byte* cells, const HeadCache& cache, std::size_t dim,
+                          std::size_t offset) {
+  return cells + cache.block_size * dim + offset * sizeof(float);
 }
 
 }  // namespace

@@ -24,13 +24,13 @@ template <class P>
 typename P::Weight* ValueAt(const HeadCache& cache, const CachePlace& place) {
   std::byte* base = cache.base + place.block * cache.block_bytes + cache.value_offset;
   return reinterpret_cast<typename P::Weight*>(base) +
-         place.offset / P::kPack * cache.head_dim * P::kPack + place.offset % P::kPack;
+         place.offset / P::kPack * cache.value_dim * P::kPack + place.offset % P::kPack;
 }
 
 template <class P>
 void WriteKey(const HeadCache& cache, const CachePlace& to, const float* k) {
   typename P::Weight* keys = KeyAt<P>(cache, to);
-  for (std::size_t d = 0; d < cache.head_dim; ++d) {
+  for (std::size_t d = 0; d < cache.key_dim; ++d) {
     keys[KeyIndex<P>(cache, d)] = RoundedTo(k[d], typename P::Weight());
   }
 }
@@ -39,7 +39,7 @@ template <class P>
 void CopyKey(const HeadCache& cache, const CachePlace& from, const CachePlace& to) {
   const typename P::Weight* source = KeyAt<P>(cache, from);
   typename P::Weight* keys = KeyAt<P>(cache, to);
-  for (std::size_t d = 0; d < cache.head_dim; ++d) {
+  for (std::size_t d = 0; d < cache.key_dim; ++d) {
     keys[KeyIndex<P>(cache, d)] = source[KeyIndex<P>(cache, d)];
   }
 }
@@ -50,7 +50,7 @@ void CopyKv(const HeadCache& cache, const CachePlace& from, const CachePlace& to
   const typename P::Weight* source = ValueAt<P>(cache, from);
   typename P::Weight* values = ValueAt<P>(cache, to);
   const bool clear = P::kPack > 1 && to.offset % P::kPack == 0;
-  for (std::size_t d = 0; d < cache.head_dim; ++d) {
+  for (std::size_t d = 0; d < cache.value_dim; ++d) {
     values[d * P::kPack] = source[d * P::kPack];
     if (clear) values[d * P::kPack + 1] = typename P::Weight();
   }
@@ -64,13 +64,13 @@ void WriteKv(const HeadCache& cache, std::uint32_t block, std::size_t offset, co
   const CachePlace place{block, static_cast<std::uint32_t>(offset)};
   Weight* keys = KeyAt<P>(cache, place);
   Weight* values = ValueAt<P>(cache, place);
-  for (std::size_t d = 0; d < cache.head_dim; ++d) {
+  for (std::size_t d = 0; d < cache.key_dim; ++d) {
     keys[KeyIndex<P>(cache, d)] = RoundedTo(k[d], Weight());
-    values[d * kPack] = RoundedTo(v[d], Weight());
   }
+  for (std::size_t d = 0; d < cache.value_dim; ++d) values[d * kPack] = RoundedTo(v[d], Weight());
   if (kPack == 1 || !clear_partner || offset % kPack != 0) return;
   // Multiplied by a probability of zero; what another sequence left here could be a NaN.
-  for (std::size_t d = 0; d < cache.head_dim; ++d) values[d * kPack + 1] = Weight();
+  for (std::size_t d = 0; d < cache.value_dim; ++d) values[d * kPack + 1] = Weight();
 }
 
 }  // namespace

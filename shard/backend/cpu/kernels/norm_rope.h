@@ -90,7 +90,8 @@ void RmsNorm(const NormArgs& args) {
   for (std::size_t i = 0; i < args.size; i += kLanes) {
     const std::size_t count = args.size - i;
     const Vec x = Multiply(LoadFirst(args.input + i, count), scale);
-    StoreActivations(out + i, Multiply(x, LoadFirst(args.weight + i, count)), count);
+    const Vec weight = args.weight == nullptr ? Fill(1.0f) : LoadFirst(args.weight + i, count);
+    StoreActivations(out + i, Multiply(x, weight), count);
   }
 }
 

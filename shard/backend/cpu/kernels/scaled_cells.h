@@ -23,10 +23,10 @@ struct ScaledPair {
 inline ScaledPair ScaledAt(const HeadCache& cache, const CachePlace& place) {
   std::byte* keys = cache.base + place.block * cache.block_bytes;
   std::byte* values = keys + cache.value_offset;
-  return {{reinterpret_cast<std::int8_t*>(keys) + place.offset, ScaleAt(keys, cache, place.offset),
-           cache.block_size},
-          {reinterpret_cast<std::int8_t*>(values) + place.offset * cache.head_dim,
-           ScaleAt(values, cache, place.offset), 1}};
+  return {{reinterpret_cast<std::int8_t*>(keys) + place.offset,
+           ScaleAt(keys, cache, cache.key_dim, place.offset), cache.block_size},
+          {reinterpret_cast<std::int8_t*>(values) + place.offset * cache.value_dim,
+           ScaleAt(values, cache, cache.value_dim, place.offset), 1}};
 }
 
 inline void WriteScaled(const ScaledPlace& to, const float* x, std::size_t size) {
@@ -38,8 +38,8 @@ inline void WriteScaled(const ScaledPlace& to, const float* x, std::size_t size)
 inline void WriteScaledKv(const HeadCache& cache, std::uint32_t block, std::size_t offset,
                           const float* k, const float* v, bool) {
   const ScaledPair to = ScaledAt(cache, {block, static_cast<std::uint32_t>(offset)});
-  WriteScaled(to.key, k, cache.head_dim);
-  WriteScaled(to.value, v, cache.head_dim);
+  WriteScaled(to.key, k, cache.key_dim);
+  WriteScaled(to.value, v, cache.value_dim);
 }
 
 inline void CopyScaled(const ScaledPlace& from, const ScaledPlace& to, std::size_t size) {
@@ -52,8 +52,8 @@ inline void CopyScaled(const ScaledPlace& from, const ScaledPlace& to, std::size
 inline void CopyScaledKv(const HeadCache& cache, const CachePlace& from, const CachePlace& to) {
   const ScaledPair source = ScaledAt(cache, from);
   const ScaledPair target = ScaledAt(cache, to);
-  CopyScaled(source.key, target.key, cache.head_dim);
-  CopyScaled(source.value, target.value, cache.head_dim);
+  CopyScaled(source.key, target.key, cache.key_dim);
+  CopyScaled(source.value, target.value, cache.value_dim);
 }
 
 }  // namespace

@@ -41,7 +41,7 @@ void Similarity(const SimilarityArgs& args) {
       for (std::size_t row = 0; row < args.count; row += kRowTile) {
         const std::size_t rows = args.count - row < kRowTile ? args.count - row : kRowTile;
         kByRows[rows - 1](static_cast<const Activation*>(args.rows) + row * args.stride,
-                          args.stride, plane.head_dim,
+                          args.stride, plane.key_dim,
                           reinterpret_cast<const Weight*>(base) + lane * P::kPack, size * P::kPack,
                           args.scratch);
         for (std::size_t i = 0; i < rows; ++i) {

@@ -104,12 +104,12 @@ TEST(Int8Cells, TakeAByteAndAScale) {
   auto quantized = Demo(Quantization::kNone, KvType::kInt8);
   ASSERT_TRUE(plain != nullptr && quantized != nullptr);
   const Model& model = plain->model();
-  PagedLayout layout{model.spec.layers, 16, model.part.kv_heads, model.spec.head_dim, model.dtype};
+  PagedLayout layout{model.program.caches, 16, model.dtype};
   const std::uint64_t before = layout.BytesPerToken();
   layout.kv_type = quantized->model().kv_type;
-  const std::uint64_t heads = std::uint64_t{2} * layout.layers * layout.kv_heads;
-  EXPECT_EQ(layout.BytesPerToken(), heads * (layout.head_dim + 4));
-  EXPECT_EQ(before, heads * layout.head_dim * DTypeBytes(model.dtype));
+  const std::uint64_t heads = std::uint64_t{2} * model.spec.layers * model.part.kv_heads;
+  EXPECT_EQ(layout.BytesPerToken(), heads * (model.spec.head_dim + 4));
+  EXPECT_EQ(before, heads * model.spec.head_dim * DTypeBytes(model.dtype));
   EXPECT_LT(quantized->backend().MemoryBytes(), plain->backend().MemoryBytes());
   EXPECT_NE(plain->model().fingerprint, quantized->model().fingerprint);
   EXPECT_TRUE(quantized->backend().Name().ends_with("/kv-int8")) << quantized->backend().Name();

@@ -277,7 +277,7 @@ TEST(PaddedLayout, RefusesPartsThatDoNotFitAndChangesNothing) {
 }
 
 TEST(PaddedLayout, MemoryIsAQuarterBlocksAndTheRestCellsWithTheirScratch) {
-  const PagedLayout layout{2, 16, 2, 8, DType::kFloat32};
+  const PagedLayout layout{UniformCaches(2, 2, 8), 16, DType::kFloat32};
   const PoolSplit split = SplitPool(layout, std::uint64_t{1} << 20, 128);
   EXPECT_EQ(split.blocks, (1u << 18) / layout.BytesPerBlock());
   EXPECT_EQ(CellBytes(layout), 2 * 2 * 2 * 8 * 4 + 2 * 8 * 4) << "K and V of two layers, and one K";

@@ -70,7 +70,8 @@ class Problem {
     keys_ = Normal(count, 1);
     values_ = Normal(count, 2);
     queries_ = Normal(count * shape.group, 3);
-    PagedLayout layout{2, shape.block_size, 2, static_cast<std::uint32_t>(shape.dim), kind.model};
+    PagedLayout layout{UniformCaches(2, 2, static_cast<std::uint32_t>(shape.dim)), shape.block_size,
+                       kind.model};
     layout.kv_type = kind.cells;
     const std::uint32_t blocks = layout.BlocksFor(static_cast<std::uint32_t>(shape.positions));
     EXPECT_TRUE(cache_.Allocate(layout, 2 * blocks + 1, 0, pool_).ok());
@@ -239,7 +240,7 @@ TEST(AttentionKernels, Int8KvOfValuesThatAreNotFinite) {
   const CellKernels& cells = FindKernels(*isa, DType::kFloat32)->int8_cells;
   WorkerPool pool(1);
   KvCache cache;
-  PagedLayout layout{1, 16, 1, 16, DType::kFloat32};
+  PagedLayout layout{UniformCaches(1, 1, 16), 16, DType::kFloat32};
   layout.kv_type = KvType::kInt8;
   ASSERT_TRUE(cache.Allocate(layout, 2, 0, pool).ok());
   const HeadCache head = cache.Head(0, 0);

@@ -179,7 +179,7 @@ TEST_F(CudaBackendTest, PaddingRowsLeaveEveryByteOfTheCacheAsItWas) {
   std::size_t blocks = 1;  // scratch
   for (int sequence = 0; sequence < 4; ++sequence) blocks += runner->table(sequence).size();
   const std::size_t rows = blocks * kBlock;
-  const std::size_t arrays = 2 * runner->model().program.layers;
+  const std::size_t arrays = 2 * runner->model().program.caches.size();
   const std::size_t row_bytes = bytes / arrays / rows;
   ASSERT_EQ(row_bytes * rows * arrays, bytes);
   std::vector<bool> may_change(rows);
@@ -278,18 +278,20 @@ TEST_F(CudaBackendTest, CopiesBlocks) {
 
 TEST(CheckCudaBackendTest, NamesWhatItDoesNotSupport) {
   Program program;
-  program.head_dim = 64;
-  program.part.heads = 32;
-  program.part.kv_heads = 1;
+  program.body.push_back(AttentionOp{.heads = {32, 1, 64, 64}});
+  shard::HeadShape& heads = std::get<AttentionOp>(program.body.front()).heads;
   EXPECT_THAT(std::string(CheckCudaBackend(program, DType::kBFloat16).message()),
               HasSubstr("at most 16 query heads per KV head. Given: 32"));
-  program.part.kv_heads = 2;
+  heads.kv_heads = 2;
   EXPECT_TRUE(CheckCudaBackend(program, DType::kBFloat16).ok());
   EXPECT_THAT(std::string(CheckCudaBackend(program, DType::kFloat16).message()),
               HasSubstr("not in float16"));
-  program.head_dim = 320;
+  heads.key_dim = heads.value_dim = 320;
   EXPECT_THAT(std::string(CheckCudaBackend(program, DType::kBFloat16).message()),
               HasSubstr("Given: 320"));
+  program.body.push_back(AttentionOp{.heads = {32, 2, 64, 64}});
+  EXPECT_THAT(std::string(CheckCudaBackend(program, DType::kBFloat16).message()),
+              HasSubstr("heads that differ by layer"));
 }
 
 }  // namespace

@@ -17,7 +17,7 @@ constexpr std::uint32_t kSpare = 5;
 
 // 16 KiB per block of a plane, so that a plane is some units long.
 PagedLayout Layout() {
-  PagedLayout layout{3, 16, 2, 128, DType::kFloat32};
+  PagedLayout layout{UniformCaches(3, 2, 128), 16, DType::kFloat32};
   layout.hidden = 32;
   return layout;
 }
@@ -36,9 +36,10 @@ std::size_t PagesMissing(const std::byte* from, std::size_t bytes) {
 // Pages without memory among blocks [first, first + count) of every plane.
 std::size_t BlocksMissing(const KvCache& cache, std::size_t first, std::size_t count) {
   std::size_t missing = 0;
-  for (std::size_t layer = 0; layer < Layout().layers; ++layer) {
-    for (std::size_t i = 0; i < Layout().kv_heads; ++i) {
-      const HeadCache head = cache.Head(layer, i);
+  const std::vector<CacheShape> caches = Layout().caches;
+  for (std::size_t index = 0; index < caches.size(); ++index) {
+    for (std::size_t i = 0; i < caches[index].kv_heads; ++i) {
+      const HeadCache head = cache.Head(index, i);
       missing += PagesMissing(head.base + first * head.block_bytes, count * head.block_bytes);
     }
   }
@@ -72,10 +73,24 @@ TEST(KvCache, BlocksOfAHeadFollowEachOther) {
   ASSERT_TRUE(cache.Allocate(Layout(), kBlocks, kSpare, pool).ok());
   const std::size_t plane = (kBlocks + kSpare) * cache.Head(0, 0).block_bytes;
   EXPECT_EQ(cache.Head(0, 0).block_bytes, 2 * cache.Head(0, 0).value_offset);
-  for (std::size_t i = 1; i < std::size_t{Layout().layers} * Layout().kv_heads; ++i) {
-    const HeadCache head = cache.Head(i / Layout().kv_heads, i % Layout().kv_heads);
+  for (std::size_t i = 1; i < 6; ++i) {
+    const HeadCache head = cache.Head(i / 2, i % 2);
     EXPECT_EQ(static_cast<std::size_t>(head.base - cache.Head(0, 0).base), i * plane);
   }
+}
+
+TEST(KvCache, ShapesMayDiffer) {
+  WorkerPool pool(1);
+  KvCache cache;
+  const PagedLayout layout{{{2, 8, 8}, {1, 16, 4}}, 16, DType::kFloat32};
+  ASSERT_TRUE(cache.Allocate(layout, 3, 1, pool).ok());
+  const HeadCache narrow = cache.Head(0, 1), wide = cache.Head(1, 0);
+  EXPECT_EQ(narrow.block_bytes, 16u * (8 + 8) * 4);
+  EXPECT_EQ(wide.block_bytes, 16u * (16 + 4) * 4);
+  EXPECT_EQ(wide.value_offset, 16u * 16 * 4);
+  EXPECT_EQ(wide.value_dim, 4u);
+  EXPECT_EQ(static_cast<std::size_t>(wide.base - narrow.base), 4 * narrow.block_bytes);
+  EXPECT_EQ(layout.BytesPerToken(), (2 * 16 + 20) * 4u);
 }
 
 TEST(Prefault, ChangesNoByteOfAShortLastUnit) {
