@@ -9,10 +9,8 @@ namespace {
 
 // Refuses what would give wrong tokens if it were ignored.
 absl::Status RefuseUnsupported(const ConfigReader& config) {
-  for (const char* key : {"quantization_config", "compression_config"}) {
-    if (config.Has(key)) {
-      return config.Bad(key, "absent: quantised checkpoints are not supported");
-    }
+  if (config.Has("compression_config")) {
+    return config.Bad("compression_config", "absent: this quantised form is not supported");
   }
   PENSTOCK_ASSIGN_OR_RETURN(const auto architectures, config.StringsOr("architectures"));
   for (const std::string& name : architectures) {
@@ -21,6 +19,24 @@ absl::Status RefuseUnsupported(const ConfigReader& config) {
       return config.Bad("architectures", "a causal language model (…ForCausalLM)");
     }
   }
+  return absl::OkStatus();
+}
+
+// FP8 and MXFP4 weights are expanded as they are read. The tensors say which matrices are so.
+absl::Status ReadQuantization(const ConfigReader& config, ModelSpec& spec) {
+  PENSTOCK_ASSIGN_OR_RETURN(const auto quantization, config.Object("quantization_config"));
+  if (!quantization.has_value()) return absl::OkStatus();
+  PENSTOCK_ASSIGN_OR_RETURN(const std::string method, quantization->StringOr("quant_method", ""));
+  if (method == "mxfp4") return absl::OkStatus();
+  if (method != "fp8") return quantization->Bad("quant_method", "fp8 or mxfp4");
+  PENSTOCK_ASSIGN_OR_RETURN(const std::string format, quantization->StringOr("fmt", "e4m3"));
+  if (format != "e4m3") return quantization->Bad("fmt", "e4m3");
+  constexpr char kBlock[] = "weight_block_size";
+  PENSTOCK_ASSIGN_OR_RETURN(const std::vector<double> block,
+                            quantization->Numbers(kBlock, 1.0, 1 << 20));
+  if (block.size() != 2) return quantization->Bad(kBlock, "two numbers: rows and columns");
+  spec.fp8_block_rows = static_cast<std::uint32_t>(block[0]);
+  spec.fp8_block_columns = static_cast<std::uint32_t>(block[1]);
   return absl::OkStatus();
 }
 
@@ -77,6 +93,7 @@ absl::StatusOr<ModelSpec> ReadModelSpec(const std::string& config_json,
   ReadArchitecture* const read = FindArchitecture(spec.model_type);
   if (read == nullptr) return config.Bad("model_type", "one of " + ArchitectureNames());
   PENSTOCK_RETURN_IF_ERROR(RefuseUnsupported(config));
+  PENSTOCK_RETURN_IF_ERROR(ReadQuantization(config, spec));
   PENSTOCK_RETURN_IF_ERROR(read(config, spec));
   PENSTOCK_RETURN_IF_ERROR(ReadTiedHead(config, spec));
   PENSTOCK_RETURN_IF_ERROR(ReadDType(config, spec));

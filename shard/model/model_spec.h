@@ -64,6 +64,8 @@ struct ModelSpec {
   std::optional<bool> tied_head;       // unless false: tied if the checkpoint has no head
 
   std::optional<DType> stored_dtype;  // `torch_dtype` | `dtype` of config.json
+  std::uint32_t fp8_block_rows = 0;   // of FP8 matrices (WeightPlan::fp8_block); 0: none
+  std::uint32_t fp8_block_columns = 0;
   std::vector<TokenId> eos_token_ids;
   TokenId bos_token_id = -1;  // -1 = none
 

@@ -1,7 +1,11 @@
 #include "shard/weights/weight_plan.h"
 
 #include <algorithm>
+#include <string_view>
 #include <unordered_set>
+
+#include "common/status.h"
+#include "shard/weights/stored_matrix.h"
 
 namespace penstock::shard {
 namespace {
@@ -35,23 +39,7 @@ std::uint64_t WeightPlan::Bytes(DType dtype) const {
 absl::Status CheckParts(const Checkpoint& checkpoint, const WeightPlan& plan) {
   for (const WeightTarget& target : plan.targets) {
     for (const WeightPart& part : target.parts) {
-      const CheckpointTensor* tensor = checkpoint.Find(part.tensor);
-      std::vector<std::uint64_t> shape = part.stored_shape;
-      if (part.transposed) std::swap(shape[0], shape[1]);
-      if (part.stack > 0) shape.insert(shape.begin(), part.stack);
-      if (tensor == nullptr) {
-        return absl::NotFoundError("tensor " + part.tensor + " is missing; config.json asks for " +
-                                   ShapeText(shape));
-      }
-      const std::string who = checkpoint.FileName(*tensor) + ": tensor " + part.tensor;
-      if (tensor->info->shape != shape) {
-        return absl::InvalidArgumentError(who + " has shape " + ShapeText(tensor->info->shape) +
-                                          "; config.json asks for " + ShapeText(shape));
-      }
-      if (!tensor->info->dtype.has_value()) {
-        return absl::InvalidArgumentError(who + " has dtype " + std::string(tensor->info->type) +
-                                          "; Penstock loads F32, BF16 and F16");
-      }
+      PENSTOCK_RETURN_IF_ERROR(CheckStored(checkpoint, plan, part));
     }
   }
   return absl::OkStatus();
@@ -60,7 +48,12 @@ absl::Status CheckParts(const Checkpoint& checkpoint, const WeightPlan& plan) {
 absl::Status CheckAllConsumed(const Checkpoint& checkpoint, const WeightPlan& plan) {
   std::unordered_set<std::string_view> used;
   for (const WeightTarget& target : plan.targets) {
-    for (const WeightPart& part : target.parts) used.insert(part.tensor);
+    for (const WeightPart& part : target.parts) {
+      const StoredMatrix stored = FindStored(checkpoint, part);
+      for (const CheckpointTensor* tensor : {stored.values, stored.scales}) {
+        if (tensor != nullptr) used.insert(tensor->info->name);
+      }
+    }
   }
   for (const CheckpointTensor& tensor : checkpoint.tensors()) {
     const std::string& name = tensor.info->name;

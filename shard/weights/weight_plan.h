@@ -20,7 +20,8 @@ struct Range {
 };
 
 // rows x columns of a stored tensor, placed at `target_row` of the target. A stored vector of n
-// values is [n] with rows {first, count} and columns {0, 1}.
+// values is [n] with rows {first, count} and columns {0, 1}. A matrix may be stored quantised
+// (stored_matrix.h): then never transposed, whatever `transposed` says.
 struct WeightPart {
   std::string tensor;
   std::vector<std::uint64_t> stored_shape;  // what the file must have
@@ -28,9 +29,11 @@ struct WeightPart {
   Range columns;
   std::uint64_t target_row = 0;
   bool transposed = false;  // the file has columns x rows; all else is as said
-  // The file has a stack of `stack` such matrices, and this is one of them. 0: no stack.
+  // The file has a stack of `stack` such matrices or vectors, and this is one of them. 0: no stack.
   std::uint64_t stack = 0;
   std::uint64_t matrix = 0;
+  // Row i is stored row rows.first + i * row_step.
+  std::uint64_t row_step = 1;
 };
 
 struct WeightTarget {
@@ -42,11 +45,19 @@ struct WeightTarget {
   std::uint64_t Elements() const { return rows * columns; }
 };
 
+// Rows and columns that share a scale in FP8 matrices (stored_matrix.h). 0: config.json does not
+// say that there are any.
+struct Fp8Block {
+  std::uint64_t rows = 0;
+  std::uint64_t columns = 0;
+};
+
 struct WeightPlan {
   std::vector<WeightTarget> targets;
   // Tensors that a checkpoint may hold and that no target needs.
   std::vector<std::string> ignored_suffixes;
   std::vector<std::string> ignored_prefixes;
+  Fp8Block fp8_block;
 
   std::uint64_t Elements() const;
   std::uint64_t Bytes(DType dtype) const;  // as LoadWeights allocates them, with alignment

@@ -3,9 +3,11 @@
 #include <algorithm>
 #include <cstring>
 #include <memory>
+#include <vector>
 
 #include "common/status.h"
 #include "shard/weights/convert.h"
+#include "shard/weights/stored_matrix.h"
 
 namespace penstock::shard {
 
@@ -31,22 +33,32 @@ absl::Status CheckpointSource::ReadRows(std::int32_t index, std::uint64_t first,
 // Rows [row, row + count) of the part.
 absl::Status CheckpointSource::ReadPart(const WeightPart& part, std::uint64_t row,
                                         std::uint64_t count, char* out) const {
+  const StoredMatrix matrix = FindStored(checkpoint_, part);
+  if (matrix.encoding != StoredMatrix::Encoding::kPlain) {
+    std::vector<float> rows;
+    PENSTOCK_RETURN_IF_ERROR(ReadExpanded(checkpoint_, plan_, part, row, count, rows));
+    ConvertElements(rows.data(), DType::kFloat32, out, dtype_, rows.size());
+    return absl::OkStatus();
+  }
   if (part.transposed) return ReadTransposed(part, row, count, out);
-  const CheckpointTensor& tensor = *checkpoint_.Find(part.tensor);
+  const CheckpointTensor& tensor = *matrix.values;
   const DType stored = *tensor.info->dtype;
   const std::uint64_t stored_columns = part.stored_shape.size() == 2 ? part.stored_shape[1] : 1;
   const std::uint64_t stored_row = stored_columns * DTypeBytes(stored);
   const std::uint64_t columns = part.columns.count;
-  const std::uint64_t first_row = part.matrix * part.stored_shape[0] + part.rows.first;
-  const std::uint64_t offset = (first_row + row) * stored_row;
-  if (columns == stored_columns && stored == dtype_) {
+  const std::uint64_t first_row =
+      part.matrix * part.stored_shape[0] + part.rows.first + row * part.row_step;
+  const std::uint64_t offset = first_row * stored_row;
+  if (columns == stored_columns && stored == dtype_ && part.row_step == 1) {
     return checkpoint_.Read(tensor, offset, count * stored_row, out);
   }
-  // A column slice is strided in the file, so its rows are read whole.
-  const auto staging = std::make_unique_for_overwrite<char[]>(count * stored_row);
-  PENSTOCK_RETURN_IF_ERROR(checkpoint_.Read(tensor, offset, count * stored_row, staging.get()));
+  // A column slice is strided in the file, so its rows are read whole; so are rows between.
+  const std::uint64_t bytes = ((count - 1) * part.row_step + 1) * stored_row;
+  const auto staging = std::make_unique_for_overwrite<char[]>(bytes);
+  PENSTOCK_RETURN_IF_ERROR(checkpoint_.Read(tensor, offset, bytes, staging.get()));
   for (std::uint64_t i = 0; i < count; ++i) {
-    const char* from = staging.get() + i * stored_row + part.columns.first * DTypeBytes(stored);
+    const char* from =
+        staging.get() + i * part.row_step * stored_row + part.columns.first * DTypeBytes(stored);
     ConvertElements(from, stored, out + i * columns * DTypeBytes(dtype_), dtype_, columns);
   }
   return absl::OkStatus();
@@ -61,7 +73,7 @@ absl::Status CheckpointSource::ReadTransposed(const WeightPart& part, std::uint6
   const std::uint64_t size = DTypeBytes(stored);
   std::vector<char> line(columns * size);
   for (std::uint64_t i = 0; i < count; ++i) {
-    const std::uint64_t stored_column = part.rows.first + row + i;
+    const std::uint64_t stored_column = part.rows.first + (row + i) * part.row_step;
     for (std::uint64_t j = 0; j < columns; ++j) {
       const std::uint64_t at = (part.columns.first + j) * part.stored_shape[0] + stored_column;
       std::memcpy(line.data() + j * size, whole->data() + at * size, size);
@@ -93,8 +105,9 @@ std::string CheckpointSource::Identity() const {
     text += target.name + " " + std::to_string(target.rows) + " " + std::to_string(target.columns);
     for (const WeightPart& part : target.parts) {
       text += " " + part.tensor;
-      for (const std::uint64_t number : {part.rows.first, part.rows.count, part.columns.first,
-                                         part.columns.count, part.target_row}) {
+      for (const std::uint64_t number :
+           {part.rows.first, part.rows.count, part.columns.first, part.columns.count,
+            part.target_row, part.matrix, part.row_step}) {
         text += "," + std::to_string(number);
       }
     }

@@ -26,7 +26,7 @@ VARIANTS = {
         "rope_theta": 1000000.0, "torch_dtype": "bfloat16", "num_hidden_layers": 2,
         "quantization_config": {"quant_method": "fp8", "fmt": "e4m3",
                                 "activation_scheme": "dynamic", "weight_block_size": [16, 16]}},
-        "bfloat16", options={"fp8": True}, todo="quantization_config"),
+        "bfloat16", options={"fp8": True}),
 }
 
 

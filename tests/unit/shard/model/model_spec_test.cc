@@ -159,10 +159,17 @@ TEST(ModelSpec, NamesAnUnsupportedKey) {
     const char* message;
   };
   const Case cases[] = {
-      {R"({"model_type": "mamba"})", "opt, phi3, qwen2, qwen3, smollm3. Given: \"mamba\""},
+      {R"({"model_type": "mamba"})", "qwen3, qwen3_moe, smollm3. Given: \"mamba\""},
       {R"({"model_type": null})", "Given: nothing"},
       {R"({"model_type": 3})", "`model_type` must be a string. Given: 3"},
-      {R"({"quantization_config": {"bits": 4}})", "`quantization_config` must be absent"},
+      {R"({"quantization_config": {"bits": 4}})",
+       "quantization_config: `quant_method` must be fp8 or mxfp4. Given: nothing"},
+      {R"({"quantization_config": {"quant_method": "awq"}})",
+       "must be fp8 or mxfp4. Given: \"awq\""},
+      {R"({"quantization_config": {"quant_method": "fp8"}})",
+       "quantization_config: `weight_block_size` must be a list of numbers"},
+      {R"({"quantization_config": {"quant_method": "fp8", "weight_block_size": [128]}})",
+       "`weight_block_size` must be two numbers: rows and columns"},
       {R"({"architectures": ["LlamaForSequenceClassification"]})", "`architectures` must be"},
       {R"({"hidden_act": "gelu"})", "`hidden_act` must be silu. Given: \"gelu\""},
       {R"({"partial_rotary_factor": 0.5})", "`partial_rotary_factor` must be 1"},

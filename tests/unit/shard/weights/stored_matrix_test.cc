@@ -1,0 +1,155 @@
+// Matrices that a checkpoint stores quantised, or as parts of a stack.
+#include "shard/weights/stored_matrix.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cstring>
+#include <string>
+#include <vector>
+
+#include "common/status.h"
+#include "shard/weights/loader.h"
+#include "tests/unit/support/temp_folder.h"
+
+namespace penstock::shard {
+namespace {
+
+using testing::ElementsAre;
+using testing::HasSubstr;
+
+struct Stored {
+  std::string name;
+  std::string type;
+  std::string shape;  // "[2, 3]"
+  std::string bytes;
+};
+
+std::string Bytes(const std::vector<int>& values) {
+  std::string bytes;
+  for (const int value : values) bytes += static_cast<char>(value);
+  return bytes;
+}
+
+std::string Floats(const std::vector<float>& values) {
+  std::string bytes(values.size() * sizeof(float), '\0');
+  std::memcpy(bytes.data(), values.data(), bytes.size());
+  return bytes;
+}
+
+class StoredMatrices : public testing::Test {
+ protected:
+  void Write(const std::vector<Stored>& tensors) {
+    std::string header = "{", data;
+    for (const Stored& tensor : tensors) {
+      const std::size_t end = data.size() + tensor.bytes.size();
+      header += (header.size() > 1 ? ",\"" : "\"") + tensor.name + R"(":{"dtype":")" + tensor.type +
+                R"(","shape":)" + tensor.shape + R"(,"data_offsets":[)" +
+                std::to_string(data.size()) + "," + std::to_string(end) + "]}";
+      data += tensor.bytes;
+    }
+    header += "}";
+    const std::uint64_t size = header.size();
+    std::string file(sizeof size, '\0');
+    std::memcpy(file.data(), &size, sizeof size);
+    file += header + data;
+    folder_.Write("model.safetensors", file);
+    auto checkpoint = Checkpoint::Open(folder_.path());
+    ASSERT_TRUE(checkpoint.ok()) << checkpoint.status();
+    checkpoint_ = std::move(*checkpoint);
+  }
+
+  static WeightPlan PlanOf(const WeightPart& part, Fp8Block block = {}) {
+    WeightPlan plan{
+        {{"t", part.rows.count, part.columns.count, part.stored_shape.size() == 1, {}}}};
+    plan.targets.front().parts = {part};
+    plan.fp8_block = block;
+    return plan;
+  }
+
+  std::string ErrorOf(const WeightPlan& plan) { return Message(CheckParts(checkpoint_, plan)); }
+
+  std::vector<float> Load(const WeightPlan& plan) {
+    EXPECT_EQ(ErrorOf(plan), "");
+    EXPECT_TRUE(CheckAllConsumed(checkpoint_, plan).ok()) << CheckAllConsumed(checkpoint_, plan);
+    auto weights = LoadWeights(checkpoint_, plan, DType::kFloat32, nullptr);
+    EXPECT_TRUE(weights.ok()) << weights.status();
+    if (!weights.ok()) return {};
+    const auto* values = static_cast<const float*>(weights->views.at(0).data);
+    return {values, values + weights->views.at(0).Elements()};
+  }
+
+  TempFolder folder_;
+  Checkpoint checkpoint_;
+};
+
+// E4M3: 0x38 is 1, 0x40 is 2, 0xb8 is -1, 0x01 is 2^-9, 0x7e is 448.
+const Stored kFp8Values{"m", "F8_E4M3", "[3, 3]",
+                        Bytes({0x38, 0x40, 0xb8, 0x38, 0x38, 0x38, 0x01, 0x7e, 0x00})};
+
+TEST_F(StoredMatrices, Fp8ValuesAreMultipliedByTheScaleOfTheirBlock) {
+  Write({kFp8Values, {"m_scale_inv", "F32", "[2, 2]", Floats({2, 3, 512, 7})}});
+  EXPECT_THAT(Load(PlanOf({"m", {3, 3}, {0, 3}, {0, 3}, 0}, {2, 2})),
+              ElementsAre(2, 4, -3, 2, 2, 3, 1, 448 * 512, 0));
+}
+
+TEST_F(StoredMatrices, Fp8SlicesBeginAnywhereInABlock) {
+  Write({kFp8Values, {"m_scale_inv", "F8_E8M0", "[2, 2]", Bytes({128, 126, 127, 130})}});
+  EXPECT_THAT(Load(PlanOf({"m", {3, 3}, {1, 2}, {1, 2}, 0}, {2, 2})), ElementsAre(2, 0.5, 448, 0));
+}
+
+TEST_F(StoredMatrices, Fp8NeedsScalesAndABlockSize) {
+  Write({kFp8Values});
+  EXPECT_THAT(ErrorOf(PlanOf({"m", {3, 3}, {0, 3}, {0, 3}, 0}, {2, 2})),
+              HasSubstr("tensor m_scale_inv is missing; config.json asks for [2, 2]"));
+  EXPECT_THAT(ErrorOf(PlanOf({"m", {3, 3}, {0, 3}, {0, 3}, 0})),
+              HasSubstr("tensor m has dtype F8_E4M3; then config.json must have "
+                        "`quantization_config` with `quant_method` fp8"));
+}
+
+// Two matrices of 1 x 32. E2M1: 2 is 1, 7 is 6, 10 is -1.
+TEST_F(StoredMatrices, Mxfp4ValuesAreMultipliedByAPowerOfTwo) {
+  std::vector<int> blocks(32, 0x22);
+  blocks[16] = 0x7a;
+  Write({{"m_blocks", "U8", "[2, 1, 1, 16]", Bytes(blocks)},
+         {"m_scales", "U8", "[2, 1, 1]", Bytes({127, 129})}});
+  WeightPart part{"m", {1, 32}, {0, 1}, {0, 3}, 0, true};
+  part.stack = 2;
+  part.matrix = 1;
+  EXPECT_THAT(Load(PlanOf(part)), ElementsAre(-4, 24, 4));
+}
+
+TEST_F(StoredMatrices, Mxfp4NeedsScalesOfTheRightShape) {
+  Write({{"m_blocks", "U8", "[1, 1, 16]", Bytes(std::vector<int>(16, 0))},
+         {"m_scales", "U8", "[1, 2]", Bytes({127, 127})}});
+  EXPECT_THAT(ErrorOf(PlanOf({"m", {1, 32}, {0, 1}, {0, 32}, 0})),
+              HasSubstr("tensor m_scales has shape [1, 2]; config.json asks for [1, 1]"));
+}
+
+TEST_F(StoredMatrices, RowsThatAlternateAreReadFromAStack) {
+  Write({{"m", "F32", "[2, 4]", Floats({0, 1, 2, 3, 10, 11, 12, 13})},
+         {"w", "F32", "[1, 4, 2]", Floats({0, 1, 10, 11, 20, 21, 30, 31})}});
+  WeightPart bias{"m", {4}, {1, 2}, {0, 1}, 0};
+  bias.stack = 2;
+  bias.matrix = 1;
+  bias.row_step = 2;
+  WeightPart matrix{"w", {4, 2}, {1, 2}, {0, 2}, 0};
+  matrix.stack = 1;
+  matrix.row_step = 2;
+  WeightPlan plan = PlanOf(bias);
+  plan.targets.push_back(PlanOf(matrix).targets.front());
+  EXPECT_THAT(Load(plan), ElementsAre(11, 13));
+  auto weights = LoadWeights(checkpoint_, plan, DType::kFloat32, nullptr);
+  ASSERT_TRUE(weights.ok()) << weights.status();
+  const auto* values = static_cast<const float*>(weights->views.at(1).data);
+  EXPECT_THAT(std::vector<float>(values, values + 4), ElementsAre(10, 11, 30, 31));
+}
+
+TEST_F(StoredMatrices, OtherTypesAreRefusedByName) {
+  Write({{"m", "I8", "[1, 2]", Bytes({1, 2})}});
+  EXPECT_THAT(ErrorOf(PlanOf({"m", {1, 2}, {0, 1}, {0, 2}, 0})),
+              HasSubstr("tensor m has dtype I8; Penstock loads F32, BF16 and F16"));
+}
+
+}  // namespace
+}  // namespace penstock::shard
