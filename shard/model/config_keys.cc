@@ -110,6 +110,10 @@ absl::StatusOr<Routing> ReadRouting(const ConfigReader& config, std::uint32_t ex
   }
   PENSTOCK_ASSIGN_OR_RETURN(routing.chosen,
                             config.IntegerOr("num_experts_per_tok", chosen, 1, routing.experts));
+  if (routing.chosen > routing.experts) {  // the default
+    return config.Bad("num_experts_per_tok",
+                      "at most the number of experts, " + std::to_string(routing.experts));
+  }
   return routing;
 }
 

@@ -18,6 +18,7 @@ DecoderBuilder::DecoderBuilder(const ModelSpec& spec, const RankShare& part, con
   Program& program = built_.program;
   program.part = part;
   program.vocabulary = spec.vocabulary;
+  built_.weights.fp8_block = {spec.fp8_block_rows, spec.fp8_block_columns};
   SetWidths();
   SetHeads({spec.heads, spec.kv_heads, spec.head_dim, spec.head_dim});
   // Old versions of the transformers library saved these buffers beside the weights.
@@ -212,6 +213,14 @@ void DecoderBuilder::Attention(std::uint32_t window, std::optional<float> scale,
                   .heads = heads_});
 }
 
+void DecoderBuilder::Sinks(const std::string& name) {
+  const std::uint64_t mine = heads_.query_heads;
+  WeightTarget target{scope_ + name, mine, 1, true, {}};
+  target.parts.push_back(
+      {Name(name), {all_heads_.query_heads}, {part_.rank * mine, mine}, {0, 1}, 0});
+  std::get<AttentionOp>(ops_->back()).sinks = AddTarget(std::move(target));
+}
+
 void DecoderBuilder::AttentionOutput(const std::string& name) {
   const std::uint64_t columns = heads_.OutputWidth();
   ColumnLinear(name, Buffer::kAttention, all_heads_.OutputWidth(), {part_.rank * columns, columns});
@@ -251,51 +260,51 @@ void DecoderBuilder::Router(const std::string& name, std::uint32_t experts) {
   Add(RowLinear("router", Buffer::kRouter, {{name, experts, {0, experts}}}));
 }
 
-Expert DecoderBuilder::OneExpert(const std::string& experts, const std::string& gate,
-                                 const std::string& up, const std::string& down,
-                                 std::uint32_t index, const Routing& routing) {
+ExpertSizes DecoderBuilder::SizesOf(const Routing& routing) const {
   const std::uint64_t all = spec_.expert_intermediate, width = all / part_.world;
-  const std::uint64_t first = part_.rank * width, hidden = spec_.hidden;
-  const std::string label = scope_ + experts + "." + std::to_string(index) + ".";
-  WeightTarget gate_up{label + "gate_up", 2 * width, hidden, false, {}};
-  WeightTarget down_target{label + "down", hidden, width, false, {}};
-  const std::string stack = Name(experts + ".gate_up_proj");
-  if (has_(stack)) {
-    for (const std::uint64_t half : {0, 1}) {
-      WeightPart part{
-          stack, {2 * all, hidden}, {half * all + first, width}, {0, hidden}, half * width};
-      part.stack = routing.experts;
-      part.matrix = index;
-      gate_up.parts.push_back(part);
-    }
-    WeightPart part{Name(experts + ".down_proj"), {hidden, all}, {0, hidden}, {first, width}, 0};
-    part.stack = routing.experts;
-    part.matrix = index;
-    down_target.parts.push_back(part);
-  } else {
-    const std::string own = experts + "." + std::to_string(index) + ".";
-    gate_up.parts = {
-        {Name(own + gate + ".weight"), {all, hidden}, {first, width}, {0, hidden}, 0},
-        {Name(own + up + ".weight"), {all, hidden}, {first, width}, {0, hidden}, width}};
-    down_target.parts = {
-        {Name(own + down + ".weight"), {hidden, all}, {0, hidden}, {first, width}, 0}};
-  }
-  const WeightIndex first_index = AddTarget(std::move(gate_up));
-  return {first_index, AddTarget(std::move(down_target))};
+  return {routing.experts, spec_.hidden, all, {part_.rank * width, width}};
+}
+
+ExpertsOp DecoderBuilder::EmptyExperts(const Routing& routing) {
+  return {.in = Buffer::kNormed,
+          .scores = Buffer::kRouter,
+          .out = Buffer::kBranch,
+          .accumulate = std::exchange(branch_begun_, true),
+          .routing = routing,
+          .width = spec_.expert_intermediate / part_.world};
 }
 
 void DecoderBuilder::Experts(const std::string& experts, const std::string& gate,
                              const std::string& up, const std::string& down, Routing routing,
                              const std::string& choice_bias) {
   if (!choice_bias.empty()) routing.choice_bias = Vector(Name(choice_bias), routing.experts);
-  ExpertsOp op{.in = Buffer::kNormed,
-               .scores = Buffer::kRouter,
-               .out = Buffer::kBranch,
-               .accumulate = std::exchange(branch_begun_, true),
-               .routing = routing,
-               .width = spec_.expert_intermediate / part_.world};
+  const ExpertNames names{Name(experts), gate, up, down};
+  const ExpertSizes sizes = SizesOf(routing);
+  const bool stacked = has_(names.experts + ".gate_up_proj");
+  ExpertsOp op = EmptyExperts(routing);
   for (std::uint32_t i = 0; i < routing.experts; ++i) {
-    op.experts.push_back(OneExpert(experts, gate, up, down, i, routing));
+    ExpertTargets targets =
+        stacked ? StackedExpert(names.experts, sizes, i) : SingleExpert(names, sizes, i);
+    const WeightIndex gate_up = AddTarget(std::move(targets.gate_up));
+    op.experts.push_back({.gate_up = gate_up, .down = AddTarget(std::move(targets.down))});
+  }
+  Add(op);
+}
+
+void DecoderBuilder::InterleavedExperts(const std::string& experts, const Routing& routing,
+                                        const BoundedGate& gate) {
+  const ExpertSizes sizes = SizesOf(routing);
+  ExpertsOp op = EmptyExperts(routing);
+  op.bounded_gate = gate;
+  for (std::uint32_t i = 0; i < routing.experts; ++i) {
+    ExpertTargets matrices = InterleavedExpert(Name(experts), sizes, i);
+    ExpertTargets biases = InterleavedBiases(Name(experts), sizes, i);
+    Expert& expert = op.experts.emplace_back();
+    expert.gate_up = AddTarget(std::move(matrices.gate_up));
+    expert.down = AddTarget(std::move(matrices.down));
+    expert.gate_up_bias = AddTarget(std::move(biases.gate_up));
+    // It joins the sum over the ranks once.
+    if (part_.rank == 0) expert.down_bias = AddTarget(std::move(biases.down));
   }
   Add(op);
 }

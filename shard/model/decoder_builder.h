@@ -22,6 +22,7 @@
 #include <string_view>
 #include <vector>
 
+#include "shard/model/expert_weights.h"
 #include "shard/model/model_spec.h"
 #include "shard/model/program.h"
 #include "shard/model/rank_share.h"
@@ -111,6 +112,8 @@ class DecoderBuilder {
   // Causal attention. A query sees `window` positions; 0 = all. The scale of the products is
   // 1 / sqrt(key_dim) if it is not given; `softcap` as in AttentionOp.
   void Attention(std::uint32_t window, std::optional<float> scale = {}, float softcap = 0.0f);
+  // Sinks of the attention before (AttentionOp).
+  void Sinks(const std::string& name);
   // The product that ends the attention branch.
   void AttentionOutput(const std::string& name);
   // down(activation(gate(x)) * up(x)).
@@ -126,6 +129,9 @@ class DecoderBuilder {
   // first) and "`experts`.down_proj". `choice_bias` names Routing::choice_bias.
   void Experts(const std::string& experts, const std::string& gate, const std::string& up,
                const std::string& down, Routing routing, const std::string& choice_bias = "");
+  // The same with the bounded gate and the weights of InterleavedExpert (expert_weights.h).
+  void InterleavedExperts(const std::string& experts, const Routing& routing,
+                          const BoundedGate& gate);
   // A gated MLP of spec.shared_intermediate beside the experts. With a `row_gate` its result is
   // multiplied by sigmoid(row_gate(x)).
   void SharedExpert(const std::string& gate, const std::string& up, const std::string& down,
@@ -163,8 +169,8 @@ class DecoderBuilder {
   std::string Name(const std::string& tensor) const { return prefix_ + scope_ + tensor; }
   bool HasBias(const std::string& name) const;
   WeightIndex AddTarget(WeightTarget target);
-  Expert OneExpert(const std::string& experts, const std::string& gate, const std::string& up,
-                   const std::string& down, std::uint32_t index, const Routing& routing);
+  ExpertSizes SizesOf(const Routing& routing) const;
+  ExpertsOp EmptyExperts(const Routing& routing);  // an operation that begins the branch or adds
   // The buffer gets at least this width.
   void Widen(Buffer buffer, std::uint32_t width) {
     std::uint32_t& widest = built_.program.widths[static_cast<std::size_t>(buffer)];

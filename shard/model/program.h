@@ -144,6 +144,9 @@ struct AttentionOp {
   float scale = 1.0f;        // of the products of queries and keys
   float softcap = 0.0f;      // c: a scaled product x becomes c * tanh(x / c); 0 = none
   HeadShape heads;
+  // A number for each query head of the rank, or none. It joins the softmax as the score of a
+  // position whose value is zero.
+  WeightIndex sinks = kNoWeight;
 };
 
 // out = activation(gate) * up, `width` columns each.
@@ -186,10 +189,21 @@ struct Routing {
 struct Expert {
   WeightIndex gate_up = kNoWeight;  // gate rows, then up rows
   WeightIndex down = kNoWeight;
+  WeightIndex gate_up_bias = kNoWeight;  // only with a BoundedGate
+  WeightIndex down_bias = kNoWeight;     // the same
+};
+
+// The gate of gpt-oss in place of an activation: with g = min(gate, limit) and
+// u = clamp(up, -limit, limit), the result is (u + 1) * g * sigmoid(alpha * g).
+struct BoundedGate {
+  float alpha = 1.0f;
+  float limit = 0.0f;  // 0: there is no such gate
+  bool IsSet() const { return limit > 0.0f; }
 };
 
 // out = sum of weight * down(activation(gate(in)) * up(in)) over the chosen experts of each row, in
-// ascending order of expert; or out += that.
+// ascending order of expert; or out += that. A bounded gate replaces the activation and the
+// product.
 struct ExpertsOp {
   static constexpr std::string_view kName = "experts";
   Buffer in = Buffer::kNone;
@@ -200,6 +214,7 @@ struct ExpertsOp {
   Activation activation = Activation::kSilu;
   std::uint32_t width = 0;  // rows of gate and of up on this rank
   std::vector<Expert> experts;
+  BoundedGate bounded_gate;
 };
 
 // Multiplies each row of `buffer` by sigmoid(gate).

@@ -125,6 +125,12 @@ absl::Status ReadPart(const ConfigReader& config, const char* key, bool whole, M
 
 }  // namespace
 
+RopeSpec DefaultYarn(RopeSpec rope) {
+  rope.type = RopeType::kYarn;
+  rope.attention_factor = YarnScale(rope.factor, 1.0);
+  return rope;
+}
+
 absl::Status ReadRope(const ConfigReader& config, const RopeKeys& keys, ModelSpec& spec) {
   constexpr char kPart[] = "partial_rotary_factor";
   const bool whole = keys.part == nullptr;

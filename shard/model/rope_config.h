@@ -27,4 +27,7 @@ struct RopeKeys {
 // name.
 absl::Status ReadRope(const ConfigReader& config, const RopeKeys& keys, ModelSpec& spec);
 
+// Makes `rope`, which has a factor, the yarn that config.json would give without other keys.
+RopeSpec DefaultYarn(RopeSpec rope);
+
 }  // namespace penstock::shard

@@ -102,7 +102,11 @@ class StageMaker {
     return {.kind = StageKind::kHeads, .in = op.qkv, .heads = &op};
   }
   Stage StageOf(const AttentionOp& op, std::size_t) const {
-    return {.kind = StageKind::kAttention, .in = op.qkv, .out = op.out, .attention = &op};
+    return {.kind = StageKind::kAttention,
+            .in = op.qkv,
+            .out = op.out,
+            .attention = &op,
+            .sinks = weights_.Vector(op.sinks)};
   }
   Stage StageOf(const ExpertsOp& op, std::size_t) const {
     return {.kind = StageKind::kExperts, .in = op.in, .out = op.out, .experts = &op};
@@ -139,6 +143,15 @@ void FuseResiduals(std::vector<Stage>& stages) {
   }
 }
 
+// Whether a stage from `first` on reads `buffer` before another stage writes it.
+bool IsReadFrom(const std::vector<Stage>& stages, std::size_t first, Buffer buffer) {
+  for (std::size_t i = first; i < stages.size(); ++i) {
+    if (stages[i].in == buffer) return true;
+    if (stages[i].out == buffer) return false;
+  }
+  return false;
+}
+
 void MarkPrivateNorms(std::vector<Stage>& stages) {
   for (std::size_t i = 0; i + 1 < stages.size(); ++i) {
     Stage& norm = stages[i];
@@ -146,6 +159,7 @@ void MarkPrivateNorms(std::vector<Stage>& stages) {
     if (norm.kind != StageKind::kNorm || norm.add != Buffer::kNone) continue;
     if (norm.out != Buffer::kNormed) continue;
     if (linear.kind != StageKind::kLinear || linear.in != norm.out) continue;
+    if (IsReadFrom(stages, i + 2, norm.out)) continue;
     norm.private_rows = linear.private_rows = true;
   }
 }

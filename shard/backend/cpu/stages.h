@@ -50,6 +50,7 @@ struct Stage {
   const RopeKvWriteOp* heads = nullptr;       // kHeads; of the program
   const AttentionOp* attention = nullptr;     // kAttention; of the program
   const ExpertsOp* experts = nullptr;         // kExperts; of the program
+  const float* sinks = nullptr;               // kAttention, or null
   // Set for a norm whose result only the next stage reads, and for that stage. If rows are few,
   // every thread computes the norm for itself, and the two need no barrier between them.
   bool private_rows = false;

@@ -341,7 +341,7 @@ void StepRunner::Attention(const Stage& stage, std::size_t thread) {
   AttentionStage({parts_.kernels, parts_.cell_kernels, parts_.cache, parts_.buffers, parts_.pool,
                   plans_[plan_of_stage_[index]], tables_.data(), table_starts_.data(),
                   cells_.data(), parts_.buffers.View(stage.in), parts_.buffers.View(stage.out),
-                  *stage.attention})
+                  *stage.attention, stage.sinks})
       .Run(thread);
 }
 

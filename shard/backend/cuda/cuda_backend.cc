@@ -400,7 +400,10 @@ std::string_view Missing(const RopeKvWriteOp& op) {
   if (op.heads.value_dim != op.heads.key_dim) return "values narrower than keys";
   return op.rope != 0 ? "RoPE that differs by layer" : "";
 }
-std::string_view Missing(const AttentionOp& op) { return op.softcap != 0.0f ? "softcaps" : ""; }
+std::string_view Missing(const AttentionOp& op) {
+  if (op.sinks != kNoWeight) return "attention sinks";
+  return op.softcap != 0.0f ? "softcaps" : "";
+}
 std::string_view Missing(const GatedActivationOp& op) {
   return op.activation != Activation::kSilu ? "gates other than SiLU" : "";
 }

@@ -66,6 +66,14 @@ void QueryAttention(const AttentionShape& shape, const KvStore& cache, std::uint
   out.narrow(0, segment.query_start, 1).copy_(DecodeAttention(shape, query, std::move(tiles)));
 }
 
+// scores: [kv_heads, group, queries, keys]. The sinks take part in the sum.
+at::Tensor Softmax(const AttentionShape& shape, const at::Tensor& scores) {
+  if (!shape.sinks.defined()) return at::softmax(scores, -1);
+  const at::Tensor sinks =
+      shape.sinks.view({shape.kv_heads, -1, 1, 1}).expand({-1, -1, scores.size(2), 1});
+  return at::softmax(at::cat({scores, sinks}, -1), -1).narrow(-1, 0, scores.size(-1));
+}
+
 }  // namespace
 
 void FinishScores(const AttentionShape& shape, at::Tensor scores) {
@@ -94,8 +102,9 @@ void SegmentAttention(const AttentionShape& shape, const KvStore& cache, std::ui
                              .reshape({shape.kv_heads, group * tile.count, shape.key_dim});
     at::Tensor scores = at::bmm(q, keys);
     FinishScores(shape, scores);
-    MaskScores(shape, tile, scores.view({shape.kv_heads, group, tile.count, tile.keys}));
-    const at::Tensor mixed = at::bmm(at::softmax(scores, -1), values)
+    const at::Tensor by_head = scores.view({shape.kv_heads, group, tile.count, tile.keys});
+    MaskScores(shape, tile, by_head);
+    const at::Tensor mixed = at::bmm(Softmax(shape, by_head).reshape(scores.sizes()), values)
                                  .view({shape.kv_heads, group, tile.count, shape.value_dim})
                                  .permute({2, 0, 1, 3});
     out.narrow(0, segment.query_start + row, tile.count)
@@ -129,7 +138,7 @@ void CandidateAttention(const AttentionShape& shape, const KvStore& cache, std::
     scores = at::cat({shared.view({shape.kv_heads, group, rows, keys}), scores}, -1);
   }
   FinishScores(shape, scores);
-  const at::Tensor weights = at::softmax(scores, -1);
+  const at::Tensor weights = Softmax(shape, scores);
   at::Tensor mixed = weights.narrow(-1, keys, 1).mul(own_values);
   if (keys > 0) {
     const at::Tensor shared =

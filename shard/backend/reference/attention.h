@@ -17,6 +17,7 @@ struct AttentionShape {
   double scale = 1.0;
   std::int64_t window = 0;  // positions a query sees, itself included; 0 = all before it
   double softcap = 0.0;     // of AttentionOp
+  at::Tensor sinks;         // of AttentionOp: float [heads], or undefined
 };
 
 // Query rows of one GEMM. After a long context they are fewer, so that the scores have at most

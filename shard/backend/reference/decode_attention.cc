@@ -53,8 +53,13 @@ at::Tensor DecodeAttention(const AttentionShape& shape, const at::Tensor& q, Dec
                           .view({rows, shape.kv_heads, count, group, kDecodeTile});
   FinishScores(shape, scores);
   scores.masked_fill_(hidden.view({rows, 1, count, 1, kDecodeTile}), kMinusInfinity);
-  scores.sub_(scores.amax({2, 4}, true)).exp_();
-  const at::Tensor sums = scores.sum(-1).cumsum(2).select(2, count - 1);
+  const at::Tensor largest = scores.amax({2, 4}, true);
+  scores.sub_(largest).exp_();
+  at::Tensor sums = scores.sum(-1).cumsum(2).select(2, count - 1);
+  if (shape.sinks.defined()) {
+    const at::Tensor sinks = shape.sinks.view({1, shape.kv_heads, group});
+    sums = sums.add(sinks.sub(largest.reshape({rows, shape.kv_heads, group})).exp_());
+  }
   const at::Tensor values = tiles.values.view({products, kDecodeTile, shape.value_dim});
   const at::Tensor mixed = at::bmm(scores.view({products, group, kDecodeTile}), values)
                                .view({rows, shape.kv_heads, count, group, shape.value_dim})

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <array>
-#include <exception>
 #include <string>
 #include <type_traits>
 #include <utility>
@@ -15,33 +14,15 @@
 #include "shard/backend/reference/attention.h"
 #include "shard/backend/reference/batch_inputs.h"
 #include "shard/backend/reference/decode_attention.h"
-#include "shard/backend/reference/device_work.h"
+#include "shard/backend/reference/experts.h"
+#include "shard/backend/reference/guarded.h"
 #include "shard/backend/reference/kv_store.h"
 #include "shard/backend/reference/operations.h"
-#include "shard/backend/reference/routing.h"
 #include "shard/model/rope_table.h"
 #include "shard/parallel/communicator.h"
 
 namespace penstock::shard {
 namespace {
-
-// Runs `body`, which may call libtorch, and turns exceptions into statuses. Messages of libtorch
-// have a stack trace after the first line. Inference mode and stream belong to the thread, so each
-// call sets them.
-template <class Body>
-absl::Status Guarded(at::Device device, void* stream, Body body) {
-  const c10::InferenceMode inference;
-  try {
-    UseStream(device, stream);
-    return body();
-  } catch (const std::exception& error) {
-    std::string text = error.what();
-    text.resize(std::min(text.find('\n'), text.size()));
-    const bool memory = text.find("allocate memory") != std::string::npos ||
-                        text.find("out of memory") != std::string::npos;
-    return memory ? absl::ResourceExhaustedError(text) : absl::InternalError("libtorch: " + text);
-  }
-}
 
 // The minimum bytes of weights for one thread. With less, starting and joining threads for each
 // operation takes longer than they save.
@@ -94,7 +75,6 @@ class ReferenceBackend final : public Backend {
   void Run(const ScaleLogitsOp& op);
   absl::Status Run(const AllReduceOp& op);
   absl::Status Run(const AllGatherOp& op);
-  void StoreLogits();
   void WriteHidden();
   // Null if the last batch has no such segment of at least `rows` candidates.
   const SegmentInputs* FindCandidates(std::uint32_t index, std::size_t rows) const;
@@ -321,7 +301,8 @@ absl::StatusOr<TensorView> ReferenceBackend::Logits(std::uint32_t first, std::ui
   PENSTOCK_RETURN_IF_ERROR(Guarded([this, first, count]() -> absl::Status {
     rows_ = {first, count, PadRows(count)};
     PENSTOCK_RETURN_IF_ERROR(RunAll(program().head));
-    if (program().part.world == 1) StoreLogits();
+    if (program().part.world > 1) return absl::OkStatus();
+    host_logits_.narrow(0, 0, count).copy_(Whole(Buffer::kLogits).narrow(0, 0, count));
     return absl::OkStatus();
   }));
   // The copy to the host waited for the device, so the collectives are done.
@@ -429,13 +410,10 @@ void ReferenceBackend::Run(const RopeKvWriteOp& op) {
 }
 
 void ReferenceBackend::Run(const AttentionOp& op) {
-  const AttentionShape shape{op.heads.query_heads,
-                             op.heads.kv_heads,
-                             op.heads.key_dim,
-                             op.heads.value_dim,
-                             op.scale,
-                             op.window,
-                             op.softcap};
+  const HeadShape& heads = op.heads;
+  AttentionShape shape{heads.query_heads, heads.kv_heads, heads.key_dim, heads.value_dim,
+                       op.scale,          op.window,      op.softcap,    {}};
+  if (op.sinks != kNoWeight) shape.sinks = Weight(op.sinks).to(at::kFloat);
   const at::Tensor queries = Whole(op.qkv).narrow(1, 0, op.heads.QueryWidth());
   const at::Tensor out = Whole(op.out).narrow(1, 0, op.heads.OutputWidth());
   for (const PartQueries& part : part_queries_) {
@@ -460,30 +438,12 @@ void ReferenceBackend::Run(const ActivationOp& op) {
 }
 
 void ReferenceBackend::Run(const ExpertsOp& op) {
-  const at::Tensor in = Padded(op.in), out = Padded(op.out);
-  const Routes routes =
-      ChooseExperts(Padded(op.scores), Weight(op.routing.choice_bias), op.routing);
-  at::Tensor sum = at::zeros(out.sizes(), out.options().dtype(at::kFloat));
-  for (std::size_t i = 0; i < op.experts.size(); ++i) {
-    const at::Tensor weight = routes.WeightOf(static_cast<std::int64_t>(i));
-    const at::Tensor rows = at::nonzero(weight).squeeze(1);
-    if (rows.numel() == 0) continue;
-    const at::Tensor up = at::mm(at::index_select(in, 0, rows), Weight(op.experts[i].gate_up).t());
-    at::Tensor middle = at::empty({rows.size(0), op.width}, in.options());
-    Activate(up.narrow(1, 0, op.width), op.activation, middle);
-    middle.mul_(up.narrow(1, op.width, op.width));
-    const at::Tensor down = at::mm(middle, Weight(op.experts[i].down).t()).to(at::kFloat);
-    sum.index_add_(0, rows, down.mul(at::index_select(weight, 0, rows).unsqueeze(1)));
-  }
-  if (op.accumulate) {
-    out.add_(sum);
-  } else {
-    out.copy_(sum);
-  }
+  const auto weight = [this](WeightIndex index) -> const at::Tensor& { return Weight(index); };
+  RunExperts(op, Padded(op.in), Padded(op.scores), weight, Padded(op.out));
 }
 
 void ReferenceBackend::Run(const GateRowsOp& op) {
-  Padded(op.buffer).mul_(at::sigmoid(Padded(op.gate)));
+  Padded(op.buffer).mul_(Padded(op.gate).sigmoid());
 }
 
 void ReferenceBackend::Run(const ScaleLogitsOp& op) {
@@ -525,10 +485,6 @@ absl::Status ReferenceBackend::Run(const AllGatherOp& op) {
                              .narrow(1, 0, program().vocabulary);
   host_logits_.narrow(0, 0, rows_.count).copy_(all);
   return absl::OkStatus();
-}
-
-void ReferenceBackend::StoreLogits() {
-  host_logits_.narrow(0, 0, rows_.count).copy_(Whole(Buffer::kLogits).narrow(0, 0, rows_.count));
 }
 
 }  // namespace

@@ -63,6 +63,7 @@ absl::Status ReadGlm4Moe(const ConfigReader& config, ModelSpec& spec) {
   spec.shared_intermediate = shared * spec.expert_intermediate;
   PENSTOCK_ASSIGN_OR_RETURN(model.dense_layers,
                             config.IntegerOr("first_k_dense_replace", 1, 0, 4096));
+  if (model.dense_layers == 0) spec.intermediate = 0;
   PENSTOCK_ASSIGN_OR_RETURN(model.head_norms, config.BoolOr("use_qk_norm", false));
   spec.build = [model](DecoderBuilder& b) { BuildGlm4Moe(b, model); };
   return absl::OkStatus();

@@ -1,4 +1,6 @@
 // Mixtral (arXiv:2401.04088): Mistral with a mixture of experts in each layer.
+#include <string>
+
 #include "common/status.h"
 #include "shard/model/config_keys.h"
 #include "shard/model/decoder_builder.h"
@@ -6,8 +8,10 @@
 namespace penstock::shard {
 namespace {
 
-void BuildMixtral(DecoderBuilder& b, const Routing& routing, bool fused) {
+void BuildMixtral(DecoderBuilder& b, const Routing& routing) {
   b.Prefix({"model.", ""}, "norm.weight");
+  // transformers 5 has another name where the experts are stacks.
+  const std::string block = b.Has("layers.0.mlp.gate.weight") ? "mlp." : "block_sparse_moe.";
   b.Embedding("embed_tokens.weight", "lm_head.weight");
   b.Layers("layers", [&](std::uint32_t layer) {
     b.RmsNorm("input_layernorm");
@@ -17,7 +21,6 @@ void BuildMixtral(DecoderBuilder& b, const Routing& routing, bool fused) {
     b.AttentionOutput("self_attn.o_proj");
     b.AddToResidual();
     b.RmsNorm("post_attention_layernorm");
-    const std::string block = fused ? "mlp." : "block_sparse_moe.";
     b.Router(block + "gate", routing.experts);
     b.Experts(block + "experts", "w1", "w3", "w2", routing);
     b.AddToResidual();
@@ -40,9 +43,7 @@ absl::Status ReadMixtral(const ConfigReader& config, ModelSpec& spec) {
   spec.intermediate = 0;
   PENSTOCK_ASSIGN_OR_RETURN(Routing routing, ReadRouting(config, 8, 2));
   routing.renormalized = true;
-  spec.build = [routing](DecoderBuilder& b) {
-    BuildMixtral(b, routing, b.Has("layers.0.mlp.gate.weight"));
-  };
+  spec.build = [routing](DecoderBuilder& b) { BuildMixtral(b, routing); };
   return absl::OkStatus();
 }
 

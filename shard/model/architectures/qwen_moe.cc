@@ -1,5 +1,6 @@
 // Qwen2-MoE (arXiv:2407.10671) and Qwen3-MoE (arXiv:2505.09388): Qwen2 or Qwen3 with a mixture of
 // experts in most layers. Qwen2-MoE has a shared expert with a gate.
+#include <algorithm>
 #include <string>
 #include <vector>
 
@@ -46,27 +47,34 @@ void BuildQwenMoe(DecoderBuilder& b, const QwenMoe& model) {
 
 // A layer has experts unless `mlp_only_layers` names it, and then every `decoder_sparse_step`th.
 absl::StatusOr<std::vector<bool>> ReadSparse(const ConfigReader& config, std::uint32_t layers) {
-  PENSTOCK_ASSIGN_OR_RETURN(const auto dense, config.TokenIds("mlp_only_layers", 1u << 16));
+  constexpr char kDense[] = "mlp_only_layers";
+  std::vector<double> dense;
+  if (config.Has(kDense)) {
+    PENSTOCK_ASSIGN_OR_RETURN(dense, config.Numbers(kDense, 0.0, 4096.0));
+  }
   PENSTOCK_ASSIGN_OR_RETURN(const std::uint32_t step,
                             config.IntegerOr("decoder_sparse_step", 1, 1, 4096));
   std::vector<bool> sparse;
   for (std::uint32_t i = 0; i < layers; ++i) sparse.push_back((i + 1) % step == 0);
-  for (const std::int32_t layer : dense) {
-    if (static_cast<std::uint32_t>(layer) < layers) sparse[static_cast<std::size_t>(layer)] = false;
+  for (const double layer : dense) {
+    if (layer < layers) sparse[static_cast<std::size_t>(layer)] = false;
   }
   return sparse;
 }
 
-absl::Status ReadShared(const ConfigReader& config, const SizeKeys& sizes, ModelSpec& spec,
-                        QwenMoe& model) {
+// `expert_width` is the default of the transformers class.
+absl::Status ReadShared(const ConfigReader& config, const SizeKeys& sizes,
+                        std::uint32_t expert_width, ModelSpec& spec, QwenMoe& model) {
   spec.tied_head = false;
   PENSTOCK_RETURN_IF_ERROR(RequireSilu(config));
   PENSTOCK_RETURN_IF_ERROR(ReadSizes(config, sizes, spec));
   PENSTOCK_RETURN_IF_ERROR(ReadNormEps(config, "rms_norm_eps", 1e-6, spec));
   PENSTOCK_RETURN_IF_ERROR(ReadPositions(config, {}, spec));
   PENSTOCK_ASSIGN_OR_RETURN(spec.expert_intermediate,
-                            config.Integer("moe_intermediate_size", 1, 1u << 24));
+                            config.IntegerOr("moe_intermediate_size", expert_width, 1, 1u << 24));
   PENSTOCK_ASSIGN_OR_RETURN(model.sparse, ReadSparse(config, spec.layers));
+  const auto& sparse = model.sparse;
+  if (std::find(sparse.begin(), sparse.end(), false) == sparse.end()) spec.intermediate = 0;
   PENSTOCK_ASSIGN_OR_RETURN(model.routing.renormalized, config.BoolOr("norm_topk_prob", false));
   return absl::OkStatus();
 }
@@ -92,7 +100,7 @@ absl::Status ReadWindow(const ConfigReader& config, bool alternating, ModelSpec&
 
 absl::Status ReadQwen2Moe(const ConfigReader& config, ModelSpec& spec) {
   QwenMoe model;
-  PENSTOCK_RETURN_IF_ERROR(ReadShared(config, {.kv_heads = 16}, spec, model));
+  PENSTOCK_RETURN_IF_ERROR(ReadShared(config, {.kv_heads = 16}, 1408, spec, model));
   PENSTOCK_RETURN_IF_ERROR(ReadWindow(config, true, spec));
   PENSTOCK_ASSIGN_OR_RETURN(spec.shared_intermediate,
                             config.IntegerOr("shared_expert_intermediate_size", 5632, 1, 1u << 24));
@@ -105,7 +113,7 @@ absl::Status ReadQwen2Moe(const ConfigReader& config, ModelSpec& spec) {
 
 absl::Status ReadQwen3Moe(const ConfigReader& config, ModelSpec& spec) {
   QwenMoe model;
-  PENSTOCK_RETURN_IF_ERROR(ReadShared(config, {.kv_heads = 4}, spec, model));
+  PENSTOCK_RETURN_IF_ERROR(ReadShared(config, {.kv_heads = 4}, 768, spec, model));
   PENSTOCK_RETURN_IF_ERROR(ReadWindow(config, false, spec));
   const bool renormalized = model.routing.renormalized;
   PENSTOCK_ASSIGN_OR_RETURN(model.routing, ReadRouting(config, 128, 8));

@@ -1,6 +1,7 @@
 #include "shard/backend/cpu/attention/attention_stage.h"
 
 #include <algorithm>
+#include <cmath>
 
 namespace penstock::shard::cpu {
 
@@ -77,10 +78,21 @@ void AttentionStage::MergeItem(const SplitItem& split, ThreadScratch& scratch) {
 
 void AttentionStage::FinishItem(std::size_t item, const AttentionTile& tile,
                                 const AttentionState& state) {
+  if (parts_.sinks != nullptr) {
+    AddSinks(parts_.sinks + parts_.plan.Head(item) * tile.group, tile, state);
+  }
   const BufferView& out = parts_.out;
   std::byte* to = out.Row(parts_.plan.Tile(item).row) +
                   parts_.plan.Head(item) * tile.group * parts_.op.heads.value_dim * out.element;
   parts_.kernels.finish(tile, state, to, out.stride);
+}
+
+// A sink far above all scores makes the sum infinite, and so the result zero.
+void AttentionStage::AddSinks(const float* sinks, const AttentionTile& tile,
+                              const AttentionState& state) const {
+  for (std::size_t row = 0; row < tile.Rows(); ++row) {
+    state.sum[row] += std::exp(sinks[row % tile.group] - state.maximum[row]);
+  }
 }
 
 }  // namespace penstock::shard::cpu

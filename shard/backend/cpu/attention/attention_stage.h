@@ -28,6 +28,7 @@ struct AttentionParts {
   const BufferView& queries;        // float32, heads one after the other
   const BufferView& out;            // activations
   const AttentionOp& op;            // its cache, heads, scale and softcap
+  const float* sinks;               // of each query head of the rank, or null
 };
 
 class AttentionStage {
@@ -44,6 +45,8 @@ class AttentionStage {
                   ThreadScratch& scratch);
   void MergeItem(const SplitItem& split, ThreadScratch& scratch);
   void FinishItem(std::size_t item, const AttentionTile& tile, const AttentionState& state);
+  // Adds the exponentials of the sinks to the sums.
+  void AddSinks(const float* sinks, const AttentionTile& tile, const AttentionState& state) const;
 
   const AttentionParts parts_;
 };

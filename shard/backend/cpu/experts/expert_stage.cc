@@ -1,6 +1,7 @@
 #include "shard/backend/cpu/experts/expert_stage.h"
 
 #include <algorithm>
+#include <cmath>
 #include <cstring>
 
 #include "common/status.h"
@@ -11,11 +12,20 @@ namespace {
 
 constexpr std::size_t kPage = 4096;
 constexpr std::size_t kLine = 64;
-constexpr std::size_t kStrideUnit = 32;  // elements: whole vectors of every type
-constexpr std::uint32_t kPieceUnits = 8;
+constexpr std::size_t kStrideUnit = 32;   // elements: whole vectors of every type
+constexpr std::uint32_t kPieceUnits = 8;  // whole panels
 
 std::size_t RoundUp(std::size_t value, std::size_t multiple) {
   return (value + multiple - 1) / multiple * multiple;
+}
+
+// Writes the gate's result over the first half of the row.
+void GateRow(const BoundedGate& gate, const float* bias, std::size_t width, float* row) {
+  for (std::size_t i = 0; i < width; ++i) {
+    const float g = std::min(row[i] + bias[i], gate.limit);
+    const float u = std::clamp(row[width + i] + bias[width + i], -gate.limit, gate.limit);
+    row[i] = (u + 1.0f) * g / (1.0f + std::exp(-gate.alpha * g));
+  }
 }
 
 }  // namespace
@@ -23,11 +33,13 @@ std::size_t RoundUp(std::size_t value, std::size_t multiple) {
 absl::StatusOr<ExpertBuffers> ExpertBuffers::Create(const Program& program, const Kernels& kernels,
                                                     const FormatKernels& format, std::size_t rows) {
   std::size_t slots = 0, width = 0;
+  bool bounded = false;
   for (const Op& op : program.body) {
     const auto* experts = std::get_if<ExpertsOp>(&op);
     if (experts == nullptr) continue;
     slots = std::max<std::size_t>(slots, rows * experts->routing.chosen);
     width = std::max<std::size_t>(width, experts->width);
+    bounded = bounded || experts->bounded_gate.IsSet();
   }
   ExpertBuffers buffers;
   if (slots == 0) return buffers;
@@ -44,10 +56,11 @@ absl::StatusOr<ExpertBuffers> ExpertBuffers::Create(const Program& program, cons
     at = take(slots * made.stride * element);
     return made;
   };
-  std::size_t at[5] = {};
+  std::size_t at[6] = {};
   buffers.in = view(hidden, activation, at[0]);
   buffers.middle = view(width, activation, at[1]);
   buffers.out = view(hidden, sizeof(float), at[2]);
+  if (bounded) buffers.wide = view(2 * width, sizeof(float), at[5]);
   if (format.quantize != nullptr) {
     const std::size_t inner = std::max(hidden, width);
     buffers.integers.stride = RoundUp(inner, kStrideUnit) / format.pack * format.step_bytes;
@@ -62,6 +75,7 @@ absl::StatusOr<ExpertBuffers> ExpertBuffers::Create(const Program& program, cons
   buffers.in.data = base + at[0];
   buffers.middle.data = base + at[1];
   buffers.out.data = base + at[2];
+  if (bounded) buffers.wide.data = base + at[5];
   if (format.quantize != nullptr) {
     buffers.integers.values = base + at[3];
     buffers.integers.groups = reinterpret_cast<IntegerGroup*>(base + at[4]);
@@ -98,6 +112,10 @@ void ExpertStage::Run(std::size_t rows, std::size_t thread) {
   pool_.Barrier();
   Products(false, thread);
   pool_.Barrier();
+  if (op_.bounded_gate.IsSet()) {
+    Gate(rows * chosen, thread);
+    pool_.Barrier();
+  }
   const PackedMatrix& down = weights_.Matrix(op_.experts.front().down);
   if (down.kernels().quantize != nullptr) {
     QuantizeMiddle(rows * chosen, thread);
@@ -158,6 +176,17 @@ void ExpertStage::Gather(std::size_t rows, std::size_t thread) {
   }
 }
 
+void ExpertStage::Gate(std::size_t slots, std::size_t thread) {
+  const Share share = EvenShare(slots, pool_.threads(), thread);
+  std::size_t expert = 0;
+  for (std::size_t slot = share.first; slot < share.first + share.count; ++slot) {
+    while (first_slots_[expert + 1] <= slot) ++expert;
+    float* const row = own_.wide.Floats(slot);
+    GateRow(op_.bounded_gate, weights_.Vector(op_.experts[expert].gate_up_bias), op_.width, row);
+    kernels_.copy({.input = row, .size = op_.width, .out = own_.middle.Row(slot)});
+  }
+}
+
 void ExpertStage::QuantizeMiddle(std::size_t slots, std::size_t thread) {
   const PackedMatrix& down = weights_.Matrix(op_.experts.front().down);
   const Share share = EvenShare(slots, pool_.threads(), thread);
@@ -168,7 +197,8 @@ void ExpertStage::QuantizeMiddle(std::size_t slots, std::size_t thread) {
 
 void ExpertStage::Products(bool down, std::size_t thread) {
   const BufferView& in = down ? own_.middle : own_.in;
-  const BufferView& out = down ? own_.out : own_.middle;
+  const bool gated = !down && !op_.bounded_gate.IsSet();
+  const BufferView& out = down ? own_.out : gated ? own_.middle : own_.wide;
   for (std::size_t i = next_[down]++; i < pieces_[down].size(); i = next_[down]++) {
     const Piece& piece = pieces_[down][i];
     const Expert& expert = op_.experts[piece.expert];
@@ -193,7 +223,7 @@ void ExpertStage::Products(bool down, std::size_t thread) {
     args.out = out.Row(slot);
     args.out_stride = out.stride;
     args.out_columns = matrix.outputs();
-    args.epilogue = down ? Epilogue::kStore : Epilogue::kGate;
+    args.epilogue = gated ? Epilogue::kGate : Epilogue::kStore;
     args.activation = op_.activation;
     args.scratch = buffers_.Thread(thread).gemm;
     matrix.kernels().gemm(args);
@@ -210,7 +240,12 @@ void ExpertStage::Sum(std::size_t rows, std::size_t thread) {
     for (std::size_t i = row * chosen; i < (row + 1) * chosen; ++i) {
       const float* const from = own_.out.Floats(slots_[i]);
       const float weight = choices_[i].weight;
-      for (std::size_t j = 0; j < width; ++j) to[j] += weight * from[j];
+      const float* const bias = weights_.Vector(op_.experts[choices_[i].expert].down_bias);
+      if (bias == nullptr) {
+        for (std::size_t j = 0; j < width; ++j) to[j] += weight * from[j];
+      } else {
+        for (std::size_t j = 0; j < width; ++j) to[j] += weight * (from[j] + bias[j]);
+      }
     }
   }
 }

@@ -2,6 +2,9 @@
 // each expert is one product over all rows that chose it. A row's result does not depend on the
 // other rows: a GEMM computes each row by itself, and a row adds its experts in ascending order.
 //
+// A gated product ends with its activation. For a bounded gate the product is stored as it is, and
+// the gate is a step of its own.
+//
 // Threads: all threads of the pool call Run with their own number; it has barriers inside.
 #pragma once
 
@@ -31,6 +34,7 @@ class ExpertBuffers {
                                               const FormatKernels& format, std::size_t rows);
 
   BufferView in;      // activations [slots, hidden]
+  BufferView wide;    // float32 [slots, 2 * width], only if a gate is bounded
   BufferView middle;  // activations [slots, width]
   BufferView out;     // float32 [slots, hidden]
   IntegerRows integers;
@@ -59,7 +63,9 @@ class ExpertStage {
 
   void Sort(std::size_t rows);
   void Gather(std::size_t rows, std::size_t thread);
+  // One of the two products of each expert, in pieces that the threads take in turn.
   void Products(bool down, std::size_t thread);
+  void Gate(std::size_t slots, std::size_t thread);  // the bounded gate
   void QuantizeMiddle(std::size_t slots, std::size_t thread);
   void Sum(std::size_t rows, std::size_t thread);
   void CutIntoPieces(bool down);

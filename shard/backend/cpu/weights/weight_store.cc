@@ -63,10 +63,13 @@ struct WeightStore::Plan {
     AddVector(op.query_weight, op.weight_offset);
     AddVector(op.key_weight, op.weight_offset);
   }
+  void Add(const AttentionOp& op) { AddVector(op.sinks, 0.0f); }
   void Add(const ExpertsOp& op) {
     for (const Expert& expert : op.experts) {
       matrices.insert({expert.gate_up, expert.down});
-      gated.insert(expert.gate_up);
+      if (!op.bounded_gate.IsSet()) gated.insert(expert.gate_up);
+      AddVector(expert.gate_up_bias, 0.0f);
+      AddVector(expert.down_bias, 0.0f);
     }
     AddVector(op.routing.choice_bias, 0.0f);
   }

@@ -147,6 +147,9 @@ TEST_F(BrokenModel, SaysWhyAWorldSizeDoesNotFit) {
   spec.intermediate = 128;
   EXPECT_THAT(Message(MakeRankShare(spec, 0, 3).status()), HasSubstr("128 FFN columns. Given: 3"));
   spec.intermediate = 240;
+  spec.expert_intermediate = 128;
+  EXPECT_THAT(Message(MakeRankShare(spec, 0, 3).status()), HasSubstr("128 FFN columns. Given: 3"));
+  spec.expert_intermediate = 0;
   spec.kv_heads = 4;
   EXPECT_THAT(Message(MakeRankShare(spec, 0, 6).status()),
               HasSubstr("a divisor or a multiple of the model's 4 K/V heads. Given: 6"));
