@@ -88,7 +88,10 @@ absl::Status CheckRanks(const options::Values& values, const boost::json::object
   };
   take("num_attention_heads", sizes.heads);
   take("num_key_value_heads", sizes.kv_heads);
-  take("intermediate_size", sizes.intermediate);
+  // The shard knows which layers of a mixture of experts have an MLP of this size.
+  const bool experts = config.contains("num_experts") || config.contains("num_local_experts") ||
+                       config.contains("n_routed_experts");
+  if (!experts) take("intermediate_size", sizes.intermediate);
   return CheckWorldSize(static_cast<std::uint64_t>(values.GetInt("num-shard")), sizes);
 }
 

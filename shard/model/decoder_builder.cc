@@ -261,8 +261,16 @@ void DecoderBuilder::Router(const std::string& name, std::uint32_t experts) {
 }
 
 ExpertSizes DecoderBuilder::SizesOf(const Routing& routing) const {
-  const std::uint64_t all = spec_.expert_intermediate, width = all / part_.world;
-  return {routing.experts, spec_.hidden, all, {part_.rank * width, width}};
+  const std::uint64_t all = spec_.expert_intermediate;
+  const std::uint64_t width = part_.whole_experts ? all : all / part_.world;
+  return {
+      routing.experts, spec_.hidden, all, {part_.whole_experts ? 0 : part_.rank * width, width}};
+}
+
+Range DecoderBuilder::OwnExperts(const Routing& routing) const {
+  if (!part_.whole_experts) return {0, routing.experts};
+  const std::uint64_t count = routing.experts / part_.world;
+  return {part_.rank * count, count};
 }
 
 ExpertsOp DecoderBuilder::EmptyExperts(const Routing& routing) {
@@ -271,7 +279,8 @@ ExpertsOp DecoderBuilder::EmptyExperts(const Routing& routing) {
           .out = Buffer::kBranch,
           .accumulate = std::exchange(branch_begun_, true),
           .routing = routing,
-          .width = spec_.expert_intermediate / part_.world};
+          .width = static_cast<std::uint32_t>(SizesOf(routing).mine.count),
+          .experts = std::vector<Expert>(routing.experts)};
 }
 
 void DecoderBuilder::Experts(const std::string& experts, const std::string& gate,
@@ -282,11 +291,13 @@ void DecoderBuilder::Experts(const std::string& experts, const std::string& gate
   const ExpertSizes sizes = SizesOf(routing);
   const bool stacked = has_(names.experts + ".gate_up_proj");
   ExpertsOp op = EmptyExperts(routing);
-  for (std::uint32_t i = 0; i < routing.experts; ++i) {
+  const Range own = OwnExperts(routing);
+  for (std::uint64_t i = own.first; i < own.first + own.count; ++i) {
+    const auto index = static_cast<std::uint32_t>(i);
     ExpertTargets targets =
-        stacked ? StackedExpert(names.experts, sizes, i) : SingleExpert(names, sizes, i);
-    const WeightIndex gate_up = AddTarget(std::move(targets.gate_up));
-    op.experts.push_back({.gate_up = gate_up, .down = AddTarget(std::move(targets.down))});
+        stacked ? StackedExpert(names.experts, sizes, index) : SingleExpert(names, sizes, index);
+    op.experts[i].gate_up = AddTarget(std::move(targets.gate_up));
+    op.experts[i].down = AddTarget(std::move(targets.down));
   }
   Add(op);
 }
@@ -296,15 +307,18 @@ void DecoderBuilder::InterleavedExperts(const std::string& experts, const Routin
   const ExpertSizes sizes = SizesOf(routing);
   ExpertsOp op = EmptyExperts(routing);
   op.bounded_gate = gate;
-  for (std::uint32_t i = 0; i < routing.experts; ++i) {
-    ExpertTargets matrices = InterleavedExpert(Name(experts), sizes, i);
-    ExpertTargets biases = InterleavedBiases(Name(experts), sizes, i);
-    Expert& expert = op.experts.emplace_back();
+  const Range own = OwnExperts(routing);
+  for (std::uint64_t i = own.first; i < own.first + own.count; ++i) {
+    const auto index = static_cast<std::uint32_t>(i);
+    ExpertTargets matrices = InterleavedExpert(Name(experts), sizes, index);
+    ExpertTargets biases = InterleavedBiases(Name(experts), sizes, index);
+    Expert& expert = op.experts[i];
     expert.gate_up = AddTarget(std::move(matrices.gate_up));
     expert.down = AddTarget(std::move(matrices.down));
     expert.gate_up_bias = AddTarget(std::move(biases.gate_up));
     // It joins the sum over the ranks once.
-    if (part_.rank == 0) expert.down_bias = AddTarget(std::move(biases.down));
+    if (part_.rank == 0 || part_.whole_experts)
+      expert.down_bias = AddTarget(std::move(biases.down));
   }
   Add(op);
 }

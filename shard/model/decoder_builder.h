@@ -170,6 +170,7 @@ class DecoderBuilder {
   bool HasBias(const std::string& name) const;
   WeightIndex AddTarget(WeightTarget target);
   ExpertSizes SizesOf(const Routing& routing) const;
+  Range OwnExperts(const Routing& routing) const;  // of this rank, whole or in part
   ExpertsOp EmptyExperts(const Routing& routing);  // an operation that begins the branch or adds
   // The buffer gets at least this width.
   void Widen(Buffer buffer, std::uint32_t width) {

@@ -64,6 +64,7 @@ struct ModelSpec {
   std::optional<bool> tied_head;       // unless false: tied if the checkpoint has no head
 
   std::optional<DType> stored_dtype;  // `torch_dtype` | `dtype` of config.json
+  std::uint32_t experts = 0;          // of a layer, where ranks may have whole ones; else 0
   std::uint32_t fp8_block_rows = 0;   // of FP8 matrices (WeightPlan::fp8_block); 0: none
   std::uint32_t fp8_block_columns = 0;
   std::vector<TokenId> eos_token_ids;

@@ -187,7 +187,7 @@ struct Routing {
 };
 
 struct Expert {
-  WeightIndex gate_up = kNoWeight;  // gate rows, then up rows
+  WeightIndex gate_up = kNoWeight;  // gate rows, then up rows; none: another rank has the expert
   WeightIndex down = kNoWeight;
   WeightIndex gate_up_bias = kNoWeight;  // only with a BoundedGate
   WeightIndex down_bias = kNoWeight;     // the same

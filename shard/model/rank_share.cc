@@ -13,10 +13,13 @@ absl::StatusOr<RankShare> MakeRankShare(const ModelSpec& spec, std::uint32_t ran
     return BadValue("rank", std::to_string(rank), "below the world size " + std::to_string(world));
   }
   PENSTOCK_RETURN_IF_ERROR(CheckWorldSize(world, {spec.heads, spec.kv_heads, spec.intermediate}));
-  for (const std::uint32_t width : {spec.expert_intermediate, spec.shared_intermediate}) {
+  RankShare part;
+  part.whole_experts =
+      spec.expert_intermediate % world != 0 && spec.experts > 0 && spec.experts % world == 0;
+  const std::uint32_t expert_columns = part.whole_experts ? 0 : spec.expert_intermediate;
+  for (const std::uint32_t width : {expert_columns, spec.shared_intermediate}) {
     PENSTOCK_RETURN_IF_ERROR(CheckWorldSize(world, {spec.heads, spec.kv_heads, width}));
   }
-  RankShare part;
   part.rank = rank;
   part.world = world;
   part.heads = spec.heads / world;

@@ -22,6 +22,8 @@ struct RankShare {
   std::uint32_t first_vocabulary = 0;
   std::uint32_t vocabulary = 0;         // rows with weights; the last rank may hold fewer
   std::uint32_t vocabulary_padded = 0;  // the same on every rank; padding rows are zero
+  // Ranks have some columns of every expert, or where these do not divide, some whole experts.
+  bool whole_experts = false;
 };
 
 // Returns the error of CheckWorldSize (common/world_size.h), or InvalidArgument for a rank that is

@@ -40,6 +40,7 @@ void RunExperts(const ExpertsOp& op, const at::Tensor& in, const at::Tensor& sco
   const Routes routes = ChooseExperts(scores, weight(op.routing.choice_bias), op.routing);
   at::Tensor sum = at::zeros(in.sizes(), in.options().dtype(at::kFloat));
   for (std::size_t i = 0; i < op.experts.size(); ++i) {
+    if (op.experts[i].gate_up == kNoWeight) continue;  // of another rank
     const at::Tensor weights = routes.WeightOf(static_cast<std::int64_t>(i));
     const at::Tensor rows = weights.nonzero().squeeze(1);
     const std::int64_t count = rows.size(0);

@@ -61,6 +61,7 @@ absl::Status ReadGlm4Moe(const ConfigReader& config, ModelSpec& spec) {
   PENSTOCK_ASSIGN_OR_RETURN(const std::uint32_t shared,
                             config.IntegerOr("n_shared_experts", 1, 1, 64));
   spec.shared_intermediate = shared * spec.expert_intermediate;
+  spec.experts = model.routing.experts;
   PENSTOCK_ASSIGN_OR_RETURN(model.dense_layers,
                             config.IntegerOr("first_k_dense_replace", 1, 0, 4096));
   if (model.dense_layers == 0) spec.intermediate = 0;

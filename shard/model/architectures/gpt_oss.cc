@@ -72,6 +72,7 @@ absl::Status ReadExperts(const ConfigReader& config, ModelSpec& spec, GptOss& mo
   PENSTOCK_ASSIGN_OR_RETURN(const double limit, config.NumberOr("swiglu_limit", 7.0, 1e-3, 1e6));
   PENSTOCK_ASSIGN_OR_RETURN(const double alpha, config.NumberOr("swiglu_alpha", 1.702, 1e-3, 1e3));
   model.gate = {static_cast<float>(alpha), static_cast<float>(limit)};
+  spec.experts = model.routing.experts;
   spec.expert_intermediate = spec.intermediate;
   spec.intermediate = 0;  // no layer has an MLP
   return absl::OkStatus();

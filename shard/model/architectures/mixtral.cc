@@ -43,6 +43,7 @@ absl::Status ReadMixtral(const ConfigReader& config, ModelSpec& spec) {
   spec.intermediate = 0;
   PENSTOCK_ASSIGN_OR_RETURN(Routing routing, ReadRouting(config, 8, 2));
   routing.renormalized = true;
+  spec.experts = routing.experts;
   spec.build = [routing](DecoderBuilder& b) { BuildMixtral(b, routing); };
   return absl::OkStatus();
 }

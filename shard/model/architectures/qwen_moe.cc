@@ -107,6 +107,7 @@ absl::Status ReadQwen2Moe(const ConfigReader& config, ModelSpec& spec) {
   const bool renormalized = model.routing.renormalized;
   PENSTOCK_ASSIGN_OR_RETURN(model.routing, ReadRouting(config, 60, 4));
   model.routing.renormalized = renormalized;
+  spec.experts = model.routing.experts;
   spec.build = [model](DecoderBuilder& b) { BuildQwenMoe(b, model); };
   return absl::OkStatus();
 }
@@ -118,6 +119,7 @@ absl::Status ReadQwen3Moe(const ConfigReader& config, ModelSpec& spec) {
   const bool renormalized = model.routing.renormalized;
   PENSTOCK_ASSIGN_OR_RETURN(model.routing, ReadRouting(config, 128, 8));
   model.routing.renormalized = renormalized;
+  spec.experts = model.routing.experts;
   model.head_norms = true;
   spec.build = [model](DecoderBuilder& b) { BuildQwenMoe(b, model); };
   return absl::OkStatus();

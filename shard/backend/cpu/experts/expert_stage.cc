@@ -19,6 +19,8 @@ std::size_t RoundUp(std::size_t value, std::size_t multiple) {
   return (value + multiple - 1) / multiple * multiple;
 }
 
+bool IsOwn(const Expert& expert) { return expert.gate_up != kNoWeight; }
+
 // Writes the gate's result over the first half of the row.
 void GateRow(const BoundedGate& gate, const float* bias, std::size_t width, float* row) {
   for (std::size_t i = 0; i < width; ++i) {
@@ -93,6 +95,7 @@ ExpertStage::ExpertStage(const ExpertsOp& op, const Program& program, const Kern
       own_(expert_buffers),
       buffers_(buffers),
       pool_(pool),
+      own_expert_(*std::find_if(op.experts.begin(), op.experts.end(), IsOwn)),
       router_(op.routing, weights.Vector(op.routing.choice_bias)),
       scratch_(pool.threads()) {}
 
@@ -116,7 +119,7 @@ void ExpertStage::Run(std::size_t rows, std::size_t thread) {
     Gate(rows * chosen, thread);
     pool_.Barrier();
   }
-  const PackedMatrix& down = weights_.Matrix(op_.experts.front().down);
+  const PackedMatrix& down = weights_.Matrix(own_expert_.down);
   if (down.kernels().quantize != nullptr) {
     QuantizeMiddle(rows * chosen, thread);
     pool_.Barrier();
@@ -143,8 +146,8 @@ void ExpertStage::CutIntoPieces(bool down) {
   pieces_[down].clear();
   next_[down] = 0;
   for (std::uint32_t i = 0; i < op_.experts.size(); ++i) {
-    if (first_slots_[i] == first_slots_[i + 1]) continue;
     const Expert& expert = op_.experts[i];
+    if (first_slots_[i] == first_slots_[i + 1] || !IsOwn(expert)) continue;
     const auto units =
         static_cast<std::uint32_t>(weights_.Matrix(down ? expert.down : expert.gate_up).units());
     for (std::uint32_t first = 0; first < units; first += kPieceUnits) {
@@ -163,7 +166,7 @@ void ExpertStage::Quantize(const PackedMatrix& matrix, const BufferView& from, s
 void ExpertStage::Gather(std::size_t rows, std::size_t thread) {
   const BufferView& from = buffers_.View(op_.in);
   const std::size_t chosen = op_.routing.chosen;
-  const PackedMatrix& up = weights_.Matrix(op_.experts.front().gate_up);
+  const PackedMatrix& up = weights_.Matrix(own_expert_.gate_up);
   const bool quantized = up.kernels().quantize != nullptr;
   const std::size_t bytes = own_.in.stride * own_.in.element;
   const Share share = EvenShare(rows * chosen, pool_.threads(), thread);
@@ -181,6 +184,7 @@ void ExpertStage::Gate(std::size_t slots, std::size_t thread) {
   std::size_t expert = 0;
   for (std::size_t slot = share.first; slot < share.first + share.count; ++slot) {
     while (first_slots_[expert + 1] <= slot) ++expert;
+    if (!IsOwn(op_.experts[expert])) continue;
     float* const row = own_.wide.Floats(slot);
     GateRow(op_.bounded_gate, weights_.Vector(op_.experts[expert].gate_up_bias), op_.width, row);
     kernels_.copy({.input = row, .size = op_.width, .out = own_.middle.Row(slot)});
@@ -188,7 +192,7 @@ void ExpertStage::Gate(std::size_t slots, std::size_t thread) {
 }
 
 void ExpertStage::QuantizeMiddle(std::size_t slots, std::size_t thread) {
-  const PackedMatrix& down = weights_.Matrix(op_.experts.front().down);
+  const PackedMatrix& down = weights_.Matrix(own_expert_.down);
   const Share share = EvenShare(slots, pool_.threads(), thread);
   for (std::size_t slot = share.first; slot < share.first + share.count; ++slot) {
     Quantize(down, own_.middle, slot, slot);
@@ -238,9 +242,11 @@ void ExpertStage::Sum(std::size_t rows, std::size_t thread) {
     float* const to = out.Floats(row);
     if (!op_.accumulate) std::fill_n(to, width, 0.0f);
     for (std::size_t i = row * chosen; i < (row + 1) * chosen; ++i) {
+      const Expert& expert = op_.experts[choices_[i].expert];
+      if (!IsOwn(expert)) continue;  // another rank adds it
       const float* const from = own_.out.Floats(slots_[i]);
       const float weight = choices_[i].weight;
-      const float* const bias = weights_.Vector(op_.experts[choices_[i].expert].down_bias);
+      const float* const bias = weights_.Vector(expert.down_bias);
       if (bias == nullptr) {
         for (std::size_t j = 0; j < width; ++j) to[j] += weight * from[j];
       } else {

@@ -79,6 +79,7 @@ class ExpertStage {
   const ExpertBuffers& own_;
   StepBuffers& buffers_;
   WorkerPool& pool_;
+  const Expert& own_expert_;  // the first of this rank: all have equal shapes
   const Router router_;
   std::vector<Router::Scratch> scratch_;    // by thread
   std::vector<Choice> choices_;             // [rows, chosen]

@@ -66,6 +66,7 @@ struct WeightStore::Plan {
   void Add(const AttentionOp& op) { AddVector(op.sinks, 0.0f); }
   void Add(const ExpertsOp& op) {
     for (const Expert& expert : op.experts) {
+      if (expert.gate_up == kNoWeight) continue;  // of another rank
       matrices.insert({expert.gate_up, expert.down});
       if (!op.bounded_gate.IsSet()) gated.insert(expert.gate_up);
       AddVector(expert.gate_up_bias, 0.0f);

@@ -2,6 +2,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <boost/json/parse.hpp>
+#include <boost/json/serialize.hpp>
 #include <string>
 #include <variant>
 #include <vector>
@@ -17,12 +19,17 @@ namespace {
 using testing::ElementsAre;
 using testing::HasSubstr;
 
+// `members` are set in config.json.
 absl::StatusOr<ModelSpec> Read(const std::string& type, const std::string& members) {
-  return ReadModelSpec(R"({"hidden_size": 32, "num_hidden_layers": 1, "num_attention_heads": 4,
+  boost::json::object config = boost::json::parse(R"({
+      "hidden_size": 32, "num_hidden_layers": 1, "num_attention_heads": 8,
       "num_key_value_heads": 2, "intermediate_size": 24, "moe_intermediate_size": 24,
-      "vocab_size": 10, "max_position_embeddings": 64, "model_type": ")" +
-                           type + "\"" + members + "}",
-                       "");
+      "vocab_size": 10, "max_position_embeddings": 64})")
+                                   .as_object();
+  config["model_type"] = type;
+  const boost::json::object set = boost::json::parse("{" + members + "}").as_object();
+  for (const auto& item : set) config[item.key()] = item.value();
+  return ReadModelSpec(boost::json::serialize(config), "");
 }
 
 // The decoder of the last of `world` ranks. The checkpoint has tensors with these parts of names.
@@ -62,14 +69,14 @@ std::vector<std::string> TensorsOf(const WeightTarget& target) {
 TEST(Experts, TheirNumberHasAnyOfItsNames) {
   for (const std::string key : {"num_experts", "num_local_experts", "n_routed_experts"}) {
     for (const std::string type : {"mixtral", "qwen2_moe", "qwen3_moe", "glm4_moe", "gpt_oss"}) {
-      const BuiltProgram built = Build(type, ", \"first_k_dense_replace\": 0, \"" + key + "\": 9");
+      const BuiltProgram built = Build(type, "\"first_k_dense_replace\": 0, \"" + key + "\": 9");
       EXPECT_EQ(ExpertsOf(built).experts.size(), 9u) << type << " " << key;
     }
   }
 }
 
 TEST(Experts, AreReadOneByOneOrFromStacks) {
-  const std::string members = R"(, "num_local_experts": 3)";
+  const std::string members = R"("num_local_experts": 3)";
   const BuiltProgram single = Build("mixtral", members);
   const Expert& last = ExpertsOf(single).experts[2];
   EXPECT_THAT(TensorsOf(TargetOf(single, last.gate_up)),
@@ -92,7 +99,7 @@ TEST(Experts, AreReadOneByOneOrFromStacks) {
 
 TEST(Experts, RowsOfGptOssAlternate) {
   const BuiltProgram built =
-      Build("gpt_oss", R"(, "num_local_experts": 3, "experts_per_token": 2)", 2);
+      Build("gpt_oss", R"("num_local_experts": 3, "experts_per_token": 2)", 2);
   const Expert& expert = ExpertsOf(built).experts[1];
   for (const WeightIndex index : {expert.gate_up, expert.gate_up_bias}) {
     const WeightTarget& target = TargetOf(built, index);
@@ -106,6 +113,20 @@ TEST(Experts, RowsOfGptOssAlternate) {
   EXPECT_NE(ExpertsOf(Build("gpt_oss", "")).experts[1].down_bias, kNoWeight);
 }
 
+// 24 columns and 8 heads: with 8 ranks each has 3 columns. 20 columns do not divide, but 8 experts.
+TEST(Experts, RanksHaveWholeOnesWhereColumnsDoNotDivide) {
+  const std::string members = R"("num_local_experts": 8)";
+  EXPECT_EQ(ExpertsOf(Build("mixtral", members, 8)).width, 3u);
+  const ExpertsOp experts =
+      ExpertsOf(Build("mixtral", members + R"(, "intermediate_size": 20)", 8));
+  EXPECT_EQ(experts.width, 20u);
+  for (std::size_t i = 0; i < 8; ++i) {
+    EXPECT_EQ(experts.experts[i].gate_up != kNoWeight, i == 7) << i;
+  }
+  const auto spec = Read("mixtral", members + R"(, "intermediate_size": 20)");
+  EXPECT_FALSE(MakeRankShare(*spec, 0, 3).ok());
+}
+
 TEST(Experts, ErrorsNameTheKey) {
   struct Case {
     const char* type;
@@ -113,16 +134,16 @@ TEST(Experts, ErrorsNameTheKey) {
     const char* message;
   };
   const Case cases[] = {
-      {"mixtral", R"(, "num_local_experts": 0)", "`num_local_experts` must be"},
-      {"qwen3_moe", R"(, "num_experts": 4, "num_experts_per_tok": 5)",
+      {"mixtral", R"("num_local_experts": 0)", "`num_local_experts` must be"},
+      {"qwen3_moe", R"("num_experts": 4, "num_experts_per_tok": 5)",
        "`num_experts_per_tok` must be"},
-      {"mixtral", R"(, "num_local_experts": 1)",
+      {"mixtral", R"("num_local_experts": 1)",
        "`num_experts_per_tok` must be at most the number of experts, 1. Given: nothing"},
-      {"qwen2_moe", R"(, "mlp_only_layers": 3)", "`mlp_only_layers` must be a list of numbers"},
-      {"glm4_moe", R"(, "n_group": 3)", "`n_group` must be a divisor of the 128 experts"},
-      {"glm4_moe", R"(, "n_group": 32)", "`topk_group` must be enough groups of 4 for 8 experts"},
-      {"gpt_oss", R"(, "swiglu_limit": 0)", "`swiglu_limit` must be"},
-      {"gpt_oss", R"(, "layer_types": ["chunked_attention"])", "`layer_types` must be"},
+      {"qwen2_moe", R"("mlp_only_layers": 3)", "`mlp_only_layers` must be a list of numbers"},
+      {"glm4_moe", R"("n_group": 3)", "`n_group` must be a divisor of the 128 experts"},
+      {"glm4_moe", R"("n_group": 32)", "`topk_group` must be enough groups of 4 for 8 experts"},
+      {"gpt_oss", R"("swiglu_limit": 0)", "`swiglu_limit` must be"},
+      {"gpt_oss", R"("layer_types": ["chunked_attention"])", "`layer_types` must be"},
   };
   for (const Case& c : cases) {
     const auto spec = Read(c.type, c.members);
@@ -138,7 +159,7 @@ TEST(Experts, GptOssHasYarnUnlessItsParametersAreGiven) {
   EXPECT_EQ(yarn.original_max_position, 4096.0);
   EXPECT_FALSE(yarn.truncate);
   EXPECT_NEAR(yarn.attention_factor, 1.3465735902799727, 1e-12);
-  EXPECT_EQ(Read("gpt_oss", R"(, "rope_parameters": {"rope_type": "default"})")->rope.type,
+  EXPECT_EQ(Read("gpt_oss", R"("rope_parameters": {"rope_type": "default"})")->rope.type,
             RopeType::kDefault);
 }
 
