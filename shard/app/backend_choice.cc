@@ -22,11 +22,6 @@ constexpr const char* kNoQuantization =
     "`quantize` int8 needs backend cpu on a CPU, which quantises weights while it packs them";
 constexpr const char* kNoKvType =
     "`kv-cache-dtype` must be that of the model with backend reference; backend cpu has others";
-constexpr const char* kNoPaddedLayout =
-    "backend cpu reads K/V through block tables only; `kv-layout` padded needs backend reference";
-constexpr const char* kEitherOr =
-    "`kv-layout` padded needs backend reference; `quantize` int8 and a `kv-cache-dtype` other than "
-    "the model's need backend cpu: they exclude each other";
 
 CpuTypes TypesOf(const BackendChoiceOptions& options, const Model& model) {
   return {model.dtype, model.quantization, model.kv_type, options.weight_format};
@@ -92,7 +87,6 @@ struct Choice {
 absl::StatusOr<Choice> Choose(const BackendChoiceOptions& options, const Model& model) {
   const bool quantized = model.quantization != Quantization::kNone;
   const bool other_cells = model.kv_type != KvType::kAuto;
-  if (options.padded && (quantized || other_cells)) return absl::UnimplementedError(kEitherOr);
   if (options.wanted == "reference") {
     if (quantized) return absl::UnimplementedError(kNoQuantization);
     if (other_cells) return absl::UnimplementedError(kNoKvType);
@@ -101,8 +95,7 @@ absl::StatusOr<Choice> Choose(const BackendChoiceOptions& options, const Model& 
                     "auto with `backend` reference: it is for backend cpu");
   }
   const absl::Status runs =
-      options.padded ? absl::UnimplementedError(kNoPaddedLayout)
-                     : CheckCpuBackend(model.program, TypesOf(options, model), options.block_size);
+      CheckCpuBackend(model.program, TypesOf(options, model), options.block_size);
   if (runs.ok()) return Choice{.cpu = true};
   if (options.wanted == "cpu" || absl::IsInvalidArgument(runs)) return runs;
   if (quantized) {

@@ -12,7 +12,6 @@ namespace penstock::shard {
 struct BackendChoiceOptions {
   std::string wanted;  // auto | cpu | reference
   std::uint32_t block_size = 16;
-  bool padded = false;            // padded KV layout
   std::uint32_t local_ranks = 1;  // that share memory and cores
   std::uint32_t local_rank = 0;   // among them
   std::uint32_t cpu_threads = 1;  // at most; a small model uses fewer
@@ -22,8 +21,7 @@ struct BackendChoiceOptions {
 };
 
 // `auto` is cpu if it supports the model and the options. Otherwise it is reference, after a
-// warning that names what cpu does not support; `cpu` refuses instead. Only reference has the
-// padded KV layout, only cpu has int8 weights.
+// warning that names what cpu does not support; `cpu` refuses instead. Only cpu has int8 weights.
 BackendFactory BackendChoice(BackendChoiceOptions options);
 
 // Memory of the weights of this rank in the chosen backend. Errors as those of the factory.

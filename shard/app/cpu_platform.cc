@@ -45,7 +45,6 @@ absl::StatusOr<Platform> OpenPlatform(const options::Values& values,
   platform.rank_device = std::make_shared<HostDevice>(choice.local_ranks);
   choice.wanted = values.GetString("backend");
   choice.block_size = static_cast<std::uint32_t>(values.GetInt("block-size"));
-  choice.padded = values.GetString("kv-layout") == "padded";
   choice.cpu_threads = CpuThreads(values);
   choice.weight_format = WeightFormatOf(values);
   choice.weights_cache = kept_folder;

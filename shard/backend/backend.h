@@ -2,8 +2,8 @@
 // cache. The interface is free of libtorch, and so are the executor and backends with own kernels.
 //
 // The calls come in this order: creation with the weights, Prepare (scratch for the largest step),
-// AllocateCache, then any number of {Execute, Logits…}. The warm-up allocates a small cache for
-// measuring. Commit calls AllocateCache again with the agreed number of blocks.
+// [SetCells,] AllocateCache, then any number of {Execute, Logits…}. The warm-up allocates a small
+// cache for measuring. Commit calls AllocateCache again with the agreed number of blocks.
 //
 // InvalidArgument names the field of a batch that breaks a rule below; then nothing was computed.
 // Internal and Unavailable come from the library or the communicator; then the group is lost.
@@ -25,6 +25,7 @@
 
 #include "common/ids.h"
 #include "shard/cache/padded/cell_layout.h"
+#include "shard/cache/padded/pool_split.h"
 #include "shard/tensor_view.h"
 
 namespace penstock::shard {
@@ -100,16 +101,16 @@ class Backend {
   // leave later blocks without pre-faulting if enough memory is free.
   virtual absl::Status AllocateServingCache(std::uint32_t blocks) { return AllocateCache(blocks); }
 
-  // Allocates `cells` positions of padded KV rows beside the blocks of the last AllocateCache, and
-  // the scratch to move them. Not called with the paged layout.
-  virtual absl::Status AllocateCells(std::uint32_t cells) {
+  // Padded KV layout: caches that are allocated from now on also have room for `cells` positions in
+  // at most `rows` padded KV rows. 0: none.
+  virtual absl::Status SetCells(std::uint32_t cells, std::uint32_t) {
     if (cells == 0) return absl::OkStatus();
     return absl::UnimplementedError("backend " + Name() + " has no padded KV layout");
   }
+  virtual RowStore row_store() const { return RowStore::kDense; }
 
-  // Arranges the row store in these parts, in order. Rows that it held are moved, other rows are
-  // copied from their blocks, and rows that no part names are dropped. The parts together have at
-  // most the cells of AllocateCells.
+  // Arranges the padded KV rows in these parts. Rows that are new are copied from their blocks, and
+  // rows that no part names are dropped. The parts together respect the limits of SetCells.
   virtual absl::StatusOr<CellsArranged> ArrangeCells(std::span<const CellPart>) {
     return absl::UnimplementedError("backend " + Name() + " has no padded KV layout");
   }

@@ -90,13 +90,13 @@ std::uint64_t CachePlan::WantedBytes(const v1::Limits& limits) const {
   if (!padded_) return blocks * layout_.BytesPerBlock();
   // A padded KV row for each sequence, and a third of that in blocks: SplitPool gives blocks a
   // quarter of the whole.
-  return blocks * CellBytes(layout_) * layout_.block_size * 4 / 3;
+  return CellBytes(layout_, *padded_, blocks * layout_.block_size) * 4 / 3;
 }
 
 absl::StatusOr<PoolSize> CachePlan::Fit(std::uint64_t bytes, const v1::Limits& limits) const {
   PoolSize pool{layout_.BlocksIn(bytes), 0};
   if (padded_) {
-    const PoolSplit split = SplitPool(layout_, bytes, limits.max_sequence_length());
+    const PoolSplit split = SplitPool(layout_, *padded_, bytes, limits.max_sequence_length());
     pool = {split.blocks, split.cells};
   }
   if (pool.blocks > 0) return pool;
@@ -112,7 +112,8 @@ std::uint32_t CachePlan::LongestSequence(const PoolSize& pool, const v1::Limits&
 }
 
 std::uint64_t CachePlan::Bytes(const PoolSize& pool) const {
-  return layout_.Bytes(pool.blocks) + CellBytes(layout_) * pool.cells;
+  const std::uint64_t cells = padded_ ? CellBytes(layout_, *padded_, pool.cells) : 0;
+  return layout_.Bytes(pool.blocks) + cells;
 }
 
 std::string CachePlan::Describe(const PoolSize& pool) const {
@@ -120,8 +121,7 @@ std::string CachePlan::Describe(const PoolSize& pool) const {
       std::to_string(pool.blocks) + " blocks of " + std::to_string(layout_.block_size) + " tokens";
   if (padded_) {
     text += " for prompts and " + std::to_string(pool.cells) + " cells for rows (" +
-            HumanBytes(CellBytes(layout_) * pool.cells) + ", scratch of " +
-            HumanBytes(CellScratchBytes(layout_) * pool.cells) + " included)";
+            HumanBytes(CellBytes(layout_, *padded_, pool.cells)) + ")";
   }
   return text + ", " + HumanBytes(Bytes(pool));
 }

@@ -6,8 +6,10 @@
 #include <absl/status/statusor.h>
 
 #include <cstdint>
+#include <optional>
 #include <string>
 
+#include "shard/cache/padded/pool_split.h"
 #include "shard/cache/paged/paged_layout.h"
 #include "shard/model/program.h"
 #include "shard/service/rank_engine.h"
@@ -54,7 +56,9 @@ std::string HumanBytes(std::uint64_t bytes);
 // How much KV cache a rank allocates: blocks, and with the padded layout also padded KV rows.
 class CachePlan {
  public:
-  CachePlan(const PagedLayout& layout, bool padded) : layout_(layout), padded_(padded) {}
+  explicit CachePlan(const PagedLayout& layout) : layout_(layout) {}
+  CachePlan(const PagedLayout& layout, const RowLimits& padded)
+      : layout_(layout), padded_(padded) {}
 
   // Bytes that let all sequences reach their longest length.
   std::uint64_t WantedBytes(const v1::Limits& limits) const;
@@ -72,7 +76,7 @@ class CachePlan {
 
  private:
   const PagedLayout layout_;
-  const bool padded_;
+  const std::optional<RowLimits> padded_;
 };
 
 }  // namespace penstock::shard

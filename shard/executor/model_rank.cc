@@ -124,6 +124,11 @@ PagedLayout ModelRank::Layout() const {
   return layout;
 }
 
+CachePlan ModelRank::Cache() const {
+  if (!options_.padded) return CachePlan(Layout());
+  return {Layout(), {backend_->row_store(), setup_.limits().max_sequences()}};
+}
+
 std::uint32_t ModelRank::CandidateRows() const {
   const v1::Limits& limits = setup_.limits();
   const std::uint64_t most = std::uint64_t{limits.max_sequences()} * limits.max_candidates();
@@ -318,9 +323,9 @@ absl::StatusOr<PoolSize> ModelRank::CountPool() const {
 
 absl::StatusOr<std::uint64_t> ModelRank::Commit(const PoolSize& pool) {
   const Time began = SteadyNow();
+  PENSTOCK_RETURN_IF_ERROR(backend_->SetCells(pool.cells, setup_.limits().max_sequences()));
   PENSTOCK_RETURN_IF_ERROR(options_.prefault_all ? backend_->AllocateCache(pool.blocks)
                                                  : backend_->AllocateServingCache(pool.blocks));
-  PENSTOCK_RETURN_IF_ERROR(backend_->AllocateCells(pool.cells));
   ExecutorOptions options;
   options.slots = setup_.limits().max_sequences();
   options.vocabulary = model_->spec.vocabulary;

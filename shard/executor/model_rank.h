@@ -81,7 +81,7 @@ class ModelRank final : public RankEngine {
   absl::Status ShareTable(std::vector<StepTimeSample>& samples);
   MemoryNeeds Needs(std::uint32_t step_tokens, const DeviceMemory& memory) const;
   PagedLayout Layout() const;
-  CachePlan Cache() const { return {Layout(), options_.padded}; }
+  CachePlan Cache() const;
   // Candidate rows of one step.
   std::uint32_t CandidateRows() const;
   bool interrupted() const { return interrupted_.load(std::memory_order_relaxed); }

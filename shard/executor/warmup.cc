@@ -37,8 +37,8 @@ class Warmup {
   }
 
   absl::Status AllocateCache() {
-    PENSTOCK_RETURN_IF_ERROR(backend_.AllocateCache(static_cast<std::uint32_t>(table_.size())));
-    return backend_.AllocateCells(CellsOf(shape_));
+    PENSTOCK_RETURN_IF_ERROR(backend_.SetCells(CellsOf(shape_), MostRows(shape_)));
+    return backend_.AllocateCache(static_cast<std::uint32_t>(table_.size()));
   }
 
   // `candidates`: each decode computes that many rows for one position.

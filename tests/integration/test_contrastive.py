@@ -43,7 +43,8 @@ def together(server, asked):
     return at_once(len(asked), ask)
 
 
-@pytest.mark.parametrize("more", [("--backend", "cpu"), ("--backend", "reference"), ("--num-shard", "2")])
+@pytest.mark.parametrize("more", [("--backend", "cpu"), ("--backend", "reference"), ("--num-shard", "2"),
+                                  ("--kv-layout", "padded")])
 def test_a_mixed_batch_gives_the_tokens_of_the_goldens_and_of_solo_runs(more):
     asked = requests()
     with Server(*OPTIONS, *more) as server:

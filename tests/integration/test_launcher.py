@@ -113,8 +113,9 @@ def test_print_config_says_where_each_value_came_from(tmp_path):
      "reference: the cpu backend computes in float32 and bfloat16, not in float16"),
     (["--backend", "cpu", "--dtype", "float16"], "",
      "none: the cpu backend computes in float32 and bfloat16, not in float16"),
-    (["--kv-layout", "padded", "--kv-cache-dtype", "int8"], "",
-     "none: `kv-layout` padded needs backend reference; `quantize` int8 and a `kv-cache-dtype` other"),
+    (["--kv-layout", "padded", "--kv-cache-dtype", "int8"], "avx2", "cpu/avx2/kv-int8"),
+    (["--kv-layout", "padded", "--kv-cache-dtype", "int8", "--backend", "reference"], "",
+     "none: `kv-cache-dtype` must be that of the model with backend reference"),
     (["--num-shard", "3"], "", "none: `num-shard` must be a divisor of the model's 8 attention"),
 ])
 def test_print_config_says_which_backend_runs_and_why(options, isa, backend):

@@ -54,8 +54,8 @@ constexpr OptionSpec kRows[] = {
                "bits, no loss), int16 (changes last digits), or auto, the fastest here.",
                {.advanced = true, .components = kLauncher | kShard}),
     OptionSpec("kv-layout", OneOf("paged|padded"), "paged",
-               "How the KV cache is stored: paged in blocks, or padded in dense sub-batches, which "
-               "needs the reference backend.",
+               "How the KV cache is stored: paged in blocks, or padded in sub-batches. On a GPU "
+               "padded needs the reference backend.",
                {.advanced = true, .components = kLauncher | kShard}),
     OptionSpec("block-size", Int(1, 1024), "16", "Tokens in one block of the KV cache.",
                {.advanced = true, .components = kLauncher | kShard | kSimshard}),

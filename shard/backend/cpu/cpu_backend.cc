@@ -16,6 +16,7 @@
 #include "shard/backend/cpu/step_runner.h"
 #include "shard/backend/cpu/threads/worker_pool.h"
 #include "shard/backend/cpu/weights/weight_store.h"
+#include "shard/cache/padded/row_blocks.h"
 #include "shard/model/rope_table.h"
 #include "shard/parallel/communicator.h"
 
@@ -57,6 +58,13 @@ class CpuBackend final : public Backend {
   absl::Status AllocateServingCache(std::uint32_t blocks) override {
     return MakeCache(blocks, true);
   }
+  RowStore row_store() const override { return RowStore::kBlocks; }
+  absl::Status SetCells(std::uint32_t cells, std::uint32_t rows) override {
+    cells_ = cells;
+    most_rows_ = rows;
+    return absl::OkStatus();
+  }
+  absl::StatusOr<CellsArranged> ArrangeCells(std::span<const CellPart> parts) override;
   absl::Status CopyBlocks(std::span<const BlockCopy> copies) override;
   absl::Status Execute(const RaggedBatch& batch) override;
   absl::Status Similarities(std::uint32_t segment, std::span<float> out) override;
@@ -81,7 +89,12 @@ class CpuBackend final : public Backend {
   std::vector<RopeTable> ropes_;
   StepBuffers buffers_;
   ExpertBuffers expert_buffers_;
+  std::uint32_t cells_ = 0;  // of SetCells
+  std::uint32_t most_rows_ = 0;
   KvCache cache_;
+  std::uint32_t sequence_blocks_ = 0;  // of cache_; those of rows_ come after them
+  RowBlocks rows_;
+  std::vector<RaggedSegment> segments_;  // of the present step, with the blocks of rows
   std::optional<StepRunner> runner_;
   std::size_t logit_count_ = 0;  // of the last step
 };
@@ -140,14 +153,28 @@ absl::Status CpuBackend::MakeCache(std::uint32_t blocks, bool serving) {
     spare = layout.BlocksFor(limits_.max_candidate_rows * pack);
   }
   if (blocks == 0) spare = 0;
+  const std::uint32_t cells = blocks > 0 ? cells_ : 0;
+  const auto row_blocks = static_cast<std::uint32_t>(BlocksOfCells(cells, most_rows_, block_size_));
+  rows_ = RowBlocks(cells, most_rows_, BlockId(blocks), block_size_);
   // Where memory is scarce the whole cache is pre-faulted: missing memory must show before serving.
-  const bool plenty =
-      serving && free_memory_ != nullptr && layout.Bytes(blocks + spare) < free_memory_() / 4 * 3;
-  return cache_.Allocate(layout, blocks, spare, pool_, plenty ? kPrefaultedFirst : SIZE_MAX);
+  const bool plenty = serving && free_memory_ != nullptr &&
+                      layout.Bytes(blocks + row_blocks + spare) < free_memory_() / 4 * 3;
+  sequence_blocks_ = blocks;
+  return cache_.Allocate(layout, blocks + row_blocks, spare, pool_,
+                         plenty ? kPrefaultedFirst : SIZE_MAX, row_blocks);
+}
+
+absl::StatusOr<CellsArranged> CpuBackend::ArrangeCells(std::span<const CellPart> parts) {
+  PENSTOCK_ASSIGN_OR_RETURN(const CellsArranged arranged, rows_.Arrange(parts));
+  const std::vector<RowBlocks::Copy>& copies = rows_.copies();
+  ForEach(static_cast<std::uint32_t>(copies.size()), [&](std::uint32_t item, std::uint32_t) {
+    cache_.CopyBlock(copies[item].from.value(), copies[item].to.value());
+  });
+  return arranged;
 }
 
 absl::Status CpuBackend::CopyBlocks(std::span<const BlockCopy> copies) {
-  PENSTOCK_RETURN_IF_ERROR(CheckCopies(copies, cache_.blocks()));
+  PENSTOCK_RETURN_IF_ERROR(CheckCopies(copies, sequence_blocks_));
   for (const BlockCopy& copy : copies) {
     cache_.CopyBlock(copy.src.value(), copy.dst.value());
   }
@@ -156,8 +183,15 @@ absl::Status CpuBackend::CopyBlocks(std::span<const BlockCopy> copies) {
 
 absl::Status CpuBackend::Execute(const RaggedBatch& batch) {
   logit_count_ = 0;
-  PENSTOCK_RETURN_IF_ERROR(CheckBatch(batch, limits_, program_, {block_size_, cache_.blocks()}));
-  PENSTOCK_RETURN_IF_ERROR(runner_->Execute(batch));
+  // A padded KV row is a sequence with other blocks.
+  segments_.assign(batch.segments.begin(), batch.segments.end());
+  for (RaggedSegment& segment : segments_) {
+    if (segment.row.has_value()) segment.blocks = rows_.Table(*segment.row);
+    segment.row.reset();
+  }
+  const RaggedBatch placed{batch.tokens, segments_, batch.logit_rows};
+  PENSTOCK_RETURN_IF_ERROR(CheckBatch(placed, limits_, program_, {block_size_, cache_.blocks()}));
+  PENSTOCK_RETURN_IF_ERROR(runner_->Execute(placed));
   logit_count_ = batch.logit_rows.size();
   return absl::OkStatus();
 }

@@ -37,7 +37,10 @@ class ReferenceBackend final : public Backend {
   std::string Name() const override { return "reference"; }
   absl::Status Prepare(const BackendLimits& limits, Communicator* communicator) override;
   absl::Status AllocateCache(std::uint32_t blocks) override;
-  absl::Status AllocateCells(std::uint32_t cells) override;
+  absl::Status SetCells(std::uint32_t cells, std::uint32_t) override {
+    cells_ = cells;
+    return absl::OkStatus();
+  }
   absl::StatusOr<CellsArranged> ArrangeCells(std::span<const CellPart> parts) override;
   absl::Status CopyBlocks(std::span<const BlockCopy> copies) override;
   absl::Status Execute(const RaggedBatch& batch) override;
@@ -58,7 +61,6 @@ class ReferenceBackend final : public Backend {
     std::int64_t padded_count = 0;  // with padding
   };
 
-  absl::Status MakeCache(std::uint32_t blocks, std::uint32_t cells);
   absl::Status RunAll(const std::vector<Op>& ops);
   void Run(const EmbedOp& op);
   void Run(const PositionsOp& op);
@@ -119,6 +121,7 @@ class ReferenceBackend final : public Backend {
   at::Tensor reduce_;          // float staging of AllReduce for 16-bit types
   at::Tensor gathered_;        // float [world, max_logit_rows, vocabulary share]
   at::Tensor host_logits_;     // float [max_logit_rows, vocabulary]
+  std::uint32_t cells_ = 0;    // of SetCells
   KvStore cache_;
 
   // Of the present step.
@@ -181,8 +184,8 @@ absl::Status ReferenceBackend::Prepare(const BackendLimits& limits, Communicator
   });
 }
 
-absl::Status ReferenceBackend::MakeCache(std::uint32_t blocks, std::uint32_t cells) {
-  return Guarded([this, blocks, cells] {
+absl::Status ReferenceBackend::AllocateCache(std::uint32_t blocks) {
+  return Guarded([this, blocks] {
     cache_ = KvStore();  // freed first: the old and the new one may not fit together
     GiveBackMemory(device_);
     PagedLayout layout{program().caches, options_.block_size, options_.dtype};
@@ -191,16 +194,10 @@ absl::Status ReferenceBackend::MakeCache(std::uint32_t blocks, std::uint32_t cel
       layout.hidden = program().Width(Buffer::kHidden);
       spare = layout.BlocksFor(limits_.max_candidate_rows);
     }
-    cache_ = KvStore(layout, {blocks, blocks > 0 ? spare : 0, cells}, device_);
+    const bool any = blocks > 0;
+    cache_ = KvStore(layout, {blocks, any ? spare : 0, any ? cells_ : 0}, device_);
     return absl::OkStatus();
   });
-}
-
-absl::Status ReferenceBackend::AllocateCache(std::uint32_t blocks) { return MakeCache(blocks, 0); }
-
-absl::Status ReferenceBackend::AllocateCells(std::uint32_t cells) {
-  if (cells == cache_.cells().cells()) return absl::OkStatus();
-  return MakeCache(cache_.blocks(), cells);
 }
 
 absl::StatusOr<CellsArranged> ReferenceBackend::ArrangeCells(std::span<const CellPart> parts) {

@@ -1,4 +1,5 @@
-// Where the rows of the padded KV layout lie. The memory of a KV cache is an array of positions:
+// Where the rows of the padded KV layout lie if a sub-batch is one dense array (row_blocks.h is the
+// other way). The memory of a KV cache is an array of positions:
 // first those of the blocks of the paged layout, then a fixed number of cells. The cells hold parts
 // of `rows` x `width` positions. Position p of row r of a part lies at base + p * rows + r, column
 // after column. A part that only gets wider uses the cells after it, and nothing moves. A part
@@ -24,7 +25,7 @@ namespace penstock::shard {
 struct CellRow {
   SlotId slot;
   std::uint32_t length = 0;  // positions whose K/V are written already, <= width
-  // Where the K/V are now, for a row that was in no part before.
+  // Where the K/V are now, for a row that was in no part before; empty for other rows.
   std::span<const BlockId> blocks;
 };
 

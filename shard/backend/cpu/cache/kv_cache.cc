@@ -16,7 +16,7 @@ constexpr std::size_t kSlack = 4096;
 }  // namespace
 
 absl::Status KvCache::Allocate(const PagedLayout& layout, std::uint32_t blocks, std::uint32_t spare,
-                               WorkerPool& pool, std::size_t prefaulted) {
+                               WorkerPool& pool, std::size_t prefaulted, std::uint32_t row_blocks) {
   region_ = MemoryRegion();  // freed first: the two need not fit together
   layout_ = layout;
   blocks_ = all_blocks_ = 0;
@@ -29,7 +29,7 @@ absl::Status KvCache::Allocate(const PagedLayout& layout, std::uint32_t blocks, 
   blocks_ = blocks;
   all_blocks_ = blocks + spare;
   MakePlanes();
-  Prefault(pool, prefaulted);
+  Prefault(pool, prefaulted, row_blocks);
   return absl::OkStatus();
 }
 
@@ -48,9 +48,12 @@ void KvCache::MakePlanes() {
   add(layout_.HiddenBytesPerToken());
 }
 
-void KvCache::Prefault(WorkerPool& pool, std::size_t bytes) const {
+void KvCache::Prefault(WorkerPool& pool, std::size_t bytes, std::uint32_t row_blocks) const {
   const std::size_t per_block = std::max<std::size_t>(1, region_.bytes() / all_blocks_);
-  const std::size_t first = std::min<std::size_t>(blocks_, bytes / per_block + 1);
+  const std::size_t most = bytes / per_block + 1;
+  const std::size_t for_rows = blocks_ - row_blocks;
+  const std::size_t first = std::min(for_rows, most);
+  const std::size_t first_of_rows = std::min<std::size_t>(row_blocks, most);
   // The threads pre-fault huge pages in turn. So the cache lies on all NUMA nodes, since any thread
   // may read any block.
   pool.Run([&](std::uint32_t thread) {
@@ -62,6 +65,7 @@ void KvCache::Prefault(WorkerPool& pool, std::size_t bytes) const {
     };
     for (const Plane& plane : planes_) {
       prefault(plane.base, first * plane.block_bytes);
+      prefault(plane.Block(for_rows), first_of_rows * plane.block_bytes);
       if (&plane == &HiddenPlane()) break;
       prefault(plane.Block(blocks_), (all_blocks_ - blocks_) * plane.block_bytes);
     }

@@ -23,13 +23,15 @@ namespace penstock::shard::cpu {
 
 class KvCache {
  public:
-  // Zeroed; frees the former contents first. The spare blocks, the first ones (schedulers use
-  // those first) and about `prefaulted` bytes in all are pre-faulted; the kernel supplies the rest
-  // when it is first used. ResourceExhausted.
+  // Zeroed; frees the former contents first. The last `row_blocks` of the blocks are for padded KV
+  // rows. The spare blocks and the first ones of each kind (schedulers use those first) are
+  // pre-faulted, about `prefaulted` bytes of each kind; the kernel supplies the rest when it is
+  // first used. ResourceExhausted.
   absl::Status Allocate(const PagedLayout& layout, std::uint32_t blocks, std::uint32_t spare,
-                        WorkerPool& pool, std::size_t prefaulted = SIZE_MAX);
+                        WorkerPool& pool, std::size_t prefaulted = SIZE_MAX,
+                        std::uint32_t row_blocks = 0);
 
-  std::uint32_t blocks() const { return blocks_; }
+  std::uint32_t blocks() const { return blocks_; }  // spare ones excluded
   std::uint32_t block_size() const { return layout_.block_size; }
   std::uint64_t MemoryBytes() const { return region_.bytes(); }
 
@@ -39,7 +41,7 @@ class KvCache {
   void CopyBlock(std::uint32_t src, std::uint32_t dst);
 
  private:
-  void Prefault(WorkerPool& pool, std::size_t bytes) const;
+  void Prefault(WorkerPool& pool, std::size_t bytes, std::uint32_t row_blocks) const;
   // The blocks of one head, or of the hidden states.
   struct Plane {
     std::byte* base = nullptr;

@@ -43,6 +43,7 @@ Answers CoreRun::Serve(const std::vector<scheduler::Arrival>& requests,
     for (std::uint32_t count = arriving(); count > 0 && next < requests.size(); --count) {
       Apply(requests[next++]);
     }
+    for (const RequestId request : std::exchange(to_cancel_, {})) Apply(scheduler::Cancel{request});
     if (!plans_.empty()) {
       idle = 0;
       if (!ExecuteNext(on_step)) break;
@@ -107,6 +108,9 @@ void CoreRun::Listen(const Event& event) {
     }
   } else if (const auto* tokens = std::get_if<scheduler::Tokens>(&event.what)) {
     counts_.longer_gains += tokens->tokens.size() > 1 ? 1 : 0;
+    const bool before = answer.ids.size() < cancelled_after_;
+    const bool after = answer.ids.size() + tokens->tokens.size() >= cancelled_after_;
+    if (before && after && cancels_(event.request)) to_cancel_.push_back(event.request);
     for (const SampledToken& token : tokens->tokens) {
       answer.ids.push_back(token.token);
       answer.logprobs.push_back(std::bit_cast<std::uint32_t>(token.logprob));

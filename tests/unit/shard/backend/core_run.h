@@ -55,6 +55,12 @@ class CoreRun {
   Answers Serve(const std::vector<scheduler::Arrival>& requests,
                 const std::function<std::uint32_t()>& arriving, const OnStep& on_step = nullptr);
 
+  // Cancels these requests once they have that many tokens.
+  void CancelAfter(std::size_t tokens, std::function<bool(RequestId)> which) {
+    cancelled_after_ = tokens;
+    cancels_ = std::move(which);
+  }
+
   const RunCounts& counts() const { return counts_; }
 
  private:
@@ -73,6 +79,9 @@ class CoreRun {
   Answers answers_;
   RunCounts counts_;
   std::size_t unfinished_ = 0;
+  std::size_t cancelled_after_ = 0;
+  std::function<bool(RequestId)> cancels_;
+  std::vector<RequestId> to_cancel_;
 };
 
 }  // namespace penstock::shard

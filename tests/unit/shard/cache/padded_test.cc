@@ -278,13 +278,28 @@ TEST(PaddedLayout, RefusesPartsThatDoNotFitAndChangesNothing) {
 
 TEST(PaddedLayout, MemoryIsAQuarterBlocksAndTheRestCellsWithTheirScratch) {
   const PagedLayout layout{UniformCaches(2, 2, 8), 16, DType::kFloat32};
-  const PoolSplit split = SplitPool(layout, std::uint64_t{1} << 20, 128);
+  const RowLimits dense{RowStore::kDense, 64};
+  const PoolSplit split = SplitPool(layout, dense, std::uint64_t{1} << 20, 128);
   EXPECT_EQ(split.blocks, (1u << 18) / layout.BytesPerBlock());
-  EXPECT_EQ(CellBytes(layout), 2 * 2 * 2 * 8 * 4 + 2 * 8 * 4) << "K and V of two layers, and one K";
-  EXPECT_LE(layout.Bytes(split.blocks) + split.cells * CellBytes(layout), 1u << 20);
+  EXPECT_EQ(CellBytes(layout, dense, 1), 2 * 2 * 2 * 8 * 4 + 2 * 8 * 4)
+      << "K and V of two layers, and one K";
+  EXPECT_LE(layout.Bytes(split.blocks) + CellBytes(layout, dense, split.cells), 1u << 20);
   EXPECT_GT(split.cells, 2000u);
-  const PoolSplit small = SplitPool(layout, layout.Bytes(10), 128);
+  const PoolSplit small = SplitPool(layout, dense, layout.Bytes(10), 128);
   EXPECT_EQ(small.blocks, 5u) << "the longest sequence would be eight, at most half";
+}
+
+TEST(PaddedLayout, RowsInWholeBlocksTakeABlockMoreEachAndNoScratch) {
+  const PagedLayout layout{UniformCaches(2, 2, 8), 16, DType::kFloat32};
+  const RowLimits rows{RowStore::kBlocks, 20};
+  const PoolSplit split = SplitPool(layout, rows, std::uint64_t{1} << 20, 128);
+  const std::uint64_t left = (std::uint64_t{1} << 20) - layout.Bytes(split.blocks);
+  EXPECT_EQ(split.cells, layout.BlocksIn(left) * 16 - 20 * 15);
+  EXPECT_LE(CellBytes(layout, rows, split.cells), left);
+  EXPECT_GT(CellBytes(layout, rows, split.cells + 16), left) << "no block is wasted";
+  for (const std::uint64_t blocks : {0u, 1u, 7u, 20u, 21u, 500u}) {
+    EXPECT_EQ(BlocksOfCells(CellsOfBlocks(blocks, 20, 16), 20, 16), blocks);
+  }
 }
 
 }  // namespace

@@ -67,6 +67,21 @@ TEST(KvCache, PreFaultsSpareAndFirstBlocksIfNotAll) {
   EXPECT_GT(BlocksMissing(cache, first, kBlocks - first), 0u);
 }
 
+TEST(KvCache, PreFaultsTheFirstBlocksOfPaddedKvRowsToo) {
+  WorkerPool pool(2);
+  KvCache cache;
+  constexpr std::size_t kBytes = std::size_t{2} << 20;
+  constexpr std::uint32_t kRowBlocks = kBlocks / 2;
+  ASSERT_TRUE(cache.Allocate(Layout(), kBlocks, kSpare, pool, kBytes, kRowBlocks).ok());
+  const std::size_t first = kBytes / (cache.MemoryBytes() / (kBlocks + kSpare));
+  ASSERT_LT(first, kRowBlocks / 2);
+  EXPECT_EQ(BlocksMissing(cache, 0, first), 0u);
+  EXPECT_EQ(BlocksMissing(cache, kBlocks - kRowBlocks, first), 0u);
+  EXPECT_EQ(BlocksMissing(cache, kBlocks, kSpare), 0u);
+  EXPECT_GT(BlocksMissing(cache, first, kBlocks - kRowBlocks - first), 0u);
+  EXPECT_GT(BlocksMissing(cache, kBlocks - kRowBlocks + first, kRowBlocks - first), 0u);
+}
+
 TEST(KvCache, BlocksOfAHeadFollowEachOther) {
   WorkerPool pool(1);
   KvCache cache;
