@@ -8,6 +8,7 @@
 #include <limits>
 #include <string>
 #include <string_view>
+#include <utility>
 
 #include "common/status.h"
 
@@ -100,11 +101,13 @@ std::vector<std::uint64_t> Stacked(const WeightPart& part, std::vector<std::uint
 
 absl::Status CheckFp8(const Checkpoint& checkpoint, const WeightPlan& plan, const WeightPart& part,
                       const StoredMatrix& stored) {
-  if (part.stored_shape.size() != 2 || part.transposed) {
+  if (part.stored_shape.size() != 2 || (part.transposed && part.row_step != 1)) {
     return BadType(checkpoint, *stored.values, "F32, BF16 and F16 here");
   }
+  std::vector<std::uint64_t> shape = part.stored_shape;
+  if (part.transposed) std::swap(shape[0], shape[1]);
   PENSTOCK_RETURN_IF_ERROR(
-      CheckTensor(checkpoint, stored.values, part.tensor, Stacked(part, part.stored_shape)));
+      CheckTensor(checkpoint, stored.values, part.tensor, Stacked(part, shape)));
   if (plan.fp8_block.rows == 0) {
     return absl::InvalidArgumentError(
         Who(checkpoint, *stored.values) + " has dtype " + std::string(kFp8Type) +
@@ -112,8 +115,8 @@ absl::Status CheckFp8(const Checkpoint& checkpoint, const WeightPlan& plan, cons
   }
   PENSTOCK_RETURN_IF_ERROR(
       CheckTensor(checkpoint, stored.scales, part.tensor + std::string(kFp8Scales),
-                  Stacked(part, {CeilDivide(part.stored_shape[0], plan.fp8_block.rows),
-                                 CeilDivide(part.stored_shape[1], plan.fp8_block.columns)})));
+                  Stacked(part, {CeilDivide(shape[0], plan.fp8_block.rows),
+                                 CeilDivide(shape[1], plan.fp8_block.columns)})));
   if (IsScaleType(stored.scales->info->type)) return absl::OkStatus();
   return BadType(checkpoint, *stored.scales, "scales in F32, BF16 and F8_E8M0");
 }
@@ -243,9 +246,36 @@ absl::Status CheckStored(const Checkpoint& checkpoint, const WeightPlan& plan,
   return CheckPlain(checkpoint, part, stored);
 }
 
+namespace {
+
+// As ReadExpanded, of an FP8 matrix whose transpose the file has.
+absl::Status ReadTransposed(const Checkpoint& checkpoint, const WeightPlan& plan,
+                            const WeightPart& part, std::uint64_t row, std::uint64_t count,
+                            std::vector<float>& out) {
+  WeightPart stored = part;
+  stored.transposed = false;
+  std::swap(stored.stored_shape[0], stored.stored_shape[1]);
+  stored.rows = part.columns;
+  stored.columns = {part.rows.first + row, count};
+  std::vector<float> lines;
+  PENSTOCK_RETURN_IF_ERROR(ReadExpanded(checkpoint, plan, stored, 0, stored.rows.count, lines));
+  out.resize(lines.size());
+  for (std::uint64_t i = 0; i < count; ++i) {
+    for (std::uint64_t j = 0; j < part.columns.count; ++j) {
+      out[i * part.columns.count + j] = lines[j * count + i];
+    }
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace
+
 absl::Status ReadExpanded(const Checkpoint& checkpoint, const WeightPlan& plan,
                           const WeightPart& part, std::uint64_t row, std::uint64_t count,
                           std::vector<float>& out) {
+  // MXFP4 matrices have the form of the part, whatever the plain form of their type is.
+  const bool fp8 = FindStored(checkpoint, part).encoding == StoredMatrix::Encoding::kFp8;
+  if (fp8 && part.transposed) return ReadTransposed(checkpoint, plan, part, row, count, out);
   RowReader reader(checkpoint, plan, part);
   out.resize(count * part.columns.count);
   for (std::uint64_t i = 0; i < count; ++i) {

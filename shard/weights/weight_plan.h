@@ -21,7 +21,7 @@ struct Range {
 
 // rows x columns of a stored tensor, placed at `target_row` of the target. A stored vector of n
 // values is [n] with rows {first, count} and columns {0, 1}. A matrix may be stored quantised
-// (stored_matrix.h): then never transposed, whatever `transposed` says.
+// (stored_matrix.h). MXFP4 is never stored transposed, whatever `transposed` says.
 struct WeightPart {
   std::string tensor;
   std::vector<std::uint64_t> stored_shape;  // what the file must have
