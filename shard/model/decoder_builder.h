@@ -144,6 +144,7 @@ class DecoderBuilder {
 
  private:
   friend BuiltProgram BuildProgram(const ModelSpec&, const RankShare&, const HasTensor&);
+  friend class LatentAttentionBuilder;
 
   // `rows` of a matrix whose stored shape is [stored_rows, hidden].
   struct RowSlice {

@@ -35,6 +35,13 @@ enum class Buffer : std::uint8_t {
   kBranch,      // output of attention or MLP, not yet added to kHidden
   kSelected,    // rows of kNormed whose logits are wanted
   kLogits,      // this rank's share of the vocabulary
+
+  // Of latent attention, where kQkv holds query heads alone.
+  kQueryDown,      // the queries' own latent before its norm
+  kQueryLatent,    // the same after it
+  kLatent,         // the latent of keys and values, then the RoPE key
+  kLatentQueries,  // query heads as wide as the latent cache
+  kLatentMixed,    // heads of mixed latents
   kNone,
 };
 inline constexpr std::size_t kBufferCount = static_cast<std::size_t>(Buffer::kNone);
@@ -251,9 +258,40 @@ struct AllGatherOp {
   Buffer buffer = Buffer::kNone;
 };
 
-using Op = std::variant<EmbedOp, PositionsOp, NormOp, LinearOp, HeadNormOp, RopeKvWriteOp,
-                        AttentionOp, GatedActivationOp, ActivationOp, ExpertsOp, GateRowsOp,
-                        AllReduceOp, SelectRowsOp, ScaleLogitsOp, AllGatherOp>;
+// Multi-head latent attention (shard/model/latent_attention.h). Normalises the latent, rotates the
+// RoPE key and the last dimensions of each query head, and writes latent and RoPE key to
+// Program::caches[cache].
+struct LatentWriteOp {
+  static constexpr std::string_view kName = "latent write";
+  Buffer queries = Buffer::kNone;  // for each head nope_dim dimensions, then rope_dim
+  Buffer latent = Buffer::kNone;   // latent_dim dimensions, then rope_dim
+  WeightIndex weight = kNoWeight;  // of the RMS norm
+  float eps = 1e-6f;
+  std::uint32_t cache = 0;
+  std::int32_t rope = 0;
+  bool interleaved = true;  // RoPE rotates dimensions 2i and 2i + 1, not i and i + rope_dim / 2
+  std::uint32_t heads = 0;  // of this rank
+  std::uint32_t nope_dim = 0;
+  std::uint32_t rope_dim = 0;
+  std::uint32_t latent_dim = 0;
+};
+
+// For each head: out = in * matrix^T for the first `in_dim` dimensions, which become `out_dim`. The
+// `rest` dimensions after them are copied.
+struct HeadLinearOp {
+  static constexpr std::string_view kName = "linear of heads";
+  Buffer in = Buffer::kNone;
+  Buffer out = Buffer::kNone;
+  std::uint32_t in_dim = 0;
+  std::uint32_t out_dim = 0;
+  std::uint32_t rest = 0;
+  std::vector<WeightIndex> matrices;  // of each head
+};
+
+using Op =
+    std::variant<EmbedOp, PositionsOp, NormOp, LinearOp, HeadNormOp, RopeKvWriteOp, AttentionOp,
+                 GatedActivationOp, ActivationOp, ExpertsOp, GateRowsOp, AllReduceOp, SelectRowsOp,
+                 ScaleLogitsOp, AllGatherOp, LatentWriteOp, HeadLinearOp>;
 
 // The name of an operation, for messages.
 inline std::string_view NameOf(const Op& op) {

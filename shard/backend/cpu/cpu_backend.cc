@@ -138,8 +138,9 @@ absl::Status CpuBackend::Prepare(const BackendLimits& limits, Communicator* comm
   for (const RopeSpec& rope : program_.ropes) {
     ropes_.push_back(BuildRopeTable(rope, limits.max_sequence_length));
   }
-  runner_.emplace(StepParts{program_, kernels_, CellsOf(kernels_, kv_type_), *weights_, cache_,
-                            buffers_, expert_buffers_, ropes_, block_size_, pool_, communicator_});
+  runner_.emplace(StepParts{program_, kernels_, CellsOf(kernels_, kv_type_),
+                            LatentsOf(kernels_, kv_type_), *weights_, cache_, buffers_,
+                            expert_buffers_, ropes_, block_size_, pool_, communicator_});
   return absl::OkStatus();
 }
 
@@ -294,14 +295,12 @@ absl::Status CheckCpuBackend(const Program& program, const CpuTypes& types,
                              std::uint32_t block_size) {
   PENSTOCK_ASSIGN_OR_RETURN(const Choice choice, Choose(types));
   for (const CacheShape& cache : program.caches) {
+    if (cache.values_in_keys) continue;  // of any width
     const std::uint32_t dim = std::max(cache.key_dim, cache.value_dim);
     if (dim > cpu::kMostHeadDim) {
       return absl::UnimplementedError("the cpu backend attends with heads of at most " +
                                       std::to_string(cpu::kMostHeadDim) + " dimensions, not " +
                                       std::to_string(dim));
-    }
-    if (cache.values_in_keys) {
-      return absl::UnimplementedError("the cpu backend has no kernel for values in keys");
     }
   }
   if (block_size % cpu::CellsOf(*choice.kernels, types.kv_type).pack != 0) {

@@ -48,7 +48,8 @@ struct NormArgs {
 // K and V of one head of one layer. Block b begins at `base` + b * `block_bytes`. In a block, K is
 // [key_dim / pack][block_size][pack] (vectors of positions) and V is
 // [block_size / pack][value_dim][pack] (vectors of dimensions). int8 K and V have a float32 scale
-// for each position after them: [block_size].
+// for each position after them: [block_size]. Where V lies in K (CacheShape), a block is as in
+// kernels/latent.h.
 struct HeadCache {
   std::byte* base = nullptr;
   std::size_t block_bytes = 0;
@@ -119,11 +120,15 @@ struct AttentionState {
 inline constexpr std::size_t kScoreStride = kPartition + 48;
 inline constexpr std::size_t kMostHeadDim = 512;
 inline constexpr std::size_t kQueryStride = kMostHeadDim + 16;
+inline constexpr std::size_t kLatentPositions = 16;  // that are widened together; even
 
 struct AttentionScratch {
   void* queries = nullptr;        // [rows, kQueryStride], filled by load_queries
   float* scores = nullptr;        // [rows, kScoreStride]
   void* probabilities = nullptr;  // [rows, kScoreStride]
+  // Of latents, whose queries are latent_stride floats apart.
+  float* latents = nullptr;  // [kLatentPositions, latent_stride]
+  std::size_t latent_stride = 0;
 };
 
 // The routines for one type of K/V. Queries and probabilities, which only these use, are bfloat16
@@ -162,6 +167,10 @@ struct Kernels {
   CellKernels float32_cells;
   CellKernels bfloat16_cells;
   CellKernels int8_cells;
+  // For caches whose V lies in K; write_kv reads no `v`.
+  CellKernels float32_latents;
+  CellKernels bfloat16_latents;
+  CellKernels int8_latents;
   // Writes a key in a cache that holds only keys.
   void (*write_key)(const HeadCache& cache, const CachePlace& to, const float* k);
   void (*copy_key)(const HeadCache& cache, const CachePlace& from, const CachePlace& to);
@@ -182,6 +191,13 @@ inline const CellKernels& CellsOf(const Kernels& kernels, KvType type) {
   const bool wide =
       type == KvType::kFloat32 || (type == KvType::kAuto && kernels.weight == DType::kFloat32);
   return wide ? kernels.float32_cells : kernels.bfloat16_cells;
+}
+
+// The same for caches whose V lies in K.
+inline const CellKernels& LatentsOf(const Kernels& kernels, KvType type) {
+  const CellKernels* const cells = &CellsOf(kernels, type);
+  if (cells == &kernels.int8_cells) return kernels.int8_latents;
+  return cells == &kernels.float32_cells ? kernels.float32_latents : kernels.bfloat16_latents;
 }
 
 // Null for weights other than float32 and bfloat16.

@@ -34,8 +34,8 @@ class StageMaker {
       const auto* rope = Next<RopeKvWriteOp>(ops, first);
       return rope != nullptr && rope->qkv == norm->qkv ? 2 : 0;
     }
-    return Is<EmbedOp, PositionsOp, RopeKvWriteOp, AttentionOp, ExpertsOp, GateRowsOp, AllReduceOp>(
-               ops[first])
+    return Is<EmbedOp, PositionsOp, RopeKvWriteOp, AttentionOp, ExpertsOp, GateRowsOp, AllReduceOp,
+              LatentWriteOp, HeadLinearOp>(ops[first])
                ? 1
                : 0;
   }
@@ -113,6 +113,15 @@ class StageMaker {
   }
   Stage StageOf(const GateRowsOp& op, std::size_t) const {
     return {.kind = StageKind::kGateRows, .in = op.gate, .out = op.buffer};
+  }
+  Stage StageOf(const LatentWriteOp& op, std::size_t) const {
+    return {.kind = StageKind::kLatentWrite,
+            .in = op.latent,
+            .norm_weight = weights_.Vector(op.weight),
+            .latent = &op};
+  }
+  Stage StageOf(const HeadLinearOp& op, std::size_t) const {
+    return {.kind = StageKind::kHeadLinear, .in = op.in, .out = op.out, .head_linear = &op};
   }
   Stage StageOf(const AllReduceOp& op, std::size_t) const {
     return {.kind = StageKind::kAllReduce, .in = op.buffer};

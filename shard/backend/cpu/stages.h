@@ -24,6 +24,8 @@ enum class StageKind : std::uint8_t {
   kAttention,
   kExperts,
   kGateRows,  // out *= sigmoid(in)
+  kLatentWrite,
+  kHeadLinear,
   kAllReduce,
 };
 
@@ -51,6 +53,8 @@ struct Stage {
   const AttentionOp* attention = nullptr;     // kAttention; of the program
   const ExpertsOp* experts = nullptr;         // kExperts; of the program
   const float* sinks = nullptr;               // kAttention, or null
+  const LatentWriteOp* latent = nullptr;      // kLatentWrite; of the program
+  const HeadLinearOp* head_linear = nullptr;  // kHeadLinear; of the program
   // Set for a norm whose result only the next stage reads, and for that stage. If rows are few,
   // every thread computes the norm for itself, and the two need no barrier between them.
   bool private_rows = false;

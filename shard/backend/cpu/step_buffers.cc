@@ -34,7 +34,8 @@ std::size_t StrideFor(std::size_t width, std::size_t element) {
 
 bool HoldsActivations(Buffer buffer) {
   return buffer == Buffer::kNormed || buffer == Buffer::kAttention || buffer == Buffer::kMlp ||
-         buffer == Buffer::kShared || buffer == Buffer::kSelected;
+         buffer == Buffer::kShared || buffer == Buffer::kSelected ||
+         buffer == Buffer::kQueryLatent || buffer == Buffer::kLatentMixed;
 }
 
 struct StepBuffers::Sizes {
@@ -51,10 +52,30 @@ struct StepBuffers::Sizes {
     for (const Op& op : program.body) {
       const auto* attention = std::get_if<AttentionOp>(&op);
       if (attention == nullptr) continue;
-      largest.query_heads = std::max(largest.query_heads, attention->heads.Group());
+      largest.query_heads = std::max(
+          largest.query_heads, static_cast<std::uint32_t>(HeadsOfPlan(program, *attention).group));
       largest.value_dim = std::max(largest.value_dim, attention->heads.value_dim);
     }
     return largest;
+  }
+  // The widest key of a cache of latents; 0 = there is none.
+  std::size_t Latent() const {
+    std::size_t widest = 0;
+    for (const CacheShape& cache : program.caches) {
+      if (cache.values_in_keys) widest = std::max<std::size_t>(widest, cache.key_dim);
+    }
+    return widest;
+  }
+  // The widest input and output of a HeadLinearOp; 0 = there is none.
+  std::pair<std::size_t, std::size_t> HeadWidths() const {
+    std::size_t in = 0, out = 0;
+    for (const Op& op : program.body) {
+      const auto* heads = std::get_if<HeadLinearOp>(&op);
+      if (heads == nullptr) continue;
+      in = std::max<std::size_t>(in, heads->in_dim);
+      out = std::max<std::size_t>(out, heads->out_dim);
+    }
+    return {in, out};
   }
   std::size_t RowsOf(Buffer buffer) const {
     if (buffer == Buffer::kMlpUp || buffer == Buffer::kSharedUp)
@@ -93,12 +114,12 @@ class StepBuffers::Carver {
     if (memory == nullptr) return {};
     return {memory, memory + rows, memory + 2 * rows, value_stride};
   }
-  IntegerRows Rows(const Sizes& sizes, std::size_t rows) {
+  IntegerRows Rows(const Sizes& sizes, std::size_t rows, std::size_t inner) {
     if (sizes.format.quantize == nullptr) return {};
     IntegerRows integers;
-    integers.stride = StrideFor(
-        RoundUp(sizes.Inner(), kStrideUnit) / sizes.format.pack * sizes.format.step_bytes, 1);
-    integers.group_stride = RoundUp(sizes.Inner(), kIntegerGroup) / kIntegerGroup;
+    integers.stride =
+        StrideFor(RoundUp(inner, kStrideUnit) / sizes.format.pack * sizes.format.step_bytes, 1);
+    integers.group_stride = RoundUp(inner, kIntegerGroup) / kIntegerGroup;
     integers.values = Take(rows * integers.stride);
     integers.groups =
         reinterpret_cast<IntegerGroup*>(Take(rows * integers.group_stride * sizeof(IntegerGroup)));
@@ -123,8 +144,8 @@ void StepBuffers::Carve(const Sizes& sizes, Carver& carver) {
     view.stride = StrideFor(sizes.program.widths[i], view.element);
     view.data = carver.Take(sizes.RowsOf(buffer) * view.stride * view.element);
   }
-  integers_ =
-      carver.Rows(sizes, std::max(sizes.limits.max_step_tokens, sizes.limits.max_logit_rows));
+  integers_ = carver.Rows(
+      sizes, std::max(sizes.limits.max_step_tokens, sizes.limits.max_logit_rows), sizes.Inner());
   threads_.resize(sizes.threads);
   own_.clear();
   const bool apart = sizes.placement.NodeCount() > 1;
@@ -137,8 +158,10 @@ void StepBuffers::Carve(const Sizes& sizes, Carver& carver) {
     thread.row = carver.Floats(hidden);
     thread.normed = views_[static_cast<std::size_t>(Buffer::kNormed)];
     thread.normed.data = carver.Take(kPrivateRows * thread.normed.stride * activation);
-    thread.integers = carver.Rows(sizes, kPrivateRows);
-    thread.attention.queries = carver.Take(tile_rows_ * kQueryStride * sizeof(float));
+    thread.integers = carver.Rows(sizes, kPrivateRows, sizes.Inner());
+    CarveLatent(sizes, carver, thread);
+    const std::size_t query = std::max(kQueryStride, thread.attention.latent_stride);
+    thread.attention.queries = carver.Take(tile_rows_ * query * sizeof(float));
     thread.attention.scores = carver.Floats(tile_rows_ * kScoreStride);
     thread.attention.probabilities = carver.Take(tile_rows_ * kScoreStride * sizeof(float));
     thread.partition = carver.State(tile_rows_, value_stride_);
@@ -153,6 +176,23 @@ void StepBuffers::Carve(const Sizes& sizes, Carver& carver) {
   if (world > 1) {
     gathered_ = carver.Floats(world * logit_rows * sizes.program.Width(Buffer::kLogits));
   }
+}
+
+// What latent attention needs.
+void StepBuffers::CarveLatent(const Sizes& sizes, Carver& carver, ThreadScratch& thread) {
+  if (const std::size_t width = sizes.Latent(); width > 0) {
+    thread.attention.latent_stride = StrideFor(width, sizeof(float));
+    thread.attention.latents = carver.Floats(kLatentPositions * thread.attention.latent_stride);
+  }
+  const auto [in, out] = sizes.HeadWidths();
+  if (in == 0) return;
+  HeadScratch& head = thread.head;
+  const std::size_t activation = DTypeBytes(sizes.kernels.activation);
+  head.in = {nullptr, StrideFor(in, activation), activation};
+  head.in.data = carver.Take(kHeadRows * head.in.stride * activation);
+  head.out = {nullptr, StrideFor(out, sizeof(float)), sizeof(float)};
+  head.out.data = carver.Take(kHeadRows * head.out.stride * sizeof(float));
+  head.integers = carver.Rows(sizes, kHeadRows, in);
 }
 
 absl::StatusOr<StepBuffers> StepBuffers::Create(const Program& program, const Kernels& kernels,

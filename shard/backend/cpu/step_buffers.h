@@ -32,6 +32,15 @@ struct BufferView {
   float* Floats(std::size_t row) const { return reinterpret_cast<float*>(Row(row)); }
 };
 
+// Rows of one head that a HeadLinearOp multiplies together.
+inline constexpr std::size_t kHeadRows = 96;
+
+struct HeadScratch {
+  BufferView in;         // activations [kHeadRows, in_dim]
+  BufferView out;        // float32 [kHeadRows, out_dim]
+  IntegerRows integers;  // kHeadRows; only if the format quantises its input
+};
+
 struct ThreadScratch {
   float* gemm = nullptr;
   float* row = nullptr;  // as wide as the hidden state
@@ -40,6 +49,7 @@ struct ThreadScratch {
   AttentionScratch attention;
   AttentionState partition;
   AttentionState total;
+  HeadScratch head;  // only if the program has a HeadLinearOp
 };
 
 class StepBuffers {
@@ -68,6 +78,7 @@ class StepBuffers {
   struct Sizes;
   class Carver;
   void Carve(const Sizes& sizes, Carver& carver);
+  static void CarveLatent(const Sizes& sizes, Carver& carver, ThreadScratch& thread);
   void Touch(WorkerPool& pool);
 
   MemoryRegion region_;

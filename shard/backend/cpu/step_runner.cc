@@ -5,6 +5,8 @@
 #include <cstring>
 
 #include "shard/backend/cpu/attention/attention_stage.h"
+#include "shard/backend/cpu/latent/head_linear.h"
+#include "shard/backend/cpu/latent/latent_row.h"
 #include "shard/backend/cpu/threads/work_split.h"
 
 namespace penstock::shard::cpu {
@@ -78,8 +80,8 @@ void StepRunner::PlanAttention(const RaggedBatch& batch) {
     const Stage& stage = stages_.body[i];
     if (stage.kind != StageKind::kAttention || built[plan_of_stage_[i]]) continue;
     built[plan_of_stage_[i]] = true;
-    const HeadShape& heads = stage.attention->heads;
-    const AttentionShape shape{heads.kv_heads, heads.Group(), stage.attention->window, threads(),
+    const PlanHeads heads = HeadsOfPlan(parts_.program, *stage.attention);
+    const AttentionShape shape{heads.kv_heads, heads.group, stage.attention->window, threads(),
                                parts_.buffers.slots()};
     plans_[plan_of_stage_[i]].Build(shape, batch.segments);
   }
@@ -105,6 +107,11 @@ void StepRunner::RunStage(const Stage& stage, std::size_t thread) {
       return experts_.at(stage.experts).Run(rows_, thread);
     case StageKind::kGateRows:
       return GateRows(stage, thread);
+    case StageKind::kLatentWrite:
+      return WriteLatents(stage, thread);
+    case StageKind::kHeadLinear:
+      return HeadLinear(*stage.head_linear, parts_.kernels, parts_.weights, parts_.buffers)
+          .Run(rows_, threads(), thread);
     case StageKind::kAllReduce:
       if (thread == 0) AllReduce(stage);
       return;
@@ -338,11 +345,27 @@ void StepRunner::WriteKv(const RopeKvWriteOp& op, std::size_t row, std::size_t k
 
 void StepRunner::Attention(const Stage& stage, std::size_t thread) {
   const auto index = static_cast<std::size_t>(&stage - stages_.body.data());
-  AttentionStage({parts_.kernels, parts_.cell_kernels, parts_.cache, parts_.buffers, parts_.pool,
-                  plans_[plan_of_stage_[index]], tables_.data(), table_starts_.data(),
+  AttentionStage({parts_.kernels, KernelsOf(stage.attention->cache), parts_.cache, parts_.buffers,
+                  parts_.pool, plans_[plan_of_stage_[index]], tables_.data(), table_starts_.data(),
                   cells_.data(), parts_.buffers.View(stage.in), parts_.buffers.View(stage.out),
                   *stage.attention, stage.sinks})
       .Run(thread);
+}
+
+void StepRunner::WriteLatents(const Stage& stage, std::size_t thread) {
+  const LatentWriteOp& op = *stage.latent;
+  const RopeTable& rope = parts_.ropes[static_cast<std::size_t>(op.rope)];
+  const HeadCache cache = parts_.cache.Head(op.cache, 0);
+  const Share share = EvenShare(rows_, threads(), thread);
+  for (std::size_t row = share.first; row < share.first + share.count; ++row) {
+    const std::size_t angles = places_[row].position * std::size_t{op.rope_dim / 2};
+    float* const latent = parts_.buffers.View(op.latent).Floats(row);
+    PrepareLatentRow(op, parts_.kernels,
+                     {parts_.buffers.View(op.queries).Floats(row), latent, stage.norm_weight,
+                      rope.cos.data() + angles, rope.sin.data() + angles});
+    const CachePlace& cell = cells_[row];
+    parts_.latent_kernels.write_kv(cache, cell.block, cell.offset, latent, nullptr, false);
+  }
 }
 
 void StepRunner::GateRows(const Stage& stage, std::size_t thread) {
@@ -456,7 +479,7 @@ void StepRunner::Commit(const CandidateSegment& segment, std::uint32_t row) {
   const std::vector<CacheShape>& caches = parts_.program.caches;
   for (std::size_t cache = 0; cache < caches.size(); ++cache) {
     for (std::size_t head = 0; head < caches[cache].kv_heads; ++head) {
-      parts_.cell_kernels.copy_kv(parts_.cache.Head(cache, head), from, to);
+      KernelsOf(cache).copy_kv(parts_.cache.Head(cache, head), from, to);
     }
   }
   parts_.kernels.copy_key(parts_.cache.Hidden(), from, to);

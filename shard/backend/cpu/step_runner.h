@@ -31,6 +31,7 @@ struct StepParts {
   const Program& program;
   const Kernels& kernels;
   const CellKernels& cell_kernels;
+  const CellKernels& latent_kernels;  // for caches whose V lies in K
   const WeightStore& weights;
   const KvCache& cache;
   StepBuffers& buffers;
@@ -97,6 +98,11 @@ class StepRunner {
   void WriteKv(const RopeKvWriteOp& op, std::size_t row, std::size_t kv_head);
   void Attention(const Stage& stage, std::size_t thread);
   void GateRows(const Stage& stage, std::size_t thread);
+  void WriteLatents(const Stage& stage, std::size_t thread);
+  const CellKernels& KernelsOf(std::size_t cache) const {
+    const bool latent = parts_.program.caches[cache].values_in_keys;
+    return latent ? parts_.latent_kernels : parts_.cell_kernels;
+  }
   void AllReduce(const Stage& stage);
   GemmArgs GemmOf(const Stage& stage, std::size_t thread) const;
 

@@ -383,6 +383,7 @@ namespace {
 std::string_view Missing(const EmbedOp& op) { return op.scale != 1.0f ? "scaled embeddings" : ""; }
 std::string_view Missing(const PositionsOp& op) { return op.kName; }
 std::string_view Missing(const NormOp& op) {
+  if (op.in == Buffer::kQueryDown) return "latent attention";
   if (op.kind == NormKind::kCopy || op.in != Buffer::kHidden || op.out != Buffer::kNormed) {
     return "norms after a branch";
   }
@@ -414,6 +415,8 @@ std::string_view Missing(const ActivationOp& op) {
 std::string_view Missing(const ExpertsOp& op) { return op.kName; }
 std::string_view Missing(const GateRowsOp& op) { return op.kName; }
 std::string_view Missing(const ScaleLogitsOp&) { return "scaled logits"; }
+std::string_view Missing(const LatentWriteOp&) { return "latent attention"; }
+std::string_view Missing(const HeadLinearOp&) { return "latent attention"; }
 std::string_view Missing(const auto&) { return ""; }
 
 bool SameHeadsEverywhere(const Program& program) {

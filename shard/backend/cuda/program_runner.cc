@@ -184,6 +184,12 @@ absl::Status ProgramRunner::Run(const ExpertsOp&, const Step&) {
 absl::Status ProgramRunner::Run(const GateRowsOp&, const Step&) {
   return absl::InternalError("gates of rows have no kernel");
 }
+absl::Status ProgramRunner::Run(const LatentWriteOp&, const Step&) {
+  return absl::InternalError("latent attention has no kernel");
+}
+absl::Status ProgramRunner::Run(const HeadLinearOp&, const Step&) {
+  return absl::InternalError("latent attention has no kernel");
+}
 absl::Status ProgramRunner::Run(const ScaleLogitsOp&, const Step&) {
   return absl::InternalError("scaled logits have no kernel");
 }

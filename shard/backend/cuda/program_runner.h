@@ -82,6 +82,8 @@ class ProgramRunner {
   absl::Status Run(const ScaleLogitsOp& op, const Step& step);
   absl::Status Run(const ExpertsOp& op, const Step& step);
   absl::Status Run(const GateRowsOp& op, const Step& step);
+  absl::Status Run(const LatentWriteOp& op, const Step& step);
+  absl::Status Run(const HeadLinearOp& op, const Step& step);
   absl::Status Run(const SelectRowsOp& op, const Step& step);
   absl::Status Run(const AllReduceOp& op, const Step& step);
   absl::Status Run(const AllGatherOp& op, const Step& step);

@@ -17,6 +17,7 @@
 #include "shard/backend/reference/experts.h"
 #include "shard/backend/reference/guarded.h"
 #include "shard/backend/reference/kv_store.h"
+#include "shard/backend/reference/latent.h"
 #include "shard/backend/reference/operations.h"
 #include "shard/model/rope_table.h"
 #include "shard/parallel/communicator.h"
@@ -75,6 +76,8 @@ class ReferenceBackend final : public Backend {
   void Run(const GateRowsOp& op);
   void Run(const SelectRowsOp& op);
   void Run(const ScaleLogitsOp& op);
+  void Run(const LatentWriteOp& op);
+  void Run(const HeadLinearOp& op);
   absl::Status Run(const AllReduceOp& op);
   absl::Status Run(const AllGatherOp& op);
   void WriteHidden();
@@ -447,6 +450,25 @@ void ReferenceBackend::Run(const ScaleLogitsOp& op) {
   const at::Tensor logits = Padded(op.buffer);
   if (op.scale != 1.0f) logits.mul_(op.scale);
   if (op.softcap != 0.0f) SoftCap(logits, op.softcap);
+}
+
+void ReferenceBackend::Run(const LatentWriteOp& op) {
+  const std::int64_t width = std::int64_t{op.latent_dim} + op.rope_dim;
+  const Angles& angles = step_ropes_[static_cast<std::size_t>(op.rope)];
+  PrepareLatents(op, Weight(op.weight), angles.cos, angles.sin,
+                 Heads(op.queries, 0, op.heads, std::int64_t{op.nope_dim} + op.rope_dim),
+                 Heads(op.latent, 0, 1, width));
+  const at::Tensor latents = Whole(op.latent).narrow(0, 0, rows_.count).narrow(1, 0, width);
+  cache_.Write(op.cache, inputs_.kv_slots, latents, at::Tensor());
+}
+
+void ReferenceBackend::Run(const HeadLinearOp& op) {
+  const auto heads = static_cast<std::int64_t>(op.matrices.size());
+  const std::int64_t rest = op.rest;
+  std::vector<at::Tensor> matrices;
+  for (const WeightIndex index : op.matrices) matrices.push_back(Weight(index));
+  MultiplyHeads(op, matrices, Heads(op.in, 0, heads, op.in_dim + rest),
+                Heads(op.out, 0, heads, op.out_dim + rest));
 }
 
 void ReferenceBackend::Run(const SelectRowsOp& op) {

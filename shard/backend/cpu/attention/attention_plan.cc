@@ -16,7 +16,17 @@ std::size_t FirstVisible(std::size_t window, std::size_t position) {
   return window == 0 || position < window ? 0 : position - window + 1;
 }
 
+// The most query heads of a latent cache in one tile.
+constexpr std::uint32_t kMostLatentGroup = 8;
+
 }  // namespace
+
+PlanHeads HeadsOfPlan(const Program& program, const AttentionOp& op) {
+  if (!program.caches[op.cache].values_in_keys) return {op.heads.kv_heads, op.heads.Group()};
+  std::uint32_t group = std::min(kMostLatentGroup, op.heads.query_heads);
+  while (op.heads.query_heads % group != 0) --group;
+  return {op.heads.query_heads / group, group};
+}
 
 void AttentionPlan::Build(const AttentionShape& shape, std::span<const RaggedSegment> segments) {
   shape_ = shape;

@@ -13,6 +13,7 @@
 
 #include "shard/backend/backend.h"
 #include "shard/backend/cpu/kernels.h"
+#include "shard/model/program.h"
 
 namespace penstock::shard::cpu {
 
@@ -54,6 +55,14 @@ struct AttentionShape {
   std::size_t threads = 1;
   std::size_t slots = 0;  // for partial results
 };
+
+// The heads of a plan. All query heads of a cache of latents read its one head; they are divided in
+// groups, so that there is work for several threads.
+struct PlanHeads {
+  std::size_t kv_heads = 1;
+  std::size_t group = 1;
+};
+PlanHeads HeadsOfPlan(const Program& program, const AttentionOp& op);
 
 // Tokens of a tile: enough to use each K and V that is read several times.
 constexpr std::size_t TileTokens(std::size_t group) {

@@ -76,7 +76,8 @@ void KvCache::Prefault(WorkerPool& pool, std::size_t bytes, std::uint32_t row_bl
 
 HeadCache KvCache::Head(std::size_t cache, std::size_t head) const {
   const CacheShape& shape = layout_.caches[cache];
-  const Plane& plane = planes_[first_plane_[cache] + head];
+  // A cache of latents has one head for all query heads.
+  const Plane& plane = planes_[first_plane_[cache] + (shape.values_in_keys ? 0 : head)];
   HeadCache result;
   result.base = plane.base;
   result.block_bytes = plane.block_bytes;

@@ -9,6 +9,7 @@
 #include "shard/backend/cpu/kernels/attention.h"
 #include "shard/backend/cpu/kernels/cells.h"
 #include "shard/backend/cpu/kernels/kv_write.h"
+#include "shard/backend/cpu/kernels/latent.h"
 #include "shard/backend/cpu/kernels/norm_rope.h"
 #include "shard/backend/cpu/kernels/scaled_cells.h"
 #include "shard/backend/cpu/kernels/similarity.h"

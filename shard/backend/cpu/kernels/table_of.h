@@ -36,6 +36,9 @@ constexpr Kernels TableOf(Isa isa, DType weight, DType activation, std::size_t p
   kernels.float32_cells = CellsOf<Float32Product>();
   kernels.bfloat16_cells = CellsOf<C>();
   kernels.int8_cells = CellsOf<ScaledCells>();
+  kernels.float32_latents = LatentsOf<float>();
+  kernels.bfloat16_latents = LatentsOf<std::uint16_t>();
+  kernels.int8_latents = LatentsOf<std::int8_t>();
   kernels.write_key = WriteKey<P>;
   kernels.copy_key = CopyKey<P>;
   kernels.unit_vector = UnitVector<P>;

@@ -74,6 +74,8 @@ struct WeightStore::Plan {
     }
     AddVector(op.routing.choice_bias, 0.0f);
   }
+  void Add(const LatentWriteOp& op) { AddVector(op.weight, 0.0f); }
+  void Add(const HeadLinearOp& op) { matrices.insert(op.matrices.begin(), op.matrices.end()); }
   void Add(const LinearOp& op) {
     matrices.insert(op.weight);
     if (op.gated) gated.insert(op.weight);
