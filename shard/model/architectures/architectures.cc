@@ -3,6 +3,8 @@
 namespace penstock::shard {
 
 // Each in the file of its family.
+ReadArchitecture ReadDeepSeekV2;
+ReadArchitecture ReadDeepSeekV3;
 ReadArchitecture ReadGemma;
 ReadArchitecture ReadGemma2;
 ReadArchitecture ReadGemma3;
@@ -31,18 +33,26 @@ struct Row {
 };
 
 constexpr Row kRows[] = {
-    {"gemma", ReadGemma},        {"gemma2", ReadGemma2},
-    {"gemma3", ReadGemma3},      {"gemma3_text", ReadGemma3Text},
-    {"glm4_moe", ReadGlm4Moe},                                 // GLM-4.5, GLM-4.6
-    {"gpt2", ReadGpt2},          {"gpt_neox", ReadGptNeox},    // Pythia
-    {"gpt_oss", ReadGptOss},     {"granite", ReadGranite},     // Granite 3
-    {"llama", ReadLlama},                                      // Llama 3, TinyLlama
-    {"mistral", ReadMistral},                                  // Mistral 7B, Nemo
-    {"mixtral", ReadMixtral},    {"opt", ReadOpt},             // OPT, Galactica
-    {"phi3", ReadPhi3},                                        // Phi-3, Phi-4-mini
-    {"qwen2", ReadQwen2},                                      // Qwen2.5
-    {"qwen2_moe", ReadQwen2Moe},                               // Qwen1.5-MoE
-    {"qwen3", ReadQwen3},        {"qwen3_moe", ReadQwen3Moe},  // Qwen3-30B-A3B
+    {"deepseek_v2", ReadDeepSeekV2},
+    {"deepseek_v3", ReadDeepSeekV3},  // DeepSeek-V3, DeepSeek-R1
+    {"gemma", ReadGemma},
+    {"gemma2", ReadGemma2},
+    {"gemma3", ReadGemma3},
+    {"gemma3_text", ReadGemma3Text},
+    {"glm4_moe", ReadGlm4Moe},  // GLM-4.5, GLM-4.6
+    {"gpt2", ReadGpt2},
+    {"gpt_neox", ReadGptNeox},  // Pythia
+    {"gpt_oss", ReadGptOss},
+    {"granite", ReadGranite},  // Granite 3
+    {"llama", ReadLlama},      // Llama 3, TinyLlama
+    {"mistral", ReadMistral},  // Mistral 7B, Nemo
+    {"mixtral", ReadMixtral},
+    {"opt", ReadOpt},             // OPT, Galactica
+    {"phi3", ReadPhi3},           // Phi-3, Phi-4-mini
+    {"qwen2", ReadQwen2},         // Qwen2.5
+    {"qwen2_moe", ReadQwen2Moe},  // Qwen1.5-MoE
+    {"qwen3", ReadQwen3},
+    {"qwen3_moe", ReadQwen3Moe},  // Qwen3-30B-A3B
     {"smollm3", ReadSmolLm3},
 };
 

@@ -1,0 +1,172 @@
+// DeepSeek V2 (arXiv:2405.04434) and V3 (arXiv:2412.19437): latent attention, and experts after the
+// first layers, beside a shared expert. V3 chooses experts by sigmoids in groups, V2 by a softmax.
+// The layers after the last one, which predict more tokens, are skipped.
+#include <algorithm>
+#include <cmath>
+#include <string>
+
+#include "common/status.h"
+#include "shard/model/config_keys.h"
+#include "shard/model/decoder_builder.h"
+#include "shard/model/latent_attention.h"
+
+namespace penstock::shard {
+namespace {
+
+constexpr std::uint32_t kMaxWidth = 1u << 20;
+constexpr std::uint32_t kMaxHeadDim = 4096;
+
+struct DeepSeek {
+  LatentHeads heads;
+  std::uint32_t dense_layers = 0;  // the first ones have an MLP
+  Routing routing;
+  std::string choice_bias;  // of the router, or ""
+};
+
+void BuildDeepSeek(DecoderBuilder& b, const DeepSeek& model) {
+  b.Prefix({"model.", ""}, "norm.weight");
+  b.IgnoreLayersFrom("layers", b.spec().layers);
+  b.Embedding("embed_tokens.weight", "lm_head.weight");
+  b.Layers("layers", [&](std::uint32_t layer) {
+    b.RmsNorm("input_layernorm");
+    AddLatentAttention(b, "self_attn", model.heads);
+    b.AddToResidual();
+    b.RmsNorm("post_attention_layernorm");
+    if (layer < model.dense_layers) {
+      b.GatedMlp("mlp.gate_proj", "mlp.up_proj", "mlp.down_proj");
+    } else {
+      b.Router("mlp.gate", model.routing.experts);
+      b.Experts("mlp.experts", "gate_proj", "up_proj", "down_proj", model.routing,
+                model.choice_bias);
+      b.SharedExpert("mlp.shared_experts.gate_proj", "mlp.shared_experts.up_proj",
+                     "mlp.shared_experts.down_proj");
+    }
+    b.AddToResidual();
+  });
+  b.RmsNorm("norm");
+  b.Head();
+}
+
+absl::Status ReadLatentHeads(const ConfigReader& config, LatentHeads& heads) {
+  if (!config.IsNull("q_lora_rank")) {
+    PENSTOCK_ASSIGN_OR_RETURN(heads.query_latent,
+                              config.IntegerOr("q_lora_rank", 1536, 1, kMaxWidth));
+  }
+  PENSTOCK_ASSIGN_OR_RETURN(heads.latent, config.IntegerOr("kv_lora_rank", 512, 1, kMaxWidth));
+  PENSTOCK_ASSIGN_OR_RETURN(heads.nope, config.IntegerOr("qk_nope_head_dim", 128, 1, kMaxHeadDim));
+  PENSTOCK_ASSIGN_OR_RETURN(heads.rope, config.IntegerOr("qk_rope_head_dim", 64, 2, kMaxHeadDim));
+  if (heads.rope % 2 != 0) return config.Bad("qk_rope_head_dim", "even");
+  PENSTOCK_ASSIGN_OR_RETURN(heads.value, config.IntegerOr("v_head_dim", 128, 1, kMaxHeadDim));
+  return absl::OkStatus();
+}
+
+// yarn also scales the products of queries and keys: cos and sin rotate only a part of each head.
+absl::StatusOr<double> ReadScale(const ConfigReader& config, const RopeSpec& rope,
+                                 const LatentHeads& heads) {
+  double scale = 1.0 / std::sqrt(static_cast<double>(heads.nope + heads.rope));
+  if (rope.type == RopeType::kDefault) return scale;
+  for (const char* key : {"rope_scaling", "rope_parameters"}) {
+    PENSTOCK_ASSIGN_OR_RETURN(const auto scaling, config.Object(key));
+    if (!scaling.has_value()) continue;
+    PENSTOCK_ASSIGN_OR_RETURN(const double all, scaling->NumberOr("mscale_all_dim", 0.0, 0.0, 1e3));
+    PENSTOCK_ASSIGN_OR_RETURN(const double factor,
+                              scaling->NumberOr("factor", rope.factor, 1e-3, 1e6));
+    if (all == 0.0 || factor <= 1.0) continue;
+    const double once = 0.1 * all * std::log(factor) + 1.0;
+    scale *= once * once;
+  }
+  return scale;
+}
+
+// All but the attention's RoPE and the router. Heads of queries and keys have `nope` and `rope`
+// dimensions; `head_dim` and `num_key_value_heads` mean nothing.
+absl::Status ReadShared(const ConfigReader& config, std::uint32_t dense_layers,
+                        std::uint32_t expert_width, std::uint32_t shared_experts, ModelSpec& spec,
+                        DeepSeek& model) {
+  spec.tied_head = false;
+  PENSTOCK_RETURN_IF_ERROR(RequireSilu(config));
+  PENSTOCK_RETURN_IF_ERROR(ReadSizes(config, {.head_dim = 2}, spec));
+  PENSTOCK_RETURN_IF_ERROR(ReadNormEps(config, "rms_norm_eps", 1e-6, spec));
+  PENSTOCK_RETURN_IF_ERROR(ReadLatentHeads(config, model.heads));
+  spec.kv_heads = 1;
+  spec.head_dim = model.heads.rope;  // of which ReadPositions takes RoPE
+  PENSTOCK_RETURN_IF_ERROR(ReadPositions(config, {}, spec));
+  spec.head_dim = model.heads.latent + model.heads.rope;
+  PENSTOCK_ASSIGN_OR_RETURN(const double scale, ReadScale(config, spec.rope, model.heads));
+  model.heads.scale = static_cast<float>(scale);
+  PENSTOCK_RETURN_IF_ERROR(ReadWindows(config, 0, 0, spec));
+  PENSTOCK_ASSIGN_OR_RETURN(spec.expert_intermediate,
+                            config.IntegerOr("moe_intermediate_size", expert_width, 1, kMaxWidth));
+  PENSTOCK_ASSIGN_OR_RETURN(const std::uint32_t shared,
+                            config.IntegerOr("n_shared_experts", shared_experts, 1, 64));
+  spec.shared_intermediate = shared * spec.expert_intermediate;
+  PENSTOCK_ASSIGN_OR_RETURN(model.dense_layers,
+                            config.IntegerOr("first_k_dense_replace", dense_layers, 0, 4096));
+  if (model.dense_layers == 0) spec.intermediate = 0;
+  return absl::OkStatus();
+}
+
+// `n_group` and `topk_group`, with their defaults. A group is as good as the sum of its `best` best
+// experts.
+absl::Status ReadGroups(const ConfigReader& config, std::uint32_t groups, std::uint32_t kept,
+                        std::uint32_t best, Routing& routing) {
+  routing.group_best = best;
+  PENSTOCK_ASSIGN_OR_RETURN(routing.groups,
+                            config.IntegerOr("n_group", groups, 1, routing.experts));
+  PENSTOCK_ASSIGN_OR_RETURN(
+      routing.kept_groups,
+      config.IntegerOr("topk_group", std::min(kept, routing.groups), 1, routing.groups));
+  const std::uint32_t size = routing.experts / routing.groups;
+  if (routing.experts % routing.groups != 0 || size < best) {
+    return config.Bad("n_group", "a divisor of the " + std::to_string(routing.experts) +
+                                     " experts, with groups of " + std::to_string(best) +
+                                     " or more");
+  }
+  if (routing.kept_groups * size < routing.chosen) {
+    return config.Bad("topk_group", "enough groups of " + std::to_string(size) + " for " +
+                                        std::to_string(routing.chosen) + " experts");
+  }
+  return absl::OkStatus();
+}
+
+absl::Status ReadRoutingScale(const ConfigReader& config, double absent, Routing& routing) {
+  PENSTOCK_ASSIGN_OR_RETURN(const double scale,
+                            config.NumberOr("routed_scaling_factor", absent, 1e-6, 1e6));
+  routing.scale = static_cast<float>(scale);
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+absl::Status ReadDeepSeekV2(const ConfigReader& config, ModelSpec& spec) {
+  DeepSeek model;
+  PENSTOCK_RETURN_IF_ERROR(ReadShared(config, 0, 1407, 2, spec, model));
+  PENSTOCK_ASSIGN_OR_RETURN(model.routing, ReadRouting(config, 64, 6));
+  PENSTOCK_RETURN_IF_ERROR(ReadRoutingScale(config, 1.0, model.routing));
+  PENSTOCK_ASSIGN_OR_RETURN(const std::string method, config.StringOr("topk_method", "greedy"));
+  if (method == "group_limited_greedy") {
+    PENSTOCK_RETURN_IF_ERROR(ReadGroups(config, 1, 1, 1, model.routing));
+  } else if (method != "greedy") {
+    return config.Bad("topk_method", "greedy or group_limited_greedy");
+  }
+  spec.experts = model.routing.experts;
+  spec.build = [model](DecoderBuilder& b) { BuildDeepSeek(b, model); };
+  return absl::OkStatus();
+}
+
+absl::Status ReadDeepSeekV3(const ConfigReader& config, ModelSpec& spec) {
+  DeepSeek model;
+  PENSTOCK_RETURN_IF_ERROR(ReadShared(config, 3, 2048, 1, spec, model));
+  PENSTOCK_ASSIGN_OR_RETURN(model.heads.interleaved, config.BoolOr("rope_interleave", true));
+  PENSTOCK_ASSIGN_OR_RETURN(model.routing, ReadRouting(config, 256, 8));
+  model.routing.kind = Routing::Kind::kSigmoid;
+  PENSTOCK_RETURN_IF_ERROR(ReadGroups(config, 8, 4, 2, model.routing));
+  PENSTOCK_RETURN_IF_ERROR(ReadRoutingScale(config, 2.5, model.routing));
+  PENSTOCK_ASSIGN_OR_RETURN(model.routing.renormalized, config.BoolOr("norm_topk_prob", true));
+  model.choice_bias = "mlp.gate.e_score_correction_bias";
+  spec.experts = model.routing.experts;
+  spec.build = [model](DecoderBuilder& b) { BuildDeepSeek(b, model); };
+  return absl::OkStatus();
+}
+
+}  // namespace penstock::shard
