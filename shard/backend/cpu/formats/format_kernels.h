@@ -47,7 +47,7 @@ struct IntegerRows {
 };
 
 struct QuantizeArgs {
-  const void* input = nullptr;  // activations of one row, zero up to a multiple of 32
+  const void* input = nullptr;  // activations of one row, readable up to a multiple of 32
   std::size_t size = 0;
   std::byte* values = nullptr;
   IntegerGroup* groups = nullptr;

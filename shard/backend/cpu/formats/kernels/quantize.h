@@ -12,13 +12,21 @@ namespace {
 inline Vec LoadActivations(const float* from) { return Load(from); }
 inline Vec LoadActivations(const std::uint16_t* from) { return LoadBf16(from); }
 
+// Zeros after `count` elements: a wider layer may have written there.
+template <class Activation>
+Vec LoadActivations(const Activation* from, std::size_t count) {
+  const Vec x = LoadActivations(from);
+  if (count >= kLanes) return x;
+  return KeepLanes(x, 0, static_cast<std::ptrdiff_t>(count), Zero());
+}
+
 template <class P, class Activation>
 void QuantizeGroup(const Activation* in, std::size_t count, std::byte* values,
                    IntegerGroup& group) {
   Vec largest = Zero();
   Vec not_finite = Zero();
   for (std::size_t i = 0; i < count; i += kLanes) {
-    const Vec x = LoadActivations(in + i);
+    const Vec x = LoadActivations(in + i, count - i);
     largest = Max(largest, Absolute(x));
     not_finite = MultiplyAdd(x, Zero(), not_finite);
   }
@@ -27,7 +35,7 @@ void QuantizeGroup(const Activation* in, std::size_t count, std::byte* values,
   const Vec inverse = Fill(most > kNothing ? P::kLargest / most : 0.0f);
   Ints sum = FillInts(0);
   for (std::size_t i = 0; i < count; i += kLanes) {
-    const Ints rounded = RoundToInts(Multiply(LoadActivations(in + i), inverse));
+    const Ints rounded = RoundToInts(Multiply(LoadActivations(in + i, count - i), inverse));
     sum = AddInts(sum, rounded);
     P::StoreRow(values + i / P::kPack * P::kLeft, rounded);
   }
