@@ -23,11 +23,14 @@ struct Shape {
   std::size_t group, dim;
   std::uint32_t block_size;
   std::size_t positions, window;
+  std::size_t value_dim = 0;  // 0 = dim
+  std::size_t Values() const { return value_dim == 0 ? dim : value_dim; }
 };
 
-constexpr Shape kShapes[] = {{1, 64, 16, 300, 0},   {8, 64, 16, 700, 0},  {3, 48, 16, 515, 100},
-                             {7, 128, 32, 260, 0},  {4, 80, 8, 40, 0},    {6, 20, 2, 33, 0},
-                             {12, 64, 16, 257, 17}, {25, 16, 48, 300, 0}, {5, 96, 16, 256, 0}};
+constexpr Shape kShapes[] = {{1, 64, 16, 300, 0},    {8, 64, 16, 700, 0},  {3, 48, 16, 515, 100},
+                             {7, 128, 32, 260, 0},   {4, 80, 8, 40, 0},    {6, 20, 2, 33, 0},
+                             {12, 64, 16, 257, 17},  {25, 16, 48, 300, 0}, {5, 96, 16, 256, 0},
+                             {2, 96, 16, 300, 0, 40}};
 
 struct Case {
   Isa isa;
@@ -68,10 +71,11 @@ class Problem {
         cells_(CellsOf(kernels_, kind.cells)) {
     const std::size_t count = shape.positions * shape.dim;
     keys_ = Normal(count, 1);
-    values_ = Normal(count, 2);
+    values_ = Normal(shape.positions * shape.Values(), 2);
     queries_ = Normal(count * shape.group, 3);
-    PagedLayout layout{UniformCaches(2, 2, static_cast<std::uint32_t>(shape.dim)), shape.block_size,
-                       kind.model};
+    const CacheShape heads{2, static_cast<std::uint32_t>(shape.dim),
+                           static_cast<std::uint32_t>(shape.Values())};
+    PagedLayout layout{{heads, heads}, shape.block_size, kind.model};
     layout.kv_type = kind.cells;
     const std::uint32_t blocks = layout.BlocksFor(static_cast<std::uint32_t>(shape.positions));
     EXPECT_TRUE(cache_.Allocate(layout, 2 * blocks + 1, 0, pool_).ok());
@@ -80,7 +84,8 @@ class Problem {
     for (std::uint32_t i = 0; i < blocks; ++i) blocks_.push_back(2 * (blocks - i) - 1);
     for (std::size_t p = 0; p < shape.positions; ++p) {
       cells_.write_kv(Head(), blocks_[p / shape.block_size], p % shape.block_size,
-                      &keys_[p * shape.dim], &values_[p * shape.dim], p + 1 == shape.positions);
+                      &keys_[p * shape.dim], &values_[p * shape.Values()],
+                      p + 1 == shape.positions);
     }
   }
 
@@ -114,13 +119,13 @@ class Problem {
                                   : 0;
     for (std::size_t p = first; p * kPartition < position + tokens; ++p) {
       cells_.attend(tile, p, scratch, part.state);
-      kernels_.merge(rows, shape_.dim, part.state, total.state);
+      kernels_.merge(rows, shape_.Values(), part.state, total.state);
     }
-    std::vector<float> out(rows * shape_.dim);
+    std::vector<float> out(rows * shape_.Values());
     // As float32 whatever the activations of the model are.
     for (std::size_t row = 0; row < rows; ++row) {
-      for (std::size_t d = 0; d < shape_.dim; ++d) {
-        out[row * shape_.dim + d] =
+      for (std::size_t d = 0; d < shape_.Values(); ++d) {
+        out[row * shape_.Values() + d] =
             total.state.values[row * total.state.value_stride + d] / total.state.sum[row];
       }
     }
@@ -134,14 +139,15 @@ class Problem {
     const float* query = &queries_[(position * shape_.group + head) * shape_.dim];
     const std::size_t first =
         shape_.window > 0 && position + 1 > shape_.window ? position + 1 - shape_.window : 0;
-    std::vector<double> out(shape_.dim, 0.0);
+    std::vector<double> out(shape_.Values(), 0.0);
     double sum = 0;
     for (std::size_t p = first; p <= position; ++p) {
       double score = 0;
       for (std::size_t d = 0; d < shape_.dim; ++d) score += query[d] * keys_[p * shape_.dim + d];
       const double weight = std::exp(score * Scale());
       sum += weight;
-      for (std::size_t d = 0; d < shape_.dim; ++d) out[d] += weight * values_[p * shape_.dim + d];
+      for (std::size_t d = 0; d < shape_.Values(); ++d)
+        out[d] += weight * values_[p * shape_.Values() + d];
     }
     for (double& value : out) value /= sum;
     return out;
@@ -184,8 +190,8 @@ TEST(AttentionKernels, AgreeWithPlainAttention) {
       const std::vector<float> out = problem.Attend(position, 1);
       for (std::size_t head = 0; head < shape.group; ++head) {
         const std::vector<double> plain = problem.Plain(position, head);
-        for (std::size_t d = 0; d < shape.dim; ++d) {
-          ASSERT_NEAR(out[head * shape.dim + d], plain[d], kind.Tolerance())
+        for (std::size_t d = 0; d < shape.Values(); ++d) {
+          ASSERT_NEAR(out[head * shape.Values() + d], plain[d], kind.Tolerance())
               << kind.Name() << ", group " << shape.group << ", dimensions " << shape.dim
               << ", head " << head << ", dimension " << d;
         }
