@@ -14,7 +14,7 @@ BuiltProgram BuildProgram(const ModelSpec& spec, const RankShare& part, const Ha
 }
 
 DecoderBuilder::DecoderBuilder(const ModelSpec& spec, const RankShare& part, const HasTensor& has)
-    : spec_(spec), part_(part), has_(has) {
+    : spec_(spec), part_(part), has_(has), mlp_width_(spec.intermediate) {
   Program& program = built_.program;
   program.part = part;
   program.vocabulary = spec.vocabulary;
@@ -70,7 +70,7 @@ void DecoderBuilder::Embedding(const std::string& table, const std::string& head
   tied_ = spec_.tied_head.value_or(true) && !(has_(head) && has_(tensor));
   if (tied_ && !has_(tensor) && has_(head)) tensor = head;
   head_tensor_ = head;
-  embedding_ = VocabularyMatrix("embedding", tensor);
+  embedding_ = VocabularyMatrix("embedding", tensor, spec_.hidden);
   Add(EmbedOp{.out = Buffer::kHidden, .table = embedding_, .scale = scale});
   AllReduce(Buffer::kHidden);
 }
@@ -85,9 +85,10 @@ void DecoderBuilder::LearnedPositions(const std::string& table, std::uint32_t of
 void DecoderBuilder::Head(float scale, float softcap) {
   Add(SelectRowsOp{.in = Buffer::kNormed, .out = Buffer::kSelected});
   ops_ = &built_.program.head;
-  Add(LinearOp{.in = Buffer::kSelected,
-               .out = Buffer::kLogits,
-               .weight = tied_ ? embedding_ : VocabularyMatrix("head", head_tensor_)});
+  Add(LinearOp{
+      .in = Buffer::kSelected,
+      .out = Buffer::kLogits,
+      .weight = tied_ ? embedding_ : VocabularyMatrix("head", head_tensor_, spec_.hidden)});
   if (scale != 1.0f || softcap != 0.0f) Add(ScaleLogitsOp{Buffer::kLogits, scale, softcap});
   if (part_.world > 1) Add(AllGatherOp{Buffer::kLogits});
 }
@@ -100,6 +101,8 @@ void DecoderBuilder::AddNorm(Buffer buffer, NormKind kind, const std::string& na
   if (buffer == Buffer::kHidden) {
     op.add = std::exchange(branch_, Buffer::kNone);
     op.add_scale = residual_scale_;
+  } else if (buffer == Buffer::kBranch) {
+    op.add = std::exchange(side_, Buffer::kNone);
   }
   if (kind == NormKind::kRms) {
     op.weight = Vector(Name(name + ".weight"), spec_.hidden);
@@ -121,14 +124,21 @@ void DecoderBuilder::LayerNorm(const std::string& name) {
 
 void DecoderBuilder::BranchRmsNorm(const std::string& name) {
   ReduceBranch();
-  AddNorm(Buffer::kBranch, NormKind::kRms, name);
-  std::get<NormOp>(ops_->back()).out = Buffer::kBranch;
+  AddNorm(target_, NormKind::kRms, name);
+  std::get<NormOp>(ops_->back()).out = target_;
 }
 
 void DecoderBuilder::StreamLayerNorm(const std::string& name) {
   AddNorm(Buffer::kHidden, NormKind::kLayer, name);
   std::get<NormOp>(ops_->back()).out = Buffer::kHidden;
   NoNorm();
+}
+
+void DecoderBuilder::RouterNorm(const std::string& tensor) {
+  AddNorm(Buffer::kHidden, NormKind::kCopy, "");
+  auto& norm = std::get<NormOp>(ops_->back());
+  norm.kind = NormKind::kRms;
+  norm.weight = Vector(Name(tensor), spec_.hidden);
 }
 
 void DecoderBuilder::NoNorm() { AddNorm(Buffer::kHidden, NormKind::kCopy, ""); }
@@ -148,6 +158,11 @@ void DecoderBuilder::Qkv(const std::string& q, const std::string& k, const std::
                 {{q, all_heads_.QueryWidth(), QueryRows()},
                  {k, all_heads_.KeyWidth(), KeyRows()},
                  {v, all_heads_.ValueWidth(), ValueRows()}}));
+}
+
+void DecoderBuilder::Queries(const std::string& q) {
+  Widen(Buffer::kQkv, heads_.QueryWidth());
+  Add(RowLinear("q", Buffer::kQkv, {{q, all_heads_.QueryWidth(), QueryRows()}}));
 }
 
 void DecoderBuilder::FusedQkv(const std::string& name) {
@@ -174,13 +189,18 @@ void DecoderBuilder::QkvByHead(const std::string& name) {
   Add(RowLinear("qkv", Buffer::kQkv, slices));
 }
 
-void DecoderBuilder::HeadNorm(const std::string& query, const std::string& key) {
+void DecoderBuilder::HeadNorm(const std::string& query, const std::string& key, bool values) {
+  const auto weight = [this](const std::string& name) {
+    return name.empty() ? kNoWeight : Vector(Name(name + ".weight"), heads_.key_dim);
+  };
+  const WeightIndex of_queries = weight(query);
   Add(HeadNormOp{.qkv = Buffer::kQkv,
-                 .query_weight = Vector(Name(query + ".weight"), heads_.key_dim),
-                 .key_weight = Vector(Name(key + ".weight"), heads_.key_dim),
+                 .query_weight = of_queries,
+                 .key_weight = weight(key),
                  .weight_offset = norm_offset_,
                  .eps = spec_.norm_eps,
-                 .heads = heads_});
+                 .heads = heads_,
+                 .values = values});
 }
 
 std::int32_t DecoderBuilder::AddRope(const RopeSpec& rope) {
@@ -193,12 +213,21 @@ std::int32_t DecoderBuilder::AddRope(const RopeSpec& rope) {
 
 void DecoderBuilder::AddRopeKvWrite(std::int32_t rope) {
   std::vector<CacheShape>& caches = built_.program.caches;
-  cache_ = static_cast<std::uint32_t>(caches.size());
+  cache_ = caches_[layer_] = static_cast<std::uint32_t>(caches.size());
   caches.push_back({heads_.kv_heads, heads_.key_dim, heads_.value_dim});
   Add(RopeKvWriteOp{.qkv = Buffer::kQkv, .cache = cache_, .rope = rope, .heads = heads_});
 }
 
 void DecoderBuilder::Rope(const RopeSpec& rope) { AddRopeKvWrite(AddRope(rope)); }
+
+void DecoderBuilder::RopeQueries(const RopeSpec& rope, std::uint32_t layer) {
+  cache_ = caches_.at(layer);
+  Add(RopeKvWriteOp{.qkv = Buffer::kQkv,
+                    .cache = cache_,
+                    .rope = AddRope(rope),
+                    .heads = heads_,
+                    .writes = false});
+}
 
 void DecoderBuilder::NoRope() { AddRopeKvWrite(kNoRope); }
 
@@ -228,31 +257,30 @@ void DecoderBuilder::AttentionOutput(const std::string& name) {
 
 void DecoderBuilder::GatedUp(const std::vector<RowSlice>& slices, const std::string& down,
                              Activation activation) {
-  Widen(Buffer::kMlpUp, 2 * part_.intermediate);
-  Widen(Buffer::kMlp, part_.intermediate);
+  const Range mine = MlpColumns();
+  const auto width = static_cast<std::uint32_t>(mine.count);
+  Widen(Buffer::kMlpUp, 2 * width);
+  Widen(Buffer::kMlp, width);
   LinearOp op = RowLinear("gate_up", Buffer::kMlpUp, slices);
   op.gated = true;
   Add(op);
-  Add(GatedActivationOp{.in = Buffer::kMlpUp,
-                        .out = Buffer::kMlp,
-                        .activation = activation,
-                        .width = part_.intermediate});
-  ColumnLinear(down, Buffer::kMlp, spec_.intermediate,
-               {part_.first_intermediate, part_.intermediate});
+  Add(GatedActivationOp{
+      .in = Buffer::kMlpUp, .out = Buffer::kMlp, .activation = activation, .width = width});
+  ColumnLinear(down, Buffer::kMlp, mlp_width_, mine);
 }
 
 void DecoderBuilder::GatedMlp(const std::string& gate, const std::string& up,
                               const std::string& down, Activation activation) {
-  const Range mine{part_.first_intermediate, part_.intermediate};
-  GatedUp({{gate, spec_.intermediate, mine}, {up, spec_.intermediate, mine}}, down, activation);
+  const Range mine = MlpColumns();
+  GatedUp({{gate, mlp_width_, mine}, {up, mlp_width_, mine}}, down, activation);
 }
 
 void DecoderBuilder::FusedGatedMlp(const std::string& gate_up, const std::string& down,
                                    Activation activation) {
-  const std::uint64_t all = spec_.intermediate, first = part_.first_intermediate;
-  GatedUp({{gate_up, 2 * all, {first, part_.intermediate}},
-           {gate_up, 2 * all, {all + first, part_.intermediate}}},
-          down, activation);
+  const std::uint64_t all = mlp_width_;
+  const Range mine = MlpColumns();
+  GatedUp({{gate_up, 2 * all, mine}, {gate_up, 2 * all, {all + mine.first, mine.count}}}, down,
+          activation);
 }
 
 void DecoderBuilder::Router(const std::string& name, std::uint32_t experts) {
@@ -276,7 +304,7 @@ Range DecoderBuilder::OwnExperts(const Routing& routing) const {
 ExpertsOp DecoderBuilder::EmptyExperts(const Routing& routing) {
   return {.in = Buffer::kNormed,
           .scores = Buffer::kRouter,
-          .out = Buffer::kBranch,
+          .out = target_,
           .accumulate = std::exchange(branch_begun_, true),
           .routing = routing,
           .width = static_cast<std::uint32_t>(SizesOf(routing).mine.count),
@@ -285,12 +313,15 @@ ExpertsOp DecoderBuilder::EmptyExperts(const Routing& routing) {
 
 void DecoderBuilder::Experts(const std::string& experts, const std::string& gate,
                              const std::string& up, const std::string& down, Routing routing,
-                             const std::string& choice_bias) {
+                             const std::string& choice_bias, Activation activation,
+                             const std::string& expert_scale) {
+  if (!expert_scale.empty()) routing.expert_scale = Vector(Name(expert_scale), routing.experts);
   if (!choice_bias.empty()) routing.choice_bias = Vector(Name(choice_bias), routing.experts);
   const ExpertNames names{Name(experts), gate, up, down};
   const ExpertSizes sizes = SizesOf(routing);
   const bool stacked = has_(names.experts + ".gate_up_proj");
   ExpertsOp op = EmptyExperts(routing);
+  op.activation = activation;
   const Range own = OwnExperts(routing);
   for (std::uint64_t i = own.first; i < own.first + own.count; ++i) {
     const auto index = static_cast<std::uint32_t>(i);
@@ -343,25 +374,83 @@ void DecoderBuilder::SharedExpert(const std::string& gate, const std::string& up
 }
 
 void DecoderBuilder::Mlp(const std::string& up, Activation activation, const std::string& down) {
-  const Range mine{part_.first_intermediate, part_.intermediate};
-  Widen(Buffer::kMlpUp, part_.intermediate);
-  Widen(Buffer::kMlp, part_.intermediate);
-  Add(RowLinear("up", Buffer::kMlpUp, {{up, spec_.intermediate, mine}}));
-  Add(ActivationOp{.in = Buffer::kMlpUp,
-                   .out = Buffer::kMlp,
-                   .activation = activation,
-                   .width = part_.intermediate});
-  ColumnLinear(down, Buffer::kMlp, spec_.intermediate, mine);
+  const Range mine = MlpColumns();
+  const auto width = static_cast<std::uint32_t>(mine.count);
+  Widen(Buffer::kMlpUp, width);
+  Widen(Buffer::kMlp, width);
+  Add(RowLinear("up", Buffer::kMlpUp, {{up, mlp_width_, mine}}));
+  Add(ActivationOp{
+      .in = Buffer::kMlpUp, .out = Buffer::kMlp, .activation = activation, .width = width});
+  ColumnLinear(down, Buffer::kMlp, mlp_width_, mine);
 }
 
 void DecoderBuilder::ReduceBranch() {
-  if (!std::exchange(reduced_, true)) AllReduce(Buffer::kBranch);
+  if (!std::exchange(reduced_, true)) AllReduce(target_);
 }
 
 void DecoderBuilder::AddToResidual() {
   ReduceBranch();
   branch_begun_ = reduced_ = false;
   branch_ = Buffer::kBranch;
+}
+
+void DecoderBuilder::BeginSideBranch() {
+  ReduceBranch();
+  Widen(Buffer::kSideBranch, spec_.hidden);
+  target_ = Buffer::kSideBranch;
+  branch_begun_ = reduced_ = false;
+}
+
+void DecoderBuilder::JoinSideBranch() {
+  ReduceBranch();
+  side_ = std::exchange(target_, Buffer::kBranch);
+}
+
+void DecoderBuilder::ScaleStream(const std::string& tensor) {
+  AddNorm(Buffer::kHidden, NormKind::kCopy, "");
+  std::get<NormOp>(ops_->back()).out = Buffer::kHidden;
+  Add(ScaleOp{.buffer = Buffer::kHidden, .weight = Vector(Name(tensor), 1)});
+}
+
+// ---- inputs of the tokens to each layer ----
+
+void DecoderBuilder::PerLayerInputs(const std::string& table, const std::string& projection,
+                                    const std::string& norm, std::uint32_t size) {
+  const std::uint32_t columns = spec_.layers * size;
+  Widen(Buffer::kPerLayer, columns);
+  Widen(Buffer::kPerLayerProjected, columns);
+  Add(EmbedOp{.out = Buffer::kPerLayer,
+              .table = VocabularyMatrix(table, Name(table + ".weight"), columns),
+              .scale = std::sqrt(static_cast<float>(size))});
+  AllReduce(Buffer::kPerLayer);
+  NoNorm();
+  Add(RowLinear(projection, Buffer::kPerLayerProjected, {{projection, columns, {0, columns}}}));
+  // The norm cancels the factor 1 / sqrt(hidden) of what it reads, but for epsilon.
+  Add(GroupNormOp{.in = Buffer::kPerLayerProjected,
+                  .out = Buffer::kPerLayer,
+                  .weight = Vector(Name(norm + ".weight"), size),
+                  .size = size,
+                  .eps = spec_.norm_eps * static_cast<float>(spec_.hidden),
+                  .scale = std::sqrt(0.5f)});
+}
+
+void DecoderBuilder::PerLayerBranch(const std::string& gate, Activation activation,
+                                    const std::string& projection, std::uint32_t size) {
+  Widen(Buffer::kPerLayerUp, size);
+  Widen(Buffer::kPerLayerGate, size);
+  NoNorm();
+  Add(RowLinear(gate, Buffer::kPerLayerUp, {{gate, size, {0, size}}}));
+  Add(ActivationOp{.in = Buffer::kPerLayerUp,
+                   .out = Buffer::kPerLayerGate,
+                   .activation = activation,
+                   .width = size});
+  Add(MultiplyOp{.buffer = Buffer::kPerLayerGate,
+                 .by = Buffer::kPerLayer,
+                 .first = layer_ * size,
+                 .width = size});
+  // Every rank has all columns, so there is nothing to sum.
+  ColumnLinear(projection, Buffer::kPerLayerGate, size, {0, size});
+  reduced_ = true;
 }
 
 // ---- operations ----
@@ -401,7 +490,7 @@ void DecoderBuilder::ColumnLinear(const std::string& name, Buffer in, std::uint6
                           0,
                           transposed_});
   LinearOp op{.in = in,
-              .out = Buffer::kBranch,
+              .out = target_,
               .weight = AddTarget(std::move(target)),
               .accumulate = std::exchange(branch_begun_, true)};
   // The bias joins the sum over the ranks once.
@@ -439,12 +528,13 @@ WeightIndex DecoderBuilder::VectorIfStored(const std::string& tensor, std::uint6
   return has_(tensor) ? Vector(tensor, size) : kNoWeight;
 }
 
-WeightIndex DecoderBuilder::VocabularyMatrix(const std::string& label, const std::string& tensor) {
-  WeightTarget target{label, part_.vocabulary_padded, spec_.hidden, false, {}};
+WeightIndex DecoderBuilder::VocabularyMatrix(const std::string& label, const std::string& tensor,
+                                             std::uint64_t columns) {
+  WeightTarget target{label, part_.vocabulary_padded, columns, false, {}};
   target.parts.push_back({tensor,
-                          {spec_.vocabulary, spec_.hidden},
+                          {spec_.vocabulary, columns},
                           {part_.first_vocabulary, part_.vocabulary},
-                          {0, spec_.hidden},
+                          {0, columns},
                           0});
   return AddTarget(std::move(target));
 }

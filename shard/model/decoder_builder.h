@@ -17,6 +17,7 @@
 #include <algorithm>
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -95,20 +96,27 @@ class DecoderBuilder {
   void NoNorm();
   // From here on attention has these heads, those of all ranks, and not those of spec().
   void SetHeads(const HeadShape& all);
+  // From here on an MLP has this width, counted over all ranks, and not spec().intermediate.
+  void SetMlpWidth(std::uint32_t all) { mlp_width_ = all; }
   // Queries, keys and values from three matrices.
   void Qkv(const std::string& q, const std::string& k, const std::string& v);
+  // Only queries: the layer reads the cache of another one.
+  void Queries(const std::string& q);
   // The same from one matrix: all queries, then all keys, then all values.
   void FusedQkv(const std::string& name);
   // Matrices are stored as [inputs, outputs] from here on.
   void SetTransposed() { transposed_ = true; }
   // The same from one matrix that holds query, key and value of the first head, then of the next.
   void QkvByHead(const std::string& name);
-  // RMSNorm of each query head and of each key head.
-  void HeadNorm(const std::string& query, const std::string& key);
+  // RMSNorm of each query head and of each key head, unless `key` is "". With `values` each value
+  // head is normalised without a weight.
+  void HeadNorm(const std::string& query, const std::string& key, bool values = false);
   // Rotates queries and keys as spec().rope, or as `rope`. Writes K and V to a cache of the layer.
   void Rope() { Rope(spec_.rope); }
   void Rope(const RopeSpec& rope);
   void NoRope();  // writes K and V only
+  // Rotates what Queries gives. Attention reads the cache of `layer`, an earlier one.
+  void RopeQueries(const RopeSpec& rope, std::uint32_t layer);
   // Causal attention. A query sees `window` positions; 0 = all. The scale of the products is
   // 1 / sqrt(key_dim) if it is not given; `softcap` as in AttentionOp.
   void Attention(std::uint32_t window, std::optional<float> scale = {}, float softcap = 0.0f);
@@ -128,7 +136,8 @@ class DecoderBuilder {
   // "`experts`.N."; or the file has all of them in the stacks "`experts`.gate_up_proj" (gate rows
   // first) and "`experts`.down_proj". `choice_bias` names Routing::choice_bias.
   void Experts(const std::string& experts, const std::string& gate, const std::string& up,
-               const std::string& down, Routing routing, const std::string& choice_bias = "");
+               const std::string& down, Routing routing, const std::string& choice_bias = "",
+               Activation activation = Activation::kSilu, const std::string& expert_scale = "");
   // The same with the bounded gate and the weights of InterleavedExpert (expert_weights.h).
   void InterleavedExperts(const std::string& experts, const Routing& routing,
                           const BoundedGate& gate);
@@ -138,9 +147,28 @@ class DecoderBuilder {
                     const std::string& row_gate = "");
   // down(activation(up(x))).
   void Mlp(const std::string& up, Activation activation, const std::string& down);
+  // What follows computes a second branch, which reads the same residual stream.
+  void BeginSideBranch();
+  // The next BranchRmsNorm adds the second branch first.
+  void JoinSideBranch();
+  // As RmsNorm, with the whole name of the weight, to which no offset is added.
+  void RouterNorm(const std::string& tensor);
   // Adds the branch to the residual stream. Attention and MLP without a call between them are
   // parallel: both read the same residual stream, and their sum is the branch.
   void AddToResidual();
+  // Multiplies the residual stream by a tensor of one number.
+  void ScaleStream(const std::string& tensor);
+
+  // ---- inputs of the tokens to each layer ----
+
+  // Inputs of `size` numbers to each layer: rows of `table` * sqrt(size), plus the norm of each
+  // `size` numbers of `projection`(residual stream) / sqrt(hidden), all divided by sqrt(2). Call
+  // after Embedding.
+  void PerLayerInputs(const std::string& table, const std::string& projection,
+                      const std::string& norm, std::uint32_t size);
+  // The branch is `projection`(activation(`gate`(residual stream)) * the layer's inputs).
+  void PerLayerBranch(const std::string& gate, Activation activation, const std::string& projection,
+                      std::uint32_t size);
 
  private:
   friend BuiltProgram BuildProgram(const ModelSpec&, const RankShare&, const HasTensor&);
@@ -180,7 +208,12 @@ class DecoderBuilder {
   }
   WeightIndex Vector(const std::string& tensor, std::uint64_t size);
   WeightIndex VectorIfStored(const std::string& tensor, std::uint64_t size);
-  WeightIndex VocabularyMatrix(const std::string& label, const std::string& tensor);
+  WeightIndex VocabularyMatrix(const std::string& label, const std::string& tensor,
+                               std::uint64_t columns);
+  Range MlpColumns() const {  // the share of this rank
+    const std::uint64_t share = mlp_width_ / part_.world;
+    return {part_.rank * share, share};
+  }
   // The share of this rank in the dimensions of all heads.
   Range QueryRows() const;
   Range KeyRows() const;
@@ -201,16 +234,20 @@ class DecoderBuilder {
   HeadShape all_heads_;  // of all ranks
   HeadShape heads_;      // of this rank
   std::uint32_t first_kv_head_ = 0;
-  std::uint32_t cache_ = 0;  // of the present layer
+  std::uint32_t cache_ = 0;                        // of the present layer
+  std::map<std::uint32_t, std::uint32_t> caches_;  // by layer
+  std::uint32_t mlp_width_ = 0;
   std::string head_tensor_;
   WeightIndex embedding_ = kNoWeight;
   bool tied_ = false;
   float norm_offset_ = 0.0f;
   float residual_scale_ = 1.0f;
   bool transposed_ = false;
-  bool reduced_ = false;           // kBranch is summed over the ranks
-  Buffer branch_ = Buffer::kNone;  // what the next norm adds to the residual stream
-  bool branch_begun_ = false;      // kBranch holds a result that AddToResidual has not taken
+  Buffer target_ = Buffer::kBranch;  // the branch in the making
+  Buffer side_ = Buffer::kNone;      // what the next BranchRmsNorm adds
+  bool reduced_ = false;             // target_ is summed over the ranks
+  Buffer branch_ = Buffer::kNone;    // what the next norm adds to the residual stream
+  bool branch_begun_ = false;        // target_ holds a result that AddToResidual has not taken
 };
 
 }  // namespace penstock::shard

@@ -22,11 +22,12 @@ class DecoderBuilder;
 
 enum class RopeType : std::uint8_t {
   kDefault,
-  kLinear,    // frequencies / factor
-  kDynamic,   // as kDefault up to max_position, which Penstock never exceeds
-  kLlama3,    // low frequencies / factor, with a ramp between the two wavelengths
-  kYarn,      // arXiv:2309.00071
-  kLongrope,  // arXiv:2402.13753, the factors of short texts: max_position is the original one
+  kLinear,        // frequencies / factor
+  kDynamic,       // as kDefault up to max_position, which Penstock never exceeds
+  kLlama3,        // low frequencies / factor, with a ramp between the two wavelengths
+  kYarn,          // arXiv:2309.00071
+  kLongrope,      // arXiv:2402.13753, the factors of short texts: max_position is the original one
+  kProportional,  // only the first `turning` pairs of a whole head turn
 };
 
 struct RopeSpec {
@@ -42,6 +43,7 @@ struct RopeSpec {
   double attention_factor = 1.0;  // multiplies cos and sin
   bool truncate = true;           // yarn: the ends of the ramp are whole dimensions
   std::vector<double> factors;    // longrope: divides each frequency; else empty
+  std::uint32_t turning = 0;      // proportional: pairs (i, i + dim / 2) with a frequency
 
   bool operator==(const RopeSpec&) const = default;
 };
@@ -53,6 +55,7 @@ struct ModelSpec {
   std::uint32_t heads = 0;
   std::uint32_t kv_heads = 0;             // divides heads
   std::uint32_t head_dim = 0;             // even
+  std::uint32_t full_kv_heads = 0;        // of layers without a window; 0 = as many
   std::uint32_t intermediate = 0;         // of an MLP; 0 = no layer has one
   std::uint32_t expert_intermediate = 0;  // of an expert; 0 = there are none
   std::uint32_t shared_intermediate = 0;  // of the shared expert; 0 = there is none

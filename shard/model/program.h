@@ -35,6 +35,11 @@ enum class Buffer : std::uint8_t {
   kBranch,      // output of attention or MLP, not yet added to kHidden
   kSelected,    // rows of kNormed whose logits are wanted
   kLogits,      // this rank's share of the vocabulary
+  kSideBranch,  // a second branch beside kBranch
+  kPerLayer,    // inputs of the tokens to all layers, one after the other
+  kPerLayerProjected,
+  kPerLayerUp,    // before the activation
+  kPerLayerGate,  // after the activation
 
   // Of latent attention, where kQkv holds query heads alone.
   kQueryDown,      // the queries' own latent before its norm
@@ -189,8 +194,10 @@ struct Routing {
   std::uint32_t groups = 1;
   std::uint32_t kept_groups = 1;
   std::uint32_t group_best = 1;
-  bool renormalized = false;  // weights are divided by the sum of those chosen
-  float scale = 1.0f;         // multiplies the weights
+  bool renormalized = false;             // weights are divided by the sum of those chosen
+  float scale = 1.0f;                    // multiplies the weights
+  float score_scale = 1.0f;              // multiplies the scores
+  WeightIndex expert_scale = kNoWeight;  // multiplies the weight of each expert; none = ones
 };
 
 struct Expert {
@@ -229,6 +236,33 @@ struct GateRowsOp {
   static constexpr std::string_view kName = "gate of rows";
   Buffer buffer = Buffer::kNone;
   Buffer gate = Buffer::kNone;
+};
+
+// out = (RMSNorm of each `size` columns of `in` + out) * scale. `in` is overwritten.
+struct GroupNormOp {
+  static constexpr std::string_view kName = "norm of groups";
+  Buffer in = Buffer::kNone;
+  Buffer out = Buffer::kNone;
+  WeightIndex weight = kNoWeight;  // [size]
+  std::uint32_t size = 0;          // divides the width
+  float eps = 1e-6f;
+  float scale = 1.0f;
+};
+
+// Multiplies `width` columns of `buffer` by those of `by` from `first` on.
+struct MultiplyOp {
+  static constexpr std::string_view kName = "product of columns";
+  Buffer buffer = Buffer::kNone;
+  Buffer by = Buffer::kNone;
+  std::uint32_t first = 0;
+  std::uint32_t width = 0;
+};
+
+// Multiplies `buffer` by a weight that is one number.
+struct ScaleOp {
+  static constexpr std::string_view kName = "learned scale";
+  Buffer buffer = Buffer::kNone;
+  WeightIndex weight = kNoWeight;
 };
 
 // buffer = sum over the ranks.
@@ -291,7 +325,8 @@ struct HeadLinearOp {
 using Op =
     std::variant<EmbedOp, PositionsOp, NormOp, LinearOp, HeadNormOp, RopeKvWriteOp, AttentionOp,
                  GatedActivationOp, ActivationOp, ExpertsOp, GateRowsOp, AllReduceOp, SelectRowsOp,
-                 ScaleLogitsOp, AllGatherOp, LatentWriteOp, HeadLinearOp>;
+                 ScaleLogitsOp, AllGatherOp, GroupNormOp, MultiplyOp, ScaleOp, LatentWriteOp,
+                 HeadLinearOp>;
 
 // The name of an operation, for messages.
 inline std::string_view NameOf(const Op& op) {

@@ -20,6 +20,10 @@ absl::StatusOr<RankShare> MakeRankShare(const ModelSpec& spec, std::uint32_t ran
   for (const std::uint32_t width : {expert_columns, spec.shared_intermediate}) {
     PENSTOCK_RETURN_IF_ERROR(CheckWorldSize(world, {spec.heads, spec.kv_heads, width}));
   }
+  if (spec.full_kv_heads > 0) {
+    PENSTOCK_RETURN_IF_ERROR(
+        CheckWorldSize(world, {spec.heads, spec.full_kv_heads, spec.intermediate}));
+  }
   part.rank = rank;
   part.world = world;
   part.heads = spec.heads / world;

@@ -54,6 +54,9 @@ std::vector<float> RopeFrequencies(const RopeSpec& rope) {
       frequencies[i] = 1.0f / (static_cast<float>(rope.factors[i]) *
                                static_cast<float>(std::pow(rope.theta, double{exponent})));
     }
+    if (rope.type == RopeType::kProportional) {
+      frequencies[i] = i < rope.turning ? frequencies[i] / static_cast<float>(rope.factor) : 0.0f;
+    }
     if (rope.type == RopeType::kLinear) frequencies[i] /= static_cast<float>(rope.factor);
     if (rope.type == RopeType::kLlama3) frequencies[i] = Llama3Frequency(rope, frequencies[i]);
   }

@@ -160,6 +160,7 @@ struct Kernels {
   void (*copy)(const NormArgs& args);             // no norm, to activations
   void (*wide_copy)(const NormArgs& args);        // no norm, to float32
   void (*scale_activations)(void* row, std::size_t size, float scale);
+  void (*multiply_activations)(void* row, const float* by, std::size_t size);
   // Multiplies the row by `scale`; then a softcap as in ScaleLogitsOp.
   void (*scale_logits)(float* row, std::size_t size, float scale, float softcap);
   // Rotates the pairs (i, i + half) of one head.

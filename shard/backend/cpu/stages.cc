@@ -35,7 +35,7 @@ class StageMaker {
       return rope != nullptr && rope->qkv == norm->qkv ? 2 : 0;
     }
     return Is<EmbedOp, PositionsOp, RopeKvWriteOp, AttentionOp, ExpertsOp, GateRowsOp, AllReduceOp,
-              LatentWriteOp, HeadLinearOp>(ops[first])
+              GroupNormOp, MultiplyOp, ScaleOp, LatentWriteOp, HeadLinearOp>(ops[first])
                ? 1
                : 0;
   }
@@ -125,6 +125,19 @@ class StageMaker {
   }
   Stage StageOf(const AllReduceOp& op, std::size_t) const {
     return {.kind = StageKind::kAllReduce, .in = op.buffer};
+  }
+  Stage StageOf(const GroupNormOp& op, std::size_t) const {
+    return {.kind = StageKind::kGroupNorm,
+            .in = op.in,
+            .out = op.out,
+            .norm_weight = weights_.Vector(op.weight),
+            .groups = &op};
+  }
+  Stage StageOf(const MultiplyOp& op, std::size_t) const {
+    return {.kind = StageKind::kMultiply, .in = op.by, .out = op.buffer, .multiply = &op};
+  }
+  Stage StageOf(const ScaleOp& op, std::size_t) const {
+    return {.kind = StageKind::kScale, .out = op.buffer, .norm_weight = weights_.Vector(op.weight)};
   }
   // Never the first of a stage (Length).
   Stage StageOf(const GatedActivationOp&, std::size_t) const { return {}; }

@@ -26,6 +26,9 @@ enum class StageKind : std::uint8_t {
   kGateRows,  // out *= sigmoid(in)
   kLatentWrite,
   kHeadLinear,
+  kGroupNorm,
+  kMultiply,
+  kScale,
   kAllReduce,
 };
 
@@ -41,7 +44,7 @@ struct Stage {
   std::uint32_t table_offset = 0;             // kPositions
   float add_scale = 1.0f;                     // of `add`
   NormKind norm_kind = NormKind::kRms;        // of norms
-  const float* norm_weight = nullptr;         // the same
+  const float* norm_weight = nullptr;         // the same; the number of kScale
   const float* norm_bias = nullptr;           // of LayerNorm
   float eps = 0;                              // of norms and kHeads
   const PackedMatrix* matrix = nullptr;       // kLinear
@@ -55,6 +58,8 @@ struct Stage {
   const float* sinks = nullptr;               // kAttention, or null
   const LatentWriteOp* latent = nullptr;      // kLatentWrite; of the program
   const HeadLinearOp* head_linear = nullptr;  // kHeadLinear; of the program
+  const GroupNormOp* groups = nullptr;        // kGroupNorm; of the program
+  const MultiplyOp* multiply = nullptr;       // kMultiply; of the program
   // Set for a norm whose result only the next stage reads, and for that stage. If rows are few,
   // every thread computes the norm for itself, and the two need no barrier between them.
   bool private_rows = false;

@@ -35,7 +35,8 @@ std::size_t StrideFor(std::size_t width, std::size_t element) {
 bool HoldsActivations(Buffer buffer) {
   return buffer == Buffer::kNormed || buffer == Buffer::kAttention || buffer == Buffer::kMlp ||
          buffer == Buffer::kShared || buffer == Buffer::kSelected ||
-         buffer == Buffer::kQueryLatent || buffer == Buffer::kLatentMixed;
+         buffer == Buffer::kPerLayerGate || buffer == Buffer::kQueryLatent ||
+         buffer == Buffer::kLatentMixed;
 }
 
 struct StepBuffers::Sizes {
@@ -78,8 +79,9 @@ struct StepBuffers::Sizes {
     return {in, out};
   }
   std::size_t RowsOf(Buffer buffer) const {
-    if (buffer == Buffer::kMlpUp || buffer == Buffer::kSharedUp)
-      return 0;  // never leaves the registers
+    for (Buffer up : {Buffer::kMlpUp, Buffer::kSharedUp, Buffer::kPerLayerUp}) {
+      if (buffer == up) return 0;  // never leaves the registers
+    }
     if (buffer == Buffer::kLogits) return program.part.world > 1 ? limits.max_logit_rows : 0;
     return limits.max_step_tokens;
   }

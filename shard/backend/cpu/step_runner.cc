@@ -7,6 +7,7 @@
 #include "shard/backend/cpu/attention/attention_stage.h"
 #include "shard/backend/cpu/latent/head_linear.h"
 #include "shard/backend/cpu/latent/latent_row.h"
+#include "shard/backend/cpu/row_stages.h"
 #include "shard/backend/cpu/threads/work_split.h"
 
 namespace penstock::shard::cpu {
@@ -112,6 +113,10 @@ void StepRunner::RunStage(const Stage& stage, std::size_t thread) {
     case StageKind::kHeadLinear:
       return HeadLinear(*stage.head_linear, parts_.kernels, parts_.weights, parts_.buffers)
           .Run(rows_, threads(), thread);
+    case StageKind::kGroupNorm:
+    case StageKind::kMultiply:
+    case StageKind::kScale:
+      return RunRows(stage, thread);
     case StageKind::kAllReduce:
       if (thread == 0) AllReduce(stage);
       return;
@@ -376,6 +381,17 @@ void StepRunner::GateRows(const Stage& stage, std::size_t thread) {
     const float factor = 1.0f / (1.0f + std::exp(-gate.Floats(row)[0]));
     parts_.kernels.scale_activations(out.Row(row), parts_.program.Width(stage.out), factor);
   }
+}
+
+void StepRunner::RunRows(const Stage& stage, std::size_t thread) {
+  const Share share = EvenShare(rows_, threads(), thread);
+  const RowRange rows{share.first, share.count};
+  const std::size_t columns = parts_.program.Width(stage.out);
+  if (stage.kind == StageKind::kScale) return RunScale(stage, parts_.buffers, columns, rows);
+  if (stage.kind == StageKind::kMultiply) {
+    return RunMultiply(stage, parts_.kernels, parts_.buffers, rows);
+  }
+  RunGroupNorm(stage, parts_.kernels, parts_.buffers, columns, rows);
 }
 
 // The sum includes the padding of the rows, which is zero on every rank.

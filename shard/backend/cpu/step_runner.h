@@ -103,6 +103,7 @@ class StepRunner {
     const bool latent = parts_.program.caches[cache].values_in_keys;
     return latent ? parts_.latent_kernels : parts_.cell_kernels;
   }
+  void RunRows(const Stage& stage, std::size_t thread);
   void AllReduce(const Stage& stage);
   GemmArgs GemmOf(const Stage& stage, std::size_t thread) const;
 

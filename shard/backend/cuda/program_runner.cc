@@ -178,6 +178,15 @@ absl::Status ProgramRunner::Run(const ActivationOp& op, const Step& step) {
 absl::Status ProgramRunner::Run(const PositionsOp&, const Step&) {
   return absl::InternalError("learned positions have no kernel");
 }
+absl::Status ProgramRunner::Run(const GroupNormOp&, const Step&) {
+  return absl::InternalError("norms of groups have no kernel");
+}
+absl::Status ProgramRunner::Run(const MultiplyOp&, const Step&) {
+  return absl::InternalError("products of columns have no kernel");
+}
+absl::Status ProgramRunner::Run(const ScaleOp&, const Step&) {
+  return absl::InternalError("learned scales have no kernel");
+}
 absl::Status ProgramRunner::Run(const ExpertsOp&, const Step&) {
   return absl::InternalError("experts have no kernel");
 }

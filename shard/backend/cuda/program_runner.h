@@ -84,6 +84,9 @@ class ProgramRunner {
   absl::Status Run(const GateRowsOp& op, const Step& step);
   absl::Status Run(const LatentWriteOp& op, const Step& step);
   absl::Status Run(const HeadLinearOp& op, const Step& step);
+  absl::Status Run(const GroupNormOp& op, const Step& step);
+  absl::Status Run(const MultiplyOp& op, const Step& step);
+  absl::Status Run(const ScaleOp& op, const Step& step);
   absl::Status Run(const SelectRowsOp& op, const Step& step);
   absl::Status Run(const AllReduceOp& op, const Step& step);
   absl::Status Run(const AllGatherOp& op, const Step& step);
@@ -93,6 +96,7 @@ class ProgramRunner {
   const void* Weight(std::int32_t index) const {
     return index == kNoWeight ? nullptr : weights_[static_cast<std::size_t>(index)].data();
   }
+
   const Program& program_;
   const HeadShape heads_;
   const DType dtype_;

@@ -37,7 +37,8 @@ at::Tensor RunExpert(const ExpertsOp& op, const Expert& expert, const at::Tensor
 
 void RunExperts(const ExpertsOp& op, const at::Tensor& in, const at::Tensor& scores,
                 const WeightOf& weight, at::Tensor out) {
-  const Routes routes = ChooseExperts(scores, weight(op.routing.choice_bias), op.routing);
+  const Routes routes = ChooseExperts(scores, weight(op.routing.choice_bias),
+                                      weight(op.routing.expert_scale), op.routing);
   at::Tensor sum = at::zeros(in.sizes(), in.options().dtype(at::kFloat));
   for (std::size_t i = 0; i < op.experts.size(); ++i) {
     if (op.experts[i].gate_up == kNoWeight) continue;  // of another rank

@@ -78,6 +78,9 @@ class ReferenceBackend final : public Backend {
   void Run(const ScaleLogitsOp& op);
   void Run(const LatentWriteOp& op);
   void Run(const HeadLinearOp& op);
+  void Run(const GroupNormOp& op);
+  void Run(const MultiplyOp& op);
+  void Run(const ScaleOp& op);
   absl::Status Run(const AllReduceOp& op);
   absl::Status Run(const AllGatherOp& op);
   void WriteHidden();
@@ -176,7 +179,9 @@ absl::Status ReferenceBackend::Prepare(const BackendLimits& limits, Communicator
     }
     const std::int64_t world = program().part.world;
     if (world > 1 && options_.dtype != DType::kFloat32) {
-      reduce_ = at::empty({step_rows, program().Width(Buffer::kHidden)}, wide);
+      const std::uint32_t widest =
+          std::max(program().Width(Buffer::kHidden), program().Width(Buffer::kPerLayer));
+      reduce_ = at::empty({step_rows * widest}, wide);
     }
     if (world > 1) {
       gathered_ =
@@ -446,6 +451,19 @@ void ReferenceBackend::Run(const GateRowsOp& op) {
   Padded(op.buffer).mul_(Padded(op.gate).sigmoid());
 }
 
+void ReferenceBackend::Run(const GroupNormOp& op) {
+  const at::Tensor in = Padded(op.in);
+  const at::Tensor groups = in.view({in.size(0), in.size(1) / op.size, op.size});
+  RmsNorm(groups, Weight(op.weight), 0.0, op.eps, groups);
+  Padded(op.out).add_(in).mul_(op.scale);
+}
+
+void ReferenceBackend::Run(const MultiplyOp& op) {
+  Padded(op.buffer).narrow(1, 0, op.width).mul_(Padded(op.by).narrow(1, op.first, op.width));
+}
+
+void ReferenceBackend::Run(const ScaleOp& op) { Padded(op.buffer).mul_(Weight(op.weight)); }
+
 void ReferenceBackend::Run(const ScaleLogitsOp& op) {
   const at::Tensor logits = Padded(op.buffer);
   if (op.scale != 1.0f) logits.mul_(op.scale);
@@ -484,7 +502,7 @@ absl::Status ReferenceBackend::Run(const AllReduceOp& op) {
   if (data.scalar_type() == at::kFloat) {
     return communicator_->AllReduceSum(data.data_ptr<float>(), count);
   }
-  at::Tensor staging = reduce_.narrow(0, 0, rows_.count);
+  const at::Tensor staging = reduce_.narrow(0, 0, data.numel()).view(data.sizes());
   staging.copy_(data);
   PENSTOCK_RETURN_IF_ERROR(communicator_->AllReduceSum(staging.data_ptr<float>(), count));
   data.copy_(staging);

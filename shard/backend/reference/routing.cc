@@ -11,8 +11,8 @@ constexpr double kMinusInfinity = -std::numeric_limits<double>::infinity();
 }  // namespace
 
 Routes ChooseExperts(const at::Tensor& scores, const at::Tensor& choice_bias,
-                     const Routing& routing) {
-  const at::Tensor wide = scores.to(at::kFloat);
+                     const at::Tensor& expert_scale, const Routing& routing) {
+  const at::Tensor wide = scores.to(at::kFloat).mul(routing.score_scale);
   const at::Tensor all =
       routing.kind == Routing::Kind::kSoftmax ? at::softmax(wide, -1) : wide.sigmoid();
   at::Tensor choice = choice_bias.defined() ? all.add(choice_bias.to(at::kFloat)) : all;
@@ -26,7 +26,12 @@ Routes ChooseExperts(const at::Tensor& scores, const at::Tensor& choice_bias,
   const at::Tensor chosen = std::get<1>(choice.topk(routing.chosen, -1));
   at::Tensor weights = all.gather(1, chosen);
   if (routing.renormalized) weights = weights.div(weights.sum(-1, true).add(1e-20));
-  return {at::zeros(all.sizes(), all.options()).scatter_(1, chosen, weights.mul(routing.scale))};
+  weights = weights.mul(routing.scale);
+  if (expert_scale.defined()) {
+    const at::Tensor scale = expert_scale.to(at::kFloat);
+    weights = weights.mul(at::index_select(scale, 0, chosen.flatten()).view(chosen.sizes()));
+  }
+  return {at::zeros(all.sizes(), all.options()).scatter_(1, chosen, weights)};
 }
 
 }  // namespace penstock::shard

@@ -13,8 +13,8 @@ struct Routes {
   at::Tensor WeightOf(std::int64_t expert) const { return weights.select(1, expert); }
 };
 
-// scores [rows, experts]; choice_bias [experts] or undefined.
+// scores [rows, experts]; choice_bias and expert_scale [experts] or undefined.
 Routes ChooseExperts(const at::Tensor& scores, const at::Tensor& choice_bias,
-                     const Routing& routing);
+                     const at::Tensor& expert_scale, const Routing& routing);
 
 }  // namespace penstock::shard

@@ -9,6 +9,8 @@ ReadArchitecture ReadGemma;
 ReadArchitecture ReadGemma2;
 ReadArchitecture ReadGemma3;
 ReadArchitecture ReadGemma3Text;
+ReadArchitecture ReadGemma4;
+ReadArchitecture ReadGemma4Text;
 ReadArchitecture ReadGlm4Moe;
 ReadArchitecture ReadGpt2;
 ReadArchitecture ReadGptNeox;
@@ -39,6 +41,8 @@ constexpr Row kRows[] = {
     {"gemma2", ReadGemma2},
     {"gemma3", ReadGemma3},
     {"gemma3_text", ReadGemma3Text},
+    {"gemma4", ReadGemma4},
+    {"gemma4_text", ReadGemma4Text},
     {"glm4_moe", ReadGlm4Moe},  // GLM-4.5, GLM-4.6
     {"gpt2", ReadGpt2},
     {"gpt_neox", ReadGptNeox},  // Pythia

@@ -96,7 +96,8 @@ ExpertStage::ExpertStage(const ExpertsOp& op, const Program& program, const Kern
       buffers_(buffers),
       pool_(pool),
       own_expert_(*std::find_if(op.experts.begin(), op.experts.end(), IsOwn)),
-      router_(op.routing, weights.Vector(op.routing.choice_bias)),
+      router_(op.routing, weights.Vector(op.routing.choice_bias),
+              weights.Vector(op.routing.expert_scale)),
       scratch_(pool.threads()) {}
 
 void ExpertStage::Run(std::size_t rows, std::size_t thread) {

@@ -26,6 +26,9 @@ void Rank(const std::vector<float>& values, std::size_t count, std::vector<std::
 
 void Router::Weigh(const float* scores, std::vector<float>& weights) const {
   weights.assign(scores, scores + routing_.experts);
+  if (routing_.score_scale != 1.0f) {
+    for (float& weight : weights) weight *= routing_.score_scale;
+  }
   if (routing_.kind == Routing::Kind::kSigmoid) {
     for (float& weight : weights) weight = 1.0f / (1.0f + std::exp(-weight));
     return;
@@ -69,7 +72,10 @@ void Router::Choose(const float* scores, Scratch& scratch, std::span<Choice> out
     sum += out[i].weight;
   }
   const float scale = routing_.scale / (routing_.renormalized ? sum + kLeastSum : 1.0f);
-  for (Choice& choice : out) choice.weight *= scale;
+  for (Choice& choice : out) {
+    choice.weight *= scale;
+    if (expert_scale_ != nullptr) choice.weight *= expert_scale_[choice.expert];
+  }
   std::sort(out.begin(), out.end(),
             [](const Choice& a, const Choice& b) { return a.expert < b.expert; });
 }

@@ -17,9 +17,9 @@ struct Choice {
 
 class Router {
  public:
-  // `choice_bias`: [routing.experts], or null.
-  Router(const Routing& routing, const float* choice_bias)
-      : routing_(routing), choice_bias_(choice_bias) {}
+  // Both [routing.experts], or null.
+  Router(const Routing& routing, const float* choice_bias, const float* expert_scale = nullptr)
+      : routing_(routing), choice_bias_(choice_bias), expert_scale_(expert_scale) {}
 
   // Writes routing.chosen choices, in ascending order of expert. Of equal experts the first counts.
   // `scratch` belongs to the calling thread and keeps its memory.
@@ -35,6 +35,7 @@ class Router {
 
   const Routing routing_;
   const float* const choice_bias_;
+  const float* const expert_scale_;
 };
 
 }  // namespace penstock::shard::cpu

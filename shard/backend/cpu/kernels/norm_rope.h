@@ -119,6 +119,14 @@ void ScaleActivations(void* row, std::size_t size, float scale) {
   }
 }
 
+template <class Activation>
+void MultiplyActivations(void* row, const float* by, std::size_t size) {
+  auto* x = static_cast<Activation*>(row);
+  for (std::size_t i = 0; i < size; i += kLanes) {
+    StoreActivations(x + i, Multiply(LoadActivations(x + i), LoadFirst(by + i, size - i)), kLanes);
+  }
+}
+
 inline void ScaleLogits(float* row, std::size_t size, float scale, float softcap) {
   for (std::size_t i = 0; i < size; i += kLanes) {
     Vec x = Multiply(LoadFirst(row + i, size - i), Fill(scale));

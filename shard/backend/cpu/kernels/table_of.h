@@ -31,6 +31,7 @@ constexpr Kernels TableOf(Isa isa, DType weight, DType activation, std::size_t p
   kernels.copy = CopyRow<typename P::Activation>;
   kernels.wide_copy = CopyRow<float>;
   kernels.scale_activations = ScaleActivations<typename P::Activation>;
+  kernels.multiply_activations = MultiplyActivations<typename P::Activation>;
   kernels.scale_logits = ScaleLogits;
   kernels.rope = Rope;
   kernels.float32_cells = CellsOf<Float32Product>();

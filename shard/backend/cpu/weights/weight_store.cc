@@ -73,9 +73,12 @@ struct WeightStore::Plan {
       AddVector(expert.down_bias, 0.0f);
     }
     AddVector(op.routing.choice_bias, 0.0f);
+    AddVector(op.routing.expert_scale, 0.0f);
   }
   void Add(const LatentWriteOp& op) { AddVector(op.weight, 0.0f); }
   void Add(const HeadLinearOp& op) { matrices.insert(op.matrices.begin(), op.matrices.end()); }
+  void Add(const GroupNormOp& op) { AddVector(op.weight, 0.0f); }
+  void Add(const ScaleOp& op) { AddVector(op.weight, 0.0f); }
   void Add(const LinearOp& op) {
     matrices.insert(op.weight);
     if (op.gated) gated.insert(op.weight);

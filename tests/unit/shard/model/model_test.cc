@@ -224,6 +224,38 @@ TEST(Program, IsAFlatListWithOneAllReducePerBranch) {
   }
 }
 
+// Full layers have wider heads, and the last layers read the caches of earlier ones.
+TEST(DecoderBuilder, GivesEachLayerItsHeadsAndItsCache) {
+  const auto spec = ReadModelSpec(R"({"model_type": "gemma4_text", "hidden_size": 8,
+      "num_hidden_layers": 4, "num_attention_heads": 2, "num_key_value_heads": 2, "head_dim": 4,
+      "global_head_dim": 8, "intermediate_size": 8, "vocab_size": 10,
+      "max_position_embeddings": 64, "sliding_window": 5, "hidden_size_per_layer_input": 0,
+      "num_kv_shared_layers": 2, "use_double_wide_mlp": true,
+      "layer_types": ["sliding_attention", "full_attention", "sliding_attention",
+                      "full_attention"]})",
+                                  "");
+  ASSERT_TRUE(spec.ok()) << spec.status();
+  const Program program =
+      BuildProgram(*spec, *MakeRankShare(*spec, 0, 2), [](auto) { return false; }).program;
+  EXPECT_EQ(program.caches, (std::vector<CacheShape>{{1, 4, 4}, {1, 8, 8}}));
+  std::vector<std::uint32_t> read, written, dims, mlps;
+  for (const Op& op : program.body) {
+    if (const auto* attention = std::get_if<AttentionOp>(&op)) {
+      read.push_back(attention->cache);
+      dims.push_back(attention->heads.key_dim);
+    }
+    const auto* write = std::get_if<RopeKvWriteOp>(&op);
+    if (write != nullptr && write->writes) written.push_back(write->cache);
+    if (const auto* mlp = std::get_if<GatedActivationOp>(&op)) mlps.push_back(mlp->width);
+  }
+  EXPECT_THAT(read, testing::ElementsAre(0, 1, 0, 1));
+  EXPECT_THAT(written, testing::ElementsAre(0, 1));
+  EXPECT_THAT(dims, testing::ElementsAre(4, 8, 4, 8));
+  EXPECT_THAT(mlps, testing::ElementsAre(4, 4, 8, 8));
+  EXPECT_EQ(program.Width(Buffer::kQkv), 3u * 8);
+  EXPECT_EQ(program.Width(Buffer::kMlpUp), 2u * 8);
+}
+
 // The decoder of a small llama whose checkpoint has these tensors.
 BuiltProgram BuildLlama(const std::string& members, const std::set<std::string, std::less<>>& has) {
   const auto spec = ReadModelSpec(R"({"model_type": "llama", "hidden_size": 8,
