@@ -47,6 +47,10 @@ struct RaggedSegment {
   bool candidates = false;
   // Padded KV layout: the sequence's K/V are the row of this slot; `blocks` is not read.
   std::optional<SlotId> row;
+  // Of models with recurrent layers: where the state of the sequence lies, below max_sequences. It
+  // begins as zeros if context_length is 0. Otherwise the rows continue the segment before of the
+  // same sequence, and every position before them was computed.
+  SlotId state;
 };
 
 struct RaggedBatch {
@@ -76,6 +80,7 @@ struct BackendLimits {
   // each position the hidden state after the final norm, as a unit vector. The plane lies in the
   // same blocks as K and V and is written for every row. 0: no contrastive search, no plane.
   std::uint32_t max_candidate_rows = 0;
+  std::uint32_t max_sequences = 64;  // whose states the backend keeps
 };
 
 class Backend {
@@ -94,7 +99,8 @@ class Backend {
   // If not, Prepare and the calls that allocate have taken all that any step needs.
   virtual bool TakesMemoryInSteps() const { return true; }
 
-  // Allocates zeroed K/V storage of `blocks` blocks in every layer. Replaces an earlier one.
+  // Allocates zeroed K/V storage of `blocks` blocks in every layer, and the states of recurrent
+  // layers unless `blocks` is 0. Replaces an earlier one.
   virtual absl::Status AllocateCache(std::uint32_t blocks) = 0;
 
   // The same for a cache to serve from, whose blocks are used from the first one on. A backend may

@@ -21,13 +21,26 @@ std::uint32_t WidestWindow(const Program& program) {
   return widest;
 }
 
+// A candidate that is not chosen would stay in the state, and padded rows have none.
+absl::Status CheckState(const RaggedSegment& segment, const BackendLimits& limits,
+                        const Program& program) {
+  if (program.states.empty()) return absl::OkStatus();
+  if (segment.state.value() >= limits.max_sequences) {
+    return BadValue("segment.state", std::to_string(segment.state.value()),
+                    "below " + std::to_string(limits.max_sequences));
+  }
+  if (!segment.candidates && !segment.row.has_value()) return absl::OkStatus();
+  return BadValue("segment.candidates or segment.row", "set", "not set: the model has states");
+}
+
 absl::Status CheckSegment(const RaggedSegment& segment, std::uint32_t expected_start,
-                          const BackendLimits& limits, std::uint32_t window,
+                          const BackendLimits& limits, const Program& program, std::uint32_t window,
                           const CacheBlocks& cache) {
   if (segment.query_start != expected_start || segment.query_count == 0) {
     return BadValue("segment.query_start", std::to_string(segment.query_start),
                     "where the segment before it ends, " + std::to_string(expected_start));
   }
+  PENSTOCK_RETURN_IF_ERROR(CheckState(segment, limits, program));
   const std::uint32_t positions = segment.candidates ? 1 : segment.query_count;
   const std::uint64_t end = std::uint64_t{segment.context_length} + positions;
   if (end > limits.max_sequence_length) {
@@ -127,7 +140,7 @@ absl::Status CheckBatch(const RaggedBatch& batch, const BackendLimits& limits,
   const std::uint32_t window = WidestWindow(program);
   std::uint32_t rows = 0;
   for (const RaggedSegment& segment : batch.segments) {
-    PENSTOCK_RETURN_IF_ERROR(CheckSegment(segment, rows, limits, window, cache));
+    PENSTOCK_RETURN_IF_ERROR(CheckSegment(segment, rows, limits, program, window, cache));
     rows += segment.query_count;
   }
   if (rows != batch.tokens.size()) {

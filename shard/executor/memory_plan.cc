@@ -9,14 +9,17 @@
 namespace penstock::shard {
 namespace {
 
-// " (45.0 KiB per token, 2.3 KiB of it hidden states)".
+// " (45.0 KiB per token, 2.3 KiB of it hidden states; 75.0 MiB of states per sequence)".
 std::string PerToken(const MemoryNeeds& needs) {
   if (needs.kv_bytes_per_token == 0) return "";
   const std::string hidden =
       needs.hidden_bytes_per_token == 0
           ? ""
           : ", " + HumanBytes(needs.hidden_bytes_per_token) + " of it hidden states";
-  return " (" + HumanBytes(needs.kv_bytes_per_token) + " per token" + hidden + ")";
+  const std::string states = needs.state_bytes == 0
+                                 ? ""
+                                 : "; " + HumanBytes(needs.state_bytes) + " of states per sequence";
+  return " (" + HumanBytes(needs.kv_bytes_per_token) + " per token" + hidden + states + ")";
 }
 
 }  // namespace
@@ -87,21 +90,27 @@ absl::StatusOr<std::string> DescribeMemoryPlan(const MemoryNeeds& needs, std::ui
 std::uint64_t CachePlan::WantedBytes(const v1::Limits& limits) const {
   const std::uint64_t blocks =
       std::uint64_t{limits.max_sequences()} * layout_.BlocksFor(limits.max_sequence_length());
-  if (!padded_) return blocks * layout_.BytesPerBlock();
+  if (!padded_) return blocks * layout_.BytesPerBlock() + states_.Bytes();
   // A padded KV row for each sequence, and a third of that in blocks: SplitPool gives blocks a
   // quarter of the whole.
   return CellBytes(layout_, *padded_, blocks * layout_.block_size) * 4 / 3;
 }
 
 absl::StatusOr<PoolSize> CachePlan::Fit(std::uint64_t bytes, const v1::Limits& limits) const {
-  PoolSize pool{layout_.BlocksIn(bytes), 0};
+  const std::uint64_t block_bytes = bytes - std::min(bytes, states_.Bytes());
+  PoolSize pool{layout_.BlocksIn(block_bytes), 0};
   if (padded_) {
     const PoolSplit split = SplitPool(layout_, *padded_, bytes, limits.max_sequence_length());
     pool = {split.blocks, split.cells};
   }
   if (pool.blocks > 0) return pool;
+  const std::string states = states_.bytes == 0
+                                 ? ""
+                                 : ", and " + HumanBytes(states_.Bytes()) + " for the states of " +
+                                       std::to_string(states_.sequences) +
+                                       " sequences (`max-batch-size` bounds them)";
   return absl::ResourceExhaustedError("`kv-cache-memory` must be at least one block of " +
-                                      HumanBytes(layout_.BytesPerBlock()) +
+                                      HumanBytes(layout_.BytesPerBlock()) + states +
                                       ". Given: " + HumanBytes(bytes));
 }
 
@@ -113,7 +122,7 @@ std::uint32_t CachePlan::LongestSequence(const PoolSize& pool, const v1::Limits&
 
 std::uint64_t CachePlan::Bytes(const PoolSize& pool) const {
   const std::uint64_t cells = padded_ ? CellBytes(layout_, *padded_, pool.cells) : 0;
-  return layout_.Bytes(pool.blocks) + cells;
+  return layout_.Bytes(pool.blocks) + cells + states_.Bytes();
 }
 
 std::string CachePlan::Describe(const PoolSize& pool) const {
@@ -122,6 +131,9 @@ std::string CachePlan::Describe(const PoolSize& pool) const {
   if (padded_) {
     text += " for prompts and " + std::to_string(pool.cells) + " cells for rows (" +
             HumanBytes(CellBytes(layout_, *padded_, pool.cells)) + ")";
+  }
+  if (states_.bytes > 0) {
+    text += ", " + std::to_string(states_.sequences) + " states of " + HumanBytes(states_.bytes);
   }
   return text + ", " + HumanBytes(Bytes(pool));
 }

@@ -33,6 +33,7 @@ struct MemoryNeeds {
   KvMemory kv;
   std::uint64_t kv_bytes_per_token = 0;
   std::uint64_t hidden_bytes_per_token = 0;  // part of it: hidden states
+  std::uint64_t state_bytes = 0;             // of the recurrent layers of one sequence
 };
 
 // Bytes of the buffers of a Program for steps of `step_tokens` rows. At most `logit_rows` of them
@@ -53,17 +54,25 @@ absl::StatusOr<std::string> DescribeMemoryPlan(const MemoryNeeds& needs, std::ui
 // "1.2 GiB".
 std::string HumanBytes(std::uint64_t bytes);
 
-// How much KV cache a rank allocates: blocks, and with the padded layout also padded KV rows.
+// The states of recurrent layers that a rank keeps: one for each sequence.
+struct StatePlan {
+  std::uint64_t bytes = 0;  // of one sequence; 0: the model has no recurrent layers
+  std::uint32_t sequences = 0;
+  std::uint64_t Bytes() const { return bytes * sequences; }
+};
+
+// How much cache a rank allocates: blocks, with the padded layout also padded KV rows, and states.
 class CachePlan {
  public:
-  explicit CachePlan(const PagedLayout& layout) : layout_(layout) {}
+  explicit CachePlan(const PagedLayout& layout, const StatePlan& states = {})
+      : layout_(layout), states_(states) {}
   CachePlan(const PagedLayout& layout, const RowLimits& padded)
       : layout_(layout), padded_(padded) {}
 
   // Bytes that let all sequences reach their longest length.
   std::uint64_t WantedBytes(const v1::Limits& limits) const;
 
-  // The largest pool in `bytes`. ResourceExhausted if not even one block fits.
+  // The largest pool in `bytes` beside the states. ResourceExhausted if not even one block fits.
   absl::StatusOr<PoolSize> Fit(std::uint64_t bytes, const v1::Limits& limits) const;
 
   // Tokens of the longest sequence that the pool can hold.
@@ -77,6 +86,7 @@ class CachePlan {
  private:
   const PagedLayout layout_;
   const std::optional<RowLimits> padded_;
+  const StatePlan states_;
 };
 
 }  // namespace penstock::shard

@@ -74,12 +74,15 @@ v1::DescribeResponse ModelRank::Facts() const {
   facts.set_max_position(spec.max_position);
   v1::KvGroup& group = *facts.add_kv_groups();
   group.set_bytes_per_token(Layout().BytesPerToken());
-  group.set_layers(spec.layers);
+  group.set_layers(static_cast<std::uint32_t>(model_->program.caches.size()));
   group.set_window(model_->KvWindow());
   facts.set_backend(backend_->Name());
-  for (const char* name : {"sampling", "penalties", "logprobs", "prompt_logprobs", "copy",
-                           "prefix_caching", "speculation"}) {
+  for (const char* name : {"sampling", "penalties", "logprobs", "prompt_logprobs", "copy"}) {
     facts.add_capabilities(name);
+  }
+  // A state is that of the end of a text: not of a shared prefix, nor of the text without a draft.
+  if (model_->program.states.empty()) {
+    for (const char* name : {"prefix_caching", "speculation"}) facts.add_capabilities(name);
   }
   if (options_.contrastive_search) facts.add_capabilities("contrastive_search");
   facts.add_capabilities("watermark");
@@ -102,6 +105,7 @@ absl::Status ModelRank::Load(const LoadCallback& progress) {
             (model_->kv_type != KvType::kAuto
                  ? ", K/V in " + std::string(KvTypeName(model_->kv_type))
                  : ""));
+  PENSTOCK_RETURN_IF_ERROR(CheckRecurrent());
   weight_bytes_ = model_->WeightBytes();
   if (options_.weight_bytes) {
     PENSTOCK_ASSIGN_OR_RETURN(weight_bytes_, options_.weight_bytes(*model_));
@@ -110,10 +114,33 @@ absl::Status ModelRank::Load(const LoadCallback& progress) {
   PENSTOCK_ASSIGN_OR_RETURN(const std::string plan,
                             DescribeMemoryPlan(Needs(kUsualStepTokens, memory), memory.free_bytes));
   log::Info(plan);
+  if (!model_->program.states.empty()) {
+    log::Info("model type " + model_->spec.model_type +
+              " has recurrent layers: prefixes are not cached");
+  }
   if (options_.on_plan) options_.on_plan(plan);
   StartGrammars();
   PENSTOCK_RETURN_IF_ERROR(MakeBackend(progress));
   FinishGrammars();
+  return absl::OkStatus();
+}
+
+absl::Status ModelRank::CheckRecurrent() const {
+  if (model_->program.states.empty()) return absl::OkStatus();
+  const std::string reason =
+      " with model type " + model_->spec.model_type + ": its recurrent layers keep one state";
+  if (options_.contrastive_search) {
+    return absl::UnimplementedError("`contrastive-search` must be off" + reason +
+                                    " of a text, not one for each candidate");
+  }
+  if (options_.padded) {
+    return absl::UnimplementedError("`kv-layout` must be paged" + reason +
+                                    " beside the K/V blocks");
+  }
+  if (setup_.limits().max_decode_rows() > 1) {
+    return absl::UnimplementedError("`speculate` must be 0" + reason +
+                                    ", from which a wrong draft cannot be taken back");
+  }
   return absl::OkStatus();
 }
 
@@ -125,8 +152,9 @@ PagedLayout ModelRank::Layout() const {
 }
 
 CachePlan ModelRank::Cache() const {
-  if (!options_.padded) return CachePlan(Layout());
-  return {Layout(), {backend_->row_store(), setup_.limits().max_sequences()}};
+  const std::uint32_t sequences = setup_.limits().max_sequences();
+  if (options_.padded) return {Layout(), RowLimits{backend_->row_store(), sequences}};
+  return CachePlan(Layout(), StatePlan{model_->program.StateBytes(), sequences});
 }
 
 std::uint32_t ModelRank::CandidateRows() const {
@@ -171,6 +199,7 @@ MemoryNeeds ModelRank::Needs(std::uint32_t step_tokens, const DeviceMemory& memo
   needs.kv = options_.kv;
   needs.kv_bytes_per_token = Layout().BytesPerToken();
   needs.hidden_bytes_per_token = Layout().HiddenBytesPerToken();
+  needs.state_bytes = model_->program.StateBytes();
   // Each candidate has K and V of its own position, in bfloat16, until one is chosen.
   const std::uint64_t candidates = std::uint64_t{CandidateRows()} * 4 / DTypeBytes(model_->dtype);
   needs.scratch_bytes += candidates * needs.kv_bytes_per_token;
@@ -197,6 +226,7 @@ absl::Status ModelRank::MakeBackend(const LoadCallback& progress) {
 absl::Status ModelRank::Configure(const v1::ConfigureRequest& setup) {
   setup_ = setup;
   executor_.reset();
+  PENSTOCK_RETURN_IF_ERROR(CheckRecurrent());
   // Recorded graphs of the former group refer to its communicator.
   if (communicator_ != nullptr) PENSTOCK_RETURN_IF_ERROR(backend_->AllocateCache(0));
   PENSTOCK_RETURN_IF_ERROR(JoinGroup());
@@ -205,6 +235,7 @@ absl::Status ModelRank::Configure(const v1::ConfigureRequest& setup) {
   limits.max_sequence_length = setup.limits().max_sequence_length();
   limits.max_logit_rows = kMaxLogitRows;
   limits.max_candidate_rows = CandidateRows();
+  limits.max_sequences = setup.limits().max_sequences();
   return backend_->Prepare(limits, communicator_.get());
 }
 
@@ -245,6 +276,7 @@ absl::StatusOr<v1::WarmupResponse> ModelRank::Warmup() {
   shape.max_candidate_rows = CandidateRows();
   shape.pool_tokens = std::uint64_t{expected.blocks} * options_.block_size;
   shape.cells = expected.cells;
+  shape.states = !model_->program.states.empty();
   WarmupControl control;
   control.continues = [this] { return !interrupted(); };
   control.agree = [this](bool mine) -> absl::StatusOr<bool> {

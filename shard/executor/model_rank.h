@@ -82,6 +82,8 @@ class ModelRank final : public RankEngine {
   MemoryNeeds Needs(std::uint32_t step_tokens, const DeviceMemory& memory) const;
   PagedLayout Layout() const;
   CachePlan Cache() const;
+  // Refuses options that a model with recurrent layers cannot have.
+  absl::Status CheckRecurrent() const;
   // Candidate rows of one step.
   std::uint32_t CandidateRows() const;
   bool interrupted() const { return interrupted_.load(std::memory_order_relaxed); }

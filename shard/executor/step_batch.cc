@@ -64,6 +64,7 @@ void StepBatch::Add(const Segment& segment, const RankSequence& sequence) {
   ragged.context_length = first;
   ragged.blocks = sequence.tables.front();
   ragged.candidates = work.candidates;
+  ragged.state = segment.slot;
   if (sequence.padded) ragged.row = segment.slot;
   segments_.push_back(ragged);
   AddTokens(work, sequence);

@@ -55,6 +55,7 @@ class Warmup {
       segment.query_count = count;
       segment.context_length = context;
       segment.blocks = table_;
+      segment.state = SlotId(static_cast<std::uint32_t>(segments.size()) - 1);
       rows += count;
       return segment;
     };
@@ -189,7 +190,9 @@ absl::StatusOr<std::vector<StepTimeSample>> Sweep(const WarmupShape& shape,
   for (const StepTimeSample& step :
        WarmupSweep({shape.max_step_tokens, MostRows(shape), shape.max_sequence_length,
                     DecodePositions(shape)})) {
-    steps.push_back({step, {}});
+    const std::uint32_t sequences = step.decode_rows + (step.prefill_tokens > 0 ? 1 : 0);
+    // Two sequences of a step cannot have one state.
+    if (!shape.states || sequences <= shape.max_sequences) steps.push_back({step, {}});
   }
   std::move(worst.begin(), worst.end(), std::back_inserter(steps));
   const Time end = control.clock() + kWarmupTime;

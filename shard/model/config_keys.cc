@@ -1,6 +1,7 @@
 #include "shard/model/config_keys.h"
 
 #include <string>
+#include <vector>
 
 #include "common/status.h"
 
@@ -139,6 +140,23 @@ absl::StatusOr<Routing> ReadSigmoidRouting(const ConfigReader& config, std::uint
                             config.NumberOr("routed_scaling_factor", 1.0, 1e-6, 1e6));
   routing.scale = static_cast<float>(scale);
   return routing;
+}
+
+absl::StatusOr<std::vector<bool>> ReadSparseLayers(const ConfigReader& config,
+                                                   std::uint32_t layers) {
+  constexpr char kDense[] = "mlp_only_layers";
+  std::vector<double> dense;
+  if (config.Has(kDense)) {
+    PENSTOCK_ASSIGN_OR_RETURN(dense, config.Numbers(kDense, 0.0, 4096.0));
+  }
+  PENSTOCK_ASSIGN_OR_RETURN(const std::uint32_t step,
+                            config.IntegerOr("decoder_sparse_step", 1, 1, 4096));
+  std::vector<bool> sparse;
+  for (std::uint32_t i = 0; i < layers; ++i) sparse.push_back((i + 1) % step == 0);
+  for (const double layer : dense) {
+    if (layer < layers) sparse[static_cast<std::size_t>(layer)] = false;
+  }
+  return sparse;
 }
 
 absl::Status ReadWindows(const ConfigReader& config, std::uint32_t window,

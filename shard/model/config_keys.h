@@ -7,6 +7,7 @@
 
 #include <cstdint>
 #include <string_view>
+#include <vector>
 
 #include "shard/model/config_reader.h"
 #include "shard/model/model_spec.h"
@@ -58,6 +59,11 @@ absl::StatusOr<Routing> ReadRouting(const ConfigReader& config, std::uint32_t ex
 // `topk_group`, `norm_topk_prob` and `routed_scaling_factor`.
 absl::StatusOr<Routing> ReadSigmoidRouting(const ConfigReader& config, std::uint32_t experts,
                                            std::uint32_t chosen);
+
+// By layer, whether it has experts: every `decoder_sparse_step`th has, unless `mlp_only_layers`
+// names it.
+absl::StatusOr<std::vector<bool>> ReadSparseLayers(const ConfigReader& config,
+                                                   std::uint32_t layers);
 
 // Windows of all layers from `layer_types` or, without it, of the layers from `first_layer` on.
 absl::Status ReadWindows(const ConfigReader& config, std::uint32_t window,

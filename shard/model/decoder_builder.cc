@@ -5,6 +5,8 @@
 #include <utility>
 #include <variant>
 
+#include "shard/model/delta_net.h"
+
 namespace penstock::shard {
 
 BuiltProgram BuildProgram(const ModelSpec& spec, const RankShare& part, const HasTensor& has) {
@@ -58,7 +60,12 @@ void DecoderBuilder::Layers(const std::string& name,
 }
 
 bool DecoderBuilder::HasBias(const std::string& name) const {
-  return has_(prefix_ + layers_name_ + ".0." + name + ".bias");
+  // Layers may be of several kinds.
+  for (std::uint32_t i = 0; i < spec_.layers; ++i) {
+    const std::string layer = prefix_ + layers_name_ + "." + std::to_string(i) + "." + name;
+    if (has_(layer + ".weight")) return has_(layer + ".bias");
+  }
+  return false;
 }
 
 // ---- the decoder's ends ----
@@ -382,6 +389,46 @@ void DecoderBuilder::Mlp(const std::string& up, Activation activation, const std
   Add(ActivationOp{
       .in = Buffer::kMlpUp, .out = Buffer::kMlp, .activation = activation, .width = width});
   ColumnLinear(down, Buffer::kMlp, mlp_width_, mine);
+}
+
+void DecoderBuilder::GatedQkv(const std::string& q, const std::string& k, const std::string& v) {
+  const std::uint64_t dim = heads_.key_dim, rows = 2 * all_heads_.QueryWidth();
+  const std::uint64_t first = std::uint64_t{part_.rank} * heads_.query_heads;
+  std::vector<RowSlice> slices, gates;
+  for (std::uint64_t head = first; head < first + heads_.query_heads; ++head) {
+    slices.push_back({q, rows, {2 * head * dim, dim}});
+    gates.push_back({q, rows, {(2 * head + 1) * dim, dim}});
+  }
+  slices.push_back({k, all_heads_.KeyWidth(), KeyRows()});
+  slices.push_back({v, all_heads_.ValueWidth(), ValueRows()});
+  Widen(Buffer::kQkv, heads_.QkvWidth());
+  Widen(Buffer::kAttentionGate, heads_.OutputWidth());
+  Add(RowLinear("qkv", Buffer::kQkv, slices));
+  Add(RowLinear("attention_gate", Buffer::kAttentionGate, gates));
+}
+
+void DecoderBuilder::AttentionGate() {
+  Add(GateOp{
+      .buffer = Buffer::kAttention, .gate = Buffer::kAttentionGate, .width = heads_.OutputWidth()});
+}
+
+void DecoderBuilder::DeltaNet(const std::string& name, const std::vector<RowSlice>& projections) {
+  const DeltaSpec& all = spec_.delta;
+  DeltaNetOp op = DeltaOperation(all, part_, spec_.norm_eps);
+  Widen(op.in, op.DecayColumn() + op.shape.heads);
+  Widen(op.mixed, op.shape.channels);
+  Widen(op.out, op.ValueWidth());
+  Add(RowLinear("delta", op.in, projections));
+  op.convolution = AddTarget(DeltaConvolution(Name(name + ".conv1d.weight"), all, part_));
+  op.decay = AddTarget(DeltaHeads(Name(name + ".A_log"), all, part_));
+  op.decay_bias = AddTarget(DeltaHeads(Name(name + ".dt_bias"), all, part_));
+  op.norm = Vector(Name(name + ".norm.weight"), all.value_dim);
+  op.state = static_cast<std::uint32_t>(built_.program.states.size());
+  built_.program.states.push_back(op.shape);
+  Add(op);
+  const std::uint64_t dim = all.value_dim;
+  ColumnLinear(name + ".out_proj", op.out, all.ValueWidth(),
+               {part_.first_delta_value * dim, part_.delta_values * dim});
 }
 
 void DecoderBuilder::ReduceBranch() {

@@ -10,8 +10,8 @@
 //   b.AddToResidual();
 //
 // Names are those of the checkpoint without ".weight". A linear layer has a bias if the checkpoint
-// has one for that layer of the first decoder layer. Matrices are split over the ranks by heads, by
-// the columns of the MLP and by the vocabulary.
+// has one in the first decoder layer that has this linear layer. Matrices are split over the ranks
+// by heads, by the columns of the MLP and by the vocabulary.
 #pragma once
 
 #include <algorithm>
@@ -46,7 +46,15 @@ class DecoderBuilder {
  public:
   DecoderBuilder(const ModelSpec& spec, const RankShare& part, const HasTensor& has);
 
+  // `rows` of a matrix whose stored shape is [stored_rows, hidden].
+  struct RowSlice {
+    std::string name;
+    std::uint64_t stored_rows;
+    Range rows;
+  };
+
   const ModelSpec& spec() const { return spec_; }
+  const RankShare& part() const { return part_; }
 
   // ---- names ----
 
@@ -153,6 +161,15 @@ class DecoderBuilder {
   void JoinSideBranch();
   // As RmsNorm, with the whole name of the weight, to which no offset is added.
   void RouterNorm(const std::string& tensor);
+  // Queries, keys and values, and a gate for each dimension of the queries: `q` holds the queries
+  // of the first head, then its gates, then the next head.
+  void GatedQkv(const std::string& q, const std::string& k, const std::string& v);
+  // Multiplies the result of attention by the sigmoid of those gates.
+  void AttentionGate();
+  // A gated delta net (DeltaNetOp) with the sizes of spec().delta, up to its output product.
+  // `projections` are the rows of DeltaNetOp::in. The other tensors are conv1d, A_log, dt_bias,
+  // norm and out_proj of "`name`.".
+  void DeltaNet(const std::string& name, const std::vector<RowSlice>& projections);
   // Adds the branch to the residual stream. Attention and MLP without a call between them are
   // parallel: both read the same residual stream, and their sum is the branch.
   void AddToResidual();
@@ -173,13 +190,6 @@ class DecoderBuilder {
  private:
   friend BuiltProgram BuildProgram(const ModelSpec&, const RankShare&, const HasTensor&);
   friend class LatentAttentionBuilder;
-
-  // `rows` of a matrix whose stored shape is [stored_rows, hidden].
-  struct RowSlice {
-    std::string name;
-    std::uint64_t stored_rows;
-    Range rows;
-  };
 
   void SetWidths();
   void Add(const Op& op) { ops_->push_back(op); }

@@ -42,7 +42,10 @@ absl::Status ReadQuantization(const ConfigReader& config, ModelSpec& spec) {
 
 absl::Status ReadTiedHead(const ConfigReader& config, ModelSpec& spec) {
   const char* key = "tie_word_embeddings";
-  if (!config.Has(key)) return absl::OkStatus();
+  if (!config.Has(key)) {
+    PENSTOCK_ASSIGN_OR_RETURN(const auto text, config.Object("text_config"));
+    return text.has_value() ? ReadTiedHead(*text, spec) : absl::OkStatus();
+  }
   PENSTOCK_ASSIGN_OR_RETURN(spec.tied_head, config.BoolOr(key, false));
   return absl::OkStatus();
 }
@@ -60,11 +63,19 @@ absl::Status ReadDType(const ConfigReader& config, ModelSpec& spec) {
   return absl::OkStatus();
 }
 
+// Of `key`, or of the model's text part where the top has no such key.
+absl::StatusOr<std::vector<TokenId>> ConfigIds(const ConfigReader& config, const char* key,
+                                               std::uint32_t vocabulary) {
+  PENSTOCK_ASSIGN_OR_RETURN(const auto text, config.Object("text_config"));
+  const bool top = config.Has(key) || !text.has_value();
+  return top ? config.TokenIds(key, vocabulary) : text->TokenIds(key, vocabulary);
+}
+
 // The ids of generation_config.json replace those of config.json: it often has more end tokens.
 absl::Status ReadSpecialTokens(const ConfigReader& config, const std::string& generation_json,
                                ModelSpec& spec) {
-  PENSTOCK_ASSIGN_OR_RETURN(spec.eos_token_ids, config.TokenIds("eos_token_id", spec.vocabulary));
-  PENSTOCK_ASSIGN_OR_RETURN(auto bos, config.TokenIds("bos_token_id", spec.vocabulary));
+  PENSTOCK_ASSIGN_OR_RETURN(spec.eos_token_ids, ConfigIds(config, "eos_token_id", spec.vocabulary));
+  PENSTOCK_ASSIGN_OR_RETURN(auto bos, ConfigIds(config, "bos_token_id", spec.vocabulary));
   if (!generation_json.empty()) {
     const std::string file = "generation_config.json";
     PENSTOCK_ASSIGN_OR_RETURN(const auto object, ParseConfig(generation_json, file));

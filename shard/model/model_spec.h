@@ -48,6 +48,18 @@ struct RopeSpec {
   bool operator==(const RopeSpec&) const = default;
 };
 
+// Heads of the gated delta nets of a model, of all ranks.
+struct DeltaSpec {
+  std::uint32_t key_heads = 0;
+  std::uint32_t value_heads = 0;  // a multiple of key_heads; 0: the model has no such layers
+  std::uint32_t key_dim = 0;
+  std::uint32_t value_dim = 0;
+  std::uint32_t kernel = 0;  // inputs of a channel of the convolution
+
+  std::uint64_t KeyWidth() const { return std::uint64_t{key_heads} * key_dim; }
+  std::uint64_t ValueWidth() const { return std::uint64_t{value_heads} * value_dim; }
+};
+
 struct ModelSpec {
   std::string model_type;
   std::uint32_t hidden = 0;
@@ -72,6 +84,7 @@ struct ModelSpec {
   std::uint32_t fp8_block_columns = 0;
   std::vector<TokenId> eos_token_ids;
   TokenId bos_token_id = -1;  // -1 = none
+  DeltaSpec delta;
 
   // Declares the decoder of this model's family. Set by the family's ReadArchitecture.
   std::function<void(DecoderBuilder&)> build;

@@ -47,6 +47,12 @@ enum class Buffer : std::uint8_t {
   kLatent,         // the latent of keys and values, then the RoPE key
   kLatentQueries,  // query heads as wide as the latent cache
   kLatentMixed,    // heads of mixed latents
+
+  // Of gated attention and gated delta nets.
+  kAttentionGate,  // one column for each of kAttention
+  kDelta,          // inputs of a gated delta net
+  kDeltaMixed,     // after its convolution
+  kDeltaOut,
   kNone,
 };
 inline constexpr std::size_t kBufferCount = static_cast<std::size_t>(Buffer::kNone);
@@ -265,6 +271,65 @@ struct ScaleOp {
   WeightIndex weight = kNoWeight;
 };
 
+// buffer *= sigmoid(gate), `width` columns each.
+struct GateOp {
+  static constexpr std::string_view kName = "gate";
+  Buffer buffer = Buffer::kNone;
+  Buffer gate = Buffer::kNone;
+  std::uint32_t width = 0;
+};
+
+// Most inputs that a channel of a convolution sums.
+inline constexpr std::uint32_t kMostTaps = 16;
+
+// What a recurrent layer keeps of each sequence on this rank, in float32: the last inputs of its
+// convolution, and a matrix for each head.
+struct StateShape {
+  std::uint32_t channels = 0;  // of the convolution
+  std::uint32_t inputs = 0;    // kept of each channel
+  std::uint32_t heads = 0;
+  std::uint32_t key_dim = 0;    // rows of a matrix
+  std::uint32_t value_dim = 0;  // columns of it
+
+  std::uint64_t Bytes() const {
+    const std::uint64_t matrices = std::uint64_t{heads} * key_dim * value_dim;
+    return (std::uint64_t{channels} * inputs + matrices) * sizeof(float);
+  }
+};
+
+// A gated delta net (arXiv:2412.06464), computed token by token in float32. `shape` is that of
+// Program::states[state]. A row of `in` holds q and k of the key heads, v and z of the value heads,
+// then b and a, which have one column for each value head. For each row, with S and the inputs of
+// the convolution from the state of the sequence:
+//
+//   q, k, v = silu(causal depthwise convolution of q, k, v)                          in `mixed`
+//   q = q / |q| / sqrt(key_dim),  k = k / |k|
+//   S = S * exp(-exp(decay) * softplus(a + decay_bias))
+//   S = S + k (sigmoid(b) * (v - S^T k))^T
+//   out = norm(S^T q) * silu(z)                            an RMS norm of each head
+struct DeltaNetOp {
+  static constexpr std::string_view kName = "gated delta net";
+  Buffer in = Buffer::kNone;
+  Buffer mixed = Buffer::kNone;
+  Buffer out = Buffer::kNone;
+  std::uint32_t state = 0;
+  std::uint32_t key_heads = 0;  // divides shape.heads, the value heads
+  StateShape shape;
+  WeightIndex convolution = kNoWeight;  // [channels, shape.inputs + 1], the newest input last
+  WeightIndex decay = kNoWeight;        // [heads]
+  WeightIndex decay_bias = kNoWeight;   // [heads]
+  WeightIndex norm = kNoWeight;         // [value_dim]
+  float eps = 1e-6f;                    // of the norm
+
+  std::uint32_t Group() const { return shape.heads / key_heads; }  // value heads per key head
+  std::uint32_t KeyWidth() const { return key_heads * shape.key_dim; }
+  std::uint32_t ValueWidth() const { return shape.heads * shape.value_dim; }
+  // Where z, b and a begin in `in`; q, k and v are the channels of the convolution.
+  std::uint32_t GateColumn() const { return shape.channels; }
+  std::uint32_t BetaColumn() const { return GateColumn() + ValueWidth(); }
+  std::uint32_t DecayColumn() const { return BetaColumn() + shape.heads; }
+};
+
 // buffer = sum over the ranks.
 struct AllReduceOp {
   static constexpr std::string_view kName = "all-reduce";
@@ -326,7 +391,7 @@ using Op =
     std::variant<EmbedOp, PositionsOp, NormOp, LinearOp, HeadNormOp, RopeKvWriteOp, AttentionOp,
                  GatedActivationOp, ActivationOp, ExpertsOp, GateRowsOp, AllReduceOp, SelectRowsOp,
                  ScaleLogitsOp, AllGatherOp, GroupNormOp, MultiplyOp, ScaleOp, LatentWriteOp,
-                 HeadLinearOp>;
+                 HeadLinearOp, GateOp, DeltaNetOp>;
 
 // The name of an operation, for messages.
 inline std::string_view NameOf(const Op& op) {
@@ -342,6 +407,14 @@ struct Program {
   std::vector<CacheShape> caches;  // K/V caches; layers may share one
   std::uint32_t vocabulary = 0;    // of all ranks, without padding
   std::vector<RopeSpec> ropes;     // the distinct ones of all layers
+
+  std::vector<StateShape> states;  // of the recurrent layers
+  // Of all states of one sequence.
+  std::uint64_t StateBytes() const {
+    std::uint64_t bytes = 0;
+    for (const StateShape& state : states) bytes += state.Bytes();
+    return bytes;
+  }
 
   std::uint32_t Width(Buffer buffer) const { return widths[static_cast<std::size_t>(buffer)]; }
 };

@@ -128,6 +128,7 @@ absl::StatusOr<std::uint64_t> GroupSession::Commit(const PoolSize& pool) {
   bounds.max_candidates = limits.max_candidates();
   bounds.grammars = Offers(facts, "grammar");
   bounds.watermarks = Offers(facts, "watermark");
+  bounds.prefixes = Offers(facts, "prefix_caching");
   bounds.kv_groups = static_cast<std::uint32_t>(facts.kv_groups_size());
   checker_.emplace(bounds);
   return bytes;

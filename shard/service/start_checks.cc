@@ -97,6 +97,10 @@ absl::Status CheckStart(const SequenceStart& start, const PlanBounds& bounds) {
     return Bad("starts.cached_length", start.cached_length,
                "below prompt_length " + std::to_string(start.prompt_length));
   }
+  if (start.cached_length > 0 && !bounds.prefixes) {
+    return Bad("starts.cached_length", start.cached_length,
+               "0: the model has states, which are not cached");
+  }
   PENSTOCK_RETURN_IF_ERROR(CheckTokens(start.prompt, bounds.vocabulary, "starts.prompt"));
   PENSTOCK_RETURN_IF_ERROR(
       CheckTokens(start.stop_token_ids, bounds.vocabulary, "starts.stop_token_ids"));

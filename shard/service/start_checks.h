@@ -26,6 +26,7 @@ struct PlanBounds {
   bool grammars = false;             // a start may have one
   bool watermarks = false;           // a start may request one
   std::uint32_t kv_groups = 1;
+  bool prefixes = true;  // a start may begin after cached positions
 };
 
 // All give INVALID_ARGUMENT with the field, the value and the limit.

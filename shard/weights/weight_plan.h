@@ -20,7 +20,8 @@ struct Range {
 };
 
 // rows x columns of a stored tensor, placed at `target_row` of the target. A stored vector of n
-// values is [n] with rows {first, count} and columns {0, 1}. A matrix may be stored quantised
+// values is [n] with rows {first, count} and columns {0, 1}. A row of a tensor of three dimensions,
+// as the weights of a convolution, holds the last two. A matrix may be stored quantised
 // (stored_matrix.h). MXFP4 is never stored transposed, whatever `transposed` says.
 struct WeightPart {
   std::string tensor;

@@ -2,7 +2,9 @@
 
 #include <algorithm>
 #include <cstring>
+#include <functional>
 #include <memory>
+#include <numeric>
 #include <vector>
 
 #include "common/status.h"
@@ -43,7 +45,9 @@ absl::Status CheckpointSource::ReadPart(const WeightPart& part, std::uint64_t ro
   if (part.transposed) return ReadTransposed(part, row, count, out);
   const CheckpointTensor& tensor = *matrix.values;
   const DType stored = *tensor.info->dtype;
-  const std::uint64_t stored_columns = part.stored_shape.size() == 2 ? part.stored_shape[1] : 1;
+  const std::uint64_t stored_columns =
+      std::accumulate(part.stored_shape.begin() + 1, part.stored_shape.end(), std::uint64_t{1},
+                      std::multiplies<>());
   const std::uint64_t stored_row = stored_columns * DTypeBytes(stored);
   const std::uint64_t columns = part.columns.count;
   const std::uint64_t first_row =

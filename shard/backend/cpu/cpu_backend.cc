@@ -11,6 +11,7 @@
 #include "common/status.h"
 #include "shard/backend/batch_check.h"
 #include "shard/backend/cpu/cache/kv_cache.h"
+#include "shard/backend/cpu/delta/state_store.h"
 #include "shard/backend/cpu/stages.h"
 #include "shard/backend/cpu/step_buffers.h"
 #include "shard/backend/cpu/step_runner.h"
@@ -95,6 +96,7 @@ class CpuBackend final : public Backend {
   std::uint32_t sequence_blocks_ = 0;  // of cache_; those of rows_ come after them
   RowBlocks rows_;
   std::vector<RaggedSegment> segments_;  // of the present step, with the blocks of rows
+  StateStore states_;
   std::optional<StepRunner> runner_;
   std::size_t logit_count_ = 0;  // of the last step
 };
@@ -140,7 +142,7 @@ absl::Status CpuBackend::Prepare(const BackendLimits& limits, Communicator* comm
   }
   runner_.emplace(StepParts{program_, kernels_, CellsOf(kernels_, kv_type_),
                             LatentsOf(kernels_, kv_type_), *weights_, cache_, buffers_,
-                            expert_buffers_, ropes_, block_size_, pool_, communicator_});
+                            expert_buffers_, ropes_, block_size_, pool_, communicator_, states_});
   return absl::OkStatus();
 }
 
@@ -158,8 +160,13 @@ absl::Status CpuBackend::MakeCache(std::uint32_t blocks, bool serving) {
   const auto row_blocks = static_cast<std::uint32_t>(BlocksOfCells(cells, most_rows_, block_size_));
   rows_ = RowBlocks(cells, most_rows_, BlockId(blocks), block_size_);
   // Where memory is scarce the whole cache is pre-faulted: missing memory must show before serving.
-  const bool plenty = serving && free_memory_ != nullptr &&
-                      layout.Bytes(blocks + row_blocks + spare) < free_memory_() / 4 * 3;
+  const std::uint32_t slots = blocks == 0 ? 0 : limits_.max_sequences;
+  const std::uint64_t bytes =
+      layout.Bytes(blocks + row_blocks + spare) + slots * program_.StateBytes();
+  const bool plenty = serving && free_memory_ != nullptr && bytes < free_memory_() / 4 * 3;
+  // Before serving, the first slots are enough.
+  PENSTOCK_RETURN_IF_ERROR(states_.Allocate(program_.states, slots, pool_,
+                                            serving && !plenty ? SIZE_MAX : kPrefaultedFirst));
   sequence_blocks_ = blocks;
   return cache_.Allocate(layout, blocks + row_blocks, spare, pool_,
                          plenty ? kPrefaultedFirst : SIZE_MAX, row_blocks);
@@ -257,7 +264,7 @@ void CpuBackend::ForEach(std::uint32_t items, const Work& work) {
 
 std::uint64_t CpuBackend::MemoryBytes() const {
   std::uint64_t bytes = weights_->MemoryBytes() + buffers_.MemoryBytes() + cache_.MemoryBytes() +
-                        expert_buffers_.bytes();
+                        expert_buffers_.bytes() + states_.MemoryBytes();
   for (const RopeTable& rope : ropes_) bytes += (rope.cos.size() + rope.sin.size()) * sizeof(float);
   return bytes;
 }

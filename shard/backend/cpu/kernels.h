@@ -45,6 +45,44 @@ struct NormArgs {
   void* out = nullptr;
 };
 
+// A causal depthwise convolution of one row, then SiLU.
+inline constexpr std::size_t kMostInputs = 16;  // of a channel
+struct ConvolutionArgs {
+  const float* inputs[kMostInputs] = {};  // the oldest first
+  const float* weights = nullptr;         // [taps, weight_stride]
+  std::size_t weight_stride = 0;
+  std::size_t taps = 0;
+  std::size_t size = 0;  // channels
+  float* out = nullptr;
+};
+
+// The delta rule (DeltaNetOp) of one head for consecutive rows of a sequence, over a block of
+// columns of its state. Results replace the values.
+inline constexpr std::size_t kDeltaColumns = 32;
+struct DeltaArgs {
+  float* state = nullptr;  // [key_dim, kDeltaColumns]
+  const float* query = nullptr;
+  const float* key = nullptr;
+  float* value = nullptr;
+  std::size_t stride = 0;  // floats from row to row of the three
+  const float* decay = nullptr;
+  const float* beta = nullptr;
+  std::size_t gate_stride = 0;  // of decay and beta
+  std::size_t rows = 0;
+  std::size_t key_dim = 0;
+  std::size_t columns = 0;  // of values; those after them in the state are zero
+};
+
+// RMSNorm of one head times silu(gate).
+struct GatedNormArgs {
+  const float* input = nullptr;
+  const float* gate = nullptr;
+  const float* weight = nullptr;
+  std::size_t size = 0;
+  float eps = 0;
+  void* out = nullptr;
+};
+
 // K and V of one head of one layer. Block b begins at `base` + b * `block_bytes`. In a block, K is
 // [key_dim / pack][block_size][pack] (vectors of positions) and V is
 // [block_size / pack][value_dim][pack] (vectors of dimensions). int8 K and V have a float32 scale
@@ -184,6 +222,13 @@ struct Kernels {
   // Divides by the sums, into activations: out[token * out_stride + head * value_dim].
   void (*finish)(const AttentionTile& tile, const AttentionState& state, void* out,
                  std::size_t out_stride);
+  void (*convolve)(const ConvolutionArgs& args);
+  // Scales x to this length; 1e-6 joins the square of its own.
+  void (*scale_to_length)(float* x, std::size_t size, float length);
+  void (*delta_rule)(const DeltaArgs& args);
+  void (*gated_norm)(const GatedNormArgs& args);  // to activations
+  // Multiplies a row of activations by sigmoid(gate).
+  void (*gate_activations)(void* row, const float* gate, std::size_t size);
 };
 
 // For K/V of that type; auto is the type of the weights.

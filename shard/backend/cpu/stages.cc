@@ -35,7 +35,8 @@ class StageMaker {
       return rope != nullptr && rope->qkv == norm->qkv ? 2 : 0;
     }
     return Is<EmbedOp, PositionsOp, RopeKvWriteOp, AttentionOp, ExpertsOp, GateRowsOp, AllReduceOp,
-              GroupNormOp, MultiplyOp, ScaleOp, LatentWriteOp, HeadLinearOp>(ops[first])
+              GroupNormOp, MultiplyOp, ScaleOp, LatentWriteOp, HeadLinearOp, GateOp, DeltaNetOp>(
+                  ops[first])
                ? 1
                : 0;
   }
@@ -112,7 +113,7 @@ class StageMaker {
     return {.kind = StageKind::kExperts, .in = op.in, .out = op.out, .experts = &op};
   }
   Stage StageOf(const GateRowsOp& op, std::size_t) const {
-    return {.kind = StageKind::kGateRows, .in = op.gate, .out = op.buffer};
+    return {.kind = StageKind::kGateRows, .in = op.gate, .out = op.buffer, .gate_rows = &op};
   }
   Stage StageOf(const LatentWriteOp& op, std::size_t) const {
     return {.kind = StageKind::kLatentWrite,
@@ -122,6 +123,12 @@ class StageMaker {
   }
   Stage StageOf(const HeadLinearOp& op, std::size_t) const {
     return {.kind = StageKind::kHeadLinear, .in = op.in, .out = op.out, .head_linear = &op};
+  }
+  Stage StageOf(const GateOp& op, std::size_t) const {
+    return {.kind = StageKind::kGate, .in = op.gate, .out = op.buffer, .gate = &op};
+  }
+  Stage StageOf(const DeltaNetOp& op, std::size_t) const {
+    return {.kind = StageKind::kDeltaNet, .in = op.in, .out = op.out, .delta = &op};
   }
   Stage StageOf(const AllReduceOp& op, std::size_t) const {
     return {.kind = StageKind::kAllReduce, .in = op.buffer};

@@ -29,6 +29,8 @@ enum class StageKind : std::uint8_t {
   kGroupNorm,
   kMultiply,
   kScale,
+  kGate,  // the same, column by column
+  kDeltaNet,
   kAllReduce,
 };
 
@@ -60,6 +62,9 @@ struct Stage {
   const HeadLinearOp* head_linear = nullptr;  // kHeadLinear; of the program
   const GroupNormOp* groups = nullptr;        // kGroupNorm; of the program
   const MultiplyOp* multiply = nullptr;       // kMultiply; of the program
+  const GateRowsOp* gate_rows = nullptr;      // kGateRows; of the program
+  const GateOp* gate = nullptr;               // kGate; of the program
+  const DeltaNetOp* delta = nullptr;          // kDeltaNet; of the program
   // Set for a norm whose result only the next stage reads, and for that stage. If rows are few,
   // every thread computes the norm for itself, and the two need no barrier between them.
   bool private_rows = false;

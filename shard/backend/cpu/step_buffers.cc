@@ -36,7 +36,7 @@ bool HoldsActivations(Buffer buffer) {
   return buffer == Buffer::kNormed || buffer == Buffer::kAttention || buffer == Buffer::kMlp ||
          buffer == Buffer::kShared || buffer == Buffer::kSelected ||
          buffer == Buffer::kPerLayerGate || buffer == Buffer::kQueryLatent ||
-         buffer == Buffer::kLatentMixed;
+         buffer == Buffer::kLatentMixed || buffer == Buffer::kDeltaOut;
 }
 
 struct StepBuffers::Sizes {

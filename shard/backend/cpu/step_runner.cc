@@ -5,6 +5,7 @@
 #include <cstring>
 
 #include "shard/backend/cpu/attention/attention_stage.h"
+#include "shard/backend/cpu/delta/gates.h"
 #include "shard/backend/cpu/latent/head_linear.h"
 #include "shard/backend/cpu/latent/latent_row.h"
 #include "shard/backend/cpu/row_stages.h"
@@ -21,6 +22,10 @@ StepRunner::StepRunner(const StepParts& parts)
     if (stage.experts != nullptr) {
       experts_.try_emplace(stage.experts, *stage.experts, parts.program, parts.kernels,
                            parts.weights, parts.expert_buffers, parts.buffers, parts.pool);
+    }
+    if (stage.delta != nullptr) {
+      deltas_.try_emplace(stage.delta, *stage.delta, parts.kernels, parts.weights, parts.states,
+                          parts.buffers, parts.pool);
     }
     plan_of_stage_.push_back(0);
     if (stage.kind != StageKind::kAttention) continue;
@@ -107,7 +112,8 @@ void StepRunner::RunStage(const Stage& stage, std::size_t thread) {
     case StageKind::kExperts:
       return experts_.at(stage.experts).Run(rows_, thread);
     case StageKind::kGateRows:
-      return GateRows(stage, thread);
+      return GateRows(*stage.gate_rows, parts_.program, parts_.kernels, parts_.buffers,
+                      EvenShare(rows_, threads(), thread));
     case StageKind::kLatentWrite:
       return WriteLatents(stage, thread);
     case StageKind::kHeadLinear:
@@ -117,6 +123,10 @@ void StepRunner::RunStage(const Stage& stage, std::size_t thread) {
     case StageKind::kMultiply:
     case StageKind::kScale:
       return RunRows(stage, thread);
+    case StageKind::kGate:
+      return Gate(*stage.gate, parts_.kernels, parts_.buffers, EvenShare(rows_, threads(), thread));
+    case StageKind::kDeltaNet:
+      return deltas_.at(stage.delta).Run(batch_->segments, rows_, thread);
     case StageKind::kAllReduce:
       if (thread == 0) AllReduce(stage);
       return;
@@ -370,16 +380,6 @@ void StepRunner::WriteLatents(const Stage& stage, std::size_t thread) {
                       rope.cos.data() + angles, rope.sin.data() + angles});
     const CachePlace& cell = cells_[row];
     parts_.latent_kernels.write_kv(cache, cell.block, cell.offset, latent, nullptr, false);
-  }
-}
-
-void StepRunner::GateRows(const Stage& stage, std::size_t thread) {
-  const BufferView& gate = parts_.buffers.View(stage.in);
-  const BufferView& out = parts_.buffers.View(stage.out);
-  const Share share = EvenShare(rows_, threads(), thread);
-  for (std::size_t row = share.first; row < share.first + share.count; ++row) {
-    const float factor = 1.0f / (1.0f + std::exp(-gate.Floats(row)[0]));
-    parts_.kernels.scale_activations(out.Row(row), parts_.program.Width(stage.out), factor);
   }
 }
 

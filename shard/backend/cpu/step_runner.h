@@ -15,6 +15,8 @@
 #include "shard/backend/backend.h"
 #include "shard/backend/cpu/attention/attention_plan.h"
 #include "shard/backend/cpu/cache/kv_cache.h"
+#include "shard/backend/cpu/delta/delta_stage.h"
+#include "shard/backend/cpu/delta/state_store.h"
 #include "shard/backend/cpu/experts/expert_stage.h"
 #include "shard/backend/cpu/stages.h"
 #include "shard/backend/cpu/step_buffers.h"
@@ -40,6 +42,7 @@ struct StepParts {
   std::uint32_t block_size;
   WorkerPool& pool;
   Communicator* communicator;  // null with world 1
+  const StateStore& states;
 };
 
 // In place of the index of a logit row: the logits of the row are not wanted.
@@ -97,7 +100,6 @@ class StepRunner {
   void HeadsOf(const Stage& stage, std::size_t row, std::size_t kv_head);
   void WriteKv(const RopeKvWriteOp& op, std::size_t row, std::size_t kv_head);
   void Attention(const Stage& stage, std::size_t thread);
-  void GateRows(const Stage& stage, std::size_t thread);
   void WriteLatents(const Stage& stage, std::size_t thread);
   const CellKernels& KernelsOf(std::size_t cache) const {
     const bool latent = parts_.program.caches[cache].values_in_keys;
@@ -114,6 +116,7 @@ class StepRunner {
   const Stages stages_;
   SharedWork columns_;  // of the present GEMM, in units
   std::map<const ExpertsOp*, ExpertStage> experts_;
+  std::map<const DeltaNetOp*, DeltaStage> deltas_;
 
   // Of the present step; written by the caller's thread before the region.
   const RaggedBatch* batch_ = nullptr;

@@ -417,6 +417,8 @@ std::string_view Missing(const GateRowsOp& op) { return op.kName; }
 std::string_view Missing(const GroupNormOp& op) { return op.kName; }
 std::string_view Missing(const MultiplyOp& op) { return op.kName; }
 std::string_view Missing(const ScaleOp& op) { return op.kName; }
+std::string_view Missing(const GateOp& op) { return op.kName; }
+std::string_view Missing(const DeltaNetOp& op) { return op.kName; }
 std::string_view Missing(const ScaleLogitsOp&) { return "scaled logits"; }
 std::string_view Missing(const LatentWriteOp&) { return "latent attention"; }
 std::string_view Missing(const HeadLinearOp&) { return "latent attention"; }

@@ -199,6 +199,12 @@ absl::Status ProgramRunner::Run(const LatentWriteOp&, const Step&) {
 absl::Status ProgramRunner::Run(const HeadLinearOp&, const Step&) {
   return absl::InternalError("latent attention has no kernel");
 }
+absl::Status ProgramRunner::Run(const GateOp&, const Step&) {
+  return absl::InternalError("gates have no kernel");
+}
+absl::Status ProgramRunner::Run(const DeltaNetOp&, const Step&) {
+  return absl::InternalError("gated delta nets have no kernel");
+}
 absl::Status ProgramRunner::Run(const ScaleLogitsOp&, const Step&) {
   return absl::InternalError("scaled logits have no kernel");
 }

@@ -87,6 +87,8 @@ class ProgramRunner {
   absl::Status Run(const GroupNormOp& op, const Step& step);
   absl::Status Run(const MultiplyOp& op, const Step& step);
   absl::Status Run(const ScaleOp& op, const Step& step);
+  absl::Status Run(const GateOp& op, const Step& step);
+  absl::Status Run(const DeltaNetOp& op, const Step& step);
   absl::Status Run(const SelectRowsOp& op, const Step& step);
   absl::Status Run(const AllReduceOp& op, const Step& step);
   absl::Status Run(const AllGatherOp& op, const Step& step);

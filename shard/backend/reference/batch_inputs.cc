@@ -44,6 +44,7 @@ SegmentInputs MakeSegment(const RaggedSegment& segment, const BatchShape& shape,
   inputs.context_length = segment.context_length;
   inputs.blocks = ToDevice(blocks, device);
   inputs.row = segment.row;
+  inputs.state = segment.state.value();
   return inputs;
 }
 

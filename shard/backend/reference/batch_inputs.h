@@ -23,6 +23,7 @@ struct SegmentInputs {
   std::int64_t first_own_slot = 0;
   std::int64_t commit_slot = 0;  // of the position that the candidates are for
   std::int64_t logit_index = 0;  // of the candidates' logit row among all
+  std::int64_t state = 0;        // RaggedSegment::state
 
   bool candidates() const { return own_slots.defined(); }
 };

@@ -14,6 +14,7 @@
 #include "shard/backend/reference/attention.h"
 #include "shard/backend/reference/batch_inputs.h"
 #include "shard/backend/reference/decode_attention.h"
+#include "shard/backend/reference/delta_net.h"
 #include "shard/backend/reference/experts.h"
 #include "shard/backend/reference/guarded.h"
 #include "shard/backend/reference/kv_store.h"
@@ -74,6 +75,8 @@ class ReferenceBackend final : public Backend {
   void Run(const ActivationOp& op);
   void Run(const ExpertsOp& op);
   void Run(const GateRowsOp& op);
+  void Run(const GateOp& op);
+  void Run(const DeltaNetOp& op);
   void Run(const SelectRowsOp& op);
   void Run(const ScaleLogitsOp& op);
   void Run(const LatentWriteOp& op);
@@ -129,6 +132,7 @@ class ReferenceBackend final : public Backend {
   at::Tensor host_logits_;     // float [max_logit_rows, vocabulary]
   std::uint32_t cells_ = 0;    // of SetCells
   KvStore cache_;
+  std::vector<DeltaStates> states_;  // of program().states
 
   // Of the present step.
   BatchInputs inputs_;
@@ -194,6 +198,7 @@ absl::Status ReferenceBackend::Prepare(const BackendLimits& limits, Communicator
 
 absl::Status ReferenceBackend::AllocateCache(std::uint32_t blocks) {
   return Guarded([this, blocks] {
+    states_.clear();
     cache_ = KvStore();  // freed first: the old and the new one may not fit together
     GiveBackMemory(device_);
     PagedLayout layout{program().caches, options_.block_size, options_.dtype};
@@ -204,6 +209,9 @@ absl::Status ReferenceBackend::AllocateCache(std::uint32_t blocks) {
     }
     const bool any = blocks > 0;
     cache_ = KvStore(layout, {blocks, any ? spare : 0, any ? cells_ : 0}, device_);
+    for (const StateShape& shape : program().states) {
+      if (any) states_.push_back(MakeDeltaStates(shape, limits_.max_sequences, device_));
+    }
     return absl::OkStatus();
   });
 }
@@ -317,6 +325,7 @@ absl::StatusOr<TensorView> ReferenceBackend::Logits(std::uint32_t first, std::ui
 
 std::uint64_t ReferenceBackend::MemoryBytes() const {
   std::uint64_t bytes = cache_.Bytes();
+  for (const DeltaStates& states : states_) bytes += states.Bytes();
   const auto add = [&bytes](const at::Tensor& tensor) {
     if (tensor.defined()) bytes += tensor.nbytes();
   };
@@ -463,6 +472,20 @@ void ReferenceBackend::Run(const MultiplyOp& op) {
 }
 
 void ReferenceBackend::Run(const ScaleOp& op) { Padded(op.buffer).mul_(Weight(op.weight)); }
+
+void ReferenceBackend::Run(const GateOp& op) {
+  const at::Tensor gate = Padded(op.gate).narrow(1, 0, op.width);
+  Padded(op.buffer).narrow(1, 0, op.width).mul_(gate.sigmoid());
+}
+
+void ReferenceBackend::Run(const DeltaNetOp& op) {
+  const DeltaWeights weights{Weight(op.convolution), Weight(op.decay), Weight(op.decay_bias),
+                             Weight(op.norm)};
+  const at::Tensor out = Whole(op.out).narrow(1, 0, op.ValueWidth());
+  for (const SegmentInputs& segment : inputs_.segments) {
+    DeltaNet(op, weights, segment, states_[op.state], Whole(op.in), out);
+  }
+}
 
 void ReferenceBackend::Run(const ScaleLogitsOp& op) {
   const at::Tensor logits = Padded(op.buffer);

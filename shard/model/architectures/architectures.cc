@@ -24,7 +24,12 @@ ReadArchitecture ReadPhi3;
 ReadArchitecture ReadQwen2;
 ReadArchitecture ReadQwen2Moe;
 ReadArchitecture ReadQwen3;
+ReadArchitecture ReadQwen35;
+ReadArchitecture ReadQwen35Moe;
+ReadArchitecture ReadQwen35MoeText;
+ReadArchitecture ReadQwen35Text;
 ReadArchitecture ReadQwen3Moe;
+ReadArchitecture ReadQwen3Next;
 ReadArchitecture ReadSmolLm3;
 
 namespace {
@@ -56,7 +61,12 @@ constexpr Row kRows[] = {
     {"qwen2", ReadQwen2},         // Qwen2.5
     {"qwen2_moe", ReadQwen2Moe},  // Qwen1.5-MoE
     {"qwen3", ReadQwen3},
+    {"qwen3_5", ReadQwen35},
+    {"qwen3_5_moe", ReadQwen35Moe},
+    {"qwen3_5_moe_text", ReadQwen35MoeText},
+    {"qwen3_5_text", ReadQwen35Text},
     {"qwen3_moe", ReadQwen3Moe},  // Qwen3-30B-A3B
+    {"qwen3_next", ReadQwen3Next},
     {"smollm3", ReadSmolLm3},
 };
 

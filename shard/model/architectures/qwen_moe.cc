@@ -45,23 +45,6 @@ void BuildQwenMoe(DecoderBuilder& b, const QwenMoe& model) {
   b.Head();
 }
 
-// A layer has experts unless `mlp_only_layers` names it, and then every `decoder_sparse_step`th.
-absl::StatusOr<std::vector<bool>> ReadSparse(const ConfigReader& config, std::uint32_t layers) {
-  constexpr char kDense[] = "mlp_only_layers";
-  std::vector<double> dense;
-  if (config.Has(kDense)) {
-    PENSTOCK_ASSIGN_OR_RETURN(dense, config.Numbers(kDense, 0.0, 4096.0));
-  }
-  PENSTOCK_ASSIGN_OR_RETURN(const std::uint32_t step,
-                            config.IntegerOr("decoder_sparse_step", 1, 1, 4096));
-  std::vector<bool> sparse;
-  for (std::uint32_t i = 0; i < layers; ++i) sparse.push_back((i + 1) % step == 0);
-  for (const double layer : dense) {
-    if (layer < layers) sparse[static_cast<std::size_t>(layer)] = false;
-  }
-  return sparse;
-}
-
 // `expert_width` is the default of the transformers class.
 absl::Status ReadShared(const ConfigReader& config, const SizeKeys& sizes,
                         std::uint32_t expert_width, ModelSpec& spec, QwenMoe& model) {
@@ -72,7 +55,7 @@ absl::Status ReadShared(const ConfigReader& config, const SizeKeys& sizes,
   PENSTOCK_RETURN_IF_ERROR(ReadPositions(config, {}, spec));
   PENSTOCK_ASSIGN_OR_RETURN(spec.expert_intermediate,
                             config.IntegerOr("moe_intermediate_size", expert_width, 1, 1u << 24));
-  PENSTOCK_ASSIGN_OR_RETURN(model.sparse, ReadSparse(config, spec.layers));
+  PENSTOCK_ASSIGN_OR_RETURN(model.sparse, ReadSparseLayers(config, spec.layers));
   const auto& sparse = model.sparse;
   if (std::find(sparse.begin(), sparse.end(), false) == sparse.end()) spec.intermediate = 0;
   PENSTOCK_ASSIGN_OR_RETURN(model.routing.renormalized, config.BoolOr("norm_topk_prob", false));

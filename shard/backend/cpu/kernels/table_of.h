@@ -46,6 +46,11 @@ constexpr Kernels TableOf(Isa isa, DType weight, DType activation, std::size_t p
   kernels.similarity = Similarity<P>;
   kernels.merge = Merge;
   kernels.finish = Finish<typename P::Activation>;
+  kernels.convolve = Convolve;
+  kernels.scale_to_length = ScaleToLength;
+  kernels.delta_rule = DeltaRule;
+  kernels.gated_norm = GatedNorm<typename P::Activation>;
+  kernels.gate_activations = GateActivations<typename P::Activation>;
   return kernels;
 }
 

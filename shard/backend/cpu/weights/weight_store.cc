@@ -84,6 +84,11 @@ struct WeightStore::Plan {
     if (op.gated) gated.insert(op.weight);
     if (op.bias != kNoWeight) biases[op.bias] = op.weight;
   }
+  void Add(const DeltaNetOp& op) {
+    for (const WeightIndex index : {op.convolution, op.decay, op.decay_bias, op.norm}) {
+      AddVector(index, 0.0f);
+    }
+  }
   void Add(const auto&) {}  // without weights
   void AddVector(std::int32_t index, float offset) {
     if (index != kNoWeight) vectors.emplace(index, offset);
@@ -197,9 +202,9 @@ class WeightStore::Filling {
 
   absl::Status FillVector(const Item& item, float* out) {
     const WeightSource& source = *options_.source;
-    const std::size_t size = source.Rows(item.index);
+    const std::size_t size = source.Rows(item.index) * source.Columns(item.index);
     std::vector<std::byte> raw(size * DTypeBytes(source.dtype()));
-    PENSTOCK_RETURN_IF_ERROR(source.ReadRows(item.index, 0, size, raw.data()));
+    PENSTOCK_RETURN_IF_ERROR(source.ReadRows(item.index, 0, source.Rows(item.index), raw.data()));
     std::vector<float> values(size);
     for (std::size_t i = 0; i < size; ++i) {
       values[i] = ReadElement(raw.data(), i, source.dtype()) + item.added;
@@ -263,7 +268,8 @@ std::vector<WeightStore::Item> WeightStore::Arrange(const Plan& plan, const Opti
     tables_[index] = {nullptr, columns, source.dtype()};
   }
   for (const auto& [index, added] : plan.vectors) {  // read in whole registers
-    const std::size_t size = RoundUp(source.Rows(index), kernels.layout.lanes);
+    const std::size_t size =
+        RoundUp(source.Rows(index) * source.Columns(index), kernels.layout.lanes);
     add({Item::Kind::kVector, index, 0, added, 0, size * sizeof(float), 1}, kLine);
   }
   for (const auto& [bias, matrix] : plan.biases) {

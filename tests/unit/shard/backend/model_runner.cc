@@ -81,6 +81,7 @@ std::vector<std::vector<float>> ModelRunner::Step(const std::vector<Feed>& feeds
     segment.query_count = static_cast<std::uint32_t>(feed.tokens.size());
     segment.context_length = lengths_[feed.sequence];
     segment.blocks = tables_[feed.sequence];
+    segment.state = SlotId(static_cast<std::uint32_t>(feed.sequence));
     segments.push_back(segment);
     tokens.insert(tokens.end(), feed.tokens.begin(), feed.tokens.end());
     lengths_[feed.sequence] += segment.query_count;

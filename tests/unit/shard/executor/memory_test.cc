@@ -83,6 +83,32 @@ TEST(HumanBytes, ChoosesTheUnit) {
   EXPECT_EQ(HumanBytes(std::uint64_t{3} << 30), "3.0 GiB");
 }
 
+TEST(CachePlan, HoldsAStateForEachSequence) {
+  constexpr std::uint64_t kBlock = 2048, kState = 4096;
+  const PagedLayout layout{UniformCaches(2, 1, 8), 16, DType::kFloat32};
+  const CachePlan plan(layout, StatePlan{kState, 3});
+  v1::Limits limits;
+  limits.set_max_sequences(3);
+  limits.set_max_sequence_length(32);
+  EXPECT_EQ(plan.WantedBytes(limits), 3 * (2 * kBlock + kState));
+  const auto pool = plan.Fit(3 * kState + 5 * kBlock + 1, limits);
+  ASSERT_TRUE(pool.ok()) << pool.status();
+  EXPECT_EQ(pool->blocks, 5u);
+  EXPECT_EQ(plan.Bytes(*pool), 3 * kState + 5 * kBlock);
+  EXPECT_EQ(plan.Describe(*pool), "5 blocks of 16 tokens, 3 states of 4.0 KiB, 22.0 KiB");
+  EXPECT_THAT(Message(plan.Fit(3 * kState, limits).status()),
+              HasSubstr("one block of 2.0 KiB, and 12.0 KiB for the states of 3 sequences "
+                        "(`max-batch-size` bounds them). Given: 12.0 KiB"));
+}
+
+TEST(DescribeMemoryPlan, NamesTheStatesOfASequence) {
+  MemoryNeeds needs = Needs({0, 0.5});
+  needs.kv_bytes_per_token = 2048;
+  needs.state_bytes = 75 * kMiB;
+  EXPECT_THAT(*DescribeMemoryPlan(needs, 320 * kMiB),
+              HasSubstr("(2.0 KiB per token; 75.0 MiB of states per sequence)"));
+}
+
 class FreeMemoryTest : public testing::Test {
  protected:
   void SetUp() override {

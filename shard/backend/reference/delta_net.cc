@@ -1,0 +1,87 @@
+#include "shard/backend/reference/delta_net.h"
+
+#include <cmath>
+
+#include "shard/backend/reference/operations.h"
+
+namespace penstock::shard {
+namespace {
+
+// `heads` heads of `dim` columns of a row, from `column` on: [heads, dim].
+at::Tensor Heads(const at::Tensor& row, std::int64_t column, std::int64_t heads, std::int64_t dim) {
+  return row.narrow(0, column, heads * dim).view({heads, dim});
+}
+
+at::Tensor UnitLength(const at::Tensor& x) {
+  return x.mul(x.square().sum(-1, true).add_(1e-6).rsqrt_());
+}
+
+// log(1 + e^x)
+at::Tensor Softplus(const at::Tensor& x) {
+  return x.clamp_min(0).add_(x.abs().neg_().exp_().log1p_());
+}
+
+// The convolution of a row. `kept` holds the inputs before it and gets the row's own.
+at::Tensor Mix(const at::Tensor& weights, const at::Tensor& row, at::Tensor kept) {
+  const std::int64_t inputs = kept.size(0);
+  const at::Tensor all = at::cat({kept, row.narrow(0, 0, kept.size(1)).unsqueeze(0)});
+  kept.copy_(all.narrow(0, 1, inputs));
+  return at::silu(all.mul(weights).sum(0));
+}
+
+// The results of a row, [heads, value_dim]. `state` is [heads, key_dim, value_dim].
+at::Tensor DeltaRule(const DeltaNetOp& op, const DeltaWeights& weights, const at::Tensor& row,
+                     const at::Tensor& mixed, at::Tensor state) {
+  const StateShape& shape = op.shape;
+  const auto keys = [&](std::int64_t column) {
+    const at::Tensor heads = UnitLength(Heads(mixed, column, op.key_heads, shape.key_dim));
+    return heads.repeat_interleave(op.Group(), 0).unsqueeze(-1);
+  };
+  const at::Tensor query = keys(0).div_(std::sqrt(static_cast<double>(shape.key_dim)));
+  const at::Tensor key = keys(op.KeyWidth());
+  const std::int64_t values = 2 * std::int64_t{op.KeyWidth()};
+  const at::Tensor value = Heads(mixed, values, shape.heads, shape.value_dim);
+  const at::Tensor beta = Heads(row, op.BetaColumn(), shape.heads, 1).sigmoid();
+  const at::Tensor slope =
+      Softplus(row.narrow(0, op.DecayColumn(), shape.heads).add(weights.decay_bias.to(at::kFloat)));
+  const at::Tensor decay = slope.mul(weights.decay.to(at::kFloat).exp()).neg_().exp_();
+  state.mul_(decay.unsqueeze(-1).unsqueeze(-1));
+  const at::Tensor change = value.sub(state.mul(key).sum(1)).mul_(beta);
+  state.add_(key.mul(change.unsqueeze(1)));
+  return state.mul(query).sum(1);
+}
+
+}  // namespace
+
+DeltaStates MakeDeltaStates(const StateShape& shape, std::int64_t sequences, at::Device device) {
+  const auto options = at::TensorOptions().dtype(at::kFloat).device(device);
+  const std::int64_t inputs = shape.inputs, channels = shape.channels;
+  const std::int64_t heads = shape.heads, key_dim = shape.key_dim, value_dim = shape.value_dim;
+  return {at::zeros({sequences, inputs, channels}, options),
+          at::zeros({sequences, heads, key_dim, value_dim}, options)};
+}
+
+// Row by row: vector and scalar routines of libtorch may differ in the last bit, and which of them
+// computes an element depends on the shape.
+void DeltaNet(const DeltaNetOp& op, const DeltaWeights& weights, const SegmentInputs& segment,
+              const DeltaStates& states, const at::Tensor& in, const at::Tensor& out) {
+  const StateShape& shape = op.shape;
+  const at::Tensor kept = states.inputs.select(0, segment.state);
+  const at::Tensor state = states.matrices.select(0, segment.state);
+  if (segment.context_length == 0) {
+    kept.zero_();
+    state.zero_();
+  }
+  const at::Tensor convolution = weights.convolution.to(at::kFloat).t().contiguous();
+  const std::int64_t end = segment.query_start + segment.query_count;
+  for (std::int64_t i = segment.query_start; i < end; ++i) {
+    const at::Tensor row = in.select(0, i).to(at::kFloat);
+    const at::Tensor mixed = Mix(convolution, row, kept);
+    const at::Tensor result = DeltaRule(op, weights, row, mixed, state);
+    RmsNorm(result, weights.norm, 0.0, op.eps, result);
+    const at::Tensor gate = Heads(row, op.GateColumn(), shape.heads, shape.value_dim);
+    out.select(0, i).copy_(result.mul(at::silu(gate)).view({std::int64_t{op.ValueWidth()}}));
+  }
+}
+
+}  // namespace penstock::shard

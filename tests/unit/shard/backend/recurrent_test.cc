@@ -1,0 +1,118 @@
+// Models with recurrent layers: the state of a sequence is its own, whatever the chunks, the slot
+// and the other sequences of a step. The checkpoints are those of model_goldens_test.
+#include <gmock/gmock.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <memory>
+#include <string>
+#include <tuple>
+#include <vector>
+
+#include "common/status.h"
+#include "tests/unit/shard/backend/model_runner.h"
+
+namespace penstock::shard {
+namespace {
+
+namespace fs = std::filesystem;
+
+using testing::HasSubstr;
+using Logits = std::vector<float>;
+
+std::vector<TokenId> Text(std::size_t length, TokenId first) {
+  std::vector<TokenId> text;
+  for (std::size_t i = 0; i < length; ++i) {
+    text.push_back((first + static_cast<TokenId>(i * i * 7 + i * 3)) % 250);
+  }
+  return text;
+}
+
+// Backend, and type and variant of the checkpoint.
+class Recurrent : public testing::TestWithParam<std::tuple<Runs, std::string>> {
+ protected:
+  std::unique_ptr<ModelRunner> Open(std::uint32_t threads = 1) {
+    RunnerOptions options;
+    options.backend = std::get<0>(GetParam());
+    options.folder = fs::read_symlink("/proc/self/exe").parent_path() / "model_checkpoints" /
+                     std::get<1>(GetParam());
+    options.dtype = DType::kFloat32;
+    options.cpu_threads = threads;
+    options.max_sequence_length = 128;
+    return ModelRunner::Open(options);
+  }
+};
+
+TEST_P(Recurrent, BitsDoNotDependOnChunks) {
+  auto runner = Open();
+  ASSERT_NE(runner, nullptr);
+  const std::vector<TokenId> text = Text(45, 3);
+  const Logits whole = runner->Prefill(0, text, 128);
+  for (const std::size_t chunk : {1, 2, 3, 7, 44}) {
+    EXPECT_EQ(runner->Prefill(1, text, chunk), whole) << "chunks of " << chunk;
+    runner->Reset(1);
+  }
+}
+
+TEST_P(Recurrent, BitsDoNotDependOnOtherSequencesOrThreads) {
+  auto alone = Open();
+  auto shared = Open(3);
+  ASSERT_NE(alone, nullptr);
+  ASSERT_NE(shared, nullptr);
+  const std::vector<TokenId> first = Text(21, 5), second = Text(9, 40), third = Text(33, 90);
+  const Logits expected = alone->Prefill(0, first, 128);
+  const Logits next = alone->Step({{0, {17}}}).at(0);
+  shared->Prefill(2, second, 128);
+  EXPECT_EQ(shared->Step({{2, {8}}, {1, first}, {3, third}}).at(1), expected);
+  EXPECT_EQ(shared->Step({{3, {4}}, {1, {17}}, {2, {200}}}).at(1), next);
+}
+
+TEST_P(Recurrent, ATextBeginsWithoutTheStateOfTheOneBefore) {
+  auto runner = Open();
+  ASSERT_NE(runner, nullptr);
+  const std::vector<TokenId> text = Text(12, 60);
+  const Logits expected = runner->Prefill(0, text, 128);
+  runner->Prefill(1, Text(30, 1), 128);
+  runner->Reset(1);
+  EXPECT_EQ(runner->Prefill(1, text, 1), expected);
+}
+
+TEST_P(Recurrent, FullLayersAloneHaveAKvCache) {
+  auto runner = Open();
+  ASSERT_NE(runner, nullptr);
+  const Program& program = runner->model().program;
+  EXPECT_EQ(program.caches.size() + program.states.size(), runner->model().spec.layers);
+  EXPECT_GT(program.StateBytes(), 0u);
+}
+
+TEST_P(Recurrent, RefusesCandidatesAndUnknownStates) {
+  auto runner = Open();
+  ASSERT_NE(runner, nullptr);
+  runner->Prefill(0, Text(4, 1), 128);
+  const std::vector<TokenId> tokens = {7};
+  const std::vector<std::uint32_t> rows = {0};
+  RaggedSegment segment{0, 1, 4, runner->table(0)};
+  segment.state = SlotId(64);
+  std::vector<RaggedSegment> segments = {segment};
+  EXPECT_THAT(Message(runner->backend().Execute({tokens, segments, rows})),
+              HasSubstr("segment.state"));
+  segments[0].state = SlotId(0);
+  segments[0].candidates = true;
+  EXPECT_THAT(Message(runner->backend().Execute({tokens, segments, rows})),
+              HasSubstr("segment.candidates"));
+}
+
+INSTANTIATE_TEST_SUITE_P(Models, Recurrent,
+                         testing::Combine(testing::Values(Runs::kReference, Runs::kCpu),
+                                          testing::Values("qwen3_5-v5_interval_tied",
+                                                          "qwen3_5-v5_text",
+                                                          "qwen3_next-v5_dense_layer")),
+                         [](const auto& info) {
+                           std::string name = std::get<1>(info.param);
+                           std::replace(name.begin(), name.end(), '-', '_');
+                           const bool cpu = std::get<0>(info.param) == Runs::kCpu;
+                           return name + (cpu ? "_cpu" : "_reference");
+                         });
+
+}  // namespace
+}  // namespace penstock::shard
