@@ -41,6 +41,15 @@ class Recurrent : public testing::TestWithParam<std::tuple<Runs, std::string>> {
     options.max_sequence_length = 128;
     return ModelRunner::Open(options);
   }
+
+  // The cpu backend promises the same bits for every cut of a text, libtorch close values.
+  static void ExpectSame(const Logits& logits, const Logits& expected) {
+    if (std::get<0>(GetParam()) == Runs::kCpu) {
+      EXPECT_EQ(logits, expected);
+    } else {
+      EXPECT_THAT(logits, testing::Pointwise(testing::FloatNear(1e-4f), expected));
+    }
+  }
 };
 
 TEST_P(Recurrent, BitsDoNotDependOnChunks) {
@@ -49,7 +58,8 @@ TEST_P(Recurrent, BitsDoNotDependOnChunks) {
   const std::vector<TokenId> text = Text(45, 3);
   const Logits whole = runner->Prefill(0, text, 128);
   for (const std::size_t chunk : {1, 2, 3, 7, 44}) {
-    EXPECT_EQ(runner->Prefill(1, text, chunk), whole) << "chunks of " << chunk;
+    SCOPED_TRACE("chunks of " + std::to_string(chunk));
+    ExpectSame(runner->Prefill(1, text, chunk), whole);
     runner->Reset(1);
   }
 }
@@ -63,8 +73,8 @@ TEST_P(Recurrent, BitsDoNotDependOnOtherSequencesOrThreads) {
   const Logits expected = alone->Prefill(0, first, 128);
   const Logits next = alone->Step({{0, {17}}}).at(0);
   shared->Prefill(2, second, 128);
-  EXPECT_EQ(shared->Step({{2, {8}}, {1, first}, {3, third}}).at(1), expected);
-  EXPECT_EQ(shared->Step({{3, {4}}, {1, {17}}, {2, {200}}}).at(1), next);
+  ExpectSame(shared->Step({{2, {8}}, {1, first}, {3, third}}).at(1), expected);
+  ExpectSame(shared->Step({{3, {4}}, {1, {17}}, {2, {200}}}).at(1), next);
 }
 
 TEST_P(Recurrent, ATextBeginsWithoutTheStateOfTheOneBefore) {
@@ -74,7 +84,7 @@ TEST_P(Recurrent, ATextBeginsWithoutTheStateOfTheOneBefore) {
   const Logits expected = runner->Prefill(0, text, 128);
   runner->Prefill(1, Text(30, 1), 128);
   runner->Reset(1);
-  EXPECT_EQ(runner->Prefill(1, text, 1), expected);
+  ExpectSame(runner->Prefill(1, text, 1), expected);
 }
 
 TEST_P(Recurrent, FullLayersAloneHaveAKvCache) {

@@ -159,7 +159,7 @@ TEST(ModelSpec, NamesAnUnsupportedKey) {
     const char* message;
   };
   const Case cases[] = {
-      {R"({"model_type": "mamba"})", "qwen3, qwen3_moe, smollm3. Given: \"mamba\""},
+      {R"({"model_type": "mamba"})", "qwen3_next, smollm3. Given: \"mamba\""},
       {R"({"model_type": null})", "Given: nothing"},
       {R"({"model_type": 3})", "`model_type` must be a string. Given: 3"},
       {R"({"quantization_config": {"bits": 4}})",
