@@ -1,30 +1,49 @@
 #include "common/world_size.h"
 
+#include <algorithm>
 #include <string>
-#include <string_view>
 
 #include "common/status.h"
 
 namespace penstock {
 namespace {
 
-absl::Status Misfit(std::uint64_t world, std::string_view rule, std::uint64_t size,
-                    std::string_view what) {
-  const std::string limit =
-      std::string(rule) + " of the model's " + std::to_string(size) + " " + std::string(what);
-  // By the name that operators write.
-  return absl::UnimplementedError(Message(BadValue("num-shard", std::to_string(world), limit)));
+bool Fits(std::uint64_t world, const CutSize& cut) {
+  if (cut.size % world == 0 || (cut.replicated && world % cut.size == 0)) return true;
+  return cut.instead > 0 && cut.instead % world == 0;
+}
+
+bool AllFit(std::uint64_t world, const std::vector<CutSize>& sizes) {
+  return std::all_of(sizes.begin(), sizes.end(),
+                     [world](const CutSize& cut) { return Fits(world, cut); });
+}
+
+// "1, 2 or 4".
+std::string FittingSizes(const std::vector<CutSize>& sizes) {
+  std::vector<std::string> fitting;
+  for (std::uint64_t world = 1; world <= sizes.front().size; ++world) {
+    if (AllFit(world, sizes)) fitting.push_back(std::to_string(world));
+  }
+  std::string text;
+  for (std::size_t i = 0; i < fitting.size(); ++i) {
+    text += (i == 0 ? "" : i + 1 == fitting.size() ? " or " : ", ") + fitting[i];
+  }
+  return text;
 }
 
 }  // namespace
 
-absl::Status CheckWorldSize(std::uint64_t world, const CutSizes& sizes) {
-  if (sizes.heads % world != 0) return Misfit(world, "a divisor", sizes.heads, "attention heads");
-  if (sizes.intermediate % world != 0) {
-    return Misfit(world, "a divisor", sizes.intermediate, "FFN columns");
-  }
-  if (sizes.kv_heads % world == 0 || world % sizes.kv_heads == 0) return absl::OkStatus();
-  return Misfit(world, "a divisor or a multiple", sizes.kv_heads, "K/V heads");
+absl::Status CheckWorldSize(std::uint64_t world, const std::vector<CutSize>& sizes) {
+  const auto misfit = std::find_if(sizes.begin(), sizes.end(),
+                                   [world](const CutSize& cut) { return !Fits(world, cut); });
+  if (misfit == sizes.end()) return absl::OkStatus();
+  std::string limit = misfit->replicated ? "a divisor or a multiple" : "a divisor";
+  limit.append(" of the model's ").append(std::to_string(misfit->size)).append(" ");
+  limit.append(misfit->what);
+  const std::string fitting = FittingSizes(sizes);
+  if (!fitting.empty()) limit += ": " + fitting;
+  // By the name that operators write.
+  return absl::UnimplementedError(Message(BadValue("num-shard", std::to_string(world), limit)));
 }
 
 }  // namespace penstock

@@ -5,6 +5,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <boost/json/parse.hpp>
 #include <cerrno>
 #include <cstring>
@@ -13,9 +14,10 @@
 #include <optional>
 
 #include "common/exit_codes.h"
+#include "common/json_parse.h"
+#include "common/model_format.h"
 #include "common/status.h"
 #include "common/world_size.h"
-#include "launcher/hub/model_format.h"
 #include "launcher/launch_plan.h"
 #include "launcher/read_file.h"
 #include "launcher/unique_fd.h"
@@ -36,13 +38,11 @@ absl::StatusOr<std::string> ReadModelFile(const std::string& folder, const std::
 absl::Status CheckConfig(const std::string& folder) {
   absl::StatusOr<std::string> text = ReadModelFile(folder, "config.json");
   if (!text.ok()) return text.status();
-  boost::system::error_code error;
-  const boost::json::value config = boost::json::parse(*text, error);
-  if (error || !config.is_object()) {
-    return ModelError(folder, "config.json must be a JSON object" +
-                                  (error ? ": " + error.message() : std::string()));
-  }
-  if (!config.as_object().contains("model_type")) {
+  constexpr std::size_t kMaxDepth = 32;
+  const auto config = ParseJson(*text, kMaxDepth);
+  if (!config.ok()) return ModelError(folder, "config.json " + Message(config.status()));
+  if (!config->is_object()) return ModelError(folder, "config.json must be a JSON object");
+  if (!config->as_object().contains("model_type")) {
     return ModelError(folder, "config.json must have a model_type");
   }
   return absl::OkStatus();
@@ -80,19 +80,17 @@ absl::Status CheckLength(const options::Values& values, const boost::json::objec
 
 // The shard refuses impossible sizes, with the name of the file.
 absl::Status CheckRanks(const options::Values& values, const boost::json::object& config) {
-  CutSizes sizes;
-  const auto take = [&config](std::string_view name, std::uint64_t& size) {
-    if (const auto found = Integer(config, name); found && *found > 0) {
-      size = static_cast<std::uint64_t>(*found);
-    }
+  // 0 if it is absent.
+  const auto size = [&config](std::string_view name) {
+    return static_cast<std::uint64_t>(std::max<std::int64_t>(0, Integer(config, name).value_or(0)));
   };
-  take("num_attention_heads", sizes.heads);
-  take("num_key_value_heads", sizes.kv_heads);
   // The shard knows which layers of a mixture of experts have an MLP of this size.
   const bool experts = config.contains("num_experts") || config.contains("num_local_experts") ||
                        config.contains("n_routed_experts");
-  if (!experts) take("intermediate_size", sizes.intermediate);
-  return CheckWorldSize(static_cast<std::uint64_t>(values.GetInt("num-shard")), sizes);
+  return CheckWorldSize(static_cast<std::uint64_t>(values.GetInt("num-shard")),
+                        {{size("num_attention_heads"), "attention heads"},
+                         {experts ? 0 : size("intermediate_size"), "FFN columns"},
+                         {size("num_key_value_heads"), "K/V heads", true}});
 }
 
 // Whether the options fit the model, by its config.json.
@@ -161,7 +159,7 @@ absl::Status CheckModelFolder(const std::string& folder, ModelUse use) {
   if (!fs::exists(status)) {
     return ModelError(folder, "there is no such folder; a model is loaded from a local folder");
   }
-  const std::string other = use == ModelUse::kWeights ? hub::OtherFormat(hub::FilesOf(folder)) : "";
+  const std::string other = use == ModelUse::kWeights ? OtherFormat(FilesOf(folder)) : "";
   if (!other.empty()) return ModelError(folder, other);
   if (!fs::is_directory(status)) return ModelError(folder, "must be a folder, not a file");
   if (use == ModelUse::kWeights) {

@@ -10,10 +10,11 @@
 #include <string_view>
 #include <vector>
 
+#include "common/model_format.h"
 #include "common/status.h"
 #include "launcher/hub/hub_cache.h"
 #include "launcher/hub/hub_error.h"
-#include "launcher/hub/model_format.h"
+#include "launcher/hub/missing_folder.h"
 
 namespace penstock::hub {
 namespace {

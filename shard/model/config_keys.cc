@@ -100,6 +100,21 @@ absl::StatusOr<Activation> ReadActivation(const ConfigReader& config, std::strin
   return config.Bad(key, "one of " + names);
 }
 
+absl::Status RequireRouter(const ConfigReader& config, std::string_view scores,
+                           std::initializer_list<std::string_view> methods) {
+  PENSTOCK_ASSIGN_OR_RETURN(const std::string given,
+                            config.StringOr("scoring_func", std::string(scores)));
+  if (given != scores) return config.Bad("scoring_func", std::string(scores) + " or absent");
+  const char* key = "topk_method";
+  PENSTOCK_ASSIGN_OR_RETURN(const std::string method, config.StringOr(key, ""));
+  std::string names;
+  for (const std::string_view known : methods) {
+    if (!config.Has(key) || known == method) return absl::OkStatus();
+    names.append(known).append(" or ");
+  }
+  return config.Bad(key, names + "absent");
+}
+
 absl::StatusOr<Routing> ReadRouting(const ConfigReader& config, std::uint32_t experts,
                                     std::uint32_t chosen) {
   constexpr std::uint32_t kMaxExperts = 1u << 16;
@@ -120,6 +135,7 @@ absl::StatusOr<Routing> ReadRouting(const ConfigReader& config, std::uint32_t ex
 
 absl::StatusOr<Routing> ReadSigmoidRouting(const ConfigReader& config, std::uint32_t experts,
                                            std::uint32_t chosen) {
+  PENSTOCK_RETURN_IF_ERROR(RequireRouter(config, "sigmoid", {"noaux_tc"}));
   PENSTOCK_ASSIGN_OR_RETURN(Routing routing, ReadRouting(config, experts, chosen));
   routing.kind = Routing::Kind::kSigmoid;
   routing.group_best = 2;
@@ -171,11 +187,12 @@ absl::Status ReadWindows(const ConfigReader& config, std::uint32_t window,
   if (types.size() != spec.layers) {
     return config.Bad("layer_types", "a list of " + std::to_string(spec.layers) + " names");
   }
-  for (const std::string& type : types) {
-    if (type != "full_attention" && type != "sliding_attention") {
-      return config.Bad("layer_types", "full_attention or sliding_attention for each layer");
+  for (std::size_t i = 0; i < types.size(); ++i) {
+    const bool sliding = types[i] == "sliding_attention";
+    if (!sliding && types[i] != "full_attention") {
+      return config.BadItem("layer_types", i, "full_attention or sliding_attention");
     }
-    spec.windows.push_back(type == "sliding_attention" ? window : 0);
+    spec.windows.push_back(sliding ? window : 0);
   }
   return absl::OkStatus();
 }

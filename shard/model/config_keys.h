@@ -6,6 +6,7 @@
 #include <absl/status/statusor.h>
 
 #include <cstdint>
+#include <initializer_list>
 #include <string_view>
 #include <vector>
 
@@ -49,6 +50,11 @@ absl::Status RequireSilu(const ConfigReader& config);
 // The activation that `key` names with a name of transformers; `absent` if there is no such key.
 absl::StatusOr<Activation> ReadActivation(const ConfigReader& config, std::string_view key,
                                           Activation absent);
+
+// How experts are chosen, in the words of DeepSeek: `scoring_func` must be `scores` and
+// `topk_method` one of `methods`. Both may be absent.
+absl::Status RequireRouter(const ConfigReader& config, std::string_view scores,
+                           std::initializer_list<std::string_view> methods);
 
 // Sizes of a mixture of experts: the number of experts under any of its names, and
 // `num_experts_per_tok`. The rest is as in Routing.

@@ -1,23 +1,28 @@
 #include "shard/model/config_reader.h"
 
-#include <boost/json/parse.hpp>
 #include <cmath>
 
+#include "common/json_parse.h"
 #include "common/json_text.h"
+#include "common/short_text.h"
 #include "common/status.h"
 
 namespace penstock::shard {
 
 namespace json = boost::json;
 
+namespace {
+
+constexpr std::size_t kMostShown = 100;  // bytes of a bad value
+
+}  // namespace
+
 absl::StatusOr<json::object> ParseConfig(const std::string& text, const std::string& file) {
-  json::parse_options options;
-  options.max_depth = 32;
-  json::error_code ec;
-  json::value root = json::parse(text, ec, {}, options);
-  if (ec) return absl::InvalidArgumentError(file + ": is not valid JSON: " + ec.message());
-  if (!root.is_object()) return absl::InvalidArgumentError(file + ": is not a JSON object");
-  return std::move(root.get_object());
+  constexpr std::size_t kMaxDepth = 32;
+  auto root = ParseJson(text, kMaxDepth);
+  if (!root.ok()) return WithContext(root.status(), file);
+  if (!root->is_object()) return absl::InvalidArgumentError(file + ": is not a JSON object");
+  return std::move(root->get_object());
 }
 
 const json::value* ConfigReader::Find(std::string_view key) const {
@@ -31,9 +36,18 @@ bool ConfigReader::IsNull(std::string_view key) const {
 
 absl::Status ConfigReader::Bad(std::string_view key, std::string_view limit) const {
   const json::value* value = Find(key);
-  std::string given = value == nullptr ? "nothing" : JsonText(*value);
-  if (given.size() > 100) given = given.substr(0, 100) + "…";
+  const std::string given = value == nullptr ? "nothing" : ShortText(JsonText(*value), kMostShown);
   return WithContext(BadValue(key, given, limit), where_);
+}
+
+absl::Status ConfigReader::BadItem(std::string_view key, std::size_t index,
+                                   std::string_view limit) const {
+  const json::value* value = Find(key);
+  const json::value* item =
+      value == nullptr || !value->is_array() ? nullptr : value->get_array().if_contains(index);
+  if (item == nullptr) return Bad(key, limit);
+  const std::string name = std::string(key) + "[" + std::to_string(index) + "]";
+  return WithContext(BadValue(name, ShortText(JsonText(*item), kMostShown), limit), where_);
 }
 
 absl::StatusOr<std::uint32_t> ConfigReader::Integer(std::string_view key, std::uint32_t low,

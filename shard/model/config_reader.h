@@ -46,6 +46,8 @@ class ConfigReader {
 
   // "where: `key` must be limit. Given: value".
   absl::Status Bad(std::string_view key, std::string_view limit) const;
+  // The same about one item of a list.
+  absl::Status BadItem(std::string_view key, std::size_t index, std::string_view limit) const;
 
  private:
   const boost::json::value* Find(std::string_view key) const;

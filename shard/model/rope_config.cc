@@ -112,15 +112,20 @@ absl::Status RefuseNested(const ConfigReader& parameters) {
   return absl::OkStatus();
 }
 
+// `key` is the one that can say how many dimensions of a head are rotated.
+absl::Status CheckRotated(const ConfigReader& config, const char* key, const ModelSpec& spec) {
+  if (spec.rope.dim >= 2 && spec.rope.dim % 2 == 0) return absl::OkStatus();
+  return config.Bad(key, "an even number of the " + std::to_string(spec.head_dim) +
+                             " dimensions of a head, as a share");
+}
+
 // If `key` is there, it says how many dimensions of a head are rotated: all, if `whole` is set.
 absl::Status ReadPart(const ConfigReader& config, const char* key, bool whole, ModelSpec& spec) {
   if (!config.Has(key)) return absl::OkStatus();
   PENSTOCK_ASSIGN_OR_RETURN(const double part, config.Number(key, 0.0, 1.0));
   if (whole && part != 1.0) return config.Bad(key, "1 for this model type");
   spec.rope.dim = static_cast<std::uint32_t>(spec.head_dim * part);
-  if (spec.rope.dim >= 2 && spec.rope.dim % 2 == 0) return absl::OkStatus();
-  return config.Bad(key, "an even number of the " + std::to_string(spec.head_dim) +
-                             " dimensions of a head, as a share");
+  return CheckRotated(config, key, spec);
 }
 
 }  // namespace
@@ -151,7 +156,7 @@ absl::Status ReadRope(const ConfigReader& config, const RopeKeys& keys, ModelSpe
     PENSTOCK_RETURN_IF_ERROR(ReadPart(*scaling, kPart, whole, spec));
     PENSTOCK_RETURN_IF_ERROR(ReadScaling(config, *scaling, spec));
   }
-  return absl::OkStatus();
+  return CheckRotated(config, whole ? kPart : keys.part, spec);
 }
 
 }  // namespace penstock::shard

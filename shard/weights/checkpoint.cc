@@ -21,20 +21,6 @@ bool Exists(const fs::path& path) {
   return fs::exists(fs::symlink_status(path, ec)) && !ec;
 }
 
-absl::Status NoWeights(const std::string& folder) {
-  std::error_code ec;
-  for (const auto& entry : fs::directory_iterator(folder, ec)) {
-    const std::string name = entry.path().filename().string();
-    if (name.starts_with("pytorch_model") && name.ends_with(".bin")) {
-      return absl::InvalidArgumentError(
-          folder + ": " + name +
-          " is a pickle file, which Penstock does not load; convert it with "
-          "`AutoModelForCausalLM.from_pretrained(…).save_pretrained(…, safe_serialization=True)`");
-    }
-  }
-  return absl::NotFoundError(folder + ": has neither " + kSingleFile + " nor " + kIndexFile);
-}
-
 // The index and the files must name the same tensors at the same places.
 absl::Status CheckAgainstIndex(const CheckpointIndex& index, const Checkpoint& checkpoint) {
   for (const CheckpointTensor& tensor : checkpoint.tensors()) {
@@ -75,7 +61,9 @@ absl::StatusOr<Checkpoint> Checkpoint::Open(const std::string& folder) {
     return checkpoint;
   }
   const fs::path single = fs::path(folder) / kSingleFile;
-  if (!Exists(single)) return NoWeights(folder);
+  if (!Exists(single)) {
+    return absl::NotFoundError(folder + ": has neither " + kSingleFile + " nor " + kIndexFile);
+  }
   PENSTOCK_ASSIGN_OR_RETURN(auto file, SafetensorsFile::Open(single.string()));
   checkpoint.files_.push_back(std::move(file));
   PENSTOCK_RETURN_IF_ERROR(checkpoint.BuildTable());
@@ -90,8 +78,12 @@ absl::Status Checkpoint::OpenIndexed(const std::string& folder, const std::strin
   std::set<std::string> names;
   for (const auto& [tensor, file] : index->file_of) names.insert(file);
   for (const std::string& name : names) {
-    PENSTOCK_ASSIGN_OR_RETURN(auto file, SafetensorsFile::Open((fs::path(folder) / name).string()));
-    files_.push_back(std::move(file));
+    auto file = SafetensorsFile::Open((fs::path(folder) / name).string());
+    if (absl::IsNotFound(file.status())) {
+      return absl::NotFoundError(Message(file.status()) + "; " + kIndexFile + " names it");
+    }
+    if (!file.ok()) return file.status();
+    files_.push_back(*std::move(file));
   }
   PENSTOCK_RETURN_IF_ERROR(BuildTable());
   return CheckAgainstIndex(*index, *this);

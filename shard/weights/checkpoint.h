@@ -25,8 +25,7 @@ struct CheckpointTensor {
 
 class Checkpoint {
  public:
-  // Errors are one line and name file, tensor and value. The error of a folder that has only
-  // pickled weights says how to convert them.
+  // Errors are one line and name file, tensor and value.
   static absl::StatusOr<Checkpoint> Open(const std::string& folder);
 
   const CheckpointTensor* Find(std::string_view name) const;

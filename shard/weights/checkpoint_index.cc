@@ -1,14 +1,16 @@
 #include "shard/weights/checkpoint_index.h"
 
 #include <algorithm>
-#include <boost/json/parse.hpp>
 #include <boost/json/serialize.hpp>
 #include <cerrno>
 #include <filesystem>
 #include <fstream>
 #include <system_error>
 
+#include "common/json_parse.h"
+#include "common/short_text.h"
 #include "common/status.h"
+#include "shard/weights/safetensors_header.h"
 
 namespace penstock::shard {
 namespace {
@@ -57,11 +59,8 @@ absl::StatusOr<std::string> ReadSmallFile(const std::string& path, std::uint64_t
 }
 
 absl::StatusOr<CheckpointIndex> ParseCheckpointIndex(const std::string& text) {
-  json::parse_options options;
-  options.max_depth = 8;
-  json::error_code ec;
-  const json::value root = json::parse(text, ec, {}, options);
-  if (ec) return absl::InvalidArgumentError("is not valid JSON: " + ec.message());
+  constexpr std::size_t kMaxDepth = 8;
+  PENSTOCK_ASSIGN_OR_RETURN(const json::value root, ParseJson(text, kMaxDepth));
   const json::object* object = root.if_object();
   const json::value* map = object == nullptr ? nullptr : object->if_contains("weight_map");
   if (map == nullptr || !map->is_object() || map->get_object().empty()) {
@@ -70,10 +69,11 @@ absl::StatusOr<CheckpointIndex> ParseCheckpointIndex(const std::string& text) {
   CheckpointIndex index;
   for (const auto& [tensor, file] : map->get_object()) {
     const std::string name(tensor.data(), tensor.size());
+    PENSTOCK_RETURN_IF_ERROR(CheckTensorName(name));
     const json::string* value = file.if_string();
     const std::string file_name = value == nullptr ? "" : std::string(value->data(), value->size());
     if (!IsPlainFileName(file_name)) {
-      return BadValue("weight_map[" + name + "]", json::serialize(file),
+      return BadValue("weight_map[" + name + "]", ShortText(json::serialize(file), 100),
                       "a plain file name that ends in .safetensors");
     }
     index.file_of.emplace(name, file_name);

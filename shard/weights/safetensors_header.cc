@@ -6,6 +6,7 @@
 #include <set>
 #include <utility>
 
+#include "common/short_text.h"
 #include "common/status.h"
 
 namespace penstock::shard {
@@ -33,11 +34,7 @@ const StoredType* FindStoredType(std::string_view name) {
   return nullptr;
 }
 
-std::string Quoted(std::string_view text) {
-  std::string out = "\"";
-  for (char c : text.substr(0, 80)) out += static_cast<unsigned char>(c) < 0x20 ? '?' : c;
-  return out + (text.size() > 80 ? "…\"" : "\"");
-}
+std::string Quoted(std::string_view text) { return "\"" + ShortText(text, 80) + "\""; }
 
 // One entry as the header states it, before any arithmetic.
 struct RawEntry {
@@ -146,10 +143,7 @@ class HeaderHandler {
     return Fail("unexpected " + std::string(what) + " at " + where, ec);
   }
   bool BeginEntry(json::error_code& ec) {
-    if (key_.empty()) return Fail("a tensor has an empty name", ec);
-    if (key_.size() > kMaxTensorNameBytes) {
-      return Fail("tensor name " + Quoted(key_) + " is longer than 512 bytes", ec);
-    }
+    if (const absl::Status name = CheckTensorName(key_); !name.ok()) return Fail(Message(name), ec);
     if (!names_.insert(key_).second) return Fail("duplicate key " + Quoted(key_), ec);
     in_metadata_ = key_ == "__metadata__";
     metadata_keys_.clear();
@@ -220,10 +214,12 @@ absl::StatusOr<TensorInfo> CheckEntry(RawEntry& raw, std::uint64_t data_bytes) {
     }
   }
   const auto [begin, end] = std::pair(raw.offsets[0], raw.offsets[1]);
-  if (begin > end || end > data_bytes) {
-    return absl::InvalidArgumentError(who + ": data_offsets " + ShapeText(raw.offsets) +
-                                      " are not ordered within the " + std::to_string(data_bytes) +
-                                      " bytes of data");
+  const std::string offsets = who + ": data_offsets " + ShapeText(raw.offsets);
+  if (begin > end) return absl::InvalidArgumentError(offsets + " are not ordered");
+  if (end > data_bytes) {
+    return absl::InvalidArgumentError(
+        offsets + " end beyond the " + std::to_string(data_bytes) +
+        " bytes of data in the file; its download may have ended early");
   }
   if (bits % 8 != 0 || end - begin != bits / 8) {
     return absl::InvalidArgumentError(who + ": shape " + ShapeText(raw.shape) + " of " + raw.type +
@@ -236,6 +232,16 @@ absl::StatusOr<TensorInfo> CheckEntry(RawEntry& raw, std::uint64_t data_bytes) {
 }
 
 }  // namespace
+
+absl::Status CheckTensorName(std::string_view name) {
+  if (name.empty()) return absl::InvalidArgumentError("a tensor has an empty name");
+  const std::string who = "tensor name " + Quoted(name);
+  if (name.size() > kMaxTensorNameBytes) {
+    return absl::InvalidArgumentError(who + " is longer than 512 bytes");
+  }
+  if (!HasControlCharacter(name)) return absl::OkStatus();
+  return absl::InvalidArgumentError(who + " has a control character");
+}
 
 std::string ShapeText(const std::vector<std::uint64_t>& shape) {
   std::string text = "[";

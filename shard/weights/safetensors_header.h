@@ -3,6 +3,7 @@
 // so every rule of the format is checked before a number in it is used.
 #pragma once
 
+#include <absl/status/status.h>
 #include <absl/status/statusor.h>
 
 #include <cstdint>
@@ -35,6 +36,10 @@ struct TensorInfo {
 absl::StatusOr<std::vector<TensorInfo>> ParseSafetensorsHeader(std::string_view json,
                                                                std::uint64_t file_bytes_before,
                                                                std::uint64_t data_bytes);
+
+// A tensor has a name of at most kMaxTensorNameBytes, without control characters: it is one line of
+// a message.
+absl::Status CheckTensorName(std::string_view name);
 
 // "[2, 3]".
 std::string ShapeText(const std::vector<std::uint64_t>& shape);

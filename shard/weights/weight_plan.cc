@@ -36,11 +36,17 @@ std::uint64_t WeightPlan::Bytes(DType dtype) const {
   return sum;
 }
 
+absl::Status CheckTarget(const Checkpoint& checkpoint, const WeightPlan& plan,
+                         const WeightTarget& target) {
+  for (const WeightPart& part : target.parts) {
+    PENSTOCK_RETURN_IF_ERROR(CheckStored(checkpoint, plan, part));
+  }
+  return absl::OkStatus();
+}
+
 absl::Status CheckParts(const Checkpoint& checkpoint, const WeightPlan& plan) {
   for (const WeightTarget& target : plan.targets) {
-    for (const WeightPart& part : target.parts) {
-      PENSTOCK_RETURN_IF_ERROR(CheckStored(checkpoint, plan, part));
-    }
+    PENSTOCK_RETURN_IF_ERROR(CheckTarget(checkpoint, plan, target));
   }
   return absl::OkStatus();
 }

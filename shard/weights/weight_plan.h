@@ -66,6 +66,8 @@ struct WeightPlan {
 
 // Checks that every part exists with the stated shape in a type that Penstock loads. NotFound and
 // InvalidArgument name file, tensor, and both shapes.
+absl::Status CheckTarget(const Checkpoint& checkpoint, const WeightPlan& plan,
+                         const WeightTarget& target);
 absl::Status CheckParts(const Checkpoint& checkpoint, const WeightPlan& plan);
 
 // Checks that `plan`, which is that of a single rank, uses or ignores every tensor of the

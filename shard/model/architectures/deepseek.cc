@@ -143,12 +143,10 @@ absl::Status ReadDeepSeekV2(const ConfigReader& config, ModelSpec& spec) {
   PENSTOCK_RETURN_IF_ERROR(ReadShared(config, 0, 1407, 2, spec, model));
   PENSTOCK_ASSIGN_OR_RETURN(model.routing, ReadRouting(config, 64, 6));
   PENSTOCK_RETURN_IF_ERROR(ReadRoutingScale(config, 1.0, model.routing));
+  constexpr char kLimited[] = "group_limited_greedy";
+  PENSTOCK_RETURN_IF_ERROR(RequireRouter(config, "softmax", {"greedy", kLimited}));
   PENSTOCK_ASSIGN_OR_RETURN(const std::string method, config.StringOr("topk_method", "greedy"));
-  if (method == "group_limited_greedy") {
-    PENSTOCK_RETURN_IF_ERROR(ReadGroups(config, 1, 1, 1, model.routing));
-  } else if (method != "greedy") {
-    return config.Bad("topk_method", "greedy or group_limited_greedy");
-  }
+  if (method == kLimited) PENSTOCK_RETURN_IF_ERROR(ReadGroups(config, 1, 1, 1, model.routing));
   spec.experts = model.routing.experts;
   spec.build = [model](DecoderBuilder& b) { BuildDeepSeek(b, model); };
   return absl::OkStatus();
@@ -158,6 +156,7 @@ absl::Status ReadDeepSeekV3(const ConfigReader& config, ModelSpec& spec) {
   DeepSeek model;
   PENSTOCK_RETURN_IF_ERROR(ReadShared(config, 3, 2048, 1, spec, model));
   PENSTOCK_ASSIGN_OR_RETURN(model.heads.interleaved, config.BoolOr("rope_interleave", true));
+  PENSTOCK_RETURN_IF_ERROR(RequireRouter(config, "sigmoid", {"noaux_tc"}));
   PENSTOCK_ASSIGN_OR_RETURN(model.routing, ReadRouting(config, 256, 8));
   model.routing.kind = Routing::Kind::kSigmoid;
   PENSTOCK_RETURN_IF_ERROR(ReadGroups(config, 8, 4, 2, model.routing));

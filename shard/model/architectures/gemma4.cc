@@ -2,6 +2,7 @@
 // own size, and in some models their keys are their values too. The last layers may read the K and
 // V of earlier ones. Each layer may have inputs of its own from the tokens, and experts beside its
 // MLP. A number multiplies what each layer gives.
+#include <algorithm>
 #include <cmath>
 #include <string>
 #include <vector>
@@ -160,7 +161,11 @@ absl::Status ReadLayerHeads(const ConfigReader& config, ModelSpec& spec, Gemma4&
     }
   }
   spec.full_kv_heads = model.heads.back().kv_heads;
-  return absl::OkStatus();
+  const bool fits = std::all_of(model.heads.begin(), model.heads.end(), [&](const auto& heads) {
+    return heads.kv_heads == spec.kv_heads || heads.kv_heads == spec.full_kv_heads;
+  });
+  if (fits) return absl::OkStatus();
+  return config.Bad("per_layer_config", "such that layers have one of two numbers of K/V heads");
 }
 
 // Layers that read the K and V of another one.

@@ -41,6 +41,7 @@ absl::Status ReadMixtral(const ConfigReader& config, ModelSpec& spec) {
   PENSTOCK_RETURN_IF_ERROR(ReadWindows(config, window, 0, spec));
   spec.expert_intermediate = spec.intermediate;
   spec.intermediate = 0;
+  PENSTOCK_RETURN_IF_ERROR(RequireRouter(config, "softmax", {"greedy"}));
   PENSTOCK_ASSIGN_OR_RETURN(Routing routing, ReadRouting(config, 8, 2));
   routing.renormalized = true;
   spec.experts = routing.experts;

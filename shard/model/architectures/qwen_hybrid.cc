@@ -129,10 +129,10 @@ absl::StatusOr<std::vector<bool>> ReadRecurrent(const ConfigReader& config, std:
   PENSTOCK_ASSIGN_OR_RETURN(const std::uint32_t interval,
                             config.IntegerOr("full_attention_interval", 4, 1, 4096));
   std::vector<bool> recurrent;
-  for (const std::string& type : types) {
-    recurrent.push_back(type == "linear_attention");
-    if (!recurrent.back() && type != "full_attention") {
-      return config.Bad(key, "full_attention or linear_attention for each layer");
+  for (std::size_t i = 0; i < types.size(); ++i) {
+    recurrent.push_back(types[i] == "linear_attention");
+    if (!recurrent.back() && types[i] != "full_attention") {
+      return config.BadItem(key, i, "full_attention or linear_attention");
     }
   }
   for (std::uint32_t i = 0; types.empty() && i < layers; ++i) {

@@ -50,6 +50,7 @@ absl::Status ReadShared(const ConfigReader& config, const SizeKeys& sizes,
                         std::uint32_t expert_width, ModelSpec& spec, QwenMoe& model) {
   spec.tied_head = false;
   PENSTOCK_RETURN_IF_ERROR(RequireSilu(config));
+  PENSTOCK_RETURN_IF_ERROR(RequireRouter(config, "softmax", {"greedy"}));
   PENSTOCK_RETURN_IF_ERROR(ReadSizes(config, sizes, spec));
   PENSTOCK_RETURN_IF_ERROR(ReadNormEps(config, "rms_norm_eps", 1e-6, spec));
   PENSTOCK_RETURN_IF_ERROR(ReadPositions(config, {}, spec));

@@ -48,7 +48,7 @@ TEST_F(ModelFolderTest, NamesTheMissingFile) {
 TEST_F(ModelFolderTest, ABrokenConfigIsAnError) {
   WriteGoodModel();
   dir_.Write("config.json", "{\"model_type\": ");
-  EXPECT_THAT(Error(), HasSubstr("config.json must be a JSON object: "));
+  EXPECT_THAT(Error(), HasSubstr("config.json is not valid JSON at line 1, column "));
   dir_.Write("config.json", "[]");
   EXPECT_THAT(Error(), HasSubstr("config.json must be a JSON object"));
   dir_.Write("config.json", "{}");
@@ -163,10 +163,13 @@ TEST(CheckBeforeStartTest, OptionsThatDoNotFitTheModelAreErrors) {
   EXPECT_EQ(check("max-input-tokens", "512"),
             "`max-input-tokens` must be below 512, the model's context. Given: 512");
   EXPECT_EQ(check("max-input-tokens", "511"), "");
-  EXPECT_EQ(check("num-shard", "5"),
-            "`num-shard` must be a divisor of the model's 12 attention heads. Given: 5");
-  EXPECT_EQ(check("num-shard", "3"),
-            "`num-shard` must be a divisor or a multiple of the model's 4 K/V heads. Given: 3");
+  EXPECT_EQ(
+      check("num-shard", "5"),
+      "`num-shard` must be a divisor of the model's 12 attention heads: 1, 2, 4 or 12. Given: 5");
+  EXPECT_EQ(
+      check("num-shard", "3"),
+      "`num-shard` must be a divisor or a multiple of the model's 4 K/V heads: 1, 2, 4 or 12. "
+      "Given: 3");
   EXPECT_EQ(check("num-shard", "12"), "");
 }
 

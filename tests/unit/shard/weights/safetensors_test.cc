@@ -102,7 +102,8 @@ TEST(Safetensors, NamesTheErrorOfAFile) {
   EXPECT_THAT(HeaderError("{\"a\":", 0), HasSubstr("not valid JSON"));
   EXPECT_THAT(HeaderError("{\"\xff\": 1}", 0), HasSubstr("not valid JSON"));
   EXPECT_THAT(HeaderError(Object(kOneFloat) + "x", 4), HasSubstr("text after"));
-  EXPECT_THAT(HeaderError(Object(kOneFloat), 3), HasSubstr("not ordered within the 3 bytes"));
+  EXPECT_THAT(HeaderError(Object(kOneFloat), 3),
+              HasSubstr("end beyond the 3 bytes of data in the file"));
   EXPECT_THAT(HeaderError(Object(kOneFloat), 9), HasSubstr("end at byte 4"));
 }
 
@@ -144,6 +145,7 @@ TEST(Safetensors, NamesTheErrorOfAnEntry) {
   EXPECT_THAT(HeaderError("{\"" + std::string(513, 'n') + "\": {}}", 0),
               HasSubstr("longer than 512 bytes"));
   EXPECT_THAT(HeaderError("{\"\": {}}", 0), HasSubstr("empty name"));
+  EXPECT_THAT(HeaderError("{\"a\\nb\": {}}", 0), HasSubstr("\"a?b\" has a control character"));
 }
 
 TEST(Safetensors, RefusesGapsAndOverlaps) {
