@@ -102,7 +102,7 @@ absl::StatusOr<ModelSpec> ReadModelSpec(const std::string& config_json,
   ModelSpec spec;
   PENSTOCK_ASSIGN_OR_RETURN(spec.model_type, config.StringOr("model_type", ""));
   ReadArchitecture* const read = FindArchitecture(spec.model_type);
-  if (read == nullptr) return config.Bad("model_type", "one of " + ArchitectureNames());
+  if (read == nullptr) return config.Bad("model_type", KnownModelTypes(spec.model_type));
   PENSTOCK_RETURN_IF_ERROR(RefuseUnsupported(config));
   PENSTOCK_RETURN_IF_ERROR(ReadQuantization(config, spec));
   PENSTOCK_RETURN_IF_ERROR(read(config, spec));

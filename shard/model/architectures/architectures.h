@@ -1,6 +1,8 @@
-// The table of model families. A new family is a file of this folder and a row of the table.
+// The model types that Penstock knows. A new type is a file of this folder and a line of
+// model_types.h.
 #pragma once
 
+#include <span>
 #include <string>
 #include <string_view>
 
@@ -8,10 +10,19 @@
 
 namespace penstock::shard {
 
-// The family with this `model_type` of config.json; null if Penstock does not know it.
+struct ModelType {
+  std::string_view name;  // `model_type` of config.json
+  ReadArchitecture* read;
+  std::string_view models;  // some that have it, for documents
+};
+
+// In the order of their names.
+std::span<const ModelType> ModelTypes();
+
+// Null if Penstock does not know the type.
 ReadArchitecture* FindArchitecture(std::string_view model_type);
 
-// "llama, mistral, …".
-std::string ArchitectureNames();
+// What to give instead of an unknown type: "one of gemma, …; the nearest is llama".
+std::string KnownModelTypes(std::string_view unknown);
 
 }  // namespace penstock::shard

@@ -1,0 +1,36 @@
+// The registration of model types, one line each, in the order of their names:
+// X(`model_type` of config.json, its reader, models of this type). docs/models.md shows it.
+#pragma once
+
+// clang-format off
+#define PENSTOCK_MODEL_TYPES(X) \
+  X("deepseek_v2", ReadDeepSeekV2, "DeepSeek-V2") \
+  X("deepseek_v3", ReadDeepSeekV3, "DeepSeek-V3, DeepSeek-R1") \
+  X("gemma", ReadGemma, "Gemma") \
+  X("gemma2", ReadGemma2, "Gemma 2") \
+  X("gemma3", ReadGemma3, "Gemma 3 with a vision tower") \
+  X("gemma3_text", ReadGemma3Text, "Gemma 3 1B") \
+  X("gemma4", ReadGemma4, "Gemma 4 with a vision tower") \
+  X("gemma4_text", ReadGemma4Text, "the text model of Gemma 4") \
+  X("glm4_moe", ReadGlm4Moe, "GLM-4.5, GLM-4.6") \
+  X("gpt2", ReadGpt2, "GPT-2") \
+  X("gpt_neox", ReadGptNeox, "GPT-NeoX, Pythia") \
+  X("gpt_oss", ReadGptOss, "gpt-oss") \
+  X("granite", ReadGranite, "Granite 3") \
+  X("llama", ReadLlama, "Llama 3, TinyLlama, SmolLM2") \
+  X("mistral", ReadMistral, "Mistral 7B, Nemo") \
+  X("mixtral", ReadMixtral, "Mixtral 8x7B") \
+  X("opt", ReadOpt, "OPT, Galactica") \
+  X("phi3", ReadPhi3, "Phi-3, Phi-4-mini") \
+  X("qwen2", ReadQwen2, "Qwen2.5") \
+  X("qwen2_moe", ReadQwen2Moe, "Qwen1.5-MoE") \
+  X("qwen3", ReadQwen3, "Qwen3") \
+  X("qwen3_5", ReadQwen35, "Qwen3.5 with a vision tower") \
+  X("qwen3_5_moe", ReadQwen35Moe, "Qwen3.5-MoE with a vision tower") \
+  X("qwen3_5_moe_text", ReadQwen35MoeText, "the text model of Qwen3.5-MoE") \
+  X("qwen3_5_text", ReadQwen35Text, "the text model of Qwen3.5") \
+  X("qwen3_moe", ReadQwen3Moe, "Qwen3-30B-A3B") \
+  X("qwen3_next", ReadQwen3Next, "Qwen3-Next") \
+  X("smollm3", ReadSmolLm3, "SmolLM3") \
+  /* the end */
+// clang-format on
