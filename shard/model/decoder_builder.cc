@@ -9,14 +9,16 @@
 
 namespace penstock::shard {
 
-BuiltProgram BuildProgram(const ModelSpec& spec, const RankShare& part, const HasTensor& has) {
-  DecoderBuilder builder(spec, part, has);
+BuiltProgram BuildProgram(const ModelSpec& spec, const RankShare& part, const HasTensor& has,
+                          const AcceptTarget& accept) {
+  DecoderBuilder builder(spec, part, has, accept);
   spec.build(builder);
   return std::move(builder.built_);
 }
 
-DecoderBuilder::DecoderBuilder(const ModelSpec& spec, const RankShare& part, const HasTensor& has)
-    : spec_(spec), part_(part), has_(has), mlp_width_(spec.intermediate) {
+DecoderBuilder::DecoderBuilder(const ModelSpec& spec, const RankShare& part, const HasTensor& has,
+                               const AcceptTarget& accept)
+    : spec_(spec), part_(part), has_(has), accept_(accept), mlp_width_(spec.intermediate) {
   Program& program = built_.program;
   program.part = part;
   program.vocabulary = spec.vocabulary;
@@ -52,7 +54,7 @@ void DecoderBuilder::IgnoreLayersFrom(const std::string& name, std::uint32_t ind
 void DecoderBuilder::Layers(const std::string& name,
                             const std::function<void(std::uint32_t)>& layer) {
   layers_name_ = name;
-  for (layer_ = 0; layer_ < spec_.layers; ++layer_) {
+  for (layer_ = 0; layer_ < spec_.layers && !refused_; ++layer_) {
     scope_ = name + "." + std::to_string(layer_) + ".";
     layer(layer_);
   }
@@ -330,7 +332,7 @@ void DecoderBuilder::Experts(const std::string& experts, const std::string& gate
   ExpertsOp op = EmptyExperts(routing);
   op.activation = activation;
   const Range own = OwnExperts(routing);
-  for (std::uint64_t i = own.first; i < own.first + own.count; ++i) {
+  for (std::uint64_t i = own.first; i < own.first + own.count && !refused_; ++i) {
     const auto index = static_cast<std::uint32_t>(i);
     ExpertTargets targets =
         stacked ? StackedExpert(names.experts, sizes, index) : SingleExpert(names, sizes, index);
@@ -346,7 +348,7 @@ void DecoderBuilder::InterleavedExperts(const std::string& experts, const Routin
   ExpertsOp op = EmptyExperts(routing);
   op.bounded_gate = gate;
   const Range own = OwnExperts(routing);
-  for (std::uint64_t i = own.first; i < own.first + own.count; ++i) {
+  for (std::uint64_t i = own.first; i < own.first + own.count && !refused_; ++i) {
     const auto index = static_cast<std::uint32_t>(i);
     ExpertTargets matrices = InterleavedExpert(Name(experts), sizes, index);
     ExpertTargets biases = InterleavedBiases(Name(experts), sizes, index);
@@ -561,6 +563,7 @@ Range DecoderBuilder::ValueRows() const {
 }
 
 WeightIndex DecoderBuilder::AddTarget(WeightTarget target) {
+  if (accept_ && !refused_) refused_ = !accept_(built_.weights, target);
   built_.weights.targets.push_back(std::move(target));
   return static_cast<WeightIndex>(built_.weights.targets.size()) - 1;
 }

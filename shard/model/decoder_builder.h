@@ -39,12 +39,19 @@ struct BuiltProgram {
 // Whether the checkpoint has a tensor with this name.
 using HasTensor = std::function<bool(std::string_view name)>;
 
-// Runs spec.build for one rank.
-BuiltProgram BuildProgram(const ModelSpec& spec, const RankShare& part, const HasTensor& has);
+// Gets each target when the builder adds it, and the plan before it. After the first `false` the
+// builder adds no more layers and experts, and the result is of no use: a config.json that asks for
+// millions of tensors costs no more than what the checkpoint has.
+using AcceptTarget = std::function<bool(const WeightPlan& plan, const WeightTarget& target)>;
+
+// Runs spec.build for one rank. `accept` may be empty.
+BuiltProgram BuildProgram(const ModelSpec& spec, const RankShare& part, const HasTensor& has,
+                          const AcceptTarget& accept = {});
 
 class DecoderBuilder {
  public:
-  DecoderBuilder(const ModelSpec& spec, const RankShare& part, const HasTensor& has);
+  DecoderBuilder(const ModelSpec& spec, const RankShare& part, const HasTensor& has,
+                 const AcceptTarget& accept = {});
 
   // `rows` of a matrix whose stored shape is [stored_rows, hidden].
   struct RowSlice {
@@ -188,7 +195,8 @@ class DecoderBuilder {
                       std::uint32_t size);
 
  private:
-  friend BuiltProgram BuildProgram(const ModelSpec&, const RankShare&, const HasTensor&);
+  friend BuiltProgram BuildProgram(const ModelSpec&, const RankShare&, const HasTensor&,
+                                   const AcceptTarget&);
   friend class LatentAttentionBuilder;
 
   void SetWidths();
@@ -235,6 +243,8 @@ class DecoderBuilder {
   const ModelSpec& spec_;
   const RankShare& part_;
   const HasTensor& has_;
+  const AcceptTarget accept_;
+  bool refused_ = false;  // accept_ said no
   BuiltProgram built_;
   std::vector<Op>* ops_ = &built_.program.body;
   std::string prefix_;

@@ -6,6 +6,7 @@
 #include <filesystem>
 
 #include "common/fnv.h"
+#include "common/model_format.h"
 #include "common/status.h"
 #include "shard/model/decoder_builder.h"
 #include "shard/weights/checkpoint_index.h"
@@ -63,7 +64,7 @@ std::string FingerprintOf(const std::string& config, const std::string& generati
   return fingerprint.Hex();
 }
 
-// The plan has passed CheckParts.
+// The plan has passed CheckTarget.
 DType ChooseDType(const ModelOptions& options, const ModelSpec& spec, const WeightPlan& plan,
                   const Checkpoint& checkpoint) {
   if (options.dtype.has_value()) return *options.dtype;
@@ -85,6 +86,9 @@ absl::StatusOr<Model> Model::Open(const ModelOptions& options) {
   if (!fs::is_directory(options.folder, ec)) {
     return absl::NotFoundError(options.folder + ": is not a folder of a model");
   }
+  if (const std::string other = OtherFormat(FilesOf(options.folder)); !other.empty()) {
+    return absl::InvalidArgumentError(options.folder + ": " + other);
+  }
   PENSTOCK_ASSIGN_OR_RETURN(const std::string config,
                             ReadConfigFile(options.folder, kConfigFile, false));
   PENSTOCK_ASSIGN_OR_RETURN(const std::string generation,
@@ -98,8 +102,13 @@ absl::StatusOr<Model> Model::Open(const ModelOptions& options) {
 
   // A single rank would use every tensor of the model.
   PENSTOCK_ASSIGN_OR_RETURN(const RankShare whole, MakeRankShare(model.spec, 0, 1));
-  const WeightPlan everything = BuildProgram(model.spec, whole, has).weights;
-  PENSTOCK_RETURN_IF_ERROR(CheckParts(model.checkpoint, everything));
+  absl::Status fits;
+  const AcceptTarget accept = [&](const WeightPlan& plan, const WeightTarget& target) {
+    fits = CheckTarget(model.checkpoint, plan, target);
+    return fits.ok();
+  };
+  const WeightPlan everything = BuildProgram(model.spec, whole, has, accept).weights;
+  PENSTOCK_RETURN_IF_ERROR(fits);
   PENSTOCK_RETURN_IF_ERROR(CheckAllConsumed(model.checkpoint, everything));
   model.parameters = everything.Elements();
   model.dtype = ChooseDType(options, model.spec, everything, model.checkpoint);

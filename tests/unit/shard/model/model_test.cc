@@ -138,21 +138,23 @@ TEST_F(BrokenModel, NamesATensorThatTheModelDoesNotHave) {
 
 TEST_F(BrokenModel, SaysWhyAWorldSizeDoesNotFit) {
   Make("llama");  // 8 heads, 4 K/V heads, FFN 128
-  EXPECT_EQ(OpenError(0, 3),
-            "`num-shard` must be a divisor of the model's 8 attention heads. Given: 3");
+  EXPECT_EQ(
+      OpenError(0, 3),
+      "`num-shard` must be a divisor of the model's 8 attention heads: 1, 2, 4 or 8. Given: 3");
   EXPECT_TRUE(absl::IsUnimplemented(Open(0, 3).status()));  // the exit code of options
   EXPECT_EQ(OpenError(2, 2), "`rank` must be below the world size 2. Given: 2");
   ModelSpec spec = Open()->spec;
   spec.heads = spec.kv_heads = 12;
   spec.intermediate = 128;
-  EXPECT_THAT(Message(MakeRankShare(spec, 0, 3).status()), HasSubstr("128 FFN columns. Given: 3"));
+  EXPECT_THAT(Message(MakeRankShare(spec, 0, 3).status()),
+              HasSubstr("128 FFN columns: 1, 2 or 4. Given: 3"));
   spec.intermediate = 240;
   spec.expert_intermediate = 128;
   EXPECT_THAT(Message(MakeRankShare(spec, 0, 3).status()), HasSubstr("128 FFN columns. Given: 3"));
   spec.expert_intermediate = 0;
   spec.kv_heads = 4;
   EXPECT_THAT(Message(MakeRankShare(spec, 0, 6).status()),
-              HasSubstr("a divisor or a multiple of the model's 4 K/V heads. Given: 6"));
+              HasSubstr("a multiple of the model's 4 K/V heads: 1, 2, 4 or 12. Given: 6"));
 }
 
 TEST_F(BrokenModel, SaysWhichFileIsMissing) {
