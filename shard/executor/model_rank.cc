@@ -11,6 +11,7 @@
 #include "common/time.h"
 #include "shard/executor/warmup_sweep.h"
 #include "shard/executor/warmup_table.h"
+#include "shard/model/features.h"
 #include "shard/parallel/local_communicator.h"
 #include "shard/parallel/shm_communicator.h"
 
@@ -80,10 +81,9 @@ v1::DescribeResponse ModelRank::Facts() const {
   for (const char* name : {"sampling", "penalties", "logprobs", "prompt_logprobs", "copy"}) {
     facts.add_capabilities(name);
   }
-  // A state is that of the end of a text: not of a shared prefix, nor of the text without a draft.
-  if (model_->program.states.empty()) {
-    for (const char* name : {"prefix_caching", "speculation"}) facts.add_capabilities(name);
-  }
+  const Program& program = model_->program;
+  if (WhyNot(Feature::kPrefixCache, program).empty()) facts.add_capabilities("prefix_caching");
+  if (WhyNot(Feature::kSpeculation, program).empty()) facts.add_capabilities("speculation");
   if (options_.contrastive_search) facts.add_capabilities("contrastive_search");
   facts.add_capabilities("watermark");
   // Rank 0 has loaded its tokenizer; the other ranks only check that the file exists.
@@ -100,12 +100,12 @@ absl::Status ModelRank::Load(const LoadCallback& progress) {
   progress(Stage("config", 0, 0, Duration(0)));
   PENSTOCK_ASSIGN_OR_RETURN(Model model, Model::Open(options_.model));
   model_.emplace(std::move(model));
+  PENSTOCK_RETURN_IF_ERROR(CheckOptions());
   log::Info("computes in " + std::string(DTypeName(model_->dtype)) + " (" + Stored(*model_) + ")" +
             (model_->quantization == Quantization::kInt8 ? ", weights quantised to int8" : "") +
             (model_->kv_type != KvType::kAuto
                  ? ", K/V in " + std::string(KvTypeName(model_->kv_type))
                  : ""));
-  PENSTOCK_RETURN_IF_ERROR(CheckRecurrent());
   weight_bytes_ = model_->WeightBytes();
   if (options_.weight_bytes) {
     PENSTOCK_ASSIGN_OR_RETURN(weight_bytes_, options_.weight_bytes(*model_));
@@ -114,10 +114,9 @@ absl::Status ModelRank::Load(const LoadCallback& progress) {
   PENSTOCK_ASSIGN_OR_RETURN(const std::string plan,
                             DescribeMemoryPlan(Needs(kUsualStepTokens, memory), memory.free_bytes));
   log::Info(plan);
-  if (!model_->program.states.empty()) {
-    log::Info("model type " + model_->spec.model_type +
-              " has recurrent layers: prefixes are not cached");
-  }
+  const absl::Status prefix_cache =
+      CheckFeature(Feature::kPrefixCache, model_->spec.model_type, model_->program);
+  if (!prefix_cache.ok()) log::Info(Message(prefix_cache));
   if (options_.on_plan) options_.on_plan(plan);
   StartGrammars();
   PENSTOCK_RETURN_IF_ERROR(MakeBackend(progress));
@@ -125,22 +124,15 @@ absl::Status ModelRank::Load(const LoadCallback& progress) {
   return absl::OkStatus();
 }
 
-absl::Status ModelRank::CheckRecurrent() const {
-  if (model_->program.states.empty()) return absl::OkStatus();
-  const std::string reason =
-      " with model type " + model_->spec.model_type + ": its recurrent layers keep one state";
-  if (options_.contrastive_search) {
-    return absl::UnimplementedError("`contrastive-search` must be off" + reason +
-                                    " of a text, not one for each candidate");
-  }
-  if (options_.padded) {
-    return absl::UnimplementedError("`kv-layout` must be paged" + reason +
-                                    " beside the K/V blocks");
-  }
-  if (setup_.limits().max_decode_rows() > 1) {
-    return absl::UnimplementedError("`speculate` must be 0" + reason +
-                                    ", from which a wrong draft cannot be taken back");
-  }
+// Whether the model has what the options ask for.
+absl::Status ModelRank::CheckOptions() const {
+  const auto check = [this](bool wanted, Feature feature) {
+    if (!wanted) return absl::OkStatus();
+    return CheckFeature(feature, model_->spec.model_type, model_->program);
+  };
+  PENSTOCK_RETURN_IF_ERROR(check(options_.contrastive_search, Feature::kContrastiveSearch));
+  PENSTOCK_RETURN_IF_ERROR(check(options_.padded, Feature::kPaddedLayout));
+  PENSTOCK_RETURN_IF_ERROR(check(setup_.limits().max_decode_rows() > 1, Feature::kSpeculation));
   return absl::OkStatus();
 }
 
@@ -226,7 +218,7 @@ absl::Status ModelRank::MakeBackend(const LoadCallback& progress) {
 absl::Status ModelRank::Configure(const v1::ConfigureRequest& setup) {
   setup_ = setup;
   executor_.reset();
-  PENSTOCK_RETURN_IF_ERROR(CheckRecurrent());
+  PENSTOCK_RETURN_IF_ERROR(CheckOptions());
   // Recorded graphs of the former group refer to its communicator.
   if (communicator_ != nullptr) PENSTOCK_RETURN_IF_ERROR(backend_->AllocateCache(0));
   PENSTOCK_RETURN_IF_ERROR(JoinGroup());

@@ -70,6 +70,7 @@ class ModelRank final : public RankEngine {
   void Interrupt() override;
 
  private:
+  absl::Status CheckOptions() const;
   absl::Status MakeBackend(const LoadCallback& progress);
   bool MayOfferGrammars() const;
   void StartGrammars();
@@ -82,8 +83,6 @@ class ModelRank final : public RankEngine {
   MemoryNeeds Needs(std::uint32_t step_tokens, const DeviceMemory& memory) const;
   PagedLayout Layout() const;
   CachePlan Cache() const;
-  // Refuses options that a model with recurrent layers cannot have.
-  absl::Status CheckRecurrent() const;
   // Candidate rows of one step.
   std::uint32_t CandidateRows() const;
   bool interrupted() const { return interrupted_.load(std::memory_order_relaxed); }

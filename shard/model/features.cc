@@ -1,0 +1,34 @@
+#include "shard/model/features.h"
+
+#include <algorithm>
+
+namespace penstock::shard {
+
+std::string_view WhyNot(Feature feature, const Program& program) {
+  if (feature == Feature::kLora) return "adapters are not loaded yet";
+  if (program.states.empty()) return "";
+  switch (feature) {
+    case Feature::kPrefixCache:
+      return "its recurrent layers keep the state at the end of a text, not of its prefixes";
+    case Feature::kSpeculation:
+      return "its recurrent layers keep one state, from which a wrong draft cannot be taken back";
+    case Feature::kPaddedLayout:
+      return "its recurrent layers keep one state beside the K/V blocks";
+    case Feature::kContrastiveSearch:
+      return "its recurrent layers keep one state of a text, not one for each candidate";
+    default:
+      return "";
+  }
+}
+
+absl::Status CheckFeature(Feature feature, std::string_view model_type, const Program& program) {
+  const std::string_view reason = WhyNot(feature, program);
+  if (reason.empty()) return absl::OkStatus();
+  const auto named = std::find_if(kFeatures.begin(), kFeatures.end(),
+                                  [feature](const auto& text) { return text.feature == feature; });
+  std::string text(named->without);
+  text.append(" with model type ").append(model_type).append(": ").append(reason);
+  return absl::UnimplementedError(text);
+}
+
+}  // namespace penstock::shard
