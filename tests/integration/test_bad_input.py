@@ -4,6 +4,7 @@ import json
 import shutil
 import socket
 import struct
+import time
 
 import pytest
 from penstock_testing import BIN, DEMO_MODEL, Process, Server
@@ -59,9 +60,34 @@ def test_hostile_weights_header(tmp_path):
     assert "model.safetensors" in refuse(model=model)
 
 
+def gguf_folder(model):
+    (model / "model.safetensors").unlink()
+    (model / "tiny.gguf").write_bytes(b"GGUF")
+
+
+@pytest.mark.parametrize("spoil, words", [
+    (lambda model: edit_config(model, model_type="lama"),
+     ["config.json: `model_type` must be one of gemma, ", "; the nearest is llama. Given: \"lama\""]),
+    (lambda model: edit_config(model, num_hidden_layers=4096),
+     ["tensor model.layers.", ".input_layernorm.weight is missing; config.json asks for ["]),
+    (lambda model: edit_config(model, quantization_config={"quant_method": "awq"}),
+     ["quantization_config", "awq"]),
+    (lambda model: (model / "config.json").write_text('{"model_type": "llama", "rms_norm_eps": NaN}'),
+     ["config.json", "NaN"]),
+    (gguf_folder, ["its format is GGUF (tiny.gguf), which is not read"]),
+])
+def test_two_ranks_refuse_a_bad_folder_in_one_line(tmp_path, spoil, words):
+    model = copy_model(tmp_path)
+    spoil(model)
+    started = time.monotonic()
+    line = refuse("--num-shard", "2", model=model, code=3)
+    print(f"refused after {time.monotonic() - started:.2f} s: {line}")
+    assert all(word in line for word in words), line
+
+
 def test_world_size_that_does_not_divide():
     line = refuse("--num-shard", "3", model=DEMO_MODEL, code=2)
-    assert "`num-shard` must be a divisor of the model's 8 attention heads. Given: 3" in line
+    assert "`num-shard` must be a divisor of the model's 8 attention heads: 1, 2, 4 or 8. Given: 3" in line
 
 
 def test_prompts_longer_than_the_context_are_refused_before_anything_starts():

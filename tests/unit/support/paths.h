@@ -9,6 +9,10 @@ namespace penstock::testing_support {
 // if set, is the root, for tests that run on another machine.
 std::string SourcePath(const std::string& relative);
 
+// The folder with a tiny checkpoint per variant of each model type (tests/oracle), which the build
+// makes beside the test programs.
+std::string ModelCheckpoints();
+
 // Optional test inputs: real tokenizers, templates and goldens, found through PENSTOCK_SHARED_DATA
 // (default: shared/data beside the checkout). Empty when the file or folder is not there.
 std::string SharedData(const std::string& relative);
