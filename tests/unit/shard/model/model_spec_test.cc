@@ -159,7 +159,7 @@ TEST(ModelSpec, NamesAnUnsupportedKey) {
     const char* message;
   };
   const Case cases[] = {
-      {R"({"model_type": "lama"})", "`model_type` must be one of gemma, gemma2, "},
+      {R"({"model_type": "lama"})", "`model_type` must be one of deepseek_v2, deepseek_v3, "},
       {R"({"model_type": "lama"})", "; the nearest is llama. Given: \"lama\""},
       {R"({"model_type": null})", "Given: nothing"},
       {R"({"model_type": 3})", "`model_type` must be a string. Given: 3"},
