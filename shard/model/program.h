@@ -387,11 +387,10 @@ struct HeadLinearOp {
   std::vector<WeightIndex> matrices;  // of each head
 };
 
-using Op =
-    std::variant<EmbedOp, PositionsOp, NormOp, LinearOp, HeadNormOp, RopeKvWriteOp, AttentionOp,
-                 GatedActivationOp, ActivationOp, ExpertsOp, GateRowsOp, AllReduceOp, SelectRowsOp,
-                 ScaleLogitsOp, AllGatherOp, GroupNormOp, MultiplyOp, ScaleOp, LatentWriteOp,
-                 HeadLinearOp, GateOp, DeltaNetOp>;
+using Op = std::variant<EmbedOp, PositionsOp, NormOp, LinearOp, HeadNormOp, RopeKvWriteOp,
+                        AttentionOp, GatedActivationOp, ActivationOp, ExpertsOp, GateRowsOp,
+                        AllReduceOp, SelectRowsOp, ScaleLogitsOp, AllGatherOp, GroupNormOp,
+                        MultiplyOp, ScaleOp, LatentWriteOp, HeadLinearOp, GateOp, DeltaNetOp>;
 
 // The name of an operation, for messages.
 inline std::string_view NameOf(const Op& op) {

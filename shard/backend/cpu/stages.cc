@@ -36,7 +36,7 @@ class StageMaker {
     }
     return Is<EmbedOp, PositionsOp, RopeKvWriteOp, AttentionOp, ExpertsOp, GateRowsOp, AllReduceOp,
               GroupNormOp, MultiplyOp, ScaleOp, LatentWriteOp, HeadLinearOp, GateOp, DeltaNetOp>(
-                  ops[first])
+               ops[first])
                ? 1
                : 0;
   }
