@@ -5,8 +5,6 @@
 #include <utility>
 #include <variant>
 
-#include "shard/model/delta_net.h"
-
 namespace penstock::shard {
 
 BuiltProgram BuildProgram(const ModelSpec& spec, const RankShare& part, const HasTensor& has,
@@ -297,91 +295,6 @@ void DecoderBuilder::Router(const std::string& name, std::uint32_t experts) {
   Add(RowLinear("router", Buffer::kRouter, {{name, experts, {0, experts}}}));
 }
 
-ExpertSizes DecoderBuilder::SizesOf(const Routing& routing) const {
-  const std::uint64_t all = spec_.expert_intermediate;
-  const std::uint64_t width = part_.whole_experts ? all : all / part_.world;
-  return {
-      routing.experts, spec_.hidden, all, {part_.whole_experts ? 0 : part_.rank * width, width}};
-}
-
-Range DecoderBuilder::OwnExperts(const Routing& routing) const {
-  if (!part_.whole_experts) return {0, routing.experts};
-  const std::uint64_t count = routing.experts / part_.world;
-  return {part_.rank * count, count};
-}
-
-ExpertsOp DecoderBuilder::EmptyExperts(const Routing& routing) {
-  return {.in = Buffer::kNormed,
-          .scores = Buffer::kRouter,
-          .out = target_,
-          .accumulate = std::exchange(branch_begun_, true),
-          .routing = routing,
-          .width = static_cast<std::uint32_t>(SizesOf(routing).mine.count),
-          .experts = std::vector<Expert>(routing.experts)};
-}
-
-void DecoderBuilder::Experts(const std::string& experts, const std::string& gate,
-                             const std::string& up, const std::string& down, Routing routing,
-                             const std::string& choice_bias, Activation activation,
-                             const std::string& expert_scale) {
-  if (!expert_scale.empty()) routing.expert_scale = Vector(Name(expert_scale), routing.experts);
-  if (!choice_bias.empty()) routing.choice_bias = Vector(Name(choice_bias), routing.experts);
-  const ExpertNames names{Name(experts), gate, up, down};
-  const ExpertSizes sizes = SizesOf(routing);
-  const bool stacked = has_(names.experts + ".gate_up_proj");
-  ExpertsOp op = EmptyExperts(routing);
-  op.activation = activation;
-  const Range own = OwnExperts(routing);
-  for (std::uint64_t i = own.first; i < own.first + own.count && !refused_; ++i) {
-    const auto index = static_cast<std::uint32_t>(i);
-    ExpertTargets targets =
-        stacked ? StackedExpert(names.experts, sizes, index) : SingleExpert(names, sizes, index);
-    op.experts[i].gate_up = AddTarget(std::move(targets.gate_up));
-    op.experts[i].down = AddTarget(std::move(targets.down));
-  }
-  Add(op);
-}
-
-void DecoderBuilder::InterleavedExperts(const std::string& experts, const Routing& routing,
-                                        const BoundedGate& gate) {
-  const ExpertSizes sizes = SizesOf(routing);
-  ExpertsOp op = EmptyExperts(routing);
-  op.bounded_gate = gate;
-  const Range own = OwnExperts(routing);
-  for (std::uint64_t i = own.first; i < own.first + own.count && !refused_; ++i) {
-    const auto index = static_cast<std::uint32_t>(i);
-    ExpertTargets matrices = InterleavedExpert(Name(experts), sizes, index);
-    ExpertTargets biases = InterleavedBiases(Name(experts), sizes, index);
-    Expert& expert = op.experts[i];
-    expert.gate_up = AddTarget(std::move(matrices.gate_up));
-    expert.down = AddTarget(std::move(matrices.down));
-    expert.gate_up_bias = AddTarget(std::move(biases.gate_up));
-    // It joins the sum over the ranks once.
-    if (part_.rank == 0 || part_.whole_experts)
-      expert.down_bias = AddTarget(std::move(biases.down));
-  }
-  Add(op);
-}
-
-void DecoderBuilder::SharedExpert(const std::string& gate, const std::string& up,
-                                  const std::string& down, const std::string& row_gate) {
-  const std::uint32_t all = spec_.shared_intermediate, width = all / part_.world;
-  const Range mine{part_.rank * width, width};
-  Widen(Buffer::kSharedUp, 2 * width);
-  Widen(Buffer::kShared, width);
-  LinearOp op =
-      RowLinear("shared_gate_up", Buffer::kSharedUp, {{gate, all, mine}, {up, all, mine}});
-  op.gated = true;
-  Add(op);
-  Add(GatedActivationOp{.in = Buffer::kSharedUp, .out = Buffer::kShared, .width = width});
-  if (!row_gate.empty()) {
-    Widen(Buffer::kSharedGate, 1);
-    Add(RowLinear("shared_row_gate", Buffer::kSharedGate, {{row_gate, 1, {0, 1}}}));
-    Add(GateRowsOp{.buffer = Buffer::kShared, .gate = Buffer::kSharedGate});
-  }
-  ColumnLinear(down, Buffer::kShared, all, mine);
-}
-
 void DecoderBuilder::Mlp(const std::string& up, Activation activation, const std::string& down) {
   const Range mine = MlpColumns();
   const auto width = static_cast<std::uint32_t>(mine.count);
@@ -414,25 +327,6 @@ void DecoderBuilder::AttentionGate() {
       .buffer = Buffer::kAttention, .gate = Buffer::kAttentionGate, .width = heads_.OutputWidth()});
 }
 
-void DecoderBuilder::DeltaNet(const std::string& name, const std::vector<RowSlice>& projections) {
-  const DeltaSpec& all = spec_.delta;
-  DeltaNetOp op = DeltaOperation(all, part_, spec_.norm_eps);
-  Widen(op.in, op.DecayColumn() + op.shape.heads);
-  Widen(op.mixed, op.shape.channels);
-  Widen(op.out, op.ValueWidth());
-  Add(RowLinear("delta", op.in, projections));
-  op.convolution = AddTarget(DeltaConvolution(Name(name + ".conv1d.weight"), all, part_));
-  op.decay = AddTarget(DeltaHeads(Name(name + ".A_log"), all, part_));
-  op.decay_bias = AddTarget(DeltaHeads(Name(name + ".dt_bias"), all, part_));
-  op.norm = Vector(Name(name + ".norm.weight"), all.value_dim);
-  op.state = static_cast<std::uint32_t>(built_.program.states.size());
-  built_.program.states.push_back(op.shape);
-  Add(op);
-  const std::uint64_t dim = all.value_dim;
-  ColumnLinear(name + ".out_proj", op.out, all.ValueWidth(),
-               {part_.first_delta_value * dim, part_.delta_values * dim});
-}
-
 void DecoderBuilder::ReduceBranch() {
   if (!std::exchange(reduced_, true)) AllReduce(target_);
 }
@@ -459,47 +353,6 @@ void DecoderBuilder::ScaleStream(const std::string& tensor) {
   AddNorm(Buffer::kHidden, NormKind::kCopy, "");
   std::get<NormOp>(ops_->back()).out = Buffer::kHidden;
   Add(ScaleOp{.buffer = Buffer::kHidden, .weight = Vector(Name(tensor), 1)});
-}
-
-// ---- inputs of the tokens to each layer ----
-
-void DecoderBuilder::PerLayerInputs(const std::string& table, const std::string& projection,
-                                    const std::string& norm, std::uint32_t size) {
-  const std::uint32_t columns = spec_.layers * size;
-  Widen(Buffer::kPerLayer, columns);
-  Widen(Buffer::kPerLayerProjected, columns);
-  Add(EmbedOp{.out = Buffer::kPerLayer,
-              .table = VocabularyMatrix(table, Name(table + ".weight"), columns),
-              .scale = std::sqrt(static_cast<float>(size))});
-  AllReduce(Buffer::kPerLayer);
-  NoNorm();
-  Add(RowLinear(projection, Buffer::kPerLayerProjected, {{projection, columns, {0, columns}}}));
-  // The norm cancels the factor 1 / sqrt(hidden) of what it reads, but for epsilon.
-  Add(GroupNormOp{.in = Buffer::kPerLayerProjected,
-                  .out = Buffer::kPerLayer,
-                  .weight = Vector(Name(norm + ".weight"), size),
-                  .size = size,
-                  .eps = spec_.norm_eps * static_cast<float>(spec_.hidden),
-                  .scale = std::sqrt(0.5f)});
-}
-
-void DecoderBuilder::PerLayerBranch(const std::string& gate, Activation activation,
-                                    const std::string& projection, std::uint32_t size) {
-  Widen(Buffer::kPerLayerUp, size);
-  Widen(Buffer::kPerLayerGate, size);
-  NoNorm();
-  Add(RowLinear(gate, Buffer::kPerLayerUp, {{gate, size, {0, size}}}));
-  Add(ActivationOp{.in = Buffer::kPerLayerUp,
-                   .out = Buffer::kPerLayerGate,
-                   .activation = activation,
-                   .width = size});
-  Add(MultiplyOp{.buffer = Buffer::kPerLayerGate,
-                 .by = Buffer::kPerLayer,
-                 .first = layer_ * size,
-                 .width = size});
-  // Every rank has all columns, so there is nothing to sum.
-  ColumnLinear(projection, Buffer::kPerLayerGate, size, {0, size});
-  reduced_ = true;
 }
 
 // ---- operations ----

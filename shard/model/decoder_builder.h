@@ -23,7 +23,6 @@
 #include <string_view>
 #include <vector>
 
-#include "shard/model/expert_weights.h"
 #include "shard/model/model_spec.h"
 #include "shard/model/program.h"
 #include "shard/model/rank_share.h"
@@ -147,19 +146,6 @@ class DecoderBuilder {
                      Activation activation = Activation::kSilu);
   // The scores of `experts` experts.
   void Router(const std::string& name, std::uint32_t experts);
-  // The sum of the chosen experts. The matrices of expert N are `gate`, `up` and `down` of
-  // "`experts`.N."; or the file has all of them in the stacks "`experts`.gate_up_proj" (gate rows
-  // first) and "`experts`.down_proj". `choice_bias` names Routing::choice_bias.
-  void Experts(const std::string& experts, const std::string& gate, const std::string& up,
-               const std::string& down, Routing routing, const std::string& choice_bias = "",
-               Activation activation = Activation::kSilu, const std::string& expert_scale = "");
-  // The same with the bounded gate and the weights of InterleavedExpert (expert_weights.h).
-  void InterleavedExperts(const std::string& experts, const Routing& routing,
-                          const BoundedGate& gate);
-  // A gated MLP of spec.shared_intermediate beside the experts. With a `row_gate` its result is
-  // multiplied by sigmoid(row_gate(x)).
-  void SharedExpert(const std::string& gate, const std::string& up, const std::string& down,
-                    const std::string& row_gate = "");
   // down(activation(up(x))).
   void Mlp(const std::string& up, Activation activation, const std::string& down);
   // What follows computes a second branch, which reads the same residual stream.
@@ -173,31 +159,19 @@ class DecoderBuilder {
   void GatedQkv(const std::string& q, const std::string& k, const std::string& v);
   // Multiplies the result of attention by the sigmoid of those gates.
   void AttentionGate();
-  // A gated delta net (DeltaNetOp) with the sizes of spec().delta, up to its output product.
-  // `projections` are the rows of DeltaNetOp::in. The other tensors are conv1d, A_log, dt_bias,
-  // norm and out_proj of "`name`.".
-  void DeltaNet(const std::string& name, const std::vector<RowSlice>& projections);
   // Adds the branch to the residual stream. Attention and MLP without a call between them are
   // parallel: both read the same residual stream, and their sum is the branch.
   void AddToResidual();
   // Multiplies the residual stream by a tensor of one number.
   void ScaleStream(const std::string& tensor);
 
-  // ---- inputs of the tokens to each layer ----
-
-  // Inputs of `size` numbers to each layer: rows of `table` * sqrt(size), plus the norm of each
-  // `size` numbers of `projection`(residual stream) / sqrt(hidden), all divided by sqrt(2). Call
-  // after Embedding.
-  void PerLayerInputs(const std::string& table, const std::string& projection,
-                      const std::string& norm, std::uint32_t size);
-  // The branch is `projection`(activation(`gate`(residual stream)) * the layer's inputs).
-  void PerLayerBranch(const std::string& gate, Activation activation, const std::string& projection,
-                      std::uint32_t size);
-
  private:
   friend BuiltProgram BuildProgram(const ModelSpec&, const RankShare&, const HasTensor&,
                                    const AcceptTarget&);
+  friend class DeltaNetBuilder;
+  friend class ExpertsBuilder;
   friend class LatentAttentionBuilder;
+  friend class PerLayerInputsBuilder;
 
   void SetWidths();
   void Add(const Op& op) { ops_->push_back(op); }
@@ -216,9 +190,6 @@ class DecoderBuilder {
   std::string Name(const std::string& tensor) const { return prefix_ + scope_ + tensor; }
   bool HasBias(const std::string& name) const;
   WeightIndex AddTarget(WeightTarget target);
-  ExpertSizes SizesOf(const Routing& routing) const;
-  Range OwnExperts(const Routing& routing) const;  // of this rank, whole or in part
-  ExpertsOp EmptyExperts(const Routing& routing);  // an operation that begins the branch or adds
   // The buffer gets at least this width.
   void Widen(Buffer buffer, std::uint32_t width) {
     std::uint32_t& widest = built_.program.widths[static_cast<std::size_t>(buffer)];

@@ -1,7 +1,11 @@
 #include "shard/model/delta_net.h"
 
-namespace penstock::shard {
+#include <cstdint>
 
+namespace penstock::shard {
+namespace {
+
+// With all sizes, without weights and the index of its state.
 DeltaNetOp DeltaOperation(const DeltaSpec& delta, const RankShare& part, float eps) {
   DeltaNetOp op{.in = Buffer::kDelta, .mixed = Buffer::kDeltaMixed, .out = Buffer::kDeltaOut};
   op.key_heads = part.delta_keys;
@@ -14,6 +18,7 @@ DeltaNetOp DeltaOperation(const DeltaSpec& delta, const RankShare& part, float e
   return op;
 }
 
+// One number for each value head.
 WeightTarget DeltaHeads(const std::string& tensor, const DeltaSpec& delta, const RankShare& part) {
   WeightTarget target{tensor, part.delta_values, 1, true, {}};
   target.parts.push_back(
@@ -21,6 +26,7 @@ WeightTarget DeltaHeads(const std::string& tensor, const DeltaSpec& delta, const
   return target;
 }
 
+// The convolution: the channels of the queries, those of the keys, then those of the values.
 WeightTarget DeltaConvolution(const std::string& tensor, const DeltaSpec& delta,
                               const RankShare& part) {
   const std::uint64_t keys = delta.KeyWidth(), channels = 2 * keys + delta.ValueWidth();
@@ -35,6 +41,41 @@ WeightTarget DeltaConvolution(const std::string& tensor, const DeltaSpec& delta,
     target.rows += rows.count;
   }
   return target;
+}
+
+}  // namespace
+
+class DeltaNetBuilder {
+ public:
+  explicit DeltaNetBuilder(DecoderBuilder& b) : b_(b) {}
+
+  void Build(const std::string& name, const std::vector<DecoderBuilder::RowSlice>& projections) {
+    const DeltaSpec& all = b_.spec_.delta;
+    DeltaNetOp op = DeltaOperation(all, b_.part_, b_.spec_.norm_eps);
+    b_.Widen(op.in, op.DecayColumn() + op.shape.heads);
+    b_.Widen(op.mixed, op.shape.channels);
+    b_.Widen(op.out, op.ValueWidth());
+    b_.Add(b_.RowLinear("delta", op.in, projections));
+    op.convolution =
+        b_.AddTarget(DeltaConvolution(b_.Name(name + ".conv1d.weight"), all, b_.part_));
+    op.decay = b_.AddTarget(DeltaHeads(b_.Name(name + ".A_log"), all, b_.part_));
+    op.decay_bias = b_.AddTarget(DeltaHeads(b_.Name(name + ".dt_bias"), all, b_.part_));
+    op.norm = b_.Vector(b_.Name(name + ".norm.weight"), all.value_dim);
+    op.state = static_cast<std::uint32_t>(b_.built_.program.states.size());
+    b_.built_.program.states.push_back(op.shape);
+    b_.Add(op);
+    const std::uint64_t dim = all.value_dim;
+    b_.ColumnLinear(name + ".out_proj", op.out, all.ValueWidth(),
+                    {b_.part_.first_delta_value * dim, b_.part_.delta_values * dim});
+  }
+
+ private:
+  DecoderBuilder& b_;
+};
+
+void AddDeltaNet(DecoderBuilder& b, const std::string& name,
+                 const std::vector<DecoderBuilder::RowSlice>& projections) {
+  DeltaNetBuilder(b).Build(name, projections);
 }
 
 }  // namespace penstock::shard

@@ -1,23 +1,17 @@
-// Gated delta nets of one rank: the operation, and weights that are not those of a linear layer.
+// Gated delta nets, for the files of shard/model/architectures.
 #pragma once
 
 #include <string>
+#include <vector>
 
-#include "shard/model/model_spec.h"
-#include "shard/model/program.h"
-#include "shard/model/rank_share.h"
-#include "shard/weights/weight_plan.h"
+#include "shard/model/decoder_builder.h"
 
 namespace penstock::shard {
 
-// With all sizes, without weights and the index of its state.
-DeltaNetOp DeltaOperation(const DeltaSpec& delta, const RankShare& part, float eps);
-
-// One number for each value head.
-WeightTarget DeltaHeads(const std::string& tensor, const DeltaSpec& delta, const RankShare& part);
-
-// The convolution: the channels of the queries, those of the keys, then those of the values.
-WeightTarget DeltaConvolution(const std::string& tensor, const DeltaSpec& delta,
-                              const RankShare& part);
+// A gated delta net (DeltaNetOp) with the sizes of spec().delta, up to its output product.
+// `projections` are the rows of DeltaNetOp::in. The other tensors are conv1d, A_log, dt_bias, norm
+// and out_proj of "`name`.".
+void AddDeltaNet(DecoderBuilder& b, const std::string& name,
+                 const std::vector<DecoderBuilder::RowSlice>& projections);
 
 }  // namespace penstock::shard

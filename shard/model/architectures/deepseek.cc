@@ -8,6 +8,7 @@
 #include "common/status.h"
 #include "shard/model/config_keys.h"
 #include "shard/model/decoder_builder.h"
+#include "shard/model/expert_layers.h"
 #include "shard/model/latent_attention.h"
 
 namespace penstock::shard {
@@ -36,10 +37,10 @@ void BuildDeepSeek(DecoderBuilder& b, const DeepSeek& model) {
       b.GatedMlp("mlp.gate_proj", "mlp.up_proj", "mlp.down_proj");
     } else {
       b.Router("mlp.gate", model.routing.experts);
-      b.Experts("mlp.experts", "gate_proj", "up_proj", "down_proj", model.routing,
-                model.choice_bias);
-      b.SharedExpert("mlp.shared_experts.gate_proj", "mlp.shared_experts.up_proj",
-                     "mlp.shared_experts.down_proj");
+      AddExperts(b, "mlp.experts", "gate_proj", "up_proj", "down_proj", model.routing,
+                 model.choice_bias);
+      AddSharedExpert(b, "mlp.shared_experts.gate_proj", "mlp.shared_experts.up_proj",
+                      "mlp.shared_experts.down_proj");
     }
     b.AddToResidual();
   });

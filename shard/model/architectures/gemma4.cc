@@ -10,6 +10,8 @@
 #include "common/status.h"
 #include "shard/model/config_keys.h"
 #include "shard/model/decoder_builder.h"
+#include "shard/model/expert_layers.h"
+#include "shard/model/per_layer_inputs.h"
 
 namespace penstock::shard {
 namespace {
@@ -75,8 +77,8 @@ void BuildMlp(DecoderBuilder& b, const Gemma4& model, std::uint32_t layer) {
     b.RouterNorm("router.scale");
     b.Router("router.proj", model.routing.experts);
     b.RmsNorm("pre_feedforward_layernorm_2");
-    b.Experts("experts", "gate_proj", "up_proj", "down_proj", model.routing, "", model.activation,
-              "router.per_expert_scale");
+    AddExperts(b, "experts", "gate_proj", "up_proj", "down_proj", model.routing, "",
+               model.activation, "router.per_expert_scale");
     b.BranchRmsNorm("post_feedforward_layernorm_2");
     b.JoinSideBranch();
   }
@@ -93,15 +95,15 @@ void BuildGemma4(DecoderBuilder& b, const Gemma4& model) {
   b.Embedding("embed_tokens.weight", "lm_head.weight",
               std::sqrt(static_cast<float>(b.spec().hidden)));
   if (model.per_layer > 0) {
-    b.PerLayerInputs("embed_tokens_per_layer", "per_layer_model_projection",
-                     "per_layer_projection_norm", model.per_layer);
+    AddPerLayerInputs(b, "embed_tokens_per_layer", "per_layer_model_projection",
+                      "per_layer_projection_norm", model.per_layer);
   }
   b.Layers("layers", [&](std::uint32_t layer) {
     BuildAttention(b, model, layer);
     BuildMlp(b, model, layer);
     if (model.per_layer > 0) {
-      b.PerLayerBranch("per_layer_input_gate", model.activation, "per_layer_projection",
-                       model.per_layer);
+      AddPerLayerBranch(b, "per_layer_input_gate", model.activation, "per_layer_projection",
+                        model.per_layer);
       b.BranchRmsNorm("post_per_layer_input_norm");
       b.AddToResidual();
     }
@@ -141,8 +143,8 @@ absl::StatusOr<HeadShape> ReadHeadShape(const ConfigReader& config, const char* 
   return HeadShape{spec.heads, kv_heads, dim, dim};
 }
 
-// `per_layer_config` says what differs from the keys for all layers; without it the global_ keys do
-// so for layers without a window.
+// `per_layer_config` says what differs from the keys for all layers; without it `global_head_dim`
+// and `num_global_key_value_heads` do so for layers without a window.
 absl::Status ReadLayerHeads(const ConfigReader& config, ModelSpec& spec, Gemma4& model) {
   const HeadShape usual{spec.heads, spec.kv_heads, spec.head_dim, spec.head_dim};
   model.heads.assign(spec.layers, usual);

@@ -6,6 +6,7 @@
 #include "common/status.h"
 #include "shard/model/config_keys.h"
 #include "shard/model/decoder_builder.h"
+#include "shard/model/expert_layers.h"
 
 namespace penstock::shard {
 namespace {
@@ -33,10 +34,10 @@ void BuildGlm4Moe(DecoderBuilder& b, const Glm4Moe& model) {
       b.GatedMlp("mlp.gate_proj", "mlp.up_proj", "mlp.down_proj");
     } else {
       b.Router("mlp.gate", model.routing.experts);
-      b.Experts("mlp.experts", "gate_proj", "up_proj", "down_proj", model.routing,
-                "mlp.gate.e_score_correction_bias");
-      b.SharedExpert("mlp.shared_experts.gate_proj", "mlp.shared_experts.up_proj",
-                     "mlp.shared_experts.down_proj");
+      AddExperts(b, "mlp.experts", "gate_proj", "up_proj", "down_proj", model.routing,
+                 "mlp.gate.e_score_correction_bias");
+      AddSharedExpert(b, "mlp.shared_experts.gate_proj", "mlp.shared_experts.up_proj",
+                      "mlp.shared_experts.down_proj");
     }
     b.AddToResidual();
   });

@@ -5,6 +5,7 @@
 #include "common/status.h"
 #include "shard/model/config_keys.h"
 #include "shard/model/decoder_builder.h"
+#include "shard/model/expert_layers.h"
 
 namespace penstock::shard {
 namespace {
@@ -27,7 +28,7 @@ void BuildGptOss(DecoderBuilder& b, const GptOss& model) {
     b.AddToResidual();
     b.RmsNorm("post_attention_layernorm");
     b.Router("mlp.router", model.routing.experts);
-    b.InterleavedExperts("mlp.experts", model.routing, model.gate);
+    AddInterleavedExperts(b, "mlp.experts", model.routing, model.gate);
     b.AddToResidual();
   });
   b.RmsNorm("norm");

@@ -4,6 +4,7 @@
 #include "common/status.h"
 #include "shard/model/config_keys.h"
 #include "shard/model/decoder_builder.h"
+#include "shard/model/expert_layers.h"
 
 namespace penstock::shard {
 namespace {
@@ -22,7 +23,7 @@ void BuildMixtral(DecoderBuilder& b, const Routing& routing) {
     b.AddToResidual();
     b.RmsNorm("post_attention_layernorm");
     b.Router(block + "gate", routing.experts);
-    b.Experts(block + "experts", "w1", "w3", "w2", routing);
+    AddExperts(b, block + "experts", "w1", "w3", "w2", routing);
     b.AddToResidual();
   });
   b.RmsNorm("norm");

@@ -8,6 +8,8 @@
 #include "common/status.h"
 #include "shard/model/config_keys.h"
 #include "shard/model/decoder_builder.h"
+#include "shard/model/delta_net.h"
+#include "shard/model/expert_layers.h"
 
 namespace penstock::shard {
 namespace {
@@ -91,9 +93,9 @@ void BuildAttention(DecoderBuilder& b) {
 
 void BuildExperts(DecoderBuilder& b, const Routing& routing) {
   b.Router("mlp.gate", routing.experts);
-  b.Experts("mlp.experts", "gate_proj", "up_proj", "down_proj", routing);
-  b.SharedExpert("mlp.shared_expert.gate_proj", "mlp.shared_expert.up_proj",
-                 "mlp.shared_expert.down_proj", "mlp.shared_expert_gate");
+  AddExperts(b, "mlp.experts", "gate_proj", "up_proj", "down_proj", routing);
+  AddSharedExpert(b, "mlp.shared_expert.gate_proj", "mlp.shared_expert.up_proj",
+                  "mlp.shared_expert.down_proj", "mlp.shared_expert_gate");
 }
 
 void BuildQwenHybrid(DecoderBuilder& b, const QwenHybrid& model) {
@@ -105,7 +107,7 @@ void BuildQwenHybrid(DecoderBuilder& b, const QwenHybrid& model) {
   b.Layers("layers", [&](std::uint32_t layer) {
     b.RmsNorm("input_layernorm");
     if (model.recurrent[layer]) {
-      b.DeltaNet("linear_attn", model.grouped ? GroupedProjections(b) : SeparateProjections(b));
+      AddDeltaNet(b, "linear_attn", model.grouped ? GroupedProjections(b) : SeparateProjections(b));
     } else {
       BuildAttention(b);
     }

@@ -7,6 +7,7 @@
 #include "common/status.h"
 #include "shard/model/config_keys.h"
 #include "shard/model/decoder_builder.h"
+#include "shard/model/expert_layers.h"
 
 namespace penstock::shard {
 namespace {
@@ -33,10 +34,10 @@ void BuildQwenMoe(DecoderBuilder& b, const QwenMoe& model) {
       b.GatedMlp("mlp.gate_proj", "mlp.up_proj", "mlp.down_proj");
     } else {
       b.Router("mlp.gate", model.routing.experts);
-      b.Experts("mlp.experts", "gate_proj", "up_proj", "down_proj", model.routing);
+      AddExperts(b, "mlp.experts", "gate_proj", "up_proj", "down_proj", model.routing);
       if (b.spec().shared_intermediate > 0) {
-        b.SharedExpert("mlp.shared_expert.gate_proj", "mlp.shared_expert.up_proj",
-                       "mlp.shared_expert.down_proj", "mlp.shared_expert_gate");
+        AddSharedExpert(b, "mlp.shared_expert.gate_proj", "mlp.shared_expert.up_proj",
+                        "mlp.shared_expert.down_proj", "mlp.shared_expert_gate");
       }
     }
     b.AddToResidual();

@@ -1,0 +1,29 @@
+// Mixtures of experts, for the files of shard/model/architectures. Each function reads the last
+// norm. Its result begins the branch of the DecoderBuilder or is added to it.
+#pragma once
+
+#include <string>
+
+#include "shard/model/decoder_builder.h"
+
+namespace penstock::shard {
+
+// The sum of the chosen experts, after DecoderBuilder::Router. The matrices of expert N are `gate`,
+// `up` and `down` of "`experts`.N."; or the file has all of them in the stacks
+// "`experts`.gate_up_proj" (gate rows first) and "`experts`.down_proj". `choice_bias` and
+// `expert_scale` name the tensors of the same members of Routing; "" = there is none.
+void AddExperts(DecoderBuilder& b, const std::string& experts, const std::string& gate,
+                const std::string& up, const std::string& down, const Routing& routing,
+                const std::string& choice_bias = "", Activation activation = Activation::kSilu,
+                const std::string& expert_scale = "");
+
+// The same with the bounded gate and the weights of InterleavedExpert (expert_weights.h).
+void AddInterleavedExperts(DecoderBuilder& b, const std::string& experts, const Routing& routing,
+                           const BoundedGate& gate);
+
+// A gated MLP of spec.shared_intermediate beside the experts. With a `row_gate` its result is
+// multiplied by sigmoid(row_gate(x)).
+void AddSharedExpert(DecoderBuilder& b, const std::string& gate, const std::string& up,
+                     const std::string& down, const std::string& row_gate = "");
+
+}  // namespace penstock::shard
