@@ -1,6 +1,38 @@
 #include "shard/backend/cpu/row_stages.h"
 
+#include <cstdint>
+#include <cstring>
+
 namespace penstock::shard::cpu {
+
+void RunEmbed(const Stage& stage, const Program& program, const WeightStore& weights,
+              const StepBuffers& buffers, std::span<const TokenId> tokens, const RowRange& rows) {
+  const RankShare& part = program.part;
+  const BufferView& out = buffers.View(stage.out);
+  const std::size_t width = program.Width(stage.out);
+  for (std::size_t row = rows.first; row < rows.first + rows.count; ++row) {
+    const std::int64_t local = std::int64_t{tokens[row]} - part.first_vocabulary;
+    if (local >= 0 && local < part.vocabulary) {
+      float* const to = out.Floats(row);
+      weights.EmbeddingRow(stage.table, static_cast<std::size_t>(local), to);
+      if (stage.table_scale == 1.0f) continue;
+      for (std::size_t i = 0; i < width; ++i) to[i] *= stage.table_scale;
+    } else {
+      std::memset(out.Row(row), 0, width * sizeof(float));
+    }
+  }
+}
+
+void RunPositions(const Stage& stage, const WeightStore& weights, const StepBuffers& buffers,
+                  const RowPlaces& places, std::size_t columns, float* scratch,
+                  const RowRange& rows) {
+  const BufferView& out = buffers.View(stage.out);
+  for (std::size_t row = rows.first; row < rows.first + rows.count; ++row) {
+    weights.EmbeddingRow(stage.table, places.Row(row).position + stage.table_offset, scratch);
+    float* const to = out.Floats(row);
+    for (std::size_t i = 0; i < columns; ++i) to[i] += scratch[i];
+  }
+}
 
 void RunGroupNorm(const Stage& stage, const Kernels& kernels, const StepBuffers& buffers,
                   std::size_t columns, const RowRange& rows) {

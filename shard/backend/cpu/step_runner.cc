@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <cstring>
 
 #include "shard/backend/cpu/attention/attention_stage.h"
 #include "shard/backend/cpu/delta/gates.h"
@@ -16,7 +15,8 @@ namespace penstock::shard::cpu {
 StepRunner::StepRunner(const StepParts& parts)
     : parts_(parts),
       stages_(BuildStages(parts.program, parts.weights)),
-      columns_(parts.pool.threads(), parts.pool.placement()) {
+      linear_(parts.kernels, parts.buffers, parts.pool),
+      places_(parts.cache, parts.cell_kernels.pack, parts.block_size) {
   std::vector<const AttentionOp*> planned;
   for (const Stage& stage : stages_.body) {
     if (stage.experts != nullptr) {
@@ -42,7 +42,7 @@ absl::Status StepRunner::Execute(const RaggedBatch& batch) {
   batch_ = &batch;
   rows_ = batch.tokens.size();
   status_ = absl::OkStatus();
-  PlaceRows(batch);
+  places_.Fill(batch);
   PlanAttention(batch);
   parts_.pool.Run([this](std::uint32_t thread) {
     for (const Stage& stage : stages_.body) {
@@ -53,31 +53,6 @@ absl::Status StepRunner::Execute(const RaggedBatch& batch) {
     }
   });
   return status_;
-}
-
-void StepRunner::PlaceRows(const RaggedBatch& batch) {
-  places_.clear();
-  cells_.clear();
-  tables_.clear();
-  table_starts_.clear();
-  candidates_.clear();
-  selected_.assign(rows_, kNotSelected);
-  for (std::uint32_t i = 0; i < batch.logit_rows.size(); ++i) selected_[batch.logit_rows[i]] = i;
-  const std::uint32_t size = parts_.block_size;
-  std::uint32_t candidate_rows = 0;
-  for (const RaggedSegment& segment : batch.segments) {
-    table_starts_.push_back(tables_.size());
-    for (BlockId block : segment.blocks) tables_.push_back(block.value());
-    if (segment.candidates) {
-      PlaceCandidates(segment, candidate_rows);
-      continue;
-    }
-    for (std::uint32_t i = 0; i < segment.query_count; ++i) {
-      const std::uint32_t position = segment.context_length + i;
-      places_.push_back({position, i + 1 == segment.query_count, false, {}});
-      cells_.push_back({segment.blocks[position / size].value(), position % size});
-    }
-  }
 }
 
 void StepRunner::PlanAttention(const RaggedBatch& batch) {
@@ -96,15 +71,17 @@ void StepRunner::PlanAttention(const RaggedBatch& batch) {
 void StepRunner::RunStage(const Stage& stage, std::size_t thread) {
   switch (stage.kind) {
     case StageKind::kEmbed:
-      return Embed(stage, thread);
     case StageKind::kPositions:
-      return AddPositions(stage, thread);
+    case StageKind::kGroupNorm:
+    case StageKind::kMultiply:
+    case StageKind::kScale:
+      return RunRows(stage, thread);
     case StageKind::kNorm:
       return Norm(stage, thread);
     case StageKind::kSelectNorm:
       return SelectNorm(stage, thread);
     case StageKind::kLinear:
-      return Linear(stage, GemmOf(stage, thread), thread);
+      return linear_.Run(stage, GemmOf(stage, thread), thread);
     case StageKind::kHeads:
       return Heads(stage, thread);
     case StageKind::kAttention:
@@ -119,10 +96,6 @@ void StepRunner::RunStage(const Stage& stage, std::size_t thread) {
     case StageKind::kHeadLinear:
       return HeadLinear(*stage.head_linear, parts_.kernels, parts_.weights, parts_.buffers)
           .Run(rows_, threads(), thread);
-    case StageKind::kGroupNorm:
-    case StageKind::kMultiply:
-    case StageKind::kScale:
-      return RunRows(stage, thread);
     case StageKind::kGate:
       return Gate(*stage.gate, parts_.kernels, parts_.buffers, EvenShare(rows_, threads(), thread));
     case StageKind::kDeltaNet:
@@ -130,36 +103,6 @@ void StepRunner::RunStage(const Stage& stage, std::size_t thread) {
     case StageKind::kAllReduce:
       if (thread == 0) AllReduce(stage);
       return;
-  }
-}
-
-void StepRunner::Embed(const Stage& stage, std::size_t thread) {
-  const RankShare& part = parts_.program.part;
-  const BufferView& out = parts_.buffers.View(stage.out);
-  const std::size_t width = parts_.program.Width(stage.out);
-  const Share share = EvenShare(rows_, threads(), thread);
-  for (std::size_t row = share.first; row < share.first + share.count; ++row) {
-    const std::int64_t local = std::int64_t{batch_->tokens[row]} - part.first_vocabulary;
-    if (local >= 0 && local < part.vocabulary) {
-      float* const to = out.Floats(row);
-      parts_.weights.EmbeddingRow(stage.table, static_cast<std::size_t>(local), to);
-      if (stage.table_scale == 1.0f) continue;
-      for (std::size_t i = 0; i < width; ++i) to[i] *= stage.table_scale;
-    } else {
-      std::memset(out.Row(row), 0, width * sizeof(float));
-    }
-  }
-}
-
-void StepRunner::AddPositions(const Stage& stage, std::size_t thread) {
-  const BufferView& out = parts_.buffers.View(stage.out);
-  const std::size_t width = parts_.program.Width(stage.out);
-  float* const position = parts_.buffers.Thread(thread).row;
-  const Share share = EvenShare(rows_, threads(), thread);
-  for (std::size_t row = share.first; row < share.first + share.count; ++row) {
-    parts_.weights.EmbeddingRow(stage.table, places_[row].position + stage.table_offset, position);
-    float* const to = out.Floats(row);
-    for (std::size_t i = 0; i < width; ++i) to[i] += position[i];
   }
 }
 
@@ -225,60 +168,6 @@ GemmArgs StepRunner::GemmOf(const Stage& stage, std::size_t thread) const {
   return args;
 }
 
-GemmArgs StepRunner::Quantized(const Stage& stage, const GemmArgs& whole, std::size_t thread) {
-  const bool few = whole.rows <= kPrivateRows;
-  const IntegerRows& out = few ? parts_.buffers.Thread(thread).integers : parts_.buffers.integers();
-  const Share share = few ? Share{0, whole.rows} : EvenShare(whole.rows, threads(), thread);
-  const std::size_t row_bytes = whole.input_stride * DTypeBytes(parts_.kernels.activation);
-  for (std::size_t row = share.first; row < share.first + share.count; ++row) {
-    stage.matrix->kernels().quantize({static_cast<const std::byte*>(whole.input) + row * row_bytes,
-                                      stage.matrix->inner(), out.values + row * out.stride,
-                                      out.groups + row * out.group_stride});
-  }
-  if (!few) parts_.pool.Barrier();
-  GemmArgs args = whole;
-  args.input = out.values;
-  args.input_stride = out.stride;
-  args.groups = out.groups;
-  args.group_stride = out.group_stride;
-  args.scales = stage.matrix->scales();
-  return args;
-}
-
-void StepRunner::Linear(const Stage& stage, const GemmArgs& whole, std::size_t thread) {
-  const PackedMatrix& matrix = *stage.matrix;
-  const bool quantized = matrix.kernels().quantize != nullptr;
-  GemmArgs args = quantized ? Quantized(stage, whole, thread) : whole;
-  const std::size_t element = quantized ? 1 : DTypeBytes(parts_.kernels.activation);
-  const BufferView& out = parts_.buffers.View(stage.out);
-  const std::size_t tiles = (args.rows + kRowTile - 1) / kRowTile;
-  const GridShare share = SplitGrid(tiles, matrix.units(), threads(), thread);
-  const std::size_t first_row = share.rows.first * kRowTile;
-  const std::size_t end_row = std::min(args.rows, (share.rows.first + share.rows.count) * kRowTile);
-  if (first_row >= end_row) return;
-  args.input = static_cast<const std::byte*>(args.input) + first_row * args.input_stride * element;
-  if (quantized) args.groups += first_row * args.group_stride;
-  args.rows = end_row - first_row;
-  args.out = static_cast<std::byte*>(args.out) + first_row * args.out_stride * out.element;
-  args.weights = matrix.data();
-  args.overflow = matrix.overflow();
-  args.steps = matrix.steps();
-  args.bias = stage.bias;
-  args.epilogue = stage.epilogue;
-  args.activation = stage.activation;
-  args.scratch = parts_.buffers.Thread(thread).gemm;
-  const auto gemm = matrix.kernels().gemm;
-  // The kernel computes few rows against two panels at a time.
-  const std::size_t grain = 2 * parts_.kernels.layout.panel_vectors / matrix.UnitVectors();
-  columns_.Begin(thread, share.columns);
-  for (Share part = columns_.Next(thread, share.peers, grain); part.count > 0;
-       part = columns_.Next(thread, share.peers, grain)) {
-    args.first_vector = part.first * matrix.UnitVectors();
-    args.vectors = part.count * matrix.UnitVectors();
-    gemm(args);
-  }
-}
-
 void StepRunner::Logits(std::size_t first, std::size_t count, float* out, std::size_t stride,
                         std::size_t columns) {
   const BufferView& in = parts_.buffers.View(stages_.head.in);
@@ -292,7 +181,7 @@ void StepRunner::Logits(std::size_t first, std::size_t count, float* out, std::s
   const ScaleLogitsOp& scale = stages_.logits;
   const bool scaled = scale.scale != 1.0f || scale.softcap != 0.0f;
   parts_.pool.Run([&](std::uint32_t thread) {
-    Linear(stages_.head, args, thread);
+    linear_.Run(stages_.head, args, thread);
     if (!scaled) return;
     parts_.pool.Barrier();
     const Share share = EvenShare(columns, threads(), thread);
@@ -315,7 +204,7 @@ void StepRunner::Heads(const Stage& stage, std::size_t thread) {
 void StepRunner::HeadsOf(const Stage& stage, std::size_t row, std::size_t kv_head) {
   const RopeKvWriteOp& op = *stage.heads;
   const HeadShape& shape = op.heads;
-  const RowPlace& place = places_[row];
+  const RowPlace& place = places_.Row(row);
   float* const queries = parts_.buffers.View(stage.in).Floats(row);
   std::size_t half = 0;
   const float* cosine = nullptr;
@@ -346,8 +235,8 @@ void StepRunner::HeadsOf(const Stage& stage, std::size_t row, std::size_t kv_hea
 }
 
 void StepRunner::WriteKv(const RopeKvWriteOp& op, std::size_t row, std::size_t kv_head) {
-  const RowPlace& place = places_[row];
-  const CachePlace& cell = cells_[row];
+  const RowPlace& place = places_.Row(row);
+  const CachePlace& cell = places_.Cell(row);
   const float* const keys = parts_.buffers.View(op.qkv).Floats(row) + op.heads.QueryWidth();
   const float* const key = keys + kv_head * op.heads.key_dim;
   const float* const value = keys + op.heads.KeyWidth() + kv_head * op.heads.value_dim;
@@ -361,9 +250,9 @@ void StepRunner::WriteKv(const RopeKvWriteOp& op, std::size_t row, std::size_t k
 void StepRunner::Attention(const Stage& stage, std::size_t thread) {
   const auto index = static_cast<std::size_t>(&stage - stages_.body.data());
   AttentionStage({parts_.kernels, KernelsOf(stage.attention->cache), parts_.cache, parts_.buffers,
-                  parts_.pool, plans_[plan_of_stage_[index]], tables_.data(), table_starts_.data(),
-                  cells_.data(), parts_.buffers.View(stage.in), parts_.buffers.View(stage.out),
-                  *stage.attention, stage.sinks})
+                  parts_.pool, plans_[plan_of_stage_[index]], places_.Tables(),
+                  places_.TableStarts(), places_.Cells(), parts_.buffers.View(stage.in),
+                  parts_.buffers.View(stage.out), *stage.attention, stage.sinks})
       .Run(thread);
 }
 
@@ -373,25 +262,34 @@ void StepRunner::WriteLatents(const Stage& stage, std::size_t thread) {
   const HeadCache cache = parts_.cache.Head(op.cache, 0);
   const Share share = EvenShare(rows_, threads(), thread);
   for (std::size_t row = share.first; row < share.first + share.count; ++row) {
-    const std::size_t angles = places_[row].position * std::size_t{op.rope_dim / 2};
+    const std::size_t angles = places_.Row(row).position * std::size_t{op.rope_dim / 2};
     float* const latent = parts_.buffers.View(op.latent).Floats(row);
     PrepareLatentRow(op, parts_.kernels,
                      {parts_.buffers.View(op.queries).Floats(row), latent, stage.norm_weight,
                       rope.cos.data() + angles, rope.sin.data() + angles});
-    const CachePlace& cell = cells_[row];
+    const CachePlace& cell = places_.Cell(row);
     parts_.latent_kernels.write_kv(cache, cell.block, cell.offset, latent, nullptr, false);
   }
 }
 
 void StepRunner::RunRows(const Stage& stage, std::size_t thread) {
+  StepBuffers& buffers = parts_.buffers;
   const Share share = EvenShare(rows_, threads(), thread);
   const RowRange rows{share.first, share.count};
   const std::size_t columns = parts_.program.Width(stage.out);
-  if (stage.kind == StageKind::kScale) return RunScale(stage, parts_.buffers, columns, rows);
-  if (stage.kind == StageKind::kMultiply) {
-    return RunMultiply(stage, parts_.kernels, parts_.buffers, rows);
+  switch (stage.kind) {
+    case StageKind::kEmbed:
+      return RunEmbed(stage, parts_.program, parts_.weights, buffers, batch_->tokens, rows);
+    case StageKind::kPositions:
+      return RunPositions(stage, parts_.weights, buffers, places_, columns,
+                          buffers.Thread(thread).row, rows);
+    case StageKind::kScale:
+      return RunScale(stage, buffers, columns, rows);
+    case StageKind::kMultiply:
+      return RunMultiply(stage, parts_.kernels, buffers, rows);
+    default:
+      return RunGroupNorm(stage, parts_.kernels, buffers, columns, rows);
   }
-  RunGroupNorm(stage, parts_.kernels, parts_.buffers, columns, rows);
 }
 
 // The sum includes the padding of the rows, which is zero on every rank.
@@ -401,26 +299,6 @@ void StepRunner::AllReduce(const Stage& stage) {
 }
 
 // ---- contrastive search ----
-
-// A candidate's cell is a whole pair of positions where positions are paired (CellKernels::pack),
-// so that the pair looks as it will in the sequence's own block.
-void StepRunner::PlaceCandidates(const RaggedSegment& segment, std::uint32_t& candidate_rows) {
-  const auto pack = static_cast<std::uint32_t>(parts_.cell_kernels.pack);
-  const std::uint32_t size = parts_.block_size;
-  const std::uint32_t position = segment.context_length;
-  const std::uint32_t within = position % pack;
-  CachePlace before;
-  if (within > 0) {
-    before = {segment.blocks[(position - 1) / size].value(), (position - 1) % size};
-  }
-  candidates_.push_back({static_cast<std::uint32_t>(table_starts_.size() - 1), segment.query_start,
-                         segment.query_count, selected_[segment.query_start], position});
-  for (std::uint32_t i = 0; i < segment.query_count; ++i) {
-    const std::uint32_t cell = candidate_rows++ * pack + within;
-    places_.push_back({position, true, within > 0, before});
-    cells_.push_back({parts_.cache.blocks() + cell / size, cell % size});
-  }
-}
 
 // Does what SelectNorm does, and writes the hidden state of every row to the plane. It also
 // keeps the states of candidates as rows. The logits of candidates are computed after the choice.
@@ -438,7 +316,8 @@ void StepRunner::NormAll(const Stage& stage, std::size_t thread) {
   norm.bias = stage.norm_bias;
   norm.size = parts_.program.Width(stage.in);
   norm.eps = stage.eps;
-  auto next = std::find_if(candidates_.begin(), candidates_.end(), [&share](const auto& segment) {
+  const std::vector<CandidateSegment>& candidates = places_.candidates();
+  auto next = std::find_if(candidates.begin(), candidates.end(), [&share](const auto& segment) {
     return segment.first_row + segment.rows > share.first;
   });
   for (std::size_t row = share.first; row < share.first + share.count; ++row) {
@@ -446,15 +325,15 @@ void StepRunner::NormAll(const Stage& stage, std::size_t thread) {
     norm.add = stage.add == Buffer::kNone ? nullptr : parts_.buffers.View(stage.add).Floats(row);
     norm.out = state;
     to_floats(norm);
-    while (next != candidates_.end() && row >= next->first_row + next->rows) ++next;
-    const bool candidate = next != candidates_.end() && row >= next->first_row;
-    if (!candidate && selected_[row] != kNotSelected) {
+    while (next != candidates.end() && row >= next->first_row + next->rows) ++next;
+    const bool candidate = next != candidates.end() && row >= next->first_row;
+    if (!candidate && places_.Selected(row) != kNotSelected) {
       norm.add = nullptr;  // it has joined
-      norm.out = selected.Row(selected_[row]);
+      norm.out = selected.Row(places_.Selected(row));
       to_activations(norm);
     }
     parts_.kernels.unit_vector(state, norm.size, candidate ? units.Row(row) : nullptr);
-    parts_.kernels.write_key(plane, cells_[row], state);
+    parts_.kernels.write_key(plane, places_.Cell(row), state);
   }
 }
 
@@ -465,7 +344,7 @@ void StepRunner::Similarities(const CandidateSegment& segment, std::span<float> 
   const std::size_t size = parts_.block_size;
   SimilarityArgs whole;
   whole.plane = parts_.cache.Hidden();
-  whole.blocks = tables_.data() + table_starts_[segment.segment];
+  whole.blocks = places_.Table(segment.segment);
   whole.rows = units.Row(segment.first_row);
   whole.stride = units.stride;
   whole.count = segment.rows;
@@ -488,8 +367,8 @@ void StepRunner::Similarities(const CandidateSegment& segment, std::span<float> 
 
 void StepRunner::Commit(const CandidateSegment& segment, std::uint32_t row) {
   const std::size_t chosen = segment.first_row + row;
-  const std::uint32_t* table = tables_.data() + table_starts_[segment.segment];
-  const CachePlace from = cells_[chosen];
+  const std::uint32_t* table = places_.Table(segment.segment);
+  const CachePlace from = places_.Cell(chosen);
   const CachePlace to{table[segment.context / parts_.block_size],
                       segment.context % parts_.block_size};
   const std::vector<CacheShape>& caches = parts_.program.caches;

@@ -18,9 +18,10 @@
 #include "shard/backend/cpu/delta/delta_stage.h"
 #include "shard/backend/cpu/delta/state_store.h"
 #include "shard/backend/cpu/experts/expert_stage.h"
+#include "shard/backend/cpu/linear_stage.h"
+#include "shard/backend/cpu/row_places.h"
 #include "shard/backend/cpu/stages.h"
 #include "shard/backend/cpu/step_buffers.h"
-#include "shard/backend/cpu/threads/shared_work.h"
 #include "shard/backend/cpu/threads/worker_pool.h"
 #include "shard/backend/cpu/weights/weight_store.h"
 #include "shard/model/rope_table.h"
@@ -45,18 +46,6 @@ struct StepParts {
   const StateStore& states;
 };
 
-// In place of the index of a logit row: the logits of the row are not wanted.
-inline constexpr std::uint32_t kNotSelected = UINT32_MAX;
-
-// A segment of candidates as later calls need it.
-struct CandidateSegment {
-  std::uint32_t segment = 0;  // index in the batch
-  std::uint32_t first_row = 0;
-  std::uint32_t rows = 0;
-  std::uint32_t selected = 0;  // index of its logit row
-  std::uint32_t context = 0;   // positions before
-};
-
 class StepRunner {
  public:
   explicit StepRunner(const StepParts& parts);
@@ -69,33 +58,18 @@ class StepRunner {
   // Contrastive search, on candidate segments of the last batch.
   void Similarities(const CandidateSegment& segment, std::span<float> out);
   void Commit(const CandidateSegment& segment, std::uint32_t row);
-  const std::vector<CandidateSegment>& candidates() const { return candidates_; }
+  const std::vector<CandidateSegment>& candidates() const { return places_.candidates(); }
 
  private:
-  struct RowPlace {
-    std::uint32_t position;
-    bool last;          // of its segment, or a candidate
-    bool paired;        // a candidate whose cell begins with a copy of the position before
-    CachePlace before;  // that position
-  };
-
-  void PlaceRows(const RaggedBatch& batch);
-  void PlaceCandidates(const RaggedSegment& segment, std::uint32_t& candidate_rows);
   void PlanAttention(const RaggedBatch& batch);
   // A stage's share of one thread.
   void RunStage(const Stage& stage, std::size_t thread);
-  void Embed(const Stage& stage, std::size_t thread);
-  void AddPositions(const Stage& stage, std::size_t thread);
   void Norm(const Stage& stage, std::size_t thread);
   void NormRow(const Stage& stage, std::size_t row, void* out);
   using NormKernel = void (*)(const NormArgs& args);
   NormKernel NormFunction(NormKind kind, bool wide) const;  // wide: to float32
   void SelectNorm(const Stage& stage, std::size_t thread);
   void NormAll(const Stage& stage, std::size_t thread);
-  void Linear(const Stage& stage, const GemmArgs& whole, std::size_t thread);
-  // The arguments with the input quantised. If rows are few, each thread quantises all of them for
-  // itself; else the threads share them, with a barrier.
-  GemmArgs Quantized(const Stage& stage, const GemmArgs& whole, std::size_t thread);
   void Heads(const Stage& stage, std::size_t thread);
   void HeadsOf(const Stage& stage, std::size_t row, std::size_t kv_head);
   void WriteKv(const RopeKvWriteOp& op, std::size_t row, std::size_t kv_head);
@@ -114,20 +88,15 @@ class StepRunner {
 
   const StepParts parts_;
   const Stages stages_;
-  SharedWork columns_;  // of the present GEMM, in units
+  LinearStage linear_;
   std::map<const ExpertsOp*, ExpertStage> experts_;
   std::map<const DeltaNetOp*, DeltaStage> deltas_;
 
   // Of the present step; written by the caller's thread before the region.
   const RaggedBatch* batch_ = nullptr;
   std::size_t rows_ = 0;
-  std::vector<RowPlace> places_;
-  std::vector<CachePlace> cells_;        // of each row: where its K and V go
-  std::vector<std::uint32_t> selected_;  // of each row: its index among the logit rows
-  std::vector<CandidateSegment> candidates_;
+  RowPlaces places_;
   std::vector<float> largest_;              // of Similarities, by thread and row
-  std::vector<std::uint32_t> tables_;       // of all segments, one after the other
-  std::vector<std::size_t> table_starts_;   // by segment
   std::vector<AttentionPlan> plans_;        // by distinct window and heads
   std::vector<std::size_t> plan_of_stage_;  // by body stage
   absl::Status status_;                     // of the communicator
