@@ -1,0 +1,223 @@
+#include "shard/backend/reference/operation_runner.h"
+
+#include <type_traits>
+#include <variant>
+
+#include "common/status.h"
+#include "shard/backend/reference/attention.h"
+#include "shard/backend/reference/experts.h"
+#include "shard/backend/reference/latent.h"
+#include "shard/backend/reference/operations.h"
+
+namespace penstock::shard {
+
+absl::Status OperationRunner::RunAll(const std::vector<Op>& ops) {
+  for (const Op& op : ops) {
+    PENSTOCK_RETURN_IF_ERROR(std::visit(
+        [this](const auto& typed) -> absl::Status {
+          if constexpr (std::is_void_v<decltype(Run(typed))>) {
+            Run(typed);
+            return absl::OkStatus();
+          } else {
+            return Run(typed);
+          }
+        },
+        op));
+  }
+  return absl::OkStatus();
+}
+
+void OperationRunner::Run(const EmbedOp& op) {
+  at::Tensor out = Padded(op.out);
+  at::index_select_out(out, Weight(op.table), 0, tensors_.inputs.token_rows);
+  if (tensors_.inputs.token_mask.defined()) out.mul_(tensors_.inputs.token_mask);
+  if (op.scale != 1.0f) out.mul_(op.scale);
+}
+
+void OperationRunner::Run(const PositionsOp& op) {
+  const at::Tensor rows = tensors_.inputs.positions.add(static_cast<std::int64_t>(op.offset));
+  Padded(op.out).add_(at::index_select(Weight(op.table), 0, rows));
+}
+
+void OperationRunner::Run(const NormOp& op) {
+  const at::Tensor in = Padded(op.in);
+  if (op.add != Buffer::kNone) in.add_(Padded(op.add), op.add_scale);
+  switch (op.kind) {
+    case NormKind::kLayer:
+      return LayerNorm(in, Weight(op.weight), Weight(op.bias), op.eps, Padded(op.out));
+    case NormKind::kRms:
+      return RmsNorm(in, Weight(op.weight), op.weight_offset, op.eps, Padded(op.out));
+    case NormKind::kCopy:
+      Padded(op.out).copy_(in);
+      return;
+  }
+}
+
+void OperationRunner::Run(const LinearOp& op) {
+  const at::Tensor& weight = Weight(op.weight);
+  const at::Tensor in = Padded(op.in).narrow(1, 0, weight.size(1));
+  const at::Tensor out = Padded(op.out).narrow(1, 0, weight.size(0));
+  const at::Tensor sum = op.accumulate ? at::empty(out.sizes(), out.options()) : out;
+  Linear(in, weight, Weight(op.bias), sum);
+  if (op.accumulate) out.add_(sum);
+}
+
+at::Tensor OperationRunner::Heads(Buffer qkv, std::int64_t column, std::int64_t heads,
+                                  std::int64_t dim) {
+  return Padded(qkv).narrow(1, column, heads * dim).view({tensors_.rows.padded_count, heads, dim});
+}
+
+void OperationRunner::Run(const HeadNormOp& op) {
+  const HeadShape& shape = op.heads;
+  const auto norm = [&](std::uint32_t column, std::uint32_t heads, std::uint32_t dim,
+                        WeightIndex weight) {
+    const at::Tensor rows = Heads(op.qkv, column, heads, dim);
+    RmsNorm(rows, Weight(weight), op.weight_offset, op.eps, rows);
+  };
+  if (op.query_weight != kNoWeight) norm(0, shape.query_heads, shape.key_dim, op.query_weight);
+  const std::uint32_t keys = shape.QueryWidth();
+  if (op.key_weight != kNoWeight) norm(keys, shape.kv_heads, shape.key_dim, op.key_weight);
+  if (op.values) norm(keys + shape.KeyWidth(), shape.kv_heads, shape.value_dim, kNoWeight);
+}
+
+void OperationRunner::Run(const RopeKvWriteOp& op) {
+  const HeadShape& shape = op.heads;
+  if (op.rope != kNoRope) {
+    const RopeAngles& angles = tensors_.ropes[static_cast<std::size_t>(op.rope)];
+    const std::uint32_t heads = shape.query_heads + (op.writes ? shape.kv_heads : 0);
+    RotateHalves(Heads(op.qkv, 0, heads, shape.key_dim), angles.cos, angles.sin);
+  }
+  if (!op.writes) return;
+  const at::Tensor qkv = Whole(op.qkv).narrow(0, 0, tensors_.rows.count);
+  const at::Tensor keys = qkv.narrow(1, shape.QueryWidth(), shape.KeyWidth());
+  const at::Tensor values =
+      qkv.narrow(1, shape.QueryWidth() + shape.KeyWidth(), shape.ValueWidth());
+  tensors_.cache.Write(op.cache, tensors_.inputs.kv_slots, keys, values);
+}
+
+void OperationRunner::Run(const AttentionOp& op) {
+  const HeadShape& heads = op.heads;
+  AttentionShape shape{heads.query_heads, heads.kv_heads, heads.key_dim, heads.value_dim,
+                       op.scale,          op.window,      op.softcap,    {}};
+  if (op.sinks != kNoWeight) shape.sinks = Weight(op.sinks).to(at::kFloat);
+  const at::Tensor queries = Whole(op.qkv).narrow(1, 0, op.heads.QueryWidth());
+  const at::Tensor out = Whole(op.out).narrow(1, 0, op.heads.OutputWidth());
+  for (const PartQueries& part : tensors_.part_queries) {
+    PartAttention(shape, tensors_.cache, op.cache, part, queries, out);
+  }
+  for (const SegmentInputs& segment : tensors_.inputs.segments) {
+    if (IsPartQuery(segment)) continue;
+    const auto attend = segment.candidates() ? CandidateAttention : SegmentAttention;
+    attend(shape, tensors_.cache, op.cache, segment, queries, out);
+  }
+}
+
+void OperationRunner::Run(const GatedActivationOp& op) {
+  const at::Tensor in = Padded(op.in), out = Padded(op.out).narrow(1, 0, op.width);
+  Activate(in.narrow(1, 0, op.width), op.activation, out);
+  out.mul_(in.narrow(1, op.width, op.width));
+}
+
+void OperationRunner::Run(const ActivationOp& op) {
+  Activate(Padded(op.in).narrow(1, 0, op.width), op.activation,
+           Padded(op.out).narrow(1, 0, op.width));
+}
+
+void OperationRunner::Run(const ExpertsOp& op) {
+  const auto weight = [this](WeightIndex index) -> const at::Tensor& { return Weight(index); };
+  RunExperts(op, Padded(op.in), Padded(op.scores), weight, Padded(op.out));
+}
+
+void OperationRunner::Run(const GateRowsOp& op) {
+  Padded(op.buffer).mul_(Padded(op.gate).sigmoid());
+}
+
+void OperationRunner::Run(const GroupNormOp& op) {
+  const at::Tensor in = Padded(op.in);
+  const at::Tensor groups = in.view({in.size(0), in.size(1) / op.size, op.size});
+  RmsNorm(groups, Weight(op.weight), 0.0, op.eps, groups);
+  Padded(op.out).add_(in).mul_(op.scale);
+}
+
+void OperationRunner::Run(const MultiplyOp& op) {
+  Padded(op.buffer).narrow(1, 0, op.width).mul_(Padded(op.by).narrow(1, op.first, op.width));
+}
+
+void OperationRunner::Run(const ScaleOp& op) { Padded(op.buffer).mul_(Weight(op.weight)); }
+
+void OperationRunner::Run(const GateOp& op) {
+  const at::Tensor gate = Padded(op.gate).narrow(1, 0, op.width);
+  Padded(op.buffer).narrow(1, 0, op.width).mul_(gate.sigmoid());
+}
+
+void OperationRunner::Run(const DeltaNetOp& op) {
+  const DeltaWeights weights{Weight(op.convolution), Weight(op.decay), Weight(op.decay_bias),
+                             Weight(op.norm)};
+  const at::Tensor out = Whole(op.out).narrow(1, 0, op.ValueWidth());
+  for (const SegmentInputs& segment : tensors_.inputs.segments) {
+    DeltaNet(op, weights, segment, tensors_.states[op.state], Whole(op.in), out);
+  }
+}
+
+void OperationRunner::Run(const ScaleLogitsOp& op) {
+  const at::Tensor logits = Padded(op.buffer);
+  if (op.scale != 1.0f) logits.mul_(op.scale);
+  if (op.softcap != 0.0f) SoftCap(logits, op.softcap);
+}
+
+void OperationRunner::Run(const LatentWriteOp& op) {
+  const std::int64_t width = std::int64_t{op.latent_dim} + op.rope_dim;
+  const RopeAngles& angles = tensors_.ropes[static_cast<std::size_t>(op.rope)];
+  PrepareLatents(op, Weight(op.weight), angles.cos, angles.sin,
+                 Heads(op.queries, 0, op.heads, std::int64_t{op.nope_dim} + op.rope_dim),
+                 Heads(op.latent, 0, 1, width));
+  const at::Tensor latents = Whole(op.latent).narrow(0, 0, tensors_.rows.count).narrow(1, 0, width);
+  tensors_.cache.Write(op.cache, tensors_.inputs.kv_slots, latents, at::Tensor());
+}
+
+void OperationRunner::Run(const HeadLinearOp& op) {
+  const auto heads = static_cast<std::int64_t>(op.matrices.size());
+  const std::int64_t rest = op.rest;
+  std::vector<at::Tensor> matrices;
+  for (const WeightIndex index : op.matrices) matrices.push_back(Weight(index));
+  MultiplyHeads(op, matrices, Heads(op.in, 0, heads, op.in_dim + rest),
+                Heads(op.out, 0, heads, op.out_dim + rest));
+}
+
+void OperationRunner::Run(const SelectRowsOp& op) {
+  const std::int64_t count = tensors_.inputs.logit_rows.size(0);
+  if (count == 0) return;
+  at::Tensor out = Whole(op.out).narrow(0, 0, count);
+  at::index_select_out(out, Whole(op.in), 0, tensors_.inputs.logit_rows);
+}
+
+absl::Status OperationRunner::Run(const AllReduceOp& op) {
+  at::Tensor data = Whole(op.buffer).narrow(0, 0, tensors_.rows.count);
+  const auto count = static_cast<std::size_t>(data.numel());
+  if (data.scalar_type() == at::kFloat) {
+    return communicator_->AllReduceSum(data.data_ptr<float>(), count);
+  }
+  const at::Tensor staging = tensors_.reduce.narrow(0, 0, data.numel()).view(data.sizes());
+  staging.copy_(data);
+  PENSTOCK_RETURN_IF_ERROR(communicator_->AllReduceSum(staging.data_ptr<float>(), count));
+  data.copy_(staging);
+  return absl::OkStatus();
+}
+
+absl::Status OperationRunner::Run(const AllGatherOp& op) {
+  const std::int64_t world = program_.part.world;
+  const std::int64_t share = program_.Width(op.buffer);
+  const at::Tensor mine =
+      Whole(op.buffer).narrow(0, 0, tensors_.rows.count).to(at::kFloat).contiguous();
+  PENSTOCK_RETURN_IF_ERROR(
+      communicator_->AllGather(mine.data_ptr(), mine.nbytes(), tensors_.gathered.data_ptr()));
+  const at::Tensor all = tensors_.gathered.narrow(0, 0, world * tensors_.rows.count * share)
+                             .view({world, tensors_.rows.count, share})
+                             .transpose(0, 1)
+                             .reshape({tensors_.rows.count, world * share})
+                             .narrow(1, 0, program_.vocabulary);
+  tensors_.host_logits.narrow(0, 0, tensors_.rows.count).copy_(all);
+  return absl::OkStatus();
+}
+
+}  // namespace penstock::shard
