@@ -5,6 +5,7 @@
 #include "common/log.h"
 #include "common/status.h"
 #include "shard/backend/cuda/cuda_backend.h"
+#include "shard/backend/cuda/program_check.h"
 #include "shard/backend/reference/reference_backend.h"
 
 namespace penstock::shard::cuda {

@@ -36,10 +36,7 @@ struct CudaOptions {
   std::uint32_t max_graph_rows = 256;
 };
 
-// Returns Unimplemented with the operation, dtype or size that the backend does not have.
-absl::Status CheckCudaBackend(const Program& program, DType dtype);
-
-// `gpu` outlives the backend.
+// Returns the error of CheckCudaBackend (program_check.h). `gpu` outlives the backend.
 absl::StatusOr<std::unique_ptr<Backend>> MakeCudaBackend(CudaOptions options, Gpu& gpu);
 
 }  // namespace penstock::shard::cuda

@@ -9,6 +9,7 @@
 #include <memory>
 #include <set>
 
+#include "shard/backend/cuda/program_check.h"
 #include "shard/backend/cuda/staged_communicator.h"
 #include "tests/unit/shard/backend/cuda/counting_gpu.h"
 #include "tests/unit/shard/backend/cuda/test_gpu.h"

@@ -1,0 +1,107 @@
+#include "shard/backend/cuda/program_check.h"
+
+#include <algorithm>
+#include <string>
+#include <string_view>
+#include <variant>
+#include <vector>
+
+#include "shard/backend/cuda/paged_attention.h"
+#include "shard/backend/cuda/program_runner.h"
+
+namespace penstock::shard::cuda {
+namespace {
+
+constexpr std::uint32_t kMaxHeadDim = 256;
+
+// What an operation asks for that there is no kernel for; "" if there is one.
+std::string_view Missing(const EmbedOp& op) { return op.scale != 1.0f ? "scaled embeddings" : ""; }
+std::string_view Missing(const PositionsOp& op) { return op.kName; }
+std::string_view Missing(const NormOp& op) {
+  if (op.in == Buffer::kQueryDown) return "latent attention";
+  if (op.kind == NormKind::kCopy || op.in != Buffer::kHidden || op.out != Buffer::kNormed) {
+    return "norms after a branch";
+  }
+  if (op.add_scale != 1.0f) return "scaled branches";
+  if (op.weight_offset != 0.0f) return "norms with an offset";
+  const bool whole = op.weight != kNoWeight && (op.kind == NormKind::kRms || op.bias != kNoWeight);
+  return whole ? "" : "norms without weights";
+}
+std::string_view Missing(const HeadNormOp& op) {
+  if (op.values) return "norms of value heads";
+  return op.weight_offset != 0.0f ? "norms with an offset" : "";
+}
+std::string_view Missing(const RopeKvWriteOp& op) {
+  if (!op.writes) return "layers that reuse K and V";
+  if (op.heads.value_dim != op.heads.key_dim) return "values narrower than keys";
+  return op.rope != 0 ? "RoPE that differs by layer" : "";
+}
+std::string_view Missing(const AttentionOp& op) {
+  if (op.sinks != kNoWeight) return "attention sinks";
+  return op.softcap != 0.0f ? "softcaps" : "";
+}
+std::string_view Missing(const GatedActivationOp& op) {
+  return op.activation != Activation::kSilu ? "gates other than SiLU" : "";
+}
+std::string_view Missing(const ActivationOp& op) {
+  const bool gelu = op.activation == Activation::kGelu || op.activation == Activation::kGeluTanh;
+  return gelu ? "" : "activations other than GELU";
+}
+std::string_view Missing(const ExpertsOp& op) { return op.kName; }
+std::string_view Missing(const GateRowsOp& op) { return op.kName; }
+std::string_view Missing(const GroupNormOp& op) { return op.kName; }
+std::string_view Missing(const MultiplyOp& op) { return op.kName; }
+std::string_view Missing(const ScaleOp& op) { return op.kName; }
+std::string_view Missing(const GateOp& op) { return op.kName; }
+std::string_view Missing(const DeltaNetOp& op) { return op.kName; }
+std::string_view Missing(const ScaleLogitsOp&) { return "scaled logits"; }
+std::string_view Missing(const LatentWriteOp&) { return "latent attention"; }
+std::string_view Missing(const HeadLinearOp&) { return "latent attention"; }
+std::string_view Missing(const auto&) { return ""; }
+
+bool SameHeadsEverywhere(const Program& program) {
+  const AttentionOp* first = nullptr;
+  for (const Op& op : program.body) {
+    const auto* attention = std::get_if<AttentionOp>(&op);
+    if (attention == nullptr) continue;
+    if (first == nullptr) first = attention;
+    if (attention->heads != first->heads) return false;
+  }
+  return true;
+}
+
+}  // namespace
+
+absl::Status CheckCudaBackend(const Program& program, DType dtype) {
+  for (const std::vector<Op>* ops : {&program.body, &program.head}) {
+    for (const Op& op : *ops) {
+      const std::string_view missing =
+          std::visit([](const auto& typed) { return Missing(typed); }, op);
+      if (missing.empty()) continue;
+      return absl::UnimplementedError("the cuda backend has no kernel for " + std::string(missing));
+    }
+  }
+
+  if (dtype != DType::kFloat32 && dtype != DType::kBFloat16) {
+    return absl::UnimplementedError("the cuda backend computes in float32 and bfloat16, not in " +
+                                    std::string(DTypeName(dtype)));
+  }
+  if (!SameHeadsEverywhere(program)) {
+    return absl::UnimplementedError(
+        "the cuda backend has no kernel for heads that differ by layer");
+  }
+  const HeadShape heads = HeadsOf(program);
+  if (heads.head_dim > kMaxHeadDim || heads.head_dim % 2 != 0) {
+    return absl::UnimplementedError("the cuda backend needs an even head_dim of at most 256. " +
+                                    ("Given: " + std::to_string(heads.head_dim)));
+  }
+  const std::uint32_t group = heads.heads / std::max(1u, heads.kv_heads);
+  if (group > kMaxQueries) {
+    return absl::UnimplementedError(
+        "the cuda backend takes at most 16 query heads per KV head. Given: " +
+        std::to_string(group));
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace penstock::shard::cuda

@@ -1,0 +1,14 @@
+// Which programs the CUDA backend can run.
+#pragma once
+
+#include <absl/status/status.h>
+
+#include "common/dtype.h"
+#include "shard/model/program.h"
+
+namespace penstock::shard::cuda {
+
+// Returns Unimplemented with the operation, dtype or size that the backend does not have.
+absl::Status CheckCudaBackend(const Program& program, DType dtype);
+
+}  // namespace penstock::shard::cuda
