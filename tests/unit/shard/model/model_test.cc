@@ -321,11 +321,10 @@ TEST(DecoderBuilder, AParallelResidualTakesOneAllReduceALayer) {
 }
 
 TEST(DecoderBuilder, ALinearLayerHasABiasIfTheFirstLayerHasOne) {
-  const auto tensors = TensorsOf(
-      BuildLlama("", {"model.norm.weight", "lm_head.weight",
-                      "model.layers.0.self_attn.q_proj.weight",
-                      "model.layers.0.self_attn.q_proj.bias",
-                      "model.layers.0.mlp.down_proj.weight", "model.layers.1.mlp.down_proj.bias"}));
+  const auto tensors = TensorsOf(BuildLlama(
+      "", {"model.norm.weight", "lm_head.weight", "model.layers.0.self_attn.q_proj.weight",
+           "model.layers.0.self_attn.q_proj.bias", "model.layers.0.mlp.down_proj.weight",
+           "model.layers.1.mlp.down_proj.bias"}));
   EXPECT_TRUE(tensors.contains("model.layers.1.self_attn.v_proj.bias"));
   EXPECT_FALSE(tensors.contains("model.layers.1.self_attn.o_proj.bias"));
   EXPECT_FALSE(tensors.contains("model.layers.1.mlp.down_proj.bias"));

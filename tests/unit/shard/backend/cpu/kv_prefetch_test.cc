@@ -26,7 +26,8 @@ class Step {
  public:
   Step(const std::vector<std::uint32_t>& contexts, std::size_t window, std::size_t threads) {
     WorkerPool pool(1);
-    EXPECT_TRUE(cache_.Allocate({UniformCaches(2, kHeads, 4), kBlock, DType::kFloat32}, 100, 0, pool).ok());
+    EXPECT_TRUE(
+        cache_.Allocate({UniformCaches(2, kHeads, 4), kBlock, DType::kFloat32}, 100, 0, pool).ok());
     std::vector<RaggedSegment> segments;
     for (std::uint32_t context : contexts) {
       RaggedSegment segment;
