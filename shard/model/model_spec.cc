@@ -1,5 +1,6 @@
 #include "shard/model/model_spec.h"
 
+#include "common/short_text.h"
 #include "common/status.h"
 #include "shard/model/architectures/architectures.h"
 #include "shard/model/config_reader.h"
@@ -14,7 +15,10 @@ absl::Status RefuseUnsupported(const ConfigReader& config) {
   }
   PENSTOCK_ASSIGN_OR_RETURN(const auto architectures, config.StringsOr("architectures"));
   for (const std::string& name : architectures) {
-    const bool wrapper = name.ends_with("ForConditionalGeneration") && config.Has("text_config");
+    const bool wrapper = name.ends_with("ForConditionalGeneration");
+    if (wrapper && !config.Has("text_config")) {
+      return config.Bad("text_config", "an object, the text model of " + ShortText(name, 100));
+    }
     if (!name.ends_with("ForCausalLM") && !name.ends_with("LMHeadModel") && !wrapper) {
       return config.Bad("architectures", "a causal language model (…ForCausalLM)");
     }

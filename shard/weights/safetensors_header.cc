@@ -188,7 +188,10 @@ absl::StatusOr<std::vector<RawEntry>> ParseEntries(std::string_view text) {
   const std::size_t used = parser.write_some(false, text.data(), text.size(), ec);
   if (ec) {
     std::string& problem = parser.handler().problem;
-    if (problem.empty()) problem = "the header is not valid JSON: " + ec.message();
+    if (problem.empty()) {
+      problem =
+          "the header is not valid JSON at byte " + std::to_string(used) + ": " + ec.message();
+    }
     return absl::InvalidArgumentError(problem);
   }
   if (text.find_first_not_of(' ', used) != std::string_view::npos) {

@@ -143,7 +143,7 @@ TEST(Experts, ErrorsNameTheKey) {
       {"glm4_moe", R"("n_group": 3)", "`n_group` must be a divisor of the 128 experts"},
       {"glm4_moe", R"("n_group": 32)", "`topk_group` must be enough groups of 4 for 8 experts"},
       {"gpt_oss", R"("swiglu_limit": 0)", "`swiglu_limit` must be"},
-      {"gpt_oss", R"("layer_types": ["chunked_attention"])", "`layer_types` must be"},
+      {"gpt_oss", R"("layer_types": ["chunked_attention"])", "`layer_types[0]` must be"},
   };
   for (const Case& c : cases) {
     const auto spec = Read(c.type, c.members);

@@ -159,7 +159,7 @@ TEST(ModelSpec, NamesAnUnsupportedKey) {
     const char* message;
   };
   const Case cases[] = {
-      {R"({"model_type": "lama"})", "`model_type` must be one of deepseek_v2, deepseek_v3, "},
+      {R"({"model_type": "lama"})", ", gemma, gemma2, gemma3, "},
       {R"({"model_type": "lama"})", "; the nearest is llama. Given: \"lama\""},
       {R"({"model_type": null})", "Given: nothing"},
       {R"({"model_type": 3})", "`model_type` must be a string. Given: 3"},
@@ -181,7 +181,7 @@ TEST(ModelSpec, NamesAnUnsupportedKey) {
       {R"({"rope_parameters": {"full_attention": {}}})", "RoPE per layer type is not supported"},
       {R"({"torch_dtype": "int8"})", "`torch_dtype` must be one of float32, bfloat16, float16"},
       {R"({"layer_types": ["linear_attention", "full_attention", "full_attention"]})",
-       "`layer_types` must be full_attention or sliding_attention"},
+       "`layer_types[0]` must be full_attention or sliding_attention"},
   };
   for (const Case& test : cases) EXPECT_THAT(Error(test.changes), HasSubstr(test.message));
 }

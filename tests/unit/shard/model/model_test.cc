@@ -150,7 +150,8 @@ TEST_F(BrokenModel, SaysWhyAWorldSizeDoesNotFit) {
               HasSubstr("128 FFN columns: 1, 2 or 4. Given: 3"));
   spec.intermediate = 240;
   spec.expert_intermediate = 128;
-  EXPECT_THAT(Message(MakeRankShare(spec, 0, 3).status()), HasSubstr("128 FFN columns. Given: 3"));
+  EXPECT_THAT(Message(MakeRankShare(spec, 0, 3).status()),
+              HasSubstr("128 columns of an expert: 1, 2 or 4. Given: 3"));
   spec.expert_intermediate = 0;
   spec.kv_heads = 4;
   EXPECT_THAT(Message(MakeRankShare(spec, 0, 6).status()),
