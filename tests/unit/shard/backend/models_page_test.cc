@@ -15,7 +15,7 @@
 
 #include "common/status.h"
 #include "shard/backend/cpu/cpu_backend.h"
-#include "shard/backend/cuda/cuda_backend.h"
+#include "shard/backend/cuda/program_check.h"
 #include "shard/model/architectures/architectures.h"
 #include "shard/model/features.h"
 #include "shard/model/model.h"
@@ -52,8 +52,9 @@ struct Variant {
   std::string type;  // `model_type` of config.json
   std::string text_type;
   std::string quantization;
-  std::string todo;  // why it is not served
-  Model model;       // if it is
+  std::string todo;        // why it is not served
+  bool two_ranks = false;  // checked on
+  Model model;             // if it is served
 
   bool Served() const { return FindArchitecture(type) != nullptr && todo.empty(); }
   std::string Code() const { return "`" + name.substr(name.find('-') + 1) + "`"; }
@@ -69,7 +70,9 @@ std::vector<Variant> ReadVariants() {
     variant.type = TextAt(config, {"model_type"});
     variant.text_type = TextAt(config, {"text_config", "model_type"});
     variant.quantization = TextAt(config, {"quantization_config", "quant_method"});
-    variant.todo = TextAt(json::parse(ReadFile(entry.path() / "test.json")), {"todo"});
+    const json::value recipe = json::parse(ReadFile(entry.path() / "test.json"));
+    variant.todo = TextAt(recipe, {"todo"});
+    variant.two_ranks = recipe.at("world2").as_bool();
     if (variant.Served()) {
       auto model = Model::Open({entry.path(), DType::kFloat32, Device(), 0, 1});
       EXPECT_TRUE(model.ok()) << variant.name << ": " << model.status();
@@ -200,7 +203,7 @@ bool Has(const VariantList& variants, std::string_view quantization) {
 }
 
 std::string TypeTable(const std::vector<Variant>& variants) {
-  std::string table = Head({"`model_type`", "Models", "Text model inside", "FP8 files",
+  std::string table = Head({"`model_type`", "Models", "Text model inside", "Two ranks", "FP8 files",
                             "MXFP4 files", "Variants that are checked"});
   for (const ModelType& type : ModelTypes()) {
     const VariantList own = OfType(variants, type.name);
@@ -209,8 +212,11 @@ std::string TypeTable(const std::vector<Variant>& variants) {
       names += (names.empty() ? "" : ", ") + variant->Code();
       if (!variant->text_type.empty()) inside = "`" + variant->text_type + "`";
     }
+    const bool two_ranks = std::all_of(own.begin(), own.end(),
+                                       [](const Variant* variant) { return variant->two_ranks; });
     table += Row({"`" + std::string(type.name) + "`", std::string(type.models), inside,
-                  Has(own, "fp8") ? "checked" : "", Has(own, "mxfp4") ? "checked" : "", names});
+                  two_ranks ? "checked" : "", Has(own, "fp8") ? "checked" : "",
+                  Has(own, "mxfp4") ? "checked" : "", names});
   }
   return table;
 }
@@ -234,17 +240,21 @@ constexpr char kBegin[] =
 
 The `model_type` in `config.json` says which type a model has. Another type is refused, with the
 name of the nearest one. Keys of transformers 4 and 5 are read. A type with a text model inside is
-served as text: the tensors of its other parts are skipped. Any other tensor that the text model does
-not need is an error.
+served as text: the tensors of its other parts are skipped. Any other tensor that the text model
+does not need is an error. FP8 and MXFP4 weights are expanded as they are read.
 
 )";
 
 constexpr char kFeatureText[] = R"(
 ## What each type has
 
-A number names a reason below the table. "In part" means that some of the checked variants have it.
-A world size must divide the query heads and the widths of MLP and experts. It must divide the K/V
-heads, or be a multiple of them.
+A number names the reason for a "no", below the table; the shard gives the same reason when it
+refuses an option. "In part" means that some of the checked variants have it. Backend cuda has
+neither the padded KV layout nor contrastive search; the reference backend runs instead.
+
+A world size must divide the query heads, the columns of MLPs and shared experts, and the value
+heads of gated delta nets. It must divide the columns of an expert or the number of experts. It must
+divide the K/V heads and the key heads of gated delta nets, or be a multiple of them.
 
 )";
 
@@ -256,6 +266,10 @@ A variant is a tiny checkpoint with random weights, made by its recipe in `tests
 reference and cpu: the whole prompt, chunks of 7 tokens, 32 decode steps, and both on two ranks. The
 bound is 1e-4, or three times what transformers' own ways differ. Greedy tokens must be equal unless
 the two best logits are close.
+
+Prefix cache, preemption, padded layout, speculation and contrastive search work on caches and not
+on model types. Their tests (`penstock_shard_bits_test`, `penstock_shard_padded_test`) run models of
+a few types, not of each.
 
 Variants that have goldens and are not served yet:
 
