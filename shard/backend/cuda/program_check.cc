@@ -7,7 +7,6 @@
 #include <vector>
 
 #include "shard/backend/cuda/paged_attention.h"
-#include "shard/backend/cuda/program_runner.h"
 
 namespace penstock::shard::cuda {
 namespace {
@@ -71,6 +70,15 @@ bool SameHeadsEverywhere(const Program& program) {
 }
 
 }  // namespace
+
+HeadShape HeadsOf(const Program& program) {
+  for (const Op& op : program.body) {
+    const auto* attention = std::get_if<AttentionOp>(&op);
+    if (attention == nullptr) continue;
+    return {attention->heads.query_heads, attention->heads.kv_heads, attention->heads.key_dim};
+  }
+  return {};
+}
 
 absl::Status CheckCudaBackend(const Program& program, DType dtype) {
   for (const std::vector<Op>* ops : {&program.body, &program.head}) {

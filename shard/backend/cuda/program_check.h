@@ -4,9 +4,13 @@
 #include <absl/status/status.h>
 
 #include "common/dtype.h"
+#include "shard/backend/cuda/kernels.h"
 #include "shard/model/program.h"
 
 namespace penstock::shard::cuda {
+
+// The heads of the first attention layer. CheckCudaBackend wants all to be equal.
+HeadShape HeadsOf(const Program& program);
 
 // Returns Unimplemented with the operation, dtype or size that the backend does not have.
 absl::Status CheckCudaBackend(const Program& program, DType dtype);

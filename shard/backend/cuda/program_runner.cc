@@ -19,15 +19,6 @@ absl::StatusOr<GpuMemory> Uploaded(Gpu& gpu, const void* data, std::size_t bytes
 
 }  // namespace
 
-HeadShape HeadsOf(const Program& program) {
-  for (const Op& op : program.body) {
-    const auto* attention = std::get_if<AttentionOp>(&op);
-    if (attention == nullptr) continue;
-    return {attention->heads.query_heads, attention->heads.kv_heads, attention->heads.key_dim};
-  }
-  return {};
-}
-
 absl::Status ProgramRunner::LoadWeights(const LoadedWeights& weights) {
   for (const TensorView& view : weights.views) {
     PENSTOCK_ASSIGN_OR_RETURN(GpuMemory memory, Uploaded(gpu_, view.data, view.Bytes()));

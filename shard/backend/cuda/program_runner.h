@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "shard/backend/cuda/gpu.h"
+#include "shard/backend/cuda/program_check.h"
 #include "shard/backend/cuda/step_inputs.h"
 #include "shard/model/program.h"
 #include "shard/parallel/communicator.h"
@@ -25,9 +26,6 @@ struct CacheView {
   void* Keys(std::uint32_t layer) const { return memory + 2 * layer * layer_bytes; }
   void* Values(std::uint32_t layer) const { return memory + (2 * layer + 1) * layer_bytes; }
 };
-
-// The heads of the first attention layer. CheckCudaBackend wants all to be equal.
-HeadShape HeadsOf(const Program& program);
 
 class ProgramRunner {
  public:
