@@ -14,8 +14,10 @@ from functions import cpp_functions
 from sources import blank, list_files, report, root_from
 
 _METHOD = re.compile(
-    r"((?:\b[A-Z]\w*(?:<[^<>()]*>)?::)+)(?:~?\w+|operator\s*(?:\(\)|[^\s\w(]+|\w+))\s*\("
+    r"((?:\b[a-z]\w*::)*)((?:\b[A-Z]\w*(?:<[^<>()]*>)?::)+)"
+    r"(?:~?\w+|operator\s*(?:\(\)|[^\s\w(]+|\w+))\s*\("
 )
+_DEFAULTED = re.compile(r"^[^\n;{}()]*\([^;{}]*\)\s*(?:noexcept\s*)?=\s*default;", re.MULTILINE)
 MUTANT = re.compile(r"\bPENSTOCK_MUTANT\b")
 
 
@@ -39,13 +41,22 @@ def namespaces_of(text):
 
 def methods_of(source):
     """(class with its namespace, line) of every method that is defined outside its class."""
-    namespaces = namespaces_of(blank(source))
-    for function in cpp_functions(source):
-        match = _METHOD.search(function.head)
-        inside = namespaces[function.line - 1]
+    text = blank(source)
+    namespaces = namespaces_of(text)
+    heads = [(function.head, function.line) for function in cpp_functions(source)]
+    heads += [
+        (match.group(), text.count("\n", 0, match.start()) + 1)
+        for match in _DEFAULTED.finditer(text)
+    ]
+    for head, line in heads:
+        match = _METHOD.search(head)
+        inside = namespaces[line - 1]
         if match and "" not in inside:
-            name = re.sub(r"<[^<>]*>", "", match.group(1)).removesuffix("::")
-            yield "::".join([*inside, name]), function.line
+            outer = match.group(1).removesuffix("::")
+            name = re.sub(r"<[^<>]*>", "", match.group(2)).removesuffix("::")
+            # A qualified name begins at the root, or inside the namespaces around it.
+            around = [] if outer.startswith("penstock") else inside
+            yield "::".join([*around, *([outer] if outer else []), name]), line
 
 
 def class_problems(sources):

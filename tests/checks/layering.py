@@ -118,11 +118,25 @@ def forbidden_problems(graph):
 
 
 def scheduler_problems(graph):
+    """The core stands on common/ and the standard library, and does not log."""
+    routes = {}
+
+    def is_foreign(header):
+        if header in graph:
+            return header == "common/log.h"
+        return not STANDARD_HEADER.match(header) and not header.startswith("absl/container/")
+
     for path, includes in graph.items():
-        if path.startswith("scheduler/"):
-            for line, quoted, header in includes:
-                if not (quoted and is_ours(header)) and not STANDARD_HEADER.match(header):
-                    yield f"{path}:{line}: scheduler/ includes only common/ and the standard library, not <{header}>"
+        if not path.startswith("scheduler/"):
+            continue
+        for line, quoted, header in includes:
+            if not (quoted and is_ours(header)) and not STANDARD_HEADER.match(header):
+                yield f"{path}:{line}: scheduler/ includes only common/ and the standard library, not <{header}>"
+                break
+        else:
+            found = route(path, graph, is_foreign, routes)
+            if found:
+                yield f"{path}:1: scheduler/ must not reach {found[-1]}: {' -> '.join(found)}"
 
 
 def torch_problems(graph):

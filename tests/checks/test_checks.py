@@ -51,10 +51,14 @@ def problems_of(check, root, files):
         ("shard/backend/reference/ops.cc", "<torch/torch.h>", "costs 20 s"),
         ("router/api/a.cc", '"router/engine.h"', "engine.h -> scheduler/core.h"),
         ("router/stream/a.cc", '"penstock/v1/shard.pb.h"', "router/stream/ must not reach"),
+        ("scheduler/a.cc", '"common/log.h"', "scheduler/ must not reach common/log.h"),
+        ("scheduler/a.cc", '"common/status.h"', "common/status.h -> absl/status/status.h"),
     ],
 )
 def test_layering_finds(tmp_path, path, include, expected):
     headers = {
+        "common/log.h": "",
+        "common/status.h": "#include <absl/status/status.h>\n",
         "scheduler/core.h": "",
         "router/engine.h": '#include "scheduler/core.h"\n',
         "shard/backend/reference/tensor.h": "#include <ATen/core/Tensor.h>\n",
@@ -190,6 +194,15 @@ def test_classes_finds_a_class_in_two_sources(tmp_path):
         },
     )
     assert found == ["a/x_rest.cc:2: p::a::X is also defined in a/x.cc"]
+
+
+@pytest.mark.parametrize(
+    "elsewhere", ["void penstock::a::X::G() {}\n", "namespace penstock::a {\nX::~X() = default;\n}\n"]
+)
+def test_classes_finds_qualified_and_defaulted_methods(tmp_path, elsewhere):
+    sources = {"a/x.cc": "namespace penstock::a {\nvoid X::F() {}\n}\n", "b/y.cc": elsewhere}
+    found = problems_of(classes.check, tmp_path, sources)
+    assert len(found) == 1 and "penstock::a::X is also defined in a/x.cc" in found[0]
 
 
 def test_classes_passes_nested_classes_namespaces_templates_and_declarations(tmp_path):
