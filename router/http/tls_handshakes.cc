@@ -1,6 +1,5 @@
 #include "router/http/tls_handshakes.h"
 
-#include <sys/resource.h>
 #include <sys/socket.h>
 
 #include <array>
@@ -12,6 +11,7 @@
 
 #include "common/log.h"
 #include "common/thread_name.h"
+#include "common/thread_priority.h"
 #include "router/http/event_loop.h"
 
 namespace penstock::router {
@@ -20,7 +20,6 @@ namespace {
 namespace asio = boost::asio;
 using boost::system::error_code;
 
-constexpr int kNice = 5;
 constexpr Duration kSilence = std::chrono::seconds(1);
 constexpr unsigned char kHandshakeRecord = 22;
 constexpr std::string_view kSpeakTls =
@@ -159,7 +158,7 @@ TlsHandshakes::~TlsHandshakes() { Join(); }
 void TlsHandshakes::Start() {
   thread_ = std::thread([this] {
     NameThread("tls");
-    ::setpriority(PRIO_PROCESS, 0, kNice);  // of this thread; where it fails it is as the others
+    UseBackgroundPriority();
     RunLoop(context_);
   });
 }
