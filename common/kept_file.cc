@@ -77,8 +77,8 @@ std::string OpenKeptFolder(std::string_view option, const std::string& path) {
   if (fs::create_directories(path, ec)) fs::permissions(path, fs::perms::owner_all, ec);
   if (fs::is_directory(path)) return path;
   const std::string why = ec ? " (" + ec.message() + ")" : "";
-  log::Warn("`" + std::string(option) + "` must be a folder or a path where one can be made" + why +
-            "; nothing is kept. Given: " + path);
+  log::Warn("--" + std::string(option) + " " + path +
+            ": must be a folder, or a path where one can be made" + why + "; nothing is kept");
   return "";
 }
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <string>
 
+#include "common/bad_option.h"
 #include "common/status.h"
 
 namespace penstock {
@@ -43,7 +44,7 @@ absl::Status CheckWorldSize(std::uint64_t world, const std::vector<CutSize>& siz
   const std::string fitting = FittingSizes(sizes);
   if (!fitting.empty()) limit += ": " + fitting;
   // By the name that operators write.
-  return absl::UnimplementedError(Message(BadValue("num-shard", std::to_string(world), limit)));
+  return absl::UnimplementedError(Message(BadOption("num-shard", std::to_string(world), limit)));
 }
 
 }  // namespace penstock

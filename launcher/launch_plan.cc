@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "common/bad_option.h"
 #include "common/json_text.h"
 #include "common/socket_names.h"
 #include "common/status.h"
@@ -89,8 +90,9 @@ absl::Status AssignGpus(const Values& values, const Machine& machine,
   const std::size_t gpus = machine.gpus.size();
   const bool may_share = gpus > 0 && values.GetBool("share-gpus");
   if (gpus < shards.size() && !may_share) {
-    return BadValue("num-replicas x num-shard", std::to_string(shards.size()),
-                    "at most the GPUs that can be used, " + std::to_string(gpus));
+    return BadOption("num-replicas times --num-shard", std::to_string(shards.size()),
+                     "at most " + std::to_string(gpus) +
+                         ", the number of usable GPUs; --share-gpus lets ranks share one");
   }
   for (std::size_t i = 0; i < shards.size(); ++i) {
     shards[i].environment.push_back("CUDA_VISIBLE_DEVICES=" + machine.gpus[i % gpus]);

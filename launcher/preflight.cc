@@ -13,6 +13,7 @@
 #include <memory>
 #include <optional>
 
+#include "common/bad_option.h"
 #include "common/exit_codes.h"
 #include "common/json_parse.h"
 #include "common/model_format.h"
@@ -70,10 +71,10 @@ absl::Status CheckLength(const options::Values& values, const boost::json::objec
   if (!positions || ScalesPositions(config)) return absl::OkStatus();
   const std::string context = std::to_string(*positions) + ", the model's context";
   if (const auto total = values.FindInt("max-total-tokens"); total && *total > *positions) {
-    return BadValue("max-total-tokens", std::to_string(*total), "at most " + context);
+    return BadOption("max-total-tokens", std::to_string(*total), "at most " + context);
   }
   if (const auto input = values.FindInt("max-input-tokens"); input && *input >= *positions) {
-    return BadValue("max-input-tokens", std::to_string(*input), "below " + context);
+    return BadOption("max-input-tokens", std::to_string(*input), "below " + context);
   }
   return absl::OkStatus();
 }
@@ -209,8 +210,8 @@ absl::Status CheckSocketPrefix(const std::string& prefix) {
   if (info.st_uid == ::geteuid() && (info.st_mode & 077) == 0) return absl::OkStatus();
   return absl::InvalidArgumentError(
       "--shard-uds-path " + prefix + ": the folder " + folder.string() +
-      " must have mode 0700 and belong to the user of the server, since whoever reaches a socket "
-      "commands the shard; without the option a private folder is made");
+      " must have mode 0700 and belong to the user of the server, because who reaches a socket "
+      "controls the shard; without the option the launcher makes a private folder");
 }
 
 Problem CheckBeforeStart(const options::Values& values, const Machine& machine) {

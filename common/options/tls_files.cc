@@ -16,6 +16,7 @@
 #include <system_error>
 #include <utility>
 
+#include "common/bad_option.h"
 #include "common/status.h"
 
 namespace penstock::options {
@@ -30,20 +31,21 @@ struct Names {
   const char* authority;
   const char* together;  // which of them belong together
 };
-constexpr Names kShardNames = {"shard-tls-cert", "shard-tls-key", "shard-tls-ca",
-                               "--shard-tls-cert, -key and -ca belong together"};
+constexpr Names kShardNames = {
+    "shard-tls-cert", "shard-tls-key", "shard-tls-ca",
+    "--shard-tls-cert, --shard-tls-key and --shard-tls-ca belong together"};
 constexpr Names kHttpNames = {
     "tls-cert", "tls-key", "tls-client-ca",
     "--tls-cert and --tls-key belong together, and --tls-client-ca needs both"};
 
 absl::StatusOr<std::string> ReadPem(const Values& values, const char* option, const Names& names) {
   const std::string& path = values.GetString(option);
-  if (path.empty()) return BadValue(option, "nothing", std::string("given: ") + names.together);
+  if (path.empty()) return BadOption(option, "", std::string("given: ") + names.together);
   // The launcher checks it, the router reads it, SIGHUP reads it again: a pipe gives its text once.
   std::error_code failure;
   if (const auto status = std::filesystem::status(path, failure);
       std::filesystem::exists(status) && !std::filesystem::is_regular_file(status)) {
-    return BadValue(option, path, "a PEM file that can be read again, not a pipe or a folder");
+    return BadOption(option, path, "a PEM file that can be read again, not a pipe or a folder");
   }
   errno = 0;
   std::ifstream file(path, std::ios::binary);
@@ -51,15 +53,15 @@ absl::StatusOr<std::string> ReadPem(const Values& values, const char* option, co
   if (file) text << file.rdbuf();
   if (!file) {
     const std::string reason = errno == 0 ? "it is empty" : std::strerror(errno);
-    return BadValue(option, path, "a PEM file that can be read (" + reason + ")");
+    return BadOption(option, path, "a PEM file that can be read (" + reason + ")");
   }
   if (text.str().find("-----BEGIN ") == std::string::npos) {
-    return BadValue(option, path, "a PEM file: it has no line -----BEGIN ...");
+    return BadOption(option, path, "a PEM file, with a line that starts with -----BEGIN");
   }
   return std::move(text).str();
 }
 
-constexpr std::string_view kWhole = "a PEM certificate, or several, each of them whole";
+constexpr std::string_view kWhole = "one or more complete PEM certificates";
 
 // Gives the decoded object of a PEM text, null where there is none. `Read` is PEM_read_bio_...
 template <typename T, typename Read>
@@ -97,16 +99,17 @@ absl::Status CheckPair(const Values& values, const Names& names, const TlsIdenti
   const auto certificate = DecodeCertificate(identity.certificate);
   const auto key = Decode<EVP_PKEY>(identity.key, PEM_read_bio_PrivateKey, EVP_PKEY_free);
   if (!HoldsCertificates(identity.certificate)) {
-    return BadValue(names.certificate, values.GetString(names.certificate), kWhole);
+    return BadOption(names.certificate, values.GetString(names.certificate), kWhole);
   }
   if (key == nullptr) {
-    return BadValue(names.key, values.GetString(names.key), "a PEM private key without a password");
+    return BadOption(names.key, values.GetString(names.key),
+                     "a PEM private key without a password");
   }
   const bool pair = X509_check_private_key(certificate.get(), key.get()) == 1;
   ERR_clear_error();
   if (!pair) {
-    return BadValue(names.key, values.GetString(names.key),
-                    "the key of the certificate " + values.GetString(names.certificate));
+    return BadOption(names.key, values.GetString(names.key),
+                     "the key of the certificate " + values.GetString(names.certificate));
   }
   return absl::OkStatus();
 }
@@ -124,7 +127,7 @@ TlsFiles Read(const Values& values, const Names& names, bool needs_authority) {
   }
   PENSTOCK_RETURN_IF_ERROR(CheckPair(values, names, *identity));
   if (!identity->authority.empty() && !HoldsCertificates(identity->authority)) {
-    return BadValue(names.authority, values.GetString(names.authority), kWhole);
+    return BadOption(names.authority, values.GetString(names.authority), kWhole);
   }
   return std::shared_ptr<const TlsIdentity>(std::move(identity));
 }

@@ -13,6 +13,7 @@
 #include <utility>
 #include <variant>
 
+#include "common/bad_option.h"
 #include "common/log.h"
 #include "common/request/decision.h"
 #include "common/status.h"
@@ -108,8 +109,8 @@ absl::Status CoreLoop::Start() {
   if (!options_.record.empty()) {
     logs_->inputs.open(options_.record, std::ios::trunc | std::ios::binary);
     if (!logs_->inputs) {
-      return BadValue("record", options_.record,
-                      std::string("a writable file: ") + std::strerror(errno));
+      return BadOption("record", options_.record,
+                       std::string("a writable file: ") + std::strerror(errno));
     }
     logs_->inputs << scheduler::EncodeLogHeader(options_.scheduler);
   }
@@ -342,7 +343,7 @@ void CoreLoop::Deliver() {
 // A record with a gap cannot be replayed, so the first write that fails ends it.
 void CoreLoop::FlushRecord() {
   if (!logs_->inputs.is_open() || logs_->inputs.flush()) return;
-  log::Warn("record " + options_.record + ": cannot be written, recording ends");
+  log::Warn("--record " + options_.record + ": cannot be written; recording ends");
   logs_->inputs.close();
 }
 

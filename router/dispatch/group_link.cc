@@ -106,7 +106,7 @@ absl::Status GroupLink::ConfigureAll(ShardClient::Deadline deadline) {
   }
   if (options_.max_candidates > 0 && !facts.Has("contrastive_search")) {
     return absl::FailedPreconditionError(
-        "`contrastive-search` needs shards that were started with it, too; these do not offer it");
+        "--contrastive-search: must also be given to the shards; these do not offer it");
   }
   capacity.max_candidates = std::min(options_.max_candidates, capacity.max_step_tokens);
   v1::ConfigureRequest request;

@@ -5,7 +5,7 @@
 #include <cstdint>
 #include <cstring>
 
-#include "common/status.h"
+#include "common/bad_option.h"
 
 namespace penstock::router {
 namespace {
@@ -20,7 +20,7 @@ absl::Status StepLog::Open(const std::string& path) {
   if (path.empty()) return absl::OkStatus();
   file_.open(path, std::ios::trunc);
   if (file_) return absl::OkStatus();
-  return BadValue("step-log", path, std::string("a writable file: ") + std::strerror(errno));
+  return BadOption("step-log", path, std::string("a writable file: ") + std::strerror(errno));
 }
 
 void StepLog::Write(const scheduler::StepInfo& info, std::optional<Duration> taken) {

@@ -18,6 +18,7 @@
 #include <unordered_set>
 #include <utility>
 
+#include "common/bad_option.h"
 #include "common/log.h"
 #include "common/status.h"
 #include "common/thread_name.h"
@@ -129,7 +130,7 @@ absl::StatusOr<std::uint16_t> HttpServer::Impl::Listen() {
   const auto found = resolver.resolve(options.host, std::to_string(options.port),
                                       tcp::resolver::passive | tcp::resolver::numeric_service, ec);
   if (ec || found.empty()) {
-    return BadValue("hostname", options.host, "an address of this machine (" + ec.message() + ")");
+    return BadOption("hostname", options.host, "an address of this machine (" + ec.message() + ")");
   }
   PENSTOCK_RETURN_IF_ERROR(Open(found.begin()->endpoint()));
   const auto bound = acceptor->local_endpoint(ec);
@@ -147,10 +148,10 @@ absl::Status HttpServer::Impl::Open(const tcp::endpoint& endpoint) {
   if (!ec) acceptor->listen(asio::socket_base::max_listen_connections, ec);
   if (!ec) return absl::OkStatus();
   if (ec == asio::error::address_in_use || ec == asio::error::access_denied) {
-    return BadValue("port", std::to_string(options.port) + " (" + ec.message() + ")",
-                    "free to listen on at " + options.host);
+    return BadOption("port", std::to_string(options.port),
+                     "free to listen on at " + options.host + " (" + ec.message() + ")");
   }
-  return BadValue("hostname", options.host, "an address of this machine (" + ec.message() + ")");
+  return BadOption("hostname", options.host, "an address of this machine (" + ec.message() + ")");
 }
 
 void HttpServer::Impl::Accept() {

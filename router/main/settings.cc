@@ -5,6 +5,7 @@
 #include <initializer_list>
 #include <limits>
 
+#include "common/bad_option.h"
 #include "common/options/tls_files.h"
 #include "common/request/decision.h"
 #include "common/socket_names.h"
@@ -65,8 +66,8 @@ absl::StatusOr<std::string> SocketPrefix(const options::Values& values) {
   const std::string& master = values.GetString("master-shard-uds-path");
   if (master.empty()) return prefix;
   if (!prefix.empty() || !master.ends_with("-0")) {
-    return BadValue("master-shard-uds-path", master,
-                    "a path that ends in -0, without --shard-uds-path beside it");
+    return BadOption("master-shard-uds-path", master,
+                     "a path that ends in -0, without --shard-uds-path beside it");
   }
   return master.substr(0, master.size() - 2);
 }
@@ -164,10 +165,9 @@ absl::StatusOr<FleetOptions> FleetSettings(const options::Values& values, bool l
   PENSTOCK_ASSIGN_OR_RETURN(const std::string prefix, SocketPrefix(values));
   if (shards.empty() && prefix.empty() && values.program().profile != nullptr) {
     return absl::InvalidArgumentError(
-        "--master-shard-uds-path must be given: the socket of rank 0, PREFIX-0, in a folder of "
-        "mode 0700. text-generation-inference's default, /tmp/text-generation-server-0, is not "
-        "used: "
-        "any user of the machine could put a socket there first");
+        "--master-shard-uds-path: must be given. It is the socket of rank 0, PREFIX-0, in a folder "
+        "of mode 0700. The default of text-generation-inference, /tmp/text-generation-server-0, is "
+        "not used: any user of the machine could put a socket there first");
   }
   if (shards.empty() == prefix.empty()) {
     return absl::InvalidArgumentError("one of --shards and --shard-uds-path must be given");
@@ -179,9 +179,10 @@ absl::StatusOr<FleetOptions> FleetSettings(const options::Values& values, bool l
   }
   PENSTOCK_ASSIGN_OR_RETURN(const auto tls, options::ReadShardTls(values));
   if (tls == nullptr && shards.find("tcp:") != std::string::npos) {
-    return BadValue("shards", shards,
-                    "with --shard-tls-cert, -key and -ca: TCP needs mutual TLS between router and "
-                    "shards");
+    return BadOption(
+        "shards", shards,
+        "given with --shard-tls-cert, --shard-tls-key and --shard-tls-ca: TCP needs mutual "
+        "TLS between router and shards");
   }
   for (std::uint32_t group = 0; group < groups.size(); ++group) {
     GroupLinkOptions link = LinkSettings(values);
@@ -281,11 +282,11 @@ absl::StatusOr<ModelFacts> FactsOf(const options::Values& values, const GroupFor
   const std::uint32_t longest = LongestSequence(formed);
   facts.max_total_tokens = CountOrZero(values, "max-total-tokens");
   if (facts.max_total_tokens > longest) {
-    return BadValue("max-total-tokens", std::to_string(facts.max_total_tokens),
-                    "at most " + std::to_string(longest) + " (the model's context is " +
-                        std::to_string(formed.facts.max_position) + ", the KV cache holds " +
-                        std::to_string(formed.capacity.blocks) + " blocks of " +
-                        std::to_string(formed.capacity.block_size) + " tokens)");
+    return BadOption("max-total-tokens", std::to_string(facts.max_total_tokens),
+                     "at most " + std::to_string(longest) + " (the model's context is " +
+                         std::to_string(formed.facts.max_position) + ", the KV cache holds " +
+                         std::to_string(formed.capacity.blocks) + " blocks of " +
+                         std::to_string(formed.capacity.block_size) + " tokens)");
   }
   if (facts.max_total_tokens == 0) {
     const std::uint32_t batch = CountOrZero(values, "max-batch-total-tokens");
@@ -294,8 +295,8 @@ absl::StatusOr<ModelFacts> FactsOf(const options::Values& values, const GroupFor
   facts.max_input_tokens = CountOrZero(values, "max-input-tokens");
   if (facts.max_input_tokens == 0) facts.max_input_tokens = facts.max_total_tokens - 1;
   if (facts.max_input_tokens >= facts.max_total_tokens) {
-    return BadValue("max-input-tokens", std::to_string(facts.max_input_tokens),
-                    "below max-total-tokens (" + std::to_string(facts.max_total_tokens) + ")");
+    return BadOption("max-input-tokens", std::to_string(facts.max_input_tokens),
+                     "below --max-total-tokens " + std::to_string(facts.max_total_tokens));
   }
   facts.max_batch_total_tokens = CountOrZero(values, "max-batch-total-tokens");
   if (facts.max_batch_total_tokens == 0) {

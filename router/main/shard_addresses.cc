@@ -14,6 +14,7 @@
 #include <system_error>
 #include <utility>
 
+#include "common/bad_option.h"
 #include "common/status.h"
 
 namespace penstock::router {
@@ -34,7 +35,7 @@ absl::StatusOr<std::string> ParseAddress(const std::string& text) {
   }
   const std::size_t colon = text.rfind(':');
   if (text.starts_with(kTcp) && colon > kTcp.size() && IsPort(text.substr(colon + 1))) return text;
-  return BadValue("shards", text, "unix:/PATH or tcp:HOST:PORT for each rank");
+  return BadOption("shards", text, "unix:/PATH or tcp:HOST:PORT for each rank");
 }
 
 }  // namespace
@@ -49,11 +50,12 @@ absl::StatusOr<ShardGroups> ParseShardGroups(std::string_view text) {
     for (std::string entry; std::getline(entries, entry, ',');) {
       PENSTOCK_ASSIGN_OR_RETURN(std::string address, ParseAddress(entry));
       if (!seen.insert(address).second) {
-        return BadValue("shards", entry, "an address of its own for each rank");
+        return BadOption("shards", entry, "an address of its own for each rank");
       }
       groups.back().push_back(std::move(address));
     }
-    if (groups.back().empty()) return BadValue("shards", text, "without an empty group");
+    if (groups.back().empty())
+      return BadOption("shards", text, "a list without an empty replica group");
   }
   return groups;
 }

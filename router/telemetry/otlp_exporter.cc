@@ -13,8 +13,8 @@
 #include <thread>
 #include <utility>
 
+#include "common/bad_option.h"
 #include "common/log.h"
-#include "common/status.h"
 #include "otlp/v1/traces.grpc.pb.h"
 #include "router/metrics/metrics.h"
 #include "router/telemetry/span_to_otlp.h"
@@ -68,7 +68,7 @@ bool MayRetry(grpc::StatusCode code) {
 
 absl::Status CheckOtlpEndpoint(const std::string& endpoint) {
   if (ParseEndpoint(endpoint)) return absl::OkStatus();
-  return BadValue("otlp-endpoint", endpoint, "HOST:PORT, http://HOST:PORT or https://HOST:PORT");
+  return BadOption("otlp-endpoint", endpoint, "HOST:PORT, http://HOST:PORT or https://HOST:PORT");
 }
 
 class OtlpExporter::Impl {

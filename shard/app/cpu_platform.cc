@@ -1,7 +1,7 @@
 #include <string>
 
+#include "common/bad_option.h"
 #include "common/log.h"
-#include "common/status.h"
 #include "shard/app/backend_choice.h"
 #include "shard/app/platform.h"
 
@@ -12,13 +12,13 @@ namespace {
 std::string WeightFormatOf(const options::Values& values) {
   std::string format = values.GetString("cpu-weights");
   if (format == "coded") {
-    log::Warn("`cpu-weights` coded is now called compressed");
+    log::Warn("--cpu-weights coded is now called compressed");
     format = "compressed";
   }
   const std::string gemm = values.GetString("cpu-products");
   if (gemm == "auto") return format;
   const std::string named = gemm == "float" ? "plain" : gemm;
-  log::Warn("`cpu-products` " + gemm + " is now `cpu-weights` " + named);
+  log::Warn("--cpu-products " + gemm + " is now --cpu-weights " + named);
   return format == "auto" ? named : format;
 }
 
@@ -33,10 +33,10 @@ std::uint32_t LocalRank(const options::Values& values) {
 absl::StatusOr<Platform> OpenPlatform(const options::Values& values,
                                       const std::string& kept_folder) {
   if (values.GetString("device") == "cuda") {
-    return BadValue("device", "cuda", "auto or cpu: penstock-shard-cuda serves GPUs");
+    return BadOption("device", "cuda", "auto or cpu: penstock-shard-cuda serves GPUs");
   }
   if (values.GetString("backend") == "cuda") {
-    return BadValue("backend", "cuda", "auto, cpu or reference on a CPU");
+    return BadOption("backend", "cuda", "auto, cpu or reference on a CPU");
   }
   Platform platform;
   BackendChoiceOptions choice;

@@ -54,9 +54,9 @@ absl::StatusOr<std::uint64_t> ChooseKvBytes(const MemoryNeeds& needs, std::uint6
   if (needs.kv.bytes > 0) {
     if (needs.kv.bytes <= free_bytes) return needs.kv.bytes;
     return absl::ResourceExhaustedError(
-        "`kv-cache-memory` must be at most the free " + HumanBytes(free_bytes) + " of rank " +
-        std::to_string(needs.rank) + (needs.limit.empty() ? "" : " (limit: " + needs.limit + ")") +
-        ". Given: " + HumanBytes(needs.kv.bytes));
+        "--kv-cache-memory: " + HumanBytes(needs.kv.bytes) + " for a rank; must be at most " +
+        HumanBytes(free_bytes) + ", what is free for rank " + std::to_string(needs.rank) +
+        (needs.limit.empty() ? "" : " (limit: " + needs.limit + ")"));
   }
   if (needs.kv.share > 0) {
     return static_cast<std::uint64_t>(std::floor(needs.kv.share * static_cast<double>(free_bytes)));
@@ -81,10 +81,14 @@ absl::StatusOr<std::string> DescribeMemoryPlan(const MemoryNeeds& needs, std::ui
       "memory plan of rank " + std::to_string(needs.rank) + ": weights " +
       HumanBytes(needs.weight_bytes) + ", scratch " + HumanBytes(needs.scratch_bytes) +
       " for steps of " + std::to_string(needs.scratch_step_tokens) + " tokens, KV cache " + kv +
-      PerToken(needs) + "; " + HumanBytes(total) + " of " + HumanBytes(free_bytes) + " free" +
-      (needs.limit.empty() ? "" : " (limit: " + needs.limit + ")");
+      PerToken(needs) + "; this takes " + HumanBytes(total) + " of " + HumanBytes(free_bytes) +
+      " free" + (needs.limit.empty() ? "" : " (limit: " + needs.limit + ")");
   if (total <= free_bytes) return text;
-  return absl::ResourceExhaustedError(text + ": it does not fit");
+  const bool chosen = needs.kv.bytes > 0 || needs.kv.share > 0;
+  return absl::ResourceExhaustedError(
+      text + ": it does not fit; " +
+      (chosen ? "lower --kv-cache-memory"
+              : "free memory, or take --quantize int8 or a smaller model"));
 }
 
 std::uint64_t CachePlan::WantedBytes(const v1::Limits& limits) const {
@@ -108,10 +112,10 @@ absl::StatusOr<PoolSize> CachePlan::Fit(std::uint64_t bytes, const v1::Limits& l
                                  ? ""
                                  : ", and " + HumanBytes(states_.Bytes()) + " for the states of " +
                                        std::to_string(states_.sequences) +
-                                       " sequences (`max-batch-size` bounds them)";
-  return absl::ResourceExhaustedError("`kv-cache-memory` must be at least one block of " +
-                                      HumanBytes(layout_.BytesPerBlock()) + states +
-                                      ". Given: " + HumanBytes(bytes));
+                                       " sequences (--max-batch-size bounds them)";
+  return absl::ResourceExhaustedError("--kv-cache-memory: " + HumanBytes(bytes) +
+                                      " for a rank; must be at least one block of " +
+                                      HumanBytes(layout_.BytesPerBlock()) + states);
 }
 
 std::uint32_t CachePlan::LongestSequence(const PoolSize& pool, const v1::Limits& limits) const {

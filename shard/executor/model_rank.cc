@@ -285,8 +285,8 @@ absl::StatusOr<v1::WarmupResponse> ModelRank::Warmup() {
     log::Info(control.kept.empty()
                   ? "warm-up: runs the largest steps once, then times others for up to " +
                         std::to_string(kWarmupTime / std::chrono::seconds(1)) +
-                        " s; in all usually less than 20 s, longer for a large model"
-                  : "warm-up: checks the step times of an earlier start");
+                        " s. This usually takes less than 20 s, longer for a large model"
+                  : "warm-up: checks the step times that an earlier start measured");
   }
   PENSTOCK_ASSIGN_OR_RETURN(const std::vector<StepTimeSample> step_times,
                             RunWarmup(shape, *backend_, control));
@@ -294,9 +294,9 @@ absl::StatusOr<v1::WarmupResponse> ModelRank::Warmup() {
   if (!held) table.Write(step_times);
   const auto spent = std::chrono::duration_cast<std::chrono::milliseconds>(SteadyNow() - begin);
   log::Info("warm-up: " + std::to_string(step_times.size()) +
-            (held                   ? " step times of an earlier start still hold, "
-             : control.kept.empty() ? " step times measured, "
-                                    : " step times measured, kept ones no longer hold, ") +
+            (held                   ? " step times of an earlier start confirmed in "
+             : control.kept.empty() ? " step times measured in "
+                                    : " step times measured again (earlier ones differ) in ") +
             std::to_string(spent.count()) + " ms");
   v1::WarmupResponse report;
   for (const StepTimeSample& sample : step_times) AddStepTime(sample, report);

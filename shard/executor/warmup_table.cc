@@ -97,7 +97,7 @@ void WarmupTable::Write(const std::vector<StepTimeSample>& samples) const {
   }
   text << EndOf(text.str());
   if (const absl::Status replaced = Replace(text.str()); !replaced.ok()) {
-    return log::Warn("the warm-up's table is not kept in " + folder_ + ": " + Message(replaced));
+    return log::Warn("the warm-up table is not kept in " + folder_ + ": " + Message(replaced));
   }
   RemoveOldest(folder_);
 }

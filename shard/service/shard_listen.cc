@@ -2,6 +2,7 @@
 
 #include <charconv>
 
+#include "common/bad_option.h"
 #include "common/options/tls_files.h"
 #include "common/socket_names.h"
 #include "common/status.h"
@@ -21,7 +22,7 @@ absl::Status ReadTcp(const std::string& text, ShardListen& listen) {
       return absl::OkStatus();
     }
   }
-  return BadValue("shard-listen", text, "tcp:HOST:PORT");
+  return BadOption("shard-listen", text, "tcp:HOST:PORT");
 }
 
 }  // namespace
@@ -48,9 +49,10 @@ absl::StatusOr<ShardListen> ReadShardListen(const options::Values& values) {
   if (tcp.empty()) return listen;
   PENSTOCK_RETURN_IF_ERROR(ReadTcp(tcp, listen));
   if (listen.tls == nullptr) {
-    return BadValue(
-        "shard-listen", tcp,
-        "with --shard-tls-cert, -key and -ca: shards listen on TCP with mutual TLS only");
+    return BadOption("shard-listen", tcp,
+                     "given with --shard-tls-cert, --shard-tls-key and --shard-tls-ca: shards "
+                     "listen on TCP with "
+                     "mutual TLS only");
   }
   return listen;
 }

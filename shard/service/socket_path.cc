@@ -9,6 +9,7 @@
 #include <cstdio>
 #include <cstring>
 
+#include "common/bad_option.h"
 #include "common/status.h"
 
 namespace penstock::shard {
@@ -31,10 +32,10 @@ absl::Status PrepareDirectory(const std::string& directory, bool& made) {
   if (!made && errno != EEXIST) return SystemError("cannot make the directory " + directory);
   struct stat info {};
   if (stat(directory.c_str(), &info) != 0) return SystemError("cannot look at " + directory);
-  if (!S_ISDIR(info.st_mode)) return BadValue(kOption, directory, "in a directory");
+  if (!S_ISDIR(info.st_mode)) return BadOption(kOption, directory, "in a directory");
   if (info.st_uid != geteuid() || (info.st_mode & 077) != 0) {
-    return BadValue(kOption, directory + " (mode " + Octal(info.st_mode) + ")",
-                    "in a directory of mode 0700 that belongs to this user");
+    return BadOption(kOption, directory + " (mode " + Octal(info.st_mode) + ")",
+                     "in a directory of mode 0700 that belongs to this user");
   }
   return absl::OkStatus();
 }
@@ -55,8 +56,8 @@ absl::Status RemoveStaleSocket(const std::string& path) {
   if (lstat(path.c_str(), &info) != 0) {
     return errno == ENOENT ? absl::OkStatus() : SystemError("cannot look at " + path);
   }
-  if (!S_ISSOCK(info.st_mode)) return BadValue(kOption, path, "free: a file is in its place");
-  if (SomebodyListens(path)) return BadValue(kOption, path, "free: another process listens there");
+  if (!S_ISSOCK(info.st_mode)) return BadOption(kOption, path, "free: a file is in its place");
+  if (SomebodyListens(path)) return BadOption(kOption, path, "free: another process listens there");
   if (unlink(path.c_str()) != 0) return SystemError("cannot remove the stale socket " + path);
   return absl::OkStatus();
 }
@@ -65,14 +66,14 @@ absl::Status RemoveStaleSocket(const std::string& path) {
 
 absl::StatusOr<std::string> SocketPath(const std::string& prefix, std::uint32_t rank) {
   if (prefix.empty() || prefix.front() != '/' || prefix.back() == '/') {
-    return BadValue(kOption, prefix,
-                    "an absolute path prefix of a Unix socket (shards do not listen on TCP)");
+    return BadOption(kOption, prefix,
+                     "an absolute path prefix of Unix sockets; --shard-listen is for TCP");
   }
   std::string path = prefix + "-" + std::to_string(rank);
   constexpr std::size_t kLongest = sizeof(sockaddr_un{}.sun_path) - 1;
   if (path.size() > kLongest) {
-    return BadValue(kOption, path + " (" + std::to_string(path.size()) + " bytes)",
-                    "at most " + std::to_string(kLongest) + " bytes with the rank");
+    return BadOption(kOption, path + " (" + std::to_string(path.size()) + " bytes)",
+                     "at most " + std::to_string(kLongest) + " bytes with the rank");
   }
   return path;
 }

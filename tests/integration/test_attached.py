@@ -133,8 +133,8 @@ def test_the_wait_for_an_absent_shard_is_logged_once(run, folder):
 @pytest.mark.parametrize("options, message", [
     (("--shards", "tcp:127.0.0.1:7000"), "shards.*with --shard-tls-cert"),
     (("--shards", "unix:relative"), "shards.*unix:/PATH or tcp:HOST:PORT"),
-    (("--shards", "unix:/a,unix:/a"), "shards. must be an address of its own.*Given: unix:/a$"),
-    (("--shards", "unix:/a;unix:/b,unix:/a"), "shards. must be an address of its own"),
+    (("--shards", "unix:/a,unix:/a"), "--shards unix:/a: must be an address of its own"),
+    (("--shards", "unix:/a;unix:/b,unix:/a"), "--shards unix:/a: must be an address of its own"),
     (("--shards", "tcp:host:0"), "shards.*tcp:HOST:PORT"),
     ((), "one of --shards and --shard-uds-path"),
     (("--shards", "unix:/a", "--shard-tls-cert", "/missing"), "shard-tls-cert.*PEM file"),

@@ -184,7 +184,7 @@ def test_a_lost_rank_ends_the_step_of_its_group():
 
 @pytest.mark.parametrize("options, code, message", [
     (["--device", "cuda"], 5, "penstock-shard-cuda"),
-    (["--world-size", "3"], 2, "`num-shard` must be a divisor"),
+    (["--world-size", "3"], 2, "--num-shard 3: must be a divisor"),
     (["--kv-cache-memory", "1000TiB"], 4, "does not fit"),
 ])
 def test_impossible_options_are_refused_with_one_line(tmp_path, options, code, message):

@@ -1,6 +1,7 @@
 #include <cstdlib>
 #include <utility>
 
+#include "common/bad_option.h"
 #include "common/log.h"
 #include "common/status.h"
 #include "shard/app/cuda/cuda_choice.h"
@@ -22,16 +23,16 @@ struct OpenDevice {
 
 absl::Status CheckOptions(const options::Values& values) {
   if (values.GetString("device") == "cpu") {
-    return BadValue("device", "cpu", "auto or cuda: penstock-shard serves CPUs");
+    return BadOption("device", "cpu", "auto or cuda: penstock-shard serves CPUs");
   }
   if (values.GetString("backend") == "cpu") {
-    return BadValue("backend", "cpu", "auto, cuda or reference on a GPU");
+    return BadOption("backend", "cpu", "auto, cuda or reference on a GPU");
   }
   if (values.GetString("quantize") == "int8") {
-    return BadValue("quantize", "int8", "none on a GPU: penstock-shard quantises on CPUs");
+    return BadOption("quantize", "int8", "none on a GPU: penstock-shard quantises on CPUs");
   }
   if (const std::string type = values.GetString("kv-cache-dtype"); type != "auto") {
-    return BadValue("kv-cache-dtype", type, "auto on a GPU, where K/V have the model's type");
+    return BadOption("kv-cache-dtype", type, "auto on a GPU, where K/V have the model's type");
   }
   return absl::OkStatus();
 }
@@ -44,7 +45,7 @@ absl::StatusOr<std::shared_ptr<OpenDevice>> Open(const options::Values& values) 
   auto gpu = cuda::CudaGpu::Open(0);
   if (!gpu.ok()) {
     return WithContext(gpu.status(),
-                       "`device` cuda needs an NVIDIA GPU and a driver for CUDA 13 "
+                       "--device cuda needs an NVIDIA GPU and a driver for CUDA 13 "
                        "(CUDA_VISIBLE_DEVICES=" +
                            name + ")");
   }

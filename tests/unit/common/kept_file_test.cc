@@ -119,9 +119,9 @@ TEST_F(KeptFolder, ThatIsAFileKeepsNothing) {
   const std::string path = folder_.Write("file", "");
   for (const std::string& given : {path, path + "/below"}) {
     EXPECT_EQ(Open(given), "");
-    EXPECT_THAT(warnings_, HasSubstr("`some-option` must be a folder or a path where one can be "
-                                     "made (Not a directory); nothing is kept. Given: " +
-                                     given));
+    EXPECT_THAT(warnings_, HasSubstr("--some-option " + given +
+                                     ": must be a folder, or a path where one can be made (Not a "
+                                     "directory); nothing is kept"));
   }
 }
 

@@ -104,7 +104,8 @@ TEST(LaunchPlanTest, EachRankGetsItsOwnGpu) {
   EXPECT_EQ(cpu->shards[0].program, "/opt/bin/penstock-shard");
   EXPECT_THAT(cpu->shards[0].environment, Not(Contains(StartsWith("CUDA_VISIBLE_DEVICES"))));
   const auto few = MakeLaunchPlan(ValuesOf({"--num-shard=5", "--device=cuda"}), machine);
-  EXPECT_THAT(Message(few.status()), HasSubstr("at most the GPUs that can be used, 4. Given: 5"));
+  EXPECT_THAT(Message(few.status()),
+              HasSubstr("--num-replicas times --num-shard 5: must be at most 4, "));
   // With auto too few GPUs are no error: the CPU serves.
   const auto fewer = MakeLaunchPlan(ValuesOf({"--num-shard=5"}), machine);
   EXPECT_EQ(fewer->shards[0].program, "/opt/bin/penstock-shard");

@@ -117,7 +117,7 @@ TEST(CheckBeforeStartTest, EachProblemHasItsExitCode) {
   ASSERT_TRUE(values.Set("max-total-tokens", "513").ok());
   EXPECT_EQ(CheckBeforeStart(values, machine).exit_code, kExitUsage);
   EXPECT_THAT(CheckBeforeStart(values, machine).error,
-              HasSubstr("`max-total-tokens` must be at most 512, the model's context. Given: 513"));
+              HasSubstr("--max-total-tokens 513: must be at most 512, the model's context"));
   ASSERT_TRUE(values.Set("max-total-tokens", "512").ok());
   EXPECT_EQ(CheckBeforeStart(values, machine).error, "");
   const Listener listener;
@@ -161,15 +161,13 @@ TEST(CheckBeforeStartTest, OptionsThatDoNotFitTheModelAreErrors) {
     return problem.error;
   };
   EXPECT_EQ(check("max-input-tokens", "512"),
-            "`max-input-tokens` must be below 512, the model's context. Given: 512");
+            "--max-input-tokens 512: must be below 512, the model's context");
   EXPECT_EQ(check("max-input-tokens", "511"), "");
-  EXPECT_EQ(
-      check("num-shard", "5"),
-      "`num-shard` must be a divisor of the model's 12 attention heads: 1, 2, 4 or 12. Given: 5");
+  EXPECT_EQ(check("num-shard", "5"),
+            "--num-shard 5: must be a divisor of the model's 12 attention heads: 1, 2, 4 or 12");
   EXPECT_EQ(
       check("num-shard", "3"),
-      "`num-shard` must be a divisor or a multiple of the model's 4 K/V heads: 1, 2, 4 or 12. "
-      "Given: 3");
+      "--num-shard 3: must be a divisor or a multiple of the model's 4 K/V heads: 1, 2, 4 or 12");
   EXPECT_EQ(check("num-shard", "12"), "");
 }
 

@@ -5,7 +5,7 @@
 #include <cstring>
 #include <iterator>
 
-#include "common/status.h"
+#include "common/bad_option.h"
 #include "shard/backend/cpu/formats/formats.h"
 
 namespace penstock::shard::cpu {
@@ -48,7 +48,7 @@ absl::StatusOr<const WeightFormat*> ChooseFormat(const FormatTable& kernels, Isa
                                                  const FormatRequest& request) {
   if (request.quantization == Quantization::kInt8) {
     if (request.wanted == "auto" || request.wanted == "plain") return &FormatOf(FormatId::kInt8);
-    return BadValue("cpu-weights", request.wanted, "auto with `quantize` int8");
+    return BadOption("cpu-weights", request.wanted, "auto with --quantize int8");
   }
   for (const FormatId id : kPreferred) {
     const bool wanted = request.wanted == "auto" || request.wanted == FormatOf(id).name();
@@ -65,7 +65,7 @@ absl::StatusOr<const WeightFormat*> ChooseFormat(const FormatTable& kernels, Isa
     accepted += ": " + request.wanted + " needs bfloat16 weights and " +
                 std::string(FormatOf(*known).Needs());
   }
-  return BadValue("cpu-weights", request.wanted, accepted);
+  return BadOption("cpu-weights", request.wanted, accepted);
 }
 
 float ReadElement(const void* data, std::size_t index, DType dtype) {

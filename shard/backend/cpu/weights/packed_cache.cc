@@ -137,7 +137,8 @@ class Writer {
   std::string Write(const std::stop_token& stop) const {
     const std::size_t front_bytes = FrontBytes(identity_.size(), image_.size());
     if (!MakeRoom(fs::path(path_).parent_path(), front_bytes + image_.size(), most_)) {
-      return "it takes more than --weights-cache-size, " + std::to_string(most_) + " bytes";
+      return "its " + std::to_string((front_bytes + image_.size()) >> 20) +
+             " MiB do not fit --weights-cache-size, " + std::to_string(most_ >> 20) + " MiB";
     }
     auto file = UnfinishedFile::Create(path_);
     if (!file.ok()) return Message(file.status());

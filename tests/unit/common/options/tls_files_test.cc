@@ -90,15 +90,15 @@ TEST_F(TlsFilesTest, AcceptsACertificateAndItsKey) {
 
 TEST_F(TlsFilesTest, TheKeyOfAnotherCertificateIsRefusedByName) {
   EXPECT_THAT(Said(one_ + ".pem", two_ + ".key"),
-              HasSubstr("`shard-tls-key` must be the key of the certificate " + one_ +
-                        ".pem. Given: " + two_ + ".key"));
+              HasSubstr("--shard-tls-key " + two_ + ".key: must be the key of the certificate " +
+                        one_ + ".pem"));
 }
 
 TEST_F(TlsFilesTest, AMissingPartOfAnIdentityIsNamed) {
   const auto read = ReadHttp({"--tls-cert=" + one_ + ".pem"});
   EXPECT_EQ(std::string(read.status().message()),
-            "`tls-key` must be given: --tls-cert and --tls-key belong together, and "
-            "--tls-client-ca needs both. Given: nothing");
+            "--tls-key: must be given: --tls-cert and --tls-key belong together, and "
+            "--tls-client-ca needs both");
 }
 
 TEST_F(TlsFilesTest, FilesOfAnotherKindAreRefusedByName) {
@@ -115,10 +115,11 @@ TEST_F(TlsFilesTest, IncompleteCertificatesAfterAWholeOneAreRefused) {
   std::ofstream(one_ + ".pem", std::ios::app) << text;
   EXPECT_TRUE(Read(one_ + ".pem", one_ + ".key").ok());
   std::ofstream(one_ + ".pem", std::ios::app) << text.substr(0, 100);
-  EXPECT_THAT(Said(one_ + ".pem", one_ + ".key"), HasSubstr("each of them whole"));
+  EXPECT_THAT(Said(one_ + ".pem", one_ + ".key"),
+              HasSubstr("one or more complete PEM certificates"));
   const auto authority = ReadHttp({"--tls-cert=" + two_ + ".pem", "--tls-key=" + two_ + ".key",
                                    "--tls-client-ca=" + one_ + ".pem"});
-  EXPECT_THAT(std::string(authority.status().message()), HasSubstr("`tls-client-ca`"));
+  EXPECT_THAT(std::string(authority.status().message()), HasSubstr("--tls-client-ca "));
 }
 
 TEST_F(TlsFilesTest, TheListenerNeedsNoAuthority) {

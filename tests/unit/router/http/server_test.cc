@@ -268,8 +268,9 @@ TEST_F(ServerTest, ABusyPortIsNamed) {
   HttpServer second(options, application_, metrics_);
   const auto port = second.Start();
   ASSERT_FALSE(port.ok());
-  EXPECT_EQ(Message(port.status()), "`port` must be free to listen on at 127.0.0.1. Given: " +
-                                        std::to_string(port_) + " (Address already in use)");
+  EXPECT_EQ(Message(port.status()), "--port " + std::to_string(port_) +
+                                        ": must be free to listen on at 127.0.0.1 (Address already "
+                                        "in use)");
 }
 
 TEST_F(ServerTest, AnAddressOfAnotherMachineIsNamed) {
@@ -277,7 +278,7 @@ TEST_F(ServerTest, AnAddressOfAnotherMachineIsNamed) {
   HttpServer server(options_, application_, metrics_);
   const auto port = server.Start();
   ASSERT_FALSE(port.ok());
-  EXPECT_THAT(Message(port.status()), HasSubstr("`hostname` must be an address of this machine"));
+  EXPECT_THAT(Message(port.status()), HasSubstr(": must be an address of this machine"));
   EXPECT_THAT(Message(port.status()), HasSubstr("192.0.2.1"));
 }
 

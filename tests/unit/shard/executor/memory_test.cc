@@ -30,7 +30,8 @@ TEST(ChooseKvBytes, TakesBytesAsGiven) {
 TEST(ChooseKvBytes, RefusesBytesThatAreNotFree) {
   const absl::Status status = ChooseKvBytes(Needs({80 * kMiB, 0}), 64 * kMiB, kMiB).status();
   EXPECT_TRUE(absl::IsResourceExhausted(status));
-  EXPECT_THAT(Message(status), HasSubstr("at most the free 64.0 MiB of rank 1. Given: 80.0 MiB"));
+  EXPECT_THAT(Message(status),
+              HasSubstr("80.0 MiB for a rank; must be at most 64.0 MiB, what is free for rank 1"));
 }
 
 TEST(ChooseKvBytes, TakesAShareOfTheFreeMemory) {
@@ -47,7 +48,7 @@ TEST(DescribeMemoryPlan, NamesEveryPart) {
   ASSERT_TRUE(plan.ok());
   EXPECT_EQ(*plan,
             "memory plan of rank 1: weights 100.0 MiB, scratch 20.0 MiB for steps of 512 tokens, "
-            "KV cache 100.0 MiB; 220.0 MiB of 320.0 MiB free");
+            "KV cache 100.0 MiB; this takes 220.0 MiB of 320.0 MiB free");
 }
 
 TEST(DescribeMemoryPlan, NamesTheLimit) {

@@ -400,12 +400,12 @@ const BadFiles kBadFiles[] = {
     {"heads_of_three_ranks",
      "llama-v4_llama3",
      [](const ModelFolder&) {},
-     {"`num-shard` must be a divisor of the model's 4 attention heads: 1, 2 or 4. Given: 3"},
+     {"--num-shard 3: must be a divisor of the model's 4 attention heads: 1, 2 or 4"},
      3},
     {"heads_of_eight_ranks",
      "glm4_moe-v4_groups",
      [](const ModelFolder&) {},
-     {"`num-shard` must be a divisor of the model's 4 attention heads: 1, 2 or 4. Given: 8"},
+     {"--num-shard 8: must be a divisor of the model's 4 attention heads: 1, 2 or 4"},
      8},
 };
 

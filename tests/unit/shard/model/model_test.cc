@@ -138,9 +138,8 @@ TEST_F(BrokenModel, NamesATensorThatTheModelDoesNotHave) {
 
 TEST_F(BrokenModel, SaysWhyAWorldSizeDoesNotFit) {
   Make("llama");  // 8 heads, 4 K/V heads, FFN 128
-  EXPECT_EQ(
-      OpenError(0, 3),
-      "`num-shard` must be a divisor of the model's 8 attention heads: 1, 2, 4 or 8. Given: 3");
+  EXPECT_EQ(OpenError(0, 3),
+            "--num-shard 3: must be a divisor of the model's 8 attention heads: 1, 2, 4 or 8");
   EXPECT_TRUE(absl::IsUnimplemented(Open(0, 3).status()));  // the exit code of options
   EXPECT_EQ(OpenError(2, 2), "`rank` must be below the world size 2. Given: 2");
   ModelSpec spec = Open()->spec;

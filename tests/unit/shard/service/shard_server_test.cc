@@ -47,7 +47,7 @@ TEST_F(ShardServerTest, TcpIsRefused) {
   for (const char* prefix : {"127.0.0.1:50051", "tcp://h:1", "", "relative"}) {
     auto server = ShardServer::Start(std::make_unique<FakeEngine>(control_, 0),
                                      {.listen = {.socket_prefix = prefix}});
-    EXPECT_THAT(Message(server.status()), HasSubstr("`shard-uds-path` must be an absolute path"));
+    EXPECT_THAT(Message(server.status()), HasSubstr("must be an absolute path"));
   }
 }
 
