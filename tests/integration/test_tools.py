@@ -120,7 +120,7 @@ def test_an_answer_that_is_no_success_is_named_by_its_status(body, said):
     with bad_gateway(body) as url:
         done = run("penstock-bench", "effective", "--url", url, "--prompt", "hi")
         assert done.returncode == 1 and done.stdout == ""
-        assert f"penstock-bench effective: POST /inference: {said}" in done.stderr
+        assert f"penstock-bench effective: error: POST /inference: {said}" in done.stderr
         done = run("penstock-bench", "--url", url, "--requests", "1")
         assert done.returncode == 1 and json.loads(done.stdout)["first_error"] == said
         done = run("penstock-bench", "--url", url, "--api", "openai-chat", "--requests", "1")

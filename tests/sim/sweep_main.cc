@@ -11,8 +11,9 @@
 
 int main(int argc, char** argv) {
   constexpr const char* kUsage =
-      "usage: penstock_sim_sweep [--first SEED] [--seeds COUNT] [--threads COUNT]\n\n"
-      "Simulates one scenario per seed, and shrinks the first that fails to failed.log.\n";
+      "Usage: penstock_sim_sweep [--first SEED] [--seeds COUNT] [--threads COUNT]\n\n"
+      "Simulates one scenario per seed, and shrinks the first that fails to failed.log.\n"
+      "The defaults are 1, 1000 and 1.\n";
   if (penstock::bench::PrintedHelp(argc, argv, kUsage)) return 0;
   penstock::sim::SweepOptions options;
   for (int i = 1; i + 1 < argc; i += 2) {

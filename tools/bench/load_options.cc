@@ -7,6 +7,7 @@
 #include <fstream>
 #include <system_error>
 
+#include "common/bad_option.h"
 #include "common/options/values.h"
 #include "common/status.h"
 
@@ -16,7 +17,7 @@ namespace {
 absl::Status ApplyUrl(const std::string& text, LoadOptions& config) {
   const auto url = boost::urls::parse_uri(text);
   if (!url || url->scheme() != "http" || url->host().empty()) {
-    return BadValue("url", text, "http://HOST[:PORT]");
+    return BadOption("url", text, "http://HOST[:PORT]");
   }
   config.host = url->host();
   config.port = url->has_port() ? url->port_number() : 80;
@@ -26,14 +27,14 @@ absl::Status ApplyUrl(const std::string& text, LoadOptions& config) {
 // One prompt a line; a line that is a JSON string is unescaped.
 absl::Status ReadPrompts(const std::string& path, LoadOptions& config) {
   std::ifstream file(path);
-  if (!file) return BadValue("prompts", path, "a readable file with one prompt per line");
+  if (!file) return BadOption("prompts", path, "a readable file with one prompt per line");
   for (std::string line; std::getline(file, line);) {
     boost::system::error_code error;
     const auto value = boost::json::parse(line, error);
     if (!error && value.is_string()) line = std::string(value.as_string());
     if (!line.empty()) config.prompts.push_back(line);
   }
-  if (config.prompts.empty()) return BadValue("prompts", path, "a file with at least one prompt");
+  if (config.prompts.empty()) return BadOption("prompts", path, "a file with at least one prompt");
   return absl::OkStatus();
 }
 
@@ -48,17 +49,17 @@ constexpr OptionSpec kRows[] = {
                "Open loop: requests per second of a Poisson process; latencies count from the "
                "arrival, so a slow server cannot slow the load down. 0: closed loop."),
     OptionSpec("concurrency", options::Int(1, 65536), "8",
-               "Requests in flight (closed loop), or the most allowed (open loop)."),
+               "Requests in flight (closed loop), or their maximum number (open loop)."),
     OptionSpec("requests", options::Int(1, 1e7), "100", "Counted requests."),
     OptionSpec("warmup", options::Int(0, 1e7), "0", "Requests before the counted ones."),
     OptionSpec("max-new-tokens", options::Int(1, 1e6), "64",
                "Maximum number of tokens of an answer."),
-    OptionSpec("prompt-words", options::Int(1, 1e6), "32", "Words of a made prompt."),
+    OptionSpec("prompt-words", options::Int(1, 1e6), "32", "Words of a generated prompt."),
     OptionSpec("prompts", Type::kPath, "",
                "File with one prompt a line, plain or as JSON string, taken in turn."),
     OptionSpec("temperature", options::Float(0.01, 100), "",
                "Sampling temperature. Unset: greedy."),
-    OptionSpec("seed", options::Int(0), "1", "Seed of arrivals and made prompts."),
+    OptionSpec("seed", options::Int(0), "1", "Seed of arrivals and generated prompts."),
     OptionSpec("timeout", options::Duration(0.001, 86400), "120s", "Deadline of one request."),
     OptionSpec("model", Type::kString, "",
                "Model name in OpenAI bodies. Unset: the first name that GET /v1/models gives."),
@@ -78,7 +79,7 @@ absl::StatusOr<std::vector<int>> ReadPids(const std::vector<std::string>& texts)
     int pid = 0;
     const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), pid);
     if (error != std::errc() || *end != 0 || pid < 1) {
-      return BadValue("server-pid", text, "a process id");
+      return BadOption("server-pid", text, "a process id");
     }
     pids.push_back(pid);
   }

@@ -32,14 +32,15 @@ int main(int argc, char** argv) {
   const bench::CommandLine line = bench::ReadCommandLine(argc, argv);
   if (!line.config.ok()) {
     if (!absl::IsCancelled(line.config.status())) {
-      std::fprintf(stderr, "penstock-bench: %s\n", penstock::Message(line.config.status()).c_str());
+      std::fprintf(stderr, "penstock-bench: error: %s\n",
+                   penstock::Message(line.config.status()).c_str());
     }
     return line.exit_code;
   }
   const bench::LoadOptions& config = *line.config;
   const auto report = bench::Run(config);
   if (!report.ok()) {
-    std::fprintf(stderr, "penstock-bench: %s\n", penstock::Message(report.status()).c_str());
+    std::fprintf(stderr, "penstock-bench: error: %s\n", penstock::Message(report.status()).c_str());
     return 1;
   }
   const std::string json = bench::ToJson(config, *report) + "\n";

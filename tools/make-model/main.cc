@@ -20,7 +20,8 @@ int main(int argc, char** argv) {
   };
   const auto result = make_model::MakeModel(*line.config, progress);
   if (!result.ok()) {
-    std::fprintf(stderr, "penstock-make-model: %s\n", penstock::Message(result.status()).c_str());
+    std::fprintf(stderr, "penstock-make-model: error: %s\n",
+                 penstock::Message(result.status()).c_str());
     return 1;
   }
   std::printf("%s: %s %s, %.1f M parameters, %.1f MB in %u file(s)\n", line.config->output.c_str(),

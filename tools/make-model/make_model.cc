@@ -7,6 +7,7 @@
 #include <filesystem>
 #include <vector>
 
+#include "common/bad_option.h"
 #include "common/json_text.h"
 #include "common/status.h"
 #include "shard/weights/safetensors_writer.h"
@@ -139,14 +140,14 @@ absl::StatusOr<Result> MakeModel(const ModelOptions& config, const Progress& pro
   const ModelKind& kind = KindNamed(config.type);
   if (config.max_position != 0) shape.max_position = config.max_position;
   if (config.sliding_window != 0 && (kind.type == "llama" || IsGptNeox(kind))) {
-    return BadValue("sliding-window", std::to_string(config.sliding_window),
-                    "unset for " + std::string(kind.type));
+    return BadOption("sliding-window", std::to_string(config.sliding_window),
+                     "unset for " + std::string(kind.type));
   }
   if (!config.gguf.empty() && IsGptNeox(kind)) {
-    return BadValue("gguf", config.gguf, "unset for gpt_neox");
+    return BadOption("gguf", config.gguf, "unset for gpt_neox");
   }
   if (config.sliding_window != 0 && !config.gguf.empty()) {
-    return BadValue("gguf", config.gguf, "unset with a sliding window");
+    return BadOption("gguf", config.gguf, "unset with a sliding window");
   }
   PENSTOCK_RETURN_IF_ERROR(MakeFolder(config));
   PENSTOCK_ASSIGN_OR_RETURN(const TokenizerInfo tokenizer, PlaceTokenizer(config, shape));

@@ -28,7 +28,7 @@ constexpr OptionSpec kRows[] = {
 };
 
 int Complain(const std::string& what, int code) {
-  std::fprintf(stderr, "penstock-replay run: %s\n", what.c_str());
+  std::fprintf(stderr, "penstock-replay run: error: %s\n", what.c_str());
   return code;
 }
 

@@ -1,5 +1,6 @@
 #include <cstdio>
 
+#include "common/bad_option.h"
 #include "common/status.h"
 #include "tools/replay/commands.h"
 #include "tools/replay/report.h"
@@ -10,7 +11,7 @@ namespace {
 
 int Complain(const char* command, const absl::Status& status, int code) {
   if (!absl::IsCancelled(status)) {
-    std::fprintf(stderr, "penstock-replay %s: %s\n", command, Message(status).c_str());
+    std::fprintf(stderr, "penstock-replay %s: error: %s\n", command, Message(status).c_str());
   }
   return code;
 }
@@ -53,8 +54,8 @@ absl::Status WritePicture(const TraceOptions& options, const std::vector<NamedRu
 
 absl::Status Search(const TraceOptions& options) {
   if (options.min_rate > options.max_rate) {
-    return BadValue("min-rate", std::to_string(options.min_rate),
-                    "<= " + std::to_string(options.max_rate) + " (max-rate)");
+    return BadOption("min-rate", std::to_string(options.min_rate),
+                     "<= " + std::to_string(options.max_rate) + " (max-rate)");
   }
   absl::Status failure;
   const auto good = [&](double rate) {

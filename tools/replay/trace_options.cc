@@ -5,6 +5,7 @@
 #include <utility>
 #include <vector>
 
+#include "common/bad_option.h"
 #include "common/options/values.h"
 #include "common/request/decision.h"
 #include "common/status.h"
@@ -42,7 +43,7 @@ absl::StatusOr<sim::LengthRange> ReadRange(const Values& values, std::string_vie
   }
   if (high.ec != std::errc() || high.ptr != end || range.low < 1 || range.high < range.low ||
       range.high > sim::kMaxTraceTokens) {
-    return BadValue(name, text, "LOW-HIGH with 1 <= LOW <= HIGH <= 1048576");
+    return BadOption(name, text, "LOW-HIGH with 1 <= LOW <= HIGH <= 1048576");
   }
   return range;
 }
@@ -127,7 +128,7 @@ absl::StatusOr<sim::FleetOptions> ReadFleet(const Values& values) {
   if (!model) {
     std::string names;
     for (const std::string& name : scheduler::MachineModel::Names()) names += " " + name;
-    return BadValue("machine", machine, "one of" + names);
+    return BadOption("machine", machine, "one of" + names);
   }
   fleet.step_time = [model = *model](const scheduler::StepShape& s) { return model.StepTime(s); };
   return fleet;

@@ -9,7 +9,7 @@ using options::Type;
 constexpr OptionSpec kRows[] = {
     OptionSpec("machine", Type::kString, "h100-llama-3-8b-tp1",
                "Machine whose step times are simulated: MACHINE-MODEL-tpN[-fp8][-generic], for "
-               "instance a100-llama-3-70b-tp4."),
+               "example a100-llama-3-70b-tp4."),
     OptionSpec(
         "requests", options::Int(1, 2000000), "",
         "Number of rows, drawn with replacement. Unset: the trace as it is; 1000 for uniform."),
@@ -57,26 +57,28 @@ constexpr OptionSpec kRows[] = {
         "static-grouping", options::OneOf("window|equal"), "window",
         "Requests that share a static batch: all that wait, or only those of equal lengths."),
     OptionSpec("prefill", options::OneOf("chunked|whole"), "chunked",
-               "Whether a prompt may be cut into chunks."),
-    OptionSpec("target-inter-token-ms", options::Int(1, 60000), "",
-               "Cuts prompt chunks so that a step's predicted time stays below this. Unset: no "
-               "such bound."),
+               "Whether a prompt may be computed in chunks over several steps."),
+    OptionSpec(
+        "target-inter-token-ms", options::Int(1, 60000), "",
+        "Longest step in milliseconds while requests decode; the cost model shortens prefill "
+        "chunks to keep it. Unset: no limit."),
     OptionSpec("admission", options::OneOf("guaranteed|optimistic|mixed"), "guaranteed",
-               "guaranteed reserves a request's worst case; optimistic what it is expected to "
-               "need; mixed the worst case where a length is given."),
+               "Memory that a request reserves: its worst case (guaranteed) or its expected output "
+               "(optimistic). mixed is guaranteed for requests that limit their output, else "
+               "optimistic."),
     OptionSpec("order", options::OneOf("fcfs|longest-prefix|priority|shortest-predicted"), "fcfs",
-               "Which waiting request goes next."),
+               "Which waiting request is next."),
     OptionSpec("placement", options::OneOf("prefix-match|least-loaded|round-robin"), "prefix-match",
                "Which replica group takes the next request."),
     OptionSpec("placement-load-weight", options::Float(0, 1000), "0.25",
                "Weight of a group's backlog against a match, with --placement prefix-match."),
     OptionSpec("max-overtakes", options::Int(1, 16777216), "",
-               "How often a waiting request may be overtaken. Unset: the queue's bound."),
+               "How often a waiting request may be overtaken. Unset: --max-waiting-requests."),
     OptionSpec("forecast", Type::kBool, "false",
                "Requests carry their true output length as the prediction."),
     OptionSpec("padded", Type::kBool, "false",
                "Request-level batches of the classic servers: ended rows are computed until the "
-               "longest member is done, and all answers are given then."),
+               "longest one is done, and all answers are given then."),
     OptionSpec("slo-ttft", options::Duration(0, 86400), "",
                "Objective for the time from arrival to first token."),
     OptionSpec("slo-gap", options::Duration(0, 86400), "",

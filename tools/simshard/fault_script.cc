@@ -6,6 +6,7 @@
 #include <chrono>
 #include <sstream>
 
+#include "common/bad_option.h"
 #include "common/status.h"
 #include "tools/simshard/token_script.h"
 
@@ -19,7 +20,7 @@ template <typename T>
 absl::Status ReadNumber(const std::string& key, const std::string& text, T& value) {
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
   if (error == std::errc() && end == text.data() + text.size()) return absl::OkStatus();
-  return BadValue("faults." + key, text, "a number");
+  return BadOption("faults", key + "=" + text, key + "=N with a number N");
 }
 
 // Line breaks and semicolons separate faults. A comment ends with its line.
@@ -52,18 +53,19 @@ absl::StatusOr<FaultScript::Fault> FaultScript::ParseFault(const std::string& te
   Fault fault;
   words >> fault.kind;
   if (std::find(kKinds.begin(), kKinds.end(), fault.kind) == kKinds.end()) {
-    return BadValue("faults", fault.kind, "kill, fail, hang, stall, late, slow, desync or invalid");
+    return BadOption("faults", fault.kind,
+                     "kill, fail, hang, stall, late, slow, desync or invalid");
   }
   for (std::string word; words >> word;) {
     const std::size_t equal = word.find('=');
-    if (equal == std::string::npos) return BadValue("faults", word, "key=value");
+    if (equal == std::string::npos) return BadOption("faults", word, "key=value");
     PENSTOCK_RETURN_IF_ERROR(SetKey(fault, word.substr(0, equal), word.substr(equal + 1)));
   }
-  if (fault.from == 0) return BadValue("faults", text, "with a step: at=N or from=N");
+  if (fault.from == 0) return BadOption("faults", text, "with a step: at=N or from=N");
   const bool needs_ms = fault.kind == "stall" || fault.kind == "late";
-  if (needs_ms && fault.ms == 0) return BadValue("faults", text, "with ms=N above 0");
+  if (needs_ms && fault.ms == 0) return BadOption("faults", text, "with ms=N above 0");
   if (fault.kind == "slow" && fault.factor < 2) {
-    return BadValue("faults", text, "with factor=N above 1");
+    return BadOption("faults", text, "with factor=N above 1");
   }
   return fault;
 }
@@ -83,7 +85,8 @@ absl::Status FaultScript::SetKey(Fault& fault, const std::string& key, const std
   if (key == "probability") return ReadNumber(key, value, fault.probability);
   if (key == "ms") return ReadNumber(key, value, fault.ms);
   if (key == "factor") return ReadNumber(key, value, fault.factor);
-  return BadValue("faults", key, "at, from, to, times, group, rank, probability, ms or factor");
+  return BadOption("faults", key + "=" + value,
+                   "at, from, to, times, group, rank, probability, ms or factor");
 }
 
 FaultScript FaultScript::For(std::uint32_t group, std::uint32_t rank) const {

@@ -9,6 +9,7 @@
 #include <optional>
 #include <utility>
 
+#include "common/bad_option.h"
 #include "common/status.h"
 
 namespace penstock::simshard {
@@ -131,7 +132,7 @@ absl::StatusOr<ModelFacts> ReadModelFacts(const std::string& folder) {
   const std::filesystem::path path(folder);
   PENSTOCK_ASSIGN_OR_RETURN(const auto tokenizer, ReadObject(path / "tokenizer.json"));
   if (!tokenizer.has_value()) {
-    return BadValue("model-id", folder, "a folder with a tokenizer.json");
+    return BadOption("model-id", folder, "a folder with a tokenizer.json");
   }
   PENSTOCK_ASSIGN_OR_RETURN(const auto config, ReadObject(path / "config.json"));
   PENSTOCK_ASSIGN_OR_RETURN(const auto generation, ReadObject(path / "generation_config.json"));
@@ -158,7 +159,7 @@ absl::StatusOr<ModelFacts> ReadModelFacts(const std::string& folder) {
     return BadValue("eos_token_id", "none",
                     "named by config.json or tokenizer_config.json of " + folder);
   }
-  if (facts.regular.empty()) return BadValue("model-id", folder, "a tokenizer with tokens");
+  if (facts.regular.empty()) return BadOption("model-id", folder, "a tokenizer with tokens");
   return facts;
 }
 

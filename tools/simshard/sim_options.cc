@@ -9,6 +9,7 @@
 #include <string>
 #include <utility>
 
+#include "common/bad_option.h"
 #include "common/exit_codes.h"
 #include "common/log.h"
 #include "common/status.h"
@@ -39,7 +40,7 @@ absl::StatusOr<SimOptions> ReadOptions(const options::Values& values) {
     if (!options.machine.has_value()) {
       std::string names;
       for (const std::string& name : scheduler::MachineModel::Names()) names += " " + name;
-      return BadValue("step-time-model", machine, "one of" + names);
+      return BadOption("step-time-model", machine, "one of" + names);
     }
   }
   options.step_time = values.GetDuration("step-time");
@@ -58,7 +59,7 @@ absl::StatusOr<FaultScript> ReadFaults(const options::Values& values) {
   std::string text = values.GetString("faults");
   if (text.starts_with('@')) {
     std::ifstream file(text.substr(1), std::ios::binary);
-    if (!file) return BadValue("faults", text, "@ and a file that can be read");
+    if (!file) return BadOption("faults", text, "@FILE, a file that can be read");
     std::ostringstream content;
     content << file.rdbuf();
     text = std::move(content).str();
@@ -74,7 +75,7 @@ absl::StatusOr<std::vector<shard::HostedShard>> MakeShards(const options::Values
   PENSTOCK_ASSIGN_OR_RETURN(const shard::ShardListen listen, shard::ReadShardListen(values));
   const std::optional<std::int64_t> one = values.FindInt("group");
   const std::uint32_t groups = Number(values, "num-groups");
-  if (one && groups > 1) return BadValue("num-groups", std::to_string(groups), "1 with --group");
+  if (one && groups > 1) return BadOption("num-groups", std::to_string(groups), "1 with --group");
   std::vector<shard::HostedShard> shards;
   for (std::uint32_t i = 0; i < groups; ++i) {
     const std::optional<std::int64_t> group = groups > 1 ? std::optional<std::int64_t>(i) : one;

@@ -10,7 +10,7 @@ int main(int argc, char** argv) {
   const split::CommandLine line = split::ReadCommandLine(argc, argv);
   if (!line.options.ok()) {
     if (!absl::IsCancelled(line.options.status())) {
-      std::fprintf(stderr, "penstock-split: %s\n", Message(line.options.status()).c_str());
+      std::fprintf(stderr, "penstock-split: error: %s\n", Message(line.options.status()).c_str());
     }
     return line.exit_code;
   }
@@ -28,7 +28,7 @@ int main(int argc, char** argv) {
     std::fprintf(stderr, "plot written to %s\n", options.svg.c_str());
     return 0;
   }
-  std::fprintf(stderr, "penstock-split: `svg` must be a writable file. Given: %s\n",
+  std::fprintf(stderr, "penstock-split: error: --svg %s: must be a writable file\n",
                options.svg.c_str());
   return 1;
 }

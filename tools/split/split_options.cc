@@ -5,6 +5,7 @@
 #include <cmath>
 #include <string_view>
 
+#include "common/bad_option.h"
 #include "common/options/values.h"
 #include "common/status.h"
 
@@ -19,12 +20,12 @@ constexpr std::size_t kMaxRows = 65'536;
 
 constexpr OptionSpec kRows[] = {
     // a list would pass over empty elements
-    OptionSpec("lengths", Type::kString, "", "Lengths of the rows, for instance 38,33,24,22.",
+    OptionSpec("lengths", Type::kString, "", "Lengths of the rows, for example 38,33,24,22.",
                {.required = options::kTool}),
     OptionSpec("max-sparsity", options::Float(0, 1), "0.33",
                "With --split sparsity: largest share of padding in all cells."),
     OptionSpec("max-splits", options::Int(1, 65536), "3",
-               "Most sub-batches, whatever the sparsity."),
+               "Maximum number of sub-batches, whatever the sparsity."),
     OptionSpec(
         "split", options::OneOf("sparsity|cost"), "sparsity",
         "sparsity: the fewest sub-batches that meet --max-sparsity; cost: the cheapest ones, "
@@ -47,17 +48,17 @@ absl::StatusOr<std::uint64_t> ReadLength(std::string_view text, std::size_t plac
   if (read.ec == std::errc() && read.ptr == end && length >= 1 && length <= kMaxLength) {
     return length;
   }
-  return BadValue("lengths",
-                  text.empty() ? "nothing as element " + std::to_string(place) : std::string(text),
-                  "an integer from 1 to " + std::to_string(kMaxLength));
+  return BadOption("lengths",
+                   text.empty() ? "nothing as element " + std::to_string(place) : std::string(text),
+                   "an integer from 1 to " + std::to_string(kMaxLength));
 }
 
 absl::StatusOr<std::vector<std::uint64_t>> ReadLengths(std::string_view list) {
   std::vector<std::uint64_t> lengths;
   const auto rows = static_cast<std::size_t>(std::ranges::count(list, ',')) + 1;
   if (rows > kMaxRows) {
-    return BadValue("lengths", std::to_string(rows) + " rows",
-                    "1 to " + std::to_string(kMaxRows) + " rows");
+    return BadOption("lengths", std::to_string(rows) + " rows",
+                     "1 to " + std::to_string(kMaxRows) + " rows");
   }
   for (std::size_t row = 1; row <= rows; ++row) {
     const std::size_t end = list.find(',');
@@ -88,7 +89,7 @@ absl::StatusOr<SplitOptions> ToOptions(const options::Values& values) {
 
 CommandLine ReadCommandLine(int argc, const char* const* argv) {
   const auto program = options::ProgramWith(
-      "penstock-split", "How a padded batch of given lengths is split (docs/scheduling.md).",
+      "penstock-split", "Shows how a padded batch of given lengths is split (docs/scheduling.md).",
       kRows);
   const options::CommandLine line = options::ReadCommandLine(program, argc, argv);
   if (line.exit_code.has_value()) return {absl::CancelledError(), *line.exit_code};

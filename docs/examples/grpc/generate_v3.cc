@@ -105,7 +105,7 @@ int Generate(const std::vector<std::unique_ptr<Stub>>& ranks, const std::string&
 
 int main(int argc, char** argv) {
   if (argc < 3) {
-    std::cerr << "usage: " << argv[0] << " SOCKET PROMPT [MAX_NEW_TOKENS]\n";
+    std::cerr << "Usage: " << argv[0] << " SOCKET PROMPT [MAX_NEW_TOKENS]\n";
     return 2;
   }
   const auto ranks = ConnectAll(argv[1]);

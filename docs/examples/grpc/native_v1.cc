@@ -138,7 +138,7 @@ class Shard {
 
 int main(int argc, char** argv) {
   if (argc < 4) {
-    std::cerr << "usage: " << argv[0] << " SOCKET MAX_NEW_TOKENS TOKEN...\n";
+    std::cerr << "Usage: " << argv[0] << " SOCKET MAX_NEW_TOKENS TOKEN...\n";
     return 2;
   }
   std::vector<std::int32_t> prompt;

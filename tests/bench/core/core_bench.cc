@@ -74,7 +74,7 @@ sim::Trace SharedBeginnings() {
 }  // namespace
 
 constexpr const char* kUsage =
-    "usage: penstock-core-bench [TRACE]\n\n"
+    "Usage: penstock-core-bench [TRACE]\n\n"
     "Prints the cost of the scheduler core as JSON. TRACE: Mooncake rows for the prefix index;\n"
     "without it prompts are generated.\n";
 

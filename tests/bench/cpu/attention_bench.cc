@@ -187,7 +187,7 @@ void Report(const Kernels& kernels, KvType cells, const Case& c, WorkerPool& poo
 }
 
 constexpr const char* kUsage =
-    "usage: penstock-attention-bench [THREADS] [prefill|decode|chunk|all] [bfloat16|float32|int8]\n"
+    "Usage: penstock-attention-bench [THREADS] [prefill|decode|chunk|all] [bfloat16|float32|int8]\n"
     "\n"
     "Prints the time of attention of the CPU backend as one JSON object per case.\n"
     "The defaults are 2, all and bfloat16.\n";

@@ -36,7 +36,7 @@ Chart ChartOf(const json::object& from) {
 }
 
 constexpr const char* kUsage =
-    "usage: penstock-chart < CHARTS.json > CHARTS.svg\n\n"
+    "Usage: penstock-chart < CHARTS.json > CHARTS.svg\n\n"
     "Draws line charts. CHARTS.json is an array of\n"
     "  {\"title\": ..., \"x_label\": ..., \"y_label\": ...,\n"
     "   \"curves\": [{\"name\": ..., \"points\": [[x, y], ...]}]}\n";

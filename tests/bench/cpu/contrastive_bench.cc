@@ -69,9 +69,10 @@ boost::json::object Compare(const DuelArguments& arguments, const Model& model, 
 }
 
 constexpr const char* kUsage =
-    "usage: penstock-contrastive-bench MODEL_FOLDER [DTYPE] [THREADS] [TOKENS] [CANDIDATES]\n"
+    "Usage: penstock-contrastive-bench MODEL_FOLDER [DTYPE] [THREADS] [TOKENS] [CANDIDATES]\n"
     "\n"
-    "Prints the cost of a token of contrastive search and of a greedy one as JSON.\n";
+    "Prints the cost of a token of contrastive search and of a greedy one as JSON.\n"
+    "The defaults are bfloat16, 2, 64 and 4.\n";
 
 int Main(int argc, char** argv) {
   if (bench::PrintedHelp(argc, argv, kUsage)) return 0;

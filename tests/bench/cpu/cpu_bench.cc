@@ -239,9 +239,10 @@ boost::json::object Report(Isa isa, DType dtype, const WeightFormat& format, Wor
 }
 
 constexpr const char* kUsage =
-    "usage: penstock-cpu-bench [THREADS]\n"
+    "Usage: penstock-cpu-bench [THREADS]\n"
     "\n"
-    "Prints the rates of the CPU kernels and the read bandwidth as JSON. THREADS: 2.\n";
+    "Prints the rates of the CPU kernels and the read bandwidth as JSON. The default\n"
+    "is 2 threads.\n";
 
 int Main(int argc, char** argv) {
   if (bench::PrintedHelp(argc, argv, kUsage)) return 0;

@@ -18,7 +18,7 @@ ExecutorOptions Settings(const Model& model) {
 DuelArguments ReadDuelArguments(int argc, char** argv, std::string_view fifth,
                                 std::uint32_t tokens) {
   if (argc < 2) {
-    std::cerr << "usage: " << argv[0] << " MODEL_FOLDER [dtype] [threads] [tokens] [" << fifth
+    std::cerr << "Usage: " << argv[0] << " MODEL_FOLDER [dtype] [threads] [tokens] [" << fifth
               << "]\n";
     std::exit(2);
   }

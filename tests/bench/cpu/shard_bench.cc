@@ -176,7 +176,7 @@ class Bench {
 };
 
 constexpr const char* kUsage =
-    "usage: penstock-shard-bench POOL_TOKENS MAX_LENGTH [options of penstock-shard]\n"
+    "Usage: penstock-shard-bench POOL_TOKENS MAX_LENGTH [options of penstock-shard]\n"
     "\n"
     "Reads commands from standard input and prints one line of JSON for each:\n"
     "  peaks | decode ROWS CONTEXT SECONDS | prefill TOKENS SECONDS | steps ROWS CONTEXT SECONDS "

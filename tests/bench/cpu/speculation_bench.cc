@@ -53,9 +53,10 @@ boost::json::object Compare(const DuelArguments& arguments, const Model& model, 
 }
 
 constexpr const char* kUsage =
-    "usage: penstock-speculation-bench MODEL_FOLDER [DTYPE] [THREADS] [TOKENS] [DRAFTS]\n"
+    "Usage: penstock-speculation-bench MODEL_FOLDER [DTYPE] [THREADS] [TOKENS] [DRAFTS]\n"
     "\n"
-    "Prints the time of a token of one sequence with and without drafts as JSON.\n";
+    "Prints the time of a token of one sequence with and without drafts as JSON.\n"
+    "The defaults are bfloat16, 2, 256 and 4.\n";
 
 int Main(int argc, char** argv) {
   if (bench::PrintedHelp(argc, argv, kUsage)) return 0;

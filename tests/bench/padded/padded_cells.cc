@@ -125,7 +125,7 @@ Use Split(const std::vector<Request>& load, std::size_t batch, const SplitRule& 
 }
 
 constexpr const char* kUsage =
-    "usage: penstock-padded-cells [LENGTHS.csv] [ROWS] [REQUESTS]\n\n"
+    "Usage: penstock-padded-cells [LENGTHS.csv] [ROWS] [REQUESTS]\n\n"
     "Prints how many K/V cells a decode batch of ROWS rows (64) takes while it serves REQUESTS\n"
     "requests (2000): padded, padded and split, and in blocks. LENGTHS.csv: a header, then\n"
     "TIMESTAMP,ContextTokens,GeneratedTokens; without it (or \"\") lengths are drawn, seed 1.\n";

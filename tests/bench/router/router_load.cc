@@ -151,7 +151,7 @@ class Load {
 
 int main(int argc, char** argv) {
   constexpr const char* kUsage =
-      "usage: router-load HOST PORT STREAMS REQUESTS TOKENS stream|plain\n\n"
+      "Usage: router-load HOST PORT STREAMS REQUESTS TOKENS stream|plain\n\n"
       "Keeps STREAMS requests open until REQUESTS are answered, and prints one line of JSON.\n";
   if (penstock::bench::PrintedHelp(argc, argv, kUsage)) return 0;
   if (argc != 7) {

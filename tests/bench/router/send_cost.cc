@@ -85,7 +85,7 @@ std::vector<int> AcceptAll(int listener, int sockets) {
 
 int main(int argc, char** argv) {
   constexpr const char* kUsage =
-      "usage: router-send-cost SOCKETS SIZE COUNT\n\n"
+      "Usage: router-send-cost SOCKETS SIZE COUNT\n\n"
       "Prints the CPU time of one send() of SIZE bytes as JSON.\n";
   if (penstock::bench::PrintedHelp(argc, argv, kUsage)) return 0;
   if (argc != 4) {

@@ -26,7 +26,7 @@ absl::StatusOr<Counter> MakeCounter(const Options& options) {
 }
 
 int Fail(const absl::Status& status, int code) {
-  std::fprintf(stderr, "penstock-bench: %s\n", Message(status).c_str());
+  std::fprintf(stderr, "penstock-bench: error: %s\n", Message(status).c_str());
   return code;
 }
 

@@ -185,21 +185,21 @@ absl::StatusOr<Options> ParseOptions(const std::vector<std::string>& arguments,
 
 std::string HelpText() {
   return "Usage: penstock-bench --preset awscurl [options] URL\n"
-         "A closed loop with the options and the report of DJL's awscurl; every client keeps one\n"
-         "connection.\n"
-         "  -c, --clients N          clients at the same time (1)\n"
-         "  -N, --repeat N           requests per client (1)\n"
-         "      --duration SECONDS   as many as fit, in the place of -N\n"
-         "  -X, --request METHOD     GET, or POST with a body\n"
-         "  -H, --header 'A: b'      a header\n"
-         "  -d, --data TEXT|@FILE    the body (--data-raw: as it is)\n"
-         "      --dataset PATH       bodies: a folder of files, or a file with one a line\n"
-         "      --connect-timeout S  to connect and to read (30)\n"
-         "  -t, --tokens             count tokens of the answers (TOKENIZER: a model's folder; "
-         "words\n"
-         "                           without)\n"
-         "  -o, --output FILE        answers, to FILE.0, FILE.1, ... by client\n"
-         "  -P, --json-output        the report as JSON (--json-path FILE)\n";
+         "A closed loop with the options and the report of DJL's awscurl. Every client keeps one\n"
+         "connection.\n\n"
+         "Options:\n"
+         "  -c, --clients N          Clients at the same time. [1]\n"
+         "  -N, --repeat N           Requests of each client. [1]\n"
+         "      --duration SECONDS   Time for which clients send requests, in place of -N.\n"
+         "  -X, --request METHOD     Method. Unset: GET, or POST with a body.\n"
+         "  -H, --header 'A: b'      Header of each request.\n"
+         "  -d, --data TEXT|@FILE    Body. --data-raw TEXT takes a leading @ as it is.\n"
+         "      --dataset PATH       Bodies: a folder of files, or a file with one a line.\n"
+         "      --connect-timeout S  Longest time in seconds to connect and to read. [30]\n"
+         "  -t, --tokens             Count the tokens of the answers with the tokenizer of the\n"
+         "                           model folder that TOKENIZER names; without it, count words.\n"
+         "  -o, --output FILE        Files for the answers: FILE.0, FILE.1, ... by client.\n"
+         "  -P, --json-output        Print the report as JSON. --json-path FILE writes it.\n";
 }
 
 }  // namespace penstock::bench::awscurl

@@ -14,7 +14,7 @@ namespace penstock::bench::effective {
 namespace {
 
 int Complain(const absl::Status& status, int code) {
-  std::fprintf(stderr, "penstock-bench effective: %s\n", Message(status).c_str());
+  std::fprintf(stderr, "penstock-bench effective: error: %s\n", Message(status).c_str());
   return code;
 }
 

@@ -9,6 +9,7 @@
 #include <fstream>
 #include <sstream>
 
+#include "common/bad_option.h"
 #include "common/options/values.h"
 #include "common/status.h"
 #include "tools/bench/effective/option_rows.h"
@@ -36,7 +37,7 @@ absl::StatusOr<std::vector<std::uint32_t>> ReadTokens(const std::vector<std::str
   for (const std::string& text : texts) {
     std::uint32_t count = 0;
     if (!ReadNumber(text, count) || count < 1) {
-      return BadValue("numtokens-range", text, "numbers of tokens from 1, for instance 1,25,100");
+      return BadOption("numtokens-range", text, "numbers of tokens from 1, for example 1,25,100");
     }
     tokens.push_back(count);
   }
@@ -45,7 +46,7 @@ absl::StatusOr<std::vector<std::uint32_t>> ReadTokens(const std::vector<std::str
 
 absl::StatusOr<std::string> ReadMode(const char* option, const std::string& mode) {
   if (std::ranges::find(kModes, mode) != std::end(kModes)) return mode;
-  return BadValue(option, mode, "nobatch, static, static-window or dynamic");
+  return BadOption(option, mode, "nobatch, static, static-window or dynamic");
 }
 
 // MODE=REST
@@ -53,7 +54,7 @@ absl::StatusOr<std::pair<std::string, std::string>> ReadPair(const char* option,
                                                              const std::string& text) {
   const std::size_t equals = text.find('=');
   if (equals == std::string::npos || equals + 1 == text.size()) {
-    return BadValue(option, text, "MODE=VALUE, for instance dynamic=http://127.0.0.1:8500");
+    return BadOption(option, text, "MODE=VALUE, for example dynamic=http://127.0.0.1:8500");
   }
   PENSTOCK_ASSIGN_OR_RETURN(std::string mode, ReadMode(option, text.substr(0, equals)));
   return std::pair(std::move(mode), text.substr(equals + 1));
@@ -69,7 +70,7 @@ absl::Status ReadAttached(const options::Values& values, Options& options) {
     PENSTOCK_ASSIGN_OR_RETURN(const auto pair, ReadPair("records", text));
     const auto found = std::ranges::find(options.attached, pair.first, &Attached::mode);
     if (found == options.attached.end()) {
-      return BadValue("records", text, "of a mode that --attach names");
+      return BadOption("records", text, "MODE=FILE of a mode that --attach names");
     }
     found->record = pair.second;
   }
@@ -84,14 +85,14 @@ absl::StatusOr<Address> FindAddress(const options::Values& values) {
   std::ifstream file(path);
   if (!file) {
     if (!values.IsSet("env-file")) return Address();
-    return BadValue("env-file", path, "a readable file with a line IP=ADDRESS");
+    return BadOption("env-file", path, "a readable file with a line IP=ADDRESS");
   }
   std::ostringstream text;
   text << file.rdbuf();
   const std::optional<std::string> ip = FindInEnv(text.str(), "IP");
   if (ip && !ip->empty()) return ParseAddress(*ip);
   if (!values.IsSet("env-file")) return Address();
-  return BadValue("env-file", path, "a file with a line IP=ADDRESS");
+  return BadOption("env-file", path, "a file with a line IP=ADDRESS");
 }
 
 absl::StatusOr<TraceShape> ReadShape(const options::Values& values) {
@@ -130,12 +131,12 @@ absl::Status ReadServers(const options::Values& values, Options& options) {
   for (Attached& attached : options.attached) complete(attached.address);
   if (values.IsSet("modes") && !options.launcher_options) {
     return absl::InvalidArgumentError(
-        "`modes` starts servers: give the launcher's options behind `--`, at least `-- --model-id "
+        "--modes: starts servers; give the launcher's options after `--`, at least `-- --model-id "
         "MODEL`");
   }
   if (options.launcher_options && !options.attached.empty()) {
     return absl::InvalidArgumentError(
-        "give either --attach, or launcher options behind `--`, not both");
+        "--attach: must not come with launcher options after `--`; give one of them");
   }
   return absl::OkStatus();
 }

@@ -8,6 +8,7 @@
 #include <fstream>
 #include <system_error>
 
+#include "common/bad_option.h"
 #include "common/status.h"
 #include "tools/bench/effective/latency_svg.h"
 #include "tools/bench/effective/page.h"
@@ -120,7 +121,7 @@ absl::Status MakeFolder(const std::string& folder) {
   std::error_code error;
   std::filesystem::create_directories(folder, error);
   if (!error) return absl::OkStatus();
-  return BadValue("output", folder, "a folder that can be made");
+  return BadOption("output", folder, "a folder that can be made");
 }
 
 absl::Status WriteReport(const std::string& folder, const Report& report) {

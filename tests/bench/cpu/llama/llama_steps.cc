@@ -113,7 +113,7 @@ std::vector<double> Answer(Steps& steps, const std::string& line) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  if (argc != 4) Fail("usage: llama-steps MODEL.gguf CONTEXT THREADS");
+  if (argc != 4) Fail("Usage: llama-steps MODEL.gguf CONTEXT THREADS");
   Steps steps(argv[1], std::atoi(argv[2]), std::atoi(argv[3]));
   std::puts("{}");
   std::fflush(stdout);

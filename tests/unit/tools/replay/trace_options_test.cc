@@ -43,9 +43,9 @@ TEST(TraceOptions, PoliciesAndSizesReachTheCore) {
 TEST(TraceOptions, ErrorsNameTheOption) {
   EXPECT_EQ(ErrorOf({}), "give a trace file, or the word uniform, after the command");
   EXPECT_EQ(ErrorOf({"uniform", "--prompt-tokens", "9-3"}),
-            "`prompt-tokens` must be LOW-HIGH with 1 <= LOW <= HIGH <= 1048576. Given: 9-3");
-  EXPECT_EQ(ErrorOf({"uniform", "--machine", "abacus"}).substr(0, 27),
-            "`machine` must be one of a1");
+            "--prompt-tokens 9-3: must be LOW-HIGH with 1 <= LOW <= HIGH <= 1048576");
+  EXPECT_EQ(ErrorOf({"uniform", "--machine", "abacus"}).substr(0, 35),
+            "--machine abacus: must be one of a1");
   EXPECT_EQ(ErrorOf({"/nowhere/t.csv"}), "cannot open `/nowhere/t.csv`");
 }
 

@@ -70,10 +70,10 @@ TEST(FaultScriptTest, ErrorsNameTheFaultAndItsValues) {
   const auto error = [](std::string_view text) {
     return Message(FaultScript::Parse(text, 0).status());
   };
-  EXPECT_THAT(error("explode at=1"), HasSubstr("`faults` must be kill, fail, hang"));
-  EXPECT_THAT(error("kill at=soon"), HasSubstr("`faults.at` must be a number. Given: soon"));
-  EXPECT_THAT(error("kill when=1"), HasSubstr("Given: when"));
-  EXPECT_THAT(error("kill 5"), HasSubstr("key=value. Given: 5"));
+  EXPECT_THAT(error("explode at=1"), HasSubstr("--faults explode: must be kill, fail, hang"));
+  EXPECT_THAT(error("kill at=soon"), HasSubstr("--faults at=soon: must be at=N with a number N"));
+  EXPECT_THAT(error("kill when=1"), HasSubstr("--faults when=1: must be at, from"));
+  EXPECT_THAT(error("kill 5"), HasSubstr("--faults 5: must be key=value"));
   EXPECT_THAT(error("kill"), HasSubstr("with a step"));
   EXPECT_THAT(error("stall at=1"), HasSubstr("with ms=N"));
   EXPECT_THAT(error("slow from=1"), HasSubstr("factor=N above 1"));

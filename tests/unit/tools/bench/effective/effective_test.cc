@@ -125,14 +125,17 @@ TEST(Options, ErrorsNameBadValues) {
   const auto message = [](std::vector<const char*> arguments) {
     return std::string(Read(std::move(arguments)).options.status().message());
   };
-  EXPECT_THAT(message({"--modes", "nobach", "--"}), HasSubstr("`modes` must be nobatch, static"));
-  EXPECT_THAT(message({"--modes", "dynamic"}), HasSubstr("behind `--`"));
-  EXPECT_THAT(message({"--numtokens-range", "1,0"}), HasSubstr("`numtokens-range`"));
+  EXPECT_THAT(message({"--modes", "nobach", "--"}),
+              HasSubstr("--modes nobach: must be nobatch, static"));
+  EXPECT_THAT(message({"--modes", "dynamic"}), HasSubstr("after `--`"));
+  EXPECT_THAT(message({"--numtokens-range", "1,0"}), HasSubstr("--numtokens-range 0: must be"));
   EXPECT_THAT(message({"--url", "http://"}), HasSubstr("HOST:PORT"));
   EXPECT_THAT(message({"--url", "host:99999"}), HasSubstr("HOST:PORT"));
   EXPECT_THAT(message({"--attach", "dynamic"}), HasSubstr("MODE=VALUE"));
-  EXPECT_THAT(message({"--env-file", "/no/such/file"}), HasSubstr("`env-file`"));
-  EXPECT_THAT(message({"--attach", "dynamic=h:1", "--", "--model-id", "x"}), HasSubstr("not both"));
+  EXPECT_THAT(message({"--env-file", "/no/such/file"}),
+              HasSubstr("--env-file /no/such/file: must be"));
+  EXPECT_THAT(message({"--attach", "dynamic=h:1", "--", "--model-id", "x"}),
+              HasSubstr("give one of them"));
 }
 
 TEST(Env, ReadsWhatDotenvReads) {
