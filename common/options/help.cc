@@ -44,8 +44,22 @@ std::string_view DefaultIn(const ProgramOptions& program, const OptionSpec& spec
   return spec.default_text;
 }
 
+// Whether every value but the default is refused or without effect.
+bool DoesNothing(const OptionSpec& spec) {
+  const bool refused =
+      !spec.refusal.empty() && (spec.harmless.empty() || spec.harmless == spec.default_text);
+  return refused || !spec.no_effect.empty();
+}
+
+std::string Meaning(const OptionSpec& spec) {
+  std::string text(spec.help);
+  if (!DoesNothing(spec)) return text;
+  return absl::StrCat(text, spec.no_effect.empty() ? " Not offered: " : " Has no effect: ",
+                      std::string(spec.no_effect.empty() ? spec.refusal : spec.no_effect), ".");
+}
+
 std::string Details(const ProgramOptions& program, const OptionSpec& spec) {
-  std::string details(spec.help);
+  std::string details = Meaning(spec);
   if (spec.type == Type::kEnum) {
     std::string accepted = DescribeAccepted(spec);
     if (accepted.find(' ') != accepted.npos) details += " One of " + accepted + ".";
@@ -116,7 +130,7 @@ std::string MarkdownRow(const OptionSpec& spec) {
                              ? std::string(spec.required != 0 ? "required" : "unset")
                              : "`" + std::string(spec.default_text) + "`";
   return absl::StrCat("| ", names, " | ", fallback, " | ", Cell(DescribeAccepted(spec)), " | ",
-                      ComponentNames(spec.components), " | ", Cell(spec.help), " |\n");
+                      ComponentNames(spec.components), " | ", Cell(Meaning(spec)), " |\n");
 }
 
 constexpr std::string_view kMarkdownHead = R"(# Options
@@ -156,7 +170,13 @@ std::string HelpText(const ProgramOptions& program, std::string_view which) {
     }
     text += HelpEntry(program, *spec);
   }
-  if (!any) text += "\nNo group of options is called \"" + std::string(which) + "\".\n";
+  if (!any) {
+    text += absl::StrCat("\nNo group of options is called \"", std::string(which),
+                         "\". The groups are:\n");
+    for (const OptionSpec* spec : program.options) {
+      if (spec->group != group) text += "  " + std::string(group = spec->group) + "\n";
+    }
+  }
   if (!ShowsAll(program, which)) text += "\n--help-all shows every option.\n";
   return text;
 }

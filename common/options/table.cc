@@ -46,9 +46,10 @@ struct ComponentText {
 constexpr ComponentText kComponentTexts[] = {
     {kLauncher, "penstock-launcher",
      "Starts, watches and stops a server: one router and the shards of the model."},
-    {kRouter, "penstock-router", "Speaks HTTP to clients and drives the shards, step by step."},
-    {kShard, "penstock-shard", "Holds one rank of the model and its KV cache, and runs it."},
-    {kSimshard, "penstock-simshard", "A shard without a model: the same protocol, made-up tokens."},
+    {kRouter, "penstock-router", "Serves HTTP clients and sends each step to the shards."},
+    {kShard, "penstock-shard", "Runs one rank of the model and holds its KV cache."},
+    {kSimshard, "penstock-simshard",
+     "Simulates shards without a model: the same protocol, made-up tokens."},
 };
 
 std::string Canonical(std::string_view name) {
@@ -95,7 +96,7 @@ std::string DescribeChoices(std::string_view choices) {
 std::string DescribeType(const OptionSpec& spec) {
   switch (spec.type) {
     case Type::kString:
-      return "a text that is not empty";
+      return "a non-empty text";
     case Type::kPath:
       return "a path";
     case Type::kModel:

@@ -6,9 +6,9 @@ namespace {
 
 constexpr OptionSpec kRows[] = {
     OptionSpec("log-level", OneOf("debug|info|warning|error"), "info",
-               "Least severe message that is logged.", {.components = kAllComponents & ~kTool}),
+               "Lowest level that is logged.", {.components = kAllComponents & ~kTool}),
     OptionSpec("log-format", OneOf("text|json"), "text",
-               "text for people, json for one JSON object a line.",
+               "text is for people; json prints one JSON object a line.",
                {.components = kAllComponents & ~kTool}),
     OptionSpec("json-output", Type::kBool, "false", "The same as --log-format json.",
                {.advanced = true}),

@@ -7,7 +7,7 @@ namespace {
 constexpr OptionSpec kRows[] = {
     OptionSpec("device", OneOf("auto|cpu|cuda"), "auto",
                "Where the shards compute; auto takes cuda if penstock-shard-cuda is built and each "
-               "rank can have its own GPU.",
+               "rank can have its own GPU, else cpu.",
                {.components = kLauncher | kShard}),
     OptionSpec("num-shard", Int(1, 64), "1",
                "Ranks that the model is divided over (tensor parallelism).",
@@ -20,27 +20,26 @@ constexpr OptionSpec kRows[] = {
         {.allow_auto = true, .components = kLauncher | kShard}),
     OptionSpec("kv-cache-memory", Memory(1024), "auto",
                "Memory for the KV cache of all ranks on this host: bytes (8GiB) or a share of the "
-               "free memory (0.5, 50%).",
+               "free memory (0.5, 50%); auto takes what the running batch can need, at most half "
+               "of the free memory on a CPU.",
                {.allow_auto = true, .components = kLauncher | kShard}),
     OptionSpec(
         "kv-cache-dtype", Type::kString, "auto",
         "Type of the KV cache: auto (the type of --dtype), float32, bfloat16, or int8, which "
-        "halves bfloat16.",
+        "takes half the memory of bfloat16.",
         {.components = kLauncher | kShard,
-         .refusal =
-             "auto, float32, bfloat16 and int8 are understood; there are no 8-bit floats here",
+         .refusal = "8-bit floats are not supported; give auto, float32, bfloat16 or int8",
          .harmless = "auto|float32|bfloat16|int8"}),
     OptionSpec("weights-cache", Type::kPath, "",
                "Folder that keeps packed weights and warm-up times, so that the next start is "
-               "faster; it takes as much disk as the weights.",
+               "faster. It takes as much disk as the weights; unset: nothing is kept.",
                {.components = kLauncher | kShard}),
-    OptionSpec(
-        "weights-cache-size", Bytes(1), "64GiB",
-        "Most bytes that --weights-cache keeps; the least recently used files are removed first.",
-        {.advanced = true, .components = kLauncher | kShard}),
+    OptionSpec("weights-cache-size", Bytes(1), "64GiB",
+               "Largest size of --weights-cache; the least recently used files are removed first.",
+               {.advanced = true, .components = kLauncher | kShard}),
     OptionSpec("share-gpus", Type::kBool, "false",
-               "Let ranks share a GPU when there are too few; sums between ranks then pass through "
-               "host memory, which is slow.",
+               "Let ranks share a GPU when there are more ranks than GPUs; sums between ranks then "
+               "pass through host memory, which is slow.",
                {.advanced = true, .components = kLauncher}),
     OptionSpec("backend", OneOf("auto|cpu|cuda|reference"), "auto",
                "Kernels that compute: cpu and cuda are Penstock's own, reference is libtorch; auto "

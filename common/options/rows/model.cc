@@ -24,12 +24,11 @@ constexpr OptionSpec kRows[] = {
                {.components = kLauncher | kShard}),
     OptionSpec(
         "quantize", Type::kString, "",
-        "int8 stores each weight in one byte and a scale per output, which changes answers a "
-        "little.",
+        "int8 stores each weight in one byte, with a scale per output; answers change a little. "
+        "Unset: weights have the type of --dtype.",
         {.components = kLauncher | kShard,
          .refusal =
-             "checkpoints that are quantized already are not read; int8 quantizes the model's "
-             "own weights while they are loaded, --dtype bfloat16 halves float32 ones",
+             "quantized checkpoints are not read; int8 quantizes the weights while they load",
          .harmless = "none|int8"}),
     OptionSpec("served-model-name", Type::kString, "",
                "Name that clients use for the model; unset: the text of --model-id."),
@@ -40,7 +39,7 @@ constexpr OptionSpec kRows[] = {
                "$HF_HOME/hub, else ~/.cache/huggingface/hub.",
                {.advanced = true, .components = kLauncher}),
     OptionSpec("tokenizer-config-path", Type::kPath, "",
-               "tokenizer_config.json whose chat template replaces the model's.",
+               "File like tokenizer_config.json whose chat template replaces the model's.",
                {.advanced = true}),
     OptionSpec(
         "hub-model-id", Type::kString, "",

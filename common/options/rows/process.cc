@@ -13,23 +13,27 @@ constexpr OptionSpec kRows[] = {
     OptionSpec("step-timeout", Duration(0.01, 86400), "60s",
                "Longest time of one step; after it the shards count as lost.", {.advanced = true}),
     OptionSpec("rank-timeout", Duration(0, 3600), "4s",
-               "A local shard that is stopped, or does not answer during a step, for this long "
-               "counts as lost; 0: never.",
+               "Time after which a local shard counts as lost if it is stopped or does not answer "
+               "during a step; 0: never.",
                {.advanced = true}),
-    OptionSpec(
-        "socket-dir", Type::kPath, "",
-        "Folder for the private folder of shard sockets; unset: $XDG_RUNTIME_DIR, else /tmp.",
-        {.advanced = true, .components = kLauncher}),
-    OptionSpec("shard-program", Type::kPath, "",
-               "Program of each rank; unset: penstock-shard beside the launcher.",
+    OptionSpec("socket-dir", Type::kPath, "",
+               "Folder in which the launcher makes a private folder for shard sockets; unset: "
+               "$XDG_RUNTIME_DIR, else /tmp.",
                {.advanced = true, .components = kLauncher}),
+    OptionSpec(
+        "shard-program", Type::kPath, "",
+        "Program of each rank; unset: penstock-shard or, on GPUs, penstock-shard-cuda beside "
+        "the launcher.",
+        {.advanced = true, .components = kLauncher}),
     OptionSpec("router-program", Type::kPath, "",
                "Program of the router; unset: penstock-router beside the launcher.",
                {.advanced = true, .components = kLauncher}),
-    OptionSpec("shard-uds-path", Type::kPath, "",
-               "Prefix of the shards' Unix sockets: rank r listens on PREFIX-r, or PREFIX-g-r with "
-               "several replica groups; their folder must have mode 0700.",
-               {.advanced = true, .components = kLauncher | kRouter | kShard | kSimshard}),
+    OptionSpec(
+        "shard-uds-path", Type::kPath, "",
+        "Prefix of the shards' Unix sockets: rank r listens on PREFIX-r, or PREFIX-g-r with "
+        "several replica groups. Their folder must have mode 0700; unset: the launcher makes "
+        "a private folder.",
+        {.advanced = true, .components = kLauncher | kRouter | kShard | kSimshard}),
     OptionSpec("shards", Type::kString, "",
                "Running shards to use instead of --shard-uds-path: unix:PATH or tcp:HOST:PORT, "
                "commas between ranks, semicolons between replica groups.",
@@ -49,9 +53,11 @@ constexpr OptionSpec kRows[] = {
                {.components = kShard | kSimshard}),
     OptionSpec("world-size", Int(1, 64), "1", "Number of ranks in the group.",
                {.components = kShard | kSimshard}),
-    OptionSpec("group", Int(0, 63), "",
-               "Number of this shard's replica group; names its sockets and log records.",
-               {.advanced = true, .components = kShard | kSimshard}),
+    OptionSpec(
+        "group", Int(0, 63), "",
+        "Number of this shard's replica group, for its sockets and log records; unset: there "
+        "is one group.",
+        {.advanced = true, .components = kShard | kSimshard}),
     OptionSpec("local-ranks", Int(1, 64), "1",
                "Ranks on this host. They share the memory and threads that `auto` finds.",
                {.components = kShard}),

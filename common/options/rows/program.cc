@@ -7,8 +7,8 @@ namespace {
 constexpr OptionSpec kRows[] = {
     OptionSpec(
         "help", Type::kString, "",
-        "Print the options and exit, the launcher only the common ones; --help=GROUP prints one "
-        "group.",
+        "Print the options and exit; --help=GROUP prints those of one group. The launcher prints "
+        "the common ones only.",
         {.short_name = 'h', .flag_text = "common", .components = kAllComponents}),
     OptionSpec("help-all", Type::kBool, "false", "Print every option and exit.",
                {.components = kAllComponents}),
@@ -21,7 +21,8 @@ constexpr OptionSpec kRows[] = {
         "Read the keys, certificates and templates that the options name, report errors and exit.",
         {.components = kRouter}),
     OptionSpec("env", Type::kBool, "false",
-               "Log versions, machine and devices before the start; without --model-id: then exit.",
+               "Log versions, machine and devices before the start; exit after that if --model-id "
+               "is unset.",
                {.short_name = 'e', .advanced = true, .components = kLauncher}),
     OptionSpec("config", Type::kPath, "", "YAML file with one `option: value` a line.",
                {.components = kLauncher}),

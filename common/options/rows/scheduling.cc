@@ -12,61 +12,66 @@ std::optional<std::string> CanonicalBatching(std::string_view text) {
 }
 
 constexpr OptionSpec kRows[] = {
-    OptionSpec("target-inter-token-ms", Float(0, 3600000), "0",
-               "Longest step in milliseconds while requests stream: the cost model limits prompt "
-               "tokens to hold it; 0: no limit."),
+    OptionSpec(
+        "target-inter-token-ms", Float(0, 3600000), "0",
+        "Longest step in milliseconds while requests decode; the cost model shortens prefill "
+        "chunks to keep it. 0: no limit."),
     OptionSpec("max-step-tokens", Int(1, 16777216), "auto",
                "Token budget of a step: decode rows plus prompt tokens; auto is 512 on CPU and "
                "2048 on CUDA.",
                {.allow_auto = true, .aliases = "max-num-batched-tokens"}),
     OptionSpec("max-batch-prefill-tokens", Int(1, 16777216), "",
-               "Most prompt tokens of a step; unset: its token budget.", {.advanced = true}),
+               "Maximum number of prompt tokens of a step; unset: --max-step-tokens.",
+               {.advanced = true}),
     OptionSpec("max-batch-total-tokens", Int(2, 4294967296), "",
                "Maximum number of tokens of running requests; unset: what the KV cache holds.",
                {.advanced = true}),
     OptionSpec("max-batch-size", Int(1, 65536), "",
-               "Maximum number of requests in the running batch.", {.aliases = "max-num-seqs"}),
+               "Maximum number of requests in the running batch; unset: --max-concurrent-requests.",
+               {.aliases = "max-num-seqs"}),
     OptionSpec("prefix-caching", Type::kBool, "true",
-               "Reuse the KV blocks of equal prompt beginnings, within one tenant.",
+               "Reuse the KV blocks of prompts that start with the same tokens, within one tenant.",
                {.aliases = "enable-prefix-caching"}),
     OptionSpec("cached-prompts", Int(0, 4096), "10",
-               "Prefixes that each replica group keeps for requests with cached_prompt; the least "
+               "Maximum number of pinned prefixes (cached_prompt) of each replica group; the least "
                "recently used one is dropped.",
                {.advanced = true}),
     OptionSpec("cached-prompt-memory", Memory(0), "50%",
-               "Most of the KV cache that these prefixes may take: bytes of all ranks together, or "
-               "a share.",
+               "Largest part of the KV cache that pinned prefixes may take: bytes of all ranks "
+               "together, or a share.",
                {.advanced = true}),
     OptionSpec("order", OneOf("fcfs|longest-prefix|priority|shortest-predicted"), "fcfs",
                "Which waiting request is next: first come first served, longest cached prefix, "
                "highest X-Penstock-Priority, or smallest X-Penstock-Predicted-Tokens."),
     OptionSpec(
         "admission", OneOf("mixed|guaranteed|optimistic"), "mixed",
-        "Memory that a request reserves: guaranteed its worst case; optimistic its expected "
-        "output, with preemption when memory runs out; mixed by whether it limits its output.",
+        "Memory that a request reserves: its worst case (guaranteed), or its expected output, with "
+        "preemption when memory runs out (optimistic). mixed is guaranteed for requests that limit "
+        "their output, else optimistic.",
         {.advanced = true}),
-    OptionSpec("speculate", Int(0, 15), "0",
-               "Most draft tokens of a request per step, taken from repetitions in its own text; "
-               "answers do not change."),
+    OptionSpec(
+        "speculate", Int(0, 15), "0",
+        "Maximum number of draft tokens of a request per step, taken from repetitions in its "
+        "own text; answers do not change."),
     OptionSpec("contrastive-search", Type::kBool, "false",
                "Offer contrastive search (penalty_alpha, top_k), which takes memory for one hidden "
                "state per token.",
                {.advanced = true, .components = kLauncher | kRouter | kShard}),
     OptionSpec("split", OneOf("cost|sparsity"), "cost",
                "How decode batches of the padded KV layout are split by length: cost takes the "
-               "cheapest partition, sparsity the fewest parts within --max-sparsity.",
+               "cheapest partition, sparsity the fewest sub-batches within --max-sparsity.",
                {.advanced = true}),
-    OptionSpec("max-splits", Int(1, 64), "3", "Maximum number of parts of a split decode batch.",
-               {.advanced = true}),
+    OptionSpec("max-splits", Int(1, 64), "3",
+               "Maximum number of sub-batches of a split decode batch.", {.advanced = true}),
     OptionSpec("max-sparsity", Float(0, 1), "0.33",
-               "Share of padding that --split sparsity tolerates.", {.advanced = true}),
+               "With --split sparsity: largest share of padding in all cells.", {.advanced = true}),
     OptionSpec("max-waiting-tokens", Int(0, 1000000), "20",
-               "With --prefill whole: steps after which waiting requests join the running batch; "
-               "ignored with chunked prefill.",
+               "With --prefill whole: steps after which waiting requests join the running batch. "
+               "Ignored with --prefill chunked.",
                {.advanced = true}),
     OptionSpec("waiting-served-ratio", Float(0, 1000), "0.3",
                "With --prefill whole: waiting requests join when they are at least this share of "
-               "the running batch; ignored with chunked prefill.",
+               "the running batch. Ignored with --prefill chunked.",
                {.advanced = true}),
     OptionSpec("batching", OneOf("none|static|continuous", CanonicalBatching), "continuous",
                "How the batch is formed: continuous admits requests at every step, static waits "
@@ -89,8 +94,7 @@ constexpr OptionSpec kRows[] = {
         {.advanced = true,
          .no_effect = "the weight is fixed; the option goes with the next release"}),
     OptionSpec("max-overtakes", Int(1, 1000000000), "auto",
-               "Most later requests that may overtake a waiting one; auto is the length of the "
-               "queue, and fcfs allows none.",
+               "Maximum number of later requests that may overtake a waiting one.",
                {.allow_auto = true,
                 .advanced = true,
                 .no_effect =

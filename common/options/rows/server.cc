@@ -11,42 +11,44 @@ constexpr OptionSpec kRows[] = {
                "Address that the HTTP server listens on; 0.0.0.0 for every address of the machine.",
                {.aliases = "host"}),
     OptionSpec("api-key", Type::kString, "",
-               "Key that clients must send as `Authorization: Bearer KEY`; unset, without "
-               "--api-keys-file: no key is needed.",
+               "Key that clients must send as `Authorization: Bearer KEY`. If this and "
+               "--api-keys-file are unset, no key is needed.",
                {.secret = true}),
     OptionSpec("api-keys-file", Type::kPath, "",
                "File with one `name:key` a line; each name is a tenant with its own prefix cache, "
                "log name and metrics."),
     OptionSpec("tls-cert", Type::kPath, "",
-               "Certificate chain (PEM) of the HTTP server, which then speaks HTTPS only; SIGHUP "
-               "reads the --tls-* files again."),
+               "Certificate chain (PEM) of the HTTP server, which then speaks HTTPS only. SIGHUP "
+               "makes it read the --tls-* files again; unset: plain HTTP."),
     OptionSpec("tls-key", Type::kPath, "", "Private key (PEM, without a password) of --tls-cert."),
     OptionSpec("tls-client-ca", Type::kPath, "",
                "Certificate authorities (PEM). A client is served only if one of them signed its "
                "certificate.",
                {.advanced = true}),
     OptionSpec("cors-allow-origin", Type::kList, "",
-               "Origins whose pages may read answers; * for all."),
+               "Web origins whose pages may read answers; * for all. Unset: none, or all with "
+               "--api-profile tgi."),
     OptionSpec("cors-allow-headers", Type::kList, "",
                "Request headers that such pages may send, beside those that clients of OpenAI and "
-               "Anthropic send; `x-name-*` is every header that begins so.",
+               "Anthropic send; `x-name-*` allows every header that starts with `x-name-`.",
                {.advanced = true}),
     OptionSpec(
         "strict-json", Type::kBool, "false",
-        "Refuse request bodies with unknown keys; else X-Penstock-Ignored of the answer names "
-        "them."),
-    OptionSpec("payload-limit", Bytes(1024, 1073741824), "16MiB", "Largest body of a request.",
+        "Refuse request bodies with unknown keys; if off, the response header X-Penstock-Ignored "
+        "names them."),
+    OptionSpec("payload-limit", Bytes(1024, 1073741824), "16MiB", "Maximum size of a request body.",
                {.advanced = true}),
-    OptionSpec("stream-interval", Duration(0, 1), "0",
-               "Shortest time between two writes of a stream; faster tokens share a write, and 0 "
-               "writes each token at once.",
-               {.advanced = true}),
+    OptionSpec(
+        "stream-interval", Duration(0, 1), "0ms",
+        "Shortest time between two writes of a stream; faster tokens share a write. 0 writes "
+        "each token at once.",
+        {.advanced = true}),
     OptionSpec(
         "health-probe-idle", Duration(0, 86400), "30s",
         "Idle time after which /health generates one token to check the shards; 0 never does.",
         {.advanced = true}),
     OptionSpec("compute-type", Type::kString, "",
-               "Value of the header x-compute-type; unset: the device of the shards.",
+               "Value of the response header x-compute-type; unset: the device of the shards.",
                {.advanced = true}),
     OptionSpec("io-threads", Int(1, 64), "2",
                "Threads of the router that read and write connections.", {.advanced = true}),

@@ -9,7 +9,7 @@ namespace {
 constexpr OptionSpec kRows[] = {
     OptionSpec("sharded", OneOf("true|false"), "",
                "true: --num-shard ranks, or one per usable GPU, and at least two; false: one rank "
-               "unless --num-shard is given.",
+               "unless --num-shard is given; unset: --num-shard ranks.",
                {.advanced = true, .components = kLauncher}),
     OptionSpec(
         "trust-remote-code", Type::kBool, "false",
@@ -18,26 +18,22 @@ constexpr OptionSpec kRows[] = {
          .harmless = "false",
          .no_effect =
              "no code of a model is ever run; a model of an unknown kind is refused by name"}),
-    OptionSpec(
-        "cuda-graphs", IntList(0), "", "Batch sizes that have a CUDA graph.",
-        {.advanced = true,
-         .components = kLauncher,
-         .harmless = "0",
-         .no_effect = "batch sizes are not given by hand: shards without CUDA have no graphs, and "
-                      "those with choose the sizes themselves"}),
+    OptionSpec("cuda-graphs", IntList(0), "", "Batch sizes that have a CUDA graph.",
+               {.advanced = true,
+                .components = kLauncher,
+                .harmless = "0",
+                .no_effect = "CPU shards have no graphs, and CUDA shards choose the sizes"}),
     OptionSpec(
         "prometheus-port", Int(0, 65535), "", "Second port for /metrics.",
-        {.advanced = true,
-         .no_effect = "/metrics is on the port of the API, as it is in text-generation-inference, "
-                      "where nothing answers on this one"}),
+        {.advanced = true, .no_effect = "/metrics is on --port, as in text-generation-inference"}),
     OptionSpec("master-addr", Type::kString, "", "Address of the rendezvous of ranks.",
                {.advanced = true,
                 .components = kLauncher,
-                .no_effect = "ranks meet in the folder of their sockets, not at an address"}),
+                .no_effect = "ranks find each other by their sockets, not by an address"}),
     OptionSpec("master-port", Int(0, 65535), "", "Port of the rendezvous of ranks.",
                {.advanced = true,
                 .components = kLauncher,
-                .no_effect = "ranks meet in the folder of their sockets, not at an address"}),
+                .no_effect = "ranks find each other by their sockets, not by an address"}),
     OptionSpec(
         "weights-cache-override", Type::kPath, "", "Folder of the weights alone.",
         {.advanced = true,
@@ -64,8 +60,7 @@ constexpr OptionSpec kRows[] = {
         "ngrok", Type::kBool, "false", "Tunnel through ngrok.",
         {.advanced = true,
          .refusal =
-             "there is no tunnel in the server (text-generation-inference ends with a panic); "
-             "run the tunnel's own program in front of --port",
+             "there is no tunnel in the server; run the tunnel's own program in front of --port",
          .harmless = "false"}),
     OptionSpec(
         "ngrok-authtoken", Type::kString, "", "Token for --ngrok.",
@@ -84,15 +79,14 @@ constexpr OptionSpec kRows[] = {
          .components = kLauncher,
          .refusal =
              "adapters are not loaded; merge the adapter into the weights and serve that folder"}),
-    OptionSpec(
-        "usage-stats", OneOf("on|off|no-stack"), "", "Usage statistics for the vendor.",
-        {.advanced = true, .harmless = "off", .no_effect = "nothing is ever sent to anybody"}),
+    OptionSpec("usage-stats", OneOf("on|off|no-stack"), "", "Usage statistics for the vendor.",
+               {.advanced = true, .harmless = "off", .no_effect = "no statistics are sent"}),
     OptionSpec("enable-prefill-logprobs", Type::kBool, "false",
-               "Always on: `decoder_input_details` returns the log-probabilities of the prompt.",
+               "Return log-probabilities of prompts with `decoder_input_details`.",
                {.advanced = true,
                 .components = kLauncher,
                 .harmless = "true|false",
-                .no_effect = "always on"}),
+                .no_effect = "log-probabilities of prompts are always returned"}),
     OptionSpec("max-image-fetch-size", Int(0), "", "Largest image that is fetched for a request.",
                {.advanced = true, .no_effect = "nothing is ever fetched for a request"}),
     OptionSpec("master-shard-uds-path", Type::kPath, "",

@@ -157,7 +157,7 @@ TEST(ParseTest, AllErrorsAreReportedEachWithFieldValueAndLimit) {
                   "--prot: unknown option; did you mean --port?",
                   "--dtype=int3: must be auto, float32, bfloat16 or float16",
                   "\"stray\": not an option (a switch is turned off with --name=false)",
-                  "--hostname: a value is missing; it must be a text that is not empty",
+                  "--hostname: a value is missing; it must be a non-empty text",
                   "PENSTOCK_NUM_SHARD=two: must be an integer from 1 to 64",
                   "server.yaml:4: max_best_off: unknown option; did you mean max_best_of?",
                   "server.yaml:5: io_threads: 0: must be an integer from 1 to 64",

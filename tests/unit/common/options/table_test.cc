@@ -82,6 +82,7 @@ TEST(HelpTest, ShowsCommonOptionsInGroupsAndAdvancedOnesOnRequest) {
   EXPECT_THAT(HelpText(launcher, "all"), HasSubstr("--io-threads"));
   EXPECT_THAT(HelpText(launcher, "sched"), Not(HasSubstr("--port")));
   EXPECT_THAT(HelpText(launcher, "nonsense"), HasSubstr("No group"));
+  EXPECT_THAT(HelpText(launcher, "nonsense"), HasSubstr("\n  Reach the server\n"));
 }
 
 // The lines of one option.
